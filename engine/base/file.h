@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* file.h: files that are whole or absent. Writing goes to a temporary file beside the target, is synced, renamed over
+ * the target, and the folder is synced; an error at any point leaves the old file as it was. Reading maps the file or
+ * reads it whole, with a limit. Every sentence names the path and the system's reason. */
+#ifndef GY_FILE_H
+#define GY_FILE_H
+#include "mem.h"
+
+struct gy_outfile {
+    FILE *file;
+    char path[4096], temp[4096];
+    int status; /* first error, sticky */
+};
+GY_INT int gy_outfile_open(struct gy_outfile *out, const char *path, struct gy_error *err);
+GY_INT int gy_outfile_write(struct gy_outfile *out, const void *bytes, size_t count, struct gy_error *err);
+/* Flushes, syncs, renames, syncs the folder. On failure the temporary file is removed. */
+GY_INT int gy_outfile_commit(struct gy_outfile *out, struct gy_error *err);
+GY_INT void gy_outfile_abandon(struct gy_outfile *out); /* safe after commit or a failed open */
+
+struct gy_map {
+    const unsigned char *bytes; /* read-only; NULL when size is 0 */
+    size_t size;
+};
+GY_INT int gy_map_open(struct gy_map *map, const char *path, struct gy_error *err);
+GY_INT void gy_map_close(struct gy_map *map); /* safe on a zeroed struct */
+
+/* Whole file, through the hook, at most limit bytes (one more byte, a NUL, follows); freed with gy_alloc_free(*bytes + 1). */
+GY_INT int gy_file_read(const struct gy_alloc *alloc, const char *path, size_t limit, char **data, size_t *bytes,
+                        struct gy_error *err);
+GY_INT int gy_file_make_folder(const char *path, struct gy_error *err); /* parents too; existing is fine */
+GY_INT int gy_file_exists(const char *path);                              /* 0 no, 1 file, 2 folder */
+/* Joins folder and name with one slash into room bytes; GY_E_ARG with a sentence when too long. */
+GY_INT int gy_file_join(char *out, size_t room, const char *folder, const char *name, struct gy_error *err);
+
+#endif

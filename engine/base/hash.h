@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* hash.h: SHA-256 (FIPS 180-4) for identity, CRC-32C (Castagnoli) for records and event files, CRC-32 for PNG. */
+#ifndef GY_HASH_H
+#define GY_HASH_H
+#include "base.h"
+
+struct gy_sha256 {
+    uint32_t state[8];
+    uint64_t bytes;
+    unsigned char block[64];
+};
+GY_INT void gy_sha256_open(struct gy_sha256 *sha);
+GY_INT void gy_sha256_add(struct gy_sha256 *sha, const void *bytes, size_t count);
+GY_INT void gy_sha256_close(struct gy_sha256 *sha, unsigned char digest[32]);
+GY_INT void gy_sha256_hex(const unsigned char digest[32], char hex[65]);
+
+/* Start with crc 0; feed pieces in order. */
+GY_INT uint32_t gy_crc32c(uint32_t crc, const void *bytes, size_t count);
+GY_INT uint32_t gy_crc32(uint32_t crc, const void *bytes, size_t count);
+
+#endif

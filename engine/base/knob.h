@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* knob.h: every environment variable that Gyre reads, in one table: name, default, help, type. They are read only when
+ * the caller asked for it (gyre_config.use_env). A GYRE_ variable that is not in the table is reported, with the name
+ * that it resembles. */
+#ifndef GY_KNOB_H
+#define GY_KNOB_H
+#include "log.h"
+#include "text.h"
+
+struct gy_knob {
+    const char *name;    /* "GYRE_THREADS" */
+    const char *type;    /* "count", "text", "path", "bytes", "flag" */
+    const char *initial; /* as printed */
+    const char *help;    /* one line */
+};
+
+GY_INT const struct gy_knob *gy_knob_table(size_t *count);
+GY_INT const char *gy_knob_get(const char *name);       /* value of the environment, or NULL; name must be in the table */
+GY_INT int gy_knob_warn_unknown(const struct gy_log *log); /* returns how many */
+GY_INT void gy_knob_print(struct gy_sink *sink);
+
+#endif

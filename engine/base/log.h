@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* log.h: the library says something only through the caller's callback. Levels by volume: error and warn are rare and
+ * name a cause, info is a line per open or epoch, debug a line per op at open. Nothing is logged per step. */
+#ifndef GY_LOG_H
+#define GY_LOG_H
+#include "base.h"
+
+enum gy_log_level { GY_LOG_ERROR = 1, GY_LOG_WARN = 2, GY_LOG_INFO = 3, GY_LOG_DEBUG = 4 };
+
+struct gy_log {
+    void (*fn)(void *user, int level, const char *text); /* NULL: silent; text has no newline */
+    void *user;
+    int level; /* highest level that is passed on */
+};
+
+GY_INT void gy_log_write(const struct gy_log *log, int level, const char *fmt, ...) GY_PRINTF(3, 4); /* log may be NULL */
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* mem.h: where every byte comes from. One allocator hook (the caller's, or malloc's), and on top of it an arena: a
+ * bump allocator that is released whole. An arena either works in a fixed block that the caller supplied, or takes
+ * chunks from the hook; the code that fills it is the same, so that measuring and opening cannot disagree. After
+ * gy_arena_freeze an allocation fails and is counted: nothing is allocated while a net steps. */
+#ifndef GY_MEM_H
+#define GY_MEM_H
+#include "base.h"
+#include "status.h"
+
+/* The hook of gyre_config: new_bytes 0 frees, ptr NULL allocates, otherwise resizes; memory is aligned for any type.
+ * Returns NULL on failure (ptr stays valid then). May be called from any thread. */
+struct gy_alloc {
+    void *(*fn)(void *user, void *ptr, size_t old_bytes, size_t new_bytes);
+    void *user;
+};
+
+GY_INT struct gy_alloc gy_alloc_default(void); /* realloc and free */
+
+/* count * elem_bytes zeroed bytes, or NULL (also on overflow). */
+GY_INT void *gy_alloc_take(const struct gy_alloc *alloc, size_t count, size_t elem_bytes);
+/* Resizes to new_count elements; bytes beyond the old count are not cleared. NULL on failure, ptr still valid. */
+GY_INT void *gy_alloc_grow(const struct gy_alloc *alloc, void *ptr, size_t old_count, size_t new_count,
+                           size_t elem_bytes);
+GY_INT void gy_alloc_free(const struct gy_alloc *alloc, void *ptr, size_t bytes); /* NULL is fine */
+
+struct gy_arena {
+    struct gy_alloc alloc; /* fn NULL: fixed block */
+    void *chunks;          /* list of chunks taken from the hook */
+    unsigned char *at;     /* next free byte of the present chunk or block */
+    size_t left;           /* bytes left there */
+    size_t used;           /* bytes handed out, padding included */
+    size_t reserved;       /* bytes taken from the hook, or the size of the fixed block */
+    int frozen;
+    int64_t refused_after_freeze;
+};
+
+GY_INT void gy_arena_open_fixed(struct gy_arena *arena, void *block, size_t bytes);
+GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *alloc);
+/* count * elem_bytes zeroed bytes aligned to GY_CACHE_LINE; NULL when exhausted, overflowing or frozen. */
+GY_INT void *gy_arena_take(struct gy_arena *arena, size_t count, size_t elem_bytes);
+GY_INT char *gy_arena_text(struct gy_arena *arena, const char *text, size_t bytes); /* copy, NUL added; or NULL */
+GY_INT void gy_arena_freeze(struct gy_arena *arena);
+GY_INT void gy_arena_close(struct gy_arena *arena); /* gives every chunk back; safe on a zeroed struct */
+
+#define GY_NOMEM(err, what, bytes)                                                                                     \
+    GY_FAIL((err), GY_E_NOMEM, "out of memory: %s needs %zu bytes", (what), (size_t)(bytes))
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* rng.h: random numbers by counting, not by state: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+ * 1, 2, 3", SC 2011). A number is a pure function of (seed, stream, step, element), so any element of any step can be
+ * drawn again alone, in any order, on any device. Streams separate uses. */
+#ifndef GY_RNG_H
+#define GY_RNG_H
+#include "base.h"
+
+enum gy_rng_stream {
+    GY_RNG_INIT = 1,    /* + parameter index in the element's high bits */
+    GY_RNG_ORDER = 2,   /* sample order, step = epoch */
+    GY_RNG_AUGMENT = 3, /* step = position in the run, element = draw */
+    GY_RNG_DROPOUT = 16 /* + layer number */
+};
+
+/* Four independent 32-bit words. Counter = (element low, element high, step low, step high ^ stream), key = seed. */
+GY_INT void gy_rng_words(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element, uint32_t out[4]);
+/* In [0, 1): 24 bits of word 0. */
+GY_INT float gy_rng_uniform(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element);
+/* Standard normal, Box-Muller on words 0 and 1 in double. */
+GY_INT float gy_rng_normal(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element);
+/* A permutation of [0, count) without a table: the image of index under (seed, stream, step). Cycle-walking Feistel. */
+GY_INT int64_t gy_rng_permute(uint64_t seed, uint32_t stream, uint64_t step, int64_t count, int64_t index);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* thread.h: a pool of threads that runs numbered tiles. The tiles of a job are fixed by the job alone, never by the
+ * number of threads; who runs which tile is open, so a tile must write only what belongs to it. Then results have the
+ * same bits for any number of threads. The calling thread works too; with one thread no other thread exists. */
+#ifndef GY_THREAD_H
+#define GY_THREAD_H
+#include "mem.h"
+
+struct gy_pool;
+
+/* tile in [0, tiles); thread in [0, threads): an index for private scratch. */
+typedef void (*gy_tile_fn)(void *job, int64_t tile, int thread);
+
+/* threads 0: one per processor that this process may run on. */
+GY_INT int gy_pool_open(struct gy_pool **out, const struct gy_alloc *alloc, int threads, struct gy_error *err);
+GY_INT void gy_pool_close(struct gy_pool *pool); /* NULL is fine */
+GY_INT int gy_pool_threads(const struct gy_pool *pool);
+/* Runs fn for every tile, returns when all are done. Not reentrant; one caller at a time. Never allocates. */
+GY_INT void gy_pool_run(struct gy_pool *pool, gy_tile_fn fn, void *job, int64_t tiles);
+GY_INT int gy_thread_count_available(void); /* processors in this process's affinity mask, at least 1 */
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* op.h: what can be computed. A net becomes flat programs of op records; an op record says which operation, on which
+ * shapes, with which tensors (one pointer a role). Everything in a record is constant after open; what changes from
+ * step to step stands in one small block, struct gy_uniform, that the record points to.
+ *
+ * Activations are NHWC, convolution weights [K][R][S][C/groups]. A fully connected layer is a convolution of a 1x1 image.
+ * Backward ops mirror forward ops; gradients begin with D. ORDER: engine/op.c and kernels/cpu/backend.c have a row per code. */
+#ifndef GY_OP_H
+#define GY_OP_H
+#include "../engine/base/base.h"
+
+enum gy_dtype { GY_F32, GY_BF16, GY_F16, GY_I32, GY_U8, GY_DTYPES };
+
+/* Which tensor of an op. A role that an op does not use is NULL in ptr and -1 in tensor. */
+enum gy_role {
+    GY_X, GY_Y, GY_W, GY_BIAS, GY_RES,                        /* input, output, weights, bias, residual input */
+    GY_STATS,                                                  /* batch mean [C], then sum of squared deviations [C] */
+    GY_GAMMA, GY_BETA, GY_SCALE, GY_SHIFT,                     /* batch norm parameters; y = x * scale + shift, each [C] */
+    GY_MEAN, GY_RSTD, GY_RUN_MEAN, GY_RUN_VAR,                 /* [C] each */
+    GY_ARG,                                                    /* small integers that forward leaves for backward */
+    GY_LABEL, GY_MIX, GY_TARGET, GY_LOSS,                      /* i32 [N]; struct gy_mix [N]; f32 [N][C]; f32 [N] */
+    GY_DX, GY_DY, GY_DW, GY_DBIAS, GY_DRES,                    /* gradients of the above */
+    GY_SUMS, GY_DGAMMA, GY_DBETA,                              /* two sums a channel or a span; parameter gradients [C] */
+    GY_M, GY_V, GY_EMA,                                        /* optimiser state, same layout as the parameters */
+    GY_SCRATCH,                                                /* op->scratch_bytes, content undefined before and after */
+    GY_ROLES
+};
+
+/* code                 reads                          writes                  meaning (f[] are the record's constants)
+ * GY_OP_INPUT          X (u8 or f32, NHWC) [MIX]      Y                       y = (x/255 - f[c]) * f[4+c], mixed as MIX says; f32 input: y = x, mixed
+ * GY_OP_CONV           X W [BIAS SCALE SHIFT RES]     Y [STATS]               cross-correlation; epilogue in this order: + BIAS, STATS of that,
+ *                                                                             * SCALE + SHIFT, + RES, act
+ * GY_OP_BN_STATS       X                              STATS                   mean and sum of squared deviations over N*H*W, a channel
+ * GY_OP_BN_FINISH      STATS GAMMA BETA RUN_MEAN RUN_VAR  SCALE SHIFT MEAN RSTD RUN_*   f[0] eps, f[1] momentum of the running values (new weight);
+ *                                                                             variance biased for RSTD, unbiased for RUN_VAR
+ * GY_OP_BN_FOLD        GAMMA BETA RUN_MEAN RUN_VAR [BIAS]   SCALE SHIFT       evaluation: scale and shift from the running values; f[0] eps
+ * GY_OP_BN_APPLY       X SCALE SHIFT [RES]            Y                       y = act(x * scale + shift [+ res])
+ * GY_OP_ACT            X                              Y                       y = act(x)
+ * GY_OP_POOL_MAX       X                              Y [ARG u8]              ARG: r * S + s of the maximum (the first one); padding never wins
+ * GY_OP_POOL_AVG       X                              Y                       divides by R*S (f[0] = 0) or by the cells inside the image (f[0] = 1)
+ * GY_OP_LRN            X                              Y                       y = x * (f[0] + f[1]/size * sum x^2)^-f[2]; size = geom.r channels
+ * GY_OP_DROPOUT        X                              Y                       y = x * keep / (1 - f[0]); keep from (seed, GY_RNG_DROPOUT + id, step, element);
+ *                                                                             backward is the same op with X = DY, Y = DX
+ * GY_OP_ADD            X RES                          Y                       y = act(x + res)
+ * GY_OP_CONCAT         X                              Y                       copies X's C channels to channel geom.r of Y, which has K channels
+ * GY_OP_SHORTCUT       X                              Y                       y[p][q][pad + c] = x[p*stride][q*stride][c], zero elsewhere; pad = (K - C) / 2
+ * GY_OP_SOFTMAX_CE     X LABEL [MIX]                  Y LOSS ARG(i32)         Y probabilities, LOSS a sample (f[0] label smoothing), ARG rank of the label
+ *                                                                             (how many classes score higher); label < 0: loss 0, ARG -1
+ * GY_OP_MSE            X LABEL [TARGET]               Y LOSS ARG(i32)         Y = X; LOSS = mean over C of (x - target)^2; TARGET absent: one-hot LABEL
+ *
+ * GY_OP_SOFTMAX_CE_BWD Y LABEL [MIX]                  DX                      dx = (y - target) * uniform.loss_scale / (valid samples); f[0] smoothing
+ * GY_OP_MSE_BWD        Y LABEL [TARGET]               DX                      dx = 2 (y - target) / C * uniform.loss_scale / (valid samples)
+ * GY_OP_CONV_DGRAD     DY W                           DX                      data gradient
+ * GY_OP_CONV_WGRAD     X DY                           DW [DBIAS]              weight gradient; adds to DW and DBIAS when uniform.accumulate
+ * GY_OP_BN_SUMS        DY X MEAN RSTD [Y]             SUMS DGAMMA DBETA       SUMS: sum dy' [C], sum dy' * xhat [C]; DBETA, DGAMMA the same, added when
+ *                                                                             uniform.accumulate; dy' = dy masked by act, from Y
+ * GY_OP_BN_BWD         DY X MEAN RSTD GAMMA SUMS [Y]  DX [DRES]               dx = gamma * rstd * (dy' - (SUMS0 + xhat * SUMS1) / (N*H*W)); dres = dy'
+ * GY_OP_ACT_BWD        DY Y                           DX                      from the output y
+ * GY_OP_POOL_MAX_BWD   DY ARG                         DX
+ * GY_OP_POOL_AVG_BWD   DY                             DX
+ * GY_OP_LRN_BWD        DY X                           DX
+ * GY_OP_ADD_BWD        DY [Y]                         DX [DRES]               dx = dres = dy masked by act, from Y; either may be absent
+ * GY_OP_CONCAT_BWD     DY                             DX                      the K-channel DY's channels geom.r .. geom.r + C
+ * GY_OP_SHORTCUT_BWD   DY                             DX
+ *
+ * GY_OP_NORMS          W DW                           SUMS                    for every span: sum w^2, sum g^2 (g = dw * uniform.grad_scale); then at
+ *                                                                             2 * span_count: totals of both. Fixed tree.
+ * GY_OP_SGD            W DW M [SUMS EMA]              W M EMA                 v = mu v + (g + decay w); w -= lr * (nesterov ? g' + mu v : v)
+ * GY_OP_LARS           W DW M SUMS [EMA]              W M EMA                 as SGD, lr * eta |w| / (|g| + decay |w|) inside v, for spans with adapt
+ * GY_OP_ADAMW          W DW M V [SUMS EMA]            W M V EMA               Loshchilov and Hutter 2019
+ */
+enum gy_opcode {
+    GY_OP_INPUT, GY_OP_CONV, GY_OP_BN_STATS, GY_OP_BN_FINISH, GY_OP_BN_FOLD, GY_OP_BN_APPLY, GY_OP_ACT, GY_OP_POOL_MAX,
+    GY_OP_POOL_AVG, GY_OP_LRN, GY_OP_DROPOUT, GY_OP_ADD, GY_OP_CONCAT, GY_OP_SHORTCUT, GY_OP_SOFTMAX_CE, GY_OP_MSE,
+    GY_OP_SOFTMAX_CE_BWD, GY_OP_MSE_BWD, GY_OP_CONV_DGRAD, GY_OP_CONV_WGRAD, GY_OP_BN_SUMS, GY_OP_BN_BWD, GY_OP_ACT_BWD,
+    GY_OP_POOL_MAX_BWD, GY_OP_POOL_AVG_BWD, GY_OP_LRN_BWD, GY_OP_ADD_BWD, GY_OP_CONCAT_BWD, GY_OP_SHORTCUT_BWD,
+    GY_OP_NORMS, GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW,
+    GY_OP_CODES
+};
+
+enum gy_act { GY_ACT_NONE, GY_ACT_RELU, GY_ACT_RELU6, GY_ACT_SIGMOID, GY_ACT_TANH, GY_ACTS };
+
+enum gy_op_flags {
+    GY_F_ADD_DX = 1,   /* DX += instead of DX = */
+    GY_F_ADD_DRES = 2, /* DRES += instead of DRES = */
+    GY_F_U8 = 4,       /* GY_OP_INPUT reads bytes */
+    GY_F_NESTEROV = 8
+};
+
+/* Constants of the update ops, by position in f[]. */
+enum gy_update_constant { GY_C_MOMENTUM, GY_C_DECAY, GY_C_BETA1, GY_C_BETA2, GY_C_EPS, GY_C_ETA, GY_C_CLIP, GY_C_EMA };
+
+/* Shapes of an op. Input n x h x w x c, output n x p x q x k, filter r x s. c and k count all channels of all groups. Ops on one
+ * shape (norm, act, add, loss) use n, h, w, c and set p, q, k equal. Output pixel p reads input row p*stride_h - pad_h + r*dil_h. */
+struct gy_geom {
+    int64_t n;
+    int32_t h, w, c, p, q, k, r, s;
+    int32_t stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups;
+};
+
+/* How sample i is mixed with sample partner (mixup: the box is the whole image; cutmix: inside is 0). */
+struct gy_mix {
+    int32_t partner;         /* index in the batch; i itself: not mixed */
+    float inside, label;     /* weight of the own pixel inside the box; weight of the own label */
+    int32_t h0, w0, h1, w1;  /* box [h0,h1) x [w0,w1); outside it the own pixel counts fully */
+};
+
+/* A contiguous piece of the parameter region: one tensor. */
+struct gy_span {
+    int64_t first, count; /* elements; first is a multiple of 16 */
+    float decay, rate;    /* multiply weight decay and learning rate: 0 decay for batch norm and biases */
+    int32_t adapt;        /* LARS applies */
+};
+
+/* What changes per step. */
+struct gy_uniform {
+    uint64_t seed, step;   /* counters for random numbers; step counts micro-batches of the whole run */
+    float lr;              /* this step's learning rate */
+    float loss_scale;      /* multiplies the loss's gradient */
+    float grad_scale;      /* multiplies gradients when they are applied: 1 / (loss_scale * accumulated micro-batches) */
+    float bias1, bias2;    /* AdamW: 1 - beta^t */
+    int32_t accumulate;    /* weight gradients add instead of overwriting */
+    int32_t valid;         /* samples with a label in this batch, at least 1 */
+};
+
+struct gy_op {
+    int32_t code;                /* enum gy_opcode */
+    int32_t dtype;               /* of activations and their gradients */
+    int32_t act;                 /* enum gy_act, where the op has one */
+    int32_t id;                  /* number of the layer; dropout's stream */
+    uint32_t flags;              /* enum gy_op_flags */
+    int32_t span_count;
+    struct gy_geom geom;
+    float f[8];
+    const struct gy_span *spans; /* update ops */
+    const struct gy_uniform *u;
+    int32_t tensor[GY_ROLES];    /* index in the plan's tensor table, -1 none */
+    void *ptr[GY_ROLES];         /* address on the device, NULL none; filled once the memory is placed */
+    const char *name;            /* layer it came from, for people */
+    /* filled by the backend's prepare */
+    const char *variant;         /* kernel chosen, for people */
+    const void *kernel;
+    size_t scratch_bytes;
+};
+
+#endif
