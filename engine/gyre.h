@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/* gyre.h: the only public header of Gyre, a training engine for convolutional nets and linear models.
+ *
+ * What is not in this file is private. The order is from the simplest use to the most advanced.
+ *
+ *     struct gyre_config config;
+ *     gyre_config_default(&config);
+ *     config.net = "input 28x28x1\n linear 10\n softmax\n";        net text; gyre_zoo_text() gives well-known nets
+ *     config.batch = 64;
+ *     struct gyre_net *net;
+ *     struct gyre_error error;
+ *     if (gyre_open(&net, &config, &error) != GYRE_OK)
+ *         return puts(error.text), 1;
+ *     while (more_data(&batch))
+ *         gyre_step(net, &batch, &result);                           forward, backward, update
+ *     gyre_save(net, "model.safetensors");
+ *     gyre_close(net);
+ *
+ * Lifecycle. gyre_open compiles the net: text to graph to plan; all memory is taken there, by the caller's hook or in the
+ * caller's block. Afterwards gyre_step, gyre_eval and gyre_predict allocate nothing. gyre_close gives everything back.
+ *
+ * Errors. A function that can fail returns 0 or a negative enum gyre_status. The sentence stands in the struct gyre_error that
+ * was passed, or in gyre_last_error(net); it names the thing, the value found and the limit. Outputs are set on success only.
+ * After a status of GYRE_E_DEVICE and below a net can only be closed. The library never exits, prints or handles signals.
+ *
+ * Threads. Different nets may be used from different threads at once; one net by one thread at a time.
+ *
+ * Results. Same inputs give the same bits, whatever the number of threads. Random numbers are counted, not drawn: a run
+ * that was interrupted and resumed ends with the same bits as one that was not. */
+#ifndef GYRE_H
+#define GYRE_H
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef GYRE_API
+#if defined(__GNUC__)
+#define GYRE_API __attribute__((visibility("default")))
+#else
+#define GYRE_API
+#endif
+#endif
+
+/* ---- version --------------------------------------------------------------------------------------------------- */
+
+#define GYRE_VERSION_MAJOR 0
+#define GYRE_VERSION_MINOR 1
+#define GYRE_VERSION_PATCH 0
+#define GYRE_VERSION (GYRE_VERSION_MAJOR * 10000 + GYRE_VERSION_MINOR * 100 + GYRE_VERSION_PATCH)
+
+GYRE_API int gyre_version(void);             /* GYRE_VERSION of the library that was linked */
+GYRE_API const char *gyre_source_id(void);   /* SHA-256 over the library's sources, in hex; "unknown" without build.sh */
+
+/* ---- status ---------------------------------------------------------------------------------------------------- */
+
+enum gyre_status {
+    GYRE_OK = 0,
+    /* the call must change */
+    GYRE_E_ARG = -1,         /* an argument is out of its documented range */
+    GYRE_E_STATE = -2,       /* not allowed in this state */
+    GYRE_E_UNSUPPORTED = -3, /* this build or device cannot do it */
+    GYRE_E_FROZEN = -4,      /* memory was asked for after open */
+    GYRE_E_NET = -5,         /* net text: line and column are in the sentence */
+    /* the data must change */
+    GYRE_E_IO = -20,
+    GYRE_E_FORMAT = -21,
+    GYRE_E_IMAGE = -22,
+    GYRE_E_TRUNCATED = -23,
+    GYRE_E_HASH = -24,
+    GYRE_E_MISMATCH = -25,   /* a file and the net disagree in names, shapes or settings */
+    /* more resources are needed */
+    GYRE_E_NOMEM = -40,
+    GYRE_E_NODEVICE = -41,
+    /* the net must be closed */
+    GYRE_E_DEVICE = -60,
+    /* the job has ended */
+    GYRE_E_PEER = -80,
+    /* numbers; what to do is the caller's choice */
+    GYRE_E_NONFINITE = -100, /* a loss or gradient is not finite */
+    GYRE_E_STOPPED = -101,   /* a callback asked to stop; all was saved */
+    GYRE_E_BUG = -120
+};
+
+struct gyre_error {
+    int status;
+    const char *file; /* place in Gyre's source, for reports */
+    int line;
+    char text[480]; /* one sentence */
+};
+
+GYRE_API const char *gyre_status_name(int status); /* "out of memory"; never NULL */
+
+/* ---- configuration ---------------------------------------------------------------------------------------------- */
+
+enum gyre_mode { GYRE_TRAIN, GYRE_INFER /* no gradients, far less memory; gyre_step is refused */ };
+enum gyre_input { GYRE_INPUT_F32 /* used as they are */, GYRE_INPUT_U8 /* (x / 255 - mean) / std, a channel */ };
+enum gyre_optimizer_kind { GYRE_SGD, GYRE_LARS, GYRE_ADAMW };
+enum gyre_schedule_kind { GYRE_CONSTANT, GYRE_STEPS, GYRE_COSINE, GYRE_POLY };
+
+/* Update rules as PyTorch defines them; LARS: v = m v + lr eta |w| / (|g| + decay |w|) (g + decay w); w -= v. */
+struct gyre_optimizer {
+    int kind;           /* enum gyre_optimizer_kind; GYRE_SGD */
+    float momentum;     /* .9 */
+    int nesterov;       /* 0 */
+    float weight_decay; /* 1e-4 */
+    int decay_all;      /* 0: no weight decay (and no LARS) for biases and batch norm */
+    float beta1, beta2, eps; /* AdamW: .9 .999 1e-8 */
+    float lars_eta;     /* .001 */
+    float clip_norm;    /* 0: off; else the gradient's total norm is cut to this */
+    float ema;          /* 0: off; else decay of the moving average of weights that evaluation uses */
+};
+
+/* The learning rate as a function of the step alone. */
+struct gyre_schedule {
+    int kind;             /* enum gyre_schedule_kind; GYRE_CONSTANT */
+    float rate;           /* .1 */
+    int64_t warmup;       /* steps of linear rise from warmup_from to rate; 0 */
+    float warmup_from;    /* 0 */
+    int64_t steps;        /* length of the run; needed by GYRE_COSINE and GYRE_POLY */
+    float final_rate;     /* 0: where GYRE_COSINE and GYRE_POLY end */
+    float power;          /* GYRE_POLY: 2 */
+    float gamma;          /* GYRE_STEPS: factor at each milestone; .1 */
+    int64_t milestone[8]; /* GYRE_STEPS: steps, rising, 0 ends the list */
+};
+
+/* Memory: a hook, or one block. Neither: malloc. */
+struct gyre_memory {
+    /* ptr NULL allocates, new_bytes 0 frees, otherwise resizes; NULL on failure. Any thread may call it. */
+    void *(*hook)(void *user, void *ptr, size_t old_bytes, size_t new_bytes);
+    void *user;
+    void *block;        /* at least gyre_need.host_bytes, aligned to 64; used when not NULL */
+    size_t block_bytes;
+};
+
+enum gyre_log_level { GYRE_LOG_ERROR = 1, GYRE_LOG_WARN = 2, GYRE_LOG_INFO = 3, GYRE_LOG_DEBUG = 4 };
+struct gyre_logger {
+    void (*write)(void *user, int level, const char *text); /* NULL: silent */
+    void *user;
+    int level; /* GYRE_LOG_INFO */
+};
+
+struct gyre_config {
+    size_t size;          /* sizeof(struct gyre_config), set by gyre_config_default: the struct may grow */
+    const char *net;      /* net text, NUL-terminated; copied */
+    const char *net_name; /* for sentences, such as a file name; "net" */
+    int mode;             /* enum gyre_mode; GYRE_TRAIN */
+    int batch;            /* samples a step; 32 */
+    int accumulate;       /* gyre_step calls whose gradients are summed for one update; 1 */
+    int recompute;        /* 1: keep only block inputs, recompute the rest in backward: less memory, one more forward */
+    int input;            /* enum gyre_input; GYRE_INPUT_F32 */
+    float mean[4], std[4]; /* GYRE_INPUT_U8; 0 and 1 */
+    int threads;          /* 0: all processors of this process */
+    const char *device;   /* "cpu" */
+    const char *isa;      /* kernel set: "ref", "avx2", "avx512", "vsx"; NULL: the best there is */
+    uint64_t seed;        /* 1 */
+    struct gyre_optimizer optimizer;
+    struct gyre_schedule schedule;
+    struct gyre_memory memory;
+    struct gyre_logger log;
+    int use_env;          /* 1: GYRE_* variables fill what is left at its default; gyre_print_knobs lists them */
+};
+
+GYRE_API void gyre_config_default(struct gyre_config *config);
+
+/* What a configuration takes, without taking it. */
+struct gyre_need {
+    size_t host_bytes;   /* everything that gyre_open will take */
+    size_t param_bytes, gradient_bytes, optimizer_bytes, activation_bytes, scratch_bytes, other_bytes; /* parts of it */
+    int64_t parameters;  /* trained numbers */
+    int64_t flops;       /* multiplications and additions of one step; forward alone with GYRE_INFER */
+};
+/* Runs the planner; allocates only for its own duration. Also the way to check a configuration: the sentence is in *error. */
+GYRE_API int gyre_measure(const struct gyre_config *config, struct gyre_need *need, struct gyre_error *error);
+
+/* ---- a net ------------------------------------------------------------------------------------------------------ */
+
+struct gyre_net;
+
+/* On success *net is owned by the caller until gyre_close. error may be NULL. Weights start as the seed says. */
+GYRE_API int gyre_open(struct gyre_net **net, const struct gyre_config *config, struct gyre_error *error);
+GYRE_API void gyre_close(struct gyre_net *net); /* NULL is fine */
+GYRE_API const struct gyre_error *gyre_last_error(const struct gyre_net *net);
+
+struct gyre_shape { int32_t h, w, c, classes, batch; };
+GYRE_API void gyre_get_shape(const struct gyre_net *net, struct gyre_shape *shape);
+
+/* How a sample is mixed with another of the batch (mixup, cutmix). */
+struct gyre_mix {
+    int32_t partner;        /* index in the batch; its own index: not mixed */
+    float inside, label;    /* weight of the own pixel inside the box; weight of the own label */
+    int32_t h0, w0, h1, w1; /* box [h0,h1) x [w0,w1) */
+};
+
+/* Read during the call only. */
+struct gyre_batch {
+    const void *x;               /* [count][h][w][c], float or uint8_t as gyre_config.input says */
+    const int32_t *label;        /* [count], -1: no label; may be NULL for gyre_predict */
+    const float *target;         /* [count][classes] for the mse loss, or NULL: one-hot label */
+    const struct gyre_mix *mix;  /* [count] or NULL */
+    int32_t count;               /* 1 .. gyre_config.batch */
+};
+
+struct gyre_result {
+    double loss;        /* mean over the labelled samples */
+    int32_t top1, top5; /* how many were right */
+    int32_t labelled;   /* samples with a label */
+    float rate;         /* gyre_step: learning rate used */
+    int64_t step;       /* gyre_step: updates done so far */
+};
+
+/* Forward, backward and, every gyre_config.accumulate calls, update. GYRE_E_NONFINITE: the loss is not finite and nothing was
+ * updated; gyre_find_nonfinite says where. result may be NULL. Does not allocate. */
+GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
+/* Forward with running statistics (and averaged weights when ema is on), no dropout. Does not allocate. */
+GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
+/* As gyre_eval; scores [count][classes]: probabilities, or outputs with the mse loss. Does not allocate. */
+GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, float *scores);
+/* Forward and backward only, in training mode: gradients are left for gyre_get_tensor("grad.NAME"). Does not allocate. */
+GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
+
+/* Of the batch that went through last; valid until the next call. loss and rank are [count]; scores [count][classes]; rank is the
+ * number of classes that score higher than the label, -1 without a label. Any pointer may be NULL. */
+GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const float **loss, const int32_t **rank);
+
+/* Replays the given batch with every tensor checked, forward and backward; weights are left alone. The sentence names the first op
+ * and tensor that is not finite and the sample: also returned in *sample (-1: a weight or a sum over samples). GYRE_OK when all are finite. */
+GYRE_API int gyre_find_nonfinite(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample,
+                                 struct gyre_error *where);
+
+/* ---- weights and files ------------------------------------------------------------------------------------------- */
+
+struct gyre_tensor_info {
+    const char *name;  /* PyTorch's: "layer1.0.conv1.weight" */
+    int dims;          /* shape in PyTorch's order: [K][C][R][S], [K][C], [K] */
+    int64_t shape[4];
+    int64_t count;
+    int trained;       /* 0: running statistics */
+};
+GYRE_API int gyre_tensor_count(const struct gyre_net *net);
+GYRE_API int gyre_tensor_at(const struct gyre_net *net, int index, struct gyre_tensor_info *info);
+/* Values in PyTorch's layout. name may begin with "grad." (after gyre_gradient or gyre_step), "momentum.", "second." or "ema.". count must be right. */
+GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *values, int64_t count);
+GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float *values, int64_t count);
+
+/* A checkpoint: safetensors with PyTorch's names and layout, optimiser state, counters and the net's text. Whole or absent. */
+GYRE_API int gyre_save(struct gyre_net *net, const char *path);
+/* Continues a checkpoint of the same net exactly: weights, optimiser, counters. Anything missing or not finite is GYRE_E_MISMATCH. */
+GYRE_API int gyre_load(struct gyre_net *net, const char *path);
+/* Weights alone, without optimiser state: for PyTorch. */
+GYRE_API int gyre_export(struct gyre_net *net, const char *path);
+/* Weights from a safetensors file with PyTorch's names. With partial, tensors that are absent or of another shape keep their values and are
+ * counted in *skipped (may be NULL); otherwise that is GYRE_E_MISMATCH. */
+GYRE_API int gyre_import(struct gyre_net *net, const char *path, int partial, int *skipped);
+/* The net's text inside a checkpoint, into room bytes with NUL; *bytes (may be NULL) is its length. */
+GYRE_API int gyre_read_net(const char *path, char *text, size_t room, size_t *bytes, struct gyre_error *error);
+/* A value of a checkpoint's own notes ("epoch", "classes", ...): see gyre_note. GYRE_E_ARG when there is none. */
+GYRE_API int gyre_read_note(const char *path, const char *key, char *text, size_t room, struct gyre_error *error);
+/* Keeps key = value (at most 64 keys, 16 KiB in all) in every later gyre_save of this net. */
+GYRE_API int gyre_note(struct gyre_net *net, const char *key, const char *value);
+
+/* ---- net texts ---------------------------------------------------------------------------------------------------- */
+
+/* Printed text goes here. write returns 0 to go on. */
+struct gyre_sink {
+    int (*write)(void *user, const char *text, size_t bytes);
+    void *user;
+};
+
+GYRE_API const char *gyre_zoo_name(int index);  /* NULL after the last */
+GYRE_API const char *gyre_zoo_about(int index);
+/* classes, h, w, c: 0 means the net's own. */
+GYRE_API int gyre_zoo_text(const char *name, int32_t classes, int32_t h, int32_t w, int32_t c, const struct gyre_sink *sink,
+                           struct gyre_error *error);
+GYRE_API int gyre_print_language(const struct gyre_sink *sink); /* the layers, their options and defaults */
+GYRE_API int gyre_print_knobs(const struct gyre_sink *sink);    /* environment variables */
+/* Programs and memory map: op, shapes, FLOPs, bytes, offset, kernel variant. json: one object instead of a table. */
+GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *sink);
+/* Times every op of a training step, runs runs of each: a table, or CSV: op, shape, microseconds (least), GFLOP/s, GB/s. Weights are not kept. */
+GYRE_API int gyre_print_bench(struct gyre_net *net, int runs, int csv, const struct gyre_sink *sink);
+
+/* ---- data --------------------------------------------------------------------------------------------------------- */
+
+struct gyre_data;
+
+struct gyre_data_config {
+    size_t size;
+    const char *path;   /* folder with a folder per class, IDX files, CIFAR binary files, or a packed file */
+    const char *split;  /* "train", "test" or "" */
+    int64_t max_bad;    /* unreadable samples that are skipped and named in the log; 0 */
+    struct gyre_memory memory; /* hook only */
+    struct gyre_logger log;
+};
+GYRE_API void gyre_data_config_default(struct gyre_data_config *config);
+GYRE_API int gyre_open_data(struct gyre_data **data, const struct gyre_data_config *config, struct gyre_error *error);
+GYRE_API void gyre_close_data(struct gyre_data *data); /* NULL is fine; loaders of it must be closed */
+
+struct gyre_data_info {
+    const char *format; /* "idx", "cifar", "folder", "packed" */
+    int64_t samples, bad;
+    int32_t classes, channels, h, w; /* h, w 0: images differ */
+};
+GYRE_API void gyre_get_data_info(const struct gyre_data *data, struct gyre_data_info *info);
+GYRE_API const char *gyre_class_name(const struct gyre_data *data, int32_t label); /* NULL out of range */
+GYRE_API const char *gyre_sample_name(const struct gyre_data *data, int64_t index, char *buf, size_t room); /* returns buf */
+
+struct gyre_augment {
+    int32_t pad;                      /* border before a random crop; 0 */
+    int resized_crop;                 /* random resized crop; 0 */
+    float scale_min, scale_max;       /* .08 1 */
+    float ratio_min, ratio_max;       /* .75 1.3333 */
+    float flip;                       /* probability; 0 */
+    float brightness, contrast, saturation, hue; /* 0 */
+    float mixup, cutmix;              /* alpha; 0 */
+    int32_t resize;                   /* evaluation: shorter side before the centre crop; 0: the net's size */
+};
+
+struct gyre_loader;
+struct gyre_loader_config {
+    size_t size;
+    int32_t batch, h, w, c;
+    int training;          /* 1: shuffled epochs without end; 0: in order, once */
+    struct gyre_augment augment;
+    uint64_t seed;
+    int64_t first_batch;   /* to resume */
+    int threads, depth;    /* 1, 4 */
+    struct gyre_memory memory; /* hook only */
+    struct gyre_logger log;
+};
+GYRE_API void gyre_loader_config_default(struct gyre_loader_config *config);
+GYRE_API int gyre_open_loader(struct gyre_loader **loader, struct gyre_data *data, const struct gyre_loader_config *config,
+                              struct gyre_error *error);
+/* The next batch, valid until the call after; count 0 after the last. samples (may be NULL): indexes in the data set. */
+GYRE_API int gyre_next_batch(struct gyre_loader *loader, struct gyre_batch *batch, const int64_t **samples,
+                             struct gyre_error *error);
+GYRE_API void gyre_close_loader(struct gyre_loader *loader);
+
+/* Pixels -> PNG of the loader's next batch as a grid, for looking at augmentation. */
+GYRE_API int gyre_write_contact_sheet(struct gyre_loader *loader, const char *path, struct gyre_error *error);
+/* One image file (JPEG, PNG, BMP, PNM) cropped and scaled as evaluation does: pixels [h][w][c]. */
+GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *pixels,
+                             struct gyre_error *error);
+/* Writes data as one packed file, shorter side resized to side (0: as it is). progress may be NULL; non-zero stops. */
+GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, int threads,
+                       int (*progress)(void *user, int64_t done, int64_t total), void *user, struct gyre_error *error);
+
+/* ---- the loop ------------------------------------------------------------------------------------------------------ */
+
+struct gyre_progress {
+    const char *event;         /* "step", "epoch", "checkpoint" */
+    int64_t step, steps;       /* batches done and in all */
+    int epoch, epochs;         /* the present one counts from 1 */
+    double loss, accuracy;     /* step: since the epoch's begin; epoch: of the epoch's training batches */
+    double test_loss, test_accuracy, test_top5; /* epoch: NAN without test data */
+    double images_per_second;  /* of this epoch so far */
+    double seconds_left;       /* of the whole run */
+    int64_t loader_waits;      /* batches that were not ready */
+    float rate;
+    const char *path;          /* checkpoint: its file */
+};
+
+struct gyre_train_config {
+    size_t size;
+    struct gyre_data *train, *test; /* test may be NULL */
+    int epochs;                /* 1 */
+    int64_t max_steps;         /* 0: epochs decide */
+    struct gyre_augment augment; /* training; evaluation uses .resize of it alone */
+    int loader_threads;        /* 1 */
+    const char *folder;        /* output: metrics.csv, curve.svg, events, checkpoints; NULL: nothing is written */
+    int64_t checkpoint_steps;  /* between checkpoints; 0: each epoch */
+    int keep;                  /* checkpoints kept; 3 */
+    int resume;                /* 1: go on from the newest checkpoint in folder when there is one */
+    int (*progress)(void *user, const struct gyre_progress *progress); /* may be NULL; non-zero: checkpoint and stop */
+    void *user;
+};
+GYRE_API void gyre_train_config_default(struct gyre_train_config *config);
+/* Trains; net must be in GYRE_TRAIN mode with u8 input. GYRE_E_STOPPED after a stop: everything is saved. GYRE_E_NONFINITE: the sentence
+ * names op, tensor, index and the sample's file; the last checkpoint stands. */
+GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *config);
+/* The newest checkpoint in a folder of gyre_train, into room bytes. GYRE_E_IO when there is none. */
+GYRE_API int gyre_find_checkpoint(const char *folder, char *path, size_t room, struct gyre_error *error);
+
+struct gyre_report {
+    int64_t samples, bad;
+    double loss, top1, top5;   /* top1, top5 in [0, 1] */
+    double seconds;
+};
+struct gyre_evaluate_config {
+    size_t size;
+    struct gyre_data *data;
+    int32_t resize;            /* as gyre_augment.resize */
+    int loader_threads;
+    const char *confusion_svg; /* path or NULL */
+    int json;                  /* text: 0 a table, 1 one JSON object */
+    const struct gyre_sink *text; /* per-class precision, recall, average precision, confusion matrix; or NULL */
+};
+GYRE_API void gyre_evaluate_config_default(struct gyre_evaluate_config *config);
+GYRE_API int gyre_evaluate(struct gyre_net *net, const struct gyre_evaluate_config *config, struct gyre_report *report);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
