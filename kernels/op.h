@@ -63,6 +63,10 @@ enum gy_role {
  * GY_OP_CONCAT_BWD     DY                             DX                      the K-channel DY's channels geom.r .. geom.r + C
  * GY_OP_SHORTCUT_BWD   DY                             DX
  *
+ * In place: where engine/op.c lists a pair (output role, input role), both may be one tensor; such an op reads every input element
+ * before it writes the same element of any output, and never reads it again. Pairs: Y of BN_APPLY, ACT, DROPOUT, ADD, MSE with X or
+ * RES; DX or DRES of BN_BWD, ACT_BWD, ADD_BWD with DY.
+ *
  * GY_OP_NORMS          W DW                           SUMS                    for every span: sum w^2, sum g^2 (g = dw * uniform.grad_scale); then at
  *                                                                             2 * span_count: totals of both. Fixed tree.
  * GY_OP_SGD            W DW M [SUMS EMA]              W M EMA                 v = mu v + (g + decay w); w -= lr * (nesterov ? g' + mu v : v)

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* plan.h: a graph made ready to run: flat programs of ops and a place in memory for every tensor. Nothing here depends on data.
+ *
+ * Time is the position of an op in the training timeline (forward, backward, update) or in the evaluation timeline. A tensor of
+ * the ACT region lives from the op that first writes it to the last op that touches it; tensors whose lives do not overlap share
+ * memory. All other regions are permanent. Parameters and gradients lie in reverse layer order, at equal offsets in both regions. */
+#ifndef GY_PLAN_H
+#define GY_PLAN_H
+#include "../kernels/backend.h"
+#include "base/text.h"
+#include "graph.h"
+#include "op.h"
+
+enum gy_region {
+    GY_AT_PARAM,    /* trained weights, float32 masters */
+    GY_AT_GRAD,     /* their gradients, the same layout */
+    GY_AT_OPT1, GY_AT_OPT2, /* momentum; second moment: the same layout */
+    GY_AT_EMA,      /* moving average of weights: the same layout */
+    GY_AT_STATE,    /* running statistics */
+    GY_AT_KEEP,     /* copy of STATE from before the step, to undo it */
+    GY_AT_IN,       /* the batch: samples, labels, mix, targets */
+    GY_AT_OUT,      /* scores, loss and rank of each sample, norms */
+    GY_AT_ACT,      /* activations and their gradients: shared by lifetime */
+    GY_AT_SCRATCH,  /* one op at a time */
+    GY_REGIONS
+};
+
+enum gy_program_kind { GY_FORWARD, GY_BACKWARD, GY_UPDATE, GY_EVAL, GY_PROGRAMS };
+
+struct gy_tensor {
+    const char *name;
+    int region, dtype;
+    int32_t dims;
+    int64_t dim[4];      /* shape, 1..4 of them */
+    int64_t count;
+    size_t bytes, offset; /* in its region */
+    int timeline;        /* ACT: 0 training, 1 evaluation */
+    int first, last;     /* ACT: times */
+    int buffer;          /* ACT: tensors with one buffer share one piece of memory */
+};
+
+struct gy_program {
+    struct gy_op *ops;
+    int count, room;
+};
+
+struct gy_plan_config {
+    int64_t batch;
+    int train, recompute, u8;
+    float mean[4], std[4];
+    int optimizer;         /* enum gyre_optimizer_kind */
+    int nesterov, decay_all;
+    float f[8];            /* update constants, enum gy_update_constant */
+};
+
+struct gy_plan {
+    struct gy_program program[GY_PROGRAMS];
+    struct gy_tensor *tensors;
+    int tensor_count, tensor_room;
+    struct gy_span *spans;
+    int span_count;
+    int *param;            /* tensor of each graph parameter */
+    int *grad;             /* tensor of its gradient, -1 for state */
+    int *span_of;          /* span of each graph parameter, -1 for state */
+    int input, label, mix, target;     /* tensors; mix and target -1 when unused */
+    int scores, loss, rank;            /* GY_AT_OUT */
+    size_t region_bytes[GY_REGIONS];
+    int64_t act_sum_bytes; /* what ACT would take without sharing */
+};
+
+/* Everything but addresses. The backend's prepare is called for each op. Memory: the arena's. */
+GY_INT int gy_plan_build(struct gy_plan *plan, const struct gy_graph *graph, const struct gy_plan_config *config,
+                         const struct gy_uniform *uniform, const struct gy_backend *backend, void *backend_self,
+                         struct gy_arena *arena, struct gy_error *err);
+/* Fills every op's ptr from the regions' base addresses. */
+GY_INT void gy_plan_place(struct gy_plan *plan, void *const base[GY_REGIONS]);
+
+GY_INT const char *gy_region_name(int region);
+GY_INT const char *gy_program_name(int program);
+
+/* -- shared by plan.c, emit.c and place.c -- */
+struct gy_builder {
+    struct gy_plan *plan;
+    const struct gy_graph *graph;
+    const struct gy_plan_config *config;
+    const struct gy_uniform *uniform;
+    struct gy_arena *arena;
+    struct gy_error *err;
+    int status;      /* first error, sticky: emitting goes on without effect */
+    int timeline;    /* of tensors that are made now */
+};
+
+GY_INT int gy_build_tensor(struct gy_builder *b, const char *name, int region, int dtype, int dims, int64_t d0, int64_t d1,
+                           int64_t d2, int64_t d3); /* index, or -1 after an error */
+GY_INT struct gy_op *gy_build_op(struct gy_builder *b, int program, const struct gy_op *op); /* NULL after an error */
+GY_INT void gy_build_programs(struct gy_builder *b);                  /* emit.c */
+GY_INT int gy_build_segments(struct gy_builder *b, int *segment_end); /* recompute.c: returns their number */
+GY_INT int gy_build_places(struct gy_builder *b);                     /* place.c */
+
+#endif
