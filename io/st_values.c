@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* Elements of safetensors data to and from numbers of this machine. Bytes are put together by shifts, so the host's
+ * own byte order and alignment do not matter; where they agree with the file's, float data is copied. */
+#include "safetensors.h"
+
+static uint64_t stv_load(const unsigned char *at, int bytes)
+{
+    uint64_t bits = 0;
+    for (int i = bytes; i-- > 0;)
+        bits = bits << 8 | at[i];
+    return bits;
+}
+
+static void stv_store(unsigned char *at, uint64_t bits, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        at[i] = (unsigned char)(bits >> 8 * i);
+}
+
+static int stv_host_is_little(void)
+{
+    const uint16_t probe = 1;
+    unsigned char first;
+    memcpy(&first, &probe, 1);
+    return first;
+}
+
+static float stv_f32(uint64_t bits)
+{
+    const uint32_t word = (uint32_t)bits;
+    float value;
+    memcpy(&value, &word, sizeof(value));
+    return value;
+}
+
+static float stv_f64(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof(value));
+    return (float)value;
+}
+
+static float stv_bf16(uint64_t bits) { return stv_f32(bits << 16); }
+
+/* IEEE half: subnormals are mantissa * 2^-24; exponent 31 is infinity or NaN, whose payload is kept. */
+static float stv_f16(uint64_t bits)
+{
+    const uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    if (exponent == 0) {
+        const float value = (float)mantissa * (1.0f / 16777216.0f);
+        return sign ? -value : value;
+    }
+    return stv_f32(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | mantissa << 13);
+}
+
+static float (*stv_reader(int type))(uint64_t)
+{
+    switch (type) {
+    case GY_ST_F32: return stv_f32;
+    case GY_ST_F16: return stv_f16;
+    case GY_ST_BF16: return stv_bf16;
+    case GY_ST_F64: return stv_f64;
+    default: return NULL;
+    }
+}
+
+static int stv_check(const struct gy_st_tensor *tensor, int64_t first, int64_t count, int fits, const char *kind,
+                     struct gy_error *err)
+{
+    char show[128];
+    if (!fits)
+        return GY_FAIL(err, GY_E_FORMAT, "tensor \"%s\" holds %s, not %s", gy_st_show(show, tensor->name),
+                       tensor->dtype, kind);
+    if (first < 0 || count < 0 || first > tensor->count || count > tensor->count - first)
+        return GY_FAIL(err, GY_E_ARG, "tensor \"%s\" has %" PRId64 " elements; %" PRId64 " from %" PRId64
+                       " were asked for", gy_st_show(show, tensor->name), tensor->count, count, first);
+    return GY_OK;
+}
+
+int gy_st_read_f32(const struct gy_st_tensor *tensor, int64_t first, int64_t count, float *out, struct gy_error *err)
+{
+    float (*const reader)(uint64_t) = stv_reader(tensor->type);
+    GY_TRY(stv_check(tensor, first, count, reader != NULL, "real numbers", err));
+    const int bytes = gy_st_element_bytes(tensor->type);
+    const unsigned char *at = tensor->data + (size_t)first * (size_t)bytes;
+    if (count > 0 && tensor->type == GY_ST_F32 && stv_host_is_little()) {
+        memcpy(out, at, (size_t)count * sizeof(float));
+        return GY_OK;
+    }
+    for (int64_t i = 0; i < count; i++, at += bytes)
+        out[i] = reader(stv_load(at, bytes));
+    return GY_OK;
+}
+
+int gy_st_read_i64(const struct gy_st_tensor *tensor, int64_t first, int64_t count, int64_t *out, struct gy_error *err)
+{
+    const int fits = tensor->type == GY_ST_I64 || tensor->type == GY_ST_I32 || tensor->type == GY_ST_U8;
+    GY_TRY(stv_check(tensor, first, count, fits, "integers", err));
+    const int bytes = gy_st_element_bytes(tensor->type);
+    const unsigned char *at = tensor->data + (size_t)first * (size_t)bytes;
+    for (int64_t i = 0; i < count; i++, at += bytes) {
+        uint64_t bits = stv_load(at, bytes);
+        if (tensor->type == GY_ST_I32 && bits >> 31)
+            bits |= 0xFFFFFFFF00000000u;
+        memcpy(&out[i], &bits, sizeof(bits));
+    }
+    return GY_OK;
+}
+
+int gy_st_write_f32(struct gy_st_writer *writer, const float *values, int64_t count, struct gy_error *err)
+{
+    unsigned char piece[4096];
+    if (stv_host_is_little())
+        return gy_st_write(writer, values, (size_t)count * sizeof(float), err);
+    while (count > 0) {
+        const int64_t part = gy_min64(count, (int64_t)sizeof(piece) / 4);
+        for (int64_t i = 0; i < part; i++) {
+            uint32_t bits;
+            memcpy(&bits, &values[i], sizeof(bits));
+            stv_store(piece + 4 * i, bits, 4);
+        }
+        GY_TRY(gy_st_write(writer, piece, (size_t)part * 4, err));
+        values += part;
+        count -= part;
+    }
+    return GY_OK;
+}
+
+int gy_st_write_i64(struct gy_st_writer *writer, const int64_t *values, int64_t count, struct gy_error *err)
+{
+    unsigned char piece[4096];
+    while (count > 0) {
+        const int64_t part = gy_min64(count, (int64_t)sizeof(piece) / 8);
+        for (int64_t i = 0; i < part; i++)
+            stv_store(piece + 8 * i, (uint64_t)values[i], 8);
+        GY_TRY(gy_st_write(writer, piece, (size_t)part * 8, err));
+        values += part;
+        count -= part;
+    }
+    return GY_OK;
+}
