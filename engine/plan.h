@@ -78,7 +78,7 @@ GY_INT void gy_plan_place(struct gy_plan *plan, void *const base[GY_REGIONS]);
 GY_INT const char *gy_region_name(int region);
 GY_INT const char *gy_program_name(int program);
 
-/* -- shared by plan.c, emit.c and place.c -- */
+/* -- shared by plan.c, emit*.c and place.c -- */
 struct gy_builder {
     struct gy_plan *plan;
     const struct gy_graph *graph;
@@ -93,8 +93,7 @@ struct gy_builder {
 GY_INT int gy_build_tensor(struct gy_builder *b, const char *name, int region, int dtype, int dims, int64_t d0, int64_t d1,
                            int64_t d2, int64_t d3); /* index, or -1 after an error */
 GY_INT struct gy_op *gy_build_op(struct gy_builder *b, int program, const struct gy_op *op); /* NULL after an error */
-GY_INT void gy_build_programs(struct gy_builder *b);                  /* emit.c */
-GY_INT int gy_build_segments(struct gy_builder *b, int *segment_end); /* recompute.c: returns their number */
+GY_INT void gy_build_programs(struct gy_builder *b);                  /* plan.c */
 GY_INT int gy_build_places(struct gy_builder *b);                     /* place.c */
 
 #endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* emit.h: the working state while a graph becomes programs, once for training and once for evaluation.
+ *
+ * Fusion is decided first (fuse.c): a node that is done as part of another's op is absorbed, and its value is that op's output.
+ *     conv | linear  + act                         one conv op with an activation
+ *     conv + bn [+ add] [+ act]                    training: conv writes statistics, one pass normalises, adds and activates
+ *                                                  evaluation: all of it in the conv's epilogue
+ *     add + act, flatten, dropout in evaluation    one op; no op; no op */
+#ifndef GY_EMIT_H
+#define GY_EMIT_H
+#include "plan.h"
+
+struct gy_emit_node {
+    int head;      /* node whose op makes this node's value; itself when it is not absorbed */
+    int tail;      /* of a head: the last node that it absorbed, or itself */
+    int users;     /* nodes that read this one */
+    int user;      /* the last of them */
+    int last_use;  /* highest node that reads it; itself when none */
+    int act;       /* of a head: activation done with it */
+    int res;       /* of a head: head of the value that is added, or -1 */
+    int bn;        /* of a conv: batch norm that follows: its statistics (training) or its fold (evaluation); -1 */
+    int needs;     /* a gradient with respect to its value is needed */
+    int value;     /* tensor, -1 not yet */
+    int gradient;  /* tensor, -1 not yet */
+    int stats, scale, shift, mean, rstd, arg; /* tensors, -1 none */
+};
+
+struct gy_emit {
+    struct gy_builder *b;
+    struct gy_emit_node *nodes;
+    int train;    /* else evaluation */
+    int program;  /* where forward ops go */
+    int again;    /* recomputing in backward: statistics are known already */
+};
+
+GY_INT int gy_emit_fuse(struct gy_emit *e);                  /* fuse.c: fills nodes; GY_E_NOMEM */
+GY_INT void gy_emit_forward(struct gy_emit *e, int node);    /* emit_forward.c */
+GY_INT void gy_emit_backward(struct gy_emit *e, int node);   /* emit_backward.c */
+GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end); /* recompute.c: number of segments */
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Trading time for memory (Chen et al. 2016, "Training deep nets with sublinear memory cost"). The net is cut where a single value
+ * goes from everything before to everything after. Only the values at the cuts are kept through forward; in backward each segment
+ * but the last is computed once more before its own backward ops. Where to cut is found by trying segment sizes: the peak is
+ * about the sum of the values at the cuts plus the largest segment. */
+#include "emit.h"
+
+static int64_t rec_bytes(const struct gy_emit *e, int i)
+{
+    const struct gy_geom *g = &e->b->graph->nodes[i].geom;
+    return e->nodes[i].head == i ? (int64_t)g->p * g->q * g->k : 0;
+}
+
+/* May the net be cut behind node i? `crossing`: values that are made at or before i and read later. */
+static int rec_can_cut(const struct gy_emit *e, int i, int crossing)
+{
+    return crossing == 1 && e->nodes[i].last_use > i && e->nodes[e->nodes[i].head].tail == i;
+}
+
+/* Cuts greedily once a segment holds `limit` elements; returns the number of segments and the estimated peak. */
+static int rec_cut(const struct gy_emit *e, int64_t limit, int *segment_end, int64_t *peak)
+{
+    const int count = e->b->graph->node_count;
+    int segments = 0, open = 0;
+    int64_t kept = 0, largest = 0, size = 0;
+    for (int i = 0; i < count; i++) {
+        size += rec_bytes(e, i);
+        open += e->nodes[i].last_use > i;
+        for (int k = 0, counted = -1; k < e->b->graph->nodes[i].input_count; k++) {
+            const int in = e->b->graph->nodes[i].input[k];
+            if (e->nodes[in].last_use == i && in != counted)
+                open--, counted = in;
+        }
+        const int last = i + 1 == count;
+        if (!last && (size < limit || !rec_can_cut(e, i, open)))
+            continue;
+        if (segment_end)
+            segment_end[segments] = i;
+        segments++;
+        kept += last ? 0 : rec_bytes(e, e->nodes[i].head);
+        largest = size > largest ? size : largest;
+        size = 0;
+    }
+    *peak = kept + largest;
+    return segments;
+}
+
+GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end)
+{
+    int64_t total = 0, best = INT64_MAX, best_limit = INT64_MAX, peak = 0;
+    for (int i = 0; i < e->b->graph->node_count; i++)
+        total += rec_bytes(e, i);
+    for (int parts = 1; parts <= 64 && e->b->config->recompute; parts++) {
+        rec_cut(e, total / parts, NULL, &peak);
+        if (peak < best)
+            best = peak, best_limit = total / parts;
+    }
+    return rec_cut(e, best_limit, segment_end, &peak);
+}
