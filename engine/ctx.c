@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening a net: configuration, graph, backend, plan, memory, first weights; closing in reverse. Measuring is opening with an
+ * allocator that counts and without the tensors' memory, so the two cannot disagree. */
+#include "engine.h"
+#include "base/clock.h"
+
+#ifndef GY_SOURCE_ID
+#define GY_SOURCE_ID "unknown"
+#endif
+
+GYRE_API int gyre_version(void) { return GYRE_VERSION; }
+GYRE_API const char *gyre_source_id(void) { return GY_SOURCE_ID; }
+GYRE_API const char *gyre_status_name(int status) { return gy_status_name(status); }
+
+GY_INT int gy_net_fail(struct gyre_net *net, int status, const char *fmt, ...)
+{
+    char text[sizeof net->error.text];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return GY_FAIL(&net->error, status, "%s", text);
+}
+
+GY_INT const struct gy_alloc *gy_net_alloc(const struct gyre_net *net) { return &net->alloc; }
+GY_INT const struct gy_log *gy_net_log(const struct gyre_net *net) { return &net->log; }
+
+GYRE_API const struct gyre_error *gyre_last_error(const struct gyre_net *net)
+{
+    return (const struct gyre_error *)(const void *)&net->error;
+}
+
+GYRE_API void gyre_get_shape(const struct gyre_net *net, struct gyre_shape *shape)
+{
+    const struct gy_graph *g = &net->graph;
+    *shape = (struct gyre_shape){ g->h, g->w, g->c, g->classes, net->config.batch };
+}
+
+static struct gy_plan_config ctx_plan_config(const struct gyre_config *c)
+{
+    struct gy_plan_config p = { .batch = c->batch, .train = c->mode == GYRE_TRAIN, .recompute = c->recompute,
+                                .u8 = c->input == GYRE_INPUT_U8, .optimizer = c->optimizer.kind,
+                                .nesterov = c->optimizer.nesterov, .decay_all = c->optimizer.decay_all };
+    memcpy(p.mean, c->mean, sizeof p.mean);
+    memcpy(p.std, c->std, sizeof p.std);
+    p.f[GY_C_MOMENTUM] = c->optimizer.momentum;
+    p.f[GY_C_DECAY] = c->optimizer.weight_decay;
+    p.f[GY_C_BETA1] = c->optimizer.beta1;
+    p.f[GY_C_BETA2] = c->optimizer.beta2;
+    p.f[GY_C_EPS] = c->optimizer.eps;
+    p.f[GY_C_ETA] = c->optimizer.lars_eta;
+    p.f[GY_C_CLIP] = c->optimizer.clip_norm;
+    p.f[GY_C_EMA] = c->optimizer.ema;
+    return p;
+}
+
+/* The configuration's texts move into the arena: the caller may free them. */
+static int ctx_keep_texts(struct gyre_net *net)
+{
+    const char **texts[] = { &net->config.net, &net->config.net_name, &net->config.device, &net->config.isa };
+    for (size_t i = 0; i < GY_COUNT(texts); i++) {
+        if (!*texts[i])
+            continue;
+        const size_t bytes = strlen(*texts[i]);
+        *texts[i] = gy_arena_text(&net->arena, *texts[i], bytes);
+        if (!*texts[i])
+            return GY_NOMEM(&net->error, "the net's text", bytes);
+    }
+    return GY_OK;
+}
+
+static int ctx_open_backend(struct gyre_net *net)
+{
+    const struct gy_backend_config config = { .alloc = &net->alloc, .log = &net->log, .isa = net->config.isa,
+                                              .threads = net->config.threads };
+    net->backend = gy_cpu_backend();
+    GY_TRY(net->backend->open(&net->backend_self, &config, &net->error));
+    net->backend->caps(net->backend_self, &net->caps);
+    return GY_OK;
+}
+
+static int ctx_rows(struct gyre_net *net)
+{
+    net->row_count = 1;
+    for (int i = 0; i < net->graph.param_count; i++)
+        net->row_count = gy_max64(net->row_count, gy_param_row_count(&net->graph.params[i]));
+    net->row = gy_arena_take(&net->arena, (size_t)net->row_count, sizeof(float));
+    net->row2 = gy_arena_take(&net->arena, (size_t)net->row_count, sizeof(float));
+    if (!net->row || !net->row2)
+        return GY_NOMEM(&net->error, "a row of weights", (size_t)net->row_count * sizeof(float));
+    return GY_OK;
+}
+
+/* Everything but the tensors' memory. */
+static int ctx_compile(struct gyre_net *net)
+{
+    gy_arena_open_hook(&net->arena, &net->alloc);
+    GY_TRY(ctx_keep_texts(net));
+    GY_TRY(gy_graph_parse(&net->graph, &net->arena, net->config.net, strlen(net->config.net), net->config.net_name,
+                          &net->error));
+    GY_TRY(ctx_open_backend(net));
+    const struct gy_plan_config plan = ctx_plan_config(&net->config);
+    GY_TRY(gy_plan_build(&net->plan, &net->graph, &plan, &net->uniform, net->backend, net->backend_self, &net->arena,
+                         &net->error));
+    for (int r = 0; r < GY_REGIONS; r++)
+        if (gy_add_size(net->memory_bytes, gy_align_up(net->plan.region_bytes[r], 4096), &net->memory_bytes))
+            return GY_FAIL(&net->error, GY_E_NOMEM, "the net's tensors are beyond the address space");
+    return ctx_rows(net);
+}
+
+static int ctx_take_memory(struct gyre_net *net)
+{
+    GY_TRY(net->backend->mem_get(net->backend_self, net->memory_bytes, GY_MEM_DEVICE, &net->memory, &net->error));
+    size_t at = 0;
+    for (int r = 0; r < GY_REGIONS; r++) {
+        net->base[r] = (unsigned char *)net->memory + at;
+        at += gy_align_up(net->plan.region_bytes[r], 4096);
+    }
+    gy_plan_place(&net->plan, net->base);
+    return GY_OK;
+}
+
+static void ctx_identity_mix(struct gyre_net *net)
+{
+    struct gy_mix *mix = (void *)((unsigned char *)net->base[GY_AT_IN] + net->plan.tensors[net->plan.mix].offset);
+    for (int i = 0; i < net->config.batch; i++)
+        mix[i] = (struct gy_mix){ .partner = i, .inside = 1, .label = 1 };
+}
+
+GYRE_API void gyre_close(struct gyre_net *net)
+{
+    if (!net)
+        return;
+    const struct gy_alloc alloc = net->alloc;
+    if (net->memory)
+        net->backend->mem_put(net->backend_self, net->memory, net->memory_bytes, GY_MEM_DEVICE);
+    if (net->backend_self)
+        net->backend->close(net->backend_self);
+    gy_arena_close(&net->arena);
+    gy_alloc_free(&alloc, net, sizeof *net);
+}
+
+/* net with everything but memory, or NULL; *err says why. */
+static struct gyre_net *ctx_new(const struct gyre_config *config, const struct gy_alloc *alloc, struct gy_error *err)
+{
+    struct gyre_net *net = gy_alloc_take(alloc, 1, sizeof *net);
+    if (!net) {
+        GY_NOMEM(err, "the net's handle", sizeof *net);
+        return NULL;
+    }
+    net->config = *config;
+    net->alloc = *alloc;
+    net->log = gy_log_of(&config->log);
+    if (ctx_compile(net) == GY_OK)
+        return net;
+    *err = net->error;
+    gyre_close(net);
+    return NULL;
+}
+
+static int ctx_open(struct gyre_net **out, const struct gyre_config *config, struct gy_error *err)
+{
+    struct gyre_config copy;
+    struct gy_alloc alloc;
+    GY_TRY(gy_config_copy(&copy, config, err));
+    GY_TRY(gy_config_seal(&copy.memory, &alloc, err));
+    struct gyre_net *net = ctx_new(&copy, &alloc, err);
+    if (!net)
+        return err->status;
+    int status = ctx_take_memory(net);
+    if (status == GY_OK) {
+        ctx_identity_mix(net);
+        net->uniform.seed = copy.seed;
+        status = gy_init_weights(net);
+    }
+    if (status != GY_OK) {
+        *err = net->error;
+        gyre_close(net);
+        return status;
+    }
+    gy_arena_freeze(&net->arena);
+    *out = net;
+    return GY_OK;
+}
+
+GYRE_API int gyre_open(struct gyre_net **out, const struct gyre_config *config, struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    const int status = ctx_open(out, config, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
+/* Counts what goes through it, in whole cache lines, as a block of the caller's would be used. */
+struct ctx_counter {
+    struct gy_alloc inner;
+    size_t bytes;
+};
+
+static void *ctx_count_fn(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
+{
+    struct ctx_counter *counter = user;
+    void *p = counter->inner.fn(counter->inner.user, ptr, old_bytes, new_bytes);
+    if (p && new_bytes && new_bytes < SIZE_MAX / 2)
+        counter->bytes += gy_align_up(new_bytes, GY_CACHE_LINE);
+    return p;
+}
+
+static void ctx_need(const struct gyre_net *net, size_t counted, struct gyre_need *need)
+{
+    const size_t *bytes = net->plan.region_bytes;
+    memset(need, 0, sizeof *need);
+    need->host_bytes = counted + net->memory_bytes + 2 * GY_CACHE_LINE;
+    need->param_bytes = bytes[GY_AT_PARAM] + bytes[GY_AT_STATE];
+    need->gradient_bytes = bytes[GY_AT_GRAD];
+    need->optimizer_bytes = bytes[GY_AT_OPT1] + bytes[GY_AT_OPT2] + bytes[GY_AT_EMA];
+    need->activation_bytes = bytes[GY_AT_ACT] + bytes[GY_AT_IN] + bytes[GY_AT_OUT];
+    need->scratch_bytes = bytes[GY_AT_SCRATCH];
+    need->other_bytes = need->host_bytes - need->param_bytes - need->gradient_bytes - need->optimizer_bytes -
+                        need->activation_bytes - need->scratch_bytes;
+    for (int i = 0; i < net->plan.span_count; i++)
+        need->parameters += net->plan.spans[i].count;
+    const int last = net->config.mode == GYRE_TRAIN ? GY_UPDATE : GY_EVAL;
+    for (int p = net->config.mode == GYRE_TRAIN ? GY_FORWARD : GY_EVAL; p <= last; p++)
+        for (int i = 0; i < net->plan.program[p].count; i++)
+            need->flops += gy_op_flops(&net->plan.program[p].ops[i]);
+}
+
+GYRE_API int gyre_measure(const struct gyre_config *config, struct gyre_need *need, struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    struct gyre_config copy;
+    if (gy_config_copy(&copy, config, &err) != GY_OK)
+        return gy_error_out(error, &err);
+    struct ctx_counter counter = { .inner = gy_alloc_default() };
+    if (copy.memory.hook && !copy.memory.block)
+        counter.inner = (struct gy_alloc){ copy.memory.hook, copy.memory.user };
+    const struct gy_alloc alloc = { ctx_count_fn, &counter };
+    struct gyre_net *net = ctx_new(&copy, &alloc, &err);
+    if (!net)
+        return gy_error_out(error, &err);
+    ctx_need(net, counter.bytes, need);
+    gyre_close(net);
+    return GYRE_OK;
+}

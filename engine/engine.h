@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* engine.h: an open net. Everything that it holds was taken in gyre_open and is given back in gyre_close. */
+#ifndef GY_ENGINE_H
+#define GY_ENGINE_H
+#include "gyre.h"
+#include "plan.h"
+
+#define GY_NOTE_KEYS 64
+#define GY_NOTE_BYTES 16384
+
+struct gy_note {
+    const char *key, *value; /* in gyre_net.note_text */
+};
+
+struct gyre_net {
+    struct gyre_config config;      /* net, net_name, device and isa point into the arena */
+    struct gy_alloc alloc;
+    struct gy_log log;
+    struct gy_error error;          /* of the last call that failed */
+    struct gy_arena arena;          /* graph, plan, tables: frozen after open */
+    struct gy_graph graph;
+    struct gy_plan plan;
+    struct gy_uniform uniform;
+    const struct gy_backend *backend;
+    void *backend_self;
+    struct gy_caps caps;
+    void *memory;                   /* all regions, one piece */
+    size_t memory_bytes;
+    void *base[GY_REGIONS];
+    float *row, *row2;              /* one output channel of the largest weight: for changes of layout */
+    int64_t row_count;
+    int64_t micro;                  /* gyre_step calls that went through */
+    int64_t updates;
+    int pending;                    /* gradients summed since the last update */
+    int mixed;                      /* the mix tensor is not the identity */
+    int failed;                     /* GYRE_E_DEVICE or below: only close is allowed */
+    int64_t refused;                /* allocations after open */
+    struct gy_note notes[GY_NOTE_KEYS];
+    int note_count;
+    char note_text[GY_NOTE_BYTES];
+    size_t note_bytes;
+};
+
+/* Sets the net's last error and returns status: for calls above the core, such as the training loop. */
+GY_INT int gy_net_fail(struct gyre_net *net, int status, const char *fmt, ...) GY_PRINTF(3, 4);
+GY_INT const struct gy_alloc *gy_net_alloc(const struct gyre_net *net);
+GY_INT const struct gy_log *gy_net_log(const struct gyre_net *net);
+
+/* config.c */
+GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in, struct gy_error *err); /* checked */
+GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger);
+GY_INT int gy_error_out(struct gyre_error *out, const struct gy_error *err); /* copies when out is not NULL; returns the status */
+GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink);
+GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *alloc, struct gy_error *err);
+
+/* optim.c */
+GY_INT float gy_schedule_rate(const struct gyre_schedule *schedule, int64_t step);
+GY_INT int gy_init_weights(struct gyre_net *net);
+
+/* weights.c: one parameter at a time, in PyTorch's layout, row k of it into or out of memory. */
+GY_INT int64_t gy_param_row_count(const struct gy_param *p); /* elements of one row (output channel) */
+GY_INT int gy_param_read_row(struct gyre_net *net, int param, int region, int32_t k, float *row);
+GY_INT int gy_param_write_row(struct gyre_net *net, int param, int region, int32_t k, const float *row);
+GY_INT int gy_param_shape(const struct gy_param *p, int64_t shape[4]); /* PyTorch's; returns dims */
+GY_INT int gy_region_has(const struct gyre_net *net, int region, int param);
+
+/* Runs one program. */
+GY_INT int gy_net_run(struct gyre_net *net, int program);
+/* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.valid. */
+GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch);
+GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training); /* may this call be made now? */
+
+#endif

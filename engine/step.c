@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* Steps: a batch is copied into its place, programs are walked, a few numbers come back. Nothing is allocated, opened or locked.
+ * A step that ends in a loss that is not finite leaves weights and running statistics as they were. */
+#include "engine.h"
+
+GY_INT int gy_net_run(struct gyre_net *net, int program)
+{
+    const struct gy_program *p = &net->plan.program[program];
+    int status = GY_OK;
+    for (int i = 0; i < p->count && status == GY_OK; i++)
+        status = net->backend->run(net->backend_self, &p->ops[i]);
+    if (status != GY_OK) {
+        net->failed = 1;
+        return gy_net_fail(net, status, "the device failed in the %s program", gy_program_name(program));
+    }
+    return GY_OK;
+}
+
+static void *step_place(const struct gyre_net *net, int tensor)
+{
+    const struct gy_tensor *t = &net->plan.tensors[tensor];
+    return (unsigned char *)net->base[t->region] + t->offset;
+}
+
+GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training)
+{
+    if (net->failed)
+        return gy_net_fail(net, GY_E_STATE, "%s: the device failed before; the net can only be closed", call);
+    if (training && net->config.mode != GYRE_TRAIN)
+        return gy_net_fail(net, GY_E_STATE, "%s: the net was opened with GYRE_INFER", call);
+    return GY_OK;
+}
+
+static int step_check_mix(struct gyre_net *net, const struct gyre_batch *batch)
+{
+    for (int i = 0; i < batch->count; i++) {
+        const struct gyre_mix *m = &batch->mix[i];
+        const int box = m->h0 >= 0 && m->w0 >= 0 && m->h0 <= m->h1 && m->w0 <= m->w1 && m->h1 <= net->graph.h &&
+                        m->w1 <= net->graph.w;
+        if (m->partner < 0 || m->partner >= batch->count || !box)
+            return gy_net_fail(net, GY_E_ARG, "batch.mix[%d]: partner %d, box [%d,%d) x [%d,%d); it must be in a batch of %d and "
+                               "an image of %d x %d", i, m->partner, m->h0, m->h1, m->w0, m->w1, batch->count, net->graph.h,
+                               net->graph.w);
+    }
+    return GY_OK;
+}
+
+static int step_check(struct gyre_net *net, const struct gyre_batch *batch)
+{
+    if (!batch || !batch->x || batch->count < 1 || batch->count > net->config.batch)
+        return gy_net_fail(net, GY_E_ARG, "batch of %d samples; the net was opened for 1 .. %d", batch ? batch->count : 0,
+                           net->config.batch);
+    for (int i = 0; i < batch->count && batch->label; i++)
+        if (batch->label[i] < -1 || batch->label[i] >= net->graph.classes)
+            return gy_net_fail(net, GY_E_ARG, "label %d of sample %d is not in -1 .. %d", batch->label[i], i,
+                               net->graph.classes - 1);
+    return batch->mix ? step_check_mix(net, batch) : GY_OK;
+}
+
+/* Labels, as the loss wants them: -1 where there is none; a sample with only a target counts as labelled 0. */
+static void step_labels(struct gyre_net *net, const struct gyre_batch *batch)
+{
+    int32_t *label = step_place(net, net->plan.label);
+    const int targets = batch->target && net->plan.target >= 0;
+    int valid = 0;
+    for (int i = 0; i < net->config.batch; i++) {
+        label[i] = i >= batch->count ? -1 : batch->label ? batch->label[i] : targets ? 0 : -1;
+        valid += label[i] >= 0;
+    }
+    net->uniform.valid = valid > 0 ? valid : 1;
+}
+
+static void step_targets(struct gyre_net *net, const struct gyre_batch *batch)
+{
+    if (net->plan.target < 0)
+        return;
+    float *target = step_place(net, net->plan.target);
+    const int32_t *label = step_place(net, net->plan.label);
+    const int32_t classes = net->graph.classes;
+    memset(target, 0, net->plan.tensors[net->plan.target].bytes);
+    if (batch->target) {
+        memcpy(target, batch->target, (size_t)batch->count * (size_t)classes * sizeof(float));
+        return;
+    }
+    for (int64_t i = 0; i < batch->count; i++)
+        if (label[i] >= 0)
+            target[i * classes + label[i]] = 1;
+}
+
+static void step_mix(struct gyre_net *net, const struct gyre_batch *batch)
+{
+    struct gy_mix *mix = step_place(net, net->plan.mix);
+    if (!batch->mix && !net->mixed)
+        return;
+    for (int i = 0; i < net->config.batch; i++) {
+        mix[i] = (struct gy_mix){ .partner = i, .inside = 1, .label = 1 };
+        if (batch->mix && i < batch->count)
+            memcpy(&mix[i], &batch->mix[i], sizeof mix[i]);
+    }
+    net->mixed = batch->mix != NULL;
+}
+
+GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch)
+{
+    GY_TRY(step_check(net, batch));
+    const struct gy_tensor *x = &net->plan.tensors[net->plan.input];
+    const size_t sample = x->bytes / (size_t)net->config.batch, used = sample * (size_t)batch->count;
+    unsigned char *place = step_place(net, net->plan.input);
+    GY_TRY(net->backend->copy(net->backend_self, place, batch->x, used, GY_COPY_TO_DEVICE));
+    memset(place + used, 0, x->bytes - used);
+    step_labels(net, batch);
+    step_targets(net, batch);
+    step_mix(net, batch);
+    return GY_OK;
+}
+
+/* What came out of the last forward pass. Sums in the order of the samples. */
+static void step_collect(const struct gyre_net *net, struct gyre_result *result)
+{
+    const int32_t *label = step_place(net, net->plan.label), *rank = step_place(net, net->plan.rank);
+    const float *loss = step_place(net, net->plan.loss);
+    double sum = 0;
+    memset(result, 0, sizeof *result);
+    for (int i = 0; i < net->config.batch; i++) {
+        if (label[i] < 0)
+            continue;
+        sum += (double)loss[i];
+        result->labelled++;
+        result->top1 += rank[i] == 0;
+        result->top5 += rank[i] >= 0 && rank[i] < 5;
+    }
+    result->loss = result->labelled ? sum / result->labelled : 0;
+    result->step = net->updates;
+}
+
+static void step_keep_state(struct gyre_net *net, int restore)
+{
+    void *state = net->base[GY_AT_STATE], *kept = net->base[GY_AT_KEEP];
+    const size_t bytes = net->plan.region_bytes[GY_AT_KEEP];
+    net->backend->copy(net->backend_self, restore ? state : kept, restore ? kept : state, bytes, GY_COPY_ON_DEVICE);
+}
+
+/* Forward and backward in training mode. add: gradients are added to those that are there. */
+static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, int add, struct gyre_result *result)
+{
+    GY_TRY(gy_net_feed(net, batch));
+    net->uniform.step = (uint64_t)net->micro;
+    net->uniform.loss_scale = 1;
+    net->uniform.accumulate = add;
+    step_keep_state(net, 0);
+    GY_TRY(gy_net_run(net, GY_FORWARD));
+    GY_TRY(net->backend->sync(net->backend_self));
+    step_collect(net, result);
+    if (!isfinite(result->loss)) {
+        step_keep_state(net, 1);
+        return gy_net_fail(net, GY_E_NONFINITE, "the loss is %g at step %" PRId64, result->loss, net->updates);
+    }
+    GY_TRY(gy_net_run(net, GY_BACKWARD));
+    return net->backend->sync(net->backend_self);
+}
+
+static int step_update(struct gyre_net *net)
+{
+    struct gy_uniform *u = &net->uniform;
+    const double t = (double)net->updates + 1;
+    u->lr = gy_schedule_rate(&net->config.schedule, net->updates);
+    u->grad_scale = 1.0f / (float)net->config.accumulate;
+    u->bias1 = (float)(1 - pow((double)net->config.optimizer.beta1, t));
+    u->bias2 = (float)(1 - pow((double)net->config.optimizer.beta2, t));
+    GY_TRY(gy_net_run(net, GY_UPDATE));
+    GY_TRY(net->backend->sync(net->backend_self));
+    net->pending = 0;
+    net->updates++;
+    return GY_OK;
+}
+
+GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result)
+{
+    struct gyre_result r;
+    GY_TRY(gy_net_ready(net, "gyre_step", 1));
+    GY_TRY(step_gradients(net, batch, net->pending > 0, &r));
+    net->micro++;
+    r.rate = gy_schedule_rate(&net->config.schedule, net->updates);
+    if (++net->pending >= net->config.accumulate)
+        GY_TRY(step_update(net));
+    r.step = net->updates;
+    if (result)
+        *result = r;
+    return GYRE_OK;
+}
+
+GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result)
+{
+    struct gyre_result r;
+    GY_TRY(gy_net_ready(net, "gyre_gradient", 1));
+    GY_TRY(step_gradients(net, batch, 0, &r));
+    step_keep_state(net, 1);
+    net->pending = 0;
+    if (result)
+        *result = r;
+    return GYRE_OK;
+}
+
+GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result)
+{
+    GY_TRY(gy_net_ready(net, "gyre_eval", 0));
+    GY_TRY(gy_net_feed(net, batch));
+    GY_TRY(gy_net_run(net, GY_EVAL));
+    GY_TRY(net->backend->sync(net->backend_self));
+    if (result)
+        step_collect(net, result);
+    return GYRE_OK;
+}
+
+GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, float *scores)
+{
+    GY_TRY(gyre_eval(net, batch, NULL));
+    const size_t bytes = (size_t)batch->count * (size_t)net->graph.classes * sizeof(float);
+    return net->backend->copy(net->backend_self, scores, step_place(net, net->plan.scores), bytes, GY_COPY_TO_HOST);
+}
+
+GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const float **loss, const int32_t **rank)
+{
+    if (scores)
+        *scores = step_place(net, net->plan.scores);
+    if (loss)
+        *loss = step_place(net, net->plan.loss);
+    if (rank)
+        *rank = step_place(net, net->plan.rank);
+    return GYRE_OK;
+}
