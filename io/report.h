@@ -1,31 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* report.h: what a run leaves for people: TensorBoard event files, metric rows as CSV, curves and a confusion matrix as SVG. */
+/* report.h: what a run leaves for people: TensorBoard event files, metric rows as CSV, curves and a confusion matrix
+ * as SVG. */
 #ifndef GY_REPORT_H
 #define GY_REPORT_H
 #include "../engine/base/file.h"
 #include "../engine/base/text.h"
 
-/* TensorBoard: TFRecord framing (length, masked CRC-32C) around Event messages with one simple_value each. Appended and flushed per
- * event, since a run may be killed: readers accept a cut last record. */
+/* TensorBoard: TFRecord framing (length, masked CRC-32C) around Event messages with one simple_value each, in a new
+ * file "events.out.tfevents.<seconds>.<host>" of the folder. Appended and flushed per event, since a run may be
+ * killed: readers accept a cut last record. Each takes GY_E_IO, or GY_E_ARG for a tag of more than 400 bytes. */
 struct gy_events;
-GY_INT int gy_events_open(struct gy_events **out, const struct gy_alloc *alloc, const char *folder, struct gy_error *err);
-GY_INT int gy_events_scalar(struct gy_events *events, int64_t step, const char *tag, double value, struct gy_error *err);
-GY_INT void gy_events_close(struct gy_events *events);
+GY_INT int gy_events_open(struct gy_events **out, const struct gy_alloc *alloc, const char *folder,
+                          struct gy_error *err);
+GY_INT int gy_events_scalar(struct gy_events *events, int64_t step, const char *tag, double value,
+                            struct gy_error *err);
+/* The run goes on from a checkpoint: readers drop what earlier files say of `step` and later ones. */
+GY_INT int gy_events_restart(struct gy_events *events, int64_t step, struct gy_error *err);
+GY_INT void gy_events_close(struct gy_events *events); /* NULL is fine */
 
-/* Rows appended to a CSV with a fixed header. Opening an existing file keeps the rows whose first column (step) is at most keep_step:
- * a resumed run neither repeats nor loses rows. */
+/* Rows appended to a CSV with a fixed header. Opening an existing file keeps the rows whose first column (step) is at
+ * most keep_step, so that a resumed run neither repeats nor loses rows; keep_step -1 starts anew. A cut last row is
+ * dropped. GY_E_MISMATCH when rows would be kept under another header. header and fmt: without newline. */
 struct gy_csv;
 GY_INT int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const char *path, const char *header,
                        int64_t keep_step, struct gy_error *err);
-GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...) GY_PRINTF(3, 4); /* without newline; flushed */
-GY_INT void gy_csv_close(struct gy_csv *csv);
+GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...) GY_PRINTF(3, 4); /* flushed */
+GY_INT void gy_csv_close(struct gy_csv *csv); /* NULL is fine */
 
-/* A line chart. Series share the x axis; the first `left` ones are scaled on the left axis, the rest on the right. */
+/* A line chart: series share the x axis and are scaled on the left or the right axis. Points that are not finite
+ * break the line. Allocates nothing; the file is whole or absent. Labels may be NULL. */
 struct gy_series {
     const char *name;
-    const double *x, *y;
+    const double *x, *y; /* [count], x ascending */
     int64_t count;
-    int right; /* 1: right axis */
+    int right;           /* 1: right axis */
 };
 GY_INT int gy_svg_curve(const char *path, const char *title, const char *x_label, const char *left_label,
                         const char *right_label, const struct gy_series *series, int count, struct gy_error *err);

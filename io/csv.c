@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* A CSV that grows by a row at a time and survives being killed: a row is one flush, and a resumed run first rewrites
+ * the file, whole or absent, with the rows that it keeps. */
+#include "report.h"
+
+#define CSV_LIMIT ((size_t)1 << 30) /* bytes of an old file */
+
+struct gy_csv {
+    struct gy_alloc alloc;
+    FILE *file;
+    char path[4096];
+};
+
+/* The step that a row begins with, or -1 when it does not begin with a number. */
+static int64_t csv_step(const char *at, const char *end)
+{
+    char text[24];
+    int64_t step = -1;
+    size_t length = 0;
+    while (at + length < end && length < sizeof(text) - 1 && at[length] != ',') {
+        text[length] = at[length];
+        length++;
+    }
+    text[length] = 0;
+    return gy_text_int(text, 0, INT64_MAX, &step) == 0 ? step : -1;
+}
+
+/* Writes the header and, of the old text, every whole row whose step is at most keep_step. */
+static int csv_rewrite(struct gy_outfile *out, const char *header, const char *old, size_t bytes, int64_t keep_step,
+                       struct gy_error *err)
+{
+    const char *end = old + bytes;
+    GY_TRY(gy_outfile_write(out, header, strlen(header), err));
+    GY_TRY(gy_outfile_write(out, "\n", 1, err));
+    for (const char *at = old, *next; at < end; at = next) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        if (newline == NULL)
+            break;
+        next = newline + 1;
+        const int64_t step = csv_step(at, newline);
+        if (step >= 0 && step <= keep_step)
+            GY_TRY(gy_outfile_write(out, at, (size_t)(next - at), err));
+    }
+    return GY_OK;
+}
+
+/* Skips the old file's header, which must be ours: *at .. *bytes are its rows then. */
+static int csv_skip_header(const char *path, const char *header, const char **at, size_t *bytes, struct gy_error *err)
+{
+    const char *newline = *bytes > 0 ? memchr(*at, '\n', *bytes) : NULL;
+    const size_t length = newline != NULL ? (size_t)(newline - *at) : 0;
+    if (newline == NULL) { /* killed before the header was whole */
+        *bytes = 0;
+        return GY_OK;
+    }
+    if (length != strlen(header) || memcmp(*at, header, length) != 0)
+        return GY_FAIL(err, GY_E_MISMATCH, "%s: its columns are \"%.*s\", not \"%s\": move it away", path,
+                       (int)gy_min64((int64_t)length, 120), *at, header);
+    *at = newline + 1;
+    *bytes -= length + 1;
+    return GY_OK;
+}
+
+static int csv_prepare(const struct gy_csv *csv, const char *header, int64_t keep_step, struct gy_error *err)
+{
+    struct gy_outfile out;
+    char *old = NULL;
+    size_t room = 0;
+    if (keep_step >= 0 && gy_file_exists(csv->path) != 0)
+        GY_TRY(gy_file_read(&csv->alloc, csv->path, CSV_LIMIT, &old, &room, err));
+    const char *at = old != NULL ? old : "";
+    size_t bytes = room;
+    int status = csv_skip_header(csv->path, header, &at, &bytes, err);
+    if (status == GY_OK)
+        status = gy_outfile_open(&out, csv->path, err);
+    if (status == GY_OK) {
+        status = csv_rewrite(&out, header, at, bytes, keep_step, err);
+        if (status == GY_OK)
+            status = gy_outfile_commit(&out, err);
+        gy_outfile_abandon(&out);
+    }
+    if (old != NULL)
+        gy_alloc_free(&csv->alloc, old, room + 1);
+    return status;
+}
+
+int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const char *path, const char *header,
+                int64_t keep_step, struct gy_error *err)
+{
+    struct gy_csv *csv = gy_alloc_take(alloc, 1, sizeof(*csv));
+    if (csv == NULL)
+        return GY_NOMEM(err, "CSV file", sizeof(*csv));
+    csv->alloc = *alloc;
+    int status = GY_OK;
+    if (gy_text_copy(csv->path, sizeof(csv->path), path) != 0)
+        status = GY_FAIL(err, GY_E_ARG, "a path of %zu bytes is too long", strlen(path));
+    if (status == GY_OK)
+        status = csv_prepare(csv, header, keep_step, err);
+    if (status == GY_OK) {
+        csv->file = fopen(path, "ab");
+        if (csv->file == NULL)
+            status = GY_FAIL(err, GY_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    }
+    if (status != GY_OK)
+        gy_csv_close(csv);
+    else
+        *out = csv;
+    return status;
+}
+
+int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    errno = 0;
+    const int printed = vfprintf(csv->file, fmt, args);
+    va_end(args);
+    if (printed < 0 || fputc('\n', csv->file) == EOF || fflush(csv->file) != 0)
+        return GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", csv->path, strerror(errno));
+    return GY_OK;
+}
+
+void gy_csv_close(struct gy_csv *csv)
+{
+    if (csv == NULL)
+        return;
+    const struct gy_alloc alloc = csv->alloc;
+    if (csv->file != NULL)
+        fclose(csv->file);
+    gy_alloc_free(&alloc, csv, sizeof(*csv));
+}

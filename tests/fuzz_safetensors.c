@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Fuzz target: any bytes as a safetensors file. What opens must keep its promises: every tensor lies inside the
+ * bytes, is found by its name, and can be read. Built with -fsanitize=fuzzer it fuzzes; with -DGY_FUZZ_REPLAY it runs
+ * over the files that are named. */
+#include "../io/safetensors.h"
+
+#define FUZZ_REQUIRE(cond) ((cond) ? (void)0 : abort())
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+
+static void fuzz_tensor(const struct gy_st_file *file, int index, const uint8_t *bytes, size_t count)
+{
+    const struct gy_st_tensor *tensor = gy_st_at(file, index);
+    float real[16];
+    int64_t integer[16];
+    struct gy_error err;
+    FUZZ_REQUIRE(gy_st_find(file, tensor->name) == tensor);
+    FUZZ_REQUIRE(tensor->data >= bytes + 8 && tensor->bytes <= (size_t)(bytes + count - tensor->data));
+    const int64_t part = gy_min64(16, tensor->count);
+    (void)gy_st_read_f32(tensor, tensor->count - part, part, real, &err);
+    (void)gy_st_read_i64(tensor, tensor->count - part, part, integer, &err);
+    FUZZ_REQUIRE(gy_st_read_f32(tensor, tensor->count, 1, real, &err) != GY_OK);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_st_file *file = NULL;
+    struct gy_error err;
+    const int status = gy_st_parse(&file, &alloc, bytes, count, "fuzz", &err);
+    FUZZ_REQUIRE(status == GY_OK || (file == NULL && err.status == status && err.text[0] != 0));
+    if (status != GY_OK)
+        return 0;
+    for (int i = 0; i < gy_st_count(file); i++)
+        fuzz_tensor(file, i, bytes, count);
+    for (int i = 0; i < gy_st_meta_count(file); i++)
+        FUZZ_REQUIRE(gy_st_meta(file, gy_st_meta_key(file, i)) != NULL);
+    gy_st_close(file);
+    return 0;
+}
+
+#ifdef GY_FUZZ_REPLAY
+int main(int argc, char **argv)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    int replayed = 0;
+    for (int i = 1; i < argc; i++) {
+        struct gy_error err;
+        char *data;
+        size_t bytes;
+        if (gy_file_read(&alloc, argv[i], (size_t)1 << 28, &data, &bytes, &err) != GY_OK) {
+            printf("%s\n", err.text);
+            return 1;
+        }
+        (void)LLVMFuzzerTestOneInput((const uint8_t *)data, bytes);
+        gy_alloc_free(&alloc, data, bytes + 1);
+        replayed++;
+    }
+    printf("fuzz_safetensors: %d files replayed\n", replayed);
+    return replayed == 0;
+}
+#endif
