@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Where did the first number that is not finite come from? The step is replayed op by op; what an op wrote is looked at before the
+ * next op runs. Weights and the batch itself are looked at first. Weights and running statistics are left as they were. */
+#include "engine.h"
+
+struct nonfinite_place {
+    int tensor;
+    int64_t index;
+    double value;
+};
+
+/* Index of the first element that is not finite, or -1. */
+static int64_t nonfinite_scan(const float *x, int64_t count, double *value)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(x[i])) {
+            *value = (double)x[i];
+            return i;
+        }
+    return -1;
+}
+
+/* Works on host memory; rows of device memory go through the net's row buffer. */
+static int nonfinite_tensor(struct gyre_net *net, int tensor, struct nonfinite_place *at)
+{
+    const struct gy_tensor *t = &net->plan.tensors[tensor];
+    if (t->dtype != GY_F32)
+        return 0;
+    const unsigned char *base = (const unsigned char *)net->base[t->region] + t->offset;
+    for (int64_t first = 0; first < t->count; first += net->row_count) {
+        const int64_t count = gy_min64(net->row_count, t->count - first);
+        net->backend->copy(net->backend_self, net->row, base + (size_t)first * sizeof(float), (size_t)count * sizeof(float),
+                           GY_COPY_TO_HOST);
+        const int64_t found = nonfinite_scan(net->row, count, &at->value);
+        if (found >= 0) {
+            at->tensor = tensor;
+            at->index = first + found;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* "[3][0][17][2]" */
+static void nonfinite_index(const struct gy_tensor *t, int64_t index, char *text, size_t room)
+{
+    size_t used = 0;
+    int64_t below = t->count;
+    text[0] = 0;
+    for (int d = 0; d < t->dims && used < room; d++) {
+        below /= t->dim[d];
+        used += (size_t)snprintf(text + used, room - used, "[%" PRId64 "]", index / below % t->dim[d]);
+    }
+}
+
+static int nonfinite_report(const struct gyre_net *net, const struct nonfinite_place *at, const char *who, int32_t *sample,
+                            struct gy_error *where)
+{
+    const struct gy_tensor *t = &net->plan.tensors[at->tensor];
+    const int per_sample = t->dim[0] == net->config.batch && (t->region == GY_AT_ACT || t->region == GY_AT_IN || t->region == GY_AT_OUT);
+    char index[128];
+    nonfinite_index(t, at->index, index, sizeof index);
+    *sample = per_sample ? (int32_t)(at->index / (t->count / t->dim[0])) : -1;
+    return GY_FAIL(where, GY_E_NONFINITE, "%s: tensor '%s'%s is %g", who, t->name, index, at->value);
+}
+
+/* Weights, running statistics, the batch. */
+static int nonfinite_before(struct gyre_net *net, struct nonfinite_place *at)
+{
+    for (int i = 0; i < net->graph.param_count; i++)
+        if (nonfinite_tensor(net, net->plan.param[i], at))
+            return 1;
+    return nonfinite_tensor(net, net->plan.input, at) || (net->plan.target >= 0 && nonfinite_tensor(net, net->plan.target, at));
+}
+
+static int nonfinite_op(struct gyre_net *net, const struct gy_op *op, struct nonfinite_place *at)
+{
+    const uint64_t writes = gy_op_row(op->code)->writes;
+    for (int role = 0; role < GY_ROLES; role++)
+        if (writes >> role & 1 && op->tensor[role] >= 0 && nonfinite_tensor(net, op->tensor[role], at))
+            return 1;
+    return 0;
+}
+
+static int nonfinite_program(struct gyre_net *net, int program, int32_t *sample, struct gy_error *where)
+{
+    struct nonfinite_place at;
+    for (int i = 0; i < net->plan.program[program].count; i++) {
+        const struct gy_op *op = &net->plan.program[program].ops[i];
+        GY_TRY(net->backend->run(net->backend_self, op));
+        GY_TRY(net->backend->sync(net->backend_self));
+        if (!nonfinite_op(net, op, &at))
+            continue;
+        char who[200];
+        snprintf(who, sizeof who, "%s op %d, %s of layer '%s', wrote it", gy_program_name(program), i,
+                 gy_op_row(op->code)->name, op->name);
+        return nonfinite_report(net, &at, who, sample, where);
+    }
+    return GY_OK;
+}
+
+static int nonfinite_find(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample, struct gy_error *where)
+{
+    struct nonfinite_place at;
+    GY_TRY(gy_net_feed(net, batch));
+    if (nonfinite_before(net, &at))
+        return nonfinite_report(net, &at, "before the first op", sample, where);
+    net->uniform.step = (uint64_t)net->micro;
+    net->uniform.accumulate = 0;
+    net->uniform.loss_scale = 1;
+    GY_TRY(nonfinite_program(net, GY_FORWARD, sample, where));
+    return nonfinite_program(net, GY_BACKWARD, sample, where);
+}
+
+GYRE_API int gyre_find_nonfinite(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample,
+                                 struct gyre_error *where)
+{
+    struct gy_error err = { 0 };
+    int32_t found = -1;
+    GY_TRY(gy_net_ready(net, "gyre_find_nonfinite", 1));
+    const size_t bytes = net->plan.region_bytes[GY_AT_KEEP];
+    net->backend->copy(net->backend_self, net->base[GY_AT_KEEP], net->base[GY_AT_STATE], bytes, GY_COPY_ON_DEVICE);
+    const int status = nonfinite_find(net, batch, &found, &err);
+    net->backend->copy(net->backend_self, net->base[GY_AT_STATE], net->base[GY_AT_KEEP], bytes, GY_COPY_ON_DEVICE);
+    net->pending = 0;
+    if (sample)
+        *sample = found;
+    return status == GY_OK ? GYRE_OK : gy_error_out(where, &err);
+}
