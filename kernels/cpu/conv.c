@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/* Convolution forward and data gradient: weights are packed into panels, then tiles (strip of pixels x group of panels)
+ * run the micro-kernel. Inside a tile: for each slice of the reduction, pointers to the input rows are laid out once,
+ * then every panel meets every register tile of the strip. The last slice of a panel leaves finished sums in the cache;
+ * statistics and the epilogue are taken there. */
+#include "conv.h"
+
+static const float conv_zeros[GY_SLICE_MAX];
+
+struct conv_job {
+    const struct gy_cpu *cpu;
+    const struct gy_product *p;
+    const struct gy_op *op;
+    const float *in, *weights, *bias;
+    float *out;
+    float *packed;       /* NULL: tiles pack their own */
+    float *mean, *m2;    /* [strips][K], NULL without statistics */
+    unsigned char *own;  /* own_bytes a thread */
+    size_t own_bytes;
+    int add;             /* out += */
+};
+
+/* What one thread needs, at the start of its part of scratch. */
+struct conv_own {
+    const float **rows; /* [tap_block][strip] */
+    float **outs;       /* [strip] */
+    float *buffer;      /* patches or copied rows */
+    float *panel;       /* a slice of a panel, when weights are not packed before */
+};
+
+struct conv_slice {
+    int64_t tap, taps, first, len; /* taps [tap, tap + taps), channels [first, first + len) */
+    int64_t before;                /* reduction elements in earlier slices */
+    int last;
+};
+
+static struct conv_own conv_carve_own(const struct gy_product *p, struct gy_carve *carve)
+{
+    struct conv_own own;
+    const size_t strip = (size_t)p->strip;
+    own.rows = gy_carve_take(carve, strip * (size_t)p->tap_block, sizeof(*own.rows));
+    own.outs = gy_carve_take(carve, strip, sizeof(*own.outs));
+    size_t buffer = 0;
+    if (p->patch)
+        buffer = strip * (size_t)gy_product_patch_pitch(p);
+    else if (p->copy)
+        buffer = strip * (size_t)p->tap_block * (size_t)(p->depth_block + 16);
+    own.buffer = gy_carve_take(carve, buffer, sizeof(float));
+    own.panel = gy_carve_take(carve, p->packed == 0 ? (size_t)(GY_WIDTH_MAX * p->tap_block * p->depth_block) : 0,
+                              sizeof(float));
+    return own;
+}
+
+/* Packs columns of one panel for one slice: dst [taps][len][width]. */
+static void conv_pack_slice(const struct conv_job *job, int64_t group, const struct gy_panel *panel,
+                            const struct conv_slice *slice, float *dst)
+{
+    const struct gy_product *p = job->p;
+    const int64_t width = panel->kind->width, filter = (int64_t)p->r * p->s;
+    if (panel->cols < width)
+        memset(dst, 0, (size_t)(slice->taps * slice->len * width) * sizeof(float));
+    for (int64_t t = slice->tap; t < slice->tap + slice->taps; t++, dst += slice->len * width) {
+        const int64_t r = p->h.tap0 + t / p->w.taps * p->h.tap_step, s = p->w.tap0 + t % p->w.taps * p->w.tap_step;
+        if (p->transposed) {
+            const int64_t pitch = filter * p->vec;
+            const float *src = job->weights + (group * p->red + slice->first) * pitch + (r * p->s + s) * p->vec;
+            for (int64_t c = 0; c < slice->len; c++)
+                memcpy(dst + c * width, src + c * pitch + panel->first, (size_t)panel->cols * sizeof(float));
+        } else {
+            const int64_t pitch = filter * p->red, tap_at = p->patch ? 0 : (r * p->s + s) * p->red;
+            const float *src = job->weights + (group * p->vec + panel->first) * pitch + tap_at + slice->first;
+            job->cpu->k.transpose(dst, width, src, pitch, panel->cols, slice->len);
+        }
+    }
+}
+
+/* The slice that begins at (first, tap); slices run over taps first, then over channels. */
+static struct conv_slice conv_slice_at(const struct gy_product *p, int64_t first, int64_t tap)
+{
+    struct conv_slice s = {.tap = tap, .first = first};
+    s.taps = gy_min64(p->tap_block, p->taps - tap);
+    s.len = gy_min64(p->depth_block, p->depth - first);
+    s.before = first * p->taps + tap * s.len;
+    s.last = tap + s.taps == p->taps && first + s.len == p->depth;
+    return s;
+}
+
+static void conv_slice_next(const struct gy_product *p, struct conv_slice *s)
+{
+    const int wrap = s->tap + s->taps == p->taps;
+    *s = conv_slice_at(p, wrap ? s->first + s->len : s->first, wrap ? 0 : s->tap + s->taps);
+}
+
+static int64_t conv_padded(const struct gy_product *p)
+{
+    return p->packed / ((int64_t)p->groups * p->taps * p->depth);
+}
+
+static void conv_pack_tile(void *arg, int64_t tile, int thread)
+{
+    const struct conv_job *job = arg;
+    const struct gy_product *p = job->p;
+    const int64_t group = tile / p->panels, total = p->taps * p->depth;
+    const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, tile % p->panels);
+    float *const dst = job->packed + (group * conv_padded(p) + panel.first) * total;
+    (void)thread;
+    for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; conv_slice_next(p, &s))
+        conv_pack_slice(job, group, &panel, &s, dst + s.before * panel.kind->width);
+}
+
+/* Lays out the input pointers of a slice; copies rows when they would fight for cache sets. */
+static void conv_lay_rows(const struct conv_job *job, const struct conv_own *own, const struct conv_slice *s,
+                          const float *in, int64_t pixel, int64_t count)
+{
+    const struct gy_product *p = job->p;
+    if (p->patch) {
+        const int64_t pitch = gy_product_patch_pitch(p);
+        for (int64_t i = 0; i < count; i++)
+            own->rows[i] = own->buffer + i * pitch + s->first;
+        return;
+    }
+    float *to = own->buffer;
+    for (int64_t t = 0; t < s->taps; t++) {
+        const float **rows = own->rows + t * count;
+        gy_product_rows(p, in + s->first, pixel, count, s->tap + t, conv_zeros, rows);
+        for (int64_t i = 0; p->copy && i < count; i++, to += p->depth_block + 16) {
+            if (rows[i] != conv_zeros) {
+                memcpy(to, rows[i], (size_t)s->len * sizeof(float));
+                rows[i] = to;
+            }
+        }
+    }
+}
+
+/* One panel meets all register tiles of the strip, cut evenly. */
+static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, const struct conv_own *own, int64_t count)
+{
+    const int64_t tiles = gy_ceil_div(count, panel->kind->rows);
+    for (int64_t i = 0, at = 0; i < tiles; i++) {
+        const int64_t end = count * (i + 1) / tiles;
+        t->rows = own->rows + at;
+        t->out = own->outs + at;
+        panel->kind->fn[end - at - 1](t);
+        at = end;
+    }
+}
+
+/* Statistics, scale, shift, residual and activation of a finished panel of a strip (forward only: rows are K apart). */
+static void conv_finish(const struct conv_job *job, const struct gy_panel *panel, int64_t channel, int64_t strip,
+                        int64_t pixel, int64_t count)
+{
+    const struct gy_op *op = job->op;
+    const struct gy_kernels *k = &job->cpu->k;
+    const int64_t pitch = job->p->out_pitch, at = pixel * pitch + channel;
+    if (job->mean != NULL)
+        k->stats(job->out + at, count, panel->cols, pitch, job->mean + strip * pitch + channel,
+                 job->m2 + strip * pitch + channel);
+    const float *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT], *res = op->ptr[GY_RES];
+    if (scale == NULL && res == NULL && op->act == GY_ACT_NONE)
+        return;
+    struct gy_affine_rows a = {.y = job->out + at, .x = job->out + at, .res = res != NULL ? res + at : NULL,
+                               .scale = scale != NULL ? scale + channel : NULL,
+                               .shift = shift != NULL ? shift + channel : NULL, .rows = count, .cols = panel->cols,
+                               .pitch = pitch};
+    gy_act_limits(op->act, &a.lo, &a.hi);
+    k->affine(&a);
+    for (int64_t i = 0; gy_act_is_curve(op->act) && i < count; i++)
+        gy_act_curve(op->act, job->out + at + i * pitch, job->out + at + i * pitch, panel->cols);
+}
+
+static void conv_tile(void *arg, int64_t tile, int thread)
+{
+    const struct conv_job *job = arg;
+    const struct gy_product *p = job->p;
+    const int64_t set = tile % p->panel_groups, strip = tile / p->panel_groups % p->strips;
+    const int64_t group = tile / p->panel_groups / p->strips, pixel = strip * p->strip;
+    const int64_t count = gy_min64(p->strip, p->pixels - pixel);
+    const int64_t first = set * p->panel_group, end = gy_min64(first + p->panel_group, p->panels);
+    struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
+    const struct conv_own own = conv_carve_own(p, &carve);
+    const float *in = job->in + group * p->red;
+    gy_product_outs(p, job->out + group * p->vec, pixel, count, own.outs);
+    if (p->patch)
+        gy_product_patches(p, in, pixel, count, own.buffer, gy_product_patch_pitch(p));
+    for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; conv_slice_next(p, &s)) {
+        conv_lay_rows(job, &own, &s, in, pixel, count);
+        for (int64_t i = first; i < end; i++) {
+            const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, i);
+            const int64_t channel = group * p->vec + panel.first;
+            struct gy_gemm_tile t = {.row_pitch = count, .taps = s.taps, .len = s.len, .out_first = panel.first,
+                                     .cols = panel.cols};
+            if (s.before == 0 && !job->add)
+                t.init = job->bias != NULL ? job->bias + channel : conv_zeros;
+            if (job->packed != NULL) {
+                t.panel = job->packed + (group * conv_padded(p) + panel.first) * p->taps * p->depth +
+                          s.before * panel.kind->width;
+            } else {
+                conv_pack_slice(job, group, &panel, &s, own.panel);
+                t.panel = own.panel;
+            }
+            conv_panel(&panel, &t, &own, count);
+            if (s.last && !p->transposed)
+                conv_finish(job, &panel, channel, strip, pixel, count);
+        }
+    }
+}
+
+/* Pixels that no tap reaches. */
+static void conv_zero_tile(void *arg, int64_t tile, int thread)
+{
+    const struct conv_job *job = arg;
+    const struct gy_product *p = job->p;
+    for (int64_t m = tile * p->strip; m < gy_min64((tile + 1) * p->strip, p->pixels); m++) {
+        float *out;
+        gy_product_outs(p, job->out, m, 1, &out);
+        memset(out, 0, (size_t)p->out_pitch * sizeof(float));
+    }
+    (void)thread;
+}
+
+static size_t conv_own_bytes(const struct gy_product *p)
+{
+    struct gy_carve carve = {NULL, 0};
+    conv_carve_own(p, &carve);
+    return carve.used;
+}
+
+/* Lays out scratch (or counts it, base NULL); returns the bytes. */
+static size_t conv_place(const struct gy_cpu *cpu, const struct gy_product *p, int stats, void *base,
+                         struct conv_job *job)
+{
+    struct gy_carve carve = {base, 0};
+    const size_t parts = stats ? (size_t)(p->strips * p->out_pitch) : 0;
+    job->packed = p->packed > 0 ? gy_carve_take(&carve, (size_t)p->packed, sizeof(float)) : NULL;
+    job->mean = stats ? gy_carve_take(&carve, parts, sizeof(float)) : NULL;
+    job->m2 = stats ? gy_carve_take(&carve, parts, sizeof(float)) : NULL;
+    job->own_bytes = conv_own_bytes(p);
+    job->own = gy_carve_take(&carve, (size_t)cpu->threads, job->own_bytes);
+    return carve.used;
+}
+
+static void conv_run_product(const struct gy_cpu *cpu, struct conv_job *job)
+{
+    const struct gy_product *p = job->p;
+    if (p->pixels == 0)
+        return;
+    if (p->taps == 0) {
+        if (!job->add)
+            gy_pool_run(cpu->pool, conv_zero_tile, job, p->strips);
+        return;
+    }
+    if (job->packed != NULL)
+        gy_pool_run(cpu->pool, conv_pack_tile, job, p->groups * p->panels);
+    gy_pool_run(cpu->pool, conv_tile, job, p->groups * p->strips * p->panel_groups);
+}
+
+GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct gy_product p;
+    struct conv_job job;
+    gy_product_forward(&p, &op->geom, &cpu->k);
+    return conv_place(cpu, &p, op->tensor[GY_STATS] >= 0, NULL, &job);
+}
+
+GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct gy_product p;
+    gy_product_forward(&p, &op->geom, &cpu->k);
+    struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_X], .weights = op->ptr[GY_W],
+                           .bias = op->ptr[GY_BIAS], .out = op->ptr[GY_Y]};
+    conv_place(cpu, &p, op->ptr[GY_STATS] != NULL, op->ptr[GY_SCRATCH], &job);
+    conv_run_product(cpu, &job);
+    if (job.mean != NULL)
+        gy_cpu_merge_stats(cpu, job.mean, job.m2, p.strips, p.out_pitch, p.strip, p.pixels, op->ptr[GY_STATS]);
+}
+
+GY_INT size_t gy_cpu_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    const struct gy_geom *g = &op->geom;
+    size_t need = 0;
+    for (int32_t a = 0; a < g->stride_h; a++) {
+        for (int32_t b = 0; b < g->stride_w; b++) {
+            struct gy_product p;
+            struct conv_job job;
+            gy_product_dgrad(&p, g, &cpu->k, a, b);
+            const size_t bytes = conv_place(cpu, &p, 0, NULL, &job);
+            need = bytes > need ? bytes : need;
+        }
+    }
+    return need;
+}
+
+GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    const struct gy_geom *g = &op->geom;
+    for (int32_t a = 0; a < g->stride_h; a++) {
+        for (int32_t b = 0; b < g->stride_w; b++) {
+            struct gy_product p;
+            gy_product_dgrad(&p, g, &cpu->k, a, b);
+            struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_DY], .weights = op->ptr[GY_W],
+                                   .out = op->ptr[GY_DX], .add = (op->flags & GY_F_ADD_DX) != 0};
+            conv_place(cpu, &p, 0, op->ptr[GY_SCRATCH], &job);
+            conv_run_product(cpu, &job);
+        }
+    }
+}

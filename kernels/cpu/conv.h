@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* conv.h: what the three convolution drivers share. Forward and data gradient are the same product seen from two sides:
+ * a grid of output pixels, a list of filter taps, and for each (pixel, tap) one input pixel or none. Along one axis the
+ * input coordinate is always grid * in_step + off0 + tap * off_step, so an axis is eleven integers. The data gradient of
+ * a strided convolution is cut into classes of equal remainder, each of which has this form with step 1: no multiplication
+ * with inserted zeros is ever done.
+ *
+ * Work is cut by shape alone: strips of pixels x groups of weight panels. The reduction (taps x channels) is cut into
+ * slices whose panel stays near the core; sums wait in the output between slices. */
+#ifndef GY_CPU_CONV_H
+#define GY_CPU_CONV_H
+#include "../../engine/base/thread.h"
+#include "../op.h"
+#include "kernels.h"
+
+struct gy_axis {
+    int32_t grid;                     /* output pixels of this view */
+    int32_t taps, tap0, tap_step;     /* filter coordinates tap0 + j * tap_step */
+    int32_t off0, off_step, in_step;  /* input coordinate = g * in_step + off0 + j * off_step */
+    int32_t in_size;                  /* outside of [0, in_size): zero */
+    int32_t out0, out_step, out_size; /* output coordinate = out0 + g * out_step */
+};
+
+/* One product. Channels are counted per group; red are summed over, vec lie in vectors. */
+struct gy_product {
+    struct gy_axis h, w;
+    int64_t n;
+    int32_t groups, red, vec, r, s;
+    int64_t in_pitch, out_pitch; /* floats from pixel to pixel */
+    int transposed;              /* weights are [red][r][s][vec] instead of [vec][r][s][red] */
+    int patch;                   /* input channels are few: rows of whole patches are copied together */
+    int copy;                    /* input rows lie a multiple of 2 KiB apart: copy slices so that caches can hold them */
+    int64_t taps, depth;         /* of a slice's view: r*s and red, or 1 and r*s*red with patch */
+    int64_t tap_block, depth_block;
+    int64_t pixels, strip, strips;
+    int64_t panels, panel_group, panel_groups; /* panels in all, a tile, tiles along them */
+    int64_t packed;              /* floats of packed weights, all groups; 0: tiles pack their own slices */
+};
+
+struct gy_panel {
+    const struct gy_gemm_kind *kind;
+    int64_t first, cols; /* channels [first, first + cols) */
+};
+
+GY_INT void gy_product_forward(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k);
+/* Class (a, b) of dx's pixels: rows a, a + stride_h, ..., columns b, b + stride_w, ... taps may be 0. */
+GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k, int32_t a,
+                             int32_t b);
+GY_INT struct gy_panel gy_product_panel(const struct gy_product *p, const struct gy_kernels *k, int64_t index);
+
+/* Pointers to the input pixels that grid pixels [first, first + count) meet at a tap; zero where there is none. */
+GY_INT void gy_product_rows(const struct gy_product *p, const float *in, int64_t first, int64_t count, int64_t tap,
+                            const float *zero, const float **rows);
+GY_INT void gy_product_outs(const struct gy_product *p, float *out, int64_t first, int64_t count, float **outs);
+/* Copies whole patches [count][r * s * red] (rows pitch floats apart), zeros outside the image. */
+GY_INT void gy_product_patches(const struct gy_product *p, const float *in, int64_t first, int64_t count, float *patch,
+                               int64_t pitch);
+GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p);
+
+/* A CPU backend as the drivers see it. */
+struct gy_cpu {
+    struct gy_kernels k;
+    struct gy_pool *pool;
+    int threads;
+};
+
+/* Bump allocation inside an op's scratch; with base NULL it only counts. */
+struct gy_carve {
+    unsigned char *base;
+    size_t used;
+};
+static inline void *gy_carve_take(struct gy_carve *carve, size_t count, size_t elem_bytes)
+{
+    void *const at = carve->base != NULL ? (void *)(carve->base + carve->used) : NULL;
+    carve->used = gy_align_up(carve->used + count * elem_bytes, GY_CACHE_LINE);
+    return at;
+}
+
+/* The limits that clamp forward and select backward; sigmoid and tanh have none (-inf, inf) and are done apart. */
+GY_INT void gy_act_limits(int act, float *lo, float *hi);
+GY_INT int gy_act_is_curve(int act); /* sigmoid or tanh */
+GY_INT void gy_act_curve(int act, float *y, const float *x, int64_t count);
+GY_INT void gy_act_curve_back(int act, float *d, const float *dy, const float *y, int64_t count);
+
+/* Drivers: need fills op->scratch_bytes and variant; run does the work. */
+GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT size_t gy_cpu_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT size_t gy_cpu_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
+
+/* Statistics of parts, merged pairwise in a fixed tree (Chan et al. 1979). part p covers rows [p * rows / parts ...) as
+ * ends tells; mean, m2: [parts][channels], destroyed. Writes stats [2][channels]. */
+GY_INT void gy_cpu_merge_stats(const struct gy_cpu *cpu, float *mean, float *m2, int64_t parts, int64_t channels,
+                               int64_t part_rows, int64_t rows, float *stats);
+/* out = (add ? out : 0) + sum over parts of part[p][count], in the order of p. */
+GY_INT void gy_cpu_sum_parts(const struct gy_cpu *cpu, const float *part, int64_t parts, int64_t count, int64_t pitch,
+                             float *out, int add);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* Weight gradient: for a block of output channels k and input channels c, sums over pixels of dy[pixel][k] * x[pixel at a
+ * tap][c]. A tile owns a block of dw that stays near the core for all taps, and walks strips of pixels; per strip and tap
+ * only the pixels that have an input are listed. When dw is small and the image large, pixels are split over tiles too;
+ * the parts are then added in a fixed order. */
+#include "conv.h"
+
+#define WGRAD_BLOCK 32768      /* floats of dw a tile keeps */
+#define WGRAD_TILES 32         /* tiles wanted */
+#define WGRAD_SPLIT_PIXELS 256 /* fewest pixels a split is worth */
+#define WGRAD_PARTS_MAX (1 << 22) /* floats of parts in all */
+#define WGRAD_BIAS_ROWS 512
+
+static const float wgrad_zeros[1];
+
+struct wgrad_plan {
+    struct gy_product p;
+    int64_t taps, depth;                 /* dw is [K][taps][depth] */
+    int64_t k_block, c_block, k_blocks, c_blocks;
+    int64_t splits, split, strip;        /* pixels a split, a strip */
+    int64_t floats;                      /* of dw */
+};
+
+struct wgrad_job {
+    const struct gy_cpu *cpu;
+    const struct wgrad_plan *plan;
+    const float *x, *dy;
+    float *dw;           /* or the first part */
+    int64_t part_pitch;  /* floats from part to part; 0: dw itself */
+    int add;
+    unsigned char *own;
+    size_t own_bytes;
+};
+
+struct wgrad_own {
+    const float **rows, **x, **dy; /* [strip] */
+    float *patch;
+};
+
+static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const struct gy_kernels *k)
+{
+    gy_product_forward(&w->p, g, k);
+    const struct gy_product *p = &w->p;
+    w->taps = p->taps;
+    w->depth = p->depth;
+    w->floats = (int64_t)g->k * p->taps * p->depth;
+    w->k_block = gy_min64(p->vec, 128);
+    const int64_t c_fit = gy_max64(WGRAD_BLOCK / (w->k_block * p->taps) / 64 * 64, 64);
+    w->k_blocks = gy_ceil_div(p->vec, w->k_block);
+    w->c_blocks = gy_ceil_div(p->depth, c_fit);
+    w->c_block = gy_min64(gy_ceil_div(gy_ceil_div(p->depth, w->c_blocks), 16) * 16, p->depth);
+    w->c_blocks = gy_ceil_div(p->depth, w->c_block);
+    const int64_t tiles = p->groups * w->k_blocks * w->c_blocks;
+    int64_t splits = gy_min64(gy_ceil_div(WGRAD_TILES, tiles), p->pixels / WGRAD_SPLIT_PIXELS);
+    splits = gy_max64(gy_min64(splits, WGRAD_PARTS_MAX / gy_max64(w->floats, 1)), 1);
+    w->split = gy_max64(gy_ceil_div(p->pixels, splits), 1);
+    w->splits = gy_max64(gy_ceil_div(p->pixels, w->split), 1);
+    const int64_t strips = gy_max64(gy_ceil_div(w->split, k->strip + k->strip / 4), 1);
+    w->strip = gy_ceil_div(w->split, strips);
+}
+
+static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_carve *carve)
+{
+    struct wgrad_own own;
+    const size_t strip = (size_t)w->strip;
+    own.rows = gy_carve_take(carve, strip, sizeof(*own.rows));
+    own.x = gy_carve_take(carve, strip, sizeof(*own.x));
+    own.dy = gy_carve_take(carve, strip, sizeof(*own.dy));
+    own.patch = gy_carve_take(carve, w->p.patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
+    return own;
+}
+
+static size_t wgrad_place(const struct gy_cpu *cpu, const struct wgrad_plan *w, int bias, void *base,
+                          struct wgrad_job *job, float **bias_parts)
+{
+    struct gy_carve carve = {base, 0};
+    struct gy_carve own = {NULL, 0};
+    wgrad_carve_own(w, &own);
+    job->own_bytes = own.used;
+    job->own = gy_carve_take(&carve, (size_t)cpu->threads, own.used);
+    job->part_pitch = w->splits > 1 ? w->floats : 0;
+    float *const parts = gy_carve_take(&carve, (size_t)(w->splits * job->part_pitch), sizeof(float));
+    job->dw = job->part_pitch > 0 ? parts : NULL;
+    const size_t bias_rows = (size_t)gy_ceil_div(w->p.pixels, WGRAD_BIAS_ROWS);
+    *bias_parts = gy_carve_take(&carve, bias ? bias_rows * (size_t)w->p.out_pitch : 0, sizeof(float));
+    return carve.used;
+}
+
+/* Lists the pixels of the strip that have an input at the tap; returns how many. */
+static int64_t wgrad_list(const struct wgrad_job *job, const struct wgrad_own *own, const float *x, const float *dy,
+                          int64_t pixel, int64_t count, int64_t tap)
+{
+    const struct gy_product *p = &job->plan->p;
+    int64_t n = 0;
+    if (p->patch) {
+        const int64_t pitch = gy_product_patch_pitch(p);
+        for (; n < count; n++) {
+            own->x[n] = own->patch + n * pitch;
+            own->dy[n] = dy + n * p->out_pitch;
+        }
+        return n;
+    }
+    gy_product_rows(p, x, pixel, count, tap, wgrad_zeros, own->rows);
+    for (int64_t i = 0; i < count; i++) {
+        own->x[n] = own->rows[i];
+        own->dy[n] = dy + i * p->out_pitch;
+        n += own->rows[i] != wgrad_zeros;
+    }
+    return n;
+}
+
+/* All k of the block with the c in one panel. */
+static void wgrad_panel(const struct gy_outer_kind *kind, struct gy_outer_tile *t, int64_t k_count)
+{
+    const int64_t tiles = gy_ceil_div(k_count, kind->rows), first = t->dy_first;
+    float *const dw = t->dw;
+    for (int64_t i = 0, at = 0; i < tiles; i++) {
+        const int64_t end = k_count * (i + 1) / tiles;
+        t->dy_first = first + at;
+        t->dw = dw + at * t->dw_pitch;
+        kind->fn[end - at - 1](t);
+        at = end;
+    }
+}
+
+static void wgrad_block(const struct wgrad_job *job, struct gy_outer_tile *t, int64_t c_from, int64_t c_to,
+                        int64_t k_from, int64_t k_to, float *dw)
+{
+    const struct gy_kernels *k = &job->cpu->k;
+    int kind = 0;
+    for (int64_t c = c_from; c < c_to; c += t->cols) {
+        while (kind < GY_KINDS - 1 && c_to - c < k->outer[kind].width)
+            kind++;
+        t->cols = gy_min64(k->outer[kind].width, c_to - c);
+        t->x_first = c;
+        t->dy_first = k_from;
+        t->dw = dw + k_from * t->dw_pitch + c;
+        wgrad_panel(&k->outer[kind], t, k_to - k_from);
+    }
+}
+
+static void wgrad_tile(void *arg, int64_t tile, int thread)
+{
+    const struct wgrad_job *job = arg;
+    const struct wgrad_plan *w = job->plan;
+    const struct gy_product *p = &w->p;
+    const int64_t ci = tile % w->c_blocks, ki = tile / w->c_blocks % w->k_blocks;
+    const int64_t rest = tile / w->c_blocks / w->k_blocks, split = rest % w->splits, group = rest / w->splits;
+    const int64_t c_from = ci * w->c_block, c_to = gy_min64(c_from + w->c_block, w->depth);
+    const int64_t k_from = ki * w->k_block, k_to = gy_min64(k_from + w->k_block, p->vec);
+    const int64_t end = gy_min64((split + 1) * w->split, p->pixels);
+    struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
+    const struct wgrad_own own = wgrad_carve_own(w, &carve);
+    const int64_t row = w->taps * w->depth;
+    float *const dw = job->dw + split * job->part_pitch + group * p->vec * row;
+    for (int64_t at = split * w->split; at < end; at += w->strip) {
+        const int64_t count = gy_min64(w->strip, end - at);
+        const float *x = job->x + group * p->red, *dy = job->dy + at * p->out_pitch + group * p->vec;
+        if (p->patch)
+            gy_product_patches(p, x, at, count, own.patch, gy_product_patch_pitch(p));
+        for (int64_t tap = 0; tap < w->taps; tap++) {
+            struct gy_outer_tile t = {.x = own.x, .dy = own.dy, .dw_pitch = row};
+            t.pixels = wgrad_list(job, &own, x, dy, at, count, tap);
+            t.add = at > split * w->split || (job->add && job->part_pitch == 0);
+            wgrad_block(job, &t, c_from, c_to, k_from, k_to, dw + tap * w->depth);
+        }
+    }
+}
+
+struct wgrad_bias_job {
+    const struct gy_cpu *cpu;
+    const float *dy;
+    float *parts;
+    int64_t rows, channels;
+};
+
+static void wgrad_bias_tile(void *arg, int64_t tile, int thread)
+{
+    const struct wgrad_bias_job *job = arg;
+    const int64_t first = tile * WGRAD_BIAS_ROWS, count = gy_min64(WGRAD_BIAS_ROWS, job->rows - first);
+    float *const sum = job->parts + tile * job->channels;
+    memset(sum, 0, (size_t)job->channels * sizeof(float));
+    job->cpu->k.col_sums(job->dy + first * job->channels, count, job->channels, job->channels, sum);
+    (void)thread;
+}
+
+GY_INT size_t gy_cpu_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct wgrad_plan plan;
+    struct wgrad_job job;
+    float *bias_parts;
+    wgrad_make_plan(&plan, &op->geom, &cpu->k);
+    return wgrad_place(cpu, &plan, op->tensor[GY_DBIAS] >= 0, NULL, &job, &bias_parts);
+}
+
+GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct wgrad_plan w;
+    float *bias_parts;
+    const int add = op->u->accumulate != 0;
+    wgrad_make_plan(&w, &op->geom, &cpu->k);
+    struct wgrad_job job = {.cpu = cpu, .plan = &w, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add};
+    wgrad_place(cpu, &w, op->ptr[GY_DBIAS] != NULL, op->ptr[GY_SCRATCH], &job, &bias_parts);
+    if (job.part_pitch == 0)
+        job.dw = op->ptr[GY_DW];
+    gy_pool_run(cpu->pool, wgrad_tile, &job, w.p.groups * w.splits * w.k_blocks * w.c_blocks);
+    if (job.part_pitch > 0)
+        gy_cpu_sum_parts(cpu, job.dw, w.splits, w.floats, job.part_pitch, op->ptr[GY_DW], add);
+    if (op->ptr[GY_DBIAS] == NULL)
+        return;
+    const int64_t parts = gy_ceil_div(w.p.pixels, WGRAD_BIAS_ROWS), channels = w.p.out_pitch;
+    struct wgrad_bias_job bias = {cpu, op->ptr[GY_DY], bias_parts, w.p.pixels, channels};
+    gy_pool_run(cpu->pool, wgrad_bias_tile, &bias, parts);
+    gy_cpu_sum_parts(cpu, bias_parts, parts, channels, channels, op->ptr[GY_DBIAS], add);
+}

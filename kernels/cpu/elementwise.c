@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Ops that meet every element once: activations, sums of branches, and their gradients. Tensors are cut into flat pieces.
+ * ReLU and ReLU6 are clamps and go through the vector kernels; sigmoid and tanh are plain loops. */
+#include "norm.h"
+
+#define EW_PIECE 32768 /* floats in a tile */
+
+GY_INT void gy_act_limits(int act, float *lo, float *hi)
+{
+    *lo = act == GY_ACT_RELU || act == GY_ACT_RELU6 ? 0.0f : -INFINITY;
+    *hi = act == GY_ACT_RELU6 ? 6.0f : INFINITY;
+}
+
+GY_INT int gy_act_is_curve(int act)
+{
+    return act == GY_ACT_SIGMOID || act == GY_ACT_TANH;
+}
+
+GY_INT void gy_act_curve(int act, float *y, const float *x, int64_t count)
+{
+    if (act == GY_ACT_TANH) {
+        for (int64_t i = 0; i < count; i++)
+            y[i] = tanhf(x[i]);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        y[i] = 1.0f / (1.0f + expf(-x[i]));
+}
+
+GY_INT void gy_act_curve_back(int act, float *d, const float *dy, const float *y, int64_t count)
+{
+    const float one = act == GY_ACT_TANH ? 1.0f : 0.0f, mid = act == GY_ACT_TANH ? 0.0f : 1.0f;
+    for (int64_t i = 0; i < count; i++) /* tanh: 1 - y^2; sigmoid: y - y^2 */
+        d[i] = dy[i] * (one + y[i] * (mid - y[i]));
+}
+
+struct ew_job {
+    const struct gy_kernels *k;
+    const struct gy_op *op;
+    int64_t count;
+    float lo, hi;
+};
+
+static void ew_run(const struct gy_cpu *cpu, const struct gy_op *op, gy_tile_fn fn)
+{
+    const struct gy_geom *g = &op->geom;
+    struct ew_job job = {.k = &cpu->k, .op = op, .count = g->n * g->h * g->w * g->c};
+    gy_act_limits(op->act, &job.lo, &job.hi);
+    gy_pool_run(cpu->pool, fn, &job, gy_ceil_div(job.count, EW_PIECE));
+}
+
+static void ew_forward_tile(void *arg, int64_t tile, int thread)
+{
+    const struct ew_job *job = arg;
+    const int64_t at = tile * EW_PIECE, count = gy_min64(EW_PIECE, job->count - at);
+    const float *x = job->op->ptr[GY_X], *res = job->op->ptr[GY_RES];
+    float *const y = job->op->ptr[GY_Y];
+    const struct gy_affine_rows a = {.y = y + at, .x = x + at, .res = res != NULL ? res + at : NULL, .rows = 1,
+                                     .cols = count, .lo = job->lo, .hi = job->hi};
+    if (gy_act_is_curve(job->op->act) && res == NULL) {
+        gy_act_curve(job->op->act, y + at, x + at, count);
+        return;
+    }
+    job->k->affine(&a);
+    if (gy_act_is_curve(job->op->act))
+        gy_act_curve(job->op->act, y + at, y + at, count);
+    (void)thread;
+}
+
+GY_INT void gy_cpu_act_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    ew_run(cpu, op, ew_forward_tile);
+}
+
+GY_INT void gy_cpu_add_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    ew_run(cpu, op, ew_forward_tile);
+}
+
+/* Gradient of sigmoid or tanh into dx and dres, through a small block. */
+static void ew_curve_back(const struct ew_job *job, struct gy_back_rows *a)
+{
+    float block[256];
+    const float *dy = a->dy, *y = a->y;
+    float *const dx = a->dx, *const dres = a->dres;
+    const int64_t count = a->count;
+    a->y = NULL;
+    for (int64_t i = 0; i < count; i += 256) {
+        a->count = gy_min64(256, count - i);
+        gy_act_curve_back(job->op->act, block, dy + i, y + i, a->count);
+        a->dy = block;
+        a->dx = dx != NULL ? dx + i : NULL;
+        a->dres = dres != NULL ? dres + i : NULL;
+        job->k->back(a);
+    }
+}
+
+static void ew_back_tile(void *arg, int64_t tile, int thread)
+{
+    const struct ew_job *job = arg;
+    const struct gy_op *op = job->op;
+    const int64_t at = tile * EW_PIECE;
+    const float *dy = op->ptr[GY_DY], *y = op->act != GY_ACT_NONE ? op->ptr[GY_Y] : NULL;
+    float *const dx = op->ptr[GY_DX], *const dres = op->ptr[GY_DRES];
+    struct gy_back_rows a = {.dy = dy + at, .y = y != NULL ? y + at : NULL, .dx = dx != NULL ? dx + at : NULL,
+                             .dres = dres != NULL ? dres + at : NULL, .count = gy_min64(EW_PIECE, job->count - at),
+                             .lo = job->lo, .hi = job->hi, .add_dx = (op->flags & GY_F_ADD_DX) != 0,
+                             .add_dres = (op->flags & GY_F_ADD_DRES) != 0};
+    if (y != NULL && gy_act_is_curve(op->act))
+        ew_curve_back(job, &a);
+    else
+        job->k->back(&a);
+    (void)thread;
+}
+
+GY_INT void gy_cpu_act_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    ew_run(cpu, op, ew_back_tile);
+}
+
+GY_INT void gy_cpu_add_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    ew_run(cpu, op, ew_back_tile);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel table in portable C, and the choice of what overrides it. Vectors of four floats through the compiler's
+ * vector types: every 64-bit processor has them, and where it has not, the compiler writes plain code. */
+#include "../../engine/base/cpu.h"
+#include "micro.h"
+
+#define C4_ATTR
+typedef float c4_f4 __attribute__((vector_size(16)));
+typedef int32_t c4_i4 __attribute__((vector_size(16)));
+
+GY_ALWAYS c4_f4 c4_load_n(const float *p, int64_t n)
+{
+    c4_f4 v = {0.0f, 0.0f, 0.0f, 0.0f};
+    memcpy(&v, p, (size_t)n * sizeof(float));
+    return v;
+}
+GY_ALWAYS c4_f4 c4_load(const float *p) { return c4_load_n(p, 4); }
+GY_ALWAYS void c4_store_n(float *p, c4_f4 v, int64_t n) { memcpy(p, &v, (size_t)n * sizeof(float)); }
+GY_ALWAYS void c4_store(float *p, c4_f4 v) { memcpy(p, &v, sizeof(v)); }
+GY_ALWAYS c4_f4 c4_set1(float v) { return (c4_f4){v, v, v, v}; }
+GY_ALWAYS c4_f4 c4_add(c4_f4 a, c4_f4 b) { return a + b; }
+GY_ALWAYS c4_f4 c4_sub(c4_f4 a, c4_f4 b) { return a - b; }
+GY_ALWAYS c4_f4 c4_mul(c4_f4 a, c4_f4 b) { return a * b; }
+GY_ALWAYS c4_f4 c4_fma(c4_f4 a, c4_f4 b, c4_f4 c) { return a * b + c; }
+GY_ALWAYS c4_f4 c4_pick(c4_i4 take, c4_f4 a, c4_f4 b) { return (c4_f4)((take & (c4_i4)a) | (~take & (c4_i4)b)); }
+GY_ALWAYS c4_f4 c4_max(c4_f4 a, c4_f4 b) { return c4_pick(a > b, a, b); }
+GY_ALWAYS c4_f4 c4_min(c4_f4 a, c4_f4 b) { return c4_pick(a < b, a, b); }
+/* v where lo < y < hi, else 0 */
+GY_ALWAYS c4_f4 c4_keep(c4_f4 v, c4_f4 y, c4_f4 lo, c4_f4 hi)
+{
+    return (c4_f4)((c4_i4)v & (y > lo) & (y < hi));
+}
+
+GY_MICRO_GEMM(c4, C4_ATTR, c4_f4, 4, 2)
+GY_MICRO_OUTER(c4, C4_ATTR, c4_f4, 4, 2)
+GY_MICRO_ROWS(c4, C4_ATTR, c4_f4, 4)
+GY_MICRO_FLAT(c4, C4_ATTR, c4_f4, 4)
+
+GY_MICRO_FN(c4, C4_ATTR, 4, 1, 2)
+GY_MICRO_FN(c4, C4_ATTR, 4, 2, 2)
+GY_MICRO_FN(c4, C4_ATTR, 4, 3, 2)
+GY_MICRO_FN(c4, C4_ATTR, 4, 4, 2)
+GY_MICRO_FN1(c4, C4_ATTR, 4, 1)
+GY_MICRO_FN1(c4, C4_ATTR, 4, 2)
+GY_MICRO_FN1(c4, C4_ATTR, 4, 3)
+GY_MICRO_FN1(c4, C4_ATTR, 4, 4)
+
+static const gy_gemm_fn c4_gemm_list_2[4] = {
+    c4_gemm_1_2, c4_gemm_2_2, c4_gemm_3_2, c4_gemm_4_2};
+static const gy_gemm_fn c4_gemm_list_1[4] = {
+    c4_gemm_1_1, c4_gemm_2_1, c4_gemm_3_1, c4_gemm_4_1};
+static const gy_outer_fn c4_outer_list_2[4] = {
+    c4_outer_1_2, c4_outer_2_2, c4_outer_3_2, c4_outer_4_2};
+static const gy_outer_fn c4_outer_list_1[4] = {
+    c4_outer_1_1, c4_outer_2_1, c4_outer_3_1, c4_outer_4_1};
+
+static void c4_transpose(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols)
+{
+    for (int64_t c0 = 0; c0 < cols; c0 += 16)
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = c0; c < gy_min64(cols, c0 + 16); c++)
+                dst[c * dst_pitch + r] = src[r * src_pitch + c];
+}
+
+static void c4_kernels(struct gy_kernels *k)
+{
+    k->name = "portable";
+    k->gemm[0] = (struct gy_gemm_kind){8, 4, c4_gemm_list_2};
+    k->gemm[1] = (struct gy_gemm_kind){4, 4, c4_gemm_list_1};
+    k->gemm[2] = (struct gy_gemm_kind){4, 4, c4_gemm_list_1};
+    k->outer[0] = (struct gy_outer_kind){8, 4, c4_outer_list_2};
+    k->outer[1] = (struct gy_outer_kind){4, 4, c4_outer_list_1};
+    k->outer[2] = (struct gy_outer_kind){4, 4, c4_outer_list_1};
+    k->slice = 256;
+    k->strip = 192;
+    k->transpose = c4_transpose;
+    GY_MICRO_TABLE(c4, k);
+}
+
+GY_INT struct gy_kernels gy_kernels_select(unsigned bits)
+{
+    struct gy_kernels k;
+    c4_kernels(&k);
+    if (bits & GY_CPU_AVX2)
+        gy_kernels_avx2(&k);
+    if (bits & GY_CPU_AVX512)
+        gy_kernels_avx512(&k);
+    if (bits & GY_CPU_VSX)
+        gy_kernels_vsx(&k);
+    return k;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* kernels.h: the table of CPU micro-kernels. Drivers (conv.c, norm.c, ...) cut an op into tiles that fit the caches and call
+ * these on each piece; only the functions behind the table know vector registers. The table is filled with portable C
+ * first, then overridden by what the processor has (AVX2, AVX-512, VSX), as far as the mask of the configuration allows.
+ *
+ * Convolution in every direction is one kernel: a batch-reduce product over pointers. For a tile of output pixels the
+ * caller gives, for each filter tap, one pointer a pixel to the input channels it meets there (or to a row of zeros), and
+ * a panel of weights [tap][channel][width]; the sums stay in registers over all taps and channels. */
+#ifndef GY_CPU_KERNELS_H
+#define GY_CPU_KERNELS_H
+#include "../../engine/base/base.h"
+
+#define GY_KINDS 3         /* panel widths a kernel set offers, widest first */
+#define GY_ROWS_MAX 16     /* most pixels (or output channels) in one register tile */
+#define GY_WIDTH_MAX 64    /* widest panel */
+#define GY_SLICE_MAX 512   /* most channels behind one pointer of a tile */
+
+/* out[i][c] = (init[c] or out[i][c]) + sum over tap, j: rows[tap * row_pitch + i][j] * panel[tap][j][c]. */
+struct gy_gemm_tile {
+    const float *const *rows;
+    int64_t row_pitch;   /* pointers from one tap to the next */
+    const float *panel;  /* [taps][len][width of the kind], zero beyond cols */
+    int64_t taps, len;
+    float *const *out;   /* one pointer a pixel, at channel 0 of the vector dimension */
+    int64_t out_first;   /* channel where the panel begins */
+    const float *init;   /* [cols] first values, or NULL: add to out */
+    int64_t cols;        /* columns stored, at most the width; less only with the narrowest kind */
+};
+typedef void (*gy_gemm_fn)(const struct gy_gemm_tile *tile);
+
+/* dw[i * dw_pitch + c] = (0 or dw) + sum over pixels p: dy[p][dy_first + i] * x[p][x_first + c]. */
+struct gy_outer_tile {
+    const float *const *x, *const *dy; /* [pixels] */
+    int64_t pixels, x_first, dy_first;
+    float *dw;
+    int64_t dw_pitch;
+    int64_t cols;
+    int add;
+};
+typedef void (*gy_outer_fn)(const struct gy_outer_tile *tile);
+
+/* One register tiling: at most rows x width; fn[r - 1] does r rows. */
+struct gy_gemm_kind {
+    int width, rows;
+    const gy_gemm_fn *fn;
+};
+struct gy_outer_kind {
+    int width, rows;
+    const gy_outer_fn *fn;
+};
+
+/* Row kernels work on rows x cols floats, rows pitch apart. lo and hi clamp forward (-inf, inf: nothing) and, backward,
+ * keep the gradient only where lo < y < hi. */
+struct gy_affine_rows {
+    float *y;
+    const float *x, *res, *scale, *shift; /* res NULL: none; scale NULL: y = x + res */
+    int64_t rows, cols, pitch;
+    float lo, hi;
+};
+struct gy_bn_rows {
+    const float *dy, *x, *y;                 /* y NULL: no mask */
+    const float *mean, *rstd;                /* [cols] */
+    float *sum0, *sum1;                      /* bn_sums: added to; [cols] */
+    const float *a, *b, *c;                  /* bn_back: dx = a dy' + (b (x - mean) + c); [cols] */
+    float *dx, *dres;                        /* dres NULL: none */
+    int64_t rows, cols, pitch;
+    float lo, hi;
+    int add_dx, add_dres;
+};
+struct gy_back_rows { /* dx (and dres) = dy masked by y; any of dx, dres, y may be NULL */
+    const float *dy, *y;
+    float *dx, *dres;
+    int64_t count;
+    float lo, hi;
+    int add_dx, add_dres;
+};
+/* v = mu v + g', g' = g * scale + decay w; w -= lr * (nesterov ? g' + mu v : v). */
+struct gy_sgd_rows {
+    float *w, *v;
+    const float *g;
+    int64_t count;
+    float lr, mu, decay, scale;
+    int nesterov;
+};
+
+struct gy_kernels {
+    const char *name;
+    struct gy_gemm_kind gemm[GY_KINDS];   /* unused ones repeat the last */
+    struct gy_outer_kind outer[GY_KINDS];
+    int64_t slice;                        /* channels x taps reduced before sums go to memory */
+    int64_t strip;                        /* pixels a tile works on, about */
+    /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
+    void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
+    void (*affine)(const struct gy_affine_rows *a);
+    /* mean and sum of squared deviations of each column over the rows (at least 1), two exact passes a block of rows. */
+    void (*stats)(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *mean, float *m2);
+    void (*bn_sums)(const struct gy_bn_rows *a);
+    void (*bn_back)(const struct gy_bn_rows *a);
+    void (*back)(const struct gy_back_rows *a);
+    void (*col_sums)(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *sum); /* added to */
+    void (*depthwise)(float *y, const float *const *x, const float *w, int64_t taps, int64_t cols, const float *init);
+    void (*sgd)(const struct gy_sgd_rows *a);
+    double (*dot)(const float *a, const float *b, int64_t count); /* of at most 4096 values, summed in a fixed order */
+};
+
+/* The best set that bits (enum gy_cpu_bits, already masked) allow. */
+GY_INT struct gy_kernels gy_kernels_select(unsigned bits);
+
+/* Overrides, one an instruction set; on other machines they change nothing. */
+GY_INT void gy_kernels_avx2(struct gy_kernels *k);
+GY_INT void gy_kernels_avx512(struct gy_kernels *k);
+GY_INT void gy_kernels_vsx(struct gy_kernels *k);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* micro.h: every micro-kernel written once, as macros over a vector type. An instruction set's file defines a dozen inline
+ * operations with its prefix P (P_load, P_load_n, P_store, P_store_n, P_set1, P_add, P_sub, P_mul, P_fma, P_max, P_min,
+ * P_keep) and instantiates: V the vector type, W its floats, ATTR the function attribute that allows its instructions.
+ *
+ * Sums run in the written order, so the bits depend on the kernel set and the shapes only. */
+#ifndef GY_CPU_MICRO_H
+#define GY_CPU_MICRO_H
+#include "kernels.h"
+
+#if defined(__clang__)
+#define GY_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define GY_UNROLL _Pragma("GCC unroll 64")
+#endif
+#define GY_ALWAYS static inline __attribute__((always_inline))
+
+/* The batch-reduce product on an R x (N vectors) register tile; part: the last vector is cut. */
+#define GY_MICRO_GEMM(P, ATTR, V, W, ACC)                                                                              \
+    ATTR GY_ALWAYS void P##_gemm_end(const struct gy_gemm_tile *t, V acc[][ACC], const int R, const int N)             \
+    {                                                                                                                  \
+        const int64_t whole = t->cols == (int64_t)N * (W);                                                             \
+        GY_UNROLL for (int i = 0; i < R; i++)                                                                          \
+        {                                                                                                              \
+            float *out = t->out[i] + t->out_first;                                                                     \
+            if (whole) {                                                                                               \
+                GY_UNROLL for (int v = 0; v < N; v++) P##_store(out + v * (W), acc[i][v]);                             \
+            } else {                                                                                                   \
+                GY_UNROLL for (int v = 0; v < N; v++)                                                                  \
+                {                                                                                                      \
+                    if (t->cols > v * (W))                                                                             \
+                        P##_store_n(out + v * (W), acc[i][v], gy_min64(t->cols - v * (W), (W)));                       \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_gemm_begin(const struct gy_gemm_tile *t, V acc[][ACC], const int R, const int N)           \
+    {                                                                                                                  \
+        const int64_t whole = t->cols == (int64_t)N * (W);                                                             \
+        GY_UNROLL for (int i = 0; i < R; i++)                                                                          \
+        {                                                                                                              \
+            const float *from = t->init != NULL ? t->init : t->out[i] + t->out_first;                                  \
+            GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
+            {                                                                                                          \
+                if (whole)                                                                                             \
+                    acc[i][v] = P##_load(from + v * (W));                                                              \
+                else                                                                                                   \
+                    acc[i][v] = P##_load_n(from + v * (W), gy_max64(gy_min64(t->cols - v * (W), (W)), 0));             \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_gemm(const struct gy_gemm_tile *t, const int R, const int N)                               \
+    {                                                                                                                  \
+        V acc[GY_ROWS_MAX][ACC];                                                                                       \
+        P##_gemm_begin(t, acc, R, N);                                                                                  \
+        const float *w = t->panel;                                                                                     \
+        for (int64_t tap = 0; tap < t->taps; tap++) {                                                                  \
+            const float *const *p = t->rows + tap * t->row_pitch;                                                      \
+            for (int64_t c = 0; c < t->len; c++, w += N * (W)) {                                                       \
+                V b[ACC];                                                                                              \
+                GY_UNROLL for (int v = 0; v < N; v++) b[v] = P##_load(w + v * (W));                                    \
+                GY_UNROLL for (int i = 0; i < R; i++)                                                                  \
+                {                                                                                                      \
+                    const V a = P##_set1(p[i][c]);                                                                     \
+                    GY_UNROLL for (int v = 0; v < N; v++) acc[i][v] = P##_fma(a, b[v], acc[i][v]);                     \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        P##_gemm_end(t, acc, R, N);                                                                                    \
+    }
+
+/* The outer product summed over pixels. PART: the last (only) vector is cut to cols. */
+#define GY_MICRO_OUTER(P, ATTR, V, W, ACC)                                                                             \
+    ATTR GY_ALWAYS void P##_outer(const struct gy_outer_tile *t, const int R, const int N, const int part)             \
+    {                                                                                                                  \
+        V acc[GY_ROWS_MAX][ACC];                                                                                       \
+        const V zero = P##_set1(0.0f);                                                                                 \
+        GY_UNROLL for (int i = 0; i < R; i++)                                                                          \
+        {                                                                                                              \
+            GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
+            {                                                                                                          \
+                const float *from = t->dw + i * t->dw_pitch + v * (W);                                                 \
+                acc[i][v] = !t->add ? zero : part ? P##_load_n(from, t->cols) : P##_load(from);                        \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int64_t at = 0; at < t->pixels; at++) {                                                                   \
+            const float *x = t->x[at] + t->x_first, *d = t->dy[at] + t->dy_first;                                      \
+            V b[ACC];                                                                                                  \
+            GY_UNROLL for (int v = 0; v < N; v++) b[v] = part ? P##_load_n(x, t->cols) : P##_load(x + v * (W));        \
+            GY_UNROLL for (int i = 0; i < R; i++)                                                                      \
+            {                                                                                                          \
+                const V a = P##_set1(d[i]);                                                                            \
+                GY_UNROLL for (int v = 0; v < N; v++) acc[i][v] = P##_fma(a, b[v], acc[i][v]);                         \
+            }                                                                                                          \
+        }                                                                                                              \
+        GY_UNROLL for (int i = 0; i < R; i++)                                                                          \
+        {                                                                                                              \
+            GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
+            {                                                                                                          \
+                float *to = t->dw + i * t->dw_pitch + v * (W);                                                         \
+                if (part)                                                                                              \
+                    P##_store_n(to, acc[i][v], t->cols);                                                               \
+                else                                                                                                   \
+                    P##_store(to, acc[i][v]);                                                                          \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+/* Functions for one tile height, and lists of heights. N: vectors. */
+#define GY_MICRO_FN(P, ATTR, W, R, N)                                                                                  \
+    ATTR static void P##_gemm_##R##_##N(const struct gy_gemm_tile *t) { P##_gemm(t, R, N); }                           \
+    ATTR static void P##_outer_##R##_##N(const struct gy_outer_tile *t) { P##_outer(t, R, N, 0); }
+/* One vector wide: full and cut. */
+#define GY_MICRO_FN1(P, ATTR, W, R)                                                                                    \
+    ATTR static void P##_gemm_##R##_1(const struct gy_gemm_tile *t) { P##_gemm(t, R, 1); }                             \
+    ATTR static void P##_outer_##R##_1(const struct gy_outer_tile *t)                                                  \
+    {                                                                                                                  \
+        if (t->cols == (W))                                                                                            \
+            P##_outer(t, R, 1, 0);                                                                                     \
+        else                                                                                                           \
+            P##_outer(t, R, 1, 1);                                                                                     \
+    }
+
+/* Row kernels. Columns go in vectors, the last one cut (n < W). */
+#define GY_MICRO_ROWS(P, ATTR, V, W)                                                                                   \
+    ATTR GY_ALWAYS V P##_get(const float *p, int64_t n) { return n >= (W) ? P##_load(p) : P##_load_n(p, n); }          \
+    ATTR GY_ALWAYS void P##_put(float *p, V v, int64_t n)                                                              \
+    {                                                                                                                  \
+        if (n >= (W))                                                                                                  \
+            P##_store(p, v);                                                                                           \
+        else                                                                                                           \
+            P##_store_n(p, v, n);                                                                                      \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_affine_with(const struct gy_affine_rows *a, const int scaled, const int res)               \
+    {                                                                                                                  \
+        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
+        for (int64_t r = 0; r < a->rows; r++) {                                                                        \
+            const int64_t at = r * a->pitch;                                                                           \
+            for (int64_t c = 0; c < a->cols; c += (W)) {                                                               \
+                const int64_t n = a->cols - c;                                                                         \
+                V v = P##_get(a->x + at + c, n);                                                                       \
+                if (scaled)                                                                                            \
+                    v = P##_fma(v, P##_get(a->scale + c, n), P##_get(a->shift + c, n));                                \
+                if (res)                                                                                               \
+                    v = P##_add(v, P##_get(a->res + at + c, n));                                                       \
+                P##_put(a->y + at + c, P##_min(hi, P##_max(lo, v)), n);                                                \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void P##_affine(const struct gy_affine_rows *a)                                                        \
+    {                                                                                                                  \
+        if (a->scale != NULL && a->res != NULL)                                                                        \
+            P##_affine_with(a, 1, 1);                                                                                  \
+        else if (a->scale != NULL)                                                                                     \
+            P##_affine_with(a, 1, 0);                                                                                  \
+        else if (a->res != NULL)                                                                                       \
+            P##_affine_with(a, 0, 1);                                                                                  \
+        else                                                                                                           \
+            P##_affine_with(a, 0, 0);                                                                                  \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_stats_block(const float *x, int64_t pitch, int64_t n, int64_t rows, V *mean, V *m2)        \
+    {                                                                                                                  \
+        V sum = P##_get(x, n);                                                                                         \
+        for (int64_t r = 1; r < rows; r++)                                                                             \
+            sum = P##_add(sum, P##_get(x + r * pitch, n));                                                             \
+        const V mid = P##_mul(sum, P##_set1(1.0f / (float)rows));                                                      \
+        V dev = P##_set1(0.0f);                                                                                        \
+        for (int64_t r = 0; r < rows; r++) {                                                                           \
+            const V d = P##_sub(P##_get(x + r * pitch, n), mid);                                                       \
+            dev = P##_fma(d, d, dev);                                                                                  \
+        }                                                                                                              \
+        *mean = mid;                                                                                                   \
+        *m2 = dev;                                                                                                     \
+    }                                                                                                                  \
+    ATTR static void P##_stats(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *mean, float *m2)      \
+    {                                                                                                                  \
+        for (int64_t c = 0; c < cols; c += (W)) {                                                                      \
+            const int64_t n = cols - c;                                                                                \
+            V mid, dev;                                                                                                \
+            P##_stats_block(x + c, pitch, n, gy_min64(rows, 16), &mid, &dev);                                          \
+            for (int64_t r = 16; r < rows; r += 16) {                                                                  \
+                const int64_t count = gy_min64(rows - r, 16);                                                          \
+                V mid1, dev1;                                                                                          \
+                P##_stats_block(x + r * pitch + c, pitch, n, count, &mid1, &dev1);                                     \
+                const float part = (float)count / (float)(r + count);                                                  \
+                const V gap = P##_sub(mid1, mid);                                                                      \
+                mid = P##_fma(gap, P##_set1(part), mid);                                                               \
+                dev = P##_add(dev, P##_fma(P##_mul(gap, gap), P##_set1((float)r * part), dev1));                       \
+            }                                                                                                          \
+            P##_put(mean + c, mid, n);                                                                                 \
+            P##_put(m2 + c, dev, n);                                                                                   \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_bn_sums_with(const struct gy_bn_rows *a, const int masked)                                 \
+    {                                                                                                                  \
+        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
+        for (int64_t c = 0; c < a->cols; c += (W)) {                                                                   \
+            const int64_t n = a->cols - c;                                                                             \
+            const V mean = P##_get(a->mean + c, n), rstd = P##_get(a->rstd + c, n);                                    \
+            V sum0 = P##_set1(0.0f), sum1 = sum0;                                                                      \
+            for (int64_t r = 0; r < a->rows; r++) {                                                                    \
+                const int64_t at = r * a->pitch + c;                                                                   \
+                V d = P##_get(a->dy + at, n);                                                                          \
+                if (masked)                                                                                            \
+                    d = P##_keep(d, P##_get(a->y + at, n), lo, hi);                                                    \
+                sum0 = P##_add(sum0, d);                                                                               \
+                sum1 = P##_fma(d, P##_sub(P##_get(a->x + at, n), mean), sum1);                                         \
+            }                                                                                                          \
+            P##_put(a->sum0 + c, P##_add(P##_get(a->sum0 + c, n), sum0), n);                                           \
+            P##_put(a->sum1 + c, P##_fma(sum1, rstd, P##_get(a->sum1 + c, n)), n);                                     \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void P##_bn_sums(const struct gy_bn_rows *a)                                                           \
+    {                                                                                                                  \
+        if (a->y != NULL)                                                                                              \
+            P##_bn_sums_with(a, 1);                                                                                    \
+        else                                                                                                           \
+            P##_bn_sums_with(a, 0);                                                                                    \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_bn_back_with(const struct gy_bn_rows *a, const int masked, const int res)                  \
+    {                                                                                                                  \
+        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
+        for (int64_t r = 0; r < a->rows; r++) {                                                                        \
+            for (int64_t c = 0; c < a->cols; c += (W)) {                                                               \
+                const int64_t n = a->cols - c, at = r * a->pitch + c;                                                  \
+                V d = P##_get(a->dy + at, n);                                                                          \
+                if (masked)                                                                                            \
+                    d = P##_keep(d, P##_get(a->y + at, n), lo, hi);                                                    \
+                if (res)                                                                                               \
+                    P##_put(a->dres + at, a->add_dres ? P##_add(P##_get(a->dres + at, n), d) : d, n);                  \
+                const V dev = P##_sub(P##_get(a->x + at, n), P##_get(a->mean + c, n));                                 \
+                V dx = P##_fma(dev, P##_get(a->b + c, n), P##_get(a->c + c, n));                                       \
+                dx = P##_fma(d, P##_get(a->a + c, n), dx);                                                             \
+                P##_put(a->dx + at, a->add_dx ? P##_add(P##_get(a->dx + at, n), dx) : dx, n);                          \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void P##_bn_back(const struct gy_bn_rows *a)                                                           \
+    {                                                                                                                  \
+        if (a->y != NULL && a->dres != NULL)                                                                           \
+            P##_bn_back_with(a, 1, 1);                                                                                 \
+        else if (a->y != NULL)                                                                                         \
+            P##_bn_back_with(a, 1, 0);                                                                                 \
+        else if (a->dres != NULL)                                                                                      \
+            P##_bn_back_with(a, 0, 1);                                                                                 \
+        else                                                                                                           \
+            P##_bn_back_with(a, 0, 0);                                                                                 \
+    }
+
+/* Flat kernels: count floats in a row. */
+#define GY_MICRO_FLAT(P, ATTR, V, W)                                                                                   \
+    ATTR static void P##_back(const struct gy_back_rows *a)                                                            \
+    {                                                                                                                  \
+        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
+        for (int64_t c = 0; c < a->count; c += (W)) {                                                                  \
+            const int64_t n = a->count - c;                                                                            \
+            V d = P##_get(a->dy + c, n);                                                                               \
+            if (a->y != NULL)                                                                                          \
+                d = P##_keep(d, P##_get(a->y + c, n), lo, hi);                                                         \
+            if (a->dx != NULL)                                                                                         \
+                P##_put(a->dx + c, a->add_dx ? P##_add(P##_get(a->dx + c, n), d) : d, n);                              \
+            if (a->dres != NULL)                                                                                       \
+                P##_put(a->dres + c, a->add_dres ? P##_add(P##_get(a->dres + c, n), d) : d, n);                        \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void P##_col_sums(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *sum)               \
+    {                                                                                                                  \
+        for (int64_t c = 0; c < cols; c += (W)) {                                                                      \
+            const int64_t n = cols - c;                                                                                \
+            V s = P##_get(x + c, n);                                                                                   \
+            for (int64_t r = 1; r < rows; r++)                                                                         \
+                s = P##_add(s, P##_get(x + r * pitch + c, n));                                                         \
+            P##_put(sum + c, P##_add(P##_get(sum + c, n), s), n);                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void P##_depthwise(float *y, const float *const *x, const float *w, int64_t taps, int64_t cols,        \
+                                   const float *init)                                                                  \
+    {                                                                                                                  \
+        for (int64_t c = 0; c < cols; c += (W)) {                                                                      \
+            const int64_t n = cols - c;                                                                                \
+            V s = P##_get((init != NULL ? init : y) + c, n);                                                           \
+            for (int64_t t = 0; t < taps; t++)                                                                         \
+                s = P##_fma(P##_get(x[t] + c, n), P##_get(w + t * cols + c, n), s);                                    \
+            P##_put(y + c, s, n);                                                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void P##_sgd(const struct gy_sgd_rows *a)                                                              \
+    {                                                                                                                  \
+        const V lr = P##_set1(-a->lr), mu = P##_set1(a->mu), decay = P##_set1(a->decay), scale = P##_set1(a->scale);   \
+        for (int64_t c = 0; c < a->count; c += (W)) {                                                                  \
+            const int64_t n = a->count - c;                                                                            \
+            const V w = P##_get(a->w + c, n);                                                                          \
+            const V g = P##_fma(decay, w, P##_mul(P##_get(a->g + c, n), scale));                                       \
+            const V v = P##_fma(mu, P##_get(a->v + c, n), g);                                                          \
+            P##_put(a->v + c, v, n);                                                                                   \
+            P##_put(a->w + c, P##_fma(lr, a->nesterov ? P##_fma(mu, v, g) : v, w), n);                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static double P##_dot(const float *a, const float *b, int64_t count)                                          \
+    {                                                                                                                  \
+        V s[4];                                                                                                        \
+        GY_UNROLL for (int j = 0; j < 4; j++) s[j] = P##_set1(0.0f);                                                   \
+        for (int64_t c = 0; c < count; c += 4 * (W)) {                                                                 \
+            GY_UNROLL for (int j = 0; j < 4; j++)                                                                      \
+            {                                                                                                          \
+                const int64_t n = gy_max64(count - c - j * (W), 0);                                                    \
+                if (n > 0)                                                                                             \
+                    s[j] = P##_fma(P##_get(a + c + j * (W), n), P##_get(b + c + j * (W), n), s[j]);                    \
+            }                                                                                                          \
+        }                                                                                                              \
+        float part[W];                                                                                                 \
+        P##_store(part, P##_add(P##_add(s[0], s[1]), P##_add(s[2], s[3])));                                            \
+        double sum = 0.0;                                                                                              \
+        for (int j = 0; j < (W); j++)                                                                                  \
+            sum += (double)part[j];                                                                                    \
+        return sum;                                                                                                    \
+    }
+
+#define GY_MICRO_TABLE(P, KERNELS)                                                                                     \
+    do {                                                                                                               \
+        (KERNELS)->affine = P##_affine;                                                                                \
+        (KERNELS)->stats = P##_stats;                                                                                  \
+        (KERNELS)->bn_sums = P##_bn_sums;                                                                              \
+        (KERNELS)->bn_back = P##_bn_back;                                                                              \
+        (KERNELS)->back = P##_back;                                                                                    \
+        (KERNELS)->col_sums = P##_col_sums;                                                                            \
+        (KERNELS)->depthwise = P##_depthwise;                                                                          \
+        (KERNELS)->sgd = P##_sgd;                                                                                      \
+        (KERNELS)->dot = P##_dot;                                                                                      \
+    } while (0)
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* Batch norm as passes over rows (pixels) of channels, each pass once over memory: rows are cut into fixed parts, a part
+ * leaves its sums in scratch, the parts are joined in a fixed order. */
+#include "norm.h"
+
+#define NORM_PART_FLOATS 32768 /* floats of one tensor in a part: about a core's second cache over three tensors */
+#define NORM_CHANNELS 64       /* channels that join their parts in one tile */
+
+/* Rows in a part, for rows x channels. */
+static int64_t norm_part_rows(int64_t rows, int64_t channels)
+{
+    return gy_min64(gy_max64(NORM_PART_FLOATS / channels, 16), gy_max64(rows, 1));
+}
+
+static int64_t norm_rows(const struct gy_op *op)
+{
+    return op->geom.n * op->geom.h * op->geom.w;
+}
+
+static int64_t norm_parts(const struct gy_op *op)
+{
+    return gy_ceil_div(norm_rows(op), norm_part_rows(norm_rows(op), op->geom.c));
+}
+
+struct norm_merge_job {
+    float *mean, *m2, *stats;
+    int64_t parts, channels, part_rows, rows;
+};
+
+/* Joins part b into part a of a channel: counts na, nb. */
+static void norm_join(float *mean_a, float *m2_a, float mean_b, float m2_b, double na, double nb)
+{
+    const double gap = (double)mean_b - (double)*mean_a, share = nb / (na + nb);
+    *mean_a = (float)((double)*mean_a + gap * share);
+    *m2_a = (float)((double)*m2_a + (double)m2_b + gap * gap * na * share);
+}
+
+static void norm_merge_tile(void *arg, int64_t tile, int thread)
+{
+    const struct norm_merge_job *job = arg;
+    const int64_t from = tile * NORM_CHANNELS, to = gy_min64(from + NORM_CHANNELS, job->channels);
+    for (int64_t step = 1; step < job->parts; step *= 2) {
+        for (int64_t i = 0; i + step < job->parts; i += 2 * step) {
+            const double na = (double)(step * job->part_rows);
+            const double nb = (double)(gy_min64((i + 2 * step) * job->part_rows, job->rows) - (i + step) * job->part_rows);
+            float *const mean = job->mean + i * job->channels, *const m2 = job->m2 + i * job->channels;
+            const int64_t other = step * job->channels;
+            for (int64_t c = from; c < to; c++)
+                norm_join(mean + c, m2 + c, mean[other + c], m2[other + c], na, nb);
+        }
+    }
+    for (int64_t c = from; c < to; c++) {
+        job->stats[c] = job->mean[c];
+        job->stats[job->channels + c] = job->m2[c];
+    }
+    (void)thread;
+}
+
+GY_INT void gy_cpu_merge_stats(const struct gy_cpu *cpu, float *mean, float *m2, int64_t parts, int64_t channels,
+                               int64_t part_rows, int64_t rows, float *stats)
+{
+    struct norm_merge_job job = {mean, m2, stats, parts, channels, part_rows, rows};
+    gy_pool_run(cpu->pool, norm_merge_tile, &job, gy_ceil_div(channels, NORM_CHANNELS));
+}
+
+struct norm_sum_job {
+    const struct gy_kernels *k;
+    const float *part;
+    int64_t parts, count, pitch, block;
+    float *out;
+    int add;
+};
+
+static void norm_sum_tile(void *arg, int64_t tile, int thread)
+{
+    const struct norm_sum_job *job = arg;
+    const int64_t from = tile * job->block, count = gy_min64(job->block, job->count - from);
+    struct gy_affine_rows a = {.y = job->out + from, .rows = 1, .cols = count, .lo = -INFINITY, .hi = INFINITY};
+    for (int64_t p = 0; p < job->parts; p++) {
+        a.x = p == 0 && !job->add ? job->part + from : job->out + from;
+        a.res = p == 0 && !job->add ? NULL : job->part + p * job->pitch + from;
+        job->k->affine(&a);
+    }
+    (void)thread;
+}
+
+GY_INT void gy_cpu_sum_parts(const struct gy_cpu *cpu, const float *part, int64_t parts, int64_t count, int64_t pitch,
+                             float *out, int add)
+{
+    struct norm_sum_job job = {&cpu->k, part, parts, count, pitch, count >= 65536 ? 4096 : 1024, out, add};
+    gy_pool_run(cpu->pool, norm_sum_tile, &job, gy_ceil_div(count, job.block));
+}
+
+struct norm_job {
+    const struct gy_cpu *cpu;
+    const struct gy_op *op;
+    float *parts; /* [parts][2][C], or coefficients [3][C] */
+    int64_t rows, part_rows;
+    float lo, hi;
+};
+
+static struct norm_job norm_make_job(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct norm_job job = {.cpu = cpu, .op = op, .parts = op->ptr[GY_SCRATCH], .rows = norm_rows(op)};
+    job.part_rows = norm_part_rows(job.rows, op->geom.c);
+    gy_act_limits(op->act, &job.lo, &job.hi);
+    return job;
+}
+
+GY_INT size_t gy_cpu_bn_parts_need(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    (void)cpu;
+    return (size_t)norm_parts(op) * 2 * (size_t)op->geom.c * sizeof(float);
+}
+
+static void norm_stats_tile(void *arg, int64_t tile, int thread)
+{
+    const struct norm_job *job = arg;
+    const int64_t c = job->op->geom.c, first = tile * job->part_rows, parts = gy_ceil_div(job->rows, job->part_rows);
+    const float *x = job->op->ptr[GY_X];
+    float *const mean = job->parts + tile * c;
+    job->cpu->k.stats(x + first * c, gy_min64(job->part_rows, job->rows - first), c, c, mean, mean + parts * c);
+    (void)thread;
+}
+
+GY_INT void gy_cpu_bn_stats_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct norm_job job = norm_make_job(cpu, op);
+    const int64_t parts = gy_ceil_div(job.rows, job.part_rows), c = op->geom.c;
+    gy_pool_run(cpu->pool, norm_stats_tile, &job, parts);
+    gy_cpu_merge_stats(cpu, job.parts, job.parts + parts * c, parts, c, job.part_rows, job.rows, op->ptr[GY_STATS]);
+}
+
+static void norm_apply_tile(void *arg, int64_t tile, int thread)
+{
+    const struct norm_job *job = arg;
+    const struct gy_op *op = job->op;
+    const int64_t c = op->geom.c, first = tile * job->part_rows, at = first * c;
+    const float *x = op->ptr[GY_X], *res = op->ptr[GY_RES];
+    float *const y = op->ptr[GY_Y];
+    const struct gy_affine_rows a = {.y = y + at, .x = x + at, .res = res != NULL ? res + at : NULL,
+                                     .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
+                                     .rows = gy_min64(job->part_rows, job->rows - first), .cols = c, .pitch = c,
+                                     .lo = job->lo, .hi = job->hi};
+    job->cpu->k.affine(&a);
+    if (gy_act_is_curve(op->act))
+        gy_act_curve(op->act, y + at, y + at, a.rows * c);
+    (void)thread;
+}
+
+GY_INT void gy_cpu_bn_apply_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct norm_job job = norm_make_job(cpu, op);
+    gy_pool_run(cpu->pool, norm_apply_tile, &job, gy_ceil_div(job.rows, job.part_rows));
+}
+
+static struct gy_bn_rows norm_back_rows(const struct norm_job *job, int64_t tile)
+{
+    const struct gy_op *op = job->op;
+    const int64_t c = op->geom.c, first = tile * job->part_rows, at = first * c;
+    const float *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *y = op->ptr[GY_Y];
+    return (struct gy_bn_rows){.dy = dy + at, .x = x + at, .y = y != NULL && op->act != GY_ACT_NONE ? y + at : NULL,
+                               .mean = op->ptr[GY_MEAN], .rstd = op->ptr[GY_RSTD],
+                               .rows = gy_min64(job->part_rows, job->rows - first), .cols = c, .pitch = c,
+                               .lo = job->lo, .hi = job->hi};
+}
+
+static void norm_sums_tile(void *arg, int64_t tile, int thread)
+{
+    const struct norm_job *job = arg;
+    const int64_t c = job->op->geom.c;
+    struct gy_bn_rows a = norm_back_rows(job, tile);
+    a.sum0 = job->parts + tile * 2 * c;
+    a.sum1 = a.sum0 + c;
+    memset(a.sum0, 0, (size_t)(2 * c) * sizeof(float));
+    job->cpu->k.bn_sums(&a);
+    (void)thread;
+}
+
+GY_INT void gy_cpu_bn_sums_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct norm_job job = norm_make_job(cpu, op);
+    const int64_t parts = gy_ceil_div(job.rows, job.part_rows), c = op->geom.c;
+    float *const sums = op->ptr[GY_SUMS], *const dgamma = op->ptr[GY_DGAMMA], *const dbeta = op->ptr[GY_DBETA];
+    gy_pool_run(cpu->pool, norm_sums_tile, &job, parts);
+    gy_cpu_sum_parts(cpu, job.parts, parts, 2 * c, 2 * c, sums, 0);
+    for (int64_t i = 0; i < c; i++) {
+        const float beta = op->u->accumulate ? dbeta[i] : 0.0f, gamma = op->u->accumulate ? dgamma[i] : 0.0f;
+        dbeta[i] = beta + sums[i];
+        dgamma[i] = gamma + sums[c + i];
+    }
+}
+
+GY_INT size_t gy_cpu_bn_back_need(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    (void)cpu;
+    return 3 * (size_t)op->geom.c * sizeof(float);
+}
+
+static void norm_back_tile(void *arg, int64_t tile, int thread)
+{
+    const struct norm_job *job = arg;
+    const struct gy_op *op = job->op;
+    const int64_t c = op->geom.c, at = tile * job->part_rows * c;
+    struct gy_bn_rows a = norm_back_rows(job, tile);
+    float *const dx = op->ptr[GY_DX], *const dres = op->ptr[GY_DRES];
+    a.a = job->parts;
+    a.b = job->parts + c;
+    a.c = job->parts + 2 * c;
+    a.dx = dx + at;
+    a.dres = dres != NULL ? dres + at : NULL;
+    a.add_dx = (op->flags & GY_F_ADD_DX) != 0;
+    a.add_dres = (op->flags & GY_F_ADD_DRES) != 0;
+    job->cpu->k.bn_back(&a);
+    (void)thread;
+}
+
+/* dx = gamma rstd (dy' - (sum0 + xhat sum1) / rows) = a dy' + (b (x - mean) + c). */
+GY_INT void gy_cpu_bn_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct norm_job job = norm_make_job(cpu, op);
+    const int64_t c = op->geom.c;
+    const float *gamma = op->ptr[GY_GAMMA], *rstd = op->ptr[GY_RSTD], *sums = op->ptr[GY_SUMS];
+    const float share = 1.0f / (float)job.rows;
+    for (int64_t i = 0; i < c; i++) {
+        const float a = gamma[i] * rstd[i];
+        job.parts[i] = a;
+        job.parts[c + i] = -a * rstd[i] * sums[c + i] * share;
+        job.parts[2 * c + i] = -a * sums[i] * share;
+    }
+    gy_pool_run(cpu->pool, norm_back_tile, &job, gy_ceil_div(job.rows, job.part_rows));
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* Geometry of convolution products: the two views (forward, a class of the data gradient), how their work is cut, and
+ * which input pixel stands behind each (output pixel, tap). */
+#include "conv.h"
+
+#define PRODUCT_PATCH_BELOW 8   /* with fewer channels a slice per tap would be all overhead */
+#define PRODUCT_TILES 24        /* tiles wanted at least when there is work for them */
+#define PRODUCT_TILE_WORK 65536 /* multiply-adds below which a tile is not cut further */
+
+static int32_t product_gcd(int32_t a, int32_t b)
+{
+    while (b != 0) {
+        const int32_t t = a % b;
+        a = b;
+        b = t;
+    }
+    return a;
+}
+
+static struct gy_axis product_forward_axis(int32_t out, int32_t in, int32_t taps, int32_t stride, int32_t pad,
+                                           int32_t dil)
+{
+    return (struct gy_axis){.grid = out, .taps = taps, .tap_step = 1, .off0 = -pad, .off_step = dil,
+                            .in_step = stride, .in_size = in, .out_step = 1, .out_size = out};
+}
+
+/* dx row a + stride * i receives dy row i + (a + pad - tap * dil) / stride from every tap for which that divides. */
+static struct gy_axis product_dgrad_axis(int32_t dx, int32_t dy, int32_t taps, int32_t stride, int32_t pad, int32_t dil,
+                                         int32_t a)
+{
+    struct gy_axis x = {.grid = dx > a ? (dx - a + stride - 1) / stride : 0, .in_step = 1, .in_size = dy, .out0 = a,
+                        .out_step = stride, .out_size = dx};
+    int32_t tap = 0;
+    while (tap < taps && (a + pad - (int64_t)tap * dil) % stride != 0)
+        tap++;
+    if (tap == taps)
+        return x;
+    x.tap0 = tap;
+    x.tap_step = stride / product_gcd(stride, dil);
+    x.taps = (taps - 1 - tap) / x.tap_step + 1;
+    x.off0 = (int32_t)((a + pad - (int64_t)tap * dil) / stride);
+    x.off_step = -(int32_t)((int64_t)x.tap_step * dil / stride);
+    return x;
+}
+
+/* Panels of kind i that vec channels take, and what is left. */
+static int64_t product_panels_of(const struct gy_kernels *k, int i, int64_t *left)
+{
+    const int64_t width = k->gemm[i].width;
+    const int64_t count = i == GY_KINDS - 1 ? gy_ceil_div(*left, width) : *left / width;
+    *left = gy_max64(*left - count * width, 0);
+    return count;
+}
+
+GY_INT struct gy_panel gy_product_panel(const struct gy_product *p, const struct gy_kernels *k, int64_t index)
+{
+    int64_t left = p->vec, first = 0;
+    for (int i = 0; i < GY_KINDS; i++) {
+        const int64_t count = product_panels_of(k, i, &left), width = k->gemm[i].width;
+        if (index < count) {
+            first += index * width;
+            return (struct gy_panel){&k->gemm[i], first, gy_min64(width, p->vec - first)};
+        }
+        index -= count;
+        first += count * width;
+    }
+    return (struct gy_panel){NULL, 0, 0};
+}
+
+/* Balanced blocks: as many as needed so that none exceeds limit. */
+static int64_t product_block(int64_t total, int64_t limit)
+{
+    return gy_max64(gy_ceil_div(total, gy_max64(gy_ceil_div(total, limit), 1)), 1);
+}
+
+static void product_cut_reduction(struct gy_product *p, const struct gy_kernels *k)
+{
+    const int64_t taps = (int64_t)p->h.taps * p->w.taps;
+    p->taps = p->patch ? gy_min64(taps, 1) : taps;
+    p->depth = p->patch ? (int64_t)p->r * p->s * p->red : p->red;
+    p->depth_block = product_block(p->depth, k->slice);
+    if (p->depth_block < p->depth)
+        p->depth_block = (p->depth_block + 15) & ~(int64_t)15;
+    p->tap_block = product_block(p->taps, gy_max64(k->slice / p->depth_block, 1));
+}
+
+static void product_cut_output(struct gy_product *p, const struct gy_kernels *k)
+{
+    int64_t left = p->vec, padded = 0;
+    p->panels = 0;
+    for (int i = 0; i < GY_KINDS; i++) {
+        const int64_t count = product_panels_of(k, i, &left);
+        p->panels += count;
+        padded += count * k->gemm[i].width;
+    }
+    p->pixels = p->n * p->h.grid * p->w.grid;
+    p->strips = gy_max64(gy_ceil_div(p->pixels, k->strip + k->strip / 4), 1);
+    const int64_t rows = gy_product_panel(p, k, 0).kind->rows;
+    p->strip = gy_ceil_div(gy_ceil_div(p->pixels, p->strips), rows) * rows;
+    p->strips = gy_max64(gy_ceil_div(p->pixels, p->strip), 1);
+    const int64_t work = p->strip * p->taps * p->depth * p->vec;
+    int64_t groups = gy_ceil_div(PRODUCT_TILES, p->strips * p->groups);
+    groups = gy_min64(gy_min64(groups, p->panels), gy_max64(work / PRODUCT_TILE_WORK, 1));
+    p->panel_group = gy_ceil_div(p->panels, groups);
+    p->panel_groups = gy_ceil_div(p->panels, p->panel_group);
+    p->packed = p->strips == 1 ? 0 : (int64_t)p->groups * padded * p->taps * p->depth;
+}
+
+static void product_cut(struct gy_product *p, const struct gy_kernels *k)
+{
+    p->copy = !p->patch && p->red >= 64 && (p->in_pitch * p->w.in_step) % 512 == 0;
+    product_cut_reduction(p, k);
+    product_cut_output(p, k);
+}
+
+GY_INT void gy_product_forward(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k)
+{
+    *p = (struct gy_product){.n = g->n, .groups = g->groups, .red = g->c / g->groups, .vec = g->k / g->groups,
+                             .r = g->r, .s = g->s, .in_pitch = g->c, .out_pitch = g->k};
+    p->h = product_forward_axis(g->p, g->h, g->r, g->stride_h, g->pad_h, g->dil_h);
+    p->w = product_forward_axis(g->q, g->w, g->s, g->stride_w, g->pad_w, g->dil_w);
+    p->patch = p->red < PRODUCT_PATCH_BELOW && g->r * g->s > 1;
+    product_cut(p, k);
+}
+
+GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k, int32_t a,
+                             int32_t b)
+{
+    *p = (struct gy_product){.n = g->n, .groups = g->groups, .red = g->k / g->groups, .vec = g->c / g->groups,
+                             .r = g->r, .s = g->s, .in_pitch = g->k, .out_pitch = g->c, .transposed = 1};
+    p->h = product_dgrad_axis(g->h, g->p, g->r, g->stride_h, g->pad_h, g->dil_h, a);
+    p->w = product_dgrad_axis(g->w, g->q, g->s, g->stride_w, g->pad_w, g->dil_w, b);
+    product_cut(p, k);
+}
+
+static int64_t product_clamp(int64_t v, int64_t lo, int64_t hi)
+{
+    return gy_min64(gy_max64(v, lo), hi);
+}
+
+/* First grid coordinate whose input coordinate g * step + off is at least limit. */
+static int64_t product_first(int64_t limit, int64_t off, int64_t step)
+{
+    return limit <= off ? 0 : gy_ceil_div(limit - off, step);
+}
+
+GY_INT void gy_product_rows(const struct gy_product *p, const float *in, int64_t first, int64_t count, int64_t tap,
+                            const float *zero, const float **rows)
+{
+    const struct gy_axis *h = &p->h, *w = &p->w;
+    const int64_t off_h = h->off0 + (tap / w->taps) * h->off_step, off_w = w->off0 + (tap % w->taps) * w->off_step;
+    const int64_t lo = product_first(0, off_w, w->in_step), hi = product_first(w->in_size, off_w, w->in_step);
+    int64_t j = first % w->grid, i = first / w->grid % h->grid, n = first / w->grid / h->grid;
+    while (count > 0) {
+        const int64_t run = gy_min64(w->grid - j, count), row = i * h->in_step + off_h;
+        int64_t from = product_clamp(lo, j, j + run), to = product_clamp(hi, from, j + run);
+        if (row < 0 || row >= h->in_size)
+            from = to = j + run;
+        const float *at = zero;
+        if (from < to)
+            at = in + ((n * h->in_size + row) * w->in_size + from * w->in_step + off_w) * p->in_pitch;
+        for (int64_t q = j; q < from; q++)
+            *rows++ = zero;
+        for (int64_t q = from; q < to; q++, at += w->in_step * p->in_pitch)
+            *rows++ = at;
+        for (int64_t q = to; q < j + run; q++)
+            *rows++ = zero;
+        count -= run;
+        j = 0;
+        if (++i == h->grid) {
+            i = 0;
+            n++;
+        }
+    }
+}
+
+GY_INT void gy_product_outs(const struct gy_product *p, float *out, int64_t first, int64_t count, float **outs)
+{
+    const struct gy_axis *h = &p->h, *w = &p->w;
+    int64_t j = first % w->grid, i = first / w->grid % h->grid, n = first / w->grid / h->grid;
+    for (; count > 0; count--) {
+        const int64_t row = n * h->out_size + h->out0 + i * h->out_step;
+        *outs++ = out + (row * w->out_size + w->out0 + j * w->out_step) * p->out_pitch;
+        if (++j < w->grid)
+            continue;
+        j = 0;
+        if (++i == h->grid) {
+            i = 0;
+            n++;
+        }
+    }
+}
+
+GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p)
+{
+    return (((int64_t)p->r * p->s * p->red + 15) & ~(int64_t)15) + 16;
+}
+
+/* One row of a patch: w.taps x red floats, the middle part [from, to) taps inside the image. */
+static void product_patch_row(const struct gy_product *p, const float *line, int64_t col, float *dst)
+{
+    const struct gy_axis *w = &p->w;
+    const int64_t red = p->red;
+    if (w->off_step == 1 && p->in_pitch == red) {
+        const int64_t from = product_clamp(-col, 0, w->taps), to = product_clamp(w->in_size - col, from, w->taps);
+        for (int64_t i = 0; i < from * red; i++)
+            dst[i] = 0.0f;
+        const float *src = line + col * red;
+        for (int64_t i = from * red; i < to * red; i++)
+            dst[i] = src[i];
+        for (int64_t i = to * red; i < w->taps * red; i++)
+            dst[i] = 0.0f;
+        return;
+    }
+    for (int64_t t = 0; t < w->taps; t++, col += w->off_step)
+        for (int64_t c = 0; c < red; c++)
+            *dst++ = col >= 0 && col < w->in_size ? line[col * p->in_pitch + c] : 0.0f;
+}
+
+GY_INT void gy_product_patches(const struct gy_product *p, const float *in, int64_t first, int64_t count, float *patch,
+                               int64_t pitch)
+{
+    const struct gy_axis *h = &p->h, *w = &p->w;
+    const int64_t line = (int64_t)w->taps * p->red;
+    for (int64_t m = first; m < first + count; m++, patch += pitch) {
+        const int64_t n = m / w->grid / h->grid, col = m % w->grid * w->in_step + w->off0;
+        int64_t row = m / w->grid % h->grid * h->in_step + h->off0;
+        for (int64_t t = 0; t < h->taps; t++, row += h->off_step) {
+            if (row >= 0 && row < h->in_size)
+                product_patch_row(p, in + (n * h->in_size + row) * w->in_size * p->in_pitch, col, patch + t * line);
+            else
+                memset(patch + t * line, 0, (size_t)line * sizeof(float));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* AVX2 and FMA: 16 registers of 8 floats. Register tiles of 6 x 16 and 12 x 8: 12 sums each. Cut vectors use masks read
+ * from a sliding table. */
+#include "micro.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define AVX2_ATTR __attribute__((target("avx2,fma")))
+
+static const int32_t avx2_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+
+AVX2_ATTR GY_ALWAYS __m256i avx2_mask(int64_t n)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)(avx2_masks + 8 - n));
+}
+AVX2_ATTR GY_ALWAYS __m256 avx2_load(const float *p) { return _mm256_loadu_ps(p); }
+AVX2_ATTR GY_ALWAYS __m256 avx2_load_n(const float *p, int64_t n) { return _mm256_maskload_ps(p, avx2_mask(n)); }
+AVX2_ATTR GY_ALWAYS void avx2_store(float *p, __m256 v) { _mm256_storeu_ps(p, v); }
+AVX2_ATTR GY_ALWAYS void avx2_store_n(float *p, __m256 v, int64_t n) { _mm256_maskstore_ps(p, avx2_mask(n), v); }
+AVX2_ATTR GY_ALWAYS __m256 avx2_set1(float v) { return _mm256_set1_ps(v); }
+AVX2_ATTR GY_ALWAYS __m256 avx2_add(__m256 a, __m256 b) { return _mm256_add_ps(a, b); }
+AVX2_ATTR GY_ALWAYS __m256 avx2_sub(__m256 a, __m256 b) { return _mm256_sub_ps(a, b); }
+AVX2_ATTR GY_ALWAYS __m256 avx2_mul(__m256 a, __m256 b) { return _mm256_mul_ps(a, b); }
+AVX2_ATTR GY_ALWAYS __m256 avx2_fma(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
+AVX2_ATTR GY_ALWAYS __m256 avx2_max(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
+AVX2_ATTR GY_ALWAYS __m256 avx2_min(__m256 a, __m256 b) { return _mm256_min_ps(a, b); }
+/* v where lo < y < hi, else 0 */
+AVX2_ATTR GY_ALWAYS __m256 avx2_keep(__m256 v, __m256 y, __m256 lo, __m256 hi)
+{
+    const __m256 in = _mm256_and_ps(_mm256_cmp_ps(y, lo, _CMP_GT_OQ), _mm256_cmp_ps(y, hi, _CMP_LT_OQ));
+    return _mm256_and_ps(v, in);
+}
+
+GY_MICRO_GEMM(avx2, AVX2_ATTR, __m256, 8, 2)
+GY_MICRO_OUTER(avx2, AVX2_ATTR, __m256, 8, 2)
+GY_MICRO_ROWS(avx2, AVX2_ATTR, __m256, 8)
+GY_MICRO_FLAT(avx2, AVX2_ATTR, __m256, 8)
+
+GY_MICRO_FN(avx2, AVX2_ATTR, 8, 1, 2)
+GY_MICRO_FN(avx2, AVX2_ATTR, 8, 2, 2)
+GY_MICRO_FN(avx2, AVX2_ATTR, 8, 3, 2)
+GY_MICRO_FN(avx2, AVX2_ATTR, 8, 4, 2)
+GY_MICRO_FN(avx2, AVX2_ATTR, 8, 5, 2)
+GY_MICRO_FN(avx2, AVX2_ATTR, 8, 6, 2)
+GY_MICRO_FN1(avx2, AVX2_ATTR, 8, 1)
+GY_MICRO_FN1(avx2, AVX2_ATTR, 8, 2)
+GY_MICRO_FN1(avx2, AVX2_ATTR, 8, 3)
+GY_MICRO_FN1(avx2, AVX2_ATTR, 8, 4)
+GY_MICRO_FN1(avx2, AVX2_ATTR, 8, 5)
+GY_MICRO_FN1(avx2, AVX2_ATTR, 8, 6)
+GY_MICRO_FN1(avx2, AVX2_ATTR, 8, 7)
+GY_MICRO_FN1(avx2, AVX2_ATTR, 8, 8)
+GY_MICRO_FN1(avx2, AVX2_ATTR, 8, 9)
+GY_MICRO_FN1(avx2, AVX2_ATTR, 8, 10)
+GY_MICRO_FN1(avx2, AVX2_ATTR, 8, 11)
+GY_MICRO_FN1(avx2, AVX2_ATTR, 8, 12)
+
+static const gy_gemm_fn avx2_gemm_list_2[6] = {
+    avx2_gemm_1_2, avx2_gemm_2_2, avx2_gemm_3_2, avx2_gemm_4_2, avx2_gemm_5_2, avx2_gemm_6_2};
+static const gy_gemm_fn avx2_gemm_list_1[12] = {
+    avx2_gemm_1_1, avx2_gemm_2_1, avx2_gemm_3_1, avx2_gemm_4_1, avx2_gemm_5_1, avx2_gemm_6_1, avx2_gemm_7_1,
+    avx2_gemm_8_1, avx2_gemm_9_1, avx2_gemm_10_1, avx2_gemm_11_1, avx2_gemm_12_1};
+static const gy_outer_fn avx2_outer_list_2[6] = {
+    avx2_outer_1_2, avx2_outer_2_2, avx2_outer_3_2, avx2_outer_4_2, avx2_outer_5_2, avx2_outer_6_2};
+static const gy_outer_fn avx2_outer_list_1[12] = {
+    avx2_outer_1_1, avx2_outer_2_1, avx2_outer_3_1, avx2_outer_4_1, avx2_outer_5_1, avx2_outer_6_1, avx2_outer_7_1,
+    avx2_outer_8_1, avx2_outer_9_1, avx2_outer_10_1, avx2_outer_11_1, avx2_outer_12_1};
+
+/* One 8 x 8 block in registers. */
+AVX2_ATTR GY_ALWAYS void avx2_transpose_8(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch)
+{
+    __m256 a[8], b[8];
+    GY_UNROLL for (int i = 0; i < 8; i++) a[i] = _mm256_loadu_ps(src + i * src_pitch);
+    GY_UNROLL for (int i = 0; i < 8; i += 2)
+    {
+        b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
+    }
+    GY_UNROLL for (int i = 0; i < 8; i += 4)
+    {
+        a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
+        a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xee);
+        a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+        a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xee);
+    }
+    GY_UNROLL for (int j = 0; j < 4; j++)
+    {
+        _mm256_storeu_ps(dst + j * dst_pitch, _mm256_permute2f128_ps(a[j], a[4 + j], 0x20));
+        _mm256_storeu_ps(dst + (4 + j) * dst_pitch, _mm256_permute2f128_ps(a[j], a[4 + j], 0x31));
+    }
+}
+
+AVX2_ATTR static void avx2_transpose(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows,
+                                     int64_t cols)
+{
+    const int64_t rows8 = rows & ~(int64_t)7, cols8 = cols & ~(int64_t)7;
+    for (int64_t r = 0; r < rows8; r += 8)
+        for (int64_t c = 0; c < cols8; c += 8)
+            avx2_transpose_8(dst + c * dst_pitch + r, dst_pitch, src + r * src_pitch + c, src_pitch);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = r < rows8 ? cols8 : 0; c < cols; c++)
+            dst[c * dst_pitch + r] = src[r * src_pitch + c];
+}
+
+GY_INT void gy_kernels_avx2(struct gy_kernels *k)
+{
+    k->name = "avx2";
+    k->gemm[0] = (struct gy_gemm_kind){16, 6, avx2_gemm_list_2};
+    k->gemm[1] = (struct gy_gemm_kind){8, 12, avx2_gemm_list_1};
+    k->gemm[2] = (struct gy_gemm_kind){8, 12, avx2_gemm_list_1};
+    k->outer[0] = (struct gy_outer_kind){16, 6, avx2_outer_list_2};
+    k->outer[1] = (struct gy_outer_kind){8, 12, avx2_outer_list_1};
+    k->outer[2] = (struct gy_outer_kind){8, 12, avx2_outer_list_1};
+    k->slice = 256;
+    k->strip = 192;
+    k->transpose = avx2_transpose;
+    GY_MICRO_TABLE(avx2, k);
+}
+
+#else
+
+GY_INT void gy_kernels_avx2(struct gy_kernels *k) { (void)k; }
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* AVX-512 (F, BW, DQ, VL): 32 registers of 16 floats. Register tiles of 6 x 64 (24 sums, 6 pointers that stay in general
+ * registers), 14 x 32 and 14 x 16 for what is left of the channels. Cut vectors use mask registers. */
+#include "micro.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define A512_ATTR __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+
+A512_ATTR GY_ALWAYS __mmask16 a512_mask(int64_t n) { return (__mmask16)((1u << n) - 1u); }
+A512_ATTR GY_ALWAYS __m512 a512_load(const float *p) { return _mm512_loadu_ps(p); }
+A512_ATTR GY_ALWAYS __m512 a512_load_n(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(a512_mask(n), p); }
+A512_ATTR GY_ALWAYS void a512_store(float *p, __m512 v) { _mm512_storeu_ps(p, v); }
+A512_ATTR GY_ALWAYS void a512_store_n(float *p, __m512 v, int64_t n) { _mm512_mask_storeu_ps(p, a512_mask(n), v); }
+A512_ATTR GY_ALWAYS __m512 a512_set1(float v) { return _mm512_set1_ps(v); }
+A512_ATTR GY_ALWAYS __m512 a512_add(__m512 a, __m512 b) { return _mm512_add_ps(a, b); }
+A512_ATTR GY_ALWAYS __m512 a512_sub(__m512 a, __m512 b) { return _mm512_sub_ps(a, b); }
+A512_ATTR GY_ALWAYS __m512 a512_mul(__m512 a, __m512 b) { return _mm512_mul_ps(a, b); }
+A512_ATTR GY_ALWAYS __m512 a512_fma(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
+A512_ATTR GY_ALWAYS __m512 a512_max(__m512 a, __m512 b) { return _mm512_max_ps(a, b); }
+A512_ATTR GY_ALWAYS __m512 a512_min(__m512 a, __m512 b) { return _mm512_min_ps(a, b); }
+/* v where lo < y < hi, else 0 */
+A512_ATTR GY_ALWAYS __m512 a512_keep(__m512 v, __m512 y, __m512 lo, __m512 hi)
+{
+    const __mmask16 above = _mm512_cmp_ps_mask(y, lo, _CMP_GT_OQ);
+    return _mm512_maskz_mov_ps(_mm512_mask_cmp_ps_mask(above, y, hi, _CMP_LT_OQ), v);
+}
+
+GY_MICRO_GEMM(a512, A512_ATTR, __m512, 16, 4)
+GY_MICRO_OUTER(a512, A512_ATTR, __m512, 16, 4)
+GY_MICRO_ROWS(a512, A512_ATTR, __m512, 16)
+GY_MICRO_FLAT(a512, A512_ATTR, __m512, 16)
+
+GY_MICRO_FN(a512, A512_ATTR, 16, 1, 4)
+GY_MICRO_FN(a512, A512_ATTR, 16, 2, 4)
+GY_MICRO_FN(a512, A512_ATTR, 16, 3, 4)
+GY_MICRO_FN(a512, A512_ATTR, 16, 4, 4)
+GY_MICRO_FN(a512, A512_ATTR, 16, 5, 4)
+GY_MICRO_FN(a512, A512_ATTR, 16, 6, 4)
+GY_MICRO_FN(a512, A512_ATTR, 16, 1, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 2, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 3, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 4, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 5, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 6, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 7, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 8, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 9, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 10, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 11, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 12, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 13, 2)
+GY_MICRO_FN(a512, A512_ATTR, 16, 14, 2)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 1)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 2)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 3)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 4)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 5)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 6)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 7)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 8)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 9)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 10)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 11)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 12)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 13)
+GY_MICRO_FN1(a512, A512_ATTR, 16, 14)
+
+static const gy_gemm_fn a512_gemm_list_4[6] = {
+    a512_gemm_1_4, a512_gemm_2_4, a512_gemm_3_4, a512_gemm_4_4, a512_gemm_5_4, a512_gemm_6_4};
+static const gy_gemm_fn a512_gemm_list_2[14] = {
+    a512_gemm_1_2, a512_gemm_2_2, a512_gemm_3_2, a512_gemm_4_2, a512_gemm_5_2, a512_gemm_6_2, a512_gemm_7_2,
+    a512_gemm_8_2, a512_gemm_9_2, a512_gemm_10_2, a512_gemm_11_2, a512_gemm_12_2, a512_gemm_13_2, a512_gemm_14_2};
+static const gy_gemm_fn a512_gemm_list_1[14] = {
+    a512_gemm_1_1, a512_gemm_2_1, a512_gemm_3_1, a512_gemm_4_1, a512_gemm_5_1, a512_gemm_6_1, a512_gemm_7_1,
+    a512_gemm_8_1, a512_gemm_9_1, a512_gemm_10_1, a512_gemm_11_1, a512_gemm_12_1, a512_gemm_13_1, a512_gemm_14_1};
+static const gy_outer_fn a512_outer_list_4[6] = {
+    a512_outer_1_4, a512_outer_2_4, a512_outer_3_4, a512_outer_4_4, a512_outer_5_4, a512_outer_6_4};
+static const gy_outer_fn a512_outer_list_2[14] = {
+    a512_outer_1_2, a512_outer_2_2, a512_outer_3_2, a512_outer_4_2, a512_outer_5_2, a512_outer_6_2, a512_outer_7_2,
+    a512_outer_8_2, a512_outer_9_2, a512_outer_10_2, a512_outer_11_2, a512_outer_12_2, a512_outer_13_2,
+    a512_outer_14_2};
+static const gy_outer_fn a512_outer_list_1[14] = {
+    a512_outer_1_1, a512_outer_2_1, a512_outer_3_1, a512_outer_4_1, a512_outer_5_1, a512_outer_6_1, a512_outer_7_1,
+    a512_outer_8_1, a512_outer_9_1, a512_outer_10_1, a512_outer_11_1, a512_outer_12_1, a512_outer_13_1,
+    a512_outer_14_1};
+
+/* One 16 x 16 block in registers: pairs of rows interleaved by 1, 2, 4 and 8 floats. */
+A512_ATTR GY_ALWAYS void a512_transpose_16(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch)
+{
+    __m512 a[16], b[16];
+    GY_UNROLL for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_ps(src + i * src_pitch);
+    GY_UNROLL for (int i = 0; i < 16; i += 2)
+    {
+        b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+    }
+    GY_UNROLL for (int i = 0; i < 16; i += 4)
+    {
+        a[i] = _mm512_shuffle_ps(b[i], b[i + 2], 0x44);
+        a[i + 1] = _mm512_shuffle_ps(b[i], b[i + 2], 0xee);
+        a[i + 2] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+        a[i + 3] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0xee);
+    }
+    GY_UNROLL for (int j = 0; j < 4; j++)
+    {
+        const __m512 p = _mm512_shuffle_f32x4(a[j], a[4 + j], 0x88), q = _mm512_shuffle_f32x4(a[j], a[4 + j], 0xdd);
+        const __m512 r = _mm512_shuffle_f32x4(a[8 + j], a[12 + j], 0x88);
+        const __m512 s = _mm512_shuffle_f32x4(a[8 + j], a[12 + j], 0xdd);
+        _mm512_storeu_ps(dst + j * dst_pitch, _mm512_shuffle_f32x4(p, r, 0x88));
+        _mm512_storeu_ps(dst + (4 + j) * dst_pitch, _mm512_shuffle_f32x4(q, s, 0x88));
+        _mm512_storeu_ps(dst + (8 + j) * dst_pitch, _mm512_shuffle_f32x4(p, r, 0xdd));
+        _mm512_storeu_ps(dst + (12 + j) * dst_pitch, _mm512_shuffle_f32x4(q, s, 0xdd));
+    }
+}
+
+A512_ATTR static void a512_transpose(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows,
+                                     int64_t cols)
+{
+    const int64_t rows16 = rows & ~(int64_t)15, cols16 = cols & ~(int64_t)15;
+    for (int64_t r = 0; r < rows16; r += 16)
+        for (int64_t c = 0; c < cols16; c += 16)
+            a512_transpose_16(dst + c * dst_pitch + r, dst_pitch, src + r * src_pitch + c, src_pitch);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = r < rows16 ? cols16 : 0; c < cols; c++)
+            dst[c * dst_pitch + r] = src[r * src_pitch + c];
+}
+
+GY_INT void gy_kernels_avx512(struct gy_kernels *k)
+{
+    k->name = "avx512";
+    k->gemm[0] = (struct gy_gemm_kind){64, 6, a512_gemm_list_4};
+    k->gemm[1] = (struct gy_gemm_kind){32, 14, a512_gemm_list_2};
+    k->gemm[2] = (struct gy_gemm_kind){16, 14, a512_gemm_list_1};
+    k->outer[0] = (struct gy_outer_kind){64, 6, a512_outer_list_4};
+    k->outer[1] = (struct gy_outer_kind){32, 14, a512_outer_list_2};
+    k->outer[2] = (struct gy_outer_kind){16, 14, a512_outer_list_1};
+    k->slice = 256;
+    k->strip = 252;
+    k->transpose = a512_transpose;
+    GY_MICRO_TABLE(a512, k);
+}
+
+#else
+
+GY_INT void gy_kernels_avx512(struct gy_kernels *k) { (void)k; }
+
+#endif
