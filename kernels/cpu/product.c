@@ -96,7 +96,7 @@ static void product_cut_output(struct gy_product *p, const struct gy_kernels *k)
     p->pixels = p->n * p->h.grid * p->w.grid;
     p->strips = gy_max64(gy_ceil_div(p->pixels, k->strip + k->strip / 4), 1);
     const int64_t rows = gy_product_panel(p, k, 0).kind->rows;
-    p->strip = gy_ceil_div(gy_ceil_div(p->pixels, p->strips), rows) * rows;
+    p->strip = gy_ceil_div(gy_ceil_div(gy_max64(p->pixels, 1), p->strips), rows) * rows;
     p->strips = gy_max64(gy_ceil_div(p->pixels, p->strip), 1);
     const int64_t work = p->strip * p->taps * p->depth * p->vec;
     int64_t groups = gy_ceil_div(PRODUCT_TILES, p->strips * p->groups);
