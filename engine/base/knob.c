@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of environment variables, and a look through the environment for ones that are not in it. */
+#include "knob.h"
+
+extern char **environ;
+
+static const struct gy_knob knob_rows[] = {
+    { "GYRE_THREADS", "count", "all processors", "threads of the CPU backend" },
+    { "GYRE_ISA", "text", "native", "kernel set: ref, avx2, avx512, avx512bf16, vsx, mma" },
+    { "GYRE_LOG", "text", "info", "error, warn, info or debug: what the command prints" },
+    { "GYRE_CUDA_PATH", "path", "", "folder in which CUDA's libraries are looked for first" },
+    { "GYRE_NO_INSTALL", "flag", "0", "1: build.sh installs no packages (read by build.sh alone)" },
+    { "GYRE_TEST_DATA", "path", "", "real data for tests (read by tests alone)" },
+};
+
+GY_INT const struct gy_knob *gy_knob_table(size_t *count)
+{
+    *count = GY_COUNT(knob_rows);
+    return knob_rows;
+}
+
+static int knob_known(const char *name, size_t bytes)
+{
+    for (size_t i = 0; i < GY_COUNT(knob_rows); i++)
+        if (strlen(knob_rows[i].name) == bytes && memcmp(knob_rows[i].name, name, bytes) == 0)
+            return 1;
+    return 0;
+}
+
+GY_INT const char *gy_knob_get(const char *name)
+{
+    const char *value = knob_known(name, strlen(name)) ? getenv(name) : NULL;
+    return value && value[0] ? value : NULL;
+}
+
+static void knob_warn(const struct gy_log *log, const char *name)
+{
+    const char *names[GY_COUNT(knob_rows)];
+    for (size_t i = 0; i < GY_COUNT(knob_rows); i++)
+        names[i] = knob_rows[i].name;
+    const char *near = gy_text_nearest(name, names, GY_COUNT(names));
+    gy_log_write(log, GY_LOG_WARN, near ? "environment variable %s is not known; did you mean %s?"
+                                        : "environment variable %s is not known%s", name, near ? near : "");
+}
+
+GY_INT int gy_knob_warn_unknown(const struct gy_log *log)
+{
+    int unknown = 0;
+    for (char **e = environ; e && *e; e++) {
+        const size_t bytes = strcspn(*e, "=");
+        char name[64];
+        if (strncmp(*e, "GYRE_", 5) != 0 || knob_known(*e, bytes))
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)(bytes < sizeof name ? bytes : sizeof name - 1), *e);
+        knob_warn(log, name);
+        unknown++;
+    }
+    return unknown;
+}
+
+GY_INT void gy_knob_print(struct gy_sink *sink)
+{
+    for (size_t i = 0; i < GY_COUNT(knob_rows); i++)
+        gy_sink_printf(sink, "%-16s %-6s %-16s %s\n", knob_rows[i].name, knob_rows[i].type, knob_rows[i].initial, knob_rows[i].help);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* One line to the caller's callback, cut at the size of the buffer. */
+#include "log.h"
+
+GY_INT void gy_log_write(const struct gy_log *log, int level, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+    if (!log || !log->fn || level > log->level)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    log->fn(log->user, level, text);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* Chunks of an arena form a list; each begins with its size. Small requests share a chunk, large ones get their own. */
+#include "mem.h"
+
+#define MEM_CHUNK ((size_t)1 << 16)
+
+struct mem_chunk {
+    struct mem_chunk *next;
+    size_t bytes; /* whole, this head included */
+};
+
+static void *mem_default_fn(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
+{
+    (void)user;
+    (void)old_bytes;
+    if (new_bytes)
+        return realloc(ptr, new_bytes);
+    free(ptr);
+    return NULL;
+}
+
+GY_INT struct gy_alloc gy_alloc_default(void) { return (struct gy_alloc){ mem_default_fn, NULL }; }
+
+GY_INT void *gy_alloc_take(const struct gy_alloc *alloc, size_t count, size_t elem_bytes)
+{
+    size_t bytes;
+    if (gy_mul_size(count, elem_bytes, &bytes) != 0)
+        return NULL;
+    bytes = bytes ? bytes : 1;
+    void *p = alloc->fn(alloc->user, NULL, 0, bytes);
+    if (p)
+        memset(p, 0, bytes);
+    return p;
+}
+
+GY_INT void *gy_alloc_grow(const struct gy_alloc *alloc, void *ptr, size_t old_count, size_t new_count, size_t elem_bytes)
+{
+    size_t old_bytes, new_bytes;
+    if (gy_mul_size(old_count, elem_bytes, &old_bytes) != 0 || gy_mul_size(new_count, elem_bytes, &new_bytes) != 0)
+        return NULL;
+    return alloc->fn(alloc->user, ptr, ptr ? old_bytes : 0, new_bytes ? new_bytes : 1);
+}
+
+GY_INT void gy_alloc_free(const struct gy_alloc *alloc, void *ptr, size_t bytes)
+{
+    if (ptr)
+        alloc->fn(alloc->user, ptr, bytes, 0);
+}
+
+GY_INT void gy_arena_open_fixed(struct gy_arena *arena, void *block, size_t bytes)
+{
+    const size_t skip = (GY_CACHE_LINE - (uintptr_t)block % GY_CACHE_LINE) % GY_CACHE_LINE;
+    memset(arena, 0, sizeof *arena);
+    arena->at = (unsigned char *)block + (skip < bytes ? skip : bytes);
+    arena->left = skip < bytes ? bytes - skip : 0;
+    arena->reserved = bytes;
+}
+
+GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *alloc)
+{
+    memset(arena, 0, sizeof *arena);
+    arena->alloc = *alloc;
+}
+
+/* A new chunk with room for at least bytes. */
+static int mem_add_chunk(struct gy_arena *arena, size_t bytes)
+{
+    size_t whole;
+    if (!arena->alloc.fn || gy_add_size(bytes, 2 * GY_CACHE_LINE, &whole) != 0)
+        return -1;
+    whole = whole < MEM_CHUNK ? MEM_CHUNK : whole;
+    struct mem_chunk *chunk = gy_alloc_take(&arena->alloc, 1, whole);
+    if (!chunk)
+        return -1;
+    chunk->next = arena->chunks;
+    chunk->bytes = whole;
+    arena->chunks = chunk;
+    arena->reserved += whole;
+    const uintptr_t first = (uintptr_t)(chunk + 1), aligned = (first + GY_CACHE_LINE - 1) / GY_CACHE_LINE * GY_CACHE_LINE;
+    arena->at = (unsigned char *)(chunk + 1) + (aligned - first);
+    arena->left = whole - (size_t)(arena->at - (unsigned char *)chunk);
+    return 0;
+}
+
+GY_INT void *gy_arena_take(struct gy_arena *arena, size_t count, size_t elem_bytes)
+{
+    size_t bytes;
+    if (arena->frozen) {
+        arena->refused_after_freeze++;
+        return NULL;
+    }
+    if (gy_mul_size(count, elem_bytes, &bytes) != 0 || bytes > SIZE_MAX / 2)
+        return NULL;
+    bytes = gy_align_up(bytes ? bytes : 1, GY_CACHE_LINE);
+    if (bytes > arena->left && mem_add_chunk(arena, bytes) != 0)
+        return NULL;
+    void *p = arena->at;
+    arena->at += bytes;
+    arena->left -= bytes;
+    arena->used += bytes;
+    return memset(p, 0, bytes);
+}
+
+GY_INT char *gy_arena_text(struct gy_arena *arena, const char *text, size_t bytes)
+{
+    char *copy = bytes < SIZE_MAX ? gy_arena_take(arena, bytes + 1, 1) : NULL;
+    if (copy && bytes)
+        memcpy(copy, text, bytes);
+    return copy;
+}
+
+GY_INT void gy_arena_freeze(struct gy_arena *arena) { arena->frozen = 1; }
+
+GY_INT void gy_arena_close(struct gy_arena *arena)
+{
+    for (struct mem_chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        gy_alloc_free(&arena->alloc, chunk, chunk->bytes);
+    }
+    memset(arena, 0, sizeof *arena);
+}

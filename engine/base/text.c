@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Text out: sinks and growing buffers. Text in: whole-string numbers, and the nearest word. */
+#include "text.h"
+
+GY_INT void gy_sink_printf(struct gy_sink *sink, const char *fmt, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, fmt);
+    const int length = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (length <= 0 || sink->failed || !sink->write)
+        return;
+    const size_t bytes = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
+    sink->failed = sink->write(sink->user, text, bytes) != 0;
+}
+
+static int text_write_file(void *user, const char *text, size_t bytes) { return fwrite(text, 1, bytes, user) != bytes; }
+
+GY_INT struct gy_sink gy_sink_file(FILE *file) { return (struct gy_sink){ text_write_file, file, 0 }; }
+
+GY_INT void gy_buf_open(struct gy_buf *buf, const struct gy_alloc *alloc)
+{
+    memset(buf, 0, sizeof *buf);
+    buf->alloc = *alloc;
+}
+
+static int text_buf_reserve(struct gy_buf *buf, size_t more)
+{
+    size_t need, room = buf->room ? buf->room : 256;
+    if (gy_add_size(buf->bytes, more, &need) != 0 || need > SIZE_MAX / 4)
+        return -1;
+    while (room <= need)
+        room *= 2;
+    if (room == buf->room)
+        return 0;
+    char *text = gy_alloc_grow(&buf->alloc, buf->text, buf->room, room, 1);
+    if (!text)
+        return -1;
+    buf->text = text;
+    buf->room = room;
+    return 0;
+}
+
+GY_INT void gy_buf_add(struct gy_buf *buf, const void *bytes, size_t count)
+{
+    if (buf->failed || text_buf_reserve(buf, count) != 0) {
+        buf->failed = 1;
+        return;
+    }
+    if (count)
+        memcpy(buf->text + buf->bytes, bytes, count);
+    buf->bytes += count;
+    buf->text[buf->bytes] = 0;
+}
+
+GY_INT void gy_buf_printf(struct gy_buf *buf, const char *fmt, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, fmt);
+    const int length = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (length < 0 || (size_t)length >= sizeof text)
+        buf->failed = 1;
+    else
+        gy_buf_add(buf, text, (size_t)length);
+}
+
+GY_INT void gy_buf_close(struct gy_buf *buf)
+{
+    gy_alloc_free(&buf->alloc, buf->text, buf->room);
+    memset(buf, 0, sizeof *buf);
+}
+
+static int text_write_buf(void *user, const char *text, size_t bytes)
+{
+    struct gy_buf *buf = user;
+    gy_buf_add(buf, text, bytes);
+    return buf->failed;
+}
+
+GY_INT struct gy_sink gy_sink_buf(struct gy_buf *buf) { return (struct gy_sink){ text_write_buf, buf, 0 }; }
+
+GY_INT int gy_text_copy(char *dst, size_t room, const char *src)
+{
+    const size_t bytes = strlen(src), fits = room == 0 ? 0 : bytes < room ? bytes : room - 1;
+    if (room == 0)
+        return -1;
+    memcpy(dst, src, fits);
+    dst[fits] = 0;
+    return fits == bytes ? 0 : -1;
+}
+
+GY_INT int gy_text_int(const char *text, int64_t lo, int64_t hi, int64_t *out)
+{
+    const int negative = text[0] == '-';
+    const char *p = text + (negative || text[0] == '+');
+    int64_t value = 0;
+    if (*p == 0)
+        return -1;
+    for (; *p; p++) {
+        if (*p < '0' || *p > '9')
+            return -1;
+        const int digit = *p - '0';
+        if (value < (INT64_MIN + digit) / 10)
+            return -1;
+        value = value * 10 - digit; /* counted downwards: the most negative number has no positive twin */
+    }
+    if (!negative && value == INT64_MIN)
+        return -1;
+    value = negative ? value : -value;
+    if (value < lo || value > hi)
+        return -1;
+    *out = value;
+    return 0;
+}
+
+/* Digits, at most one point, an exponent: strtod's other notations (hex, inf, nan, blanks) are refused. */
+static int text_real_form(const char *p)
+{
+    int digits = 0;
+    p += *p == '-' || *p == '+';
+    for (; *p >= '0' && *p <= '9'; p++)
+        digits++;
+    if (*p == '.')
+        for (p++; *p >= '0' && *p <= '9'; p++)
+            digits++;
+    if (digits && (*p == 'e' || *p == 'E')) {
+        p++;
+        p += *p == '-' || *p == '+';
+        for (digits = 0; *p >= '0' && *p <= '9'; p++)
+            digits++;
+    }
+    return digits > 0 && *p == 0;
+}
+
+GY_INT int gy_text_real(const char *text, double lo, double hi, double *out)
+{
+    char *end;
+    if (!text_real_form(text))
+        return -1;
+    const double value = strtod(text, &end);
+    if (*end != 0 || !isfinite(value) || value < lo || value > hi)
+        return -1; /* in a locale with a decimal comma strtod stops at the point: refused, never misread */
+    *out = value;
+    return 0;
+}
+
+#define TEXT_WORD 48
+
+/* Levenshtein distance with one row. */
+static size_t text_distance(const char *a, const char *b)
+{
+    size_t row[TEXT_WORD + 1];
+    const size_t na = strlen(a), nb = strlen(b);
+    if (na > TEXT_WORD || nb > TEXT_WORD)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            const size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            const size_t skip = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = change < skip ? change : skip;
+        }
+    }
+    return row[nb];
+}
+
+GY_INT const char *gy_text_nearest(const char *word, const char *const *candidates, size_t count)
+{
+    const size_t length = strlen(word);
+    size_t best = length / 3 + 2;
+    const char *found = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const size_t distance = text_distance(word, candidates[i]);
+        if (distance < best) {
+            best = distance;
+            found = candidates[i];
+        }
+    }
+    return found;
+}
+
+GY_INT const char *gy_text_bytes(char *buf, size_t room, double bytes)
+{
+    static const char *const unit[] = { "B", "kB", "MB", "GB", "TB", "PB" };
+    size_t u = 0;
+    for (; bytes >= 999.95 && u + 1 < GY_COUNT(unit); u++)
+        bytes /= 1000;
+    snprintf(buf, room, u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
+    return buf;
+}
