@@ -47,8 +47,8 @@ static int met_take_all(struct gy_metrics *metrics, struct gy_error *err)
     return met_take(metrics, &metrics->above, room + 1, sizeof(int64_t), err);
 }
 
-int gy_metrics_open(struct gy_metrics **out, const struct gy_alloc *alloc, int32_t classes, int64_t ap_samples,
-                    struct gy_error *err)
+GY_INT int gy_metrics_open(struct gy_metrics **out, const struct gy_alloc *alloc, int32_t classes, int64_t ap_samples,
+                           struct gy_error *err)
 {
     if (classes < 1 || ap_samples < 0)
         return GY_FAIL(err, GY_E_ARG, "metrics of %d classes and %" PRId64 " samples", (int)classes, ap_samples);
@@ -73,7 +73,7 @@ int gy_metrics_open(struct gy_metrics **out, const struct gy_alloc *alloc, int32
     return GY_OK;
 }
 
-void gy_metrics_close(struct gy_metrics *metrics)
+GY_INT void gy_metrics_close(struct gy_metrics *metrics)
 {
     if (metrics == NULL)
         return;
@@ -101,8 +101,8 @@ static int32_t met_best(const float *scores, int32_t classes)
     return best;
 }
 
-int gy_metrics_add(struct gy_metrics *metrics, const float *scores, const int32_t *labels, const float *loss,
-                   const int32_t *rank, int64_t n, struct gy_error *err)
+GY_INT int gy_metrics_add(struct gy_metrics *metrics, const float *scores, const int32_t *labels, const float *loss,
+                          const int32_t *rank, int64_t n, struct gy_error *err)
 {
     for (int64_t i = 0; i < n; i++) {
         if (labels[i] >= metrics->classes)
@@ -202,7 +202,7 @@ static double met_average(struct gy_metrics *metrics, int32_t label)
     return sum / (double)count;
 }
 
-void gy_metrics_finish(struct gy_metrics *metrics)
+GY_INT void gy_metrics_finish(struct gy_metrics *metrics)
 {
     for (int32_t c = 0; c < metrics->classes && metrics->kept > 0; c++)
         metrics->average[c] = met_average(metrics, c);
@@ -210,7 +210,7 @@ void gy_metrics_finish(struct gy_metrics *metrics)
 
 static double met_ratio(double part, double whole) { return whole > 0 ? part / whole : (double)NAN; }
 
-void gy_metrics_class(const struct gy_metrics *metrics, int32_t label, struct gy_class_metrics *out)
+GY_INT void gy_metrics_class(const struct gy_metrics *metrics, int32_t label, struct gy_class_metrics *out)
 {
     const int64_t truth = metrics->truth[label], predicted = metrics->predicted[label], right = metrics->right[label];
     out->truth = truth;
@@ -222,7 +222,7 @@ void gy_metrics_class(const struct gy_metrics *metrics, int32_t label, struct gy
     out->average_precision = metrics->average[label];
 }
 
-void gy_metrics_total(const struct gy_metrics *metrics, struct gy_metrics_total *total)
+GY_INT void gy_metrics_total(const struct gy_metrics *metrics, struct gy_metrics_total *total)
 {
     struct gy_class_metrics one, sum;
     int32_t classes = 0;
@@ -251,9 +251,12 @@ void gy_metrics_total(const struct gy_metrics *metrics, struct gy_metrics_total 
     total->top5 = met_ratio((double)metrics->top5, (double)metrics->samples);
 }
 
-const int64_t *gy_metrics_confusion(const struct gy_metrics *metrics) { return metrics->confusion; }
+GY_INT const int64_t *gy_metrics_confusion(const struct gy_metrics *metrics) { return metrics->confusion; }
 
-const char *gy_metrics_note(const struct gy_metrics *metrics) { return metrics->note[0] != 0 ? metrics->note : NULL; }
+GY_INT const char *gy_metrics_note(const struct gy_metrics *metrics)
+{
+    return metrics->note[0] != 0 ? metrics->note : NULL;
+}
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 
@@ -404,7 +407,7 @@ static void met_print_pairs(const struct gy_metrics *metrics, const char *const 
     }
 }
 
-void gy_metrics_print(const struct gy_metrics *metrics, const char *const *names, struct gy_sink *sink)
+GY_INT void gy_metrics_print(const struct gy_metrics *metrics, const char *const *names, struct gy_sink *sink)
 {
     struct gy_metrics_total total;
     gy_metrics_total(metrics, &total);
@@ -452,7 +455,7 @@ static void met_json_matrix(const struct gy_metrics *metrics, struct gy_sink *si
     gy_sink_printf(sink, "]");
 }
 
-void gy_metrics_json(const struct gy_metrics *metrics, const char *const *names, struct gy_sink *sink)
+GY_INT void gy_metrics_json(const struct gy_metrics *metrics, const char *const *names, struct gy_sink *sink)
 {
     struct gy_metrics_total total;
     struct gy_class_metrics row;

@@ -84,8 +84,8 @@ static int csv_prepare(const struct gy_csv *csv, const char *header, int64_t kee
     return status;
 }
 
-int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const char *path, const char *header,
-                int64_t keep_step, struct gy_error *err)
+GY_INT int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const char *path, const char *header,
+                       int64_t keep_step, struct gy_error *err)
 {
     struct gy_csv *csv = gy_alloc_take(alloc, 1, sizeof(*csv));
     if (csv == NULL)
@@ -108,7 +108,7 @@ int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const char *p
     return status;
 }
 
-int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...)
+GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -120,7 +120,7 @@ int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...)
     return GY_OK;
 }
 
-void gy_csv_close(struct gy_csv *csv)
+GY_INT void gy_csv_close(struct gy_csv *csv)
 {
     if (csv == NULL)
         return;

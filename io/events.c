@@ -110,7 +110,8 @@ static int ev_create(struct gy_events *events, const char *folder, struct gy_err
     return GY_OK;
 }
 
-int gy_events_open(struct gy_events **out, const struct gy_alloc *alloc, const char *folder, struct gy_error *err)
+GY_INT int gy_events_open(struct gy_events **out, const struct gy_alloc *alloc, const char *folder,
+                          struct gy_error *err)
 {
     static const char version[] = "brain.Event:2";
     struct ev_message message;
@@ -131,7 +132,7 @@ int gy_events_open(struct gy_events **out, const struct gy_alloc *alloc, const c
     return status;
 }
 
-int gy_events_scalar(struct gy_events *events, int64_t step, const char *tag, double value, struct gy_error *err)
+GY_INT int gy_events_scalar(struct gy_events *events, int64_t step, const char *tag, double value, struct gy_error *err)
 {
     struct ev_message message, summary = {{0}, 0}, entry = {{0}, 0};
     const size_t length = strlen(tag);
@@ -149,7 +150,7 @@ int gy_events_scalar(struct gy_events *events, int64_t step, const char *tag, do
     return ev_write(events, &message, err);
 }
 
-int gy_events_restart(struct gy_events *events, int64_t step, struct gy_error *err)
+GY_INT int gy_events_restart(struct gy_events *events, int64_t step, struct gy_error *err)
 {
     static const unsigned char start[] = {1 << 3, 1}; /* status = START */
     struct ev_message message;
@@ -158,7 +159,7 @@ int gy_events_restart(struct gy_events *events, int64_t step, struct gy_error *e
     return ev_write(events, &message, err);
 }
 
-void gy_events_close(struct gy_events *events)
+GY_INT void gy_events_close(struct gy_events *events)
 {
     if (events == NULL)
         return;

@@ -2,8 +2,8 @@
 /* Strict JSON, read by asking. The position never passes the end: every look at a byte follows a comparison with it. */
 #include "json.h"
 
-void gy_json_open(struct gy_json *json, const unsigned char *text, size_t bytes, const char *source,
-                  struct gy_error *err)
+GY_INT void gy_json_open(struct gy_json *json, const unsigned char *text, size_t bytes, const char *source,
+                         struct gy_error *err)
 {
     json->start = json->at = text;
     json->end = text + bytes;
@@ -11,7 +11,7 @@ void gy_json_open(struct gy_json *json, const unsigned char *text, size_t bytes,
     json->err = err;
 }
 
-int gy_json_fail(struct gy_json *json, const char *what)
+GY_INT int gy_json_fail(struct gy_json *json, const char *what)
 {
     return GY_FAIL(json->err, GY_E_FORMAT, "%s: JSON header, byte %zu: %s", json->source,
                    (size_t)(json->at - json->start), what);
@@ -25,7 +25,7 @@ static int json_peek(struct gy_json *json)
     return json->at < json->end ? *json->at : 0;
 }
 
-int gy_json_take(struct gy_json *json, char mark)
+GY_INT int gy_json_take(struct gy_json *json, char mark)
 {
     if (json_peek(json) != mark) {
         char what[] = "expected ' '";
@@ -36,7 +36,7 @@ int gy_json_take(struct gy_json *json, char mark)
     return GY_OK;
 }
 
-int gy_json_more(struct gy_json *json, char close, int64_t *seen, int *more)
+GY_INT int gy_json_more(struct gy_json *json, char close, int64_t *seen, int *more)
 {
     if (json_peek(json) == close) {
         json->at++;
@@ -50,7 +50,7 @@ int gy_json_more(struct gy_json *json, char close, int64_t *seen, int *more)
     return GY_OK;
 }
 
-int gy_utf8_length(const unsigned char *at, const unsigned char *end)
+GY_INT int gy_utf8_length(const unsigned char *at, const unsigned char *end)
 {
     if (at >= end)
         return 0;
@@ -68,7 +68,7 @@ int gy_utf8_length(const unsigned char *at, const unsigned char *end)
     return overlong || outside ? 0 : length;
 }
 
-int gy_utf8_valid(const char *text)
+GY_INT int gy_utf8_valid(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
     const unsigned char *end = at + strlen(text);
@@ -150,7 +150,7 @@ static int json_escape(struct gy_json *json, unsigned char out[4], int *length)
     return GY_OK;
 }
 
-int gy_json_string(struct gy_json *json, char *out, size_t *bytes)
+GY_INT int gy_json_string(struct gy_json *json, char *out, size_t *bytes)
 {
     size_t count = 0;
     if (json_peek(json) != '"')
@@ -184,7 +184,7 @@ int gy_json_string(struct gy_json *json, char *out, size_t *bytes)
     return GY_OK;
 }
 
-int gy_json_count(struct gy_json *json, int64_t *out)
+GY_INT int gy_json_count(struct gy_json *json, int64_t *out)
 {
     int64_t value = 0;
     const int first = json_peek(json);
@@ -249,7 +249,7 @@ static int json_skip_word(struct gy_json *json)
     return gy_json_fail(json, "expected a value");
 }
 
-int gy_json_skip(struct gy_json *json, int depth)
+GY_INT int gy_json_skip(struct gy_json *json, int depth)
 {
     size_t bytes;
     const int c = json_peek(json);
@@ -275,13 +275,13 @@ int gy_json_skip(struct gy_json *json, int depth)
     }
 }
 
-int gy_json_finish(struct gy_json *json)
+GY_INT int gy_json_finish(struct gy_json *json)
 {
     (void)json_peek(json);
     return json->at == json->end ? GY_OK : gy_json_fail(json, "text after the end");
 }
 
-void gy_json_quote(struct gy_sink *sink, const char *text)
+GY_INT void gy_json_quote(struct gy_sink *sink, const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
     const unsigned char *end = at + strlen(text);

@@ -36,17 +36,17 @@ static const struct st_dtype {
     {"F8_E8M0", 8, GY_ST_OTHER}, {"F6_E2M3", 6, GY_ST_OTHER},  {"F6_E3M2", 6, GY_ST_OTHER}, {"F4", 4, GY_ST_OTHER},
 };
 
-int gy_st_element_bytes(int type)
+GY_INT int gy_st_element_bytes(int type)
 {
     return type >= 0 && type < GY_ST_OTHER ? st_dtypes[type].bits / 8 : 0;
 }
 
-const char *gy_st_dtype(int type)
+GY_INT const char *gy_st_dtype(int type)
 {
     return type >= 0 && type < GY_ST_OTHER ? st_dtypes[type].word : NULL;
 }
 
-const char *gy_st_show(char buf[128], const char *name)
+GY_INT const char *gy_st_show(char buf[128], const char *name)
 {
     size_t i = 0;
     for (; i < 96 && name[i] != 0; i++)
@@ -70,8 +70,8 @@ static void st_sink(int32_t *order, int32_t at, int32_t count, int (*less)(const
     }
 }
 
-void gy_st_sort(int32_t *order, int32_t count, int (*less)(const void *context, int32_t a, int32_t b),
-                const void *context)
+GY_INT void gy_st_sort(int32_t *order, int32_t count, int (*less)(const void *context, int32_t a, int32_t b),
+                       const void *context)
 {
     for (int32_t i = count / 2; i-- > 0;)
         st_sink(order, i, count, less, context);
@@ -365,8 +365,8 @@ static int st_load(struct gy_st_file *file, const unsigned char *bytes, size_t c
     return st_index(file, err);
 }
 
-int gy_st_parse(struct gy_st_file **out, const struct gy_alloc *alloc, const unsigned char *bytes, size_t count,
-                const char *name, struct gy_error *err)
+GY_INT int gy_st_parse(struct gy_st_file **out, const struct gy_alloc *alloc, const unsigned char *bytes, size_t count,
+                       const char *name, struct gy_error *err)
 {
     struct gy_st_file *file = gy_alloc_take(alloc, 1, sizeof(*file));
     if (file == NULL)
@@ -382,7 +382,7 @@ int gy_st_parse(struct gy_st_file **out, const struct gy_alloc *alloc, const uns
     return status;
 }
 
-int gy_st_open(struct gy_st_file **out, const struct gy_alloc *alloc, const char *path, struct gy_error *err)
+GY_INT int gy_st_open(struct gy_st_file **out, const struct gy_alloc *alloc, const char *path, struct gy_error *err)
 {
     struct gy_map map;
     struct gy_st_file *file;
@@ -397,7 +397,7 @@ int gy_st_open(struct gy_st_file **out, const struct gy_alloc *alloc, const char
     return GY_OK;
 }
 
-void gy_st_close(struct gy_st_file *file)
+GY_INT void gy_st_close(struct gy_st_file *file)
 {
     if (file == NULL)
         return;
@@ -411,14 +411,14 @@ void gy_st_close(struct gy_st_file *file)
     gy_alloc_free(&alloc, file, sizeof(*file));
 }
 
-int gy_st_count(const struct gy_st_file *file) { return file->tensor_count; }
+GY_INT int gy_st_count(const struct gy_st_file *file) { return file->tensor_count; }
 
-const struct gy_st_tensor *gy_st_at(const struct gy_st_file *file, int index)
+GY_INT const struct gy_st_tensor *gy_st_at(const struct gy_st_file *file, int index)
 {
     return index >= 0 && index < file->tensor_count ? &file->tensors[index] : NULL;
 }
 
-const struct gy_st_tensor *gy_st_find(const struct gy_st_file *file, const char *name)
+GY_INT const struct gy_st_tensor *gy_st_find(const struct gy_st_file *file, const char *name)
 {
     int32_t low = 0, high = file->tensor_count;
     while (low < high) {
@@ -435,7 +435,7 @@ const struct gy_st_tensor *gy_st_find(const struct gy_st_file *file, const char 
     return NULL;
 }
 
-const char *gy_st_meta(const struct gy_st_file *file, const char *key)
+GY_INT const char *gy_st_meta(const struct gy_st_file *file, const char *key)
 {
     int32_t low = 0, high = file->pair_count;
     while (low < high) {
@@ -452,9 +452,9 @@ const char *gy_st_meta(const struct gy_st_file *file, const char *key)
     return NULL;
 }
 
-int gy_st_meta_count(const struct gy_st_file *file) { return file->pair_count; }
+GY_INT int gy_st_meta_count(const struct gy_st_file *file) { return file->pair_count; }
 
-const char *gy_st_meta_key(const struct gy_st_file *file, int index)
+GY_INT const char *gy_st_meta_key(const struct gy_st_file *file, int index)
 {
     return index >= 0 && index < file->pair_count ? file->pairs[index].key : NULL;
 }

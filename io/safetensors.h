@@ -43,10 +43,9 @@ GY_INT int gy_st_read_f32(const struct gy_st_tensor *tensor, int64_t first, int6
 GY_INT int gy_st_read_i64(const struct gy_st_tensor *tensor, int64_t first, int64_t count, int64_t *out,
                           struct gy_error *err);
 
-/* Writing: declare all tensors, then supply data in the same order in pieces of any size, then commit. Whole or
- * absent. The data section starts at a multiple of 8 bytes, and every tensor at a multiple of its element size, which
- * readers in other languages need: so declare F64 and I64 tensors before narrower ones of odd size, bytes last;
- * GY_E_ARG otherwise. */
+/* Writing: declare all tensors, then supply data in the same order in pieces of any size, then commit. Whole or absent.
+ * The data section starts at a multiple of 8 bytes; tensors follow each other without gaps, so declare wide elements
+ * first where old readers matter that want aligned ones. */
 struct gy_st_writer;
 GY_INT int gy_st_create(struct gy_st_writer **out, const struct gy_alloc *alloc, const char *path,
                         struct gy_error *err);

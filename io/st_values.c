@@ -77,7 +77,8 @@ static int stv_check(const struct gy_st_tensor *tensor, int64_t first, int64_t c
     return GY_OK;
 }
 
-int gy_st_read_f32(const struct gy_st_tensor *tensor, int64_t first, int64_t count, float *out, struct gy_error *err)
+GY_INT int gy_st_read_f32(const struct gy_st_tensor *tensor, int64_t first, int64_t count, float *out,
+                          struct gy_error *err)
 {
     float (*const reader)(uint64_t) = stv_reader(tensor->type);
     GY_TRY(stv_check(tensor, first, count, reader != NULL, "real numbers", err));
@@ -92,7 +93,8 @@ int gy_st_read_f32(const struct gy_st_tensor *tensor, int64_t first, int64_t cou
     return GY_OK;
 }
 
-int gy_st_read_i64(const struct gy_st_tensor *tensor, int64_t first, int64_t count, int64_t *out, struct gy_error *err)
+GY_INT int gy_st_read_i64(const struct gy_st_tensor *tensor, int64_t first, int64_t count, int64_t *out,
+                          struct gy_error *err)
 {
     const int fits = tensor->type == GY_ST_I64 || tensor->type == GY_ST_I32 || tensor->type == GY_ST_U8;
     GY_TRY(stv_check(tensor, first, count, fits, "integers", err));
@@ -107,7 +109,7 @@ int gy_st_read_i64(const struct gy_st_tensor *tensor, int64_t first, int64_t cou
     return GY_OK;
 }
 
-int gy_st_write_f32(struct gy_st_writer *writer, const float *values, int64_t count, struct gy_error *err)
+GY_INT int gy_st_write_f32(struct gy_st_writer *writer, const float *values, int64_t count, struct gy_error *err)
 {
     unsigned char piece[4096];
     if (stv_host_is_little())
@@ -126,7 +128,7 @@ int gy_st_write_f32(struct gy_st_writer *writer, const float *values, int64_t co
     return GY_OK;
 }
 
-int gy_st_write_i64(struct gy_st_writer *writer, const int64_t *values, int64_t count, struct gy_error *err)
+GY_INT int gy_st_write_i64(struct gy_st_writer *writer, const int64_t *values, int64_t count, struct gy_error *err)
 {
     unsigned char piece[4096];
     while (count > 0) {

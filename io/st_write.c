@@ -18,7 +18,7 @@ struct gy_st_writer {
     int status;                /* first error */
 };
 
-int gy_st_create(struct gy_st_writer **out, const struct gy_alloc *alloc, const char *path, struct gy_error *err)
+GY_INT int gy_st_create(struct gy_st_writer **out, const struct gy_alloc *alloc, const char *path, struct gy_error *err)
 {
     struct gy_st_writer *writer = gy_alloc_take(alloc, 1, sizeof(*writer));
     if (writer == NULL)
@@ -36,7 +36,7 @@ int gy_st_create(struct gy_st_writer **out, const struct gy_alloc *alloc, const 
     return GY_OK;
 }
 
-void gy_st_abandon(struct gy_st_writer *writer)
+GY_INT void gy_st_abandon(struct gy_st_writer *writer)
 {
     if (writer == NULL)
         return;
@@ -57,7 +57,7 @@ static int stw_buffers(const struct gy_st_writer *writer, struct gy_error *err)
     return GY_OK;
 }
 
-int gy_st_add_meta(struct gy_st_writer *writer, const char *key, const char *value, struct gy_error *err)
+GY_INT int gy_st_add_meta(struct gy_st_writer *writer, const char *key, const char *value, struct gy_error *err)
 {
     if (writer->begun)
         return GY_FAIL(err, GY_E_STATE, "%s: metadata \"%s\" is added after data", writer->out.path, key);
@@ -112,17 +112,14 @@ static int stw_check(const struct gy_st_writer *writer, const char *name, int ty
         if (gy_mul_count(count, shape[i], &count) != 0)
             return GY_FAIL(err, GY_E_ARG, "%s: tensor \"%s\": dimension %d is %" PRId64, writer->out.path, show, i,
                            shape[i]);
-    if (writer->declared % (size_t)element != 0)
-        return GY_FAIL(err, GY_E_ARG, "%s: tensor \"%s\" of %d-byte elements would begin at byte %zu: declare it"
-                       " earlier", writer->out.path, show, element, writer->declared);
     if ((uint64_t)count > SIZE_MAX / 2 - writer->declared)
         return GY_FAIL(err, GY_E_ARG, "%s: too many bytes at tensor \"%s\"", writer->out.path, show);
     *bytes = (size_t)count;
     return GY_OK;
 }
 
-int gy_st_declare(struct gy_st_writer *writer, const char *name, int type, const int64_t *shape, int dims,
-                  struct gy_error *err)
+GY_INT int gy_st_declare(struct gy_st_writer *writer, const char *name, int type, const int64_t *shape, int dims,
+                         struct gy_error *err)
 {
     size_t bytes = 0;
     GY_TRY(stw_check(writer, name, type, shape, dims, &bytes, err));
@@ -208,7 +205,7 @@ static int stw_write(struct gy_st_writer *writer, const void *data, size_t bytes
     return GY_OK;
 }
 
-int gy_st_write(struct gy_st_writer *writer, const void *data, size_t bytes, struct gy_error *err)
+GY_INT int gy_st_write(struct gy_st_writer *writer, const void *data, size_t bytes, struct gy_error *err)
 {
     if (writer->status != GY_OK)
         return GY_FAIL(err, writer->status, "%s: writing failed before", writer->out.path);
@@ -216,7 +213,7 @@ int gy_st_write(struct gy_st_writer *writer, const void *data, size_t bytes, str
     return writer->status;
 }
 
-int gy_st_commit(struct gy_st_writer *writer, struct gy_error *err)
+GY_INT int gy_st_commit(struct gy_st_writer *writer, struct gy_error *err)
 {
     int status = gy_st_write(writer, "", 0, err);
     if (status == GY_OK && writer->written != writer->declared)

@@ -312,8 +312,8 @@ static int svg_finish(struct svg_out *out, struct gy_sink *sink)
     return status;
 }
 
-int gy_svg_curve(const char *path, const char *title, const char *x_label, const char *left_label,
-                 const char *right_label, const struct gy_series *series, int count, struct gy_error *err)
+GY_INT int gy_svg_curve(const char *path, const char *title, const char *x_label, const char *left_label,
+                        const char *right_label, const struct gy_series *series, int count, struct gy_error *err)
 {
     struct svg_out out;
     struct gy_sink sink = {svg_to_file, &out, 0};
@@ -427,8 +427,8 @@ static void svg_totals(const struct svg_matrix *matrix)
     gy_sink_printf(matrix->sink, "; a cell is shaded by its share of the row</text>\n");
 }
 
-int gy_svg_confusion(const char *path, const char *title, const int64_t *counts, int32_t classes,
-                     const char *const *names, struct gy_error *err)
+GY_INT int gy_svg_confusion(const char *path, const char *title, const int64_t *counts, int32_t classes,
+                            const char *const *names, struct gy_error *err)
 {
     struct svg_out out;
     struct gy_sink sink = {svg_to_file, &out, 0};
