@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls on data: thin handles around io/. The structs of both sides have the same fields, which is checked at compile time
+ * where they are handed over whole. */
+#include "data_api.h"
+#include "../io/augment.h"
+#include "base/file.h"
+
+#define API_IMAGE_LIMIT ((size_t)256 << 20) /* bytes of an image file */
+#define API_IMAGE_PIXELS ((int64_t)64 << 20)
+#define API_IMAGE_SIDE 16384 /* longest side, as io/ has it */
+
+GY_STATIC_ASSERT(sizeof(struct gyre_augment) == sizeof(struct gy_augment), augment_size);
+GY_STATIC_ASSERT(offsetof(struct gyre_augment, resize) == offsetof(struct gy_augment, resize), augment_resize);
+GY_STATIC_ASSERT(offsetof(struct gyre_augment, mixup) == offsetof(struct gy_augment, mixup), augment_mixup);
+GY_STATIC_ASSERT(sizeof(struct gyre_mix) == sizeof(struct gy_batch_mix), batch_mix_size);
+GY_STATIC_ASSERT(offsetof(struct gyre_mix, h0) == offsetof(struct gy_batch_mix, h0), batch_mix_box);
+
+struct gyre_loader {
+    struct gy_alloc alloc;
+    struct gyre_data *data;
+    struct gy_loader *loader;
+    int32_t batch, h, w, c;
+};
+
+GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t given, size_t least, const char *name,
+                          struct gy_error *err)
+{
+    if (given < least || given > bytes)
+        return GY_FAIL(err, GY_E_ARG, "%s.size is %zu; its default function sets it to %zu", name, given, bytes);
+    memcpy(out, in, given);
+    memcpy(out, &bytes, sizeof bytes); /* size is the first field */
+    return GY_OK;
+}
+
+GYRE_API void gyre_data_config_default(struct gyre_data_config *config)
+{
+    memset(config, 0, sizeof *config);
+    config->size = sizeof *config;
+    config->split = "";
+    config->log.level = GYRE_LOG_INFO;
+}
+
+static int api_open_data(struct gyre_data **out, const struct gyre_data_config *config, struct gy_error *err)
+{
+    struct gyre_data_config c;
+    struct gy_alloc alloc;
+    gyre_data_config_default(&c);
+    GY_TRY(gy_config_take(&c, sizeof c, config, config->size, offsetof(struct gyre_data_config, max_bad), "data config", err));
+    GY_TRY(gy_config_seal(&c.memory, &alloc, err));
+    struct gyre_data *data = gy_alloc_take(&alloc, 1, sizeof *data);
+    if (!data)
+        return GY_NOMEM(err, "a data set's handle", sizeof *data);
+    data->alloc = alloc;
+    data->log = gy_log_of(&c.log);
+    const struct gy_data_config inner = { .alloc = &data->alloc, .log = &data->log, .path = c.path, .split = c.split,
+                                          .max_bad = c.max_bad };
+    const int status = gy_data_open(&data->data, &inner, err);
+    if (status != GY_OK) {
+        gy_alloc_free(&alloc, data, sizeof *data);
+        return status;
+    }
+    *out = data;
+    return GY_OK;
+}
+
+GYRE_API int gyre_open_data(struct gyre_data **data, const struct gyre_data_config *config, struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    const int status = api_open_data(data, config, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
+GYRE_API void gyre_close_data(struct gyre_data *data)
+{
+    if (!data)
+        return;
+    const struct gy_alloc alloc = data->alloc;
+    gy_data_close(data->data);
+    gy_alloc_free(&alloc, data, sizeof *data);
+}
+
+GYRE_API void gyre_get_data_info(const struct gyre_data *data, struct gyre_data_info *info)
+{
+    info->format = gy_data_format(data->data);
+    info->samples = gy_data_count(data->data);
+    info->bad = gy_data_bad(data->data);
+    info->classes = gy_data_classes(data->data);
+    info->channels = gy_data_channels(data->data);
+    gy_data_side(data->data, &info->h, &info->w);
+}
+
+GYRE_API const char *gyre_class_name(const struct gyre_data *data, int32_t label)
+{
+    return gy_data_class_name(data->data, label);
+}
+
+GYRE_API const char *gyre_sample_name(const struct gyre_data *data, int64_t index, char *buf, size_t room)
+{
+    return gy_data_sample_name(data->data, index, buf, room);
+}
+
+/* ---- loader ---- */
+
+GYRE_API void gyre_loader_config_default(struct gyre_loader_config *config)
+{
+    memset(config, 0, sizeof *config);
+    config->size = sizeof *config;
+    config->batch = 32;
+    config->augment = (struct gyre_augment){ .scale_min = 0.08f, .scale_max = 1, .ratio_min = 0.75f, .ratio_max = 1.3333f };
+    config->seed = 1;
+    config->threads = 1;
+    config->depth = 4;
+    config->log.level = GYRE_LOG_INFO;
+}
+
+static int api_loader_start(struct gyre_loader *loader, const struct gyre_loader_config *c, struct gy_error *err)
+{
+    struct gy_log log = gy_log_of(&c->log);
+    struct gy_loader_config inner = { .alloc = &loader->alloc, .log = c->log.write ? &log : &loader->data->log,
+                                      .batch = c->batch, .h = c->h, .w = c->w, .c = c->c, .training = c->training,
+                                      .seed = c->seed, .first_batch = c->first_batch, .threads = c->threads,
+                                      .depth = c->depth };
+    memcpy(&inner.augment, &c->augment, sizeof inner.augment);
+    return gy_loader_open(&loader->loader, loader->data->data, &inner, err);
+}
+
+static int api_open_loader(struct gyre_loader **out, struct gyre_data *data, const struct gyre_loader_config *config,
+                           struct gy_error *err)
+{
+    struct gyre_loader_config c;
+    struct gy_alloc alloc;
+    gyre_loader_config_default(&c);
+    GY_TRY(gy_config_take(&c, sizeof c, config, config->size, offsetof(struct gyre_loader_config, training), "loader config",
+                          err));
+    GY_TRY(gy_config_seal(&c.memory, &alloc, err));
+    struct gyre_loader *loader = gy_alloc_take(&alloc, 1, sizeof *loader);
+    if (!loader)
+        return GY_NOMEM(err, "a loader's handle", sizeof *loader);
+    *loader = (struct gyre_loader){ .alloc = alloc, .data = data, .batch = c.batch, .h = c.h, .w = c.w, .c = c.c };
+    const int status = api_loader_start(loader, &c, err);
+    if (status != GY_OK) {
+        gy_alloc_free(&alloc, loader, sizeof *loader);
+        return status;
+    }
+    *out = loader;
+    return GY_OK;
+}
+
+GYRE_API int gyre_open_loader(struct gyre_loader **loader, struct gyre_data *data, const struct gyre_loader_config *config,
+                              struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    const int status = api_open_loader(loader, data, config, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
+GYRE_API int gyre_next_batch(struct gyre_loader *loader, struct gyre_batch *batch, const int64_t **samples,
+                             struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    struct gy_batch b;
+    const int status = gy_loader_next(loader->loader, &b, &err);
+    if (status != GY_OK)
+        return gy_error_out(error, &err);
+    *batch = (struct gyre_batch){ .x = b.pixels, .label = b.labels, .mix = (const struct gyre_mix *)(const void *)b.mix,
+                                  .count = b.count };
+    if (samples)
+        *samples = b.samples;
+    return GYRE_OK;
+}
+
+GYRE_API void gyre_close_loader(struct gyre_loader *loader)
+{
+    if (!loader)
+        return;
+    const struct gy_alloc alloc = loader->alloc;
+    gy_loader_close(loader->loader);
+    gy_alloc_free(&alloc, loader, sizeof *loader);
+}
+
+GY_INT int64_t gy_loader_ready_waits(const struct gyre_loader *loader) { return gy_loader_waits(loader->loader); }
+
+/* ---- contact sheet ---- */
+
+/* A grid of enlarged samples with a gap of two pixels. */
+struct api_sheet {
+    uint8_t *pixels;
+    int32_t columns, rows, zoom, h, w; /* h, w: of the whole */
+};
+
+/* The pixel that the net sees: mixed as the step mixes it. */
+static uint8_t api_mixed_pixel(const struct gyre_loader *l, const struct gyre_batch *b, int32_t i, int32_t y, int32_t x, int32_t c)
+{
+    const uint8_t *pixels = b->x;
+    const size_t sample = (size_t)l->h * (size_t)l->w * (size_t)l->c;
+    const size_t at = ((size_t)y * (size_t)l->w + (size_t)x) * (size_t)l->c + (size_t)c;
+    const uint8_t own = pixels[(size_t)i * sample + at];
+    if (!b->mix || b->mix[i].partner == i)
+        return own;
+    const struct gyre_mix *m = &b->mix[i];
+    if (y < m->h0 || y >= m->h1 || x < m->w0 || x >= m->w1)
+        return own;
+    const uint8_t other = pixels[(size_t)m->partner * sample + at];
+    return (uint8_t)(m->inside * (float)own + (1 - m->inside) * (float)other + 0.5f);
+}
+
+static void api_sheet_sample(struct api_sheet *s, const struct gyre_loader *l, const struct gyre_batch *b, int32_t i)
+{
+    const int32_t top = i / s->columns * (l->h * s->zoom + 2) + 2, left = i % s->columns * (l->w * s->zoom + 2) + 2;
+    for (int32_t y = 0; y < l->h * s->zoom; y++)
+        for (int32_t x = 0; x < l->w * s->zoom; x++)
+            for (int32_t c = 0; c < l->c; c++)
+                s->pixels[((size_t)(top + y) * (size_t)s->w + (size_t)(left + x)) * (size_t)l->c + (size_t)c] =
+                    api_mixed_pixel(l, b, i, y / s->zoom, x / s->zoom, c);
+}
+
+static int api_sheet_write(const struct gyre_loader *l, const struct gyre_batch *b, const char *path, struct gy_error *err)
+{
+    struct api_sheet s = { .columns = 1, .zoom = l->h < 64 ? 64 / l->h : 1 };
+    while (s.columns * s.columns < b->count)
+        s.columns++;
+    s.rows = (b->count + s.columns - 1) / s.columns;
+    s.h = s.rows * (l->h * s.zoom + 2) + 2;
+    s.w = s.columns * (l->w * s.zoom + 2) + 2;
+    size_t bytes;
+    if (gy_mul_size((size_t)s.h, (size_t)s.w, &bytes) || gy_mul_size(bytes, (size_t)l->c, &bytes))
+        return GY_FAIL(err, GY_E_ARG, "a contact sheet of %d images of %d x %d is too large", b->count, l->h, l->w);
+    s.pixels = gy_alloc_take(&l->alloc, bytes, 1);
+    if (!s.pixels)
+        return GY_NOMEM(err, "a contact sheet", bytes);
+    for (int32_t i = 0; i < b->count; i++)
+        api_sheet_sample(&s, l, b, i);
+    const int status = gy_image_write_png(path, s.pixels, s.h, s.w, l->c, &l->alloc, err);
+    gy_alloc_free(&l->alloc, s.pixels, bytes);
+    return status;
+}
+
+GYRE_API int gyre_write_contact_sheet(struct gyre_loader *loader, const char *path, struct gyre_error *error)
+{
+    struct gyre_batch batch;
+    struct gy_error err = { 0 };
+    int status = gyre_next_batch(loader, &batch, NULL, error);
+    if (status != GYRE_OK)
+        return status;
+    if (batch.count == 0)
+        status = GY_FAIL(&err, GY_E_STATE, "the loader has no batch left for %.200s", path);
+    else
+        status = api_sheet_write(loader, &batch, path, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
+/* ---- one image ---- */
+
+static int api_decode_image(const char *path, const char *bytes, size_t count, const struct gy_loader_config *want,
+                            uint8_t *pixels, struct gy_error *err)
+{
+    const size_t room = (size_t)API_IMAGE_PIXELS * 12 + gy_augment_bytes(API_IMAGE_SIDE, API_IMAGE_SIDE, want->h, want->w);
+    struct gy_decoder *decoder; /* address space; only what the image needs is touched */
+    struct gy_image image;
+    GY_TRY(gy_decoder_open(&decoder, want->alloc, room, err));
+    int status = gy_image_decode(decoder, (const unsigned char *)bytes, count, path, want->c, API_IMAGE_PIXELS, &image, err);
+    if (status == GY_OK)
+        status = gy_augment_sample(&want->augment, &image, 0, 0, want->h, want->w, want->c, pixels, decoder, err);
+    gy_decoder_close(decoder);
+    return status;
+}
+
+GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *pixels,
+                             struct gyre_error *error)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_loader_config want = { .alloc = &alloc, .h = h, .w = w, .c = c };
+    struct gy_error err = { 0 };
+    char *bytes;
+    size_t count;
+    want.augment.resize = resize;
+    if (h < 1 || w < 1 || h > API_IMAGE_SIDE || w > API_IMAGE_SIDE || (c != 1 && c != 3)) {
+        GY_FAIL(&err, GY_E_ARG, "an image of %d x %d x %d was asked for; sides are 1 .. %d, channels 1 or 3", h, w, c,
+                API_IMAGE_SIDE);
+        return gy_error_out(error, &err);
+    }
+    int status = gy_file_read(&alloc, path, API_IMAGE_LIMIT, &bytes, &count, &err);
+    if (status == GY_OK) {
+        status = api_decode_image(path, bytes, count, &want, pixels, &err);
+        gy_alloc_free(&alloc, bytes, count + 1);
+    }
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
+/* ---- packing ---- */
+
+GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, int threads,
+                       int (*progress)(void *user, int64_t done, int64_t total), void *user, struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    const struct gy_pack_config config = { .alloc = &data->alloc, .log = &data->log, .side = side, .threads = threads,
+                                           .progress = progress, .user = user };
+    const int status = gy_data_pack(data->data, path, &config, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
+#undef API_IMAGE_LIMIT
+#undef API_IMAGE_PIXELS
+#undef API_IMAGE_SIDE

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* data_api.h: what the loop and the evaluation see of the public data handles. */
+#ifndef GY_DATA_API_H
+#define GY_DATA_API_H
+#include "engine.h"
+#include "../io/data.h"
+#include "../io/loader.h"
+
+struct gyre_data {
+    struct gy_alloc alloc;
+    struct gy_log log;
+    struct gy_data *data;
+};
+
+/* Copies a caller's configuration over defaults that stand in out. given: its size field; at least `least` bytes of it are
+ * needed. GY_E_ARG when it cannot be one of ours. */
+GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t given, size_t least, const char *name,
+                          struct gy_error *err);
+
+GY_INT int64_t gy_loader_ready_waits(const struct gyre_loader *loader); /* batches that were not ready when asked for */
+
+#endif
