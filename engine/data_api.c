@@ -258,7 +258,7 @@ static int api_decode_image(const char *path, const char *bytes, size_t count, c
     struct gy_decoder *decoder; /* address space; only what the image needs is touched */
     struct gy_image image;
     GY_TRY(gy_decoder_open(&decoder, want->alloc, room, err));
-    int status = gy_image_decode(decoder, (const unsigned char *)bytes, count, path, want->c, API_IMAGE_PIXELS, &image, err);
+    int status = gy_image_decode(decoder, (const unsigned char *)bytes, count, path, 0, API_IMAGE_PIXELS, &image, err);
     if (status == GY_OK)
         status = gy_augment_sample(&want->augment, &image, 0, 0, want->h, want->w, want->c, pixels, decoder, err);
     gy_decoder_close(decoder);
