@@ -365,13 +365,14 @@ struct gyre_train_config {
     size_t size;
     struct gyre_data *train, *test; /* test may be NULL */
     int epochs;                /* 1 */
-    int64_t max_steps;         /* 0: epochs decide */
+    int64_t max_steps;         /* gyre_step calls of the whole run; 0: epochs decide */
     struct gyre_augment augment; /* training; evaluation uses .resize of it alone */
     int loader_threads;        /* 1 */
     const char *folder;        /* output: metrics.csv, curve.svg, events, checkpoints; NULL: nothing is written */
     int64_t checkpoint_steps;  /* between checkpoints; 0: each epoch */
     int keep;                  /* checkpoints kept; 3 */
-    int resume;                /* 1: go on from the newest checkpoint in folder when there is one */
+    int resume;                /* 1: go on from the newest readable checkpoint in folder when there is one */
+    int overwrite;             /* 1: checkpoints of an earlier run are removed first; 0: without resume they are GYRE_E_STATE */
     int (*progress)(void *user, const struct gyre_progress *progress); /* may be NULL; non-zero: checkpoint and stop */
     void *user;
 };

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/* The loop: batches from the loader through gyre_step, an evaluation after each epoch, rows of metrics, checkpoints. A checkpoint also
+ * holds, as notes, the sums that the next row and epoch will need; with the counted random numbers of loader and net, a run that goes on
+ * from a checkpoint ends with the same bits as one that was never stopped. */
+#include "train.h"
+#include "base/clock.h"
+
+#define TRAIN_ROWS 20 /* rows of metrics in an epoch */
+
+struct train_sums {
+    double loss;
+    int64_t labelled, right;
+};
+
+struct train_run {
+    struct gyre_net *net;
+    struct gyre_train_config config;
+    struct gyre_shape shape;
+    struct gyre_data_info info;
+    struct gyre_loader *loader;
+    struct gy_run_files files;
+    int64_t per_epoch, total, done; /* batches */
+    int64_t saved;                  /* batches done at the last checkpoint; -1: none */
+    int64_t row_every;
+    struct train_sums epoch, row;   /* since the epoch's begin, since the last row */
+    int64_t epoch_began, epoch_first; /* clock and batches done when this process began the epoch */
+    double seconds_per_batch, seconds_per_test;
+    struct gyre_progress progress;
+    int stop, starved;              /* the callback asked to stop; the data failed */
+};
+
+GYRE_API void gyre_train_config_default(struct gyre_train_config *config)
+{
+    memset(config, 0, sizeof *config);
+    config->size = sizeof *config;
+    config->epochs = 1;
+    config->augment = (struct gyre_augment){ .scale_min = 0.08f, .scale_max = 1, .ratio_min = 0.75f, .ratio_max = 1.3333f };
+    config->loader_threads = 1;
+    config->keep = 3;
+}
+
+static void train_sum(struct train_sums *sums, const struct gyre_result *result)
+{
+    sums->loss += result->loss * result->labelled;
+    sums->labelled += result->labelled;
+    sums->right += result->top1;
+}
+
+static double train_mean(double sum, int64_t count) { return count ? sum / (double)count : (double)NAN; }
+
+/* ---- notes in the checkpoint ---- */
+
+static int train_write_notes(struct train_run *run)
+{
+    char text[256];
+    const struct train_sums *e = &run->epoch, *r = &run->row;
+    snprintf(text, sizeof text, "%.17g %" PRId64 " %" PRId64 " %.17g %" PRId64 " %" PRId64, e->loss, e->labelled, e->right,
+             r->loss, r->labelled, r->right);
+    GY_TRY(gyre_note(run->net, "train.sums", text));
+    snprintf(text, sizeof text, "%" PRId64 " samples, batch %d", run->info.samples, run->shape.batch);
+    GY_TRY(gyre_note(run->net, "train.data", text));
+    snprintf(text, sizeof text, "%.4f", (double)run->done / (double)run->per_epoch);
+    return gyre_note(run->net, "epochs", text);
+}
+
+/* The checkpoint was made on this data set with this batch, else its counters mean something else. */
+static int train_read_notes(struct train_run *run, const char *path)
+{
+    char text[256], want[256];
+    struct train_sums *e = &run->epoch, *r = &run->row;
+    if (gyre_read_note(path, "train.data", text, sizeof text, NULL) != GYRE_OK)
+        return GY_OK; /* not of this loop: weights and counters alone go on */
+    snprintf(want, sizeof want, "%" PRId64 " samples, batch %d", run->info.samples, run->shape.batch);
+    if (strcmp(text, want) != 0)
+        return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: the run had %s; now there are %s", path, text, want);
+    if (gyre_read_note(path, "train.sums", text, sizeof text, NULL) != GYRE_OK ||
+        sscanf(text, "%lf %" SCNd64 " %" SCNd64 " %lf %" SCNd64 " %" SCNd64, &e->loss, &e->labelled, &e->right, &r->loss,
+               &r->labelled, &r->right) != 6)
+        return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: its note of the epoch's sums is damaged", path);
+    return GY_OK;
+}
+
+/* ---- progress ---- */
+
+static void train_times(struct train_run *run)
+{
+    struct gyre_progress *p = &run->progress;
+    const double seconds = (double)(gy_clock_ns() - run->epoch_began) * 1e-9;
+    const int64_t batches = run->done - run->epoch_first;
+    if (batches > 0 && seconds > 0) {
+        run->seconds_per_batch = seconds / (double)batches;
+        p->images_per_second = (double)run->shape.batch / run->seconds_per_batch;
+    }
+    const int64_t tests = gy_ceil_div(run->total, run->per_epoch) - run->done / run->per_epoch;
+    p->seconds_left = (double)(run->total - run->done) * run->seconds_per_batch + (double)tests * run->seconds_per_test;
+}
+
+static void train_report(struct train_run *run, const char *event)
+{
+    struct gyre_progress *p = &run->progress;
+    p->event = event;
+    p->step = run->done;
+    p->steps = run->total;
+    p->epochs = (int)gy_ceil_div(run->total, run->per_epoch);
+    p->epoch = run->done ? (int)gy_ceil_div(run->done, run->per_epoch) : 1;
+    p->loss = train_mean(run->epoch.loss, run->epoch.labelled);
+    p->accuracy = train_mean((double)run->epoch.right, run->epoch.labelled);
+    p->loader_waits = gy_loader_ready_waits(run->loader);
+    if (run->config.progress && run->config.progress(run->config.user, p) != 0)
+        run->stop = 1;
+    p->path = NULL;
+}
+
+/* ---- checkpoints ---- */
+
+static int train_save(struct train_run *run)
+{
+    char path[4096];
+    struct gy_error *err = &run->net->error;
+    if (!run->config.folder || run->saved == run->done)
+        return GY_OK;
+    GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, run->done, err));
+    GY_TRY(train_write_notes(run));
+    GY_TRY(gyre_save(run->net, path));
+    run->saved = run->done;
+    GY_TRY(gy_checkpoints_prune(gy_net_alloc(run->net), gy_net_log(run->net), run->config.folder, run->done, run->config.keep,
+                                err));
+    run->progress.path = path;
+    train_report(run, "checkpoint");
+    return GY_OK;
+}
+
+/* Newest first, until one can be loaded. The first sentence is the one that counts when none can. */
+static int train_load_newest(struct train_run *run, const struct gy_checkpoints *list)
+{
+    struct gyre_error first = { 0 };
+    char path[4096];
+    for (int i = 0; i < list->count; i++) {
+        GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, list->steps[i], &run->net->error));
+        if (gyre_load(run->net, path) == GYRE_OK) {
+            run->done = run->saved = run->net->micro;
+            gy_log_write(gy_net_log(run->net), GY_LOG_INFO, "going on from %s", path);
+            return train_read_notes(run, path);
+        }
+        if (i == 0)
+            first = *gyre_last_error(run->net);
+        gy_log_write(gy_net_log(run->net), GY_LOG_WARN, "this checkpoint cannot be used: %s", gyre_last_error(run->net)->text);
+    }
+    return gy_net_fail(run->net, first.status, "%.420s; no older one can be used", first.text);
+}
+
+/* What is in the folder already: go on, start anew, or refuse. */
+static int train_take_folder(struct train_run *run, const struct gy_checkpoints *list)
+{
+    char path[4096];
+    struct gy_error *err = &run->net->error;
+    if (list->count == 0)
+        return GY_OK;
+    if (run->config.resume)
+        return train_load_newest(run, list);
+    GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, list->steps[0], err));
+    if (!run->config.overwrite)
+        return gy_net_fail(run->net, GY_E_STATE, "%.300s is there: the folder holds a run; resume it, overwrite it, or take another "
+                           "folder", path);
+    return gy_checkpoints_prune(gy_net_alloc(run->net), gy_net_log(run->net), run->config.folder, INT64_MAX, 0, err);
+}
+
+static int train_open_folder(struct train_run *run)
+{
+    struct gy_checkpoints list;
+    const struct gy_alloc *alloc = gy_net_alloc(run->net);
+    GY_TRY(gy_file_make_folder(run->config.folder, &run->net->error));
+    gy_run_folder_clean(run->config.folder);
+    GY_TRY(gy_checkpoints_list(&list, alloc, run->config.folder, &run->net->error));
+    const int status = train_take_folder(run, &list);
+    gy_checkpoints_close(&list);
+    GY_TRY(status);
+    return gy_run_files_open(&run->files, alloc, run->config.folder, run->saved, &run->net->error);
+}
+
+/* ---- opening ---- */
+
+static int train_open_loader(struct train_run *run)
+{
+    struct gyre_loader_config c;
+    struct gyre_error error;
+    gyre_loader_config_default(&c);
+    c.batch = run->shape.batch;
+    c.h = run->shape.h;
+    c.w = run->shape.w;
+    c.c = run->shape.c;
+    c.training = 1;
+    c.augment = run->config.augment;
+    c.seed = run->net->config.seed;
+    c.first_batch = run->done;
+    c.threads = run->config.loader_threads;
+    const int status = gyre_open_loader(&run->loader, run->config.train, &c, &error);
+    return status == GYRE_OK ? GYRE_OK : gy_net_fail(run->net, status, "%s", error.text);
+}
+
+static int train_check(struct train_run *run)
+{
+    const struct gyre_train_config *c = &run->config;
+    if (!c->train || run->net->config.mode != GYRE_TRAIN || run->net->config.input != GYRE_INPUT_U8)
+        return gy_net_fail(run->net, GY_E_ARG, "gyre_train needs training data and a net with GYRE_TRAIN and GYRE_INPUT_U8");
+    if (c->epochs < 1 || c->max_steps < 0 || c->checkpoint_steps < 0 || c->keep < 1)
+        return gy_net_fail(run->net, GY_E_ARG, "epochs %d and keep %d must be 1 or more, max_steps %" PRId64
+                           " and checkpoint_steps %" PRId64 " 0 or more", c->epochs, c->keep, c->max_steps, c->checkpoint_steps);
+    if (run->info.classes > run->shape.classes)
+        return gy_net_fail(run->net, GY_E_MISMATCH, "the training data has %d classes, the net %d", run->info.classes,
+                           run->shape.classes);
+    if (run->info.samples < run->shape.batch)
+        return gy_net_fail(run->net, GY_E_ARG, "the batch of %d is larger than the training data, %" PRId64 " samples",
+                           run->shape.batch, run->info.samples);
+    return GY_OK;
+}
+
+static int train_open(struct train_run *run)
+{
+    gyre_get_shape(run->net, &run->shape);
+    if (run->config.train)
+        gyre_get_data_info(run->config.train, &run->info);
+    GY_TRY(train_check(run));
+    run->per_epoch = run->info.samples / run->shape.batch;
+    run->total = run->config.max_steps ? run->config.max_steps : run->per_epoch * run->config.epochs;
+    run->row_every = gy_max64(1, run->per_epoch / TRAIN_ROWS);
+    run->done = run->net->micro;
+    run->saved = -1;
+    if (run->config.folder)
+        GY_TRY(train_open_folder(run));
+    GY_TRY(train_open_loader(run));
+    run->epoch_first = run->done;
+    run->epoch_began = gy_clock_ns();
+    return GY_OK;
+}
+
+static void train_close(struct train_run *run)
+{
+    gyre_close_loader(run->loader);
+    gy_run_files_close(&run->files);
+}
+
+/* ---- a loss that is not finite ---- */
+
+static void train_name_sample(const struct train_run *run, const struct gyre_batch *batch, const int64_t *samples, int32_t i,
+                              char *text, size_t room)
+{
+    char name[248], partner[248];
+    gyre_sample_name(run->config.train, samples[i], name, sizeof name);
+    if (batch->mix && batch->mix[i].partner != i) {
+        gyre_sample_name(run->config.train, samples[batch->mix[i].partner], partner, sizeof partner);
+        snprintf(text, room, "%s, mixed with %s", name, partner);
+    } else
+        snprintf(text, room, "%s", name);
+}
+
+/* Nothing of one sample: all could be the cause, so up to eight are listed in the log. */
+static void train_list_samples(const struct train_run *run, const struct gyre_batch *batch, const int64_t *samples)
+{
+    char text[512];
+    const int32_t shown = batch->count < 8 ? batch->count : 8;
+    for (int32_t i = 0; i < shown; i++) {
+        train_name_sample(run, batch, samples, i, text, sizeof text);
+        gy_log_write(gy_net_log(run->net), GY_LOG_ERROR, "sample %d of %d of this batch: %s", i, batch->count, text);
+    }
+}
+
+static int train_locate(struct train_run *run, const struct gyre_batch *batch, const int64_t *samples)
+{
+    struct gyre_error where = { 0 };
+    char name[512];
+    int32_t sample = -1;
+    const int status = gyre_find_nonfinite(run->net, batch, &sample, &where);
+    if (status == GYRE_OK)
+        snprintf(where.text, sizeof where.text, "a replay with all tensors checked found none");
+    else if (status != GYRE_E_NONFINITE)
+        return gy_net_fail(run->net, status, "%s", where.text);
+    if (sample >= 0 && sample < batch->count) {
+        train_name_sample(run, batch, samples, sample, name, sizeof name);
+        return gy_net_fail(run->net, GY_E_NONFINITE, "step %" PRId64 " is not finite: %.220s; image %.220s", run->done + 1,
+                           where.text, name);
+    }
+    train_list_samples(run, batch, samples);
+    train_name_sample(run, batch, samples, 0, name, sizeof name);
+    return gy_net_fail(run->net, GY_E_NONFINITE, "step %" PRId64 " is not finite: %.240s; the batch's %d images begin with %.160s",
+                       run->done + 1, where.text, batch->count, name);
+}
+
+/* ---- the loop ---- */
+
+static int train_row(struct train_run *run, const struct gyre_report *test)
+{
+    struct gy_run_row row = { .step = run->done, .samples = run->row.labelled, .epoch = run->progress.epoch,
+                              .rate = (double)run->progress.rate, .images_per_second = run->progress.images_per_second };
+    row.loss = train_mean(run->row.loss, run->row.labelled);
+    row.accuracy = train_mean((double)run->row.right, run->row.labelled);
+    if (test) {
+        row.tested = 1;
+        row.test_loss = test->loss;
+        row.test_accuracy = test->top1;
+        row.test_top5 = test->top5;
+    }
+    memset(&run->row, 0, sizeof run->row);
+    return run->config.folder ? gy_run_files_row(&run->files, &row, &run->net->error) : GY_OK;
+}
+
+static int train_test(struct train_run *run, struct gyre_report *report)
+{
+    struct gyre_evaluate_config c;
+    struct gyre_progress *p = &run->progress;
+    gyre_evaluate_config_default(&c);
+    c.data = run->config.test;
+    c.resize = run->config.augment.resize;
+    c.loader_threads = run->config.loader_threads;
+    GY_TRY(gyre_evaluate(run->net, &c, report));
+    run->seconds_per_test = report->seconds;
+    p->test_loss = report->loss;
+    p->test_accuracy = report->top1;
+    p->test_top5 = report->top5;
+    return GY_OK;
+}
+
+static int train_end_epoch(struct train_run *run)
+{
+    struct gyre_report report;
+    struct gyre_progress *p = &run->progress;
+    p->test_loss = p->test_accuracy = p->test_top5 = (double)NAN;
+    if (run->config.test)
+        GY_TRY(train_test(run, &report));
+    GY_TRY(train_row(run, run->config.test ? &report : NULL));
+    train_report(run, "epoch");
+    memset(&run->epoch, 0, sizeof run->epoch);
+    if (run->config.folder)
+        GY_TRY(gy_run_files_curve(&run->files, run->per_epoch, &run->net->error));
+    run->epoch_first = run->done;
+    run->epoch_began = gy_clock_ns();
+    return GY_OK;
+}
+
+static int train_batch(struct train_run *run)
+{
+    struct gyre_batch batch;
+    const int64_t *samples;
+    struct gyre_error error;
+    struct gyre_result result;
+    int status = gyre_next_batch(run->loader, &batch, &samples, &error);
+    run->starved = status != GYRE_OK;
+    if (run->starved)
+        return gy_net_fail(run->net, status, "%s", error.text);
+    status = gyre_step(run->net, &batch, &result);
+    if (status == GYRE_E_NONFINITE)
+        return train_locate(run, &batch, samples);
+    GY_TRY(status);
+    train_sum(&run->epoch, &result);
+    train_sum(&run->row, &result);
+    run->done++;
+    run->progress.rate = result.rate;
+    train_times(run);
+    train_report(run, "step");
+    return GY_OK;
+}
+
+static int train_loop(struct train_run *run)
+{
+    while (run->done < run->total && !run->stop) {
+        GY_TRY(train_batch(run));
+        const int last = run->done == run->total, epoch = run->done % run->per_epoch == 0 || last;
+        if (epoch)
+            GY_TRY(train_end_epoch(run));
+        else if (run->done % run->row_every == 0)
+            GY_TRY(train_row(run, NULL));
+        const int64_t every = run->config.checkpoint_steps;
+        if (last || (every ? run->done % every == 0 : epoch))
+            GY_TRY(train_save(run));
+    }
+    return GY_OK;
+}
+
+static int train_finish(struct train_run *run)
+{
+    GY_TRY(train_save(run));
+    if (run->config.folder && run->done > 0)
+        GY_TRY(gy_run_files_curve(&run->files, run->per_epoch, &run->net->error));
+    return run->done < run->total ? gy_net_fail(run->net, GY_E_STOPPED, "stopped after %" PRId64 " of %" PRId64 " steps",
+                                                run->done, run->total)
+                                  : GY_OK;
+}
+
+/* A run that ends for want of data can go on later from where it was. */
+static void train_rescue(struct train_run *run)
+{
+    const struct gyre_error error = *gyre_last_error(run->net);
+    if (run->starved && run->done > 0 && train_save(run) != GYRE_OK)
+        gy_log_write(gy_net_log(run->net), GY_LOG_ERROR, "no checkpoint could be written either: %s",
+                     gyre_last_error(run->net)->text);
+    gy_net_fail(run->net, error.status, "%s", error.text);
+}
+
+GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *config)
+{
+    struct train_run run = { .net = net };
+    gyre_train_config_default(&run.config);
+    GY_TRY(gy_config_take(&run.config, sizeof run.config, config, config->size, offsetof(struct gyre_train_config, epochs),
+                          "train config", &net->error));
+    int status = train_open(&run);
+    if (status == GY_OK) {
+        status = train_loop(&run);
+        if (status == GY_OK)
+            status = train_finish(&run);
+        else
+            train_rescue(&run);
+    }
+    train_close(&run);
+    return status;
+}
+
+#undef TRAIN_ROWS
