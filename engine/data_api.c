@@ -2,12 +2,8 @@
 /* The public calls on data: thin handles around io/. The structs of both sides have the same fields, which is checked at compile time
  * where they are handed over whole. */
 #include "data_api.h"
-#include "../io/augment.h"
-#include "base/file.h"
 
-#define API_IMAGE_LIMIT ((size_t)256 << 20) /* bytes of an image file */
-#define API_IMAGE_PIXELS ((int64_t)64 << 20)
-#define API_IMAGE_SIDE 16384 /* longest side, as io/ has it */
+#define API_IMAGE_SIDE 16384 /* of what is asked for */
 
 GY_STATIC_ASSERT(sizeof(struct gyre_augment) == sizeof(struct gy_augment), augment_size);
 GY_STATIC_ASSERT(offsetof(struct gyre_augment, resize) == offsetof(struct gy_augment, resize), augment_resize);
@@ -251,16 +247,19 @@ GYRE_API int gyre_write_contact_sheet(struct gyre_loader *loader, const char *pa
 
 /* ---- one image ---- */
 
-static int api_decode_image(const char *path, const char *bytes, size_t count, const struct gy_loader_config *want,
-                            uint8_t *pixels, struct gy_error *err)
+static int api_read_image(const char *path, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *pixels,
+                          struct gy_error *err)
 {
-    const size_t room = (size_t)API_IMAGE_PIXELS * 12 + gy_augment_bytes(API_IMAGE_SIDE, API_IMAGE_SIDE, want->h, want->w);
-    struct gy_decoder *decoder; /* address space; only what the image needs is touched */
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_decoder *decoder;
     struct gy_image image;
-    GY_TRY(gy_decoder_open(&decoder, want->alloc, room, err));
-    int status = gy_image_decode(decoder, (const unsigned char *)bytes, count, path, 0, API_IMAGE_PIXELS, &image, err);
+    if (h < 1 || w < 1 || h > API_IMAGE_SIDE || w > API_IMAGE_SIDE || (c != 1 && c != 3) || resize < 0)
+        return GY_FAIL(err, GY_E_ARG, "an image of %d x %d x %d from %d was asked for; sides are 1 .. %d, channels 1 or 3", h, w,
+                       c, resize, API_IMAGE_SIDE);
+    GY_TRY(gy_decoder_open(&decoder, &alloc, GY_DECODER_BYTES, err));
+    int status = gy_image_read(decoder, path, 0, (int64_t)64 << 20, &image, err);
     if (status == GY_OK)
-        status = gy_augment_sample(&want->augment, &image, 0, 0, want->h, want->w, want->c, pixels, decoder, err);
+        status = gy_image_fit(&image, h, w, c, resize, pixels, decoder, err);
     gy_decoder_close(decoder);
     return status;
 }
@@ -268,22 +267,8 @@ static int api_decode_image(const char *path, const char *bytes, size_t count, c
 GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *pixels,
                              struct gyre_error *error)
 {
-    const struct gy_alloc alloc = gy_alloc_default();
-    struct gy_loader_config want = { .alloc = &alloc, .h = h, .w = w, .c = c };
     struct gy_error err = { 0 };
-    char *bytes;
-    size_t count;
-    want.augment.resize = resize;
-    if (h < 1 || w < 1 || h > API_IMAGE_SIDE || w > API_IMAGE_SIDE || (c != 1 && c != 3)) {
-        GY_FAIL(&err, GY_E_ARG, "an image of %d x %d x %d was asked for; sides are 1 .. %d, channels 1 or 3", h, w, c,
-                API_IMAGE_SIDE);
-        return gy_error_out(error, &err);
-    }
-    int status = gy_file_read(&alloc, path, API_IMAGE_LIMIT, &bytes, &count, &err);
-    if (status == GY_OK) {
-        status = api_decode_image(path, bytes, count, &want, pixels, &err);
-        gy_alloc_free(&alloc, bytes, count + 1);
-    }
+    const int status = api_read_image(path, h, w, c, resize, pixels, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
@@ -299,6 +284,4 @@ GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, i
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
-#undef API_IMAGE_LIMIT
-#undef API_IMAGE_PIXELS
 #undef API_IMAGE_SIDE
