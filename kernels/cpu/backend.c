@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* The CPU as a backend: device memory is host memory, the queue is always empty because run returns when the work is done.
+ * A table gives each op code its fast driver and the condition under which it applies; whatever has none, or does not
+ * meet it, runs the reference, sample by sample in parallel where samples are independent. Kernel set "ref" runs
+ * references only, on one thread. */
+#include "../../engine/base/cpu.h"
+#include "../backend.h"
+#include "norm.h"
+#include "ref.h"
+
+struct cpu_row {
+    const char *variant;
+    int (*fits)(const struct gy_op *op);                            /* NULL: always */
+    size_t (*need)(const struct gy_cpu *cpu, const struct gy_op *op); /* NULL: no scratch */
+    void (*run)(const struct gy_cpu *cpu, const struct gy_op *op);
+};
+
+struct cpu_backend {
+    struct gy_cpu cpu;
+    struct gy_alloc alloc;
+    int ref;
+    char device[128];
+};
+
+static int cpu_no_curve(const struct gy_op *op)
+{
+    return !gy_act_is_curve(op->act);
+}
+
+/* ORDER: enum gy_opcode. Rows without run use the reference: batch norm over sigmoid or tanh (backward), and the small ops. */
+static const struct cpu_row cpu_rows[GY_OP_CODES] = {
+    [GY_OP_CONV] = {"gemm", NULL, gy_cpu_conv_need, gy_cpu_conv_run},
+    [GY_OP_CONV_DGRAD] = {"gemm", NULL, gy_cpu_dgrad_need, gy_cpu_dgrad_run},
+    [GY_OP_CONV_WGRAD] = {"outer", NULL, gy_cpu_wgrad_need, gy_cpu_wgrad_run},
+    [GY_OP_BN_STATS] = {"rows", NULL, gy_cpu_bn_parts_need, gy_cpu_bn_stats_run},
+    [GY_OP_BN_APPLY] = {"rows", NULL, NULL, gy_cpu_bn_apply_run},
+    [GY_OP_BN_SUMS] = {"rows", cpu_no_curve, gy_cpu_bn_parts_need, gy_cpu_bn_sums_run},
+    [GY_OP_BN_BWD] = {"rows", cpu_no_curve, gy_cpu_bn_back_need, gy_cpu_bn_back_run},
+    [GY_OP_ACT] = {"flat", NULL, NULL, gy_cpu_act_run},
+    [GY_OP_ADD] = {"flat", NULL, NULL, gy_cpu_add_run},
+    [GY_OP_ACT_BWD] = {"flat", NULL, NULL, gy_cpu_act_back_run},
+    [GY_OP_ADD_BWD] = {"flat", NULL, NULL, gy_cpu_add_back_run},
+};
+
+/* Ops whose samples are independent, for the reference in parallel: what a sample's tensors hold. */
+enum cpu_shape { CPU_SHAPE_NONE, CPU_SHAPE_IN, CPU_SHAPE_OUT };
+struct cpu_sample_role {
+    uint8_t role, shape, bytes; /* elements of a sample: h*w*c or p*q*k, bytes each */
+};
+struct cpu_sample_row {
+    int code;
+    struct cpu_sample_role roles[3];
+};
+static const struct cpu_sample_row cpu_sample_rows[] = {
+    {GY_OP_POOL_MAX, {{GY_X, CPU_SHAPE_IN, 4}, {GY_Y, CPU_SHAPE_OUT, 4}, {GY_ARG, CPU_SHAPE_OUT, 1}}},
+    {GY_OP_POOL_AVG, {{GY_X, CPU_SHAPE_IN, 4}, {GY_Y, CPU_SHAPE_OUT, 4}}},
+    {GY_OP_LRN, {{GY_X, CPU_SHAPE_IN, 4}, {GY_Y, CPU_SHAPE_IN, 4}}},
+    {GY_OP_POOL_MAX_BWD, {{GY_DX, CPU_SHAPE_IN, 4}, {GY_DY, CPU_SHAPE_OUT, 4}, {GY_ARG, CPU_SHAPE_OUT, 1}}},
+    {GY_OP_POOL_AVG_BWD, {{GY_DX, CPU_SHAPE_IN, 4}, {GY_DY, CPU_SHAPE_OUT, 4}}},
+    {GY_OP_LRN_BWD, {{GY_X, CPU_SHAPE_IN, 4}, {GY_DX, CPU_SHAPE_IN, 4}, {GY_DY, CPU_SHAPE_IN, 4}}},
+    {GY_OP_CONCAT, {{GY_X, CPU_SHAPE_IN, 4}, {GY_Y, CPU_SHAPE_OUT, 4}}},
+    {GY_OP_CONCAT_BWD, {{GY_DX, CPU_SHAPE_IN, 4}, {GY_DY, CPU_SHAPE_OUT, 4}}},
+    {GY_OP_SHORTCUT, {{GY_X, CPU_SHAPE_IN, 4}, {GY_Y, CPU_SHAPE_OUT, 4}}},
+    {GY_OP_SHORTCUT_BWD, {{GY_DX, CPU_SHAPE_IN, 4}, {GY_DY, CPU_SHAPE_OUT, 4}}},
+};
+
+static const struct cpu_sample_row *cpu_sample_row(int code)
+{
+    for (size_t i = 0; i < GY_COUNT(cpu_sample_rows); i++)
+        if (cpu_sample_rows[i].code == code)
+            return &cpu_sample_rows[i];
+    return NULL;
+}
+
+struct cpu_sample_job {
+    const struct gy_op *op;
+    const struct cpu_sample_row *row;
+};
+
+static void cpu_sample_tile(void *arg, int64_t tile, int thread)
+{
+    const struct cpu_sample_job *job = arg;
+    struct gy_op op = *job->op;
+    const struct gy_geom *g = &job->op->geom;
+    const int64_t in = (int64_t)g->h * g->w * g->c, out = (int64_t)g->p * g->q * g->k;
+    op.geom.n = 1;
+    for (size_t i = 0; i < GY_COUNT(job->row->roles); i++) {
+        const struct cpu_sample_role *r = &job->row->roles[i];
+        if (r->shape == CPU_SHAPE_NONE || op.ptr[r->role] == NULL)
+            continue;
+        const int64_t count = r->shape == CPU_SHAPE_IN ? in : out;
+        op.ptr[r->role] = (unsigned char *)op.ptr[r->role] + tile * count * r->bytes;
+    }
+    gy_ref_table()[op.code](&op);
+    (void)thread;
+}
+
+static int cpu_open(void **self, const struct gy_backend_config *config, struct gy_error *err)
+{
+    unsigned mask = 0;
+    if (gy_cpu_mask(config->isa, &mask) != 0)
+        return GY_FAIL(err, GY_E_ARG, "unknown CPU kernel set \"%s\"", config->isa);
+    struct cpu_backend *cpu = gy_alloc_take(config->alloc, 1, sizeof(*cpu));
+    if (cpu == NULL)
+        return GY_NOMEM(err, "the CPU backend", sizeof(*cpu));
+    cpu->alloc = *config->alloc;
+    cpu->ref = mask == 0;
+    const int status = gy_pool_open(&cpu->cpu.pool, &cpu->alloc, cpu->ref ? 1 : config->threads, err);
+    if (status != GY_OK) {
+        gy_alloc_free(&cpu->alloc, cpu, sizeof(*cpu));
+        return status;
+    }
+    char model[80];
+    cpu->cpu.threads = gy_pool_threads(cpu->cpu.pool);
+    cpu->cpu.k = gy_kernels_select(gy_cpu_bits() & mask);
+    snprintf(cpu->device, sizeof(cpu->device), "%s, %d thread%s, %s", gy_cpu_model(model, sizeof(model)),
+             cpu->cpu.threads, cpu->cpu.threads == 1 ? "" : "s", cpu->ref ? "reference kernels" : cpu->cpu.k.name);
+    *self = cpu;
+    return GY_OK;
+}
+
+static void cpu_close(void *self)
+{
+    struct cpu_backend *cpu = self;
+    if (cpu == NULL)
+        return;
+    const struct gy_alloc alloc = cpu->alloc;
+    gy_pool_close(cpu->cpu.pool);
+    gy_alloc_free(&alloc, cpu, sizeof(*cpu));
+}
+
+static void cpu_caps(void *self, struct gy_caps *out)
+{
+    const struct cpu_backend *cpu = self;
+    *out = (struct gy_caps){.device = cpu->device, .host_memory = 1, .dtypes = 1u << GY_F32,
+                            .threads = cpu->cpu.threads};
+}
+
+/* The block starts with room for alignment; the address that the hook gave stands before the aligned one. */
+#define CPU_MEM_EXTRA (GY_CACHE_LINE + sizeof(void *))
+
+static int cpu_mem_get(void *self, size_t bytes, int kind, void **out, struct gy_error *err)
+{
+    struct cpu_backend *cpu = self;
+    size_t total;
+    (void)kind;
+    if (gy_add_size(bytes, CPU_MEM_EXTRA, &total) != 0)
+        return GY_NOMEM(err, "a memory block", bytes);
+    unsigned char *const raw = gy_alloc_take(&cpu->alloc, total, 1);
+    if (raw == NULL)
+        return GY_NOMEM(err, "a memory block", total);
+    const size_t skip = sizeof(void *) + (size_t)(-(uintptr_t)(raw + sizeof(void *)) & (GY_CACHE_LINE - 1));
+    memcpy(raw + skip - sizeof(void *), &raw, sizeof(void *));
+    *out = raw + skip;
+    return GY_OK;
+}
+
+static void cpu_mem_put(void *self, void *ptr, size_t bytes, int kind)
+{
+    struct cpu_backend *cpu = self;
+    void *raw;
+    (void)kind;
+    if (ptr == NULL)
+        return;
+    memcpy(&raw, (unsigned char *)ptr - sizeof(void *), sizeof(void *));
+    gy_alloc_free(&cpu->alloc, raw, bytes + CPU_MEM_EXTRA);
+}
+
+static int cpu_prepare(void *self, struct gy_op *op, struct gy_error *err)
+{
+    const struct cpu_backend *cpu = self;
+    if (op->code < 0 || op->code >= GY_OP_CODES)
+        return GY_FAIL(err, GY_E_BUG, "op code %d of layer %s is outside 0..%d", op->code,
+                       op->name != NULL ? op->name : "?", GY_OP_CODES - 1);
+    if (op->dtype != GY_F32)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "layer %s: the CPU computes in f32 only",
+                       op->name != NULL ? op->name : "?");
+    const struct cpu_row *row = &cpu_rows[op->code];
+    op->scratch_bytes = 0;
+    op->kernel = NULL;
+    op->variant = "ref";
+    if (cpu->ref || row->run == NULL || (row->fits != NULL && !row->fits(op)))
+        return GY_OK;
+    op->kernel = row;
+    op->variant = row->variant;
+    if (row->need != NULL)
+        op->scratch_bytes = row->need(&cpu->cpu, op);
+    return GY_OK;
+}
+
+static int cpu_run(void *self, const struct gy_op *op)
+{
+    const struct cpu_backend *cpu = self;
+    const struct cpu_row *row = op->kernel;
+    if (row != NULL) {
+        row->run(&cpu->cpu, op);
+        return GY_OK;
+    }
+    struct cpu_sample_job job = {op, cpu->ref ? NULL : cpu_sample_row(op->code)};
+    if (job.row != NULL)
+        gy_pool_run(cpu->cpu.pool, cpu_sample_tile, &job, op->geom.n);
+    else
+        gy_ref_table()[op->code](op);
+    return GY_OK;
+}
+
+static int cpu_copy(void *self, void *dst, const void *src, size_t bytes, int kind)
+{
+    (void)self;
+    (void)kind;
+    memmove(dst, src, bytes);
+    return GY_OK;
+}
+
+static int cpu_mark(void *self, unsigned slot)
+{
+    (void)self;
+    (void)slot;
+    return GY_OK;
+}
+
+static int cpu_poll(void *self, unsigned slot)
+{
+    (void)self;
+    (void)slot;
+    return 1;
+}
+
+static int cpu_sync(void *self)
+{
+    (void)self;
+    return GY_OK;
+}
+
+GY_INT const struct gy_backend *gy_cpu_backend(void)
+{
+    static const struct gy_backend backend = {
+        .open = cpu_open, .close = cpu_close, .caps = cpu_caps, .mem_get = cpu_mem_get, .mem_put = cpu_mem_put,
+        .prepare = cpu_prepare, .run = cpu_run, .copy = cpu_copy, .mark = cpu_mark, .wait = cpu_mark,
+        .poll = cpu_poll, .sync = cpu_sync};
+    return &backend;
+}

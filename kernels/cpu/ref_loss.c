@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* Losses, a sample at a time. Softmax subtracts the largest score first; sums are in double. */
+#include "ref.h"
+
+/* How many classes score higher than the label; among equals the lower class number counts as higher. */
+static int32_t ref_loss_rank(const GY_REAL *x, int32_t classes, int32_t label)
+{
+    int32_t rank = 0;
+    for (int32_t c = 0; c < classes; c++)
+        rank += x[c] > x[label] || (x[c] == x[label] && c < label);
+    return rank;
+}
+
+/* The target of class c: own label, partner's label, smoothing. */
+static double ref_loss_target(const struct gy_op *op, int64_t n, int32_t c)
+{
+    const struct gy_mix *mix = op->ptr[GY_MIX];
+    const int32_t *label = op->ptr[GY_LABEL];
+    const double smooth = (double)op->f[0], own = mix ? (double)mix[n].label : 1;
+    const int32_t partner = mix && mix[n].partner != n ? label[mix[n].partner] : label[n];
+    const double t = own * (c == label[n]) + (1 - own) * (c == partner);
+    return t * (1 - smooth) + smooth / op->geom.c;
+}
+
+GY_INT void GY_REF(softmax_ce)(const struct gy_op *op)
+{
+    const int32_t classes = op->geom.c, *label = op->ptr[GY_LABEL];
+    int32_t *rank = op->ptr[GY_ARG];
+    GY_REAL *loss = op->ptr[GY_LOSS];
+    for (int64_t n = 0; n < op->geom.n; n++) {
+        const GY_REAL *x = (const GY_REAL *)op->ptr[GY_X] + n * classes;
+        GY_REAL *y = (GY_REAL *)op->ptr[GY_Y] + n * classes;
+        double largest = (double)x[0], sum = 0, total = 0;
+        for (int32_t c = 0; c < classes; c++)
+            largest = (double)x[c] > largest ? (double)x[c] : largest;
+        for (int32_t c = 0; c < classes; c++)
+            sum += exp((double)x[c] - largest);
+        rank[n] = label[n] < 0 ? -1 : ref_loss_rank(x, classes, label[n]);
+        for (int32_t c = 0; c < classes && label[n] >= 0; c++)
+            total += ref_loss_target(op, n, c) * (log(sum) + largest - (double)x[c]);
+        for (int32_t c = 0; c < classes; c++)
+            y[c] = (GY_REAL)(exp((double)x[c] - largest) / sum);
+        loss[n] = (GY_REAL)total;
+    }
+}
+
+GY_INT void GY_REF(softmax_ce_bwd)(const struct gy_op *op)
+{
+    const int32_t classes = op->geom.c, *label = op->ptr[GY_LABEL];
+    const double scale = (double)op->u->loss_scale / op->u->valid;
+    for (int64_t n = 0; n < op->geom.n; n++) {
+        const GY_REAL *y = (const GY_REAL *)op->ptr[GY_Y] + n * classes;
+        GY_REAL *dx = (GY_REAL *)op->ptr[GY_DX] + n * classes;
+        for (int32_t c = 0; c < classes; c++) {
+            const GY_REAL d = label[n] < 0 ? 0 : (GY_REAL)(((double)y[c] - ref_loss_target(op, n, c)) * scale);
+            dx[c] = op->flags & GY_F_ADD_DX ? dx[c] + d : d;
+        }
+    }
+}
+
+static double ref_loss_wanted(const struct gy_op *op, int64_t n, int32_t c)
+{
+    const GY_REAL *target = op->ptr[GY_TARGET];
+    return target ? (double)target[n * op->geom.c + c] : c == ((const int32_t *)op->ptr[GY_LABEL])[n];
+}
+
+GY_INT void GY_REF(mse)(const struct gy_op *op)
+{
+    const int32_t classes = op->geom.c, *label = op->ptr[GY_LABEL];
+    int32_t *rank = op->ptr[GY_ARG];
+    GY_REAL *loss = op->ptr[GY_LOSS];
+    for (int64_t n = 0; n < op->geom.n; n++) {
+        const GY_REAL *x = (const GY_REAL *)op->ptr[GY_X] + n * classes;
+        GY_REAL *y = (GY_REAL *)op->ptr[GY_Y] + n * classes;
+        double sum = 0;
+        rank[n] = label[n] < 0 ? -1 : ref_loss_rank(x, classes, label[n]);
+        for (int32_t c = 0; c < classes && label[n] >= 0; c++)
+            sum += ((double)x[c] - ref_loss_wanted(op, n, c)) * ((double)x[c] - ref_loss_wanted(op, n, c));
+        loss[n] = (GY_REAL)(sum / classes);
+        for (int32_t c = 0; c < classes; c++)
+            y[c] = x[c];
+    }
+}
+
+GY_INT void GY_REF(mse_bwd)(const struct gy_op *op)
+{
+    const int32_t classes = op->geom.c, *label = op->ptr[GY_LABEL];
+    const double scale = 2 * (double)op->u->loss_scale / op->u->valid / classes;
+    for (int64_t n = 0; n < op->geom.n; n++) {
+        const GY_REAL *y = (const GY_REAL *)op->ptr[GY_Y] + n * classes;
+        GY_REAL *dx = (GY_REAL *)op->ptr[GY_DX] + n * classes;
+        for (int32_t c = 0; c < classes; c++) {
+            const GY_REAL d = label[n] < 0 ? 0 : (GY_REAL)(((double)y[c] - ref_loss_wanted(op, n, c)) * scale);
+            dx[c] = op->flags & GY_F_ADD_DX ? dx[c] + d : d;
+        }
+    }
+}
