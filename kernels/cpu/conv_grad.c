@@ -10,6 +10,8 @@
 #define WGRAD_SPLIT_PIXELS 256 /* fewest pixels a split is worth */
 #define WGRAD_PARTS_MAX (1 << 22) /* floats of parts in all */
 #define WGRAD_BIAS_ROWS 512
+#define WGRAD_K_BLOCK 128
+#define WGRAD_SQUEEZE 4 /* dy is copied into panels when each is used at least so often */
 
 static const float wgrad_zeros[1];
 
@@ -33,8 +35,11 @@ struct wgrad_job {
 };
 
 struct wgrad_own {
-    const float **rows, **x, **dy; /* [strip] */
-    float *patch;
+    const float **rows; /* [strip] */
+    int32_t *at;        /* [strip]: pixels that count at this tap */
+    float *patch;       /* [strip][patch pitch] */
+    float *x;           /* [strip][width]: panel of x at this tap */
+    float *dy;          /* [k tile][strip][rows]: all of dy that the tile needs */
 };
 
 static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const struct gy_kernels *k)
@@ -44,7 +49,7 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const
     w->taps = p->taps;
     w->depth = p->depth;
     w->floats = (int64_t)g->k * p->taps * p->depth;
-    w->k_block = gy_min64(p->vec, 128);
+    w->k_block = gy_min64(p->vec, WGRAD_K_BLOCK);
     const int64_t c_fit = gy_max64(WGRAD_BLOCK / (w->k_block * p->taps) / 64 * 64, 64);
     w->k_blocks = gy_ceil_div(p->vec, w->k_block);
     w->c_blocks = gy_ceil_div(p->depth, c_fit);
@@ -64,9 +69,10 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
     struct wgrad_own own;
     const size_t strip = (size_t)w->strip;
     own.rows = gy_carve_take(carve, strip, sizeof(*own.rows));
-    own.x = gy_carve_take(carve, strip, sizeof(*own.x));
-    own.dy = gy_carve_take(carve, strip, sizeof(*own.dy));
+    own.at = gy_carve_take(carve, strip, sizeof(*own.at));
     own.patch = gy_carve_take(carve, w->p.patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
+    own.x = gy_carve_take(carve, strip * GY_WIDTH_MAX, sizeof(float));
+    own.dy = gy_carve_take(carve, (strip + GY_ROWS_MAX) * (size_t)w->k_block, sizeof(float));
     return own;
 }
 
@@ -86,56 +92,76 @@ static size_t wgrad_place(const struct gy_cpu *cpu, const struct wgrad_plan *w, 
     return carve.used;
 }
 
-/* Lists the pixels of the strip that have an input at the tap; returns how many. */
-static int64_t wgrad_list(const struct wgrad_job *job, const struct wgrad_own *own, const float *x, const float *dy,
-                          int64_t pixel, int64_t count, int64_t tap)
+/* Lists the pixels of the strip that have an input at the tap (rows and at, side by side); returns how many. */
+static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *own, const float *x, int64_t pixel,
+                          int64_t count, int64_t tap)
 {
-    const struct gy_product *p = &job->plan->p;
+    const struct gy_product *p = &w->p;
     int64_t n = 0;
     if (p->patch) {
         const int64_t pitch = gy_product_patch_pitch(p);
         for (; n < count; n++) {
-            own->x[n] = own->patch + n * pitch;
-            own->dy[n] = dy + n * p->out_pitch;
+            own->rows[n] = own->patch + n * pitch;
+            own->at[n] = (int32_t)n;
         }
         return n;
     }
     gy_product_rows(p, x, pixel, count, tap, wgrad_zeros, own->rows);
     for (int64_t i = 0; i < count; i++) {
-        own->x[n] = own->rows[i];
-        own->dy[n] = dy + i * p->out_pitch;
-        n += own->rows[i] != wgrad_zeros;
+        const float *const row = own->rows[i];
+        own->rows[n] = row;
+        own->at[n] = (int32_t)i;
+        n += row != wgrad_zeros;
     }
     return n;
 }
 
-/* All k of the block with the c in one panel. */
-static void wgrad_panel(const struct gy_outer_kind *kind, struct gy_outer_tile *t, int64_t k_count)
+struct wgrad_area { /* the block of dw that a tile owns */
+    int64_t c_from, c_to, k_from;
+    const struct gy_outer_kind *kinds;
+    int64_t tiles;                   /* along k, the same cut for all kinds */
+    int32_t edge[WGRAD_K_BLOCK + 1]; /* tile i: k_from + edge[i] to k_from + edge[i + 1] */
+    int squeeze;
+};
+
+static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki, struct wgrad_area *a)
 {
-    const int64_t tiles = gy_ceil_div(k_count, kind->rows), first = t->dy_first;
-    float *const dw = t->dw;
-    for (int64_t i = 0, at = 0; i < tiles; i++) {
-        const int64_t end = k_count * (i + 1) / tiles;
-        t->dy_first = first + at;
-        t->dw = dw + at * t->dw_pitch;
-        kind->fn[end - at - 1](t);
-        at = end;
-    }
+    const struct wgrad_plan *w = job->plan;
+    const int64_t k_from = ki * w->k_block, k_count = gy_min64(w->k_block, w->p.vec - k_from);
+    a->c_from = ci * w->c_block;
+    a->c_to = gy_min64(a->c_from + w->c_block, w->depth);
+    a->k_from = k_from;
+    a->kinds = job->cpu->k.outer;
+    int widest = 0;
+    while (widest < GY_KINDS - 1 && a->c_to - a->c_from < a->kinds[widest].width)
+        widest++;
+    int rows = a->kinds[widest].rows;
+    for (int i = widest; i < GY_KINDS; i++)
+        rows = a->kinds[i].rows < rows ? a->kinds[i].rows : rows;
+    a->tiles = gy_ceil_div(k_count, rows);
+    for (int64_t i = 0; i <= a->tiles; i++)
+        a->edge[i] = (int32_t)(k_count * i / a->tiles);
+    a->squeeze = w->taps * gy_ceil_div(a->c_to - a->c_from, a->kinds[widest].width) >= WGRAD_SQUEEZE;
 }
 
-static void wgrad_block(const struct wgrad_job *job, struct gy_outer_tile *t, int64_t c_from, int64_t c_to,
-                        int64_t k_from, int64_t k_to, float *dw)
+/* One tap: every panel of x meets every k tile. dy: row of the strip's first pixel; count: pixels in the strip. */
+static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                      struct gy_outer_tile *t, float *dw, const float *dy, int64_t count)
 {
-    const struct gy_kernels *k = &job->cpu->k;
     int kind = 0;
-    for (int64_t c = c_from; c < c_to; c += t->cols) {
-        while (kind < GY_KINDS - 1 && c_to - c < k->outer[kind].width)
+    for (int64_t c = area->c_from; c < area->c_to; c += t->cols) {
+        while (kind < GY_KINDS - 1 && area->c_to - c < area->kinds[kind].width)
             kind++;
-        t->cols = gy_min64(k->outer[kind].width, c_to - c);
-        t->x_first = c;
-        t->dy_first = k_from;
-        t->dw = dw + k_from * t->dw_pitch + c;
-        wgrad_panel(&k->outer[kind], t, k_to - k_from);
+        const struct gy_outer_kind *k = &area->kinds[kind];
+        t->cols = gy_min64(k->width, area->c_to - c);
+        job->cpu->k.gather(own->x, k->width, own->rows, c, t->cols, t->pixels);
+        for (int64_t i = 0; i < area->tiles; i++) {
+            const int64_t at = area->edge[i], rows = area->edge[i + 1] - at;
+            t->dy = area->squeeze ? own->dy + at * count + i * GY_ROWS_MAX : dy + area->k_from + at;
+            t->dy_pitch = area->squeeze ? rows : job->plan->p.out_pitch;
+            t->dw = dw + (area->k_from + at) * t->dw_pitch + c;
+            k->fn[rows - 1](t);
+        }
     }
 }
 
@@ -144,25 +170,25 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
     const struct wgrad_job *job = arg;
     const struct wgrad_plan *w = job->plan;
     const struct gy_product *p = &w->p;
-    const int64_t ci = tile % w->c_blocks, ki = tile / w->c_blocks % w->k_blocks;
     const int64_t rest = tile / w->c_blocks / w->k_blocks, split = rest % w->splits, group = rest / w->splits;
-    const int64_t c_from = ci * w->c_block, c_to = gy_min64(c_from + w->c_block, w->depth);
-    const int64_t k_from = ki * w->k_block, k_to = gy_min64(k_from + w->k_block, p->vec);
-    const int64_t end = gy_min64((split + 1) * w->split, p->pixels);
+    const int64_t end = gy_min64((split + 1) * w->split, p->pixels), row = w->taps * w->depth;
     struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
     const struct wgrad_own own = wgrad_carve_own(w, &carve);
-    const int64_t row = w->taps * w->depth;
     float *const dw = job->dw + split * job->part_pitch + group * p->vec * row;
+    struct wgrad_area area;
+    wgrad_make_area(job, tile % w->c_blocks, tile / w->c_blocks % w->k_blocks, &area);
     for (int64_t at = split * w->split; at < end; at += w->strip) {
         const int64_t count = gy_min64(w->strip, end - at);
         const float *x = job->x + group * p->red, *dy = job->dy + at * p->out_pitch + group * p->vec;
+        if (area.squeeze)
+            job->cpu->k.squeeze(own.dy, dy + area.k_from, p->out_pitch, area.edge, area.tiles, count);
         if (p->patch)
             gy_product_patches(p, x, at, count, own.patch, gy_product_patch_pitch(p));
         for (int64_t tap = 0; tap < w->taps; tap++) {
-            struct gy_outer_tile t = {.x = own.x, .dy = own.dy, .dw_pitch = row};
-            t.pixels = wgrad_list(job, &own, x, dy, at, count, tap);
+            struct gy_outer_tile t = {.x = own.x, .at = own.at, .dw_pitch = row};
+            t.pixels = wgrad_list(w, &own, x, at, count, tap);
             t.add = at > split * w->split || (job->add && job->part_pitch == 0);
-            wgrad_block(job, &t, c_from, c_to, k_from, k_to, dw + tap * w->depth);
+            wgrad_tap(job, &own, &area, &t, dw + tap * w->depth, dy, count);
         }
     }
 }

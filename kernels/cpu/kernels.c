@@ -36,14 +36,14 @@ GY_MICRO_OUTER(c4, C4_ATTR, c4_f4, 4, 2)
 GY_MICRO_ROWS(c4, C4_ATTR, c4_f4, 4)
 GY_MICRO_FLAT(c4, C4_ATTR, c4_f4, 4)
 
-GY_MICRO_FN(c4, C4_ATTR, 4, 1, 2)
-GY_MICRO_FN(c4, C4_ATTR, 4, 2, 2)
-GY_MICRO_FN(c4, C4_ATTR, 4, 3, 2)
-GY_MICRO_FN(c4, C4_ATTR, 4, 4, 2)
-GY_MICRO_FN1(c4, C4_ATTR, 4, 1)
-GY_MICRO_FN1(c4, C4_ATTR, 4, 2)
-GY_MICRO_FN1(c4, C4_ATTR, 4, 3)
-GY_MICRO_FN1(c4, C4_ATTR, 4, 4)
+GY_MICRO_FN(c4, C4_ATTR, 1, 2)
+GY_MICRO_FN(c4, C4_ATTR, 2, 2)
+GY_MICRO_FN(c4, C4_ATTR, 3, 2)
+GY_MICRO_FN(c4, C4_ATTR, 4, 2)
+GY_MICRO_FN(c4, C4_ATTR, 1, 1)
+GY_MICRO_FN(c4, C4_ATTR, 2, 1)
+GY_MICRO_FN(c4, C4_ATTR, 3, 1)
+GY_MICRO_FN(c4, C4_ATTR, 4, 1)
 
 static const gy_gemm_fn c4_gemm_list_2[4] = {
     c4_gemm_1_2, c4_gemm_2_2, c4_gemm_3_2, c4_gemm_4_2};

@@ -28,13 +28,15 @@ struct gy_gemm_tile {
 };
 typedef void (*gy_gemm_fn)(const struct gy_gemm_tile *tile);
 
-/* dw[i * dw_pitch + c] = (0 or dw) + sum over pixels p: dy[p][dy_first + i] * x[p][x_first + c]. */
+/* dw[i * dw_pitch + c] = (0 or dw) + sum over pixels p: dy[at[p] * dy_pitch + i] * x[p][c]. */
 struct gy_outer_tile {
-    const float *const *x, *const *dy; /* [pixels] */
-    int64_t pixels, x_first, dy_first;
+    const float *x;      /* [pixels][width of the kind], zero beyond cols */
+    const float *dy;     /* one row a pixel of the strip */
+    int64_t dy_pitch;
+    const int32_t *at;   /* [pixels]: the pixels of the strip that count */
+    int64_t pixels;
     float *dw;
-    int64_t dw_pitch;
-    int64_t cols;
+    int64_t dw_pitch, cols;
     int add;
 };
 typedef void (*gy_outer_fn)(const struct gy_outer_tile *tile);
@@ -91,6 +93,10 @@ struct gy_kernels {
     int64_t strip;                        /* pixels a tile works on, about */
     /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
+    /* Panels for outer. gather: x rows side by side, dst [count][width], zero beyond cols. squeeze: columns edge[i] to
+     * edge[i + 1] of dy as tile i, [count][columns], tiles GY_ROWS_MAX floats apart (which may be overwritten). */
+    void (*gather)(float *dst, int64_t width, const float *const *rows, int64_t first, int64_t cols, int64_t count);
+    void (*squeeze)(float *dst, const float *src, int64_t pitch, const int32_t *edge, int64_t tiles, int64_t count);
     void (*affine)(const struct gy_affine_rows *a);
     /* mean and sum of squared deviations of each column over the rows (at least 1), two exact passes a block of rows. */
     void (*stats)(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *mean, float *m2);

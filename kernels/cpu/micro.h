@@ -69,24 +69,27 @@
         P##_gemm_end(t, acc, R, N);                                                                                    \
     }
 
-/* The outer product summed over pixels. PART: the last (only) vector is cut to cols. */
+/* The outer product summed over pixels, from packed panels. */
 #define GY_MICRO_OUTER(P, ATTR, V, W, ACC)                                                                             \
-    ATTR GY_ALWAYS void P##_outer(const struct gy_outer_tile *t, const int R, const int N, const int part)             \
+    ATTR GY_ALWAYS void P##_outer(const struct gy_outer_tile *t, const int R, const int N)                             \
     {                                                                                                                  \
-        V acc[GY_ROWS_MAX][ACC];                                                                                       \
+        const int64_t whole = t->cols == (int64_t)N * (W);                                                             \
         const V zero = P##_set1(0.0f);                                                                                 \
+        V acc[GY_ROWS_MAX][ACC];                                                                                       \
         GY_UNROLL for (int i = 0; i < R; i++)                                                                          \
         {                                                                                                              \
             GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
             {                                                                                                          \
                 const float *from = t->dw + i * t->dw_pitch + v * (W);                                                 \
-                acc[i][v] = !t->add ? zero : part ? P##_load_n(from, t->cols) : P##_load(from);                        \
+                const int64_t n = gy_max64(gy_min64(t->cols - v * (W), (W)), 0);                                       \
+                acc[i][v] = !t->add ? zero : whole ? P##_load(from) : P##_load_n(from, n);                             \
             }                                                                                                          \
         }                                                                                                              \
-        for (int64_t at = 0; at < t->pixels; at++) {                                                                   \
-            const float *x = t->x[at] + t->x_first, *d = t->dy[at] + t->dy_first;                                      \
+        const float *x = t->x;                                                                                         \
+        for (int64_t at = 0; at < t->pixels; at++, x += N * (W)) {                                                     \
+            const float *d = t->dy + t->at[at] * t->dy_pitch;                                                          \
             V b[ACC];                                                                                                  \
-            GY_UNROLL for (int v = 0; v < N; v++) b[v] = part ? P##_load_n(x, t->cols) : P##_load(x + v * (W));        \
+            GY_UNROLL for (int v = 0; v < N; v++) b[v] = P##_load(x + v * (W));                                        \
             GY_UNROLL for (int i = 0; i < R; i++)                                                                      \
             {                                                                                                          \
                 const V a = P##_set1(d[i]);                                                                            \
@@ -98,28 +101,49 @@
             GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
             {                                                                                                          \
                 float *to = t->dw + i * t->dw_pitch + v * (W);                                                         \
-                if (part)                                                                                              \
-                    P##_store_n(to, acc[i][v], t->cols);                                                               \
-                else                                                                                                   \
+                if (whole)                                                                                             \
                     P##_store(to, acc[i][v]);                                                                          \
+                else if (t->cols > v * (W))                                                                            \
+                    P##_store_n(to, acc[i][v], gy_min64(t->cols - v * (W), (W)));                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* Panel of x: dst [count][width] from rows[i] + first, zero beyond cols. */                                       \
+    ATTR static void P##_gather(float *dst, int64_t width, const float *const *rows, int64_t first, int64_t cols,      \
+                                int64_t count)                                                                         \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < count; i++, dst += width) {                                                            \
+            const float *src = rows[i] + first;                                                                        \
+            for (int64_t c = 0; c < width; c += (W)) {                                                                 \
+                if (cols - c >= (W))                                                                                   \
+                    P##_store(dst + c, P##_load(src + c));                                                             \
+                else                                                                                                   \
+                    P##_store(dst + c, P##_load_n(src + c, gy_max64(cols - c, 0)));                                    \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* Panels of dy: tile i of dst [count][edge[i + 1] - edge[i]]; GY_ROWS_MAX floats lie between tiles. */            \
+    ATTR static void P##_squeeze(float *dst, const float *src, int64_t pitch, const int32_t *edge, int64_t tiles,      \
+                                 int64_t count)                                                                        \
+    {                                                                                                                  \
+        for (int64_t p = 0; p < count; p++, src += pitch) {                                                            \
+            float *to = dst;                                                                                           \
+            for (int64_t i = 0; i < tiles; i++, to += GY_ROWS_MAX) {                                                   \
+                const int64_t rows = edge[i + 1] - edge[i];                                                            \
+                const float *from = src + edge[i];                                                                     \
+                for (int64_t c = 0; c < rows; c += (W)) {                                                              \
+                    const int64_t left = edge[tiles] - edge[i] - c;                                                    \
+                    P##_store(to + p * rows + c, left >= (W) ? P##_load(from + c) : P##_load_n(from + c, left));       \
+                }                                                                                                      \
+                to += rows * count;                                                                                    \
             }                                                                                                          \
         }                                                                                                              \
     }
 
-/* Functions for one tile height, and lists of heights. N: vectors. */
-#define GY_MICRO_FN(P, ATTR, W, R, N)                                                                                  \
+/* The functions for one tile: R rows, N vectors. */
+#define GY_MICRO_FN(P, ATTR, R, N)                                                                                     \
     ATTR static void P##_gemm_##R##_##N(const struct gy_gemm_tile *t) { P##_gemm(t, R, N); }                           \
-    ATTR static void P##_outer_##R##_##N(const struct gy_outer_tile *t) { P##_outer(t, R, N, 0); }
-/* One vector wide: full and cut. */
-#define GY_MICRO_FN1(P, ATTR, W, R)                                                                                    \
-    ATTR static void P##_gemm_##R##_1(const struct gy_gemm_tile *t) { P##_gemm(t, R, 1); }                             \
-    ATTR static void P##_outer_##R##_1(const struct gy_outer_tile *t)                                                  \
-    {                                                                                                                  \
-        if (t->cols == (W))                                                                                            \
-            P##_outer(t, R, 1, 0);                                                                                     \
-        else                                                                                                           \
-            P##_outer(t, R, 1, 1);                                                                                     \
-    }
+    ATTR static void P##_outer_##R##_##N(const struct gy_outer_tile *t) { P##_outer(t, R, N); }
 
 /* Row kernels. Columns go in vectors, the last one cut (n < W). */
 #define GY_MICRO_ROWS(P, ATTR, V, W)                                                                                   \
@@ -318,6 +342,8 @@
 
 #define GY_MICRO_TABLE(P, KERNELS)                                                                                     \
     do {                                                                                                               \
+        (KERNELS)->gather = P##_gather;                                                                                \
+        (KERNELS)->squeeze = P##_squeeze;                                                                              \
         (KERNELS)->affine = P##_affine;                                                                                \
         (KERNELS)->stats = P##_stats;                                                                                  \
         (KERNELS)->bn_sums = P##_bn_sums;                                                                              \
