@@ -190,6 +190,8 @@ GYRE_API int gyre_open(struct gyre_net **out, const struct gyre_config *config, 
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
+#define CTX_BLOCK_HEAD ((size_t)512) /* head of a caller's block, and what a backend adds to align the tensors' memory */
+
 /* Counts what goes through it, in whole cache lines, as a block of the caller's would be used. */
 struct ctx_counter {
     struct gy_alloc inner;
@@ -209,7 +211,7 @@ static void ctx_need(const struct gyre_net *net, size_t counted, struct gyre_nee
 {
     const size_t *bytes = net->plan.region_bytes;
     memset(need, 0, sizeof *need);
-    need->host_bytes = counted + net->memory_bytes + 2 * GY_CACHE_LINE;
+    need->host_bytes = counted + net->memory_bytes + CTX_BLOCK_HEAD;
     need->param_bytes = bytes[GY_AT_PARAM] + bytes[GY_AT_STATE];
     need->gradient_bytes = bytes[GY_AT_GRAD];
     need->optimizer_bytes = bytes[GY_AT_OPT1] + bytes[GY_AT_OPT2] + bytes[GY_AT_EMA];

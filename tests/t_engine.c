@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* An open net as a user sees it: lifecycle, memory, bits, files. The nets are small but have every kind of fusion. */
+#include "../engine/base/file.h"
+#include "../engine/base/rng.h"
+#include "../engine/gyre.h"
+#include "t.h"
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(GY_T_NO_TRAP)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define T_TRAP 0
+#endif
+#endif
+#ifndef T_TRAP
+#define T_TRAP 1
+#endif
+#else
+#define T_TRAP 0
+#endif
+
+/* Counts the process's calls of malloc and its kin: the proof that a step does not allocate. */
+static volatile int64_t eng_mallocs;
+#if T_TRAP
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *ptr, size_t bytes);
+void *malloc(size_t bytes);
+void *calloc(size_t count, size_t bytes);
+void *realloc(void *ptr, size_t bytes);
+void *malloc(size_t bytes)
+{
+    __atomic_fetch_add(&eng_mallocs, 1, __ATOMIC_RELAXED);
+    return __libc_malloc(bytes);
+}
+void *calloc(size_t count, size_t bytes)
+{
+    __atomic_fetch_add(&eng_mallocs, 1, __ATOMIC_RELAXED);
+    return __libc_calloc(count, bytes);
+}
+void *realloc(void *ptr, size_t bytes)
+{
+    __atomic_fetch_add(&eng_mallocs, 1, __ATOMIC_RELAXED);
+    return __libc_realloc(ptr, bytes);
+}
+#endif
+
+static const char eng_residual[] =
+    "input 8x8x3\n"
+    "conv1: conv 8 3x3\nbn1: bn\nrelu\n"
+    "repeat layer1 0..1 {\n conv1: conv 8 3x3\n bn1: bn\n relu\n conv2: conv 8 3x3\n bn2: bn\n add in\n relu\n}\n"
+    "block layer2.0 {\n conv1: conv 16 3x3 stride 2\n bn1: bn\n relu\n conv2: conv 16 3x3\n bn2: bn\n"
+    " downsample.0: conv 16 1x1 stride 2 from in\n downsample.1: bn\n add bn2\n relu\n}\n"
+    "dropout 0.2\ngap\nfc: linear 5\nsoftmax smooth 0.1\n";
+
+static const char eng_plain[] =
+    "input 9x9x2\n"
+    "conv1: conv 6 3x3 bias\nrelu\nlrn 5 alpha 1e-4 beta 0.75 k 1\nmaxpool 3x3 stride 2\n"
+    "a: conv 4 1x1 bias\ns: sigmoid\n"
+    "b: conv 4 3x3 groups 2\ntanh\nc: concat s\nd: conv 8 3x3 groups 8\nrelu6\nadd c\n"
+    "avgpool 2x2\nflatten\nlinear 12\nrelu\nlinear 5\nmse\n";
+
+struct eng_case {
+    const char *name, *text;
+    int h, w, c;
+};
+static const struct eng_case eng_cases[] = { { "residual", eng_residual, 8, 8, 3 }, { "plain", eng_plain, 9, 9, 2 } };
+
+static struct gyre_config eng_config(const struct eng_case *c)
+{
+    struct gyre_config config;
+    gyre_config_default(&config);
+    config.net = c->text;
+    config.net_name = c->name;
+    config.batch = 6;
+    config.threads = 1;
+    config.schedule.rate = 0.05f;
+    return config;
+}
+
+#define ENG_BATCH 6
+#define ENG_PIXELS (9 * 9 * 3)
+struct eng_data {
+    float x[ENG_BATCH * ENG_PIXELS];
+    int32_t label[ENG_BATCH];
+    struct gyre_batch batch;
+};
+
+static void eng_fill(struct eng_data *d, const struct eng_case *c, uint64_t step)
+{
+    const int64_t sample = (int64_t)c->h * c->w * c->c;
+    for (int64_t i = 0; i < ENG_BATCH; i++) {
+        d->label[i] = (int32_t)((step + (uint64_t)i) % 5);
+        for (int64_t k = 0; k < sample; k++)
+            d->x[i * sample + k] = gy_rng_normal(7, 99, step, (uint64_t)(i * sample + k)) + 0.3f * (float)d->label[i];
+    }
+    d->batch = (struct gyre_batch){ .x = d->x, .label = d->label, .count = ENG_BATCH };
+}
+
+static struct gyre_net *eng_open(const struct gyre_config *config)
+{
+    struct gyre_net *net = NULL;
+    struct gyre_error error = { 0 };
+    T_CHECK_MSG(gyre_open(&net, config, &error) == GYRE_OK, "%s", error.text);
+    return net;
+}
+
+/* A number that stands for all weights and running values, to the bit. */
+static uint64_t eng_hash(struct gyre_net *net)
+{
+    uint64_t hash = 1469598103934665603ull;
+    for (int i = 0; i < gyre_tensor_count(net); i++) {
+        struct gyre_tensor_info info;
+        gyre_tensor_at(net, i, &info);
+        float *values = calloc((size_t)info.count, sizeof *values);
+        if (!values || gyre_get_tensor(net, info.name, values, info.count) != GYRE_OK)
+            hash = 0;
+        for (int64_t k = 0; values && k < info.count; k++) {
+            uint32_t bits;
+            memcpy(&bits, &values[k], sizeof bits);
+            hash = (hash ^ bits) * 1099511628211ull;
+        }
+        free(values);
+    }
+    return hash;
+}
+
+static double eng_train(struct gyre_net *net, const struct eng_case *c, int first, int steps)
+{
+    static struct eng_data d;
+    struct gyre_result r = { 0 };
+    for (int i = first; i < first + steps; i++) {
+        eng_fill(&d, c, (uint64_t)(i % 4));
+        T_CHECK_MSG(gyre_step(net, &d.batch, &r) == GYRE_OK, "%s", gyre_last_error(net)->text);
+    }
+    return r.loss;
+}
+
+static void eng_test_learns(const struct eng_case *c, int optimizer, float rate)
+{
+    struct gyre_config config = eng_config(c);
+    config.optimizer.kind = optimizer;
+    config.schedule.rate = rate;
+    config.optimizer.lars_eta = 0.02f;
+    struct gyre_net *net = eng_open(&config);
+    if (!net)
+        return;
+    const double first = eng_train(net, c, 0, 4), last = eng_train(net, c, 4, 60);
+    T_CHECK_MSG(last < first * 0.8, "%s, optimizer %d: loss %g, after training %g", c->name, optimizer, first, last);
+    gyre_close(net);
+}
+
+/* The same bits: threads, recomputation, with and without a pause in a file. */
+static void eng_test_bits(const struct eng_case *c)
+{
+    struct gyre_config config = eng_config(c);
+    config.optimizer.ema = 0.9f;
+    config.optimizer.clip_norm = 1.0f;
+    uint64_t want = 0;
+    for (int variant = 0; variant < 5; variant++) {
+        config.threads = variant == 1 ? 2 : variant == 2 ? 3 : 1;
+        config.recompute = variant == 3;
+        struct gyre_net *net = eng_open(&config);
+        if (!net)
+            return;
+        eng_train(net, c, 0, 5);
+        if (variant == 4) {
+            char path[] = "/tmp/gyre_t_engine_XXXXXX";
+            const int fd = mkstemp(path);
+            T_CHECK(fd >= 0);
+            T_CHECK_MSG(gyre_note(net, "classes", "a\nb") == GYRE_OK && gyre_save(net, path) == GYRE_OK, "%s",
+                        gyre_last_error(net)->text);
+            gyre_close(net);
+            net = eng_open(&config);
+            T_CHECK_MSG(gyre_load(net, path) == GYRE_OK, "%s", gyre_last_error(net)->text);
+            char text[8];
+            T_CHECK(gyre_read_note(path, "classes", text, sizeof text, NULL) == GYRE_OK && strcmp(text, "a\nb") == 0);
+            remove(path);
+        }
+        eng_train(net, c, 5, 5);
+        const uint64_t hash = eng_hash(net);
+        want = variant == 0 ? hash : want;
+        T_CHECK_MSG(hash == want && hash != 0, "%s: variant %d gives other bits", c->name, variant);
+        gyre_close(net);
+    }
+}
+
+/* Two half batches summed are the whole batch, where there is no batch norm and the loss is a mean. */
+static void eng_test_accumulate(void)
+{
+    const struct eng_case *c = &eng_cases[1];
+    struct gyre_config config = eng_config(c);
+    static struct eng_data d;
+    float whole[6 * 2 * 9], halves[6 * 2 * 9];
+    eng_fill(&d, c, 0);
+    for (int run = 0; run < 2; run++) {
+        config.accumulate = run ? 2 : 1;
+        struct gyre_net *net = eng_open(&config);
+        if (!net)
+            return;
+        struct gyre_batch half = d.batch;
+        half.count = run ? 3 : 6;
+        T_CHECK(gyre_step(net, &half, NULL) == GYRE_OK);
+        if (run) {
+            half.x = d.x + 3 * 9 * 9 * 2;
+            half.label = d.label + 3;
+            T_CHECK(gyre_step(net, &half, NULL) == GYRE_OK);
+        }
+        T_CHECK(gyre_get_tensor(net, "conv1.weight", run ? halves : whole, 6 * 2 * 9) == GYRE_OK);
+        gyre_close(net);
+    }
+    float worst = 0;
+    for (int i = 0; i < 6 * 2 * 9; i++)
+        worst = fmaxf(worst, fabsf(whole[i] - halves[i]));
+    T_CHECK_MSG(worst < 1e-6f, "largest difference %g", (double)worst);
+}
+
+static void eng_test_no_allocation(const struct eng_case *c)
+{
+#if T_TRAP
+    struct gyre_config config = eng_config(c);
+    config.threads = 2;
+    struct gyre_net *net = eng_open(&config);
+    if (!net)
+        return;
+    eng_train(net, c, 0, 1);
+    const int64_t before = eng_mallocs;
+    eng_train(net, c, 1, 50);
+    T_CHECK_MSG(eng_mallocs == before, "%" PRId64 " allocations in 50 steps", eng_mallocs - before);
+    void *volatile probe = malloc(10);
+    T_CHECK(eng_mallocs == before + 1); /* the trap works */
+    free(probe);
+    gyre_close(net);
+#else
+    (void)c;
+    T_SKIP("malloc is not trapped in this build");
+#endif
+}
+
+/* An allocator that fails once, at call number `fail`, and keeps count of what is out. */
+struct eng_hook {
+    int64_t calls, fail, open;
+};
+
+static void *eng_hook_fn(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
+{
+    struct eng_hook *h = user;
+    (void)old_bytes;
+    if (new_bytes == 0) {
+        h->open -= ptr != NULL;
+        free(ptr);
+        return NULL;
+    }
+    if (h->calls++ == h->fail)
+        return NULL;
+    void *p = realloc(ptr, new_bytes);
+    h->open += p && !ptr;
+    return p;
+}
+
+static void eng_test_each_failure(const struct eng_case *c)
+{
+    struct gyre_config config = eng_config(c);
+    int64_t fail = 0;
+    for (;; fail++) {
+        struct eng_hook hook = { .fail = fail };
+        struct gyre_net *net = NULL;
+        struct gyre_error error = { 0 };
+        config.threads = 2;
+        config.memory.hook = eng_hook_fn;
+        config.memory.user = &hook;
+        const int status = gyre_open(&net, &config, &error);
+        if (status == GYRE_OK)
+            gyre_close(net);
+        else if (!T_CHECK(status == GYRE_E_NOMEM && error.text[0]))
+            printf("    allocation %" PRId64 ": %d %s\n", fail, status, error.text);
+        T_CHECK(hook.open == 0);
+        if (hook.calls <= fail)
+            break;
+    }
+    T_CHECK_MSG(fail > 3, "only %" PRId64 " allocations", fail);
+}
+
+static void eng_test_measure(const struct eng_case *c)
+{
+    struct gyre_config config = eng_config(c);
+    struct gyre_need need;
+    struct gyre_error error;
+    T_CHECK(gyre_measure(&config, &need, &error) == GYRE_OK);
+    unsigned char *raw = calloc(1, need.host_bytes + 64), *block = raw + (64 - (uintptr_t)raw % 64) % 64;
+    struct gyre_net *net = NULL;
+    config.memory.block = block;
+    config.memory.block_bytes = need.host_bytes;
+    T_CHECK_MSG(gyre_open(&net, &config, &error) == GYRE_OK, "%s", error.text);
+    if (net)
+        eng_train(net, c, 0, 2);
+    gyre_close(net);
+    config.memory.block_bytes = need.host_bytes / 2;
+    T_CHECK(gyre_open(&net, &config, &error) == GYRE_E_NOMEM && error.text[0]);
+    free(raw);
+    config.memory.block = NULL;
+    struct gyre_need less;
+    config.recompute = 1;
+    T_CHECK(gyre_measure(&config, &less, &error) == GYRE_OK && less.activation_bytes <= need.activation_bytes);
+    config.recompute = 0;
+    config.mode = GYRE_INFER;
+    T_CHECK(gyre_measure(&config, &less, &error) == GYRE_OK && less.host_bytes < need.host_bytes && less.gradient_bytes == 0);
+}
+
+static void eng_test_nonfinite(void)
+{
+    const struct eng_case *c = &eng_cases[0];
+    struct gyre_config config = eng_config(c);
+    static struct eng_data d;
+    struct gyre_net *net = eng_open(&config);
+    struct gyre_error where = { 0 };
+    int32_t sample = -7;
+    if (!net)
+        return;
+    eng_train(net, c, 0, 2);
+    const uint64_t before = eng_hash(net);
+    eng_fill(&d, c, 0);
+    T_CHECK(gyre_find_nonfinite(net, &d.batch, &sample, &where) == GYRE_OK && sample == -1);
+    d.x[4 * 8 * 8 * 3 + 2 * 8 * 3 + 5 * 3 + 1] = NAN;
+    T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_E_NONFINITE);
+    T_CHECK(gyre_find_nonfinite(net, &d.batch, &sample, &where) == GYRE_E_NONFINITE);
+    T_CHECK_MSG(sample == 4 && strstr(where.text, "[4][2][5][1]"), "sample %d: %s", sample, where.text);
+    T_CHECK(eng_hash(net) == before); /* nothing was updated, running statistics included */
+    eng_fill(&d, c, 0);
+    float w[16 * 8];
+    T_CHECK(gyre_get_tensor(net, "layer2.0.downsample.0.weight", w, 16 * 8) == GYRE_OK);
+    w[17] = INFINITY;
+    T_CHECK(gyre_set_tensor(net, "layer2.0.downsample.0.weight", w, 16 * 8) == GYRE_OK);
+    T_CHECK(gyre_find_nonfinite(net, &d.batch, &sample, &where) == GYRE_E_NONFINITE && sample == -1);
+    T_CHECK_MSG(strstr(where.text, "layer2.0.downsample.0.weight") != NULL, "%s", where.text);
+    w[17] = 3e38f;
+    for (int i = 0; i < 16 * 8; i++)
+        w[i] = 3e38f;
+    T_CHECK(gyre_set_tensor(net, "layer2.0.downsample.0.weight", w, 16 * 8) == GYRE_OK);
+    T_CHECK(gyre_find_nonfinite(net, &d.batch, &sample, &where) == GYRE_E_NONFINITE);
+    T_CHECK_MSG(strstr(where.text, "layer2.0.downsample") != NULL && strstr(where.text, "op"), "%s", where.text);
+    gyre_close(net);
+}
+
+static void eng_test_hostile(void)
+{
+    struct gyre_config config = eng_config(&eng_cases[0]);
+    static struct eng_data d;
+    struct gyre_net *net = eng_open(&config);
+    struct gyre_error error = { 0 };
+    if (!net)
+        return;
+    eng_fill(&d, &eng_cases[0], 0);
+    d.batch.count = 7;
+    T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_E_ARG);
+    d.batch.count = 0;
+    T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_E_ARG);
+    d.batch.count = 6;
+    d.label[3] = 5;
+    T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_E_ARG && strstr(gyre_last_error(net)->text, "label 5 of sample 3"));
+    float few[3];
+    T_CHECK(gyre_get_tensor(net, "fc.bias", few, 3) == GYRE_E_ARG);
+    T_CHECK(gyre_get_tensor(net, "nothing", few, 3) == GYRE_E_ARG);
+    T_CHECK(gyre_load(net, "/nonexistent/file") == GYRE_E_IO);
+    T_CHECK(gyre_save(net, "/nonexistent/file") == GYRE_E_IO);
+    gyre_close(net);
+    gyre_close(NULL);
+    config.optimizer.momentum = NAN;
+    T_CHECK(gyre_open(&net, &config, &error) == GYRE_E_ARG && strstr(error.text, "momentum"));
+    config = eng_config(&eng_cases[0]);
+    config.batch = -1;
+    T_CHECK(gyre_open(&net, &config, &error) == GYRE_E_ARG && strstr(error.text, "batch is -1"));
+    config = eng_config(&eng_cases[0]);
+    config.size = 3;
+    T_CHECK(gyre_open(&net, &config, &error) == GYRE_E_ARG);
+    config = eng_config(&eng_cases[0]);
+    config.device = "abacus";
+    T_CHECK(gyre_open(&net, &config, &error) == GYRE_E_NODEVICE);
+    config = eng_config(&eng_cases[0]);
+    config.mode = GYRE_INFER;
+    net = eng_open(&config);
+    eng_fill(&d, &eng_cases[0], 0);
+    T_CHECK(net && gyre_step(net, &d.batch, NULL) == GYRE_E_STATE && gyre_eval(net, &d.batch, NULL) == GYRE_OK);
+    gyre_close(net);
+}
+
+int main(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, 1024);
+    for (size_t i = 0; i < GY_COUNT(eng_cases); i++) {
+        eng_test_learns(&eng_cases[i], GYRE_SGD, 0.05f);
+        eng_test_learns(&eng_cases[i], GYRE_LARS, 0.5f);
+        eng_test_learns(&eng_cases[i], GYRE_ADAMW, 0.01f);
+        eng_test_bits(&eng_cases[i]);
+        eng_test_no_allocation(&eng_cases[i]);
+        eng_test_each_failure(&eng_cases[i]);
+        eng_test_measure(&eng_cases[i]);
+    }
+    eng_test_accumulate();
+    eng_test_nonfinite();
+    eng_test_hostile();
+    T_END("t_engine");
+}
