@@ -43,6 +43,8 @@ static struct conv_own conv_carve_own(const struct gy_product *p, struct gy_carv
     size_t buffer = 0;
     if (p->patch)
         buffer = strip * (size_t)gy_product_patch_pitch(p);
+    else if (p->lines)
+        buffer = (size_t)gy_product_lines_floats(p);
     else if (p->copy)
         buffer = strip * (size_t)p->tap_block * (size_t)(p->depth_block + 16);
     own.buffer = gy_carve_take(carve, buffer, sizeof(float));
@@ -60,7 +62,8 @@ static void conv_pack_slice(const struct conv_job *job, int64_t group, const str
     if (panel->cols < width)
         memset(dst, 0, (size_t)(slice->taps * slice->len * width) * sizeof(float));
     for (int64_t t = slice->tap; t < slice->tap + slice->taps; t++, dst += slice->len * width) {
-        const int64_t r = p->h.tap0 + t / p->w.taps * p->h.tap_step, s = p->w.tap0 + t % p->w.taps * p->w.tap_step;
+        const int64_t across = p->lines ? 1 : p->w.taps; /* taps in a filter row */
+        const int64_t r = p->h.tap0 + t / across * p->h.tap_step, s = p->w.tap0 + t % across * p->w.tap_step;
         if (p->transposed) {
             const int64_t pitch = filter * p->vec;
             const float *src = job->weights + (group * p->red + slice->first) * pitch + (r * p->s + s) * p->vec;
@@ -122,6 +125,10 @@ static void conv_lay_rows(const struct conv_job *job, const struct conv_own *own
     float *to = own->buffer;
     for (int64_t t = 0; t < s->taps; t++) {
         const float **rows = own->rows + t * count;
+        if (p->lines) {
+            gy_product_line_rows(p, own->buffer + s->first, pixel, count, s->tap + t, rows);
+            continue;
+        }
         gy_product_rows(p, in + s->first, pixel, count, s->tap + t, conv_zeros, rows);
         for (int64_t i = 0; p->copy && i < count; i++, to += p->depth_block + 16) {
             if (rows[i] != conv_zeros) {
@@ -182,6 +189,8 @@ static void conv_tile(void *arg, int64_t tile, int thread)
     gy_product_outs(p, job->out + group * p->vec, pixel, count, own.outs);
     if (p->patch)
         gy_product_patches(p, in, pixel, count, own.buffer, gy_product_patch_pitch(p));
+    if (p->lines)
+        gy_product_lines(p, in, pixel, count, own.buffer);
     for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; conv_slice_next(p, &s)) {
         conv_lay_rows(job, &own, &s, in, pixel, count);
         for (int64_t i = first; i < end; i++) {

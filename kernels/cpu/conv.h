@@ -28,9 +28,11 @@ struct gy_product {
     int32_t groups, red, vec, r, s;
     int64_t in_pitch, out_pitch; /* floats from pixel to pixel */
     int transposed;              /* weights are [red][r][s][vec] instead of [vec][r][s][red] */
-    int patch;                   /* input channels are few: rows of whole patches are copied together */
+    int lines;                   /* input channels are few: padded lines are copied, a tap is a whole filter row */
+    int patch;                   /* the same, but the lines would not be contiguous: whole patches are copied together */
     int copy;                    /* input rows lie a multiple of 2 KiB apart: copy slices so that caches can hold them */
-    int64_t taps, depth;         /* of a slice's view: r*s and red, or 1 and r*s*red with patch */
+    int64_t taps, depth;         /* as the kernel sees it: r*s and red; lines: r and s*red; patch: 1 and r*s*red */
+    int64_t line_pitch;          /* floats of a copied line */
     int64_t tap_block, depth_block;
     int64_t pixels, strip, strips;
     int64_t panels, panel_group, panel_groups; /* panels in all, a tile, tiles along them */
@@ -56,6 +58,12 @@ GY_INT void gy_product_outs(const struct gy_product *p, float *out, int64_t firs
 GY_INT void gy_product_patches(const struct gy_product *p, const float *in, int64_t first, int64_t count, float *patch,
                                int64_t pitch);
 GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p);
+/* Copies the padded lines [grid row][filter row][line_pitch] that the pixels meet; then pointers as gy_product_rows, tap a
+ * filter row. 16 floats beyond a pixel's s*red may be read. */
+GY_INT int64_t gy_product_lines_floats(const struct gy_product *p);
+GY_INT void gy_product_lines(const struct gy_product *p, const float *in, int64_t first, int64_t count, float *lines);
+GY_INT void gy_product_line_rows(const struct gy_product *p, const float *lines, int64_t first, int64_t count,
+                                 int64_t tap, const float **rows);
 
 /* A CPU backend as the drivers see it. */
 struct gy_cpu {

@@ -35,7 +35,8 @@ struct wgrad_job {
 };
 
 struct wgrad_own {
-    const float **rows; /* [strip] */
+    const float **rows; /* [strip], with lines [taps][strip] */
+    float *lines;
     int32_t *at;        /* [strip]: pixels that count at this tap */
     float *patch;       /* [strip][patch pitch] */
     float *x;           /* [strip][width]: panel of x at this tap */
@@ -46,15 +47,15 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const
 {
     gy_product_forward(&w->p, g, k);
     const struct gy_product *p = &w->p;
-    w->taps = p->taps;
-    w->depth = p->depth;
+    w->taps = p->lines ? 1 : p->taps;
+    w->depth = p->lines ? p->taps * p->depth : p->depth;
     w->floats = (int64_t)g->k * p->taps * p->depth;
     w->k_block = gy_min64(p->vec, WGRAD_K_BLOCK);
-    const int64_t c_fit = gy_max64(WGRAD_BLOCK / (w->k_block * p->taps) / 64 * 64, 64);
+    const int64_t c_fit = gy_max64(WGRAD_BLOCK / (w->k_block * w->taps) / 64 * 64, 64);
     w->k_blocks = gy_ceil_div(p->vec, w->k_block);
-    w->c_blocks = gy_ceil_div(p->depth, c_fit);
-    w->c_block = gy_min64(gy_ceil_div(gy_ceil_div(p->depth, w->c_blocks), 16) * 16, p->depth);
-    w->c_blocks = gy_ceil_div(p->depth, w->c_block);
+    w->c_blocks = gy_ceil_div(w->depth, c_fit);
+    w->c_block = gy_min64(gy_ceil_div(gy_ceil_div(w->depth, w->c_blocks), 16) * 16, w->depth);
+    w->c_blocks = gy_ceil_div(w->depth, w->c_block);
     const int64_t tiles = p->groups * w->k_blocks * w->c_blocks;
     int64_t splits = gy_min64(gy_ceil_div(WGRAD_TILES, tiles), p->pixels / WGRAD_SPLIT_PIXELS);
     splits = gy_max64(gy_min64(splits, WGRAD_PARTS_MAX / gy_max64(w->floats, 1)), 1);
@@ -62,15 +63,18 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const
     w->splits = gy_max64(gy_ceil_div(p->pixels, w->split), 1);
     const int64_t strips = gy_max64(gy_ceil_div(w->split, k->strip + k->strip / 4), 1);
     w->strip = gy_ceil_div(w->split, strips);
+    w->p.strip = w->strip;
 }
 
 static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_carve *carve)
 {
     struct wgrad_own own;
     const size_t strip = (size_t)w->strip;
-    own.rows = gy_carve_take(carve, strip, sizeof(*own.rows));
+    const int patch = w->p.patch || w->p.lines;
+    own.rows = gy_carve_take(carve, strip * (w->p.lines ? (size_t)w->p.taps : 1), sizeof(*own.rows));
+    own.lines = gy_carve_take(carve, w->p.lines ? (size_t)gy_product_lines_floats(&w->p) : 0, sizeof(float));
     own.at = gy_carve_take(carve, strip, sizeof(*own.at));
-    own.patch = gy_carve_take(carve, w->p.patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
+    own.patch = gy_carve_take(carve, patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
     own.x = gy_carve_take(carve, strip * GY_WIDTH_MAX, sizeof(float));
     own.dy = gy_carve_take(carve, (strip + GY_ROWS_MAX) * (size_t)w->k_block, sizeof(float));
     return own;
@@ -98,7 +102,7 @@ static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *ow
 {
     const struct gy_product *p = &w->p;
     int64_t n = 0;
-    if (p->patch) {
+    if (p->patch || p->lines) {
         const int64_t pitch = gy_product_patch_pitch(p);
         for (; n < count; n++) {
             own->rows[n] = own->patch + n * pitch;
@@ -114,6 +118,17 @@ static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *ow
         n += row != wgrad_zeros;
     }
     return n;
+}
+
+/* Patches from padded lines. */
+static void wgrad_line_patches(const struct wgrad_job *job, const struct wgrad_own *own, const float *x, int64_t pixel,
+                               int64_t count)
+{
+    const struct gy_product *p = &job->plan->p;
+    gy_product_lines(p, x, pixel, count, own->lines);
+    for (int64_t t = 0; t < p->taps; t++)
+        gy_product_line_rows(p, own->lines, pixel, count, t, own->rows + t * count);
+    job->cpu->k.patches(own->patch, gy_product_patch_pitch(p), own->rows, p->taps, p->depth, count);
 }
 
 struct wgrad_area { /* the block of dw that a tile owns */
@@ -184,6 +199,8 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
             job->cpu->k.squeeze(own.dy, dy + area.k_from, p->out_pitch, area.edge, area.tiles, count);
         if (p->patch)
             gy_product_patches(p, x, at, count, own.patch, gy_product_patch_pitch(p));
+        if (p->lines)
+            wgrad_line_patches(job, &own, x, at, count);
         for (int64_t tap = 0; tap < w->taps; tap++) {
             struct gy_outer_tile t = {.x = own.x, .at = own.at, .dw_pitch = row};
             t.pixels = wgrad_list(w, &own, x, at, count, tap);

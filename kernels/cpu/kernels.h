@@ -97,6 +97,9 @@ struct gy_kernels {
      * edge[i + 1] of dy as tile i, [count][columns], tiles GY_ROWS_MAX floats apart (which may be overwritten). */
     void (*gather)(float *dst, int64_t width, const float *const *rows, int64_t first, int64_t cols, int64_t count);
     void (*squeeze)(float *dst, const float *src, int64_t pitch, const int32_t *edge, int64_t tiles, int64_t count);
+    /* Patches [count][pitch] from rows[tap * count + i] of len floats each, side by side; reads and writes up to
+     * GY_ROWS_MAX floats beyond. */
+    void (*patches)(float *dst, int64_t pitch, const float *const *rows, int64_t taps, int64_t len, int64_t count);
     void (*affine)(const struct gy_affine_rows *a);
     /* mean and sum of squared deviations of each column over the rows (at least 1), two exact passes a block of rows. */
     void (*stats)(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *mean, float *m2);

@@ -138,6 +138,17 @@
                 to += rows * count;                                                                                    \
             }                                                                                                          \
         }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void P##_patches(float *dst, int64_t pitch, const float *const *rows, int64_t taps, int64_t len,       \
+                                 int64_t count)                                                                        \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            float *to = dst + i * pitch;                                                                               \
+            for (int64_t t = 0; t < taps; t++, to += len) {                                                            \
+                for (int64_t c = 0; c < len; c += (W))                                                                 \
+                    P##_store(to + c, P##_load(rows[t * count + i] + c));                                              \
+            }                                                                                                          \
+        }                                                                                                              \
     }
 
 /* The functions for one tile: R rows, N vectors. */
@@ -344,6 +355,7 @@
     do {                                                                                                               \
         (KERNELS)->gather = P##_gather;                                                                                \
         (KERNELS)->squeeze = P##_squeeze;                                                                              \
+        (KERNELS)->patches = P##_patches;                                                                              \
         (KERNELS)->affine = P##_affine;                                                                                \
         (KERNELS)->stats = P##_stats;                                                                                  \
         (KERNELS)->bn_sums = P##_bn_sums;                                                                              \

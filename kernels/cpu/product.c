@@ -76,8 +76,9 @@ static int64_t product_block(int64_t total, int64_t limit)
 static void product_cut_reduction(struct gy_product *p, const struct gy_kernels *k)
 {
     const int64_t taps = (int64_t)p->h.taps * p->w.taps;
-    p->taps = p->patch ? gy_min64(taps, 1) : taps;
-    p->depth = p->patch ? (int64_t)p->r * p->s * p->red : p->red;
+    p->taps = p->patch ? gy_min64(taps, 1) : p->lines ? p->h.taps : taps;
+    p->depth = p->patch ? (int64_t)p->r * p->s * p->red : p->lines ? (int64_t)p->s * p->red : p->red;
+    p->line_pitch = (((p->w.grid - 1) * (int64_t)p->w.in_step + p->s) * p->red + 31) & ~(int64_t)15;
     p->depth_block = product_block(p->depth, k->slice);
     if (p->depth_block < p->depth)
         p->depth_block = (p->depth_block + 15) & ~(int64_t)15;
@@ -108,7 +109,7 @@ static void product_cut_output(struct gy_product *p, const struct gy_kernels *k)
 
 static void product_cut(struct gy_product *p, const struct gy_kernels *k)
 {
-    p->copy = !p->patch && p->red >= 64 && (p->in_pitch * p->w.in_step) % 512 == 0;
+    p->copy = !p->patch && !p->lines && p->red >= 64 && (p->in_pitch * p->w.in_step) % 512 == 0;
     product_cut_reduction(p, k);
     product_cut_output(p, k);
 }
@@ -119,7 +120,8 @@ GY_INT void gy_product_forward(struct gy_product *p, const struct gy_geom *g, co
                              .r = g->r, .s = g->s, .in_pitch = g->c, .out_pitch = g->k};
     p->h = product_forward_axis(g->p, g->h, g->r, g->stride_h, g->pad_h, g->dil_h);
     p->w = product_forward_axis(g->q, g->w, g->s, g->stride_w, g->pad_w, g->dil_w);
-    p->patch = p->red < PRODUCT_PATCH_BELOW && g->r * g->s > 1;
+    p->lines = p->red < PRODUCT_PATCH_BELOW && g->r * g->s > 1 && g->dil_w == 1 && g->groups == 1;
+    p->patch = p->red < PRODUCT_PATCH_BELOW && g->r * g->s > 1 && !p->lines;
     product_cut(p, k);
 }
 
@@ -196,24 +198,12 @@ GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p)
     return (((int64_t)p->r * p->s * p->red + 15) & ~(int64_t)15) + 16;
 }
 
-/* One row of a patch: w.taps x red floats, the middle part [from, to) taps inside the image. */
+/* One row of a patch: w.taps x red floats. */
 static void product_patch_row(const struct gy_product *p, const float *line, int64_t col, float *dst)
 {
     const struct gy_axis *w = &p->w;
-    const int64_t red = p->red;
-    if (w->off_step == 1 && p->in_pitch == red) {
-        const int64_t from = product_clamp(-col, 0, w->taps), to = product_clamp(w->in_size - col, from, w->taps);
-        for (int64_t i = 0; i < from * red; i++)
-            dst[i] = 0.0f;
-        const float *src = line + col * red;
-        for (int64_t i = from * red; i < to * red; i++)
-            dst[i] = src[i];
-        for (int64_t i = to * red; i < w->taps * red; i++)
-            dst[i] = 0.0f;
-        return;
-    }
     for (int64_t t = 0; t < w->taps; t++, col += w->off_step)
-        for (int64_t c = 0; c < red; c++)
+        for (int64_t c = 0; c < p->red; c++)
             *dst++ = col >= 0 && col < w->in_size ? line[col * p->in_pitch + c] : 0.0f;
 }
 
@@ -230,6 +220,50 @@ GY_INT void gy_product_patches(const struct gy_product *p, const float *in, int6
                 product_patch_row(p, in + (n * h->in_size + row) * w->in_size * p->in_pitch, col, patch + t * line);
             else
                 memset(patch + t * line, 0, (size_t)line * sizeof(float));
+        }
+    }
+}
+
+GY_INT int64_t gy_product_lines_floats(const struct gy_product *p)
+{
+    return ((p->strip + p->w.grid - 2) / p->w.grid + 1) * p->taps * p->line_pitch + 16;
+}
+
+/* One padded line: zeros, the image's row (NULL: none), zeros. */
+static void product_line(const struct gy_product *p, const float *row, float *dst)
+{
+    const int64_t cols = (p->w.grid - 1) * (int64_t)p->w.in_step + p->s, red = p->red;
+    const int64_t from = row != NULL ? product_clamp(-p->w.off0, 0, cols) : cols;
+    const int64_t to = product_clamp(p->w.in_size - (int64_t)p->w.off0, from, cols);
+    memset(dst, 0, (size_t)(from * red) * sizeof(float));
+    if (from < to)
+        memcpy(dst + from * red, row + (from + p->w.off0) * red, (size_t)((to - from) * red) * sizeof(float));
+    memset(dst + to * red, 0, (size_t)(p->line_pitch - to * red) * sizeof(float));
+}
+
+GY_INT void gy_product_lines(const struct gy_product *p, const float *in, int64_t first, int64_t count, float *lines)
+{
+    const struct gy_axis *h = &p->h;
+    for (int64_t g = first / p->w.grid; g <= (first + count - 1) / p->w.grid; g++) {
+        const int64_t n = g / h->grid;
+        int64_t row = g % h->grid * h->in_step + h->off0;
+        for (int64_t t = 0; t < h->taps; t++, row += h->off_step, lines += p->line_pitch) {
+            const int inside = row >= 0 && row < h->in_size;
+            product_line(p, inside ? in + (n * h->in_size + row) * p->w.in_size * p->in_pitch : NULL, lines);
+        }
+    }
+}
+
+GY_INT void gy_product_line_rows(const struct gy_product *p, const float *lines, int64_t first, int64_t count,
+                                 int64_t tap, const float **rows)
+{
+    int64_t j = first % p->w.grid;
+    const float *line = lines + tap * p->line_pitch;
+    for (int64_t i = 0; i < count; i++) {
+        rows[i] = line + j * p->w.in_step * p->red;
+        if (++j == p->w.grid) {
+            j = 0;
+            line += p->taps * p->line_pitch;
         }
     }
 }
