@@ -48,7 +48,6 @@ struct gy_node {
     int input[GY_NODE_INPUTS]; /* node indexes, each less than the own */
     struct gy_geom geom;       /* n is 0; h w c of input[0], p q k the output: pools, convs, all layers */
     float f[8];                /* constants as the op table wants them: eps and momentum, dropout rate, LRN, smoothing */
-    int32_t flat_h, flat_w;    /* height and width that were flattened into the output's channels; 1 otherwise */
     int weight, bias;          /* index in params or -1: weight or gamma, bias or beta */
     int run_mean, run_var;     /* batch norm */
 };
@@ -58,39 +57,11 @@ struct gy_graph {
     int node_count;
     struct gy_param *params;   /* in order of appearance */
     int param_count;
-    int node_room, param_room;
     int32_t h, w, c;           /* of one input sample */
     int loss;                  /* the loss node (always the last one) */
     int output;                /* its input: the scores [classes] */
     int32_t classes;           /* channels of the scores */
 };
-
-/* ---- shared by net_text.c, layer.c and graph.c ---- */
-
-#define GY_LAYER_OPTIONS 7
-enum gy_option_kind { GY_OPT_END, GY_OPT_COUNT, GY_OPT_PAIR /* "3x3", or "3" for both */, GY_OPT_REAL, GY_OPT_FLAG };
-struct gy_layer_option {
-    const char *name;
-    int kind;              /* enum gy_option_kind */
-    int place;             /* 1: stands without its name, in this order, and must be there */
-    double initial, lo, hi;
-};
-struct gy_layer_row {
-    const char *word;
-    const char *about;
-    struct gy_layer_option option[GY_LAYER_OPTIONS];
-    int names;             /* takes names of other values */
-};
-/* Values of one layer's options, in the row's order: first number, second number of a pair. */
-struct gy_layer_args {
-    double a[GY_LAYER_OPTIONS], b[GY_LAYER_OPTIONS];
-};
-GY_INT const struct gy_layer_row *gy_layer_row(int layer);
-/* Fills geom's output, f[] and flat_* of a node whose inputs and geom's input are set, and adds its parameters. The sentence has no place in it. */
-GY_INT int gy_layer_infer(struct gy_graph *graph, struct gy_arena *arena, struct gy_node *node,
-                          const struct gy_layer_args *args, struct gy_error *err);
-GY_INT int gy_graph_add_param(struct gy_graph *graph, struct gy_arena *arena, const struct gy_param *param, const char *suffix,
-                              struct gy_error *err); /* index or a negative status */
 
 /* text: bytes bytes, need not end in NUL; source: name for sentences ("resnet50", "my.net"). */
 GY_INT int gy_graph_parse(struct gy_graph *graph, struct gy_arena *arena, const char *text, size_t bytes,

@@ -1,521 +1,647 @@
 /* SPDX-License-Identifier: MIT */
-/* Net text to graph, in one pass and line by line. A block pushes a scope: a name prefix and the value that entered it. A repeated
- * block is simply read again from its first line with the next number, so that nothing of it is kept. Every error has a place. */
-#include "graph.h"
+/* Net text to graph. The language is in gy_layer_help (layer.c); its grammar, one statement a line, '#' begins a comment:
+ *
+ *     net       = input-line { statement } loss-line
+ *     statement = layer | opening-line { statement } "}"
+ *     layer     = [ NAME ":" ] WORD { value } { NAME } { option [ value ] } [ "from" NAME ]
+ *     opening   = "block" NAME "{" | "repeat" NAME FIRST ".." LAST "{"
+ *
+ * Three passes over a table of the lines that say something: braces are matched; layers are counted, so that the graph's
+ * tables are taken once and at their size; then the statements run, a repeated body once a copy. Work is bounded: text, line and depth
+ * have limits, every block holds a layer, and there are at most GY_MAX_NODES layers. */
+#include "layer.h"
 
-#define NET_WORDS 64
-#define NET_DEPTH 16
-#define NET_NAME 200
-#define NET_TEXT_LIMIT (1 << 20)
+#define TEXT_BYTES ((size_t)1 << 20)
+#define TEXT_LINE_BYTES 1000
+#define TEXT_TOKENS 40
+#define TEXT_TOKEN_BYTES 100
+#define TEXT_NAME_BYTES 160 /* whole name of a value, prefixes included */
+#define TEXT_DEPTH 16
 
-struct net_word {
-    const char *text; /* in the line's copy, NUL-terminated */
+struct text_token {
     int column;
+    char text[TEXT_TOKEN_BYTES + 1];
 };
 
-/* A block that is open. */
-struct net_scope {
-    char prefix[NET_NAME]; /* "layer1.0.", "" for the whole net */
-    char name[NET_NAME];   /* "layer1" */
-    int entered;           /* node whose value came in */
-    int64_t number, last;  /* of a repeat; number > last: a single block */
-    size_t body;           /* byte of the first line inside */
-    int body_line, line;   /* its number; line of the opening word */
+struct text_line {
+    const char *text; /* without comment */
+    int bytes, number;
+    int close;        /* of an opening line: index of its closing line; -1: a layer or a closing line */
 };
 
-struct net_reader {
+struct text_scope {
+    const struct text_scope *outer;
+    const char *prefix;         /* "layer1.0." */
+    int in;                     /* value that entered */
+    int unlabelled[GY_LAYERS];  /* so far, by kind */
+};
+
+struct text_header {
+    char name[TEXT_TOKEN_BYTES + 1];
+    int64_t first, last;
+    int repeat;
+};
+
+struct text_parser {
     struct gy_graph *graph;
     struct gy_arena *arena;
+    const char *source;
     struct gy_error *err;
-    const char *source, *text;
-    size_t bytes, at;
-    int line;
-    char copy[1024];
-    struct net_word word[NET_WORDS];
-    int words;
-    struct net_scope scope[NET_DEPTH];
-    int depth;
-    int current;           /* node whose value the next layer reads, -1 before input */
-    int loss;              /* node of the loss, -1 */
-    uint8_t *used;         /* [GY_MAX_NODES] */
+    struct text_line *lines;
+    int line_count;
+    struct text_token token[TEXT_TOKENS]; /* of the line that was split last */
+    int token_count, line;
+    struct gy_names names;
+    int node_room;
+    int *unlabelled;            /* a node */
+    int current;                /* value of the layer before */
 };
 
-static int net_fail(struct net_reader *r, int column, const char *fmt, ...) GY_PRINTF(3, 4);
-static int net_fail(struct net_reader *r, int column, const char *fmt, ...)
+#define TEXT_FAIL(p, column, ...) gy_layer_fail((p)->err, (p)->source, (p)->line, (column), __VA_ARGS__)
+
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of the UTF-8 sequence at text, 0 when it is none: too long forms, surrogates and numbers above 10FFFF are none. */
+static size_t text_utf8_bytes(const unsigned char *text, size_t left)
 {
-    char text[400];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    return GY_FAIL(r->err, GY_E_NET, "%.60s:%d:%d: %s", r->source, r->line, column, text);
+    static const struct { unsigned char mask, lead; uint32_t least; } forms[] = {
+        { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 },
+    };
+    for (size_t f = 0; f < GY_COUNT(forms); f++) {
+        if ((text[0] & forms[f].mask) != forms[f].lead)
+            continue;
+        uint32_t code = text[0] & (unsigned char)~forms[f].mask;
+        for (size_t i = 1; i <= f; i++) {
+            if (i >= left || (text[i] & 0xc0) != 0x80)
+                return 0;
+            code = code << 6 | (text[i] & 0x3f);
+        }
+        return code < forms[f].least || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? 0 : f + 1;
+    }
+    return 0;
 }
 
-/* ---- words ---- */
-
-static int net_split(struct net_reader *r, size_t length)
+static int text_check_bytes(struct text_parser *p, const char *text, size_t bytes)
 {
-    r->words = 0;
-    for (size_t i = 0; i < length && r->copy[i] != '#';) {
-        if (r->copy[i] == ' ' || r->copy[i] == '\t' || r->copy[i] == '\r') {
-            i++;
-            continue;
+    const unsigned char *t = (const unsigned char *)text;
+    size_t start = 0, step;
+    if (bytes > TEXT_BYTES)
+        return TEXT_FAIL(p, 1, "the text has %zu bytes; at most %zu are allowed", bytes, TEXT_BYTES);
+    for (size_t i = 0; i < bytes; i += step) {
+        const int column = (int)(i - start) + 1;
+        step = text_utf8_bytes(t + i, bytes - i);
+        if (step == 0)
+            return TEXT_FAIL(p, column, "byte 0x%02x does not belong to UTF-8 text", t[i]);
+        if ((t[i] < ' ' && t[i] != '\t' && t[i] != '\n' && t[i] != '\r') || t[i] == 0x7f)
+            return TEXT_FAIL(p, column, "a control character (byte 0x%02x)", t[i]);
+        if (column > TEXT_LINE_BYTES)
+            return TEXT_FAIL(p, column, "the line is longer than %d bytes", TEXT_LINE_BYTES);
+        if (t[i] == '\n') {
+            p->line++;
+            start = i + 1;
         }
-        if (r->words == NET_WORDS)
-            return net_fail(r, (int)i + 1, "more than %d words in a line", NET_WORDS);
-        r->word[r->words++] = (struct net_word){ r->copy + i, (int)i + 1 };
-        while (i < length && !strchr(" \t\r#", r->copy[i]))
-            i++;
-        const int comment = i < length && r->copy[i] == '#';
-        r->copy[i++] = 0;
-        if (comment)
-            break;
     }
     return GY_OK;
 }
 
-/* Reads the next line into words; *more is 0 at the end of the text. */
-static int net_next_line(struct net_reader *r, int *more)
+static int text_is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+/* The next line that says something; *at moves behind it, *number counts all lines. 0 at the end. */
+static int text_next_line(const char *text, size_t bytes, size_t *at, int *number, struct text_line *line)
 {
-    *more = r->at < r->bytes;
-    if (!*more)
-        return GY_OK;
-    const char *start = r->text + r->at, *end = memchr(start, '\n', r->bytes - r->at);
-    const size_t length = end ? (size_t)(end - start) : r->bytes - r->at;
-    r->at += length + (end != NULL);
-    r->line++;
-    if (length >= sizeof r->copy)
-        return net_fail(r, 1, "a line of %zu bytes; the limit is %zu", length, sizeof r->copy - 1);
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)start[i] < 32 && start[i] != '\t' && start[i] != '\r')
-            return net_fail(r, (int)i + 1, "byte %d is not text", (unsigned char)start[i]);
-    memcpy(r->copy, start, length);
-    r->copy[length] = 0;
-    return net_split(r, length);
+    while (*at < bytes) {
+        const char *first = text + *at, *end = memchr(first, '\n', bytes - *at);
+        const size_t length = end ? (size_t)(end - first) : bytes - *at;
+        const char *comment = memchr(first, '#', length);
+        const int used = (int)(comment ? (size_t)(comment - first) : length);
+        int blank = 0;
+        while (blank < used && text_is_blank(first[blank]))
+            blank++;
+        *at += length + 1;
+        ++*number;
+        *line = (struct text_line){ first, used, *number, -1 };
+        if (blank < used)
+            return 1;
+    }
+    return 0;
 }
 
-/* ---- names ---- */
-
-static int net_find(const struct net_reader *r, const char *full)
+static int text_find_lines(struct text_parser *p, const char *text, size_t bytes)
 {
-    for (int i = r->graph->node_count - 1; i >= 0; i--)
-        if (strcmp(r->graph->nodes[i].name, full) == 0)
-            return i;
+    struct text_line line;
+    size_t at = 0;
+    int number = 0;
+    while (text_next_line(text, bytes, &at, &number, &line))
+        p->line_count++;
+    p->lines = gy_arena_take(p->arena, (size_t)p->line_count, sizeof *p->lines);
+    if (!p->lines)
+        return GY_NOMEM(p->err, "the table of lines", (size_t)p->line_count * sizeof *p->lines);
+    at = 0;
+    number = 0;
+    for (int i = 0; text_next_line(text, bytes, &at, &number, &line); i++)
+        p->lines[i] = line;
+    return GY_OK;
+}
+
+/* Cuts a line into p->token: words between blanks, braces alone. */
+static int text_split(struct text_parser *p, int index)
+{
+    const struct text_line *line = &p->lines[index];
+    p->line = line->number;
+    p->token_count = 0;
+    for (int i = 0; i < line->bytes;) {
+        const int brace = line->text[i] == '{' || line->text[i] == '}';
+        int end = i + 1;
+        if (text_is_blank(line->text[i])) {
+            i++;
+            continue;
+        }
+        while (!brace && end < line->bytes && !text_is_blank(line->text[end]) && line->text[end] != '{' && line->text[end] != '}')
+            end++;
+        if (p->token_count == TEXT_TOKENS)
+            return TEXT_FAIL(p, i + 1, "more than %d words in a line", TEXT_TOKENS);
+        if (end - i > TEXT_TOKEN_BYTES)
+            return TEXT_FAIL(p, i + 1, "a word of %d bytes; at most %d are allowed", end - i, TEXT_TOKEN_BYTES);
+        struct text_token *token = &p->token[p->token_count++];
+        token->column = i + 1;
+        memcpy(token->text, line->text + i, (size_t)(end - i));
+        token->text[end - i] = 0;
+        i = end;
+    }
+    return GY_OK;
+}
+
+static int text_is(const struct text_parser *p, int token, const char *word)
+{
+    return token < p->token_count && strcmp(p->token[token].text, word) == 0;
+}
+
+/* A value's or a block's name: letters, digits, '_', '-', '.'; not a word with a meaning of its own. */
+static int text_check_name(const struct text_parser *p, const char *name, int column)
+{
+    const size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
+    if (name[0] == 0)
+        return TEXT_FAIL(p, column, "a name is missing");
+    if (name[good] != 0)
+        return TEXT_FAIL(p, column, "'%s' is no name: letters, digits, '_', '-' and '.' are allowed", name);
+    if (strcmp(name, "in") == 0 || strcmp(name, "from") == 0)
+        return TEXT_FAIL(p, column, "'%s' has a meaning of its own and cannot be a name", name);
+    return GY_OK;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------- */
+
+/* Where a brace may stand: '{' last in a line of block or repeat, '}' alone. Returns in *kind 1 opening, 2 closing, 0 none. */
+static int text_brace_kind(struct text_parser *p, int *kind)
+{
+    const int opener = text_is(p, 0, "block") || text_is(p, 0, "repeat"), last = p->token_count - 1;
+    for (int i = 0; i <= last; i++) {
+        if (text_is(p, i, "{") && (i != last || !opener))
+            return TEXT_FAIL(p, p->token[i].column, "'{' stands only at the end of a line that begins with block or repeat");
+        if (text_is(p, i, "}") && last != 0)
+            return TEXT_FAIL(p, p->token[i].column, "'}' stands alone in its line");
+    }
+    if (opener && !text_is(p, last, "{"))
+        return TEXT_FAIL(p, p->token[last].column, "'%s' needs '{' at the end of its line", p->token[0].text);
+    *kind = opener ? 1 : text_is(p, 0, "}") ? 2 : 0;
+    return GY_OK;
+}
+
+static int text_match_braces(struct text_parser *p)
+{
+    int open[TEXT_DEPTH], depth = 0, kind = 0;
+    for (int i = 0; i < p->line_count; i++) {
+        GY_TRY(text_split(p, i));
+        GY_TRY(text_brace_kind(p, &kind));
+        if (kind == 1 && depth == TEXT_DEPTH)
+            return TEXT_FAIL(p, p->token[0].column, "blocks are nested deeper than %d", TEXT_DEPTH);
+        if (kind == 1)
+            open[depth++] = i;
+        if (kind == 2 && depth == 0)
+            return TEXT_FAIL(p, p->token[0].column, "'}' closes nothing");
+        if (kind == 2)
+            p->lines[open[--depth]].close = i;
+    }
+    if (depth == 0)
+        return GY_OK;
+    GY_TRY(text_split(p, open[depth - 1]));
+    return TEXT_FAIL(p, p->token[0].column, "the block that begins here is never closed: '}' is missing");
+}
+
+/* FIRST..LAST */
+static int text_read_range(const struct text_parser *p, const struct text_token *token, struct text_header *header)
+{
+    char first[TEXT_TOKEN_BYTES + 1];
+    const char *dots = strstr(token->text, "..");
+    const size_t bytes = dots ? (size_t)(dots - token->text) : 0;
+    memcpy(first, token->text, bytes);
+    first[bytes] = 0;
+    if (!dots || gy_text_int(first, 0, GY_MAX_NODES, &header->first) != 0 ||
+        gy_text_int(dots + 2, 0, GY_MAX_NODES, &header->last) != 0)
+        return TEXT_FAIL(p, token->column, "'%s' is not FIRST..LAST with whole numbers from 0 to %d", token->text, GY_MAX_NODES);
+    if (header->first > header->last)
+        return TEXT_FAIL(p, token->column, "'%s' runs backwards", token->text);
+    return GY_OK;
+}
+
+/* Reads the opening line that was split last. */
+static int text_read_header(struct text_parser *p, struct text_header *header)
+{
+    const struct text_token *t = p->token;
+    *header = (struct text_header){ .repeat = text_is(p, 0, "repeat") };
+    const int words = header->repeat ? 4 : 3;
+    if (p->token_count != words)
+        return TEXT_FAIL(p, t[p->token_count < words ? p->token_count - 1 : words - 1].column, "%s",
+                         header->repeat ? "'repeat' reads: repeat NAME FIRST..LAST {" : "'block' reads: block NAME {");
+    GY_TRY(text_check_name(p, t[1].text, t[1].column));
+    memcpy(header->name, t[1].text, sizeof header->name);
+    return header->repeat ? text_read_range(p, &t[2], header) : GY_OK;
+}
+
+/* Adds the layers of lines [first, end) to *count, each repeat as often as it says. */
+static int text_count(struct text_parser *p, int first, int end, int64_t *count)
+{
+    for (int i = first; i < end; i++) {
+        int64_t more = 1;
+        GY_TRY(text_split(p, i));
+        if (p->lines[i].close >= 0) {
+            struct text_header header;
+            GY_TRY(text_read_header(p, &header));
+            const int opening = i;
+            more = 0;
+            i = p->lines[opening].close;
+            GY_TRY(text_count(p, opening + 1, i, &more));
+            GY_TRY(text_split(p, opening));
+            if (more == 0)
+                return TEXT_FAIL(p, p->token[0].column, "the block that begins here has no layers");
+            more *= header.last - header.first + 1; /* at most 2^13 * (2^13 + 1) */
+        }
+        *count += more;
+        if (*count > GY_MAX_NODES)
+            return TEXT_FAIL(p, p->token[0].column, "more than %d layers", GY_MAX_NODES);
+    }
+    return GY_OK;
+}
+
+/* ---- names of values ----------------------------------------------------------------------------------------------- */
+
+static int text_find(const struct text_parser *p, const struct text_scope *scope, const char *name)
+{
+    char whole[2 * TEXT_NAME_BYTES];
+    if (strcmp(name, "in") == 0)
+        return scope->in;
+    for (; scope; scope = scope->outer) {
+        snprintf(whole, sizeof whole, "%s%s", scope->prefix, name);
+        const int node = gy_names_find(&p->names, whole);
+        if (node >= 0)
+            return node;
+    }
     return -1;
 }
 
-static const char *net_nearest(const struct net_reader *r, const char *name)
+/* The nearest name that could stand here, as it would be written here. */
+static const char *text_nearest_value(const struct text_parser *p, const struct text_scope *scope, const char *name)
 {
-    const char *candidates[256];
-    size_t count = 0;
-    const char *prefix = r->scope[r->depth].prefix;
-    const size_t length = strlen(prefix);
-    for (int i = r->graph->node_count - 1; i >= 0 && count < GY_COUNT(candidates); i--)
-        if (strncmp(r->graph->nodes[i].name, prefix, length) == 0)
-            candidates[count++] = r->graph->nodes[i].name + length;
-    return gy_text_nearest(name, candidates, count);
+    const size_t prefix = strlen(scope->prefix);
+    const char *best = NULL;
+    for (int i = 0; i < p->graph->node_count; i++) {
+        const char *candidate = p->graph->nodes[i].name;
+        if (p->unlabelled[i] > 0)
+            continue;
+        if (strncmp(candidate, scope->prefix, prefix) == 0)
+            candidate += prefix;
+        const char *const pair[2] = { best ? best : candidate, candidate };
+        best = gy_text_nearest(name, pair, 2);
+    }
+    return best;
 }
 
-/* The node that a name means here: innermost scope first. */
-static int net_lookup(struct net_reader *r, const struct net_word *w, int *node)
+/* The number of a later line whose label is name, or 0. Own labels count. Spoils the tokens. */
+static int text_label_line(struct text_parser *p, const char *name)
 {
-    char full[2 * NET_NAME];
-    if (strcmp(w->text, "in") == 0 && r->depth > 0) {
-        *node = r->scope[r->depth].entered;
+    const size_t bytes = strlen(name);
+    const int from = p->line;
+    for (int i = 0; i < p->line_count; i++)
+        if (p->lines[i].number >= from && text_split(p, i) == GY_OK && strncmp(p->token[0].text, name, bytes) == 0 &&
+            strcmp(p->token[0].text + bytes, ":") == 0)
+            return p->lines[i].number;
+    return 0;
+}
+
+static int text_fail_value(struct text_parser *p, const struct text_scope *scope, const struct text_token *token)
+{
+    const struct text_token t = *token;
+    const int line = p->line, later = text_label_line(p, t.text);
+    const char *near = text_nearest_value(p, scope, t.text);
+    p->line = line;
+    if (later == line)
+        return TEXT_FAIL(p, t.column, "'%s' would need its own value: a cycle; only values above this line can be used", t.text);
+    if (later)
+        return TEXT_FAIL(p, t.column, "'%s' comes only at line %d: that would be a cycle, or it must be moved up; only values above "
+                         "this line can be used", t.text, later);
+    return TEXT_FAIL(p, t.column, near ? "there is no value '%s' above this line; did you mean '%s'?"
+                                       : "there is no value '%s' above this line%s", t.text, near ? near : "");
+}
+
+/* Gives the new node its label, or notes that it has none. */
+static int text_label(struct text_parser *p, struct text_scope *scope, const char *label, int column)
+{
+    char whole[2 * TEXT_NAME_BYTES];
+    const int index = p->graph->node_count;
+    struct gy_node *node = &p->graph->nodes[index];
+    if (!label) {
+        node->name = scope->prefix;
+        p->unlabelled[index] = ++scope->unlabelled[node->layer];
         return GY_OK;
     }
-    for (int d = r->depth; d >= 0; d--) {
-        snprintf(full, sizeof full, "%s%s", r->scope[d].prefix, w->text);
-        if ((*node = net_find(r, full)) >= 0)
-            return GY_OK;
-    }
-    const char *near = net_nearest(r, w->text);
-    return net_fail(r, w->column, "no value '%.80s' before this line (a value cannot be read before it is made: that would be a cycle)%s%.80s%s",
-                    w->text, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-}
-
-static int net_check_name(struct net_reader *r, const char *name, int column)
-{
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-    const size_t good = strspn(name, allowed);
-    if (name[good] || !name[0])
-        return net_fail(r, column + (int)good, "a name is made of letters, digits, '_', '.' and '-', not '%.40s'", name);
-    if (strlen(name) >= NET_NAME / 2)
-        return net_fail(r, column, "a name of %zu bytes; the limit is %d", strlen(name), NET_NAME / 2 - 1);
-    if (strcmp(name, "in") == 0)
-        return net_fail(r, column, "'in' means the value that entered a block and cannot be a name");
+    const int length = snprintf(whole, sizeof whole, "%s%s", scope->prefix, label);
+    if (length > TEXT_NAME_BYTES)
+        return TEXT_FAIL(p, column, "the name '%.40s...%s' has %d bytes; at most %d are allowed", whole, label, length,
+                         TEXT_NAME_BYTES);
+    const int other = gy_names_find(&p->names, whole);
+    if (other >= 0)
+        return TEXT_FAIL(p, column, "the name '%s' is taken by line %d", whole, p->graph->nodes[other].line);
+    node->name = gy_arena_text(p->arena, whole, (size_t)length);
+    if (!node->name)
+        return GY_NOMEM(p->err, "a layer's name", (size_t)length + 1);
+    gy_names_add(&p->names, index);
     return GY_OK;
 }
 
-/* ---- numbers ---- */
+/* ---- layers -------------------------------------------------------------------------------------------------------- */
 
-static int net_number(struct net_reader *r, const char *text, int column, const struct gy_layer_option *o, double *value)
+static const char *text_kind_name(int kind)
 {
-    int64_t whole = 0;
-    double real = 0;
-    const int integer = o->kind != GY_OPT_REAL;
-    const int bad = integer ? gy_text_int(text, INT64_MIN, INT64_MAX, &whole) : gy_text_real(text, -1e300, 1e300, &real);
-    if (bad)
-        return net_fail(r, column, "%s is '%.40s', not a number%s", o->name, text, integer && o->kind == GY_OPT_PAIR ? " or a pair such as 3x3" : "");
-    *value = integer ? (double)whole : real;
-    if (*value < o->lo || *value > o->hi)
-        return net_fail(r, column, "%s is %s; it must be in %.15g .. %.15g", o->name, text, o->lo, o->hi);
+    static const char *const name[] = { "a whole number", "a whole number or HxW", "HxWxC", "a number", "" };
+    return name[kind];
+}
+
+/* Whole numbers with 'x' between them, or one for all; count of them, 0 when text is not such. */
+static int text_read_sizes(const char *text, const struct gy_option *o, int want, double *value)
+{
+    char part[TEXT_TOKEN_BYTES + 1];
+    int64_t number;
+    int count = 0;
+    for (const char *at = text;; at++) {
+        const size_t bytes = strcspn(at, "x");
+        memcpy(part, at, bytes);
+        part[bytes] = 0;
+        if (count == want || gy_text_int(part, (int64_t)o->lo, (int64_t)o->hi, &number) != 0)
+            return 0;
+        value[count++] = (double)number;
+        at += bytes;
+        if (*at == 0)
+            break;
+    }
+    if (count == 1)
+        value[1] = value[0];
+    return count;
+}
+
+static int text_read_value(struct text_parser *p, struct gy_layer_use *use, const struct gy_option *o, int token)
+{
+    const struct text_token *t = &p->token[token];
+    double *value = use->value[o->slot];
+    int good;
+    if (o->kind == GY_KIND_REAL)
+        good = gy_text_real(t->text, o->lo, o->hi, value) == 0;
+    else {
+        const int want = o->kind == GY_KIND_WHOLE ? 1 : o->kind == GY_KIND_PAIR ? 2 : 3;
+        const int count = text_read_sizes(t->text, o, want, value);
+        good = count == want || (count == 1 && want == 2);
+    }
+    if (!good)
+        return TEXT_FAIL(p, t->column, "'%s' is not %s from %g to %.10g (%s of %s)", t->text, text_kind_name(o->kind), o->lo, o->hi,
+                         o->word ? o->word : o->about, gy_layer_name(use->node->layer));
+    use->column[o->slot] = t->column;
     return GY_OK;
 }
 
-static int net_value(struct net_reader *r, const struct net_word *w, const struct gy_layer_option *o, double *a, double *b)
+/* The option that a word begins, or NULL. */
+static const struct gy_option *text_option(const struct gy_layer_row *row, const char *word)
 {
-    char first[64];
-    const char *x = o->kind == GY_OPT_PAIR ? strchr(w->text, 'x') : NULL;
-    const size_t length = x ? (size_t)(x - w->text) : strlen(w->text);
-    if (length >= sizeof first)
-        return net_fail(r, w->column, "%s is '%.40s...', not a number", o->name, w->text);
-    memcpy(first, w->text, length);
-    first[length] = 0;
-    GY_TRY(net_number(r, first, w->column, o, a));
-    *b = *a;
-    return x ? net_number(r, x + 1, w->column + (int)length + 1, o, b) : GY_OK;
-}
-
-/* ---- layers ---- */
-
-static int net_layer_of(struct net_reader *r, const struct net_word *w, int *layer)
-{
-    const char *words[GY_LAYERS + 2];
-    for (int i = 0; i < GY_LAYERS; i++) {
-        words[i] = gy_layer_name(i);
-        if (strcmp(w->text, words[i]) == 0) {
-            *layer = i;
-            return GY_OK;
-        }
-    }
-    words[GY_LAYERS] = "block";
-    words[GY_LAYERS + 1] = "repeat";
-    const char *near = gy_text_nearest(w->text, words, GY_COUNT(words));
-    return net_fail(r, w->column, "no layer is called '%.40s'%s%s%s", w->text, near ? "; did you mean '" : "", near ? near : "",
-                    near ? "'?" : "");
-}
-
-static const struct gy_layer_option *net_option(const struct gy_layer_row *row, const char *name, int *index)
-{
-    for (*index = 0; *index < GY_LAYER_OPTIONS && row->option[*index].kind != GY_OPT_END; ++*index)
-        if (strcmp(row->option[*index].name, name) == 0 && !row->option[*index].place)
-            return &row->option[*index];
+    for (int i = 0; i < row->option_count; i++)
+        if (row->options[i].word && strcmp(row->options[i].word, word) == 0)
+            return &row->options[i];
     return NULL;
 }
 
-static int net_unknown_option(struct net_reader *r, const struct gy_layer_row *row, const struct net_word *w)
+static int text_fail_option(const struct text_parser *p, const struct gy_layer_row *row, const struct text_token *t)
 {
-    const char *names[GY_LAYER_OPTIONS + 1];
-    size_t count = 0;
-    for (int i = 0; i < GY_LAYER_OPTIONS && row->option[i].kind != GY_OPT_END; i++)
-        if (!row->option[i].place)
-            names[count++] = row->option[i].name;
-    names[count++] = "from";
-    const char *near = gy_text_nearest(w->text, names, count);
-    return net_fail(r, w->column, "%s has no option '%.40s'%s%s%s", row->word, w->text, near ? "; did you mean '" : "", near ? near : "",
-                    near ? "'?" : "");
+    const char *words[16] = { "from" };
+    size_t count = 1;
+    for (int i = 0; i < row->option_count && count < GY_COUNT(words); i++)
+        if (row->options[i].word)
+            words[count++] = row->options[i].word;
+    const char *near = gy_text_nearest(t->text, words, count);
+    return TEXT_FAIL(p, t->column, near ? "'%s' is no option of '%s'; did you mean '%s'?" : "'%s' is no option of '%s'%s", t->text,
+                     row->word, near ? near : "");
 }
 
-/* One option with its value; *at moves behind it. */
-static int net_take_option(struct net_reader *r, const struct gy_layer_row *row, int *at, struct gy_layer_args *args)
+/* Values without a word, right behind the layer's word. */
+static int text_read_values(struct text_parser *p, struct gy_layer_use *use, const struct gy_layer_row *row, int *at)
 {
-    int index;
-    const struct net_word *w = &r->word[*at];
-    const struct gy_layer_option *o = net_option(row, w->text, &index);
-    if (!o)
-        return net_unknown_option(r, row, w);
-    ++*at;
-    if (o->kind == GY_OPT_FLAG) {
-        args->a[index] = 1;
-        return GY_OK;
-    }
-    if (*at >= r->words)
-        return net_fail(r, w->column, "%s needs a value behind it", o->name);
-    return net_value(r, &r->word[(*at)++], o, &args->a[index], &args->b[index]);
-}
-
-static int net_take_places(struct net_reader *r, const struct gy_layer_row *row, int *at, struct gy_layer_args *args)
-{
-    for (int i = 0; i < GY_LAYER_OPTIONS && row->option[i].kind != GY_OPT_END; i++) {
-        args->a[i] = args->b[i] = row->option[i].initial;
-        if (!row->option[i].place)
+    for (int i = 0; i < row->option_count; i++) {
+        const struct gy_option *o = &row->options[i];
+        if (o->word) {
+            use->value[o->slot][0] = use->value[o->slot][1] = o->initial;
             continue;
-        if (*at >= r->words)
-            return net_fail(r, r->word[*at - 1].column, "%s needs %s", row->word, row->option[i].name);
-        GY_TRY(net_value(r, &r->word[(*at)++], &row->option[i], &args->a[i], &args->b[i]));
-    }
-    return GY_OK;
-}
-
-static int net_add_input(struct net_reader *r, struct gy_node *node, const struct net_word *w)
-{
-    if (node->input_count == GY_NODE_INPUTS)
-        return net_fail(r, w->column, "more than %d inputs", GY_NODE_INPUTS);
-    GY_TRY(net_lookup(r, w, &node->input[node->input_count]));
-    node->input_count++;
-    return GY_OK;
-}
-
-/* Everything behind the layer's word. */
-static int net_take_args(struct net_reader *r, struct gy_node *node, int at, struct gy_layer_args *args)
-{
-    const struct gy_layer_row *row = gy_layer_row(node->layer);
-    GY_TRY(net_take_places(r, row, &at, args));
-    while (at < r->words) {
-        if (strcmp(r->word[at].text, "from") == 0) {
-            if (at + 1 >= r->words)
-                return net_fail(r, r->word[at].column, "from needs a name behind it");
-            GY_TRY(net_lookup(r, &r->word[at + 1], &node->input[0]));
-            at += 2;
-        } else if (row->names) {
-            GY_TRY(net_add_input(r, node, &r->word[at++]));
-        } else {
-            GY_TRY(net_take_option(r, row, &at, args));
         }
+        if (*at >= p->token_count)
+            return TEXT_FAIL(p, use->node->column, "'%s' needs its %s: %s", row->word, o->about, row->usage);
+        GY_TRY(text_read_value(p, use, o, (*at)++));
     }
-    if (row->names && node->input_count < 2)
-        return net_fail(r, r->word[r->words - 1].column, "%s needs the name of another value", row->word);
     return GY_OK;
 }
 
-static int net_grow_nodes(struct net_reader *r)
+/* A named value becomes an input of the node; token may be behind the line's end. */
+static int text_read_input(struct text_parser *p, const struct text_scope *scope, int token, int *input)
 {
-    const int room = r->graph->node_room ? 2 * r->graph->node_room : 64;
-    struct gy_node *nodes = gy_arena_take(r->arena, (size_t)room, sizeof *nodes);
-    if (!nodes)
-        return GY_NOMEM(r->err, "the node table", (size_t)room * sizeof *nodes);
-    if (r->graph->node_count)
-        memcpy(nodes, r->graph->nodes, (size_t)r->graph->node_count * sizeof *nodes);
-    r->graph->nodes = nodes;
-    r->graph->node_room = room;
+    if (token >= p->token_count)
+        return TEXT_FAIL(p, p->token[p->token_count - 1].column, "a name must follow '%s'", p->token[p->token_count - 1].text);
+    const int node = text_find(p, scope, p->token[token].text);
+    if (node < 0)
+        return text_fail_value(p, scope, &p->token[token]);
+    *input = node;
     return GY_OK;
 }
 
-/* label: the name that the line gives, or NULL: the layer's word and the number of the node. */
-static int net_name_node(struct net_reader *r, struct gy_node *node, const struct net_word *label)
+/* The names that 'add' and 'concat' take. */
+static int text_read_names(struct text_parser *p, struct gy_node *node, const struct gy_layer_row *row,
+                           const struct text_scope *scope, int *at)
 {
-    char full[2 * NET_NAME], own[64];
-    snprintf(own, sizeof own, "%s%d", gy_layer_name(node->layer), r->graph->node_count);
-    const char *name = label ? label->text : own;
-    if (label)
-        GY_TRY(net_check_name(r, name, label->column));
-    if ((size_t)snprintf(full, sizeof full, "%s%s", r->scope[r->depth].prefix, name) >= NET_NAME)
-        return net_fail(r, node->column, "the name '%.60s...' is longer than %d bytes", full, NET_NAME - 1);
-    const int other = net_find(r, full);
-    if (other >= 0)
-        return net_fail(r, label ? label->column : node->column, "the name '%s' is taken by line %d", full, r->graph->nodes[other].line);
-    node->name = gy_arena_text(r->arena, full, strlen(full));
-    return node->name ? GY_OK : GY_NOMEM(r->err, "a node's name", strlen(full) + 1);
-}
-
-static int net_add_node(struct net_reader *r, struct gy_node *node, const struct gy_layer_args *args)
-{
-    struct gy_error why = { 0 };
-    const int index = r->graph->node_count;
-    r->graph->nodes[index] = *node;
-    const int status = gy_layer_infer(r->graph, r->arena, &r->graph->nodes[index], args, &why);
-    if (status == GY_E_NET)
-        return net_fail(r, node->column, "%s", why.text);
-    if (status != GY_OK) {
-        if (r->err)
-            *r->err = why;
-        return status;
+    int names = 0;
+    for (; row->names_hi > 0 && *at < p->token_count && !text_is(p, *at, "from"); ++*at, names++) {
+        if (names == row->names_hi)
+            return TEXT_FAIL(p, p->token[*at].column, "'%s' takes at most %d names", row->word, row->names_hi);
+        GY_TRY(text_read_input(p, scope, *at, &node->input[node->input_count++]));
     }
-    for (int i = 0; i < node->input_count; i++)
-        r->used[node->input[i]] = 1;
-    r->graph->node_count++;
-    r->current = index;
-    if (node->layer == GY_LAYER_SOFTMAX || node->layer == GY_LAYER_MSE)
-        r->loss = index;
+    if (names < row->names_lo)
+        return TEXT_FAIL(p, node->column, "'%s' needs the name of another value: %s", row->word, row->usage);
     return GY_OK;
 }
 
-static int net_layer(struct net_reader *r, int at, const struct net_word *label)
+static int text_read_options(struct text_parser *p, struct gy_layer_use *use, const struct gy_layer_row *row,
+                             const struct text_scope *scope, int at)
 {
-    struct gy_node node = { .line = r->line, .column = r->word[at].column, .input_count = 1, .weight = -1, .bias = -1,
-                            .run_mean = -1, .run_var = -1 };
-    struct gy_layer_args args = { { 0 }, { 0 } };
-    GY_TRY(net_layer_of(r, &r->word[at], &node.layer));
-    if (node.layer == GY_LAYER_INPUT)
-        return net_fail(r, node.column, "input stands once, as the first line");
-    if (r->current < 0)
-        return net_fail(r, node.column, "the first line must be 'input HxWxC'");
-    if (r->graph->node_count >= GY_MAX_NODES)
-        return net_fail(r, node.column, "more than %d layers", GY_MAX_NODES);
-    if (r->graph->node_count == r->graph->node_room)
-        GY_TRY(net_grow_nodes(r));
-    node.input[0] = r->current;
-    GY_TRY(net_take_args(r, &node, at + 1, &args));
-    if (r->loss >= 0)
-        return net_fail(r, node.column, "a layer behind the loss of line %d", r->graph->nodes[r->loss].line);
-    GY_TRY(net_name_node(r, &node, label));
-    return net_add_node(r, &node, &args);
-}
-
-/* ---- input ---- */
-
-static int net_input(struct net_reader *r)
-{
-    static const struct gy_layer_option side[3] = { { "height", GY_OPT_COUNT, 1, 0, 1, GY_MAX_SIDE },
-                                                    { "width", GY_OPT_COUNT, 1, 0, 1, GY_MAX_SIDE },
-                                                    { "channels", GY_OPT_COUNT, 1, 0, 1, GY_MAX_CHANNELS } };
-    char text[128];
-    double size[3];
-    const struct net_word *w = &r->word[1];
-    if (r->words != 2 || gy_text_copy(text, sizeof text, w->text) != 0)
-        return net_fail(r, r->word[0].column, "input needs one size, HxWxC, such as 224x224x3");
-    char *piece = text;
-    for (int i = 0; i < 3; i++) {
-        char *x = strchr(piece, 'x');
-        if ((x == NULL) != (i == 2))
-            return net_fail(r, w->column, "input is '%.40s'; it must be HxWxC, such as 224x224x3", w->text);
-        if (x)
-            *x = 0;
-        GY_TRY(net_number(r, piece, w->column + (int)(piece - text), &side[i], &size[i]));
-        piece = x ? x + 1 : piece;
+    int from = 0;
+    while (at < p->token_count) {
+        const struct text_token *t = &p->token[at++];
+        const struct gy_option *o = text_option(row, t->text);
+        const int is_from = strcmp(t->text, "from") == 0 && use->node->layer != GY_LAYER_INPUT;
+        if (!o && !is_from)
+            return text_fail_option(p, row, t);
+        if (o ? use->column[o->slot] : from++)
+            return TEXT_FAIL(p, t->column, "'%s' is given twice", t->text);
+        if (is_from)
+            GY_TRY(text_read_input(p, scope, at++, &use->node->input[0]));
+        else if (o->kind == GY_KIND_FLAG)
+            use->column[o->slot] = t->column;
+        else if (at >= p->token_count)
+            return TEXT_FAIL(p, t->column, "'%s' needs a value: %s", t->text, text_kind_name(o->kind));
+        else
+            GY_TRY(text_read_value(p, use, o, at++));
     }
-    GY_TRY(net_grow_nodes(r));
-    const int32_t h = (int32_t)size[0], wide = (int32_t)size[1], c = (int32_t)size[2];
-    r->graph->nodes[0] = (struct gy_node){ .layer = GY_LAYER_INPUT, .name = "input", .line = r->line, .column = r->word[0].column,
-                                           .geom = { .h = h, .w = wide, .c = c, .p = h, .q = wide, .k = c, .r = 1, .s = 1, .stride_h = 1,
-                                                     .stride_w = 1, .dil_h = 1, .dil_w = 1, .groups = 1 },
-                                           .flat_h = 1, .flat_w = 1, .weight = -1, .bias = -1, .run_mean = -1, .run_var = -1 };
-    r->graph->h = h, r->graph->w = wide, r->graph->c = c;
-    r->graph->node_count = 1;
-    r->current = 0;
     return GY_OK;
 }
 
-/* ---- blocks ---- */
-
-static int net_prefix(struct net_reader *r, struct net_scope *s)
+/* Input comes first and once; nothing follows a loss. */
+static int text_check_order(const struct text_parser *p, int layer, int column)
 {
-    const char *outer = r->scope[r->depth - 1].prefix;
-    const size_t need = s->number > s->last
-                            ? (size_t)snprintf(s->prefix, sizeof s->prefix, "%s%s.", outer, s->name)
-                            : (size_t)snprintf(s->prefix, sizeof s->prefix, "%s%s.%" PRId64 ".", outer, s->name, s->number);
-    if (need >= sizeof s->prefix)
-        return net_fail(r, 1, "the names inside block '%.60s' get longer than %d bytes", s->name, NET_NAME - 1);
-    s->entered = r->current;
+    const int count = p->graph->node_count;
+    const int before = count ? p->graph->nodes[count - 1].layer : -1;
+    if (count == 0 && layer != GY_LAYER_INPUT)
+        return TEXT_FAIL(p, column, "the first layer is '%s'; it must be the input: input HxWxC", gy_layer_name(layer));
+    if (count > 0 && layer == GY_LAYER_INPUT)
+        return TEXT_FAIL(p, column, "'input' stands only once, in the first line");
+    if (before == GY_LAYER_SOFTMAX || before == GY_LAYER_MSE)
+        return TEXT_FAIL(p, column, "'%s' comes after the loss '%s' of line %d, which must be the last layer", gy_layer_name(layer),
+                         gy_layer_name(before), p->graph->nodes[count - 1].line);
     return GY_OK;
 }
 
-static int net_range(struct net_reader *r, const struct net_word *w, struct net_scope *s)
+/* The label in token 0 when there is one: *label is set and the colon cut off. */
+static int text_read_label(struct text_parser *p, const char **label)
 {
-    char text[64];
-    char *dots = gy_text_copy(text, sizeof text, w->text) == 0 ? strstr(text, "..") : NULL;
-    if (dots)
-        *dots = 0;
-    if (!dots || gy_text_int(text, 0, GY_MAX_NODES, &s->number) != 0 || gy_text_int(dots + 2, 0, GY_MAX_NODES, &s->last) != 0 ||
-        s->last < s->number)
-        return net_fail(r, w->column, "repeat needs a range such as 0..2 with numbers in 0 .. %d, not '%.40s'", GY_MAX_NODES, w->text);
-    return GY_OK;
-}
-
-static int net_open_block(struct net_reader *r, int repeat)
-{
-    const int want = repeat ? 4 : 3;
-    if (r->words != want || strcmp(r->word[want - 1].text, "{") != 0)
-        return net_fail(r, r->word[0].column, repeat ? "a repeat is written: repeat NAME A..B {" : "a block is written: block NAME {");
-    if (r->current < 0)
-        return net_fail(r, r->word[0].column, "the first line must be 'input HxWxC'");
-    if (r->depth + 1 == NET_DEPTH)
-        return net_fail(r, r->word[0].column, "blocks are nested deeper than %d", NET_DEPTH - 1);
-    struct net_scope *s = &r->scope[r->depth + 1];
-    *s = (struct net_scope){ .number = 1, .last = 0, .body = r->at, .body_line = r->line, .line = r->line };
-    GY_TRY(net_check_name(r, r->word[1].text, r->word[1].column));
-    gy_text_copy(s->name, sizeof s->name, r->word[1].text);
-    if (repeat)
-        GY_TRY(net_range(r, &r->word[2], s));
-    r->depth++;
-    return net_prefix(r, s);
-}
-
-static int net_close_block(struct net_reader *r)
-{
-    if (r->words != 1)
-        return net_fail(r, r->word[1].column, "'}' stands alone on its line");
-    if (r->depth == 0)
-        return net_fail(r, r->word[0].column, "'}' without an open block");
-    struct net_scope *s = &r->scope[r->depth];
-    if (s->number >= s->last) {
-        r->depth--;
+    struct text_token *t = &p->token[0];
+    char *colon = strchr(t->text, ':');
+    *label = NULL;
+    if (!colon)
         return GY_OK;
-    }
-    if (r->current == s->entered)
-        return net_fail(r, r->word[0].column, "the repeated block has no layers");
-    s->number++;
-    r->at = s->body;
-    r->line = s->body_line;
-    return net_prefix(r, s);
-}
-
-/* ---- the whole ---- */
-
-static int net_line(struct net_reader *r)
-{
-    const char *first = r->word[0].text;
-    if (strcmp(first, "input") == 0 && r->current < 0)
-        return net_input(r);
-    if (strcmp(first, "}") == 0)
-        return net_close_block(r);
-    if (strcmp(first, "block") == 0 || strcmp(first, "repeat") == 0)
-        return net_open_block(r, first[0] == 'r');
-    const size_t length = strlen(first);
-    if (first[length - 1] != ':')
-        return net_layer(r, 0, NULL);
-    if (r->words < 2)
-        return net_fail(r, r->word[0].column, "a layer must follow '%.60s'", first);
-    r->copy[r->word[0].column - 1 + (int)length - 1] = 0;
-    return net_layer(r, 1, &r->word[0]);
-}
-
-static int net_finish(struct net_reader *r)
-{
-    struct gy_graph *g = r->graph;
-    if (r->depth > 0)
-        return net_fail(r, 1, "the text ends inside block '%.60s' of line %d", r->scope[r->depth].name, r->scope[r->depth].line);
-    if (r->current < 0)
-        return net_fail(r, 1, "the text has no 'input HxWxC'");
-    if (r->loss < 0)
-        return net_fail(r, 1, "the last layer must be the loss: softmax or mse");
-    for (int i = 0; i < g->node_count; i++)
-        if (!r->used[i] && i != r->loss) {
-            r->line = g->nodes[i].line;
-            return net_fail(r, g->nodes[i].column, "the value of '%s' is never used", g->nodes[i].name);
-        }
-    g->loss = r->loss;
-    g->output = g->nodes[r->loss].input[0];
-    g->classes = g->nodes[r->loss].geom.k;
-    if (g->param_count == 0)
-        return net_fail(r, 1, "the net has no weights: nothing to train");
+    if (colon[1] != 0)
+        return TEXT_FAIL(p, t->column, "'%s': put a blank behind the ':' of a name", t->text);
+    *colon = 0;
+    GY_TRY(text_check_name(p, t->text, t->column));
+    if (p->token_count == 1)
+        return TEXT_FAIL(p, t->column, "'%s:' names no layer", t->text);
+    *label = t->text;
     return GY_OK;
 }
 
-static int net_read(struct net_reader *r)
+static int text_find_layer(const struct text_parser *p, const struct text_token *word, int *layer)
 {
-    int more;
-    GY_TRY(net_next_line(r, &more));
-    while (more) {
-        if (r->words)
-            GY_TRY(net_line(r));
-        GY_TRY(net_next_line(r, &more));
+    *layer = gy_layer_find(word->text);
+    if (*layer >= 0)
+        return text_check_order(p, *layer, word->column);
+    const char *near = gy_layer_suggest(word->text);
+    return TEXT_FAIL(p, word->column, near ? "there is no layer '%s'; did you mean '%s'?" : "there is no layer '%s'%s", word->text,
+                     near ? near : "");
+}
+
+/* One line becomes the next node. The label's text is copied before the tokens are used on. */
+static int text_layer(struct text_parser *p, int index, struct text_scope *scope)
+{
+    const char *label;
+    int layer;
+    GY_TRY(text_split(p, index));
+    GY_TRY(text_read_label(p, &label));
+    int at = label ? 1 : 0;
+    const struct text_token *word = &p->token[at++];
+    GY_TRY(text_find_layer(p, word, &layer));
+    struct gy_node *node = &p->graph->nodes[p->graph->node_count];
+    *node = (struct gy_node){ .layer = layer, .line = p->line, .column = word->column, .input_count = layer != GY_LAYER_INPUT,
+                              .input = { p->current }, .weight = -1, .bias = -1, .run_mean = -1, .run_var = -1 };
+    struct gy_layer_use use = { .graph = p->graph, .node = node, .source = p->source, .err = p->err };
+    const struct gy_layer_row *row = gy_layer_row(layer);
+    GY_TRY(text_read_values(p, &use, row, &at));
+    GY_TRY(text_read_names(p, node, row, scope, &at));
+    GY_TRY(text_read_options(p, &use, row, scope, at));
+    GY_TRY(row->shape(&use));
+    GY_TRY(text_label(p, scope, label, p->token[0].column));
+    p->current = p->graph->node_count++;
+    return GY_OK;
+}
+
+static int text_open_scope(struct text_parser *p, const struct text_scope *outer, const struct text_header *header, int64_t copy,
+                           struct text_scope *scope)
+{
+    char prefix[2 * TEXT_NAME_BYTES];
+    const int length = header->repeat ? snprintf(prefix, sizeof prefix, "%s%s.%d.", outer->prefix, header->name, (int)copy)
+                                      : snprintf(prefix, sizeof prefix, "%s%s.", outer->prefix, header->name);
+    if (length > TEXT_NAME_BYTES)
+        return TEXT_FAIL(p, p->token[0].column, "names in this block begin with %d bytes; a name has at most %d", length,
+                         TEXT_NAME_BYTES);
+    memset(scope, 0, sizeof *scope);
+    scope->outer = outer;
+    scope->in = p->current;
+    scope->prefix = gy_arena_text(p->arena, prefix, (size_t)length);
+    return scope->prefix ? GY_OK : GY_NOMEM(p->err, "a block's name", (size_t)length + 1);
+}
+
+/* The statements of lines [first, end). Recursion is as deep as blocks are nested. */
+static int text_run(struct text_parser *p, int first, int end, struct text_scope *scope)
+{
+    for (int i = first; i < end; i++) {
+        if (p->lines[i].close < 0) {
+            GY_TRY(text_layer(p, i, scope));
+            continue;
+        }
+        struct text_header header;
+        GY_TRY(text_split(p, i));
+        GY_TRY(text_read_header(p, &header));
+        if (p->graph->node_count == 0)
+            return TEXT_FAIL(p, p->token[0].column, "the first line must be the input, before any block: input HxWxC");
+        for (int64_t copy = header.first; copy <= header.last; copy++) {
+            struct text_scope inner;
+            GY_TRY(text_open_scope(p, scope, &header, copy, &inner));
+            GY_TRY(text_run(p, i + 1, p->lines[i].close, &inner));
+        }
+        i = p->lines[i].close;
     }
-    return net_finish(r);
+    return GY_OK;
+}
+
+static int text_take_tables(struct text_parser *p)
+{
+    int64_t count = 0;
+    GY_TRY(text_count(p, 0, p->line_count, &count));
+    p->node_room = (int)count;
+    p->graph->nodes = gy_arena_take(p->arena, (size_t)count, sizeof *p->graph->nodes);
+    p->unlabelled = gy_arena_take(p->arena, (size_t)count, sizeof *p->unlabelled);
+    if (!p->graph->nodes || !p->unlabelled)
+        return GY_NOMEM(p->err, "the table of layers", (size_t)count * sizeof *p->graph->nodes);
+    return gy_names_open(&p->names, p->graph, p->node_room, p->arena, p->err);
 }
 
 GY_INT int gy_graph_parse(struct gy_graph *graph, struct gy_arena *arena, const char *text, size_t bytes, const char *source,
                           struct gy_error *err)
 {
-    memset(graph, 0, sizeof *graph);
-    if (bytes > NET_TEXT_LIMIT)
-        return GY_FAIL(err, GY_E_NET, "%.60s: %zu bytes of net text; the limit is %d", source, bytes, NET_TEXT_LIMIT);
-    struct net_reader *r = gy_arena_take(arena, 1, sizeof *r);
-    uint8_t *used = gy_arena_take(arena, GY_MAX_NODES, 1);
-    if (!r || !used)
-        return GY_NOMEM(err, "the net's reader", sizeof *r + GY_MAX_NODES);
-    *r = (struct net_reader){ .graph = graph, .arena = arena, .err = err, .source = source, .text = text, .bytes = bytes,
-                              .current = -1, .loss = -1, .used = used };
-    return net_read(r);
+    struct gy_graph made = { 0 };
+    struct text_scope top = { .prefix = "" };
+    struct text_parser p = { .graph = &made, .arena = arena, .source = source ? source : "net", .err = err, .line = 1 };
+    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark */
+        text += 3;
+        bytes -= 3;
+    }
+    GY_TRY(text_check_bytes(&p, text, bytes));
+    GY_TRY(text_find_lines(&p, text, bytes));
+    p.line = 1;
+    if (p.line_count == 0)
+        return TEXT_FAIL(&p, 1, "the text has no layers");
+    GY_TRY(text_match_braces(&p));
+    GY_TRY(text_take_tables(&p));
+    GY_TRY(text_run(&p, 0, p.line_count, &top));
+    GY_TRY(gy_graph_finish(&made, &p.names, p.unlabelled, arena, p.source, err));
+    *graph = made;
+    return GY_OK;
 }
