@@ -1,0 +1,390 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The only build of Gyre: one POSIX sh file, no make, no generator. Files are found by pattern, so that a new source takes part
+# by lying in its folder. A flavour (compiler, sanitizer, target) has its own folder under $BUILD; an object is compiled
+# again when its source, a header it read, or the flavour's flags changed.
+#
+#   ./build.sh                library and both flavours of the command
+#   ./build.sh demo           trains on the real Fashion-MNIST images and classifies one
+#   ./build.sh test           the test suite with the default compiler; the last line has the counts
+#   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
+#   ./build.sh check long     the same, and the suite on a bare Debian in a folder
+#   ./build.sh bench          speed of kernels and of a training step
+#   ./build.sh ppc            cross build for POWER, tests under qemu
+#   ./build.sh amalgamation   amalgamation/gyre.c and gyre.h
+#   ./build.sh fuzz [MINUTES] every fuzz target for so many minutes (default 1)
+#   ./build.sh clean
+#
+# Variables: CC, CFLAGS (added at the end), KERNEL_CFLAGS (for kernels/cpu), BUILD (default build), JOBS,
+# GYRE_NO_INSTALL=1 (never installs a package).
+set -eu
+unset CDPATH
+export LC_ALL=C
+cd "$(dirname "$0")"
+
+BUILD=${BUILD:-build}
+JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
+NO_INSTALL=${GYRE_NO_INSTALL:-0}
+USER_CFLAGS=${CFLAGS:-}
+KERNEL_CFLAGS=${KERNEL_CFLAGS:-}
+WARNINGS="-Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wcast-qual -Wstrict-prototypes -Wmissing-prototypes
+-Wwrite-strings -Wformat=2 -Wdouble-promotion -Werror"
+LANGUAGE="-std=c99 -D_POSIX_C_SOURCE=200809L -g -fno-common -fvisibility=hidden -ffp-contract=off"
+LIBS="-lm -lpthread -ldl"
+
+# ---- words to the user ---------------------------------------------------------------------------------------------
+
+found()   { printf '  \342\234\223 %-12s %s\n' "$1" "$2"; }
+missing() { printf '  - %-12s %s\n' "$1" "$2"; }
+say()     { printf '%s\n' "$*"; }
+fail()    { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
+
+# ---- packages ------------------------------------------------------------------------------------------------------
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+can_install()
+{
+    [ "$NO_INSTALL" != 1 ] && [ -f /etc/debian_version ] && have apt-get && [ "$(id -u)" = 0 ]
+}
+
+# install WHY PACKAGE...: installs on Debian as root after saying so; elsewhere it names them. Fails when they are not there.
+install()
+{
+    why=$1
+    shift
+    if ! can_install; then
+        say "  $why needs the Debian packages: $*"
+        return 1
+    fi
+    say "  installing for $why: $*"
+    if ! apt_install "$@"; then
+        DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2 || say "  apt-get update failed"
+        apt_install "$@" || { say "  these packages could not be installed: $*"; return 1; }
+    fi
+}
+
+apt_install()
+{
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >"$BUILD/install.log" 2>&1
+}
+
+# ---- what is here --------------------------------------------------------------------------------------------------
+
+# works CC [FLAGS]: the compiler makes a program that uses libc, libm and threads.
+works()
+{
+    mkdir -p "$BUILD/probe"
+    printf '#include <math.h>\n#include <pthread.h>\nint main(int c, char **v)\n{\n    (void)v;\n    return (int)floor(c / 2.0);\n}\n' \
+        >"$BUILD/probe/probe.c"
+    # shellcheck disable=SC2086
+    "$@" $LIBS -o "$BUILD/probe/probe" -x c "$BUILD/probe/probe.c" -x none $LIBS >"$BUILD/probe/log" 2>&1
+}
+
+has_header() { printf '#include <%s>\n' "$2" | "$1" -E -x c - >/dev/null 2>&1; }
+
+find_compiler()
+{
+    if [ -z "${CC:-}" ]; then
+        CC=
+        for candidate in gcc clang cc; do
+            if have $candidate && works $candidate; then
+                CC=$candidate
+                break
+            fi
+        done
+        if [ -z "$CC" ]; then
+            install "the compiler" gcc libc6-dev || fail "no C compiler"
+            CC=gcc
+        fi
+    fi
+    works "$CC" || { cat "$BUILD/probe/log" >&2; fail "$CC makes no program"; }
+    have ar || install "the archiver ar" binutils || fail "no ar"
+    found compiler "$("$CC" --version | sed -n 1p)"
+}
+
+# Sets IMAGE_FLAGS: stb_image's header, or none of it.
+find_image()
+{
+    IMAGE_FLAGS=
+    if ! has_header "$CC" stb/stb_image.h && ! has_header "$CC" stb_image.h && can_install; then
+        install "JPEG, PNG and .gz files" libstb-dev || :
+    fi
+    if has_header "$CC" stb/stb_image.h || has_header "$CC" stb_image.h; then
+        found stb_image "JPEG, PNG, BMP, PPM and .gz files are read"
+    else
+        missing stb_image "absent (Debian: libstb-dev): built without images and .gz files"
+        IMAGE_FLAGS=-DGY_NO_IMAGE
+    fi
+}
+
+find_optional()
+{
+    if has_header "$CC" ucp/api/ucp.h; then
+        found UCX "present; not used by this version"
+    else
+        missing UCX "absent (Debian: libucx-dev); not used by this version"
+    fi
+    found CUDA "not needed to build"
+    found jobs "$JOBS"
+}
+
+inspect()
+{
+    mkdir -p "$BUILD"
+    say "Gyre: what is here"
+    find_compiler
+    find_image
+    find_optional
+}
+
+# ---- sources -------------------------------------------------------------------------------------------------------
+
+# existing PATTERN...: those that match files, one a line, in a fixed order
+existing()
+{
+    for path in "$@"; do
+        [ ! -f "$path" ] || printf '%s\n' "$path"
+    done
+}
+
+library_sources() { existing engine/base/*.c kernels/*.c kernels/cpu/*.c kernels/cuda/*.c io/*.c net/*.c engine/*.c engine/glm/*.c; }
+library_headers() { existing engine/base/*.h kernels/*.h kernels/cpu/*.h kernels/cuda/*.h io/*.h net/*.h engine/*.h engine/glm/*.h; }
+command_sources() { existing tools/gyre.c tools/cmd_*.c; }
+test_sources()    { existing tests/t_*.c; }
+fuzz_sources()    { existing tests/fuzz_*.c; }
+example_sources() { existing tools/examples/*.c; }
+
+# SHA-256 over the names and bytes of the library's sources
+source_id()
+{
+    { library_sources; library_headers; } | sort | xargs sha256sum | sha256sum | cut -d' ' -f1
+}
+
+program_name() { basename "$1" .c; }
+
+# ---- flavours ------------------------------------------------------------------------------------------------------
+
+# flavour NAME: sets DIR (its folder), FCC, FLAGS, LINK, RUNNER (what starts its programs).
+flavour()
+{
+    FLAVOUR=$1 FCC=$CC LINK='' RUNNER='' OPTIMIZE=-O2 MORE=''
+    case $1 in
+    default) FLAVOUR=$(basename "$CC") ;;
+    gcc|clang) FCC=$1 ;;
+    static) LINK=-static MORE="-DGY_NO_CUDA -DGY_NO_UCX" ;;
+    asan) FCC=$SANITIZER_CC OPTIMIZE=-O1
+        MORE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" LINK=$MORE ;;
+    tsan) FCC=$SANITIZER_CC OPTIMIZE=-O1 MORE="-fsanitize=thread -fno-omit-frame-pointer" LINK=$MORE ;;
+    fuzz) FCC=clang OPTIMIZE=-O1
+        MORE="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer"
+        LINK="-fsanitize=address,undefined,fuzzer" ;;
+    ppc) FCC=powerpc64le-linux-gnu-gcc LINK=-static RUNNER=qemu-ppc64le MORE="-isystem $BUILD/include" ;;
+    *) fail "no flavour $1" ;;
+    esac
+    DIR=$BUILD/$FLAVOUR
+    # shellcheck disable=SC2086,SC2116 # one line, single spaces
+    FLAGS=$(echo $LANGUAGE $OPTIMIZE $WARNINGS $MORE $IMAGE_FLAGS $USER_CFLAGS)
+    mkdir -p "$DIR"
+    echo "$FCC $FLAGS | $KERNEL_CFLAGS | $("$FCC" --version | sed -n 1p)" >"$DIR/flags.new"
+    if ! cmp -s "$DIR/flags.new" "$DIR/flags"; then
+        rm -rf "$DIR/obj"
+        mv "$DIR/flags.new" "$DIR/flags"
+    fi
+    rm -f "$DIR/flags.new"
+}
+
+# stale SOURCE OBJECT: the object is absent or older than something it was made of
+stale()
+{
+    [ -f "$2" ] && [ -f "${2%.o}.d" ] || return 0
+    # the dependency file names every file that was read; one that is gone makes find fail
+    # shellcheck disable=SC2046
+    newer=$(find $(sed -e 's/^[^:]*://' -e 's/\\$//' "${2%.o}.d") -prune -newer "$2" 2>&1) || return 0
+    [ -n "$newer" ]
+}
+
+# compile SOURCE...: into $DIR/obj, those that are stale, in parallel
+compile()
+{
+    : >"$DIR/stale"
+    for source in "$@"; do
+        object=$DIR/obj/${source%.c}.o
+        case $source in # the file that holds the source id follows every change
+        engine/ctx.c) [ "$(cat "$DIR/id" 2>/dev/null)" = "$SOURCE_ID" ] || rm -f "$object" ;;
+        esac
+        if stale "$source" "$object"; then
+            mkdir -p "$(dirname "$object")"
+            printf '%s\n' "$source" >>"$DIR/stale"
+        fi
+    done
+    [ -s "$DIR/stale" ] || return 0
+    say "  $FLAVOUR: compiling $(wc -l <"$DIR/stale") files"
+    # shellcheck disable=SC2016
+    FCC=$FCC FLAGS=$FLAGS DIR=$DIR KERNEL_CFLAGS=$KERNEL_CFLAGS SOURCE_ID=$SOURCE_ID xargs -P "$JOBS" -n 1 sh -c '
+        object=$DIR/obj/${1%.c}
+        more=
+        case $1 in
+        kernels/cpu/*) more=$KERNEL_CFLAGS ;;
+        engine/ctx.c) more="-DGY_SOURCE_ID=\"$SOURCE_ID\"" ;;
+        esac
+        "$FCC" $FLAGS $more -MMD -MF "$object.d" -c "$1" -o "$object.o" || { rm -f "$object.o"; exit 1; }
+    ' compile <"$DIR/stale" || fail "$FLAVOUR: a file does not compile"
+    echo "$SOURCE_ID" >"$DIR/id"
+}
+
+objects_of() { for source in "$@"; do printf '%s\n' "$DIR/obj/${source%.c}.o"; done; }
+
+# newest TARGET FILE...: the target exists and none of the files is newer
+newest()
+{
+    target=$1
+    shift
+    [ -f "$target" ] && [ -z "$(find "$@" -prune -newer "$target")" ]
+}
+
+build_library()
+{
+    # shellcheck disable=SC2046
+    set -- $(library_sources)
+    compile "$@"
+    # shellcheck disable=SC2046
+    set -- $(objects_of "$@")
+    if ! newest "$DIR/libgyre.a" "$@" || [ "$(ar t "$DIR/libgyre.a" | wc -l)" != $# ]; then
+        rm -f "$DIR/libgyre.a"
+        ar rcs "$DIR/libgyre.a" "$@"
+    fi
+}
+
+# link PROGRAM OBJECT...: with the flavour's library
+link()
+{
+    program=$1
+    shift
+    newest "$program" "$DIR/libgyre.a" "$@" && return 0
+    mkdir -p "$(dirname "$program")"
+    # shellcheck disable=SC2086
+    "$FCC" $LINK -o "$program" "$@" "$DIR/libgyre.a" $LIBS || fail "$program does not link"
+}
+
+build_command()
+{
+    # shellcheck disable=SC2046
+    set -- $(command_sources)
+    case " $* " in *" tools/gyre.c "*) ;; *) say "  $FLAVOUR: no command yet"; return 0 ;; esac
+    compile "$@"
+    # shellcheck disable=SC2046
+    link "$DIR/gyre" $(objects_of "$@")
+}
+
+# build_programs FOLDER SOURCE...: one program a source
+build_programs()
+{
+    folder=$1
+    shift
+    [ $# -gt 0 ] || return 0
+    compile "$@"
+    for source in "$@"; do
+        link "$DIR/$folder/$(program_name "$source")" "$DIR/obj/${source%.c}.o"
+    done
+}
+
+# Everything that tests run, in one flavour
+build_tests()
+{
+    build_library
+    build_command
+    # shellcheck disable=SC2046
+    build_programs tests $(test_sources)
+    # shellcheck disable=SC2046
+    build_programs examples $(example_sources)
+    build_replays
+}
+
+# Fuzz targets with a main that replays the corpus
+build_replays()
+{
+    # shellcheck disable=SC2046
+    set -- $(fuzz_sources)
+    [ $# -gt 0 ] || return 0
+    compile tests/replay.c "$@"
+    for source in "$@"; do
+        link "$DIR/replay/$(program_name "$source")" "$DIR/obj/${source%.c}.o" "$DIR/obj/tests/replay.o"
+    done
+}
+
+# ---- targets -------------------------------------------------------------------------------------------------------
+
+target_build()
+{
+    inspect
+    SOURCE_ID=$(source_id)
+    flavour default
+    build_library
+    build_command
+    cp "$DIR/libgyre.a" "$BUILD/libgyre.a"
+    [ ! -f "$DIR/gyre" ] || cp "$DIR/gyre" "$BUILD/gyre"
+    build_static
+    say "built:"
+    for made in "$BUILD/libgyre.a" "$BUILD/gyre" "$BUILD/gyre-static"; do
+        [ ! -f "$made" ] || found "$(wc -c <"$made") B" "$made"
+    done
+}
+
+# The command that needs nothing: for an empty container
+build_static()
+{
+    flavour static
+    build_library
+    build_command
+    [ -f "$DIR/gyre" ] || return 0
+    newest "$BUILD/gyre-static" "$DIR/gyre" && return 0
+    strip -o "$BUILD/gyre-static" "$DIR/gyre"
+}
+
+# suite FLAVOUR: runs its tests into $TALLY
+suite()
+{
+    flavour "$1"
+    build_tests
+    BUILD=$BUILD DIR=$DIR RUNNER=$RUNNER TALLY=$TALLY JOBS=$JOBS SUITE=$1 sh tests/run_suite.sh
+}
+
+# Sums the tally: lines 'passed failed skipped'. The last line of the output; fails when a check failed.
+close_tally()
+{
+    awk '{ p += $1; f += $2; s += $3 }
+         END { printf "%d passed, %d failed", p, f; if (s > 0) printf ", %d skipped", s; printf "\n"; exit f > 0 || p == 0 }' "$TALLY"
+}
+
+open_tally()
+{
+    TALLY=$BUILD/tally
+    mkdir -p "$BUILD"
+    : >"$TALLY"
+}
+
+target_test()
+{
+    inspect
+    SOURCE_ID=$(source_id)
+    open_tally
+    suite default
+    close_tally
+}
+
+target_clean()
+{
+    rm -rf "$BUILD" amalgamation
+    say "removed $BUILD and amalgamation"
+}
+
+usage() { sed -n '/^#   \.\/build/s/^# //p' "$0"; }
+
+target=${1:-build}
+[ $# -eq 0 ] || shift
+case $target in
+build|test|clean) "target_$target" "$@" ;;
+help|-h|--help) usage ;;
+*) usage >&2; fail "no target $target" ;;
+esac
