@@ -36,6 +36,16 @@ static const struct cpu_row cpu_rows[GY_OP_CODES] = {
     [GY_OP_BN_APPLY] = {"rows", NULL, NULL, gy_cpu_bn_apply_run},
     [GY_OP_BN_SUMS] = {"rows", cpu_no_curve, gy_cpu_bn_parts_need, gy_cpu_bn_sums_run},
     [GY_OP_BN_BWD] = {"rows", cpu_no_curve, gy_cpu_bn_back_need, gy_cpu_bn_back_run},
+    [GY_OP_INPUT] = {"flat", NULL, NULL, gy_cpu_input_run},
+    [GY_OP_DROPOUT] = {"flat", NULL, NULL, gy_cpu_dropout_run},
+    [GY_OP_POOL_MAX] = {"rows", NULL, NULL, gy_cpu_pool_max_run},
+    [GY_OP_POOL_AVG] = {"rows", NULL, NULL, gy_cpu_pool_avg_run},
+    [GY_OP_POOL_MAX_BWD] = {"rows", NULL, NULL, gy_cpu_pool_back_run},
+    [GY_OP_POOL_AVG_BWD] = {"rows", NULL, NULL, gy_cpu_pool_back_run},
+    [GY_OP_NORMS] = {"flat", NULL, gy_cpu_norms_need, gy_cpu_norms_run},
+    [GY_OP_SGD] = {"flat", NULL, NULL, gy_cpu_update_run},
+    [GY_OP_LARS] = {"flat", NULL, NULL, gy_cpu_update_run},
+    [GY_OP_ADAMW] = {"flat", NULL, NULL, gy_cpu_update_run},
     [GY_OP_ACT] = {"flat", NULL, NULL, gy_cpu_act_run},
     [GY_OP_ADD] = {"flat", NULL, NULL, gy_cpu_add_run},
     [GY_OP_ACT_BWD] = {"flat", NULL, NULL, gy_cpu_act_back_run},
@@ -52,11 +62,7 @@ struct cpu_sample_row {
     struct cpu_sample_role roles[3];
 };
 static const struct cpu_sample_row cpu_sample_rows[] = {
-    {GY_OP_POOL_MAX, {{GY_X, CPU_SHAPE_IN, 4}, {GY_Y, CPU_SHAPE_OUT, 4}, {GY_ARG, CPU_SHAPE_OUT, 1}}},
-    {GY_OP_POOL_AVG, {{GY_X, CPU_SHAPE_IN, 4}, {GY_Y, CPU_SHAPE_OUT, 4}}},
     {GY_OP_LRN, {{GY_X, CPU_SHAPE_IN, 4}, {GY_Y, CPU_SHAPE_IN, 4}}},
-    {GY_OP_POOL_MAX_BWD, {{GY_DX, CPU_SHAPE_IN, 4}, {GY_DY, CPU_SHAPE_OUT, 4}, {GY_ARG, CPU_SHAPE_OUT, 1}}},
-    {GY_OP_POOL_AVG_BWD, {{GY_DX, CPU_SHAPE_IN, 4}, {GY_DY, CPU_SHAPE_OUT, 4}}},
     {GY_OP_LRN_BWD, {{GY_X, CPU_SHAPE_IN, 4}, {GY_DX, CPU_SHAPE_IN, 4}, {GY_DY, CPU_SHAPE_IN, 4}}},
     {GY_OP_CONCAT, {{GY_X, CPU_SHAPE_IN, 4}, {GY_Y, CPU_SHAPE_OUT, 4}}},
     {GY_OP_CONCAT_BWD, {{GY_DX, CPU_SHAPE_IN, 4}, {GY_DY, CPU_SHAPE_OUT, 4}}},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ops that meet every element once: activations, sums of branches, and their gradients. Tensors are cut into flat pieces.
  * ReLU and ReLU6 are clamps and go through the vector kernels; sigmoid and tanh are plain loops. */
+#include "../../engine/base/rng.h"
 #include "norm.h"
 
 #define EW_PIECE 32768 /* floats in a tile */
@@ -121,4 +122,80 @@ GY_INT void gy_cpu_act_back_run(const struct gy_cpu *cpu, const struct gy_op *op
 GY_INT void gy_cpu_add_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     ew_run(cpu, op, ew_back_tile);
+}
+
+/* One pixel of a sample, normalised. */
+static float ew_input_value(const struct gy_op *op, int64_t at, int32_t channel)
+{
+    const float mean = op->f[channel & 3], rate = op->f[4 + (channel & 3)];
+    if (op->flags & GY_F_U8)
+        return ((float)((const uint8_t *)op->ptr[GY_X])[at] / 255.0f - mean) * rate;
+    return (((const float *)op->ptr[GY_X])[at] - mean) * rate;
+}
+
+/* Columns [from, to) of an image row; other: where the partner's row begins, or -1. */
+static void ew_input_columns(const struct gy_op *op, int64_t row, int64_t other, int32_t from, int32_t to, float inside)
+{
+    float *const y = op->ptr[GY_Y];
+    const int32_t channels = op->geom.c;
+    int32_t c = 0;
+    for (int64_t i = (int64_t)from * channels; i < (int64_t)to * channels; i++) {
+        const float own = ew_input_value(op, row + i, c);
+        y[row + i] = other < 0 ? own : inside * own + (1.0f - inside) * ew_input_value(op, other + i, c);
+        c = c + 1 == channels ? 0 : c + 1;
+    }
+}
+
+/* A tile is an image. */
+static void ew_input_tile(void *arg, int64_t tile, int thread)
+{
+    const struct ew_job *job = arg;
+    const struct gy_op *op = job->op;
+    const struct gy_geom *g = &op->geom;
+    const struct gy_mix *mix = op->ptr[GY_MIX];
+    const int64_t line = (int64_t)g->w * g->c, sample = g->h * line;
+    for (int32_t h = 0; h < g->h; h++) {
+        const int64_t row = tile * sample + h * line;
+        int32_t from = 0, to = 0;
+        if (mix != NULL && mix[tile].partner != tile && h >= mix[tile].h0 && h < mix[tile].h1) {
+            from = mix[tile].w0 < 0 ? 0 : mix[tile].w0;
+            to = mix[tile].w1 > g->w ? g->w : mix[tile].w1;
+        }
+        ew_input_columns(op, row, -1, 0, from < to ? from : g->w, 1.0f);
+        if (from >= to)
+            continue;
+        ew_input_columns(op, row, mix[tile].partner * sample + h * line, from, to, mix[tile].inside);
+        ew_input_columns(op, row, -1, to, g->w, 1.0f);
+    }
+    (void)thread;
+}
+
+GY_INT void gy_cpu_input_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct ew_job job = {.k = &cpu->k, .op = op};
+    gy_pool_run(cpu->pool, ew_input_tile, &job, op->geom.n);
+}
+
+/* Element i uses word i % 4 of draw i / 4. */
+static void ew_dropout_tile(void *arg, int64_t tile, int thread)
+{
+    const struct ew_job *job = arg;
+    const struct gy_op *op = job->op;
+    const float *x = op->ptr[GY_X];
+    float *const y = op->ptr[GY_Y];
+    const uint32_t least = (uint32_t)((double)op->f[0] * 4294967296.0);
+    const float scale = (float)(1.0 / (1.0 - (double)op->f[0]));
+    const int64_t end = gy_min64((tile + 1) * EW_PIECE, job->count);
+    for (int64_t i = tile * EW_PIECE; i < end; i += 4) {
+        uint32_t words[4];
+        gy_rng_words(op->u->seed, GY_RNG_DROPOUT + (uint32_t)op->id, op->u->step, (uint64_t)(i / 4), words);
+        for (int64_t j = i; j < gy_min64(i + 4, end); j++)
+            y[j] = words[j % 4] >= least ? x[j] * scale : 0.0f;
+    }
+    (void)thread;
+}
+
+GY_INT void gy_cpu_dropout_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    ew_run(cpu, op, ew_dropout_tile);
 }

@@ -21,6 +21,8 @@ GY_ALWAYS c4_f4 c4_set1(float v) { return (c4_f4){v, v, v, v}; }
 GY_ALWAYS c4_f4 c4_add(c4_f4 a, c4_f4 b) { return a + b; }
 GY_ALWAYS c4_f4 c4_sub(c4_f4 a, c4_f4 b) { return a - b; }
 GY_ALWAYS c4_f4 c4_mul(c4_f4 a, c4_f4 b) { return a * b; }
+GY_ALWAYS c4_f4 c4_div(c4_f4 a, c4_f4 b) { return a / b; }
+GY_ALWAYS c4_f4 c4_sqrt(c4_f4 a) { return (c4_f4){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
 GY_ALWAYS c4_f4 c4_fma(c4_f4 a, c4_f4 b, c4_f4 c) { return a * b + c; }
 GY_ALWAYS c4_f4 c4_pick(c4_i4 take, c4_f4 a, c4_f4 b) { return (c4_f4)((take & (c4_i4)a) | (~take & (c4_i4)b)); }
 GY_ALWAYS c4_f4 c4_max(c4_f4 a, c4_f4 b) { return c4_pick(a > b, a, b); }

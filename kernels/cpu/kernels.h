@@ -76,12 +76,15 @@ struct gy_back_rows { /* dx (and dres) = dy masked by y; any of dx, dres, y may 
     float lo, hi;
     int add_dx, add_dres;
 };
-/* v = mu v + g', g' = g * scale + decay w; w -= lr * (nesterov ? g' + mu v : v). */
-struct gy_sgd_rows {
-    float *w, *v;
+/* sgd: d = inner (scale g + decay w); m = mu m + d; w -= outer (nesterov ? d + mu m : m).
+ * adamw: w -= decay w; m = beta1 m + (1 - beta1) g'; v = beta2 v + (1 - beta2) g'^2; w -= outer m / (sqrt(v) root + eps).
+ * Then ema = keep ema + (1 - keep) w, where ema is not NULL. */
+struct gy_update_rows {
+    float *w, *m, *v, *ema;
     const float *g;
     int64_t count;
-    float lr, mu, decay, scale;
+    float inner, outer, mu, decay, scale, keep;
+    float beta1, beta2, eps, root;
     int nesterov;
 };
 
@@ -108,7 +111,8 @@ struct gy_kernels {
     void (*back)(const struct gy_back_rows *a);
     void (*col_sums)(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *sum); /* added to */
     void (*depthwise)(float *y, const float *const *x, const float *w, int64_t taps, int64_t cols, const float *init);
-    void (*sgd)(const struct gy_sgd_rows *a);
+    void (*sgd)(const struct gy_update_rows *a);
+    void (*adamw)(const struct gy_update_rows *a);
     double (*dot)(const float *a, const float *b, int64_t count); /* of at most 4096 values, summed in a fixed order */
 };
 

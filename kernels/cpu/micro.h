@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* micro.h: every micro-kernel written once, as macros over a vector type. An instruction set's file defines a dozen inline
- * operations with its prefix P (P_load, P_load_n, P_store, P_store_n, P_set1, P_add, P_sub, P_mul, P_fma, P_max, P_min,
- * P_keep) and instantiates: V the vector type, W its floats, ATTR the function attribute that allows its instructions.
+ * operations with its prefix P (P_load, P_load_n, P_store, P_store_n, P_set1, P_add, P_sub, P_mul, P_fma, P_div, P_sqrt,
+ * P_max, P_min, P_keep) and instantiates: V the vector type, W its floats, ATTR the function attribute that allows its instructions.
  *
  * Sums run in the written order, so the bits depend on the kernel set and the shapes only. */
 #ifndef GY_CPU_MICRO_H
@@ -319,16 +319,44 @@
             P##_put(y + c, s, n);                                                                                      \
         }                                                                                                              \
     }                                                                                                                  \
-    ATTR static void P##_sgd(const struct gy_sgd_rows *a)                                                              \
+    ATTR GY_ALWAYS void P##_average(const struct gy_update_rows *a, int64_t c, V w, int64_t n)                         \
     {                                                                                                                  \
-        const V lr = P##_set1(-a->lr), mu = P##_set1(a->mu), decay = P##_set1(a->decay), scale = P##_set1(a->scale);   \
+        const V old = P##_mul(P##_get(a->ema + c, n), P##_set1(a->keep));                                              \
+        P##_put(a->ema + c, P##_fma(P##_set1(1.0f - a->keep), w, old), n);                                             \
+    }                                                                                                                  \
+    ATTR static void P##_sgd(const struct gy_update_rows *a)                                                           \
+    {                                                                                                                  \
+        const V outer = P##_set1(-a->outer), inner = P##_set1(a->inner), mu = P##_set1(a->mu);                         \
+        const V decay = P##_set1(a->decay), scale = P##_set1(a->scale);                                                \
         for (int64_t c = 0; c < a->count; c += (W)) {                                                                  \
             const int64_t n = a->count - c;                                                                            \
             const V w = P##_get(a->w + c, n);                                                                          \
-            const V g = P##_fma(decay, w, P##_mul(P##_get(a->g + c, n), scale));                                       \
-            const V v = P##_fma(mu, P##_get(a->v + c, n), g);                                                          \
+            const V d = P##_mul(inner, P##_fma(decay, w, P##_mul(P##_get(a->g + c, n), scale)));                       \
+            const V m = P##_fma(mu, P##_get(a->m + c, n), d);                                                          \
+            const V next = P##_fma(outer, a->nesterov ? P##_fma(mu, m, d) : m, w);                                     \
+            P##_put(a->m + c, m, n);                                                                                   \
+            P##_put(a->w + c, next, n);                                                                                \
+            if (a->ema != NULL)                                                                                        \
+                P##_average(a, c, next, n);                                                                            \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void P##_adamw(const struct gy_update_rows *a)                                                         \
+    {                                                                                                                  \
+        const V outer = P##_set1(-a->outer), decay = P##_set1(-a->decay), scale = P##_set1(a->scale);                  \
+        const V b1 = P##_set1(a->beta1), b2 = P##_set1(a->beta2), root = P##_set1(a->root), eps = P##_set1(a->eps);    \
+        const V b1_rest = P##_set1(1.0f - a->beta1), b2_rest = P##_set1(1.0f - a->beta2);                              \
+        for (int64_t c = 0; c < a->count; c += (W)) {                                                                  \
+            const int64_t n = a->count - c;                                                                            \
+            const V old = P##_get(a->w + c, n), g = P##_mul(P##_get(a->g + c, n), scale);                              \
+            const V m = P##_fma(b1, P##_get(a->m + c, n), P##_mul(b1_rest, g));                                        \
+            const V v = P##_fma(b2, P##_get(a->v + c, n), P##_mul(b2_rest, P##_mul(g, g)));                            \
+            const V below = P##_fma(P##_sqrt(v), root, eps);                                                           \
+            const V next = P##_fma(outer, P##_div(m, below), P##_fma(decay, old, old));                                \
+            P##_put(a->m + c, m, n);                                                                                   \
             P##_put(a->v + c, v, n);                                                                                   \
-            P##_put(a->w + c, P##_fma(lr, a->nesterov ? P##_fma(mu, v, g) : v, w), n);                                 \
+            P##_put(a->w + c, next, n);                                                                                \
+            if (a->ema != NULL)                                                                                        \
+                P##_average(a, c, next, n);                                                                            \
         }                                                                                                              \
     }                                                                                                                  \
     ATTR static double P##_dot(const float *a, const float *b, int64_t count)                                          \
@@ -364,6 +392,7 @@
         (KERNELS)->col_sums = P##_col_sums;                                                                            \
         (KERNELS)->depthwise = P##_depthwise;                                                                          \
         (KERNELS)->sgd = P##_sgd;                                                                                      \
+        (KERNELS)->adamw = P##_adamw;                                                                                  \
         (KERNELS)->dot = P##_dot;                                                                                      \
     } while (0)
 

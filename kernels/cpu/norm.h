@@ -16,4 +16,15 @@ GY_INT void gy_cpu_add_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_act_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_add_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
+GY_INT void gy_cpu_input_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_dropout_run(const struct gy_cpu *cpu, const struct gy_op *op);
+
+GY_INT void gy_cpu_pool_max_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_pool_avg_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_pool_back_run(const struct gy_cpu *cpu, const struct gy_op *op); /* both kinds */
+
+GY_INT size_t gy_cpu_norms_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_norms_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_update_run(const struct gy_cpu *cpu, const struct gy_op *op); /* SGD, LARS, AdamW */
+
 #endif

@@ -32,6 +32,8 @@ VSX_ATTR GY_ALWAYS vsx_f4 vsx_set1(float v) { return vec_splats(v); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_add(vsx_f4 a, vsx_f4 b) { return vec_add(a, b); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_sub(vsx_f4 a, vsx_f4 b) { return vec_sub(a, b); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_mul(vsx_f4 a, vsx_f4 b) { return vec_mul(a, b); }
+VSX_ATTR GY_ALWAYS vsx_f4 vsx_div(vsx_f4 a, vsx_f4 b) { return vec_div(a, b); }
+VSX_ATTR GY_ALWAYS vsx_f4 vsx_sqrt(vsx_f4 a) { return vec_sqrt(a); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_fma(vsx_f4 a, vsx_f4 b, vsx_f4 c) { return vec_madd(a, b, c); }
 /* Selections instead of vec_max and vec_min: a value that is not a number (the second operand) passes through. */
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_max(vsx_f4 a, vsx_f4 b) { return vec_sel(b, a, vec_cmpgt(a, b)); }

@@ -22,6 +22,8 @@ AVX2_ATTR GY_ALWAYS __m256 avx2_set1(float v) { return _mm256_set1_ps(v); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_add(__m256 a, __m256 b) { return _mm256_add_ps(a, b); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_sub(__m256 a, __m256 b) { return _mm256_sub_ps(a, b); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_mul(__m256 a, __m256 b) { return _mm256_mul_ps(a, b); }
+AVX2_ATTR GY_ALWAYS __m256 avx2_div(__m256 a, __m256 b) { return _mm256_div_ps(a, b); }
+AVX2_ATTR GY_ALWAYS __m256 avx2_sqrt(__m256 a) { return _mm256_sqrt_ps(a); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_fma(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_max(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_min(__m256 a, __m256 b) { return _mm256_min_ps(a, b); }

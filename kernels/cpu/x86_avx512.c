@@ -17,6 +17,8 @@ A512_ATTR GY_ALWAYS __m512 a512_set1(float v) { return _mm512_set1_ps(v); }
 A512_ATTR GY_ALWAYS __m512 a512_add(__m512 a, __m512 b) { return _mm512_add_ps(a, b); }
 A512_ATTR GY_ALWAYS __m512 a512_sub(__m512 a, __m512 b) { return _mm512_sub_ps(a, b); }
 A512_ATTR GY_ALWAYS __m512 a512_mul(__m512 a, __m512 b) { return _mm512_mul_ps(a, b); }
+A512_ATTR GY_ALWAYS __m512 a512_div(__m512 a, __m512 b) { return _mm512_div_ps(a, b); }
+A512_ATTR GY_ALWAYS __m512 a512_sqrt(__m512 a) { return _mm512_sqrt_ps(a); }
 A512_ATTR GY_ALWAYS __m512 a512_fma(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
 A512_ATTR GY_ALWAYS __m512 a512_max(__m512 a, __m512 b) { return _mm512_max_ps(a, b); }
 A512_ATTR GY_ALWAYS __m512 a512_min(__m512 a, __m512 b) { return _mm512_min_ps(a, b); }
