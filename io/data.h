@@ -31,9 +31,10 @@ GY_INT void gy_data_side(const struct gy_data *data, int32_t *h, int32_t *w);   
 GY_INT const char *gy_data_format(const struct gy_data *data);                      /* "idx", "cifar", "folder", "packed" */
 /* "train/cat/0042.jpg" or "train-images-idx3-ubyte.gz[17]", into room bytes; returns buf. */
 GY_INT const char *gy_data_sample_name(const struct gy_data *data, int64_t index, char *buf, size_t room);
-GY_INT int64_t gy_data_bad(const struct gy_data *data);                             /* unreadable samples so far */
+GY_INT int64_t gy_data_bad(const struct gy_data *data); /* different samples that loaders and gy_data_pack could not read so far */
 
-/* Per-thread memory for decoding: bounded, reset for each image. */
+/* Per-thread memory for decoding: one block of limit_bytes, taken at once but touched only as images need it, reset for each image. */
+#define GY_DECODER_BYTES ((size_t)256 << 20) /* enough for 20 million pixels of any JPEG */
 struct gy_decoder;
 GY_INT int gy_decoder_open(struct gy_decoder **out, const struct gy_alloc *alloc, size_t limit_bytes, struct gy_error *err);
 GY_INT void gy_decoder_close(struct gy_decoder *decoder);
@@ -42,13 +43,21 @@ struct gy_image {
     const uint8_t *pixels;  /* [h][w][c], rows without gaps; in the decoder's memory or in the mapped file */
     int32_t h, w, c;
 };
-/* image is valid until the decoder's next use. GY_E_IMAGE, GY_E_TRUNCATED, GY_E_IO or GY_E_HASH for a bad sample. */
+/* image is valid until the decoder's next use. GY_E_IMAGE, GY_E_TRUNCATED, GY_E_IO or GY_E_HASH for a bad sample, which is neither
+ * counted nor logged here. */
 GY_INT int gy_data_read(struct gy_data *data, int64_t index, struct gy_decoder *decoder, struct gy_image *image,
                         struct gy_error *err);
 
 /* Decodes a JPEG, PNG, BMP or PNM of bytes; name is for sentences. channels 0: 1 for gray images, else 3. */
 GY_INT int gy_image_decode(struct gy_decoder *decoder, const unsigned char *bytes, size_t count, const char *name,
                            int32_t channels, int64_t max_pixels, struct gy_image *image, struct gy_error *err);
+/* The same for a file. */
+GY_INT int gy_image_read(struct gy_decoder *decoder, const char *path, int32_t channels, int64_t max_pixels,
+                         struct gy_image *image, struct gy_error *err);
+/* As evaluation does: shorter side to resize (0: so that the image just covers h x w), centre crop, into out [h][w][c]. Scratch comes
+ * from the decoder, in which image may lie. */
+GY_INT int gy_image_fit(const struct gy_image *image, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *out,
+                        struct gy_decoder *decoder, struct gy_error *err);
 /* pixels [h][w][c], c 1 or 3, as PNG; written whole or not at all. */
 GY_INT int gy_image_write_png(const char *path, const uint8_t *pixels, int32_t h, int32_t w, int32_t c,
                               const struct gy_alloc *alloc, struct gy_error *err);

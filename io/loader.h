@@ -42,20 +42,26 @@ struct gy_batch {
     const uint8_t *pixels;           /* [batch][h][w][c] */
     const int32_t *labels;           /* [batch] */
     const struct gy_batch_mix *mix;  /* [batch], or NULL when mixing is off */
-    const int64_t *samples;          /* [batch] index in the data set */
+    const int64_t *samples;          /* [batch] index in the data set, of what stands there; -1 behind count */
 };
 
 struct gy_loader;
 GY_INT int gy_loader_open(struct gy_loader **out, struct gy_data *data, const struct gy_loader_config *config,
                           struct gy_error *err);
-/* The next batch, valid until the call after; GY_OK with count 0 after the last (evaluation). An unreadable sample is replaced
- * by the next readable one in order and counted; more than max_bad of them end it with GY_E_IMAGE and the file's name. */
+/* The next batch, valid until the call after; GY_OK with count 0 after the last (evaluation). An unreadable sample is counted and
+ * named in the log; in training the next readable one by index stands in for it, in evaluation its pixels are zero and its
+ * label -1. More than the data set's max_bad of them end it with GY_E_IMAGE and the file's name. One thread calls this. */
 GY_INT int gy_loader_next(struct gy_loader *loader, struct gy_batch *batch, struct gy_error *err);
 GY_INT int64_t gy_loader_waits(const struct gy_loader *loader);       /* calls of next that had to wait */
 GY_INT int64_t gy_loader_batches_per_epoch(const struct gy_loader *loader);
 GY_INT void gy_loader_close(struct gy_loader *loader);                /* NULL is fine */
 
-/* What batch number `number` consists of, without reading any pixel: sample indexes into samples[batch]. */
+/* What batch number `number` consists of, without reading any pixel: sample indexes into samples[batch]; -1 behind the last
+ * (evaluation). Samples that turn out unreadable are not looked through. */
 GY_INT void gy_loader_order(const struct gy_loader *loader, int64_t number, int64_t *samples);
+
+/* The batch as one PNG, a grid with mixing applied: for looking at augmentation. h, w, c: as in the loader's configuration. */
+GY_INT int gy_batch_write_sheet(const struct gy_batch *batch, int32_t h, int32_t w, int32_t c, const char *path,
+                                const struct gy_alloc *alloc, struct gy_error *err);
 
 #endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* A PNG writer and the contact sheet made with it. Rows are stored without compression (deflate's stored blocks, one for each row), so the
+ * writer is a page long and needs no memory but a row. */
+#include "../engine/base/hash.h"
+#include "data_set.h"
+#include "loader.h"
+
+#define PNG_ADLER 65521u
+
+struct png_out {
+    struct gy_outfile file;
+    uint32_t crc;            /* of the present chunk */
+    uint32_t low, high;      /* Adler-32 of the rows */
+};
+
+static int png_put(struct png_out *out, const void *bytes, size_t count, struct gy_error *err)
+{
+    out->crc = gy_crc32(out->crc, bytes, count);
+    return gy_outfile_write(&out->file, bytes, count, err);
+}
+
+static int png_begin_chunk(struct png_out *out, const char *type, size_t bytes, struct gy_error *err)
+{
+    unsigned char length[4];
+    gy_put_be32(length, (uint32_t)bytes);
+    GY_TRY(gy_outfile_write(&out->file, length, 4, err));
+    out->crc = 0;
+    return png_put(out, type, 4, err);
+}
+
+static int png_end_chunk(struct png_out *out, struct gy_error *err)
+{
+    unsigned char crc[4];
+    gy_put_be32(crc, out->crc);
+    return gy_outfile_write(&out->file, crc, 4, err);
+}
+
+static void png_add_adler(struct png_out *out, const unsigned char *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        out->low = (out->low + bytes[i]) % PNG_ADLER;
+        out->high = (out->high + out->low) % PNG_ADLER;
+    }
+}
+
+/* A stored block of one row: 5 bytes of block header, the filter byte 0, the pixels. */
+static int png_put_row(struct png_out *out, const uint8_t *row, size_t bytes, int last, struct gy_error *err)
+{
+    const unsigned length = (unsigned)bytes + 1;
+    const unsigned char head[6] = {(unsigned char)last,           (unsigned char)length,          (unsigned char)(length >> 8),
+                                   (unsigned char)~length, (unsigned char)(~length >> 8), 0};
+    png_add_adler(out, head + 5, 1);
+    png_add_adler(out, row, bytes);
+    GY_TRY(png_put(out, head, sizeof(head), err));
+    return png_put(out, row, bytes, err);
+}
+
+static int png_write_all(struct png_out *out, const uint8_t *pixels, int32_t h, int32_t w, int32_t c, struct gy_error *err)
+{
+    const size_t row = (size_t)w * (size_t)c;
+    unsigned char head[13] = {0}, adler[4];
+    gy_put_be32(head, (uint32_t)w);
+    gy_put_be32(head + 4, (uint32_t)h);
+    head[8] = 8;
+    head[9] = c == 3 ? 2 : 0;
+    GY_TRY(gy_outfile_write(&out->file, "\x89PNG\r\n\x1a\n", 8, err));
+    GY_TRY(png_begin_chunk(out, "IHDR", sizeof(head), err));
+    GY_TRY(png_put(out, head, sizeof(head), err));
+    GY_TRY(png_end_chunk(out, err));
+    GY_TRY(png_begin_chunk(out, "IDAT", 2 + (row + 6) * (size_t)h + 4, err));
+    GY_TRY(png_put(out, "\x78\x01", 2, err));
+    for (int32_t y = 0; y < h; y++)
+        GY_TRY(png_put_row(out, pixels + (size_t)y * row, row, y == h - 1, err));
+    gy_put_be32(adler, out->high << 16 | out->low);
+    GY_TRY(png_put(out, adler, 4, err));
+    GY_TRY(png_end_chunk(out, err));
+    GY_TRY(png_begin_chunk(out, "IEND", 0, err));
+    return png_end_chunk(out, err);
+}
+
+GY_INT int gy_image_write_png(const char *path, const uint8_t *pixels, int32_t h, int32_t w, int32_t c,
+                              const struct gy_alloc *alloc, struct gy_error *err)
+{
+    (void)alloc;
+    if (h < 1 || w < 1 || (c != 1 && c != 3) || (int64_t)w * c > 65534 || ((int64_t)w * c + 6) * h > INT32_MAX - 64)
+        return GY_FAIL(err, GY_E_ARG, "%s: a PNG of %" PRId32 " x %" PRId32 " x %" PRId32 " cannot be written", path, h, w, c);
+    struct png_out out;
+    memset(&out, 0, sizeof(out));
+    out.low = 1;
+    GY_TRY(gy_outfile_open(&out.file, path, err));
+    int status = png_write_all(&out, pixels, h, w, c, err);
+    if (status == GY_OK)
+        status = gy_outfile_commit(&out.file, err);
+    else
+        gy_outfile_abandon(&out.file);
+    return status;
+}
+
+/* ---- contact sheet ---- */
+
+#define SHEET_GAP 2
+#define SHEET_SIDE 8192 /* pixels of the sheet at most, each way */
+
+/* Sample i of the batch into out (a row of the sheet is stride bytes), mixed as the batch says. */
+static void sheet_draw(const struct gy_batch *batch, int32_t i, int32_t h, int32_t w, int32_t c, uint8_t *out, size_t stride)
+{
+    const size_t row = (size_t)w * (size_t)c, cells = row * (size_t)h;
+    const uint8_t *own = batch->pixels + (size_t)i * cells;
+    const struct gy_batch_mix *m = batch->mix ? &batch->mix[i] : NULL;
+    for (int32_t y = 0; y < h; y++) {
+        memcpy(out + (size_t)y * stride, own + (size_t)y * row, row);
+        if (!m || y < m->h0 || y >= m->h1)
+            continue;
+        const uint8_t *other = batch->pixels + (size_t)m->partner * cells + (size_t)y * row;
+        for (int32_t k = m->w0 * c; k < m->w1 * c; k++) {
+            const float mixed = m->inside * (float)own[(size_t)y * row + (size_t)k] + (1 - m->inside) * (float)other[k];
+            out[(size_t)y * stride + (size_t)k] = (uint8_t)(mixed + 0.5f);
+        }
+    }
+}
+
+GY_INT int gy_batch_write_sheet(const struct gy_batch *batch, int32_t h, int32_t w, int32_t c, const char *path,
+                                const struct gy_alloc *alloc, struct gy_error *err)
+{
+    const int64_t fit_w = gy_max64(1, (SHEET_SIDE - SHEET_GAP) / (w + SHEET_GAP));
+    const int64_t fit_h = gy_max64(1, (SHEET_SIDE - SHEET_GAP) / (h + SHEET_GAP));
+    int32_t across = 1;
+    while ((int64_t)across * across < batch->count && across < fit_w)
+        across++;
+    const int32_t down = (int32_t)gy_min64(fit_h, gy_ceil_div(batch->count, across));
+    if (batch->count < 1 || h < 1 || w < 1)
+        return GY_FAIL(err, GY_E_ARG, "%s: a batch of %" PRId32 " samples has no contact sheet", path, batch->count);
+    const int32_t sheet_h = down * (h + SHEET_GAP) + SHEET_GAP, sheet_w = across * (w + SHEET_GAP) + SHEET_GAP;
+    const size_t stride = (size_t)sheet_w * (size_t)c, bytes = stride * (size_t)sheet_h;
+    uint8_t *sheet = gy_alloc_take(alloc, bytes, 1);
+    if (!sheet)
+        return GY_NOMEM(err, "a contact sheet", bytes);
+    memset(sheet, 128, bytes);
+    for (int32_t i = 0; i < batch->count && i < across * down; i++)
+        sheet_draw(batch, i, h, w, c,
+                   sheet + (size_t)(i / across * (h + SHEET_GAP) + SHEET_GAP) * stride +
+                       (size_t)(i % across * (w + SHEET_GAP) + SHEET_GAP) * (size_t)c,
+                   stride);
+    const int status = gy_image_write_png(path, sheet, sheet_h, sheet_w, c, alloc, err);
+    gy_alloc_free(alloc, sheet, bytes);
+    return status;
+}
+
+#undef PNG_ADLER
+#undef SHEET_GAP
+#undef SHEET_SIDE
