@@ -38,25 +38,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     gy_st_close(file);
     return 0;
 }
-
-#ifdef GY_FUZZ_REPLAY
-int main(int argc, char **argv)
-{
-    const struct gy_alloc alloc = gy_alloc_default();
-    int replayed = 0;
-    for (int i = 1; i < argc; i++) {
-        struct gy_error err;
-        char *data;
-        size_t bytes;
-        if (gy_file_read(&alloc, argv[i], (size_t)1 << 28, &data, &bytes, &err) != GY_OK) {
-            printf("%s\n", err.text);
-            return 1;
-        }
-        (void)LLVMFuzzerTestOneInput((const uint8_t *)data, bytes);
-        gy_alloc_free(&alloc, data, bytes + 1);
-        replayed++;
-    }
-    printf("fuzz_safetensors: %d files replayed\n", replayed);
-    return replayed == 0;
-}
-#endif
