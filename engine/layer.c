@@ -115,8 +115,9 @@ static int layer_slide(struct gy_layer_use *use)
     g->q = layer_out_side(g->w, g->s, g->stride_w, g->pad_w, g->dil_w, up);
     if (g->p > 0 && g->q > 0)
         return layer_check_value(use);
-    return LAYER_FAIL(use, GY_OPT_WINDOW, "the window, %dx%d with its dilation, is larger than the padded image of %dx%d",
-                      g->dil_h * (g->r - 1) + 1, g->dil_w * (g->s - 1) + 1, g->h + 2 * g->pad_h, g->w + 2 * g->pad_w);
+    return LAYER_FAIL(use, GY_OPT_WINDOW, "the window of %dx%d%s is larger than the padded image of %dx%d",
+                      g->dil_h * (g->r - 1) + 1, g->dil_w * (g->s - 1) + 1,
+                      g->dil_h > 1 || g->dil_w > 1 ? " (dilation included)" : "", g->h + 2 * g->pad_h, g->w + 2 * g->pad_w);
 }
 
 static int layer_shape_input(struct gy_layer_use *use)

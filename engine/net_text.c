@@ -94,7 +94,7 @@ static int parse_check_bytes(struct parse_state *p, const char *text, size_t byt
             return PARSE_FAIL(p, column, "byte 0x%02x does not belong to UTF-8 text", t[i]);
         if ((t[i] < ' ' && t[i] != '\t' && t[i] != '\n' && t[i] != '\r') || t[i] == 0x7f)
             return PARSE_FAIL(p, column, "a control character (byte 0x%02x)", t[i]);
-        if (column > PARSE_LINE_BYTES)
+        if (column > PARSE_LINE_BYTES && t[i] != '\n')
             return PARSE_FAIL(p, column, "the line is longer than %d bytes", PARSE_LINE_BYTES);
         if (t[i] == '\n') {
             p->line++;
@@ -191,10 +191,19 @@ static int parse_check_name(const struct parse_state *p, const char *name, int c
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------- */
 
+static int parse_fail_word(const struct parse_state *p, const struct parse_token *word)
+{
+    const char *near = gy_layer_suggest(word->text);
+    return PARSE_FAIL(p, word->column, near ? "there is no layer '%s'; did you mean '%s'?" : "there is no layer '%s'%s", word->text,
+                      near ? near : "");
+}
+
 /* Where a brace may stand: '{' last in a line of block or repeat, '}' alone. Returns in *kind 1 opening, 2 closing, 0 none. */
 static int parse_brace_kind(struct parse_state *p, int *kind)
 {
     const int opener = parse_is(p, 0, "block") || parse_is(p, 0, "repeat"), last = p->token_count - 1;
+    if (!opener && last > 0 && parse_is(p, last, "{") && !strchr(p->token[0].text, ':') && gy_layer_find(p->token[0].text) < 0)
+        return parse_fail_word(p, &p->token[0]);
     for (int i = 0; i <= last; i++) {
         if (parse_is(p, i, "{") && (i != last || !opener))
             return PARSE_FAIL(p, p->token[i].column, "'{' stands only at the end of a line that begins with block or repeat");
@@ -349,6 +358,8 @@ static int parse_label(struct parse_state *p, struct parse_scope *scope, const c
     char whole[2 * PARSE_NAME_BYTES];
     const int index = p->graph->node_count;
     struct gy_node *node = &p->graph->nodes[index];
+    if (!label && node->layer == GY_LAYER_INPUT)
+        label = "input";
     if (!label) {
         node->name = scope->prefix;
         p->unlabelled[index] = ++scope->unlabelled[node->layer];
@@ -411,8 +422,8 @@ static int parse_read_value(struct parse_state *p, struct gy_layer_use *use, con
         good = count == want || (count == 1 && want == 2);
     }
     if (!good)
-        return PARSE_FAIL(p, t->column, "'%s' is not %s from %g to %.10g (%s of %s)", t->text, parse_kind_name(o->kind), o->lo, o->hi,
-                         o->word ? o->word : o->about, gy_layer_name(use->node->layer));
+        return PARSE_FAIL(p, t->column, "'%s' is not %s from %g to %.10g (%s: %s)", t->text, parse_kind_name(o->kind), o->lo, o->hi,
+                          gy_layer_name(use->node->layer), o->word ? o->word : o->about);
     use->column[o->slot] = t->column;
     return GY_OK;
 }
@@ -429,7 +440,7 @@ static const struct gy_option *parse_option(const struct gy_layer_row *row, cons
 static int parse_fail_option(const struct parse_state *p, const struct gy_layer_row *row, const struct parse_token *t)
 {
     const char *words[16] = { "from" };
-    size_t count = 1;
+    size_t count = row->shape == gy_layer_row(GY_LAYER_INPUT)->shape ? 0 : 1;
     for (int i = 0; i < row->option_count && count < GY_COUNT(words); i++)
         if (row->options[i].word)
             words[count++] = row->options[i].word;
@@ -533,7 +544,7 @@ static int parse_read_label(struct parse_state *p, const char **label)
     *colon = 0;
     GY_TRY(parse_check_name(p, t->text, t->column));
     if (p->token_count == 1)
-        return PARSE_FAIL(p, t->column, "'%s:' names no layer", t->text);
+        return PARSE_FAIL(p, t->column, "a layer must follow '%s:'", t->text);
     *label = t->text;
     return GY_OK;
 }
@@ -541,11 +552,7 @@ static int parse_read_label(struct parse_state *p, const char **label)
 static int parse_find_layer(const struct parse_state *p, const struct parse_token *word, int *layer)
 {
     *layer = gy_layer_find(word->text);
-    if (*layer >= 0)
-        return parse_check_order(p, *layer, word->column);
-    const char *near = gy_layer_suggest(word->text);
-    return PARSE_FAIL(p, word->column, near ? "there is no layer '%s'; did you mean '%s'?" : "there is no layer '%s'%s", word->text,
-                     near ? near : "");
+    return *layer >= 0 ? parse_check_order(p, *layer, word->column) : parse_fail_word(p, word);
 }
 
 /* One line becomes the next node. The label's text is copied before the tokens are used on. */
