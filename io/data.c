@@ -4,8 +4,8 @@
 #include "data_set.h"
 
 typedef int (*data_open_fn)(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err);
-/* In this order. */
-static const data_open_fn data_openers[] = {gy_idx_open};
+/* In this order: the last takes any folder. */
+static const data_open_fn data_openers[] = {gy_packed_open, gy_cifar_open, gy_idx_open, gy_folder_open};
 
 GY_INT const char *gy_data_split_alias(const char *split, int number)
 {
