@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds for a whole net: names are unique, every value is used, the loss comes last, sums of sizes stay in their limits.
- * Parameters get their names here, as PyTorch would name them: the layer's name and what they are. */
+/* What holds for a whole net: names are unique, every value is used, the loss comes last, sums of sizes stay in their
+ * limits. Parameters get their names here, as PyTorch would name them: the layer's name and what they are. */
 #include "layer.h"
 
 #define GRAPH_NAME_BYTES 256
@@ -57,8 +57,8 @@ static int graph_name_node(struct gy_graph *graph, struct gy_names *names, int n
     return GY_OK;
 }
 
-static int graph_name_nodes(struct gy_graph *graph, struct gy_names *names, const int *unlabelled, struct gy_arena *arena,
-                            struct gy_error *err)
+static int graph_name_nodes(struct gy_graph *graph, struct gy_names *names, const int *unlabelled,
+                            struct gy_arena *arena, struct gy_error *err)
 {
     for (int i = 0; i < graph->node_count; i++)
         if (unlabelled[i] > 0)
@@ -70,8 +70,8 @@ static int graph_check_loss(struct gy_graph *graph, const char *source, struct g
 {
     const struct gy_node *last = &graph->nodes[graph->node_count - 1];
     if (last->layer != GY_LAYER_SOFTMAX && last->layer != GY_LAYER_MSE)
-        return gy_layer_fail(err, source, last->line, last->column, "the last layer is '%s'; it must be a loss: softmax or mse",
-                             gy_layer_name(last->layer));
+        return gy_layer_fail(err, source, last->line, last->column,
+                             "the last layer is '%s'; it must be a loss: softmax or mse", gy_layer_name(last->layer));
     graph->loss = graph->node_count - 1;
     graph->output = last->input[0];
     graph->classes = last->geom.c;
@@ -89,7 +89,8 @@ static int graph_check_used(const struct gy_graph *graph, unsigned char *used, c
     for (int i = 0; i + 1 < graph->node_count; i++) {
         const struct gy_node *n = &graph->nodes[i];
         if (!used[i])
-            return gy_layer_fail(err, source, n->line, n->column, "the value of '%.100s' at line %d is never used", n->name, n->line);
+            return gy_layer_fail(err, source, n->line, n->column, "the value of '%.100s' at line %d is never used",
+                                 n->name, n->line);
     }
     return GY_OK;
 }
@@ -111,8 +112,8 @@ static int graph_check_work(const struct gy_graph *graph, const char *source, st
         products += graph_products(n); /* below 2^46 before, at most 2^45 + 1 more */
         if (products > GY_MAX_PRODUCTS)
             return gy_layer_fail(err, source, n->line, n->column,
-                                 "with '%.100s' one sample takes more than %" PRId64 " multiplications, the limit", n->name,
-                                 GY_MAX_PRODUCTS);
+                                 "with '%.100s' one sample takes more than %" PRId64 " multiplications, the limit",
+                                 n->name, GY_MAX_PRODUCTS);
     }
     return GY_OK;
 }
@@ -187,7 +188,8 @@ static int graph_make_params(struct gy_graph *graph, struct gy_arena *arena, con
     const size_t room = (size_t)graph_count_params(graph);
     int64_t total = 0;
     if (room == 0)
-        return gy_layer_fail(err, source, graph->nodes[graph->loss].line, 1, "the net has no weights: there is nothing to train");
+        return gy_layer_fail(err, source, graph->nodes[graph->loss].line, 1,
+                             "the net has no weights: there is nothing to train");
     graph->params = gy_arena_take(arena, room, sizeof *graph->params);
     if (!graph->params)
         return GY_NOMEM(err, "the parameter table", room * sizeof *graph->params);
@@ -206,8 +208,8 @@ static int graph_make_params(struct gy_graph *graph, struct gy_arena *arena, con
     return GY_OK;
 }
 
-GY_INT int gy_graph_finish(struct gy_graph *graph, struct gy_names *names, const int *unlabelled, struct gy_arena *arena,
-                           const char *source, struct gy_error *err)
+GY_INT int gy_graph_finish(struct gy_graph *graph, struct gy_names *names, const int *unlabelled,
+                           struct gy_arena *arena, const char *source, struct gy_error *err)
 {
     unsigned char *used = gy_arena_take(arena, (size_t)graph->node_count, 1);
     if (!used)

@@ -47,7 +47,7 @@ struct gy_node {
     int input_count;
     int input[GY_NODE_INPUTS]; /* node indexes, each less than the own */
     struct gy_geom geom;       /* n is 0; h w c of input[0], p q k the output: pools, convs, all layers */
-    float f[8];                /* constants as the op table wants them: eps and momentum, dropout rate, LRN, smoothing */
+    float f[8];                /* as the op table wants them: eps and momentum, dropout rate, LRN, smoothing */
     int weight, bias;          /* index in params or -1: weight or gamma, bias or beta */
     int run_mean, run_var;     /* batch norm */
 };
@@ -69,10 +69,10 @@ GY_INT int gy_graph_parse(struct gy_graph *graph, struct gy_arena *arena, const 
 
 GY_INT const char *gy_layer_name(int layer);               /* the word of the language */
 GY_INT int gy_param_is_state(int kind);                     /* running mean or variance */
-GY_INT void gy_layer_help(struct gy_sink *sink);            /* the language: a line a layer with its options and defaults */
+GY_INT void gy_layer_help(struct gy_sink *sink); /* the language: a line a layer with its options and defaults */
 
-/* The zoo: named nets as net text. name: "resnet50". classes 0 and side 0 mean the net's own. Text comes through the sink.
- * GY_E_ARG with the nearest name when unknown, or when the side is too small for the net. */
+/* The zoo: named nets as net text. name: "resnet50". classes 0 and side 0 mean the net's own. Text comes through the
+ * sink. GY_E_ARG with the nearest name when unknown, or when the side is too small for the net. */
 GY_INT int gy_zoo_write(struct gy_sink *sink, const char *name, int32_t classes, int32_t side_h, int32_t side_w,
                         int32_t channels, struct gy_error *err);
 GY_INT const char *gy_zoo_name(int index);                  /* NULL after the last */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The layer kinds: a row each with word, options, limits and shape inference. Shapes are those of one sample, written HxWxC.
- * Every size is checked here against the limits of graph.h and layer.h, so that nothing behind the graph can overflow.
+/* The layer kinds: a row each with word, options, limits and shape inference. Shapes are those of one sample, written
+ * HxWxC. Every size is checked here against the limits of graph.h and layer.h, so that nothing behind the graph can
+ * overflow.
  *
- * A flattened value remembers (by its chain of nodes) the height and width it had: PyTorch numbers its elements CHW, Gyre HWC.
- * Layers that only look at single elements may follow; a linear layer ends it; others, which would mix the two orders, are refused. */
+ * A flattened value remembers (by its chain of nodes) the height and width it had: PyTorch numbers its elements CHW,
+ * Gyre HWC. Layers that only look at single elements may follow; a linear layer ends it; others, which would mix the
+ * two orders, are refused. */
 #include "layer.h"
 
 GY_INT int gy_layer_fail(struct gy_error *err, const char *source, int line, int column, const char *fmt, ...)
@@ -51,16 +53,18 @@ static int layer_refuse_flat(const struct gy_layer_use *use)
     if (h == 1 && w == 1)
         return GY_OK;
     const char *word = gy_layer_name(use->node->layer);
-    return LAYER_FAIL(use, GY_OPT_OUT, "'%s' cannot follow the flatten of %dx%d: its channels would have no order; put it before",
-                      word, h, w);
+    return LAYER_FAIL(use, GY_OPT_OUT,
+                      "'%s' cannot follow the flatten of %dx%d: its channels would have no order; put it before", word,
+                      h, w);
 }
 
 /* Input shape from the first input, output the same, window 1x1. */
 static struct gy_geom *layer_geom(struct gy_layer_use *use)
 {
     const struct gy_geom *in = &layer_input(use, 0)->geom;
-    use->node->geom = (struct gy_geom){ .h = in->p, .w = in->q, .c = in->k, .p = in->p, .q = in->q, .k = in->k, .r = 1, .s = 1,
-                                        .stride_h = 1, .stride_w = 1, .dil_h = 1, .dil_w = 1, .groups = 1 };
+    use->node->geom = (struct gy_geom){ .h = in->p, .w = in->q, .c = in->k, .p = in->p, .q = in->q, .k = in->k,
+                                        .r = 1, .s = 1, .stride_h = 1, .stride_w = 1, .dil_h = 1, .dil_w = 1,
+                                        .groups = 1 };
     return &use->node->geom;
 }
 
@@ -69,7 +73,8 @@ static int layer_check_value(const struct gy_layer_use *use)
     const struct gy_geom *g = &use->node->geom;
     const int64_t count = (int64_t)g->p * g->q * g->k; /* sides below 2^16, channels at most 2^30 */
     if (g->p > GY_MAX_SIDE || g->q > GY_MAX_SIDE || count > GY_MAX_VALUE_COUNT)
-        return LAYER_FAIL(use, GY_OPT_OUT, "the value of '%s' would be %dx%dx%d; at most %d a side and %" PRId64 " elements are allowed",
+        return LAYER_FAIL(use, GY_OPT_OUT,
+                          "the value of '%s' would be %dx%dx%d; at most %d a side and %" PRId64 " elements are allowed",
                           gy_layer_name(use->node->layer), g->p, g->q, g->k, GY_MAX_SIDE, GY_MAX_VALUE_COUNT);
     return GY_OK;
 }
@@ -79,8 +84,10 @@ static int layer_check_weights(const struct gy_layer_use *use)
     const struct gy_geom *g = &use->node->geom;
     const int64_t filter = (int64_t)g->r * g->s * (g->c / g->groups); /* at most 2^10 * 2^10 * 2^30 */
     if (filter > GY_MAX_VALUE_COUNT || filter > GY_MAX_PARAM_COUNT / g->k)
-        return LAYER_FAIL(use, GY_OPT_OUT, "%d filters of %dx%dx%d weights: at most %" PRId64 " weights a filter and %" PRId64
-                          " in all are allowed", g->k, g->r, g->s, g->c / g->groups, GY_MAX_VALUE_COUNT, GY_MAX_PARAM_COUNT);
+        return LAYER_FAIL(use, GY_OPT_OUT,
+                          "%d filters of %dx%dx%d weights: at most %" PRId64 " weights a filter and %" PRId64
+                          " in all are allowed",
+                          g->k, g->r, g->s, g->c / g->groups, GY_MAX_VALUE_COUNT, GY_MAX_PARAM_COUNT);
     return GY_OK;
 }
 
@@ -94,9 +101,10 @@ static void layer_read_window(const struct gy_layer_use *use, struct gy_geom *g)
     g->pad_w = (int32_t)use->value[GY_OPT_PAD][1];
 }
 
-/* Output size along one side; 0 when the window does not fit. With ceil a last window may hang over the far edge, as long as it
- * begins inside the image or its near padding (PyTorch's rule). */
-static int32_t layer_out_side(int64_t side, int64_t window, int64_t stride, int64_t pad, int64_t dilation, int ceil_mode)
+/* Output size along one side; 0 when the window does not fit. With ceil a last window may hang over the far edge, as
+ * long as it begins inside the image or its near padding (PyTorch's rule). */
+static int32_t layer_out_side(int64_t side, int64_t window, int64_t stride, int64_t pad, int64_t dilation,
+                              int ceil_mode)
 {
     const int64_t room = side + 2 * pad - dilation * (window - 1) - 1;
     if (room < 0)
@@ -117,15 +125,16 @@ static int layer_slide(struct gy_layer_use *use)
         return layer_check_value(use);
     return LAYER_FAIL(use, GY_OPT_WINDOW, "the window of %dx%d%s is larger than the padded image of %dx%d",
                       g->dil_h * (g->r - 1) + 1, g->dil_w * (g->s - 1) + 1,
-                      g->dil_h > 1 || g->dil_w > 1 ? " (dilation included)" : "", g->h + 2 * g->pad_h, g->w + 2 * g->pad_w);
+                      g->dil_h > 1 || g->dil_w > 1 ? " (dilation included)" : "", g->h + 2 * g->pad_h,
+                      g->w + 2 * g->pad_w);
 }
 
 static int layer_shape_input(struct gy_layer_use *use)
 {
     const double *v = use->value[GY_OPT_SHAPE];
-    use->node->geom = (struct gy_geom){ .h = (int32_t)v[0], .w = (int32_t)v[1], .c = (int32_t)v[2], .p = (int32_t)v[0],
-                                        .q = (int32_t)v[1], .k = (int32_t)v[2], .r = 1, .s = 1, .stride_h = 1, .stride_w = 1,
-                                        .dil_h = 1, .dil_w = 1, .groups = 1 };
+    const int32_t h = (int32_t)v[0], w = (int32_t)v[1], c = (int32_t)v[2];
+    use->node->geom = (struct gy_geom){ .h = h, .w = w, .c = c, .p = h, .q = w, .k = c, .r = 1, .s = 1, .stride_h = 1,
+                                        .stride_w = 1, .dil_h = 1, .dil_w = 1, .groups = 1 };
     return layer_check_value(use);
 }
 
@@ -143,8 +152,8 @@ static int layer_shape_conv(struct gy_layer_use *use)
         g->pad_w = g->dil_w * (g->s - 1) / 2;
     }
     if (g->c % g->groups != 0 || g->k % g->groups != 0)
-        return LAYER_FAIL(use, GY_OPT_GROUPS, "groups %d does not divide both the %d input and the %d output channels", g->groups,
-                          g->c, g->k);
+        return LAYER_FAIL(use, GY_OPT_GROUPS, "groups %d does not divide both the %d input and the %d output channels",
+                          g->groups, g->c, g->k);
     use->node->weight = 0;
     use->node->bias = use->column[GY_OPT_BIAS] ? 0 : -1;
     GY_TRY(layer_slide(use));
@@ -188,7 +197,8 @@ static int layer_shape_pool(struct gy_layer_use *use)
         g->stride_w = g->s;
     }
     if (g->pad_h > g->r / 2 || g->pad_w > g->s / 2)
-        return LAYER_FAIL(use, GY_OPT_PAD, "pad %dx%d is more than half of the %dx%d window", g->pad_h, g->pad_w, g->r, g->s);
+        return LAYER_FAIL(use, GY_OPT_PAD, "pad %dx%d is more than half of the %dx%d window", g->pad_h, g->pad_w, g->r,
+                          g->s);
     use->node->f[0] = use->column[GY_OPT_EXCLUDE_PAD] ? 1 : 0;
     return layer_slide(use);
 }
@@ -204,7 +214,8 @@ static int layer_shape_maxpool(struct gy_layer_use *use)
 static int layer_shape_avgpool(struct gy_layer_use *use)
 {
     if (use->column[GY_OPT_CEIL] && !use->column[GY_OPT_EXCLUDE_PAD])
-        return LAYER_FAIL(use, GY_OPT_CEIL, "'ceil' of avgpool needs 'exclude-pad': a window that hangs over has no fixed divisor");
+        return LAYER_FAIL(use, GY_OPT_CEIL,
+                          "'ceil' of avgpool needs 'exclude-pad': a window that hangs over has no fixed divisor");
     return layer_shape_pool(use);
 }
 
@@ -237,19 +248,22 @@ static int layer_shape_dropout(struct gy_layer_use *use)
     return GY_OK;
 }
 
-/* Two values of different shape, or the same value twice. The node's own name is not known yet; those of labelled inputs are. */
+/* Two values of different shape, or the same value twice. The node's own name is not known yet; those of labelled
+ * inputs are. */
 static int layer_check_pair(const struct gy_layer_use *use, int k, int channels_too)
 {
     const struct gy_node *a = layer_input(use, 0), *b = layer_input(use, k);
     const char *word = gy_layer_name(use->node->layer);
     const struct gy_geom *x = &a->geom, *y = &b->geom;
     if (x->p != y->p || x->q != y->q || (channels_too && x->k != y->k))
-        return LAYER_FAIL(use, GY_OPT_OUT, "'%s' of different shapes: %dx%dx%d (%s at line %d) and %dx%dx%d (%s at line %d)", word,
-                          x->p, x->q, x->k, gy_layer_name(a->layer), a->line, y->p, y->q, y->k, gy_layer_name(b->layer), b->line);
+        return LAYER_FAIL(use, GY_OPT_OUT,
+                          "'%s' of different shapes: %dx%dx%d (%s at line %d) and %dx%dx%d (%s at line %d)", word, x->p,
+                          x->q, x->k, gy_layer_name(a->layer), a->line, y->p, y->q, y->k, gy_layer_name(b->layer),
+                          b->line);
     for (int i = 0; i < k; i++)
         if (use->node->input[i] == use->node->input[k])
-            return LAYER_FAIL(use, GY_OPT_OUT, "'%s' has the same value twice (%s at line %d)", word, gy_layer_name(b->layer),
-                              b->line);
+            return LAYER_FAIL(use, GY_OPT_OUT, "'%s' has the same value twice (%s at line %d)", word,
+                              gy_layer_name(b->layer), b->line);
     return GY_OK;
 }
 
@@ -261,8 +275,9 @@ static int layer_shape_add(struct gy_layer_use *use)
         GY_TRY(layer_check_pair(use, k, 1));
         gy_layer_flat(use->graph, use->node->input[k], &other_h, &other_w);
         if (h != other_h || w != other_w)
-            return LAYER_FAIL(use, GY_OPT_OUT, "'add' of values flattened from %dx%d and from %dx%d: their orders differ", h, w,
-                              other_h, other_w);
+            return LAYER_FAIL(use, GY_OPT_OUT,
+                              "'add' of values flattened from %dx%d and from %dx%d: their orders differ", h, w, other_h,
+                              other_w);
     }
     layer_geom(use);
     return GY_OK;
@@ -282,7 +297,8 @@ static int layer_shape_concat(struct gy_layer_use *use)
         channels += layer_input(use, k)->geom.k;
     }
     if (channels > GY_MAX_CHANNELS)
-        return LAYER_FAIL(use, GY_OPT_OUT, "'concat' to %" PRId64 " channels; at most %d are allowed", channels, GY_MAX_CHANNELS);
+        return LAYER_FAIL(use, GY_OPT_OUT, "'concat' to %" PRId64 " channels; at most %d are allowed", channels,
+                          GY_MAX_CHANNELS);
     g->k = (int32_t)channels;
     return layer_check_value(use);
 }
@@ -305,7 +321,8 @@ static int layer_shape_shortcut(struct gy_layer_use *use)
     g->p = (g->h - 1) / g->stride_h + 1;
     g->q = (g->w - 1) / g->stride_w + 1;
     if (g->k < g->c || (g->k - g->c) % 2 != 0)
-        return LAYER_FAIL(use, GY_OPT_OUT, "shortcut from %d to %d channels: there must be as many or more, by an even number", g->c,
+        return LAYER_FAIL(use, GY_OPT_OUT,
+                          "shortcut from %d to %d channels: there must be as many or more, by an even number", g->c,
                           g->k);
     return layer_check_value(use);
 }
@@ -315,8 +332,8 @@ static int layer_shape_loss(struct gy_layer_use *use)
     const char *word = gy_layer_name(use->node->layer);
     const struct gy_geom *g = layer_geom(use);
     if (g->h != 1 || g->w != 1)
-        return LAYER_FAIL(use, GY_OPT_OUT, "'%s' needs scores of 1x1xC, not %dx%dx%d; put 'gap' or 'linear' before it", word, g->h,
-                          g->w, g->c);
+        return LAYER_FAIL(use, GY_OPT_OUT, "'%s' needs scores of 1x1xC, not %dx%dx%d; put 'gap' or 'linear' before it",
+                          word, g->h, g->w, g->c);
     if (g->c > GY_MAX_CHANNELS || (g->c < 2 && use->node->layer == GY_LAYER_SOFTMAX))
         return LAYER_FAIL(use, GY_OPT_OUT, "'%s' of %d scores; %d to %d are allowed", word, g->c,
                           use->node->layer == GY_LAYER_SOFTMAX ? 2 : 1, GY_MAX_CHANNELS);
@@ -371,7 +388,8 @@ static const struct gy_option layer_shortcut_options[] = {
     { "stride", GY_OPT_STRIDE, GY_KIND_PAIR, 1, GY_MAX_SIDE, 1, "step between pixels that are kept" },
 };
 static const struct gy_option layer_softmax_options[] = {
-    { "smooth", GY_OPT_SMOOTH, GY_KIND_REAL, 0, 0.999, 0, "label smoothing: share of the target spread over all classes" },
+    { "smooth", GY_OPT_SMOOTH, GY_KIND_REAL, 0, 0.999, 0,
+      "label smoothing: share of the target spread over all classes" },
 };
 
 #define LAYER_OPTIONS(kind) layer_##kind##_options, (int)GY_COUNT(layer_##kind##_options)
@@ -380,7 +398,8 @@ static const struct gy_option layer_softmax_options[] = {
 static const struct gy_layer_row layer_rows[GY_LAYERS] = {
     [GY_LAYER_INPUT] = { "input", 0, 0, LAYER_OPTIONS(input), layer_shape_input, "input HxWxC",
                          "one sample; the first line" },
-    [GY_LAYER_CONV] = { "conv", 0, 0, LAYER_OPTIONS(conv), layer_shape_conv, "conv K RxS", "convolution to K channels" },
+    [GY_LAYER_CONV] = { "conv", 0, 0, LAYER_OPTIONS(conv), layer_shape_conv, "conv K RxS",
+                        "convolution to K channels" },
     [GY_LAYER_LINEAR] = { "linear", 0, 0, LAYER_OPTIONS(linear), layer_shape_linear, "linear K",
                           "fully connected; flattens its input" },
     [GY_LAYER_BN] = { "bn", 0, 0, LAYER_OPTIONS(bn), layer_shape_bn, "bn", "batch normalisation" },
@@ -388,8 +407,10 @@ static const struct gy_layer_row layer_rows[GY_LAYERS] = {
     [GY_LAYER_RELU6] = { "relu6", 0, 0, LAYER_NO_OPTIONS, layer_shape_same, "relu6", "min(max(x, 0), 6)" },
     [GY_LAYER_SIGMOID] = { "sigmoid", 0, 0, LAYER_NO_OPTIONS, layer_shape_same, "sigmoid", "1 / (1 + exp(-x))" },
     [GY_LAYER_TANH] = { "tanh", 0, 0, LAYER_NO_OPTIONS, layer_shape_same, "tanh", "hyperbolic tangent" },
-    [GY_LAYER_MAXPOOL] = { "maxpool", 0, 0, LAYER_OPTIONS(maxpool), layer_shape_maxpool, "maxpool RxS", "largest of a window" },
-    [GY_LAYER_AVGPOOL] = { "avgpool", 0, 0, LAYER_OPTIONS(avgpool), layer_shape_avgpool, "avgpool RxS", "mean of a window" },
+    [GY_LAYER_MAXPOOL] = { "maxpool", 0, 0, LAYER_OPTIONS(maxpool), layer_shape_maxpool, "maxpool RxS",
+                           "largest of a window" },
+    [GY_LAYER_AVGPOOL] = { "avgpool", 0, 0, LAYER_OPTIONS(avgpool), layer_shape_avgpool, "avgpool RxS",
+                           "mean of a window" },
     [GY_LAYER_GAP] = { "gap", 0, 0, LAYER_NO_OPTIONS, layer_shape_gap, "gap", "mean of the whole image, a channel" },
     [GY_LAYER_LRN] = { "lrn", 0, 0, LAYER_OPTIONS(lrn), layer_shape_lrn, "lrn SIZE",
                        "local response norm: x * (k + alpha / SIZE * sum of squares)^-beta" },
@@ -399,12 +420,14 @@ static const struct gy_layer_row layer_rows[GY_LAYERS] = {
                        "adds named values to the current one" },
     [GY_LAYER_CONCAT] = { "concat", 1, GY_NODE_INPUTS - 1, LAYER_NO_OPTIONS, layer_shape_concat, "concat NAME ...",
                           "channels of the current value, then of the named ones" },
-    [GY_LAYER_FLATTEN] = { "flatten", 0, 0, LAYER_NO_OPTIONS, layer_shape_flatten, "flatten", "HxWxC becomes 1x1x(H*W*C)" },
+    [GY_LAYER_FLATTEN] = { "flatten", 0, 0, LAYER_NO_OPTIONS, layer_shape_flatten, "flatten",
+                           "HxWxC becomes 1x1x(H*W*C)" },
     [GY_LAYER_SHORTCUT] = { "shortcut", 0, 0, LAYER_OPTIONS(shortcut), layer_shape_shortcut, "shortcut K",
                             "keeps some pixels, adds (K-C)/2 zero channels on each side" },
     [GY_LAYER_SOFTMAX] = { "softmax", 0, 0, LAYER_OPTIONS(softmax), layer_shape_loss, "softmax",
                            "loss: cross-entropy of the softmax; the last line" },
-    [GY_LAYER_MSE] = { "mse", 0, 0, LAYER_NO_OPTIONS, layer_shape_loss, "mse", "loss: mean squared error; the last line" },
+    [GY_LAYER_MSE] = { "mse", 0, 0, LAYER_NO_OPTIONS, layer_shape_loss, "mse",
+                       "loss: mean squared error; the last line" },
 };
 
 GY_INT const struct gy_layer_row *gy_layer_row(int layer) { return &layer_rows[layer]; }
@@ -461,8 +484,9 @@ GY_INT void gy_layer_help(struct gy_sink *sink)
                    "  linear 10\n"
                    "  softmax\n"
                    "\n"
-                   "A layer works on the value of the line before. 'from NAME' at its end takes a named value instead. Names are\n"
-                   "searched in the own block first, then outwards; only values above can be named. Every value must be used.\n"
+                   "A layer works on the value of the line before. 'from NAME' at its end takes a named value instead.\n"
+                   "Names are searched in the own block first, then outwards; only values above can be named. Every\n"
+                   "value must be used.\n"
                    "\n"
                    "Layers and their options:\n");
     for (int i = 0; i < GY_LAYERS; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* layer.h: what the parser of net text knows of a layer kind: its word, its options with defaults and limits, and one function
- * that infers the shape. A new layer kind is a new row in layer.c. */
+/* layer.h: what the parser of net text knows of a layer kind: its word, its options with defaults and limits, and one
+ * function that infers the shape. A new layer kind is a new row in layer.c. */
 #ifndef GY_LAYER_H
 #define GY_LAYER_H
 #include "graph.h"
@@ -47,7 +47,8 @@ struct gy_layer_row {
     int names_lo, names_hi;           /* how many named values follow the word */
     const struct gy_option *options;  /* those without a word come first */
     int option_count;
-    int (*shape)(struct gy_layer_use *use); /* fills geom and f; sets weight, bias, run_mean, run_var to 0 where the layer has them */
+    /* Fills geom and f of the node; sets weight, bias, run_mean, run_var to 0 where the layer has them. */
+    int (*shape)(struct gy_layer_use *use);
     const char *usage, *about;
 };
 
@@ -71,9 +72,10 @@ GY_INT int gy_names_open(struct gy_names *names, const struct gy_graph *graph, i
 GY_INT int gy_names_find(const struct gy_names *names, const char *name); /* node, or -1 */
 GY_INT void gy_names_add(struct gy_names *names, int node);               /* its name must be new */
 
-/* Ends a graph whose nodes are all there: loss, unused values, names of unlabelled nodes, parameters. unlabelled[node]: number of
- * the node among the unlabelled ones of its kind and scope, and its name is the scope's prefix; 0: it has a name. */
-GY_INT int gy_graph_finish(struct gy_graph *graph, struct gy_names *names, const int *unlabelled, struct gy_arena *arena,
-                           const char *source, struct gy_error *err);
+/* Ends a graph whose nodes are all there: loss, unused values, names of unlabelled nodes, parameters. unlabelled[node]:
+ * number of the node among the unlabelled ones of its kind and scope, and its name is the scope's prefix; 0: it has a
+ * name. */
+GY_INT int gy_graph_finish(struct gy_graph *graph, struct gy_names *names, const int *unlabelled,
+                           struct gy_arena *arena, const char *source, struct gy_error *err);
 
 #endif

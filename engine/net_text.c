@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Net text to graph. The language is in gy_layer_help (layer.c); its grammar, one statement a line, '#' begins a comment:
+/* Net text to graph. The language is in gy_layer_help (layer.c); its grammar, one statement a line, '#' begins a
+ * comment:
  *
  *     net       = input-line { statement } loss-line
  *     statement = layer | opening-line { statement } "}"
  *     layer     = [ NAME ":" ] WORD { value } { NAME } { option [ value ] } [ "from" NAME ]
  *     opening   = "block" NAME "{" | "repeat" NAME FIRST ".." LAST "{"
  *
- * Three passes over a table of the lines that say something: braces are matched; layers are counted, so that the graph's
- * tables are taken once and at their size; then the statements run, a repeated body once a copy. Work is bounded: text, line and depth
- * have limits, every block holds a layer, and there are at most GY_MAX_NODES layers. */
+ * Three passes over a table of the lines that say something: braces are matched; layers are counted, so that the
+ * graph's tables are taken once and at their size; then the statements run, a repeated body once a copy. Work is
+ * bounded: text, line and depth have limits, every block holds a layer, and there are at most GY_MAX_NODES layers. */
 #include "layer.h"
 
 #define PARSE_BYTES ((size_t)1 << 20)
@@ -59,9 +60,9 @@ struct parse_state {
 
 #define PARSE_FAIL(p, column, ...) gy_layer_fail((p)->err, (p)->source, (p)->line, (column), __VA_ARGS__)
 
-/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ---- */
 
-/* Bytes of the UTF-8 sequence at text, 0 when it is none: too long forms, surrogates and numbers above 10FFFF are none. */
+/* Bytes of the UTF-8 sequence at text, 0 when it is none: too long forms, surrogates, numbers above 10FFFF. */
 static size_t parse_utf8_bytes(const unsigned char *text, size_t left)
 {
     static const struct { unsigned char mask, lead; uint32_t least; } forms[] = {
@@ -156,7 +157,8 @@ static int parse_split(struct parse_state *p, int index)
             i++;
             continue;
         }
-        while (!brace && end < line->bytes && !parse_is_blank(line->text[end]) && line->text[end] != '{' && line->text[end] != '}')
+        while (!brace && end < line->bytes && !parse_is_blank(line->text[end]) && line->text[end] != '{' &&
+               line->text[end] != '}')
             end++;
         if (p->token_count == PARSE_TOKENS)
             return PARSE_FAIL(p, i + 1, "more than %d words in a line", PARSE_TOKENS);
@@ -189,24 +191,27 @@ static int parse_check_name(const struct parse_state *p, const char *name, int c
     return GY_OK;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---- */
 
 static int parse_fail_word(const struct parse_state *p, const struct parse_token *word)
 {
     const char *near = gy_layer_suggest(word->text);
-    return PARSE_FAIL(p, word->column, near ? "there is no layer '%s'; did you mean '%s'?" : "there is no layer '%s'%s", word->text,
-                      near ? near : "");
+    return PARSE_FAIL(p, word->column, near ? "there is no layer '%s'; did you mean '%s'?" : "there is no layer '%s'%s",
+                      word->text, near ? near : "");
 }
 
-/* Where a brace may stand: '{' last in a line of block or repeat, '}' alone. Returns in *kind 1 opening, 2 closing, 0 none. */
+/* Where a brace may stand: '{' last in a line of block or repeat, '}' alone. Returns in *kind 1 opening, 2 closing, 0
+ * none. */
 static int parse_brace_kind(struct parse_state *p, int *kind)
 {
     const int opener = parse_is(p, 0, "block") || parse_is(p, 0, "repeat"), last = p->token_count - 1;
-    if (!opener && last > 0 && parse_is(p, last, "{") && !strchr(p->token[0].text, ':') && gy_layer_find(p->token[0].text) < 0)
+    if (!opener && last > 0 && parse_is(p, last, "{") && !strchr(p->token[0].text, ':') &&
+        gy_layer_find(p->token[0].text) < 0)
         return parse_fail_word(p, &p->token[0]);
     for (int i = 0; i <= last; i++) {
         if (parse_is(p, i, "{") && (i != last || !opener))
-            return PARSE_FAIL(p, p->token[i].column, "'{' stands only at the end of a line that begins with block or repeat");
+            return PARSE_FAIL(p, p->token[i].column,
+                              "'{' stands only at the end of a line that begins with block or repeat");
         if (parse_is(p, i, "}") && last != 0)
             return PARSE_FAIL(p, p->token[i].column, "'}' stands alone in its line");
     }
@@ -247,7 +252,8 @@ static int parse_read_range(const struct parse_state *p, const struct parse_toke
     first[bytes] = 0;
     if (!dots || gy_text_int(first, 0, GY_MAX_NODES, &header->first) != 0 ||
         gy_text_int(dots + 2, 0, GY_MAX_NODES, &header->last) != 0)
-        return PARSE_FAIL(p, token->column, "'%s' is not FIRST..LAST with whole numbers from 0 to %d", token->text, GY_MAX_NODES);
+        return PARSE_FAIL(p, token->column, "'%s' is not FIRST..LAST with whole numbers from 0 to %d", token->text,
+                          GY_MAX_NODES);
     if (header->first > header->last)
         return PARSE_FAIL(p, token->column, "'%s' runs backwards", token->text);
     return GY_OK;
@@ -292,7 +298,7 @@ static int parse_count(struct parse_state *p, int first, int end, int64_t *count
     return GY_OK;
 }
 
-/* ---- names of values ----------------------------------------------------------------------------------------------- */
+/* ---- names of values ---- */
 
 static int parse_find(const struct parse_state *p, const struct parse_scope *scope, const char *name)
 {
@@ -344,10 +350,12 @@ static int parse_fail_value(struct parse_state *p, const struct parse_scope *sco
     const char *near = parse_nearest_value(p, scope, t.text);
     p->line = line;
     if (later == line)
-        return PARSE_FAIL(p, t.column, "'%s' would need its own value: a cycle; only values above this line can be used", t.text);
+        return PARSE_FAIL(p, t.column,
+                          "'%s' would need its own value: a cycle; only values above this line can be used", t.text);
     if (later)
-        return PARSE_FAIL(p, t.column, "'%s' comes only at line %d: that would be a cycle, or it must be moved up; only values above "
-                         "this line can be used", t.text, later);
+        return PARSE_FAIL(p, t.column,
+                          "'%s' comes only at line %d: that would be a cycle, or it must be moved up; only values "
+                          "above this line can be used", t.text, later);
     return PARSE_FAIL(p, t.column, near ? "there is no value '%s' above this line; did you mean '%s'?"
                                        : "there is no value '%s' above this line%s", t.text, near ? near : "");
 }
@@ -379,7 +387,7 @@ static int parse_label(struct parse_state *p, struct parse_scope *scope, const c
     return GY_OK;
 }
 
-/* ---- layers -------------------------------------------------------------------------------------------------------- */
+/* ---- layers ---- */
 
 static const char *parse_kind_name(int kind)
 {
@@ -422,8 +430,8 @@ static int parse_read_value(struct parse_state *p, struct gy_layer_use *use, con
         good = count == want || (count == 1 && want == 2);
     }
     if (!good)
-        return PARSE_FAIL(p, t->column, "'%s' is not %s from %g to %.10g (%s: %s)", t->text, parse_kind_name(o->kind), o->lo, o->hi,
-                          gy_layer_name(use->node->layer), o->word ? o->word : o->about);
+        return PARSE_FAIL(p, t->column, "'%s' is not %s from %g to %.10g (%s: %s)", t->text, parse_kind_name(o->kind),
+                          o->lo, o->hi, gy_layer_name(use->node->layer), o->word ? o->word : o->about);
     use->column[o->slot] = t->column;
     return GY_OK;
 }
@@ -445,8 +453,9 @@ static int parse_fail_option(const struct parse_state *p, const struct gy_layer_
         if (row->options[i].word)
             words[count++] = row->options[i].word;
     const char *near = gy_text_nearest(t->text, words, count);
-    return PARSE_FAIL(p, t->column, near ? "'%s' is no option of '%s'; did you mean '%s'?" : "'%s' is no option of '%s'%s", t->text,
-                     row->word, near ? near : "");
+    return PARSE_FAIL(p, t->column,
+                      near ? "'%s' is no option of '%s'; did you mean '%s'?" : "'%s' is no option of '%s'%s", t->text,
+                      row->word, near ? near : "");
 }
 
 /* Values without a word, right behind the layer's word. */
@@ -469,7 +478,8 @@ static int parse_read_values(struct parse_state *p, struct gy_layer_use *use, co
 static int parse_read_input(struct parse_state *p, const struct parse_scope *scope, int token, int *input)
 {
     if (token >= p->token_count)
-        return PARSE_FAIL(p, p->token[p->token_count - 1].column, "a name must follow '%s'", p->token[p->token_count - 1].text);
+        return PARSE_FAIL(p, p->token[p->token_count - 1].column, "a name must follow '%s'",
+                          p->token[p->token_count - 1].text);
     const int node = parse_find(p, scope, p->token[token].text);
     if (node < 0)
         return parse_fail_value(p, scope, &p->token[token]);
@@ -522,12 +532,13 @@ static int parse_check_order(const struct parse_state *p, int layer, int column)
     const int count = p->graph->node_count;
     const int before = count ? p->graph->nodes[count - 1].layer : -1;
     if (count == 0 && layer != GY_LAYER_INPUT)
-        return PARSE_FAIL(p, column, "the first layer is '%s'; it must be the input: input HxWxC", gy_layer_name(layer));
+        return PARSE_FAIL(p, column, "the first layer is '%s'; it must be the input: input HxWxC",
+                          gy_layer_name(layer));
     if (count > 0 && layer == GY_LAYER_INPUT)
         return PARSE_FAIL(p, column, "'input' stands only once, in the first line");
     if (before == GY_LAYER_SOFTMAX || before == GY_LAYER_MSE)
-        return PARSE_FAIL(p, column, "'%s' comes after the loss '%s' of line %d, which must be the last layer", gy_layer_name(layer),
-                         gy_layer_name(before), p->graph->nodes[count - 1].line);
+        return PARSE_FAIL(p, column, "'%s' comes after the loss '%s' of line %d, which must be the last layer",
+                          gy_layer_name(layer), gy_layer_name(before), p->graph->nodes[count - 1].line);
     return GY_OK;
 }
 
@@ -566,8 +577,9 @@ static int parse_layer(struct parse_state *p, int index, struct parse_scope *sco
     const struct parse_token *word = &p->token[at++];
     GY_TRY(parse_find_layer(p, word, &layer));
     struct gy_node *node = &p->graph->nodes[p->graph->node_count];
-    *node = (struct gy_node){ .layer = layer, .line = p->line, .column = word->column, .input_count = layer != GY_LAYER_INPUT,
-                              .input = { p->current }, .weight = -1, .bias = -1, .run_mean = -1, .run_var = -1 };
+    *node = (struct gy_node){ .layer = layer, .line = p->line, .column = word->column, .input = { p->current },
+                              .input_count = layer != GY_LAYER_INPUT, .weight = -1, .bias = -1, .run_mean = -1,
+                              .run_var = -1 };
     struct gy_layer_use use = { .graph = p->graph, .node = node, .source = p->source, .err = p->err };
     const struct gy_layer_row *row = gy_layer_row(layer);
     GY_TRY(parse_read_values(p, &use, row, &at));
@@ -579,15 +591,16 @@ static int parse_layer(struct parse_state *p, int index, struct parse_scope *sco
     return GY_OK;
 }
 
-static int parse_open_scope(struct parse_state *p, const struct parse_scope *outer, const struct parse_header *header, int64_t copy,
-                           struct parse_scope *scope)
+static int parse_open_scope(struct parse_state *p, const struct parse_scope *outer, const struct parse_header *header,
+                            int64_t copy, struct parse_scope *scope)
 {
     char prefix[2 * PARSE_NAME_BYTES];
-    const int length = header->repeat ? snprintf(prefix, sizeof prefix, "%s%s.%d.", outer->prefix, header->name, (int)copy)
-                                      : snprintf(prefix, sizeof prefix, "%s%s.", outer->prefix, header->name);
+    const int length = header->repeat
+                           ? snprintf(prefix, sizeof prefix, "%s%s.%d.", outer->prefix, header->name, (int)copy)
+                           : snprintf(prefix, sizeof prefix, "%s%s.", outer->prefix, header->name);
     if (length > PARSE_NAME_BYTES)
-        return PARSE_FAIL(p, p->token[0].column, "names in this block begin with %d bytes; a name has at most %d", length,
-                         PARSE_NAME_BYTES);
+        return PARSE_FAIL(p, p->token[0].column, "names in this block begin with %d bytes; a name has at most %d",
+                          length, PARSE_NAME_BYTES);
     memset(scope, 0, sizeof *scope);
     scope->outer = outer;
     scope->in = p->current;
@@ -630,8 +643,8 @@ static int parse_take_tables(struct parse_state *p)
     return gy_names_open(&p->names, p->graph, p->node_room, p->arena, p->err);
 }
 
-GY_INT int gy_graph_parse(struct gy_graph *graph, struct gy_arena *arena, const char *text, size_t bytes, const char *source,
-                          struct gy_error *err)
+GY_INT int gy_graph_parse(struct gy_graph *graph, struct gy_arena *arena, const char *text, size_t bytes,
+                          const char *source, struct gy_error *err)
 {
     struct gy_graph made = { 0 };
     struct parse_scope top = { .prefix = "" };

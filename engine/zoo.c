@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Well-known nets, written in the language that users write, laid out as one would by hand. Residual nets come from a table of
- * stages; the others are text. Names of layers are PyTorch's (torchvision's where it has the net), so that weights can be exchanged. */
+/* Well-known nets, written in the language that users write, laid out as one would by hand. Residual nets come from a
+ * table of stages; the others are text. Names of layers are PyTorch's (torchvision's where it has the net), so that
+ * weights can be exchanged. */
 #include "graph.h"
 
 struct zoo_net {
@@ -13,7 +14,7 @@ struct zoo_net {
     int blocks[4];     /* residual nets: blocks of each stage */
 };
 
-/* ---- residual nets ------------------------------------------------------------------------------------------------- */
+/* ---- residual nets ---- */
 
 /* Opens one block, or a repeated one, of a stage. */
 static void zoo_open(struct gy_sink *sink, int stage, int first, int last)
@@ -28,7 +29,8 @@ static const char *zoo_stride(int stride) { return stride == 2 ? " stride 2" : "
 
 static void zoo_conv_bn(struct gy_sink *sink, int number, int channels, int window, int stride)
 {
-    gy_sink_printf(sink, "  conv%d: conv %d %dx%d%s\n  bn%d:   bn\n", number, channels, window, window, zoo_stride(stride), number);
+    gy_sink_printf(sink, "  conv%d: conv %d %dx%d%s\n  bn%d:   bn\n", number, channels, window, window,
+                   zoo_stride(stride), number);
 }
 
 static void zoo_relu(struct gy_sink *sink) { gy_sink_printf(sink, "         relu\n"); }
@@ -64,8 +66,8 @@ static void zoo_stage(struct gy_sink *sink, int stage, int blocks, int bottlenec
     if (project) {
         zoo_open(sink, stage, 0, 0);
         body(sink, width, stride);
-        gy_sink_printf(sink, "  downsample.0: conv %d 1x1%s from in\n  downsample.1: bn\n", bottleneck ? 4 * width : width,
-                       zoo_stride(stride));
+        gy_sink_printf(sink, "  downsample.0: conv %d 1x1%s from in\n  downsample.1: bn\n",
+                       bottleneck ? 4 * width : width, zoo_stride(stride));
         zoo_close(sink, bottleneck ? "bn3" : "bn2");
     }
     zoo_open(sink, stage, project, blocks - 1);
@@ -104,7 +106,7 @@ static void zoo_cifar(struct gy_sink *sink, const struct zoo_net *net)
     gy_sink_printf(sink, "\n        gap\n");
 }
 
-/* ---- plain nets ---------------------------------------------------------------------------------------------------- */
+/* ---- plain nets ---- */
 
 static void zoo_plain(struct gy_sink *sink, const struct zoo_net *net) { gy_sink_printf(sink, "%s", net->text); }
 
@@ -192,28 +194,38 @@ static const char zoo_mlp[] = "fc1: linear 256\n"
                               "     relu\n";
 
 static const struct zoo_net zoo_nets[] = {
-    { "lenet5", "LeNet-5 (LeCun et al. 1998) with ReLU and max pooling", 10, 28, 28, 1, 12, zoo_plain, zoo_lenet5, "fc3:   ", { 0 } },
-    { "fashion", "small convolutional net for Fashion-MNIST: the demo", 10, 28, 28, 1, 4, zoo_plain, zoo_fashion, "fc:    ", { 0 } },
-    { "logistic", "logistic regression on pixels", 10, 28, 28, 1, 1, zoo_plain, "", "fc: ", { 0 } },
-    { "mlp", "two hidden layers", 10, 28, 28, 1, 1, zoo_plain, zoo_mlp, "fc3: ", { 0 } },
-    { "alexnet", "AlexNet in one tower (Krizhevsky 2014), torchvision's weights fit", 1000, 224, 224, 3, 63, zoo_plain, zoo_alexnet,
-      "classifier.6: ", { 0 } },
-    { "alexnet-bn", "AlexNet with batch norm, for large batches (You et al. 2017)", 1000, 224, 224, 3, 63, zoo_plain, zoo_alexnet_bn,
-      "fc8:   ", { 0 } },
-    { "resnet18", "ResNet-18 (He et al. 2015), torchvision's weights fit", 1000, 224, 224, 3, 1, zoo_resnet, NULL, "fc: ",
-      { 2, 2, 2, 2 } },
-    { "resnet34", "ResNet-34, torchvision's weights fit", 1000, 224, 224, 3, 1, zoo_resnet, NULL, "fc: ", { 3, 4, 6, 3 } },
-    { "resnet50", "ResNet-50 v1.5: stride in the 3x3; torchvision's weights fit", 1000, 224, 224, 3, 1, zoo_resnet_deep, NULL, "fc: ",
-      { 3, 4, 6, 3 } },
-    { "resnet101", "ResNet-101 v1.5, torchvision's weights fit", 1000, 224, 224, 3, 1, zoo_resnet_deep, NULL, "fc: ",
-      { 3, 4, 23, 3 } },
-    { "resnet152", "ResNet-152 v1.5, torchvision's weights fit", 1000, 224, 224, 3, 1, zoo_resnet_deep, NULL, "fc: ",
-      { 3, 8, 36, 3 } },
-    { "resnet20", "ResNet-20 for CIFAR, shortcuts of option A", 10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 3 } },
-    { "resnet32", "ResNet-32 for CIFAR, shortcuts of option A", 10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 5 } },
-    { "resnet44", "ResNet-44 for CIFAR, shortcuts of option A", 10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 7 } },
-    { "resnet56", "ResNet-56 for CIFAR, shortcuts of option A", 10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 9 } },
-    { "resnet110", "ResNet-110 for CIFAR, shortcuts of option A", 10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 18 } },
+    { "lenet5", "LeNet-5 (LeCun et al. 1998) with ReLU and max pooling",
+      10, 28, 28, 1, 12, zoo_plain, zoo_lenet5, "fc3:   ", { 0 } },
+    { "fashion", "small convolutional net for Fashion-MNIST: the demo",
+      10, 28, 28, 1, 4, zoo_plain, zoo_fashion, "fc:    ", { 0 } },
+    { "logistic", "logistic regression on pixels",
+      10, 28, 28, 1, 1, zoo_plain, "", "fc: ", { 0 } },
+    { "mlp", "two hidden layers",
+      10, 28, 28, 1, 1, zoo_plain, zoo_mlp, "fc3: ", { 0 } },
+    { "alexnet", "AlexNet in one tower (Krizhevsky 2014), torchvision's weights fit",
+      1000, 224, 224, 3, 63, zoo_plain, zoo_alexnet, "classifier.6: ", { 0 } },
+    { "alexnet-bn", "AlexNet with batch norm, for large batches (You et al. 2017)",
+      1000, 224, 224, 3, 63, zoo_plain, zoo_alexnet_bn, "fc8:   ", { 0 } },
+    { "resnet18", "ResNet-18 (He et al. 2015), torchvision's weights fit",
+      1000, 224, 224, 3, 1, zoo_resnet, NULL, "fc: ", { 2, 2, 2, 2 } },
+    { "resnet34", "ResNet-34, torchvision's weights fit",
+      1000, 224, 224, 3, 1, zoo_resnet, NULL, "fc: ", { 3, 4, 6, 3 } },
+    { "resnet50", "ResNet-50 v1.5: stride in the 3x3; torchvision's weights fit",
+      1000, 224, 224, 3, 1, zoo_resnet_deep, NULL, "fc: ", { 3, 4, 6, 3 } },
+    { "resnet101", "ResNet-101 v1.5, torchvision's weights fit",
+      1000, 224, 224, 3, 1, zoo_resnet_deep, NULL, "fc: ", { 3, 4, 23, 3 } },
+    { "resnet152", "ResNet-152 v1.5, torchvision's weights fit",
+      1000, 224, 224, 3, 1, zoo_resnet_deep, NULL, "fc: ", { 3, 8, 36, 3 } },
+    { "resnet20", "ResNet-20 for CIFAR, shortcuts of option A",
+      10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 3 } },
+    { "resnet32", "ResNet-32 for CIFAR, shortcuts of option A",
+      10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 5 } },
+    { "resnet44", "ResNet-44 for CIFAR, shortcuts of option A",
+      10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 7 } },
+    { "resnet56", "ResNet-56 for CIFAR, shortcuts of option A",
+      10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 9 } },
+    { "resnet110", "ResNet-110 for CIFAR, shortcuts of option A",
+      10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 18 } },
 };
 
 GY_INT const char *gy_zoo_name(int index)
@@ -236,19 +248,21 @@ static int zoo_find(const char *name, const struct zoo_net **net, struct gy_erro
             return GY_OK;
     }
     const char *near = gy_text_nearest(name, names, GY_COUNT(names));
-    return GY_FAIL(err, GY_E_ARG, near ? "the zoo has no net '%.60s'; did you mean '%s'?" : "the zoo has no net '%.60s'%s", name,
+    return GY_FAIL(err, GY_E_ARG,
+                   near ? "the zoo has no net '%.60s'; did you mean '%s'?" : "the zoo has no net '%.60s'%s", name,
                    near ? near : "");
 }
 
-GY_INT int gy_zoo_write(struct gy_sink *sink, const char *name, int32_t classes, int32_t side_h, int32_t side_w, int32_t channels,
-                        struct gy_error *err)
+GY_INT int gy_zoo_write(struct gy_sink *sink, const char *name, int32_t classes, int32_t side_h, int32_t side_w,
+                        int32_t channels, struct gy_error *err)
 {
     const struct zoo_net *net;
     GY_TRY(zoo_find(name, &net, err));
     const int32_t h = side_h ? side_h : net->h, w = side_w ? side_w : net->w, c = channels ? channels : net->c;
     const int32_t k = classes ? classes : net->classes;
     if (h < net->least || w < net->least || h > GY_MAX_SIDE || w > GY_MAX_SIDE)
-        return GY_FAIL(err, GY_E_ARG, "%s needs images of %d to %d pixels a side, not %d x %d", name, net->least, GY_MAX_SIDE, h, w);
+        return GY_FAIL(err, GY_E_ARG, "%s needs images of %d to %d pixels a side, not %d x %d", name, net->least,
+                       GY_MAX_SIDE, h, w);
     if (k < 2 || k > GY_MAX_CHANNELS || c < 1 || c > GY_MAX_CHANNELS)
         return GY_FAIL(err, GY_E_ARG, "%s with %d classes and %d channels; 2 to %d and 1 to %d are allowed", name, k, c,
                        GY_MAX_CHANNELS, GY_MAX_CHANNELS);
