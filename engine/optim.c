@@ -28,23 +28,51 @@ GY_INT float gy_schedule_rate(const struct gyre_schedule *s, int64_t step)
     }
 }
 
-/* How a parameter starts: He et al. 2015 (fan out) for convolutions, PyTorch's uniform for fully connected layers. */
-static float optim_first(const struct gyre_net *net, int param, int64_t element)
+/* He et al. 2015 (fan out): four elements a draw. */
+static void optim_fill_normal(const struct gyre_net *net, int param, int64_t first, int64_t count, float *row)
 {
     const struct gy_param *p = &net->graph.params[param];
-    const uint64_t seed = net->config.seed, step = (uint64_t)param;
-    const float bound = 1.0f / sqrtf((float)net->graph.nodes[p->node].geom.c);
-    switch (p->kind) {
-    case GY_PARAM_CONV_WEIGHT:
-        return gy_rng_normal(seed, GY_RNG_INIT, step, (uint64_t)element) * sqrtf(2.0f / ((float)p->k * (float)(p->r * p->s)));
-    case GY_PARAM_LINEAR_WEIGHT:
-    case GY_PARAM_LINEAR_BIAS:
-        return (2 * gy_rng_uniform(seed, GY_RNG_INIT, step, (uint64_t)element) - 1) * bound;
-    case GY_PARAM_GAMMA:
-    case GY_PARAM_RUN_VAR: return 1;
-    default: return 0;
+    const float spread = sqrtf(2.0f / ((float)p->k * (float)(p->r * p->s)));
+    float four[4];
+    for (int64_t i = first; i < first + count; i++) {
+        if (i == first || i % 4 == 0)
+            gy_rng_normals(net->config.seed, GY_RNG_INIT, (uint64_t)param, (uint64_t)(i / 4), four);
+        row[i - first] = four[i % 4] * spread;
     }
 }
+
+/* PyTorch's default for fully connected layers: uniform, bounded by 1 / sqrt(inputs). */
+static void optim_fill_uniform(const struct gyre_net *net, int param, int64_t first, int64_t count, float *row)
+{
+    const float bound = 1.0f / sqrtf((float)net->graph.nodes[net->graph.params[param].node].geom.c);
+    uint32_t words[4];
+    for (int64_t i = first; i < first + count; i++) {
+        if (i == first || i % 4 == 0)
+            gy_rng_words(net->config.seed, GY_RNG_INIT, (uint64_t)param, (uint64_t)(i / 4), words);
+        row[i - first] = (2 * ((float)(words[i % 4] >> 8) * (1.0f / 16777216.0f)) - 1) * bound;
+    }
+}
+
+static void optim_fill_zero(const struct gyre_net *net, int param, int64_t first, int64_t count, float *row)
+{
+    (void)net, (void)param, (void)first;
+    memset(row, 0, (size_t)count * sizeof *row);
+}
+
+static void optim_fill_one(const struct gyre_net *net, int param, int64_t first, int64_t count, float *row)
+{
+    (void)net, (void)param, (void)first;
+    for (int64_t i = 0; i < count; i++)
+        row[i] = 1;
+}
+
+/* How a parameter starts, by kind: elements [first, first + count) in PyTorch's order. */
+static void (*const optim_fill[])(const struct gyre_net *, int, int64_t, int64_t, float *) = {
+    [GY_PARAM_CONV_WEIGHT] = optim_fill_normal,    [GY_PARAM_LINEAR_WEIGHT] = optim_fill_uniform,
+    [GY_PARAM_CONV_BIAS] = optim_fill_zero,        [GY_PARAM_LINEAR_BIAS] = optim_fill_uniform,
+    [GY_PARAM_GAMMA] = optim_fill_one,             [GY_PARAM_BETA] = optim_fill_zero,
+    [GY_PARAM_RUN_MEAN] = optim_fill_zero,         [GY_PARAM_RUN_VAR] = optim_fill_one,
+};
 
 static int optim_init_param(struct gyre_net *net, int param)
 {
@@ -52,8 +80,7 @@ static int optim_init_param(struct gyre_net *net, int param)
     const int64_t row = gy_param_row_count(p);
     const int region = gy_param_is_state(p->kind) ? GY_AT_STATE : GY_AT_PARAM;
     for (int32_t k = 0; k < p->k; k++) {
-        for (int64_t i = 0; i < row; i++)
-            net->row2[i] = optim_first(net, param, k * row + i);
+        optim_fill[p->kind](net, param, k * row, row, net->row2);
         GY_TRY(gy_param_write_row(net, param, region, k, net->row2));
         if (region == GY_AT_PARAM && gy_region_has(net, GY_AT_EMA, param))
             GY_TRY(gy_param_write_row(net, param, GY_AT_EMA, k, net->row2));

@@ -28,12 +28,23 @@ GY_INT float gy_rng_uniform(uint64_t seed, uint32_t stream, uint64_t step, uint6
     return rng_unit(w[0]);
 }
 
-GY_INT float gy_rng_normal(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element)
+GY_INT void gy_rng_normals(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element, float out[4])
 {
     uint32_t w[4];
     gy_rng_words(seed, stream, step, element, w);
-    const double u = ((double)w[0] + 1) / 4294967296.0, v = (double)w[1] / 4294967296.0;
-    return (float)(sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
+    for (int i = 0; i < 4; i += 2) {
+        const double u = ((double)w[i] + 1) / 4294967296.0, angle = 6.283185307179586 * ((double)w[i + 1] / 4294967296.0);
+        const double radius = sqrt(-2 * log(u));
+        out[i] = (float)(radius * cos(angle));
+        out[i + 1] = (float)(radius * sin(angle));
+    }
+}
+
+GY_INT float gy_rng_normal(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element)
+{
+    float four[4];
+    gy_rng_normals(seed, stream, step, element, four);
+    return four[0];
 }
 
 /* A four-round Feistel network on the smallest even number of bits that holds count; images outside are walked on. */

@@ -17,7 +17,9 @@ enum gy_rng_stream {
 GY_INT void gy_rng_words(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element, uint32_t out[4]);
 /* In [0, 1): 24 bits of word 0. */
 GY_INT float gy_rng_uniform(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element);
-/* Standard normal, Box-Muller on words 0 and 1 in double. */
+/* Four standard normals from one draw: Box-Muller in double on words 0, 1 (cosine, sine) and 2, 3. */
+GY_INT void gy_rng_normals(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element, float out[4]);
+/* The first of those four. */
 GY_INT float gy_rng_normal(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element);
 /* A permutation of [0, count) without a table: the image of index under (seed, stream, step). Cycle-walking Feistel. */
 GY_INT int64_t gy_rng_permute(uint64_t seed, uint32_t stream, uint64_t step, int64_t count, int64_t index);
