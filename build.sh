@@ -31,6 +31,7 @@ WARNINGS="-Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wcast-qual -Wstr
 -Wwrite-strings -Wformat=2 -Wdouble-promotion -Werror"
 LANGUAGE="-std=c99 -D_POSIX_C_SOURCE=200809L -g -fno-common -fvisibility=hidden -ffp-contract=off"
 LIBS="-lm -lpthread -ldl"
+MNIST=/usr/share/datasets/fashion-mnist
 
 # ---- words to the user ---------------------------------------------------------------------------------------------
 
@@ -78,7 +79,7 @@ works()
     printf '#include <math.h>\n#include <pthread.h>\nint main(int c, char **v)\n{\n    (void)v;\n    return (int)floor(c / 2.0);\n}\n' \
         >"$BUILD/probe/probe.c"
     # shellcheck disable=SC2086
-    "$@" $LIBS -o "$BUILD/probe/probe" -x c "$BUILD/probe/probe.c" -x none $LIBS >"$BUILD/probe/log" 2>&1
+    "$@" -o "$BUILD/probe/probe" "$BUILD/probe/probe.c" $LIBS >"$BUILD/probe/log" 2>&1
 }
 
 has_header() { printf '#include <%s>\n' "$2" | "$1" -E -x c - >/dev/null 2>&1; }
@@ -165,6 +166,9 @@ program_name() { basename "$1" .c; }
 
 # ---- flavours ------------------------------------------------------------------------------------------------------
 
+# The default compiler where it has the sanitizer, else clang
+sanitizer_compiler() { if works "$CC" "-fsanitize=$1"; then echo "$CC"; else echo clang; fi; }
+
 # flavour NAME: sets DIR (its folder), FCC, FLAGS, LINK, RUNNER (what starts its programs).
 flavour()
 {
@@ -173,9 +177,11 @@ flavour()
     default) FLAVOUR=$(basename "$CC") ;;
     gcc|clang) FCC=$1 ;;
     static) LINK=-static MORE="-DGY_NO_CUDA -DGY_NO_UCX" ;;
-    asan) FCC=$SANITIZER_CC OPTIMIZE=-O1
+    asan) FCC=$(sanitizer_compiler address,undefined) OPTIMIZE=-O1
         MORE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" LINK=$MORE ;;
-    tsan) FCC=$SANITIZER_CC OPTIMIZE=-O1 MORE="-fsanitize=thread -fno-omit-frame-pointer" LINK=$MORE ;;
+    tsan) FCC=$(sanitizer_compiler thread) OPTIMIZE=-O1 MORE="-fsanitize=thread -fno-omit-frame-pointer" LINK=$MORE
+        # a kernel with much address randomisation confuses the sanitizer
+        ! setarch -R true 2>/dev/null || RUNNER="setarch -R" ;;
     fuzz) FCC=clang OPTIMIZE=-O1
         MORE="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer"
         LINK="-fsanitize=address,undefined,fuzzer" ;;
@@ -313,12 +319,84 @@ build_replays()
     done
 }
 
+# ---- tools of the longer targets -----------------------------------------------------------------------------------
+
+need_clang()
+{
+    { have clang && works clang -fsanitize=fuzzer-no-link,address; } ||
+        install "clang and its sanitizers" clang libclang-rt-14-dev libc6-dev
+}
+
+need_gcc() { { have gcc && works gcc; } || install "tests with gcc" gcc libc6-dev; }
+need_sanitizer() { works "$CC" "-fsanitize=$1" || need_clang; }
+
+need_ppc()
+{
+    { have powerpc64le-linux-gnu-gcc && have qemu-ppc64le; } ||
+        install "the POWER build" gcc-powerpc64le-linux-gnu libc6-dev-ppc64el-cross qemu-user || return 1
+    # a cross compiler does not look into /usr/include
+    stb=$(printf '#include <stb/stb_image.h>\n' | "$CC" -E -x c - 2>/dev/null | sed -n 's/^# 1 "\(\/.*stb_image\.h\)".*/\1/p' | sed 1q)
+    mkdir -p "$BUILD/include/stb"
+    [ -z "$stb" ] || cp -p "$stb" "$BUILD/include/stb/stb_image.h"
+}
+
+need_mnist() { [ -d "$MNIST" ] || install "real images (Fashion-MNIST)" dataset-fashion-mnist; }
+
+# optional WHAT COMMAND...: counts a skip when the command cannot provide its tools
+optional()
+{
+    what=$1
+    shift
+    "$@" && return 0
+    say "skipped: $what"
+    echo "0 0 1" >>"$TALLY"
+    return 1
+}
+
+# ---- running tests -------------------------------------------------------------------------------------------------
+
+open_tally()
+{
+    TALLY=$BUILD/tally
+    LOGS=$BUILD/logs
+    mkdir -p "$BUILD" "$LOGS"
+    : >"$TALLY"
+    STARTED=$(date +%s)
+    export BUILD CC DIR FCC FLAGS JOBS LOGS MNIST RUNNER SOURCE_ID SUITE TALLY
+}
+
+# Sums the tally, lines 'passed failed skipped', into the last line of the output. Fails when a check failed or none ran.
+close_tally()
+{
+    say "$(($(date +%s) - STARTED)) s"
+    awk '{ p += $1; f += $2; s += $3 }
+         END { printf("%d passed, %d failed%s\n", p, f, (s ? ", " s " skipped" : "")); exit (f > 0 || p == 0) }' "$TALLY"
+}
+
+# suite FLAVOUR: builds and runs all tests in it
+suite()
+{
+    SUITE=$1
+    flavour "$1"
+    build_tests
+    say "$SUITE: test programs"
+    sh tests/run_suite.sh
+}
+
+# one NAME COMMAND...: a script with a closing line
+one() { sh tests/run_one.sh "$@"; }
+
 # ---- targets -------------------------------------------------------------------------------------------------------
 
-target_build()
+prepare()
 {
     inspect
     SOURCE_ID=$(source_id)
+}
+
+target_build()
+{
+    prepare
     flavour default
     build_library
     build_command
@@ -338,39 +416,100 @@ build_static()
     build_library
     build_command
     [ -f "$DIR/gyre" ] || return 0
-    newest "$BUILD/gyre-static" "$DIR/gyre" && return 0
-    strip -o "$BUILD/gyre-static" "$DIR/gyre"
-}
-
-# suite FLAVOUR: runs its tests into $TALLY
-suite()
-{
-    flavour "$1"
-    build_tests
-    BUILD=$BUILD DIR=$DIR RUNNER=$RUNNER TALLY=$TALLY JOBS=$JOBS SUITE=$1 sh tests/run_suite.sh
-}
-
-# Sums the tally: lines 'passed failed skipped'. The last line of the output; fails when a check failed.
-close_tally()
-{
-    awk '{ p += $1; f += $2; s += $3 }
-         END { printf "%d passed, %d failed", p, f; if (s > 0) printf ", %d skipped", s; printf "\n"; exit f > 0 || p == 0 }' "$TALLY"
-}
-
-open_tally()
-{
-    TALLY=$BUILD/tally
-    mkdir -p "$BUILD"
-    : >"$TALLY"
+    newest "$BUILD/gyre-static" "$DIR/gyre" || strip -o "$BUILD/gyre-static" "$DIR/gyre"
 }
 
 target_test()
 {
-    inspect
-    SOURCE_ID=$(source_id)
+    prepare
+    need_mnist || say "  tests on Fashion-MNIST will be skipped"
+    have busybox || ! can_install || install "the empty container" busybox-static || :
     open_tally
     suite default
+    say "amalgamation, static command, style"
+    one amalgamation env SOURCES="$(library_sources)" sh tests/run_amalgamation.sh quick
+    build_static
+    one static sh tests/run_static.sh "$BUILD/gyre-static"
+    flavour default
+    one check.sh sh tools/check.sh "$DIR/libgyre.a"
     close_tally
+}
+
+target_check()
+{
+    prepare
+    need_mnist || say "  tests on Fashion-MNIST will be skipped"
+    open_tally
+    ! optional "tests with gcc" need_gcc || suite gcc
+    ! optional "tests with clang" need_clang || suite clang
+    ! optional "ASan, UBSan" need_sanitizer address,undefined || suite asan
+    ! optional "TSan" need_sanitizer thread || suite tsan
+    ! optional "POWER" need_ppc || suite ppc
+    have g++ || ! can_install || install "the public header as C++" g++ || :
+    say "style, amalgamation"
+    flavour default
+    build_tests
+    one check.sh sh tools/check.sh "$DIR/libgyre.a" full
+    one amalgamation env SOURCES="$(library_sources)" sh tests/run_amalgamation.sh full
+    build_static
+    one static sh tests/run_static.sh "$BUILD/gyre-static"
+    if [ "${1:-}" = long ]; then
+        LIMIT=3600 one bare_debian sh tests/bare_debian.sh test
+    fi
+    close_tally
+}
+
+target_ppc()
+{
+    prepare
+    need_ppc || fail "no cross compiler"
+    open_tally
+    suite ppc
+    close_tally
+}
+
+target_amalgamation()
+{
+    prepare
+    # shellcheck disable=SC2046
+    sh tools/amalgamate.sh amalgamation "$SOURCE_ID" $(library_sources)
+    for made in amalgamation/gyre.c amalgamation/gyre.h; do
+        found "$(wc -l <$made) lines" "$made"
+    done
+    say "  compile: cc -O2 app.c gyre.c -lm -lpthread -ldl"
+}
+
+# Each target starts from tests/corpus/NAME; what it finds stays in $BUILD/fuzz.
+target_fuzz()
+{
+    minutes=${1:-1}
+    prepare
+    need_clang || fail "fuzzing needs clang"
+    flavour fuzz
+    open_tally
+    build_library
+    # shellcheck disable=SC2046
+    build_programs fuzz $(fuzz_sources)
+    say "fuzzing $minutes minutes each"
+    for program in "$DIR"/fuzz/fuzz_*; do
+        [ -x "$program" ] || continue
+        basename "$program"
+    done | DIR=$DIR xargs -P "$JOBS" -n 1 sh tests/run_fuzz.sh "$((minutes * 60))"
+    close_tally
+}
+
+target_bench()
+{
+    target_build
+    flavour default
+    "$BUILD/gyre" bench "$@"
+}
+
+target_demo()
+{
+    target_build
+    need_mnist || fail "the demo needs the images in $MNIST"
+    sh tools/demo.sh "$BUILD/gyre" "$MNIST" "$BUILD/demo"
 }
 
 target_clean()
@@ -384,7 +523,7 @@ usage() { sed -n '/^#   \.\/build/s/^# //p' "$0"; }
 target=${1:-build}
 [ $# -eq 0 ] || shift
 case $target in
-build|test|clean) "target_$target" "$@" ;;
+build|demo|test|check|bench|ppc|amalgamation|fuzz|clean) "target_$target" "$@" ;;
 help|-h|--help) usage ;;
 *) usage >&2; fail "no target $target" ;;
 esac

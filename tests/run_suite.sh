@@ -1,23 +1,45 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs what build.sh built in the folder $DIR: test programs, replays of the fuzz corpora, end-to-end scripts. Each goes through
-# run_one.sh, which keeps the counts. Variables: DIR, RUNNER (an emulator or empty), TALLY, SUITE (the flavour's name).
+# Runs what build.sh built in the folder $DIR: test programs, replays of the fuzz corpora, examples, end-to-end scripts. Each goes
+# through run_one.sh, which keeps the counts. Programs run one after the other, under an emulator several at a time.
+# Variables: DIR, RUNNER (what starts a program, or empty), TALLY, SUITE (the flavour's name), JOBS.
 set -eu
 here=$(dirname "$0")
 LOGS=$DIR/logs
 export LOGS TALLY
 mkdir -p "$LOGS"
+export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0
+export UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=allocator_may_return_null=1
 
-one() { sh "$here/run_one.sh" "$@"; }
+parallel=1
+case $SUITE in
+ppc) parallel=$JOBS LIMIT=1200 ;;
+asan|tsan) LIMIT=1200 ;;
+*) LIMIT=300 ;;
+esac
+export LIMIT
 
-for program in "$DIR"/tests/t_*; do
-    [ -x "$program" ] || continue
-    # shellcheck disable=SC2086
-    one "$(basename "$program")" ${RUNNER:-} "$program"
-done
-for program in "$DIR"/replay/fuzz_*; do
-    [ -x "$program" ] || continue
-    name=$(basename "$program")
-    # shellcheck disable=SC2086
-    one "$name" ${RUNNER:-} "$program" "tests/corpus/${name#fuzz_}"
+# 'name program arguments', one a line
+{
+    for program in "$DIR"/tests/t_*; do
+        [ ! -x "$program" ] || echo "$(basename "$program") ${RUNNER:-} $program"
+    done
+    for program in "$DIR"/replay/fuzz_*; do
+        name=$(basename "$program")
+        [ ! -x "$program" ] || echo "$name ${RUNNER:-} $program tests/corpus/${name#fuzz_}"
+    done
+} | xargs -P "$parallel" -L 1 sh "$here/run_one.sh"
+
+# end-to-end scripts drive the command; an emulator and the thread checker would take too long
+case $SUITE in
+ppc|tsan) exit 0 ;;
+esac
+[ -x "$DIR/gyre" ] || exit 0
+for script in "$here"/e2e_*.sh; do
+    [ -f "$script" ] || continue
+    TMP=$(mktemp -d)
+    export TMP
+    GYRE=$(cd "$DIR" && pwd)/gyre EXAMPLES=$(cd "$DIR" && pwd)/examples sh "$here/run_one.sh" "$(basename "$script" .sh)" sh "$script"
+    rm -rf "$TMP"
 done

@@ -1,0 +1,285 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# check.sh LIBRARY [full]: the rules of this tree that a compiler does not know. Each rule prints what breaks it, with file and
+# line, and counts once. LIBRARY is a built libgyre.a. `full` adds what takes longer: every header alone, and the library
+# without its options. Variables: CC (default cc), SCRATCH (a folder to write in, default a new one).
+set -eu
+export LC_ALL=C
+cd "$(dirname "$0")/.."
+library=$1
+extent=${2:-quick}
+CC=${CC:-cc}
+SCRATCH=${SCRATCH:-$(mktemp -d)}
+mkdir -p "$SCRATCH"
+FILE_MOST=800      # lines of a file
+FUNCTION_LIST=80   # lines of a function that is named
+FUNCTION_MOST=100  # lines of a function that is refused
+COLUMNS_MOST=160   # width of a line
+passed=0 failed=0 skipped=0
+
+# rule NAME FILE: FILE has one finding a line; none is a pass
+rule()
+{
+    if [ -s "$2" ]; then
+        failed=$((failed + 1))
+        printf 'FAILED %s\n' "$1"
+        sed 's/^/    /' "$2"
+    else
+        passed=$((passed + 1))
+    fi
+}
+skip() { skipped=$((skipped + 1)); printf 'skipped: %s\n' "$1"; }
+findings=$SCRATCH/findings
+
+# files NAME-PATTERN FOLDER...: in a fixed order
+files()
+{
+    pattern=$1
+    shift
+    for folder in "$@"; do
+        [ ! -d "$folder" ] || find "$folder" -type f -name "$pattern"
+    done | sort
+}
+LIBRARY_FOLDERS="engine kernels net io"
+# shellcheck disable=SC2086
+{
+    files '*.c' $LIBRARY_FOLDERS >"$SCRATCH/library_c"
+    files '*.h' $LIBRARY_FOLDERS >"$SCRATCH/library_h"
+    { files '*.c' $LIBRARY_FOLDERS tools tests; files '*.h' $LIBRARY_FOLDERS tools tests; } >"$SCRATCH/all_c"
+    {
+        cat "$SCRATCH/all_c"
+        files '*.sh' tools tests
+        files '*.py' tools tests
+        files '*.cc' tests
+        files '*.cu*' kernels
+        echo build.sh
+        echo .ci/run
+    } >"$SCRATCH/all"
+}
+
+# code LIST: every line of the C files as 'file:line:code', comments, strings and characters blanked
+code()
+{
+    xargs awk '
+    FNR == 1 { inside = 0 }
+    {
+        text = $0; out = ""
+        while (text != "") {
+            if (inside) {
+                at = index(text, "*/")
+                if (!at) { text = ""; break }
+                text = substr(text, at + 2); inside = 0; continue
+            }
+            if (!match(text, /\/\*|\/\/|["'\'']/)) { out = out text; break }
+            mark = substr(text, RSTART, RLENGTH)
+            out = out substr(text, 1, RSTART - 1)
+            text = substr(text, RSTART + RLENGTH)
+            if (mark == "/*") { inside = 1; out = out " " }
+            else if (mark == "//") text = ""
+            else {
+                out = out mark mark
+                while (text != "") {
+                    c = substr(text, 1, 1)
+                    text = substr(text, c == "\\" ? 3 : 2)
+                    if (c == mark) break
+                }
+            }
+        }
+        print FILENAME ":" FNR ":" out
+    }' <"$1"
+}
+code "$SCRATCH/library_c" >"$SCRATCH/library_code"
+code "$SCRATCH/library_h" >"$SCRATCH/header_code"
+
+# ---- text ----------------------------------------------------------------------------------------------------------
+
+rule_licence()
+{
+    while read -r file; do
+        sed 2q "$file" | grep -q 'SPDX-License-Identifier: MIT' || echo "$file:1: no SPDX line in the first two lines"
+    done <"$SCRATCH/all"
+}
+
+rule_first_comment()
+{
+    while read -r file; do
+        sed -n 2p "$file" | grep -q '^/\*' || echo "$file:2: no comment that says what the file is for"
+    done <"$SCRATCH/all_c"
+}
+
+rule_text()
+{
+    xargs awk -v most=$COLUMNS_MOST '
+        /\t/ && FILENAME ~ /\.(c|h|cc|sh|py)$/ { print FILENAME ":" FNR ": a tab" }
+        /[ \t]$/ { print FILENAME ":" FNR ": white space at the end" }
+        length($0) > most { print FILENAME ":" FNR ": " length($0) " columns, at most " most }
+        /\r/ { print FILENAME ":" FNR ": a carriage return" }' <"$SCRATCH/all"
+    xargs grep -nE '\b(TO[D]O|FIX[M]E|XX[X]|HA[C]K)\b' <"$SCRATCH/all" || :
+}
+
+rule_file_size()
+{
+    xargs awk -v most=$FILE_MOST '
+        FNR == 1 && NR > 1 && lines > most { print file ":" lines ": " lines " lines, at most " most }
+        { file = FILENAME; lines = FNR }
+        END { if (lines > most) print file ":" lines ": " lines " lines, at most " most }' <"$SCRATCH/all"
+}
+
+# A function begins with { alone in its first column and ends with } there.
+functions()
+{
+    xargs awk '
+        /^\{/ { start = FNR; name = before; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name) }
+        /^\}/ && start { print FNR - start + 1, FILENAME ":" start, name; start = 0 }
+        /^[a-zA-Z].*\(/ { before = $0 }
+        FNR == 1 { start = 0 }' <"$SCRATCH/all_c"
+}
+rule_function_size() { functions | awk -v most=$FUNCTION_MOST '$1 > most { print $2 ": " $3 " has " $1 " lines, at most " most }'; }
+list_long_functions()
+{
+    functions | awk -v list=$FUNCTION_LIST '$1 > list { print "long: " $2 ": " $3 ", " $1 " lines" }'
+    functions | sort -n | awk '{ n[NR] = $1 } END { if (NR) printf "functions: %d, median %d lines, 90 of 100 under %d, longest %d\n", NR, n[int((NR + 1) / 2)], n[int(NR * 0.9)] + 1, n[NR] }'
+}
+
+# ---- structure -----------------------------------------------------------------------------------------------------
+
+# What a folder may include, besides itself: tools, tests -> engine -> kernels, net, io -> engine/base; tools only gyre.h.
+rule_directions()
+{
+    xargs awk '
+    function area(path) {
+        if (path ~ /^engine\/base\//) return "base"
+        return substr(path, 1, index(path, "/") - 1)
+    }
+    BEGIN {
+        split("base:base engine:engine engine:base engine:kernels engine:net engine:io kernels:kernels kernels:base " \
+              "net:net net:base io:io io:base tools:tools tests:tests tests:base tests:engine tests:kernels tests:net tests:io " \
+              "tests:tools", pairs, " ")
+        for (i in pairs) allowed[pairs[i]] = 1
+    }
+    /^[ \t]*#[ \t]*include[ \t]*"/ {
+        name = $0; sub(/^[^"]*"/, "", name); sub(/".*/, "", name)
+        folder = FILENAME; sub(/[^\/]*$/, "", folder)
+        path = folder name
+        while (match(path, /[^\/.][^\/]*\/\.\.\//)) path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH)
+        from = area(FILENAME); to = area(path)
+        if (path == "engine/gyre.h" && from == "tools") next
+        if (FILENAME ~ /^tools\/examples\// && path !~ /^engine\/gyre\.h$/)
+            print FILENAME ":" FNR ": an example includes " path "; only gyre.h"
+        else if (!((from ":" to) in allowed))
+            print FILENAME ":" FNR ": " from " includes " path
+    }' <"$SCRATCH/all_c"
+}
+
+# Calls that the library never makes, and those that nobody needs
+rule_calls()
+{
+    grep -E '(^|[^a-zA-Z0-9_.>])(exit|_exit|abort|strcpy|strcat|sprintf|vsprintf|gets|atoi|atol|atof|system|popen|alloca|signal|sigaction|setjmp|longjmp|printf|puts|putchar|vprintf|perror|strtok|rand|srand|stdout|stderr)[ ]*(\(|[,;)])' \
+        "$SCRATCH/library_code" | grep -vE '^io/image_stb\.c:[0-9]+:.*(setjmp|longjmp)' | sed 's/$/   <- not in the library/' || :
+    xargs grep -nE '(^|[^a-zA-Z0-9_])(strcpy|strcat|sprintf|vsprintf|gets|atoi|alloca)[ ]*\(' <"$SCRATCH/all_c" || :
+}
+
+# In one translation unit every static name, tag and macro of a .c file is alone.
+rule_unique_names()
+{
+    sed -nE 's/^([^:]*):([0-9]+):static [^(]*[ *]([a-z_A-Z0-9]+)\(.*$/\3 \1:\2/p
+             s/^([^:]*):([0-9]+):static [^(]*[ *]([a-z_A-Z0-9]+)(\[.*)? = .*$/\3 \1:\2/p' "$SCRATCH/library_code" "$SCRATCH/header_code" |
+        sort -u | twice "static name"
+    sed -nE 's/^([^:]*):([0-9]+):(struct|enum|union) ([a-zA-Z0-9_]+) \{.*$/\4 \1:\2/p' "$SCRATCH/library_code" "$SCRATCH/header_code" |
+        sort -u | twice "tag"
+}
+
+# 'name file:line' sorted: names that more than one file defines. A name may come twice in one file, under #if.
+twice()
+{
+    awk -v kind="$1" '
+        { split($2, place, ":") }
+        $1 == name && place[1] != file { print $2 ": " kind " " name " is also at " first }
+        $1 != name { name = $1; file = place[1]; first = $2 }'
+}
+
+# ---- symbols -------------------------------------------------------------------------------------------------------
+
+rule_symbols()
+{
+    nm -g "$library" 2>/dev/null | awk '
+        /^[^ ]*:$/ { object = $1 }
+        NF == 3 && $3 !~ /^(gyre_|gy_)/ && $3 !~ /^__(asan|tsan|odr|ubsan)/ { print object " exports " $3 }'
+    readelf -Ws "$library" | awk '
+        /^File:/ { object = $2 }
+        $5 == "GLOBAL" && $6 == "DEFAULT" && $7 != "UND" && $8 !~ /^gyre_/ { print object ": " $8 " is visible outside" }'
+}
+
+rule_undefined()
+{
+    nm -u "$library" 2>/dev/null | awk '
+        BEGIN {
+            split("exit _exit abort __assert_fail strcpy strcat sprintf vsprintf __sprintf_chk gets atoi system popen signal " \
+                  "sigaction printf puts putchar vprintf perror stdout stderr setenv putenv rand srand strtok", words, " ")
+            for (i in words) bad[words[i]] = 1
+        }
+        /:$/ { object = $1 }
+        $1 == "U" && ($2 in bad) { print object " calls " $2 }'
+}
+
+# Every function of the public header exists.
+rule_public()
+{
+    nm -g "$library" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$SCRATCH/defined"
+    grep -E '^GYRE_API' engine/gyre.h | sed -E 's/^([^(]*)\(.*/\1/; s/.*[ *]//' | sort -u >"$SCRATCH/declared"
+    comm -23 "$SCRATCH/declared" "$SCRATCH/defined" | sed 's/^/engine\/gyre.h: declared, not defined: /'
+    [ -s "$SCRATCH/declared" ] || echo "engine/gyre.h: no public function found"
+}
+
+rule_header_c()   { "$CC" -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only tests/hdr.c 2>&1 || :; }
+rule_header_cxx() { "$1" -std=c++98 -pedantic -Wall -Wextra -Wno-long-long -Werror -fsyntax-only tests/hdr.cc 2>&1 || :; }
+
+# No file that a tool makes lies in the tree.
+rule_generated() { xargs grep -lE '^ \* Made by tools/' <"$SCRATCH/all" | grep -v '^tools/amalgamate' | sed 's/$/: made by a tool, should not lie here/' || :; }
+
+# ---- full ----------------------------------------------------------------------------------------------------------
+
+rule_headers_alone()
+{
+    while read -r header; do
+        "$CC" -std=c99 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wundef -Wno-unused-function -Werror -fsyntax-only -x c "$header" 2>&1 |
+            grep -vE 'pragma once in main|-Wpragma-once' | grep -E 'error' || :
+    done <"$SCRATCH/library_h"
+}
+
+rule_without_image()
+{
+    "$CC" -std=c99 -D_POSIX_C_SOURCE=200809L -DGY_NO_IMAGE -Wall -Wextra -Wundef -Werror -c io/image_stb.c -o "$SCRATCH/no_image.o" 2>&1 || :
+}
+
+run() { name=$1; shift; "$@" >"$findings" 2>&1 || echo "$name: the rule itself failed" >>"$findings"; rule "$name" "$findings"; }
+
+run "licence line" rule_licence
+run "first comment" rule_first_comment
+run "text" rule_text
+run "file size" rule_file_size
+run "function size" rule_function_size
+run "include directions" rule_directions
+run "forbidden calls" rule_calls
+run "unique names" rule_unique_names
+run "symbols" rule_symbols
+run "calls of the library" rule_undefined
+run "public functions" rule_public
+run "public header as C99" rule_header_c
+if command -v g++ >/dev/null 2>&1; then
+    run "public header as C++ (g++)" rule_header_cxx g++
+elif command -v clang++ >/dev/null 2>&1; then
+    run "public header as C++ (clang++)" rule_header_cxx clang++
+else
+    skip "public header as C++: no C++ compiler"
+fi
+run "generated files" rule_generated
+if [ "$extent" = full ]; then
+    run "every header alone" rule_headers_alone
+    run "library without images" rule_without_image
+fi
+list_long_functions
+printf 'check.sh: %d passed, %d failed' "$passed" "$failed"
+[ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
+printf '\n'
+[ "$failed" = 0 ]
