@@ -52,6 +52,15 @@ static const struct cpu_row cpu_rows[GY_OP_CODES] = {
     [GY_OP_ADD_BWD] = {"flat", NULL, NULL, gy_cpu_add_back_run},
 };
 
+/* Convolutions in which every channel is a group of its own. */
+static const struct cpu_row *cpu_depth_row(int code)
+{
+    static const struct cpu_row forward = {"depthwise", NULL, gy_cpu_depth_need, gy_cpu_depth_run};
+    static const struct cpu_row dgrad = {"depthwise", NULL, gy_cpu_depth_dgrad_need, gy_cpu_depth_dgrad_run};
+    static const struct cpu_row wgrad = {"depthwise", NULL, gy_cpu_depth_wgrad_need, gy_cpu_depth_wgrad_run};
+    return code == GY_OP_CONV ? &forward : code == GY_OP_CONV_DGRAD ? &dgrad : code == GY_OP_CONV_WGRAD ? &wgrad : NULL;
+}
+
 /* Ops whose samples are independent, for the reference in parallel: what a sample's tensors hold. */
 enum cpu_shape { CPU_SHAPE_NONE, CPU_SHAPE_IN, CPU_SHAPE_OUT };
 struct cpu_sample_role {
@@ -182,6 +191,8 @@ static int cpu_prepare(void *self, struct gy_op *op, struct gy_error *err)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "layer %s: the CPU computes in f32 only",
                        op->name != NULL ? op->name : "?");
     const struct cpu_row *row = &cpu_rows[op->code];
+    if (gy_cpu_is_depthwise(op) && cpu_depth_row(op->code) != NULL)
+        row = cpu_depth_row(op->code);
     op->scratch_bytes = 0;
     op->kernel = NULL;
     op->variant = "ref";

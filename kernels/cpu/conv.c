@@ -152,27 +152,33 @@ static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, con
     }
 }
 
-/* Statistics, scale, shift, residual and activation of a finished panel of a strip (forward only: rows are K apart). */
+GY_INT void gy_cpu_epilogue(const struct gy_cpu *cpu, const struct gy_op *op, int64_t pixel, int64_t rows,
+                            int64_t channel, int64_t cols)
+{
+    const int64_t pitch = op->geom.k, at = pixel * pitch + channel;
+    const float *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT], *res = op->ptr[GY_RES];
+    float *const y = (float *)op->ptr[GY_Y] + at;
+    if (scale == NULL && res == NULL && op->act == GY_ACT_NONE)
+        return;
+    struct gy_affine_rows a = {.y = y, .x = y, .res = res != NULL ? res + at : NULL,
+                               .scale = scale != NULL ? scale + channel : NULL,
+                               .shift = shift != NULL ? shift + channel : NULL, .rows = rows, .cols = cols,
+                               .pitch = pitch};
+    gy_act_limits(op->act, &a.lo, &a.hi);
+    cpu->k.affine(&a);
+    for (int64_t i = 0; gy_act_is_curve(op->act) && i < rows; i++)
+        gy_act_curve(op->act, y + i * pitch, y + i * pitch, cols);
+}
+
+/* Statistics and epilogue of a finished panel of a strip. */
 static void conv_finish(const struct conv_job *job, const struct gy_panel *panel, int64_t channel, int64_t strip,
                         int64_t pixel, int64_t count)
 {
-    const struct gy_op *op = job->op;
-    const struct gy_kernels *k = &job->cpu->k;
-    const int64_t pitch = job->p->out_pitch, at = pixel * pitch + channel;
+    const int64_t pitch = job->p->out_pitch;
     if (job->mean != NULL)
-        k->stats(job->out + at, count, panel->cols, pitch, job->mean + strip * pitch + channel,
-                 job->m2 + strip * pitch + channel);
-    const float *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT], *res = op->ptr[GY_RES];
-    if (scale == NULL && res == NULL && op->act == GY_ACT_NONE)
-        return;
-    struct gy_affine_rows a = {.y = job->out + at, .x = job->out + at, .res = res != NULL ? res + at : NULL,
-                               .scale = scale != NULL ? scale + channel : NULL,
-                               .shift = shift != NULL ? shift + channel : NULL, .rows = count, .cols = panel->cols,
-                               .pitch = pitch};
-    gy_act_limits(op->act, &a.lo, &a.hi);
-    k->affine(&a);
-    for (int64_t i = 0; gy_act_is_curve(op->act) && i < count; i++)
-        gy_act_curve(op->act, job->out + at + i * pitch, job->out + at + i * pitch, panel->cols);
+        job->cpu->k.stats(job->out + pixel * pitch + channel, count, panel->cols, pitch,
+                          job->mean + strip * pitch + channel, job->m2 + strip * pitch + channel);
+    gy_cpu_epilogue(job->cpu, job->op, pixel, count, channel, panel->cols);
 }
 
 static void conv_tile(void *arg, int64_t tile, int thread)

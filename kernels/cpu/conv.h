@@ -90,13 +90,26 @@ GY_INT int gy_act_is_curve(int act); /* sigmoid or tanh */
 GY_INT void gy_act_curve(int act, float *y, const float *x, int64_t count);
 GY_INT void gy_act_curve_back(int act, float *d, const float *dy, const float *y, int64_t count);
 
-/* Drivers: need fills op->scratch_bytes and variant; run does the work. */
+/* Drivers: need tells the bytes of scratch; run does the work. */
 GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT size_t gy_cpu_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT size_t gy_cpu_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
+
+/* Depthwise: every channel is a group of its own. */
+GY_INT int gy_cpu_is_depthwise(const struct gy_op *op);
+GY_INT size_t gy_cpu_depth_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_depth_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT size_t gy_cpu_depth_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_depth_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT size_t gy_cpu_depth_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_depth_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
+
+/* Scale, shift, residual and activation on Y in place: rows pixels from pixel on, cols channels from channel on. */
+GY_INT void gy_cpu_epilogue(const struct gy_cpu *cpu, const struct gy_op *op, int64_t pixel, int64_t rows,
+                            int64_t channel, int64_t cols);
 
 /* Statistics of parts, merged pairwise in a fixed tree (Chan et al. 1979). part p covers rows [p * rows / parts ...) as
  * ends tells; mean, m2: [parts][channels], destroyed. Writes stats [2][channels]. */

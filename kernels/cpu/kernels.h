@@ -110,7 +110,11 @@ struct gy_kernels {
     void (*bn_back)(const struct gy_bn_rows *a);
     void (*back)(const struct gy_back_rows *a);
     void (*col_sums)(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *sum); /* added to */
-    void (*depthwise)(float *y, const float *const *x, const float *w, int64_t taps, int64_t cols, const float *init);
+    /* y[c] = (init[c], or 0 when NULL) + sum over t: x[t][c] * w[t][c]. */
+    void (*depthwise)(float *y, const float *const *x, const float *const *w, int64_t taps, int64_t cols,
+                      const float *init);
+    /* sum[t][c] += dy[c] * x[t][c] */
+    void (*depth_grad)(float *const *sum, const float *const *x, const float *dy, int64_t taps, int64_t cols);
     void (*sgd)(const struct gy_update_rows *a);
     void (*adamw)(const struct gy_update_rows *a);
     double (*dot)(const float *a, const float *b, int64_t count); /* of at most 4096 values, summed in a fixed order */

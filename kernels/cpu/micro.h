@@ -308,15 +308,24 @@
             P##_put(sum + c, P##_add(P##_get(sum + c, n), s), n);                                                      \
         }                                                                                                              \
     }                                                                                                                  \
-    ATTR static void P##_depthwise(float *y, const float *const *x, const float *w, int64_t taps, int64_t cols,        \
+    ATTR static void P##_depthwise(float *y, const float *const *x, const float *const *w, int64_t taps, int64_t cols, \
                                    const float *init)                                                                  \
     {                                                                                                                  \
         for (int64_t c = 0; c < cols; c += (W)) {                                                                      \
             const int64_t n = cols - c;                                                                                \
-            V s = P##_get((init != NULL ? init : y) + c, n);                                                           \
+            V s = init != NULL ? P##_get(init + c, n) : P##_set1(0.0f);                                                \
             for (int64_t t = 0; t < taps; t++)                                                                         \
-                s = P##_fma(P##_get(x[t] + c, n), P##_get(w + t * cols + c, n), s);                                    \
+                s = P##_fma(P##_get(x[t] + c, n), P##_get(w[t] + c, n), s);                                            \
             P##_put(y + c, s, n);                                                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void P##_depth_grad(float *const *sum, const float *const *x, const float *dy, int64_t taps, int64_t cols)\
+    {                                                                                                                  \
+        for (int64_t c = 0; c < cols; c += (W)) {                                                                      \
+            const int64_t n = cols - c;                                                                                \
+            const V d = P##_get(dy + c, n);                                                                            \
+            for (int64_t t = 0; t < taps; t++)                                                                         \
+                P##_put(sum[t] + c, P##_fma(P##_get(x[t] + c, n), d, P##_get(sum[t] + c, n)), n);                      \
         }                                                                                                              \
     }                                                                                                                  \
     ATTR GY_ALWAYS void P##_average(const struct gy_update_rows *a, int64_t c, V w, int64_t n)                         \
@@ -391,6 +400,7 @@
         (KERNELS)->back = P##_back;                                                                                    \
         (KERNELS)->col_sums = P##_col_sums;                                                                            \
         (KERNELS)->depthwise = P##_depthwise;                                                                          \
+        (KERNELS)->depth_grad = P##_depth_grad;                                                                        \
         (KERNELS)->sgd = P##_sgd;                                                                                      \
         (KERNELS)->adamw = P##_adamw;                                                                                  \
         (KERNELS)->dot = P##_dot;                                                                                      \
