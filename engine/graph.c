@@ -148,10 +148,9 @@ static void graph_param_shape(const struct gy_graph *graph, const struct gy_node
         p->c = g->c / g->groups;
     }
     if (p->kind == GY_PARAM_LINEAR_WEIGHT) {
-        const struct gy_geom *in = &graph->nodes[n->input[0]].geom;
-        gy_layer_flat(graph, n->input[0], &p->flat_h, &p->flat_w);
-        p->flat_h *= in->p; /* a value is either an image or was flattened from one: one of the factors is 1 */
-        p->flat_w *= in->q;
+        const struct gy_node *in = &graph->nodes[n->input[0]];
+        p->flat_h = in->flat_h * in->geom.p; /* a value is an image or was flattened from one: one factor is 1 */
+        p->flat_w = in->flat_w * in->geom.q;
     }
     p->count = (int64_t)p->k * p->r * p->s * p->c; /* within GY_MAX_PARAM_COUNT: layer.c */
 }

@@ -48,6 +48,7 @@ struct gy_node {
     int input[GY_NODE_INPUTS]; /* node indexes, each less than the own */
     struct gy_geom geom;       /* n is 0; h w c of input[0], p q k the output: pools, convs, all layers */
     float f[8];                /* as the op table wants them: eps and momentum, dropout rate, LRN, smoothing */
+    int32_t flat_h, flat_w;    /* height and width that a flatten put into the value's channels; 1 otherwise */
     int weight, bias;          /* index in params or -1: weight or gamma, bias or beta */
     int run_mean, run_var;     /* batch norm */
 };

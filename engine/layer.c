@@ -3,7 +3,7 @@
  * HxWxC. Every size is checked here against the limits of graph.h and layer.h, so that nothing behind the graph can
  * overflow.
  *
- * A flattened value remembers (by its chain of nodes) the height and width it had: PyTorch numbers its elements CHW,
+ * A flattened value remembers the height and width it had: PyTorch numbers its elements CHW,
  * Gyre HWC. Layers that only look at single elements may follow; a linear layer ends it; others, which would mix the
  * two orders, are refused. */
 #include "layer.h"
@@ -28,31 +28,12 @@ static const struct gy_node *layer_input(const struct gy_layer_use *use, int k)
     return &use->graph->nodes[use->node->input[k]];
 }
 
-static int layer_same_elements(int layer)
-{
-    static const unsigned char same[GY_LAYERS] = {
-        [GY_LAYER_RELU] = 1, [GY_LAYER_RELU6] = 1, [GY_LAYER_SIGMOID] = 1, [GY_LAYER_TANH] = 1, [GY_LAYER_DROPOUT] = 1,
-        [GY_LAYER_ADD] = 1,  [GY_LAYER_GAP] = 1,
-    };
-    return same[layer];
-}
-
-GY_INT void gy_layer_flat(const struct gy_graph *graph, int node, int32_t *h, int32_t *w)
-{
-    const struct gy_node *n = &graph->nodes[node];
-    while (layer_same_elements(n->layer) || (n->layer == GY_LAYER_FLATTEN && n->geom.h == 1 && n->geom.w == 1))
-        n = &graph->nodes[n->input[0]];
-    *h = n->layer == GY_LAYER_FLATTEN ? n->geom.h : 1;
-    *w = n->layer == GY_LAYER_FLATTEN ? n->geom.w : 1;
-}
-
 static int layer_refuse_flat(const struct gy_layer_use *use)
 {
-    int32_t h, w;
-    gy_layer_flat(use->graph, use->node->input[0], &h, &w);
+    const int32_t h = layer_input(use, 0)->flat_h, w = layer_input(use, 0)->flat_w;
+    const char *word = gy_layer_name(use->node->layer);
     if (h == 1 && w == 1)
         return GY_OK;
-    const char *word = gy_layer_name(use->node->layer);
     return LAYER_FAIL(use, GY_OPT_OUT,
                       "'%s' cannot follow the flatten of %dx%d: its channels would have no order; put it before", word,
                       h, w);
@@ -61,6 +42,8 @@ static int layer_refuse_flat(const struct gy_layer_use *use)
 /* Input shape from the first input, output the same, window 1x1. */
 static struct gy_geom *layer_geom(struct gy_layer_use *use)
 {
+    use->node->flat_h = layer_input(use, 0)->flat_h;
+    use->node->flat_w = layer_input(use, 0)->flat_w;
     const struct gy_geom *in = &layer_input(use, 0)->geom;
     use->node->geom = (struct gy_geom){ .h = in->p, .w = in->q, .c = in->k, .p = in->p, .q = in->q, .k = in->k,
                                         .r = 1, .s = 1, .stride_h = 1, .stride_w = 1, .dil_h = 1, .dil_w = 1,
@@ -133,6 +116,7 @@ static int layer_shape_input(struct gy_layer_use *use)
 {
     const double *v = use->value[GY_OPT_SHAPE];
     const int32_t h = (int32_t)v[0], w = (int32_t)v[1], c = (int32_t)v[2];
+    use->node->flat_h = use->node->flat_w = 1;
     use->node->geom = (struct gy_geom){ .h = h, .w = w, .c = c, .p = h, .q = w, .k = c, .r = 1, .s = 1, .stride_h = 1,
                                         .stride_w = 1, .dil_h = 1, .dil_w = 1, .groups = 1 };
     return layer_check_value(use);
@@ -166,6 +150,7 @@ static int layer_shape_linear(struct gy_layer_use *use)
     g->c *= g->h * g->w; /* the value's own count: at most GY_MAX_VALUE_COUNT */
     g->h = g->w = g->p = g->q = 1;
     g->k = (int32_t)use->value[GY_OPT_OUT][0];
+    use->node->flat_h = use->node->flat_w = 1;
     use->node->weight = 0;
     use->node->bias = use->column[GY_OPT_NOBIAS] ? -1 : 0;
     return layer_check_weights(use);
@@ -269,15 +254,14 @@ static int layer_check_pair(const struct gy_layer_use *use, int k, int channels_
 
 static int layer_shape_add(struct gy_layer_use *use)
 {
-    int32_t h, w, other_h, other_w;
-    gy_layer_flat(use->graph, use->node->input[0], &h, &w);
+    const struct gy_node *a = layer_input(use, 0);
     for (int k = 1; k < use->node->input_count; k++) {
+        const struct gy_node *b = layer_input(use, k);
         GY_TRY(layer_check_pair(use, k, 1));
-        gy_layer_flat(use->graph, use->node->input[k], &other_h, &other_w);
-        if (h != other_h || w != other_w)
+        if (a->flat_h != b->flat_h || a->flat_w != b->flat_w)
             return LAYER_FAIL(use, GY_OPT_OUT,
-                              "'add' of values flattened from %dx%d and from %dx%d: their orders differ", h, w, other_h,
-                              other_w);
+                              "'add' of values flattened from %dx%d and from %dx%d: their orders differ", a->flat_h,
+                              a->flat_w, b->flat_h, b->flat_w);
     }
     layer_geom(use);
     return GY_OK;
@@ -289,12 +273,12 @@ static int layer_shape_concat(struct gy_layer_use *use)
     struct gy_geom *g = layer_geom(use);
     int64_t channels = g->c;
     for (int k = 1; k < use->node->input_count; k++) {
-        int32_t h, w;
+        const struct gy_node *in = layer_input(use, k);
         GY_TRY(layer_check_pair(use, k, 0));
-        gy_layer_flat(use->graph, use->node->input[k], &h, &w);
-        if (h != 1 || w != 1)
-            return LAYER_FAIL(use, GY_OPT_OUT, "'concat' cannot follow the flatten of %dx%d: put it before", h, w);
-        channels += layer_input(use, k)->geom.k;
+        if (in->flat_h != 1 || in->flat_w != 1)
+            return LAYER_FAIL(use, GY_OPT_OUT, "'concat' cannot follow the flatten of %dx%d: put it before",
+                              in->flat_h, in->flat_w);
+        channels += in->geom.k;
     }
     if (channels > GY_MAX_CHANNELS)
         return LAYER_FAIL(use, GY_OPT_OUT, "'concat' to %" PRId64 " channels; at most %d are allowed", channels,
@@ -306,6 +290,8 @@ static int layer_shape_concat(struct gy_layer_use *use)
 static int layer_shape_flatten(struct gy_layer_use *use)
 {
     struct gy_geom *g = layer_geom(use);
+    use->node->flat_h *= g->h; /* either of a 1x1 image, or 1 */
+    use->node->flat_w *= g->w;
     g->k = g->h * g->w * g->c;
     g->p = g->q = 1;
     return GY_OK;

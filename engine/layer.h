@@ -55,8 +55,6 @@ struct gy_layer_row {
 GY_INT const struct gy_layer_row *gy_layer_row(int layer);
 GY_INT int gy_layer_find(const char *word);            /* enum gy_layer, or -1 */
 GY_INT const char *gy_layer_suggest(const char *word); /* nearest word that can begin a line, or NULL */
-/* Height and width that were flattened into the channels of a node's value; 1 and 1 when none were. */
-GY_INT void gy_layer_flat(const struct gy_graph *graph, int node, int32_t *h, int32_t *w);
 /* Writes "source:line:column: sentence" and returns GY_E_NET. */
 GY_INT int gy_layer_fail(struct gy_error *err, const char *source, int line, int column, const char *fmt, ...)
     GY_PRINTF(5, 6);
