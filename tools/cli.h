@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* cli.h: what the files of the command share. A command is a row: its options are rows too, and one mechanism makes of them the
+ * parsing, the defaults, the help and the "did you mean". The command knows the library only through gyre.h. */
+#ifndef GYRE_CLI_H
+#define GYRE_CLI_H
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+#include "../engine/gyre.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+#define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#if defined(__GNUC__)
+#define CLI_PRINTF(fmt_at, args_at) __attribute__((format(printf, fmt_at, args_at)))
+#else
+#define CLI_PRINTF(fmt_at, args_at)
+#endif
+
+enum cli_exit {
+    CLI_OK = 0,
+    CLI_FAILED = 1,    /* anything that has no code of its own */
+    CLI_USAGE = 2,     /* command, option or net text is wrong */
+    CLI_DATA = 3,      /* a file cannot be read, written or used */
+    CLI_RESOURCES = 4, /* memory or device is missing */
+    CLI_NONFINITE = 5, /* a loss or gradient is not finite */
+    CLI_STOPPED = 6    /* stopped by a signal; a checkpoint was written */
+};
+
+/* ---- options (cmd_options.c) ---- */
+
+enum cli_type {
+    CLI_FLAG,   /* int64_t: 1 when given */
+    CLI_WHOLE,  /* int64_t in [lo, hi] */
+    CLI_REAL,   /* double in [lo, hi] */
+    CLI_TEXT,   /* const char * */
+    CLI_CHOICE, /* int64_t: index in the words of arg, "sgd|lars|adamw" */
+    CLI_REALS   /* struct cli_reals, "0.5,0.5,0.5" */
+};
+#define CLI_REALS_MAX 8
+struct cli_reals {
+    int count;
+    double value[CLI_REALS_MAX];
+};
+
+struct cli_option {
+    const char *name;    /* without dashes */
+    const char *arg;     /* "N", "FILE"; of CLI_CHOICE the words; NULL for a flag */
+    const char *initial; /* default as text, parsed like a given one; NULL: all zero */
+    const char *help;
+    enum cli_type type;
+    size_t at;           /* offset in the struct of the command's values */
+    double lo, hi;       /* CLI_WHOLE, CLI_REAL, CLI_REALS; both 0: any */
+};
+struct cli_group {
+    const struct cli_option *options;
+    size_t count;
+    size_t base;         /* added to each option's offset */
+};
+
+struct cli_command {
+    const char *name;
+    const char *args;    /* "NET DATA" */
+    const char *about;   /* one line */
+    const char *details; /* paragraphs and examples; NULL */
+    int least, most;     /* positional arguments */
+    size_t bytes;        /* of the struct of values */
+    struct cli_group groups[3];
+    int (*run)(const void *values, char **args, int count);
+};
+
+const struct cli_command *const *cli_commands(size_t *count); /* gyre.c: in the order of the overview */
+const struct cli_command *cli_find_command(const char *name); /* or NULL, after a sentence */
+/* Fills values (zeroed) and moves the positional arguments to the front of args. Returns how many there are, -1 after a sentence,
+ * -2 when help was asked for. */
+int cli_parse(const struct cli_command *command, char **args, int count, void *values);
+void cli_print_command(const struct cli_command *command, FILE *file);
+const char *cli_nearest(const char *word, const char *const *words, size_t count); /* or NULL */
+int cli_help(const char *topic); /* cmd_help.c; NULL: the overview */
+
+/* ---- common to commands (cmd_common.c) ---- */
+
+/* Options of everything that opens a net. */
+struct cli_net_options {
+    int64_t threads, seed, log;
+    const char *isa, *device;
+};
+extern const struct cli_option cli_net_option_rows[5];
+#define CLI_NET_GROUP(values, member) { cli_net_option_rows, CLI_COUNT(cli_net_option_rows), offsetof(values, member) }
+
+int cli_fail(int exit_code, const char *fmt, ...) CLI_PRINTF(2, 3); /* "gyre: ..." on stderr; returns the code */
+int cli_exit_of(int status);                                        /* enum gyre_status to enum cli_exit */
+int cli_error(const struct gyre_error *error);                      /* says it, returns the exit code */
+int cli_net_error(const struct gyre_net *net);
+struct gyre_logger cli_logger(int64_t level);                       /* 0: warnings */
+extern const struct gyre_sink cli_stdout;
+
+/* A text that grows, for sinks. */
+struct cli_text {
+    char *text;
+    size_t bytes, room;
+};
+struct gyre_sink cli_text_sink(struct cli_text *text);
+void cli_text_free(struct cli_text *text);
+char *cli_read_file(const char *path, size_t limit, struct gyre_error *error); /* NUL-terminated, to free(); NULL on failure */
+
+void cli_json_text(FILE *file, const char *text);                         /* quoted */
+const char *cli_json_number(char buf[32], double value);                  /* "null" when not finite */
+const char *cli_bytes(char buf[32], double bytes);                        /* "12.3 MB" */
+
+/* A net by name of the zoo or by file: its text, to free(); NULL after a sentence with *exit_code set. classes, h, w, c as in
+ * gyre_zoo_text; a file stands as it is. */
+char *cli_net_text(const char *name, const struct gyre_shape *shape, int *exit_code);
+/* h, w and c of a net text's first line; 0 0 3 when it says none (opening it will say what is wrong). */
+void cli_net_input(const char *text, struct gyre_shape *shape);
+/* gyre_config from the options; text and its name are the caller's. */
+void cli_net_config(struct gyre_config *config, const struct cli_net_options *options, const char *text, const char *name);
+
+/* The data set of a path: its split when it has one, else all of it. optional: a missing split gives *data NULL and CLI_OK. */
+int cli_open_data(struct gyre_data **data, const char *path, const char *split, int64_t max_bad, int optional, int64_t log);
+int cli_is_folder(const char *path);
+
+/* What a checkpoint knows beside weights. */
+struct cli_checkpoint {
+    char path[4096];
+    char *net;                /* text, to free() */
+    char *classes;            /* names, a line each; or NULL */
+    float mean[4], std[4];
+    int32_t resize;
+};
+/* path: a checkpoint, or the folder of a run. Returns an exit code after a sentence, or CLI_OK. */
+int cli_open_checkpoint(struct cli_checkpoint *checkpoint, const char *path);
+void cli_close_checkpoint(struct cli_checkpoint *checkpoint);
+/* Class number i of names a line each; buf when there is no name. Valid until the next call with the same buf. */
+const char *cli_class(const char *names, int32_t i, char *buf, size_t room);
+/* Opens the checkpoint's net for inference and loads its weights. */
+int cli_open_net(struct gyre_net **net, const struct cli_checkpoint *checkpoint, const struct cli_net_options *options, int batch);
+
+/* mean and std for channels: the given ones, else those of Fashion-MNIST (1) or ImageNet (3). CLI_USAGE after a sentence. */
+int cli_normalisation(const struct cli_reals *mean, const struct cli_reals *std, int32_t channels, float out_mean[4],
+                      float out_std[4]);
+/* Writes what eval and predict need into the net's notes. */
+int cli_note_input(struct gyre_net *net, const float mean[4], const float std[4], int32_t channels, int32_t resize);
+int cli_note_classes(struct gyre_net *net, const struct gyre_data *data);
+
+/* ---- the terminal (cmd_progress.c) ---- */
+
+struct cli_progress;
+enum cli_progress_kind { CLI_PROGRESS_AUTO, CLI_PROGRESS_PLAIN, CLI_PROGRESS_JSON };
+struct cli_progress *cli_progress_open(enum cli_progress_kind kind);
+void cli_progress_close(struct cli_progress *progress);
+int cli_progress_train(void *progress, const struct gyre_progress *p); /* gyre_train_config.progress */
+int cli_progress_count(void *progress, int64_t done, int64_t total);   /* for gyre_pack */
+int cli_progress_skip_line(void); /* ends an unfinished bar before other output */
+
+/* Ctrl-C, SIGTERM and SIGHUP: a flag. */
+void cli_catch_signals(void);
+int cli_stop_signal(void); /* 0: none came */
+
+/* ---- commands: one row each, beside the code that runs it ---- */
+
+extern const struct cli_command cmd_train, cmd_eval, cmd_predict, cmd_plan, cmd_bench, cmd_zoo, cmd_knobs, cmd_pack, cmd_export,
+    cmd_import, cmd_info, cmd_help;
+
+#endif

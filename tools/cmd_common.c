@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+/* What several commands need: sentences and exit codes, nets by name or file, data sets by path, checkpoints with their notes. */
+#include "cli.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- sentences ---- */
+
+int cli_fail(int exit_code, const char *fmt, ...)
+{
+    va_list args;
+    cli_progress_skip_line();
+    fflush(stdout);
+    va_start(args, fmt);
+    fputs("gyre: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return exit_code;
+}
+
+int cli_exit_of(int status)
+{
+    static const struct {
+        int from, to, code; /* from above to, as the ranges of enum gyre_status */
+    } rows[] = {
+        { GYRE_OK, GYRE_OK, CLI_OK },
+        { GYRE_E_ARG, GYRE_E_IO + 1, CLI_USAGE },
+        { GYRE_E_IO, GYRE_E_NOMEM + 1, CLI_DATA },
+        { GYRE_E_NOMEM, GYRE_E_DEVICE + 1, CLI_RESOURCES },
+        { GYRE_E_NONFINITE, GYRE_E_NONFINITE, CLI_NONFINITE },
+        { GYRE_E_STOPPED, GYRE_E_STOPPED, CLI_STOPPED },
+    };
+    for (size_t i = 0; i < CLI_COUNT(rows); i++)
+        if (status <= rows[i].from && status >= rows[i].to)
+            return rows[i].code;
+    return CLI_FAILED;
+}
+
+int cli_error(const struct gyre_error *error) { return cli_fail(cli_exit_of(error->status), "%s", error->text); }
+
+int cli_net_error(const struct gyre_net *net) { return cli_error(gyre_last_error(net)); }
+
+static void write_log(void *user, int level, const char *text)
+{
+    static const char *const names[] = { "", "error: ", "warning: ", "", "" };
+    (void)user;
+    cli_progress_skip_line();
+    fprintf(stderr, "gyre: %s%s\n", level >= 1 && level <= 4 ? names[level] : "", text);
+}
+
+struct gyre_logger cli_logger(int64_t level)
+{
+    return (struct gyre_logger){ .write = write_log, .level = level > 0 ? (int)level : GYRE_LOG_WARN };
+}
+
+/* ---- text ---- */
+
+static int write_stdout(void *user, const char *text, size_t bytes)
+{
+    (void)user;
+    return fwrite(text, 1, bytes, stdout) == bytes ? 0 : -1;
+}
+
+const struct gyre_sink cli_stdout = { write_stdout, NULL };
+
+static int write_text(void *user, const char *text, size_t bytes)
+{
+    struct cli_text *t = user;
+    if (t->room - t->bytes < bytes + 1) {
+        const size_t room = 2 * t->room + bytes + 4096;
+        char *grown = realloc(t->text, room);
+        if (!grown)
+            return -1;
+        t->text = grown;
+        t->room = room;
+    }
+    memcpy(t->text + t->bytes, text, bytes);
+    t->bytes += bytes;
+    t->text[t->bytes] = 0;
+    return 0;
+}
+
+struct gyre_sink cli_text_sink(struct cli_text *text)
+{
+    memset(text, 0, sizeof *text);
+    return (struct gyre_sink){ write_text, text };
+}
+
+void cli_text_free(struct cli_text *text)
+{
+    free(text->text);
+    memset(text, 0, sizeof *text);
+}
+
+static char *read_open_file(FILE *file, const char *path, size_t limit, struct gyre_error *error)
+{
+    char *text = malloc(limit + 1);
+    const size_t bytes = text ? fread(text, 1, limit + 1, file) : 0;
+    if (text && bytes <= limit && !ferror(file)) {
+        text[bytes] = 0;
+        return text;
+    }
+    error->status = !text ? GYRE_E_NOMEM : bytes > limit ? GYRE_E_FORMAT : GYRE_E_IO;
+    if (bytes > limit)
+        snprintf(error->text, sizeof error->text, "%.300s: larger than %zu bytes", path, limit);
+    else
+        snprintf(error->text, sizeof error->text, "%.300s: cannot be read: %s", path, strerror(errno));
+    free(text);
+    return NULL;
+}
+
+char *cli_read_file(const char *path, size_t limit, struct gyre_error *error)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        error->status = GYRE_E_IO;
+        snprintf(error->text, sizeof error->text, "%.300s: cannot be read: %s", path, strerror(errno));
+        return NULL;
+    }
+    char *text = read_open_file(file, path, limit, error);
+    fclose(file);
+    return text;
+}
+
+/* Bytes of a UTF-8 letter at text, 0 when it is none. */
+static int utf8_bytes(const unsigned char *text)
+{
+    static const struct {
+        unsigned mask, lead, least;
+    } rows[] = { { 0x80, 0, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 } };
+    for (int n = 0; n < 4; n++) {
+        if ((text[0] & rows[n].mask) != rows[n].lead)
+            continue;
+        unsigned letter = text[0] & ~rows[n].mask;
+        for (int i = 1; i <= n; i++) {
+            if ((text[i] & 0xc0) != 0x80)
+                return 0;
+            letter = letter << 6 | (text[i] & 0x3f);
+        }
+        return letter >= rows[n].least && letter <= 0x10ffff && (letter < 0xd800 || letter > 0xdfff) ? n + 1 : 0;
+    }
+    return 0;
+}
+
+void cli_json_text(FILE *file, const char *text)
+{
+    fputc('"', file);
+    while (*text) {
+        const unsigned char c = (unsigned char)*text;
+        const int bytes = utf8_bytes((const unsigned char *)text);
+        if (c == '"' || c == '\\')
+            fprintf(file, "\\%c", c);
+        else if (c < 32 || c == 127)
+            fprintf(file, "\\u%04x", c);
+        else if (bytes == 0)
+            fputs("\\ufffd", file);
+        else
+            fwrite(text, 1, (size_t)bytes, file);
+        text += bytes ? bytes : 1;
+    }
+    fputc('"', file);
+}
+
+const char *cli_json_number(char buf[32], double value)
+{
+    if (value - value != 0)
+        return "null";
+    snprintf(buf, 32, "%.9g", value);
+    return buf;
+}
+
+const char *cli_bytes(char buf[32], double bytes)
+{
+    static const char *const units[] = { "B", "kB", "MB", "GB", "TB" };
+    size_t unit = 0;
+    for (; bytes >= 1000 && unit + 1 < CLI_COUNT(units); unit++)
+        bytes /= 1000;
+    snprintf(buf, 32, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return buf;
+}
+
+int cli_is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* ---- nets ---- */
+
+const struct cli_option cli_net_option_rows[5] = {
+    { "threads", "N", "0", "threads that compute; 0: one per processor", CLI_WHOLE, offsetof(struct cli_net_options, threads), 0, 4096 },
+    { "isa", "NAME", NULL, "kernel set: ref, avx2, avx512, vsx; default: the best this processor has", CLI_TEXT,
+      offsetof(struct cli_net_options, isa), 0, 0 },
+    { "device", "NAME", "cpu", "where to compute", CLI_TEXT, offsetof(struct cli_net_options, device), 0, 0 },
+    { "seed", "N", "1", "start of all random numbers", CLI_WHOLE, offsetof(struct cli_net_options, seed), 0, 9e15 },
+    { "log", "error|warn|info|debug", "warn", "what is said on standard error", CLI_CHOICE, offsetof(struct cli_net_options, log), 0, 0 },
+};
+
+void cli_net_config(struct gyre_config *config, const struct cli_net_options *options, const char *text, const char *name)
+{
+    gyre_config_default(config);
+    config->net = text;
+    config->net_name = name;
+    config->threads = (int)options->threads;
+    config->seed = (uint64_t)options->seed;
+    config->isa = options->isa;
+    config->device = options->device;
+    config->log = cli_logger(options->log + 1);
+    config->use_env = 1;
+}
+
+static int is_zoo_name(const char *name)
+{
+    for (int i = 0; gyre_zoo_name(i); i++)
+        if (strcmp(gyre_zoo_name(i), name) == 0)
+            return 1;
+    return 0;
+}
+
+static int say_no_net(const char *name)
+{
+    const char *names[64];
+    size_t count = 0;
+    for (; count < CLI_COUNT(names) && gyre_zoo_name((int)count); count++)
+        names[count] = gyre_zoo_name((int)count);
+    const char *near = cli_nearest(name, names, count);
+    if (near)
+        return cli_fail(CLI_USAGE, "'%s' is neither a file nor a net of the zoo; did you mean %s?", name, near);
+    return cli_fail(CLI_USAGE, "'%s' is neither a file nor a net of the zoo; 'gyre zoo' lists those", name);
+}
+
+char *cli_net_text(const char *name, const struct gyre_shape *shape, int *exit_code)
+{
+    struct gyre_error error = { 0 };
+    struct cli_text text;
+    struct stat info;
+    const struct gyre_sink sink = cli_text_sink(&text);
+    if (!is_zoo_name(name) && stat(name, &info) != 0) {
+        *exit_code = say_no_net(name);
+        return NULL;
+    }
+    if (is_zoo_name(name)) {
+        if (gyre_zoo_text(name, shape->classes, shape->h, shape->w, shape->c, &sink, &error) == GYRE_OK)
+            return text.text;
+        cli_text_free(&text);
+    } else
+        text.text = cli_read_file(name, (size_t)1 << 20, &error);
+    if (!text.text)
+        *exit_code = cli_error(&error);
+    return text.text;
+}
+
+/* "input 28x28x1" is the first line that is neither empty nor a comment. */
+void cli_net_input(const char *text, struct gyre_shape *shape)
+{
+    *shape = (struct gyre_shape){ 0, 0, 3, 0, 0 };
+    for (const char *at = text; at && *at; at = strchr(at, '\n')) {
+        int32_t h, w, c;
+        at += strspn(at, " \t\r\n");
+        if (*at == '#')
+            continue;
+        if (sscanf(at, "input %" SCNd32 "x%" SCNd32 "x%" SCNd32, &h, &w, &c) == 3)
+            *shape = (struct gyre_shape){ h, w, c, 0, 0 };
+        return;
+    }
+}
+
+/* ---- data ---- */
+
+static int open_split(struct gyre_data **data, const char *path, const char *split, int64_t max_bad, int64_t log,
+                      struct gyre_error *error)
+{
+    struct gyre_data_config config;
+    gyre_data_config_default(&config);
+    config.path = path;
+    config.split = split;
+    config.max_bad = max_bad;
+    config.log = cli_logger(log + 1);
+    return gyre_open_data(data, &config, error);
+}
+
+int cli_open_data(struct gyre_data **data, const char *path, const char *split, int64_t max_bad, int optional, int64_t log)
+{
+    struct gyre_error error, whole;
+    *data = NULL;
+    const int status = open_split(data, path, split, max_bad, log, &error);
+    if (status == GYRE_OK)
+        return CLI_OK;
+    if (status != GYRE_E_FORMAT)
+        return cli_error(&error);
+    if (optional)
+        return CLI_OK;
+    if (open_split(data, path, "", max_bad, log, &whole) == GYRE_OK)
+        return CLI_OK;
+    return cli_error(&error);
+}
+
+int cli_normalisation(const struct cli_reals *mean, const struct cli_reals *std, int32_t channels, float out_mean[4],
+                      float out_std[4])
+{
+    static const float gray[2] = { 0.2860f, 0.3530f };
+    static const float colour[2][3] = { { 0.485f, 0.456f, 0.406f }, { 0.229f, 0.224f, 0.225f } };
+    const struct cli_reals *given[2] = { mean, std };
+    float *out[2] = { out_mean, out_std };
+    for (int k = 0; k < 2; k++) {
+        if (given[k]->count > 1 && given[k]->count != channels)
+            return cli_fail(CLI_USAGE, "--%s has %d numbers; the net's input has %d channels", k ? "std" : "mean", given[k]->count,
+                            channels);
+        for (int c = 0; c < 4; c++)
+            out[k][c] = given[k]->count ? (float)given[k]->value[given[k]->count > 1 && c < channels ? c : 0]
+                        : channels == 3 ? colour[k][c < 3 ? c : 0] : gray[k];
+    }
+    return CLI_OK;
+}
+
+/* ---- notes in checkpoints ---- */
+
+static int note_floats(struct gyre_net *net, const char *key, const float *values, int32_t count)
+{
+    char text[128] = "";
+    for (int32_t i = 0, used = 0; i < count && i < 4; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%.9g", i ? "," : "", (double)values[i]);
+    return gyre_note(net, key, text) == GYRE_OK ? CLI_OK : cli_net_error(net);
+}
+
+int cli_note_input(struct gyre_net *net, const float mean[4], const float std[4], int32_t channels, int32_t resize)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%d", resize);
+    int code = note_floats(net, "mean", mean, channels);
+    if (code == CLI_OK)
+        code = note_floats(net, "std", std, channels);
+    if (code == CLI_OK && gyre_note(net, "resize", text) != GYRE_OK)
+        code = cli_net_error(net);
+    return code;
+}
+
+int cli_note_classes(struct gyre_net *net, const struct gyre_data *data)
+{
+    struct gyre_data_info info;
+    struct cli_text text;
+    const struct gyre_sink sink = cli_text_sink(&text);
+    gyre_get_data_info(data, &info);
+    for (int32_t i = 0; i < info.classes; i++) {
+        const char *name = gyre_class_name(data, i);
+        sink.write(sink.user, name, strcspn(name, "\n"));
+        sink.write(sink.user, "\n", 1);
+    }
+    if (text.text && (text.bytes > 12000 || gyre_note(net, "classes", text.text) != GYRE_OK))
+        fprintf(stderr, "gyre: warning: the names of %d classes are too long for the checkpoint; it will know only numbers\n",
+                info.classes);
+    cli_text_free(&text);
+    return CLI_OK;
+}
+
+const char *cli_class(const char *names, int32_t i, char *buf, size_t room)
+{
+    for (int32_t k = 0; names && *names; k++) {
+        const size_t bytes = strcspn(names, "\n");
+        if (k == i) {
+            snprintf(buf, room, "%.*s", (int)bytes, names);
+            return buf;
+        }
+        names += bytes + (names[bytes] == '\n');
+    }
+    snprintf(buf, room, "%d", i);
+    return buf;
+}
+
+/* ---- checkpoints ---- */
+
+static void read_floats(const char *path, const char *key, float initial, float out[4])
+{
+    char text[256];
+    const char *at = text;
+    for (int c = 0; c < 4; c++)
+        out[c] = initial;
+    if (gyre_read_note(path, key, text, sizeof text, NULL) != GYRE_OK)
+        return;
+    for (int c = 0; c < 4; c++) {
+        char *end;
+        out[c] = strtof(at, &end);
+        if (*end != ',')
+            break;
+        at = end + 1;
+    }
+}
+
+static int read_checkpoint(struct cli_checkpoint *c)
+{
+    const size_t room = (size_t)1 << 20;
+    struct gyre_error error;
+    char text[32];
+    c->net = malloc(room);
+    c->classes = malloc(16384);
+    if (!c->net || !c->classes)
+        return cli_fail(CLI_RESOURCES, "out of memory: a net's text needs %zu bytes", room);
+    if (gyre_read_net(c->path, c->net, room, NULL, &error) != GYRE_OK)
+        return error.status == GYRE_E_ARG ? cli_fail(CLI_DATA, "%s is not a checkpoint of Gyre ('gyre import' makes one from weights)",
+                                                     c->path)
+                                          : cli_error(&error);
+    if (gyre_read_note(c->path, "classes", c->classes, 16384, NULL) != GYRE_OK)
+        c->classes[0] = 0;
+    read_floats(c->path, "mean", 0, c->mean);
+    read_floats(c->path, "std", 1, c->std);
+    if (gyre_read_note(c->path, "resize", text, sizeof text, NULL) == GYRE_OK)
+        c->resize = (int32_t)strtol(text, NULL, 10);
+    return CLI_OK;
+}
+
+int cli_open_checkpoint(struct cli_checkpoint *c, const char *path)
+{
+    struct gyre_error error;
+    memset(c, 0, sizeof *c);
+    if (!cli_is_folder(path))
+        snprintf(c->path, sizeof c->path, "%s", path);
+    else if (gyre_find_checkpoint(path, c->path, sizeof c->path, &error) != GYRE_OK)
+        return cli_error(&error);
+    const int code = read_checkpoint(c);
+    if (code != CLI_OK)
+        cli_close_checkpoint(c);
+    return code;
+}
+
+void cli_close_checkpoint(struct cli_checkpoint *c)
+{
+    free(c->net);
+    free(c->classes);
+    c->net = c->classes = NULL;
+}
+
+int cli_open_net(struct gyre_net **net, const struct cli_checkpoint *c, const struct cli_net_options *options, int batch)
+{
+    struct gyre_config config;
+    struct gyre_error error;
+    cli_net_config(&config, options, c->net, c->path);
+    config.mode = GYRE_INFER;
+    config.batch = batch;
+    config.input = GYRE_INPUT_U8;
+    memcpy(config.mean, c->mean, sizeof config.mean);
+    memcpy(config.std, c->std, sizeof config.std);
+    *net = NULL;
+    if (gyre_open(net, &config, &error) != GYRE_OK)
+        return cli_error(&error);
+    if (gyre_load(*net, c->path) == GYRE_OK)
+        return CLI_OK;
+    const int code = cli_net_error(*net);
+    gyre_close(*net);
+    *net = NULL;
+    return code;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* gyre eval: a checkpoint on a data set. */
+#include "cli.h"
+#include <string.h>
+
+struct eval_values {
+    int64_t batch, max_bad, loader_threads, resize, json;
+    const char *split, *confusion;
+    struct cli_reals mean, std;
+    struct cli_net_options net;
+};
+
+#define AT(member) offsetof(struct eval_values, member)
+static const struct cli_option eval_rows[] = {
+    { "split", "NAME", "test", "part of the data; all of it when it has no parts", CLI_TEXT, AT(split), 0, 0 },
+    { "batch", "N", "100", "images at a time", CLI_WHOLE, AT(batch), 1, 1 << 20 },
+    { "confusion", "FILE.svg", NULL, "draw the confusion matrix", CLI_TEXT, AT(confusion), 0, 0 },
+    { "mean", "X,X,X", NULL, "of pixels in [0, 1]; default: the checkpoint's", CLI_REALS, AT(mean), 0, 0 },
+    { "std", "X,X,X", NULL, "likewise", CLI_REALS, AT(std), 1e-9, 1e9 },
+    { "resize", "N", NULL, "shorter side before the centre crop; default: the checkpoint's", CLI_WHOLE, AT(resize), 1, 16384 },
+    { "max-bad", "N", "0", "unreadable images that are skipped and named before it is an error", CLI_WHOLE, AT(max_bad), 0, 1e12 },
+    { "loader-threads", "N", "1", "threads that read images", CLI_WHOLE, AT(loader_threads), 1, 256 },
+    { "json", NULL, NULL, "one JSON object", CLI_FLAG, AT(json), 0, 0 },
+};
+#undef AT
+
+static void warn_classes(const struct cli_checkpoint *c, const struct gyre_data *data)
+{
+    struct gyre_data_info info;
+    char buf[512];
+    gyre_get_data_info(data, &info);
+    for (int32_t i = 0; c->classes[0] && i < info.classes; i++) {
+        const char *trained = cli_class(c->classes, i, buf, sizeof buf), *here = gyre_class_name(data, i);
+        if (strcmp(trained, here) != 0) {
+            fprintf(stderr, "gyre: warning: class %d is '%s' in the checkpoint and '%s' in the data; are the classes the same?\n", i,
+                    trained, here);
+            return;
+        }
+    }
+}
+
+static int evaluate(struct gyre_net *net, struct gyre_data *data, const struct eval_values *v, int32_t resize)
+{
+    struct gyre_evaluate_config config;
+    struct gyre_report report;
+    gyre_evaluate_config_default(&config);
+    config.data = data;
+    config.resize = resize;
+    config.loader_threads = (int)v->loader_threads;
+    config.confusion_svg = v->confusion;
+    config.json = (int)v->json;
+    config.text = &cli_stdout;
+    if (gyre_evaluate(net, &config, &report) != GYRE_OK)
+        return cli_net_error(net);
+    if (v->json)
+        return CLI_OK;
+    printf("%" PRId64 " images in %.1f s (%.0f a second)", report.samples, report.seconds,
+           report.seconds > 0 ? (double)report.samples / report.seconds : 0);
+    if (report.bad)
+        printf(", %" PRId64 " unreadable ones skipped", report.bad);
+    if (v->confusion)
+        printf("\nconfusion matrix: %s", v->confusion);
+    putchar('\n');
+    return CLI_OK;
+}
+
+static int eval_data(struct cli_checkpoint *c, struct gyre_data *data, const struct eval_values *v)
+{
+    struct gyre_net *net;
+    struct gyre_shape shape;
+    float mean[4], std[4];
+    cli_net_input(c->net, &shape);
+    int code = cli_normalisation(&v->mean, &v->std, shape.c, mean, std);
+    if (code != CLI_OK)
+        return code;
+    if (v->mean.count)
+        memcpy(c->mean, mean, sizeof mean);
+    if (v->std.count)
+        memcpy(c->std, std, sizeof std);
+    warn_classes(c, data);
+    code = cli_open_net(&net, c, &v->net, (int)v->batch);
+    if (code != CLI_OK)
+        return code;
+    code = evaluate(net, data, v, v->resize ? (int32_t)v->resize : c->resize);
+    gyre_close(net);
+    return code;
+}
+
+static int eval_run(const void *values, char **args, int count)
+{
+    const struct eval_values *v = values;
+    struct cli_checkpoint checkpoint;
+    struct gyre_data *data;
+    (void)count;
+    int code = cli_open_checkpoint(&checkpoint, args[0]);
+    if (code != CLI_OK)
+        return code;
+    code = cli_open_data(&data, args[1], v->split, v->max_bad, 0, v->net.log);
+    if (code == CLI_OK) {
+        code = eval_data(&checkpoint, data, v);
+        gyre_close_data(data);
+    }
+    cli_close_checkpoint(&checkpoint);
+    return code;
+}
+
+const struct cli_command cmd_eval = {
+    .name = "eval", .args = "CHECKPOINT DATA", .about = "measures a checkpoint on a data set", .least = 2, .most = 2,
+    .bytes = sizeof(struct eval_values),
+    .groups = { { eval_rows, CLI_COUNT(eval_rows), 0 }, CLI_NET_GROUP(struct eval_values, net) },
+    .run = eval_run,
+    .details =
+        "CHECKPOINT is a file, or the folder of a run: then its newest one. Printed are loss, top-1 and top-5 accuracy, and for\n"
+        "each class precision, recall and average precision; the confusion matrix with few classes.\n\n"
+        "Examples:\n"
+        "  gyre eval runs/lenet5 /usr/share/datasets/fashion-mnist --confusion confusion.svg\n"
+        "  gyre eval runs/resnet20/checkpoint-39000.safetensors cifar10 --json\n",
+};

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Commands that look at a net without data: plan, bench, zoo, knobs. */
+#include "cli.h"
+#include <stdlib.h>
+
+struct net_values {
+    int64_t batch, accumulate, recompute, infer, json, runs, csv, optimizer, classes, size, channels;
+    struct cli_net_options net;
+};
+
+#define AT(member) offsetof(struct net_values, member)
+#define SHAPE_ROWS                                                                                                     \
+    { "classes", "N", NULL, "outputs of a zoo net; default: its own", CLI_WHOLE, AT(classes), 1, 1 << 20 },            \
+    { "size", "N", NULL, "side of a zoo net's input; default: its own", CLI_WHOLE, AT(size), 1, 16384 },               \
+    { "channels", "N", NULL, "channels of a zoo net's input; default: its own", CLI_WHOLE, AT(channels), 1, 4 }
+#define STEP_ROWS                                                                                                      \
+    { "batch", "N", "32", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },                                         \
+    { "recompute", NULL, NULL, "less memory for more time: keep only block inputs", CLI_FLAG, AT(recompute), 0, 0 },   \
+    { "infer", NULL, NULL, "the net without gradients", CLI_FLAG, AT(infer), 0, 0 },                                   \
+    { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 }
+
+static const struct cli_option plan_rows[] = {
+    STEP_ROWS, SHAPE_ROWS, { "json", NULL, NULL, "one JSON object", CLI_FLAG, AT(json), 0, 0 },
+};
+static const struct cli_option bench_rows[] = {
+    STEP_ROWS, SHAPE_ROWS,
+    { "runs", "N", "10", "times that each op runs; the fastest counts", CLI_WHOLE, AT(runs), 1, 1000000 },
+    { "csv", NULL, NULL, "comma-separated values", CLI_FLAG, AT(csv), 0, 0 },
+};
+static const struct cli_option zoo_rows[] = { SHAPE_ROWS };
+#undef AT
+#undef SHAPE_ROWS
+#undef STEP_ROWS
+
+static struct gyre_shape wanted_shape(const struct net_values *v)
+{
+    return (struct gyre_shape){ (int32_t)v->size, (int32_t)v->size, (int32_t)v->channels, (int32_t)v->classes, 0 };
+}
+
+/* Opens NET as training would; *text is to free(). */
+static int open_plain(struct gyre_net **net, const struct net_values *v, const char *name)
+{
+    const struct gyre_shape shape = wanted_shape(v);
+    struct gyre_config config;
+    struct gyre_error error;
+    int code = CLI_OK;
+    char *text = cli_net_text(name, &shape, &code);
+    if (!text)
+        return code;
+    cli_net_config(&config, &v->net, text, name);
+    config.batch = (int)v->batch;
+    config.recompute = (int)v->recompute;
+    config.mode = v->infer ? GYRE_INFER : GYRE_TRAIN;
+    config.input = GYRE_INPUT_U8;
+    config.optimizer.kind = (int)v->optimizer;
+    if (gyre_open(net, &config, &error) != GYRE_OK)
+        code = cli_error(&error);
+    free(text);
+    return code;
+}
+
+static int plan_run(const void *values, char **args, int count)
+{
+    const struct net_values *v = values;
+    struct gyre_net *net = NULL;
+    (void)count;
+    int code = open_plain(&net, v, args[0]);
+    if (code == CLI_OK && gyre_print_plan(net, (int)v->json, &cli_stdout) != GYRE_OK)
+        code = cli_net_error(net);
+    gyre_close(net);
+    return code;
+}
+
+static int bench_run(const void *values, char **args, int count)
+{
+    const struct net_values *v = values;
+    struct gyre_net *net = NULL;
+    (void)count;
+    int code = open_plain(&net, v, args[0]);
+    if (code == CLI_OK && gyre_print_bench(net, (int)v->runs, (int)v->csv, &cli_stdout) != GYRE_OK)
+        code = cli_net_error(net);
+    gyre_close(net);
+    return code;
+}
+
+static int zoo_run(const void *values, char **args, int count)
+{
+    const struct gyre_shape shape = wanted_shape(values);
+    int code = CLI_OK;
+    if (count == 0) {
+        for (int i = 0; gyre_zoo_name(i); i++)
+            printf("%-12s %s\n", gyre_zoo_name(i), gyre_zoo_about(i));
+        return CLI_OK;
+    }
+    char *text = cli_net_text(args[0], &shape, &code);
+    if (text)
+        fputs(text, stdout);
+    free(text);
+    return code;
+}
+
+static int knobs_run(const void *values, char **args, int count)
+{
+    (void)values;
+    (void)args;
+    (void)count;
+    return gyre_print_knobs(&cli_stdout) == GYRE_OK ? CLI_OK : cli_fail(CLI_DATA, "writing to standard output failed");
+}
+
+const struct cli_command cmd_plan = {
+    .name = "plan", .args = "NET", .about = "prints a net's programs and memory map", .least = 1, .most = 1,
+    .bytes = sizeof(struct net_values),
+    .groups = { { plan_rows, CLI_COUNT(plan_rows), 0 }, CLI_NET_GROUP(struct net_values, net) },
+    .run = plan_run,
+    .details = "NET is a net of the zoo or a file of net text.\n\nExamples:\n"
+               "  gyre plan resnet50 --batch 32\n  gyre plan my.net --recompute --json\n",
+};
+const struct cli_command cmd_bench = {
+    .name = "bench", .args = "NET", .about = "times every op of a training step", .least = 1, .most = 1,
+    .bytes = sizeof(struct net_values),
+    .groups = { { bench_rows, CLI_COUNT(bench_rows), 0 }, CLI_NET_GROUP(struct net_values, net) },
+    .run = bench_run,
+    .details = "Examples:\n  gyre bench resnet18 --batch 8 --runs 5\n  gyre bench resnet50 --isa avx2 --csv > avx2.csv\n",
+};
+const struct cli_command cmd_zoo = {
+    .name = "zoo", .args = "[NAME]", .about = "lists well-known nets, or prints the text of one", .most = 1,
+    .bytes = sizeof(struct net_values),
+    .groups = { { zoo_rows, CLI_COUNT(zoo_rows), 0 } },
+    .run = zoo_run,
+    .details = "Examples:\n  gyre zoo\n  gyre zoo resnet20 --classes 100 > my.net\n",
+};
+const struct cli_command cmd_knobs = {
+    .name = "knobs", .args = "", .about = "lists environment variables", .run = knobs_run,
+};

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* Options from their table: defaults go through the same setter as what the user gives, so a default can be printed and cannot be
+ * out of range unnoticed. */
+#include "cli.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- did you mean ---- */
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Edit distance with swaps of neighbours; words of at most 31 letters. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t d[32][32];
+    const size_t n = strlen(a), m = strlen(b);
+    if (n > 31 || m > 31)
+        return 99;
+    for (size_t i = 0; i <= n; i++)
+        for (size_t j = 0; j <= m; j++) {
+            if (i == 0 || j == 0) {
+                d[i][j] = i + j;
+                continue;
+            }
+            d[i][j] = least(least(d[i - 1][j], d[i][j - 1]) + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+        }
+    return d[n][m];
+}
+
+const char *cli_nearest(const char *word, const char *const *words, size_t count)
+{
+    const char *best = NULL;
+    size_t best_distance = 1 + strlen(word) / 3;
+    for (size_t i = 0; i < count; i++) {
+        const size_t d = distance(word, words[i]);
+        if (d < best_distance || (d == best_distance && !best)) {
+            best = words[i];
+            best_distance = d;
+        }
+    }
+    for (size_t i = 0; !best && i < count; i++) /* "check" for "checkpoint-every" */
+        if (strlen(word) > 2 && strncmp(word, words[i], strlen(word)) == 0)
+            best = words[i];
+    return best;
+}
+
+/* ---- setters ---- */
+
+static int set_whole(const struct cli_option *o, const char *text, void *at)
+{
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    if (end == text || *end || errno || (o->lo < o->hi && ((double)value < o->lo || (double)value > o->hi)))
+        return -1;
+    *(int64_t *)at = value;
+    return 0;
+}
+
+static int set_real_number(const struct cli_option *o, const char *text, char stop, double *value, const char **end)
+{
+    char *after;
+    *value = strtod(text, &after);
+    *end = after;
+    return after == text || (*after && *after != stop) || !isfinite(*value) ||
+           (o->lo < o->hi && (*value < o->lo || *value > o->hi)) ? -1 : 0;
+}
+
+static int set_real(const struct cli_option *o, const char *text, void *at)
+{
+    const char *end;
+    double value;
+    if (set_real_number(o, text, 0, &value, &end))
+        return -1;
+    *(double *)at = value;
+    return 0;
+}
+
+static int set_reals(const struct cli_option *o, const char *text, void *at)
+{
+    struct cli_reals *out = at;
+    out->count = 0;
+    for (;;) {
+        const char *end;
+        if (out->count == CLI_REALS_MAX || set_real_number(o, text, ',', &out->value[out->count++], &end))
+            return -1;
+        if (!*end)
+            return 0;
+        text = end + 1;
+    }
+}
+
+static int set_text(const struct cli_option *o, const char *text, void *at)
+{
+    (void)o;
+    *(const char **)at = text;
+    return 0;
+}
+
+static int set_choice(const struct cli_option *o, const char *text, void *at)
+{
+    int64_t index = 0;
+    const size_t bytes = strlen(text);
+    for (const char *word = o->arg; *word; index++) {
+        const size_t length = strcspn(word, "|");
+        if (length == bytes && memcmp(word, text, bytes) == 0) {
+            *(int64_t *)at = index;
+            return 0;
+        }
+        word += length + (word[length] == '|');
+    }
+    return -1;
+}
+
+static int set_flag(const struct cli_option *o, const char *text, void *at)
+{
+    (void)o;
+    (void)text;
+    *(int64_t *)at = 1;
+    return 0;
+}
+
+static int (*const setters[])(const struct cli_option *o, const char *text, void *at) = {
+    [CLI_FLAG] = set_flag, [CLI_WHOLE] = set_whole, [CLI_REAL] = set_real,
+    [CLI_TEXT] = set_text, [CLI_CHOICE] = set_choice, [CLI_REALS] = set_reals,
+};
+
+static void say_wrong_value(const struct cli_command *command, const struct cli_option *o, const char *text)
+{
+    char range[80] = "";
+    if (o->lo < o->hi)
+        snprintf(range, sizeof range, " in %.15g .. %.15g", o->lo, o->hi);
+    static const char *const what[] = { "nothing", "a whole number", "a number", "text", "one of ", "numbers with commas between" };
+    cli_fail(CLI_USAGE, "%s: --%s takes %s%s%s, not '%s'", command->name, o->name, what[o->type],
+             o->type == CLI_CHOICE ? o->arg : "", range, text);
+}
+
+/* ---- finding ---- */
+
+struct found {
+    const struct cli_option *option;
+    void *at;
+};
+
+static struct found find_option(const struct cli_command *command, const char *name, size_t bytes, void *values)
+{
+    for (size_t g = 0; g < CLI_COUNT(command->groups); g++)
+        for (size_t i = 0; i < command->groups[g].count; i++) {
+            const struct cli_option *o = &command->groups[g].options[i];
+            if (strlen(o->name) == bytes && memcmp(o->name, name, bytes) == 0)
+                return (struct found){ o, (char *)values + command->groups[g].base + o->at };
+        }
+    return (struct found){ NULL, NULL };
+}
+
+static void say_unknown(const struct cli_command *command, const char *name, size_t bytes)
+{
+    const char *names[128];
+    char word[64];
+    size_t count = 0;
+    snprintf(word, sizeof word, "%.*s", (int)bytes, name);
+    for (size_t g = 0; g < CLI_COUNT(command->groups); g++)
+        for (size_t i = 0; i < command->groups[g].count && count < CLI_COUNT(names); i++)
+            names[count++] = command->groups[g].options[i].name;
+    const char *near = cli_nearest(word, names, count);
+    if (near)
+        cli_fail(CLI_USAGE, "%s has no option '--%s'; did you mean --%s?", command->name, word, near);
+    else
+        cli_fail(CLI_USAGE, "%s has no option '--%s'; 'gyre help %s' lists them", command->name, word, command->name);
+}
+
+static int set_defaults(const struct cli_command *command, void *values)
+{
+    memset(values, 0, command->bytes);
+    for (size_t g = 0; g < CLI_COUNT(command->groups); g++)
+        for (size_t i = 0; i < command->groups[g].count; i++) {
+            const struct cli_option *o = &command->groups[g].options[i];
+            if (o->initial && setters[o->type](o, o->initial, (char *)values + command->groups[g].base + o->at)) {
+                say_wrong_value(command, o, o->initial);
+                return -1;
+            }
+        }
+    return 0;
+}
+
+/* One "--name", "--name value" or "--name=value" at args[i]; returns how many words it took, -1 after a sentence. */
+static int take_option(const struct cli_command *command, char **args, int i, int count, void *values)
+{
+    const char *name = args[i] + 2, *equals = strchr(name, '=');
+    const size_t bytes = equals ? (size_t)(equals - name) : strlen(name);
+    const struct found f = find_option(command, name, bytes, values);
+    if (!f.option) {
+        say_unknown(command, name, bytes);
+        return -1;
+    }
+    const int flag = f.option->type == CLI_FLAG;
+    if (flag && equals) {
+        cli_fail(CLI_USAGE, "%s: --%s takes no value", command->name, f.option->name);
+        return -1;
+    }
+    if (!flag && !equals && i + 1 == count) {
+        cli_fail(CLI_USAGE, "%s: --%s needs a value: %s", command->name, f.option->name, f.option->arg);
+        return -1;
+    }
+    const char *text = flag ? "" : equals ? equals + 1 : args[i + 1];
+    if (setters[f.option->type](f.option, text, f.at)) {
+        say_wrong_value(command, f.option, text);
+        return -1;
+    }
+    return flag || equals ? 1 : 2;
+}
+
+static int check_count(const struct cli_command *command, int kept)
+{
+    if (kept < command->least || kept > command->most) {
+        cli_fail(CLI_USAGE, "usage: gyre %s%s%s%s; %d argument%s given", command->name, command->groups[0].count ? " [options]" : "",
+                 command->args[0] ? " " : "", command->args, kept, kept == 1 ? " was" : "s were");
+        return -1;
+    }
+    return kept;
+}
+
+int cli_parse(const struct cli_command *command, char **args, int count, void *values)
+{
+    int kept = 0, only_args = 0;
+    if (set_defaults(command, values))
+        return -1;
+    for (int i = 0; i < count;) {
+        char *arg = args[i];
+        if (only_args || arg[0] != '-' || !arg[1]) {
+            args[kept++] = arg;
+            i++;
+        } else if (strcmp(arg, "--") == 0) {
+            only_args = 1;
+            i++;
+        } else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
+            return -2;
+        } else if (arg[1] != '-') {
+            cli_fail(CLI_USAGE, "%s: options begin with two dashes; '%s' is not one", command->name, arg);
+            return -1;
+        } else {
+            const int words = take_option(command, args, i, count, values);
+            if (words < 0)
+                return -1;
+            i += words;
+        }
+    }
+    return check_count(command, kept);
+}
+
+/* ---- help ---- */
+
+/* Words of text after column `from`, wrapped at 100. */
+static void print_wrapped(FILE *file, const char *text, int from)
+{
+    int column = from;
+    while (*text) {
+        const int bytes = (int)strcspn(text, " ");
+        if (column > from && column + 1 + bytes > 100) {
+            fprintf(file, "\n%*s", from, "");
+            column = from;
+        }
+        column += fprintf(file, "%s%.*s", column > from ? " " : "", bytes, text);
+        text += bytes + (text[bytes] == ' ');
+    }
+    fputc('\n', file);
+}
+
+static void print_option(FILE *file, const struct cli_option *o)
+{
+    char left[96], help[480];
+    snprintf(left, sizeof left, "  --%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+    snprintf(help, sizeof help, "%s%s%s%s", o->help, o->initial ? " (" : "", o->initial ? o->initial : "", o->initial ? ")" : "");
+    const int column = 30;
+    if (fprintf(file, "%-*s", column, left) > column)
+        fprintf(file, "\n%*s", column, "");
+    print_wrapped(file, help, column);
+}
+
+void cli_print_command(const struct cli_command *command, FILE *file)
+{
+    fprintf(file, "usage: gyre %s%s%s%s\n%s\n", command->name, command->args[0] ? " " : "", command->args,
+            command->groups[0].count ? " [options]" : "", command->about);
+    if (command->groups[0].count)
+        fprintf(file, "\nOptions (defaults in brackets):\n");
+    for (size_t g = 0; g < CLI_COUNT(command->groups); g++)
+        for (size_t i = 0; i < command->groups[g].count; i++)
+            print_option(file, &command->groups[g].options[i]);
+    if (command->details)
+        fprintf(file, "\n%s", command->details);
+    fprintf(file, "\nExit codes: 'gyre help exit'.\n");
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* gyre predict: what a net sees in images, from files or from a data set. */
+#include "cli.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct predict_values {
+    int64_t top, sample, resize, json;
+    const char *data, *split;
+    struct cli_net_options net;
+};
+
+#define AT(member) offsetof(struct predict_values, member)
+static const struct cli_option predict_rows[] = {
+    { "top", "N", "5", "classes that are shown", CLI_WHOLE, AT(top), 1, 1000000 },
+    { "data", "PATH", NULL, "take the image from this data set", CLI_TEXT, AT(data), 0, 0 },
+    { "split", "NAME", "test", "part of --data", CLI_TEXT, AT(split), 0, 0 },
+    { "sample", "N", "0", "number of the image in --data", CLI_WHOLE, AT(sample), 0, 1e15 },
+    { "resize", "N", NULL, "shorter side before the centre crop; default: the checkpoint's", CLI_WHOLE, AT(resize), 1, 16384 },
+    { "json", NULL, NULL, "one JSON object a line", CLI_FLAG, AT(json), 0, 0 },
+};
+#undef AT
+
+struct predict_job {
+    const struct predict_values *v;
+    const struct cli_checkpoint *checkpoint;
+    struct gyre_net *net;
+    struct gyre_shape shape;
+    int32_t resize;
+    uint8_t *pixels;
+    float *scores;  /* [classes]; the chosen ones become negative */
+};
+
+/* ---- output ---- */
+
+static int32_t take_best(float *scores, int32_t classes, float *score)
+{
+    int32_t best = 0;
+    for (int32_t i = 1; i < classes; i++)
+        if (scores[i] > scores[best])
+            best = i;
+    *score = scores[best];
+    scores[best] = -1e30f;
+    return best;
+}
+
+static void print_class(const struct predict_job *job, int rank)
+{
+    char name[512], number[32];
+    float score;
+    const int32_t best = take_best(job->scores, job->shape.classes, &score);
+    const char *text = cli_class(job->checkpoint->classes, best, name, sizeof name);
+    if (!job->v->json) {
+        printf("  %6.2f %%  %s\n", 100 * (double)score, text);
+        return;
+    }
+    printf("%s{\"class\":%d,\"name\":", rank ? "," : "", best);
+    cli_json_text(stdout, text);
+    printf(",\"score\":%s}", cli_json_number(number, (double)score));
+}
+
+/* truth: the label of a data set, or -1. */
+static int predict_one(struct predict_job *job, const char *name, int32_t truth)
+{
+    const struct gyre_batch batch = { .x = job->pixels, .count = 1 };
+    char buf[512];
+    if (gyre_predict(job->net, &batch, job->scores) != GYRE_OK)
+        return cli_net_error(job->net);
+    const char *class = truth >= 0 ? cli_class(job->checkpoint->classes, truth, buf, sizeof buf) : "";
+    if (job->v->json) {
+        printf("{\"image\":");
+        cli_json_text(stdout, name);
+        if (truth >= 0) {
+            printf(",\"truth\":");
+            cli_json_text(stdout, class);
+        }
+        printf(",\"top\":[");
+    } else
+        printf("%s%s%s%s\n", name, truth >= 0 ? " (labelled " : "", class, truth >= 0 ? ")" : "");
+    for (int i = 0; i < job->v->top && i < job->shape.classes; i++)
+        print_class(job, i);
+    if (job->v->json)
+        puts("]}");
+    return CLI_OK;
+}
+
+/* ---- input ---- */
+
+static int predict_files(struct predict_job *job, char **paths, int count)
+{
+    struct gyre_error error;
+    int code = CLI_OK;
+    for (int i = 0; i < count; i++) {
+        const int status = gyre_read_image(paths[i], job->shape.h, job->shape.w, job->shape.c, job->resize, job->pixels, &error);
+        const int one = status == GYRE_OK ? predict_one(job, paths[i], -1) : cli_error(&error);
+        code = code == CLI_OK ? one : code; /* the others are still shown */
+    }
+    return code;
+}
+
+/* Batches of one image: batch number N is sample N. */
+static int predict_sample_of(struct predict_job *job, struct gyre_data *data)
+{
+    struct gyre_loader_config c;
+    struct gyre_loader *loader;
+    struct gyre_batch batch = { 0 };
+    struct gyre_error error;
+    char name[512];
+    gyre_loader_config_default(&c);
+    c.batch = 1;
+    c.h = job->shape.h;
+    c.w = job->shape.w;
+    c.c = job->shape.c;
+    c.augment.resize = job->resize;
+    c.first_batch = job->v->sample;
+    if (gyre_open_loader(&loader, data, &c, &error) != GYRE_OK)
+        return cli_error(&error);
+    const int status = gyre_next_batch(loader, &batch, NULL, &error);
+    int32_t label = -1;
+    if (status == GYRE_OK && batch.count == 1) {
+        memcpy(job->pixels, batch.x, (size_t)c.h * (size_t)c.w * (size_t)c.c);
+        label = batch.label[0];
+    }
+    gyre_close_loader(loader);
+    if (status != GYRE_OK)
+        return cli_error(&error);
+    return predict_one(job, gyre_sample_name(data, job->v->sample, name, sizeof name), label);
+}
+
+static int predict_sample(struct predict_job *job)
+{
+    struct gyre_data *data;
+    struct gyre_data_info info;
+    int code = cli_open_data(&data, job->v->data, job->v->split, 0, 0, job->v->net.log);
+    if (code != CLI_OK)
+        return code;
+    gyre_get_data_info(data, &info);
+    if (job->v->sample >= info.samples)
+        code = cli_fail(CLI_USAGE, "--sample is %" PRId64 "; the data has %" PRId64 " images, from 0", job->v->sample, info.samples);
+    else
+        code = predict_sample_of(job, data);
+    gyre_close_data(data);
+    return code;
+}
+
+static int predict_all(struct predict_job *job, char **args, int count)
+{
+    int code = cli_open_net(&job->net, job->checkpoint, &job->v->net, 1);
+    if (code != CLI_OK)
+        return code;
+    gyre_get_shape(job->net, &job->shape);
+    job->resize = job->v->resize ? (int32_t)job->v->resize : job->checkpoint->resize;
+    job->pixels = malloc((size_t)job->shape.h * (size_t)job->shape.w * (size_t)job->shape.c);
+    job->scores = calloc((size_t)job->shape.classes, sizeof *job->scores);
+    if (!job->pixels || !job->scores)
+        code = cli_fail(CLI_RESOURCES, "out of memory: an image and its scores");
+    if (code == CLI_OK && job->v->data)
+        code = predict_sample(job);
+    if (code == CLI_OK)
+        code = predict_files(job, args, count);
+    free(job->scores);
+    free(job->pixels);
+    gyre_close(job->net);
+    return code;
+}
+
+static int predict_run(const void *values, char **args, int count)
+{
+    struct cli_checkpoint checkpoint;
+    struct predict_job job = { .v = values, .checkpoint = &checkpoint };
+    if (count == 1 && !job.v->data)
+        return cli_fail(CLI_USAGE, "predict needs image files after the checkpoint, or --data PATH --sample N");
+    int code = cli_open_checkpoint(&checkpoint, args[0]);
+    if (code != CLI_OK)
+        return code;
+    code = predict_all(&job, args + 1, count - 1);
+    cli_close_checkpoint(&checkpoint);
+    return code;
+}
+
+const struct cli_command cmd_predict = {
+    .name = "predict", .args = "CHECKPOINT IMAGE...", .about = "says what is in images", .least = 1, .most = 1 << 20,
+    .bytes = sizeof(struct predict_values),
+    .groups = { { predict_rows, CLI_COUNT(predict_rows), 0 }, CLI_NET_GROUP(struct predict_values, net) },
+    .run = predict_run,
+    .details =
+        "CHECKPOINT is a file, or the folder of a run: then its newest one. Images are JPEG, PNG, BMP or PNM; they are scaled and\n"
+        "cropped as in evaluation, and normalised as the checkpoint says.\n\n"
+        "Examples:\n"
+        "  gyre predict runs/resnet20 cat.jpg dog.png\n"
+        "  gyre predict runs/lenet5 --data /usr/share/datasets/fashion-mnist --sample 17\n",
+};

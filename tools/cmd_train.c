@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/* gyre train: options to configuration. Epochs become steps here, because only here the data set and the batch are both known. */
+#include "cli.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct train_values {
+    int64_t batch, epochs, steps, accumulate, recompute, classes, size;
+    double smoothing;
+    /* optimiser */
+    int64_t optimizer, nesterov;
+    double lr, momentum, weight_decay, clip, ema;
+    /* schedule */
+    int64_t schedule;
+    double warmup_epochs, final_rate;
+    struct cli_reals milestones;
+    /* data */
+    int64_t pad_crop, flip, resized_crop, resize, max_bad, loader_threads;
+    double jitter, mixup, cutmix;
+    struct cli_reals mean, std;
+    const char *test_data, *show_batch;
+    /* run */
+    const char *out, *weights;
+    int64_t checkpoint_every, keep, resume, overwrite, json;
+    struct cli_net_options net;
+};
+
+#define AT(member) offsetof(struct train_values, member)
+static const struct cli_option train_rows[] = {
+    { "batch", "N", "128", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },
+    { "epochs", "N", "10", "times through the training data", CLI_WHOLE, AT(epochs), 1, 1e6 },
+    { "steps", "N", NULL, "steps of the whole run, instead of --epochs", CLI_WHOLE, AT(steps), 1, 1e12 },
+    { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 },
+    { "lr", "X", NULL, "learning rate; default: sgd 0.05, lars 2, adamw 0.001", CLI_REAL, AT(lr), 1e-12, 1e6 },
+    { "momentum", "X", "0.9", "of sgd and lars", CLI_REAL, AT(momentum), 0, 0.99999 },
+    { "nesterov", NULL, NULL, "Nesterov's momentum", CLI_FLAG, AT(nesterov), 0, 0 },
+    { "weight-decay", "X", "0.0001", "not for biases and batch norm", CLI_REAL, AT(weight_decay), 0, 1e6 },
+    { "schedule", "constant|step|cosine|poly", "cosine", "how the learning rate falls", CLI_CHOICE, AT(schedule), 0, 0 },
+    { "warmup-epochs", "X", "0", "linear rise at the beginning", CLI_REAL, AT(warmup_epochs), 0, 1e6 },
+    { "milestones", "E,E,...", NULL, "epochs after which --schedule step divides by ten; default: 1/2 and 3/4 of the run", CLI_REALS,
+      AT(milestones), 1e-6, 1e6 },
+    { "final-lr", "X", "0", "where cosine and poly end", CLI_REAL, AT(final_rate), 0, 1e6 },
+    { "smoothing", "X", "0", "label smoothing of a net that ends in a plain softmax", CLI_REAL, AT(smoothing), 0, 0.999 },
+    { "clip", "X", "0", "largest norm of the gradient; 0: any", CLI_REAL, AT(clip), 0, 1e30 },
+    { "ema", "X", "0", "decay of averaged weights, which evaluation then uses; 0: off", CLI_REAL, AT(ema), 0, 0.9999999 },
+    { "accumulate", "N", "1", "steps whose gradients make one update", CLI_WHOLE, AT(accumulate), 1, 1 << 20 },
+    { "recompute", NULL, NULL, "less memory for more time: keep only block inputs", CLI_FLAG, AT(recompute), 0, 0 },
+    { "pad-crop", "N", "0", "zero border before a random crop", CLI_WHOLE, AT(pad_crop), 0, 1024 },
+    { "flip", NULL, NULL, "mirror every other image", CLI_FLAG, AT(flip), 0, 0 },
+    { "resized-crop", NULL, NULL, "random part of the image, scaled", CLI_FLAG, AT(resized_crop), 0, 0 },
+    { "jitter", "X", "0", "colour: brightness, contrast and saturation by up to X, hue by X/4", CLI_REAL, AT(jitter), 0, 1 },
+    { "mixup", "ALPHA", "0", "mix pairs of images; 0: off", CLI_REAL, AT(mixup), 0, 100 },
+    { "cutmix", "ALPHA", "0", "paste boxes of other images; 0: off", CLI_REAL, AT(cutmix), 0, 100 },
+    { "resize", "N", NULL, "shorter side before the centre crop of evaluation; default: 8/7 of the net's side above 64, else that side",
+      CLI_WHOLE, AT(resize), 1, 16384 },
+    { "mean", "X,X,X", NULL, "of pixels in [0, 1], a channel; default: 0.286 for gray, ImageNet's for colour", CLI_REALS, AT(mean), 0, 0 },
+    { "std", "X,X,X", NULL, "likewise; default: 0.353 for gray, ImageNet's for colour", CLI_REALS, AT(std), 1e-9, 1e9 },
+    { "max-bad", "N", "0", "unreadable images that are skipped and named before it is an error", CLI_WHOLE, AT(max_bad), 0, 1e12 },
+    { "test-data", "PATH", NULL, "data to test on after each epoch; 'none'; default: DATA's test split when there is one", CLI_TEXT,
+      AT(test_data), 0, 0 },
+    { "classes", "N", NULL, "outputs of a zoo net; default: the data's", CLI_WHOLE, AT(classes), 1, 1 << 20 },
+    { "size", "N", NULL, "side of a zoo net's input; default: the data's up to 64, else the net's own", CLI_WHOLE, AT(size), 1, 16384 },
+    { "loader-threads", "N", "0", "threads that read images; 0: by the data's format", CLI_WHOLE, AT(loader_threads), 0, 256 },
+    { "weights", "FILE", NULL, "start from these weights; tensors that do not fit are left as they are", CLI_TEXT, AT(weights), 0, 0 },
+    { "out", "DIR", NULL, "folder of the run; default: runs/NET", CLI_TEXT, AT(out), 0, 0 },
+    { "checkpoint-every", "N", "0", "steps between checkpoints; 0: each epoch", CLI_WHOLE, AT(checkpoint_every), 0, 1e12 },
+    { "keep", "N", "3", "checkpoints that are kept", CLI_WHOLE, AT(keep), 1, 1e6 },
+    { "resume", NULL, NULL, "go on from the newest readable checkpoint of --out, if any", CLI_FLAG, AT(resume), 0, 0 },
+    { "overwrite", NULL, NULL, "remove the checkpoints of an earlier run in --out", CLI_FLAG, AT(overwrite), 0, 0 },
+    { "show-batch", "FILE.png", NULL, "write the first batch as the net sees it, and end", CLI_TEXT, AT(show_batch), 0, 0 },
+    { "json", NULL, NULL, "one JSON object a line on standard output", CLI_FLAG, AT(json), 0, 0 },
+};
+#undef AT
+
+/* Everything of one call. */
+struct train_job {
+    const struct train_values *v;
+    const char *net_name;
+    char *text;
+    struct gyre_shape input;          /* h, w, c of the net */
+    struct gyre_data *train, *test;
+    struct gyre_data_info info;
+    struct gyre_config config;
+    struct gyre_train_config loop;
+    struct gyre_net *net;
+    char folder[2048];
+    int64_t per_epoch, steps;
+};
+
+/* ---- data and net ---- */
+
+static int open_job_data(struct train_job *job, const char *path)
+{
+    const struct train_values *v = job->v;
+    int code = cli_open_data(&job->train, path, "train", v->max_bad, 0, v->net.log);
+    if (code != CLI_OK)
+        return code;
+    gyre_get_data_info(job->train, &job->info);
+    if (v->test_data && strcmp(v->test_data, "none") == 0)
+        return CLI_OK;
+    return cli_open_data(&job->test, v->test_data ? v->test_data : path, "test", v->max_bad, !v->test_data, v->net.log);
+}
+
+/* The last word of the text must be "softmax": then " smooth X" follows it. */
+static int add_smoothing(struct train_job *job)
+{
+    if (!(job->v->smoothing > 0))
+        return CLI_OK;
+    size_t bytes = strlen(job->text);
+    while (bytes > 0 && strchr(" \t\r\n", job->text[bytes - 1]))
+        bytes--;
+    char *longer = realloc(job->text, bytes + 64);
+    if (!longer)
+        return cli_fail(CLI_RESOURCES, "out of memory: a net's text");
+    job->text = longer;
+    if (bytes < 7 || memcmp(longer + bytes - 7, "softmax", 7) != 0)
+        return cli_fail(CLI_USAGE, "--smoothing needs a net that ends in a plain 'softmax'; write 'softmax smooth X' in the net's text");
+    snprintf(longer + bytes, 64, " smooth %.9g\n", job->v->smoothing);
+    return CLI_OK;
+}
+
+static int make_text(struct train_job *job)
+{
+    const struct train_values *v = job->v;
+    struct gyre_shape want = { 0, 0, 0, job->info.classes, 0 };
+    int code = CLI_OK;
+    if (job->info.h > 0 && job->info.h <= 64 && job->info.w <= 64)
+        want = (struct gyre_shape){ job->info.h, job->info.w, job->info.channels, job->info.classes, 0 };
+    if (v->size)
+        want.h = want.w = (int32_t)v->size;
+    if (v->classes)
+        want.classes = (int32_t)v->classes;
+    job->text = cli_net_text(job->net_name, &want, &code);
+    if (!job->text)
+        return code;
+    cli_net_input(job->text, &job->input);
+    return add_smoothing(job);
+}
+
+/* ---- configuration ---- */
+
+static int64_t in_updates(const struct train_job *job, double epochs)
+{
+    return (int64_t)(epochs * (double)job->per_epoch / (double)job->v->accumulate + 0.5);
+}
+
+static void set_schedule(struct train_job *job)
+{
+    const struct train_values *v = job->v;
+    static const double rates[] = { 0.05, 2, 0.001 }; /* sgd, lars, adamw */
+    struct gyre_schedule *s = &job->config.schedule;
+    const double epochs = (double)job->steps / (double)job->per_epoch;
+    s->kind = (int)v->schedule;
+    s->rate = (float)(v->lr > 0 ? v->lr : rates[v->optimizer]);
+    s->warmup = in_updates(job, v->warmup_epochs);
+    s->steps = (job->steps + v->accumulate - 1) / v->accumulate;
+    s->final_rate = (float)v->final_rate;
+    for (int i = 0; i < v->milestones.count; i++)
+        s->milestone[i] = in_updates(job, v->milestones.value[i]);
+    if (v->milestones.count == 0) {
+        s->milestone[0] = in_updates(job, epochs * 0.5);
+        s->milestone[1] = in_updates(job, epochs * 0.75);
+    }
+    if (s->kind != GYRE_STEPS || s->milestone[0] < 1)
+        memset(s->milestone, 0, sizeof s->milestone);
+    else if (s->milestone[1] <= s->milestone[0] && v->milestones.count == 0)
+        s->milestone[1] = 0;
+}
+
+static int set_config(struct train_job *job)
+{
+    const struct train_values *v = job->v;
+    struct gyre_config *c = &job->config;
+    cli_net_config(c, &v->net, job->text, job->net_name);
+    c->batch = (int)v->batch;
+    c->accumulate = (int)v->accumulate;
+    c->recompute = (int)v->recompute;
+    c->input = GYRE_INPUT_U8;
+    c->optimizer.kind = (int)v->optimizer;
+    c->optimizer.momentum = (float)v->momentum;
+    c->optimizer.nesterov = (int)v->nesterov;
+    c->optimizer.weight_decay = (float)v->weight_decay;
+    c->optimizer.clip_norm = (float)v->clip;
+    c->optimizer.ema = (float)v->ema;
+    job->per_epoch = job->info.samples / v->batch;
+    if (job->per_epoch < 1)
+        return cli_fail(CLI_USAGE, "--batch is %" PRId64 "; the training data has only %" PRId64 " images", v->batch,
+                        job->info.samples);
+    job->steps = v->steps ? v->steps : v->epochs * job->per_epoch;
+    set_schedule(job);
+    return cli_normalisation(&v->mean, &v->std, job->input.c, c->mean, c->std);
+}
+
+static int32_t eval_resize(const struct train_job *job)
+{
+    const int32_t side = job->input.h < job->input.w ? job->input.h : job->input.w;
+    if (job->v->resize)
+        return (int32_t)job->v->resize;
+    return side > 64 ? (side * 8 + 6) / 7 : 0;
+}
+
+static int loader_threads(const struct train_job *job)
+{
+    if (job->v->loader_threads)
+        return (int)job->v->loader_threads;
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    if (strcmp(job->info.format, "folder") != 0 || processors < 8)
+        return 1;
+    return processors < 64 ? (int)(processors / 4) : 16;
+}
+
+static void set_augment(const struct train_job *job, struct gyre_augment *a)
+{
+    const struct train_values *v = job->v;
+    a->pad = (int32_t)v->pad_crop;
+    a->resized_crop = (int)v->resized_crop;
+    a->flip = v->flip ? 0.5f : 0;
+    a->brightness = a->contrast = a->saturation = (float)v->jitter;
+    a->hue = (float)v->jitter / 4;
+    a->mixup = (float)v->mixup;
+    a->cutmix = (float)v->cutmix;
+    a->resize = eval_resize(job);
+}
+
+static void set_loop(struct train_job *job, struct cli_progress *progress)
+{
+    const struct train_values *v = job->v;
+    struct gyre_train_config *l = &job->loop;
+    gyre_train_config_default(l);
+    l->train = job->train;
+    l->test = job->test;
+    l->epochs = (int)v->epochs;
+    l->max_steps = v->steps;
+    set_augment(job, &l->augment);
+    l->loader_threads = loader_threads(job);
+    l->folder = job->folder;
+    l->checkpoint_steps = v->checkpoint_every;
+    l->keep = (int)v->keep;
+    l->resume = (int)v->resume;
+    l->overwrite = (int)v->overwrite;
+    l->progress = cli_progress_train;
+    l->user = progress;
+}
+
+/* runs/resnet20 for resnet20 and for nets/resnet20.net */
+static void set_folder(struct train_job *job)
+{
+    const char *slash = strrchr(job->net_name, '/'), *base = slash ? slash + 1 : job->net_name, *dot = strrchr(base, '.');
+    const int bytes = dot && dot > base ? (int)(dot - base) : (int)strlen(base);
+    if (job->v->out)
+        snprintf(job->folder, sizeof job->folder, "%s", job->v->out);
+    else
+        snprintf(job->folder, sizeof job->folder, "runs/%.*s", bytes, base);
+}
+
+/* ---- running ---- */
+
+static int show_batch(const struct train_job *job)
+{
+    struct gyre_loader_config c;
+    struct gyre_loader *loader;
+    struct gyre_error error;
+    gyre_loader_config_default(&c);
+    c.batch = (int32_t)job->v->batch;
+    c.h = job->input.h;
+    c.w = job->input.w;
+    c.c = job->input.c;
+    c.training = 1;
+    set_augment(job, &c.augment);
+    c.seed = (uint64_t)job->v->net.seed;
+    if (gyre_open_loader(&loader, job->train, &c, &error) != GYRE_OK)
+        return cli_error(&error);
+    const int status = gyre_write_contact_sheet(loader, job->v->show_batch, &error);
+    gyre_close_loader(loader);
+    if (status != GYRE_OK)
+        return cli_error(&error);
+    printf("batch: %s\n", job->v->show_batch);
+    return CLI_OK;
+}
+
+static int open_net(struct train_job *job)
+{
+    struct gyre_error error;
+    int skipped = 0;
+    if (gyre_open(&job->net, &job->config, &error) != GYRE_OK)
+        return cli_error(&error);
+    if (job->v->weights && gyre_import(job->net, job->v->weights, 1, &skipped) != GYRE_OK)
+        return cli_net_error(job->net);
+    if (skipped)
+        fprintf(stderr, "gyre: warning: %s: %d tensors are missing or of another shape; they keep their first values\n",
+                job->v->weights, skipped);
+    if (gyre_note(job->net, "name", job->net_name) != GYRE_OK)
+        return cli_net_error(job->net);
+    const int code = cli_note_classes(job->net, job->train);
+    return code != CLI_OK ? code : cli_note_input(job->net, job->config.mean, job->config.std, job->input.c, eval_resize(job));
+}
+
+static void say_begin(const struct train_job *job)
+{
+    struct gyre_need need;
+    struct gyre_data_info test;
+    char memory[32];
+    if (job->v->json || gyre_measure(&job->config, &need, NULL) != GYRE_OK)
+        return;
+    printf("net: %s, input %dx%dx%d, %" PRId64 " parameters, %s of memory\n", job->net_name, job->input.h, job->input.w,
+           job->input.c, need.parameters, cli_bytes(memory, (double)need.host_bytes));
+    printf("data: %s, %" PRId64 " images in %d classes; ", job->info.format, job->info.samples, job->info.classes);
+    if (job->test) {
+        gyre_get_data_info(job->test, &test);
+        printf("%" PRId64 " to test on\n", test.samples);
+    } else
+        printf("none to test on\n");
+    printf("run: %" PRId64 " steps of %" PRId64 " images, %" PRId64 " an epoch, into %s\n", job->steps, job->v->batch,
+           job->per_epoch, job->folder);
+    fflush(stdout);
+}
+
+static void say_end(const struct train_job *job, int status)
+{
+    char checkpoint[4096] = "";
+    struct gyre_data_info info;
+    gyre_get_data_info(job->train, &info);
+    if (gyre_find_checkpoint(job->folder, checkpoint, sizeof checkpoint, NULL) != GYRE_OK)
+        return;
+    if (job->v->json) {
+        printf("{\"event\":\"end\",\"status\":\"%s\",\"bad_images\":%" PRId64 ",\"checkpoint\":", gyre_status_name(status), info.bad);
+        cli_json_text(stdout, checkpoint);
+        printf(",\"folder\":");
+        cli_json_text(stdout, job->folder);
+        puts("}");
+        return;
+    }
+    if (info.bad)
+        printf("unreadable images that were skipped: %" PRId64 "\n", info.bad);
+    printf("curve:      %s/curve.svg\nmetrics:    %s/metrics.csv (and TensorBoard events beside it)\ncheckpoint: %s\n", job->folder,
+           job->folder, checkpoint);
+}
+
+static int run_loop(struct train_job *job)
+{
+    struct cli_progress *progress = cli_progress_open(job->v->json ? CLI_PROGRESS_JSON : CLI_PROGRESS_AUTO);
+    if (!progress)
+        return cli_fail(CLI_RESOURCES, "out of memory: the progress bar");
+    set_loop(job, progress);
+    say_begin(job);
+    cli_catch_signals();
+    const int status = gyre_train(job->net, &job->loop);
+    cli_progress_close(progress);
+    int code = CLI_OK;
+    if (status == GYRE_E_STATE)
+        code = cli_fail(CLI_USAGE, "%s (--resume, --overwrite, --out)", gyre_last_error(job->net)->text);
+    else if (status != GYRE_OK)
+        code = cli_net_error(job->net);
+    if (status == GYRE_OK || status == GYRE_E_STOPPED)
+        say_end(job, status);
+    return code;
+}
+
+static int run_job(struct train_job *job, const char *path)
+{
+    int code = open_job_data(job, path);
+    if (code == CLI_OK)
+        code = make_text(job);
+    if (code == CLI_OK)
+        code = set_config(job);
+    if (code != CLI_OK)
+        return code;
+    if (job->v->show_batch)
+        return show_batch(job);
+    set_folder(job);
+    code = open_net(job);
+    return code == CLI_OK ? run_loop(job) : code;
+}
+
+static int train_run(const void *values, char **args, int count)
+{
+    struct train_job job = { .v = values, .net_name = args[0] };
+    (void)count;
+    const int code = run_job(&job, args[1]);
+    gyre_close(job.net);
+    gyre_close_data(job.test);
+    gyre_close_data(job.train);
+    free(job.text);
+    return code;
+}
+
+const struct cli_command cmd_train = {
+    .name = "train", .args = "NET DATA", .about = "trains a net on images", .least = 2, .most = 2,
+    .bytes = sizeof(struct train_values),
+    .groups = { { train_rows, CLI_COUNT(train_rows), 0 }, CLI_NET_GROUP(struct train_values, net) },
+    .run = train_run,
+    .details =
+        "NET is a net of the zoo ('gyre zoo') or a file of net text ('gyre help net').\n"
+        "DATA is a folder with a folder per class, a folder with train/ and test/ of that kind, IDX files (MNIST,\n"
+        "Fashion-MNIST; plain or .gz), CIFAR binary files, or a file of 'gyre pack'.\n\n"
+        "Ctrl-C, SIGTERM and SIGHUP finish the step, write a checkpoint and exit with code 6; --resume goes on from\n"
+        "there, to the same bits as a run that was never stopped.\n\n"
+        "Examples:\n"
+        "  gyre train lenet5 /usr/share/datasets/fashion-mnist --epochs 10 --batch 64\n"
+        "  gyre train resnet20 cifar10 --epochs 100 --lr 0.1 --batch 128 --pad-crop 4 --flip --warmup-epochs 5\n"
+        "  gyre train resnet50 imagenet --resized-crop --flip --smoothing 0.1 --batch 256 --recompute --resume\n",
+};

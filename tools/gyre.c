@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* The command: finds the subcommand's row, lets the options mechanism read the rest, runs it. */
+#include "cli.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_command *const commands[] = {
+    &cmd_train, &cmd_eval, &cmd_predict, &cmd_plan, &cmd_zoo, &cmd_pack, &cmd_export, &cmd_import, &cmd_info, &cmd_bench, &cmd_knobs,
+    &cmd_help,
+};
+
+const struct cli_command *const *cli_commands(size_t *count)
+{
+    *count = CLI_COUNT(commands);
+    return commands;
+}
+
+const struct cli_command *cli_find_command(const char *name)
+{
+    const char *names[CLI_COUNT(commands)];
+    for (size_t i = 0; i < CLI_COUNT(commands); i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+        names[i] = commands[i]->name;
+    }
+    const char *near = cli_nearest(name, names, CLI_COUNT(names));
+    if (near)
+        cli_fail(CLI_USAGE, "there is no command '%s'; did you mean %s?", name, near);
+    else
+        cli_fail(CLI_USAGE, "there is no command '%s'; 'gyre help' lists them", name);
+    return NULL;
+}
+
+static int run_command(const struct cli_command *command, char **args, int count)
+{
+    void *values = calloc(1, command->bytes + 1);
+    if (!values)
+        return cli_fail(CLI_RESOURCES, "out of memory: %zu bytes for options", command->bytes);
+    const int kept = cli_parse(command, args, count, values);
+    int code = CLI_USAGE;
+    if (kept == -2) {
+        cli_print_command(command, stdout);
+        code = CLI_OK;
+    } else if (kept >= 0)
+        code = command->run(values, args, kept);
+    free(values);
+    return code;
+}
+
+static int print_version(void)
+{
+    const int v = gyre_version();
+    printf("gyre %d.%d.%d\nsource %s\n", v / 10000, v / 100 % 100, v % 100, gyre_source_id());
+    return CLI_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        cli_help(NULL);
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--version") == 0)
+        return print_version();
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return cli_help(argc > 2 ? argv[2] : NULL);
+    const struct cli_command *command = cli_find_command(argv[1]);
+    return command ? run_command(command, argv + 2, argc - 2) : CLI_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    const int code = run(argc, argv);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == CLI_OK)
+        return cli_fail(CLI_DATA, "writing to standard output failed");
+    return code;
+}
