@@ -55,7 +55,8 @@ GY_INT int gy_pnm_decode(struct gy_decoder *decoder, const unsigned char *bytes,
 /* The bridge to stb_image; GY_E_UNSUPPORTED where it was left out of the build. */
 GY_INT int gy_stb_decode(struct gy_decoder *decoder, const unsigned char *bytes, size_t count, const char *name,
                          int32_t channels, struct gy_image *image, struct gy_error *err);
-/* Raw deflate data into exactly out_bytes bytes; GY_E_FORMAT when it gives fewer, more, or is damaged. */
+/* Raw deflate data into exactly out_bytes bytes; GY_E_FORMAT when it gives fewer, more, or is damaged. At least 4 bytes of count must
+ * lie behind the end of the data (a trailer): stb_image reads ahead and takes the end of its input for damage. */
 GY_INT int gy_stb_inflate(const unsigned char *bytes, size_t count, unsigned char *out, size_t out_bytes,
                           const char *name, struct gy_error *err);
 

@@ -124,8 +124,10 @@ static void folder_sift(const char *text, struct folder_entry *e, int64_t at, in
 /* The entries from first on. */
 static void folder_sort(const struct folder_list *list, int64_t first)
 {
-    struct folder_entry *e = list->entries + first;
     const int64_t count = list->count - first;
+    if (count < 2)
+        return;
+    struct folder_entry *e = list->entries + first;
     for (int64_t i = count / 2 - 1; i >= 0; i--)
         folder_sift(list->pool.text, e, i, count);
     for (int64_t i = count - 1; i > 0; i--) {

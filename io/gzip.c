@@ -63,7 +63,7 @@ GY_INT int gy_gzip_read(const struct gy_alloc *alloc, const unsigned char *bytes
     unsigned char *content = gy_alloc_take(alloc, size, 1);
     if (!content)
         return GY_NOMEM(err, name, size);
-    int status = gy_stb_inflate(bytes + at, packed, content, size, name, err);
+    int status = gy_stb_inflate(bytes + at, packed + GZIP_TAIL, content, size, name, err);
     if (status == GY_OK && gy_crc32(0, content, size) != gy_le32(bytes + count - 8))
         status = GY_FAIL(err, GY_E_HASH, "%s: the checksum of the unpacked content differs", name);
     if (status != GY_OK) {

@@ -60,8 +60,4 @@ GY_INT void gy_loader_close(struct gy_loader *loader);                /* NULL is
  * (evaluation). Samples that turn out unreadable are not looked through. */
 GY_INT void gy_loader_order(const struct gy_loader *loader, int64_t number, int64_t *samples);
 
-/* The batch as one PNG, a grid with mixing applied: for looking at augmentation. h, w, c: as in the loader's configuration. */
-GY_INT int gy_batch_write_sheet(const struct gy_batch *batch, int32_t h, int32_t w, int32_t c, const char *path,
-                                const struct gy_alloc *alloc, struct gy_error *err);
-
 #endif

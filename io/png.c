@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A PNG writer and the contact sheet made with it. Rows are stored without compression (deflate's stored blocks, one for each row), so the
+/* A PNG writer. Rows are stored without compression (deflate's stored blocks, one for each row), so the
  * writer is a page long and needs no memory but a row. */
 #include "../engine/base/hash.h"
 #include "data_set.h"
-#include "loader.h"
 
 #define PNG_ADLER 65521u
 
@@ -96,56 +95,4 @@ GY_INT int gy_image_write_png(const char *path, const uint8_t *pixels, int32_t h
     return status;
 }
 
-/* ---- contact sheet ---- */
-
-#define SHEET_GAP 2
-#define SHEET_SIDE 8192 /* pixels of the sheet at most, each way */
-
-/* Sample i of the batch into out (a row of the sheet is stride bytes), mixed as the batch says. */
-static void sheet_draw(const struct gy_batch *batch, int32_t i, int32_t h, int32_t w, int32_t c, uint8_t *out, size_t stride)
-{
-    const size_t row = (size_t)w * (size_t)c, cells = row * (size_t)h;
-    const uint8_t *own = batch->pixels + (size_t)i * cells;
-    const struct gy_batch_mix *m = batch->mix ? &batch->mix[i] : NULL;
-    for (int32_t y = 0; y < h; y++) {
-        memcpy(out + (size_t)y * stride, own + (size_t)y * row, row);
-        if (!m || y < m->h0 || y >= m->h1)
-            continue;
-        const uint8_t *other = batch->pixels + (size_t)m->partner * cells + (size_t)y * row;
-        for (int32_t k = m->w0 * c; k < m->w1 * c; k++) {
-            const float mixed = m->inside * (float)own[(size_t)y * row + (size_t)k] + (1 - m->inside) * (float)other[k];
-            out[(size_t)y * stride + (size_t)k] = (uint8_t)(mixed + 0.5f);
-        }
-    }
-}
-
-GY_INT int gy_batch_write_sheet(const struct gy_batch *batch, int32_t h, int32_t w, int32_t c, const char *path,
-                                const struct gy_alloc *alloc, struct gy_error *err)
-{
-    const int64_t fit_w = gy_max64(1, (SHEET_SIDE - SHEET_GAP) / (w + SHEET_GAP));
-    const int64_t fit_h = gy_max64(1, (SHEET_SIDE - SHEET_GAP) / (h + SHEET_GAP));
-    int32_t across = 1;
-    while ((int64_t)across * across < batch->count && across < fit_w)
-        across++;
-    const int32_t down = (int32_t)gy_min64(fit_h, gy_ceil_div(batch->count, across));
-    if (batch->count < 1 || h < 1 || w < 1)
-        return GY_FAIL(err, GY_E_ARG, "%s: a batch of %" PRId32 " samples has no contact sheet", path, batch->count);
-    const int32_t sheet_h = down * (h + SHEET_GAP) + SHEET_GAP, sheet_w = across * (w + SHEET_GAP) + SHEET_GAP;
-    const size_t stride = (size_t)sheet_w * (size_t)c, bytes = stride * (size_t)sheet_h;
-    uint8_t *sheet = gy_alloc_take(alloc, bytes, 1);
-    if (!sheet)
-        return GY_NOMEM(err, "a contact sheet", bytes);
-    memset(sheet, 128, bytes);
-    for (int32_t i = 0; i < batch->count && i < across * down; i++)
-        sheet_draw(batch, i, h, w, c,
-                   sheet + (size_t)(i / across * (h + SHEET_GAP) + SHEET_GAP) * stride +
-                       (size_t)(i % across * (w + SHEET_GAP) + SHEET_GAP) * (size_t)c,
-                   stride);
-    const int status = gy_image_write_png(path, sheet, sheet_h, sheet_w, c, alloc, err);
-    gy_alloc_free(alloc, sheet, bytes);
-    return status;
-}
-
 #undef PNG_ADLER
-#undef SHEET_GAP
-#undef SHEET_SIDE

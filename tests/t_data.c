@@ -1,0 +1,618 @@
+/* SPDX-License-Identifier: MIT */
+/* Data sets: every format against files made here with known pixels, every refusal with its sentence, packing there and back, resizing
+ * and jitter against worked values. */
+#include "../engine/base/hash.h"
+#include "../io/augment.h"
+#include "../io/data_set.h"
+#include "data_files.h"
+
+static struct gy_alloc data_alloc;
+static struct gy_decoder *data_decoder;
+static struct gy_error data_err;
+
+/* status as expected and the sentence has the word. */
+#define DATA_REFUSED(call, code, word)                                                                                 \
+    do {                                                                                                               \
+        data_err.text[0] = 0;                                                                                          \
+        const int got_ = (call);                                                                                       \
+        T_CHECK_MSG(got_ == (code) && strstr(data_err.text, (word)), "%d \"%s\" instead of %d with \"%s\"", got_,      \
+                    data_err.text, (code), (word));                                                                    \
+    } while (0)
+
+static int data_open_path(const char *path, const char *split)
+{
+    struct gy_data *data;
+    const int status = df_data(&data, path, split, 0, NULL, &data_err);
+    gy_data_close(data);
+    return status;
+}
+
+static int data_decode(const void *bytes, size_t count, struct gy_image *image)
+{
+    return gy_image_decode(data_decoder, bytes, count, "x.img", 0, 0, image, &data_err);
+}
+
+/* All pixels of sample index as df_pixel says. */
+static int data_same(struct gy_data *data, int64_t index, int image_number, int h, int w, int c)
+{
+    struct gy_image image;
+    if (gy_data_read(data, index, data_decoder, &image, &data_err) || image.h != h || image.w != w || image.c != c)
+        return 0;
+    for (int y = 0; y < h; y++)
+        for (int x = 0; x < w; x++)
+            for (int k = 0; k < c; k++)
+                if (image.pixels[(y * w + x) * c + k] != df_pixel(image_number, y, x, k))
+                    return 0;
+    return 1;
+}
+
+/* ---- IDX ---- */
+
+static void test_idx(void)
+{
+    struct gy_data *data;
+    int32_t h, w;
+    char name[64];
+    df_folder("idx");
+    df_write_idx("idx/train", 13, 5, 7, 4);
+    df_write_idx("idx/t10k", 3, 5, 7, 2);
+    T_CHECK(df_data(&data, df_path("idx"), "train", 0, NULL, &data_err) == GY_OK);
+    gy_data_side(data, &h, &w);
+    T_CHECK(gy_data_count(data) == 13 && gy_data_classes(data) == 4 && h == 5 && w == 7 && gy_data_channels(data) == 1);
+    T_CHECK(strcmp(gy_data_format(data), "idx") == 0 && strcmp(gy_data_class_name(data, 3), "3") == 0);
+    T_CHECK(gy_data_class_name(data, 4) == NULL && gy_data_class_name(data, -1) == NULL);
+    T_CHECK(gy_data_label(data, 6) == 2 && gy_data_label(data, 13) == -1);
+    T_CHECK(data_same(data, 0, 0, 5, 7, 1) && data_same(data, 12, 12, 5, 7, 1));
+    gy_data_sample_name(data, 12, name, sizeof(name));
+    T_CHECK_MSG(strcmp(name, "train-images-idx3-ubyte[12]") == 0, "%s", name);
+    struct gy_image image;
+    DATA_REFUSED(gy_data_read(data, 13, data_decoder, &image, &data_err), GY_E_ARG, "13");
+    gy_data_close(data);
+    T_CHECK(df_data(&data, df_path("idx"), "test", 0, NULL, &data_err) == GY_OK && gy_data_count(data) == 3);
+    gy_data_close(data);
+    T_CHECK(df_data(&data, df_path("idx/t10k"), "", 0, NULL, &data_err) == GY_OK && gy_data_count(data) == 3);
+    gy_data_close(data);
+    T_CHECK(df_data(&data, df_path("idx/train-images-idx3-ubyte"), "", 0, NULL, &data_err) == GY_OK);
+    gy_data_close(data);
+}
+
+static void test_idx_refused(void)
+{
+    unsigned char head[64];
+    struct gy_idx_view view;
+    memset(head, 0, sizeof(head));
+    head[2] = 8, head[3] = 3, head[7] = 2, head[11] = 3, head[15] = 4;
+    T_CHECK(gy_idx_parse(head, 16 + 24, "i", &view, &data_err) == GY_OK && view.shape[0] == 2 && view.shape[2] == 4);
+    DATA_REFUSED(gy_idx_parse(head, 16 + 23, "i", &view, &data_err), GY_E_TRUNCATED, "23 bytes");
+    DATA_REFUSED(gy_idx_parse(head, 16 + 25, "i", &view, &data_err), GY_E_FORMAT, "25 bytes");
+    DATA_REFUSED(gy_idx_parse(head, 3, "i", &view, &data_err), GY_E_TRUNCATED, "too few");
+    DATA_REFUSED(gy_idx_parse(head, 15, "i", &view, &data_err), GY_E_TRUNCATED, "header");
+    head[2] = 9;
+    DATA_REFUSED(gy_idx_parse(head, 40, "i", &view, &data_err), GY_E_UNSUPPORTED, "0x09");
+    head[2] = 8, head[3] = 0;
+    DATA_REFUSED(gy_idx_parse(head, 40, "i", &view, &data_err), GY_E_FORMAT, "not an IDX");
+    head[3] = 4;
+    memset(head + 4, 0xff, 16);
+    DATA_REFUSED(gy_idx_parse(head, 40, "i", &view, &data_err), GY_E_FORMAT, "dimension");
+    df_folder("bad");
+    df_write_idx("bad/train", 4, 2, 2, 2);
+    df_write_idx("bad/other", 5, 2, 2, 2);
+    rename(df_path("bad/other-labels-idx1-ubyte"), df_path("bad/train-labels-idx1-ubyte"));
+    DATA_REFUSED(data_open_path(df_path("bad"), "train"), GY_E_MISMATCH, "5 labels for 4 images");
+    unlink(df_path("bad/train-labels-idx1-ubyte"));
+    DATA_REFUSED(data_open_path(df_path("bad"), "train"), GY_E_IO, "labels file");
+    DATA_REFUSED(data_open_path(df_path("nowhere"), ""), GY_E_IO, "no such");
+    DATA_REFUSED(data_open_path("", ""), GY_E_ARG, "path");
+}
+
+/* A .gz file with one stored block, with a name field. */
+static size_t data_gzip(unsigned char *out, const unsigned char *bytes, size_t count)
+{
+    static const unsigned char head[] = {0x1f, 0x8b, 8, 8, 0, 0, 0, 0, 0, 3, 'a', 0};
+    memcpy(out, head, sizeof(head));
+    unsigned char *at = out + sizeof(head);
+    *at++ = 1;
+    *at++ = (unsigned char)count, *at++ = (unsigned char)(count >> 8);
+    *at++ = (unsigned char)~count, *at++ = (unsigned char)(~count >> 8);
+    memcpy(at, bytes, count);
+    at += count;
+    gy_put_le32(at, gy_crc32(0, bytes, count));
+    gy_put_le32(at + 4, (uint32_t)count);
+    return (size_t)(at + 8 - out);
+}
+
+static void test_gzip(void)
+{
+    unsigned char plain[300], packed[400], *out = NULL;
+    size_t bytes = 0;
+    for (int i = 0; i < 300; i++)
+        plain[i] = (unsigned char)(i * i);
+    const size_t n = data_gzip(packed, plain, sizeof(plain));
+    T_CHECK(gy_gzip_read(&data_alloc, packed, n, "z.gz", 1 << 20, &out, &bytes, &data_err) == GY_OK);
+    T_CHECK(bytes == 300 && out && memcmp(out, plain, 300) == 0);
+    gy_alloc_free(&data_alloc, out, bytes);
+    DATA_REFUSED(gy_gzip_read(&data_alloc, packed, n, "z.gz", 299, &out, &bytes, &data_err), GY_E_FORMAT, "300");
+    DATA_REFUSED(gy_gzip_read(&data_alloc, packed, 17, "z.gz", 999, &out, &bytes, &data_err), GY_E_TRUNCATED, "too few");
+    packed[n - 8] ^= 1;
+    DATA_REFUSED(gy_gzip_read(&data_alloc, packed, n, "z.gz", 999, &out, &bytes, &data_err), GY_E_HASH, "checksum");
+    packed[n - 8] ^= 1;
+    packed[n - 1] = 0x7f; /* claims two gigabytes */
+    DATA_REFUSED(gy_gzip_read(&data_alloc, packed, n, "z.gz", SIZE_MAX, &out, &bytes, &data_err), GY_E_TRUNCATED, "cannot give");
+    packed[n - 1] = 0;
+    packed[0] = 0;
+    DATA_REFUSED(gy_gzip_read(&data_alloc, packed, n, "z.gz", 999, &out, &bytes, &data_err), GY_E_FORMAT, "not a .gz");
+}
+
+/* ---- images ---- */
+
+static void test_png(void)
+{
+    static uint8_t pixels[9 * 11 * 3];
+    struct gy_image image;
+    char *bytes;
+    size_t count;
+    for (int c = 1; c <= 3; c += 2) {
+        df_fill(pixels, 3, 9, 11, c);
+        T_CHECK(gy_image_write_png(df_path("a.png"), pixels, 9, 11, c, &data_alloc, &data_err) == GY_OK);
+        T_CHECK(gy_image_read(data_decoder, df_path("a.png"), 0, 0, &image, &data_err) == GY_OK);
+        T_CHECK(image.h == 9 && image.w == 11 && image.c == c &&
+                memcmp(image.pixels, pixels, (size_t)(9 * 11 * c)) == 0);
+    }
+    T_CHECK(gy_file_read(&data_alloc, df_path("a.png"), 1 << 20, &bytes, &count, &data_err) == GY_OK);
+    T_CHECK(gy_image_decode(data_decoder, (unsigned char *)bytes, count, "a", 1, 0, &image, &data_err) == GY_OK && image.c == 1);
+    DATA_REFUSED(gy_image_decode(data_decoder, (unsigned char *)bytes, count, "a", 2, 0, &image, &data_err), GY_E_ARG, "2 channels");
+    DATA_REFUSED(gy_image_decode(data_decoder, (unsigned char *)bytes, count, "a", 0, 98, &image, &data_err), GY_E_IMAGE, "at most 98");
+    int cut = 0;
+    for (size_t n = 8; n < count; n++)
+        cut += data_decode(bytes, n, &image) == GY_E_TRUNCATED;
+    T_CHECK_MSG(cut == (int)count - 8, "%d of %d cuts are seen", cut, (int)count - 8);
+    bytes[60] ^= 1;
+    DATA_REFUSED(data_decode(bytes, count, &image), GY_E_HASH, "IDAT");
+    gy_alloc_free(&data_alloc, bytes, count + 1);
+    DATA_REFUSED(gy_image_write_png(df_path("no/a.png"), pixels, 9, 11, 3, &data_alloc, &data_err), GY_E_IO, "no");
+    DATA_REFUSED(gy_image_write_png(df_path("b.png"), pixels, 9, 0, 3, &data_alloc, &data_err), GY_E_ARG, "cannot");
+}
+
+/* The smallest gray JPEG, 8x8, all 128: one block whose DC difference is zero. */
+static const unsigned char data_jpeg[] = {
+    0xff, 0xd8,
+    0xff, 0xdb, 0, 67, 0,
+    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    0xff, 0xc0, 0, 11, 8, 0, 8, 0, 8, 1, 1, 0x11, 0,
+    0xff, 0xc4, 0, 20, 0x00, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0xff, 0xc4, 0, 20, 0x10, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0xff, 0xda, 0, 8, 1, 1, 0x00, 0, 63, 0,
+    0x3f,
+    0xff, 0xd9};
+
+static void test_jpeg(void)
+{
+    struct gy_image image;
+    unsigned char bytes[sizeof(data_jpeg)];
+    T_CHECK_MSG(data_decode(data_jpeg, sizeof(data_jpeg), &image) == GY_OK, "%s", data_err.text);
+    T_CHECK(image.h == 8 && image.w == 8 && image.c == 1 && image.pixels[0] == 128 && image.pixels[63] == 128);
+    int cut = 0;
+    for (size_t n = 3; n < sizeof(data_jpeg); n++)
+        cut += data_decode(data_jpeg, n, &image) == GY_E_TRUNCATED;
+    T_CHECK_MSG(cut == (int)sizeof(data_jpeg) - 3, "%d of %d cuts are seen", cut, (int)sizeof(data_jpeg) - 3);
+    memcpy(bytes, data_jpeg, sizeof(bytes));
+    bytes[72] = 0xc9; /* arithmetic coding */
+    DATA_REFUSED(data_decode(bytes, sizeof(bytes), &image), GY_E_IMAGE, "SOF9");
+    bytes[72] = 0xc0, bytes[75] = 12;
+    DATA_REFUSED(data_decode(bytes, sizeof(bytes), &image), GY_E_IMAGE, "12 bits");
+    bytes[75] = 8, bytes[76] = 0xff;
+    DATA_REFUSED(data_decode(bytes, sizeof(bytes), &image), GY_E_IMAGE, "up to 16384");
+    bytes[76] = 0, bytes[77] = 0;
+    DATA_REFUSED(data_decode(bytes, sizeof(bytes), &image), GY_E_IMAGE, "8 x 0");
+}
+
+static size_t data_bmp(unsigned char *out, int h, int w)
+{
+    const int row = (w * 3 + 3) / 4 * 4;
+    memset(out, 0, 54 + (size_t)(row * h));
+    memcpy(out, "BM", 2);
+    gy_put_le32(out + 2, (uint32_t)(54 + row * h));
+    gy_put_le32(out + 10, 54);
+    gy_put_le32(out + 14, 40);
+    gy_put_le32(out + 18, (uint32_t)w);
+    gy_put_le32(out + 22, (uint32_t)h);
+    out[26] = 1, out[28] = 24;
+    for (int y = 0; y < h; y++)
+        for (int x = 0; x < w; x++)
+            for (int c = 0; c < 3; c++)
+                out[54 + (h - 1 - y) * row + 3 * x + c] = df_pixel(2, y, x, 2 - c);
+    return 54 + (size_t)(row * h);
+}
+
+static void test_bmp(void)
+{
+    unsigned char bytes[512];
+    struct gy_image image;
+    const size_t count = data_bmp(bytes, 4, 5);
+    T_CHECK_MSG(data_decode(bytes, count, &image) == GY_OK, "%s", data_err.text);
+    int same = image.h == 4 && image.w == 5 && image.c == 3;
+    for (int i = 0; same && i < 60; i++)
+        same = image.pixels[i] == df_pixel(2, i / 15, i / 3 % 5, i % 3);
+    T_CHECK(same);
+    DATA_REFUSED(data_decode(bytes, count - 1, &image), GY_E_TRUNCATED, "of a BMP file of");
+    DATA_REFUSED(data_decode(bytes, 20, &image), GY_E_TRUNCATED, "too few");
+    bytes[28] = 25;
+    DATA_REFUSED(data_decode(bytes, count, &image), GY_E_IMAGE, "25 bits");
+    bytes[28] = 24, bytes[21] = 1;
+    DATA_REFUSED(data_decode(bytes, count, &image), GY_E_IMAGE, "up to 16384");
+    bytes[14] = 30;
+    DATA_REFUSED(data_decode(bytes, count, &image), GY_E_IMAGE, "header of 30");
+}
+
+static void test_pnm(void)
+{
+    struct gy_image image;
+    unsigned char bytes[512];
+    const size_t count = df_pnm(bytes, 1, 3, 4, 3);
+    T_CHECK(data_decode(bytes, count, &image) == GY_OK && image.h == 3 && image.w == 4 && image.c == 3);
+    T_CHECK(image.pixels[5] == df_pixel(1, 0, 1, 2) && image.pixels[35] == df_pixel(1, 2, 3, 2));
+    DATA_REFUSED(data_decode(bytes, count - 1, &image), GY_E_TRUNCATED, "PNM");
+    static const char text[] = "P2 2 2 10\n0 5 # five\n10 1\n", wide[] = "P5 1 1 1000\n\x01\xf4";
+    T_CHECK(data_decode(text, sizeof(text) - 1, &image) == GY_OK && image.c == 1);
+    T_CHECK(image.pixels[0] == 0 && image.pixels[1] == 128 && image.pixels[2] == 255 && image.pixels[3] == 26);
+    T_CHECK(data_decode(wide, sizeof(wide) - 1, &image) == GY_OK && image.pixels[0] == 128);
+    T_CHECK(gy_image_decode(data_decoder, (const unsigned char *)text, sizeof(text) - 1, "t", 3, 0, &image, &data_err) == GY_OK &&
+            image.c == 3 && image.pixels[3] == 128 && image.pixels[5] == 128);
+    DATA_REFUSED(data_decode("P2 2 2 10 0 5 11 1", 18, &image), GY_E_TRUNCATED, "damaged");
+    DATA_REFUSED(data_decode("P5 99999 1 255\n0", 16, &image), GY_E_IMAGE, "16384");
+    DATA_REFUSED(data_decode("P5 99999999999 1 255\n0", 22, &image), GY_E_IMAGE, "header");
+    DATA_REFUSED(data_decode("P5 16384 16384 255\n0", 20, &image), GY_E_IMAGE, "67108864");
+    DATA_REFUSED(data_decode("P5 4 4 255\n0", 12, &image), GY_E_TRUNCATED, "too few");
+}
+
+static void test_foreign(void)
+{
+    struct gy_image image;
+    DATA_REFUSED(data_decode("GIF89a......", 12, &image), GY_E_IMAGE, "GIF images are not supported");
+    DATA_REFUSED(data_decode("RIFF....WEBP", 12, &image), GY_E_IMAGE, "WebP");
+    DATA_REFUSED(data_decode("<html>", 6, &image), GY_E_IMAGE, "not an image: begins with 3c 68 74 6d");
+    DATA_REFUSED(data_decode("", 0, &image), GY_E_TRUNCATED, "empty");
+    df_write("zero.jpg", "", 0);
+    DATA_REFUSED(gy_image_read(data_decoder, df_path("zero.jpg"), 3, 0, &image, &data_err), GY_E_TRUNCATED, "zero.jpg: the file is empty");
+    DATA_REFUSED(gy_image_read(data_decoder, df_root, 3, 0, &image, &data_err), GY_E_IMAGE, "folder");
+    DATA_REFUSED(gy_image_read(data_decoder, df_path("none.jpg"), 3, 0, &image, &data_err), GY_E_IO, "none.jpg");
+}
+
+static void test_small_decoder(void)
+{
+    struct gy_decoder *small;
+    struct gy_image image;
+    static unsigned char bytes[70000];
+    const size_t count = df_pnm(bytes, 0, 100, 200, 3);
+    T_CHECK(gy_decoder_open(&small, &data_alloc, 8192, &data_err) == GY_OK);
+    DATA_REFUSED(gy_image_decode(small, bytes, count, "big", 0, 0, &image, &data_err), GY_E_IMAGE, "more memory");
+    static uint8_t pixels[64 * 64 * 3];
+    T_CHECK(gy_image_write_png(df_path("s.png"), pixels, 64, 64, 3, &data_alloc, &data_err) == GY_OK);
+    DATA_REFUSED(gy_image_read(small, df_path("s.png"), 3, 0, &image, &data_err), GY_E_IMAGE, "more memory");
+    gy_decoder_close(small);
+}
+
+/* ---- folder ---- */
+
+static void test_folder(void)
+{
+    struct gy_data *data;
+    struct df_log log = {0, ""};
+    char name[64];
+    df_folder("f"), df_folder("f/train"), df_folder("f/train/b (1) [x]"), df_folder("f/train/a"), df_folder("f/train/.git");
+    df_folder("f/val"), df_folder("f/val/a");
+    df_write_pnm("f/train/b (1) [x]/2 two.ppm", 2, 6, 5, 3);
+    df_write_pnm("f/train/b (1) [x]/10.PPM", 10, 4, 4, 3);
+    df_write_pnm("f/train/a/z.pgm", 26, 3, 3, 1);
+    df_write_pnm("f/train/a/B.pnm", 1, 3, 3, 3);
+    df_write_pnm("f/val/a/v.ppm", 5, 3, 3, 3);
+    df_write("f/train/a/notes.txt", "x", 1);
+    df_write("f/train/a/x.gif", "GIF89a", 6);
+    df_write("f/train/readme", "x", 1);
+    T_CHECK(df_data(&data, df_path("f/"), "train", 0, &log, &data_err) == GY_OK);
+    T_CHECK(strcmp(gy_data_format(data), "folder") == 0 && gy_data_count(data) == 4 && gy_data_classes(data) == 2);
+    T_CHECK_MSG(log.lines == 1 && strstr(log.last, "2 files ignored"), "%d: %s", log.lines, log.last);
+    T_CHECK(strcmp(gy_data_class_name(data, 0), "a") == 0 && strcmp(gy_data_class_name(data, 1), "b (1) [x]") == 0);
+    T_CHECK(gy_data_label(data, 1) == 0 && gy_data_label(data, 2) == 1);
+    T_CHECK(data_same(data, 0, 1, 3, 3, 3) && data_same(data, 2, 10, 4, 4, 3) && data_same(data, 3, 2, 6, 5, 3));
+    struct gy_image image;
+    T_CHECK(gy_data_read(data, 1, data_decoder, &image, &data_err) == GY_OK && image.c == 3 &&
+            image.pixels[4] == df_pixel(26, 0, 1, 0));
+    gy_data_sample_name(data, 3, name, sizeof(name));
+    T_CHECK_MSG(strcmp(name, "train/b (1) [x]/2 two.ppm") == 0, "%s", name);
+    gy_data_close(data);
+    T_CHECK(df_data(&data, df_path("f/train"), "", 0, NULL, &data_err) == GY_OK && gy_data_count(data) == 4);
+    gy_data_close(data);
+    T_CHECK(df_data(&data, df_path("f"), "test", 0, NULL, &data_err) == GY_OK && gy_data_count(data) == 1);
+    gy_data_close(data);
+    DATA_REFUSED(data_open_path(df_path("f"), ""), GY_E_FORMAT, "choose a split");
+    df_folder("empty");
+    DATA_REFUSED(data_open_path(df_path("empty"), ""), GY_E_FORMAT, "no images");
+}
+
+static void test_folder_order(void)
+{
+    struct gy_data *data;
+    char name[64], before[64] = "";
+    df_folder("many"), df_folder("many/c");
+    for (int i = 0; i < 500; i++) {
+        snprintf(name, sizeof(name), "many/c/%u.jpg", (unsigned)(i * 2654435761u) % 100003u);
+        df_write(name, "x", 1);
+    }
+    T_CHECK(df_data(&data, df_path("many"), "", 0, NULL, &data_err) == GY_OK && gy_data_count(data) == 500);
+    int sorted = 0;
+    for (int64_t i = 0; i < 500; i++) {
+        gy_data_sample_name(data, i, name, sizeof(name));
+        sorted += strcmp(before, name) < 0;
+        memcpy(before, name, sizeof(name));
+    }
+    T_CHECK(sorted == 500);
+    gy_data_close(data);
+}
+
+/* ---- CIFAR ---- */
+
+static void data_write_cifar(const char *name, int records, int label_bytes, int bad_label)
+{
+    static unsigned char bytes[4 * 3074];
+    unsigned char *at = bytes;
+    for (int r = 0; r < records; r++) {
+        if (label_bytes == 2)
+            *at++ = 99;
+        *at++ = (unsigned char)(bad_label >= 0 ? bad_label : r);
+        for (int c = 0; c < 3; c++)
+            for (int i = 0; i < 1024; i++)
+                *at++ = df_pixel(r, i / 32, i % 32, c);
+    }
+    df_write(name, bytes, (size_t)(at - bytes));
+}
+
+static void test_cifar(void)
+{
+    struct gy_data *data;
+    char name[64];
+    df_folder("c10");
+    for (int i = 1; i <= 5; i++) {
+        snprintf(name, sizeof(name), "c10/data_batch_%d.bin", i);
+        data_write_cifar(name, i < 5 ? 2 : 1, 1, -1);
+    }
+    data_write_cifar("c10/test_batch.bin", 3, 1, -1);
+    df_write("c10/batches.meta.txt", "airplane\nautomobile\nbird\n\n", 26);
+    T_CHECK(df_data(&data, df_path("c10"), "train", 0, NULL, &data_err) == GY_OK);
+    T_CHECK(strcmp(gy_data_format(data), "cifar") == 0 && gy_data_count(data) == 9 && gy_data_classes(data) == 10);
+    T_CHECK(strcmp(gy_data_class_name(data, 2), "bird") == 0 && strcmp(gy_data_class_name(data, 3), "3") == 0);
+    T_CHECK(data_same(data, 3, 1, 32, 32, 3) && gy_data_label(data, 3) == 1 && data_same(data, 8, 0, 32, 32, 3));
+    gy_data_sample_name(data, 3, name, sizeof(name));
+    T_CHECK(strcmp(name, "data_batch_2.bin[1]") == 0);
+    gy_data_close(data);
+    data_write_cifar("c10/test_batch.bin", 2, 1, 10);
+    DATA_REFUSED(data_open_path(df_path("c10"), "test"), GY_E_FORMAT, "label 10");
+    df_write("c10/test_batch.bin", "short", 5);
+    DATA_REFUSED(data_open_path(df_path("c10"), "test"), GY_E_TRUNCATED, "3073");
+    df_folder("c100");
+    data_write_cifar("c100/train.bin", 3, 2, -1);
+    T_CHECK(df_data(&data, df_path("c100"), "", 0, NULL, &data_err) == GY_OK && gy_data_classes(data) == 100);
+    T_CHECK(gy_data_label(data, 2) == 2 && data_same(data, 2, 2, 32, 32, 3));
+    gy_data_close(data);
+}
+
+/* ---- packed ---- */
+
+static int data_stop(void *user, int64_t done, int64_t total)
+{
+    (void)user;
+    return done < total;
+}
+
+static void test_pack(void)
+{
+    struct gy_data *folder, *packed;
+    struct gy_pack_config config = {&data_alloc, NULL, 0, 2, NULL, NULL};
+    char name[64], *first, *second;
+    size_t first_bytes, second_bytes;
+    T_CHECK(df_data(&folder, df_path("f"), "train", 0, NULL, &data_err) == GY_OK);
+    T_CHECK_MSG(gy_data_pack(folder, df_path("train.gyr"), &config, &data_err) == GY_OK, "%s", data_err.text);
+    config.threads = 1;
+    T_CHECK(gy_data_pack(folder, df_path("again.gyr"), &config, &data_err) == GY_OK);
+    T_CHECK(gy_file_read(&data_alloc, df_path("train.gyr"), 1 << 20, &first, &first_bytes, &data_err) == GY_OK);
+    T_CHECK(gy_file_read(&data_alloc, df_path("again.gyr"), 1 << 20, &second, &second_bytes, &data_err) == GY_OK);
+    T_CHECK(first_bytes == second_bytes && memcmp(first, second, first_bytes) == 0);
+    T_CHECK(df_data(&packed, df_path("train.gyr"), "", 0, NULL, &data_err) == GY_OK);
+    int32_t h, w;
+    gy_data_side(packed, &h, &w);
+    T_CHECK(strcmp(gy_data_format(packed), "packed") == 0 && gy_data_count(packed) == 4 && h == 0 && w == 0);
+    T_CHECK(strcmp(gy_data_class_name(packed, 1), "b (1) [x]") == 0 && gy_data_label(packed, 2) == 1);
+    T_CHECK(data_same(packed, 0, 1, 3, 3, 3) && data_same(packed, 3, 2, 6, 5, 3));
+    T_CHECK(strcmp(gy_data_sample_name(packed, 3, name, sizeof(name)), "train/b (1) [x]/2 two.ppm") == 0);
+    gy_data_close(packed);
+    config.side = 4;
+    T_CHECK(gy_data_pack(folder, df_path("again.gyr"), &config, &data_err) == GY_OK);
+    T_CHECK(df_data(&packed, df_path("again.gyr"), "", 0, NULL, &data_err) == GY_OK);
+    struct gy_image image;
+    T_CHECK(gy_data_read(packed, 3, data_decoder, &image, &data_err) == GY_OK && image.h == 4 && image.w == 4); /* 6x5: 4 * 6 / 5 */
+    gy_data_close(packed);
+    gy_alloc_free(&data_alloc, first, first_bytes + 1);
+    gy_alloc_free(&data_alloc, second, second_bytes + 1);
+    gy_data_close(folder);
+    T_CHECK(df_data(&folder, df_path("many"), "", 1000, NULL, &data_err) == GY_OK);
+    config.progress = data_stop;
+    DATA_REFUSED(gy_data_pack(folder, df_path("stopped.gyr"), &config, &data_err), GY_E_STOPPED, "64 of 500");
+    T_CHECK(gy_file_exists(df_path("stopped.gyr")) == 0 && gy_data_bad(folder) == 64);
+    gy_data_close(folder);
+}
+
+/* Every byte of header, index and names is guarded; pixels are found when they are read. */
+static void test_packed_damage(void)
+{
+    char *bytes;
+    size_t count;
+    struct gy_packed_view view;
+    struct gy_packed_record record;
+    T_CHECK(gy_file_read(&data_alloc, df_path("train.gyr"), 1 << 20, &bytes, &count, &data_err) == GY_OK);
+    unsigned char *b = (unsigned char *)bytes;
+    T_CHECK(gy_packed_parse(b, count, "p", &view, &data_err) == GY_OK);
+    gy_packed_at(&view, 0, &record);
+    const size_t pixels_end = (size_t)(view.index - b);
+    int seen = 0, cut = 0;
+    for (size_t i = 0; i < count; i++) {
+        b[i] ^= 0x10;
+        seen += gy_packed_parse(b, count, "p", &view, &data_err) != GY_OK;
+        b[i] ^= 0x10;
+        cut += gy_packed_parse(b, i, "p", &view, &data_err) != GY_OK;
+    }
+    T_CHECK(seen == (int)(96 + count - pixels_end) && cut == (int)count);
+    DATA_REFUSED(gy_packed_parse(b, count - 1, "p", &view, &data_err), GY_E_TRUNCATED, "its header says");
+    b[100] ^= 1;
+    df_write("broken.gyr", b, count);
+    struct gy_data *data;
+    struct gy_image image;
+    T_CHECK(df_data(&data, df_path("broken.gyr"), "", 0, NULL, &data_err) == GY_OK);
+    DATA_REFUSED(gy_data_read(data, 0, data_decoder, &image, &data_err), GY_E_HASH, "sample 0 (train/a/B.pnm)");
+    T_CHECK(gy_data_read(data, 1, data_decoder, &image, &data_err) == GY_OK);
+    gy_data_close(data);
+    gy_alloc_free(&data_alloc, bytes, count + 1);
+}
+
+/* ---- resizing ---- */
+
+static void test_resample(void)
+{
+    static const uint8_t ramp[8] = {0, 32, 64, 96, 128, 160, 192, 224};
+    const struct gy_window row = {ramp, 8, 1, 8, 1}, column = {ramp, 1, 8, 1, 1};
+    uint8_t out[16];
+    const struct gy_resize half = {1, 4, 0, 0, 1, 4}, twice = {1, 16, 0, 0, 1, 16}, tall = {4, 1, 0, 0, 4, 1};
+    gy_decoder_reset(data_decoder);
+    /* as Pillow gives: Image.resize(..., BILINEAR) */
+    static const uint8_t want_half[4] = {23, 80, 144, 201};
+    static const uint8_t want_twice[16] = {0, 8, 24, 40, 56, 72, 88, 104, 120, 136, 152, 168, 184, 200, 216, 224};
+    T_CHECK(gy_resample(&row, &half, out, 4, data_decoder, &data_err) == GY_OK && memcmp(out, want_half, 4) == 0);
+    T_CHECK(gy_resample(&column, &tall, out, 1, data_decoder, &data_err) == GY_OK && memcmp(out, want_half, 4) == 0);
+    T_CHECK(gy_resample(&row, &twice, out, 16, data_decoder, &data_err) == GY_OK && memcmp(out, want_twice, 16) == 0);
+    const struct gy_resize part = {1, 16, 0, 5, 1, 6};
+    T_CHECK(gy_resample(&row, &part, out, 6, data_decoder, &data_err) == GY_OK && memcmp(out, want_twice + 5, 6) == 0);
+}
+
+static void test_fit(void)
+{
+    static uint8_t pixels[10 * 20 * 3], out[64 * 3];
+    df_fill(pixels, 0, 10, 20, 3);
+    const struct gy_image image = {pixels, 10, 20, 3};
+    gy_decoder_reset(data_decoder);
+    T_CHECK(gy_image_fit(&image, 4, 4, 3, 10, out, data_decoder, &data_err) == GY_OK);
+    T_CHECK(out[0] == df_pixel(0, 3, 8, 0) && out[47] == df_pixel(0, 6, 11, 2));
+    T_CHECK(gy_image_fit(&image, 4, 4, 1, 10, out, data_decoder, &data_err) == GY_OK);
+    T_CHECK(out[0] == (df_pixel(0, 3, 8, 0) + df_pixel(0, 3, 8, 1) + df_pixel(0, 3, 8, 2) + 1) / 3);
+    T_CHECK(gy_image_fit(&image, 8, 8, 3, 2, out, data_decoder, &data_err) == GY_OK); /* 2 x 4 with zeros around */
+    T_CHECK(out[0] == 0 && out[(3 * 8 + 1) * 3 + 1] == 0 && out[(3 * 8 + 2) * 3 + 1] != 0 && out[(5 * 8 + 2) * 3 + 1] == 0);
+}
+
+/* ---- augmentation ---- */
+
+static void test_augment(void)
+{
+    static uint8_t pixels[32 * 32 * 3], a[32 * 32 * 3], b[32 * 32 * 3];
+    df_fill(pixels, 0, 32, 32, 3);
+    const struct gy_image image = {pixels, 32, 32, 3};
+    struct gy_augment aug;
+    memset(&aug, 0, sizeof(aug));
+    aug.flip = 1;
+    gy_decoder_reset(data_decoder);
+    T_CHECK(gy_augment_sample(&aug, &image, 1, 2, 32, 32, 3, a, data_decoder, &data_err) == GY_OK);
+    T_CHECK(a[0] == df_pixel(0, 0, 31, 0) && a[31 * 3 + 2] == df_pixel(0, 0, 0, 2));
+    aug.flip = 0, aug.pad = 4;
+    int shifts = 0, exact = 0;
+    for (int i = 0; i < 200; i++) {
+        gy_decoder_reset(data_decoder);
+        (void)gy_augment_sample(&aug, &image, 1, i, 32, 32, 3, a, data_decoder, &data_err);
+        shifts += memcmp(a, pixels, sizeof(a)) != 0;
+        const int dy = (a[(16 * 32 + 16) * 3] - df_pixel(0, 16, 16, 0)); /* 7 a row, 3 a column */
+        for (int y = -4; y <= 4; y++)
+            for (int x = -4; x <= 4; x++)
+                if ((uint8_t)dy == (uint8_t)(7 * y + 3 * x) && a[(20 * 32 + 20) * 3] == df_pixel(0, 20 + y, 20 + x, 0)) {
+                    exact++;
+                    y = x = 5;
+                }
+    }
+    T_CHECK_MSG(exact == 200 && shifts > 180 && shifts < 200 + 1, "%d %d", exact, shifts);
+    aug.pad = 0, aug.resized_crop = 1, aug.scale_min = .08f, aug.scale_max = 1, aug.ratio_min = .75f, aug.ratio_max = 4.f / 3;
+    aug.brightness = aug.contrast = aug.saturation = .4f, aug.hue = .1f, aug.flip = .5f;
+    gy_decoder_reset(data_decoder);
+    T_CHECK(gy_augment_sample(&aug, &image, 1, 7, 24, 24, 3, a, data_decoder, &data_err) == GY_OK);
+    gy_decoder_reset(data_decoder);
+    T_CHECK(gy_augment_sample(&aug, &image, 1, 7, 24, 24, 3, b, data_decoder, &data_err) == GY_OK);
+    T_CHECK(memcmp(a, b, 24 * 24 * 3) == 0);
+    (void)gy_augment_sample(&aug, &image, 1, 8, 24, 24, 3, b, data_decoder, &data_err);
+    T_CHECK(memcmp(a, b, 24 * 24 * 3) != 0);
+    aug.flip = NAN;
+    DATA_REFUSED(gy_augment_check(&aug, &data_err), GY_E_ARG, "flip");
+    aug.flip = 0, aug.scale_min = 0;
+    DATA_REFUSED(gy_augment_check(&aug, &data_err), GY_E_ARG, "scale");
+}
+
+/* Moments of the weights that mixing draws: Beta(a, a) has mean 1/2 and variance 1 / (4 (2a + 1)). */
+static void test_mix(void)
+{
+    static const float alphas[] = {.1f, .2f, 1, 4};
+    struct gy_augment aug;
+    struct gy_batch_mix mix[4];
+    for (size_t k = 0; k < GY_COUNT(alphas); k++) {
+        double sum = 0, squares = 0;
+        memset(&aug, 0, sizeof(aug));
+        aug.mixup = alphas[k];
+        for (int64_t n = 0; n < 20000; n++) {
+            gy_augment_mix(&aug, 3, n, 4, 8, 8, mix);
+            sum += (double)mix[1].label;
+            squares += (double)mix[1].label * (double)mix[1].label;
+        }
+        const double mean = sum / 20000, var = squares / 20000 - mean * mean, want = 1 / (4 * (2 * (double)alphas[k] + 1));
+        T_CHECK_MSG(fabs(mean - .5) < .02 && fabs(var - want) < .05 * want, "alpha %g: %g %g", (double)alphas[k], mean, var);
+    }
+    T_CHECK(mix[0].partner == 3 && mix[1].partner == 0 && mix[1].h1 == 8 && mix[1].inside == mix[1].label);
+    aug.cutmix = 1;
+    int cut = 0, right = 0;
+    for (int64_t n = 0; n < 1000; n++) {
+        gy_augment_mix(&aug, 3, n, 4, 8, 6, mix);
+        const struct gy_batch_mix *m = mix;
+        const int area = (m->h1 - m->h0) * (m->w1 - m->w0), is_cut = m->inside == 0 && m->label != 0;
+        cut += is_cut;
+        right += !is_cut || (m->h0 >= 0 && m->w0 >= 0 && m->h1 <= 8 && m->w1 <= 6 && area >= 0 &&
+                             fabs((double)m->label - (1 - area / 48.0)) < 1e-6);
+    }
+    T_CHECK_MSG(cut > 430 && cut < 570 && right == 1000, "%d %d", cut, right);
+}
+
+/* ---- real files ---- */
+
+static void test_real(void)
+{
+    struct gy_data *data;
+    if (gy_file_exists("/usr/share/datasets/fashion-mnist") != 2) {
+        T_SKIP("dataset-fashion-mnist is not installed");
+        return;
+    }
+    const int status = df_data(&data, "/usr/share/datasets/fashion-mnist", "test", 0, NULL, &data_err);
+    T_CHECK_MSG(status == GY_OK, "%s", data_err.text);
+    if (status != GY_OK)
+        return;
+    int64_t each[10] = {0};
+    for (int64_t i = 0; i < gy_data_count(data); i++)
+        each[gy_data_label(data, i)]++;
+    T_CHECK(gy_data_count(data) == 10000 && each[0] == 1000 && each[9] == 1000 && gy_data_classes(data) == 10);
+    gy_data_close(data);
+}
+
+int main(void)
+{
+    data_alloc = gy_alloc_default();
+    df_open();
+    if (gy_decoder_open(&data_decoder, &data_alloc, (size_t)16 << 20, &data_err))
+        return 2;
+    test_idx(), test_idx_refused(), test_gzip();
+    test_png(), test_jpeg(), test_bmp(), test_pnm(), test_foreign(), test_small_decoder();
+    test_folder(), test_folder_order(), test_cifar(), test_pack(), test_packed_damage();
+    test_resample(), test_fit(), test_augment(), test_mix(), test_real();
+    gy_decoder_close(data_decoder);
+    df_remove(df_root);
+    T_END("t_data");
+}
