@@ -8,7 +8,7 @@
 #   ./build.sh demo           trains on the real Fashion-MNIST images and classifies one
 #   ./build.sh test           the test suite with the default compiler; the last line has the counts
 #   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
-#   ./build.sh check long     the same, and the suite on a bare Debian in a folder
+#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static; long: on a bare Debian in a folder
 #   ./build.sh bench          speed of kernels and of a training step
 #   ./build.sh ppc            cross build for POWER, tests under qemu
 #   ./build.sh amalgamation   amalgamation/gyre.c and gyre.h
@@ -185,7 +185,7 @@ flavour()
     fuzz) FCC=clang OPTIMIZE=-O1
         MORE="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer"
         LINK="-fsanitize=address,undefined,fuzzer" ;;
-    ppc) FCC=powerpc64le-linux-gnu-gcc LINK=-static RUNNER=qemu-ppc64le MORE="-isystem $BUILD/include" ;;
+    ppc) FCC=powerpc64le-linux-gnu-gcc RUNNER="qemu-ppc64le -L /usr/powerpc64le-linux-gnu" MORE="-isystem $BUILD/include" ;;
     *) fail "no flavour $1" ;;
     esac
     DIR=$BUILD/$FLAVOUR
@@ -435,27 +435,45 @@ target_test()
     close_tally
 }
 
+# check_part PART
+check_part()
+{
+    case $1 in
+    gcc) ! optional "tests with gcc" need_gcc || suite gcc ;;
+    clang) ! optional "tests with clang" need_clang || suite clang ;;
+    asan) ! optional "ASan, UBSan" need_sanitizer address,undefined || suite asan ;;
+    tsan) ! optional "TSan" need_sanitizer thread || suite tsan ;;
+    ppc) ! optional "POWER" need_ppc || suite ppc ;;
+    style)
+        have g++ || ! can_install || install "the public header as C++" g++ || :
+        flavour default
+        build_library
+        one check.sh sh tools/check.sh "$DIR/libgyre.a" full
+        ;;
+    single)
+        flavour default
+        build_tests
+        one amalgamation env SOURCES="$(library_sources)" sh tests/run_amalgamation.sh full
+        ;;
+    static)
+        build_static
+        one static sh tests/run_static.sh "$BUILD/gyre-static"
+        ;;
+    long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;
+    *) fail "check has the parts gcc clang asan tsan ppc style single static long" ;;
+    esac
+}
+
 target_check()
 {
+    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     open_tally
-    ! optional "tests with gcc" need_gcc || suite gcc
-    ! optional "tests with clang" need_clang || suite clang
-    ! optional "ASan, UBSan" need_sanitizer address,undefined || suite asan
-    ! optional "TSan" need_sanitizer thread || suite tsan
-    ! optional "POWER" need_ppc || suite ppc
-    have g++ || ! can_install || install "the public header as C++" g++ || :
-    say "style, amalgamation"
-    flavour default
-    build_tests
-    one check.sh sh tools/check.sh "$DIR/libgyre.a" full
-    one amalgamation env SOURCES="$(library_sources)" sh tests/run_amalgamation.sh full
-    build_static
-    one static sh tests/run_static.sh "$BUILD/gyre-static"
-    if [ "${1:-}" = long ]; then
-        LIMIT=3600 one bare_debian sh tests/bare_debian.sh test
-    fi
+    for part in "$@"; do
+        say "check: $part"
+        check_part "$part"
+    done
     close_tally
 }
 
