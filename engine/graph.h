@@ -64,7 +64,9 @@ struct gy_graph {
     int32_t classes;           /* channels of the scores */
 };
 
-/* text: bytes bytes, need not end in NUL; source: name for sentences ("resnet50", "my.net"). */
+/* text: bytes bytes, need not end in NUL; source: name for sentences ("resnet50", "my.net"). GY_E_NET with a sentence
+ * "source:line:column: ..." for any mistake; GY_E_NOMEM. *graph is set on success only; its memory is the arena's: a few
+ * hundred bytes a layer, tables and names that parsing alone needs included. */
 GY_INT int gy_graph_parse(struct gy_graph *graph, struct gy_arena *arena, const char *text, size_t bytes,
                           const char *source, struct gy_error *err);
 
