@@ -103,8 +103,10 @@ static void train_report(struct train_run *run, const char *event)
     p->steps = run->total;
     p->epochs = (int)gy_ceil_div(run->total, run->per_epoch);
     p->epoch = run->done ? (int)gy_ceil_div(run->done, run->per_epoch) : 1;
-    p->loss = train_mean(run->epoch.loss, run->epoch.labelled);
-    p->accuracy = train_mean((double)run->epoch.right, run->epoch.labelled);
+    if (run->epoch.labelled) { /* else the epoch is over, and what was said of it stands */
+        p->loss = train_mean(run->epoch.loss, run->epoch.labelled);
+        p->accuracy = train_mean((double)run->epoch.right, run->epoch.labelled);
+    }
     p->loader_waits = gy_loader_ready_waits(run->loader);
     if (run->config.progress && run->config.progress(run->config.user, p) != 0)
         run->stop = 1;
@@ -226,6 +228,7 @@ static int train_open(struct train_run *run)
     run->row_every = gy_max64(1, run->per_epoch / TRAIN_ROWS);
     run->done = run->net->micro;
     run->saved = -1;
+    run->progress.loss = run->progress.accuracy = (double)NAN;
     if (run->config.folder)
         GY_TRY(train_open_folder(run));
     GY_TRY(train_open_loader(run));

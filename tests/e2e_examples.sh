@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The example programs, compiled by build.sh, on a tiny data set.
+. "$(dirname "$0")/e2e.inc"
+if [ ! -x "${EXAMPLES:-}/train" ]; then
+    skip "EXAMPLES names no folder with the example programs"
+    finish
+fi
+make_images "$TMP/data/train" 3 16 28 1
+expect 1 "$EXAMPLES/train"
+says "$err" '^usage: train DATA FOLDER'
+expect 1 "$EXAMPLES/train" "$TMP/nothing" "$TMP/run"
+says "$err" 'nothing'
+expect 0 "$EXAMPLES/train" "$TMP/data" "$TMP/run"
+says "$out" '^step 1: loss [0-9.]*, accuracy [0-9.]*, written to'
+there "$TMP/run/checkpoint-1.safetensors"
+there "$TMP/run/curve.svg"
+expect 0 "$EXAMPLES/predict" "$TMP/run/checkpoint-1.safetensors" "$TMP/data/train/class_1/image_3.ppm"
+says "$out" '^class 9: 0\.[0-9]*$'
+expect 1 "$EXAMPLES/predict" "$TMP/run/checkpoint-1.safetensors" "$TMP/nothing.png"
+says "$err" 'nothing.png'
+finish
