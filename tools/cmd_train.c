@@ -128,7 +128,7 @@ static int make_text(struct train_job *job)
     if (job->info.h > 0 && job->info.h <= 64 && job->info.w <= 64)
         want = (struct gyre_shape){ job->info.h, job->info.w, job->info.channels, job->info.classes, 0 };
     if (v->size)
-        want.h = want.w = (int32_t)v->size;
+        want = (struct gyre_shape){ (int32_t)v->size, (int32_t)v->size, job->info.channels, want.classes, 0 };
     if (v->classes)
         want.classes = (int32_t)v->classes;
     job->text = cli_net_text(job->net_name, &want, &code);

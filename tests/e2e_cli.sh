@@ -1,0 +1,184 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The command line: help, mistakes with suggestions, exit codes, JSON, what prints without data.
+. "$(dirname "$0")/e2e.inc"
+
+# json: $out is JSON, a value or one a line. Without a reader (python3, jq) a few rules are checked by grep.
+json()
+{
+    if command -v python3 >/dev/null 2>&1; then
+        if python3 -c 'import json, sys
+for line in open(sys.argv[1]).read().splitlines(): json.loads(line, parse_constant=lambda x: 1 / 0)' "$out"; then ok; else
+            bad "not JSON: $(head -c 300 "$out")"
+        fi
+    elif grep -q '^{.*}$' "$out" && ! grep -q -e ':nan' -e ':inf' -e ',}' -e ',]' "$out"; then
+        ok
+    else
+        bad "not JSON: $(head -c 300 "$out")"
+    fi
+}
+
+# ---- help
+expect 0 "$GYRE" help
+says "$out" '^  train  '
+for command in $(sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' "$out" | grep -v gyre); do
+    expect 0 "$GYRE" help "$command"
+    says "$out" "^usage: gyre $command"
+    cp "$out" "$TMP/help"
+    expect 0 "$GYRE" "$command" --help
+    same "$out" "$TMP/help"
+    if awk 'length($0) > 132 { exit 1 }' "$out"; then ok; else bad "help $command has a line over 132 columns"; fi
+done
+expect 0 "$GYRE" help train
+says "$out" '--batch N  *images a step (128)'
+says "$out" '^Examples:'
+expect 0 "$GYRE" help exit
+says "$out" '^  6  stopped'
+expect 0 "$GYRE" help net
+says "$out" 'conv'
+expect 0 "$GYRE" --version
+says "$out" '^gyre [0-9]*\.[0-9]*\.[0-9]*$'
+says "$out" '^source [0-9a-z]*$'
+expect 2 "$GYRE"
+
+# ---- mistakes: one sentence, a suggestion, exit code 2
+mistake() # mistake PATTERN ARGS...
+{
+    pattern=$1
+    shift
+    expect 2 "$GYRE" "$@"
+    says "$err" "$pattern"
+    if [ "$(wc -l <"$err")" = 1 ] && [ ! -s "$out" ]; then ok; else bad "not one sentence: gyre $*"; fi
+}
+mistake "no command 'trian'; did you mean train?" trian
+mistake "no command 'xyzzy'; 'gyre help' lists them" xyzzy
+mistake "no command 'evall'; did you mean eval?" help evall
+mistake "no option '--epoch'; did you mean --epochs?" train lenet5 data --epoch 3
+mistake "no option '--moemntum'; did you mean --momentum?" train lenet5 data --moemntum=.9
+mistake "no option '--qqqqqq'; 'gyre help train' lists them" train lenet5 data --qqqqqq
+mistake "'-e'" train lenet5 data -e 3
+mistake "batch takes a whole number in 1 .. 1048576, not '0'" train lenet5 data --batch 0
+mistake "batch takes a whole number in 1 .. 1048576, not 'many'" train lenet5 data --batch many
+mistake "batch takes a whole number.*not '3x'" plan lenet5 --batch=3x
+mistake "batch takes a whole number.*not '99999999999999999999'" plan lenet5 --batch 99999999999999999999
+mistake "lr takes a number.*not 'nan'" train lenet5 data --lr nan
+mistake "optimizer takes one of sgd|lars|adamw, not 'sdg'" train lenet5 data --optimizer sdg
+mistake "mean takes numbers.*not '.5,,.5'" train lenet5 data --mean .5,,.5
+mistake 'epochs needs a value' train lenet5 data --epochs
+mistake 'flip takes no value' train lenet5 data --flip=1
+mistake 'usage: gyre train \[options\] NET DATA; 1 argument was given' train lenet5
+mistake 'usage: gyre plan' plan a b
+mistake "neither a file nor a net of the zoo; did you mean resnet50?" plan resnet5O
+mistake "isa 'sse9' is not known" plan lenet5 --isa sse9
+mistake 'import needs --net' import x.safetensors
+mistake 'predict needs image files' predict x.safetensors
+expect 4 "$GYRE" plan lenet5 --device tpu
+says "$err" "device 'tpu' is not known"
+expect 3 "$GYRE" train lenet5 "$TMP/nothing" --out "$TMP/run"
+says "$err" "$TMP/nothing"
+absent "$TMP/run"
+expect 3 "$GYRE" eval "$TMP/nothing.safetensors" "$TMP"
+says "$err" 'nothing.safetensors'
+expect 3 "$GYRE" eval "$TMP" "$TMP"
+says "$err" 'no checkpoint'
+expect 3 "$GYRE" info "$TMP/nothing"
+
+# ---- nets and plans
+expect 0 "$GYRE" zoo
+says "$out" '^lenet5 '
+for net in $(cut -d' ' -f1 "$out"); do
+    expect 0 "$GYRE" zoo "$net"
+    says "$out" '^input '
+done
+expect 0 "$GYRE" zoo resnet20 --classes 7 --size 48
+says "$out" '^input 48x48x3'
+cp "$out" "$TMP/my.net"
+expect 0 "$GYRE" plan "$TMP/my.net" --batch 4
+says "$out" 'peak'
+expect 0 "$GYRE" plan lenet5 --batch 2 --json
+json
+expect 0 "$GYRE" plan resnet20 --batch 2 --recompute --json
+json
+expect 0 "$GYRE" plan lenet5 --batch 2 --infer
+expect 0 "$GYRE" bench lenet5 --batch 2 --runs 1
+expect 0 "$GYRE" bench lenet5 --batch 2 --runs 1 --csv
+says "$out" ','
+printf 'input 8x8x1\nconv 4 3x3\nbogus\n' >"$TMP/bad.net"
+expect 2 "$GYRE" plan "$TMP/bad.net"
+says "$err" 'bad.net:3:'
+expect 0 "$GYRE" knobs
+says "$out" 'GYRE_THREADS'
+expect 0 env GYRE_THREAD=2 "$GYRE" plan lenet5 --batch 1
+says "$err" 'GYRE_THREADS'
+
+# ---- output that cannot be written
+if [ -w /dev/full ]; then
+    got=0
+    "$GYRE" zoo resnet50 >/dev/full 2>"$err" || got=$?
+    if [ "$got" = 3 ]; then ok; else bad "exit code $got on a full device"; fi
+else
+    skip 'no /dev/full'
+fi
+
+# ---- one pass through all commands on a tiny data set
+make_images "$TMP/data/train" 3 12 16 1
+make_images "$TMP/data/test" 3 4 16 2
+expect 0 "$GYRE" info "$TMP/data" --json
+json
+says "$out" '"classes":\["class_0","class_1","class_2"\]'
+expect 0 "$GYRE" pack "$TMP/data" "$TMP/train.gyr" --side 16
+says "$out" '36 images in 3 classes'
+expect 0 "$GYRE" pack "$TMP/data" "$TMP/test.gyr" --side 16 --split test
+expect 0 "$GYRE" train mlp "$TMP/train.gyr" --test-data "$TMP/test.gyr" --batch 6 --epochs 2 --out "$TMP/packed" --lr .01
+expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 3 --out "$TMP/run" --lr .01 --json
+json
+says "$out" '"event":"epoch".*"epoch":3,.*"test_accuracy":[01]'
+says "$out" '"event":"end"'
+there "$TMP/run/curve.svg"
+there "$TMP/run/metrics.csv"
+says "$TMP/run/metrics.csv" '^step,epoch,loss,accuracy,test_loss'
+says "$TMP/run/metrics.csv" '^18,3,'
+if ls "$TMP"/run/events.out.tfevents.* >/dev/null 2>&1; then ok; else bad 'no event file'; fi
+expect 2 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --out "$TMP/run"
+says "$err" 'holds a run.*--resume, --overwrite, --out'
+expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 1 --out "$TMP/run2" --lr .01
+says "$out" '^checkpoint: .*/run2/checkpoint-6.safetensors$'
+expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 1 --out "$TMP/run2" --lr .01 --overwrite
+expect 0 "$GYRE" eval "$TMP/run" "$TMP/data" --confusion "$TMP/confusion.svg"
+says "$out" 'class_2'
+there "$TMP/confusion.svg"
+expect 0 "$GYRE" eval "$TMP/run" "$TMP/data" --json
+json
+says "$out" '"samples":12'
+expect 0 "$GYRE" predict "$TMP/run" "$TMP/data/test/class_1/image_0.ppm" --top 2
+says "$out" '%  class_'
+if [ "$(wc -l <"$out")" = 3 ]; then ok; else bad 'predict --top 2 does not print 3 lines'; fi
+expect 0 "$GYRE" predict "$TMP/run" "$TMP/data/test/class_1/image_0.ppm" "$TMP/data/test/class_2/image_0.ppm" --json
+json
+expect 0 "$GYRE" predict "$TMP/run" --data "$TMP/data" --sample 5
+says "$out" 'class_1.*labelled class_1'
+expect 2 "$GYRE" predict "$TMP/run" --data "$TMP/data" --sample 12
+says "$err" 'has 12 images'
+expect 3 "$GYRE" predict "$TMP/run" "$TMP/nothing.png" "$TMP/data/test/class_1/image_0.ppm"
+says "$err" 'nothing.png'
+says "$out" 'class_1/image_0.ppm'
+expect 0 "$GYRE" info "$TMP/run"
+says "$out" '^epochs: 3'
+expect 0 "$GYRE" info "$TMP/run" --json
+json
+expect 0 "$GYRE" export "$TMP/run" "$TMP/weights.safetensors"
+"$GYRE" zoo mlp --size 16 --channels 3 --classes 3 >"$TMP/mlp.net"
+expect 0 "$GYRE" import "$TMP/weights.safetensors" --net "$TMP/mlp.net" --out "$TMP/imported.safetensors" --data "$TMP/data"
+expect 0 "$GYRE" eval "$TMP/run" "$TMP/data" --json
+cp "$out" "$TMP/eval"
+expect 0 "$GYRE" eval "$TMP/imported.safetensors" "$TMP/data" --json
+same "$out" "$TMP/eval"
+expect 3 "$GYRE" eval "$TMP/weights.safetensors" "$TMP/data"
+says "$err" 'not a checkpoint of Gyre'
+expect 0 "$GYRE" train "$TMP/mlp.net" "$TMP/data" --batch 6 --epochs 1 --out "$TMP/fine" --weights "$TMP/weights.safetensors"
+expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 9 --show-batch "$TMP/batch.png" --flip --jitter .4 --pad-crop 2 --mixup .2
+there "$TMP/batch.png"
+expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 9 --epochs 1 --out "$TMP/smooth" --smoothing .1 --optimizer adamw --ema .9 \
+    --clip 1 --schedule step --warmup-epochs .5 --accumulate 2 --cutmix 1
+expect 0 "$GYRE" eval "$TMP/smooth" "$TMP/data"
+finish
