@@ -1,0 +1,101 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What a run meets in bad days: unreadable images, damaged checkpoints, a full disk, numbers that run away.
+. "$(dirname "$0")/e2e.inc"
+make_images "$TMP/data/train" 3 20 12 1
+make_images "$TMP/data/test" 3 4 12 2
+train() # train FOLDER OPTIONS...
+{
+    folder=$1
+    shift
+    "$GYRE" train mlp "$TMP/data" --size 12 --batch 10 --lr .01 --out "$folder" "$@"
+}
+
+# ---- unreadable images are counted and named; above --max-bad they are an error
+expect 0 train "$TMP/good" --epochs 2
+cp -r "$TMP/data/train" "$TMP/kept"
+head -c 100 "$TMP/kept/class_0/image_3.ppm" >"$TMP/data/train/class_0/image_3.ppm"
+: >"$TMP/data/train/class_1/image_4.ppm"
+echo 'not an image' >"$TMP/data/train/class_2/image_5.ppm"
+printf 'P6\n99999999 99999999\n255\nxxxx' >"$TMP/data/train/class_2/image_6.ppm"
+expect 3 train "$TMP/bad0" --epochs 2
+says "$err" 'image_[3456].ppm'
+expect 3 train "$TMP/bad3" --epochs 2 --max-bad 3
+says "$err" '4 unreadable images, at most 3 are skipped'
+says "$err" 'skipped unreadable image'
+expect 0 train "$TMP/bad4" --epochs 2 --max-bad 4
+for image in class_0/image_3 class_1/image_4 class_2/image_5 class_2/image_6; do says "$err" "$image.ppm"; done
+says "$out" 'unreadable images that were skipped: 4'
+for threads in 2 3; do
+    expect 0 train "$TMP/bad4_$threads" --epochs 2 --max-bad 4 --loader-threads $threads
+    same "$TMP/bad4/checkpoint-12.safetensors" "$TMP/bad4_$threads/checkpoint-12.safetensors"
+done
+expect 3 "$GYRE" pack "$TMP/data" "$TMP/data.gyr"
+absent "$TMP/data.gyr"
+expect 0 "$GYRE" pack "$TMP/data" "$TMP/data.gyr" --max-bad 4
+says "$out" '56 images in 3 classes, 4 unreadable ones left out'
+expect 0 "$GYRE" eval "$TMP/good" "$TMP/data" --split train --max-bad 4
+says "$out" '56 images.*4 unreadable ones skipped'
+expect 3 "$GYRE" eval "$TMP/good" "$TMP/data" --split train
+expect 3 "$GYRE" predict "$TMP/good" "$TMP/data/train/class_2/image_6.ppm"
+says "$err" 'image_6.ppm'
+rm -r "$TMP/data/train"
+mv "$TMP/kept" "$TMP/data/train"
+
+# ---- a packed file that was damaged
+head -c 5000 "$TMP/data.gyr" >"$TMP/cut.gyr"
+expect 3 "$GYRE" train mlp "$TMP/cut.gyr" --batch 5 --out "$TMP/cut"
+says "$err" 'cut.gyr'
+
+# ---- a damaged checkpoint is named, and the one before is taken
+expect 0 train "$TMP/whole" --epochs 6
+expect 0 train "$TMP/damaged" --epochs 6
+rm "$TMP/damaged/checkpoint-36.safetensors"
+head -c 3000 "$TMP/whole/checkpoint-30.safetensors" >"$TMP/damaged/checkpoint-30.safetensors"
+expect 0 "$GYRE" info "$TMP/damaged"
+says "$out" 'checkpoint-24'
+expect 0 train "$TMP/damaged" --epochs 6 --resume
+says "$err" 'checkpoint-30.safetensors'
+same "$TMP/whole/checkpoint-36.safetensors" "$TMP/damaged/checkpoint-36.safetensors"
+for step in 24 30 36; do : >"$TMP/damaged/checkpoint-$step.safetensors"; done
+expect 3 train "$TMP/damaged" --epochs 6 --resume
+says "$err" 'checkpoint-36.safetensors.*no older one can be used'
+expect 3 "$GYRE" eval "$TMP/damaged" "$TMP/data"
+
+# ---- other classes than the net's
+make_images "$TMP/more" 5 4 12 3
+expect 3 "$GYRE" eval "$TMP/whole" "$TMP/more" 
+says "$err" 'the data set has 5 classes, the net 3'
+
+# ---- a loss that is not finite: where, which images, an exit code of its own; the last checkpoint stands
+expect 5 train "$TMP/wild" --epochs 40 --lr 1000000 --momentum 0.99 --schedule constant --checkpoint-every 1
+says "$err" 'step [0-9]* is not finite'
+says "$err" 'class_[012]/image_[0-9]*.ppm'
+there "$(newest "$TMP/wild")"
+
+# ---- a full disk
+disk=$TMP/disk
+mkdir "$disk"
+if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=1500k gyre-test "$disk" 2>/dev/null; then
+    trap 'umount "$disk" 2>/dev/null; [ -z "$own_tmp" ] || rm -rf "$own_tmp"' EXIT
+    expect 0 train "$TMP/room" --epochs 6 --keep 9
+    bytes=$(wc -c <"$TMP/room/checkpoint-6.safetensors")
+    mount -o "remount,size=$((bytes * 5 / 2 / 1024 + 60))k" "$disk"
+    expect 3 train "$disk/run" --epochs 6 --keep 9
+    says "$err" 'checkpoint-18.safetensors.*No space left'
+    absent "$disk/run/checkpoint-18.safetensors"
+    if ls "$disk/run" | grep -q part; then bad "left over: $(ls "$disk/run")"; else ok; fi
+    same "$TMP/room/checkpoint-12.safetensors" "$disk/run/checkpoint-12.safetensors"
+    mount -o remount,size=40m "$disk"
+    expect 0 train "$disk/run" --epochs 6 --keep 9 --resume
+    same "$TMP/room/checkpoint-36.safetensors" "$disk/run/checkpoint-36.safetensors"
+    umount "$disk"
+else
+    skip 'no tmpfs can be mounted here: a full disk'
+fi
+
+# ---- a folder that cannot be written
+: >"$TMP/file"
+expect 3 train "$TMP/file/run" --epochs 1
+says "$err" "$TMP/file"
+finish

@@ -1,0 +1,106 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Training is the same bits whatever happens to it: threads, loaders, signals, kill -9 at random moments.
+. "$(dirname "$0")/e2e.inc"
+make_images "$TMP/data/train" 4 30 20 1
+make_images "$TMP/data/test" 4 5 20 2
+cat >"$TMP/tiny.net" <<'END'
+input 20x20x3
+conv 32 3x3
+bn
+relu
+conv 48 3x3
+bn
+relu
+conv 32 3x3 stride 2
+bn
+relu
+dropout 0.2
+linear 4
+softmax
+END
+
+RUN= # or exec
+train() # train FOLDER OPTIONS...: everything that is random is on
+{
+    folder=$1
+    shift
+    $RUN "$GYRE" train "$TMP/tiny.net" "$TMP/data" --batch 8 --epochs 20 --pad-crop 2 --flip --jitter .2 --mixup .3 --accumulate 2 \
+        --ema .9 --clip 5 --checkpoint-every 11 --keep 3 --out "$folder" "$@"
+}
+
+# ---- the run that all others must equal: 20 epochs of 15 steps
+expect 0 train "$TMP/whole" --threads 1
+last=checkpoint-300.safetensors
+there "$TMP/whole/$last"
+if [ "$(find "$TMP/whole" -name 'checkpoint-*' | wc -l)" = 3 ]; then ok; else bad "--keep 3 kept $(ls "$TMP/whole")"; fi
+for threads in 2 3; do
+    expect 0 train "$TMP/threads$threads" --threads $threads --loader-threads $threads
+    same "$TMP/whole/$last" "$TMP/threads$threads/$last"
+done
+cut -d, -f1-8 "$TMP/whole/metrics.csv" >"$TMP/whole.csv"
+
+# ---- SIGINT and SIGTERM: finish the step, write a checkpoint, exit code 6
+for signal in INT TERM; do
+    folder=$TMP/stopped$signal
+    # a background job of a shell without job control ignores SIGINT: env starts it with the default
+    env --default-signal=INT true 2>/dev/null && fresh='env --default-signal=INT' || fresh=
+    [ -n "$fresh" ] || [ $signal = TERM ] || { skip 'env cannot reset signals'; continue; }
+    $fresh "$GYRE" train "$TMP/tiny.net" "$TMP/data" --batch 8 --steps 100000 --schedule constant --lr .001 --checkpoint-every 50000 \
+        --out "$folder" >"$out" 2>"$err" </dev/null &
+    pid=$!
+    tries=0
+    while [ ! -s "$folder/metrics.csv" ] || [ "$(wc -l <"$folder/metrics.csv")" -lt 3 ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 600 ] || break
+        sleep 0.05
+    done
+    kill -$signal $pid
+    got=0
+    wait $pid || got=$?
+    if [ "$got" = 6 ]; then ok; else bad "exit code $got after SIG$signal"; fi
+    says "$err" 'stopped after [0-9]* of 100000 steps'
+    says "$out" '^checkpoint: '
+    there "$(newest "$folder")"
+done
+
+# ---- stop and resume after every few steps: --steps cuts the run, the schedule is constant then
+part() { folder=$1; shift; "$GYRE" train "$TMP/tiny.net" "$TMP/data" --batch 8 --schedule constant --lr .02 --accumulate 2 --mixup .3 \
+    --out "$folder" --keep 2 "$@"; }
+expect 0 part "$TMP/constant" --steps 40
+for steps in 3 15 16 38 40; do
+    expect 0 part "$TMP/pieces" --steps $steps --resume
+done
+cmp -s "$TMP/constant/checkpoint-40.safetensors" "$TMP/pieces/checkpoint-40.safetensors" && ok || bad 'a run in pieces has other bits'
+
+# ---- kill -9 at random moments, then go on
+kills=0
+seed=$$
+while [ $kills -lt 10 ]; do
+    RUN=exec # the background process is the command itself
+    train "$TMP/killed" --resume --threads $((kills % 3 + 1)) >"$out" 2>"$err" </dev/null &
+    pid=$!
+    RUN=
+    seed=$(((seed * 1103515245 + 12345) % 2147483648))
+    sleep "0.$((seed / 65536 % 40 + 10))"
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    kills=$((kills + 1))
+    [ ! -s "$TMP/killed/$last" ] || break
+done
+if [ $kills -gt 1 ]; then ok; else bad 'the run ended before it could be killed twice'; fi
+printf 'killed %d times, the last time at %s\n' "$kills" "$(basename "$(newest "$TMP/killed")")"
+expect 0 train "$TMP/killed" --resume --threads 1
+same "$TMP/whole/$last" "$TMP/killed/$last"
+cut -d, -f1-8 "$TMP/killed/metrics.csv" >"$TMP/killed.csv"
+same "$TMP/whole.csv" "$TMP/killed.csv"
+if ls "$TMP/killed" | grep -q part; then bad 'a half-written file was left'; else ok; fi
+
+# ---- a finished run has nothing left to do; other data or batch is refused
+expect 0 train "$TMP/killed" --resume
+same "$TMP/whole/$last" "$TMP/killed/$last"
+expect 3 train "$TMP/killed" --resume --batch 4
+says "$err" 'the run had 120 samples, batch 8; now there are 120 samples, batch 4'
+expect 3 train "$TMP/killed" --resume --seed 2
+says "$err" 'seed'
+finish
