@@ -35,6 +35,22 @@ static int jpeg_read_frame(const unsigned char *segment, size_t length, int mark
     return GY_OK;
 }
 
+/* Huffman tables: a number, 16 counts of codes by length, as many values. stb_image 2.27 writes behind its tables when there are more
+ * than 256 codes. segment begins with its length. */
+static int jpeg_check_tables(const unsigned char *segment, size_t length, const char *name, struct gy_error *err)
+{
+    for (size_t at = 2; at < length;) {
+        size_t codes = 0;
+        for (size_t i = 1; i <= 16 && at + i < length; i++)
+            codes += segment[at + i];
+        if (codes > 256 || codes + 17 > length - at)
+            return GY_FAIL(err, GY_E_IMAGE, "%s: a Huffman table of %zu codes in a JPEG segment of %zu bytes", name, codes,
+                           length);
+        at += 17 + codes;
+    }
+    return GY_OK;
+}
+
 /* Offset of the next mark's FF in entropy-coded data, or count. */
 static size_t jpeg_skip_scan(const unsigned char *bytes, size_t at, size_t count)
 {
@@ -56,9 +72,11 @@ GY_INT int gy_jpeg_check(const unsigned char *bytes, size_t count, const char *n
 {
     int frames = 0, scans = 0;
     for (size_t at = 2; at + 1 < count;) {
-        if (bytes[at] != 0xff)
-            return GY_FAIL(err, GY_E_IMAGE, "%s: byte %zu of the JPEG file should begin a segment, but is %02x", name, at,
-                           bytes[at]);
+        if (bytes[at] != 0xff) { /* padding behind a segment: every decoder passes over it */
+            const unsigned char *ff = memchr(bytes + at, 0xff, count - at);
+            at = ff ? (size_t)(ff - bytes) : count;
+            continue;
+        }
         const int mark = bytes[at + 1];
         if (mark == JPEG_EOI && frames && scans)
             return GY_OK;
@@ -73,6 +91,8 @@ GY_INT int gy_jpeg_check(const unsigned char *bytes, size_t count, const char *n
         const size_t length = (size_t)(bytes[at + 2] << 8 | bytes[at + 3]);
         if (length < 2 || length > count - at - 2)
             return jpeg_cut(name, err);
+        if (mark == JPEG_DHT)
+            GY_TRY(jpeg_check_tables(bytes + at + 2, length, name, err));
         if (jpeg_is_frame(mark)) {
             if (frames++)
                 return GY_FAIL(err, GY_E_IMAGE, "%s: a JPEG file with two frame headers", name);

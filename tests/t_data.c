@@ -205,6 +205,8 @@ static void test_jpeg(void)
     DATA_REFUSED(data_decode(bytes, sizeof(bytes), &image), GY_E_IMAGE, "up to 16384");
     bytes[76] = 0, bytes[77] = 0;
     DATA_REFUSED(data_decode(bytes, sizeof(bytes), &image), GY_E_IMAGE, "8 x 0");
+    bytes[77] = 8, bytes[89] = 200; /* more codes than the segment has values */
+    DATA_REFUSED(data_decode(bytes, sizeof(bytes), &image), GY_E_IMAGE, "Huffman table of 200 codes");
 }
 
 static size_t data_bmp(unsigned char *out, int h, int w)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Fuzz target: any bytes as a packed file. What opens must keep its promises: every sample lies inside the bytes, has a class and a
+ * name. Checksums are not compared in this build. */
+#include "../io/data_set.h"
+
+#define FUZZ_REQUIRE(cond) ((cond) ? (void)0 : abort())
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    struct gy_packed_view view;
+    struct gy_packed_record r;
+    struct gy_error err;
+    if (gy_packed_parse(bytes, count, "fuzz", &view, &err) != GY_OK) {
+        FUZZ_REQUIRE(err.text[0] != 0);
+        return 0;
+    }
+    FUZZ_REQUIRE(view.count > 0 && view.classes > 0);
+    for (int64_t i = 0; i < view.count; i++) {
+        gy_packed_at(&view, i, &r);
+        const size_t pixels = (size_t)r.h * (size_t)r.w * (size_t)view.channels;
+        FUZZ_REQUIRE(r.pixels > bytes && r.pixels + pixels <= view.index && r.label >= 0 && r.label < view.classes);
+        FUZZ_REQUIRE(r.h <= view.max_h && r.w <= view.max_w && r.name + strlen(r.name) < (const char *)bytes + count);
+    }
+    return 0;
+}
