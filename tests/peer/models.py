@@ -12,6 +12,11 @@ def act(x):
     return torch.tanh(x) if SMOOTH else F.relu(x)
 
 
+def pool(x, window, stride):
+    """Max pooling, or average pooling while SMOOTH is set."""
+    return F.avg_pool2d(x, window, stride) if SMOOTH else F.max_pool2d(x, window, stride)
+
+
 SMOOTH = False
 
 
@@ -83,8 +88,8 @@ class LeNet(nn.Module):
         self.fc1, self.fc2, self.fc3 = nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, classes)
 
     def forward(self, x):
-        x = F.max_pool2d(act(self.conv1(x)), 2)
-        x = F.max_pool2d(act(self.conv2(x)), 2)
+        x = pool(act(self.conv1(x)), 2, 2)
+        x = pool(act(self.conv2(x)), 2, 2)
         return self.fc3(act(self.fc2(act(self.fc1(x.flatten(1))))))
 
 
@@ -105,7 +110,7 @@ class AlexNetBN(nn.Module):
         for i in range(1, 6):
             x = act(getattr(self, "bn%d" % i)(getattr(self, "conv%d" % i)(x)))
             if i in (1, 2, 5):
-                x = F.max_pool2d(x, 3, 2)
+                x = pool(x, 3, 2)
         x = act(self.bn6(self.fc6(x.flatten(1))))
         return self.fc8(act(self.bn7(self.fc7(x))))
 
@@ -126,7 +131,7 @@ class Fashion(nn.Module):
         for i in range(1, 6):
             x = act(getattr(self, "bn%d" % i)(getattr(self, "conv%d" % i)(x)))
             if i in (2, 4):
-                x = F.max_pool2d(x, 2)
+                x = pool(x, 2, 2)
         return self.fc(x.mean((2, 3)))
 
 
@@ -224,7 +229,7 @@ softmax
 
     def forward(self, x):
         x = F.local_response_norm(act(self.conv1(x)), 5, 0.01, 0.75, 2)
-        x = torch.cat([F.avg_pool2d(x, 3, 2), F.max_pool2d(x, 3, 2)], 1)
+        x = torch.cat([F.avg_pool2d(x, 3, 2), pool(x, 3, 2)], 1)
         return self.fc2(torch.tanh(self.fc1(x.flatten(1))))
 
 

@@ -5,8 +5,9 @@
     gyre train --net resnet20 --data FOLDER --epochs 5 --batch 128 --rate 0.1 --momentum 0.9 --weight-decay 1e-4
                --schedule cosine --pad 4 --flip 0.5
 
-on a folder of images (FOLDER/train/CLASS/*.jpg, FOLDER/test/CLASS/*.jpg), and prints its test accuracy as JSON. No weight decay
-for batch norm and biases; the learning rate follows a cosine over all steps; mean .485 .456 .406, std .229 .224 .225.
+on a folder of images (FOLDER/train/CLASS/*.jpg, FOLDER/test/CLASS/*.jpg), and prints its test accuracy as JSON. No
+weight decay for batch norm and biases; the learning rate follows a cosine over all steps; mean .485 .456 .406, std
+.229 .224 .225.
 With --weights it only evaluates a safetensors file with PyTorch's names."""
 import argparse
 import json
