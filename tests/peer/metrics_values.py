@@ -37,7 +37,8 @@ def row(values):
 
 
 print("/* SPDX-License-Identifier: MIT */")
-print("/* Written by tests/peer/metrics_values.py: precision, recall, F1, average precision of each class with samples. */")
+print("/* Written by tests/peer/metrics_values.py: precision, recall, F1, average precision of each class that has samples."
+      " */")
 print("#ifndef GY_T_METRICS_VALUES_H\n#define GY_T_METRICS_VALUES_H")
 print("static const double mt_mean_loss = %r;" % float(loss.mean()))
 print("static const double mt_top1 = %r;" % float(sk.accuracy_score(label, predicted)))

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Loss and every gradient tensor of one step, Gyre against PyTorch, for every net of the zoo and a few small ones.
 
-    parity.py --zoo "build/gyre zoo" --step "build/gyre debug-step" [NET ...]
+    parity.py [--zoo "build/gyre zoo"] [--step COMMAND] [NET ...]
 
 PyTorch makes weights and a batch; both compute loss and gradients from them in float32, PyTorch also in float64. The
-step command is called as: STEP NET.txt --weights W.safetensors --batch B.safetensors --out G.safetensors, with W
-under PyTorch's names, B: x f32 [N][H][W][C] and label i32 [N], G: loss [1], loss_samples [N], scores [N][classes] and
-grad.NAME in PyTorch's layout.
+step command (default: peer_step.c, compiled here against build/libgyre.a) is called as: COMMAND NET.txt --weights
+W.safetensors --batch B.safetensors --out G.safetensors, with W under PyTorch's names, B: x f32 [N][H][W][C] and label
+i32 [N], G: loss [1], loss_samples [N], scores [N][classes] and grad.NAME in PyTorch's layout.
 
 The error of a tensor is |difference| / |tensor| (Euclidean norms); 1e-4 is allowed between Gyre and PyTorch in
 float32.
@@ -128,6 +128,15 @@ def gyre_step(options, text, state, x, label):
         return {key: value.astype(np.float64) for key, value in load_file(place["g.safetensors"]).items()}
 
 
+def compile_step(library, folder):
+    """peer_step.c with the library, in a folder for this run."""
+    here, program = os.path.dirname(os.path.abspath(__file__)), os.path.join(folder, "peer_step")
+    command = shlex.split(os.environ.get("CC", "cc")) + ["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O2"]
+    command += [os.path.join(here, "peer_step.c"), library, "-lm", "-lpthread", "-ldl", "-o", program]
+    subprocess.run(command, check=True)
+    return shlex.quote(program)
+
+
 def error(value, truth):
     size = np.linalg.norm(truth.ravel())
     return float(np.linalg.norm((value - truth).ravel()) / size) if size > 0 else float(np.abs(value).max(initial=0))
@@ -209,7 +218,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("nets", nargs="*", help="names, with /smooth or without; default: all, both")
     parser.add_argument("--zoo", default="build/gyre zoo", help="command that prints the text of a net")
-    parser.add_argument("--step", default="build/gyre debug-step", help="command that makes the step")
+    parser.add_argument("--step", help="command that makes the step; default: peer_step.c, compiled now")
+    parser.add_argument("--library", default="build/libgyre.a", help="for peer_step.c")
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--side", type=int, default=0, help="height and width of the input, where the net allows it")
     parser.add_argument("--threads", type=int, default=0)
@@ -218,6 +228,8 @@ def main():
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
+    folder = tempfile.TemporaryDirectory(prefix="gyre-parity-")
+    options.step = options.step or compile_step(options.library, folder.name)
     known, results = list(models.SMALL) + list(models.ZOO), []
     for wanted in options.nets or [name + variant for name in known for variant in ("", "/smooth")]:
         name, _, variant = wanted.partition("/")

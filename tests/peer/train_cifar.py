@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Trains the CIFAR ResNet-20 in PyTorch with the recipe of
 
-    gyre train --net resnet20 --data FOLDER --epochs 5 --batch 128 --rate 0.1 --momentum 0.9 --weight-decay 1e-4
-               --schedule cosine --pad 4 --flip 0.5
+    gyre train resnet20 FOLDER --epochs 5 --batch 128 --lr 0.1 --momentum 0.9 --weight-decay 1e-4 --schedule cosine
+               --pad-crop 4 --flip
 
 on a folder of images (FOLDER/train/CLASS/*.jpg, FOLDER/test/CLASS/*.jpg), and prints its test accuracy as JSON. No
 weight decay for batch norm and biases; the learning rate follows a cosine over all steps; mean .485 .456 .406, std
