@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/* op_cases.h: the table of cases, made from short lists: every op code, sizes around vector widths and tile edges, every option, hostile
+ * values. */
+#ifndef GY_OP_CASES_H
+#define GY_OP_CASES_H
+#include "op_run.h"
+
+#define OP_CASES_MAX 4096
+
+struct op_cases {
+    struct op_case list[OP_CASES_MAX];
+    int count;
+};
+
+static void op_add_case(struct op_cases *all, const struct op_case *c)
+{
+    if (all->count == OP_CASES_MAX) {
+        printf("more than %d cases\n", OP_CASES_MAX);
+        exit(1);
+    }
+    all->list[all->count++] = *c;
+}
+
+/* n h w c k, filter r s, stride, pad, dilation, groups */
+struct op_conv_shape {
+    int n, h, w, c, k, r, s, stride, pad, dil, groups;
+};
+
+static const struct op_conv_shape op_conv_shapes[] = {
+    { 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1 },    { 2, 5, 7, 3, 8, 3, 3, 1, 1, 1, 1 },   { 2, 7, 5, 8, 3, 3, 3, 2, 1, 1, 1 },
+    { 1, 9, 9, 3, 16, 7, 7, 2, 3, 1, 1 },   { 2, 8, 8, 16, 16, 3, 3, 1, 1, 1, 1 }, { 1, 7, 7, 17, 33, 3, 3, 1, 1, 1, 1 },
+    { 3, 6, 6, 31, 15, 1, 1, 1, 0, 1, 1 },  { 2, 7, 7, 64, 64, 1, 1, 1, 0, 1, 1 }, { 2, 7, 7, 64, 65, 3, 3, 1, 1, 1, 1 },
+    { 1, 14, 14, 32, 96, 1, 1, 2, 0, 1, 1 }, { 1, 14, 14, 24, 48, 3, 3, 2, 1, 1, 1 }, { 1, 12, 11, 4, 7, 5, 5, 1, 2, 1, 1 },
+    { 1, 23, 23, 3, 9, 11, 11, 4, 2, 1, 1 }, { 2, 9, 10, 6, 10, 3, 3, 3, 0, 1, 1 },  { 1, 13, 13, 5, 6, 3, 3, 1, 2, 2, 1 },
+    { 1, 15, 15, 8, 8, 3, 3, 2, 2, 2, 1 },  { 2, 8, 8, 8, 16, 3, 3, 1, 1, 1, 2 },  { 2, 8, 8, 16, 8, 3, 3, 2, 1, 1, 4 },
+    { 2, 9, 9, 16, 16, 3, 3, 1, 1, 1, 16 }, { 1, 9, 9, 33, 33, 3, 3, 2, 1, 1, 33 }, { 1, 7, 7, 6, 12, 3, 3, 1, 1, 1, 6 },
+    { 1, 1, 20, 7, 9, 1, 3, 1, 1, 1, 1 },   { 1, 20, 1, 7, 9, 3, 1, 1, 1, 1, 1 },  { 1, 6, 6, 2, 5, 2, 2, 2, 0, 1, 1 },
+    { 1, 4, 4, 128, 129, 3, 3, 1, 1, 1, 1 }, { 1, 3, 3, 130, 64, 3, 3, 1, 1, 1, 1 }, { 5, 1, 1, 127, 63, 1, 1, 1, 0, 1, 1 },
+    { 33, 1, 1, 100, 10, 1, 1, 1, 0, 1, 1 }, { 1, 1, 1, 600, 40, 1, 1, 1, 0, 1, 1 }, { 7, 1, 1, 1100, 33, 1, 1, 1, 0, 1, 1 },
+    { 1, 5, 5, 520, 20, 1, 1, 1, 0, 1, 1 }, { 1, 28, 28, 1, 6, 5, 5, 1, 2, 1, 1 }, { 2, 14, 14, 6, 16, 5, 5, 1, 0, 1, 1 },
+    { 1, 6, 6, 12, 20, 4, 4, 1, 2, 1, 1 },  { 1, 5, 5, 9, 9, 3, 3, 1, 3, 1, 1 },   { 2, 30, 30, 3, 20, 7, 7, 2, 3, 1, 1 },
+    { 4, 16, 16, 16, 32, 3, 3, 2, 1, 1, 1 }, { 1, 3, 3, 512, 64, 3, 3, 1, 1, 1, 1 }, { 1, 2, 2, 70, 70, 3, 3, 1, 1, 1, 1 },
+    { 1, 56, 5, 64, 64, 1, 1, 1, 0, 1, 1 }, { 1, 10, 10, 40, 40, 3, 3, 1, 1, 1, 5 }, { 1, 8, 8, 3, 64, 4, 4, 4, 0, 1, 1 },
+};
+
+static struct gy_geom op_conv_geom(const struct op_conv_shape *x)
+{
+    const int reach_h = x->dil * (x->r - 1) + 1, reach_w = x->dil * (x->s - 1) + 1;
+    const int pad_h = x->r == 1 ? 0 : x->pad, pad_w = x->s == 1 ? 0 : x->pad;
+    return (struct gy_geom){ .n = x->n, .h = x->h, .w = x->w, .c = x->c, .p = (x->h + 2 * pad_h - reach_h) / x->stride + 1,
+                             .q = (x->w + 2 * pad_w - reach_w) / x->stride + 1, .k = x->k, .r = x->r, .s = x->s, .stride_h = x->stride,
+                             .stride_w = x->stride, .pad_h = pad_h, .pad_w = pad_w, .dil_h = x->dil, .dil_w = x->dil, .groups = x->groups };
+}
+
+#define OP_CONV_PLAIN (OP_BIT(GY_BIAS) | OP_BIT(GY_SCALE) | OP_BIT(GY_SHIFT) | OP_BIT(GY_RES) | OP_BIT(GY_STATS))
+
+static void op_add_convs_of(struct op_cases *all, const struct gy_geom *g, int values)
+{
+    struct op_case c = { .code = GY_OP_CONV, .geom = *g, .values = values, .without = OP_CONV_PLAIN };
+    op_add_case(all, &c);
+    c.without = OP_CONV_PLAIN & ~(OP_BIT(GY_BIAS));
+    c.act = GY_ACT_RELU;
+    op_add_case(all, &c);
+    c.without = OP_CONV_PLAIN & ~(OP_BIT(GY_STATS));
+    c.act = GY_ACT_NONE;
+    op_add_case(all, &c);
+    c.without = OP_BIT(GY_STATS);
+    c.act = GY_ACT_RELU6;
+    op_add_case(all, &c);
+    c = (struct op_case){ .code = GY_OP_CONV_DGRAD, .geom = *g, .values = values };
+    op_add_case(all, &c);
+    c.flags = GY_F_ADD_DX;
+    op_add_case(all, &c);
+    c = (struct op_case){ .code = GY_OP_CONV_WGRAD, .geom = *g, .values = values };
+    op_add_case(all, &c);
+    c.accumulate = 1;
+    c.without = OP_BIT(GY_DBIAS);
+    op_add_case(all, &c);
+}
+
+/* Channels through every vector width and its neighbours. */
+static void op_add_conv_widths(struct op_cases *all)
+{
+    static const int width[] = { 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 96, 127, 128, 129 };
+    for (size_t i = 0; i < GY_COUNT(width); i++) {
+        const struct op_conv_shape by_k = { 1, 5, 5, 11, width[i], 3, 3, 1, 1, 1, 1 }, by_c = { 1, 4, 5, width[i], 13, 3, 3, 1, 1, 1, 1 };
+        const struct op_conv_shape pixels = { 1, 1, width[i], 16, 16, 1, 1, 1, 0, 1, 1 };
+        const struct gy_geom a = op_conv_geom(&by_k), b = op_conv_geom(&by_c), c = op_conv_geom(&pixels);
+        op_add_convs_of(all, &a, OP_NORMAL);
+        op_add_convs_of(all, &b, OP_NORMAL);
+        op_add_convs_of(all, &c, OP_NORMAL);
+    }
+}
+
+static struct gy_geom op_flat_geom(int n, int h, int w, int c)
+{
+    return (struct gy_geom){ .n = n, .h = h, .w = w, .c = c, .p = h, .q = w, .k = c, .r = 1, .s = 1, .stride_h = 1, .stride_w = 1,
+                             .dil_h = 1, .dil_w = 1, .groups = 1 };
+}
+
+static void op_add_flags(struct op_cases *all, struct op_case c)
+{
+    op_add_case(all, &c);
+    c.flags |= GY_F_ADD_DX | GY_F_ADD_DRES;
+    op_add_case(all, &c);
+}
+
+/* Batch norm and element-wise ops on one shape. */
+static void op_add_flat(struct op_cases *all, const struct gy_geom *g, int values)
+{
+    struct op_case c = { .code = GY_OP_BN_STATS, .geom = *g, .values = values };
+    op_add_case(all, &c);
+    c = (struct op_case){ .code = GY_OP_BN_FINISH, .geom = *g, .values = values, .f = { 1e-5f, 0.1f } };
+    op_add_case(all, &c);
+    c = (struct op_case){ .code = GY_OP_BN_FOLD, .geom = *g, .values = values, .f = { 1e-5f } };
+    op_add_case(all, &c);
+    c.without = OP_BIT(GY_BIAS);
+    op_add_case(all, &c);
+    for (int act = 0; act < GY_ACTS; act++) {
+        const uint64_t no_y = act ? 0 : OP_BIT(GY_Y);
+        op_add_case(all, &(struct op_case){ .code = GY_OP_BN_APPLY, .geom = *g, .act = act, .values = values });
+        op_add_case(all, &(struct op_case){ .code = GY_OP_BN_APPLY, .geom = *g, .act = act, .values = values, .without = OP_BIT(GY_RES) });
+        op_add_case(all, &(struct op_case){ .code = GY_OP_ADD, .geom = *g, .act = act, .values = values });
+        op_add_flags(all, (struct op_case){ .code = GY_OP_ADD_BWD, .geom = *g, .act = act, .values = values, .without = no_y });
+        op_add_flags(all, (struct op_case){ .code = GY_OP_ADD_BWD, .geom = *g, .act = act, .values = values, .without = no_y | OP_BIT(GY_DRES) });
+        op_add_flags(all, (struct op_case){ .code = GY_OP_BN_BWD, .geom = *g, .act = act, .values = values, .without = no_y });
+        op_add_flags(all, (struct op_case){ .code = GY_OP_BN_BWD, .geom = *g, .act = act, .values = values, .without = no_y | OP_BIT(GY_DRES) });
+        for (int accumulate = 0; accumulate < 2; accumulate++)
+            op_add_case(all, &(struct op_case){ .code = GY_OP_BN_SUMS, .geom = *g, .act = act, .values = values, .without = no_y,
+                                                .accumulate = accumulate });
+        if (act == GY_ACT_NONE)
+            continue;
+        op_add_case(all, &(struct op_case){ .code = GY_OP_ACT, .geom = *g, .act = act, .values = values });
+        op_add_flags(all, (struct op_case){ .code = GY_OP_ACT_BWD, .geom = *g, .act = act, .values = values });
+    }
+    op_add_case(all, &(struct op_case){ .code = GY_OP_DROPOUT, .geom = *g, .f = { 0.3f }, .values = values });
+    for (int size = 3; size <= 5; size++) {
+        op_add_flags(all, (struct op_case){ .code = GY_OP_LRN_BWD, .geom = *g, .f = { 2, 0.5f, 0.75f }, .values = values });
+        op_add_case(all, &(struct op_case){ .code = GY_OP_LRN, .geom = *g, .f = { 2, 0.5f, 0.75f }, .values = values });
+        all->list[all->count - 1].geom.r = all->list[all->count - 2].geom.r = all->list[all->count - 3].geom.r = size;
+    }
+}
+
+static void op_add_flats(struct op_cases *all)
+{
+    static const int shape[][4] = { { 1, 1, 1, 1 }, { 2, 3, 5, 7 }, { 1, 4, 4, 8 }, { 3, 5, 5, 16 }, { 2, 7, 7, 17 }, { 1, 9, 9, 33 },
+                                    { 4, 8, 8, 64 }, { 1, 2, 2, 129 }, { 9, 1, 1, 65 }, { 2, 20, 20, 31 }, { 1, 40, 40, 15 } };
+    for (size_t i = 0; i < GY_COUNT(shape); i++) {
+        const struct gy_geom g = op_flat_geom(shape[i][0], shape[i][1], shape[i][2], shape[i][3]);
+        op_add_flat(all, &g, OP_NORMAL);
+    }
+    for (int values = OP_EQUAL; values < OP_VALUES; values++) {
+        const struct gy_geom g = op_flat_geom(2, 3, 3, 18);
+        op_add_flat(all, &g, values);
+    }
+}
+
+static void op_add_pools(struct op_cases *all)
+{
+    static const struct op_conv_shape shape[] = { { 2, 8, 8, 16, 16, 2, 2, 2, 0, 1, 1 },  { 1, 9, 7, 5, 5, 3, 3, 2, 1, 1, 1 },
+                                                  { 2, 7, 7, 33, 33, 3, 3, 1, 1, 1, 1 },  { 1, 6, 6, 3, 3, 6, 6, 6, 0, 1, 1 },
+                                                  { 1, 13, 13, 8, 8, 3, 3, 2, 0, 1, 1 },  { 3, 5, 5, 17, 17, 5, 5, 1, 2, 1, 1 },
+                                                  { 1, 7, 7, 64, 64, 7, 7, 7, 0, 1, 1 },  { 1, 10, 10, 1, 1, 2, 2, 3, 0, 1, 1 } };
+    for (size_t i = 0; i < GY_COUNT(shape); i++)
+        for (int values = 0; values < 3; values++) {
+            const struct gy_geom g = op_conv_geom(&shape[i]);
+            op_add_case(all, &(struct op_case){ .code = GY_OP_POOL_MAX, .geom = g, .values = values });
+            op_add_flags(all, (struct op_case){ .code = GY_OP_POOL_MAX_BWD, .geom = g, .values = values });
+            for (int inside = 0; inside < 2; inside++) {
+                op_add_case(all, &(struct op_case){ .code = GY_OP_POOL_AVG, .geom = g, .values = values, .f = { (float)inside } });
+                op_add_flags(all, (struct op_case){ .code = GY_OP_POOL_AVG_BWD, .geom = g, .values = values, .f = { (float)inside } });
+            }
+        }
+}
+
+/* Channels that move: concat of c channels to place r of k; shortcut from c to k channels. */
+static void op_add_moves(struct op_cases *all)
+{
+    static const int part[][3] = { { 3, 0, 8 }, { 5, 3, 8 }, { 16, 16, 48 }, { 1, 6, 7 }, { 33, 2, 40 } };
+    for (size_t i = 0; i < GY_COUNT(part); i++) {
+        struct gy_geom g = op_flat_geom(2, 5, 3, part[i][0]);
+        g.r = part[i][1];
+        g.k = part[i][2];
+        op_add_flags(all, (struct op_case){ .code = GY_OP_CONCAT_BWD, .geom = g });
+        op_add_case(all, &(struct op_case){ .code = GY_OP_CONCAT, .geom = g });
+    }
+    static const int sides[][4] = { { 16, 32, 8, 2 }, { 3, 7, 5, 2 }, { 8, 8, 6, 1 }, { 2, 64, 7, 3 } };
+    for (size_t i = 0; i < GY_COUNT(sides); i++) {
+        struct gy_geom g = op_flat_geom(2, sides[i][2], sides[i][2], sides[i][0]);
+        g.k = sides[i][1];
+        g.stride_h = g.stride_w = sides[i][3];
+        g.p = g.q = (sides[i][2] - 1) / sides[i][3] + 1;
+        op_add_case(all, &(struct op_case){ .code = GY_OP_SHORTCUT, .geom = g });
+        op_add_flags(all, (struct op_case){ .code = GY_OP_SHORTCUT_BWD, .geom = g });
+    }
+}
+
+static void op_add_losses(struct op_cases *all)
+{
+    static const int shape[][2] = { { 1, 2 }, { 3, 10 }, { 17, 5 }, { 8, 1000 }, { 5, 33 } };
+    for (size_t i = 0; i < GY_COUNT(shape); i++)
+        for (int option = 0; option < 8; option++) {
+            const struct gy_geom g = op_flat_geom(shape[i][0], 1, 1, shape[i][1]);
+            const uint64_t without = option & 1 ? OP_BIT(GY_MIX) : 0, target = option & 1 ? OP_BIT(GY_TARGET) : 0;
+            const float smooth = option & 2 ? 0.1f : 0.0f;
+            const int less = option & 4 && shape[i][0] > 1 && option & 1, values = option == 5 ? OP_HUGE : OP_NORMAL;
+            op_add_case(all, &(struct op_case){ .code = GY_OP_SOFTMAX_CE, .geom = g, .f = { smooth }, .without = without, .valid_less = less,
+                                                .values = values });
+            op_add_flags(all, (struct op_case){ .code = GY_OP_SOFTMAX_CE_BWD, .geom = g, .f = { smooth }, .without = without, .valid_less = less });
+            op_add_case(all, &(struct op_case){ .code = GY_OP_MSE, .geom = g, .without = target, .valid_less = less });
+            op_add_flags(all, (struct op_case){ .code = GY_OP_MSE_BWD, .geom = g, .without = target, .valid_less = less });
+        }
+}
+
+static void op_add_inputs(struct op_cases *all)
+{
+    for (int c = 1; c <= 4; c++)
+        for (int option = 0; option < 4; option++) {
+            const struct gy_geom g = op_flat_geom(3, 7, 9, c);
+            op_add_case(all, &(struct op_case){ .code = GY_OP_INPUT, .geom = g, .flags = option & 1 ? GY_F_U8 : 0, .without = option & 2 ? 0 : OP_BIT(GY_MIX),
+                                                .f = { 0.5f, 0.4f, 0.3f, 0.2f, 2, 3, 4, 5 } });
+        }
+}
+
+static void op_add_updates(struct op_cases *all)
+{
+    static const int code[] = { GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW };
+    for (int spans = 1; spans <= 5; spans += 2) {
+        const struct gy_geom g = op_flat_geom(1, 1, 1, 1);
+        op_add_case(all, &(struct op_case){ .code = GY_OP_NORMS, .geom = g, .spans = spans });
+        for (size_t rule = 0; rule < GY_COUNT(code); rule++)
+            for (int option = 0; option < 8; option++) {
+                const int clip = option & 4, lars = code[rule] == GY_OP_LARS;
+                op_add_case(all, &(struct op_case){ .code = code[rule], .geom = g, .spans = spans, .flags = option & 1 ? GY_F_NESTEROV : 0,
+                                                    .without = (option & 2 ? 0 : OP_BIT(GY_EMA)) | (clip || lars ? 0 : OP_BIT(GY_SUMS)),
+                                                    .f = { 0.9f, 0.01f, 0.8f, 0.95f, 1e-6f, 0.02f, clip ? 0.5f : 0.0f, 0.7f } });
+            }
+    }
+}
+
+static void op_cases_make(struct op_cases *all)
+{
+    for (size_t i = 0; i < GY_COUNT(op_conv_shapes); i++) {
+        const struct gy_geom g = op_conv_geom(&op_conv_shapes[i]);
+        op_add_convs_of(all, &g, OP_NORMAL);
+    }
+    for (int values = OP_EQUAL; values < OP_VALUES; values++) {
+        const struct gy_geom g = op_conv_geom(&op_conv_shapes[5]);
+        op_add_convs_of(all, &g, values);
+    }
+    op_add_conv_widths(all);
+    op_add_flats(all);
+    op_add_pools(all);
+    op_add_moves(all);
+    op_add_losses(all);
+    op_add_inputs(all);
+    op_add_updates(all);
+}
+
+#endif
