@@ -171,21 +171,19 @@ static const char zoo_alexnet_bn[] = "conv1: conv 96 11x11 stride 4 pad 2\n"
 static const char zoo_fashion[] = "conv1: conv 32 3x3\n"
                                   "bn1:   bn\n"
                                   "       relu\n"
-                                  "conv2: conv 32 3x3\n"
+                                  "       maxpool 2x2\n"
+                                  "conv2: conv 64 3x3\n"
                                   "bn2:   bn\n"
                                   "       relu\n"
                                   "       maxpool 2x2\n"
-                                  "conv3: conv 64 3x3\n"
+                                  "conv3: conv 96 3x3\n"
                                   "bn3:   bn\n"
-                                  "       relu\n"
-                                  "conv4: conv 64 3x3\n"
+                                  "side:  relu\n"
+                                  "conv4: conv 96 3x3\n"
                                   "bn4:   bn\n"
+                                  "       add side\n"
                                   "       relu\n"
                                   "       maxpool 2x2\n"
-                                  "conv5: conv 128 3x3\n"
-                                  "bn5:   bn\n"
-                                  "       relu\n"
-                                  "       gap\n"
                                   "       dropout 0.1\n";
 
 static const char zoo_mlp[] = "fc1: linear 256\n"
@@ -197,7 +195,7 @@ static const struct zoo_net zoo_nets[] = {
     { "lenet5", "LeNet-5 (LeCun et al. 1998) with ReLU and max pooling",
       10, 28, 28, 1, 12, zoo_plain, zoo_lenet5, "fc3:   ", { 0 } },
     { "fashion", "small convolutional net for Fashion-MNIST: the demo",
-      10, 28, 28, 1, 4, zoo_plain, zoo_fashion, "fc:    ", { 0 } },
+      10, 28, 28, 1, 8, zoo_plain, zoo_fashion, "fc:    ", { 0 } },
     { "logistic", "logistic regression on pixels",
       10, 28, 28, 1, 1, zoo_plain, "", "fc: ", { 0 } },
     { "mlp", "two hidden layers",
