@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Geometry and mixing of training samples, as torchvision does them, with counted draws: every use has its own element number in the
- * random stream, so switching one thing on does not change the draws of another. Colour is in jitter.c. */
+/* Geometry and mixing of training samples, as torchvision does them, with counted draws: every use has its own element
+ * number in the random stream, so switching one thing on does not change the draws of another. Colour is in jitter.c. */
 #include "augment.h"
 #include "../engine/base/rng.h"
 #include "data_set.h"
@@ -35,8 +35,8 @@ GY_INT int gy_augment_check(const struct gy_augment *a, struct gy_error *err)
         return GY_FAIL(err, GY_E_ARG, "augmentation: crop scale %g to %g is not within 0 to 1", (double)a->scale_min,
                        (double)a->scale_max);
     if (a->resized_crop && !(a->ratio_min >= 0.01f && a->ratio_min <= a->ratio_max && a->ratio_max <= 100))
-        return GY_FAIL(err, GY_E_ARG, "augmentation: crop ratio %g to %g is not within 0.01 to 100", (double)a->ratio_min,
-                       (double)a->ratio_max);
+        return GY_FAIL(err, GY_E_ARG, "augmentation: crop ratio %g to %g is not within 0.01 to 100",
+                       (double)a->ratio_min, (double)a->ratio_max);
     return GY_OK;
 }
 
@@ -55,8 +55,8 @@ static double augment_between(uint32_t word, double lo, double hi) { return lo +
 
 static struct gy_window augment_cut(const struct gy_window *from, int32_t y, int32_t x, int32_t h, int32_t w)
 {
-    const struct gy_window part = {from->pixels + (size_t)y * from->stride + (size_t)x * (size_t)from->c, from->stride, h, w,
-                                   from->c};
+    const struct gy_window part = {from->pixels + (size_t)y * from->stride + (size_t)x * (size_t)from->c, from->stride,
+                                   h, w, from->c};
     return part;
 }
 
@@ -210,8 +210,8 @@ static int augment_pad_crop(const struct gy_augment *a, const struct gy_window *
     return GY_OK;
 }
 
-static int augment_place(const struct gy_augment *a, const struct gy_window *from, uint64_t seed, int64_t position, int32_t h,
-                         int32_t w, uint8_t *out, struct gy_decoder *decoder, struct gy_error *err)
+static int augment_place(const struct gy_augment *a, const struct gy_window *from, uint64_t seed, int64_t position,
+                         int32_t h, int32_t w, uint8_t *out, struct gy_decoder *decoder, struct gy_error *err)
 {
     if (a->resized_crop) {
         const struct gy_window part = augment_random_crop(a, from, seed, position);
@@ -236,9 +236,9 @@ static void augment_mirror(uint8_t *pixels, int32_t h, int32_t w, int32_t c)
     }
 }
 
-GY_INT int gy_augment_sample(const struct gy_augment *augment, const struct gy_image *image, uint64_t seed, int64_t position,
-                             int32_t h, int32_t w, int32_t c, uint8_t *out, struct gy_decoder *decoder,
-                             struct gy_error *err)
+GY_INT int gy_augment_sample(const struct gy_augment *augment, const struct gy_image *image, uint64_t seed,
+                             int64_t position, int32_t h, int32_t w, int32_t c, uint8_t *out,
+                             struct gy_decoder *decoder, struct gy_error *err)
 {
     const struct gy_window from = gy_window_of(image);
     uint8_t *stage = augment_stage(&from, h, w, c, out, decoder);

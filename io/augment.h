@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* augment.h: from a decoded image to a sample of a batch. Whatever is drawn is a pure function of (seed, position of the sample in the
- * run, use), so any sample of any step can be made again alone. Scratch memory comes from the decoder. */
+/* augment.h: from a decoded image to a sample of a batch. Whatever is drawn is a pure function of (seed, position of
+ * the sample in the run, use), so any sample of any step can be made again alone. Scratch memory comes from the
+ * decoder. */
 #ifndef GY_AUGMENT_H
 #define GY_AUGMENT_H
 #include "loader.h"
@@ -13,8 +14,9 @@ struct gy_window {
 };
 GY_INT struct gy_window gy_window_of(const struct gy_image *image);
 
-/* What a resize to total_h x total_w would give in its rows [y0, y0 + h) and columns [x0, x0 + w): Pillow's bilinear filter
- * (triangle, widened on reduction), horizontal then vertical, 8 bits between, fixed-point weights: the same bits as Pillow. */
+/* What a resize to total_h x total_w would give in its rows [y0, y0 + h) and columns [x0, x0 + w): Pillow's bilinear
+ * filter (triangle, widened on reduction), horizontal then vertical, 8 bits between, fixed-point weights: the same bits
+ * as Pillow. */
 struct gy_resize {
     int64_t total_h, total_w, y0, x0;
     int32_t h, w;
@@ -27,12 +29,12 @@ GY_INT size_t gy_augment_bytes(int32_t max_h, int32_t max_w, int32_t h, int32_t 
 GY_INT int gy_augment_check(const struct gy_augment *augment, struct gy_error *err); /* ranges; GY_E_ARG */
 
 /* Training: out [h][w][c]. position: of the sample in the run. */
-GY_INT int gy_augment_sample(const struct gy_augment *augment, const struct gy_image *image, uint64_t seed, int64_t position,
-                             int32_t h, int32_t w, int32_t c, uint8_t *out, struct gy_decoder *decoder,
-                             struct gy_error *err);
+GY_INT int gy_augment_sample(const struct gy_augment *augment, const struct gy_image *image, uint64_t seed,
+                             int64_t position, int32_t h, int32_t w, int32_t c, uint8_t *out,
+                             struct gy_decoder *decoder, struct gy_error *err);
 /* torchvision's formulas on pixels [h][w][c], in the order and by the factors of (seed, position). */
-GY_INT int gy_augment_jitter(const struct gy_augment *augment, uint64_t seed, int64_t position, uint8_t *pixels, int32_t h,
-                             int32_t w, int32_t c, struct gy_decoder *decoder, struct gy_error *err);
+GY_INT int gy_augment_jitter(const struct gy_augment *augment, uint64_t seed, int64_t position, uint8_t *pixels,
+                             int32_t h, int32_t w, int32_t c, struct gy_decoder *decoder, struct gy_error *err);
 /* Mixing of batch `number`, mix [batch]. */
 GY_INT void gy_augment_mix(const struct gy_augment *augment, uint64_t seed, int64_t number, int32_t batch, int32_t h,
                            int32_t w, struct gy_batch_mix *mix);

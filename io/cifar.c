@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* CIFAR's binary files: records of one label byte (CIFAR-100: a coarse one before it) and a 32x32 image, the red plane, then green,
- * then blue. Files are mapped; the planes are interleaved when a sample is read. */
+/* CIFAR's binary files: records of one label byte (CIFAR-100: a coarse one before it) and a 32x32 image, the red plane,
+ * then green, then blue. Files are mapped; the planes are interleaved when a sample is read. */
 #include "../engine/base/text.h"
 #include "data_set.h"
 
@@ -87,7 +87,8 @@ static int cifar_check_file(const struct cifar_data *own, int file, const char *
     const struct gy_map *map = &own->maps[file];
     const size_t record = cifar_record_bytes(own->kind);
     if (map->size == 0 || map->size % record != 0)
-        return GY_FAIL(err, GY_E_TRUNCATED, "%s: %zu bytes are no whole number of CIFAR records of %zu", path, map->size, record);
+        return GY_FAIL(err, GY_E_TRUNCATED, "%s: %zu bytes are no whole number of CIFAR records of %zu", path,
+                       map->size, record);
     for (size_t i = 0; i < map->size / record; i++) {
         const int label = map->bytes[i * record + (size_t)own->kind->label_bytes - 1];
         if (label >= own->kind->classes)
@@ -112,7 +113,8 @@ static int cifar_add_file(struct gy_data *data, struct cifar_data *own, const ch
 }
 
 /* Class names from the text file beside, a line each; numbers when it is absent or short. */
-static int cifar_name_classes(struct gy_data *data, const struct cifar_kind *kind, const char *folder, struct gy_error *err)
+static int cifar_name_classes(struct gy_data *data, const struct cifar_kind *kind, const char *folder,
+                              struct gy_error *err)
 {
     char path[4096], *text = NULL;
     size_t bytes = 0;

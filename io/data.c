@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A data set seen from outside: finding out which format a path holds, the questions that every format answers, and the record of
- * samples that could not be read. */
+/* A data set seen from outside: finding out which format a path holds, the questions that every format answers, and the
+ * record of samples that could not be read. */
 #include "data_set.h"
 
-typedef int (*data_open_fn)(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err);
+typedef int (*data_open_fn)(struct gy_data *data, const char *path, const char *split, int *found,
+                            struct gy_error *err);
 /* In this order: the last takes any folder. */
 static const data_open_fn data_openers[] = {gy_packed_open, gy_cifar_open, gy_idx_open, gy_folder_open};
 
@@ -44,7 +45,8 @@ static int data_find_format(struct gy_data *data, const struct gy_data_config *c
     if (!found && gy_file_exists(config->path) == 0)
         return GY_FAIL(err, GY_E_IO, "%s: no such file or folder", config->path);
     if (!found)
-        return GY_FAIL(err, GY_E_FORMAT, "%s: no data set found: neither IDX, CIFAR or packed files nor a folder per class%s%s",
+        return GY_FAIL(err, GY_E_FORMAT,
+                       "%s: no data set found: neither IDX, CIFAR or packed files nor a folder per class%s%s",
                        config->path, split[0] ? " for split " : "", split);
     if (data->count > INT64_MAX / 2 || data->count < 1)
         return GY_FAIL(err, GY_E_FORMAT, "%s: no samples", config->path);
@@ -167,8 +169,8 @@ GY_INT int gy_data_note_bad(struct gy_data *data, int64_t index, const struct gy
     if (bad > data->max_bad && data->max_bad == 0)
         return GY_FAIL(err, GY_E_IMAGE, "%s", why->text);
     if (bad > data->max_bad)
-        return GY_FAIL(err, GY_E_IMAGE, "%" PRId64 " unreadable images, at most %" PRId64 " are skipped; the last: %s", bad,
-                       data->max_bad, why->text);
+        return GY_FAIL(err, GY_E_IMAGE, "%" PRId64 " unreadable images, at most %" PRId64 " are skipped; the last: %s",
+                       bad, data->max_bad, why->text);
     if (first)
         gy_log_write(&data->log, GY_LOG_WARN, "skipped unreadable image %" PRId64 " of at most %" PRId64 ": %s", bad,
                      data->max_bad, why->text);

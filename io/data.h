@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* data.h: a data set is a numbered list of labelled images, whatever the files are: IDX (plain or .gz), CIFAR binary, a
- * folder of images per class, or Gyre's packed records. Opening reads names and headers; pixels are read one sample at a
- * time, from any thread, into memory that the caller brings. */
+ * folder of images per class, or Gyre's packed records. Opening reads names and headers; pixels are read one sample at
+ * a time, from any thread, into memory that the caller brings. */
 #ifndef GY_DATA_H
 #define GY_DATA_H
 #include "../engine/base/log.h"
@@ -9,9 +9,9 @@
 
 struct gy_data;
 
-/* path: a folder with a folder per class; a folder or prefix with IDX files ("train-images-idx3-ubyte[.gz]" and its labels, or
- * "t10k-..."); a CIFAR folder of data_batch_*.bin and test_batch.bin; an .idx images file with its labels file beside it; a .gyr
- * packed file. split: "train", "test" or "" for what the path holds. */
+/* path: a folder with a folder per class; a folder or prefix with IDX files ("train-images-idx3-ubyte[.gz]" and its
+ * labels, or "t10k-..."); a CIFAR folder of data_batch_*.bin and test_batch.bin; an .idx images file with its labels
+ * file beside it; a .gyr packed file. split: "train", "test" or "" for what the path holds. */
 struct gy_data_config {
     const struct gy_alloc *alloc;
     const struct gy_log *log;
@@ -24,27 +24,31 @@ GY_INT int gy_data_open(struct gy_data **out, const struct gy_data_config *confi
 GY_INT void gy_data_close(struct gy_data *data); /* NULL is fine */
 GY_INT int64_t gy_data_count(const struct gy_data *data);
 GY_INT int32_t gy_data_classes(const struct gy_data *data);
-GY_INT const char *gy_data_class_name(const struct gy_data *data, int32_t label); /* folder name or number; NULL out of range */
+/* Folder name or number; NULL out of range. */
+GY_INT const char *gy_data_class_name(const struct gy_data *data, int32_t label);
 GY_INT int32_t gy_data_label(const struct gy_data *data, int64_t index);
 GY_INT int32_t gy_data_channels(const struct gy_data *data);                        /* 1 or 3 */
-GY_INT void gy_data_side(const struct gy_data *data, int32_t *h, int32_t *w);       /* 0 x 0 when images differ in size */
-GY_INT const char *gy_data_format(const struct gy_data *data);                      /* "idx", "cifar", "folder", "packed" */
+GY_INT void gy_data_side(const struct gy_data *data, int32_t *h, int32_t *w); /* 0 x 0 when images differ in size */
+GY_INT const char *gy_data_format(const struct gy_data *data);                /* "idx", "cifar", "folder", "packed" */
 /* "train/cat/0042.jpg" or "train-images-idx3-ubyte.gz[17]", into room bytes; returns buf. */
 GY_INT const char *gy_data_sample_name(const struct gy_data *data, int64_t index, char *buf, size_t room);
-GY_INT int64_t gy_data_bad(const struct gy_data *data); /* different samples that loaders and gy_data_pack could not read so far */
+/* Different samples that loaders and gy_data_pack could not read so far. */
+GY_INT int64_t gy_data_bad(const struct gy_data *data);
 
-/* Per-thread memory for decoding: one block of limit_bytes, taken at once but touched only as images need it, reset for each image. */
+/* Per-thread memory for decoding: one block of limit_bytes, taken at once but touched only as images need it, reset for
+ * each image. */
 #define GY_DECODER_BYTES ((size_t)256 << 20) /* enough for 20 million pixels of any JPEG */
 struct gy_decoder;
-GY_INT int gy_decoder_open(struct gy_decoder **out, const struct gy_alloc *alloc, size_t limit_bytes, struct gy_error *err);
+GY_INT int gy_decoder_open(struct gy_decoder **out, const struct gy_alloc *alloc, size_t limit_bytes,
+                           struct gy_error *err);
 GY_INT void gy_decoder_close(struct gy_decoder *decoder);
 
 struct gy_image {
     const uint8_t *pixels;  /* [h][w][c], rows without gaps; in the decoder's memory or in the mapped file */
     int32_t h, w, c;
 };
-/* image is valid until the decoder's next use. GY_E_IMAGE, GY_E_TRUNCATED, GY_E_IO or GY_E_HASH for a bad sample, which is neither
- * counted nor logged here. */
+/* image is valid until the decoder's next use. GY_E_IMAGE, GY_E_TRUNCATED, GY_E_IO or GY_E_HASH for a bad sample, which
+ * is neither counted nor logged here. */
 GY_INT int gy_data_read(struct gy_data *data, int64_t index, struct gy_decoder *decoder, struct gy_image *image,
                         struct gy_error *err);
 
@@ -54,8 +58,8 @@ GY_INT int gy_image_decode(struct gy_decoder *decoder, const unsigned char *byte
 /* The same for a file. */
 GY_INT int gy_image_read(struct gy_decoder *decoder, const char *path, int32_t channels, int64_t max_pixels,
                          struct gy_image *image, struct gy_error *err);
-/* As evaluation does: shorter side to resize (0: so that the image just covers h x w), centre crop, into out [h][w][c]. Scratch comes
- * from the decoder, in which image may lie. */
+/* As evaluation does: shorter side to resize (0: so that the image just covers h x w), centre crop, into out [h][w][c].
+ * Scratch comes from the decoder, in which image may lie. */
 GY_INT int gy_image_fit(const struct gy_image *image, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *out,
                         struct gy_decoder *decoder, struct gy_error *err);
 /* pixels [h][w][c], c 1 or 3, as PNG; written whole or not at all. */
@@ -71,6 +75,7 @@ struct gy_pack_config {
     void *user;
 };
 /* Writes every sample of data as raw pixels into one file (memory-mapped when read, checksummed, whole or absent). */
-GY_INT int gy_data_pack(struct gy_data *data, const char *path, const struct gy_pack_config *config, struct gy_error *err);
+GY_INT int gy_data_pack(struct gy_data *data, const char *path, const struct gy_pack_config *config,
+                        struct gy_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* data_set.h: what the formats of a data set have in common, for the files of io/ alone. A format fills a struct gy_data that data.c
- * has zeroed: counts, class names and a table of four functions. Everything is read-only once it is open, except the
- * record of unreadable samples, which has a lock. */
+/* data_set.h: what the formats of a data set have in common, for the files of io/ alone. A format fills a struct
+ * gy_data that data.c has zeroed: counts, class names and a table of four functions. Everything is read-only once it is
+ * open, except the record of unreadable samples, which has a lock. */
 #ifndef GY_DATA_SET_H
 #define GY_DATA_SET_H
 #include <pthread.h>
@@ -55,8 +55,9 @@ GY_INT int gy_pnm_decode(struct gy_decoder *decoder, const unsigned char *bytes,
 /* The bridge to stb_image; GY_E_UNSUPPORTED where it was left out of the build. */
 GY_INT int gy_stb_decode(struct gy_decoder *decoder, const unsigned char *bytes, size_t count, const char *name,
                          int32_t channels, struct gy_image *image, struct gy_error *err);
-/* Raw deflate data into exactly out_bytes bytes; GY_E_FORMAT when it gives fewer, more, or is damaged. At least 4 bytes of count must
- * lie behind the end of the data (a trailer): stb_image reads ahead and takes the end of its input for damage. */
+/* Raw deflate data into exactly out_bytes bytes; GY_E_FORMAT when it gives fewer, more, or is damaged. At least 4 bytes
+ * of count must lie behind the end of the data (a trailer): stb_image reads ahead and takes the end of its input for
+ * damage. */
 GY_INT int gy_stb_inflate(const unsigned char *bytes, size_t count, unsigned char *out, size_t out_bytes,
                           const char *name, struct gy_error *err);
 
@@ -99,11 +100,12 @@ GY_INT int gy_cifar_open(struct gy_data *data, const char *path, const char *spl
 GY_INT int gy_idx_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err);
 GY_INT int gy_folder_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err);
 
-/* The names that a split has in file systems: number 0, 1, ... of them, or NULL. "test": "test", "t10k", "val", "validation". */
+/* The names that a split has in file systems: number 0, 1, ... of them, or NULL. "test": "test", "t10k", "val",
+ * "validation". */
 GY_INT const char *gy_data_split_alias(const char *split, int number);
 /* Classes "0", "1", ... */
 GY_INT int gy_data_number_classes(struct gy_data *data, int32_t classes, struct gy_error *err);
-/* Counts an unreadable sample once and names it in the log; above max_bad it is an error. why: the sentence of reading. */
+/* Counts an unreadable sample once and names it in the log; above max_bad it is an error. why: what reading said. */
 GY_INT int gy_data_note_bad(struct gy_data *data, int64_t index, const struct gy_error *why, struct gy_error *err);
 GY_INT int gy_data_is_bad_status(int status); /* 1: this sample's fault, others may be fine */
 

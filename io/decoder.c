@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A decoder is one block of memory taken at open, handed out upwards and forgotten when the next image begins: decoding cannot
- * leak, cannot exceed its bound and never calls the allocator. Under AddressSanitizer every byte that is not handed out is
- * poisoned, with a gap after each piece, so that overruns inside the block are seen. */
+/* A decoder is one block of memory taken at open, handed out upwards and forgotten when the next image begins: decoding
+ * cannot leak, cannot exceed its bound and never calls the allocator. Under AddressSanitizer every byte that is not
+ * handed out is poisoned, with a gap after each piece, so that overruns inside the block are seen. */
 #include "data_set.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -23,7 +23,8 @@
 #define DECODER_SHOW(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-GY_INT int gy_decoder_open(struct gy_decoder **out, const struct gy_alloc *alloc, size_t limit_bytes, struct gy_error *err)
+GY_INT int gy_decoder_open(struct gy_decoder **out, const struct gy_alloc *alloc, size_t limit_bytes,
+                           struct gy_error *err)
 {
     struct gy_decoder *decoder = gy_alloc_take(alloc, 1, sizeof(*decoder));
     if (!decoder)

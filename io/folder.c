@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A folder of images per class: root/<split>/<class>/<file> or root/<class>/<file>. Classes and files are in the order of their names'
- * bytes, the same on every machine. Opening reads names alone, all into one block; no file is looked at before it is
- * needed, so 50,000 of them open in a moment and cost their name and 16 bytes each. */
+/* A folder of images per class: root/<split>/<class>/<file> or root/<class>/<file>. Classes and files are in the order
+ * of their names' bytes, the same on every machine. Opening reads names alone, all into one block; no file is looked at
+ * before it is needed, so 50,000 of them open in a moment and cost their name and 16 bytes each. */
 #include <dirent.h>
 
 #include "../engine/base/text.h"
@@ -283,7 +283,8 @@ static void folder_close(struct gy_data *data)
     gy_alloc_free(&data->alloc, own, sizeof(*own));
 }
 
-static const struct gy_data_format folder_format = {"folder", folder_read, folder_label, folder_sample_name, folder_close};
+static const struct gy_data_format folder_format = {"folder", folder_read, folder_label, folder_sample_name,
+                                                    folder_close};
 
 /* The folder of the split, or the path itself when it holds none and no split or no split folders are meant. */
 static int folder_find_root(char *root, size_t room, const char *path, const char *split, struct gy_error *err)
@@ -311,10 +312,12 @@ static int folder_nothing(const struct gy_data *data, const char *path, const ch
     for (size_t i = 0; i < GY_COUNT(usual); i++) {
         char sub[4096];
         if (!split[0] && gy_file_join(sub, sizeof(sub), path, usual[i], NULL) == GY_OK && gy_file_exists(sub) == 2)
-            return GY_FAIL(err, GY_E_FORMAT, "%s: no images in its class folders; choose a split, such as \"%s\"", path, usual[i]);
+            return GY_FAIL(err, GY_E_FORMAT, "%s: no images in its class folders; choose a split, such as \"%s\"", path,
+                           usual[i]);
     }
-    return GY_FAIL(err, GY_E_FORMAT, "%s: no images in %" PRId32 " class folders%s%s (read are .jpg .png .bmp .ppm .pgm)",
-                   path, data->classes, split[0] ? " for split " : "", split);
+    return GY_FAIL(err, GY_E_FORMAT,
+                   "%s: no images in %" PRId32 " class folders%s%s (read are .jpg .png .bmp .ppm .pgm)", path,
+                   data->classes, split[0] ? " for split " : "", split);
 }
 
 GY_INT int gy_folder_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A .gz file (RFC 1952) of one member, read whole: the trailer's size says how much memory the content takes, and is believed only
- * as far as deflate could reach it; then length and CRC-32 are checked. */
+/* A .gz file (RFC 1952) of one member, read whole: the trailer's size says how much memory the content takes, and is
+ * believed only as far as deflate could reach it; then length and CRC-32 are checked. */
 #include "../engine/base/hash.h"
 #include "data_set.h"
 
@@ -41,8 +41,8 @@ static int gzip_check_head(const unsigned char *bytes, size_t count, const char 
     if (count < GZIP_HEAD + GZIP_TAIL)
         return GY_FAIL(err, GY_E_TRUNCATED, "%s: %zu bytes are too few for a .gz file", name, count);
     if (bytes[0] != 0x1f || bytes[1] != 0x8b || bytes[2] != 8 || (bytes[3] & GZIP_RESERVED))
-        return GY_FAIL(err, GY_E_FORMAT, "%s: not a .gz file: begins with %02x %02x %02x %02x", name, bytes[0], bytes[1],
-                       bytes[2], bytes[3]);
+        return GY_FAIL(err, GY_E_FORMAT, "%s: not a .gz file: begins with %02x %02x %02x %02x", name, bytes[0],
+                       bytes[1], bytes[2], bytes[3]);
     *at = gzip_skip_head(bytes, count - GZIP_TAIL);
     if (*at == 0)
         return GY_FAIL(err, GY_E_TRUNCATED, "%s: ends inside the .gz header", name);
@@ -56,8 +56,9 @@ GY_INT int gy_gzip_read(const struct gy_alloc *alloc, const unsigned char *bytes
     GY_TRY(gzip_check_head(bytes, count, name, &at, err));
     const size_t packed = count - GZIP_TAIL - at, size = gy_le32(bytes + count - 4);
     if (size == 0 || size / GZIP_RATIO > packed)
-        return GY_FAIL(err, GY_E_TRUNCATED, "%s: damaged or cut: %zu compressed bytes cannot give the %zu that it states",
-                       name, packed, size);
+        return GY_FAIL(err, GY_E_TRUNCATED,
+                       "%s: damaged or cut: %zu compressed bytes cannot give the %zu that it states", name, packed,
+                       size);
     if (size > limit)
         return GY_FAIL(err, GY_E_FORMAT, "%s: unpacks to %zu bytes, at most %zu are read", name, size, limit);
     unsigned char *content = gy_alloc_take(alloc, size, 1);

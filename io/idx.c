@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* IDX: the files of MNIST and its kin. A header (two zero bytes, a type, the number of dimensions, big-endian sizes), then the cells.
- * Images are u8 [N][H][W] or [N][H][W][C], labels u8 [N] in a file beside. Plain files are mapped, .gz files are unpacked
- * into memory at open; the file's length must be exactly what its header says. */
+/* IDX: the files of MNIST and its kin. A header (two zero bytes, a type, the number of dimensions, big-endian sizes),
+ * then the cells. Images are u8 [N][H][W] or [N][H][W][C], labels u8 [N] in a file beside. Plain files are mapped, .gz
+ * files are unpacked into memory at open; the file's length must be exactly what its header says. */
 #include "../engine/base/text.h"
 #include "data_set.h"
 
@@ -26,10 +26,11 @@ GY_INT int gy_idx_parse(const unsigned char *bytes, size_t count, const char *na
     if (count < 4)
         return GY_FAIL(err, GY_E_TRUNCATED, "%s: %zu bytes are too few for an IDX file", name, count);
     if (bytes[0] != 0 || bytes[1] != 0 || bytes[3] < 1 || bytes[3] > 4)
-        return GY_FAIL(err, GY_E_FORMAT, "%s: not an IDX file: begins with %02x %02x %02x %02x", name, bytes[0], bytes[1],
-                       bytes[2], bytes[3]);
+        return GY_FAIL(err, GY_E_FORMAT, "%s: not an IDX file: begins with %02x %02x %02x %02x", name, bytes[0],
+                       bytes[1], bytes[2], bytes[3]);
     if (bytes[2] != IDX_U8)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: IDX cells of type 0x%02x, only 0x08 (bytes) is read", name, bytes[2]);
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: IDX cells of type 0x%02x, only 0x08 (bytes) is read", name,
+                       bytes[2]);
     struct gy_idx_view got = {bytes[3], {1, 1, 1, 1}, NULL};
     const size_t head = 4 + 4 * (size_t)got.dims;
     if (count < head)
@@ -38,7 +39,8 @@ GY_INT int gy_idx_parse(const unsigned char *bytes, size_t count, const char *na
     for (int i = 0; i < got.dims; i++) {
         got.shape[i] = gy_be32(bytes + 4 + 4 * i);
         if (got.shape[i] == 0 || gy_mul_count(cells, got.shape[i], &cells))
-            return GY_FAIL(err, GY_E_FORMAT, "%s: dimension %d of %" PRId64 " in the IDX header", name, i, got.shape[i]);
+            return GY_FAIL(err, GY_E_FORMAT, "%s: dimension %d of %" PRId64 " in the IDX header", name, i,
+                           got.shape[i]);
     }
     const uint64_t have = count - head;
     if (have != (uint64_t)cells)
@@ -63,8 +65,8 @@ static void idx_close_file(struct idx_file *file, const struct gy_alloc *alloc)
     gy_map_close(&file->map);
 }
 
-static int idx_open_file(struct idx_file *file, const struct gy_alloc *alloc, const char *path, struct gy_idx_view *view,
-                         struct gy_error *err)
+static int idx_open_file(struct idx_file *file, const struct gy_alloc *alloc, const char *path,
+                         struct gy_idx_view *view, struct gy_error *err)
 {
     GY_TRY(gy_map_open(&file->map, path, err));
     const unsigned char *bytes = file->map.bytes;
@@ -129,7 +131,10 @@ static int idx_find_labels(char *out, size_t room, const char *images, struct gy
     const char *word = idx_last(images, "images");
     char stem[4096];
     if (!word || gy_text_copy(stem, sizeof(stem), images))
-        return GY_FAIL(err, GY_E_ARG, "%s: an IDX images file needs \"images\" in its name, its labels file the same name with \"labels\"", images);
+        return GY_FAIL(
+            err, GY_E_ARG,
+            "%s: an IDX images file needs \"images\" in its name, its labels file the same name with \"labels\"",
+            images);
     memcpy(stem + (word - images), "labels", 6);
     const char *rank = idx_last(stem, "idx");
     if (rank && (rank[3] == '3' || rank[3] == '4'))
@@ -183,8 +188,9 @@ static int idx_check(struct gy_data *data, const struct idx_data *own, const cha
 {
     const struct gy_idx_view *v = &own->image_view;
     if (v->dims < 3 || (v->dims == 4 && v->shape[3] != 1 && v->shape[3] != 3))
-        return GY_FAIL(err, GY_E_FORMAT, "%s: %d dimensions, last %" PRId64 "; images have 3, or 4 with 1 or 3 channels",
-                       images, v->dims, v->shape[v->dims - 1]);
+        return GY_FAIL(err, GY_E_FORMAT,
+                       "%s: %d dimensions, last %" PRId64 "; images have 3, or 4 with 1 or 3 channels", images, v->dims,
+                       v->shape[v->dims - 1]);
     GY_TRY(gy_image_check_size(v->shape[1], v->shape[2], data->max_pixels, images, err));
     if (own->label_view.dims != 1)
         return GY_FAIL(err, GY_E_FORMAT, "%s: %d dimensions, labels have 1", labels, own->label_view.dims);

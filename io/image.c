@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One image from bytes or from a file. The first bytes decide what it is; the structure is walked and the size is checked before
- * any decoder sees it, so a cut, oversized or foreign file is refused by a sentence of ours and not by luck. */
+/* One image from bytes or from a file. The first bytes decide what it is; the structure is walked and the size is
+ * checked before any decoder sees it, so a cut, oversized or foreign file is refused by a sentence of ours and not by
+ * luck. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,8 +45,8 @@ GY_INT int gy_image_check_size(int64_t h, int64_t w, int64_t max_pixels, const c
         return GY_FAIL(err, GY_E_IMAGE, "%s: %" PRId64 " x %" PRId64 " pixels, a side is read up to %d", name, w, h,
                        GY_IMAGE_SIDE);
     if (h * w > (max_pixels ? max_pixels : GY_IMAGE_PIXELS))
-        return GY_FAIL(err, GY_E_IMAGE, "%s: %" PRId64 " x %" PRId64 " pixels, at most %" PRId64 " in all are read", name,
-                       w, h, max_pixels ? max_pixels : GY_IMAGE_PIXELS);
+        return GY_FAIL(err, GY_E_IMAGE, "%s: %" PRId64 " x %" PRId64 " pixels, at most %" PRId64 " in all are read",
+                       name, w, h, max_pixels ? max_pixels : GY_IMAGE_PIXELS);
     return GY_OK;
 }
 
@@ -53,8 +54,8 @@ static int image_decode_checked(struct gy_decoder *decoder, const unsigned char 
                                 const struct image_magic *magic, int32_t channels, int64_t max_pixels,
                                 struct gy_image *image, struct gy_error *err)
 {
-    static int (*const checks[])(const unsigned char *, size_t, const char *, struct gy_image_head *, struct gy_error *) = {
-        gy_jpeg_check, gy_png_check, gy_bmp_check};
+    static int (*const checks[])(const unsigned char *, size_t, const char *, struct gy_image_head *,
+                                 struct gy_error *) = {gy_jpeg_check, gy_png_check, gy_bmp_check};
     struct gy_image_head head = {0, 0, 0};
     GY_TRY(checks[magic->kind](bytes, count, name, &head, err));
     GY_TRY(gy_image_check_size(head.h, head.w, max_pixels, name, err));
@@ -76,8 +77,9 @@ GY_INT int gy_image_decode_kept(struct gy_decoder *decoder, const unsigned char 
         return GY_FAIL(err, GY_E_TRUNCATED, "%s: the file is empty", name);
     const struct image_magic *magic = image_find_magic(bytes, count);
     if (!magic)
-        return GY_FAIL(err, GY_E_IMAGE, "%s: not an image: begins with %02x %02x %02x %02x, which is no JPEG, PNG, BMP or PNM",
-                       name, bytes[0], count > 1 ? bytes[1] : 0, count > 2 ? bytes[2] : 0, count > 3 ? bytes[3] : 0);
+        return GY_FAIL(err, GY_E_IMAGE,
+                       "%s: not an image: begins with %02x %02x %02x %02x, which is no JPEG, PNG, BMP or PNM", name,
+                       bytes[0], count > 1 ? bytes[1] : 0, count > 2 ? bytes[2] : 0, count > 3 ? bytes[3] : 0);
     if (magic->kind == IMAGE_FOREIGN)
         return GY_FAIL(err, GY_E_IMAGE, "%s: %s images are not supported; convert it to JPEG, PNG, BMP or PNM", name,
                        magic->name);
@@ -118,12 +120,13 @@ static int image_load(int fd, struct gy_decoder *decoder, const char *name, unsi
     if (fstat(fd, &st))
         return GY_FAIL(err, GY_E_IO, "%s: cannot be read: %s", name, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return GY_FAIL(err, GY_E_IMAGE, "%s: not an image but a %s", name, S_ISDIR(st.st_mode) ? "folder" : "special file");
+        return GY_FAIL(err, GY_E_IMAGE, "%s: not an image but a %s", name,
+                       S_ISDIR(st.st_mode) ? "folder" : "special file");
     if (st.st_size == 0)
         return GY_FAIL(err, GY_E_TRUNCATED, "%s: the file is empty", name);
     if (st.st_size > IMAGE_FILE_BYTES)
-        return GY_FAIL(err, GY_E_IMAGE, "%s: %" PRId64 " bytes, at most %" PRId64 " are read", name, (int64_t)st.st_size,
-                       IMAGE_FILE_BYTES);
+        return GY_FAIL(err, GY_E_IMAGE, "%s: %" PRId64 " bytes, at most %" PRId64 " are read", name,
+                       (int64_t)st.st_size, IMAGE_FILE_BYTES);
     unsigned char *content = gy_decoder_take(decoder, (size_t)st.st_size, 1);
     if (!content)
         return GY_FAIL(err, GY_E_IMAGE, "%s: %" PRId64 " bytes need more memory than a decoder has", name,

@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* The structure of JPEG, PNG and BMP files, walked before they are decoded: size, end mark, lengths inside the file, PNG's checksums.
- * stb_image accepts cut files in silence (it reads zeros behind the end); these walks do not. */
+/* The structure of JPEG, PNG and BMP files, walked before they are decoded: size, end mark, lengths inside the file,
+ * PNG's checksums. stb_image accepts cut files in silence (it reads zeros behind the end); these walks do not. */
 #include "../engine/base/hash.h"
 #include "data_set.h"
 
-/* ---- JPEG (ITU-T T.81): segments of FF, a mark, a length; entropy-coded data in which FF is followed by 00 or a restart mark ---- */
+/* ---- JPEG (ITU-T T.81): segments of FF, a mark, a length; coded data in which 00 or a restart mark follows FF ---- */
 
-enum jpeg_mark { JPEG_SOF0 = 0xc0, JPEG_SOF2 = 0xc2, JPEG_SOF15 = 0xcf, JPEG_DHT = 0xc4, JPEG_JPG = 0xc8, JPEG_DAC = 0xcc,
-                 JPEG_RST0 = 0xd0, JPEG_RST7 = 0xd7, JPEG_SOI = 0xd8, JPEG_EOI = 0xd9, JPEG_SOS = 0xda };
+enum jpeg_mark {
+    JPEG_SOF0 = 0xc0,
+    JPEG_SOF2 = 0xc2,
+    JPEG_SOF15 = 0xcf,
+    JPEG_DHT = 0xc4,
+    JPEG_JPG = 0xc8,
+    JPEG_DAC = 0xcc,
+    JPEG_RST0 = 0xd0,
+    JPEG_RST7 = 0xd7,
+    JPEG_SOI = 0xd8,
+    JPEG_EOI = 0xd9,
+    JPEG_SOS = 0xda
+};
 
 static int jpeg_cut(const char *name, struct gy_error *err)
 {
@@ -23,8 +34,9 @@ static int jpeg_read_frame(const unsigned char *segment, size_t length, int mark
                            struct gy_image_head *head, struct gy_error *err)
 {
     if (mark > JPEG_SOF2)
-        return GY_FAIL(err, GY_E_IMAGE, "%s: JPEG of kind SOF%d (lossless, hierarchical or arithmetic) is not supported",
-                       name, mark - JPEG_SOF0);
+        return GY_FAIL(err, GY_E_IMAGE,
+                       "%s: JPEG of kind SOF%d (lossless, hierarchical or arithmetic) is not supported", name,
+                       mark - JPEG_SOF0);
     if (length < 8)
         return GY_FAIL(err, GY_E_IMAGE, "%s: a JPEG frame header of %zu bytes", name, length);
     if (segment[2] != 8)
@@ -35,8 +47,8 @@ static int jpeg_read_frame(const unsigned char *segment, size_t length, int mark
     return GY_OK;
 }
 
-/* Huffman tables: a number, 16 counts of codes by length, as many values. stb_image 2.27 writes behind its tables when there are more
- * than 256 codes. segment begins with its length. */
+/* Huffman tables: a number, 16 counts of codes by length, as many values. stb_image 2.27 writes behind its tables when
+ * there are more than 256 codes. segment begins with its length. */
 static int jpeg_check_tables(const unsigned char *segment, size_t length, const char *name, struct gy_error *err)
 {
     for (size_t at = 2; at < length;) {
@@ -44,8 +56,8 @@ static int jpeg_check_tables(const unsigned char *segment, size_t length, const 
         for (size_t i = 1; i <= 16 && at + i < length; i++)
             codes += segment[at + i];
         if (codes > 256 || codes + 17 > length - at)
-            return GY_FAIL(err, GY_E_IMAGE, "%s: a Huffman table of %zu codes in a JPEG segment of %zu bytes", name, codes,
-                           length);
+            return GY_FAIL(err, GY_E_IMAGE, "%s: a Huffman table of %zu codes in a JPEG segment of %zu bytes", name,
+                           codes, length);
         at += 17 + codes;
     }
     return GY_OK;
@@ -155,7 +167,7 @@ GY_INT int gy_png_check(const unsigned char *bytes, size_t count, const char *na
 #undef PNG_BEGIN
 #undef PNG_IHDR_BYTES
 
-/* ---- BMP: a file header of 14 bytes, an information header of 12 or at least 40, a palette, rows padded to 4 bytes ---- */
+/* ---- BMP: a file header of 14 bytes, another of 12 or at least 40, a palette, rows padded to 4 bytes ---- */
 
 GY_INT int gy_bmp_check(const unsigned char *bytes, size_t count, const char *name, struct gy_image_head *head,
                         struct gy_error *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The bridge to stb_image, a system header. What it may decode is narrowed to JPEG, PNG and BMP; its memory is a decoder's block
- * (zeroed, bounded, forgotten as a whole), its assertions become errors, and callers have checked headers and sizes
- * before. stb_image has no user pointer, hence the one thread-local variable of Gyre: the decoder at work on this
- * thread. Without the header, build with GY_NO_IMAGE. */
+/* The bridge to stb_image, a system header. What it may decode is narrowed to JPEG, PNG and BMP; its memory is a
+ * decoder's block (zeroed, bounded, forgotten as a whole), its assertions become errors, and callers have checked
+ * headers and sizes before. stb_image has no user pointer, hence the one thread-local variable of Gyre: the decoder at
+ * work on this thread. Without the header, build with GY_NO_IMAGE. */
 #include "data_set.h"
 
 #ifdef GY_NO_IMAGE
@@ -18,8 +18,8 @@ GY_INT int gy_stb_inflate(const unsigned char *bytes, size_t count, unsigned cha
                           const char *name, struct gy_error *err)
 {
     (void)bytes, (void)count, (void)out, (void)out_bytes;
-    return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: this build reads no .gz files (built without stb_image); unpack it first",
-                   name);
+    return GY_FAIL(err, GY_E_UNSUPPORTED,
+                   "%s: this build reads no .gz files (built without stb_image); unpack it first", name);
 }
 
 #else
@@ -97,8 +97,8 @@ static void stb_assertion_failed(const char *text)
 #include <stb/stb_image.h>
 #endif
 /* Declared by the header but not built: defined here so that no compiler complains. */
-static stbi_uc *stbi_load_gif_from_memory(stbi_uc const *buffer, int len, int **delays, int *x, int *y, int *z, int *comp,
-                                          int req_comp)
+static stbi_uc *stbi_load_gif_from_memory(stbi_uc const *buffer, int len, int **delays, int *x, int *y, int *z,
+                                          int *comp, int req_comp)
 {
     (void)buffer, (void)len, (void)delays, (void)x, (void)y, (void)z, (void)comp, (void)req_comp;
     return NULL;
@@ -141,7 +141,8 @@ GY_INT int gy_stb_inflate(const unsigned char *bytes, size_t count, unsigned cha
                           const char *name, struct gy_error *err)
 {
     if (count > INT_MAX || out_bytes > INT_MAX)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: .gz files above %d bytes are not read; unpack it first", name, INT_MAX);
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: .gz files above %d bytes are not read; unpack it first", name,
+                       INT_MAX);
     struct stb_call call;
     memset(&call, 0, sizeof(call));
     volatile int got = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Colour jitter by torchvision's formulas: brightness, contrast, saturation and hue, each by a random factor, in random order. Pixels are
- * floats in [0, 1] from the first to the last of them and are rounded once. */
+/* Colour jitter by torchvision's formulas: brightness, contrast, saturation and hue, each by a random factor, in random
+ * order. Pixels are floats in [0, 1] from the first to the last of them and are rounded once. */
 #include "../engine/base/rng.h"
 #include "augment.h"
 #include "data_set.h"
@@ -60,7 +60,8 @@ static void jitter_turn(float *cell, float turn)
     h = h / 6 + turn + 2; /* at least 1 below */
     h -= floorf(h);
     const float sixth = floorf(h * 6), f = h * 6 - sixth;
-    const float p = jitter_clamp(hi * (1 - s)), q = jitter_clamp(hi * (1 - s * f)), t = jitter_clamp(hi * (1 - s * (1 - f)));
+    const float p = jitter_clamp(hi * (1 - s)), q = jitter_clamp(hi * (1 - s * f)),
+                t = jitter_clamp(hi * (1 - s * (1 - f)));
     const float table[6][3] = {{hi, t, p}, {q, hi, p}, {p, hi, t}, {p, q, hi}, {t, p, hi}, {hi, p, q}};
     memcpy(cell, table[(int)sixth % 6], sizeof(table[0]));
 }
@@ -76,7 +77,8 @@ struct jitter_step {
     float amount, middle, floor; /* the factor is uniform in middle +- amount, not below floor */
 };
 
-static void jitter_run(const struct jitter_step steps[4], uint64_t seed, int64_t position, const struct jitter_image *image)
+static void jitter_run(const struct jitter_step steps[4], uint64_t seed, int64_t position,
+                       const struct jitter_image *image)
 {
     uint32_t shuffle[4], draw[4];
     int order[4] = {0, 1, 2, 3};
@@ -97,8 +99,8 @@ static void jitter_run(const struct jitter_step steps[4], uint64_t seed, int64_t
     }
 }
 
-GY_INT int gy_augment_jitter(const struct gy_augment *augment, uint64_t seed, int64_t position, uint8_t *pixels, int32_t h,
-                             int32_t w, int32_t c, struct gy_decoder *decoder, struct gy_error *err)
+GY_INT int gy_augment_jitter(const struct gy_augment *augment, uint64_t seed, int64_t position, uint8_t *pixels,
+                             int32_t h, int32_t w, int32_t c, struct gy_decoder *decoder, struct gy_error *err)
 {
     const struct jitter_step steps[4] = {
         {jitter_brightness, augment->brightness, 1, 0},
@@ -111,7 +113,8 @@ GY_INT int gy_augment_jitter(const struct gy_augment *augment, uint64_t seed, in
     const struct jitter_image image = {gy_decoder_take(decoder, (size_t)h * (size_t)w * (size_t)c, sizeof(float)),
                                        (int64_t)h * w, c};
     if (!image.cells)
-        return GY_FAIL(err, GY_E_IMAGE, "colour jitter of %" PRId32 " x %" PRId32 " pixels needs more memory than a decoder has", h, w);
+        return GY_FAIL(err, GY_E_IMAGE,
+                       "colour jitter of %" PRId32 " x %" PRId32 " pixels needs more memory than a decoder has", h, w);
     for (int64_t i = 0; i < image.n * c; i++)
         image.cells[i] = (float)pixels[i] / 255;
     jitter_run(steps, seed, position, &image);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A ring of batch slots between loader threads and the step. Threads claim a few samples of the oldest unfinished batch at a
- * time, never a whole batch, so that one slow image holds up nobody; the step takes finished slots in order and gives each
- * back when it asks for the next.
+/* A ring of batch slots between loader threads and the step. Threads claim a few samples of the oldest unfinished batch
+ * at a time, never a whole batch, so that one slow image holds up nobody; the step takes finished slots in order and
+ * gives each back when it asks for the next.
  *
  * A sample depends on (seed, batch number, position in the batch) alone, not on who makes it or when. One lock guards
  * who has what; pixels are written outside it, into places that belong to one claim. Unreadable samples are counted by
@@ -124,7 +124,8 @@ static int loader_make(const struct gy_loader *loader, const struct loader_slot 
 }
 
 /* What belongs to the batch as a whole: the mixing, and the places behind the last sample. */
-static void loader_prepare(const struct gy_loader *loader, const struct loader_slot *slot, int64_t number, int32_t count)
+static void loader_prepare(const struct gy_loader *loader, const struct loader_slot *slot, int64_t number,
+                           int32_t count)
 {
     const struct gy_loader_config *c = &loader->config;
     if (loader->mixing)
@@ -230,7 +231,8 @@ static void loader_wait(struct gy_loader *loader, const struct loader_slot *slot
     loader->waits += waited;
 }
 
-/* Counts one unreadable sample. Its sentence is found by reading it again: that is rare, and keeps the threads free of it. */
+/* Counts one unreadable sample. Its sentence is found by reading it again: that is rare, and keeps the threads free of
+ * it. */
 static int loader_note(struct gy_loader *loader, const struct loader_slot *slot, int32_t at, int64_t index,
                        struct gy_error *err)
 {
@@ -239,8 +241,8 @@ static int loader_note(struct gy_loader *loader, const struct loader_slot *slot,
     struct gy_image image;
     int status = gy_data_read(loader->data, index, loader->decoder, &image, &why);
     if (status == GY_OK && !loader->config.training) /* fitting alone failed; the place is zero and stays so */
-        status = gy_image_fit(&image, loader->config.h, loader->config.w, loader->config.c, loader->config.augment.resize,
-                              out, loader->decoder, &why);
+        status = gy_image_fit(&image, loader->config.h, loader->config.w, loader->config.c,
+                              loader->config.augment.resize, out, loader->decoder, &why);
     if (status == GY_OK) {
         char name[256];
         GY_FAIL(&why, GY_E_IMAGE, "%s: could not be read at first",
@@ -300,19 +302,19 @@ static int loader_check(const struct gy_data *data, const struct gy_loader_confi
         const char *name;
         int64_t value, lo, hi;
     } ranges[] = {
-        {"batch", c->batch, 1, LOADER_BATCH},       {"height", c->h, 1, GY_IMAGE_SIDE}, {"width", c->w, 1, GY_IMAGE_SIDE},
-        {"threads", c->threads, 1, LOADER_THREADS}, {"depth", c->depth, 2, LOADER_DEPTH},
-        {"first batch", c->first_batch, 0, INT64_MAX / LOADER_BATCH / 2},
+        {"batch", c->batch, 1, LOADER_BATCH}, {"height", c->h, 1, GY_IMAGE_SIDE},
+        {"width", c->w, 1, GY_IMAGE_SIDE},    {"threads", c->threads, 1, LOADER_THREADS},
+        {"depth", c->depth, 2, LOADER_DEPTH}, {"first batch", c->first_batch, 0, INT64_MAX / LOADER_BATCH / 2},
     };
     for (size_t i = 0; i < GY_COUNT(ranges); i++)
         if (ranges[i].value < ranges[i].lo || ranges[i].value > ranges[i].hi)
-            return GY_FAIL(err, GY_E_ARG, "loader: %s %" PRId64 " is not within %" PRId64 " to %" PRId64, ranges[i].name,
-                           ranges[i].value, ranges[i].lo, ranges[i].hi);
+            return GY_FAIL(err, GY_E_ARG, "loader: %s %" PRId64 " is not within %" PRId64 " to %" PRId64,
+                           ranges[i].name, ranges[i].value, ranges[i].lo, ranges[i].hi);
     if (c->c != 1 && c->c != 3)
         return GY_FAIL(err, GY_E_ARG, "loader: %" PRId32 " channels, images have 1 or 3", c->c);
     if (c->training && data->count < c->batch)
-        return GY_FAIL(err, GY_E_ARG, "the data set has %" PRId64 " samples, fewer than a batch of %" PRId32, data->count,
-                       c->batch);
+        return GY_FAIL(err, GY_E_ARG, "the data set has %" PRId64 " samples, fewer than a batch of %" PRId32,
+                       data->count, c->batch);
     return gy_augment_check(&c->augment, err);
 }
 

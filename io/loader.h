@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* loader.h: batches ahead of the step. Threads read, augment and write samples into a ring of batch slots; the step takes the slots
- * in order. Batch number k holds the same samples with the same augmentation in every run with the same seed, whatever the
- * number of threads: sample order and every draw are counted (gy_rng), so a run resumes at any step. */
+/* loader.h: batches ahead of the step. Threads read, augment and write samples into a ring of batch slots; the step
+ * takes the slots in order. Batch number k holds the same samples with the same augmentation in every run with the same
+ * seed, whatever the number of threads: sample order and every draw are counted (gy_rng), so a run resumes anywhere. */
 #ifndef GY_LOADER_H
 #define GY_LOADER_H
 #include "data.h"
@@ -22,7 +22,7 @@ struct gy_loader_config {
     const struct gy_alloc *alloc;
     const struct gy_log *log;
     int32_t batch, h, w, c;          /* of a batch; gray is repeated to 3 channels, colour averaged to 1 */
-    int training;                    /* 1: shuffled epochs without end, whole batches only; 0: in order, once, last batch short */
+    int training; /* 1: shuffled epochs without end, whole batches only; 0: in order, once, last batch short */
     struct gy_augment augment;
     uint64_t seed;
     int64_t first_batch;             /* start here: resuming */
@@ -48,16 +48,17 @@ struct gy_batch {
 struct gy_loader;
 GY_INT int gy_loader_open(struct gy_loader **out, struct gy_data *data, const struct gy_loader_config *config,
                           struct gy_error *err);
-/* The next batch, valid until the call after; GY_OK with count 0 after the last (evaluation). An unreadable sample is counted and
- * named in the log; in training the next readable one by index stands in for it, in evaluation its pixels are zero and its
- * label -1. More than the data set's max_bad of them end it with GY_E_IMAGE and the file's name. One thread calls this. */
+/* The next batch, valid until the call after; GY_OK with count 0 after the last (evaluation). An unreadable sample is
+ * counted and named in the log; in training the next readable one by index stands in for it, in evaluation its pixels
+ * are zero and its label -1. More than the data set's max_bad of them end it with GY_E_IMAGE and the file's name. One
+ * thread calls this. */
 GY_INT int gy_loader_next(struct gy_loader *loader, struct gy_batch *batch, struct gy_error *err);
 GY_INT int64_t gy_loader_waits(const struct gy_loader *loader);       /* calls of next that had to wait */
 GY_INT int64_t gy_loader_batches_per_epoch(const struct gy_loader *loader);
 GY_INT void gy_loader_close(struct gy_loader *loader);                /* NULL is fine */
 
-/* What batch number `number` consists of, without reading any pixel: sample indexes into samples[batch]; -1 behind the last
- * (evaluation). Samples that turn out unreadable are not looked through. */
+/* What batch number `number` consists of, without reading any pixel: sample indexes into samples[batch]; -1 behind the
+ * last (evaluation). Samples that turn out unreadable are not looked through. */
 GY_INT void gy_loader_order(const struct gy_loader *loader, int64_t number, int64_t *samples);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a packed file: a window of samples is decoded and resized by the threads, then written in order, window after window. So the
- * file's bytes depend on the data set and the side alone. The header is written last, over its place, before the file gets
- * its name. */
+/* Writing a packed file: a window of samples is decoded and resized by the threads, then written in order, window after
+ * window. So the file's bytes depend on the data set and the side alone. The header is written last, over its place,
+ * before the file gets its name. */
 #include "../engine/base/hash.h"
 #include "../engine/base/text.h"
 #include "../engine/base/thread.h"
@@ -59,7 +59,8 @@ static int pack_make(const struct pack_job *job, struct pack_place *place, int64
         to_h = w <= h ? side * h / w : side;
     }
     if (to_h > GY_IMAGE_SIDE || to_w > GY_IMAGE_SIDE)
-        return GY_FAIL(err, GY_E_IMAGE, "%" PRId64 " x %" PRId64 " pixels would become %" PRId64 " x %" PRId64, w, h, to_w, to_h);
+        return GY_FAIL(err, GY_E_IMAGE, "%" PRId64 " x %" PRId64 " pixels would become %" PRId64 " x %" PRId64, w, h,
+                       to_w, to_h);
     place->h = (int32_t)to_h;
     place->w = (int32_t)to_w;
     const size_t row = (size_t)to_w * (size_t)image.c, bytes = row * (size_t)to_h;
@@ -127,7 +128,8 @@ static int pack_samples(struct pack_job *job, struct gy_error *err)
         const int64_t n = gy_min64(PACK_WINDOW, total - job->first);
         GY_TRY(pack_window(job, n, err));
         if (job->config->progress && job->config->progress(job->config->user, job->first + n, total))
-            return GY_FAIL(err, GY_E_STOPPED, "packing was stopped at sample %" PRId64 " of %" PRId64, job->first + n, total);
+            return GY_FAIL(err, GY_E_STOPPED, "packing was stopped at sample %" PRId64 " of %" PRId64, job->first + n,
+                           total);
     }
     if (job->count == 0)
         return GY_FAIL(err, GY_E_IMAGE, "none of the %" PRId64 " images can be read", total);
@@ -157,7 +159,8 @@ static int pack_finish(struct pack_job *job, const char *path, struct gy_error *
     gy_put_le64(head + 48, job->index.bytes - class_at);
     gy_put_le64(head + 56, job->names.bytes);
     gy_put_le64(head + 64, job->at + job->index.bytes + job->names.bytes);
-    gy_put_le32(head + 72, gy_crc32c(gy_crc32c(0, job->index.text, job->index.bytes), job->names.text, job->names.bytes));
+    gy_put_le32(head + 72,
+                gy_crc32c(gy_crc32c(0, job->index.text, job->index.bytes), job->names.text, job->names.bytes));
     gy_put_le32(head + PACKED_HEADER - 4, gy_crc32c(0, head, PACKED_HEADER - 4));
     if (fseek(job->out.file, 0, SEEK_SET))
         return GY_FAIL(err, GY_E_IO, "%s: the header cannot be written: %s", path, strerror(errno));
@@ -218,7 +221,8 @@ static void pack_close(struct pack_job *job)
     gy_alloc_free(alloc, job, sizeof(*job));
 }
 
-GY_INT int gy_data_pack(struct gy_data *data, const char *path, const struct gy_pack_config *config, struct gy_error *err)
+GY_INT int gy_data_pack(struct gy_data *data, const char *path, const struct gy_pack_config *config,
+                        struct gy_error *err)
 {
     if (config->side < 0 || config->side > GY_IMAGE_SIDE || config->threads < 0)
         return GY_FAIL(err, GY_E_ARG, "pack: side %" PRId32 " is not within 0 to %d, or %d threads", config->side,
@@ -235,7 +239,8 @@ GY_INT int gy_data_pack(struct gy_data *data, const char *path, const struct gy_
     const uint64_t bytes = job->at;
     pack_close(job);
     if (status == GY_OK)
-        gy_log_write(config->log, GY_LOG_INFO, "pack: %s: %" PRId64 " samples, %" PRIu64 " bytes of pixels", path, count, bytes);
+        gy_log_write(config->log, GY_LOG_INFO, "pack: %s: %" PRId64 " samples, %" PRIu64 " bytes of pixels", path,
+                     count, bytes);
     return status;
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading a packed file (.gyr): raw pixels of a whole data set in one mapped file. All numbers are little-endian.
  *
- *   header  96 bytes: 8 magic, u32 version 1, u32 flags 0, u64 samples, u32 classes, u32 channels, u32 h, u32 w (0 x 0: they
- *           differ), u64 offset of the index, u64 bytes of class names, u64 bytes of sample names, u64 bytes of the file,
- *           u32 CRC-32C of everything from the index to the end, zeros to byte 92, u32 CRC-32C of the 92 bytes before it
+ *   header  96 bytes: 8 magic, u32 version 1, u32 flags 0, u64 samples, u32 classes, u32 channels, u32 h, u32 w
+ *           (0 x 0: they differ), u64 offset of the index, u64 bytes of class names, u64 bytes of sample names,
+ *           u64 bytes of the file, u32 CRC-32C of everything from the index to the end, zeros to byte 92,
+ *           u32 CRC-32C of the 92 bytes before
  *   pixels  from byte 96, sample behind sample without gaps, [h][w][c] bytes each
- *   index   32 bytes a sample: u64 offset, u32 h, u32 w, u32 label, u32 CRC-32C of the pixels, u64 offset in the sample names
+ *   index   32 bytes a sample: u64 offset, u32 h, u32 w, u32 label, u32 CRC-32C of the pixels, u64 offset in the
+ *           sample names
  *   names   of the classes in order, then of the samples in order, each with a NUL
  *
  * Opening checks every field of it against the file, so that reading has nothing left to check but the pixels' sum. */
@@ -53,21 +55,22 @@ static int packed_sum_differs(const unsigned char *bytes, size_t count, uint32_t
 #endif
 }
 
-static int packed_check_header(const struct packed_header *h, const unsigned char *bytes, size_t count, const char *name,
-                               struct gy_error *err)
+static int packed_check_header(const struct packed_header *h, const unsigned char *bytes, size_t count,
+                               const char *name, struct gy_error *err)
 {
     if (packed_sum_differs(bytes, PACKED_HEADER - 4, h->crc))
         return GY_FAIL(err, GY_E_HASH, "%s: the checksum of its header differs", name);
     if (h->version != 1 || h->flags != 0)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: version %" PRIu32 " with flags %" PRIu32 "; this build reads version 1",
-                       name, h->version, h->flags);
+        return GY_FAIL(err, GY_E_UNSUPPORTED,
+                       "%s: version %" PRIu32 " with flags %" PRIu32 "; this build reads version 1", name, h->version,
+                       h->flags);
     if (h->file_bytes != count)
         return GY_FAIL(err, h->file_bytes > count ? GY_E_TRUNCATED : GY_E_FORMAT,
                        "%s: %zu bytes, its header says %" PRIu64, name, count, h->file_bytes);
     if (h->count < 1 || h->count > PACKED_SAMPLES || h->classes < 1 || h->classes > INT32_MAX ||
         (h->channels != 1 && h->channels != 3))
-        return GY_FAIL(err, GY_E_FORMAT, "%s: %" PRIu64 " samples, %" PRIu32 " classes, %" PRIu32 " channels", name, h->count,
-                       h->classes, h->channels);
+        return GY_FAIL(err, GY_E_FORMAT, "%s: %" PRIu64 " samples, %" PRIu32 " classes, %" PRIu32 " channels", name,
+                       h->count, h->classes, h->channels);
     /* each term is below 2^63 after the limits on count, and the sum is compared piece by piece */
     const uint64_t index_bytes = h->count * PACKED_ENTRY;
     if (h->index_at < PACKED_HEADER || h->index_at > count || index_bytes > count - h->index_at ||
@@ -92,15 +95,17 @@ static int packed_has_texts(const unsigned char *text, uint64_t bytes, uint64_t 
     return at == bytes;
 }
 
-static int packed_check_entry(const struct packed_header *h, const unsigned char *entry, uint64_t number, uint64_t *pixel_at,
-                              const char *names, uint64_t *name_at, const char *name, struct gy_error *err)
+static int packed_check_entry(const struct packed_header *h, const unsigned char *entry, uint64_t number,
+                              uint64_t *pixel_at, const char *names, uint64_t *name_at, const char *name,
+                              struct gy_error *err)
 {
     const uint32_t ih = gy_le32(entry + 8), iw = gy_le32(entry + 12), label = gy_le32(entry + 16);
     if (ih < 1 || iw < 1 || ih > GY_IMAGE_SIDE || iw > GY_IMAGE_SIDE || (h->h && (ih != h->h || iw != h->w)))
-        return GY_FAIL(err, GY_E_FORMAT, "%s: sample %" PRIu64 " has %" PRIu32 " x %" PRIu32 " pixels", name, number, iw, ih);
+        return GY_FAIL(err, GY_E_FORMAT, "%s: sample %" PRIu64 " has %" PRIu32 " x %" PRIu32 " pixels", name, number,
+                       iw, ih);
     if (label >= h->classes)
-        return GY_FAIL(err, GY_E_FORMAT, "%s: sample %" PRIu64 " has label %" PRIu32 ", the last class is %" PRIu32, name,
-                       number, label, h->classes - 1);
+        return GY_FAIL(err, GY_E_FORMAT, "%s: sample %" PRIu64 " has label %" PRIu32 ", the last class is %" PRIu32,
+                       name, number, label, h->classes - 1);
     if (gy_le64(entry) != *pixel_at || gy_le64(entry + 24) != *name_at)
         return GY_FAIL(err, GY_E_FORMAT, "%s: sample %" PRIu64 " does not lie behind the one before it", name, number);
     *pixel_at += (uint64_t)ih * iw * h->channels;
@@ -136,8 +141,17 @@ GY_INT int gy_packed_parse(const unsigned char *bytes, size_t count, const char 
         return GY_FAIL(err, GY_E_FORMAT, "%s: not a packed file", name);
     const struct packed_header h = packed_read_header(bytes);
     GY_TRY(packed_check_header(&h, bytes, count, name, err));
-    struct gy_packed_view got = {(int64_t)h.count, (int32_t)h.classes, (int32_t)h.channels, (int32_t)h.h, (int32_t)h.w, 0, 0,
-                                 bytes, bytes + h.index_at, NULL, NULL};
+    struct gy_packed_view got = {(int64_t)h.count,
+                                 (int32_t)h.classes,
+                                 (int32_t)h.channels,
+                                 (int32_t)h.h,
+                                 (int32_t)h.w,
+                                 0,
+                                 0,
+                                 bytes,
+                                 bytes + h.index_at,
+                                 NULL,
+                                 NULL};
     got.class_names = (const char *)got.index + h.count * PACKED_ENTRY;
     got.names = got.class_names + h.class_bytes;
     if (!packed_has_texts((const unsigned char *)got.class_names, h.class_bytes, h.classes) ||
@@ -200,7 +214,8 @@ static void packed_close(struct gy_data *data)
     gy_alloc_free(&data->alloc, own, sizeof(*own));
 }
 
-static const struct gy_data_format packed_format = {"packed", packed_read, packed_label, packed_sample_name, packed_close};
+static const struct gy_data_format packed_format = {"packed", packed_read, packed_label, packed_sample_name,
+                                                    packed_close};
 
 static int packed_describe(struct gy_data *data, const struct gy_packed_view *view, struct gy_error *err)
 {

@@ -46,7 +46,7 @@ static void png_add_adler(struct png_out *out, const unsigned char *bytes, size_
 static int png_put_row(struct png_out *out, const uint8_t *row, size_t bytes, int last, struct gy_error *err)
 {
     const unsigned length = (unsigned)bytes + 1;
-    const unsigned char head[6] = {(unsigned char)last,           (unsigned char)length,          (unsigned char)(length >> 8),
+    const unsigned char head[6] = {(unsigned char)last,    (unsigned char)length,         (unsigned char)(length >> 8),
                                    (unsigned char)~length, (unsigned char)(~length >> 8), 0};
     png_add_adler(out, head + 5, 1);
     png_add_adler(out, row, bytes);
@@ -54,7 +54,8 @@ static int png_put_row(struct png_out *out, const uint8_t *row, size_t bytes, in
     return png_put(out, row, bytes, err);
 }
 
-static int png_write_all(struct png_out *out, const uint8_t *pixels, int32_t h, int32_t w, int32_t c, struct gy_error *err)
+static int png_write_all(struct png_out *out, const uint8_t *pixels, int32_t h, int32_t w, int32_t c,
+                         struct gy_error *err)
 {
     const size_t row = (size_t)w * (size_t)c;
     unsigned char head[13] = {0}, adler[4];
@@ -82,7 +83,8 @@ GY_INT int gy_image_write_png(const char *path, const uint8_t *pixels, int32_t h
 {
     (void)alloc;
     if (h < 1 || w < 1 || (c != 1 && c != 3) || (int64_t)w * c > 65534 || ((int64_t)w * c + 6) * h > INT32_MAX - 64)
-        return GY_FAIL(err, GY_E_ARG, "%s: a PNG of %" PRId32 " x %" PRId32 " x %" PRId32 " cannot be written", path, h, w, c);
+        return GY_FAIL(err, GY_E_ARG, "%s: a PNG of %" PRId32 " x %" PRId32 " x %" PRId32 " cannot be written", path, h,
+                       w, c);
     struct png_out out;
     memset(&out, 0, sizeof(out));
     out.low = 1;

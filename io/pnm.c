@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Netpbm's gray and colour maps: P5 and P6 (binary), P2 and P3 (numbers as text), values up to 65535, scaled to 0..255. Reads with its
- * own parser since stb_image's was a source of faults. */
+/* Netpbm's gray and colour maps: P5 and P6 (binary), P2 and P3 (numbers as text), values up to 65535, scaled to 0..255.
+ * Reads with its own parser since stb_image's was a source of faults. */
 #include "data_set.h"
 
 struct pnm_reader {
@@ -85,7 +85,8 @@ GY_INT int gy_pnm_decode(struct gy_decoder *decoder, const unsigned char *bytes,
     const int32_t c = bytes[1] == '3' || bytes[1] == '6' ? 3 : 1;
     const int64_t cells = (int64_t)h * w * c;
     if (cells > r.end - r.at)
-        return GY_FAIL(err, GY_E_TRUNCATED, "%s: %zu bytes are too few for %" PRId32 " x %" PRId32 " pixels", name, count, w, h);
+        return GY_FAIL(err, GY_E_TRUNCATED, "%s: %zu bytes are too few for %" PRId32 " x %" PRId32 " pixels", name,
+                       count, w, h);
     uint8_t *pixels = gy_decoder_take(decoder, (size_t)cells, 1);
     if (!pixels)
         return GY_FAIL(err, GY_E_IMAGE, "%s: decoding it needs more memory than a decoder has", name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Resizing as Pillow does it (and torchvision through it): for each output pixel a triangle filter over the source, as wide as the
- * reduction, weights in 22-bit fixed point, rows first, rounded to 8 bits between the passes. Integers only in the pixel
- * loops, so the bits are the same everywhere. Only the rows and columns asked for are computed. */
+/* Resizing as Pillow does it (and torchvision through it): for each output pixel a triangle filter over the source, as
+ * wide as the reduction, weights in 22-bit fixed point, rows first, rounded to 8 bits between the passes. Integers only
+ * in the pixel loops, so the bits are the same everywhere. Only the rows and columns asked for are computed. */
 #include "augment.h"
 #include "data_set.h"
 
@@ -112,8 +112,8 @@ static void resample_copy(const struct gy_window *from, const struct gy_resize *
 }
 
 static void resample_passes(const struct gy_window *from, const struct resample_axis *across,
-                            const struct resample_axis *down, const struct gy_resize *to, uint8_t *middle, int32_t *sums,
-                            uint8_t *out, size_t out_stride)
+                            const struct resample_axis *down, const struct gy_resize *to, uint8_t *middle,
+                            int32_t *sums, uint8_t *out, size_t out_stride)
 {
     const size_t row_bytes = (size_t)to->w * (size_t)from->c;
     const int32_t top = down->start[0], end = down->start[to->h - 1] + down->length[to->h - 1];
@@ -150,8 +150,9 @@ GY_INT int gy_resample(const struct gy_window *from, const struct gy_resize *to,
         bad = !middle || !sums;
     }
     if (bad)
-        return GY_FAIL(err, GY_E_IMAGE, "resizing %" PRId32 " x %" PRId32 " pixels needs more memory than a decoder has",
-                       from->h, from->w);
+        return GY_FAIL(err, GY_E_IMAGE,
+                       "resizing %" PRId32 " x %" PRId32 " pixels needs more memory than a decoder has", from->h,
+                       from->w);
     resample_passes(from, &across, &down, to, middle, sums, out, out_stride);
     return GY_OK;
 }

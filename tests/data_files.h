@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* data_files.h: small files for the tests of data sets: a temporary folder, files with given bytes, an IDX pair, images whose pixels are
- * known by formula. */
+/* data_files.h: small files for the tests of data sets: a temporary folder, files with given bytes, an IDX pair, images
+ * whose pixels are known by formula. */
 #ifndef GY_DATA_FILES_H
 #define GY_DATA_FILES_H
 #include <dirent.h>
@@ -58,7 +58,10 @@ static inline void df_write(const char *name, const void *bytes, size_t count)
 }
 
 /* The pixel of image number `image` at (y, x, c): any formula that differs everywhere. */
-static inline uint8_t df_pixel(int image, int y, int x, int c) { return (uint8_t)(image * 31 + y * 7 + x * 3 + c * 50); }
+static inline uint8_t df_pixel(int image, int y, int x, int c)
+{
+    return (uint8_t)(image * 31 + y * 7 + x * 3 + c * 50);
+}
 
 static inline void df_fill(uint8_t *pixels, int image, int h, int w, int c)
 {

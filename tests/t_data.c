@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Data sets: every format against files made here with known pixels, every refusal with its sentence, packing there and back, resizing
- * and jitter against worked values. */
+/* Data sets: every format against files made here with known pixels, every refusal with its sentence, packing there and
+ * back, resizing and jitter against worked values. */
 #include "../engine/base/hash.h"
 #include "../io/augment.h"
 #include "../io/data_set.h"
@@ -132,12 +132,14 @@ static void test_gzip(void)
     T_CHECK(bytes == 300 && out && memcmp(out, plain, 300) == 0);
     gy_alloc_free(&data_alloc, out, bytes);
     DATA_REFUSED(gy_gzip_read(&data_alloc, packed, n, "z.gz", 299, &out, &bytes, &data_err), GY_E_FORMAT, "300");
-    DATA_REFUSED(gy_gzip_read(&data_alloc, packed, 17, "z.gz", 999, &out, &bytes, &data_err), GY_E_TRUNCATED, "too few");
+    DATA_REFUSED(gy_gzip_read(&data_alloc, packed, 17, "z.gz", 999, &out, &bytes, &data_err), GY_E_TRUNCATED,
+                 "too few");
     packed[n - 8] ^= 1;
     DATA_REFUSED(gy_gzip_read(&data_alloc, packed, n, "z.gz", 999, &out, &bytes, &data_err), GY_E_HASH, "checksum");
     packed[n - 8] ^= 1;
     packed[n - 1] = 0x7f; /* claims two gigabytes */
-    DATA_REFUSED(gy_gzip_read(&data_alloc, packed, n, "z.gz", SIZE_MAX, &out, &bytes, &data_err), GY_E_TRUNCATED, "cannot give");
+    DATA_REFUSED(gy_gzip_read(&data_alloc, packed, n, "z.gz", SIZE_MAX, &out, &bytes, &data_err), GY_E_TRUNCATED,
+                 "cannot give");
     packed[n - 1] = 0;
     packed[0] = 0;
     DATA_REFUSED(gy_gzip_read(&data_alloc, packed, n, "z.gz", 999, &out, &bytes, &data_err), GY_E_FORMAT, "not a .gz");
@@ -159,9 +161,12 @@ static void test_png(void)
                 memcmp(image.pixels, pixels, (size_t)(9 * 11 * c)) == 0);
     }
     T_CHECK(gy_file_read(&data_alloc, df_path("a.png"), 1 << 20, &bytes, &count, &data_err) == GY_OK);
-    T_CHECK(gy_image_decode(data_decoder, (unsigned char *)bytes, count, "a", 1, 0, &image, &data_err) == GY_OK && image.c == 1);
-    DATA_REFUSED(gy_image_decode(data_decoder, (unsigned char *)bytes, count, "a", 2, 0, &image, &data_err), GY_E_ARG, "2 channels");
-    DATA_REFUSED(gy_image_decode(data_decoder, (unsigned char *)bytes, count, "a", 0, 98, &image, &data_err), GY_E_IMAGE, "at most 98");
+    T_CHECK(gy_image_decode(data_decoder, (unsigned char *)bytes, count, "a", 1, 0, &image, &data_err) == GY_OK &&
+            image.c == 1);
+    DATA_REFUSED(gy_image_decode(data_decoder, (unsigned char *)bytes, count, "a", 2, 0, &image, &data_err), GY_E_ARG,
+                 "2 channels");
+    DATA_REFUSED(gy_image_decode(data_decoder, (unsigned char *)bytes, count, "a", 0, 98, &image, &data_err),
+                 GY_E_IMAGE, "at most 98");
     int cut = 0;
     for (size_t n = 8; n < count; n++)
         cut += data_decode(bytes, n, &image) == GY_E_TRUNCATED;
@@ -259,7 +264,8 @@ static void test_pnm(void)
     T_CHECK(data_decode(text, sizeof(text) - 1, &image) == GY_OK && image.c == 1);
     T_CHECK(image.pixels[0] == 0 && image.pixels[1] == 128 && image.pixels[2] == 255 && image.pixels[3] == 26);
     T_CHECK(data_decode(wide, sizeof(wide) - 1, &image) == GY_OK && image.pixels[0] == 128);
-    T_CHECK(gy_image_decode(data_decoder, (const unsigned char *)text, sizeof(text) - 1, "t", 3, 0, &image, &data_err) == GY_OK &&
+    T_CHECK(gy_image_decode(data_decoder, (const unsigned char *)text, sizeof(text) - 1, "t", 3, 0, &image,
+                            &data_err) == GY_OK &&
             image.c == 3 && image.pixels[3] == 128 && image.pixels[5] == 128);
     DATA_REFUSED(data_decode("P2 2 2 10 0 5 11 1", 18, &image), GY_E_TRUNCATED, "damaged");
     DATA_REFUSED(data_decode("P5 99999 1 255\n0", 16, &image), GY_E_IMAGE, "16384");
@@ -276,7 +282,8 @@ static void test_foreign(void)
     DATA_REFUSED(data_decode("<html>", 6, &image), GY_E_IMAGE, "not an image: begins with 3c 68 74 6d");
     DATA_REFUSED(data_decode("", 0, &image), GY_E_TRUNCATED, "empty");
     df_write("zero.jpg", "", 0);
-    DATA_REFUSED(gy_image_read(data_decoder, df_path("zero.jpg"), 3, 0, &image, &data_err), GY_E_TRUNCATED, "zero.jpg: the file is empty");
+    DATA_REFUSED(gy_image_read(data_decoder, df_path("zero.jpg"), 3, 0, &image, &data_err), GY_E_TRUNCATED,
+                 "zero.jpg: the file is empty");
     DATA_REFUSED(gy_image_read(data_decoder, df_root, 3, 0, &image, &data_err), GY_E_IMAGE, "folder");
     DATA_REFUSED(gy_image_read(data_decoder, df_path("none.jpg"), 3, 0, &image, &data_err), GY_E_IO, "none.jpg");
 }
@@ -302,7 +309,8 @@ static void test_folder(void)
     struct gy_data *data;
     struct df_log log = {0, ""};
     char name[64];
-    df_folder("f"), df_folder("f/train"), df_folder("f/train/b (1) [x]"), df_folder("f/train/a"), df_folder("f/train/.git");
+    df_folder("f"), df_folder("f/train"), df_folder("f/train/b (1) [x]"), df_folder("f/train/a"),
+        df_folder("f/train/.git");
     df_folder("f/val"), df_folder("f/val/a");
     df_write_pnm("f/train/b (1) [x]/2 two.ppm", 2, 6, 5, 3);
     df_write_pnm("f/train/b (1) [x]/10.PPM", 10, 4, 4, 3);
@@ -432,7 +440,8 @@ static void test_pack(void)
     T_CHECK(gy_data_pack(folder, df_path("again.gyr"), &config, &data_err) == GY_OK);
     T_CHECK(df_data(&packed, df_path("again.gyr"), "", 0, NULL, &data_err) == GY_OK);
     struct gy_image image;
-    T_CHECK(gy_data_read(packed, 3, data_decoder, &image, &data_err) == GY_OK && image.h == 4 && image.w == 4); /* 6x5: 4 * 6 / 5 */
+    T_CHECK(gy_data_read(packed, 3, data_decoder, &image, &data_err) == GY_OK && image.h == 4 &&
+            image.w == 4); /* 6x5: 4 * 6 / 5 */
     gy_data_close(packed);
     gy_alloc_free(&data_alloc, first, first_bytes + 1);
     gy_alloc_free(&data_alloc, second, second_bytes + 1);
@@ -506,7 +515,8 @@ static void test_fit(void)
     T_CHECK(gy_image_fit(&image, 4, 4, 1, 10, out, data_decoder, &data_err) == GY_OK);
     T_CHECK(out[0] == (df_pixel(0, 3, 8, 0) + df_pixel(0, 3, 8, 1) + df_pixel(0, 3, 8, 2) + 1) / 3);
     T_CHECK(gy_image_fit(&image, 8, 8, 3, 2, out, data_decoder, &data_err) == GY_OK); /* 2 x 4 with zeros around */
-    T_CHECK(out[0] == 0 && out[(3 * 8 + 1) * 3 + 1] == 0 && out[(3 * 8 + 2) * 3 + 1] != 0 && out[(5 * 8 + 2) * 3 + 1] == 0);
+    T_CHECK(out[0] == 0 && out[(3 * 8 + 1) * 3 + 1] == 0 && out[(3 * 8 + 2) * 3 + 1] != 0 &&
+            out[(5 * 8 + 2) * 3 + 1] == 0);
 }
 
 /* ---- augmentation ---- */
@@ -531,13 +541,15 @@ static void test_augment(void)
         const int dy = (a[(16 * 32 + 16) * 3] - df_pixel(0, 16, 16, 0)); /* 7 a row, 3 a column */
         for (int y = -4; y <= 4; y++)
             for (int x = -4; x <= 4; x++)
-                if ((uint8_t)dy == (uint8_t)(7 * y + 3 * x) && a[(20 * 32 + 20) * 3] == df_pixel(0, 20 + y, 20 + x, 0)) {
+                if ((uint8_t)dy == (uint8_t)(7 * y + 3 * x) &&
+                    a[(20 * 32 + 20) * 3] == df_pixel(0, 20 + y, 20 + x, 0)) {
                     exact++;
                     y = x = 5;
                 }
     }
     T_CHECK_MSG(exact == 200 && shifts > 180 && shifts < 200 + 1, "%d %d", exact, shifts);
-    aug.pad = 0, aug.resized_crop = 1, aug.scale_min = .08f, aug.scale_max = 1, aug.ratio_min = .75f, aug.ratio_max = 4.f / 3;
+    aug.pad = 0, aug.resized_crop = 1, aug.scale_min = .08f, aug.scale_max = 1, aug.ratio_min = .75f,
+    aug.ratio_max = 4.f / 3;
     aug.brightness = aug.contrast = aug.saturation = .4f, aug.hue = .1f, aug.flip = .5f;
     gy_decoder_reset(data_decoder);
     T_CHECK(gy_augment_sample(&aug, &image, 1, 7, 24, 24, 3, a, data_decoder, &data_err) == GY_OK);
@@ -567,8 +579,10 @@ static void test_mix(void)
             sum += (double)mix[1].label;
             squares += (double)mix[1].label * (double)mix[1].label;
         }
-        const double mean = sum / 20000, var = squares / 20000 - mean * mean, want = 1 / (4 * (2 * (double)alphas[k] + 1));
-        T_CHECK_MSG(fabs(mean - .5) < .02 && fabs(var - want) < .05 * want, "alpha %g: %g %g", (double)alphas[k], mean, var);
+        const double mean = sum / 20000, var = squares / 20000 - mean * mean,
+                     want = 1 / (4 * (2 * (double)alphas[k] + 1));
+        T_CHECK_MSG(fabs(mean - .5) < .02 && fabs(var - want) < .05 * want, "alpha %g: %g %g", (double)alphas[k], mean,
+                    var);
     }
     T_CHECK(mix[0].partner == 3 && mix[1].partner == 0 && mix[1].h1 == 8 && mix[1].inside == mix[1].label);
     aug.cutmix = 1;

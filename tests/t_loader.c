@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The loader: the same batches for any number of threads and from any first batch, whole epochs, evaluation's short end, unreadable
- * samples, and what an allocator sees of it all. */
+/* The loader: the same batches for any number of threads and from any first batch, whole epochs, evaluation's short
+ * end, unreadable samples, and what an allocator sees of it all. */
 #include "../engine/base/hash.h"
 #include "data_files.h"
 
@@ -50,7 +50,8 @@ static void loader_augment(struct gy_augment *a)
     a->flip = .5f, a->brightness = a->contrast = a->saturation = .4f, a->hue = .1f, a->mixup = .2f, a->cutmix = 1;
 }
 
-static int loader_open_data(struct gy_data **data, const char *path, const char *split, int64_t max_bad, struct df_log *log)
+static int loader_open_data(struct gy_data **data, const char *path, const char *split, int64_t max_bad,
+                            struct df_log *log)
 {
     const struct gy_log to = {df_take_log, log, GY_LOG_WARN};
     const struct gy_data_config config = {&watch_alloc, log ? &to : NULL, path, split, max_bad, 0};
@@ -139,7 +140,8 @@ static void test_epochs(void)
             right += memcmp(order, batch.samples, sizeof(order)) == 0;
             for (int k = 0; k < 16; k++) {
                 twice += seen[order[k]]++ > 0;
-                pixels += batch.pixels[k * 64 + 9] == df_pixel((int)order[k], 1, 1, 0) && batch.labels[k] == order[k] % 10;
+                pixels +=
+                    batch.pixels[k * 64 + 9] == df_pixel((int)order[k], 1, 1, 0) && batch.labels[k] == order[k] % 10;
             }
             if (i == 0)
                 first[epoch] = order[0] * 100 + order[1];
@@ -185,7 +187,8 @@ static void test_refused(void)
     struct gy_loader *loader = NULL;
     T_CHECK(loader_open_data(&data, df_path("idx"), "train", 0, NULL) == GY_OK);
     struct gy_loader_config config = loader_config(101, 8, 1, 1, 1);
-    T_CHECK(gy_loader_open(&loader, data, &config, &loader_err) == GY_E_ARG && strstr(loader_err.text, "fewer than a batch of 101"));
+    T_CHECK(gy_loader_open(&loader, data, &config, &loader_err) == GY_E_ARG &&
+            strstr(loader_err.text, "fewer than a batch of 101"));
     config = loader_config(4, 8, 2, 1, 1);
     T_CHECK(gy_loader_open(&loader, data, &config, &loader_err) == GY_E_ARG && strstr(loader_err.text, "2 channels"));
     config = loader_config(4, 8, 1, 1, 0);
@@ -355,7 +358,8 @@ static void test_jpegs(void)
     struct gy_data *data;
     struct gy_loader *loader;
     struct gy_batch batch;
-    snprintf(command, sizeof(command), "mkdir -p %s/in/all && tar xf %s/images/imagenet-120.tar -C %s/in/all 2>/dev/null", df_root,
+    snprintf(command, sizeof(command),
+             "mkdir -p %s/in/all && tar xf %s/images/imagenet-120.tar -C %s/in/all 2>/dev/null", df_root,
              root ? root : "/nonexistent", df_root);
     if (!root || system(command)) {
         T_SKIP("GYRE_TEST_DATA has no images/imagenet-120.tar");
