@@ -154,6 +154,17 @@ library_headers() { existing engine/base/*.h kernels/*.h kernels/cpu/*.h kernels
 command_sources() { existing tools/gyre.c tools/cmd_*.c; }
 test_sources()    { existing tests/t_*.c; }
 fuzz_sources()    { existing tests/fuzz_*.c; }
+bench_sources()   { existing tests/bench_*.c; }
+# what several test programs share
+helper_sources()
+{
+    for path in tests/*.c; do
+        case $path in
+        tests/t_*|tests/fuzz_*|tests/bench_*|tests/replay.c|tests/hdr.c|'tests/*.c') ;;
+        *) printf '%s\n' "$path" ;;
+        esac
+    done
+}
 example_sources() { existing tools/examples/*.c; }
 
 # SHA-256 over the names and bytes of the library's sources
@@ -249,20 +260,24 @@ newest()
     [ -f "$target" ] && [ -z "$(find "$@" -prune -newer "$target")" ]
 }
 
-build_library()
+# archive NAME SOURCE...
+archive()
 {
-    # shellcheck disable=SC2046
-    set -- $(library_sources)
+    archive=$DIR/$1
+    shift
     compile "$@"
     # shellcheck disable=SC2046
     set -- $(objects_of "$@")
-    if ! newest "$DIR/libgyre.a" "$@" || [ "$(ar t "$DIR/libgyre.a" | wc -l)" != $# ]; then
-        rm -f "$DIR/libgyre.a"
-        ar rcs "$DIR/libgyre.a" "$@"
+    if ! newest "$archive" "$@" || [ "$(ar t "$archive" | wc -l)" != $# ]; then
+        rm -f "$archive"
+        ar rcs "$archive" "$@"
     fi
 }
 
-# link PROGRAM OBJECT...: with the flavour's library
+# shellcheck disable=SC2046
+build_library() { archive libgyre.a $(library_sources); }
+
+# link PROGRAM FILE...: objects and archives, with the flavour's library
 link()
 {
     program=$1
@@ -291,7 +306,7 @@ build_programs()
     [ $# -gt 0 ] || return 0
     compile "$@"
     for source in "$@"; do
-        link "$DIR/$folder/$(program_name "$source")" "$DIR/obj/${source%.c}.o"
+        link "$DIR/$folder/$(program_name "$source")" "$DIR/obj/${source%.c}.o" ${HELPERS:+"$HELPERS"}
     done
 }
 
@@ -300,8 +315,16 @@ build_tests()
 {
     build_library
     build_command
+    HELPERS=
+    # shellcheck disable=SC2046
+    set -- $(helper_sources)
+    if [ $# -gt 0 ]; then
+        archive libtests.a "$@"
+        HELPERS=$DIR/libtests.a
+    fi
     # shellcheck disable=SC2046
     build_programs tests $(test_sources)
+    HELPERS=
     # shellcheck disable=SC2046
     build_programs examples $(example_sources)
     build_replays
@@ -516,11 +539,22 @@ target_fuzz()
     close_tally
 }
 
+# The command's own measurement, and the programs tests/bench_*.c
 target_bench()
 {
     target_build
     flavour default
-    "$BUILD/gyre" bench "$@"
+    # shellcheck disable=SC2046
+    build_programs bench $(bench_sources)
+    for net in lenet5 resnet20 resnet18; do
+        say "gyre bench $net"
+        "$BUILD/gyre" bench $net
+    done
+    for program in "$DIR"/bench/bench_*; do
+        [ -x "$program" ] || continue
+        say "$(basename "$program")"
+        "$program"
+    done
 }
 
 target_demo()

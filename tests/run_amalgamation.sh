@@ -8,6 +8,8 @@ set -u
 extent=$1
 folder=$BUILD/amalgamation
 libs="-lm -lpthread -ldl"
+helpers=$DIR/libtests.a
+[ -f "$helpers" ] || helpers=
 passed=0 failed=0
 mkdir -p "$folder/again" "$folder/tests"
 
@@ -34,7 +36,7 @@ with_app() { in_folder "$CC" -o app app.c gyre.c $libs && "$folder/app"; }
 run_test()
 {
     # shellcheck disable=SC2086
-    "$CC" -o "$folder/tests/$1" "$DIR/obj/tests/$1.o" "$folder/all.o" $libs || return 1
+    "$CC" -o "$folder/tests/$1" "$DIR/obj/tests/$1.o" $helpers "$folder/all.o" $libs || return 1
     "$folder/tests/$1" >"$folder/tests/$1.log" 2>&1 && return 0
     tail -n 5 "$folder/tests/$1.log"
     return 1

@@ -11,7 +11,7 @@
 
 #ifndef GY_REAL
 #define GY_REAL float
-#define GY_REF(name) ref_##name##_f32
+#define GY_REF(name) gy_ref_##name##_f32
 #define GY_REF_TABLE gy_ref_table
 #endif
 
