@@ -227,8 +227,10 @@ static struct gy_op op_record(const struct op_case *c, struct op_memory *m, enum
     memcpy(op.f, c->f, sizeof op.f);
     for (int role = 0; role < GY_ROLES; role++) {
         const struct op_tensor *t = &m->t[role];
-        if (t->raw)
-            op.ptr[role] = side == OP_KERNEL ? (void *)op_place(t) : !t->real ? t->other : (void *)(side == OP_TRUTH ? t->truth : t->size);
+        if (!t->raw)
+            continue;
+        op.tensor[role] = role; /* prepare asks which roles there are */
+        op.ptr[role] = side == OP_KERNEL ? (void *)op_place(t) : !t->real ? t->other : (void *)(side == OP_TRUTH ? t->truth : t->size);
     }
     return op;
 }

@@ -112,7 +112,7 @@ static int op_compare(const struct op_case *c, const struct op_memory *m, const 
     return wrong;
 }
 
-/* A wrong kernel: the last element of the first output is off by a thousandth. */
+/* A wrong kernel: the last element of the first output is off by a hundredth. */
 static void op_spoil(const struct op_case *c, struct op_memory *m)
 {
     for (int role = 0; role < GY_ROLES; role++) {
@@ -120,7 +120,7 @@ static void op_spoil(const struct op_case *c, struct op_memory *m)
         if (!t->raw || !op_writes(c, role))
             continue;
         if (t->real)
-            ((float *)(void *)op_place(t))[t->count - 1] += 0.001f * (float)(1 + fabs(t->truth[t->count - 1]));
+            ((float *)(void *)op_place(t))[t->count - 1] += 0.01f * (float)(1 + fabs(t->truth[t->count - 1]));
         else
             op_place(t)[0] ^= 1;
         return;
