@@ -56,7 +56,7 @@ static int ckpt_put(struct gyre_net *net, void *ctx, int param, int region, cons
     (void)name;
     for (int32_t k = 0; k < p->k; k++) {
         GY_TRY(gy_param_read_row(net, param, region, k, net->row2));
-        GY_TRY(gy_st_write(ctx, net->row2, (size_t)gy_param_row_count(p) * sizeof(float), &net->error));
+        GY_TRY(gy_st_write_f32(ctx, net->row2, gy_param_row_count(p), &net->error));
     }
     return GY_OK;
 }
@@ -89,18 +89,14 @@ static int ckpt_meta(struct gyre_net *net, struct gy_st_writer *w)
 /* PyTorch's batch norm also counts batches; without that number it refuses to load strictly. */
 static int ckpt_tracked(struct gyre_net *net, struct gy_st_writer *w, int write)
 {
-    const int64_t batches = net->micro;
-    unsigned char bytes[8];
-    for (int b = 0; b < 8; b++)
-        bytes[b] = (unsigned char)((uint64_t)batches >> (8 * b));
     for (int i = 0; i < net->graph.param_count; i++) {
         const struct gy_param *p = &net->graph.params[i];
+        char name[512];
         if (p->kind != GY_PARAM_RUN_VAR)
             continue;
-        char name[512];
         snprintf(name, sizeof name, "%s.num_batches_tracked", net->graph.nodes[p->node].name);
         if (write)
-            GY_TRY(gy_st_write(w, bytes, sizeof bytes, &net->error));
+            GY_TRY(gy_st_write_i64(w, &net->micro, 1, &net->error));
         else
             GY_TRY(gy_st_declare(w, name, GY_ST_I64, NULL, 0, &net->error));
     }
@@ -114,11 +110,12 @@ static int ckpt_fill(struct gyre_net *net, struct gy_st_writer *w, int everythin
         GY_TRY(ckpt_meta(net, w));
     else
         GY_TRY(gy_st_add_meta(w, "format", "pt", &net->error));
+    if (!everything) /* first, so that their 8-byte numbers are aligned */
+        GY_TRY(ckpt_tracked(net, w, 0));
     GY_TRY(ckpt_each_all(net, everything, pending, ckpt_declare, w));
     if (!everything)
-        GY_TRY(ckpt_tracked(net, w, 0));
-    GY_TRY(ckpt_each_all(net, everything, pending, ckpt_put, w));
-    return everything ? GY_OK : ckpt_tracked(net, w, 1);
+        GY_TRY(ckpt_tracked(net, w, 1));
+    return ckpt_each_all(net, everything, pending, ckpt_put, w);
 }
 
 static int ckpt_write(struct gyre_net *net, const char *path, int everything)

@@ -91,6 +91,18 @@ static int ctx_rows(struct gyre_net *net)
     return GY_OK;
 }
 
+/* mean and std have four places. */
+static int ctx_check_channels(struct gyre_net *net)
+{
+    int plain = net->config.input == GYRE_INPUT_F32;
+    for (int c = 0; c < 4; c++)
+        plain &= net->config.mean[c] == 0 && net->config.std[c] == 1;
+    if (net->graph.c > 4 && !plain)
+        return GY_FAIL(&net->error, GY_E_UNSUPPORTED, "an input of %d channels cannot be normalised: mean and std have 4 places; "
+                       "use GYRE_INPUT_F32 with mean 0 and std 1", net->graph.c);
+    return GY_OK;
+}
+
 /* Everything but the tensors' memory. */
 static int ctx_compile(struct gyre_net *net)
 {
@@ -98,6 +110,7 @@ static int ctx_compile(struct gyre_net *net)
     GY_TRY(ctx_keep_texts(net));
     GY_TRY(gy_graph_parse(&net->graph, &net->arena, net->config.net, strlen(net->config.net), net->config.net_name,
                           &net->error));
+    GY_TRY(ctx_check_channels(net));
     GY_TRY(ctx_open_backend(net));
     const struct gy_plan_config plan = ctx_plan_config(&net->config);
     GY_TRY(gy_plan_build(&net->plan, &net->graph, &plan, &net->uniform, net->backend, net->backend_self, &net->arena,

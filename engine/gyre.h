@@ -151,7 +151,7 @@ struct gyre_config {
     int accumulate;       /* gyre_step calls whose gradients are summed for one update; 1 */
     int recompute;        /* 1: keep only block inputs, recompute the rest in backward: less memory, one more forward */
     int input;            /* enum gyre_input; GYRE_INPUT_F32 */
-    float mean[4], std[4]; /* GYRE_INPUT_U8; 0 and 1 */
+    float mean[4], std[4]; /* input becomes (x / 255 - mean) / std (U8) or (x - mean) / std (F32); 0 and 1 */
     int threads;          /* 0: all processors of this process */
     const char *device;   /* "cpu" */
     const char *isa;      /* kernel set: "ref", "avx2", "avx512", "vsx"; NULL: the best there is */
