@@ -110,10 +110,8 @@ static void bwd_bn(struct gy_emit *e, int i)
 
 static void bwd_act(struct gy_emit *e, int i)
 {
-    static const int act[GY_LAYERS] = { [GY_LAYER_RELU] = GY_ACT_RELU, [GY_LAYER_RELU6] = GY_ACT_RELU6,
-                                        [GY_LAYER_SIGMOID] = GY_ACT_SIGMOID, [GY_LAYER_TANH] = GY_ACT_TANH };
     struct gy_op op = bwd_op(e, GY_OP_ACT_BWD, i);
-    op.act = act[e->b->graph->nodes[i].layer];
+    op.act = gy_emit_act(e->b->graph->nodes[i].layer);
     op.tensor[GY_DY] = e->nodes[i].gradient;
     op.tensor[GY_Y] = e->nodes[i].value;
     bwd_put_to(e, &op, bwd_input(e, i, 0));

@@ -139,10 +139,8 @@ static void fwd_bn(struct gy_emit *e, int i)
 
 static void fwd_act(struct gy_emit *e, int i)
 {
-    static const int act[GY_LAYERS] = { [GY_LAYER_RELU] = GY_ACT_RELU, [GY_LAYER_RELU6] = GY_ACT_RELU6,
-                                        [GY_LAYER_SIGMOID] = GY_ACT_SIGMOID, [GY_LAYER_TANH] = GY_ACT_TANH };
     struct gy_op op = fwd_simple(e, i, GY_OP_ACT);
-    op.act = act[e->b->graph->nodes[i].layer];
+    op.act = gy_emit_act(e->b->graph->nodes[i].layer);
     fwd_put(e, &op);
 }
 

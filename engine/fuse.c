@@ -3,7 +3,7 @@
  * in between need not exist. See emit.h for the list. */
 #include "emit.h"
 
-static int fuse_act_of(int layer)
+GY_INT int gy_emit_act(int layer)
 {
     static const int act[GY_LAYERS] = { [GY_LAYER_RELU] = GY_ACT_RELU, [GY_LAYER_RELU6] = GY_ACT_RELU6,
                                         [GY_LAYER_SIGMOID] = GY_ACT_SIGMOID, [GY_LAYER_TANH] = GY_ACT_TANH };
@@ -44,7 +44,7 @@ static void fuse_activation(struct gy_emit *e, int head)
     const struct gy_emit_node *tail = &e->nodes[e->nodes[head].tail];
     if (tail->users != 1)
         return;
-    const int act = fuse_act_of(e->b->graph->nodes[tail->user].layer);
+    const int act = gy_emit_act(e->b->graph->nodes[tail->user].layer);
     if (act == GY_ACT_NONE)
         return;
     e->nodes[head].act = act;
