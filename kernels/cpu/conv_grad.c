@@ -11,7 +11,6 @@
 #define WGRAD_PARTS_MAX (1 << 22) /* floats of parts in all */
 #define WGRAD_BIAS_ROWS 512
 #define WGRAD_K_BLOCK 128
-#define WGRAD_SQUEEZE 4 /* dy is copied into panels when each is used at least so often */
 
 static const float wgrad_zeros[1];
 
@@ -40,7 +39,6 @@ struct wgrad_own {
     int32_t *at;        /* [strip]: pixels that count at this tap */
     float *patch;       /* [strip][patch pitch] */
     float *x;           /* [strip][width]: panel of x at this tap */
-    float *dy;          /* [k tile][strip][rows]: all of dy that the tile needs */
 };
 
 static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const struct gy_kernels *k)
@@ -73,10 +71,9 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
     const int patch = w->p.patch || w->p.lines;
     own.rows = gy_carve_take(carve, strip * (w->p.lines ? (size_t)w->p.taps : 1), sizeof(*own.rows));
     own.lines = gy_carve_take(carve, w->p.lines ? (size_t)gy_product_lines_floats(&w->p) : 0, sizeof(float));
-    own.at = gy_carve_take(carve, strip, sizeof(*own.at));
+    own.at = gy_carve_take(carve, strip + GY_OUTER_AHEAD, sizeof(*own.at));
     own.patch = gy_carve_take(carve, patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
     own.x = gy_carve_take(carve, strip * GY_WIDTH_MAX, sizeof(float));
-    own.dy = gy_carve_take(carve, (strip + GY_ROWS_MAX) * (size_t)w->k_block, sizeof(float));
     return own;
 }
 
@@ -136,7 +133,6 @@ struct wgrad_area { /* the block of dw that a tile owns */
     const struct gy_outer_kind *kinds;
     int64_t tiles;                   /* along k, the same cut for all kinds */
     int32_t edge[WGRAD_K_BLOCK + 1]; /* tile i: k_from + edge[i] to k_from + edge[i + 1] */
-    int squeeze;
 };
 
 static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki, struct wgrad_area *a)
@@ -156,12 +152,11 @@ static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki,
     a->tiles = gy_ceil_div(k_count, rows);
     for (int64_t i = 0; i <= a->tiles; i++)
         a->edge[i] = (int32_t)(k_count * i / a->tiles);
-    a->squeeze = w->taps * gy_ceil_div(a->c_to - a->c_from, a->kinds[widest].width) >= WGRAD_SQUEEZE;
 }
 
-/* One tap: every panel of x meets every k tile. dy: row of the strip's first pixel; count: pixels in the strip. */
+/* One tap: every panel of x meets every k tile. dy: row of the strip's first pixel. */
 static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                      struct gy_outer_tile *t, float *dw, const float *dy, int64_t count)
+                      struct gy_outer_tile *t, float *dw, const float *dy)
 {
     int kind = 0;
     for (int64_t c = area->c_from; c < area->c_to; c += t->cols) {
@@ -172,8 +167,7 @@ static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, 
         job->cpu->k.gather(own->x, k->width, own->rows, c, t->cols, t->pixels);
         for (int64_t i = 0; i < area->tiles; i++) {
             const int64_t at = area->edge[i], rows = area->edge[i + 1] - at;
-            t->dy = area->squeeze ? own->dy + at * count + i * GY_ROWS_MAX : dy + area->k_from + at;
-            t->dy_pitch = area->squeeze ? rows : job->plan->p.out_pitch;
+            t->dy = dy + area->k_from + at;
             t->dw = dw + (area->k_from + at) * t->dw_pitch + c;
             k->fn[rows - 1](t);
         }
@@ -195,17 +189,16 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
     for (int64_t at = split * w->split; at < end; at += w->strip) {
         const int64_t count = gy_min64(w->strip, end - at);
         const float *x = job->x + group * p->red, *dy = job->dy + at * p->out_pitch + group * p->vec;
-        if (area.squeeze)
-            job->cpu->k.squeeze(own.dy, dy + area.k_from, p->out_pitch, area.edge, area.tiles, count);
         if (p->patch)
             gy_product_patches(p, x, at, count, own.patch, gy_product_patch_pitch(p));
         if (p->lines)
             wgrad_line_patches(job, &own, x, at, count);
         for (int64_t tap = 0; tap < w->taps; tap++) {
-            struct gy_outer_tile t = {.x = own.x, .at = own.at, .dw_pitch = row};
+            struct gy_outer_tile t = {.x = own.x, .at = own.at, .dy_pitch = p->out_pitch, .dw_pitch = row};
             t.pixels = wgrad_list(w, &own, x, at, count, tap);
+            memset(own.at + t.pixels, 0, GY_OUTER_AHEAD * sizeof(*own.at));
             t.add = at > split * w->split || (job->add && job->part_pitch == 0);
-            wgrad_tap(job, &own, &area, &t, dw + tap * w->depth, dy, count);
+            wgrad_tap(job, &own, &area, &t, dw + tap * w->depth, dy);
         }
     }
 }

@@ -13,6 +13,7 @@
 #define GY_KINDS 3         /* panel widths a kernel set offers, widest first */
 #define GY_ROWS_MAX 16     /* most pixels (or output channels) in one register tile */
 #define GY_WIDTH_MAX 64    /* widest panel */
+#define GY_OUTER_AHEAD 16  /* pixels that outer fetches ahead */
 #define GY_SLICE_MAX 512   /* most channels behind one pointer of a tile */
 
 /* out[i][c] = (init[c] or out[i][c]) + sum over tap, j: rows[tap * row_pitch + i][j] * panel[tap][j][c]. */
@@ -33,7 +34,7 @@ struct gy_outer_tile {
     const float *x;      /* [pixels][width of the kind], zero beyond cols */
     const float *dy;     /* one row a pixel of the strip */
     int64_t dy_pitch;
-    const int32_t *at;   /* [pixels]: the pixels of the strip that count */
+    const int32_t *at;   /* [pixels + GY_OUTER_AHEAD]: the pixels of the strip that count, then any of the strip */
     int64_t pixels;
     float *dw;
     int64_t dw_pitch, cols;
@@ -96,15 +97,13 @@ struct gy_kernels {
     int64_t strip;                        /* pixels a tile works on, about */
     /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
-    /* Panels for outer. gather: x rows side by side, dst [count][width], zero beyond cols. squeeze: columns edge[i] to
-     * edge[i + 1] of dy as tile i, [count][columns], tiles GY_ROWS_MAX floats apart (which may be overwritten). */
+    /* Panel for outer: x rows side by side, dst [count][width], zero beyond cols. */
     void (*gather)(float *dst, int64_t width, const float *const *rows, int64_t first, int64_t cols, int64_t count);
-    void (*squeeze)(float *dst, const float *src, int64_t pitch, const int32_t *edge, int64_t tiles, int64_t count);
     /* Patches [count][pitch] from rows[tap * count + i] of len floats each, side by side; reads and writes up to
      * GY_ROWS_MAX floats beyond. */
     void (*patches)(float *dst, int64_t pitch, const float *const *rows, int64_t taps, int64_t len, int64_t count);
     void (*affine)(const struct gy_affine_rows *a);
-    /* mean and sum of squared deviations of each column over the rows (at least 1), two exact passes a block of rows. */
+    /* mean and sum of squared deviations of each column over the rows (at least 1), eight rows at a time in two passes. */
     void (*stats)(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *mean, float *m2);
     void (*bn_sums)(const struct gy_bn_rows *a);
     void (*bn_back)(const struct gy_bn_rows *a);

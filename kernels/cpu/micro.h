@@ -8,8 +8,15 @@
 #define GY_CPU_MICRO_H
 #include "kernels.h"
 
-#if defined(__clang__)
+/* Loops over registers are unrolled whole; under a sanitizer they stay loops, or compiling would take minutes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GY_UNROLL
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define GY_UNROLL _Pragma("clang loop unroll(disable)")
+#else
 #define GY_UNROLL _Pragma("clang loop unroll(full)")
+#endif
 #else
 #define GY_UNROLL _Pragma("GCC unroll 64")
 #endif
@@ -88,6 +95,7 @@
         const float *x = t->x;                                                                                         \
         for (int64_t at = 0; at < t->pixels; at++, x += N * (W)) {                                                     \
             const float *d = t->dy + t->at[at] * t->dy_pitch;                                                          \
+            __builtin_prefetch(t->dy + t->at[at + GY_OUTER_AHEAD] * t->dy_pitch);                                      \
             V b[ACC];                                                                                                  \
             GY_UNROLL for (int v = 0; v < N; v++) b[v] = P##_load(x + v * (W));                                        \
             GY_UNROLL for (int i = 0; i < R; i++)                                                                      \
@@ -119,23 +127,6 @@
                     P##_store(dst + c, P##_load(src + c));                                                             \
                 else                                                                                                   \
                     P##_store(dst + c, P##_load_n(src + c, gy_max64(cols - c, 0)));                                    \
-            }                                                                                                          \
-        }                                                                                                              \
-    }                                                                                                                  \
-    /* Panels of dy: tile i of dst [count][edge[i + 1] - edge[i]]; GY_ROWS_MAX floats lie between tiles. */            \
-    ATTR static void P##_squeeze(float *dst, const float *src, int64_t pitch, const int32_t *edge, int64_t tiles,      \
-                                 int64_t count)                                                                        \
-    {                                                                                                                  \
-        for (int64_t p = 0; p < count; p++, src += pitch) {                                                            \
-            float *to = dst;                                                                                           \
-            for (int64_t i = 0; i < tiles; i++, to += GY_ROWS_MAX) {                                                   \
-                const int64_t rows = edge[i + 1] - edge[i];                                                            \
-                const float *from = src + edge[i];                                                                     \
-                for (int64_t c = 0; c < rows; c += (W)) {                                                              \
-                    const int64_t left = edge[tiles] - edge[i] - c;                                                    \
-                    P##_store(to + p * rows + c, left >= (W) ? P##_load(from + c) : P##_load_n(from + c, left));       \
-                }                                                                                                      \
-                to += rows * count;                                                                                    \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
@@ -207,34 +198,56 @@
         *mean = mid;                                                                                                   \
         *m2 = dev;                                                                                                     \
     }                                                                                                                  \
-    ATTR static void P##_stats(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *mean, float *m2)      \
+    /* The usual block: eight whole rows stay in registers; sums in pairs. */                                          \
+    ATTR GY_ALWAYS void P##_stats_8(const float *x, int64_t pitch, V *mean, V *m2)                                     \
     {                                                                                                                  \
+        V v[8], s[8];                                                                                                  \
+        GY_UNROLL for (int r = 0; r < 8; r++) s[r] = v[r] = P##_load(x + r * pitch);                                   \
+        GY_UNROLL for (int r = 0; r < 8; r += 2) s[r] = P##_add(s[r], s[r + 1]);                                       \
+        const V mid = P##_mul(P##_add(P##_add(s[0], s[2]), P##_add(s[4], s[6])), P##_set1(0.125f));                    \
+        GY_UNROLL for (int r = 0; r < 8; r++) v[r] = P##_sub(v[r], mid);                                               \
+        GY_UNROLL for (int r = 0; r < 8; r++) s[r] = P##_mul(v[r], v[r]);                                              \
+        GY_UNROLL for (int r = 0; r < 8; r += 2) s[r] = P##_add(s[r], s[r + 1]);                                       \
+        *mean = mid;                                                                                                   \
+        *m2 = P##_add(P##_add(s[0], s[2]), P##_add(s[4], s[6]));                                                       \
+    }                                                                                                                  \
+    /* Joins a block of count rows to the first rows rows. */                                                          \
+    ATTR static void P##_stats_rows(const float *x, int64_t rows, int64_t count, int64_t cols, int64_t pitch,          \
+                                    float *mean, float *m2)                                                            \
+    {                                                                                                                  \
+        const float part = (float)count / (float)(rows + count);                                                       \
+        const V share = P##_set1(part), weight = P##_set1((float)rows * part);                                         \
         for (int64_t c = 0; c < cols; c += (W)) {                                                                      \
             const int64_t n = cols - c;                                                                                \
             V mid, dev;                                                                                                \
-            P##_stats_block(x + c, pitch, n, gy_min64(rows, 16), &mid, &dev);                                          \
-            for (int64_t r = 16; r < rows; r += 16) {                                                                  \
-                const int64_t count = gy_min64(rows - r, 16);                                                          \
-                V mid1, dev1;                                                                                          \
-                P##_stats_block(x + r * pitch + c, pitch, n, count, &mid1, &dev1);                                     \
-                const float part = (float)count / (float)(r + count);                                                  \
-                const V gap = P##_sub(mid1, mid);                                                                      \
-                mid = P##_fma(gap, P##_set1(part), mid);                                                               \
-                dev = P##_add(dev, P##_fma(P##_mul(gap, gap), P##_set1((float)r * part), dev1));                       \
+            if (count == 8 && n >= (W))                                                                                \
+                P##_stats_8(x + c, pitch, &mid, &dev);                                                                 \
+            else                                                                                                       \
+                P##_stats_block(x + c, pitch, n, count, &mid, &dev);                                                   \
+            if (rows > 0) {                                                                                            \
+                const V old = P##_get(mean + c, n), gap = P##_sub(mid, old);                                           \
+                mid = P##_fma(gap, share, old);                                                                        \
+                dev = P##_add(P##_fma(P##_mul(gap, gap), weight, dev), P##_get(m2 + c, n));                            \
             }                                                                                                          \
             P##_put(mean + c, mid, n);                                                                                 \
             P##_put(m2 + c, dev, n);                                                                                   \
         }                                                                                                              \
     }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_bn_sums_with(const struct gy_bn_rows *a, const int masked)                                 \
+    ATTR static void P##_stats(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *mean, float *m2)      \
+    {                                                                                                                  \
+        for (int64_t r = 0; r < rows; r += 8)                                                                          \
+            P##_stats_rows(x + r * pitch, r, gy_min64(rows - r, 8), cols, pitch, mean, m2);                            \
+    }                                                                                                                  \
+    /* Sums of up to eight rows, added to sum0 and sum1. */                                                            \
+    ATTR GY_ALWAYS void P##_bn_sums_rows(const struct gy_bn_rows *a, int64_t first, int64_t rows, const int masked)    \
     {                                                                                                                  \
         const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
         for (int64_t c = 0; c < a->cols; c += (W)) {                                                                   \
             const int64_t n = a->cols - c;                                                                             \
-            const V mean = P##_get(a->mean + c, n), rstd = P##_get(a->rstd + c, n);                                    \
+            const V mean = P##_get(a->mean + c, n);                                                                    \
             V sum0 = P##_set1(0.0f), sum1 = sum0;                                                                      \
-            for (int64_t r = 0; r < a->rows; r++) {                                                                    \
-                const int64_t at = r * a->pitch + c;                                                                   \
+            for (int64_t r = 0; r < rows; r++) {                                                                       \
+                const int64_t at = (first + r) * a->pitch + c;                                                         \
                 V d = P##_get(a->dy + at, n);                                                                          \
                 if (masked)                                                                                            \
                     d = P##_keep(d, P##_get(a->y + at, n), lo, hi);                                                    \
@@ -242,8 +255,13 @@
                 sum1 = P##_fma(d, P##_sub(P##_get(a->x + at, n), mean), sum1);                                         \
             }                                                                                                          \
             P##_put(a->sum0 + c, P##_add(P##_get(a->sum0 + c, n), sum0), n);                                           \
-            P##_put(a->sum1 + c, P##_fma(sum1, rstd, P##_get(a->sum1 + c, n)), n);                                     \
+            P##_put(a->sum1 + c, P##_fma(sum1, P##_get(a->rstd + c, n), P##_get(a->sum1 + c, n)), n);                  \
         }                                                                                                              \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_bn_sums_with(const struct gy_bn_rows *a, const int masked)                                 \
+    {                                                                                                                  \
+        for (int64_t r = 0; r < a->rows; r += 8)                                                                       \
+            P##_bn_sums_rows(a, r, gy_min64(a->rows - r, 8), masked);                                                  \
     }                                                                                                                  \
     ATTR static void P##_bn_sums(const struct gy_bn_rows *a)                                                           \
     {                                                                                                                  \
@@ -391,7 +409,6 @@
 #define GY_MICRO_TABLE(P, KERNELS)                                                                                     \
     do {                                                                                                               \
         (KERNELS)->gather = P##_gather;                                                                                \
-        (KERNELS)->squeeze = P##_squeeze;                                                                              \
         (KERNELS)->patches = P##_patches;                                                                              \
         (KERNELS)->affine = P##_affine;                                                                                \
         (KERNELS)->stats = P##_stats;                                                                                  \
