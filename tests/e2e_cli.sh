@@ -171,6 +171,8 @@ expect 0 "$GYRE" export "$TMP/run" "$TMP/weights.safetensors"
 expect 0 "$GYRE" import "$TMP/weights.safetensors" --net "$TMP/mlp.net" --out "$TMP/imported.safetensors" --data "$TMP/data"
 expect 0 "$GYRE" eval "$TMP/run" "$TMP/data" --json
 cp "$out" "$TMP/eval"
+accuracy=$(tail -n 1 "$TMP/run/metrics.csv" | cut -d, -f6) # of the last epoch
+says "$out" "\"top1\":$accuracy,"
 expect 0 "$GYRE" eval "$TMP/imported.safetensors" "$TMP/data" --json
 same "$out" "$TMP/eval"
 expect 3 "$GYRE" eval "$TMP/weights.safetensors" "$TMP/data"
