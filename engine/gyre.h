@@ -349,7 +349,7 @@ GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, i
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
 struct gyre_progress {
-    const char *event;         /* "step", "epoch", "checkpoint" */
+    const char *event;         /* "resume", "step", "epoch", "checkpoint" */
     int64_t step, steps;       /* batches done and in all */
     int epoch, epochs;         /* the present one counts from 1 */
     double loss, accuracy;     /* step: since the epoch's begin; epoch: of the epoch's training batches */
@@ -358,7 +358,7 @@ struct gyre_progress {
     double seconds_left;       /* of the whole run */
     int64_t loader_waits;      /* batches that were not ready */
     float rate;
-    const char *path;          /* checkpoint: its file */
+    const char *path;          /* resume, checkpoint: the checkpoint's file */
 };
 
 struct gyre_train_config {

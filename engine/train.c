@@ -217,6 +217,18 @@ static int train_check(struct train_run *run)
     return GY_OK;
 }
 
+/* Says where the run goes on. */
+static int train_report_resume(struct train_run *run)
+{
+    char path[4096];
+    if (run->saved < 0)
+        return GY_OK;
+    GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, run->saved, &run->net->error));
+    run->progress.path = path;
+    train_report(run, "resume");
+    return GY_OK;
+}
+
 static int train_open(struct train_run *run)
 {
     gyre_get_shape(run->net, &run->shape);
@@ -234,7 +246,7 @@ static int train_open(struct train_run *run)
     GY_TRY(train_open_loader(run));
     run->epoch_first = run->done;
     run->epoch_began = gy_clock_ns();
-    return GY_OK;
+    return train_report_resume(run);
 }
 
 static void train_close(struct train_run *run)

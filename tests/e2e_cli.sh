@@ -178,6 +178,14 @@ same "$out" "$TMP/eval"
 expect 3 "$GYRE" eval "$TMP/weights.safetensors" "$TMP/data"
 says "$err" 'not a checkpoint of Gyre'
 expect 0 "$GYRE" train "$TMP/mlp.net" "$TMP/data" --batch 6 --epochs 1 --out "$TMP/fine" --weights "$TMP/weights.safetensors"
+expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 1 --out "$TMP/run3" --names 'red,"green",blue'
+expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 2 --out "$TMP/run3" --names 'red,"green",blue' --resume
+says "$out" '^going on from .*checkpoint-6.safetensors, after 6 of 12 steps'
+expect 0 "$GYRE" predict "$TMP/run3" "$TMP/data/test/class_1/image_0.ppm" --json
+json
+says "$out" 'green'
+expect 2 "$GYRE" train mlp "$TMP/data" --size 16 --out "$TMP/run4" --batch 6 --names red,green
+says "$err" '2 names; the net has 3 classes'
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 9 --show-batch "$TMP/batch.png" --flip --jitter .4 --pad-crop 2 --mixup .2
 there "$TMP/batch.png"
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 9 --epochs 1 --out "$TMP/smooth" --smoothing .1 --optimizer adamw --ema .9 \

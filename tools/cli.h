@@ -141,7 +141,8 @@ int cli_normalisation(const struct cli_reals *mean, const struct cli_reals *std,
                       float out_std[4]);
 /* Writes what eval and predict need into the net's notes. */
 int cli_note_input(struct gyre_net *net, const float mean[4], const float std[4], int32_t channels, int32_t resize);
-int cli_note_classes(struct gyre_net *net, const struct gyre_data *data);
+/* names: "cat,dog,..." instead of those of the data, or NULL. data may be NULL when names are given. */
+int cli_note_classes(struct gyre_net *net, const struct gyre_data *data, const char *names);
 
 /* ---- the terminal (cmd_progress.c) ---- */
 

@@ -339,22 +339,42 @@ int cli_note_input(struct gyre_net *net, const float mean[4], const float std[4]
     return code;
 }
 
-int cli_note_classes(struct gyre_net *net, const struct gyre_data *data)
+static int names_of_data(const struct gyre_sink *sink, const struct gyre_data *data)
 {
     struct gyre_data_info info;
-    struct cli_text text;
-    const struct gyre_sink sink = cli_text_sink(&text);
+    int failed = 0;
     gyre_get_data_info(data, &info);
     for (int32_t i = 0; i < info.classes; i++) {
         const char *name = gyre_class_name(data, i);
-        sink.write(sink.user, name, strcspn(name, "\n"));
-        sink.write(sink.user, "\n", 1);
+        failed |= sink->write(sink->user, name, strcspn(name, "\n")) | sink->write(sink->user, "\n", 1);
     }
-    if (text.text && (text.bytes > 12000 || gyre_note(net, "classes", text.text) != GYRE_OK))
+    return failed ? CLI_RESOURCES : CLI_OK;
+}
+
+static int names_of_list(const struct gyre_sink *sink, const char *list, int32_t classes)
+{
+    int32_t count = 0;
+    for (const char *at = list; at; count++) {
+        const size_t bytes = strcspn(at, ",");
+        if (sink->write(sink->user, at, bytes) || sink->write(sink->user, "\n", 1))
+            return CLI_RESOURCES;
+        at = at[bytes] ? at + bytes + 1 : NULL;
+    }
+    return count == classes ? CLI_OK : cli_fail(CLI_USAGE, "--names has %d names; the net has %d classes", count, classes);
+}
+
+int cli_note_classes(struct gyre_net *net, const struct gyre_data *data, const char *names)
+{
+    struct gyre_shape shape;
+    struct cli_text text;
+    const struct gyre_sink sink = cli_text_sink(&text);
+    gyre_get_shape(net, &shape);
+    const int code = names ? names_of_list(&sink, names, shape.classes) : names_of_data(&sink, data);
+    if (code == CLI_OK && text.text && (text.bytes > 12000 || gyre_note(net, "classes", text.text) != GYRE_OK))
         fprintf(stderr, "gyre: warning: the names of %d classes are too long for the checkpoint; it will know only numbers\n",
-                info.classes);
+                shape.classes);
     cli_text_free(&text);
-    return CLI_OK;
+    return code;
 }
 
 const char *cli_class(const char *names, int32_t i, char *buf, size_t room)

@@ -98,7 +98,7 @@ const struct cli_command cmd_export = {
 /* ---- import ---- */
 
 struct import_values {
-    const char *net_name, *out, *data;
+    const char *net_name, *out, *data, *names;
     int64_t classes, size, channels, partial, resize;
     struct cli_reals mean, std;
     struct cli_net_options net;
@@ -115,6 +115,7 @@ static const struct cli_option import_rows[] = {
     { "mean", "X,X,X", NULL, "of pixels in [0, 1], a channel; default: 0.286 for gray, ImageNet's for colour", CLI_REALS, AT(mean), 0, 0 },
     { "std", "X,X,X", NULL, "likewise; default: 0.353 for gray, ImageNet's for colour", CLI_REALS, AT(std), 1e-9, 1e9 },
     { "resize", "N", "0", "shorter side before the centre crop; 0: the net's side", CLI_WHOLE, AT(resize), 0, 16384 },
+    { "names", "A,B,...", NULL, "names of the classes", CLI_TEXT, AT(names), 0, 0 },
     { "data", "PATH", NULL, "data set whose class names are kept", CLI_TEXT, AT(data), 0, 0 },
 };
 #undef AT
@@ -123,11 +124,13 @@ static int import_notes(struct gyre_net *net, const struct import_values *v, con
 {
     struct gyre_data *data = NULL;
     int code = cli_note_input(net, config->mean, config->std, channels, (int32_t)v->resize);
-    if (code != CLI_OK || !v->data)
+    if (code == CLI_OK && v->names)
+        code = cli_note_classes(net, NULL, v->names);
+    if (code != CLI_OK || v->names || !v->data)
         return code;
     code = cli_open_data(&data, v->data, "train", 0, 0, v->net.log);
     if (code == CLI_OK)
-        code = cli_note_classes(net, data);
+        code = cli_note_classes(net, data, NULL);
     gyre_close_data(data);
     return code;
 }
@@ -232,7 +235,7 @@ static int info_data(const char *path, const struct info_values *v)
 static void info_tensors(const struct gyre_net *net, int json)
 {
     struct gyre_tensor_info t;
-    for (int i = 0; gyre_tensor_at(net, i, &t) == GYRE_OK && i < gyre_tensor_count(net); i++) {
+    for (int i = 0; i < gyre_tensor_count(net) && gyre_tensor_at(net, i, &t) == GYRE_OK; i++) {
         if (json) {
             printf("%s{\"name\":", i ? "," : "");
             cli_json_text(stdout, t.name);

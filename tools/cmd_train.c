@@ -19,7 +19,7 @@ struct train_values {
     int64_t pad_crop, flip, resized_crop, resize, max_bad, loader_threads;
     double jitter, mixup, cutmix;
     struct cli_reals mean, std;
-    const char *test_data, *show_batch;
+    const char *test_data, *show_batch, *names;
     /* run */
     const char *out, *weights;
     int64_t checkpoint_every, keep, resume, overwrite, json;
@@ -59,6 +59,7 @@ static const struct cli_option train_rows[] = {
     { "max-bad", "N", "0", "unreadable images that are skipped and named before it is an error", CLI_WHOLE, AT(max_bad), 0, 1e12 },
     { "test-data", "PATH", NULL, "data to test on after each epoch; 'none'; default: DATA's test split when there is one", CLI_TEXT,
       AT(test_data), 0, 0 },
+    { "names", "A,B,...", NULL, "names of the classes; default: the data's", CLI_TEXT, AT(names), 0, 0 },
     { "classes", "N", NULL, "outputs of a zoo net; default: the data's", CLI_WHOLE, AT(classes), 1, 1 << 20 },
     { "size", "N", NULL, "side of a zoo net's input; default: the data's up to 64, else the net's own", CLI_WHOLE, AT(size), 1, 16384 },
     { "loader-threads", "N", "0", "threads that read images; 0: by the data's format", CLI_WHOLE, AT(loader_threads), 0, 256 },
@@ -292,7 +293,7 @@ static int open_net(struct train_job *job)
                 job->v->weights, skipped);
     if (gyre_note(job->net, "name", job->net_name) != GYRE_OK)
         return cli_net_error(job->net);
-    const int code = cli_note_classes(job->net, job->train);
+    const int code = cli_note_classes(job->net, job->train, job->v->names);
     return code != CLI_OK ? code : cli_note_input(job->net, job->config.mean, job->config.std, job->input.c, eval_resize(job));
 }
 

@@ -26,7 +26,7 @@ say "3. One image: $gyre predict $folder/run --data $data --sample 17"
 "$gyre" predict "$folder/run" --data "$data" --sample 17
 say "   (0 T-shirt, 1 trouser, 2 pullover, 3 dress, 4 coat, 5 sandal, 6 shirt, 7 sneaker, 8 bag, 9 ankle boot)"
 
-accuracy=$("$gyre" eval "$folder/run" "$data" --json | sed -n 's/.*"top1": *\([0-9.]*\).*/\1/p')
+accuracy=$(sed -n 's/.*top-1 \([0-9.]*\) %.*/\1/p' "$folder/eval.txt")
 say "What is there now:"
 for made in "$folder/run/curve.svg" "$folder/confusion.svg" "$folder/eval.txt" "$folder"/run/checkpoint-*.safetensors; do
     [ ! -s "$made" ] || echo "  $made"
