@@ -52,7 +52,7 @@ static int eval_names(struct eval_run *run)
         return gy_net_fail(run->net, GY_E_NOMEM, "out of memory: the names of %d classes", classes);
     for (int32_t i = 0; i < classes; i++) {
         snprintf(run->numbers[i], sizeof run->numbers[i], "%d", i);
-        run->names[i] = gyre_class_name(run->config.data, i);
+        run->names[i] = run->config.names ? run->config.names[i] : gyre_class_name(run->config.data, i);
         if (!run->names[i])
             run->names[i] = run->numbers[i];
     }

@@ -394,6 +394,7 @@ struct gyre_evaluate_config {
     int32_t resize;            /* as gyre_augment.resize */
     int loader_threads;
     const char *confusion_svg; /* path or NULL */
+    const char *const *names;  /* of the net's classes; NULL: the data's */
     int json;                  /* text: 0 a table, 1 one JSON object */
     const struct gyre_sink *text; /* per-class precision, recall, average precision, confusion matrix; or NULL */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre eval: a checkpoint on a data set. */
 #include "cli.h"
+#include <stdlib.h>
 #include <string.h>
 
 struct eval_values {
@@ -24,16 +25,26 @@ static const struct cli_option eval_rows[] = {
 };
 #undef AT
 
+/* Does the data know no names, only numbers? */
+static int only_numbers(const struct gyre_data *data)
+{
+    struct gyre_data_info info;
+    char number[16];
+    gyre_get_data_info(data, &info);
+    for (int32_t i = 0; i < info.classes; i++) {
+        snprintf(number, sizeof number, "%d", i);
+        if (strcmp(gyre_class_name(data, i), number) != 0)
+            return 0;
+    }
+    return 1;
+}
+
 static void warn_classes(const struct cli_checkpoint *c, const struct gyre_data *data)
 {
     struct gyre_data_info info;
     char buf[512];
     gyre_get_data_info(data, &info);
-    for (int32_t i = 0; c->classes[0] && i < info.classes; i++) {
-        char number[16];
-        snprintf(number, sizeof number, "%d", i);
-        if (strcmp(gyre_class_name(data, i), number) == 0)
-            return; /* data that knows only numbers */
+    for (int32_t i = 0; c->classes[0] && !only_numbers(data) && i < info.classes; i++) {
         const char *trained = cli_class(c->classes, i, buf, sizeof buf), *here = gyre_class_name(data, i);
         if (strcmp(trained, here) != 0) {
             fprintf(stderr, "gyre: warning: class %d is '%s' in the checkpoint and '%s' in the data; are the classes the same?\n", i,
@@ -43,7 +54,32 @@ static void warn_classes(const struct cli_checkpoint *c, const struct gyre_data 
     }
 }
 
-static int evaluate(struct gyre_net *net, struct gyre_data *data, const struct eval_values *v, int32_t resize)
+/* The checkpoint's names, [classes], in *text; NULL when it has fewer. Both are to free(). */
+static const char **split_names(const struct cli_checkpoint *c, int32_t classes, char **text)
+{
+    const char **names = calloc((size_t)classes, sizeof *names);
+    *text = malloc(strlen(c->classes) + 1);
+    if (!names || !*text) {
+        free(names);
+        return NULL;
+    }
+    memcpy(*text, c->classes, strlen(c->classes) + 1);
+    char *at = *text;
+    for (int32_t i = 0; i < classes; i++) {
+        char *end = strchr(at, '\n');
+        if (!end) {
+            free(names);
+            return NULL;
+        }
+        *end = 0;
+        names[i] = at;
+        at = end + 1;
+    }
+    return names;
+}
+
+static int evaluate(struct gyre_net *net, struct gyre_data *data, const struct eval_values *v, int32_t resize,
+                    const char *const *names)
 {
     struct gyre_evaluate_config config;
     struct gyre_report report;
@@ -52,6 +88,7 @@ static int evaluate(struct gyre_net *net, struct gyre_data *data, const struct e
     config.resize = resize;
     config.loader_threads = (int)v->loader_threads;
     config.confusion_svg = v->confusion;
+    config.names = names;
     config.json = (int)v->json;
     config.text = &cli_stdout;
     if (gyre_evaluate(net, &config, &report) != GYRE_OK)
@@ -85,7 +122,12 @@ static int eval_data(struct cli_checkpoint *c, struct gyre_data *data, const str
     code = cli_open_net(&net, c, &v->net, (int)v->batch);
     if (code != CLI_OK)
         return code;
-    code = evaluate(net, data, v, v->resize ? (int32_t)v->resize : c->resize);
+    char *text = NULL;
+    gyre_get_shape(net, &shape);
+    const char **names = only_numbers(data) ? split_names(c, shape.classes, &text) : NULL;
+    code = evaluate(net, data, v, v->resize ? (int32_t)v->resize : c->resize, names);
+    free(names);
+    free(text);
     gyre_close(net);
     return code;
 }
