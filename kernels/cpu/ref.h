@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* ref.h: the reference kernels: plain loops, one function an op, the definition of truth. Kept forever, built for every target. The text
- * is written in the type GY_REAL: float in the library; the tests compile the same text once more in double (tests/ref_double.c).
+/* ref.h: the reference kernels: plain loops, one function an op, the definition of truth. Kept forever, built for every
+ * target. The text is written in the type GY_REAL: float in the library; the tests compile the same text once more in
+ * double (tests/ref_double.c). Bytes, integers and struct gy_mix stay what they are.
  *
- * Settled here: a NaN in a max-pool window wins (a comparison that is not "less or equal" takes the new cell); padding never wins. With MIX the target is
- * `label` on the own label and the rest on the partner's; smoothing s turns a target t into t (1 - s) + s / C. Momentum and decay
- * are PyTorch's: v = mu v + g, w -= lr v. */
+ * Settled here, for every backend:
+ * - a value that is not a number is never lost: ReLU and ReLU6 pass it on, it wins in a max-pool window (the last one
+ *   there), and no class that scores so is ranked. Padding never wins;
+ * - softmax cross-entropy: with MIX the target is `label` on the own label and the rest on the partner's; smoothing s
+ *   turns a target t into t (1 - s) + s / C; a gradient is divided by uniform.valid;
+ * - batch norm, average pooling, local response norm (alpha / size), AdamW and SGD (v = mu v + g, w -= lr v, v = 0
+ * before the first step) are PyTorch's; where a batch norm sees one value a channel, the running variance takes the
+ * biased one;
+ * - LARS has the rate inside the momentum: v = mu v + lr local (g + decay w), w -= v; its norms are of the whole
+ * gradient, before it is cut to the allowed norm; a span that does not adapt, or whose norm is 0, has local = 1;
+ * - a span's decay is f[GY_C_DECAY] * span.decay, its rate uniform.lr * span.rate; the average is taken last,
+ *   ema = keep ema + (1 - keep) w. */
 #ifndef GY_REF_H
 #define GY_REF_H
 #include "../op.h"
@@ -16,6 +26,29 @@
 #endif
 
 typedef void (*gy_ref_fn)(const struct gy_op *op);
+
+static inline GY_REAL ref_act_value(GY_REAL x, int act)
+{
+    switch (act) {
+    case GY_ACT_RELU: return x <= 0 ? 0 : x;
+    case GY_ACT_RELU6: return x <= 0 ? 0 : x >= 6 ? 6 : x;
+    case GY_ACT_SIGMOID: return (GY_REAL)(1 / (1 + exp(-(double)x)));
+    case GY_ACT_TANH: return (GY_REAL)tanh((double)x);
+    default: return x;
+    }
+}
+
+/* dy before the activation, from its output y. */
+static inline GY_REAL ref_act_mask(GY_REAL dy, GY_REAL y, int act)
+{
+    switch (act) {
+    case GY_ACT_RELU: return y > 0 ? dy : 0;
+    case GY_ACT_RELU6: return y > 0 && y < 6 ? dy : 0;
+    case GY_ACT_SIGMOID: return dy * y * (1 - y);
+    case GY_ACT_TANH: return dy * (1 - y * y);
+    default: return dy;
+    }
+}
 
 /* A function for every op code. */
 GY_INT const gy_ref_fn *GY_REF_TABLE(void);

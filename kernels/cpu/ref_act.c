@@ -23,30 +23,8 @@ GY_INT void GY_REF(input)(const struct gy_op *op)
         y[i] = ref_input_pixel(op, i);
         const struct gy_mix *m = mix ? &mix[n] : NULL;
         if (m && m->partner != n && h >= m->h0 && h < m->h1 && w >= m->w0 && w < m->w1)
-            y[i] = (GY_REAL)m->inside * y[i] + (1 - (GY_REAL)m->inside) * ref_input_pixel(op, m->partner * sample + inside);
-    }
-}
-
-static GY_REAL ref_act_value(GY_REAL x, int act)
-{
-    switch (act) {
-    case GY_ACT_RELU: return x > 0 ? x : 0;
-    case GY_ACT_RELU6: return x <= 0 ? 0 : x < 6 ? x : 6;
-    case GY_ACT_SIGMOID: return (GY_REAL)(1 / (1 + exp(-(double)x)));
-    case GY_ACT_TANH: return (GY_REAL)tanh((double)x);
-    default: return x;
-    }
-}
-
-/* dy before the activation, from its output y. */
-static GY_REAL ref_act_mask(GY_REAL dy, GY_REAL y, int act)
-{
-    switch (act) {
-    case GY_ACT_RELU: return y > 0 ? dy : 0;
-    case GY_ACT_RELU6: return y > 0 && y < 6 ? dy : 0;
-    case GY_ACT_SIGMOID: return dy * y * (1 - y);
-    case GY_ACT_TANH: return dy * (1 - y * y);
-    default: return dy;
+            y[i] = (GY_REAL)m->inside * y[i] +
+                   (1 - (GY_REAL)m->inside) * ref_input_pixel(op, m->partner * sample + inside);
     }
 }
 

@@ -26,20 +26,10 @@ static GY_REAL ref_conv_sum(const struct gy_op *op, const struct ref_conv_pixel 
             if (h < 0 || h >= g->h || v < 0 || v >= g->w)
                 continue;
             for (int32_t c = 0; c < cg; c++)
-                sum += x[((at->n * g->h + h) * g->w + v) * g->c + first + c] * w[(((int64_t)k * g->r + r) * g->s + s) * cg + c];
+                sum += x[((at->n * g->h + h) * g->w + v) * g->c + first + c] *
+                       w[(((int64_t)k * g->r + r) * g->s + s) * cg + c];
         }
     return sum;
-}
-
-static GY_REAL ref_conv_act(GY_REAL x, int act)
-{
-    switch (act) {
-    case GY_ACT_RELU: return x > 0 ? x : 0;
-    case GY_ACT_RELU6: return x <= 0 ? 0 : x < 6 ? x : 6;
-    case GY_ACT_SIGMOID: return (GY_REAL)(1 / (1 + exp(-(double)x)));
-    case GY_ACT_TANH: return (GY_REAL)tanh((double)x);
-    default: return x;
-    }
 }
 
 /* Everything behind the statistics. */
@@ -50,7 +40,7 @@ static GY_REAL ref_conv_epilogue(const struct gy_op *op, GY_REAL y, int64_t at, 
         y = y * scale[k] + shift[k];
     if (res)
         y += res[at];
-    return ref_conv_act(y, op->act);
+    return ref_act_value(y, op->act);
 }
 
 static void ref_conv_stats(const struct gy_op *op, int64_t pixels)
@@ -77,7 +67,8 @@ GY_INT void GY_REF(conv)(const struct gy_op *op)
     GY_REAL *y = op->ptr[GY_Y];
     const int64_t pixels = g->n * g->p * g->q;
     for (int64_t i = 0; i < pixels; i++) {
-        const struct ref_conv_pixel at = { i / ((int64_t)g->p * g->q), (int32_t)(i / g->q % g->p), (int32_t)(i % g->q) };
+        const struct ref_conv_pixel at = { i / ((int64_t)g->p * g->q), (int32_t)(i / g->q % g->p),
+                                           (int32_t)(i % g->q) };
         for (int32_t k = 0; k < g->k; k++)
             y[i * g->k + k] = ref_conv_sum(op, &at, k) + (bias ? bias[k] : 0);
     }
@@ -107,7 +98,8 @@ static GY_REAL ref_dgrad_sum(const struct gy_op *op, int64_t n, int32_t h, int32
             if (p < 0 || q < 0)
                 continue;
             for (int32_t k = first; k < first + kg; k++)
-                sum += dy[((n * g->p + p) * g->q + q) * g->k + k] * w[(((int64_t)k * g->r + r) * g->s + s) * cg + c % cg];
+                sum +=
+                    dy[((n * g->p + p) * g->q + q) * g->k + k] * w[(((int64_t)k * g->r + r) * g->s + s) * cg + c % cg];
         }
     return sum;
 }
@@ -118,7 +110,8 @@ GY_INT void GY_REF(conv_dgrad)(const struct gy_op *op)
     GY_REAL *dx = op->ptr[GY_DX];
     for (int64_t i = 0; i < g->n * g->h * g->w; i++)
         for (int32_t c = 0; c < g->c; c++) {
-            const GY_REAL sum = ref_dgrad_sum(op, i / ((int64_t)g->h * g->w), (int32_t)(i / g->w % g->h), (int32_t)(i % g->w), c);
+            const GY_REAL sum =
+                ref_dgrad_sum(op, i / ((int64_t)g->h * g->w), (int32_t)(i / g->w % g->h), (int32_t)(i % g->w), c);
             dx[i * g->c + c] = op->flags & GY_F_ADD_DX ? dx[i * g->c + c] + sum : sum;
         }
 }

@@ -2,12 +2,13 @@
 /* Losses, a sample at a time. Softmax subtracts the largest score first; sums are in double. */
 #include "ref.h"
 
-/* How many classes score higher than the label; among equals the lower class number counts as higher. */
+/* How many classes score higher than the label; among equals the lower class number counts as higher. Against a score
+ * that is not a number every class counts. */
 static int32_t ref_loss_rank(const GY_REAL *x, int32_t classes, int32_t label)
 {
     int32_t rank = 0;
     for (int32_t c = 0; c < classes; c++)
-        rank += x[c] > x[label] || (x[c] == x[label] && c < label);
+        rank += c != label && !(x[c] < x[label]) && !(x[c] == x[label] && c > label);
     return rank;
 }
 

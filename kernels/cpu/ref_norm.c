@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Batch norm in five steps (statistics, finish, apply; sums, gradient) and local response norm. Sums over a channel are taken in double, pixel by pixel. */
+/* Batch norm in five steps (statistics, finish, apply; sums, gradient) and local response norm. Sums over a channel are
+ * taken in double, pixel by pixel. */
 #include "ref.h"
 
 GY_INT void GY_REF(bn_stats)(const struct gy_op *op)
@@ -51,47 +52,25 @@ GY_INT void GY_REF(bn_fold)(const struct gy_op *op)
     }
 }
 
-static GY_REAL ref_norm_act(GY_REAL x, int act)
-{
-    switch (act) {
-    case GY_ACT_RELU: return x > 0 ? x : 0;
-    case GY_ACT_RELU6: return x <= 0 ? 0 : x < 6 ? x : 6;
-    case GY_ACT_SIGMOID: return (GY_REAL)(1 / (1 + exp(-(double)x)));
-    case GY_ACT_TANH: return (GY_REAL)tanh((double)x);
-    default: return x;
-    }
-}
-
-/* dy before the activation, from its output y. */
-static GY_REAL ref_norm_mask(GY_REAL dy, GY_REAL y, int act)
-{
-    switch (act) {
-    case GY_ACT_RELU: return y > 0 ? dy : 0;
-    case GY_ACT_RELU6: return y > 0 && y < 6 ? dy : 0;
-    case GY_ACT_SIGMOID: return dy * y * (1 - y);
-    case GY_ACT_TANH: return dy * (1 - y * y);
-    default: return dy;
-    }
-}
-
 GY_INT void GY_REF(bn_apply)(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
     const GY_REAL *x = op->ptr[GY_X], *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT], *res = op->ptr[GY_RES];
     GY_REAL *y = op->ptr[GY_Y];
     for (int64_t i = 0; i < g->n * g->h * g->w * g->c; i++)
-        y[i] = ref_norm_act(x[i] * scale[i % g->c] + shift[i % g->c] + (res ? res[i] : 0), op->act);
+        y[i] = ref_act_value(x[i] * scale[i % g->c] + shift[i % g->c] + (res ? res[i] : 0), op->act);
 }
 
 GY_INT void GY_REF(bn_sums)(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
-    const GY_REAL *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *mean = op->ptr[GY_MEAN], *rstd = op->ptr[GY_RSTD], *y = op->ptr[GY_Y];
+    const GY_REAL *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *mean = op->ptr[GY_MEAN], *rstd = op->ptr[GY_RSTD],
+                  *y = op->ptr[GY_Y];
     GY_REAL *sums = op->ptr[GY_SUMS], *dgamma = op->ptr[GY_DGAMMA], *dbeta = op->ptr[GY_DBETA];
     for (int32_t c = 0; c < g->c; c++) {
         double sum = 0, product = 0;
         for (int64_t i = c; i < g->n * g->h * g->w * g->c; i += g->c) {
-            const double d = (double)ref_norm_mask(dy[i], y ? y[i] : 0, op->act);
+            const double d = (double)ref_act_mask(dy[i], y ? y[i] : 0, op->act);
             sum += d;
             product += d * ((double)x[i] - (double)mean[c]) * (double)rstd[c];
         }
@@ -105,13 +84,14 @@ GY_INT void GY_REF(bn_sums)(const struct gy_op *op)
 GY_INT void GY_REF(bn_bwd)(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
-    const GY_REAL *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *mean = op->ptr[GY_MEAN], *rstd = op->ptr[GY_RSTD], *y = op->ptr[GY_Y];
+    const GY_REAL *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *mean = op->ptr[GY_MEAN], *rstd = op->ptr[GY_RSTD],
+                  *y = op->ptr[GY_Y];
     const GY_REAL *gamma = op->ptr[GY_GAMMA], *sums = op->ptr[GY_SUMS];
     GY_REAL *dx = op->ptr[GY_DX], *dres = op->ptr[GY_DRES];
     const GY_REAL share = (GY_REAL)(1.0 / (double)(g->n * g->h * g->w));
     for (int64_t i = 0; i < g->n * g->h * g->w * g->c; i++) {
         const int32_t c = (int32_t)(i % g->c);
-        const GY_REAL d = ref_norm_mask(dy[i], y ? y[i] : 0, op->act), xhat = (x[i] - mean[c]) * rstd[c];
+        const GY_REAL d = ref_act_mask(dy[i], y ? y[i] : 0, op->act), xhat = (x[i] - mean[c]) * rstd[c];
         const GY_REAL value = gamma[c] * rstd[c] * (d - (sums[c] + xhat * sums[g->c + c]) * share);
         if (dx)
             dx[i] = op->flags & GY_F_ADD_DX ? dx[i] + value : value;
@@ -120,7 +100,8 @@ GY_INT void GY_REF(bn_bwd)(const struct gy_op *op)
     }
 }
 
-/* k + alpha / size * sum of squares over the window around channel c. The window has size / 2 channels below and (size - 1) / 2 above. */
+/* k + alpha / size * sum of squares over the window around channel c. The window has size / 2 channels below and (size
+ * - 1) / 2 above. */
 static double ref_lrn_base(const struct gy_op *op, const GY_REAL *x, int32_t c)
 {
     const int32_t size = op->geom.r;

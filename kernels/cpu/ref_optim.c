@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates over all parameters. A gradient is first scaled (accumulation, loss scale) and cut to the allowed total norm. */
+/* Updates over all parameters. A gradient is first scaled (accumulation, loss scale) and cut to the allowed total norm.
+ */
 #include "ref.h"
 
 /* SUMS: for span s |w|^2 at 2 s and |g|^2 at 2 s + 1; the totals behind them. */
@@ -47,7 +48,8 @@ GY_INT void GY_REF(sgd)(const struct gy_op *op)
     const GY_REAL *dw = op->ptr[GY_DW], scale = ref_optim_scale(op), mu = (GY_REAL)op->f[GY_C_MOMENTUM];
     for (int32_t s = 0; s < op->span_count; s++) {
         const struct gy_span *span = &op->spans[s];
-        const GY_REAL decay = (GY_REAL)op->f[GY_C_DECAY] * (GY_REAL)span->decay, lr = (GY_REAL)op->u->lr * (GY_REAL)span->rate;
+        const GY_REAL decay = (GY_REAL)op->f[GY_C_DECAY] * (GY_REAL)span->decay,
+                      lr = (GY_REAL)op->u->lr * (GY_REAL)span->rate;
         for (int64_t i = span->first; i < span->first + span->count; i++) {
             const GY_REAL g = scale * dw[i] + decay * w[i];
             m[i] = mu * m[i] + g;
@@ -57,7 +59,8 @@ GY_INT void GY_REF(sgd)(const struct gy_op *op)
     }
 }
 
-/* |w|, |g| of a span to the layer's own rate; 1 where a norm is 0 or the span does not adapt. Norms are of the gradient before it is cut. */
+/* |w|, |g| of a span to the layer's own rate; 1 where a norm is 0 or the span does not adapt. Norms are of the gradient
+ * before it is cut. */
 static double ref_lars_rate(const struct gy_op *op, int32_t s)
 {
     const GY_REAL *sums = op->ptr[GY_SUMS];
@@ -91,7 +94,8 @@ GY_INT void GY_REF(adamw)(const struct gy_op *op)
     const GY_REAL root2 = (GY_REAL)sqrt((double)op->u->bias2);
     for (int32_t s = 0; s < op->span_count; s++) {
         const struct gy_span *span = &op->spans[s];
-        const GY_REAL decay = (GY_REAL)op->f[GY_C_DECAY] * (GY_REAL)span->decay, lr = (GY_REAL)op->u->lr * (GY_REAL)span->rate;
+        const GY_REAL decay = (GY_REAL)op->f[GY_C_DECAY] * (GY_REAL)span->decay,
+                      lr = (GY_REAL)op->u->lr * (GY_REAL)span->rate;
         for (int64_t i = span->first; i < span->first + span->count; i++) {
             const GY_REAL g = scale * dw[i];
             w[i] -= lr * decay * w[i];

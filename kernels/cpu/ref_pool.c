@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pooling. Backward passes are written as gathers: each input cell sums what the windows over it send back, in window order. */
+/* Pooling. Backward passes are written as gathers: each input cell sums what the windows over it send back, in window
+ * order. */
 #include "ref.h"
 
 static int64_t ref_pool_at(const struct gy_geom *g, int64_t n, int32_t h, int32_t w, int32_t c)
@@ -12,7 +13,8 @@ static void ref_pool_max_one(const struct gy_op *op, int64_t i, int32_t c)
     const struct gy_geom *g = &op->geom;
     const GY_REAL *x = op->ptr[GY_X];
     const int64_t n = i / ((int64_t)g->p * g->q);
-    const int32_t top = (int32_t)(i / g->q % g->p) * g->stride_h - g->pad_h, left = (int32_t)(i % g->q) * g->stride_w - g->pad_w;
+    const int32_t top = (int32_t)(i / g->q % g->p) * g->stride_h - g->pad_h,
+                  left = (int32_t)(i % g->q) * g->stride_w - g->pad_w;
     GY_REAL best = 0;
     int cell = -1;
     for (int32_t r = 0; r < g->r; r++)
@@ -20,7 +22,7 @@ static void ref_pool_max_one(const struct gy_op *op, int64_t i, int32_t c)
             if (top + r < 0 || top + r >= g->h || left + s < 0 || left + s >= g->w)
                 continue;
             const GY_REAL value = x[ref_pool_at(g, n, top + r, left + s, c)];
-            if (cell < 0 || !(value <= best)) {
+            if (cell < 0 || value > best || isnan(value)) {
                 best = value;
                 cell = r * g->s + s;
             }
@@ -44,7 +46,8 @@ static GY_REAL ref_pool_cells(const struct gy_op *op, int32_t p, int32_t q)
     const int32_t top = p * g->stride_h - g->pad_h, left = q * g->stride_w - g->pad_w;
     const int inside = op->f[0] > 0;
     const int64_t h0 = inside ? gy_max64(top, 0) : top, w0 = inside ? gy_max64(left, 0) : left;
-    const int64_t h1 = gy_min64(top + g->r, inside ? g->h : g->h + g->pad_h), w1 = gy_min64(left + g->s, inside ? g->w : g->w + g->pad_w);
+    const int64_t h1 = gy_min64(top + g->r, inside ? g->h : g->h + g->pad_h),
+                  w1 = gy_min64(left + g->s, inside ? g->w : g->w + g->pad_w);
     return (GY_REAL)((h1 - h0) * (w1 - w0));
 }
 
@@ -98,7 +101,8 @@ static void ref_pool_bwd(const struct gy_op *op)
     GY_REAL *dx = op->ptr[GY_DX];
     for (int64_t i = 0; i < g->n * g->h * g->w; i++)
         for (int32_t c = 0; c < g->c; c++) {
-            const GY_REAL d = ref_pool_gather(op, i / ((int64_t)g->h * g->w), (int32_t)(i / g->w % g->h), (int32_t)(i % g->w), c);
+            const GY_REAL d =
+                ref_pool_gather(op, i / ((int64_t)g->h * g->w), (int32_t)(i / g->w % g->h), (int32_t)(i % g->w), c);
             dx[i * g->c + c] = op->flags & GY_F_ADD_DX ? dx[i * g->c + c] + d : d;
         }
 }
