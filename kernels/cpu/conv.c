@@ -132,6 +132,7 @@ static void conv_lay_rows(const struct conv_job *job, const struct conv_own *own
         gy_product_rows(p, in + s->first, pixel, count, s->tap + t, conv_zeros, rows);
         for (int64_t i = 0; p->copy && i < count; i++, to += p->depth_block + 16) {
             if (rows[i] != conv_zeros) {
+                __builtin_prefetch(rows[gy_min64(i + 4, count - 1)]);
                 memcpy(to, rows[i], (size_t)s->len * sizeof(float));
                 rows[i] = to;
             }
@@ -139,14 +140,30 @@ static void conv_lay_rows(const struct conv_job *job, const struct conv_own *own
     }
 }
 
-/* One panel meets all register tiles of the strip, cut evenly. */
-static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, const struct conv_own *own, int64_t count)
+/* Asks for the input of a register tile, rows [from, to), before it is needed. */
+static void conv_fetch(const struct conv_own *own, const struct gy_gemm_tile *t, int64_t from, int64_t to)
+{
+    for (int64_t tap = 0; tap < t->taps; tap++)
+        for (int64_t i = from; i < to; i++)
+            for (int64_t c = 0; c < t->len; c += GY_CACHE_LINE / (int64_t)sizeof(float))
+                __builtin_prefetch(own->rows[tap * t->row_pitch + i] + c);
+}
+
+/* One panel meets all register tiles of the strip, cut evenly. fetch: the input is not near yet. */
+static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, const struct conv_own *own, int64_t count,
+                       int fetch)
 {
     const int64_t tiles = gy_ceil_div(count, panel->kind->rows);
     for (int64_t i = 0, at = 0; i < tiles; i++) {
         const int64_t end = count * (i + 1) / tiles;
         t->rows = own->rows + at;
         t->out = own->outs + at;
+        const int64_t next = i + 1 < tiles ? count * (i + 2) / tiles : end;
+        if (fetch)
+            conv_fetch(own, t, end, next);
+        for (int64_t j = end; t->init != NULL && j < next; j++)
+            for (int64_t c = 0; c < t->cols; c += GY_CACHE_LINE / (int64_t)sizeof(float))
+                __builtin_prefetch(own->outs[j] + t->out_first + c, 1);
         panel->kind->fn[end - at - 1](t);
         at = end;
     }
@@ -198,6 +215,7 @@ static void conv_tile(void *arg, int64_t tile, int thread)
     if (p->lines)
         gy_product_lines(p, in, pixel, count, own.buffer);
     for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; conv_slice_next(p, &s)) {
+        const int far = p->taps == 1 && !p->copy && !p->patch && !p->lines;
         conv_lay_rows(job, &own, &s, in, pixel, count);
         for (int64_t i = first; i < end; i++) {
             const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, i);
@@ -213,7 +231,7 @@ static void conv_tile(void *arg, int64_t tile, int thread)
                 conv_pack_slice(job, group, &panel, &s, own.panel);
                 t.panel = own.panel;
             }
-            conv_panel(&panel, &t, &own, count);
+            conv_panel(&panel, &t, &own, count, far && i == first);
             if (s.last && !p->transposed)
                 conv_finish(job, &panel, channel, strip, pixel, count);
         }

@@ -121,8 +121,9 @@
                                 int64_t count)                                                                         \
     {                                                                                                                  \
         for (int64_t i = 0; i < count; i++, dst += width) {                                                            \
-            const float *src = rows[i] + first;                                                                        \
+            const float *src = rows[i] + first, *ahead = rows[gy_min64(i + 16, count - 1)] + first;                     \
             for (int64_t c = 0; c < width; c += (W)) {                                                                 \
+                __builtin_prefetch(ahead + c);                                                                         \
                 if (cols - c >= (W))                                                                                   \
                     P##_store(dst + c, P##_load(src + c));                                                             \
                 else                                                                                                   \
