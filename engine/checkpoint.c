@@ -147,7 +147,8 @@ struct ckpt_reader {
     struct gy_st_file *file;
     const char *path;
     int partial, skipped;
-    int write; /* 0: only check */
+    int average; /* averaged weights stand in for the weights where the file has them: evaluation alone */
+    int write;   /* 0: only check */
 };
 
 static int ckpt_misfit(struct gyre_net *net, struct ckpt_reader *r, const char *name, const char *why)
@@ -177,11 +178,19 @@ static int ckpt_row(struct gyre_net *net, struct ckpt_reader *r, const struct gy
     return r->write ? gy_param_write_row(net, param, region, k, net->row2) : GY_OK;
 }
 
+static const struct gy_st_tensor *ckpt_find(const struct ckpt_reader *r, int region, const char *name)
+{
+    char average[600];
+    snprintf(average, sizeof average, "ema.%s", name);
+    const struct gy_st_tensor *t = r->average && region == GY_AT_PARAM ? gy_st_find(r->file, average) : NULL;
+    return t ? t : gy_st_find(r->file, name);
+}
+
 static int ckpt_take(struct gyre_net *net, void *ctx, int param, int region, const char *name)
 {
     struct ckpt_reader *r = ctx;
     const struct gy_param *p = &net->graph.params[param];
-    const struct gy_st_tensor *t = gy_st_find(r->file, name);
+    const struct gy_st_tensor *t = ckpt_find(r, region, name);
     if (!t)
         return ckpt_misfit(net, r, name, "is missing");
     if (!ckpt_fits(t, p)) {
@@ -222,7 +231,8 @@ static int ckpt_counters_read(struct gyre_net *net, const struct ckpt_reader *r,
     if (net->config.mode == GYRE_TRAIN && c->optimizer != net->config.optimizer.kind)
         return gy_net_fail(net, GY_E_MISMATCH, "%.200s: the run's optimizer was kind %" PRId64 ", this net's is %d", r->path,
                            c->optimizer, net->config.optimizer.kind);
-    if (c->updates < 0 || c->batches < 0 || c->pending < 0 || c->pending >= net->config.accumulate)
+    if (c->updates < 0 || c->batches < 0 || c->pending < 0 ||
+        (net->config.mode == GYRE_TRAIN && c->pending >= net->config.accumulate))
         return gy_net_fail(net, GY_E_MISMATCH, "%.200s: counters %" PRId64 ", %" PRId64 ", %" PRId64 " do not fit this net",
                            r->path, c->updates, c->batches, c->pending);
     return GY_OK;
@@ -233,6 +243,7 @@ static int ckpt_load(struct gyre_net *net, struct ckpt_reader *r)
     struct ckpt_counters c;
     const int train = net->config.mode == GYRE_TRAIN;
     GY_TRY(ckpt_counters_read(net, r, &c));
+    r->average = !train;
     for (r->write = 0; r->write < 2; r->write++)
         GY_TRY(ckpt_each_all(net, train, train && c.pending > 0, ckpt_take, r));
     net->updates = c.updates;

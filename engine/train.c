@@ -200,6 +200,23 @@ static int train_open_loader(struct train_run *run)
     return status == GYRE_OK ? GYRE_OK : gy_net_fail(run->net, status, "%s", error.text);
 }
 
+/* Folders number their classes by name: a class that is missing on one side would shift all labels. */
+static int train_check_classes(struct train_run *run)
+{
+    const struct gyre_train_config *c = &run->config;
+    struct gyre_data_info test;
+    if (!c->test)
+        return GY_OK;
+    gyre_get_data_info(c->test, &test);
+    for (int32_t i = 0; i < test.classes; i++) {
+        const char *a = gyre_class_name(c->train, i), *b = gyre_class_name(c->test, i);
+        if (!a || !b || strcmp(a, b) != 0)
+            return gy_net_fail(run->net, GY_E_MISMATCH, "class %d is '%.80s' in the training data and '%.80s' in the test data", i,
+                               a ? a : "(none)", b ? b : "(none)");
+    }
+    return GY_OK;
+}
+
 static int train_check(struct train_run *run)
 {
     const struct gyre_train_config *c = &run->config;
@@ -214,7 +231,7 @@ static int train_check(struct train_run *run)
     if (run->info.samples < run->shape.batch)
         return gy_net_fail(run->net, GY_E_ARG, "the batch of %d is larger than the training data, %" PRId64 " samples",
                            run->shape.batch, run->info.samples);
-    return GY_OK;
+    return train_check_classes(run);
 }
 
 /* Says where the run goes on. */

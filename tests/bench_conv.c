@@ -212,7 +212,8 @@ static void bench_norm(const struct bench *b, int64_t rows, int32_t c)
         {"apply + add + relu", 3, {.code = GY_OP_BN_APPLY, .act = GY_ACT_RELU,
          .ptr = {[GY_X] = x, [GY_SCALE] = v, [GY_SHIFT] = v + c, [GY_RES] = z, [GY_Y] = y}}},
         {"backward sums", 3, {.code = GY_OP_BN_SUMS, .act = GY_ACT_RELU,
-         .ptr = {[GY_DY] = dy, [GY_X] = x, [GY_Y] = y, [GY_MEAN] = v, [GY_RSTD] = v + c, [GY_SUMS] = v + 2 * c, [GY_DGAMMA] = v + 4 * c, [GY_DBETA] = v + 5 * c}}},
+         .ptr = {[GY_DY] = dy, [GY_X] = x, [GY_Y] = y, [GY_MEAN] = v, [GY_RSTD] = v + c, [GY_SUMS] = v + 2 * c,
+                 [GY_DGAMMA] = v + 4 * c, [GY_DBETA] = v + 5 * c}}},
         {"backward", 4, {.code = GY_OP_BN_BWD, .act = GY_ACT_RELU,
          .ptr = {[GY_DY] = dy, [GY_X] = x, [GY_Y] = y, [GY_MEAN] = v, [GY_RSTD] = v + c, [GY_GAMMA] = v + 4 * c, [GY_SUMS] = v + 2 * c, [GY_DX] = z}}},
     };

@@ -4,6 +4,7 @@
 #include "../engine/base/rng.h"
 #include "../engine/gyre.h"
 #include "t.h"
+#include <unistd.h>
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(GY_T_NO_TRAP)
 #if defined(__has_feature)
@@ -341,6 +342,36 @@ static void eng_test_nonfinite(void)
     gyre_close(net);
 }
 
+/* A net for evaluation alone takes the averaged weights of a checkpoint, also of one between two updates. */
+static void eng_test_average(void)
+{
+    const struct eng_case *c = &eng_cases[0];
+    struct gyre_config config = eng_config(c);
+    static struct eng_data d;
+    struct gyre_result during = { 0 }, after = { 0 };
+    char path[] = "/tmp/gyre_t_engine_XXXXXX";
+    config.optimizer.ema = 0.8f;
+    config.accumulate = 2;
+    struct gyre_net *net = eng_open(&config);
+    const int fd = mkstemp(path);
+    if (!net || fd < 0) {
+        T_CHECK(fd >= 0);
+        return;
+    }
+    close(fd);
+    eng_train(net, c, 0, 7);
+    eng_fill(&d, c, 3);
+    T_CHECK(gyre_eval(net, &d.batch, &during) == GYRE_OK && gyre_save(net, path) == GYRE_OK);
+    gyre_close(net);
+    config = eng_config(c);
+    config.mode = GYRE_INFER;
+    net = eng_open(&config);
+    T_CHECK_MSG(net && gyre_load(net, path) == GYRE_OK, "%s", net ? gyre_last_error(net)->text : "");
+    T_CHECK(net && gyre_eval(net, &d.batch, &after) == GYRE_OK && during.loss == after.loss && during.top1 == after.top1);
+    gyre_close(net);
+    remove(path);
+}
+
 static void eng_test_hostile(void)
 {
     struct gyre_config config = eng_config(&eng_cases[0]);
@@ -397,6 +428,7 @@ int main(void)
     }
     eng_test_accumulate();
     eng_test_nonfinite();
+    eng_test_average();
     eng_test_hostile();
     T_END("t_engine");
 }
