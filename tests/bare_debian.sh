@@ -36,9 +36,10 @@ mirror()
 
 if [ ! -x "$root/usr/bin/apt-get" ]; then
     echo "debootstrap $SUITE into $root"
+    mkdir -p "$root"
     # shellcheck disable=SC2046
-    debootstrap --variant=minbase $SUITE "$root" $(mirror) >"$root.log" 2>&1 || {
-        tail -n 20 "$root.log"
+    debootstrap --variant=minbase $SUITE "$root" $(mirror) >"$root/debootstrap.out" 2>&1 || {
+        tail -n 20 "$root/debootstrap.out"
         echo "bare_debian: 0 passed, 1 failed"
         exit 1
     }

@@ -56,7 +56,7 @@ for example in tools/examples/*.c; do
 done
 strict="-std=c99 -pedantic -Wall -Wextra -Wshadow -Wundef -Werror -ffp-contract=off"
 # shellcheck disable=SC2086
-holds "without warnings as C99" in_folder "$CC" -O2 $strict -DGY_INT= -c gyre.c -o all.o
+holds "without warnings as C99" in_folder "$CC" -O1 $strict -DGY_INT= -c gyre.c -o all.o
 
 case $extent in
 quick) tests="t_engine t_net" ;;

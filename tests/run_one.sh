@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 # run_one.sh NAME COMMAND...: runs one test program and adds 'passed failed skipped' from its closing line to the file $TALLY.
 # A crash, a time-out, or a program without a closing line is one failure. Shows the whole output only when something failed.
-# Variables: TALLY, LOGS (folder of outputs), LIMIT (seconds, default 300).
+# Variables: TALLY, LOGS (folder of outputs), LIMIT (seconds, default 900).
 name=$1
 shift
 log=$LOGS/$name.log
 started=$(date +%s)
 status=0
-timeout -k 5 "${LIMIT:-300}" "$@" >"$log" 2>&1 </dev/null || status=$?
+timeout -k 5 "${LIMIT:-900}" "$@" >"$log" 2>&1 </dev/null || status=$?
 seconds=$(($(date +%s) - started))
 
 # the closing line: 'name: 3 passed, 0 failed' with or without ', 1 skipped'
@@ -24,7 +24,7 @@ elif [ "$status" != 0 ] && [ "$failed" = 0 ]; then
     why='counts are good but'
     failed=1
 fi
-[ "$status" != 124 ] || why="stopped after ${LIMIT:-300} s"
+[ "$status" != 124 ] || why="stopped after ${LIMIT:-900} s"
 echo "$passed $failed $skipped" >>"$TALLY"
 {
     if [ "$failed" != 0 ]; then

@@ -15,8 +15,8 @@ export TSAN_OPTIONS=allocator_may_return_null=1
 parallel=1
 case $SUITE in
 ppc) parallel=$JOBS LIMIT=1200 ;;
-asan|tsan) LIMIT=1200 ;;
-*) LIMIT=300 ;;
+asan|tsan) LIMIT=1800 ;;
+*) LIMIT=600 ;;
 esac
 export LIMIT
 
