@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Speed of the convolutions of known nets, a line a shape: GFLOP/s and per cent of this machine's measured multiply-add peak,
- * for forward, data gradient and weight gradient; below, each pass weighted by how often the net has the shape. Then the
- * passes of batch norm in GB/s. Not part of the tests.
+/* Speed of the convolutions of known nets, a line a shape: GFLOP/s and per cent of this machine's measured
+ * multiply-add peak, for forward, data gradient and weight gradient; below, each pass weighted by how often the net
+ * has the shape. Then the passes of batch norm in GB/s. Not part of the tests.
  *
  * bench_conv [resnet50|resnet20|alexnet|lenet5] [batch] [threads] [kernel set] [repetitions] */
 #include "../engine/base/clock.h"
@@ -66,7 +66,8 @@ __attribute__((target("avx512f"))) static void bench_peak_avx512(void *arg, int6
         a3 = _mm512_fmadd_ps(a3, x, y), a4 = _mm512_fmadd_ps(a4, x, y), a5 = _mm512_fmadd_ps(a5, x, y);
         a6 = _mm512_fmadd_ps(a6, x, y), a7 = _mm512_fmadd_ps(a7, x, y), a8 = _mm512_fmadd_ps(a8, x, y);
         a9 = _mm512_fmadd_ps(a9, x, y);
-        __asm__ volatile("" : "+v"(a0), "+v"(a1), "+v"(a2), "+v"(a3), "+v"(a4), "+v"(a5), "+v"(a6), "+v"(a7), "+v"(a8), "+v"(a9));
+        __asm__ volatile("" : "+v"(a0), "+v"(a1), "+v"(a2), "+v"(a3), "+v"(a4), "+v"(a5),
+                         "+v"(a6), "+v"(a7), "+v"(a8), "+v"(a9));
     }
     *(double *)arg = 10.0 * 32.0 * BENCH_LOOPS;
     (void)tile;
@@ -82,7 +83,8 @@ __attribute__((target("avx2,fma"))) static void bench_peak_avx2(void *arg, int64
         a3 = _mm256_fmadd_ps(a3, x, y), a4 = _mm256_fmadd_ps(a4, x, y), a5 = _mm256_fmadd_ps(a5, x, y);
         a6 = _mm256_fmadd_ps(a6, x, y), a7 = _mm256_fmadd_ps(a7, x, y), a8 = _mm256_fmadd_ps(a8, x, y);
         a9 = _mm256_fmadd_ps(a9, x, y);
-        __asm__ volatile("" : "+x"(a0), "+x"(a1), "+x"(a2), "+x"(a3), "+x"(a4), "+x"(a5), "+x"(a6), "+x"(a7), "+x"(a8), "+x"(a9));
+        __asm__ volatile("" : "+x"(a0), "+x"(a1), "+x"(a2), "+x"(a3), "+x"(a4), "+x"(a5),
+                         "+x"(a6), "+x"(a7), "+x"(a8), "+x"(a9));
     }
     *(double *)arg = 10.0 * 16.0 * BENCH_LOOPS;
     (void)tile;
@@ -161,8 +163,8 @@ static double bench_op(const struct bench *b, struct gy_op op)
     return best;
 }
 
-/* The three passes of a shape, and the weighted sums: flops, then seconds of each pass. */
-static void bench_conv_shape(const struct bench *b, const struct bench_shape *s, int64_t batch, double total[4])
+/* The three passes of a shape, and the weighted sums: seconds of each pass, then its flops. */
+static void bench_conv_shape(const struct bench *b, const struct bench_shape *s, int64_t batch, double total[6])
 {
     struct gy_uniform u = {.grad_scale = 1.0f};
     struct gy_geom g = {.n = batch, .h = s->side, .w = s->side, .c = s->c, .k = s->k, .r = s->r, .s = s->r,
@@ -178,13 +180,17 @@ static void bench_conv_shape(const struct bench *b, const struct bench_shape *s,
         {.code = GY_OP_CONV_WGRAD, .geom = g, .u = &u, .ptr = {[GY_X] = x, [GY_DY] = y, [GY_DW] = dw}}};
     const double flops = 2.0 * (double)ny * g.r * g.s * g.c;
     printf("%2d x %4d -> %4d  %2dx%-2d /%d  %3d |", s->count, s->c, s->k, s->r, s->r, s->stride, s->side);
-    total[0] += flops * s->count;
     for (int i = 0; i < 3; i++) {
+        if (i == 1 && s->c <= 3) { /* nobody asks for the gradient of an image */
+            printf("       -     ");
+            continue;
+        }
         const double seconds = bench_op(b, ops[i]);
         printf(" %7.1f", flops / seconds * 1e-9);
         if (b->peak > 0.0)
             printf(" %3.0f%%", flops / seconds * 1e-7 / b->peak);
-        total[1 + i] += seconds * s->count;
+        total[i] += seconds * s->count;
+        total[3 + i] += flops * s->count;
     }
     printf("\n");
     bench_drop(b, x, nx);
@@ -208,14 +214,20 @@ static void bench_norm(const struct bench *b, int64_t rows, int32_t c)
         struct gy_op op;
     } passes[] = {
         {"stats", 1, {.code = GY_OP_BN_STATS, .ptr = {[GY_X] = x, [GY_STATS] = v}}},
-        {"apply + relu", 2, {.code = GY_OP_BN_APPLY, .act = GY_ACT_RELU, .ptr = {[GY_X] = x, [GY_SCALE] = v, [GY_SHIFT] = v + c, [GY_Y] = y}}},
-        {"apply + add + relu", 3, {.code = GY_OP_BN_APPLY, .act = GY_ACT_RELU,
-         .ptr = {[GY_X] = x, [GY_SCALE] = v, [GY_SHIFT] = v + c, [GY_RES] = z, [GY_Y] = y}}},
-        {"backward sums", 3, {.code = GY_OP_BN_SUMS, .act = GY_ACT_RELU,
-         .ptr = {[GY_DY] = dy, [GY_X] = x, [GY_Y] = y, [GY_MEAN] = v, [GY_RSTD] = v + c, [GY_SUMS] = v + 2 * c,
-                 [GY_DGAMMA] = v + 4 * c, [GY_DBETA] = v + 5 * c}}},
-        {"backward", 4, {.code = GY_OP_BN_BWD, .act = GY_ACT_RELU,
-         .ptr = {[GY_DY] = dy, [GY_X] = x, [GY_Y] = y, [GY_MEAN] = v, [GY_RSTD] = v + c, [GY_GAMMA] = v + 4 * c, [GY_SUMS] = v + 2 * c, [GY_DX] = z}}},
+        {"apply + relu", 2,
+         {.code = GY_OP_BN_APPLY, .act = GY_ACT_RELU,
+          .ptr = {[GY_X] = x, [GY_SCALE] = v, [GY_SHIFT] = v + c, [GY_Y] = y}}},
+        {"apply + add + relu", 3,
+         {.code = GY_OP_BN_APPLY, .act = GY_ACT_RELU,
+          .ptr = {[GY_X] = x, [GY_SCALE] = v, [GY_SHIFT] = v + c, [GY_RES] = z, [GY_Y] = y}}},
+        {"backward sums", 3,
+         {.code = GY_OP_BN_SUMS, .act = GY_ACT_RELU,
+          .ptr = {[GY_DY] = dy, [GY_X] = x, [GY_Y] = y, [GY_MEAN] = v, [GY_RSTD] = v + c, [GY_SUMS] = v + 2 * c,
+                  [GY_DGAMMA] = v + 4 * c, [GY_DBETA] = v + 5 * c}}},
+        {"backward", 4,
+         {.code = GY_OP_BN_BWD, .act = GY_ACT_RELU,
+          .ptr = {[GY_DY] = dy, [GY_X] = x, [GY_Y] = y, [GY_MEAN] = v, [GY_RSTD] = v + c, [GY_GAMMA] = v + 4 * c,
+                  [GY_SUMS] = v + 2 * c, [GY_DX] = z}}},
     };
     printf("batch norm, %" PRId64 " x %d:", rows, (int)c);
     for (size_t i = 0; i < GY_COUNT(passes); i++) {
@@ -246,19 +258,21 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < GY_COUNT(bench_nets); i++)
         net = strcmp(bench_nets[i].name, name) == 0 ? &bench_nets[i] : net;
     if (net == NULL || batch < 1 || b.backend->open(&b.self, &config, &err) != GY_OK) {
-        fprintf(stderr, "usage: bench_conv [resnet50|resnet20|alexnet|lenet5] [batch] [threads] [kernel set] [repetitions]\n");
+        fprintf(stderr, "usage: bench_conv [resnet50|resnet20|alexnet|lenet5] [batch] [threads] [kernel set] "
+                        "[repetitions]\n");
         return 2;
     }
     b.backend->caps(b.self, &caps);
     b.peak = bench_peak(isa, caps.threads);
     printf("%s, batch %d on %s; multiply-add peak %.0f GFLOP/s\n", name, (int)batch, caps.device, b.peak);
     printf("count  channels       filter  side |  forward       data grad    weight grad  (GFLOP/s, %% of peak)\n");
-    double total[4] = {0.0, 0.0, 0.0, 0.0};
+    double total[6] = {0.0};
     for (size_t i = 0; i < net->count; i++)
         bench_conv_shape(&b, &net->shapes[i], batch, total);
     printf("weighted by count: ");
-    for (int i = 1; i < 4; i++)
-        printf(" %.1f ms %.1f GFLOP/s %.1f%%;", total[i] * 1e3, total[0] / total[i] * 1e-9, b.peak > 0.0 ? total[0] / total[i] * 1e-7 / b.peak : 0.0);
+    for (int i = 0; i < 3; i++)
+        printf(" %.1f ms %.1f GFLOP/s %.1f%%;", total[i] * 1e3, total[3 + i] / total[i] * 1e-9,
+               b.peak > 0.0 ? total[3 + i] / total[i] * 1e-7 / b.peak : 0.0);
     printf("\n");
     bench_norm(&b, batch * 56 * 56, 64);
     bench_norm(&b, batch * 14 * 14, 1024);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The CPU as a backend: device memory is host memory, the queue is always empty because run returns when the work is done.
- * A table gives each op code its fast driver and the condition under which it applies; whatever has none, or does not
- * meet it, runs the reference, sample by sample in parallel where samples are independent. Kernel set "ref" runs
- * references only, on one thread. */
+/* The CPU as a backend: device memory is host memory, the queue is always empty because run returns when the work
+ * is done. A table gives each op code its fast driver and the condition under which it applies; whatever has none,
+ * or does not meet it, runs the reference, sample by sample in parallel where samples are independent. Kernel set
+ * "ref" runs references only, on one thread. */
 #include "../../engine/base/cpu.h"
 #include "../backend.h"
 #include "norm.h"
@@ -27,7 +27,7 @@ static int cpu_no_curve(const struct gy_op *op)
     return !gy_act_is_curve(op->act);
 }
 
-/* ORDER: enum gy_opcode. Rows without run use the reference: batch norm over sigmoid or tanh (backward), and the small ops. */
+/* ORDER: enum gy_opcode. Rows without run, and batch norm backward over sigmoid or tanh, use the reference. */
 static const struct cpu_row cpu_rows[GY_OP_CODES] = {
     [GY_OP_CONV] = {"gemm", NULL, gy_cpu_conv_need, gy_cpu_conv_run},
     [GY_OP_CONV_DGRAD] = {"gemm", NULL, gy_cpu_dgrad_need, gy_cpu_dgrad_run},

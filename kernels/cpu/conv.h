@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* conv.h: what the three convolution drivers share. Forward and data gradient are the same product seen from two sides:
- * a grid of output pixels, a list of filter taps, and for each (pixel, tap) one input pixel or none. Along one axis the
- * input coordinate is always grid * in_step + off0 + tap * off_step, so an axis is eleven integers. The data gradient of
- * a strided convolution is cut into classes of equal remainder, each of which has this form with step 1: no multiplication
- * with inserted zeros is ever done.
+/* conv.h: what the three convolution drivers share. Forward and data gradient are the same product seen from two
+ * sides: a grid of output pixels, a list of filter taps, and for each (pixel, tap) one input pixel or none. Along
+ * one axis the input coordinate is always grid * in_step + off0 + tap * off_step, so an axis is eleven integers.
+ * The data gradient of a strided convolution is cut into classes of equal remainder, each of which has this form
+ * with step 1: no multiplication with inserted zeros is ever done.
  *
- * Work is cut by shape alone: strips of pixels x groups of weight panels. The reduction (taps x channels) is cut into
- * slices whose panel stays near the core; sums wait in the output between slices. */
+ * Work is cut by shape alone: strips of pixels x groups of weight panels. The reduction (taps x channels) is cut
+ * into slices whose panel stays near the core; sums wait in the output between slices. */
 #ifndef GY_CPU_CONV_H
 #define GY_CPU_CONV_H
 #include "../../engine/base/thread.h"
@@ -29,8 +29,8 @@ struct gy_product {
     int64_t in_pitch, out_pitch; /* floats from pixel to pixel */
     int transposed;              /* weights are [red][r][s][vec] instead of [vec][r][s][red] */
     int lines;                   /* input channels are few: padded lines are copied, a tap is a whole filter row */
-    int patch;                   /* the same, but the lines would not be contiguous: whole patches are copied together */
-    int copy;                    /* input rows lie a multiple of 2 KiB apart: copy slices so that caches can hold them */
+    int patch;                   /* the same, but lines would not be contiguous: whole patches are copied */
+    int copy;                    /* input rows lie a multiple of 2 KiB apart: copy slices, or cache sets overflow */
     int64_t taps, depth;         /* as the kernel sees it: r*s and red; lines: r and s*red; patch: 1 and r*s*red */
     int64_t line_pitch;          /* floats of a copied line */
     int64_t tap_block, depth_block;
@@ -58,8 +58,8 @@ GY_INT void gy_product_outs(const struct gy_product *p, float *out, int64_t firs
 GY_INT void gy_product_patches(const struct gy_product *p, const float *in, int64_t first, int64_t count, float *patch,
                                int64_t pitch);
 GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p);
-/* Copies the padded lines [grid row][filter row][line_pitch] that the pixels meet; then pointers as gy_product_rows, tap a
- * filter row. 16 floats beyond a pixel's s*red may be read. */
+/* Copies the padded lines [grid row][filter row][line_pitch] that the pixels meet; then pointers as
+ * gy_product_rows, tap a filter row. 16 floats beyond a pixel's s*red may be read. */
 GY_INT int64_t gy_product_lines_floats(const struct gy_product *p);
 GY_INT void gy_product_lines(const struct gy_product *p, const float *in, int64_t first, int64_t count, float *lines);
 GY_INT void gy_product_line_rows(const struct gy_product *p, const float *lines, int64_t first, int64_t count,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Depthwise convolution: nothing is summed over channels, so channels lie in vectors and each pixel sums its taps. Filters
- * are turned to [tap][channel] first. A tile is a run of pixels; for each pixel only taps inside the image are listed. */
+/* Depthwise convolution: nothing is summed over channels, so channels lie in vectors and each pixel sums its taps.
+ * Filters are turned to [tap][channel] first. A tile is a run of pixels; for each pixel only taps inside the image
+ * are listed. */
 #include "norm.h"
 
 #define DEPTH_TAPS 1024    /* most taps of a filter */
@@ -62,7 +63,8 @@ static void depth_list(const struct gy_geom *g, int64_t i, const float *x, const
 }
 
 /* Output pixels that hold input pixel i. */
-static void depth_list_back(const struct gy_geom *g, int64_t i, const float *dy, const float *w, struct depth_taps *taps)
+static void depth_list_back(const struct gy_geom *g, int64_t i, const float *dy, const float *w,
+                            struct depth_taps *taps)
 {
     const int64_t n = i / g->w / g->h, h = i / g->w % g->h, v = i % g->w;
     taps->count = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Weight gradient: for a block of output channels k and input channels c, sums over pixels of dy[pixel][k] * x[pixel at a
- * tap][c]. A tile owns a block of dw that stays near the core for all taps, and walks strips of pixels; per strip and tap
- * only the pixels that have an input are listed. When dw is small and the image large, pixels are split over tiles too;
- * the parts are then added in a fixed order. */
+/* Weight gradient: for a block of output channels k and input channels c, sums over pixels of dy[pixel][k] *
+ * x[pixel at a tap][c]. A tile owns a block of dw that stays near the core for all taps, and walks strips of
+ * pixels; per strip and tap only the pixels that have an input are listed. When dw is small and the image large,
+ * pixels are split over tiles too; the parts are then added in a fixed order. */
 #include "conv.h"
 
 #define WGRAD_BLOCK 32768      /* floats of dw a tile keeps */
@@ -10,6 +10,7 @@
 #define WGRAD_SPLIT_PIXELS 256 /* fewest pixels a split is worth */
 #define WGRAD_PARTS_MAX (1 << 22) /* floats of parts in all */
 #define WGRAD_BIAS_ROWS 512
+#define WGRAD_LINE_BELOW 32   /* filter rows of fewer floats are joined to patches */
 #define WGRAD_K_BLOCK 128
 
 static const float wgrad_zeros[1];
@@ -17,6 +18,7 @@ static const float wgrad_zeros[1];
 struct wgrad_plan {
     struct gy_product p;
     int64_t taps, depth;                 /* dw is [K][taps][depth] */
+    int patch;                           /* whole patches are copied: one tap */
     int64_t k_block, c_block, k_blocks, c_blocks;
     int64_t splits, split, strip;        /* pixels a split, a strip */
     int64_t floats;                      /* of dw */
@@ -45,8 +47,9 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const
 {
     gy_product_forward(&w->p, g, k);
     const struct gy_product *p = &w->p;
-    w->taps = p->lines ? 1 : p->taps;
-    w->depth = p->lines ? p->taps * p->depth : p->depth;
+    w->patch = p->patch || (p->lines && p->depth < WGRAD_LINE_BELOW);
+    w->taps = w->patch ? 1 : p->taps;
+    w->depth = w->patch ? p->taps * p->depth : p->depth;
     w->floats = (int64_t)g->k * p->taps * p->depth;
     w->k_block = gy_min64(p->vec, WGRAD_K_BLOCK);
     const int64_t c_fit = gy_max64(WGRAD_BLOCK / (w->k_block * w->taps) / 64 * 64, 64);
@@ -68,11 +71,10 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
 {
     struct wgrad_own own;
     const size_t strip = (size_t)w->strip;
-    const int patch = w->p.patch || w->p.lines;
     own.rows = gy_carve_take(carve, strip * (w->p.lines ? (size_t)w->p.taps : 1), sizeof(*own.rows));
     own.lines = gy_carve_take(carve, w->p.lines ? (size_t)gy_product_lines_floats(&w->p) : 0, sizeof(float));
     own.at = gy_carve_take(carve, strip + GY_OUTER_AHEAD, sizeof(*own.at));
-    own.patch = gy_carve_take(carve, patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
+    own.patch = gy_carve_take(carve, w->patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
     own.x = gy_carve_take(carve, strip * GY_WIDTH_MAX, sizeof(float));
     return own;
 }
@@ -93,21 +95,22 @@ static size_t wgrad_place(const struct gy_cpu *cpu, const struct wgrad_plan *w, 
     return carve.used;
 }
 
-/* Lists the pixels of the strip that have an input at the tap (rows and at, side by side); returns how many. */
+/* Lists the pixels of the strip that have an input at the tap (rows and at, side by side); returns how many. With lines
+ * and patches that is all of them. */
 static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *own, const float *x, int64_t pixel,
                           int64_t count, int64_t tap)
 {
     const struct gy_product *p = &w->p;
+    const int64_t pitch = gy_product_patch_pitch(p);
     int64_t n = 0;
-    if (p->patch || p->lines) {
-        const int64_t pitch = gy_product_patch_pitch(p);
-        for (; n < count; n++) {
-            own->rows[n] = own->patch + n * pitch;
-            own->at[n] = (int32_t)n;
-        }
-        return n;
+    if (w->patch) {
+        for (int64_t i = 0; i < count; i++)
+            own->rows[i] = own->patch + i * pitch;
+    } else if (p->lines) {
+        gy_product_line_rows(p, own->lines, pixel, count, tap, own->rows);
+    } else {
+        gy_product_rows(p, x, pixel, count, tap, wgrad_zeros, own->rows);
     }
-    gy_product_rows(p, x, pixel, count, tap, wgrad_zeros, own->rows);
     for (int64_t i = 0; i < count; i++) {
         const float *const row = own->rows[i];
         own->rows[n] = row;
@@ -117,12 +120,14 @@ static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *ow
     return n;
 }
 
-/* Patches from padded lines. */
-static void wgrad_line_patches(const struct wgrad_job *job, const struct wgrad_own *own, const float *x, int64_t pixel,
+/* Padded lines, and patches from them where wanted. */
+static void wgrad_lines(const struct wgrad_job *job, const struct wgrad_own *own, const float *x, int64_t pixel,
                                int64_t count)
 {
     const struct gy_product *p = &job->plan->p;
     gy_product_lines(p, x, pixel, count, own->lines);
+    if (!job->plan->patch)
+        return;
     for (int64_t t = 0; t < p->taps; t++)
         gy_product_line_rows(p, own->lines, pixel, count, t, own->rows + t * count);
     job->cpu->k.patches(own->patch, gy_product_patch_pitch(p), own->rows, p->taps, p->depth, count);
@@ -192,7 +197,7 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
         if (p->patch)
             gy_product_patches(p, x, at, count, own.patch, gy_product_patch_pitch(p));
         if (p->lines)
-            wgrad_line_patches(job, &own, x, at, count);
+            wgrad_lines(job, &own, x, at, count);
         for (int64_t tap = 0; tap < w->taps; tap++) {
             struct gy_outer_tile t = {.x = own.x, .at = own.at, .dy_pitch = p->out_pitch, .dw_pitch = row};
             t.pixels = wgrad_list(w, &own, x, at, count, tap);

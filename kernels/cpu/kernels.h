@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* kernels.h: the table of CPU micro-kernels. Drivers (conv.c, norm.c, ...) cut an op into tiles that fit the caches and call
- * these on each piece; only the functions behind the table know vector registers. The table is filled with portable C
- * first, then overridden by what the processor has (AVX2, AVX-512, VSX), as far as the mask of the configuration allows.
+/* kernels.h: the table of CPU micro-kernels. Drivers (conv.c, norm.c, ...) cut an op into tiles that fit the caches
+ * and call these on each piece; only the functions behind the table know vector registers. The table is filled with
+ * portable C first, then overridden by what the processor has (AVX2, AVX-512, VSX), as far as the mask of the
+ * configuration allows.
  *
- * Convolution in every direction is one kernel: a batch-reduce product over pointers. For a tile of output pixels the
- * caller gives, for each filter tap, one pointer a pixel to the input channels it meets there (or to a row of zeros), and
- * a panel of weights [tap][channel][width]; the sums stay in registers over all taps and channels. */
+ * Convolution in every direction is one kernel: a batch-reduce product over pointers. For a tile of output pixels
+ * the caller gives, for each filter tap, one pointer a pixel to the input channels it meets there (or to a row of
+ * zeros), and a panel of weights [tap][channel][width]; the sums stay in registers over all taps and channels. */
 #ifndef GY_CPU_KERNELS_H
 #define GY_CPU_KERNELS_H
 #include "../../engine/base/base.h"
@@ -52,12 +53,14 @@ struct gy_outer_kind {
     const gy_outer_fn *fn;
 };
 
-/* Row kernels work on rows x cols floats, rows pitch apart. lo and hi clamp forward (-inf, inf: nothing) and, backward,
+/* Row kernels work on rows x cols floats, rows pitch apart. stream: the output goes past the caches; it starts on a
+ * GY_CACHE_LINE, pitch and cols are multiples of 16. lo and hi clamp forward (-inf, inf: nothing) and, backward,
  * keep the gradient only where lo < y < hi. */
 struct gy_affine_rows {
     float *y;
     const float *x, *res, *scale, *shift; /* res NULL: none; scale NULL: y = x + res */
     int64_t rows, cols, pitch;
+    int stream;
     float lo, hi;
 };
 struct gy_bn_rows {
@@ -68,7 +71,7 @@ struct gy_bn_rows {
     float *dx, *dres;                        /* dres NULL: none */
     int64_t rows, cols, pitch;
     float lo, hi;
-    int add_dx, add_dres;
+    int add_dx, add_dres, stream;
 };
 struct gy_back_rows { /* dx (and dres) = dy masked by y; any of dx, dres, y may be NULL */
     const float *dy, *y;
@@ -77,9 +80,9 @@ struct gy_back_rows { /* dx (and dres) = dy masked by y; any of dx, dres, y may 
     float lo, hi;
     int add_dx, add_dres;
 };
-/* sgd: d = inner (scale g + decay w); m = mu m + d; w -= outer (nesterov ? d + mu m : m).
- * adamw: w -= decay w; m = beta1 m + (1 - beta1) g'; v = beta2 v + (1 - beta2) g'^2; w -= outer m / (sqrt(v) root + eps).
- * Then ema = keep ema + (1 - keep) w, where ema is not NULL. */
+/* sgd: d = inner (scale g + decay w); m = mu m + d; w -= outer (nesterov ? d + mu m : m). adamw: w -= decay w; m =
+ * beta1 m + (1 - beta1) g'; v = beta2 v + (1 - beta2) g'^2; w -= outer m / (sqrt(v) root + eps). Then ema = keep
+ * ema + (1 - keep) w, where ema is not NULL. */
 struct gy_update_rows {
     float *w, *m, *v, *ema;
     const float *g;
@@ -103,7 +106,7 @@ struct gy_kernels {
      * GY_ROWS_MAX floats beyond. */
     void (*patches)(float *dst, int64_t pitch, const float *const *rows, int64_t taps, int64_t len, int64_t count);
     void (*affine)(const struct gy_affine_rows *a);
-    /* mean and sum of squared deviations of each column over the rows (at least 1), eight rows at a time in two passes. */
+    /* Mean and sum of squared deviations of each column over the rows (at least 1), eight rows at a time. */
     void (*stats)(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *mean, float *m2);
     void (*bn_sums)(const struct gy_bn_rows *a);
     void (*bn_back)(const struct gy_bn_rows *a);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* micro.h: every micro-kernel written once, as macros over a vector type. An instruction set's file defines a dozen inline
- * operations with its prefix P (P_load, P_load_n, P_store, P_store_n, P_set1, P_add, P_sub, P_mul, P_fma, P_div, P_sqrt,
- * P_max, P_min, P_keep) and instantiates: V the vector type, W its floats, ATTR the function attribute that allows its instructions.
+/* micro.h: every micro-kernel written once, as macros over a vector type. An instruction set's file defines a dozen
+ * inline operations with its prefix P (P_load, P_load_n, P_store, P_store_n, P_set1, P_add, P_sub, P_mul, P_fma,
+ * P_div, P_sqrt, P_max, P_min, P_keep, P_stream, P_fence) and instantiates: V the vector type, W its floats, ATTR
+ * the function attribute that allows its instructions.
  *
  * Sums run in the written order, so the bits depend on the kernel set and the shapes only. */
 #ifndef GY_CPU_MICRO_H
@@ -63,7 +64,17 @@
         const float *w = t->panel;                                                                                     \
         for (int64_t tap = 0; tap < t->taps; tap++) {                                                                  \
             const float *const *p = t->rows + tap * t->row_pitch;                                                      \
-            for (int64_t c = 0; c < t->len; c++, w += N * (W)) {                                                       \
+            int64_t c = 0;                                                                                             \
+            for (; N == 1 && c + 4 <= t->len; c += 4, w += 4 * (W)) {                                                  \
+                V b[4];                                                                                                \
+                GY_UNROLL for (int u = 0; u < 4; u++) b[u] = P##_load(w + u * (W));                                    \
+                GY_UNROLL for (int i = 0; i < R; i++)                                                                  \
+                {                                                                                                      \
+                    const float *x = p[i] + c;                                                                         \
+                    GY_UNROLL for (int u = 0; u < 4; u++) acc[i][0] = P##_fma(P##_set1(x[u]), b[u], acc[i][0]);        \
+                }                                                                                                      \
+            }                                                                                                          \
+            for (; c < t->len; c++, w += N * (W)) {                                                                    \
                 V b[ACC];                                                                                              \
                 GY_UNROLL for (int v = 0; v < N; v++) b[v] = P##_load(w + v * (W));                                    \
                 GY_UNROLL for (int i = 0; i < R; i++)                                                                  \
@@ -121,7 +132,8 @@
                                 int64_t count)                                                                         \
     {                                                                                                                  \
         for (int64_t i = 0; i < count; i++, dst += width) {                                                            \
-            const float *src = rows[i] + first, *ahead = rows[gy_min64(i + 16, count - 1)] + first;                     \
+            const float *src = rows[i] + first;                                                                        \
+            const float *ahead = rows[gy_min64(i + 16, count - 1)] + first;                                            \
             for (int64_t c = 0; c < width; c += (W)) {                                                                 \
                 __builtin_prefetch(ahead + c);                                                                         \
                 if (cols - c >= (W))                                                                                   \
@@ -158,6 +170,13 @@
         else                                                                                                           \
             P##_store_n(p, v, n);                                                                                      \
     }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_out(float *p, V v, int64_t n, int stream)                                                  \
+    {                                                                                                                  \
+        if (stream)                                                                                                    \
+            P##_stream(p, v);                                                                                          \
+        else                                                                                                           \
+            P##_put(p, v, n);                                                                                          \
+    }                                                                                                                  \
     ATTR GY_ALWAYS void P##_affine_with(const struct gy_affine_rows *a, const int scaled, const int res)               \
     {                                                                                                                  \
         const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
@@ -170,7 +189,7 @@
                     v = P##_fma(v, P##_get(a->scale + c, n), P##_get(a->shift + c, n));                                \
                 if (res)                                                                                               \
                     v = P##_add(v, P##_get(a->res + at + c, n));                                                       \
-                P##_put(a->y + at + c, P##_min(hi, P##_max(lo, v)), n);                                                \
+                P##_out(a->y + at + c, P##_min(hi, P##_max(lo, v)), n, a->stream);                                     \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
@@ -184,6 +203,8 @@
             P##_affine_with(a, 0, 1);                                                                                  \
         else                                                                                                           \
             P##_affine_with(a, 0, 0);                                                                                  \
+        if (a->stream)                                                                                                 \
+            P##_fence();                                                                                               \
     }                                                                                                                  \
     ATTR GY_ALWAYS void P##_stats_block(const float *x, int64_t pitch, int64_t n, int64_t rows, V *mean, V *m2)        \
     {                                                                                                                  \
@@ -285,7 +306,7 @@
                 const V dev = P##_sub(P##_get(a->x + at, n), P##_get(a->mean + c, n));                                 \
                 V dx = P##_fma(dev, P##_get(a->b + c, n), P##_get(a->c + c, n));                                       \
                 dx = P##_fma(d, P##_get(a->a + c, n), dx);                                                             \
-                P##_put(a->dx + at, a->add_dx ? P##_add(P##_get(a->dx + at, n), dx) : dx, n);                          \
+                P##_out(a->dx + at, a->add_dx ? P##_add(P##_get(a->dx + at, n), dx) : dx, n, a->stream);               \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
@@ -299,6 +320,8 @@
             P##_bn_back_with(a, 0, 1);                                                                                 \
         else                                                                                                           \
             P##_bn_back_with(a, 0, 0);                                                                                 \
+        if (a->stream)                                                                                                 \
+            P##_fence();                                                                                               \
     }
 
 /* Flat kernels: count floats in a row. */
@@ -338,7 +361,8 @@
             P##_put(y + c, s, n);                                                                                      \
         }                                                                                                              \
     }                                                                                                                  \
-    ATTR static void P##_depth_grad(float *const *sum, const float *const *x, const float *dy, int64_t taps, int64_t cols)\
+    ATTR static void P##_depth_grad(float *const *sum, const float *const *x, const float *dy, int64_t taps,           \
+                                    int64_t cols)                                                                      \
     {                                                                                                                  \
         for (int64_t c = 0; c < cols; c += (W)) {                                                                      \
             const int64_t n = cols - c;                                                                                \

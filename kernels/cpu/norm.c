@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Batch norm as passes over rows (pixels) of channels, each pass once over memory: rows are cut into fixed parts, a part
- * leaves its sums in scratch, the parts are joined in a fixed order. */
+/* Batch norm as passes over rows (pixels) of channels, each pass once over memory: rows are cut into fixed parts, a
+ * part leaves its sums in scratch, the parts are joined in a fixed order. */
 #include "norm.h"
 
 #define NORM_PART_FLOATS 32768 /* floats of one tensor in a part: about a core's second cache over three tensors */
+#define NORM_STREAM 8388608   /* floats of a tensor that no cache keeps until the next op */
 #define NORM_CHANNELS 64       /* channels that join their parts in one tile */
 
 /* Rows in a part, for rows x channels. */
@@ -42,7 +43,8 @@ static void norm_merge_tile(void *arg, int64_t tile, int thread)
     for (int64_t step = 1; step < job->parts; step *= 2) {
         for (int64_t i = 0; i + step < job->parts; i += 2 * step) {
             const double na = (double)(step * job->part_rows);
-            const double nb = (double)(gy_min64((i + 2 * step) * job->part_rows, job->rows) - (i + step) * job->part_rows);
+            const int64_t end = gy_min64((i + 2 * step) * job->part_rows, job->rows);
+            const double nb = (double)(end - (i + step) * job->part_rows);
             float *const mean = job->mean + i * job->channels, *const m2 = job->m2 + i * job->channels;
             const int64_t other = step * job->channels;
             for (int64_t c = from; c < to; c++)
@@ -89,6 +91,11 @@ GY_INT void gy_cpu_sum_parts(const struct gy_cpu *cpu, const float *part, int64_
 {
     struct norm_sum_job job = {&cpu->k, part, parts, count, pitch, count >= 65536 ? 4096 : 1024, out, add};
     gy_pool_run(cpu->pool, norm_sum_tile, &job, gy_ceil_div(count, job.block));
+}
+
+static int norm_streams(const struct gy_op *op)
+{
+    return op->geom.c % 16 == 0 && norm_rows(op) * op->geom.c >= NORM_STREAM;
 }
 
 struct norm_job {
@@ -141,7 +148,8 @@ static void norm_apply_tile(void *arg, int64_t tile, int thread)
     const struct gy_affine_rows a = {.y = y + at, .x = x + at, .res = res != NULL ? res + at : NULL,
                                      .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
                                      .rows = gy_min64(job->part_rows, job->rows - first), .cols = c, .pitch = c,
-                                     .lo = job->lo, .hi = job->hi};
+                                     .lo = job->lo, .hi = job->hi,
+                                     .stream = norm_streams(op) && !gy_act_is_curve(op->act)};
     job->cpu->k.affine(&a);
     if (gy_act_is_curve(op->act))
         gy_act_curve(op->act, y + at, y + at, a.rows * c);
@@ -211,6 +219,7 @@ static void norm_back_tile(void *arg, int64_t tile, int thread)
     a.dres = dres != NULL ? dres + at : NULL;
     a.add_dx = (op->flags & GY_F_ADD_DX) != 0;
     a.add_dres = (op->flags & GY_F_ADD_DRES) != 0;
+    a.stream = norm_streams(op);
     job->cpu->k.bn_back(&a);
     (void)thread;
 }

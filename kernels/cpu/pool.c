@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Pooling, a row of output pixels (or, backward, of input pixels) a tile. Channels are walked in blocks of 16 with plain
- * loops of known length, which compilers turn into vectors. Backward passes gather: each input pixel asks the windows that
- * hold it. */
+/* Pooling, a row of output pixels (or, backward, of input pixels) a tile. Channels are walked in blocks of 16 with
+ * plain loops of known length, which compilers turn into vectors. Backward passes gather: each input pixel asks the
+ * windows that hold it. */
 #include "norm.h"
 
 #define POOL_BLOCK 16
@@ -97,7 +97,8 @@ static void pool_add(float *restrict y, const float *restrict x, float a, int64_
 }
 
 /* y[j] += x[j] where cell[j] == id. */
-static void pool_add_cell(float *restrict y, const float *restrict x, const uint8_t *restrict cell, int id, int64_t count)
+static void pool_add_cell(float *restrict y, const float *restrict x, const uint8_t *restrict cell, int id,
+                          int64_t count)
 {
     int64_t i = 0;
     for (; i + POOL_BLOCK <= count; i += POOL_BLOCK)
@@ -131,10 +132,11 @@ static void pool_avg_tile(void *arg, int64_t tile, int thread)
         const struct pool_range w = pool_cells(q, g->stride_w, g->pad_w, g->s, g->w);
         const float share = pool_share(job->op, p, q);
         memset(y, 0, (size_t)g->c * sizeof(float));
-        for (int32_t r = h.from; r < h.to; r++)
+        for (int32_t r = h.from; r < h.to; r++) {
+            const float *line = x + (int64_t)(p * g->stride_h - g->pad_h + r) * g->w * g->c;
             for (int32_t s = w.from; s < w.to; s++)
-                pool_add(y, x + ((int64_t)(p * g->stride_h - g->pad_h + r) * g->w + q * g->stride_w - g->pad_w + s) * g->c,
-                         1.0f, g->c);
+                pool_add(y, line + (int64_t)(q * g->stride_w - g->pad_w + s) * g->c, 1.0f, g->c);
+        }
         for (int32_t c = 0; c < g->c; c++)
             y[c] *= share;
     }

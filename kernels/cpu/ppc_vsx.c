@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* POWER8 and later, VSX: 64 registers of 4 floats. Register tiles of 8 x 16, 8 x 8 and 8 x 4; the first holds 32 sums, more
- * than two pipes of seven cycles need. */
+/* POWER8 and later, VSX: 64 registers of 4 floats. Register tiles of 8 x 16, 8 x 8 and 8 x 4; the first holds 32
+ * sums, more than two pipes of seven cycles need. */
 #include "micro.h"
 
 #if defined(__powerpc64__) && defined(__VSX__)
@@ -28,6 +28,8 @@ VSX_ATTR GY_ALWAYS void vsx_store_n(float *p, vsx_f4 v, int64_t n)
     for (int64_t i = 0; i < n; i++)
         p[i] = t[i];
 }
+VSX_ATTR GY_ALWAYS void vsx_stream(float *p, vsx_f4 v) { vsx_store(p, v); }
+VSX_ATTR GY_ALWAYS void vsx_fence(void) {}
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_set1(float v) { return vec_splats(v); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_add(vsx_f4 a, vsx_f4 b) { return vec_add(a, b); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_sub(vsx_f4 a, vsx_f4 b) { return vec_sub(a, b); }

@@ -3,7 +3,8 @@
  * which input pixel stands behind each (output pixel, tap). */
 #include "conv.h"
 
-#define PRODUCT_PATCH_BELOW 8   /* with fewer channels a slice per tap would be all overhead */
+#define PRODUCT_PATCH_BELOW 8   /* with fewer channels a pointer per tap would be all overhead */
+#define PRODUCT_LINES_BELOW 16  /* lines are cheaper than patches */
 #define PRODUCT_TILES 24        /* tiles wanted at least when there is work for them */
 #define PRODUCT_TILE_WORK 65536 /* multiply-adds below which a tile is not cut further */
 
@@ -120,7 +121,7 @@ GY_INT void gy_product_forward(struct gy_product *p, const struct gy_geom *g, co
                              .r = g->r, .s = g->s, .in_pitch = g->c, .out_pitch = g->k};
     p->h = product_forward_axis(g->p, g->h, g->r, g->stride_h, g->pad_h, g->dil_h);
     p->w = product_forward_axis(g->q, g->w, g->s, g->stride_w, g->pad_w, g->dil_w);
-    p->lines = p->red < PRODUCT_PATCH_BELOW && g->r * g->s > 1 && g->dil_w == 1 && g->groups == 1;
+    p->lines = p->red < PRODUCT_LINES_BELOW && g->r * g->s > 1 && g->dil_w == 1 && g->groups == 1;
     p->patch = p->red < PRODUCT_PATCH_BELOW && g->r * g->s > 1 && !p->lines;
     product_cut(p, k);
 }

@@ -18,6 +18,8 @@ AVX2_ATTR GY_ALWAYS __m256 avx2_load(const float *p) { return _mm256_loadu_ps(p)
 AVX2_ATTR GY_ALWAYS __m256 avx2_load_n(const float *p, int64_t n) { return _mm256_maskload_ps(p, avx2_mask(n)); }
 AVX2_ATTR GY_ALWAYS void avx2_store(float *p, __m256 v) { _mm256_storeu_ps(p, v); }
 AVX2_ATTR GY_ALWAYS void avx2_store_n(float *p, __m256 v, int64_t n) { _mm256_maskstore_ps(p, avx2_mask(n), v); }
+AVX2_ATTR GY_ALWAYS void avx2_stream(float *p, __m256 v) { _mm256_stream_ps(p, v); }
+AVX2_ATTR GY_ALWAYS void avx2_fence(void) { _mm_sfence(); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_set1(float v) { return _mm256_set1_ps(v); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_add(__m256 a, __m256 b) { return _mm256_add_ps(a, b); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_sub(__m256 a, __m256 b) { return _mm256_sub_ps(a, b); }
