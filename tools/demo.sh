@@ -14,7 +14,7 @@ rm -rf "$folder"
 mkdir -p "$folder"
 started=$(date +%s)
 say "1. Training: $gyre train fashion $data"
-"$gyre" train fashion "$data" --out "$folder/run" --epochs 8 --batch 128 --lr 0.1 --warmup-epochs 0.5 --flip --weight-decay 0.0005 \
+"$gyre" train fashion "$data" --out "$folder/run" --epochs 7 --batch 128 --lr 0.1 --warmup-epochs 0.5 --flip --weight-decay 0.0005 \
     --ema 0.998
 seconds=$(($(date +%s) - started))
 
