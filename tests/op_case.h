@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* op_case.h: one case of the op test: an op, its shapes and options; and the memory that it works on: each tensor once in float for the
- * kernel, once in double for the truth, the float one between guard zones. */
+/* op_case.h: one case of the op test: an op, its shapes and options; and the memory that it works on: each tensor once
+ * in float for the kernel, once in double for the truth, the float one between guard zones. */
 #ifndef GY_OP_CASE_H
 #define GY_OP_CASE_H
 #include "../engine/base/mem.h"
 #include "../engine/base/rng.h"
 #include "../engine/op.h"
 #include "../kernels/backend.h"
+#include "../kernels/cpu/ref.h"
 #include "t.h"
 
-#include "ref_double.c"
+/* The truth of each op code: the references in double (ref_double.c). */
+const gy_ref_fn *op_truth_table(void);
 
-enum op_values { OP_NORMAL, OP_EQUAL, OP_HUGE, OP_TINY, OP_POWERS, OP_ZEROS, OP_VALUES };
+/* What tensors hold: bell-shaped numbers; one number everywhere; one huge element; denormals; powers of two, whose sums
+ * are exact; zeros of both signs; bell-shaped with some X (or DY) that are not numbers. */
+enum op_values { OP_NORMAL, OP_EQUAL, OP_HUGE, OP_TINY, OP_POWERS, OP_ZEROS, OP_VALUES, OP_NAN = OP_VALUES };
 
 #define OP_BIT(role) (1ull << (role))
 
@@ -20,21 +24,22 @@ struct op_case {
     uint32_t flags;
     struct gy_geom geom;
     float f[8];
-    uint64_t without;   /* optional roles that are left out */
+    uint64_t without; /* optional roles that are left out */
     int accumulate, valid_less, values;
-    int spans;          /* update ops: number of tensors */
+    int spans;     /* update ops: number of tensors */
+    int span_room; /* elements from one span to the next; 0: 48 */
 };
 
-#define OP_GUARD 64      /* elements before and behind each tensor */
+#define OP_GUARD 64 /* elements before and behind each tensor */
 #define OP_POISON 0xa5
 
 struct op_tensor {
     int64_t count;
-    int bytes;           /* of an element: 4; 1 for u8; sizeof(struct gy_mix) */
-    int real;            /* float here, double in the truth */
-    unsigned char *raw;  /* guards included */
+    int bytes;            /* of an element: 4; 1 for u8; sizeof(struct gy_mix) */
+    int real;             /* float here, double in the truth */
+    unsigned char *raw;   /* guards included */
     double *truth, *size; /* real only: value; value with all inputs positive (how large the terms are) */
-    void *other;         /* not real: copy for the truth */
+    void *other;          /* not real: copy for the truth */
 };
 
 struct op_memory {
@@ -44,20 +49,30 @@ struct op_memory {
     uint64_t seed;
 };
 
+static int op_span_room(const struct op_case *c) { return c->span_room ? c->span_room : 48; }
+
 /* Elements of a role. */
 static int64_t op_count(const struct op_case *c, int role)
 {
     const struct gy_geom *g = &c->geom;
-    const int64_t in = g->n * g->h * g->w * g->c, out = g->n * g->p * g->q * g->k, params = 48 * c->spans + 37;
+    const int64_t in = g->n * g->h * g->w * g->c, out = g->n * g->p * g->q * g->k;
     const int loss = c->code == GY_OP_SOFTMAX_CE || c->code == GY_OP_MSE;
     if (c->spans)
-        return role == GY_SUMS ? 2 * c->spans + 2 : params;
+        return role == GY_SUMS ? 2 * c->spans + 2 : (int64_t)op_span_room(c) * c->spans + 37;
     switch (role) {
-    case GY_X: case GY_DX: return in;
-    case GY_Y: case GY_DY: case GY_RES: case GY_DRES: return out;
-    case GY_W: case GY_DW: return (int64_t)g->k * g->r * g->s * (g->c / g->groups);
-    case GY_STATS: case GY_SUMS: return 2 * (int64_t)g->k;
-    case GY_LABEL: case GY_MIX: case GY_LOSS: return g->n;
+    case GY_X:
+    case GY_DX: return in;
+    case GY_Y:
+    case GY_DY:
+    case GY_RES:
+    case GY_DRES: return out;
+    case GY_W:
+    case GY_DW: return (int64_t)g->k * g->r * g->s * (g->c / g->groups);
+    case GY_STATS:
+    case GY_SUMS: return 2 * (int64_t)g->k;
+    case GY_LABEL:
+    case GY_MIX:
+    case GY_LOSS: return g->n;
     case GY_TARGET: return out;
     case GY_ARG: return loss ? g->n : out;
     default: return g->k;
@@ -66,15 +81,28 @@ static int64_t op_count(const struct op_case *c, int role)
 
 static unsigned char *op_place(const struct op_tensor *t) { return t->raw + OP_GUARD * t->bytes; }
 
+/* Roughly normal, deviation 1: four 16-bit pieces of a hash (splitmix64) added up. */
+static double op_bell(uint64_t seed, int role, int64_t i)
+{
+    uint64_t z = (seed * 64 + (uint64_t)role + 1) * 0x9e3779b97f4a7c15u + (uint64_t)i * 0xd1342543de82ef95u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    z ^= z >> 31;
+    const double sum =
+        (double)(z & 0xffff) + (double)(z >> 16 & 0xffff) + (double)(z >> 32 & 0xffff) + (double)(z >> 48);
+    return (sum / 65536 - 2) * 1.7320508;
+}
+
 static double op_draw(const struct op_case *c, const struct op_memory *m, int role, int64_t i)
 {
-    const double x = (double)gy_rng_normal(m->seed, (uint32_t)(100 + role), 1, (uint64_t)i);
+    const double x = op_bell(m->seed, role, i);
     switch (c->values) {
     case OP_EQUAL: return 0.75;
     case OP_HUGE: return i == 3 ? 1e6 : x;
     case OP_TINY: return x * 1e-40;
     case OP_POWERS: return ldexp(x < 0 ? -1 : 1, (int)(fabs(x) * 2));
     case OP_ZEROS: return i % 2 ? -0.0 : 0.0;
+    case OP_NAN: return (role == GY_X || role == GY_DY) && (i % 29 == 5 || i % 71 == 3) ? (double)NAN : x;
     default: return x;
     }
 }
@@ -83,8 +111,8 @@ static double op_draw(const struct op_case *c, const struct op_memory *m, int ro
 static float op_value(const struct op_case *c, const struct op_memory *m, int role, int64_t i)
 {
     const double x = op_draw(c, m, role, i);
-    const int positive = role == GY_RSTD || role == GY_RUN_VAR || role == GY_V || (role == GY_STATS && i >= c->geom.k) ||
-                         (role == GY_SUMS && c->spans);
+    const int positive = role == GY_RSTD || role == GY_RUN_VAR || role == GY_V ||
+                         (role == GY_STATS && i >= c->geom.k) || (role == GY_SUMS && c->spans);
     if (c->code == GY_OP_SOFTMAX_CE_BWD && role == GY_Y)
         return (float)(fabs(x) / c->geom.c);
     return (float)(positive ? fabs(x) + 0.1 : x);
@@ -109,8 +137,13 @@ static struct gy_mix op_mix(const struct gy_geom *g, int64_t i, uint64_t seed)
     uint32_t word[4];
     gy_rng_words(seed, 6, 0, (uint64_t)i, word);
     const int32_t h0 = (int32_t)(word[0] % (uint32_t)g->h), w0 = (int32_t)(word[1] % (uint32_t)g->w);
-    return (struct gy_mix){ .partner = (int32_t)(word[2] % (uint32_t)g->n), .inside = i % 2 ? 0.0f : 0.3f, .label = 0.6f, .h0 = h0,
-                            .w0 = w0, .h1 = (int32_t)gy_min64(g->h, h0 + 3), .w1 = g->w };
+    return (struct gy_mix){ .partner = (int32_t)(word[2] % (uint32_t)g->n),
+                            .inside = i % 2 ? 0.0f : 0.3f,
+                            .label = 0.6f,
+                            .h0 = h0,
+                            .w0 = w0,
+                            .h1 = (int32_t)gy_min64(g->h, h0 + 3),
+                            .w1 = g->w };
 }
 
 static void op_fill_other(const struct op_case *c, struct op_memory *m, int role)
@@ -165,11 +198,15 @@ static void op_fill(const struct op_case *c, struct op_memory *m, int role)
 
 static void op_spans(const struct op_case *c, struct op_memory *m)
 {
+    const int room = op_span_room(c);
     int64_t at = 0;
     for (int s = 0; s < c->spans; s++) {
-        m->spans[s] = (struct gy_span){ .first = at, .count = s + 1 == c->spans ? 37 : 48 - s, .decay = s % 2 ? 1.0f : 0.0f, .rate = 1.0f,
+        m->spans[s] = (struct gy_span){ .first = at,
+                                        .count = s + 1 == c->spans ? room + 37 : room - s,
+                                        .decay = s % 2 ? 1.0f : 0.0f,
+                                        .rate = s == 2 ? 0.5f : 1.0f,
                                         .adapt = s % 2 };
-        at += 48;
+        at += room;
     }
 }
 
@@ -189,8 +226,15 @@ static void op_memory_make(struct op_memory *m, const struct op_case *c, uint64_
 {
     memset(m, 0, sizeof *m);
     m->seed = seed;
-    m->u = (struct gy_uniform){ .seed = seed, .step = 11, .lr = 0.1f, .loss_scale = 2, .grad_scale = 0.5f, .bias1 = 0.3f, .bias2 = 0.05f,
-                                .accumulate = c->accumulate, .valid = (int32_t)gy_max64(1, c->geom.n - c->valid_less) };
+    m->u = (struct gy_uniform){ .seed = seed,
+                                .step = 11,
+                                .lr = 0.1f,
+                                .loss_scale = 2,
+                                .grad_scale = 0.5f,
+                                .bias1 = 0.3f,
+                                .bias2 = 0.05f,
+                                .accumulate = c->accumulate,
+                                .valid = (int32_t)gy_max64(1, c->geom.n - c->valid_less) };
     op_spans(c, m);
     const uint64_t used = (gy_op_row(c->code)->reads | gy_op_row(c->code)->writes) & ~c->without;
     for (int role = 0; role < GY_ROLES; role++) {
@@ -199,8 +243,10 @@ static void op_memory_make(struct op_memory *m, const struct op_case *c, uint64_
             continue;
         t->count = op_count(c, role);
         t->real = !op_is_other(c, role);
-        t->bytes = t->real || role == GY_LABEL || (role == GY_ARG && (c->code == GY_OP_SOFTMAX_CE || c->code == GY_OP_MSE)) ? 4
-                   : role == GY_MIX ? (int)sizeof(struct gy_mix) : 1;
+        t->bytes =
+            t->real || role == GY_LABEL || (role == GY_ARG && (c->code == GY_OP_SOFTMAX_CE || c->code == GY_OP_MSE)) ? 4
+            : role == GY_MIX ? (int)sizeof(struct gy_mix)
+                             : 1;
         t->raw = malloc((size_t)(t->count + 2 * OP_GUARD) * (size_t)t->bytes);
         t->truth = malloc((size_t)t->count * sizeof(double));
         t->size = malloc((size_t)t->count * sizeof(double));
@@ -230,26 +276,22 @@ static struct gy_op op_record(const struct op_case *c, struct op_memory *m, enum
         if (!t->raw)
             continue;
         op.tensor[role] = role; /* prepare asks which roles there are */
-        op.ptr[role] = side == OP_KERNEL ? (void *)op_place(t) : !t->real ? t->other : (void *)(side == OP_TRUTH ? t->truth : t->size);
+        op.ptr[role] = side == OP_KERNEL ? (void *)op_place(t)
+                       : !t->real        ? t->other
+                                         : (void *)(side == OP_TRUTH ? t->truth : t->size);
     }
     return op;
-}
-
-static int op_guards_whole(const struct op_tensor *t)
-{
-    const size_t guard = (size_t)OP_GUARD * (size_t)t->bytes, body = (size_t)t->count * (size_t)t->bytes;
-    for (size_t i = 0; i < guard; i++)
-        if (t->raw[i] != OP_POISON || t->raw[guard + body + i] != OP_POISON)
-            return 0;
-    return 1;
 }
 
 static const char *op_text(const struct op_case *c, char *text, size_t room)
 {
     const struct gy_geom *g = &c->geom;
-    snprintf(text, room, "%s %" PRId64 "x%dx%dx%d->%dx%dx%d r%dx%d s%dx%d p%dx%d d%d g%d act%d flags%u without%" PRIx64 " acc%d less%d values%d",
-             gy_op_row(c->code)->name, g->n, g->h, g->w, g->c, g->p, g->q, g->k, g->r, g->s, g->stride_h, g->stride_w, g->pad_h, g->pad_w,
-             g->dil_h, g->groups, c->act, c->flags, c->without, c->accumulate, c->valid_less, c->values);
+    snprintf(text, room,
+             "%s %" PRId64 "x%dx%dx%d->%dx%dx%d r%dx%d s%dx%d p%dx%d d%d g%d act%d flags%u without%" PRIx64
+             " acc%d less%d values%d",
+             gy_op_row(c->code)->name, g->n, g->h, g->w, g->c, g->p, g->q, g->k, g->r, g->s, g->stride_h, g->stride_w,
+             g->pad_h, g->pad_w, g->dil_h, g->groups, c->act, c->flags, c->without, c->accumulate, c->valid_less,
+             c->values);
     return text;
 }
 

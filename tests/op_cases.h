@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* op_cases.h: the table of cases, made from short lists: every op code, sizes around vector widths and tile edges, every option, hostile
- * values. */
+/* op_cases.h: the table of cases, made from short lists: every op code, sizes around vector widths and tile edges,
+ * every option, hostile values. */
 #ifndef GY_OP_CASES_H
 #define GY_OP_CASES_H
 #include "op_run.h"
@@ -27,29 +27,73 @@ struct op_conv_shape {
 };
 
 static const struct op_conv_shape op_conv_shapes[] = {
-    { 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1 },    { 2, 5, 7, 3, 8, 3, 3, 1, 1, 1, 1 },   { 2, 7, 5, 8, 3, 3, 3, 2, 1, 1, 1 },
-    { 1, 9, 9, 3, 16, 7, 7, 2, 3, 1, 1 },   { 2, 8, 8, 16, 16, 3, 3, 1, 1, 1, 1 }, { 1, 7, 7, 17, 33, 3, 3, 1, 1, 1, 1 },
-    { 3, 6, 6, 31, 15, 1, 1, 1, 0, 1, 1 },  { 2, 7, 7, 64, 64, 1, 1, 1, 0, 1, 1 }, { 2, 7, 7, 64, 65, 3, 3, 1, 1, 1, 1 },
-    { 1, 14, 14, 32, 96, 1, 1, 2, 0, 1, 1 }, { 1, 14, 14, 24, 48, 3, 3, 2, 1, 1, 1 }, { 1, 12, 11, 4, 7, 5, 5, 1, 2, 1, 1 },
-    { 1, 23, 23, 3, 9, 11, 11, 4, 2, 1, 1 }, { 2, 9, 10, 6, 10, 3, 3, 3, 0, 1, 1 },  { 1, 13, 13, 5, 6, 3, 3, 1, 2, 2, 1 },
-    { 1, 15, 15, 8, 8, 3, 3, 2, 2, 2, 1 },  { 2, 8, 8, 8, 16, 3, 3, 1, 1, 1, 2 },  { 2, 8, 8, 16, 8, 3, 3, 2, 1, 1, 4 },
-    { 2, 9, 9, 16, 16, 3, 3, 1, 1, 1, 16 }, { 1, 9, 9, 33, 33, 3, 3, 2, 1, 1, 33 }, { 1, 7, 7, 6, 12, 3, 3, 1, 1, 1, 6 },
-    { 1, 1, 20, 7, 9, 1, 3, 1, 1, 1, 1 },   { 1, 20, 1, 7, 9, 3, 1, 1, 1, 1, 1 },  { 1, 6, 6, 2, 5, 2, 2, 2, 0, 1, 1 },
-    { 1, 4, 4, 128, 129, 3, 3, 1, 1, 1, 1 }, { 1, 3, 3, 130, 64, 3, 3, 1, 1, 1, 1 }, { 5, 1, 1, 127, 63, 1, 1, 1, 0, 1, 1 },
-    { 33, 1, 1, 100, 10, 1, 1, 1, 0, 1, 1 }, { 1, 1, 1, 600, 40, 1, 1, 1, 0, 1, 1 }, { 7, 1, 1, 1100, 33, 1, 1, 1, 0, 1, 1 },
-    { 1, 5, 5, 520, 20, 1, 1, 1, 0, 1, 1 }, { 1, 28, 28, 1, 6, 5, 5, 1, 2, 1, 1 }, { 2, 14, 14, 6, 16, 5, 5, 1, 0, 1, 1 },
-    { 1, 6, 6, 12, 20, 4, 4, 1, 2, 1, 1 },  { 1, 5, 5, 9, 9, 3, 3, 1, 3, 1, 1 },   { 2, 30, 30, 3, 20, 7, 7, 2, 3, 1, 1 },
-    { 4, 16, 16, 16, 32, 3, 3, 2, 1, 1, 1 }, { 1, 3, 3, 512, 64, 3, 3, 1, 1, 1, 1 }, { 1, 2, 2, 70, 70, 3, 3, 1, 1, 1, 1 },
-    { 1, 56, 5, 64, 64, 1, 1, 1, 0, 1, 1 }, { 1, 10, 10, 40, 40, 3, 3, 1, 1, 1, 5 }, { 1, 8, 8, 3, 64, 4, 4, 4, 0, 1, 1 },
+    { 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1 },      { 2, 5, 7, 3, 8, 3, 3, 1, 1, 1, 1 },
+    { 2, 7, 5, 8, 3, 3, 3, 2, 1, 1, 1 },      { 1, 9, 9, 3, 16, 7, 7, 2, 3, 1, 1 },
+    { 2, 8, 8, 16, 16, 3, 3, 1, 1, 1, 1 },    { 1, 7, 7, 17, 33, 3, 3, 1, 1, 1, 1 },
+    { 3, 6, 6, 31, 15, 1, 1, 1, 0, 1, 1 },    { 2, 7, 7, 64, 64, 1, 1, 1, 0, 1, 1 },
+    { 2, 7, 7, 64, 65, 3, 3, 1, 1, 1, 1 },    { 1, 14, 14, 32, 96, 1, 1, 2, 0, 1, 1 },
+    { 1, 14, 14, 24, 48, 3, 3, 2, 1, 1, 1 },  { 1, 12, 11, 4, 7, 5, 5, 1, 2, 1, 1 },
+    { 1, 23, 23, 3, 9, 11, 11, 4, 2, 1, 1 },  { 2, 9, 10, 6, 10, 3, 3, 3, 0, 1, 1 },
+    { 1, 13, 13, 5, 6, 3, 3, 1, 2, 2, 1 },    { 1, 15, 15, 8, 8, 3, 3, 2, 2, 2, 1 },
+    { 2, 8, 8, 8, 16, 3, 3, 1, 1, 1, 2 },     { 2, 8, 8, 16, 8, 3, 3, 2, 1, 1, 4 },
+    { 2, 9, 9, 16, 16, 3, 3, 1, 1, 1, 16 },   { 1, 9, 9, 33, 33, 3, 3, 2, 1, 1, 33 },
+    { 1, 7, 7, 6, 12, 3, 3, 1, 1, 1, 6 },     { 1, 1, 20, 7, 9, 1, 3, 1, 1, 1, 1 },
+    { 1, 20, 1, 7, 9, 3, 1, 1, 1, 1, 1 },     { 1, 6, 6, 2, 5, 2, 2, 2, 0, 1, 1 },
+    { 1, 4, 4, 128, 129, 3, 3, 1, 1, 1, 1 },  { 1, 3, 3, 130, 64, 3, 3, 1, 1, 1, 1 },
+    { 5, 1, 1, 127, 63, 1, 1, 1, 0, 1, 1 },   { 33, 1, 1, 100, 10, 1, 1, 1, 0, 1, 1 },
+    { 1, 1, 1, 600, 40, 1, 1, 1, 0, 1, 1 },   { 7, 1, 1, 1100, 33, 1, 1, 1, 0, 1, 1 },
+    { 1, 5, 5, 520, 20, 1, 1, 1, 0, 1, 1 },   { 1, 28, 28, 1, 6, 5, 5, 1, 2, 1, 1 },
+    { 2, 14, 14, 6, 16, 5, 5, 1, 0, 1, 1 },   { 1, 6, 6, 12, 20, 4, 4, 1, 2, 1, 1 },
+    { 1, 5, 5, 9, 9, 3, 3, 1, 3, 1, 1 },      { 2, 30, 30, 3, 20, 7, 7, 2, 3, 1, 1 },
+    { 4, 16, 16, 16, 32, 3, 3, 2, 1, 1, 1 },  { 1, 3, 3, 512, 64, 3, 3, 1, 1, 1, 1 },
+    { 1, 2, 2, 70, 70, 3, 3, 1, 1, 1, 1 },    { 1, 56, 5, 64, 64, 1, 1, 1, 0, 1, 1 },
+    { 1, 10, 10, 40, 40, 3, 3, 1, 1, 1, 5 },  { 1, 8, 8, 3, 64, 4, 4, 4, 0, 1, 1 },
+    { 3, 11, 13, 32, 32, 3, 3, 1, 1, 1, 32 }, { 1, 9, 8, 9, 18, 3, 3, 2, 0, 2, 9 },
+    { 2, 9, 9, 64, 64, 5, 5, 2, 2, 1, 64 },   { 4, 28, 28, 16, 16, 3, 3, 1, 1, 1, 1 },
+    { 2, 56, 56, 3, 32, 7, 7, 2, 3, 1, 1 },   { 2, 40, 40, 64, 16, 1, 1, 1, 0, 1, 1 },
 };
 
 static struct gy_geom op_conv_geom(const struct op_conv_shape *x)
 {
     const int reach_h = x->dil * (x->r - 1) + 1, reach_w = x->dil * (x->s - 1) + 1;
     const int pad_h = x->r == 1 ? 0 : x->pad, pad_w = x->s == 1 ? 0 : x->pad;
-    return (struct gy_geom){ .n = x->n, .h = x->h, .w = x->w, .c = x->c, .p = (x->h + 2 * pad_h - reach_h) / x->stride + 1,
-                             .q = (x->w + 2 * pad_w - reach_w) / x->stride + 1, .k = x->k, .r = x->r, .s = x->s, .stride_h = x->stride,
-                             .stride_w = x->stride, .pad_h = pad_h, .pad_w = pad_w, .dil_h = x->dil, .dil_w = x->dil, .groups = x->groups };
+    return (struct gy_geom){ .n = x->n,
+                             .h = x->h,
+                             .w = x->w,
+                             .c = x->c,
+                             .p = (x->h + 2 * pad_h - reach_h) / x->stride + 1,
+                             .q = (x->w + 2 * pad_w - reach_w) / x->stride + 1,
+                             .k = x->k,
+                             .r = x->r,
+                             .s = x->s,
+                             .stride_h = x->stride,
+                             .stride_w = x->stride,
+                             .pad_h = pad_h,
+                             .pad_w = pad_w,
+                             .dil_h = x->dil,
+                             .dil_w = x->dil,
+                             .groups = x->groups };
+}
+
+/* The two directions differ in stride, padding and dilation. */
+static struct gy_geom op_conv_skew(int c, int k, int groups)
+{
+    return (struct gy_geom){ .n = 2,
+                             .h = 11,
+                             .w = 14,
+                             .c = c,
+                             .p = 9,
+                             .q = 7,
+                             .k = k,
+                             .r = 3,
+                             .s = 5,
+                             .stride_h = 1,
+                             .stride_w = 2,
+                             .pad_h = 1,
+                             .pad_w = 1,
+                             .dil_h = 2,
+                             .dil_w = 1,
+                             .groups = groups };
 }
 
 #define OP_CONV_PLAIN (OP_BIT(GY_BIAS) | OP_BIT(GY_SCALE) | OP_BIT(GY_SHIFT) | OP_BIT(GY_RES) | OP_BIT(GY_STATS))
@@ -81,9 +125,11 @@ static void op_add_convs_of(struct op_cases *all, const struct gy_geom *g, int v
 /* Channels through every vector width and its neighbours. */
 static void op_add_conv_widths(struct op_cases *all)
 {
-    static const int width[] = { 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 96, 127, 128, 129 };
+    static const int width[] = { 1,  2,  3,  4,  5,  7,  8,  9,  15, 16,  17,  31,
+                                 32, 33, 47, 48, 49, 63, 64, 65, 96, 127, 128, 129 };
     for (size_t i = 0; i < GY_COUNT(width); i++) {
-        const struct op_conv_shape by_k = { 1, 5, 5, 11, width[i], 3, 3, 1, 1, 1, 1 }, by_c = { 1, 4, 5, width[i], 13, 3, 3, 1, 1, 1, 1 };
+        const struct op_conv_shape by_k = { 1, 5, 5, 11, width[i], 3, 3, 1, 1, 1, 1 },
+                                   by_c = { 1, 4, 5, width[i], 13, 3, 3, 1, 1, 1, 1 };
         const struct op_conv_shape pixels = { 1, 1, width[i], 16, 16, 1, 1, 1, 0, 1, 1 };
         const struct gy_geom a = op_conv_geom(&by_k), b = op_conv_geom(&by_c), c = op_conv_geom(&pixels);
         op_add_convs_of(all, &a, OP_NORMAL);
@@ -94,8 +140,20 @@ static void op_add_conv_widths(struct op_cases *all)
 
 static struct gy_geom op_flat_geom(int n, int h, int w, int c)
 {
-    return (struct gy_geom){ .n = n, .h = h, .w = w, .c = c, .p = h, .q = w, .k = c, .r = 1, .s = 1, .stride_h = 1, .stride_w = 1,
-                             .dil_h = 1, .dil_w = 1, .groups = 1 };
+    return (struct gy_geom){ .n = n,
+                             .h = h,
+                             .w = w,
+                             .c = c,
+                             .p = h,
+                             .q = w,
+                             .k = c,
+                             .r = 1,
+                             .s = 1,
+                             .stride_h = 1,
+                             .stride_w = 1,
+                             .dil_h = 1,
+                             .dil_w = 1,
+                             .groups = 1 };
 }
 
 static void op_add_flags(struct op_cases *all, struct op_case c)
@@ -119,14 +177,28 @@ static void op_add_flat(struct op_cases *all, const struct gy_geom *g, int value
     for (int act = 0; act < GY_ACTS; act++) {
         const uint64_t no_y = act ? 0 : OP_BIT(GY_Y);
         op_add_case(all, &(struct op_case){ .code = GY_OP_BN_APPLY, .geom = *g, .act = act, .values = values });
-        op_add_case(all, &(struct op_case){ .code = GY_OP_BN_APPLY, .geom = *g, .act = act, .values = values, .without = OP_BIT(GY_RES) });
+        op_add_case(all,
+                    &(struct op_case){
+                        .code = GY_OP_BN_APPLY, .geom = *g, .act = act, .values = values, .without = OP_BIT(GY_RES) });
         op_add_case(all, &(struct op_case){ .code = GY_OP_ADD, .geom = *g, .act = act, .values = values });
-        op_add_flags(all, (struct op_case){ .code = GY_OP_ADD_BWD, .geom = *g, .act = act, .values = values, .without = no_y });
-        op_add_flags(all, (struct op_case){ .code = GY_OP_ADD_BWD, .geom = *g, .act = act, .values = values, .without = no_y | OP_BIT(GY_DRES) });
-        op_add_flags(all, (struct op_case){ .code = GY_OP_BN_BWD, .geom = *g, .act = act, .values = values, .without = no_y });
-        op_add_flags(all, (struct op_case){ .code = GY_OP_BN_BWD, .geom = *g, .act = act, .values = values, .without = no_y | OP_BIT(GY_DRES) });
+        op_add_flags(
+            all, (struct op_case){ .code = GY_OP_ADD_BWD, .geom = *g, .act = act, .values = values, .without = no_y });
+        op_add_flags(
+            all,
+            (struct op_case){
+                .code = GY_OP_ADD_BWD, .geom = *g, .act = act, .values = values, .without = no_y | OP_BIT(GY_DRES) });
+        op_add_flags(
+            all, (struct op_case){ .code = GY_OP_BN_BWD, .geom = *g, .act = act, .values = values, .without = no_y });
+        op_add_flags(
+            all,
+            (struct op_case){
+                .code = GY_OP_BN_BWD, .geom = *g, .act = act, .values = values, .without = no_y | OP_BIT(GY_DRES) });
         for (int accumulate = 0; accumulate < 2; accumulate++)
-            op_add_case(all, &(struct op_case){ .code = GY_OP_BN_SUMS, .geom = *g, .act = act, .values = values, .without = no_y,
+            op_add_case(all, &(struct op_case){ .code = GY_OP_BN_SUMS,
+                                                .geom = *g,
+                                                .act = act,
+                                                .values = values,
+                                                .without = no_y,
                                                 .accumulate = accumulate });
         if (act == GY_ACT_NONE)
             continue;
@@ -135,16 +207,40 @@ static void op_add_flat(struct op_cases *all, const struct gy_geom *g, int value
     }
     op_add_case(all, &(struct op_case){ .code = GY_OP_DROPOUT, .geom = *g, .f = { 0.3f }, .values = values });
     for (int size = 3; size <= 5; size++) {
-        op_add_flags(all, (struct op_case){ .code = GY_OP_LRN_BWD, .geom = *g, .f = { 2, 0.5f, 0.75f }, .values = values });
+        op_add_flags(all,
+                     (struct op_case){ .code = GY_OP_LRN_BWD, .geom = *g, .f = { 2, 0.5f, 0.75f }, .values = values });
         op_add_case(all, &(struct op_case){ .code = GY_OP_LRN, .geom = *g, .f = { 2, 0.5f, 0.75f }, .values = values });
-        all->list[all->count - 1].geom.r = all->list[all->count - 2].geom.r = all->list[all->count - 3].geom.r = size;
+        for (int i = 1; i <= 3; i++)
+            all->list[all->count - i].geom.r = size;
+    }
+}
+
+/* Forward ops, and the gradients of convolution, with values that are not numbers: they stay, and reach only what they
+ * must. */
+static void op_add_nans(struct op_cases *all)
+{
+    static const int flat[] = { GY_OP_BN_APPLY, GY_OP_ACT, GY_OP_ADD };
+    const struct gy_geom g = op_flat_geom(3, 3, 5, 18), few = op_flat_geom(2, 3, 3, 3), row = op_flat_geom(9, 1, 1, 10);
+    for (size_t i = 0; i < GY_COUNT(flat); i++)
+        for (int act = flat[i] == GY_OP_ACT; act < GY_ACTS; act++)
+            op_add_case(all, &(struct op_case){ .code = flat[i], .geom = g, .act = act, .values = OP_NAN });
+    op_add_case(all, &(struct op_case){ .code = GY_OP_BN_STATS, .geom = g, .values = OP_NAN });
+    op_add_case(all, &(struct op_case){ .code = GY_OP_DROPOUT, .geom = g, .f = { 0.3f }, .values = OP_NAN });
+    op_add_case(
+        all, &(struct op_case){ .code = GY_OP_INPUT, .geom = few, .f = { 0, 0, 0, 0, 1, 1, 1, 1 }, .values = OP_NAN });
+    op_add_case(all, &(struct op_case){ .code = GY_OP_SOFTMAX_CE, .geom = row, .values = OP_NAN });
+    op_add_case(all, &(struct op_case){ .code = GY_OP_MSE, .geom = row, .values = OP_NAN });
+    for (size_t i = 0; i < GY_COUNT(op_conv_shapes); i += 3) {
+        const struct gy_geom conv = op_conv_geom(&op_conv_shapes[i]);
+        op_add_convs_of(all, &conv, OP_NAN);
     }
 }
 
 static void op_add_flats(struct op_cases *all)
 {
-    static const int shape[][4] = { { 1, 1, 1, 1 }, { 2, 3, 5, 7 }, { 1, 4, 4, 8 }, { 3, 5, 5, 16 }, { 2, 7, 7, 17 }, { 1, 9, 9, 33 },
-                                    { 4, 8, 8, 64 }, { 1, 2, 2, 129 }, { 9, 1, 1, 65 }, { 2, 20, 20, 31 }, { 1, 40, 40, 15 } };
+    static const int shape[][4] = { { 1, 1, 1, 1 },  { 2, 3, 5, 7 },    { 1, 4, 4, 8 },    { 3, 5, 5, 16 },
+                                    { 2, 7, 7, 17 }, { 1, 9, 9, 33 },   { 4, 8, 8, 64 },   { 1, 2, 2, 129 },
+                                    { 9, 1, 1, 65 }, { 2, 20, 20, 31 }, { 1, 40, 40, 15 }, { 2, 33, 33, 31 } };
     for (size_t i = 0; i < GY_COUNT(shape); i++) {
         const struct gy_geom g = op_flat_geom(shape[i][0], shape[i][1], shape[i][2], shape[i][3]);
         op_add_flat(all, &g, OP_NORMAL);
@@ -157,18 +253,26 @@ static void op_add_flats(struct op_cases *all)
 
 static void op_add_pools(struct op_cases *all)
 {
-    static const struct op_conv_shape shape[] = { { 2, 8, 8, 16, 16, 2, 2, 2, 0, 1, 1 },  { 1, 9, 7, 5, 5, 3, 3, 2, 1, 1, 1 },
-                                                  { 2, 7, 7, 33, 33, 3, 3, 1, 1, 1, 1 },  { 1, 6, 6, 3, 3, 6, 6, 6, 0, 1, 1 },
-                                                  { 1, 13, 13, 8, 8, 3, 3, 2, 0, 1, 1 },  { 3, 5, 5, 17, 17, 5, 5, 1, 2, 1, 1 },
-                                                  { 1, 7, 7, 64, 64, 7, 7, 7, 0, 1, 1 },  { 1, 10, 10, 1, 1, 2, 2, 3, 0, 1, 1 } };
+    static const struct op_conv_shape shape[] = {
+        { 2, 8, 8, 16, 16, 2, 2, 2, 0, 1, 1 }, { 1, 9, 7, 5, 5, 3, 3, 2, 1, 1, 1 },
+        { 2, 7, 7, 33, 33, 3, 3, 1, 1, 1, 1 }, { 1, 6, 6, 3, 3, 6, 6, 6, 0, 1, 1 },
+        { 1, 13, 13, 8, 8, 3, 3, 2, 0, 1, 1 }, { 3, 5, 5, 17, 17, 5, 5, 1, 2, 1, 1 },
+        { 1, 7, 7, 64, 64, 7, 7, 7, 0, 1, 1 }, { 1, 10, 10, 1, 1, 2, 2, 3, 0, 1, 1 }
+    };
+    static const int kinds[] = { OP_NORMAL, OP_EQUAL, OP_HUGE, OP_ZEROS, OP_NAN };
     for (size_t i = 0; i < GY_COUNT(shape); i++)
-        for (int values = 0; values < 3; values++) {
+        for (size_t kind = 0; kind < GY_COUNT(kinds); kind++) {
             const struct gy_geom g = op_conv_geom(&shape[i]);
-            op_add_case(all, &(struct op_case){ .code = GY_OP_POOL_MAX, .geom = g, .values = values });
+            const int values = kinds[kind];
+            if (values != OP_NAN) /* the vector kernel keeps what comes after */
+                op_add_case(all, &(struct op_case){ .code = GY_OP_POOL_MAX, .geom = g, .values = values });
             op_add_flags(all, (struct op_case){ .code = GY_OP_POOL_MAX_BWD, .geom = g, .values = values });
             for (int inside = 0; inside < 2; inside++) {
-                op_add_case(all, &(struct op_case){ .code = GY_OP_POOL_AVG, .geom = g, .values = values, .f = { (float)inside } });
-                op_add_flags(all, (struct op_case){ .code = GY_OP_POOL_AVG_BWD, .geom = g, .values = values, .f = { (float)inside } });
+                op_add_case(all, &(struct op_case){
+                                     .code = GY_OP_POOL_AVG, .geom = g, .values = values, .f = { (float)inside } });
+                op_add_flags(all,
+                             (struct op_case){
+                                 .code = GY_OP_POOL_AVG_BWD, .geom = g, .values = values, .f = { (float)inside } });
             }
         }
 }
@@ -204,11 +308,19 @@ static void op_add_losses(struct op_cases *all)
             const uint64_t without = option & 1 ? OP_BIT(GY_MIX) : 0, target = option & 1 ? OP_BIT(GY_TARGET) : 0;
             const float smooth = option & 2 ? 0.1f : 0.0f;
             const int less = option & 4 && shape[i][0] > 1 && option & 1, values = option == 5 ? OP_HUGE : OP_NORMAL;
-            op_add_case(all, &(struct op_case){ .code = GY_OP_SOFTMAX_CE, .geom = g, .f = { smooth }, .without = without, .valid_less = less,
+            op_add_case(all, &(struct op_case){ .code = GY_OP_SOFTMAX_CE,
+                                                .geom = g,
+                                                .f = { smooth },
+                                                .without = without,
+                                                .valid_less = less,
                                                 .values = values });
-            op_add_flags(all, (struct op_case){ .code = GY_OP_SOFTMAX_CE_BWD, .geom = g, .f = { smooth }, .without = without, .valid_less = less });
+            op_add_flags(
+                all,
+                (struct op_case){
+                    .code = GY_OP_SOFTMAX_CE_BWD, .geom = g, .f = { smooth }, .without = without, .valid_less = less });
             op_add_case(all, &(struct op_case){ .code = GY_OP_MSE, .geom = g, .without = target, .valid_less = less });
-            op_add_flags(all, (struct op_case){ .code = GY_OP_MSE_BWD, .geom = g, .without = target, .valid_less = less });
+            op_add_flags(all,
+                         (struct op_case){ .code = GY_OP_MSE_BWD, .geom = g, .without = target, .valid_less = less });
         }
 }
 
@@ -217,7 +329,10 @@ static void op_add_inputs(struct op_cases *all)
     for (int c = 1; c <= 4; c++)
         for (int option = 0; option < 4; option++) {
             const struct gy_geom g = op_flat_geom(3, 7, 9, c);
-            op_add_case(all, &(struct op_case){ .code = GY_OP_INPUT, .geom = g, .flags = option & 1 ? GY_F_U8 : 0, .without = option & 2 ? 0 : OP_BIT(GY_MIX),
+            op_add_case(all, &(struct op_case){ .code = GY_OP_INPUT,
+                                                .geom = g,
+                                                .flags = option & 1 ? GY_F_U8 : 0,
+                                                .without = option & 2 ? 0 : OP_BIT(GY_MIX),
                                                 .f = { 0.5f, 0.4f, 0.3f, 0.2f, 2, 3, 4, 5 } });
         }
 }
@@ -225,31 +340,82 @@ static void op_add_inputs(struct op_cases *all)
 static void op_add_updates(struct op_cases *all)
 {
     static const int code[] = { GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW };
-    for (int spans = 1; spans <= 5; spans += 2) {
+    static const int sizes[][2] = { { 1, 48 }, { 3, 48 }, { 5, 48 }, { 3, 16400 } };
+    for (size_t size = 0; size < GY_COUNT(sizes); size++) {
         const struct gy_geom g = op_flat_geom(1, 1, 1, 1);
-        op_add_case(all, &(struct op_case){ .code = GY_OP_NORMS, .geom = g, .spans = spans });
+        const int spans = sizes[size][0], room = sizes[size][1];
+        op_add_case(all, &(struct op_case){ .code = GY_OP_NORMS, .geom = g, .spans = spans, .span_room = room });
         for (size_t rule = 0; rule < GY_COUNT(code); rule++)
             for (int option = 0; option < 8; option++) {
                 const int clip = option & 4, lars = code[rule] == GY_OP_LARS;
-                op_add_case(all, &(struct op_case){ .code = code[rule], .geom = g, .spans = spans, .flags = option & 1 ? GY_F_NESTEROV : 0,
-                                                    .without = (option & 2 ? 0 : OP_BIT(GY_EMA)) | (clip || lars ? 0 : OP_BIT(GY_SUMS)),
-                                                    .f = { 0.9f, 0.01f, 0.8f, 0.95f, 1e-6f, 0.02f, clip ? 0.5f : 0.0f, 0.7f } });
+                op_add_case(all,
+                            &(struct op_case){
+                                .code = code[rule],
+                                .geom = g,
+                                .spans = spans,
+                                .span_room = room,
+                                .flags = option & 1 ? GY_F_NESTEROV : 0,
+                                .without = (option & 2 ? 0 : OP_BIT(GY_EMA)) | (clip || lars ? 0 : OP_BIT(GY_SUMS)),
+                                .f = { 0.9f, 0.01f, 0.8f, 0.95f, 1e-6f, 0.02f, clip ? 0.5f : 0.0f, 0.7f } });
             }
     }
 }
 
+/* Layers of real nets, for speed: the stem, the four stages and the classifier of ResNet, of CIFAR's ResNet, of a
+ * depthwise net. */
+static void op_bench_make(struct op_cases *all)
+{
+    static const struct op_conv_shape convs[] = {
+        { 8, 224, 224, 3, 64, 7, 7, 2, 3, 1, 1 },    { 8, 56, 56, 64, 64, 3, 3, 1, 1, 1, 1 },
+        { 8, 56, 56, 64, 256, 1, 1, 1, 0, 1, 1 },    { 8, 28, 28, 128, 128, 3, 3, 1, 1, 1, 1 },
+        { 8, 14, 14, 256, 256, 3, 3, 1, 1, 1, 1 },   { 8, 7, 7, 512, 512, 3, 3, 1, 1, 1, 1 },
+        { 64, 32, 32, 16, 16, 3, 3, 1, 1, 1, 1 },    { 64, 8, 8, 64, 64, 3, 3, 1, 1, 1, 1 },
+        { 8, 28, 28, 128, 128, 3, 3, 1, 1, 1, 128 }, { 64, 1, 1, 2048, 1000, 1, 1, 1, 0, 1, 1 }
+    };
+    static const struct op_conv_shape pool = { 8, 112, 112, 64, 64, 3, 3, 2, 1, 1, 1 };
+    const struct gy_geom flat = op_flat_geom(8, 56, 56, 64), big = op_conv_geom(&pool);
+    for (size_t i = 0; i < GY_COUNT(convs); i++) {
+        const struct gy_geom g = op_conv_geom(&convs[i]);
+        op_add_case(all, &(struct op_case){ .code = GY_OP_CONV, .geom = g, .without = OP_CONV_PLAIN });
+        op_add_case(all, &(struct op_case){ .code = GY_OP_CONV_DGRAD, .geom = g });
+        op_add_case(all, &(struct op_case){ .code = GY_OP_CONV_WGRAD, .geom = g, .without = OP_BIT(GY_DBIAS) });
+    }
+    op_add_flat(all, &flat, OP_NORMAL);
+    op_add_case(all, &(struct op_case){ .code = GY_OP_POOL_MAX, .geom = big });
+    op_add_case(all, &(struct op_case){ .code = GY_OP_POOL_MAX_BWD, .geom = big });
+    for (int code = GY_OP_NORMS; code <= GY_OP_ADAMW; code++)
+        op_add_case(all, &(struct op_case){ .code = code,
+                                            .geom = op_flat_geom(1, 1, 1, 1),
+                                            .spans = 3,
+                                            .span_room = 1600000,
+                                            .without = OP_BIT(GY_EMA),
+                                            .f = { 0.9f, 0.01f, 0.8f, 0.95f, 1e-6f, 0.02f } });
+}
+
+/* All cases of the test. */
 static void op_cases_make(struct op_cases *all)
 {
     for (size_t i = 0; i < GY_COUNT(op_conv_shapes); i++) {
         const struct gy_geom g = op_conv_geom(&op_conv_shapes[i]);
         op_add_convs_of(all, &g, OP_NORMAL);
     }
-    for (int values = OP_EQUAL; values < OP_VALUES; values++) {
-        const struct gy_geom g = op_conv_geom(&op_conv_shapes[5]);
-        op_add_convs_of(all, &g, values);
+    static const struct op_conv_shape hostile[] = { { 1, 7, 7, 17, 33, 3, 3, 1, 1, 1, 1 },
+                                                    { 2, 9, 9, 16, 16, 3, 3, 1, 1, 1, 16 },
+                                                    { 1, 9, 9, 3, 16, 7, 7, 2, 3, 1, 1 },
+                                                    { 5, 1, 1, 127, 63, 1, 1, 1, 0, 1, 1 } };
+    for (size_t i = 0; i < GY_COUNT(hostile); i++)
+        for (int values = OP_EQUAL; values < OP_VALUES; values++) {
+            const struct gy_geom g = op_conv_geom(&hostile[i]);
+            op_add_convs_of(all, &g, values);
+        }
+    static const int skew[][3] = { { 5, 7, 1 }, { 16, 32, 1 }, { 8, 8, 2 }, { 18, 18, 18 } };
+    for (size_t i = 0; i < GY_COUNT(skew); i++) {
+        const struct gy_geom g = op_conv_skew(skew[i][0], skew[i][1], skew[i][2]);
+        op_add_convs_of(all, &g, OP_NORMAL);
     }
     op_add_conv_widths(all);
     op_add_flats(all);
+    op_add_nans(all);
     op_add_pools(all);
     op_add_moves(all);
     op_add_losses(all);

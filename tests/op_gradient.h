@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* op_gradient.h: backward ops against central differences, in double, on the references. The loss is a fixed random projection of the
- * output; its derivative by an input is compared with (L(x + e) - L(x - e)) / 2e. Where a function has a kink, inputs keep away from it:
- * activations at 0 and 6, max pooling at equal cells. */
+/* op_gradient.h: backward ops against central differences, in double, on the references. The loss is a fixed random
+ * projection of the output; its derivative by an input is compared with (L(x + e) - L(x - e)) / 2e. Where a function
+ * has a kink, inputs keep away from it: activations at 0 and 6, max pooling at equal cells. */
 #ifndef GY_OP_GRADIENT_H
 #define GY_OP_GRADIENT_H
-#include "op_run.h"
+#include "op_check.h"
 
 #define GRAD_STEP 1e-5
 #define GRAD_SAMPLES 24 /* elements looked at, a tensor */
 
 /* One chain: up to three forward ops in a row, then up to two backward ops; roles are shared by all. */
 struct grad_chain {
-    int forward[3], backward[2];      /* op codes, -1: none */
-    struct { int8_t input, gradient; } pair[4]; /* roles; input -1 ends */
+    int forward[3], backward[2]; /* op codes, -1: none */
+    struct {
+        int8_t input, gradient;
+    } pair[4]; /* roles; input -1 ends */
     uint64_t without;
     int act;
     struct gy_geom geom;
     float f[8];
-    int targets;                      /* loss ops: the loss itself is the output */
+    int targets; /* loss ops: the loss itself is the output */
 };
 
 struct grad_memory {
@@ -84,7 +86,8 @@ static void grad_make(const struct grad_chain *c, struct grad_memory *m)
         m->count[role] = role == GY_STATS || role == GY_SUMS ? 2 * c->geom.k : op_count(&shape, role);
         m->at[role] = calloc((size_t)m->count[role] + 1, sizeof(double));
         for (int64_t i = 0; m->at[role] && i < m->count[role]; i++)
-            m->at[role][i] = role == GY_X || role == GY_RES ? grad_input(i + 1000 * role) : (double)gy_rng_normal(4, (uint32_t)role, 2, (uint64_t)i);
+            m->at[role][i] = role == GY_X || role == GY_RES ? grad_input(i + 1000 * role)
+                                                            : (double)gy_rng_normal(4, (uint32_t)role, 2, (uint64_t)i);
     }
     m->projection = calloc((size_t)m->count[GY_Y] + 1, sizeof(double));
     for (int64_t i = 0; i < m->count[GY_Y]; i++)
@@ -127,8 +130,8 @@ static void grad_check_pair(const struct grad_chain *c, struct grad_memory *m, i
         const int64_t at = count <= GRAD_SAMPLES ? i : i * (count - 1) / (GRAD_SAMPLES - 1);
         const double numeric = grad_difference(c, m, &m->at[input][at]);
         if (!(fabs(numeric - kept[at]) <= 1e-5 * (fabs(numeric) + rms) + 1e-7) && wrong++ == 0)
-            printf("%s, act %d: %s[%" PRId64 "] is %.9g, difference %.9g\n", gy_op_row(c->backward[0])->name, c->act, gy_role_name(gradient),
-                   at, kept[at], numeric);
+            printf("%s, act %d: %s[%" PRId64 "] is %.9g, difference %.9g\n", gy_op_row(c->backward[0])->name, c->act,
+                   gy_role_name(gradient), at, kept[at], numeric);
     }
     T_CHECK(wrong == 0 && rms > 0);
     free(kept);
@@ -153,39 +156,122 @@ static void grad_check(const struct grad_chain *c)
     grad_free(&m);
 }
 
-#define GRAD_GEOM(n_, h_, w_, c_, p_, q_, k_, r_, s_, st_, pd_, dl_, gr_)                                                                     \
-    { .n = n_, .h = h_, .w = w_, .c = c_, .p = p_, .q = q_, .k = k_, .r = r_, .s = s_, .stride_h = st_, .stride_w = st_, .pad_h = pd_,         \
-      .pad_w = pd_, .dil_h = dl_, .dil_w = dl_, .groups = gr_ }
-#define GRAD_END { -1, -1 }
+#define GRAD_GEOM(n_, h_, w_, c_, p_, q_, k_, r_, s_, st_, pd_, dl_, gr_)                                              \
+    {                                                                                                                  \
+        .n = n_, .h = h_, .w = w_, .c = c_, .p = p_, .q = q_, .k = k_, .r = r_, .s = s_, .stride_h = st_,              \
+        .stride_w = st_, .pad_h = pd_, .pad_w = pd_, .dil_h = dl_, .dil_w = dl_, .groups = gr_                         \
+    }
+#define GRAD_END                                                                                                       \
+    {                                                                                                                  \
+        -1, -1                                                                                                         \
+    }
 #define GRAD_CONV_OFF (OP_BIT(GY_SCALE) | OP_BIT(GY_SHIFT) | OP_BIT(GY_RES) | OP_BIT(GY_STATS))
 
 static const struct grad_chain grad_chains[] = {
-    { { GY_OP_CONV, -1, -1 }, { GY_OP_CONV_DGRAD, GY_OP_CONV_WGRAD }, { { GY_X, GY_DX }, { GY_W, GY_DW }, { GY_BIAS, GY_DBIAS }, GRAD_END },
-      GRAD_CONV_OFF, 0, GRAD_GEOM(2, 7, 6, 4, 4, 3, 6, 3, 3, 2, 1, 1, 1), { 0 }, 0 },
-    { { GY_OP_CONV, -1, -1 }, { GY_OP_CONV_DGRAD, GY_OP_CONV_WGRAD }, { { GY_X, GY_DX }, { GY_W, GY_DW }, { GY_BIAS, GY_DBIAS }, GRAD_END },
-      GRAD_CONV_OFF, 0, GRAD_GEOM(1, 9, 9, 4, 9, 9, 8, 3, 3, 1, 2, 2, 2), { 0 }, 0 },
-    { { GY_OP_CONV, -1, -1 }, { GY_OP_CONV_DGRAD, GY_OP_CONV_WGRAD }, { { GY_X, GY_DX }, { GY_W, GY_DW }, { GY_BIAS, GY_DBIAS }, GRAD_END },
-      GRAD_CONV_OFF, 0, GRAD_GEOM(2, 5, 5, 6, 3, 3, 6, 3, 3, 1, 0, 1, 6), { 0 }, 0 },
-    { { GY_OP_POOL_MAX, -1, -1 }, { GY_OP_POOL_MAX_BWD, -1 }, { { GY_X, GY_DX }, GRAD_END }, 0, 0,
-      GRAD_GEOM(2, 7, 7, 3, 4, 4, 3, 3, 3, 2, 1, 1, 1), { 0 }, 0 },
-    { { GY_OP_POOL_AVG, -1, -1 }, { GY_OP_POOL_AVG_BWD, -1 }, { { GY_X, GY_DX }, GRAD_END }, 0, 0,
-      GRAD_GEOM(2, 7, 7, 3, 4, 4, 3, 3, 3, 2, 1, 1, 1), { 0 }, 0 },
-    { { GY_OP_POOL_AVG, -1, -1 }, { GY_OP_POOL_AVG_BWD, -1 }, { { GY_X, GY_DX }, GRAD_END }, 0, 0,
-      GRAD_GEOM(2, 7, 7, 3, 4, 4, 3, 3, 3, 2, 1, 1, 1), { 1 }, 0 },
-    { { GY_OP_LRN, -1, -1 }, { GY_OP_LRN_BWD, -1 }, { { GY_X, GY_DX }, GRAD_END }, 0, 0,
-      GRAD_GEOM(2, 3, 3, 9, 3, 3, 9, 5, 1, 1, 0, 1, 1), { 2, 0.5f, 0.75f }, 0 },
-    { { GY_OP_LRN, -1, -1 }, { GY_OP_LRN_BWD, -1 }, { { GY_X, GY_DX }, GRAD_END }, 0, 0,
-      GRAD_GEOM(2, 3, 3, 9, 3, 3, 9, 4, 1, 1, 0, 1, 1), { 2, 0.5f, 0.75f }, 0 },
-    { { GY_OP_DROPOUT, -1, -1 }, { GY_OP_DROPOUT, -1 }, { { GY_X, GY_DX }, GRAD_END }, 0, 0,
-      GRAD_GEOM(2, 3, 3, 5, 3, 3, 5, 1, 1, 1, 0, 1, 1), { 0.4f }, 0 },
-    { { GY_OP_SHORTCUT, -1, -1 }, { GY_OP_SHORTCUT_BWD, -1 }, { { GY_X, GY_DX }, GRAD_END }, 0, 0,
-      GRAD_GEOM(2, 5, 5, 4, 3, 3, 8, 1, 1, 2, 0, 1, 1), { 0 }, 0 },
-    { { GY_OP_CONCAT, -1, -1 }, { GY_OP_CONCAT_BWD, -1 }, { { GY_X, GY_DX }, GRAD_END }, 0, 0,
-      GRAD_GEOM(2, 3, 3, 4, 3, 3, 9, 2, 1, 1, 0, 1, 1), { 0 }, 0 },
-    { { GY_OP_SOFTMAX_CE, -1, -1 }, { GY_OP_SOFTMAX_CE_BWD, -1 }, { { GY_X, GY_DX }, GRAD_END }, 0, 0,
-      GRAD_GEOM(4, 1, 1, 7, 1, 1, 7, 1, 1, 1, 0, 1, 1), { 0.1f }, 1 },
-    { { GY_OP_MSE, -1, -1 }, { GY_OP_MSE_BWD, -1 }, { { GY_X, GY_DX }, GRAD_END }, 0, 0,
-      GRAD_GEOM(4, 1, 1, 7, 1, 1, 7, 1, 1, 1, 0, 1, 1), { 0 }, 1 },
+    { { GY_OP_CONV, -1, -1 },
+      { GY_OP_CONV_DGRAD, GY_OP_CONV_WGRAD },
+      { { GY_X, GY_DX }, { GY_W, GY_DW }, { GY_BIAS, GY_DBIAS }, GRAD_END },
+      GRAD_CONV_OFF,
+      0,
+      GRAD_GEOM(2, 7, 6, 4, 4, 3, 6, 3, 3, 2, 1, 1, 1),
+      { 0 },
+      0 },
+    { { GY_OP_CONV, -1, -1 },
+      { GY_OP_CONV_DGRAD, GY_OP_CONV_WGRAD },
+      { { GY_X, GY_DX }, { GY_W, GY_DW }, { GY_BIAS, GY_DBIAS }, GRAD_END },
+      GRAD_CONV_OFF,
+      0,
+      GRAD_GEOM(1, 9, 9, 4, 9, 9, 8, 3, 3, 1, 2, 2, 2),
+      { 0 },
+      0 },
+    { { GY_OP_CONV, -1, -1 },
+      { GY_OP_CONV_DGRAD, GY_OP_CONV_WGRAD },
+      { { GY_X, GY_DX }, { GY_W, GY_DW }, { GY_BIAS, GY_DBIAS }, GRAD_END },
+      GRAD_CONV_OFF,
+      0,
+      GRAD_GEOM(2, 5, 5, 6, 3, 3, 6, 3, 3, 1, 0, 1, 6),
+      { 0 },
+      0 },
+    { { GY_OP_POOL_MAX, -1, -1 },
+      { GY_OP_POOL_MAX_BWD, -1 },
+      { { GY_X, GY_DX }, GRAD_END },
+      0,
+      0,
+      GRAD_GEOM(2, 7, 7, 3, 4, 4, 3, 3, 3, 2, 1, 1, 1),
+      { 0 },
+      0 },
+    { { GY_OP_POOL_AVG, -1, -1 },
+      { GY_OP_POOL_AVG_BWD, -1 },
+      { { GY_X, GY_DX }, GRAD_END },
+      0,
+      0,
+      GRAD_GEOM(2, 7, 7, 3, 4, 4, 3, 3, 3, 2, 1, 1, 1),
+      { 0 },
+      0 },
+    { { GY_OP_POOL_AVG, -1, -1 },
+      { GY_OP_POOL_AVG_BWD, -1 },
+      { { GY_X, GY_DX }, GRAD_END },
+      0,
+      0,
+      GRAD_GEOM(2, 7, 7, 3, 4, 4, 3, 3, 3, 2, 1, 1, 1),
+      { 1 },
+      0 },
+    { { GY_OP_LRN, -1, -1 },
+      { GY_OP_LRN_BWD, -1 },
+      { { GY_X, GY_DX }, GRAD_END },
+      0,
+      0,
+      GRAD_GEOM(2, 3, 3, 9, 3, 3, 9, 5, 1, 1, 0, 1, 1),
+      { 2, 0.5f, 0.75f },
+      0 },
+    { { GY_OP_LRN, -1, -1 },
+      { GY_OP_LRN_BWD, -1 },
+      { { GY_X, GY_DX }, GRAD_END },
+      0,
+      0,
+      GRAD_GEOM(2, 3, 3, 9, 3, 3, 9, 4, 1, 1, 0, 1, 1),
+      { 2, 0.5f, 0.75f },
+      0 },
+    { { GY_OP_DROPOUT, -1, -1 },
+      { GY_OP_DROPOUT, -1 },
+      { { GY_X, GY_DX }, GRAD_END },
+      0,
+      0,
+      GRAD_GEOM(2, 3, 3, 5, 3, 3, 5, 1, 1, 1, 0, 1, 1),
+      { 0.4f },
+      0 },
+    { { GY_OP_SHORTCUT, -1, -1 },
+      { GY_OP_SHORTCUT_BWD, -1 },
+      { { GY_X, GY_DX }, GRAD_END },
+      0,
+      0,
+      GRAD_GEOM(2, 5, 5, 4, 3, 3, 8, 1, 1, 2, 0, 1, 1),
+      { 0 },
+      0 },
+    { { GY_OP_CONCAT, -1, -1 },
+      { GY_OP_CONCAT_BWD, -1 },
+      { { GY_X, GY_DX }, GRAD_END },
+      0,
+      0,
+      GRAD_GEOM(2, 3, 3, 4, 3, 3, 9, 2, 1, 1, 0, 1, 1),
+      { 0 },
+      0 },
+    { { GY_OP_SOFTMAX_CE, -1, -1 },
+      { GY_OP_SOFTMAX_CE_BWD, -1 },
+      { { GY_X, GY_DX }, GRAD_END },
+      0,
+      0,
+      GRAD_GEOM(4, 1, 1, 7, 1, 1, 7, 1, 1, 1, 0, 1, 1),
+      { 0.1f },
+      1 },
+    { { GY_OP_MSE, -1, -1 },
+      { GY_OP_MSE_BWD, -1 },
+      { { GY_X, GY_DX }, GRAD_END },
+      0,
+      0,
+      GRAD_GEOM(4, 1, 1, 7, 1, 1, 7, 1, 1, 1, 0, 1, 1),
+      { 0 },
+      1 },
 };
 
 /* Every activation: alone, behind a sum, behind a batch norm with and without a residual. */
@@ -193,13 +279,26 @@ static void grad_activations(int act)
 {
     const struct gy_geom g = GRAD_GEOM(3, 4, 3, 5, 4, 3, 5, 1, 1, 1, 0, 1, 1);
     if (act)
-        grad_check(&(struct grad_chain){ { GY_OP_ACT, -1, -1 }, { GY_OP_ACT_BWD, -1 }, { { GY_X, GY_DX }, GRAD_END }, 0, act, g, { 0 }, 0 });
-    grad_check(&(struct grad_chain){ { GY_OP_ADD, -1, -1 }, { GY_OP_ADD_BWD, -1 }, { { GY_X, GY_DX }, { GY_RES, GY_DRES }, GRAD_END },
-                                     0, act, g, { 0 }, 0 });
+        grad_check(&(struct grad_chain){
+            { GY_OP_ACT, -1, -1 }, { GY_OP_ACT_BWD, -1 }, { { GY_X, GY_DX }, GRAD_END }, 0, act, g, { 0 }, 0 });
+    grad_check(&(struct grad_chain){ { GY_OP_ADD, -1, -1 },
+                                     { GY_OP_ADD_BWD, -1 },
+                                     { { GY_X, GY_DX }, { GY_RES, GY_DRES }, GRAD_END },
+                                     0,
+                                     act,
+                                     g,
+                                     { 0 },
+                                     0 });
     for (int res = 0; res < 2; res++)
-        grad_check(&(struct grad_chain){ { GY_OP_BN_STATS, GY_OP_BN_FINISH, GY_OP_BN_APPLY }, { GY_OP_BN_SUMS, GY_OP_BN_BWD },
-                                         { { GY_X, GY_DX }, { GY_GAMMA, GY_DGAMMA }, { GY_BETA, GY_DBETA }, { res ? GY_RES : -1, GY_DRES } },
-                                         res ? 0 : OP_BIT(GY_RES) | OP_BIT(GY_DRES), act, g, { 1e-5f, 0.1f }, 0 });
+        grad_check(&(struct grad_chain){
+            { GY_OP_BN_STATS, GY_OP_BN_FINISH, GY_OP_BN_APPLY },
+            { GY_OP_BN_SUMS, GY_OP_BN_BWD },
+            { { GY_X, GY_DX }, { GY_GAMMA, GY_DGAMMA }, { GY_BETA, GY_DBETA }, { res ? GY_RES : -1, GY_DRES } },
+            res ? 0 : OP_BIT(GY_RES) | OP_BIT(GY_DRES),
+            act,
+            g,
+            { 1e-5f, 0.1f },
+            0 });
 }
 
 static void op_gradients(void)

@@ -1,17 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* op_run.h: runs one case on a backend and holds every output against the truth. Where an op is a sum of products, the error allowed is
- * eps * (8 + 2 sqrt(terms)) times the sum of the products' sizes; elsewhere a few eps of the value and of the tensor's mean size. */
+/* op_run.h: runs one case on a backend, apart or in place; and plants faults: kernels that are wrong on purpose, which
+ * the comparison must notice. */
 #ifndef GY_OP_RUN_H
 #define GY_OP_RUN_H
-#include "op_case.h"
+#include "op_check.h"
 
-#define OP_EPS 5.9604645e-8 /* 2^-24 */
+/* Faults of the results (one element of one output), then faults of the work (the kernel is given another op). */
+enum op_fault {
+    OP_FAULT_NONE,
+    OP_FAULT_VALUE,
+    OP_FAULT_UNWRITTEN,
+    OP_FAULT_BEYOND,
+    OP_FAULT_BEFORE,
+    OP_FAULT_INPUT,
+    OP_FAULT_ACCUMULATE,
+    OP_FAULT_ADD_DX,
+    OP_FAULT_ADD_DRES,
+    OP_FAULT_ACT,
+    OP_FAULT_PAD,
+    OP_FAULT_SCALE,
+    OP_FAULT_RES,
+    OP_FAULT_BIAS,
+    OP_FAULT_NESTEROV,
+    OP_FAULT_CLIP,
+    OP_FAULT_MIX,
+    OP_FAULT_CONSTANT,
+    OP_FAULTS
+};
+
+static const char *const op_fault_names[OP_FAULTS] = { "none",  "value",      "unwritten", "beyond",   "before",
+                                                       "input", "accumulate", "add-dx",    "add-dres", "act",
+                                                       "pad",   "scale",      "res",       "bias",     "nesterov",
+                                                       "clip",  "mix",        "constant" };
 
 struct op_device {
     const struct gy_backend *backend;
     void *self;
     const char *isa;
-    int spoil; /* the meta test: a wrong number after every run */
+    int fault; /* enum op_fault */
 };
 
 static struct gy_alloc op_alloc;
@@ -25,126 +51,119 @@ static int op_device_open(struct op_device *d, const char *isa, int threads)
     return d->backend->open(&d->self, &config, &err);
 }
 
-static int64_t op_terms(const struct op_case *c)
+static void op_device_close(struct op_device *d) { d->backend->close(d->self); }
+
+static int op_forget(struct gy_op *op, int role)
 {
-    const struct gy_geom *g = &c->geom;
-    switch (c->code) {
-    case GY_OP_CONV: return (int64_t)g->r * g->s * (g->c / g->groups);
-    case GY_OP_CONV_DGRAD: return (int64_t)g->r * g->s * (g->k / g->groups);
-    default: return g->n * g->p * g->q;
+    const int was = op->ptr[role] != NULL;
+    op->ptr[role] = NULL;
+    op->tensor[role] = -1;
+    return was;
+}
+
+static int op_unflag(struct gy_op *op, uint32_t flag, int role)
+{
+    const int was = (op->flags & flag) && op->ptr[role];
+    op->flags &= ~flag;
+    return was;
+}
+
+static int op_zero(struct gy_op *op, int constant)
+{
+    const int was = op->f[constant] > 0;
+    op->f[constant] = 0;
+    return was;
+}
+
+/* Makes op another one, as a kernel does that forgets something. Returns 0 where that changes nothing. u: uniform to
+ * use. */
+static int op_plant_work(struct gy_op *op, struct gy_uniform *u, int fault)
+{
+    const int was = op->u->accumulate, conv = op->code == GY_OP_CONV,
+              loss = op->code == GY_OP_SOFTMAX_CE || op->code == GY_OP_SOFTMAX_CE_BWD;
+    switch (fault) {
+    case OP_FAULT_ACCUMULATE:
+        *u = *op->u;
+        op->u = u;
+        u->accumulate = 0;
+        return (op->code == GY_OP_CONV_WGRAD || op->code == GY_OP_BN_SUMS) && was;
+    case OP_FAULT_ADD_DX: return op_unflag(op, GY_F_ADD_DX, GY_DX);
+    case OP_FAULT_ADD_DRES: return op_unflag(op, GY_F_ADD_DRES, GY_DRES);
+    case OP_FAULT_ACT: {
+        const int had = op->act;
+        op->act = GY_ACT_NONE;
+        return had;
+    }
+    case OP_FAULT_PAD: {
+        const int had = op->geom.pad_h > 0 && op->geom.h > 1;
+        op->geom.pad_h = 0;
+        return conv && had;
+    }
+    case OP_FAULT_SCALE: return conv && op_forget(op, GY_SCALE) + op_forget(op, GY_SHIFT) > 0;
+    case OP_FAULT_RES: return op->code != GY_OP_ADD && op_forget(op, GY_RES);
+    case OP_FAULT_BIAS: return conv && op_forget(op, GY_BIAS);
+    case OP_FAULT_NESTEROV: return op_unflag(op, GY_F_NESTEROV, GY_M) && op->code != GY_OP_ADAMW;
+    case OP_FAULT_CLIP: return op->spans && op->ptr[GY_M] && op_zero(op, GY_C_CLIP);
+    case OP_FAULT_MIX: return op->geom.n > 1 && op_forget(op, GY_MIX);
+    case OP_FAULT_CONSTANT: return (loss || op->code == GY_OP_LRN) && op_zero(op, 0);
+    default: return 1;
     }
 }
 
-static double op_rms(const double *x, int64_t count)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++)
-        sum += x[i] * x[i];
-    return count ? sqrt(sum / (double)count) : 0;
-}
-
-/* Is the op a sum of products whose sizes were computed? */
-static int op_is_sum(int code)
-{
-    return code == GY_OP_CONV || code == GY_OP_CONV_DGRAD || code == GY_OP_CONV_WGRAD || code == GY_OP_BN_APPLY || code == GY_OP_ADD;
-}
-
-static double op_limit(const struct op_case *c, const struct op_memory *m, int role, int64_t i, double rms)
-{
-    const struct op_tensor *t = &m->t[role];
-    const double grow = OP_EPS * (8 + 2 * sqrt((double)op_terms(c))), truth = fabs(t->truth[i]);
-    const double pixels = (double)(c->geom.n * c->geom.p * c->geom.q);
-    if (role == GY_STATS) {
-        const int source = c->code == GY_OP_CONV ? GY_Y : GY_X;
-        const double typical = op_rms(m->t[source].size, m->t[source].count);
-        const double rounding = c->code == GY_OP_CONV ? grow : 0;
-        return 1e-37 + (i < c->geom.k ? (rounding + 16 * OP_EPS) * typical : 64 * OP_EPS * truth + (rounding + 16 * OP_EPS) * typical * typical * pixels);
-    }
-    if (c->code == GY_OP_BN_SUMS) {
-        const double dy = op_rms(m->t[GY_DY].truth, m->t[GY_DY].count), x = op_rms(m->t[GY_X].truth, m->t[GY_X].count);
-        const double terms = 1 + (x + op_rms(m->t[GY_MEAN].truth, c->geom.k)) * op_rms(m->t[GY_RSTD].truth, c->geom.k) * 3;
-        return OP_EPS * (8 + 2 * sqrt(pixels)) * pixels * dy * terms + 16 * OP_EPS * truth + 1e-37;
-    }
-    if (op_is_sum(c->code)) /* the slope of a curve is at most 1 */
-        return grow * t->size[i] + (c->act >= GY_ACT_SIGMOID ? 4 * OP_EPS : 0) + 1e-37;
-    if (c->code == GY_OP_BN_BWD)
-        return 64 * OP_EPS * (truth + 4 * rms) * (1 + op_rms(m->t[GY_SUMS].truth, 2 * c->geom.k) / pixels) + 1e-38;
-    return 64 * OP_EPS * (truth + rms) + 1e-38;
-}
-
-/* The number of wrong elements; the first is told. */
-static int op_compare_real(const struct op_case *c, const struct op_memory *m, int role, const char *where)
-{
-    const struct op_tensor *t = &m->t[role];
-    const float *got = (const float *)(const void *)op_place(t);
-    const double rms = op_rms(t->truth, t->count);
-    char text[300];
-    int wrong = 0;
-    for (int64_t i = 0; i < t->count; i++) {
-        if (fabs((double)got[i] - t->truth[i]) <= op_limit(c, m, role, i, rms) && isfinite(t->truth[i]))
-            continue;
-        if (wrong++ == 0)
-            printf("%s: %s seed %" PRIu64 ": %s[%" PRId64 "] is %.9g, truth %.9g, allowed %.3g\n", where, op_text(c, text, sizeof text), m->seed,
-                   gy_role_name(role), i, (double)got[i], t->truth[i], op_limit(c, m, role, i, rms));
-    }
-    return wrong;
-}
-
-static int op_compare(const struct op_case *c, const struct op_memory *m, const char *where)
-{
-    char text[300];
-    int wrong = 0;
-    for (int role = 0; role < GY_ROLES; role++) {
-        const struct op_tensor *t = &m->t[role];
-        if (!t->raw)
-            continue;
-        if (!op_guards_whole(t)) {
-            printf("%s: %s: written beside %s\n", where, op_text(c, text, sizeof text), gy_role_name(role));
-            wrong++;
-        }
-        if (op_writes(c, role) && t->real)
-            wrong += op_compare_real(c, m, role, where);
-        else if (op_writes(c, role) && memcmp(op_place(t), t->other, (size_t)t->count * (size_t)t->bytes) != 0) {
-            printf("%s: %s: %s differs\n", where, op_text(c, text, sizeof text), gy_role_name(role));
-            wrong++;
-        }
-    }
-    return wrong;
-}
-
-/* A wrong kernel: the last element of the first output is off by a hundredth. */
-static void op_spoil(const struct op_case *c, struct op_memory *m)
+/* Spoils what the kernel left: output number `which` of the case, or the first input. Returns 0 when there is none. */
+static int op_plant_result(const struct op_case *c, struct op_memory *m, int fault, int which)
 {
     for (int role = 0; role < GY_ROLES; role++) {
         struct op_tensor *t = &m->t[role];
-        if (!t->raw || !op_writes(c, role))
+        if (!t->raw || op_writes(c, role) == (fault == OP_FAULT_INPUT) || which-- > 0)
             continue;
-        if (t->real)
-            ((float *)(void *)op_place(t))[t->count - 1] += 0.01f * (float)(1 + fabs(t->truth[t->count - 1]));
-        else
-            op_place(t)[0] ^= 1;
-        return;
+        unsigned char *last = op_place(t) + (t->count - 1) * t->bytes, *end = last + t->bytes;
+        float *real = (float *)(void *)last;
+        switch (fault) {
+        case OP_FAULT_BEYOND: *end ^= 1; break;
+        case OP_FAULT_BEFORE: op_place(t)[-1] ^= 1; break;
+        case OP_FAULT_UNWRITTEN:
+            if (t->real)
+                *real = NAN;
+            else
+                memset(last, OP_POISON, (size_t)t->bytes);
+            break;
+        default:
+            if (t->real)
+                *real += 0.01f * (float)(op_rms(t->truth, t->count) + fabs(t->truth[t->count - 1]));
+            else
+                *last ^= 1;
+        }
+        return 1;
     }
+    return 0;
 }
 
-/* Prepares and runs op; the scratch starts as NaNs. Returns a status. */
+/* Prepares without addresses and runs; the scratch starts as NaNs and may not be left. Returns a status. */
 static int op_execute(const struct op_device *d, struct gy_op *op)
 {
     struct gy_error err = { 0 };
-    int status = d->backend->prepare(d->self, op, &err);
+    struct gy_op blank = *op;
+    memset(blank.ptr, 0, sizeof blank.ptr);
+    int status = d->backend->prepare(d->self, &blank, &err);
     if (status != GY_OK) {
         printf("refused: %s\n", err.text);
         return status;
     }
-    unsigned char *raw = op->scratch_bytes ? malloc(op->scratch_bytes + 2 * GY_CACHE_LINE) : NULL;
-    if (raw) {
-        unsigned char *place = raw + (GY_CACHE_LINE - (uintptr_t)raw % GY_CACHE_LINE);
-        memset(raw, 0xff, op->scratch_bytes + 2 * GY_CACHE_LINE);
-        op->ptr[GY_SCRATCH] = place;
-    }
+    memcpy(blank.ptr, op->ptr, sizeof blank.ptr);
+    *op = blank;
+    unsigned char *raw = malloc(op->scratch_bytes + 4 * GY_CACHE_LINE);
+    if (!raw)
+        return GY_E_NOMEM;
+    unsigned char *place = raw + (2 * GY_CACHE_LINE - (uintptr_t)raw % GY_CACHE_LINE);
+    memset(raw, 0xff, op->scratch_bytes + 4 * GY_CACHE_LINE);
+    op->ptr[GY_SCRATCH] = op->scratch_bytes ? place : NULL;
     status = d->backend->run(d->self, op);
     if (status == GY_OK)
         status = d->backend->sync(d->self);
+    for (int i = 0; i < GY_CACHE_LINE; i++)
+        if (place[-1 - i] != 0xff || place[op->scratch_bytes + (size_t)i] != 0xff)
+            status = GY_E_BUG;
     free(raw);
     return status;
 }
@@ -156,34 +175,35 @@ static void op_truth(const struct op_case *c, struct op_memory *m)
     op_truth_table()[c->code](&truth);
     if (op_is_sum(c->code))
         op_truth_table()[c->code](&size);
-    else if (m->t[GY_X].real)
-        for (int64_t i = 0; i < m->t[GY_X].count; i++)
-            m->t[GY_X].size[i] = fabs(m->t[GY_X].truth[i]);
 }
 
-/* Number of wrong elements of a case. */
-static int op_run_case(const struct op_device *d, const struct op_case *c, uint64_t seed)
+/* Number of wrong elements of a case. With a fault: of output `which`; -1 when the case does not have it. */
+static int op_run_fault(const struct op_device *d, const struct op_case *c, uint64_t seed, int which)
 {
     struct op_memory m;
+    struct gy_uniform u;
     op_memory_make(&m, c, seed);
     struct gy_op op = op_record(c, &m, OP_KERNEL);
     op_truth(c, &m);
-    int wrong = op_execute(d, &op) != GY_OK;
-    if (d->spoil)
-        op_spoil(c, &m);
-    wrong += op_compare(c, &m, d->isa);
+    const int has = d->fault < OP_FAULT_ACCUMULATE || (which == 0 && op_plant_work(&op, &u, d->fault));
+    int wrong = has ? op_execute(d, &op) != GY_OK : -1;
+    if (has && d->fault != OP_FAULT_NONE && d->fault < OP_FAULT_ACCUMULATE && !op_plant_result(c, &m, d->fault, which))
+        wrong = -1;
+    if (wrong >= 0)
+        wrong += op_compare(c, &m, d->isa, -1);
     op_memory_free(&m);
     return wrong;
 }
 
-/* The same, with output `pair` of the op's in-place list written over its input. */
+/* The case with output `pair` of the op's in-place list written over its input. Wrong elements; -1: there is no such
+ * pair. */
 static int op_run_in_place(const struct op_device *d, const struct op_case *c, int pair, uint64_t seed)
 {
     const int out = gy_op_row(c->code)->in_place[pair].out, in = out < 0 ? -1 : gy_op_row(c->code)->in_place[pair].in;
     struct op_memory m;
-    int wrong = 0;
+    int wrong = -1;
     if (out < 0)
-        return 0;
+        return -1;
     op_memory_make(&m, c, seed);
     if (m.t[out].raw && m.t[in].raw && m.t[out].count == m.t[in].count && !op_reads(c, out)) {
         struct gy_op op = op_record(c, &m, OP_KERNEL);
@@ -191,7 +211,7 @@ static int op_run_in_place(const struct op_device *d, const struct op_case *c, i
         op.ptr[out] = op.ptr[in];
         wrong = op_execute(d, &op) != GY_OK;
         memcpy(op_place(&m.t[out]), op_place(&m.t[in]), (size_t)m.t[out].count * 4);
-        wrong += op_compare(c, &m, "in place");
+        wrong += op_compare(c, &m, "in place", in);
     }
     op_memory_free(&m);
     return wrong;

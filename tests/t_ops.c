@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* THE op test. One table of cases serves three modes on every kernel set that this machine has:
+/* THE op test. One table of cases serves every mode, on every kernel set that this machine has:
  *
- *     t_ops                      every case against the truth in double; gradients against central differences; the same bits for any
- *                                number of threads; outputs in place; and a wrong kernel, which must be noticed
- *     t_ops --bench              time, GFLOP/s and GB/s of the larger cases, as CSV
- *     t_ops --list               the cases
- *     t_ops --isa NAME --case TEXT   only this kernel set; only cases whose description holds TEXT
+ *     t_ops                    every case against the truth in double, apart and in place; the same bits for any number
+ * of threads; gradients against central differences; and planted faults, which must be noticed t_ops
+ * --grad             only gradients t_ops --bench            time, GFLOP/s and GB/s of layers of real
+ * nets, as CSV t_ops --list             the cases
+ *     --isa NAME --case TEXT --seed N   one kernel set; cases whose description holds TEXT; other random numbers
+ *     --fault NAME             with a kernel that is wrong on purpose: it must fail
  *
  * Sizes lie around every vector width and tile edge; outputs are poisoned, tensors stand between guard zones. */
 #include "../engine/base/clock.h"
@@ -15,17 +16,11 @@
 
 struct ops_options {
     const char *isa, *only;
-    int bench, list;
+    int bench, list, grad, fault;
+    uint64_t seed;
 };
 
-static const char *const ops_isas[] = { "ref", "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma" };
-
-/* Kernel sets that differ: all of their bits are here and at least one is new. */
-static int ops_has_isa(const char *isa)
-{
-    unsigned mask = 0;
-    return gy_cpu_mask(isa, &mask) == 0 && (gy_cpu_bits() & mask) == mask;
-}
+static const char *const ops_isas[] = { "ref", "avx2", "avx512", "avx512bf16", "vsx", "mma" };
 
 static int ops_selected(const struct ops_options *o, const struct op_case *c)
 {
@@ -38,57 +33,90 @@ static void ops_correctness(const struct ops_options *o, const struct op_device 
     for (int i = 0; i < cases->count; i++) {
         if (!ops_selected(o, &cases->list[i]))
             continue;
-        T_CHECK(op_run_case(d, &cases->list[i], (uint64_t)(1000 + i)) == 0);
-        for (int pair = 0; pair < 2; pair++)
-            T_CHECK(op_run_in_place(d, &cases->list[i], pair, (uint64_t)(5000 + i)) == 0);
+        const int wrong = op_run_fault(d, &cases->list[i], o->seed + (uint64_t)i, 0);
+        if (wrong >= 0)
+            T_CHECK(wrong == 0);
+        for (int pair = 0; pair < 2 && d->fault == OP_FAULT_NONE; pair++) {
+            const int astray = op_run_in_place(d, &cases->list[i], pair, o->seed + 5000 + (uint64_t)i);
+            if (astray >= 0)
+                T_CHECK(astray == 0);
+        }
     }
 }
 
-/* Output bits of a case with a number of threads. */
-static uint32_t ops_bits(const char *isa, const struct op_case *c, int threads)
+/* Output bits of a case. */
+static uint32_t ops_bits(const struct op_device *d, const struct op_case *c)
 {
-    struct op_device d;
     struct op_memory m;
     uint32_t hash = 2166136261u;
-    if (op_device_open(&d, isa, threads) != GY_OK)
-        return 0;
     op_memory_make(&m, c, 77);
     struct gy_op op = op_record(c, &m, OP_KERNEL);
-    const int status = op_execute(&d, &op);
+    const int status = op_execute(d, &op);
     for (int role = 0; role < GY_ROLES && status == GY_OK; role++)
         for (int64_t i = 0; m.t[role].raw && op_writes(c, role) && i < m.t[role].count * m.t[role].bytes; i++)
             hash = (hash ^ op_place(&m.t[role])[i]) * 16777619u;
     op_memory_free(&m);
-    d.backend->close(d.self);
     return status == GY_OK ? hash : 0;
 }
 
+/* Every case of some size with 1, 2 and 3 threads. */
 static void ops_threads(const struct ops_options *o, const char *isa, const struct op_cases *cases)
 {
-    for (int i = 0; i < cases->count; i++) {
-        const struct op_case *c = &cases->list[i];
-        if (!ops_selected(o, c) || c->geom.n * c->geom.p * c->geom.q * c->geom.k < 4000)
-            continue;
-        const uint32_t one = ops_bits(isa, c, 1);
-        T_CHECK(one != 0 && one == ops_bits(isa, c, 2) && one == ops_bits(isa, c, 3));
+    static uint32_t bits[3][OP_CASES_MAX];
+    for (int threads = 1; threads <= 3; threads++) {
+        struct op_device d;
+        if (!T_CHECK(op_device_open(&d, isa, threads) == GY_OK))
+            return;
+        for (int i = 0; i < cases->count; i++) {
+            const struct gy_geom *g = &cases->list[i].geom;
+            const int large = g->n * g->p * g->q * g->k >= 4000 || cases->list[i].spans;
+            bits[threads - 1][i] = large && ops_selected(o, &cases->list[i]) ? ops_bits(&d, &cases->list[i]) : 1;
+        }
+        op_device_close(&d);
     }
+    for (int i = 0; i < cases->count; i++)
+        if (bits[0][i] != 1)
+            T_CHECK(bits[0][i] != 0 && bits[0][i] == bits[1][i] && bits[0][i] == bits[2][i]);
 }
 
-/* A kernel that is wrong in one element must fail in every case (of ordinary values: one huge input allows larger errors). */
-static void ops_wrong_kernel(struct op_device d, const struct op_cases *cases)
+/* The test of the test: a fault in small cases of an op code that can have it must be noticed in all of them. */
+static void ops_plant(struct op_device d, const struct op_cases *cases, int fault, int code)
 {
-    int missed = 0;
-    d.spoil = 1;
-    printf("a wrong kernel follows; the complaints are wanted\n");
-    for (int i = 0; i < cases->count; i += 37) {
-        char text[300];
-        if (cases->list[i].values != OP_NORMAL || op_run_case(&d, &cases->list[i], 9) != 0)
+    const int outputs = fault < OP_FAULT_ACCUMULATE && fault != OP_FAULT_INPUT ? 4 : 1;
+    int planted = 0, missed = 0, tried = 0;
+    char text[300];
+    d.fault = fault;
+    for (int i = 0; i < cases->count && planted < 12 && tried < 24; i++) {
+        const struct op_case *c = &cases->list[i];
+        const int64_t elements = c->geom.n * c->geom.p * c->geom.q * c->geom.k;
+        if (c->code != code || c->values != OP_NORMAL || (!c->spans && elements < 50) || elements > 20000)
             continue;
-        printf("not noticed: %s\n", op_text(&cases->list[i], text, sizeof text));
-        missed++;
+        tried++;
+        for (int which = 0; which < outputs; which++) {
+            op_quiet = 1;
+            const int wrong = op_run_fault(&d, c, 9, which);
+            op_quiet = 0;
+            planted += wrong >= 0;
+            missed += wrong == 0;
+            if (wrong == 0)
+                printf("fault '%s' in output %d not noticed: %s\n", op_fault_names[fault], which,
+                       op_text(c, text, sizeof text));
+        }
     }
-    printf("end of the wrong kernel\n");
-    T_CHECK_MSG(missed == 0, "%d cases did not notice", missed);
+    if (planted > 0)
+        T_CHECK(missed == 0);
+    if (fault < OP_FAULT_ACCUMULATE)
+        T_CHECK(planted > 0);
+}
+
+static void ops_faults(const struct op_device *d, const struct op_cases *cases)
+{
+    for (int fault = 1; fault < OP_FAULTS; fault++) {
+        const int before = t_passed + t_failed;
+        for (int code = 0; code < GY_OP_CODES; code++)
+            ops_plant(*d, cases, fault, code);
+        T_CHECK(t_passed + t_failed > before); /* some op can have it */
+    }
 }
 
 static void ops_bench_case(const struct op_device *d, const struct op_case *c)
@@ -97,33 +125,36 @@ static void ops_bench_case(const struct op_device *d, const struct op_case *c)
     char text[300];
     op_memory_make(&m, c, 3);
     struct gy_op op = op_record(c, &m, OP_KERNEL);
-    struct gy_error err;
     double bytes = 0;
     int64_t best = INT64_MAX;
+    const int status = op_execute(d, &op);
+    void *scratch = malloc(op.scratch_bytes + GY_CACHE_LINE);
     for (int role = 0; role < GY_ROLES; role++)
         bytes += m.t[role].raw ? (double)m.t[role].count * m.t[role].bytes : 0;
-    if (d->backend->prepare(d->self, &op, &err) == GY_OK) {
-        void *scratch = NULL;
-        if (posix_memalign(&scratch, 64, op.scratch_bytes + 64) == 0)
-            op.ptr[GY_SCRATCH] = scratch;
-        for (int run = 0; run < 5; run++) {
+    if (scratch && status == GY_OK) {
+        op.ptr[GY_SCRATCH] = (unsigned char *)scratch + (GY_CACHE_LINE - (uintptr_t)scratch % GY_CACHE_LINE);
+        for (int64_t run = 0, spent = 0; run < 3 || (run < 100 && spent < 100000000); run++) {
             const int64_t start = gy_clock_ns();
             d->backend->run(d->self, &op);
-            best = gy_min64(best, gy_clock_ns() - start);
+            const int64_t took = gy_clock_ns() - start;
+            best = gy_min64(best, took);
+            spent += took;
         }
-        free(scratch);
         printf("%s,\"%s\",%s,%.1f,%.2f,%.2f\n", d->isa, op_text(c, text, sizeof text), op.variant, (double)best * 1e-3,
                (double)gy_op_flops(&op) / (double)best, bytes / (double)best);
     }
+    free(scratch);
     op_memory_free(&m);
 }
 
-static void ops_bench(const struct ops_options *o, const struct op_device *d, const struct op_cases *cases)
+static void ops_bench(const struct ops_options *o, const struct op_device *d)
 {
-    printf("isa,case,kernel,microseconds,gflops,gbytes\n");
-    for (int i = 0; i < cases->count; i++)
-        if (ops_selected(o, &cases->list[i]) && cases->list[i].geom.n * cases->list[i].geom.p * cases->list[i].geom.q >= 196)
-            ops_bench_case(d, &cases->list[i]);
+    static struct op_cases cases;
+    cases.count = 0;
+    op_bench_make(&cases);
+    for (int i = 0; i < cases.count; i++)
+        if (ops_selected(o, &cases.list[i]))
+            ops_bench_case(d, &cases.list[i]);
 }
 
 static void ops_list(const struct op_cases *cases)
@@ -136,50 +167,91 @@ static void ops_list(const struct op_cases *cases)
 static void ops_isa(const struct ops_options *o, const char *isa, const struct op_cases *cases)
 {
     struct op_device d;
-    if (op_device_open(&d, isa, 0) != GY_OK) {
-        T_CHECK(!"the backend opens");
+    if (!T_CHECK(op_device_open(&d, isa, 0) == GY_OK))
         return;
-    }
+    struct gy_caps caps;
     const int before = t_passed;
+    d.fault = o->fault;
+    d.backend->caps(d.self, &caps);
     if (o->bench) {
-        ops_bench(o, &d, cases);
-        t_skipped++;
+        ops_bench(o, &d);
     } else {
         ops_correctness(o, &d, cases);
-        if (strcmp(isa, "ref") != 0)
+        if (strcmp(isa, "ref") != 0 && !o->fault)
             ops_threads(o, isa, cases);
-        ops_wrong_kernel(d, cases);
-        printf("%s: %d checks held\n", isa, t_passed - before);
+        if (!o->only && !o->fault)
+            ops_faults(&d, cases);
+        printf("%s (%s): %d checks held\n", isa, caps.device, t_passed - before);
     }
-    d.backend->close(d.self);
+    op_device_close(&d);
+}
+
+/* The last words of a device's description name its kernels: a set that another name already ran is passed over. A name
+ * of another processor's set leaves the portable kernels. */
+static int ops_is_new(const char *isa, char seen[][80], int *count)
+{
+    struct op_device d;
+    struct gy_caps caps;
+    if (op_device_open(&d, isa, 1) != GY_OK)
+        return 0;
+    d.backend->caps(d.self, &caps);
+    const char *name = strrchr(caps.device, ',');
+    int known = 0;
+    for (int i = 0; i < *count; i++)
+        known |= strcmp(seen[i], name ? name : caps.device) == 0;
+    if (!known)
+        snprintf(seen[(*count)++], 80, "%s", name ? name : caps.device);
+    op_device_close(&d);
+    return !known;
+}
+
+static int ops_options_read(struct ops_options *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--bench") == 0)
+            o->bench = 1;
+        else if (strcmp(argv[i], "--list") == 0)
+            o->list = 1;
+        else if (strcmp(argv[i], "--grad") == 0)
+            o->grad = 1;
+        else if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc)
+            o->isa = argv[++i];
+        else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc)
+            o->only = argv[++i];
+        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+            o->seed = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--fault") == 0 && i + 1 < argc)
+            for (i++; ++o->fault < OP_FAULTS && strcmp(argv[i], op_fault_names[o->fault]) != 0;)
+                ;
+        else
+            return -1;
+    }
+    return o->fault < OP_FAULTS ? 0 : -1;
 }
 
 int main(int argc, char **argv)
 {
-    struct ops_options o = { 0 };
+    struct ops_options o = { .seed = 1000 };
     static struct op_cases cases;
+    char seen[GY_COUNT(ops_isas)][80];
+    int count = 0;
     setvbuf(stdout, NULL, _IOLBF, 4096);
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--bench") == 0)
-            o.bench = 1;
-        else if (strcmp(argv[i], "--list") == 0)
-            o.list = 1;
-        else if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc)
-            o.isa = argv[++i];
-        else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc)
-            o.only = argv[++i];
-        else
-            return printf("t_ops [--bench] [--list] [--isa NAME] [--case TEXT]\n"), 2;
-    }
+    if (ops_options_read(&o, argc, argv) != 0)
+        return printf("t_ops [--grad] [--bench] [--list] [--isa NAME] [--case TEXT] [--seed N] [--fault NAME]\n"), 2;
     op_cases_make(&cases);
     if (o.list)
         return ops_list(&cases), 0;
-    for (size_t i = 0; i < GY_COUNT(ops_isas); i++) {
-        if (o.isa ? strcmp(o.isa, ops_isas[i]) != 0 : !ops_has_isa(ops_isas[i]))
-            continue;
-        ops_isa(&o, ops_isas[i], &cases);
-    }
-    if (!o.bench && !o.isa)
+    if (o.bench)
+        printf("isa,case,kernel,microseconds,gflops,gbytes\n");
+    else
+        printf("%d cases, seed %" PRIu64 "\n", cases.count, o.seed);
+    for (size_t i = 0; i < GY_COUNT(ops_isas) && !o.grad; i++)
+        if (o.isa ? strcmp(o.isa, ops_isas[i]) == 0 : ops_is_new(ops_isas[i], seen, &count))
+            ops_isa(&o, ops_isas[i], &cases);
+    if (o.bench)
+        return t_failed != 0;
+    if (!o.isa && !o.fault && !o.only) {
         op_gradients();
+    }
     T_END("t_ops");
 }
