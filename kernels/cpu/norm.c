@@ -93,9 +93,10 @@ GY_INT void gy_cpu_sum_parts(const struct gy_cpu *cpu, const float *part, int64_
     gy_pool_run(cpu->pool, norm_sum_tile, &job, gy_ceil_div(count, job.block));
 }
 
-static int norm_streams(const struct gy_op *op)
+static int norm_streams(const struct gy_op *op, const float *out)
 {
-    return op->geom.c % 16 == 0 && norm_rows(op) * op->geom.c >= NORM_STREAM;
+    const int aligned = op->geom.c % 16 == 0 && (uintptr_t)out % GY_CACHE_LINE == 0;
+    return aligned && norm_rows(op) * op->geom.c >= NORM_STREAM;
 }
 
 struct norm_job {
@@ -149,7 +150,7 @@ static void norm_apply_tile(void *arg, int64_t tile, int thread)
                                      .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
                                      .rows = gy_min64(job->part_rows, job->rows - first), .cols = c, .pitch = c,
                                      .lo = job->lo, .hi = job->hi,
-                                     .stream = norm_streams(op) && !gy_act_is_curve(op->act)};
+                                     .stream = norm_streams(op, y) && !gy_act_is_curve(op->act)};
     job->cpu->k.affine(&a);
     if (gy_act_is_curve(op->act))
         gy_act_curve(op->act, y + at, y + at, a.rows * c);
@@ -219,7 +220,7 @@ static void norm_back_tile(void *arg, int64_t tile, int thread)
     a.dres = dres != NULL ? dres + at : NULL;
     a.add_dx = (op->flags & GY_F_ADD_DX) != 0;
     a.add_dres = (op->flags & GY_F_ADD_DRES) != 0;
-    a.stream = norm_streams(op);
+    a.stream = norm_streams(op, dx);
     job->cpu->k.bn_back(&a);
     (void)thread;
 }
