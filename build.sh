@@ -194,7 +194,7 @@ flavour()
         # a kernel with much address randomisation confuses the sanitizer
         ! setarch -R true 2>/dev/null || RUNNER="setarch -R" ;;
     fuzz) FCC=clang OPTIMIZE=-O1
-        MORE="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer"
+        MORE="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION"
         LINK="-fsanitize=address,undefined,fuzzer" ;;
     ppc) FCC=powerpc64le-linux-gnu-gcc RUNNER="qemu-ppc64le -L /usr/powerpc64le-linux-gnu" MORE="-isystem $BUILD/include" ;;
     *) fail "no flavour $1" ;;
