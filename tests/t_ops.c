@@ -2,9 +2,11 @@
 /* THE op test. One table of cases serves every mode, on every kernel set that this machine has:
  *
  *     t_ops                    every case against the truth in double, apart and in place; the same bits for any number
- * of threads; gradients against central differences; and planted faults, which must be noticed t_ops
- * --grad             only gradients t_ops --bench            time, GFLOP/s and GB/s of layers of real
- * nets, as CSV t_ops --list             the cases
+ *                              of threads; gradients against central differences; known answers; and planted faults,
+ *                              which must be noticed
+ *     t_ops --grad             only gradients and known answers
+ *     t_ops --bench            time, GFLOP/s and GB/s of layers of real nets, as CSV
+ *     t_ops --list             the cases
  *     --isa NAME --case TEXT --seed N   one kernel set; cases whose description holds TEXT; other random numbers
  *     --fault NAME             with a kernel that is wrong on purpose: it must fail
  *
@@ -13,6 +15,7 @@
 #include "../engine/base/cpu.h"
 #include "op_cases.h"
 #include "op_gradient.h"
+#include "op_known.h"
 
 struct ops_options {
     const char *isa, *only;
@@ -252,6 +255,7 @@ int main(int argc, char **argv)
         return t_failed != 0;
     if (!o.isa && !o.fault && !o.only) {
         op_gradients();
+        op_known();
     }
     T_END("t_ops");
 }
