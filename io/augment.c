@@ -196,6 +196,16 @@ static void augment_shift(const uint8_t *in, int32_t h, int32_t w, int32_t c, in
                    in + (size_t)(y - dy) * row + (size_t)(x0 - dx) * (size_t)c, (size_t)(x1 - x0) * (size_t)c);
 }
 
+/* The random crop from [h][w] with a border; cell: bytes of a pixel. */
+static void augment_pad_shift(const struct gy_augment *a, uint64_t seed, int64_t position, const uint8_t *in, int32_t h,
+                              int32_t w, int32_t cell, uint8_t *out)
+{
+    uint32_t word[4];
+    gy_rng_words(seed, GY_RNG_AUGMENT, (uint64_t)position, AUGMENT_PAD, word);
+    augment_shift(in, h, w, cell, a->pad - augment_below(word[0], 2 * a->pad + 1),
+                  a->pad - augment_below(word[1], 2 * a->pad + 1), out);
+}
+
 static int augment_pad_crop(const struct gy_augment *a, const struct gy_window *from, uint64_t seed, int64_t position,
                             int32_t h, int32_t w, uint8_t *out, struct gy_decoder *decoder, struct gy_error *err)
 {
@@ -203,10 +213,7 @@ static int augment_pad_crop(const struct gy_augment *a, const struct gy_window *
     if (!fitted)
         return augment_no_memory(from, err);
     GY_TRY(augment_fit(from, h, w, 0, fitted, decoder, err));
-    uint32_t word[4];
-    gy_rng_words(seed, GY_RNG_AUGMENT, (uint64_t)position, AUGMENT_PAD, word);
-    augment_shift(fitted, h, w, from->c, a->pad - augment_below(word[0], 2 * a->pad + 1),
-                  a->pad - augment_below(word[1], 2 * a->pad + 1), out);
+    augment_pad_shift(a, seed, position, fitted, h, w, from->c, out);
     return GY_OK;
 }
 
@@ -236,6 +243,11 @@ static void augment_mirror(uint8_t *pixels, int32_t h, int32_t w, int32_t c)
     }
 }
 
+static int augment_flips(const struct gy_augment *a, uint64_t seed, int64_t position)
+{
+    return a->flip > 0 && gy_rng_uniform(seed, GY_RNG_AUGMENT, (uint64_t)position, AUGMENT_FLIP) < a->flip;
+}
+
 GY_INT int gy_augment_sample(const struct gy_augment *augment, const struct gy_image *image, uint64_t seed,
                              int64_t position, int32_t h, int32_t w, int32_t c, uint8_t *out,
                              struct gy_decoder *decoder, struct gy_error *err)
@@ -247,9 +259,22 @@ GY_INT int gy_augment_sample(const struct gy_augment *augment, const struct gy_i
     GY_TRY(augment_place(augment, &from, seed, position, h, w, stage, decoder, err));
     if (stage != out)
         augment_channels(stage, from.c, out, c, (int64_t)h * w);
-    if (augment->flip > 0 && gy_rng_uniform(seed, GY_RNG_AUGMENT, (uint64_t)position, AUGMENT_FLIP) < augment->flip)
+    if (augment_flips(augment, seed, position))
         augment_mirror(out, h, w, c);
     return gy_augment_jitter(augment, seed, position, out, h, w, c, decoder, err);
+}
+
+GY_INT void gy_augment_real(const struct gy_augment *augment, const struct gy_image *image, uint64_t seed,
+                            int64_t position, uint8_t *out)
+{
+    const uint8_t *in = (const uint8_t *)image->values;
+    const int32_t h = image->h, w = image->w, cell = image->c * (int32_t)sizeof(float);
+    if (augment && augment->pad > 0)
+        augment_pad_shift(augment, seed, position, in, h, w, cell, out);
+    else
+        memcpy(out, in, (size_t)h * (size_t)w * (size_t)cell);
+    if (augment && augment_flips(augment, seed, position))
+        augment_mirror(out, h, w, cell);
 }
 
 /* ---- mixing of a batch ---- */

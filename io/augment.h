@@ -32,6 +32,10 @@ GY_INT int gy_augment_check(const struct gy_augment *augment, struct gy_error *e
 GY_INT int gy_augment_sample(const struct gy_augment *augment, const struct gy_image *image, uint64_t seed,
                              int64_t position, int32_t h, int32_t w, int32_t c, uint8_t *out,
                              struct gy_decoder *decoder, struct gy_error *err);
+/* The same for an image of a float set that is h x w x c already: padded crop and flip alone; a NULL augment copies. out
+ * holds floats. */
+GY_INT void gy_augment_real(const struct gy_augment *augment, const struct gy_image *image, uint64_t seed,
+                            int64_t position, uint8_t *out);
 /* torchvision's formulas on pixels [h][w][c], in the order and by the factors of (seed, position). */
 GY_INT int gy_augment_jitter(const struct gy_augment *augment, uint64_t seed, int64_t position, uint8_t *pixels,
                              int32_t h, int32_t w, int32_t c, struct gy_decoder *decoder, struct gy_error *err);

@@ -51,7 +51,7 @@ static int cifar_read(struct gy_data *data, int64_t index, struct gy_decoder *de
     for (int i = 0; i < CIFAR_PLANE; i++)
         for (int c = 0; c < 3; c++)
             pixels[3 * i + c] = planes[c * CIFAR_PLANE + i];
-    *image = (struct gy_image){pixels, CIFAR_SIDE, CIFAR_SIDE, 3};
+    *image = (struct gy_image){pixels, CIFAR_SIDE, CIFAR_SIDE, 3, NULL};
     return GY_OK;
 }
 

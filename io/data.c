@@ -104,6 +104,8 @@ GY_INT int32_t gy_data_classes(const struct gy_data *data) { return data->classe
 
 GY_INT int32_t gy_data_channels(const struct gy_data *data) { return data->channels; }
 
+GY_INT int gy_data_is_real(const struct gy_data *data) { return data->real; }
+
 GY_INT const char *gy_data_format(const struct gy_data *data) { return data->format->name; }
 
 GY_INT const char *gy_data_class_name(const struct gy_data *data, int32_t label)

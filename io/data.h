@@ -28,6 +28,7 @@ GY_INT int32_t gy_data_classes(const struct gy_data *data);
 GY_INT const char *gy_data_class_name(const struct gy_data *data, int32_t label);
 GY_INT int32_t gy_data_label(const struct gy_data *data, int64_t index);
 GY_INT int32_t gy_data_channels(const struct gy_data *data);                        /* 1 or 3 */
+GY_INT int gy_data_is_real(const struct gy_data *data); /* 1: samples are float32 (a folder of .pfm), all of one size */
 GY_INT void gy_data_side(const struct gy_data *data, int32_t *h, int32_t *w); /* 0 x 0 when images differ in size */
 GY_INT const char *gy_data_format(const struct gy_data *data);                /* "idx", "cifar", "folder", "packed" */
 /* "train/cat/0042.jpg" or "train-images-idx3-ubyte.gz[17]", into room bytes; returns buf. */
@@ -46,6 +47,7 @@ GY_INT void gy_decoder_close(struct gy_decoder *decoder);
 struct gy_image {
     const uint8_t *pixels;  /* [h][w][c], rows without gaps; in the decoder's memory or in the mapped file */
     int32_t h, w, c;
+    const float *values;    /* the same of a float set, in its own scale, 0 .. 1 by custom; pixels is NULL then */
 };
 /* image is valid until the decoder's next use. GY_E_IMAGE, GY_E_TRUNCATED, GY_E_IO or GY_E_HASH for a bad sample, which
  * is neither counted nor logged here. */

@@ -52,6 +52,17 @@ GY_INT int gy_bmp_check(const unsigned char *bytes, size_t count, const char *na
 GY_INT int gy_pnm_decode(struct gy_decoder *decoder, const unsigned char *bytes, size_t count, const char *name,
                          int32_t channels, int64_t max_pixels, struct gy_image *image, struct gy_error *err);
 
+/* A Portable Float Map: values as they are, also those that are not finite, rows from the top. The sizes must agree with
+ * the file's end to the byte. GY_E_IMAGE, or GY_E_TRUNCATED for a cut file. */
+GY_INT int gy_pfm_decode(struct gy_decoder *decoder, const unsigned char *bytes, size_t count, const char *name,
+                         int64_t max_pixels, struct gy_image *image, struct gy_error *err);
+/* The same for the file at path; what the decoder held is forgotten. */
+GY_INT int gy_pfm_read_file(struct gy_decoder *decoder, const char *path, int64_t max_pixels, struct gy_image *image,
+                            struct gy_error *err);
+/* The content of the file at path, in the decoder's memory, which is reset first. */
+GY_INT int gy_image_load_file(struct gy_decoder *decoder, const char *path, const char *name, unsigned char **bytes,
+                              size_t *count, struct gy_error *err);
+
 /* The bridge to stb_image; GY_E_UNSUPPORTED where it was left out of the build. */
 GY_INT int gy_stb_decode(struct gy_decoder *decoder, const unsigned char *bytes, size_t count, const char *name,
                          int32_t channels, struct gy_image *image, struct gy_error *err);
@@ -87,6 +98,7 @@ struct gy_data {
     int32_t h, w;                   /* 0 x 0: images differ */
     int32_t max_h, max_w;           /* largest sample; 0: unknown before it is decoded */
     size_t decode_bytes;            /* decoder memory that reading a sample can need */
+    int real;                       /* 1: samples are float, all h x w x channels */
     int costly;                     /* 1: samples are decoded, 0: they only are copied */
     void *own;                      /* the format's */
     pthread_mutex_t bad_lock;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A folder of images per class: root/<split>/<class>/<file> or root/<class>/<file>. Classes and files are in the order
  * of their names' bytes, the same on every machine. Opening reads names alone, all into one block; no file is looked at
- * before it is needed, so 50,000 of them open in a moment and cost their name and 16 bytes each. */
+ * before it is needed (of float maps the first one, for the size of all), so 50,000 of them open in a moment and cost their name and 16 bytes each. */
 #include <dirent.h>
 
 #include "../engine/base/text.h"
@@ -27,9 +27,11 @@ struct folder_data {
     char root[4096];              /* with the split */
     struct folder_list files;
     int64_t ignored;              /* files that are no images by their name */
+    int64_t real;                 /* float maps among the files */
 };
 
-static const char *const folder_endings[] = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".ppm", ".pgm", ".pnm"};
+static const char *const folder_endings[] = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".ppm", ".pgm", ".pnm",
+                                             ".pfm"};
 
 static int folder_same_letters(const char *a, const char *b)
 {
@@ -39,6 +41,12 @@ static int folder_same_letters(const char *a, const char *b)
             return 0;
     }
     return *a == *b;
+}
+
+static int folder_is_real(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && folder_same_letters(dot, ".pfm");
 }
 
 static int folder_is_image(const char *name)
@@ -172,7 +180,7 @@ struct folder_walk { /* of the root, or of one class */
     const char *root;
     struct folder_list *list;
     int32_t label;
-    int64_t ignored;
+    int64_t ignored, real;
 };
 
 static int folder_take_class(void *user, const char *name, struct gy_error *err)
@@ -188,6 +196,7 @@ static int folder_take_class(void *user, const char *name, struct gy_error *err)
 static int folder_take_file(void *user, const char *name, struct gy_error *err)
 {
     struct folder_walk *walk = user;
+    walk->real += folder_is_real(name);
     if (folder_is_image(name))
         return folder_add(walk->list, &walk->data->alloc, name, walk->label, err);
     walk->ignored++;
@@ -198,10 +207,11 @@ static int folder_read_class(struct gy_data *data, struct folder_data *own, int3
 {
     char path[4096];
     const int64_t first = own->files.count;
-    struct folder_walk walk = {data, own->root, &own->files, label, 0};
+    struct folder_walk walk = {data, own->root, &own->files, label, 0, 0};
     GY_TRY(gy_file_join(path, sizeof(path), own->root, data->class_names[label], err));
     GY_TRY(folder_each(path, folder_take_file, &walk, err));
     own->ignored += walk.ignored;
+    own->real += walk.real;
     if (own->files.count == first)
         gy_log_write(&data->log, GY_LOG_WARN, "data: %s: no images in this class", path);
     folder_sort(&own->files, first);
@@ -231,7 +241,7 @@ static int folder_name_classes(struct gy_data *data, const struct folder_list *l
 static int folder_find_classes(struct gy_data *data, const char *root, struct gy_error *err)
 {
     struct folder_list list = {{NULL, 0, 0}, NULL, 0, 0};
-    struct folder_walk walk = {data, root, &list, 0, 0};
+    struct folder_walk walk = {data, root, &list, 0, 0, 0};
     int status = folder_each(root, folder_take_class, &walk, err);
     if (status == GY_OK)
         status = folder_name_classes(data, &list, err);
@@ -258,6 +268,19 @@ static void folder_sample_name(const struct gy_data *data, int64_t index, char *
     (void)folder_place(data, base ? base + 1 : own->root, index, buf, room);
 }
 
+/* All of a float set must be as its first one was. */
+static int folder_read_real(const struct gy_data *data, const char *path, struct gy_decoder *decoder,
+                            struct gy_image *image, struct gy_error *err)
+{
+    struct gy_image got;
+    GY_TRY(gy_pfm_read_file(decoder, path, data->max_pixels, &got, err));
+    if (data->h && (got.h != data->h || got.w != data->w || got.c != data->channels))
+        return GY_FAIL(err, GY_E_IMAGE, "%s: %" PRId32 " x %" PRId32 " x %" PRId32 ", but this float set has %" PRId32
+                       " x %" PRId32 " x %" PRId32, path, got.h, got.w, got.c, data->h, data->w, data->channels);
+    *image = got;
+    return GY_OK;
+}
+
 static int folder_read(struct gy_data *data, int64_t index, struct gy_decoder *decoder, struct gy_image *image,
                        struct gy_error *err)
 {
@@ -265,6 +288,8 @@ static int folder_read(struct gy_data *data, int64_t index, struct gy_decoder *d
     char path[4096 + 512];
     if (folder_place(data, own->root, index, path, sizeof(path)))
         return GY_FAIL(err, GY_E_IO, "%s/...: the path is longer than %zu bytes", own->root, sizeof(path));
+    if (data->real)
+        return folder_read_real(data, path, decoder, image, err);
     return gy_image_read_file(decoder, path, path, 3, data->max_pixels, image, err);
 }
 
@@ -316,8 +341,37 @@ static int folder_nothing(const struct gy_data *data, const char *path, const ch
                            usual[i]);
     }
     return GY_FAIL(err, GY_E_FORMAT,
-                   "%s: no images in %" PRId32 " class folders%s%s (read are .jpg .png .bmp .ppm .pgm)", path,
+                   "%s: no images in %" PRId32 " class folders%s%s (read are .jpg .png .bmp .ppm .pgm .pfm)", path,
                    data->classes, split[0] ? " for split " : "", split);
+}
+
+/* Size and channels of a float set: those of its first readable image. */
+static int folder_measure(struct gy_data *data, struct gy_error *err)
+{
+    struct gy_decoder *decoder;
+    struct gy_image image = {NULL, 0, 0, 0, NULL};
+    GY_TRY(gy_decoder_open(&decoder, &data->alloc, data->decode_bytes, err));
+    int status = GY_E_IMAGE;
+    for (int64_t i = 0; i < data->count && i <= data->max_bad && gy_data_is_bad_status(status); i++)
+        status = folder_read(data, i, decoder, &image, err);
+    gy_decoder_close(decoder);
+    data->h = image.h;
+    data->w = image.w;
+    data->channels = image.c;
+    return status;
+}
+
+/* Are the files float maps? All of them or none. */
+static int folder_find_kind(struct gy_data *data, struct gy_error *err)
+{
+    const struct folder_data *own = data->own;
+    if (own->real == 0)
+        return GY_OK;
+    if (own->real < data->count)
+        return GY_FAIL(err, GY_E_FORMAT, "%s: %" PRId64 " of %" PRId64 " images are .pfm; a data set is all .pfm or has none",
+                       own->root, own->real, data->count);
+    data->real = 1;
+    return folder_measure(data, err);
 }
 
 GY_INT int gy_folder_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err)
@@ -343,5 +397,5 @@ GY_INT int gy_folder_open(struct gy_data *data, const char *path, const char *sp
     data->channels = 3;
     data->decode_bytes = GY_DECODER_BYTES;
     data->costly = 1;
-    return GY_OK;
+    return folder_find_kind(data, err);
 }

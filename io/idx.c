@@ -155,7 +155,7 @@ static int idx_read(struct gy_data *data, int64_t index, struct gy_decoder *deco
     const struct idx_data *own = data->own;
     (void)decoder, (void)err;
     const size_t bytes = (size_t)data->h * (size_t)data->w * (size_t)data->channels;
-    *image = (struct gy_image){own->image_view.cells + (size_t)index * bytes, data->h, data->w, data->channels};
+    *image = (struct gy_image){own->image_view.cells + (size_t)index * bytes, data->h, data->w, data->channels, NULL};
     return GY_OK;
 }
 

@@ -25,6 +25,7 @@ static const struct image_magic image_magics[] = {
     {"II*\0", "TIFF", 4, IMAGE_FOREIGN},          {"MM\0*", "TIFF", 4, IMAGE_FOREIGN},
     {"RIFF", "WebP", 4, IMAGE_FOREIGN},           {"8BPS", "Photoshop", 4, IMAGE_FOREIGN},
     {"P1", "PBM", 2, IMAGE_FOREIGN},              {"P4", "PBM", 2, IMAGE_FOREIGN},
+    {"PF", "single PFM", 2, IMAGE_FOREIGN},       {"Pf", "single PFM", 2, IMAGE_FOREIGN},
     {"\0\0\0\x0cjP  ", "JPEG 2000", 8, IMAGE_FOREIGN},
 };
 
@@ -137,18 +138,24 @@ static int image_load(int fd, struct gy_decoder *decoder, const char *name, unsi
     return GY_OK;
 }
 
-GY_INT int gy_image_read_file(struct gy_decoder *decoder, const char *path, const char *name, int32_t channels,
-                              int64_t max_pixels, struct gy_image *image, struct gy_error *err)
+GY_INT int gy_image_load_file(struct gy_decoder *decoder, const char *path, const char *name, unsigned char **bytes,
+                              size_t *count, struct gy_error *err)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold us */
     if (fd < 0)
         return GY_FAIL(err, GY_E_IO, "%s: cannot be opened: %s", name, strerror(errno));
+    gy_decoder_reset(decoder);
+    const int status = image_load(fd, decoder, name, bytes, count, err);
+    close(fd);
+    return status;
+}
+
+GY_INT int gy_image_read_file(struct gy_decoder *decoder, const char *path, const char *name, int32_t channels,
+                              int64_t max_pixels, struct gy_image *image, struct gy_error *err)
+{
     unsigned char *bytes = NULL;
     size_t count = 0;
-    gy_decoder_reset(decoder);
-    const int status = image_load(fd, decoder, name, &bytes, &count, err);
-    close(fd);
-    GY_TRY(status);
+    GY_TRY(gy_image_load_file(decoder, path, name, &bytes, &count, err));
     return gy_image_decode_kept(decoder, bytes, count, name, channels, max_pixels, image, err);
 }
 

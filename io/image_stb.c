@@ -133,7 +133,7 @@ GY_INT int gy_stb_decode(struct gy_decoder *decoder, const unsigned char *bytes,
     stb_now = NULL;
     if (!pixels)
         return GY_FAIL(err, GY_E_IMAGE, "%s: cannot be decoded: %s", name, stb_reason(&call));
-    *image = (struct gy_image){pixels, h, w, channels};
+    *image = (struct gy_image){pixels, h, w, channels, NULL};
     return GY_OK;
 }
 

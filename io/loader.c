@@ -23,7 +23,7 @@ struct loader_slot {
     int32_t count, done;     /* samples in it, and finished */
     int32_t failed_at;       /* position of the first sample with an error that is no bad sample; batch: none */
     struct gy_error error;
-    uint8_t *pixels;
+    uint8_t *pixels;         /* floats of a float set */
     int32_t *labels, *tries; /* tries [batch]: unreadable samples met at this position */
     int64_t *samples;
     struct gy_batch_mix *mix;
@@ -93,6 +93,10 @@ static int loader_make_one(const struct gy_loader *loader, int64_t number, int32
     const struct gy_loader_config *c = &loader->config;
     struct gy_image image;
     GY_TRY(gy_data_read(loader->data, index, decoder, &image, err));
+    if (image.values) {
+        gy_augment_real(c->training ? &c->augment : NULL, &image, c->seed, number * c->batch + at, out);
+        return GY_OK;
+    }
     if (!c->training)
         return gy_image_fit(&image, c->h, c->w, c->c, c->augment.resize, out, decoder, err);
     return gy_augment_sample(&c->augment, &image, c->seed, number * c->batch + at, c->h, c->w, c->c, out, decoder, err);
@@ -240,7 +244,7 @@ static int loader_note(struct gy_loader *loader, const struct loader_slot *slot,
     uint8_t *out = slot->pixels + (size_t)at * loader->sample_bytes;
     struct gy_image image;
     int status = gy_data_read(loader->data, index, loader->decoder, &image, &why);
-    if (status == GY_OK && !loader->config.training) /* fitting alone failed; the place is zero and stays so */
+    if (status == GY_OK && !loader->config.training && !image.values) /* fitting alone failed; the place is zero and stays so */
         status = gy_image_fit(&image, loader->config.h, loader->config.w, loader->config.c,
                               loader->config.augment.resize, out, loader->decoder, &why);
     if (status == GY_OK) {
@@ -278,7 +282,7 @@ GY_INT int gy_loader_next(struct gy_loader *loader, struct gy_batch *batch, stru
     const struct loader_slot *slot = number < loader->end ? loader_slot_of(loader, number) : NULL;
     loader_wait(loader, slot);
     if (!slot) {
-        *batch = (struct gy_batch){number, 0, NULL, NULL, NULL, NULL};
+        *batch = (struct gy_batch){.number = number};
         return GY_OK;
     }
     loader->failed = loader_settle(loader, slot, &loader->failure);
@@ -286,7 +290,12 @@ GY_INT int gy_loader_next(struct gy_loader *loader, struct gy_batch *batch, stru
         return GY_FAIL(err, loader->failed, "%s", loader->failure.text);
     loader->held = 1;
     loader->next_number++;
-    *batch = (struct gy_batch){number, slot->count, slot->pixels, slot->labels, slot->mix, slot->samples};
+    *batch = (struct gy_batch){.number = number, .count = slot->count, .labels = slot->labels, .mix = slot->mix,
+                               .samples = slot->samples};
+    if (loader->data->real)
+        batch->values = (const float *)(const void *)slot->pixels;
+    else
+        batch->pixels = slot->pixels;
     return GY_OK;
 }
 
@@ -295,6 +304,22 @@ GY_INT int64_t gy_loader_waits(const struct gy_loader *loader) { return loader->
 GY_INT int64_t gy_loader_batches_per_epoch(const struct gy_loader *loader) { return loader->batches_per_epoch; }
 
 /* ---- open and close ---- */
+
+/* Of a float set, nothing changes size or colour. */
+static int loader_check_real(const struct gy_data *data, const struct gy_loader_config *c, struct gy_error *err)
+{
+    const struct gy_augment *a = &c->augment;
+    if (!data->real)
+        return GY_OK;
+    if (c->h != data->h || c->w != data->w || c->c != data->channels)
+        return GY_FAIL(err, GY_E_MISMATCH, "the float images are %" PRId32 " x %" PRId32 " x %" PRId32
+                       " and are not resized; the net takes %" PRId32 " x %" PRId32 " x %" PRId32, data->h, data->w,
+                       data->channels, c->h, c->w, c->c);
+    if (a->resize || a->resized_crop || a->brightness > 0 || a->contrast > 0 || a->saturation > 0 || a->hue > 0)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "float images take no resize, resized crop or colour jitter, only padded "
+                       "crop, flip, mixup and cutmix");
+    return GY_OK;
+}
 
 static int loader_check(const struct gy_data *data, const struct gy_loader_config *c, struct gy_error *err)
 {
@@ -315,7 +340,8 @@ static int loader_check(const struct gy_data *data, const struct gy_loader_confi
     if (c->training && data->count < c->batch)
         return GY_FAIL(err, GY_E_ARG, "the data set has %" PRId64 " samples, fewer than a batch of %" PRId32,
                        data->count, c->batch);
-    return gy_augment_check(&c->augment, err);
+    GY_TRY(gy_augment_check(&c->augment, err));
+    return loader_check_real(data, c, err);
 }
 
 static int loader_take_slots(struct gy_loader *loader, struct gy_error *err)
@@ -379,7 +405,7 @@ static void loader_describe(struct gy_loader *loader, struct gy_data *data, cons
     loader->data = data;
     loader->batches_per_epoch = c->training ? data->count / c->batch : gy_ceil_div(data->count, c->batch);
     loader->end = c->training ? INT64_MAX : loader->batches_per_epoch;
-    loader->sample_bytes = (size_t)c->h * (size_t)c->w * (size_t)c->c;
+    loader->sample_bytes = (size_t)c->h * (size_t)c->w * (size_t)c->c * (data->real ? sizeof(float) : 1);
     loader->chunk = data->costly ? 1 : 16;
     loader->attempts = c->training ? (int32_t)gy_min64(gy_min64(data->max_bad, INT32_MAX - 1) + 1, data->count) : 1;
     loader->mixing = c->training && (c->augment.mixup > 0 || c->augment.cutmix > 0);

@@ -39,12 +39,15 @@ struct gy_batch_mix {
 struct gy_batch {
     int64_t number;                  /* batch number in the run */
     int32_t count;                   /* samples that are there; the rest of the slot is zero with label -1 */
-    const uint8_t *pixels;           /* [batch][h][w][c] */
+    const uint8_t *pixels;           /* [batch][h][w][c]; NULL for a float set */
     const int32_t *labels;           /* [batch] */
     const struct gy_batch_mix *mix;  /* [batch], or NULL when mixing is off */
     const int64_t *samples;          /* [batch] index in the data set, of what stands there; -1 behind count */
+    const float *values;             /* [batch][h][w][c] of a float set, else NULL */
 };
 
+/* A float set is not resized: its images must be h x w x c, and of the augmentations it takes pad, flip, mixup and cutmix
+ * alone. */
 struct gy_loader;
 GY_INT int gy_loader_open(struct gy_loader **out, struct gy_data *data, const struct gy_loader_config *config,
                           struct gy_error *err);

@@ -227,6 +227,8 @@ GY_INT int gy_data_pack(struct gy_data *data, const char *path, const struct gy_
     if (config->side < 0 || config->side > GY_IMAGE_SIDE || config->threads < 0)
         return GY_FAIL(err, GY_E_ARG, "pack: side %" PRId32 " is not within 0 to %d, or %d threads", config->side,
                        GY_IMAGE_SIDE, config->threads);
+    if (data->real)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: float images cannot be packed; a packed file holds bytes", path);
     struct pack_job *job = gy_alloc_take(config->alloc, 1, sizeof(*job));
     if (!job)
         return GY_NOMEM(err, "packing", sizeof(*job));

@@ -185,7 +185,7 @@ static int packed_read(struct gy_data *data, int64_t index, struct gy_decoder *d
     const int32_t c = own->view.channels;
     if (packed_sum_differs(r.pixels, (size_t)r.h * (size_t)r.w * (size_t)c, r.crc))
         return GY_FAIL(err, GY_E_HASH, "%s: the checksum of sample %" PRId64 " (%s) differs", own->path, index, r.name);
-    *image = (struct gy_image){r.pixels, r.h, r.w, c};
+    *image = (struct gy_image){r.pixels, r.h, r.w, c, NULL};
     return GY_OK;
 }
 

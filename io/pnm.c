@@ -95,6 +95,6 @@ GY_INT int gy_pnm_decode(struct gy_decoder *decoder, const unsigned char *bytes,
     const uint8_t *given = channels && channels != c ? pnm_convert(decoder, pixels, (int64_t)h * w, channels) : pixels;
     if (!given)
         return GY_FAIL(err, GY_E_IMAGE, "%s: decoding it needs more memory than a decoder has", name);
-    *image = (struct gy_image){given, h, w, channels ? channels : c};
+    *image = (struct gy_image){given, h, w, channels ? channels : c, NULL};
     return GY_OK;
 }

@@ -23,6 +23,23 @@ static void fuzz_look(const struct gy_image *image, int32_t channels, struct gy_
     (void)gy_image_fit(image, 16, 16, 3, 0, small, decoder, &err);
 }
 
+/* The same bytes as a float map. */
+static void fuzz_float_map(struct gy_decoder *decoder, const uint8_t *bytes, size_t count)
+{
+    struct gy_image image;
+    struct gy_error err;
+    gy_decoder_reset(decoder);
+    const int status = gy_pfm_decode(decoder, bytes, count, "fuzz", FUZZ_PIXELS, &image, &err);
+    FUZZ_REQUIRE(status == GY_OK || err.text[0] != 0);
+    if (status != GY_OK)
+        return;
+    FUZZ_REQUIRE(image.h > 0 && image.w > 0 && (int64_t)image.h * image.w <= FUZZ_PIXELS && (image.c == 1 || image.c == 3));
+    unsigned finite = 0;
+    for (int64_t i = 0; i < (int64_t)image.h * image.w * image.c; i++)
+        finite += isfinite(image.values[i]) != 0; /* every value is there */
+    FUZZ_REQUIRE(finite <= 3 * FUZZ_PIXELS);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     const struct gy_alloc alloc = gy_alloc_default();
@@ -37,5 +54,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         if (status == GY_OK)
             fuzz_look(&image, channels, decoder);
     }
+    fuzz_float_map(decoder, bytes, count);
     return 0;
 }

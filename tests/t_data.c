@@ -508,7 +508,7 @@ static void test_fit(void)
 {
     static uint8_t pixels[10 * 20 * 3], out[64 * 3];
     df_fill(pixels, 0, 10, 20, 3);
-    const struct gy_image image = {pixels, 10, 20, 3};
+    const struct gy_image image = {pixels, 10, 20, 3, NULL};
     gy_decoder_reset(data_decoder);
     T_CHECK(gy_image_fit(&image, 4, 4, 3, 10, out, data_decoder, &data_err) == GY_OK);
     T_CHECK(out[0] == df_pixel(0, 3, 8, 0) && out[47] == df_pixel(0, 6, 11, 2));
@@ -525,7 +525,7 @@ static void test_augment(void)
 {
     static uint8_t pixels[32 * 32 * 3], a[32 * 32 * 3], b[32 * 32 * 3];
     df_fill(pixels, 0, 32, 32, 3);
-    const struct gy_image image = {pixels, 32, 32, 3};
+    const struct gy_image image = {pixels, 32, 32, 3, NULL};
     struct gy_augment aug;
     memset(&aug, 0, sizeof(aug));
     aug.flip = 1;
