@@ -83,6 +83,17 @@ GYRE_API void gyre_get_data_info(const struct gyre_data *data, struct gyre_data_
     info->classes = gy_data_classes(data->data);
     info->channels = gy_data_channels(data->data);
     gy_data_side(data->data, &info->h, &info->w);
+    info->real = gy_data_is_real(data->data);
+}
+
+GY_INT int gy_data_check_input(struct gyre_net *net, const struct gyre_data *data, const char *which)
+{
+    static const char *const names[] = { "u8 and need GYRE_INPUT_U8", "float and need GYRE_INPUT_F32" };
+    const int real = gy_data_is_real(data->data);
+    if (real == (net->config.input == GYRE_INPUT_F32))
+        return GY_OK;
+    return gy_net_fail(net, GY_E_MISMATCH, "the %s samples are %s; the net was opened with %s", which, names[real],
+                       real ? "GYRE_INPUT_U8" : "GYRE_INPUT_F32");
 }
 
 GYRE_API const char *gyre_class_name(const struct gyre_data *data, int32_t label)
@@ -158,7 +169,7 @@ GYRE_API int gyre_next_batch(struct gyre_loader *loader, struct gyre_batch *batc
     const int status = gy_loader_next(loader->loader, &b, &err);
     if (status != GY_OK)
         return gy_error_out(error, &err);
-    *batch = (struct gyre_batch){ .x = b.pixels, .label = b.labels, .mix = (const struct gyre_mix *)(const void *)b.mix,
+    *batch = (struct gyre_batch){ .x = b.values ? (const void *)b.values : b.pixels, .label = b.labels, .mix = (const struct gyre_mix *)(const void *)b.mix,
                                   .count = b.count };
     if (samples)
         *samples = b.samples;
@@ -184,20 +195,28 @@ struct api_sheet {
     int32_t columns, rows, zoom, h, w; /* h, w: of the whole */
 };
 
+/* A value of the batch, in 0 .. 255; one that is not a number is 0. */
+static float api_level(const struct gyre_loader *l, const struct gyre_batch *b, size_t at)
+{
+    if (!gy_data_is_real(l->data->data))
+        return (float)((const uint8_t *)b->x)[at];
+    const float level = ((const float *)b->x)[at] * 255;
+    return level > 0 ? level < 255 ? level : 255 : 0;
+}
+
 /* The pixel that the net sees: mixed as the step mixes it. */
 static uint8_t api_mixed_pixel(const struct gyre_loader *l, const struct gyre_batch *b, int32_t i, int32_t y, int32_t x, int32_t c)
 {
-    const uint8_t *pixels = b->x;
     const size_t sample = (size_t)l->h * (size_t)l->w * (size_t)l->c;
     const size_t at = ((size_t)y * (size_t)l->w + (size_t)x) * (size_t)l->c + (size_t)c;
-    const uint8_t own = pixels[(size_t)i * sample + at];
+    const float own = api_level(l, b, (size_t)i * sample + at);
     if (!b->mix || b->mix[i].partner == i)
-        return own;
+        return (uint8_t)(own + 0.5f);
     const struct gyre_mix *m = &b->mix[i];
     if (y < m->h0 || y >= m->h1 || x < m->w0 || x >= m->w1)
-        return own;
-    const uint8_t other = pixels[(size_t)m->partner * sample + at];
-    return (uint8_t)(m->inside * (float)own + (1 - m->inside) * (float)other + 0.5f);
+        return (uint8_t)(own + 0.5f);
+    const float other = api_level(l, b, (size_t)m->partner * sample + at);
+    return (uint8_t)(m->inside * own + (1 - m->inside) * other + 0.5f);
 }
 
 static void api_sheet_sample(struct api_sheet *s, const struct gyre_loader *l, const struct gyre_batch *b, int32_t i)

@@ -17,6 +17,9 @@ struct gyre_data {
 GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t given, size_t least, const char *name,
                           struct gy_error *err);
 
+/* GY_E_MISMATCH when the net's input is of another type than the data's samples; which: "training". */
+GY_INT int gy_data_check_input(struct gyre_net *net, const struct gyre_data *data, const char *which);
+
 GY_INT int64_t gy_loader_ready_waits(const struct gyre_loader *loader); /* batches that were not ready when asked for */
 
 #endif

@@ -157,8 +157,9 @@ GYRE_API int gyre_evaluate(struct gyre_net *net, const struct gyre_evaluate_conf
     gyre_evaluate_config_default(&run.config);
     GY_TRY(gy_config_take(&run.config, sizeof run.config, config, config->size,
                           offsetof(struct gyre_evaluate_config, resize), "evaluate config", &net->error));
-    if (!run.config.data || net->config.input != GYRE_INPUT_U8)
-        return gy_net_fail(net, GY_E_ARG, "gyre_evaluate needs a data set and a net with input GYRE_INPUT_U8");
+    if (!run.config.data)
+        return gy_net_fail(net, GY_E_ARG, "gyre_evaluate needs a data set");
+    GY_TRY(gy_data_check_input(net, run.config.data, "data set's"));
     int status = eval_open(&run);
     if (status == GY_OK)
         status = eval_all(&run);

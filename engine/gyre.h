@@ -96,7 +96,7 @@ GYRE_API const char *gyre_status_name(int status); /* "out of memory"; never NUL
 /* ---- configuration ---------------------------------------------------------------------------------------------- */
 
 enum gyre_mode { GYRE_TRAIN, GYRE_INFER /* no gradients, far less memory; gyre_step is refused */ };
-enum gyre_input { GYRE_INPUT_F32 /* used as they are */, GYRE_INPUT_U8 /* (x / 255 - mean) / std, a channel */ };
+enum gyre_input { GYRE_INPUT_F32 /* x - mean, over std */, GYRE_INPUT_U8 /* (x / 255 - mean) / std, a channel */ };
 enum gyre_optimizer_kind { GYRE_SGD, GYRE_LARS, GYRE_ADAMW };
 enum gyre_schedule_kind { GYRE_CONSTANT, GYRE_STEPS, GYRE_COSINE, GYRE_POLY };
 
@@ -301,6 +301,7 @@ struct gyre_data_info {
     const char *format; /* "idx", "cifar", "folder", "packed" */
     int64_t samples, bad;
     int32_t classes, channels, h, w; /* h, w 0: images differ */
+    int real;           /* 1: samples are float (a folder of .pfm): for a net with GYRE_INPUT_F32; 0: GYRE_INPUT_U8 */
 };
 GYRE_API void gyre_get_data_info(const struct gyre_data *data, struct gyre_data_info *info);
 GYRE_API const char *gyre_class_name(const struct gyre_data *data, int32_t label); /* NULL out of range */
@@ -377,7 +378,7 @@ struct gyre_train_config {
     void *user;
 };
 GYRE_API void gyre_train_config_default(struct gyre_train_config *config);
-/* Trains; net must be in GYRE_TRAIN mode with u8 input. GYRE_E_STOPPED after a stop: everything is saved. GYRE_E_NONFINITE: the sentence
+/* Trains; net must be in GYRE_TRAIN mode with the input that the data need. GYRE_E_STOPPED after a stop: everything is saved. GYRE_E_NONFINITE: the sentence
  * names op, tensor, index and the sample's file; the last checkpoint stands. */
 GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *config);
 /* The newest checkpoint in a folder of gyre_train, into room bytes. GYRE_E_IO when there is none. */

@@ -220,8 +220,11 @@ static int train_check_classes(struct train_run *run)
 static int train_check(struct train_run *run)
 {
     const struct gyre_train_config *c = &run->config;
-    if (!c->train || run->net->config.mode != GYRE_TRAIN || run->net->config.input != GYRE_INPUT_U8)
-        return gy_net_fail(run->net, GY_E_ARG, "gyre_train needs training data and a net with GYRE_TRAIN and GYRE_INPUT_U8");
+    if (!c->train || run->net->config.mode != GYRE_TRAIN)
+        return gy_net_fail(run->net, GY_E_ARG, "gyre_train needs training data and a net with GYRE_TRAIN");
+    GY_TRY(gy_data_check_input(run->net, c->train, "training"));
+    if (c->test)
+        GY_TRY(gy_data_check_input(run->net, c->test, "test"));
     if (c->epochs < 1 || c->max_steps < 0 || c->checkpoint_steps < 0 || c->keep < 1)
         return gy_net_fail(run->net, GY_E_ARG, "epochs %d and keep %d must be 1 or more, max_steps %" PRId64
                            " and checkpoint_steps %" PRId64 " 0 or more", c->epochs, c->keep, c->max_steps, c->checkpoint_steps);

@@ -127,6 +127,7 @@ struct cli_checkpoint {
     char *classes;            /* names, a line each; or NULL */
     float mean[4], std[4];
     int32_t resize;
+    int real;                 /* 1: its net is opened for float samples; set by who opens it, else 0 */
 };
 /* path: a checkpoint, or the folder of a run. Returns an exit code after a sentence, or CLI_OK. */
 int cli_open_checkpoint(struct cli_checkpoint *checkpoint, const char *path);

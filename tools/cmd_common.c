@@ -460,7 +460,7 @@ int cli_open_net(struct gyre_net **net, const struct cli_checkpoint *c, const st
     cli_net_config(&config, options, c->net, c->path);
     config.mode = GYRE_INFER;
     config.batch = batch;
-    config.input = GYRE_INPUT_U8;
+    config.input = c->real ? GYRE_INPUT_F32 : GYRE_INPUT_U8;
     memcpy(config.mean, c->mean, sizeof config.mean);
     memcpy(config.std, c->std, sizeof config.std);
     *net = NULL;

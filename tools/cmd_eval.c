@@ -109,6 +109,7 @@ static int eval_data(struct cli_checkpoint *c, struct gyre_data *data, const str
 {
     struct gyre_net *net;
     struct gyre_shape shape;
+    struct gyre_data_info info;
     float mean[4], std[4];
     cli_net_input(c->net, &shape);
     int code = cli_normalisation(&v->mean, &v->std, shape.c, mean, std);
@@ -119,6 +120,8 @@ static int eval_data(struct cli_checkpoint *c, struct gyre_data *data, const str
     if (v->std.count)
         memcpy(c->std, std, sizeof std);
     warn_classes(c, data);
+    gyre_get_data_info(data, &info);
+    c->real = info.real;
     code = cli_open_net(&net, c, &v->net, (int)v->batch);
     if (code != CLI_OK)
         return code;

@@ -135,7 +135,9 @@ static int predict_sample(struct predict_job *job)
     if (code != CLI_OK)
         return code;
     gyre_get_data_info(data, &info);
-    if (job->v->sample >= info.samples)
+    if (info.real)
+        code = cli_fail(CLI_DATA, "%s has float images (.pfm); predict takes others, 'gyre eval' takes these", job->v->data);
+    else if (job->v->sample >= info.samples)
         code = cli_fail(CLI_USAGE, "--sample is %" PRId64 "; the data has %" PRId64 " images, from 0", job->v->sample, info.samples);
     else
         code = predict_sample_of(job, data);

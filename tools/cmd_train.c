@@ -177,7 +177,7 @@ static int set_config(struct train_job *job)
     c->batch = (int)v->batch;
     c->accumulate = (int)v->accumulate;
     c->recompute = (int)v->recompute;
-    c->input = GYRE_INPUT_U8;
+    c->input = job->info.real ? GYRE_INPUT_F32 : GYRE_INPUT_U8;
     c->optimizer.kind = (int)v->optimizer;
     c->optimizer.momentum = (float)v->momentum;
     c->optimizer.nesterov = (int)v->nesterov;
@@ -198,7 +198,7 @@ static int32_t eval_resize(const struct train_job *job)
     const int32_t side = job->input.h < job->input.w ? job->input.h : job->input.w;
     if (job->v->resize)
         return (int32_t)job->v->resize;
-    return side > 64 ? (side * 8 + 6) / 7 : 0;
+    return side > 64 && !job->info.real ? (side * 8 + 6) / 7 : 0;
 }
 
 static int loader_threads(const struct train_job *job)
