@@ -14,8 +14,8 @@ enum gy_cpu_bits {
 };
 
 GY_INT unsigned gy_cpu_bits(void);
-/* The mask for a name: "ref" none, "avx2", "avx512", "avx512bf16", "vsx", "mma": that set and what it builds on; NULL or "" or
- * "native" all. Returns 0, or -1 for an unknown name. */
+/* The mask for a name: "ref" none; "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma": that set and what it builds on;
+ * NULL or "" or "native" all. Returns 0, or -1 for an unknown name with *mask untouched. */
 GY_INT int gy_cpu_mask(const char *name, unsigned *mask);
 /* "AMD EPYC 9754" or so, into room bytes; "unknown" when the system does not say. */
 GY_INT const char *gy_cpu_model(char *buf, size_t room);

@@ -13,16 +13,55 @@ static int file_fail(struct gy_error *err, const char *path, const char *what)
     return GY_FAIL(err, GY_E_IO, "%.300s: %s: %s", path, what, strerror(reason));
 }
 
+/* The first error of a file stays; whoever asks later gets the same sentence. */
+static int file_out_status(const struct gy_outfile *out, struct gy_error *err)
+{
+    if (out->status == GY_OK)
+        return GY_OK;
+    return GY_FAIL(err, out->status, "%.300s: cannot be written: %s", out->path, strerror(out->reason));
+}
+
+static int file_out_fail(struct gy_outfile *out, struct gy_error *err)
+{
+    out->reason = errno;
+    out->status = GY_E_IO;
+    return file_out_status(out, err);
+}
+
+/* A new file "target.part", process, three digits; a name that another writer has, or a killed one left, is passed
+ * over. */
+static int file_make_temp(struct gy_outfile *out)
+{
+    for (int turn = 0; turn < 1000; turn++) {
+        const int length = snprintf(out->temp, sizeof out->temp, "%s.part%ld%03d", out->path, (long)getpid(), turn);
+        if (length < 0 || (size_t)length >= sizeof out->temp) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        const int fd = open(out->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
 GY_INT int gy_outfile_open(struct gy_outfile *out, const char *path, struct gy_error *err)
 {
     memset(out, 0, sizeof *out);
-    if (gy_text_copy(out->path, sizeof out->path, path) != 0 ||
-        (size_t)snprintf(out->temp, sizeof out->temp, "%s.part%ld", path, (long)getpid()) >= sizeof out->temp)
-        return out->status = GY_FAIL(err, GY_E_ARG, "path '%.80s...' is longer than %zu bytes", path, sizeof out->temp - 32);
-    out->file = fopen(out->temp, "wb");
-    if (!out->file)
-        return out->status = file_fail(err, path, "cannot be written");
-    return GY_OK;
+    if (gy_text_copy(out->path, sizeof out->path, path) != 0) {
+        errno = ENAMETOOLONG;
+        return file_out_fail(out, err);
+    }
+    const int fd = file_make_temp(out);
+    if (fd < 0)
+        return file_out_fail(out, err);
+    out->file = fdopen(fd, "wb");
+    if (!out->file) {
+        file_out_fail(out, err);
+        close(fd);
+        remove(out->temp);
+    }
+    return out->status;
 }
 
 GY_INT void gy_outfile_abandon(struct gy_outfile *out)
@@ -36,9 +75,10 @@ GY_INT void gy_outfile_abandon(struct gy_outfile *out)
 
 GY_INT int gy_outfile_write(struct gy_outfile *out, const void *bytes, size_t count, struct gy_error *err)
 {
-    if (out->status == GY_OK && count && fwrite(bytes, 1, count, out->file) != count)
-        out->status = file_fail(err, out->path, "writing failed");
-    return out->status;
+    GY_TRY(file_out_status(out, err));
+    if (!out->file)
+        return GY_FAIL(err, GY_E_STATE, "%.300s: not open for writing", out->path);
+    return count && fwrite(bytes, 1, count, out->file) != count ? file_out_fail(out, err) : GY_OK;
 }
 
 /* The rename is durable only when the folder is. */
@@ -48,9 +88,9 @@ static int file_sync_folder(const char *path, struct gy_error *err)
     const char *slash = strrchr(path, '/');
     const size_t bytes = slash ? (size_t)(slash - path) : 0;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(bytes ? bytes : 1) : 1, slash ? path : ".");
-    const int fd = open(folder, O_RDONLY);
-    if (fd < 0)
-        return file_fail(err, folder, "cannot be opened");
+    const int fd = open(folder, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) /* a folder may allow writing but not reading: then it cannot be synced */
+        return errno == EACCES ? GY_OK : file_fail(err, folder, "cannot be opened");
     const int status = fsync(fd) != 0 && errno != EINVAL ? file_fail(err, folder, "syncing failed") : GY_OK;
     close(fd);
     return status;
@@ -59,27 +99,26 @@ static int file_sync_folder(const char *path, struct gy_error *err)
 GY_INT int gy_outfile_commit(struct gy_outfile *out, struct gy_error *err)
 {
     if (!out->file)
-        return out->status != GY_OK ? out->status : GY_FAIL(err, GY_E_STATE, "%.300s: not open for writing", out->path);
+        return out->status != GY_OK ? file_out_status(out, err)
+                                    : GY_FAIL(err, GY_E_STATE, "%.300s: not open for writing", out->path);
     if (out->status == GY_OK && (fflush(out->file) != 0 || fsync(fileno(out->file)) != 0))
-        out->status = file_fail(err, out->path, "writing failed");
+        file_out_fail(out, NULL);
     const int closed = fclose(out->file);
     out->file = NULL;
-    if (out->status == GY_OK && closed != 0)
-        out->status = file_fail(err, out->path, "writing failed");
-    if (out->status == GY_OK && rename(out->temp, out->path) != 0)
-        out->status = file_fail(err, out->path, "renaming failed");
+    if (out->status == GY_OK && (closed != 0 || rename(out->temp, out->path) != 0))
+        file_out_fail(out, NULL);
     if (out->status != GY_OK) {
         remove(out->temp);
-        return out->status;
+        return file_out_status(out, err);
     }
-    return out->status = file_sync_folder(out->path, err);
+    return file_sync_folder(out->path, err);
 }
 
 GY_INT int gy_map_open(struct gy_map *map, const char *path, struct gy_error *err)
 {
     struct stat info;
     memset(map, 0, sizeof *map);
-    const int fd = open(path, O_RDONLY);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused below, not waited for */
     if (fd < 0)
         return file_fail(err, path, "cannot be read");
     int status = GY_OK;
@@ -105,30 +144,69 @@ GY_INT void gy_map_close(struct gy_map *map)
     memset(map, 0, sizeof *map);
 }
 
-static int file_read_open(const struct gy_alloc *alloc, FILE *file, const char *path, size_t limit, char **data, size_t *bytes,
-                          struct gy_error *err)
+/* What a read has gathered: room bytes taken, bytes of them used; one stays free for the NUL. */
+struct file_text {
+    char *text;
+    size_t room, bytes;
+};
+
+static int file_resize(const struct gy_alloc *alloc, struct file_text *t, size_t room, const char *path,
+                       struct gy_error *err)
+{
+    char *text = gy_alloc_grow(alloc, t->text, t->room, room, 1);
+    if (!text)
+        return GY_NOMEM(err, path, room);
+    t->text = text;
+    t->room = room;
+    return GY_OK;
+}
+
+/* Reads to the end, whatever size was foretold: a pipe has none, and a file may change. */
+static int file_read_all(const struct gy_alloc *alloc, FILE *file, const char *path, size_t limit, struct file_text *t,
+                         struct gy_error *err)
+{
+    for (;;) {
+        t->bytes += fread(t->text + t->bytes, 1, t->room - t->bytes, file);
+        if (ferror(file))
+            return file_fail(err, path, "reading failed");
+        if (t->bytes > limit)
+            return GY_FAIL(err, GY_E_FORMAT, "%.300s: more than %zu bytes", path, limit);
+        if (t->bytes < t->room)
+            break;
+        GY_TRY(file_resize(alloc, t, t->room < limit / 2 ? 2 * t->room : limit + 1, path, err));
+    }
+    GY_TRY(file_resize(alloc, t, t->bytes + 1, path, err));
+    t->text[t->bytes] = 0;
+    return GY_OK;
+}
+
+static int file_read_open(const struct gy_alloc *alloc, FILE *file, const char *path, size_t limit, char **data,
+                          size_t *bytes, struct gy_error *err)
 {
     struct stat info;
     if (fstat(fileno(file), &info) != 0 || S_ISDIR(info.st_mode))
         return GY_FAIL(err, GY_E_IO, "%.300s: not a file", path);
-    const size_t size = (size_t)info.st_size;
-    if (size > limit)
-        return GY_FAIL(err, GY_E_FORMAT, "%.300s: %zu bytes; at most %zu are read", path, size, limit);
-    char *text = gy_alloc_take(alloc, size + 1, 1);
-    if (!text)
-        return GY_NOMEM(err, path, size + 1);
-    if (fread(text, 1, size, file) != size) {
-        gy_alloc_free(alloc, text, size + 1);
-        return file_fail(err, path, "reading failed");
+    const int regular = S_ISREG(info.st_mode);
+    if (regular && (uint64_t)info.st_size > limit)
+        return GY_FAIL(err, GY_E_FORMAT, "%.300s: %" PRIu64 " bytes; at most %zu are read", path,
+                       (uint64_t)info.st_size, limit);
+    struct file_text t = { NULL, 0, 0 };
+    int status = file_resize(alloc, &t, regular && info.st_size > 0 ? (size_t)info.st_size + 1 : 4096, path, err);
+    if (status == GY_OK)
+        status = file_read_all(alloc, file, path, limit, &t, err);
+    if (status != GY_OK) {
+        gy_alloc_free(alloc, t.text, t.room);
+        return status;
     }
-    *data = text;
-    *bytes = size;
+    *data = t.text;
+    *bytes = t.bytes;
     return GY_OK;
 }
 
 GY_INT int gy_file_read(const struct gy_alloc *alloc, const char *path, size_t limit, char **data, size_t *bytes,
                         struct gy_error *err)
 {
+    limit = limit < SIZE_MAX / 4 ? limit : SIZE_MAX / 4;
     FILE *file = fopen(path, "rb");
     if (!file)
         return file_fail(err, path, "cannot be read");
@@ -155,7 +233,7 @@ GY_INT int gy_file_make_folder(const char *path, struct gy_error *err)
         if (end != '/' && end != 0)
             continue;
         *p = 0;
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+        if (gy_file_exists(part) != 2 && mkdir(part, 0777) != 0 && errno != EEXIST)
             return file_fail(err, part, "cannot be made");
         if (end == 0)
             break;
@@ -169,7 +247,7 @@ GY_INT int gy_file_make_folder(const char *path, struct gy_error *err)
 GY_INT int gy_file_join(char *out, size_t room, const char *folder, const char *name, struct gy_error *err)
 {
     const size_t length = strlen(folder);
-    const char *slash = length && folder[length - 1] == '/' ? "" : "/";
+    const char *slash = length == 0 || folder[length - 1] == '/' ? "" : "/";
     if ((size_t)snprintf(out, room, "%s%s%s", folder, slash, name) >= room)
         return GY_FAIL(err, GY_E_ARG, "path '%.80s/%.80s' is longer than %zu bytes", folder, name, room - 1);
     return GY_OK;

@@ -10,6 +10,7 @@ struct gy_outfile {
     FILE *file;
     char path[4096], temp[4096];
     int status; /* first error, sticky */
+    int reason; /* errno of that error */
 };
 GY_INT int gy_outfile_open(struct gy_outfile *out, const char *path, struct gy_error *err);
 GY_INT int gy_outfile_write(struct gy_outfile *out, const void *bytes, size_t count, struct gy_error *err);
@@ -24,7 +25,8 @@ struct gy_map {
 GY_INT int gy_map_open(struct gy_map *map, const char *path, struct gy_error *err);
 GY_INT void gy_map_close(struct gy_map *map); /* safe on a zeroed struct */
 
-/* Whole file, through the hook, at most limit bytes (one more byte, a NUL, follows); freed with gy_alloc_free(*bytes + 1). */
+/* Whole file or pipe, through the hook, at most limit bytes; one more byte, a NUL, follows. Freed with
+ * gy_alloc_free(alloc, *data, *bytes + 1). */
 GY_INT int gy_file_read(const struct gy_alloc *alloc, const char *path, size_t limit, char **data, size_t *bytes,
                         struct gy_error *err);
 GY_INT int gy_file_make_folder(const char *path, struct gy_error *err); /* parents too; existing is fine */

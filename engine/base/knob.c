@@ -61,5 +61,6 @@ GY_INT int gy_knob_warn_unknown(const struct gy_log *log)
 GY_INT void gy_knob_print(struct gy_sink *sink)
 {
     for (size_t i = 0; i < GY_COUNT(knob_rows); i++)
-        gy_sink_printf(sink, "%-16s %-6s %-16s %s\n", knob_rows[i].name, knob_rows[i].type, knob_rows[i].initial, knob_rows[i].help);
+        gy_sink_printf(sink, "%-16s %-6s %-16s %s\n", knob_rows[i].name, knob_rows[i].type, knob_rows[i].initial,
+                       knob_rows[i].help);
 }

@@ -15,7 +15,8 @@ struct gy_knob {
 };
 
 GY_INT const struct gy_knob *gy_knob_table(size_t *count);
-GY_INT const char *gy_knob_get(const char *name);       /* value of the environment, or NULL; name must be in the table */
+/* The value in the environment; NULL when unset or empty. name must be in the table. */
+GY_INT const char *gy_knob_get(const char *name);
 GY_INT int gy_knob_warn_unknown(const struct gy_log *log); /* returns how many */
 GY_INT void gy_knob_print(struct gy_sink *sink);
 

@@ -13,6 +13,7 @@ struct gy_log {
     int level; /* highest level that is passed on */
 };
 
-GY_INT void gy_log_write(const struct gy_log *log, int level, const char *fmt, ...) GY_PRINTF(3, 4); /* log may be NULL */
+/* log may be NULL. */
+GY_INT void gy_log_write(const struct gy_log *log, int level, const char *fmt, ...) GY_PRINTF(3, 4);
 
 #endif

@@ -33,27 +33,33 @@ GY_INT void *gy_alloc_take(const struct gy_alloc *alloc, size_t count, size_t el
     return p;
 }
 
-GY_INT void *gy_alloc_grow(const struct gy_alloc *alloc, void *ptr, size_t old_count, size_t new_count, size_t elem_bytes)
+/* No block has 0 bytes: a request for none takes one byte, and is resized and given back as one. */
+static size_t mem_some(size_t bytes) { return bytes ? bytes : 1; }
+
+GY_INT void *gy_alloc_grow(const struct gy_alloc *alloc, void *ptr, size_t old_count, size_t new_count,
+                           size_t elem_bytes)
 {
     size_t old_bytes, new_bytes;
     if (gy_mul_size(old_count, elem_bytes, &old_bytes) != 0 || gy_mul_size(new_count, elem_bytes, &new_bytes) != 0)
         return NULL;
-    return alloc->fn(alloc->user, ptr, ptr ? old_bytes : 0, new_bytes ? new_bytes : 1);
+    return alloc->fn(alloc->user, ptr, ptr ? mem_some(old_bytes) : 0, mem_some(new_bytes));
 }
 
 GY_INT void gy_alloc_free(const struct gy_alloc *alloc, void *ptr, size_t bytes)
 {
     if (ptr)
-        alloc->fn(alloc->user, ptr, bytes, 0);
+        alloc->fn(alloc->user, ptr, mem_some(bytes), 0);
 }
 
 GY_INT void gy_arena_open_fixed(struct gy_arena *arena, void *block, size_t bytes)
 {
     const size_t skip = (GY_CACHE_LINE - (uintptr_t)block % GY_CACHE_LINE) % GY_CACHE_LINE;
     memset(arena, 0, sizeof *arena);
-    arena->at = (unsigned char *)block + (skip < bytes ? skip : bytes);
-    arena->left = skip < bytes ? bytes - skip : 0;
     arena->reserved = bytes;
+    if (skip < bytes) {
+        arena->at = (unsigned char *)block + skip;
+        arena->left = bytes - skip;
+    }
 }
 
 GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *alloc)
@@ -76,8 +82,8 @@ static int mem_add_chunk(struct gy_arena *arena, size_t bytes)
     chunk->bytes = whole;
     arena->chunks = chunk;
     arena->reserved += whole;
-    const uintptr_t first = (uintptr_t)(chunk + 1), aligned = (first + GY_CACHE_LINE - 1) / GY_CACHE_LINE * GY_CACHE_LINE;
-    arena->at = (unsigned char *)(chunk + 1) + (aligned - first);
+    const size_t past = (size_t)((uintptr_t)(chunk + 1) % GY_CACHE_LINE);
+    arena->at = (unsigned char *)(chunk + 1) + (past ? GY_CACHE_LINE - past : 0);
     arena->left = whole - (size_t)(arena->at - (unsigned char *)chunk);
     return 0;
 }

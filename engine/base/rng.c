@@ -33,7 +33,8 @@ GY_INT void gy_rng_normals(uint64_t seed, uint32_t stream, uint64_t step, uint64
     uint32_t w[4];
     gy_rng_words(seed, stream, step, element, w);
     for (int i = 0; i < 4; i += 2) {
-        const double u = ((double)w[i] + 1) / 4294967296.0, angle = 6.283185307179586 * ((double)w[i + 1] / 4294967296.0);
+        const double u = ((double)w[i] + 1) / 4294967296.0;
+        const double angle = 6.283185307179586 * ((double)w[i + 1] / 4294967296.0);
         const double radius = sqrt(-2 * log(u));
         out[i] = (float)(radius * cos(angle));
         out[i + 1] = (float)(radius * sin(angle));

@@ -12,7 +12,7 @@ GY_INT void gy_sink_printf(struct gy_sink *sink, const char *fmt, ...)
     if (length <= 0 || sink->failed || !sink->write)
         return;
     const size_t bytes = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
-    sink->failed = sink->write(sink->user, text, bytes) != 0;
+    sink->failed = sink->write(sink->user, text, bytes) != 0 || bytes < (size_t)length;
 }
 
 static int text_write_file(void *user, const char *text, size_t bytes) { return fwrite(text, 1, bytes, user) != bytes; }
@@ -116,61 +116,83 @@ GY_INT int gy_text_int(const char *text, int64_t lo, int64_t hi, int64_t *out)
     return 0;
 }
 
-/* Digits, at most one point, an exponent: strtod's other notations (hex, inf, nan, blanks) are refused. */
-static int text_real_form(const char *p)
+#define TEXT_REAL_ROOM 1200 /* more digits than any double has; a longer text is refused */
+
+/* Copies the digits of a run to *to and returns the first character that is none. */
+static const char *text_digits(const char *p, char **to, const char *end)
 {
-    int digits = 0;
-    p += *p == '-' || *p == '+';
-    for (; *p >= '0' && *p <= '9'; p++)
-        digits++;
-    if (*p == '.')
-        for (p++; *p >= '0' && *p <= '9'; p++)
-            digits++;
-    if (digits && (*p == 'e' || *p == 'E')) {
-        p++;
-        p += *p == '-' || *p == '+';
-        for (digits = 0; *p >= '0' && *p <= '9'; p++)
-            digits++;
-    }
-    return digits > 0 && *p == 0;
+    for (; *p >= '0' && *p <= '9' && *to < end; p++)
+        *(*to)++ = *p;
+    return p;
 }
 
+/* The exponent at *p, or 0 when there is none; beyond +-99999 it stays there. Returns -1 when malformed. */
+static int text_exponent(const char **p, int *value)
+{
+    *value = 0;
+    if (**p != 'e' && **p != 'E')
+        return 0;
+    (*p)++;
+    const int negative = **p == '-';
+    *p += negative || **p == '+';
+    const char *first = *p;
+    for (; **p >= '0' && **p <= '9'; (*p)++)
+        *value = *value < 9999 ? *value * 10 + (**p - '0') : 99999;
+    *value = negative ? -*value : *value;
+    return *p > first ? 0 : -1;
+}
+
+/* The number is written again as an integer with an exponent, "-1.25e3" as "-125e1": then no decimal mark is left and
+ * strtod reads it alike in every locale. Its other notations (hex, inf, nan, blanks) never reach it. */
 GY_INT int gy_text_real(const char *text, double lo, double hi, double *out)
 {
-    char *end;
-    if (!text_real_form(text))
+    char plain[TEXT_REAL_ROOM + 16], *to = plain;
+    const char *end = plain + TEXT_REAL_ROOM, *p = text;
+    int exponent;
+    if (*p == '-' || *p == '+')
+        *to++ = *p++;
+    const char *first = to;
+    p = text_digits(p, &to, end);
+    const char *whole = to;
+    if (*p == '.')
+        p = text_digits(p + 1, &to, end);
+    if (to == first || text_exponent(&p, &exponent) != 0 || *p != 0)
         return -1;
-    const double value = strtod(text, &end);
-    if (*end != 0 || !isfinite(value) || value < lo || value > hi)
-        return -1; /* in a locale with a decimal comma strtod stops at the point: refused, never misread */
+    snprintf(to, sizeof plain - (size_t)(to - plain), "e%d", exponent - (int)(to - whole));
+    const double value = strtod(plain, NULL);
+    if (!isfinite(value) || value < lo || value > hi)
+        return -1;
     *out = value;
     return 0;
 }
 
-#define TEXT_WORD 48
+#define TEXT_WORD 48 /* a longer word resembles nothing */
 
-/* Levenshtein distance with one row. */
+static size_t text_least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Edits that turn a into b: insert, delete, change, swap two neighbours. Three rows: i - 2, i - 1, i. */
 static size_t text_distance(const char *a, const char *b)
 {
-    size_t row[TEXT_WORD + 1];
+    size_t rows[3][TEXT_WORD + 1];
     const size_t na = strlen(a), nb = strlen(b);
     if (na > TEXT_WORD || nb > TEXT_WORD)
         return SIZE_MAX;
     for (size_t j = 0; j <= nb; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
+        size_t *row = rows[i % 3];
+        const size_t *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= nb; j++) {
-            const size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            const size_t skip = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = change < skip ? change : skip;
+            row[j] = text_least(last[j - 1] + (a[i - 1] != b[j - 1]), text_least(last[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = text_least(row[j], before[j - 2] + 1);
         }
     }
-    return row[nb];
+    return rows[na % 3][nb];
 }
 
+/* Near: at most a third of the word's letters, and one more. */
 GY_INT const char *gy_text_nearest(const char *word, const char *const *candidates, size_t count)
 {
     const size_t length = strlen(word);

@@ -12,6 +12,7 @@ struct gy_sink {
     int failed; /* set once write refused; later output is dropped */
 };
 
+/* At most 4095 bytes a call; longer text is cut and counts as failed. */
 GY_INT void gy_sink_printf(struct gy_sink *sink, const char *fmt, ...) GY_PRINTF(2, 3);
 GY_INT struct gy_sink gy_sink_file(FILE *file);
 
@@ -24,7 +25,7 @@ struct gy_buf {
 };
 GY_INT void gy_buf_open(struct gy_buf *buf, const struct gy_alloc *alloc);
 GY_INT void gy_buf_add(struct gy_buf *buf, const void *bytes, size_t count);
-GY_INT void gy_buf_printf(struct gy_buf *buf, const char *fmt, ...) GY_PRINTF(2, 3);
+GY_INT void gy_buf_printf(struct gy_buf *buf, const char *fmt, ...) GY_PRINTF(2, 3); /* 4095 bytes, as above */
 GY_INT void gy_buf_close(struct gy_buf *buf);
 GY_INT struct gy_sink gy_sink_buf(struct gy_buf *buf);
 

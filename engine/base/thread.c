@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* One job at a time. A job has a number; workers wait until the number changes, take tiles from a shared counter until none is
- * left, and report. Waiting first spins for a short time, because the next op usually comes within microseconds, then sleeps on a
- * condition variable. With more threads than processors nobody spins. */
+/* One job at a time. All that is agreed lies in one word, state: the job's number, whether the job is open, and how
+ * many workers are in it. A worker joins by counting itself in while the job is open, takes tiles from a shared counter
+ * until none is left, and counts itself out. The caller works likewise, closes the job when no tile is left, and waits
+ * only for those who joined: a worker that wakes late finds the job closed and cannot delay it. The job's fields change
+ * only while the job is closed and nobody is in it.
+ *
+ * Waiting first spins for a short time, because the next op usually comes within microseconds, then sleeps on a
+ * condition variable. With more threads than processors nobody spins, nor yields: a sleeper that is woken gets its turn
+ * at once, one that yielded on a busy machine gets it after all others, when the job is over. */
 #include "thread.h"
 #include "clock.h"
 #include <pthread.h>
-#include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 #if defined(__linux__)
 #include <sys/syscall.h>
@@ -13,6 +19,9 @@ long syscall(long number, ...); /* not declared under strict POSIX */
 #endif
 
 #define THREAD_SPIN_NS 60000
+#define THREAD_MOST 4096
+#define THREAD_OPEN ((uint64_t)1 << 31)   /* of state; above it the job's number, below it who is in */
+#define THREAD_JOINED (THREAD_OPEN - 1)
 
 struct thread_worker {
     struct gy_pool *pool;
@@ -27,13 +36,15 @@ struct gy_pool {
     pthread_mutex_t mutex;
     pthread_cond_t wake, done;
     int sleepers, caller_sleeps;   /* under the mutex */
-    uint64_t job_number;           /* atomic; changed under the mutex */
-    int busy;                      /* atomic: workers that have not finished the job */
-    int stop;
-    int64_t next;                  /* atomic: first tile that nobody took */
+    int stop;                      /* atomic */
     gy_tile_fn fn;
     void *job;
     int64_t tiles;
+    char apart[GY_CACHE_LINE];
+    uint64_t state;                /* atomic */
+    char apart_too[GY_CACHE_LINE];
+    int64_t next;                  /* atomic: first tile that nobody took */
+    char apart_again[GY_CACHE_LINE];
 };
 
 GY_INT int gy_thread_count_available(void)
@@ -70,31 +81,62 @@ static void thread_take_tiles(struct gy_pool *pool, int thread)
     }
 }
 
-/* Returns the number of the next job. */
-static uint64_t thread_wait_job(struct gy_pool *pool, uint64_t seen)
+static uint64_t thread_state(const struct gy_pool *pool) { return __atomic_load_n(&pool->state, __ATOMIC_ACQUIRE); }
+
+/* Something for a worker that saw the job of that number: a new open job, or the end. */
+static int thread_is_wanted(const struct gy_pool *pool, uint64_t seen)
 {
-    const int64_t start = gy_clock_ns();
-    while (pool->spin && gy_clock_ns() - start < THREAD_SPIN_NS) {
+    const uint64_t state = thread_state(pool);
+    return ((state & THREAD_OPEN) && state >> 32 != seen) || __atomic_load_n(&pool->stop, __ATOMIC_ACQUIRE);
+}
+
+static int thread_nobody_is_in(const struct gy_pool *pool, uint64_t unused)
+{
+    (void)unused;
+    return (thread_state(pool) & THREAD_JOINED) == 0;
+}
+
+/* Waits a short time without sleeping; whether the condition came. */
+static int thread_linger(const struct gy_pool *pool, int (*holds)(const struct gy_pool *, uint64_t), uint64_t seen)
+{
+    if (holds(pool, seen))
+        return 1;
+    const int64_t start = pool->spin ? gy_clock_ns() : 0;
+    while (pool->spin && gy_clock_ns() - start < THREAD_SPIN_NS)
         for (int i = 0; i < 32; i++) {
-            const uint64_t number = __atomic_load_n(&pool->job_number, __ATOMIC_ACQUIRE);
-            if (number != seen)
-                return number;
             thread_pause();
+            if (holds(pool, seen))
+                return 1;
         }
-    }
+    return 0;
+}
+
+static void thread_wait_wanted(struct gy_pool *pool, uint64_t seen)
+{
+    if (thread_linger(pool, thread_is_wanted, seen))
+        return;
     pthread_mutex_lock(&pool->mutex);
     pool->sleepers++;
-    while (__atomic_load_n(&pool->job_number, __ATOMIC_ACQUIRE) == seen)
+    while (!thread_is_wanted(pool, seen))
         pthread_cond_wait(&pool->wake, &pool->mutex);
     pool->sleepers--;
     pthread_mutex_unlock(&pool->mutex);
-    return __atomic_load_n(&pool->job_number, __ATOMIC_ACQUIRE);
 }
 
-static void thread_report(struct gy_pool *pool)
+/* Counts this worker in; the number of the job, or 0 when it has closed. */
+static uint64_t thread_join_job(struct gy_pool *pool, uint64_t seen)
 {
-    if (__atomic_sub_fetch(&pool->busy, 1, __ATOMIC_ACQ_REL) != 0)
-        return;
+    uint64_t state = thread_state(pool);
+    while ((state & THREAD_OPEN) && state >> 32 != seen)
+        if (__atomic_compare_exchange_n(&pool->state, &state, state + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return state >> 32;
+    return 0;
+}
+
+static void thread_leave_job(struct gy_pool *pool)
+{
+    if (__atomic_sub_fetch(&pool->state, 1, __ATOMIC_ACQ_REL) & (THREAD_OPEN | THREAD_JOINED))
+        return; /* others are in, or the caller has not come to wait */
     pthread_mutex_lock(&pool->mutex);
     if (pool->caller_sleeps)
         pthread_cond_signal(&pool->done);
@@ -107,37 +149,41 @@ static void *thread_main(void *arg)
     struct gy_pool *pool = worker->pool;
     uint64_t seen = 0;
     for (;;) {
-        seen = thread_wait_job(pool, seen);
-        if (pool->stop)
+        thread_wait_wanted(pool, seen);
+        if (__atomic_load_n(&pool->stop, __ATOMIC_ACQUIRE))
             return NULL;
+        const uint64_t number = thread_join_job(pool, seen);
+        if (number == 0)
+            continue;
+        seen = number;
         thread_take_tiles(pool, worker->index);
-        thread_report(pool);
+        thread_leave_job(pool);
     }
 }
 
-static void thread_publish(struct gy_pool *pool)
+/* Opens the next job and wakes as many sleepers as there are tiles beside the caller's first. Numbers start at 1. */
+static void thread_open_job(struct gy_pool *pool)
 {
+    const uint32_t last = (uint32_t)(__atomic_load_n(&pool->state, __ATOMIC_RELAXED) >> 32);
+    const uint64_t number = last == UINT32_MAX ? 1 : (uint64_t)last + 1;
     pthread_mutex_lock(&pool->mutex);
-    __atomic_store_n(&pool->busy, pool->started, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&pool->job_number, 1, __ATOMIC_RELEASE);
-    if (pool->sleepers)
+    __atomic_store_n(&pool->state, number << 32 | THREAD_OPEN, __ATOMIC_RELEASE);
+    if (pool->sleepers > pool->tiles - 1)
+        for (int64_t i = 1; i < pool->tiles; i++)
+            pthread_cond_signal(&pool->wake);
+    else if (pool->sleepers)
         pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->mutex);
 }
 
-static void thread_wait_done(struct gy_pool *pool)
+static void thread_close_job(struct gy_pool *pool)
 {
-    const int64_t start = gy_clock_ns();
-    while (pool->spin && gy_clock_ns() - start < THREAD_SPIN_NS) {
-        for (int i = 0; i < 32; i++) {
-            if (__atomic_load_n(&pool->busy, __ATOMIC_ACQUIRE) == 0)
-                return;
-            thread_pause();
-        }
-    }
+    __atomic_fetch_and(&pool->state, ~THREAD_OPEN, __ATOMIC_ACQ_REL);
+    if (thread_linger(pool, thread_nobody_is_in, 0))
+        return;
     pthread_mutex_lock(&pool->mutex);
     pool->caller_sleeps = 1;
-    while (__atomic_load_n(&pool->busy, __ATOMIC_ACQUIRE) != 0)
+    while (!thread_nobody_is_in(pool, 0))
         pthread_cond_wait(&pool->done, &pool->mutex);
     pool->caller_sleeps = 0;
     pthread_mutex_unlock(&pool->mutex);
@@ -154,9 +200,9 @@ GY_INT void gy_pool_run(struct gy_pool *pool, gy_tile_fn fn, void *job, int64_t 
     pool->job = job;
     pool->tiles = tiles;
     __atomic_store_n(&pool->next, 0, __ATOMIC_RELAXED);
-    thread_publish(pool);
+    thread_open_job(pool);
     thread_take_tiles(pool, 0);
-    thread_wait_done(pool);
+    thread_close_job(pool);
 }
 
 GY_INT int gy_pool_threads(const struct gy_pool *pool) { return pool->threads; }
@@ -165,8 +211,10 @@ GY_INT void gy_pool_close(struct gy_pool *pool)
 {
     if (!pool)
         return;
-    pool->stop = 1;
-    thread_publish(pool);
+    pthread_mutex_lock(&pool->mutex);
+    __atomic_store_n(&pool->stop, 1, __ATOMIC_RELEASE);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->mutex);
     for (int i = 1; i <= pool->started; i++)
         pthread_join(pool->workers[i].thread, NULL);
     pthread_cond_destroy(&pool->done);
@@ -177,23 +225,37 @@ GY_INT void gy_pool_close(struct gy_pool *pool)
     gy_alloc_free(&alloc, pool, sizeof *pool);
 }
 
-static int thread_start(struct gy_pool *pool, struct gy_error *err)
+static int thread_start_all(struct gy_pool *pool, struct gy_error *err)
 {
     for (int i = 1; i < pool->threads; i++) {
         pool->workers[i].pool = pool;
         pool->workers[i].index = i;
         const int status = pthread_create(&pool->workers[i].thread, NULL, thread_main, &pool->workers[i]);
         if (status != 0)
-            return GY_FAIL(err, GY_E_NOMEM, "thread %d of %d could not be started: %s", i + 1, pool->threads, strerror(status));
+            return GY_FAIL(err, GY_E_NOMEM, "thread %d of %d could not be started: %s", i + 1, pool->threads,
+                           strerror(status));
         pool->started = i;
     }
     return GY_OK;
 }
 
+/* The workers take no signals: those are for the caller's own threads. */
+static int thread_start(struct gy_pool *pool, struct gy_error *err)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    const int status = thread_start_all(pool, err);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return status;
+}
+
 GY_INT int gy_pool_open(struct gy_pool **out, const struct gy_alloc *alloc, int threads, struct gy_error *err)
 {
+    if (threads < 0 || threads > THREAD_MOST)
+        return GY_FAIL(err, GY_E_ARG, "%d threads; 0 to %d are possible", threads, THREAD_MOST);
     const int available = gy_thread_count_available();
-    const int count = threads > 0 ? threads : available;
+    const int count = threads > 0 ? threads : available < THREAD_MOST ? available : THREAD_MOST;
     struct gy_pool *pool = gy_alloc_take(alloc, 1, sizeof *pool);
     struct thread_worker *workers = gy_alloc_take(alloc, (size_t)count, sizeof *workers);
     if (!pool || !workers) {
