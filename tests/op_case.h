@@ -189,8 +189,9 @@ static void op_fill(const struct op_case *c, struct op_memory *m, int role)
         memcpy(t->other, op_place(t), (size_t)t->count * (size_t)t->bytes);
         return;
     }
+    const int reads = op_reads(c, role);
     for (int64_t i = 0; i < t->count; i++) {
-        place[i] = op_reads(c, role) ? op_value(c, m, role, i) : NAN;
+        place[i] = reads ? op_value(c, m, role, i) : NAN;
         t->truth[i] = (double)place[i];
         t->size[i] = fabs((double)place[i]);
     }
