@@ -264,8 +264,7 @@ static void op_add_pools(struct op_cases *all)
         for (size_t kind = 0; kind < GY_COUNT(kinds); kind++) {
             const struct gy_geom g = op_conv_geom(&shape[i]);
             const int values = kinds[kind];
-            if (values != OP_NAN) /* the vector kernel keeps what comes after */
-                op_add_case(all, &(struct op_case){ .code = GY_OP_POOL_MAX, .geom = g, .values = values });
+            op_add_case(all, &(struct op_case){ .code = GY_OP_POOL_MAX, .geom = g, .values = values });
             op_add_flags(all, (struct op_case){ .code = GY_OP_POOL_MAX_BWD, .geom = g, .values = values });
             for (int inside = 0; inside < 2; inside++) {
                 op_add_case(all, &(struct op_case){

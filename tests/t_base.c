@@ -365,13 +365,14 @@ static int base_suggests(const char *word, const char *expected)
 
 static void base_test_nearest(void)
 {
-    static const char *const swap[] = { "abXd", "abdc" };
+    static const char *const swap[] = { "abXd", "abdc" }, *const turned[] = { "ba" };
     char word[200];
     memset(word, 'a', sizeof word - 1);
     word[sizeof word - 1] = 0;
     T_CHECK(base_suggests("convv", "conv") && base_suggests("con", "conv") && base_suggests("cnov", "conv"));
     T_CHECK(base_suggests("liner", "linear") && base_suggests("relu", "relu") && base_suggests("srtide", "stride"));
     T_CHECK(base_suggests("zzzzzz", NULL) && base_suggests("", NULL) && base_suggests(word, NULL));
+    T_CHECK(gy_text_nearest("ab", turned, 1) == turned[0]); /* one swap, but two changes */
     T_CHECK(gy_text_nearest("abcd", swap, 2) == swap[0]); /* both are one edit away: the first wins */
     T_CHECK(gy_text_nearest("abcd", swap + 1, 1) == swap[1] && gy_text_nearest("abcd", swap, 0) == NULL);
 }
@@ -588,12 +589,13 @@ static void base_test_pool(int threads)
 /* Tiles that wait for each other: they end only if two threads really work at the same time. */
 static void base_meet(void *user, int64_t tile, int thread)
 {
-    int *here = user;
-    (void)tile;
-    (void)thread;
+    int *here = user, *done = here + 1 + tile;
     __atomic_add_fetch(here, 1, __ATOMIC_ACQ_REL);
     for (int i = 0; i < 20000 && __atomic_load_n(here, __ATOMIC_ACQUIRE) < 2; i++)
         usleep(500);
+    if (thread != 0)
+        usleep(20000); /* the caller is through and must wait */
+    *done = 1;
 }
 
 static void base_test_pool_edges(void)
@@ -615,10 +617,11 @@ static void base_test_pool_edges(void)
     if (!T_CHECK(gy_pool_open(&pool, &alloc, 2, &base_err) == GY_OK))
         return;
     for (int sleepy = 0; sleepy < 2; sleepy++) {
-        int here = 0;
+        int here[3] = { 0, 0, 0 };
         usleep(sleepy ? 5000 : 0);
         const int64_t start = gy_clock_ns();
-        gy_pool_run(pool, base_meet, &here, 2);
+        gy_pool_run(pool, base_meet, here, 2);
+        T_CHECK(here[1] == 1 && here[2] == 1);
         T_CHECK_MSG(gy_clock_ns() - start < (int64_t)9 * 1000000000, "the second thread never took a tile");
     }
     gy_pool_close(pool);

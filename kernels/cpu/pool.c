@@ -28,7 +28,7 @@ static struct pool_range pool_cells(int32_t p, int32_t stride, int32_t pad, int3
 static void pool_max_block(float *best, int32_t *cell, const float *x, int32_t id)
 {
     for (int j = 0; j < POOL_BLOCK; j++) {
-        const int take = !(x[j] <= best[j]);
+        const int take = x[j] > best[j] || x[j] != x[j]; /* a NaN comes in and stays */
         best[j] = take ? x[j] : best[j];
         cell[j] = take ? id : cell[j];
     }
