@@ -182,7 +182,7 @@ GY_INT void gy_cpu_epilogue(const struct gy_cpu *cpu, const struct gy_op *op, in
                                .shift = shift != NULL ? shift + channel : NULL, .rows = rows, .cols = cols,
                                .pitch = pitch};
     gy_act_limits(op->act, &a.lo, &a.hi);
-    cpu->k.affine(&a);
+    cpu->k.affine[GY_F32](&a);
     for (int64_t i = 0; gy_act_is_curve(op->act) && i < rows; i++)
         gy_act_curve(op->act, y + i * pitch, y + i * pitch, cols);
 }
@@ -193,7 +193,7 @@ static void conv_finish(const struct conv_job *job, const struct gy_panel *panel
 {
     const int64_t pitch = job->p->out_pitch;
     if (job->mean != NULL)
-        job->cpu->k.stats(job->out + pixel * pitch + channel, count, panel->cols, pitch,
+        job->cpu->k.stats[GY_F32](job->out + pixel * pitch + channel, count, panel->cols, pitch,
                           job->mean + strip * pitch + channel, job->m2 + strip * pitch + channel);
     gy_cpu_epilogue(job->cpu, job->op, pixel, count, channel, panel->cols);
 }

@@ -94,7 +94,7 @@ static void depth_forward_tile(void *arg, int64_t tile, int thread)
         job->cpu->k.depthwise(y + i * c, taps.x, taps.w, taps.count, c, op->ptr[GY_BIAS]);
     }
     if (op->ptr[GY_STATS] != NULL)
-        job->cpu->k.stats(y + first * c, count, c, c, job->mean + tile * c, job->m2 + tile * c);
+        job->cpu->k.stats[GY_F32](y + first * c, count, c, c, job->mean + tile * c, job->m2 + tile * c);
     gy_cpu_epilogue(job->cpu, op, first, count, 0, c);
     (void)thread;
 }
@@ -194,5 +194,5 @@ GY_INT void gy_cpu_depth_wgrad_run(const struct gy_cpu *cpu, const struct gy_op 
         return;
     if (!op->u->accumulate)
         memset(dbias, 0, (size_t)c * sizeof(float));
-    cpu->k.col_sums(dy, job.pixels, c, c, dbias);
+    cpu->k.col_sums[GY_F32](dy, job.pixels, c, c, dbias);
 }

@@ -221,7 +221,7 @@ static void wgrad_bias_tile(void *arg, int64_t tile, int thread)
     const int64_t first = tile * WGRAD_BIAS_ROWS, count = gy_min64(WGRAD_BIAS_ROWS, job->rows - first);
     float *const sum = job->parts + tile * job->channels;
     memset(sum, 0, (size_t)job->channels * sizeof(float));
-    job->cpu->k.col_sums(job->dy + first * job->channels, count, job->channels, job->channels, sum);
+    job->cpu->k.col_sums[GY_F32](job->dy + first * job->channels, count, job->channels, job->channels, sum);
     (void)thread;
 }
 

@@ -62,7 +62,7 @@ static void ew_forward_tile(void *arg, int64_t tile, int thread)
         gy_act_curve(job->op->act, y + at, x + at, count);
         return;
     }
-    job->k->affine(&a);
+    job->k->affine[GY_F32](&a);
     if (gy_act_is_curve(job->op->act))
         gy_act_curve(job->op->act, y + at, y + at, count);
     (void)thread;
@@ -92,7 +92,7 @@ static void ew_curve_back(const struct ew_job *job, struct gy_back_rows *a)
         a->dy = block;
         a->dx = dx != NULL ? dx + i : NULL;
         a->dres = dres != NULL ? dres + i : NULL;
-        job->k->back(a);
+        job->k->back[GY_F32](a);
     }
 }
 
@@ -110,7 +110,7 @@ static void ew_back_tile(void *arg, int64_t tile, int thread)
     if (y != NULL && gy_act_is_curve(op->act))
         ew_curve_back(job, &a);
     else
-        job->k->back(&a);
+        job->k->back[GY_F32](&a);
     (void)thread;
 }
 

@@ -2,7 +2,7 @@
 /* The kernel table in portable C, and the choice of what overrides it. Vectors of four floats through the compiler's
  * vector types: every 64-bit processor has them, and where it has not, the compiler writes plain code. */
 #include "../../engine/base/cpu.h"
-#include "micro.h"
+#include "micro_rows.h"
 
 #define C4_ATTR
 typedef float c4_f4 __attribute__((vector_size(16)));
@@ -35,9 +35,33 @@ GY_ALWAYS c4_f4 c4_keep(c4_f4 v, c4_f4 y, c4_f4 lo, c4_f4 hi)
     return (c4_f4)((c4_i4)v & (y > lo) & (y < hi));
 }
 
+typedef float c4_elem;
+/* bf16 in memory: a vector is 4 halves, widened to floats one by one. */
+typedef uint16_t c4h_elem;
+GY_ALWAYS c4_f4 c4h_load_n(const uint16_t *p, int64_t n)
+{
+    float t[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    for (int64_t i = 0; i < n; i++)
+        t[i] = gy_bf16_widen(p[i]);
+    return c4_load(t);
+}
+GY_ALWAYS c4_f4 c4h_load(const uint16_t *p) { return c4h_load_n(p, 4); }
+GY_ALWAYS void c4h_store_n(uint16_t *p, c4_f4 v, int64_t n)
+{
+    float t[4];
+    c4_store(t, v);
+    for (int64_t i = 0; i < n; i++)
+        p[i] = gy_bf16_narrow(t[i]);
+}
+GY_ALWAYS void c4h_store(uint16_t *p, c4_f4 v) { c4h_store_n(p, v, 4); }
+GY_ALWAYS void c4h_stream(uint16_t *p, c4_f4 v) { c4h_store(p, v); }
+
 GY_MICRO_GEMM(c4, C4_ATTR, c4_f4, 4, 2)
 GY_MICRO_OUTER(c4, C4_ATTR, c4_f4, 4, 2)
-GY_MICRO_ROWS(c4, C4_ATTR, c4_f4, 4)
+GY_MICRO_GET(c4, C4_ATTR, c4_f4, 4)
+GY_MICRO_GET(c4h, C4_ATTR, c4_f4, 4)
+GY_MICRO_ROWS(c4, c4, C4_ATTR, c4_f4, 4)
+GY_MICRO_ROWS(c4, c4h, C4_ATTR, c4_f4, 4)
 GY_MICRO_FLAT(c4, C4_ATTR, c4_f4, 4)
 
 GY_MICRO_FN(c4, C4_ATTR, 1, 2)
@@ -79,6 +103,8 @@ static void c4_kernels(struct gy_kernels *k)
     k->strip = 192;
     k->transpose = c4_transpose;
     GY_MICRO_TABLE(c4, k);
+    GY_MICRO_TABLE_ROWS(c4, GY_F32, k);
+    GY_MICRO_TABLE_ROWS(c4h, GY_BF16, k);
 }
 
 GY_INT struct gy_kernels gy_kernels_select(unsigned bits)

@@ -10,6 +10,7 @@
 #ifndef GY_CPU_KERNELS_H
 #define GY_CPU_KERNELS_H
 #include "../../engine/base/base.h"
+#include "../op.h"
 
 #define GY_KINDS 3         /* panel widths a kernel set offers, widest first */
 #define GY_ROWS_MAX 16     /* most pixels (or output channels) in one register tile */
@@ -53,29 +54,33 @@ struct gy_outer_kind {
     const gy_outer_fn *fn;
 };
 
-/* Row kernels work on rows x cols floats, rows pitch apart. stream: the output goes past the caches; it starts on a
+/* Activations in memory are float or bf16: a row kernel exists for each, by enum gy_dtype; sums are always float. */
+#define GY_CPU_DTYPES 2
+
+/* Row kernels work on rows x cols elements, rows pitch apart. stream: the output goes past the caches; it starts on a
  * GY_CACHE_LINE, pitch and cols are multiples of 16. lo and hi clamp forward (-inf, inf: nothing) and, backward,
  * keep the gradient only where lo < y < hi. */
 struct gy_affine_rows {
-    float *y;
-    const float *x, *res, *scale, *shift; /* res NULL: none; scale NULL: y = x + res */
+    void *y;
+    const void *x, *res;
+    const float *scale, *shift; /* res NULL: none; scale NULL: y = x + res */
     int64_t rows, cols, pitch;
     int stream;
     float lo, hi;
 };
 struct gy_bn_rows {
-    const float *dy, *x, *y;                 /* y NULL: no mask */
+    const void *dy, *x, *y;                  /* y NULL: no mask */
     const float *mean, *rstd;                /* [cols] */
     float *sum0, *sum1;                      /* bn_sums: added to; [cols] */
     const float *a, *b, *c;                  /* bn_back: dx = a dy' + (b (x - mean) + c); [cols] */
-    float *dx, *dres;                        /* dres NULL: none */
+    void *dx, *dres;                         /* dres NULL: none */
     int64_t rows, cols, pitch;
     float lo, hi;
     int add_dx, add_dres, stream;
 };
 struct gy_back_rows { /* dx (and dres) = dy masked by y; any of dx, dres, y may be NULL */
-    const float *dy, *y;
-    float *dx, *dres;
+    const void *dy, *y;
+    void *dx, *dres;
     int64_t count;
     float lo, hi;
     int add_dx, add_dres;
@@ -96,6 +101,10 @@ struct gy_kernels {
     const char *name;
     struct gy_gemm_kind gemm[GY_KINDS];   /* unused ones repeat the last */
     struct gy_outer_kind outer[GY_KINDS];
+    /* The same products over pairs of bf16: a "float" of rows, panel, x and dy is two of them, neighbours in the
+     * reduction; sums are float. fn NULL: the processor has no such instruction. */
+    struct gy_gemm_kind gemm_pair[GY_KINDS];
+    struct gy_outer_kind outer_pair[GY_KINDS];
     int64_t slice;                        /* channels x taps reduced before sums go to memory */
     int64_t strip;                        /* pixels a tile works on, about */
     /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
@@ -105,13 +114,16 @@ struct gy_kernels {
     /* Patches [count][pitch] from rows[tap * count + i] of len floats each, side by side; reads and writes up to
      * GY_ROWS_MAX floats beyond. */
     void (*patches)(float *dst, int64_t pitch, const float *const *rows, int64_t taps, int64_t len, int64_t count);
-    void (*affine)(const struct gy_affine_rows *a);
+    void (*affine[GY_CPU_DTYPES])(const struct gy_affine_rows *a);
     /* Mean and sum of squared deviations of each column over the rows (at least 1), eight rows at a time. */
-    void (*stats)(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *mean, float *m2);
-    void (*bn_sums)(const struct gy_bn_rows *a);
-    void (*bn_back)(const struct gy_bn_rows *a);
-    void (*back)(const struct gy_back_rows *a);
-    void (*col_sums)(const float *x, int64_t rows, int64_t cols, int64_t pitch, float *sum); /* added to */
+    void (*stats[GY_CPU_DTYPES])(const void *x, int64_t rows, int64_t cols, int64_t pitch, float *mean, float *m2);
+    void (*bn_sums[GY_CPU_DTYPES])(const struct gy_bn_rows *a);
+    void (*bn_back[GY_CPU_DTYPES])(const struct gy_bn_rows *a);
+    void (*back[GY_CPU_DTYPES])(const struct gy_back_rows *a);
+    void (*col_sums[GY_CPU_DTYPES])(const void *x, int64_t rows, int64_t cols, int64_t pitch, float *sum); /* added to */
+    /* To and from float; add: dst = src + dst. */
+    void (*widen[GY_CPU_DTYPES])(float *dst, const void *src, int64_t count);
+    void (*narrow[GY_CPU_DTYPES])(void *dst, const float *src, int64_t count, int add);
     /* y[c] = (init[c], or 0 when NULL) + sum over t: x[t][c] * w[t][c]. */
     void (*depthwise)(float *y, const float *const *x, const float *const *w, int64_t taps, int64_t cols,
                       const float *init);
@@ -121,6 +133,23 @@ struct gy_kernels {
     void (*adamw)(const struct gy_update_rows *a);
     double (*dot)(const float *a, const float *b, int64_t count); /* of at most 4096 values, summed in a fixed order */
 };
+
+/* bf16 is the upper half of a float; rounding is to nearest, ties to even, and keeps what is not a number. */
+static inline float gy_bf16_widen(uint16_t v)
+{
+    const uint32_t bits = (uint32_t)v << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+static inline uint16_t gy_bf16_narrow(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
 
 /* The best set that bits (enum gy_cpu_bits, already masked) allow. */
 GY_INT struct gy_kernels gy_kernels_select(unsigned bits);

@@ -81,7 +81,7 @@ static void norm_sum_tile(void *arg, int64_t tile, int thread)
     for (int64_t p = 0; p < job->parts; p++) {
         a.x = p == 0 && !job->add ? job->part + from : job->out + from;
         a.res = p == 0 && !job->add ? NULL : job->part + p * job->pitch + from;
-        job->k->affine(&a);
+        job->k->affine[GY_F32](&a);
     }
     (void)thread;
 }
@@ -127,7 +127,7 @@ static void norm_stats_tile(void *arg, int64_t tile, int thread)
     const int64_t c = job->op->geom.c, first = tile * job->part_rows, parts = gy_ceil_div(job->rows, job->part_rows);
     const float *x = job->op->ptr[GY_X];
     float *const mean = job->parts + tile * c;
-    job->cpu->k.stats(x + first * c, gy_min64(job->part_rows, job->rows - first), c, c, mean, mean + parts * c);
+    job->cpu->k.stats[GY_F32](x + first * c, gy_min64(job->part_rows, job->rows - first), c, c, mean, mean + parts * c);
     (void)thread;
 }
 
@@ -151,7 +151,7 @@ static void norm_apply_tile(void *arg, int64_t tile, int thread)
                                      .rows = gy_min64(job->part_rows, job->rows - first), .cols = c, .pitch = c,
                                      .lo = job->lo, .hi = job->hi,
                                      .stream = norm_streams(op, y) && !gy_act_is_curve(op->act)};
-    job->cpu->k.affine(&a);
+    job->cpu->k.affine[GY_F32](&a);
     if (gy_act_is_curve(op->act))
         gy_act_curve(op->act, y + at, y + at, a.rows * c);
     (void)thread;
@@ -182,7 +182,7 @@ static void norm_sums_tile(void *arg, int64_t tile, int thread)
     a.sum0 = job->parts + tile * 2 * c;
     a.sum1 = a.sum0 + c;
     memset(a.sum0, 0, (size_t)(2 * c) * sizeof(float));
-    job->cpu->k.bn_sums(&a);
+    job->cpu->k.bn_sums[GY_F32](&a);
     (void)thread;
 }
 
@@ -221,7 +221,7 @@ static void norm_back_tile(void *arg, int64_t tile, int thread)
     a.add_dx = (op->flags & GY_F_ADD_DX) != 0;
     a.add_dres = (op->flags & GY_F_ADD_DRES) != 0;
     a.stream = norm_streams(op, dx);
-    job->cpu->k.bn_back(&a);
+    job->cpu->k.bn_back[GY_F32](&a);
     (void)thread;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* POWER8 and later, VSX: 64 registers of 4 floats. Register tiles of 8 x 16, 8 x 8 and 8 x 4; the first holds 32
  * sums, more than two pipes of seven cycles need. */
-#include "micro.h"
+#include "micro_rows.h"
 
 #if defined(__powerpc64__) && defined(__VSX__)
 #include <altivec.h>
@@ -47,9 +47,33 @@ VSX_ATTR GY_ALWAYS vsx_f4 vsx_keep(vsx_f4 v, vsx_f4 y, vsx_f4 lo, vsx_f4 hi)
     return vec_sel(zero, vec_sel(zero, v, vec_cmpgt(y, lo)), vec_cmpgt(hi, y));
 }
 
+typedef float vsx_elem;
+/* bf16 in memory: a vector is 4 halves, widened to floats one by one. */
+typedef uint16_t vsxh_elem;
+VSX_ATTR GY_ALWAYS vsx_f4 vsxh_load_n(const uint16_t *p, int64_t n)
+{
+    float t[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    for (int64_t i = 0; i < n; i++)
+        t[i] = gy_bf16_widen(p[i]);
+    return vsx_load(t);
+}
+VSX_ATTR GY_ALWAYS vsx_f4 vsxh_load(const uint16_t *p) { return vsxh_load_n(p, 4); }
+VSX_ATTR GY_ALWAYS void vsxh_store_n(uint16_t *p, vsx_f4 v, int64_t n)
+{
+    float t[4];
+    vsx_store(t, v);
+    for (int64_t i = 0; i < n; i++)
+        p[i] = gy_bf16_narrow(t[i]);
+}
+VSX_ATTR GY_ALWAYS void vsxh_store(uint16_t *p, vsx_f4 v) { vsxh_store_n(p, v, 4); }
+VSX_ATTR GY_ALWAYS void vsxh_stream(uint16_t *p, vsx_f4 v) { vsxh_store(p, v); }
+
 GY_MICRO_GEMM(vsx, VSX_ATTR, vsx_f4, 4, 4)
 GY_MICRO_OUTER(vsx, VSX_ATTR, vsx_f4, 4, 4)
-GY_MICRO_ROWS(vsx, VSX_ATTR, vsx_f4, 4)
+GY_MICRO_GET(vsx, VSX_ATTR, vsx_f4, 4)
+GY_MICRO_GET(vsxh, VSX_ATTR, vsx_f4, 4)
+GY_MICRO_ROWS(vsx, vsx, VSX_ATTR, vsx_f4, 4)
+GY_MICRO_ROWS(vsx, vsxh, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_FLAT(vsx, VSX_ATTR, vsx_f4, 4)
 
 GY_MICRO_FN(vsx, VSX_ATTR, 1, 4)
@@ -105,6 +129,8 @@ GY_INT void gy_kernels_vsx(struct gy_kernels *k)
     k->slice = 256;
     k->strip = 192;
     GY_MICRO_TABLE(vsx, k);
+    GY_MICRO_TABLE_ROWS(vsx, GY_F32, k);
+    GY_MICRO_TABLE_ROWS(vsxh, GY_BF16, k);
 }
 
 #else

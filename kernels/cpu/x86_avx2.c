@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* AVX2 and FMA: 16 registers of 8 floats. Register tiles of 6 x 16 and 12 x 8: 12 sums each. Cut vectors use masks read
  * from a sliding table. */
-#include "micro.h"
+#include "micro_rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -36,9 +36,47 @@ AVX2_ATTR GY_ALWAYS __m256 avx2_keep(__m256 v, __m256 y, __m256 lo, __m256 hi)
     return _mm256_and_ps(v, in);
 }
 
+typedef float avx2_elem;
+/* bf16 in memory: a vector is 8 halves, widened to floats. */
+typedef uint16_t avx2h_elem;
+AVX2_ATTR GY_ALWAYS __m256 avx2h_wide(__m128i v)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
+}
+AVX2_ATTR GY_ALWAYS __m128i avx2h_round(__m256 v)
+{
+    const __m256i bits = _mm256_castps_si256(v), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    const __m256i half = _mm256_srli_epi32(_mm256_blendv_epi8(up, quiet, nan), 16);
+    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32(half, half), 0x08));
+}
+AVX2_ATTR GY_ALWAYS __m256 avx2h_load(const uint16_t *p)
+{
+    return avx2h_wide(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+AVX2_ATTR GY_ALWAYS __m256 avx2h_load_n(const uint16_t *p, int64_t n)
+{
+    uint16_t t[8] = {0};
+    memcpy(t, p, (size_t)n * sizeof(*t));
+    return avx2h_load(t);
+}
+AVX2_ATTR GY_ALWAYS void avx2h_store(uint16_t *p, __m256 v) { _mm_storeu_si128((__m128i *)(void *)p, avx2h_round(v)); }
+AVX2_ATTR GY_ALWAYS void avx2h_store_n(uint16_t *p, __m256 v, int64_t n)
+{
+    uint16_t t[8];
+    avx2h_store(t, v);
+    memcpy(p, t, (size_t)n * sizeof(*t));
+}
+AVX2_ATTR GY_ALWAYS void avx2h_stream(uint16_t *p, __m256 v) { _mm_stream_si128((__m128i *)(void *)p, avx2h_round(v)); }
+
 GY_MICRO_GEMM(avx2, AVX2_ATTR, __m256, 8, 2)
 GY_MICRO_OUTER(avx2, AVX2_ATTR, __m256, 8, 2)
-GY_MICRO_ROWS(avx2, AVX2_ATTR, __m256, 8)
+GY_MICRO_GET(avx2, AVX2_ATTR, __m256, 8)
+GY_MICRO_GET(avx2h, AVX2_ATTR, __m256, 8)
+GY_MICRO_ROWS(avx2, avx2, AVX2_ATTR, __m256, 8)
+GY_MICRO_ROWS(avx2, avx2h, AVX2_ATTR, __m256, 8)
 GY_MICRO_FLAT(avx2, AVX2_ATTR, __m256, 8)
 
 GY_MICRO_FN(avx2, AVX2_ATTR, 1, 2)
@@ -120,6 +158,8 @@ GY_INT void gy_kernels_avx2(struct gy_kernels *k)
     k->strip = 192;
     k->transpose = avx2_transpose;
     GY_MICRO_TABLE(avx2, k);
+    GY_MICRO_TABLE_ROWS(avx2, GY_F32, k);
+    GY_MICRO_TABLE_ROWS(avx2h, GY_BF16, k);
 }
 
 #else

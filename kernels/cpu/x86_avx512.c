@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* AVX-512 (F, BW, DQ, VL): 32 registers of 16 floats. Register tiles of 6 x 64 (24 sums, 6 pointers that stay in
  * general registers), 14 x 32 and 16 x 16 for what is left of the channels. Cut vectors use mask registers. */
-#include "micro.h"
+#include "micro_rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -31,9 +31,42 @@ A512_ATTR GY_ALWAYS __m512 a512_keep(__m512 v, __m512 y, __m512 lo, __m512 hi)
     return _mm512_maskz_mov_ps(_mm512_mask_cmp_ps_mask(above, y, hi, _CMP_LT_OQ), v);
 }
 
+typedef float a512_elem;
+/* bf16 in memory: a vector is 16 halves, widened to floats. */
+typedef uint16_t a512h_elem;
+A512_ATTR GY_ALWAYS __m512 a512h_wide(__m256i v)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
+}
+A512_ATTR GY_ALWAYS __m256i a512h_round(__m512 v)
+{
+    const __m512i bits = _mm512_castps_si512(v), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(up, nan, quiet), 16));
+}
+A512_ATTR GY_ALWAYS __m512 a512h_load(const uint16_t *p)
+{
+    return a512h_wide(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+A512_ATTR GY_ALWAYS __m512 a512h_load_n(const uint16_t *p, int64_t n)
+{
+    return a512h_wide(_mm256_maskz_loadu_epi16(a512_mask(n), p));
+}
+A512_ATTR GY_ALWAYS void a512h_store(uint16_t *p, __m512 v) { _mm256_storeu_si256((__m256i *)(void *)p, a512h_round(v)); }
+A512_ATTR GY_ALWAYS void a512h_store_n(uint16_t *p, __m512 v, int64_t n)
+{
+    _mm256_mask_storeu_epi16(p, a512_mask(n), a512h_round(v));
+}
+A512_ATTR GY_ALWAYS void a512h_stream(uint16_t *p, __m512 v) { _mm256_stream_si256((__m256i *)(void *)p, a512h_round(v)); }
+
 GY_MICRO_GEMM(a512, A512_ATTR, __m512, 16, 4)
 GY_MICRO_OUTER(a512, A512_ATTR, __m512, 16, 4)
-GY_MICRO_ROWS(a512, A512_ATTR, __m512, 16)
+GY_MICRO_GET(a512, A512_ATTR, __m512, 16)
+GY_MICRO_GET(a512h, A512_ATTR, __m512, 16)
+GY_MICRO_ROWS(a512, a512, A512_ATTR, __m512, 16)
+GY_MICRO_ROWS(a512, a512h, A512_ATTR, __m512, 16)
 GY_MICRO_FLAT(a512, A512_ATTR, __m512, 16)
 
 GY_MICRO_FN(a512, A512_ATTR, 1, 4)
@@ -147,6 +180,8 @@ GY_INT void gy_kernels_avx512(struct gy_kernels *k)
     k->strip = 252;
     k->transpose = a512_transpose;
     GY_MICRO_TABLE(a512, k);
+    GY_MICRO_TABLE_ROWS(a512, GY_F32, k);
+    GY_MICRO_TABLE_ROWS(a512h, GY_BF16, k);
 }
 
 #else

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/* micro_rows.h: micro-kernels of the passes over memory, written once as macros like those of micro.h. Activations
+ * are read and written through a second prefix A, so that the same text serves float (A = P) and bf16: A_elem is
+ * their type in memory; A_load, A_load_n, A_store, A_store_n and A_stream move W of them to and from a vector of
+ * floats. Everything else is float. */
+#ifndef GY_CPU_MICRO_ROWS_H
+#define GY_CPU_MICRO_ROWS_H
+#include "micro.h"
+
+/* Loads and stores of at most W elements. */
+#define GY_MICRO_GET(P, ATTR, V, W)                                                                                    \
+    ATTR GY_ALWAYS V P##_get(const P##_elem *p, int64_t n) { return n >= (W) ? P##_load(p) : P##_load_n(p, n); }       \
+    ATTR GY_ALWAYS void P##_put(P##_elem *p, V v, int64_t n)                                                           \
+    {                                                                                                                  \
+        if (n >= (W))                                                                                                  \
+            P##_store(p, v);                                                                                           \
+        else                                                                                                           \
+            P##_store_n(p, v, n);                                                                                      \
+    }
+
+/* Columns go in vectors, the last one cut (n < W). */
+#define GY_MICRO_ROWS(P, A, ATTR, V, W)                                                                                \
+    ATTR GY_ALWAYS void A##_out(A##_elem *p, V v, int64_t n, int stream)                                               \
+    {                                                                                                                  \
+        if (stream)                                                                                                    \
+            A##_stream(p, v);                                                                                          \
+        else                                                                                                           \
+            A##_put(p, v, n);                                                                                          \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void A##_affine_with(const struct gy_affine_rows *a, const int scaled, const int add)               \
+    {                                                                                                                  \
+        const A##_elem *const x = a->x, *const res = a->res;                                                           \
+        A##_elem *const y = a->y;                                                                                      \
+        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
+        for (int64_t r = 0; r < a->rows; r++) {                                                                        \
+            const int64_t at = r * a->pitch;                                                                           \
+            for (int64_t c = 0; c < a->cols; c += (W)) {                                                               \
+                const int64_t n = a->cols - c;                                                                         \
+                V v = A##_get(x + at + c, n);                                                                          \
+                if (scaled)                                                                                            \
+                    v = P##_fma(v, P##_get(a->scale + c, n), P##_get(a->shift + c, n));                                \
+                if (add)                                                                                               \
+                    v = P##_add(v, A##_get(res + at + c, n));                                                          \
+                A##_out(y + at + c, P##_min(hi, P##_max(lo, v)), n, a->stream);                                        \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void A##_affine(const struct gy_affine_rows *a)                                                        \
+    {                                                                                                                  \
+        if (a->scale != NULL && a->res != NULL)                                                                        \
+            A##_affine_with(a, 1, 1);                                                                                  \
+        else if (a->scale != NULL)                                                                                     \
+            A##_affine_with(a, 1, 0);                                                                                  \
+        else if (a->res != NULL)                                                                                       \
+            A##_affine_with(a, 0, 1);                                                                                  \
+        else                                                                                                           \
+            A##_affine_with(a, 0, 0);                                                                                  \
+        if (a->stream)                                                                                                 \
+            P##_fence();                                                                                               \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void A##_stats_block(const A##_elem *x, int64_t pitch, int64_t n, int64_t rows, V *mean, V *m2)     \
+    {                                                                                                                  \
+        V sum = A##_get(x, n);                                                                                         \
+        for (int64_t r = 1; r < rows; r++)                                                                             \
+            sum = P##_add(sum, A##_get(x + r * pitch, n));                                                             \
+        const V mid = P##_mul(sum, P##_set1(1.0f / (float)rows));                                                      \
+        V dev = P##_set1(0.0f);                                                                                        \
+        for (int64_t r = 0; r < rows; r++) {                                                                           \
+            const V d = P##_sub(A##_get(x + r * pitch, n), mid);                                                       \
+            dev = P##_fma(d, d, dev);                                                                                  \
+        }                                                                                                              \
+        *mean = mid;                                                                                                   \
+        *m2 = dev;                                                                                                     \
+    }                                                                                                                  \
+    /* The usual block: eight whole rows stay in registers; sums in pairs. */                                          \
+    ATTR GY_ALWAYS void A##_stats_8(const A##_elem *x, int64_t pitch, V *mean, V *m2)                                  \
+    {                                                                                                                  \
+        V v[8], s[8];                                                                                                  \
+        GY_UNROLL for (int r = 0; r < 8; r++) s[r] = v[r] = A##_load(x + r * pitch);                                   \
+        GY_UNROLL for (int r = 0; r < 8; r += 2) s[r] = P##_add(s[r], s[r + 1]);                                       \
+        const V mid = P##_mul(P##_add(P##_add(s[0], s[2]), P##_add(s[4], s[6])), P##_set1(0.125f));                    \
+        GY_UNROLL for (int r = 0; r < 8; r++) v[r] = P##_sub(v[r], mid);                                               \
+        GY_UNROLL for (int r = 0; r < 8; r++) s[r] = P##_mul(v[r], v[r]);                                              \
+        GY_UNROLL for (int r = 0; r < 8; r += 2) s[r] = P##_add(s[r], s[r + 1]);                                       \
+        *mean = mid;                                                                                                   \
+        *m2 = P##_add(P##_add(s[0], s[2]), P##_add(s[4], s[6]));                                                       \
+    }                                                                                                                  \
+    /* Joins a block of count rows to the first rows rows. */                                                          \
+    ATTR static void A##_stats_rows(const A##_elem *x, int64_t rows, int64_t count, int64_t cols, int64_t pitch,       \
+                                    float *mean, float *m2)                                                            \
+    {                                                                                                                  \
+        const float part = (float)count / (float)(rows + count);                                                       \
+        const V share = P##_set1(part), weight = P##_set1((float)rows * part);                                         \
+        for (int64_t c = 0; c < cols; c += (W)) {                                                                      \
+            const int64_t n = cols - c;                                                                                \
+            V mid, dev;                                                                                                \
+            if (count == 8 && n >= (W))                                                                                \
+                A##_stats_8(x + c, pitch, &mid, &dev);                                                                 \
+            else                                                                                                       \
+                A##_stats_block(x + c, pitch, n, count, &mid, &dev);                                                   \
+            if (rows > 0) {                                                                                            \
+                const V old = P##_get(mean + c, n), gap = P##_sub(mid, old);                                           \
+                mid = P##_fma(gap, share, old);                                                                        \
+                dev = P##_add(P##_fma(P##_mul(gap, gap), weight, dev), P##_get(m2 + c, n));                            \
+            }                                                                                                          \
+            P##_put(mean + c, mid, n);                                                                                 \
+            P##_put(m2 + c, dev, n);                                                                                   \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void A##_stats(const void *in, int64_t rows, int64_t cols, int64_t pitch, float *mean, float *m2)      \
+    {                                                                                                                  \
+        const A##_elem *const x = in;                                                                                  \
+        for (int64_t r = 0; r < rows; r += 8)                                                                          \
+            A##_stats_rows(x + r * pitch, r, gy_min64(rows - r, 8), cols, pitch, mean, m2);                            \
+    }                                                                                                                  \
+    /* Sums of up to eight rows, added to sum0 and sum1. */                                                            \
+    ATTR GY_ALWAYS void A##_bn_sums_rows(const struct gy_bn_rows *a, int64_t first, int64_t rows, const int masked)    \
+    {                                                                                                                  \
+        const A##_elem *const dy = a->dy, *const x = a->x, *const y = a->y;                                            \
+        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
+        for (int64_t c = 0; c < a->cols; c += (W)) {                                                                   \
+            const int64_t n = a->cols - c;                                                                             \
+            const V mean = P##_get(a->mean + c, n);                                                                    \
+            V sum0 = P##_set1(0.0f), sum1 = sum0;                                                                      \
+            for (int64_t r = 0; r < rows; r++) {                                                                       \
+                const int64_t at = (first + r) * a->pitch + c;                                                         \
+                V d = A##_get(dy + at, n);                                                                             \
+                if (masked)                                                                                            \
+                    d = P##_keep(d, A##_get(y + at, n), lo, hi);                                                       \
+                sum0 = P##_add(sum0, d);                                                                               \
+                sum1 = P##_fma(d, P##_sub(A##_get(x + at, n), mean), sum1);                                            \
+            }                                                                                                          \
+            P##_put(a->sum0 + c, P##_add(P##_get(a->sum0 + c, n), sum0), n);                                           \
+            P##_put(a->sum1 + c, P##_fma(sum1, P##_get(a->rstd + c, n), P##_get(a->sum1 + c, n)), n);                  \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void A##_bn_sums_with(const struct gy_bn_rows *a, const int masked)                                 \
+    {                                                                                                                  \
+        for (int64_t r = 0; r < a->rows; r += 8)                                                                       \
+            A##_bn_sums_rows(a, r, gy_min64(a->rows - r, 8), masked);                                                  \
+    }                                                                                                                  \
+    ATTR static void A##_bn_sums(const struct gy_bn_rows *a)                                                           \
+    {                                                                                                                  \
+        if (a->y != NULL)                                                                                              \
+            A##_bn_sums_with(a, 1);                                                                                    \
+        else                                                                                                           \
+            A##_bn_sums_with(a, 0);                                                                                    \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void A##_bn_back_with(const struct gy_bn_rows *a, const int masked, const int both)                 \
+    {                                                                                                                  \
+        const A##_elem *const dy = a->dy, *const x = a->x, *const y = a->y;                                            \
+        A##_elem *const dx = a->dx, *const dres = a->dres;                                                             \
+        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
+        for (int64_t r = 0; r < a->rows; r++) {                                                                        \
+            for (int64_t c = 0; c < a->cols; c += (W)) {                                                               \
+                const int64_t n = a->cols - c, at = r * a->pitch + c;                                                  \
+                V d = A##_get(dy + at, n);                                                                             \
+                if (masked)                                                                                            \
+                    d = P##_keep(d, A##_get(y + at, n), lo, hi);                                                       \
+                if (both)                                                                                              \
+                    A##_put(dres + at, a->add_dres ? P##_add(A##_get(dres + at, n), d) : d, n);                        \
+                const V dev = P##_sub(A##_get(x + at, n), P##_get(a->mean + c, n));                                    \
+                V d_x = P##_fma(dev, P##_get(a->b + c, n), P##_get(a->c + c, n));                                      \
+                d_x = P##_fma(d, P##_get(a->a + c, n), d_x);                                                           \
+                A##_out(dx + at, a->add_dx ? P##_add(A##_get(dx + at, n), d_x) : d_x, n, a->stream);                   \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void A##_bn_back(const struct gy_bn_rows *a)                                                           \
+    {                                                                                                                  \
+        if (a->y != NULL && a->dres != NULL)                                                                           \
+            A##_bn_back_with(a, 1, 1);                                                                                 \
+        else if (a->y != NULL)                                                                                         \
+            A##_bn_back_with(a, 1, 0);                                                                                 \
+        else if (a->dres != NULL)                                                                                      \
+            A##_bn_back_with(a, 0, 1);                                                                                 \
+        else                                                                                                           \
+            A##_bn_back_with(a, 0, 0);                                                                                 \
+        if (a->stream)                                                                                                 \
+            P##_fence();                                                                                               \
+    }                                                                                                                  \
+    ATTR static void A##_back(const struct gy_back_rows *a)                                                            \
+    {                                                                                                                  \
+        const A##_elem *const dy = a->dy, *const y = a->y;                                                             \
+        A##_elem *const dx = a->dx, *const dres = a->dres;                                                             \
+        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
+        for (int64_t c = 0; c < a->count; c += (W)) {                                                                  \
+            const int64_t n = a->count - c;                                                                            \
+            V d = A##_get(dy + c, n);                                                                                  \
+            if (y != NULL)                                                                                             \
+                d = P##_keep(d, A##_get(y + c, n), lo, hi);                                                            \
+            if (dx != NULL)                                                                                            \
+                A##_put(dx + c, a->add_dx ? P##_add(A##_get(dx + c, n), d) : d, n);                                    \
+            if (dres != NULL)                                                                                          \
+                A##_put(dres + c, a->add_dres ? P##_add(A##_get(dres + c, n), d) : d, n);                              \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void A##_col_sums(const void *in, int64_t rows, int64_t cols, int64_t pitch, float *sum)               \
+    {                                                                                                                  \
+        const A##_elem *const x = in;                                                                                  \
+        for (int64_t c = 0; c < cols; c += (W)) {                                                                      \
+            const int64_t n = cols - c;                                                                                \
+            V s = A##_get(x + c, n);                                                                                   \
+            for (int64_t r = 1; r < rows; r++)                                                                         \
+                s = P##_add(s, A##_get(x + r * pitch + c, n));                                                         \
+            P##_put(sum + c, P##_add(P##_get(sum + c, n), s), n);                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void A##_widen(float *dst, const void *in, int64_t count)                                              \
+    {                                                                                                                  \
+        const A##_elem *const src = in;                                                                                \
+        for (int64_t c = 0; c < count; c += (W))                                                                       \
+            P##_put(dst + c, A##_get(src + c, count - c), count - c);                                                  \
+    }                                                                                                                  \
+    ATTR static void A##_narrow(void *out, const float *src, int64_t count, int add)                                   \
+    {                                                                                                                  \
+        A##_elem *const dst = out;                                                                                     \
+        for (int64_t c = 0; c < count; c += (W)) {                                                                     \
+            const V v = P##_get(src + c, count - c);                                                                   \
+            A##_put(dst + c, add ? P##_add(A##_get(dst + c, count - c), v) : v, count - c);                            \
+        }                                                                                                              \
+    }
+
+/* What is float on both sides. */
+#define GY_MICRO_FLAT(P, ATTR, V, W)                                                                                   \
+    ATTR static void P##_depthwise(float *y, const float *const *x, const float *const *w, int64_t taps, int64_t cols, \
+                                   const float *init)                                                                  \
+    {                                                                                                                  \
+        for (int64_t c = 0; c < cols; c += (W)) {                                                                      \
+            const int64_t n = cols - c;                                                                                \
+            V s = init != NULL ? P##_get(init + c, n) : P##_set1(0.0f);                                                \
+            for (int64_t t = 0; t < taps; t++)                                                                         \
+                s = P##_fma(P##_get(x[t] + c, n), P##_get(w[t] + c, n), s);                                            \
+            P##_put(y + c, s, n);                                                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void P##_depth_grad(float *const *sum, const float *const *x, const float *dy, int64_t taps,           \
+                                    int64_t cols)                                                                      \
+    {                                                                                                                  \
+        for (int64_t c = 0; c < cols; c += (W)) {                                                                      \
+            const int64_t n = cols - c;                                                                                \
+            const V d = P##_get(dy + c, n);                                                                            \
+            for (int64_t t = 0; t < taps; t++)                                                                         \
+                P##_put(sum[t] + c, P##_fma(P##_get(x[t] + c, n), d, P##_get(sum[t] + c, n)), n);                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_average(const struct gy_update_rows *a, int64_t c, V w, int64_t n)                         \
+    {                                                                                                                  \
+        const V old = P##_mul(P##_get(a->ema + c, n), P##_set1(a->keep));                                              \
+        P##_put(a->ema + c, P##_fma(P##_set1(1.0f - a->keep), w, old), n);                                             \
+    }                                                                                                                  \
+    ATTR static void P##_sgd(const struct gy_update_rows *a)                                                           \
+    {                                                                                                                  \
+        const V outer = P##_set1(-a->outer), inner = P##_set1(a->inner), mu = P##_set1(a->mu);                         \
+        const V decay = P##_set1(a->decay), scale = P##_set1(a->scale);                                                \
+        for (int64_t c = 0; c < a->count; c += (W)) {                                                                  \
+            const int64_t n = a->count - c;                                                                            \
+            const V w = P##_get(a->w + c, n);                                                                          \
+            const V d = P##_mul(inner, P##_fma(decay, w, P##_mul(P##_get(a->g + c, n), scale)));                       \
+            const V m = P##_fma(mu, P##_get(a->m + c, n), d);                                                          \
+            const V next = P##_fma(outer, a->nesterov ? P##_fma(mu, m, d) : m, w);                                     \
+            P##_put(a->m + c, m, n);                                                                                   \
+            P##_put(a->w + c, next, n);                                                                                \
+            if (a->ema != NULL)                                                                                        \
+                P##_average(a, c, next, n);                                                                            \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void P##_adamw(const struct gy_update_rows *a)                                                         \
+    {                                                                                                                  \
+        const V outer = P##_set1(-a->outer), decay = P##_set1(-a->decay), scale = P##_set1(a->scale);                  \
+        const V b1 = P##_set1(a->beta1), b2 = P##_set1(a->beta2), root = P##_set1(a->root), eps = P##_set1(a->eps);    \
+        const V b1_rest = P##_set1(1.0f - a->beta1), b2_rest = P##_set1(1.0f - a->beta2);                              \
+        for (int64_t c = 0; c < a->count; c += (W)) {                                                                  \
+            const int64_t n = a->count - c;                                                                            \
+            const V old = P##_get(a->w + c, n), g = P##_mul(P##_get(a->g + c, n), scale);                              \
+            const V m = P##_fma(b1, P##_get(a->m + c, n), P##_mul(b1_rest, g));                                        \
+            const V v = P##_fma(b2, P##_get(a->v + c, n), P##_mul(b2_rest, P##_mul(g, g)));                            \
+            const V below = P##_fma(P##_sqrt(v), root, eps);                                                           \
+            const V next = P##_fma(outer, P##_div(m, below), P##_fma(decay, old, old));                                \
+            P##_put(a->m + c, m, n);                                                                                   \
+            P##_put(a->v + c, v, n);                                                                                   \
+            P##_put(a->w + c, next, n);                                                                                \
+            if (a->ema != NULL)                                                                                        \
+                P##_average(a, c, next, n);                                                                            \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static double P##_dot(const float *a, const float *b, int64_t count)                                          \
+    {                                                                                                                  \
+        V s[4];                                                                                                        \
+        GY_UNROLL for (int j = 0; j < 4; j++) s[j] = P##_set1(0.0f);                                                   \
+        for (int64_t c = 0; c < count; c += 4 * (W)) {                                                                 \
+            GY_UNROLL for (int j = 0; j < 4; j++)                                                                      \
+            {                                                                                                          \
+                const int64_t n = gy_max64(count - c - j * (W), 0);                                                    \
+                if (n > 0)                                                                                             \
+                    s[j] = P##_fma(P##_get(a + c + j * (W), n), P##_get(b + c + j * (W), n), s[j]);                    \
+            }                                                                                                          \
+        }                                                                                                              \
+        float part[W];                                                                                                 \
+        P##_store(part, P##_add(P##_add(s[0], s[1]), P##_add(s[2], s[3])));                                            \
+        double sum = 0.0;                                                                                              \
+        for (int j = 0; j < (W); j++)                                                                                  \
+            sum += (double)part[j];                                                                                    \
+        return sum;                                                                                                    \
+    }
+
+#define GY_MICRO_TABLE(P, KERNELS)                                                                                     \
+    do {                                                                                                               \
+        (KERNELS)->gather = P##_gather;                                                                                \
+        (KERNELS)->patches = P##_patches;                                                                              \
+        (KERNELS)->depthwise = P##_depthwise;                                                                          \
+        (KERNELS)->depth_grad = P##_depth_grad;                                                                        \
+        (KERNELS)->sgd = P##_sgd;                                                                                      \
+        (KERNELS)->adamw = P##_adamw;                                                                                  \
+        (KERNELS)->dot = P##_dot;                                                                                      \
+    } while (0)
+
+#define GY_MICRO_TABLE_ROWS(A, DTYPE, KERNELS)                                                                         \
+    do {                                                                                                               \
+        (KERNELS)->affine[DTYPE] = A##_affine;                                                                         \
+        (KERNELS)->stats[DTYPE] = A##_stats;                                                                           \
+        (KERNELS)->bn_sums[DTYPE] = A##_bn_sums;                                                                       \
+        (KERNELS)->bn_back[DTYPE] = A##_bn_back;                                                                       \
+        (KERNELS)->back[DTYPE] = A##_back;                                                                             \
+        (KERNELS)->col_sums[DTYPE] = A##_col_sums;                                                                     \
+        (KERNELS)->widen[DTYPE] = A##_widen;                                                                           \
+        (KERNELS)->narrow[DTYPE] = A##_narrow;                                                                         \
+    } while (0)
+
+#endif
