@@ -54,6 +54,7 @@ static int config_check_numbers(const struct gyre_config *c, struct gy_error *er
         { "mode", c->mode, GYRE_TRAIN, GYRE_INFER },
         { "batch", c->batch, 1, 1 << 20 },
         { "accumulate", c->accumulate, 1, 1 << 20 },
+        { "dtype", c->dtype, GYRE_F32, GYRE_BF16 },
         { "input", c->input, GYRE_INPUT_F32, GYRE_INPUT_U8 },
         { "threads", c->threads, 0, 4096 },
     };

@@ -38,7 +38,7 @@ GYRE_API void gyre_get_shape(const struct gyre_net *net, struct gyre_shape *shap
 
 static struct gy_plan_config ctx_plan_config(const struct gyre_config *c)
 {
-    struct gy_plan_config p = { .batch = c->batch, .train = c->mode == GYRE_TRAIN, .recompute = c->recompute,
+    struct gy_plan_config p = { .batch = c->batch, .train = c->mode == GYRE_TRAIN, .recompute = c->recompute, .dtype = c->dtype,
                                 .u8 = c->input == GYRE_INPUT_U8, .optimizer = c->optimizer.kind,
                                 .nesterov = c->optimizer.nesterov, .decay_all = c->optimizer.decay_all };
     memcpy(p.mean, c->mean, sizeof p.mean);

@@ -9,6 +9,7 @@ static struct gy_op bwd_op(const struct gy_emit *e, int code, int i)
     const struct gy_node *node = &e->b->graph->nodes[i];
     struct gy_op op = gy_op_make(code, node->name, &node->geom);
     op.geom.n = e->b->config->batch;
+    op.dtype = e->b->config->dtype;
     op.id = i;
     memcpy(op.f, node->f, sizeof op.f);
     return op;

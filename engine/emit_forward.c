@@ -23,6 +23,7 @@ static struct gy_op fwd_op(const struct gy_emit *e, int code, const struct gy_no
 {
     struct gy_op op = gy_op_make(code, node->name, &node->geom);
     op.geom.n = e->b->config->batch;
+    op.dtype = e->b->config->dtype;
     op.id = (int32_t)(node - e->b->graph->nodes);
     memcpy(op.f, node->f, sizeof op.f);
     return op;
@@ -44,7 +45,7 @@ static struct gy_op fwd_simple(struct gy_emit *e, int i, int code)
     const struct gy_node *node = &e->b->graph->nodes[i];
     struct gy_op op = fwd_op(e, code, node);
     op.tensor[GY_X] = fwd_value(e, node, 0);
-    op.tensor[GY_Y] = e->nodes[i].value = fwd_tensor_like(e, &e->b->graph->nodes[e->nodes[i].tail], "", GY_F32);
+    op.tensor[GY_Y] = e->nodes[i].value = fwd_tensor_like(e, &e->b->graph->nodes[e->nodes[i].tail], "", op.dtype);
     op.act = e->nodes[i].act;
     return op;
 }
@@ -62,7 +63,7 @@ static void fwd_input(struct gy_emit *e, int i)
     op.flags = config->u8 ? GY_F_U8 : 0;
     op.tensor[GY_X] = e->b->plan->input;
     op.tensor[GY_MIX] = e->b->plan->mix;
-    op.tensor[GY_Y] = e->nodes[i].value = fwd_tensor_like(e, &e->b->graph->nodes[i], "", GY_F32);
+    op.tensor[GY_Y] = e->nodes[i].value = fwd_tensor_like(e, &e->b->graph->nodes[i], "", op.dtype);
     fwd_put(e, &op);
 }
 
@@ -179,7 +180,7 @@ static void fwd_add(struct gy_emit *e, int i)
 static void fwd_concat(struct gy_emit *e, int i)
 {
     const struct gy_node *node = &e->b->graph->nodes[i];
-    const int y = e->nodes[i].value = fwd_tensor_like(e, node, "", GY_F32);
+    const int y = e->nodes[i].value = fwd_tensor_like(e, node, "", e->b->config->dtype);
     int32_t first = 0;
     for (int k = 0; k < node->input_count; k++) {
         struct gy_op op = fwd_op(e, GY_OP_CONCAT, node);

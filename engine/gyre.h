@@ -96,6 +96,7 @@ GYRE_API const char *gyre_status_name(int status); /* "out of memory"; never NUL
 /* ---- configuration ---------------------------------------------------------------------------------------------- */
 
 enum gyre_mode { GYRE_TRAIN, GYRE_INFER /* no gradients, far less memory; gyre_step is refused */ };
+enum gyre_dtype { GYRE_F32, GYRE_BF16 /* activations and working weights; sums and master weights stay float */ };
 enum gyre_input { GYRE_INPUT_F32 /* x - mean, over std */, GYRE_INPUT_U8 /* (x / 255 - mean) / std, a channel */ };
 enum gyre_optimizer_kind { GYRE_SGD, GYRE_LARS, GYRE_ADAMW };
 enum gyre_schedule_kind { GYRE_CONSTANT, GYRE_STEPS, GYRE_COSINE, GYRE_POLY };
@@ -150,6 +151,7 @@ struct gyre_config {
     int batch;            /* samples a step; 32 */
     int accumulate;       /* gyre_step calls whose gradients are summed for one update; 1 */
     int recompute;        /* 1: keep only block inputs, recompute the rest in backward: less memory, one more forward */
+    int dtype;            /* enum gyre_dtype, what activations are stored as; GYRE_F32 */
     int input;            /* enum gyre_input; GYRE_INPUT_F32 */
     float mean[4], std[4]; /* input becomes (x / 255 - mean) / std (U8) or (x - mean) / std (F32); 0 and 1 */
     int threads;          /* 0: all processors of this process */

@@ -9,14 +9,25 @@ struct nonfinite_place {
     double value;
 };
 
-/* Index of the first element that is not finite, or -1. */
-static int64_t nonfinite_scan(const float *x, int64_t count, double *value)
+/* Element i of a row of float or bf16: the latter are the upper halves of floats. */
+static float nonfinite_value(const void *row, int64_t i, int dtype)
 {
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(x[i])) {
-            *value = (double)x[i];
+    if (dtype == GY_F32)
+        return ((const float *)row)[i];
+    const uint32_t bits = (uint32_t)((const uint16_t *)row)[i] << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Index of the first element that is not finite, or -1. */
+static int64_t nonfinite_scan(const void *row, int64_t count, int dtype, double *value)
+{
+    for (int64_t i = 0; i < count; i++) {
+        *value = (double)nonfinite_value(row, i, dtype);
+        if (!isfinite(*value))
             return i;
-        }
+    }
     return -1;
 }
 
@@ -24,14 +35,14 @@ static int64_t nonfinite_scan(const float *x, int64_t count, double *value)
 static int nonfinite_tensor(struct gyre_net *net, int tensor, struct nonfinite_place *at)
 {
     const struct gy_tensor *t = &net->plan.tensors[tensor];
-    if (t->dtype != GY_F32)
+    if (t->dtype != GY_F32 && t->dtype != GY_BF16)
         return 0;
+    const size_t each = gy_dtype_bytes(t->dtype);
     const unsigned char *base = (const unsigned char *)net->base[t->region] + t->offset;
     for (int64_t first = 0; first < t->count; first += net->row_count) {
         const int64_t count = gy_min64(net->row_count, t->count - first);
-        net->backend->copy(net->backend_self, net->row, base + (size_t)first * sizeof(float), (size_t)count * sizeof(float),
-                           GY_COPY_TO_HOST);
-        const int64_t found = nonfinite_scan(net->row, count, &at->value);
+        net->backend->copy(net->backend_self, net->row, base + (size_t)first * each, (size_t)count * each, GY_COPY_TO_HOST);
+        const int64_t found = nonfinite_scan(net->row, count, t->dtype, &at->value);
         if (found >= 0) {
             at->tensor = tensor;
             at->index = first + found;

@@ -47,6 +47,7 @@ struct gy_program {
 struct gy_plan_config {
     int64_t batch;
     int train, recompute, u8;
+    int dtype;             /* of activations and their gradients */
     float mean[4], std[4];
     int optimizer;         /* enum gyre_optimizer_kind */
     int nesterov, decay_all;

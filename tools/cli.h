@@ -82,10 +82,10 @@ int cli_help(const char *topic); /* cmd_help.c; NULL: the overview */
 
 /* Options of everything that opens a net. */
 struct cli_net_options {
-    int64_t threads, seed, log;
+    int64_t threads, seed, log, dtype;
     const char *isa, *device;
 };
-extern const struct cli_option cli_net_option_rows[5];
+extern const struct cli_option cli_net_option_rows[6];
 #define CLI_NET_GROUP(values, member) { cli_net_option_rows, CLI_COUNT(cli_net_option_rows), offsetof(values, member) }
 
 int cli_fail(int exit_code, const char *fmt, ...) CLI_PRINTF(2, 3); /* "gyre: ..." on stderr; returns the code */

@@ -191,11 +191,13 @@ int cli_is_folder(const char *path)
 
 /* ---- nets ---- */
 
-const struct cli_option cli_net_option_rows[5] = {
+const struct cli_option cli_net_option_rows[6] = {
     { "threads", "N", "0", "threads that compute; 0: one per processor", CLI_WHOLE, offsetof(struct cli_net_options, threads), 0, 4096 },
-    { "isa", "NAME", NULL, "kernel set: ref, avx2, avx512, vsx; default: the best this processor has", CLI_TEXT,
+    { "isa", "NAME", NULL, "kernel set: ref, avx2, avx512, avx512bf16, vsx; default: the best this processor has", CLI_TEXT,
       offsetof(struct cli_net_options, isa), 0, 0 },
     { "device", "NAME", "cpu", "where to compute", CLI_TEXT, offsetof(struct cli_net_options, device), 0, 0 },
+    { "dtype", "f32|bf16", "f32", "what activations are stored as; bf16: half the memory, sums and weights stay float",
+      CLI_CHOICE, offsetof(struct cli_net_options, dtype), 0, 0 },
     { "seed", "N", "1", "start of all random numbers", CLI_WHOLE, offsetof(struct cli_net_options, seed), 0, 9e15 },
     { "log", "error|warn|info|debug", "warn", "what is said on standard error", CLI_CHOICE, offsetof(struct cli_net_options, log), 0, 0 },
 };
@@ -208,6 +210,7 @@ void cli_net_config(struct gyre_config *config, const struct cli_net_options *op
     config->threads = (int)options->threads;
     config->seed = (uint64_t)options->seed;
     config->isa = options->isa;
+    config->dtype = (int)options->dtype;
     config->device = options->device;
     config->log = cli_logger(options->log + 1);
     config->use_env = 1;
