@@ -40,11 +40,13 @@ static const struct gy_op_row op_rows[GY_OP_CODES] = {
     [GY_OP_MSE_BWD] = { "mse-bwd", OP_R(GY_Y) | OP_R(GY_LABEL) | OP_R(GY_TARGET), OP_R(GY_DX), OP_NONE },
     [GY_OP_CONV_DGRAD] = { "conv-dgrad", OP_R(GY_DY) | OP_R(GY_W), OP_R(GY_DX), OP_NONE },
     [GY_OP_CONV_WGRAD] = { "conv-wgrad", OP_R(GY_X) | OP_R(GY_DY), OP_R(GY_DW) | OP_R(GY_DBIAS), OP_NONE },
-    [GY_OP_BN_SUMS] = { "bn-sums", OP_R(GY_DY) | OP_R(GY_X) | OP_R(GY_MEAN) | OP_R(GY_RSTD) | OP_R(GY_Y),
-                        OP_R(GY_SUMS) | OP_R(GY_DGAMMA) | OP_R(GY_DBETA), OP_NONE },
+    [GY_OP_BN_SUMS] = { "bn-sums",
+                        OP_R(GY_DY) | OP_R(GY_X) | OP_R(GY_MEAN) | OP_R(GY_RSTD) | OP_R(GY_Y) | OP_R(GY_SCALE) |
+                            OP_R(GY_SHIFT) | OP_R(GY_RES),
+                        OP_R(GY_SUMS) | OP_R(GY_DGAMMA) | OP_R(GY_DBETA) | OP_R(GY_AGAIN), OP_NONE },
     [GY_OP_BN_BWD] = { "bn-bwd",
                        OP_R(GY_DY) | OP_R(GY_X) | OP_R(GY_MEAN) | OP_R(GY_RSTD) | OP_R(GY_GAMMA) | OP_R(GY_SUMS) |
-                           OP_R(GY_Y),
+                           OP_R(GY_Y) | OP_R(GY_SCALE) | OP_R(GY_SHIFT),
                        OP_R(GY_DX) | OP_R(GY_DRES), OP_TWO(GY_DRES, GY_DY, GY_DX, GY_DY) },
     [GY_OP_ACT_BWD] = { "act-bwd", OP_R(GY_DY) | OP_R(GY_Y), OP_R(GY_DX), OP_ONE(GY_DX, GY_DY) },
     [GY_OP_POOL_MAX_BWD] = { "max-pool-bwd", OP_R(GY_DY) | OP_R(GY_ARG), OP_R(GY_DX), OP_NONE },
@@ -65,7 +67,7 @@ static const struct gy_op_row op_rows[GY_OP_CODES] = {
 
 static const char *const op_role_names[GY_ROLES] = {
     "x", "y", "w", "bias", "res", "stats", "gamma", "beta", "scale", "shift", "mean", "rstd", "run_mean", "run_var", "arg", "label",
-    "mix", "target", "loss", "dx", "dy", "dw", "dbias", "dres", "sums", "dgamma", "dbeta", "m", "v", "ema", "scratch"
+    "mix", "target", "loss", "dx", "dy", "dw", "dbias", "dres", "sums", "dgamma", "dbeta", "again", "m", "v", "ema", "scratch"
 };
 
 static const char *const op_act_names[GY_ACTS] = { "", "relu", "relu6", "sigmoid", "tanh" };

@@ -21,6 +21,7 @@ enum gy_role {
     GY_LABEL, GY_MIX, GY_TARGET, GY_LOSS,                      /* i32 [N]; struct gy_mix [N]; f32 [N][C]; f32 [N] */
     GY_DX, GY_DY, GY_DW, GY_DBIAS, GY_DRES,                    /* gradients of the above */
     GY_SUMS, GY_DGAMMA, GY_DBETA,                              /* two sums a channel or a span; parameter gradients [C] */
+    GY_AGAIN,                                                  /* an output of forward, made once more in backward */
     GY_M, GY_V, GY_EMA,                                        /* optimiser state, same layout as the parameters */
     GY_SCRATCH,                                                /* op->scratch_bytes, content undefined before and after */
     GY_ROLES
@@ -52,9 +53,11 @@ enum gy_role {
  * GY_OP_MSE_BWD        Y LABEL [TARGET]               DX                      dx = 2 (y - target) / C * uniform.loss_scale / (valid samples)
  * GY_OP_CONV_DGRAD     DY W                           DX                      data gradient
  * GY_OP_CONV_WGRAD     X DY                           DW [DBIAS]              weight gradient; adds to DW and DBIAS when uniform.accumulate
- * GY_OP_BN_SUMS        DY X MEAN RSTD [Y]             SUMS DGAMMA DBETA       SUMS: sum dy' [C], sum dy' * xhat [C]; DBETA, DGAMMA the same, added when
- *                                                                             uniform.accumulate; dy' = dy masked by act, from Y
- * GY_OP_BN_BWD         DY X MEAN RSTD GAMMA SUMS [Y]  DX [DRES]               dx = gamma * rstd * (dy' - (SUMS0 + xhat * SUMS1) / (N*H*W)); dres = dy'
+ * GY_OP_BN_SUMS        DY X MEAN RSTD [Y | SCALE SHIFT [RES]]   SUMS DGAMMA DBETA [AGAIN]   SUMS: sum dy' [C], sum dy' * xhat [C]; DBETA, DGAMMA
+ *                                                                             the same, added when uniform.accumulate; dy' = dy masked by act, from
+ *                                                                             Y or from y = act(x * scale + shift [+ res]), which AGAIN takes
+ * GY_OP_BN_BWD         DY X MEAN RSTD GAMMA SUMS [Y | SCALE SHIFT]   DX [DRES]   dx = gamma * rstd * (dy' - (SUMS0 + xhat * SUMS1) / (N*H*W)); dres = dy'
+ *                                                                             SCALE, SHIFT here and above: not with sigmoid and tanh
  * GY_OP_ACT_BWD        DY Y                           DX                      from the output y
  * GY_OP_POOL_MAX_BWD   DY ARG                         DX
  * GY_OP_POOL_AVG_BWD   DY                             DX

@@ -65,7 +65,8 @@ static int64_t op_count(const struct op_case *c, int role)
     case GY_Y:
     case GY_DY:
     case GY_RES:
-    case GY_DRES: return out;
+    case GY_DRES:
+    case GY_AGAIN: return out;
     case GY_W:
     case GY_DW: return (int64_t)g->k * g->r * g->s * (g->c / g->groups);
     case GY_STATS:

@@ -5,7 +5,7 @@
 #define GY_OP_CASES_H
 #include "op_run.h"
 
-#define OP_CASES_MAX 4096
+#define OP_CASES_MAX 6144
 
 struct op_cases {
     struct op_case list[OP_CASES_MAX];
@@ -163,6 +163,34 @@ static void op_add_flags(struct op_cases *all, struct op_case c)
     op_add_case(all, &c);
 }
 
+#define OP_BN_MADE (OP_BIT(GY_SCALE) | OP_BIT(GY_SHIFT) | OP_BIT(GY_RES) | OP_BIT(GY_AGAIN))
+
+/* Batch norm backward: the mask from Y, or made from X. */
+static void op_add_bn_back(struct op_cases *all, const struct gy_geom *g, int act, int values)
+{
+    const uint64_t no_y = act ? 0 : OP_BIT(GY_Y), no_dres = OP_BIT(GY_DRES);
+    const struct op_case back = { .code = GY_OP_BN_BWD, .geom = *g, .act = act, .values = values },
+                         sums = { .code = GY_OP_BN_SUMS, .geom = *g, .act = act, .values = values };
+    const int made = act == GY_ACT_RELU || act == GY_ACT_RELU6;
+    for (int from_x = 0; from_x <= made; from_x++) {
+        struct op_case c = back;
+        c.without = from_x ? OP_BIT(GY_Y) : no_y | OP_BN_MADE;
+        op_add_flags(all, c);
+        c.without |= no_dres;
+        op_add_flags(all, c);
+    }
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        struct op_case c = sums;
+        c.accumulate = accumulate;
+        c.without = no_y | OP_BN_MADE;
+        op_add_case(all, &c);
+        for (int kind = act == GY_ACT_NONE ? 2 : 0; kind < 4 && (made || act == GY_ACT_NONE); kind++) {
+            c.without = OP_BIT(GY_Y) | (kind & 1 ? 0 : OP_BIT(GY_RES)) | (kind & 2 ? 0 : OP_BIT(GY_AGAIN));
+            op_add_case(all, &c);
+        }
+    }
+}
+
 /* Batch norm and element-wise ops on one shape. */
 static void op_add_flat(struct op_cases *all, const struct gy_geom *g, int values)
 {
@@ -187,19 +215,7 @@ static void op_add_flat(struct op_cases *all, const struct gy_geom *g, int value
             all,
             (struct op_case){
                 .code = GY_OP_ADD_BWD, .geom = *g, .act = act, .values = values, .without = no_y | OP_BIT(GY_DRES) });
-        op_add_flags(
-            all, (struct op_case){ .code = GY_OP_BN_BWD, .geom = *g, .act = act, .values = values, .without = no_y });
-        op_add_flags(
-            all,
-            (struct op_case){
-                .code = GY_OP_BN_BWD, .geom = *g, .act = act, .values = values, .without = no_y | OP_BIT(GY_DRES) });
-        for (int accumulate = 0; accumulate < 2; accumulate++)
-            op_add_case(all, &(struct op_case){ .code = GY_OP_BN_SUMS,
-                                                .geom = *g,
-                                                .act = act,
-                                                .values = values,
-                                                .without = no_y,
-                                                .accumulate = accumulate });
+        op_add_bn_back(all, g, act, values);
         if (act == GY_ACT_NONE)
             continue;
         op_add_case(all, &(struct op_case){ .code = GY_OP_ACT, .geom = *g, .act = act, .values = values });

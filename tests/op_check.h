@@ -67,26 +67,48 @@ static double op_limit_stats(const struct op_case *c, const struct op_memory *m,
     return OP_EPS * (32 + 2 * sqrt(n)) * squares + 2 * off * sqrt(n * squares) + n * off * off;
 }
 
-/* Size of dy behind the activation: of its terms, where a curve's slope is a difference. */
-static double op_masked_size(const struct op_memory *m, const double *y, int64_t i, int act)
+/* Element i of the output that masks the gradient of batch norm: given, or made from X. */
+static double op_bn_out(const struct op_case *c, const struct op_memory *m, int64_t i)
 {
-    const double dy = m->t[GY_DY].truth[i], at = y ? y[i] : 0;
-    if (act == GY_ACT_TANH)
+    const int64_t channel = i % c->geom.c;
+    if (m->t[GY_Y].truth)
+        return m->t[GY_Y].truth[i];
+    if (!m->t[GY_SCALE].truth)
+        return 0;
+    const double made = m->t[GY_X].truth[i] * m->t[GY_SCALE].truth[channel] + m->t[GY_SHIFT].truth[channel];
+    return (double)ref_act_value((float)(made + (m->t[GY_RES].truth ? m->t[GY_RES].truth[i] : 0)), c->act);
+}
+
+/* Size of dy behind the activation: of its terms, where a curve's slope is a difference. */
+static double op_masked_size(const struct op_case *c, const struct op_memory *m, int64_t i)
+{
+    const double dy = m->t[GY_DY].truth[i], at = op_bn_out(c, m, i);
+    if (c->act == GY_ACT_TANH)
         return fabs(dy) * (1 + at * at);
-    if (act == GY_ACT_SIGMOID)
+    if (c->act == GY_ACT_SIGMOID)
         return fabs(dy * at) * (1 + fabs(at));
-    return fabs((double)ref_act_mask((float)dy, (float)at, act));
+    return fabs((double)ref_act_mask((float)dy, (float)at, c->act));
+}
+
+/* Batch norm's output, made once more. */
+static double op_limit_again(const struct op_case *c, const struct op_memory *m, int64_t i)
+{
+    const double product = m->t[GY_X].truth[i] * m->t[GY_SCALE].truth[i % c->geom.c];
+    const double sum = fabs(product) + fabs(m->t[GY_SHIFT].truth[i % c->geom.c]);
+    return 4 * OP_EPS * (sum + (m->t[GY_RES].truth ? fabs(m->t[GY_RES].truth[i]) : 0));
 }
 
 /* The two sums of batch norm's gradient, from the sizes of their terms. */
 static double op_limit_bn_sums(const struct op_case *c, const struct op_memory *m, int role, int64_t i)
 {
     const int64_t channels = c->geom.c, pixels = c->geom.n * c->geom.h * c->geom.w, channel = i % channels;
-    const double *y = m->t[GY_Y].truth, mean = fabs(m->t[GY_MEAN].truth[channel]), rstd = m->t[GY_RSTD].truth[channel];
+    const double mean = fabs(m->t[GY_MEAN].truth[channel]), rstd = m->t[GY_RSTD].truth[channel];
     const int second = role == GY_DGAMMA || (role == GY_SUMS && i >= channels);
     double sum = 0;
+    if (role == GY_AGAIN)
+        return op_limit_again(c, m, i);
     for (int64_t at = channel; at < pixels * channels; at += channels) {
-        const double d = op_masked_size(m, y, at, c->act);
+        const double d = op_masked_size(c, m, at);
         sum += second ? d * (fabs(m->t[GY_X].truth[at]) + mean) * rstd : d;
     }
     return OP_EPS * (16 + 2 * sqrt((double)pixels)) * sum + 4 * OP_EPS * fabs(m->t[role].truth[i]);
@@ -95,10 +117,9 @@ static double op_limit_bn_sums(const struct op_case *c, const struct op_memory *
 static double op_limit_bn_bwd(const struct op_case *c, const struct op_memory *m, int role, int64_t i)
 {
     const int64_t channel = i % c->geom.c;
-    const double pixels = (double)(c->geom.n * c->geom.h * c->geom.w), *y = m->t[GY_Y].truth,
-                 *sums = m->t[GY_SUMS].truth;
+    const double pixels = (double)(c->geom.n * c->geom.h * c->geom.w), *sums = m->t[GY_SUMS].truth;
     const double gamma = fabs(m->t[GY_GAMMA].truth[channel]), rstd = m->t[GY_RSTD].truth[channel];
-    const double d = op_masked_size(m, y, i, c->act);
+    const double d = op_masked_size(c, m, i);
     const double xhat = (fabs(m->t[GY_X].truth[i]) + fabs(m->t[GY_MEAN].truth[channel])) * rstd;
     const double size = gamma * rstd * (d + (fabs(sums[channel]) + xhat * fabs(sums[c->geom.c + channel])) / pixels);
     return 16 * OP_EPS * (fabs(m->t[role].truth[i]) + (role == GY_DRES ? d : size));
@@ -122,7 +143,9 @@ static double op_limit(const struct op_case *c, const struct op_memory *m, int r
         return op_grow(c) * t->size[i] + (curve ? 4 * OP_EPS : 0) + denormal;
     if (op_slack[c->code] == 0)
         return 0;
-    return op_slack[c->code] * OP_EPS * (truth + (c->code == GY_OP_NORMS ? 0 : rms)) + denormal;
+    const int slope = curve && (c->code == GY_OP_ACT_BWD || c->code == GY_OP_ADD_BWD); /* a difference */
+    const double size = c->code == GY_OP_NORMS ? 0 : slope ? op_masked_size(c, m, i) + rms : rms;
+    return op_slack[c->code] * OP_EPS * (truth + size) + denormal;
 }
 
 /* A weight gradient may multiply a gradient that is not a number with the zeros of the padding. */

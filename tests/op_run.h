@@ -80,6 +80,7 @@ static int op_zero(struct gy_op *op, int constant)
 static int op_plant_work(struct gy_op *op, struct gy_uniform *u, int fault)
 {
     const int was = op->u->accumulate, conv = op->code == GY_OP_CONV,
+              mask = op->code == GY_OP_BN_SUMS || op->code == GY_OP_BN_BWD,
               loss = op->code == GY_OP_SOFTMAX_CE || op->code == GY_OP_SOFTMAX_CE_BWD;
     switch (fault) {
     case OP_FAULT_ACCUMULATE:
@@ -99,7 +100,7 @@ static int op_plant_work(struct gy_op *op, struct gy_uniform *u, int fault)
         op->geom.pad_h = 0;
         return conv && had;
     }
-    case OP_FAULT_SCALE: return conv && op_forget(op, GY_SCALE) + op_forget(op, GY_SHIFT) > 0;
+    case OP_FAULT_SCALE: return (conv || mask) && op_forget(op, GY_SCALE) + op_forget(op, GY_SHIFT) > 0;
     case OP_FAULT_RES: return op->code != GY_OP_ADD && op_forget(op, GY_RES);
     case OP_FAULT_BIAS: return conv && op_forget(op, GY_BIAS);
     case OP_FAULT_NESTEROV: return op_unflag(op, GY_F_NESTEROV, GY_M) && op->code != GY_OP_ADAMW;

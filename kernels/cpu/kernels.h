@@ -69,7 +69,10 @@ struct gy_affine_rows {
     float lo, hi;
 };
 struct gy_bn_rows {
-    const void *dy, *x, *y;                  /* y NULL: no mask */
+    const void *dy, *x, *y;                  /* y and scale NULL: no mask */
+    const float *scale, *shift;              /* instead of y: the mask is made from x * scale + shift [+ res] */
+    const void *res;                         /* bn_sums; NULL: none */
+    void *again;                             /* bn_sums with scale: that y, clamped; NULL: not wanted */
     const float *mean, *rstd;                /* [cols] */
     float *sum0, *sum1;                      /* bn_sums: added to; [cols] */
     const float *a, *b, *c;                  /* bn_back: dx = a dy' + (b (x - mean) + c); [cols] */

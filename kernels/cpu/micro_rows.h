@@ -113,40 +113,59 @@
         for (int64_t r = 0; r < rows; r += 8)                                                                          \
             A##_stats_rows(x + r * pitch, r, gy_min64(rows - r, 8), cols, pitch, mean, m2);                            \
     }                                                                                                                  \
-    /* Sums of up to eight rows, added to sum0 and sum1. */                                                            \
-    ATTR GY_ALWAYS void A##_bn_sums_rows(const struct gy_bn_rows *a, int64_t first, int64_t rows, const int masked)    \
+    /* Sums of up to eight rows, added to sum0 and sum1. made: y = x * scale + shift [+ res] masks, goes to again. */  \
+    ATTR GY_ALWAYS void A##_bn_sums_rows(const struct gy_bn_rows *a, int64_t first, int64_t rows, const int masked,    \
+                                         const int made, const int again)                                              \
     {                                                                                                                  \
-        const A##_elem *const dy = a->dy, *const x = a->x, *const y = a->y;                                            \
+        const A##_elem *const dy = a->dy, *const x = a->x, *const y = a->y, *const res = a->res;                       \
+        A##_elem *const out = a->again;                                                                                \
         const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
         for (int64_t c = 0; c < a->cols; c += (W)) {                                                                   \
             const int64_t n = a->cols - c;                                                                             \
             const V mean = P##_get(a->mean + c, n);                                                                    \
+            const V scale = made ? P##_get(a->scale + c, n) : lo, shift = made ? P##_get(a->shift + c, n) : lo;        \
             V sum0 = P##_set1(0.0f), sum1 = sum0;                                                                      \
             for (int64_t r = 0; r < rows; r++) {                                                                       \
                 const int64_t at = (first + r) * a->pitch + c;                                                         \
+                const V in = A##_get(x + at, n);                                                                       \
                 V d = A##_get(dy + at, n);                                                                             \
-                if (masked)                                                                                            \
+                if (made) {                                                                                            \
+                    V v = P##_fma(in, scale, shift);                                                                   \
+                    if (res != NULL)                                                                                   \
+                        v = P##_add(v, A##_get(res + at, n));                                                          \
+                    d = P##_keep(d, v, lo, hi);                                                                        \
+                    if (again)                                                                                         \
+                        A##_out(out + at, P##_min(hi, P##_max(lo, v)), n, a->stream);                                  \
+                } else if (masked) {                                                                                   \
                     d = P##_keep(d, A##_get(y + at, n), lo, hi);                                                       \
+                }                                                                                                      \
                 sum0 = P##_add(sum0, d);                                                                               \
-                sum1 = P##_fma(d, P##_sub(A##_get(x + at, n), mean), sum1);                                            \
+                sum1 = P##_fma(d, P##_sub(in, mean), sum1);                                                            \
             }                                                                                                          \
             P##_put(a->sum0 + c, P##_add(P##_get(a->sum0 + c, n), sum0), n);                                           \
             P##_put(a->sum1 + c, P##_fma(sum1, P##_get(a->rstd + c, n), P##_get(a->sum1 + c, n)), n);                  \
         }                                                                                                              \
     }                                                                                                                  \
-    ATTR GY_ALWAYS void A##_bn_sums_with(const struct gy_bn_rows *a, const int masked)                                 \
+    ATTR GY_ALWAYS void A##_bn_sums_with(const struct gy_bn_rows *a, const int masked, const int made,                 \
+                                         const int again)                                                              \
     {                                                                                                                  \
         for (int64_t r = 0; r < a->rows; r += 8)                                                                       \
-            A##_bn_sums_rows(a, r, gy_min64(a->rows - r, 8), masked);                                                  \
+            A##_bn_sums_rows(a, r, gy_min64(a->rows - r, 8), masked, made, again);                                     \
     }                                                                                                                  \
     ATTR static void A##_bn_sums(const struct gy_bn_rows *a)                                                           \
     {                                                                                                                  \
-        if (a->y != NULL)                                                                                              \
-            A##_bn_sums_with(a, 1);                                                                                    \
+        if (a->scale != NULL && a->again != NULL)                                                                      \
+            A##_bn_sums_with(a, 1, 1, 1);                                                                              \
+        else if (a->scale != NULL)                                                                                     \
+            A##_bn_sums_with(a, 1, 1, 0);                                                                              \
+        else if (a->y != NULL)                                                                                         \
+            A##_bn_sums_with(a, 1, 0, 0);                                                                              \
         else                                                                                                           \
-            A##_bn_sums_with(a, 0);                                                                                    \
+            A##_bn_sums_with(a, 0, 0, 0);                                                                              \
+        if (a->stream)                                                                                                 \
+            P##_fence();                                                                                               \
     }                                                                                                                  \
-    ATTR GY_ALWAYS void A##_bn_back_with(const struct gy_bn_rows *a, const int masked, const int both)                 \
+    ATTR GY_ALWAYS void A##_bn_back_with(const struct gy_bn_rows *a, const int masked, const int made, const int both) \
     {                                                                                                                  \
         const A##_elem *const dy = a->dy, *const x = a->x, *const y = a->y;                                            \
         A##_elem *const dx = a->dx, *const dres = a->dres;                                                             \
@@ -154,12 +173,15 @@
         for (int64_t r = 0; r < a->rows; r++) {                                                                        \
             for (int64_t c = 0; c < a->cols; c += (W)) {                                                               \
                 const int64_t n = a->cols - c, at = r * a->pitch + c;                                                  \
+                const V in = A##_get(x + at, n);                                                                       \
                 V d = A##_get(dy + at, n);                                                                             \
-                if (masked)                                                                                            \
+                if (made)                                                                                              \
+                    d = P##_keep(d, P##_fma(in, P##_get(a->scale + c, n), P##_get(a->shift + c, n)), lo, hi);          \
+                else if (masked)                                                                                       \
                     d = P##_keep(d, A##_get(y + at, n), lo, hi);                                                       \
                 if (both)                                                                                              \
                     A##_put(dres + at, a->add_dres ? P##_add(A##_get(dres + at, n), d) : d, n);                        \
-                const V dev = P##_sub(A##_get(x + at, n), P##_get(a->mean + c, n));                                    \
+                const V dev = P##_sub(in, P##_get(a->mean + c, n));                                                    \
                 V d_x = P##_fma(dev, P##_get(a->b + c, n), P##_get(a->c + c, n));                                      \
                 d_x = P##_fma(d, P##_get(a->a + c, n), d_x);                                                           \
                 A##_out(dx + at, a->add_dx ? P##_add(A##_get(dx + at, n), d_x) : d_x, n, a->stream);                   \
@@ -168,14 +190,18 @@
     }                                                                                                                  \
     ATTR static void A##_bn_back(const struct gy_bn_rows *a)                                                           \
     {                                                                                                                  \
-        if (a->y != NULL && a->dres != NULL)                                                                           \
-            A##_bn_back_with(a, 1, 1);                                                                                 \
+        if (a->scale != NULL && a->dres != NULL)                                                                       \
+            A##_bn_back_with(a, 1, 1, 1);                                                                              \
+        else if (a->scale != NULL)                                                                                     \
+            A##_bn_back_with(a, 1, 1, 0);                                                                              \
+        else if (a->y != NULL && a->dres != NULL)                                                                      \
+            A##_bn_back_with(a, 1, 0, 1);                                                                              \
         else if (a->y != NULL)                                                                                         \
-            A##_bn_back_with(a, 1, 0);                                                                                 \
+            A##_bn_back_with(a, 1, 0, 0);                                                                              \
         else if (a->dres != NULL)                                                                                      \
-            A##_bn_back_with(a, 0, 1);                                                                                 \
+            A##_bn_back_with(a, 0, 0, 1);                                                                              \
         else                                                                                                           \
-            A##_bn_back_with(a, 0, 0);                                                                                 \
+            A##_bn_back_with(a, 0, 0, 0);                                                                              \
         if (a->stream)                                                                                                 \
             P##_fence();                                                                                               \
     }                                                                                                                  \

@@ -61,16 +61,30 @@ GY_INT void GY_REF(bn_apply)(const struct gy_op *op)
         y[i] = ref_act_value(x[i] * scale[i % g->c] + shift[i % g->c] + (res ? res[i] : 0), op->act);
 }
 
+/* Element i of the output y that masks the gradient: Y, or made from X. */
+static GY_REAL ref_bn_out(const struct gy_op *op, int64_t i)
+{
+    const GY_REAL *x = op->ptr[GY_X], *y = op->ptr[GY_Y], *res = op->ptr[GY_RES];
+    const GY_REAL *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT];
+    if (y)
+        return y[i];
+    const int64_t c = i % op->geom.c;
+    return scale ? ref_act_value(x[i] * scale[c] + shift[c] + (res ? res[i] : 0), op->act) : 0;
+}
+
 GY_INT void GY_REF(bn_sums)(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
-    const GY_REAL *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *mean = op->ptr[GY_MEAN], *rstd = op->ptr[GY_RSTD],
-                  *y = op->ptr[GY_Y];
+    const GY_REAL *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *mean = op->ptr[GY_MEAN], *rstd = op->ptr[GY_RSTD];
+    GY_REAL *again = op->ptr[GY_AGAIN];
     GY_REAL *sums = op->ptr[GY_SUMS], *dgamma = op->ptr[GY_DGAMMA], *dbeta = op->ptr[GY_DBETA];
     for (int32_t c = 0; c < g->c; c++) {
         double sum = 0, product = 0;
         for (int64_t i = c; i < g->n * g->h * g->w * g->c; i += g->c) {
-            const double d = (double)ref_act_mask(dy[i], y ? y[i] : 0, op->act);
+            const GY_REAL y = ref_bn_out(op, i);
+            const double d = (double)ref_act_mask(dy[i], y, op->act);
+            if (again)
+                again[i] = y;
             sum += d;
             product += d * ((double)x[i] - (double)mean[c]) * (double)rstd[c];
         }
@@ -84,14 +98,13 @@ GY_INT void GY_REF(bn_sums)(const struct gy_op *op)
 GY_INT void GY_REF(bn_bwd)(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
-    const GY_REAL *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *mean = op->ptr[GY_MEAN], *rstd = op->ptr[GY_RSTD],
-                  *y = op->ptr[GY_Y];
+    const GY_REAL *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *mean = op->ptr[GY_MEAN], *rstd = op->ptr[GY_RSTD];
     const GY_REAL *gamma = op->ptr[GY_GAMMA], *sums = op->ptr[GY_SUMS];
     GY_REAL *dx = op->ptr[GY_DX], *dres = op->ptr[GY_DRES];
     const GY_REAL share = (GY_REAL)(1.0 / (double)(g->n * g->h * g->w));
     for (int64_t i = 0; i < g->n * g->h * g->w * g->c; i++) {
         const int32_t c = (int32_t)(i % g->c);
-        const GY_REAL d = ref_act_mask(dy[i], y ? y[i] : 0, op->act), xhat = (x[i] - mean[c]) * rstd[c];
+        const GY_REAL d = ref_act_mask(dy[i], ref_bn_out(op, i), op->act), xhat = (x[i] - mean[c]) * rstd[c];
         const GY_REAL value = gamma[c] * rstd[c] * (d - (sums[c] + xhat * sums[g->c + c]) * share);
         if (dx)
             dx[i] = op->flags & GY_F_ADD_DX ? dx[i] + value : value;
