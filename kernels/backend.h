@@ -22,6 +22,14 @@ struct gy_caps {
     int threads;
 };
 
+/* What the device can do at most, measured. Bytes are counted once when read and once when written. */
+struct gy_ceilings {
+    double f32, bf16;              /* multiply-add peak of all threads, GFLOP/s; bf16: f32's where no instruction does it */
+    double read, copy;             /* GB/s, buffers far beyond the caches: read only; read and written */
+    double cache_read, cache_copy; /* GB/s, buffers inside the last cache */
+    double cache_bytes;            /* size of that cache */
+};
+
 enum gy_memory_kind { GY_MEM_DEVICE, GY_MEM_HOST /* pinned where that exists */ };
 enum gy_copy_kind { GY_COPY_TO_DEVICE, GY_COPY_TO_HOST, GY_COPY_ON_DEVICE };
 
@@ -41,6 +49,8 @@ struct gy_backend {
     int (*wait)(void *self, unsigned slot); /* later work waits for the mark */
     int (*poll)(void *self, unsigned slot); /* 1 done, 0 not yet, < 0 status */
     int (*sync)(void *self);                /* until the queue is empty; returns the first error of the work */
+    /* Measures now, a fraction of a second; takes memory for its duration. GY_E_NOMEM: *out is untouched. */
+    int (*ceilings)(void *self, struct gy_ceilings *out);
 };
 
 GY_INT const struct gy_backend *gy_cpu_backend(void);

@@ -5,8 +5,6 @@
  *
  * bench_conv [resnet50|resnet20|alexnet|lenet5] [batch] [threads] [kernel set] [repetitions] */
 #include "../engine/base/clock.h"
-#include "../engine/base/cpu.h"
-#include "../engine/base/thread.h"
 #include "../kernels/backend.h"
 
 struct bench_shape {
@@ -49,78 +47,9 @@ static const struct bench_net bench_nets[] = {
 struct bench {
     const struct gy_backend *backend;
     void *self;
-    int reps, threads;
+    int reps;
     double peak; /* GFLOP/s of all threads */
 };
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#define BENCH_LOOPS 4000000
-__attribute__((target("avx512f"))) static void bench_peak_avx512(void *arg, int64_t tile, int thread)
-{
-    __m512 a0, a1, a2, a3, a4, a5, a6, a7, a8, a9;
-    const __m512 x = _mm512_set1_ps(0.999f), y = _mm512_set1_ps(1e-3f);
-    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = a8 = a9 = y;
-    for (int i = 0; i < BENCH_LOOPS; i++) {
-        a0 = _mm512_fmadd_ps(a0, x, y), a1 = _mm512_fmadd_ps(a1, x, y), a2 = _mm512_fmadd_ps(a2, x, y);
-        a3 = _mm512_fmadd_ps(a3, x, y), a4 = _mm512_fmadd_ps(a4, x, y), a5 = _mm512_fmadd_ps(a5, x, y);
-        a6 = _mm512_fmadd_ps(a6, x, y), a7 = _mm512_fmadd_ps(a7, x, y), a8 = _mm512_fmadd_ps(a8, x, y);
-        a9 = _mm512_fmadd_ps(a9, x, y);
-        __asm__ volatile("" : "+v"(a0), "+v"(a1), "+v"(a2), "+v"(a3), "+v"(a4), "+v"(a5),
-                         "+v"(a6), "+v"(a7), "+v"(a8), "+v"(a9));
-    }
-    *(double *)arg = 10.0 * 32.0 * BENCH_LOOPS;
-    (void)tile;
-    (void)thread;
-}
-__attribute__((target("avx2,fma"))) static void bench_peak_avx2(void *arg, int64_t tile, int thread)
-{
-    __m256 a0, a1, a2, a3, a4, a5, a6, a7, a8, a9;
-    const __m256 x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(1e-3f);
-    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = a8 = a9 = y;
-    for (int i = 0; i < BENCH_LOOPS; i++) {
-        a0 = _mm256_fmadd_ps(a0, x, y), a1 = _mm256_fmadd_ps(a1, x, y), a2 = _mm256_fmadd_ps(a2, x, y);
-        a3 = _mm256_fmadd_ps(a3, x, y), a4 = _mm256_fmadd_ps(a4, x, y), a5 = _mm256_fmadd_ps(a5, x, y);
-        a6 = _mm256_fmadd_ps(a6, x, y), a7 = _mm256_fmadd_ps(a7, x, y), a8 = _mm256_fmadd_ps(a8, x, y);
-        a9 = _mm256_fmadd_ps(a9, x, y);
-        __asm__ volatile("" : "+x"(a0), "+x"(a1), "+x"(a2), "+x"(a3), "+x"(a4), "+x"(a5),
-                         "+x"(a6), "+x"(a7), "+x"(a8), "+x"(a9));
-    }
-    *(double *)arg = 10.0 * 16.0 * BENCH_LOOPS;
-    (void)tile;
-    (void)thread;
-}
-static gy_tile_fn bench_peak_fn(unsigned bits)
-{
-    return bits & GY_CPU_AVX512 ? bench_peak_avx512 : bits & GY_CPU_AVX2 ? bench_peak_avx2 : NULL;
-}
-#else
-static gy_tile_fn bench_peak_fn(unsigned bits)
-{
-    (void)bits;
-    return NULL;
-}
-#endif
-
-/* Multiply-add peak of all threads together, GFLOP/s; 0 when there is no kernel to measure it. */
-static double bench_peak(const char *isa, int threads)
-{
-    unsigned mask = 0;
-    struct gy_pool *pool;
-    struct gy_error err;
-    const struct gy_alloc alloc = gy_alloc_default();
-    const gy_tile_fn fn = gy_cpu_mask(isa, &mask) == 0 ? bench_peak_fn(gy_cpu_bits() & mask) : NULL;
-    if (fn == NULL || gy_pool_open(&pool, &alloc, threads, &err) != GY_OK)
-        return 0.0;
-    double best = 0.0, flops = 0.0;
-    for (int i = 0; i < 5; i++) {
-        const int64_t start = gy_clock_ns();
-        gy_pool_run(pool, fn, &flops, threads);
-        best = fmax(best, flops * threads / (double)(gy_clock_ns() - start));
-    }
-    gy_pool_close(pool);
-    return best;
-}
 
 static float *bench_tensor(const struct bench *b, int64_t count)
 {
@@ -263,7 +192,9 @@ int main(int argc, char **argv)
         return 2;
     }
     b.backend->caps(b.self, &caps);
-    b.peak = bench_peak(isa, caps.threads);
+    struct gy_ceilings ceilings = {0};
+    b.backend->ceilings(b.self, &ceilings);
+    b.peak = ceilings.f32;
     printf("%s, batch %d on %s; multiply-add peak %.0f GFLOP/s\n", name, (int)batch, caps.device, b.peak);
     printf("count  channels       filter  side |  forward       data grad    weight grad  (GFLOP/s, %% of peak)\n");
     double total[6] = {0.0};

@@ -5,6 +5,7 @@
  * "ref" runs references only, on one thread. */
 #include "../../engine/base/cpu.h"
 #include "../backend.h"
+#include "ceiling.h"
 #include "norm.h"
 #include "ref.h"
 
@@ -249,11 +250,17 @@ static int cpu_sync(void *self)
     return GY_OK;
 }
 
+static int cpu_ceilings(void *self, struct gy_ceilings *out)
+{
+    const struct cpu_backend *cpu = self;
+    return gy_cpu_ceilings(&cpu->cpu, &cpu->alloc, out);
+}
+
 GY_INT const struct gy_backend *gy_cpu_backend(void)
 {
     static const struct gy_backend backend = {
         .open = cpu_open, .close = cpu_close, .caps = cpu_caps, .mem_get = cpu_mem_get, .mem_put = cpu_mem_put,
         .prepare = cpu_prepare, .run = cpu_run, .copy = cpu_copy, .mark = cpu_mark, .wait = cpu_mark,
-        .poll = cpu_poll, .sync = cpu_sync};
+        .poll = cpu_poll, .sync = cpu_sync, .ceilings = cpu_ceilings};
     return &backend;
 }
