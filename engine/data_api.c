@@ -165,7 +165,7 @@ GYRE_API int gyre_next_batch(struct gyre_loader *loader, struct gyre_batch *batc
                              struct gyre_error *error)
 {
     struct gy_error err = { 0 };
-    struct gy_batch b;
+    struct gy_batch b = { 0 };
     const int status = gy_loader_next(loader->loader, &b, &err);
     if (status != GY_OK)
         return gy_error_out(error, &err);
@@ -185,7 +185,13 @@ GYRE_API void gyre_close_loader(struct gyre_loader *loader)
     gy_alloc_free(&alloc, loader, sizeof *loader);
 }
 
-GY_INT int64_t gy_loader_ready_waits(const struct gyre_loader *loader) { return gy_loader_waits(loader->loader); }
+GY_INT int64_t gy_loader_ready_waits(const struct gyre_loader *loader, double *seconds)
+{
+    int64_t ns;
+    const int64_t waits = gy_loader_waits(loader->loader, &ns);
+    *seconds = (double)ns * 1e-9;
+    return waits;
+}
 
 /* ---- contact sheet ---- */
 
@@ -252,7 +258,7 @@ static int api_sheet_write(const struct gyre_loader *l, const struct gyre_batch 
 
 GYRE_API int gyre_write_contact_sheet(struct gyre_loader *loader, const char *path, struct gyre_error *error)
 {
-    struct gyre_batch batch;
+    struct gyre_batch batch = { 0 };
     struct gy_error err = { 0 };
     int status = gyre_next_batch(loader, &batch, NULL, error);
     if (status != GYRE_OK)

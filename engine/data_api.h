@@ -20,6 +20,7 @@ GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t given,
 /* GY_E_MISMATCH when the net's input is of another type than the data's samples; which: "training". */
 GY_INT int gy_data_check_input(struct gyre_net *net, const struct gyre_data *data, const char *which);
 
-GY_INT int64_t gy_loader_ready_waits(const struct gyre_loader *loader); /* batches that were not ready when asked for */
+/* Batches that were not ready when asked for, the first aside, and the seconds that it took. */
+GY_INT int64_t gy_loader_ready_waits(const struct gyre_loader *loader, double *seconds);
 
 #endif

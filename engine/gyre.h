@@ -359,9 +359,10 @@ struct gyre_progress {
     double test_loss, test_accuracy, test_top5; /* epoch: NAN without test data */
     double images_per_second;  /* of this epoch so far */
     double seconds_left;       /* of the whole run */
-    int64_t loader_waits;      /* batches that were not ready */
+    int64_t loader_waits;      /* batches of this run that were not ready, the first aside */
     float rate;
     const char *path;          /* resume, checkpoint: the checkpoint's file */
+    double loader_wait_seconds; /* how long loader_waits took in all */
 };
 
 struct gyre_train_config {

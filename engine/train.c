@@ -107,7 +107,7 @@ static void train_report(struct train_run *run, const char *event)
         p->loss = train_mean(run->epoch.loss, run->epoch.labelled);
         p->accuracy = train_mean((double)run->epoch.right, run->epoch.labelled);
     }
-    p->loader_waits = gy_loader_ready_waits(run->loader);
+    p->loader_waits = gy_loader_ready_waits(run->loader, &p->loader_wait_seconds);
     if (run->config.progress && run->config.progress(run->config.user, p) != 0)
         run->stop = 1;
     p->path = NULL;
@@ -374,8 +374,8 @@ static int train_end_epoch(struct train_run *run)
 
 static int train_batch(struct train_run *run)
 {
-    struct gyre_batch batch;
-    const int64_t *samples;
+    struct gyre_batch batch = { 0 };
+    const int64_t *samples = NULL;
     struct gyre_error error;
     struct gyre_result result;
     int status = gyre_next_batch(run->loader, &batch, &samples, &error);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "../engine/base/clock.h"
 #include "../engine/base/rng.h"
 #include "augment.h"
 #include "data_set.h"
@@ -49,7 +50,7 @@ struct gy_loader {
     struct gy_decoder *decoder;     /* of the caller of next */
     int started, failed;            /* threads running; status that next keeps returning */
     struct gy_error failure;
-    int64_t waits;                  /* of the caller of next alone, as are held and next_number */
+    int64_t waits, wait_ns;         /* of the caller of next alone, as are held and next_number */
     int64_t next_number;
     int held;
 
@@ -226,13 +227,16 @@ static void loader_wait(struct gy_loader *loader, const struct loader_slot *slot
         pthread_cond_broadcast(&loader->room);
     }
     loader->held = 0;
-    int waited = 0;
+    int64_t began = -1;
     while (slot && (slot->number != loader->next_number || slot->done < slot->count)) {
-        waited = 1;
+        began = began < 0 ? gy_clock_ns() : began;
         pthread_cond_wait(&loader->ready, &loader->lock);
     }
     pthread_mutex_unlock(&loader->lock);
-    loader->waits += waited;
+    if (began >= 0 && loader->next_number > loader->config.first_batch) {
+        loader->waits++;
+        loader->wait_ns += gy_clock_ns() - began;
+    }
 }
 
 /* Counts one unreadable sample. Its sentence is found by reading it again: that is rare, and keeps the threads free of
@@ -299,7 +303,11 @@ GY_INT int gy_loader_next(struct gy_loader *loader, struct gy_batch *batch, stru
     return GY_OK;
 }
 
-GY_INT int64_t gy_loader_waits(const struct gy_loader *loader) { return loader->waits; }
+GY_INT int64_t gy_loader_waits(const struct gy_loader *loader, int64_t *ns)
+{
+    *ns = loader->wait_ns;
+    return loader->waits;
+}
 
 GY_INT int64_t gy_loader_batches_per_epoch(const struct gy_loader *loader) { return loader->batches_per_epoch; }
 

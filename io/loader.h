@@ -56,7 +56,8 @@ GY_INT int gy_loader_open(struct gy_loader **out, struct gy_data *data, const st
  * are zero and its label -1. More than the data set's max_bad of them end it with GY_E_IMAGE and the file's name. One
  * thread calls this. */
 GY_INT int gy_loader_next(struct gy_loader *loader, struct gy_batch *batch, struct gy_error *err);
-GY_INT int64_t gy_loader_waits(const struct gy_loader *loader);       /* calls of next that had to wait */
+/* Calls of next that had to wait, and how long in all. The first call does not count: nothing can be ready then. */
+GY_INT int64_t gy_loader_waits(const struct gy_loader *loader, int64_t *ns);
 GY_INT int64_t gy_loader_batches_per_epoch(const struct gy_loader *loader);
 GY_INT void gy_loader_close(struct gy_loader *loader);                /* NULL is fine */
 

@@ -133,6 +133,7 @@ expect 0 "$GYRE" train mlp "$TMP/train.gyr" --test-data "$TMP/test.gyr" --batch 
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 3 --out "$TMP/run" --lr .01 --json
 json
 says "$out" '"event":"epoch".*"epoch":3,.*"test_accuracy":[01]'
+says "$out" '"event":"epoch".*"loader_waits":[0-9]*,"loader_wait_seconds":[0-9]'
 says "$out" '"event":"end"'
 there "$TMP/run/curve.svg"
 there "$TMP/run/metrics.csv"
@@ -143,6 +144,7 @@ expect 2 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --out "$TMP/run"
 says "$err" 'holds a run.*--resume, --overwrite, --out'
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 1 --out "$TMP/run2" --lr .01
 says "$out" '^checkpoint: .*/run2/checkpoint-6.safetensors$'
+says "$out" '^epoch 1/1  step 6/6 .* images/s  input waits [0-9]* ([0-9.]* s)$'
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 1 --out "$TMP/run2" --lr .01 --overwrite
 expect 0 "$GYRE" eval "$TMP/run" "$TMP/data" --confusion "$TMP/confusion.svg"
 says "$out" 'class_2'

@@ -153,6 +153,31 @@ static void test_epochs(void)
     gy_data_close(data);
 }
 
+/* A caller that does nothing between the batches is faster than one thread that makes them, and must wait; the first batch of a run,
+ * resumed or not, does not count. */
+static void test_waits(void)
+{
+    struct gy_data *data;
+    struct gy_loader *loader;
+    struct gy_batch batch;
+    int64_t ns = -1;
+    T_CHECK(loader_open_data(&data, df_path("idx"), "train", 0, NULL) == GY_OK);
+    struct gy_loader_config config = loader_config(64, 96, 3, 1, 1);
+    loader_augment(&config.augment);
+    config.first_batch = 7;
+    T_CHECK(gy_loader_open(&loader, data, &config, &loader_err) == GY_OK);
+    T_CHECK(gy_loader_waits(loader, &ns) == 0 && ns == 0);
+    T_CHECK(gy_loader_next(loader, &batch, &loader_err) == GY_OK);
+    T_CHECK(gy_loader_waits(loader, &ns) == 0 && ns == 0);
+    int got = 0;
+    while (got < 12)
+        got += gy_loader_next(loader, &batch, &loader_err) == GY_OK ? 1 : 100;
+    const int64_t waits = gy_loader_waits(loader, &ns);
+    T_CHECK_MSG(got == 12 && waits > 0 && waits <= 12 && ns > 0, "%d batches, %" PRId64 " waits, %" PRId64 " ns", got, waits, ns);
+    gy_loader_close(loader);
+    gy_data_close(data);
+}
+
 static void test_evaluation(void)
 {
     struct gy_data *data;
@@ -386,6 +411,7 @@ int main(void)
     test_same_for_all_threads();
     test_resume();
     test_epochs();
+    test_waits();
     test_evaluation();
     test_refused();
     test_bad_training();

@@ -139,6 +139,8 @@ static void train_line(const struct gyre_progress *p)
     if (strcmp(p->event, "epoch") == 0 && p->test_loss == p->test_loss)
         printf("  test loss %.4f  test accuracy %.2f %%  top-5 %.2f %%", p->test_loss, 100 * p->test_accuracy, 100 * p->test_top5);
     printf("  %.0f images/s", p->images_per_second);
+    if (strcmp(p->event, "epoch") == 0)
+        printf("  input waits %" PRId64 " (%.2f s)", p->loader_waits, p->loader_wait_seconds);
     if (p->step < p->steps)
         printf("  left %s", clock_text(time_left, p->seconds_left));
     putchar('\n');
@@ -166,6 +168,7 @@ static void train_json(const struct gyre_progress *p)
     json_real("images_per_second", p->images_per_second);
     json_real("seconds_left", p->seconds_left);
     printf(",\"loader_waits\":%" PRId64, p->loader_waits);
+    json_real("loader_wait_seconds", p->loader_wait_seconds);
     if (p->path) {
         printf(",\"path\":");
         cli_json_text(stdout, p->path);
