@@ -94,7 +94,7 @@ static int eval_batch(struct eval_run *run, const struct gyre_batch *batch)
 static int eval_all(struct eval_run *run)
 {
     for (;;) {
-        struct gyre_batch batch;
+        struct gyre_batch batch = { 0 };
         struct gyre_error error;
         const int status = gyre_next_batch(run->loader, &batch, NULL, &error);
         if (status != GYRE_OK)

@@ -2,18 +2,21 @@
 /* The CPU as a backend: device memory is host memory, the queue is always empty because run returns when the work
  * is done. A table gives each op code its fast driver and the condition under which it applies; whatever has none,
  * or does not meet it, runs the reference, sample by sample in parallel where samples are independent. Kernel set
- * "ref" runs references only, on one thread. */
+ * "ref" runs references only, on one thread. bf16: drivers that know it are marked; all else is widened to float. */
 #include "../../engine/base/cpu.h"
 #include "../backend.h"
 #include "ceiling.h"
 #include "norm.h"
 #include "ref.h"
+#include "widen.h"
 
+enum cpu_half { CPU_HALF_NO, CPU_HALF_YES, CPU_HALF_FLAT /* not with sigmoid or tanh */ };
 struct cpu_row {
     const char *variant;
     int (*fits)(const struct gy_op *op);                            /* NULL: always */
     size_t (*need)(const struct gy_cpu *cpu, const struct gy_op *op); /* NULL: no scratch */
     void (*run)(const struct gy_cpu *cpu, const struct gy_op *op);
+    enum cpu_half half;                                             /* does it work on bf16? */
 };
 
 struct cpu_backend {
@@ -30,15 +33,15 @@ static int cpu_no_curve(const struct gy_op *op)
 
 /* ORDER: enum gy_opcode. Rows without run, and batch norm backward over sigmoid or tanh, use the reference. */
 static const struct cpu_row cpu_rows[GY_OP_CODES] = {
-    [GY_OP_CONV] = {"gemm", NULL, gy_cpu_conv_need, gy_cpu_conv_run},
-    [GY_OP_CONV_DGRAD] = {"gemm", NULL, gy_cpu_dgrad_need, gy_cpu_dgrad_run},
+    [GY_OP_CONV] = {"gemm", NULL, gy_cpu_conv_need, gy_cpu_conv_run, CPU_HALF_FLAT},
+    [GY_OP_CONV_DGRAD] = {"gemm", NULL, gy_cpu_dgrad_need, gy_cpu_dgrad_run, CPU_HALF_YES},
     [GY_OP_CONV_WGRAD] = {"outer", NULL, gy_cpu_wgrad_need, gy_cpu_wgrad_run},
     [GY_OP_BN_STATS] = {"rows", NULL, gy_cpu_bn_parts_need, gy_cpu_bn_stats_run},
     [GY_OP_BN_APPLY] = {"rows", NULL, NULL, gy_cpu_bn_apply_run},
     [GY_OP_BN_SUMS] = {"rows", cpu_no_curve, gy_cpu_bn_parts_need, gy_cpu_bn_sums_run},
     [GY_OP_BN_BWD] = {"rows", cpu_no_curve, gy_cpu_bn_back_need, gy_cpu_bn_back_run},
-    [GY_OP_INPUT] = {"flat", NULL, NULL, gy_cpu_input_run},
-    [GY_OP_DROPOUT] = {"flat", NULL, NULL, gy_cpu_dropout_run},
+    [GY_OP_INPUT] = {"flat", NULL, NULL, gy_cpu_input_run, CPU_HALF_YES},
+    [GY_OP_DROPOUT] = {"flat", NULL, NULL, gy_cpu_dropout_run, CPU_HALF_YES},
     [GY_OP_POOL_MAX] = {"rows", NULL, NULL, gy_cpu_pool_max_run},
     [GY_OP_POOL_AVG] = {"rows", NULL, NULL, gy_cpu_pool_avg_run},
     [GY_OP_POOL_MAX_BWD] = {"rows", NULL, NULL, gy_cpu_pool_back_run},
@@ -47,18 +50,21 @@ static const struct cpu_row cpu_rows[GY_OP_CODES] = {
     [GY_OP_SGD] = {"flat", NULL, NULL, gy_cpu_update_run},
     [GY_OP_LARS] = {"flat", NULL, NULL, gy_cpu_update_run},
     [GY_OP_ADAMW] = {"flat", NULL, NULL, gy_cpu_update_run},
-    [GY_OP_ACT] = {"flat", NULL, NULL, gy_cpu_act_run},
-    [GY_OP_ADD] = {"flat", NULL, NULL, gy_cpu_add_run},
-    [GY_OP_ACT_BWD] = {"flat", NULL, NULL, gy_cpu_act_back_run},
-    [GY_OP_ADD_BWD] = {"flat", NULL, NULL, gy_cpu_add_back_run},
+    [GY_OP_ACT] = {"flat", NULL, NULL, gy_cpu_act_run, CPU_HALF_FLAT},
+    [GY_OP_ADD] = {"flat", NULL, NULL, gy_cpu_add_run, CPU_HALF_FLAT},
+    [GY_OP_ACT_BWD] = {"flat", NULL, NULL, gy_cpu_act_back_run, CPU_HALF_FLAT},
+    [GY_OP_ADD_BWD] = {"flat", NULL, NULL, gy_cpu_add_back_run, CPU_HALF_FLAT},
 };
+
+/* bf16 through float kernels: the mark of such an op. */
+static const struct cpu_row cpu_wide_row = {.variant = "widened"};
 
 /* Convolutions in which every channel is a group of its own. */
 static const struct cpu_row *cpu_depth_row(int code)
 {
-    static const struct cpu_row forward = {"depthwise", NULL, gy_cpu_depth_need, gy_cpu_depth_run};
-    static const struct cpu_row dgrad = {"depthwise", NULL, gy_cpu_depth_dgrad_need, gy_cpu_depth_dgrad_run};
-    static const struct cpu_row wgrad = {"depthwise", NULL, gy_cpu_depth_wgrad_need, gy_cpu_depth_wgrad_run};
+    static const struct cpu_row forward = {"depthwise", NULL, gy_cpu_depth_need, gy_cpu_depth_run, CPU_HALF_NO};
+    static const struct cpu_row dgrad = {"depthwise", NULL, gy_cpu_depth_dgrad_need, gy_cpu_depth_dgrad_run, CPU_HALF_NO};
+    static const struct cpu_row wgrad = {"depthwise", NULL, gy_cpu_depth_wgrad_need, gy_cpu_depth_wgrad_run, CPU_HALF_NO};
     return code == GY_OP_CONV ? &forward : code == GY_OP_CONV_DGRAD ? &dgrad : code == GY_OP_CONV_WGRAD ? &wgrad : NULL;
 }
 
@@ -148,7 +154,7 @@ static void cpu_close(void *self)
 static void cpu_caps(void *self, struct gy_caps *out)
 {
     const struct cpu_backend *cpu = self;
-    *out = (struct gy_caps){.device = cpu->device, .host_memory = 1, .dtypes = 1u << GY_F32,
+    *out = (struct gy_caps){.device = cpu->device, .host_memory = 1, .dtypes = 1u << GY_F32 | 1u << GY_BF16,
                             .threads = cpu->cpu.threads};
 }
 
@@ -182,43 +188,62 @@ static void cpu_mem_put(void *self, void *ptr, size_t bytes, int kind)
     gy_alloc_free(&cpu->alloc, raw, bytes + CPU_MEM_EXTRA);
 }
 
-static int cpu_prepare(void *self, struct gy_op *op, struct gy_error *err)
+/* The driver of a float op, or NULL: the reference. */
+static const struct cpu_row *cpu_pick(const struct cpu_backend *cpu, const struct gy_op *op)
 {
-    const struct cpu_backend *cpu = self;
-    if (op->code < 0 || op->code >= GY_OP_CODES)
-        return GY_FAIL(err, GY_E_BUG, "op code %d of layer %s is outside 0..%d", op->code,
-                       op->name != NULL ? op->name : "?", GY_OP_CODES - 1);
-    if (op->dtype != GY_F32)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "layer %s: the CPU computes in f32 only",
-                       op->name != NULL ? op->name : "?");
     const struct cpu_row *row = &cpu_rows[op->code];
     if (gy_cpu_is_depthwise(op) && cpu_depth_row(op->code) != NULL)
         row = cpu_depth_row(op->code);
-    op->scratch_bytes = 0;
-    op->kernel = NULL;
-    op->variant = "ref";
-    if (cpu->ref || row->run == NULL || (row->fits != NULL && !row->fits(op)))
-        return GY_OK;
-    op->kernel = row;
-    op->variant = row->variant;
-    if (row->need != NULL)
-        op->scratch_bytes = row->need(&cpu->cpu, op);
+    return cpu->ref || row->run == NULL || (row->fits != NULL && !row->fits(op)) ? NULL : row;
+}
+
+static int cpu_is_half(const struct cpu_row *row, const struct gy_op *op)
+{
+    return row != NULL && (row->half == CPU_HALF_YES || (row->half == CPU_HALF_FLAT && !gy_act_is_curve(op->act)));
+}
+
+static int cpu_prepare(void *self, struct gy_op *op, struct gy_error *err)
+{
+    const struct cpu_backend *cpu = self;
+    const char *const name = op->name != NULL ? op->name : "?";
+    if (op->code < 0 || op->code >= GY_OP_CODES)
+        return GY_FAIL(err, GY_E_BUG, "op code %d of layer %s is outside 0..%d", op->code, name, GY_OP_CODES - 1);
+    if (op->dtype != GY_F32 && op->dtype != GY_BF16)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "layer %s: the CPU computes on f32 and bf16 only", name);
+    const struct cpu_row *row = cpu_pick(cpu, op);
+    const int wide = op->dtype == GY_BF16 && !cpu_is_half(row, op);
+    const struct gy_op inner = wide ? gy_cpu_wide_op(op) : *op;
+    op->scratch_bytes = wide ? gy_cpu_wide_need(op) : 0;
+    op->kernel = wide ? &cpu_wide_row : row;
+    op->variant = wide ? cpu_wide_row.variant : row != NULL ? row->variant : "ref";
+    if (row != NULL && row->need != NULL)
+        op->scratch_bytes += row->need(&cpu->cpu, &inner);
     return GY_OK;
+}
+
+static void cpu_run_float(const void *self, const struct gy_op *op)
+{
+    const struct cpu_backend *cpu = self;
+    const struct cpu_row *row = cpu_pick(cpu, op);
+    struct cpu_sample_job job = {op, cpu->ref ? NULL : cpu_sample_row(op->code)};
+    if (row != NULL)
+        row->run(&cpu->cpu, op);
+    else if (job.row != NULL)
+        gy_pool_run(cpu->cpu.pool, cpu_sample_tile, &job, op->geom.n);
+    else
+        gy_ref_table()[op->code](op);
 }
 
 static int cpu_run(void *self, const struct gy_op *op)
 {
     const struct cpu_backend *cpu = self;
     const struct cpu_row *row = op->kernel;
-    if (row != NULL) {
+    if (row == &cpu_wide_row)
+        gy_cpu_wide_run(&cpu->cpu, op, cpu_run_float, cpu);
+    else if (row != NULL)
         row->run(&cpu->cpu, op);
-        return GY_OK;
-    }
-    struct cpu_sample_job job = {op, cpu->ref ? NULL : cpu_sample_row(op->code)};
-    if (job.row != NULL)
-        gy_pool_run(cpu->cpu.pool, cpu_sample_tile, &job, op->geom.n);
     else
-        gy_ref_table()[op->code](op);
+        cpu_run_float(self, op);
     return GY_OK;
 }
 

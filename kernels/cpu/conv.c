@@ -5,14 +5,17 @@
  * statistics and the epilogue are taken there. */
 #include "conv.h"
 
+#define CONV_TURN 16 /* pairs of a reduction that are turned at a time */
+
 static const float conv_zeros[GY_SLICE_MAX];
 
 struct conv_job {
     const struct gy_cpu *cpu;
     const struct gy_product *p;
     const struct gy_op *op;
-    const float *in, *weights, *bias;
-    float *out;
+    const void *in;
+    const float *weights, *bias;
+    void *out;
     float *packed;       /* NULL: tiles pack their own */
     float *mean, *m2;    /* [strips][K], NULL without statistics */
     unsigned char *own;  /* own_bytes a thread */
@@ -23,7 +26,9 @@ struct conv_job {
 /* What one thread needs, at the start of its part of scratch. */
 struct conv_own {
     const float **rows; /* [tap_block][strip] */
-    float **outs;       /* [strip] */
+    void **outs;        /* [strip] */
+    float **sum_rows;   /* [strip]: rows of sums */
+    float *sums;        /* [strip][GY_WIDTH_MAX], where outputs are bf16 */
     float *buffer;      /* patches or copied rows */
     float *panel;       /* a slice of a panel, when weights are not packed before */
 };
@@ -40,6 +45,8 @@ static struct conv_own conv_carve_own(const struct gy_product *p, struct gy_carv
     const size_t strip = (size_t)p->strip;
     own.rows = gy_carve_take(carve, strip * (size_t)p->tap_block, sizeof(*own.rows));
     own.outs = gy_carve_take(carve, strip, sizeof(*own.outs));
+    own.sum_rows = gy_carve_take(carve, strip, sizeof(*own.sum_rows));
+    own.sums = gy_carve_take(carve, p->half ? strip * GY_WIDTH_MAX : 0, sizeof(float));
     size_t buffer = 0;
     if (p->patch)
         buffer = strip * (size_t)gy_product_patch_pitch(p);
@@ -53,12 +60,46 @@ static struct conv_own conv_carve_own(const struct gy_product *p, struct gy_carv
     return own;
 }
 
+/* Rows [0, len) of a slice, panel->cols columns from src[col * pitch + row], turned into dst [len][width]; in pairs: two
+ * values of the reduction, neighbours in src, become one unit. */
+static void conv_pack_turned(const struct conv_job *job, const struct gy_panel *panel, const float *src, int64_t pitch,
+                             int64_t len, float *dst)
+{
+    const struct gy_kernels *k = &job->cpu->k;
+    const int64_t width = panel->kind->width;
+    float turned[2 * CONV_TURN * GY_WIDTH_MAX];
+    if (!job->p->pair) {
+        k->transpose(dst, width, src, pitch, panel->cols, len);
+        return;
+    }
+    for (int64_t c = 0; c < len; c += CONV_TURN) {
+        const int64_t n = gy_min64(CONV_TURN, len - c);
+        k->transpose(turned, width, src + 2 * c, pitch, panel->cols, 2 * n);
+        for (int64_t j = 0; j < n; j++)
+            k->pair_floats(dst + (c + j) * width, turned + 2 * j * width, turned + (2 * j + 1) * width, panel->cols);
+    }
+}
+
+/* The same where the columns lie side by side: row c of the slice is src + c * pitch. */
+static void conv_pack_rows(const struct conv_job *job, const struct gy_panel *panel, const float *src, int64_t pitch,
+                           int64_t len, float *dst)
+{
+    const int64_t width = panel->kind->width;
+    for (int64_t c = 0; c < len; c++, dst += width) {
+        if (job->p->pair)
+            job->cpu->k.pair_floats(dst, src + 2 * c * pitch, src + (2 * c + 1) * pitch, panel->cols);
+        else
+            memcpy(dst, src + c * pitch, (size_t)panel->cols * sizeof(float));
+    }
+}
+
 /* Packs columns of one panel for one slice: dst [taps][len][width]. */
 static void conv_pack_slice(const struct conv_job *job, int64_t group, const struct gy_panel *panel,
                             const struct conv_slice *slice, float *dst)
 {
     const struct gy_product *p = job->p;
     const int64_t width = panel->kind->width, filter = (int64_t)p->r * p->s;
+    const int64_t each = p->pair ? 2 : 1, red = p->red * each, first = slice->first * each;
     if (panel->cols < width)
         memset(dst, 0, (size_t)(slice->taps * slice->len * width) * sizeof(float));
     for (int64_t t = slice->tap; t < slice->tap + slice->taps; t++, dst += slice->len * width) {
@@ -66,13 +107,12 @@ static void conv_pack_slice(const struct conv_job *job, int64_t group, const str
         const int64_t r = p->h.tap0 + t / across * p->h.tap_step, s = p->w.tap0 + t % across * p->w.tap_step;
         if (p->transposed) {
             const int64_t pitch = filter * p->vec;
-            const float *src = job->weights + (group * p->red + slice->first) * pitch + (r * p->s + s) * p->vec;
-            for (int64_t c = 0; c < slice->len; c++)
-                memcpy(dst + c * width, src + c * pitch + panel->first, (size_t)panel->cols * sizeof(float));
+            const float *src = job->weights + (group * red + first) * pitch + (r * p->s + s) * p->vec;
+            conv_pack_rows(job, panel, src + panel->first, pitch, slice->len, dst);
         } else {
-            const int64_t pitch = filter * p->red, tap_at = p->patch ? 0 : (r * p->s + s) * p->red;
-            const float *src = job->weights + (group * p->vec + panel->first) * pitch + tap_at + slice->first;
-            job->cpu->k.transpose(dst, width, src, pitch, panel->cols, slice->len);
+            const int64_t pitch = filter * red, tap_at = p->patch ? 0 : (r * p->s + s) * red;
+            const float *src = job->weights + (group * p->vec + panel->first) * pitch + tap_at + first;
+            conv_pack_turned(job, panel, src, pitch, slice->len, dst);
         }
     }
 }
@@ -113,7 +153,7 @@ static void conv_pack_tile(void *arg, int64_t tile, int thread)
 
 /* Lays out the input pointers of a slice; copies rows when they would fight for cache sets. */
 static void conv_lay_rows(const struct conv_job *job, const struct conv_own *own, const struct conv_slice *s,
-                          const float *in, int64_t pixel, int64_t count)
+                          const void *in, int64_t pixel, int64_t count)
 {
     const struct gy_product *p = job->p;
     if (p->patch) {
@@ -129,11 +169,11 @@ static void conv_lay_rows(const struct conv_job *job, const struct conv_own *own
             gy_product_line_rows(p, own->buffer + s->first, pixel, count, s->tap + t, rows);
             continue;
         }
-        gy_product_rows(p, in + s->first, pixel, count, s->tap + t, conv_zeros, rows);
+        gy_product_rows(p, gy_product_in(p, in, s->first), pixel, count, s->tap + t, conv_zeros, rows);
         for (int64_t i = 0; p->copy && i < count; i++, to += p->depth_block + 16) {
             if (rows[i] != conv_zeros) {
                 __builtin_prefetch(rows[gy_min64(i + 4, count - 1)]);
-                memcpy(to, rows[i], (size_t)s->len * sizeof(float));
+                gy_product_take(p, to, rows[i], s->len);
                 rows[i] = to;
             }
         }
@@ -157,13 +197,13 @@ static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, con
     for (int64_t i = 0, at = 0; i < tiles; i++) {
         const int64_t end = count * (i + 1) / tiles;
         t->rows = own->rows + at;
-        t->out = own->outs + at;
+        t->out = own->sum_rows + at;
         const int64_t next = i + 1 < tiles ? count * (i + 2) / tiles : end;
         if (fetch)
             conv_fetch(own, t, end, next);
         for (int64_t j = end; t->init != NULL && j < next; j++)
             for (int64_t c = 0; c < t->cols; c += GY_CACHE_LINE / (int64_t)sizeof(float))
-                __builtin_prefetch(own->outs[j] + t->out_first + c, 1);
+                __builtin_prefetch(own->sum_rows[j] + t->out_first + c, 1);
         panel->kind->fn[end - at - 1](t);
         at = end;
     }
@@ -173,29 +213,101 @@ GY_INT void gy_cpu_epilogue(const struct gy_cpu *cpu, const struct gy_op *op, in
                             int64_t channel, int64_t cols)
 {
     const int64_t pitch = op->geom.k, at = pixel * pitch + channel;
-    const float *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT], *res = op->ptr[GY_RES];
-    float *const y = (float *)op->ptr[GY_Y] + at;
-    if (scale == NULL && res == NULL && op->act == GY_ACT_NONE)
+    const float *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT];
+    if (scale == NULL && op->ptr[GY_RES] == NULL && op->act == GY_ACT_NONE)
         return;
-    struct gy_affine_rows a = {.y = y, .x = y, .res = res != NULL ? res + at : NULL,
+    void *const y = gy_cpu_out(op->ptr[GY_Y], at, op->dtype);
+    struct gy_affine_rows a = {.y = y, .x = y, .res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype),
                                .scale = scale != NULL ? scale + channel : NULL,
                                .shift = shift != NULL ? shift + channel : NULL, .rows = rows, .cols = cols,
                                .pitch = pitch};
     gy_act_limits(op->act, &a.lo, &a.hi);
-    cpu->k.affine[GY_F32](&a);
+    cpu->k.affine[op->dtype](&a);
     for (int64_t i = 0; gy_act_is_curve(op->act) && i < rows; i++)
-        gy_act_curve(op->act, y + i * pitch, y + i * pitch, cols);
+        gy_act_curve(op->act, (float *)y + i * pitch, (float *)y + i * pitch, cols);
 }
 
-/* Statistics and epilogue of a finished panel of a strip. */
-static void conv_finish(const struct conv_job *job, const struct gy_panel *panel, int64_t channel, int64_t strip,
-                        int64_t pixel, int64_t count)
+/* The piece of work of a tile: pixels of a strip for panels of a group of channels. */
+struct conv_area {
+    int64_t group, strip, pixel, count; /* pixels [pixel, pixel + count) */
+    int64_t first, end;                 /* panels */
+    const void *in;                     /* the group's first channel */
+};
+
+static void conv_sum_stats(const struct conv_job *job, const struct conv_area *a, const float *x, int64_t pitch,
+                           int64_t channel, int64_t cols)
 {
-    const int64_t pitch = job->p->out_pitch;
+    const int64_t at = a->strip * job->p->out_pitch + channel;
     if (job->mean != NULL)
-        job->cpu->k.stats[GY_F32](job->out + pixel * pitch + channel, count, panel->cols, pitch,
-                          job->mean + strip * pitch + channel, job->m2 + strip * pitch + channel);
-    gy_cpu_epilogue(job->cpu, job->op, pixel, count, channel, panel->cols);
+        job->cpu->k.stats[GY_F32](x, a->count, cols, pitch, job->mean + at, job->m2 + at);
+}
+
+/* Statistics and epilogue of a finished panel of a strip; bf16 outputs are rounded from the sums. */
+static void conv_finish(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a,
+                        const struct gy_panel *panel)
+{
+    const struct gy_product *p = job->p;
+    const int64_t channel = a->group * p->vec + panel->first;
+    for (int64_t i = 0; p->half && i < a->count; i++)
+        job->cpu->k.narrow[GY_BF16]((uint16_t *)own->outs[i] + panel->first, own->sum_rows[i], panel->cols, job->add);
+    if (p->transposed)
+        return;
+    if (p->half)
+        conv_sum_stats(job, a, own->sums, GY_WIDTH_MAX, channel, panel->cols);
+    else
+        conv_sum_stats(job, a, (const float *)job->out + a->pixel * p->out_pitch + channel, p->out_pitch, channel,
+                       panel->cols);
+    gy_cpu_epilogue(job->cpu, job->op, a->pixel, a->count, channel, panel->cols);
+}
+
+/* One slice of one panel. The rows of the slice are laid out. */
+static void conv_part(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a,
+                      const struct gy_panel *panel, const struct conv_slice *s, int far)
+{
+    const struct gy_product *p = job->p;
+    struct gy_gemm_tile t = {.row_pitch = a->count, .taps = s->taps, .len = s->len, .cols = panel->cols};
+    t.out_first = p->half ? 0 : panel->first;
+    if (s->before == 0 && (p->half || !job->add))
+        t.init = job->bias != NULL ? job->bias + a->group * p->vec + panel->first : conv_zeros;
+    if (job->packed != NULL) {
+        t.panel = job->packed + (a->group * conv_padded(p) + panel->first) * p->taps * p->depth +
+                  s->before * panel->kind->width;
+    } else {
+        conv_pack_slice(job, a->group, panel, s, own->panel);
+        t.panel = own->panel;
+    }
+    conv_panel(panel, &t, own, a->count, far);
+}
+
+/* Sums wait in the output: each slice's rows are laid out once. */
+static void conv_by_slices(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a, int far)
+{
+    const struct gy_product *p = job->p;
+    for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; conv_slice_next(p, &s)) {
+        conv_lay_rows(job, own, &s, a->in, a->pixel, a->count);
+        for (int64_t i = a->first; i < a->end; i++) {
+            const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, i);
+            conv_part(job, own, a, &panel, &s, far && i == a->first);
+            if (s.last)
+                conv_finish(job, own, a, &panel);
+        }
+    }
+}
+
+/* Sums of one panel at a time wait in a buffer. */
+static void conv_by_panels(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a, int far)
+{
+    const struct gy_product *p = job->p;
+    const int again = p->taps > p->tap_block || p->depth > p->depth_block; /* more than one slice */
+    for (int64_t i = a->first; i < a->end; i++) {
+        const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, i);
+        for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; conv_slice_next(p, &s)) {
+            if (again || i == a->first)
+                conv_lay_rows(job, own, &s, a->in, a->pixel, a->count);
+            conv_part(job, own, a, &panel, &s, far && i == a->first);
+        }
+        conv_finish(job, own, a, &panel);
+    }
 }
 
 static void conv_tile(void *arg, int64_t tile, int thread)
@@ -203,39 +315,25 @@ static void conv_tile(void *arg, int64_t tile, int thread)
     const struct conv_job *job = arg;
     const struct gy_product *p = job->p;
     const int64_t set = tile % p->panel_groups, strip = tile / p->panel_groups % p->strips;
-    const int64_t group = tile / p->panel_groups / p->strips, pixel = strip * p->strip;
-    const int64_t count = gy_min64(p->strip, p->pixels - pixel);
-    const int64_t first = set * p->panel_group, end = gy_min64(first + p->panel_group, p->panels);
+    struct conv_area a = {.group = tile / p->panel_groups / p->strips, .strip = strip, .pixel = strip * p->strip};
+    a.count = gy_min64(p->strip, p->pixels - a.pixel);
+    a.first = set * p->panel_group;
+    a.end = gy_min64(a.first + p->panel_group, p->panels);
+    a.in = gy_product_in(p, job->in, a.group * p->red);
     struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
     const struct conv_own own = conv_carve_own(p, &carve);
-    const float *in = job->in + group * p->red;
-    gy_product_outs(p, job->out + group * p->vec, pixel, count, own.outs);
+    const int far = p->taps == 1 && !p->copy && !p->patch && !p->lines;
+    gy_product_outs(p, gy_cpu_out(job->out, a.group * p->vec, p->half ? GY_BF16 : GY_F32), a.pixel, a.count, own.outs);
+    for (int64_t i = 0; i < a.count; i++)
+        own.sum_rows[i] = p->half ? own.sums + i * GY_WIDTH_MAX : own.outs[i];
     if (p->patch)
-        gy_product_patches(p, in, pixel, count, own.buffer, gy_product_patch_pitch(p));
+        gy_product_patches(p, a.in, a.pixel, a.count, own.buffer, gy_product_patch_pitch(p));
     if (p->lines)
-        gy_product_lines(p, in, pixel, count, own.buffer);
-    for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; conv_slice_next(p, &s)) {
-        const int far = p->taps == 1 && !p->copy && !p->patch && !p->lines;
-        conv_lay_rows(job, &own, &s, in, pixel, count);
-        for (int64_t i = first; i < end; i++) {
-            const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, i);
-            const int64_t channel = group * p->vec + panel.first;
-            struct gy_gemm_tile t = {.row_pitch = count, .taps = s.taps, .len = s.len, .out_first = panel.first,
-                                     .cols = panel.cols};
-            if (s.before == 0 && !job->add)
-                t.init = job->bias != NULL ? job->bias + channel : conv_zeros;
-            if (job->packed != NULL) {
-                t.panel = job->packed + (group * conv_padded(p) + panel.first) * p->taps * p->depth +
-                          s.before * panel.kind->width;
-            } else {
-                conv_pack_slice(job, group, &panel, &s, own.panel);
-                t.panel = own.panel;
-            }
-            conv_panel(&panel, &t, &own, count, far && i == first);
-            if (s.last && !p->transposed)
-                conv_finish(job, &panel, channel, strip, pixel, count);
-        }
-    }
+        gy_product_lines(p, a.in, a.pixel, a.count, own.buffer);
+    if (p->half)
+        conv_by_panels(job, &own, &a, far);
+    else
+        conv_by_slices(job, &own, &a, far);
 }
 
 /* Pixels that no tap reaches. */
@@ -244,9 +342,9 @@ static void conv_zero_tile(void *arg, int64_t tile, int thread)
     const struct conv_job *job = arg;
     const struct gy_product *p = job->p;
     for (int64_t m = tile * p->strip; m < gy_min64((tile + 1) * p->strip, p->pixels); m++) {
-        float *out;
+        void *out;
         gy_product_outs(p, job->out, m, 1, &out);
-        memset(out, 0, (size_t)p->out_pitch * sizeof(float));
+        memset(out, 0, (size_t)p->out_pitch * (p->half ? sizeof(uint16_t) : sizeof(float)));
     }
     (void)thread;
 }
@@ -291,14 +389,14 @@ GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct gy_product p;
     struct conv_job job;
-    gy_product_forward(&p, &op->geom, &cpu->k);
+    gy_product_forward(&p, &op->geom, &cpu->k, op->dtype, 1);
     return conv_place(cpu, &p, op->tensor[GY_STATS] >= 0, NULL, &job);
 }
 
 GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct gy_product p;
-    gy_product_forward(&p, &op->geom, &cpu->k);
+    gy_product_forward(&p, &op->geom, &cpu->k, op->dtype, 1);
     struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_X], .weights = op->ptr[GY_W],
                            .bias = op->ptr[GY_BIAS], .out = op->ptr[GY_Y]};
     conv_place(cpu, &p, op->ptr[GY_STATS] != NULL, op->ptr[GY_SCRATCH], &job);
@@ -315,7 +413,7 @@ GY_INT size_t gy_cpu_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op
         for (int32_t b = 0; b < g->stride_w; b++) {
             struct gy_product p;
             struct conv_job job;
-            gy_product_dgrad(&p, g, &cpu->k, a, b);
+            gy_product_dgrad(&p, g, &cpu->k, op->dtype, a, b);
             const size_t bytes = conv_place(cpu, &p, 0, NULL, &job);
             need = bytes > need ? bytes : need;
         }
@@ -329,7 +427,7 @@ GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
     for (int32_t a = 0; a < g->stride_h; a++) {
         for (int32_t b = 0; b < g->stride_w; b++) {
             struct gy_product p;
-            gy_product_dgrad(&p, g, &cpu->k, a, b);
+            gy_product_dgrad(&p, g, &cpu->k, op->dtype, a, b);
             struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_DY], .weights = op->ptr[GY_W],
                                    .out = op->ptr[GY_DX], .add = (op->flags & GY_F_ADD_DX) != 0};
             conv_place(cpu, &p, 0, op->ptr[GY_SCRATCH], &job);

@@ -26,11 +26,15 @@ struct gy_product {
     struct gy_axis h, w;
     int64_t n;
     int32_t groups, red, vec, r, s;
-    int64_t in_pitch, out_pitch; /* floats from pixel to pixel */
+    int64_t in_pitch, out_pitch; /* units from pixel to pixel */
+    int unit;                    /* bytes of an input unit: 4, a float or a pair of bf16; 2, a bf16 that is widened */
+    int half;                    /* activations are bf16: outputs are rounded from sums that wait in a buffer */
+    int pair;                    /* units are pairs of bf16: red, depth and in_pitch count them, as gemm_pair does */
+    void (*widen)(float *dst, const void *src, int64_t count); /* for unit 2 */
     int transposed;              /* weights are [red][r][s][vec] instead of [vec][r][s][red] */
     int lines;                   /* input channels are few: padded lines are copied, a tap is a whole filter row */
     int patch;                   /* the same, but lines would not be contiguous: whole patches are copied */
-    int copy;                    /* input rows lie a multiple of 2 KiB apart: copy slices, or cache sets overflow */
+    int copy;                    /* copy slices: rows lie a multiple of 2 KiB apart, or cache sets overflow; or unit 2 */
     int64_t taps, depth;         /* as the kernel sees it: r*s and red; lines: r and s*red; patch: 1 and r*s*red */
     int64_t line_pitch;          /* floats of a copied line */
     int64_t tap_block, depth_block;
@@ -44,24 +48,39 @@ struct gy_panel {
     int64_t first, cols; /* channels [first, first + cols) */
 };
 
-GY_INT void gy_product_forward(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k);
+/* dtype: of the activations. pairs: bf16 may go in pairs where the channels allow it and the processor multiplies them. */
+GY_INT void gy_product_forward(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k, int dtype,
+                               int pairs);
 /* Class (a, b) of dx's pixels: rows a, a + stride_h, ..., columns b, b + stride_w, ... taps may be 0. */
-GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k, int32_t a,
-                             int32_t b);
+GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k, int dtype,
+                             int32_t a, int32_t b);
+/* Input unit i. */
+static inline const void *gy_product_in(const struct gy_product *p, const void *in, int64_t i)
+{
+    return (const unsigned char *)in + i * p->unit;
+}
+/* dst = count units of src, widened where they are single bf16. */
+static inline void gy_product_take(const struct gy_product *p, float *dst, const void *src, int64_t count)
+{
+    if (p->unit == 2)
+        p->widen(dst, src, count);
+    else
+        memcpy(dst, src, (size_t)count * sizeof(float));
+}
 GY_INT struct gy_panel gy_product_panel(const struct gy_product *p, const struct gy_kernels *k, int64_t index);
 
 /* Pointers to the input pixels that grid pixels [first, first + count) meet at a tap; zero where there is none. */
-GY_INT void gy_product_rows(const struct gy_product *p, const float *in, int64_t first, int64_t count, int64_t tap,
+GY_INT void gy_product_rows(const struct gy_product *p, const void *in, int64_t first, int64_t count, int64_t tap,
                             const float *zero, const float **rows);
-GY_INT void gy_product_outs(const struct gy_product *p, float *out, int64_t first, int64_t count, float **outs);
+GY_INT void gy_product_outs(const struct gy_product *p, void *out, int64_t first, int64_t count, void **outs);
 /* Copies whole patches [count][r * s * red] (rows pitch floats apart), zeros outside the image. */
-GY_INT void gy_product_patches(const struct gy_product *p, const float *in, int64_t first, int64_t count, float *patch,
+GY_INT void gy_product_patches(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *patch,
                                int64_t pitch);
 GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p);
 /* Copies the padded lines [grid row][filter row][line_pitch] that the pixels meet; then pointers as
  * gy_product_rows, tap a filter row. 16 floats beyond a pixel's s*red may be read. */
 GY_INT int64_t gy_product_lines_floats(const struct gy_product *p);
-GY_INT void gy_product_lines(const struct gy_product *p, const float *in, int64_t first, int64_t count, float *lines);
+GY_INT void gy_product_lines(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *lines);
 GY_INT void gy_product_line_rows(const struct gy_product *p, const float *lines, int64_t first, int64_t count,
                                  int64_t tap, const float **rows);
 
@@ -71,6 +90,16 @@ struct gy_cpu {
     struct gy_pool *pool;
     int threads;
 };
+
+/* Element i of activations of type dtype; NULL stays NULL. */
+static inline const void *gy_cpu_at(const void *base, int64_t i, int dtype)
+{
+    return base == NULL ? NULL : (const unsigned char *)base + i * (dtype == GY_F32 ? 4 : 2);
+}
+static inline void *gy_cpu_out(void *base, int64_t i, int dtype)
+{
+    return base == NULL ? NULL : (unsigned char *)base + i * (dtype == GY_F32 ? 4 : 2);
+}
 
 /* Bump allocation inside an op's scratch; with base NULL it only counts. */
 struct gy_carve {

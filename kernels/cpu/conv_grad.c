@@ -45,7 +45,7 @@ struct wgrad_own {
 
 static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const struct gy_kernels *k)
 {
-    gy_product_forward(&w->p, g, k);
+    gy_product_forward(&w->p, g, k, GY_F32, 0);
     const struct gy_product *p = &w->p;
     w->patch = p->patch || (p->lines && p->depth < WGRAD_LINE_BELOW);
     w->taps = w->patch ? 1 : p->taps;

@@ -54,17 +54,18 @@ static void ew_forward_tile(void *arg, int64_t tile, int thread)
 {
     const struct ew_job *job = arg;
     const int64_t at = tile * EW_PIECE, count = gy_min64(EW_PIECE, job->count - at);
-    const float *x = job->op->ptr[GY_X], *res = job->op->ptr[GY_RES];
-    float *const y = job->op->ptr[GY_Y];
-    const struct gy_affine_rows a = {.y = y + at, .x = x + at, .res = res != NULL ? res + at : NULL, .rows = 1,
-                                     .cols = count, .lo = job->lo, .hi = job->hi};
-    if (gy_act_is_curve(job->op->act) && res == NULL) {
-        gy_act_curve(job->op->act, y + at, x + at, count);
+    const struct gy_op *op = job->op;
+    const struct gy_affine_rows a = {.y = gy_cpu_out(op->ptr[GY_Y], at, op->dtype),
+                                     .x = gy_cpu_at(op->ptr[GY_X], at, op->dtype),
+                                     .res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype), .rows = 1, .cols = count,
+                                     .lo = job->lo, .hi = job->hi};
+    if (gy_act_is_curve(op->act) && a.res == NULL) {
+        gy_act_curve(op->act, a.y, a.x, count);
         return;
     }
-    job->k->affine[GY_F32](&a);
-    if (gy_act_is_curve(job->op->act))
-        gy_act_curve(job->op->act, y + at, y + at, count);
+    job->k->affine[op->dtype](&a);
+    if (gy_act_is_curve(op->act))
+        gy_act_curve(op->act, a.y, a.y, count);
     (void)thread;
 }
 
@@ -101,16 +102,16 @@ static void ew_back_tile(void *arg, int64_t tile, int thread)
     const struct ew_job *job = arg;
     const struct gy_op *op = job->op;
     const int64_t at = tile * EW_PIECE;
-    const float *dy = op->ptr[GY_DY], *y = op->act != GY_ACT_NONE ? op->ptr[GY_Y] : NULL;
-    float *const dx = op->ptr[GY_DX], *const dres = op->ptr[GY_DRES];
-    struct gy_back_rows a = {.dy = dy + at, .y = y != NULL ? y + at : NULL, .dx = dx != NULL ? dx + at : NULL,
-                             .dres = dres != NULL ? dres + at : NULL, .count = gy_min64(EW_PIECE, job->count - at),
-                             .lo = job->lo, .hi = job->hi, .add_dx = (op->flags & GY_F_ADD_DX) != 0,
-                             .add_dres = (op->flags & GY_F_ADD_DRES) != 0};
-    if (y != NULL && gy_act_is_curve(op->act))
+    struct gy_back_rows a = {.dy = gy_cpu_at(op->ptr[GY_DY], at, op->dtype),
+                             .y = op->act != GY_ACT_NONE ? gy_cpu_at(op->ptr[GY_Y], at, op->dtype) : NULL,
+                             .dx = gy_cpu_out(op->ptr[GY_DX], at, op->dtype),
+                             .dres = gy_cpu_out(op->ptr[GY_DRES], at, op->dtype),
+                             .count = gy_min64(EW_PIECE, job->count - at), .lo = job->lo, .hi = job->hi,
+                             .add_dx = (op->flags & GY_F_ADD_DX) != 0, .add_dres = (op->flags & GY_F_ADD_DRES) != 0};
+    if (a.y != NULL && gy_act_is_curve(op->act))
         ew_curve_back(job, &a);
     else
-        job->k->back[GY_F32](&a);
+        job->k->back[op->dtype](&a);
     (void)thread;
 }
 
@@ -122,6 +123,20 @@ GY_INT void gy_cpu_act_back_run(const struct gy_cpu *cpu, const struct gy_op *op
 GY_INT void gy_cpu_add_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     ew_run(cpu, op, ew_back_tile);
+}
+
+/* Element i of activations that are done one by one. */
+static float ew_get(const void *x, int64_t i, int dtype)
+{
+    return dtype == GY_F32 ? ((const float *)x)[i] : gy_bf16_widen(((const uint16_t *)x)[i]);
+}
+
+static void ew_put(void *y, int64_t i, int dtype, float value)
+{
+    if (dtype == GY_F32)
+        ((float *)y)[i] = value;
+    else
+        ((uint16_t *)y)[i] = gy_bf16_narrow(value);
 }
 
 /* One pixel of a sample, normalised. */
@@ -136,12 +151,12 @@ static float ew_input_value(const struct gy_op *op, int64_t at, int32_t channel)
 /* Columns [from, to) of an image row; other: where the partner's row begins, or -1. */
 static void ew_input_columns(const struct gy_op *op, int64_t row, int64_t other, int32_t from, int32_t to, float inside)
 {
-    float *const y = op->ptr[GY_Y];
     const int32_t channels = op->geom.c;
     int32_t c = 0;
     for (int64_t i = (int64_t)from * channels; i < (int64_t)to * channels; i++) {
         const float own = ew_input_value(op, row + i, c);
-        y[row + i] = other < 0 ? own : inside * own + (1.0f - inside) * ew_input_value(op, other + i, c);
+        const float mixed = other < 0 ? own : inside * own + (1.0f - inside) * ew_input_value(op, other + i, c);
+        ew_put(op->ptr[GY_Y], row + i, op->dtype, mixed);
         c = c + 1 == channels ? 0 : c + 1;
     }
 }
@@ -181,8 +196,6 @@ static void ew_dropout_tile(void *arg, int64_t tile, int thread)
 {
     const struct ew_job *job = arg;
     const struct gy_op *op = job->op;
-    const float *x = op->ptr[GY_X];
-    float *const y = op->ptr[GY_Y];
     const uint32_t least = (uint32_t)((double)op->f[0] * 4294967296.0);
     const float scale = (float)(1.0 / (1.0 - (double)op->f[0]));
     const int64_t end = gy_min64((tile + 1) * EW_PIECE, job->count);
@@ -190,7 +203,8 @@ static void ew_dropout_tile(void *arg, int64_t tile, int thread)
         uint32_t words[4];
         gy_rng_words(op->u->seed, GY_RNG_DROPOUT + (uint32_t)op->id, op->u->step, (uint64_t)(i / 4), words);
         for (int64_t j = i; j < gy_min64(i + 4, end); j++)
-            y[j] = words[j % 4] >= least ? x[j] * scale : 0.0f;
+            ew_put(op->ptr[GY_Y], j, op->dtype,
+                   words[j % 4] >= least ? ew_get(op->ptr[GY_X], j, op->dtype) * scale : 0.0f);
     }
     (void)thread;
 }

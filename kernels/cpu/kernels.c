@@ -20,6 +20,7 @@ GY_ALWAYS void c4_store(float *p, c4_f4 v) { memcpy(p, &v, sizeof(v)); }
 GY_ALWAYS void c4_stream(float *p, c4_f4 v) { c4_store(p, v); }
 GY_ALWAYS void c4_fence(void) {}
 GY_ALWAYS c4_f4 c4_set1(float v) { return (c4_f4){v, v, v, v}; }
+GY_ALWAYS c4_f4 c4_bcast(const float *p) { return (c4_f4){*p, *p, *p, *p}; }
 GY_ALWAYS c4_f4 c4_add(c4_f4 a, c4_f4 b) { return a + b; }
 GY_ALWAYS c4_f4 c4_sub(c4_f4 a, c4_f4 b) { return a - b; }
 GY_ALWAYS c4_f4 c4_mul(c4_f4 a, c4_f4 b) { return a * b; }
@@ -58,6 +59,7 @@ GY_ALWAYS void c4h_stream(uint16_t *p, c4_f4 v) { c4h_store(p, v); }
 
 GY_MICRO_GEMM(c4, C4_ATTR, c4_f4, 4, 2)
 GY_MICRO_OUTER(c4, C4_ATTR, c4_f4, 4, 2)
+GY_MICRO_COPY(c4, C4_ATTR, 4)
 GY_MICRO_GET(c4, C4_ATTR, c4_f4, 4)
 GY_MICRO_GET(c4h, C4_ATTR, c4_f4, 4)
 GY_MICRO_ROWS(c4, c4, C4_ATTR, c4_f4, 4)
@@ -110,11 +112,14 @@ static void c4_kernels(struct gy_kernels *k)
 GY_INT struct gy_kernels gy_kernels_select(unsigned bits)
 {
     struct gy_kernels k;
+    memset(&k, 0, sizeof k);
     c4_kernels(&k);
     if (bits & GY_CPU_AVX2)
         gy_kernels_avx2(&k);
     if (bits & GY_CPU_AVX512)
         gy_kernels_avx512(&k);
+    if (bits & GY_CPU_AVX512BF16)
+        gy_kernels_avx512bf16(&k);
     if (bits & GY_CPU_VSX)
         gy_kernels_vsx(&k);
     return k;

@@ -71,7 +71,7 @@ struct gy_affine_rows {
 struct gy_bn_rows {
     const void *dy, *x, *y;                  /* y and scale NULL: no mask */
     const float *scale, *shift;              /* instead of y: the mask is made from x * scale + shift [+ res] */
-    const void *res;                         /* bn_sums; NULL: none */
+    const void *res;                         /* NULL: none */
     void *again;                             /* bn_sums with scale: that y, clamped; NULL: not wanted */
     const float *mean, *rstd;                /* [cols] */
     float *sum0, *sum1;                      /* bn_sums: added to; [cols] */
@@ -108,6 +108,9 @@ struct gy_kernels {
      * reduction; sums are float. fn NULL: the processor has no such instruction. */
     struct gy_gemm_kind gemm_pair[GY_KINDS];
     struct gy_outer_kind outer_pair[GY_KINDS];
+    /* dst[c] = the pair (a[c], b[c]); b NULL: zeros. Of floats: rounded first. NULL where there is no gemm_pair. */
+    void (*pair_halves)(float *dst, const uint16_t *a, const uint16_t *b, int64_t count);
+    void (*pair_floats)(float *dst, const float *a, const float *b, int64_t count);
     int64_t slice;                        /* channels x taps reduced before sums go to memory */
     int64_t strip;                        /* pixels a tile works on, about */
     /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
@@ -160,6 +163,7 @@ GY_INT struct gy_kernels gy_kernels_select(unsigned bits);
 /* Overrides, one an instruction set; on other machines they change nothing. */
 GY_INT void gy_kernels_avx2(struct gy_kernels *k);
 GY_INT void gy_kernels_avx512(struct gy_kernels *k);
+GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k);
 GY_INT void gy_kernels_vsx(struct gy_kernels *k);
 
 #endif

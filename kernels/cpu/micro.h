@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* micro.h: every micro-kernel written once, as macros over a vector type. An instruction set's file defines a dozen
  * inline operations with its prefix P (P_load, P_load_n, P_store, P_store_n, P_set1, P_add, P_sub, P_mul, P_fma,
- * P_div, P_sqrt, P_max, P_min, P_keep, P_stream, P_fence) and instantiates: V the vector type, W its floats, ATTR
+ * P_div, P_sqrt, P_max, P_min, P_keep, P_stream, P_fence, and P_bcast: one element to all places) and instantiates: V the vector type, W its floats, ATTR
  * the function attribute that allows its instructions.
  *
  * Sums run in the written order, so the bits depend on the kernel set and the shapes only. */
@@ -71,7 +71,7 @@
                 GY_UNROLL for (int i = 0; i < R; i++)                                                                  \
                 {                                                                                                      \
                     const float *x = p[i] + c;                                                                         \
-                    GY_UNROLL for (int u = 0; u < 4; u++) acc[i][0] = P##_fma(P##_set1(x[u]), b[u], acc[i][0]);        \
+                    GY_UNROLL for (int u = 0; u < 4; u++) acc[i][0] = P##_fma(P##_bcast(x + u), b[u], acc[i][0]);      \
                 }                                                                                                      \
             }                                                                                                          \
             for (; c < t->len; c++, w += N * (W)) {                                                                    \
@@ -79,7 +79,7 @@
                 GY_UNROLL for (int v = 0; v < N; v++) b[v] = P##_load(w + v * (W));                                    \
                 GY_UNROLL for (int i = 0; i < R; i++)                                                                  \
                 {                                                                                                      \
-                    const V a = P##_set1(p[i][c]);                                                                     \
+                    const V a = P##_bcast(p[i] + c);                                                                   \
                     GY_UNROLL for (int v = 0; v < N; v++) acc[i][v] = P##_fma(a, b[v], acc[i][v]);                     \
                 }                                                                                                      \
             }                                                                                                          \
@@ -111,7 +111,7 @@
             GY_UNROLL for (int v = 0; v < N; v++) b[v] = P##_load(x + v * (W));                                        \
             GY_UNROLL for (int i = 0; i < R; i++)                                                                      \
             {                                                                                                          \
-                const V a = P##_set1(d[i]);                                                                            \
+                const V a = P##_bcast(d + i);                                                                          \
                 GY_UNROLL for (int v = 0; v < N; v++) acc[i][v] = P##_fma(a, b[v], acc[i][v]);                         \
             }                                                                                                          \
         }                                                                                                              \
@@ -126,7 +126,10 @@
                     P##_store_n(to, acc[i][v], gy_min64(t->cols - v * (W), (W)));                                      \
             }                                                                                                          \
         }                                                                                                              \
-    }                                                                                                                  \
+    }
+
+/* Copies into panels and patches. */
+#define GY_MICRO_COPY(P, ATTR, W)                                                                                      \
     /* Panel of x: dst [count][width] from rows[i] + first, zero beyond cols. */                                       \
     ATTR static void P##_gather(float *dst, int64_t width, const float *const *rows, int64_t first, int64_t cols,      \
                                 int64_t count)                                                                         \

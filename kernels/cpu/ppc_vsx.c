@@ -31,6 +31,7 @@ VSX_ATTR GY_ALWAYS void vsx_store_n(float *p, vsx_f4 v, int64_t n)
 VSX_ATTR GY_ALWAYS void vsx_stream(float *p, vsx_f4 v) { vsx_store(p, v); }
 VSX_ATTR GY_ALWAYS void vsx_fence(void) {}
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_set1(float v) { return vec_splats(v); }
+VSX_ATTR GY_ALWAYS vsx_f4 vsx_bcast(const float *p) { return vec_splats(*p); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_add(vsx_f4 a, vsx_f4 b) { return vec_add(a, b); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_sub(vsx_f4 a, vsx_f4 b) { return vec_sub(a, b); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_mul(vsx_f4 a, vsx_f4 b) { return vec_mul(a, b); }
@@ -70,6 +71,7 @@ VSX_ATTR GY_ALWAYS void vsxh_stream(uint16_t *p, vsx_f4 v) { vsxh_store(p, v); }
 
 GY_MICRO_GEMM(vsx, VSX_ATTR, vsx_f4, 4, 4)
 GY_MICRO_OUTER(vsx, VSX_ATTR, vsx_f4, 4, 4)
+GY_MICRO_COPY(vsx, VSX_ATTR, 4)
 GY_MICRO_GET(vsx, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_GET(vsxh, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_ROWS(vsx, vsx, VSX_ATTR, vsx_f4, 4)

@@ -60,7 +60,7 @@ GY_INT struct gy_panel gy_product_panel(const struct gy_product *p, const struct
         const int64_t count = product_panels_of(k, i, &left), width = k->gemm[i].width;
         if (index < count) {
             first += index * width;
-            return (struct gy_panel){&k->gemm[i], first, gy_min64(width, p->vec - first)};
+            return (struct gy_panel){p->pair ? &k->gemm_pair[i] : &k->gemm[i], first, gy_min64(width, p->vec - first)};
         }
         index -= count;
         first += count * width;
@@ -110,15 +110,29 @@ static void product_cut_output(struct gy_product *p, const struct gy_kernels *k)
 
 static void product_cut(struct gy_product *p, const struct gy_kernels *k)
 {
-    p->copy = !p->patch && !p->lines && p->red >= 64 && (p->in_pitch * p->w.in_step) % 512 == 0;
+    const int fight = p->red >= 64 && (p->in_pitch * p->w.in_step * p->unit) % 2048 == 0;
+    p->copy = !p->patch && !p->lines && (fight || p->unit == 2);
     product_cut_reduction(p, k);
     product_cut_output(p, k);
 }
 
-GY_INT void gy_product_forward(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k)
+/* How input elements are read: as floats, in pairs of bf16, or one bf16 at a time. */
+static void product_type(struct gy_product *p, const struct gy_kernels *k, int dtype, int pairs)
+{
+    p->half = dtype == GY_BF16;
+    p->pair = p->half && pairs && k->gemm_pair[0].fn != NULL && p->red % 2 == 0 && p->in_pitch % 2 == 0;
+    p->unit = p->half && !p->pair ? 2 : 4;
+    p->widen = k->widen[GY_BF16];
+    p->red /= p->pair ? 2 : 1;
+    p->in_pitch /= p->pair ? 2 : 1;
+}
+
+GY_INT void gy_product_forward(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k, int dtype,
+                               int pairs)
 {
     *p = (struct gy_product){.n = g->n, .groups = g->groups, .red = g->c / g->groups, .vec = g->k / g->groups,
                              .r = g->r, .s = g->s, .in_pitch = g->c, .out_pitch = g->k};
+    product_type(p, k, dtype, pairs);
     p->h = product_forward_axis(g->p, g->h, g->r, g->stride_h, g->pad_h, g->dil_h);
     p->w = product_forward_axis(g->q, g->w, g->s, g->stride_w, g->pad_w, g->dil_w);
     p->lines = p->red < PRODUCT_LINES_BELOW && g->r * g->s > 1 && g->dil_w == 1 && g->groups == 1;
@@ -126,11 +140,12 @@ GY_INT void gy_product_forward(struct gy_product *p, const struct gy_geom *g, co
     product_cut(p, k);
 }
 
-GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k, int32_t a,
-                             int32_t b)
+GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k, int dtype,
+                             int32_t a, int32_t b)
 {
     *p = (struct gy_product){.n = g->n, .groups = g->groups, .red = g->k / g->groups, .vec = g->c / g->groups,
                              .r = g->r, .s = g->s, .in_pitch = g->k, .out_pitch = g->c, .transposed = 1};
+    product_type(p, k, dtype, 1);
     p->h = product_dgrad_axis(g->h, g->p, g->r, g->stride_h, g->pad_h, g->dil_h, a);
     p->w = product_dgrad_axis(g->w, g->q, g->s, g->stride_w, g->pad_w, g->dil_w, b);
     product_cut(p, k);
@@ -147,7 +162,7 @@ static int64_t product_first(int64_t limit, int64_t off, int64_t step)
     return limit <= off ? 0 : gy_ceil_div(limit - off, step);
 }
 
-GY_INT void gy_product_rows(const struct gy_product *p, const float *in, int64_t first, int64_t count, int64_t tap,
+GY_INT void gy_product_rows(const struct gy_product *p, const void *in, int64_t first, int64_t count, int64_t tap,
                             const float *zero, const float **rows)
 {
     const struct gy_axis *h = &p->h, *w = &p->w;
@@ -161,10 +176,10 @@ GY_INT void gy_product_rows(const struct gy_product *p, const float *in, int64_t
             from = to = j + run;
         const float *at = zero;
         if (from < to)
-            at = in + ((n * h->in_size + row) * w->in_size + from * w->in_step + off_w) * p->in_pitch;
+            at = gy_product_in(p, in, ((n * h->in_size + row) * w->in_size + from * w->in_step + off_w) * p->in_pitch);
         for (int64_t q = j; q < from; q++)
             *rows++ = zero;
-        for (int64_t q = from; q < to; q++, at += w->in_step * p->in_pitch)
+        for (int64_t q = from; q < to; q++, at = gy_product_in(p, at, w->in_step * p->in_pitch))
             *rows++ = at;
         for (int64_t q = to; q < j + run; q++)
             *rows++ = zero;
@@ -177,13 +192,14 @@ GY_INT void gy_product_rows(const struct gy_product *p, const float *in, int64_t
     }
 }
 
-GY_INT void gy_product_outs(const struct gy_product *p, float *out, int64_t first, int64_t count, float **outs)
+GY_INT void gy_product_outs(const struct gy_product *p, void *out, int64_t first, int64_t count, void **outs)
 {
     const struct gy_axis *h = &p->h, *w = &p->w;
     int64_t j = first % w->grid, i = first / w->grid % h->grid, n = first / w->grid / h->grid;
     for (; count > 0; count--) {
         const int64_t row = n * h->out_size + h->out0 + i * h->out_step;
-        *outs++ = out + (row * w->out_size + w->out0 + j * w->out_step) * p->out_pitch;
+        const int64_t at = (row * w->out_size + w->out0 + j * w->out_step) * p->out_pitch;
+        *outs++ = (unsigned char *)out + at * (p->half ? 2 : 4);
         if (++j < w->grid)
             continue;
         j = 0;
@@ -200,15 +216,18 @@ GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p)
 }
 
 /* One row of a patch: w.taps x red floats. */
-static void product_patch_row(const struct gy_product *p, const float *line, int64_t col, float *dst)
+static void product_patch_row(const struct gy_product *p, const void *line, int64_t col, float *dst)
 {
     const struct gy_axis *w = &p->w;
-    for (int64_t t = 0; t < w->taps; t++, col += w->off_step)
-        for (int64_t c = 0; c < p->red; c++)
-            *dst++ = col >= 0 && col < w->in_size ? line[col * p->in_pitch + c] : 0.0f;
+    for (int64_t t = 0; t < w->taps; t++, col += w->off_step, dst += p->red) {
+        if (col >= 0 && col < w->in_size)
+            gy_product_take(p, dst, gy_product_in(p, line, col * p->in_pitch), p->red);
+        else
+            memset(dst, 0, (size_t)p->red * sizeof(float));
+    }
 }
 
-GY_INT void gy_product_patches(const struct gy_product *p, const float *in, int64_t first, int64_t count, float *patch,
+GY_INT void gy_product_patches(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *patch,
                                int64_t pitch)
 {
     const struct gy_axis *h = &p->h, *w = &p->w;
@@ -218,7 +237,8 @@ GY_INT void gy_product_patches(const struct gy_product *p, const float *in, int6
         int64_t row = m / w->grid % h->grid * h->in_step + h->off0;
         for (int64_t t = 0; t < h->taps; t++, row += h->off_step) {
             if (row >= 0 && row < h->in_size)
-                product_patch_row(p, in + (n * h->in_size + row) * w->in_size * p->in_pitch, col, patch + t * line);
+                product_patch_row(p, gy_product_in(p, in, (n * h->in_size + row) * w->in_size * p->in_pitch), col,
+                                  patch + t * line);
             else
                 memset(patch + t * line, 0, (size_t)line * sizeof(float));
         }
@@ -231,18 +251,18 @@ GY_INT int64_t gy_product_lines_floats(const struct gy_product *p)
 }
 
 /* One padded line: zeros, the image's row (NULL: none), zeros. */
-static void product_line(const struct gy_product *p, const float *row, float *dst)
+static void product_line(const struct gy_product *p, const void *row, float *dst)
 {
     const int64_t cols = (p->w.grid - 1) * (int64_t)p->w.in_step + p->s, red = p->red;
     const int64_t from = row != NULL ? product_clamp(-p->w.off0, 0, cols) : cols;
     const int64_t to = product_clamp(p->w.in_size - (int64_t)p->w.off0, from, cols);
     memset(dst, 0, (size_t)(from * red) * sizeof(float));
     if (from < to)
-        memcpy(dst + from * red, row + (from + p->w.off0) * red, (size_t)((to - from) * red) * sizeof(float));
+        gy_product_take(p, dst + from * red, gy_product_in(p, row, (from + p->w.off0) * red), (to - from) * red);
     memset(dst + to * red, 0, (size_t)(p->line_pitch - to * red) * sizeof(float));
 }
 
-GY_INT void gy_product_lines(const struct gy_product *p, const float *in, int64_t first, int64_t count, float *lines)
+GY_INT void gy_product_lines(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *lines)
 {
     const struct gy_axis *h = &p->h;
     for (int64_t g = first / p->w.grid; g <= (first + count - 1) / p->w.grid; g++) {
@@ -250,7 +270,7 @@ GY_INT void gy_product_lines(const struct gy_product *p, const float *in, int64_
         int64_t row = g % h->grid * h->in_step + h->off0;
         for (int64_t t = 0; t < h->taps; t++, row += h->off_step, lines += p->line_pitch) {
             const int inside = row >= 0 && row < h->in_size;
-            product_line(p, inside ? in + (n * h->in_size + row) * p->w.in_size * p->in_pitch : NULL, lines);
+            product_line(p, inside ? gy_product_in(p, in, (n * h->in_size + row) * p->w.in_size * p->in_pitch) : NULL, lines);
         }
     }
 }

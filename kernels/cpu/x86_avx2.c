@@ -21,6 +21,7 @@ AVX2_ATTR GY_ALWAYS void avx2_store_n(float *p, __m256 v, int64_t n) { _mm256_ma
 AVX2_ATTR GY_ALWAYS void avx2_stream(float *p, __m256 v) { _mm256_stream_ps(p, v); }
 AVX2_ATTR GY_ALWAYS void avx2_fence(void) { _mm_sfence(); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_set1(float v) { return _mm256_set1_ps(v); }
+AVX2_ATTR GY_ALWAYS __m256 avx2_bcast(const float *p) { return _mm256_broadcast_ss(p); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_add(__m256 a, __m256 b) { return _mm256_add_ps(a, b); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_sub(__m256 a, __m256 b) { return _mm256_sub_ps(a, b); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_mul(__m256 a, __m256 b) { return _mm256_mul_ps(a, b); }
@@ -73,6 +74,7 @@ AVX2_ATTR GY_ALWAYS void avx2h_stream(uint16_t *p, __m256 v) { _mm_stream_si128(
 
 GY_MICRO_GEMM(avx2, AVX2_ATTR, __m256, 8, 2)
 GY_MICRO_OUTER(avx2, AVX2_ATTR, __m256, 8, 2)
+GY_MICRO_COPY(avx2, AVX2_ATTR, 8)
 GY_MICRO_GET(avx2, AVX2_ATTR, __m256, 8)
 GY_MICRO_GET(avx2h, AVX2_ATTR, __m256, 8)
 GY_MICRO_ROWS(avx2, avx2, AVX2_ATTR, __m256, 8)

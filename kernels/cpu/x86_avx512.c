@@ -16,6 +16,7 @@ A512_ATTR GY_ALWAYS void a512_store_n(float *p, __m512 v, int64_t n) { _mm512_ma
 A512_ATTR GY_ALWAYS void a512_stream(float *p, __m512 v) { _mm512_stream_ps(p, v); }
 A512_ATTR GY_ALWAYS void a512_fence(void) { _mm_sfence(); }
 A512_ATTR GY_ALWAYS __m512 a512_set1(float v) { return _mm512_set1_ps(v); }
+A512_ATTR GY_ALWAYS __m512 a512_bcast(const float *p) { return _mm512_set1_ps(*p); }
 A512_ATTR GY_ALWAYS __m512 a512_add(__m512 a, __m512 b) { return _mm512_add_ps(a, b); }
 A512_ATTR GY_ALWAYS __m512 a512_sub(__m512 a, __m512 b) { return _mm512_sub_ps(a, b); }
 A512_ATTR GY_ALWAYS __m512 a512_mul(__m512 a, __m512 b) { return _mm512_mul_ps(a, b); }
@@ -63,6 +64,7 @@ A512_ATTR GY_ALWAYS void a512h_stream(uint16_t *p, __m512 v) { _mm256_stream_si2
 
 GY_MICRO_GEMM(a512, A512_ATTR, __m512, 16, 4)
 GY_MICRO_OUTER(a512, A512_ATTR, __m512, 16, 4)
+GY_MICRO_COPY(a512, A512_ATTR, 16)
 GY_MICRO_GET(a512, A512_ATTR, __m512, 16)
 GY_MICRO_GET(a512h, A512_ATTR, __m512, 16)
 GY_MICRO_ROWS(a512, a512, A512_ATTR, __m512, 16)

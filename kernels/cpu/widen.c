@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* Ops on bf16 that have only a float kernel: activations are widened into scratch, the float op runs there, what it wrote
+ * is rounded back. Where samples are independent that happens a few samples at a time, so that scratch stays in the
+ * caches; otherwise for the whole batch. Correct everywhere, slower: what matters has a kernel of its own. */
+#include "widen.h"
+
+#define WIDE_FLOATS 524288 /* floats of scratch wanted for independent samples */
+#define WIDE_PIECE 32768   /* elements in a tile of a conversion */
+
+static const uint8_t wide_roles[] = {GY_X, GY_Y, GY_RES, GY_DX, GY_DY, GY_DRES};
+
+static int wide_is_loss(int code)
+{
+    return code == GY_OP_SOFTMAX_CE || code == GY_OP_MSE || code == GY_OP_SOFTMAX_CE_BWD || code == GY_OP_MSE_BWD;
+}
+
+/* Elements a sample of an activation; 0: the op has no such tensor, or it is no activation. */
+static int64_t wide_count(const struct gy_op *op, int role)
+{
+    const struct gy_geom *g = &op->geom;
+    if (op->tensor[role] < 0 && op->ptr[role] == NULL)
+        return 0;
+    if (role == GY_Y && wide_is_loss(op->code))
+        return 0;
+    const int inside = role == GY_X || role == GY_DX || role == GY_DRES;
+    return inside ? (int64_t)g->h * g->w * g->c : (int64_t)g->p * g->q * g->k;
+}
+
+static int wide_is_output(const struct gy_op *op, int role)
+{
+    return op->code < GY_OP_SOFTMAX_CE_BWD ? role == GY_Y : role == GY_DX || role == GY_DRES;
+}
+
+static int wide_independent(const struct gy_op *op)
+{
+    static const uint8_t yes[GY_OP_CODES] = {
+        [GY_OP_POOL_MAX] = 1,     [GY_OP_POOL_AVG] = 1,     [GY_OP_LRN] = 1,        [GY_OP_ACT] = 1,
+        [GY_OP_ADD] = 1,          [GY_OP_CONCAT] = 1,       [GY_OP_SHORTCUT] = 1,   [GY_OP_POOL_MAX_BWD] = 1,
+        [GY_OP_POOL_AVG_BWD] = 1, [GY_OP_LRN_BWD] = 1,      [GY_OP_ADD_BWD] = 1,    [GY_OP_ACT_BWD] = 1,
+        [GY_OP_CONCAT_BWD] = 1,   [GY_OP_SHORTCUT_BWD] = 1, [GY_OP_CONV_DGRAD] = 1, [GY_OP_CONV] = 1};
+    return yes[op->code] && op->tensor[GY_STATS] < 0;
+}
+
+/* Samples that are done together. */
+static int64_t wide_samples(const struct gy_op *op)
+{
+    int64_t floats = 1;
+    for (size_t i = 0; i < GY_COUNT(wide_roles); i++)
+        floats += wide_count(op, wide_roles[i]);
+    return wide_independent(op) ? gy_min64(gy_max64(WIDE_FLOATS / floats, 1), gy_max64(op->geom.n, 1)) : op->geom.n;
+}
+
+GY_INT struct gy_op gy_cpu_wide_op(const struct gy_op *op)
+{
+    struct gy_op wide = *op;
+    wide.dtype = GY_F32;
+    wide.geom.n = wide_samples(op);
+    return wide;
+}
+
+GY_INT size_t gy_cpu_wide_need(const struct gy_op *op)
+{
+    struct gy_carve carve = {NULL, 0};
+    for (size_t i = 0; i < GY_COUNT(wide_roles); i++)
+        gy_carve_take(&carve, (size_t)(wide_samples(op) * wide_count(op, wide_roles[i])), sizeof(float));
+    return carve.used;
+}
+
+struct wide_job {
+    const struct gy_kernels *k;
+    float *wide;
+    uint16_t *half;
+    int64_t count;
+    int narrow;
+};
+
+static void wide_tile(void *arg, int64_t tile, int thread)
+{
+    const struct wide_job *job = arg;
+    const int64_t at = tile * WIDE_PIECE, count = gy_min64(WIDE_PIECE, job->count - at);
+    if (job->narrow)
+        job->k->narrow[GY_BF16](job->half + at, job->wide + at, count, 0);
+    else
+        job->k->widen[GY_BF16](job->wide + at, job->half + at, count);
+    (void)thread;
+}
+
+/* Converts all activations of samples [first, first + count); narrow: only outputs, back. */
+static void wide_convert(const struct gy_cpu *cpu, const struct gy_op *op, const struct gy_op *wide, int64_t first,
+                         int narrow)
+{
+    for (size_t i = 0; i < GY_COUNT(wide_roles); i++) {
+        const int role = wide_roles[i];
+        const int64_t count = wide_count(op, role);
+        if (count == 0 || (narrow && !wide_is_output(op, role)))
+            continue;
+        struct wide_job job = {&cpu->k, wide->ptr[role], (uint16_t *)op->ptr[role] + first * count,
+                               wide->geom.n * count, narrow};
+        gy_pool_run(cpu->pool, wide_tile, &job, gy_ceil_div(job.count, WIDE_PIECE));
+    }
+}
+
+GY_INT void gy_cpu_wide_run(const struct gy_cpu *cpu, const struct gy_op *op, gy_wide_fn run, const void *self)
+{
+    struct gy_op wide = gy_cpu_wide_op(op);
+    struct gy_carve carve = {op->ptr[GY_SCRATCH], 0};
+    const int64_t step = wide.geom.n;
+    for (size_t i = 0; i < GY_COUNT(wide_roles); i++) {
+        const int64_t count = wide_count(op, wide_roles[i]);
+        void *const at = gy_carve_take(&carve, (size_t)(step * count), sizeof(float));
+        if (count > 0)
+            wide.ptr[wide_roles[i]] = at;
+    }
+    wide.ptr[GY_SCRATCH] = carve.base + carve.used;
+    for (int64_t first = 0; first < op->geom.n; first += step) {
+        wide.geom.n = gy_min64(step, op->geom.n - first);
+        if (step < op->geom.n && op->ptr[GY_ARG] != NULL)
+            wide.ptr[GY_ARG] = (uint8_t *)op->ptr[GY_ARG] + first * wide_count(op, op->code < GY_OP_SOFTMAX_CE_BWD ? GY_Y : GY_DY);
+        wide_convert(cpu, op, &wide, first, 0);
+        run(self, &wide);
+        wide_convert(cpu, op, &wide, first, 1);
+    }
+}

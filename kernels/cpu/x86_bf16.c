@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* AVX-512 BF16: vdpbf16ps multiplies 16 pairs of bf16 and adds both products to 16 float sums. The register tiles are
+ * those of AVX-512; a "float" of the operands is a pair, so the same text serves. The instruction takes numbers below
+ * 2^-126 as zero. */
+#include "micro.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define P512_ATTR __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")))
+
+/* A pair, whatever it was written as. */
+typedef float __attribute__((may_alias)) p512_unit;
+
+P512_ATTR GY_ALWAYS __mmask16 p512_mask(int64_t n) { return (__mmask16)((1u << n) - 1u); }
+P512_ATTR GY_ALWAYS __m512 p512_load(const float *p) { return _mm512_loadu_ps(p); }
+P512_ATTR GY_ALWAYS __m512 p512_load_n(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(p512_mask(n), p); }
+P512_ATTR GY_ALWAYS void p512_store(float *p, __m512 v) { _mm512_storeu_ps(p, v); }
+P512_ATTR GY_ALWAYS void p512_store_n(float *p, __m512 v, int64_t n) { _mm512_mask_storeu_ps(p, p512_mask(n), v); }
+P512_ATTR GY_ALWAYS __m512 p512_set1(float v) { return _mm512_set1_ps(v); }
+P512_ATTR GY_ALWAYS __m512 p512_bcast(const float *p) { return _mm512_set1_ps(*(const p512_unit *)p); }
+P512_ATTR GY_ALWAYS __m512 p512_fma(__m512 a, __m512 b, __m512 c)
+{
+    return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
+}
+
+GY_MICRO_GEMM(p512, P512_ATTR, __m512, 16, 4)
+GY_MICRO_OUTER(p512, P512_ATTR, __m512, 16, 4)
+
+GY_MICRO_FN(p512, P512_ATTR, 1, 4)
+GY_MICRO_FN(p512, P512_ATTR, 2, 4)
+GY_MICRO_FN(p512, P512_ATTR, 3, 4)
+GY_MICRO_FN(p512, P512_ATTR, 4, 4)
+GY_MICRO_FN(p512, P512_ATTR, 5, 4)
+GY_MICRO_FN(p512, P512_ATTR, 6, 4)
+GY_MICRO_FN(p512, P512_ATTR, 1, 2)
+GY_MICRO_FN(p512, P512_ATTR, 2, 2)
+GY_MICRO_FN(p512, P512_ATTR, 3, 2)
+GY_MICRO_FN(p512, P512_ATTR, 4, 2)
+GY_MICRO_FN(p512, P512_ATTR, 5, 2)
+GY_MICRO_FN(p512, P512_ATTR, 6, 2)
+GY_MICRO_FN(p512, P512_ATTR, 7, 2)
+GY_MICRO_FN(p512, P512_ATTR, 8, 2)
+GY_MICRO_FN(p512, P512_ATTR, 9, 2)
+GY_MICRO_FN(p512, P512_ATTR, 10, 2)
+GY_MICRO_FN(p512, P512_ATTR, 11, 2)
+GY_MICRO_FN(p512, P512_ATTR, 12, 2)
+GY_MICRO_FN(p512, P512_ATTR, 13, 2)
+GY_MICRO_FN(p512, P512_ATTR, 14, 2)
+GY_MICRO_FN(p512, P512_ATTR, 1, 1)
+GY_MICRO_FN(p512, P512_ATTR, 2, 1)
+GY_MICRO_FN(p512, P512_ATTR, 3, 1)
+GY_MICRO_FN(p512, P512_ATTR, 4, 1)
+GY_MICRO_FN(p512, P512_ATTR, 5, 1)
+GY_MICRO_FN(p512, P512_ATTR, 6, 1)
+GY_MICRO_FN(p512, P512_ATTR, 7, 1)
+GY_MICRO_FN(p512, P512_ATTR, 8, 1)
+GY_MICRO_FN(p512, P512_ATTR, 9, 1)
+GY_MICRO_FN(p512, P512_ATTR, 10, 1)
+GY_MICRO_FN(p512, P512_ATTR, 11, 1)
+GY_MICRO_FN(p512, P512_ATTR, 12, 1)
+GY_MICRO_FN(p512, P512_ATTR, 13, 1)
+GY_MICRO_FN(p512, P512_ATTR, 14, 1)
+GY_MICRO_FN(p512, P512_ATTR, 15, 1)
+GY_MICRO_FN(p512, P512_ATTR, 16, 1)
+
+static const gy_gemm_fn p512_gemm_list_4[6] = {
+    p512_gemm_1_4, p512_gemm_2_4, p512_gemm_3_4, p512_gemm_4_4, p512_gemm_5_4, p512_gemm_6_4};
+static const gy_gemm_fn p512_gemm_list_2[14] = {
+    p512_gemm_1_2, p512_gemm_2_2, p512_gemm_3_2, p512_gemm_4_2, p512_gemm_5_2, p512_gemm_6_2, p512_gemm_7_2,
+    p512_gemm_8_2, p512_gemm_9_2, p512_gemm_10_2, p512_gemm_11_2, p512_gemm_12_2, p512_gemm_13_2, p512_gemm_14_2};
+static const gy_gemm_fn p512_gemm_list_1[16] = {
+    p512_gemm_1_1, p512_gemm_2_1, p512_gemm_3_1, p512_gemm_4_1, p512_gemm_5_1, p512_gemm_6_1,
+    p512_gemm_7_1, p512_gemm_8_1, p512_gemm_9_1, p512_gemm_10_1, p512_gemm_11_1, p512_gemm_12_1,
+    p512_gemm_13_1, p512_gemm_14_1, p512_gemm_15_1, p512_gemm_16_1};
+static const gy_outer_fn p512_outer_list_4[6] = {
+    p512_outer_1_4, p512_outer_2_4, p512_outer_3_4, p512_outer_4_4, p512_outer_5_4, p512_outer_6_4};
+static const gy_outer_fn p512_outer_list_2[14] = {
+    p512_outer_1_2, p512_outer_2_2, p512_outer_3_2, p512_outer_4_2, p512_outer_5_2, p512_outer_6_2, p512_outer_7_2,
+    p512_outer_8_2, p512_outer_9_2, p512_outer_10_2, p512_outer_11_2, p512_outer_12_2, p512_outer_13_2,
+    p512_outer_14_2};
+static const gy_outer_fn p512_outer_list_1[16] = {
+    p512_outer_1_1, p512_outer_2_1, p512_outer_3_1, p512_outer_4_1, p512_outer_5_1, p512_outer_6_1,
+    p512_outer_7_1, p512_outer_8_1, p512_outer_9_1, p512_outer_10_1, p512_outer_11_1, p512_outer_12_1,
+    p512_outer_13_1, p512_outer_14_1, p512_outer_15_1, p512_outer_16_1};
+
+P512_ATTR GY_ALWAYS __m512i p512_wide(const uint16_t *p, int64_t n)
+{
+    return _mm512_cvtepu16_epi32(n >= 16 ? _mm256_loadu_si256((const __m256i *)(const void *)p)
+                                         : _mm256_maskz_loadu_epi16(p512_mask(n), p));
+}
+
+P512_ATTR static void p512_pair_halves(float *dst, const uint16_t *a, const uint16_t *b, int64_t count)
+{
+    for (int64_t c = 0; c < count; c += 16) {
+        const int64_t n = count - c;
+        const __m512i hi = b != NULL ? _mm512_slli_epi32(p512_wide(b + c, n), 16) : _mm512_setzero_si512();
+        const __m512 pair = _mm512_castsi512_ps(_mm512_or_si512(p512_wide(a + c, n), hi));
+        if (n >= 16)
+            _mm512_storeu_ps(dst + c, pair);
+        else
+            _mm512_mask_storeu_ps(dst + c, p512_mask(n), pair);
+    }
+}
+
+/* Rounded to bf16 in the upper half; what is below is rubbish. */
+P512_ATTR GY_ALWAYS __m512i p512_round(const float *p, int64_t n)
+{
+    const __m512 v = n >= 16 ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(p512_mask(n), p);
+    const __m512i bits = _mm512_castps_si512(v), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    return _mm512_mask_or_epi32(up, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), bits, _mm512_set1_epi32(0x400000));
+}
+
+P512_ATTR static void p512_pair_floats(float *dst, const float *a, const float *b, int64_t count)
+{
+    const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
+    for (int64_t c = 0; c < count; c += 16) {
+        const int64_t n = count - c;
+        const __m512i lo = _mm512_srli_epi32(p512_round(a + c, n), 16), hi = _mm512_and_si512(p512_round(b + c, n), upper);
+        const __m512 pair = _mm512_castsi512_ps(_mm512_or_si512(lo, hi));
+        if (n >= 16)
+            _mm512_storeu_ps(dst + c, pair);
+        else
+            _mm512_mask_storeu_ps(dst + c, p512_mask(n), pair);
+    }
+}
+
+GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
+{
+    k->name = "avx512bf16";
+    k->gemm_pair[0] = (struct gy_gemm_kind){64, 6, p512_gemm_list_4};
+    k->gemm_pair[1] = (struct gy_gemm_kind){32, 14, p512_gemm_list_2};
+    k->gemm_pair[2] = (struct gy_gemm_kind){16, 16, p512_gemm_list_1};
+    k->outer_pair[0] = (struct gy_outer_kind){64, 6, p512_outer_list_4};
+    k->outer_pair[1] = (struct gy_outer_kind){32, 14, p512_outer_list_2};
+    k->outer_pair[2] = (struct gy_outer_kind){16, 16, p512_outer_list_1};
+    k->pair_halves = p512_pair_halves;
+    k->pair_floats = p512_pair_floats;
+}
+
+#else
+
+GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k) { (void)k; }
+
+#endif
