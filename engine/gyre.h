@@ -280,7 +280,9 @@ GYRE_API int gyre_print_language(const struct gyre_sink *sink); /* the layers, t
 GYRE_API int gyre_print_knobs(const struct gyre_sink *sink);    /* environment variables */
 /* Programs and memory map: op, shapes, FLOPs, bytes, offset, kernel variant. json: one object instead of a table. */
 GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *sink);
-/* Times every op of a training step, runs runs of each: a table, or CSV: op, shape, microseconds (least), GFLOP/s, GB/s. Weights are not kept. */
+/* Times every op of a training step, runs runs of each: a table, or CSV: op, shape, microseconds (least), GFLOP/s, GB/s, each beside
+ * the measured peak and bandwidth, and the op's limit: the larger of FLOPs over peak and bytes over bandwidth. The table ends with
+ * the convolutions by shape, three passes each, and sums by kind. Weights are not kept. Takes memory for its duration. */
 GYRE_API int gyre_print_bench(struct gyre_net *net, int runs, int csv, const struct gyre_sink *sink);
 
 /* ---- data --------------------------------------------------------------------------------------------------------- */

@@ -1,37 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What a plan looks like: the programs, op by op, and the memory map; and how long each op takes. For people, and as JSON or CSV. */
+/* What a plan looks like: the programs, op by op, and the memory map. For people, and as JSON. */
 #include "engine.h"
-#include "base/clock.h"
+#include "roofline.h"
 
 static const struct gy_tensor *print_tensor(const struct gyre_net *net, const struct gy_op *op, int role)
 {
     return op->tensor[role] < 0 ? NULL : &net->plan.tensors[op->tensor[role]];
-}
-
-/* Bytes that an op must read and write once. */
-static size_t print_bytes(const struct gyre_net *net, const struct gy_op *op)
-{
-    size_t bytes = 0;
-    const struct gy_op_row *row = gy_op_row(op->code);
-    for (int role = 0; role < GY_ROLES; role++) {
-        const struct gy_tensor *t = print_tensor(net, op, role);
-        if (t)
-            bytes += t->bytes * ((row->reads >> role & 1) + (row->writes >> role & 1));
-    }
-    return bytes;
-}
-
-static const char *print_shape(const struct gy_op *op, char *text, size_t room)
-{
-    const struct gy_geom *g = &op->geom;
-    const int conv = op->code == GY_OP_CONV || op->code == GY_OP_CONV_DGRAD || op->code == GY_OP_CONV_WGRAD;
-    if (op->spans)
-        snprintf(text, room, "%d spans", op->span_count);
-    else if (conv)
-        snprintf(text, room, "%" PRId64 "x%dx%dx%d * %dx%d/%d -> %d", g->n, g->h, g->w, g->c, g->r, g->s, g->stride_h, g->k);
-    else
-        snprintf(text, room, "%" PRId64 "x%dx%dx%d", g->n, g->h, g->w, g->c);
-    return text;
 }
 
 /* The tensor that an op is about, for the memory map's offset: the first one that it writes. */
@@ -48,14 +22,15 @@ static void print_op(const struct gyre_net *net, const struct gy_op *op, int ind
 {
     char shape[96], name[64];
     const struct gy_tensor *y = print_output(net, op);
-    const double flops = (double)gy_op_flops(op), bytes = (double)print_bytes(net, op);
+    const struct gy_work work = gy_op_work(&net->plan, op);
+    const double flops = work.flops, bytes = work.read + work.written;
     snprintf(name, sizeof name, "%s%s%s%s", gy_op_row(op->code)->name, op->act ? "+" : "", gy_act_name(op->act),
              op->tensor[GY_RES] >= 0 && op->code != GY_OP_ADD ? "+add" : "");
     gy_sink_printf(sink,
                    json ? "%s{\"index\":%d,\"op\":\"%s\",\"layer\":\"%s\",\"shape\":\"%s\",\"flops\":%.0f,\"bytes\":%.0f,"
                           "\"region\":\"%s\",\"offset\":%zu,\"variant\":\"%s\"}"
                         : "%s%4d  %-22s %-28.28s %-36s %9.1f %9.2f  %s+%zu  %s\n",
-                   json && index ? "," : "", index, name, op->name, print_shape(op, shape, sizeof shape),
+                   json && index ? "," : "", index, name, op->name, gy_op_shape(op, shape, sizeof shape),
                    json ? flops : flops / 1e6, json ? bytes : bytes / 1e6, y ? gy_region_name(y->region) : "-",
                    y ? y->offset : 0, op->variant ? op->variant : "-");
 }
@@ -152,55 +127,4 @@ GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_s
                        gy_text_bytes(without, sizeof without, (double)(print_total(net) - net->plan.region_bytes[GY_AT_ACT]) +
                                                                   (double)net->plan.act_sum_bytes));
     return sink.failed ? gy_net_fail(net, GY_E_IO, "the plan could not be written") : GYRE_OK;
-}
-
-/* Least time of an op over some runs, in nanoseconds; negative status on failure. */
-static int64_t print_time(struct gyre_net *net, const struct gy_op *op, int runs)
-{
-    int64_t best = INT64_MAX;
-    for (int i = 0; i < runs; i++) {
-        const int64_t start = gy_clock_ns();
-        const int status = net->backend->run(net->backend_self, op);
-        if (status != GY_OK || net->backend->sync(net->backend_self) != GY_OK)
-            return GY_E_DEVICE;
-        best = gy_min64(best, gy_clock_ns() - start);
-    }
-    return best;
-}
-
-static int64_t print_bench_op(struct gyre_net *net, int program, const struct gy_op *op, int runs, int csv, struct gy_sink *sink)
-{
-    char shape[96];
-    const int64_t ns = print_time(net, op, runs);
-    if (ns < 0)
-        return ns;
-    const double seconds = (double)gy_max64(ns, 1) * 1e-9;
-    gy_sink_printf(sink, csv ? "%s,%s,%s,%s,%s,%.1f,%.2f,%.2f\n" : "%-8s %-16s %-26.26s %-36s %-22.22s %10.1f %9.2f %8.2f\n",
-                   gy_program_name(program), gy_op_row(op->code)->name, op->name, print_shape(op, shape, sizeof shape),
-                   op->variant ? op->variant : "-", seconds * 1e6, (double)gy_op_flops(op) / seconds * 1e-9,
-                   (double)print_bytes(net, op) / seconds * 1e-9);
-    return ns;
-}
-
-GYRE_API int gyre_print_bench(struct gyre_net *net, int runs, int csv, const struct gyre_sink *out)
-{
-    struct gy_sink sink = gy_sink_of(out);
-    int64_t total = 0;
-    const int train = net->config.mode == GYRE_TRAIN;
-    if (runs < 1)
-        return gy_net_fail(net, GY_E_ARG, "runs is %d; it must be at least 1", runs);
-    GY_TRY(gy_net_ready(net, "gyre_print_bench", 0));
-    gy_sink_printf(&sink, csv ? "%s,%s,%s,%s,%s,%s,%s,%s\n" : "%-8s %-16s %-26s %-36s %-22s %10s %9s %8s\n", "program", "op",
-                   "layer", "shape", "kernel", "us", "GFLOP/s", "GB/s");
-    for (int p = train ? GY_FORWARD : GY_EVAL; p <= (train ? GY_UPDATE : GY_EVAL); p++)
-        for (int i = 0; i < net->plan.program[p].count; i++) {
-            const int64_t ns = print_bench_op(net, p, &net->plan.program[p].ops[i], runs, csv, &sink);
-            if (ns < 0)
-                return gy_net_fail(net, GY_E_DEVICE, "the device failed in op %d of the %s program", i, gy_program_name(p));
-            total += ns;
-        }
-    if (!csv)
-        gy_sink_printf(&sink, "\nsum of the least times: %.3f ms, %.1f images/s\n", (double)total * 1e-6,
-                       net->config.batch / ((double)gy_max64(total, 1) * 1e-9));
-    return sink.failed ? gy_net_fail(net, GY_E_IO, "the table could not be written") : GYRE_OK;
 }

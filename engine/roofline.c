@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* Work of an op, its limit, and the table of shares that are reached. */
+#include "roofline.h"
+
+static const char *const roof_kind_names[GY_OP_KINDS] = {
+    "other", "convolution, forward", "convolution, data gradient", "convolution, weight gradient", "batch norm, forward",
+    "batch norm, backward", "add, activation, copy", "pooling", "update",
+};
+
+/* ORDER: enum gy_opcode. What is not named is of the first kind. */
+static const uint8_t roof_kinds[GY_OP_CODES] = {
+    [GY_OP_CONV] = GY_OP_IS_CONV, [GY_OP_BN_STATS] = GY_OP_IS_NORM, [GY_OP_BN_FINISH] = GY_OP_IS_NORM,
+    [GY_OP_BN_FOLD] = GY_OP_IS_NORM, [GY_OP_BN_APPLY] = GY_OP_IS_NORM, [GY_OP_ACT] = GY_OP_IS_ELEMENT,
+    [GY_OP_POOL_MAX] = GY_OP_IS_POOL, [GY_OP_POOL_AVG] = GY_OP_IS_POOL, [GY_OP_DROPOUT] = GY_OP_IS_ELEMENT,
+    [GY_OP_ADD] = GY_OP_IS_ELEMENT, [GY_OP_CONCAT] = GY_OP_IS_ELEMENT, [GY_OP_SHORTCUT] = GY_OP_IS_ELEMENT,
+    [GY_OP_CONV_DGRAD] = GY_OP_IS_DGRAD, [GY_OP_CONV_WGRAD] = GY_OP_IS_WGRAD, [GY_OP_BN_SUMS] = GY_OP_IS_NORM_BACK,
+    [GY_OP_BN_BWD] = GY_OP_IS_NORM_BACK, [GY_OP_ACT_BWD] = GY_OP_IS_ELEMENT, [GY_OP_POOL_MAX_BWD] = GY_OP_IS_POOL,
+    [GY_OP_POOL_AVG_BWD] = GY_OP_IS_POOL, [GY_OP_ADD_BWD] = GY_OP_IS_ELEMENT, [GY_OP_CONCAT_BWD] = GY_OP_IS_ELEMENT,
+    [GY_OP_SHORTCUT_BWD] = GY_OP_IS_ELEMENT, [GY_OP_NORMS] = GY_OP_IS_UPDATE, [GY_OP_SGD] = GY_OP_IS_UPDATE,
+    [GY_OP_LARS] = GY_OP_IS_UPDATE, [GY_OP_ADAMW] = GY_OP_IS_UPDATE,
+};
+
+GY_INT const char *gy_kind_name(int kind) { return roof_kind_names[kind]; }
+GY_INT int gy_op_kind(const struct gy_op *op) { return roof_kinds[op->code]; }
+
+GY_INT int gy_op_is_conv(const struct gy_op *op)
+{
+    return roof_kinds[op->code] >= GY_OP_IS_CONV && roof_kinds[op->code] <= GY_OP_IS_WGRAD;
+}
+
+GY_INT const char *gy_op_shape(const struct gy_op *op, char *text, size_t room)
+{
+    const struct gy_geom *g = &op->geom;
+    if (op->spans)
+        snprintf(text, room, "%d spans", op->span_count);
+    else if (gy_op_is_conv(op))
+        snprintf(text, room, "%" PRId64 "x%dx%dx%d * %dx%d/%d -> %d", g->n, g->h, g->w, g->c, g->r, g->s, g->stride_h, g->k);
+    else
+        snprintf(text, room, "%" PRId64 "x%dx%dx%d", g->n, g->h, g->w, g->c);
+    return text;
+}
+
+/* ---- work ---- */
+
+/* Part of a tensor that the op touches: a filter smaller than its stride leaves input out, and concatenation has one
+ * input's channels of the whole. */
+static double roof_part(const struct gy_op *op, int role)
+{
+    const struct gy_geom *g = &op->geom;
+    const int whole = op->code == GY_OP_CONCAT ? GY_Y : op->code == GY_OP_CONCAT_BWD ? GY_DY : -1;
+    if (role == whole)
+        return (double)g->c / (double)g->k;
+    if (role == GY_X && (op->code == GY_OP_CONV || op->code == GY_OP_CONV_WGRAD))
+        return fmin(1.0, (double)g->r / g->stride_h) * fmin(1.0, (double)g->s / g->stride_w);
+    return 1.0;
+}
+
+GY_INT struct gy_work gy_op_work(const struct gy_plan *plan, const struct gy_op *op)
+{
+    const struct gy_op_row *row = gy_op_row(op->code);
+    const uint64_t adds = ((op->flags & GY_F_ADD_DX) != 0 ? 1ull << GY_DX : 0) |
+                          ((op->flags & GY_F_ADD_DRES) != 0 ? 1ull << GY_DRES : 0);
+    struct gy_work work = { .flops = (double)gy_op_flops(op), .half = op->dtype == GY_BF16 && gy_op_is_conv(op) };
+    for (int role = 0; role < GY_ROLES; role++) {
+        if (op->tensor[role] < 0 || role == GY_SCRATCH)
+            continue;
+        const struct gy_tensor *t = &plan->tensors[op->tensor[role]];
+        const double bytes = roof_part(op, role) * (double)t->count * (double)gy_dtype_bytes(t->dtype);
+        work.read += ((row->reads | adds) >> role & 1) ? bytes : 0;
+        work.written += (row->writes >> role & 1) ? bytes : 0;
+    }
+    return work;
+}
+
+/* ---- limits ---- */
+
+static int roof_is_cached(const struct gy_work *work, const struct gy_ceilings *c)
+{
+    return work->read + work->written <= c->cache_bytes;
+}
+
+GY_INT double gy_roofline_peak(const struct gy_work *work, const struct gy_ceilings *c) { return work->half ? c->bf16 : c->f32; }
+
+static double roof_memory(const struct gy_work *work, const struct gy_ceilings *c)
+{
+    const int cached = roof_is_cached(work, c);
+    const double copied = 2 * fmin(work->read, work->written), rest = fabs(work->read - work->written);
+    const double read = cached ? c->cache_read : c->read, copy = cached ? c->cache_copy : c->copy;
+    return (copied / copy + rest / (work->read > work->written ? read : copy)) * 1e-9;
+}
+
+GY_INT double gy_roofline_bandwidth(const struct gy_work *work, const struct gy_ceilings *c)
+{
+    const double bytes = work->read + work->written;
+    return bytes > 0 ? bytes * 1e-9 / roof_memory(work, c) : c->copy;
+}
+
+GY_INT struct gy_limit gy_roofline(const struct gy_work *work, const struct gy_ceilings *c)
+{
+    struct gy_limit limit = { .compute = work->flops * 1e-9 / gy_roofline_peak(work, c), .memory = roof_memory(work, c) };
+    limit.seconds = fmax(limit.compute, limit.memory);
+    return limit;
+}
+
+GY_INT void gy_ceilings_print(const struct gy_ceilings *c, const char *device, struct gy_sink *sink)
+{
+    gy_sink_printf(sink, "on %s\nmeasured: %.0f GFLOP/s in float, %.0f in bf16; memory %.0f GB/s read, %.0f copied; ", device,
+                   c->f32, c->bf16, c->read, c->copy);
+    gy_sink_printf(sink, "cache of %.0f MB %.0f and %.0f\n", c->cache_bytes * 1e-6, c->cache_read, c->cache_copy);
+}
+
+/* ---- what is expected ---- */
+
+#define ROOF_KNOTS 5
+#define ROOF_LAUNCH 4e-6 /* seconds to begin and end an op on a pool of threads */
+
+/* Shares of the limit that ops of a kind reach, at flops a byte of 8, 32, 128, 512 and 2048; between them along the logarithm. */
+static const double roof_shares[GY_OP_KINDS][ROOF_KNOTS] = {
+    [GY_OP_IS_CONV] = { 0.6, 0.6, 0.7, 0.75, 0.75 },
+    [GY_OP_IS_DGRAD] = { 0.6, 0.6, 0.7, 0.75, 0.75 },
+    [GY_OP_IS_WGRAD] = { 0.6, 0.6, 0.7, 0.75, 0.75 },
+    [GY_OP_IS_NORM] = { 0.6, 0.6, 0.6, 0.6, 0.6 },
+    [GY_OP_IS_NORM_BACK] = { 0.6, 0.6, 0.6, 0.6, 0.6 },
+    [GY_OP_IS_ELEMENT] = { 0.6, 0.6, 0.6, 0.6, 0.6 },
+    [GY_OP_IS_POOL] = { 0.6, 0.6, 0.6, 0.6, 0.6 },
+    [GY_OP_IS_UPDATE] = { 0.6, 0.6, 0.6, 0.6, 0.6 },
+    [GY_OP_IS_OTHER] = { 0.6, 0.6, 0.6, 0.6, 0.6 },
+};
+
+static double roof_share(int kind, double intensity)
+{
+    const double at = fmin(fmax((log2(intensity) - 3) / 2, 0), ROOF_KNOTS - 1);
+    const int knot = (int)fmin(at, ROOF_KNOTS - 2);
+    const double *share = roof_shares[kind];
+    return share[knot] + (at - knot) * (share[knot + 1] - share[knot]);
+}
+
+GY_INT double gy_roofline_expect(const struct gy_op *op, const struct gy_work *work, const struct gy_ceilings *c)
+{
+    const double bytes = work->read + work->written;
+    const double share = roof_share(gy_op_kind(op), bytes > 0 ? fmax(work->flops, 1) / bytes : 1);
+    return ROOF_LAUNCH + gy_roofline(work, c).seconds / share;
+}
+
+#undef ROOF_KNOTS
+#undef ROOF_LAUNCH
