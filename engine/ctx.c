@@ -240,20 +240,28 @@ static void ctx_need(const struct gyre_net *net, size_t counted, struct gyre_nee
             need->flops += gy_op_flops(&net->plan.program[p].ops[i]);
 }
 
-GYRE_API int gyre_measure(const struct gyre_config *config, struct gyre_need *need, struct gyre_error *error)
+GY_INT int gy_net_measure(const struct gyre_config *config, struct gyre_need *need,
+                          void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err)
 {
-    struct gy_error err = { 0 };
     struct gyre_config copy;
-    if (gy_config_copy(&copy, config, &err) != GY_OK)
-        return gy_error_out(error, &err);
+    GY_TRY(gy_config_copy(&copy, config, err));
     struct ctx_counter counter = { .inner = gy_alloc_default() };
     if (copy.memory.hook && !copy.memory.block)
         counter.inner = (struct gy_alloc){ copy.memory.hook, copy.memory.user };
     const struct gy_alloc alloc = { ctx_count_fn, &counter };
-    struct gyre_net *net = ctx_new(&copy, &alloc, &err);
+    struct gyre_net *net = ctx_new(&copy, &alloc, err);
     if (!net)
-        return gy_error_out(error, &err);
+        return err->status;
     ctx_need(net, counter.bytes, need);
+    if (look)
+        look(user, net);
     gyre_close(net);
-    return GYRE_OK;
+    return GY_OK;
+}
+
+GYRE_API int gyre_measure(const struct gyre_config *config, struct gyre_need *need, struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    const int status = gy_net_measure(config, need, NULL, NULL, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }

@@ -46,6 +46,10 @@ GY_INT int gy_net_fail(struct gyre_net *net, int status, const char *fmt, ...) G
 GY_INT const struct gy_alloc *gy_net_alloc(const struct gyre_net *net);
 GY_INT const struct gy_log *gy_net_log(const struct gyre_net *net);
 
+/* ctx.c: gyre_measure, and a look at the net while it is planned, without memory for its tensors. look may be NULL. */
+GY_INT int gy_net_measure(const struct gyre_config *config, struct gyre_need *need,
+                          void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
+
 /* config.c */
 GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in, struct gy_error *err); /* checked */
 GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger);
