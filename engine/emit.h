@@ -20,9 +20,15 @@ struct gy_emit_node {
     int res;       /* of a head: head of the value that is added, or -1 */
     int bn;        /* of a conv: batch norm that follows: its statistics (training) or its fold (evaluation); -1 */
     int needs;     /* a gradient with respect to its value is needed */
+    int read;      /* ops of backward read its value, or it is a cut of recomputation: kept, unless it is cheap */
+    int cheap;     /* its value is not kept for backward, but made again there where it is wanted */
     int value;     /* tensor, -1 not yet */
+    int late;      /* the value made again, -1 not yet */
     int gradient;  /* tensor, -1 not yet */
     int stats, scale, shift, mean, rstd, arg; /* tensors, -1 none */
+    int waiting;   /* of a cheap batch norm: the last conv whose weight gradient waits for its value, -1 none */
+    int next;      /* of a waiting conv: the next one, -1 none */
+    int dy;        /* of a waiting conv: gradient of its output, a tensor */
 };
 
 struct gy_emit {
@@ -38,5 +44,6 @@ GY_INT int gy_emit_act(int layer);                           /* fuse.c: enum gy_
 GY_INT void gy_emit_forward(struct gy_emit *e, int node);    /* emit_forward.c */
 GY_INT void gy_emit_backward(struct gy_emit *e, int node);   /* emit_backward.c */
 GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end); /* recompute.c: number of segments */
+GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments); /* recompute.c: fills cheap */
 
 #endif

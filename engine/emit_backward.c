@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Backward ops of each layer kind, emitted in reverse node order. The first op that contributes to the gradient of a value writes it,
  * later ones add to it (GY_F_ADD_DX), so no gradient is ever cleared. Weight gradients come before data gradients: they can be
- * sent to other machines while the rest is computed. */
+ * sent to other machines while the rest is computed. But one that reads the output of a batch norm waits for that norm's own
+ * backward, which reads what the output is made from and leaves it on the way: so the output need not be kept from forward on. */
 #include "emit.h"
 
 static struct gy_op bwd_op(const struct gy_emit *e, int code, int i)
@@ -50,6 +51,27 @@ static void bwd_put_to(struct gy_emit *e, struct gy_op *op, int head)
         bwd_put(e, op);
 }
 
+static int bwd_is_curve(int act) { return act == GY_ACT_SIGMOID || act == GY_ACT_TANH; }
+
+/* The value of a head: kept, or made again by an op of its own. */
+static int bwd_value(struct gy_emit *e, int head)
+{
+    struct gy_emit_node *n = &e->nodes[head];
+    if (!n->cheap)
+        return n->value;
+    if (n->late >= 0)
+        return n->late;
+    struct gy_op op = bwd_op(e, GY_OP_BN_APPLY, head);
+    op.act = n->act;
+    op.tensor[GY_X] = bwd_value(e, bwd_input(e, head, 0));
+    op.tensor[GY_RES] = n->res < 0 ? -1 : bwd_value(e, n->res);
+    op.tensor[GY_SCALE] = n->scale;
+    op.tensor[GY_SHIFT] = n->shift;
+    op.tensor[GY_Y] = n->late = bwd_tensor_like(e, n->value, "again.");
+    bwd_put(e, &op);
+    return n->late;
+}
+
 /* The gradient before the activation that was fused into head i. */
 static int bwd_through_act(struct gy_emit *e, int i)
 {
@@ -68,40 +90,70 @@ static int bwd_through_act(struct gy_emit *e, int i)
     return op.tensor[GY_DX];
 }
 
-static void bwd_conv(struct gy_emit *e, int i)
+static void bwd_weights(struct gy_emit *e, int i)
 {
     const struct gy_node *node = &e->b->graph->nodes[i];
-    const int dy = bwd_through_act(e, i), in = bwd_input(e, i, 0);
     struct gy_op w = bwd_op(e, GY_OP_CONV_WGRAD, i);
-    w.tensor[GY_X] = e->nodes[in].value;
-    w.tensor[GY_DY] = dy;
+    w.tensor[GY_X] = bwd_value(e, bwd_input(e, i, 0));
+    w.tensor[GY_DY] = e->nodes[i].dy;
     w.tensor[GY_DW] = e->b->plan->grad[node->weight];
     w.tensor[GY_DBIAS] = node->bias < 0 ? -1 : e->b->plan->grad[node->bias];
     bwd_put(e, &w);
+}
+
+static void bwd_conv(struct gy_emit *e, int i)
+{
+    const int in = bwd_input(e, i, 0), waits = e->nodes[in].cheap && e->nodes[in].late < 0;
+    e->nodes[i].dy = bwd_through_act(e, i);
+    if (waits) {
+        e->nodes[i].next = e->nodes[in].waiting;
+        e->nodes[in].waiting = i;
+    } else {
+        bwd_weights(e, i);
+    }
     struct gy_op d = bwd_op(e, GY_OP_CONV_DGRAD, i);
-    d.tensor[GY_W] = e->b->plan->param[node->weight];
-    d.tensor[GY_DY] = dy;
+    d.tensor[GY_W] = e->b->plan->param[e->b->graph->nodes[i].weight];
+    d.tensor[GY_DY] = e->nodes[i].dy;
     bwd_put_to(e, &d, in);
+}
+
+/* What the mask is made from: X where the activation allows it and no residual must be made for it, else the output. With AGAIN when
+ * somebody waits for the output. */
+static void bwd_bn_mask(struct gy_emit *e, int i, struct gy_op *op)
+{
+    struct gy_emit_node *n = &e->nodes[i];
+    const int wanted = n->cheap && n->late < 0 && n->waiting >= 0, there = !n->cheap || n->late >= 0;
+    if (bwd_is_curve(n->act) || (n->res >= 0 && there)) {
+        op->tensor[GY_Y] = n->act == GY_ACT_NONE ? -1 : bwd_value(e, i);
+    } else if (n->act != GY_ACT_NONE || wanted) {
+        op->tensor[GY_SCALE] = n->scale;
+        op->tensor[GY_SHIFT] = n->shift;
+        op->tensor[GY_RES] = n->res < 0 ? -1 : bwd_value(e, n->res);
+        if (wanted)
+            op->tensor[GY_AGAIN] = n->late = bwd_tensor_like(e, n->value, "again.");
+    }
 }
 
 static void bwd_bn(struct gy_emit *e, int i)
 {
     const struct gy_node *node = &e->b->graph->nodes[i];
-    const struct gy_emit_node *n = &e->nodes[i];
+    struct gy_emit_node *n = &e->nodes[i];
     struct gy_op s = bwd_op(e, GY_OP_BN_SUMS, i);
     s.act = n->act;
     s.tensor[GY_DY] = n->gradient;
-    s.tensor[GY_X] = e->nodes[bwd_input(e, i, 0)].value;
+    s.tensor[GY_X] = bwd_value(e, bwd_input(e, i, 0));
     s.tensor[GY_MEAN] = n->mean;
     s.tensor[GY_RSTD] = n->rstd;
-    s.tensor[GY_Y] = n->act == GY_ACT_NONE ? -1 : n->value;
     s.tensor[GY_SUMS] = gy_build_tensor(e->b, "bn.sums", GY_AT_ACT, GY_F32, 2, 2, node->geom.k, 1, 1);
+    struct gy_op d = s;
+    bwd_bn_mask(e, i, &s);
     s.tensor[GY_DGAMMA] = e->b->plan->grad[node->weight];
     s.tensor[GY_DBETA] = e->b->plan->grad[node->bias];
     bwd_put(e, &s);
-    struct gy_op d = s;
+    for (int conv = n->waiting; conv >= 0; conv = e->nodes[conv].next)
+        bwd_weights(e, conv);
+    bwd_bn_mask(e, i, &d);
     d.code = GY_OP_BN_BWD;
-    d.tensor[GY_DGAMMA] = d.tensor[GY_DBETA] = -1;
     d.tensor[GY_GAMMA] = e->b->plan->param[node->weight];
     d.tensor[GY_DRES] = n->res < 0 ? -1 : bwd_target(e, n->res, GY_F_ADD_DRES, &d.flags);
     d.tensor[GY_DX] = bwd_target(e, bwd_input(e, i, 0), GY_F_ADD_DX, &d.flags);
@@ -128,7 +180,7 @@ static void bwd_one(struct gy_emit *e, int i)
     op.tensor[GY_DY] = e->nodes[i].gradient;
     op.tensor[GY_ARG] = e->nodes[i].arg;
     if (node->layer == GY_LAYER_LRN)
-        op.tensor[GY_X] = e->nodes[bwd_input(e, i, 0)].value;
+        op.tensor[GY_X] = bwd_value(e, bwd_input(e, i, 0));
     bwd_put_to(e, &op, bwd_input(e, i, 0));
 }
 

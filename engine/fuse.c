@@ -16,7 +16,8 @@ static void fuse_count_users(struct gy_emit *e)
     for (int i = 0; i < g->node_count; i++) {
         struct gy_emit_node *n = &e->nodes[i];
         *n = (struct gy_emit_node){ .head = i, .tail = i, .last_use = i, .res = -1, .bn = -1, .value = -1, .gradient = -1,
-                                    .stats = -1, .scale = -1, .shift = -1, .mean = -1, .rstd = -1, .arg = -1 };
+                                    .stats = -1, .scale = -1, .shift = -1, .mean = -1, .rstd = -1, .arg = -1,
+                                    .late = -1, .waiting = -1, .next = -1, .dy = -1 };
         for (int k = 0; k < g->nodes[i].input_count; k++) {
             struct gy_emit_node *in = &e->nodes[g->nodes[i].input[k]];
             in->users++;

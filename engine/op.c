@@ -46,7 +46,7 @@ static const struct gy_op_row op_rows[GY_OP_CODES] = {
                         OP_R(GY_SUMS) | OP_R(GY_DGAMMA) | OP_R(GY_DBETA) | OP_R(GY_AGAIN), OP_NONE },
     [GY_OP_BN_BWD] = { "bn-bwd",
                        OP_R(GY_DY) | OP_R(GY_X) | OP_R(GY_MEAN) | OP_R(GY_RSTD) | OP_R(GY_GAMMA) | OP_R(GY_SUMS) |
-                           OP_R(GY_Y) | OP_R(GY_SCALE) | OP_R(GY_SHIFT),
+                           OP_R(GY_Y) | OP_R(GY_SCALE) | OP_R(GY_SHIFT) | OP_R(GY_RES),
                        OP_R(GY_DX) | OP_R(GY_DRES), OP_TWO(GY_DRES, GY_DY, GY_DX, GY_DY) },
     [GY_OP_ACT_BWD] = { "act-bwd", OP_R(GY_DY) | OP_R(GY_Y), OP_R(GY_DX), OP_ONE(GY_DX, GY_DY) },
     [GY_OP_POOL_MAX_BWD] = { "max-pool-bwd", OP_R(GY_DY) | OP_R(GY_ARG), OP_R(GY_DX), OP_NONE },

@@ -209,9 +209,11 @@ static void plan_training(struct gy_builder *b)
         b->status = gy_emit_fuse(&e);
     if (b->status != GY_OK)
         return;
+    const int segments = gy_emit_segments(&e, segment_end);
+    gy_emit_cheap(&e, segment_end, segments);
     for (int i = 0; i < b->graph->node_count; i++)
         gy_emit_forward(&e, i);
-    plan_backward(&e, segment_end, gy_emit_segments(&e, segment_end));
+    plan_backward(&e, segment_end, segments);
     plan_update(b);
 }
 

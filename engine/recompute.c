@@ -2,7 +2,11 @@
 /* Trading time for memory (Chen et al. 2016, "Training deep nets with sublinear memory cost"). The net is cut where a single value
  * goes from everything before to everything after. Only the values at the cuts are kept through forward; in backward each segment
  * but the last is computed once more before its own backward ops. Where to cut is found by trying segment sizes: the peak is
- * about the sum of the values at the cuts plus the largest segment. */
+ * about the sum of the values at the cuts plus the largest segment.
+ *
+ * And always: a batch norm's input is kept for its own backward, so its output y = act(x * scale + shift [+ res]) costs one pass over
+ * memory and need not be kept, as long as the residual is kept or cheap itself. Such values are called cheap; backward makes them
+ * again where somebody reads them. */
 #include "emit.h"
 
 static int64_t rec_bytes(const struct gy_emit *e, int i)
@@ -50,10 +54,38 @@ GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end)
     int64_t total = 0, best = INT64_MAX, best_limit = INT64_MAX, peak = 0;
     for (int i = 0; i < e->b->graph->node_count; i++)
         total += rec_bytes(e, i);
-    for (int parts = 1; parts <= 64 && e->b->config->recompute; parts++) {
+    for (int parts = 1; parts <= 64 && e->b->config->recompute > 0; parts++) {
         rec_cut(e, total / parts, NULL, &peak);
         if (peak < best)
             best = peak, best_limit = total / parts;
     }
     return rec_cut(e, best_limit, segment_end, &peak);
+}
+
+/* Marks values that backward ops read: inputs of some layers, own outputs of activations. */
+static void rec_mark_read(struct gy_emit *e)
+{
+    static const uint8_t reads_input[GY_LAYERS] = { [GY_LAYER_CONV] = 1, [GY_LAYER_LINEAR] = 1, [GY_LAYER_BN] = 1,
+                                                    [GY_LAYER_LRN] = 1 };
+    const struct gy_graph *g = e->b->graph;
+    for (int i = 0; i < g->node_count; i++) {
+        e->nodes[i].read |= e->nodes[i].act != GY_ACT_NONE || gy_emit_act(g->nodes[i].layer) != GY_ACT_NONE;
+        for (int k = 0; k < g->nodes[i].input_count && reads_input[g->nodes[i].layer]; k++)
+            e->nodes[e->nodes[g->nodes[i].input[k]].head].read = 1;
+    }
+}
+
+GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments)
+{
+    const struct gy_graph *g = e->b->graph;
+    rec_mark_read(e);
+    for (int i = 0, s = 0; i < g->node_count; i++) {
+        struct gy_emit_node *n = &e->nodes[i];
+        const int res_there = n->res < 0 || e->nodes[n->res].read || e->nodes[n->res].cheap;
+        n->cheap = e->b->config->recompute >= 0 && n->head == i && g->nodes[i].layer == GY_LAYER_BN && res_there;
+        for (; s + 1 < segments && e->nodes[segment_end[s]].head == i; s++) {
+            n->cheap = 0;
+            n->read = 1;
+        }
+    }
 }

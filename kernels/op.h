@@ -56,8 +56,8 @@ enum gy_role {
  * GY_OP_BN_SUMS        DY X MEAN RSTD [Y | SCALE SHIFT [RES]]   SUMS DGAMMA DBETA [AGAIN]   SUMS: sum dy' [C], sum dy' * xhat [C]; DBETA, DGAMMA
  *                                                                             the same, added when uniform.accumulate; dy' = dy masked by act, from
  *                                                                             Y or from y = act(x * scale + shift [+ res]), which AGAIN takes
- * GY_OP_BN_BWD         DY X MEAN RSTD GAMMA SUMS [Y | SCALE SHIFT]   DX [DRES]   dx = gamma * rstd * (dy' - (SUMS0 + xhat * SUMS1) / (N*H*W)); dres = dy'
- *                                                                             SCALE, SHIFT here and above: not with sigmoid and tanh
+ * GY_OP_BN_BWD         DY X MEAN RSTD GAMMA SUMS [Y | SCALE SHIFT [RES]]   DX [DRES]   dx = gamma * rstd * (dy' - (SUMS0 + xhat * SUMS1) / (N*H*W)); dres = dy'
+ *                                                                             mask as in BN_SUMS; SCALE and SHIFT in both: not with sigmoid and tanh
  * GY_OP_ACT_BWD        DY Y                           DX                      from the output y
  * GY_OP_POOL_MAX_BWD   DY ARG                         DX
  * GY_OP_POOL_AVG_BWD   DY                             DX

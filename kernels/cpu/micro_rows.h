@@ -167,7 +167,7 @@
     }                                                                                                                  \
     ATTR GY_ALWAYS void A##_bn_back_with(const struct gy_bn_rows *a, const int masked, const int made, const int both) \
     {                                                                                                                  \
-        const A##_elem *const dy = a->dy, *const x = a->x, *const y = a->y;                                            \
+        const A##_elem *const dy = a->dy, *const x = a->x, *const y = a->y, *const res = a->res;                       \
         A##_elem *const dx = a->dx, *const dres = a->dres;                                                             \
         const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
         for (int64_t r = 0; r < a->rows; r++) {                                                                        \
@@ -175,10 +175,14 @@
                 const int64_t n = a->cols - c, at = r * a->pitch + c;                                                  \
                 const V in = A##_get(x + at, n);                                                                       \
                 V d = A##_get(dy + at, n);                                                                             \
-                if (made)                                                                                              \
-                    d = P##_keep(d, P##_fma(in, P##_get(a->scale + c, n), P##_get(a->shift + c, n)), lo, hi);          \
-                else if (masked)                                                                                       \
+                if (made) {                                                                                            \
+                    V v = P##_fma(in, P##_get(a->scale + c, n), P##_get(a->shift + c, n));                             \
+                    if (res != NULL)                                                                                   \
+                        v = P##_add(v, A##_get(res + at, n));                                                          \
+                    d = P##_keep(d, v, lo, hi);                                                                        \
+                } else if (masked) {                                                                                   \
                     d = P##_keep(d, A##_get(y + at, n), lo, hi);                                                       \
+                }                                                                                                      \
                 if (both)                                                                                              \
                     A##_put(dres + at, a->add_dres ? P##_add(A##_get(dres + at, n), d) : d, n);                        \
                 const V dev = P##_sub(in, P##_get(a->mean + c, n));                                                    \

@@ -167,10 +167,10 @@ static struct gy_bn_rows norm_back_rows(const struct norm_job *job, int64_t tile
 {
     const struct gy_op *op = job->op;
     const int64_t c = op->geom.c, first = tile * job->part_rows, at = first * c;
-    const float *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *y = op->ptr[GY_Y];
+    const float *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *y = op->ptr[GY_Y], *res = op->ptr[GY_RES];
     return (struct gy_bn_rows){.dy = dy + at, .x = x + at, .y = y != NULL && op->act != GY_ACT_NONE ? y + at : NULL,
                                .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
-                               .mean = op->ptr[GY_MEAN], .rstd = op->ptr[GY_RSTD],
+                               .res = res != NULL ? res + at : NULL, .mean = op->ptr[GY_MEAN], .rstd = op->ptr[GY_RSTD],
                                .rows = gy_min64(job->part_rows, job->rows - first), .cols = c, .pitch = c,
                                .lo = job->lo, .hi = job->hi};
 }
@@ -180,10 +180,8 @@ static void norm_sums_tile(void *arg, int64_t tile, int thread)
     const struct norm_job *job = arg;
     const int64_t c = job->op->geom.c;
     const int64_t at = tile * job->part_rows * c;
-    const float *res = job->op->ptr[GY_RES];
     float *const again = job->op->ptr[GY_AGAIN];
     struct gy_bn_rows a = norm_back_rows(job, tile);
-    a.res = res != NULL ? res + at : NULL;
     a.again = again != NULL ? again + at : NULL;
     a.stream = again != NULL && norm_streams(job->op, again);
     a.sum0 = job->parts + tile * 2 * c;
