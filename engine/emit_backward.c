@@ -157,8 +157,11 @@ static void bwd_bn(struct gy_emit *e, int i)
     d.tensor[GY_GAMMA] = e->b->plan->param[node->weight];
     d.tensor[GY_DRES] = n->res < 0 ? -1 : bwd_target(e, n->res, GY_F_ADD_DRES, &d.flags);
     d.tensor[GY_DX] = bwd_target(e, bwd_input(e, i, 0), GY_F_ADD_DX, &d.flags);
-    if (d.tensor[GY_DX] >= 0 || d.tensor[GY_DRES] >= 0)
-        bwd_put(e, &d);
+    if (d.tensor[GY_DX] < 0 && d.tensor[GY_DRES] < 0)
+        return;
+    if (d.tensor[GY_DX] < 0) /* a norm of the input itself: the op has no way without */
+        d.tensor[GY_DX] = bwd_tensor_like(e, n->gradient, "unused.");
+    bwd_put(e, &d);
 }
 
 static void bwd_act(struct gy_emit *e, int i)

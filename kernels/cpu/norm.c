@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Batch norm as passes over rows (pixels) of channels, each pass once over memory: rows are cut into fixed parts, a
- * part leaves its sums in scratch, the parts are joined in a fixed order. */
+ * part leaves its sums in scratch, the parts are joined in a fixed order. Activations are float or bf16. */
 #include "norm.h"
 
 #define NORM_PART_FLOATS 32768 /* floats of one tensor in a part: about a core's second cache over three tensors */
-#define NORM_STREAM 8388608   /* floats of a tensor that no cache keeps until the next op */
+#define NORM_STREAM 33554432  /* bytes of a tensor that no cache keeps until the next op */
 #define NORM_CHANNELS 64       /* channels that join their parts in one tile */
 
 /* Rows in a part, for rows x channels. */
@@ -93,10 +93,10 @@ GY_INT void gy_cpu_sum_parts(const struct gy_cpu *cpu, const float *part, int64_
     gy_pool_run(cpu->pool, norm_sum_tile, &job, gy_ceil_div(count, job.block));
 }
 
-static int norm_streams(const struct gy_op *op, const float *out)
+static int norm_streams(const struct gy_op *op, const void *out)
 {
     const int aligned = op->geom.c % 16 == 0 && (uintptr_t)out % GY_CACHE_LINE == 0;
-    return aligned && norm_rows(op) * op->geom.c >= NORM_STREAM;
+    return out != NULL && aligned && norm_rows(op) * op->geom.c * (op->dtype == GY_F32 ? 4 : 2) >= NORM_STREAM;
 }
 
 struct norm_job {
@@ -124,10 +124,11 @@ GY_INT size_t gy_cpu_bn_parts_need(const struct gy_cpu *cpu, const struct gy_op 
 static void norm_stats_tile(void *arg, int64_t tile, int thread)
 {
     const struct norm_job *job = arg;
-    const int64_t c = job->op->geom.c, first = tile * job->part_rows, parts = gy_ceil_div(job->rows, job->part_rows);
-    const float *x = job->op->ptr[GY_X];
+    const struct gy_op *op = job->op;
+    const int64_t c = op->geom.c, first = tile * job->part_rows, parts = gy_ceil_div(job->rows, job->part_rows);
     float *const mean = job->parts + tile * c;
-    job->cpu->k.stats[GY_F32](x + first * c, gy_min64(job->part_rows, job->rows - first), c, c, mean, mean + parts * c);
+    job->cpu->k.stats[op->dtype](gy_cpu_at(op->ptr[GY_X], first * c, op->dtype),
+                                 gy_min64(job->part_rows, job->rows - first), c, c, mean, mean + parts * c);
     (void)thread;
 }
 
@@ -144,16 +145,16 @@ static void norm_apply_tile(void *arg, int64_t tile, int thread)
     const struct norm_job *job = arg;
     const struct gy_op *op = job->op;
     const int64_t c = op->geom.c, first = tile * job->part_rows, at = first * c;
-    const float *x = op->ptr[GY_X], *res = op->ptr[GY_RES];
-    float *const y = op->ptr[GY_Y];
-    const struct gy_affine_rows a = {.y = y + at, .x = x + at, .res = res != NULL ? res + at : NULL,
+    const int curve = gy_act_is_curve(op->act), dtype = op->dtype;
+    const struct gy_affine_rows a = {.y = gy_cpu_out(op->ptr[GY_Y], at, dtype),
+                                     .x = gy_cpu_at(op->ptr[GY_X], at, dtype),
+                                     .res = gy_cpu_at(op->ptr[GY_RES], at, dtype),
                                      .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
                                      .rows = gy_min64(job->part_rows, job->rows - first), .cols = c, .pitch = c,
-                                     .lo = job->lo, .hi = job->hi,
-                                     .stream = norm_streams(op, y) && !gy_act_is_curve(op->act)};
-    job->cpu->k.affine[GY_F32](&a);
-    if (gy_act_is_curve(op->act))
-        gy_act_curve(op->act, y + at, y + at, a.rows * c);
+                                     .lo = job->lo, .hi = job->hi, .stream = norm_streams(op, op->ptr[GY_Y]) && !curve};
+    job->cpu->k.affine[dtype](&a);
+    if (curve) /* float only */
+        gy_act_curve(op->act, a.y, a.y, a.rows * c);
     (void)thread;
 }
 
@@ -167,10 +168,12 @@ static struct gy_bn_rows norm_back_rows(const struct norm_job *job, int64_t tile
 {
     const struct gy_op *op = job->op;
     const int64_t c = op->geom.c, first = tile * job->part_rows, at = first * c;
-    const float *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *y = op->ptr[GY_Y], *res = op->ptr[GY_RES];
-    return (struct gy_bn_rows){.dy = dy + at, .x = x + at, .y = y != NULL && op->act != GY_ACT_NONE ? y + at : NULL,
+    const void *y = op->act != GY_ACT_NONE ? op->ptr[GY_Y] : NULL;
+    return (struct gy_bn_rows){.dy = gy_cpu_at(op->ptr[GY_DY], at, op->dtype),
+                               .x = gy_cpu_at(op->ptr[GY_X], at, op->dtype), .y = gy_cpu_at(y, at, op->dtype),
                                .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
-                               .res = res != NULL ? res + at : NULL, .mean = op->ptr[GY_MEAN], .rstd = op->ptr[GY_RSTD],
+                               .res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype),
+                               .mean = op->ptr[GY_MEAN], .rstd = op->ptr[GY_RSTD],
                                .rows = gy_min64(job->part_rows, job->rows - first), .cols = c, .pitch = c,
                                .lo = job->lo, .hi = job->hi};
 }
@@ -178,16 +181,15 @@ static struct gy_bn_rows norm_back_rows(const struct norm_job *job, int64_t tile
 static void norm_sums_tile(void *arg, int64_t tile, int thread)
 {
     const struct norm_job *job = arg;
-    const int64_t c = job->op->geom.c;
-    const int64_t at = tile * job->part_rows * c;
-    float *const again = job->op->ptr[GY_AGAIN];
+    const struct gy_op *op = job->op;
+    const int64_t c = op->geom.c;
     struct gy_bn_rows a = norm_back_rows(job, tile);
-    a.again = again != NULL ? again + at : NULL;
-    a.stream = again != NULL && norm_streams(job->op, again);
+    a.again = gy_cpu_out(op->ptr[GY_AGAIN], tile * job->part_rows * c, op->dtype);
+    a.stream = norm_streams(op, op->ptr[GY_AGAIN]);
     a.sum0 = job->parts + tile * 2 * c;
     a.sum1 = a.sum0 + c;
     memset(a.sum0, 0, (size_t)(2 * c) * sizeof(float));
-    job->cpu->k.bn_sums[GY_F32](&a);
+    job->cpu->k.bn_sums[op->dtype](&a);
     (void)thread;
 }
 
@@ -217,16 +219,15 @@ static void norm_back_tile(void *arg, int64_t tile, int thread)
     const struct gy_op *op = job->op;
     const int64_t c = op->geom.c, at = tile * job->part_rows * c;
     struct gy_bn_rows a = norm_back_rows(job, tile);
-    float *const dx = op->ptr[GY_DX], *const dres = op->ptr[GY_DRES];
     a.a = job->parts;
     a.b = job->parts + c;
     a.c = job->parts + 2 * c;
-    a.dx = dx + at;
-    a.dres = dres != NULL ? dres + at : NULL;
+    a.dx = gy_cpu_out(op->ptr[GY_DX], at, op->dtype);
+    a.dres = gy_cpu_out(op->ptr[GY_DRES], at, op->dtype);
     a.add_dx = (op->flags & GY_F_ADD_DX) != 0;
     a.add_dres = (op->flags & GY_F_ADD_DRES) != 0;
-    a.stream = norm_streams(op, dx);
-    job->cpu->k.bn_back[GY_F32](&a);
+    a.stream = norm_streams(op, op->ptr[GY_DX]);
+    job->cpu->k.bn_back[op->dtype](&a);
     (void)thread;
 }
 
