@@ -50,6 +50,9 @@ GY_INT const struct gy_log *gy_net_log(const struct gyre_net *net);
 GY_INT int gy_net_measure(const struct gyre_config *config, struct gyre_need *need,
                           void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
 
+/* print.c: in quotes; quotes, backslashes and control characters are escaped. A net's name may be a path. */
+GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink);
+
 /* config.c */
 GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in, struct gy_error *err); /* checked */
 GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger);

@@ -390,6 +390,23 @@ GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *co
 /* The newest checkpoint in a folder of gyre_train, into room bytes. GYRE_E_IO when there is none. */
 GYRE_API int gyre_find_checkpoint(const char *folder, char *path, size_t room, struct gyre_error *error);
 
+struct gyre_why_config {
+    size_t size;
+    struct gyre_data *data;    /* NULL: synthetic samples */
+    struct gyre_augment augment; /* as in training */
+    int loader_threads;        /* 1 */
+    int steps;                 /* that are measured, after three others; 20 */
+    int json;                  /* 0: a page, 1: one JSON object */
+    int all_ops;               /* 1: the page ends with a line for each op; the JSON object has them always */
+};
+GYRE_API void gyre_why_config_default(struct gyre_why_config *config);
+/* Why training is as fast as it is. Runs real training steps with a clock around each op and prints: where a step's time goes; whether
+ * input, compute or memory binds; each kind of op beside its limit (the larger of multiplications over the measured peak and bytes over
+ * the measured bandwidth); the five ops that lose most; what batch, type, recomputation, threads and packed data would bring, as
+ * predictions with their reasons. The steps have learning rate 0: weights stay, momentum and running statistics do not. config may be
+ * NULL. Takes memory for its duration. */
+GYRE_API int gyre_print_why(struct gyre_net *net, const struct gyre_why_config *config, const struct gyre_sink *sink);
+
 struct gyre_report {
     int64_t samples, bad;
     double loss, top1, top5;   /* top1, top5 in [0, 1] */

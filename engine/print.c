@@ -92,12 +92,11 @@ static int64_t print_parameters(const struct gyre_net *net)
     return sum;
 }
 
-/* The net's name may be a path: quotes, backslashes and control characters are escaped. */
-static void print_json_name(const char *name, struct gy_sink *sink)
+GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink)
 {
-    gy_sink_printf(sink, "{\"net\":\"");
-    for (; *name; name++)
-        gy_sink_printf(sink, *name == '"' || *name == '\\' ? "\\%c" : (unsigned char)*name < 32 ? "\\u%04x" : "%c", *name);
+    gy_sink_printf(sink, "\"");
+    for (; *text; text++)
+        gy_sink_printf(sink, *text == '"' || *text == '\\' ? "\\%c" : (unsigned char)*text < 32 ? "\\u%04x" : "%c", *text);
     gy_sink_printf(sink, "\"");
 }
 
@@ -105,12 +104,12 @@ GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_s
 {
     struct gy_sink sink = gy_sink_of(out);
     char size[24], without[24];
-    if (json)
-        print_json_name(net->config.net_name, &sink);
-    if (json)
+    if (json) {
+        gy_sink_printf(&sink, "{\"net\":");
+        gy_print_json_text(net->config.net_name, &sink);
         gy_sink_printf(&sink, ",\"device\":\"%s\",\"batch\":%d,\"parameters\":%" PRId64 ",\"peak_bytes\":%zu,\"programs\":{",
                        net->caps.device, net->config.batch, print_parameters(net), print_total(net));
-    else
+    } else
         gy_sink_printf(&sink, "net %s, batch %d, on %s, %" PRId64 " parameters\n\n", net->config.net_name, net->config.batch,
                        net->caps.device, print_parameters(net));
     print_programs(net, json, &sink);

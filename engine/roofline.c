@@ -102,6 +102,17 @@ GY_INT struct gy_limit gy_roofline(const struct gy_work *work, const struct gy_c
     return limit;
 }
 
+GY_INT void gy_ceilings_merge(struct gy_ceilings *c, const struct gy_ceilings *more)
+{
+    c->f32 = fmax(c->f32, more->f32);
+    c->bf16 = fmax(c->bf16, more->bf16);
+    c->read = fmax(c->read, more->read);
+    c->copy = fmax(c->copy, more->copy);
+    c->cache_read = fmax(c->cache_read, more->cache_read);
+    c->cache_copy = fmax(c->cache_copy, more->cache_copy);
+    c->cache_bytes = fmax(c->cache_bytes, more->cache_bytes);
+}
+
 GY_INT void gy_ceilings_print(const struct gy_ceilings *c, const char *device, struct gy_sink *sink)
 {
     gy_sink_printf(sink, "on %s\nmeasured: %.0f GFLOP/s in float, %.0f in bf16; memory %.0f GB/s read, %.0f copied; ", device,

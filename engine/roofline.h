@@ -38,6 +38,8 @@ GY_INT double gy_roofline_bandwidth(const struct gy_work *work, const struct gy_
 /* Seconds that the op is expected to take in a step. */
 GY_INT double gy_roofline_expect(const struct gy_op *op, const struct gy_work *work, const struct gy_ceilings *ceilings);
 
+/* Each figure the larger of the two: another program may have been in the way of one. */
+GY_INT void gy_ceilings_merge(struct gy_ceilings *ceilings, const struct gy_ceilings *more);
 /* Two lines: the device, its peaks, its bandwidths. */
 GY_INT void gy_ceilings_print(const struct gy_ceilings *ceilings, const char *device, struct gy_sink *sink);
 /* "32x56x56x64 * 3x3/1 -> 64", or the shape alone, or spans; returns text. */

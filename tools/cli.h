@@ -159,9 +159,18 @@ int cli_progress_skip_line(void); /* ends an unfinished bar before other output 
 void cli_catch_signals(void);
 int cli_stop_signal(void); /* 0: none came */
 
+/* ---- gyre why (cmd_why.c; its command stands beside that of train, whose options it takes) ---- */
+
+struct cli_why_options {
+    int64_t steps, all_ops;
+};
+extern const struct cli_option cli_why_rows[2];
+/* loop: training data or NULL, augmentation and loader threads. */
+int cli_print_why(struct gyre_net *net, const struct gyre_train_config *loop, const struct cli_why_options *options, int json);
+
 /* ---- commands: one row each, beside the code that runs it ---- */
 
-extern const struct cli_command cmd_train, cmd_eval, cmd_predict, cmd_plan, cmd_bench, cmd_zoo, cmd_knobs, cmd_pack, cmd_export,
+extern const struct cli_command cmd_train, cmd_eval, cmd_predict, cmd_plan, cmd_bench, cmd_why, cmd_zoo, cmd_knobs, cmd_pack, cmd_export,
     cmd_import, cmd_info, cmd_help;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre train: options to configuration. Epochs become steps here, because only here the data set and the batch are both known. */
+/* gyre train, and gyre why with the same options: options to configuration. Epochs become steps here, because only here the data set and the batch are both known. */
 #include "cli.h"
 #include <stdlib.h>
 #include <string.h>
@@ -293,6 +293,8 @@ static int open_net(struct train_job *job)
                 job->v->weights, skipped);
     if (gyre_note(job->net, "name", job->net_name) != GYRE_OK)
         return cli_net_error(job->net);
+    if (!job->train)
+        return CLI_OK;
     const int code = cli_note_classes(job->net, job->train, job->v->names);
     return code != CLI_OK ? code : cli_note_input(job->net, job->config.mean, job->config.std, job->input.c, eval_resize(job));
 }
@@ -374,15 +376,20 @@ static int run_job(struct train_job *job, const char *path)
     return code == CLI_OK ? run_loop(job) : code;
 }
 
+static void close_job(struct train_job *job)
+{
+    gyre_close(job->net);
+    gyre_close_data(job->test);
+    gyre_close_data(job->train);
+    free(job->text);
+}
+
 static int train_run(const void *values, char **args, int count)
 {
     struct train_job job = { .v = values, .net_name = args[0] };
     (void)count;
     const int code = run_job(&job, args[1]);
-    gyre_close(job.net);
-    gyre_close_data(job.test);
-    gyre_close_data(job.train);
-    free(job.text);
+    close_job(&job);
     return code;
 }
 
@@ -401,4 +408,64 @@ const struct cli_command cmd_train = {
         "  gyre train lenet5 /usr/share/datasets/fashion-mnist --epochs 10 --batch 64\n"
         "  gyre train resnet20 cifar10 --epochs 100 --lr 0.1 --batch 128 --pad-crop 4 --flip --warmup-epochs 5\n"
         "  gyre train resnet50 imagenet --resized-crop --flip --smoothing 0.1 --batch 256 --recompute --resume\n",
+};
+
+/* ---- gyre why ---- */
+
+struct why_values {
+    struct train_values train;
+    struct cli_why_options why;
+};
+
+/* Without data: samples of noise in the net's own shape. */
+static int why_job(struct train_job *job, const struct cli_why_options *options, const char *path)
+{
+    int code = path ? open_job_data(job, path) : CLI_OK;
+    if (!path)
+        job->info.samples = job->v->batch;
+    if (code == CLI_OK)
+        code = make_text(job);
+    if (code == CLI_OK)
+        code = set_config(job);
+    if (code == CLI_OK)
+        code = open_net(job);
+    if (code != CLI_OK)
+        return code;
+    gyre_train_config_default(&job->loop);
+    job->loop.train = job->train;
+    if (path) {
+        set_augment(job, &job->loop.augment);
+        job->loop.loader_threads = loader_threads(job);
+    }
+    return cli_print_why(job->net, &job->loop, options, (int)job->v->json);
+}
+
+static int why_run(const void *values, char **args, int count)
+{
+    struct why_values v = *(const struct why_values *)values;
+    struct train_job job = { .v = &v.train, .net_name = args[0] };
+    v.train.test_data = "none";
+    const int code = why_job(&job, &v.why, count > 1 ? args[1] : NULL);
+    close_job(&job);
+    return code;
+}
+
+const struct cli_command cmd_why = {
+    .name = "why", .args = "NET [DATA]", .about = "says where the time of a training step goes, and what would help",
+    .least = 1, .most = 2, .bytes = sizeof(struct why_values),
+    .groups = { { cli_why_rows, CLI_COUNT(cli_why_rows), offsetof(struct why_values, why) },
+                { train_rows, CLI_COUNT(train_rows), offsetof(struct why_values, train) },
+                CLI_NET_GROUP(struct why_values, train.net) },
+    .run = why_run,
+    .details =
+        "Takes the options of 'gyre train', so that 'train' in a command line can be replaced by 'why'; those that are\n"
+        "about the length and the files of a run have no effect. Without DATA the samples are noise.\n\n"
+        "Measures what this machine can do at most: multiplications a second, bytes a second. Runs some steps with a\n"
+        "clock around each op and prints one page: the shares of waiting for input, of ops whose limit is multiplications,\n"
+        "of ops whose limit is bytes; each kind of op beside its limit; the five ops that lose most; what batch, type,\n"
+        "recomputation, threads and packed data would bring, predicted.\n\n"
+        "Examples:\n"
+        "  gyre why resnet50 --batch 16\n"
+        "  gyre why resnet20 cifar10 --batch 128 --pad-crop 4 --flip\n"
+        "  gyre why my.net data --dtype bf16 --json\n",
 };
