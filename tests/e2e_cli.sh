@@ -146,6 +146,8 @@ expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 1 --out "$TM
 says "$out" '^checkpoint: .*/run2/checkpoint-6.safetensors$'
 says "$out" '^epoch 1/1  step 6/6 .* images/s  input waits [0-9]* ([0-9.]* s)$'
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 1 --out "$TMP/run2" --lr .01 --overwrite
+expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 3 --out "$TMP/line" --schedule poly --power 1 --lr .018
+says "$TMP/line/metrics.csv" '^17,3,.*,0\.002,' # the last but one of 18 steps
 expect 0 "$GYRE" eval "$TMP/run" "$TMP/data" --confusion "$TMP/confusion.svg"
 says "$out" 'class_2'
 there "$TMP/confusion.svg"

@@ -13,7 +13,7 @@ struct train_values {
     double lr, momentum, weight_decay, clip, ema;
     /* schedule */
     int64_t schedule;
-    double warmup_epochs, final_rate;
+    double warmup_epochs, final_rate, power;
     struct cli_reals milestones;
     /* data */
     int64_t pad_crop, flip, resized_crop, resize, max_bad, loader_threads;
@@ -41,6 +41,7 @@ static const struct cli_option train_rows[] = {
     { "milestones", "E,E,...", NULL, "epochs after which --schedule step divides by ten; default: 1/2 and 3/4 of the run", CLI_REALS,
       AT(milestones), 1e-6, 1e6 },
     { "final-lr", "X", "0", "where cosine and poly end", CLI_REAL, AT(final_rate), 0, 1e6 },
+    { "power", "X", "2", "of --schedule poly; 1: a straight line down", CLI_REAL, AT(power), 1e-3, 100 },
     { "smoothing", "X", "0", "label smoothing of a net that ends in a plain softmax", CLI_REAL, AT(smoothing), 0, 0.999 },
     { "clip", "X", "0", "largest norm of the gradient; 0: any", CLI_REAL, AT(clip), 0, 1e30 },
     { "ema", "X", "0", "decay of averaged weights, which evaluation then uses; 0: off", CLI_REAL, AT(ema), 0, 0.9999999 },
@@ -157,6 +158,7 @@ static void set_schedule(struct train_job *job)
     s->warmup = in_updates(job, v->warmup_epochs);
     s->steps = (job->steps + v->accumulate - 1) / v->accumulate;
     s->final_rate = (float)v->final_rate;
+    s->power = (float)v->power;
     for (int i = 0; i < v->milestones.count; i++)
         s->milestone[i] = in_updates(job, v->milestones.value[i]);
     if (v->milestones.count == 0) {

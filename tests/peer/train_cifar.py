@@ -43,12 +43,13 @@ def load(folder):
     return np.stack(pixels), np.array(labels)
 
 
-def augment(pixels, random):
-    """A zero border of 4 pixels, a random crop of the old size, a flip of every second image."""
+def augment(pixels, random, pad=4):
+    """A zero border, a random crop of the old size, a flip of every second image."""
     n, h, w, _ = pixels.shape
-    padded = np.zeros((n, h + 8, w + 8, 3), np.uint8)
-    padded[:, 4:-4, 4:-4] = pixels
-    top, left, flip = random.integers(0, 9, n), random.integers(0, 9, n), random.random(n) < 0.5
+    padded = np.zeros((n, h + 2 * pad, w + 2 * pad, 3), np.uint8)
+    padded[:, pad:-pad, pad:-pad] = pixels
+    span = 2 * pad + 1
+    top, left, flip = random.integers(0, span, n), random.integers(0, span, n), random.random(n) < 0.5
     rows = top[:, None] + np.arange(h)
     columns = left[:, None] + np.where(flip[:, None], np.arange(w)[::-1], np.arange(w))
     return padded[np.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]

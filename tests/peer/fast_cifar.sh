@@ -1,0 +1,69 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# A fast CIFAR-10 recipe (the net of fast_cifar.net and its schedule) in Gyre from packed records, then the same in PyTorch
+# (fast_cifar.py): time and test accuracy of both. Without PyTorch, Gyre alone, from its own start.
+#
+#   fast_cifar.sh [FOLDER]    FOLDER/train/CLASS/*.jpg, FOLDER/test/CLASS/*.jpg; default: the archive in GYRE_TEST_DATA
+#
+# Variables: EPOCHS (10), BATCH (1024), RATE (1.5), FINAL (0.1), DECAY (0.00133), WARM (2.3 epochs), DTYPE (f32 bf16; several run one after
+# the other), THREADS, IMAGES (0: all; else so many of each class), MODE of PyTorch (eager, compile), GYRE (build/gyre), PYTHON.
+set -eu
+unset CDPATH
+here=$(cd "$(dirname "$0")" && pwd)
+EPOCHS=${EPOCHS:-10} BATCH=${BATCH:-1024} RATE=${RATE:-1.5} FINAL=${FINAL:-0.1} DECAY=${DECAY:-0.00133} WARM=${WARM:-2.3}
+DTYPE=${DTYPE:-f32 bf16} IMAGES=${IMAGES:-0} MODE=${MODE:-eager} GYRE=${GYRE:-$here/../../build/gyre} PYTHON=${PYTHON:-python3}
+THREADS=${THREADS:-$(getconf _NPROCESSORS_ONLN)}
+TMP=$(mktemp -d)
+trap 'rm -rf "$TMP"' EXIT
+now() { date +%s%N; }
+since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.2f", (b - a) / 1e9 }'; }
+
+data=${1:-}
+if [ -z "$data" ]; then
+    archive=${GYRE_TEST_DATA:-}/images/cifar10-jpeg.tar.gz
+    if [ ! -f "$archive" ]; then
+        echo "skipped: no folder given, and GYRE_TEST_DATA has no images/cifar10-jpeg.tar.gz"
+        exit 0
+    fi
+    data=$TMP/cifar
+    mkdir "$data"
+    tar xzf "$archive" -C "$data"
+fi
+if [ "$IMAGES" -gt 0 ]; then
+    for class in "$data"/train/*/; do
+        part=$TMP/part/train/$(basename "$class")
+        mkdir -p "$part"
+        find "$class" -type f | sort | sed "${IMAGES}q" | xargs cp -t "$part"
+    done
+    cp -r "$data/test" "$TMP/part/test"
+    data=$TMP/part
+fi
+
+# ---- what both begin with
+weights=
+said=$("$PYTHON" "$here/fast_cifar.py" "$data" --write-start "$TMP/start.safetensors") || said="skipped: $PYTHON failed"
+if [ -s "$TMP/start.safetensors" ]; then weights="--weights $TMP/start.safetensors"; else echo "${said:-no PyTorch}; Gyre's own start"; fi
+
+begin=$(now)
+"$GYRE" pack "$data" "$TMP/train.gyr" --split train >/dev/null
+"$GYRE" pack "$data" "$TMP/test.gyr" --split test >/dev/null
+echo "packed in $(since "$begin") s; $EPOCHS epochs, batch $BATCH, $THREADS threads"
+for dtype in $DTYPE; do
+    begin=$(now)
+    # shellcheck disable=SC2086
+    "$GYRE" train "$here/fast_cifar.net" "$TMP/train.gyr" --test-data none --batch "$BATCH" --epochs "$EPOCHS" --lr "$RATE" --final-lr "$FINAL" \
+        --warmup-epochs "$WARM" --schedule poly --power 1 --momentum 0.85 --nesterov --weight-decay "$DECAY" --pad-crop 2 --flip \
+        --mean 0.4914,0.4822,0.4465 --std 0.247,0.2435,0.2616 --dtype "$dtype" --threads "$THREADS" --out "$TMP/run-$dtype" $weights \
+        >"$TMP/log"
+    seconds=$(since "$begin")
+    "$GYRE" eval "$TMP/run-$dtype" "$TMP/test.gyr" --json >"$TMP/test.json"
+    accuracy=$(sed -n 's/.*"top1":\([0-9.e-]*\).*/\1/p' "$TMP/test.json" | sed 1q)
+    waits=$(sed -n 's/.*\(input waits .*)\).*/\1/p' "$TMP/log" | tail -n 1)
+    echo "gyre     $dtype: $seconds s of training, test accuracy ${accuracy:-unknown}, $waits"
+    [ -n "$weights" ] || continue
+    "$PYTHON" "$here/fast_cifar.py" "$data" --start "$TMP/start.safetensors" --epochs "$EPOCHS" --batch "$BATCH" --rate "$RATE" \
+        --final "$FINAL" --warm "$WARM" --decay "$DECAY" --dtype "$dtype" --mode "$MODE" --threads "$THREADS" 2>"$TMP/log" >"$TMP/peer.json" ||
+        { tail -n 5 "$TMP/log"; exit 1; }
+    sed 's/.*"seconds": \([0-9.]*\).*"test_accuracy": \([0-9.]*\).*/\1 s of training, test accuracy \2/' "$TMP/peer.json" |
+        sed "s/^/pytorch  $dtype: /"
+done
