@@ -407,6 +407,26 @@ GYRE_API void gyre_why_config_default(struct gyre_why_config *config);
  * NULL. Takes memory for its duration. */
 GYRE_API int gyre_print_why(struct gyre_net *net, const struct gyre_why_config *config, const struct gyre_sink *sink);
 
+struct gyre_fit_config {
+    size_t size;
+    size_t bytes;              /* limit of the training process's memory: the net, the loader's batches, the program */
+    int target_batch;          /* samples an update, batch times accumulation; 0: a batch of at most 256, no accumulation */
+    int dtypes;                /* that may be chosen: bits 1 << enum gyre_dtype; all */
+    int json;                  /* 0: a table, 1: one JSON object */
+};
+struct gyre_fit {
+    int batch, accumulate, recompute, dtype; /* as in struct gyre_config */
+    size_t bytes;              /* planned */
+    double images_per_second;  /* expected, when input never waits */
+};
+GYRE_API void gyre_fit_config_default(struct gyre_fit_config *config);
+/* Chooses batch, accumulation, recomputation and type for training config's net within fit->bytes, by planning alone: of all that fit
+ * the fastest, of those within 2 % the largest batch, of these the plainest. Speeds are expected, from this machine's measured peak and
+ * bandwidth (half a second) and the share of them that ops of each kind reach. GYRE_E_NOMEM when nothing fits. choice, sink and error
+ * may be NULL. */
+GYRE_API int gyre_print_fit(const struct gyre_config *config, const struct gyre_fit_config *fit, struct gyre_fit *choice,
+                            const struct gyre_sink *sink, struct gyre_error *error);
+
 struct gyre_report {
     int64_t samples, bad;
     double loss, top1, top5;   /* top1, top5 in [0, 1] */

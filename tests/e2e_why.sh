@@ -65,4 +65,29 @@ mistake 'usage: gyre why \[options\] NET \[DATA\]; 0 arguments were given' why
 mistake 'did you mean lenet5?' why lenet6
 expect 3 "$GYRE" why lenet5 "$TMP/nothing"
 says "$err" 'nothing'
+
+# ---- fit
+expect 0 "$GYRE" fit resnet20 --mem 100M
+says "$out" '^choice: batch [0-9]*, .*images/s expected$'
+says "$out" '^  gyre train resnet20 DATA --batch [0-9]*'
+expect 0 "$GYRE" fit resnet20 --mem 60M --target-batch 96 --type f32 --optimizer adamw
+says "$out" '^  gyre train resnet20 DATA --batch [0-9]* --accumulate [0-9]* .*--optimizer adamw'
+expect 0 "$GYRE" fit resnet20 --mem 60M --target-batch 96 --json
+python 'c = d["choice"]; assert c["fits"] and c["bytes"] <= d["limit_bytes"] == 60 << 20 and c["batch"] * c["accumulate"] == 96'
+python 'best = max(c["images_per_second"] for c in d["candidates"] if c["fits"]); assert d["choice"]["images_per_second"] >= .98 * best'
+expect 0 "$GYRE" fit lenet5 --mem 1.5GiB --type bf16 --json
+python 'assert d["choice"]["batch"] == 256 and all(c["dtype"] == "bf16" for c in d["candidates"])'
+# the line that it prints is one that train takes, within the memory that it named
+"$GYRE" fit mlp --mem 40M --size 16 --classes 3 --target-batch 6 >"$out"
+line=$(sed -n 's/^  gyre train mlp DATA //p' "$out")
+# shellcheck disable=SC2086
+expect 0 "$GYRE" train mlp "$TMP/data" $line --steps 2 --out "$TMP/fitted"
+mistake 'fit needs --mem SIZE' fit lenet5
+mistake "takes a size such as 8G, 900M or 1000000, not 'lots'" fit lenet5 --mem lots
+mistake "takes a size such as .* not '8X'" fit lenet5 --mem 8X
+mistake "takes a size such as .* not '-8G'" fit lenet5 --mem=-8G
+mistake "type takes one of any|f32|bf16, not 'f64'" fit lenet5 --mem 1G --type f64
+mistake 'did you mean resnet50?' fit resnet5O --mem 1G
+expect 4 "$GYRE" fit resnet50 --mem 100M
+says "$err" 'resnet50 needs .* with a batch of 1.*; the limit is 104.9 MB'
 finish

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* gyre fit: a memory limit to the options of gyre train. */
+#include "cli.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct fit_values {
+    const char *mem;
+    int64_t target_batch, type, optimizer, json, classes, size, channels;
+    double ema;
+    struct cli_net_options net;
+};
+
+#define AT(member) offsetof(struct fit_values, member)
+static const struct cli_option fit_rows[] = {
+    { "mem", "SIZE", NULL, "memory that training may take: 8G, 900M; units of 1024", CLI_TEXT, AT(mem), 0, 0 },
+    { "target-batch", "N", NULL, "images an update, batch times accumulation; default: a batch of at most 256 alone", CLI_WHOLE,
+      AT(target_batch), 1, 1 << 20 },
+    { "type", "any|f32|bf16", "any", "what activations may be stored as", CLI_CHOICE, AT(type), 0, 0 },
+    { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 },
+    { "ema", "X", "0", "decay of averaged weights; 0: off", CLI_REAL, AT(ema), 0, 0.9999999 },
+    { "classes", "N", NULL, "outputs of a zoo net; default: its own", CLI_WHOLE, AT(classes), 1, 1 << 20 },
+    { "size", "N", NULL, "side of a zoo net's input; default: its own", CLI_WHOLE, AT(size), 1, 16384 },
+    { "channels", "N", NULL, "channels of a zoo net's input; default: its own", CLI_WHOLE, AT(channels), 1, 4 },
+    { "json", NULL, NULL, "one JSON object", CLI_FLAG, AT(json), 0, 0 },
+    { "threads", "N", "0", "threads that compute; 0: one per processor", CLI_WHOLE, AT(net.threads), 0, 4096 },
+    { "isa", "NAME", NULL, "kernel set, as in 'gyre help train'", CLI_TEXT, AT(net.isa), 0, 0 },
+    { "device", "NAME", "cpu", "where to compute", CLI_TEXT, AT(net.device), 0, 0 },
+    { "log", "error|warn|info|debug", "warn", "what is said on standard error", CLI_CHOICE, AT(net.log), 0, 0 },
+};
+#undef AT
+
+/* "8G", "1.5g", "900MiB", "1000000"; 0 when it is none. */
+static size_t memory_of(const char *text)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    double bytes = text && *text >= '0' && *text <= '9' ? strtod(text, &end) : 0;
+    if (!(bytes > 0))
+        return 0;
+    const char *unit = *end ? strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end) : NULL;
+    for (int i = 0; unit && i <= (int)(unit - units); i++)
+        bytes *= 1024;
+    end += unit != NULL;
+    if (strcmp(end, "") != 0 && strcmp(end, "B") != 0 && strcmp(end, "iB") != 0)
+        return 0;
+    return bytes < 1e18 ? (size_t)bytes : 0;
+}
+
+static void print_command(const struct fit_values *v, const struct gyre_fit *choice, const char *name)
+{
+    static const char *const optimizers[] = { "sgd", "lars", "adamw" };
+    printf("\n  gyre train %s DATA --batch %d", name, choice->batch);
+    if (choice->accumulate > 1)
+        printf(" --accumulate %d", choice->accumulate);
+    if (choice->recompute)
+        printf(" --recompute");
+    if (choice->dtype == GYRE_BF16)
+        printf(" --dtype bf16");
+    if (v->optimizer)
+        printf(" --optimizer %s", optimizers[v->optimizer]);
+    if (v->ema > 0)
+        printf(" --ema %g", v->ema);
+    if (v->size)
+        printf(" --size %" PRId64, v->size);
+    if (v->classes)
+        printf(" --classes %" PRId64, v->classes);
+    if (v->net.threads)
+        printf(" --threads %" PRId64, v->net.threads);
+    if (v->net.isa)
+        printf(" --isa %s", v->net.isa);
+    printf("\n");
+}
+
+static int fit_text(const struct fit_values *v, const char *text, const char *name, size_t bytes)
+{
+    static const int types[] = { 1 << GYRE_F32 | 1 << GYRE_BF16, 1 << GYRE_F32, 1 << GYRE_BF16 };
+    struct gyre_config config;
+    struct gyre_fit_config fit;
+    struct gyre_fit choice;
+    struct gyre_error error;
+    cli_net_config(&config, &v->net, text, name);
+    config.input = GYRE_INPUT_U8;
+    config.optimizer.kind = (int)v->optimizer;
+    config.optimizer.ema = (float)v->ema;
+    gyre_fit_config_default(&fit);
+    fit.bytes = bytes;
+    fit.target_batch = (int)v->target_batch;
+    fit.dtypes = types[v->type];
+    fit.json = (int)v->json;
+    if (gyre_print_fit(&config, &fit, &choice, &cli_stdout, &error) != GYRE_OK)
+        return cli_error(&error);
+    if (!v->json)
+        print_command(v, &choice, name);
+    return CLI_OK;
+}
+
+static int fit_run(const void *values, char **args, int count)
+{
+    const struct fit_values *v = values;
+    const struct gyre_shape shape = { (int32_t)v->size, (int32_t)v->size, (int32_t)v->channels, (int32_t)v->classes, 0 };
+    const size_t bytes = memory_of(v->mem);
+    int code = CLI_OK;
+    (void)count;
+    if (!v->mem)
+        return cli_fail(CLI_USAGE, "fit needs --mem SIZE, such as --mem 8G");
+    if (bytes == 0)
+        return cli_fail(CLI_USAGE, "fit: --mem takes a size such as 8G, 900M or 1000000, not '%s'", v->mem);
+    char *text = cli_net_text(args[0], &shape, &code);
+    if (text)
+        code = fit_text(v, text, args[0], bytes);
+    free(text);
+    return code;
+}
+
+const struct cli_command cmd_fit = {
+    .name = "fit", .args = "NET", .about = "chooses batch, accumulation, recomputation and type for a memory limit", .least = 1, .most = 1,
+    .bytes = sizeof(struct fit_values),
+    .groups = { { fit_rows, CLI_COUNT(fit_rows), 0 } },
+    .run = fit_run,
+    .details =
+        "Nothing is trained: each candidate is planned, which tells its memory exactly, and its speed is expected from\n"
+        "what this machine is measured to do at most and the share of it that ops of each kind reach. Of all that fit, the\n"
+        "fastest is taken; of those within 2 %, the largest batch. Prints the table and the command line to use.\n\n"
+        "Examples:\n"
+        "  gyre fit resnet50 --mem 8G\n"
+        "  gyre fit resnet18 --mem 2G --target-batch 256 --type f32\n"
+        "  gyre fit my.net --mem 900M --optimizer adamw --json\n",
+};
