@@ -195,7 +195,8 @@ static void fit_print(const struct fit_run *run, struct gy_sink *sink)
                 fit_print_cell(&run->candidate[i][way], i == run->chosen_batch && way == run->chosen_way, sink);
     }
     gy_sink_printf(sink, "\n\nchoice: batch %d", c->batch);
-    gy_sink_printf(sink, c->accumulate > 1 ? ", %d batches an update" : "", c->accumulate);
+    if (c->accumulate > 1)
+        gy_sink_printf(sink, ", %d batches an update", c->accumulate);
     gy_sink_printf(sink, ", %s: %s, %.1f images/s expected\n", fit_ways[run->chosen_way],
                    gy_text_bytes(bytes, sizeof bytes, (double)c->bytes), c->images);
 }

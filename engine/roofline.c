@@ -34,7 +34,8 @@ GY_INT const char *gy_op_shape(const struct gy_op *op, char *text, size_t room)
     if (op->spans)
         snprintf(text, room, "%d spans", op->span_count);
     else if (gy_op_is_conv(op))
-        snprintf(text, room, "%" PRId64 "x%dx%dx%d * %dx%d/%d -> %d", g->n, g->h, g->w, g->c, g->r, g->s, g->stride_h, g->k);
+        snprintf(text, room, g->groups > 1 ? "%" PRId64 "x%dx%dx%d * %dx%d/%d -> %d by %d" : "%" PRId64 "x%dx%dx%d * %dx%d/%d -> %d",
+                 g->n, g->h, g->w, g->c, g->r, g->s, g->stride_h, g->k, g->groups);
     else
         snprintf(text, room, "%" PRId64 "x%dx%dx%d", g->n, g->h, g->w, g->c);
     return text;

@@ -129,7 +129,7 @@ static void rbench_pass(struct rbench *b, const struct rbench_sum *sum)
 
 static void rbench_shape(struct rbench *b, int first, struct rbench_sum total[3])
 {
-    char shape[96], groups[24];
+    char shape[96];
     struct rbench_sum sum[3] = { { 0 } };
     const struct gy_op *op = b->times[first].op;
     for (int i = first; i < b->count; i++)
@@ -137,9 +137,8 @@ static void rbench_shape(struct rbench *b, int first, struct rbench_sum total[3]
             rbench_add(&sum[gy_op_kind(b->times[i].op) - GY_OP_IS_CONV], &b->times[i]);
             rbench_add(&total[gy_op_kind(b->times[i].op) - GY_OP_IS_CONV], &b->times[i]);
         }
-    snprintf(groups, sizeof groups, op->geom.groups > 1 ? ", %d groups" : "", op->geom.groups);
     gy_op_shape(op, shape, sizeof shape);
-    gy_sink_printf(&b->sink, "%3d x %-32s%s", (int)gy_max64(sum[0].count, gy_max64(sum[1].count, sum[2].count)), shape, groups);
+    gy_sink_printf(&b->sink, "%3d x %-32s", (int)gy_max64(sum[0].count, gy_max64(sum[1].count, sum[2].count)), shape);
     for (int pass = 0; pass < 3; pass++)
         rbench_pass(b, &sum[pass]);
     gy_sink_printf(&b->sink, "\n");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre train, and gyre why with the same options: options to configuration. Epochs become steps here, because only here the data set and the batch are both known. */
+/* gyre train, and gyre why with the same options: options to configuration. Epochs become steps here, because only here the data set
+ * and the batch are both known. */
 #include "cli.h"
 #include <stdlib.h>
 #include <string.h>
