@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* op_case.h: one case of the op test: an op, its shapes and options; and the memory that it works on: each tensor once
- * in float for the kernel, once in double for the truth, the float one between guard zones. */
+ * in float (or bf16) for the kernel, once in double for the truth, the former between guard zones. */
 #ifndef GY_OP_CASE_H
 #define GY_OP_CASE_H
 #include "../engine/base/mem.h"
 #include "../engine/base/rng.h"
 #include "../engine/op.h"
 #include "../kernels/backend.h"
+#include "../kernels/cpu/kernels.h"
 #include "../kernels/cpu/ref.h"
 #include "t.h"
 
@@ -20,7 +21,7 @@ enum op_values { OP_NORMAL, OP_EQUAL, OP_HUGE, OP_TINY, OP_POWERS, OP_ZEROS, OP_
 #define OP_BIT(role) (1ull << (role))
 
 struct op_case {
-    int code, act;
+    int code, act, dtype;
     uint32_t flags;
     struct gy_geom geom;
     float f[8];
@@ -35,8 +36,8 @@ struct op_case {
 
 struct op_tensor {
     int64_t count;
-    int bytes;            /* of an element: 4; 1 for u8; sizeof(struct gy_mix) */
-    int real;             /* float here, double in the truth */
+    int bytes;            /* of an element: 4; 2 for bf16; 1 for u8; sizeof(struct gy_mix) */
+    int real;             /* float or bf16 here, double in the truth */
     unsigned char *raw;   /* guards included */
     double *truth, *size; /* real only: value; value with all inputs positive (how large the terms are) */
     void *other;          /* not real: copy for the truth */
@@ -179,10 +180,36 @@ static int op_reads(const struct op_case *c, int role)
 
 static int op_writes(const struct op_case *c, int role) { return (int)(gy_op_row(c->code)->writes >> role & 1); }
 
+static float op_get(const struct op_tensor *t, int64_t i)
+{
+    const void *place = op_place(t);
+    return t->bytes == 2 ? gy_bf16_widen(((const uint16_t *)place)[i]) : ((const float *)place)[i];
+}
+
+static void op_set(const struct op_tensor *t, int64_t i, float value)
+{
+    void *place = op_place(t);
+    if (t->bytes == 2)
+        ((uint16_t *)place)[i] = gy_bf16_narrow(value);
+    else
+        ((float *)place)[i] = value;
+}
+
+/* Is the role an activation of type c->dtype? */
+static int op_is_half(const struct op_case *c, int role)
+{
+    const int loss = c->code == GY_OP_SOFTMAX_CE || c->code == GY_OP_MSE || c->code == GY_OP_SOFTMAX_CE_BWD ||
+                     c->code == GY_OP_MSE_BWD;
+    const int given = c->code == GY_OP_INPUT && role == GY_X;
+    if (c->dtype != GY_BF16 || given || (loss && role == GY_Y))
+        return 0;
+    return role == GY_X || role == GY_Y || role == GY_RES || role == GY_DX || role == GY_DY || role == GY_DRES ||
+           role == GY_AGAIN;
+}
+
 static void op_fill(const struct op_case *c, struct op_memory *m, int role)
 {
     struct op_tensor *t = &m->t[role];
-    float *place = (float *)(void *)op_place(t);
     memset(t->raw, OP_POISON, (size_t)(t->count + 2 * OP_GUARD) * (size_t)t->bytes);
     if (!t->real) {
         if (op_reads(c, role))
@@ -192,9 +219,11 @@ static void op_fill(const struct op_case *c, struct op_memory *m, int role)
     }
     const int reads = op_reads(c, role);
     for (int64_t i = 0; i < t->count; i++) {
-        place[i] = reads ? op_value(c, m, role, i) : NAN;
-        t->truth[i] = (double)place[i];
-        t->size[i] = fabs((double)place[i]);
+        const float value = reads ? op_value(c, m, role, i) : NAN;
+        /* weights that bf16 holds: a kernel may round them */
+        op_set(t, i, c->dtype == GY_BF16 && role == GY_W ? gy_bf16_widen(gy_bf16_narrow(value)) : value);
+        t->truth[i] = (double)op_get(t, i);
+        t->size[i] = fabs(t->truth[i]);
     }
 }
 
@@ -245,10 +274,8 @@ static void op_memory_make(struct op_memory *m, const struct op_case *c, uint64_
             continue;
         t->count = op_count(c, role);
         t->real = !op_is_other(c, role);
-        t->bytes =
-            t->real || role == GY_LABEL || (role == GY_ARG && (c->code == GY_OP_SOFTMAX_CE || c->code == GY_OP_MSE)) ? 4
-            : role == GY_MIX ? (int)sizeof(struct gy_mix)
-                             : 1;
+        const int number = role == GY_LABEL || (role == GY_ARG && (c->code == GY_OP_SOFTMAX_CE || c->code == GY_OP_MSE));
+        t->bytes = t->real ? (op_is_half(c, role) ? 2 : 4) : number ? 4 : role == GY_MIX ? (int)sizeof(struct gy_mix) : 1;
         t->raw = malloc((size_t)(t->count + 2 * OP_GUARD) * (size_t)t->bytes);
         t->truth = malloc((size_t)t->count * sizeof(double));
         t->size = malloc((size_t)t->count * sizeof(double));
@@ -266,6 +293,7 @@ enum op_side { OP_KERNEL, OP_TRUTH, OP_SIZE };
 static struct gy_op op_record(const struct op_case *c, struct op_memory *m, enum op_side side)
 {
     struct gy_op op = gy_op_make(c->code, "case", &c->geom);
+    op.dtype = side == OP_KERNEL ? c->dtype : GY_F32;
     op.act = side == OP_SIZE ? GY_ACT_NONE : c->act;
     op.id = 3;
     op.flags = c->flags;
@@ -290,10 +318,10 @@ static const char *op_text(const struct op_case *c, char *text, size_t room)
     const struct gy_geom *g = &c->geom;
     snprintf(text, room,
              "%s %" PRId64 "x%dx%dx%d->%dx%dx%d r%dx%d s%dx%d p%dx%d d%d g%d act%d flags%u without%" PRIx64
-             " acc%d less%d values%d",
+             " acc%d less%d values%d%s",
              gy_op_row(c->code)->name, g->n, g->h, g->w, g->c, g->p, g->q, g->k, g->r, g->s, g->stride_h, g->stride_w,
              g->pad_h, g->pad_w, g->dil_h, g->groups, c->act, c->flags, c->without, c->accumulate, c->valid_less,
-             c->values);
+             c->values, c->dtype == GY_BF16 ? " bf16" : "");
     return text;
 }
 

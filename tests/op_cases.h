@@ -5,7 +5,7 @@
 #define GY_OP_CASES_H
 #include "op_run.h"
 
-#define OP_CASES_MAX 6144
+#define OP_CASES_MAX 12288
 
 struct op_cases {
     struct op_case list[OP_CASES_MAX];

@@ -126,7 +126,7 @@ static double op_limit_bn_bwd(const struct op_case *c, const struct op_memory *m
 }
 
 /* rms: of the tensor's truth. */
-static double op_limit(const struct op_case *c, const struct op_memory *m, int role, int64_t i, double rms)
+static double op_limit_float(const struct op_case *c, const struct op_memory *m, int role, int64_t i, double rms)
 {
     const struct op_tensor *t = &m->t[role];
     const double denormal = OP_SMALLEST * (8 + (double)op_terms(c)), truth = fabs(t->truth[i]);
@@ -148,6 +148,18 @@ static double op_limit(const struct op_case *c, const struct op_memory *m, int r
     return op_slack[c->code] * OP_EPS * (truth + size) + denormal;
 }
 
+#define OP_HALF_EPS 0.00390625 /* 2^-8: half a step of bf16, beside the value */
+
+/* Outputs in bf16 are rounded once more; a convolution's are before its epilogue as well. */
+static double op_limit(const struct op_case *c, const struct op_memory *m, int role, int64_t i, double rms)
+{
+    const double limit = op_limit_float(c, m, role, i, rms), truth = fabs(m->t[role].truth[i]);
+    if (m->t[role].bytes != 2 || (op_slack[c->code] == 0 && !op_is_sum(c->code) && c->code != GY_OP_BN_SUMS && c->code != GY_OP_BN_BWD))
+        return limit;
+    const int twice = c->code == GY_OP_CONV && (m->t[GY_SCALE].raw || m->t[GY_RES].raw || c->act);
+    return limit + OP_HALF_EPS * (truth + (twice ? m->t[role].size[i] : 0)) + 1e-40;
+}
+
 /* A weight gradient may multiply a gradient that is not a number with the zeros of the padding. */
 static int op_may_spread(const struct op_case *c) { return c->values == OP_NAN && c->code == GY_OP_CONV_WGRAD; }
 
@@ -155,19 +167,19 @@ static int op_may_spread(const struct op_case *c) { return c->values == OP_NAN &
 static int op_compare_real(const struct op_case *c, const struct op_memory *m, int role, const char *where)
 {
     const struct op_tensor *t = &m->t[role];
-    const float *got = (const float *)(const void *)op_place(t);
     const double rms = op_rms(t->truth, t->count);
     char text[300];
     int wrong = 0;
     for (int64_t i = 0; i < t->count; i++) {
         const int allowed = c->values == OP_NAN ? !isinf(t->truth[i]) : isfinite(t->truth[i]);
-        if (allowed && isnan(got[i]) && (isnan(t->truth[i]) || op_may_spread(c)))
+        const float got = op_get(t, i);
+        if (allowed && isnan(got) && (isnan(t->truth[i]) || op_may_spread(c)))
             continue;
-        if (allowed && fabs((double)got[i] - t->truth[i]) <= op_limit(c, m, role, i, rms))
+        if (allowed && fabs((double)got - t->truth[i]) <= op_limit(c, m, role, i, rms))
             continue;
         if (wrong++ == 0 && !op_quiet)
             printf("%s: %s seed %" PRIu64 ": %s[%" PRId64 "] is %.9g, truth %.9g, allowed %.3g\n", where,
-                   op_text(c, text, sizeof text), m->seed, gy_role_name(role), i, (double)got[i], t->truth[i],
+                   op_text(c, text, sizeof text), m->seed, gy_role_name(role), i, (double)got, t->truth[i],
                    op_limit(c, m, role, i, rms));
     }
     return wrong;
@@ -185,12 +197,13 @@ static int op_guards_whole(const struct op_tensor *t)
 /* Is a tensor that the op only reads as it was? */
 static int op_input_whole(const struct op_tensor *t)
 {
-    const float *place = (const float *)(const void *)op_place(t);
     if (!t->real)
         return memcmp(op_place(t), t->other, (size_t)t->count * (size_t)t->bytes) == 0;
-    for (int64_t i = 0; i < t->count; i++)
-        if (memcmp(&place[i], &(float){ (float)t->truth[i] }, sizeof(float)) != 0 && !isnan(t->truth[i]))
+    for (int64_t i = 0; i < t->count; i++) {
+        const float now = op_get(t, i), was = (float)t->truth[i];
+        if (memcmp(&now, &was, sizeof now) != 0 && !isnan(t->truth[i]))
             return 0;
+    }
     return 1;
 }
 

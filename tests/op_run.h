@@ -119,19 +119,19 @@ static int op_plant_result(const struct op_case *c, struct op_memory *m, int fau
         if (!t->raw || op_writes(c, role) == (fault == OP_FAULT_INPUT) || which-- > 0)
             continue;
         unsigned char *last = op_place(t) + (t->count - 1) * t->bytes, *end = last + t->bytes;
-        float *real = (float *)(void *)last;
         switch (fault) {
         case OP_FAULT_BEYOND: *end ^= 1; break;
         case OP_FAULT_BEFORE: op_place(t)[-1] ^= 1; break;
         case OP_FAULT_UNWRITTEN:
             if (t->real)
-                *real = NAN;
+                op_set(t, t->count - 1, NAN);
             else
                 memset(last, OP_POISON, (size_t)t->bytes);
             break;
         default:
             if (t->real)
-                *real += 0.01f * (float)(op_rms(t->truth, t->count) + fabs(t->truth[t->count - 1]));
+                op_set(t, t->count - 1, op_get(t, t->count - 1) + (t->bytes == 2 ? 0.1f : 0.01f) *
+                       (float)(op_rms(t->truth, t->count) + fabs(t->truth[t->count - 1])));
             else
                 *last ^= 1;
         }
@@ -211,7 +211,7 @@ static int op_run_in_place(const struct op_device *d, const struct op_case *c, i
         op_truth(c, &m);
         op.ptr[out] = op.ptr[in];
         wrong = op_execute(d, &op) != GY_OK;
-        memcpy(op_place(&m.t[out]), op_place(&m.t[in]), (size_t)m.t[out].count * 4);
+        memcpy(op_place(&m.t[out]), op_place(&m.t[in]), (size_t)m.t[out].count * (size_t)m.t[out].bytes);
         wrong += op_compare(c, &m, "in place", in);
     }
     op_memory_free(&m);

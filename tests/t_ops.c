@@ -13,7 +13,7 @@
  * Sizes lie around every vector width and tile edge; outputs are poisoned, tensors stand between guard zones. */
 #include "../engine/base/clock.h"
 #include "../engine/base/cpu.h"
-#include "op_cases.h"
+#include "op_half.h"
 #include "op_gradient.h"
 #include "op_known.h"
 
@@ -246,6 +246,7 @@ int main(int argc, char **argv)
     if (ops_options_read(&o, argc, argv) != 0)
         return printf("t_ops [--grad] [--bench] [--list] [--isa NAME] [--case TEXT] [--seed N] [--fault NAME]\n"), 2;
     op_cases_make(&cases);
+    op_add_halves(&cases);
     if (o.list)
         return ops_list(&cases), 0;
     if (o.bench)

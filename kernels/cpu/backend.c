@@ -35,7 +35,7 @@ static int cpu_no_curve(const struct gy_op *op)
 static const struct cpu_row cpu_rows[GY_OP_CODES] = {
     [GY_OP_CONV] = {"gemm", NULL, gy_cpu_conv_need, gy_cpu_conv_run, CPU_HALF_FLAT},
     [GY_OP_CONV_DGRAD] = {"gemm", NULL, gy_cpu_dgrad_need, gy_cpu_dgrad_run, CPU_HALF_YES},
-    [GY_OP_CONV_WGRAD] = {"outer", NULL, gy_cpu_wgrad_need, gy_cpu_wgrad_run},
+    [GY_OP_CONV_WGRAD] = {"outer", NULL, gy_cpu_wgrad_need, gy_cpu_wgrad_run, CPU_HALF_YES},
     [GY_OP_BN_STATS] = {"rows", NULL, gy_cpu_bn_parts_need, gy_cpu_bn_stats_run, CPU_HALF_YES},
     [GY_OP_BN_APPLY] = {"rows", NULL, NULL, gy_cpu_bn_apply_run, CPU_HALF_FLAT},
     [GY_OP_BN_SUMS] = {"rows", cpu_no_curve, gy_cpu_bn_parts_need, gy_cpu_bn_sums_run, CPU_HALF_YES},

@@ -2,7 +2,10 @@
 /* Weight gradient: for a block of output channels k and input channels c, sums over pixels of dy[pixel][k] *
  * x[pixel at a tap][c]. A tile owns a block of dw that stays near the core for all taps, and walks strips of
  * pixels; per strip and tap only the pixels that have an input are listed. When dw is small and the image large,
- * pixels are split over tiles too; the parts are then added in a fixed order. */
+ * pixels are split over tiles too; the parts are then added in a fixed order.
+ *
+ * bf16: where the processor multiplies pairs, pixels are taken two by two: the panel of x and the rows of dy are
+ * interleaved as they are gathered. Otherwise, and for images of few channels, both are widened as they are gathered. */
 #include "conv.h"
 
 #define WGRAD_BLOCK 32768      /* floats of dw a tile keeps */
@@ -22,12 +25,13 @@ struct wgrad_plan {
     int64_t k_block, c_block, k_blocks, c_blocks;
     int64_t splits, split, strip;        /* pixels a split, a strip */
     int64_t floats;                      /* of dw */
+    int half, pair;                      /* bf16: widened, or (pair) two pixels at a time */
 };
 
 struct wgrad_job {
     const struct gy_cpu *cpu;
     const struct wgrad_plan *plan;
-    const float *x, *dy;
+    const void *x, *dy;
     float *dw;           /* or the first part */
     int64_t part_pitch;  /* floats from part to part; 0: dw itself */
     int add;
@@ -41,11 +45,12 @@ struct wgrad_own {
     int32_t *at;        /* [strip]: pixels that count at this tap */
     float *patch;       /* [strip][patch pitch] */
     float *x;           /* [strip][width]: panel of x at this tap */
+    float *dy;          /* bf16: [strip][k_block] widened, or [strip / 2][k_block] pairs */
 };
 
-static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const struct gy_kernels *k)
+static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const struct gy_kernels *k, int dtype)
 {
-    gy_product_forward(&w->p, g, k, GY_F32, 0);
+    gy_product_forward(&w->p, g, k, dtype, 0);
     const struct gy_product *p = &w->p;
     w->patch = p->patch || (p->lines && p->depth < WGRAD_LINE_BELOW);
     w->taps = w->patch ? 1 : p->taps;
@@ -65,6 +70,8 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const
     const int64_t strips = gy_max64(gy_ceil_div(w->split, k->strip + k->strip / 4), 1);
     w->strip = gy_ceil_div(w->split, strips);
     w->p.strip = w->strip;
+    w->half = dtype == GY_BF16;
+    w->pair = w->half && k->outer_pair[0].fn != NULL && !p->lines && !p->patch;
 }
 
 static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_carve *carve)
@@ -75,7 +82,8 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
     own.lines = gy_carve_take(carve, w->p.lines ? (size_t)gy_product_lines_floats(&w->p) : 0, sizeof(float));
     own.at = gy_carve_take(carve, strip + GY_OUTER_AHEAD, sizeof(*own.at));
     own.patch = gy_carve_take(carve, w->patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
-    own.x = gy_carve_take(carve, strip * GY_WIDTH_MAX, sizeof(float));
+    own.x = gy_carve_take(carve, (strip + 1) * GY_WIDTH_MAX, sizeof(float));
+    own.dy = gy_carve_take(carve, w->half ? (strip + 1) * WGRAD_K_BLOCK : 0, sizeof(float));
     return own;
 }
 
@@ -97,7 +105,7 @@ static size_t wgrad_place(const struct gy_cpu *cpu, const struct wgrad_plan *w, 
 
 /* Lists the pixels of the strip that have an input at the tap (rows and at, side by side); returns how many. With lines
  * and patches that is all of them. */
-static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *own, const float *x, int64_t pixel,
+static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *own, const void *x, int64_t pixel,
                           int64_t count, int64_t tap)
 {
     const struct gy_product *p = &w->p;
@@ -121,8 +129,8 @@ static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *ow
 }
 
 /* Padded lines, and patches from them where wanted. */
-static void wgrad_lines(const struct wgrad_job *job, const struct wgrad_own *own, const float *x, int64_t pixel,
-                               int64_t count)
+static void wgrad_lines(const struct wgrad_job *job, const struct wgrad_own *own, const void *x, int64_t pixel,
+                        int64_t count)
 {
     const struct gy_product *p = &job->plan->p;
     gy_product_lines(p, x, pixel, count, own->lines);
@@ -134,7 +142,7 @@ static void wgrad_lines(const struct wgrad_job *job, const struct wgrad_own *own
 }
 
 struct wgrad_area { /* the block of dw that a tile owns */
-    int64_t c_from, c_to, k_from;
+    int64_t c_from, c_to, k_from, k_count;
     const struct gy_outer_kind *kinds;
     int64_t tiles;                   /* along k, the same cut for all kinds */
     int32_t edge[WGRAD_K_BLOCK + 1]; /* tile i: k_from + edge[i] to k_from + edge[i + 1] */
@@ -147,7 +155,8 @@ static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki,
     a->c_from = ci * w->c_block;
     a->c_to = gy_min64(a->c_from + w->c_block, w->depth);
     a->k_from = k_from;
-    a->kinds = job->cpu->k.outer;
+    a->k_count = k_count;
+    a->kinds = w->pair ? job->cpu->k.outer_pair : job->cpu->k.outer;
     int widest = 0;
     while (widest < GY_KINDS - 1 && a->c_to - a->c_from < a->kinds[widest].width)
         widest++;
@@ -159,24 +168,94 @@ static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki,
         a->edge[i] = (int32_t)(k_count * i / a->tiles);
 }
 
-/* One tap: every panel of x meets every k tile. dy: row of the strip's first pixel. */
+/* dy of the listed pixels, two by two; then the list is the pairs themselves. */
+static void wgrad_pair_dy(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                          const uint16_t *dy, int64_t pixels)
+{
+    const int64_t pitch = job->plan->p.out_pitch;
+    for (int64_t i = 0; i < pixels; i += 2) {
+        const uint16_t *a = dy + own->at[i] * pitch + area->k_from;
+        const uint16_t *b = i + 1 < pixels ? dy + own->at[i + 1] * pitch + area->k_from : NULL;
+        job->cpu->k.pair_halves(own->dy + i / 2 * WGRAD_K_BLOCK, a, b, area->k_count);
+    }
+    for (int64_t i = 0; i < (pixels + 1) / 2; i++)
+        own->at[i] = (int32_t)i;
+}
+
+/* dy of all pixels of the strip, widened. */
+static void wgrad_wide_dy(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                          const uint16_t *dy, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        job->cpu->k.widen[GY_BF16](own->dy + i * WGRAD_K_BLOCK, dy + i * job->plan->p.out_pitch + area->k_from,
+                                   area->k_count);
+}
+
+/* The panel of x: cols columns from c on of the listed pixels. */
+static void wgrad_gather(const struct wgrad_job *job, const struct wgrad_own *own, int64_t width, int64_t c,
+                         int64_t cols, int64_t pixels)
+{
+    const struct gy_kernels *k = &job->cpu->k;
+    const struct gy_product *p = &job->plan->p;
+    if (!job->plan->half || p->lines || p->patch) {
+        k->gather(own->x, width, own->rows, c, cols, pixels);
+        return;
+    }
+    const int step = job->plan->pair ? 2 : 1;
+    float *to = own->x;
+    if (cols < width)
+        memset(to, 0, (size_t)((pixels + 1) / step * width) * sizeof(float));
+    for (int64_t i = 0; i < pixels; i += step, to += width) {
+        const uint16_t *a = gy_product_in(p, own->rows[i], c);
+        const uint16_t *b = i + 1 < pixels ? gy_product_in(p, own->rows[i + 1], c) : NULL;
+        __builtin_prefetch(gy_product_in(p, own->rows[gy_min64(i + 16, pixels - 1)], c));
+        if (step == 2)
+            k->pair_halves(to, a, b, cols);
+        else
+            k->widen[GY_BF16](to, a, cols);
+    }
+}
+
+/* One tap: every panel of x meets every k tile. dy: of area's first channel at the strip's first pixel. */
 static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
                       struct gy_outer_tile *t, float *dw, const float *dy)
 {
+    const int64_t pixels = t->pixels;
     int kind = 0;
+    t->pixels = job->plan->pair ? (pixels + 1) / 2 : pixels;
     for (int64_t c = area->c_from; c < area->c_to; c += t->cols) {
         while (kind < GY_KINDS - 1 && area->c_to - c < area->kinds[kind].width)
             kind++;
         const struct gy_outer_kind *k = &area->kinds[kind];
         t->cols = gy_min64(k->width, area->c_to - c);
-        job->cpu->k.gather(own->x, k->width, own->rows, c, t->cols, t->pixels);
+        wgrad_gather(job, own, k->width, c, t->cols, pixels);
         for (int64_t i = 0; i < area->tiles; i++) {
             const int64_t at = area->edge[i], rows = area->edge[i + 1] - at;
-            t->dy = dy + area->k_from + at;
+            t->dy = dy + at;
             t->dw = dw + (area->k_from + at) * t->dw_pitch + c;
             k->fn[rows - 1](t);
         }
     }
+}
+
+/* One tap of a strip: dy is laid out as the kernels want it. all: every pixel of the strip was listed at the tap before. */
+static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                            struct gy_outer_tile *t, int64_t tap, const void *dy, int64_t count, int *all)
+{
+    const struct wgrad_plan *w = job->plan;
+    const int64_t pixels = t->pixels;
+    const float *rows = own->dy;
+    t->dy_pitch = w->half ? WGRAD_K_BLOCK : w->p.out_pitch;
+    if (!w->half)
+        rows = (const float *)dy + area->k_from;
+    else if (w->pair && !(*all && pixels == count))
+        wgrad_pair_dy(job, own, area, dy, pixels);
+    else if (w->pair)
+        for (int64_t i = 0; i < (pixels + 1) / 2; i++)
+            own->at[i] = (int32_t)i;
+    *all = pixels == count;
+    memset(own->at + (w->pair ? (pixels + 1) / 2 : pixels), 0, GY_OUTER_AHEAD * sizeof(*own->at));
+    wgrad_tap(job, own, area, t, t->dw + tap * w->depth, rows);
 }
 
 static void wgrad_tile(void *arg, int64_t tile, int thread)
@@ -186,31 +265,36 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
     const struct gy_product *p = &w->p;
     const int64_t rest = tile / w->c_blocks / w->k_blocks, split = rest % w->splits, group = rest / w->splits;
     const int64_t end = gy_min64((split + 1) * w->split, p->pixels), row = w->taps * w->depth;
+    const int dtype = w->half ? GY_BF16 : GY_F32;
     struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
     const struct wgrad_own own = wgrad_carve_own(w, &carve);
     float *const dw = job->dw + split * job->part_pitch + group * p->vec * row;
+    const void *const x = gy_cpu_at(job->x, group * p->red, dtype);
     struct wgrad_area area;
     wgrad_make_area(job, tile % w->c_blocks, tile / w->c_blocks % w->k_blocks, &area);
     for (int64_t at = split * w->split; at < end; at += w->strip) {
         const int64_t count = gy_min64(w->strip, end - at);
-        const float *x = job->x + group * p->red, *dy = job->dy + at * p->out_pitch + group * p->vec;
+        const void *const dy = gy_cpu_at(job->dy, at * p->out_pitch + group * p->vec, dtype);
+        int all = 0;
         if (p->patch)
             gy_product_patches(p, x, at, count, own.patch, gy_product_patch_pitch(p));
         if (p->lines)
             wgrad_lines(job, &own, x, at, count);
+        if (w->half && !w->pair)
+            wgrad_wide_dy(job, &own, &area, dy, count);
         for (int64_t tap = 0; tap < w->taps; tap++) {
-            struct gy_outer_tile t = {.x = own.x, .at = own.at, .dy_pitch = p->out_pitch, .dw_pitch = row};
+            struct gy_outer_tile t = {.x = own.x, .at = own.at, .dw = dw, .dw_pitch = row};
             t.pixels = wgrad_list(w, &own, x, at, count, tap);
-            memset(own.at + t.pixels, 0, GY_OUTER_AHEAD * sizeof(*own.at));
             t.add = at > split * w->split || (job->add && job->part_pitch == 0);
-            wgrad_tap(job, &own, &area, &t, dw + tap * w->depth, dy);
+            wgrad_strip_tap(job, &own, &area, &t, tap, dy, count, &all);
         }
     }
 }
 
 struct wgrad_bias_job {
     const struct gy_cpu *cpu;
-    const float *dy;
+    const void *dy;
+    int dtype;
     float *parts;
     int64_t rows, channels;
 };
@@ -221,7 +305,8 @@ static void wgrad_bias_tile(void *arg, int64_t tile, int thread)
     const int64_t first = tile * WGRAD_BIAS_ROWS, count = gy_min64(WGRAD_BIAS_ROWS, job->rows - first);
     float *const sum = job->parts + tile * job->channels;
     memset(sum, 0, (size_t)job->channels * sizeof(float));
-    job->cpu->k.col_sums[GY_F32](job->dy + first * job->channels, count, job->channels, job->channels, sum);
+    job->cpu->k.col_sums[job->dtype](gy_cpu_at(job->dy, first * job->channels, job->dtype), count, job->channels,
+                                     job->channels, sum);
     (void)thread;
 }
 
@@ -230,7 +315,7 @@ GY_INT size_t gy_cpu_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op
     struct wgrad_plan plan;
     struct wgrad_job job;
     float *bias_parts;
-    wgrad_make_plan(&plan, &op->geom, &cpu->k);
+    wgrad_make_plan(&plan, &op->geom, &cpu->k, op->dtype);
     return wgrad_place(cpu, &plan, op->tensor[GY_DBIAS] >= 0, NULL, &job, &bias_parts);
 }
 
@@ -239,7 +324,7 @@ GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
     struct wgrad_plan w;
     float *bias_parts;
     const int add = op->u->accumulate != 0;
-    wgrad_make_plan(&w, &op->geom, &cpu->k);
+    wgrad_make_plan(&w, &op->geom, &cpu->k, op->dtype);
     struct wgrad_job job = {.cpu = cpu, .plan = &w, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add};
     wgrad_place(cpu, &w, op->ptr[GY_DBIAS] != NULL, op->ptr[GY_SCRATCH], &job, &bias_parts);
     if (job.part_pitch == 0)
@@ -250,7 +335,7 @@ GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
     if (op->ptr[GY_DBIAS] == NULL)
         return;
     const int64_t parts = gy_ceil_div(w.p.pixels, WGRAD_BIAS_ROWS), channels = w.p.out_pitch;
-    struct wgrad_bias_job bias = {cpu, op->ptr[GY_DY], bias_parts, w.p.pixels, channels};
+    struct wgrad_bias_job bias = {cpu, op->ptr[GY_DY], op->dtype, bias_parts, w.p.pixels, channels};
     gy_pool_run(cpu->pool, wgrad_bias_tile, &bias, parts);
     gy_cpu_sum_parts(cpu, bias_parts, parts, channels, channels, op->ptr[GY_DBIAS], add);
 }

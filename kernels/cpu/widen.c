@@ -7,7 +7,7 @@
 #define WIDE_FLOATS 524288 /* floats of scratch wanted for independent samples */
 #define WIDE_PIECE 32768   /* elements in a tile of a conversion */
 
-static const uint8_t wide_roles[] = {GY_X, GY_Y, GY_RES, GY_DX, GY_DY, GY_DRES};
+static const uint8_t wide_roles[] = {GY_X, GY_Y, GY_RES, GY_DX, GY_DY, GY_DRES, GY_AGAIN};
 
 static int wide_is_loss(int code)
 {
@@ -20,7 +20,7 @@ static int64_t wide_count(const struct gy_op *op, int role)
     const struct gy_geom *g = &op->geom;
     if (op->tensor[role] < 0 && op->ptr[role] == NULL)
         return 0;
-    if (role == GY_Y && wide_is_loss(op->code))
+    if ((role == GY_Y && wide_is_loss(op->code)) || (role == GY_X && op->code == GY_OP_INPUT))
         return 0;
     const int inside = role == GY_X || role == GY_DX || role == GY_DRES;
     return inside ? (int64_t)g->h * g->w * g->c : (int64_t)g->p * g->q * g->k;
@@ -28,7 +28,7 @@ static int64_t wide_count(const struct gy_op *op, int role)
 
 static int wide_is_output(const struct gy_op *op, int role)
 {
-    return op->code < GY_OP_SOFTMAX_CE_BWD ? role == GY_Y : role == GY_DX || role == GY_DRES;
+    return op->code < GY_OP_SOFTMAX_CE_BWD ? role == GY_Y : role == GY_DX || role == GY_DRES || role == GY_AGAIN;
 }
 
 static int wide_independent(const struct gy_op *op)

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* op_half.h: the cases once more on bf16: all of the ops with kernels of their own for it, a third of the others. Left out is
+ * what bf16 has no room for: denormals, which the processor's pair products take as zero. */
+#ifndef GY_OP_HALF_H
+#define GY_OP_HALF_H
+#include "op_cases.h"
+
+static int op_has_half(int code)
+{
+    return code == GY_OP_CONV || code == GY_OP_CONV_DGRAD || code == GY_OP_CONV_WGRAD || code == GY_OP_BN_APPLY ||
+           code == GY_OP_BN_SUMS || code == GY_OP_BN_BWD;
+}
+
+static void op_add_halves(struct op_cases *all)
+{
+    const int count = all->count;
+    for (int i = 0; i < count; i++) {
+        struct op_case c = all->list[i];
+        c.dtype = GY_BF16;
+        if (!c.spans && c.values != OP_TINY && (op_has_half(c.code) || i % 3 == 0))
+            op_add_case(all, &c);
+    }
+}
+
+#endif
