@@ -39,6 +39,7 @@ except ImportError as missing:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+CACHE = "TORCHINDUCTOR_CACHE_DIR"
 ROWS = [  # net, batch, type, input, kernel set
     ("resnet50", 16, "f32", "synthetic", ""),
     ("resnet50", 16, "bf16", "synthetic", ""),
@@ -55,20 +56,24 @@ ROWS = [  # net, batch, type, input, kernel set
     ("resnet20", 128, "f32", "synthetic", ""),
     ("resnet20", 128, "bf16", "synthetic", ""),
 ]
-COLUMNS = ["net", "batch", "type", "input", "isa", "side", "variant", "images_per_second", "ratio", "slowest_round", "fastest_round",
-           "peak_mib", "whole_mib", "memory_ratio", "waits", "rounds", "steps", "threads", "cpu", "commit", "version", "date", "command"]
-PATIENCE = 900  # seconds for a process to compile and warm up
+COLUMNS = ["net", "batch", "type", "input", "isa", "side", "variant", "images_per_second", "ratio", "slowest_round",
+           "fastest_round", "peak_mib", "whole_mib", "memory_ratio", "waits", "rounds", "steps", "threads", "cpu", "commit",
+           "version", "date", "command"]
 
 
 class Side:
     """A process that makes steps when it is told to."""
 
-    def __init__(self, variant, command, environment, log):
+    def __init__(self, variant, command, environment, log, turn):
         self.variant, self.command, self.rounds = variant, command, []
+        self.shown = " ".join("%s=%s" % pair for pair in environment.items() if pair[0] != CACHE)
         self.process = subprocess.Popen(command + ["--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                                         env=dict(os.environ, **environment), text=True)
-        if self.line() != "ready":
-            raise RuntimeError("%s did not start" % " ".join(command))
+        words = self.line().split()
+        if words[:1] != ["ready"]:
+            raise RuntimeError("%s said %s" % (" ".join(command), " ".join(words)))
+        self.turn, self.steps = turn, 1
+        self.fit(float(words[1]))
 
     def line(self):
         text = self.process.stdout.readline()
@@ -81,8 +86,23 @@ class Side:
         self.process.stdin.flush()
         return self.line()
 
-    def seconds(self, steps):
-        return statistics.median(float(v) for v in self.ask("run %d" % steps).split())
+    def seconds(self):
+        """The median step of a turn."""
+        return statistics.median(float(v) for v in self.ask("run %d" % self.steps).split())
+
+    def fit(self, seconds):
+        """Sets the number of steps of a turn from the time of one."""
+        self.steps = max(1, min(20, int(self.turn / max(seconds, 1e-4))))
+
+    def probe(self):
+        """The first turn; the last warm-up step may have been far slower than the rest."""
+        seconds, steps = self.seconds(), self.steps
+        self.fit(seconds)
+        return self.seconds() if self.steps >= 2 * steps else seconds
+
+    def memory(self):
+        """MiB: the most since the warm-up steps, and since the start."""
+        return [int(v) / 1024 for v in self.ask("memory").split()]
 
     def close(self):
         self.process.stdin.close()
@@ -93,17 +113,17 @@ class Side:
             self.process.wait()
 
 
-def best(makers, steps):
-    """Opens each variant and makes some steps with it; the fastest stays open. makers: functions that return a Side."""
+def best(makers):
+    """Opens each variant and gives it a turn; the fastest stays open. makers: functions that return a Side."""
     kept, least, said = None, None, []
     for make in makers:
         try:
             side = make()
-            seconds = side.seconds(steps(side))
+            seconds = side.probe()
         except RuntimeError as error:
             said.append("failed: %s" % error)
             continue
-        said.append("%s %.3f s" % (side.variant, seconds))
+        said.append("%s %.3f s %.0f MiB" % (side.variant, seconds, side.memory()[0]))
         loser = side if kept and seconds >= least else kept
         if loser:
             loser.close()
@@ -112,13 +132,6 @@ def best(makers, steps):
     if not kept:
         raise RuntimeError("; ".join(said))
     return kept, ", ".join(said)
-
-
-def steps_of(seconds):
-    """A turn lasts about two seconds, and one step at least."""
-    def steps(side):
-        return max(1, min(20, int(seconds / max(side.seconds(1), 1e-4))))
-    return steps
 
 
 class Bench:
@@ -133,14 +146,14 @@ class Bench:
         net, batch, dtype, source, isa = row
         command = [sys.executable, os.path.join(HERE, "bench_step.py"), net, "--batch", str(batch), "--dtype", dtype, "--mode", mode,
                    "--threads", str(self.options.threads)]
-        environment = {"TORCHINDUCTOR_CACHE_DIR": self.options.cache} if self.options.cache else {}
+        environment = {CACHE: self.options.cache} if self.options.cache else {}
         variant = mode
         if source == "photo":
             command += ["--data", os.path.join(self.photos, "train"), "--workers", str(workers)]
             variant += ", %d workers" % workers
         if isa:
             environment.update(ATEN_CPU_CAPABILITY=isa, ONEDNN_MAX_CPU_ISA=isa.upper())
-        return Side(variant, command, environment, self.log)
+        return Side(variant, command, environment, self.log, self.options.turn)
 
     def gyre_side(self, row, threads):
         net, batch, dtype, source, isa = row
@@ -154,11 +167,10 @@ class Bench:
         if self.options.recompute:
             command += ["--recompute"]
             variant += ", recompute"
-        return Side(variant, command, {}, self.log)
+        return Side(variant, command, {}, self.log, self.options.turn)
 
     def sides(self, row):
         net, _, dtype, source, isa = row
-        steps = steps_of(self.options.turn)
         modes = self.options.modes.split(",")
         if source == "photo":
             mode = self.mode.get((net, dtype), modes[0])
@@ -167,9 +179,9 @@ class Bench:
         else:
             torch_makers = [lambda m=m: self.torch_side(row, m, 0) for m in modes]
             gyre_makers = [lambda: self.gyre_side(row, 0)]
-        gyre, said_gyre = best(gyre_makers, steps)
+        gyre, said_gyre = best(gyre_makers)
         try:
-            torch_side, said = best(torch_makers, steps)
+            torch_side, said = best(torch_makers)
         except RuntimeError:
             gyre.close()
             raise
@@ -183,12 +195,11 @@ class Bench:
         batch = row[1]
         sides = self.sides(row)
         try:
-            steps = [steps_of(self.options.turn)(side) for side in sides]
             for _ in range(self.options.rounds):
-                for side, count in zip(sides, steps):
-                    side.rounds.append(batch / side.seconds(count))
+                for side in sides:
+                    side.rounds.append(batch / side.seconds())
                     time.sleep(0.1)
-            memory = [[int(v) / 1024 for v in side.ask("memory").split()] for side in sides]
+            memory = [side.memory() for side in sides]
             waits = [side.ask("waits") for side in sides]
         finally:
             for side in sides:
@@ -196,17 +207,17 @@ class Bench:
         ratio = statistics.median(g / t for t, g in zip(sides[0].rounds, sides[1].rounds))
         found = []
         for i, (side, name) in enumerate(zip(sides, ("pytorch", "gyre"))):
-            found.append(dict(zip(COLUMNS, row), side=name, variant=side.variant, steps=steps[i], waits=waits[i],
+            found.append(dict(zip(COLUMNS, row), side=name, variant=side.variant, steps=side.steps, waits=waits[i],
                               images_per_second=round(statistics.median(side.rounds), 3), ratio=round(ratio, 3) if i else 1,
                               slowest_round=round(min(side.rounds), 3), fastest_round=round(max(side.rounds), 3),
                               peak_mib=round(memory[i][0], 1), whole_mib=round(memory[i][1], 1),
                               memory_ratio=round(memory[1][0] / memory[0][0], 3) if i else 1, rounds=self.options.rounds,
-                              threads=self.options.threads, command=self.words(side.command)))
+                              threads=self.options.threads, command=self.words(side)))
         return found
 
-    def words(self, command):
+    def words(self, side):
         """As somebody else would type it."""
-        text = shlex.join(command).replace(sys.executable, "python3")
+        text = (side.shown + " " + shlex.join(side.command)).strip().replace(sys.executable, "python3")
         return text.replace(self.folder + "/", "").replace(ROOT + "/", "")
 
 

@@ -5,9 +5,9 @@
  *     bench_step NET [--batch 32] [--steps 5] [--warm 2] [--threads 0] [--isa NAME] [--dtype f32|bf16] [--recompute]
  *                [--size N] [--classes N] [--data FOLDER] [--split train] [--loader-threads 1] [--net-text] [--serve]
  *
- * --serve: after the warm-up steps and a line 'ready' it obeys lines on standard input, so that several programs can be measured in
- * turn: 'run N' answers with N times in seconds, 'memory' with KiB since the warm-up and since the start, 'waits' with the steps
- * that had to wait for data and the seconds they waited; the end of input ends it. */
+ * --serve: after the warm-up steps and a line 'ready SECONDS' (of the last of them) it obeys lines on standard input, so that several
+ * programs can be measured in turn: 'run N' answers with N times in seconds, 'memory' with KiB since the warm-up and since the start,
+ * 'waits' with the steps that had to wait for data and the seconds they waited; the end of input ends it. */
 #include "../../engine/gyre.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ struct step_bench {
     float *x;
     int32_t *label;
     long waits, start_kib;
-    double waited;
+    double waited, last; /* seconds */
 };
 
 static double step_now(void)
@@ -227,7 +227,8 @@ static double step_once(struct step_bench *b)
     }
     if (gyre_step(b->net, &b->batch, &result) != GYRE_OK)
         return step_fail(gyre_last_error(b->net)->text);
-    return step_now() - begin;
+    b->last = step_now() - begin;
+    return b->last;
 }
 
 static int step_warm(const struct step_args *a, struct step_bench *b)
@@ -245,7 +246,7 @@ static int step_warm(const struct step_args *a, struct step_bench *b)
 static int step_serve(struct step_bench *b)
 {
     char line[64];
-    printf("ready\n");
+    printf("ready %.6f\n", b->last);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
         const long steps = strncmp(line, "run ", 4) == 0 ? strtol(line + 4, NULL, 10) : 0;

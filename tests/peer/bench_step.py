@@ -99,8 +99,8 @@ class Bench:
         return time.perf_counter() - begin
 
 
-def serve(bench, start):
-    print("ready", flush=True)
+def serve(bench, start, last):
+    print("ready %.6f" % last, flush=True)
     for line in sys.stdin:
         words = line.split()
         if words[:1] == ["run"]:
@@ -132,12 +132,13 @@ def main():
 
         config.cpp.simdlen = 256
     bench = Bench(options)
+    last = 0.0
     for _ in range(options.warm):
-        bench.once()
+        last = bench.once()
     start = status_kib("VmHWM")
     reset_peak()
     if options.serve:
-        return serve(bench, start)
+        return serve(bench, start, last)
     seconds = [bench.once() for _ in range(options.steps)]
     median = statistics.median(seconds)
     print("%s batch %d %s %s: median %.1f ms, least %.1f ms, %.2f images/s, peak %.1f MiB" % (
