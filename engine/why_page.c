@@ -117,9 +117,9 @@ static void why_json_head(const struct gy_why *why, struct gy_sink *sink)
     gy_print_json_text(c->net_name, sink);
     gy_sink_printf(sink, ",\"device\":");
     gy_print_json_text(why->net->caps.device, sink);
-    gy_sink_printf(sink, ",\"batch\":%d,\"dtype\":\"%s\",\"recompute\":%s,\"data\":\"%s\",\"steps\":%d", c->batch,
+    gy_sink_printf(sink, ",\"batch\":%d,\"dtype\":\"%s\",\"recompute\":%s,\"data\":\"%s\",\"steps\":%d,\"threads\":%d", c->batch,
                    c->dtype == GYRE_BF16 ? "bf16" : "f32", c->recompute == 1 ? "true" : "false",
-                   why->data ? why->data : "synthetic", why->steps);
+                   why->data ? why->data : "synthetic", why->steps, why->threads);
     gy_sink_printf(sink,
                    ",\"measured\":{\"f32_gflops\":%.1f,\"bf16_gflops\":%.1f,\"read_gbs\":%.2f,\"copy_gbs\":%.2f,"
                    "\"cache_read_gbs\":%.2f,\"cache_copy_gbs\":%.2f,\"cache_bytes\":%.0f}",
@@ -138,9 +138,10 @@ static void why_json_op(const struct gy_why_op *o, int first, struct gy_sink *si
     gy_sink_printf(sink, "%s{\"program\":\"%s\",\"op\":\"%s\",\"layer\":\"%s\",\"shape\":\"%s\",\"kernel\":\"%s\"", first ? "" : ",",
                    gy_program_name(o->program), gy_op_row(o->op->code)->name, o->op->name,
                    gy_op_shape(o->op, shape, sizeof shape), o->op->variant ? o->op->variant : "-");
-    gy_sink_printf(sink, ",\"kind\":\"%s\",\"us\":%.2f,\"limit_us\":%.3f,\"flops\":%.0f,\"bytes\":%.0f,\"limit_is\":\"%s\"}",
+    gy_sink_printf(sink, ",\"kind\":\"%s\",\"us\":%.2f,\"limit_us\":%.3f,\"flops\":%.0f,\"read\":%.0f,\"written\":%.0f,"
+                   "\"limit_is\":\"%s\"}",
                    gy_kind_name(gy_op_kind(o->op)), o->seconds * 1e6, o->limit.seconds * 1e6, o->work.flops,
-                   o->work.read + o->work.written, o->limit.compute >= o->limit.memory ? "compute" : "memory");
+                   o->work.read, o->work.written, o->limit.compute >= o->limit.memory ? "compute" : "memory");
 }
 
 static void why_json(const struct gy_why *why, struct gy_sink *sink)
