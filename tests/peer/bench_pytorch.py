@@ -13,7 +13,8 @@ both are held to AVX2.
 
 Speed is the median of the rounds' medians; the ratio is the median of the rounds' ratios. Memory is the largest resident
 size (VmHWM) of the process: 'peak' after the warm-up steps, 'whole' since its start, which counts torch.compile's
-work; worker processes are not counted.
+work; worker processes are not counted. The load average at the end of a row is said because PyTorch's threads spin while
+they wait for each other: above the number of threads by much, its figures mean little.
 
 Exit status: 0 measured, or PyTorch is absent (said); 1 a row failed."""
 import argparse
@@ -57,7 +58,7 @@ ROWS = [  # net, batch, type, input, kernel set
     ("resnet20", 128, "bf16", "synthetic", ""),
 ]
 COLUMNS = ["net", "batch", "type", "input", "isa", "side", "variant", "images_per_second", "ratio", "slowest_round",
-           "fastest_round", "peak_mib", "whole_mib", "memory_ratio", "waits", "rounds", "steps", "threads", "cpu", "commit",
+           "fastest_round", "peak_mib", "whole_mib", "memory_ratio", "waits", "load", "rounds", "steps", "threads", "cpu", "commit",
            "version", "date", "command"]
 
 
@@ -212,6 +213,7 @@ class Bench:
                               slowest_round=round(min(side.rounds), 3), fastest_round=round(max(side.rounds), 3),
                               peak_mib=round(memory[i][0], 1), whole_mib=round(memory[i][1], 1),
                               memory_ratio=round(memory[1][0] / memory[0][0], 3) if i else 1, rounds=self.options.rounds,
+                              load=round(os.getloadavg()[0], 2),
                               threads=self.options.threads, command=self.words(side)))
         return found
 
@@ -315,6 +317,7 @@ def main():
                 print("  %(side)-8s %(images_per_second)9.2f images/s  x%(ratio).2f   peak %(peak_mib)7.0f MiB  x%(memory_ratio).2f"
                       "   rounds %(slowest_round).2f to %(fastest_round).2f  (%(variant)s)" % line, flush=True)
                 writer.writerow(dict(line, **facts))
+            print("  fastest rounds x%.2f, load %.1f" % (found[1]["fastest_round"] / found[0]["fastest_round"], found[1]["load"]))
     print("%.0f s, %d failed" % (time.time() - begin, failed))
     return 1 if failed else 0
 
