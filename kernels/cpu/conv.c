@@ -248,8 +248,8 @@ static void conv_finish(const struct conv_job *job, const struct conv_own *own, 
 {
     const struct gy_product *p = job->p;
     const int64_t channel = a->group * p->vec + panel->first;
-    for (int64_t i = 0; p->half && i < a->count; i++)
-        job->cpu->k.narrow[GY_BF16]((uint16_t *)own->outs[i] + panel->first, own->sum_rows[i], panel->cols, job->add);
+    if (p->half)
+        job->cpu->k.narrow[GY_BF16](own->outs, panel->first, own->sums, GY_WIDTH_MAX, a->count, panel->cols, job->add);
     if (p->transposed)
         return;
     if (p->half)

@@ -41,6 +41,7 @@ struct wgrad_job {
 
 struct wgrad_own {
     const float **rows; /* [strip], with lines [taps][strip] */
+    const uint16_t **dy_rows; /* [strip], with pairs */
     float *lines;
     int32_t *at;        /* [strip]: pixels that count at this tap */
     float *patch;       /* [strip][patch pitch] */
@@ -79,6 +80,7 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
     struct wgrad_own own;
     const size_t strip = (size_t)w->strip;
     own.rows = gy_carve_take(carve, strip * (w->p.lines ? (size_t)w->p.taps : 1), sizeof(*own.rows));
+    own.dy_rows = gy_carve_take(carve, w->pair ? strip : 0, sizeof(*own.dy_rows));
     own.lines = gy_carve_take(carve, w->p.lines ? (size_t)gy_product_lines_floats(&w->p) : 0, sizeof(float));
     own.at = gy_carve_take(carve, strip + GY_OUTER_AHEAD, sizeof(*own.at));
     own.patch = gy_carve_take(carve, w->patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
@@ -172,12 +174,9 @@ static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki,
 static void wgrad_pair_dy(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
                           const uint16_t *dy, int64_t pixels)
 {
-    const int64_t pitch = job->plan->p.out_pitch;
-    for (int64_t i = 0; i < pixels; i += 2) {
-        const uint16_t *a = dy + own->at[i] * pitch + area->k_from;
-        const uint16_t *b = i + 1 < pixels ? dy + own->at[i + 1] * pitch + area->k_from : NULL;
-        job->cpu->k.pair_halves(own->dy + i / 2 * WGRAD_K_BLOCK, a, b, area->k_count);
-    }
+    for (int64_t i = 0; i < pixels; i++)
+        own->dy_rows[i] = dy + own->at[i] * job->plan->p.out_pitch;
+    job->cpu->k.pair_rows(own->dy, WGRAD_K_BLOCK, own->dy_rows, area->k_from, area->k_count, pixels);
     for (int64_t i = 0; i < (pixels + 1) / 2; i++)
         own->at[i] = (int32_t)i;
 }
@@ -201,19 +200,14 @@ static void wgrad_gather(const struct wgrad_job *job, const struct wgrad_own *ow
         k->gather(own->x, width, own->rows, c, cols, pixels);
         return;
     }
-    const int step = job->plan->pair ? 2 : 1;
-    float *to = own->x;
     if (cols < width)
-        memset(to, 0, (size_t)((pixels + 1) / step * width) * sizeof(float));
-    for (int64_t i = 0; i < pixels; i += step, to += width) {
-        const uint16_t *a = gy_product_in(p, own->rows[i], c);
-        const uint16_t *b = i + 1 < pixels ? gy_product_in(p, own->rows[i + 1], c) : NULL;
-        __builtin_prefetch(gy_product_in(p, own->rows[gy_min64(i + 16, pixels - 1)], c));
-        if (step == 2)
-            k->pair_halves(to, a, b, cols);
-        else
-            k->widen[GY_BF16](to, a, cols);
+        memset(own->x, 0, (size_t)(pixels * width) * sizeof(float));
+    if (job->plan->pair) {
+        k->pair_rows(own->x, width, (const uint16_t *const *)(const void *)own->rows, c, cols, pixels);
+        return;
     }
+    for (int64_t i = 0; i < pixels; i++)
+        k->widen[GY_BF16](own->x + i * width, gy_product_in(p, own->rows[i], c), cols);
 }
 
 /* One tap: every panel of x meets every k tile. dy: of area's first channel at the strip's first pixel. */

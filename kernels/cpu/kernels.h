@@ -108,8 +108,9 @@ struct gy_kernels {
      * reduction; sums are float. fn NULL: the processor has no such instruction. */
     struct gy_gemm_kind gemm_pair[GY_KINDS];
     struct gy_outer_kind outer_pair[GY_KINDS];
-    /* dst[c] = the pair (a[c], b[c]); b NULL: zeros. Of floats: rounded first. NULL where there is no gemm_pair. */
-    void (*pair_halves)(float *dst, const uint16_t *a, const uint16_t *b, int64_t count);
+    /* dst[i][c] = the pair of row 2i and row 2i + 1 at column first + c, the last one alone with zero; dst rows lie pitch
+     * apart. Of floats, one pair of rows: rounded first. NULL where there is no gemm_pair. */
+    void (*pair_rows)(float *dst, int64_t pitch, const uint16_t *const *rows, int64_t first, int64_t cols, int64_t count);
     void (*pair_floats)(float *dst, const float *a, const float *b, int64_t count);
     int64_t slice;                        /* channels x taps reduced before sums go to memory */
     int64_t strip;                        /* pixels a tile works on, about */
@@ -127,9 +128,10 @@ struct gy_kernels {
     void (*bn_back[GY_CPU_DTYPES])(const struct gy_bn_rows *a);
     void (*back[GY_CPU_DTYPES])(const struct gy_back_rows *a);
     void (*col_sums[GY_CPU_DTYPES])(const void *x, int64_t rows, int64_t cols, int64_t pitch, float *sum); /* added to */
-    /* To and from float; add: dst = src + dst. */
+    /* To and from float. narrow: rows of src, pitch apart, to element at of every dst; add: dst = src + dst. */
     void (*widen[GY_CPU_DTYPES])(float *dst, const void *src, int64_t count);
-    void (*narrow[GY_CPU_DTYPES])(void *dst, const float *src, int64_t count, int add);
+    void (*narrow[GY_CPU_DTYPES])(void *const *dst, int64_t at, const float *src, int64_t pitch, int64_t rows,
+                                  int64_t cols, int add);
     /* y[c] = (init[c], or 0 when NULL) + sum over t: x[t][c] * w[t][c]. */
     void (*depthwise)(float *y, const float *const *x, const float *const *w, int64_t taps, int64_t cols,
                       const float *init);

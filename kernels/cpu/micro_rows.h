@@ -7,6 +7,8 @@
 #define GY_CPU_MICRO_ROWS_H
 #include "micro.h"
 
+#define GY_BN_COLS 1024 /* columns whose sums stay in the first cache */
+
 /* Loads and stores of at most W elements. */
 #define GY_MICRO_GET(P, ATTR, V, W)                                                                                    \
     ATTR GY_ALWAYS V P##_get(const P##_elem *p, int64_t n) { return n >= (W) ? P##_load(p) : P##_load_n(p, n); }       \
@@ -113,44 +115,49 @@
         for (int64_t r = 0; r < rows; r += 8)                                                                          \
             A##_stats_rows(x + r * pitch, r, gy_min64(rows - r, 8), cols, pitch, mean, m2);                            \
     }                                                                                                                  \
-    /* Sums of up to eight rows, added to sum0 and sum1. made: y = x * scale + shift [+ res] masks, goes to again. */  \
-    ATTR GY_ALWAYS void A##_bn_sums_rows(const struct gy_bn_rows *a, int64_t first, int64_t rows, const int masked,    \
+    /* Sums of eight rows (or the last few) of at most GY_BN_COLS columns from `from` on, added to sum0 and sum1.      \
+     * Memory is read along the rows, as prefetching wants it; the sums wait in the first cache. made: y = x * scale + \
+     * shift [+ res] masks, and goes to again. */                                                                      \
+    ATTR GY_ALWAYS void A##_bn_sums_rows(const struct gy_bn_rows *a, int64_t first, int64_t from, const int masked,    \
                                          const int made, const int again)                                              \
     {                                                                                                                  \
-        const A##_elem *const dy = a->dy, *const x = a->x, *const y = a->y, *const res = a->res;                       \
-        A##_elem *const out = a->again;                                                                                \
+        const int64_t cols = gy_min64(a->cols - from, GY_BN_COLS), rows = gy_min64(a->rows - first, 8);                \
         const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
-        for (int64_t c = 0; c < a->cols; c += (W)) {                                                                   \
-            const int64_t n = a->cols - c;                                                                             \
-            const V mean = P##_get(a->mean + c, n);                                                                    \
-            const V scale = made ? P##_get(a->scale + c, n) : lo, shift = made ? P##_get(a->shift + c, n) : lo;        \
-            V sum0 = P##_set1(0.0f), sum1 = sum0;                                                                      \
-            for (int64_t r = 0; r < rows; r++) {                                                                       \
-                const int64_t at = (first + r) * a->pitch + c;                                                         \
-                const V in = A##_get(x + at, n);                                                                       \
-                V d = A##_get(dy + at, n);                                                                             \
+        V sum0[GY_BN_COLS / (W)], sum1[GY_BN_COLS / (W)];                                                              \
+        for (int64_t r = 0; r < rows; r++) {                                                                           \
+            const int64_t row = (first + r) * a->pitch + from;                                                         \
+            const A##_elem *const dy = (const A##_elem *)a->dy + row, *const x = (const A##_elem *)a->x + row;         \
+            for (int64_t c = 0, v = 0; c < cols; c += (W), v++) {                                                      \
+                const int64_t n = cols - c;                                                                            \
+                const V in = A##_get(x + c, n);                                                                        \
+                V d = A##_get(dy + c, n);                                                                              \
                 if (made) {                                                                                            \
-                    V v = P##_fma(in, scale, shift);                                                                   \
-                    if (res != NULL)                                                                                   \
-                        v = P##_add(v, A##_get(res + at, n));                                                          \
-                    d = P##_keep(d, v, lo, hi);                                                                        \
+                    V y = P##_fma(in, P##_get(a->scale + from + c, n), P##_get(a->shift + from + c, n));               \
+                    if (a->res != NULL)                                                                                \
+                        y = P##_add(y, A##_get((const A##_elem *)a->res + row + c, n));                                \
+                    d = P##_keep(d, y, lo, hi);                                                                        \
                     if (again)                                                                                         \
-                        A##_out(out + at, P##_min(hi, P##_max(lo, v)), n, a->stream);                                  \
+                        A##_out((A##_elem *)a->again + row + c, P##_min(hi, P##_max(lo, y)), n, a->stream);            \
                 } else if (masked) {                                                                                   \
-                    d = P##_keep(d, A##_get(y + at, n), lo, hi);                                                       \
+                    d = P##_keep(d, A##_get((const A##_elem *)a->y + row + c, n), lo, hi);                             \
                 }                                                                                                      \
-                sum0 = P##_add(sum0, d);                                                                               \
-                sum1 = P##_fma(d, P##_sub(in, mean), sum1);                                                            \
+                const V dev = P##_sub(in, P##_get(a->mean + from + c, n));                                             \
+                sum0[v] = r == 0 ? d : P##_add(sum0[v], d);                                                            \
+                sum1[v] = r == 0 ? P##_mul(d, dev) : P##_fma(d, dev, sum1[v]);                                         \
             }                                                                                                          \
-            P##_put(a->sum0 + c, P##_add(P##_get(a->sum0 + c, n), sum0), n);                                           \
-            P##_put(a->sum1 + c, P##_fma(sum1, P##_get(a->rstd + c, n), P##_get(a->sum1 + c, n)), n);                  \
+        }                                                                                                              \
+        for (int64_t c = from, v = 0; c < from + cols; c += (W), v++) {                                                \
+            const int64_t n = from + cols - c;                                                                         \
+            P##_put(a->sum0 + c, P##_add(P##_get(a->sum0 + c, n), sum0[v]), n);                                        \
+            P##_put(a->sum1 + c, P##_fma(sum1[v], P##_get(a->rstd + c, n), P##_get(a->sum1 + c, n)), n);               \
         }                                                                                                              \
     }                                                                                                                  \
     ATTR GY_ALWAYS void A##_bn_sums_with(const struct gy_bn_rows *a, const int masked, const int made,                 \
                                          const int again)                                                              \
     {                                                                                                                  \
         for (int64_t r = 0; r < a->rows; r += 8)                                                                       \
-            A##_bn_sums_rows(a, r, gy_min64(a->rows - r, 8), masked, made, again);                                     \
+            for (int64_t c = 0; c < a->cols; c += GY_BN_COLS)                                                          \
+                A##_bn_sums_rows(a, r, c, masked, made, again);                                                        \
     }                                                                                                                  \
     ATTR static void A##_bn_sums(const struct gy_bn_rows *a)                                                           \
     {                                                                                                                  \
@@ -242,13 +249,24 @@
         for (int64_t c = 0; c < count; c += (W))                                                                       \
             P##_put(dst + c, A##_get(src + c, count - c), count - c);                                                  \
     }                                                                                                                  \
-    ATTR static void A##_narrow(void *out, const float *src, int64_t count, int add)                                   \
+    ATTR GY_ALWAYS void A##_narrow_with(void *const *dst, int64_t at, const float *src, int64_t pitch, int64_t rows,   \
+                                        int64_t cols, const int add)                                                   \
     {                                                                                                                  \
-        A##_elem *const dst = out;                                                                                     \
-        for (int64_t c = 0; c < count; c += (W)) {                                                                     \
-            const V v = P##_get(src + c, count - c);                                                                   \
-            A##_put(dst + c, add ? P##_add(A##_get(dst + c, count - c), v) : v, count - c);                            \
+        for (int64_t r = 0; r < rows; r++, src += pitch) {                                                             \
+            A##_elem *const to = (A##_elem *)dst[r] + at;                                                              \
+            for (int64_t c = 0; c < cols; c += (W)) {                                                                  \
+                const V v = P##_get(src + c, cols - c);                                                                \
+                A##_put(to + c, add ? P##_add(A##_get(to + c, cols - c), v) : v, cols - c);                            \
+            }                                                                                                          \
         }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void A##_narrow(void *const *dst, int64_t at, const float *src, int64_t pitch, int64_t rows,           \
+                                int64_t cols, int add)                                                                 \
+    {                                                                                                                  \
+        if (add)                                                                                                       \
+            A##_narrow_with(dst, at, src, pitch, rows, cols, 1);                                                       \
+        else                                                                                                           \
+            A##_narrow_with(dst, at, src, pitch, rows, cols, 0);                                                       \
     }
 
 /* What is float on both sides. */

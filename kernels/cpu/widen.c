@@ -78,8 +78,9 @@ static void wide_tile(void *arg, int64_t tile, int thread)
 {
     const struct wide_job *job = arg;
     const int64_t at = tile * WIDE_PIECE, count = gy_min64(WIDE_PIECE, job->count - at);
+    void *const half = job->half;
     if (job->narrow)
-        job->k->narrow[GY_BF16](job->half + at, job->wide + at, count, 0);
+        job->k->narrow[GY_BF16](&half, at, job->wide + at, count, 1, count, 0);
     else
         job->k->widen[GY_BF16](job->wide + at, job->half + at, count);
     (void)thread;

@@ -1,44 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* AVX-512 (F, BW, DQ, VL): 32 registers of 16 floats. Register tiles of 6 x 64 (24 sums, 6 pointers that stay in
  * general registers), 14 x 32 and 16 x 16 for what is left of the channels. Cut vectors use mask registers. */
-#include "micro_rows.h"
+#include "x86_avx512.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
 
-#define A512_ATTR __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
-
-A512_ATTR GY_ALWAYS __mmask16 a512_mask(int64_t n) { return (__mmask16)((1u << n) - 1u); }
-A512_ATTR GY_ALWAYS __m512 a512_load(const float *p) { return _mm512_loadu_ps(p); }
-A512_ATTR GY_ALWAYS __m512 a512_load_n(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(a512_mask(n), p); }
-A512_ATTR GY_ALWAYS void a512_store(float *p, __m512 v) { _mm512_storeu_ps(p, v); }
-A512_ATTR GY_ALWAYS void a512_store_n(float *p, __m512 v, int64_t n) { _mm512_mask_storeu_ps(p, a512_mask(n), v); }
-A512_ATTR GY_ALWAYS void a512_stream(float *p, __m512 v) { _mm512_stream_ps(p, v); }
-A512_ATTR GY_ALWAYS void a512_fence(void) { _mm_sfence(); }
-A512_ATTR GY_ALWAYS __m512 a512_set1(float v) { return _mm512_set1_ps(v); }
-A512_ATTR GY_ALWAYS __m512 a512_bcast(const float *p) { return _mm512_set1_ps(*p); }
-A512_ATTR GY_ALWAYS __m512 a512_add(__m512 a, __m512 b) { return _mm512_add_ps(a, b); }
-A512_ATTR GY_ALWAYS __m512 a512_sub(__m512 a, __m512 b) { return _mm512_sub_ps(a, b); }
-A512_ATTR GY_ALWAYS __m512 a512_mul(__m512 a, __m512 b) { return _mm512_mul_ps(a, b); }
-A512_ATTR GY_ALWAYS __m512 a512_div(__m512 a, __m512 b) { return _mm512_div_ps(a, b); }
-A512_ATTR GY_ALWAYS __m512 a512_sqrt(__m512 a) { return _mm512_sqrt_ps(a); }
-A512_ATTR GY_ALWAYS __m512 a512_fma(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
-A512_ATTR GY_ALWAYS __m512 a512_max(__m512 a, __m512 b) { return _mm512_max_ps(a, b); }
-A512_ATTR GY_ALWAYS __m512 a512_min(__m512 a, __m512 b) { return _mm512_min_ps(a, b); }
-/* v where lo < y < hi, else 0 */
-A512_ATTR GY_ALWAYS __m512 a512_keep(__m512 v, __m512 y, __m512 lo, __m512 hi)
-{
-    const __mmask16 above = _mm512_cmp_ps_mask(y, lo, _CMP_GT_OQ);
-    return _mm512_maskz_mov_ps(_mm512_mask_cmp_ps_mask(above, y, hi, _CMP_LT_OQ), v);
-}
-
-typedef float a512_elem;
-/* bf16 in memory: a vector is 16 halves, widened to floats. */
+/* bf16 is rounded by hand: to nearest, ties to even, what is not a number stays so. */
 typedef uint16_t a512h_elem;
-A512_ATTR GY_ALWAYS __m512 a512h_wide(__m256i v)
-{
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
-}
 A512_ATTR GY_ALWAYS __m256i a512h_round(__m512 v)
 {
     const __m512i bits = _mm512_castps_si512(v), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
@@ -46,14 +14,6 @@ A512_ATTR GY_ALWAYS __m256i a512h_round(__m512 v)
     const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
     const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(up, nan, quiet), 16));
-}
-A512_ATTR GY_ALWAYS __m512 a512h_load(const uint16_t *p)
-{
-    return a512h_wide(_mm256_loadu_si256((const __m256i *)(const void *)p));
-}
-A512_ATTR GY_ALWAYS __m512 a512h_load_n(const uint16_t *p, int64_t n)
-{
-    return a512h_wide(_mm256_maskz_loadu_epi16(a512_mask(n), p));
 }
 A512_ATTR GY_ALWAYS void a512h_store(uint16_t *p, __m512 v) { _mm256_storeu_si256((__m256i *)(void *)p, a512h_round(v)); }
 A512_ATTR GY_ALWAYS void a512h_store_n(uint16_t *p, __m512 v, int64_t n)
@@ -65,7 +25,6 @@ A512_ATTR GY_ALWAYS void a512h_stream(uint16_t *p, __m512 v) { _mm256_stream_si2
 GY_MICRO_GEMM(a512, A512_ATTR, __m512, 16, 4)
 GY_MICRO_OUTER(a512, A512_ATTR, __m512, 16, 4)
 GY_MICRO_COPY(a512, A512_ATTR, 16)
-GY_MICRO_GET(a512, A512_ATTR, __m512, 16)
 GY_MICRO_GET(a512h, A512_ATTR, __m512, 16)
 GY_MICRO_ROWS(a512, a512, A512_ATTR, __m512, 16)
 GY_MICRO_ROWS(a512, a512h, A512_ATTR, __m512, 16)

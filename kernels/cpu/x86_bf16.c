@@ -1,29 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /* AVX-512 BF16: vdpbf16ps multiplies 16 pairs of bf16 and adds both products to 16 float sums. The register tiles are
  * those of AVX-512; a "float" of the operands is a pair, so the same text serves. The instruction takes numbers below
- * 2^-126 as zero. */
-#include "micro.h"
+ * 2^-126 as zero, and so does vcvtneps2bf16, which rounds. */
+#include "x86_avx512.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
 
 #define P512_ATTR __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")))
 
 /* A pair, whatever it was written as. */
 typedef float __attribute__((may_alias)) p512_unit;
 
-P512_ATTR GY_ALWAYS __mmask16 p512_mask(int64_t n) { return (__mmask16)((1u << n) - 1u); }
-P512_ATTR GY_ALWAYS __m512 p512_load(const float *p) { return _mm512_loadu_ps(p); }
-P512_ATTR GY_ALWAYS __m512 p512_load_n(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(p512_mask(n), p); }
-P512_ATTR GY_ALWAYS void p512_store(float *p, __m512 v) { _mm512_storeu_ps(p, v); }
-P512_ATTR GY_ALWAYS void p512_store_n(float *p, __m512 v, int64_t n) { _mm512_mask_storeu_ps(p, p512_mask(n), v); }
-P512_ATTR GY_ALWAYS __m512 p512_set1(float v) { return _mm512_set1_ps(v); }
+P512_ATTR GY_ALWAYS __m512 p512_load(const float *p) { return a512_load(p); }
+P512_ATTR GY_ALWAYS __m512 p512_load_n(const float *p, int64_t n) { return a512_load_n(p, n); }
+P512_ATTR GY_ALWAYS void p512_store(float *p, __m512 v) { a512_store(p, v); }
+P512_ATTR GY_ALWAYS void p512_store_n(float *p, __m512 v, int64_t n) { a512_store_n(p, v, n); }
+P512_ATTR GY_ALWAYS __m512 p512_set1(float v) { return a512_set1(v); }
 P512_ATTR GY_ALWAYS __m512 p512_bcast(const float *p) { return _mm512_set1_ps(*(const p512_unit *)p); }
 P512_ATTR GY_ALWAYS __m512 p512_fma(__m512 a, __m512 b, __m512 c)
 {
     return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
 }
 
+/* bf16 in memory, rounded by one instruction. */
+typedef uint16_t p512h_elem;
+P512_ATTR GY_ALWAYS __m256i p512h_round(__m512 v) { return (__m256i)_mm512_cvtneps_pbh(v); }
+P512_ATTR GY_ALWAYS __m512 p512h_load(const uint16_t *p) { return a512h_load(p); }
+P512_ATTR GY_ALWAYS __m512 p512h_load_n(const uint16_t *p, int64_t n) { return a512h_load_n(p, n); }
+P512_ATTR GY_ALWAYS void p512h_store(uint16_t *p, __m512 v) { _mm256_storeu_si256((__m256i *)(void *)p, p512h_round(v)); }
+P512_ATTR GY_ALWAYS void p512h_store_n(uint16_t *p, __m512 v, int64_t n)
+{
+    _mm256_mask_storeu_epi16(p, a512_mask(n), p512h_round(v));
+}
+P512_ATTR GY_ALWAYS void p512h_stream(uint16_t *p, __m512 v) { _mm256_stream_si256((__m256i *)(void *)p, p512h_round(v)); }
+
+GY_MICRO_GET(p512h, P512_ATTR, __m512, 16)
+GY_MICRO_ROWS(a512, p512h, P512_ATTR, __m512, 16)
 GY_MICRO_GEMM(p512, P512_ATTR, __m512, 16, 4)
 GY_MICRO_OUTER(p512, P512_ATTR, __m512, 16, 4)
 
@@ -87,26 +99,43 @@ static const gy_outer_fn p512_outer_list_1[16] = {
 P512_ATTR GY_ALWAYS __m512i p512_wide(const uint16_t *p, int64_t n)
 {
     return _mm512_cvtepu16_epi32(n >= 16 ? _mm256_loadu_si256((const __m256i *)(const void *)p)
-                                         : _mm256_maskz_loadu_epi16(p512_mask(n), p));
+                                         : _mm256_maskz_loadu_epi16(a512_mask(n), p));
 }
 
-P512_ATTR static void p512_pair_halves(float *dst, const uint16_t *a, const uint16_t *b, int64_t count)
+/* 16 columns of two rows, interleaved. */
+P512_ATTR GY_ALWAYS void p512_pair(float *dst, const uint16_t *a, const uint16_t *b, int64_t n)
 {
-    for (int64_t c = 0; c < count; c += 16) {
-        const int64_t n = count - c;
-        const __m512i hi = b != NULL ? _mm512_slli_epi32(p512_wide(b + c, n), 16) : _mm512_setzero_si512();
-        const __m512 pair = _mm512_castsi512_ps(_mm512_or_si512(p512_wide(a + c, n), hi));
-        if (n >= 16)
-            _mm512_storeu_ps(dst + c, pair);
-        else
-            _mm512_mask_storeu_ps(dst + c, p512_mask(n), pair);
+    const __m512i hi = b != NULL ? _mm512_slli_epi32(p512_wide(b, n), 16) : _mm512_setzero_si512();
+    const __m512 pair = _mm512_castsi512_ps(_mm512_or_si512(p512_wide(a, n), hi));
+    if (n >= 16)
+        _mm512_storeu_ps(dst, pair);
+    else
+        _mm512_mask_storeu_ps(dst, a512_mask(n), pair);
+}
+
+P512_ATTR static void p512_pair_rows(float *dst, int64_t pitch, const uint16_t *const *rows, int64_t first, int64_t cols,
+                                     int64_t count)
+{
+    int64_t i = 0;
+    for (; i + 1 < count; i += 2, dst += pitch) {
+        const uint16_t *a = rows[i] + first, *b = rows[i + 1] + first;
+        const uint16_t *ahead = rows[gy_min64(i + 16, count - 1)] + first, *ahead1 = rows[gy_min64(i + 17, count - 1)] + first;
+        for (int64_t c = 0; c < cols; c += 16) {
+            if ((c & 31) == 0) {
+                __builtin_prefetch(ahead + c);
+                __builtin_prefetch(ahead1 + c);
+            }
+            p512_pair(dst + c, a + c, b + c, cols - c);
+        }
     }
+    for (int64_t c = 0; i < count && c < cols; c += 16)
+        p512_pair(dst + c, rows[i] + first + c, NULL, cols - c);
 }
 
 /* Rounded to bf16 in the upper half; what is below is rubbish. */
 P512_ATTR GY_ALWAYS __m512i p512_round(const float *p, int64_t n)
 {
-    const __m512 v = n >= 16 ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(p512_mask(n), p);
+    const __m512 v = n >= 16 ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(a512_mask(n), p);
     const __m512i bits = _mm512_castps_si512(v), odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
     return _mm512_mask_or_epi32(up, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), bits, _mm512_set1_epi32(0x400000));
@@ -122,7 +151,7 @@ P512_ATTR static void p512_pair_floats(float *dst, const float *a, const float *
         if (n >= 16)
             _mm512_storeu_ps(dst + c, pair);
         else
-            _mm512_mask_storeu_ps(dst + c, p512_mask(n), pair);
+            _mm512_mask_storeu_ps(dst + c, a512_mask(n), pair);
     }
 }
 
@@ -135,8 +164,9 @@ GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
     k->outer_pair[0] = (struct gy_outer_kind){64, 6, p512_outer_list_4};
     k->outer_pair[1] = (struct gy_outer_kind){32, 14, p512_outer_list_2};
     k->outer_pair[2] = (struct gy_outer_kind){16, 16, p512_outer_list_1};
-    k->pair_halves = p512_pair_halves;
+    k->pair_rows = p512_pair_rows;
     k->pair_floats = p512_pair_floats;
+    GY_MICRO_TABLE_ROWS(p512h, GY_BF16, k);
 }
 
 #else

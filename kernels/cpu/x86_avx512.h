@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* x86_avx512.h: vectors of 16 floats, shared by the AVX-512 kernel sets. Cut vectors use mask registers. */
+#ifndef GY_CPU_X86_AVX512_H
+#define GY_CPU_X86_AVX512_H
+#include "micro_rows.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define A512_ATTR __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+
+A512_ATTR GY_ALWAYS __mmask16 a512_mask(int64_t n) { return (__mmask16)((1u << n) - 1u); }
+A512_ATTR GY_ALWAYS __m512 a512_load(const float *p) { return _mm512_loadu_ps(p); }
+A512_ATTR GY_ALWAYS __m512 a512_load_n(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(a512_mask(n), p); }
+A512_ATTR GY_ALWAYS void a512_store(float *p, __m512 v) { _mm512_storeu_ps(p, v); }
+A512_ATTR GY_ALWAYS void a512_store_n(float *p, __m512 v, int64_t n) { _mm512_mask_storeu_ps(p, a512_mask(n), v); }
+A512_ATTR GY_ALWAYS void a512_stream(float *p, __m512 v) { _mm512_stream_ps(p, v); }
+A512_ATTR GY_ALWAYS void a512_fence(void) { _mm_sfence(); }
+A512_ATTR GY_ALWAYS __m512 a512_set1(float v) { return _mm512_set1_ps(v); }
+A512_ATTR GY_ALWAYS __m512 a512_bcast(const float *p) { return _mm512_set1_ps(*p); }
+A512_ATTR GY_ALWAYS __m512 a512_add(__m512 a, __m512 b) { return _mm512_add_ps(a, b); }
+A512_ATTR GY_ALWAYS __m512 a512_sub(__m512 a, __m512 b) { return _mm512_sub_ps(a, b); }
+A512_ATTR GY_ALWAYS __m512 a512_mul(__m512 a, __m512 b) { return _mm512_mul_ps(a, b); }
+A512_ATTR GY_ALWAYS __m512 a512_div(__m512 a, __m512 b) { return _mm512_div_ps(a, b); }
+A512_ATTR GY_ALWAYS __m512 a512_sqrt(__m512 a) { return _mm512_sqrt_ps(a); }
+A512_ATTR GY_ALWAYS __m512 a512_fma(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
+A512_ATTR GY_ALWAYS __m512 a512_max(__m512 a, __m512 b) { return _mm512_max_ps(a, b); }
+A512_ATTR GY_ALWAYS __m512 a512_min(__m512 a, __m512 b) { return _mm512_min_ps(a, b); }
+/* v where lo < y < hi, else 0 */
+A512_ATTR GY_ALWAYS __m512 a512_keep(__m512 v, __m512 y, __m512 lo, __m512 hi)
+{
+    const __mmask16 above = _mm512_cmp_ps_mask(y, lo, _CMP_GT_OQ);
+    return _mm512_maskz_mov_ps(_mm512_mask_cmp_ps_mask(above, y, hi, _CMP_LT_OQ), v);
+}
+
+typedef float a512_elem;
+GY_MICRO_GET(a512, A512_ATTR, __m512, 16)
+
+/* bf16 in memory: 16 halves, widened to floats. */
+A512_ATTR GY_ALWAYS __m512 a512h_wide(__m256i v)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
+}
+A512_ATTR GY_ALWAYS __m512 a512h_load(const uint16_t *p)
+{
+    return a512h_wide(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+A512_ATTR GY_ALWAYS __m512 a512h_load_n(const uint16_t *p, int64_t n)
+{
+    return a512h_wide(_mm256_maskz_loadu_epi16(a512_mask(n), p));
+}
+
+#endif
+#endif
