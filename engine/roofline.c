@@ -126,11 +126,11 @@ GY_INT void gy_ceilings_print(const struct gy_ceilings *c, const char *device, s
 #define ROOF_KNOTS 7
 #define ROOF_LAUNCH 4e-6 /* seconds to begin and end an op on a pool of threads */
 
-/* Shares of the limit that ops reached inside real steps; the limit is that of memory even where the op would fit the cache, for in a
- * step little is found there again. Printed by tests/peer/roofline_shares.py from `gyre why NET --threads 1 --json` of resnet50
- * (batch 4), resnet18 (8), resnet20 (32, 128), alexnet (16), lenet5 and mlp (64), in both types, on an AMD EPYC (Zen 4, AVX-512 with
- * bf16), gcc 12. By kind and intensity, not by net. Convolutions: at 8, 16, ... 512 multiplications and additions a byte,
- * between them along the logarithm. */
+/* Shares of the limit that ops reached inside real steps; the limit is that of memory even where the op would fit the
+ * cache, for in a step little is found there again. Printed by tests/peer/roofline_shares.py from `gyre why NET --threads
+ * 1 --json` of resnet50 (batch 4), resnet18 (8), resnet20 (32, 128), alexnet (16; 4 with adamw, lars), lenet5 and mlp
+ * (64), in both types, on an AMD EPYC (Zen 4, AVX-512 with bf16), gcc 12. By kind and intensity, not by net.
+ * Convolutions: at 8, 16, ... 512 multiplications and additions a byte, between them along the logarithm. */
 static const double roof_conv_shares[6][ROOF_KNOTS] = {
     { 0.40, 0.66, 0.75, 0.82, 0.89, 0.92, 0.90 }, /* conv, f32 */
     { 0.33, 0.67, 0.74, 0.80, 0.89, 0.93, 0.92 }, /* conv-dgrad, f32 */

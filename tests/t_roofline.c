@@ -21,7 +21,8 @@ struct roof_case {
 static void roof_tensor(struct roof_case *c, int role, int64_t count, int dtype)
 {
     c->op.tensor[role] = c->plan.tensor_count;
-    c->tensors[c->plan.tensor_count++] = (struct gy_tensor){ .count = count, .dtype = dtype, .bytes = (size_t)count * gy_dtype_bytes(dtype) };
+    c->tensors[c->plan.tensor_count++] =
+        (struct gy_tensor){ .count = count, .dtype = dtype, .bytes = (size_t)count * gy_dtype_bytes(dtype) };
     c->plan.tensors = c->tensors;
 }
 

@@ -114,8 +114,8 @@ static int fit_run(const void *values, char **args, int count)
 }
 
 const struct cli_command cmd_fit = {
-    .name = "fit", .args = "NET", .about = "chooses batch, accumulation, recomputation and type for a memory limit", .least = 1, .most = 1,
-    .bytes = sizeof(struct fit_values),
+    .name = "fit", .args = "NET", .about = "chooses batch, accumulation, recomputation and type for a memory limit",
+    .least = 1, .most = 1, .bytes = sizeof(struct fit_values),
     .groups = { { fit_rows, CLI_COUNT(fit_rows), 0 } },
     .run = fit_run,
     .details =
