@@ -276,6 +276,12 @@ static void why_guess_net(void *user, const struct gyre_net *net)
         }
 }
 
+/* Does the loader set the pace: are batches often not ready? */
+static int why_loader_lags(const struct gy_why *why)
+{
+    return 4 * why->waits >= why->steps && why->waited > 0.01 * why->seconds;
+}
+
 /* Adds a knob whose other value is in *config; its reason is left to the caller. NULL when that cannot be planned. */
 static struct gy_why_knob *why_try(struct gy_why *why, const char *name, const struct gyre_config *config,
                                    struct why_guess *guess)
@@ -290,8 +296,9 @@ static struct gy_why_knob *why_try(struct gy_why *why, const char *name, const s
     knob->bytes = need.host_bytes;
     const double computing = guess->seconds + why->outside * scale, before = why->in_ops + why->outside;
     /* a loader that was waited for gives no more than it gave */
-    const double waits = why->waited > 0.01 * why->seconds ? fmax(0, why->seconds * scale - computing) : 0;
-    knob->images = config->batch / (computing + waits);
+    const double waits = why_loader_lags(why) ? why->seconds * scale - computing : why->waited * scale;
+    knob->paced = why_loader_lags(why) && waits > 0;
+    knob->images = config->batch / (computing + fmax(waits, 0));
     snprintf(knob->reason, sizeof knob->reason, "%.3g -> %.3g ms a step", before * 1e3, computing * 1e3);
     return knob;
 }
@@ -384,6 +391,18 @@ static void why_try_threads(struct gy_why *why)
                                                           : "more threads than processors take turns (%.1f of one each)", ratio);
 }
 
+static void why_try_loader(struct gy_why *why, int threads)
+{
+    if (!why->data || !why_loader_lags(why) || why->knob_count == GY_WHY_KNOBS)
+        return;
+    struct gy_why_knob *knob = &why->knob[why->knob_count++];
+    knob->name = "--loader-threads";
+    snprintf(knob->change, sizeof knob->change, "%d -> %d", threads, 2 * threads);
+    knob->images = why->net->config.batch / fmax(why->seconds / 2, why->seconds - why->waited);
+    snprintf(knob->reason, sizeof knob->reason, "at most: twice the images are read%s",
+             threads + why->threads < why->processors ? "" : ", but on processors that the ops have too");
+}
+
 static void why_try_pack(struct gy_why *why)
 {
     if (!why->data || why->knob_count == GY_WHY_KNOBS)
@@ -395,7 +414,7 @@ static void why_try_pack(struct gy_why *why)
         snprintf(knob->reason, sizeof knob->reason, "the data are packed already");
         return;
     }
-    if (why->waited < 0.01 * why->seconds) {
+    if (!why_loader_lags(why)) {
         snprintf(knob->reason, sizeof knob->reason, "the loader keeps up: there is next to no waiting to remove");
         return;
     }
@@ -403,13 +422,14 @@ static void why_try_pack(struct gy_why *why)
     snprintf(knob->reason, sizeof knob->reason, "at most, when images need no decoding and nothing waits for them any more");
 }
 
-static void why_try_all(struct gy_why *why)
+static void why_try_all(struct gy_why *why, int loader_threads)
 {
     why_try_batch(why, why->net->config.batch * 2);
     why_try_batch(why, why->net->config.batch / 2);
     why_try_dtype(why);
     why_try_recompute(why);
     why_try_threads(why);
+    why_try_loader(why, loader_threads);
     why_try_pack(why);
 }
 
@@ -469,7 +489,7 @@ static int why_measure(struct why_run *run)
     why->processors = gy_thread_count_available();
     why->bytes = why->net->memory_bytes + why->net->arena.reserved + sizeof *why->net;
     why_sum(run);
-    why_try_all(why);
+    why_try_all(why, run->config.loader_threads);
     return GY_OK;
 }
 

@@ -28,6 +28,7 @@ struct gy_why_knob {
     double images;           /* a second, predicted; 0: nothing to predict */
     size_t bytes;            /* of memory, 0: as now */
     char reason[192];
+    int paced;               /* the loader, not the ops, decides what is predicted */
 };
 
 struct gy_why {

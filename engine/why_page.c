@@ -12,7 +12,7 @@ struct why_share {
 static int why_shares(const struct gy_why *why, struct why_share share[4])
 {
     int largest = 0;
-    share[0] = (struct why_share){ "input", "waiting for the loader", why->waited };
+    share[0] = (struct why_share){ "input", "getting the batch from the loader", why->waited };
     share[1] = (struct why_share){ "compute", "ops whose limit is multiplications", why->compute };
     share[2] = (struct why_share){ "memory", "ops whose limit is bytes", why->memory };
     share[3] = (struct why_share){ "between", "outside of ops: feeding the batch, reading the loss", why->outside };
@@ -91,7 +91,7 @@ static void why_print_ops(const struct gy_why *why, int all, struct gy_sink *sin
 static void why_print_knobs(const struct gy_why *why, struct gy_sink *sink)
 {
     char bytes[24];
-    gy_sink_printf(sink, "\n%-12s %-18s %9s %7s %10s  %s\n", "knob", "change", "images/s", "gain", "memory", "predicted, because");
+    gy_sink_printf(sink, "\n%-16s %-18s %9s %7s %10s  %s\n", "knob", "change", "images/s", "gain", "memory", "predicted, because");
     for (int i = 0; i < why->knob_count; i++) {
         const struct gy_why_knob *k = &why->knob[i];
         char images[24] = "-", gain[24] = "-";
@@ -99,10 +99,11 @@ static void why_print_knobs(const struct gy_why *why, struct gy_sink *sink)
             snprintf(images, sizeof images, "%.1f", k->images);
             snprintf(gain, sizeof gain, "%+.0f %%", why_gain(why, k));
         }
-        gy_sink_printf(sink, "%-12s %-18s %9s %7s %10s  %s\n", k->name, k->change, images, gain,
-                       k->bytes ? gy_text_bytes(bytes, sizeof bytes, (double)k->bytes) : "-", k->reason);
+        gy_sink_printf(sink, "%-16s %-18s %9s %7s %10s  %s%s\n", k->name, k->change, images, gain,
+                       k->bytes ? gy_text_bytes(bytes, sizeof bytes, (double)k->bytes) : "-", k->reason,
+                       k->paced ? "; but the loader sets the pace" : "");
     }
-    gy_sink_printf(sink, "%-12s %-18s %9.1f %7s %10s\n", "as it is", "", why->net->config.batch / why->seconds, "",
+    gy_sink_printf(sink, "%-16s %-18s %9.1f %7s %10s\n", "as it is", "", why->net->config.batch / why->seconds, "",
                    gy_text_bytes(bytes, sizeof bytes, (double)why->bytes));
 }
 
@@ -163,7 +164,8 @@ static void why_json(const struct gy_why *why, struct gy_sink *sink)
         gy_sink_printf(sink, "%s{\"knob\":\"%s\",\"change\":\"%s\",", i ? "," : "", k->name, k->change);
         if (k->images > 0)
             gy_sink_printf(sink, "\"images_per_second\":%.3f,\"gain_percent\":%.2f,", k->images, why_gain(why, k));
-        gy_sink_printf(sink, "\"bytes\":%zu,\"reason\":\"%s\"}", k->bytes ? k->bytes : why->bytes, k->reason);
+        gy_sink_printf(sink, "\"bytes\":%zu,\"paced_by_loader\":%s,\"reason\":\"%s\"}", k->bytes ? k->bytes : why->bytes,
+                       k->paced ? "true" : "false", k->reason);
     }
     gy_sink_printf(sink, "],\"ops\":[");
     for (int i = 0; i < why->op_count; i++)
