@@ -249,13 +249,24 @@
         for (int64_t c = 0; c < count; c += (W))                                                                       \
             P##_put(dst + c, A##_get(src + c, count - c), count - c);                                                  \
     }                                                                                                                  \
-    ATTR static void A##_narrow(void *out, const float *src, int64_t count, int add)                                   \
+    ATTR GY_ALWAYS void A##_narrow_with(void *const *dst, int64_t at, const float *src, int64_t pitch, int64_t rows,   \
+                                        int64_t cols, const int add)                                                   \
     {                                                                                                                  \
-        A##_elem *const dst = out;                                                                                     \
-        for (int64_t c = 0; c < count; c += (W)) {                                                                     \
-            const V v = P##_get(src + c, count - c);                                                                   \
-            A##_put(dst + c, add ? P##_add(A##_get(dst + c, count - c), v) : v, count - c);                            \
+        for (int64_t r = 0; r < rows; r++, src += pitch) {                                                             \
+            A##_elem *const to = (A##_elem *)dst[r] + at;                                                              \
+            for (int64_t c = 0; c < cols; c += (W)) {                                                                  \
+                const V v = P##_get(src + c, cols - c);                                                                \
+                A##_put(to + c, add ? P##_add(A##_get(to + c, cols - c), v) : v, cols - c);                            \
+            }                                                                                                          \
         }                                                                                                              \
+    }                                                                                                                  \
+    ATTR static void A##_narrow(void *const *dst, int64_t at, const float *src, int64_t pitch, int64_t rows,           \
+                                int64_t cols, int add)                                                                 \
+    {                                                                                                                  \
+        if (add)                                                                                                       \
+            A##_narrow_with(dst, at, src, pitch, rows, cols, 1);                                                       \
+        else                                                                                                           \
+            A##_narrow_with(dst, at, src, pitch, rows, cols, 0);                                                       \
     }
 
 /* What is float on both sides. */
