@@ -180,14 +180,16 @@ static int why_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds; of the steps in which there was something at all. */
-static double why_median(struct why_run *run, const int64_t *ns)
+/* Seconds; of the steps in which there was something at all. least may be NULL. */
+static double why_median(struct why_run *run, const int64_t *ns, double *least)
 {
     int count = 0;
     for (int i = 0; i < run->config.steps; i++)
         if (ns[i] > 0)
             run->sorted[count++] = ns[i];
     qsort(run->sorted, (size_t)count, sizeof *run->sorted, why_compare);
+    if (least)
+        *least = count ? (double)run->sorted[0] * 1e-9 : 0;
     return count ? (double)(run->sorted[(count - 1) / 2] + run->sorted[count / 2]) * 0.5e-9 : 0;
 }
 
@@ -199,7 +201,7 @@ static void why_sum_op(struct why_run *run, int place, int program, const struct
     struct gy_why_kind *kind = &why->kind[gy_op_kind(op)];
     o->op = op;
     o->program = program;
-    o->seconds = part * why_median(run, run->ns + (int64_t)place * run->config.steps);
+    o->seconds = part * why_median(run, run->ns + (int64_t)place * run->config.steps, &o->least);
     o->work = gy_op_work(&why->net->plan, op);
     o->limit = gy_roofline(&o->work, &why->ceilings);
     kind->ops++;
@@ -244,7 +246,7 @@ static void why_sum(struct why_run *run)
         all += run->whole[s] + run->wait[s];
         waited += run->wait[s];
     }
-    why->outside = why_median(run, run->rest);
+    why->outside = why_median(run, run->rest, NULL);
     why->waited = (double)waited * 1e-9 / run->config.steps;
     why->seconds = why->in_ops + why->outside + why->waited;
     why->images = (double)why->net->config.batch * run->config.steps / ((double)gy_max64(all, 1) * 1e-9);

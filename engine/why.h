@@ -12,6 +12,7 @@ struct gy_why_op {
     const struct gy_op *op;
     int program;
     double seconds;          /* median of its time in a step; of the update: its part of one step */
+    double least;            /* its shortest run */
     struct gy_work work;
     struct gy_limit limit;
 };
