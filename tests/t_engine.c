@@ -60,11 +60,23 @@ static const char eng_plain[] =
     "b: conv 4 3x3 groups 2\ntanh\nc: concat s\nd: conv 8 3x3 groups 8\nrelu6\nadd c\n"
     "avgpool 2x2\nflatten\nlinear 12\nrelu\nlinear 5\nmse\n";
 
+/* Batch norms in every company: of the input, of each other, in a chain of residuals, before curves, pools, norms, twice. */
+static const char eng_norms[] =
+    "x: input 8x8x3\na: conv 3 3x3\nb: bn from x\nadd a\nrelu6\n"
+    "c: conv 8 3x3\nbn\nsigmoid\nd: conv 8 1x1\nd1: bn\nd2: bn\n"
+    "e: conv 8 3x3\ne1: bn\nadd d2\ne2: relu\n"
+    "f: conv 8 3x3\nf1: bn\nadd e2\nf2: relu6\ng: conv 8 3x3\ng1: bn\nadd f2\n"
+    "g2: relu\nl: lrn 3 alpha 0.01\nh: conv 8 3x3\nh1: bn\n"
+    "hs: add g2\nk: conv 8 1x1 from g2\nk1: bn\nk2: tanh\n"
+    "concat hs\nj: maxpool 2x2\nj1: conv 8 1x1 stride 2 from hs\nj2: bn\nj3: relu\n"
+    "concat j\ndropout 0.1\nz: linear 8\nz1: bn\nz2: relu\nlinear 5\nsoftmax\n";
+
 struct eng_case {
     const char *name, *text;
     int h, w, c;
 };
-static const struct eng_case eng_cases[] = { { "residual", eng_residual, 8, 8, 3 }, { "plain", eng_plain, 9, 9, 2 } };
+static const struct eng_case eng_cases[] = { { "residual", eng_residual, 8, 8, 3 }, { "plain", eng_plain, 9, 9, 2 },
+                                            { "norms", eng_norms, 8, 8, 3 } };
 
 static struct gyre_config eng_config(const struct eng_case *c)
 {
@@ -150,16 +162,16 @@ static void eng_test_learns(const struct eng_case *c, int optimizer, float rate)
     gyre_close(net);
 }
 
-/* The same bits: threads, recomputation, with and without a pause in a file. */
+/* The same bits: threads, recomputation of everything and of nothing, with and without a pause in a file. */
 static void eng_test_bits(const struct eng_case *c)
 {
     struct gyre_config config = eng_config(c);
     config.optimizer.ema = 0.9f;
     config.optimizer.clip_norm = 1.0f;
     uint64_t want = 0;
-    for (int variant = 0; variant < 5; variant++) {
+    for (int variant = 0; variant < 6; variant++) {
         config.threads = variant == 1 ? 2 : variant == 2 ? 3 : 1;
-        config.recompute = variant == 3;
+        config.recompute = variant == 3 ? 1 : variant == 5 ? -1 : 0;
         struct gyre_net *net = eng_open(&config);
         if (!net)
             return;
@@ -302,6 +314,8 @@ static void eng_test_measure(const struct eng_case *c)
     struct gyre_need less;
     config.recompute = 1;
     T_CHECK(gyre_measure(&config, &less, &error) == GYRE_OK && less.activation_bytes <= need.activation_bytes);
+    config.recompute = -1;
+    T_CHECK(gyre_measure(&config, &less, &error) == GYRE_OK && less.activation_bytes >= need.activation_bytes);
     config.recompute = 0;
     config.mode = GYRE_INFER;
     T_CHECK(gyre_measure(&config, &less, &error) == GYRE_OK && less.host_bytes < need.host_bytes && less.gradient_bytes == 0);
