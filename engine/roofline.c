@@ -130,14 +130,21 @@ GY_INT void gy_ceilings_print(const struct gy_ceilings *c, const char *device, s
  * cache, for in a step little is found there again. Printed by tests/peer/roofline_shares.py from `gyre why NET --threads
  * 1 --json` of resnet50 (batch 4), resnet18 (8), resnet20 (32, 128), alexnet (16; 4 with adamw, lars), lenet5 and mlp
  * (64), in both types, on an AMD EPYC (Zen 4, AVX-512 with bf16), gcc 12. By kind and intensity, not by net.
- * Convolutions: at 8, 16, ... 512 multiplications and additions a byte, between them along the logarithm. */
+ * Convolutions: at 8, 16, ... 512 multiplications and additions a byte, between them along the logarithm; of few channels
+ * less by a factor. */
 static const double roof_conv_shares[6][ROOF_KNOTS] = {
-    { 0.40, 0.66, 0.75, 0.82, 0.89, 0.92, 0.90 }, /* conv, f32 */
-    { 0.33, 0.67, 0.74, 0.80, 0.89, 0.93, 0.92 }, /* conv-dgrad, f32 */
-    { 0.31, 0.61, 0.62, 0.77, 0.84, 0.91, 0.91 }, /* conv-wgrad, f32 */
-    { 0.14, 0.12, 0.48, 0.53, 0.65, 0.82, 0.91 }, /* conv, bf16 */
-    { 0.20, 0.53, 0.47, 0.59, 0.77, 0.88, 0.92 }, /* conv-dgrad, bf16 */
-    { 0.29, 0.13, 0.45, 0.43, 0.60, 0.72, 0.84 }, /* conv-wgrad, bf16 */
+    { 0.40, 0.74, 0.80, 0.82, 0.89, 0.92, 0.90 }, /* conv, f32 */
+    { 0.33, 0.68, 0.77, 0.80, 0.89, 0.93, 0.92 }, /* conv-dgrad, f32 */
+    { 0.31, 0.69, 0.72, 0.82, 0.88, 0.91, 0.91 }, /* conv-wgrad, f32 */
+    { 0.14, 0.41, 0.59, 0.65, 0.76, 0.86, 0.91 }, /* conv, bf16 */
+    { 0.20, 0.56, 0.53, 0.66, 0.78, 0.88, 0.92 }, /* conv-dgrad, bf16 */
+    { 0.29, 0.68, 0.58, 0.70, 0.75, 0.78, 0.84 }, /* conv-wgrad, bf16 */
+};
+
+/* Factors for more than 16 channels on both sides, for 8 to 16 on one, for less than 8 read. */
+static const double roof_widths[2][3] = {
+    { 1.00, 0.87, 0.80 }, /* f32 */
+    { 1.00, 0.58, 0.44 }, /* bf16 */
 };
 
 /* Other ops: at a 32nd of the cache's bytes, and at the cache's bytes. Above 1: the caches help. 0: not measured. */
@@ -160,11 +167,18 @@ static double roof_between(const double *share, int knots, double at)
     return share[knot] + (place - knot) * (share[knot + 1] - share[knot]);
 }
 
+static int roof_width(const struct gy_geom *g)
+{
+    const int32_t c = g->c / g->groups;
+    return c < 8 ? 2 : c <= 16 || g->k <= 16;
+}
+
 static double roof_share(const struct gy_op *op, const struct gy_work *work, const struct gy_ceilings *c)
 {
     const double bytes = fmax(work->read + work->written, 1), *share = roof_op_shares[op->code];
     if (gy_op_is_conv(op))
-        return roof_between(roof_conv_shares[3 * work->half + gy_op_kind(op) - GY_OP_IS_CONV], ROOF_KNOTS,
+        return roof_widths[work->half][roof_width(&op->geom)] *
+               roof_between(roof_conv_shares[3 * work->half + gy_op_kind(op) - GY_OP_IS_CONV], ROOF_KNOTS,
                             log2(fmax(work->flops, 1) / bytes) - 3);
     return share[0] > 0 ? roof_between(share, 2, log2(bytes / c->cache_bytes) / 5 + 1) : 0.5;
 }

@@ -4,8 +4,8 @@
 For each op code, and for convolutions each type, the share of the limit that its ops reach in real steps, at the knots of the
 tables: for convolutions multiplications and additions a byte, for other ops bytes over the cache's bytes, as powers of two. A
 knot is the mean of the ops around it, weighted by nearness and by time; a knot without ops takes its neighbour's. Limits here
-are those of memory, not of the cache: in a step little is found there again. Prints C, and for each file's step the ratio of
-expected to measured.
+are those of memory, not of the cache: in a step little is found there again. Convolutions of few channels have a factor beside.
+Prints C, and for each file's step the ratio of expected to measured.
 One thread, because a machine that others use too seldom gives two at once."""
 import collections
 import json
@@ -16,6 +16,15 @@ import sys
 KNOTS = {True: [3, 4, 5, 6, 7, 8, 9], False: [-5, 0]}
 PASSES = ["conv", "conv-dgrad", "conv-wgrad"]
 LAUNCH = 4e-6
+WIDE, NARROW, FEW = 0, 1, 2  # channels of a convolution: as ROOF_ in engine/roofline.c
+
+
+def width(shape):
+    match = re.match(r"\d+x\d+x\d+x(\d+) \* .* -> (\d+)(?: by (\d+))?", shape)
+    if not match:
+        return WIDE
+    c, k, groups = int(match[1]), int(match[2]), int(match[3] or 1)
+    return FEW if c // groups < 8 else NARROW if min(c // groups, k) <= 16 else WIDE
 
 
 def load(path):
@@ -31,7 +40,7 @@ def load(path):
         seconds = max(op["us"] * 1e-6 - LAUNCH * (step["threads"] > 1), 1e-8)
         total = max(read + written, 1)
         at = math.log2(max(op["flops"], 1) / total) if conv else math.log2(total / measured["cache_bytes"])
-        rows.append((op["op"], half, conv, at, max(compute, memory), seconds))
+        rows.append((op["op"], half, conv, at, max(compute, memory), seconds, width(op["shape"])))
     return step, rows
 
 
@@ -49,7 +58,7 @@ def fit(rows, knots):
         left = knot - knots[i - 1] if i else 99
         right = knots[i + 1] - knot if i + 1 < len(knots) else 99
         limit = seconds = 0
-        for _, _, _, at, op_limit, op_seconds in rows:
+        for _, _, _, at, op_limit, op_seconds, _ in rows:
             near = 1 - abs(at - knot) / (left if at < knot else right) if -left < at - knot < right else 0
             if (i == 0 and at < knot) or (i == len(knots) - 1 and at > knot):
                 near = 1
@@ -70,17 +79,29 @@ def main():
     for _, rows in files:
         for row in rows:
             groups[row[:3]].append(row)
-    table = {key: fit(rows, KNOTS[key[2]]) for key, rows in groups.items()}
+    table = {key: fit([r for r in rows if r[6] == WIDE], KNOTS[key[2]]) for key, rows in groups.items()}
+
+    def expected(row):
+        return row[4] / share_at(KNOTS[row[2]], table[row[:3]], row[3])
+
+    factor = {}
+    for half in (False, True):
+        for kind in (NARROW, FEW):
+            own = [r for key in groups if key[1] == half for r in groups[key] if r[6] == kind]
+            factor[half, kind] = sum(map(expected, own)) / sum(r[5] for r in own) if own else 1
+        factor[half, WIDE] = 1
     for half in (False, True):
         for name in PASSES:
             shares = table.get((name, half, True), [])
             print("    { %s }, /* %s, %s */" % (", ".join("%.2f" % s for s in shares), name, "bf16" if half else "f32"))
+    for half in (False, True):
+        print("    { %s }, /* factors, %s */" % (", ".join("%.2f" % factor[half, w] for w in (WIDE, NARROW, FEW)), "bf16" if half else "f32"))
     for name, half, conv in sorted(table):
         if not conv:
             code = "GY_OP_" + re.sub("^(max|avg)-pool", r"pool-\1", name).upper().replace("-", "_")
             print("    [%s] = { %s }," % (code, ", ".join("%.2f" % s for s in table[name, half, conv])))
     for path, (step, rows) in zip(sys.argv[1:], files):
-        guess = sum(r[4] / share_at(KNOTS[r[2]], table[r[:3]], r[3]) for r in rows)
+        guess = sum(expected(r) / factor[r[1], r[6]] for r in rows)
         print("/* %-40s %5.3f */" % (path.split("/")[-1], guess / sum(r[5] for r in rows)))
 
 
