@@ -133,30 +133,30 @@ GY_INT void gy_ceilings_print(const struct gy_ceilings *c, const char *device, s
  * Convolutions: at 8, 16, ... 512 multiplications and additions a byte, between them along the logarithm; of few channels
  * less by a factor. */
 static const double roof_conv_shares[6][ROOF_KNOTS] = {
-    { 0.40, 0.74, 0.80, 0.82, 0.89, 0.92, 0.90 }, /* conv, f32 */
-    { 0.33, 0.68, 0.77, 0.80, 0.89, 0.93, 0.92 }, /* conv-dgrad, f32 */
-    { 0.31, 0.69, 0.72, 0.82, 0.88, 0.91, 0.91 }, /* conv-wgrad, f32 */
-    { 0.14, 0.41, 0.59, 0.65, 0.76, 0.86, 0.91 }, /* conv, bf16 */
-    { 0.20, 0.56, 0.53, 0.66, 0.78, 0.88, 0.92 }, /* conv-dgrad, bf16 */
-    { 0.29, 0.68, 0.58, 0.70, 0.75, 0.78, 0.84 }, /* conv-wgrad, bf16 */
+    { 0.49, 0.73, 0.77, 0.81, 0.88, 0.92, 0.90 }, /* conv, f32 */
+    { 0.40, 0.68, 0.77, 0.81, 0.88, 0.92, 0.92 }, /* conv-dgrad, f32 */
+    { 0.36, 0.68, 0.71, 0.81, 0.87, 0.91, 0.92 }, /* conv-wgrad, f32 */
+    { 0.14, 0.40, 0.59, 0.65, 0.76, 0.86, 0.86 }, /* conv, bf16 */
+    { 0.21, 0.60, 0.58, 0.71, 0.80, 0.88, 0.92 }, /* conv-dgrad, bf16 */
+    { 0.25, 0.65, 0.64, 0.74, 0.75, 0.77, 0.80 }, /* conv-wgrad, bf16 */
 };
 
 /* Factors for more than 16 channels on both sides, for 8 to 16 on one, for less than 8 read. */
 static const double roof_widths[2][3] = {
-    { 1.00, 0.87, 0.80 }, /* f32 */
-    { 1.00, 0.58, 0.44 }, /* bf16 */
+    { 1.00, 0.86, 0.79 }, /* f32 */
+    { 1.00, 0.56, 0.43 }, /* bf16 */
 };
 
 /* Other ops: at a 32nd of the cache's bytes, and at the cache's bytes. Above 1: the caches help. 0: not measured. */
 static const double roof_op_shares[GY_OP_CODES][2] = {
-    [GY_OP_ACT_BWD] = { 1.40, 2.70 }, [GY_OP_ADAMW] = { 1.02, 1.02 }, [GY_OP_ADD] = { 1.62, 1.47 },
-    [GY_OP_ADD_BWD] = { 1.29, 1.08 }, [GY_OP_POOL_AVG] = { 0.57, 1.02 }, [GY_OP_POOL_AVG_BWD] = { 0.15, 0.20 },
-    [GY_OP_BN_APPLY] = { 0.71, 0.77 }, [GY_OP_BN_BWD] = { 0.80, 0.79 }, [GY_OP_BN_FINISH] = { 2.06, 2.06 },
-    [GY_OP_BN_SUMS] = { 0.66, 0.68 }, [GY_OP_DROPOUT] = { 0.01, 0.01 }, [GY_OP_INPUT] = { 0.04, 0.04 },
-    [GY_OP_LARS] = { 1.15, 1.15 }, [GY_OP_POOL_MAX] = { 0.10, 0.13 }, [GY_OP_POOL_MAX_BWD] = { 0.02, 0.02 },
-    [GY_OP_NORMS] = { 1.07, 1.07 }, [GY_OP_SGD] = { 1.07, 0.94 }, [GY_OP_SHORTCUT] = { 0.17, 0.17 },
-    [GY_OP_SHORTCUT_BWD] = { 0.05, 0.06 }, [GY_OP_SOFTMAX_CE] = { 0.01, 0.01 },
-    [GY_OP_SOFTMAX_CE_BWD] = { 0.08, 0.08 },
+    [GY_OP_ACT_BWD] = { 1.56, 2.96 }, [GY_OP_ADAMW] = { 1.40, 1.40 }, [GY_OP_ADD] = { 2.42, 1.79 },
+    [GY_OP_ADD_BWD] = { 1.64, 1.27 }, [GY_OP_POOL_AVG] = { 1.72, 2.05 }, [GY_OP_POOL_AVG_BWD] = { 0.30, 0.35 },
+    [GY_OP_BN_APPLY] = { 0.82, 0.80 }, [GY_OP_BN_BWD] = { 0.95, 0.89 }, [GY_OP_BN_FINISH] = { 2.02, 2.02 },
+    [GY_OP_BN_SUMS] = { 0.81, 0.88 }, [GY_OP_DROPOUT] = { 0.01, 0.02 }, [GY_OP_INPUT] = { 0.05, 0.05 },
+    [GY_OP_LARS] = { 1.33, 1.33 }, [GY_OP_POOL_MAX] = { 0.29, 0.32 }, [GY_OP_POOL_MAX_BWD] = { 0.10, 0.16 },
+    [GY_OP_NORMS] = { 1.55, 1.55 }, [GY_OP_SGD] = { 1.27, 0.94 }, [GY_OP_SHORTCUT] = { 0.19, 0.20 },
+    [GY_OP_SHORTCUT_BWD] = { 0.07, 0.09 }, [GY_OP_SOFTMAX_CE] = { 0.01, 0.01 },
+    [GY_OP_SOFTMAX_CE_BWD] = { 0.09, 0.09 },
 };
 
 /* The share at a place between 0 and the last knot; outside, that of the nearest end. */
