@@ -56,12 +56,16 @@ static double roof_part(const struct gy_op *op, int role)
     return 1.0;
 }
 
+/* Winograd's way of a 3x3 filter on 2x2 outputs: 16 multiplications for 36. */
+static int roof_is_winograd(const struct gy_op *op) { return op->variant && strcmp(op->variant, "winograd") == 0; }
+
 GY_INT struct gy_work gy_op_work(const struct gy_plan *plan, const struct gy_op *op)
 {
     const struct gy_op_row *row = gy_op_row(op->code);
     const uint64_t adds = ((op->flags & GY_F_ADD_DX) != 0 ? 1ull << GY_DX : 0) |
                           ((op->flags & GY_F_ADD_DRES) != 0 ? 1ull << GY_DRES : 0);
     struct gy_work work = { .flops = (double)gy_op_flops(op), .half = op->dtype == GY_BF16 && gy_op_is_conv(op) };
+    work.done = work.flops * (roof_is_winograd(op) ? 16.0 / 36.0 : 1.0);
     for (int role = 0; role < GY_ROLES; role++) {
         if (op->tensor[role] < 0 || role == GY_SCRATCH)
             continue;
@@ -98,7 +102,7 @@ GY_INT double gy_roofline_bandwidth(const struct gy_work *work, const struct gy_
 
 GY_INT struct gy_limit gy_roofline(const struct gy_work *work, const struct gy_ceilings *c)
 {
-    struct gy_limit limit = { .compute = work->flops * 1e-9 / gy_roofline_peak(work, c), .memory = roof_memory_or_cache(work, c) };
+    struct gy_limit limit = { .compute = work->done * 1e-9 / gy_roofline_peak(work, c), .memory = roof_memory_or_cache(work, c) };
     limit.seconds = fmax(limit.compute, limit.memory);
     return limit;
 }
@@ -133,30 +137,30 @@ GY_INT void gy_ceilings_print(const struct gy_ceilings *c, const char *device, s
  * Convolutions: at 8, 16, ... 512 multiplications and additions a byte, between them along the logarithm; of few channels
  * less by a factor. */
 static const double roof_conv_shares[6][ROOF_KNOTS] = {
-    { 0.49, 0.73, 0.77, 0.81, 0.88, 0.92, 0.90 }, /* conv, f32 */
-    { 0.40, 0.68, 0.77, 0.81, 0.88, 0.92, 0.92 }, /* conv-dgrad, f32 */
-    { 0.36, 0.68, 0.71, 0.81, 0.87, 0.91, 0.92 }, /* conv-wgrad, f32 */
-    { 0.14, 0.40, 0.59, 0.65, 0.76, 0.86, 0.86 }, /* conv, bf16 */
-    { 0.21, 0.60, 0.58, 0.71, 0.80, 0.88, 0.92 }, /* conv-dgrad, bf16 */
-    { 0.25, 0.65, 0.64, 0.74, 0.75, 0.77, 0.80 }, /* conv-wgrad, bf16 */
+    { 0.41, 0.77, 0.82, 0.83, 0.87, 0.89, 0.94 }, /* conv, f32 */
+    { 0.33, 0.71, 0.80, 0.82, 0.84, 0.94, 0.90 }, /* conv-dgrad, f32 */
+    { 0.31, 0.74, 0.77, 0.84, 0.90, 0.94, 0.95 }, /* conv-wgrad, f32 */
+    { 0.13, 0.40, 0.63, 0.67, 0.77, 0.86, 0.91 }, /* conv, bf16 */
+    { 0.19, 0.61, 0.59, 0.73, 0.81, 0.89, 0.89 }, /* conv-dgrad, bf16 */
+    { 0.29, 0.65, 0.67, 0.71, 0.74, 0.78, 0.81 }, /* conv-wgrad, bf16 */
 };
 
-/* Factors for more than 16 channels on both sides, for 8 to 16 on one, for less than 8 read. */
-static const double roof_widths[2][3] = {
-    { 1.00, 0.86, 0.79 }, /* f32 */
-    { 1.00, 0.56, 0.43 }, /* bf16 */
+/* Factors for more than 16 channels on both sides, for 8 to 16 on one, for less than 8 read; for Winograd's way. */
+static const double roof_widths[2][4] = {
+    { 1.00, 0.84, 0.80, 0.75 }, /* f32 */
+    { 1.00, 0.59, 0.44, 1.00 }, /* bf16 */
 };
 
 /* Other ops: at a 32nd of the cache's bytes, and at the cache's bytes. Above 1: the caches help. 0: not measured. */
 static const double roof_op_shares[GY_OP_CODES][2] = {
-    [GY_OP_ACT_BWD] = { 1.56, 2.96 }, [GY_OP_ADAMW] = { 1.40, 1.40 }, [GY_OP_ADD] = { 2.42, 1.79 },
-    [GY_OP_ADD_BWD] = { 1.64, 1.27 }, [GY_OP_POOL_AVG] = { 1.72, 2.05 }, [GY_OP_POOL_AVG_BWD] = { 0.30, 0.35 },
-    [GY_OP_BN_APPLY] = { 0.82, 0.80 }, [GY_OP_BN_BWD] = { 0.95, 0.89 }, [GY_OP_BN_FINISH] = { 2.02, 2.02 },
-    [GY_OP_BN_SUMS] = { 0.81, 0.88 }, [GY_OP_DROPOUT] = { 0.01, 0.02 }, [GY_OP_INPUT] = { 0.05, 0.05 },
-    [GY_OP_LARS] = { 1.33, 1.33 }, [GY_OP_POOL_MAX] = { 0.29, 0.32 }, [GY_OP_POOL_MAX_BWD] = { 0.10, 0.16 },
-    [GY_OP_NORMS] = { 1.55, 1.55 }, [GY_OP_SGD] = { 1.27, 0.94 }, [GY_OP_SHORTCUT] = { 0.19, 0.20 },
-    [GY_OP_SHORTCUT_BWD] = { 0.07, 0.09 }, [GY_OP_SOFTMAX_CE] = { 0.01, 0.01 },
-    [GY_OP_SOFTMAX_CE_BWD] = { 0.09, 0.09 },
+    [GY_OP_ACT_BWD] = { 1.48, 3.21 }, [GY_OP_ADAMW] = { 0.85, 0.85 }, [GY_OP_ADD] = { 1.77, 1.62 },
+    [GY_OP_ADD_BWD] = { 1.24, 1.11 }, [GY_OP_POOL_AVG] = { 1.05, 1.13 }, [GY_OP_POOL_AVG_BWD] = { 0.20, 0.18 },
+    [GY_OP_BN_APPLY] = { 0.75, 0.74 }, [GY_OP_BN_BWD] = { 0.78, 0.75 }, [GY_OP_BN_FINISH] = { 2.23, 2.23 },
+    [GY_OP_BN_SUMS] = { 0.64, 0.69 }, [GY_OP_DROPOUT] = { 0.01, 0.01 }, [GY_OP_INPUT] = { 0.03, 0.04 },
+    [GY_OP_LARS] = { 1.01, 1.01 }, [GY_OP_POOL_MAX] = { 0.21, 0.22 }, [GY_OP_POOL_MAX_BWD] = { 0.08, 0.12 },
+    [GY_OP_NORMS] = { 0.96, 0.96 }, [GY_OP_SGD] = { 0.83, 0.86 }, [GY_OP_SHORTCUT] = { 0.16, 0.16 },
+    [GY_OP_SHORTCUT_BWD] = { 0.05, 0.05 }, [GY_OP_SOFTMAX_CE] = { 0.01, 0.01 },
+    [GY_OP_SOFTMAX_CE_BWD] = { 0.07, 0.07 },
 };
 
 /* The share at a place between 0 and the last knot; outside, that of the nearest end. */
@@ -167,17 +171,17 @@ static double roof_between(const double *share, int knots, double at)
     return share[knot] + (place - knot) * (share[knot + 1] - share[knot]);
 }
 
-static int roof_width(const struct gy_geom *g)
+static int roof_width(const struct gy_op *op)
 {
-    const int32_t c = g->c / g->groups;
-    return c < 8 ? 2 : c <= 16 || g->k <= 16;
+    const int32_t c = op->geom.c / op->geom.groups;
+    return roof_is_winograd(op) ? 3 : c < 8 ? 2 : c <= 16 || op->geom.k <= 16;
 }
 
 static double roof_share(const struct gy_op *op, const struct gy_work *work, const struct gy_ceilings *c)
 {
     const double bytes = fmax(work->read + work->written, 1), *share = roof_op_shares[op->code];
     if (gy_op_is_conv(op))
-        return roof_widths[work->half][roof_width(&op->geom)] *
+        return roof_widths[work->half][roof_width(op)] *
                roof_between(roof_conv_shares[3 * work->half + gy_op_kind(op) - GY_OP_IS_CONV], ROOF_KNOTS,
                             log2(fmax(work->flops, 1) / bytes) - 3);
     return share[0] > 0 ? roof_between(share, 2, log2(bytes / c->cache_bytes) / 5 + 1) : 0.5;
@@ -185,7 +189,7 @@ static double roof_share(const struct gy_op *op, const struct gy_work *work, con
 
 GY_INT double gy_roofline_expect(const struct gy_op *op, const struct gy_work *work, const struct gy_ceilings *c)
 {
-    const double compute = work->flops * 1e-9 / gy_roofline_peak(work, c);
+    const double compute = work->done * 1e-9 / gy_roofline_peak(work, c);
     return ROOF_LAUNCH + fmax(compute, roof_memory(work, c->read, c->copy)) / roof_share(op, work, c);
 }
 

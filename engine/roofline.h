@@ -8,7 +8,8 @@
 #include "plan.h"
 
 struct gy_work {
-    double flops;         /* multiplications and additions */
+    double flops;         /* multiplications and additions as the op is defined */
+    double done;          /* those that its kernel does: less where it is Winograd's */
     double read, written; /* bytes */
     int half;             /* multiplied as bf16 */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How long each op of a training step takes, alone and run again and again, beside this machine's measured peak and bandwidth and
- * the limit that they set: op by op, then the convolutions shape by shape, then sums by kind. */
+ * the limit that they set: op by op, then the convolutions shape by shape, then sums by kind. Multiplications are those of the op's
+ * definition, so a kernel that does less (Winograd's) may be above the peak; its limit is that of what it does. */
 #include "base/clock.h"
 #include "engine.h"
 #include "roofline.h"
@@ -27,13 +28,13 @@ struct rbench_sum {
     double seconds, limit, flops, peak; /* peak: seconds at the peak */
 };
 
-static void rbench_add(struct rbench_sum *sum, const struct rbench_time *t)
+static void rbench_add(struct rbench_sum *sum, const struct rbench_time *t, double peak)
 {
     sum->count++;
     sum->seconds += t->seconds;
     sum->limit += t->limit.seconds;
     sum->flops += t->work.flops;
-    sum->peak += t->limit.compute;
+    sum->peak += t->work.flops * 1e-9 / peak;
 }
 
 static double rbench_percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
@@ -134,8 +135,9 @@ static void rbench_shape(struct rbench *b, int first, struct rbench_sum total[3]
     const struct gy_op *op = b->times[first].op;
     for (int i = first; i < b->count; i++)
         if (gy_op_is_conv(b->times[i].op) && rbench_same(op, b->times[i].op)) {
-            rbench_add(&sum[gy_op_kind(b->times[i].op) - GY_OP_IS_CONV], &b->times[i]);
-            rbench_add(&total[gy_op_kind(b->times[i].op) - GY_OP_IS_CONV], &b->times[i]);
+            const double peak = gy_roofline_peak(&b->times[i].work, &b->ceilings);
+            rbench_add(&sum[gy_op_kind(b->times[i].op) - GY_OP_IS_CONV], &b->times[i], peak);
+            rbench_add(&total[gy_op_kind(b->times[i].op) - GY_OP_IS_CONV], &b->times[i], peak);
         }
     gy_op_shape(op, shape, sizeof shape);
     gy_sink_printf(&b->sink, "%3d x %-32s", (int)gy_max64(sum[0].count, gy_max64(sum[1].count, sum[2].count)), shape);
@@ -171,8 +173,9 @@ static void rbench_kinds(struct rbench *b)
 {
     struct rbench_sum sum[GY_OP_KINDS] = { { 0 } }, all = { 0 };
     for (int i = 0; i < b->count; i++) {
-        rbench_add(&sum[gy_op_kind(b->times[i].op)], &b->times[i]);
-        rbench_add(&all, &b->times[i]);
+        const double peak = gy_roofline_peak(&b->times[i].work, &b->ceilings);
+        rbench_add(&sum[gy_op_kind(b->times[i].op)], &b->times[i], peak);
+        rbench_add(&all, &b->times[i], peak);
     }
     gy_sink_printf(&b->sink, "\n%-30s %5s %10s %10s %7s %7s\n", "sums by kind", "ops", "ms", "limit ms", "%limit", "share");
     for (int k = 0; k < GY_OP_KINDS; k++)

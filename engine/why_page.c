@@ -140,10 +140,10 @@ static void why_json_op(const struct gy_why_op *o, int first, struct gy_sink *si
     gy_sink_printf(sink, "%s{\"program\":\"%s\",\"op\":\"%s\",\"layer\":\"%s\",\"shape\":\"%s\",\"kernel\":\"%s\"", first ? "" : ",",
                    gy_program_name(o->program), gy_op_row(o->op->code)->name, o->op->name,
                    gy_op_shape(o->op, shape, sizeof shape), o->op->variant ? o->op->variant : "-");
-    gy_sink_printf(sink, ",\"kind\":\"%s\",\"us\":%.2f,\"least_us\":%.2f,\"limit_us\":%.3f,\"flops\":%.0f,\"read\":%.0f,\"written\":%.0f,"
+    gy_sink_printf(sink, ",\"kind\":\"%s\",\"us\":%.2f,\"least_us\":%.2f,\"limit_us\":%.3f,\"flops\":%.0f,\"flops_done\":%.0f,\"read\":%.0f,\"written\":%.0f,"
                    "\"limit_is\":\"%s\"}",
                    gy_kind_name(gy_op_kind(o->op)), o->seconds * 1e6, o->least * 1e6, o->limit.seconds * 1e6, o->work.flops,
-                   o->work.read, o->work.written, o->limit.compute >= o->limit.memory ? "compute" : "memory");
+                   o->work.done, o->work.read, o->work.written, o->limit.compute >= o->limit.memory ? "compute" : "memory");
 }
 
 static void why_json(const struct gy_why *why, struct gy_sink *sink)

@@ -51,6 +51,10 @@ static void roof_test_work(void)
     roof_conv(&c, 4, 1, 2, GY_F32); /* a quarter of the input is met */
     w = gy_op_work(&c.plan, &c.op);
     T_CHECK(w.read == 4.0 * (256 / 4 + 128) && w.written == 4.0 * 128);
+    T_CHECK(w.done == w.flops);
+    c.op.variant = "winograd";
+    w = gy_op_work(&c.plan, &c.op);
+    T_CHECK(w.flops == 2.0 * 2 * 4 * 16 * 8 && roof_near(w.done, w.flops * 16 / 36));
     c.op.code = GY_OP_ACT;
     c.op.dtype = GY_BF16;
     T_CHECK(!gy_op_work(&c.plan, &c.op).half);
@@ -77,7 +81,7 @@ static void roof_test_parts(void)
 
 static void roof_test_limit(void)
 {
-    struct gy_work w = { .flops = 1e9, .read = 4e6, .written = 1e6 };
+    struct gy_work w = { .flops = 1e9, .done = 1e9, .read = 4e6, .written = 1e6 };
     struct gy_limit l = gy_roofline(&w, &roof_machine);
     /* 2 MB copied at 20 GB/s, 3 MB read at 10 */
     T_CHECK(roof_near(l.compute, 0.01) && roof_near(l.memory, 2e6 / 20e9 + 3e6 / 10e9) && l.seconds == l.compute);
@@ -85,7 +89,7 @@ static void roof_test_limit(void)
     l = gy_roofline(&w, &roof_machine);
     T_CHECK(roof_near(l.compute, 0.005) && gy_roofline_peak(&w, &roof_machine) == 200);
     T_CHECK(roof_near(gy_roofline_bandwidth(&w, &roof_machine), 5e6 / l.memory * 1e-9));
-    w = (struct gy_work){ .flops = 1, .read = 1e5, .written = 9e5 };
+    w = (struct gy_work){ .flops = 1, .done = 1, .read = 1e5, .written = 9e5 };
     l = gy_roofline(&w, &roof_machine);
     T_CHECK(roof_near(l.memory, 1e6 / 200e9) && l.seconds == l.memory);
     w.written = 9e5 + 1; /* no longer in the cache */

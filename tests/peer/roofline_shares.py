@@ -16,13 +16,15 @@ import sys
 KNOTS = {True: [3, 4, 5, 6, 7, 8, 9], False: [-5, 0]}
 PASSES = ["conv", "conv-dgrad", "conv-wgrad"]
 LAUNCH = 4e-6
-WIDE, NARROW, FEW = 0, 1, 2  # channels of a convolution: as ROOF_ in engine/roofline.c
+WIDE, NARROW, FEW, WINOGRAD = 0, 1, 2, 3  # classes of convolutions that have factors
 
 
-def width(shape):
-    match = re.match(r"\d+x\d+x\d+x(\d+) \* .* -> (\d+)(?: by (\d+))?", shape)
+def width(op):
+    match = re.match(r"\d+x\d+x\d+x(\d+) \* .* -> (\d+)(?: by (\d+))?", op["shape"])
     if not match:
         return WIDE
+    if op["kernel"] == "winograd":
+        return WINOGRAD
     c, k, groups = int(match[1]), int(match[2]), int(match[3] or 1)
     return FEW if c // groups < 8 else NARROW if min(c // groups, k) <= 16 else WIDE
 
@@ -36,11 +38,11 @@ def load(path):
         read, written = op["read"], op["written"]
         pairs, rest = 2 * min(read, written), abs(read - written)
         memory = (pairs / measured["copy_gbs"] + rest / measured["read_gbs" if read > written else "copy_gbs"]) * 1e-9
-        compute = op["flops"] * 1e-9 / measured["bf16_gflops" if half else "f32_gflops"]
+        compute = op["flops_done"] * 1e-9 / measured["bf16_gflops" if half else "f32_gflops"]
         seconds = max(op["us"] * 1e-6 - LAUNCH * (step["threads"] > 1), 1e-8)
         total = max(read + written, 1)
         at = math.log2(max(op["flops"], 1) / total) if conv else math.log2(total / measured["cache_bytes"])
-        rows.append((op["op"], half, conv, at, max(compute, memory), seconds, width(op["shape"])))
+        rows.append((op["op"], half, conv, at, max(compute, memory), seconds, width(op)))
     return step, rows
 
 
@@ -86,7 +88,7 @@ def main():
 
     factor = {}
     for half in (False, True):
-        for kind in (NARROW, FEW):
+        for kind in (NARROW, FEW, WINOGRAD):
             own = [r for key in groups if key[1] == half for r in groups[key] if r[6] == kind]
             factor[half, kind] = sum(map(expected, own)) / sum(r[5] for r in own) if own else 1
         factor[half, WIDE] = 1
@@ -95,7 +97,7 @@ def main():
             shares = table.get((name, half, True), [])
             print("    { %s }, /* %s, %s */" % (", ".join("%.2f" % s for s in shares), name, "bf16" if half else "f32"))
     for half in (False, True):
-        print("    { %s }, /* factors, %s */" % (", ".join("%.2f" % factor[half, w] for w in (WIDE, NARROW, FEW)), "bf16" if half else "f32"))
+        print("    { %s }, /* factors, %s */" % (", ".join("%.2f" % factor[half, w] for w in (WIDE, NARROW, FEW, WINOGRAD)), "bf16" if half else "f32"))
     for name, half, conv in sorted(table):
         if not conv:
             code = "GY_OP_" + re.sub("^(max|avg)-pool", r"pool-\1", name).upper().replace("-", "_")
