@@ -40,6 +40,7 @@ except ImportError as missing:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+UNSTEADY = 1.15  # fastest over slowest round
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 ROWS = [  # net, batch, type, input, kernel set
     ("resnet50", 16, "f32", "synthetic", ""),
@@ -317,7 +318,9 @@ def main():
                 print("  %(side)-8s %(images_per_second)9.2f images/s  x%(ratio).2f   peak %(peak_mib)7.0f MiB  x%(memory_ratio).2f"
                       "   rounds %(slowest_round).2f to %(fastest_round).2f  (%(variant)s)" % line, flush=True)
                 writer.writerow(dict(line, **facts))
-            print("  fastest rounds x%.2f, load %.1f" % (found[1]["fastest_round"] / found[0]["fastest_round"], found[1]["load"]))
+            steady = all(line["fastest_round"] < UNSTEADY * line["slowest_round"] for line in found)
+            print("  fastest rounds x%.2f, load %.1f%s" % (found[1]["fastest_round"] / found[0]["fastest_round"], found[1]["load"],
+                                                           "" if steady else "; UNSTEADY: measure this row again"))
     print("%.0f s, %d failed" % (time.time() - begin, failed))
     return 1 if failed else 0
 
