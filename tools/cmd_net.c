@@ -116,11 +116,16 @@ const struct cli_command cmd_plan = {
                "  gyre plan resnet50 --batch 32\n  gyre plan my.net --recompute --json\n",
 };
 const struct cli_command cmd_bench = {
-    .name = "bench", .args = "NET", .about = "times every op of a training step", .least = 1, .most = 1,
+    .name = "bench", .args = "NET", .about = "times every op of a training step beside the machine's limits", .least = 1, .most = 1,
     .bytes = sizeof(struct net_values),
     .groups = { { bench_rows, CLI_COUNT(bench_rows), 0 }, CLI_NET_GROUP(struct net_values, net) },
     .run = bench_run,
-    .details = "Examples:\n  gyre bench resnet18 --batch 8 --runs 5\n  gyre bench resnet50 --isa avx2 --csv > avx2.csv\n",
+    .details = "Each op runs alone, again and again; 'gyre why' times them inside real steps. Beside its time: multiplications a second\n"
+               "and bytes a second, in per cent of this machine's measured peak and bandwidth (cache or memory, by size), and its\n"
+               "limit, the larger of multiplications over peak and bytes over bandwidth. At the end the convolutions by shape, each\n"
+               "with its forward pass, data gradient and weight gradient, and sums by kind. Above 100 % of the peak is a kernel\n"
+               "that multiplies less than the op's definition (Winograd's).\n\n"
+               "Examples:\n  gyre bench resnet18 --batch 8 --runs 5\n  gyre bench resnet50 --isa avx2 --csv > avx2.csv\n",
 };
 const struct cli_command cmd_zoo = {
     .name = "zoo", .args = "[NAME]", .about = "lists well-known nets, or prints the text of one", .most = 1,
