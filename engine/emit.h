@@ -5,7 +5,8 @@
  *     conv | linear  + act                         one conv op with an activation
  *     conv + bn [+ add] [+ act]                    training: conv writes statistics, one pass normalises, adds and activates
  *                                                  evaluation: all of it in the conv's epilogue
- *     add + act, flatten, dropout in evaluation    one op; no op; no op */
+ *     add + act, flatten, dropout in evaluation    one op; no op; no op
+ *     (conv | linear | add) + relu + maxpool       training: relu behind the pool, on fewer values */
 #ifndef GY_EMIT_H
 #define GY_EMIT_H
 #include "plan.h"

@@ -180,7 +180,7 @@ static void bwd_one(struct gy_emit *e, int i)
                                          [GY_LAYER_SHORTCUT] = GY_OP_SHORTCUT_BWD };
     const struct gy_node *node = &e->b->graph->nodes[i];
     struct gy_op op = bwd_op(e, code[node->layer], i);
-    op.tensor[GY_DY] = e->nodes[i].gradient;
+    op.tensor[GY_DY] = bwd_through_act(e, i);
     op.tensor[GY_ARG] = e->nodes[i].arg;
     if (node->layer == GY_LAYER_LRN)
         op.tensor[GY_X] = bwd_value(e, bwd_input(e, i, 0));

@@ -154,12 +154,23 @@ static void fwd_one(struct gy_emit *e, int i)
     fwd_put(e, &op);
 }
 
+/* An activation that moved behind the pool works in place. */
 static void fwd_maxpool(struct gy_emit *e, int i)
 {
-    struct gy_op op = fwd_simple(e, i, GY_OP_POOL_MAX);
+    const struct gy_node *node = &e->b->graph->nodes[i];
+    struct gy_op op = fwd_simple(e, i, GY_OP_POOL_MAX), act = fwd_op(e, GY_OP_ACT, node);
     if (e->train)
-        op.tensor[GY_ARG] = e->nodes[i].arg = fwd_tensor_like(e, &e->b->graph->nodes[i], ".arg", GY_U8);
+        op.tensor[GY_ARG] = e->nodes[i].arg = fwd_tensor_like(e, node, ".arg", GY_U8);
+    act.act = op.act;
+    op.act = GY_ACT_NONE;
+    if (act.act != GY_ACT_NONE)
+        op.tensor[GY_Y] = act.tensor[GY_X] = fwd_tensor_like(e, node, ".max", op.dtype);
     fwd_put(e, &op);
+    act.geom.h = node->geom.p;
+    act.geom.w = node->geom.q;
+    act.tensor[GY_Y] = e->nodes[i].value;
+    if (act.act != GY_ACT_NONE)
+        fwd_put(e, &act);
 }
 
 /* add of two or more values: the sum so far and the next one. The activation comes with the last. */

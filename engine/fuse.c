@@ -40,6 +40,8 @@ static int fuse_next(const struct gy_emit *e, int node, int layer)
     return n->users == 1 && (int)e->b->graph->nodes[n->user].layer == layer ? n->user : -1;
 }
 
+/* Training: a clamp before a max pool is done behind it, which gives the same numbers; so the pool's large input is not kept for the
+ * clamp's gradient. A batch norm's is not kept anyway. */
 static void fuse_activation(struct gy_emit *e, int head)
 {
     const struct gy_emit_node *tail = &e->nodes[e->nodes[head].tail];
@@ -48,7 +50,10 @@ static void fuse_activation(struct gy_emit *e, int head)
     const int act = gy_emit_act(e->b->graph->nodes[tail->user].layer);
     if (act == GY_ACT_NONE)
         return;
-    e->nodes[head].act = act;
+    const int pool = fuse_next(e, tail->user, GY_LAYER_MAXPOOL);
+    const int moves = e->train && (act == GY_ACT_RELU || act == GY_ACT_RELU6) && pool >= 0 &&
+                      e->b->graph->nodes[head].layer != GY_LAYER_BN;
+    e->nodes[moves ? pool : head].act = act;
     fuse_absorb(e, head, tail->user);
 }
 
