@@ -43,6 +43,7 @@ struct gy_emit {
 GY_INT int gy_emit_fuse(struct gy_emit *e);                  /* fuse.c: fills nodes; GY_E_NOMEM */
 GY_INT int gy_emit_act(int layer);                           /* fuse.c: enum gy_act of an activation layer, else 0 */
 GY_INT void gy_emit_forward(struct gy_emit *e, int node);    /* emit_forward.c */
+GY_INT struct gy_op gy_emit_input(const struct gy_emit *e, int node); /* emit_forward.c: the input's op, Y still missing */
 GY_INT void gy_emit_backward(struct gy_emit *e, int node);   /* emit_backward.c */
 GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end); /* recompute.c: number of segments */
 GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments); /* recompute.c: fills cheap */

@@ -53,6 +53,21 @@ static void bwd_put_to(struct gy_emit *e, struct gy_op *op, int head)
 
 static int bwd_is_curve(int act) { return act == GY_ACT_SIGMOID || act == GY_ACT_TANH; }
 
+static int bwd_value(struct gy_emit *e, int head);
+
+/* The op that makes a batch norm's output. */
+static struct gy_op bwd_apply(struct gy_emit *e, int bn)
+{
+    const struct gy_emit_node *n = &e->nodes[bn];
+    struct gy_op op = bwd_op(e, GY_OP_BN_APPLY, bn);
+    op.act = n->act;
+    op.tensor[GY_X] = bwd_value(e, bwd_input(e, bn, 0));
+    op.tensor[GY_RES] = n->res < 0 ? -1 : bwd_value(e, n->res);
+    op.tensor[GY_SCALE] = n->scale;
+    op.tensor[GY_SHIFT] = n->shift;
+    return op;
+}
+
 /* The value of a head: kept, or made again by an op of its own. */
 static int bwd_value(struct gy_emit *e, int head)
 {
@@ -61,12 +76,8 @@ static int bwd_value(struct gy_emit *e, int head)
         return n->value;
     if (n->late >= 0)
         return n->late;
-    struct gy_op op = bwd_op(e, GY_OP_BN_APPLY, head);
-    op.act = n->act;
-    op.tensor[GY_X] = bwd_value(e, bwd_input(e, head, 0));
-    op.tensor[GY_RES] = n->res < 0 ? -1 : bwd_value(e, n->res);
-    op.tensor[GY_SCALE] = n->scale;
-    op.tensor[GY_SHIFT] = n->shift;
+    const int input = e->b->graph->nodes[head].layer == GY_LAYER_INPUT;
+    struct gy_op op = input ? gy_emit_input(e, head) : bwd_apply(e, head);
     op.tensor[GY_Y] = n->late = bwd_tensor_like(e, n->value, "again.");
     bwd_put(e, &op);
     return n->late;
@@ -103,7 +114,8 @@ static void bwd_weights(struct gy_emit *e, int i)
 
 static void bwd_conv(struct gy_emit *e, int i)
 {
-    const int in = bwd_input(e, i, 0), waits = e->nodes[in].cheap && e->nodes[in].late < 0;
+    const int in = bwd_input(e, i, 0), norm = e->b->graph->nodes[in].layer == GY_LAYER_BN;
+    const int waits = norm && e->nodes[in].cheap && e->nodes[in].late < 0;
     e->nodes[i].dy = bwd_through_act(e, i);
     if (waits) {
         e->nodes[i].next = e->nodes[in].waiting;

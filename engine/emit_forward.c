@@ -52,7 +52,7 @@ static struct gy_op fwd_simple(struct gy_emit *e, int i, int code)
 
 static void fwd_put(struct gy_emit *e, const struct gy_op *op) { gy_build_op(e->b, e->program, op); }
 
-static void fwd_input(struct gy_emit *e, int i)
+GY_INT struct gy_op gy_emit_input(const struct gy_emit *e, int i)
 {
     const struct gy_plan_config *config = e->b->config;
     struct gy_op op = fwd_op(e, GY_OP_INPUT, &e->b->graph->nodes[i]);
@@ -63,6 +63,12 @@ static void fwd_input(struct gy_emit *e, int i)
     op.flags = config->u8 ? GY_F_U8 : 0;
     op.tensor[GY_X] = e->b->plan->input;
     op.tensor[GY_MIX] = e->b->plan->mix;
+    return op;
+}
+
+static void fwd_input(struct gy_emit *e, int i)
+{
+    struct gy_op op = gy_emit_input(e, i);
     op.tensor[GY_Y] = e->nodes[i].value = fwd_tensor_like(e, &e->b->graph->nodes[i], "", op.dtype);
     fwd_put(e, &op);
 }

@@ -5,8 +5,8 @@
  * about the sum of the values at the cuts plus the largest segment.
  *
  * And always: a batch norm's input is kept for its own backward, so its output y = act(x * scale + shift [+ res]) costs one pass over
- * memory and need not be kept, as long as the residual is kept or cheap itself. Such values are called cheap; backward makes them
- * again where somebody reads them. */
+ * memory and need not be kept, as long as the residual is kept or cheap itself. The net's input is made from samples that stay. Such
+ * values are called cheap; backward makes them again where somebody reads them. */
 #include "emit.h"
 
 static int64_t rec_bytes(const struct gy_emit *e, int i)
@@ -82,7 +82,8 @@ GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segment
     for (int i = 0, s = 0; i < g->node_count; i++) {
         struct gy_emit_node *n = &e->nodes[i];
         const int res_there = n->res < 0 || e->nodes[n->res].read || e->nodes[n->res].cheap;
-        n->cheap = e->b->config->recompute >= 0 && n->head == i && g->nodes[i].layer == GY_LAYER_BN && res_there;
+        const int kind = g->nodes[i].layer == GY_LAYER_BN || (g->nodes[i].layer == GY_LAYER_INPUT && segments == 1);
+        n->cheap = e->b->config->recompute >= 0 && n->head == i && kind && res_there;
         for (; s + 1 < segments && e->nodes[segment_end[s]].head == i; s++) {
             n->cheap = 0;
             n->read = 1;
