@@ -137,30 +137,30 @@ GY_INT void gy_ceilings_print(const struct gy_ceilings *c, const char *device, s
  * Convolutions: at 8, 16, ... 512 multiplications and additions a byte, between them along the logarithm; of few channels
  * less by a factor. */
 static const double roof_conv_shares[6][ROOF_KNOTS] = {
-    { 0.41, 0.77, 0.82, 0.83, 0.87, 0.89, 0.94 }, /* conv, f32 */
-    { 0.33, 0.71, 0.80, 0.82, 0.84, 0.94, 0.90 }, /* conv-dgrad, f32 */
-    { 0.31, 0.74, 0.77, 0.84, 0.90, 0.94, 0.95 }, /* conv-wgrad, f32 */
-    { 0.13, 0.40, 0.63, 0.67, 0.77, 0.86, 0.91 }, /* conv, bf16 */
-    { 0.19, 0.61, 0.59, 0.73, 0.81, 0.89, 0.89 }, /* conv-dgrad, bf16 */
-    { 0.29, 0.65, 0.67, 0.71, 0.74, 0.78, 0.81 }, /* conv-wgrad, bf16 */
+    { 0.44, 0.74, 0.79, 0.84, 0.86, 0.92, 0.90 }, /* conv, f32 */
+    { 0.37, 0.70, 0.80, 0.82, 0.87, 0.94, 0.90 }, /* conv-dgrad, f32 */
+    { 0.30, 0.71, 0.75, 0.82, 0.86, 0.94, 0.91 }, /* conv-wgrad, f32 */
+    { 0.17, 0.47, 0.59, 0.64, 0.76, 0.86, 0.91 }, /* conv, bf16 */
+    { 0.24, 0.59, 0.57, 0.71, 0.80, 0.88, 0.93 }, /* conv-dgrad, bf16 */
+    { 0.29, 0.73, 0.62, 0.73, 0.75, 0.75, 0.82 }, /* conv-wgrad, bf16 */
 };
 
 /* Factors for more than 16 channels on both sides, for 8 to 16 on one, for less than 8 read; for Winograd's way. */
 static const double roof_widths[2][4] = {
-    { 1.00, 0.84, 0.80, 0.75 }, /* f32 */
-    { 1.00, 0.59, 0.44, 1.00 }, /* bf16 */
+    { 1.00, 0.87, 0.81, 0.75 }, /* f32 */
+    { 1.00, 0.57, 0.44, 1.00 }, /* bf16 */
 };
 
 /* Other ops: at a 32nd of the cache's bytes, and at the cache's bytes. Above 1: the caches help. 0: not measured. */
 static const double roof_op_shares[GY_OP_CODES][2] = {
-    [GY_OP_ACT_BWD] = { 1.48, 3.21 }, [GY_OP_ADAMW] = { 0.85, 0.85 }, [GY_OP_ADD] = { 1.77, 1.62 },
-    [GY_OP_ADD_BWD] = { 1.24, 1.11 }, [GY_OP_POOL_AVG] = { 1.05, 1.13 }, [GY_OP_POOL_AVG_BWD] = { 0.20, 0.18 },
-    [GY_OP_BN_APPLY] = { 0.75, 0.74 }, [GY_OP_BN_BWD] = { 0.78, 0.75 }, [GY_OP_BN_FINISH] = { 2.23, 2.23 },
-    [GY_OP_BN_SUMS] = { 0.64, 0.69 }, [GY_OP_DROPOUT] = { 0.01, 0.01 }, [GY_OP_INPUT] = { 0.03, 0.04 },
-    [GY_OP_LARS] = { 1.01, 1.01 }, [GY_OP_POOL_MAX] = { 0.21, 0.22 }, [GY_OP_POOL_MAX_BWD] = { 0.08, 0.12 },
-    [GY_OP_NORMS] = { 0.96, 0.96 }, [GY_OP_SGD] = { 0.83, 0.86 }, [GY_OP_SHORTCUT] = { 0.16, 0.16 },
-    [GY_OP_SHORTCUT_BWD] = { 0.05, 0.05 }, [GY_OP_SOFTMAX_CE] = { 0.01, 0.01 },
-    [GY_OP_SOFTMAX_CE_BWD] = { 0.07, 0.07 },
+    [GY_OP_ACT] = { 1.61, 1.44 }, [GY_OP_ACT_BWD] = { 1.37, 1.27 }, [GY_OP_ADAMW] = { 0.91, 0.91 },
+    [GY_OP_ADD] = { 2.22, 1.81 }, [GY_OP_ADD_BWD] = { 1.55, 1.28 }, [GY_OP_POOL_AVG] = { 1.52, 1.66 },
+    [GY_OP_POOL_AVG_BWD] = { 0.30, 0.28 }, [GY_OP_BN_APPLY] = { 0.75, 0.77 }, [GY_OP_BN_BWD] = { 0.87, 0.86 },
+    [GY_OP_BN_FINISH] = { 2.06, 2.06 }, [GY_OP_BN_SUMS] = { 0.76, 0.81 }, [GY_OP_DROPOUT] = { 0.01, 0.02 },
+    [GY_OP_INPUT] = { 0.04, 0.05 }, [GY_OP_LARS] = { 0.81, 0.81 }, [GY_OP_POOL_MAX] = { 0.27, 0.30 },
+    [GY_OP_POOL_MAX_BWD] = { 0.09, 0.16 }, [GY_OP_NORMS] = { 0.91, 0.91 }, [GY_OP_SGD] = { 1.11, 0.97 },
+    [GY_OP_SHORTCUT] = { 0.19, 0.18 }, [GY_OP_SHORTCUT_BWD] = { 0.08, 0.08 }, [GY_OP_SOFTMAX_CE] = { 0.01, 0.01 },
+    [GY_OP_SOFTMAX_CE_BWD] = { 0.09, 0.09 },
 };
 
 /* The share at a place between 0 and the last knot; outside, that of the nearest end. */
