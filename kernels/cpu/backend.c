@@ -42,10 +42,10 @@ static const struct cpu_row cpu_rows[GY_OP_CODES] = {
     [GY_OP_BN_BWD] = {"rows", cpu_no_curve, gy_cpu_bn_back_need, gy_cpu_bn_back_run, CPU_HALF_YES},
     [GY_OP_INPUT] = {"flat", NULL, NULL, gy_cpu_input_run, CPU_HALF_YES},
     [GY_OP_DROPOUT] = {"flat", NULL, NULL, gy_cpu_dropout_run, CPU_HALF_YES},
-    [GY_OP_POOL_MAX] = {"rows", NULL, NULL, gy_cpu_pool_max_run},
-    [GY_OP_POOL_AVG] = {"rows", NULL, NULL, gy_cpu_pool_avg_run},
-    [GY_OP_POOL_MAX_BWD] = {"rows", NULL, NULL, gy_cpu_pool_back_run},
-    [GY_OP_POOL_AVG_BWD] = {"rows", NULL, NULL, gy_cpu_pool_back_run},
+    [GY_OP_POOL_MAX] = {"rows", NULL, NULL, gy_cpu_pool_max_run, CPU_HALF_YES},
+    [GY_OP_POOL_AVG] = {"rows", NULL, gy_cpu_pool_avg_need, gy_cpu_pool_avg_run, CPU_HALF_YES},
+    [GY_OP_POOL_MAX_BWD] = {"rows", NULL, NULL, gy_cpu_pool_back_run, CPU_HALF_YES},
+    [GY_OP_POOL_AVG_BWD] = {"rows", NULL, gy_cpu_pool_avg_need, gy_cpu_pool_back_run, CPU_HALF_YES},
     [GY_OP_NORMS] = {"flat", NULL, gy_cpu_norms_need, gy_cpu_norms_run},
     [GY_OP_SGD] = {"flat", NULL, NULL, gy_cpu_update_run},
     [GY_OP_LARS] = {"flat", NULL, NULL, gy_cpu_update_run},
@@ -58,6 +58,10 @@ static const struct cpu_row cpu_rows[GY_OP_CODES] = {
 
 /* bf16 through float kernels: the mark of such an op. */
 static const struct cpu_row cpu_wide_row = {.variant = "widened"};
+
+static const struct cpu_row cpu_wino_grad_row = {.variant = "winograd", .need = gy_cpu_wino_grad_need,
+                                                 .run = gy_cpu_wino_grad_run};
+static const struct cpu_row cpu_wino_row = {.variant = "winograd", .need = gy_cpu_wino_need, .run = gy_cpu_wino_run};
 
 /* Convolutions in which every channel is a group of its own. */
 static const struct cpu_row *cpu_depth_row(int code)
@@ -194,6 +198,10 @@ static const struct cpu_row *cpu_pick(const struct cpu_backend *cpu, const struc
     const struct cpu_row *row = &cpu_rows[op->code];
     if (gy_cpu_is_depthwise(op) && cpu_depth_row(op->code) != NULL)
         row = cpu_depth_row(op->code);
+    if ((op->code == GY_OP_CONV || op->code == GY_OP_CONV_DGRAD) && gy_cpu_is_wino(op))
+        row = &cpu_wino_row;
+    if (op->code == GY_OP_CONV_WGRAD && op->tensor[GY_DBIAS] < 0 && gy_cpu_is_wino(op))
+        row = &cpu_wino_grad_row;
     return cpu->ref || row->run == NULL || (row->fits != NULL && !row->fits(op)) ? NULL : row;
 }
 

@@ -189,9 +189,17 @@ static void conv_fetch(const struct conv_own *own, const struct gy_gemm_tile *t,
                 __builtin_prefetch(own->rows[tap * t->row_pitch + i] + c);
 }
 
+/* Asks for a pixel's outputs, which will be written. */
+static void conv_fetch_out(void *out, const struct gy_panel *panel, int half)
+{
+    unsigned char *const at = gy_cpu_out(out, panel->first, half ? GY_BF16 : GY_F32);
+    for (int64_t byte = 0; byte < panel->cols * (half ? 2 : 4); byte += GY_CACHE_LINE)
+        __builtin_prefetch(at + byte, 1);
+}
+
 /* One panel meets all register tiles of the strip, cut evenly. fetch: the input is not near yet. */
 static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, const struct conv_own *own, int64_t count,
-                       int fetch)
+                       int fetch, int half)
 {
     const int64_t tiles = gy_ceil_div(count, panel->kind->rows);
     for (int64_t i = 0, at = 0; i < tiles; i++) {
@@ -202,8 +210,7 @@ static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, con
         if (fetch)
             conv_fetch(own, t, end, next);
         for (int64_t j = end; t->init != NULL && j < next; j++)
-            for (int64_t c = 0; c < t->cols; c += GY_CACHE_LINE / (int64_t)sizeof(float))
-                __builtin_prefetch(own->sum_rows[j] + t->out_first + c, 1);
+            conv_fetch_out(own->outs[j], panel, half);
         panel->kind->fn[end - at - 1](t);
         at = end;
     }
@@ -276,7 +283,7 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
         conv_pack_slice(job, a->group, panel, s, own->panel);
         t.panel = own->panel;
     }
-    conv_panel(panel, &t, own, a->count, far);
+    conv_panel(panel, &t, own, a->count, far, p->half);
 }
 
 /* Sums wait in the output: each slice's rows are laid out once. */

@@ -127,6 +127,13 @@ GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT size_t gy_cpu_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
+/* Winograd: 3x3, stride 1, float, enough channels; forward and data gradient. */
+GY_INT int gy_cpu_is_wino(const struct gy_op *op);
+GY_INT size_t gy_cpu_wino_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT size_t gy_cpu_wino_grad_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op); /* without DBIAS */
+
 /* Depthwise: every channel is a group of its own. */
 GY_INT int gy_cpu_is_depthwise(const struct gy_op *op);
 GY_INT size_t gy_cpu_depth_need(const struct gy_cpu *cpu, const struct gy_op *op);

@@ -2,7 +2,8 @@
 /* The kernel table in portable C, and the choice of what overrides it. Vectors of four floats through the compiler's
  * vector types: every 64-bit processor has them, and where it has not, the compiler writes plain code. */
 #include "../../engine/base/cpu.h"
-#include "micro_rows.h"
+#include "micro_pool.h"
+#include "micro_wino.h"
 
 #define C4_ATTR
 typedef float c4_f4 __attribute__((vector_size(16)));
@@ -27,14 +28,18 @@ GY_ALWAYS c4_f4 c4_mul(c4_f4 a, c4_f4 b) { return a * b; }
 GY_ALWAYS c4_f4 c4_div(c4_f4 a, c4_f4 b) { return a / b; }
 GY_ALWAYS c4_f4 c4_sqrt(c4_f4 a) { return (c4_f4){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
 GY_ALWAYS c4_f4 c4_fma(c4_f4 a, c4_f4 b, c4_f4 c) { return a * b + c; }
-GY_ALWAYS c4_f4 c4_pick(c4_i4 take, c4_f4 a, c4_f4 b) { return (c4_f4)((take & (c4_i4)a) | (~take & (c4_i4)b)); }
-GY_ALWAYS c4_f4 c4_max(c4_f4 a, c4_f4 b) { return c4_pick(a > b, a, b); }
-GY_ALWAYS c4_f4 c4_min(c4_f4 a, c4_f4 b) { return c4_pick(a < b, a, b); }
+GY_ALWAYS c4_f4 c4_select(c4_i4 take, c4_f4 a, c4_f4 b) { return (c4_f4)((take & (c4_i4)a) | (~take & (c4_i4)b)); }
+GY_ALWAYS c4_f4 c4_max(c4_f4 a, c4_f4 b) { return c4_select(a > b, a, b); }
+GY_ALWAYS c4_f4 c4_min(c4_f4 a, c4_f4 b) { return c4_select(a < b, a, b); }
 /* v where lo < y < hi, else 0 */
 GY_ALWAYS c4_f4 c4_keep(c4_f4 v, c4_f4 y, c4_f4 lo, c4_f4 hi)
 {
     return (c4_f4)((c4_i4)v & (y > lo) & (y < hi));
 }
+
+GY_ALWAYS c4_f4 c4_pick(c4_f4 x, c4_f4 y, c4_f4 a, c4_f4 b) { return c4_select((x > y) | (x != x), a, b); }
+GY_ALWAYS c4_f4 c4_bytes(const uint8_t *p) { return (c4_f4){(float)p[0], (float)p[1], (float)p[2], (float)p[3]}; }
+GY_MICRO_BYTES(c4, C4_ATTR, c4_f4, 4)
 
 typedef float c4_elem;
 /* bf16 in memory: a vector is 4 halves, widened to floats one by one. */
@@ -64,6 +69,9 @@ GY_MICRO_GET(c4, C4_ATTR, c4_f4, 4)
 GY_MICRO_GET(c4h, C4_ATTR, c4_f4, 4)
 GY_MICRO_ROWS(c4, c4, C4_ATTR, c4_f4, 4)
 GY_MICRO_ROWS(c4, c4h, C4_ATTR, c4_f4, 4)
+GY_MICRO_POOL(c4, c4, C4_ATTR, c4_f4, 4)
+GY_MICRO_POOL(c4, c4h, C4_ATTR, c4_f4, 4)
+GY_MICRO_WINO(c4, C4_ATTR, c4_f4, 4)
 GY_MICRO_FLAT(c4, C4_ATTR, c4_f4, 4)
 
 GY_MICRO_FN(c4, C4_ATTR, 1, 2)
@@ -105,8 +113,11 @@ static void c4_kernels(struct gy_kernels *k)
     k->strip = 192;
     k->transpose = c4_transpose;
     GY_MICRO_TABLE(c4, k);
+    GY_MICRO_TABLE_WINO(c4, k);
     GY_MICRO_TABLE_ROWS(c4, GY_F32, k);
     GY_MICRO_TABLE_ROWS(c4h, GY_BF16, k);
+    GY_MICRO_TABLE_POOL(c4, GY_F32, k);
+    GY_MICRO_TABLE_POOL(c4h, GY_BF16, k);
 }
 
 GY_INT struct gy_kernels gy_kernels_select(unsigned bits)

@@ -88,6 +88,18 @@ struct gy_back_rows { /* dx (and dres) = dy masked by y; any of dx, dres, y may 
     float lo, hi;
     int add_dx, add_dres;
 };
+/* One pixel of pooling: a rectangle of cells (forward) or of windows (backward); pitches in elements. Cell r, s of it has
+ * the number id + r id_row + s id_cell. */
+struct gy_pool_rows {
+    const void *x;
+    int64_t rows, cells, row_pitch, cell_pitch, cols;
+    int64_t id, id_row, id_cell;
+    const uint8_t *from;                  /* pool_back: adds x where from, laid out like x, holds the number */
+    uint8_t *cell;                        /* pool_max: the maximum's number, or NULL */
+    const float *share_row, *share_cell;  /* pool_sum: weights */
+    void *y;
+    int add;                              /* y += */
+};
 /* sgd: d = inner (scale g + decay w); m = mu m + d; w -= outer (nesterov ? d + mu m : m). adamw: w -= decay w; m =
  * beta1 m + (1 - beta1) g'; v = beta2 v + (1 - beta2) g'^2; w -= outer m / (sqrt(v) root + eps). Then ema = keep
  * ema + (1 - keep) w, where ema is not NULL. */
@@ -114,6 +126,12 @@ struct gy_kernels {
     void (*pair_floats)(float *dst, const float *a, const float *b, int64_t count);
     int64_t slice;                        /* channels x taps reduced before sums go to memory */
     int64_t strip;                        /* pixels a tile works on, about */
+    /* The transforms of F(2x2, 3x3); see micro_wino.h. */
+    void (*wino_input)(float *v, int64_t pitch, const float *const *d, int64_t count);
+    void (*wino_filter)(float *u, int64_t pitch, const float *const *g, int64_t count);
+    void (*wino_output)(float *const *y, const float *m, int64_t pitch, const float *init, int64_t count);
+    void (*wino_output_back)(float *m, int64_t pitch, const float *const *dy, int64_t count);
+    void (*wino_filter_back)(float *const *dg, const float *u, int64_t pitch, int64_t count, int add);
     /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
     /* Panel for outer: x rows side by side, dst [count][width], zero beyond cols. */
@@ -128,6 +146,9 @@ struct gy_kernels {
     void (*bn_back[GY_CPU_DTYPES])(const struct gy_bn_rows *a);
     void (*back[GY_CPU_DTYPES])(const struct gy_back_rows *a);
     void (*col_sums[GY_CPU_DTYPES])(const void *x, int64_t rows, int64_t cols, int64_t pitch, float *sum); /* added to */
+    void (*pool_max[GY_CPU_DTYPES])(const struct gy_pool_rows *a);
+    void (*pool_back[GY_CPU_DTYPES])(const struct gy_pool_rows *a);
+    void (*pool_sum[GY_CPU_DTYPES])(const struct gy_pool_rows *a, float scale); /* the sum times scale */
     /* To and from float. narrow: rows of src, pitch apart, to element at of every dst; add: dst = src + dst. */
     void (*widen[GY_CPU_DTYPES])(float *dst, const void *src, int64_t count);
     void (*narrow[GY_CPU_DTYPES])(void *const *dst, int64_t at, const float *src, int64_t pitch, int64_t rows,

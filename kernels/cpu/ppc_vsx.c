@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* POWER8 and later, VSX: 64 registers of 4 floats. Register tiles of 8 x 16, 8 x 8 and 8 x 4; the first holds 32
  * sums, more than two pipes of seven cycles need. */
-#include "micro_rows.h"
+#include "micro_pool.h"
+#include "micro_wino.h"
 
 #if defined(__powerpc64__) && defined(__VSX__)
 #include <altivec.h>
@@ -48,6 +49,17 @@ VSX_ATTR GY_ALWAYS vsx_f4 vsx_keep(vsx_f4 v, vsx_f4 y, vsx_f4 lo, vsx_f4 hi)
     return vec_sel(zero, vec_sel(zero, v, vec_cmpgt(y, lo)), vec_cmpgt(hi, y));
 }
 
+VSX_ATTR GY_ALWAYS vsx_f4 vsx_pick(vsx_f4 x, vsx_f4 y, vsx_f4 a, vsx_f4 b)
+{
+    return vec_sel(a, vec_sel(b, a, vec_cmpgt(x, y)), vec_cmpeq(x, x));
+}
+VSX_ATTR GY_ALWAYS vsx_f4 vsx_bytes(const uint8_t *p)
+{
+    const float t[4] = {(float)p[0], (float)p[1], (float)p[2], (float)p[3]};
+    return vec_xl(0, t);
+}
+GY_MICRO_BYTES(vsx, VSX_ATTR, vsx_f4, 4)
+
 typedef float vsx_elem;
 /* bf16 in memory: a vector is 4 halves, widened to floats one by one. */
 typedef uint16_t vsxh_elem;
@@ -76,6 +88,9 @@ GY_MICRO_GET(vsx, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_GET(vsxh, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_ROWS(vsx, vsx, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_ROWS(vsx, vsxh, VSX_ATTR, vsx_f4, 4)
+GY_MICRO_POOL(vsx, vsx, VSX_ATTR, vsx_f4, 4)
+GY_MICRO_POOL(vsx, vsxh, VSX_ATTR, vsx_f4, 4)
+GY_MICRO_WINO(vsx, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_FLAT(vsx, VSX_ATTR, vsx_f4, 4)
 
 GY_MICRO_FN(vsx, VSX_ATTR, 1, 4)
@@ -131,8 +146,11 @@ GY_INT void gy_kernels_vsx(struct gy_kernels *k)
     k->slice = 256;
     k->strip = 192;
     GY_MICRO_TABLE(vsx, k);
+    GY_MICRO_TABLE_WINO(vsx, k);
     GY_MICRO_TABLE_ROWS(vsx, GY_F32, k);
     GY_MICRO_TABLE_ROWS(vsxh, GY_BF16, k);
+    GY_MICRO_TABLE_POOL(vsx, GY_F32, k);
+    GY_MICRO_TABLE_POOL(vsxh, GY_BF16, k);
 }
 
 #else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* AVX2 and FMA: 16 registers of 8 floats. Register tiles of 6 x 16 and 12 x 8: 12 sums each. Cut vectors use masks read
  * from a sliding table. */
-#include "micro_rows.h"
+#include "micro_pool.h"
+#include "micro_wino.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -36,6 +37,16 @@ AVX2_ATTR GY_ALWAYS __m256 avx2_keep(__m256 v, __m256 y, __m256 lo, __m256 hi)
     const __m256 in = _mm256_and_ps(_mm256_cmp_ps(y, lo, _CMP_GT_OQ), _mm256_cmp_ps(y, hi, _CMP_LT_OQ));
     return _mm256_and_ps(v, in);
 }
+
+AVX2_ATTR GY_ALWAYS __m256 avx2_pick(__m256 x, __m256 y, __m256 a, __m256 b)
+{
+    return _mm256_blendv_ps(b, a, _mm256_or_ps(_mm256_cmp_ps(x, y, _CMP_GT_OQ), _mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+}
+AVX2_ATTR GY_ALWAYS __m256 avx2_bytes(const uint8_t *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+GY_MICRO_BYTES(avx2, AVX2_ATTR, __m256, 8)
 
 typedef float avx2_elem;
 /* bf16 in memory: a vector is 8 halves, widened to floats. */
@@ -79,6 +90,9 @@ GY_MICRO_GET(avx2, AVX2_ATTR, __m256, 8)
 GY_MICRO_GET(avx2h, AVX2_ATTR, __m256, 8)
 GY_MICRO_ROWS(avx2, avx2, AVX2_ATTR, __m256, 8)
 GY_MICRO_ROWS(avx2, avx2h, AVX2_ATTR, __m256, 8)
+GY_MICRO_POOL(avx2, avx2, AVX2_ATTR, __m256, 8)
+GY_MICRO_POOL(avx2, avx2h, AVX2_ATTR, __m256, 8)
+GY_MICRO_WINO(avx2, AVX2_ATTR, __m256, 8)
 GY_MICRO_FLAT(avx2, AVX2_ATTR, __m256, 8)
 
 GY_MICRO_FN(avx2, AVX2_ATTR, 1, 2)
@@ -160,8 +174,11 @@ GY_INT void gy_kernels_avx2(struct gy_kernels *k)
     k->strip = 192;
     k->transpose = avx2_transpose;
     GY_MICRO_TABLE(avx2, k);
+    GY_MICRO_TABLE_WINO(avx2, k);
     GY_MICRO_TABLE_ROWS(avx2, GY_F32, k);
     GY_MICRO_TABLE_ROWS(avx2h, GY_BF16, k);
+    GY_MICRO_TABLE_POOL(avx2, GY_F32, k);
+    GY_MICRO_TABLE_POOL(avx2h, GY_BF16, k);
 }
 
 #else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* AVX-512 (F, BW, DQ, VL): 32 registers of 16 floats. Register tiles of 6 x 64 (24 sums, 6 pointers that stay in
- * general registers), 14 x 32 and 16 x 16 for what is left of the channels. Cut vectors use mask registers. */
+ * general registers), 8 x 32 and 8 x 16 for what is left of the channels. Cut vectors use mask registers. */
 #include "x86_avx512.h"
+#include "micro_wino.h"
 
 #if defined(__x86_64__)
 
@@ -28,6 +29,9 @@ GY_MICRO_COPY(a512, A512_ATTR, 16)
 GY_MICRO_GET(a512h, A512_ATTR, __m512, 16)
 GY_MICRO_ROWS(a512, a512, A512_ATTR, __m512, 16)
 GY_MICRO_ROWS(a512, a512h, A512_ATTR, __m512, 16)
+GY_MICRO_POOL(a512, a512, A512_ATTR, __m512, 16)
+GY_MICRO_POOL(a512, a512h, A512_ATTR, __m512, 16)
+GY_MICRO_WINO(a512, A512_ATTR, __m512, 16)
 GY_MICRO_FLAT(a512, A512_ATTR, __m512, 16)
 
 GY_MICRO_FN(a512, A512_ATTR, 1, 4)
@@ -44,12 +48,6 @@ GY_MICRO_FN(a512, A512_ATTR, 5, 2)
 GY_MICRO_FN(a512, A512_ATTR, 6, 2)
 GY_MICRO_FN(a512, A512_ATTR, 7, 2)
 GY_MICRO_FN(a512, A512_ATTR, 8, 2)
-GY_MICRO_FN(a512, A512_ATTR, 9, 2)
-GY_MICRO_FN(a512, A512_ATTR, 10, 2)
-GY_MICRO_FN(a512, A512_ATTR, 11, 2)
-GY_MICRO_FN(a512, A512_ATTR, 12, 2)
-GY_MICRO_FN(a512, A512_ATTR, 13, 2)
-GY_MICRO_FN(a512, A512_ATTR, 14, 2)
 GY_MICRO_FN(a512, A512_ATTR, 1, 1)
 GY_MICRO_FN(a512, A512_ATTR, 2, 1)
 GY_MICRO_FN(a512, A512_ATTR, 3, 1)
@@ -58,34 +56,23 @@ GY_MICRO_FN(a512, A512_ATTR, 5, 1)
 GY_MICRO_FN(a512, A512_ATTR, 6, 1)
 GY_MICRO_FN(a512, A512_ATTR, 7, 1)
 GY_MICRO_FN(a512, A512_ATTR, 8, 1)
-GY_MICRO_FN(a512, A512_ATTR, 9, 1)
-GY_MICRO_FN(a512, A512_ATTR, 10, 1)
-GY_MICRO_FN(a512, A512_ATTR, 11, 1)
-GY_MICRO_FN(a512, A512_ATTR, 12, 1)
-GY_MICRO_FN(a512, A512_ATTR, 13, 1)
-GY_MICRO_FN(a512, A512_ATTR, 14, 1)
-GY_MICRO_FN(a512, A512_ATTR, 15, 1)
-GY_MICRO_FN(a512, A512_ATTR, 16, 1)
 
 static const gy_gemm_fn a512_gemm_list_4[6] = {
     a512_gemm_1_4, a512_gemm_2_4, a512_gemm_3_4, a512_gemm_4_4, a512_gemm_5_4, a512_gemm_6_4};
-static const gy_gemm_fn a512_gemm_list_2[14] = {
-    a512_gemm_1_2, a512_gemm_2_2, a512_gemm_3_2, a512_gemm_4_2, a512_gemm_5_2, a512_gemm_6_2, a512_gemm_7_2,
-    a512_gemm_8_2, a512_gemm_9_2, a512_gemm_10_2, a512_gemm_11_2, a512_gemm_12_2, a512_gemm_13_2, a512_gemm_14_2};
-static const gy_gemm_fn a512_gemm_list_1[16] = {
-    a512_gemm_1_1, a512_gemm_2_1, a512_gemm_3_1, a512_gemm_4_1, a512_gemm_5_1, a512_gemm_6_1,
-    a512_gemm_7_1, a512_gemm_8_1, a512_gemm_9_1, a512_gemm_10_1, a512_gemm_11_1, a512_gemm_12_1,
-    a512_gemm_13_1, a512_gemm_14_1, a512_gemm_15_1, a512_gemm_16_1};
+static const gy_gemm_fn a512_gemm_list_2[8] = {
+    a512_gemm_1_2, a512_gemm_2_2, a512_gemm_3_2, a512_gemm_4_2,
+    a512_gemm_5_2, a512_gemm_6_2, a512_gemm_7_2, a512_gemm_8_2};
+static const gy_gemm_fn a512_gemm_list_1[8] = {
+    a512_gemm_1_1, a512_gemm_2_1, a512_gemm_3_1, a512_gemm_4_1,
+    a512_gemm_5_1, a512_gemm_6_1, a512_gemm_7_1, a512_gemm_8_1};
 static const gy_outer_fn a512_outer_list_4[6] = {
     a512_outer_1_4, a512_outer_2_4, a512_outer_3_4, a512_outer_4_4, a512_outer_5_4, a512_outer_6_4};
-static const gy_outer_fn a512_outer_list_2[14] = {
-    a512_outer_1_2, a512_outer_2_2, a512_outer_3_2, a512_outer_4_2, a512_outer_5_2, a512_outer_6_2, a512_outer_7_2,
-    a512_outer_8_2, a512_outer_9_2, a512_outer_10_2, a512_outer_11_2, a512_outer_12_2, a512_outer_13_2,
-    a512_outer_14_2};
-static const gy_outer_fn a512_outer_list_1[16] = {
-    a512_outer_1_1, a512_outer_2_1, a512_outer_3_1, a512_outer_4_1, a512_outer_5_1, a512_outer_6_1,
-    a512_outer_7_1, a512_outer_8_1, a512_outer_9_1, a512_outer_10_1, a512_outer_11_1, a512_outer_12_1,
-    a512_outer_13_1, a512_outer_14_1, a512_outer_15_1, a512_outer_16_1};
+static const gy_outer_fn a512_outer_list_2[8] = {
+    a512_outer_1_2, a512_outer_2_2, a512_outer_3_2, a512_outer_4_2,
+    a512_outer_5_2, a512_outer_6_2, a512_outer_7_2, a512_outer_8_2};
+static const gy_outer_fn a512_outer_list_1[8] = {
+    a512_outer_1_1, a512_outer_2_1, a512_outer_3_1, a512_outer_4_1,
+    a512_outer_5_1, a512_outer_6_1, a512_outer_7_1, a512_outer_8_1};
 
 /* One 16 x 16 block in registers: pairs of rows interleaved by 1, 2, 4 and 8 floats. */
 A512_ATTR GY_ALWAYS void a512_transpose_16(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch)
@@ -132,17 +119,20 @@ GY_INT void gy_kernels_avx512(struct gy_kernels *k)
 {
     k->name = "avx512";
     k->gemm[0] = (struct gy_gemm_kind){64, 6, a512_gemm_list_4};
-    k->gemm[1] = (struct gy_gemm_kind){32, 14, a512_gemm_list_2};
-    k->gemm[2] = (struct gy_gemm_kind){16, 16, a512_gemm_list_1};
+    k->gemm[1] = (struct gy_gemm_kind){32, 8, a512_gemm_list_2};
+    k->gemm[2] = (struct gy_gemm_kind){16, 8, a512_gemm_list_1};
     k->outer[0] = (struct gy_outer_kind){64, 6, a512_outer_list_4};
-    k->outer[1] = (struct gy_outer_kind){32, 14, a512_outer_list_2};
-    k->outer[2] = (struct gy_outer_kind){16, 16, a512_outer_list_1};
+    k->outer[1] = (struct gy_outer_kind){32, 8, a512_outer_list_2};
+    k->outer[2] = (struct gy_outer_kind){16, 8, a512_outer_list_1};
     k->slice = 256;
     k->strip = 252;
     k->transpose = a512_transpose;
     GY_MICRO_TABLE(a512, k);
+    GY_MICRO_TABLE_WINO(a512, k);
     GY_MICRO_TABLE_ROWS(a512, GY_F32, k);
     GY_MICRO_TABLE_ROWS(a512h, GY_BF16, k);
+    GY_MICRO_TABLE_POOL(a512, GY_F32, k);
+    GY_MICRO_TABLE_POOL(a512h, GY_BF16, k);
 }
 
 #else

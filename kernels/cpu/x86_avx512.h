@@ -2,7 +2,7 @@
 /* x86_avx512.h: vectors of 16 floats, shared by the AVX-512 kernel sets. Cut vectors use mask registers. */
 #ifndef GY_CPU_X86_AVX512_H
 #define GY_CPU_X86_AVX512_H
-#include "micro_rows.h"
+#include "micro_pool.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -32,6 +32,17 @@ A512_ATTR GY_ALWAYS __m512 a512_keep(__m512 v, __m512 y, __m512 lo, __m512 hi)
     const __mmask16 above = _mm512_cmp_ps_mask(y, lo, _CMP_GT_OQ);
     return _mm512_maskz_mov_ps(_mm512_mask_cmp_ps_mask(above, y, hi, _CMP_LT_OQ), v);
 }
+
+A512_ATTR GY_ALWAYS __m512 a512_pick(__m512 x, __m512 y, __m512 a, __m512 b)
+{
+    const __mmask16 no_number = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_mask_mov_ps(b, _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ) | no_number, a);
+}
+A512_ATTR GY_ALWAYS __m512 a512_bytes(const uint8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+}
+GY_MICRO_BYTES(a512, A512_ATTR, __m512, 16)
 
 typedef float a512_elem;
 GY_MICRO_GET(a512, A512_ATTR, __m512, 16)

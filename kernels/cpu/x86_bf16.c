@@ -36,6 +36,7 @@ P512_ATTR GY_ALWAYS void p512h_stream(uint16_t *p, __m512 v) { _mm256_stream_si2
 
 GY_MICRO_GET(p512h, P512_ATTR, __m512, 16)
 GY_MICRO_ROWS(a512, p512h, P512_ATTR, __m512, 16)
+GY_MICRO_POOL(a512, p512h, P512_ATTR, __m512, 16)
 GY_MICRO_GEMM(p512, P512_ATTR, __m512, 16, 4)
 GY_MICRO_OUTER(p512, P512_ATTR, __m512, 16, 4)
 
@@ -53,12 +54,6 @@ GY_MICRO_FN(p512, P512_ATTR, 5, 2)
 GY_MICRO_FN(p512, P512_ATTR, 6, 2)
 GY_MICRO_FN(p512, P512_ATTR, 7, 2)
 GY_MICRO_FN(p512, P512_ATTR, 8, 2)
-GY_MICRO_FN(p512, P512_ATTR, 9, 2)
-GY_MICRO_FN(p512, P512_ATTR, 10, 2)
-GY_MICRO_FN(p512, P512_ATTR, 11, 2)
-GY_MICRO_FN(p512, P512_ATTR, 12, 2)
-GY_MICRO_FN(p512, P512_ATTR, 13, 2)
-GY_MICRO_FN(p512, P512_ATTR, 14, 2)
 GY_MICRO_FN(p512, P512_ATTR, 1, 1)
 GY_MICRO_FN(p512, P512_ATTR, 2, 1)
 GY_MICRO_FN(p512, P512_ATTR, 3, 1)
@@ -67,34 +62,23 @@ GY_MICRO_FN(p512, P512_ATTR, 5, 1)
 GY_MICRO_FN(p512, P512_ATTR, 6, 1)
 GY_MICRO_FN(p512, P512_ATTR, 7, 1)
 GY_MICRO_FN(p512, P512_ATTR, 8, 1)
-GY_MICRO_FN(p512, P512_ATTR, 9, 1)
-GY_MICRO_FN(p512, P512_ATTR, 10, 1)
-GY_MICRO_FN(p512, P512_ATTR, 11, 1)
-GY_MICRO_FN(p512, P512_ATTR, 12, 1)
-GY_MICRO_FN(p512, P512_ATTR, 13, 1)
-GY_MICRO_FN(p512, P512_ATTR, 14, 1)
-GY_MICRO_FN(p512, P512_ATTR, 15, 1)
-GY_MICRO_FN(p512, P512_ATTR, 16, 1)
 
 static const gy_gemm_fn p512_gemm_list_4[6] = {
     p512_gemm_1_4, p512_gemm_2_4, p512_gemm_3_4, p512_gemm_4_4, p512_gemm_5_4, p512_gemm_6_4};
-static const gy_gemm_fn p512_gemm_list_2[14] = {
-    p512_gemm_1_2, p512_gemm_2_2, p512_gemm_3_2, p512_gemm_4_2, p512_gemm_5_2, p512_gemm_6_2, p512_gemm_7_2,
-    p512_gemm_8_2, p512_gemm_9_2, p512_gemm_10_2, p512_gemm_11_2, p512_gemm_12_2, p512_gemm_13_2, p512_gemm_14_2};
-static const gy_gemm_fn p512_gemm_list_1[16] = {
-    p512_gemm_1_1, p512_gemm_2_1, p512_gemm_3_1, p512_gemm_4_1, p512_gemm_5_1, p512_gemm_6_1,
-    p512_gemm_7_1, p512_gemm_8_1, p512_gemm_9_1, p512_gemm_10_1, p512_gemm_11_1, p512_gemm_12_1,
-    p512_gemm_13_1, p512_gemm_14_1, p512_gemm_15_1, p512_gemm_16_1};
+static const gy_gemm_fn p512_gemm_list_2[8] = {
+    p512_gemm_1_2, p512_gemm_2_2, p512_gemm_3_2, p512_gemm_4_2,
+    p512_gemm_5_2, p512_gemm_6_2, p512_gemm_7_2, p512_gemm_8_2};
+static const gy_gemm_fn p512_gemm_list_1[8] = {
+    p512_gemm_1_1, p512_gemm_2_1, p512_gemm_3_1, p512_gemm_4_1,
+    p512_gemm_5_1, p512_gemm_6_1, p512_gemm_7_1, p512_gemm_8_1};
 static const gy_outer_fn p512_outer_list_4[6] = {
     p512_outer_1_4, p512_outer_2_4, p512_outer_3_4, p512_outer_4_4, p512_outer_5_4, p512_outer_6_4};
-static const gy_outer_fn p512_outer_list_2[14] = {
-    p512_outer_1_2, p512_outer_2_2, p512_outer_3_2, p512_outer_4_2, p512_outer_5_2, p512_outer_6_2, p512_outer_7_2,
-    p512_outer_8_2, p512_outer_9_2, p512_outer_10_2, p512_outer_11_2, p512_outer_12_2, p512_outer_13_2,
-    p512_outer_14_2};
-static const gy_outer_fn p512_outer_list_1[16] = {
-    p512_outer_1_1, p512_outer_2_1, p512_outer_3_1, p512_outer_4_1, p512_outer_5_1, p512_outer_6_1,
-    p512_outer_7_1, p512_outer_8_1, p512_outer_9_1, p512_outer_10_1, p512_outer_11_1, p512_outer_12_1,
-    p512_outer_13_1, p512_outer_14_1, p512_outer_15_1, p512_outer_16_1};
+static const gy_outer_fn p512_outer_list_2[8] = {
+    p512_outer_1_2, p512_outer_2_2, p512_outer_3_2, p512_outer_4_2,
+    p512_outer_5_2, p512_outer_6_2, p512_outer_7_2, p512_outer_8_2};
+static const gy_outer_fn p512_outer_list_1[8] = {
+    p512_outer_1_1, p512_outer_2_1, p512_outer_3_1, p512_outer_4_1,
+    p512_outer_5_1, p512_outer_6_1, p512_outer_7_1, p512_outer_8_1};
 
 P512_ATTR GY_ALWAYS __m512i p512_wide(const uint16_t *p, int64_t n)
 {
@@ -159,14 +143,15 @@ GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
 {
     k->name = "avx512bf16";
     k->gemm_pair[0] = (struct gy_gemm_kind){64, 6, p512_gemm_list_4};
-    k->gemm_pair[1] = (struct gy_gemm_kind){32, 14, p512_gemm_list_2};
-    k->gemm_pair[2] = (struct gy_gemm_kind){16, 16, p512_gemm_list_1};
+    k->gemm_pair[1] = (struct gy_gemm_kind){32, 8, p512_gemm_list_2};
+    k->gemm_pair[2] = (struct gy_gemm_kind){16, 8, p512_gemm_list_1};
     k->outer_pair[0] = (struct gy_outer_kind){64, 6, p512_outer_list_4};
-    k->outer_pair[1] = (struct gy_outer_kind){32, 14, p512_outer_list_2};
-    k->outer_pair[2] = (struct gy_outer_kind){16, 16, p512_outer_list_1};
+    k->outer_pair[1] = (struct gy_outer_kind){32, 8, p512_outer_list_2};
+    k->outer_pair[2] = (struct gy_outer_kind){16, 8, p512_outer_list_1};
     k->pair_rows = p512_pair_rows;
     k->pair_floats = p512_pair_floats;
     GY_MICRO_TABLE_ROWS(p512h, GY_BF16, k);
+    GY_MICRO_TABLE_POOL(p512h, GY_BF16, k);
 }
 
 #else
