@@ -115,49 +115,82 @@
         for (int64_t r = 0; r < rows; r += 8)                                                                          \
             A##_stats_rows(x + r * pitch, r, gy_min64(rows - r, 8), cols, pitch, mean, m2);                            \
     }                                                                                                                  \
-    /* Sums of eight rows (or the last few) of at most GY_BN_COLS columns from `from` on, added to sum0 and sum1.      \
-     * Memory is read along the rows, as prefetching wants it; the sums wait in the first cache. made: y = x * scale + \
-     * shift [+ res] masks, and goes to again. */                                                                      \
-    ATTR GY_ALWAYS void A##_bn_sums_rows(const struct gy_bn_rows *a, int64_t first, int64_t from, const int masked,    \
-                                         const int made, const int again)                                              \
+    /* dy' of n columns from c on, at element `at`; dev: x - mean. masked: by y. made: by x * scale + shift [+ res],   \
+     * which goes to again. */                                                                                         \
+    ATTR GY_ALWAYS V A##_bn_dy(const struct gy_bn_rows *a, int64_t at, int64_t c, int64_t n, V lo, V hi, V *dev,       \
+                               const int masked, const int made, const int again)                                      \
     {                                                                                                                  \
-        const int64_t cols = gy_min64(a->cols - from, GY_BN_COLS), rows = gy_min64(a->rows - first, 8);                \
+        const V x = A##_get((const A##_elem *)a->x + at, n);                                                           \
+        V d = A##_get((const A##_elem *)a->dy + at, n);                                                                \
+        if (made) {                                                                                                    \
+            V y = P##_fma(x, P##_get(a->scale + c, n), P##_get(a->shift + c, n));                                      \
+            if (a->res != NULL)                                                                                        \
+                y = P##_add(y, A##_get((const A##_elem *)a->res + at, n));                                             \
+            d = P##_keep(d, y, lo, hi);                                                                                \
+            if (again)                                                                                                 \
+                A##_out((A##_elem *)a->again + at, P##_min(hi, P##_max(lo, y)), n, a->stream);                         \
+        } else if (masked) {                                                                                           \
+            d = P##_keep(d, A##_get((const A##_elem *)a->y + at, n), lo, hi);                                          \
+        }                                                                                                              \
+        *dev = P##_sub(x, P##_get(a->mean + c, n));                                                                    \
+        return d;                                                                                                      \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void A##_bn_sums_end(const struct gy_bn_rows *a, int64_t c, int64_t n, V sum0, V sum1)              \
+    {                                                                                                                  \
+        P##_put(a->sum0 + c, P##_add(P##_get(a->sum0 + c, n), sum0), n);                                               \
+        P##_put(a->sum1 + c, P##_fma(sum1, P##_get(a->rstd + c, n), P##_get(a->sum1 + c, n)), n);                      \
+    }                                                                                                                  \
+    /* Up to eight rows of N vectors whose sums stay in registers: for few channels. */                                \
+    ATTR GY_ALWAYS void A##_bn_sums_few(const struct gy_bn_rows *a, int64_t first, int64_t from, const int N,          \
+                                        const int masked, const int made, const int again)                             \
+    {                                                                                                                  \
+        const int64_t end = gy_min64(first + 8, a->rows), part = N > 1 ? (W) : a->cols - from;                         \
         const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
-        V sum0[GY_BN_COLS / (W)], sum1[GY_BN_COLS / (W)];                                                              \
-        for (int64_t r = 0; r < rows; r++) {                                                                           \
-            const int64_t row = (first + r) * a->pitch + from;                                                         \
-            const A##_elem *const dy = (const A##_elem *)a->dy + row, *const x = (const A##_elem *)a->x + row;         \
-            for (int64_t c = 0, v = 0; c < cols; c += (W), v++) {                                                      \
-                const int64_t n = cols - c;                                                                            \
-                const V in = A##_get(x + c, n);                                                                        \
-                V d = A##_get(dy + c, n);                                                                              \
-                if (made) {                                                                                            \
-                    V y = P##_fma(in, P##_get(a->scale + from + c, n), P##_get(a->shift + from + c, n));               \
-                    if (a->res != NULL)                                                                                \
-                        y = P##_add(y, A##_get((const A##_elem *)a->res + row + c, n));                                \
-                    d = P##_keep(d, y, lo, hi);                                                                        \
-                    if (again)                                                                                         \
-                        A##_out((A##_elem *)a->again + row + c, P##_min(hi, P##_max(lo, y)), n, a->stream);            \
-                } else if (masked) {                                                                                   \
-                    d = P##_keep(d, A##_get((const A##_elem *)a->y + row + c, n), lo, hi);                             \
-                }                                                                                                      \
-                const V dev = P##_sub(in, P##_get(a->mean + from + c, n));                                             \
-                sum0[v] = r == 0 ? d : P##_add(sum0[v], d);                                                            \
-                sum1[v] = r == 0 ? P##_mul(d, dev) : P##_fma(d, dev, sum1[v]);                                         \
+        V sum0[4], sum1[4], dev;                                                                                       \
+        GY_UNROLL for (int v = 0; v < N; v++) sum0[v] = sum1[v] = P##_set1(0.0f);                                      \
+        for (int64_t r = first; r < end; r++) {                                                                        \
+            GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
+            {                                                                                                          \
+                const int64_t c = from + v * (W);                                                                      \
+                const V d = A##_bn_dy(a, r * a->pitch + c, c, part, lo, hi, &dev, masked, made, again);                \
+                sum0[v] = P##_add(sum0[v], d);                                                                         \
+                sum1[v] = P##_fma(d, dev, sum1[v]);                                                                    \
             }                                                                                                          \
         }                                                                                                              \
-        for (int64_t c = from, v = 0; c < from + cols; c += (W), v++) {                                                \
-            const int64_t n = from + cols - c;                                                                         \
-            P##_put(a->sum0 + c, P##_add(P##_get(a->sum0 + c, n), sum0[v]), n);                                        \
-            P##_put(a->sum1 + c, P##_fma(sum1[v], P##_get(a->rstd + c, n), P##_get(a->sum1 + c, n)), n);               \
+        GY_UNROLL for (int v = 0; v < N; v++) A##_bn_sums_end(a, from + v * (W), part, sum0[v], sum1[v]);              \
+    }                                                                                                                  \
+    /* Up to eight rows of at most GY_BN_COLS columns: memory is read along the rows, as prefetching wants it; the     \
+     * sums wait in the first cache. */                                                                                \
+    ATTR GY_ALWAYS void A##_bn_sums_many(const struct gy_bn_rows *a, int64_t first, int64_t from, const int masked,    \
+                                         const int made, const int again)                                              \
+    {                                                                                                                  \
+        const int64_t end = gy_min64(first + 8, a->rows), cols = gy_min64(a->cols - from, GY_BN_COLS);                 \
+        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi), zero = P##_set1(0.0f);                                     \
+        V sum0[GY_BN_COLS / (W)], sum1[GY_BN_COLS / (W)], dev;                                                         \
+        for (int64_t r = first; r < end; r++) {                                                                        \
+            for (int64_t c = 0, v = 0; c < cols; c += (W), v++) {                                                      \
+                const V d = A##_bn_dy(a, r * a->pitch + from + c, from + c, cols - c, lo, hi, &dev, masked, made,      \
+                                      again);                                                                          \
+                sum0[v] = P##_add(r == first ? zero : sum0[v], d);                                                     \
+                sum1[v] = P##_fma(d, dev, r == first ? zero : sum1[v]);                                                \
+            }                                                                                                          \
         }                                                                                                              \
+        for (int64_t c = 0, v = 0; c < cols; c += (W), v++)                                                            \
+            A##_bn_sums_end(a, from + c, cols - c, sum0[v], sum1[v]);                                                  \
     }                                                                                                                  \
     ATTR GY_ALWAYS void A##_bn_sums_with(const struct gy_bn_rows *a, const int masked, const int made,                 \
                                          const int again)                                                              \
     {                                                                                                                  \
-        for (int64_t r = 0; r < a->rows; r += 8)                                                                       \
-            for (int64_t c = 0; c < a->cols; c += GY_BN_COLS)                                                          \
-                A##_bn_sums_rows(a, r, c, masked, made, again);                                                        \
+        for (int64_t r = 0; r < a->rows; r += 8) {                                                                     \
+            if (a->cols == 4 * (W))                                                                                    \
+                A##_bn_sums_few(a, r, 0, 4, masked, made, again);                                                      \
+            else if (a->cols < 4 * (W))                                                                                \
+                for (int64_t c = 0; c < a->cols; c += (W))                                                             \
+                    A##_bn_sums_few(a, r, c, 1, masked, made, again);                                                  \
+            else                                                                                                       \
+                for (int64_t c = 0; c < a->cols; c += GY_BN_COLS)                                                      \
+                    A##_bn_sums_many(a, r, c, masked, made, again);                                                    \
+        }                                                                                                              \
     }                                                                                                                  \
     ATTR static void A##_bn_sums(const struct gy_bn_rows *a)                                                           \
     {                                                                                                                  \
@@ -174,25 +207,15 @@
     }                                                                                                                  \
     ATTR GY_ALWAYS void A##_bn_back_with(const struct gy_bn_rows *a, const int masked, const int made, const int both) \
     {                                                                                                                  \
-        const A##_elem *const dy = a->dy, *const x = a->x, *const y = a->y, *const res = a->res;                       \
         A##_elem *const dx = a->dx, *const dres = a->dres;                                                             \
         const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
         for (int64_t r = 0; r < a->rows; r++) {                                                                        \
             for (int64_t c = 0; c < a->cols; c += (W)) {                                                               \
                 const int64_t n = a->cols - c, at = r * a->pitch + c;                                                  \
-                const V in = A##_get(x + at, n);                                                                       \
-                V d = A##_get(dy + at, n);                                                                             \
-                if (made) {                                                                                            \
-                    V v = P##_fma(in, P##_get(a->scale + c, n), P##_get(a->shift + c, n));                             \
-                    if (res != NULL)                                                                                   \
-                        v = P##_add(v, A##_get(res + at, n));                                                          \
-                    d = P##_keep(d, v, lo, hi);                                                                        \
-                } else if (masked) {                                                                                   \
-                    d = P##_keep(d, A##_get(y + at, n), lo, hi);                                                       \
-                }                                                                                                      \
+                V dev;                                                                                                 \
+                const V d = A##_bn_dy(a, at, c, n, lo, hi, &dev, masked, made, 0);                                     \
                 if (both)                                                                                              \
                     A##_put(dres + at, a->add_dres ? P##_add(A##_get(dres + at, n), d) : d, n);                        \
-                const V dev = P##_sub(in, P##_get(a->mean + c, n));                                                    \
                 V d_x = P##_fma(dev, P##_get(a->b + c, n), P##_get(a->c + c, n));                                      \
                 d_x = P##_fma(d, P##_get(a->a + c, n), d_x);                                                           \
                 A##_out(dx + at, a->add_dx ? P##_add(A##_get(dx + at, n), d_x) : d_x, n, a->stream);                   \
