@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Loss and every gradient tensor of one step, Gyre against PyTorch, for every net of the zoo and a few small ones.
 
-    parity.py [--zoo "build/gyre zoo"] [--step COMMAND] [NET ...]
+    parity.py [--zoo "build/gyre zoo"] [--step COMMAND] [--dtype bf16] [NET ...]
 
 PyTorch makes weights and a batch; both compute loss and gradients from them in float32, PyTorch also in float64. The
 step command (default: peer_step.c, compiled here against build/libgyre.a) is called as: COMMAND NET.txt --weights
@@ -18,6 +18,9 @@ max pooling has the same with two nearly equal maxima. So each net is checked tw
 of ReLU and averages in place of maxima, where nothing but 1e-4 counts; and as it is, where a tensor that misses 1e-4
 may lie as far from PyTorch's float64 as PyTorch's own float32 tensors do (times 3; counted and printed), and where up
 to four batches are tried until one meets no such accident (said).
+
+--dtype bf16: both compute on bf16 (PyTorch by autocast). The gradient as a whole, and each tensor of it, may lie 2e-2
+from PyTorch's float64, or as far as PyTorch's own bf16 gradient (times 1.1; with kinks 1.5), where rounding alone takes that further off.
 
 Exit status: 0 all pass or PyTorch is absent (said), 1 some do not."""
 import argparse
@@ -43,6 +46,7 @@ except ImportError as missing:
 
 import models
 
+HALF_LIMIT = 2e-2  # the same on bf16, against float64
 LIMIT = 1e-4    # relative error that a float32 tensor may have
 SLACK = 3.0     # times PyTorch's own float32 error, where that is larger than LIMIT
 SILENT = 1e-9   # a gradient smaller than this part of all is zero up to rounding: only its size is checked
@@ -100,9 +104,11 @@ def batch_of(model, sides, classes, count, seed):
 
 def torch_step(model, x, label, dtype):
     """Losses of the samples, their mean, scores as Gyre gives them, gradients: all float64 numpy arrays."""
-    model = model.to(dtype)
+    model = model.to(torch.float32 if dtype == torch.bfloat16 else dtype)
     model.zero_grad()
-    out = model(x.to(dtype))
+    with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+        out = model(x.to(torch.float32 if dtype == torch.bfloat16 else dtype))
+    out = out.float() if dtype == torch.bfloat16 else out
     losses = model.loss(out, label) if hasattr(model, "loss") else F.cross_entropy(out, label, reduction="none")
     losses.mean().backward()
     scores = model.scores(out) if hasattr(model, "scores") else out.softmax(1)
@@ -122,6 +128,7 @@ def gyre_step(options, text, state, x, label):
                   place["b.safetensors"])
         command = shlex.split(options.step) + [place["net.txt"], "--weights", place["w.safetensors"], "--batch",
                                                place["b.safetensors"], "--out", place["g.safetensors"]]
+        command += ["--dtype", options.dtype] if options.dtype != "f32" else []
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError("%s: exit status %d: %s" % (command[0], done.returncode, done.stderr.strip()[-300:]))
@@ -142,11 +149,18 @@ def error(value, truth):
     return float(np.linalg.norm((value - truth).ravel()) / size) if size > 0 else float(np.abs(value).max(initial=0))
 
 
-def compare(gyre, single, double, smooth):
+def all_of(tensors):
+    return np.concatenate([value.ravel() for key, value in sorted(tensors.items()) if key.startswith("grad.")])
+
+
+def compare(gyre, single, double, smooth, half=False):
     """A row for every tensor: name, Gyre against float32, Gyre and PyTorch against float64, verdict."""
     own = max(error(single[key], double[key]) for key in double if np.linalg.norm(double[key]) > 0)
     whole = np.sqrt(sum(np.sum(v**2) for k, v in double.items() if k.startswith("grad.")))
     rows = []
+    if half:
+        for tensors in (gyre, single, double):
+            tensors["all gradients"] = all_of({key: tensors[key] for key in double if key.startswith("grad.")})
     for key, truth in double.items():
         if key not in gyre or gyre[key].shape != truth.shape:
             shape = gyre[key].shape if key in gyre else None
@@ -159,7 +173,9 @@ def compare(gyre, single, double, smooth):
         row = {"name": key, "single": error(gyre[key], single[key]), "double": error(gyre[key], truth),
                "torch": error(single[key], truth)}
         row["verdict"] = "FAIL"
-        if row["single"] <= LIMIT:
+        if half:
+            row["verdict"] = "ok" if row["double"] <= HALF_LIMIT else "bf16" if row["double"] <= row["torch"] * (1.1 if smooth else 1.5) else "FAIL"
+        elif row["single"] <= LIMIT:
             row["verdict"] = "ok"
         elif not smooth and key.startswith("grad.") and row["double"] <= SLACK * own:
             row["verdict"] = "float32"
@@ -184,10 +200,11 @@ def step_both(name, smooth, seed, options):
     count = options.batch or MORE.get(name, BATCH)
     x, label = batch_of(model, sides, classes, count, seed)
     gyre = gyre_step(options, text, state, x, label)
-    single = torch_step(model, x, label, torch.float32)
+    half = options.dtype == "bf16"
+    single = torch_step(model, x, label, torch.bfloat16 if half else torch.float32)
     model.load_state_dict({key: torch.from_numpy(value) for key, value in state.items()}, strict=False)
     double = torch_step(model, x, label, torch.float64)
-    return count, gyre["loss"][0], compare(gyre, single, double, smooth)
+    return count, gyre["loss"][0], compare(gyre, single, double, smooth, half)
 
 
 def check(name, smooth, options):
@@ -198,14 +215,17 @@ def check(name, smooth, options):
         tries += 1
         if not failed or smooth or tries == TRIES or any("why" in row for row in failed):
             break
-    limited = sum(row["verdict"] == "float32" for row in rows)
+    limited = sum(row["verdict"] in ("float32", "bf16") for row in rows)
     gradients = sum(row["name"].startswith("grad.") for row in rows)
     of_loss = [row.get("single", 1.0) for row in rows if row["name"] == "loss"][0]
     name += "/smooth" if smooth else ""
     line = "%-17s batch %-2d  loss %.6f (error %.1e)  %3d gradients: " % (name, count, loss, of_loss, gradients)
     line += "worst against float32 %.1e, against float64 %.1e " % (worst(rows, "single"), worst(rows, "double"))
     line += "(PyTorch %.1e)" % worst(rows, "torch")
-    line += ", %d at float32's own limit" % limited if limited else ""
+    line += ", %d at the type's own limit" % limited if limited else ""
+    for row in rows:
+        if row["name"] == "all gradients":
+            line += ", all together %.1e (PyTorch %.1e)" % (row["double"], row["torch"])
     line += ", batch no. %d" % tries if tries > 1 else ""
     print("%s  %s  %.0f s" % (line, "FAIL" if failed else "ok", time.time() - begin), flush=True)
     for row in rows if options.verbose else failed:
@@ -223,6 +243,7 @@ def main():
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--side", type=int, default=0, help="height and width of the input, where the net allows it")
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--dtype", default="f32", choices=("f32", "bf16"))
     parser.add_argument("--json", help="file for all figures")
     parser.add_argument("--verbose", action="store_true", help="every tensor, not only the failed ones")
     options = parser.parse_args()

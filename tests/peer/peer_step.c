@@ -2,7 +2,8 @@
 /* One training step for comparison with another framework: reads a net text, weights and a batch, writes loss, scores and every
  * gradient. All tensors travel as safetensors under PyTorch's names and layout; the batch holds 'x' [N][H][W][C] and 'label' [N].
  *
- *     peer_step NET.txt --weights W.safetensors --batch B.safetensors --out G.safetensors [--isa NAME] [--recompute] [--init]
+ *     peer_step NET.txt --weights W.safetensors --batch B.safetensors --out G.safetensors [--isa NAME] [--dtype f32|bf16]
+ *         [--recompute] [--init]
  *
  * --init: W is written, not read: the weights that Gyre starts with. */
 #include "../../engine/base/file.h"
@@ -11,7 +12,7 @@
 
 struct peer_args {
     const char *net, *weights, *batch, *out, *isa;
-    int recompute, init;
+    int recompute, init, dtype;
 };
 
 static int peer_fail(const char *text)
@@ -32,6 +33,8 @@ static int peer_parse(int argc, char **argv, struct peer_args *a)
             a->out = next, i++;
         else if (strcmp(argv[i], "--isa") == 0)
             a->isa = next, i++;
+        else if (strcmp(argv[i], "--dtype") == 0)
+            a->dtype = strcmp(next, "bf16") == 0 ? GYRE_BF16 : GYRE_F32, i++;
         else if (strcmp(argv[i], "--recompute") == 0)
             a->recompute = 1;
         else if (strcmp(argv[i], "--init") == 0)
@@ -109,6 +112,7 @@ static int peer_run(const struct peer_args *a, const char *text, const struct gy
     config.batch = (int)n;
     config.isa = a->isa;
     config.recompute = a->recompute;
+    config.dtype = a->dtype;
     if (gyre_open(&net, &config, (struct gyre_error *)(void *)err) != GYRE_OK)
         return err->status;
     float *values = calloc((size_t)x->count, sizeof *values);
