@@ -125,3 +125,23 @@ GY_INT void gy_arena_close(struct gy_arena *arena)
     }
     memset(arena, 0, sizeof *arena);
 }
+
+#define MEM_LARGE_PAGE ((size_t)2 << 20)
+
+#if defined(__linux__)
+#define MEM_ADVISE_LARGE 14 /* MADV_HUGEPAGE; POSIX headers hide it and the function */
+extern int madvise(void *, size_t, int);
+
+GY_INT void gy_mem_large_pages(void *ptr, size_t bytes)
+{
+    const size_t skip = (size_t)(-(uintptr_t)ptr & (MEM_LARGE_PAGE - 1));
+    if (bytes > skip && bytes - skip >= MEM_LARGE_PAGE)
+        (void)madvise((unsigned char *)ptr + skip, (bytes - skip) & ~(MEM_LARGE_PAGE - 1), MEM_ADVISE_LARGE);
+}
+#else
+GY_INT void gy_mem_large_pages(void *ptr, size_t bytes)
+{
+    (void)ptr;
+    (void)bytes;
+}
+#endif

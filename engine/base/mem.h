@@ -36,6 +36,10 @@ struct gy_arena {
 };
 
 GY_INT void gy_arena_open_fixed(struct gy_arena *arena, void *block, size_t bytes);
+/* Asks the system to back [ptr, ptr + bytes) by large pages, as far as whole ones lie inside; where it does not grant them,
+ * nothing happens. */
+GY_INT void gy_mem_large_pages(void *ptr, size_t bytes);
+
 GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *alloc);
 /* count * elem_bytes zeroed bytes aligned to GY_CACHE_LINE; NULL when exhausted, overflowing or frozen. */
 GY_INT void *gy_arena_take(struct gy_arena *arena, size_t count, size_t elem_bytes);

@@ -177,6 +177,7 @@ static int cpu_mem_get(void *self, size_t bytes, int kind, void **out, struct gy
         return GY_NOMEM(err, "a memory block", total);
     const size_t skip = sizeof(void *) + (size_t)(-(uintptr_t)(raw + sizeof(void *)) & (GY_CACHE_LINE - 1));
     memcpy(raw + skip - sizeof(void *), &raw, sizeof(void *));
+    gy_mem_large_pages(raw, total);
     *out = raw + skip;
     return GY_OK;
 }

@@ -15,6 +15,7 @@
 #define WGRAD_BIAS_ROWS 512
 #define WGRAD_LINE_BELOW 32   /* filter rows of fewer floats are joined to patches */
 #define WGRAD_K_BLOCK 128
+#define WGRAD_PATCH_MOST 32   /* channels up to which pairs of whole patches are taken, not of taps */
 
 static const float wgrad_zeros[1];
 
@@ -49,14 +50,31 @@ struct wgrad_own {
     float *dy;          /* bf16: [strip][k_block] widened, or [strip / 2][k_block] pairs */
 };
 
+/* bf16 in pairs with few channels: whole patches are copied (as pairs of channels), then interleaved by pixels. */
+static int wgrad_take_patches(struct wgrad_plan *w, const struct gy_geom *g, const struct gy_kernels *k, int dtype)
+{
+    gy_product_forward(&w->p, g, k, dtype, 1);
+    if (!w->p.pair || k->outer_pair[0].fn == NULL || g->groups > 1 || g->c > WGRAD_PATCH_MOST || g->r * g->s == 1)
+        return 0;
+    w->p.lines = w->p.copy = 0;
+    w->p.patch = w->patch = w->pair = 1;
+    w->taps = 1;
+    w->depth = (int64_t)g->r * g->s * g->c;
+    return 1;
+}
+
 static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const struct gy_kernels *k, int dtype)
 {
-    gy_product_forward(&w->p, g, k, dtype, 0);
     const struct gy_product *p = &w->p;
-    w->patch = p->patch || (p->lines && p->depth < WGRAD_LINE_BELOW);
-    w->taps = w->patch ? 1 : p->taps;
-    w->depth = w->patch ? p->taps * p->depth : p->depth;
-    w->floats = (int64_t)g->k * p->taps * p->depth;
+    if (!wgrad_take_patches(w, g, k, dtype)) {
+        gy_product_forward(&w->p, g, k, dtype, 0);
+        w->patch = p->patch || (p->lines && p->depth < WGRAD_LINE_BELOW);
+        w->taps = w->patch ? 1 : p->taps;
+        w->depth = w->patch ? p->taps * p->depth : p->depth;
+        w->pair = dtype == GY_BF16 && k->outer_pair[0].fn != NULL && !p->lines && !p->patch;
+    }
+    w->half = dtype == GY_BF16;
+    w->floats = (int64_t)g->k * w->taps * w->depth;
     w->k_block = gy_min64(p->vec, WGRAD_K_BLOCK);
     const int64_t c_fit = gy_max64(WGRAD_BLOCK / (w->k_block * w->taps) / 64 * 64, 64);
     w->k_blocks = gy_ceil_div(p->vec, w->k_block);
@@ -71,8 +89,6 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const
     const int64_t strips = gy_max64(gy_ceil_div(w->split, k->strip + k->strip / 4), 1);
     w->strip = gy_ceil_div(w->split, strips);
     w->p.strip = w->strip;
-    w->half = dtype == GY_BF16;
-    w->pair = w->half && k->outer_pair[0].fn != NULL && !p->lines && !p->patch;
 }
 
 static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_carve *carve)
@@ -196,7 +212,7 @@ static void wgrad_gather(const struct wgrad_job *job, const struct wgrad_own *ow
 {
     const struct gy_kernels *k = &job->cpu->k;
     const struct gy_product *p = &job->plan->p;
-    if (!job->plan->half || p->lines || p->patch) {
+    if (!job->plan->pair && (!job->plan->half || p->lines || p->patch)) {
         k->gather(own->x, width, own->rows, c, cols, pixels);
         return;
     }

@@ -219,6 +219,10 @@ GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p)
 static void product_patch_row(const struct gy_product *p, const void *line, int64_t col, float *dst)
 {
     const struct gy_axis *w = &p->w;
+    if (w->off_step == 1 && p->in_pitch == p->red && col >= 0 && col + w->taps <= w->in_size) {
+        gy_product_take(p, dst, gy_product_in(p, line, col * p->in_pitch), w->taps * p->red);
+        return;
+    }
     for (int64_t t = 0; t < w->taps; t++, col += w->off_step, dst += p->red) {
         if (col >= 0 && col < w->in_size)
             gy_product_take(p, dst, gy_product_in(p, line, col * p->in_pitch), p->red);

@@ -20,7 +20,8 @@ may lie as far from PyTorch's float64 as PyTorch's own float32 tensors do (times
 to four batches are tried until one meets no such accident (said).
 
 --dtype bf16: both compute on bf16 (PyTorch by autocast). The gradient as a whole, and each tensor of it, may lie 2e-2
-from PyTorch's float64, or as far as PyTorch's own bf16 gradient (times 1.1; with kinks 1.5), where rounding alone takes that further off.
+from PyTorch's float64, or as far as PyTorch's own bf16 gradient (times 1.1; with kinks 1.5), where rounding alone takes
+that further off.
 
 Exit status: 0 all pass or PyTorch is absent (said), 1 some do not."""
 import argparse
@@ -174,7 +175,8 @@ def compare(gyre, single, double, smooth, half=False):
                "torch": error(single[key], truth)}
         row["verdict"] = "FAIL"
         if half:
-            row["verdict"] = "ok" if row["double"] <= HALF_LIMIT else "bf16" if row["double"] <= row["torch"] * (1.1 if smooth else 1.5) else "FAIL"
+            near = row["double"] <= row["torch"] * (1.1 if smooth else 1.5)
+            row["verdict"] = "ok" if row["double"] <= HALF_LIMIT else "bf16" if near else "FAIL"
         elif row["single"] <= LIMIT:
             row["verdict"] = "ok"
         elif not smooth and key.startswith("grad.") and row["double"] <= SLACK * own:
