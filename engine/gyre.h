@@ -151,7 +151,7 @@ struct gyre_config {
     int batch;            /* samples a step; 32 */
     int accumulate;       /* gyre_step calls whose gradients are summed for one update; 1 */
     int recompute;        /* 1: keep only block inputs, recompute the rest in backward: less memory, one more forward;
-                           * 0: recompute only the input and outputs of batch norms: next to no time; -1: nothing; 0 */
+                           * 0: recompute the input and outputs of batch norms where it takes no time; -1: nothing; 0 */
     int dtype;            /* enum gyre_dtype, what activations are stored as; GYRE_F32 */
     int input;            /* enum gyre_input; GYRE_INPUT_F32 */
     float mean[4], std[4]; /* input becomes (x / 255 - mean) / std (U8) or (x - mean) / std (F32); 0 and 1 */

@@ -47,7 +47,7 @@ struct gy_program {
 struct gy_plan_config {
     int64_t batch;
     int train, u8;
-    int recompute;         /* 1: segments of the net; 0: only the input and outputs of batch norms; -1: nothing */
+    int recompute;         /* 1: segments of the net; 0: only what takes no time: outputs of batch norms, the input; -1: nothing */
     int dtype;             /* of activations and their gradients */
     float mean[4], std[4];
     int optimizer;         /* enum gyre_optimizer_kind */

@@ -4,9 +4,10 @@
  * but the last is computed once more before its own backward ops. Where to cut is found by trying segment sizes: the peak is
  * about the sum of the values at the cuts plus the largest segment.
  *
- * And always: a batch norm's input is kept for its own backward, so its output y = act(x * scale + shift [+ res]) costs one pass over
- * memory and need not be kept, as long as the residual is kept or cheap itself. The net's input is made from samples that stay. Such
- * values are called cheap; backward makes them again where somebody reads them. */
+ * And always: a batch norm's input is kept for its own backward, which can make its output y = act(x * scale + shift [+ res]) again on
+ * the way, for one more write. Such values are called cheap and are not kept, if the residual is: in a chain of residual blocks
+ * every second output. With segments all of them, as far as they can be made; that takes passes of their own along the chain. The net's
+ * input is cheap too: it is made from samples that stay. */
 #include "emit.h"
 
 static int64_t rec_bytes(const struct gy_emit *e, int i)
@@ -81,7 +82,8 @@ GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segment
     rec_mark_read(e);
     for (int i = 0, s = 0; i < g->node_count; i++) {
         struct gy_emit_node *n = &e->nodes[i];
-        const int res_there = n->res < 0 || e->nodes[n->res].read || e->nodes[n->res].cheap;
+        const struct gy_emit_node *res = n->res < 0 ? NULL : &e->nodes[n->res];
+        const int res_there = !res || (e->b->config->recompute > 0 ? res->read || res->cheap : res->read && !res->cheap);
         const int kind = g->nodes[i].layer == GY_LAYER_BN || (g->nodes[i].layer == GY_LAYER_INPUT && segments == 1);
         n->cheap = e->b->config->recompute >= 0 && n->head == i && kind && res_there;
         for (; s + 1 < segments && e->nodes[segment_end[s]].head == i; s++) {
