@@ -288,7 +288,7 @@ static int why_loader_lags(const struct gy_why *why)
 static struct gy_why_knob *why_try(struct gy_why *why, const char *name, const struct gyre_config *config,
                                    struct why_guess *guess)
 {
-    struct gyre_need need;
+    struct gyre_need need = { 0 };
     struct gy_error err = { 0 };
     if (why->knob_count == GY_WHY_KNOBS || gy_net_measure(config, &need, why_guess_net, guess, &err) != GY_OK)
         return NULL;
