@@ -8,24 +8,7 @@
 #ifndef GY_OP_H
 #define GY_OP_H
 #include "../engine/base/base.h"
-
-enum gy_dtype { GY_F32, GY_BF16, GY_F16, GY_I32, GY_U8, GY_DTYPES };
-
-/* Which tensor of an op. A role that an op does not use is NULL in ptr and -1 in tensor. */
-enum gy_role {
-    GY_X, GY_Y, GY_W, GY_BIAS, GY_RES,                        /* input, output, weights, bias, residual input */
-    GY_STATS,                                                  /* batch mean [C], then sum of squared deviations [C] */
-    GY_GAMMA, GY_BETA, GY_SCALE, GY_SHIFT,                     /* batch norm parameters; y = x * scale + shift, each [C] */
-    GY_MEAN, GY_RSTD, GY_RUN_MEAN, GY_RUN_VAR,                 /* [C] each */
-    GY_ARG,                                                    /* small integers that forward leaves for backward */
-    GY_LABEL, GY_MIX, GY_TARGET, GY_LOSS,                      /* i32 [N]; struct gy_mix [N]; f32 [N][C]; f32 [N] */
-    GY_DX, GY_DY, GY_DW, GY_DBIAS, GY_DRES,                    /* gradients of the above */
-    GY_SUMS, GY_DGAMMA, GY_DBETA,                              /* two sums a channel or a span; parameter gradients [C] */
-    GY_AGAIN,                                                  /* an output of forward, made once more in backward */
-    GY_M, GY_V, GY_EMA,                                        /* optimiser state, same layout as the parameters */
-    GY_SCRATCH,                                                /* op->scratch_bytes, content undefined before and after */
-    GY_ROLES
-};
+#include "op_device.h"
 
 /* code                 reads                          writes                  meaning (f[] are the record's constants)
  * GY_OP_INPUT          X (u8 or f32, NHWC) [MIX]      Y                       y = (x/255 - f[c]) * f[4+c], mixed as MIX says; f32 input: without /255
@@ -85,49 +68,12 @@ enum gy_opcode {
     GY_OP_CODES
 };
 
-enum gy_act { GY_ACT_NONE, GY_ACT_RELU, GY_ACT_RELU6, GY_ACT_SIGMOID, GY_ACT_TANH, GY_ACTS };
-
-enum gy_op_flags {
-    GY_F_ADD_DX = 1,   /* DX += instead of DX = */
-    GY_F_ADD_DRES = 2, /* DRES += instead of DRES = */
-    GY_F_U8 = 4,       /* GY_OP_INPUT reads bytes */
-    GY_F_NESTEROV = 8
-};
-
-/* Constants of the update ops, by position in f[]. */
-enum gy_update_constant { GY_C_MOMENTUM, GY_C_DECAY, GY_C_BETA1, GY_C_BETA2, GY_C_EPS, GY_C_ETA, GY_C_CLIP, GY_C_EMA };
-
 /* Shapes of an op. Input n x h x w x c, output n x p x q x k, filter r x s. c and k count all channels of all groups. Ops on one
  * shape (norm, act, add, loss) use n, h, w, c and set p, q, k equal. Output pixel p reads input row p*stride_h - pad_h + r*dil_h. */
 struct gy_geom {
     int64_t n;
     int32_t h, w, c, p, q, k, r, s;
     int32_t stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups;
-};
-
-/* How sample i is mixed with sample partner (mixup: the box is the whole image; cutmix: inside is 0). */
-struct gy_mix {
-    int32_t partner;         /* index in the batch; i itself: not mixed */
-    float inside, label;     /* weight of the own pixel inside the box; weight of the own label */
-    int32_t h0, w0, h1, w1;  /* box [h0,h1) x [w0,w1); outside it the own pixel counts fully */
-};
-
-/* A contiguous piece of the parameter region: one tensor. */
-struct gy_span {
-    int64_t first, count; /* elements; first is a multiple of 16 */
-    float decay, rate;    /* multiply weight decay and learning rate: 0 decay for batch norm and biases */
-    int32_t adapt;        /* LARS applies */
-};
-
-/* What changes per step. */
-struct gy_uniform {
-    uint64_t seed, step;   /* counters for random numbers; step counts micro-batches of the whole run */
-    float lr;              /* this step's learning rate */
-    float loss_scale;      /* multiplies the loss's gradient */
-    float grad_scale;      /* multiplies gradients when they are applied: 1 / (loss_scale * accumulated micro-batches) */
-    float bias1, bias2;    /* AdamW: 1 - beta^t */
-    int32_t accumulate;    /* weight gradients add instead of overwriting */
-    int32_t valid;         /* samples with a label in this batch, at least 1 */
 };
 
 struct gy_op {

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* args.h: what a CUDA kernel is given. Every kernel has one parameter, this record by value: tensors by role, as in the op
+ * record, and the block of what changes per step. Shapes are no parameters: they are macros of the compiled variant
+ * (prelude.cuh lists them). The host and the kernels read this file. */
+#ifndef GY_CUDA_ARGS_H
+#define GY_CUDA_ARGS_H
+
+#define GY_CUDA_MAPS 4
+
+/* A tensor map of bulk copies, made by the driver (CUtensorMap): 128 bytes on a 64-byte boundary. */
+struct gy_map {
+    uint64_t word[16];
+} __attribute__((aligned(64)));
+
+struct gy_args {
+    struct gy_map map[GY_CUDA_MAPS];
+    void *ptr[GY_ROLES];           /* addresses on the device, NULL none */
+    const struct gy_span *spans;   /* on the device */
+    const struct gy_uniform *u;    /* on the device */
+};
+
+#endif

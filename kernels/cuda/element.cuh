@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* element.cuh: activations in memory are f32, bf16 or f16; kernels compute in float. Which one is GY_DTYPE of the variant.
+ * Included by both preludes. */
+#if GY_DTYPE == 0
+typedef float gy_t;
+#define GY_T_BYTES 4
+#define gy_widen(v) (v)
+#define gy_narrow(v) (v)
+#elif GY_DTYPE == 1
+typedef uint16_t gy_t;
+#define GY_T_BYTES 2
+#define gy_widen(v) gy_from_bf16(v)
+#define gy_narrow(v) gy_to_bf16(v)
+#else
+typedef uint16_t gy_t;
+#define GY_T_BYTES 2
+#define gy_widen(v) gy_from_f16(v)
+#define gy_narrow(v) gy_to_f16(v)
+#endif
+
+GY_FN float gy_get(const gy_t *p, int64_t i) { return gy_widen(p[i]); }
+GY_FN void gy_put(gy_t *p, int64_t i, float v) { p[i] = gy_narrow(v); }
+
+GY_FN struct gy_vec4 gy_get4(const gy_t *p, int64_t i)
+{
+    struct gy_vec4 out;
+#if GY_DTYPE == 0
+    const struct gy_raw16 r = gy_load16(p + i);
+    GY_UNROLL for (int j = 0; j < 4; j++) out.v[j] = gy_float(r.w[j]);
+#else
+    const struct gy_raw8 r = gy_load8(p + i);
+    GY_UNROLL for (int j = 0; j < 4; j++) out.v[j] = gy_widen((uint16_t)(r.w[j / 2] >> (j % 2 * 16)));
+#endif
+    return out;
+}
+
+GY_FN void gy_put4(gy_t *p, int64_t i, struct gy_vec4 x)
+{
+#if GY_DTYPE == 0
+    struct gy_raw16 r;
+    GY_UNROLL for (int j = 0; j < 4; j++) r.w[j] = gy_bits(x.v[j]);
+    gy_store16(p + i, r);
+#else
+    struct gy_raw8 r;
+    GY_UNROLL for (int j = 0; j < 2; j++)
+        r.w[j] = (uint32_t)gy_narrow(x.v[2 * j]) | (uint32_t)gy_narrow(x.v[2 * j + 1]) << 16;
+    gy_store8(p + i, r);
+#endif
+}
+
+/* enum gy_act of the variant, and its derivative's mask from the output y */
+GY_FN float gy_act_of(float v)
+{
+#if GY_ACT == 1
+    return v > 0.0f || v != v ? v : 0.0f;
+#elif GY_ACT == 2
+    return v != v ? v : v < 0.0f ? 0.0f : v > 6.0f ? 6.0f : v;
+#elif GY_ACT == 3
+    return 1.0f / (1.0f + expf(-v));
+#elif GY_ACT == 4
+    return tanhf(v);
+#else
+    return v;
+#endif
+}
+
+GY_FN float gy_act_back(float dy, float y)
+{
+#if GY_ACT == 1
+    return y > 0.0f ? dy : 0.0f;
+#elif GY_ACT == 2
+    return y > 0.0f && y < 6.0f ? dy : 0.0f;
+#elif GY_ACT == 3
+    return dy * y * (1.0f - y);
+#elif GY_ACT == 4
+    return dy * (1.0f - y * y);
+#else
+    return dy;
+#endif
+}
