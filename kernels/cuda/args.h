@@ -8,12 +8,12 @@
 #define GY_CUDA_MAPS 4
 
 /* A tensor map of bulk copies, made by the driver (CUtensorMap): 128 bytes on a 64-byte boundary. */
-struct gy_map {
+struct gy_tensor_map {
     uint64_t word[16];
 } __attribute__((aligned(64)));
 
 struct gy_args {
-    struct gy_map map[GY_CUDA_MAPS];
+    struct gy_tensor_map map[GY_CUDA_MAPS];
     void *ptr[GY_ROLES];           /* addresses on the device, NULL none */
     const struct gy_span *spans;   /* on the device */
     const struct gy_uniform *u;    /* on the device */
