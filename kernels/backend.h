@@ -20,6 +20,7 @@ struct gy_caps {
     int host_memory;         /* device addresses may be read by the host */
     unsigned dtypes;         /* bit 1 << enum gy_dtype: usable for activations */
     int threads;
+    const char *machine, *set; /* the processor's model and the kernel set: what block sizes were measured for */
 };
 
 /* What the device can do at most, measured. Bytes are counted once when read and once when written. */
@@ -29,6 +30,13 @@ struct gy_ceilings {
     double cache_read, cache_copy; /* GB/s, buffers inside the last cache */
     double cache_bytes;            /* size of that cache */
 };
+
+/* A block size of kernels: by how much work is cut. */
+struct gy_block_info {
+    const char *name;
+    int32_t lo, hi;
+};
+#define GY_BLOCK_TRIES 8
 
 enum gy_memory_kind { GY_MEM_DEVICE, GY_MEM_HOST /* pinned where that exists */ };
 enum gy_copy_kind { GY_COPY_TO_DEVICE, GY_COPY_TO_HOST, GY_COPY_ON_DEVICE };
@@ -41,7 +49,7 @@ struct gy_backend {
     int (*mem_get)(void *self, size_t bytes, int kind, void **out, struct gy_error *err);
     void (*mem_put)(void *self, void *ptr, size_t bytes, int kind);
     /* Chooses a variant from code, shapes, dtype and flags (not from ptr, which is not yet known); fills variant, kernel,
-     * scratch_bytes. GY_E_UNSUPPORTED with a sentence when there is none. */
+     * scratch_bytes, and block where it is 0. GY_E_UNSUPPORTED with a sentence when there is none. */
     int (*prepare)(void *self, struct gy_op *op, struct gy_error *err);
     int (*run)(void *self, const struct gy_op *op);
     int (*copy)(void *self, void *dst, const void *src, size_t bytes, int kind);
@@ -51,6 +59,12 @@ struct gy_backend {
     int (*sync)(void *self);                /* until the queue is empty; returns the first error of the work */
     /* Measures now, a fraction of a second; takes memory for its duration. GY_E_NOMEM: *out is untouched. */
     int (*ceilings)(void *self, struct gy_ceilings *out);
+    /* Name and range of struct gy_op.block[place]; NULL after the last. Whatever their values, results have the same bits for
+     * any number of threads. */
+    const struct gy_block_info *(*block)(int place);
+    /* Values of block[place] worth trying for a prepared op, in values; returns how many, 0 where it does not matter. Without
+     * any_order only such that leave every bit of the result. */
+    int (*block_tries)(void *self, const struct gy_op *op, int place, int any_order, int32_t values[GY_BLOCK_TRIES]);
 };
 
 GY_INT const struct gy_backend *gy_cpu_backend(void);

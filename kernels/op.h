@@ -76,6 +76,8 @@ struct gy_geom {
     int32_t stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups;
 };
 
+#define GY_OP_BLOCKS 6
+
 struct gy_op {
     int32_t code;                /* enum gy_opcode */
     int32_t dtype;               /* of activations and their gradients */
@@ -94,6 +96,7 @@ struct gy_op {
     const char *variant;         /* kernel chosen, for people */
     const void *kernel;
     size_t scratch_bytes;
+    int32_t block[GY_OP_BLOCKS]; /* block sizes, as the backend counts them: those that are 0 are chosen */
 };
 
 #endif

@@ -23,7 +23,7 @@ struct cpu_backend {
     struct gy_cpu cpu;
     struct gy_alloc alloc;
     int ref;
-    char device[128];
+    char device[128], model[80];
 };
 
 static int cpu_no_curve(const struct gy_op *op)
@@ -136,10 +136,9 @@ static int cpu_open(void **self, const struct gy_backend_config *config, struct 
         gy_alloc_free(&cpu->alloc, cpu, sizeof(*cpu));
         return status;
     }
-    char model[80];
     cpu->cpu.threads = gy_pool_threads(cpu->cpu.pool);
     cpu->cpu.k = gy_kernels_select(gy_cpu_bits() & mask);
-    snprintf(cpu->device, sizeof(cpu->device), "%s, %d thread%s, %s", gy_cpu_model(model, sizeof(model)),
+    snprintf(cpu->device, sizeof(cpu->device), "%s, %d thread%s, %s", gy_cpu_model(cpu->model, sizeof(cpu->model)),
              cpu->cpu.threads, cpu->cpu.threads == 1 ? "" : "s", cpu->ref ? "reference kernels" : cpu->cpu.k.name);
     *self = cpu;
     return GY_OK;
@@ -159,7 +158,8 @@ static void cpu_caps(void *self, struct gy_caps *out)
 {
     const struct cpu_backend *cpu = self;
     *out = (struct gy_caps){.device = cpu->device, .host_memory = 1, .dtypes = 1u << GY_F32 | 1u << GY_BF16,
-                            .threads = cpu->cpu.threads};
+                            .threads = cpu->cpu.threads, .machine = cpu->model,
+                            .set = cpu->ref ? "ref" : cpu->cpu.k.name};
 }
 
 /* The block starts with room for alignment; the address that the hook gave stands before the aligned one. */
@@ -221,10 +221,13 @@ static int cpu_prepare(void *self, struct gy_op *op, struct gy_error *err)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "layer %s: the CPU computes on f32 and bf16 only", name);
     const struct cpu_row *row = cpu_pick(cpu, op);
     const int wide = op->dtype == GY_BF16 && !cpu_is_half(row, op);
-    const struct gy_op inner = wide ? gy_cpu_wide_op(op) : *op;
+    struct gy_op inner = wide ? gy_cpu_wide_op(op) : *op;
+    inner.variant = row != NULL ? row->variant : "ref";
+    gy_cpu_blocks_choose(&inner, cpu->cpu.k.name);
+    memcpy(op->block, inner.block, sizeof(op->block));
     op->scratch_bytes = wide ? gy_cpu_wide_need(op) : 0;
     op->kernel = wide ? &cpu_wide_row : row;
-    op->variant = wide ? cpu_wide_row.variant : row != NULL ? row->variant : "ref";
+    op->variant = wide ? cpu_wide_row.variant : inner.variant;
     if (row != NULL && row->need != NULL)
         op->scratch_bytes += row->need(&cpu->cpu, &inner);
     return GY_OK;
@@ -290,11 +293,18 @@ static int cpu_ceilings(void *self, struct gy_ceilings *out)
     return gy_cpu_ceilings(&cpu->cpu, &cpu->alloc, out);
 }
 
+static int cpu_block_tries(void *self, const struct gy_op *op, int place, int any_order, int32_t values[GY_BLOCK_TRIES])
+{
+    (void)self;
+    return gy_cpu_block_tries(op, place, any_order, values);
+}
+
 GY_INT const struct gy_backend *gy_cpu_backend(void)
 {
     static const struct gy_backend backend = {
         .open = cpu_open, .close = cpu_close, .caps = cpu_caps, .mem_get = cpu_mem_get, .mem_put = cpu_mem_put,
         .prepare = cpu_prepare, .run = cpu_run, .copy = cpu_copy, .mark = cpu_mark, .wait = cpu_mark,
-        .poll = cpu_poll, .sync = cpu_sync, .ceilings = cpu_ceilings};
+        .poll = cpu_poll, .sync = cpu_sync, .ceilings = cpu_ceilings,
+        .block = gy_cpu_block_info, .block_tries = cpu_block_tries};
     return &backend;
 }

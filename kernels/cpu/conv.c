@@ -396,14 +396,14 @@ GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct gy_product p;
     struct conv_job job;
-    gy_product_forward(&p, &op->geom, &cpu->k, op->dtype, 1);
+    gy_product_forward(&p, op, &cpu->k, 1);
     return conv_place(cpu, &p, op->tensor[GY_STATS] >= 0, NULL, &job);
 }
 
 GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct gy_product p;
-    gy_product_forward(&p, &op->geom, &cpu->k, op->dtype, 1);
+    gy_product_forward(&p, op, &cpu->k, 1);
     struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_X], .weights = op->ptr[GY_W],
                            .bias = op->ptr[GY_BIAS], .out = op->ptr[GY_Y]};
     conv_place(cpu, &p, op->ptr[GY_STATS] != NULL, op->ptr[GY_SCRATCH], &job);
@@ -420,7 +420,7 @@ GY_INT size_t gy_cpu_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op
         for (int32_t b = 0; b < g->stride_w; b++) {
             struct gy_product p;
             struct conv_job job;
-            gy_product_dgrad(&p, g, &cpu->k, op->dtype, a, b);
+            gy_product_dgrad(&p, op, &cpu->k, a, b);
             const size_t bytes = conv_place(cpu, &p, 0, NULL, &job);
             need = bytes > need ? bytes : need;
         }
@@ -434,7 +434,7 @@ GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
     for (int32_t a = 0; a < g->stride_h; a++) {
         for (int32_t b = 0; b < g->stride_w; b++) {
             struct gy_product p;
-            gy_product_dgrad(&p, g, &cpu->k, op->dtype, a, b);
+            gy_product_dgrad(&p, op, &cpu->k, a, b);
             struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_DY], .weights = op->ptr[GY_W],
                                    .out = op->ptr[GY_DX], .add = (op->flags & GY_F_ADD_DX) != 0};
             conv_place(cpu, &p, 0, op->ptr[GY_SCRATCH], &job);

@@ -10,7 +10,7 @@
 #ifndef GY_CPU_CONV_H
 #define GY_CPU_CONV_H
 #include "../../engine/base/thread.h"
-#include "../op.h"
+#include "blocks.h"
 #include "kernels.h"
 
 struct gy_axis {
@@ -48,12 +48,11 @@ struct gy_panel {
     int64_t first, cols; /* channels [first, first + cols) */
 };
 
-/* dtype: of the activations. pairs: bf16 may go in pairs where the channels allow it and the processor multiplies them. */
-GY_INT void gy_product_forward(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k, int dtype,
-                               int pairs);
+/* op: geometry, type of the activations, block sizes. pairs: bf16 may go in pairs where the channels allow it and the
+ * processor multiplies them. */
+GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k, int pairs);
 /* Class (a, b) of dx's pixels: rows a, a + stride_h, ..., columns b, b + stride_w, ... taps may be 0. */
-GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k, int dtype,
-                             int32_t a, int32_t b);
+GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k, int32_t a, int32_t b);
 /* Input unit i. */
 static inline const void *gy_product_in(const struct gy_product *p, const void *in, int64_t i)
 {

@@ -8,13 +8,11 @@
  * interleaved as they are gathered. Otherwise, and for images of few channels, both are widened as they are gathered. */
 #include "conv.h"
 
-#define WGRAD_BLOCK 32768      /* floats of dw a tile keeps */
-#define WGRAD_TILES 32         /* tiles wanted */
 #define WGRAD_SPLIT_PIXELS 256 /* fewest pixels a split is worth */
 #define WGRAD_PARTS_MAX (1 << 22) /* floats of parts in all */
 #define WGRAD_BIAS_ROWS 512
 #define WGRAD_LINE_BELOW 32   /* filter rows of fewer floats are joined to patches */
-#define WGRAD_K_BLOCK 128
+#define WGRAD_K_BLOCK GY_BLOCK_ROWS_MOST
 #define WGRAD_PATCH_MOST 32   /* channels up to which pairs of whole patches are taken, not of taps */
 
 static const float wgrad_zeros[1];
@@ -51,9 +49,10 @@ struct wgrad_own {
 };
 
 /* bf16 in pairs with few channels: whole patches are copied (as pairs of channels), then interleaved by pixels. */
-static int wgrad_take_patches(struct wgrad_plan *w, const struct gy_geom *g, const struct gy_kernels *k, int dtype)
+static int wgrad_take_patches(struct wgrad_plan *w, const struct gy_op *op, const struct gy_kernels *k)
 {
-    gy_product_forward(&w->p, g, k, dtype, 1);
+    const struct gy_geom *g = &op->geom;
+    gy_product_forward(&w->p, op, k, 1);
     if (!w->p.pair || k->outer_pair[0].fn == NULL || g->groups > 1 || g->c > WGRAD_PATCH_MOST || g->r * g->s == 1)
         return 0;
     w->p.lines = w->p.copy = 0;
@@ -63,30 +62,30 @@ static int wgrad_take_patches(struct wgrad_plan *w, const struct gy_geom *g, con
     return 1;
 }
 
-static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_geom *g, const struct gy_kernels *k, int dtype)
+static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const struct gy_kernels *k)
 {
     const struct gy_product *p = &w->p;
-    if (!wgrad_take_patches(w, g, k, dtype)) {
-        gy_product_forward(&w->p, g, k, dtype, 0);
+    if (!wgrad_take_patches(w, op, k)) {
+        gy_product_forward(&w->p, op, k, 0);
         w->patch = p->patch || (p->lines && p->depth < WGRAD_LINE_BELOW);
         w->taps = w->patch ? 1 : p->taps;
         w->depth = w->patch ? p->taps * p->depth : p->depth;
-        w->pair = dtype == GY_BF16 && k->outer_pair[0].fn != NULL && !p->lines && !p->patch;
+        w->pair = op->dtype == GY_BF16 && k->outer_pair[0].fn != NULL && !p->lines && !p->patch;
     }
-    w->half = dtype == GY_BF16;
-    w->floats = (int64_t)g->k * w->taps * w->depth;
-    w->k_block = gy_min64(p->vec, WGRAD_K_BLOCK);
-    const int64_t c_fit = gy_max64(WGRAD_BLOCK / (w->k_block * w->taps) / 64 * 64, 64);
+    w->half = op->dtype == GY_BF16;
+    w->floats = (int64_t)op->geom.k * w->taps * w->depth;
+    w->k_block = gy_min64(p->vec, op->block[GY_BLOCK_ROWS]);
+    const int64_t c_fit = gy_max64(op->block[GY_BLOCK_KEEP] / (w->k_block * w->taps) / 64 * 64, 64);
     w->k_blocks = gy_ceil_div(p->vec, w->k_block);
     w->c_blocks = gy_ceil_div(w->depth, c_fit);
     w->c_block = gy_min64(gy_ceil_div(gy_ceil_div(w->depth, w->c_blocks), 16) * 16, w->depth);
     w->c_blocks = gy_ceil_div(w->depth, w->c_block);
     const int64_t tiles = p->groups * w->k_blocks * w->c_blocks;
-    int64_t splits = gy_min64(gy_ceil_div(WGRAD_TILES, tiles), p->pixels / WGRAD_SPLIT_PIXELS);
+    int64_t splits = gy_min64(gy_ceil_div(op->block[GY_BLOCK_ITEMS], tiles), p->pixels / WGRAD_SPLIT_PIXELS);
     splits = gy_max64(gy_min64(splits, WGRAD_PARTS_MAX / gy_max64(w->floats, 1)), 1);
     w->split = gy_max64(gy_ceil_div(p->pixels, splits), 1);
     w->splits = gy_max64(gy_ceil_div(p->pixels, w->split), 1);
-    const int64_t strips = gy_max64(gy_ceil_div(w->split, k->strip + k->strip / 4), 1);
+    const int64_t strip = op->block[GY_BLOCK_STRIP], strips = gy_max64(gy_ceil_div(w->split, strip + strip / 4), 1);
     w->strip = gy_ceil_div(w->split, strips);
     w->p.strip = w->strip;
 }
@@ -325,7 +324,7 @@ GY_INT size_t gy_cpu_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op
     struct wgrad_plan plan;
     struct wgrad_job job;
     float *bias_parts;
-    wgrad_make_plan(&plan, &op->geom, &cpu->k, op->dtype);
+    wgrad_make_plan(&plan, op, &cpu->k);
     return wgrad_place(cpu, &plan, op->tensor[GY_DBIAS] >= 0, NULL, &job, &bias_parts);
 }
 
@@ -334,7 +333,7 @@ GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
     struct wgrad_plan w;
     float *bias_parts;
     const int add = op->u->accumulate != 0;
-    wgrad_make_plan(&w, &op->geom, &cpu->k, op->dtype);
+    wgrad_make_plan(&w, op, &cpu->k);
     struct wgrad_job job = {.cpu = cpu, .plan = &w, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add};
     wgrad_place(cpu, &w, op->ptr[GY_DBIAS] != NULL, op->ptr[GY_SCRATCH], &job, &bias_parts);
     if (job.part_pitch == 0)

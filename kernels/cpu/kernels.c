@@ -109,8 +109,6 @@ static void c4_kernels(struct gy_kernels *k)
     k->outer[0] = (struct gy_outer_kind){8, 4, c4_outer_list_2};
     k->outer[1] = (struct gy_outer_kind){4, 4, c4_outer_list_1};
     k->outer[2] = (struct gy_outer_kind){4, 4, c4_outer_list_1};
-    k->slice = 256;
-    k->strip = 192;
     k->transpose = c4_transpose;
     GY_MICRO_TABLE(c4, k);
     GY_MICRO_TABLE_WINO(c4, k);

@@ -124,8 +124,6 @@ struct gy_kernels {
      * apart. Of floats, one pair of rows: rounded first. NULL where there is no gemm_pair. */
     void (*pair_rows)(float *dst, int64_t pitch, const uint16_t *const *rows, int64_t first, int64_t cols, int64_t count);
     void (*pair_floats)(float *dst, const float *a, const float *b, int64_t count);
-    int64_t slice;                        /* channels x taps reduced before sums go to memory */
-    int64_t strip;                        /* pixels a tile works on, about */
     /* The transforms of F(2x2, 3x3); see micro_wino.h. */
     void (*wino_input)(float *v, int64_t pitch, const float *const *d, int64_t count);
     void (*wino_filter)(float *u, int64_t pitch, const float *const *g, int64_t count);

@@ -143,8 +143,6 @@ GY_INT void gy_kernels_vsx(struct gy_kernels *k)
     k->outer[0] = (struct gy_outer_kind){16, 8, vsx_outer_list_4};
     k->outer[1] = (struct gy_outer_kind){8, 8, vsx_outer_list_2};
     k->outer[2] = (struct gy_outer_kind){4, 8, vsx_outer_list_1};
-    k->slice = 256;
-    k->strip = 192;
     GY_MICRO_TABLE(vsx, k);
     GY_MICRO_TABLE_WINO(vsx, k);
     GY_MICRO_TABLE_ROWS(vsx, GY_F32, k);

@@ -5,7 +5,6 @@
 
 #define PRODUCT_PATCH_BELOW 8   /* with fewer channels a pointer per tap would be all overhead */
 #define PRODUCT_LINES_BELOW 16  /* lines are cheaper than patches */
-#define PRODUCT_TILES 24        /* tiles wanted at least when there is work for them */
 #define PRODUCT_TILE_WORK 65536 /* multiply-adds below which a tile is not cut further */
 
 static int32_t product_gcd(int32_t a, int32_t b)
@@ -74,20 +73,22 @@ static int64_t product_block(int64_t total, int64_t limit)
     return gy_max64(gy_ceil_div(total, gy_max64(gy_ceil_div(total, limit), 1)), 1);
 }
 
-static void product_cut_reduction(struct gy_product *p, const struct gy_kernels *k)
+static void product_cut_reduction(struct gy_product *p, const int32_t *block)
 {
+    const int64_t slice = block[GY_BLOCK_SLICE];
     const int64_t taps = (int64_t)p->h.taps * p->w.taps;
     p->taps = p->patch ? gy_min64(taps, 1) : p->lines ? p->h.taps : taps;
     p->depth = p->patch ? (int64_t)p->r * p->s * p->red : p->lines ? (int64_t)p->s * p->red : p->red;
     p->line_pitch = (((p->w.grid - 1) * (int64_t)p->w.in_step + p->s) * p->red + 31) & ~(int64_t)15;
-    p->depth_block = product_block(p->depth, k->slice);
+    p->depth_block = product_block(p->depth, slice);
     if (p->depth_block < p->depth)
         p->depth_block = (p->depth_block + 15) & ~(int64_t)15;
-    p->tap_block = product_block(p->taps, gy_max64(k->slice / p->depth_block, 1));
+    p->tap_block = product_block(p->taps, gy_max64(slice / p->depth_block, 1));
 }
 
-static void product_cut_output(struct gy_product *p, const struct gy_kernels *k)
+static void product_cut_output(struct gy_product *p, const struct gy_kernels *k, const int32_t *block)
 {
+    const int64_t strip = block[GY_BLOCK_STRIP];
     int64_t left = p->vec, padded = 0;
     p->panels = 0;
     for (int i = 0; i < GY_KINDS; i++) {
@@ -96,24 +97,24 @@ static void product_cut_output(struct gy_product *p, const struct gy_kernels *k)
         padded += count * k->gemm[i].width;
     }
     p->pixels = p->n * p->h.grid * p->w.grid;
-    p->strips = gy_max64(gy_ceil_div(p->pixels, k->strip + k->strip / 4), 1);
+    p->strips = gy_max64(gy_ceil_div(p->pixels, strip + strip / 4), 1);
     const int64_t rows = gy_product_panel(p, k, 0).kind->rows;
     p->strip = gy_ceil_div(gy_ceil_div(gy_max64(p->pixels, 1), p->strips), rows) * rows;
     p->strips = gy_max64(gy_ceil_div(p->pixels, p->strip), 1);
     const int64_t work = p->strip * p->taps * p->depth * p->vec;
-    int64_t groups = gy_ceil_div(PRODUCT_TILES, p->strips * p->groups);
+    int64_t groups = gy_ceil_div(block[GY_BLOCK_ITEMS], p->strips * p->groups);
     groups = gy_min64(gy_min64(groups, p->panels), gy_max64(work / PRODUCT_TILE_WORK, 1));
     p->panel_group = gy_ceil_div(p->panels, groups);
     p->panel_groups = gy_ceil_div(p->panels, p->panel_group);
     p->packed = p->strips == 1 ? 0 : (int64_t)p->groups * padded * p->taps * p->depth;
 }
 
-static void product_cut(struct gy_product *p, const struct gy_kernels *k)
+static void product_cut(struct gy_product *p, const struct gy_kernels *k, const int32_t *block)
 {
     const int fight = p->red >= 64 && (p->in_pitch * p->w.in_step * p->unit) % 2048 == 0;
     p->copy = !p->patch && !p->lines && (fight || p->unit == 2);
-    product_cut_reduction(p, k);
-    product_cut_output(p, k);
+    product_cut_reduction(p, block);
+    product_cut_output(p, k, block);
 }
 
 /* How input elements are read: as floats, in pairs of bf16, or one bf16 at a time. */
@@ -127,28 +128,28 @@ static void product_type(struct gy_product *p, const struct gy_kernels *k, int d
     p->in_pitch /= p->pair ? 2 : 1;
 }
 
-GY_INT void gy_product_forward(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k, int dtype,
-                               int pairs)
+GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k, int pairs)
 {
+    const struct gy_geom *g = &op->geom;
     *p = (struct gy_product){.n = g->n, .groups = g->groups, .red = g->c / g->groups, .vec = g->k / g->groups,
                              .r = g->r, .s = g->s, .in_pitch = g->c, .out_pitch = g->k};
-    product_type(p, k, dtype, pairs);
+    product_type(p, k, op->dtype, pairs);
     p->h = product_forward_axis(g->p, g->h, g->r, g->stride_h, g->pad_h, g->dil_h);
     p->w = product_forward_axis(g->q, g->w, g->s, g->stride_w, g->pad_w, g->dil_w);
     p->lines = p->red < PRODUCT_LINES_BELOW && g->r * g->s > 1 && g->dil_w == 1 && g->groups == 1;
     p->patch = p->red < PRODUCT_PATCH_BELOW && g->r * g->s > 1 && !p->lines;
-    product_cut(p, k);
+    product_cut(p, k, op->block);
 }
 
-GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_geom *g, const struct gy_kernels *k, int dtype,
-                             int32_t a, int32_t b)
+GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k, int32_t a, int32_t b)
 {
+    const struct gy_geom *g = &op->geom;
     *p = (struct gy_product){.n = g->n, .groups = g->groups, .red = g->k / g->groups, .vec = g->c / g->groups,
                              .r = g->r, .s = g->s, .in_pitch = g->k, .out_pitch = g->c, .transposed = 1};
-    product_type(p, k, dtype, 1);
+    product_type(p, k, op->dtype, 1);
     p->h = product_dgrad_axis(g->h, g->p, g->r, g->stride_h, g->pad_h, g->dil_h, a);
     p->w = product_dgrad_axis(g->w, g->q, g->s, g->stride_w, g->pad_w, g->dil_w, b);
-    product_cut(p, k);
+    product_cut(p, k, op->block);
 }
 
 static int64_t product_clamp(int64_t v, int64_t lo, int64_t hi)

@@ -12,9 +12,6 @@
 #include "conv.h"
 
 #define WINO_CHANNELS_LEAST 64
-#define WINO_BLOCK_FLOATS 262144 /* floats of transformed tiles in a block */
-#define WINO_TILES_MOST 128      /* tiles of a block */
-#define WINO_ITEMS 8             /* work items wanted */
 #define WINO_TURN 16             /* channels of a work item of the filters */
 #define WINO_PAD 16              /* floats between rows, against overflowing cache sets */
 
@@ -64,13 +61,13 @@ GY_INT int gy_cpu_is_wino(const struct gy_op *op)
     return op->dtype == GY_F32 && shape && size && !gy_act_is_curve(op->act) && (even || (int64_t)g->p * g->q <= 256);
 }
 
-static void wino_cut(struct wino_plan *w, const struct gy_kernels *k)
+static void wino_cut(struct wino_plan *w, const struct gy_kernels *k, const int32_t *size)
 {
     const int64_t image = (int64_t)w->tiles_h * w->tiles_w;
     struct gy_product p = {.vec = w->vec};
     w->tiles = w->n * image;
     w->pitch = w->red + WINO_PAD;
-    w->block = gy_max64(gy_min64(WINO_BLOCK_FLOATS / 16 / w->pitch, WINO_TILES_MOST), 8);
+    w->block = gy_max64(gy_min64(size[GY_BLOCK_KEEP] / 16 / w->pitch, size[GY_BLOCK_STRIP]), 8);
     if (w->out_h % 2 != 0 || w->out_w % 2 != 0)
         w->block = gy_max64(w->block / image, 1) * image;
     w->blocks = gy_ceil_div(w->tiles, w->block);
@@ -79,7 +76,7 @@ static void wino_cut(struct wino_plan *w, const struct gy_kernels *k)
         w->panels++;
     const struct gy_panel last = gy_product_panel(&p, k, w->panels - 1);
     w->padded = last.first + last.kind->width;
-    const int64_t groups = gy_min64(gy_ceil_div(WINO_ITEMS, w->blocks), w->panels);
+    const int64_t groups = gy_min64(gy_ceil_div(size[GY_BLOCK_ITEMS], w->blocks), w->panels);
     w->panel_group = gy_ceil_div(w->panels, groups);
     w->panel_groups = gy_ceil_div(w->panels, w->panel_group);
 }
@@ -97,7 +94,7 @@ static void wino_make_plan(struct wino_plan *w, const struct gy_op *op, const st
     w->pad_w = back ? 2 - g->pad_w : g->pad_w;
     w->tiles_h = (w->out_h + 1) / 2;
     w->tiles_w = (w->out_w + 1) / 2;
-    wino_cut(w, k);
+    wino_cut(w, k, op->block);
 }
 
 static struct wino_own wino_carve_own(const struct wino_plan *w, struct gy_carve *carve)
@@ -197,7 +194,7 @@ static void wino_product(const struct wino_job *job, const struct wino_own *own,
                          int64_t count)
 {
     const struct wino_plan *w = job->w;
-    const int64_t width = panel->kind->width, tiles = gy_ceil_div(count, panel->kind->rows), len = job->cpu->k.slice;
+    const int64_t width = panel->kind->width, tiles = gy_ceil_div(count, panel->kind->rows), len = job->op->block[GY_BLOCK_SLICE];
     float *const m = own->m + xi * w->block * GY_WIDTH_MAX;
     for (int64_t c = 0; c < w->red; c += len) {
         const float *const u = job->u + (panel->first * 16 + xi * width) * w->red + c * width;
@@ -307,7 +304,6 @@ GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op)
 #define WINO_C 64          /* input channels, at most */
 #define WINO_STRIP 64      /* tiles at a time */
 #define WINO_SPLIT 64      /* fewest tiles a split is worth */
-#define WINO_GRAD_ITEMS 16 /* work items wanted */
 
 struct wino_grad {
     struct wino_plan w;
@@ -339,7 +335,7 @@ static void wino_grad_plan(struct wino_grad *g, const struct gy_op *op, const st
     g->k_blocks = gy_ceil_div(g->w.vec, WINO_K);
     g->c_blocks = gy_ceil_div(g->w.red, WINO_C);
     g->floats = (int64_t)g->w.vec * 9 * g->w.red;
-    const int64_t wanted = gy_ceil_div(WINO_GRAD_ITEMS, g->k_blocks * g->c_blocks);
+    const int64_t wanted = gy_ceil_div(op->block[GY_BLOCK_ITEMS], g->k_blocks * g->c_blocks);
     g->split = gy_max64(gy_ceil_div(g->w.tiles, gy_max64(gy_min64(wanted, g->w.tiles / WINO_SPLIT), 1)), 1);
     g->splits = gy_max64(gy_ceil_div(g->w.tiles, g->split), 1);
 }

@@ -170,8 +170,6 @@ GY_INT void gy_kernels_avx2(struct gy_kernels *k)
     k->outer[0] = (struct gy_outer_kind){16, 6, avx2_outer_list_2};
     k->outer[1] = (struct gy_outer_kind){8, 12, avx2_outer_list_1};
     k->outer[2] = (struct gy_outer_kind){8, 12, avx2_outer_list_1};
-    k->slice = 256;
-    k->strip = 192;
     k->transpose = avx2_transpose;
     GY_MICRO_TABLE(avx2, k);
     GY_MICRO_TABLE_WINO(avx2, k);
