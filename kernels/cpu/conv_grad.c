@@ -8,6 +8,7 @@
  * interleaved as they are gathered. Otherwise, and for images of few channels, both are widened as they are gathered. */
 #include "conv.h"
 
+#define WGRAD_TILE 32768       /* floats of dw of a tile, as counted where pixels are split */
 #define WGRAD_SPLIT_PIXELS 256 /* fewest pixels a split is worth */
 #define WGRAD_PARTS_MAX (1 << 22) /* floats of parts in all */
 #define WGRAD_BIAS_ROWS 512
@@ -62,6 +63,14 @@ static int wgrad_take_patches(struct wgrad_plan *w, const struct gy_op *op, cons
     return 1;
 }
 
+/* Splits wanted, from tiles of a fixed size: the size that tiles have does not change where pixels are split. */
+static int64_t wgrad_splits(const struct wgrad_plan *w, const struct gy_op *op)
+{
+    const int64_t rows = gy_min64(w->p.vec, WGRAD_K_BLOCK), cols = gy_max64(WGRAD_TILE / (rows * w->taps) / 64 * 64, 64);
+    const int64_t tiles = w->p.groups * gy_ceil_div(w->p.vec, rows) * gy_ceil_div(w->depth, cols);
+    return gy_ceil_div(op->block[GY_BLOCK_ITEMS], tiles);
+}
+
 static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const struct gy_kernels *k)
 {
     const struct gy_product *p = &w->p;
@@ -80,8 +89,7 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
     w->c_blocks = gy_ceil_div(w->depth, c_fit);
     w->c_block = gy_min64(gy_ceil_div(gy_ceil_div(w->depth, w->c_blocks), 16) * 16, w->depth);
     w->c_blocks = gy_ceil_div(w->depth, w->c_block);
-    const int64_t tiles = p->groups * w->k_blocks * w->c_blocks;
-    int64_t splits = gy_min64(gy_ceil_div(op->block[GY_BLOCK_ITEMS], tiles), p->pixels / WGRAD_SPLIT_PIXELS);
+    int64_t splits = gy_min64(wgrad_splits(w, op), p->pixels / WGRAD_SPLIT_PIXELS);
     splits = gy_max64(gy_min64(splits, WGRAD_PARTS_MAX / gy_max64(w->floats, 1)), 1);
     w->split = gy_max64(gy_ceil_div(p->pixels, splits), 1);
     w->splits = gy_max64(gy_ceil_div(p->pixels, w->split), 1);
