@@ -91,14 +91,108 @@ GY_INT const char *gy_cpu_model(char *buf, size_t room)
     return buf;
 }
 
+/* ---- caches ---- */
+
+/* What can be a cache of a level: processors in virtual machines say all kinds of things. */
+static const struct { size_t lo, hi, usual; } cpu_caches[4] = {
+    { 0, 0, 0 },
+    { 4096, 1u << 20, 32768 },
+    { 65536, 64u << 20, 524288 },
+    { 131072, 512u << 20, 4194304 },
+};
+
+GY_INT size_t gy_cpu_cache_text(const char *text)
+{
+    size_t bytes = 0;
+    for (; *text >= '0' && *text <= '9'; text++) {
+        if (bytes > SIZE_MAX / 4096)
+            return 0;
+        bytes = bytes * 10 + (size_t)(*text - '0');
+    }
+    const char *const units = "KMG", *unit = *text != 0 ? strchr(units, *text) : NULL;
+    text += unit != NULL;
+    if ((*text != 0 && *text != '\n') || bytes > (SIZE_MAX >> 30))
+        return 0;
+    return bytes << (unit != NULL ? 10 * (unit - units + 1) : 0);
+}
+
+GY_INT size_t gy_cpu_cache_leaf(const uint32_t r[3], int level)
+{
+    const uint32_t type = r[0] & 31;
+    const uint64_t line = (r[1] & 0xfff) + 1, parts = (r[1] >> 12 & 0x3ff) + 1, ways = (r[1] >> 22) + 1, sets = (uint64_t)r[2] + 1;
+    if ((type != 1 && type != 3) || (int)(r[0] >> 5 & 7) != level || sets > 1u << 28)
+        return 0;
+    const uint64_t bytes = line * parts * ways * sets; /* at most 2^12 2^10 2^10 2^28 */
+    return bytes <= SIZE_MAX ? (size_t)bytes : 0;
+}
+
+GY_INT size_t gy_cpu_cache_choose(int level, const size_t *said, size_t count)
+{
+    if (level < 1 || level > 3)
+        return 0;
+    size_t least = 0;
+    for (size_t i = 0; i < count; i++)
+        if (said[i] >= cpu_caches[level].lo && said[i] <= cpu_caches[level].hi && (least == 0 || said[i] < least))
+            least = said[i];
+    return least != 0 ? least : cpu_caches[level].usual;
+}
+
+/* A line of a file of the first processor's cache number index, or "". */
+static const char *cpu_cache_line(int index, const char *name, char *line, int room)
+{
+    char path[80];
+    line[0] = 0;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, name);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return line;
+    if (fgets(line, room, file) == NULL)
+        line[0] = 0;
+    fclose(file);
+    return line;
+}
+
+static size_t cpu_cache_system(int level)
+{
+    char line[32];
+    for (int i = 0; i < 8; i++)
+        if (gy_cpu_cache_text(cpu_cache_line(i, "level", line, sizeof line)) == (size_t)level &&
+            strncmp(cpu_cache_line(i, "type", line, sizeof line), "Instr", 5) != 0)
+            return gy_cpu_cache_text(cpu_cache_line(i, "size", line, sizeof line));
+    return 0;
+}
+
+/* Leaf 4 is Intel's, 0x8000001d AMD's: what one core sees. (AMD's leaf 0x80000006, on which sysconf builds, adds up the
+ * third caches of a whole package.) */
+#if defined(__x86_64__)
+static size_t cpu_cache_cpuid(unsigned leaf, int level)
+{
+    unsigned a, b, c, d, words = 0;
+    if (leaf > 0x80000000u && (!__get_cpuid(0x80000001u, &a, &b, &words, &d) || !(words >> 22 & 1)))
+        return 0;
+    for (unsigned i = 0; i < 8 && __get_cpuid_count(leaf, i, &a, &b, &c, &d) && (a & 31) != 0; i++) {
+        const uint32_t r[3] = { a, b, c };
+        if (gy_cpu_cache_leaf(r, level) != 0)
+            return gy_cpu_cache_leaf(r, level);
+    }
+    return 0;
+}
+#else
+static size_t cpu_cache_cpuid(unsigned leaf, int level)
+{
+    (void)leaf;
+    (void)level;
+    return 0;
+}
+#endif
+
 GY_INT size_t gy_cpu_cache_bytes(int level)
 {
-    static const size_t usual[4] = { 0, 32768, 524288, 4194304 };
-    long bytes = 0;
+    size_t said[4] = { cpu_cache_system(level), cpu_cache_cpuid(4, level), cpu_cache_cpuid(0x8000001du, level), 0 };
 #if defined(_SC_LEVEL1_DCACHE_SIZE)
     static const int name[4] = { 0, _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE };
-    if (level >= 1 && level <= 3)
-        bytes = sysconf(name[level]);
+    const long bytes = level >= 1 && level <= 3 ? sysconf(name[level]) : 0;
+    said[3] = bytes > 0 ? (size_t)bytes : 0;
 #endif
-    return bytes > 0 ? (size_t)bytes : usual[level >= 1 && level <= 3 ? level : 0];
+    return gy_cpu_cache_choose(level, said, GY_COUNT(said));
 }

@@ -19,6 +19,12 @@ GY_INT unsigned gy_cpu_bits(void);
 GY_INT int gy_cpu_mask(const char *name, unsigned *mask);
 /* "AMD EPYC 9754" or so, into room bytes; "unknown" when the system does not say. */
 GY_INT const char *gy_cpu_model(char *buf, size_t room);
-GY_INT size_t gy_cpu_cache_bytes(int level); /* 1 data, 2, 3; a safe default when unknown */
+/* 1 data, 2, 3, as one core sees it: the least that the system and the processor say and that can be; a safe default when
+ * unknown. The parts of it: the size in a text such as "32768K", in the registers a, b, c of CPUID's cache leaves (0: none of
+ * that level), and the choice among several. */
+GY_INT size_t gy_cpu_cache_bytes(int level);
+GY_INT size_t gy_cpu_cache_text(const char *text);
+GY_INT size_t gy_cpu_cache_leaf(const uint32_t registers[3], int level);
+GY_INT size_t gy_cpu_cache_choose(int level, const size_t *said, size_t count);
 
 #endif
