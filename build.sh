@@ -149,8 +149,14 @@ existing()
     done
 }
 
-library_sources() { existing engine/base/*.c kernels/*.c kernels/cpu/*.c kernels/cuda/*.c io/*.c net/*.c engine/*.c engine/glm/*.c; }
-library_headers() { existing engine/base/*.h kernels/*.h kernels/cpu/*.h kernels/cuda/*.h io/*.h net/*.h engine/*.h engine/glm/*.h; }
+written_sources() { existing engine/base/*.c kernels/*.c kernels/cpu/*.c kernels/cuda/*.c io/*.c net/*.c engine/*.c engine/glm/*.c; }
+# with what tools/embed.sh makes of the CUDA kernels
+library_sources() { written_sources; existing "$BUILD"/generated/*.c; }
+library_headers()
+{
+    existing engine/base/*.h kernels/*.h kernels/cpu/*.h kernels/cuda/*.h io/*.h net/*.h engine/*.h engine/glm/*.h
+    existing kernels/cuda/*.cu kernels/cuda/*.cuh
+}
 command_sources() { existing tools/gyre.c tools/cmd_*.c; }
 test_sources()    { existing tests/t_*.c; }
 fuzz_sources()    { existing tests/fuzz_*.c; }
@@ -170,7 +176,7 @@ example_sources() { existing tools/examples/*.c; }
 # SHA-256 over the names and bytes of the library's sources
 source_id()
 {
-    { library_sources; library_headers; } | sort | xargs sha256sum | sha256sum | cut -d' ' -f1
+    { written_sources; library_headers; } | sort | xargs sha256sum | sha256sum | cut -d' ' -f1
 }
 
 program_name() { basename "$1" .c; }
@@ -414,6 +420,7 @@ one() { sh tests/run_one.sh "$@"; }
 prepare()
 {
     inspect
+    sh tools/embed.sh "$(cd "$BUILD" && pwd)/generated/cuda_texts.c"
     SOURCE_ID=$(source_id)
 }
 

@@ -29,10 +29,12 @@ function normal(path) {
 function stop(sentence) { print "amalgamate: " sentence > "/dev/stderr"; bad = 1; exit 1 }
 
 # Prints the file; depth counts open #if of this file alone, the guard of a header not counted.
-function put(path, from,    line, depth, number, guard, name) {
+function put(path, from,    line, depth, number, guard, name, shown) {
     done[path] = 1
     print path >> list
-    print "\n/* ---- " path " ---- */"
+    shown = path
+    sub(/.*generated\//, "generated/", shown)
+    print "\n/* ---- " shown " ---- */"
     depth = 0
     guard = path ~ /\.h$/ ? 1 : 0
     while ((getline line < path) > 0) {
@@ -82,7 +84,7 @@ number() { sed -n "s/^#define GYRE_VERSION_$1 \\([0-9]*\\).*/\\1/p" engine/gyre.
  *
  * Made by tools/amalgamate.sh from these files (SHA-256); change them, not this one:
 END
-    xargs sha256sum <"$list" | sed 's/^/ *     /'
+    xargs sha256sum <"$list" | sed -e 's|  .*generated/|  generated/|' -e 's/^/ *     /'
     cat <<END
  */
 #ifndef GY_SOURCE_ID

@@ -8,6 +8,7 @@
 #include "../../engine/base/base.h"
 #include "../../engine/base/log.h"
 #include "../../engine/base/mem.h"
+#include "../../engine/base/text.h"
 #include "../op.h"
 #include "args.h"
 
@@ -102,6 +103,7 @@ struct gy_cuda_library {
     void *runtime, *nvrtc;        /* handles of dlopen */
     char runtime_name[256], nvrtc_name[256];
     int runtime_version, driver_version, nvrtc_major, nvrtc_minor; /* 13000 is 13.0; NVRTC 0: not opened */
+    int emulated;                 /* the emulator is all of them */
 };
 
 /* load.c. Opens the runtime (and finds the driver's functions through it): where says a folder to look into first (a knob's
