@@ -49,7 +49,7 @@ struct gy_cuda_cut {
 
 /* Facts of an op that become macros, by name as in prelude.cuh. */
 enum gy_cuda_facts {
-    GY_FACT_SHAPE = 1,    /* GY_N GY_H GY_W GY_C */
+    GY_FACT_SHAPE = 1,    /* GY_N GY_H GY_W_ GY_C (GY_W and GY_P are other things) */
     GY_FACT_OUT = 2,      /* GY_P_ GY_Q GY_K */
     GY_FACT_WINDOW = 4,   /* GY_R GY_S GY_STRIDE_* GY_PAD_* GY_DIL_* GY_GROUPS */
     GY_FACT_ACT = 8,      /* GY_ACT (else 0) */
