@@ -4,6 +4,7 @@
 #include "engine.h"
 #include "base/cpu.h"
 #include "base/knob.h"
+#include "base/pin.h"
 
 GY_STATIC_ASSERT((int)GYRE_E_ARG == (int)GY_E_ARG && (int)GYRE_E_STATE == (int)GY_E_STATE, status_call);
 GY_STATIC_ASSERT((int)GYRE_E_UNSUPPORTED == (int)GY_E_UNSUPPORTED && (int)GYRE_E_FROZEN == (int)GY_E_FROZEN, status_call2);
@@ -14,6 +15,7 @@ GY_STATIC_ASSERT((int)GYRE_E_MISMATCH == (int)GY_E_MISMATCH && (int)GYRE_E_NOMEM
 GY_STATIC_ASSERT((int)GYRE_E_NODEVICE == (int)GY_E_NODEVICE && (int)GYRE_E_DEVICE == (int)GY_E_DEVICE, status_dev);
 GY_STATIC_ASSERT((int)GYRE_E_PEER == (int)GY_E_PEER && (int)GYRE_E_NONFINITE == (int)GY_E_NONFINITE, status_job);
 GY_STATIC_ASSERT((int)GYRE_E_STOPPED == (int)GY_E_STOPPED && (int)GYRE_E_BUG == (int)GY_E_BUG, status_end);
+GY_STATIC_ASSERT((int)GYRE_PIN_ON == (int)GY_PIN_ON && (int)GYRE_PIN_OFF == (int)GY_PIN_OFF, pin);
 GY_STATIC_ASSERT(sizeof(struct gyre_mix) == sizeof(struct gy_mix), mix_size);
 GY_STATIC_ASSERT(sizeof(struct gyre_error) == sizeof(struct gy_error), error_size);
 
@@ -57,6 +59,7 @@ static int config_check_numbers(const struct gyre_config *c, struct gy_error *er
         { "dtype", c->dtype, GYRE_F32, GYRE_BF16 },
         { "input", c->input, GYRE_INPUT_F32, GYRE_INPUT_U8 },
         { "threads", c->threads, 0, 4096 },
+        { "pin", c->pin, GYRE_PIN_AUTO, GYRE_PIN_OFF },
     };
     return config_check_ranges(r, GY_COUNT(r), err);
 }
@@ -115,6 +118,17 @@ static int config_check_rest(const struct gyre_config *c, struct gy_error *err)
     return GY_OK;
 }
 
+static int config_pin(const char *text, const struct gy_log *log)
+{
+    static const char *const words[] = { "auto", "on", "off" };
+    for (int i = 0; text && i < (int)GY_COUNT(words); i++)
+        if (strcmp(text, words[i]) == 0)
+            return i;
+    if (text)
+        gy_log_write(log, GY_LOG_WARN, "GYRE_PIN is '%.40s', not auto, on or off: ignored", text);
+    return GYRE_PIN_AUTO;
+}
+
 static void config_from_env(struct gyre_config *c, const struct gy_log *log)
 {
     int64_t threads;
@@ -127,6 +141,8 @@ static void config_from_env(struct gyre_config *c, const struct gy_log *log)
     }
     if (!c->isa)
         c->isa = gy_knob_get("GYRE_ISA");
+    if (c->pin == GYRE_PIN_AUTO)
+        c->pin = config_pin(gy_knob_get("GYRE_PIN"), log);
     gy_knob_warn_unknown(log);
 }
 

@@ -3,6 +3,8 @@
  * allocator that counts and without the tensors' memory, so the two cannot disagree. */
 #include "engine.h"
 #include "base/clock.h"
+#include "base/file.h"
+#include "tuned.h"
 
 #ifndef GY_SOURCE_ID
 #define GY_SOURCE_ID "unknown"
@@ -57,7 +59,8 @@ static struct gy_plan_config ctx_plan_config(const struct gyre_config *c)
 /* The configuration's texts move into the arena: the caller may free them. */
 static int ctx_keep_texts(struct gyre_net *net)
 {
-    const char **texts[] = { &net->config.net, &net->config.net_name, &net->config.device, &net->config.isa };
+    const char **texts[] = { &net->config.net, &net->config.net_name, &net->config.device, &net->config.isa,
+                             &net->config.tune };
     for (size_t i = 0; i < GY_COUNT(texts); i++) {
         if (!*texts[i])
             continue;
@@ -72,7 +75,7 @@ static int ctx_keep_texts(struct gyre_net *net)
 static int ctx_open_backend(struct gyre_net *net)
 {
     const struct gy_backend_config config = { .alloc = &net->alloc, .log = &net->log, .isa = net->config.isa,
-                                              .threads = net->config.threads };
+                                              .threads = net->config.threads, .pin = net->config.pin };
     net->backend = gy_cpu_backend();
     GY_TRY(net->backend->open(&net->backend_self, &config, &net->error));
     net->backend->caps(net->backend_self, &net->caps);
@@ -103,6 +106,43 @@ static int ctx_check_channels(struct gyre_net *net)
     return GY_OK;
 }
 
+/* Measured block sizes. A file that nobody named is no reason not to train. */
+static int ctx_read_tuned(struct gyre_net *net, struct gy_tuned *tuned, char *path, size_t room)
+{
+    int named = 0;
+    GY_TRY(gy_tuned_path(path, room, net->config.tune, net->config.use_env, &named, &net->error));
+    const int absent = named && path[0] && !gy_file_exists(path);
+    const int status = absent ? GY_FAIL(&net->error, GY_E_IO, "%.300s: there is no such file of block sizes", path)
+                              : gy_tuned_read(tuned, path, &net->alloc, net->backend, &net->caps, &net->error);
+    if (status == GY_OK || named || status == GY_E_NOMEM)
+        return status;
+    gy_log_write(&net->log, GY_LOG_WARN, "%s: block sizes are not used", net->error.text);
+    path[0] = 0;
+    return gy_tuned_read(tuned, path, &net->alloc, net->backend, &net->caps, &net->error);
+}
+
+static int ctx_plan(struct gyre_net *net)
+{
+    char path[4096];
+    struct gy_tuned tuned;
+    struct gy_plan_config plan = ctx_plan_config(&net->config);
+    GY_TRY(ctx_read_tuned(net, &tuned, path, sizeof path));
+    plan.tuned = &tuned;
+    const int status = gy_plan_build(&net->plan, &net->graph, &plan, &net->uniform, net->backend, net->backend_self, &net->arena,
+                                     &net->error);
+    if (tuned.others)
+        gy_log_write(&net->log, GY_LOG_INFO, "%s: %d of %d rows are for other processors or kernel sets: passed over", path,
+                     tuned.others, tuned.count);
+    net->tuned_ops = tuned.used;
+    net->config.tune = NULL;
+    if (status == GY_OK && tuned.used) {
+        net->config.tune = gy_arena_text(&net->arena, path, strlen(path));
+        gy_log_write(&net->log, GY_LOG_INFO, "%d ops have block sizes from %s", tuned.used, path);
+    }
+    gy_tuned_close(&tuned);
+    return status;
+}
+
 /* Everything but the tensors' memory. */
 static int ctx_compile(struct gyre_net *net)
 {
@@ -112,9 +152,7 @@ static int ctx_compile(struct gyre_net *net)
                           &net->error));
     GY_TRY(ctx_check_channels(net));
     GY_TRY(ctx_open_backend(net));
-    const struct gy_plan_config plan = ctx_plan_config(&net->config);
-    GY_TRY(gy_plan_build(&net->plan, &net->graph, &plan, &net->uniform, net->backend, net->backend_self, &net->arena,
-                         &net->error));
+    GY_TRY(ctx_plan(net));
     for (int r = 0; r < GY_REGIONS; r++)
         if (gy_add_size(net->memory_bytes, gy_align_up(net->plan.region_bytes[r], 4096), &net->memory_bytes))
             return GY_FAIL(&net->error, GY_E_NOMEM, "the net's tensors are beyond the address space");

@@ -24,6 +24,7 @@ struct gyre_net {
     const struct gy_backend *backend;
     void *backend_self;
     struct gy_caps caps;
+    int tuned_ops;                  /* ops whose block sizes are of the file config.tune */
     void *memory;                   /* all regions, one piece */
     size_t memory_bytes;
     void *base[GY_REGIONS];

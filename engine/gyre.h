@@ -98,6 +98,8 @@ GYRE_API const char *gyre_status_name(int status); /* "out of memory"; never NUL
 enum gyre_mode { GYRE_TRAIN, GYRE_INFER /* no gradients, far less memory; gyre_step is refused */ };
 enum gyre_dtype { GYRE_F32, GYRE_BF16 /* activations and working weights; sums and master weights stay float */ };
 enum gyre_input { GYRE_INPUT_F32 /* x - mean, over std */, GYRE_INPUT_U8 /* (x / 255 - mean) / std, a channel */ };
+/* Are the threads that compute bound to processors? AUTO: when they fill the machine and the process is not limited to a part. */
+enum gyre_pin { GYRE_PIN_AUTO, GYRE_PIN_ON, GYRE_PIN_OFF };
 enum gyre_optimizer_kind { GYRE_SGD, GYRE_LARS, GYRE_ADAMW };
 enum gyre_schedule_kind { GYRE_CONSTANT, GYRE_STEPS, GYRE_COSINE, GYRE_POLY };
 
@@ -164,6 +166,9 @@ struct gyre_config {
     struct gyre_memory memory;
     struct gyre_logger log;
     int use_env;          /* 1: GYRE_* variables fill what is left at its default; gyre_print_knobs lists them */
+    int pin;              /* enum gyre_pin; GYRE_PIN_AUTO */
+    const char *tune;     /* file of block sizes that gyre_print_tune wrote; "off": none; NULL: with use_env GYRE_TUNE or the
+                           * usual place where a file lies there, else none. Rows of other machines are passed over */
 };
 
 GYRE_API void gyre_config_default(struct gyre_config *config);
@@ -285,6 +290,21 @@ GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_s
  * the measured peak and bandwidth, and the op's limit: the larger of FLOPs over peak and bytes over bandwidth. The table ends with
  * the convolutions by shape, three passes each, and sums by kind. Weights are not kept. Takes memory for its duration. */
 GYRE_API int gyre_print_bench(struct gyre_net *net, int runs, int csv, const struct gyre_sink *sink);
+
+struct gyre_tune_config {
+    size_t size;
+    int runs;                  /* of every candidate, in turn with the others; the fastest counts; 5 */
+    int any_order;             /* 1: also sizes that change the order of sums, so results differ in their last bits from those
+                                * without the file; 0: every bit stays */
+    const char *path;          /* file to write; NULL: gyre_config.tune, else GYRE_TUNE, else the usual place */
+    const char *command;       /* kept with the rows, for people; may be NULL */
+};
+GYRE_API void gyre_tune_config_default(struct gyre_tune_config *config);
+/* Measures block sizes for every distinct convolution of the net, forward and both gradients, on this machine, prints a table and
+ * writes the winners, with their source, into a text file beside what it holds of other shapes and machines. Nets that are opened
+ * later with this file use them. With whatever rows, results are the same for any number of threads. Tensors are overwritten:
+ * the net is to be closed then. Takes memory for its duration. */
+GYRE_API int gyre_print_tune(struct gyre_net *net, const struct gyre_tune_config *config, const struct gyre_sink *sink);
 
 /* ---- data --------------------------------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
  * programs, then kernels for every op, then places. Errors are sticky in the builder, so that emitters need not check. */
 #include "plan.h"
 #include "emit.h"
+#include "tuned.h"
 
 static const char *const plan_region_names[GY_REGIONS] = { "param", "grad", "opt1", "opt2", "ema", "state",
                                                            "keep",  "in",   "out",  "act",  "scratch" };
@@ -266,7 +267,7 @@ static int plan_prepare(struct gy_builder *b, const struct gy_backend *backend, 
     for (int p = 0; p < GY_PROGRAMS; p++) {
         for (int i = 0; i < b->plan->program[p].count; i++) {
             struct gy_op *op = &b->plan->program[p].ops[i];
-            GY_TRY(backend->prepare(self, op, b->err));
+            GY_TRY(gy_tuned_prepare(b->config->tuned, backend, self, op, b->err));
             scratch = op->scratch_bytes > scratch ? op->scratch_bytes : scratch;
         }
     }

@@ -53,6 +53,7 @@ struct gy_plan_config {
     int optimizer;         /* enum gyre_optimizer_kind */
     int nesterov, decay_all;
     float f[8];            /* update constants, enum gy_update_constant */
+    struct gy_tuned *tuned; /* measured block sizes, or NULL */
 };
 
 struct gy_plan {

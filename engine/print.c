@@ -100,6 +100,13 @@ GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink)
     gy_sink_printf(sink, "\"");
 }
 
+/* Only where measured sizes are used: they may change the last bits of results. */
+static void print_tuned(const struct gyre_net *net, struct gy_sink *sink)
+{
+    if (net->tuned_ops)
+        gy_sink_printf(sink, "%d ops have block sizes from %s\n\n", net->tuned_ops, net->config.tune ? net->config.tune : "a file");
+}
+
 GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *out)
 {
     struct gy_sink sink = gy_sink_of(out);
@@ -112,6 +119,8 @@ GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_s
     } else
         gy_sink_printf(&sink, "net %s, batch %d, on %s, %" PRId64 " parameters\n\n", net->config.net_name, net->config.batch,
                        net->caps.device, print_parameters(net));
+    if (!json)
+        print_tuned(net, &sink);
     print_programs(net, json, &sink);
     gy_sink_printf(&sink, json ? "},\"regions\":{" : "memory\n");
     print_regions(net, json, &sink);

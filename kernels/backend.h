@@ -12,7 +12,15 @@ struct gy_backend_config {
     const struct gy_alloc *alloc;
     const struct gy_log *log;
     const char *isa; /* CPU: kernel sets allowed, a name of gy_cpu_mask; NULL: all */
-    int threads;     /* CPU: 0 for all */
+    int threads;     /* CPU: 0 for all; CUDA: of the compiler of kernels */
+    int pin;         /* CPU: enum gy_pin of engine/base/pin.h */
+    /* CUDA alone; texts are read during open only */
+    int device;                /* its number, from 0 */
+    int arch;                  /* not 0: no device; kernels for this architecture (90: sm_90) are chosen and can be compiled */
+    const char *emulator;      /* path of the emulator's library, used in place of CUDA's; NULL: a GPU */
+    const char *cuda_path;     /* folder in which CUDA's libraries are looked for first; NULL */
+    const char *kernel_cache;  /* folder of compiled kernels; NULL: the usual one, "": none */
+    const char *kernel_pack;   /* file of compiled kernels; NULL */
 };
 
 struct gy_caps {
@@ -37,6 +45,7 @@ struct gy_block_info {
     int32_t lo, hi;
 };
 #define GY_BLOCK_TRIES 8
+#define GY_BACKEND_PROGRAMS 8
 
 enum gy_memory_kind { GY_MEM_DEVICE, GY_MEM_HOST /* pinned where that exists */ };
 enum gy_copy_kind { GY_COPY_TO_DEVICE, GY_COPY_TO_HOST, GY_COPY_ON_DEVICE };
@@ -51,7 +60,15 @@ struct gy_backend {
     /* Chooses a variant from code, shapes, dtype and flags (not from ptr, which is not yet known); fills variant, kernel,
      * scratch_bytes, and block where it is 0. GY_E_UNSUPPORTED with a sentence when there is none. */
     int (*prepare)(void *self, struct gy_op *op, struct gy_error *err);
+    /* After the last prepare and before the first run: what is left to do for all ops prepared so far, such as compiling. */
+    int (*ready)(void *self, struct gy_error *err);
     int (*run)(void *self, const struct gy_op *op);
+    /* Before and behind the ops of a program, a number below GY_BACKEND_PROGRAMS, whose ops and addresses are the same each time.
+     * begin returns 1 when the device repeats the program by itself: then neither ops nor end follow; 0; or a status. */
+    int (*begin)(void *self, int program, const struct gy_uniform *u);
+    int (*end)(void *self, int program);
+    /* What the device's queue has not yet reached is not yet copied: memory of mem_get stays as it is, or is not read, until sync.
+     * Other memory of the host is read or written when copy returns. */
     int (*copy)(void *self, void *dst, const void *src, size_t bytes, int kind);
     int (*mark)(void *self, unsigned slot); /* records the present end of the queue */
     int (*wait)(void *self, unsigned slot); /* later work waits for the mark */
@@ -68,5 +85,6 @@ struct gy_backend {
 };
 
 GY_INT const struct gy_backend *gy_cpu_backend(void);
+GY_INT const struct gy_backend *gy_cuda_backend(void); /* NULL in a build without CUDA */
 
 #endif

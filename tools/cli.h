@@ -82,10 +82,10 @@ int cli_help(const char *topic); /* cmd_help.c; NULL: the overview */
 
 /* Options of everything that opens a net. */
 struct cli_net_options {
-    int64_t threads, seed, log, dtype;
-    const char *isa, *device;
+    int64_t threads, seed, log, dtype, pin;
+    const char *isa, *device, *tune;
 };
-extern const struct cli_option cli_net_option_rows[6];
+extern const struct cli_option cli_net_option_rows[8];
 #define CLI_NET_GROUP(values, member) { cli_net_option_rows, CLI_COUNT(cli_net_option_rows), offsetof(values, member) }
 
 int cli_fail(int exit_code, const char *fmt, ...) CLI_PRINTF(2, 3); /* "gyre: ..." on stderr; returns the code */
@@ -170,7 +170,7 @@ int cli_print_why(struct gyre_net *net, const struct gyre_train_config *loop, co
 
 /* ---- commands: one row each, beside the code that runs it ---- */
 
-extern const struct cli_command cmd_train, cmd_eval, cmd_predict, cmd_plan, cmd_bench, cmd_why, cmd_fit, cmd_zoo, cmd_knobs, cmd_pack,
+extern const struct cli_command cmd_train, cmd_eval, cmd_predict, cmd_plan, cmd_bench, cmd_tune, cmd_why, cmd_fit, cmd_zoo, cmd_knobs, cmd_pack,
     cmd_export, cmd_import, cmd_info, cmd_help;
 
 #endif

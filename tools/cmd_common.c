@@ -191,10 +191,14 @@ int cli_is_folder(const char *path)
 
 /* ---- nets ---- */
 
-const struct cli_option cli_net_option_rows[6] = {
+const struct cli_option cli_net_option_rows[8] = {
     { "threads", "N", "0", "threads that compute; 0: one per processor", CLI_WHOLE, offsetof(struct cli_net_options, threads), 0, 4096 },
+    { "pin", "auto|on|off", "auto", "bind these threads to processors; auto: when they fill the machine", CLI_CHOICE,
+      offsetof(struct cli_net_options, pin), 0, 0 },
     { "isa", "NAME", NULL, "kernel set: ref, avx2, avx512, avx512bf16, vsx; default: the best this processor has", CLI_TEXT,
       offsetof(struct cli_net_options, isa), 0, 0 },
+    { "tune", "FILE|off", NULL, "block sizes measured by gyre tune; default: GYRE_TUNE, else ~/.cache/gyre/tune.txt where it is",
+      CLI_TEXT, offsetof(struct cli_net_options, tune), 0, 0 },
     { "device", "NAME", "cpu", "where to compute", CLI_TEXT, offsetof(struct cli_net_options, device), 0, 0 },
     { "dtype", "f32|bf16", "f32", "what activations are stored as; bf16: half the memory, sums and weights stay float",
       CLI_CHOICE, offsetof(struct cli_net_options, dtype), 0, 0 },
@@ -210,6 +214,8 @@ void cli_net_config(struct gyre_config *config, const struct cli_net_options *op
     config->threads = (int)options->threads;
     config->seed = (uint64_t)options->seed;
     config->isa = options->isa;
+    config->pin = (int)options->pin;
+    config->tune = options->tune;
     config->dtype = (int)options->dtype;
     config->device = options->device;
     config->log = cli_logger(options->log + 1);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands that look at a net without data: plan, bench, zoo, knobs. */
+/* Commands that look at a net without data: plan, bench, tune, zoo, knobs. */
 #include "cli.h"
 #include <stdlib.h>
 
 struct net_values {
-    int64_t batch, accumulate, recompute, infer, json, runs, csv, optimizer, classes, size, channels;
+    int64_t batch, accumulate, recompute, infer, json, runs, csv, any_order, optimizer, classes, size, channels;
+    const char *out;
     struct cli_net_options net;
 };
 
@@ -26,6 +27,12 @@ static const struct cli_option bench_rows[] = {
     STEP_ROWS, SHAPE_ROWS,
     { "runs", "N", "10", "times that each op runs; the fastest counts", CLI_WHOLE, AT(runs), 1, 1000000 },
     { "csv", NULL, NULL, "comma-separated values", CLI_FLAG, AT(csv), 0, 0 },
+};
+static const struct cli_option tune_rows[] = {
+    STEP_ROWS, SHAPE_ROWS,
+    { "runs", "N", "5", "times that each candidate runs, in turn with the others; the fastest counts", CLI_WHOLE, AT(runs), 1, 1000 },
+    { "any-order", NULL, NULL, "also sizes that change the order of sums: results differ in their last bits", CLI_FLAG, AT(any_order), 0, 0 },
+    { "out", "FILE", NULL, "file to write; default: --tune, else GYRE_TUNE, else ~/.cache/gyre/tune.txt", CLI_TEXT, AT(out), 0, 0 },
 };
 static const struct cli_option zoo_rows[] = { SHAPE_ROWS };
 #undef AT
@@ -83,6 +90,29 @@ static int bench_run(const void *values, char **args, int count)
     return code;
 }
 
+/* What is measured now begins from the table, not from an earlier file. */
+static int tune_run(const void *values, char **args, int count)
+{
+    struct net_values v = *(const struct net_values *)values;
+    struct gyre_tune_config config;
+    struct gyre_net *net = NULL;
+    char command[128];
+    (void)count;
+    gyre_tune_config_default(&config);
+    snprintf(command, sizeof command, "gyre tune %.60s --batch %" PRId64 "%s%s", args[0], v.batch, v.net.dtype ? " --dtype bf16" : "",
+             v.infer ? " --infer" : "");
+    config.path = v.out ? v.out : v.net.tune;
+    config.runs = (int)v.runs;
+    config.any_order = (int)v.any_order;
+    config.command = command;
+    v.net.tune = "off";
+    int code = open_plain(&net, &v, args[0]);
+    if (code == CLI_OK && gyre_print_tune(net, &config, &cli_stdout) != GYRE_OK)
+        code = cli_net_error(net);
+    gyre_close(net);
+    return code;
+}
+
 static int zoo_run(const void *values, char **args, int count)
 {
     const struct gyre_shape shape = wanted_shape(values);
@@ -126,6 +156,19 @@ const struct cli_command cmd_bench = {
                "with its forward pass, data gradient and weight gradient, and sums by kind. Above 100 % of the peak is a kernel\n"
                "that multiplies less than the op's definition (Winograd's).\n\n"
                "Examples:\n  gyre bench resnet18 --batch 8 --runs 5\n  gyre bench resnet50 --isa avx2 --csv > avx2.csv\n",
+};
+const struct cli_command cmd_tune = {
+    .name = "tune", .args = "NET", .about = "measures block sizes of a net's convolutions on this machine and keeps them", .least = 1,
+    .most = 1, .bytes = sizeof(struct net_values),
+    .groups = { { tune_rows, CLI_COUNT(tune_rows), 0 }, CLI_NET_GROUP(struct net_values, net) },
+    .run = tune_run,
+    .details = "For every distinct convolution of the net, forward and both gradients, at this batch and type, candidates take turns; what\n"
+               "wins by at least 2 % goes into a text file with its source: machine, kernel set, date, version, command. Commands that\n"
+               "open a net read that file (--tune, GYRE_TUNE); rows of other machines, kernel sets, shapes and kernels are passed over,\n"
+               "and 'gyre plan' says how many are used. Results keep every bit, unless --any-order was given: then sums are cut at\n"
+               "other places, and results differ from those without the file in their last bits. With whatever file they are the same\n"
+               "for any number of threads.\n\n"
+               "Examples:\n  gyre tune resnet50 --batch 16\n  gyre tune resnet50 --batch 32 --dtype bf16 --any-order\n",
 };
 const struct cli_command cmd_zoo = {
     .name = "zoo", .args = "[NAME]", .about = "lists well-known nets, or prints the text of one", .most = 1,

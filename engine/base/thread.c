@@ -13,13 +13,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-long syscall(long number, ...); /* not declared under strict POSIX */
-#endif
 
 #define THREAD_SPIN_NS 60000
 #define THREAD_MOST 4096
+#define THREAD_SETTLED 64
 #define THREAD_OPEN ((uint64_t)1 << 31)   /* of state; above it the job's number, below it who is in */
 #define THREAD_JOINED (THREAD_OPEN - 1)
 
@@ -27,12 +24,16 @@ struct thread_worker {
     struct gy_pool *pool;
     pthread_t thread;
     int index;
+    int processor; /* -1: any */
 };
 
 struct gy_pool {
     struct gy_alloc alloc;
     struct thread_worker *workers; /* [threads]; the first is the caller and has no thread */
     int threads, started, spin;
+    int pinned;                    /* workers are bound to processors */
+    int settled;                   /* jobs for which the caller is not looked at */
+    struct gy_pin_set taken;       /* processors of the workers */
     pthread_mutex_t mutex;
     pthread_cond_t wake, done;
     int sleepers, caller_sleeps;   /* under the mutex */
@@ -49,15 +50,10 @@ struct gy_pool {
 
 GY_INT int gy_thread_count_available(void)
 {
-#if defined(__linux__) && defined(SYS_sched_getaffinity)
-    unsigned long mask[128];
-    const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-    int count = 0;
-    for (long i = 0; i < bytes / (long)sizeof mask[0]; i++)
-        count += __builtin_popcountl(mask[i]);
+    struct gy_pin_set allowed;
+    const int count = gy_pin_allowed(&allowed);
     if (count > 0)
         return count;
-#endif
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 && online < 65536 ? (int)online : 1;
 }
@@ -148,6 +144,8 @@ static void *thread_main(void *arg)
     const struct thread_worker *worker = arg;
     struct gy_pool *pool = worker->pool;
     uint64_t seen = 0;
+    if (worker->processor >= 0)
+        gy_pin_here(worker->processor);
     for (;;) {
         thread_wait_wanted(pool, seen);
         if (__atomic_load_n(&pool->stop, __ATOMIC_ACQUIRE))
@@ -189,6 +187,20 @@ static void thread_close_job(struct gy_pool *pool)
     pthread_mutex_unlock(&pool->mutex);
 }
 
+/* A caller on a worker's processor would share it while its own is idle: it is moved, and left alone for a while. */
+static void thread_step_aside(struct gy_pool *pool)
+{
+    if (pool->settled > 0) {
+        pool->settled--;
+        return;
+    }
+    const int here = gy_pin_current();
+    if (here < 0 || here >= GY_PIN_PROCESSORS || !gy_pin_has(&pool->taken, here))
+        return;
+    gy_pin_move(pool->workers[0].processor);
+    pool->settled = THREAD_SETTLED;
+}
+
 GY_INT void gy_pool_run(struct gy_pool *pool, gy_tile_fn fn, void *job, int64_t tiles)
 {
     if (pool->started == 0 || tiles <= 1) {
@@ -196,6 +208,8 @@ GY_INT void gy_pool_run(struct gy_pool *pool, gy_tile_fn fn, void *job, int64_t 
             fn(job, tile, 0);
         return;
     }
+    if (pool->pinned)
+        thread_step_aside(pool);
     pool->fn = fn;
     pool->job = job;
     pool->tiles = tiles;
@@ -206,6 +220,7 @@ GY_INT void gy_pool_run(struct gy_pool *pool, gy_tile_fn fn, void *job, int64_t 
 }
 
 GY_INT int gy_pool_threads(const struct gy_pool *pool) { return pool->threads; }
+GY_INT int gy_pool_is_pinned(const struct gy_pool *pool) { return pool->pinned; }
 
 GY_INT void gy_pool_close(struct gy_pool *pool)
 {
@@ -250,7 +265,29 @@ static int thread_start(struct gy_pool *pool, struct gy_error *err)
     return status;
 }
 
+/* Processors of the workers, before they start. */
+static void thread_place(struct gy_pool *pool, int how, const char **why)
+{
+    int processor[THREAD_MOST];
+    const char *reason = "there is one thread";
+    pool->pinned = pool->threads > 1 && gy_pin_choose(how, pool->threads, processor, &reason);
+    for (int i = 0; i < pool->threads; i++) {
+        const int cpu = pool->pinned ? processor[i] : -1;
+        pool->workers[i].processor = cpu;
+        if (pool->pinned && i > 0)
+            pool->taken.bits[cpu / 64] |= (uint64_t)1 << (cpu % 64);
+    }
+    if (why)
+        *why = reason;
+}
+
 GY_INT int gy_pool_open(struct gy_pool **out, const struct gy_alloc *alloc, int threads, struct gy_error *err)
+{
+    return gy_pool_open_pinned(out, alloc, threads, GY_PIN_OFF, NULL, err);
+}
+
+GY_INT int gy_pool_open_pinned(struct gy_pool **out, const struct gy_alloc *alloc, int threads, int how, const char **why,
+                               struct gy_error *err)
 {
     if (threads < 0 || threads > THREAD_MOST)
         return GY_FAIL(err, GY_E_ARG, "%d threads; 0 to %d are possible", threads, THREAD_MOST);
@@ -267,6 +304,7 @@ GY_INT int gy_pool_open(struct gy_pool **out, const struct gy_alloc *alloc, int 
     pool->workers = workers;
     pool->threads = count;
     pool->spin = count <= available;
+    thread_place(pool, how, why);
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);

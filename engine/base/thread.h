@@ -5,6 +5,7 @@
 #ifndef GY_THREAD_H
 #define GY_THREAD_H
 #include "mem.h"
+#include "pin.h"
 
 struct gy_pool;
 
@@ -13,6 +14,11 @@ typedef void (*gy_tile_fn)(void *job, int64_t tile, int thread);
 
 /* threads 0: one per processor that this process may run on. */
 GY_INT int gy_pool_open(struct gy_pool **out, const struct gy_alloc *alloc, int threads, struct gy_error *err);
+/* The same with threads bound to processors as how (enum gy_pin) says; *why (may be NULL) is the reason when they are not.
+ * The calling thread belongs to the program and is never bound; when it is found on another's processor it is moved off. */
+GY_INT int gy_pool_open_pinned(struct gy_pool **out, const struct gy_alloc *alloc, int threads, int how, const char **why,
+                               struct gy_error *err);
+GY_INT int gy_pool_is_pinned(const struct gy_pool *pool);
 GY_INT void gy_pool_close(struct gy_pool *pool); /* NULL is fine */
 GY_INT int gy_pool_threads(const struct gy_pool *pool);
 /* Runs fn for every tile, returns when all are done. Not reentrant; one caller at a time. Never allocates. */

@@ -121,6 +121,15 @@ static void cpu_sample_tile(void *arg, int64_t tile, int thread)
     (void)thread;
 }
 
+static void cpu_say_pinned(const struct cpu_backend *cpu, const struct gy_backend_config *config, const char *why)
+{
+    if (gy_pool_is_pinned(cpu->cpu.pool))
+        gy_log_write(config->log, GY_LOG_DEBUG, "%d threads are bound to processors", cpu->cpu.threads);
+    else if (cpu->cpu.threads > 1)
+        gy_log_write(config->log, config->pin == GY_PIN_ON ? GY_LOG_WARN : GY_LOG_DEBUG,
+                     "%d threads are not bound to processors: %s", cpu->cpu.threads, why);
+}
+
 static int cpu_open(void **self, const struct gy_backend_config *config, struct gy_error *err)
 {
     unsigned mask = 0;
@@ -131,12 +140,14 @@ static int cpu_open(void **self, const struct gy_backend_config *config, struct 
         return GY_NOMEM(err, "the CPU backend", sizeof(*cpu));
     cpu->alloc = *config->alloc;
     cpu->ref = mask == 0;
-    const int status = gy_pool_open(&cpu->cpu.pool, &cpu->alloc, cpu->ref ? 1 : config->threads, err);
+    const char *why = NULL;
+    const int status = gy_pool_open_pinned(&cpu->cpu.pool, &cpu->alloc, cpu->ref ? 1 : config->threads, config->pin, &why, err);
     if (status != GY_OK) {
         gy_alloc_free(&cpu->alloc, cpu, sizeof(*cpu));
         return status;
     }
     cpu->cpu.threads = gy_pool_threads(cpu->cpu.pool);
+    cpu_say_pinned(cpu, config, why);
     cpu->cpu.k = gy_kernels_select(gy_cpu_bits() & mask);
     snprintf(cpu->device, sizeof(cpu->device), "%s, %d thread%s, %s", gy_cpu_model(cpu->model, sizeof(cpu->model)),
              cpu->cpu.threads, cpu->cpu.threads == 1 ? "" : "s", cpu->ref ? "reference kernels" : cpu->cpu.k.name);
@@ -267,6 +278,28 @@ static int cpu_copy(void *self, void *dst, const void *src, size_t bytes, int ki
     return GY_OK;
 }
 
+static int cpu_ready(void *self, struct gy_error *err)
+{
+    (void)self;
+    (void)err;
+    return GY_OK;
+}
+
+static int cpu_begin(void *self, int program, const struct gy_uniform *u)
+{
+    (void)self;
+    (void)program;
+    (void)u;
+    return 0;
+}
+
+static int cpu_end(void *self, int program)
+{
+    (void)self;
+    (void)program;
+    return GY_OK;
+}
+
 static int cpu_mark(void *self, unsigned slot)
 {
     (void)self;
@@ -303,7 +336,7 @@ GY_INT const struct gy_backend *gy_cpu_backend(void)
 {
     static const struct gy_backend backend = {
         .open = cpu_open, .close = cpu_close, .caps = cpu_caps, .mem_get = cpu_mem_get, .mem_put = cpu_mem_put,
-        .prepare = cpu_prepare, .run = cpu_run, .copy = cpu_copy, .mark = cpu_mark, .wait = cpu_mark,
+        .prepare = cpu_prepare, .ready = cpu_ready, .run = cpu_run, .begin = cpu_begin, .end = cpu_end, .copy = cpu_copy, .mark = cpu_mark, .wait = cpu_mark,
         .poll = cpu_poll, .sync = cpu_sync, .ceilings = cpu_ceilings,
         .block = gy_cpu_block_info, .block_tries = cpu_block_tries};
     return &backend;

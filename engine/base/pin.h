@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* pin.h: which processors the threads of a pool are bound to: only those that the process may run on, each at most once,
+ * first one of every core, then the cores' other hardware threads. */
+#ifndef GY_PIN_H
+#define GY_PIN_H
+#include "base.h"
+
+#define GY_PIN_PROCESSORS 4096
+struct gy_pin_set {
+    uint64_t bits[GY_PIN_PROCESSORS / 64];
+};
+static inline int gy_pin_has(const struct gy_pin_set *set, int cpu) { return (int)(set->bits[cpu / 64] >> (cpu % 64) & 1); }
+
+enum gy_pin { GY_PIN_AUTO, GY_PIN_ON, GY_PIN_OFF };
+
+/* Processors that the calling thread may run on; returns how many, 0 where the system does not say. */
+GY_INT int gy_pin_allowed(struct gy_pin_set *set);
+/* Processors for threads 0, 1, ...; returns 1, or 0 with *why (for people) where they are to stay free. AUTO binds when the
+ * threads fill the machine (one a processor or one a core) and nobody has limited the process to a part of it. */
+GY_INT int gy_pin_choose(int how, int threads, int *processor, const char **why);
+/* The parts of it. root is the system's folder of processors; order takes at most room; *cores: how many come first. */
+GY_INT int gy_pin_order(const char *root, const struct gy_pin_set *allowed, int *order, int room, int *cores);
+GY_INT int gy_pin_list_first(const char *list, const struct gy_pin_set *allowed); /* of "0-3,8": least allowed, or -1 */
+GY_INT int gy_pin_quota_limits(const char *text); /* of cpu.max: "200000 100000" does, "max 100000" does not */
+
+/* Binds the calling thread; 0, or -1 when the system refuses. */
+GY_INT int gy_pin_here(int cpu);
+/* Moves the calling thread to a processor, to which it is not bound afterwards. */
+GY_INT void gy_pin_move(int cpu);
+GY_INT int gy_pin_current(void); /* processor that runs this, -1: unknown */
+
+#endif
