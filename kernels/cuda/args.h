@@ -8,9 +8,9 @@
 #define GY_CUDA_MAPS 4
 
 /* A tensor map of bulk copies, made by the driver (CUtensorMap): 128 bytes on a 64-byte boundary. */
-struct gy_tensor_map {
+struct __attribute__((aligned(64))) gy_tensor_map {
     uint64_t word[16];
-} __attribute__((aligned(64)));
+};
 
 struct gy_args {
     struct gy_tensor_map map[GY_CUDA_MAPS];

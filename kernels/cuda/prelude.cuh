@@ -45,7 +45,10 @@ typedef uint64_t uintptr_t;
 #else
 #define GY_PARAM const
 #endif
-#define GY_KERNEL(name) extern "C" __global__ void __launch_bounds__(GY_THREADS) name(GY_PARAM struct gy_args a)
+#ifndef GY_BLOCKS
+#define GY_BLOCKS 1 /* that shall fit on a multiprocessor at a time: bounds the registers */
+#endif
+#define GY_KERNEL(name) extern "C" __global__ void __launch_bounds__(GY_THREADS, GY_BLOCKS) name(GY_PARAM struct gy_args a)
 
 #define GY_TID ((int)threadIdx.x)
 #define GY_LANE ((int)threadIdx.x & 31)
