@@ -316,10 +316,23 @@ build_programs()
     done
 }
 
+# The CUDA emulator, a shared library beside the command. It is compiled without sanitizers, which do not follow its fibers.
+build_emulator()
+{
+    case $FLAVOUR in ppc|static|fuzz) return 0 ;; esac
+    # shellcheck disable=SC2046
+    newest "$DIR/libgyre-emu.so" $(existing tests/emu/* kernels/cuda/args.h kernels/op_device.h) && return 0
+    say "  $FLAVOUR: the CUDA emulator"
+    # shellcheck disable=SC2086,SC2046
+    "$FCC" $LANGUAGE -O2 $WARNINGS -fPIC -shared -o "$DIR/libgyre-emu.so" $(existing tests/emu/*.c) $LIBS ||
+        fail "the CUDA emulator does not compile"
+}
+
 # Everything that tests run, in one flavour
 build_tests()
 {
     build_library
+    build_emulator
     build_command
     HELPERS=
     # shellcheck disable=SC2046

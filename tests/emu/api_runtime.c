@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+/* The CUDA runtime's functions. Streams work at once, so a copy or a launch has happened when the call returns, and events
+ * hold only a time. While a stream is being captured, launches and copies are noted in a graph instead, also those of streams
+ * that wait for an event of it; launching the graph repeats them in the order in which they were noted. */
+#include "emu.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+struct api_node {
+    int is_copy;
+    struct emu_launch launch;
+    struct emu_copy copy;
+};
+struct api_graph {
+    struct api_node *node;
+    size_t count, room;
+    int uses; /* a graph and what was instantiated of it share the nodes */
+};
+struct api_stream {
+    struct api_stream *next;
+    struct api_graph *capture;
+    int origin;
+};
+struct api_event {
+    struct timespec time;
+    struct api_graph *capture;
+};
+
+static pthread_mutex_t api_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct api_stream *api_streams;
+static struct api_stream api_default;
+static int api_last, api_broken;
+
+void emu_lock(void) { pthread_mutex_lock(&api_mutex); }
+void emu_unlock(void) { pthread_mutex_unlock(&api_mutex); }
+int emu_failed(void) { return api_broken; }
+void emu_set_failed(int failed) { api_broken = failed; }
+
+int emu_arch(void)
+{
+    const char *text = getenv("GYRE_EMU_ARCH");
+    const int arch = text ? atoi(text) : 0;
+    return arch >= 30 && arch < 200 ? arch : 80;
+}
+
+/* Remembers an error for cudaGetLastError. */
+static int api_note(int error)
+{
+    if (error != EMU_OK)
+        api_last = error;
+    return error;
+}
+
+/* ---- device ---- */
+
+EMU_API int cudaRuntimeGetVersion(int *version);
+EMU_API int cudaDriverGetVersion(int *version);
+EMU_API int cudaGetDeviceCount(int *count);
+EMU_API int cudaSetDevice(int device);
+EMU_API int cudaDeviceReset(void);
+EMU_API int cudaDeviceSynchronize(void);
+EMU_API int cudaDeviceGetAttribute(int *value, int attribute, int device);
+EMU_API int cudaMemGetInfo(size_t *free_bytes, size_t *total);
+
+int cudaRuntimeGetVersion(int *version) { return *version = 12090, EMU_OK; }
+int cudaDriverGetVersion(int *version) { return *version = 12090, EMU_OK; }
+int cudaGetDeviceCount(int *count) { return *count = 1, EMU_OK; }
+int cudaSetDevice(int device) { return api_note(device == 0 ? EMU_OK : EMU_INVALID_DEVICE); }
+int cudaDeviceSynchronize(void) { return emu_failed(); }
+
+int cudaDeviceReset(void)
+{
+    emu_lock();
+    api_broken = api_last = EMU_OK;
+    emu_sentence_clear();
+    emu_unlock();
+    return EMU_OK;
+}
+
+/* Shared memory a block may have, by architecture, in KiB. */
+static int api_shared_most(int arch)
+{
+    static const int table[][2] = {{60, 48}, {70, 96}, {75, 64}, {80, 163}, {86, 99}, {89, 99}, {90, 227}, {100, 227}, {120, 99}};
+    int kib = 48;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (arch >= table[i][0])
+            kib = table[i][1];
+    return kib * 1024;
+}
+
+int cudaDeviceGetAttribute(int *value, int attribute, int device)
+{
+    (void)device;
+    const int arch = emu_arch();
+    const int table[][2] = {{1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535}, {8, 49152},
+                            {10, 32}, {12, 65536}, {13, 1000000}, {16, 4}, {36, 1000000}, {37, 256}, {38, 4 << 20},
+                            {39, 2048}, {75, arch / 10}, {76, arch % 10}, {81, api_shared_most(arch) + 1024},
+                            {97, api_shared_most(arch)}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i][0] == attribute)
+            return *value = table[i][1], EMU_OK;
+    *value = 0;
+    return EMU_OK;
+}
+
+int cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    emu_lock();
+    const size_t used = emu_memory_used();
+    emu_unlock();
+    *total = (size_t)16 << 30;
+    *free_bytes = used < *total ? *total - used : 0;
+    return EMU_OK;
+}
+
+/* ---- memory ---- */
+
+EMU_API int cudaMalloc(void **ptr, size_t bytes);
+EMU_API int cudaFree(void *ptr);
+EMU_API int cudaMallocHost(void **ptr, size_t bytes);
+EMU_API int cudaHostAlloc(void **ptr, size_t bytes, unsigned flags);
+EMU_API int cudaFreeHost(void *ptr);
+EMU_API int cudaMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, void *stream);
+EMU_API int cudaMemcpy(void *dst, const void *src, size_t bytes, int kind);
+EMU_API int cudaMemsetAsync(void *dst, int value, size_t bytes, void *stream);
+
+static int api_get(void **ptr, size_t bytes, int pinned)
+{
+    emu_lock();
+    const int error = api_broken ? api_broken : emu_memory_get(ptr, bytes, pinned);
+    emu_unlock();
+    return api_note(error);
+}
+
+static int api_put(void *ptr)
+{
+    emu_lock();
+    const int error = emu_memory_put(ptr);
+    emu_unlock();
+    return api_note(error);
+}
+
+int cudaMalloc(void **ptr, size_t bytes) { return api_get(ptr, bytes, 0); }
+int cudaFree(void *ptr) { return api_put(ptr); }
+int cudaMallocHost(void **ptr, size_t bytes) { return api_get(ptr, bytes, 1); }
+int cudaHostAlloc(void **ptr, size_t bytes, unsigned flags) { return (void)flags, api_get(ptr, bytes, 1); }
+int cudaFreeHost(void *ptr) { return api_put(ptr); }
+
+/* Whether an address of a copy is what its kind says: device memory that lives, or memory of the host. */
+static int api_right_side(const void *p, size_t bytes, int device)
+{
+    int inside;
+    const struct emu_range *r = emu_memory_find(p, bytes, &inside);
+    const int on_device = r && inside && !r->pinned;
+    return on_device == device;
+}
+
+static int api_copy(const struct emu_copy *c)
+{
+    const int to_device = c->kind != 2, from_device = c->src && c->kind != 1;
+    if (c->bytes == 0)
+        return EMU_OK;
+    if (!api_right_side(c->dst, c->bytes, to_device) || (c->src && !api_right_side(c->src, c->bytes, from_device)))
+        return EMU_INVALID_VALUE;
+    emu_memory_open(1);
+    if (c->src)
+        memmove(c->dst, c->src, c->bytes);
+    else
+        memset(c->dst, c->value, c->bytes);
+    emu_memory_open(0);
+    return EMU_OK;
+}
+
+static int api_copy_on(void *stream, const struct emu_copy *copy)
+{
+    emu_lock();
+    int error = api_broken;
+    if (!error && !emu_capture(stream, NULL, copy, &error))
+        error = api_copy(copy);
+    emu_unlock();
+    return api_note(error);
+}
+
+int cudaMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, void *stream)
+{
+    const struct emu_copy copy = {dst, src, bytes, kind, 0};
+    return kind < 1 || kind > 3 || !src ? api_note(EMU_INVALID_VALUE) : api_copy_on(stream, &copy);
+}
+
+int cudaMemcpy(void *dst, const void *src, size_t bytes, int kind) { return cudaMemcpyAsync(dst, src, bytes, kind, NULL); }
+
+int cudaMemsetAsync(void *dst, int value, size_t bytes, void *stream)
+{
+    const struct emu_copy copy = {dst, NULL, bytes, 3, value};
+    return api_copy_on(stream, &copy);
+}
+
+/* ---- streams and events ---- */
+
+EMU_API int cudaStreamCreateWithFlags(void **stream, unsigned flags);
+EMU_API int cudaStreamDestroy(void *stream);
+EMU_API int cudaStreamSynchronize(void *stream);
+EMU_API int cudaStreamWaitEvent(void *stream, void *event, unsigned flags);
+EMU_API int cudaEventCreateWithFlags(void **event, unsigned flags);
+EMU_API int cudaEventDestroy(void *event);
+EMU_API int cudaEventRecord(void *event, void *stream);
+EMU_API int cudaEventQuery(void *event);
+EMU_API int cudaEventSynchronize(void *event);
+EMU_API int cudaEventElapsedTime(float *milliseconds, void *begin, void *end);
+
+static struct api_stream *api_stream_of(void *stream) { return stream ? stream : &api_default; }
+
+int cudaStreamCreateWithFlags(void **stream, unsigned flags)
+{
+    (void)flags;
+    struct api_stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return api_note(EMU_NO_MEMORY);
+    emu_lock();
+    s->next = api_streams;
+    api_streams = s;
+    emu_unlock();
+    *stream = s;
+    return EMU_OK;
+}
+
+int cudaStreamDestroy(void *stream)
+{
+    emu_lock();
+    for (struct api_stream **s = &api_streams; *s; s = &(*s)->next)
+        if (*s == stream) {
+            *s = (*s)->next;
+            free(stream);
+            break;
+        }
+    emu_unlock();
+    return EMU_OK;
+}
+
+int cudaStreamSynchronize(void *stream)
+{
+    return api_note(api_stream_of(stream)->capture ? EMU_CAPTURE_WRONG : emu_failed());
+}
+
+int cudaStreamWaitEvent(void *stream, void *event, unsigned flags)
+{
+    (void)flags;
+    const struct api_event *e = event;
+    emu_lock();
+    if (e->capture)
+        api_stream_of(stream)->capture = e->capture;
+    emu_unlock();
+    return api_note(emu_failed());
+}
+
+int cudaEventCreateWithFlags(void **event, unsigned flags)
+{
+    (void)flags;
+    *event = calloc(1, sizeof(struct api_event));
+    return api_note(*event ? EMU_OK : EMU_NO_MEMORY);
+}
+
+int cudaEventDestroy(void *event) { return free(event), EMU_OK; }
+
+int cudaEventRecord(void *event, void *stream)
+{
+    struct api_event *e = event;
+    emu_lock();
+    e->capture = api_stream_of(stream)->capture;
+    clock_gettime(CLOCK_MONOTONIC, &e->time);
+    emu_unlock();
+    return api_note(emu_failed());
+}
+
+int cudaEventQuery(void *event) { return (void)event, api_note(emu_failed()); }
+int cudaEventSynchronize(void *event) { return (void)event, api_note(emu_failed()); }
+
+int cudaEventElapsedTime(float *milliseconds, void *begin, void *end)
+{
+    const struct api_event *b = begin, *e = end;
+    *milliseconds = (float)((double)(e->time.tv_sec - b->time.tv_sec) * 1e3 + (double)(e->time.tv_nsec - b->time.tv_nsec) * 1e-6);
+    return EMU_OK;
+}
+
+/* ---- graphs ---- */
+
+EMU_API int cudaStreamBeginCapture(void *stream, int mode);
+EMU_API int cudaStreamEndCapture(void *stream, void **graph);
+EMU_API int cudaGraphInstantiate(void **exec, void *graph, unsigned long long flags);
+EMU_API int cudaGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags);
+EMU_API int cudaGraphLaunch(void *exec, void *stream);
+EMU_API int cudaGraphDestroy(void *graph);
+EMU_API int cudaGraphExecDestroy(void *exec);
+
+int emu_capture(void *stream, const struct emu_launch *launch, const struct emu_copy *copy, int *status)
+{
+    struct api_graph *g = api_stream_of(stream)->capture;
+    if (!g)
+        return 0;
+    if (g->count == g->room) {
+        const size_t room = g->room ? g->room * 2 : 64;
+        struct api_node *node = aligned_alloc(64, room * sizeof *node);
+        if (!node)
+            return *status = EMU_NO_MEMORY, 1;
+        if (g->count)
+            memcpy(node, g->node, g->count * sizeof *node);
+        free(g->node);
+        g->node = node;
+        g->room = room;
+    }
+    struct api_node *n = &g->node[g->count++];
+    memset(n, 0, sizeof *n);
+    n->is_copy = copy != NULL;
+    if (copy)
+        n->copy = *copy;
+    else
+        n->launch = *launch;
+    return *status = EMU_OK, 1;
+}
+
+static void api_graph_drop(struct api_graph *g)
+{
+    if (g && --g->uses == 0) {
+        free(g->node);
+        free(g);
+    }
+}
+
+int cudaStreamBeginCapture(void *stream, int mode)
+{
+    (void)mode;
+    struct api_stream *s = api_stream_of(stream);
+    struct api_graph *g = calloc(1, sizeof *g);
+    if (!g || s->capture) {
+        free(g);
+        return api_note(s->capture ? EMU_CAPTURE_WRONG : EMU_NO_MEMORY);
+    }
+    g->uses = 1;
+    s->capture = g;
+    s->origin = 1;
+    return EMU_OK;
+}
+
+int cudaStreamEndCapture(void *stream, void **graph)
+{
+    struct api_stream *s = api_stream_of(stream);
+    struct api_graph *g = s->capture;
+    if (!g || !s->origin)
+        return api_note(EMU_CAPTURE_WRONG);
+    emu_lock();
+    for (struct api_stream *other = api_streams; other; other = other->next)
+        if (other->capture == g)
+            other->capture = NULL;
+    s->capture = NULL;
+    s->origin = 0;
+    emu_unlock();
+    *graph = g;
+    return EMU_OK;
+}
+
+int cudaGraphInstantiate(void **exec, void *graph, unsigned long long flags)
+{
+    (void)flags;
+    struct api_graph *g = graph;
+    emu_lock();
+    g->uses++;
+    emu_unlock();
+    *exec = g;
+    return EMU_OK;
+}
+
+int cudaGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags)
+{
+    return cudaGraphInstantiate(exec, graph, flags);
+}
+
+int cudaGraphLaunch(void *exec, void *stream)
+{
+    (void)stream;
+    const struct api_graph *g = exec;
+    emu_lock();
+    for (size_t i = 0; i < g->count && !api_broken; i++) {
+        const int error = g->node[i].is_copy ? api_copy(&g->node[i].copy) : emu_launch(&g->node[i].launch);
+        if (error)
+            api_broken = error;
+    }
+    const int error = api_broken;
+    emu_unlock();
+    return api_note(error);
+}
+
+static int api_drop(void *graph)
+{
+    emu_lock();
+    api_graph_drop(graph);
+    emu_unlock();
+    return EMU_OK;
+}
+
+int cudaGraphDestroy(void *graph) { return api_drop(graph); }
+int cudaGraphExecDestroy(void *exec) { return api_drop(exec); }
+
+/* ---- errors ---- */
+
+EMU_API int cudaGetLastError(void);
+EMU_API const char *cudaGetErrorString(int error);
+EMU_API const char *cudaGetErrorName(int error);
+
+struct api_error {
+    int number;
+    const char *name, *text;
+};
+static const struct api_error api_errors[] = {
+    {EMU_OK, "cudaSuccess", "no error"},
+    {EMU_INVALID_VALUE, "cudaErrorInvalidValue", "invalid argument"},
+    {EMU_NO_MEMORY, "cudaErrorMemoryAllocation", "out of memory"},
+    {EMU_NO_DEVICE, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {EMU_INVALID_DEVICE, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {EMU_BAD_IMAGE, "cudaErrorInvalidKernelImage", "device kernel image is invalid"},
+    {EMU_INVALID_HANDLE, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {EMU_NOT_FOUND, "cudaErrorSymbolNotFound", "named symbol not found"},
+    {EMU_ILLEGAL_ADDRESS, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
+    {EMU_LAUNCH_FAILED, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {EMU_CAPTURE_WRONG, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
+};
+
+static const struct api_error *api_error_of(int error)
+{
+    for (size_t i = 0; i < sizeof api_errors / sizeof *api_errors; i++)
+        if (api_errors[i].number == error)
+            return &api_errors[i];
+    return NULL;
+}
+
+int cudaGetLastError(void)
+{
+    const int error = api_last;
+    api_last = api_broken;
+    return error;
+}
+
+const char *cudaGetErrorString(int error)
+{
+    const struct api_error *e = api_error_of(error);
+    if (error == EMU_LAUNCH_FAILED && emu_sentence()[0])
+        return emu_sentence();
+    return e ? e->text : "unrecognized error code";
+}
+
+const char *cudaGetErrorName(int error)
+{
+    const struct api_error *e = api_error_of(error);
+    return e ? e->name : "unrecognized error code";
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* The CUDA emulator: a shared library with the names of the CUDA runtime, of the driver and of NVRTC, on which the CUDA
+ * backend runs without knowing. It is written to be read: one file for one idea.
+ *
+ *   words.h, prelude.cuh   the dialect of kernels in C; a kernel is compiled by the host's compiler
+ *   fiber.c                a CUDA thread is a fiber: a stack of its own and a switch of about fourteen instructions
+ *   launch.c               a grid: blocks one after the other, the fibers of a block in a random order between meetings
+ *   warp.c                 what lanes of a warp do together: shuffles, matrices
+ *   async.c                copies that go on by themselves, finished at the last or a random moment
+ *   memory.c               device memory: allocations with guard pages, a table of what lives
+ *   check.c                every load and store of a kernel: bounds, races, values never written
+ *   report.c               the sentence that says what a kernel did wrong and where
+ *   api_runtime.c, api_driver.c, api_nvrtc.c   the exported functions
+ *
+ * One launch runs at a time, on the calling OS thread; emu_lock guards all of this state. */
+#ifndef GY_EMU_H
+#define GY_EMU_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../kernels/op_device.h"
+#include "../../kernels/cuda/args.h"
+#include "words.h"
+
+#define EMU_API __attribute__((visibility("default")))
+#define EMU_THREADS_MOST 1024
+#define EMU_SHARED_MOST (227 * 1024)
+#define EMU_STACK_BYTES ((size_t)128 << 10)
+
+/* Numbers of cudaError_t that the emulator returns. */
+enum {
+    EMU_OK = 0, EMU_INVALID_VALUE = 1, EMU_NO_MEMORY = 2, EMU_NO_DEVICE = 100, EMU_INVALID_DEVICE = 101, EMU_BAD_IMAGE = 200,
+    EMU_INVALID_HANDLE = 400, EMU_NOT_FOUND = 500, EMU_ILLEGAL_ADDRESS = 700, EMU_LAUNCH_FAILED = 719,
+    EMU_CAPTURE_WRONG = 900
+};
+
+/* ---- fiber.c ---- */
+
+struct emu_fiber {
+    void *sp;                         /* where it continues; the rest of its registers lie on its stack */
+    unsigned char *stack;             /* EMU_STACK_BYTES, a guard page below */
+    void *context;                    /* ucontext_t, where there is no switch of our own */
+};
+/* Makes a fiber start in entry at the next switch; its stack is taken once and used again. 0, or -1 without memory. */
+int emu_fiber_make(struct emu_fiber *fiber, void (*entry)(void));
+void emu_fiber_switch(struct emu_fiber *from, struct emu_fiber *to);
+void emu_fiber_free(struct emu_fiber *fiber);
+
+/* ---- launch.c ---- */
+
+enum emu_state { EMU_READY, EMU_AT_SYNC, EMU_AT_GROUP, EMU_AT_EVENT, EMU_ENDED };
+
+struct emu_thread {
+    struct emu_fiber fiber;
+    int tid, state;
+    const char *site;                 /* where it waits: "file.cu:12" */
+    int word;                         /* at a group: which word, with these records */
+    const void *in;
+    void *out;
+};
+
+struct emu_module {
+    void *handle;                     /* of dlopen */
+    char path[256];                   /* of the shared object, removed with the module */
+    const unsigned char *base, *limit; /* where it lies in memory */
+    struct emu_function *functions;   /* given out of it */
+};
+
+struct emu_function {
+    struct emu_function *next;
+    struct emu_module *module;
+    void (*entry)(const struct gy_args *a);
+    char name[96];
+    int shared_most;                  /* what cuFuncSetAttribute allowed */
+};
+
+struct emu_launch {
+    const struct emu_function *function;
+    struct gy_args args;
+    int grid[3], threads;
+    size_t shared;
+};
+
+/* What went wrong; filled by the fiber that sees it, told when the block has been left. */
+struct emu_fault {
+    int set, tid;
+    char what[512];                   /* the sentence without its place */
+    const void *pc;                   /* instruction, or NULL */
+    const char *site;                 /* or the word's place, or NULL */
+};
+
+/* The running block. */
+struct emu_block {
+    struct emu_thread thread[EMU_THREADS_MOST];
+    struct emu_fiber scheduler;
+    struct emu_thread *now;           /* who runs */
+    const struct emu_launch *launch;
+    int ready[EMU_THREADS_MOST], ready_count, live;
+    unsigned char *shared;            /* launch->shared bytes, a guard page behind */
+    uint64_t random;
+    uint32_t epoch, block_epoch, launch_epoch; /* see check.c */
+    struct emu_fault fault;
+};
+struct emu_block *emu_block(void);
+
+/* Runs a whole grid. 0, or EMU_LAUNCH_FAILED with the sentence in emu_sentence. */
+int emu_launch(const struct emu_launch *launch);
+/* Parks the running fiber until its state is EMU_READY again. */
+void emu_park(int state, const char *site);
+void emu_wake(struct emu_thread *thread);
+/* Ends the launch: notes the fault of the running thread (the first one counts) and leaves the fiber for good. */
+void emu_fail(const char *site, const void *pc, const char *format, ...) __attribute__((format(printf, 3, 4), noreturn));
+/* The same for a fault that the scheduler sees: returns -1. */
+int emu_fault(int tid, const char *site, const char *format, ...) __attribute__((format(printf, 3, 4)));
+uint32_t emu_random(uint32_t below);
+struct gy_emu_words *emu_words(void);
+
+/* ---- warp.c ---- */
+
+int emu_group_lanes(int word);        /* how many threads carry out a word together */
+void emu_group_run(int word, struct emu_thread *lane); /* all operands are there */
+
+/* ---- async.c ---- */
+
+void emu_copy_async(void *shared, const void *global, int bytes, int valid, const char *site, const void *pc);
+void emu_copy_commit(void);
+void emu_copy_wait(int newest, const char *site);
+void emu_async_block(void);           /* forgets what is under way, at the start of a block */
+int emu_async_end(void);              /* a block has ended: 0, or a fault is set */
+
+/* ---- memory.c ---- */
+
+struct emu_range {
+    unsigned char *base, *mapping;
+    size_t bytes, mapped;
+    struct emu_cell *shadow;          /* two a word of 4 bytes, see check.c */
+    uint64_t number;                  /* counts allocations */
+    int pinned;                       /* host memory: not reachable from kernels */
+};
+int emu_memory_get(void **out, size_t bytes, int pinned);
+int emu_memory_put(void *p);
+/* The allocation that holds p, or the nearest one that lives, or NULL; inside: whether all bytes lie in it. */
+struct emu_range *emu_memory_find(const void *p, size_t bytes, int *inside);
+/* Ended allocations, the last few of which are remembered for reports. */
+const struct emu_range *emu_memory_dead(const void *p);
+void emu_memory_open(int open);       /* device memory may be touched by this process */
+size_t emu_memory_used(void);
+
+/* ---- check.c ---- */
+
+struct emu_cell {
+    uint64_t write, read;
+};
+void emu_access(const void *p, unsigned long bytes, int write, const void *pc);
+int emu_check_block(void);            /* a block starts: shared memory was never written. 0, or -1 without memory */
+/* Whether [p, p + bytes) is the block's shared memory, or global memory that lives: fails the launch if not. */
+void emu_check_shared(const void *p, size_t bytes, const char *what, const char *site, const void *pc);
+void emu_check_global(const void *p, size_t bytes, const char *what, const char *site, const void *pc);
+
+/* ---- report.c ---- */
+
+void emu_report(const struct emu_launch *launch, const struct emu_fault *fault, const int block[3]);
+const char *emu_sentence(void);       /* of the last fault, or "" */
+void emu_sentence_clear(void);
+
+/* ---- api ---- */
+
+void emu_lock(void);
+void emu_unlock(void);
+int emu_arch(void);                   /* GYRE_EMU_ARCH, 80 */
+int emu_failed(void);                 /* a launch failed before: everything fails until cudaDeviceReset, as on a GPU */
+void emu_set_failed(int failed);
+const char *emu_folder(void);         /* of this process, for files that the host's compiler and dlopen need; "" if none */
+int emu_write_file(const char *path, const void *data, size_t bytes);
+/* If the stream is being captured, notes the launch or the copy and returns 1. */
+struct emu_copy {
+    void *dst;
+    const void *src;                  /* NULL: fill with value */
+    size_t bytes;
+    int kind, value;
+};
+int emu_capture(void *stream, const struct emu_launch *launch, const struct emu_copy *copy, int *status);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* A fiber is a stack and the registers that a called function must keep; whoever runs gives the processor away himself. The
+ * switch pushes those registers onto the own stack, exchanges stack pointers and pops the other's: a call that returns in
+ * another fiber. Stacks are mapped once, a page that may not be touched below them, and used for every later block. */
+#include "emu.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int fiber_stack(struct emu_fiber *fiber)
+{
+    if (fiber->stack)
+        return 0;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *map =
+        mmap(NULL, EMU_STACK_BYTES + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED)
+        return -1;
+    mprotect(map, page, PROT_NONE);
+    fiber->stack = map + page;
+    return 0;
+}
+
+static void fiber_unmap(struct emu_fiber *fiber)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (fiber->stack)
+        munmap(fiber->stack - page, EMU_STACK_BYTES + page);
+    fiber->stack = NULL;
+}
+
+#if defined(__x86_64__)
+
+/* void emu_switch(void **save, void *load) */
+void emu_switch(void **save, void *load);
+__asm__(".text\n"
+        ".globl emu_switch\n"
+        ".hidden emu_switch\n"
+        ".type emu_switch, @function\n"
+        "emu_switch:\n"
+        "    pushq %rbp\n"
+        "    pushq %rbx\n"
+        "    pushq %r12\n"
+        "    pushq %r13\n"
+        "    pushq %r14\n"
+        "    pushq %r15\n"
+        "    movq %rsp, (%rdi)\n"
+        "    movq %rsi, %rsp\n"
+        "    popq %r15\n"
+        "    popq %r14\n"
+        "    popq %r13\n"
+        "    popq %r12\n"
+        "    popq %rbx\n"
+        "    popq %rbp\n"
+        "    ret\n"
+        ".size emu_switch, . - emu_switch\n");
+
+int emu_fiber_make(struct emu_fiber *fiber, void (*entry)(void))
+{
+    if (fiber_stack(fiber) != 0)
+        return -1;
+    /* as if entry had called emu_switch: six registers, its address to return to, and 0 where its own caller would be */
+    void **top = (void **)(void *)(fiber->stack + EMU_STACK_BYTES) - 2;
+    top[1] = NULL;
+    top[0] = NULL;
+    memcpy(&top[0], &entry, sizeof entry);
+    top -= 6;
+    memset(top, 0, 6 * sizeof *top);
+    fiber->sp = top;
+    return 0;
+}
+
+void emu_fiber_switch(struct emu_fiber *from, struct emu_fiber *to) { emu_switch(&from->sp, to->sp); }
+void emu_fiber_free(struct emu_fiber *fiber) { fiber_unmap(fiber); }
+
+#else
+
+#include <ucontext.h>
+
+static ucontext_t *fiber_context(struct emu_fiber *fiber)
+{
+    if (!fiber->context)
+        fiber->context = calloc(1, sizeof(ucontext_t));
+    return fiber->context;
+}
+
+int emu_fiber_make(struct emu_fiber *fiber, void (*entry)(void))
+{
+    if (fiber_stack(fiber) != 0 || !fiber_context(fiber))
+        return -1;
+    ucontext_t *context = fiber->context;
+    getcontext(context);
+    context->uc_stack.ss_sp = fiber->stack;
+    context->uc_stack.ss_size = EMU_STACK_BYTES;
+    context->uc_link = NULL;
+    makecontext(context, entry, 0);
+    return 0;
+}
+
+void emu_fiber_switch(struct emu_fiber *from, struct emu_fiber *to)
+{
+    swapcontext(fiber_context(from), to->context);
+}
+
+void emu_fiber_free(struct emu_fiber *fiber)
+{
+    fiber_unmap(fiber);
+    free(fiber->context);
+    fiber->context = NULL;
+}
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* A grid runs block after block. In a block every thread is a fiber; the scheduler takes one of those that are ready at random
+ * (the seed is GYRE_EMU_SEED) and lets it run until it waits for others: at a barrier, at a word of its whole warp, or for
+ * a copy. When nobody is ready, either all that live have met at one barrier, and they go on, or somebody waits for a
+ * thread that will never come: then the launch ends with a sentence that names both. */
+#include "emu.h"
+
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static struct emu_block *launch_block; /* taken at the first launch, kept for stacks */
+static struct gy_emu_words launch_words;
+static uint64_t launch_count;
+
+struct emu_block *emu_block(void) { return launch_block; }
+struct gy_emu_words *emu_words(void) { return &launch_words; }
+
+/* xorshift64*: order need not be good, only repeatable */
+uint32_t emu_random(uint32_t below)
+{
+    uint64_t x = launch_block->random;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    launch_block->random = x;
+    return (uint32_t)((x * 0x2545f4914f6cdd1dull >> 32) * below >> 32);
+}
+
+/* ---- faults ---- */
+
+static void launch_note(int tid, const char *site, const void *pc, const char *format, va_list arguments)
+    __attribute__((format(printf, 4, 0)));
+static void launch_note(int tid, const char *site, const void *pc, const char *format, va_list arguments)
+{
+    struct emu_fault *f = &launch_block->fault;
+    if (f->set)
+        return;
+    f->set = 1;
+    f->tid = tid;
+    f->site = site;
+    f->pc = pc;
+    vsnprintf(f->what, sizeof f->what, format, arguments);
+}
+
+void emu_fail(const char *site, const void *pc, const char *format, ...)
+{
+    struct emu_block *b = launch_block;
+    va_list arguments;
+    va_start(arguments, format);
+    launch_note(b->now->tid, site, pc, format, arguments);
+    va_end(arguments);
+    for (;;)
+        emu_fiber_switch(&b->now->fiber, &b->scheduler);
+}
+
+int emu_fault(int tid, const char *site, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    launch_note(tid, site, NULL, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+/* ---- fibers of a block ---- */
+
+static void launch_thread(void)
+{
+    struct emu_block *b = launch_block;
+    b->launch->function->entry(&b->launch->args);
+    b->now->state = EMU_ENDED;
+    b->live--;
+    for (;;)
+        emu_fiber_switch(&b->now->fiber, &b->scheduler);
+}
+
+void emu_park(int state, const char *site)
+{
+    struct emu_block *b = launch_block;
+    b->now->state = state;
+    b->now->site = site;
+    emu_fiber_switch(&b->now->fiber, &b->scheduler);
+}
+
+void emu_wake(struct emu_thread *thread)
+{
+    struct emu_block *b = launch_block;
+    thread->state = EMU_READY;
+    b->ready[b->ready_count++] = thread->tid;
+}
+
+static void launch_sync(const char *site) { emu_park(EMU_AT_SYNC, site); }
+
+/* A word of several lanes: the last one to come carries it out for all and goes on; the others become ready. */
+static void launch_group(int word, const char *site, const void *in, void *out)
+{
+    struct emu_block *b = launch_block;
+    struct emu_thread *me = b->now;
+    const int lanes = emu_group_lanes(word), first = me->tid / lanes * lanes;
+    me->word = word;
+    me->in = in;
+    me->out = out;
+    if (first + lanes > b->launch->threads)
+        emu_fail(site, NULL, "a word of %d lanes, but the block ends after %d of them", lanes, b->launch->threads - first);
+    me->state = EMU_AT_GROUP;
+    me->site = site;
+    for (int i = first; i < first + lanes; i++)
+        if (b->thread[i].state != EMU_AT_GROUP || b->thread[i].word != word || strcmp(b->thread[i].site, site) != 0) {
+            emu_park(EMU_AT_GROUP, site);
+            return;
+        }
+    emu_group_run(word, &b->thread[first]);
+    me->state = EMU_READY;
+    for (int i = first; i < first + lanes; i++)
+        if (i != me->tid)
+            emu_wake(&b->thread[i]);
+}
+
+/* ---- nobody is ready ---- */
+
+static const char *launch_where(const struct emu_thread *t, char *room, size_t bytes)
+{
+    if (t->state == EMU_ENDED)
+        snprintf(room, bytes, "has ended");
+    else
+        snprintf(room, bytes, "waits at %s", t->site);
+    return room;
+}
+
+/* Says who waits for whom. */
+static int launch_stuck(void)
+{
+    struct emu_block *b = launch_block;
+    char where[160];
+    for (int i = 0; i < b->launch->threads; i++) {
+        const struct emu_thread *t = &b->thread[i];
+        if (t->state != EMU_AT_GROUP)
+            continue;
+        const int lanes = emu_group_lanes(t->word), first = t->tid / lanes * lanes;
+        for (int j = first; j < first + lanes; j++) {
+            const struct emu_thread *other = &b->thread[j];
+            if (other->state != EMU_AT_GROUP || strcmp(other->site, t->site) != 0)
+                return emu_fault(i, t->site, "all %d lanes must come, but lane %d (thread %d) is missing: it %s", lanes, j - first,
+                                 j, launch_where(other, where, sizeof where));
+        }
+    }
+    for (int i = 0; i < b->launch->threads; i++)
+        if (b->thread[i].state == EMU_AT_EVENT)
+            return emu_fault(i, b->thread[i].site, "waits for what will never come: no other thread can go on");
+    return emu_fault(0, NULL, "no thread can go on");
+}
+
+/* All that live stand at one barrier: they go on. */
+static int launch_release(void)
+{
+    struct emu_block *b = launch_block;
+    const struct emu_thread *one = NULL;
+    for (int i = 0; i < b->launch->threads; i++) {
+        const struct emu_thread *t = &b->thread[i];
+        if (t->state == EMU_ENDED)
+            continue;
+        if (t->state != EMU_AT_SYNC)
+            return launch_stuck();
+        if (one && strcmp(one->site, t->site) != 0)
+            return emu_fault(i, t->site, "divergent barrier: thread %d waits at %s, thread %d at %s", t->tid, t->site, one->tid,
+                             one->site);
+        one = t;
+    }
+    b->epoch++;
+    for (int i = 0; i < b->launch->threads; i++)
+        if (b->thread[i].state == EMU_AT_SYNC)
+            emu_wake(&b->thread[i]);
+    return 0;
+}
+
+static void launch_enter(struct emu_thread *t)
+{
+    struct emu_block *b = launch_block;
+    b->now = t;
+    launch_words.place.tid = t->tid;
+    emu_fiber_switch(&b->scheduler, &t->fiber);
+}
+
+static int launch_one_block(void)
+{
+    struct emu_block *b = launch_block;
+    const struct emu_launch *l = b->launch;
+    b->epoch++;
+    b->block_epoch = b->epoch;
+    b->live = l->threads;
+    b->ready_count = 0;
+    memset(b->shared, 0xff, l->shared); /* a NaN in every type */
+    emu_async_block();
+    if (emu_check_block() != 0)
+        return emu_fault(0, NULL, "the emulator has no memory");
+    for (int i = 0; i < l->threads; i++) {
+        b->thread[i].tid = i;
+        if (emu_fiber_make(&b->thread[i].fiber, launch_thread) != 0)
+            return emu_fault(0, NULL, "the emulator has no memory for %d stacks", l->threads);
+        emu_wake(&b->thread[i]);
+    }
+    while (b->live > 0) {
+        if (b->ready_count == 0 && launch_release() != 0)
+            return -1;
+        const int k = (int)emu_random((uint32_t)b->ready_count), tid = b->ready[k];
+        b->ready[k] = b->ready[--b->ready_count];
+        launch_enter(&b->thread[tid]);
+        if (b->fault.set)
+            return -1;
+    }
+    return emu_async_end();
+}
+
+/* ---- a grid ---- */
+
+/* The shared memory of a block ends where a page begins that may not be touched; 1024-byte alignment as in CUDA. */
+static unsigned char *launch_shared(size_t bytes)
+{
+    static unsigned char *end;
+    if (!end) {
+        const size_t page = (size_t)sysconf(_SC_PAGESIZE), most = (EMU_SHARED_MOST + page - 1) / page * page + page;
+        unsigned char *map = mmap(NULL, most + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (map == MAP_FAILED)
+            return NULL;
+        mprotect(map + most, page, PROT_NONE);
+        end = map + most;
+    }
+    return end - (bytes + 1023) / 1024 * 1024;
+}
+
+static int launch_prepare(const struct emu_launch *launch)
+{
+    if (!launch_block)
+        launch_block = calloc(1, sizeof *launch_block);
+    if (!launch_block)
+        return -1;
+    const char *seed = getenv("GYRE_EMU_SEED");
+    struct emu_block *b = launch_block;
+    b->launch = launch;
+    b->fault.set = 0;
+    b->random = (seed ? strtoull(seed, NULL, 10) : 1) * 0x9e3779b97f4a7c15ull + ++launch_count * 0xbf58476d1ce4e5b9ull + 1;
+    b->shared = launch_shared(launch->shared);
+    if (!b->shared)
+        return -1;
+    b->epoch++;
+    b->launch_epoch = b->epoch;
+    struct gy_emu_words *w = &launch_words;
+    memcpy(w->place.grid, launch->grid, sizeof launch->grid);
+    w->place.threads = launch->threads;
+    w->place.shared = b->shared;
+    w->access = emu_access;
+    w->sync = launch_sync;
+    w->group = launch_group;
+    w->copy_async = emu_copy_async;
+    w->copy_commit = emu_copy_commit;
+    w->copy_wait = emu_copy_wait;
+    return 0;
+}
+
+int emu_launch(const struct emu_launch *launch)
+{
+    if (launch_prepare(launch) != 0)
+        return EMU_NO_MEMORY;
+    int *at = launch_words.place.block, bad = 0;
+    emu_memory_open(1);
+    for (at[2] = 0; at[2] < launch->grid[2] && !bad; at[2]++)
+        for (at[1] = 0; at[1] < launch->grid[1] && !bad; at[1]++)
+            for (at[0] = 0; at[0] < launch->grid[0] && !bad; at[0]++)
+                if (launch_one_block() != 0) {
+                    emu_report(launch, &launch_block->fault, at);
+                    bad = 1;
+                }
+    emu_memory_open(0);
+    return bad ? EMU_LAUNCH_FAILED : EMU_OK;
+}

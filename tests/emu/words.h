@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* The table through which a kernel compiled as C reaches the emulator: words of the dialect that are more than C end in a call
+ * of one of these functions. A kernel's file holds a pointer to it, set when the module is loaded. `place` always describes
+ * the fiber that runs. Read by prelude.cuh and by the emulator. */
+#ifndef GY_EMU_WORDS_H
+#define GY_EMU_WORDS_H
+
+struct gy_emu_place {
+    int tid, threads;          /* in the block */
+    int block[3], grid[3];
+    unsigned char *shared;     /* the block's shared memory */
+};
+
+/* Words that a whole warp (or warp group) executes together. `in` and `out` are records of each lane on its own stack. */
+enum gy_emu_group_word {
+    GY_EMU_SHFL_XOR, GY_EMU_SHFL_DOWN, GY_EMU_SHFL,
+    GY_EMU_LDMATRIX4, GY_EMU_LDMATRIX4_TURNED,
+    GY_EMU_MMA_8_8_4_F16, GY_EMU_MMA_16_8_8_F16, GY_EMU_MMA_16_8_16_F16, GY_EMU_MMA_16_8_16_BF16,
+    GY_EMU_GROUP_WORDS
+};
+struct gy_emu_shfl {
+    unsigned value;
+    int which; /* mask, distance or lane */
+};
+/* Fragments of one lane, as registers; unused ones are not read. */
+struct gy_emu_mma {
+    float d[8];
+    unsigned a[4], b[2];
+};
+
+struct gy_emu_words {
+    struct gy_emu_place place;
+    void (*access)(const void *p, unsigned long bytes, int write, const void *pc);
+    void (*sync)(const char *site);
+    void (*group)(int word, const char *site, const void *in, void *out);
+    void (*copy_async)(void *shared, const void *global, int bytes, int valid, const char *site, const void *pc);
+    void (*copy_commit)(void);
+    void (*copy_wait)(int newest, const char *site);
+};
+
+#endif

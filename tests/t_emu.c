@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* The CUDA emulator: its functions, the dialect's words, and every fault that a kernel can have: planted, found, told with
+ * kernel, line and thread, whatever the order in which threads run. The library is opened as the backend opens it. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include "t.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include "../kernels/op_device.h"
+#include "../kernels/cuda/args.h"
+
+/* ---- the library's functions ---- */
+
+struct emu_api {
+    int (*malloc)(void **ptr, size_t bytes);
+    int (*free)(void *ptr);
+    int (*malloc_host)(void **ptr, size_t bytes);
+    int (*free_host)(void *ptr);
+    int (*copy)(void *dst, const void *src, size_t bytes, int kind, void *stream);
+    int (*fill)(void *dst, int value, size_t bytes, void *stream);
+    int (*stream)(void **stream, unsigned flags);
+    int (*stream_destroy)(void *stream);
+    int (*sync)(void *stream);
+    int (*wait_event)(void *stream, void *event, unsigned flags);
+    int (*event)(void **event, unsigned flags);
+    int (*event_destroy)(void *event);
+    int (*record)(void *event, void *stream);
+    int (*capture)(void *stream, int mode);
+    int (*end)(void *stream, void **graph);
+    int (*instantiate)(void **exec, void *graph, unsigned long long flags);
+    int (*graph_launch)(void *exec, void *stream);
+    int (*graph_destroy)(void *graph);
+    int (*exec_destroy)(void *exec);
+    int (*attribute)(int *value, int attribute, int device);
+    int (*reset)(void);
+    const char *(*text)(int error);
+    int (*entry)(const char *symbol, void **function, unsigned long long flags, int *status);
+    int (*create)(void **program, const char *source, const char *name, int headers, const char *const *sources,
+                  const char *const *names);
+    int (*destroy)(void **program);
+    int (*compile)(void *program, int options, const char *const *option);
+    int (*log_size)(void *program, size_t *bytes);
+    int (*log)(void *program, char *log);
+    int (*cubin_size)(void *program, size_t *bytes);
+    int (*cubin)(void *program, char *cubin);
+    /* driver */
+    int (*load)(void **module, const void *image, unsigned options, int *names, void **values);
+    int (*unload)(void *module);
+    int (*function)(void **function, void *module, const char *name);
+    int (*set)(void *function, int attribute, int value);
+    int (*launch)(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                  void *stream, void **parameters, void **extra);
+};
+static struct emu_api cuda;
+
+static int emu_symbol(void *library, const char *name, void *out)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(out, &symbol, sizeof symbol);
+    T_CHECK_MSG(symbol != NULL, "no %s", name);
+    return symbol != NULL;
+}
+
+/* The library lies beside the folder of the test program, or where GYRE_EMU says. */
+static int emu_open(const char *program)
+{
+    char path[1024];
+    const char *named = getenv("GYRE_EMU"), *slash = strrchr(program, '/');
+    snprintf(path, sizeof path, "%.*s/../libgyre-emu.so", slash ? (int)(slash - program) : 1, slash ? program : ".");
+    void *library = dlopen(named ? named : path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        printf("%s\n", dlerror());
+        return 0;
+    }
+    const struct {
+        const char *name;
+        void *out;
+    } table[] = {{"cudaMalloc", &cuda.malloc}, {"cudaFree", &cuda.free}, {"cudaMallocHost", &cuda.malloc_host},
+                 {"cudaFreeHost", &cuda.free_host}, {"cudaMemcpyAsync", &cuda.copy}, {"cudaMemsetAsync", &cuda.fill},
+                 {"cudaStreamCreateWithFlags", &cuda.stream}, {"cudaStreamDestroy", &cuda.stream_destroy},
+                 {"cudaStreamSynchronize", &cuda.sync}, {"cudaStreamWaitEvent", &cuda.wait_event},
+                 {"cudaEventCreateWithFlags", &cuda.event}, {"cudaEventDestroy", &cuda.event_destroy},
+                 {"cudaEventRecord", &cuda.record}, {"cudaStreamBeginCapture", &cuda.capture}, {"cudaStreamEndCapture", &cuda.end},
+                 {"cudaGraphInstantiate", &cuda.instantiate}, {"cudaGraphLaunch", &cuda.graph_launch},
+                 {"cudaGraphDestroy", &cuda.graph_destroy}, {"cudaGraphExecDestroy", &cuda.exec_destroy},
+                 {"cudaDeviceGetAttribute", &cuda.attribute}, {"cudaDeviceReset", &cuda.reset}, {"cudaGetErrorString", &cuda.text},
+                 {"cudaGetDriverEntryPoint", &cuda.entry}, {"nvrtcCreateProgram", &cuda.create},
+                 {"nvrtcDestroyProgram", &cuda.destroy}, {"nvrtcCompileProgram", &cuda.compile},
+                 {"nvrtcGetProgramLogSize", &cuda.log_size}, {"nvrtcGetProgramLog", &cuda.log},
+                 {"nvrtcGetCUBINSize", &cuda.cubin_size}, {"nvrtcGetCUBIN", &cuda.cubin}};
+    int good = 1;
+    for (size_t i = 0; i < GY_COUNT(table); i++)
+        good &= emu_symbol(library, table[i].name, table[i].out);
+    const struct {
+        const char *name;
+        void *out;
+    } driver[] = {{"cuModuleLoadDataEx", &cuda.load}, {"cuModuleUnload", &cuda.unload}, {"cuModuleGetFunction", &cuda.function},
+                  {"cuFuncSetAttribute", &cuda.set}, {"cuLaunchKernel", &cuda.launch}};
+    for (size_t i = 0; good && i < GY_COUNT(driver); i++) {
+        void *symbol = NULL;
+        good &= T_CHECK(cuda.entry(driver[i].name, &symbol, 0, NULL) == 0 && symbol);
+        memcpy(driver[i].out, &symbol, sizeof symbol);
+    }
+    return good;
+}
+
+/* ---- kernels ---- */
+
+static char *read_text(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return NULL;
+    char *text = calloc(1, 200000);
+    if (text)
+        text[fread(text, 1, 199999, f)] = 0;
+    fclose(f);
+    return text;
+}
+
+static const char *const header_names[] = {"prelude.cuh", "op_device.h", "args.h", "element.cuh"};
+
+/* Compiles a file of kernels; a module, or NULL with the log printed (expected errors: not printed). */
+static void *compile(const char *path, const char *const *option, int options, int quiet, char *log, size_t log_bytes)
+{
+    char *source = read_text(path), *header[4] = {read_text("kernels/cuda/prelude.cuh"), read_text("kernels/op_device.h"),
+                                                  read_text("kernels/cuda/args.h"), read_text("kernels/cuda/element.cuh")};
+    void *program = NULL, *module = NULL;
+    size_t bytes = 0;
+    const char *texts[4];
+    memcpy(texts, header, sizeof texts);
+    if (source && header[3] && cuda.create(&program, source, path, 4, texts, header_names) == 0) {
+        const int status = cuda.compile(program, options, option);
+        cuda.log_size(program, &bytes);
+        char *text = calloc(1, bytes + 1);
+        if (text)
+            cuda.log(program, text);
+        if (log && text)
+            snprintf(log, log_bytes, "%s", text);
+        if (text && text[0] && !quiet)
+            printf("%s\n", text);
+        free(text);
+        if (status == 0 && cuda.cubin_size(program, &bytes) == 0) {
+            char *image = calloc(1, bytes);
+            if (image && cuda.cubin(program, image) == 0)
+                cuda.load(&module, image, 0, NULL, NULL);
+            free(image);
+        }
+    }
+    if (program)
+        cuda.destroy(&program);
+    free(source);
+    for (int i = 0; i < 4; i++)
+        free(header[i]);
+    return module;
+}
+
+struct run {
+    struct gy_args args;
+    unsigned grid[3], threads, shared;
+    void *stream;
+};
+
+static int launch(void *module, const char *name, struct run *run)
+{
+    void *function = NULL;
+    if (cuda.function(&function, module, name) != 0)
+        return -1;
+    if (run->shared > 48 * 1024)
+        cuda.set(function, 8, (int)run->shared);
+    void *parameters[1] = {&run->args};
+    return cuda.launch(function, run->grid[0], run->grid[1], run->grid[2], run->threads, 1, 1, run->shared, run->stream, parameters,
+                       NULL);
+}
+
+static void *device_of(const void *data, size_t bytes)
+{
+    void *p = NULL;
+    T_CHECK(cuda.malloc(&p, bytes) == 0 && p);
+    if (data)
+        T_CHECK(cuda.copy(p, data, bytes, 1, NULL) == 0);
+    return p;
+}
+
+/* ---- words ---- */
+
+static const char *const word_options[] = {"-DGY_ARCH=80", "-DGY_THREADS=64", "-DGY_SHARED_BYTES=1024", "-DGY_DTYPE=0", "-DGY_ACT=0",
+                                           "--gpu-architecture=sm_80"};
+
+static void test_words(void)
+{
+    void *module = compile("tests/emu/words.cu", word_options, 6, 0, NULL, 0);
+    if (!T_CHECK(module != NULL))
+        return;
+    float x[192], y[768];
+    int32_t where[768];
+    for (int i = 0; i < 192; i++)
+        x[i] = (float)i;
+    struct run run = {.grid = {3, 1, 1}, .threads = 64, .shared = 1024};
+    run.args.ptr[GY_X] = device_of(x, sizeof x);
+    run.args.ptr[GY_Y] = device_of(NULL, sizeof y);
+
+    T_CHECK(launch(module, "tree", &run) == 0);
+    T_CHECK(cuda.copy(y, run.args.ptr[GY_Y], sizeof y, 2, NULL) == 0);
+    for (int i = 0; i < 3; i++)
+        T_CHECK_MSG(y[i] == (float)(64 * (64 * i) + 2016), "%g", (double)y[i]);
+
+    T_CHECK(launch(module, "exchange", &run) == 0);
+    T_CHECK(cuda.copy(y, run.args.ptr[GY_Y], sizeof y, 2, NULL) == 0);
+    int good = 1;
+    for (int i = 0; i < 192; i++) {
+        const int lane = i & 31, first = i - lane;
+        good &= y[4 * i] == x[first + (lane ^ 5)] && y[4 * i + 1] == x[first + (lane + 9 < 32 ? lane + 9 : lane)];
+        good &= y[4 * i + 2] == x[first + 17] && y[4 * i + 3] == (float)(first % 64 + lane / 2);
+    }
+    T_CHECK(good);
+
+    run.grid[0] = 2, run.grid[1] = 3, run.grid[2] = 2;
+    T_CHECK(launch(module, "place", &run) == 0);
+    T_CHECK(cuda.copy(where, run.args.ptr[GY_Y], sizeof where, 2, NULL) == 0);
+    good = 1;
+    for (int i = 0; i < 768; i++)
+        good &= where[i] == i / 64 * 1000 + i % 64 / 32 * 100 + i % 32;
+    T_CHECK(good);
+    T_CHECK(cuda.free(run.args.ptr[GY_X]) == 0 && cuda.free(run.args.ptr[GY_Y]) == 0);
+    T_CHECK(cuda.unload(module) == 0);
+}
+
+static void test_compile_error(void)
+{
+    char log[2000] = "";
+    const char *const options[] = {"-DGY_ARCH=80", "-DGY_THREADS=64", "-DGY_SHARED_BYTES=16", "-DGY_DTYPE=0", "-DGY_ACT=0"};
+    T_CHECK(compile("tests/emu/words.cu", options, 5, 1, log, sizeof log) == NULL);
+    T_CHECK_MSG(strstr(log, "the variant's shared memory is too small") != NULL, "%s", log);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (!emu_open(argv[0])) {
+        T_SKIP("no libgyre-emu.so beside the test");
+        T_END("t_emu");
+    }
+    setenv("GYRE_EMU_QUIET", "1", 1);
+    test_words();
+    test_compile_error();
+    T_END("t_emu");
+}
