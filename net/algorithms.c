@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* The algorithms by name, and what a schedule looks like to people. */
+#include "algorithms.h"
+
+#define ALGORITHM_SCATTERS (1u << GY_NET_ALLREDUCE | 1u << GY_NET_REDUCE_SCATTER | 1u << GY_NET_ALL_GATHER)
+
+static const struct gy_net_algorithm algorithm_rows[] = {
+    {"ring", "one ring over all ranks: the fewest bytes, the most rounds", gy_net_build_ring, ALGORITHM_SCATTERS},
+    {"halving", "recursive halving and doubling over all ranks", gy_net_build_halving, ALGORITHM_SCATTERS},
+    {"direct", "everybody to everybody: one round each way", gy_net_build_direct, ALGORITHM_SCATTERS},
+    {"multiring", "rings along each dimension in turn", gy_net_build_multiring, ALGORITHM_SCATTERS},
+    {"multihalving", "halving along each dimension in turn", gy_net_build_multihalving, ALGORITHM_SCATTERS},
+    {"hosts", "direct inside hosts, each rank's part between them; hosts may differ in ranks", gy_net_build_hosts,
+     1u << GY_NET_ALLREDUCE},
+    {"doubling", "whole buffers between ranks at distances 1, 2, 4: the fewest rounds", gy_net_build_doubling, 1u << GY_NET_ALLREDUCE},
+    {"tree", "two binary trees, each for half of the buffer", gy_net_build_tree, 1u << GY_NET_ALLREDUCE},
+    {"binomial", "from rank 0 to everybody", gy_net_build_binomial, 1u << GY_NET_BROADCAST},
+};
+
+GY_INT const struct gy_net_algorithm *gy_net_algorithms(size_t *count)
+{
+    *count = GY_COUNT(algorithm_rows);
+    return algorithm_rows;
+}
+
+GY_INT const struct gy_net_algorithm *gy_net_algorithm(const char *name)
+{
+    for (size_t i = 0; i < GY_COUNT(algorithm_rows); i++)
+        if (strcmp(algorithm_rows[i].name, name) == 0)
+            return &algorithm_rows[i];
+    return NULL;
+}
+
+static const char *const algorithm_goals[GY_NET_GOALS] = {"allreduce", "reduce-scatter", "all-gather", "broadcast"};
+
+static int algorithm_check(const struct gy_net_shape *shape, struct gy_error *err)
+{
+    int64_t product = 1;
+    if (shape->ranks < 1 || shape->ranks > GY_NET_RANKS_MOST)
+        return GY_FAIL(err, GY_E_ARG, "%d ranks; a schedule has 1 to %d", shape->ranks, GY_NET_RANKS_MOST);
+    if (shape->lanes < 1 || shape->lanes > 1024)
+        return GY_FAIL(err, GY_E_ARG, "%d lanes; a schedule has 1 to 1024", shape->lanes);
+    if (shape->dim_count < 0 || shape->dim_count > GY_NET_DIMS)
+        return GY_FAIL(err, GY_E_ARG, "%d dimensions; there may be %d", shape->dim_count, GY_NET_DIMS);
+    for (int d = 0; d < shape->dim_count; d++) {
+        if (shape->dims[d] < 1 || shape->dims[d] > shape->ranks)
+            return GY_FAIL(err, GY_E_ARG, "dimension %d has %d ranks; it must have 1 to %d", d, shape->dims[d], shape->ranks);
+        product *= shape->dims[d];
+    }
+    for (int h = 0; h < shape->host_count; h++)
+        if (shape->hosts[h] < 1)
+            return GY_FAIL(err, GY_E_ARG, "host %d has %d ranks; it must have at least 1", h, shape->hosts[h]);
+    if (shape->dim_count > 0 && product != shape->ranks)
+        return GY_FAIL(err, GY_E_ARG, "the dimensions multiply to %" PRId64 ", not to %d ranks", product, shape->ranks);
+    return GY_OK;
+}
+
+GY_INT int gy_net_build(struct gy_net_schedule *out, const char *algorithm, const struct gy_net_shape *shape, int goal,
+                        const struct gy_alloc *alloc, struct gy_error *err)
+{
+    const struct gy_net_algorithm *row = gy_net_algorithm(algorithm);
+    *out = (struct gy_net_schedule){.failed = 1};
+    if (row == NULL)
+        return GY_FAIL(err, GY_E_ARG, "there is no algorithm \"%s\"", algorithm);
+    if (!(row->goals & 1u << goal))
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "the algorithm %s makes no %s", algorithm, algorithm_goals[goal]);
+    GY_TRY(algorithm_check(shape, err));
+    const int status = row->build(out, shape, goal, alloc, err);
+    if (status != GY_OK)
+        gy_net_close_schedule(out);
+    return status;
+}
+
+GY_INT void gy_net_print(const struct gy_net_schedule *s, const struct gy_net_proof *proof, int rank, struct gy_sink *sink)
+{
+    static const char *const kinds[GY_NET_KINDS] = {"send", "receive", "add"};
+    static const char *const ways[GY_NET_KINDS] = {"to", "from", "from"};
+    gy_sink_printf(sink, "%s by %s: %d ranks, %d pieces in %d lane%s, %" PRId64 " messages, %d rounds\n", algorithm_goals[s->goal],
+                   s->name, s->ranks, s->pieces, s->lanes, s->lanes == 1 ? "" : "s", proof->messages, proof->rounds);
+    for (int r = rank < 0 ? 0 : rank; r < s->ranks && (rank < 0 || r == rank); r++)
+        for (int64_t i = s->first[r]; i < s->first[r + 1]; i++) {
+            const struct gy_net_step *t = &s->steps[i];
+            gy_sink_printf(sink, "rank %d  lane %d  round %-3d  %-7s pieces %d to %d %s rank %d\n", r, t->lane, t->round, kinds[t->kind],
+                           t->piece, t->piece + t->pieces - 1, ways[t->kind], t->peer);
+        }
+}
