@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* Schedules run with numbers, on ranks of one process whose messages arrive in adversarial order: sums are right, all ranks have the
+ * same bits, algorithms of one order certificate have the same bits, buffers may be empty or smaller than the number of ranks, a
+ * dead rank ends the others with its number. Also with a thread a rank, for the thread checker. */
+#include <pthread.h>
+
+#include "../engine/base/rng.h"
+#include "../net/exec.h"
+#include "../net/local.h"
+#include "t.h"
+
+#define EXEC_RANKS 16
+#define EXEC_COUNT 5000
+
+struct exec_world {
+    struct gy_alloc alloc;
+    struct gy_net_schedule s;
+    struct gy_net_local *local;
+    struct gy_net_exec *exec[EXEC_RANKS];
+    float data[EXEC_RANKS][EXEC_COUNT];
+    int64_t count;
+    int status[EXEC_RANKS];
+    struct gy_error err[EXEC_RANKS];
+};
+
+static struct exec_world world; /* one test program, one world at a time */
+
+static int exec_open(const char *algorithm, const struct gy_net_shape *shape, uint64_t seed, int delay, int64_t count)
+{
+    struct gy_net_proof proof;
+    struct gy_error err = {0};
+    world.alloc = gy_alloc_default();
+    world.count = count;
+    int status = gy_net_build(&world.s, algorithm, shape, GY_NET_ALLREDUCE, &world.alloc, &err);
+    status = status == GY_OK ? gy_net_verify(&world.s, &proof, &err) : status;
+    status = status == GY_OK ? gy_net_local_open(&world.local, shape->ranks, seed, delay, &world.alloc, &err) : status;
+    for (int r = 0; r < shape->ranks && status == GY_OK; r++) {
+        struct gy_net_end end;
+        gy_net_local_end(world.local, r, &end);
+        status = gy_net_exec_open(&world.exec[r], &world.s, &end, EXEC_COUNT, 3, NULL, &world.alloc, &err);
+        for (int64_t i = 0; i < count; i++)
+            world.data[r][i] = gy_rng_uniform(11, 1, (uint64_t)r, (uint64_t)i) - 0.5f;
+    }
+    T_CHECK_MSG(status == GY_OK, "%s of %d: %s", algorithm, shape->ranks, err.text);
+    return status == GY_OK;
+}
+
+static void exec_shut(int ranks)
+{
+    for (int r = 0; r < ranks; r++) {
+        gy_net_exec_close(world.exec[r]);
+        world.exec[r] = NULL;
+    }
+    gy_net_local_close(world.local);
+    world.local = NULL;
+    gy_net_close_schedule(&world.s);
+}
+
+/* One thread drives all ranks, in a seeded order. Returns how many calls it took, or -1 when it did not end. */
+static int exec_drive(int ranks, uint64_t seed)
+{
+    int done[EXEC_RANKS] = {0}, left = ranks;
+    for (int r = 0; r < ranks; r++)
+        world.status[r] = gy_net_exec_start(world.exec[r], world.data[r], world.count, &world.err[r]);
+    for (int call = 0; call < 2000000 && left > 0; call++) {
+        uint32_t words[4];
+        gy_rng_words(seed, 2, (uint64_t)call, 0, words);
+        const int r = (int)(words[0] % (uint32_t)ranks);
+        if (done[r])
+            continue;
+        world.status[r] = world.status[r] < 0 ? world.status[r] : gy_net_exec_test(world.exec[r], &world.err[r]);
+        done[r] = world.status[r] != 0;
+        left -= done[r];
+    }
+    return left;
+}
+
+static int exec_right(int ranks)
+{
+    int right = 1;
+    for (int64_t i = 0; i < world.count; i++) {
+        double sum = 0;
+        for (int r = 0; r < ranks; r++)
+            sum += (double)(gy_rng_uniform(11, 1, (uint64_t)r, (uint64_t)i) - 0.5f);
+        right &= fabs(sum - (double)world.data[0][i]) < 1e-5;
+        for (int r = 1; r < ranks; r++)
+            right &= memcmp(&world.data[0][i], &world.data[r][i], sizeof(float)) == 0;
+    }
+    return right;
+}
+
+static void exec_case(const char *algorithm, int ranks, int lanes, int64_t count, uint64_t seed)
+{
+    const int hosts[] = {1, 3, ranks - 4};
+    struct gy_net_shape shape = {.ranks = ranks, .lanes = lanes};
+    if (ranks % 2 == 0)
+        shape = (struct gy_net_shape){.ranks = ranks, .lanes = lanes, .dim_count = 2, .dims = {2, ranks / 2}};
+    if (ranks > 4 && strcmp(algorithm, "hosts") == 0)
+        shape = (struct gy_net_shape){.ranks = ranks, .lanes = lanes, .host_count = 3, .hosts = hosts};
+    if (!exec_open(algorithm, &shape, seed, (int)(seed % 7), count))
+        return;
+    const int left = exec_drive(ranks, seed);
+    T_CHECK_MSG(left == 0, "%s of %d ranks, %d lanes, %" PRId64 " floats: %d ranks do not end", algorithm, ranks, lanes, count, left);
+    T_CHECK_MSG(exec_right(ranks), "%s of %d ranks, %d lanes, %" PRId64 " floats: wrong sums", algorithm, ranks, lanes, count);
+    exec_shut(ranks);
+}
+
+static const char *const exec_names[] = {"ring", "halving", "direct", "multiring", "multihalving", "hosts", "doubling", "tree"};
+
+static void exec_same_bits(void)
+{
+    static float first[EXEC_COUNT];
+    const char *const names[] = {"halving", "doubling", "multihalving"};
+    for (size_t k = 0; k < GY_COUNT(names); k++) {
+        const struct gy_net_shape shape = {.ranks = 16, .lanes = 1 + (int)k, .dim_count = 2, .dims = {4, 4}};
+        if (!exec_open(names[k], &shape, k, 3, EXEC_COUNT))
+            return;
+        T_CHECK(exec_drive(16, k) == 0);
+        if (k == 0)
+            memcpy(first, world.data[0], sizeof(first));
+        T_CHECK_MSG(memcmp(first, world.data[0], sizeof(first)) == 0, "%s has other bits", names[k]);
+        exec_shut(16);
+    }
+}
+
+static void exec_dead(void)
+{
+    const struct gy_net_shape shape = {.ranks = 8, .lanes = 1};
+    if (!exec_open("ring", &shape, 1, 2, 1000))
+        return;
+    gy_net_local_kill(world.local, 5);
+    T_CHECK(exec_drive(8, 1) > 0 || world.status[4] == GY_E_PEER);
+    T_CHECK_MSG(world.status[4] == GY_E_PEER && strstr(world.err[4].text, "rank 5") != NULL, "%s", world.err[4].text);
+    exec_shut(8);
+}
+
+static void *exec_thread(void *arg)
+{
+    const int r = (int)(intptr_t)arg;
+    world.status[r] = gy_net_exec_start(world.exec[r], world.data[r], world.count, &world.err[r]);
+    while (world.status[r] == 0)
+        world.status[r] = gy_net_exec_test(world.exec[r], &world.err[r]);
+    return NULL;
+}
+
+static void exec_threads(const char *algorithm)
+{
+    const struct gy_net_shape shape = {.ranks = 4, .lanes = 2, .dim_count = 2, .dims = {2, 2}};
+    pthread_t threads[4];
+    if (!exec_open(algorithm, &shape, 9, 1, EXEC_COUNT))
+        return;
+    for (int r = 0; r < 4; r++)
+        T_CHECK(pthread_create(&threads[r], NULL, exec_thread, (void *)(intptr_t)r) == 0);
+    for (int r = 0; r < 4; r++)
+        pthread_join(threads[r], NULL);
+    T_CHECK_MSG(exec_right(4), "%s on threads: wrong sums", algorithm);
+    exec_shut(4);
+}
+
+int main(void)
+{
+    const int64_t counts[] = {0, 1, 17, 100, EXEC_COUNT};
+    for (size_t a = 0; a < GY_COUNT(exec_names); a++) {
+        for (int ranks = 1; ranks <= EXEC_RANKS; ranks++)
+            exec_case(exec_names[a], ranks, 1 + ranks % 3, counts[(size_t)ranks % GY_COUNT(counts)], (uint64_t)ranks + a);
+        for (uint64_t seed = 0; seed < 5; seed++)
+            exec_case(exec_names[a], 6, 2, EXEC_COUNT, seed);
+        exec_threads(exec_names[a]);
+    }
+    exec_same_bits();
+    exec_dead();
+    T_END("t_net_exec");
+}
