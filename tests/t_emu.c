@@ -237,6 +237,111 @@ static void test_compile_error(void)
     T_CHECK_MSG(strstr(log, "the variant's shared memory is too small") != NULL, "%s", log);
 }
 
+/* ---- planted faults ---- */
+
+struct planted {
+    const char *kernel, *says, *more; /* words of the sentence */
+    int thread;                       /* -1: depends on the order */
+    int lines;                        /* which of so many lines, from HERE upwards, the order decides */
+};
+static const struct planted planted_faults[] = {
+    {"missing_barrier", "race: ", "no barrier between", -1, 3},
+    {"write_after_read", "race: ", "no barrier between", -1, 3},
+    {"write_write", "race: writes", "wrote at faults.cu:", -1, 1},
+    {"global_race", "race: ", "no barrier between", -1, 3},
+    {"blocks_race", "race: writes", "another block", 0, 1},
+    {"halves", "race: ", "no barrier between", -1, 2},
+    {"outside_global", "out of bounds: byte 256 of the nearest allocation, which has 256", "writes 4 bytes", 63, 1},
+    {"outside_shared", "at byte 256 of the shared memory, which has 256", "writes 4 bytes", 63, 1},
+    {"freed", "in an allocation of 256 bytes that was freed", "writes 4 bytes", -1, 1},
+    {"host_memory", "in the host's memory", "reads 4 bytes", -1, 1},
+    {"misaligned", "which is not divisible by 16", "16 bytes", -1, 1},
+    {"divergent", "divergent barrier: thread ", "at faults.cu:", -1, 3},
+    {"never_written", "of shared memory, which nobody wrote", "reads byte 20 ", 4, 1},
+    {"missing_lane", "lane 7 (thread 7) is missing: it waits at faults.cu:", "all 32 lanes must come", -1, 1},
+    {"other_stack", "a local variable of thread 0", "writes 4 bytes", 3, 1},
+};
+
+/* The line of a file that says HERE and the name. */
+static int line_of(const char *text, const char *name)
+{
+    char mark[100];
+    snprintf(mark, sizeof mark, "HERE %s */", name);
+    const char *at = strstr(text, mark);
+    int line = at ? 1 : 0;
+    for (const char *p = text; at && p < at; p++)
+        line += *p == '\n';
+    return line;
+}
+
+/* One kernel in one order of threads. Its tensors are fresh; of freed's, Y is freed, BIAS is the host's. */
+static int launch_planted(void *module, const char *name, int right)
+{
+    float *host = NULL;
+    struct run run = {.grid = {strcmp(name, "blocks_race") ? 1 : 2, 1, 1}, .threads = 64, .shared = 256};
+    T_CHECK(cuda.malloc_host((void **)&host, 256) == 0);
+    for (int i = 0; i < 64; i++)
+        host[i] = (float)i;
+    run.args.ptr[GY_X] = device_of(host, 256);
+    run.args.ptr[GY_Y] = device_of(NULL, run.grid[0] * 256u);
+    void *bias = device_of(host, 256);
+    run.args.ptr[GY_BIAS] = right ? bias : host;
+    const int free_first = !right && strcmp(name, "freed") == 0;
+    if (free_first)
+        T_CHECK(cuda.free(run.args.ptr[GY_Y]) == 0);
+    const int status = launch(module, name, &run);
+    if (!free_first)
+        T_CHECK(cuda.free(run.args.ptr[GY_Y]) == 0);
+    T_CHECK(cuda.free(run.args.ptr[GY_X]) == 0 && cuda.free(bias) == 0 && cuda.free_host(host) == 0);
+    return status;
+}
+
+static void check_planted(void *module, const struct planted *p, const char *source)
+{
+    char kernel[100], line[100], thread[100];
+    int told = 0;
+    const int status = launch_planted(module, p->kernel, 0);
+    const char *text = cuda.text(status);
+    snprintf(kernel, sizeof kernel, "kernel %s,", p->kernel);
+    for (int i = 0; i < p->lines; i++) {
+        snprintf(line, sizeof line, " faults.cu:%d,", line_of(source, p->kernel) - i);
+        told |= strstr(text, line) != NULL;
+    }
+    snprintf(thread, sizeof thread, " thread %d:", p->thread);
+    T_CHECK_MSG(status == 719, "%s: status %d", p->kernel, status);
+    T_CHECK_MSG(strstr(text, kernel) != NULL, "%s", text);
+    T_CHECK_MSG(told, "not%s but %s", line, text);
+    if (p->thread >= 0)
+        T_CHECK_MSG(strstr(text, thread) != NULL, "%s: %s", thread, text);
+    T_CHECK_MSG(strstr(text, p->says) != NULL && strstr(text, p->more) != NULL, "%s", text);
+    T_CHECK(cuda.sync(NULL) == 719); /* until the device is reset, as on a GPU */
+    T_CHECK(cuda.reset() == 0 && cuda.sync(NULL) == 0);
+}
+
+static const char *const planted_options[] = {"-DGY_ARCH=80", "-DGY_THREADS=64", "-DGY_SHARED_BYTES=256", "-DGY_DTYPE=0",
+                                              "-DGY_ACT=0", "-DGY_RIGHT"};
+
+static void test_planted(void)
+{
+    char *source = read_text("tests/emu/faults.cu");
+    void *wrong = compile("tests/emu/faults.cu", planted_options, 5, 0, NULL, 0);
+    void *right = compile("tests/emu/faults.cu", planted_options, 6, 0, NULL, 0);
+    if (!T_CHECK(source && wrong && right))
+        return;
+    static const char *const seeds[] = {"1", "2", "3"};
+    for (size_t seed = 0; seed < GY_COUNT(seeds); seed++) {
+        setenv("GYRE_EMU_SEED", seeds[seed], 1);
+        for (size_t i = 0; i < GY_COUNT(planted_faults); i++) {
+            check_planted(wrong, &planted_faults[i], source);
+            const int status = launch_planted(right, planted_faults[i].kernel, 1);
+            T_CHECK_MSG(status == 0, "seed %s: %s", seeds[seed], cuda.text(status));
+            cuda.reset();
+        }
+    }
+    T_CHECK(cuda.unload(wrong) == 0 && cuda.unload(right) == 0);
+    free(source);
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -244,8 +349,9 @@ int main(int argc, char **argv)
         T_SKIP("no libgyre-emu.so beside the test");
         T_END("t_emu");
     }
-    setenv("GYRE_EMU_QUIET", "1", 1);
+    setenv("GYRE_EMU_QUIET", "1", 0);
     test_words();
     test_compile_error();
+    test_planted();
     T_END("t_emu");
 }

@@ -4,9 +4,9 @@
 
 void emu_copy_async(void *shared, const void *global, int bytes, int valid, const char *site, const void *pc)
 {
-    emu_check_shared(shared, (size_t)bytes, "an asynchronous copy writes", site, pc);
+    emu_check_shared(shared, (size_t)bytes, 1, "an asynchronous copy writes", site, pc);
     if (valid > 0)
-        emu_check_global(global, (size_t)valid, "an asynchronous copy reads", site, pc);
+        emu_check_global(global, (size_t)valid, 0, "an asynchronous copy reads", site, pc);
     memset(shared, 0, (size_t)bytes);
     if (valid > 0)
         memcpy(shared, global, (size_t)valid);

@@ -1,78 +1,282 @@
 /* SPDX-License-Identifier: MIT */
 /* Every load and store of a kernel comes here first. It must lie on the thread's own stack, in the block's shared memory, in one
- * allocation of device memory that lives, or (reading) among the constants of the compiled file. */
+ * allocation of device memory that lives, or (reading) among the constants of the compiled file.
+ *
+ * Races. Time in a block is counted in epochs: one ends when all threads have met at the block's barrier, so accesses of two
+ * epochs are ordered and two of one epoch, by different threads, are not (unless clock.c knows better). Every 4 bytes of shared and
+ * of device memory have a cell that holds the last write and the last read: epoch, thread, which of the 4 bytes. An access that
+ * overlaps one of another thread in the same epoch is a race if one of both writes. The count of epochs never starts
+ * again, so an epoch also says to which block and launch it belongs: in device memory an access of another block of the
+ * same launch is a race too, whatever the order in which blocks happened to run.
+ *
+ * Shared memory is undefined when a block starts: a bit for each byte says whether anybody wrote it, and another one for each
+ * word whether an asynchronous copy is on its way there. */
 #include "emu.h"
 
-int emu_check_block(void) { return 0; }
+#include <sys/mman.h>
 
-static void check_stack_of_other(const unsigned char *p, unsigned long bytes, int write, const void *pc)
+/* A moment: epoch 32, clock 15, other 1 (a read by another block, too), many 1 (read by several threads), mask 4 bits... */
+#define MOMENT_TID 0x3ffull
+#define MOMENT_MASK_AT 10
+#define MOMENT_MANY (1ull << 14)
+#define MOMENT_OTHER (1ull << 15)
+#define MOMENT_CLOCK_AT 16
+#define MOMENT_EPOCH_AT 32
+
+struct check_word {
+    struct emu_cell cell;
+    const void *write_pc, *read_pc;   /* of a word's last accesses, for the report */
+    const char *write_site, *read_site;
+    unsigned char written, flying;    /* bits of bytes that were written; a copy is under way */
+    short flyer;                      /* of this thread */
+};
+static struct check_word *check_shared; /* EMU_SHARED_MOST / 4 */
+
+/* Where an access is made: an instruction of the kernel, or a word of the dialect. */
+struct check_at {
+    const char *what, *site;
+    const void *pc;
+    int write;
+};
+
+int emu_check_block(void)
+{
+    const struct emu_block *b = emu_block();
+    const size_t words = (b->launch->shared + 3) / 4;
+    if (!check_shared)
+        check_shared = calloc(EMU_SHARED_MOST / 4 + 1, sizeof *check_shared);
+    if (check_shared)
+        memset(check_shared, 0, words * sizeof *check_shared);
+    return check_shared ? 0 : -1;
+}
+
+static uint64_t check_moment(unsigned mask)
+{
+    const struct emu_block *b = emu_block();
+    return (uint64_t)b->epoch << MOMENT_EPOCH_AT | (uint64_t)emu_clock_now(b->acting) << MOMENT_CLOCK_AT |
+           (uint64_t)mask << MOMENT_MASK_AT | (uint64_t)b->acting;
+}
+
+/* Whether the access that left this moment may happen at the same time as one of the acting thread now. */
+static int check_unordered(uint64_t moment, unsigned mask)
+{
+    const struct emu_block *b = emu_block();
+    const uint32_t epoch = (uint32_t)(moment >> MOMENT_EPOCH_AT);
+    if (epoch < b->launch_epoch || !(moment >> MOMENT_MASK_AT & mask))
+        return 0;
+    if (epoch < b->block_epoch || moment & MOMENT_OTHER)
+        return 1; /* another block */
+    if (epoch < b->epoch)
+        return 0;
+    if (moment & MOMENT_MANY)
+        return 1;
+    const int tid = (int)(moment & MOMENT_TID);
+    return tid != b->acting && !emu_clock_before(tid, (unsigned)(moment >> MOMENT_CLOCK_AT & 0x7fff), b->acting);
+}
+
+static uint64_t check_merge_read(uint64_t old, uint64_t now)
+{
+    const struct emu_block *b = emu_block();
+    const uint32_t epoch = (uint32_t)(old >> MOMENT_EPOCH_AT);
+    if (epoch < b->launch_epoch)
+        return now;
+    if (epoch < b->block_epoch)
+        return now | MOMENT_OTHER;
+    now |= old & MOMENT_OTHER;
+    if (epoch < b->epoch)
+        return now;
+    if ((old ^ now) & MOMENT_TID &&
+        !emu_clock_before((int)(old & MOMENT_TID), (unsigned)(old >> MOMENT_CLOCK_AT & 0x7fff), b->acting))
+        now |= MOMENT_MANY;
+    return now | (old & (MOMENT_MANY | 0xfull << MOMENT_MASK_AT));
+}
+
+/* ---- the sentence of a race ---- */
+
+static void check_race(const struct check_at *at, uint64_t moment, int moment_writes, const char *where, size_t byte,
+                       const char *their_site, const void *their_pc)
+{
+    const struct emu_block *b = emu_block();
+    char place[200] = "";
+    if (their_site)
+        snprintf(place, sizeof place, " at %s", their_site);
+    else if (their_pc) {
+        memcpy(place, " at ", 5);
+        emu_report_line(b->launch->function->module, their_pc, place + 4, sizeof place - 4);
+    }
+    const char *did = moment_writes ? "wrote" : "read";
+    const uint32_t epoch = (uint32_t)(moment >> MOMENT_EPOCH_AT);
+    if (epoch < b->block_epoch || (moment & MOMENT_OTHER && !(moment & MOMENT_MANY)))
+        emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which another block of this launch %s", at->what, byte, where, did);
+    if (moment & MOMENT_MANY)
+        emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which other threads %s%s with no barrier between", at->what, byte, where,
+                 did, place);
+    emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which thread %d %s%s with no barrier between", at->what, byte, where,
+             (int)(moment & MOMENT_TID), did, place);
+}
+
+/* ---- shared memory ---- */
+
+static unsigned check_mask(size_t word, size_t first, size_t end)
+{
+    unsigned mask = 0;
+    for (size_t byte = 4 * word; byte < 4 * word + 4; byte++)
+        mask |= byte >= first && byte < end ? 1u << (byte - 4 * word) : 0;
+    return mask;
+}
+
+static void check_shared_word(struct check_word *w, size_t word, unsigned mask, const struct check_at *at)
+{
+    static const char where[] = "shared memory";
+    const size_t byte = 4 * word + (size_t)__builtin_ctz(mask);
+    if (w->flying)
+        emu_fail(at->site, at->pc, "%s byte %zu of shared memory while an asynchronous copy of thread %d is under way there", at->what,
+                 byte, w->flyer);
+    if (check_unordered(w->cell.write, mask))
+        check_race(at, w->cell.write, 1, where, byte, w->write_site, w->write_pc);
+    const uint64_t now = check_moment(mask);
+    if (at->write) {
+        if (check_unordered(w->cell.read, mask))
+            check_race(at, w->cell.read, 0, where, byte, w->read_site, w->read_pc);
+        const int again = (now ^ w->cell.write) >> MOMENT_CLOCK_AT == 0 && !((now ^ w->cell.write) & MOMENT_TID);
+        w->cell.write = now | (again ? w->cell.write & 0xfull << MOMENT_MASK_AT : 0);
+        w->write_pc = at->pc;
+        w->write_site = at->site;
+        w->written |= (unsigned char)mask;
+        return;
+    }
+    if ((w->written & mask) != mask)
+        emu_fail(at->site, at->pc, "%s byte %zu of shared memory, which nobody wrote", at->what, byte);
+    w->cell.read = check_merge_read(w->cell.read, now);
+    w->read_pc = at->pc;
+    w->read_site = at->site;
+}
+
+static void check_shared_bytes(const unsigned char *p, size_t bytes, const struct check_at *at)
+{
+    const struct emu_block *b = emu_block();
+    const unsigned char *end = b->shared + b->launch->shared;
+    if (p < b->shared || p > end || (size_t)(end - p) < bytes)
+        emu_fail(at->site, at->pc, "%s %zu bytes at byte %td of the shared memory, which has %zu", at->what, bytes, p - b->shared,
+                 b->launch->shared);
+    const size_t first = (size_t)(p - b->shared);
+    for (size_t word = first / 4; 4 * word < first + bytes; word++)
+        check_shared_word(&check_shared[word], word, check_mask(word, first, first + bytes), at);
+}
+
+void emu_check_shared(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc)
+{
+    const struct check_at at = {what, site, pc, write};
+    check_shared_bytes(p, bytes, &at);
+}
+
+void emu_check_flying(const void *p, size_t bytes, int flying)
+{
+    const struct emu_block *b = emu_block();
+    const size_t first = (size_t)((const unsigned char *)p - b->shared);
+    for (size_t word = first / 4; 4 * word < first + bytes; word++) {
+        check_shared[word].flying = (unsigned char)flying;
+        check_shared[word].flyer = (short)b->acting;
+    }
+}
+
+/* ---- device memory ---- */
+
+/* Says what lies near an address that no kernel may use. */
+static void check_outside(const unsigned char *p, size_t bytes, const struct check_at *at)
+{
+    const struct emu_range *dead = emu_memory_dead(p);
+    int inside;
+    const struct emu_range *near = emu_memory_find(p, bytes, &inside);
+    const void *address = p;
+    if (dead && (!near || !inside))
+        emu_fail(at->site, at->pc, "%s %zu bytes at %p, in an allocation of %zu bytes that was freed", at->what, bytes, address,
+                 dead->bytes);
+    if (!p || !near)
+        emu_fail(at->site, at->pc, "%s %zu bytes at %p, which is no device memory", at->what, bytes, address);
+    if (near->pinned && inside)
+        emu_fail(at->site, at->pc, "%s %zu bytes at %p, in the host's memory", at->what, bytes, address);
+    if (p >= near->base)
+        emu_fail(at->site, at->pc, "%s %zu bytes at %p, out of bounds: byte %zu of the nearest allocation, which has %zu", at->what,
+                 bytes, address, (size_t)(p - near->base), near->bytes);
+    emu_fail(at->site, at->pc, "%s %zu bytes at %p, out of bounds: %zu bytes before the nearest allocation, which has %zu", at->what,
+             bytes, address, (size_t)(near->base - p), near->bytes);
+}
+
+static void check_global_word(struct emu_cell *cell, size_t word, unsigned mask, const struct check_at *at)
+{
+    static const char where[] = "an allocation";
+    const size_t byte = 4 * word + (size_t)__builtin_ctz(mask);
+    if (check_unordered(cell->write, mask))
+        check_race(at, cell->write, 1, where, byte, NULL, NULL);
+    const uint64_t now = check_moment(mask);
+    if (!at->write) {
+        cell->read = check_merge_read(cell->read, now);
+        return;
+    }
+    if (check_unordered(cell->read, mask))
+        check_race(at, cell->read, 0, where, byte, NULL, NULL);
+    cell->write = now;
+}
+
+static void check_global_bytes(const struct emu_range *r, const unsigned char *p, size_t bytes, const struct check_at *at)
+{
+    const size_t first = (size_t)(p - r->base);
+    for (size_t word = first / 4; r->shadow && 4 * word < first + bytes; word++)
+        check_global_word(&r->shadow[word], word, check_mask(word, first, first + bytes), at);
+}
+
+void emu_check_global(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc)
+{
+    const struct check_at at = {what, site, pc, write};
+    int inside;
+    const struct emu_range *r = emu_memory_find(p, bytes, &inside);
+    if (!r || !inside || r->pinned)
+        check_outside(p, bytes, &at);
+    else
+        check_global_bytes(r, p, bytes, &at);
+}
+
+/* ---- the entry ---- */
+
+static void check_stack_of_other(const unsigned char *p, size_t bytes, const struct check_at *at)
 {
     const struct emu_block *b = emu_block();
     for (int i = 0; i < b->launch->threads; i++) {
         const unsigned char *stack = b->thread[i].fiber.stack;
         if (p >= stack && p < stack + EMU_STACK_BYTES)
-            emu_fail(NULL, pc, "%s %lu bytes at %p, a local variable of thread %d", write ? "writes" : "reads", bytes, (const void *)p, i);
+            emu_fail(at->site, at->pc, "%s %zu bytes at %p, a local variable of thread %d", at->what, bytes, (const void *)p, i);
     }
-}
-
-/* Says what lies near an address that no kernel may use. */
-static void check_outside(const void *p, size_t bytes, const char *what, const char *site, const void *pc)
-{
-    const struct emu_range *dead = emu_memory_dead(p);
-    int inside;
-    const struct emu_range *near = emu_memory_find(p, bytes, &inside);
-    if (dead && (!near || !inside))
-        emu_fail(site, pc, "%s %zu bytes at %p, in an allocation of %zu bytes that was freed", what, bytes, p, dead->bytes);
-    if (!near)
-        emu_fail(site, pc, "%s %zu bytes at %p, and there is no device memory", what, bytes, p);
-    const unsigned char *at = p;
-    if (near->pinned && inside)
-        emu_fail(site, pc, "%s %zu bytes at %p, in the host's memory", what, bytes, p);
-    if (at >= near->base)
-        emu_fail(site, pc, "%s %zu bytes at %p, byte %zu of the nearest allocation, which has %zu", what, bytes, p,
-                 (size_t)(at - near->base), near->bytes);
-    emu_fail(site, pc, "%s %zu bytes at %p, %zu bytes before the nearest allocation, which has %zu", what, bytes, p,
-             (size_t)(near->base - at), near->bytes);
-}
-
-void emu_check_global(const void *p, size_t bytes, const char *what, const char *site, const void *pc)
-{
-    int inside;
-    const struct emu_range *r = emu_memory_find(p, bytes, &inside);
-    if (!r || !inside || r->pinned)
-        check_outside(p, bytes, what, site, pc);
-}
-
-void emu_check_shared(const void *p, size_t bytes, const char *what, const char *site, const void *pc)
-{
-    const struct emu_block *b = emu_block();
-    const unsigned char *at = p;
-    if (at < b->shared || at > b->shared + b->launch->shared || (size_t)(b->shared + b->launch->shared - at) < bytes)
-        emu_fail(site, pc, "%s %zu bytes at byte %td of the shared memory, which has %zu", what, bytes, at - b->shared,
-                 b->launch->shared);
 }
 
 void emu_access(const void *p, unsigned long bytes, int write, const void *pc)
 {
     const struct emu_block *b = emu_block();
-    const unsigned char *at = p, *stack = b->now->fiber.stack;
-    if ((size_t)(at - stack) < EMU_STACK_BYTES)
+    const unsigned char *const at = p, *const stack = b->now->fiber.stack;
+    if ((size_t)(at - stack) < EMU_STACK_BYTES || bytes == 0)
         return;
-    if (bytes == 0)
-        return;
+    const struct check_at where = {write ? "writes" : "reads", NULL, pc, write};
     if (at >= b->shared - 4096 && at < b->shared + b->launch->shared + 4096) {
-        emu_check_shared(p, bytes, write ? "writes" : "reads", NULL, pc);
+        check_shared_bytes(at, bytes, &where);
         return;
     }
     int inside;
     const struct emu_range *r = emu_memory_find(p, bytes, &inside);
-    if (r && inside && !r->pinned)
+    if (r && inside && !r->pinned) {
+        check_global_bytes(r, at, bytes, &where);
         return;
+    }
     const struct emu_module *m = b->launch->function->module;
     if (!write && at >= m->base && at < m->limit)
         return;
     if (at >= (const unsigned char *)&b->launch->args && at < (const unsigned char *)(&b->launch->args + 1))
         return;
-    check_stack_of_other(at, bytes, write, pc);
-    check_outside(p, bytes, write ? "writes" : "reads", NULL, pc);
+    check_stack_of_other(at, bytes, &where);
+    check_outside(at, bytes, &where);
+}
+
+void emu_aligned(const void *p, unsigned long bytes, const void *pc)
+{
+    if ((uintptr_t)p % bytes != 0)
+        emu_fail(NULL, pc, "%lu bytes at %p, which is not divisible by %lu", bytes, p, bytes);
 }

@@ -9,6 +9,7 @@
  *   async.c                copies that go on by themselves, finished at the last or a random moment
  *   memory.c               device memory: allocations with guard pages, a table of what lives
  *   check.c                every load and store of a kernel: bounds, races, values never written
+ *   clock.c                order between threads that meet without the whole block
  *   report.c               the sentence that says what a kernel did wrong and where
  *   api_runtime.c, api_driver.c, api_nvrtc.c   the exported functions
  *
@@ -101,6 +102,7 @@ struct emu_block {
     struct emu_thread thread[EMU_THREADS_MOST];
     struct emu_fiber scheduler;
     struct emu_thread *now;           /* who runs */
+    int acting;                       /* for which thread: the same, but for words that one carries out for all */
     const struct emu_launch *launch;
     int ready[EMU_THREADS_MOST], ready_count, live;
     unsigned char *shared;            /* launch->shared bytes, a guard page behind */
@@ -159,14 +161,23 @@ struct emu_cell {
     uint64_t write, read;
 };
 void emu_access(const void *p, unsigned long bytes, int write, const void *pc);
+void emu_aligned(const void *p, unsigned long bytes, const void *pc);
 int emu_check_block(void);            /* a block starts: shared memory was never written. 0, or -1 without memory */
-/* Whether [p, p + bytes) is the block's shared memory, or global memory that lives: fails the launch if not. */
-void emu_check_shared(const void *p, size_t bytes, const char *what, const char *site, const void *pc);
-void emu_check_global(const void *p, size_t bytes, const char *what, const char *site, const void *pc);
+/* An access of thread b->acting that a word of the dialect makes; what: "a tile's row reads". Fails the launch as an access does. */
+void emu_check_shared(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc);
+void emu_check_global(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc);
+/* Shared memory into which an asynchronous copy of the acting thread is on its way, or no more. */
+void emu_check_flying(const void *p, size_t bytes, int flying);
+
+/* ---- clock.c ---- */
+
+unsigned emu_clock_now(int tid);      /* of a thread, within the epoch; below 2^15 */
+int emu_clock_before(int tid, unsigned clock, int other); /* what tid did at its clock has happened for the other thread */
 
 /* ---- report.c ---- */
 
 void emu_report(const struct emu_launch *launch, const struct emu_fault *fault, const int block[3]);
+void emu_report_line(const struct emu_module *m, const void *pc, char *out, size_t bytes);
 const char *emu_sentence(void);       /* of the last fault, or "" */
 void emu_sentence_clear(void);
 

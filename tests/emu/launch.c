@@ -48,7 +48,7 @@ void emu_fail(const char *site, const void *pc, const char *format, ...)
     struct emu_block *b = launch_block;
     va_list arguments;
     va_start(arguments, format);
-    launch_note(b->now->tid, site, pc, format, arguments);
+    launch_note(b->acting, site, pc, format, arguments);
     va_end(arguments);
     for (;;)
         emu_fiber_switch(&b->now->fiber, &b->scheduler);
@@ -111,6 +111,7 @@ static void launch_group(int word, const char *site, const void *in, void *out)
             return;
         }
     emu_group_run(word, &b->thread[first]);
+    b->acting = me->tid;
     me->state = EMU_READY;
     for (int i = first; i < first + lanes; i++)
         if (i != me->tid)
@@ -178,6 +179,7 @@ static void launch_enter(struct emu_thread *t)
 {
     struct emu_block *b = launch_block;
     b->now = t;
+    b->acting = t->tid;
     launch_words.place.tid = t->tid;
     emu_fiber_switch(&b->scheduler, &t->fiber);
 }
@@ -250,6 +252,7 @@ static int launch_prepare(const struct emu_launch *launch)
     w->place.threads = launch->threads;
     w->place.shared = b->shared;
     w->access = emu_access;
+    w->aligned = emu_aligned;
     w->sync = launch_sync;
     w->group = launch_group;
     w->copy_async = emu_copy_async;

@@ -182,10 +182,32 @@ struct gy_raw16 {
 struct gy_raw8 {
     uint32_t w[2];
 } __attribute__((aligned(8)));
-GY_FN struct gy_raw16 gy_load16(const void *p) { return *(const struct gy_raw16 *)p; }
-GY_FN void gy_store16(void *p, struct gy_raw16 v) { *(struct gy_raw16 *)p = v; }
-GY_FN struct gy_raw8 gy_load8(const void *p) { return *(const struct gy_raw8 *)p; }
-GY_FN void gy_store8(void *p, struct gy_raw8 v) { *(struct gy_raw8 *)p = v; }
+/* A GPU refuses addresses that a CPU would take. */
+static __attribute__((noinline, unused)) GY_EMU_PLAIN void gy_emu_aligned(const void *p, unsigned long bytes)
+{
+    gy_emu->aligned(p, bytes, __builtin_return_address(0));
+}
+#define GY_EMU_INLINE static inline __attribute__((unused, always_inline))
+GY_EMU_INLINE struct gy_raw16 gy_load16(const void *p)
+{
+    gy_emu_aligned(p, 16);
+    return *(const struct gy_raw16 *)p;
+}
+GY_EMU_INLINE void gy_store16(void *p, struct gy_raw16 v)
+{
+    gy_emu_aligned(p, 16);
+    *(struct gy_raw16 *)p = v;
+}
+GY_EMU_INLINE struct gy_raw8 gy_load8(const void *p)
+{
+    gy_emu_aligned(p, 8);
+    return *(const struct gy_raw8 *)p;
+}
+GY_EMU_INLINE void gy_store8(void *p, struct gy_raw8 v)
+{
+    gy_emu_aligned(p, 8);
+    *(struct gy_raw8 *)p = v;
+}
 
 GY_FN float rsqrtf(float v) { return 1.0f / sqrtf(v); }
 

@@ -11,7 +11,7 @@ const char *emu_sentence(void) { return report_text; }
 void emu_sentence_clear(void) { report_text[0] = 0; }
 
 /* The innermost line of an instruction that lies in the kernel's own file, or in one it includes if there is none. */
-static void report_line(const struct emu_module *m, const void *pc, char *out, size_t bytes)
+void emu_report_line(const struct emu_module *m, const void *pc, char *out, size_t bytes)
 {
     char command[600], line[400];
     snprintf(out, bytes, "instruction %p", pc);
@@ -37,7 +37,7 @@ void emu_report(const struct emu_launch *launch, const struct emu_fault *fault, 
     if (fault->site)
         snprintf(where, sizeof where, "%s", fault->site);
     else if (fault->pc)
-        report_line(launch->function->module, fault->pc, where, sizeof where);
+        emu_report_line(launch->function->module, fault->pc, where, sizeof where);
     snprintf(report_text, sizeof report_text, "kernel %s, %s%sblock %d %d %d, thread %d: %s", launch->function->name, where,
              where[0] ? ", " : "", block[0], block[1], block[2], fault->tid, fault->what);
     const char *quiet = getenv("GYRE_EMU_QUIET");

@@ -31,6 +31,7 @@ struct gy_emu_mma {
 struct gy_emu_words {
     struct gy_emu_place place;
     void (*access)(const void *p, unsigned long bytes, int write, const void *pc);
+    void (*aligned)(const void *p, unsigned long bytes, const void *pc);
     void (*sync)(const char *site);
     void (*group)(int word, const char *site, const void *in, void *out);
     void (*copy_async)(void *shared, const void *global, int bytes, int valid, const char *site, const void *pc);
