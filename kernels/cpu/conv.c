@@ -28,8 +28,9 @@ struct conv_own {
     const float **rows; /* [tap_block][strip] */
     void **outs;        /* [strip] */
     float **sum_rows;   /* [strip]: rows of sums */
-    float *sums;        /* [strip][GY_WIDTH_MAX], where outputs are bf16 */
-    float *buffer;      /* patches or copied rows */
+    float *sums;        /* [strip][width of the panel], where outputs are bf16 */
+    float *buffer;      /* patches, lines or copied rows */
+    float *joined;      /* [strip][patch pitch], of lines */
     float *panel;       /* a slice of a panel, when weights are not packed before */
 };
 
@@ -55,15 +56,23 @@ static struct conv_own conv_carve_own(const struct gy_product *p, struct gy_carv
     else if (p->copy)
         buffer = strip * (size_t)p->tap_block * (size_t)(p->depth_block + 16);
     own.buffer = gy_carve_take(carve, buffer, sizeof(float));
+    own.joined = gy_carve_take(carve, p->odd ? strip * (size_t)gy_product_patch_pitch(p) : 0, sizeof(float));
     own.panel = gy_carve_take(carve, p->packed == 0 ? (size_t)(GY_WIDTH_MAX * p->tap_block * p->depth_block) : 0,
                               sizeof(float));
     return own;
 }
 
+/* Floats of a weight behind one tap of one output channel. */
+static int64_t conv_red(const struct gy_product *p)
+{
+    return p->red * (p->pair && !p->odd ? 2 : 1);
+}
+
 /* Rows [0, len) of a slice, panel->cols columns from src[col * pitch + row], turned into dst [len][width]; in pairs: two
- * values of the reduction, neighbours in src, become one unit. */
+ * values of the reduction, neighbours in src, become one unit. elems: floats of src that count, the last pair's second is
+ * zero if it is not one of them. */
 static void conv_pack_turned(const struct conv_job *job, const struct gy_panel *panel, const float *src, int64_t pitch,
-                             int64_t len, float *dst)
+                             int64_t len, int64_t elems, float *dst)
 {
     const struct gy_kernels *k = &job->cpu->k;
     const int64_t width = panel->kind->width;
@@ -73,23 +82,37 @@ static void conv_pack_turned(const struct conv_job *job, const struct gy_panel *
         return;
     }
     for (int64_t c = 0; c < len; c += CONV_TURN) {
-        const int64_t n = gy_min64(CONV_TURN, len - c);
-        k->transpose(turned, width, src + 2 * c, pitch, panel->cols, 2 * n);
+        const int64_t n = gy_min64(CONV_TURN, len - c), there = gy_min64(2 * n, elems - 2 * c);
+        k->transpose(turned, width, src + 2 * c, pitch, panel->cols, there);
+        if (there < 2 * n)
+            memset(turned + there * width, 0, (size_t)width * sizeof(float));
         for (int64_t j = 0; j < n; j++)
             k->pair_floats(dst + (c + j) * width, turned + 2 * j * width, turned + (2 * j + 1) * width, panel->cols);
     }
 }
 
-/* The same where the columns lie side by side: row c of the slice is src + c * pitch. */
-static void conv_pack_rows(const struct conv_job *job, const struct gy_panel *panel, const float *src, int64_t pitch,
-                           int64_t len, float *dst)
+/* Row j of transposed weights as a slice of lines or taps sees it: j counts floats behind the tap (r, s). */
+static const float *conv_turned_row(const struct conv_job *job, int64_t group, int64_t r, int64_t s, int64_t j)
 {
-    const int64_t width = panel->kind->width;
-    for (int64_t c = 0; c < len; c++, dst += width) {
-        if (job->p->pair)
-            job->cpu->k.pair_floats(dst, src + 2 * c * pitch, src + (2 * c + 1) * pitch, panel->cols);
+    const struct gy_product *p = job->p;
+    const int64_t red = conv_red(p), tap = p->lines ? j / red : 0, channel = group * red + j - tap * red;
+    return job->weights + ((channel * p->r + r) * p->s + s + tap * p->w.tap_step) * p->vec;
+}
+
+/* The same where the columns lie side by side: rows are looked up one by one. */
+static void conv_pack_rows(const struct conv_job *job, int64_t group, const struct gy_panel *panel, int64_t r, int64_t s,
+                           const struct conv_slice *slice, float *dst)
+{
+    static const float none[GY_WIDTH_MAX];
+    const struct gy_product *p = job->p;
+    const int64_t width = panel->kind->width, end = conv_red(p) * (p->lines ? p->w.taps : 1);
+    for (int64_t c = slice->first; c < slice->first + slice->len; c++, dst += width) {
+        const float *const a = conv_turned_row(job, group, r, s, p->pair ? 2 * c : c) + panel->first;
+        if (p->pair)
+            job->cpu->k.pair_floats(dst, a, 2 * c + 1 < end ? conv_turned_row(job, group, r, s, 2 * c + 1) + panel->first : none,
+                                    panel->cols);
         else
-            memcpy(dst, src + c * pitch, (size_t)panel->cols * sizeof(float));
+            memcpy(dst, a, (size_t)panel->cols * sizeof(float));
     }
 }
 
@@ -98,22 +121,18 @@ static void conv_pack_slice(const struct conv_job *job, int64_t group, const str
                             const struct conv_slice *slice, float *dst)
 {
     const struct gy_product *p = job->p;
-    const int64_t width = panel->kind->width, filter = (int64_t)p->r * p->s;
-    const int64_t each = p->pair ? 2 : 1, red = p->red * each, first = slice->first * each;
+    const int64_t width = panel->kind->width, red = conv_red(p), pitch = (int64_t)p->r * p->s * red;
+    const int64_t first = slice->first * (p->pair ? 2 : 1), row = p->patch || p->odd ? pitch : p->lines ? p->w.taps * red : red;
     if (panel->cols < width)
         memset(dst, 0, (size_t)(slice->taps * slice->len * width) * sizeof(float));
     for (int64_t t = slice->tap; t < slice->tap + slice->taps; t++, dst += slice->len * width) {
         const int64_t across = p->lines ? 1 : p->w.taps; /* taps in a filter row */
         const int64_t r = p->h.tap0 + t / across * p->h.tap_step, s = p->w.tap0 + t % across * p->w.tap_step;
-        if (p->transposed) {
-            const int64_t pitch = filter * p->vec;
-            const float *src = job->weights + (group * red + first) * pitch + (r * p->s + s) * p->vec;
-            conv_pack_rows(job, panel, src + panel->first, pitch, slice->len, dst);
-        } else {
-            const int64_t pitch = filter * red, tap_at = p->patch ? 0 : (r * p->s + s) * red;
-            const float *src = job->weights + (group * p->vec + panel->first) * pitch + tap_at + first;
-            conv_pack_turned(job, panel, src, pitch, slice->len, dst);
-        }
+        const float *src = job->weights + (group * p->vec + panel->first) * pitch + (p->patch ? 0 : (r * p->s + s) * red);
+        if (p->transposed)
+            conv_pack_rows(job, group, panel, r, s, slice, dst);
+        else
+            conv_pack_turned(job, panel, src + first, pitch, slice->len, row - first, dst);
     }
 }
 
@@ -156,19 +175,22 @@ static void conv_lay_rows(const struct conv_job *job, const struct conv_own *own
                           const void *in, int64_t pixel, int64_t count)
 {
     const struct gy_product *p = job->p;
-    if (p->patch) {
+    if (p->patch || p->odd) {
         const int64_t pitch = gy_product_patch_pitch(p);
+        const float *const patch = (p->odd ? own->joined : own->buffer) + s->first;
         for (int64_t i = 0; i < count; i++)
-            own->rows[i] = own->buffer + i * pitch + s->first;
+            own->rows[i] = patch + i * pitch;
+        return;
+    }
+    if (p->lines) {
+        gy_product_line_rows(p, own->buffer + s->first + s->tap * p->line_tap, pixel, count, own->rows);
+        for (int64_t i = count; i < s->taps * count; i++)
+            own->rows[i] = own->rows[i - count] + p->line_tap;
         return;
     }
     float *to = own->buffer;
     for (int64_t t = 0; t < s->taps; t++) {
         const float **rows = own->rows + t * count;
-        if (p->lines) {
-            gy_product_line_rows(p, own->buffer + s->first, pixel, count, s->tap + t, rows);
-            continue;
-        }
         gy_product_rows(p, gy_product_in(p, in, s->first), pixel, count, s->tap + t, conv_zeros, rows);
         for (int64_t i = 0; p->copy && i < count; i++, to += p->depth_block + 16) {
             if (rows[i] != conv_zeros) {
@@ -178,6 +200,16 @@ static void conv_lay_rows(const struct conv_job *job, const struct conv_own *own
             }
         }
     }
+}
+
+/* Whole patches from lines. */
+static void conv_join(const struct conv_job *job, const struct conv_own *own, int64_t pixel, int64_t count)
+{
+    const struct gy_product *p = job->p;
+    gy_product_line_rows(p, own->buffer, pixel, count, own->rows);
+    job->cpu->k.join((uint16_t *)(void *)own->joined, 2 * gy_product_patch_pitch(p),
+                     (const uint16_t *const *)(const void *)own->rows, 2 * p->line_tap, p->h.taps,
+                     p->w.taps * (int64_t)p->red, count);
 }
 
 /* Asks for the input of a register tile, rows [from, to), before it is needed. */
@@ -256,11 +288,11 @@ static void conv_finish(const struct conv_job *job, const struct conv_own *own, 
     const struct gy_product *p = job->p;
     const int64_t channel = a->group * p->vec + panel->first;
     if (p->half)
-        job->cpu->k.narrow[GY_BF16](own->outs, panel->first, own->sums, GY_WIDTH_MAX, a->count, panel->cols, job->add);
+        job->cpu->k.narrow[GY_BF16](own->outs, panel->first, own->sums, panel->kind->width, a->count, panel->cols, job->add);
     if (p->transposed)
         return;
     if (p->half)
-        conv_sum_stats(job, a, own->sums, GY_WIDTH_MAX, channel, panel->cols);
+        conv_sum_stats(job, a, own->sums, panel->kind->width, channel, panel->cols);
     else
         conv_sum_stats(job, a, (const float *)job->out + a->pixel * p->out_pitch + channel, p->out_pitch, channel,
                        panel->cols);
@@ -306,8 +338,12 @@ static void conv_by_panels(const struct conv_job *job, const struct conv_own *ow
 {
     const struct gy_product *p = job->p;
     const int again = p->taps > p->tap_block || p->depth > p->depth_block; /* more than one slice */
+    int width = 0;
     for (int64_t i = a->first; i < a->end; i++) {
         const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, i);
+        for (int64_t j = 0; j < a->count && width != panel.kind->width; j++)
+            own->sum_rows[j] = own->sums + j * panel.kind->width;
+        width = panel.kind->width;
         for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; conv_slice_next(p, &s)) {
             if (again || i == a->first)
                 conv_lay_rows(job, own, &s, a->in, a->pixel, a->count);
@@ -331,12 +367,14 @@ static void conv_tile(void *arg, int64_t tile, int thread)
     const struct conv_own own = conv_carve_own(p, &carve);
     const int far = p->taps == 1 && !p->copy && !p->patch && !p->lines;
     gy_product_outs(p, gy_cpu_out(job->out, a.group * p->vec, p->half ? GY_BF16 : GY_F32), a.pixel, a.count, own.outs);
-    for (int64_t i = 0; i < a.count; i++)
-        own.sum_rows[i] = p->half ? own.sums + i * GY_WIDTH_MAX : own.outs[i];
+    for (int64_t i = 0; i < a.count && !p->half; i++)
+        own.sum_rows[i] = own.outs[i];
     if (p->patch)
         gy_product_patches(p, a.in, a.pixel, a.count, own.buffer, gy_product_patch_pitch(p));
     if (p->lines)
         gy_product_lines(p, a.in, a.pixel, a.count, own.buffer);
+    if (p->odd)
+        conv_join(job, &own, a.pixel, a.count);
     if (p->half)
         conv_by_panels(job, &own, &a, far);
     else

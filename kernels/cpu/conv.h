@@ -29,14 +29,16 @@ struct gy_product {
     int64_t in_pitch, out_pitch; /* units from pixel to pixel */
     int unit;                    /* bytes of an input unit: 4, a float or a pair of bf16; 2, a bf16 that is widened */
     int half;                    /* activations are bf16: outputs are rounded from sums that wait in a buffer */
-    int pair;                    /* units are pairs of bf16: red, depth and in_pitch count them, as gemm_pair does */
+    int pair;                    /* pairs of bf16 are multiplied: red, depth and in_pitch count them, as gemm_pair does */
+    int odd;                     /* pairs though red is odd: lines are joined to whole patches of one tap; red and in_pitch count
+                                  * bf16 (unit 2), depth pairs, the last one filled up by a zero */
     void (*widen)(float *dst, const void *src, int64_t count); /* for unit 2 */
     int transposed;              /* weights are [red][r][s][vec] instead of [vec][r][s][red] */
     int lines;                   /* input channels are few: padded lines are copied, a tap is a whole filter row */
     int patch;                   /* the same, but lines would not be contiguous: whole patches are copied */
     int copy;                    /* copy slices: rows lie a multiple of 2 KiB apart, or cache sets overflow; or unit 2 */
-    int64_t taps, depth;         /* as the kernel sees it: r*s and red; lines: r and s*red; patch: 1 and r*s*red */
-    int64_t line_pitch;          /* floats of a copied line */
+    int64_t taps, depth;         /* as the kernel sees it: taps and red; lines: h.taps and w.taps*red; patch, odd: 1 and r*s*red */
+    int64_t line_pitch, line_tap; /* floats of a copied line; from a filter row to the next */
     int64_t tap_block, depth_block;
     int64_t pixels, strip, strips;
     int64_t panels, panel_group, panel_groups; /* panels in all, a tile, tiles along them */
@@ -58,13 +60,18 @@ static inline const void *gy_product_in(const struct gy_product *p, const void *
 {
     return (const unsigned char *)in + i * p->unit;
 }
-/* dst = count units of src, widened where they are single bf16. */
-static inline void gy_product_take(const struct gy_product *p, float *dst, const void *src, int64_t count)
+/* Bytes of a unit of red in lines. */
+static inline int64_t gy_product_cell(const struct gy_product *p)
 {
-    if (p->unit == 2)
+    return p->odd ? 2 : 4;
+}
+/* dst = count units of src, widened where they are single bf16 that do not go in pairs. */
+static inline void gy_product_take(const struct gy_product *p, void *dst, const void *src, int64_t count)
+{
+    if (p->unit == 2 && !p->odd)
         p->widen(dst, src, count);
     else
-        memcpy(dst, src, (size_t)count * sizeof(float));
+        memcpy(dst, src, (size_t)(count * p->unit));
 }
 GY_INT struct gy_panel gy_product_panel(const struct gy_product *p, const struct gy_kernels *k, int64_t index);
 
@@ -76,12 +83,12 @@ GY_INT void gy_product_outs(const struct gy_product *p, void *out, int64_t first
 GY_INT void gy_product_patches(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *patch,
                                int64_t pitch);
 GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p);
-/* Copies the padded lines [grid row][filter row][line_pitch] that the pixels meet; then pointers as
- * gy_product_rows, tap a filter row. 16 floats beyond a pixel's s*red may be read. */
+/* Copies the padded lines that the pixels meet, each image's once; then pointers to each pixel's first, tap t is line_tap
+ * floats further. 16 floats beyond a pixel's w.taps*red may be read. */
 GY_INT int64_t gy_product_lines_floats(const struct gy_product *p);
 GY_INT void gy_product_lines(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *lines);
 GY_INT void gy_product_line_rows(const struct gy_product *p, const float *lines, int64_t first, int64_t count,
-                                 int64_t tap, const float **rows);
+                                 const float **rows);
 
 /* A CPU backend as the drivers see it. */
 struct gy_cpu {

@@ -54,7 +54,7 @@ static int wgrad_take_patches(struct wgrad_plan *w, const struct gy_op *op, cons
 {
     const struct gy_geom *g = &op->geom;
     gy_product_forward(&w->p, op, k, 1);
-    if (!w->p.pair || k->outer_pair[0].fn == NULL || g->groups > 1 || g->c > WGRAD_PATCH_MOST || g->r * g->s == 1)
+    if (!w->p.pair || w->p.odd || k->outer_pair[0].fn == NULL || g->groups > 1 || g->c > WGRAD_PATCH_MOST || g->r * g->s == 1)
         return 0;
     w->p.lines = w->p.copy = 0;
     w->p.patch = w->patch = w->pair = 1;
@@ -140,7 +140,7 @@ static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *ow
         for (int64_t i = 0; i < count; i++)
             own->rows[i] = own->patch + i * pitch;
     } else if (p->lines) {
-        gy_product_line_rows(p, own->lines, pixel, count, tap, own->rows);
+        gy_product_line_rows(p, own->lines + tap * p->line_tap, pixel, count, own->rows);
     } else {
         gy_product_rows(p, x, pixel, count, tap, wgrad_zeros, own->rows);
     }
@@ -162,7 +162,7 @@ static void wgrad_lines(const struct wgrad_job *job, const struct wgrad_own *own
     if (!job->plan->patch)
         return;
     for (int64_t t = 0; t < p->taps; t++)
-        gy_product_line_rows(p, own->lines, pixel, count, t, own->rows + t * count);
+        gy_product_line_rows(p, own->lines + t * p->line_tap, pixel, count, own->rows + t * count);
     job->cpu->k.patches(own->patch, gy_product_patch_pitch(p), own->rows, p->taps, p->depth, count);
 }
 

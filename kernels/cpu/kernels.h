@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* kernels.h: the table of CPU micro-kernels. Drivers (conv.c, norm.c, ...) cut an op into tiles that fit the caches
  * and call these on each piece; only the functions behind the table know vector registers. The table is filled with
- * portable C first, then overridden by what the processor has (AVX2, AVX-512, VSX), as far as the mask of the
+ * portable C first, then overridden by what the processor has (AVX2, AVX-512, AMX, VSX, MMA), as far as the mask of the
  * configuration allows.
  *
  * Convolution in every direction is one kernel: a batch-reduce product over pointers. For a tile of output pixels
@@ -13,7 +13,7 @@
 #include "../op.h"
 
 #define GY_KINDS 3         /* panel widths a kernel set offers, widest first */
-#define GY_ROWS_MAX 16     /* most pixels (or output channels) in one register tile */
+#define GY_ROWS_MAX 16     /* most pixels (or output channels) in a tile of vector registers; tiles of AMX have 32 */
 #define GY_WIDTH_MAX 64    /* widest panel */
 #define GY_OUTER_AHEAD 16  /* pixels that outer fetches ahead */
 #define GY_SLICE_MAX 512   /* most channels behind one pointer of a tile */
@@ -124,6 +124,10 @@ struct gy_kernels {
      * apart. Of floats, one pair of rows: rounded first. NULL where there is no gemm_pair. */
     void (*pair_rows)(float *dst, int64_t pitch, const uint16_t *const *rows, int64_t first, int64_t cols, int64_t count);
     void (*pair_floats)(float *dst, const float *a, const float *b, int64_t count);
+    /* Patches dst [count][pitch] of bf16: rows[i] and what lies line, 2 line, ... values further: taps times len values side
+     * by side, then a zero. Reads and writes up to 31 values beyond. NULL where there is no gemm_pair. */
+    void (*join)(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps, int64_t len,
+                 int64_t count);
     /* The transforms of F(2x2, 3x3); see micro_wino.h. */
     void (*wino_input)(float *v, int64_t pitch, const float *const *d, int64_t count);
     void (*wino_filter)(float *u, int64_t pitch, const float *const *g, int64_t count);
@@ -185,6 +189,7 @@ GY_INT struct gy_kernels gy_kernels_select(unsigned bits);
 GY_INT void gy_kernels_avx2(struct gy_kernels *k);
 GY_INT void gy_kernels_avx512(struct gy_kernels *k);
 GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k);
+GY_INT void gy_kernels_amx(struct gy_kernels *k);
 GY_INT void gy_kernels_vsx(struct gy_kernels *k);
 
 #endif

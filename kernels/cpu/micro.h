@@ -68,10 +68,9 @@
             for (; N == 1 && c + 4 <= t->len; c += 4, w += 4 * (W)) {                                                  \
                 V b[4];                                                                                                \
                 GY_UNROLL for (int u = 0; u < 4; u++) b[u] = P##_load(w + u * (W));                                    \
-                GY_UNROLL for (int i = 0; i < R; i++)                                                                  \
+                GY_UNROLL for (int u = 0; u < 4; u++)                                                                  \
                 {                                                                                                      \
-                    const float *x = p[i] + c;                                                                         \
-                    GY_UNROLL for (int u = 0; u < 4; u++) acc[i][0] = P##_fma(P##_bcast(x + u), b[u], acc[i][0]);      \
+                    GY_UNROLL for (int i = 0; i < R; i++) acc[i][0] = P##_fma(P##_bcast(p[i] + c + u), b[u], acc[i][0]); \
                 }                                                                                                      \
             }                                                                                                          \
             for (; c < t->len; c++, w += N * (W)) {                                                                    \

@@ -4,7 +4,7 @@
 #include "conv.h"
 
 #define PRODUCT_PATCH_BELOW 8   /* with fewer channels a pointer per tap would be all overhead */
-#define PRODUCT_LINES_BELOW 16  /* lines are cheaper than patches */
+#define PRODUCT_LINES_BELOW 16  /* units of fewer than so many channels: lines are cheaper than pointers a tap */
 #define PRODUCT_TILE_WORK 65536 /* multiply-adds below which a tile is not cut further */
 
 static int32_t product_gcd(int32_t a, int32_t b)
@@ -43,6 +43,17 @@ static struct gy_axis product_dgrad_axis(int32_t dx, int32_t dy, int32_t taps, i
     return x;
 }
 
+/* The same taps in the other order, so that the input coordinate grows with them. */
+static void product_turn(struct gy_axis *x)
+{
+    if (x->off_step >= 0 || x->taps == 0)
+        return;
+    x->tap0 += (x->taps - 1) * x->tap_step;
+    x->off0 += (x->taps - 1) * x->off_step;
+    x->tap_step = -x->tap_step;
+    x->off_step = -x->off_step;
+}
+
 /* Panels of kind i that vec channels take, and what is left. */
 static int64_t product_panels_of(const struct gy_kernels *k, int i, int64_t *left)
 {
@@ -77,9 +88,11 @@ static void product_cut_reduction(struct gy_product *p, const int32_t *block)
 {
     const int64_t slice = block[GY_BLOCK_SLICE];
     const int64_t taps = (int64_t)p->h.taps * p->w.taps;
-    p->taps = p->patch ? gy_min64(taps, 1) : p->lines ? p->h.taps : taps;
-    p->depth = p->patch ? (int64_t)p->r * p->s * p->red : p->lines ? (int64_t)p->s * p->red : p->red;
-    p->line_pitch = (((p->w.grid - 1) * (int64_t)p->w.in_step + p->s) * p->red + 31) & ~(int64_t)15;
+    p->taps = p->patch || p->odd ? gy_min64(taps, 1) : p->lines ? p->h.taps : taps;
+    p->depth = p->patch ? (int64_t)p->r * p->s * p->red : p->lines ? (int64_t)p->w.taps * p->red : p->red;
+    p->depth = p->odd ? (p->depth * p->h.taps + 1) / 2 : p->depth;
+    const int64_t cells = gy_max64(p->w.grid - 1, 0) * p->w.in_step + p->w.taps;
+    p->line_pitch = (cells * p->red * gy_product_cell(p) / (int64_t)sizeof(float) + 32) & ~(int64_t)15;
     p->depth_block = product_block(p->depth, slice);
     if (p->depth_block < p->depth)
         p->depth_block = (p->depth_block + 15) & ~(int64_t)15;
@@ -114,6 +127,7 @@ static void product_cut(struct gy_product *p, const struct gy_kernels *k, const 
     const int fight = p->red >= 64 && (p->in_pitch * p->w.in_step * p->unit) % 2048 == 0;
     p->copy = !p->patch && !p->lines && (fight || p->unit == 2);
     product_cut_reduction(p, block);
+    p->line_tap = p->lines ? p->h.off_step * p->line_pitch : 0;
     product_cut_output(p, k, block);
 }
 
@@ -121,11 +135,21 @@ static void product_cut(struct gy_product *p, const struct gy_kernels *k, const 
 static void product_type(struct gy_product *p, const struct gy_kernels *k, int dtype, int pairs)
 {
     p->half = dtype == GY_BF16;
-    p->pair = p->half && pairs && k->gemm_pair[0].fn != NULL && p->red % 2 == 0 && p->in_pitch % 2 == 0;
-    p->unit = p->half && !p->pair ? 2 : 4;
+    p->pair = p->half && pairs && k->gemm_pair[0].fn != NULL;
+    p->odd = p->pair && (p->red % 2 != 0 || p->in_pitch % 2 != 0);
+    p->unit = p->half && (!p->pair || p->odd) ? 2 : 4;
     p->widen = k->widen[GY_BF16];
-    p->red /= p->pair ? 2 : 1;
-    p->in_pitch /= p->pair ? 2 : 1;
+    p->red /= p->unit == 4 && p->pair ? 2 : 1;
+    p->in_pitch /= p->unit == 4 && p->pair ? 2 : 1;
+}
+
+/* Few channels: lines; without them, an odd number does not go in pairs. */
+static void product_take_lines(struct gy_product *p, int32_t taps)
+{
+    const int32_t limit = p->odd ? 2 * PRODUCT_LINES_BELOW : PRODUCT_LINES_BELOW;
+    p->lines = p->red < limit && !(p->odd && p->transposed) && taps > 1 && p->groups == 1 && (p->w.off_step == 1 || p->w.taps == 1);
+    if (p->odd && !p->lines)
+        p->odd = p->pair = 0;
 }
 
 GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k, int pairs)
@@ -136,7 +160,7 @@ GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, con
     product_type(p, k, op->dtype, pairs);
     p->h = product_forward_axis(g->p, g->h, g->r, g->stride_h, g->pad_h, g->dil_h);
     p->w = product_forward_axis(g->q, g->w, g->s, g->stride_w, g->pad_w, g->dil_w);
-    p->lines = p->red < PRODUCT_LINES_BELOW && g->r * g->s > 1 && g->dil_w == 1 && g->groups == 1;
+    product_take_lines(p, g->r * g->s);
     p->patch = p->red < PRODUCT_PATCH_BELOW && g->r * g->s > 1 && !p->lines;
     product_cut(p, k, op->block);
 }
@@ -149,6 +173,9 @@ GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_op *op, const
     product_type(p, k, op->dtype, 1);
     p->h = product_dgrad_axis(g->h, g->p, g->r, g->stride_h, g->pad_h, g->dil_h, a);
     p->w = product_dgrad_axis(g->w, g->q, g->s, g->stride_w, g->pad_w, g->dil_w, b);
+    product_turn(&p->h);
+    product_turn(&p->w);
+    product_take_lines(p, p->h.taps * p->w.taps);
     product_cut(p, k, op->block);
 }
 
@@ -197,6 +224,12 @@ GY_INT void gy_product_outs(const struct gy_product *p, void *out, int64_t first
 {
     const struct gy_axis *h = &p->h, *w = &p->w;
     int64_t j = first % w->grid, i = first / w->grid % h->grid, n = first / w->grid / h->grid;
+    if (h->out_step == 1 && w->out_step == 1) { /* every pixel */
+        unsigned char *at = (unsigned char *)out + first * p->out_pitch * (p->half ? 2 : 4);
+        for (; count > 0; count--, at += p->out_pitch * (p->half ? 2 : 4))
+            *outs++ = at;
+        return;
+    }
     for (; count > 0; count--) {
         const int64_t row = n * h->out_size + h->out0 + i * h->out_step;
         const int64_t at = (row * w->out_size + w->out0 + j * w->out_step) * p->out_pitch;
@@ -213,7 +246,8 @@ GY_INT void gy_product_outs(const struct gy_product *p, void *out, int64_t first
 
 GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p)
 {
-    return (((int64_t)p->r * p->s * p->red + 15) & ~(int64_t)15) + 16;
+    const int64_t cells = (int64_t)p->r * p->s * p->red;
+    return (((p->odd ? (cells + 1) / 2 : cells) + 15) & ~(int64_t)15) + 16;
 }
 
 /* One row of a patch: w.taps x red floats. */
@@ -250,30 +284,48 @@ GY_INT void gy_product_patches(const struct gy_product *p, const void *in, int64
     }
 }
 
+/* Lines of a run of grid rows of one image. */
+static int64_t product_lines_of(const struct gy_product *p, int64_t rows)
+{
+    return (rows - 1) * p->h.in_step + (p->h.taps - 1) * (int64_t)p->h.off_step + 1;
+}
+
 GY_INT int64_t gy_product_lines_floats(const struct gy_product *p)
 {
-    return ((p->strip + p->w.grid - 2) / p->w.grid + 1) * p->taps * p->line_pitch + 16;
+    const int64_t grid = gy_max64(p->w.grid, 1), images = gy_max64(p->h.grid, 1);
+    const int64_t rows = (p->strip + grid - 2) / grid + 1, runs = (rows + images - 2) / images + 1;
+    return (rows * p->h.in_step + runs * gy_max64(product_lines_of(p, 1) - p->h.in_step, 0)) * p->line_pitch + 16;
 }
 
 /* One padded line: zeros, the image's row (NULL: none), zeros. */
 static void product_line(const struct gy_product *p, const void *row, float *dst)
 {
-    const int64_t cols = (p->w.grid - 1) * (int64_t)p->w.in_step + p->s, red = p->red;
+    const int64_t cols = (p->w.grid - 1) * (int64_t)p->w.in_step + p->w.taps, red = p->red;
     const int64_t from = row != NULL ? product_clamp(-p->w.off0, 0, cols) : cols;
     const int64_t to = product_clamp(p->w.in_size - (int64_t)p->w.off0, from, cols);
-    memset(dst, 0, (size_t)(from * red) * sizeof(float));
+    const size_t cell = (size_t)gy_product_cell(p);
+    unsigned char *const at = (unsigned char *)dst, *const end = (unsigned char *)(dst + p->line_pitch);
+    memset(at, 0, (size_t)(from * red) * cell);
     if (from < to)
-        gy_product_take(p, dst + from * red, gy_product_in(p, row, (from + p->w.off0) * red), (to - from) * red);
-    memset(dst + to * red, 0, (size_t)(p->line_pitch - to * red) * sizeof(float));
+        gy_product_take(p, at + (size_t)(from * red) * cell, gy_product_in(p, row, (from + p->w.off0) * red), (to - from) * red);
+    memset(at + (size_t)(to * red) * cell, 0, (size_t)(end - at) - (size_t)(to * red) * cell);
+}
+
+/* The run of grid rows from g on that lie in one image, at most to last; returns the one behind it. */
+static int64_t product_run(const struct gy_product *p, int64_t g, int64_t last)
+{
+    return gy_min64((g / p->h.grid + 1) * p->h.grid, last + 1);
 }
 
 GY_INT void gy_product_lines(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *lines)
 {
     const struct gy_axis *h = &p->h;
-    for (int64_t g = first / p->w.grid; g <= (first + count - 1) / p->w.grid; g++) {
+    const int64_t last = (first + count - 1) / p->w.grid;
+    for (int64_t g = first / p->w.grid, end; g <= last; g = end) {
         const int64_t n = g / h->grid;
         int64_t row = g % h->grid * h->in_step + h->off0;
-        for (int64_t t = 0; t < h->taps; t++, row += h->off_step, lines += p->line_pitch) {
+        end = product_run(p, g, last);
+        for (int64_t i = product_lines_of(p, end - g); i > 0; i--, row++, lines += p->line_pitch) {
             const int inside = row >= 0 && row < h->in_size;
             product_line(p, inside ? gy_product_in(p, in, (n * h->in_size + row) * p->w.in_size * p->in_pitch) : NULL, lines);
         }
@@ -281,15 +333,20 @@ GY_INT void gy_product_lines(const struct gy_product *p, const void *in, int64_t
 }
 
 GY_INT void gy_product_line_rows(const struct gy_product *p, const float *lines, int64_t first, int64_t count,
-                                 int64_t tap, const float **rows)
+                                 const float **rows)
 {
-    int64_t j = first % p->w.grid;
-    const float *line = lines + tap * p->line_pitch;
-    for (int64_t i = 0; i < count; i++) {
-        rows[i] = line + j * p->w.in_step * p->red;
-        if (++j == p->w.grid) {
-            j = 0;
-            line += p->taps * p->line_pitch;
+    const int64_t last = (first + count - 1) / p->w.grid, step = p->w.in_step * p->red * gy_product_cell(p);
+    int64_t j = first % p->w.grid, left = count;
+    for (int64_t g = first / p->w.grid, end; g <= last; g = end) {
+        const float *line = lines;
+        end = product_run(p, g, last);
+        lines += product_lines_of(p, end - g) * p->line_pitch;
+        for (int64_t i = g; i < end; i++, line += p->h.in_step * p->line_pitch, j = 0) {
+            const int64_t run = gy_min64(p->w.grid - j, left);
+            const unsigned char *at = (const unsigned char *)line + j * step;
+            for (int64_t q = 0; q < run; q++, at += step)
+                *rows++ = (const float *)(const void *)at;
+            left -= run;
         }
     }
 }

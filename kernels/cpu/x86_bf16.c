@@ -116,6 +116,17 @@ P512_ATTR static void p512_pair_rows(float *dst, int64_t pitch, const uint16_t *
         p512_pair(dst + c, rows[i] + first + c, NULL, cols - c);
 }
 
+P512_ATTR static void p512_join(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps,
+                                int64_t len, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++, dst += pitch) {
+        for (int64_t t = 0; t < taps; t++)
+            for (int64_t c = 0; c < len; c += 32)
+                _mm512_storeu_si512(dst + t * len + c, _mm512_loadu_si512(rows[i] + t * line + c));
+        dst[taps * len] = 0;
+    }
+}
+
 /* Rounded to bf16 in the upper half; what is below is rubbish. */
 P512_ATTR GY_ALWAYS __m512i p512_round(const float *p, int64_t n)
 {
@@ -150,6 +161,7 @@ GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
     k->outer_pair[2] = (struct gy_outer_kind){16, 8, p512_outer_list_1};
     k->pair_rows = p512_pair_rows;
     k->pair_floats = p512_pair_floats;
+    k->join = p512_join;
     GY_MICRO_TABLE_ROWS(p512h, GY_BF16, k);
     GY_MICRO_TABLE_POOL(p512h, GY_BF16, k);
 }
