@@ -48,6 +48,73 @@ GY_FN void gy_put4(gy_t *p, int64_t i, struct gy_vec4 x)
 #endif
 }
 
+/* A variant that names GY_VEC (8 with 16-bit types, 4 or 1) works on GY_VEC neighbours at an index divisible by it. */
+#ifdef GY_VEC
+struct gy_vec {
+    float v[GY_VEC];
+};
+#define GY_EACH(j) GY_UNROLL for (int j = 0; j < GY_VEC; j++)
+
+GY_FN struct gy_vec gy_get_vec(const gy_t *p, int64_t i)
+{
+    struct gy_vec out;
+#if GY_VEC == 8
+    const struct gy_raw16 r = gy_load16(p + i);
+    GY_EACH(j) out.v[j] = gy_widen((uint16_t)(r.w[j / 2] >> (j % 2 * 16)));
+#elif GY_VEC == 4
+    const struct gy_vec4 four = gy_get4(p, i);
+    GY_EACH(j) out.v[j] = four.v[j];
+#else
+    out.v[0] = gy_get(p, i);
+#endif
+    return out;
+}
+
+GY_FN void gy_put_vec(gy_t *p, int64_t i, struct gy_vec x)
+{
+#if GY_VEC == 8
+    struct gy_raw16 r;
+    GY_UNROLL for (int j = 0; j < 4; j++)
+        r.w[j] = (uint32_t)gy_narrow(x.v[2 * j]) | (uint32_t)gy_narrow(x.v[2 * j + 1]) << 16;
+    gy_store16(p + i, r);
+#elif GY_VEC == 4
+    struct gy_vec4 four;
+    GY_EACH(j) four.v[j] = x.v[j];
+    gy_put4(p, i, four);
+#else
+    gy_put(p, i, x.v[0]);
+#endif
+}
+
+/* The same of a tensor of floats, whatever GY_DTYPE is. */
+GY_FN struct gy_vec gy_get_floats(const float *p, int64_t i)
+{
+    struct gy_vec out;
+#if GY_VEC >= 4
+    GY_UNROLL for (int part = 0; part < GY_VEC / 4; part++) {
+        const struct gy_raw16 r = gy_load16(p + i + 4 * part);
+        GY_UNROLL for (int j = 0; j < 4; j++) out.v[4 * part + j] = gy_float(r.w[j]);
+    }
+#else
+    out.v[0] = p[i];
+#endif
+    return out;
+}
+
+GY_FN void gy_put_floats(float *p, int64_t i, struct gy_vec x)
+{
+#if GY_VEC >= 4
+    GY_UNROLL for (int part = 0; part < GY_VEC / 4; part++) {
+        struct gy_raw16 r;
+        GY_UNROLL for (int j = 0; j < 4; j++) r.w[j] = gy_bits(x.v[4 * part + j]);
+        gy_store16(p + i + 4 * part, r);
+    }
+#else
+    p[i] = x.v[0];
+#endif
+}
+#endif
+
 /* enum gy_act of the variant, and its derivative's mask from the output y */
 GY_FN float gy_act_of(float v)
 {

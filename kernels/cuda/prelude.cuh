@@ -35,7 +35,7 @@ typedef uint64_t uintptr_t;
 #include "op_device.h"
 #include "args.h"
 
-#define GY_FN static __device__ __forceinline__
+#define GY_FN static __device__ __forceinline__ __attribute__((unused))
 #define GY_CONST static __device__ const
 #define GY_RESTRICT __restrict__
 #define GY_UNROLL _Pragma("unroll")

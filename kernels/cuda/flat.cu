@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* Ops that go element by element: input, activation, addition, dropout; and moves of channels: concat, shortcut.
+ *
+ * Idea: a tensor is a line of GY_ITEMS elements, whatever its shape. These ops are bound by memory alone, so that all that
+ * counts is 16 bytes an access and enough of them in flight.
+ *
+ *   1  one element a thread                        2 or 4 bytes an access, the load and store units are the limit
+ *   2  GY_VEC elements a thread (16 bytes)         a quarter or an eighth of the instructions
+ *   3  GY_PER such vectors a thread, GY_THREADS vectors apart, all loaded before the first is stored: more bytes in
+ *      flight for a warp. GY_PER is 4 for large tensors and 1 for small ones, which would not fill the device.   (this one)
+ *
+ * Block: GY_THREADS (256) threads in a line, GY_THREADS * GY_VEC * GY_PER elements. Grid: as many as the tensor has.
+ * Shared memory: none. Alignment: tensors start on 64 bytes. Tails: the last vector may be cut, its elements go one by
+ * one. Moves of channels have no tail: GY_VEC divides every count of channels there.
+ * In place (outputs over inputs): a thread reads all its elements before it writes the first, and nobody else reads them.
+ * The variant names one part: FLAT_INPUT, FLAT_ACT, FLAT_ACT_BWD, FLAT_ADD, FLAT_ADD_BWD, FLAT_DROPOUT, FLAT_CONCAT,
+ * FLAT_CONCAT_BWD, FLAT_SHORTCUT, FLAT_SHORTCUT_BWD. */
+#include "prelude.cuh"
+
+#if GY_ITEMS < 2147483648
+typedef uint32_t flat_index; /* divisions by constants are cheaper in 32 bits */
+#else
+typedef uint64_t flat_index;
+#endif
+
+#define FLAT_EACH(k) GY_UNROLL for (int k = 0; k < GY_PER; k++)
+
+/* First element of the thread's vector k. */
+GY_FN int64_t flat_at(int k) { return (((int64_t)GY_BX * GY_PER + k) * GY_THREADS + GY_TID) * GY_VEC; }
+GY_FN int flat_whole(int64_t i) { return i <= (int64_t)GY_ITEMS - GY_VEC; }
+
+GY_FN struct gy_vec flat_get(const gy_t *p, int64_t i)
+{
+    struct gy_vec out;
+    if (flat_whole(i))
+        return gy_get_vec(p, i);
+    GY_EACH(j) out.v[j] = i + j < GY_ITEMS ? gy_get(p, i + j) : 0.0f;
+    return out;
+}
+
+GY_FN void flat_put(gy_t *p, int64_t i, struct gy_vec x)
+{
+    if (flat_whole(i)) {
+        gy_put_vec(p, i, x);
+    } else {
+        GY_EACH(j) if (i + j < GY_ITEMS) gy_put(p, i + j, x.v[j]);
+    }
+}
+
+#ifdef FLAT_INPUT
+/* GY_N x GY_H x GY_W_ x GY_C; with GY_F_U8 bytes, else floats. */
+#define FLAT_SAMPLE ((flat_index)GY_H * GY_W_ * GY_C)
+
+GY_FN float flat_value(const void *x, int64_t i)
+{
+    return GY_FLAGS & GY_F_U8 ? (float)((const uint8_t *)x)[i] / 255.0f : ((const float *)x)[i];
+}
+
+GY_FN float flat_norm(float v, int c)
+{
+    const int at = c & 3;
+    const float mean = at == 0 ? GY_F0 : at == 1 ? GY_F1 : at == 2 ? GY_F2 : GY_F3;
+    const float scale = at == 0 ? GY_F4 : at == 1 ? GY_F5 : at == 2 ? GY_F6 : GY_F7;
+    return (v - mean) * scale;
+}
+
+GY_FN struct gy_vec flat_values(const void *x, int64_t i)
+{
+    struct gy_vec out;
+    if (flat_whole(i) && !(GY_FLAGS & GY_F_U8))
+        return gy_get_floats((const float *)x, i);
+#if GY_VEC == 8
+    if (flat_whole(i)) {
+        const struct gy_raw8 r = gy_load8((const uint8_t *)x + i);
+        GY_EACH(j) out.v[j] = (float)(r.w[j / 4] >> (j % 4 * 8) & 255) / 255.0f;
+        return out;
+    }
+#endif
+    GY_EACH(j) out.v[j] = i + j < GY_ITEMS ? flat_value(x, i + j) : 0.0f;
+    return out;
+}
+
+#if GY_HAS_MIX
+/* The element, mixed with the same place of its partner inside the box. */
+GY_FN float flat_mixed(const void *x, const struct gy_mix *mix, int64_t i, float own)
+{
+    const flat_index n = (flat_index)i / FLAT_SAMPLE, inside = (flat_index)i % FLAT_SAMPLE;
+    const int c = (int)(inside % GY_C), w = (int)(inside / GY_C % GY_W_), h = (int)(inside / ((flat_index)GY_W_ * GY_C));
+    const struct gy_mix m = mix[n];
+    if (m.partner == (int)n || h < m.h0 || h >= m.h1 || w < m.w0 || w >= m.w1)
+        return own;
+    return m.inside * own + (1.0f - m.inside) * flat_norm(flat_value(x, (int64_t)m.partner * FLAT_SAMPLE + inside), c);
+}
+#endif
+
+GY_KERNEL(flat_input)
+{
+    struct gy_vec x[GY_PER];
+    FLAT_EACH(k) x[k] = flat_values(a.ptr[GY_X], flat_at(k));
+    FLAT_EACH(k) {
+        const int64_t i = flat_at(k);
+        GY_EACH(j) x[k].v[j] = flat_norm(x[k].v[j], (int)((flat_index)(i + j) % GY_C));
+#if GY_HAS_MIX
+        GY_EACH(j) if (i + j < GY_ITEMS)
+            x[k].v[j] = flat_mixed(a.ptr[GY_X], GY_P(const struct gy_mix, GY_MIX), i + j, x[k].v[j]);
+#endif
+        flat_put(GY_P(gy_t, GY_Y), i, x[k]);
+    }
+}
+#endif
+
+#ifdef FLAT_ACT
+GY_KERNEL(flat_act)
+{
+    struct gy_vec x[GY_PER];
+    FLAT_EACH(k) x[k] = flat_get(GY_P(const gy_t, GY_X), flat_at(k));
+    FLAT_EACH(k) {
+        GY_EACH(j) x[k].v[j] = gy_act_of(x[k].v[j]);
+        flat_put(GY_P(gy_t, GY_Y), flat_at(k), x[k]);
+    }
+}
+#endif
+
+#ifdef FLAT_ADD
+GY_KERNEL(flat_add)
+{
+    struct gy_vec x[GY_PER], res[GY_PER];
+    FLAT_EACH(k) {
+        x[k] = flat_get(GY_P(const gy_t, GY_X), flat_at(k));
+        res[k] = flat_get(GY_P(const gy_t, GY_RES), flat_at(k));
+    }
+    FLAT_EACH(k) {
+        GY_EACH(j) x[k].v[j] = gy_act_of(x[k].v[j] + res[k].v[j]);
+        flat_put(GY_P(gy_t, GY_Y), flat_at(k), x[k]);
+    }
+}
+#endif
+
+/* Stores d, or adds it to what is there. */
+GY_FN void flat_give(gy_t *p, int64_t i, struct gy_vec d, int adds)
+{
+    if (adds) {
+        const struct gy_vec old = flat_get(p, i);
+        GY_EACH(j) d.v[j] += old.v[j];
+    }
+    flat_put(p, i, d);
+}
+
+/* Both from dy and the output y: dx = dy masked; of an addition dres as well. */
+#if defined FLAT_ACT_BWD || defined FLAT_ADD_BWD
+GY_KERNEL(flat_back)
+{
+    struct gy_vec d[GY_PER];
+    FLAT_EACH(k) {
+        d[k] = flat_get(GY_P(const gy_t, GY_DY), flat_at(k));
+#if GY_HAS_Y && GY_ACT
+        const struct gy_vec y = flat_get(GY_P(const gy_t, GY_Y), flat_at(k));
+        GY_EACH(j) d[k].v[j] = gy_act_back(d[k].v[j], y.v[j]);
+#endif
+    }
+    FLAT_EACH(k) {
+        if (GY_HAS_DX)
+            flat_give(GY_P(gy_t, GY_DX), flat_at(k), d[k], GY_FLAGS & GY_F_ADD_DX);
+        if (GY_HAS_DRES)
+            flat_give(GY_P(gy_t, GY_DRES), flat_at(k), d[k], GY_FLAGS & GY_F_ADD_DRES);
+    }
+}
+#endif
+
+#ifdef FLAT_DROPOUT
+/* Philox4x32-10 on counter (draw, step, stream), key seed: the numbers of engine/base/rng.h, bit by bit. Element i uses
+ * word i % 4 of draw i / 4. FLAT_STREAM is the layer's stream. */
+struct flat_words {
+    uint32_t w[4];
+};
+
+GY_FN struct flat_words flat_draw(uint64_t seed, uint64_t step, uint64_t draw)
+{
+    uint32_t c0 = (uint32_t)draw, c1 = (uint32_t)(draw >> 32), c2 = (uint32_t)step;
+    uint32_t c3 = (uint32_t)(step >> 32) ^ (uint32_t)FLAT_STREAM;
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    GY_UNROLL for (int round = 0; round < 10; round++) {
+        const uint64_t high = (uint64_t)0xD2511F53u * c0, low = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(low >> 32) ^ c1 ^ k0;
+        c2 = (uint32_t)(high >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)low;
+        c3 = (uint32_t)high;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    struct flat_words out;
+    out.w[0] = c0;
+    out.w[1] = c1;
+    out.w[2] = c2;
+    out.w[3] = c3;
+    return out;
+}
+
+GY_KERNEL(flat_dropout)
+{
+    const uint32_t least = (uint32_t)((double)GY_F0 * 4294967296.0);
+    const float scale = (float)(1.0 / (1.0 - (double)GY_F0));
+    const uint64_t seed = a.u->seed, step = a.u->step;
+    struct gy_vec x[GY_PER];
+    FLAT_EACH(k) x[k] = flat_get(GY_P(const gy_t, GY_X), flat_at(k));
+    FLAT_EACH(k) {
+        GY_UNROLL for (int part = 0; part < GY_VEC / 4; part++) {
+            const struct flat_words words = flat_draw(seed, step, (uint64_t)(flat_at(k) / 4 + part));
+            GY_UNROLL for (int j = 0; j < 4; j++)
+                x[k].v[4 * part + j] = words.w[j] >= least ? x[k].v[4 * part + j] * scale : 0.0f;
+        }
+        flat_put(GY_P(gy_t, GY_Y), flat_at(k), x[k]);
+    }
+}
+#endif
+
+/* Moves of channels: GY_ITEMS counts the side that is walked, `wide` its channels. A vector lies in one pixel. */
+struct flat_place {
+    flat_index pixel;
+    int c;
+};
+
+GY_FN struct flat_place flat_place_of(int64_t i, int wide)
+{
+    struct flat_place at;
+    at.pixel = (flat_index)(i / GY_VEC) / (uint32_t)(wide / GY_VEC);
+    at.c = (int)((flat_index)(i / GY_VEC) % (uint32_t)(wide / GY_VEC)) * GY_VEC;
+    return at;
+}
+
+#if defined FLAT_CONCAT || defined FLAT_CONCAT_BWD
+/* Element of the K-channel tensor that is element i of the GY_C-channel one, at channel GY_R. */
+GY_FN int64_t flat_in_wide(int64_t i)
+{
+    const struct flat_place at = flat_place_of(i, GY_C);
+    return (int64_t)at.pixel * GY_K + GY_R + at.c;
+}
+#endif
+
+#ifdef FLAT_CONCAT
+GY_KERNEL(flat_concat)
+{
+    struct gy_vec x[GY_PER];
+    FLAT_EACH(k) x[k] = flat_get(GY_P(const gy_t, GY_X), flat_at(k));
+    FLAT_EACH(k) if (flat_whole(flat_at(k))) gy_put_vec(GY_P(gy_t, GY_Y), flat_in_wide(flat_at(k)), x[k]);
+}
+#endif
+
+#ifdef FLAT_CONCAT_BWD
+GY_KERNEL(flat_concat_bwd)
+{
+    FLAT_EACH(k) if (flat_whole(flat_at(k)))
+        flat_give(GY_P(gy_t, GY_DX), flat_at(k), gy_get_vec(GY_P(const gy_t, GY_DY), flat_in_wide(flat_at(k))),
+                  GY_FLAGS & GY_F_ADD_DX);
+}
+#endif
+
+#define FLAT_PAD ((GY_K - GY_C) / 2)
+
+#ifdef FLAT_SHORTCUT
+GY_FN struct gy_vec flat_short(const gy_t *x, int64_t i)
+{
+    const struct flat_place at = flat_place_of(i, GY_K);
+    const int64_t n = at.pixel / ((flat_index)GY_P_ * GY_Q), h = at.pixel / GY_Q % GY_P_ * GY_STRIDE_H,
+                  w = at.pixel % GY_Q * GY_STRIDE_W;
+    struct gy_vec out;
+    if (at.c >= FLAT_PAD && at.c < FLAT_PAD + GY_C)
+        return gy_get_vec(x, ((n * GY_H + h) * GY_W_ + w) * GY_C + at.c - FLAT_PAD);
+    GY_EACH(j) out.v[j] = 0.0f;
+    return out;
+}
+
+GY_KERNEL(flat_shortcut)
+{
+    FLAT_EACH(k) if (flat_whole(flat_at(k)))
+        gy_put_vec(GY_P(gy_t, GY_Y), flat_at(k), flat_short(GY_P(const gy_t, GY_X), flat_at(k)));
+}
+#endif
+
+#ifdef FLAT_SHORTCUT_BWD
+GY_FN struct gy_vec flat_short_back(const gy_t *dy, int64_t i)
+{
+    const struct flat_place at = flat_place_of(i, GY_C);
+    const int64_t n = at.pixel / ((flat_index)GY_H * GY_W_);
+    const int h = (int)(at.pixel / GY_W_ % GY_H), w = (int)(at.pixel % GY_W_);
+    struct gy_vec out;
+    if (h % GY_STRIDE_H == 0 && w % GY_STRIDE_W == 0)
+        return gy_get_vec(dy, ((n * GY_P_ + h / GY_STRIDE_H) * GY_Q + w / GY_STRIDE_W) * GY_K + FLAT_PAD + at.c);
+    GY_EACH(j) out.v[j] = 0.0f;
+    return out;
+}
+
+GY_KERNEL(flat_shortcut_bwd)
+{
+    FLAT_EACH(k) if (flat_whole(flat_at(k)))
+        flat_give(GY_P(gy_t, GY_DX), flat_at(k), flat_short_back(GY_P(const gy_t, GY_DY), flat_at(k)),
+                  GY_FLAGS & GY_F_ADD_DX);
+}
+#endif

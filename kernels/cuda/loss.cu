@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* Losses and their gradients.
+ *
+ * Idea: a warp has a sample: its lanes go over the classes in strides of 32, then add up by shuffles, in a fixed order. Scores are
+ * read once a pass (three of softmax), which the caches serve: a row of 1000 classes is 4 KB.
+ *
+ *   1  a thread a sample                          one lane of 32 reads a line
+ *   2  a warp a sample.   (this one)              no shared memory, no barrier
+ *
+ * Block: GY_THREADS / 32 samples. Shared memory: none. Alignment: none needed. Tails: lanes beyond the classes add nothing;
+ * warps beyond the samples leave together. Gradients: an element a thread.
+ * X and DX are of GY_DTYPE, Y, LOSS and TARGET float. label < 0: no label, loss 0, rank -1, gradient 0.
+ * The cross-entropy of a sample is the sum over c of t_c * ((largest - x_c) + log(sum of exp(x - largest))), both terms
+ * not negative: nothing cancels.
+ * The variant names one part: LOSS_SOFTMAX, LOSS_MSE, LOSS_SOFTMAX_BWD, LOSS_MSE_BWD. */
+#include "prelude.cuh"
+
+/* Target of class c of sample n: own label, partner's label, smoothing (GY_F0). */
+struct loss_want {
+    int own, partner;
+    float share; /* of the own label */
+};
+
+GY_FN struct loss_want loss_want_of(const int32_t *label, const struct gy_mix *mix, int n)
+{
+    struct loss_want out;
+    out.own = out.partner = label[n];
+    out.share = 1.0f;
+    if (GY_HAS_MIX) {
+        out.partner = label[mix[n].partner];
+        out.share = mix[n].label;
+    }
+    return out;
+}
+
+GY_FN float loss_target(struct loss_want want, int c)
+{
+    const float t = (c == want.own ? want.share : 0.0f) + (c == want.partner ? 1.0f - want.share : 0.0f);
+    return t * (1.0f - GY_F0) + GY_F0 / (float)GY_C;
+}
+
+#if defined LOSS_SOFTMAX || defined LOSS_MSE
+GY_FN int loss_sample(void) { return GY_BX * (GY_THREADS / 32) + GY_WARP; }
+#define LOSS_EACH(c) for (int c = GY_LANE; c < GY_C; c += 32)
+
+GY_FN float loss_add(float v)
+{
+    GY_UNROLL for (int mask = 16; mask > 0; mask /= 2) v += gy_shfl_xor(v, mask);
+    return v;
+}
+
+/* Classes that score higher than the label; among equals a lower number counts as higher, and against a score that is no
+ * number every class. Counts below 2^24 are exact in float. */
+GY_FN int loss_rank(const gy_t *x, int label)
+{
+    const float mine = gy_get(x, label < 0 ? 0 : label);
+    float rank = 0.0f;
+    LOSS_EACH(c) {
+        const float v = gy_get(x, c);
+        rank += c != label && !(v < mine) && !(v == mine && c > label) ? 1.0f : 0.0f;
+    }
+    rank = loss_add(rank);
+    return label < 0 ? -1 : (int)rank;
+}
+#endif
+
+#ifdef LOSS_SOFTMAX
+GY_KERNEL(loss_softmax)
+{
+    const int n = loss_sample();
+    if (n >= GY_N)
+        return;
+    const gy_t *x = GY_P(const gy_t, GY_X) + (int64_t)n * GY_C;
+    float *y = GY_P(float, GY_Y) + (int64_t)n * GY_C;
+    const struct loss_want want = loss_want_of(GY_P(const int32_t, GY_LABEL), GY_P(const struct gy_mix, GY_MIX), n);
+    float largest = gy_get(x, 0), sum = 0.0f, total = 0.0f;
+    LOSS_EACH(c) {
+        const float v = gy_get(x, c);
+        largest = v > largest ? v : largest;
+    }
+    GY_UNROLL for (int mask = 16; mask > 0; mask /= 2) {
+        const float other = gy_shfl_xor(largest, mask);
+        largest = other > largest ? other : largest;
+    }
+    LOSS_EACH(c) sum += expf(gy_get(x, c) - largest);
+    sum = loss_add(sum);
+    const float more = logf(sum);
+    LOSS_EACH(c) {
+        const float v = gy_get(x, c);
+        total += loss_target(want, c) * ((largest - v) + more);
+        y[c] = expf(v - largest) / sum;
+    }
+    total = loss_add(total);
+    const int rank = loss_rank(x, want.own);
+    if (GY_LANE == 0) {
+        GY_P(float, GY_LOSS)[n] = want.own < 0 ? 0.0f : total;
+        GY_P(int32_t, GY_ARG)[n] = rank;
+    }
+}
+#endif
+
+GY_FN float loss_wanted(const float *target, int label, int64_t row, int c)
+{
+    return GY_HAS_TARGET ? target[row + c] : c == label ? 1.0f : 0.0f;
+}
+
+#ifdef LOSS_MSE
+GY_KERNEL(loss_mse)
+{
+    const int n = loss_sample();
+    if (n >= GY_N)
+        return;
+    const int64_t row = (int64_t)n * GY_C;
+    const gy_t *x = GY_P(const gy_t, GY_X) + row;
+    const int label = GY_P(const int32_t, GY_LABEL)[n], rank = loss_rank(x, label);
+    float sum = 0.0f;
+    LOSS_EACH(c) {
+        const float v = gy_get(x, c), off = v - loss_wanted(GY_P(const float, GY_TARGET), label, row, c);
+        sum += off * off;
+        GY_P(float, GY_Y)[row + c] = v;
+    }
+    sum = loss_add(sum);
+    if (GY_LANE == 0) {
+        GY_P(float, GY_LOSS)[n] = label < 0 ? 0.0f : sum / (float)GY_C;
+        GY_P(int32_t, GY_ARG)[n] = rank;
+    }
+}
+#endif
+
+#if defined LOSS_SOFTMAX_BWD || defined LOSS_MSE_BWD
+GY_KERNEL(loss_bwd)
+{
+    const int64_t i = (int64_t)GY_BX * GY_THREADS + GY_TID;
+    if (i >= (int64_t)GY_N * GY_C)
+        return;
+    const int n = (int)(i / GY_C), c = (int)(i % GY_C), label = GY_P(const int32_t, GY_LABEL)[n];
+    const float scale = a.u->loss_scale / (float)a.u->valid, y = GY_P(const float, GY_Y)[i];
+    gy_t *dx = GY_P(gy_t, GY_DX);
+#ifdef LOSS_SOFTMAX_BWD
+    const struct loss_want want = loss_want_of(GY_P(const int32_t, GY_LABEL), GY_P(const struct gy_mix, GY_MIX), n);
+    const float all = (y - loss_target(want, c)) * scale;
+#else
+    const float all = (y - loss_wanted(GY_P(const float, GY_TARGET), label, i - c, c)) * (2.0f * scale / (float)GY_C);
+#endif
+    const float d = label < 0 ? 0.0f : all;
+    gy_put(dx, i, GY_FLAGS & GY_F_ADD_DX ? gy_get(dx, i) + d : d);
+}
+#endif

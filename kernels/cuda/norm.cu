@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/* Batch norm: statistics, finish, fold, apply; backward sums and gradient.
+ *
+ * Idea: a tensor is a table of GY_PIXELS rows and GY_C columns (channels). A thread stays with GY_VEC neighbouring channels,
+ * whose constants it keeps in registers, and walks down the rows. Every pass is bound by memory, so their number counts: forward
+ * apply, residual addition and activation are one pass; backward is two (sums, gradient), which mask dy themselves.
+ *
+ *   1  sum and sum of squares, subtracted           wrong where |mean| is much larger than the deviation
+ *   2  two passes, mean then deviations              reads the tensor twice
+ *   3  (count, mean, sum of squared deviations): of four rows at a time directly, then merged pairwise (Chan, Golub and LeVeque 1979)
+ *      in a fixed tree: rows of a thread in order, threads of a block by halves, blocks by a second kernel.   (this one)
+ *
+ * Block: GY_THREADS = GY_COLS x rows; GY_COLS is a power of two up to 32, so that a warp reads whole lines. It covers
+ * GY_COLS * GY_VEC channels (grid y) of GY_TILE pixels (grid x). Tiles follow from the shape alone: the same bits on every card.
+ * Shared memory: two numbers a thread and channel (and a count), for the tree. Alignment: tensors on 64 bytes, GY_VEC divides
+ * GY_C. Tails: threads beyond the channels or pixels are idle, but take part in the barriers.
+ * In place (BN_APPLY, BN_BWD): a thread reads NORM_FLIGHT rows of its own, then writes them; nobody else touches these.
+ * Where Y is absent, the output that masks dy is made again from x, not rounded to GY_DTYPE.
+ * The variant names one part: NORM_STATS, NORM_FINISH, NORM_FOLD, NORM_APPLY, NORM_SUMS, NORM_BWD. */
+#include "prelude.cuh"
+
+#define NORM_ROWS (GY_THREADS / GY_COLS)
+#define NORM_STEPS (GY_TILE / NORM_ROWS) /* rows a thread; GY_TILE is divisible */
+
+GY_FN int norm_row(void) { return GY_TID / GY_COLS; }
+GY_FN int norm_channel(void) { return (GY_BY * GY_COLS + GY_TID % GY_COLS) * GY_VEC; }
+GY_FN int64_t norm_pixel(int step) { return (int64_t)GY_BX * GY_TILE + norm_row() + step * NORM_ROWS; }
+
+#if defined NORM_STATS || defined NORM_SUMS
+#define NORM_JOIN_WIDE 8 /* channels of a block that joins tiles: 32 bytes, the least a load brings */
+#define NORM_JOIN_ROWS (GY_THREADS / NORM_JOIN_WIDE)
+/* Tile t's pair of a channel lies at (2 t + i) * GY_C + c: with one tile that is what SUMS and STATS look like. */
+GY_FN int64_t norm_part_at(int64_t tile, int i, int c) { return (2 * tile + i) * GY_C + c; }
+#endif
+
+#ifdef NORM_STATS
+struct norm_stat {
+    float n, mean, squares;
+};
+
+GY_FN struct norm_stat norm_merge(struct norm_stat x, struct norm_stat y)
+{
+    const float n = x.n + y.n, share = n > 0.0f ? y.n / n : 0.0f, far = y.mean - x.mean;
+    struct norm_stat out;
+    out.n = n;
+    out.mean = x.mean + far * share;
+    out.squares = x.squares + y.squares + far * far * (x.n * share);
+    return out;
+}
+
+struct norm_stats_shared {
+    float n[GY_THREADS], mean[GY_VEC][GY_THREADS], squares[GY_VEC][GY_THREADS];
+};
+
+GY_FN struct norm_stat norm_held(const struct norm_stats_shared *s, int j, int tid)
+{
+    struct norm_stat out;
+    out.n = s->n[tid];
+    out.mean = s->mean[j][tid];
+    out.squares = s->squares[j][tid];
+    return out;
+}
+
+/* Rows `step` .. step + 3 of the thread, as far as there are any, into (n, mean, squares). */
+GY_FN void norm_stats_four(const gy_t *x, int c, int step, float *n, struct gy_vec *mean, struct gy_vec *squares)
+{
+    struct gy_vec v[4];
+    int count = 0;
+    GY_UNROLL for (int u = 0; u < 4; u++) {
+        const int64_t p = norm_pixel(step + u);
+        GY_EACH(j) v[u].v[j] = 0.0f;
+        if (p < GY_PIXELS) {
+            v[u] = gy_get_vec(x, p * GY_C + c);
+            count = u + 1;
+        }
+    }
+    if (count == 0)
+        return;
+    const float more = (float)count, each = 1.0f / more, share = more / (*n + more), weight = *n * share;
+    GY_EACH(j) {
+        const float m = (v[0].v[j] + v[1].v[j] + v[2].v[j] + v[3].v[j]) * each, far = m - mean->v[j];
+        float sum = 0.0f;
+        GY_UNROLL for (int u = 0; u < 4; u++) sum += u < count ? (v[u].v[j] - m) * (v[u].v[j] - m) : 0.0f;
+        mean->v[j] += far * share;
+        squares->v[j] += sum + far * far * weight;
+    }
+    *n += more;
+}
+
+/* Sets (mean, squares) of a tile; with one tile of the whole tensor. */
+GY_KERNEL(norm_stats)
+{
+    GY_SHARED(struct norm_stats_shared, s);
+    const int c = norm_channel();
+    struct gy_vec mean, squares;
+    float n = 0.0f;
+    GY_EACH(j) mean.v[j] = squares.v[j] = 0.0f;
+    if (c < GY_C)
+        GY_UNROLL_NOT for (int step = 0; step < NORM_STEPS; step += 4)
+            norm_stats_four(GY_P(const gy_t, GY_X), c, step, &n, &mean, &squares);
+    s->n[GY_TID] = n;
+    GY_EACH(j) {
+        s->mean[j][GY_TID] = mean.v[j];
+        s->squares[j][GY_TID] = squares.v[j];
+    }
+    GY_UNROLL_NOT for (int half = NORM_ROWS / 2; half > 0; half /= 2) {
+        GY_SYNC();
+        if (norm_row() >= half)
+            continue;
+        const int other = GY_TID + half * GY_COLS;
+        GY_EACH(j) {
+            const struct norm_stat both = norm_merge(norm_held(s, j, GY_TID), norm_held(s, j, other));
+            mean.v[j] = s->mean[j][GY_TID] = both.mean;
+            squares.v[j] = s->squares[j][GY_TID] = both.squares;
+        }
+        s->n[GY_TID] += s->n[other];
+    }
+    if (norm_row() == 0 && c < GY_C) {
+        float *out = GY_P(float, GY_TILES == 1 ? GY_STATS : GY_SCRATCH);
+        gy_put_floats(out, norm_part_at(GY_BX, 0, c), mean);
+        gy_put_floats(out, norm_part_at(GY_BX, 1, c), squares);
+    }
+}
+
+#if GY_TILES > 1
+/* Joins the tiles: thread (row, channel) merges tiles row, row + NORM_JOIN_ROWS, ... in order, then rows by halves. */
+GY_KERNEL(norm_stats_join)
+{
+    GY_SHARED(struct norm_stats_shared, s);
+    const int c = GY_BX * NORM_JOIN_WIDE + GY_TID % NORM_JOIN_WIDE, row = GY_TID / NORM_JOIN_WIDE;
+    const float *part = GY_P(const float, GY_SCRATCH);
+    struct norm_stat sum = { 0.0f, 0.0f, 0.0f };
+    for (int tile = row; tile < GY_TILES && c < GY_C; tile += NORM_JOIN_ROWS) {
+        struct norm_stat more;
+        more.n = tile + 1 < GY_TILES ? (float)GY_TILE : (float)(GY_PIXELS - (int64_t)GY_TILE * (GY_TILES - 1));
+        more.mean = part[norm_part_at(tile, 0, c)];
+        more.squares = part[norm_part_at(tile, 1, c)];
+        sum = norm_merge(sum, more);
+    }
+    for (int half = NORM_JOIN_ROWS / 2; half >= 0; half = half ? half / 2 : -1) {
+        s->n[GY_TID] = sum.n;
+        s->mean[0][GY_TID] = sum.mean;
+        s->squares[0][GY_TID] = sum.squares;
+        GY_SYNC();
+        if (row < half)
+            sum = norm_merge(sum, norm_held(s, 0, GY_TID + half * NORM_JOIN_WIDE));
+        GY_SYNC();
+    }
+    if (row == 0 && c < GY_C) {
+        GY_P(float, GY_STATS)[c] = sum.mean;
+        GY_P(float, GY_STATS)[GY_C + c] = sum.squares;
+    }
+}
+#endif
+#endif
+
+/* A channel a thread; in double, as there are few. */
+#ifdef NORM_FINISH
+GY_KERNEL(norm_finish)
+{
+    const int c = GY_BX * GY_THREADS + GY_TID;
+    if (c >= GY_C)
+        return;
+    const double count = (double)GY_PIXELS, momentum = (double)GY_F1;
+    const double mean = (double)GY_P(float, GY_STATS)[c], squares = (double)GY_P(float, GY_STATS)[GY_C + c];
+    const double inverse = 1.0 / sqrt(squares / count + (double)GY_F0);
+    const double gamma = (double)GY_P(float, GY_GAMMA)[c], beta = (double)GY_P(float, GY_BETA)[c];
+    const double run_mean = (double)GY_P(float, GY_RUN_MEAN)[c], run_var = (double)GY_P(float, GY_RUN_VAR)[c];
+    GY_P(float, GY_MEAN)[c] = (float)mean;
+    GY_P(float, GY_RSTD)[c] = (float)inverse;
+    GY_P(float, GY_SCALE)[c] = (float)(gamma * inverse);
+    GY_P(float, GY_SHIFT)[c] = (float)(beta - mean * gamma * inverse);
+    GY_P(float, GY_RUN_MEAN)[c] = (float)((1.0 - momentum) * run_mean + momentum * mean);
+    GY_P(float, GY_RUN_VAR)[c] =
+        (float)((1.0 - momentum) * run_var + momentum * squares / (count > 1.0 ? count - 1.0 : 1.0));
+}
+#endif
+
+#ifdef NORM_FOLD
+GY_KERNEL(norm_fold)
+{
+    const int c = GY_BX * GY_THREADS + GY_TID;
+    if (c >= GY_C)
+        return;
+    const double scale = (double)GY_P(float, GY_GAMMA)[c] / sqrt((double)GY_P(float, GY_RUN_VAR)[c] + (double)GY_F0);
+    const double bias = GY_HAS_BIAS ? (double)GY_P(float, GY_BIAS)[c] : 0.0;
+    GY_P(float, GY_SCALE)[c] = (float)scale;
+    GY_P(float, GY_SHIFT)[c] =
+        (float)((double)GY_P(float, GY_BETA)[c] + (bias - (double)GY_P(float, GY_RUN_MEAN)[c]) * scale);
+}
+#endif
+
+#ifdef NORM_APPLY
+#define NORM_FLIGHT (NORM_STEPS < 4 ? NORM_STEPS : 4)
+
+GY_KERNEL(norm_apply)
+{
+    const int c = norm_channel();
+    if (c >= GY_C)
+        return;
+    const struct gy_vec scale = gy_get_floats(GY_P(const float, GY_SCALE), c),
+                        shift = gy_get_floats(GY_P(const float, GY_SHIFT), c);
+    GY_UNROLL_NOT for (int step = 0; step < NORM_STEPS; step += NORM_FLIGHT) {
+        struct gy_vec x[NORM_FLIGHT], res[NORM_FLIGHT];
+        GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
+            const int64_t p = norm_pixel(step + u);
+            GY_EACH(j) x[u].v[j] = res[u].v[j] = 0.0f;
+            if (p >= GY_PIXELS)
+                continue;
+            x[u] = gy_get_vec(GY_P(const gy_t, GY_X), p * GY_C + c);
+            if (GY_HAS_RES)
+                res[u] = gy_get_vec(GY_P(const gy_t, GY_RES), p * GY_C + c);
+        }
+        GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
+            const int64_t p = norm_pixel(step + u);
+            GY_EACH(j) x[u].v[j] = gy_act_of(x[u].v[j] * scale.v[j] + shift.v[j] + res[u].v[j]);
+            if (p < GY_PIXELS)
+                gy_put_vec(GY_P(gy_t, GY_Y), p * GY_C + c, x[u]);
+        }
+    }
+}
+#endif
+
+#if defined NORM_SUMS || defined NORM_BWD
+#define NORM_FLIGHT (NORM_STEPS < 2 ? NORM_STEPS : 2) /* rows in flight: three or four tensors are read of each */
+#define NORM_MADE (!GY_HAS_Y && GY_HAS_SCALE)         /* the output is made again */
+
+/* What a pass reads of one row. */
+struct norm_read {
+    struct gy_vec dy, x, y; /* y: the output, or what is added before it */
+};
+
+GY_FN struct norm_read norm_read_row(const gy_t *dy, const gy_t *x, const gy_t *y, int64_t p, int c)
+{
+    struct norm_read out;
+    GY_EACH(j) out.dy.v[j] = out.x.v[j] = out.y.v[j] = 0.0f;
+    if (p >= GY_PIXELS)
+        return out;
+    out.dy = gy_get_vec(dy, p * GY_C + c);
+    out.x = gy_get_vec(x, p * GY_C + c);
+    if (GY_HAS_Y ? GY_ACT || GY_HAS_AGAIN : NORM_MADE && GY_HAS_RES)
+        out.y = gy_get_vec(y, p * GY_C + c);
+    return out;
+}
+
+GY_FN float norm_output(float x, float y, float scale, float shift)
+{
+    return NORM_MADE ? gy_act_of(x * scale + shift + y) : y;
+}
+#endif
+
+#ifdef NORM_SUMS
+struct norm_sums_shared {
+    float sum[2][GY_VEC][GY_THREADS];
+};
+
+/* Sets (sum of dy', sum of dy' * (x - mean) * rstd) of a tile. */
+GY_KERNEL(norm_sums)
+{
+    GY_SHARED(struct norm_sums_shared, s);
+    const int c = norm_channel();
+    struct gy_vec sum, product, mean, scale, shift;
+    GY_EACH(j) sum.v[j] = product.v[j] = scale.v[j] = shift.v[j] = 0.0f;
+    if (c < GY_C) {
+        mean = gy_get_floats(GY_P(const float, GY_MEAN), c);
+        if (NORM_MADE) {
+            scale = gy_get_floats(GY_P(const float, GY_SCALE), c);
+            shift = gy_get_floats(GY_P(const float, GY_SHIFT), c);
+        }
+        GY_UNROLL_NOT for (int step = 0; step < NORM_STEPS; step += NORM_FLIGHT) {
+            struct norm_read in[NORM_FLIGHT];
+            GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++)
+                in[u] = norm_read_row(GY_P(const gy_t, GY_DY), GY_P(const gy_t, GY_X),
+                                      GY_P(const gy_t, GY_HAS_Y ? GY_Y : GY_RES), norm_pixel(step + u), c);
+            GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
+                struct gy_vec y;
+                GY_EACH(j) {
+                    y.v[j] = norm_output(in[u].x.v[j], in[u].y.v[j], scale.v[j], shift.v[j]);
+                    const float d = gy_act_back(in[u].dy.v[j], y.v[j]);
+                    if (norm_pixel(step + u) < GY_PIXELS) {
+                        sum.v[j] += d;
+                        product.v[j] += d * (in[u].x.v[j] - mean.v[j]);
+                    }
+                }
+                if (GY_HAS_AGAIN && norm_pixel(step + u) < GY_PIXELS)
+                    gy_put_vec(GY_P(gy_t, GY_AGAIN), norm_pixel(step + u) * GY_C + c, y);
+            }
+        }
+        const struct gy_vec rstd = gy_get_floats(GY_P(const float, GY_RSTD), c);
+        GY_EACH(j) product.v[j] *= rstd.v[j];
+    }
+    GY_EACH(j) {
+        s->sum[0][j][GY_TID] = sum.v[j];
+        s->sum[1][j][GY_TID] = product.v[j];
+    }
+    GY_UNROLL_NOT for (int half = NORM_ROWS / 2; half > 0; half /= 2) {
+        GY_SYNC();
+        if (norm_row() >= half)
+            continue;
+        GY_EACH(j) {
+            sum.v[j] = s->sum[0][j][GY_TID] += s->sum[0][j][GY_TID + half * GY_COLS];
+            product.v[j] = s->sum[1][j][GY_TID] += s->sum[1][j][GY_TID + half * GY_COLS];
+        }
+    }
+    if (norm_row() == 0 && c < GY_C) {
+        gy_put_floats(GY_P(float, GY_SCRATCH), norm_part_at(GY_BX, 0, c), sum);
+        gy_put_floats(GY_P(float, GY_SCRATCH), norm_part_at(GY_BX, 1, c), product);
+    }
+}
+
+/* Joins the tiles as norm_stats_join does, and gives the parameters' gradients. */
+GY_KERNEL(norm_sums_join)
+{
+    GY_SHARED(struct norm_sums_shared, s);
+    const int c = GY_BX * NORM_JOIN_WIDE + GY_TID % NORM_JOIN_WIDE, row = GY_TID / NORM_JOIN_WIDE;
+    const float *part = GY_P(const float, GY_SCRATCH);
+    float sum = 0.0f, product = 0.0f;
+    for (int tile = row; tile < GY_TILES && c < GY_C; tile += NORM_JOIN_ROWS) {
+        sum += part[norm_part_at(tile, 0, c)];
+        product += part[norm_part_at(tile, 1, c)];
+    }
+    s->sum[0][0][GY_TID] = sum;
+    s->sum[1][0][GY_TID] = product;
+    GY_UNROLL_NOT for (int half = NORM_JOIN_ROWS / 2; half > 0; half /= 2) {
+        GY_SYNC();
+        if (row >= half)
+            continue;
+        sum = s->sum[0][0][GY_TID] += s->sum[0][0][GY_TID + half * NORM_JOIN_WIDE];
+        product = s->sum[1][0][GY_TID] += s->sum[1][0][GY_TID + half * NORM_JOIN_WIDE];
+    }
+    if (row > 0 || c >= GY_C)
+        return;
+    float *dbeta = GY_P(float, GY_DBETA), *dgamma = GY_P(float, GY_DGAMMA);
+    GY_P(float, GY_SUMS)[c] = sum;
+    GY_P(float, GY_SUMS)[GY_C + c] = product;
+    dbeta[c] = sum + (a.u->accumulate ? dbeta[c] : 0.0f);
+    dgamma[c] = product + (a.u->accumulate ? dgamma[c] : 0.0f);
+}
+#endif
+
+#ifdef NORM_BWD
+GY_FN void norm_give(gy_t *p, int64_t i, struct gy_vec d, int adds)
+{
+    if (adds) {
+        const struct gy_vec old = gy_get_vec(p, i);
+        GY_EACH(j) d.v[j] += old.v[j];
+    }
+    gy_put_vec(p, i, d);
+}
+
+/* dx = slope * dy' + tilt * x + level, three constants a channel. */
+GY_KERNEL(norm_bwd)
+{
+    const int c = norm_channel();
+    if (c >= GY_C)
+        return;
+    struct gy_vec slope, tilt, level, scale, shift;
+    {
+        const float share = (float)(1.0 / (double)GY_PIXELS);
+        const struct gy_vec mean = gy_get_floats(GY_P(const float, GY_MEAN), c),
+                            rstd = gy_get_floats(GY_P(const float, GY_RSTD), c),
+                            gamma = gy_get_floats(GY_P(const float, GY_GAMMA), c),
+                            sum = gy_get_floats(GY_P(const float, GY_SUMS), c),
+                            product = gy_get_floats(GY_P(const float, GY_SUMS), GY_C + c);
+        GY_EACH(j) {
+            slope.v[j] = gamma.v[j] * rstd.v[j];
+            tilt.v[j] = -slope.v[j] * (product.v[j] * share) * rstd.v[j];
+            level.v[j] = -slope.v[j] * (sum.v[j] * share) - tilt.v[j] * mean.v[j];
+            scale.v[j] = shift.v[j] = 0.0f;
+        }
+    }
+    if (NORM_MADE) {
+        scale = gy_get_floats(GY_P(const float, GY_SCALE), c);
+        shift = gy_get_floats(GY_P(const float, GY_SHIFT), c);
+    }
+    GY_UNROLL_NOT for (int step = 0; step < NORM_STEPS; step += NORM_FLIGHT) {
+        struct norm_read in[NORM_FLIGHT];
+        GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++)
+            in[u] = norm_read_row(GY_P(const gy_t, GY_DY), GY_P(const gy_t, GY_X),
+                                  GY_P(const gy_t, GY_HAS_Y ? GY_Y : GY_RES), norm_pixel(step + u), c);
+        GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
+            const int64_t p = norm_pixel(step + u);
+            struct gy_vec d, dx;
+            if (p >= GY_PIXELS)
+                continue;
+            GY_EACH(j) {
+                d.v[j] = gy_act_back(in[u].dy.v[j], norm_output(in[u].x.v[j], in[u].y.v[j], scale.v[j], shift.v[j]));
+                dx.v[j] = slope.v[j] * d.v[j] + (tilt.v[j] * in[u].x.v[j] + level.v[j]);
+            }
+            if (GY_HAS_DX)
+                norm_give(GY_P(gy_t, GY_DX), p * GY_C + c, dx, GY_FLAGS & GY_F_ADD_DX);
+            if (GY_HAS_DRES)
+                norm_give(GY_P(gy_t, GY_DRES), p * GY_C + c, d, GY_FLAGS & GY_F_ADD_DRES);
+        }
+    }
+}
+#endif
