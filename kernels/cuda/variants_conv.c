@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of the convolutions. How a tile, a slice or a chunk is cut follows from the op's shape alone, never from the device: what
+ * is summed in which order is the same on every card. Rows whose name has a tile are for 'gyre tune'; the one without, behind
+ * them, takes the tile that the shape suggests. */
+#include "variants.h"
+
+#define CONV_THREADS 256
+#define CONV_BLOCKS 256          /* blocks a weight gradient is cut into, so that any card has work */
+#define CONV_PART_BYTES (64 << 20) /* its parts take no more */
+#define CONV_CHUNK 128           /* CV_CHUNK of conv.cuh */
+
+enum conv_dir { CONV_FORWARD, CONV_DGRAD, CONV_WGRAD };
+
+struct conv_tile {
+    int bm, bn, bk, tm, tn;
+};
+
+/* The product behind an op: rows x columns summed over depth, for each of classes x groups. */
+struct conv_size {
+    int64_t rows, cols, depth, classes;
+};
+
+static int conv_dir_of(const struct gy_op *op)
+{
+    return op->code == GY_OP_CONV ? CONV_FORWARD : op->code == GY_OP_CONV_DGRAD ? CONV_DGRAD : CONV_WGRAD;
+}
+
+static int64_t conv_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static int64_t conv_pixels(const struct gy_geom *g) { return g->n * g->p * g->q; }
+
+static int32_t conv_gcd(int32_t a, int32_t b) { return b == 0 ? a : conv_gcd(b, a % b); }
+
+static struct conv_size conv_size_of(const struct gy_op *op)
+{
+    const struct gy_geom *g = &op->geom;
+    const int64_t cg = g->c / g->groups, kg = g->k / g->groups, taps = (int64_t)g->r * g->s;
+    switch (conv_dir_of(op)) {
+    case CONV_FORWARD: return (struct conv_size){ conv_pixels(g), kg, taps * cg, 1 };
+    case CONV_DGRAD: return (struct conv_size){ g->n * conv_up(g->h, g->stride_h) * conv_up(g->w, g->stride_w), cg, taps * kg,
+                                                (int64_t)g->stride_h * g->stride_w };
+    default: return (struct conv_size){ kg, taps * cg, conv_pixels(g), 1 };
+    }
+}
+
+static void conv_define(struct gy_cuda_cut *out, const char *name, int64_t value)
+{
+    out->define[out->defines].name = name;
+    out->define[out->defines++].value = value;
+}
+
+static struct gy_cuda_launch *conv_launch(struct gy_cuda_cut *out, const char *entry, int64_t x, int64_t y, int64_t z, unsigned shared)
+{
+    struct gy_cuda_launch *const l = &out->launch[out->launches++];
+    *l = (struct gy_cuda_launch){ entry, { (unsigned)x, (unsigned)y, (unsigned)z }, CONV_THREADS, shared };
+    return l;
+}
+
+/* What every convolution kernel is told beyond the facts. */
+static void conv_begin(const struct gy_op *op, const char *file, struct gy_cuda_cut *out)
+{
+    const struct gy_geom *g = &op->geom;
+    const int dir = conv_dir_of(op), back = dir == CONV_DGRAD;
+    out->file = file;
+    conv_define(out, "GY_DIR", dir);
+    conv_define(out, "GY_TAP_H", back ? g->stride_h / conv_gcd(g->stride_h, g->dil_h) : 1);
+    conv_define(out, "GY_TAP_W", back ? g->stride_w / conv_gcd(g->stride_w, g->dil_w) : 1);
+}
+
+/* Statistics: a row for every `each` pixels in scratch, merged by one launch or two. */
+static void conv_cut_stats(const struct gy_op *op, int64_t each, unsigned shared, struct gy_cuda_cut *out)
+{
+    const int64_t rows = conv_up(conv_pixels(&op->geom), each), chunks = conv_up(rows, CONV_CHUNK), blocks = conv_up(op->geom.k, 32);
+    if (op->tensor[GY_STATS] < 0)
+        return;
+    conv_define(out, "GY_STAT_PIXELS", each);
+    conv_define(out, "GY_STAT_FIRST", (int64_t)out->scratch);
+    if (chunks > 1)
+        conv_launch(out, "conv_stats_chunks", blocks, chunks, 1, shared);
+    conv_launch(out, "conv_stats", blocks, 1, 1, shared);
+    out->scratch += (size_t)(rows + chunks) * 2 * (size_t)op->geom.k * sizeof(float);
+}
+
+/* Slices of the pixels: enough blocks, no slice shorter than a few steps, no more memory than allowed. */
+static int64_t conv_slice_pixels(const struct gy_op *op, const struct conv_tile *t)
+{
+    const struct gy_geom *g = &op->geom;
+    const struct conv_size size = conv_size_of(op);
+    const int64_t tiles = conv_up(size.rows, t->bm) * conv_up(size.cols, t->bn) * g->groups;
+    const int64_t bytes = size.rows * size.cols * g->groups * (int64_t)sizeof(float);
+    int64_t slices = gy_min64(conv_up(CONV_BLOCKS, tiles), conv_up(size.depth, 8 * t->bk));
+    slices = gy_max64(1, gy_min64(slices, CONV_PART_BYTES / bytes));
+    return conv_up(conv_up(size.depth, slices), t->bk) * t->bk;
+}
+
+/* What follows the parts of a weight gradient: the bias's parts, and the sums of both. */
+static void conv_cut_sum(const struct gy_op *op, int64_t slices, unsigned shared, struct gy_cuda_cut *out)
+{
+    const struct conv_size size = conv_size_of(op);
+    const int64_t weights = size.rows * size.cols * op->geom.groups, parts = slices > 1 ? slices : 0;
+    const int64_t each = gy_max64(64, conv_up(size.depth, CONV_BLOCKS)), chunks = conv_up(size.depth, each);
+    const int64_t channels = op->tensor[GY_DBIAS] >= 0 ? op->geom.k : 0;
+    conv_define(out, "GY_SLICES", slices);
+    conv_define(out, "GY_BIAS_PIXELS", each);
+    conv_define(out, "GY_BIAS_CHUNKS", chunks);
+    if (channels > 0)
+        conv_launch(out, "conv_bias_chunks", conv_up(channels, 32), chunks, 1, shared);
+    if (parts > 0 || channels > 0)
+        conv_launch(out, "conv_sum", conv_up((parts > 0 ? weights : 0) + channels, CONV_THREADS), 1, 1, shared);
+    out->scratch += (size_t)(parts * weights + chunks * channels) * sizeof(float);
+}
+
+/* Indices of pixels are int, offsets inside one image too. */
+static int conv_small_enough(const struct gy_op *op)
+{
+    const struct gy_geom *g = &op->geom;
+    const int64_t most = INT32_MAX - 1024;
+    return conv_pixels(g) < most && g->n * g->h * g->w < most && (int64_t)g->h * g->w * g->c < most / 2 &&
+           (int64_t)g->p * g->q * g->k < most / 2 && (int64_t)g->r * g->s * g->c < most / 2 && g->groups < 65536 &&
+           (int64_t)g->stride_h * g->stride_w < 65536;
+}
+
+static int conv_fits(const struct gy_op *op, const struct gy_cuda_device *device)
+{
+    (void)device;
+    return conv_small_enough(op);
+}
+
+/* ---- ffma ---- */
+
+static const struct conv_tile conv_ffma_tiles[] = { { 64, 64, 16, 4, 4 }, { 128, 64, 16, 8, 4 }, { 128, 128, 8, 8, 8 } };
+
+static void conv_ffma_cut_by(const struct gy_op *op, const struct conv_tile *t, struct gy_cuda_cut *out)
+{
+    const struct conv_size size = conv_size_of(op);
+    const int64_t tiles = conv_up(size.rows, t->bm) * conv_up(size.cols, t->bn);
+    const unsigned shared = 2u * (unsigned)t->bk * (unsigned)(t->bm + t->bn + 8) * (unsigned)sizeof(float);
+    const int wgrad = conv_dir_of(op) == CONV_WGRAD;
+    conv_begin(op, "conv_ffma.cu", out);
+    conv_define(out, "GY_BM", t->bm);
+    conv_define(out, "GY_BN", t->bn);
+    conv_define(out, "GY_BK", t->bk);
+    conv_define(out, "GY_TM", t->tm);
+    conv_define(out, "GY_TN", t->tn);
+    conv_define(out, "GY_BLOCKS", size.classes > 1 && t->tm * t->tn == 64 ? 1 : 2);
+    const int64_t each = wgrad ? conv_slice_pixels(op, t) : 0, slices = wgrad ? conv_up(size.depth, each) : 1;
+    conv_launch(out, "conv_ffma", tiles, wgrad ? slices : size.classes, op->geom.groups, shared);
+    if (wgrad) {
+        conv_define(out, "GY_SLICE_PIXELS", each);
+        conv_cut_sum(op, slices, shared, out);
+    } else {
+        conv_cut_stats(op, t->bm, shared, out);
+    }
+}
+
+/* The larger tile where it is filled and there are enough of them. */
+static void conv_ffma_cut(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
+{
+    const struct conv_size size = conv_size_of(op);
+    const struct conv_tile *t = &conv_ffma_tiles[0];
+    const int64_t extent = conv_dir_of(op) == CONV_WGRAD ? CONV_BLOCKS : size.classes * op->geom.groups;
+    (void)device;
+    for (size_t i = 1; i < GY_COUNT(conv_ffma_tiles); i++) {
+        const struct conv_tile *x = &conv_ffma_tiles[i];
+        const int64_t blocks = conv_up(size.rows, x->bm) * conv_up(size.cols, x->bn) * extent;
+        const int heavy = size.classes > 1 && x->tm * x->tn == 64; /* would need more registers than two blocks have */
+        if (size.rows > x->bm / 2 && size.cols > x->bn / 2 && blocks >= CONV_BLOCKS && !heavy)
+            t = x;
+    }
+    conv_ffma_cut_by(op, t, out);
+}
+
+#define CONV_FFMA_CUT(index)                                                                                           \
+    static void conv_ffma_cut_##index(const struct gy_op *op, const struct gy_cuda_device *device,                    \
+                                      struct gy_cuda_cut *out)                                                         \
+    {                                                                                                                  \
+        (void)device;                                                                                                  \
+        conv_ffma_cut_by(op, &conv_ffma_tiles[index], out);                                                            \
+    }
+CONV_FFMA_CUT(0)
+CONV_FFMA_CUT(1)
+CONV_FFMA_CUT(2)
+#undef CONV_FFMA_CUT
+
+#define CONV_ALL (1u << GY_F32 | 1u << GY_BF16 | 1u << GY_F16)
+#define CONV_FACTS (GY_FACT_SHAPE | GY_FACT_OUT | GY_FACT_WINDOW)
+#define CONV_FACTS_0 (CONV_FACTS | GY_FACT_ACT | GY_FACT_HAS)
+#define CONV_FACTS_1 (CONV_FACTS | GY_FACT_FLAGS)
+#define CONV_FACTS_2 (CONV_FACTS | GY_FACT_HAS)
+#define CONV_THREE(name, arch, dtypes, fits, cut)                                                                      \
+    { GY_OP_CONV, name, arch, dtypes, CONV_FACTS_0, fits, cut },                                                       \
+    { GY_OP_CONV_DGRAD, name, arch, dtypes, CONV_FACTS_1, fits, cut },                                                 \
+    { GY_OP_CONV_WGRAD, name, arch, dtypes, CONV_FACTS_2, fits, cut }
+
+static const struct gy_cuda_row conv_rows[] = {
+    CONV_THREE("ffma-64x64", 60, CONV_ALL, conv_fits, conv_ffma_cut_0),
+    CONV_THREE("ffma-128x64", 60, CONV_ALL, conv_fits, conv_ffma_cut_1),
+    CONV_THREE("ffma-128x128", 60, CONV_ALL, conv_fits, conv_ffma_cut_2),
+    CONV_THREE("ffma", 60, CONV_ALL, conv_fits, conv_ffma_cut),
+};
+
+GY_INT const struct gy_cuda_row *gy_cuda_conv_row_at(int index)
+{
+    return index >= 0 && index < (int)GY_COUNT(conv_rows) ? &conv_rows[index] : NULL;
+}
