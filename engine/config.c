@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Configuration: defaults, checks that end in a sentence before any work starts, and the small adapters between public structs and
  * those of engine/base. */
-#include "engine.h"
+#include "device.h"
 #include "base/cpu.h"
 #include "base/knob.h"
 #include "base/pin.h"
@@ -104,12 +104,13 @@ static int config_check_schedule(const struct gyre_schedule *s, struct gy_error 
 static int config_check_rest(const struct gyre_config *c, struct gy_error *err)
 {
     unsigned mask;
+    struct gy_device device;
     if (!c->net)
         return GY_FAIL(err, GY_E_ARG, "net is NULL; it must be net text");
-    if (strcmp(c->device, "cpu") != 0)
-        return GY_FAIL(err, GY_E_NODEVICE, "device '%.40s' is not known; there is: cpu", c->device);
+    if (gy_device_parse(c->device, &device) != 0)
+        return GY_FAIL(err, GY_E_NODEVICE, "device '%.40s' is not known; there are: cpu, cuda, cuda:N, auto, emu", c->device);
     if (gy_cpu_mask(c->isa, &mask) != 0)
-        return GY_FAIL(err, GY_E_ARG, "isa '%.40s' is not known; there are: ref, avx2, avx512, avx512bf16, vsx, mma, native",
+        return GY_FAIL(err, GY_E_ARG, "isa '%.40s' is not known; there are: ref, avx2, avx512, avx512bf16, amx, vsx, mma, native",
                        c->isa);
     for (int i = 0; i < 4; i++)
         if (!(c->std[i] > 0) || !isfinite(c->std[i]) || !isfinite(c->mean[i]))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening a net: configuration, graph, backend, plan, memory, first weights; closing in reverse. Measuring is opening with an
  * allocator that counts and without the tensors' memory, so the two cannot disagree. */
-#include "engine.h"
+#include "device.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "tuned.h"
@@ -60,7 +60,7 @@ static struct gy_plan_config ctx_plan_config(const struct gyre_config *c)
 static int ctx_keep_texts(struct gyre_net *net)
 {
     const char **texts[] = { &net->config.net, &net->config.net_name, &net->config.device, &net->config.isa,
-                             &net->config.tune };
+                             &net->config.tune, &net->config.kernel_cache, &net->config.kernel_pack };
     for (size_t i = 0; i < GY_COUNT(texts); i++) {
         if (!*texts[i])
             continue;
@@ -69,16 +69,6 @@ static int ctx_keep_texts(struct gyre_net *net)
         if (!*texts[i])
             return GY_NOMEM(&net->error, "the net's text", bytes);
     }
-    return GY_OK;
-}
-
-static int ctx_open_backend(struct gyre_net *net)
-{
-    const struct gy_backend_config config = { .alloc = &net->alloc, .log = &net->log, .isa = net->config.isa,
-                                              .threads = net->config.threads, .pin = net->config.pin };
-    net->backend = gy_cpu_backend();
-    GY_TRY(net->backend->open(&net->backend_self, &config, &net->error));
-    net->backend->caps(net->backend_self, &net->caps);
     return GY_OK;
 }
 
@@ -151,12 +141,32 @@ static int ctx_compile(struct gyre_net *net)
     GY_TRY(gy_graph_parse(&net->graph, &net->arena, net->config.net, strlen(net->config.net), net->config.net_name,
                           &net->error));
     GY_TRY(ctx_check_channels(net));
-    GY_TRY(ctx_open_backend(net));
+    GY_TRY(gy_device_open(net));
     GY_TRY(ctx_plan(net));
     for (int r = 0; r < GY_REGIONS; r++)
         if (gy_add_size(net->memory_bytes, gy_align_up(net->plan.region_bytes[r], 4096), &net->memory_bytes))
             return GY_FAIL(&net->error, GY_E_NOMEM, "the net's tensors are beyond the address space");
     return ctx_rows(net);
+}
+
+static size_t ctx_pinned_bytes(const struct gyre_net *net)
+{
+    const size_t *bytes = net->plan.region_bytes;
+    return net->caps.host_memory ? 0 : gy_align_up(bytes[GY_AT_IN], 4096) + gy_align_up(bytes[GY_AT_OUT], 4096);
+}
+
+/* What comes from and goes to the caller, as the host sees it. */
+static int ctx_take_pinned(struct gyre_net *net)
+{
+    net->seen[GY_AT_IN] = net->base[GY_AT_IN];
+    net->seen[GY_AT_OUT] = net->base[GY_AT_OUT];
+    if (net->caps.host_memory)
+        return GY_OK;
+    net->pinned_bytes = ctx_pinned_bytes(net);
+    GY_TRY(net->backend->mem_get(net->backend_self, net->pinned_bytes, GY_MEM_HOST, &net->pinned, &net->error));
+    net->seen[GY_AT_IN] = net->pinned;
+    net->seen[GY_AT_OUT] = (unsigned char *)net->pinned + gy_align_up(net->plan.region_bytes[GY_AT_IN], 4096);
+    return GY_OK;
 }
 
 static int ctx_take_memory(struct gyre_net *net)
@@ -168,12 +178,13 @@ static int ctx_take_memory(struct gyre_net *net)
         at += gy_align_up(net->plan.region_bytes[r], 4096);
     }
     gy_plan_place(&net->plan, net->base);
-    return GY_OK;
+    return ctx_take_pinned(net);
 }
 
+/* What has to lie on the device goes there with the first batch. */
 static void ctx_identity_mix(struct gyre_net *net)
 {
-    struct gy_mix *mix = (void *)((unsigned char *)net->base[GY_AT_IN] + net->plan.tensors[net->plan.mix].offset);
+    struct gy_mix *mix = (void *)((unsigned char *)net->seen[GY_AT_IN] + net->plan.tensors[net->plan.mix].offset);
     for (int i = 0; i < net->config.batch; i++)
         mix[i] = (struct gy_mix){ .partner = i, .inside = 1, .label = 1 };
 }
@@ -183,6 +194,8 @@ GYRE_API void gyre_close(struct gyre_net *net)
     if (!net)
         return;
     const struct gy_alloc alloc = net->alloc;
+    if (net->pinned)
+        net->backend->mem_put(net->backend_self, net->pinned, net->pinned_bytes, GY_MEM_HOST);
     if (net->memory)
         net->backend->mem_put(net->backend_self, net->memory, net->memory_bytes, GY_MEM_DEVICE);
     if (net->backend_self)
@@ -219,6 +232,8 @@ static int ctx_open(struct gyre_net **out, const struct gyre_config *config, str
     if (!net)
         return err->status;
     int status = ctx_take_memory(net);
+    if (status == GY_OK)
+        status = net->backend->ready(net->backend_self, &net->error);
     if (status == GY_OK) {
         ctx_identity_mix(net);
         net->uniform.seed = copy.seed;
@@ -270,6 +285,11 @@ static void ctx_need(const struct gyre_net *net, size_t counted, struct gyre_nee
     need->scratch_bytes = bytes[GY_AT_SCRATCH];
     need->other_bytes = need->host_bytes - need->param_bytes - need->gradient_bytes - need->optimizer_bytes -
                         need->activation_bytes - need->scratch_bytes;
+    if (!net->caps.host_memory) {
+        need->device_bytes = net->memory_bytes;
+        need->pinned_bytes = ctx_pinned_bytes(net);
+        need->host_bytes -= net->memory_bytes;
+    }
     for (int i = 0; i < net->plan.span_count; i++)
         need->parameters += net->plan.spans[i].count;
     const int last = net->config.mode == GYRE_TRAIN ? GY_UPDATE : GY_EVAL;

@@ -27,7 +27,10 @@ struct gyre_net {
     int tuned_ops;                  /* ops whose block sizes are of the file config.tune */
     void *memory;                   /* all regions, one piece */
     size_t memory_bytes;
-    void *base[GY_REGIONS];
+    void *base[GY_REGIONS];         /* on the device */
+    void *pinned;                   /* IN and OUT as the host sees them, when it cannot read the device's memory; else NULL */
+    size_t pinned_bytes;
+    void *seen[GY_REGIONS];         /* IN and OUT: where the host reads and writes; base on a device with the host's memory */
     float *row, *row2;              /* one output channel of the largest weight: for changes of layout */
     int64_t row_count;
     int64_t micro;                  /* gyre_step calls that went through */

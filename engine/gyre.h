@@ -158,8 +158,9 @@ struct gyre_config {
     int input;            /* enum gyre_input; GYRE_INPUT_F32 */
     float mean[4], std[4]; /* input becomes (x / 255 - mean) / std (U8) or (x - mean) / std (F32); 0 and 1 */
     int threads;          /* 0: all processors of this process */
-    const char *device;   /* "cpu" */
-    const char *isa;      /* kernel set: "ref", "avx2", "avx512", "vsx"; NULL: the best there is */
+    const char *device;   /* "cpu"; "cuda" or "cuda:1": a GPU by number; "auto": a GPU where one works, else the CPU; "emu": the CUDA
+                           * emulator, for tests; "sm_90": no device, for gyre_measure and gyre_print_kernels alone; "cpu" */
+    const char *isa;      /* kernel set: "ref", "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma"; NULL: the best */
     uint64_t seed;        /* 1 */
     struct gyre_optimizer optimizer;
     struct gyre_schedule schedule;
@@ -169,16 +170,21 @@ struct gyre_config {
     int pin;              /* enum gyre_pin; GYRE_PIN_AUTO */
     const char *tune;     /* file of block sizes that gyre_print_tune wrote; "off": none; NULL: with use_env GYRE_TUNE or the
                            * usual place where a file lies there, else none. Rows of other machines are passed over */
+    const char *kernel_cache; /* GPU: folder of compiled kernels, "off": none; NULL: with use_env GYRE_KERNEL_CACHE, else
+                               * gyre/kernels in $XDG_CACHE_HOME or ~/.cache */
+    const char *kernel_pack;  /* GPU: file of compiled kernels that gyre_pack_kernels wrote, read first; NULL: with use_env
+                               * GYRE_KERNEL_PACK, else none */
 };
 
 GYRE_API void gyre_config_default(struct gyre_config *config);
 
 /* What a configuration takes, without taking it. */
 struct gyre_need {
-    size_t host_bytes;   /* everything that gyre_open will take */
+    size_t host_bytes;   /* everything that gyre_open will take of the host's memory; a GPU's compiler and driver take more */
     size_t param_bytes, gradient_bytes, optimizer_bytes, activation_bytes, scratch_bytes, other_bytes; /* parts of it */
     int64_t parameters;  /* trained numbers */
     int64_t flops;       /* multiplications and additions of one step; forward alone with GYRE_INFER */
+    size_t device_bytes, pinned_bytes; /* on a GPU, and of the host's memory for its copies; else 0 */
 };
 /* Runs the planner; allocates only for its own duration. Also the way to check a configuration: the sentence is in *error. */
 GYRE_API int gyre_measure(const struct gyre_config *config, struct gyre_need *need, struct gyre_error *error);

@@ -6,20 +6,62 @@
 GY_INT int gy_net_run(struct gyre_net *net, int program)
 {
     const struct gy_program *p = &net->plan.program[program];
-    int status = GY_OK;
+    int status = net->backend->begin(net->backend_self, program, &net->uniform);
+    if (status == 1)
+        return GY_OK;
     for (int i = 0; i < p->count && status == GY_OK; i++)
         status = net->backend->run(net->backend_self, &p->ops[i]);
+    if (status == GY_OK)
+        status = net->backend->end(net->backend_self, program);
     if (status != GY_OK) {
         net->failed = 1;
-        return gy_net_fail(net, status, "the device failed in the %s program", gy_program_name(program));
+        return gy_net_fail(net, status, "the device failed in the %s program; the log says how", gy_program_name(program));
     }
     return GY_OK;
 }
 
+/* The device's work so far is done, or why it cannot be. */
+static int step_sync(struct gyre_net *net, const char *what)
+{
+    const int status = net->backend->sync(net->backend_self);
+    if (status == GY_OK)
+        return GY_OK;
+    net->failed = 1;
+    return gy_net_fail(net, status, "the device failed in %s or in what came before; the log says how", what);
+}
+
+/* A tensor of the batch or of the results, where the host reads and writes it. */
 static void *step_place(const struct gyre_net *net, int tensor)
 {
     const struct gy_tensor *t = &net->plan.tensors[tensor];
-    return (unsigned char *)net->base[t->region] + t->offset;
+    return (unsigned char *)net->seen[t->region] + t->offset;
+}
+
+/* The batch, from the host's place to the device's. */
+static int step_send(struct gyre_net *net)
+{
+    if (!net->pinned)
+        return GY_OK;
+    return net->backend->copy(net->backend_self, net->base[GY_AT_IN], net->seen[GY_AT_IN], net->plan.region_bytes[GY_AT_IN],
+                              GY_COPY_TO_DEVICE);
+}
+
+/* One tensor of the results, from the device's place to the host's; it is there after sync. */
+static int step_fetch(struct gyre_net *net, int tensor)
+{
+    const struct gy_tensor *t = &net->plan.tensors[tensor];
+    if (!net->pinned)
+        return GY_OK;
+    return net->backend->copy(net->backend_self, step_place(net, tensor), (unsigned char *)net->base[t->region] + t->offset, t->bytes,
+                              GY_COPY_TO_HOST);
+}
+
+/* Loss and rank of every sample. */
+static int step_fetch_results(struct gyre_net *net, const char *what)
+{
+    GY_TRY(step_fetch(net, net->plan.loss));
+    GY_TRY(step_fetch(net, net->plan.rank));
+    return step_sync(net, what);
 }
 
 GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training)
@@ -106,12 +148,12 @@ GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch)
     const struct gy_tensor *x = &net->plan.tensors[net->plan.input];
     const size_t sample = x->bytes / (size_t)net->config.batch, used = sample * (size_t)batch->count;
     unsigned char *place = step_place(net, net->plan.input);
-    GY_TRY(net->backend->copy(net->backend_self, place, batch->x, used, GY_COPY_TO_DEVICE));
+    memcpy(place, batch->x, used);
     memset(place + used, 0, x->bytes - used);
     step_labels(net, batch);
     step_targets(net, batch);
     step_mix(net, batch);
-    return GY_OK;
+    return step_send(net);
 }
 
 /* What came out of the last forward pass. Sums in the order of the samples. */
@@ -149,14 +191,13 @@ static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, 
     net->uniform.accumulate = add;
     step_keep_state(net, 0);
     GY_TRY(gy_net_run(net, GY_FORWARD));
-    GY_TRY(net->backend->sync(net->backend_self));
+    GY_TRY(step_fetch_results(net, "the forward pass"));
     step_collect(net, result);
     if (!isfinite(result->loss)) {
         step_keep_state(net, 1);
         return gy_net_fail(net, GY_E_NONFINITE, "the loss is %g at step %" PRId64, result->loss, net->updates);
     }
-    GY_TRY(gy_net_run(net, GY_BACKWARD));
-    return net->backend->sync(net->backend_self);
+    return gy_net_run(net, GY_BACKWARD); /* nobody waits: a GPU may still be at it when the next batch is fed */
 }
 
 static int step_update(struct gyre_net *net)
@@ -168,7 +209,6 @@ static int step_update(struct gyre_net *net)
     u->bias1 = (float)(1 - pow((double)net->config.optimizer.beta1, t));
     u->bias2 = (float)(1 - pow((double)net->config.optimizer.beta2, t));
     GY_TRY(gy_net_run(net, GY_UPDATE));
-    GY_TRY(net->backend->sync(net->backend_self));
     net->pending = 0;
     net->updates++;
     return GY_OK;
@@ -206,7 +246,7 @@ GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, str
     GY_TRY(gy_net_ready(net, "gyre_eval", 0));
     GY_TRY(gy_net_feed(net, batch));
     GY_TRY(gy_net_run(net, GY_EVAL));
-    GY_TRY(net->backend->sync(net->backend_self));
+    GY_TRY(step_fetch_results(net, "the evaluation"));
     if (result)
         step_collect(net, result);
     return GYRE_OK;
@@ -216,11 +256,18 @@ GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, 
 {
     GY_TRY(gyre_eval(net, batch, NULL));
     const size_t bytes = (size_t)batch->count * (size_t)net->graph.classes * sizeof(float);
-    return net->backend->copy(net->backend_self, scores, step_place(net, net->plan.scores), bytes, GY_COPY_TO_HOST);
+    GY_TRY(step_fetch(net, net->plan.scores));
+    GY_TRY(step_sync(net, "the evaluation"));
+    memcpy(scores, step_place(net, net->plan.scores), bytes);
+    return GYRE_OK;
 }
 
 GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const float **loss, const int32_t **rank)
 {
+    if (scores) {
+        GY_TRY(step_fetch(net, net->plan.scores));
+        GY_TRY(step_sync(net, "the evaluation"));
+    }
     if (scores)
         *scores = step_place(net, net->plan.scores);
     if (loss)

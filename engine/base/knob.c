@@ -6,11 +6,14 @@ extern char **environ;
 
 static const struct gy_knob knob_rows[] = {
     { "GYRE_THREADS", "count", "all processors", "threads of the CPU backend" },
-    { "GYRE_ISA", "text", "native", "kernel set: ref, avx2, avx512, avx512bf16, vsx, mma" },
+    { "GYRE_ISA", "text", "native", "kernel set: ref, avx2, avx512, avx512bf16, amx, vsx, mma" },
     { "GYRE_PIN", "text", "auto", "are threads bound to processors: on, off, or when they fill the machine" },
     { "GYRE_TUNE", "path", "in ~/.cache/gyre", "file of gyre tune; off: none" },
     { "GYRE_LOG", "text", "info", "error, warn, info or debug: what the command prints" },
     { "GYRE_CUDA_PATH", "path", "", "folder in which CUDA's libraries are looked for first" },
+    { "GYRE_KERNEL_CACHE", "path", "in ~/.cache/gyre", "folder of compiled GPU kernels; off: none" },
+    { "GYRE_KERNEL_PACK", "path", "", "file of gyre kernels pack: compiled GPU kernels, read first" },
+    { "GYRE_EMU", "path", "", "the CUDA emulator's library, for --device emu" },
     { "GYRE_NO_INSTALL", "flag", "0", "1: build.sh installs no packages (read by build.sh alone)" },
     { "GYRE_TEST_DATA", "path", "", "real data for tests (read by tests alone)" },
 };
@@ -63,6 +66,6 @@ GY_INT int gy_knob_warn_unknown(const struct gy_log *log)
 GY_INT void gy_knob_print(struct gy_sink *sink)
 {
     for (size_t i = 0; i < GY_COUNT(knob_rows); i++)
-        gy_sink_printf(sink, "%-16s %-6s %-16s %s\n", knob_rows[i].name, knob_rows[i].type, knob_rows[i].initial,
+        gy_sink_printf(sink, "%-17s %-6s %-16s %s\n", knob_rows[i].name, knob_rows[i].type, knob_rows[i].initial,
                        knob_rows[i].help);
 }

@@ -235,6 +235,8 @@ static int cuda_mem_get(void *self, size_t bytes, int kind, void **out, struct g
     size_t free_bytes = 0, total = 0;
     char need[16], have[16];
     void *ptr = NULL;
+    if (cuda->offline)
+        return GY_FAIL(err, GY_E_NODEVICE, "device '%s' is an architecture, not a device: nothing can run on it", cuda->set);
     GY_TRY(cuda_here(cuda));
     if (kind == GY_MEM_HOST)
         return cuda_get_pinned(cuda, bytes, out, err);

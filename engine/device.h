@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* device.h: from the name of a device to an open backend. */
+#ifndef GY_DEVICE_H
+#define GY_DEVICE_H
+#include "engine.h"
+
+enum gy_device_kind {
+    GY_DEVICE_CPU,
+    GY_DEVICE_CUDA,
+    GY_DEVICE_EMU,  /* the CUDA backend on the emulator */
+    GY_DEVICE_AUTO, /* CUDA where it works, else the CPU */
+    GY_DEVICE_ARCH  /* the CUDA backend without a device, for gyre_measure and lists of kernels */
+};
+struct gy_device {
+    int kind, number; /* CUDA: which, from 0; ARCH: 75, 80, 90 ... */
+};
+
+/* "cpu", "cuda", "cuda:1", "emu", "auto", "sm_90". 0, or -1 when it is none of them. */
+GY_INT int gy_device_parse(const char *text, struct gy_device *out);
+/* Opens what net->config.device says into net->backend, backend_self and caps. */
+GY_INT int gy_device_open(struct gyre_net *net);
+
+#endif
