@@ -674,7 +674,8 @@ static void base_test_cpu(void)
 {
     static const struct { const char *name; unsigned mask; } rows[] = {
         { "ref", 0 }, { "avx2", GY_CPU_AVX2 }, { "avx512", GY_CPU_AVX2 | GY_CPU_AVX512 },
-        { "avx512bf16", GY_CPU_AVX2 | GY_CPU_AVX512 | GY_CPU_AVX512BF16 }, { "vsx", GY_CPU_VSX },
+        { "avx512bf16", GY_CPU_AVX2 | GY_CPU_AVX512 | GY_CPU_AVX512BF16 },
+        { "amx", GY_CPU_AVX2 | GY_CPU_AVX512 | GY_CPU_AVX512BF16 | GY_CPU_AMX }, { "vsx", GY_CPU_VSX },
         { "mma", GY_CPU_VSX | GY_CPU_MMA }, { "native", ~0u }, { "", ~0u }, { NULL, ~0u },
     };
     unsigned mask = 99;

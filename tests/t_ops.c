@@ -23,7 +23,7 @@ struct ops_options {
     uint64_t seed;
 };
 
-static const char *const ops_isas[] = { "ref", "avx2", "avx512", "avx512bf16", "vsx", "mma" };
+static const char *const ops_isas[] = { "ref", "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma" };
 
 static int ops_selected(const struct ops_options *o, const struct op_case *c)
 {

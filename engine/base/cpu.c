@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* x86: CPUID, and XGETBV for the registers that the system saves. POWER: the kernel's auxiliary vector. */
+/* x86: CPUID, and XGETBV for the registers that the system saves; AMX tiles are lent to a program that asks. POWER: the
+ * kernel's auxiliary vector. */
 #include "cpu.h"
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -14,6 +15,28 @@ static uint64_t cpu_saved_registers(void)
     uint32_t lo, hi;
     __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
     return (uint64_t)hi << 32 | lo;
+}
+
+/* Palette 1 has eight tiles of 16 rows x 64 bytes, and products take 16 pairs at a time. */
+static int cpu_has_tiles(void)
+{
+    unsigned a, b, c, d, product;
+    return __get_cpuid_count(0x1d, 0, &a, &b, &c, &d) && a >= 1 && __get_cpuid_count(0x1d, 1, &a, &b, &c, &d) &&
+           (b & 0xffff) == 64 && b >> 16 >= 8 && (c & 0xffff) == 16 && __get_cpuid_count(0x1e, 0, &a, &product, &c, &d) &&
+           (product & 0xff) == 16 && (product >> 8 & 0xffff) == 64;
+}
+
+/* Linux keeps room for a program's tiles only after arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA); all threads have
+ * the right then. To ask again is harmless. */
+static int cpu_may_use_tiles(void)
+{
+#if defined(__linux__)
+    long result = 158; /* arch_prctl */
+    __asm__ volatile("syscall" : "+a"(result) : "D"(0x1023L), "S"(18L) : "rcx", "r11", "memory");
+    return result == 0;
+#else
+    return 0;
+#endif
 }
 
 GY_INT unsigned gy_cpu_bits(void)
@@ -32,18 +55,18 @@ GY_INT unsigned gy_cpu_bits(void)
         bits |= GY_CPU_AVX512;
     if ((bits & GY_CPU_AVX512) && (a71 >> 5 & 1))
         bits |= GY_CPU_AVX512BF16;
-    if ((bits & GY_CPU_AVX512) && tiles && (d7 >> 22 & 1) && (d7 >> 24 & 1))
+    if ((bits & GY_CPU_AVX512BF16) && tiles && (d7 >> 22 & 1) && (d7 >> 24 & 1) && cpu_has_tiles() && cpu_may_use_tiles())
         bits |= GY_CPU_AMX;
     return bits;
 }
 #elif defined(__powerpc64__)
 GY_INT unsigned gy_cpu_bits(void)
 {
-    const unsigned long has_vsx = 0x00000080, arch_2_07 = 0x80000000, mma = 0x00020000;
+    const unsigned long has_vsx = 0x00000080, arch_2_07 = 0x80000000, mma = 0x00060000; /* and ISA 3.1 */
     unsigned bits = 0;
     if ((getauxval(AT_HWCAP) & has_vsx) && (getauxval(AT_HWCAP2) & arch_2_07))
         bits |= GY_CPU_VSX;
-    if (bits && (getauxval(AT_HWCAP2) & mma))
+    if (bits && (getauxval(AT_HWCAP2) & mma) == mma)
         bits |= GY_CPU_MMA;
     return bits;
 }

@@ -8,7 +8,7 @@ enum gy_cpu_bits {
     GY_CPU_AVX2 = 1,       /* AVX2 and FMA, and the system saves the registers */
     GY_CPU_AVX512 = 2,     /* AVX-512 F, BW, DQ, VL */
     GY_CPU_AVX512BF16 = 4, /* vdpbf16ps */
-    GY_CPU_AMX = 8,        /* AMX tiles with bf16 */
+    GY_CPU_AMX = 8,        /* AMX tiles with bf16, and the system lends them to this program */
     GY_CPU_VSX = 16,       /* POWER8 vector-scalar extension */
     GY_CPU_MMA = 32        /* POWER10 matrix-multiply assist */
 };

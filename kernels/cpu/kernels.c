@@ -129,6 +129,8 @@ GY_INT struct gy_kernels gy_kernels_select(unsigned bits)
         gy_kernels_avx512(&k);
     if (bits & GY_CPU_AVX512BF16)
         gy_kernels_avx512bf16(&k);
+    if (bits & GY_CPU_AMX)
+        gy_kernels_amx(&k);
     if (bits & GY_CPU_VSX)
         gy_kernels_vsx(&k);
     return k;
