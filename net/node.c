@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* The mapping: one line a rank with the number of the meeting that it has reached; two slots a rank for small buffers, used in turn; then
+ * the ranks' buffers. A meeting: write one's number, then wait until every other is at least there. A rank that waits looks a while, then
+ * gives its processor away, so that more ranks than processors work too. */
+#include <sched.h>
+
+#include "../engine/base/clock.h"
+#include "node.h"
+
+#define NODE_LOOKS 2000      /* before a rank yields */
+#define NODE_STRIP 2048      /* floats that are summed at a time: they stay in the first cache */
+#define NODE_DEPTH 7         /* strips that a sum of 64 ranks keeps at once */
+
+struct node_line {
+    uint64_t reached;
+    unsigned char pad[GY_CACHE_LINE - sizeof(uint64_t)];
+};
+struct gy_net_node {
+    struct gy_alloc alloc;
+    struct node_line *lines;                /* [ranks] */
+    unsigned char *slots;                   /* [2][ranks][GY_NET_NODE_SMALL] */
+    unsigned char *memory[GY_NET_NODE_RANKS];
+    float strip[NODE_DEPTH][NODE_STRIP];
+    int rank, ranks;
+    size_t most;
+    int64_t wait_ns;
+    uint64_t meeting;                       /* the last one that this rank reached */
+    unsigned turn;
+};
+
+GY_INT size_t gy_net_node_bytes(int ranks, size_t most)
+{
+    size_t each, bytes;
+    if (ranks < 1 || ranks > GY_NET_NODE_RANKS || gy_add_size(most, 4095, &each) != 0)
+        return 0;
+    each = each / 4096 * 4096;
+    if (gy_add_size(each, sizeof(struct node_line) + 2 * GY_NET_NODE_SMALL, &each) != 0 || gy_mul_size(each, (size_t)ranks, &bytes) != 0)
+        return 0;
+    return gy_add_size(bytes, 4096, &bytes) == 0 ? bytes : 0;
+}
+
+GY_INT int gy_net_node_open(struct gy_net_node **out, void *base, int rank, int ranks, size_t most, int64_t wait_ns,
+                            const struct gy_alloc *alloc, struct gy_error *err)
+{
+    if (gy_net_node_bytes(ranks, most) == 0 || rank < 0 || rank >= ranks)
+        return GY_FAIL(err, GY_E_ARG, "rank %d of %d on a host with %zu bytes each; there may be %d", rank, ranks, most, GY_NET_NODE_RANKS);
+    struct gy_net_node *node = gy_alloc_take(alloc, 1, sizeof(*node));
+    if (node == NULL)
+        return GY_NOMEM(err, "a host's ranks", sizeof(*node));
+    const size_t each = (most + 4095) / 4096 * 4096, lines = ((size_t)ranks * sizeof(struct node_line) + 4095) / 4096 * 4096;
+    *node = (struct gy_net_node){.alloc = *alloc, .lines = base, .rank = rank, .ranks = ranks, .most = most, .wait_ns = wait_ns};
+    node->slots = (unsigned char *)base + lines;
+    for (int r = 0; r < ranks; r++)
+        node->memory[r] = node->slots + 2 * (size_t)ranks * GY_NET_NODE_SMALL + (size_t)r * each;
+    *out = node;
+    return GY_OK;
+}
+
+GY_INT void gy_net_node_close(struct gy_net_node *node)
+{
+    if (node != NULL) {
+        const struct gy_alloc alloc = node->alloc;
+        gy_alloc_free(&alloc, node, sizeof(*node));
+    }
+}
+
+GY_INT void *gy_net_node_memory(struct gy_net_node *node)
+{
+    return node->memory[node->rank];
+}
+
+static int node_wait(const struct gy_net_node *node, int other, int64_t *deadline, struct gy_error *err)
+{
+    for (int look = 0; __atomic_load_n(&node->lines[other].reached, __ATOMIC_ACQUIRE) < node->meeting; look++) {
+        if (look < NODE_LOOKS)
+            continue;
+        sched_yield();
+        const int64_t now = gy_clock_ns();
+        *deadline = *deadline == 0 ? now + node->wait_ns : *deadline;
+        if (now > *deadline)
+            return GY_FAIL(err, GY_E_PEER, "rank %d of this host did not come to meeting %" PRIu64 " within %.1f s", other, node->meeting,
+                           (double)node->wait_ns * 1e-9);
+    }
+    return GY_OK;
+}
+
+GY_INT int gy_net_node_barrier(struct gy_net_node *node, struct gy_error *err)
+{
+    int64_t deadline = 0;
+    __atomic_store_n(&node->lines[node->rank].reached, ++node->meeting, __ATOMIC_RELEASE);
+    for (int k = 1; k < node->ranks; k++)
+        GY_TRY(node_wait(node, (node->rank + k) % node->ranks, &deadline, err));
+    return GY_OK;
+}
+
+static void node_add2(float *to, const float *a, const float *b, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = a[i] + b[i];
+}
+
+/* to = the sum of from[0 .. count) from float `at` on, as a balanced tree; room: a strip for each level. */
+static void node_sum(float *to, const float *const *from, int count, int64_t at, int64_t n, float (*room)[NODE_STRIP])
+{
+    if (count == 1) {
+        memcpy(to, from[0] + at, (size_t)n * sizeof(float));
+        return;
+    }
+    if (count == 2) {
+        node_add2(to, from[0] + at, from[1] + at, n);
+        return;
+    }
+    int left = 1;
+    while (left * 2 < count)
+        left *= 2;
+    node_sum(to, from, left, at, n, room);
+    if (count - left == 1) {
+        node_add2(to, to, from[left] + at, n);
+        return;
+    }
+    node_sum(room[0], from + left, count - left, at, n, room + 1);
+    node_add2(to, to, room[0], n);
+}
+
+/* This rank's slice [from, to) of count floats, on whole cache lines. */
+static int64_t node_slice(const struct gy_net_node *node, int64_t count, int rank)
+{
+    return rank >= node->ranks ? count : gy_min64(gy_ceil_div(gy_ceil_div(count, node->ranks), 16) * 16 * rank, count);
+}
+
+static void node_reduce(struct gy_net_node *node, float *const *data, int64_t count)
+{
+    const int64_t end = node_slice(node, count, node->rank + 1);
+    for (int64_t at = node_slice(node, count, node->rank); at < end; at += NODE_STRIP) {
+        const int64_t n = gy_min64(NODE_STRIP, end - at);
+        node_sum(node->strip[0], (const float *const *)data, node->ranks, at, n, node->strip + 1);
+        for (int r = 0; r < node->ranks; r++)
+            memcpy(data[r] + at, node->strip[0], (size_t)n * sizeof(float));
+    }
+}
+
+static int node_small(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
+{
+    const float *from[GY_NET_NODE_RANKS];
+    unsigned char *slots = node->slots + (size_t)(node->turn++ % 2) * (size_t)node->ranks * GY_NET_NODE_SMALL;
+    memcpy(slots + (size_t)node->rank * GY_NET_NODE_SMALL, data, (size_t)count * sizeof(float));
+    GY_TRY(gy_net_node_barrier(node, err));
+    for (int r = 0; r < node->ranks; r++)
+        from[r] = (const float *)(const void *)(slots + (size_t)r * GY_NET_NODE_SMALL);
+    node_sum(data, from, node->ranks, 0, count, node->strip);
+    return GY_OK;
+}
+
+GY_INT int gy_net_node_allreduce(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
+{
+    float *all[GY_NET_NODE_RANKS];
+    const size_t offset = (size_t)((unsigned char *)data - node->memory[node->rank]);
+    if (count < 0 || offset > node->most || (uint64_t)count > (node->most - offset) / sizeof(float))
+        return GY_FAIL(err, GY_E_ARG, "%" PRId64 " floats at byte %zu; a rank of this host has %zu bytes", count, offset, node->most);
+    if ((size_t)count * sizeof(float) <= GY_NET_NODE_SMALL)
+        return node_small(node, data, count, err);
+    for (int r = 0; r < node->ranks; r++)
+        all[r] = (float *)(void *)(node->memory[r] + offset);
+    GY_TRY(gy_net_node_barrier(node, err));
+    node_reduce(node, all, count);
+    return gy_net_node_barrier(node, err);
+}
+
+GY_INT int gy_net_node_allreduce_outside(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
+{
+    const int64_t most = (int64_t)(node->most / sizeof(float));
+    float *const own = gy_net_node_memory(node);
+    if (most == 0 && count > 0)
+        return GY_FAIL(err, GY_E_ARG, "the ranks of this host have no memory together");
+    for (int64_t at = 0; at < count; at += most) {
+        const int64_t n = gy_min64(most, count - at);
+        memcpy(own, data + at, (size_t)n * sizeof(float));
+        GY_TRY(gy_net_node_allreduce(node, own, n, err));
+        memcpy(data + at, own, (size_t)n * sizeof(float));
+    }
+    return GY_OK;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* node.h: allreduce among the ranks of one host in memory that all of them map. Gradients live there, so nothing is copied in or
+ * out: every rank sums its slice of all buffers and writes the sum into all of them. Each byte is read once and written once a
+ * rank, and there are two meetings. Small buffers go through slots of a cache line or more: one meeting.
+ *
+ * Sums are made in the order of a balanced tree over the ranks, ((0 + 1) + (2 + 3)) + ..., the same for every slice. */
+#ifndef GY_NET_NODE_H
+#define GY_NET_NODE_H
+#include "../engine/base/mem.h"
+
+#define GY_NET_NODE_RANKS 64
+#define GY_NET_NODE_SMALL 4096 /* bytes that go through the slots */
+
+struct gy_net_node;
+
+/* Bytes of a mapping for so many ranks with `most` bytes of buffers each. 0: beyond the limits. */
+GY_INT size_t gy_net_node_bytes(int ranks, size_t most);
+/* base: the mapping, the same memory in every rank, zeroed before the first one opens it; it belongs to the caller. All ranks give the
+ * same ranks and most. wait_ns: how long a rank waits for the others before GY_E_PEER, which names the first that is missing. */
+GY_INT int gy_net_node_open(struct gy_net_node **out, void *base, int rank, int ranks, size_t most, int64_t wait_ns,
+                            const struct gy_alloc *alloc, struct gy_error *err);
+GY_INT void gy_net_node_close(struct gy_net_node *node);
+/* This rank's buffers: `most` bytes, aligned to a cache line. Every rank uses the same offsets in it. */
+GY_INT void *gy_net_node_memory(struct gy_net_node *node);
+/* Sums count floats at data, which lies in gy_net_node_memory at the same offset on every rank. Blocks. */
+GY_INT int gy_net_node_allreduce(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err);
+/* The same for memory of the rank's own: copied in and out, a piece at a time. */
+GY_INT int gy_net_node_allreduce_outside(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err);
+GY_INT int gy_net_node_barrier(struct gy_net_node *node, struct gy_error *err);
+
+#endif
