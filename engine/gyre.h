@@ -98,7 +98,8 @@ GYRE_API const char *gyre_status_name(int status); /* "out of memory"; never NUL
 enum gyre_mode { GYRE_TRAIN, GYRE_INFER /* no gradients, far less memory; gyre_step is refused */ };
 enum gyre_dtype { GYRE_F32, GYRE_BF16 /* activations and working weights; sums and master weights stay float */ };
 enum gyre_input { GYRE_INPUT_F32 /* x - mean, over std */, GYRE_INPUT_U8 /* (x / 255 - mean) / std, a channel */ };
-/* Are the threads that compute bound to processors? AUTO: when they fill the machine and the process is not limited to a part. */
+/* Have the threads that compute processors of their own? ON: they are bound to them (the calling thread is not); AUTO: when they fill
+ * the machine and the process is not limited to a part of it they are kept apart, but the system may still move them. */
 enum gyre_pin { GYRE_PIN_AUTO, GYRE_PIN_ON, GYRE_PIN_OFF };
 enum gyre_optimizer_kind { GYRE_SGD, GYRE_LARS, GYRE_ADAMW };
 enum gyre_schedule_kind { GYRE_CONSTANT, GYRE_STEPS, GYRE_COSINE, GYRE_POLY };

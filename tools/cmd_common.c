@@ -193,7 +193,7 @@ int cli_is_folder(const char *path)
 
 const struct cli_option cli_net_option_rows[8] = {
     { "threads", "N", "0", "threads that compute; 0: one per processor", CLI_WHOLE, offsetof(struct cli_net_options, threads), 0, 4096 },
-    { "pin", "auto|on|off", "auto", "bind these threads to processors; auto: when they fill the machine", CLI_CHOICE,
+    { "pin", "auto|on|off", "auto", "bind these threads to processors; auto: keep them apart when they fill the machine", CLI_CHOICE,
       offsetof(struct cli_net_options, pin), 0, 0 },
     { "isa", "NAME", NULL, "kernel set: ref, avx2, avx512, avx512bf16, amx, vsx, mma; default: the best this processor has", CLI_TEXT,
       offsetof(struct cli_net_options, isa), 0, 0 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pin.h: which processors the threads of a pool are bound to: only those that the process may run on, each at most once,
+/* pin.h: which processors the threads of a pool have as their own: only those that the process may run on, each at most once,
  * first one of every core, then the cores' other hardware threads. */
 #ifndef GY_PIN_H
 #define GY_PIN_H
@@ -15,8 +15,8 @@ enum gy_pin { GY_PIN_AUTO, GY_PIN_ON, GY_PIN_OFF };
 
 /* Processors that the calling thread may run on; returns how many, 0 where the system does not say. */
 GY_INT int gy_pin_allowed(struct gy_pin_set *set);
-/* Processors for threads 0, 1, ...; returns 1, or 0 with *why (for people) where they are to stay free. AUTO binds when the
- * threads fill the machine (one a processor or one a core) and nobody has limited the process to a part of it. */
+/* Processors for threads 0, 1, ...; returns 1, or 0 with *why (for people) where there are to be none. AUTO: when the threads
+ * fill the machine (one a processor or one a core) and nobody has limited the process to a part of it. */
 GY_INT int gy_pin_choose(int how, int threads, int *processor, const char **why);
 /* The parts of it. root is the system's folder of processors; order takes at most room; *cores: how many come first. */
 GY_INT int gy_pin_order(const char *root, const struct gy_pin_set *allowed, int *order, int room, int *cores);

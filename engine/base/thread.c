@@ -16,7 +16,6 @@
 
 #define THREAD_SPIN_NS 60000
 #define THREAD_MOST 4096
-#define THREAD_SETTLED 64
 #define THREAD_OPEN ((uint64_t)1 << 31)   /* of state; above it the job's number, below it who is in */
 #define THREAD_JOINED (THREAD_OPEN - 1)
 
@@ -24,16 +23,15 @@ struct thread_worker {
     struct gy_pool *pool;
     pthread_t thread;
     int index;
-    int processor; /* -1: any */
+    int processor; /* its own, -1: none */
+    int seen_on;   /* atomic: where it last began a job */
 };
 
 struct gy_pool {
     struct gy_alloc alloc;
     struct thread_worker *workers; /* [threads]; the first is the caller and has no thread */
-    int threads, started, spin;
-    int pinned;                    /* workers are bound to processors */
-    int settled;                   /* jobs for which the caller is not looked at */
-    struct gy_pin_set taken;       /* processors of the workers */
+    int threads, running, started, spin; /* running: of threads, those that are to be started, and the caller */
+    int placed, bound;             /* threads have processors of their own; workers cannot leave them */
     pthread_mutex_t mutex;
     pthread_cond_t wake, done;
     int sleepers, caller_sleeps;   /* under the mutex */
@@ -139,12 +137,31 @@ static void thread_leave_job(struct gy_pool *pool)
     pthread_mutex_unlock(&pool->mutex);
 }
 
+/* Two threads of a pool on one processor, while another is idle, wait for each other until the system notices. Whoever is found
+ * where another was goes to its own processor; unless it is bound the system may move it on. */
+static void thread_settle(struct thread_worker *worker)
+{
+    const struct gy_pool *pool = worker->pool;
+    if (!pool->placed)
+        return;
+    int here = gy_pin_current(), alone = 1;
+    if (here == worker->seen_on)
+        return;
+    for (int i = 0; i < pool->running; i++)
+        alone &= i == worker->index || __atomic_load_n(&pool->workers[i].seen_on, __ATOMIC_RELAXED) != here;
+    if (!alone) {
+        gy_pin_move(worker->processor);
+        here = worker->processor;
+    }
+    __atomic_store_n(&worker->seen_on, here, __ATOMIC_RELAXED);
+}
+
 static void *thread_main(void *arg)
 {
-    const struct thread_worker *worker = arg;
+    struct thread_worker *worker = arg;
     struct gy_pool *pool = worker->pool;
     uint64_t seen = 0;
-    if (worker->processor >= 0)
+    if (pool->bound)
         gy_pin_here(worker->processor);
     for (;;) {
         thread_wait_wanted(pool, seen);
@@ -154,6 +171,7 @@ static void *thread_main(void *arg)
         if (number == 0)
             continue;
         seen = number;
+        thread_settle(worker);
         thread_take_tiles(pool, worker->index);
         thread_leave_job(pool);
     }
@@ -187,20 +205,6 @@ static void thread_close_job(struct gy_pool *pool)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* A caller on a worker's processor would share it while its own is idle: it is moved, and left alone for a while. */
-static void thread_step_aside(struct gy_pool *pool)
-{
-    if (pool->settled > 0) {
-        pool->settled--;
-        return;
-    }
-    const int here = gy_pin_current();
-    if (here < 0 || here >= GY_PIN_PROCESSORS || !gy_pin_has(&pool->taken, here))
-        return;
-    gy_pin_move(pool->workers[0].processor);
-    pool->settled = THREAD_SETTLED;
-}
-
 GY_INT void gy_pool_run(struct gy_pool *pool, gy_tile_fn fn, void *job, int64_t tiles)
 {
     if (pool->started == 0 || tiles <= 1) {
@@ -208,19 +212,19 @@ GY_INT void gy_pool_run(struct gy_pool *pool, gy_tile_fn fn, void *job, int64_t 
             fn(job, tile, 0);
         return;
     }
-    if (pool->pinned)
-        thread_step_aside(pool);
     pool->fn = fn;
     pool->job = job;
     pool->tiles = tiles;
     __atomic_store_n(&pool->next, 0, __ATOMIC_RELAXED);
     thread_open_job(pool);
+    thread_settle(&pool->workers[0]);
     thread_take_tiles(pool, 0);
     thread_close_job(pool);
 }
 
 GY_INT int gy_pool_threads(const struct gy_pool *pool) { return pool->threads; }
-GY_INT int gy_pool_is_pinned(const struct gy_pool *pool) { return pool->pinned; }
+GY_INT int gy_pool_running(const struct gy_pool *pool) { return pool->running; }
+GY_INT int gy_pool_is_pinned(const struct gy_pool *pool) { return pool->bound; }
 
 GY_INT void gy_pool_close(struct gy_pool *pool)
 {
@@ -242,9 +246,7 @@ GY_INT void gy_pool_close(struct gy_pool *pool)
 
 static int thread_start_all(struct gy_pool *pool, struct gy_error *err)
 {
-    for (int i = 1; i < pool->threads; i++) {
-        pool->workers[i].pool = pool;
-        pool->workers[i].index = i;
+    for (int i = 1; i < pool->running; i++) {
         const int status = pthread_create(&pool->workers[i].thread, NULL, thread_main, &pool->workers[i]);
         if (status != 0)
             return GY_FAIL(err, GY_E_NOMEM, "thread %d of %d could not be started: %s", i + 1, pool->threads,
@@ -265,29 +267,26 @@ static int thread_start(struct gy_pool *pool, struct gy_error *err)
     return status;
 }
 
-/* Processors of the workers, before they start. */
+/* Processors of the threads, before they start. */
 static void thread_place(struct gy_pool *pool, int how, const char **why)
 {
     int processor[THREAD_MOST];
     const char *reason = "there is one thread";
-    pool->pinned = pool->threads > 1 && gy_pin_choose(how, pool->threads, processor, &reason);
-    for (int i = 0; i < pool->threads; i++) {
-        const int cpu = pool->pinned ? processor[i] : -1;
-        pool->workers[i].processor = cpu;
-        if (pool->pinned && i > 0)
-            pool->taken.bits[cpu / 64] |= (uint64_t)1 << (cpu % 64);
+    pool->placed = pool->running > 1 && gy_pin_choose(how, pool->running, processor, &reason);
+    pool->bound = pool->placed && how == GY_PIN_ON;
+    for (int i = 0; i < pool->running; i++) {
+        pool->workers[i].pool = pool;
+        pool->workers[i].index = i;
+        pool->workers[i].seen_on = -1;
+        pool->workers[i].processor = pool->placed ? processor[i] : -1;
     }
     if (why)
         *why = reason;
 }
 
-GY_INT int gy_pool_open(struct gy_pool **out, const struct gy_alloc *alloc, int threads, struct gy_error *err)
-{
-    return gy_pool_open_pinned(out, alloc, threads, GY_PIN_OFF, NULL, err);
-}
-
-GY_INT int gy_pool_open_pinned(struct gy_pool **out, const struct gy_alloc *alloc, int threads, int how, const char **why,
-                               struct gy_error *err)
+/* limit: run no more threads than there are processors. */
+static int thread_open(struct gy_pool **out, const struct gy_alloc *alloc, int threads, int limit, int how, const char **why,
+                       struct gy_error *err)
 {
     if (threads < 0 || threads > THREAD_MOST)
         return GY_FAIL(err, GY_E_ARG, "%d threads; 0 to %d are possible", threads, THREAD_MOST);
@@ -303,7 +302,8 @@ GY_INT int gy_pool_open_pinned(struct gy_pool **out, const struct gy_alloc *allo
     pool->alloc = *alloc;
     pool->workers = workers;
     pool->threads = count;
-    pool->spin = count <= available;
+    pool->running = limit && count > available ? available : count;
+    pool->spin = pool->running <= available;
     thread_place(pool, how, why);
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->wake, NULL);
@@ -315,4 +315,15 @@ GY_INT int gy_pool_open_pinned(struct gy_pool **out, const struct gy_alloc *allo
     }
     *out = pool;
     return GY_OK;
+}
+
+GY_INT int gy_pool_open(struct gy_pool **out, const struct gy_alloc *alloc, int threads, struct gy_error *err)
+{
+    return thread_open(out, alloc, threads, 0, GY_PIN_OFF, NULL, err);
+}
+
+GY_INT int gy_pool_open_compute(struct gy_pool **out, const struct gy_alloc *alloc, int threads, int how, const char **why,
+                                struct gy_error *err)
+{
+    return thread_open(out, alloc, threads, 1, how, why, err);
 }

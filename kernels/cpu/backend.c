@@ -141,7 +141,7 @@ static int cpu_open(void **self, const struct gy_backend_config *config, struct 
     cpu->alloc = *config->alloc;
     cpu->ref = mask == 0;
     const char *why = NULL;
-    const int status = gy_pool_open_pinned(&cpu->cpu.pool, &cpu->alloc, cpu->ref ? 1 : config->threads, config->pin, &why, err);
+    const int status = gy_pool_open_compute(&cpu->cpu.pool, &cpu->alloc, cpu->ref ? 1 : config->threads, config->pin, &why, err);
     if (status != GY_OK) {
         gy_alloc_free(&cpu->alloc, cpu, sizeof(*cpu));
         return status;
@@ -149,8 +149,12 @@ static int cpu_open(void **self, const struct gy_backend_config *config, struct 
     cpu->cpu.threads = gy_pool_threads(cpu->cpu.pool);
     cpu_say_pinned(cpu, config, why);
     cpu->cpu.k = gy_kernels_select(gy_cpu_bits() & mask);
-    snprintf(cpu->device, sizeof(cpu->device), "%s, %d thread%s, %s", gy_cpu_model(cpu->model, sizeof(cpu->model)),
-             cpu->cpu.threads, cpu->cpu.threads == 1 ? "" : "s", cpu->ref ? "reference kernels" : cpu->cpu.k.name);
+    const int running = gy_pool_running(cpu->cpu.pool);
+    char few[32] = "";
+    if (running < cpu->cpu.threads)
+        snprintf(few, sizeof(few), " on %d processor%s", running, running == 1 ? "" : "s");
+    snprintf(cpu->device, sizeof(cpu->device), "%s, %d thread%s%s, %s", gy_cpu_model(cpu->model, sizeof(cpu->model)),
+             cpu->cpu.threads, cpu->cpu.threads == 1 ? "" : "s", few, cpu->ref ? "reference kernels" : cpu->cpu.k.name);
     *self = cpu;
     return GY_OK;
 }
