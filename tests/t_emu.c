@@ -342,6 +342,99 @@ static void test_planted(void)
     free(source);
 }
 
+/* ---- matrices ---- */
+
+/* Small whole numbers: every sum is exact, in f16 and in bf16. */
+static uint16_t half_of(int value, int bf16)
+{
+    const float v = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    if (bf16)
+        return (uint16_t)(bits >> 16);
+    return value == 0 ? 0 : (uint16_t)((bits >> 16 & 0x8000u) | (((bits & 0x7fffffffu) - (112u << 23)) >> 13));
+}
+
+struct product {
+    const char *kernel;
+    int m, n, k, count, bf16, turned;
+};
+
+/* y[count][m][n] = 1 + x[count][m][k] w[count][n][k]^T; cut: the last 3 numbers of both halves of w's last row are 0. */
+static void check_product(void *module, const struct product *p, int cut)
+{
+    uint16_t x[256], w[256];
+    int xi[256], wi[256];
+    float y[256];
+    for (int i = 0; i < 256; i++) {
+        xi[i] = (i * 37 + 11) % 13 - 6;
+        wi[i] = (i * 53 + 5) % 11 - 5;
+        x[i] = half_of(xi[i], p->bf16);
+        w[i] = half_of(wi[i], p->bf16);
+    }
+    for (int i = 0; cut && i < 3; i++)
+        wi[245 + i] = wi[253 + i] = 0;
+    struct run run = {.grid = {1, 1, 1}, .threads = 32, .shared = 1024};
+    run.args.ptr[GY_X] = device_of(x, sizeof x);
+    run.args.ptr[GY_W] = device_of(w, sizeof w);
+    run.args.ptr[GY_Y] = device_of(NULL, sizeof y);
+    const int status = launch(module, p->kernel, &run);
+    T_CHECK_MSG(status == 0, "%s", cuda.text(status));
+    T_CHECK(cuda.copy(y, run.args.ptr[GY_Y], sizeof y, 2, NULL) == 0);
+    int wrong = 0;
+    for (int q = 0; q < p->count; q++)
+        for (int i = 0; i < p->m; i++)
+            for (int j = 0; j < p->n; j++) {
+                int sum = 1;
+                for (int k = 0; k < p->k; k++)
+                    sum += xi[(q * p->m + i) * p->k + k] * (p->turned ? wi[k * p->n + j] : wi[(q * p->n + j) * p->k + k]);
+                wrong += y[(q * p->m + i) * p->n + j] != (float)sum;
+            }
+    T_CHECK_MSG(wrong == 0, "%s: %d numbers", p->kernel, wrong);
+    T_CHECK(cuda.free(run.args.ptr[GY_X]) == 0 && cuda.free(run.args.ptr[GY_Y]) == 0 && cuda.free(run.args.ptr[GY_W]) == 0);
+    cuda.reset();
+}
+
+static const char *matrix_options[] = {"-DGY_ARCH=80", "-DGY_THREADS=32", "-DGY_SHARED_BYTES=1024", "-DGY_DTYPE=2",
+                                       "-DGY_ACT=0", "-DGY_TURNED"};
+
+static void test_matrices(void)
+{
+    static const struct product products[] = {{"by_hand_8", 16, 8, 8, 1, 0, 0}, {"by_hand_16", 16, 8, 16, 1, 0, 0},
+                                              {"by_hand_bf16", 16, 8, 16, 1, 1, 0}, {"by_hand_volta", 8, 8, 4, 4, 0, 0}};
+    static const struct product tiles = {"by_tiles", 16, 16, 16, 1, 0, 0}, turned = {"by_tiles", 16, 16, 16, 1, 0, 1};
+    void *module = compile("tests/emu/matrix.cu", matrix_options, 5, 0, NULL, 0);
+    void *module_turned = compile("tests/emu/matrix.cu", matrix_options, 6, 0, NULL, 0);
+    if (!T_CHECK(module && module_turned))
+        return;
+    for (size_t i = 0; i < GY_COUNT(products); i++)
+        check_product(module, &products[i], 0);
+    check_product(module, &tiles, 1);
+    check_product(module_turned, &turned, 1);
+    T_CHECK(cuda.unload(module) == 0 && cuda.unload(module_turned) == 0);
+}
+
+/* A wait for the wrong group, no wait, and no barrier behind it. */
+static void test_lost_waits(void)
+{
+    static const char *const wrong[] = {"-DGY_WRONG=1", "-DGY_WRONG=2", "-DGY_WRONG=3"};
+    static const char *const says[] = {"while an asynchronous copy of thread", "while an asynchronous copy of thread", "race: ldmatrix reads"};
+    for (int i = 0; i < 3; i++) {
+        matrix_options[5] = wrong[i];
+        void *module = compile("tests/emu/matrix.cu", matrix_options, 6, 0, NULL, 0);
+        struct run run = {.grid = {1, 1, 1}, .threads = 32, .shared = 1024};
+        run.args.ptr[GY_X] = device_of(NULL, 512);
+        run.args.ptr[GY_W] = device_of(NULL, 512);
+        run.args.ptr[GY_Y] = device_of(NULL, 1024);
+        const int status = module ? launch(module, "by_tiles", &run) : -1;
+        T_CHECK_MSG(status == 719 && strstr(cuda.text(status), says[i]), "%s", cuda.text(status));
+        cuda.reset();
+        for (int role = 0; role < GY_ROLES; role++)
+            T_CHECK(cuda.free(run.args.ptr[role]) == 0);
+        T_CHECK(module && cuda.unload(module) == 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -353,5 +446,7 @@ int main(int argc, char **argv)
     test_words();
     test_compile_error();
     test_planted();
+    test_matrices();
+    test_lost_waits();
     T_END("t_emu");
 }

@@ -127,6 +127,15 @@ GY_FN void gy_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "mem
 #endif
 
 /* ---- matrices held by a warp. ldmatrix: 4 tiles of 8x8 16-bit numbers; lane i gives the address of row i % 8 of tile i / 8 ---- */
+#if GY_ARCH >= 70
+/* four times d[8x8] += a[8x4] b[4x8], f16: product q by the lanes 4q to 4q + 3 and those 16 above (sm_70's only one) */
+GY_FN void gy_mma_8_8_4_f16(float d[8], const uint32_t a[2], const uint32_t b[2])
+{
+    asm("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9}, {%10,%11}, {%0,%1,%2,%3,%4,%5,%6,%7};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+        : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(b[1]));
+}
+#endif
 #if GY_ARCH >= 75
 GY_FN void gy_ldmatrix4(uint32_t r[4], const void *row)
 {

@@ -6,7 +6,7 @@
  *   fiber.c                a CUDA thread is a fiber: a stack of its own and a switch of about fourteen instructions
  *   launch.c               a grid: blocks one after the other, the fibers of a block in a random order between meetings
  *   warp.c                 what lanes of a warp do together: shuffles, matrices
- *   async.c                copies that go on by themselves, finished at the last or a random moment
+ *   async.c                cp.async: copies that go on by themselves
  *   memory.c               device memory: allocations with guard pages, a table of what lives
  *   check.c                every load and store of a kernel: bounds, races, values never written
  *   clock.c                order between threads that meet without the whole block
@@ -131,9 +131,9 @@ void emu_group_run(int word, struct emu_thread *lane); /* all operands are there
 
 /* ---- async.c ---- */
 
-void emu_copy_async(void *shared, const void *global, int bytes, int valid, const char *site, const void *pc);
+void emu_copy_async(void *shared, const void *global, int valid, const char *site, const void *pc);
 void emu_copy_commit(void);
-void emu_copy_wait(int newest, const char *site);
+void emu_copy_wait(int newest);
 void emu_async_block(void);           /* forgets what is under way, at the start of a block */
 int emu_async_end(void);              /* a block has ended: 0, or a fault is set */
 

@@ -218,15 +218,11 @@ GY_FN float rsqrtf(float v) { return 1.0f / sqrtf(v); }
 static __attribute__((noinline, unused)) GY_EMU_PLAIN void gy_emu_copy_async(void *shared, const void *global, int valid,
                                                                              const char *site)
 {
-    gy_emu->copy_async(shared, global, 16, valid, site, __builtin_return_address(0));
+    gy_emu->copy_async(shared, global, valid, site, __builtin_return_address(0));
 }
 static __attribute__((noinline, unused)) GY_EMU_PLAIN void gy_copy_commit(void) { gy_emu->copy_commit(); }
-static __attribute__((noinline, unused)) GY_EMU_PLAIN void gy_emu_copy_wait(int newest, const char *site)
-{
-    gy_emu->copy_wait(newest, site);
-}
+static __attribute__((noinline, unused)) GY_EMU_PLAIN void gy_copy_wait(int newest) { gy_emu->copy_wait(newest); }
 #define gy_copy_async(shared, global, valid) gy_emu_copy_async(shared, global, valid, GY_HERE)
-#define gy_copy_wait(n) gy_emu_copy_wait(n, GY_HERE)
 #endif
 
 /* ---- matrices held by a warp ---- */
@@ -242,6 +238,9 @@ GY_FN void gy_emu_mma(int word, const char *site, float *d, int ds, const uint32
         in.b[i] = b[i];
     gy_emu_group(word, site, &in, d);
 }
+#if GY_ARCH >= 70
+#define gy_mma_8_8_4_f16(d, a, b) gy_emu_mma(GY_EMU_MMA_8_8_4_F16, GY_HERE, d, 8, a, 2, b, 2)
+#endif
 #if GY_ARCH >= 75
 #define gy_ldmatrix4(r, row) gy_emu_ldmatrix(GY_EMU_LDMATRIX4, GY_HERE, r, row)
 #define gy_ldmatrix4_turned(r, row) gy_emu_ldmatrix(GY_EMU_LDMATRIX4_TURNED, GY_HERE, r, row)

@@ -34,9 +34,9 @@ struct gy_emu_words {
     void (*aligned)(const void *p, unsigned long bytes, const void *pc);
     void (*sync)(const char *site);
     void (*group)(int word, const char *site, const void *in, void *out);
-    void (*copy_async)(void *shared, const void *global, int bytes, int valid, const char *site, const void *pc);
+    void (*copy_async)(void *shared, const void *global, int valid, const char *site, const void *pc); /* 16 bytes */
     void (*copy_commit)(void);
-    void (*copy_wait)(int newest, const char *site);
+    void (*copy_wait)(int newest);
 };
 
 #endif
