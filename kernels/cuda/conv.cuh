@@ -188,7 +188,7 @@ GY_FN float conv_finish(float v, float scale, float shift, float res)
 
 /* ---- statistics: rows of (mean, sum of squared deviations), each over `each` pixels but the last. Merged around the mean of them
  * all, in a fixed order: one thread a channel and strip of rows, strips added two by two ---- */
-#if GY_DIR == 0 && GY_HAS_STATS
+#if GY_DIR == 0 && defined GY_STAT_PIXELS
 #define CV_STRIPS (GY_THREADS / 32)
 #define CV_CHUNK 128 /* rows that one block of the first merge takes */
 
@@ -259,7 +259,7 @@ GY_KERNEL(conv_stats)
 
 /* ---- weight gradient: GY_SLICES slices of the pixels have each left a whole gradient in scratch; the bias's gradient is a
  * column sum of dy, by GY_BIAS_CHUNKS pieces of pixels behind that. Both are added here, in order of the slices ---- */
-#if GY_DIR == 2
+#if GY_DIR == 2 && defined GY_SLICES
 #define CV_WEIGHTS ((int64_t)GY_K * CV_ROW)
 #define CV_PART(slice) ((float *)a.ptr[GY_SCRATCH] + (slice) * CV_WEIGHTS)
 #define CV_BIAS_PART ((float *)a.ptr[GY_SCRATCH] + (GY_SLICES > 1 ? GY_SLICES : 0) * CV_WEIGHTS)

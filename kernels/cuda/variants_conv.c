@@ -126,6 +126,34 @@ static int conv_fits(const struct gy_op *op, const struct gy_cuda_device *device
     return conv_small_enough(op);
 }
 
+/* ---- plain: patches in memory ---- */
+
+#define CONV_PLAIN_TILE 16
+
+static void conv_plain_cut(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
+{
+    const struct gy_geom *g = &op->geom;
+    const int dir = conv_dir_of(op);
+    const int64_t pixels = conv_pixels(g), row = (int64_t)g->r * g->s * (g->c / g->groups), kg = g->k / g->groups;
+    const int64_t values = pixels * g->groups * row, rows = dir == CONV_WGRAD ? kg : pixels, cols = dir == CONV_FORWARD ? kg : row;
+    const int64_t tiles = conv_up(rows, CONV_PLAIN_TILE) * conv_up(cols, CONV_PLAIN_TILE);
+    const unsigned shared = 2 * CONV_PLAIN_TILE * (CONV_PLAIN_TILE + 1) * sizeof(float);
+    (void)device;
+    conv_begin(op, "conv_plain.cu", out);
+    out->scratch = (size_t)values * sizeof(float);
+    if (dir != CONV_DGRAD)
+        conv_launch(out, "plain_gather", conv_up(values, CONV_THREADS), 1, 1, shared);
+    conv_launch(out, "plain_multiply", tiles, 1, g->groups, shared);
+    if (op->tensor[GY_STATS] >= 0)
+        conv_launch(out, "plain_stats", g->k, 1, 1, shared);
+    if (dir == CONV_FORWARD && (op->tensor[GY_SCALE] >= 0 || op->tensor[GY_RES] >= 0 || op->act != GY_ACT_NONE))
+        conv_launch(out, "plain_finish", conv_up(pixels * g->k, CONV_THREADS), 1, 1, shared);
+    if (dir == CONV_DGRAD)
+        conv_launch(out, "plain_collect", conv_up(g->n * g->h * g->w * g->c, CONV_THREADS), 1, 1, shared);
+    if (op->tensor[GY_DBIAS] >= 0)
+        conv_launch(out, "plain_bias", g->k, 1, 1, shared);
+}
+
 /* ---- ffma ---- */
 
 static const struct conv_tile conv_ffma_tiles[] = { { 64, 64, 16, 4, 4 }, { 128, 64, 16, 8, 4 }, { 128, 128, 8, 8, 8 } };
@@ -193,6 +221,7 @@ CONV_FFMA_CUT(2)
     { GY_OP_CONV_WGRAD, name, arch, dtypes, CONV_FACTS_2, fits, cut }
 
 static const struct gy_cuda_row conv_rows[] = {
+    CONV_THREE("plain", 60, CONV_ALL, conv_fits, conv_plain_cut),
     CONV_THREE("ffma-64x64", 60, CONV_ALL, conv_fits, conv_ffma_cut_0),
     CONV_THREE("ffma-128x64", 60, CONV_ALL, conv_fits, conv_ffma_cut_1),
     CONV_THREE("ffma-128x128", 60, CONV_ALL, conv_fits, conv_ffma_cut_2),
