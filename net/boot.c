@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* The handshake, whoever begins it being the client:
+ *     client  magic, protocol, epoch, rank, ranks, nonce
+ *     server  nonce, HMAC(key, "server", all of the above)
+ *     client  HMAC(key, "client", all of the above)
+ * and the session key is HMAC(key, "session", the same). A rank that is taken, a wrong number of ranks, another protocol or epoch, a
+ * wrong code or a slow sender is dropped and the listener goes on; nothing but 48 bytes is read before the proof.
+ * A frame: length, counter, bytes, HMAC(session key, direction, counter, bytes). */
+#include <poll.h>
+#include <unistd.h>
+
+#include "../engine/base/clock.h"
+#include "../engine/base/log.h"
+#include "../engine/base/text.h"
+#include "boot.h"
+#include "socket.h"
+
+#define BOOT_NONCE 32
+#define BOOT_PATIENCE_NS 2000000000 /* for one handshake */
+
+struct boot_hello {
+    unsigned char magic[4];
+    uint32_t protocol, epoch, rank, ranks; /* little-endian */
+    unsigned char nonce[BOOT_NONCE];
+};
+struct boot_link {
+    int fd;
+    unsigned char key[GY_NET_MAC_BYTES];
+    uint64_t sent, received;
+};
+struct gy_net_boot {
+    struct gy_alloc alloc;
+    struct gy_net_boot_config config;
+    struct boot_link *links;  /* rank 0: [ranks]; others: [1], to rank 0 */
+    unsigned char *room;      /* [GY_NET_BLOB_MOST] */
+    int listener;
+};
+
+static const unsigned char boot_magic[4] = {'G', 'Y', 'R', 'E'};
+
+static uint32_t boot_word(uint32_t v)
+{
+    unsigned char b[4] = {(unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16), (unsigned char)(v >> 24)};
+    memcpy(&v, b, sizeof(v));
+    return v;
+}
+
+static void boot_code(const struct gy_net_boot *boot, const char *role, const struct boot_hello *hello, const unsigned char *nonce,
+                      unsigned char *mac)
+{
+    const struct gy_net_part parts[] = {{role, strlen(role)}, {hello, sizeof(*hello)}, {nonce, BOOT_NONCE}};
+    gy_net_hmac(boot->config.key, parts, GY_COUNT(parts), mac);
+}
+
+static void boot_hello(const struct gy_net_boot *boot, struct boot_hello *hello)
+{
+    memcpy(hello->magic, boot_magic, sizeof(boot_magic));
+    hello->protocol = boot_word(GY_NET_PROTOCOL);
+    hello->epoch = boot_word(boot->config.epoch);
+    hello->rank = boot_word((uint32_t)boot->config.place.rank);
+    hello->ranks = boot_word((uint32_t)boot->config.place.ranks);
+}
+
+/* ---- client ---- */
+
+static int boot_prove(struct gy_net_boot *boot, int fd, int64_t deadline, struct gy_error *err)
+{
+    struct boot_hello hello;
+    unsigned char answer[BOOT_NONCE + GY_NET_MAC_BYTES], mac[GY_NET_MAC_BYTES];
+    boot_hello(boot, &hello);
+    GY_TRY(gy_net_random(hello.nonce, sizeof(hello.nonce), err));
+    GY_TRY(gy_net_write(fd, &hello, sizeof(hello), deadline, err));
+    GY_TRY(gy_net_read(fd, answer, sizeof(answer), deadline, err));
+    boot_code(boot, "server", &hello, answer, mac);
+    if (!gy_net_same(mac, answer + BOOT_NONCE, sizeof(mac)))
+        return GY_FAIL(err, GY_E_MISMATCH, "rank 0 does not have this job's key");
+    boot_code(boot, "client", &hello, answer, mac);
+    GY_TRY(gy_net_write(fd, mac, sizeof(mac), deadline, err));
+    boot_code(boot, "session", &hello, answer, boot->links[0].key);
+    boot->links[0].fd = fd;
+    return GY_OK;
+}
+
+static int boot_join(struct gy_net_boot *boot, struct gy_error *err)
+{
+    const struct gy_net_place *p = &boot->config.place;
+    const int64_t deadline = gy_clock_ns() + boot->config.wait_ns;
+    int fd;
+    GY_TRY(gy_net_connect(p->host[0] ? p->host : "127.0.0.1", p->port, deadline, &fd, err));
+    const int status = boot_prove(boot, fd, deadline, err);
+    if (status == GY_OK)
+        return GY_OK;
+    close(fd);
+    const struct gy_error why = err != NULL ? *err : (struct gy_error){0};
+    return GY_FAIL(err, status, "rank %d was not accepted by rank 0 at %s port %d: %s", p->rank, p->host[0] ? p->host : "127.0.0.1", p->port,
+                   why.text);
+}
+
+/* ---- server ---- */
+
+static int boot_welcome_rank(const struct gy_net_boot *boot, const struct boot_hello *hello)
+{
+    const uint32_t rank = boot_word(hello->rank);
+    const int fits = memcmp(hello->magic, boot_magic, sizeof(boot_magic)) == 0 && boot_word(hello->protocol) == GY_NET_PROTOCOL &&
+                     boot_word(hello->epoch) == boot->config.epoch && boot_word(hello->ranks) == (uint32_t)boot->config.place.ranks;
+    return fits && rank > 0 && rank < (uint32_t)boot->config.place.ranks && boot->links[rank].fd < 0 ? (int)rank : -1;
+}
+
+/* Returns the rank, or -1: not one of ours. */
+static int boot_welcome(struct gy_net_boot *boot, int fd, int64_t deadline)
+{
+    struct boot_hello hello;
+    unsigned char answer[BOOT_NONCE + GY_NET_MAC_BYTES], mac[GY_NET_MAC_BYTES], proof[GY_NET_MAC_BYTES];
+    if (gy_net_read(fd, &hello, sizeof(hello), deadline, NULL) != GY_OK || gy_net_random(answer, BOOT_NONCE, NULL) != GY_OK)
+        return -1;
+    const int rank = boot_welcome_rank(boot, &hello);
+    if (rank < 0)
+        return -1;
+    boot_code(boot, "server", &hello, answer, answer + BOOT_NONCE);
+    if (gy_net_write(fd, answer, sizeof(answer), deadline, NULL) != GY_OK || gy_net_read(fd, proof, sizeof(proof), deadline, NULL) != GY_OK)
+        return -1;
+    boot_code(boot, "client", &hello, answer, mac);
+    if (!gy_net_same(mac, proof, sizeof(mac)))
+        return -1;
+    boot_code(boot, "session", &hello, answer, boot->links[rank].key);
+    boot->links[rank].fd = fd;
+    return rank;
+}
+
+static int boot_missing(const struct gy_net_boot *boot, struct gy_error *err)
+{
+    int missing = 0, first = 0;
+    for (int r = boot->config.place.ranks - 1; r > 0; r--)
+        if (boot->links[r].fd < 0) {
+            missing++;
+            first = r;
+        }
+    return GY_FAIL(err, GY_E_PEER, "%d of %d ranks did not come within %.1f s, rank %d first", missing, boot->config.place.ranks,
+                   (double)boot->config.wait_ns * 1e-9, first);
+}
+
+static int boot_receive_all(struct gy_net_boot *boot, struct gy_error *err)
+{
+    const int64_t deadline = gy_clock_ns() + boot->config.wait_ns;
+    for (int left = boot->config.place.ranks - 1; left > 0;) {
+        int fd;
+        if (gy_net_accept(boot->listener, deadline, &fd, NULL) != GY_OK)
+            return boot_missing(boot, err);
+        if (boot_welcome(boot, fd, gy_min64(deadline, gy_clock_ns() + BOOT_PATIENCE_NS)) > 0)
+            left--;
+        else
+            close(fd);
+    }
+    return GY_OK;
+}
+
+/* ---- frames ---- */
+
+static void boot_frame_code(const struct boot_link *link, const char *way, uint64_t counter, const void *bytes, size_t count,
+                            unsigned char *mac)
+{
+    unsigned char number[8];
+    for (int i = 0; i < 8; i++)
+        number[i] = (unsigned char)(counter >> (8 * i));
+    const struct gy_net_part parts[] = {{way, strlen(way)}, {number, sizeof(number)}, {bytes, count}};
+    gy_net_hmac(link->key, parts, GY_COUNT(parts), mac);
+}
+
+static int boot_send(struct boot_link *link, int server, const void *bytes, size_t count, int64_t deadline, struct gy_error *err)
+{
+    unsigned char mac[GY_NET_MAC_BYTES];
+    const uint32_t length = boot_word((uint32_t)count);
+    boot_frame_code(link, server ? "to client" : "to server", link->sent++, bytes, count, mac);
+    GY_TRY(gy_net_write(link->fd, &length, sizeof(length), deadline, err));
+    GY_TRY(gy_net_write(link->fd, bytes, count, deadline, err));
+    return gy_net_write(link->fd, mac, sizeof(mac), deadline, err);
+}
+
+static int boot_take(struct boot_link *link, int server, void *bytes, size_t count, int64_t deadline, struct gy_error *err)
+{
+    unsigned char mac[GY_NET_MAC_BYTES], claimed[GY_NET_MAC_BYTES];
+    uint32_t length;
+    GY_TRY(gy_net_read(link->fd, &length, sizeof(length), deadline, err));
+    if (boot_word(length) != count)
+        return GY_FAIL(err, GY_E_PEER, "a frame of %u bytes, not of %zu: the ranks do not do the same", boot_word(length), count);
+    GY_TRY(gy_net_read(link->fd, bytes, count, deadline, err));
+    GY_TRY(gy_net_read(link->fd, claimed, sizeof(claimed), deadline, err));
+    boot_frame_code(link, server ? "to server" : "to client", link->received++, bytes, count, mac);
+    return gy_net_same(mac, claimed, sizeof(mac)) ? GY_OK : GY_FAIL(err, GY_E_PEER, "a frame's code is wrong");
+}
+
+static int boot_lost(int rank, int status, struct gy_error *err)
+{
+    const struct gy_error why = err != NULL ? *err : (struct gy_error){0};
+    return GY_FAIL(err, status, "rank %d was lost: %s", rank, why.text);
+}
+
+GY_INT int gy_net_boot_gather(struct gy_net_boot *boot, const void *own, size_t bytes, void *all, struct gy_error *err)
+{
+    const int ranks = boot->config.place.ranks, rank = boot->config.place.rank;
+    const size_t total = bytes * (size_t)ranks;
+    const int64_t deadline = gy_clock_ns() + boot->config.wait_ns;
+    unsigned char *out = all;
+    if (bytes > GY_NET_BLOB_MOST || total > GY_NET_BLOB_MOST)
+        return GY_FAIL(err, GY_E_ARG, "%zu bytes of each of %d ranks; together there may be %d", bytes, ranks, GY_NET_BLOB_MOST);
+    memcpy(out + (size_t)rank * bytes, own, bytes);
+    if (rank > 0) {
+        const int status = boot_send(boot->links, 0, own, bytes, deadline, err);
+        const int taken = status == GY_OK ? boot_take(boot->links, 0, out, total, deadline, err) : status;
+        return taken == GY_OK ? GY_OK : boot_lost(0, taken, err);
+    }
+    for (int r = 1; r < ranks; r++) {
+        const int status = boot_take(&boot->links[r], 1, out + (size_t)r * bytes, bytes, deadline, err);
+        if (status != GY_OK)
+            return boot_lost(r, status, err);
+    }
+    for (int r = 1; r < ranks; r++) {
+        const int status = boot_send(&boot->links[r], 1, all, total, deadline, err);
+        if (status != GY_OK)
+            return boot_lost(r, status, err);
+    }
+    return GY_OK;
+}
+
+/* One field at a time, in full where it is short: its first 63 bytes and a hash decide. */
+GY_INT int gy_net_boot_compare(struct gy_net_boot *boot, const struct gy_net_field *fields, int count, struct gy_error *err)
+{
+    const int ranks = boot->config.place.ranks;
+    for (int f = 0; f < count; f++) {
+        unsigned char own[64 + GY_NET_MAC_BYTES] = {0};
+        const struct gy_net_part part = {fields[f].value, strlen(fields[f].value)};
+        snprintf((char *)own, 64, "%s", fields[f].value);
+        gy_net_hmac(boot->config.key, &part, 1, own + 64);
+        GY_TRY(gy_net_boot_gather(boot, own, sizeof(own), boot->room, err));
+        for (int r = 1; r < ranks; r++) {
+            const unsigned char *other = boot->room + (size_t)r * sizeof(own);
+            if (memcmp(other, boot->room, sizeof(own)) != 0)
+                return GY_FAIL(err, GY_E_MISMATCH, "%s differs: rank 0 has \"%.63s\", rank %d has \"%.63s\"", fields[f].name,
+                               (const char *)boot->room, r, (const char *)other);
+        }
+    }
+    return GY_OK;
+}
+
+/* ---- open and close ---- */
+
+static int boot_connect(struct gy_net_boot *boot, struct gy_error *err)
+{
+    const struct gy_net_place *p = &boot->config.place;
+    if (p->rank > 0)
+        return boot_join(boot, err);
+    int port;
+    if (p->ranks > 1 && boot->listener < 0)
+        GY_TRY(gy_net_listen(p->host[0] ? p->host : NULL, p->port, &boot->listener, &port, err));
+    return boot_receive_all(boot, err);
+}
+
+GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_config *config, const struct gy_alloc *alloc,
+                            struct gy_error *err)
+{
+    const size_t links = config->place.rank == 0 ? (size_t)config->place.ranks : 1;
+    struct gy_net_boot *boot = gy_alloc_take(alloc, 1, sizeof(*boot));
+    if (boot == NULL)
+        return GY_NOMEM(err, "the job's control", sizeof(*boot));
+    *boot = (struct gy_net_boot){.alloc = *alloc, .config = *config, .listener = config->listener};
+    boot->links = gy_alloc_take(alloc, links, sizeof(*boot->links));
+    boot->room = gy_alloc_take(alloc, 1, GY_NET_BLOB_MOST);
+    for (size_t i = 0; boot->links != NULL && i < links; i++)
+        boot->links[i].fd = -1;
+    const int status = boot->links == NULL || boot->room == NULL ? GY_NOMEM(err, "the job's control", (size_t)GY_NET_BLOB_MOST)
+                                                                 : boot_connect(boot, err);
+    if (status == GY_OK)
+        *out = boot;
+    else
+        gy_net_boot_close(boot);
+    return status;
+}
+
+GY_INT void gy_net_boot_close(struct gy_net_boot *boot)
+{
+    if (boot == NULL)
+        return;
+    const struct gy_alloc alloc = boot->alloc;
+    const size_t links = boot->config.place.rank == 0 ? (size_t)boot->config.place.ranks : 1;
+    for (size_t i = 0; boot->links != NULL && i < links; i++)
+        if (boot->links[i].fd >= 0)
+            close(boot->links[i].fd);
+    if (boot->listener >= 0)
+        close(boot->listener);
+    gy_alloc_free(&alloc, boot->links, links * sizeof(*boot->links));
+    gy_alloc_free(&alloc, boot->room, GY_NET_BLOB_MOST);
+    gy_alloc_free(&alloc, boot, sizeof(*boot));
+}
+
+GY_INT int gy_net_boot_socket(const struct gy_net_boot *boot, int rank)
+{
+    const int own = boot->config.place.rank;
+    return own == 0 ? boot->links[rank].fd : rank == 0 ? boot->links[0].fd : -1;
+}

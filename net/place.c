@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Rank and number of ranks as a launcher left them in the environment. The first row whose rank is set decides. */
+#include "../engine/base/text.h"
+#include "boot.h"
+
+struct place_row {
+    const char *launcher, *rank, *ranks, *local, *locals, *host, *port;
+};
+static const struct place_row place_rows[] = {
+    {"gyre", "GYRE_RANK", "GYRE_RANKS", "GYRE_LOCAL_RANK", "GYRE_LOCAL_RANKS", "GYRE_MASTER_HOST", "GYRE_MASTER_PORT"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", NULL, NULL},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", NULL, NULL, NULL},
+    {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL, NULL},
+};
+
+static int place_number(const char *(*get)(const char *), const char *name, int64_t lo, int64_t hi, int *out, struct gy_error *err)
+{
+    const char *text = name != NULL ? get(name) : NULL;
+    int64_t value;
+    if (text == NULL || text[0] == 0)
+        return GY_OK;
+    if (gy_text_int(text, lo, hi, &value) != 0)
+        return GY_FAIL(err, GY_E_ARG, "%s is \"%s\"; it must be a number from %" PRId64 " to %" PRId64, name, text, lo, hi);
+    *out = (int)value;
+    return GY_OK;
+}
+
+static int place_fill(struct gy_net_place *p, const struct place_row *row, const char *(*get)(const char *), struct gy_error *err)
+{
+    p->launcher = row->launcher;
+    p->ranks = 0;
+    GY_TRY(place_number(get, row->rank, 0, 4095, &p->rank, err));
+    GY_TRY(place_number(get, row->ranks, 1, 4096, &p->ranks, err));
+    GY_TRY(place_number(get, row->local, 0, 4095, &p->local, err));
+    GY_TRY(place_number(get, row->locals, 1, 4096, &p->locals, err));
+    GY_TRY(place_number(get, row->port != NULL ? row->port : "GYRE_MASTER_PORT", 1, 65535, &p->port, err));
+    const char *host = get(row->host != NULL ? row->host : "GYRE_MASTER_HOST");
+    if (host != NULL && gy_text_copy(p->host, sizeof(p->host), host) != 0)
+        return GY_FAIL(err, GY_E_ARG, "the host name of rank 0 has more than %zu bytes", sizeof(p->host) - 1);
+    if (p->ranks == 0 || p->rank >= p->ranks)
+        return GY_FAIL(err, GY_E_ARG, "%s says rank %d of %d ranks (%s, %s)", row->launcher, p->rank, p->ranks, row->rank, row->ranks);
+    return GY_OK;
+}
+
+GY_INT int gy_net_place_read(struct gy_net_place *out, const char *(*get)(const char *name), struct gy_error *err)
+{
+    struct gy_net_place p = {.ranks = 1, .local = -1, .locals = -1};
+    for (size_t i = 0; i < GY_COUNT(place_rows) && p.launcher == NULL; i++) {
+        const char *rank = get(place_rows[i].rank);
+        if (rank != NULL && rank[0] != 0)
+            GY_TRY(place_fill(&p, &place_rows[i], get, err));
+    }
+    *out = p;
+    return GY_OK;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* Sockets do not block; whoever waits, waits in poll, and no longer than until the deadline. */
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../engine/base/clock.h"
+#include "../engine/base/text.h"
+#include "socket.h"
+
+#define SOCKET_RETRY_NS 20000000 /* between tries to connect */
+
+static int socket_ready(int fd, short events, int64_t deadline)
+{
+    for (;;) {
+        const int64_t left = deadline - gy_clock_ns();
+        struct pollfd p = {.fd = fd, .events = events};
+        const int n = poll(&p, 1, left <= 0 ? 0 : (int)gy_min64(left / 1000000 + 1, 1000));
+        if (n > 0)
+            return 1;
+        if (left <= 0 || (n < 0 && errno != EINTR))
+            return 0;
+    }
+}
+
+static int socket_set_up(int fd)
+{
+    const int one = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
+}
+
+static struct addrinfo *socket_find(const char *host, int port, int listens, struct gy_error *err)
+{
+    const struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | (listens ? AI_PASSIVE : 0)};
+    struct addrinfo *found = NULL;
+    char service[16];
+    snprintf(service, sizeof(service), "%d", port);
+    const int status = getaddrinfo(host, service, &want, &found);
+    if (status != 0) {
+        (void)GY_FAIL(err, GY_E_ARG, "the host \"%s\" is not known: %s", host, gai_strerror(status));
+        return NULL;
+    }
+    return found;
+}
+
+static int socket_port(int fd)
+{
+    struct sockaddr_storage at;
+    socklen_t bytes = sizeof(at);
+    if (getsockname(fd, (struct sockaddr *)(void *)&at, &bytes) != 0)
+        return -1;
+    return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&at)->sin6_port : ((struct sockaddr_in *)(void *)&at)->sin_port);
+}
+
+GY_INT int gy_net_listen(const char *host, int port, int *fd, int *bound, struct gy_error *err)
+{
+    struct addrinfo *found = socket_find(host != NULL ? host : "127.0.0.1", port, 1, err);
+    if (found == NULL)
+        return GY_E_ARG;
+    const int one = 1, s = socket(found->ai_family, SOCK_STREAM, 0);
+    int good = s >= 0 && socket_set_up(s) && setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0;
+    good = good && bind(s, found->ai_addr, found->ai_addrlen) == 0 && listen(s, 128) == 0;
+    const int problem = errno;
+    freeaddrinfo(found);
+    if (!good) {
+        if (s >= 0)
+            close(s);
+        return GY_FAIL(err, GY_E_IO, "cannot listen on %s port %d: %s", host != NULL ? host : "127.0.0.1", port, strerror(problem));
+    }
+    *fd = s;
+    *bound = socket_port(s);
+    return GY_OK;
+}
+
+GY_INT int gy_net_accept(int listener, int64_t deadline, int *fd, struct gy_error *err)
+{
+    while (socket_ready(listener, POLLIN, deadline)) {
+        const int s = accept(listener, NULL, NULL);
+        if (s >= 0 && socket_set_up(s)) {
+            *fd = s;
+            return GY_OK;
+        }
+        if (s >= 0)
+            close(s);
+    }
+    return GY_FAIL(err, GY_E_PEER, "nobody connected in time");
+}
+
+/* One try. 0: nobody listens. */
+static int socket_try(const struct addrinfo *to, int64_t deadline)
+{
+    const int s = socket(to->ai_family, SOCK_STREAM, 0);
+    int problem = 0;
+    socklen_t bytes = sizeof(problem);
+    if (s < 0)
+        return -1;
+    int good = socket_set_up(s) && (connect(s, to->ai_addr, to->ai_addrlen) == 0 || errno == EINPROGRESS);
+    good = good && socket_ready(s, POLLOUT, deadline) && getsockopt(s, SOL_SOCKET, SO_ERROR, &problem, &bytes) == 0 && problem == 0;
+    if (good)
+        return s;
+    close(s);
+    return -1;
+}
+
+GY_INT int gy_net_connect(const char *host, int port, int64_t deadline, int *fd, struct gy_error *err)
+{
+    struct addrinfo *found = socket_find(host, port, 0, err);
+    int s = -1;
+    if (found == NULL)
+        return GY_E_ARG;
+    for (;;) {
+        for (const struct addrinfo *a = found; a != NULL && s < 0; a = a->ai_next)
+            s = socket_try(a, deadline);
+        if (s >= 0 || gy_clock_ns() + SOCKET_RETRY_NS > deadline)
+            break;
+        poll(NULL, 0, SOCKET_RETRY_NS / 1000000);
+    }
+    freeaddrinfo(found);
+    if (s < 0)
+        return GY_FAIL(err, GY_E_PEER, "nobody answers at %s port %d", host, port);
+    *fd = s;
+    return GY_OK;
+}
+
+GY_INT int gy_net_read(int fd, void *bytes, size_t count, int64_t deadline, struct gy_error *err)
+{
+    for (size_t have = 0; have < count;) {
+        const ssize_t n = recv(fd, (unsigned char *)bytes + have, count - have, 0);
+        if (n > 0)
+            have += (size_t)n;
+        else if (n == 0)
+            return GY_FAIL(err, GY_E_PEER, "the peer closed the connection after %zu of %zu bytes", have, count);
+        else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+            return GY_FAIL(err, GY_E_PEER, "the connection broke: %s", strerror(errno));
+        else if (!socket_ready(fd, POLLIN, deadline))
+            return GY_FAIL(err, GY_E_PEER, "the peer was silent for too long, after %zu of %zu bytes", have, count);
+    }
+    return GY_OK;
+}
+
+GY_INT int gy_net_write(int fd, const void *bytes, size_t count, int64_t deadline, struct gy_error *err)
+{
+    for (size_t done = 0; done < count;) {
+        const ssize_t n = send(fd, (const unsigned char *)bytes + done, count - done, MSG_NOSIGNAL);
+        if (n > 0)
+            done += (size_t)n;
+        else if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+            return GY_FAIL(err, GY_E_PEER, "the connection broke: %s", strerror(errno));
+        else if (!socket_ready(fd, POLLOUT, deadline))
+            return GY_FAIL(err, GY_E_PEER, "the peer takes nothing for too long, after %zu of %zu bytes", done, count);
+    }
+    return GY_OK;
+}
+
+GY_INT int gy_net_address(const char *text, char *host, size_t room, int *port, struct gy_error *err)
+{
+    const char *colon = strrchr(text, ':');
+    const int brackets = text[0] == '[' && colon != NULL && colon > text && colon[-1] == ']';
+    const char *first = text + brackets, *last = colon != NULL ? colon - brackets : NULL;
+    int64_t number;
+    if (colon == NULL || last <= first || (size_t)(last - first) >= room || gy_text_int(colon + 1, 1, 65535, &number) != 0)
+        return GY_FAIL(err, GY_E_ARG, "\"%s\" is no address; it must be HOST:PORT", text);
+    memcpy(host, first, (size_t)(last - first));
+    host[last - first] = 0;
+    *port = (int)number;
+    return GY_OK;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* How ranks find each other: codes against the RFC's vectors, launchers' variables, keys in files; then processes: gathering, fields that
+ * differ, a wrong key, strangers with noise or silence, ranks of an earlier start. */
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../engine/base/clock.h"
+#include "../engine/base/hash.h"
+#include "../net/boot.h"
+#include "../net/socket.h"
+#include "t.h"
+
+#define BOOT_WAIT 10000000000LL
+
+static void boot_hmac(void)
+{
+    unsigned char key[GY_NET_KEY_BYTES] = {0}, mac[GY_NET_MAC_BYTES];
+    char hex[65];
+    memset(key, 0x0b, 20);
+    const struct gy_net_part hi[] = {{"Hi ", 3}, {"There", 5}};
+    gy_net_hmac(key, hi, 2, mac);
+    gy_sha256_hex(mac, hex);
+    T_CHECK(strcmp(hex, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7") == 0);
+    memset(key, 0, sizeof(key));
+    memcpy(key, "Jefe", 4);
+    const struct gy_net_part want = {"what do ya want for nothing?", 28};
+    gy_net_hmac(key, &want, 1, mac);
+    gy_sha256_hex(mac, hex);
+    T_CHECK(strcmp(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843") == 0);
+}
+
+static const char *const *boot_variables; /* name, value, ..., NULL: one thread, set before each use */
+
+static const char *boot_get(const char *name)
+{
+    for (const char *const *v = boot_variables; *v != NULL; v += 2)
+        if (strcmp(*v, name) == 0)
+            return v[1];
+    return NULL;
+}
+
+static int boot_place_of(const char *const *variables, struct gy_net_place *p)
+{
+    struct gy_error err = {0};
+    boot_variables = variables;
+    return gy_net_place_read(p, boot_get, &err);
+}
+
+static void boot_places(void)
+{
+    const char *const none[] = {NULL}, *const ompi[] = {"OMPI_COMM_WORLD_RANK", "3", "OMPI_COMM_WORLD_SIZE", "8", "OMPI_COMM_WORLD_LOCAL_RANK", "1",
+                                                        "GYRE_MASTER_HOST", "node7", "GYRE_MASTER_PORT", "4711", NULL};
+    const char *const torch[] = {"RANK", "1", "WORLD_SIZE", "2", "MASTER_ADDR", "10.0.0.1", "MASTER_PORT", "29500", NULL};
+    const char *const bad[] = {"SLURM_PROCID", "4", "SLURM_NTASKS", "4", NULL}, *const word[] = {"PMI_RANK", "one", "PMI_SIZE", "4", NULL};
+    const char *const first[] = {"GYRE_RANK", "0", "GYRE_RANKS", "2", "RANK", "5", "WORLD_SIZE", "6", NULL};
+    struct gy_net_place p;
+    T_CHECK(boot_place_of(none, &p) == GY_OK && p.ranks == 1 && p.rank == 0 && p.launcher == NULL);
+    T_CHECK(boot_place_of(ompi, &p) == GY_OK && p.ranks == 8 && p.rank == 3 && p.local == 1 && p.port == 4711 && strcmp(p.host, "node7") == 0);
+    T_CHECK(boot_place_of(torch, &p) == GY_OK && p.ranks == 2 && p.port == 29500 && strcmp(p.launcher, "torchrun") == 0);
+    T_CHECK(boot_place_of(first, &p) == GY_OK && p.ranks == 2 && strcmp(p.launcher, "gyre") == 0);
+    T_CHECK(boot_place_of(bad, &p) == GY_E_ARG);
+    T_CHECK(boot_place_of(word, &p) == GY_E_ARG);
+}
+
+static void boot_keys(void)
+{
+    char path[] = "/tmp/gyre-key-XXXXXX";
+    unsigned char key[GY_NET_KEY_BYTES], again[GY_NET_KEY_BYTES];
+    struct gy_error err = {0};
+    const int fd = mkstemp(path);
+    if (!T_CHECK(fd >= 0))
+        return;
+    close(fd);
+    T_CHECK(gy_net_random(key, sizeof(key), &err) == GY_OK);
+    T_CHECK(gy_net_key_write(path, key, &err) == GY_E_IO);
+    unlink(path);
+    T_CHECK(gy_net_key_write(path, key, &err) == GY_OK);
+    T_CHECK(gy_net_key_read(path, again, &err) == GY_OK && memcmp(key, again, sizeof(key)) == 0);
+    T_CHECK(chmod(path, 0644) == 0 && gy_net_key_read(path, again, &err) == GY_E_ARG);
+    T_CHECK(chmod(path, 0600) == 0 && truncate(path, 63) == 0 && gy_net_key_read(path, again, &err) == GY_E_FORMAT);
+    unlink(path);
+}
+
+/* ---- processes ---- */
+
+struct boot_world {
+    struct gy_net_boot_config config;
+    int kind;           /* enum boot_kind */
+};
+enum boot_kind { BOOT_RIGHT, BOOT_FIELD, BOOT_KEY, BOOT_EPOCH };
+
+static int boot_talk(struct gy_net_boot *boot, int rank, int ranks, int kind)
+{
+    struct gy_error err = {0};
+    uint32_t own = 1000u + (uint32_t)rank, all[16];
+    int right = 1;
+    for (int round = 0; round < 20; round++, own += 7) {
+        right &= gy_net_boot_gather(boot, &own, sizeof(own), all, &err) == GY_OK;
+        for (int r = 0; r < ranks; r++)
+            right &= all[r] == own - (uint32_t)rank + (uint32_t)r;
+    }
+    const struct gy_net_field fields[] = {{"version", "1.2"}, {"seed", kind == BOOT_FIELD && rank == 2 ? "8" : "7"}};
+    const int status = gy_net_boot_compare(boot, fields, 2, &err);
+    if (kind != BOOT_FIELD)
+        return right && status == GY_OK;
+    return right && status == GY_E_MISMATCH && strstr(err.text, "seed") != NULL && strstr(err.text, "rank 2") != NULL;
+}
+
+static int boot_child(struct boot_world *w, int rank, int port)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_error err = {0};
+    struct gy_net_boot *boot = NULL;
+    w->config.place.rank = rank;
+    w->config.place.port = port;
+    w->config.listener = -1;
+    w->config.key[0] ^= w->kind == BOOT_KEY && rank == 1;
+    w->config.epoch += w->kind == BOOT_EPOCH && rank == 1;
+    const int status = gy_net_boot_open(&boot, &w->config, &alloc, &err);
+    if (w->kind == BOOT_KEY || w->kind == BOOT_EPOCH)
+        return rank == 1 ? status == GY_E_MISMATCH || status == GY_E_PEER : 1;
+    const int right = status == GY_OK && boot_talk(boot, rank, w->config.place.ranks, w->kind);
+    gy_net_boot_close(boot);
+    return right;
+}
+
+static int boot_server(struct boot_world *w, struct gy_error *err)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_net_boot *boot = NULL;
+    const int status = gy_net_boot_open(&boot, &w->config, &alloc, err);
+    const int right = status == GY_OK && boot_talk(boot, 0, w->config.place.ranks, w->kind);
+    gy_net_boot_close(boot);
+    return status != GY_OK ? status : right;
+}
+
+/* Strangers come before and between the ranks: noise, and one that sends a byte and waits. */
+static void boot_strangers(int port)
+{
+    struct gy_error err = {0};
+    unsigned char noise[48];
+    int fd;
+    memset(noise, 0x55, sizeof(noise));
+    for (int k = 0; k < 3; k++) {
+        if (gy_net_connect("127.0.0.1", port, gy_clock_ns() + BOOT_WAIT, &fd, &err) != GY_OK)
+            continue;
+        gy_net_write(fd, noise, k == 2 ? 1 : sizeof(noise), gy_clock_ns() + BOOT_WAIT, &err);
+        if (k < 2)
+            close(fd); /* the third stays open, silent, until this process ends */
+    }
+}
+
+static void boot_world_run(int ranks, int kind, int strangers)
+{
+    struct boot_world w = {.kind = kind};
+    struct gy_error err = {0};
+    int port = 0, bad = 0;
+    pid_t pids[8] = {0};
+    w.config = (struct gy_net_boot_config){.place = {.ranks = ranks}, .wait_ns = kind == BOOT_KEY || kind == BOOT_EPOCH ? 3000000000 : BOOT_WAIT,
+                                           .epoch = 4};
+    memset(w.config.key, 0x42, sizeof(w.config.key));
+    if (!T_CHECK(gy_net_listen(NULL, 0, &w.config.listener, &port, &err) == GY_OK))
+        return;
+    fflush(stdout);
+    for (int r = strangers ? 0 : 1; r < ranks; r++)
+        if ((pids[r] = fork()) == 0) {
+            close(w.config.listener);
+            if (r == 0) {
+                boot_strangers(port);
+                pause();
+            }
+            _exit(boot_child(&w, r, port) ? 0 : 1);
+        }
+    const int status = boot_server(&w, &err);
+    for (int r = 1; r < ranks; r++) {
+        int code = -1;
+        waitpid(pids[r], &code, 0);
+        bad += !WIFEXITED(code) || WEXITSTATUS(code) != 0;
+    }
+    if (strangers) {
+        kill(pids[0], SIGKILL);
+        waitpid(pids[0], NULL, 0);
+    }
+    const int wanted = kind == BOOT_KEY || kind == BOOT_EPOCH ? GY_E_PEER : 1;
+    T_CHECK_MSG(status == wanted && bad == 0, "%d ranks, case %d: %d, %d bad: %s", ranks, kind, status, bad, err.text);
+    if (kind == BOOT_KEY)
+        T_CHECK_MSG(strstr(err.text, "rank 1 first") != NULL, "%s", err.text);
+}
+
+static void boot_addresses(void)
+{
+    char host[16];
+    int port;
+    struct gy_error err = {0};
+    T_CHECK(gy_net_address("node1:4000", host, sizeof(host), &port, &err) == GY_OK && strcmp(host, "node1") == 0 && port == 4000);
+    T_CHECK(gy_net_address("[::1]:80", host, sizeof(host), &port, &err) == GY_OK && strcmp(host, "::1") == 0);
+    T_CHECK(gy_net_address("node1", host, sizeof(host), &port, &err) == GY_E_ARG);
+    T_CHECK(gy_net_address("a-name-that-is-long:1", host, sizeof(host), &port, &err) == GY_E_ARG);
+    T_CHECK(gy_net_address("node1:70000", host, sizeof(host), &port, &err) == GY_E_ARG);
+    T_CHECK(gy_net_connect("127.0.0.1", 1, gy_clock_ns() + 100000000, &port, &err) == GY_E_PEER);
+}
+
+int main(void)
+{
+    boot_hmac();
+    boot_places();
+    boot_keys();
+    boot_addresses();
+    boot_world_run(1, BOOT_RIGHT, 0);
+    boot_world_run(4, BOOT_RIGHT, 0);
+    boot_world_run(4, BOOT_RIGHT, 1);
+    boot_world_run(4, BOOT_FIELD, 0);
+    boot_world_run(3, BOOT_KEY, 0);
+    boot_world_run(3, BOOT_EPOCH, 0);
+    T_END("t_net_boot");
+}
