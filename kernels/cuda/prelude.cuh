@@ -96,6 +96,22 @@ GY_FN uint16_t gy_to_f16(float v)
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
     return h;
 }
+/* Two at a time, the first in the low half */
+#if GY_ARCH >= 80
+#define GY_PAIRS 1
+GY_FN uint32_t gy_to_bf16x2(float low, float high)
+{
+    uint32_t pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+GY_FN uint32_t gy_to_f16x2(float low, float high)
+{
+    uint32_t pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+#endif
 
 struct gy_vec4 {
     float v[4];
@@ -106,10 +122,19 @@ struct __align__(16) gy_raw16 {
 struct __align__(8) gy_raw8 {
     uint32_t w[2];
 };
-GY_FN struct gy_raw16 gy_load16(const void *p) { return *(const struct gy_raw16 *)p; }
-GY_FN void gy_store16(void *p, struct gy_raw16 v) { *(struct gy_raw16 *)p = v; }
-GY_FN struct gy_raw8 gy_load8(const void *p) { return *(const struct gy_raw8 *)p; }
-GY_FN void gy_store8(void *p, struct gy_raw8 v) { *(struct gy_raw8 *)p = v; }
+/* One access of 16 or 8 bytes: structs of four words are copied word by word at times. */
+GY_FN struct gy_raw16 gy_load16(const void *p)
+{
+    const uint4 v = *(const uint4 *)p;
+    return gy_raw16{ { v.x, v.y, v.z, v.w } };
+}
+GY_FN void gy_store16(void *p, struct gy_raw16 v) { *(uint4 *)p = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]); }
+GY_FN struct gy_raw8 gy_load8(const void *p)
+{
+    const uint2 v = *(const uint2 *)p;
+    return gy_raw8{ { v.x, v.y } };
+}
+GY_FN void gy_store8(void *p, struct gy_raw8 v) { *(uint2 *)p = make_uint2(v.w[0], v.w[1]); }
 
 #include "element.cuh"
 
@@ -168,6 +193,10 @@ GY_FN void gy_mma_16_8_16_f16(float d[4], const uint32_t a[4], const uint32_t b[
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+#endif
+
+#if GY_ARCH >= 90 && GY_ARCH < 100
+#include "hopper.cuh"
 #endif
 
 #endif

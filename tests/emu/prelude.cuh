@@ -173,6 +173,13 @@ GY_FN uint16_t gy_to_f16(float v)
     return (uint16_t)(sign | (gy_bits(half) - 0x3f000000u));
 }
 
+/* Two at a time, the first in the low half */
+#if GY_ARCH >= 80
+#define GY_PAIRS 1
+GY_FN uint32_t gy_to_bf16x2(float low, float high) { return gy_to_bf16(low) | (uint32_t)gy_to_bf16(high) << 16; }
+GY_FN uint32_t gy_to_f16x2(float low, float high) { return gy_to_f16(low) | (uint32_t)gy_to_f16(high) << 16; }
+#endif
+
 struct gy_vec4 {
     float v[4];
 };
