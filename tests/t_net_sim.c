@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* The simulator against times that can be calculated: rings and halving without contention, flows that share a link, latency; and the
+ * cluster format with its mistakes. */
+#include "../net/sim.h"
+#include "t.h"
+
+static double sim_time(const char *algorithm, const struct gy_net_cluster *c, const struct gy_net_shape *shape, double bytes, uint64_t seed)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_net_schedule s;
+    struct gy_error err = {0};
+    double seconds = -1;
+    int status = gy_net_build(&s, algorithm, shape, GY_NET_ALLREDUCE, &alloc, &err);
+    status = status == GY_OK ? gy_net_simulate(&s, c, bytes, seed, &seconds, &err) : status;
+    T_CHECK_MSG(status == GY_OK, "%s: %s", algorithm, err.text);
+    gy_net_close_schedule(&s);
+    return seconds;
+}
+
+static int sim_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-6 * fabs(b);
+}
+
+static void sim_formulas(void)
+{
+    const struct gy_net_cluster c = {.hosts = 8, .ranks_per_host = 1, .inside_rate = 1e12, .nic_rate = 1e9, .nic_latency = 1e-5};
+    const struct gy_net_shape shape = {.ranks = 8, .lanes = 1};
+    const double n = 8e6, ring = 2 * 7 * (1e-5 + n / 8 / 1e9), halving = 2 * (3 * 1e-5 + 7.0 / 8 * n / 1e9);
+    T_CHECK(sim_near(sim_time("ring", &c, &shape, n, 1), ring));
+    T_CHECK(sim_near(sim_time("halving", &c, &shape, n, 1), halving));
+    T_CHECK(sim_near(sim_time("doubling", &c, &shape, n, 1), 3 * (1e-5 + n / 1e9)));
+    /* all to all: seven flows out of and into every host at once */
+    T_CHECK(sim_near(sim_time("direct", &c, &shape, n, 1), 2 * (1e-5 + 7 * n / 8 / 1e9)));
+}
+
+static void sim_sharing(void)
+{
+    struct gy_net_cluster c = {.hosts = 2, .ranks_per_host = 4, .inside_rate = 1e12, .nic_rate = 1e9};
+    const struct gy_net_shape shape = {.ranks = 8, .lanes = 1, .dim_count = 2, .dims = {4, 2}};
+    const double n = 8e6;
+    /* between the hosts each of four ranks exchanges an eighth, then gets it back: the NIC carries a half each way, twice */
+    const double seconds = sim_time("multihalving", &c, &shape, n, 1);
+    T_CHECK_MSG(seconds > 2 * n / 2 / 1e9 && seconds < 1.02 * 2 * n / 2 / 1e9, "%g", seconds);
+    c.hosts_per_rack = 1;
+    c.rack_rate = 0.25e9;
+    T_CHECK(sim_time("multihalving", &c, &shape, n, 1) > 3.9 * seconds);
+    c.add_rate = 1e9;
+    T_CHECK(sim_time("multihalving", &c, &shape, n, 1) > 3.9 * seconds + 6e-3);
+}
+
+static void sim_noise(void)
+{
+    const struct gy_net_cluster c = {.hosts = 8, .ranks_per_host = 1, .inside_rate = 1e12, .nic_rate = 1e9, .noise = 0.2, .skew = 1e-3};
+    const struct gy_net_shape shape = {.ranks = 8, .lanes = 2};
+    const double a = sim_time("ring", &c, &shape, 1e6, 1), b = sim_time("ring", &c, &shape, 1e6, 2);
+    T_CHECK(a == sim_time("ring", &c, &shape, 1e6, 1) && a != b);
+}
+
+static int sim_parse(const char *text, struct gy_net_cluster *c, struct gy_error *err)
+{
+    return gy_net_cluster_parse(c, text, strlen(text), "x.cluster", err);
+}
+
+static void sim_files(void)
+{
+    struct gy_net_cluster c;
+    struct gy_error err = {0};
+    T_CHECK(sim_parse("hosts 3 # three\n\nranks-per-host 2\ninside 1.5G 2us\nnic 10M 1ms\r\nnoise 0.1", &c, &err) == GY_OK);
+    T_CHECK(c.hosts == 3 && c.ranks_per_host == 2 && sim_near(c.inside_rate, 1.5e9) && sim_near(c.inside_latency, 2e-6) &&
+            sim_near(c.nic_rate, 1e7) && sim_near(c.nic_latency, 1e-3));
+    const struct {
+        const char *text, *where;
+    } bad[] = {{"hosts 0\ninside 1G 1us", ":1:"},  {"hosts 1.5\n", ":1:"},          {"inside 1G\n", ":1:10: a number"}, {"inside 1G 1us 3", ":1:15: the line"},
+               {"inside 1Q 1us", "unit"},           {"speed 3", "1:1: this property"}, {"hosts 2\ninside 1G 1us", "missing"},
+               {"hosts 4096\nranks-per-host 2\ninside 1G 1us\nnic 1G 1us", "4096"}, {"", "missing"}};
+    for (size_t i = 0; i < GY_COUNT(bad); i++)
+        T_CHECK_MSG(sim_parse(bad[i].text, &c, &err) == GY_E_FORMAT && strstr(err.text, bad[i].where) != NULL, "%zu: %s", i, err.text);
+}
+
+int main(void)
+{
+    sim_formulas();
+    sim_sharing();
+    sim_noise();
+    sim_files();
+    T_END("t_net_sim");
+}
