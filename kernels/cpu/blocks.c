@@ -16,12 +16,16 @@ struct blocks_row {
 };
 
 static const char blocks_zen4[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11; bench_conv resnet50 16";
+static const char blocks_tuned[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11-21; gyre tune resnet50 --batch 16, twice";
 static const char blocks_guess[] = "not measured: as on AVX2";
 
 /*                  set       op                  kernel      dtype shape         strip slice items keep rows   source */
 static const struct blocks_row blocks_rows[] = {
     {NULL, GY_OP_CONV_WGRAD, "winograd", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
     {NULL, -1, "winograd", -1, BLOCKS_ANY, {128, 256, 8, 262144, 0}, blocks_zen4},
+    {"avx512", GY_OP_CONV, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},
+    {"avx512", GY_OP_CONV_DGRAD, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},
+    {"avx512", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {512, 0, 0, 131072, 0}, blocks_tuned},
     {NULL, GY_OP_CONV_WGRAD, NULL, -1, BLOCKS_ANY, {0, 0, 32, 32768, 128}, blocks_zen4},
     {"avx512", -1, NULL, -1, BLOCKS_ANY, {252, 256, 24, 0, 0}, blocks_zen4},
     {"avx2", -1, NULL, -1, BLOCKS_ANY, {192, 256, 24, 0, 0}, blocks_zen4},
