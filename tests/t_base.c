@@ -751,6 +751,7 @@ static void base_test_knobs(void)
 }
 
 #include "base_files.h"
+#include "base_machine.h"
 
 int main(void)
 {
@@ -759,6 +760,7 @@ int main(void)
         base_test_sinks, base_test_copy, base_test_int, base_test_real, base_test_nearest, base_test_bytes,
         base_test_philox, base_test_draws, base_test_permute, base_test_sha, base_test_crc, base_test_cpu,
         base_test_clock, base_test_knobs, base_test_files, base_test_pool_edges, base_test_pool_starved,
+        base_test_caches, base_test_pin_order, base_test_pin, base_test_pin_masked,
     };
     static const int threads[] = { 1, 2, 3, 8 };
     for (size_t i = 0; i < GY_COUNT(tests); i++)
