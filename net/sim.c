@@ -1,30 +1,37 @@
-/* SPDX-License-Identifier: MIT */
-/* Time goes from event to event: a message becomes ready, a flow ends, a rank has added. Between events rates are constant; they are
- * found by filling: the link with the least left for each of its flows fixes these flows, again and again (max-min fairness). */
+/* Time goes from event to event, by a heap: a message begins to flow, a flow ends, a rank has added. When flows come or go, the rates
+ * of those that share links with them, directly or through others, are found anew by filling: the link with the least left for each of
+ * its flows fixes these flows, again and again (max-min fairness). Other flows keep their rates. */
 #include "../engine/base/rng.h"
 #include "sim.h"
 
 #define SIM_STREAM 0x73696d
 #define SIM_PATH 6 /* links of a way: rank, host, rack, and down again */
 
-enum sim_state { SIM_IDLE, SIM_POSTED, SIM_LATENT, SIM_FLOWING, SIM_DONE };
-
 struct sim_message {      /* one a sending step */
-    int64_t receive;      /* the step at the other end */
-    double at;            /* when it begins to flow */
-    double left, rate;    /* bytes, bytes a second */
+    double left, rate, since;  /* bytes left at that time, bytes a second */
     int32_t links[SIM_PATH];
+    int64_t next[SIM_PATH], before[SIM_PATH]; /* neighbours in the lists of its links, as message * SIM_PATH + place; -1 none */
     int32_t link_count;
-    int state, fixed;
+    int32_t turn;         /* counts its rates: older events are void */
+    int flowing, fixed;
+    int64_t seen;         /* the filling that it took part in last */
 };
 struct sim_lane {
     int64_t at, end, last;
     int32_t left, rank;
-    double ready;         /* adding: when it goes on; else infinity */
 };
 struct sim_link {
     double rate, free;
-    int32_t flows, open;
+    int64_t flows;        /* list: message * SIM_PATH + place; -1 none */
+    int32_t open;
+    int64_t seen;
+};
+enum sim_kind { SIM_BEGIN, SIM_END, SIM_GO };
+struct sim_event {
+    double at;
+    int64_t what;         /* sending step, or lane */
+    int32_t turn;
+    int kind;
 };
 struct sim {
     const struct gy_net_schedule *s;
@@ -34,20 +41,64 @@ struct sim {
     unsigned char *posted;
     int32_t *rank_of;
     struct sim_message *messages; /* [count], used at sending steps */
-    int64_t *active;              /* latent or flowing */
-    int64_t active_count;
+    struct sim_event *heap;
+    int64_t events, room;
     struct sim_lane *lanes;
     int64_t lane_count, lanes_left;
     struct sim_link *links;
     int link_count;
+    int32_t *open_links;          /* of the present filling */
+    int64_t *open_flows;
+    int64_t open_link_count, open_flow_count, fillings;
     double now, piece_bytes;
     uint64_t seed;
+    struct gy_alloc alloc;
     struct gy_error *err;
 };
 
 static double sim_normal(const struct sim *m, uint64_t what, uint64_t which)
 {
     return (double)gy_rng_normal(m->seed, SIM_STREAM, what, which);
+}
+
+/* ---- the heap ---- */
+
+static int sim_sooner(const struct sim_event *a, const struct sim_event *b)
+{
+    return a->at != b->at ? a->at < b->at : a->kind != b->kind ? a->kind < b->kind : a->what < b->what;
+}
+
+static int sim_push(struct sim *m, double at, int kind, int64_t what, int32_t turn)
+{
+    if (m->events == m->room) {
+        const int64_t room = 2 * m->room + 1024;
+        struct sim_event *heap = gy_alloc_grow(&m->alloc, m->heap, (size_t)m->room, (size_t)room, sizeof(*heap));
+        if (heap == NULL)
+            return GY_NOMEM(m->err, "a simulation's events", (size_t)room * sizeof(*heap));
+        m->heap = heap;
+        m->room = room;
+    }
+    const struct sim_event e = {at, what, turn, kind};
+    int64_t i = m->events++;
+    for (; i > 0 && sim_sooner(&e, &m->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        m->heap[i] = m->heap[(i - 1) / 2];
+    m->heap[i] = e;
+    return GY_OK;
+}
+
+static struct sim_event sim_pop(struct sim *m)
+{
+    const struct sim_event first = m->heap[0], last = m->heap[--m->events];
+    int64_t i = 0;
+    for (int64_t child = 1; child < m->events; child = 2 * i + 1) {
+        child += child + 1 < m->events && sim_sooner(&m->heap[child + 1], &m->heap[child]);
+        if (!sim_sooner(&m->heap[child], &last))
+            break;
+        m->heap[i] = m->heap[child];
+        i = child;
+    }
+    m->heap[i] = last;
+    return first;
 }
 
 /* ---- the cluster ---- */
@@ -99,35 +150,82 @@ static double sim_way(const struct sim *m, int from, int to, struct sim_message 
 
 static void sim_rates(struct sim *m)
 {
-    for (int l = 0; l < m->link_count; l++)
+    for (int l = 0; l < m->link_count; l++) {
+        m->links[l].flows = -1;
         m->links[l].rate = l < 2 * m->s->ranks ? m->c->inside_rate : l < 2 * (m->s->ranks + m->c->hosts) ? m->c->nic_rate : m->c->rack_rate;
+    }
 }
 
 /* ---- sharing ---- */
 
-static void sim_open_links(struct sim *m)
+static void sim_join(struct sim *m, int64_t flow)
 {
-    for (int l = 0; l < m->link_count; l++) {
-        m->links[l].free = m->links[l].rate;
-        m->links[l].open = 0;
-    }
-    for (int64_t i = 0; i < m->active_count; i++) {
-        struct sim_message *f = &m->messages[m->active[i]];
-        f->fixed = f->state != SIM_FLOWING;
-        for (int k = 0; k < f->link_count && !f->fixed; k++)
-            m->links[f->links[k]].open++;
+    struct sim_message *f = &m->messages[flow];
+    for (int k = 0; k < f->link_count; k++) {
+        struct sim_link *l = &m->links[f->links[k]];
+        f->next[k] = l->flows;
+        f->before[k] = -1;
+        if (l->flows >= 0)
+            m->messages[l->flows / SIM_PATH].before[l->flows % SIM_PATH] = flow * SIM_PATH + k;
+        l->flows = flow * SIM_PATH + k;
     }
 }
 
-/* The least share of any link that has flows; < 0: none has. */
+static void sim_part(struct sim *m, int64_t flow)
+{
+    const struct sim_message *f = &m->messages[flow];
+    for (int k = 0; k < f->link_count; k++) {
+        const int64_t next = f->next[k], before = f->before[k];
+        if (next >= 0)
+            m->messages[next / SIM_PATH].before[next % SIM_PATH] = before;
+        if (before >= 0)
+            m->messages[before / SIM_PATH].next[before % SIM_PATH] = next;
+        else
+            m->links[f->links[k]].flows = next;
+    }
+}
+
+static void sim_see_link(struct sim *m, int32_t link)
+{
+    struct sim_link *l = &m->links[link];
+    if (l->seen == m->fillings)
+        return;
+    l->seen = m->fillings;
+    l->free = l->rate;
+    l->open = 0;
+    m->open_links[m->open_link_count++] = link;
+}
+
+/* All links and flows that hang together with a flow's links. */
+static void sim_gather(struct sim *m, const struct sim_message *from)
+{
+    m->fillings++;
+    m->open_link_count = m->open_flow_count = 0;
+    for (int k = 0; k < from->link_count; k++)
+        sim_see_link(m, from->links[k]);
+    for (int64_t i = 0; i < m->open_link_count; i++)
+        for (int64_t at = m->links[m->open_links[i]].flows; at >= 0; at = m->messages[at / SIM_PATH].next[at % SIM_PATH]) {
+            struct sim_message *f = &m->messages[at / SIM_PATH];
+            m->links[m->open_links[i]].open++;
+            if (f->seen == m->fillings)
+                continue;
+            f->seen = m->fillings;
+            f->fixed = 0;
+            m->open_flows[m->open_flow_count++] = at / SIM_PATH;
+            for (int k = 0; k < f->link_count; k++)
+                sim_see_link(m, f->links[k]);
+        }
+}
+
+/* The least share of any open link that has flows; < 0: none has. */
 static double sim_least(const struct sim *m)
 {
     double least = -1;
-    for (int l = 0; l < m->link_count; l++)
-        if (m->links[l].open > 0) {
-            const double share = m->links[l].free / m->links[l].open;
-            least = least < 0 || share < least ? share : least;
-        }
+    for (int64_t i = 0; i < m->open_link_count; i++) {
+        const struct sim_link *l = &m->links[m->open_links[i]];
+        if (l->open > 0 && (least < 0 || l->free / l->open < least))
+            least = l->free / l->open;
+    }
     return least;
 }
 
@@ -139,21 +237,33 @@ static int sim_is_full(const struct sim *m, const struct sim_message *f, double 
     return 0;
 }
 
-static void sim_share(struct sim *m)
+/* The flow goes on at this rate; when it will end is an event. */
+static int sim_fix(struct sim *m, int64_t flow, double share)
 {
-    sim_open_links(m);
+    struct sim_message *f = &m->messages[flow];
+    f->fixed = 1;
+    for (int k = 0; k < f->link_count; k++) {
+        m->links[f->links[k]].free = fmax(m->links[f->links[k]].free - share, 0);
+        m->links[f->links[k]].open--;
+    }
+    if (f->rate == share)
+        return GY_OK;
+    f->left = fmax(f->left - f->rate * (m->now - f->since), 0);
+    f->since = m->now;
+    f->rate = share;
+    return sim_push(m, m->now + f->left / share, SIM_END, flow, ++f->turn);
+}
+
+static int sim_share(struct sim *m, const struct sim_message *changed)
+{
+    sim_gather(m, changed);
     for (double share = sim_least(m); share >= 0; share = sim_least(m))
-        for (int64_t i = 0; i < m->active_count; i++) {
-            struct sim_message *f = &m->messages[m->active[i]];
-            if (f->fixed || !sim_is_full(m, f, share))
-                continue;
-            f->fixed = 1;
-            f->rate = share;
-            for (int k = 0; k < f->link_count; k++) {
-                m->links[f->links[k]].free = fmax(m->links[f->links[k]].free - share, 0);
-                m->links[f->links[k]].open--;
-            }
+        for (int64_t i = 0; i < m->open_flow_count; i++) {
+            const struct sim_message *f = &m->messages[m->open_flows[i]];
+            if (!f->fixed && sim_is_full(m, f, share))
+                GY_TRY(sim_fix(m, m->open_flows[i], share));
         }
+    return GY_OK;
 }
 
 /* ---- steps ---- */
@@ -166,27 +276,26 @@ static int64_t sim_round_end(const struct sim *m, int64_t at, int64_t last)
     return end;
 }
 
-static void sim_begin(struct sim *m, int64_t send)
+static int sim_begin(struct sim *m, int64_t send)
 {
     struct sim_message *f = &m->messages[send];
     const struct gy_net_step *t = &m->s->steps[send];
     const double latency = sim_way(m, m->rank_of[send], t->peer, f);
     const double noise = m->c->noise > 0 ? exp(m->c->noise * sim_normal(m, 1, (uint64_t)send)) : 1;
-    f->state = SIM_LATENT;
-    f->at = m->now + latency * noise;
     f->left = m->piece_bytes * t->pieces * noise;
-    m->active[m->active_count++] = send;
+    return sim_push(m, m->now + latency * noise, SIM_BEGIN, send, 0);
 }
 
-static void sim_post(struct sim *m, struct sim_lane *l)
+static int sim_post(struct sim *m, struct sim_lane *l)
 {
     l->end = sim_round_end(m, l->at, l->last);
     l->left = (int32_t)(l->end - l->at);
     for (int64_t i = l->at; i < l->end; i++) {
         m->posted[i] = 1;
         if (m->posted[m->match[i]])
-            sim_begin(m, m->s->steps[i].kind == GY_NET_SEND ? i : m->match[i]);
+            GY_TRY(sim_begin(m, m->s->steps[i].kind == GY_NET_SEND ? i : m->match[i]));
     }
+    return GY_OK;
 }
 
 static double sim_adding(const struct sim *m, const struct sim_lane *l)
@@ -197,112 +306,89 @@ static double sim_adding(const struct sim *m, const struct sim_lane *l)
     return m->c->add_rate > 0 ? bytes / m->c->add_rate : 0;
 }
 
-static struct sim_lane *sim_lane_of(struct sim *m, int64_t step)
+static int sim_ended(struct sim *m, int64_t step)
 {
-    return &m->lanes[(int64_t)m->rank_of[step] * m->s->lanes + m->s->steps[step].lane];
-}
-
-static void sim_ended(struct sim *m, int64_t step)
-{
-    struct sim_lane *l = sim_lane_of(m, step);
-    if (--l->left == 0)
-        l->ready = m->now + sim_adding(m, l);
-}
-
-static void sim_next_round(struct sim *m, struct sim_lane *l)
-{
-    l->ready = INFINITY;
-    l->at = l->end;
-    if (l->at < l->last)
-        sim_post(m, l);
-    else
-        m->lanes_left--;
+    const int64_t lane = (int64_t)m->rank_of[step] * m->s->lanes + m->s->steps[step].lane;
+    return --m->lanes[lane].left > 0 ? GY_OK : sim_push(m, m->now + sim_adding(m, &m->lanes[lane]), SIM_GO, lane, 0);
 }
 
 /* ---- events ---- */
 
-static double sim_next_time(const struct sim *m)
+static int sim_go(struct sim *m, struct sim_lane *l)
 {
-    double next = INFINITY;
-    for (int64_t i = 0; i < m->active_count; i++) {
-        const struct sim_message *f = &m->messages[m->active[i]];
-        next = fmin(next, f->state == SIM_LATENT ? f->at : m->now + f->left / f->rate);
-    }
-    for (int64_t i = 0; i < m->lane_count; i++)
-        next = fmin(next, m->lanes[i].ready);
-    return next;
+    l->at = l->end;
+    if (l->at < l->last)
+        return sim_post(m, l);
+    m->lanes_left--;
+    return GY_OK;
 }
 
-/* Moves all flows on to time `to`; ends those that are through. */
-static int sim_advance(struct sim *m, double to)
+static int sim_flow_begins(struct sim *m, int64_t send)
 {
-    const double passed = to - m->now;
-    int changed = 0;
-    int64_t kept = 0;
-    m->now = to;
-    for (int64_t i = 0; i < m->active_count; i++) {
-        const int64_t send = m->active[i];
-        struct sim_message *f = &m->messages[send];
-        if (f->state == SIM_FLOWING)
-            f->left -= f->rate * passed;
-        if (f->state == SIM_LATENT && f->at <= to) {
-            f->state = SIM_FLOWING;
-            changed = 1;
-        } else if (f->state == SIM_FLOWING && f->left <= f->rate * 1e-12) {
-            f->state = SIM_DONE;
-            changed = 1;
-        }
-        if (f->state == SIM_DONE) {
-            sim_ended(m, send);
-            sim_ended(m, m->match[send]);
-        } else
-            m->active[kept++] = send;
-    }
-    m->active_count = kept;
-    return changed;
+    struct sim_message *f = &m->messages[send];
+    f->flowing = 1;
+    f->since = m->now;
+    sim_join(m, send);
+    return sim_share(m, f);
+}
+
+static int sim_flow_ends(struct sim *m, int64_t send)
+{
+    struct sim_message *f = &m->messages[send];
+    f->flowing = 0;
+    sim_part(m, send);
+    GY_TRY(sim_ended(m, send));
+    GY_TRY(sim_ended(m, m->match[send]));
+    return sim_share(m, f);
 }
 
 static int sim_run(struct sim *m)
 {
-    while (m->lanes_left > 0) {
-        const double next = sim_next_time(m);
-        if (isinf(next))
-            return GY_FAIL(m->err, GY_E_FORMAT, "schedule %s hangs: it was not verified", m->s->name);
-        const int changed = sim_advance(m, next);
-        for (int64_t i = 0; i < m->lane_count; i++)
-            if (m->lanes[i].ready <= m->now)
-                sim_next_round(m, &m->lanes[i]);
-        if (changed)
-            sim_share(m);
+    while (m->events > 0) {
+        const struct sim_event e = sim_pop(m);
+        if (e.kind == SIM_END && (e.turn != m->messages[e.what].turn || !m->messages[e.what].flowing))
+            continue;
+        m->now = e.at;
+        GY_TRY(e.kind == SIM_BEGIN ? sim_flow_begins(m, e.what) : e.kind == SIM_END ? sim_flow_ends(m, e.what) : sim_go(m, &m->lanes[e.what]));
     }
-    return GY_OK;
+    return m->lanes_left == 0 ? GY_OK : GY_FAIL(m->err, GY_E_FORMAT, "schedule %s hangs: it was not verified", m->s->name);
 }
 
 /* ---- open ---- */
 
-/* Pairs the sends of a (sender, lane, receiver) with its receives, in order; the schedule was verified. */
-static void sim_match(struct sim *m)
+/* Pairs the sends of a (sender, lane, receiver) with its receives, in order; the schedule was verified. A receiver's steps are looked
+ * through from where the last one of this sender was found. */
+static void sim_match_rank(struct sim *m, int rank, int64_t *from)
 {
     const struct gy_net_schedule *s = m->s;
     for (int r = 0; r < s->ranks; r++)
+        from[r] = s->first[r];
+    for (int64_t i = s->first[rank]; i < s->first[rank + 1]; i++) {
+        const struct gy_net_step *t = &s->steps[i];
+        if (t->kind != GY_NET_SEND)
+            continue;
+        int64_t j = from[t->peer];
+        while (j < s->first[t->peer + 1] - 1 && (s->steps[j].kind == GY_NET_SEND || s->steps[j].peer != rank || s->steps[j].lane != t->lane))
+            j++;
+        from[t->peer] = j + 1; /* lanes stand one after another on both sides */
+        m->match[i] = j;
+        m->match[j] = i;
+    }
+}
+
+static void sim_match(struct sim *m)
+{
+    const struct gy_net_schedule *s = m->s;
+    for (int r = 0; r < s->ranks; r++) {
         for (int64_t i = s->first[r]; i < s->first[r + 1]; i++)
             m->rank_of[i] = r;
-    for (int64_t i = 0; i < s->count; i++)
-        m->match[i] = -1;
-    for (int64_t i = 0; i < s->count; i++) {
-        const struct gy_net_step *t = &s->steps[i];
-        for (int64_t j = s->first[t->peer]; t->kind == GY_NET_SEND && j < s->first[t->peer + 1]; j++)
-            if (s->steps[j].kind != GY_NET_SEND && m->match[j] < 0 && s->steps[j].peer == m->rank_of[i] && s->steps[j].lane == t->lane) {
-                m->match[i] = j;
-                m->match[j] = i;
-                break;
-            }
+        sim_match_rank(m, r, m->open_flows);
     }
 }
 
 static int sim_take(struct sim *m)
 {
-    const size_t count = (size_t)m->s->count + 1;
+    const size_t count = (size_t)gy_max64(m->s->count, m->s->ranks) + 1;
     struct gy_arena *a = &m->arena;
     m->lane_count = (int64_t)m->s->ranks * m->s->lanes;
     m->link_count = sim_rack_link(m, sim_rack(m, m->c->hosts - 1) + 1, SIM_OUT);
@@ -310,14 +396,15 @@ static int sim_take(struct sim *m)
     there &= (m->posted = gy_arena_take(a, count, 1)) != NULL;
     there &= (m->rank_of = gy_arena_take(a, count, sizeof(*m->rank_of))) != NULL;
     there &= (m->messages = gy_arena_take(a, count, sizeof(*m->messages))) != NULL;
-    there &= (m->active = gy_arena_take(a, count, sizeof(*m->active))) != NULL;
+    there &= (m->open_flows = gy_arena_take(a, count, sizeof(*m->open_flows))) != NULL;
     there &= (m->lanes = gy_arena_take(a, (size_t)m->lane_count, sizeof(*m->lanes))) != NULL;
     there &= (m->links = gy_arena_take(a, (size_t)m->link_count, sizeof(*m->links))) != NULL;
+    there &= (m->open_links = gy_arena_take(a, (size_t)m->link_count, sizeof(*m->open_links))) != NULL;
     return there ? GY_OK : GY_NOMEM(m->err, "a simulation", count * sizeof(*m->messages));
 }
 
 /* Every lane begins when its rank does. */
-static void sim_start(struct sim *m)
+static int sim_start(struct sim *m)
 {
     const struct gy_net_schedule *s = m->s;
     for (int r = 0; r < s->ranks; r++) {
@@ -330,16 +417,17 @@ static void sim_start(struct sim *m)
             while (at < s->first[r + 1] && s->steps[at].lane == lane)
                 at++;
             l->last = at;
-            l->ready = begin;
             m->lanes_left++;
+            GY_TRY(sim_push(m, begin, SIM_GO, (int64_t)r * s->lanes + lane, 0));
         }
     }
+    return GY_OK;
 }
 
 GY_INT int gy_net_simulate(const struct gy_net_schedule *s, const struct gy_net_cluster *c, double bytes, uint64_t seed, double *seconds,
                            struct gy_error *err)
 {
-    struct sim m = {.s = s, .c = c, .seed = seed, .piece_bytes = bytes / s->pieces, .err = err};
+    struct sim m = {.s = s, .c = c, .seed = seed, .piece_bytes = bytes / s->pieces, .alloc = s->alloc, .err = err};
     if (c->hosts * c->ranks_per_host != s->ranks)
         return GY_FAIL(err, GY_E_ARG, "%d hosts of %d ranks; the schedule is for %d ranks", c->hosts, c->ranks_per_host, s->ranks);
     gy_arena_open_hook(&m.arena, &s->alloc);
@@ -347,9 +435,10 @@ GY_INT int gy_net_simulate(const struct gy_net_schedule *s, const struct gy_net_
     if (status == GY_OK) {
         sim_match(&m);
         sim_rates(&m);
-        sim_start(&m);
-        status = sim_run(&m);
+        status = sim_start(&m);
+        status = status == GY_OK ? sim_run(&m) : status;
     }
+    gy_alloc_free(&s->alloc, m.heap, (size_t)m.room * sizeof(*m.heap));
     gy_arena_close(&m.arena);
     if (status == GY_OK)
         *seconds = m.now;
