@@ -8,7 +8,7 @@
 #include "../../engine/base/hash.h"
 #include "../../engine/base/thread.h"
 
-#define COMPILE_OPTIONS 64
+#define COMPILE_OPTIONS 128
 static const char *const compile_fixed[] = { "--std=c++17", "--fmad=true", "--ptxas-options=-v" };
 
 /* Remarks that mean that a kernel is not what was written: matrix units serialised, register shares ignored. */
@@ -87,7 +87,7 @@ static void compile_one(const struct gy_cuda_compiler *compiler, struct compile_
     options[count++] = arch;
     for (size_t i = 0; i < GY_COUNT(compile_fixed) - (compiler->ptx ? 1 : 0); i++)
         options[count++] = compile_fixed[i];
-    for (int i = 0; i < task->unit->option_count && count < COMPILE_OPTIONS; i++, at += strlen(at) + 1)
+    for (int i = 0; i < task->unit->option_count; i++, at += strlen(at) + 1)
         options[count++] = at;
     task->status = compile_create(api, task->unit, &task->program);
     if (task->status == 0)
@@ -249,6 +249,9 @@ static int compile_look_up(struct gy_cuda_compiler *compiler, struct gy_cuda_uni
 {
     if (!compile_text(unit))
         return GY_FAIL(err, GY_E_BUG, "there is no kernel file '%s'", unit->file);
+    if (unit->option_count > COMPILE_OPTIONS - 1 - (int)GY_COUNT(compile_fixed))
+        return GY_FAIL(err, GY_E_BUG, "kernel %s has %d macros; there is room for %d", unit->file, unit->option_count,
+                       COMPILE_OPTIONS - 1 - (int)GY_COUNT(compile_fixed));
     gy_cuda_unit_hash(unit, compiler);
     if (!compiler->ptx && gy_cuda_pack_get(&compiler->pack, unit->source, &unit->image))
         unit->origin = GY_CUDA_FROM_PACK;
