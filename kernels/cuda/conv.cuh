@@ -129,15 +129,25 @@ struct conv_walk {
     int th, tw, c;
 };
 
+GY_FN void conv_walk_carry(const struct conv_view *v, struct conv_walk *k)
+{
+    k->c -= CV_RED;
+    if (++k->tw == v->w.taps) {
+        k->tw = 0;
+        k->th++;
+    }
+}
+
+/* A step that is no longer than the channels carries at most once. */
 GY_FN void conv_walk_on(const struct conv_view *v, struct conv_walk *k, int by)
 {
     k->c += by;
-    while (k->c >= CV_RED && k->th < v->h.taps) {
-        k->c -= CV_RED;
-        if (++k->tw == v->w.taps) {
-            k->tw = 0;
-            k->th++;
-        }
+    if (by <= CV_RED) {
+        if (k->c >= CV_RED)
+            conv_walk_carry(v, k);
+    } else {
+        while (k->c >= CV_RED && k->th < v->h.taps)
+            conv_walk_carry(v, k);
     }
 }
 
@@ -155,6 +165,8 @@ GY_FN struct conv_walk conv_walk_to(const struct conv_view *v, int first)
 /* Is input pixel (row at tap) there, and how far is the element from row.at? */
 GY_FN int conv_inside(const struct conv_view *v, const struct conv_row *row, const struct conv_walk *k)
 {
+    if (CV_TAPS == 1 && GY_PAD_H == 0 && GY_PAD_W == 0)
+        return k->th < v->h.taps && row->h >= 0; /* every pixel of the grid has its input */
     return k->th < v->h.taps && (unsigned)(row->h + k->th * CV_OFF_H) < (unsigned)CV_IN_H &&
            (unsigned)(row->w + k->tw * CV_OFF_W) < (unsigned)CV_IN_W;
 }

@@ -245,18 +245,13 @@ GY_FN void ffma_multiply(const struct ffma_tiles *t, int buffer, const struct ff
 }
 
 #if GY_DIR == 0
-/* + bias; with statistics, as it will be stored. */
+/* What statistics are taken of: not rounded yet. */
 GY_FN void ffma_bias(const struct ffma_load *l, const struct ffma_place *at, const float *bias, float sum[GY_TM][GY_TN])
 {
     GY_UNROLL for (int j = 0; j < GY_TN; j++) {
         const int n = l->first_col + ffma_col(at, j);
         const float add = bias != NULL && n < CV_OUT ? bias[l->group * CV_OUT + n] : 0.0f;
-        GY_UNROLL for (int i = 0; i < GY_TM; i++) {
-            sum[i][j] += add;
-#if GY_HAS_STATS
-            sum[i][j] = gy_widen(gy_narrow(sum[i][j]));
-#endif
-        }
+        GY_UNROLL for (int i = 0; i < GY_TM; i++) sum[i][j] += add;
     }
 }
 #endif

@@ -3,7 +3,7 @@
  * kernel is this one with the patches made on the fly.
  *
  * With M = N * P * Q pixels, V = R * S * C/groups values of a patch, and K/groups output channels, for each group:
- *   forward          patches[M][V] = gather(x);  y[M][K] = patches * w[K][V]^T, then bias, statistics, the rest
+ *   forward          patches[M][V] = gather(x);  sums[M][K] = patches * w[K][V]^T + bias; statistics of them; y = the rest
  *   data gradient    patches[M][V] = dy[M][K] * w[K][V];  dx = each pixel's sum over the patches that hold it
  *   weight gradient  patches[M][V] = gather(x);  dw[K][V] = dy[M][K]^T * patches
  *
@@ -16,6 +16,7 @@
 #define PLAIN_TILE 16
 #define PLAIN_VALUES ((int64_t)CV_PIXELS * GY_GROUPS * CV_ROW)
 #define PLAIN_PATCHES ((float *)a.ptr[GY_SCRATCH])
+#define PLAIN_SUMS(scratch) ((float *)(scratch) + PLAIN_VALUES) /* forward: [M][K] behind the patches */
 #define PLAIN_AT(m, v) (((int64_t)(m) * GY_GROUPS + GY_BZ) * CV_ROW + (v)) /* of this block's group */
 
 /* What value v of pixel m's patch in a group is: an input pixel, or none; and its place in x. */
@@ -91,7 +92,7 @@ GY_FN void plain_put(const struct gy_args *a, int row, int col, float sum)
 #if GY_HAS_BIAS
     sum += ((const float *)a->ptr[GY_BIAS])[k];
 #endif
-    gy_put((gy_t *)a->ptr[GY_Y], (int64_t)row * GY_K + k, sum);
+    PLAIN_SUMS(a->ptr[GY_SCRATCH])[(int64_t)row * GY_K + k] = sum;
 #elif GY_DIR == 1
     ((float *)a->ptr[GY_SCRATCH])[PLAIN_AT(row, col)] = sum;
 #else
@@ -139,17 +140,17 @@ GY_FN float plain_sum(struct plain_sums *s, float v)
 }
 
 #if GY_DIR == 0 && GY_HAS_STATS
-/* One block a channel: mean, then squares around it, of what was stored. */
+/* One block a channel: mean, then squares around it. */
 GY_KERNEL(plain_stats)
 {
     GY_SHARED(struct plain_sums, s);
-    const gy_t *const y = GY_P(gy_t, GY_Y) + GY_BX;
+    const float *const y = PLAIN_SUMS(a.ptr[GY_SCRATCH]) + GY_BX;
     float sum = 0.0f, squares = 0.0f;
     for (int64_t m = GY_TID; m < CV_PIXELS; m += GY_THREADS)
-        sum += gy_get(y, m * GY_K);
+        sum += y[m * GY_K];
     const float mean = plain_sum(s, sum) / (float)CV_PIXELS;
     for (int64_t m = GY_TID; m < CV_PIXELS; m += GY_THREADS) {
-        const float off = gy_get(y, m * GY_K) - mean;
+        const float off = y[m * GY_K] - mean;
         squares += off * off;
     }
     squares = plain_sum(s, squares);
@@ -161,7 +162,7 @@ GY_KERNEL(plain_stats)
 #endif
 
 #if GY_DIR == 0
-/* What comes behind the statistics, in place: one thread a value. */
+/* What comes behind the statistics: one thread a value. */
 GY_KERNEL(plain_finish)
 {
     const int64_t i = (int64_t)GY_BX * GY_THREADS + GY_TID;
@@ -175,7 +176,7 @@ GY_KERNEL(plain_finish)
 #if GY_HAS_RES
     res = gy_get(GY_P(gy_t, GY_RES), i);
 #endif
-    gy_put(GY_P(gy_t, GY_Y), i, conv_finish(gy_get(GY_P(gy_t, GY_Y), i), scale, shift, res));
+    gy_put(GY_P(gy_t, GY_Y), i, conv_finish(PLAIN_SUMS(a.ptr[GY_SCRATCH])[i], scale, shift, res));
 }
 #endif
 

@@ -49,11 +49,16 @@ static void conv_define(struct gy_cuda_cut *out, const char *name, int64_t value
     out->define[out->defines++].value = value;
 }
 
-static struct gy_cuda_launch *conv_launch(struct gy_cuda_cut *out, const char *entry, int64_t x, int64_t y, int64_t z, unsigned shared)
+static void conv_launch_of(struct gy_cuda_cut *out, const char *entry, int64_t x, int64_t y, int64_t z, unsigned threads,
+                           unsigned shared)
 {
-    struct gy_cuda_launch *const l = &out->launch[out->launches++];
-    *l = (struct gy_cuda_launch){ entry, { (unsigned)x, (unsigned)y, (unsigned)z }, CONV_THREADS, shared };
-    return l;
+    out->launch[out->launches++] =
+        (struct gy_cuda_launch){ entry, { (unsigned)x, (unsigned)y, (unsigned)z }, threads, shared };
+}
+
+static void conv_launch(struct gy_cuda_cut *out, const char *entry, int64_t x, int64_t y, int64_t z, unsigned shared)
+{
+    conv_launch_of(out, entry, x, y, z, CONV_THREADS, shared);
 }
 
 /* What every convolution kernel is told beyond the facts. */
@@ -75,9 +80,10 @@ static void conv_cut_stats(const struct gy_op *op, int64_t each, unsigned shared
         return;
     conv_define(out, "GY_STAT_PIXELS", each);
     conv_define(out, "GY_STAT_FIRST", (int64_t)out->scratch);
+    const unsigned threads = out->launch[0].threads;
     if (chunks > 1)
-        conv_launch(out, "conv_stats_chunks", blocks, chunks, 1, shared);
-    conv_launch(out, "conv_stats", blocks, 1, 1, shared);
+        conv_launch_of(out, "conv_stats_chunks", blocks, chunks, 1, threads, shared);
+    conv_launch_of(out, "conv_stats", blocks, 1, 1, threads, shared);
     out->scratch += (size_t)(rows + chunks) * 2 * (size_t)op->geom.k * sizeof(float);
 }
 
@@ -103,10 +109,11 @@ static void conv_cut_sum(const struct gy_op *op, int64_t slices, unsigned shared
     conv_define(out, "GY_SLICES", slices);
     conv_define(out, "GY_BIAS_PIXELS", each);
     conv_define(out, "GY_BIAS_CHUNKS", chunks);
+    const unsigned threads = out->launch[0].threads;
     if (channels > 0)
-        conv_launch(out, "conv_bias_chunks", conv_up(channels, 32), chunks, 1, shared);
+        conv_launch_of(out, "conv_bias_chunks", conv_up(channels, 32), chunks, 1, threads, shared);
     if (parts > 0 || channels > 0)
-        conv_launch(out, "conv_sum", conv_up((parts > 0 ? weights : 0) + channels, CONV_THREADS), 1, 1, shared);
+        conv_launch_of(out, "conv_sum", conv_up((parts > 0 ? weights : 0) + channels, threads), 1, 1, threads, shared);
     out->scratch += (size_t)(parts * weights + chunks * channels) * sizeof(float);
 }
 
@@ -140,13 +147,13 @@ static void conv_plain_cut(const struct gy_op *op, const struct gy_cuda_device *
     const unsigned shared = 2 * CONV_PLAIN_TILE * (CONV_PLAIN_TILE + 1) * sizeof(float);
     (void)device;
     conv_begin(op, "conv_plain.cu", out);
-    out->scratch = (size_t)values * sizeof(float);
+    out->scratch = (size_t)(values + (dir == CONV_FORWARD ? pixels * g->k : 0)) * sizeof(float);
     if (dir != CONV_DGRAD)
         conv_launch(out, "plain_gather", conv_up(values, CONV_THREADS), 1, 1, shared);
     conv_launch(out, "plain_multiply", tiles, 1, g->groups, shared);
     if (op->tensor[GY_STATS] >= 0)
         conv_launch(out, "plain_stats", g->k, 1, 1, shared);
-    if (dir == CONV_FORWARD && (op->tensor[GY_SCALE] >= 0 || op->tensor[GY_RES] >= 0 || op->act != GY_ACT_NONE))
+    if (dir == CONV_FORWARD)
         conv_launch(out, "plain_finish", conv_up(pixels * g->k, CONV_THREADS), 1, 1, shared);
     if (dir == CONV_DGRAD)
         conv_launch(out, "plain_collect", conv_up(g->n * g->h * g->w * g->c, CONV_THREADS), 1, 1, shared);
@@ -210,7 +217,144 @@ CONV_FFMA_CUT(1)
 CONV_FFMA_CUT(2)
 #undef CONV_FFMA_CUT
 
+/* ---- groups of few channels ---- */
+
+#define CONV_GROUP_RUN 4         /* GR_RUN */
+#define CONV_GROUP_STAT 1024     /* pixels a row of statistics */
+
+/* Floats' statistics are taken of what is stored, so nothing may come behind them. */
+static int conv_group_fits(const struct gy_op *op, const struct gy_cuda_device *device)
+{
+    const struct gy_geom *g = &op->geom;
+    const int finish = op->tensor[GY_SCALE] >= 0 || op->tensor[GY_RES] >= 0 || op->act != GY_ACT_NONE;
+    return conv_fits(op, device) && g->groups > 1 && g->c / g->groups <= 8 && g->k / g->groups <= 8 && g->s <= 16 &&
+           !(op->tensor[GY_STATS] >= 0 && finish);
+}
+
+static int64_t conv_group_blocks(int64_t n, int64_t rows, int64_t cols, int64_t channels, int vec)
+{
+    return conv_up(n * rows * conv_up(cols, CONV_GROUP_RUN) * (channels / vec), CONV_THREADS);
+}
+
+static void conv_group_cut(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
+{
+    const struct gy_geom *g = &op->geom;
+    const int64_t pixels = conv_pixels(g), strips = CONV_THREADS / 32;
+    const int vec = g->c == g->groups && g->k == g->groups && g->k % 4 == 0 ? 4 : 1;
+    const unsigned shared = (unsigned)(strips * 32 * g->s * (int64_t)sizeof(float));
+    (void)device;
+    conv_begin(op, "conv_group.cu", out);
+    if (op->code == GY_OP_CONV) {
+        conv_launch(out, "group_forward", conv_group_blocks(g->n, g->p, g->q, g->k, vec), 1, 1, shared);
+        if (op->tensor[GY_STATS] >= 0 && op->dtype != GY_F32)
+            out->scratch = (size_t)(pixels * g->k) * sizeof(float);
+        if (op->tensor[GY_STATS] >= 0)
+            conv_launch(out, "group_stats", conv_up(g->k, 32), conv_up(pixels, CONV_GROUP_STAT), 1, shared);
+        conv_cut_stats(op, CONV_GROUP_STAT, shared, out);
+    } else if (op->code == GY_OP_CONV_DGRAD) {
+        conv_launch(out, "group_dgrad", conv_group_blocks(g->n, g->h, g->w, g->c, vec), 1, 1, shared);
+    } else {
+        const int64_t blocks = (int64_t)g->r * (g->c / g->groups) * conv_up(g->k, 32);
+        const int64_t slices = gy_min64(conv_up(4 * CONV_BLOCKS, blocks), conv_up(pixels, 64));
+        const int64_t most = gy_max64(1, CONV_PART_BYTES / (blocks * 32 * g->s * (int64_t)sizeof(float)));
+        const int64_t each = conv_up(pixels, gy_max64(1, gy_min64(slices, most)));
+        conv_launch(out, "group_wgrad", blocks, conv_up(pixels, each), 1, shared);
+        conv_define(out, "GY_SLICE_PIXELS", each);
+        conv_cut_sum(op, conv_up(pixels, each), shared, out);
+    }
+}
+
+/* ---- mma ---- */
+
+#define CONV_MMA_BK 32
+
+struct conv_mma_tile {
+    struct conv_tile t;
+    int warps_m, warps_n;
+};
+static const struct conv_mma_tile conv_mma_tiles[] = {
+    { { 64, 64, CONV_MMA_BK, 0, 0 }, 2, 2 },
+    { { 128, 64, CONV_MMA_BK, 0, 0 }, 4, 2 },
+    { { 128, 128, CONV_MMA_BK, 0, 0 }, 2, 4 },
+};
+
+static int conv_mma_fits(const struct gy_op *op, const struct gy_cuda_device *device)
+{
+    return conv_fits(op, device) && op->geom.groups == 1;
+}
+
+/* f16 on the generation before sm_80. */
+static int conv_mma_75_fits(const struct gy_op *op, const struct gy_cuda_device *device)
+{
+    return conv_mma_fits(op, device) && device->arch < 80;
+}
+
+/* Weights in 16 bits, rows padded to 8: bytes. */
+static size_t conv_mma_weights(const struct gy_op *op)
+{
+    const struct gy_geom *g = &op->geom;
+    const int64_t taps = (int64_t)g->r * g->s, row = conv_up(conv_dir_of(op) == CONV_DGRAD ? g->c : taps * g->c, 8) * 8;
+    return (size_t)((conv_dir_of(op) == CONV_DGRAD ? taps * g->k : g->k) * row) * 2;
+}
+
+static void conv_mma_cut_by(const struct gy_op *op, const struct gy_cuda_device *device, const struct conv_mma_tile *x,
+                            struct gy_cuda_cut *out)
+{
+    const struct conv_size size = conv_size_of(op);
+    const struct conv_tile *t = &x->t;
+    const int wgrad = conv_dir_of(op) == CONV_WGRAD, stages = device->arch < 80 ? 2 : t->bm + t->bn > 192 ? 3 : 4;
+    const unsigned threads = (unsigned)(x->warps_m * x->warps_n * 32);
+    const unsigned tiles_bytes = (unsigned)(stages * (t->bm + t->bn) * t->bk * 2), out_bytes = (unsigned)(t->bm * (t->bn + 8) * 2);
+    const unsigned shared = tiles_bytes > out_bytes ? tiles_bytes : out_bytes;
+    conv_begin(op, "conv_mma.cu", out);
+    conv_define(out, "GY_BM", t->bm);
+    conv_define(out, "GY_BN", t->bn);
+    conv_define(out, "GY_STAGES", stages);
+    conv_define(out, "GY_WARPS_M", x->warps_m);
+    conv_define(out, "GY_WARPS_N", x->warps_n);
+    conv_define(out, "GY_BLOCKS", threads == 256 ? 2 : 3);
+    const int64_t tiles = conv_up(size.rows, t->bm) * conv_up(size.cols, t->bn);
+    if (wgrad) {
+        const int64_t each = conv_slice_pixels(op, t), slices = conv_up(size.depth, each);
+        conv_launch_of(out, "conv_mma", tiles, slices, 1, threads, shared);
+        conv_define(out, "GY_SLICE_PIXELS", each);
+        conv_cut_sum(op, slices, shared, out);
+        return;
+    }
+    const size_t weights = conv_mma_weights(op);
+    out->scratch = (weights + 255) / 256 * 256;
+    conv_launch_of(out, "conv_mma_weights", conv_up((int64_t)weights / 16, threads), 1, 1, threads, shared);
+    conv_launch_of(out, "conv_mma", tiles, size.classes, 1, threads, shared);
+    conv_cut_stats(op, t->bm, shared, out);
+}
+
+static void conv_mma_cut(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
+{
+    const struct conv_size size = conv_size_of(op);
+    const struct conv_mma_tile *t = &conv_mma_tiles[0];
+    const int64_t extent = conv_dir_of(op) == CONV_WGRAD ? CONV_BLOCKS : size.classes;
+    for (size_t i = 1; i < GY_COUNT(conv_mma_tiles); i++) {
+        const struct conv_tile *x = &conv_mma_tiles[i].t;
+        const int64_t blocks = conv_up(size.rows, x->bm) * conv_up(size.cols, x->bn) * extent;
+        if (size.rows > x->bm / 2 && size.cols > x->bn / 2 && blocks >= CONV_BLOCKS)
+            t = &conv_mma_tiles[i];
+    }
+    conv_mma_cut_by(op, device, t, out);
+}
+
+#define CONV_MMA_CUT(index)                                                                                            \
+    static void conv_mma_cut_##index(const struct gy_op *op, const struct gy_cuda_device *device,                     \
+                                     struct gy_cuda_cut *out)                                                          \
+    {                                                                                                                  \
+        conv_mma_cut_by(op, device, &conv_mma_tiles[index], out);                                                      \
+    }
+CONV_MMA_CUT(0)
+CONV_MMA_CUT(1)
+CONV_MMA_CUT(2)
+#undef CONV_MMA_CUT
+
 #define CONV_ALL (1u << GY_F32 | 1u << GY_BF16 | 1u << GY_F16)
+#define CONV_HALVES (1u << GY_BF16 | 1u << GY_F16)
 #define CONV_FACTS (GY_FACT_SHAPE | GY_FACT_OUT | GY_FACT_WINDOW)
 #define CONV_FACTS_0 (CONV_FACTS | GY_FACT_ACT | GY_FACT_HAS)
 #define CONV_FACTS_1 (CONV_FACTS | GY_FACT_FLAGS)
@@ -226,6 +370,12 @@ static const struct gy_cuda_row conv_rows[] = {
     CONV_THREE("ffma-128x64", 60, CONV_ALL, conv_fits, conv_ffma_cut_1),
     CONV_THREE("ffma-128x128", 60, CONV_ALL, conv_fits, conv_ffma_cut_2),
     CONV_THREE("ffma", 60, CONV_ALL, conv_fits, conv_ffma_cut),
+    CONV_THREE("mma8", 75, 1u << GY_F16, conv_mma_75_fits, conv_mma_cut),
+    CONV_THREE("mma16-64x64", 80, CONV_HALVES, conv_mma_fits, conv_mma_cut_0),
+    CONV_THREE("mma16-128x64", 80, CONV_HALVES, conv_mma_fits, conv_mma_cut_1),
+    CONV_THREE("mma16-128x128", 80, CONV_HALVES, conv_mma_fits, conv_mma_cut_2),
+    CONV_THREE("mma16", 80, CONV_HALVES, conv_mma_fits, conv_mma_cut),
+    CONV_THREE("group", 60, CONV_ALL, conv_group_fits, conv_group_cut),
 };
 
 GY_INT const struct gy_cuda_row *gy_cuda_conv_row_at(int index)
