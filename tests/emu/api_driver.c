@@ -229,9 +229,8 @@ static int cu_error_text(int error, const char **text)
 struct driver_entry {
     const char *name;
     void (*function)(void);
-    int arch; /* least */
 };
-#define DRIVER_ENTRY(name, function) {name, (void (*)(void))(function), 0}
+#define DRIVER_ENTRY(name, function) {name, (void (*)(void))(function)}
 static const struct driver_entry driver_entries[] = {
     DRIVER_ENTRY("cuModuleLoadDataEx", cu_module_load),
     DRIVER_ENTRY("cuModuleUnload", cu_module_unload),
@@ -242,6 +241,8 @@ static const struct driver_entry driver_entries[] = {
     DRIVER_ENTRY("cuOccupancyMaxActiveBlocksPerMultiprocessor", cu_occupancy),
     DRIVER_ENTRY("cuDeviceGetName", cu_device_name),
     DRIVER_ENTRY("cuGetErrorString", cu_error_text),
+    DRIVER_ENTRY("cuTensorMapEncodeTiled", emu_map_tiled),
+    DRIVER_ENTRY("cuTensorMapEncodeIm2col", emu_map_im2col),
 };
 
 int cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags, int *status)

@@ -21,13 +21,15 @@ struct nvrtc_program {
     size_t log_bytes, binary_bytes;
 };
 
-/* The two files of this folder that kernels are compiled with, as they were when the emulator was built. */
-extern const char emu_prelude_begin[], emu_prelude_end[], emu_words_begin[], emu_words_end[];
+/* The files of this folder that kernels are compiled with, as they were when the emulator was built. */
+extern const char emu_prelude_begin[], emu_prelude_end[], emu_words_begin[], emu_words_end[],
+    emu_hopper_begin[], emu_hopper_end[];
 #define NVRTC_EMBED(name, path)                                                                                        \
     __asm__(".section .rodata\n.globl " name "_begin\n.hidden " name "_begin\n.globl " name "_end\n.hidden " name "_end\n"       \
             name "_begin:\n.incbin \"" path "\"\n" name "_end:\n.byte 0\n.previous\n")
 NVRTC_EMBED("emu_prelude", "tests/emu/prelude.cuh");
 NVRTC_EMBED("emu_words", "tests/emu/words.h");
+NVRTC_EMBED("emu_hopper", "tests/emu/hopper.cuh");
 
 EMU_API int nvrtcVersion(int *major, int *minor);
 EMU_API int nvrtcCreateProgram(void **program, const char *source, const char *name, int headers, const char *const *header_sources,
@@ -125,6 +127,7 @@ static int nvrtc_write_files(const struct nvrtc_program *p, const char *folder)
         if (nvrtc_put(folder, p->file[i].name, p->file[i].text, strlen(p->file[i].text)) != 0)
             return -1;
     return nvrtc_put(folder, "prelude.cuh", emu_prelude_begin, (size_t)(emu_prelude_end - emu_prelude_begin)) |
+           nvrtc_put(folder, "hopper.cuh", emu_hopper_begin, (size_t)(emu_hopper_end - emu_hopper_begin)) |
            nvrtc_put(folder, "words.h", emu_words_begin, (size_t)(emu_words_end - emu_words_begin));
 }
 
@@ -179,9 +182,9 @@ static int nvrtc_run(const char *folder, const char *source, const char *const *
 
 static void nvrtc_remove(const struct nvrtc_program *p, const char *folder)
 {
-    static const char *const more[] = {"prelude.cuh", "words.h", "log", "out.so"};
+    static const char *const more[] = {"prelude.cuh", "hopper.cuh", "words.h", "log", "out.so"};
     char path[512];
-    for (int i = 0; i < p->files + 4; i++) {
+    for (int i = 0; i < p->files + 5; i++) {
         const char *name = i < p->files ? p->file[i].name : more[i - p->files], *slash = strrchr(name, '/');
         snprintf(path, sizeof path, "%s/%s", folder, slash ? slash + 1 : name);
         unlink(path);

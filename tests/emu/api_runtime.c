@@ -444,7 +444,7 @@ int cudaGetLastError(void)
 const char *cudaGetErrorString(int error)
 {
     const struct api_error *e = api_error_of(error);
-    if (error == EMU_LAUNCH_FAILED && emu_sentence()[0])
+    if ((error == EMU_LAUNCH_FAILED || error == EMU_INVALID_VALUE) && emu_sentence()[0])
         return emu_sentence();
     return e ? e->text : "unrecognized error code";
 }

@@ -80,5 +80,3 @@ void emu_copy_wait(int newest)
     while (q->first < q->count && q->copy[q->first].group < q->group - newest)
         async_finish(&q->copy[q->first++]);
 }
-
-int emu_async_end(void) { return 0; }

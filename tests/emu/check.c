@@ -9,26 +9,31 @@
  * again, so an epoch also says to which block and launch it belongs: in device memory an access of another block of the
  * same launch is a race too, whatever the order in which blocks happened to run.
  *
- * Shared memory is undefined when a block starts: a bit for each byte says whether anybody wrote it, and another one for each
- * word whether an asynchronous copy is on its way there. */
+ * Shared memory is undefined when a block starts: a bit for each byte says whether anybody wrote it, and a mark for each word
+ * whether an asynchronous copy is on its way. */
 #include "emu.h"
 
 #include <sys/mman.h>
 
-/* A moment: epoch 32, clock 15, other 1 (a read by another block, too), many 1 (read by several threads), mask 4 bits... */
-#define MOMENT_TID 0x3ffull
-#define MOMENT_MASK_AT 10
-#define MOMENT_MANY (1ull << 14)
-#define MOMENT_OTHER (1ull << 15)
-#define MOMENT_CLOCK_AT 16
+/* A moment: epoch 32, time 15 (see clock.c), another block 1, many threads 1, mask 4, thread 11 bits. The last two marks are of reads:
+ * another block of this launch has read, too; several threads have. */
+#define MOMENT_TID 0x7ffull
+#define MOMENT_MASK_AT 11
+#define MOMENT_MASK (0xfull << MOMENT_MASK_AT)
+#define MOMENT_MANY (1ull << 15)
+#define MOMENT_OTHER (1ull << 16)
+#define MOMENT_TIME_AT 17
 #define MOMENT_EPOCH_AT 32
 
 struct check_word {
     struct emu_cell cell;
     const void *write_pc, *read_pc;   /* of a word's last accesses, for the report */
     const char *write_site, *read_site;
-    unsigned char written, flying;    /* bits of bytes that were written; a copy is under way */
-    short flyer;                      /* of this thread */
+    unsigned char written;            /* bits of bytes that somebody wrote */
+    unsigned char flying;             /* a copy is under way: 1 to here, 2 from here */
+    unsigned char stored;             /* written by a thread, not by a bulk copy */
+    short flyer;                      /* whose copy */
+    uint32_t read_warps;              /* of many threads: their warps; bit 31 also stands for what is no thread */
 };
 static struct check_word *check_shared; /* EMU_SHARED_MOST / 4 */
 
@@ -50,18 +55,36 @@ int emu_check_block(void)
     return check_shared ? 0 : -1;
 }
 
+static uint32_t check_epoch(uint64_t moment) { return (uint32_t)(moment >> MOMENT_EPOCH_AT); }
+static int check_tid(uint64_t moment) { return (int)(moment & MOMENT_TID); }
+static unsigned check_time(uint64_t moment) { return (unsigned)(moment >> MOMENT_TIME_AT & 0x7fff); }
+static uint32_t check_warp(int tid) { return 1u << (tid < EMU_THREADS_MOST ? tid / 32 : 31); }
+
 static uint64_t check_moment(unsigned mask)
 {
     const struct emu_block *b = emu_block();
-    return (uint64_t)b->epoch << MOMENT_EPOCH_AT | (uint64_t)emu_clock_now(b->acting) << MOMENT_CLOCK_AT |
-           (uint64_t)mask << MOMENT_MASK_AT | (uint64_t)b->acting;
+    return (uint64_t)b->epoch << MOMENT_EPOCH_AT | (uint64_t)emu_clock_now() << MOMENT_TIME_AT | (uint64_t)mask << MOMENT_MASK_AT |
+           (uint64_t)b->acting;
+}
+
+/* Whether all threads of these warps have shown the acting thread what they did until a time */
+static int check_all_before(uint32_t warps, unsigned time)
+{
+    const struct emu_block *b = emu_block();
+    for (int tid = 0; tid < b->launch->threads; tid++)
+        if (warps & check_warp(tid) && tid != b->acting && !emu_clock_before(tid, time, b->acting))
+            return 0;
+    for (int id = EMU_THREADS_MOST; warps >> 31 && id < EMU_IDS; id++)
+        if (id < EMU_AGENT_BAR && (id - EMU_AGENT_GROUP) * 128 < b->launch->threads && !emu_clock_before(id, time, b->acting))
+            return 0;
+    return 1;
 }
 
 /* Whether the access that left this moment may happen at the same time as one of the acting thread now. */
-static int check_unordered(uint64_t moment, unsigned mask)
+static int check_unordered(uint64_t moment, unsigned mask, uint32_t warps)
 {
     const struct emu_block *b = emu_block();
-    const uint32_t epoch = (uint32_t)(moment >> MOMENT_EPOCH_AT);
+    const uint32_t epoch = check_epoch(moment);
     if (epoch < b->launch_epoch || !(moment >> MOMENT_MASK_AT & mask))
         return 0;
     if (epoch < b->block_epoch || moment & MOMENT_OTHER)
@@ -69,26 +92,31 @@ static int check_unordered(uint64_t moment, unsigned mask)
     if (epoch < b->epoch)
         return 0;
     if (moment & MOMENT_MANY)
-        return 1;
-    const int tid = (int)(moment & MOMENT_TID);
-    return tid != b->acting && !emu_clock_before(tid, (unsigned)(moment >> MOMENT_CLOCK_AT & 0x7fff), b->acting);
+        return !check_all_before(warps, check_time(moment));
+    return check_tid(moment) != b->acting && !emu_clock_before(check_tid(moment), check_time(moment), b->acting);
 }
 
-static uint64_t check_merge_read(uint64_t old, uint64_t now)
+/* The last read becomes this one, or this one and earlier ones that may happen at the same time. Another thread's read of other bytes
+ * of the word is forgotten: kept together, neither thread could write the bytes that it alone reads. */
+static uint64_t check_merge_read(uint64_t old, uint64_t now, uint32_t *warps)
 {
     const struct emu_block *b = emu_block();
-    const uint32_t epoch = (uint32_t)(old >> MOMENT_EPOCH_AT);
-    if (epoch < b->launch_epoch)
+    const uint32_t epoch = check_epoch(old), own = check_warp(b->acting);
+    if (!(old & now & MOMENT_MASK) && (check_tid(old) != b->acting || epoch < b->block_epoch)) {
+        *warps = own;
         return now;
-    if (epoch < b->block_epoch)
-        return now | MOMENT_OTHER;
-    now |= old & MOMENT_OTHER;
-    if (epoch < b->epoch)
-        return now;
-    if ((old ^ now) & MOMENT_TID &&
-        !emu_clock_before((int)(old & MOMENT_TID), (unsigned)(old >> MOMENT_CLOCK_AT & 0x7fff), b->acting))
-        now |= MOMENT_MANY;
-    return now | (old & (MOMENT_MANY | 0xfull << MOMENT_MASK_AT));
+    }
+    if (epoch >= b->block_epoch)
+        now |= old & MOMENT_OTHER;
+    else if (epoch >= b->launch_epoch)
+        now |= MOMENT_OTHER;
+    const int again = check_tid(old) == b->acting && !(old & MOMENT_MANY);
+    if (epoch < b->epoch || !(old & MOMENT_MASK) || again || !check_unordered(old & ~MOMENT_OTHER, 15, *warps)) {
+        *warps = own;
+        return now | (again && epoch == b->epoch ? old & MOMENT_MASK : 0);
+    }
+    *warps = (old & MOMENT_MANY ? *warps : check_warp(check_tid(old))) | own;
+    return now | (old & MOMENT_MASK) | MOMENT_MANY;
 }
 
 /* ---- the sentence of a race ---- */
@@ -105,14 +133,15 @@ static void check_race(const struct check_at *at, uint64_t moment, int moment_wr
         emu_report_line(b->launch->function->module, their_pc, place + 4, sizeof place - 4);
     }
     const char *did = moment_writes ? "wrote" : "read";
-    const uint32_t epoch = (uint32_t)(moment >> MOMENT_EPOCH_AT);
-    if (epoch < b->block_epoch || (moment & MOMENT_OTHER && !(moment & MOMENT_MANY)))
+    if (check_epoch(moment) < b->block_epoch || (moment & MOMENT_OTHER && !(moment & MOMENT_MANY)))
         emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which another block of this launch %s", at->what, byte, where, did);
     if (moment & MOMENT_MANY)
         emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which other threads %s%s with no barrier between", at->what, byte, where,
                  did, place);
-    emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which thread %d %s%s with no barrier between", at->what, byte, where,
-             (int)(moment & MOMENT_TID), did, place);
+    char who[40];
+    snprintf(who, sizeof who, check_tid(moment) >= EMU_AGENT_BAR ? "a bulk copy" : check_tid(moment) >= EMU_AGENT_GROUP ? "wgmma" : "thread %d",
+             check_tid(moment));
+    emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which %s %s%s with no barrier between", at->what, byte, where, who, did, place);
 }
 
 /* ---- shared memory ---- */
@@ -129,17 +158,18 @@ static void check_shared_word(struct check_word *w, size_t word, unsigned mask, 
 {
     static const char where[] = "shared memory";
     const size_t byte = 4 * word + (size_t)__builtin_ctz(mask);
-    if (w->flying)
+    if (w->flying == 1 || (w->flying == 2 && at->write))
         emu_fail(at->site, at->pc, "%s byte %zu of shared memory while an asynchronous copy of thread %d is under way there", at->what,
                  byte, w->flyer);
-    if (check_unordered(w->cell.write, mask))
+    if (check_unordered(w->cell.write, mask, 0))
         check_race(at, w->cell.write, 1, where, byte, w->write_site, w->write_pc);
     const uint64_t now = check_moment(mask);
     if (at->write) {
-        if (check_unordered(w->cell.read, mask))
+        if (check_unordered(w->cell.read, mask, w->read_warps))
             check_race(at, w->cell.read, 0, where, byte, w->read_site, w->read_pc);
-        const int again = (now ^ w->cell.write) >> MOMENT_CLOCK_AT == 0 && !((now ^ w->cell.write) & MOMENT_TID);
-        w->cell.write = now | (again ? w->cell.write & 0xfull << MOMENT_MASK_AT : 0);
+        const int again = (now ^ w->cell.write) >> MOMENT_TIME_AT == 0 && !((now ^ w->cell.write) & MOMENT_TID);
+        w->cell.write = now | (again ? w->cell.write & MOMENT_MASK : 0);
+        w->stored = 1;
         w->write_pc = at->pc;
         w->write_site = at->site;
         w->written |= (unsigned char)mask;
@@ -147,7 +177,7 @@ static void check_shared_word(struct check_word *w, size_t word, unsigned mask, 
     }
     if ((w->written & mask) != mask)
         emu_fail(at->site, at->pc, "%s byte %zu of shared memory, which nobody wrote", at->what, byte);
-    w->cell.read = check_merge_read(w->cell.read, now);
+    w->cell.read = check_merge_read(w->cell.read, now, &w->read_warps);
     w->read_pc = at->pc;
     w->read_site = at->site;
 }
@@ -180,6 +210,30 @@ void emu_check_flying(const void *p, size_t bytes, int flying)
     }
 }
 
+void emu_check_landed(const void *p, size_t bytes, const char *site)
+{
+    const size_t first = (size_t)((const unsigned char *)p - emu_block()->shared);
+    for (size_t word = first / 4; 4 * word < first + bytes; word++) {
+        struct check_word *w = &check_shared[word];
+        w->cell.write = check_moment(15);
+        w->write_site = site;
+        w->stored = 0;
+        w->written = 15;
+    }
+}
+
+void emu_check_async(const void *p, size_t bytes, const char *what, const char *site)
+{
+    emu_check_shared(p, bytes, 0, what, site, NULL);
+    const size_t first = (size_t)((const unsigned char *)p - emu_block()->shared);
+    for (size_t word = first / 4; 4 * word < first + bytes; word++) {
+        const uint64_t m = check_shared[word].cell.write;
+        if (check_shared[word].stored && !emu_clock_fenced(check_tid(m), check_epoch(m), check_time(m)))
+            emu_fail(site, NULL, "%s byte %zu of shared memory, which thread %d stored without a gy_fence_async behind it", what, 4 * word,
+                     check_tid(m));
+    }
+}
+
 /* ---- device memory ---- */
 
 /* Says what lies near an address that no kernel may use. */
@@ -207,14 +261,15 @@ static void check_global_word(struct emu_cell *cell, size_t word, unsigned mask,
 {
     static const char where[] = "an allocation";
     const size_t byte = 4 * word + (size_t)__builtin_ctz(mask);
-    if (check_unordered(cell->write, mask))
+    if (check_unordered(cell->write, mask, 0))
         check_race(at, cell->write, 1, where, byte, NULL, NULL);
     const uint64_t now = check_moment(mask);
     if (!at->write) {
-        cell->read = check_merge_read(cell->read, now);
+        uint32_t warps = ~0u;
+        cell->read = check_merge_read(cell->read, now, &warps);
         return;
     }
-    if (check_unordered(cell->read, mask))
+    if (check_unordered(cell->read, mask, ~0u))
         check_race(at, cell->read, 0, where, byte, NULL, NULL);
     cell->write = now;
 }

@@ -1,6 +1,72 @@
 /* SPDX-License-Identifier: MIT */
-/* Order between threads of one epoch: barriers that only some threads of a block pass. */
+/* Order between threads of one epoch, for words at which only some threads of a block meet: counting barriers, barriers of some
+ * warps, warps. Every thread knows for each other one up to which time it has seen what that one did. Time is one counter for the
+ * block: an access is stamped with it; who releases publishes that all he did until now can be seen and lets it tick; who
+ * acquires sees what was published. What goes on by itself has numbers behind the threads': a product of warp group g is read by
+ * EMU_AGENT_GROUP + g, a bulk copy is written by EMU_AGENT_BAR + its barrier. Without such words nothing here costs time. */
 #include "emu.h"
 
-unsigned emu_clock_now(int tid) { return (void)tid, 0; }
-int emu_clock_before(int tid, unsigned clock, int other) { return (void)tid, (void)clock, (void)other, 0; }
+static uint16_t clock_seen[EMU_IDS][EMU_IDS];
+static uint16_t clock_time;
+static int clock_used;
+static uint64_t clock_fences[EMU_IDS];
+
+void emu_clock_start(void)
+{
+    if (clock_used)
+        memset(clock_seen, 0, sizeof clock_seen);
+    clock_used = 0;
+    clock_time = 1;
+}
+
+unsigned emu_clock_now(void) { return clock_time; }
+int emu_clock_before(int id, unsigned stamp, int other) { return clock_used && clock_seen[other][id] >= stamp; }
+
+/* Beyond what a stamp can hold everything until now counts as seen: a new epoch. */
+static void clock_tick(void)
+{
+    clock_used = 1;
+    if (++clock_time == 0x7fff) {
+        emu_block()->epoch++;
+        emu_clock_start();
+    }
+}
+
+static void clock_join(uint16_t *to, const uint16_t *from)
+{
+    for (int i = 0; i < EMU_IDS; i++)
+        to[i] = to[i] > from[i] ? to[i] : from[i];
+}
+
+void emu_clock_release(int id, struct emu_order *order)
+{
+    const uint32_t epoch = emu_block()->epoch;
+    if (order->epoch != epoch)
+        memset(order->seen, 0, sizeof order->seen);
+    order->epoch = epoch;
+    clock_join(order->seen, clock_seen[id]);
+    order->seen[id] = clock_time;
+    clock_tick();
+}
+
+void emu_clock_acquire(int id, const struct emu_order *order)
+{
+    if (order->epoch == emu_block()->epoch)
+        clock_join(clock_seen[id], order->seen);
+}
+
+void emu_clock_pass(int from, int to, int all)
+{
+    if (all)
+        clock_join(clock_seen[to], clock_seen[from]);
+    clock_seen[to][from] = clock_time;
+    clock_tick();
+}
+
+void emu_clock_fence(int id)
+{
+    clock_fences[id] = (uint64_t)emu_block()->epoch << 32 | clock_time;
+    clock_tick();
+}
+
+int emu_clock_fenced(int id, uint32_t epoch, unsigned stamp) { return ((uint64_t)epoch << 32 | stamp) <= clock_fences[id]; }

@@ -9,6 +9,7 @@
  *   async.c                cp.async: copies that go on by themselves
  *   memory.c               device memory: allocations with guard pages, a table of what lives
  *   check.c                every load and store of a kernel: bounds, races, values never written
+ *   barrier.c, bulk.c, wgmma.c   the words of sm_90: barriers that count, bulk copies, products of a warp group
  *   clock.c                order between threads that meet without the whole block
  *   report.c               the sentence that says what a kernel did wrong and where
  *   api_runtime.c, api_driver.c, api_nvrtc.c   the exported functions
@@ -20,6 +21,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
+#include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -101,12 +103,13 @@ struct emu_fault {
 struct emu_block {
     struct emu_thread thread[EMU_THREADS_MOST];
     struct emu_fiber scheduler;
-    struct emu_thread *now;           /* who runs */
+    struct emu_thread *now;           /* who runs; NULL: the scheduler */
     int acting;                       /* for which thread: the same, but for words that one carries out for all */
     const struct emu_launch *launch;
     int ready[EMU_THREADS_MOST], ready_count, live;
     unsigned char *shared;            /* launch->shared bytes, a guard page behind */
     uint64_t random;
+    jmp_buf escape;                   /* of the scheduler, for faults of its own */
     uint32_t epoch, block_epoch, launch_epoch; /* see check.c */
     struct emu_fault fault;
 };
@@ -129,13 +132,15 @@ struct gy_emu_words *emu_words(void);
 int emu_group_lanes(int word);        /* how many threads carry out a word together */
 void emu_group_run(int word, struct emu_thread *lane); /* all operands are there */
 
+float emu_f16(unsigned half);
+float emu_bf16(unsigned half);
+
 /* ---- async.c ---- */
 
 void emu_copy_async(void *shared, const void *global, int valid, const char *site, const void *pc);
 void emu_copy_commit(void);
 void emu_copy_wait(int newest);
 void emu_async_block(void);           /* forgets what is under way, at the start of a block */
-int emu_async_end(void);              /* a block has ended: 0, or a fault is set */
 
 /* ---- memory.c ---- */
 
@@ -166,19 +171,70 @@ int emu_check_block(void);            /* a block starts: shared memory was never
 /* An access of thread b->acting that a word of the dialect makes; what: "a tile's row reads". Fails the launch as an access does. */
 void emu_check_shared(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc);
 void emu_check_global(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc);
-/* Shared memory into which an asynchronous copy of the acting thread is on its way, or no more. */
+/* Shared memory to which (1) or from which (2) an asynchronous copy of the acting thread is on its way, or no more (0). */
 void emu_check_flying(const void *p, size_t bytes, int flying);
+void emu_check_landed(const void *p, size_t bytes, const char *site); /* a bulk copy of the acting agent has written there */
+/* A read past the threads' own way to memory: what threads stored must have been fenced. */
+void emu_check_async(const void *p, size_t bytes, const char *what, const char *site);
 
 /* ---- clock.c ---- */
 
-unsigned emu_clock_now(int tid);      /* of a thread, within the epoch; below 2^15 */
-int emu_clock_before(int tid, unsigned clock, int other); /* what tid did at its clock has happened for the other thread */
+/* Numbers of what acts: threads, products of warp groups, bulk copies by their barrier. */
+enum { EMU_AGENT_GROUP = EMU_THREADS_MOST, EMU_AGENT_BAR = EMU_AGENT_GROUP + 8, EMU_IDS = EMU_AGENT_BAR + 48 };
+struct emu_order {
+    uint32_t epoch;
+    uint16_t seen[EMU_IDS];
+};
+void emu_clock_start(void);           /* of an epoch */
+unsigned emu_clock_now(void);         /* below 2^15 */
+int emu_clock_before(int id, unsigned stamp, int other); /* what id did until then has happened for the other one */
+void emu_clock_release(int id, struct emu_order *order);
+void emu_clock_acquire(int id, const struct emu_order *order);
+void emu_clock_pass(int from, int to, int all); /* what from did, and if all what it has seen, has happened for to */
+void emu_clock_fence(int id);
+int emu_clock_fenced(int id, uint32_t epoch, unsigned stamp);
+
+/* ---- barrier.c ---- */
+
+void emu_barrier_block(void);
+void emu_bar_init(void *at, int arrivals, const char *site);
+void emu_bar_init_done(void);
+void emu_bar_arrive(void *at, int bytes, const char *site);
+void emu_bar_wait(void *at, int parity, const char *site);
+int emu_bar_agent(const void *at, const char *site); /* for a bulk copy that counts on it */
+void emu_bar_bytes(int agent, int bytes);            /* have come */
+void emu_bar_explain(const void *at, char *room, size_t bytes);
+void emu_some(int id, int threads, int waits, const char *site);
+void emu_registers(int count, int more, const char *site);
+
+/* ---- bulk.c ---- */
+
+int emu_map_tiled(void *map, int type, unsigned rank, void *address, const uint64_t *sizes, const uint64_t *strides,
+                  const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int l2, int fill);
+int emu_map_im2col(void *map, int type, unsigned rank, void *address, const uint64_t *sizes, const uint64_t *strides, const int *lower,
+                   const int *upper, uint32_t channels, uint32_t pixels, const uint32_t *steps, int interleave, int swizzle, int l2,
+                   int fill);
+void emu_bulk_load(void *shared, const void *map, void *bar, const int *c, int rank, const int *offset, const char *site);
+void emu_bulk_store(const void *map, const void *shared, const int *c, int rank, const char *site);
+void emu_bulk_commit(void);
+void emu_bulk_wait(int newest);
+void emu_bulk_block(void);
+int emu_bulk_end(void);               /* 0, or a fault is set: a load is under way */
+int emu_bulk_pending(void);
+int emu_bulk_some(void);              /* finishes one load; 0: there is none */
+size_t emu_swizzled(size_t offset, int swizzle); /* 0 none, 1: 32 bytes, 2: 64, 3: 128 */
+
+/* ---- wgmma.c ---- */
+
+void emu_wgmma_block(void);
+void emu_wgmma_run(int word, struct emu_thread *lane);
 
 /* ---- report.c ---- */
 
 void emu_report(const struct emu_launch *launch, const struct emu_fault *fault, const int block[3]);
 void emu_report_line(const struct emu_module *m, const void *pc, char *out, size_t bytes);
 const char *emu_sentence(void);       /* of the last fault, or "" */
+void emu_sentence_set(const char *text);
 void emu_sentence_clear(void);
 
 /* ---- api ---- */

@@ -50,6 +50,8 @@ void emu_fail(const char *site, const void *pc, const char *format, ...)
     va_start(arguments, format);
     launch_note(b->acting, site, pc, format, arguments);
     va_end(arguments);
+    if (!b->now)
+        longjmp(b->escape, 1);
     for (;;)
         emu_fiber_switch(&b->now->fiber, &b->scheduler);
 }
@@ -118,6 +120,8 @@ static void launch_group(int word, const char *site, const void *in, void *out)
             emu_wake(&b->thread[i]);
 }
 
+static void launch_fence(void) { emu_clock_fence(launch_block->acting); }
+
 /* ---- nobody is ready ---- */
 
 static const char *launch_where(const struct emu_thread *t, char *room, size_t bytes)
@@ -147,8 +151,11 @@ static int launch_stuck(void)
         }
     }
     for (int i = 0; i < b->launch->threads; i++)
-        if (b->thread[i].state == EMU_AT_EVENT)
-            return emu_fault(i, b->thread[i].site, "waits for what will never come: no other thread can go on");
+        if (b->thread[i].state == EMU_AT_EVENT) {
+            snprintf(where, sizeof where, "no other thread can go on");
+            emu_bar_explain(b->thread[i].in, where, sizeof where);
+            return emu_fault(i, b->thread[i].site, "waits for what will never come: %s", where);
+        }
     return emu_fault(0, NULL, "no thread can go on");
 }
 
@@ -169,6 +176,7 @@ static int launch_release(void)
         one = t;
     }
     b->epoch++;
+    emu_clock_start();
     for (int i = 0; i < b->launch->threads; i++)
         if (b->thread[i].state == EMU_AT_SYNC)
             emu_wake(&b->thread[i]);
@@ -182,9 +190,10 @@ static void launch_enter(struct emu_thread *t)
     b->acting = t->tid;
     launch_words.place.tid = t->tid;
     emu_fiber_switch(&b->scheduler, &t->fiber);
+    b->now = NULL;
 }
 
-static int launch_one_block(void)
+static int launch_start_block(void)
 {
     struct emu_block *b = launch_block;
     const struct emu_launch *l = b->launch;
@@ -192,8 +201,13 @@ static int launch_one_block(void)
     b->block_epoch = b->epoch;
     b->live = l->threads;
     b->ready_count = 0;
+    b->now = NULL;
     memset(b->shared, 0xff, l->shared); /* a NaN in every type */
+    emu_clock_start();
     emu_async_block();
+    emu_barrier_block();
+    emu_bulk_block();
+    emu_wgmma_block();
     if (emu_check_block() != 0)
         return emu_fault(0, NULL, "the emulator has no memory");
     for (int i = 0; i < l->threads; i++) {
@@ -202,7 +216,18 @@ static int launch_one_block(void)
             return emu_fault(0, NULL, "the emulator has no memory for %d stacks", l->threads);
         emu_wake(&b->thread[i]);
     }
+    return 0;
+}
+
+static int launch_one_block(void)
+{
+    struct emu_block *b = launch_block;
+    if (launch_start_block() != 0 || setjmp(b->escape) != 0)
+        return -1;
     while (b->live > 0) {
+        /* what goes on by itself is finished now and then, and when all wait */
+        if (emu_bulk_pending() && (b->ready_count == 0 || emu_random(4) == 0) && emu_bulk_some())
+            continue;
         if (b->ready_count == 0 && launch_release() != 0)
             return -1;
         const int k = (int)emu_random((uint32_t)b->ready_count), tid = b->ready[k];
@@ -211,7 +236,7 @@ static int launch_one_block(void)
         if (b->fault.set)
             return -1;
     }
-    return emu_async_end();
+    return emu_bulk_end();
 }
 
 /* ---- a grid ---- */
@@ -258,6 +283,17 @@ static int launch_prepare(const struct emu_launch *launch)
     w->copy_async = emu_copy_async;
     w->copy_commit = emu_copy_commit;
     w->copy_wait = emu_copy_wait;
+    w->bar_init = emu_bar_init;
+    w->bar_init_done = emu_bar_init_done;
+    w->bar_arrive = emu_bar_arrive;
+    w->bar_wait = emu_bar_wait;
+    w->bulk_load = emu_bulk_load;
+    w->bulk_store = emu_bulk_store;
+    w->bulk_commit = emu_bulk_commit;
+    w->bulk_wait = emu_bulk_wait;
+    w->fence_async = launch_fence;
+    w->some = emu_some;
+    w->registers = emu_registers;
     return 0;
 }
 

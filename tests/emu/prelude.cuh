@@ -266,4 +266,8 @@ GY_FN void gy_emu_mma_one(int word, const char *site, float d[4], const uint32_t
 #define gy_mma_16_8_16_f16(d, a, b) gy_emu_mma(GY_EMU_MMA_16_8_16_F16, GY_HERE, d, 4, a, 4, b, 2)
 #endif
 
+#if GY_ARCH >= 90 && GY_ARCH < 100
+#include "hopper.cuh"
+#endif
+
 #endif

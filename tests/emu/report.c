@@ -8,6 +8,7 @@
 static char report_text[1024];
 
 const char *emu_sentence(void) { return report_text; }
+void emu_sentence_set(const char *text) { snprintf(report_text, sizeof report_text, "%s", text); }
 void emu_sentence_clear(void) { report_text[0] = 0; }
 
 /* The innermost line of an instruction that lies in the kernel's own file, or in one it includes if there is none. */
@@ -33,13 +34,17 @@ void emu_report_line(const struct emu_module *m, const void *pc, char *out, size
 
 void emu_report(const struct emu_launch *launch, const struct emu_fault *fault, const int block[3])
 {
-    char where[400] = "";
+    char where[400] = "", who[40];
     if (fault->site)
         snprintf(where, sizeof where, "%s", fault->site);
     else if (fault->pc)
         emu_report_line(launch->function->module, fault->pc, where, sizeof where);
-    snprintf(report_text, sizeof report_text, "kernel %s, %s%sblock %d %d %d, thread %d: %s", launch->function->name, where,
-             where[0] ? ", " : "", block[0], block[1], block[2], fault->tid, fault->what);
+    if (fault->tid >= EMU_AGENT_BAR)
+        snprintf(who, sizeof who, "a bulk copy");
+    else
+        snprintf(who, sizeof who, fault->tid >= EMU_AGENT_GROUP ? "warp group %d" : "thread %d", fault->tid % EMU_AGENT_GROUP);
+    snprintf(report_text, sizeof report_text, "kernel %s, %s%sblock %d %d %d, %s: %s", launch->function->name, where,
+             where[0] ? ", " : "", block[0], block[1], block[2], who, fault->what);
     const char *quiet = getenv("GYRE_EMU_QUIET");
     if (!quiet || strcmp(quiet, "0") == 0)
         fprintf(stderr, "gyre emulator: %s\n", report_text);

@@ -17,9 +17,9 @@ static float warp_bits(unsigned bits)
     return v;
 }
 
-static float warp_bf16(unsigned half) { return warp_bits(half << 16); }
+float emu_bf16(unsigned half) { return warp_bits(half << 16); }
 
-static float warp_f16(unsigned half)
+float emu_f16(unsigned half)
 {
     const unsigned sign = (half & 0x8000u) << 16, low = half & 0x7fffu;
     if (low >= 0x7c00u)
@@ -101,8 +101,8 @@ static void warp_mma_8_8_4(struct emu_thread *lane)
         for (int i = 0; i < 8; i++) {
             const struct gy_emu_mma *in = lane[4 * q + i % 4 + i / 4 * 16].in;
             for (int e = 0; e < 4; e++) {
-                a[i][e] = warp_f16(warp_half(in->a, e));
-                b[e][i] = warp_f16(warp_half(in->b, e));
+                a[i][e] = emu_f16(warp_half(in->a, e));
+                b[e][i] = emu_f16(warp_half(in->b, e));
             }
         }
         for (int i = 0; i < 8; i++) {
@@ -120,8 +120,16 @@ static void warp_mma_8_8_4(struct emu_thread *lane)
 
 int emu_group_lanes(int word)
 {
-    (void)word;
-    return 32;
+    return word >= GY_EMU_WGMMA ? 128 : 32;
+}
+
+/* Everybody has seen what anybody did. */
+static void warp_sync(struct emu_thread *lane)
+{
+    for (int i = 1; i < 32; i++)
+        emu_clock_pass(lane[i].tid, lane[0].tid, 1);
+    for (int i = 1; i < 32; i++)
+        emu_clock_pass(lane[0].tid, lane[i].tid, 1);
 }
 
 void emu_group_run(int word, struct emu_thread *lane)
@@ -130,9 +138,13 @@ void emu_group_run(int word, struct emu_thread *lane)
     case GY_EMU_LDMATRIX4:
     case GY_EMU_LDMATRIX4_TURNED: warp_ldmatrix(word, lane); break;
     case GY_EMU_MMA_8_8_4_F16: warp_mma_8_8_4(lane); break;
-    case GY_EMU_MMA_16_8_8_F16: warp_mma_16_8(lane, 8, warp_f16); break;
-    case GY_EMU_MMA_16_8_16_F16: warp_mma_16_8(lane, 16, warp_f16); break;
-    case GY_EMU_MMA_16_8_16_BF16: warp_mma_16_8(lane, 16, warp_bf16); break;
-    default: warp_shuffle(word, lane);
+    case GY_EMU_MMA_16_8_8_F16: warp_mma_16_8(lane, 8, emu_f16); break;
+    case GY_EMU_MMA_16_8_16_F16: warp_mma_16_8(lane, 16, emu_f16); break;
+    case GY_EMU_MMA_16_8_16_BF16: warp_mma_16_8(lane, 16, emu_bf16); break;
+    case GY_EMU_WARP_SYNC: warp_sync(lane); break;
+    case GY_EMU_SHFL_XOR:
+    case GY_EMU_SHFL_DOWN:
+    case GY_EMU_SHFL: warp_shuffle(word, lane); break;
+    default: emu_wgmma_run(word, lane);
     }
 }

@@ -16,6 +16,8 @@ enum gy_emu_group_word {
     GY_EMU_SHFL_XOR, GY_EMU_SHFL_DOWN, GY_EMU_SHFL,
     GY_EMU_LDMATRIX4, GY_EMU_LDMATRIX4_TURNED,
     GY_EMU_MMA_8_8_4_F16, GY_EMU_MMA_16_8_8_F16, GY_EMU_MMA_16_8_16_F16, GY_EMU_MMA_16_8_16_BF16,
+    GY_EMU_WARP_SYNC,
+    GY_EMU_WGMMA, GY_EMU_WGMMA_FENCE, GY_EMU_WGMMA_COMMIT, GY_EMU_WGMMA_WAIT, /* 128 threads; wait: in is int */
     GY_EMU_GROUP_WORDS
 };
 struct gy_emu_shfl {
@@ -27,6 +29,11 @@ struct gy_emu_mma {
     float d[8];
     unsigned a[4], b[2];
 };
+struct gy_emu_wgmma {
+    unsigned long long a, b; /* descriptions of the tiles */
+    int columns, f16, add, turn_a, turn_b;
+    float *d;
+};
 
 struct gy_emu_words {
     struct gy_emu_place place;
@@ -37,6 +44,18 @@ struct gy_emu_words {
     void (*copy_async)(void *shared, const void *global, int valid, const char *site, const void *pc); /* 16 bytes */
     void (*copy_commit)(void);
     void (*copy_wait)(int newest);
+    /* sm_90 */
+    void (*bar_init)(void *bar, int arrivals, const char *site);
+    void (*bar_init_done)(void);
+    void (*bar_arrive)(void *bar, int bytes, const char *site);
+    void (*bar_wait)(void *bar, int parity, const char *site);
+    void (*bulk_load)(void *shared, const void *map, void *bar, const int *c, int rank, const int *offset, const char *site);
+    void (*bulk_store)(const void *map, const void *shared, const int *c, int rank, const char *site);
+    void (*bulk_commit)(void);
+    void (*bulk_wait)(int newest);
+    void (*fence_async)(void);
+    void (*some)(int id, int threads, int waits, const char *site);
+    void (*registers)(int count, int more, const char *site);
 };
 
 #endif
