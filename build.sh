@@ -445,9 +445,11 @@ target_build()
     build_command
     cp "$DIR/libgyre.a" "$BUILD/libgyre.a"
     [ ! -f "$DIR/gyre" ] || cp "$DIR/gyre" "$BUILD/gyre"
+    build_emulator
+    cp "$DIR/libgyre-emu.so" "$BUILD/libgyre-emu.so"
     build_static
     say "built:"
-    for made in "$BUILD/libgyre.a" "$BUILD/gyre" "$BUILD/gyre-static"; do
+    for made in "$BUILD/libgyre.a" "$BUILD/gyre" "$BUILD/gyre-static" "$BUILD/libgyre-emu.so"; do
         [ ! -f "$made" ] || found "$(wc -c <"$made") B" "$made"
     done
 }

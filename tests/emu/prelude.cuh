@@ -216,6 +216,10 @@ GY_EMU_INLINE void gy_store8(void *p, struct gy_raw8 v)
     *(struct gy_raw8 *)p = v;
 }
 
+#define GY_STORE_GLOBAL 1
+#define gy_store16_global gy_store16
+#define gy_store8_global gy_store8
+
 GY_FN float rsqrtf(float v) { return 1.0f / sqrtf(v); }
 
 #include "element.cuh"
