@@ -18,6 +18,25 @@ typedef uint16_t gy_t;
 #define gy_narrow(v) gy_to_f16(v)
 #endif
 
+#ifndef GY_STORE_GLOBAL
+#define gy_store16_global(p, v) gy_store16(p, v)
+#define gy_store8_global(p, v) gy_store8(p, v)
+#endif
+
+/* Two 16-bit numbers in a word; one instruction where the prelude has it. */
+#if GY_DTYPE != 0
+GY_FN uint32_t gy_narrow2(float low, float high)
+{
+#if defined GY_PAIRS && GY_DTYPE == 1
+    return gy_to_bf16x2(low, high);
+#elif defined GY_PAIRS
+    return gy_to_f16x2(low, high);
+#else
+    return (uint32_t)gy_narrow(low) | (uint32_t)gy_narrow(high) << 16;
+#endif
+}
+#endif
+
 GY_FN float gy_get(const gy_t *p, int64_t i) { return gy_widen(p[i]); }
 GY_FN void gy_put(gy_t *p, int64_t i, float v) { p[i] = gy_narrow(v); }
 
@@ -39,12 +58,11 @@ GY_FN void gy_put4(gy_t *p, int64_t i, struct gy_vec4 x)
 #if GY_DTYPE == 0
     struct gy_raw16 r;
     GY_UNROLL for (int j = 0; j < 4; j++) r.w[j] = gy_bits(x.v[j]);
-    gy_store16(p + i, r);
+    gy_store16_global(p + i, r);
 #else
     struct gy_raw8 r;
-    GY_UNROLL for (int j = 0; j < 2; j++)
-        r.w[j] = (uint32_t)gy_narrow(x.v[2 * j]) | (uint32_t)gy_narrow(x.v[2 * j + 1]) << 16;
-    gy_store8(p + i, r);
+    GY_UNROLL for (int j = 0; j < 2; j++) r.w[j] = gy_narrow2(x.v[2 * j], x.v[2 * j + 1]);
+    gy_store8_global(p + i, r);
 #endif
 }
 
@@ -74,9 +92,8 @@ GY_FN void gy_put_vec(gy_t *p, int64_t i, struct gy_vec x)
 {
 #if GY_VEC == 8
     struct gy_raw16 r;
-    GY_UNROLL for (int j = 0; j < 4; j++)
-        r.w[j] = (uint32_t)gy_narrow(x.v[2 * j]) | (uint32_t)gy_narrow(x.v[2 * j + 1]) << 16;
-    gy_store16(p + i, r);
+    GY_UNROLL for (int j = 0; j < 4; j++) r.w[j] = gy_narrow2(x.v[2 * j], x.v[2 * j + 1]);
+    gy_store16_global(p + i, r);
 #elif GY_VEC == 4
     struct gy_vec4 four;
     GY_EACH(j) four.v[j] = x.v[j];
@@ -107,7 +124,7 @@ GY_FN void gy_put_floats(float *p, int64_t i, struct gy_vec x)
     GY_UNROLL for (int part = 0; part < GY_VEC / 4; part++) {
         struct gy_raw16 r;
         GY_UNROLL for (int j = 0; j < 4; j++) r.w[j] = gy_bits(x.v[4 * part + j]);
-        gy_store16(p + i + 4 * part, r);
+        gy_store16_global(p + i + 4 * part, r);
     }
 #else
     p[i] = x.v[0];

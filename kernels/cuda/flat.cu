@@ -28,22 +28,33 @@ typedef uint64_t flat_index;
 /* First element of the thread's vector k. */
 GY_FN int64_t flat_at(int k) { return (((int64_t)GY_BX * GY_PER + k) * GY_THREADS + GY_TID) * GY_VEC; }
 GY_FN int flat_whole(int64_t i) { return i <= (int64_t)GY_ITEMS - GY_VEC; }
+/* The same, or the thread's first vector again where there is no vector k: so that loads need no branch between them. */
+GY_FN int64_t flat_own(int k) { return flat_whole(flat_at(k)) ? flat_at(k) : flat_at(0); }
+#define FLAT_BEGIN                                                                                                     \
+    if (flat_at(0) >= GY_ITEMS)                                                                                        \
+    return
 
-GY_FN struct gy_vec flat_get(const gy_t *p, int64_t i)
+GY_FN struct gy_vec flat_get(const gy_t *p, int k)
 {
+#if GY_ITEMS % GY_VEC == 0
+    return gy_get_vec(p, flat_own(k));
+#else
     struct gy_vec out;
-    if (flat_whole(i))
-        return gy_get_vec(p, i);
-    GY_EACH(j) out.v[j] = i + j < GY_ITEMS ? gy_get(p, i + j) : 0.0f;
+    if (flat_whole(flat_at(k)))
+        return gy_get_vec(p, flat_at(k));
+    GY_EACH(j) out.v[j] = flat_at(k) + j < GY_ITEMS ? gy_get(p, flat_at(k) + j) : 0.0f;
     return out;
+#endif
 }
 
-GY_FN void flat_put(gy_t *p, int64_t i, struct gy_vec x)
+GY_FN void flat_put(gy_t *p, int k, struct gy_vec x)
 {
-    if (flat_whole(i)) {
-        gy_put_vec(p, i, x);
+    if (flat_whole(flat_at(k))) {
+        gy_put_vec(p, flat_at(k), x);
     } else {
-        GY_EACH(j) if (i + j < GY_ITEMS) gy_put(p, i + j, x.v[j]);
+#if GY_ITEMS % GY_VEC != 0
+        GY_EACH(j) if (flat_at(k) + j < GY_ITEMS) gy_put(p, flat_at(k) + j, x.v[j]);
+#endif
     }
 }
 
@@ -64,13 +75,14 @@ GY_FN float flat_norm(float v, int c)
     return (v - mean) * scale;
 }
 
-GY_FN struct gy_vec flat_values(const void *x, int64_t i)
+GY_FN struct gy_vec flat_values(const void *x, int k)
 {
+    const int64_t i = GY_ITEMS % GY_VEC == 0 ? flat_own(k) : flat_at(k);
     struct gy_vec out;
     if (flat_whole(i) && !(GY_FLAGS & GY_F_U8))
         return gy_get_floats((const float *)x, i);
 #if GY_VEC == 8
-    if (flat_whole(i)) {
+    if (GY_ITEMS % GY_VEC == 0 || flat_whole(i)) {
         const struct gy_raw8 r = gy_load8((const uint8_t *)x + i);
         GY_EACH(j) out.v[j] = (float)(r.w[j / 4] >> (j % 4 * 8) & 255) / 255.0f;
         return out;
@@ -96,7 +108,8 @@ GY_FN float flat_mixed(const void *x, const struct gy_mix *mix, int64_t i, float
 GY_KERNEL(flat_input)
 {
     struct gy_vec x[GY_PER];
-    FLAT_EACH(k) x[k] = flat_values(a.ptr[GY_X], flat_at(k));
+    FLAT_BEGIN;
+    FLAT_EACH(k) x[k] = flat_values(a.ptr[GY_X], k);
     FLAT_EACH(k) {
         const int64_t i = flat_at(k);
         GY_EACH(j) x[k].v[j] = flat_norm(x[k].v[j], (int)((flat_index)(i + j) % GY_C));
@@ -104,7 +117,7 @@ GY_KERNEL(flat_input)
         GY_EACH(j) if (i + j < GY_ITEMS)
             x[k].v[j] = flat_mixed(a.ptr[GY_X], GY_P(const struct gy_mix, GY_MIX), i + j, x[k].v[j]);
 #endif
-        flat_put(GY_P(gy_t, GY_Y), i, x[k]);
+        flat_put(GY_P(gy_t, GY_Y), k, x[k]);
     }
 }
 #endif
@@ -113,10 +126,11 @@ GY_KERNEL(flat_input)
 GY_KERNEL(flat_act)
 {
     struct gy_vec x[GY_PER];
-    FLAT_EACH(k) x[k] = flat_get(GY_P(const gy_t, GY_X), flat_at(k));
+    FLAT_BEGIN;
+    FLAT_EACH(k) x[k] = flat_get(GY_P(const gy_t, GY_X), k);
     FLAT_EACH(k) {
         GY_EACH(j) x[k].v[j] = gy_act_of(x[k].v[j]);
-        flat_put(GY_P(gy_t, GY_Y), flat_at(k), x[k]);
+        flat_put(GY_P(gy_t, GY_Y), k, x[k]);
     }
 }
 #endif
@@ -125,44 +139,47 @@ GY_KERNEL(flat_act)
 GY_KERNEL(flat_add)
 {
     struct gy_vec x[GY_PER], res[GY_PER];
+    FLAT_BEGIN;
     FLAT_EACH(k) {
-        x[k] = flat_get(GY_P(const gy_t, GY_X), flat_at(k));
-        res[k] = flat_get(GY_P(const gy_t, GY_RES), flat_at(k));
+        x[k] = flat_get(GY_P(const gy_t, GY_X), k);
+        res[k] = flat_get(GY_P(const gy_t, GY_RES), k);
     }
     FLAT_EACH(k) {
         GY_EACH(j) x[k].v[j] = gy_act_of(x[k].v[j] + res[k].v[j]);
-        flat_put(GY_P(gy_t, GY_Y), flat_at(k), x[k]);
+        flat_put(GY_P(gy_t, GY_Y), k, x[k]);
     }
 }
 #endif
 
-/* Stores d, or adds it to what is there. */
-GY_FN void flat_give(gy_t *p, int64_t i, struct gy_vec d, int adds)
-{
-    if (adds) {
-        const struct gy_vec old = flat_get(p, i);
-        GY_EACH(j) d.v[j] += old.v[j];
-    }
-    flat_put(p, i, d);
-}
-
-/* Both from dy and the output y: dx = dy masked; of an addition dres as well. */
+/* Both from dy and the output y: dx = dy masked; of an addition dres as well. What they are added to is loaded with them. */
 #if defined FLAT_ACT_BWD || defined FLAT_ADD_BWD
+#define FLAT_ADDS_DX (GY_HAS_DX && (GY_FLAGS & GY_F_ADD_DX))
+#define FLAT_ADDS_DRES (GY_HAS_DRES && (GY_FLAGS & GY_F_ADD_DRES))
+
 GY_KERNEL(flat_back)
 {
-    struct gy_vec d[GY_PER];
+    struct gy_vec d[GY_PER], y[GY_PER], dx[GY_PER], dres[GY_PER];
+    FLAT_BEGIN;
     FLAT_EACH(k) {
-        d[k] = flat_get(GY_P(const gy_t, GY_DY), flat_at(k));
-#if GY_HAS_Y && GY_ACT
-        const struct gy_vec y = flat_get(GY_P(const gy_t, GY_Y), flat_at(k));
-        GY_EACH(j) d[k].v[j] = gy_act_back(d[k].v[j], y.v[j]);
-#endif
+        GY_EACH(j) y[k].v[j] = dx[k].v[j] = dres[k].v[j] = 0.0f;
+        d[k] = flat_get(GY_P(const gy_t, GY_DY), k);
+        if (GY_HAS_Y && GY_ACT)
+            y[k] = flat_get(GY_P(const gy_t, GY_Y), k);
+        if (FLAT_ADDS_DX)
+            dx[k] = flat_get(GY_P(const gy_t, GY_DX), k);
+        if (FLAT_ADDS_DRES)
+            dres[k] = flat_get(GY_P(const gy_t, GY_DRES), k);
     }
     FLAT_EACH(k) {
+        GY_EACH(j) {
+            d[k].v[j] = gy_act_back(d[k].v[j], y[k].v[j]);
+            dx[k].v[j] = FLAT_ADDS_DX ? dx[k].v[j] + d[k].v[j] : d[k].v[j];
+            dres[k].v[j] = FLAT_ADDS_DRES ? dres[k].v[j] + d[k].v[j] : d[k].v[j];
+        }
         if (GY_HAS_DX)
-            flat_give(GY_P(gy_t, GY_DX), flat_at(k), d[k], GY_FLAGS & GY_F_ADD_DX);
+            flat_put(GY_P(gy_t, GY_DX), k, dx[k]);
         if (GY_HAS_DRES)
-            flat_give(GY_P(gy_t, GY_DRES), flat_at(k), d[k], GY_FLAGS & GY_F_ADD_DRES);
+            flat_put(GY_P(gy_t, GY_DRES), k, dres[k]);
     }
 }
 #endif
@@ -202,14 +219,15 @@ GY_KERNEL(flat_dropout)
     const float scale = (float)(1.0 / (1.0 - (double)GY_F0));
     const uint64_t seed = a.u->seed, step = a.u->step;
     struct gy_vec x[GY_PER];
-    FLAT_EACH(k) x[k] = flat_get(GY_P(const gy_t, GY_X), flat_at(k));
+    FLAT_BEGIN;
+    FLAT_EACH(k) x[k] = flat_get(GY_P(const gy_t, GY_X), k);
     FLAT_EACH(k) {
         GY_UNROLL for (int part = 0; part < GY_VEC / 4; part++) {
             const struct flat_words words = flat_draw(seed, step, (uint64_t)(flat_at(k) / 4 + part));
             GY_UNROLL for (int j = 0; j < 4; j++)
                 x[k].v[4 * part + j] = words.w[j] >= least ? x[k].v[4 * part + j] * scale : 0.0f;
         }
-        flat_put(GY_P(gy_t, GY_Y), flat_at(k), x[k]);
+        flat_put(GY_P(gy_t, GY_Y), k, x[k]);
     }
 }
 #endif
@@ -228,8 +246,8 @@ GY_FN struct flat_place flat_place_of(int64_t i, int wide)
     return at;
 }
 
+/* Element of the GY_K-channel tensor that is element i of the GY_C-channel one, at channel GY_R. */
 #if defined FLAT_CONCAT || defined FLAT_CONCAT_BWD
-/* Element of the K-channel tensor that is element i of the GY_C-channel one, at channel GY_R. */
 GY_FN int64_t flat_in_wide(int64_t i)
 {
     const struct flat_place at = flat_place_of(i, GY_C);
@@ -241,23 +259,15 @@ GY_FN int64_t flat_in_wide(int64_t i)
 GY_KERNEL(flat_concat)
 {
     struct gy_vec x[GY_PER];
-    FLAT_EACH(k) x[k] = flat_get(GY_P(const gy_t, GY_X), flat_at(k));
+    FLAT_BEGIN;
+    FLAT_EACH(k) x[k] = flat_get(GY_P(const gy_t, GY_X), k);
     FLAT_EACH(k) if (flat_whole(flat_at(k))) gy_put_vec(GY_P(gy_t, GY_Y), flat_in_wide(flat_at(k)), x[k]);
 }
 #endif
 
-#ifdef FLAT_CONCAT_BWD
-GY_KERNEL(flat_concat_bwd)
-{
-    FLAT_EACH(k) if (flat_whole(flat_at(k)))
-        flat_give(GY_P(gy_t, GY_DX), flat_at(k), gy_get_vec(GY_P(const gy_t, GY_DY), flat_in_wide(flat_at(k))),
-                  GY_FLAGS & GY_F_ADD_DX);
-}
-#endif
-
+#ifdef FLAT_SHORTCUT
 #define FLAT_PAD ((GY_K - GY_C) / 2)
 
-#ifdef FLAT_SHORTCUT
 GY_FN struct gy_vec flat_short(const gy_t *x, int64_t i)
 {
     const struct flat_place at = flat_place_of(i, GY_K);
@@ -272,28 +282,44 @@ GY_FN struct gy_vec flat_short(const gy_t *x, int64_t i)
 
 GY_KERNEL(flat_shortcut)
 {
-    FLAT_EACH(k) if (flat_whole(flat_at(k)))
-        gy_put_vec(GY_P(gy_t, GY_Y), flat_at(k), flat_short(GY_P(const gy_t, GY_X), flat_at(k)));
+    struct gy_vec y[GY_PER];
+    FLAT_BEGIN;
+    FLAT_EACH(k) y[k] = flat_short(GY_P(const gy_t, GY_X), flat_own(k));
+    FLAT_EACH(k) flat_put(GY_P(gy_t, GY_Y), k, y[k]);
 }
 #endif
 
-#ifdef FLAT_SHORTCUT_BWD
-GY_FN struct gy_vec flat_short_back(const gy_t *dy, int64_t i)
+/* Backward: what dx takes is gathered at the place that `flat_sent` finds. */
+#if defined FLAT_CONCAT_BWD || defined FLAT_SHORTCUT_BWD
+#ifdef FLAT_CONCAT_BWD
+GY_FN struct gy_vec flat_sent(const gy_t *dy, int64_t i) { return gy_get_vec(dy, flat_in_wide(i)); }
+#else
+GY_FN struct gy_vec flat_sent(const gy_t *dy, int64_t i)
 {
     const struct flat_place at = flat_place_of(i, GY_C);
     const int64_t n = at.pixel / ((flat_index)GY_H * GY_W_);
     const int h = (int)(at.pixel / GY_W_ % GY_H), w = (int)(at.pixel % GY_W_);
     struct gy_vec out;
     if (h % GY_STRIDE_H == 0 && w % GY_STRIDE_W == 0)
-        return gy_get_vec(dy, ((n * GY_P_ + h / GY_STRIDE_H) * GY_Q + w / GY_STRIDE_W) * GY_K + FLAT_PAD + at.c);
+        return gy_get_vec(dy, ((n * GY_P_ + h / GY_STRIDE_H) * GY_Q + w / GY_STRIDE_W) * GY_K + (GY_K - GY_C) / 2 + at.c);
     GY_EACH(j) out.v[j] = 0.0f;
     return out;
 }
+#endif
 
-GY_KERNEL(flat_shortcut_bwd)
+GY_KERNEL(flat_move_bwd)
 {
-    FLAT_EACH(k) if (flat_whole(flat_at(k)))
-        flat_give(GY_P(gy_t, GY_DX), flat_at(k), flat_short_back(GY_P(const gy_t, GY_DY), flat_at(k)),
-                  GY_FLAGS & GY_F_ADD_DX);
+    struct gy_vec d[GY_PER], dx[GY_PER];
+    FLAT_BEGIN;
+    FLAT_EACH(k) {
+        d[k] = flat_sent(GY_P(const gy_t, GY_DY), flat_own(k));
+        if (GY_FLAGS & GY_F_ADD_DX)
+            dx[k] = flat_get(GY_P(const gy_t, GY_DX), k);
+    }
+    FLAT_EACH(k) {
+        if (GY_FLAGS & GY_F_ADD_DX)
+            GY_EACH(j) d[k].v[j] += dx[k].v[j];
+        flat_put(GY_P(gy_t, GY_DX), k, d[k]);
+    }
 }
 #endif

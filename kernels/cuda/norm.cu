@@ -25,6 +25,13 @@
 GY_FN int norm_row(void) { return GY_TID / GY_COLS; }
 GY_FN int norm_channel(void) { return (GY_BY * GY_COLS + GY_TID % GY_COLS) * GY_VEC; }
 GY_FN int64_t norm_pixel(int step) { return (int64_t)GY_BX * GY_TILE + norm_row() + step * NORM_ROWS; }
+/* First element of the row at `step`; of the thread's first row where there is none: so that loads need no branch between
+ * them. A thread without a first row loads nothing at all. */
+GY_FN int64_t norm_at(int step, int c)
+{
+    return (norm_pixel(step) < GY_PIXELS ? norm_pixel(step) : norm_pixel(0)) * GY_C + c;
+}
+GY_FN int norm_idle(int c) { return c >= GY_C || norm_pixel(0) >= GY_PIXELS; }
 
 #if defined NORM_STATS || defined NORM_SUMS
 #define NORM_JOIN_WIDE 8 /* channels of a block that joins tiles: 32 bytes, the least a load brings */
@@ -35,16 +42,28 @@ GY_FN int64_t norm_part_at(int64_t tile, int i, int c) { return (2 * tile + i) *
 
 #ifdef NORM_STATS
 struct norm_stat {
-    float n, mean, squares;
+    float mean, squares;
 };
 
-GY_FN struct norm_stat norm_merge(struct norm_stat x, struct norm_stat y)
+/* How much of a group of y rows the mean of it and x others takes; the weight of the square of the means' distance. */
+struct norm_share {
+    float share, weight;
+};
+
+GY_FN struct norm_share norm_share_of(float x, float y)
 {
-    const float n = x.n + y.n, share = n > 0.0f ? y.n / n : 0.0f, far = y.mean - x.mean;
+    struct norm_share out;
+    out.share = x + y > 0.0f ? y / (x + y) : 0.0f;
+    out.weight = x * out.share;
+    return out;
+}
+
+GY_FN struct norm_stat norm_merge(struct norm_stat x, struct norm_stat y, struct norm_share by)
+{
+    const float far = y.mean - x.mean;
     struct norm_stat out;
-    out.n = n;
-    out.mean = x.mean + far * share;
-    out.squares = x.squares + y.squares + far * far * (x.n * share);
+    out.mean = x.mean + far * by.share;
+    out.squares = x.squares + y.squares + far * far * by.weight;
     return out;
 }
 
@@ -55,7 +74,6 @@ struct norm_stats_shared {
 GY_FN struct norm_stat norm_held(const struct norm_stats_shared *s, int j, int tid)
 {
     struct norm_stat out;
-    out.n = s->n[tid];
     out.mean = s->mean[j][tid];
     out.squares = s->squares[j][tid];
     return out;
@@ -65,26 +83,23 @@ GY_FN struct norm_stat norm_held(const struct norm_stats_shared *s, int j, int t
 GY_FN void norm_stats_four(const gy_t *x, int c, int step, float *n, struct gy_vec *mean, struct gy_vec *squares)
 {
     struct gy_vec v[4];
-    int count = 0;
-    GY_UNROLL for (int u = 0; u < 4; u++) {
-        const int64_t p = norm_pixel(step + u);
-        GY_EACH(j) v[u].v[j] = 0.0f;
-        if (p < GY_PIXELS) {
-            v[u] = gy_get_vec(x, p * GY_C + c);
-            count = u + 1;
-        }
-    }
-    if (count == 0)
+    GY_UNROLL for (int u = 0; u < 4; u++) v[u] = gy_get_vec(x, norm_at(step + u, c));
+    if (norm_pixel(step) >= GY_PIXELS)
         return;
-    const float more = (float)count, each = 1.0f / more, share = more / (*n + more), weight = *n * share;
+    const int64_t rest = (GY_PIXELS - norm_pixel(step) + NORM_ROWS - 1) / NORM_ROWS;
+    const int count = rest < 4 ? (int)rest : 4;
+    const float each = count == 4 ? 0.25f : 1.0f / (float)count;
+    const struct norm_share by = norm_share_of(*n, (float)count);
     GY_EACH(j) {
-        const float m = (v[0].v[j] + v[1].v[j] + v[2].v[j] + v[3].v[j]) * each, far = m - mean->v[j];
-        float sum = 0.0f;
+        float m = 0.0f, sum = 0.0f;
+        GY_UNROLL for (int u = 0; u < 4; u++) m += u < count ? v[u].v[j] : 0.0f;
+        m *= each;
+        const float far = m - mean->v[j];
         GY_UNROLL for (int u = 0; u < 4; u++) sum += u < count ? (v[u].v[j] - m) * (v[u].v[j] - m) : 0.0f;
-        mean->v[j] += far * share;
-        squares->v[j] += sum + far * far * weight;
+        mean->v[j] += far * by.share;
+        squares->v[j] += sum + far * far * by.weight;
     }
-    *n += more;
+    *n += (float)count;
 }
 
 /* Sets (mean, squares) of a tile; with one tile of the whole tensor. */
@@ -95,7 +110,7 @@ GY_KERNEL(norm_stats)
     struct gy_vec mean, squares;
     float n = 0.0f;
     GY_EACH(j) mean.v[j] = squares.v[j] = 0.0f;
-    if (c < GY_C)
+    if (!norm_idle(c))
         GY_UNROLL_NOT for (int step = 0; step < NORM_STEPS; step += 4)
             norm_stats_four(GY_P(const gy_t, GY_X), c, step, &n, &mean, &squares);
     s->n[GY_TID] = n;
@@ -108,8 +123,9 @@ GY_KERNEL(norm_stats)
         if (norm_row() >= half)
             continue;
         const int other = GY_TID + half * GY_COLS;
+        const struct norm_share by = norm_share_of(s->n[GY_TID], s->n[other]);
         GY_EACH(j) {
-            const struct norm_stat both = norm_merge(norm_held(s, j, GY_TID), norm_held(s, j, other));
+            const struct norm_stat both = norm_merge(norm_held(s, j, GY_TID), norm_held(s, j, other), by);
             mean.v[j] = s->mean[j][GY_TID] = both.mean;
             squares.v[j] = s->squares[j][GY_TID] = both.squares;
         }
@@ -129,22 +145,26 @@ GY_KERNEL(norm_stats_join)
     GY_SHARED(struct norm_stats_shared, s);
     const int c = GY_BX * NORM_JOIN_WIDE + GY_TID % NORM_JOIN_WIDE, row = GY_TID / NORM_JOIN_WIDE;
     const float *part = GY_P(const float, GY_SCRATCH);
-    struct norm_stat sum = { 0.0f, 0.0f, 0.0f };
+    struct norm_stat sum = { 0.0f, 0.0f };
+    float n = 0.0f;
     for (int tile = row; tile < GY_TILES && c < GY_C; tile += NORM_JOIN_ROWS) {
-        struct norm_stat more;
-        more.n = tile + 1 < GY_TILES ? (float)GY_TILE : (float)(GY_PIXELS - (int64_t)GY_TILE * (GY_TILES - 1));
-        more.mean = part[norm_part_at(tile, 0, c)];
-        more.squares = part[norm_part_at(tile, 1, c)];
-        sum = norm_merge(sum, more);
+        const float rows = tile + 1 < GY_TILES ? (float)GY_TILE : (float)(GY_PIXELS - (int64_t)GY_TILE * (GY_TILES - 1));
+        const struct norm_stat more = { part[norm_part_at(tile, 0, c)], part[norm_part_at(tile, 1, c)] };
+        sum = norm_merge(sum, more, norm_share_of(n, rows));
+        n += rows;
     }
-    for (int half = NORM_JOIN_ROWS / 2; half >= 0; half = half ? half / 2 : -1) {
-        s->n[GY_TID] = sum.n;
+    s->n[GY_TID] = n;
+    s->mean[0][GY_TID] = sum.mean;
+    s->squares[0][GY_TID] = sum.squares;
+    GY_UNROLL_NOT for (int half = NORM_JOIN_ROWS / 2; half > 0; half /= 2) {
+        GY_SYNC();
+        if (row >= half)
+            continue;
+        const int other = GY_TID + half * NORM_JOIN_WIDE;
+        sum = norm_merge(sum, norm_held(s, 0, other), norm_share_of(n, s->n[other]));
+        n = s->n[GY_TID] = n + s->n[other];
         s->mean[0][GY_TID] = sum.mean;
         s->squares[0][GY_TID] = sum.squares;
-        GY_SYNC();
-        if (row < half)
-            sum = norm_merge(sum, norm_held(s, 0, GY_TID + half * NORM_JOIN_WIDE));
-        GY_SYNC();
     }
     if (row == 0 && c < GY_C) {
         GY_P(float, GY_STATS)[c] = sum.mean;
@@ -191,31 +211,28 @@ GY_KERNEL(norm_fold)
 #endif
 
 #ifdef NORM_APPLY
-#define NORM_FLIGHT (NORM_STEPS < 4 ? NORM_STEPS : 4)
+/* Rows in flight; with a residual two, so that twice the warps find registers. */
+#define NORM_FLIGHT (NORM_STEPS < 4 ? NORM_STEPS : GY_HAS_RES ? 2 : 4)
 
 GY_KERNEL(norm_apply)
 {
     const int c = norm_channel();
-    if (c >= GY_C)
+    if (norm_idle(c))
         return;
     const struct gy_vec scale = gy_get_floats(GY_P(const float, GY_SCALE), c),
                         shift = gy_get_floats(GY_P(const float, GY_SHIFT), c);
     GY_UNROLL_NOT for (int step = 0; step < NORM_STEPS; step += NORM_FLIGHT) {
         struct gy_vec x[NORM_FLIGHT], res[NORM_FLIGHT];
         GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
-            const int64_t p = norm_pixel(step + u);
-            GY_EACH(j) x[u].v[j] = res[u].v[j] = 0.0f;
-            if (p >= GY_PIXELS)
-                continue;
-            x[u] = gy_get_vec(GY_P(const gy_t, GY_X), p * GY_C + c);
+            x[u] = gy_get_vec(GY_P(const gy_t, GY_X), norm_at(step + u, c));
+            GY_EACH(j) res[u].v[j] = 0.0f;
             if (GY_HAS_RES)
-                res[u] = gy_get_vec(GY_P(const gy_t, GY_RES), p * GY_C + c);
+                res[u] = gy_get_vec(GY_P(const gy_t, GY_RES), norm_at(step + u, c));
         }
         GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
-            const int64_t p = norm_pixel(step + u);
             GY_EACH(j) x[u].v[j] = gy_act_of(x[u].v[j] * scale.v[j] + shift.v[j] + res[u].v[j]);
-            if (p < GY_PIXELS)
-                gy_put_vec(GY_P(gy_t, GY_Y), p * GY_C + c, x[u]);
+            if (norm_pixel(step + u) < GY_PIXELS)
+                gy_put_vec(GY_P(gy_t, GY_Y), norm_at(step + u, c), x[u]);
         }
     }
 }
@@ -225,27 +242,21 @@ GY_KERNEL(norm_apply)
 #define NORM_FLIGHT (NORM_STEPS < 2 ? NORM_STEPS : 2) /* rows in flight: three or four tensors are read of each */
 #define NORM_MADE (!GY_HAS_Y && GY_HAS_SCALE)         /* the output is made again */
 
-/* What a pass reads of one row. */
-struct norm_read {
-    struct gy_vec dy, x, y; /* y: the output, or what is added before it */
-};
-
-GY_FN struct norm_read norm_read_row(const gy_t *dy, const gy_t *x, const gy_t *y, int64_t p, int c)
-{
-    struct norm_read out;
-    GY_EACH(j) out.dy.v[j] = out.x.v[j] = out.y.v[j] = 0.0f;
-    if (p >= GY_PIXELS)
-        return out;
-    out.dy = gy_get_vec(dy, p * GY_C + c);
-    out.x = gy_get_vec(x, p * GY_C + c);
-    if (GY_HAS_Y ? GY_ACT || GY_HAS_AGAIN : NORM_MADE && GY_HAS_RES)
-        out.y = gy_get_vec(y, p * GY_C + c);
-    return out;
-}
-
 GY_FN float norm_output(float x, float y, float scale, float shift)
 {
     return NORM_MADE ? gy_act_of(x * scale + shift + y) : y;
+}
+
+/* What masks a row: the output, or what is added before it; 0 where neither is read. */
+GY_FN struct gy_vec norm_mask(const gy_t *y, const gy_t *res, int64_t i)
+{
+    struct gy_vec out;
+    GY_EACH(j) out.v[j] = 0.0f;
+    if (GY_HAS_Y && (GY_ACT || GY_HAS_AGAIN))
+        out = gy_get_vec(y, i);
+    else if (NORM_MADE && GY_HAS_RES)
+        out = gy_get_vec(res, i);
+    return out;
 }
 #endif
 
@@ -261,29 +272,30 @@ GY_KERNEL(norm_sums)
     const int c = norm_channel();
     struct gy_vec sum, product, mean, scale, shift;
     GY_EACH(j) sum.v[j] = product.v[j] = scale.v[j] = shift.v[j] = 0.0f;
-    if (c < GY_C) {
+    if (!norm_idle(c)) {
         mean = gy_get_floats(GY_P(const float, GY_MEAN), c);
         if (NORM_MADE) {
             scale = gy_get_floats(GY_P(const float, GY_SCALE), c);
             shift = gy_get_floats(GY_P(const float, GY_SHIFT), c);
         }
         GY_UNROLL_NOT for (int step = 0; step < NORM_STEPS; step += NORM_FLIGHT) {
-            struct norm_read in[NORM_FLIGHT];
-            GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++)
-                in[u] = norm_read_row(GY_P(const gy_t, GY_DY), GY_P(const gy_t, GY_X),
-                                      GY_P(const gy_t, GY_HAS_Y ? GY_Y : GY_RES), norm_pixel(step + u), c);
+            struct gy_vec dy[NORM_FLIGHT], x[NORM_FLIGHT], y[NORM_FLIGHT];
             GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
-                struct gy_vec y;
+                const int64_t i = norm_at(step + u, c);
+                dy[u] = gy_get_vec(GY_P(const gy_t, GY_DY), i);
+                x[u] = gy_get_vec(GY_P(const gy_t, GY_X), i);
+                y[u] = norm_mask(GY_P(const gy_t, GY_Y), GY_P(const gy_t, GY_RES), i);
+            }
+            GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
+                const int there = norm_pixel(step + u) < GY_PIXELS;
                 GY_EACH(j) {
-                    y.v[j] = norm_output(in[u].x.v[j], in[u].y.v[j], scale.v[j], shift.v[j]);
-                    const float d = gy_act_back(in[u].dy.v[j], y.v[j]);
-                    if (norm_pixel(step + u) < GY_PIXELS) {
-                        sum.v[j] += d;
-                        product.v[j] += d * (in[u].x.v[j] - mean.v[j]);
-                    }
+                    y[u].v[j] = norm_output(x[u].v[j], y[u].v[j], scale.v[j], shift.v[j]);
+                    const float d = gy_act_back(dy[u].v[j], y[u].v[j]);
+                    sum.v[j] += there ? d : 0.0f;
+                    product.v[j] += there ? d * (x[u].v[j] - mean.v[j]) : 0.0f;
                 }
-                if (GY_HAS_AGAIN && norm_pixel(step + u) < GY_PIXELS)
-                    gy_put_vec(GY_P(gy_t, GY_AGAIN), norm_pixel(step + u) * GY_C + c, y);
+                if (GY_HAS_AGAIN && there)
+                    gy_put_vec(GY_P(gy_t, GY_AGAIN), norm_at(step + u, c), y[u]);
             }
         }
         const struct gy_vec rstd = gy_get_floats(GY_P(const float, GY_RSTD), c);
@@ -339,22 +351,16 @@ GY_KERNEL(norm_sums_join)
 #endif
 
 #ifdef NORM_BWD
-GY_FN void norm_give(gy_t *p, int64_t i, struct gy_vec d, int adds)
-{
-    if (adds) {
-        const struct gy_vec old = gy_get_vec(p, i);
-        GY_EACH(j) d.v[j] += old.v[j];
-    }
-    gy_put_vec(p, i, d);
-}
+#define NORM_ADDS_DX (GY_HAS_DX && (GY_FLAGS & GY_F_ADD_DX))
+#define NORM_ADDS_DRES (GY_HAS_DRES && (GY_FLAGS & GY_F_ADD_DRES))
 
 /* dx = slope * dy' + tilt * x + level, three constants a channel. */
 GY_KERNEL(norm_bwd)
 {
     const int c = norm_channel();
-    if (c >= GY_C)
-        return;
     struct gy_vec slope, tilt, level, scale, shift;
+    if (norm_idle(c))
+        return;
     {
         const float share = (float)(1.0 / (double)GY_PIXELS);
         const struct gy_vec mean = gy_get_floats(GY_P(const float, GY_MEAN), c),
@@ -374,23 +380,31 @@ GY_KERNEL(norm_bwd)
         shift = gy_get_floats(GY_P(const float, GY_SHIFT), c);
     }
     GY_UNROLL_NOT for (int step = 0; step < NORM_STEPS; step += NORM_FLIGHT) {
-        struct norm_read in[NORM_FLIGHT];
-        GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++)
-            in[u] = norm_read_row(GY_P(const gy_t, GY_DY), GY_P(const gy_t, GY_X),
-                                  GY_P(const gy_t, GY_HAS_Y ? GY_Y : GY_RES), norm_pixel(step + u), c);
+        struct gy_vec dy[NORM_FLIGHT], x[NORM_FLIGHT], y[NORM_FLIGHT], dx[NORM_FLIGHT], dres[NORM_FLIGHT];
         GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
-            const int64_t p = norm_pixel(step + u);
-            struct gy_vec d, dx;
-            if (p >= GY_PIXELS)
-                continue;
+            const int64_t i = norm_at(step + u, c);
+            GY_EACH(j) dx[u].v[j] = dres[u].v[j] = 0.0f;
+            dy[u] = gy_get_vec(GY_P(const gy_t, GY_DY), i);
+            x[u] = gy_get_vec(GY_P(const gy_t, GY_X), i);
+            y[u] = norm_mask(GY_P(const gy_t, GY_Y), GY_P(const gy_t, GY_RES), i);
+            if (NORM_ADDS_DX)
+                dx[u] = gy_get_vec(GY_P(const gy_t, GY_DX), i);
+            if (NORM_ADDS_DRES)
+                dres[u] = gy_get_vec(GY_P(const gy_t, GY_DRES), i);
+        }
+        GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
             GY_EACH(j) {
-                d.v[j] = gy_act_back(in[u].dy.v[j], norm_output(in[u].x.v[j], in[u].y.v[j], scale.v[j], shift.v[j]));
-                dx.v[j] = slope.v[j] * d.v[j] + (tilt.v[j] * in[u].x.v[j] + level.v[j]);
+                const float d = gy_act_back(dy[u].v[j], norm_output(x[u].v[j], y[u].v[j], scale.v[j], shift.v[j]));
+                const float value = slope.v[j] * d + (tilt.v[j] * x[u].v[j] + level.v[j]);
+                dx[u].v[j] = NORM_ADDS_DX ? dx[u].v[j] + value : value;
+                dres[u].v[j] = NORM_ADDS_DRES ? dres[u].v[j] + d : d;
             }
+            if (norm_pixel(step + u) >= GY_PIXELS)
+                continue;
             if (GY_HAS_DX)
-                norm_give(GY_P(gy_t, GY_DX), p * GY_C + c, dx, GY_FLAGS & GY_F_ADD_DX);
+                gy_put_vec(GY_P(gy_t, GY_DX), norm_at(step + u, c), dx[u]);
             if (GY_HAS_DRES)
-                norm_give(GY_P(gy_t, GY_DRES), p * GY_C + c, d, GY_FLAGS & GY_F_ADD_DRES);
+                gy_put_vec(GY_P(gy_t, GY_DRES), norm_at(step + u, c), dres[u]);
         }
     }
 }

@@ -206,7 +206,7 @@ GY_FN void optim_put(float *p, int64_t i, int count, struct gy_vec4 x)
     if (count == 4) {
         struct gy_raw16 r;
         GY_UNROLL for (int j = 0; j < 4; j++) r.w[j] = gy_bits(x.v[j]);
-        gy_store16(p + i, r);
+        gy_store16_global(p + i, r);
     } else {
         GY_UNROLL for (int j = 0; j < 4; j++) if (j < count) p[i + j] = x.v[j];
     }

@@ -50,6 +50,14 @@ GY_FN int64_t pool_vector(void) { return (int64_t)GY_BX * GY_THREADS + GY_TID; }
 GY_FN int64_t pool_in(int n, int h, int w, int c) { return (((int64_t)n * GY_H + h) * GY_W_ + w) * GY_C + c; }
 GY_FN int64_t pool_out(int n, int p, int q, int c) { return (((int64_t)n * GY_P_ + p) * GY_Q + q) * GY_C + c; }
 
+GY_FN int pool_clamp(int v, int most) { return v < 0 ? 0 : v > most ? most : v; }
+/* The element of cell (h, w), or of the nearest one in the image: loads that need no branch between them. */
+GY_FN struct gy_vec pool_cell(const gy_t *x, int n, int h, int w, int c)
+{
+    return gy_get_vec(x, pool_in(n, pool_clamp(h, GY_H - 1), pool_clamp(w, GY_W_ - 1), c));
+}
+GY_FN int pool_inside(int h, int w) { return h >= 0 && h < GY_H && w >= 0 && w < GY_W_; }
+
 /* GY_VEC bytes of ARG, or to it. */
 struct pool_cells {
     int cell[GY_VEC];
@@ -64,7 +72,7 @@ GY_FN void pool_put_cells(uint8_t *arg, int64_t i, struct pool_cells x)
         r.w[half] = 0;
         GY_UNROLL for (int j = 0; j < 4; j++) r.w[half] |= (uint32_t)(x.cell[4 * half + j] & 255) << (8 * j);
     }
-    gy_store8(arg + i, r);
+    gy_store8_global(arg + i, r);
 #elif GY_VEC == 4
     uint32_t r = 0;
     GY_EACH(j) r |= (uint32_t)(x.cell[j] & 255) << (8 * j);
@@ -89,12 +97,12 @@ GY_KERNEL(pool_max)
     }
     POOL_UNROLL for (int r = 0; r < GY_R; r++)
     POOL_UNROLL for (int s = 0; s < GY_S; s++) {
-        if (top + r < 0 || top + r >= GY_H || left + s < 0 || left + s >= GY_W_)
-            continue;
-        const struct gy_vec v = gy_get_vec(x, pool_in(at.n, top + r, left + s, at.c));
-        GY_EACH(j) if (arg.cell[j] < 0 || v.v[j] > best.v[j] || v.v[j] != v.v[j]) {
-            best.v[j] = v.v[j];
-            arg.cell[j] = r * GY_S + s;
+        const struct gy_vec v = pool_cell(x, at.n, top + r, left + s, at.c);
+        const int inside = pool_inside(top + r, left + s);
+        GY_EACH(j) {
+            const int wins = inside && (arg.cell[j] < 0 || v.v[j] > best.v[j] || v.v[j] != v.v[j]);
+            best.v[j] = wins ? v.v[j] : best.v[j];
+            arg.cell[j] = wins ? r * GY_S + s : arg.cell[j];
         }
     }
     gy_put_vec(GY_P(gy_t, GY_Y), pool_vector() * GY_VEC, best);
@@ -129,10 +137,9 @@ GY_KERNEL(pool_avg)
     GY_EACH(j) sum.v[j] = 0.0f;
     POOL_UNROLL for (int r = 0; r < GY_R; r++)
     POOL_UNROLL for (int s = 0; s < GY_S; s++) {
-        if (top + r < 0 || top + r >= GY_H || left + s < 0 || left + s >= GY_W_)
-            continue;
-        const struct gy_vec v = gy_get_vec(x, pool_in(at.n, top + r, left + s, at.c));
-        GY_EACH(j) sum.v[j] += v.v[j];
+        const struct gy_vec v = pool_cell(x, at.n, top + r, left + s, at.c);
+        const int inside = pool_inside(top + r, left + s);
+        GY_EACH(j) sum.v[j] += inside ? v.v[j] : 0.0f;
     }
     GY_EACH(j) sum.v[j] /= pool_divisor(at.h, at.w);
     gy_put_vec(GY_P(gy_t, GY_Y), pool_vector() * GY_VEC, sum);
@@ -196,21 +203,24 @@ GY_FN struct pool_cells pool_get_cells(const uint8_t *arg, int64_t i)
 }
 #endif
 
-/* Adds what window (p, q) sends back to its cell. */
+/* What window (p, q), output element i, sends back to its cell, if there is such a window. */
 #ifdef POOL_MAX_BWD
-GY_FN void pool_back(const gy_t *dy, const uint8_t *arg, int64_t i, int p, int q, int cell, struct gy_vec *sum)
+GY_FN struct gy_vec pool_back(const gy_t *dy, const uint8_t *arg, int64_t i, int p, int q, int cell)
 {
-    const struct gy_vec d = gy_get_vec(dy, i);
+    struct gy_vec d = gy_get_vec(dy, i);
     const struct pool_cells from = pool_get_cells(arg, i);
     (void)p, (void)q;
-    GY_EACH(j) sum->v[j] += from.cell[j] == cell ? d.v[j] : 0.0f;
+    GY_EACH(j) d.v[j] = from.cell[j] == cell ? d.v[j] : 0.0f;
+    return d;
 }
 #else
-GY_FN void pool_back(const gy_t *dy, const uint8_t *arg, int64_t i, int p, int q, int cell, struct gy_vec *sum)
+GY_FN struct gy_vec pool_back(const gy_t *dy, const uint8_t *arg, int64_t i, int p, int q, int cell)
 {
-    const struct gy_vec d = gy_get_vec(dy, i);
+    struct gy_vec d = gy_get_vec(dy, i);
+    const float cells = pool_divisor(p, q);
     (void)arg, (void)cell;
-    GY_EACH(j) sum->v[j] += d.v[j] / pool_divisor(p, q);
+    GY_EACH(j) d.v[j] /= cells;
+    return d;
 }
 #endif
 
@@ -223,19 +233,21 @@ GY_KERNEL(pool_gather)
         return;
     const struct pool_place at = pool_place_of((pool_index)pool_vector(), GY_H, GY_W_);
     const int64_t i = pool_vector() * GY_VEC;
-    struct gy_vec sum;
+    struct gy_vec sum, old;
+    if (GY_FLAGS & GY_F_ADD_DX)
+        old = gy_get_vec(dx, i);
     GY_EACH(j) sum.v[j] = 0.0f;
     POOL_GATHER for (int down = POOL_OVER_H - 1; down >= 0; down--)
     POOL_GATHER for (int right = POOL_OVER_W - 1; right >= 0; right--) {
         const int p = (at.h + GY_PAD_H) / GY_STRIDE_H - down, q = (at.w + GY_PAD_W) / GY_STRIDE_W - right;
         const int r = at.h + GY_PAD_H - p * GY_STRIDE_H, s = at.w + GY_PAD_W - q * GY_STRIDE_W;
-        if (p >= 0 && p < GY_P_ && q >= 0 && q < GY_Q && r < GY_R && s < GY_S)
-            pool_back(dy, GY_P(const uint8_t, GY_ARG), pool_out(at.n, p, q, at.c), p, q, r * GY_S + s, &sum);
+        const int over = p >= 0 && p < GY_P_ && q >= 0 && q < GY_Q && r < GY_R && s < GY_S;
+        const int64_t from = pool_out(at.n, pool_clamp(p, GY_P_ - 1), pool_clamp(q, GY_Q - 1), at.c);
+        const struct gy_vec d = pool_back(dy, GY_P(const uint8_t, GY_ARG), from, p, q, r * GY_S + s);
+        GY_EACH(j) sum.v[j] += over ? d.v[j] : 0.0f;
     }
-    if (GY_FLAGS & GY_F_ADD_DX) {
-        const struct gy_vec old = gy_get_vec(dx, i);
+    if (GY_FLAGS & GY_F_ADD_DX)
         GY_EACH(j) sum.v[j] += old.v[j];
-    }
     gy_put_vec(dx, i, sum);
 }
 #endif

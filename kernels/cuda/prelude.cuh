@@ -122,7 +122,6 @@ struct __align__(16) gy_raw16 {
 struct __align__(8) gy_raw8 {
     uint32_t w[2];
 };
-/* One access of 16 or 8 bytes: structs of four words are copied word by word at times. */
 GY_FN struct gy_raw16 gy_load16(const void *p)
 {
     const uint4 v = *(const uint4 *)p;
@@ -135,6 +134,16 @@ GY_FN struct gy_raw8 gy_load8(const void *p)
     return gy_raw8{ { v.x, v.y } };
 }
 GY_FN void gy_store8(void *p, struct gy_raw8 v) { *(uint2 *)p = make_uint2(v.w[0], v.w[1]); }
+/* To global memory only, and surely one instruction: the compiler splits the others at times. */
+#define GY_STORE_GLOBAL 1
+GY_FN void gy_store16_global(void *p, struct gy_raw16 v)
+{
+    asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(p), "r"(v.w[0]), "r"(v.w[1]), "r"(v.w[2]), "r"(v.w[3]) : "memory");
+}
+GY_FN void gy_store8_global(void *p, struct gy_raw8 v)
+{
+    asm volatile("st.global.v2.u32 [%0], {%1,%2};" ::"l"(p), "r"(v.w[0]), "r"(v.w[1]) : "memory");
+}
 
 #include "element.cuh"
 

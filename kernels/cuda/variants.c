@@ -85,7 +85,7 @@ static void cut_concat(const struct gy_op *op, const struct gy_cuda_device *devi
 {
     const int back = op->code == GY_OP_CONCAT_BWD;
     (void)device;
-    cut_move(op, out, back ? "flat_concat_bwd" : "flat_concat", back ? "FLAT_CONCAT_BWD" : "FLAT_CONCAT", cut_items(op),
+    cut_move(op, out, back ? "flat_move_bwd" : "flat_concat", back ? "FLAT_CONCAT_BWD" : "FLAT_CONCAT", cut_items(op),
              op->geom.r);
     cut_define(out, "GY_R", op->geom.r);
 }
@@ -95,7 +95,7 @@ static void cut_shortcut(const struct gy_op *op, const struct gy_cuda_device *de
     const struct gy_geom *g = &op->geom;
     const int back = op->code == GY_OP_SHORTCUT_BWD;
     (void)device;
-    cut_move(op, out, back ? "flat_shortcut_bwd" : "flat_shortcut", back ? "FLAT_SHORTCUT_BWD" : "FLAT_SHORTCUT",
+    cut_move(op, out, back ? "flat_move_bwd" : "flat_shortcut", back ? "FLAT_SHORTCUT_BWD" : "FLAT_SHORTCUT",
              back ? cut_items(op) : g->n * g->p * g->q * g->k, (g->k - g->c) / 2);
     cut_define(out, "GY_H", g->h);
     cut_define(out, "GY_W_", g->w);
