@@ -52,6 +52,8 @@ static const struct cpu_row cpu_rows[GY_OP_CODES] = {
     [GY_OP_ADAMW] = {"flat", NULL, NULL, gy_cpu_update_run, CPU_HALF_NO},
     [GY_OP_ACT] = {"flat", NULL, NULL, gy_cpu_act_run, CPU_HALF_FLAT},
     [GY_OP_ADD] = {"flat", NULL, NULL, gy_cpu_add_run, CPU_HALF_FLAT},
+    [GY_OP_SHORTCUT] = {"rows", NULL, NULL, gy_cpu_shortcut_run, CPU_HALF_YES},
+    [GY_OP_SHORTCUT_BWD] = {"rows", NULL, NULL, gy_cpu_shortcut_back_run, CPU_HALF_YES},
     [GY_OP_ACT_BWD] = {"flat", NULL, NULL, gy_cpu_act_back_run, CPU_HALF_FLAT},
     [GY_OP_ADD_BWD] = {"flat", NULL, NULL, gy_cpu_add_back_run, CPU_HALF_FLAT},
 };
@@ -86,8 +88,6 @@ static const struct cpu_sample_row cpu_sample_rows[] = {
     {GY_OP_LRN_BWD, {{GY_X, CPU_SHAPE_IN, 4}, {GY_DX, CPU_SHAPE_IN, 4}, {GY_DY, CPU_SHAPE_IN, 4}}},
     {GY_OP_CONCAT, {{GY_X, CPU_SHAPE_IN, 4}, {GY_Y, CPU_SHAPE_OUT, 4}}},
     {GY_OP_CONCAT_BWD, {{GY_DX, CPU_SHAPE_IN, 4}, {GY_DY, CPU_SHAPE_OUT, 4}}},
-    {GY_OP_SHORTCUT, {{GY_X, CPU_SHAPE_IN, 4}, {GY_Y, CPU_SHAPE_OUT, 4}}},
-    {GY_OP_SHORTCUT_BWD, {{GY_DX, CPU_SHAPE_IN, 4}, {GY_DY, CPU_SHAPE_OUT, 4}}},
 };
 
 static const struct cpu_sample_row *cpu_sample_row(int code)

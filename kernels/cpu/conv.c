@@ -434,14 +434,14 @@ GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct gy_product p;
     struct conv_job job;
-    gy_product_forward(&p, op, &cpu->k, 1);
+    gy_product_forward(&p, op, &cpu->k, GY_PRODUCT_PAIRS);
     return conv_place(cpu, &p, op->tensor[GY_STATS] >= 0, NULL, &job);
 }
 
 GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct gy_product p;
-    gy_product_forward(&p, op, &cpu->k, 1);
+    gy_product_forward(&p, op, &cpu->k, GY_PRODUCT_PAIRS);
     struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_X], .weights = op->ptr[GY_W],
                            .bias = op->ptr[GY_BIAS], .out = op->ptr[GY_Y]};
     conv_place(cpu, &p, op->ptr[GY_STATS] != NULL, op->ptr[GY_SCRATCH], &job);

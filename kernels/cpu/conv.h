@@ -50,9 +50,12 @@ struct gy_panel {
     int64_t first, cols; /* channels [first, first + cols) */
 };
 
-/* op: geometry, type of the activations, block sizes. pairs: bf16 may go in pairs where the channels allow it and the
- * processor multiplies them. */
-GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k, int pairs);
+/* What is wanted of a product: single bf16; pairs of bf16 where the channels allow it and the processor multiplies them; or,
+ * for few channels, lines of floats or of single bf16 that the caller makes pairs of (odd). */
+enum gy_product_use { GY_PRODUCT_SINGLE, GY_PRODUCT_PAIRS, GY_PRODUCT_LINES };
+/* op: geometry, type of the activations, block sizes. */
+GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k,
+                               enum gy_product_use use);
 /* Class (a, b) of dx's pixels: rows a, a + stride_h, ..., columns b, b + stride_w, ... taps may be 0. */
 GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k, int32_t a, int32_t b);
 /* Input unit i. */
@@ -83,10 +86,10 @@ GY_INT void gy_product_outs(const struct gy_product *p, void *out, int64_t first
 GY_INT void gy_product_patches(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *patch,
                                int64_t pitch);
 GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p);
-/* Copies the padded lines that the pixels meet, each image's once; then pointers to each pixel's first, tap t is line_tap
+/* Copies the padded lines that the pixels meet, each image's once, and returns how many; then pointers to each pixel's first, tap t is line_tap
  * floats further. 16 floats beyond a pixel's w.taps*red may be read. */
 GY_INT int64_t gy_product_lines_floats(const struct gy_product *p);
-GY_INT void gy_product_lines(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *lines);
+GY_INT int64_t gy_product_lines(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *lines);
 GY_INT void gy_product_line_rows(const struct gy_product *p, const float *lines, int64_t first, int64_t count,
                                  const float **rows);
 

@@ -5,25 +5,30 @@
  * pixels are split over tiles too; the parts are then added in a fixed order.
  *
  * bf16: where the processor multiplies pairs, pixels are taken two by two: the panel of x and the rows of dy are
- * interleaved as they are gathered. Otherwise, and for images of few channels, both are widened as they are gathered. */
+ * interleaved as they are gathered. Otherwise both are widened as they are gathered.
+ *
+ * With few channels, whole patches of lines take part, so that vectors are full: a line is copied once, of bf16 as pairs
+ * of each value and the next pixel's. */
 #include "conv.h"
 
 #define WGRAD_TILE 32768       /* floats of dw of a tile, as counted where pixels are split */
 #define WGRAD_SPLIT_PIXELS 256 /* fewest pixels a split is worth */
 #define WGRAD_PARTS_MAX (1 << 22) /* floats of parts in all */
 #define WGRAD_BIAS_ROWS 512
-#define WGRAD_LINE_BELOW 32   /* filter rows of fewer floats are joined to patches */
 #define WGRAD_K_BLOCK GY_BLOCK_ROWS_MOST
-#define WGRAD_PATCH_MOST 32   /* channels up to which pairs of whole patches are taken, not of taps */
+#define WGRAD_VECTORS (GY_WIDTH_MAX / 4) /* vectors of a panel, at most */
 
 static const float wgrad_zeros[1];
 
 struct wgrad_plan {
     struct gy_product p;
     int64_t taps, depth;                 /* dw is [K][taps][depth] */
-    int patch;                           /* whole patches are copied: one tap */
+    int lines;                           /* few channels: patches are taken from lines, one tap */
+    int join;                            /* and copied whole, since the lines of a patch are not whole vectors */
+    int64_t line, pitch, row;            /* floats or pairs of a line of a patch, from patch to patch; pixels of a grid row or 1 */
     int64_t k_block, c_block, k_blocks, c_blocks;
     int64_t splits, split, strip;        /* pixels a split, a strip */
+    int64_t dy_pitch;                    /* of dy that was widened or made pairs of */
     int64_t floats;                      /* of dw */
     int half, pair;                      /* bf16: widened, or (pair) two pixels at a time */
 };
@@ -40,26 +45,29 @@ struct wgrad_job {
 };
 
 struct wgrad_own {
-    const float **rows; /* [strip], with lines [taps][strip] */
+    const float **rows; /* [strip], with lines [filter rows][strip] */
     const uint16_t **dy_rows; /* [strip], with pairs */
     float *lines;
+    float *pairs;       /* of lines: each value and the one of the next pixel */
     int32_t *at;        /* [strip]: pixels that count at this tap */
-    float *patch;       /* [strip][patch pitch] */
+    float *patch;       /* [strip][pitch of patches] */
     float *x;           /* [strip][width]: panel of x at this tap */
-    float *dy;          /* bf16: [strip][k_block] widened, or [strip / 2][k_block] pairs */
+    float *dy;          /* bf16: [strip][dy_pitch] widened, or [strip / 2][dy_pitch] pairs */
 };
 
-/* bf16 in pairs with few channels: whole patches are copied (as pairs of channels), then interleaved by pixels. */
-static int wgrad_take_patches(struct wgrad_plan *w, const struct gy_op *op, const struct gy_kernels *k)
+/* Few channels: whole patches, made of lines. */
+static int wgrad_take_lines(struct wgrad_plan *w, const struct gy_op *op, const struct gy_kernels *k)
 {
-    const struct gy_geom *g = &op->geom;
-    gy_product_forward(&w->p, op, k, 1);
-    if (!w->p.pair || w->p.odd || k->outer_pair[0].fn == NULL || g->groups > 1 || g->c > WGRAD_PATCH_MOST || g->r * g->s == 1)
+    gy_product_forward(&w->p, op, k, GY_PRODUCT_LINES);
+    if (!w->p.lines)
         return 0;
-    w->p.lines = w->p.copy = 0;
-    w->p.patch = w->patch = w->pair = 1;
+    w->lines = 1;
+    w->pair = w->p.odd;
     w->taps = 1;
-    w->depth = (int64_t)g->r * g->s * g->c;
+    w->line = w->p.w.taps * (int64_t)w->p.red;
+    w->depth = w->p.h.taps * w->line;
+    w->join = w->line % k->lanes != 0;
+    w->pitch = ((w->depth + 15) & ~(int64_t)15) + 16;
     return 1;
 }
 
@@ -71,14 +79,20 @@ static int64_t wgrad_splits(const struct wgrad_plan *w, const struct gy_op *op)
     return gy_ceil_div(op->block[GY_BLOCK_ITEMS], tiles);
 }
 
+/* Up to whole grid rows, where work is cut at such. */
+static int64_t wgrad_rows_up(const struct wgrad_plan *w, int64_t pixels)
+{
+    return gy_ceil_div(pixels, w->row) * w->row;
+}
+
 static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const struct gy_kernels *k)
 {
     const struct gy_product *p = &w->p;
-    if (!wgrad_take_patches(w, op, k)) {
-        gy_product_forward(&w->p, op, k, 0);
-        w->patch = p->patch || (p->lines && p->depth < WGRAD_LINE_BELOW);
-        w->taps = w->patch ? 1 : p->taps;
-        w->depth = w->patch ? p->taps * p->depth : p->depth;
+    *w = (struct wgrad_plan){0};
+    if (!wgrad_take_lines(w, op, k)) {
+        gy_product_forward(&w->p, op, k, GY_PRODUCT_SINGLE);
+        w->taps = p->taps;
+        w->depth = p->depth;
         w->pair = op->dtype == GY_BF16 && k->outer_pair[0].fn != NULL && !p->lines && !p->patch;
     }
     w->half = op->dtype == GY_BF16;
@@ -86,15 +100,17 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
     w->k_block = gy_min64(p->vec, op->block[GY_BLOCK_ROWS]);
     const int64_t c_fit = gy_max64(op->block[GY_BLOCK_KEEP] / (w->k_block * w->taps) / 64 * 64, 64);
     w->k_blocks = gy_ceil_div(p->vec, w->k_block);
+    w->dy_pitch = (w->k_block + 15) & ~(int64_t)15;
     w->c_blocks = gy_ceil_div(w->depth, c_fit);
     w->c_block = gy_min64(gy_ceil_div(gy_ceil_div(w->depth, w->c_blocks), 16) * 16, w->depth);
     w->c_blocks = gy_ceil_div(w->depth, w->c_block);
     int64_t splits = gy_min64(wgrad_splits(w, op), p->pixels / WGRAD_SPLIT_PIXELS);
     splits = gy_max64(gy_min64(splits, WGRAD_PARTS_MAX / gy_max64(w->floats, 1)), 1);
-    w->split = gy_max64(gy_ceil_div(p->pixels, splits), 1);
+    w->row = w->lines ? p->w.grid : 1;
+    w->split = wgrad_rows_up(w, gy_max64(gy_ceil_div(p->pixels, splits), 1));
     w->splits = gy_max64(gy_ceil_div(p->pixels, w->split), 1);
     const int64_t strip = op->block[GY_BLOCK_STRIP], strips = gy_max64(gy_ceil_div(w->split, strip + strip / 4), 1);
-    w->strip = gy_ceil_div(w->split, strips);
+    w->strip = wgrad_rows_up(w, gy_ceil_div(w->split, strips));
     w->p.strip = w->strip;
 }
 
@@ -102,13 +118,16 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
 {
     struct wgrad_own own;
     const size_t strip = (size_t)w->strip;
-    own.rows = gy_carve_take(carve, strip * (w->p.lines ? (size_t)w->p.taps : 1), sizeof(*own.rows));
+    const size_t lines = w->lines ? (size_t)(gy_product_lines_floats(&w->p) + (int64_t)w->p.w.in_step * w->p.red + 16) : 0;
+    own.rows = gy_carve_take(carve, strip * (w->join ? (size_t)w->p.h.taps : 1), sizeof(*own.rows));
     own.dy_rows = gy_carve_take(carve, w->pair ? strip : 0, sizeof(*own.dy_rows));
-    own.lines = gy_carve_take(carve, w->p.lines ? (size_t)gy_product_lines_floats(&w->p) : 0, sizeof(float));
+    own.lines = gy_carve_take(carve, lines, sizeof(float));
+    own.pairs = gy_carve_take(carve, w->pair ? 2 * lines : 0, sizeof(float));
     own.at = gy_carve_take(carve, strip + GY_OUTER_AHEAD, sizeof(*own.at));
-    own.patch = gy_carve_take(carve, w->patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
+    own.patch = gy_carve_take(carve, w->join ? strip * (size_t)w->pitch
+                                             : w->p.patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
     own.x = gy_carve_take(carve, (strip + 1) * GY_WIDTH_MAX, sizeof(float));
-    own.dy = gy_carve_take(carve, w->half ? (strip + 1) * WGRAD_K_BLOCK : 0, sizeof(float));
+    own.dy = gy_carve_take(carve, w->half ? (strip + 1) * (size_t)w->dy_pitch : 0, sizeof(float));
     return own;
 }
 
@@ -128,22 +147,24 @@ static size_t wgrad_place(const struct gy_cpu *cpu, const struct wgrad_plan *w, 
     return carve.used;
 }
 
-/* Lists the pixels of the strip that have an input at the tap (rows and at, side by side); returns how many. With lines
- * and patches that is all of them. */
+/* Floats or pairs from a line of a patch to the next. */
+static int64_t wgrad_line_tap(const struct wgrad_plan *w)
+{
+    return w->p.line_tap * (w->pair ? 2 : 1);
+}
+
+/* Lists the pixels of the strip that have an input at the tap (rows and at, side by side); returns how many. With
+ * patches that is all of them. */
 static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *own, const void *x, int64_t pixel,
                           int64_t count, int64_t tap)
 {
     const struct gy_product *p = &w->p;
-    const int64_t pitch = gy_product_patch_pitch(p);
     int64_t n = 0;
-    if (w->patch) {
+    if (p->patch)
         for (int64_t i = 0; i < count; i++)
-            own->rows[i] = own->patch + i * pitch;
-    } else if (p->lines) {
-        gy_product_line_rows(p, own->lines + tap * p->line_tap, pixel, count, own->rows);
-    } else {
+            own->rows[i] = own->patch + i * gy_product_patch_pitch(p);
+    else
         gy_product_rows(p, x, pixel, count, tap, wgrad_zeros, own->rows);
-    }
     for (int64_t i = 0; i < count; i++) {
         const float *const row = own->rows[i];
         own->rows[n] = row;
@@ -153,24 +174,40 @@ static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *ow
     return n;
 }
 
-/* Padded lines, and patches from them where wanted. */
-static void wgrad_lines(const struct wgrad_job *job, const struct wgrad_own *own, const void *x, int64_t pixel,
-                        int64_t count)
+/* Lines that the pixels of whole grid rows meet, and pointers to where their patches begin: of each pixel, or of each two
+ * neighbours in a row, whose values lie in pairs then. Returns how many. */
+static int64_t wgrad_lines(const struct wgrad_job *job, const struct wgrad_own *own, const void *x, int64_t pixel,
+                           int64_t count)
 {
-    const struct gy_product *p = &job->plan->p;
-    gy_product_lines(p, x, pixel, count, own->lines);
-    if (!job->plan->patch)
-        return;
-    for (int64_t t = 0; t < p->taps; t++)
-        gy_product_line_rows(p, own->lines + t * p->line_tap, pixel, count, own->rows + t * count);
-    job->cpu->k.patches(own->patch, gy_product_patch_pitch(p), own->rows, p->taps, p->depth, count);
+    const struct wgrad_plan *w = job->plan;
+    const struct gy_product *p = &w->p;
+    const int64_t lines = gy_product_lines(p, x, pixel, count, own->lines);
+    gy_product_line_rows(p, own->lines, pixel, count, own->rows);
+    if (!w->pair)
+        return count;
+    const uint16_t *const from = (const uint16_t *)(const void *)own->lines;
+    job->cpu->k.pair_values(own->pairs, from, from + p->w.in_step * p->red, lines * 2 * p->line_pitch);
+    int64_t n = 0;
+    for (int64_t g = 0; g < count; g += w->row)
+        for (int64_t j = g; j < g + w->row; j += 2)
+            own->rows[n++] = own->pairs + ((const uint16_t *)(const void *)own->rows[j] - from);
+    return n;
+}
+
+/* Whole patches of count of them, copied from the lines. */
+static void wgrad_join(const struct wgrad_job *job, const struct wgrad_own *own, int64_t count)
+{
+    const struct wgrad_plan *w = job->plan;
+    for (int64_t i = count; i < count * w->p.h.taps; i++)
+        own->rows[i] = own->rows[i - count] + wgrad_line_tap(w);
+    job->cpu->k.patches(own->patch, w->pitch, own->rows, w->p.h.taps, w->line, count);
+    for (int64_t i = 0; i < count; i++)
+        own->rows[i] = own->patch + i * w->pitch;
 }
 
 struct wgrad_area { /* the block of dw that a tile owns */
     int64_t c_from, c_to, k_from, k_count;
     const struct gy_outer_kind *kinds;
-    int64_t tiles;                   /* along k, the same cut for all kinds */
-    int32_t edge[WGRAD_K_BLOCK + 1]; /* tile i: k_from + edge[i] to k_from + edge[i + 1] */
 };
 
 static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki, struct wgrad_area *a)
@@ -182,15 +219,6 @@ static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki,
     a->k_from = k_from;
     a->k_count = k_count;
     a->kinds = w->pair ? job->cpu->k.outer_pair : job->cpu->k.outer;
-    int widest = 0;
-    while (widest < GY_KINDS - 1 && a->c_to - a->c_from < a->kinds[widest].width)
-        widest++;
-    int rows = a->kinds[widest].rows;
-    for (int i = widest; i < GY_KINDS; i++)
-        rows = a->kinds[i].rows < rows ? a->kinds[i].rows : rows;
-    a->tiles = gy_ceil_div(k_count, rows);
-    for (int64_t i = 0; i <= a->tiles; i++)
-        a->edge[i] = (int32_t)(k_count * i / a->tiles);
 }
 
 /* dy of the listed pixels, two by two; then the list is the pairs themselves. */
@@ -199,7 +227,7 @@ static void wgrad_pair_dy(const struct wgrad_job *job, const struct wgrad_own *o
 {
     for (int64_t i = 0; i < pixels; i++)
         own->dy_rows[i] = dy + own->at[i] * job->plan->p.out_pitch;
-    job->cpu->k.pair_rows(own->dy, WGRAD_K_BLOCK, own->dy_rows, area->k_from, area->k_count, pixels);
+    job->cpu->k.pair_rows(own->dy, job->plan->dy_pitch, own->dy_rows, area->k_from, area->k_count, pixels);
     for (int64_t i = 0; i < (pixels + 1) / 2; i++)
         own->at[i] = (int32_t)i;
 }
@@ -209,8 +237,22 @@ static void wgrad_wide_dy(const struct wgrad_job *job, const struct wgrad_own *o
                           const uint16_t *dy, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        job->cpu->k.widen[GY_BF16](own->dy + i * WGRAD_K_BLOCK, dy + i * job->plan->p.out_pitch + area->k_from,
+        job->cpu->k.widen[GY_BF16](own->dy + i * job->plan->dy_pitch, dy + i * job->plan->p.out_pitch + area->k_from,
                                    area->k_count);
+}
+
+/* The same of patches: every vector has its place behind a patch's first value. */
+static void wgrad_gather_lines(const struct wgrad_job *job, const struct wgrad_own *own, int64_t width, int64_t c,
+                               int64_t pixels)
+{
+    const struct wgrad_plan *w = job->plan;
+    const int64_t step = job->cpu->k.lanes;
+    int32_t at[WGRAD_VECTORS];
+    for (int64_t i = 0; i < width / step; i++) {
+        const int64_t from = c + i * step;
+        at[i] = (int32_t)(w->join ? from : from / w->line * wgrad_line_tap(w) + from % w->line);
+    }
+    job->cpu->k.gather_at(own->x, width, own->rows, at, pixels);
 }
 
 /* The panel of x: cols columns from c on of the listed pixels. */
@@ -219,7 +261,11 @@ static void wgrad_gather(const struct wgrad_job *job, const struct wgrad_own *ow
 {
     const struct gy_kernels *k = &job->cpu->k;
     const struct gy_product *p = &job->plan->p;
-    if (!job->plan->pair && (!job->plan->half || p->lines || p->patch)) {
+    if (job->plan->lines) {
+        wgrad_gather_lines(job, own, width, c, pixels);
+        return;
+    }
+    if (!job->plan->pair && (!job->plan->half || p->patch)) {
         k->gather(own->x, width, own->rows, c, cols, pixels);
         return;
     }
@@ -239,30 +285,32 @@ static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, 
 {
     const int64_t pixels = t->pixels;
     int kind = 0;
-    t->pixels = job->plan->pair ? (pixels + 1) / 2 : pixels;
+    t->pixels = job->plan->pair && !job->plan->lines ? (pixels + 1) / 2 : pixels;
     for (int64_t c = area->c_from; c < area->c_to; c += t->cols) {
         while (kind < GY_KINDS - 1 && area->c_to - c < area->kinds[kind].width)
             kind++;
         const struct gy_outer_kind *k = &area->kinds[kind];
         t->cols = gy_min64(k->width, area->c_to - c);
         wgrad_gather(job, own, k->width, c, t->cols, pixels);
-        for (int64_t i = 0; i < area->tiles; i++) {
-            const int64_t at = area->edge[i], rows = area->edge[i + 1] - at;
+        const int64_t tiles = gy_ceil_div(area->k_count, k->rows);
+        for (int64_t i = 0, at = 0, end; i < tiles; i++, at = end) {
+            end = area->k_count * (i + 1) / tiles;
             t->dy = dy + at;
             t->dw = dw + (area->k_from + at) * t->dw_pitch + c;
-            k->fn[rows - 1](t);
+            k->fn[end - at - 1](t);
         }
     }
 }
 
 /* One tap of a strip: dy is laid out as the kernels want it. all: every pixel of the strip was listed at the tap before. */
 static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                            struct gy_outer_tile *t, int64_t tap, const void *dy, int64_t count, int *all)
+                            const struct gy_outer_tile *tile, int64_t tap, const void *dy, int64_t count, int *all)
 {
     const struct wgrad_plan *w = job->plan;
+    struct gy_outer_tile own_tile = *tile, *const t = &own_tile;
     const int64_t pixels = t->pixels;
     const float *rows = own->dy;
-    t->dy_pitch = w->half ? WGRAD_K_BLOCK : w->p.out_pitch;
+    t->dy_pitch = w->half ? w->dy_pitch : w->p.out_pitch;
     if (!w->half)
         rows = (const float *)dy + area->k_from;
     else if (w->pair && !(*all && pixels == count))
@@ -273,6 +321,47 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
     *all = pixels == count;
     memset(own->at + (w->pair ? (pixels + 1) / 2 : pixels), 0, GY_OUTER_AHEAD * sizeof(*own->at));
     wgrad_tap(job, own, area, t, t->dw + tap * w->depth, rows);
+}
+
+/* A strip of whole grid rows with lines: patches (or pairs of them) meet dy (or pairs of it). */
+static void wgrad_strip_lines(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                              struct gy_outer_tile *t, const void *x, int64_t pixel, const void *dy, int64_t count)
+{
+    const struct wgrad_plan *w = job->plan;
+    const int64_t half = (w->row + 1) / 2;
+    t->pixels = wgrad_lines(job, own, x, pixel, count);
+    if (w->join)
+        wgrad_join(job, own, t->pixels);
+    for (int64_t i = 0; i < t->pixels; i++)
+        own->at[i] = (int32_t)i;
+    memset(own->at + t->pixels, 0, GY_OUTER_AHEAD * sizeof(*own->at));
+    t->dy_pitch = w->half ? w->dy_pitch : w->p.out_pitch;
+    if (w->pair) {
+        for (int64_t i = 0; i < count; i++)
+            own->dy_rows[i] = (const uint16_t *)dy + i * w->p.out_pitch;
+        for (int64_t g = 0; g * w->row < count; g++)
+            job->cpu->k.pair_rows(own->dy + g * half * w->dy_pitch, w->dy_pitch, own->dy_rows + g * w->row,
+                                  area->k_from, area->k_count, w->row);
+    } else if (w->half) {
+        wgrad_wide_dy(job, own, area, dy, count);
+    }
+    wgrad_tap(job, own, area, t, t->dw, w->half ? own->dy : (const float *)dy + area->k_from);
+}
+
+/* A strip tap by tap. */
+static void wgrad_strip_taps(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                             struct gy_outer_tile *t, const void *x, int64_t pixel, const void *dy, int64_t count)
+{
+    const struct wgrad_plan *w = job->plan;
+    int all = 0;
+    if (w->p.patch)
+        gy_product_patches(&w->p, x, pixel, count, own->patch, gy_product_patch_pitch(&w->p));
+    if (w->half && !w->pair)
+        wgrad_wide_dy(job, own, area, dy, count);
+    for (int64_t tap = 0; tap < w->taps; tap++) {
+        t->pixels = wgrad_list(w, own, x, pixel, count, tap);
+        wgrad_strip_tap(job, own, area, t, tap, dy, count, &all);
+    }
 }
 
 static void wgrad_tile(void *arg, int64_t tile, int thread)
@@ -292,19 +381,12 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
     for (int64_t at = split * w->split; at < end; at += w->strip) {
         const int64_t count = gy_min64(w->strip, end - at);
         const void *const dy = gy_cpu_at(job->dy, at * p->out_pitch + group * p->vec, dtype);
-        int all = 0;
-        if (p->patch)
-            gy_product_patches(p, x, at, count, own.patch, gy_product_patch_pitch(p));
-        if (p->lines)
-            wgrad_lines(job, &own, x, at, count);
-        if (w->half && !w->pair)
-            wgrad_wide_dy(job, &own, &area, dy, count);
-        for (int64_t tap = 0; tap < w->taps; tap++) {
-            struct gy_outer_tile t = {.x = own.x, .at = own.at, .dw = dw, .dw_pitch = row};
-            t.pixels = wgrad_list(w, &own, x, at, count, tap);
-            t.add = at > split * w->split || (job->add && job->part_pitch == 0);
-            wgrad_strip_tap(job, &own, &area, &t, tap, dy, count, &all);
-        }
+        struct gy_outer_tile t = {.x = own.x, .at = own.at, .dw = dw, .dw_pitch = row};
+        t.add = at > split * w->split || (job->add && job->part_pitch == 0);
+        if (w->lines)
+            wgrad_strip_lines(job, &own, &area, &t, x, at, dy, count);
+        else
+            wgrad_strip_taps(job, &own, &area, &t, x, at, dy, count);
     }
 }
 

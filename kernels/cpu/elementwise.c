@@ -125,6 +125,57 @@ GY_INT void gy_cpu_add_back_run(const struct gy_cpu *cpu, const struct gy_op *op
     ew_run(cpu, op, ew_back_tile);
 }
 
+/* A row of output pixels: the channels of every stride-th input pixel between zeros. */
+static void ew_shortcut_tile(void *arg, int64_t tile, int thread)
+{
+    const struct gy_op *op = ((const struct ew_job *)arg)->op;
+    const struct gy_geom *g = &op->geom;
+    const size_t elem = op->dtype == GY_F32 ? 4 : 2, low = (size_t)((g->k - g->c) / 2) * elem, some = (size_t)g->c * elem;
+    const size_t rest = (size_t)g->k * elem - low - some;
+    const int64_t row = tile / g->p * g->h + tile % g->p * g->stride_h;
+    const unsigned char *x = gy_cpu_at(op->ptr[GY_X], row * g->w * g->c, op->dtype);
+    unsigned char *y = gy_cpu_out(op->ptr[GY_Y], tile * g->q * g->k, op->dtype);
+    for (int32_t q = 0; q < g->q; q++, x += (size_t)g->stride_w * some, y += low + some + rest) {
+        memset(y, 0, low);
+        memcpy(y + low, x, some);
+        memset(y + low + some, 0, rest);
+    }
+    (void)thread;
+}
+
+GY_INT void gy_cpu_shortcut_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct ew_job job = {.k = &cpu->k, .op = op};
+    gy_pool_run(cpu->pool, ew_shortcut_tile, &job, op->geom.n * op->geom.p);
+}
+
+/* A row of input pixels: those that forward read get the gradient, the others zero. */
+static void ew_shortcut_back_tile(void *arg, int64_t tile, int thread)
+{
+    const struct ew_job *job = arg;
+    const struct gy_op *op = job->op;
+    const struct gy_geom *g = &op->geom;
+    const int add = (op->flags & GY_F_ADD_DX) != 0;
+    const int64_t h = tile % g->h, row = tile / g->h * g->p + h / g->stride_h, first = (g->k - g->c) / 2;
+    const size_t line = (size_t)((int64_t)g->w * g->c * (op->dtype == GY_F32 ? 4 : 2));
+    void *const dx = gy_cpu_out(op->ptr[GY_DX], tile * g->w * g->c, op->dtype);
+    if (!add)
+        memset(dx, 0, line);
+    for (int32_t q = 0; q < g->q && h % g->stride_h == 0; q++) {
+        const struct gy_back_rows a = {.dy = gy_cpu_at(op->ptr[GY_DY], (row * g->q + q) * g->k + first, op->dtype),
+                                       .dx = gy_cpu_out(dx, (int64_t)q * g->stride_w * g->c, op->dtype),
+                                       .count = g->c, .add_dx = add};
+        job->k->back[op->dtype](&a);
+    }
+    (void)thread;
+}
+
+GY_INT void gy_cpu_shortcut_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct ew_job job = {.k = &cpu->k, .op = op};
+    gy_pool_run(cpu->pool, ew_shortcut_back_tile, &job, op->geom.n * op->geom.h);
+}
+
 /* Element i of activations that are done one by one. */
 static float ew_get(const void *x, int64_t i, int dtype)
 {

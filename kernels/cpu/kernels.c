@@ -100,6 +100,22 @@ static void c4_transpose(float *dst, int64_t dst_pitch, const float *src, int64_
                 dst[c * dst_pitch + r] = src[r * src_pitch + c];
 }
 
+static void c4_pair_values(float *dst, const uint16_t *a, const uint16_t *b, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        memcpy(dst + i, (const uint16_t[2]){a[i], b[i]}, sizeof *dst);
+}
+
+static void c4_join(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps, int64_t len,
+                    int64_t count)
+{
+    for (int64_t i = 0; i < count; i++, dst += pitch) {
+        for (int64_t t = 0; t < taps; t++)
+            memcpy(dst + t * len, rows[i] + t * line, (size_t)len * sizeof *dst);
+        dst[taps * len] = 0;
+    }
+}
+
 static void c4_kernels(struct gy_kernels *k)
 {
     k->name = "portable";
@@ -110,6 +126,8 @@ static void c4_kernels(struct gy_kernels *k)
     k->outer[1] = (struct gy_outer_kind){4, 4, c4_outer_list_1};
     k->outer[2] = (struct gy_outer_kind){4, 4, c4_outer_list_1};
     k->transpose = c4_transpose;
+    k->pair_values = c4_pair_values;
+    k->join = c4_join;
     GY_MICRO_TABLE(c4, k);
     GY_MICRO_TABLE_WINO(c4, k);
     GY_MICRO_TABLE_ROWS(c4, GY_F32, k);

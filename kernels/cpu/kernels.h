@@ -124,8 +124,10 @@ struct gy_kernels {
      * apart. Of floats, one pair of rows: rounded first. NULL where there is no gemm_pair. */
     void (*pair_rows)(float *dst, int64_t pitch, const uint16_t *const *rows, int64_t first, int64_t cols, int64_t count);
     void (*pair_floats)(float *dst, const float *a, const float *b, int64_t count);
+    /* dst[i] = the pair of a[i] and b[i]. */
+    void (*pair_values)(float *dst, const uint16_t *a, const uint16_t *b, int64_t count);
     /* Patches dst [count][pitch] of bf16: rows[i] and what lies line, 2 line, ... values further: taps times len values side
-     * by side, then a zero. Reads and writes up to 31 values beyond. NULL where there is no gemm_pair. */
+     * by side, then a zero. Reads and writes up to 31 values beyond. */
     void (*join)(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps, int64_t len,
                  int64_t count);
     /* The transforms of F(2x2, 3x3); see micro_wino.h. */
@@ -138,6 +140,9 @@ struct gy_kernels {
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
     /* Panel for outer: x rows side by side, dst [count][width], zero beyond cols. */
     void (*gather)(float *dst, int64_t width, const float *const *rows, int64_t first, int64_t cols, int64_t count);
+    /* The same from several places: vector v of lanes floats of a row of the panel begins at rows[i] + at[v]. */
+    int lanes;
+    void (*gather_at)(float *dst, int64_t width, const float *const *rows, const int32_t *at, int64_t count);
     /* Patches [count][pitch] from rows[tap * count + i] of len floats each, side by side; reads and writes up to
      * GY_ROWS_MAX floats beyond. */
     void (*patches)(float *dst, int64_t pitch, const float *const *rows, int64_t taps, int64_t len, int64_t count);

@@ -145,6 +145,14 @@
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
+    enum { P##_lanes = (W) };                                                                                          \
+    ATTR static void P##_gather_at(float *dst, int64_t width, const float *const *rows, const int32_t *at,             \
+                                   int64_t count)                                                                      \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < count; i++, dst += width)                                                              \
+            for (int64_t c = 0, v = 0; c < width; c += (W), v++)                                                       \
+                P##_store(dst + c, P##_load(rows[i] + at[v]));                                                         \
+    }                                                                                                                  \
     ATTR static void P##_patches(float *dst, int64_t pitch, const float *const *rows, int64_t taps, int64_t len,       \
                                  int64_t count)                                                                        \
     {                                                                                                                  \

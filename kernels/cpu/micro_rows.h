@@ -378,6 +378,8 @@
 #define GY_MICRO_TABLE(P, KERNELS)                                                                                     \
     do {                                                                                                               \
         (KERNELS)->gather = P##_gather;                                                                                \
+        (KERNELS)->gather_at = P##_gather_at;                                                                          \
+        (KERNELS)->lanes = P##_lanes;                                                                                  \
         (KERNELS)->patches = P##_patches;                                                                              \
         (KERNELS)->depthwise = P##_depthwise;                                                                          \
         (KERNELS)->depth_grad = P##_depth_grad;                                                                        \

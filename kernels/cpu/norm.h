@@ -16,6 +16,8 @@ GY_INT void gy_cpu_add_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_act_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_add_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
+GY_INT void gy_cpu_shortcut_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_shortcut_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_input_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_dropout_run(const struct gy_cpu *cpu, const struct gy_op *op);
 

@@ -91,7 +91,7 @@ static void product_cut_reduction(struct gy_product *p, const int32_t *block)
     p->taps = p->patch || p->odd ? gy_min64(taps, 1) : p->lines ? p->h.taps : taps;
     p->depth = p->patch ? (int64_t)p->r * p->s * p->red : p->lines ? (int64_t)p->w.taps * p->red : p->red;
     p->depth = p->odd ? (p->depth * p->h.taps + 1) / 2 : p->depth;
-    const int64_t cells = gy_max64(p->w.grid - 1, 0) * p->w.in_step + p->w.taps;
+    const int64_t cells = (gy_max64(p->w.grid - 1, 0) + p->odd) * p->w.in_step + p->w.taps; /* odd: the pair behind the last */
     p->line_pitch = (cells * p->red * gy_product_cell(p) / (int64_t)sizeof(float) + 32) & ~(int64_t)15;
     p->depth_block = product_block(p->depth, slice);
     if (p->depth_block < p->depth)
@@ -132,11 +132,11 @@ static void product_cut(struct gy_product *p, const struct gy_kernels *k, const 
 }
 
 /* How input elements are read: as floats, in pairs of bf16, or one bf16 at a time. */
-static void product_type(struct gy_product *p, const struct gy_kernels *k, int dtype, int pairs)
+static void product_type(struct gy_product *p, const struct gy_kernels *k, int dtype, enum gy_product_use use)
 {
     p->half = dtype == GY_BF16;
-    p->pair = p->half && pairs && k->gemm_pair[0].fn != NULL;
-    p->odd = p->pair && (p->red % 2 != 0 || p->in_pitch % 2 != 0);
+    p->pair = p->half && use != GY_PRODUCT_SINGLE && k->gemm_pair[0].fn != NULL;
+    p->odd = p->pair && (use == GY_PRODUCT_LINES || p->red % 2 != 0 || p->in_pitch % 2 != 0);
     p->unit = p->half && (!p->pair || p->odd) ? 2 : 4;
     p->widen = k->widen[GY_BF16];
     p->red /= p->unit == 4 && p->pair ? 2 : 1;
@@ -144,23 +144,24 @@ static void product_type(struct gy_product *p, const struct gy_kernels *k, int d
 }
 
 /* Few channels: lines; without them, an odd number does not go in pairs. */
-static void product_take_lines(struct gy_product *p, int32_t taps)
+static void product_take_lines(struct gy_product *p, int32_t taps, enum gy_product_use use)
 {
-    const int32_t limit = p->odd ? 2 * PRODUCT_LINES_BELOW : PRODUCT_LINES_BELOW;
+    const int32_t limit = p->odd ? 2 * PRODUCT_LINES_BELOW + 1 : PRODUCT_LINES_BELOW + (use == GY_PRODUCT_LINES);
     p->lines = p->red < limit && !(p->odd && p->transposed) && taps > 1 && p->groups == 1 && (p->w.off_step == 1 || p->w.taps == 1);
     if (p->odd && !p->lines)
         p->odd = p->pair = 0;
 }
 
-GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k, int pairs)
+GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k,
+                               enum gy_product_use use)
 {
     const struct gy_geom *g = &op->geom;
     *p = (struct gy_product){.n = g->n, .groups = g->groups, .red = g->c / g->groups, .vec = g->k / g->groups,
                              .r = g->r, .s = g->s, .in_pitch = g->c, .out_pitch = g->k};
-    product_type(p, k, op->dtype, pairs);
+    product_type(p, k, op->dtype, use);
     p->h = product_forward_axis(g->p, g->h, g->r, g->stride_h, g->pad_h, g->dil_h);
     p->w = product_forward_axis(g->q, g->w, g->s, g->stride_w, g->pad_w, g->dil_w);
-    product_take_lines(p, g->r * g->s);
+    product_take_lines(p, g->r * g->s, use);
     p->patch = p->red < PRODUCT_PATCH_BELOW && g->r * g->s > 1 && !p->lines;
     product_cut(p, k, op->block);
 }
@@ -170,12 +171,12 @@ GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_op *op, const
     const struct gy_geom *g = &op->geom;
     *p = (struct gy_product){.n = g->n, .groups = g->groups, .red = g->k / g->groups, .vec = g->c / g->groups,
                              .r = g->r, .s = g->s, .in_pitch = g->k, .out_pitch = g->c, .transposed = 1};
-    product_type(p, k, op->dtype, 1);
+    product_type(p, k, op->dtype, GY_PRODUCT_PAIRS);
     p->h = product_dgrad_axis(g->h, g->p, g->r, g->stride_h, g->pad_h, g->dil_h, a);
     p->w = product_dgrad_axis(g->w, g->q, g->s, g->stride_w, g->pad_w, g->dil_w, b);
     product_turn(&p->h);
     product_turn(&p->w);
-    product_take_lines(p, p->h.taps * p->w.taps);
+    product_take_lines(p, p->h.taps * p->w.taps, GY_PRODUCT_PAIRS);
     product_cut(p, k, op->block);
 }
 
@@ -317,10 +318,11 @@ static int64_t product_run(const struct gy_product *p, int64_t g, int64_t last)
     return gy_min64((g / p->h.grid + 1) * p->h.grid, last + 1);
 }
 
-GY_INT void gy_product_lines(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *lines)
+GY_INT int64_t gy_product_lines(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *lines)
 {
     const struct gy_axis *h = &p->h;
     const int64_t last = (first + count - 1) / p->w.grid;
+    float *const begin = lines;
     for (int64_t g = first / p->w.grid, end; g <= last; g = end) {
         const int64_t n = g / h->grid;
         int64_t row = g % h->grid * h->in_step + h->off0;
@@ -330,6 +332,7 @@ GY_INT void gy_product_lines(const struct gy_product *p, const void *in, int64_t
             product_line(p, inside ? gy_product_in(p, in, (n * h->in_size + row) * p->w.in_size * p->in_pitch) : NULL, lines);
         }
     }
+    return (lines - begin) / p->line_pitch;
 }
 
 GY_INT void gy_product_line_rows(const struct gy_product *p, const float *lines, int64_t first, int64_t count,

@@ -116,6 +116,12 @@ P512_ATTR static void p512_pair_rows(float *dst, int64_t pitch, const uint16_t *
         p512_pair(dst + c, rows[i] + first + c, NULL, cols - c);
 }
 
+P512_ATTR static void p512_pair_values(float *dst, const uint16_t *a, const uint16_t *b, int64_t count)
+{
+    for (int64_t c = 0; c < count; c += 16)
+        p512_pair(dst + c, a + c, b + c, count - c);
+}
+
 P512_ATTR static void p512_join(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps,
                                 int64_t len, int64_t count)
 {
@@ -161,6 +167,7 @@ GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
     k->outer_pair[2] = (struct gy_outer_kind){16, 8, p512_outer_list_1};
     k->pair_rows = p512_pair_rows;
     k->pair_floats = p512_pair_floats;
+    k->pair_values = p512_pair_values;
     k->join = p512_join;
     GY_MICRO_TABLE_ROWS(p512h, GY_BF16, k);
     GY_MICRO_TABLE_POOL(p512h, GY_BF16, k);
