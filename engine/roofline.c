@@ -56,16 +56,22 @@ static double roof_part(const struct gy_op *op, int role)
     return 1.0;
 }
 
-/* Winograd's way of a 3x3 filter on 2x2 outputs: 16 multiplications for 36. */
-static int roof_is_winograd(const struct gy_op *op) { return op->variant && strcmp(op->variant, "winograd") == 0; }
+/* Winograd's way of a 3x3 filter: on 2x2 outputs 16 multiplications for 36, on 4x4 outputs 36 for 144; in float, whatever
+ * the tensors are. */
+static int roof_is_winograd(const struct gy_op *op) { return op->variant && strncmp(op->variant, "winograd", 8) == 0; }
+
+static double roof_multiplications(const struct gy_op *op)
+{
+    return !roof_is_winograd(op) ? 1 : op->variant[8] == '4' ? 36.0 / 144.0 : 16.0 / 36.0;
+}
 
 GY_INT struct gy_work gy_op_work(const struct gy_plan *plan, const struct gy_op *op)
 {
     const struct gy_op_row *row = gy_op_row(op->code);
     const uint64_t adds = ((op->flags & GY_F_ADD_DX) != 0 ? 1ull << GY_DX : 0) |
                           ((op->flags & GY_F_ADD_DRES) != 0 ? 1ull << GY_DRES : 0);
-    struct gy_work work = { .flops = (double)gy_op_flops(op), .half = op->dtype == GY_BF16 && gy_op_is_conv(op) };
-    work.done = work.flops * (roof_is_winograd(op) ? 16.0 / 36.0 : 1.0);
+    struct gy_work work = { .flops = (double)gy_op_flops(op), .half = op->dtype == GY_BF16 && gy_op_is_conv(op) && !roof_is_winograd(op) };
+    work.done = work.flops * roof_multiplications(op);
     for (int role = 0; role < GY_ROLES; role++) {
         if (op->tensor[role] < 0 || role == GY_SCRATCH)
             continue;

@@ -55,6 +55,10 @@ static void roof_test_work(void)
     c.op.variant = "winograd";
     w = gy_op_work(&c.plan, &c.op);
     T_CHECK(w.flops == 2.0 * 2 * 4 * 16 * 8 && roof_near(w.done, w.flops * 16 / 36));
+    c.op.variant = "winograd4";
+    c.op.dtype = GY_BF16;
+    w = gy_op_work(&c.plan, &c.op);
+    T_CHECK(roof_near(w.done, w.flops * 36 / 144) && !w.half);
     c.op.code = GY_OP_ACT;
     c.op.dtype = GY_BF16;
     T_CHECK(!gy_op_work(&c.plan, &c.op).half);

@@ -61,9 +61,19 @@ static const struct cpu_row cpu_rows[GY_OP_CODES] = {
 /* bf16 through float kernels: the mark of such an op. */
 static const struct cpu_row cpu_wide_row = {.variant = "widened"};
 
-static const struct cpu_row cpu_wino_grad_row = {.variant = "winograd", .need = gy_cpu_wino_grad_need,
-                                                 .run = gy_cpu_wino_grad_run};
-static const struct cpu_row cpu_wino_row = {.variant = "winograd", .need = gy_cpu_wino_need, .run = gy_cpu_wino_run};
+/* Convolutions by Winograd's way, with tiles of m x m outputs; NULL: the direct way. */
+static const struct cpu_row *cpu_wino_row(const struct gy_op *op, const struct gy_kernels *k)
+{
+    static const struct cpu_row conv[2] = {{"winograd", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
+                                           {"winograd4", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES}};
+    static const struct cpu_row wgrad[2] = {{"winograd", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
+                                            {"winograd4", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES}};
+    const int is_wgrad = op->code == GY_OP_CONV_WGRAD && op->tensor[GY_DBIAS] < 0;
+    if (op->code != GY_OP_CONV && op->code != GY_OP_CONV_DGRAD && !is_wgrad)
+        return NULL;
+    const int m = gy_cpu_wino_size(op, k);
+    return m == 0 ? NULL : is_wgrad ? &wgrad[m == 4] : &conv[m == 4];
+}
 
 /* Convolutions in which every channel is a group of its own. */
 static const struct cpu_row *cpu_depth_row(int code)
@@ -214,10 +224,9 @@ static const struct cpu_row *cpu_pick(const struct cpu_backend *cpu, const struc
     const struct cpu_row *row = &cpu_rows[op->code];
     if (gy_cpu_is_depthwise(op) && cpu_depth_row(op->code) != NULL)
         row = cpu_depth_row(op->code);
-    if ((op->code == GY_OP_CONV || op->code == GY_OP_CONV_DGRAD) && gy_cpu_is_wino(op))
-        row = &cpu_wino_row;
-    if (op->code == GY_OP_CONV_WGRAD && op->tensor[GY_DBIAS] < 0 && gy_cpu_is_wino(op))
-        row = &cpu_wino_grad_row;
+    const struct cpu_row *wino = cpu_wino_row(op, &cpu->cpu.k);
+    if (wino != NULL)
+        row = wino;
     return cpu->ref || row->run == NULL || (row->fits != NULL && !row->fits(op)) ? NULL : row;
 }
 

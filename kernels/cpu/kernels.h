@@ -112,6 +112,18 @@ struct gy_update_rows {
     int nesterov;
 };
 
+/* The transforms of Winograd's F(m x m, 3 x 3), over count channels; see micro_wino.h. Transformed numbers lie pitch apart. */
+struct gy_wino {
+    int m;
+    void (*filter)(float *u, int64_t pitch, const float *const *taps, int64_t count);
+    void (*output)(float *const *y, const float *m, int64_t pitch, const float *init, int64_t count); /* y[i] NULL: left out */
+    void (*filter_back)(float *const *taps, const float *u, int64_t pitch, int64_t count, int add);
+    /* ahead: the pixels of the next tile, to be fetched */
+    void (*input[GY_CPU_DTYPES])(float *v, int64_t pitch, const void *const *pixels, const void *const *ahead, int64_t count);
+    /* output, backward */
+    void (*spread[GY_CPU_DTYPES])(float *m, int64_t pitch, const void *const *dy, const void *const *ahead, int64_t count);
+};
+
 struct gy_kernels {
     const char *name;
     struct gy_gemm_kind gemm[GY_KINDS];   /* unused ones repeat the last */
@@ -124,18 +136,14 @@ struct gy_kernels {
      * apart. Of floats, one pair of rows: rounded first. NULL where there is no gemm_pair. */
     void (*pair_rows)(float *dst, int64_t pitch, const uint16_t *const *rows, int64_t first, int64_t cols, int64_t count);
     void (*pair_floats)(float *dst, const float *a, const float *b, int64_t count);
+    float pair_pace; /* how much faster pairs are multiplied than floats */
     /* dst[i] = the pair of a[i] and b[i]. */
     void (*pair_values)(float *dst, const uint16_t *a, const uint16_t *b, int64_t count);
     /* Patches dst [count][pitch] of bf16: rows[i] and what lies line, 2 line, ... values further: taps times len values side
      * by side, then a zero. Reads and writes up to 31 values beyond. */
     void (*join)(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps, int64_t len,
                  int64_t count);
-    /* The transforms of F(2x2, 3x3); see micro_wino.h. */
-    void (*wino_input)(float *v, int64_t pitch, const float *const *d, int64_t count);
-    void (*wino_filter)(float *u, int64_t pitch, const float *const *g, int64_t count);
-    void (*wino_output)(float *const *y, const float *m, int64_t pitch, const float *init, int64_t count);
-    void (*wino_output_back)(float *m, int64_t pitch, const float *const *dy, int64_t count);
-    void (*wino_filter_back)(float *const *dg, const float *u, int64_t pitch, int64_t count, int add);
+    struct gy_wino wino[2]; /* F(2x2, 3x3) and F(4x4, 3x3) */
     /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
     /* Panel for outer: x rows side by side, dst [count][width], zero beyond cols. */

@@ -90,7 +90,7 @@ GY_MICRO_ROWS(vsx, vsx, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_ROWS(vsx, vsxh, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_POOL(vsx, vsx, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_POOL(vsx, vsxh, VSX_ATTR, vsx_f4, 4)
-GY_MICRO_WINO(vsx, VSX_ATTR, vsx_f4, 4)
+GY_MICRO_WINOS(vsx, vsxh, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_FLAT(vsx, VSX_ATTR, vsx_f4, 4)
 
 GY_MICRO_FN(vsx, VSX_ATTR, 1, 4)
@@ -144,7 +144,7 @@ GY_INT void gy_kernels_vsx(struct gy_kernels *k)
     k->outer[1] = (struct gy_outer_kind){8, 8, vsx_outer_list_2};
     k->outer[2] = (struct gy_outer_kind){4, 8, vsx_outer_list_1};
     GY_MICRO_TABLE(vsx, k);
-    GY_MICRO_TABLE_WINO(vsx, k);
+    GY_MICRO_TABLE_WINO(vsx, vsxh, k);
     GY_MICRO_TABLE_ROWS(vsx, GY_F32, k);
     GY_MICRO_TABLE_ROWS(vsxh, GY_BF16, k);
     GY_MICRO_TABLE_POOL(vsx, GY_F32, k);

@@ -388,6 +388,7 @@ static const gy_outer_fn amx_outer_list[AMX_EDGE] = {AMX_16(AMX_OUTER_NAME)};
 GY_INT void gy_kernels_amx(struct gy_kernels *k)
 {
     k->name = "amx";
+    k->pair_pace = 16.0f;
     for (int i = 0; i < GY_KINDS; i++) {
         k->gemm_pair[i].rows = AMX_BLOCK;
         k->gemm_pair[i].fn = amx_gemm_list;

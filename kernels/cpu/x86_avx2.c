@@ -92,7 +92,7 @@ GY_MICRO_ROWS(avx2, avx2, AVX2_ATTR, __m256, 8)
 GY_MICRO_ROWS(avx2, avx2h, AVX2_ATTR, __m256, 8)
 GY_MICRO_POOL(avx2, avx2, AVX2_ATTR, __m256, 8)
 GY_MICRO_POOL(avx2, avx2h, AVX2_ATTR, __m256, 8)
-GY_MICRO_WINO(avx2, AVX2_ATTR, __m256, 8)
+GY_MICRO_WINOS(avx2, avx2h, AVX2_ATTR, __m256, 8)
 GY_MICRO_FLAT(avx2, AVX2_ATTR, __m256, 8)
 
 GY_MICRO_FN(avx2, AVX2_ATTR, 1, 2)
@@ -172,7 +172,7 @@ GY_INT void gy_kernels_avx2(struct gy_kernels *k)
     k->outer[2] = (struct gy_outer_kind){8, 12, avx2_outer_list_1};
     k->transpose = avx2_transpose;
     GY_MICRO_TABLE(avx2, k);
-    GY_MICRO_TABLE_WINO(avx2, k);
+    GY_MICRO_TABLE_WINO(avx2, avx2h, k);
     GY_MICRO_TABLE_ROWS(avx2, GY_F32, k);
     GY_MICRO_TABLE_ROWS(avx2h, GY_BF16, k);
     GY_MICRO_TABLE_POOL(avx2, GY_F32, k);

@@ -31,7 +31,7 @@ GY_MICRO_ROWS(a512, a512, A512_ATTR, __m512, 16)
 GY_MICRO_ROWS(a512, a512h, A512_ATTR, __m512, 16)
 GY_MICRO_POOL(a512, a512, A512_ATTR, __m512, 16)
 GY_MICRO_POOL(a512, a512h, A512_ATTR, __m512, 16)
-GY_MICRO_WINO(a512, A512_ATTR, __m512, 16)
+GY_MICRO_WINOS(a512, a512h, A512_ATTR, __m512, 16)
 GY_MICRO_FLAT(a512, A512_ATTR, __m512, 16)
 
 GY_MICRO_FN(a512, A512_ATTR, 1, 4)
@@ -126,7 +126,7 @@ GY_INT void gy_kernels_avx512(struct gy_kernels *k)
     k->outer[2] = (struct gy_outer_kind){16, 8, a512_outer_list_1};
     k->transpose = a512_transpose;
     GY_MICRO_TABLE(a512, k);
-    GY_MICRO_TABLE_WINO(a512, k);
+    GY_MICRO_TABLE_WINO(a512, a512h, k);
     GY_MICRO_TABLE_ROWS(a512, GY_F32, k);
     GY_MICRO_TABLE_ROWS(a512h, GY_BF16, k);
     GY_MICRO_TABLE_POOL(a512, GY_F32, k);

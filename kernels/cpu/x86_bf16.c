@@ -167,6 +167,7 @@ GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
     k->outer_pair[2] = (struct gy_outer_kind){16, 8, p512_outer_list_1};
     k->pair_rows = p512_pair_rows;
     k->pair_floats = p512_pair_floats;
+    k->pair_pace = 2.0f;
     k->pair_values = p512_pair_values;
     k->join = p512_join;
     GY_MICRO_TABLE_ROWS(p512h, GY_BF16, k);

@@ -23,7 +23,7 @@ def width(op):
     match = re.match(r"\d+x\d+x\d+x(\d+) \* .* -> (\d+)(?: by (\d+))?", op["shape"])
     if not match:
         return WIDE
-    if op["kernel"] == "winograd":
+    if op["kernel"].startswith("winograd"):
         return WINOGRAD
     c, k, groups = int(match[1]), int(match[2]), int(match[3] or 1)
     return FEW if c // groups < 8 else NARROW if min(c // groups, k) <= 16 else WIDE
@@ -34,7 +34,7 @@ def load(path):
     measured, rows = step["measured"], []
     for op in step["ops"]:
         conv = op["op"].startswith("conv")
-        half = conv and step["dtype"] == "bf16"
+        half = conv and step["dtype"] == "bf16" and not op["kernel"].startswith("winograd")
         read, written = op["read"], op["written"]
         pairs, rest = 2 * min(read, written), abs(read - written)
         memory = (pairs / measured["copy_gbs"] + rest / measured["read_gbs" if read > written else "copy_gbs"]) * 1e-9

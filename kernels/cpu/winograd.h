@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* winograd.h: what the Winograd drivers share: how an image is cut into tiles. A tile is m x m outputs and the (m + 2)^2 inputs
+ * that they meet; tiles are numbered row by row, image after image; those at the lower and right edge may stick out. */
+#ifndef GY_CPU_WINOGRAD_H
+#define GY_CPU_WINOGRAD_H
+#include "conv.h"
+
+#define GY_WINO_POINTS_MAX 36 /* (m + 2)^2 */
+#define GY_WINO_OUTS_MAX 16   /* m^2 */
+#define GY_WINO_CHANNELS_MOST 4096
+
+struct gy_wino_plan {
+    const struct gy_wino *kernels;
+    int dtype;        /* of the activations */
+    int m, edge;      /* outputs and inputs along a side of a tile */
+    int outs, points; /* m^2, edge^2 */
+    int32_t red, vec; /* channels summed over, channels in vectors: of the input and of the output */
+    int32_t in_h, in_w, out_h, out_w, pad_h, pad_w;
+    int32_t tiles_h, tiles_w; /* of an image */
+    int64_t n, tiles;
+    int transposed; /* data gradient: the filter is turned by half a turn, and from output to input channels */
+};
+
+GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, const struct gy_kernels *k);
+/* The input pixels of a tile from channel c on; zeros outside the image. */
+GY_INT void gy_wino_pixels(const struct gy_wino_plan *w, const void *in, int64_t tile, int64_t c, const void **d);
+/* The numbers of the output pixels of a tile, counted over all images; -1 outside. */
+GY_INT void gy_wino_outs(const struct gy_wino_plan *w, int64_t tile, int64_t *numbers);
+/* Zeros for a pixel outside. */
+GY_INT const void *gy_wino_zeros(void);
+/* Floats from plane to plane: an odd number of cache lines, so that the planes of a tile do not fight for cache sets. */
+static inline int64_t gy_wino_plane(int64_t floats)
+{
+    return ((floats + 15) / 16 | 1) * 16;
+}
+
+#endif
