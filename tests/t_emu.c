@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The CUDA emulator: its functions, the dialect's words, and every fault that a kernel can have: planted, found, told with
  * kernel, line and thread, whatever the order in which threads run. The library is opened as the backend opens it. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
 #include "emu_host.h"
 
 /* ---- words ---- */
@@ -242,18 +245,65 @@ static void test_lost_waits(void)
     }
 }
 
+/* ---- ThreadSanitizer ---- */
+
+/* The other process: one kernel under ThreadSanitizer, which prints and decides the exit status. */
+static int run_under_sanitizer(const char *kernel, int right)
+{
+    void *module = compile("tests/emu/faults.cu", planted_options, right ? 6 : 5, 0, NULL, 0);
+    return module ? launch_planted(module, kernel, right) : 1;
+}
+
+static void check_sanitizer(const char *program, const char *kernel, int right, const char *source)
+{
+    char command[2000], text[16384], line[100];
+    snprintf(command, sizeof command, "TSAN_OPTIONS=halt_on_error=0:exitcode=66 GYRE_EMU_TSAN=1 '%s' --tsan %s%s 2>&1", program, kernel,
+             right ? " right" : "");
+    FILE *f = popen(command, "r");
+    if (!T_CHECK(f != NULL))
+        return;
+    const size_t count = fread(text, 1, sizeof text - 1, f);
+    text[count] = 0;
+    while (getc(f) != EOF) {
+    }
+    const int status = pclose(f);
+    snprintf(line, sizeof line, "faults.cu:%d", line_of(source, kernel));
+    if (right)
+        T_CHECK_MSG(status == 0 && !strstr(text, "ThreadSanitizer"), "%s: %.2000s", kernel, text);
+    else
+        T_CHECK_MSG(strstr(text, "data race") && strstr(text, line), "%s: no %s in: %.2000s", kernel, line, text);
+}
+
+/* Where this program is built with it: what it finds of the planted faults, and nothing in the right kernels. */
+static void test_sanitizer(const char *program)
+{
+    static const char *const kernels[] = {"missing_barrier", "write_after_read", "write_write", "global_race", "blocks_race"};
+    if (!dlsym(RTLD_DEFAULT, "__tsan_create_fiber")) {
+        T_SKIP("kernels under ThreadSanitizer: a program built with it does that");
+        return;
+    }
+    char *source = read_text("tests/emu/faults.cu");
+    for (size_t i = 0; source && i < GY_COUNT(kernels); i++) {
+        check_sanitizer(program, kernels[i], 0, source);
+        check_sanitizer(program, kernels[i], 1, source);
+    }
+    free(source);
+}
+
 int main(int argc, char **argv)
 {
-    (void)argc;
     if (!emu_open(argv[0])) {
         T_SKIP("no libgyre-emu.so beside the test");
         T_END("t_emu");
     }
     setenv("GYRE_EMU_QUIET", "1", 0);
+    if (argc > 2 && strcmp(argv[1], "--tsan") == 0)
+        return run_under_sanitizer(argv[2], argc > 3);
     test_words();
     test_compile_error();
     test_planted();
     test_matrices();
     test_lost_waits();
+    test_sanitizer(argv[0]);
     T_END("t_emu");
 }

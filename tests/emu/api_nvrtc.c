@@ -160,6 +160,8 @@ static int nvrtc_run(const char *folder, const char *source, const char *const *
     argv[n++] = folder;
     argv[n++] = nvrtc_compiler();
     argv[n++] = source;
+    if (emu_tsan())
+        argv[n++] = "-DGY_EMU_TSAN";
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("fma"))
         argv[n++] = "-mfma";

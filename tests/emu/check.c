@@ -189,6 +189,10 @@ static void check_shared_bytes(const unsigned char *p, size_t bytes, const struc
     if (p < b->shared || p > end || (size_t)(end - p) < bytes)
         emu_fail(at->site, at->pc, "%s %zu bytes at byte %td of the shared memory, which has %zu", at->what, bytes, p - b->shared,
                  b->launch->shared);
+    if (emu_tsan()) {
+        emu_tsan_touch(p, bytes, at->write);
+        return;
+    }
     const size_t first = (size_t)(p - b->shared);
     for (size_t word = first / 4; 4 * word < first + bytes; word++)
         check_shared_word(&check_shared[word], word, check_mask(word, first, first + bytes), at);

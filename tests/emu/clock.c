@@ -47,12 +47,16 @@ void emu_clock_release(int id, struct emu_order *order)
     clock_join(order->seen, clock_seen[id]);
     order->seen[id] = clock_time;
     clock_tick();
+    order->key = order;
+    emu_tsan_order(order, 1);
 }
 
 void emu_clock_acquire(int id, const struct emu_order *order)
 {
     if (order->epoch == emu_block()->epoch)
         clock_join(clock_seen[id], order->seen);
+    if (order->key)
+        emu_tsan_order(order->key, 0);
 }
 
 void emu_clock_pass(int from, int to, int all)

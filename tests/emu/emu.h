@@ -11,6 +11,7 @@
  *   check.c                every load and store of a kernel: bounds, races, values never written
  *   barrier.c, bulk.c, wgmma.c   the words of sm_90: barriers that count, bulk copies, products of a warp group
  *   clock.c                order between threads that meet without the whole block
+ *   tsan.c                 or ThreadSanitizer checks, each fiber one of its threads
  *   report.c               the sentence that says what a kernel did wrong and where
  *   api_runtime.c, api_driver.c, api_nvrtc.c   the exported functions
  *
@@ -50,6 +51,7 @@ struct emu_fiber {
     void *sp;                         /* where it continues; the rest of its registers lie on its stack */
     unsigned char *stack;             /* EMU_STACK_BYTES, a guard page below */
     void *context;                    /* ucontext_t, where there is no switch of our own */
+    void *tsan;                       /* ThreadSanitizer's fiber, when it checks */
 };
 /* Makes a fiber start in entry at the next switch; its stack is taken once and used again. 0, or -1 without memory. */
 int emu_fiber_make(struct emu_fiber *fiber, void (*entry)(void));
@@ -108,6 +110,7 @@ struct emu_block {
     const struct emu_launch *launch;
     int ready[EMU_THREADS_MOST], ready_count, live;
     unsigned char *shared;            /* launch->shared bytes, a guard page behind */
+    unsigned char *keys;              /* ThreadSanitizer: addresses of the block's barriers */
     uint64_t random;
     jmp_buf escape;                   /* of the scheduler, for faults of its own */
     uint32_t epoch, block_epoch, launch_epoch; /* see check.c */
@@ -182,6 +185,7 @@ void emu_check_async(const void *p, size_t bytes, const char *what, const char *
 /* Numbers of what acts: threads, products of warp groups, bulk copies by their barrier. */
 enum { EMU_AGENT_GROUP = EMU_THREADS_MOST, EMU_AGENT_BAR = EMU_AGENT_GROUP + 8, EMU_IDS = EMU_AGENT_BAR + 48 };
 struct emu_order {
+    void *key;                        /* ThreadSanitizer's name of it: the order that was released, also in a copy */
     uint32_t epoch;
     uint16_t seen[EMU_IDS];
 };
@@ -193,6 +197,17 @@ void emu_clock_acquire(int id, const struct emu_order *order);
 void emu_clock_pass(int from, int to, int all); /* what from did, and if all what it has seen, has happened for to */
 void emu_clock_fence(int id);
 int emu_clock_fenced(int id, uint32_t epoch, unsigned stamp);
+
+/* ---- tsan.c ---- */
+
+int emu_tsan(void);                   /* ThreadSanitizer checks in place of check.c */
+void emu_tsan_fiber(void **fiber, int tid);
+void *emu_tsan_here(void);
+void emu_tsan_switch(void *fiber);
+void emu_tsan_order(void *key, int release);
+void emu_tsan_touch(const void *p, size_t bytes, int write);
+void emu_tsan_own(int own);
+unsigned char *emu_tsan_slice(void);
 
 /* ---- barrier.c ---- */
 

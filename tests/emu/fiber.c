@@ -70,7 +70,12 @@ int emu_fiber_make(struct emu_fiber *fiber, void (*entry)(void))
     return 0;
 }
 
-void emu_fiber_switch(struct emu_fiber *from, struct emu_fiber *to) { emu_switch(&from->sp, to->sp); }
+void emu_fiber_switch(struct emu_fiber *from, struct emu_fiber *to)
+{
+    if (to->tsan)
+        emu_tsan_switch(to->tsan);
+    emu_switch(&from->sp, to->sp);
+}
 void emu_fiber_free(struct emu_fiber *fiber) { fiber_unmap(fiber); }
 
 #else
@@ -99,6 +104,8 @@ int emu_fiber_make(struct emu_fiber *fiber, void (*entry)(void))
 
 void emu_fiber_switch(struct emu_fiber *from, struct emu_fiber *to)
 {
+    if (to->tsan)
+        emu_tsan_switch(to->tsan);
     swapcontext(fiber_context(from), to->context);
 }
 

@@ -12,6 +12,7 @@
 static struct emu_block *launch_block; /* taken at the first launch, kept for stacks */
 static struct gy_emu_words launch_words;
 static uint64_t launch_count;
+static char launch_begin, launch_end; /* keys of order for ThreadSanitizer */
 
 struct emu_block *emu_block(void) { return launch_block; }
 struct gy_emu_words *emu_words(void) { return &launch_words; }
@@ -70,7 +71,9 @@ int emu_fault(int tid, const char *site, const char *format, ...)
 static void launch_thread(void)
 {
     struct emu_block *b = launch_block;
+    emu_tsan_order(&launch_begin, 0);
     b->launch->function->entry(&b->launch->args);
+    emu_tsan_order(&launch_end, 1);
     b->now->state = EMU_ENDED;
     b->live--;
     for (;;)
@@ -92,7 +95,13 @@ void emu_wake(struct emu_thread *thread)
     b->ready[b->ready_count++] = thread->tid;
 }
 
-static void launch_sync(const char *site) { emu_park(EMU_AT_SYNC, site); }
+static void launch_sync(const char *site)
+{
+    unsigned char *key = launch_block->keys + launch_block->epoch % 2;
+    emu_tsan_order(key, 1);
+    emu_park(EMU_AT_SYNC, site);
+    emu_tsan_order(key, 0);
+}
 
 /* A word of several lanes: the last one to come carries it out for all and goes on; the others become ready. */
 static void launch_group(int word, const char *site, const void *in, void *out)
@@ -112,7 +121,9 @@ static void launch_group(int word, const char *site, const void *in, void *out)
             emu_park(EMU_AT_GROUP, site);
             return;
         }
+    emu_tsan_own(1);
     emu_group_run(word, &b->thread[first]);
+    emu_tsan_own(0);
     b->acting = me->tid;
     me->state = EMU_READY;
     for (int i = first; i < first + lanes; i++)
@@ -193,10 +204,30 @@ static void launch_enter(struct emu_thread *t)
     b->now = NULL;
 }
 
+/* The shared memory of a block ends where a page begins that may not be touched; 1024-byte alignment as in CUDA. */
+static unsigned char *launch_shared(size_t bytes)
+{
+    static unsigned char *end;
+    if (!end) {
+        const size_t page = (size_t)sysconf(_SC_PAGESIZE), most = (EMU_SHARED_MOST + page - 1) / page * page + page;
+        unsigned char *map = mmap(NULL, most + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (map == MAP_FAILED)
+            return NULL;
+        mprotect(map + most, page, PROT_NONE);
+        end = map + most;
+    }
+    return end - (bytes + 1023) / 1024 * 1024;
+}
+
 static int launch_start_block(void)
 {
     struct emu_block *b = launch_block;
     const struct emu_launch *l = b->launch;
+    b->keys = emu_tsan() ? emu_tsan_slice() : NULL;
+    b->shared = emu_tsan() ? b->keys + 4096 : launch_shared(l->shared);
+    if (!b->shared || (emu_tsan() && !b->keys))
+        return emu_fault(0, NULL, "the emulator has no memory for another block");
+    launch_words.place.shared = b->shared;
     b->epoch++;
     b->block_epoch = b->epoch;
     b->live = l->threads;
@@ -212,6 +243,7 @@ static int launch_start_block(void)
         return emu_fault(0, NULL, "the emulator has no memory");
     for (int i = 0; i < l->threads; i++) {
         b->thread[i].tid = i;
+        emu_tsan_fiber(&b->thread[i].fiber.tsan, i);
         if (emu_fiber_make(&b->thread[i].fiber, launch_thread) != 0)
             return emu_fault(0, NULL, "the emulator has no memory for %d stacks", l->threads);
         emu_wake(&b->thread[i]);
@@ -241,21 +273,6 @@ static int launch_one_block(void)
 
 /* ---- a grid ---- */
 
-/* The shared memory of a block ends where a page begins that may not be touched; 1024-byte alignment as in CUDA. */
-static unsigned char *launch_shared(size_t bytes)
-{
-    static unsigned char *end;
-    if (!end) {
-        const size_t page = (size_t)sysconf(_SC_PAGESIZE), most = (EMU_SHARED_MOST + page - 1) / page * page + page;
-        unsigned char *map = mmap(NULL, most + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (map == MAP_FAILED)
-            return NULL;
-        mprotect(map + most, page, PROT_NONE);
-        end = map + most;
-    }
-    return end - (bytes + 1023) / 1024 * 1024;
-}
-
 static int launch_prepare(const struct emu_launch *launch)
 {
     if (!launch_block)
@@ -267,15 +284,11 @@ static int launch_prepare(const struct emu_launch *launch)
     b->launch = launch;
     b->fault.set = 0;
     b->random = (seed ? strtoull(seed, NULL, 10) : 1) * 0x9e3779b97f4a7c15ull + ++launch_count * 0xbf58476d1ce4e5b9ull + 1;
-    b->shared = launch_shared(launch->shared);
-    if (!b->shared)
-        return -1;
     b->epoch++;
     b->launch_epoch = b->epoch;
     struct gy_emu_words *w = &launch_words;
     memcpy(w->place.grid, launch->grid, sizeof launch->grid);
     w->place.threads = launch->threads;
-    w->place.shared = b->shared;
     w->access = emu_access;
     w->aligned = emu_aligned;
     w->sync = launch_sync;
@@ -302,6 +315,8 @@ int emu_launch(const struct emu_launch *launch)
     if (launch_prepare(launch) != 0)
         return EMU_NO_MEMORY;
     int *at = launch_words.place.block, bad = 0;
+    launch_block->scheduler.tsan = emu_tsan_here();
+    emu_tsan_order(&launch_begin, 1);
     emu_memory_open(1);
     for (at[2] = 0; at[2] < launch->grid[2] && !bad; at[2]++)
         for (at[1] = 0; at[1] < launch->grid[1] && !bad; at[1]++)
@@ -311,5 +326,6 @@ int emu_launch(const struct emu_launch *launch)
                     bad = 1;
                 }
     emu_memory_open(0);
+    emu_tsan_order(&launch_end, 0);
     return bad ? EMU_LAUNCH_FAILED : EMU_OK;
 }
