@@ -313,6 +313,24 @@ GYRE_API void gyre_tune_config_default(struct gyre_tune_config *config);
  * the net is to be closed then. Takes memory for its duration. */
 GYRE_API int gyre_print_tune(struct gyre_net *net, const struct gyre_tune_config *config, const struct gyre_sink *sink);
 
+/* Kernels of a GPU, which are compiled for a net's shapes. config.device is an architecture ("sm_90": no GPU is needed, only
+ * CUDA's compiler NVRTC), or a GPU. */
+enum gyre_kernels_form { GYRE_KERNELS_LIST, GYRE_KERNELS_SOURCE, GYRE_KERNELS_PTX, GYRE_KERNELS_CUBIN };
+struct gyre_kernels_config {
+    size_t size;
+    int form;          /* enum gyre_kernels_form: a line a launch (registers, stack, spills, occupancy); or dumps of one layer */
+    const char *layer; /* name of a layer, or NULL: all */
+    const char *op;    /* for dumps: what the op does, such as "conv-wgrad"; NULL: all ops of the layer */
+    int strict;        /* 1: GYRE_E_BUG when a convolution spills registers */
+};
+GYRE_API void gyre_kernels_config_default(struct gyre_kernels_config *config);
+/* what may be NULL: the list. Compiles what the cache does not hold. */
+GYRE_API int gyre_print_kernels(const struct gyre_config *config, const struct gyre_kernels_config *what, const struct gyre_sink *sink,
+                                struct gyre_error *error);
+/* Compiles the net's kernels for architectures (75, 80, 90 ...) into one file, gyre_config.kernel_pack of machines without NVRTC. */
+GYRE_API int gyre_pack_kernels(const struct gyre_config *config, const int *archs, int count, const char *path,
+                               struct gyre_error *error);
+
 /* ---- data --------------------------------------------------------------------------------------------------------- */
 
 struct gyre_data;

@@ -61,7 +61,8 @@ struct gy_cuda_backend {
     int failed;                         /* a status; sticky */
 };
 
-/* Compiles what is missing; plans.c. */
+/* plans.c */
+GY_INT int gy_cuda_compile_units(struct gy_cuda_backend *cuda, struct gy_error *err); /* those that are missing; hashes of all */
 GY_INT int gy_cuda_prepare(void *self, struct gy_op *op, struct gy_error *err);
 GY_INT int gy_cuda_ready(void *self, struct gy_error *err);
 GY_INT int gy_cuda_run(void *self, const struct gy_op *op);

@@ -200,7 +200,7 @@ GY_INT int gy_cuda_pack_get(const struct gy_cuda_pack *pack, const unsigned char
     return 0;
 }
 
-GY_INT int gy_cuda_pack_write(const char *path, const unsigned char (*keys)[32], const struct gy_cuda_image *images, int count,
+GY_INT int gy_cuda_pack_write(const char *path, unsigned char (*keys)[32], const struct gy_cuda_image *images, int count,
                               struct gy_error *err)
 {
     struct gy_outfile file;

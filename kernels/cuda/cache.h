@@ -37,7 +37,7 @@ GY_INT void gy_cuda_pack_close(struct gy_cuda_pack *pack);                      
 GY_INT int gy_cuda_pack_get(const struct gy_cuda_pack *pack, const unsigned char key[32], struct gy_cuda_image *out);
 
 /* Writing one. keys: [count][32]. */
-GY_INT int gy_cuda_pack_write(const char *path, const unsigned char (*keys)[32], const struct gy_cuda_image *images, int count,
+GY_INT int gy_cuda_pack_write(const char *path, unsigned char (*keys)[32], const struct gy_cuda_image *images, int count,
                               struct gy_error *err);
 
 #endif

@@ -94,14 +94,10 @@ static int plans_load_unit(struct gy_cuda_backend *cuda, struct gy_cuda_loaded *
 {
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_cuda_image *image = &at->unit.image;
-    struct gy_sha256 sha;
     if (at->module)
         return GY_OK;
     GY_TRY(plans_refused(cuda, cuda->lib.api.dr_module_load(&at->module, image->bytes, 0, NULL, NULL), "loading kernel", at->unit.file,
                          err));
-    gy_sha256_open(&sha);
-    gy_sha256_add(&sha, image->bytes, image->size);
-    gy_sha256_close(&sha, at->hash);
     gy_alloc_free(&alloc, image->bytes, image->size + 1); /* the driver has its own */
     image->bytes = NULL;
     return GY_OK;
@@ -136,7 +132,18 @@ static int plans_send_spans(struct gy_cuda_backend *cuda, struct gy_cuda_plan *p
     return GY_OK;
 }
 
-static int plans_compile(struct gy_cuda_backend *cuda, struct gy_error *err)
+/* The machine code's hash, while it is at hand. */
+static void plans_hash(struct gy_cuda_loaded *at)
+{
+    struct gy_sha256 sha;
+    if (!at->unit.image.bytes)
+        return;
+    gy_sha256_open(&sha);
+    gy_sha256_add(&sha, at->unit.image.bytes, at->unit.image.size);
+    gy_sha256_close(&sha, at->hash);
+}
+
+GY_INT int gy_cuda_compile_units(struct gy_cuda_backend *cuda, struct gy_error *err)
 {
     struct gy_cuda_unit **list = gy_alloc_take(&cuda->alloc, (size_t)cuda->unit_count + 1, sizeof *list);
     int count = 0;
@@ -147,13 +154,15 @@ static int plans_compile(struct gy_cuda_backend *cuda, struct gy_error *err)
             list[count++] = &at->unit;
     const int status = gy_cuda_compile(&cuda->compiler, list, count, err);
     gy_alloc_free(&cuda->alloc, list, ((size_t)cuda->unit_count + 1) * sizeof *list);
+    for (struct gy_cuda_loaded *at = cuda->units; at && status == GY_OK; at = at->next)
+        plans_hash(at);
     return status;
 }
 
 GY_INT int gy_cuda_ready(void *self, struct gy_error *err)
 {
     struct gy_cuda_backend *cuda = self;
-    GY_TRY(plans_compile(cuda, err));
+    GY_TRY(gy_cuda_compile_units(cuda, err));
     if (cuda->offline)
         return GY_OK;
     if (cuda->lib.api.rt_set_device(cuda->ordinal) != 0)

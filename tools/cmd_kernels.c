@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* gyre kernels: a GPU's kernels of a net, listed, dumped or packed into a file. */
+#include "cli.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct kernels_values {
+    int64_t batch, infer, optimizer, classes, size, channels, show, strict;
+    struct cli_reals arch;
+    const char *out, *layer, *op;
+    struct cli_net_options net;
+};
+
+#define AT(member) offsetof(struct kernels_values, member)
+static const struct cli_option kernels_rows[] = {
+    { "arch", "N,N", NULL, "architectures, 75,80,90 for sm_75 and so on; the list shows the first (80)", CLI_REALS, AT(arch), 60, 999 },
+    { "layer", "NAME", NULL, "this layer alone", CLI_TEXT, AT(layer), 0, 0 },
+    { "show", "list|source|ptx|cubin", "list", "the list, or a layer's kernels: text with macros, PTX, machine code (--out)", CLI_CHOICE,
+      AT(show), 0, 0 },
+    { "op", "NAME", NULL, "with --show: what the op does, such as conv-wgrad", CLI_TEXT, AT(op), 0, 0 },
+    { "out", "FILE", NULL, "file to write: the pack, or what is shown", CLI_TEXT, AT(out), 0, 0 },
+    { "strict", NULL, NULL, "fails when a convolution spills registers", CLI_FLAG, AT(strict), 0, 0 },
+    { "batch", "N", "32", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },
+    { "infer", NULL, NULL, "the net without gradients", CLI_FLAG, AT(infer), 0, 0 },
+    { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 },
+    { "classes", "N", NULL, "outputs of a zoo net; default: its own", CLI_WHOLE, AT(classes), 1, 1 << 20 },
+    { "size", "N", NULL, "side of a zoo net's input; default: its own", CLI_WHOLE, AT(size), 1, 16384 },
+    { "channels", "N", NULL, "channels of a zoo net's input; default: its own", CLI_WHOLE, AT(channels), 1, 4 },
+};
+#undef AT
+
+static void kernels_config(struct gyre_config *config, const struct kernels_values *v, const char *text, const char *name, char device[16])
+{
+    cli_net_config(config, &v->net, text, name);
+    config->batch = (int)v->batch;
+    config->mode = v->infer ? GYRE_INFER : GYRE_TRAIN;
+    config->input = GYRE_INPUT_U8;
+    config->optimizer.kind = (int)v->optimizer;
+    if (strcmp(config->device, "cpu") != 0)
+        return;
+    snprintf(device, 16, "sm_%d", v->arch.count ? (int)v->arch.value[0] : 80);
+    config->device = device;
+}
+
+static int kernels_pack(const struct gyre_config *config, const struct kernels_values *v)
+{
+    struct gyre_error error;
+    int archs[CLI_REALS_MAX], count = v->arch.count;
+    for (int i = 0; i < count; i++)
+        archs[i] = (int)v->arch.value[i];
+    if (!v->out || !count)
+        return cli_fail(CLI_USAGE, "kernels pack needs --arch and --out");
+    if (gyre_pack_kernels(config, archs, count, v->out, &error) != GYRE_OK)
+        return cli_error(&error);
+    printf("%s: kernels for %d architecture%s; GYRE_KERNEL_PACK names it to other commands\n", v->out, count, count == 1 ? "" : "s");
+    return CLI_OK;
+}
+
+static int kernels_write(void *user, const char *text, size_t bytes) { return fwrite(text, 1, bytes, user) == bytes ? 0 : -1; }
+
+static int kernels_print(const struct gyre_config *config, const struct kernels_values *v)
+{
+    struct gyre_kernels_config what;
+    struct gyre_error error;
+    FILE *file = v->out ? fopen(v->out, "wb") : stdout;
+    if (!file)
+        return cli_fail(CLI_DATA, "%s cannot be written", v->out);
+    const struct gyre_sink sink = { kernels_write, file };
+    gyre_kernels_config_default(&what);
+    what.form = (int)v->show;
+    what.layer = v->layer;
+    what.op = v->op;
+    what.strict = (int)v->strict;
+    int code = gyre_print_kernels(config, &what, &sink, &error) == GYRE_OK ? CLI_OK : cli_error(&error);
+    if (v->out && fclose(file) != 0 && code == CLI_OK)
+        code = cli_fail(CLI_DATA, "%s cannot be written", v->out);
+    return code;
+}
+
+static int kernels_run(const void *values, char **args, int count)
+{
+    const struct kernels_values *v = values;
+    const struct gyre_shape shape = { (int32_t)v->size, (int32_t)v->size, (int32_t)v->channels, (int32_t)v->classes, 0 };
+    const int pack = count == 2 && strcmp(args[0], "pack") == 0;
+    struct gyre_config config;
+    char device[16];
+    int code = CLI_OK;
+    if (count == 2 && !pack)
+        return cli_fail(CLI_USAGE, "kernels: '%s' is not known; there is: gyre kernels pack NET", args[0]);
+    char *text = cli_net_text(args[count - 1], &shape, &code);
+    if (!text)
+        return code;
+    kernels_config(&config, v, text, args[count - 1], device);
+    code = pack ? kernels_pack(&config, v) : kernels_print(&config, v);
+    free(text);
+    return code;
+}
+
+const struct cli_command cmd_kernels = {
+    .name = "kernels", .args = "[pack] NET", .about = "a GPU's kernels for a net: registers, spills, source, PTX; or a file of them",
+    .least = 1, .most = 2, .bytes = sizeof(struct kernels_values),
+    .groups = { { kernels_rows, CLI_COUNT(kernels_rows), 0 }, CLI_NET_GROUP(struct kernels_values, net) },
+    .run = kernels_run,
+    .details = "Kernels are compiled for the net's shapes by CUDA's compiler NVRTC; no GPU is needed. One line a launch: the kernel\n"
+               "chosen, its file and entry, the hash of its text and macros, blocks, threads of a block, bytes of shared memory;\n"
+               "then what the compiler said: registers and stack of a thread, bytes spilled, share of a multiprocessor's threads.\n"
+               "'pack' compiles a net for several architectures into one file, with which a machine needs no NVRTC.\n\n"
+               "Examples:\n  gyre kernels resnet50 --arch 90 --dtype bf16\n"
+               "  gyre kernels resnet20 --layer layer1.0.conv1 --show ptx\n"
+               "  gyre kernels pack resnet20 --arch 75,80,90 --out resnet20.kernels\n",
+};
