@@ -126,7 +126,7 @@ static int tune_run_race(struct tune *t, struct tune_race *race)
     const int64_t once = tune_time(t, &race->op[0], 1);
     const int repeats = (int)gy_max64(gy_min64(TUNE_TURN_NS / gy_max64(once, 1), TUNE_REPEATS), 1);
     for (int i = 0; i < race->count; i++)
-        race->seconds[i] = INFINITY;
+        race->seconds[i] = HUGE_VAL;
     for (int run = 0; run < t->config.runs; run++)
         for (int i = 0; i < race->count; i++) {
             const int64_t ns = tune_time(t, &race->op[i], repeats);
