@@ -137,36 +137,36 @@ GY_INT void gy_ceilings_print(const struct gy_ceilings *c, const char *device, s
 #define ROOF_LAUNCH 4e-6 /* seconds to begin and end an op on a pool of threads */
 
 /* Shares of the limit that ops reached inside real steps; the limit is that of memory even where the op would fit the
- * cache, for in a step little is found there again. Printed by tests/peer/roofline_shares.py from `gyre why NET --threads
- * 1 --json` of resnet50 (batch 4), resnet18 (8), resnet20 (32, 128), alexnet (16; 4 with adamw, lars), lenet5 and mlp
- * (64), in both types, on an AMD EPYC (Zen 4, AVX-512 with bf16), gcc 12. By kind and intensity, not by net.
+ * cache, for in a step little is found there again. Printed by tests/peer/roofline_shares.sh, 2026-11-21: resnet50 (batch 4 and
+ * 16), resnet18 (8, 16), resnet20 (32, 128), alexnet (16; 4 with adamw, lars), lenet5 and mlp (64), in both types, on one thread
+ * and the larger batches on two, on an AMD EPYC (Zen 4, AVX-512 with bf16), gcc 12. By kind and intensity, not by net.
  * Convolutions: at 8, 16, ... 512 multiplications and additions a byte, between them along the logarithm; of few channels
  * less by a factor. */
 static const double roof_conv_shares[6][ROOF_KNOTS] = {
-    { 0.44, 0.74, 0.79, 0.84, 0.86, 0.92, 0.90 }, /* conv, f32 */
-    { 0.37, 0.70, 0.80, 0.82, 0.87, 0.94, 0.90 }, /* conv-dgrad, f32 */
-    { 0.30, 0.71, 0.75, 0.82, 0.86, 0.94, 0.91 }, /* conv-wgrad, f32 */
-    { 0.17, 0.47, 0.59, 0.64, 0.76, 0.86, 0.91 }, /* conv, bf16 */
-    { 0.24, 0.59, 0.57, 0.71, 0.80, 0.88, 0.93 }, /* conv-dgrad, bf16 */
-    { 0.29, 0.73, 0.62, 0.73, 0.75, 0.75, 0.82 }, /* conv-wgrad, bf16 */
+    { 0.44, 0.69, 0.74, 0.82, 0.81, 0.77, 0.92 }, /* conv, f32 */
+    { 0.30, 0.65, 0.77, 0.81, 0.80, 0.83, 0.92 }, /* conv-dgrad, f32 */
+    { 0.30, 0.63, 0.67, 0.75, 0.80, 0.86, 0.90 }, /* conv-wgrad, f32 */
+    { 0.14, 0.46, 0.58, 0.64, 0.76, 0.81, 0.89 }, /* conv, bf16 */
+    { 0.16, 0.49, 0.55, 0.67, 0.76, 0.83, 0.90 }, /* conv-dgrad, bf16 */
+    { 0.22, 0.66, 0.56, 0.61, 0.70, 0.74, 0.76 }, /* conv-wgrad, bf16 */
 };
 
 /* Factors for more than 16 channels on both sides, for 8 to 16 on one, for less than 8 read; for Winograd's way. */
 static const double roof_widths[2][4] = {
-    { 1.00, 0.87, 0.81, 0.75 }, /* f32 */
-    { 1.00, 0.57, 0.44, 1.00 }, /* bf16 */
+    { 1.00, 0.93, 0.91, 0.75 }, /* f32 */
+    { 1.00, 0.74, 0.89, 1.00 }, /* bf16 */
 };
 
 /* Other ops: at a 32nd of the cache's bytes, and at the cache's bytes. Above 1: the caches help. 0: not measured. */
 static const double roof_op_shares[GY_OP_CODES][2] = {
-    [GY_OP_ACT] = { 1.61, 1.44 }, [GY_OP_ACT_BWD] = { 1.37, 1.27 }, [GY_OP_ADAMW] = { 0.91, 0.91 },
-    [GY_OP_ADD] = { 2.22, 1.81 }, [GY_OP_ADD_BWD] = { 1.55, 1.28 }, [GY_OP_POOL_AVG] = { 1.52, 1.66 },
-    [GY_OP_POOL_AVG_BWD] = { 0.30, 0.28 }, [GY_OP_BN_APPLY] = { 0.75, 0.77 }, [GY_OP_BN_BWD] = { 0.87, 0.86 },
-    [GY_OP_BN_FINISH] = { 2.06, 2.06 }, [GY_OP_BN_SUMS] = { 0.76, 0.81 }, [GY_OP_DROPOUT] = { 0.01, 0.02 },
-    [GY_OP_INPUT] = { 0.04, 0.05 }, [GY_OP_LARS] = { 0.81, 0.81 }, [GY_OP_POOL_MAX] = { 0.27, 0.30 },
-    [GY_OP_POOL_MAX_BWD] = { 0.09, 0.16 }, [GY_OP_NORMS] = { 0.91, 0.91 }, [GY_OP_SGD] = { 1.11, 0.97 },
-    [GY_OP_SHORTCUT] = { 0.19, 0.18 }, [GY_OP_SHORTCUT_BWD] = { 0.08, 0.08 }, [GY_OP_SOFTMAX_CE] = { 0.01, 0.01 },
-    [GY_OP_SOFTMAX_CE_BWD] = { 0.09, 0.09 },
+    [GY_OP_ACT] = { 1.05, 1.26 }, [GY_OP_ACT_BWD] = { 0.88, 1.00 }, [GY_OP_ADAMW] = { 0.89, 0.89 },
+    [GY_OP_ADD] = { 2.27, 1.72 }, [GY_OP_ADD_BWD] = { 1.44, 1.11 }, [GY_OP_POOL_AVG] = { 0.83, 0.71 },
+    [GY_OP_POOL_AVG_BWD] = { 0.22, 0.31 }, [GY_OP_BN_APPLY] = { 0.61, 0.70 }, [GY_OP_BN_BWD] = { 0.66, 0.68 },
+    [GY_OP_BN_FINISH] = { 3.41, 3.41 }, [GY_OP_BN_SUMS] = { 0.42, 0.69 }, [GY_OP_DROPOUT] = { 0.01, 0.02 },
+    [GY_OP_INPUT] = { 0.05, 0.05 }, [GY_OP_LARS] = { 0.98, 0.98 }, [GY_OP_POOL_MAX] = { 0.21, 0.27 },
+    [GY_OP_POOL_MAX_BWD] = { 0.09, 0.14 }, [GY_OP_NORMS] = { 1.02, 1.02 }, [GY_OP_SGD] = { 1.30, 0.91 },
+    [GY_OP_SHORTCUT] = { 0.60, 0.41 }, [GY_OP_SHORTCUT_BWD] = { 0.46, 0.31 }, [GY_OP_SOFTMAX_CE] = { 0.01, 0.01 },
+    [GY_OP_SOFTMAX_CE_BWD] = { 0.07, 0.07 },
 };
 
 /* The share at a place between 0 and the last knot; outside, that of the nearest end. */
