@@ -13,8 +13,7 @@
 #include "../engine/base/cpu.h"
 #include "../kernels/cpu/conv.h"
 #include "op_half.h"
-
-#define AMX_TEST_OUT_PITCH 70
+#include "tile_check.h"
 
 /* ---- the model itself ---- */
 
@@ -86,8 +85,6 @@ static void amx_test_refusals(void)
     amx_faults = 0;
 }
 
-static uint32_t amx_pair(float first, float second) { return gy_bf16_narrow(first) | (uint32_t)gy_bf16_narrow(second) << 16; }
-
 /* Small whole numbers, by hand; rows lie apart, and what is beyond a tile stays. */
 static void amx_test_product(void)
 {
@@ -98,10 +95,10 @@ static void amx_test_product(void)
     memset(cols, 0x7f, sizeof cols);
     for (int m = 0; m < 3; m++)
         for (int k = 0; k < 4; k++)
-            rows[m][k] = amx_pair((float)(m + k), (float)(m - k));
+            rows[m][k] = tile_pair((float)(m + k), (float)(m - k));
     for (int k = 0; k < 4; k++)
         for (int n = 0; n < 2; n++)
-            cols[k][n] = amx_pair((float)(n + 2 * k), (float)(3 - n));
+            cols[k][n] = tile_pair((float)(n + 2 * k), (float)(3 - n));
     for (int i = 0; i < 12; i++)
         sums[i / 4][i % 4] = 100.0f;
     amx_good_config(b);
@@ -124,196 +121,12 @@ static void amx_test_product(void)
 
 /* ---- the kernels ---- */
 
-static uint32_t amx_random(uint64_t *state)
+/* After a call no instruction has been refused, and the tiles are empty. */
+static const char *amx_left(void)
 {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*state >> 33);
-}
-static float amx_value(uint64_t *state) { return (float)(int32_t)(amx_random(state) % 2001) / 1000.0f - 1.0f; }
-
-/* count pairs of random bf16; memory of exactly that size, so that a sanitizer sees reads beyond. */
-static float *amx_pairs(int64_t count, uint64_t *state)
-{
-    float *const p = malloc((size_t)gy_max64(count, 1) * sizeof(float));
-    for (int64_t i = 0; p && i < count; i++) {
-        const uint32_t pair = amx_pair(amx_value(state), amx_value(state));
-        memcpy(p + i, &pair, sizeof pair);
-    }
-    return p;
-}
-
-/* What no kernel may use. */
-static void amx_poison(float *p, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        p[i] = NAN;
-}
-
-/* The product of two pairs; size takes up its absolute value. */
-static double amx_product(const float *a, const float *b, double *size)
-{
-    uint16_t x[2], y[2];
-    memcpy(x, a, sizeof x);
-    memcpy(y, b, sizeof y);
-    const double first = (double)gy_bf16_widen(x[0]) * (double)gy_bf16_widen(y[0]);
-    const double second = (double)gy_bf16_widen(x[1]) * (double)gy_bf16_widen(y[1]);
-    *size += fabs(first) + fabs(second);
-    return first + second;
-}
-
-enum amx_lie { AMX_EVENLY, AMX_ONE_ASTRAY, AMX_SHUFFLED, AMX_WIDER, AMX_LIES };
-
-/* The place of row i of count, below 2 * count. astray: the row that goes to a free place. Wider: from row 15 on, where the
- * first tile ends, every second place. */
-static int64_t amx_lies(int lie, int64_t i, int64_t count, int64_t astray)
-{
-    if (lie == AMX_EVENLY)
-        return i;
-    if (lie == AMX_ONE_ASTRAY)
-        return i == astray % count ? count : i;
-    if (lie == AMX_WIDER)
-        return gy_max64(i, 2 * i - 15);
-    return count - (i ^ 1);
-}
-
-struct amx_task {
-    int64_t rows, cols, len, taps;
-    int lie, out_lie, init;
-};
-
-static int64_t amx_width(int64_t cols) { return cols > 32 ? 64 : cols > 16 ? 32 : 16; }
-
-/* Outputs that are wrong: of the task's rows and columns, or written beyond them. */
-static int amx_gemm_wrong(const struct gy_gemm_tile *t, const struct amx_task *s, const float *out, const float *was,
-                          int64_t places)
-{
-    int wrong = 0;
-    unsigned char *const used = calloc((size_t)(places * AMX_TEST_OUT_PITCH), 1);
-    for (int64_t i = 0; i < s->rows; i++)
-        for (int64_t c = 0; c < s->cols; c++) {
-            const int64_t at = t->out[i] + t->out_first + c - out;
-            double want = t->init ? (double)t->init[c] : (double)was[at], size = fabs(want);
-            for (int64_t tap = 0; tap < s->taps; tap++)
-                for (int64_t j = 0; j < s->len; j++)
-                    want += amx_product(t->rows[tap * t->row_pitch + i] + j,
-                                        t->panel + (tap * s->len + j) * amx_width(s->cols) + c, &size);
-            wrong += !(fabs((double)out[at] - want) <= size * 0x1p-19);
-            used[at] = 1;
-        }
-    for (int64_t at = 0; at < places * AMX_TEST_OUT_PITCH; at++)
-        wrong += !used[at] && memcmp(out + at, was + at, sizeof(float)) != 0;
-    free(used);
-    return wrong;
-}
-
-static void amx_test_gemm_task(const struct gy_kernels *k, const struct amx_task *s, uint64_t seed)
-{
-    const int64_t width = amx_width(s->cols), count = s->rows * s->taps, gap = s->len + (seed % 3 == 0 ? 5 : 0);
-    const int kind = width == 64 ? 0 : width == 32 ? 1 : 2;
-    const int64_t places = 2 * s->rows, first = s->lie == AMX_SHUFFLED ? 3 : 0;
-    float *x = amx_pairs((count + s->rows) * gap, &seed), *panel = amx_pairs(count / s->rows * s->len * width, &seed);
-    float *zero = calloc((size_t)s->len, sizeof(float)), *init = malloc((size_t)s->cols * sizeof(float));
-    float *out = malloc((size_t)(places * AMX_TEST_OUT_PITCH) * sizeof(float));
-    float *was = malloc((size_t)(places * AMX_TEST_OUT_PITCH) * sizeof(float));
-    const float *rows[9 * 32];
-    float *outs[32];
-    for (int64_t i = 0; i < count + s->rows; i++)
-        amx_poison(x + i * gap + s->len, gap - s->len);
-    for (int64_t i = 0; i < places * AMX_TEST_OUT_PITCH; i++)
-        out[i] = was[i] = amx_value(&seed);
-    for (int64_t i = 0; i < s->cols; i++)
-        init[i] = amx_value(&seed);
-    for (int64_t tap = 0; tap < s->taps; tap++)
-        for (int64_t i = 0; i < s->rows; i++) {
-            const int64_t at = amx_lies(s->lie, i, s->rows, (int64_t)(seed >> 20) % s->rows);
-            rows[tap * s->rows + i] = s->lie == AMX_SHUFFLED && i % 5 == 3 ? zero : x + (tap * s->rows + at) * gap;
-        }
-    for (int64_t i = 0; i < s->rows; i++)
-        outs[i] = out + amx_lies(s->out_lie, i, s->rows, (int64_t)(seed >> 25)) * AMX_TEST_OUT_PITCH;
-    for (int64_t i = 0; i < count / s->rows * s->len * width; i++)
-        if (i % width >= s->cols)
-            panel[i] = 0.0f;
-    const struct gy_gemm_tile t = { .rows = rows, .row_pitch = s->rows, .panel = panel, .taps = s->taps, .len = s->len,
-                                    .out = outs, .out_first = first, .init = s->init ? init : NULL, .cols = s->cols };
-    k->gemm_pair[kind].fn[s->rows - 1](&t);
-    const int wrong = amx_gemm_wrong(&t, s, out, was, places);
-    T_CHECK_MSG(wrong == 0 && amx_faults == 0 && !amx_now.configured,
-                "rows %d, cols %d, len %d, taps %d, rows lie %d, outputs %d, init %d: %d wrong, %d faults (%s)", (int)s->rows,
-                (int)s->cols, (int)s->len, (int)s->taps, s->lie, s->out_lie, s->init, wrong, (int)amx_faults,
-                amx_fault ? amx_fault : "none");
+    const int64_t faults = amx_faults;
     amx_faults = 0;
-    free(x);
-    free(panel);
-    free(zero);
-    free(init);
-    free(out);
-    free(was);
-}
-
-static void amx_test_gemm(const struct gy_kernels *k)
-{
-    static const int cols[] = { 1, 2, 7, 15, 16, 32, 64 }, lens[] = { 1, 2, 7, 15, 16, 17, 18, 24, 31, 32, 33, 50, 64 };
-    uint64_t seed = 1;
-    for (int rows = 1; rows <= 32; rows++)
-        for (size_t c = 0; c < GY_COUNT(cols); c++)
-            for (size_t l = 0; l < GY_COUNT(lens); l++, seed++) {
-                const int turn = (int)(seed % 32);
-                amx_test_gemm_task(k, &(struct amx_task){ rows, cols[c], lens[l], turn % 2 ? 1 : turn % 4 ? 3 : 9,
-                                                          turn % AMX_LIES, turn / AMX_LIES % AMX_LIES, turn / 16 },
-                                   seed);
-            }
-    /* every row in turn is the one that lies elsewhere */
-    for (int rows = 2; rows <= 32; rows += 3)
-        for (uint64_t astray = 0; astray < 32; astray++)
-            amx_test_gemm_task(k, &(struct amx_task){ rows, 32, 16, 1, AMX_ONE_ASTRAY, AMX_ONE_ASTRAY, 0 }, astray);
-}
-
-static void amx_test_outer_task(const struct gy_kernels *k, int64_t rows, int64_t cols, int64_t pixels, int add, uint64_t seed)
-{
-    const int64_t width = amx_width(cols), dy_pitch = rows + (seed % 2 ? 3 : 0), dw_pitch = cols + 5;
-    float *x = amx_pairs(pixels * width, &seed), *dy = amx_pairs((pixels + 1) * dy_pitch, &seed);
-    float *dw = malloc((size_t)(rows * dw_pitch) * sizeof(float)), *was = malloc((size_t)(rows * dw_pitch) * sizeof(float));
-    int32_t at[128 + GY_OUTER_AHEAD];
-    int wrong = 0;
-    for (int p = 0; p < 128 + GY_OUTER_AHEAD; p++)
-        at[p] = (int32_t)pixels;
-    for (int64_t p = 0; p <= pixels; p++)
-        amx_poison(dy + p * dy_pitch + (p < pixels ? rows : 0), dy_pitch - (p < pixels ? rows : 0));
-    for (int64_t i = 0; i < rows * dw_pitch; i++)
-        dw[i] = was[i] = amx_value(&seed);
-    for (int64_t p = 0; p < pixels; p++)
-        at[p] = (int32_t)(seed % 3 ? p : pixels - 1 - p);
-    for (int64_t i = 0; i < pixels * width; i++)
-        if (i % width >= cols)
-            x[i] = 0.0f;
-    const struct gy_outer_tile t = { .x = x, .dy = dy, .dy_pitch = dy_pitch, .at = at, .pixels = pixels, .dw = dw,
-                                     .dw_pitch = dw_pitch, .cols = cols, .add = add };
-    k->outer_pair[width == 64 ? 0 : width == 32 ? 1 : 2].fn[rows - 1](&t);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t c = 0; c < dw_pitch; c++) {
-            double want = add || c >= cols ? (double)was[i * dw_pitch + c] : 0.0, size = fabs(want);
-            for (int64_t p = 0; p < pixels && c < cols; p++)
-                want += amx_product(dy + at[p] * dy_pitch + i, x + p * width + c, &size);
-            wrong += !(fabs((double)dw[i * dw_pitch + c] - want) <= size * 0x1p-19);
-        }
-    T_CHECK_MSG(wrong == 0 && amx_faults == 0 && !amx_now.configured,
-                "outer: rows %d, cols %d, pixels %d, add %d: %d wrong, %d faults (%s)", (int)rows, (int)cols, (int)pixels, add,
-                wrong, (int)amx_faults, amx_fault ? amx_fault : "none");
-    amx_faults = 0;
-    free(x);
-    free(dy);
-    free(dw);
-    free(was);
-}
-
-static void amx_test_outer(const struct gy_kernels *k)
-{
-    static const int cols[] = { 1, 7, 15, 16, 32, 64 }, pixels[] = { 0, 1, 2, 15, 16, 17, 31, 32, 33, 96, 101 };
-    uint64_t seed = 1;
-    for (int rows = 1; rows <= 16; rows++)
-        for (size_t c = 0; c < GY_COUNT(cols); c++)
-            for (size_t p = 0; p < GY_COUNT(pixels); p++, seed++)
-                amx_test_outer_task(k, rows, cols[c], pixels[p], seed % 5 < 3, seed);
+    return faults ? amx_fault : amx_now.configured ? "tiles are not released" : NULL;
 }
 
 /* ---- convolutions through the drivers ---- */
@@ -370,8 +183,9 @@ int main(void)
         for (int i = 0; i < GY_KINDS; i++)
             T_CHECK(k.gemm[i].width == 64 >> i && k.outer[i].width == 64 >> i);
         amx_under_test(&k);
-        amx_test_gemm(&k);
-        amx_test_outer(&k);
+        const struct tile_set set = { &k, 1, amx_left };
+        tile_check_gemm(&set);
+        tile_check_outer(&set);
     } else {
         T_SKIP("kernels of AMX on its model: no AVX-512 here");
     }

@@ -120,6 +120,29 @@ CEILING_BF16_ATTR GY_ALWAYS __m512 ceiling_bf16_step(__m512 sum, __m512 a, __m51
 }
 CEILING_MUL(ceiling_bf16_mul, CEILING_BF16_ATTR, __m512, _mm512_set1_ps, ceiling_bf16_step)
 #undef CEILING_BF16_ATTR
+
+/* Tiles of zeros, which take as long as others: four sums, twelve products a turn. */
+GY_STATIC_ASSERT(CEILING_SUMS == 12, ceiling_amx);
+__attribute__((target("amx-tile,amx-bf16"))) static float ceiling_amx_mul(int64_t loops, const float *x)
+{
+    uint8_t config[64] = {1};
+    float row[16 * 16] = {x[0]};
+    for (int i = 0; i < 8; i++) {
+        config[16 + 2 * i] = 64; /* bytes of a row */
+        config[48 + i] = 16;     /* rows */
+    }
+    __asm__ volatile("" : : "r"(config) : "memory");
+    _tile_loadconfig(config);
+    for (int64_t i = 0; i < 3 * loops; i++) {
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, row, 64);
+    _tile_release();
+    return row[0];
+}
 #elif defined(__powerpc64__) && defined(__VSX__)
 #include <altivec.h>
 #undef vector
@@ -129,6 +152,30 @@ CEILING_MUL(ceiling_bf16_mul, CEILING_BF16_ATTR, __m512, _mm512_set1_ps, ceiling
 typedef __vector float ceiling_vsx_f4;
 CEILING_MUL(ceiling_vsx_mul, CEILING_VSX_ATTR, ceiling_vsx_f4, vec_splats, vec_madd)
 #undef CEILING_VSX_ATTR
+
+#if GY_WITH_MMA
+/* Eight accumulators, three times a turn: twice CEILING_SUMS. */
+GY_STATIC_ASSERT(CEILING_SUMS == 12, ceiling_mma);
+#define CEILING_MMA(name, ger)                                                                                         \
+    __attribute__((target("cpu=power10"))) static float name(int64_t loops, const float *x)                            \
+    {                                                                                                                  \
+        const __vector unsigned char a = (__vector unsigned char)vec_xl(0, x), b = (__vector unsigned char)vec_xl(4, x); \
+        __vector_quad sum[8];                                                                                          \
+        ceiling_vsx_f4 out[8][4];                                                                                      \
+        float total = 0.0f;                                                                                            \
+        GY_UNROLL for (int j = 0; j < 8; j++) __builtin_mma_xxsetaccz(&sum[j]);                                        \
+        for (int64_t i = 0; i < 3 * loops; i++) {                                                                      \
+            GY_UNROLL for (int j = 0; j < 8; j++) ger(&sum[j], a, b);                                                  \
+        }                                                                                                              \
+        GY_UNROLL for (int j = 0; j < 8; j++) __builtin_mma_disassemble_acc(out[j], &sum[j]);                          \
+        for (int j = 0; j < 8; j++)                                                                                    \
+            total += out[j][0][0];                                                                                     \
+        return total;                                                                                                  \
+    }
+CEILING_MMA(ceiling_mma_mul, __builtin_mma_xvf32gerpp)
+CEILING_MMA(ceiling_mma_bf16_mul, __builtin_mma_xvbf16ger2pp)
+#undef CEILING_MMA
+#endif
 #endif
 
 #undef CEILING_MUL
@@ -138,10 +185,14 @@ CEILING_MUL(ceiling_vsx_mul, CEILING_VSX_ATTR, ceiling_vsx_f4, vec_splats, vec_m
 /* The last row serves every other name. */
 static const struct ceiling_set ceiling_sets[] = {
 #if defined(__x86_64__)
+    {"amx", 32, 16384, ceiling_a512_mul, ceiling_amx_mul, ceiling_a512_read, ceiling_a512_copy},
     {"avx512bf16", 32, 64, ceiling_a512_mul, ceiling_bf16_mul, ceiling_a512_read, ceiling_a512_copy},
     {"avx512", 32, 32, ceiling_a512_mul, NULL, ceiling_a512_read, ceiling_a512_copy},
     {"avx2", 16, 16, ceiling_avx2_mul, NULL, ceiling_avx2_read, ceiling_avx2_copy},
 #elif defined(__powerpc64__) && defined(__VSX__)
+#if GY_WITH_MMA
+    {"mma", 64, 128, ceiling_mma_mul, ceiling_mma_bf16_mul, ceiling_c_read, ceiling_c_copy},
+#endif
     {"vsx", 8, 8, ceiling_vsx_mul, NULL, ceiling_c_read, ceiling_c_copy},
 #endif
     {"portable", 8, 8, ceiling_c_mul, NULL, ceiling_c_read, ceiling_c_copy},

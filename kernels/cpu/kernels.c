@@ -151,5 +151,7 @@ GY_INT struct gy_kernels gy_kernels_select(unsigned bits)
         gy_kernels_amx(&k);
     if (bits & GY_CPU_VSX)
         gy_kernels_vsx(&k);
+    if (bits & GY_CPU_MMA)
+        gy_kernels_mma(&k);
     return k;
 }

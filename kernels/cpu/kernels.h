@@ -198,11 +198,19 @@ static inline uint16_t gy_bf16_narrow(float f)
 /* The best set that bits (enum gy_cpu_bits, already masked) allow. */
 GY_INT struct gy_kernels gy_kernels_select(unsigned bits);
 
+/* 1 where this compiler writes POWER10's instructions in a function that asks for them: gcc; clang does it in whole files only. */
+#if defined(__powerpc64__) && defined(__VSX__) && defined(__LITTLE_ENDIAN__) && !defined(__clang__) && __GNUC__ >= 10
+#define GY_WITH_MMA 1
+#else
+#define GY_WITH_MMA 0
+#endif
+
 /* Overrides, one an instruction set; on other machines they change nothing. */
 GY_INT void gy_kernels_avx2(struct gy_kernels *k);
 GY_INT void gy_kernels_avx512(struct gy_kernels *k);
 GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k);
 GY_INT void gy_kernels_amx(struct gy_kernels *k);
 GY_INT void gy_kernels_vsx(struct gy_kernels *k);
+GY_INT void gy_kernels_mma(struct gy_kernels *k);
 
 #endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Every kernel set that this processor has, on register tiles of every shape; tile_check.h says what is compared. Under an
+ * emulator of another processor this is the short test of that processor's sets. */
+#include "../engine/base/cpu.h"
+#include "tile_check.h"
+
+static void tiles_check_pairs_made(const struct gy_kernels *k)
+{
+    enum { COLS = 37, PITCH = 40 };
+    uint16_t x[3][COLS];
+    float dst[2 * PITCH], a[COLS], b[COLS];
+    uint64_t seed = 5;
+    for (int i = 0; i < 3 * COLS; i++)
+        x[i / COLS][i % COLS] = (uint16_t)tile_random(&seed);
+    const uint16_t *const rows[3] = { x[0], x[1], x[2] };
+    for (int cols = 1; cols < COLS; cols++) {
+        int wrong = 0;
+        memset(dst, 0x55, sizeof dst);
+        k->pair_rows(dst, PITCH, rows, 1, cols, 3);
+        for (int i = 0; i < 2 * cols; i++) {
+            const int row = i / cols * 2, c = i % cols;
+            const uint16_t want[2] = { x[row][1 + c], row + 1 < 3 ? x[row + 1][1 + c] : 0 };
+            wrong += memcmp(dst + row / 2 * PITCH + c, want, sizeof want) != 0;
+        }
+        for (int i = 0; i < cols; i++) {
+            const uint32_t bits[2] = { tile_random(&seed) * 2, tile_random(&seed) * 2 };
+            memcpy(a + i, &bits[0], sizeof bits[0]);
+            memcpy(b + i, &bits[1], sizeof bits[1]);
+        }
+        a[0] = NAN;
+        b[cols - 1] = INFINITY;
+        k->pair_floats(dst, a, b, cols);
+        for (int c = 0; c < cols; c++) {
+            const uint16_t want[2] = { gy_bf16_narrow(a[c]), gy_bf16_narrow(b[c]) };
+            wrong += memcmp(dst + c, want, sizeof want) != 0;
+        }
+        T_CHECK_MSG(wrong == 0, "%s: %d columns, %d pairs are wrong", k->name, cols, wrong);
+    }
+}
+
+int main(void)
+{
+    static const char *const names[] = { "ref", "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma" };
+    setvbuf(stdout, NULL, _IOLBF, 4096);
+    for (size_t i = 0; i < GY_COUNT(names); i++) {
+        unsigned mask = 0;
+        if (!T_CHECK(gy_cpu_mask(names[i], &mask) == 0) || (gy_cpu_bits() & mask) != mask)
+            continue;
+        const struct gy_kernels k = gy_kernels_select(mask);
+        struct tile_set set = { .k = &k };
+        printf("%s\n", k.name);
+        tile_check_gemm(&set);
+        tile_check_outer(&set);
+        if (k.gemm_pair[0].fn == NULL)
+            continue;
+        set.pair = 1;
+        tile_check_gemm(&set);
+        tile_check_outer(&set);
+        tiles_check_pairs_made(&k);
+    }
+    T_END("t_tiles");
+}
