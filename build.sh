@@ -189,11 +189,12 @@ sanitizer_compiler() { if works "$CC" "-fsanitize=$1"; then echo "$CC"; else ech
 # flavour NAME: sets DIR (its folder), FCC, FLAGS, LINK, RUNNER (what starts its programs).
 flavour()
 {
-    FLAVOUR=$1 FCC=$CC LINK='' RUNNER='' OPTIMIZE=-O2 MORE=''
+    FLAVOUR=$1 FCC=$CC LINK='' RUNNER='' OPTIMIZE=-O2 MORE='' KERNEL_MORE=''
     case $1 in
     default) FLAVOUR=$(basename "$CC") ;;
     gcc|clang) FCC=$1 ;;
-    static) LINK=-static MORE="-DGY_NO_CUDA -DGY_NO_UCX" ;;
+    static) LINK="-static -Wl,--gc-sections -Wl,-z,noseparate-code" OPTIMIZE=-Os KERNEL_MORE=-O2
+        MORE="-DGY_NO_CUDA -DGY_NO_UCX -ffunction-sections -fdata-sections" ;;
     asan) FCC=$(sanitizer_compiler address,undefined) OPTIMIZE=-O1
         MORE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" LINK=$MORE ;;
     tsan) FCC=$(sanitizer_compiler thread) OPTIMIZE=-O1 MORE="-fsanitize=thread -fno-omit-frame-pointer" LINK=$MORE
@@ -209,7 +210,7 @@ flavour()
     # shellcheck disable=SC2086,SC2116 # one line, single spaces
     FLAGS=$(echo $LANGUAGE $OPTIMIZE $WARNINGS $MORE $IMAGE_FLAGS $USER_CFLAGS)
     mkdir -p "$DIR"
-    echo "$FCC $FLAGS | $KERNEL_CFLAGS | $("$FCC" --version | sed -n 1p)" >"$DIR/flags.new"
+    echo "$FCC $FLAGS | $KERNEL_MORE $KERNEL_CFLAGS | $("$FCC" --version | sed -n 1p)" >"$DIR/flags.new"
     if ! cmp -s "$DIR/flags.new" "$DIR/flags"; then
         rm -rf "$DIR/obj"
         mv "$DIR/flags.new" "$DIR/flags"
@@ -244,7 +245,7 @@ compile()
     [ -s "$DIR/stale" ] || return 0
     say "  $FLAVOUR: compiling $(wc -l <"$DIR/stale") files"
     # shellcheck disable=SC2016
-    FCC=$FCC FLAGS=$FLAGS DIR=$DIR KERNEL_CFLAGS=$KERNEL_CFLAGS SOURCE_ID=$SOURCE_ID xargs -P "$JOBS" -n 1 sh -c '
+    FCC=$FCC FLAGS=$FLAGS DIR=$DIR KERNEL_CFLAGS="$KERNEL_MORE $KERNEL_CFLAGS" SOURCE_ID=$SOURCE_ID xargs -P "$JOBS" -n 1 sh -c '
         object=$DIR/obj/${1%.c}
         more=
         case $1 in

@@ -397,6 +397,34 @@ GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, 
 GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, int threads,
                        int (*progress)(void *user, int64_t done, int64_t total), void *user, struct gyre_error *error);
 
+/* ---- between machines ------------------------------------------------------------------------------------------------ */
+
+GYRE_API const char *gyre_collective_name(int index); /* algorithms of allreduce and broadcast; NULL after the last */
+GYRE_API const char *gyre_collective_about(int index);
+struct gyre_collective {
+    size_t size;
+    const char *algorithm;  /* "multihalving" */
+    int ranks, lanes;       /* lanes: parts of the buffer that follow each other; 1, 1 */
+    int dims[8];            /* their product is ranks, the nearest first; 0 ends: one dimension */
+    int rank;               /* whose steps are printed; -1: all; -2: none */
+};
+GYRE_API void gyre_collective_default(struct gyre_collective *collective);
+/* Builds a schedule, proves it (every contribution exactly once, the same order on all ranks, no deadlock) and prints it. */
+GYRE_API int gyre_print_collective(const struct gyre_collective *collective, const struct gyre_sink *sink, struct gyre_error *error);
+
+struct gyre_simulation {
+    size_t size;
+    const char *cluster;    /* file, as tools/examples/ddl.cluster */
+    const char *algorithm;  /* "multihalving", over ranks of a host and two dimensions of hosts */
+    int lanes;              /* 4 */
+    double bytes, bucket_bytes; /* gradients of a step, and reduced at a time: 102e6 (ResNet-50 in float), 16e6 */
+    int samples;            /* with other noise each; 15 */
+};
+GYRE_API void gyre_simulation_default(struct gyre_simulation *simulation);
+/* A table of simulated data-parallel training on 1, 2, 4 ... hosts of the cluster: time of an allreduce and of a step, and the efficiency
+ * against one rank, as median and 95th percentile. A simulation, never a measurement. */
+GYRE_API int gyre_print_simulation(const struct gyre_simulation *simulation, const struct gyre_sink *sink, struct gyre_error *error);
+
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
 struct gyre_progress {
