@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Time goes from event to event, by a heap: a message begins to flow, a flow ends, a rank has added. When flows come or go, the rates
  * of those that share links with them, directly or through others, are found anew by filling: the link with the least left for each of
  * its flows fixes these flows, again and again (max-min fairness). Other flows keep their rates. */
