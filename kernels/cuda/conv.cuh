@@ -162,11 +162,16 @@ GY_FN struct conv_walk conv_walk_to(const struct conv_view *v, int first)
     return k;
 }
 
+/* 1x1 without padding: every pixel of the grid has its input. */
+#define CV_POINTS                                                                                                      \
+    (CV_TAPS == 1 && GY_PAD_H == 0 && GY_PAD_W == 0 && (GY_H + GY_STRIDE_H - 1) / GY_STRIDE_H == GY_P_ &&                \
+     (GY_W_ + GY_STRIDE_W - 1) / GY_STRIDE_W == GY_Q)
+
 /* Is input pixel (row at tap) there, and how far is the element from row.at? */
 GY_FN int conv_inside(const struct conv_view *v, const struct conv_row *row, const struct conv_walk *k)
 {
-    if (CV_TAPS == 1 && GY_PAD_H == 0 && GY_PAD_W == 0)
-        return k->th < v->h.taps && row->h >= 0; /* every pixel of the grid has its input */
+    if (CV_POINTS)
+        return k->th < v->h.taps && row->h >= 0;
     return k->th < v->h.taps && (unsigned)(row->h + k->th * CV_OFF_H) < (unsigned)CV_IN_H &&
            (unsigned)(row->w + k->tw * CV_OFF_W) < (unsigned)CV_IN_W;
 }
@@ -212,10 +217,10 @@ GY_FN float conv_add_strips(struct conv_merge_shared *s, float v)
 {
     GY_SYNC();
     s->sum[GY_WARP][GY_LANE] = v;
-    for (int half = CV_STRIPS / 2; half > 0; half /= 2) {
+    for (int count = CV_STRIPS; count > 1; count = (count + 1) / 2) {
         GY_SYNC();
-        if (GY_WARP < half)
-            s->sum[GY_WARP][GY_LANE] += s->sum[GY_WARP + half][GY_LANE];
+        if (GY_WARP < count / 2)
+            s->sum[GY_WARP][GY_LANE] += s->sum[GY_WARP + (count + 1) / 2][GY_LANE];
     }
     GY_SYNC();
     return s->sum[0][GY_LANE];

@@ -141,13 +141,14 @@ GY_FN void mma_load_a(struct mma_load *l, uint16_t *tile)
     conv_walk_on(&l->v, &l->walk, MM_BK);
 #else
     (void)tile;
-    GY_UNROLL for (int i = 0; i < MM_A_COUNT; i++) l->a[i] = mma_none();
-    GY_UNROLL for (int j = 0; j < 8; j++) {
-        const struct conv_walk at = mma_place_of(&l->v, l->step * MM_BK + GY_TID % MM_A_SIDE * 8 + j);
-        const int delta = conv_delta(&at);
-        GY_UNROLL for (int i = 0; i < MM_A_COUNT; i++)
+    GY_UNROLL for (int i = 0; i < MM_A_COUNT; i++) {
+        const uint16_t *const from = l->x + l->row[i].at;
+        l->a[i] = mma_none();
+        GY_UNROLL for (int j = 0; j < 8; j++) {
+            const struct conv_walk at = mma_place_of(&l->v, l->step * MM_BK + GY_TID % MM_A_SIDE * 8 + j);
             if (conv_inside(&l->v, &l->row[i], &at))
-                mma_place_one(&l->a[i], j, l->x[l->row[i].at + delta]);
+                mma_place_one(&l->a[i], j, from[conv_delta(&at)]);
+        }
     }
 #endif
 }

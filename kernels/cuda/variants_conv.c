@@ -333,7 +333,9 @@ static void conv_mma_cut(const struct gy_op *op, const struct gy_cuda_device *de
     const struct conv_size size = conv_size_of(op);
     const struct conv_mma_tile *t = &conv_mma_tiles[0];
     const int64_t extent = conv_dir_of(op) == CONV_WGRAD ? CONV_BLOCKS : size.classes;
-    for (size_t i = 1; i < GY_COUNT(conv_mma_tiles); i++) {
+    /* loads that wait in registers leave room for less sums: before sm_80 not the largest tile, gathered ones the smallest */
+    const int gathered = conv_dir_of(op) != CONV_WGRAD && (op->code == GY_OP_CONV ? op->geom.c : op->geom.k) % 8 != 0;
+    for (size_t i = 1; !gathered && i < GY_COUNT(conv_mma_tiles) - (device->arch < 80); i++) {
         const struct conv_tile *x = &conv_mma_tiles[i].t;
         const int64_t blocks = conv_up(size.rows, x->bm) * conv_up(size.cols, x->bn) * extent;
         if (size.rows > x->bm / 2 && size.cols > x->bn / 2 && blocks >= CONV_BLOCKS)
@@ -352,6 +354,186 @@ CONV_MMA_CUT(0)
 CONV_MMA_CUT(1)
 CONV_MMA_CUT(2)
 #undef CONV_MMA_CUT
+
+/* ---- wgmma ---- */
+
+#define CONV_WGMMA_BM 128
+#define CONV_WGMMA_THREADS 384
+
+/* A view of the input that im2col boxes walk: corners of the box in which a tap's first pixels lie, of both axes (W, H). */
+struct conv_corners {
+    int lower[2], upper[2];
+};
+
+/* One axis of class cls of the data gradient: 0 where no tap is read. */
+static int conv_dgrad_corner(int cls, int size_in, int size_out, int filter, int stride, int pad, int dil, int *lower, int *upper)
+{
+    const int step = stride / conv_gcd(stride, dil);
+    int tap0 = 0;
+    while (tap0 < filter && (cls + pad - tap0 * dil) % stride != 0)
+        tap0++;
+    if (tap0 == filter || cls >= size_out)
+        return 0;
+    const int taps = (filter - 1 - tap0) / step + 1, grid = (size_out - cls + stride - 1) / stride;
+    *lower = (cls + pad - tap0 * dil) / stride - (taps - 1) * (step * dil / stride);
+    *upper = grid - size_in + *lower;
+    return 1;
+}
+
+/* The same corners for all classes, or 0. */
+static int conv_dgrad_corners(const struct gy_geom *g, struct conv_corners *out)
+{
+    int found[2] = { 0, 0 }, same = 1;
+    for (int axis = 0; axis < 2; axis++) {
+        const int stride = axis ? g->stride_h : g->stride_w;
+        for (int cls = 0; cls < stride; cls++) {
+            int lower, upper;
+            if (!conv_dgrad_corner(cls, axis ? g->p : g->q, axis ? g->h : g->w, axis ? g->r : g->s, stride, axis ? g->pad_h : g->pad_w,
+                                   axis ? g->dil_h : g->dil_w, &lower, &upper))
+                continue;
+            same = same && (!found[axis] || (out->lower[axis] == lower && out->upper[axis] == upper));
+            out->lower[axis] = lower;
+            out->upper[axis] = upper;
+            found[axis] = 1;
+        }
+    }
+    return same && found[0] && found[1];
+}
+
+static int conv_corners_of(const struct gy_op *op, struct conv_corners *out)
+{
+    const struct gy_geom *g = &op->geom;
+    if (op->code == GY_OP_CONV_DGRAD)
+        return conv_dgrad_corners(g, out);
+    out->lower[0] = -g->pad_w;
+    out->lower[1] = -g->pad_h;
+    out->upper[0] = (g->q - 1) * g->stride_w + 1 - g->w - g->pad_w; /* so that a row has q pixels, whatever lies behind them */
+    out->upper[1] = (g->p - 1) * g->stride_h + 1 - g->h - g->pad_h;
+    return 1;
+}
+
+/* A plain product: every output pixel has its input at the same place. */
+static int conv_is_product(const struct gy_geom *g)
+{
+    return g->r == 1 && g->s == 1 && g->pad_h == 0 && g->pad_w == 0 && g->stride_h == 1 && g->stride_w == 1 && g->p == g->h &&
+           g->q == g->w;
+}
+
+/* What bulk copies can describe, and channels that fill most of a box. */
+static int conv_wgmma_fits(const struct gy_op *op, const struct gy_cuda_device *device)
+{
+    const struct gy_geom *g = &op->geom;
+    const int dgrad = op->code == GY_OP_CONV_DGRAD, red = dgrad ? g->k : g->c;
+    struct conv_corners at = { { 0, 0 }, { 0, 0 } };
+    if (!conv_fits(op, device) || device->arch < 90 || device->arch >= 100 || !device->bulk || g->groups != 1)
+        return 0;
+    if (red % 8 != 0 || red < 48 || (op->code == GY_OP_CONV_WGRAD && g->k % 8 != 0))
+        return 0;
+    if (conv_is_product(g))
+        return 1;
+    if (g->stride_h > 8 || g->stride_w > 8 || (g->r - 1) * g->dil_h > 255 || (g->s - 1) * g->dil_w > 255 || !conv_corners_of(op, &at))
+        return 0;
+    for (int i = 0; i < 2; i++)
+        if (at.lower[i] < -128 || at.lower[i] > 127 || at.upper[i] < -128 || at.upper[i] > 127)
+            return 0;
+    return 1;
+}
+
+/* The widest tile leaves no registers for classes of pixels, nor for the weight gradient's places. */
+static int conv_wgmma_wide_fits(const struct gy_op *op, const struct gy_cuda_device *device)
+{
+    return conv_wgmma_fits(op, device) && op->code != GY_OP_CONV_WGRAD && conv_size_of(op).classes == 1;
+}
+
+static void conv_map_matrix(struct gy_cuda_map *map, int role, int64_t cols, int64_t rows, int box_rows)
+{
+    *map = (struct gy_cuda_map){ .kind = GY_MAP_TILED, .role = role, .rank = 2, .swizzle = 3 };
+    map->sizes[0] = (uint64_t)cols;
+    map->sizes[1] = (uint64_t)rows;
+    map->strides[0] = (uint64_t)cols * 2;
+    map->box[0] = 64;
+    map->box[1] = (uint32_t)box_rows;
+    map->element_strides[0] = map->element_strides[1] = 1;
+}
+
+/* The tensor whose pixels are gathered, as boxes of 64 channels of `pixels`. */
+static void conv_map_pixels(struct gy_cuda_map *map, const struct gy_op *op, int pixels)
+{
+    const struct gy_geom *g = &op->geom;
+    const int dgrad = op->code == GY_OP_CONV_DGRAD, role = dgrad ? GY_DY : GY_X;
+    const int64_t c = dgrad ? g->k : g->c, w = dgrad ? g->q : g->w, h = dgrad ? g->p : g->h;
+    struct conv_corners at = { { 0, 0 }, { 0, 0 } };
+    if (conv_is_product(g)) {
+        conv_map_matrix(map, role, c, g->n * h * w, pixels);
+        return;
+    }
+    conv_corners_of(op, &at);
+    *map = (struct gy_cuda_map){ .kind = GY_MAP_IM2COL, .role = role, .rank = 4, .swizzle = 3, .channels = 64 };
+    const uint64_t sizes[4] = { (uint64_t)c, (uint64_t)w, (uint64_t)h, (uint64_t)g->n };
+    const uint64_t strides[3] = { (uint64_t)c * 2, (uint64_t)(w * c) * 2, (uint64_t)(h * w * c) * 2 };
+    memcpy(map->sizes, sizes, sizeof sizes);
+    memcpy(map->strides, strides, sizeof strides);
+    memcpy(map->lower, at.lower, sizeof at.lower);
+    memcpy(map->upper, at.upper, sizeof at.upper);
+    map->pixels = (uint32_t)pixels;
+    map->element_strides[0] = map->element_strides[3] = 1;
+    map->element_strides[1] = dgrad ? 1 : (uint32_t)g->stride_w;
+    map->element_strides[2] = dgrad ? 1 : (uint32_t)g->stride_h;
+}
+
+static int64_t conv_up64(int64_t x) { return conv_up(x, 64) * 64; }
+
+static void conv_wgmma_cut_by(const struct gy_op *op, const struct gy_cuda_device *device, int bn, struct gy_cuda_cut *out)
+{
+    const struct gy_geom *g = &op->geom;
+    const struct conv_size size = conv_size_of(op);
+    const int dgrad = op->code == GY_OP_CONV_DGRAD, wgrad = op->code == GY_OP_CONV_WGRAD, stages = bn == 256 ? 3 : bn == 128 ? 4 : 5;
+    const int64_t taps = (int64_t)g->r * g->s, cols = wgrad ? taps * conv_up64(g->c) : size.cols;
+    const int64_t tiles = conv_up(size.rows, CONV_WGMMA_BM) * conv_up(cols, bn) * size.classes;
+    const unsigned shared = (unsigned)(stages * (CONV_WGMMA_BM + bn) * 128 + 2 * 64 * (bn + 8) * 2 + 2 * 8 * bn * 4 + 16 * stages);
+    const unsigned most = device->processors > 0 ? (unsigned)device->processors : 1;
+    conv_begin(op, "conv_wgmma.cu", out);
+    conv_define(out, "GY_BN", bn);
+    conv_define(out, "GY_STAGES", stages);
+    conv_define(out, "GY_TILED", conv_is_product(g));
+    conv_map_pixels(&out->map[wgrad ? 1 : 0], op, wgrad ? 64 : CONV_WGMMA_BM);
+    if (wgrad) {
+        const struct conv_tile t = { CONV_WGMMA_BM, bn, 64, 0, 0 };
+        const int64_t each = conv_slice_pixels(op, &t), slices = conv_up(size.depth, each);
+        conv_map_matrix(&out->map[0], GY_DY, g->k, size.depth, 64);
+        conv_launch_of(out, "conv_wgmma", tiles, slices, 1, CONV_WGMMA_THREADS, shared);
+        conv_define(out, "GY_SLICE_PIXELS", each);
+        conv_cut_sum(op, slices, shared, out);
+        return;
+    }
+    const int64_t row = taps * conv_up64(dgrad ? g->k : g->c), weights = size.cols * row;
+    conv_map_matrix(&out->map[1], GY_SCRATCH, row, size.cols, bn);
+    out->scratch = (size_t)conv_up(weights * 2, 256) * 256;
+    conv_launch_of(out, "conv_wgmma_weights", conv_up(weights / 8, CONV_WGMMA_THREADS), 1, 1, CONV_WGMMA_THREADS, shared);
+    conv_launch_of(out, "conv_wgmma", gy_min64(tiles, most), 1, 1, CONV_WGMMA_THREADS, shared);
+    conv_cut_stats(op, CONV_WGMMA_BM, shared, out);
+}
+
+static void conv_wgmma_cut(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
+{
+    const struct conv_size size = conv_size_of(op);
+    const int64_t cols = op->code == GY_OP_CONV_WGRAD ? (int64_t)op->geom.r * op->geom.s * conv_up64(op->geom.c) : size.cols;
+    const int64_t wide = conv_up(size.rows, CONV_WGMMA_BM) * conv_up(cols, 256) * size.classes;
+    const int wgrad = op->code == GY_OP_CONV_WGRAD;
+    const int widest = !wgrad && size.classes == 1 && cols % 256 == 0 && wide >= CONV_BLOCKS;
+    conv_wgmma_cut_by(op, device, cols <= 64 ? 64 : widest ? 256 : 128, out);
+}
+
+#define CONV_WGMMA_CUT(bn)                                                                                             \
+    static void conv_wgmma_cut_##bn(const struct gy_op *op, const struct gy_cuda_device *device,                      \
+                                    struct gy_cuda_cut *out)                                                           \
+    {                                                                                                                  \
+        conv_wgmma_cut_by(op, device, bn, out);                                                                        \
+    }
+CONV_WGMMA_CUT(64)
+CONV_WGMMA_CUT(128)
+CONV_WGMMA_CUT(256)
+#undef CONV_WGMMA_CUT
 
 #define CONV_ALL (1u << GY_F32 | 1u << GY_BF16 | 1u << GY_F16)
 #define CONV_HALVES (1u << GY_BF16 | 1u << GY_F16)
@@ -375,6 +557,10 @@ static const struct gy_cuda_row conv_rows[] = {
     CONV_THREE("mma16-128x64", 80, CONV_HALVES, conv_mma_fits, conv_mma_cut_1),
     CONV_THREE("mma16-128x128", 80, CONV_HALVES, conv_mma_fits, conv_mma_cut_2),
     CONV_THREE("mma16", 80, CONV_HALVES, conv_mma_fits, conv_mma_cut),
+    CONV_THREE("wgmma-128x64", 90, CONV_HALVES, conv_wgmma_fits, conv_wgmma_cut_64),
+    CONV_THREE("wgmma-128x128", 90, CONV_HALVES, conv_wgmma_fits, conv_wgmma_cut_128),
+    CONV_THREE("wgmma-128x256", 90, CONV_HALVES, conv_wgmma_wide_fits, conv_wgmma_cut_256),
+    CONV_THREE("wgmma", 90, CONV_HALVES, conv_wgmma_fits, conv_wgmma_cut),
     CONV_THREE("group", 60, CONV_ALL, conv_group_fits, conv_group_cut),
 };
 
