@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* A net on the CUDA backend beside the same net on the CPU: the emulator, or a GPU with 't_cuda_net cuda'. Loss, gradients, weights and
+ * scores agree within rounding; programs captured into graphs repeat what walked ones do; devices that are not there are named. */
+#include "../engine/gyre.h"
+#include "t.h"
+
+/* The emulator's kernels call its own thread checker, which this one would replace. */
+#if defined(__SANITIZE_THREAD__)
+#define CNET_NO_EMULATOR 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CNET_NO_EMULATOR 1
+#endif
+#endif
+
+static const char cnet_residual[] =
+    "input 8x8x3\n"
+    "conv1: conv 8 3x3\nbn1: bn\nrelu\n"
+    "block layer1.0 {\n conv1: conv 16 3x3 stride 2\n bn1: bn\n relu\n conv2: conv 16 3x3\n bn2: bn\n"
+    " downsample.0: conv 16 1x1 stride 2 from in\n downsample.1: bn\n add bn2\n relu\n}\n"
+    "dropout 0.2\ngap\nfc: linear 5\nsoftmax smooth 0.1\n";
+static const char cnet_plain[] =
+    "input 9x9x2\n"
+    "conv1: conv 6 3x3 bias\nrelu\nlrn 5 alpha 1e-4 beta 0.75 k 1\nmaxpool 3x3 stride 2\n"
+    "a: conv 4 1x1 bias\ns: sigmoid\n"
+    "b: conv 4 3x3 groups 2\ntanh\nc: concat s\nd: conv 8 3x3 groups 8\nrelu6\nadd c\n"
+    "avgpool 2x2\nflatten\nlinear 5\nmse\n";
+
+#define CNET_BATCH 4
+#define CNET_ROOM 4096
+
+struct cnet_case {
+    const char *name, *text;
+    int h, w, c, optimizer, dtype;
+    double allowed;  /* relative to a tensor's size */
+};
+static const struct cnet_case cnet_cases[] = {
+    { "residual", cnet_residual, 8, 8, 3, GYRE_SGD, GYRE_F32, 2e-5 },
+    { "plain", cnet_plain, 9, 9, 2, GYRE_ADAMW, GYRE_F32, 2e-5 },
+    { "residual bf16", cnet_residual, 8, 8, 3, GYRE_LARS, GYRE_BF16, 6e-2 },
+};
+
+static const char *cnet_device = "emu";
+
+static void cnet_log(void *user, int level, const char *text)
+{
+    (void)user;
+    printf("%s%s\n", level == GYRE_LOG_ERROR ? "error: " : "", text);
+}
+
+static struct gyre_config cnet_config(const struct cnet_case *c, const char *device)
+{
+    struct gyre_config config;
+    gyre_config_default(&config);
+    config.net = c->text;
+    config.batch = CNET_BATCH;
+    config.device = device;
+    config.dtype = c->dtype;
+    config.optimizer.kind = c->optimizer;
+    config.optimizer.clip_norm = c->optimizer == GYRE_SGD ? 1 : 0;
+    config.optimizer.ema = c->optimizer == GYRE_ADAMW ? 0.9f : 0;
+    config.schedule.rate = 0.01f;
+    config.log = (struct gyre_logger){ cnet_log, NULL, GYRE_LOG_WARN };
+    config.use_env = 1;
+    return config;
+}
+
+static struct gyre_net *cnet_open(const struct cnet_case *c, const char *device)
+{
+    const struct gyre_config config = cnet_config(c, device);
+    struct gyre_net *net = NULL;
+    struct gyre_error error;
+    if (!T_CHECK(gyre_open(&net, &config, &error) == GYRE_OK))
+        printf("%s on %s: %s\n", c->name, device, error.text);
+    return net;
+}
+
+struct cnet_data {
+    float x[CNET_BATCH * 9 * 9 * 3];
+    int32_t label[CNET_BATCH];
+    struct gyre_mix mix[CNET_BATCH];
+    struct gyre_batch batch;
+};
+
+static void cnet_fill(struct cnet_data *d, const struct cnet_case *c, int number)
+{
+    uint32_t state = 12345u + (uint32_t)number * 77;
+    for (size_t i = 0; i < GY_COUNT(d->x); i++) {
+        state = state * 1664525u + 1013904223u;
+        d->x[i] = (float)(state >> 8) / 8388608.0f - 1;
+    }
+    for (int i = 0; i < CNET_BATCH; i++) {
+        d->label[i] = i == 3 && number == 1 ? -1 : (i + number) % 5;
+        d->mix[i] = (struct gyre_mix){ .partner = (i + 1) % 3, .inside = 0.5f, .label = 0.6f, .h0 = 1, .w0 = 0, .h1 = 5, .w1 = c->w };
+    }
+    d->batch = (struct gyre_batch){ .x = d->x, .label = d->label, .count = number == 2 ? 3 : CNET_BATCH };
+    if (number == 0)
+        d->batch.mix = d->mix;
+}
+
+/* |a - b| over |b|, a tensor. */
+static double cnet_apart(const float *a, const float *b, int64_t count)
+{
+    double off = 0, size = 1e-30;
+    for (int64_t i = 0; i < count; i++) {
+        off += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        size += (double)b[i] * (double)b[i];
+    }
+    return sqrt(off / size);
+}
+
+/* Every tensor with that prefix. */
+static void cnet_compare(const struct cnet_case *c, struct gyre_net *a, struct gyre_net *b, const char *prefix, double allowed)
+{
+    static float va[CNET_ROOM], vb[CNET_ROOM];
+    struct gyre_tensor_info info;
+    for (int i = 0; i < gyre_tensor_count(a); i++) {
+        char name[160];
+        if (!T_CHECK(gyre_tensor_at(a, i, &info) == GYRE_OK && info.count <= CNET_ROOM) || (prefix[0] && !info.trained))
+            continue;
+        snprintf(name, sizeof name, "%s%s", prefix, info.name);
+        if (!T_CHECK(gyre_get_tensor(a, name, va, info.count) == GYRE_OK && gyre_get_tensor(b, name, vb, info.count) == GYRE_OK))
+            continue;
+        const double apart = cnet_apart(va, vb, info.count);
+        T_CHECK_MSG(apart <= allowed, "%s: %s is %.3g apart, allowed %.3g", c->name, name, apart, allowed);
+    }
+}
+
+static void cnet_scores(const struct cnet_case *c, struct gyre_net *a, struct gyre_net *b, const struct gyre_batch *batch)
+{
+    const float *sa, *sb, *la, *lb;
+    const int32_t *ra, *rb;
+    float pa[CNET_BATCH * 5], pb[CNET_BATCH * 5];
+    T_CHECK(gyre_get_scores(a, &sa, &la, &ra) == GYRE_OK && gyre_get_scores(b, &sb, &lb, &rb) == GYRE_OK);
+    T_CHECK(cnet_apart(sa, sb, batch->count * 5) <= c->allowed && cnet_apart(la, lb, batch->count) <= c->allowed);
+    T_CHECK(gyre_predict(a, batch, pa) == GYRE_OK && gyre_predict(b, batch, pb) == GYRE_OK);
+    T_CHECK(cnet_apart(pa, pb, batch->count * 5) <= c->allowed);
+}
+
+/* One gradient, then five steps: from the second on the device repeats captured programs. */
+static void cnet_steps(const struct cnet_case *c, struct gyre_net *cpu, struct gyre_net *device)
+{
+    struct gyre_result a, b;
+    struct cnet_data d;
+    cnet_fill(&d, c, 0);
+    T_CHECK(gyre_gradient(cpu, &d.batch, &a) == GYRE_OK && gyre_gradient(device, &d.batch, &b) == GYRE_OK);
+    T_CHECK_MSG(fabs(a.loss - b.loss) <= c->allowed * fabs(a.loss), "%s: loss %.9g and %.9g", c->name, a.loss, b.loss);
+    cnet_compare(c, device, cpu, "grad.", c->dtype == GYRE_F32 ? 1e-4 : 0.2);
+    for (int step = 0; step < 5; step++) {
+        cnet_fill(&d, c, step % 3);
+        T_CHECK(gyre_step(cpu, &d.batch, &a) == GYRE_OK && gyre_step(device, &d.batch, &b) == GYRE_OK);
+        T_CHECK_MSG(fabs(a.loss - b.loss) <= 4 * c->allowed * fabs(a.loss), "%s: step %d: loss %.9g and %.9g", c->name, step, a.loss,
+                    b.loss);
+        T_CHECK(a.labelled == b.labelled && a.step == b.step && a.step == step + 1);
+    }
+    cnet_compare(c, device, cpu, "", c->dtype == GYRE_F32 ? 1e-4 : 0.2);
+    cnet_scores(c, device, cpu, &d.batch);
+}
+
+/* The same steps again have the same bits. */
+static void cnet_bits(const struct cnet_case *c)
+{
+    struct gyre_net *net[2] = { cnet_open(c, cnet_device), cnet_open(c, cnet_device) };
+    double loss[2] = { 0, 1 };
+    for (int i = 0; i < 2 && net[i]; i++)
+        for (int step = 0; step < 3; step++) {
+            struct gyre_result r;
+            struct cnet_data d;
+            cnet_fill(&d, c, step);
+            T_CHECK(gyre_step(net[i], &d.batch, &r) == GYRE_OK);
+            loss[i] = r.loss;
+        }
+    T_CHECK(memcmp(&loss[0], &loss[1], sizeof loss[0]) == 0);
+    if (net[0] && net[1])
+        cnet_compare(c, net[0], net[1], "", 0);
+    gyre_close(net[0]);
+    gyre_close(net[1]);
+}
+
+/* A sample that is not a number is found, and the net goes on. */
+static void cnet_nonfinite(const struct cnet_case *c, struct gyre_net *net)
+{
+    struct gyre_error where;
+    struct gyre_result r;
+    struct cnet_data d;
+    int32_t sample = -1;
+    cnet_fill(&d, c, 0);
+    d.batch.mix = NULL;
+    d.x[2 * c->h * c->w * c->c + 5] = NAN;
+    T_CHECK(gyre_step(net, &d.batch, &r) == GYRE_E_NONFINITE);
+    T_CHECK(gyre_find_nonfinite(net, &d.batch, &sample, &where) == GYRE_E_NONFINITE && sample == 2);
+    cnet_fill(&d, c, 1);
+    T_CHECK(gyre_step(net, &d.batch, &r) == GYRE_OK && isfinite(r.loss));
+}
+
+static void cnet_devices(void)
+{
+    static const struct { const char *name; int status; const char *says; } rows[] = {
+        { "gpu", GYRE_E_NODEVICE, "cuda:N" }, { "cuda:x", GYRE_E_NODEVICE, "not known" }, { "cuda:99", GYRE_E_NODEVICE, "" },
+        { "sm_80", GYRE_E_NODEVICE, "nothing can run" }, { "sm_", GYRE_E_NODEVICE, "not known" },
+    };
+    struct gyre_error error;
+    struct gyre_need need, cpu;
+    struct gyre_net *net = NULL;
+    for (size_t i = 0; i < GY_COUNT(rows); i++) {
+        const struct gyre_config config = cnet_config(&cnet_cases[0], rows[i].name);
+        T_CHECK(gyre_open(&net, &config, &error) == rows[i].status);
+        T_CHECK_MSG(strstr(error.text, rows[i].says) != NULL, "%s: %s", rows[i].name, error.text);
+    }
+    struct gyre_config config = cnet_config(&cnet_cases[0], "sm_90");
+    T_CHECK(gyre_measure(&config, &need, &error) == GYRE_OK && need.device_bytes > 0 && need.pinned_bytes > 0);
+    config.device = "cpu";
+    T_CHECK(gyre_measure(&config, &cpu, &error) == GYRE_OK && cpu.device_bytes == 0 && cpu.pinned_bytes == 0);
+    T_CHECK(need.parameters == cpu.parameters && need.flops == cpu.flops);
+    config.device = "auto";
+    config.log.write = NULL;
+    if (T_CHECK(gyre_open(&net, &config, &error) == GYRE_OK))
+        gyre_close(net);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        cnet_device = argv[1];
+    cnet_devices();
+#ifdef CNET_NO_EMULATOR
+    if (strcmp(cnet_device, "emu") == 0) {
+        T_SKIP("no emulator under ThreadSanitizer");
+        T_END("t_cuda_net");
+    }
+#endif
+    const struct gyre_config config = cnet_config(&cnet_cases[0], cnet_device);
+    struct gyre_need need;
+    struct gyre_error error;
+    if (gyre_measure(&config, &need, &error) != GYRE_OK) {
+        printf("%s\n", error.text);
+        T_SKIP("the device is not there");
+        T_END("t_cuda_net");
+    }
+    for (size_t i = 0; i < GY_COUNT(cnet_cases); i++) {
+        struct gyre_net *cpu = cnet_open(&cnet_cases[i], "cpu"), *device = cnet_open(&cnet_cases[i], cnet_device);
+        if (cpu && device) {
+            cnet_steps(&cnet_cases[i], cpu, device);
+            cnet_nonfinite(&cnet_cases[i], device);
+        }
+        gyre_close(cpu);
+        gyre_close(device);
+    }
+    cnet_bits(&cnet_cases[0]);
+    T_END("t_cuda_net");
+}
