@@ -25,6 +25,13 @@ export LIMIT
     for program in "$DIR"/tests/t_*; do
         [ ! -x "$program" ] || echo "$(basename "$program") ${RUNNER:-} $program"
     done
+    # the emulator's usual processor has no matrix unit
+    if [ "$SUITE" = ppc ]; then
+        echo "t_tiles_power10 $RUNNER -cpu power10 $DIR/tests/t_tiles"
+        for shape in 1x7x7x17- 1x9x9x3- 1x4x5x47-; do
+            echo "t_ops_power10_$shape $RUNNER -cpu power10 $DIR/tests/t_ops --isa mma --case $shape"
+        done
+    fi
     for program in "$DIR"/replay/fuzz_*; do
         name=$(basename "$program")
         [ ! -x "$program" ] || echo "$name ${RUNNER:-} $program tests/corpus/${name#fuzz_}"
