@@ -159,6 +159,7 @@ GY_FN float gy_act_back(float dy, float y)
 #elif GY_ACT == 4
     return dy * (1.0f - y * y);
 #else
+    (void)y;
     return dy;
 #endif
 }

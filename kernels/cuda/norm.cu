@@ -36,6 +36,7 @@ GY_FN int norm_idle(int c) { return c >= GY_C || norm_pixel(0) >= GY_PIXELS; }
 #if defined NORM_STATS || defined NORM_SUMS
 #define NORM_JOIN_WIDE 8 /* channels of a block that joins tiles: 32 bytes, the least a load brings */
 #define NORM_JOIN_ROWS (GY_THREADS / NORM_JOIN_WIDE)
+#define NORM_JOIN_FLIGHT 8 /* tiles that a thread of it loads before it adds the first */
 /* Tile t's pair of a channel lies at (2 t + i) * GY_C + c: with one tile that is what SUMS and STATS look like. */
 GY_FN int64_t norm_part_at(int64_t tile, int i, int c) { return (2 * tile + i) * GY_C + c; }
 #endif
@@ -139,6 +140,13 @@ GY_KERNEL(norm_stats)
 }
 
 #if GY_TILES > 1
+/* Rows of a tile; 0 behind the last one. */
+GY_FN float norm_tile_rows(int tile)
+{
+    const int64_t rest = GY_PIXELS - (int64_t)tile * GY_TILE;
+    return tile >= GY_TILES ? 0.0f : rest < GY_TILE ? (float)rest : (float)GY_TILE;
+}
+
 /* Joins the tiles: thread (row, channel) merges tiles row, row + NORM_JOIN_ROWS, ... in order, then rows by halves. */
 GY_KERNEL(norm_stats_join)
 {
@@ -147,11 +155,19 @@ GY_KERNEL(norm_stats_join)
     const float *part = GY_P(const float, GY_SCRATCH);
     struct norm_stat sum = { 0.0f, 0.0f };
     float n = 0.0f;
-    for (int tile = row; tile < GY_TILES && c < GY_C; tile += NORM_JOIN_ROWS) {
-        const float rows = tile + 1 < GY_TILES ? (float)GY_TILE : (float)(GY_PIXELS - (int64_t)GY_TILE * (GY_TILES - 1));
-        const struct norm_stat more = { part[norm_part_at(tile, 0, c)], part[norm_part_at(tile, 1, c)] };
-        sum = norm_merge(sum, more, norm_share_of(n, rows));
-        n += rows;
+    GY_UNROLL_NOT for (int first = row; first < GY_TILES && c < GY_C; first += NORM_JOIN_FLIGHT * NORM_JOIN_ROWS) {
+        struct norm_stat more[NORM_JOIN_FLIGHT];
+        GY_UNROLL for (int u = 0; u < NORM_JOIN_FLIGHT; u++) {
+            const int tile = first + u * NORM_JOIN_ROWS, there = tile < GY_TILES ? tile : row;
+            more[u].mean = part[norm_part_at(there, 0, c)];
+            more[u].squares = part[norm_part_at(there, 1, c)];
+        }
+        GY_UNROLL for (int u = 0; u < NORM_JOIN_FLIGHT; u++) {
+            const float rows = norm_tile_rows(first + u * NORM_JOIN_ROWS);
+            if (rows > 0.0f)
+                sum = norm_merge(sum, more[u], norm_share_of(n, rows));
+            n += rows;
+        }
     }
     s->n[GY_TID] = n;
     s->mean[0][GY_TID] = sum.mean;
@@ -327,9 +343,18 @@ GY_KERNEL(norm_sums_join)
     const int c = GY_BX * NORM_JOIN_WIDE + GY_TID % NORM_JOIN_WIDE, row = GY_TID / NORM_JOIN_WIDE;
     const float *part = GY_P(const float, GY_SCRATCH);
     float sum = 0.0f, product = 0.0f;
-    for (int tile = row; tile < GY_TILES && c < GY_C; tile += NORM_JOIN_ROWS) {
-        sum += part[norm_part_at(tile, 0, c)];
-        product += part[norm_part_at(tile, 1, c)];
+    GY_UNROLL_NOT for (int first = row; first < GY_TILES && c < GY_C; first += NORM_JOIN_FLIGHT * NORM_JOIN_ROWS) {
+        float more[2][NORM_JOIN_FLIGHT];
+        GY_UNROLL for (int u = 0; u < NORM_JOIN_FLIGHT; u++) {
+            const int tile = first + u * NORM_JOIN_ROWS, there = tile < GY_TILES ? tile : row;
+            more[0][u] = part[norm_part_at(there, 0, c)];
+            more[1][u] = part[norm_part_at(there, 1, c)];
+        }
+        GY_UNROLL for (int u = 0; u < NORM_JOIN_FLIGHT; u++) {
+            const int there = first + u * NORM_JOIN_ROWS < GY_TILES;
+            sum += there ? more[0][u] : 0.0f;
+            product += there ? more[1][u] : 0.0f;
+        }
     }
     s->sum[0][0][GY_TID] = sum;
     s->sum[1][0][GY_TID] = product;

@@ -141,10 +141,11 @@ static int64_t cut_tiles(struct gy_cuda_cut *out, const struct gy_op *op, const 
     return tiles;
 }
 
-/* Rows a thread adds before the tree takes over: a multiple of 4, about CUT_BLOCKS blocks. */
+/* Rows a thread adds before the tree takes over: a multiple of 4, about twice CUT_BLOCKS blocks: the last ones to run leave
+ * multiprocessors idle for half of a block's time, but their joining takes longer the more there are. */
 static int64_t cut_sum_steps(const struct cut_columns *c)
 {
-    const int64_t tiles = gy_max64(1, CUT_BLOCKS / c->groups);
+    const int64_t tiles = gy_max64(1, 2 * CUT_BLOCKS / c->groups);
     return gy_ceil_div(gy_ceil_div(c->pixels, c->rows * tiles), 4) * 4;
 }
 
