@@ -80,6 +80,7 @@ number() { sed -n "s/^#define GYRE_VERSION_$1 \\([0-9]*\\).*/\\1/p" engine/gyre.
  *
  * Options, given with -D:
  *     GY_NO_IMAGE   without the system header stb_image.h: no JPEG, PNG, BMP, PPM, no .gz
+ *     GY_NO_CUDA    without the CUDA backend, which otherwise opens CUDA's libraries where they are
  *     GY_INT        linkage of what is internal (default: static)
  *
  * Made by tools/amalgamate.sh from these files (SHA-256); change them, not this one:

@@ -11,6 +11,7 @@
 #include "../../engine/base/text.h"
 #include "../op.h"
 #include "args.h"
+#ifndef GY_NO_CUDA
 
 typedef int gy_cuda_error;                    /* cudaError_t, CUresult, nvrtcResult: 0 is success */
 typedef struct gy_cuda_stream_t *gy_cuda_stream;
@@ -115,4 +116,5 @@ GY_INT int gy_cuda_load(struct gy_cuda_library *out, const char *where, const ch
 GY_INT int gy_cuda_load_compiler(struct gy_cuda_library *lib, const char *where, const struct gy_log *log, struct gy_error *err);
 GY_INT void gy_cuda_unload(struct gy_cuda_library *lib);
 
+#endif
 #endif

@@ -6,6 +6,7 @@
 #include "../backend.h"
 #include "compile.h"
 #include "variants.h"
+#ifndef GY_NO_CUDA
 
 #define GY_CUDA_EVENTS 16
 #define GY_CUDA_UNIFORMS 64
@@ -72,4 +73,5 @@ GY_INT int gy_cuda_check(struct gy_cuda_backend *cuda, gy_cuda_error error, cons
 /* Makes the device current for this thread and sends u to the device if it changed. */
 GY_INT int gy_cuda_send_uniform(struct gy_cuda_backend *cuda, const struct gy_uniform *u);
 
+#endif
 #endif

@@ -6,6 +6,7 @@
 #ifndef GY_CUDA_CACHE_H
 #define GY_CUDA_CACHE_H
 #include "api.h"
+#ifndef GY_NO_CUDA
 
 /* Machine code and what the compiler said. Memory: malloc's, because its size is not known before the compiler ran. */
 struct gy_cuda_image {
@@ -40,4 +41,5 @@ GY_INT int gy_cuda_pack_get(const struct gy_cuda_pack *pack, const unsigned char
 GY_INT int gy_cuda_pack_write(const char *path, unsigned char (*keys)[32], const struct gy_cuda_image *images, int count,
                               struct gy_error *err);
 
+#endif
 #endif

@@ -5,6 +5,7 @@
 #define GY_CUDA_COMPILE_H
 #include "cache.h"
 #include "sources.h"
+#ifndef GY_NO_CUDA
 
 struct gy_cuda_unit {
     const char *file;          /* "conv_ffma.cu"; its text is gy_cuda_source(file), or text where that is not NULL */
@@ -42,4 +43,5 @@ struct gy_cuda_report {
 /* entry: the kernel's name. 0 when the log does not speak of it. */
 GY_INT int gy_cuda_report_of(const char *log, const char *entry, struct gy_cuda_report *out);
 
+#endif
 #endif

@@ -3,7 +3,9 @@
 #ifndef GY_CUDA_SOURCES_H
 #define GY_CUDA_SOURCES_H
 #include "variants.h"
+#ifndef GY_NO_CUDA
 
 GY_INT const char *const *gy_cuda_texts(void); /* made by tools/embed.sh: name, text, name, text, NULL */
 
+#endif
 #endif

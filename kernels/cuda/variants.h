@@ -71,8 +71,9 @@ struct gy_cuda_row {
 };
 
 /* All rows, one after another: those of variants.c, then those of variants_conv.c. NULL past the last. */
-GY_INT const struct gy_cuda_row *gy_cuda_row_at(int index);
 GY_INT const struct gy_cuda_row *gy_cuda_conv_row_at(int index);
+#ifndef GY_NO_CUDA
+GY_INT const struct gy_cuda_row *gy_cuda_row_at(int index);
 /* The row for an op, or NULL when none fits. want: a row's name that is taken if it fits, or NULL. */
 GY_INT const struct gy_cuda_row *gy_cuda_pick(const struct gy_op *op, const struct gy_cuda_device *device, const char *want);
 /* The macros of a variant as compiler options, each "-DNAME=VALUE", written one after another with a zero byte behind each; returns how
@@ -83,5 +84,6 @@ GY_INT int gy_cuda_options(const struct gy_op *op, const struct gy_cuda_row *row
 /* sources.c, made by tools/embed.sh from the .cu and .cuh files here and op_device.h: text by file name, or NULL. */
 GY_INT const char *gy_cuda_source(const char *name);
 GY_INT const char *gy_cuda_source_name(int index); /* NULL past the last */
+#endif
 
 #endif
