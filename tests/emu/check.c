@@ -60,17 +60,19 @@ static int check_tid(uint64_t moment) { return (int)(moment & MOMENT_TID); }
 static unsigned check_time(uint64_t moment) { return (unsigned)(moment >> MOMENT_TIME_AT & 0x7fff); }
 static uint32_t check_warp(int tid) { return 1u << (tid < EMU_THREADS_MOST ? tid / 32 : 31); }
 
-static uint64_t check_moment(unsigned mask)
+/* Of the acting thread now, for no byte yet */
+static uint64_t check_moment(void)
 {
     const struct emu_block *b = emu_block();
-    return (uint64_t)b->epoch << MOMENT_EPOCH_AT | (uint64_t)emu_clock_now() << MOMENT_TIME_AT | (uint64_t)mask << MOMENT_MASK_AT |
-           (uint64_t)b->acting;
+    return (uint64_t)b->epoch << MOMENT_EPOCH_AT | (uint64_t)emu_clock_now() << MOMENT_TIME_AT | (uint64_t)b->acting;
 }
 
 /* Whether all threads of these warps have shown the acting thread what they did until a time */
 static int check_all_before(uint32_t warps, unsigned time)
 {
     const struct emu_block *b = emu_block();
+    if (!emu_clock_used)
+        return 0;
     for (int tid = 0; tid < b->launch->threads; tid++)
         if (warps & check_warp(tid) && tid != b->acting && !emu_clock_before(tid, time, b->acting))
             return 0;
@@ -102,13 +104,21 @@ static uint64_t check_merge_read(uint64_t old, uint64_t now, uint32_t *warps)
 {
     const struct emu_block *b = emu_block();
     const uint32_t epoch = check_epoch(old), own = check_warp(b->acting);
+    if (epoch < b->launch_epoch) {
+        *warps = own;
+        return now;
+    }
+    if (epoch == b->epoch && old & MOMENT_MANY && !emu_clock_used && (old & now & MOMENT_MASK) == (now & MOMENT_MASK)) {
+        *warps |= own;
+        return old;
+    }
     if (!(old & now & MOMENT_MASK) && (check_tid(old) != b->acting || epoch < b->block_epoch)) {
         *warps = own;
         return now;
     }
     if (epoch >= b->block_epoch)
         now |= old & MOMENT_OTHER;
-    else if (epoch >= b->launch_epoch)
+    else
         now |= MOMENT_OTHER;
     const int again = check_tid(old) == b->acting && !(old & MOMENT_MANY);
     if (epoch < b->epoch || !(old & MOMENT_MASK) || again || !check_unordered(old & ~MOMENT_OTHER, 15, *warps)) {
@@ -146,33 +156,45 @@ static void check_race(const struct check_at *at, uint64_t moment, int moment_wr
 
 /* ---- shared memory ---- */
 
+static const char check_in_shared[] = "shared memory", check_in_device[] = "an allocation";
+
+/* Which bytes of a word [first, end) covers */
 static unsigned check_mask(size_t word, size_t first, size_t end)
 {
-    unsigned mask = 0;
-    for (size_t byte = 4 * word; byte < 4 * word + 4; byte++)
-        mask |= byte >= first && byte < end ? 1u << (byte - 4 * word) : 0;
-    return mask;
+    const size_t lo = first > 4 * word ? first - 4 * word : 0, hi = end < 4 * word + 4 ? end - 4 * word : 4;
+    return (15u << lo) & (15u >> (4 - hi));
 }
 
-static void check_shared_word(struct check_word *w, size_t word, unsigned mask, const struct check_at *at)
+/* Whether the last access was in an earlier epoch of this block, or by the thread that acts now: then it is in order. */
+static int check_plainly(uint64_t moment)
 {
-    static const char where[] = "shared memory";
+    const struct emu_block *b = emu_block();
+    return check_epoch(moment) != b->epoch || (check_tid(moment) == b->acting && !(moment & MOMENT_MANY));
+}
+
+static void check_shared_write(struct check_word *w, size_t byte, unsigned mask, uint64_t now, const struct check_at *at)
+{
+    if (!check_plainly(w->cell.read) && check_unordered(w->cell.read, mask, w->read_warps))
+        check_race(at, w->cell.read, 0, check_in_shared, byte, w->read_site, w->read_pc);
+    const int again = (now ^ w->cell.write) >> MOMENT_TIME_AT == 0 && !((now ^ w->cell.write) & MOMENT_TID);
+    w->cell.write = now | (again ? w->cell.write & MOMENT_MASK : 0);
+    w->stored = 1;
+    w->write_pc = at->pc;
+    w->write_site = at->site;
+    w->written |= (unsigned char)mask;
+}
+
+static void check_shared_word(struct check_word *w, size_t word, unsigned mask, uint64_t now, const struct check_at *at)
+{
     const size_t byte = 4 * word + (size_t)__builtin_ctz(mask);
     if (w->flying == 1 || (w->flying == 2 && at->write))
         emu_fail(at->site, at->pc, "%s byte %zu of shared memory while an asynchronous copy of thread %d is under way there", at->what,
                  byte, w->flyer);
-    if (check_unordered(w->cell.write, mask, 0))
-        check_race(at, w->cell.write, 1, where, byte, w->write_site, w->write_pc);
-    const uint64_t now = check_moment(mask);
+    if (!check_plainly(w->cell.write) && check_unordered(w->cell.write, mask, 0))
+        check_race(at, w->cell.write, 1, check_in_shared, byte, w->write_site, w->write_pc);
+    now |= (uint64_t)mask << MOMENT_MASK_AT;
     if (at->write) {
-        if (check_unordered(w->cell.read, mask, w->read_warps))
-            check_race(at, w->cell.read, 0, where, byte, w->read_site, w->read_pc);
-        const int again = (now ^ w->cell.write) >> MOMENT_TIME_AT == 0 && !((now ^ w->cell.write) & MOMENT_TID);
-        w->cell.write = now | (again ? w->cell.write & MOMENT_MASK : 0);
-        w->stored = 1;
-        w->write_pc = at->pc;
-        w->write_site = at->site;
-        w->written |= (unsigned char)mask;
+        check_shared_write(w, byte, mask, now, at);
         return;
     }
     if ((w->written & mask) != mask)
@@ -194,8 +216,9 @@ static void check_shared_bytes(const unsigned char *p, size_t bytes, const struc
         return;
     }
     const size_t first = (size_t)(p - b->shared);
+    const uint64_t now = check_moment();
     for (size_t word = first / 4; 4 * word < first + bytes; word++)
-        check_shared_word(&check_shared[word], word, check_mask(word, first, first + bytes), at);
+        check_shared_word(&check_shared[word], word, check_mask(word, first, first + bytes), now, at);
 }
 
 void emu_check_shared(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc)
@@ -219,7 +242,7 @@ void emu_check_landed(const void *p, size_t bytes, const char *site)
     const size_t first = (size_t)((const unsigned char *)p - emu_block()->shared);
     for (size_t word = first / 4; 4 * word < first + bytes; word++) {
         struct check_word *w = &check_shared[word];
-        w->cell.write = check_moment(15);
+        w->cell.write = check_moment() | MOMENT_MASK;
         w->write_site = site;
         w->stored = 0;
         w->written = 15;
@@ -261,28 +284,28 @@ static void check_outside(const unsigned char *p, size_t bytes, const struct che
              bytes, address, (size_t)(near->base - p), near->bytes);
 }
 
-static void check_global_word(struct emu_cell *cell, size_t word, unsigned mask, const struct check_at *at)
+static void check_global_word(struct emu_cell *cell, size_t word, unsigned mask, uint64_t now, const struct check_at *at)
 {
-    static const char where[] = "an allocation";
     const size_t byte = 4 * word + (size_t)__builtin_ctz(mask);
     if (check_unordered(cell->write, mask, 0))
-        check_race(at, cell->write, 1, where, byte, NULL, NULL);
-    const uint64_t now = check_moment(mask);
+        check_race(at, cell->write, 1, check_in_device, byte, NULL, NULL);
+    now |= (uint64_t)mask << MOMENT_MASK_AT;
     if (!at->write) {
         uint32_t warps = ~0u;
         cell->read = check_merge_read(cell->read, now, &warps);
         return;
     }
     if (check_unordered(cell->read, mask, ~0u))
-        check_race(at, cell->read, 0, where, byte, NULL, NULL);
+        check_race(at, cell->read, 0, check_in_device, byte, NULL, NULL);
     cell->write = now;
 }
 
 static void check_global_bytes(const struct emu_range *r, const unsigned char *p, size_t bytes, const struct check_at *at)
 {
     const size_t first = (size_t)(p - r->base);
+    const uint64_t now = check_moment();
     for (size_t word = first / 4; r->shadow && 4 * word < first + bytes; word++)
-        check_global_word(&r->shadow[word], word, check_mask(word, first, first + bytes), at);
+        check_global_word(&r->shadow[word], word, check_mask(word, first, first + bytes), now, at);
 }
 
 void emu_check_global(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc)

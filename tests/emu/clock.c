@@ -8,24 +8,24 @@
 
 static uint16_t clock_seen[EMU_IDS][EMU_IDS];
 static uint16_t clock_time;
-static int clock_used;
+int emu_clock_used;
 static uint64_t clock_fences[EMU_IDS];
 
 void emu_clock_start(void)
 {
-    if (clock_used)
+    if (emu_clock_used)
         memset(clock_seen, 0, sizeof clock_seen);
-    clock_used = 0;
+    emu_clock_used = 0;
     clock_time = 1;
 }
 
 unsigned emu_clock_now(void) { return clock_time; }
-int emu_clock_before(int id, unsigned stamp, int other) { return clock_used && clock_seen[other][id] >= stamp; }
+int emu_clock_before(int id, unsigned stamp, int other) { return emu_clock_used && clock_seen[other][id] >= stamp; }
 
 /* Beyond what a stamp can hold everything until now counts as seen: a new epoch. */
 static void clock_tick(void)
 {
-    clock_used = 1;
+    emu_clock_used = 1;
     if (++clock_time == 0x7fff) {
         emu_block()->epoch++;
         emu_clock_start();

@@ -116,7 +116,8 @@ struct emu_block {
     uint32_t epoch, block_epoch, launch_epoch; /* see check.c */
     struct emu_fault fault;
 };
-struct emu_block *emu_block(void);
+extern __attribute__((visibility("hidden"))) struct emu_block *emu_the_block;
+static inline struct emu_block *emu_block(void) { return emu_the_block; }
 
 /* Runs a whole grid. 0, or EMU_LAUNCH_FAILED with the sentence in emu_sentence. */
 int emu_launch(const struct emu_launch *launch);
@@ -189,6 +190,7 @@ struct emu_order {
     uint32_t epoch;
     uint16_t seen[EMU_IDS];
 };
+extern __attribute__((visibility("hidden"))) int emu_clock_used; /* since the epoch began; else nobody has seen anything */
 void emu_clock_start(void);           /* of an epoch */
 unsigned emu_clock_now(void);         /* below 2^15 */
 int emu_clock_before(int id, unsigned stamp, int other); /* what id did until then has happened for the other one */
@@ -200,7 +202,10 @@ int emu_clock_fenced(int id, uint32_t epoch, unsigned stamp);
 
 /* ---- tsan.c ---- */
 
-int emu_tsan(void);                   /* ThreadSanitizer checks in place of check.c */
+extern __attribute__((visibility("hidden"))) int emu_tsan_state; /* 0 not asked yet, 1 in use, -1 not */
+int emu_tsan_ask(void);
+/* ThreadSanitizer checks in place of check.c */
+static inline int emu_tsan(void) { return (emu_tsan_state ? emu_tsan_state : emu_tsan_ask()) > 0; }
 void emu_tsan_fiber(void **fiber, int tid);
 void *emu_tsan_here(void);
 void emu_tsan_switch(void *fiber);

@@ -9,12 +9,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static struct emu_block *launch_block; /* taken at the first launch, kept for stacks */
+struct emu_block *emu_the_block; /* taken at the first launch, kept for stacks */
+#define launch_block emu_the_block
 static struct gy_emu_words launch_words;
 static uint64_t launch_count;
 static char launch_begin, launch_end; /* keys of order for ThreadSanitizer */
 
-struct emu_block *emu_block(void) { return launch_block; }
 struct gy_emu_words *emu_words(void) { return &launch_words; }
 
 /* xorshift64*: order need not be good, only repeatable */
@@ -200,6 +200,7 @@ static void launch_enter(struct emu_thread *t)
     b->now = t;
     b->acting = t->tid;
     launch_words.place.tid = t->tid;
+    launch_words.place.stack = (unsigned long)(uintptr_t)t->fiber.stack;
     emu_fiber_switch(&b->scheduler, &t->fiber);
     b->now = NULL;
 }
@@ -289,6 +290,7 @@ static int launch_prepare(const struct emu_launch *launch)
     struct gy_emu_words *w = &launch_words;
     memcpy(w->place.grid, launch->grid, sizeof launch->grid);
     w->place.threads = launch->threads;
+    w->place.stack_bytes = EMU_STACK_BYTES;
     w->access = emu_access;
     w->aligned = emu_aligned;
     w->sync = launch_sync;

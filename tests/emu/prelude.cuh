@@ -29,7 +29,11 @@ GY_EMU_PLAIN void gy_emu_open(struct gy_emu_words *words) { gy_emu = words; }
 #ifndef GY_EMU_TSAN
 #define GY_EMU_ACCESS(name, bytes, write)                                                                              \
     GY_EMU_HIDDEN GY_EMU_PLAIN void name(void *p);                                                                     \
-    GY_EMU_HIDDEN GY_EMU_PLAIN void name(void *p) { gy_emu->access(p, bytes, write, __builtin_return_address(0)); }
+    GY_EMU_HIDDEN GY_EMU_PLAIN void name(void *p)                                                                      \
+    {                                                                                                                  \
+        if ((unsigned long)p - gy_emu->place.stack >= gy_emu->place.stack_bytes)                                       \
+            gy_emu->access(p, bytes, write, __builtin_return_address(0));                                              \
+    }
 #define GY_EMU_ACCESSES(bytes)                                                                                         \
     GY_EMU_ACCESS(__tsan_read##bytes, bytes, 0)                                                                        \
     GY_EMU_ACCESS(__tsan_write##bytes, bytes, 1)                                                                       \

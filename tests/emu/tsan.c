@@ -26,28 +26,26 @@ static struct {
     void (*ignore)(void);
     void (*heed)(void);
 } tsan;
-static int tsan_state; /* 0 not asked yet, 1 in use, -1 not */
+int emu_tsan_state;
 static unsigned char *tsan_slices;
 static unsigned tsan_slice;
 
-int emu_tsan(void)
+int emu_tsan_ask(void)
 {
     static const char *const names[] = {"__tsan_create_fiber", "__tsan_set_fiber_name", "__tsan_get_current_fiber", "__tsan_switch_to_fiber",
                                         "__tsan_acquire", "__tsan_release", "__tsan_read_range", "__tsan_write_range",
                                         "AnnotateIgnoreWritesBegin", "AnnotateIgnoreWritesEnd"};
-    if (tsan_state != 0)
-        return tsan_state > 0;
     const char *wanted = getenv("GYRE_EMU_TSAN");
-    tsan_state = wanted && strcmp(wanted, "1") == 0 ? 1 : -1;
-    for (size_t i = 0; tsan_state > 0 && i < sizeof names / sizeof *names; i++) {
+    emu_tsan_state = wanted && strcmp(wanted, "1") == 0 ? 1 : -1;
+    for (size_t i = 0; emu_tsan_state > 0 && i < sizeof names / sizeof *names; i++) {
         void *symbol = dlsym(RTLD_DEFAULT, names[i]);
         if (!symbol) {
             fprintf(stderr, "gyre emulator: GYRE_EMU_TSAN=1, but this program is not built with -fsanitize=thread (no %s)\n", names[i]);
-            tsan_state = -1;
+            emu_tsan_state = -1;
         }
         memcpy((char *)&tsan + i * sizeof symbol, &symbol, sizeof symbol);
     }
-    return tsan_state > 0;
+    return emu_tsan_state;
 }
 
 /* A fiber's name in reports: the block it worked for last, and its thread. */

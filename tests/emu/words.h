@@ -9,6 +9,7 @@ struct gy_emu_place {
     int tid, threads;          /* in the block */
     int block[3], grid[3];
     unsigned char *shared;     /* the block's shared memory */
+    unsigned long stack, stack_bytes; /* the thread's own, where it may do what it wants */
 };
 
 /* Words that a whole warp (or warp group) executes together. `in` and `out` are records of each lane on its own stack. */
