@@ -79,16 +79,19 @@ GY_FN struct gy_vec flat_values(const void *x, int k)
 {
     const int64_t i = GY_ITEMS % GY_VEC == 0 ? flat_own(k) : flat_at(k);
     struct gy_vec out;
-    if (flat_whole(i) && !(GY_FLAGS & GY_F_U8))
-        return gy_get_floats((const float *)x, i);
+    GY_EACH(j) out.v[j] = 0.0f;
+    if (GY_ITEMS % GY_VEC != 0 && !flat_whole(i)) {
+        GY_EACH(j) out.v[j] = i + j < GY_ITEMS ? flat_value(x, i + j) : 0.0f;
+    } else if (GY_FLAGS & GY_F_U8) {
 #if GY_VEC == 8
-    if (GY_ITEMS % GY_VEC == 0 || flat_whole(i)) {
         const struct gy_raw8 r = gy_load8((const uint8_t *)x + i);
         GY_EACH(j) out.v[j] = (float)(r.w[j / 4] >> (j % 4 * 8) & 255) / 255.0f;
-        return out;
-    }
+#else
+        GY_EACH(j) out.v[j] = flat_value(x, i + j);
 #endif
-    GY_EACH(j) out.v[j] = i + j < GY_ITEMS ? flat_value(x, i + j) : 0.0f;
+    } else {
+        out = gy_get_floats((const float *)x, i);
+    }
     return out;
 }
 
