@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* NVRTC: a program's files are written to a folder of their own, the emulator's prelude in place of CUDA's, and the host's C
  * compiler (GYRE_EMU_CC, CC or cc) makes a shared object of them. Its messages are the log, its output is the 'cubin'. Any number
- * of threads may compile at the same time. GYRE_EMU_KEEP=FOLDER keeps sources there, for a debugger. */
+ * of threads may compile at the same time. GYRE_EMU_CFLAGS ("-O0") are added. GYRE_EMU_KEEP=FOLDER keeps the
+ * sources there. */
 #include "emu.h"
 
 #include <spawn.h>
@@ -148,7 +149,7 @@ static int nvrtc_run(const char *folder, const char *source, const char *const *
         "exec $cc -std=gnu99 -O1 -g -gdwarf-4 -fPIC -shared -nodefaultlibs -fsanitize=thread -fno-strict-aliasing -ffp-contract=off "
         "-fvisibility=default -Wall -Wno-unused-function -Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-but-set-variable -Wno-psabi "
         "-Wno-unknown-warning-option -Wno-builtin-declaration-mismatch "
-        "-Werror=implicit-function-declaration -fdebug-prefix-map=\"$folder\"=. \"$@\" -I . -o out.so -x c \"$source\" >log 2>&1";
+        "-Werror=implicit-function-declaration -fdebug-prefix-map=\"$folder\"=. \"$@\" ${GYRE_EMU_CFLAGS:-} -I . -o out.so -x c \"$source\" >log 2>&1";
     const char **argv = calloc((size_t)options + 16, sizeof *argv);
     if (!argv)
         return -1;
