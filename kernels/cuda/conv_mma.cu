@@ -16,20 +16,31 @@
  *   data gradient       dy, gathered           along       weights turned to [R S][K][C]     across
  *   weight gradient     dy [pixels][K]         across      x, gathered [pixels][R S C]       across
  *
- * Channels that do not divide by 8 (the stem's 3) are gathered one by one through registers; weights are padded when they
- * are rounded. Shared memory: GY_STAGES * (BM + BN) * 64 bytes, or the output tile if that is more. Tails: copies of zero bytes, checked
+ * Channels that do not divide by 8 are gathered one by one through registers; weights are padded when they are rounded. Images of at
+ * most 4 channels and an even stride (a stem) are copied first, with their border and 4 channels a pixel (GY_LINES): then a filter
+ * row of an output pixel is one line of memory that begins on 16 bytes, and copies itself; the reduction has R lines of
+ * 4 S numbers, rounded up to 32. Shared memory: GY_STAGES * (BM + BN) * 64 bytes, or the output tile if that is more. Tails: copies of zero bytes, checked
  * stores. Grid: as conv_ffma.cu, without groups. */
 #include "prelude.cuh"
 #include "conv.cuh"
 
 #define MM_BK 32
+#ifndef GY_LINES
+#define GY_LINES 0
+#endif
 #define MM_UP8(x) (((x) + 7) / 8 * 8)
+
+/* The copied image: [N][ML_H][ML_W][4]; a line of the reduction. */
+#define ML_LINE ((4 * GY_S + 31) / 32 * 32)
+#define ML_H ((GY_P_ - 1) * GY_STRIDE_H + (GY_R - 1) * GY_DIL_H + 1)
+#define ML_W (((GY_Q - 1) * GY_STRIDE_W + ML_LINE / 4 + 1) / 2 * 2)
+#define ML_IMAGE(scratch) ((uint16_t *)((unsigned char *)(scratch) + GY_LINES_FIRST))
 
 /* What lies across, what divides by 8, what copies itself. */
 #define MM_A_ACROSS (GY_DIR == 2)
 #define MM_B_ACROSS (GY_DIR != 0)
-#define MM_A_WHOLE ((GY_DIR == 2 ? GY_K : CV_RED) % 8 == 0)
-#define MM_B_WHOLE (GY_DIR != 2 || GY_C % 8 == 0)
+#define MM_A_WHOLE ((GY_DIR == 2 ? GY_K : CV_RED) % 8 == 0 || (GY_LINES && GY_DIR == 0))
+#define MM_B_WHOLE (GY_DIR != 2 || GY_C % 8 == 0 || GY_LINES)
 #define MM_A_ASYNC (GY_ARCH >= 80 && MM_A_WHOLE)
 #define MM_B_ASYNC (GY_ARCH >= 80 && MM_B_WHOLE)
 
@@ -41,8 +52,9 @@
 #define MM_A_COUNT ((MM_A_ACROSS ? MM_BK : GY_BM) / MM_A_STEP)
 #define MM_B_COUNT ((MM_B_ACROSS ? MM_BK : GY_BN) / MM_B_STEP)
 
-#define MM_COLS (GY_DIR == 2 ? CV_ROW : CV_OUT)
-#define MM_W_ROW (GY_DIR == 1 ? MM_UP8(CV_CG) : MM_UP8(CV_ROW)) /* of the rounded weights */
+#define MM_ROW (GY_LINES ? GY_R * ML_LINE : CV_ROW)
+#define MM_COLS (GY_DIR == 2 ? MM_ROW : CV_OUT)
+#define MM_W_ROW (GY_DIR == 1 ? MM_UP8(CV_CG) : MM_UP8(MM_ROW)) /* of the rounded weights */
 #define MM_WM (GY_BM / GY_WARPS_M)                              /* a warp's part */
 #define MM_WN (GY_BN / GY_WARPS_N)
 #define MM_MI (MM_WM / 16)
@@ -96,24 +108,49 @@ GY_FN struct gy_raw16 mma_none(void)
     return r;
 }
 
-GY_FN void mma_fetch_a(struct mma_load *l, uint16_t *tile, int i, const uint16_t *from, int there)
+/* The first bytes (0, 8 or 16) of a chunk, zeros behind them. */
+GY_FN struct gy_raw16 mma_part(const uint16_t *from, int bytes)
+{
+    struct gy_raw16 r = bytes > 0 ? gy_load16(from) : mma_none();
+    if (bytes < 16)
+        r.w[2] = r.w[3] = 0;
+    return r;
+}
+
+GY_FN void mma_fetch_a(struct mma_load *l, uint16_t *tile, int i, const uint16_t *from, int bytes)
 {
 #if MM_A_ASYNC
-    gy_copy_async(tile + mma_a_place(i), from, there ? 16 : 0);
+    gy_copy_async(tile + mma_a_place(i), from, bytes);
 #else
     (void)tile;
-    l->a[i] = there ? gy_load16(from) : mma_none();
+    l->a[i] = mma_part(from, bytes);
 #endif
 }
-GY_FN void mma_fetch_b(struct mma_load *l, uint16_t *tile, int i, const uint16_t *from, int there)
+GY_FN void mma_fetch_b(struct mma_load *l, uint16_t *tile, int i, const uint16_t *from, int bytes)
 {
 #if MM_B_ASYNC
-    gy_copy_async(tile + mma_b_place(i), from, there ? 16 : 0);
+    gy_copy_async(tile + mma_b_place(i), from, bytes);
 #else
     (void)tile;
-    l->b[i] = there ? gy_load16(from) : mma_none();
+    l->b[i] = mma_part(from, bytes);
 #endif
 }
+
+#if GY_LINES
+/* Output pixel m's first number in the copied image; number k of its reduction from there on, and how much of that chunk is the
+ * filter's. */
+GY_FN int64_t mma_line_at(int m)
+{
+    const int n = m / (GY_P_ * GY_Q), p = m / GY_Q % GY_P_, q = m % GY_Q;
+    return (((int64_t)n * ML_H + p * GY_STRIDE_H) * ML_W + q * GY_STRIDE_W) * 4;
+}
+GY_FN int mma_line_delta(int k) { return k / ML_LINE * (GY_DIL_H * ML_W * 4) + k % ML_LINE; }
+GY_FN int mma_line_bytes(int k)
+{
+    const int left = GY_S - k % ML_LINE / 4;
+    return k >= MM_ROW || left <= 0 ? 0 : left == 1 ? 8 : 16;
+}
+#endif
 
 #if !MM_A_WHOLE || !MM_B_WHOLE
 /* Number j of a chunk. */
@@ -134,10 +171,14 @@ GY_FN struct conv_walk mma_place_of(const struct conv_view *v, int k)
 #if GY_DIR != 2
 GY_FN void mma_load_a(struct mma_load *l, uint16_t *tile)
 {
-#if MM_A_WHOLE
+#if GY_LINES
+    const int k = l->step * MM_BK + GY_TID % MM_A_SIDE * 8, delta = mma_line_delta(k), bytes = mma_line_bytes(k);
+    GY_UNROLL for (int i = 0; i < MM_A_COUNT; i++)
+        mma_fetch_a(l, tile, i, l->x + l->row[i].at + delta, l->row[i].h < 0 ? 0 : bytes);
+#elif MM_A_WHOLE
     const int delta = conv_delta(&l->walk);
     GY_UNROLL for (int i = 0; i < MM_A_COUNT; i++)
-        mma_fetch_a(l, tile, i, l->x + l->row[i].at + delta, conv_inside(&l->v, &l->row[i], &l->walk));
+        mma_fetch_a(l, tile, i, l->x + l->row[i].at + delta, conv_inside(&l->v, &l->row[i], &l->walk) ? 16 : 0);
     conv_walk_on(&l->v, &l->walk, MM_BK);
 #else
     (void)tile;
@@ -160,7 +201,7 @@ GY_FN void mma_load_b(struct mma_load *l, uint16_t *tile)
     const int k = l->step * MM_BK + GY_TID % MM_B_SIDE * 8;
     GY_UNROLL for (int i = 0; i < MM_B_COUNT; i++) {
         const int n = l->first_col + GY_TID / MM_B_SIDE + i * MM_B_STEP;
-        mma_fetch_b(l, tile, i, l->w + (int64_t)n * MM_W_ROW + k, n < CV_OUT && k < MM_W_ROW);
+        mma_fetch_b(l, tile, i, l->w + (int64_t)n * MM_W_ROW + k, n < CV_OUT && k < MM_W_ROW ? 16 : 0);
     }
 }
 #elif GY_DIR == 1
@@ -170,7 +211,7 @@ GY_FN void mma_load_b(struct mma_load *l, uint16_t *tile)
     GY_UNROLL for (int i = 0; i < MM_B_COUNT; i++) {
         struct conv_walk *const k = &l->b_walk[i];
         mma_fetch_b(l, tile, i, l->w + ((int64_t)conv_cell(&l->v, k) * CV_RED + k->c) * MM_W_ROW + n,
-                    n < MM_W_ROW && k->th < l->v.h.taps);
+                    n < MM_W_ROW && k->th < l->v.h.taps ? 16 : 0);
         conv_walk_on(&l->v, k, MM_BK);
     }
 }
@@ -182,7 +223,7 @@ GY_FN void mma_load_a(struct mma_load *l, uint16_t *tile)
         const int m = l->pixel + l->step * MM_BK + GY_TID / MM_A_SIDE + i * MM_A_STEP;
         const uint16_t *const from = l->dy + (int64_t)m * GY_K + k;
 #if MM_A_WHOLE
-        mma_fetch_a(l, tile, i, from, m < l->pixel_end && k < GY_K);
+        mma_fetch_a(l, tile, i, from, m < l->pixel_end && k < GY_K ? 16 : 0);
 #else
         (void)tile;
         l->a[i] = mma_none();
@@ -197,9 +238,14 @@ GY_FN void mma_load_b(struct mma_load *l, uint16_t *tile)
 {
     GY_UNROLL for (int i = 0; i < MM_B_COUNT; i++) {
         const int m = l->pixel + l->step * MM_BK + GY_TID / MM_B_SIDE + i * MM_B_STEP;
+#if GY_LINES
+        const int k = l->first_col + GY_TID % MM_B_SIDE * 8;
+        mma_fetch_b(l, tile, i, l->x + mma_line_at(m) + mma_line_delta(k), m < l->pixel_end ? mma_line_bytes(k) : 0);
+        continue;
+#endif
         const struct conv_row row = conv_row_of(&l->v, m < l->pixel_end ? m : CV_PIXELS);
 #if MM_B_WHOLE
-        mma_fetch_b(l, tile, i, l->x + row.at + conv_delta(&l->walk), conv_inside(&l->v, &row, &l->walk));
+        mma_fetch_b(l, tile, i, l->x + row.at + conv_delta(&l->walk), conv_inside(&l->v, &row, &l->walk) ? 16 : 0);
 #else
         (void)tile;
         l->b[i] = mma_none();
@@ -246,7 +292,11 @@ GY_FN void mma_load_begin(struct mma_load *l, const struct gy_args *a)
     l->first_col = GY_BX % tiles * GY_BN;
     l->step = 0;
     l->v = conv_view_of(GY_DIR == 1 ? GY_BY : 0);
+#if GY_LINES
+    l->x = ML_IMAGE(a->ptr[GY_SCRATCH]);
+#else
     l->x = (const uint16_t *)a->ptr[GY_DIR == 1 ? GY_DY : GY_X];
+#endif
     l->dy = (const uint16_t *)a->ptr[GY_DY];
     l->w = (const uint16_t *)a->ptr[GY_SCRATCH];
 #if GY_DIR == 2
@@ -255,10 +305,17 @@ GY_FN void mma_load_begin(struct mma_load *l, const struct gy_args *a)
     l->steps = (l->pixel_end - l->pixel + MM_BK - 1) / MM_BK;
     l->walk = conv_walk_to(&l->v, l->first_col + GY_TID % MM_B_SIDE * 8);
 #else
-    l->steps = (l->v.depth + MM_BK - 1) / MM_BK;
+    l->steps = GY_LINES ? MM_ROW / MM_BK : (l->v.depth + MM_BK - 1) / MM_BK;
     l->walk = conv_walk_to(&l->v, GY_TID % MM_A_SIDE * 8);
-    GY_UNROLL for (int i = 0; i < MM_A_COUNT; i++)
-        l->row[i] = conv_row_of(&l->v, l->first_row + GY_TID / MM_A_SIDE + i * MM_A_STEP);
+    GY_UNROLL for (int i = 0; i < MM_A_COUNT; i++) {
+        const int m = l->first_row + GY_TID / MM_A_SIDE + i * MM_A_STEP;
+#if GY_LINES
+        l->row[i].h = m < CV_PIXELS ? 0 : -1;
+        l->row[i].at = m < CV_PIXELS ? mma_line_at(m) : 0;
+#else
+        l->row[i] = conv_row_of(&l->v, m);
+#endif
+    }
 #if GY_DIR == 1
     GY_UNROLL for (int i = 0; i < MM_B_COUNT; i++)
         l->b_walk[i] = conv_walk_to(&l->v, GY_TID / MM_B_SIDE + i * MM_B_STEP);
@@ -474,18 +531,29 @@ GY_FN void mma_store(const union mma_shared *s, const struct mma_load *l, uint16
     }
 }
 #else
+/* The place of a column in an output channel's weights, or -1. */
+GY_FN int mma_weight(int col)
+{
+#if GY_LINES
+    const int r = col / ML_LINE, s = col % ML_LINE / 4, c = col % 4;
+    return r < GY_R && s < GY_S && c < GY_C ? (r * GY_S + s) * GY_C + c : -1;
+#else
+    return col < CV_ROW ? col : -1;
+#endif
+}
+
 /* The gradient itself, or this slice's part of it. */
 GY_FN void mma_finish_weights(const struct gy_args *a, const struct mma_load *l, const struct mma_lane *at,
                               float sum[MM_MI][MM_NI][4])
 {
     float *out = GY_SLICES > 1 ? (float *)a->ptr[GY_SCRATCH] + GY_BY * CV_WEIGHTS : (float *)a->ptr[GY_DW];
     const int add = GY_SLICES == 1 && a->u->accumulate;
-    out += (int64_t)l->first_row * CV_ROW + l->first_col;
+    out += (int64_t)l->first_row * CV_ROW;
     GY_UNROLL for (int i = 0; i < MM_MI; i++)
         GY_UNROLL for (int j = 0; j < MM_NI; j++)
             GY_UNROLL for (int e = 0; e < 4; e++) {
-                const int row = mma_row(at, i, e), col = mma_col(at, j, e), to = row * CV_ROW + col;
-                if (l->first_row + row < GY_K && l->first_col + col < CV_ROW)
+                const int row = mma_row(at, i, e), col = mma_weight(l->first_col + mma_col(at, j, e)), to = row * CV_ROW + col;
+                if (l->first_row + row < GY_K && col >= 0)
                     out[to] = add ? out[to] + sum[i][j][e] : sum[i][j][e];
             }
 }
@@ -546,19 +614,59 @@ GY_KERNEL(conv_mma)
 }
 
 #if GY_DIR != 2
-/* Weights to 16 bits, one thread a chunk of 8: forward [K][R S C], data gradient [R S][K][C]; rows padded with zeros. */
-GY_KERNEL(conv_mma_weights)
+/* Number `at` of row `row` of the rounded weights: its place in W, or -1. */
+GY_FN int64_t mma_weight_of(int64_t row, int at)
 {
-    const int side = MM_W_ROW / 8;
-    const int64_t i = (int64_t)GY_BX * GY_THREADS + GY_TID, row = i / side;
-    const int first = (int)(i % side) * 8, inner = GY_DIR == 1 ? CV_CG : CV_ROW;
-    const int64_t from = GY_DIR == 1 ? (row % GY_K * CV_TAPS + row / GY_K) * CV_CG : row * CV_ROW;
+#if GY_DIR == 1
+    return at < CV_CG ? (row % GY_K * CV_TAPS + row / GY_K) * CV_CG + at : -1;
+#elif GY_LINES
+    const int r = at / ML_LINE, s = at % ML_LINE / 4, c = at % 4;
+    return s < GY_S && c < GY_C ? row * CV_ROW + (r * GY_S + s) * GY_C + c : -1;
+#else
+    return at < CV_ROW ? row * CV_ROW + at : -1;
+#endif
+}
+
+/* Chunk i of the weights, rounded to 16 bits: forward [K][R S C], data gradient [R S][K][C]; rows padded with zeros. */
+GY_FN void mma_round_weights(const float *w, uint16_t *to, int64_t i)
+{
+    const int64_t row = i / (MM_W_ROW / 8);
+    const int first = (int)(i % (MM_W_ROW / 8)) * 8;
     struct gy_raw16 out = mma_none();
     if (row >= (GY_DIR == 1 ? GY_K * CV_TAPS : GY_K))
         return;
-    GY_UNROLL for (int j = 0; j < 8; j++)
-        if (first + j < inner)
-            out.w[j / 2] |= (uint32_t)gy_narrow(GY_P(float, GY_W)[from + first + j]) << (j % 2 * 16);
-    gy_store16(GY_P(uint16_t, GY_SCRATCH) + i * 8, out);
+    GY_UNROLL for (int j = 0; j < 8; j++) {
+        const int64_t from = mma_weight_of(row, first + j);
+        out.w[j / 2] |= from >= 0 ? (uint32_t)gy_narrow(w[from]) << (j % 2 * 16) : 0;
+    }
+    gy_store16(to + i * 8, out);
+}
+
+/* One thread a chunk. */
+GY_KERNEL(conv_mma_weights)
+{
+    mma_round_weights(GY_P(float, GY_W), GY_P(uint16_t, GY_SCRATCH), (int64_t)GY_BX * GY_THREADS + GY_TID);
+}
+#endif
+
+#if GY_LINES
+/* The image with its border, one thread a chunk of two pixels; behind it the weights. */
+GY_KERNEL(conv_mma_lines)
+{
+    const int64_t i = (int64_t)GY_BX * GY_THREADS + GY_TID, chunks = (int64_t)GY_N * ML_H * (ML_W / 2), line = i / (ML_W / 2);
+    const int h = (int)(line % ML_H) - GY_PAD_H, w = (int)(i % (ML_W / 2)) * 2 - GY_PAD_W;
+    const uint16_t *const from = GY_P(uint16_t, GY_X) + ((line / ML_H * GY_H + h) * GY_W_ + w) * GY_C;
+    struct gy_raw16 out = mma_none();
+    if (i >= chunks) {
+#if GY_DIR == 0
+        mma_round_weights(GY_P(float, GY_W), GY_P(uint16_t, GY_SCRATCH), i - chunks);
+#endif
+        return;
+    }
+    GY_UNROLL for (int j = 0; j < 2; j++)
+        GY_UNROLL for (int c = 0; c < GY_C; c++)
+            if ((unsigned)h < (unsigned)GY_H && (unsigned)(w + j) < (unsigned)GY_W_)
+                out.w[j * 2 + c / 2] |= (uint32_t)from[j * GY_C + c] << (c % 2 * 16);
+    gy_store16(ML_IMAGE(a.ptr[GY_SCRATCH]) + i * 8, out);
 }
 #endif

@@ -297,6 +297,23 @@ static size_t conv_mma_weights(const struct gy_op *op)
     return (size_t)((conv_dir_of(op) == CONV_DGRAD ? taps * g->k : g->k) * row) * 2;
 }
 
+static void conv_mma_begin(const struct gy_op *op, const struct conv_mma_tile *x, int stages, struct gy_cuda_cut *out)
+{
+    conv_begin(op, "conv_mma.cu", out);
+    conv_define(out, "GY_BM", x->t.bm);
+    conv_define(out, "GY_BN", x->t.bn);
+    conv_define(out, "GY_STAGES", stages);
+    conv_define(out, "GY_WARPS_M", x->warps_m);
+    conv_define(out, "GY_WARPS_N", x->warps_n);
+    conv_define(out, "GY_BLOCKS", x->warps_m * x->warps_n == 8 ? 2 : 3);
+}
+
+static unsigned conv_mma_shared(const struct conv_tile *t, int stages)
+{
+    const unsigned tiles = (unsigned)(stages * (t->bm + t->bn) * t->bk * 2), out = (unsigned)(t->bm * (t->bn + 8) * 2);
+    return tiles > out ? tiles : out;
+}
+
 static void conv_mma_cut_by(const struct gy_op *op, const struct gy_cuda_device *device, const struct conv_mma_tile *x,
                             struct gy_cuda_cut *out)
 {
@@ -304,15 +321,8 @@ static void conv_mma_cut_by(const struct gy_op *op, const struct gy_cuda_device 
     const struct conv_tile *t = &x->t;
     const int wgrad = conv_dir_of(op) == CONV_WGRAD, stages = device->arch < 80 ? 2 : t->bm + t->bn > 192 ? 3 : 4;
     const unsigned threads = (unsigned)(x->warps_m * x->warps_n * 32);
-    const unsigned tiles_bytes = (unsigned)(stages * (t->bm + t->bn) * t->bk * 2), out_bytes = (unsigned)(t->bm * (t->bn + 8) * 2);
-    const unsigned shared = tiles_bytes > out_bytes ? tiles_bytes : out_bytes;
-    conv_begin(op, "conv_mma.cu", out);
-    conv_define(out, "GY_BM", t->bm);
-    conv_define(out, "GY_BN", t->bn);
-    conv_define(out, "GY_STAGES", stages);
-    conv_define(out, "GY_WARPS_M", x->warps_m);
-    conv_define(out, "GY_WARPS_N", x->warps_n);
-    conv_define(out, "GY_BLOCKS", threads == 256 ? 2 : 3);
+    const unsigned shared = conv_mma_shared(t, stages);
+    conv_mma_begin(op, x, stages, out);
     const int64_t tiles = conv_up(size.rows, t->bm) * conv_up(size.cols, t->bn);
     if (wgrad) {
         const int64_t each = conv_slice_pixels(op, t), slices = conv_up(size.depth, each);
@@ -326,6 +336,45 @@ static void conv_mma_cut_by(const struct gy_op *op, const struct gy_cuda_device 
     conv_launch_of(out, "conv_mma_weights", conv_up((int64_t)weights / 16, threads), 1, 1, threads, shared);
     conv_launch_of(out, "conv_mma", tiles, size.classes, 1, threads, shared);
     conv_cut_stats(op, t->bm, shared, out);
+}
+
+/* Images of few channels, copied to 4 a pixel: lines of a filter row, rounded up to 32 numbers. */
+static int conv_lines_fits(const struct gy_op *op, const struct gy_cuda_device *device)
+{
+    const struct gy_geom *g = &op->geom;
+    return conv_mma_fits(op, device) && g->c <= 4 && g->stride_w % 2 == 0 && g->dil_w == 1 && g->s <= 16;
+}
+
+static int conv_lines_75_fits(const struct gy_op *op, const struct gy_cuda_device *device)
+{
+    return conv_lines_fits(op, device) && device->arch < 80;
+}
+
+static void conv_lines_cut(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
+{
+    const struct gy_geom *g = &op->geom;
+    const int64_t pixels = conv_pixels(g), line = conv_up(4 * g->s, 32) * 32, row = g->r * line;
+    const int64_t high = (int64_t)(g->p - 1) * g->stride_h + (g->r - 1) * g->dil_h + 1;
+    const int64_t wide = conv_up((int64_t)(g->q - 1) * g->stride_w + line / 4, 2) * 2, chunks = g->n * high * (wide / 2);
+    const int wgrad = op->code == GY_OP_CONV_WGRAD, stages = device->arch < 80 ? 2 : 4;
+    const struct conv_mma_tile *x = &conv_mma_tiles[wgrad ? 0 : 1];
+    const unsigned shared = conv_mma_shared(&x->t, stages), threads = (unsigned)(x->warps_m * x->warps_n * 32);
+    conv_mma_begin(op, x, stages, out);
+    conv_define(out, "GY_LINES", 1);
+    const int64_t tiles = conv_up(wgrad ? g->k : pixels, x->t.bm) * conv_up(wgrad ? row : g->k, x->t.bn);
+    const int64_t weights = wgrad ? 0 : g->k * row / 8; /* chunks of 16 bytes, as of the image */
+    conv_launch_of(out, "conv_mma_lines", conv_up(chunks + weights, threads), 1, 1, threads, shared);
+    const int64_t each = wgrad ? conv_slice_pixels(op, &x->t) : 0, slices = wgrad ? conv_up(pixels, each) : 1;
+    conv_launch_of(out, "conv_mma", tiles, slices, 1, threads, shared);
+    if (wgrad) {
+        conv_define(out, "GY_SLICE_PIXELS", each);
+        conv_cut_sum(op, slices, shared, out);
+    }
+    const int64_t first = conv_up(wgrad ? (int64_t)out->scratch : weights * 16, 256) * 256;
+    conv_define(out, "GY_LINES_FIRST", first);
+    out->scratch = (size_t)(first + chunks * 16);
+    if (!wgrad)
+        conv_cut_stats(op, x->t.bm, shared, out);
 }
 
 static void conv_mma_cut(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
@@ -553,10 +602,14 @@ static const struct gy_cuda_row conv_rows[] = {
     CONV_THREE("ffma-128x128", 60, CONV_ALL, conv_fits, conv_ffma_cut_2),
     CONV_THREE("ffma", 60, CONV_ALL, conv_fits, conv_ffma_cut),
     CONV_THREE("mma8", 75, 1u << GY_F16, conv_mma_75_fits, conv_mma_cut),
+    { GY_OP_CONV, "mma8-lines", 75, 1u << GY_F16, CONV_FACTS_0, conv_lines_75_fits, conv_lines_cut },
+    { GY_OP_CONV_WGRAD, "mma8-lines", 75, 1u << GY_F16, CONV_FACTS_2, conv_lines_75_fits, conv_lines_cut },
     CONV_THREE("mma16-64x64", 80, CONV_HALVES, conv_mma_fits, conv_mma_cut_0),
     CONV_THREE("mma16-128x64", 80, CONV_HALVES, conv_mma_fits, conv_mma_cut_1),
     CONV_THREE("mma16-128x128", 80, CONV_HALVES, conv_mma_fits, conv_mma_cut_2),
     CONV_THREE("mma16", 80, CONV_HALVES, conv_mma_fits, conv_mma_cut),
+    { GY_OP_CONV, "mma16-lines", 80, CONV_HALVES, CONV_FACTS_0, conv_lines_fits, conv_lines_cut },
+    { GY_OP_CONV_WGRAD, "mma16-lines", 80, CONV_HALVES, CONV_FACTS_2, conv_lines_fits, conv_lines_cut },
     CONV_THREE("wgmma-128x64", 90, CONV_HALVES, conv_wgmma_fits, conv_wgmma_cut_64),
     CONV_THREE("wgmma-128x128", 90, CONV_HALVES, conv_wgmma_fits, conv_wgmma_cut_128),
     CONV_THREE("wgmma-128x256", 90, CONV_HALVES, conv_wgmma_wide_fits, conv_wgmma_cut_256),
