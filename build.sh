@@ -8,8 +8,10 @@
 #   ./build.sh demo           trains on the real Fashion-MNIST images and classifies one
 #   ./build.sh test           the test suite with the default compiler; the last line has the counts
 #   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
-#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static; long: on a bare Debian in a folder
+#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc; long: on a bare Debian in a folder
 #   ./build.sh bench          speed of kernels and of a training step
+#   ./build.sh gpu OUT        on a machine with a GPU: op test, nets, training, benchmarks; report and CSV into the folder OUT
+#   ./build.sh gpu OUT PART... some of it: ops net train sanitizer bench
 #   ./build.sh ppc            cross build for POWER, tests under qemu
 #   ./build.sh amalgamation   amalgamation/gyre.c and gyre.h
 #   ./build.sh fuzz [MINUTES] every fuzz target for so many minutes (default 1)
@@ -478,6 +480,7 @@ target_test()
     one static sh tests/run_static.sh "$BUILD/gyre-static"
     flavour default
     one check.sh sh tools/check.sh "$DIR/libgyre.a"
+    one nvrtc sh tests/run_nvrtc.sh quick "$DIR"
     close_tally
 }
 
@@ -505,14 +508,19 @@ check_part()
         build_static
         one static sh tests/run_static.sh "$BUILD/gyre-static"
         ;;
+    nvrtc)
+        flavour default
+        build_tests
+        LIMIT=3600 one nvrtc sh tests/run_nvrtc.sh full "$DIR"
+        ;;
     long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;
-    *) fail "check has the parts gcc clang asan tsan ppc style single static long" ;;
+    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc long" ;;
     esac
 }
 
 target_check()
 {
-    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static
+    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     open_tally
@@ -580,6 +588,18 @@ target_bench()
     done
 }
 
+# All that wants a GPU
+target_gpu()
+{
+    [ $# -gt 0 ] || fail "gpu needs a folder for its results"
+    prepare
+    flavour default
+    build_tests
+    out=$1
+    shift
+    sh tests/gpu.sh "$out" "$DIR" "$@"
+}
+
 target_demo()
 {
     target_build
@@ -598,7 +618,7 @@ usage() { sed -n '/^#   \.\/build/s/^# //p' "$0"; }
 target=${1:-build}
 [ $# -eq 0 ] || shift
 case $target in
-build|demo|test|check|bench|ppc|amalgamation|fuzz|clean) "target_$target" "$@" ;;
+build|demo|test|check|bench|gpu|ppc|amalgamation|fuzz|clean) "target_$target" "$@" ;;
 help|-h|--help) usage ;;
 *) usage >&2; fail "no target $target" ;;
 esac

@@ -8,6 +8,8 @@ here=$(dirname "$0")
 LOGS=$DIR/logs
 export LOGS TALLY
 mkdir -p "$LOGS"
+GYRE_KERNEL_CACHE=$(cd "$DIR" && pwd)/kernels # compiled CUDA kernels
+export GYRE_KERNEL_CACHE
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=allocator_may_return_null=1

@@ -5,12 +5,14 @@
  *     t_ops_cuda                       a sample on the emulator: of the cases that fit a row the first and one in OPC_SAMPLE
  *     t_ops_cuda --each N              one in N; 1: all
  *     t_ops_cuda --device cuda         every case on the GPU, each twice: the same bits
+ *     t_ops_cuda --arch 90             no device: the sample is compiled for sm_90 by NVRTC, and no convolution may spill
  *     --case TEXT --row NAME --op NAME --seed N
  *
  * On a GPU tensors stand between guard zones; on the emulator they do not, because it checks every access by itself. */
 #include "../engine/base/clock.h"
 #include "../engine/base/file.h"
 #include "../kernels/cuda/backend.h"
+#include "../kernels/cuda/list.h"
 #pragma GCC diagnostic ignored "-Wunused-function" /* the headers are for t_ops first */
 #include "op_half.h"
 #include "op_check.h"
@@ -30,7 +32,7 @@
 
 struct opc_options {
     const char *device, *only, *row, *op;
-    int64_t each;
+    int64_t each, arch;
     uint64_t seed;
 };
 
@@ -58,7 +60,7 @@ struct opc_run {
 /* ---- rows and how often each ran ---- */
 
 #define OPC_ROWS 512
-static int opc_ran[OPC_ROWS], opc_wrong[OPC_ROWS], opc_fits[OPC_ROWS];
+static int opc_ran[OPC_ROWS], opc_wrong[OPC_ROWS], opc_fits[OPC_ROWS], opc_registers[OPC_ROWS], opc_spilled[OPC_ROWS];
 
 static const struct gy_cuda_row *opc_row_at(int index)
 {
@@ -85,11 +87,14 @@ static int opc_row_fits(const struct gy_cuda_row *row, const struct gy_op *op, c
     return row->code == op->code && row->arch <= d->arch && (row->dtypes >> op->dtype & 1) && (!row->fits || row->fits(op, d));
 }
 
-static void opc_print_rows(const struct gy_cuda_device *d)
+static void opc_print_rows(const struct gy_cuda_device *d, int compiled)
 {
     for (int i = 0; opc_row_at(i) && i < OPC_ROWS; i++) {
         const struct gy_cuda_row *row = opc_row_at(i);
-        if (row->arch <= d->arch && opc_fits[i])
+        if (row->arch <= d->arch && opc_fits[i] && compiled)
+            printf("%-16s %-20s sm_%d: %d of %d cases compiled, at most %d registers, %d bytes spilled\n", gy_op_row(row->code)->name,
+                   row->name, d->arch, opc_ran[i], opc_fits[i], opc_registers[i], opc_spilled[i]);
+        else if (row->arch <= d->arch && opc_fits[i])
             printf("%-16s %-20s sm_%d and later: %d of %d cases ran, %d wrong\n", gy_op_row(row->code)->name, row->name, row->arch,
                    opc_ran[i], opc_fits[i], opc_wrong[i]);
     }
@@ -220,6 +225,24 @@ static int opc_execute(struct opc_run *run, struct opc_job *j)
     return wrong;
 }
 
+/* What the compiler said of a case's kernels. */
+static int opc_look(struct opc_run *run, struct opc_job *j)
+{
+    struct gy_kernel_info k;
+    const int row = opc_row_index(j->row);
+    char text[300];
+    int spills = 0;
+    for (int launch = 0; gy_cuda_list_info(run->self, &j->op, launch, &k); launch++) {
+        opc_registers[row] = k.registers > opc_registers[row] ? k.registers : opc_registers[row];
+        opc_spilled[row] = k.spilled > opc_spilled[row] ? k.spilled : opc_spilled[row];
+        T_CHECK(k.reported && k.registers > 0);
+        spills += k.hot && k.spilled;
+        if (k.spilled)
+            printf("%s %s: %s spills %d bytes: %s\n", k.row, k.file, k.entry, k.spilled, op_text(j->c, text, sizeof text));
+    }
+    return spills;
+}
+
 /* Compiles and runs the chunk. A device that failed ends the test. */
 static int opc_flush(struct opc_run *run)
 {
@@ -230,7 +253,7 @@ static int opc_flush(struct opc_run *run)
         printf("%s\n", err.text);
     for (int i = 0; i < run->count; i++) {
         struct opc_job *j = &run->job[i];
-        const int wrong = ok ? opc_execute(run, j) : 0;
+        const int wrong = !ok ? 0 : run->o.arch ? opc_look(run, j) : opc_execute(run, j);
         if (wrong < 0)
             printf("%s %s: the device failed\n", j->row->name, op_text(j->c, text, sizeof text));
         ok &= wrong >= 0;
@@ -288,7 +311,7 @@ static int opc_sampled(const struct opc_run *run, const struct op_case *c, int f
 {
     if (run->o.each == 1 || run->o.only)
         return 1;
-    return (fit == 0 || (fit + (int64_t)run->o.seed) % run->o.each == 0) && (run->guards || opc_work(c) <= OPC_WORK);
+    return (fit == 0 || (fit + (int64_t)run->o.seed) % run->o.each == 0) && (run->guards || run->o.arch || opc_work(c) <= OPC_WORK);
 }
 
 static int opc_case(struct opc_run *run, const struct op_case *c, uint64_t seed)
@@ -306,7 +329,7 @@ static int opc_case(struct opc_run *run, const struct op_case *c, uint64_t seed)
         if ((run->o.row && strcmp(run->o.row, row->name) != 0) || !opc_row_fits(row, &op, &run->self->device) ||
             !opc_sampled(run, c, opc_fits[i]++))
             continue;
-        for (int pair = -1; pair < 2 && good; pair++)
+        for (int pair = -1; pair < (run->o.arch ? 0 : 2) && good; pair++)
             good = opc_add(run, c, row, seed, pair);
     }
     op_memory_free(&m);
@@ -357,9 +380,10 @@ static int opc_open(struct opc_run *run, const char *program)
     run->alloc = gy_alloc_default();
     struct gy_backend_config config = { .alloc = &run->alloc, .log = &log, .kernel_cache = getenv("GYRE_KERNEL_CACHE"),
                                         .cuda_path = getenv("GYRE_CUDA_PATH") };
-    const int emulated = strcmp(run->o.device, "emu") == 0;
+    const int emulated = !run->o.arch && strcmp(run->o.device, "emu") == 0;
+    config.arch = (int)run->o.arch;
     run->backend = gy_cuda_backend();
-    run->guards = !emulated;
+    run->guards = !emulated && !run->o.arch;
 #ifdef OPC_NO_EMULATOR
     if (emulated) {
         T_SKIP("no emulator under ThreadSanitizer");
@@ -380,6 +404,12 @@ static int opc_open(struct opc_run *run, const char *program)
         return 0;
     }
     run->self = self;
+    if (run->o.arch && gy_cuda_load_compiler(&run->self->lib, run->self->compiler.where, NULL, &err) != GY_OK) {
+        printf("%s\n", err.text);
+        run->backend->close(self);
+        T_SKIP("no NVRTC");
+        return 0;
+    }
     return 1;
 }
 
@@ -393,13 +423,15 @@ static int opc_read_options(struct opc_options *o, int argc, char **argv)
             *text = argv[++i];
         else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
             o->seed = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--arch") == 0 && i + 1 < argc && gy_text_int(argv[i + 1], 60, 999, &o->arch) == 0)
+            i++;
         else if (strcmp(argv[i], "--each") == 0 && i + 1 < argc && gy_text_int(argv[i + 1], 1, 1 << 20, &o->each) == 0)
             i++;
         else
             return -1;
     }
     if (!o->each)
-        o->each = strcmp(o->device, "emu") == 0 ? OPC_SAMPLE : 1;
+        o->each = strcmp(o->device, "emu") == 0 || o->arch ? OPC_SAMPLE : 1;
     return 0;
 }
 
@@ -409,7 +441,7 @@ int main(int argc, char **argv)
     static struct op_cases cases;
     setvbuf(stdout, NULL, _IOLBF, 4096);
     if (opc_read_options(&run.o, argc, argv) != 0)
-        return printf("t_ops_cuda [--device emu|cuda] [--each N] [--case TEXT] [--row NAME] [--op NAME] [--seed N]\n"), 2;
+        return printf("t_ops_cuda [--device emu|cuda] [--arch N] [--each N] [--case TEXT] [--row NAME] [--op NAME] [--seed N]\n"), 2;
     if (opc_open(&run, argv[0])) {
         int good = 1;
         op_cases_make(&cases);
@@ -421,7 +453,7 @@ int main(int argc, char **argv)
             good = opc_case(&run, &cases.list[i], run.o.seed + (uint64_t)i);
         if (good)
             opc_flush(&run);
-        opc_print_rows(&run.self->device);
+        opc_print_rows(&run.self->device, run.o.arch != 0);
         run.backend->close(run.self);
     }
     T_END("t_ops_cuda");

@@ -43,7 +43,12 @@ static double list_occupancy(int arch, const struct gy_kernel_info *k)
 
 /* ---- a launch ---- */
 
-static int list_is_hot(int code) { return code == GY_OP_CONV || code == GY_OP_CONV_DGRAD || code == GY_OP_CONV_WGRAD; }
+/* A convolution whose channels fill vectors; others have tails, and time does not count there. */
+static int list_is_hot(const struct gy_op *op)
+{
+    const int32_t c = op->geom.c / op->geom.groups, k = op->geom.k / op->geom.groups;
+    return (op->code == GY_OP_CONV || op->code == GY_OP_CONV_DGRAD || op->code == GY_OP_CONV_WGRAD) && c % 8 == 0 && k % 8 == 0;
+}
 
 GY_INT int gy_cuda_list_info(void *self, const struct gy_op *op, int launch, struct gy_kernel_info *out)
 {
@@ -55,7 +60,7 @@ GY_INT int gy_cuda_list_info(void *self, const struct gy_op *op, int launch, str
     const struct gy_cuda_launch *l = &plan->cut.launch[launch];
     *out = (struct gy_kernel_info){ .file = plan->loaded->unit.file, .entry = l->entry, .row = plan->row->name,
                                     .grid = { l->grid[0], l->grid[1], l->grid[2] }, .threads = l->threads, .shared = l->shared,
-                                    .hot = list_is_hot(op->code) };
+                                    .hot = list_is_hot(op) };
     gy_sha256_hex(plan->loaded->unit.source, out->source);
     out->reported = gy_cuda_report_of(plan->loaded->unit.image.text, l->entry, &report);
     if (out->reported) {

@@ -12,7 +12,7 @@ struct gy_kernel_info {
     int reported;                      /* the rest was said by the compiler */
     int registers, stack, spilled;     /* a thread's; bytes stored and loaded beside the registers */
     double occupancy;                  /* share of a multiprocessor's threads */
-    int hot;                           /* a convolution's inner loops: nothing may spill */
+    int hot;                           /* a convolution whose channels fill vectors: nothing may spill */
 };
 
 /* Compiles everything prepared so far; also without a device. self: of gy_cuda_backend. */
