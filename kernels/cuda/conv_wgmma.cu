@@ -360,12 +360,8 @@ GY_FN void wgmma_give(uint64_t *empty)
 /* One tile's sums. A stage is handed back when the product after it has begun, so that the units never rest. */
 GY_FN void wgmma_multiply(struct wgmma_shared *s, int steps, int group, struct wgmma_ring *ring, float d[WG_SUMS])
 {
-    int before = -1;
-    if (steps == 0) {
-        GY_UNROLL for (int i = 0; i < WG_SUMS; i++) d[i] = 0.0f;
-        return;
-    }
-    GY_UNROLL_NOT for (int step = 0; step < steps; step++) {
+    int before = -1, step = 0;
+    do { /* at least once: otherwise the compiler would wait after every product */
         const int stage = ring->stage;
         gy_bar_wait(&s->full[stage], ring->parity);
         gy_wgmma_fence();
@@ -377,8 +373,9 @@ GY_FN void wgmma_multiply(struct wgmma_shared *s, int steps, int group, struct w
             wgmma_give(&s->empty[before]);
         before = stage;
         wgmma_ring_on(ring);
-    }
+    } while (++step < steps);
     gy_wgmma_wait(0);
+    GY_UNROLL for (int i = 0; i < WG_SUMS; i++) gy_wgmma_hold(&d[i]);
     wgmma_give(&s->empty[before]);
 }
 
@@ -402,6 +399,18 @@ GY_FN void wgmma_end(const struct gy_args *a, struct wgmma_shared *s, const stru
     wgmma_store(s, t, at, (uint16_t *)a->ptr[GY_DIR == 1 ? GY_DX : GY_Y]);
 #endif
 }
+
+#if GY_DIR == 1
+/* Pixels that no tap reaches. */
+GY_FN void wgmma_store_zeros(const struct wgmma_tile *t, const struct wgmma_lane *at, uint16_t *to)
+{
+    GY_UNROLL_NOT for (int i = GY_TID % 128; i < 64 * GY_BN; i += 128) {
+        const int m = t->first_row + at->group * 64 + i / GY_BN, n = t->first_col + i % GY_BN;
+        if (m < t->v.pixels && n < CV_OUT)
+            to[conv_out_pixel(&t->v, m) * CV_OUT_C + n] = 0;
+    }
+}
+#endif
 
 GY_FN void wgmma_copy_all(const struct gy_args *a, struct wgmma_shared *s)
 {
@@ -428,6 +437,12 @@ GY_FN void wgmma_multiply_all(const struct gy_args *a, struct wgmma_shared *s)
         const struct wgmma_tile t = wgmma_tile_of(index);
         if (t.steps < 0)
             continue;
+#if GY_DIR == 1
+        if (t.steps == 0) {
+            wgmma_store_zeros(&t, &at, (uint16_t *)a->ptr[GY_DX]);
+            continue;
+        }
+#endif
         wgmma_multiply(s, t.steps, at.group, &ring, d);
         wgmma_end(a, s, &t, &at, d);
     }

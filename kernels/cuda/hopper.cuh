@@ -20,6 +20,7 @@
  *   gy_wgmma_fence()     before the first one, and after other code has touched d
  *   gy_wgmma_64(d, a, b, add, turn_a, turn_b), _128, _192, _256: float d[N / 2]; a, b from gy_wgmma_tile; bf16 or f16 by GY_DTYPE
  *   gy_wgmma_commit(); gy_wgmma_wait(n): all but the newest n groups are done; until then d is not to be touched
+ *   gy_wgmma_hold(v)     for every float of d behind the last wait: what uses it does not move before
  *   gy_wgmma_tile(shared, lbo, sbo, swizzle): swizzle 0 none, 1: 32 bytes, 2: 64, 3: 128. k innermost: rows of the swizzle's width,
  *                        8 rows in a piece, sbo bytes from one piece to the next along m or n (no swizzle: pieces are 8 x 16
  *                        bytes, lbo apart along k). m or n innermost: lbo bytes between pieces along m or n, sbo along k (no
@@ -95,6 +96,7 @@ GY_FN uint64_t gy_wgmma_tile(const void *shared, int lbo, int sbo, int swizzle)
            mode << 62;
 }
 GY_FN void gy_wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+GY_FN void gy_wgmma_hold(float *v) { asm volatile("" : "+f"(*v)::"memory"); }
 GY_FN void gy_wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 #define gy_wgmma_wait(n) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory")
 

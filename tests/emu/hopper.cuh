@@ -61,6 +61,7 @@ GY_FN void gy_emu_wgmma(int columns, float *d, uint64_t a, uint64_t b, int add, 
     gy_emu_group(GY_EMU_WGMMA, site, &in, NULL);
 }
 GY_FN void gy_emu_wgmma_wait(int newest, const char *site) { gy_emu_group(GY_EMU_WGMMA_WAIT, site, &newest, NULL); }
+#define gy_wgmma_hold(v) ((void)(v))
 #define gy_wgmma_fence() gy_emu_group(GY_EMU_WGMMA_FENCE, GY_HERE, NULL, NULL)
 #define gy_wgmma_commit() gy_emu_group(GY_EMU_WGMMA_COMMIT, GY_HERE, NULL, NULL)
 #define gy_wgmma_wait(n) gy_emu_wgmma_wait(n, GY_HERE)
