@@ -17,8 +17,12 @@ EMU_API int cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 
 static char driver_folder[128];
 
+static struct emu_module *driver_modules; /* loaded ones */
+
 static void driver_forget_folder(void)
 {
+    for (const struct emu_module *m = driver_modules; m; m = m->next)
+        unlink(m->path);
     if (driver_folder[0])
         rmdir(driver_folder);
 }
@@ -82,6 +86,13 @@ static int driver_extent(struct dl_phdr_info *info, size_t bytes, void *user)
 static int cu_module_unload(void *module)
 {
     struct emu_module *m = module;
+    emu_lock();
+    for (struct emu_module **p = &driver_modules; *p; p = &(*p)->next)
+        if (*p == m) {
+            *p = m->next;
+            break;
+        }
+    emu_unlock();
     dlclose(m->handle);
     unlink(m->path);
     for (struct emu_function *f = m->functions, *next; f; f = next) {
@@ -124,6 +135,10 @@ static int cu_module_load(void **module, const void *image, unsigned options, in
     dl_iterate_phdr(driver_extent, m);
     memcpy(&open, &symbol, sizeof open);
     open(emu_words());
+    emu_lock();
+    m->next = driver_modules;
+    driver_modules = m;
+    emu_unlock();
     *module = m;
     return EMU_OK;
 }
@@ -186,9 +201,12 @@ static int cu_launch_kernel(void *function, unsigned gx, unsigned gy, unsigned g
                             unsigned shared, void *stream, void **parameters, void **extra)
 {
     struct emu_function *f = function;
-    if (!f || !parameters || extra || by != 1 || bz != 1 || bx == 0 || bx > EMU_THREADS_MOST || gx == 0 || gy == 0 || gz == 0 ||
+    if (!f || !parameters || extra)
+        return emu_refuse(EMU_INVALID_VALUE, "a launch without a function or its parameter");
+    if ( by != 1 || bz != 1 || bx == 0 || bx > EMU_THREADS_MOST || gx == 0 || gy == 0 || gz == 0 ||
         gx > 2147483647u || gy > 65535 || gz > 65535 || shared > (unsigned)f->shared_most)
-        return EMU_INVALID_VALUE;
+        return emu_refuse(EMU_INVALID_VALUE, "kernel %s: a grid of %u x %u x %u blocks of %u x %u x %u threads with %u bytes of %d", f->name,
+                          gx, gy, gz, bx, by, bz, shared, f->shared_most);
     struct emu_launch launch = {.function = f, .grid = {(int)gx, (int)gy, (int)gz}, .threads = (int)bx, .shared = shared};
     memcpy(&launch.args, parameters[0], sizeof launch.args);
     emu_lock();

@@ -163,7 +163,8 @@ static int api_copy(const struct emu_copy *c)
     if (c->bytes == 0)
         return EMU_OK;
     if (!api_right_side(c->dst, c->bytes, to_device) || (c->src && !api_right_side(c->src, c->bytes, from_device)))
-        return EMU_INVALID_VALUE;
+        return emu_refuse(EMU_INVALID_VALUE, "a copy or fill of %zu bytes from %p to %p: %s", c->bytes, c->src, c->dst,
+                          "one of both is not the memory that its kind says, or not all of it is allocated");
     emu_memory_open(1);
     if (c->src)
         memmove(c->dst, c->src, c->bytes);

@@ -35,11 +35,7 @@ static int bulk_group[EMU_THREADS_MOST];
 
 /* ---- the driver's part ---- */
 
-static int bulk_refuse(const char *why)
-{
-    emu_sentence_set(why);
-    return EMU_INVALID_VALUE;
-}
+static int bulk_refuse(const char *why) { return emu_refuse(EMU_INVALID_VALUE, "%s", why); }
 
 /* Bytes of an element of CUtensorMapDataType */
 static int bulk_element(int type)

@@ -72,6 +72,7 @@ struct emu_thread {
 };
 
 struct emu_module {
+    struct emu_module *next;
     void *handle;                     /* of dlopen */
     char path[256];                   /* of the shared object, removed with the module */
     const unsigned char *base, *limit; /* where it lies in memory */
@@ -254,7 +255,8 @@ void emu_wgmma_run(int word, struct emu_thread *lane);
 void emu_report(const struct emu_launch *launch, const struct emu_fault *fault, const int block[3]);
 void emu_report_line(const struct emu_module *m, const void *pc, char *out, size_t bytes);
 const char *emu_sentence(void);       /* of the last fault, or "" */
-void emu_sentence_set(const char *text);
+/* Sets the sentence of a call that is refused; returns the error. */
+int emu_refuse(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emu_sentence_clear(void);
 
 /* ---- api ---- */

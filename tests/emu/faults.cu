@@ -158,3 +158,11 @@ GY_KERNEL(other_stack)
     GY_SYNC();
     GY_P(float, GY_Y)[GY_TID] = mine[1];
 }
+
+/* A variable larger than the stack, as a GPU's local memory would allow */
+GY_KERNEL(too_deep)
+{
+    volatile float many[WRONG(100000, 10)];
+    many[GY_TID % 10] = 1.0f;
+    GY_P(float, GY_Y)[GY_TID] = many[GY_TID % 10];
+}

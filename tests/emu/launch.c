@@ -5,6 +5,7 @@
  * thread that will never come: then the launch ends with a sentence that names both. */
 #include "emu.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -64,6 +65,45 @@ int emu_fault(int tid, const char *site, const char *format, ...)
     launch_note(tid, site, NULL, format, arguments);
     va_end(arguments);
     return -1;
+}
+
+/* A kernel that leaves its stack, or wrote over a return address in it: the launch ends with a sentence like any other. */
+static void launch_crash(int number, siginfo_t *info, void *context)
+{
+    struct emu_block *b = launch_block;
+    (void)context;
+    if (!b || !b->now) {
+        signal(number, SIG_DFL); /* not a kernel's doing */
+        return;
+    }
+    const unsigned char *stack = b->now->fiber.stack, *at = info->si_addr;
+    const int over = at < stack && at >= stack - 65536;
+    emu_fault(b->acting, NULL, over ? "needs more than %zu bytes of stack" : "crashed on a CPU (its stack has %zu bytes)",
+              EMU_STACK_BYTES);
+    b->now = NULL;
+    longjmp(b->escape, 1);
+}
+
+/* Catches crashes during a launch, on a stack of its own; state: 1 begins, 0 ends. */
+static void launch_guard(int begins)
+{
+    static unsigned char room[65536];
+    static struct sigaction segv, bus;
+    static stack_t before;
+    struct sigaction action;
+    if (!begins) {
+        sigaction(SIGSEGV, &segv, NULL);
+        sigaction(SIGBUS, &bus, NULL);
+        sigaltstack(&before, NULL);
+        return;
+    }
+    const stack_t own = {.ss_sp = room, .ss_size = sizeof room};
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = launch_crash;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigaltstack(&own, &before);
+    sigaction(SIGSEGV, &action, &segv);
+    sigaction(SIGBUS, &action, &bus);
 }
 
 /* ---- fibers of a block ---- */
@@ -320,6 +360,7 @@ int emu_launch(const struct emu_launch *launch)
     launch_block->scheduler.tsan = emu_tsan_here();
     emu_tsan_order(&launch_begin, 1);
     emu_memory_open(1);
+    launch_guard(1);
     for (at[2] = 0; at[2] < launch->grid[2] && !bad; at[2]++)
         for (at[1] = 0; at[1] < launch->grid[1] && !bad; at[1]++)
             for (at[0] = 0; at[0] < launch->grid[0] && !bad; at[0]++)
@@ -327,6 +368,7 @@ int emu_launch(const struct emu_launch *launch)
                     emu_report(launch, &launch_block->fault, at);
                     bad = 1;
                 }
+    launch_guard(0);
     emu_memory_open(0);
     emu_tsan_order(&launch_end, 0);
     return bad ? EMU_LAUNCH_FAILED : EMU_OK;

@@ -9,6 +9,7 @@
 
 #define MEMORY_ALIGN 256u
 #define MEMORY_DEAD 64
+#define MEMORY_FILL ((size_t)256 << 20) /* allocations up to so many bytes are filled with NaNs */
 
 static struct emu_range **memory_table; /* sorted by base */
 static size_t memory_count, memory_room, memory_last, memory_bytes;
@@ -116,6 +117,8 @@ int emu_memory_get(void **out, size_t bytes, int pinned)
         free(r);
         return EMU_NO_MEMORY;
     }
+    if (!pinned && bytes <= MEMORY_FILL)
+        memset(r->base, 0xff, bytes);
     const size_t at = memory_above(r->base);
     memmove(memory_table + at + 1, memory_table + at, (memory_count - at) * sizeof *memory_table);
     memory_table[at] = r;

@@ -3,12 +3,19 @@
  * compiled kernel through addr2line, which is run only now. */
 #include "emu.h"
 
-#include <dlfcn.h>
+#include <stdarg.h>
 
 static char report_text[1024];
 
 const char *emu_sentence(void) { return report_text; }
-void emu_sentence_set(const char *text) { snprintf(report_text, sizeof report_text, "%s", text); }
+int emu_refuse(int error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(report_text, sizeof report_text, format, arguments);
+    va_end(arguments);
+    return error;
+}
 void emu_sentence_clear(void) { report_text[0] = 0; }
 
 /* The innermost line of an instruction that lies in the kernel's own file, or in one it includes if there is none. */
