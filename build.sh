@@ -247,10 +247,11 @@ compile()
     [ -s "$DIR/stale" ] || return 0
     say "  $FLAVOUR: compiling $(wc -l <"$DIR/stale") files"
     # shellcheck disable=SC2016
-    FCC=$FCC FLAGS=$FLAGS DIR=$DIR KERNEL_CFLAGS="$KERNEL_MORE $KERNEL_CFLAGS" SOURCE_ID=$SOURCE_ID xargs -P "$JOBS" -n 1 sh -c '
+    FCC=$FCC FLAGS=$FLAGS DIR=$DIR KERNEL_CFLAGS=$KERNEL_CFLAGS KERNEL_MORE=$KERNEL_MORE SOURCE_ID=$SOURCE_ID xargs -P "$JOBS" -n 1 sh -c '
         object=$DIR/obj/${1%.c}
         more=
         case $1 in
+        kernels/cpu/x86_*|kernels/cpu/ppc_*) more="$KERNEL_MORE $KERNEL_CFLAGS" ;;
         kernels/cpu/*) more=$KERNEL_CFLAGS ;;
         engine/ctx.c) more="-DGY_SOURCE_ID=\"$SOURCE_ID\"" ;;
         esac

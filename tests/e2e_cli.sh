@@ -34,7 +34,7 @@ says "$out" '--batch N  *images a step (128)'
 says "$out" '^Examples:'
 expect 0 "$GYRE" help exit
 says "$out" '^  6  stopped'
-expect 0 "$GYRE" help net
+expect 0 "$GYRE" help language
 says "$out" 'conv'
 expect 0 "$GYRE" --version
 says "$out" '^gyre [0-9]*\.[0-9]*\.[0-9]*$'

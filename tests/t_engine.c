@@ -433,7 +433,7 @@ int main(void)
     setvbuf(stdout, NULL, _IOLBF, 1024);
     for (size_t i = 0; i < GY_COUNT(eng_cases); i++) {
         eng_test_learns(&eng_cases[i], GYRE_SGD, 0.05f);
-        eng_test_learns(&eng_cases[i], GYRE_LARS, 0.5f);
+        eng_test_learns(&eng_cases[i], GYRE_LARS, 0.1f);
         eng_test_learns(&eng_cases[i], GYRE_ADAMW, 0.01f);
         eng_test_bits(&eng_cases[i]);
         eng_test_no_allocation(&eng_cases[i]);

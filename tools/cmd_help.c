@@ -11,7 +11,7 @@ static int help_overview(void)
            GYRE_VERSION_PATCH);
     for (size_t i = 0; i < count; i++)
         printf("  %-10s %s\n", commands[i]->name, commands[i]->about);
-    printf("\n'gyre help COMMAND' says more; also 'gyre help net' (how nets are written) and 'gyre help exit' (exit codes).\n"
+    printf("\n'gyre help COMMAND' says more; also 'gyre help language' (how nets are written) and 'gyre help exit' (exit codes).\n"
            "'gyre --version' prints version and source id.\n\n"
            "Examples:\n"
            "  gyre train lenet5 DATA --epochs 5        train a net of the zoo on a folder of images or IDX files\n"
@@ -46,7 +46,7 @@ int cli_help(const char *topic)
         return help_overview();
     if (strcmp(topic, "exit") == 0)
         return help_exit();
-    if (strcmp(topic, "net") == 0)
+    if (strcmp(topic, "language") == 0)
         return gyre_print_language(&cli_stdout) == GYRE_OK ? CLI_OK : CLI_FAILED;
     const struct cli_command *command = cli_find_command(topic);
     if (!command)
@@ -62,6 +62,6 @@ static int help_run(const void *values, char **args, int count)
 }
 
 const struct cli_command cmd_help = {
-    .name = "help", .args = "[COMMAND|net|exit]", .about = "explains a command, the language of nets, exit codes", .most = 1,
+    .name = "help", .args = "[COMMAND|language|exit]", .about = "explains a command, the language of nets, exit codes", .most = 1,
     .run = help_run,
 };

@@ -402,7 +402,7 @@ const struct cli_command cmd_train = {
     .groups = { { train_rows, CLI_COUNT(train_rows), 0 }, CLI_NET_GROUP(struct train_values, net) },
     .run = train_run,
     .details =
-        "NET is a net of the zoo ('gyre zoo') or a file of net text ('gyre help net').\n"
+        "NET is a net of the zoo ('gyre zoo') or a file of net text ('gyre help language').\n"
         "DATA is a folder with a folder per class, a folder with train/ and test/ of that kind, IDX files (MNIST,\n"
         "Fashion-MNIST; plain or .gz), CIFAR binary files, or a file of 'gyre pack'.\n\n"
         "Ctrl-C, SIGTERM and SIGHUP finish the step, write a checkpoint and exit with code 6; --resume goes on from\n"
