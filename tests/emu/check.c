@@ -58,7 +58,12 @@ int emu_check_block(void)
 static uint32_t check_epoch(uint64_t moment) { return (uint32_t)(moment >> MOMENT_EPOCH_AT); }
 static int check_tid(uint64_t moment) { return (int)(moment & MOMENT_TID); }
 static unsigned check_time(uint64_t moment) { return (unsigned)(moment >> MOMENT_TIME_AT & 0x7fff); }
-static uint32_t check_warp(int tid) { return 1u << (tid < EMU_THREADS_MOST ? tid / 32 : 31); }
+/* A warp's bit; products of warp group g have bit 23 + g, in blocks that leave these bits free. */
+#define CHECK_GROUPS 0x7f800000u
+static uint32_t check_warp(int tid)
+{
+    return 1u << (tid < EMU_THREADS_MOST ? tid / 32 : tid < EMU_AGENT_BAR ? 23 + tid - EMU_AGENT_GROUP : 31);
+}
 
 /* Of the acting thread now, for no byte yet */
 static uint64_t check_moment(void)
@@ -76,8 +81,8 @@ static int check_all_before(uint32_t warps, unsigned time)
     for (int tid = 0; tid < b->launch->threads; tid++)
         if (warps & check_warp(tid) && tid != b->acting && !emu_clock_before(tid, time, b->acting))
             return 0;
-    for (int id = EMU_THREADS_MOST; warps >> 31 && id < EMU_IDS; id++)
-        if (id < EMU_AGENT_BAR && (id - EMU_AGENT_GROUP) * 128 < b->launch->threads && !emu_clock_before(id, time, b->acting))
+    for (int id = EMU_AGENT_GROUP; b->launch->threads <= 23 * 32 && id < EMU_AGENT_BAR; id++)
+        if (warps & check_warp(id) && id != b->acting && !emu_clock_before(id, time, b->acting))
             return 0;
     return 1;
 }
@@ -126,6 +131,10 @@ static uint64_t check_merge_read(uint64_t old, uint64_t now, uint32_t *warps)
         return now | (again && epoch == b->epoch ? old & MOMENT_MASK : 0);
     }
     *warps = (old & MOMENT_MANY ? *warps : check_warp(check_tid(old))) | own;
+    /* one time for all of them: products' is the first one's, since each shows what it read when it ends */
+    const uint64_t time = 0x7fffull << MOMENT_TIME_AT;
+    if (*warps & CHECK_GROUPS && b->launch->threads <= 23 * 32)
+        now = (now & ~time) | (old & time);
     return now | (old & MOMENT_MASK) | MOMENT_MANY;
 }
 
