@@ -75,6 +75,8 @@ GY_INT int gy_param_write_row(struct gyre_net *net, int param, int region, int32
 GY_INT int gy_param_shape(const struct gy_param *p, int64_t shape[4]); /* PyTorch's; returns dims */
 GY_INT int gy_region_has(const struct gyre_net *net, int region, int param);
 
+/* The device's limits, measured now. */
+GY_INT int gy_net_ceilings(struct gyre_net *net, struct gy_ceilings *out);
 /* Runs one program. */
 GY_INT int gy_net_run(struct gyre_net *net, int program);
 /* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.valid. */

@@ -191,8 +191,7 @@ static void rbench_kinds(struct rbench *b)
 
 static int rbench_print(struct rbench *b)
 {
-    if (b->net->backend->ceilings(b->net->backend_self, &b->ceilings) != GY_OK)
-        return gy_net_fail(b->net, GY_E_NOMEM, "out of memory: buffers to measure the bandwidth with");
+    GY_TRY(gy_net_ceilings(b->net, &b->ceilings));
     rbench_head(b);
     GY_TRY(rbench_run(b));
     if (!b->csv) {

@@ -20,6 +20,15 @@ GY_INT int gy_net_run(struct gyre_net *net, int program)
     return GY_OK;
 }
 
+GY_INT int gy_net_ceilings(struct gyre_net *net, struct gy_ceilings *out)
+{
+    const int status = net->backend->ceilings(net->backend_self, out);
+    if (status == GY_OK)
+        return GY_OK;
+    return gy_net_fail(net, status, status == GY_E_NOMEM ? "out of memory: buffers to measure the bandwidth with"
+                                                         : "the speed of this device cannot be measured");
+}
+
 /* The device's work so far is done, or why it cannot be. */
 static int step_sync(struct gyre_net *net, const char *what)
 {

@@ -486,8 +486,7 @@ static void why_give(struct why_run *run)
 static int why_ceilings(struct gy_why *why)
 {
     struct gy_ceilings c;
-    if (why->net->backend->ceilings(why->net->backend_self, &c) != GY_OK)
-        return gy_net_fail(why->net, GY_E_NOMEM, "out of memory: buffers to measure the bandwidth with");
+    GY_TRY(gy_net_ceilings(why->net, &c));
     gy_ceilings_merge(&why->ceilings, &c);
     return GY_OK;
 }

@@ -279,6 +279,22 @@ static void cud_compile_errors(struct gy_cuda_compiler *c)
     T_CHECK(gy_cuda_compile(c, list3, 1, &err) == GY_E_BUG && strstr(err.text, "no_such_file.cu"));
 }
 
+/* The kernels that measure a device stand in no variant's row. */
+static void cud_compile_ceiling(struct gy_cuda_compiler *c)
+{
+    static const char options[] = "-DGY_ARCH=80\0-DGY_THREADS=256\0-DGY_SHARED_BYTES=0\0-DGY_DTYPE=0\0-DGY_ACT=0\0-DGY_FLAGS=0\0"
+                                  "-DGY_ITEMS=1000\0-DGY_TURNS=2\0-DGY_MULTIPLIES=100";
+    static const char *const entries[] = { "ceiling_copy", "ceiling_read", "ceiling_multiply" };
+    struct gy_cuda_unit unit = { .file = "ceiling.cu", .options = options, .option_bytes = sizeof options, .option_count = 9, .arch = 80 };
+    struct gy_cuda_unit *list[] = { &unit };
+    struct gy_cuda_report r;
+    struct gy_error err = { 0 };
+    T_CHECK_MSG(gy_cuda_compile(c, list, 1, &err) == GY_OK, "%s", err.text);
+    for (size_t i = 0; i < GY_COUNT(entries); i++)
+        T_CHECK(gy_cuda_report_of(unit.image.text, entries[i], &r) && r.registers > 4 && r.spill_stores == 0);
+    gy_cuda_image_free(&unit.image);
+}
+
 static void cud_compile(void)
 {
     struct gy_cuda_library lib = { .runtime = NULL };
@@ -299,6 +315,7 @@ static void cud_compile(void)
         cud_compile_again(&c, &unit);
     }
     cud_compile_errors(&c);
+    cud_compile_ceiling(&c);
     gy_cuda_image_free(&unit.image);
     gy_cuda_unload(&lib);
 }

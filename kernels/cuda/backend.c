@@ -382,13 +382,6 @@ static int cuda_end(void *self, int program)
 
 /* ---- the rest ---- */
 
-static int cuda_ceilings(void *self, struct gy_ceilings *out)
-{
-    (void)self;
-    (void)out;
-    return GY_E_UNSUPPORTED;
-}
-
 static const struct gy_block_info *cuda_block(int place)
 {
     (void)place;
@@ -410,7 +403,7 @@ GY_INT const struct gy_backend *gy_cuda_backend(void)
     static const struct gy_backend backend = {
         .open = cuda_open, .close = cuda_close, .caps = cuda_caps, .mem_get = cuda_mem_get, .mem_put = cuda_mem_put,
         .prepare = gy_cuda_prepare, .ready = gy_cuda_ready, .run = gy_cuda_run, .begin = cuda_begin, .end = cuda_end, .copy = cuda_copy,
-        .mark = cuda_mark, .wait = cuda_wait, .poll = cuda_poll, .sync = cuda_sync, .ceilings = cuda_ceilings,
+        .mark = cuda_mark, .wait = cuda_wait, .poll = cuda_poll, .sync = cuda_sync, .ceilings = gy_cuda_ceilings,
         .block = cuda_block, .block_tries = cuda_block_tries };
     return &backend;
 }

@@ -67,6 +67,7 @@ GY_INT int gy_cuda_compile_units(struct gy_cuda_backend *cuda, struct gy_error *
 GY_INT int gy_cuda_prepare(void *self, struct gy_op *op, struct gy_error *err);
 GY_INT int gy_cuda_ready(void *self, struct gy_error *err);
 GY_INT int gy_cuda_run(void *self, const struct gy_op *op);
+GY_INT int gy_cuda_ceilings(void *self, struct gy_ceilings *out); /* peak.c */
 GY_INT void gy_cuda_plans_close(struct gy_cuda_backend *cuda);
 /* Logs what failed and where, remembers and returns GY_E_DEVICE. error 0: GY_OK. */
 GY_INT int gy_cuda_check(struct gy_cuda_backend *cuda, gy_cuda_error error, const char *what);
