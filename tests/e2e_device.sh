@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Devices from the command line: a machine without a GPU says so and goes on with 'auto'; the emulator trains as the CPU does; kernels are
+# listed, dumped and packed without a GPU where CUDA's compiler is installed.
+. "$(dirname "$0")/e2e.inc"
+
+make_images "$TMP/data" 2 8 12 1
+cat >"$TMP/small.net" <<'END'
+input 8x8x3
+conv 8 3x3
+bn
+relu
+gap
+linear 2
+softmax
+END
+train() { "$GYRE" train "$TMP/small.net" "$TMP/data" --batch 8 --steps 3 --lr .05 --test-data none "$@"; }
+
+# without a GPU
+if nvidia-smi >/dev/null 2>&1; then
+    skip "this machine has a GPU"
+else
+    expect 4 train --out "$TMP/cuda" --device cuda
+    says "$err" 'driver\|libcudart\|CUDA'
+    expect 0 train --out "$TMP/auto" --device auto --log info
+    says "$err" 'device auto: the CPU, because'
+fi
+expect 4 train --out "$TMP/no" --device gpu
+says "$err" "there are: cpu, cuda, cuda:N, auto, emu"
+expect 0 "$GYRE" help train
+says "$out" 'cuda:N'
+
+# the emulator
+GYRE_EMU_BESIDE=$(dirname "$GYRE")/libgyre-emu.so
+if [ -f "$GYRE_EMU_BESIDE" ] && command -v cc >/dev/null 2>&1; then
+    expect 0 train --out "$TMP/cpu" --device cpu
+    expect 0 train --out "$TMP/emu" --device emu
+    cut -d, -f1-3 "$TMP/cpu/metrics.csv" | cut -c1-14 >"$TMP/cpu.rows"
+    cut -d, -f1-3 "$TMP/emu/metrics.csv" | cut -c1-14 >"$TMP/emu.rows"
+    same "$TMP/cpu.rows" "$TMP/emu.rows"
+    expect 0 "$GYRE" eval "$TMP/emu" "$TMP/data" --device cpu
+    expect 0 "$GYRE" plan "$TMP/small.net" --batch 8 --device emu
+    says "$out" 'line'
+    printf 'no pack' >"$TMP/bad.pack"
+    GYRE_KERNEL_PACK=$TMP/bad.pack
+    export GYRE_KERNEL_PACK
+    expect 3 "$GYRE" plan "$TMP/small.net" --device emu
+    says "$err" 'bad.pack is no pack of kernels'
+    unset GYRE_KERNEL_PACK
+else
+    skip "no emulator beside the command, or no C compiler"
+fi
+
+# kernels without a GPU
+expect 2 "$GYRE" kernels pack "$TMP/small.net"
+says "$err" 'needs --arch and --out'
+if "$GYRE" kernels "$TMP/small.net" --arch 80 --batch 8 >"$out" 2>"$err"; then
+    ok
+    says "$out" 'launches, 0 of kernels that spill'
+    expect 0 "$GYRE" kernels "$TMP/small.net" --batch 8 --layer conv1 --show source --op conv
+    says "$out" '#define GY_ARCH 80'
+    expect 0 "$GYRE" kernels "$TMP/small.net" --batch 8 --layer conv1 --show ptx --op conv
+    says "$out" '\.entry'
+    expect 0 "$GYRE" kernels "$TMP/small.net" --batch 8 --layer conv1 --show cubin --out "$TMP/conv.cubin"
+    there "$TMP/conv.cubin"
+    expect 2 "$GYRE" kernels "$TMP/small.net" --layer none --show ptx
+    expect 0 "$GYRE" kernels pack "$TMP/small.net" --batch 8 --arch 75,90 --out "$TMP/kernels"
+    # with the pack and without CUDA's libraries: an unreadable folder of the cache, nothing to compile
+    GYRE_KERNEL_PACK=$TMP/kernels GYRE_KERNEL_CACHE=off
+    export GYRE_KERNEL_PACK GYRE_KERNEL_CACHE
+    expect 0 "$GYRE" kernels "$TMP/small.net" --batch 8 --arch 90 --log info
+    if grep -q compil "$err"; then bad "something was compiled in spite of the pack"; else ok; fi
+    unset GYRE_KERNEL_PACK GYRE_KERNEL_CACHE
+else
+    says "$err" 'NVRTC'
+    skip "no NVRTC"
+fi
+finish
