@@ -33,9 +33,16 @@ struct check_word {
     unsigned char flying;             /* a copy is under way: 1 to here, 2 from here */
     unsigned char stored;             /* written by a thread, not by a bulk copy */
     short flyer;                      /* whose copy */
-    uint32_t read_warps;              /* of many threads: their warps; bit 31 also stands for what is no thread */
+    unsigned char timed;              /* read by many, and check_reads says when */
 };
 static struct check_word *check_shared; /* EMU_SHARED_MOST / 4 */
+
+/* When each warp, and each warp group's wgmma, has last read a word that many read; 0: not. Kept only while clock.c knows of order within
+ * an epoch. */
+struct check_readers {
+    uint16_t time[EMU_THREADS_MOST / 32 + EMU_AGENT_BAR - EMU_AGENT_GROUP];
+};
+static struct check_readers *check_reads; /* EMU_SHARED_MOST / 4 */
 
 /* Where an access is made: an instruction of the kernel, or a word of the dialect. */
 struct check_at {
@@ -50,20 +57,17 @@ int emu_check_block(void)
     const size_t words = (b->launch->shared + 3) / 4;
     if (!check_shared)
         check_shared = calloc(EMU_SHARED_MOST / 4 + 1, sizeof *check_shared);
+    if (!check_reads)
+        check_reads = calloc(EMU_SHARED_MOST / 4 + 1, sizeof *check_reads);
     if (check_shared)
         memset(check_shared, 0, words * sizeof *check_shared);
-    return check_shared ? 0 : -1;
+    return check_shared && check_reads ? 0 : -1;
 }
 
 static uint32_t check_epoch(uint64_t moment) { return (uint32_t)(moment >> MOMENT_EPOCH_AT); }
 static int check_tid(uint64_t moment) { return (int)(moment & MOMENT_TID); }
 static unsigned check_time(uint64_t moment) { return (unsigned)(moment >> MOMENT_TIME_AT & 0x7fff); }
-/* A warp's bit; products of warp group g have bit 23 + g, in blocks that leave these bits free. */
-#define CHECK_GROUPS 0x7f800000u
-static uint32_t check_warp(int tid)
-{
-    return 1u << (tid < EMU_THREADS_MOST ? tid / 32 : tid < EMU_AGENT_BAR ? 23 + tid - EMU_AGENT_GROUP : 31);
-}
+static int check_slot(int id) { return id < EMU_THREADS_MOST ? id / 32 : id - EMU_AGENT_GROUP + EMU_THREADS_MOST / 32; }
 
 /* Of the acting thread now, for no byte yet */
 static uint64_t check_moment(void)
@@ -72,23 +76,24 @@ static uint64_t check_moment(void)
     return (uint64_t)b->epoch << MOMENT_EPOCH_AT | (uint64_t)emu_clock_now() << MOMENT_TIME_AT | (uint64_t)b->acting;
 }
 
-/* Whether all threads of these warps have shown the acting thread what they did until a time */
-static int check_all_before(uint32_t warps, unsigned time)
+/* Whether what these readers, or all threads at a time, did has happened for the acting thread */
+static int check_all_before(const struct check_readers *readers, unsigned time)
 {
     const struct emu_block *b = emu_block();
     if (!emu_clock_used)
         return 0;
-    for (int tid = 0; tid < b->launch->threads; tid++)
-        if (warps & check_warp(tid) && tid != b->acting && !emu_clock_before(tid, time, b->acting))
+    for (int id = 0; id < EMU_AGENT_BAR; id++) {
+        const unsigned when = readers ? readers->time[check_slot(id)] : id < EMU_THREADS_MOST ? time : 0;
+        if (when && (id < b->launch->threads || id >= EMU_AGENT_GROUP) && id != b->acting && !emu_clock_before(id, when, b->acting))
             return 0;
-    for (int id = EMU_AGENT_GROUP; b->launch->threads <= 23 * 32 && id < EMU_AGENT_BAR; id++)
-        if (warps & check_warp(id) && id != b->acting && !emu_clock_before(id, time, b->acting))
-            return 0;
+        if (!when && id < EMU_THREADS_MOST)
+            id |= 31; /* nobody of this warp */
+    }
     return 1;
 }
 
 /* Whether the access that left this moment may happen at the same time as one of the acting thread now. */
-static int check_unordered(uint64_t moment, unsigned mask, uint32_t warps)
+static int check_unordered(uint64_t moment, unsigned mask, const struct check_readers *readers)
 {
     const struct emu_block *b = emu_block();
     const uint32_t epoch = check_epoch(moment);
@@ -99,43 +104,46 @@ static int check_unordered(uint64_t moment, unsigned mask, uint32_t warps)
     if (epoch < b->epoch)
         return 0;
     if (moment & MOMENT_MANY)
-        return !check_all_before(warps, check_time(moment));
+        return !check_all_before(readers, check_time(moment));
     return check_tid(moment) != b->acting && !emu_clock_before(check_tid(moment), check_time(moment), b->acting);
 }
 
 /* The last read becomes this one, or this one and earlier ones that may happen at the same time. Another thread's read of other bytes
  * of the word is forgotten: kept together, neither thread could write the bytes that it alone reads. */
-static uint64_t check_merge_read(uint64_t old, uint64_t now, uint32_t *warps)
+static uint64_t check_merge_read(uint64_t old, uint64_t now, const struct check_readers *readers)
 {
     const struct emu_block *b = emu_block();
-    const uint32_t epoch = check_epoch(old), own = check_warp(b->acting);
-    if (epoch < b->launch_epoch) {
-        *warps = own;
+    const uint32_t epoch = check_epoch(old);
+    if (epoch < b->launch_epoch)
         return now;
-    }
-    if (epoch == b->epoch && old & MOMENT_MANY && !emu_clock_used && (old & now & MOMENT_MASK) == (now & MOMENT_MASK)) {
-        *warps |= own;
+    if (epoch == b->epoch && old & MOMENT_MANY && !emu_clock_used && (old & now & MOMENT_MASK) == (now & MOMENT_MASK))
         return old;
-    }
-    if (!(old & now & MOMENT_MASK) && (check_tid(old) != b->acting || epoch < b->block_epoch)) {
-        *warps = own;
+    if (!(old & now & MOMENT_MASK) && (check_tid(old) != b->acting || epoch < b->block_epoch))
         return now;
-    }
-    if (epoch >= b->block_epoch)
-        now |= old & MOMENT_OTHER;
-    else
-        now |= MOMENT_OTHER;
+    now |= epoch >= b->block_epoch ? old & MOMENT_OTHER : MOMENT_OTHER;
     const int again = check_tid(old) == b->acting && !(old & MOMENT_MANY);
-    if (epoch < b->epoch || !(old & MOMENT_MASK) || again || !check_unordered(old & ~MOMENT_OTHER, 15, *warps)) {
-        *warps = own;
+    if (epoch < b->epoch || !(old & MOMENT_MASK) || again || !check_unordered(old & ~MOMENT_OTHER, 15, readers))
         return now | (again && epoch == b->epoch ? old & MOMENT_MASK : 0);
-    }
-    *warps = (old & MOMENT_MANY ? *warps : check_warp(check_tid(old))) | own;
-    /* one time for all of them: products' is the first one's, since each shows what it read when it ends */
-    const uint64_t time = 0x7fffull << MOMENT_TIME_AT;
-    if (*warps & CHECK_GROUPS && b->launch->threads <= 23 * 32)
-        now = (now & ~time) | (old & time);
     return now | (old & MOMENT_MASK) | MOMENT_MANY;
+}
+
+/* The same for shared memory, with the times of many readers. */
+static void check_shared_read(struct check_word *w, size_t word, uint64_t now)
+{
+    const uint64_t old = w->cell.read;
+    struct check_readers *readers = &check_reads[word];
+    const uint64_t merged = check_merge_read(old, now, w->timed ? readers : NULL);
+    w->cell.read = merged;
+    if (!(merged & MOMENT_MANY))
+        w->timed = 0;
+    else if (emu_clock_used && (w->timed || !(old & MOMENT_MANY))) {
+        if (!w->timed) {
+            memset(readers, 0, sizeof *readers);
+            readers->time[check_slot(check_tid(old))] = (uint16_t)check_time(old);
+        }
+        readers->time[check_slot(check_tid(now))] = (uint16_t)check_time(now);
+        w->timed = 1;
+    }
 }
 
 /* ---- the sentence of a race ---- */
@@ -183,7 +191,7 @@ static int check_plainly(uint64_t moment)
 
 static void check_shared_write(struct check_word *w, size_t byte, unsigned mask, uint64_t now, const struct check_at *at)
 {
-    if (!check_plainly(w->cell.read) && check_unordered(w->cell.read, mask, w->read_warps))
+    if (!check_plainly(w->cell.read) && check_unordered(w->cell.read, mask, w->timed ? &check_reads[byte / 4] : NULL))
         check_race(at, w->cell.read, 0, check_in_shared, byte, w->read_site, w->read_pc);
     const int again = (now ^ w->cell.write) >> MOMENT_TIME_AT == 0 && !((now ^ w->cell.write) & MOMENT_TID);
     w->cell.write = now | (again ? w->cell.write & MOMENT_MASK : 0);
@@ -199,7 +207,7 @@ static void check_shared_word(struct check_word *w, size_t word, unsigned mask, 
     if (w->flying == 1 || (w->flying == 2 && at->write))
         emu_fail(at->site, at->pc, "%s byte %zu of shared memory while an asynchronous copy of thread %d is under way there", at->what,
                  byte, w->flyer);
-    if (!check_plainly(w->cell.write) && check_unordered(w->cell.write, mask, 0))
+    if (!check_plainly(w->cell.write) && check_unordered(w->cell.write, mask, NULL))
         check_race(at, w->cell.write, 1, check_in_shared, byte, w->write_site, w->write_pc);
     now |= (uint64_t)mask << MOMENT_MASK_AT;
     if (at->write) {
@@ -208,7 +216,7 @@ static void check_shared_word(struct check_word *w, size_t word, unsigned mask, 
     }
     if ((w->written & mask) != mask)
         emu_fail(at->site, at->pc, "%s byte %zu of shared memory, which nobody wrote", at->what, byte);
-    w->cell.read = check_merge_read(w->cell.read, now, &w->read_warps);
+    check_shared_read(w, word, now);
     w->read_pc = at->pc;
     w->read_site = at->site;
 }
@@ -296,15 +304,14 @@ static void check_outside(const unsigned char *p, size_t bytes, const struct che
 static void check_global_word(struct emu_cell *cell, size_t word, unsigned mask, uint64_t now, const struct check_at *at)
 {
     const size_t byte = 4 * word + (size_t)__builtin_ctz(mask);
-    if (check_unordered(cell->write, mask, 0))
+    if (check_unordered(cell->write, mask, NULL))
         check_race(at, cell->write, 1, check_in_device, byte, NULL, NULL);
     now |= (uint64_t)mask << MOMENT_MASK_AT;
     if (!at->write) {
-        uint32_t warps = ~0u;
-        cell->read = check_merge_read(cell->read, now, &warps);
+        cell->read = check_merge_read(cell->read, now, NULL);
         return;
     }
-    if (check_unordered(cell->read, mask, ~0u))
+    if (check_unordered(cell->read, mask, NULL))
         check_race(at, cell->read, 0, check_in_device, byte, NULL, NULL);
     cell->write = now;
 }
