@@ -37,7 +37,8 @@ struct op_case {
 struct op_tensor {
     int64_t count;
     int bytes;            /* of an element: 4; 2 for bf16; 1 for u8; sizeof(struct gy_mix) */
-    int real;             /* float or bf16 here, double in the truth */
+    int real;             /* float, bf16 or f16 here, double in the truth */
+    int f16;
     unsigned char *raw;   /* guards included */
     double *truth, *size; /* real only: value; value with all inputs positive (how large the terms are) */
     void *other;          /* not real: copy for the truth */
@@ -180,17 +181,46 @@ static int op_reads(const struct op_case *c, int role)
 
 static int op_writes(const struct op_case *c, int role) { return (int)(gy_op_row(c->code)->writes >> role & 1); }
 
+/* f16 as IEEE 754 has it, rounded to nearest even. */
+static float op_f16_widen(uint16_t h)
+{
+    const int exponent = h >> 10 & 31, fraction = h & 1023;
+    const double value = exponent == 31 ? (fraction ? (double)NAN : (double)INFINITY)
+                         : exponent     ? ldexp(1024 + fraction, exponent - 25)
+                                        : ldexp(fraction, -24);
+    return (float)(h & 0x8000 ? -value : value);
+}
+
+static uint16_t op_f16_narrow(float value)
+{
+    const uint16_t sign = signbit(value) ? 0x8000 : 0;
+    int exponent = 0;
+    if (isnan(value))
+        return 0x7e00;
+    frexp((double)value, &exponent);
+    const int step = exponent < -13 ? -24 : exponent - 11; /* of the last place */
+    const double places = isfinite(value) ? nearbyint(ldexp(fabs((double)value), -step)) : 0, rounded = ldexp(places, step);
+    if (!isfinite(value) || rounded >= 65536)
+        return sign | 0x7c00;
+    if (rounded < ldexp(1, -14))
+        return (uint16_t)(sign | (int)ldexp(rounded, 24));
+    frexp(rounded, &exponent);
+    return (uint16_t)(sign | (exponent + 14) << 10 | ((int)ldexp(rounded, 11 - exponent) & 1023));
+}
+
 static float op_get(const struct op_tensor *t, int64_t i)
 {
     const void *place = op_place(t);
-    return t->bytes == 2 ? gy_bf16_widen(((const uint16_t *)place)[i]) : ((const float *)place)[i];
+    if (t->bytes != 2)
+        return ((const float *)place)[i];
+    return t->f16 ? op_f16_widen(((const uint16_t *)place)[i]) : gy_bf16_widen(((const uint16_t *)place)[i]);
 }
 
 static void op_set(const struct op_tensor *t, int64_t i, float value)
 {
     void *place = op_place(t);
     if (t->bytes == 2)
-        ((uint16_t *)place)[i] = gy_bf16_narrow(value);
+        ((uint16_t *)place)[i] = t->f16 ? op_f16_narrow(value) : gy_bf16_narrow(value);
     else
         ((float *)place)[i] = value;
 }
@@ -201,7 +231,7 @@ static int op_is_half(const struct op_case *c, int role)
     const int loss = c->code == GY_OP_SOFTMAX_CE || c->code == GY_OP_MSE || c->code == GY_OP_SOFTMAX_CE_BWD ||
                      c->code == GY_OP_MSE_BWD;
     const int given = c->code == GY_OP_INPUT && role == GY_X;
-    if (c->dtype != GY_BF16 || given || (loss && role == GY_Y))
+    if ((c->dtype != GY_BF16 && c->dtype != GY_F16) || given || (loss && role == GY_Y))
         return 0;
     return role == GY_X || role == GY_Y || role == GY_RES || role == GY_DX || role == GY_DY || role == GY_DRES ||
            role == GY_AGAIN;
@@ -220,8 +250,9 @@ static void op_fill(const struct op_case *c, struct op_memory *m, int role)
     const int reads = op_reads(c, role);
     for (int64_t i = 0; i < t->count; i++) {
         const float value = reads ? op_value(c, m, role, i) : NAN;
-        /* weights that bf16 holds: a kernel may round them */
-        op_set(t, i, c->dtype == GY_BF16 && role == GY_W ? gy_bf16_widen(gy_bf16_narrow(value)) : value);
+        /* weights that bf16 or f16 holds: a kernel may round them */
+        const int whole = role != GY_W || c->dtype == GY_F32;
+        op_set(t, i, whole ? value : c->dtype == GY_F16 ? op_f16_widen(op_f16_narrow(value)) : gy_bf16_widen(gy_bf16_narrow(value)));
         t->truth[i] = (double)op_get(t, i);
         t->size[i] = fabs(t->truth[i]);
     }
@@ -274,6 +305,7 @@ static void op_memory_make(struct op_memory *m, const struct op_case *c, uint64_
             continue;
         t->count = op_count(c, role);
         t->real = !op_is_other(c, role);
+        t->f16 = c->dtype == GY_F16;
         const int number = role == GY_LABEL || (role == GY_ARG && (c->code == GY_OP_SOFTMAX_CE || c->code == GY_OP_MSE));
         t->bytes = t->real ? (op_is_half(c, role) ? 2 : 4) : number ? 4 : role == GY_MIX ? (int)sizeof(struct gy_mix) : 1;
         t->raw = malloc((size_t)(t->count + 2 * OP_GUARD) * (size_t)t->bytes);
@@ -321,7 +353,7 @@ static const char *op_text(const struct op_case *c, char *text, size_t room)
              " acc%d less%d values%d%s",
              gy_op_row(c->code)->name, g->n, g->h, g->w, g->c, g->p, g->q, g->k, g->r, g->s, g->stride_h, g->stride_w,
              g->pad_h, g->pad_w, g->dil_h, g->groups, c->act, c->flags, c->without, c->accumulate, c->valid_less,
-             c->values, c->dtype == GY_BF16 ? " bf16" : "");
+             c->values, c->dtype == GY_BF16 ? " bf16" : c->dtype == GY_F16 ? " f16" : "");
     return text;
 }
 

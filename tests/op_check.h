@@ -150,14 +150,17 @@ static double op_limit_float(const struct op_case *c, const struct op_memory *m,
 
 #define OP_HALF_EPS 0.00390625 /* 2^-8: half a step of bf16, beside the value */
 
-/* Outputs in bf16 are rounded once more; a convolution's are before its epilogue as well. */
+#define OP_F16_EPS 0.00048828125 /* 2^-11, likewise of f16 */
+#define OP_F16_SMALLEST 2.4e-7   /* four steps between its denormals */
+
+/* Outputs in bf16 or f16 are rounded once more; a convolution's are before its epilogue as well. */
 static double op_limit(const struct op_case *c, const struct op_memory *m, int role, int64_t i, double rms)
 {
     const double limit = op_limit_float(c, m, role, i, rms), truth = fabs(m->t[role].truth[i]);
     if (m->t[role].bytes != 2 || (op_slack[c->code] == 0 && !op_is_sum(c->code) && c->code != GY_OP_BN_SUMS && c->code != GY_OP_BN_BWD))
         return limit;
-    const int twice = c->code == GY_OP_CONV && (m->t[GY_SCALE].raw || m->t[GY_RES].raw || c->act);
-    return limit + OP_HALF_EPS * (truth + (twice ? m->t[role].size[i] : 0)) + 1e-40;
+    const int twice = c->code == GY_OP_CONV && (m->t[GY_SCALE].raw || m->t[GY_RES].raw || c->act), f16 = m->t[role].f16;
+    return limit + (f16 ? OP_F16_EPS : OP_HALF_EPS) * (truth + (twice ? m->t[role].size[i] : 0)) + (f16 ? OP_F16_SMALLEST : 1e-40);
 }
 
 /* A weight gradient may multiply a gradient that is not a number with the zeros of the padding. */
