@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolution as an implicit matrix product on matrix units (mma.sync): bf16 and f16 from sm_80 on (also for newer cards that have
- * no kernel of their own), f16 on sm_75. Sums are float. Weights are rounded to 16 bits once a launch, into scratch.
+ * no kernel of their own), f16 on sm_75 and, but for the weight gradient, sm_70. Sums are float. Weights are rounded to 16 bits once a launch, into scratch.
  *
  * Version 1: conv_ffma.cu. 2: the same tiles multiplied by mma, loads in registers. 3: cp.async, three to four tiles under way, so
  * that nobody waits for memory; the copy writes zeros for padding, so the image's border costs nothing. 4 (this): 16-byte chunks of
@@ -38,7 +38,8 @@
 
 /* What lies across, what divides by 8, what copies itself. */
 #define MM_A_ACROSS (GY_DIR == 2)
-#define MM_B_ACROSS (GY_DIR != 0)
+#define MM_OLD (GY_ARCH < 75) /* 16 x 16 x 4 a warp, no ldmatrix: both operands along, wide loads */
+#define MM_B_ACROSS (GY_DIR == 2 || (GY_DIR == 1 && !MM_OLD))
 #define MM_A_WHOLE ((GY_DIR == 2 ? GY_K : CV_RED) % 8 == 0 || (GY_LINES && GY_DIR == 0))
 #define MM_B_WHOLE (GY_DIR != 2 || GY_C % 8 == 0 || GY_LINES)
 #define MM_A_ASYNC (GY_ARCH >= 80 && MM_A_WHOLE)
@@ -54,11 +55,14 @@
 
 #define MM_ROW (GY_LINES ? GY_R * ML_LINE : CV_ROW)
 #define MM_COLS (GY_DIR == 2 ? MM_ROW : CV_OUT)
-#define MM_W_ROW (GY_DIR == 1 ? MM_UP8(CV_CG) : MM_UP8(MM_ROW)) /* of the rounded weights */
+#define MM_W_TURNED (GY_DIR == 1 && MM_OLD)                      /* rounded weights: [C][R S][K], else [R S][K][C] */
+#define MM_W_ROW (MM_W_TURNED ? CV_TAPS * MM_UP8(CV_RED) : GY_DIR == 1 ? MM_UP8(CV_CG) : MM_UP8(MM_ROW))
 #define MM_WM (GY_BM / GY_WARPS_M)                              /* a warp's part */
 #define MM_WN (GY_BN / GY_WARPS_N)
 #define MM_MI (MM_WM / 16)
-#define MM_NI (MM_WN / 8)
+#define MM_PIECE (MM_OLD ? 16 : 8) /* columns that one product makes */
+#define MM_NI (MM_WN / MM_PIECE)
+#define MM_E (MM_PIECE / 2)        /* sums of it in a lane */
 #define MM_A_BYTES (GY_BM * MM_BK * 2)
 #define MM_B_BYTES (GY_BN * MM_BK * 2)
 #define MM_OUT_ROW (GY_BN + 8) /* of the output tile: 8 more put rows on different banks */
@@ -204,6 +208,17 @@ GY_FN void mma_load_b(struct mma_load *l, uint16_t *tile)
         mma_fetch_b(l, tile, i, l->w + (int64_t)n * MM_W_ROW + k, n < CV_OUT && k < MM_W_ROW ? 16 : 0);
     }
 }
+#elif MM_W_TURNED
+GY_FN void mma_load_b(struct mma_load *l, uint16_t *tile)
+{
+    struct conv_walk *const k = &l->b_walk[0];
+    const int at = conv_cell(&l->v, k) * MM_UP8(CV_RED) + k->c;
+    GY_UNROLL for (int i = 0; i < MM_B_COUNT; i++) {
+        const int n = l->first_col + GY_TID / MM_B_SIDE + i * MM_B_STEP;
+        mma_fetch_b(l, tile, i, l->w + (int64_t)n * MM_W_ROW + at, n < CV_OUT && k->th < l->v.h.taps ? 16 : 0);
+    }
+    conv_walk_on(&l->v, k, MM_BK);
+}
 #elif GY_DIR == 1
 GY_FN void mma_load_b(struct mma_load *l, uint16_t *tile)
 {
@@ -318,7 +333,7 @@ GY_FN void mma_load_begin(struct mma_load *l, const struct gy_args *a)
     }
 #if GY_DIR == 1
     GY_UNROLL for (int i = 0; i < MM_B_COUNT; i++)
-        l->b_walk[i] = conv_walk_to(&l->v, GY_TID / MM_B_SIDE + i * MM_B_STEP);
+        l->b_walk[i] = conv_walk_to(&l->v, MM_W_TURNED ? GY_TID % MM_B_SIDE * 8 : GY_TID / MM_B_SIDE + i * MM_B_STEP);
 #endif
 #endif
 }
@@ -330,6 +345,44 @@ struct mma_lane {
     int a, b, wm, wn;
 };
 
+#if MM_OLD
+/* Four products of 8 x 8 side by side: four lanes and those 16 above hold one, 2 x 2 of them a piece of 16 x 16. */
+GY_FN struct mma_lane mma_lane_of(void)
+{
+    const int one = GY_LANE % 4 + GY_LANE / 16 * 4;
+    struct mma_lane at;
+    at.wm = GY_WARP / GY_WARPS_N * MM_WM;
+    at.wn = GY_WARP % GY_WARPS_N * MM_WN;
+    at.a = at.wm + (GY_LANE & 4) * 2 + one;
+    at.b = at.wn + (GY_LANE & 8) + one;
+    return at;
+}
+
+GY_FN void mma_multiply(const struct mma_stage *stage, const struct mma_lane *at, float sum[MM_MI][MM_NI][MM_E])
+{
+    GY_UNROLL for (int k = 0; k < MM_BK / 8; k++) {
+        struct gy_raw16 a[MM_MI], b[MM_NI];
+        GY_UNROLL for (int i = 0; i < MM_MI; i++) a[i] = gy_load16(stage->a + mma_along(at->a + i * 16, k));
+        GY_UNROLL for (int j = 0; j < MM_NI; j++) b[j] = gy_load16(stage->b + mma_along(at->b + j * 16, k));
+        GY_UNROLL for (int i = 0; i < MM_MI; i++)
+            GY_UNROLL for (int j = 0; j < MM_NI; j++) {
+                gy_mma_8_8_4_f16(sum[i][j], a[i].w, b[j].w);
+                gy_mma_8_8_4_f16(sum[i][j], a[i].w + 2, b[j].w + 2);
+            }
+    }
+}
+
+#define MM_SHARE(n) ((n) == 0 ? 1 : (n) == 1 ? 4 : 16) /* bits of lanes that share a column */
+#define MM_FIRST (!(GY_LANE & 21))
+GY_FN int mma_row(const struct mma_lane *at, int i, int e)
+{
+    return at->wm + i * 16 + (GY_LANE & 4) * 2 + (GY_LANE & 1) + (e & 2) + GY_LANE / 16 * 4;
+}
+GY_FN int mma_col(const struct mma_lane *at, int j, int e)
+{
+    return at->wn + j * 16 + (GY_LANE & 8) + (e & 4) + (GY_LANE & 2) + (e & 1);
+}
+#else
 GY_FN struct mma_lane mma_lane_of(void)
 {
     const int low = GY_LANE & 7, mid = GY_LANE >> 3 & 1, high = GY_LANE >> 4;
@@ -369,7 +422,7 @@ GY_FN void mma_one(float d[4], const uint32_t a[4], const uint32_t b[2])
 #endif
 }
 
-GY_FN void mma_multiply(const struct mma_stage *stage, const struct mma_lane *at, float sum[MM_MI][MM_NI][4])
+GY_FN void mma_multiply(const struct mma_stage *stage, const struct mma_lane *at, float sum[MM_MI][MM_NI][MM_E])
 {
     GY_UNROLL for (int k = 0; k < 2; k++) {
         uint32_t a[MM_MI][4], b[MM_NI / 2][4];
@@ -380,22 +433,23 @@ GY_FN void mma_multiply(const struct mma_stage *stage, const struct mma_lane *at
     }
 }
 
-/* ---- the end. Lane l of a piece has rows l / 4 and l / 4 + 8, columns l % 4 * 2 and the next ---- */
-
+/* Lane l of a piece has rows l / 4 and l / 4 + 8, columns l % 4 * 2 and the next. */
+#define MM_SHARE(n) (4 << (n)) /* bits of lanes that share a column */
+#define MM_FIRST (GY_LANE < 4)
 GY_FN int mma_row(const struct mma_lane *at, int i, int e) { return at->wm + i * 16 + e / 2 * 8 + GY_LANE / 4; }
 GY_FN int mma_col(const struct mma_lane *at, int j, int e) { return at->wn + j * 8 + GY_LANE % 4 * 2 + e % 2; }
+#endif
+
+/* ---- the end. Sums e and e + 2 of a piece, e & 2 == 0, share a column; sums e and e + 1, e even, are neighbours in a row ---- */
 
 #if GY_DIR == 0 && GY_HAS_BIAS
-GY_FN void mma_bias(const struct mma_load *l, const struct mma_lane *at, const float *bias, float sum[MM_MI][MM_NI][4])
+GY_FN void mma_bias(const struct mma_load *l, const struct mma_lane *at, const float *bias, float sum[MM_MI][MM_NI][MM_E])
 {
     GY_UNROLL for (int j = 0; j < MM_NI; j++)
-        GY_UNROLL for (int e = 0; e < 2; e++) {
+        GY_UNROLL for (int e = 0; e < MM_E; e++) {
             const int n = l->first_col + mma_col(at, j, e);
             const float add = n < CV_OUT ? bias[n] : 0.0f;
-            GY_UNROLL for (int i = 0; i < MM_MI; i++) {
-                sum[i][j][e] += add;
-                sum[i][j][e + 2] += add;
-            }
+            GY_UNROLL for (int i = 0; i < MM_MI; i++) sum[i][j][e] += add;
         }
 }
 #endif
@@ -404,9 +458,9 @@ GY_FN void mma_bias(const struct mma_load *l, const struct mma_lane *at, const f
 /* Over the eight lanes that share a column; every one gets it. */
 GY_FN float mma_column_sum(float v)
 {
-    v += gy_shfl_xor(v, 4);
-    v += gy_shfl_xor(v, 8);
-    return v + gy_shfl_xor(v, 16);
+    v += gy_shfl_xor(v, MM_SHARE(0));
+    v += gy_shfl_xor(v, MM_SHARE(1));
+    return v + gy_shfl_xor(v, MM_SHARE(2));
 }
 
 GY_FN int mma_pixels(int first, int most)
@@ -416,23 +470,24 @@ GY_FN int mma_pixels(int first, int most)
 }
 
 /* The warp's columns: mean, and squares around it. */
-GY_FN void mma_stats_own(union mma_shared *s, const struct mma_load *l, const struct mma_lane *at, float sum[MM_MI][MM_NI][4])
+GY_FN void mma_stats_own(union mma_shared *s, const struct mma_load *l, const struct mma_lane *at, float sum[MM_MI][MM_NI][MM_E])
 {
     const float count = (float)mma_pixels(l->first_row + at->wm, MM_WM);
     GY_UNROLL for (int j = 0; j < MM_NI; j++)
-        GY_UNROLL for (int e = 0; e < 2; e++) {
+        GY_UNROLL for (int f = 0; f < MM_E / 2; f++) {
+            const int e = f / 2 * 4 + f % 2;
             float total = 0.0f, squares = 0.0f;
             GY_UNROLL for (int i = 0; i < MM_MI; i++)
-                GY_UNROLL for (int h = e; h < 4; h += 2)
+                GY_UNROLL for (int h = e; h <= e + 2; h += 2)
                     total += l->first_row + mma_row(at, i, h) < CV_PIXELS ? sum[i][j][h] : 0.0f;
             const float mean = count > 0.0f ? mma_column_sum(total) / count : mma_column_sum(total);
             GY_UNROLL for (int i = 0; i < MM_MI; i++)
-                GY_UNROLL for (int h = e; h < 4; h += 2) {
+                GY_UNROLL for (int h = e; h <= e + 2; h += 2) {
                     const float off = l->first_row + mma_row(at, i, h) < CV_PIXELS ? sum[i][j][h] - mean : 0.0f;
                     squares += off * off;
                 }
             squares = mma_column_sum(squares);
-            if (GY_LANE < 4) {
+            if (MM_FIRST) {
                 s->stats.mean[GY_WARP / GY_WARPS_N][mma_col(at, j, e)] = mean;
                 s->stats.squares[GY_WARP / GY_WARPS_N][mma_col(at, j, e)] = squares;
             }
@@ -501,12 +556,12 @@ GY_FN void mma_finish_pair(const struct gy_args *a, const struct mma_load *l, in
 }
 
 GY_FN void mma_finish(const struct gy_args *a, union mma_shared *s, const struct mma_load *l, const struct mma_lane *at,
-                      float sum[MM_MI][MM_NI][4])
+                      float sum[MM_MI][MM_NI][MM_E])
 {
     GY_UNROLL for (int i = 0; i < MM_MI; i++)
         GY_UNROLL for (int j = 0; j < MM_NI; j++)
-            GY_UNROLL for (int h = 0; h < 4; h += 2) {
-                const int row = mma_row(at, i, h), col = mma_col(at, j, 0);
+            GY_UNROLL for (int h = 0; h < MM_E; h += 2) {
+                const int row = mma_row(at, i, h), col = mma_col(at, j, h);
                 float *const v = sum[i][j] + h;
                 mma_finish_pair(a, l, l->first_row + row, l->first_col + col, v);
                 *(uint32_t *)(s->out + row * MM_OUT_ROW + col) = (uint32_t)gy_narrow(v[0]) | (uint32_t)gy_narrow(v[1]) << 16;
@@ -544,14 +599,14 @@ GY_FN int mma_weight(int col)
 
 /* The gradient itself, or this slice's part of it. */
 GY_FN void mma_finish_weights(const struct gy_args *a, const struct mma_load *l, const struct mma_lane *at,
-                              float sum[MM_MI][MM_NI][4])
+                              float sum[MM_MI][MM_NI][MM_E])
 {
     float *out = GY_SLICES > 1 ? (float *)a->ptr[GY_SCRATCH] + GY_BY * CV_WEIGHTS : (float *)a->ptr[GY_DW];
     const int add = GY_SLICES == 1 && a->u->accumulate;
     out += (int64_t)l->first_row * CV_ROW;
     GY_UNROLL for (int i = 0; i < MM_MI; i++)
         GY_UNROLL for (int j = 0; j < MM_NI; j++)
-            GY_UNROLL for (int e = 0; e < 4; e++) {
+            GY_UNROLL for (int e = 0; e < MM_E; e++) {
                 const int row = mma_row(at, i, e), col = mma_weight(l->first_col + mma_col(at, j, e)), to = row * CV_ROW + col;
                 if (l->first_row + row < GY_K && col >= 0)
                     out[to] = add ? out[to] + sum[i][j][e] : sum[i][j][e];
@@ -571,14 +626,14 @@ GY_KERNEL(conv_mma)
 {
     GY_SHARED(union mma_shared, s);
     struct mma_load l;
-    float sum[MM_MI][MM_NI][4];
+    float sum[MM_MI][MM_NI][MM_E];
     const struct mma_lane at = mma_lane_of();
     mma_load_begin(&l, &a);
     if (GY_DIR == 1 && l.first_row >= l.v.pixels)
         return; /* a smaller class */
     GY_UNROLL for (int i = 0; i < MM_MI; i++)
         GY_UNROLL for (int j = 0; j < MM_NI; j++)
-            GY_UNROLL for (int e = 0; e < 4; e++) sum[i][j][e] = 0.0f;
+            GY_UNROLL for (int e = 0; e < MM_E; e++) sum[i][j][e] = 0.0f;
     GY_UNROLL for (int i = 0; i < GY_STAGES - 1; i++) {
         mma_load_step(&l, &s->stage[i]);
         mma_load_store(&l, &s->stage[i]);
@@ -617,7 +672,10 @@ GY_KERNEL(conv_mma)
 /* Number `at` of row `row` of the rounded weights: its place in W, or -1. */
 GY_FN int64_t mma_weight_of(int64_t row, int at)
 {
-#if GY_DIR == 1
+#if MM_W_TURNED
+    const int cell = at / MM_UP8(CV_RED), k = at % MM_UP8(CV_RED);
+    return k < CV_RED ? ((int64_t)k * CV_TAPS + cell) * CV_CG + row : -1;
+#elif GY_DIR == 1
     return at < CV_CG ? (row % GY_K * CV_TAPS + row / GY_K) * CV_CG + at : -1;
 #elif GY_LINES
     const int r = at / ML_LINE, s = at % ML_LINE / 4, c = at % 4;
@@ -633,7 +691,7 @@ GY_FN void mma_round_weights(const float *w, uint16_t *to, int64_t i)
     const int64_t row = i / (MM_W_ROW / 8);
     const int first = (int)(i % (MM_W_ROW / 8)) * 8;
     struct gy_raw16 out = mma_none();
-    if (row >= (GY_DIR == 1 ? GY_K * CV_TAPS : GY_K))
+    if (row >= (MM_W_TURNED ? GY_C : GY_DIR == 1 ? GY_K * CV_TAPS : GY_K))
         return;
     GY_UNROLL for (int j = 0; j < 8; j++) {
         const int64_t from = mma_weight_of(row, first + j);

@@ -216,6 +216,8 @@ GY_FN void wgmma_finish(const struct gy_args *a, struct wgmma_shared *s, const s
     gy_some_sync(2 + at->group, 128); /* the tile before has been stored */
     GY_UNROLL for (int i = 0; i < WG_SUMS; i += 2) {
         const int h = i / 2 % 2, row = at->row + h * 8, col = i / 4 * 8 + at->col;
+        if (i % 16 == 0)
+            gy_wgmma_hold(&d[i]); /* no more than 16 sums' other values wait in registers */
         wgmma_finish_pair(a, t, t->first_row + at->group * 64 + row, pixel[h], t->first_col + col, d + i);
         *(uint32_t *)(out + row * WG_OUT_ROW + col) = (uint32_t)gy_narrow(d[i]) | (uint32_t)gy_narrow(d[i + 1]) << 16;
     }

@@ -289,12 +289,20 @@ static int conv_mma_75_fits(const struct gy_op *op, const struct gy_cuda_device 
     return conv_mma_fits(op, device) && device->arch < 80;
 }
 
+/* f16 on sm_70: both operands lie along the reduction, which the weight gradient's do not. */
+static int conv_mma_70_fits(const struct gy_op *op, const struct gy_cuda_device *device)
+{
+    return conv_mma_fits(op, device) && device->arch < 75 && (op->code == GY_OP_CONV || op->geom.k % 8 == 0);
+}
+
 /* Weights in 16 bits, rows padded to 8: bytes. */
-static size_t conv_mma_weights(const struct gy_op *op)
+static size_t conv_mma_weights(const struct gy_op *op, int arch)
 {
     const struct gy_geom *g = &op->geom;
-    const int64_t taps = (int64_t)g->r * g->s, row = conv_up(conv_dir_of(op) == CONV_DGRAD ? g->c : taps * g->c, 8) * 8;
-    return (size_t)((conv_dir_of(op) == CONV_DGRAD ? taps * g->k : g->k) * row) * 2;
+    const int64_t taps = (int64_t)g->r * g->s;
+    if (op->code == GY_OP_CONV)
+        return (size_t)(g->k * conv_up(taps * g->c, 8) * 8) * 2;
+    return (size_t)(taps * (arch < 75 ? g->c * conv_up(g->k, 8) * 8 : g->k * conv_up(g->c, 8) * 8)) * 2;
 }
 
 static void conv_mma_begin(const struct gy_op *op, const struct conv_mma_tile *x, int stages, struct gy_cuda_cut *out)
@@ -331,7 +339,7 @@ static void conv_mma_cut_by(const struct gy_op *op, const struct gy_cuda_device 
         conv_cut_sum(op, slices, shared, out);
         return;
     }
-    const size_t weights = conv_mma_weights(op);
+    const size_t weights = conv_mma_weights(op, device->arch);
     out->scratch = (weights + 255) / 256 * 256;
     conv_launch_of(out, "conv_mma_weights", conv_up((int64_t)weights / 16, threads), 1, 1, threads, shared);
     conv_launch_of(out, "conv_mma", tiles, size.classes, 1, threads, shared);
@@ -343,6 +351,11 @@ static int conv_lines_fits(const struct gy_op *op, const struct gy_cuda_device *
 {
     const struct gy_geom *g = &op->geom;
     return conv_mma_fits(op, device) && g->c <= 4 && g->stride_w % 2 == 0 && g->dil_w == 1 && g->s <= 16;
+}
+
+static int conv_lines_70_fits(const struct gy_op *op, const struct gy_cuda_device *device)
+{
+    return conv_lines_fits(op, device) && device->arch < 75;
 }
 
 static int conv_lines_75_fits(const struct gy_op *op, const struct gy_cuda_device *device)
@@ -491,7 +504,8 @@ static int conv_wgmma_fits(const struct gy_op *op, const struct gy_cuda_device *
 /* The widest tile leaves no registers for classes of pixels, nor for the weight gradient's places. */
 static int conv_wgmma_wide_fits(const struct gy_op *op, const struct gy_cuda_device *device)
 {
-    return conv_wgmma_fits(op, device) && op->code != GY_OP_CONV_WGRAD && conv_size_of(op).classes == 1;
+    return conv_wgmma_fits(op, device) && op->code != GY_OP_CONV_WGRAD && conv_size_of(op).classes == 1 &&
+           conv_size_of(op).rows >= 4 * CONV_WGMMA_BM;
 }
 
 static void conv_map_matrix(struct gy_cuda_map *map, int role, int64_t cols, int64_t rows, int box_rows)
@@ -567,10 +581,10 @@ static void conv_wgmma_cut(const struct gy_op *op, const struct gy_cuda_device *
 {
     const struct conv_size size = conv_size_of(op);
     const int64_t cols = op->code == GY_OP_CONV_WGRAD ? (int64_t)op->geom.r * op->geom.s * conv_up64(op->geom.c) : size.cols;
-    const int64_t wide = conv_up(size.rows, CONV_WGMMA_BM) * conv_up(cols, 256) * size.classes;
-    const int wgrad = op->code == GY_OP_CONV_WGRAD;
+    const int64_t high = conv_up(size.rows, CONV_WGMMA_BM) * size.classes, wide = high * conv_up(cols, 256);
+    const int wgrad = op->code == GY_OP_CONV_WGRAD, few = !wgrad && high * conv_up(cols, 128) < CONV_BLOCKS / 2;
     const int widest = !wgrad && size.classes == 1 && cols % 256 == 0 && wide >= CONV_BLOCKS;
-    conv_wgmma_cut_by(op, device, cols <= 64 ? 64 : widest ? 256 : 128, out);
+    conv_wgmma_cut_by(op, device, cols <= 64 || few ? 64 : widest ? 256 : 128, out);
 }
 
 #define CONV_WGMMA_CUT(bn)                                                                                             \
@@ -601,6 +615,9 @@ static const struct gy_cuda_row conv_rows[] = {
     CONV_THREE("ffma-128x64", 60, CONV_ALL, conv_fits, conv_ffma_cut_1),
     CONV_THREE("ffma-128x128", 60, CONV_ALL, conv_fits, conv_ffma_cut_2),
     CONV_THREE("ffma", 60, CONV_ALL, conv_fits, conv_ffma_cut),
+    { GY_OP_CONV, "mma4", 70, 1u << GY_F16, CONV_FACTS_0, conv_mma_70_fits, conv_mma_cut },
+    { GY_OP_CONV_DGRAD, "mma4", 70, 1u << GY_F16, CONV_FACTS_1, conv_mma_70_fits, conv_mma_cut },
+    { GY_OP_CONV, "mma4-lines", 70, 1u << GY_F16, CONV_FACTS_0, conv_lines_70_fits, conv_lines_cut },
     CONV_THREE("mma8", 75, 1u << GY_F16, conv_mma_75_fits, conv_mma_cut),
     { GY_OP_CONV, "mma8-lines", 75, 1u << GY_F16, CONV_FACTS_0, conv_lines_75_fits, conv_lines_cut },
     { GY_OP_CONV_WGRAD, "mma8-lines", 75, 1u << GY_F16, CONV_FACTS_2, conv_lines_75_fits, conv_lines_cut },
