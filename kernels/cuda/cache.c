@@ -125,7 +125,7 @@ GY_INT int gy_cuda_cache_get(const char *folder, const unsigned char key[32], st
     if (cache_path(folder, key, path) != GY_OK || gy_file_exists(path) != 1 ||
         gy_file_read(&alloc, path, CACHE_MOST, &data, &bytes, NULL) != GY_OK)
         return 0;
-    const int whole = cache_record(data, bytes, &head) == bytes && memcmp(head.key, key, sizeof head.key) == 0;
+    const int whole = bytes > 0 && cache_record(data, bytes, &head) == bytes && memcmp(head.key, key, sizeof head.key) == 0;
     const int taken = whole && cache_take(&head, data + sizeof head, out);
     gy_alloc_free(&alloc, data, bytes + 1);
     return taken;

@@ -27,6 +27,13 @@ static const char *const load_named[] = { "", "/lib64", "/lib" }; /* under the f
 static const char *const load_runtime_names[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so" };
 static const char *const load_nvrtc_names[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so" };
 
+/* The libraries stay in the process once they are there: they keep threads and memory of their own. */
+#ifdef RTLD_NODELETE
+#define LOAD_FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
+#else
+#define LOAD_FLAGS (RTLD_NOW | RTLD_LOCAL)
+#endif
+
 struct load_symbol {
     const char *name;
     size_t at; /* in struct gy_cuda_api */
@@ -132,7 +139,7 @@ struct load_search {
 static int load_try(struct load_search *s, const char *path)
 {
     struct gy_error err = { 0 };
-    void *const handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *const handle = dlopen(path, LOAD_FLAGS);
     if (!handle)
         return 0;
     if (s->take(s->lib, handle, path, &err) == GY_OK)
@@ -258,7 +265,7 @@ static int load_take_nvrtc(struct gy_cuda_library *lib, void *handle, const char
 
 static int load_emulator(struct gy_cuda_library *out, const char *path, struct gy_error *err)
 {
-    void *const handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *const handle = dlopen(path, LOAD_FLAGS);
     if (!handle)
         return GY_FAIL(err, GY_E_NODEVICE, "the emulator cannot be opened: %s", dlerror());
     const int status = load_take_runtime(out, handle, path, err);
