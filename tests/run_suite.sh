@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 # Runs what build.sh built in the folder $DIR: test programs, replays of the fuzz corpora, examples, end-to-end scripts. Each goes
 # through run_one.sh, which keeps the counts. Programs run one after the other, under an emulator several at a time.
-# Variables: DIR, RUNNER (what starts a program, or empty), TALLY, SUITE (the flavour's name), JOBS.
+# Variables: BUILD, DIR, RUNNER (what starts a program, or empty), TALLY, SUITE (the flavour's name), JOBS.
 set -eu
 here=$(dirname "$0")
 LOGS=$DIR/logs
 export LOGS TALLY
 mkdir -p "$LOGS"
-GYRE_KERNEL_CACHE=$(cd "$DIR" && pwd)/kernels # compiled CUDA kernels
+GYRE_KERNEL_CACHE=$(cd "$BUILD" && pwd)/kernels # compiled CUDA kernels, of all flavours
 export GYRE_KERNEL_CACHE
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0
 export UBSAN_OPTIONS=print_stacktrace=1

@@ -29,6 +29,7 @@
 #define OPC_CHUNK 48       /* cases compiled together */
 #define OPC_SAMPLE 48
 #define OPC_WORK 3000000   /* multiplications that the emulator is given in a sample */
+#define OPC_FIRST 100000000 /* and in the first case of a row */
 
 struct opc_options {
     const char *device, *only, *row, *op;
@@ -328,7 +329,8 @@ static double opc_work(const struct op_case *c)
 /* Is the case in the sample of the row, which it fits? */
 static int opc_sampled(const struct opc_run *run, const struct op_case *c, int row)
 {
-    const int fit = opc_fits[row]++, small = run->guards || run->o.arch || opc_work(c) <= OPC_WORK, first = small && !opc_took[row];
+    const double most = run->guards || run->o.arch ? 1e30 : opc_took[row] ? OPC_WORK : OPC_FIRST;
+    const int fit = opc_fits[row]++, small = opc_work(c) <= most, first = small && !opc_took[row];
     opc_ever[row] = 1;
     if (run->o.each == 1 || run->o.only)
         return 1;
