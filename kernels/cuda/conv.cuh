@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* conv.cuh: what the convolution kernels share.
  *
- * Forward and data gradient are one product seen from two sides: a grid of output pixels, a list of filter taps, and for each
- * (pixel, tap) one input pixel or none. Along an axis the input coordinate is g * CV_STEP + off0 + j * CV_OFF and the filter
- * coordinate tap0 + j * CV_TAP, for grid pixel g and tap j. The data gradient of a strided convolution is cut into classes of pixels
- * with equal remainder, each of which has this form with step 1, so that nothing is multiplied with inserted zeros; a class is one
- * value of GY_BY. The reduction runs over taps outside and channels inside, flattened to one index; a thread that loads
- * walks along it without divisions.
+ * Forward and data gradient are one product seen from two sides: a grid of output pixels, a list of filter taps, and
+ * for each (pixel, tap) one input pixel or none. Along an axis the input coordinate is g * CV_STEP + off0 + j * CV_OFF
+ * and the filter coordinate tap0 + j * CV_TAP, for grid pixel g and tap j. The data gradient of a strided convolution
+ * is cut into classes of pixels with equal remainder, each of which has this form with step 1, so that nothing is
+ * multiplied with inserted zeros; a class is one value of GY_BY. The reduction runs over taps outside and channels
+ * inside, flattened to one index; a thread that loads walks along it without divisions.
  *
- * GY_DIR: 0 forward, 1 data gradient, 2 weight gradient. From the row: GY_TAP_H, GY_TAP_W (1 for forward; the gradient's:
- * stride / gcd(stride, dilation)). CV_RED channels are summed, CV_OUT made, of one group (GY_BZ). */
+ * GY_DIR: 0 forward, 1 data gradient, 2 weight gradient. From the row: GY_TAP_H, GY_TAP_W (1 for forward; the
+ * gradient's: stride / gcd(stride, dilation)). CV_RED channels are summed, CV_OUT made, of one group (GY_BZ). */
 #ifndef GY_CONV_CUH
 #define GY_CONV_CUH
 
@@ -94,8 +94,8 @@ GY_FN struct conv_view conv_view_of(int cls)
     return v;
 }
 
-/* Where grid pixel m of the view reads: input coordinates at tap 0, and the element there (of channel 0 of the whole tensor),
- * which may lie outside. Beyond the grid: coordinates that are outside at every tap. */
+/* Where grid pixel m of the view reads: input coordinates at tap 0, and the element there (of channel 0 of the
+ * whole tensor), which may lie outside. Beyond the grid: coordinates that are outside at every tap. */
 struct conv_row {
     int h, w;
     int64_t at;
@@ -121,7 +121,8 @@ GY_FN int64_t conv_out_pixel(const struct conv_view *v, int m)
     if (CV_CLASSES == 1)
         return m;
     const int area = v->h.grid * v->w.grid, n = m / area, left = m - n * area, g = left / v->w.grid;
-    return ((int64_t)n * CV_OUT_H + v->class_h + g * CV_PER_H) * CV_OUT_W + v->class_w + (left - g * v->w.grid) * CV_PER_W;
+    return ((int64_t)n * CV_OUT_H + v->class_h + g * CV_PER_H) * CV_OUT_W + v->class_w +
+        (left - g * v->w.grid) * CV_PER_W;
 }
 
 /* A place in the reduction: tap (th, tw), channel c. Past the end th is h.taps. */
@@ -164,7 +165,7 @@ GY_FN struct conv_walk conv_walk_to(const struct conv_view *v, int first)
 
 /* 1x1 without padding: every pixel of the grid has its input. */
 #define CV_POINTS                                                                                                      \
-    (CV_TAPS == 1 && GY_PAD_H == 0 && GY_PAD_W == 0 && (GY_H + GY_STRIDE_H - 1) / GY_STRIDE_H == GY_P_ &&                \
+    (CV_TAPS == 1 && GY_PAD_H == 0 && GY_PAD_W == 0 && (GY_H + GY_STRIDE_H - 1) / GY_STRIDE_H == GY_P_ &&              \
      (GY_W_ + GY_STRIDE_W - 1) / GY_STRIDE_W == GY_Q)
 
 /* Is input pixel (row at tap) there, and how far is the element from row.at? */
@@ -203,8 +204,8 @@ GY_FN float conv_finish(float v, float scale, float shift, float res)
 }
 #endif
 
-/* ---- statistics: rows of (mean, sum of squared deviations), each over `each` pixels but the last. Merged around the mean of them
- * all, in a fixed order: one thread a channel and strip of rows, strips added two by two ---- */
+/* ---- statistics: rows of (mean, sum of squared deviations), each over `each` pixels but the last. Merged around
+ * the mean of them all, in a fixed order: one thread a channel and strip of rows, strips added two by two ---- */
 #if GY_DIR == 0 && defined GY_STAT_PIXELS
 #define CV_STRIPS (GY_THREADS / 32)
 #define CV_CHUNK 128 /* rows that one block of the first merge takes */
@@ -252,7 +253,8 @@ GY_FN void conv_merge(struct conv_merge_shared *s, const float *in, int first, i
     }
 }
 
-/* Scratch: CV_STAT_ROWS rows of GY_STAT_PIXELS pixels each, then, where they are more than a chunk, the merged chunks. */
+/* Scratch: CV_STAT_ROWS rows of GY_STAT_PIXELS pixels each, then, where they are more than a chunk, the merged
+ * chunks. */
 #define CV_STAT_ROWS ((CV_PIXELS + GY_STAT_PIXELS - 1) / GY_STAT_PIXELS)
 #define CV_STAT_CHUNKS ((CV_STAT_ROWS + CV_CHUNK - 1) / CV_CHUNK)
 #define CV_STAT_AT(row) ((float *)((unsigned char *)a.ptr[GY_SCRATCH] + GY_STAT_FIRST) + (int64_t)(row) * 2 * GY_K)
@@ -270,12 +272,14 @@ GY_KERNEL(conv_stats)
     if (CV_STAT_CHUNKS == 1)
         conv_merge(s, CV_STAT_AT(0), 0, CV_STAT_ROWS, GY_STAT_PIXELS, GY_P(float, GY_STATS));
     else
-        conv_merge(s, CV_STAT_AT(CV_STAT_ROWS), 0, CV_STAT_CHUNKS, (int64_t)GY_STAT_PIXELS * CV_CHUNK, GY_P(float, GY_STATS));
+        conv_merge(s, CV_STAT_AT(CV_STAT_ROWS), 0, CV_STAT_CHUNKS, (int64_t)GY_STAT_PIXELS * CV_CHUNK,
+                   GY_P(float, GY_STATS));
 }
 #endif
 
-/* ---- weight gradient: GY_SLICES slices of the pixels have each left a whole gradient in scratch; the bias's gradient is a
- * column sum of dy, by GY_BIAS_CHUNKS pieces of pixels behind that. Both are added here, in order of the slices ---- */
+/* ---- weight gradient: GY_SLICES slices of the pixels have each left a whole gradient in scratch; the bias's
+ * gradient is a column sum of dy, by GY_BIAS_CHUNKS pieces of pixels behind that. Both are added here, in order of
+ * the slices ---- */
 #if GY_DIR == 2 && defined GY_SLICES
 #define CV_WEIGHTS ((int64_t)GY_K * CV_ROW)
 #define CV_PART(slice) ((float *)a.ptr[GY_SCRATCH] + (slice) * CV_WEIGHTS)
@@ -291,7 +295,8 @@ GY_KERNEL(conv_bias_chunks)
 {
     GY_SHARED(struct conv_bias_shared, s);
     const int strips = GY_THREADS / 32, k = GY_BX * 32 + GY_LANE;
-    const int first = GY_BY * GY_BIAS_PIXELS, end = first + GY_BIAS_PIXELS < CV_PIXELS ? first + GY_BIAS_PIXELS : CV_PIXELS;
+    const int first = GY_BY * GY_BIAS_PIXELS,
+              end = first + GY_BIAS_PIXELS < CV_PIXELS ? first + GY_BIAS_PIXELS : CV_PIXELS;
     float sum = 0.0f;
     for (int m = first + GY_WARP; m < end && k < GY_K; m += strips)
         sum += gy_get(GY_P(gy_t, GY_DY), (int64_t)m * GY_K + k);

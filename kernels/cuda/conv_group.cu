@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution whose groups are so small that no matrix is worth building: depthwise, or a handful of channels a group. Every
- * value is summed directly; neighbouring threads have neighbouring channels, so that loads are wide and weights stay near.
+/* Convolution whose groups are so small that no matrix is worth building: depthwise, or a handful of channels a group.
+ * Every value is summed directly; neighbouring threads have neighbouring channels, so that loads are wide and weights
+ * stay near.
  *
- * Version 1: one thread a value. 2 (this): a thread makes GR_VEC channels (4 of a depthwise one where channels divide by 4, else
- * 1) of GR_RUN neighbouring pixels of a row, so that a weight is fetched once for all of them. Bound by memory.
+ * Version 1: one thread a value. 2 (this): a thread makes GR_VEC channels (4 of a depthwise one where channels divide
+ * by 4, else 1) of GR_RUN neighbouring pixels of a row, so that a weight is fetched once for all of them. Bound by
+ * memory.
  *
- * Forward and data gradient: no shared memory, one thread a run of pixels and vector of channels, channels first. The
- * data gradient asks of each tap whether the stride divides. Weight gradient: a block has 32 output channels (lanes), one filter
- * row and one channel of the group; its warps take every (threads / 32)-th pixel of a slice; sums of the filter row stay in
- * registers and are added over warps in order, over slices by conv_sum. With statistics, 16-bit outputs leave their sums as floats in scratch too,
- * of which a second launch takes them: blocks of 32 channels and GY_STAT_PIXELS pixels. */
+ * Forward and data gradient: no shared memory, one thread a run of pixels and vector of channels, channels first.
+ * The data gradient asks of each tap whether the stride divides. Weight gradient: a block has 32 output channels
+ * (lanes), one filter row and one channel of the group; its warps take every (threads / 32)-th pixel of a slice;
+ * sums of the filter row stay in registers and are added over warps in order, over slices by conv_sum. With
+ * statistics, 16-bit outputs leave their sums as floats in scratch too, of which a second launch takes them: blocks
+ * of 32 channels and GY_STAT_PIXELS pixels. */
 #include "prelude.cuh"
 #include "conv.cuh"
 
@@ -65,7 +68,8 @@ GY_FN void group_zero(float sum[GR_RUN][GR_VEC])
 
 #if GY_DIR == 0
 /* One tap of one input channel of the group. */
-GY_FN void group_tap(const struct gy_args *a, const struct group_place *at, int r, int s, int c, float sum[GR_RUN][GR_VEC])
+GY_FN void group_tap(const struct gy_args *a, const struct group_place *at, int r, int s, int c,
+                     float sum[GR_RUN][GR_VEC])
 {
     const gy_t *const x = (const gy_t *)a->ptr[GY_X];
     const float *const w = (const float *)a->ptr[GY_W] + (int64_t)at->channel * CV_ROW + (r * GY_S + s) * CV_CG + c;
@@ -120,7 +124,8 @@ GY_KERNEL(group_forward)
                 group_tap(&a, &at, r, s, c, sum);
     GY_UNROLL for (int i = 0; i < GR_RUN; i++)
         if (at.col + i < GY_Q)
-            group_finish(&a, (((int64_t)at.n * GY_P_ + at.row) * GY_Q + at.col + i) * GY_K + at.channel, at.channel, sum[i]);
+            group_finish(&a, (((int64_t)at.n * GY_P_ + at.row) * GY_Q + at.col + i) * GY_K + at.channel, at.channel,
+                         sum[i]);
 }
 
 #if GY_HAS_STATS
@@ -150,11 +155,13 @@ GY_KERNEL(group_stats)
 
 #if GY_DIR == 1
 /* One tap of one output channel of the group; k counts in the group. */
-GY_FN void group_tap(const struct gy_args *a, const struct group_place *at, int r, int s, int k, float sum[GR_RUN][GR_VEC])
+GY_FN void group_tap(const struct gy_args *a, const struct group_place *at, int r, int s, int k,
+                     float sum[GR_RUN][GR_VEC])
 {
     const gy_t *const dy = (const gy_t *)a->ptr[GY_DY];
     const int h = at->row + GY_PAD_H - r * GY_DIL_H, p = h / GY_STRIDE_H, from = at->channel / CV_CG * CV_KG + k;
-    const float *const w = (const float *)a->ptr[GY_W] + (int64_t)from * CV_ROW + (r * GY_S + s) * CV_CG + at->channel % CV_CG;
+    const float *const w = (const float *)a->ptr[GY_W] + (int64_t)from * CV_ROW + (r * GY_S + s) * CV_CG +
+        at->channel % CV_CG;
     float weight[GR_VEC], value[GR_VEC];
     if (h < 0 || h % GY_STRIDE_H != 0 || p >= GY_P_)
         return;
@@ -203,8 +210,10 @@ struct group_shared {
 GY_KERNEL(group_wgrad)
 {
     GY_SHARED(struct group_shared, sh);
-    const int what = GY_BX % (GY_R * CV_CG), r = what / CV_CG, c = what % CV_CG, k = GY_BX / (GY_R * CV_CG) * 32 + GY_LANE;
-    const int first = GY_BY * GY_SLICE_PIXELS, end = first + GY_SLICE_PIXELS < CV_PIXELS ? first + GY_SLICE_PIXELS : CV_PIXELS;
+    const int what = GY_BX % (GY_R * CV_CG), r = what / CV_CG, c = what % CV_CG,
+              k = GY_BX / (GY_R * CV_CG) * 32 + GY_LANE;
+    const int first = GY_BY * GY_SLICE_PIXELS,
+              end = first + GY_SLICE_PIXELS < CV_PIXELS ? first + GY_SLICE_PIXELS : CV_PIXELS;
     const gy_t *const x = GY_P(gy_t, GY_X), *const dy = GY_P(gy_t, GY_DY);
     float sum[GY_S];
     GY_UNROLL for (int s = 0; s < GY_S; s++) sum[s] = 0.0f;

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution as an implicit matrix product on matrix units (mma.sync): bf16 and f16 from sm_80 on (also for newer cards that have
- * no kernel of their own), f16 on sm_75 and, but for the weight gradient, sm_70. Sums are float. Weights are rounded to 16 bits once a launch, into scratch.
+/* Convolution as an implicit matrix product on matrix units (mma.sync): bf16 and f16 from sm_80 on (also for newer
+ * cards that have no kernel of their own), f16 on sm_75 and, but for the weight gradient, sm_70. Sums are float.
+ * Weights are rounded to 16 bits once a launch, into scratch.
  *
- * Version 1: conv_ffma.cu. 2: the same tiles multiplied by mma, loads in registers. 3: cp.async, three to four tiles under way, so
- * that nobody waits for memory; the copy writes zeros for padding, so the image's border costs nothing. 4 (this): 16-byte chunks of
- * shared memory lie swizzled: eight rows that ldmatrix reads at once are in different banks, without padding; all of a lane's
- * addresses are one offset and constants; outputs go through shared memory, so that stores are 16 bytes wide.
+ * Version 1: conv_ffma.cu. 2: the same tiles multiplied by mma, loads in registers. 3: cp.async, three to four tiles
+ * under way, so that nobody waits for memory; the copy writes zeros for padding, so the image's border costs nothing.
+ * 4 (this): 16-byte chunks of shared memory lie swizzled: eight rows that ldmatrix reads at once are in different
+ * banks, without padding; all of a lane's addresses are one offset and constants; outputs go through shared memory, so
+ * that stores are 16 bytes wide.
  *
- * A block makes GY_BM x GY_BN values, 32 of the reduction a step; its warps stand GY_WARPS_M x GY_WARPS_N, each makes pieces of
- * 16 x 8. Tiles lie one way or the other: by lines of 32 along the reduction ([row][32], chunk c of line r at c ^ (r / 2 % 4)), or by
- * lines of pixels or taps across it ([32][row], chunk c of line k at c ^ (k % 8), read turned by ldmatrix.trans):
+ * A block makes GY_BM x GY_BN values, 32 of the reduction a step; its warps stand GY_WARPS_M x GY_WARPS_N, each makes
+ * pieces of 16 x 8. Tiles lie one way or the other: by lines of 32 along the reduction ([row][32], chunk c of line r
+ * at c ^ (r / 2 % 4)), or by lines of pixels or taps across it ([32][row], chunk c of line k at c ^ (k % 8), read
+ * turned by ldmatrix.trans):
  *
  *                       A                                  B
  *   forward             x, gathered            along       weights [K][R S C]                along
  *   data gradient       dy, gathered           along       weights turned to [R S][K][C]     across
  *   weight gradient     dy [pixels][K]         across      x, gathered [pixels][R S C]       across
  *
- * Channels that do not divide by 8 are gathered one by one through registers; weights are padded when they are rounded. Images of at
- * most 4 channels and an even stride (a stem) are copied first, with their border and 4 channels a pixel (GY_LINES): then a filter
- * row of an output pixel is one line of memory that begins on 16 bytes, and copies itself; the reduction has R lines of
- * 4 S numbers, rounded up to 32. Shared memory: GY_STAGES * (BM + BN) * 64 bytes, or the output tile if that is more. Tails: copies of zero bytes, checked
- * stores. Grid: as conv_ffma.cu, without groups. */
+ * Channels that do not divide by 8 are gathered one by one through registers; weights are padded when they are
+ * rounded. Images of at most 4 channels and an even stride (a stem) are copied first, with their border and 4
+ * channels a pixel (GY_LINES): then a filter row of an output pixel is one line of memory that begins on 16 bytes,
+ * and copies itself; the reduction has R lines of 4 S numbers, rounded up to 32. Shared memory: GY_STAGES * (BM +
+ * BN) * 64 bytes, or the output tile if that is more. Tails: copies of zero bytes, checked stores. Grid: as
+ * conv_ffma.cu, without groups. */
 #include "prelude.cuh"
 #include "conv.cuh"
 
@@ -103,7 +107,8 @@ GY_FN int mma_b_place(int i)
     return MM_B_ACROSS ? mma_across(line, chunk, GY_BN) : mma_along(line, chunk);
 }
 
-/* ---- loading. A chunk either copies itself to shared memory, or goes into registers, to be stored after the multiplication ---- */
+/* ---- loading. A chunk either copies itself to shared memory, or goes into registers, to be stored after the
+ * multiplication ---- */
 
 GY_FN struct gy_raw16 mma_none(void)
 {
@@ -141,8 +146,8 @@ GY_FN void mma_fetch_b(struct mma_load *l, uint16_t *tile, int i, const uint16_t
 }
 
 #if GY_LINES
-/* Output pixel m's first number in the copied image; number k of its reduction from there on, and how much of that chunk is the
- * filter's. */
+/* Output pixel m's first number in the copied image; number k of its reduction from there on, and how much of that
+ * chunk is the filter's. */
 GY_FN int64_t mma_line_at(int m)
 {
     const int n = m / (GY_P_ * GY_Q), p = m / GY_Q % GY_P_, q = m % GY_Q;
@@ -440,10 +445,12 @@ GY_FN int mma_row(const struct mma_lane *at, int i, int e) { return at->wm + i *
 GY_FN int mma_col(const struct mma_lane *at, int j, int e) { return at->wn + j * 8 + GY_LANE % 4 * 2 + e % 2; }
 #endif
 
-/* ---- the end. Sums e and e + 2 of a piece, e & 2 == 0, share a column; sums e and e + 1, e even, are neighbours in a row ---- */
+/* ---- the end. Sums e and e + 2 of a piece, e & 2 == 0, share a column; sums e and e + 1, e even, are neighbours
+ * in a row ---- */
 
 #if GY_DIR == 0 && GY_HAS_BIAS
-GY_FN void mma_bias(const struct mma_load *l, const struct mma_lane *at, const float *bias, float sum[MM_MI][MM_NI][MM_E])
+GY_FN void mma_bias(const struct mma_load *l, const struct mma_lane *at, const float *bias,
+                    float sum[MM_MI][MM_NI][MM_E])
 {
     GY_UNROLL for (int j = 0; j < MM_NI; j++)
         GY_UNROLL for (int e = 0; e < MM_E; e++) {
@@ -470,7 +477,8 @@ GY_FN int mma_pixels(int first, int most)
 }
 
 /* The warp's columns: mean, and squares around it. */
-GY_FN void mma_stats_own(union mma_shared *s, const struct mma_load *l, const struct mma_lane *at, float sum[MM_MI][MM_NI][MM_E])
+GY_FN void mma_stats_own(union mma_shared *s, const struct mma_load *l, const struct mma_lane *at,
+                         float sum[MM_MI][MM_NI][MM_E])
 {
     const float count = (float)mma_pixels(l->first_row + at->wm, MM_WM);
     GY_UNROLL for (int j = 0; j < MM_NI; j++)
@@ -564,7 +572,8 @@ GY_FN void mma_finish(const struct gy_args *a, union mma_shared *s, const struct
                 const int row = mma_row(at, i, h), col = mma_col(at, j, h);
                 float *const v = sum[i][j] + h;
                 mma_finish_pair(a, l, l->first_row + row, l->first_col + col, v);
-                *(uint32_t *)(s->out + row * MM_OUT_ROW + col) = (uint32_t)gy_narrow(v[0]) | (uint32_t)gy_narrow(v[1]) << 16;
+                *(uint32_t *)(s->out + row * MM_OUT_ROW + col) =
+                    (uint32_t)gy_narrow(v[0]) | (uint32_t)gy_narrow(v[1]) << 16;
             }
 }
 
@@ -607,7 +616,8 @@ GY_FN void mma_finish_weights(const struct gy_args *a, const struct mma_load *l,
     GY_UNROLL for (int i = 0; i < MM_MI; i++)
         GY_UNROLL for (int j = 0; j < MM_NI; j++)
             GY_UNROLL for (int e = 0; e < MM_E; e++) {
-                const int row = mma_row(at, i, e), col = mma_weight(l->first_col + mma_col(at, j, e)), to = row * CV_ROW + col;
+                const int row = mma_row(at, i, e), col = mma_weight(l->first_col + mma_col(at, j, e)),
+                          to = row * CV_ROW + col;
                 if (l->first_row + row < GY_K && col >= 0)
                     out[to] = add ? out[to] + sum[i][j][e] : sum[i][j][e];
             }
@@ -711,7 +721,8 @@ GY_KERNEL(conv_mma_weights)
 /* The image with its border, one thread a chunk of two pixels; behind it the weights. */
 GY_KERNEL(conv_mma_lines)
 {
-    const int64_t i = (int64_t)GY_BX * GY_THREADS + GY_TID, chunks = (int64_t)GY_N * ML_H * (ML_W / 2), line = i / (ML_W / 2);
+    const int64_t i = (int64_t)GY_BX * GY_THREADS + GY_TID, chunks = (int64_t)GY_N * ML_H * (ML_W / 2),
+                  line = i / (ML_W / 2);
     const int h = (int)(line % ML_H) - GY_PAD_H, w = (int)(i % (ML_W / 2)) * 2 - GY_PAD_W;
     const uint16_t *const from = GY_P(uint16_t, GY_X) + ((line / ML_H * GY_H + h) * GY_W_ + w) * GY_C;
     struct gy_raw16 out = mma_none();

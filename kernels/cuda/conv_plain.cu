@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution to be read: patches are laid out in memory (im2col), then multiplied as plain matrices. Every other convolution
- * kernel is this one with the patches made on the fly.
+/* Convolution to be read: patches are laid out in memory (im2col), then multiplied as plain matrices. Every other
+ * convolution kernel is this one with the patches made on the fly.
  *
  * With M = N * P * Q pixels, V = R * S * C/groups values of a patch, and K/groups output channels, for each group:
- *   forward          patches[M][V] = gather(x);  sums[M][K] = patches * w[K][V]^T + bias; statistics of them; y = the rest
+ *   forward          patches[M][V] = gather(x);  sums[M][K] = patches * w[K][V]^T + bias; statistics; then y
  *   data gradient    patches[M][V] = dy[M][K] * w[K][V];  dx = each pixel's sum over the patches that hold it
  *   weight gradient  patches[M][V] = gather(x);  dw[K][V] = dy[M][K]^T * patches
  *
- * One thread makes one value of a product; a block of 16 x 16 threads shares 16 x 16 tiles of both factors, so that each value is
- * fetched once a block and not once a thread. Shared memory: two tiles, a column of padding against bank conflicts. Tails: tiles
- * are filled with zeros, stores are checked. Patches are floats in scratch: the largest of all variants, chosen only by name. */
+ * One thread makes one value of a product; a block of 16 x 16 threads shares 16 x 16 tiles of both factors, so that
+ * each value is fetched once a block and not once a thread. Shared memory: two tiles, a column of padding against
+ * bank conflicts. Tails: tiles are filled with zeros, stores are checked. Patches are floats in scratch: the
+ * largest of all variants, chosen only by name. */
 #include "prelude.cuh"
 #include "conv.cuh"
 
@@ -56,7 +57,10 @@ struct plain_tiles {
 #define PLAIN_ROWS CV_PIXELS
 #define PLAIN_COLS CV_KG
 #define PLAIN_DEPTH CV_ROW
-GY_FN float plain_a(const struct gy_args *a, int row, int i) { return ((const float *)a->ptr[GY_SCRATCH])[PLAIN_AT(row, i)]; }
+GY_FN float plain_a(const struct gy_args *a, int row, int i)
+{
+    return ((const float *)a->ptr[GY_SCRATCH])[PLAIN_AT(row, i)];
+}
 GY_FN float plain_b(const struct gy_args *a, int i, int col)
 {
     return ((const float *)a->ptr[GY_W])[((int64_t)GY_BZ * CV_KG + col) * CV_ROW + i];
@@ -81,7 +85,10 @@ GY_FN float plain_a(const struct gy_args *a, int row, int i)
 {
     return gy_get((const gy_t *)a->ptr[GY_DY], (int64_t)i * GY_K + GY_BZ * CV_KG + row);
 }
-GY_FN float plain_b(const struct gy_args *a, int i, int col) { return ((const float *)a->ptr[GY_SCRATCH])[PLAIN_AT(i, col)]; }
+GY_FN float plain_b(const struct gy_args *a, int i, int col)
+{
+    return ((const float *)a->ptr[GY_SCRATCH])[PLAIN_AT(i, col)];
+}
 #endif
 
 /* Where the sum goes. */
@@ -191,7 +198,8 @@ GY_KERNEL(plain_collect)
     float sum = 0.0f;
     for (int tap = 0; tap < CV_TAPS; tap++) {
         const int p = h + GY_PAD_H - tap / GY_S * GY_DIL_H, q = w + GY_PAD_W - tap % GY_S * GY_DIL_W;
-        if (p < 0 || p % GY_STRIDE_H != 0 || p / GY_STRIDE_H >= GY_P_ || q < 0 || q % GY_STRIDE_W != 0 || q / GY_STRIDE_W >= GY_Q)
+        if (p < 0 || p % GY_STRIDE_H != 0 || p / GY_STRIDE_H >= GY_P_ || q < 0 || q % GY_STRIDE_W != 0 ||
+            q / GY_STRIDE_W >= GY_Q)
             continue;
         const int64_t m = (pixel / (GY_H * GY_W_) * GY_P_ + p / GY_STRIDE_H) * GY_Q + q / GY_STRIDE_W;
         sum += PLAIN_PATCHES[(m * GY_GROUPS + channel / CV_CG) * CV_ROW + tap * CV_CG + channel % CV_CG];

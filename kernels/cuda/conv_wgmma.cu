@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution as an implicit matrix product on sm_90a's warp-group units: bf16 and f16, sums in float. The copy engine gathers:
- * an im2col box is 64 channels of 128 neighbouring output pixels at one filter tap, zeros outside the image, so that no thread
- * computes addresses.
+/* Convolution as an implicit matrix product on sm_90a's warp-group units: bf16 and f16, sums in float. The copy engine
+ * gathers: an im2col box is 64 channels of 128 neighbouring output pixels at one filter tap, zeros outside the image,
+ * so that no thread computes addresses.
  *
- * Version 1: conv_mma.cu. 2 (this): one thread issues bulk copies into a ring of GY_STAGES tiles, two warp groups multiply 64 rows
- * each with wgmma out of shared memory, and hand tiles back by counting barriers; blocks stay and take tile after tile, so that the
- * next tile's copies run while the last one is finished; registers move from the group that copies to those that multiply.
+ * Version 1: conv_mma.cu. 2 (this): one thread issues bulk copies into a ring of GY_STAGES tiles, two warp groups
+ * multiply 64 rows each with wgmma out of shared memory, and hand tiles back by counting barriers; blocks stay and
+ * take tile after tile, so that the next tile's copies run while the last one is finished; registers move from the
+ * group that copies to those that multiply.
  *
  *                       A                                       B
  *   forward             x by im2col [128 pixels][64 channels]   weights [K][R S][C rounded up to 64]
  *   data gradient       dy by im2col, taps in reverse           weights turned [C][R S][K rounded up to 64]
- *   weight gradient     dy [64 pixels][2 x 64 channels]         x by im2col [64 pixels][64 channels] for each 64 columns
+ *   weight gradient     dy [64 pixels][2 x 64 channels]     x by im2col [64 pixels][64 channels], a box for 64 columns
  *
- * So forward and data gradient are one kernel on other weights, which are rounded, padded and turned once a launch. The weight
- * gradient's operands lie with the reduction outside; wgmma turns them. All boxes have rows of 128 bytes, swizzled.
- * A 1x1 convolution of stride 1 is a plain product: its boxes are rectangles.
+ * So forward and data gradient are one kernel on other weights, which are rounded, padded and turned once a launch.
+ * The weight gradient's operands lie with the reduction outside; wgmma turns them. All boxes have rows of 128 bytes,
+ * swizzled. A 1x1 convolution of stride 1 is a plain product: its boxes are rectangles.
  *
- * A block: 3 warp groups, tiles of 128 x GY_BN, 64 of the reduction a step. Shared memory: GY_STAGES * (128 + BN) * 128 bytes,
- * two output tiles of 64 rows, statistics of 8 warps, barriers. Tails: boxes bring zeros, stores are checked. Grid: x blocks over
- * tiles, columns first; forward and data gradient as many as multiprocessors, which orders no sum; weight gradient: y slices. */
+ * A block: 3 warp groups, tiles of 128 x GY_BN, 64 of the reduction a step. Shared memory: GY_STAGES * (128 + BN) *
+ * 128 bytes, two output tiles of 64 rows, statistics of 8 warps, barriers. Tails: boxes bring zeros, stores are
+ * checked. Grid: x blocks over tiles, columns first; forward and data gradient as many as multiprocessors, which
+ * orders no sum; weight gradient: y slices. */
 #include "prelude.cuh"
 #include "conv.cuh"
 
@@ -28,7 +30,9 @@
 #define WG_BLOCKS (WG_UP(CV_RED) / 64)                      /* of 64 channels, a tap */
 #define WG_W_ROW (CV_TAPS * WG_UP(CV_RED))                  /* rounded weights of one output channel */
 #define WG_COLS (GY_DIR == 2 ? CV_TAPS * WG_BLOCKS * 64 : CV_OUT)
-#define WG_ROWS_MOST (GY_DIR == 2 ? GY_K : GY_N * ((CV_OUT_H + CV_PER_H - 1) / CV_PER_H) * ((CV_OUT_W + CV_PER_W - 1) / CV_PER_W))
+#define WG_ROWS_MOST                                                                                                   \
+    (GY_DIR == 2 ? GY_K :                                                                                              \
+                    GY_N * ((CV_OUT_H + CV_PER_H - 1) / CV_PER_H) * ((CV_OUT_W + CV_PER_W - 1) / CV_PER_W))
 #define WG_ACROSS ((WG_COLS + GY_BN - 1) / GY_BN)
 #define WG_DOWN ((WG_ROWS_MOST + WG_BM - 1) / WG_BM)
 #define WG_TILES (WG_ACROSS * WG_DOWN * CV_CLASSES)
@@ -85,11 +89,14 @@ GY_FN struct wgmma_tile wgmma_tile_of(int index)
 
 #if GY_DIR != 2
 /* Where pixel m of the view stands in the input at the first tap in memory, and the tap's offset from there. */
-GY_FN void wgmma_copy_tile(const struct gy_args *a, struct wgmma_shared *s, const struct wgmma_tile *t, struct wgmma_ring *ring)
+GY_FN void wgmma_copy_tile(const struct gy_args *a, struct wgmma_shared *s, const struct wgmma_tile *t,
+                           struct wgmma_ring *ring)
 {
     const struct conv_view *const v = &t->v;
-    const int area = v->h.grid * v->w.grid, n = t->first_row / area, left = t->first_row - n * area, g = left / v->w.grid;
-    const int reach_h = GY_DIR == 1 ? (v->h.taps - 1) * CV_OFF_H : 0, reach_w = GY_DIR == 1 ? (v->w.taps - 1) * CV_OFF_W : 0;
+    const int area = v->h.grid * v->w.grid, n = t->first_row / area, left = t->first_row - n * area,
+              g = left / v->w.grid;
+    const int reach_h = GY_DIR == 1 ? (v->h.taps - 1) * CV_OFF_H : 0,
+              reach_w = GY_DIR == 1 ? (v->w.taps - 1) * CV_OFF_W : 0;
     const int h = g * CV_STEP_H + v->h.off0 + reach_h, w = (left - g * v->w.grid) * CV_STEP_W + v->w.off0 + reach_w;
     struct conv_walk k;
     for (k.th = 0; k.th < v->h.taps; k.th++)
@@ -110,7 +117,8 @@ GY_FN void wgmma_copy_tile(const struct gy_args *a, struct wgmma_shared *s, cons
             }
 }
 #else
-GY_FN void wgmma_copy_tile(const struct gy_args *a, struct wgmma_shared *s, const struct wgmma_tile *t, struct wgmma_ring *ring)
+GY_FN void wgmma_copy_tile(const struct gy_args *a, struct wgmma_shared *s, const struct wgmma_tile *t,
+                           struct wgmma_ring *ring)
 {
     for (int step = 0; step < t->steps; step++) {
         const int m = t->pixel + step * WG_BK, q = m % GY_Q, p = m / GY_Q % GY_P_, n = m / (GY_P_ * GY_Q);
@@ -146,7 +154,8 @@ GY_FN void wgmma_copy_tile(const struct gy_args *a, struct wgmma_shared *s, cons
 #define WG_PRODUCT gy_wgmma_256
 #endif
 
-/* One stage: four products of 16. A step of 16 along the reduction is 32 bytes in a row, or 16 rows where it lies outside. */
+/* One stage: four products of 16. A step of 16 along the reduction is 32 bytes in a row, or 16 rows where it lies
+ * outside. */
 #if GY_DIR == 2
 #define WG_TILE_A(s, stage, group, k) gy_wgmma_tile(s->a[stage] + (group) * 64 * WG_BK + (k) * 16 * 64, 8192, 1024, 3)
 #define WG_TILE_B(s, stage, k) gy_wgmma_tile(s->b[stage] + (k) * 16 * 64, 8192, 1024, 3)
@@ -179,7 +188,8 @@ GY_FN void wgmma_get_pair(float to[2], const uint16_t *p, int64_t i, int both)
 }
 
 /* Two neighbouring columns of pixel m (at element `pixel` of the output), finished. */
-GY_FN void wgmma_finish_pair(const struct gy_args *a, const struct wgmma_tile *t, int m, int64_t pixel, int n, float v[2])
+GY_FN void wgmma_finish_pair(const struct gy_args *a, const struct wgmma_tile *t, int m, int64_t pixel, int n,
+                             float v[2])
 {
     float other[2] = { 0.0f, 0.0f };
     if (m >= t->v.pixels || n >= CV_OUT)
@@ -204,8 +214,8 @@ GY_FN void wgmma_finish_pair(const struct gy_args *a, const struct wgmma_tile *t
     }
 }
 
-GY_FN void wgmma_finish(const struct gy_args *a, struct wgmma_shared *s, const struct wgmma_tile *t, const struct wgmma_lane *at,
-                        float d[WG_SUMS])
+GY_FN void wgmma_finish(const struct gy_args *a, struct wgmma_shared *s, const struct wgmma_tile *t,
+                        const struct wgmma_lane *at, float d[WG_SUMS])
 {
     uint16_t *const out = s->out[at->group];
     int64_t pixel[2];
@@ -225,10 +235,12 @@ GY_FN void wgmma_finish(const struct gy_args *a, struct wgmma_shared *s, const s
 }
 
 /* The group's rows, by chunks of 8 columns. */
-GY_FN void wgmma_store(const struct wgmma_shared *s, const struct wgmma_tile *t, const struct wgmma_lane *at, uint16_t *to)
+GY_FN void wgmma_store(const struct wgmma_shared *s, const struct wgmma_tile *t, const struct wgmma_lane *at,
+                       uint16_t *to)
 {
     GY_UNROLL_NOT for (int i = GY_TID % 128; i < 64 * GY_BN / 8; i += 128) {
-        const int row = i / (GY_BN / 8), col = i % (GY_BN / 8) * 8, m = t->first_row + at->group * 64 + row, n = t->first_col + col;
+        const int row = i / (GY_BN / 8), col = i % (GY_BN / 8) * 8, m = t->first_row + at->group * 64 + row,
+                  n = t->first_col + col;
         const uint16_t *const from = s->out[at->group] + row * WG_OUT_ROW + col;
         if (m >= t->v.pixels || n >= CV_OUT)
             continue;
@@ -256,7 +268,8 @@ GY_FN void wgmma_add_bias(const struct wgmma_tile *t, const struct wgmma_lane *a
 #endif
 
 #if GY_DIR == 0 && GY_HAS_STATS
-/* Merging two lanes' (mean, squares) over own and theirs pixels: mean = mean * own + theirs' * their, and squares += off^2 * off. */
+/* Merging two lanes' (mean, squares) over own and theirs pixels: mean = mean * own + theirs' * their, and squares
+ * += off^2 * off. */
 struct wgmma_weights {
     float own, their, off, pixels;
 };
@@ -293,15 +306,18 @@ GY_FN int wgmma_pixels(int first, int most)
 }
 
 /* The warp's 16 rows, 64 columns at a time: two rows of a lane, then eight lanes; at the end lane l has piece l / 4. */
-GY_FN void wgmma_stats_own(struct wgmma_shared *s, const struct wgmma_tile *t, const struct wgmma_lane *at, const float d[WG_SUMS])
+GY_FN void wgmma_stats_own(struct wgmma_shared *s, const struct wgmma_tile *t, const struct wgmma_lane *at,
+                           const float d[WG_SUMS])
 {
-    const int first = t->first_row + at->group * 64 + at->row, count = wgmma_pixels(first, 1) + wgmma_pixels(first + 8, 1);
+    const int first = t->first_row + at->group * 64 + at->row,
+              count = wgmma_pixels(first, 1) + wgmma_pixels(first + 8, 1);
     const struct wgmma_weights w4 = wgmma_weights_of((float)count, 16), w2 = wgmma_weights_of(w4.pixels, 8),
                                w1 = wgmma_weights_of(w2.pixels, 4);
     GY_UNROLL for (int part = 0; part < GY_BN / 64; part++) {
         float mean[16], squares[16];
         GY_UNROLL for (int j = 0; j < 16; j++) {
-            const float upper = d[part * 32 + j / 2 * 4 + j % 2], lower = d[part * 32 + j / 2 * 4 + 2 + j % 2], off = upper - lower;
+            const float upper = d[part * 32 + j / 2 * 4 + j % 2], lower = d[part * 32 + j / 2 * 4 + 2 + j % 2],
+                        off = upper - lower;
             mean[j] = count == 2 ? 0.5f * (upper + lower) : upper;
             squares[j] = count == 2 ? 0.5f * off * off : 0.0f;
         }
@@ -342,7 +358,8 @@ GY_FN void wgmma_finish_weights(const struct gy_args *a, const struct wgmma_tile
     float *const out = GY_SLICES > 1 ? (float *)a->ptr[GY_SCRATCH] + GY_BY * CV_WEIGHTS : (float *)a->ptr[GY_DW];
     const int add = GY_SLICES == 1 && a->u->accumulate;
     GY_UNROLL for (int i = 0; i < WG_SUMS; i++) {
-        const int k = t->first_row + at->group * 64 + at->row + i / 2 % 2 * 8, col = t->first_col + i / 4 * 8 + at->col + i % 2;
+        const int k = t->first_row + at->group * 64 + at->row + i / 2 % 2 * 8,
+                  col = t->first_col + i / 4 * 8 + at->col + i % 2;
         const int block = col / 64, c = block % WG_BLOCKS * 64 + col % 64, cell = block / WG_BLOCKS;
         const int64_t to = (int64_t)k * CV_ROW + cell * CV_CG + c;
         if (k < GY_K && cell < CV_TAPS && c < CV_CG)
@@ -381,8 +398,8 @@ GY_FN void wgmma_multiply(struct wgmma_shared *s, int steps, int group, struct w
     wgmma_give(&s->empty[before]);
 }
 
-GY_FN void wgmma_end(const struct gy_args *a, struct wgmma_shared *s, const struct wgmma_tile *t, const struct wgmma_lane *at,
-                     float d[WG_SUMS])
+GY_FN void wgmma_end(const struct gy_args *a, struct wgmma_shared *s, const struct wgmma_tile *t,
+                     const struct wgmma_lane *at, float d[WG_SUMS])
 {
 #if GY_DIR == 2
     (void)s;
@@ -395,7 +412,8 @@ GY_FN void wgmma_end(const struct gy_args *a, struct wgmma_shared *s, const stru
     gy_some_sync(1, 256); /* the row before has been made */
     wgmma_stats_own(s, t, at, d);
     gy_some_sync(1, 256);
-    wgmma_stats_row(s, t, (float *)((unsigned char *)a->ptr[GY_SCRATCH] + GY_STAT_FIRST) + (int64_t)(t->first_row / WG_BM) * 2 * GY_K);
+    wgmma_stats_row(s, t, (float *)((unsigned char *)a->ptr[GY_SCRATCH] + GY_STAT_FIRST) +
+                    (int64_t)(t->first_row / WG_BM) * 2 * GY_K);
 #endif
     wgmma_finish(a, s, t, at, d);
     wgmma_store(s, t, at, (uint16_t *)a->ptr[GY_DIR == 1 ? GY_DX : GY_Y]);
@@ -472,8 +490,8 @@ GY_KERNEL(conv_wgmma)
 }
 
 #if GY_DIR != 2
-/* Weights to 16 bits, one thread a chunk of 8 along the reduction; channels are padded with zeros. Neighbouring threads take
- * neighbours in memory: of the reduction (forward), of the columns (data gradient). */
+/* Weights to 16 bits, one thread a chunk of 8 along the reduction; channels are padded with zeros. Neighbouring
+ * threads take neighbours in memory: of the reduction (forward), of the columns (data gradient). */
 GY_KERNEL(conv_wgmma_weights)
 {
     const int chunks = WG_UP(CV_RED) / 8;

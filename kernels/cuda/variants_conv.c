@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of the convolutions. How a tile, a slice or a chunk is cut follows from the op's shape alone, never from the device: what
- * is summed in which order is the same on every card. Rows whose name has a tile are for 'gyre tune'; the one without, behind
- * them, takes the tile that the shape suggests. */
+/* Rows of the convolutions. How a tile, a slice or a chunk is cut follows from the op's shape alone, never from the
+ * device: what is summed in which order is the same on every card. Rows whose name has a tile are for 'gyre tune';
+ * the one without, behind them, takes the tile that the shape suggests. */
 #include "variants.h"
 
 #define CONV_THREADS 256
@@ -37,8 +37,9 @@ static struct conv_size conv_size_of(const struct gy_op *op)
     const int64_t cg = g->c / g->groups, kg = g->k / g->groups, taps = (int64_t)g->r * g->s;
     switch (conv_dir_of(op)) {
     case CONV_FORWARD: return (struct conv_size){ conv_pixels(g), kg, taps * cg, 1 };
-    case CONV_DGRAD: return (struct conv_size){ g->n * conv_up(g->h, g->stride_h) * conv_up(g->w, g->stride_w), cg, taps * kg,
-                                                (int64_t)g->stride_h * g->stride_w };
+    case CONV_DGRAD:
+        return (struct conv_size){ g->n * conv_up(g->h, g->stride_h) * conv_up(g->w, g->stride_w), cg, taps * kg,
+                                   (int64_t)g->stride_h * g->stride_w };
     default: return (struct conv_size){ kg, taps * cg, conv_pixels(g), 1 };
     }
 }
@@ -49,8 +50,8 @@ static void conv_define(struct gy_cuda_cut *out, const char *name, int64_t value
     out->define[out->defines++].value = value;
 }
 
-static void conv_launch_of(struct gy_cuda_cut *out, const char *entry, int64_t x, int64_t y, int64_t z, unsigned threads,
-                           unsigned shared)
+static void conv_launch_of(struct gy_cuda_cut *out, const char *entry, int64_t x, int64_t y, int64_t z,
+                           unsigned threads, unsigned shared)
 {
     out->launch[out->launches++] =
         (struct gy_cuda_launch){ entry, { (unsigned)x, (unsigned)y, (unsigned)z }, threads, shared };
@@ -75,7 +76,8 @@ static void conv_begin(const struct gy_op *op, const char *file, struct gy_cuda_
 /* Statistics: a row for every `each` pixels in scratch, merged by one launch or two. */
 static void conv_cut_stats(const struct gy_op *op, int64_t each, unsigned shared, struct gy_cuda_cut *out)
 {
-    const int64_t rows = conv_up(conv_pixels(&op->geom), each), chunks = conv_up(rows, CONV_CHUNK), blocks = conv_up(op->geom.k, 32);
+    const int64_t rows = conv_up(conv_pixels(&op->geom), each), chunks = conv_up(rows, CONV_CHUNK),
+                  blocks = conv_up(op->geom.k, 32);
     if (op->tensor[GY_STATS] < 0)
         return;
     conv_define(out, "GY_STAT_PIXELS", each);
@@ -142,7 +144,8 @@ static void conv_plain_cut(const struct gy_op *op, const struct gy_cuda_device *
     const struct gy_geom *g = &op->geom;
     const int dir = conv_dir_of(op);
     const int64_t pixels = conv_pixels(g), row = (int64_t)g->r * g->s * (g->c / g->groups), kg = g->k / g->groups;
-    const int64_t values = pixels * g->groups * row, rows = dir == CONV_WGRAD ? kg : pixels, cols = dir == CONV_FORWARD ? kg : row;
+    const int64_t values = pixels * g->groups * row, rows = dir == CONV_WGRAD ? kg : pixels,
+                  cols = dir == CONV_FORWARD ? kg : row;
     const int64_t tiles = conv_up(rows, CONV_PLAIN_TILE) * conv_up(cols, CONV_PLAIN_TILE);
     const unsigned shared = 2 * CONV_PLAIN_TILE * (CONV_PLAIN_TILE + 1) * sizeof(float);
     (void)device;
@@ -163,7 +166,9 @@ static void conv_plain_cut(const struct gy_op *op, const struct gy_cuda_device *
 
 /* ---- ffma ---- */
 
-static const struct conv_tile conv_ffma_tiles[] = { { 64, 64, 16, 4, 4 }, { 128, 64, 16, 8, 4 }, { 128, 128, 8, 8, 8 } };
+static const struct conv_tile conv_ffma_tiles[] = {
+    { 64, 64, 16, 4, 4 }, { 128, 64, 16, 8, 4 }, { 128, 128, 8, 8, 8 }
+};
 
 static void conv_ffma_cut_by(const struct gy_op *op, const struct conv_tile *t, struct gy_cuda_cut *out)
 {
@@ -368,7 +373,8 @@ static void conv_lines_cut(const struct gy_op *op, const struct gy_cuda_device *
     const struct gy_geom *g = &op->geom;
     const int64_t pixels = conv_pixels(g), line = conv_up(4 * g->s, 32) * 32, row = g->r * line;
     const int64_t high = (int64_t)(g->p - 1) * g->stride_h + (g->r - 1) * g->dil_h + 1;
-    const int64_t wide = conv_up((int64_t)(g->q - 1) * g->stride_w + line / 4, 2) * 2, chunks = g->n * high * (wide / 2);
+    const int64_t wide = conv_up((int64_t)(g->q - 1) * g->stride_w + line / 4, 2) * 2,
+                  chunks = g->n * high * (wide / 2);
     const int wgrad = op->code == GY_OP_CONV_WGRAD, stages = device->arch < 80 ? 2 : 4;
     const struct conv_mma_tile *x = &conv_mma_tiles[wgrad ? 0 : 1];
     const unsigned shared = conv_mma_shared(&x->t, stages), threads = (unsigned)(x->warps_m * x->warps_n * 32);
@@ -395,7 +401,7 @@ static void conv_mma_cut(const struct gy_op *op, const struct gy_cuda_device *de
     const struct conv_size size = conv_size_of(op);
     const struct conv_mma_tile *t = &conv_mma_tiles[0];
     const int64_t extent = conv_dir_of(op) == CONV_WGRAD ? CONV_BLOCKS : size.classes;
-    /* loads that wait in registers leave room for less sums: before sm_80 not the largest tile, gathered ones the smallest */
+    /* loads that wait in registers leave room for less sums: before sm_80 not the largest tile, gathered the least */
     const int gathered = conv_dir_of(op) != CONV_WGRAD && (op->code == GY_OP_CONV ? op->geom.c : op->geom.k) % 8 != 0;
     for (size_t i = 1; !gathered && i < GY_COUNT(conv_mma_tiles) - (device->arch < 80); i++) {
         const struct conv_tile *x = &conv_mma_tiles[i].t;
@@ -422,13 +428,15 @@ CONV_MMA_CUT(2)
 #define CONV_WGMMA_BM 128
 #define CONV_WGMMA_THREADS 384
 
-/* A view of the input that im2col boxes walk: corners of the box in which a tap's first pixels lie, of both axes (W, H). */
+/* A view of the input that im2col boxes walk: corners of the box in which a tap's first pixels lie, of both axes
+ * (W, H). */
 struct conv_corners {
     int lower[2], upper[2];
 };
 
 /* One axis of class cls of the data gradient: 0 where no tap is read. */
-static int conv_dgrad_corner(int cls, int size_in, int size_out, int filter, int stride, int pad, int dil, int *lower, int *upper)
+static int conv_dgrad_corner(int cls, int size_in, int size_out, int filter, int stride, int pad, int dil, int *lower,
+                             int *upper)
 {
     const int step = stride / conv_gcd(stride, dil);
     int tap0 = 0;
@@ -450,8 +458,8 @@ static int conv_dgrad_corners(const struct gy_geom *g, struct conv_corners *out)
         const int stride = axis ? g->stride_h : g->stride_w;
         for (int cls = 0; cls < stride; cls++) {
             int lower, upper;
-            if (!conv_dgrad_corner(cls, axis ? g->p : g->q, axis ? g->h : g->w, axis ? g->r : g->s, stride, axis ? g->pad_h : g->pad_w,
-                                   axis ? g->dil_h : g->dil_w, &lower, &upper))
+            if (!conv_dgrad_corner(cls, axis ? g->p : g->q, axis ? g->h : g->w, axis ? g->r : g->s, stride,
+                                   axis ? g->pad_h : g->pad_w, axis ? g->dil_h : g->dil_w, &lower, &upper))
                 continue;
             same = same && (!found[axis] || (out->lower[axis] == lower && out->upper[axis] == upper));
             out->lower[axis] = lower;
@@ -469,7 +477,8 @@ static int conv_corners_of(const struct gy_op *op, struct conv_corners *out)
         return conv_dgrad_corners(g, out);
     out->lower[0] = -g->pad_w;
     out->lower[1] = -g->pad_h;
-    out->upper[0] = (g->q - 1) * g->stride_w + 1 - g->w - g->pad_w; /* so that a row has q pixels, whatever lies behind them */
+    /* so that a row has q pixels, whatever lies behind them */
+    out->upper[0] = (g->q - 1) * g->stride_w + 1 - g->w - g->pad_w;
     out->upper[1] = (g->p - 1) * g->stride_h + 1 - g->h - g->pad_h;
     return 1;
 }
@@ -477,8 +486,8 @@ static int conv_corners_of(const struct gy_op *op, struct conv_corners *out)
 /* A plain product: every output pixel has its input at the same place. */
 static int conv_is_product(const struct gy_geom *g)
 {
-    return g->r == 1 && g->s == 1 && g->pad_h == 0 && g->pad_w == 0 && g->stride_h == 1 && g->stride_w == 1 && g->p == g->h &&
-           g->q == g->w;
+    return g->r == 1 && g->s == 1 && g->pad_h == 0 && g->pad_w == 0 && g->stride_h == 1 && g->stride_w == 1 &&
+           g->p == g->h && g->q == g->w;
 }
 
 /* What bulk copies can describe, and channels that fill most of a box. */
@@ -493,7 +502,8 @@ static int conv_wgmma_fits(const struct gy_op *op, const struct gy_cuda_device *
         return 0;
     if (conv_is_product(g))
         return 1;
-    if (g->stride_h > 8 || g->stride_w > 8 || (g->r - 1) * g->dil_h > 255 || (g->s - 1) * g->dil_w > 255 || !conv_corners_of(op, &at))
+    if (g->stride_h > 8 || g->stride_w > 8 || (g->r - 1) * g->dil_h > 255 || (g->s - 1) * g->dil_w > 255 ||
+        !conv_corners_of(op, &at))
         return 0;
     for (int i = 0; i < 2; i++)
         if (at.lower[i] < -128 || at.lower[i] > 127 || at.upper[i] < -128 || at.upper[i] > 127)
@@ -546,14 +556,17 @@ static void conv_map_pixels(struct gy_cuda_map *map, const struct gy_op *op, int
 
 static int64_t conv_up64(int64_t x) { return conv_up(x, 64) * 64; }
 
-static void conv_wgmma_cut_by(const struct gy_op *op, const struct gy_cuda_device *device, int bn, struct gy_cuda_cut *out)
+static void conv_wgmma_cut_by(const struct gy_op *op, const struct gy_cuda_device *device, int bn,
+                              struct gy_cuda_cut *out)
 {
     const struct gy_geom *g = &op->geom;
     const struct conv_size size = conv_size_of(op);
-    const int dgrad = op->code == GY_OP_CONV_DGRAD, wgrad = op->code == GY_OP_CONV_WGRAD, stages = bn == 256 ? 3 : bn == 128 ? 4 : 5;
+    const int dgrad = op->code == GY_OP_CONV_DGRAD, wgrad = op->code == GY_OP_CONV_WGRAD,
+              stages = bn == 256 ? 3 : bn == 128 ? 4 : 5;
     const int64_t taps = (int64_t)g->r * g->s, cols = wgrad ? taps * conv_up64(g->c) : size.cols;
     const int64_t tiles = conv_up(size.rows, CONV_WGMMA_BM) * conv_up(cols, bn) * size.classes;
-    const unsigned shared = (unsigned)(stages * (CONV_WGMMA_BM + bn) * 128 + 2 * 64 * (bn + 8) * 2 + 2 * 8 * bn * 4 + 16 * stages);
+    const unsigned shared =
+        (unsigned)(stages * (CONV_WGMMA_BM + bn) * 128 + 2 * 64 * (bn + 8) * 2 + 2 * 8 * bn * 4 + 16 * stages);
     const unsigned most = device->processors > 0 ? (unsigned)device->processors : 1;
     conv_begin(op, "conv_wgmma.cu", out);
     conv_define(out, "GY_BN", bn);
@@ -572,7 +585,8 @@ static void conv_wgmma_cut_by(const struct gy_op *op, const struct gy_cuda_devic
     const int64_t row = taps * conv_up64(dgrad ? g->k : g->c), weights = size.cols * row;
     conv_map_matrix(&out->map[1], GY_SCRATCH, row, size.cols, bn);
     out->scratch = (size_t)conv_up(weights * 2, 256) * 256;
-    conv_launch_of(out, "conv_wgmma_weights", conv_up(weights / 8, CONV_WGMMA_THREADS), 1, 1, CONV_WGMMA_THREADS, shared);
+    conv_launch_of(out, "conv_wgmma_weights", conv_up(weights / 8, CONV_WGMMA_THREADS), 1, 1, CONV_WGMMA_THREADS,
+                   shared);
     conv_launch_of(out, "conv_wgmma", gy_min64(tiles, most), 1, 1, CONV_WGMMA_THREADS, shared);
     conv_cut_stats(op, CONV_WGMMA_BM, shared, out);
 }
@@ -580,7 +594,8 @@ static void conv_wgmma_cut_by(const struct gy_op *op, const struct gy_cuda_devic
 static void conv_wgmma_cut(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
 {
     const struct conv_size size = conv_size_of(op);
-    const int64_t cols = op->code == GY_OP_CONV_WGRAD ? (int64_t)op->geom.r * op->geom.s * conv_up64(op->geom.c) : size.cols;
+    const int64_t taps = (int64_t)op->geom.r * op->geom.s;
+    const int64_t cols = op->code == GY_OP_CONV_WGRAD ? taps * conv_up64(op->geom.c) : size.cols;
     const int64_t high = conv_up(size.rows, CONV_WGMMA_BM) * size.classes, wide = high * conv_up(cols, 256);
     const int wgrad = op->code == GY_OP_CONV_WGRAD, few = !wgrad && high * conv_up(cols, 128) < CONV_BLOCKS / 2;
     const int widest = !wgrad && size.classes == 1 && cols % 256 == 0 && wide >= CONV_BLOCKS;
