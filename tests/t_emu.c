@@ -58,6 +58,72 @@ static void test_compile_error(void)
     T_CHECK_MSG(strstr(log, "the variant's shared memory is too small") != NULL, "%s", log);
 }
 
+/* ---- graphs, copies, attributes ---- */
+
+/* A copy in and a launch on one stream, the copy out on another that waits for them: noted, not done, then repeated. */
+static void test_graphs(void)
+{
+    void *module = compile("tests/emu/words.cu", word_options, 6, 0, NULL, 0);
+    if (!T_CHECK(module != NULL))
+        return;
+    float x[64], *pinned = NULL, *sum = NULL;
+    void *stream = NULL, *other = NULL, *event = NULL, *graph = NULL, *exec = NULL;
+    struct run run = {.grid = {1, 1, 1}, .threads = 64, .shared = 1024};
+    T_CHECK(cuda.malloc_host((void **)&pinned, sizeof x) == 0 && cuda.malloc_host((void **)&sum, 4) == 0);
+    run.args.ptr[GY_X] = device_of(NULL, sizeof x);
+    run.args.ptr[GY_Y] = device_of(NULL, 4);
+    T_CHECK(cuda.stream(&stream, 1) == 0 && cuda.stream(&other, 1) == 0 && cuda.event(&event, 2) == 0);
+    run.stream = stream;
+    *sum = -1.0f;
+    T_CHECK(cuda.capture(stream, 2) == 0);
+    T_CHECK(cuda.copy(run.args.ptr[GY_X], pinned, sizeof x, 1, stream) == 0);
+    T_CHECK(launch(module, "tree", &run) == 0);
+    T_CHECK(cuda.record(event, stream) == 0 && cuda.wait_event(other, event, 0) == 0);
+    T_CHECK(cuda.copy(sum, run.args.ptr[GY_Y], 4, 2, other) == 0);
+    T_CHECK(cuda.sync(stream) != 0); /* not while it is captured */
+    T_CHECK(cuda.record(event, other) == 0 && cuda.wait_event(stream, event, 0) == 0);
+    T_CHECK(cuda.end(stream, &graph) == 0 && *sum == -1.0f);
+    T_CHECK(cuda.instantiate(&exec, graph, 0) == 0 && cuda.graph_destroy(graph) == 0);
+    for (int round = 1; round < 4; round++) {
+        for (int i = 0; i < 64; i++)
+            pinned[i] = (float)round;
+        T_CHECK(cuda.graph_launch(exec, stream) == 0 && cuda.sync(stream) == 0);
+        T_CHECK_MSG(*sum == (float)(64 * round), "%g", (double)*sum);
+    }
+    T_CHECK(cuda.exec_destroy(exec) == 0 && cuda.event_destroy(event) == 0);
+    T_CHECK(cuda.stream_destroy(stream) == 0 && cuda.stream_destroy(other) == 0);
+    T_CHECK(cuda.free(run.args.ptr[GY_X]) == 0 && cuda.free(run.args.ptr[GY_Y]) == 0);
+    T_CHECK(cuda.free_host(pinned) == 0 && cuda.free_host(sum) == 0 && cuda.unload(module) == 0);
+}
+
+static void test_refusals(void)
+{
+    char host[64] = {0};
+    void *p = device_of(NULL, 64);
+    T_CHECK(cuda.copy(p, host, 64, 1, NULL) == 0 && cuda.copy(host, p, 64, 2, NULL) == 0);
+    T_CHECK(cuda.copy(p, host, 65, 1, NULL) == 1 && strstr(cuda.text(1), "65 bytes"));
+    T_CHECK(cuda.copy(host, host + 32, 8, 1, NULL) == 1); /* to the device, says the kind */
+    T_CHECK(cuda.copy(p, host, 8, 2, NULL) == 1);
+    T_CHECK(cuda.fill((char *)p + 60, 0, 8, NULL) == 1 && cuda.fill(host, 0, 8, NULL) == 1);
+    T_CHECK(cuda.free((char *)p + 16) == 1 && cuda.free(p) == 0 && cuda.free(p) == 1);
+    T_CHECK(cuda.reset() == 0);
+}
+
+static void test_architectures(void)
+{
+    static const int arches[] = {60, 70, 75, 80, 90};
+    static const int shared[] = {48, 96, 64, 163, 227};
+    for (size_t i = 0; i < GY_COUNT(arches); i++) {
+        char text[10];
+        int major = 0, minor = 0, most = 0;
+        snprintf(text, sizeof text, "%d", arches[i]);
+        setenv("GYRE_EMU_ARCH", text, 1);
+        T_CHECK(cuda.attribute(&major, 75, 0) == 0 && cuda.attribute(&minor, 76, 0) == 0 && cuda.attribute(&most, 97, 0) == 0);
+        T_CHECK(major * 10 + minor == arches[i] && most == shared[i] * 1024);
+    }
+    unsetenv("GYRE_EMU_ARCH");
+}
+
 /* ---- planted faults ---- */
 
 struct planted {
@@ -305,6 +371,9 @@ int main(int argc, char **argv)
         return run_under_sanitizer(argv[2], argc > 3);
     test_words();
     test_compile_error();
+    test_graphs();
+    test_refusals();
+    test_architectures();
     test_planted();
     test_matrices();
     test_lost_waits();

@@ -29,7 +29,7 @@ static void fiber_unmap(struct emu_fiber *fiber)
     fiber->stack = NULL;
 }
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(EMU_UCONTEXT)
 
 /* void emu_switch(void **save, void *load) */
 void emu_switch(void **save, void *load);
