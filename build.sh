@@ -8,7 +8,7 @@
 #   ./build.sh demo           trains on the real Fashion-MNIST images and classifies one
 #   ./build.sh test           the test suite with the default compiler; the last line has the counts
 #   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
-#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc; long: on a bare Debian in a folder
+#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu; long: on a bare Debian in a folder
 #   ./build.sh bench          speed of kernels and of a training step
 #   ./build.sh gpu OUT        on a machine with a GPU: op test, nets, training, benchmarks; report and CSV into the folder OUT
 #   ./build.sh gpu OUT PART... some of it: ops net train sanitizer bench
@@ -196,7 +196,7 @@ flavour()
     default) FLAVOUR=$(basename "$CC") ;;
     gcc|clang) FCC=$1 ;;
     static) LINK="-static -Wl,--gc-sections -Wl,-z,noseparate-code" OPTIMIZE=-Os KERNEL_MORE=-O2
-        MORE="-DGY_NO_CUDA -DGY_NO_UCX -ffunction-sections -fdata-sections" ;;
+        MORE="-DGY_NO_CUDA -DGY_NO_UCX -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables" ;;
     asan) FCC=$(sanitizer_compiler address,undefined) OPTIMIZE=-O1
         MORE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" LINK=$MORE ;;
     tsan) FCC=$(sanitizer_compiler thread) OPTIMIZE=-O1 MORE="-fsanitize=thread -fno-omit-frame-pointer" LINK=$MORE
@@ -514,14 +514,19 @@ check_part()
         build_tests
         LIMIT=3600 one nvrtc sh tests/run_nvrtc.sh full "$DIR"
         ;;
+    emu)
+        flavour default
+        build_tests
+        GYRE_KERNEL_CACHE=$(cd "$BUILD" && pwd)/kernels LIMIT=3600 one emulator "$DIR/tests/t_ops_cuda" --each 12 --seed "$(date +%j)"
+        ;;
     long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;
-    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc long" ;;
+    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu long" ;;
     esac
 }
 
 target_check()
 {
-    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc
+    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc emu
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     open_tally

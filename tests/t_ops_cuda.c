@@ -27,7 +27,7 @@
 #endif
 
 #define OPC_CHUNK 48       /* cases compiled together */
-#define OPC_SAMPLE 48
+#define OPC_SAMPLE 96
 #define OPC_WORK 3000000   /* multiplications that the emulator is given in a sample */
 #define OPC_FIRST 100000000 /* and in the first case of a row */
 

@@ -219,7 +219,8 @@ void cli_net_config(struct gyre_config *config, const struct cli_net_options *op
     config->tune = options->tune;
     config->dtype = (int)options->dtype;
     config->device = options->device;
-    config->log = cli_logger(options->log + 1);
+    const int gpu = strcmp(options->device, "cpu") != 0; /* compiling its kernels takes a while, which should be seen */
+    config->log = cli_logger(options->log + 1 + (gpu && options->log == 1));
     config->use_env = 1;
 }
 
