@@ -146,10 +146,11 @@ static int nvrtc_run(const char *folder, const char *source, const char *const *
     extern char **environ;
     static const char script[] =
         "folder=$1 cc=$2 source=$3\nshift 3\ncd \"$folder\" &&\n"
-        "exec $cc -std=gnu99 -O1 -g -gdwarf-4 -fPIC -shared -nodefaultlibs -fsanitize=thread -fno-strict-aliasing -ffp-contract=off -fstack-clash-protection "
-        "-fvisibility=default -Wall -Wno-unused-function -Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-but-set-variable -Wno-psabi "
-        "-Wno-unknown-warning-option -Wno-builtin-declaration-mismatch "
-        "-Werror=implicit-function-declaration -fdebug-prefix-map=\"$folder\"=. \"$@\" ${GYRE_EMU_CFLAGS:-} -I . -o out.so -x c \"$source\" >log 2>&1";
+        "exec $cc -std=gnu99 -O1 -g -gdwarf-4 -fPIC -shared -nodefaultlibs -fsanitize=thread -fno-strict-aliasing "
+        "-ffp-contract=off -fstack-clash-protection -fno-var-tracking -fvisibility=default -fdebug-prefix-map=\"$folder\"=. "
+        "-Wall -Wno-unused-function -Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-but-set-variable -Wno-psabi "
+        "-Wno-unknown-warning-option -Wno-builtin-declaration-mismatch -Werror=implicit-function-declaration "
+        "\"$@\" ${GYRE_EMU_CFLAGS:-} -I . -o out.so -x c \"$source\" >log 2>&1";
     const char **argv = calloc((size_t)options + 16, sizeof *argv);
     if (!argv)
         return -1;
