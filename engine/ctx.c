@@ -2,6 +2,7 @@
 /* Opening a net: configuration, graph, backend, plan, memory, first weights; closing in reverse. Measuring is opening with an
  * allocator that counts and without the tensors' memory, so the two cannot disagree. */
 #include "device.h"
+#include "kernel_list.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "tuned.h"
@@ -234,6 +235,8 @@ static int ctx_open(struct gyre_net **out, const struct gyre_config *config, str
     int status = ctx_take_memory(net);
     if (status == GY_OK)
         status = net->backend->ready(net->backend_self, &net->error);
+    if (status == GY_OK)
+        status = gy_net_note_kernels(net);
     if (status == GY_OK) {
         ctx_identity_mix(net);
         net->uniform.seed = copy.seed;

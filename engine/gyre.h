@@ -330,6 +330,9 @@ GYRE_API int gyre_print_kernels(const struct gyre_config *config, const struct g
 /* Compiles the net's kernels for architectures (75, 80, 90 ...) into one file, gyre_config.kernel_pack of machines without NVRTC. */
 GYRE_API int gyre_pack_kernels(const struct gyre_config *config, const int *archs, int count, const char *path,
                                struct gyre_error *error);
+/* Compiles the kernels that a checkpoint records once more and compares hashes of their texts and of the machine code: GYRE_OK when both
+ * are the same, GYRE_E_MISMATCH when they differ, GYRE_E_ARG when the checkpoint was not made on a GPU. log may be NULL. */
+GYRE_API int gyre_print_audit(const char *path, const struct gyre_logger *log, const struct gyre_sink *sink, struct gyre_error *error);
 
 /* ---- data --------------------------------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
  * its kernels are compiled and looked at, on a machine with or without a GPU. */
 #include "../kernels/cuda/list.h"
 #include "device.h"
+#include "kernel_list.h"
 
 struct klist_job {
     const struct gyre_kernels_config *config;
@@ -152,5 +153,123 @@ GYRE_API int gyre_pack_kernels(const struct gyre_config *config, const int *arch
 {
     struct gy_error err = { 0 };
     const int status = klist_pack(config, archs, count, path, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
+/* ---- audits ---- */
+
+/* What the macros of kernels depend on, as one line of a checkpoint's note, and back. */
+#define KLIST_CONFIG_ITEMS 24
+static void klist_config_text(const struct gyre_config *c, char *text, size_t room)
+{
+    const struct gyre_optimizer *o = &c->optimizer;
+    snprintf(text, room, "%d %d %d %d %d %.9g %.9g %.9g %.9g %.9g %.9g %.9g %.9g %d %.9g %d %.9g %d %.9g %.9g %.9g %.9g %.9g %.9g", c->mode,
+             c->batch, c->recompute, c->dtype, c->input, (double)c->mean[0], (double)c->mean[1], (double)c->mean[2], (double)c->mean[3],
+             (double)c->std[0], (double)c->std[1], (double)c->std[2], (double)c->std[3], o->kind, (double)o->momentum, o->nesterov,
+             (double)o->weight_decay, o->decay_all, (double)o->beta1, (double)o->beta2, (double)o->eps, (double)o->lars_eta,
+             (double)o->clip_norm, (double)o->ema);
+}
+
+static int klist_config_read(const char *text, struct gyre_config *c)
+{
+    struct gyre_optimizer *o = &c->optimizer;
+    return sscanf(text, "%d %d %d %d %d %f %f %f %f %f %f %f %f %d %f %d %f %d %f %f %f %f %f %f", &c->mode, &c->batch, &c->recompute,
+                  &c->dtype, &c->input, &c->mean[0], &c->mean[1], &c->mean[2], &c->mean[3], &c->std[0], &c->std[1], &c->std[2], &c->std[3],
+                  &o->kind, &o->momentum, &o->nesterov, &o->weight_decay, &o->decay_all, &o->beta1, &o->beta2, &o->eps, &o->lars_eta,
+                  &o->clip_norm, &o->ema) == KLIST_CONFIG_ITEMS;
+}
+
+GY_INT int gy_net_note_kernels(struct gyre_net *net)
+{
+    char texts[65], code[65], line[512];
+    struct gy_device device;
+    int count;
+    if (net->caps.host_memory)
+        return GY_OK;
+    gy_cuda_list_hash(net->backend_self, texts, code, &count);
+    const int emulated = gy_device_parse(net->config.device, &device) == 0 && device.kind == GY_DEVICE_EMU;
+    snprintf(line, sizeof line, "%s %d %s %s", emulated ? "emu" : net->caps.set, count, texts, code);
+    GY_TRY(gyre_note(net, "kernels", line));
+    klist_config_text(&net->config, line, sizeof line);
+    return gyre_note(net, "kernels.config", line);
+}
+
+/* What a checkpoint says of its kernels. */
+struct klist_record {
+    char device[32], texts[65], code[65];
+    int count;
+};
+
+struct klist_audit {
+    struct klist_record now;
+    struct gy_error *err;
+    int status;
+};
+
+static void klist_audit_look(void *user, const struct gyre_net *net)
+{
+    struct klist_audit *audit = user;
+    audit->status = klist_ready(net, audit->err);
+    if (audit->status == GY_OK)
+        gy_cuda_list_hash(net->backend_self, audit->now.texts, audit->now.code, &audit->now.count);
+}
+
+static int klist_audit_read(const char *path, struct klist_record *was, struct gyre_config *config, struct gy_error *err)
+{
+    struct gyre_error error;
+    char line[512];
+    if (gyre_read_note(path, "kernels", line, sizeof line, &error) != GYRE_OK)
+        return GY_FAIL(err, GY_E_ARG, "%.300s records no kernels: it was not trained on a GPU", path);
+    if (sscanf(line, "%31s %d %64s %64s", was->device, &was->count, was->texts, was->code) != 4 ||
+        gyre_read_note(path, "kernels.config", line, sizeof line, &error) != GYRE_OK || !klist_config_read(line, config))
+        return GY_FAIL(err, GY_E_FORMAT, "%.300s: its note of kernels is damaged", path);
+    config->device = was->device;
+    return GY_OK;
+}
+
+static int klist_audit_net(const char *path, struct gyre_config *config, struct klist_audit *audit)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gyre_error error;
+    struct gyre_need need;
+    const size_t room = (size_t)1 << 20;
+    char *const text = gy_alloc_take(&alloc, room, 1);
+    if (!text)
+        return GY_NOMEM(audit->err, "the net's text", room);
+    int status = gyre_read_net(path, text, room, NULL, &error);
+    if (status != GYRE_OK)
+        status = GY_FAIL(audit->err, status, "%s", error.text);
+    config->net = text;
+    if (status == GY_OK)
+        status = gy_net_measure(config, &need, klist_audit_look, audit, audit->err);
+    gy_alloc_free(&alloc, text, room);
+    return status == GY_OK ? audit->status : status;
+}
+
+static int klist_audit_run(const char *path, const struct gyre_logger *log, struct gy_sink *sink, struct gy_error *err)
+{
+    struct klist_record was;
+    struct klist_audit audit = { .err = err };
+    struct gyre_config config;
+    gyre_config_default(&config);
+    config.use_env = 1;
+    config.log = *log;
+    GY_TRY(klist_audit_read(path, &was, &config, err));
+    gy_sink_printf(sink, "%s: %d kernels on %s\n  recorded texts and macros  %s\n  recorded machine code      %s\n", path, was.count,
+                   was.device, was.texts, was.code);
+    GY_TRY(klist_audit_net(path, &config, &audit));
+    const int texts = strcmp(was.texts, audit.now.texts) == 0, code = strcmp(was.code, audit.now.code) == 0;
+    gy_sink_printf(sink, "  texts and macros of this library: %s\n  machine code that this compiler makes: %s\n", texts ? "the same" : "others",
+                   code ? "the same" : "another");
+    return texts && code ? GY_OK : GY_FAIL(err, GY_E_MISMATCH, "%.300s was trained with other kernels than these: %s", path,
+                                           texts ? "another compiler made the machine code" : "their texts or macros differ");
+}
+
+GYRE_API int gyre_print_audit(const char *path, const struct gyre_logger *log, const struct gyre_sink *sink, struct gyre_error *error)
+{
+    static const struct gyre_logger silent = { NULL, NULL, 0 };
+    struct gy_error err = { 0 };
+    struct gy_sink out = gy_sink_of(sink);
+    const int status = klist_audit_run(path, log ? log : &silent, &out, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }

@@ -39,6 +39,10 @@ if [ -f "$GYRE_EMU_BESIDE" ] && command -v cc >/dev/null 2>&1; then
     cut -d, -f1-3 "$TMP/emu/metrics.csv" | cut -c1-14 >"$TMP/emu.rows"
     same "$TMP/cpu.rows" "$TMP/emu.rows"
     expect 0 "$GYRE" eval "$TMP/emu" "$TMP/data" --device cpu
+    expect 0 "$GYRE" audit "$TMP/emu"
+    says "$out" 'machine code that this compiler makes: the same'
+    expect 2 "$GYRE" audit "$TMP/cpu"
+    says "$err" 'records no kernels'
     expect 0 "$GYRE" plan "$TMP/small.net" --batch 8 --device emu
     says "$out" 'line'
     printf 'no pack' >"$TMP/bad.pack"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre kernels: a GPU's kernels of a net, listed, dumped or packed into a file. */
+/* gyre kernels: a GPU's kernels of a net, listed, dumped or packed into a file. gyre audit: are they those that a checkpoint records? */
 #include "cli.h"
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +38,7 @@ static void kernels_config(struct gyre_config *config, const struct kernels_valu
     config->optimizer.kind = (int)v->optimizer;
     if (strcmp(config->device, "cpu") != 0)
         return;
+    config->log = cli_logger(v->net.log + 1 + (v->net.log == 1)); /* compiling takes a while */
     snprintf(device, 16, "sm_%d", v->arch.count ? (int)v->arch.value[0] : 80);
     config->device = device;
 }
@@ -108,4 +109,27 @@ const struct cli_command cmd_kernels = {
                "Examples:\n  gyre kernels resnet50 --arch 90 --dtype bf16\n"
                "  gyre kernels resnet20 --layer layer1.0.conv1 --show ptx\n"
                "  gyre kernels pack resnet20 --arch 75,80,90 --out resnet20.kernels\n",
+};
+
+static int audit_run(const void *values, char **args, int count)
+{
+    struct cli_checkpoint checkpoint;
+    struct gyre_error error;
+    const struct gyre_logger log = cli_logger(3);
+    (void)values;
+    (void)count;
+    int code = cli_open_checkpoint(&checkpoint, args[0]);
+    if (code != CLI_OK)
+        return code;
+    if (gyre_print_audit(checkpoint.path, &log, &cli_stdout, &error) != GYRE_OK)
+        code = cli_error(&error);
+    cli_close_checkpoint(&checkpoint);
+    return code;
+}
+
+const struct cli_command cmd_audit = {
+    .name = "audit", .args = "CHECKPOINT", .about = "compiles the GPU kernels that a checkpoint records again and compares their hashes",
+    .least = 1, .most = 1, .run = audit_run,
+    .details = "CHECKPOINT is a file or the folder of a run that trained on a GPU. No GPU is needed, but CUDA's compiler NVRTC, and for\n"
+               "the same machine code the same version of it.\n\nExample:\n  gyre audit runs/resnet50\n",
 };

@@ -177,22 +177,18 @@ GY_INT void gy_cuda_list_close(struct gy_kernel_pack *pack)
 /* ---- audit ---- */
 
 /* Each unit counts by itself, in whatever order they were prepared: hashes are combined by exclusive or. */
-GY_INT void gy_cuda_list_hash(void *self, char hex[65], int *count)
+GY_INT void gy_cuda_list_hash(void *self, char texts[65], char code[65], int *count)
 {
     const struct gy_cuda_backend *cuda = self;
-    unsigned char all[32] = { 0 }, one[32];
+    unsigned char all[2][32] = { { 0 }, { 0 } };
     *count = 0;
-    for (const struct gy_cuda_loaded *at = cuda->units; at; at = at->next) {
-        struct gy_sha256 sha;
-        gy_sha256_open(&sha);
-        gy_sha256_add(&sha, at->unit.source, sizeof at->unit.source);
-        gy_sha256_add(&sha, at->hash, sizeof at->hash);
-        gy_sha256_close(&sha, one);
-        for (int i = 0; i < 32; i++)
-            all[i] ^= one[i];
-        ++*count;
-    }
-    gy_sha256_hex(all, hex);
+    for (const struct gy_cuda_loaded *at = cuda->units; at; at = at->next, ++*count)
+        for (int i = 0; i < 32; i++) {
+            all[0][i] ^= at->unit.source[i];
+            all[1][i] ^= at->hash[i];
+        }
+    gy_sha256_hex(all[0], texts);
+    gy_sha256_hex(all[1], code);
 }
 
 #else
@@ -223,10 +219,10 @@ GY_INT int gy_cuda_list_write(const struct gy_kernel_pack *pack, const char *pat
     return gy_cuda_list_ready(NULL, err);
 }
 GY_INT void gy_cuda_list_close(struct gy_kernel_pack *pack) { (void)pack; }
-GY_INT void gy_cuda_list_hash(void *self, char hex[65], int *count)
+GY_INT void gy_cuda_list_hash(void *self, char texts[65], char code[65], int *count)
 {
     (void)self;
-    hex[0] = 0;
+    texts[0] = code[0] = 0;
     *count = 0;
 }
 

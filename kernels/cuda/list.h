@@ -33,7 +33,8 @@ struct gy_kernel_pack {
 GY_INT int gy_cuda_list_collect(void *self, struct gy_kernel_pack *pack, struct gy_error *err); /* after gy_cuda_list_ready */
 GY_INT int gy_cuda_list_write(const struct gy_kernel_pack *pack, const char *path, struct gy_error *err);
 GY_INT void gy_cuda_list_close(struct gy_kernel_pack *pack);
-/* SHA-256 over all kernels prepared so far, texts and machine code, in hex; how many in *count. After ready. */
-GY_INT void gy_cuda_list_hash(void *self, char hex[65], int *count);
+/* Two hashes over all kernels prepared so far, in hex: of texts, macros and architecture; and of machine code. How many in *count.
+ * After ready. */
+GY_INT void gy_cuda_list_hash(void *self, char texts[65], char code[65], int *count);
 
 #endif
