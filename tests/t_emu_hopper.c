@@ -182,6 +182,7 @@ static const struct left_out left_out[] = {
     {5, "pipeline", "race: a bulk copy writes", 256},
     {6, "staged", "stored without a gy_fence_async", 128},
     {7, "staged", "a bulk copy reads byte ", 128},
+    {9, "pipeline", "race: ", 256},
     {8, "staged", "while an asynchronous copy of thread", 128},
 };
 

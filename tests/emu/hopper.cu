@@ -73,11 +73,16 @@ GY_KERNEL(pipeline)
 #if GY_WRONG == 5
             gy_bar_arrive(&s->free[i]); /* too early: the product still reads */
 #endif
+#if GY_WRONG == 9
+            gy_wgmma_wait(1); /* the one before is done, this one is not */
+#else
             gy_wgmma_wait(0);
+#endif
 #if GY_WRONG != 5
             gy_bar_arrive(&s->free[i]);
 #endif
         }
+        gy_wgmma_wait(0);
         put_result(GY_P(float, GY_Y), d);
     }
 }

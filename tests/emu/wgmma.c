@@ -73,7 +73,7 @@ static size_t wgmma_offset(const struct wgmma_tile *t, size_t m, size_t k)
     return m % wide * 2 + m / wide * (t->swizzle ? t->lbo : t->sbo) + k % 8 * row + k / 8 * (t->swizzle ? t->sbo : t->lbo);
 }
 
-/* Reads one operand, 8 neighbours (16 bytes) at a time. */
+/* Reads one operand, 8 neighbours (16 bytes) at a time; out NULL: only checks that it may be read now. */
 static void wgmma_fetch(const struct wgmma_one *one, const struct wgmma_tile *t, int rows, const char *what, float *out, int row_step,
                         int k_step)
 {
@@ -84,7 +84,7 @@ static void wgmma_fetch(const struct wgmma_one *one, const struct wgmma_tile *t,
             const int m = t->turn ? j : i, k = t->turn ? i : j;
             const unsigned char *p = shared + emu_swizzled(t->start + wgmma_offset(t, (size_t)m, (size_t)k), t->swizzle);
             emu_check_async(p, 16, what, one->site);
-            for (int e = 0; e < 8; e++) {
+            for (int e = 0; e < 8 && out; e++) {
                 uint16_t half;
                 memcpy(&half, p + 2 * e, 2);
                 out[(m + (t->turn ? e : 0)) * row_step + (k + (t->turn ? 0 : e)) * k_step] =
@@ -93,11 +93,11 @@ static void wgmma_fetch(const struct wgmma_one *one, const struct wgmma_tile *t,
         }
 }
 
-static void wgmma_read(struct wgmma_one *one)
+static void wgmma_read(struct wgmma_one *one, int only_check)
 {
     const struct wgmma_tile a = wgmma_tile_of(one->in.a, one->in.turn_a), b = wgmma_tile_of(one->in.b, one->in.turn_b);
-    wgmma_fetch(one, &a, 64, "wgmma's a reads", &one->a[0][0], 16, 1);
-    wgmma_fetch(one, &b, one->in.columns, "wgmma's b reads", &one->b[0][0], 1, 256);
+    wgmma_fetch(one, &a, 64, "wgmma's a reads", only_check ? NULL : &one->a[0][0], 16, 1);
+    wgmma_fetch(one, &b, one->in.columns, "wgmma's b reads", only_check ? NULL : &one->b[0][0], 1, 256);
 }
 
 /* ---- accumulators ---- */
@@ -162,7 +162,7 @@ static void wgmma_issue(struct emu_thread *lane)
     for (int i = 0; i < 128; i++)
         emu_clock_pass(lane[i].tid, agent, 1);
     emu_block()->acting = agent;
-    wgmma_read(one);
+    wgmma_read(one, 0);
     u->count++;
 }
 
@@ -197,8 +197,7 @@ static void wgmma_wait(struct emu_thread *lane, int newest)
     emu_block()->acting = agent;
     for (; done < u->count && u->queue[done].group < u->group - newest; done++) {
         struct wgmma_one *one = &u->queue[done];
-        if (!one->fetched)
-            wgmma_read(one);
+        wgmma_read(one, one->fetched); /* until now its operands must have stayed */
         wgmma_multiply(one, &u->sum[one->sum]);
         if (--u->sum[one->sum].uses == 0)
             wgmma_give_back(u, &u->sum[one->sum]);
