@@ -242,14 +242,23 @@ rule_header_cxx() { "$1" -std=c++98 -pedantic -Wall -Wextra -Wno-long-long -Werr
 # No file that a tool makes lies in the tree.
 rule_generated() { xargs grep -lE '^ \* Made by tools/' <"$SCRATCH/all" | grep -v '^tools/amalgamate' | sed 's/$/: made by a tool, should not lie here/' || :; }
 
+# A kernel is C99 and CUDA C at the same time: what is neither stands in the two preludes alone.
+rule_ptx()
+{
+    files '*.cu*' kernels/cuda | grep -vE '/(prelude|hopper)\.cuh$' |
+        xargs -r grep -nE '(^|[^a-zA-Z0-9_])(asm|template|static_cast|reinterpret_cast)([^a-zA-Z0-9_]|$)|#[ ]*include[ ]*<' |
+        sed 's/$/   <- only in the preludes/' || :
+}
+
 # ---- full ----------------------------------------------------------------------------------------------------------
 
+# What compilers of GPU kernels read too includes nothing, so it cannot stand alone.
 rule_headers_alone()
 {
-    while read -r header; do
+    grep -vxE 'kernels/op_device\.h|kernels/cuda/args\.h' "$SCRATCH/library_h" | while read -r header; do
         "$CC" -std=c99 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wundef -Wno-unused-function -Werror -fsyntax-only -x c "$header" 2>&1 |
             grep -vE 'pragma once in main|-Wpragma-once' | grep -E 'error' || :
-    done <"$SCRATCH/library_h"
+    done
 }
 
 rule_without_image()
@@ -279,6 +288,7 @@ else
     skip "public header as C++: no C++ compiler"
 fi
 run "generated files" rule_generated
+run "inline PTX" rule_ptx
 if [ "$extent" = full ]; then
     run "every header alone" rule_headers_alone
     run "library without images" rule_without_image
