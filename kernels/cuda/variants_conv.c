@@ -498,7 +498,7 @@ static int conv_wgmma_fits(const struct gy_op *op, const struct gy_cuda_device *
     struct conv_corners at = { { 0, 0 }, { 0, 0 } };
     if (!conv_fits(op, device) || device->arch < 90 || device->arch >= 100 || !device->bulk || g->groups != 1)
         return 0;
-    if (red % 8 != 0 || red < 48 || (op->code == GY_OP_CONV_WGRAD && g->k % 8 != 0))
+    if (red % 8 != 0 || red < 64 || (op->code == GY_OP_CONV_WGRAD && g->k % 8 != 0))
         return 0;
     if (conv_is_product(g))
         return 1;
