@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # gpu.sh OUT FOLDER [PART...]: everything that wants a GPU, in parts that can run alone, within 10 minutes in all: ops net train
 # sanitizer bench. FOLDER holds gyre, libgyre.a and tests/. A plain report is OUT/report.txt, measurements are OUT/bench.csv.
-# Variables: CC, GPU_DATA (images for training; default Fashion-MNIST where it is), GPU_EACH (one in so many op cases; 8).
+# Variables: CC, GPU_DATA and GPU_NET (images for training, default Fashion-MNIST where it is; the net, fashion), GPU_EACH (one in so many op cases; 8).
 set -u
 out=$1
 folder=$2
@@ -25,6 +25,7 @@ part()
     started=$(date +%s)
     status=0
     "$@" >"$out/$name.log" 2>&1 || status=$?
+    ! grep -q '^skipped' "$out/$name.log" || status=77 # here nothing may be passed over
     [ "$status" = 0 ] || failed=$((failed + 1))
     say "== $name: exit status $status, $(($(date +%s) - started)) s"
     tail -n 60 "$out/$name.log" >>"$report"
@@ -44,19 +45,24 @@ bench_rows()
     done
     cat "$out/bench.csv"
     rm -f "$out/bench_gpu"
+    timeout 120 "$folder/gyre" bench resnet50 --device cuda --dtype bf16 --batch 64 --csv >"$out/layers.csv"
 }
 
 train_net()
 {
     if [ -d "$data" ]; then
-        timeout 120 "$folder/gyre" train resnet20 "$data" --device cuda --batch 128 --epochs 3 --lr 0.1 --out "$out/run" --overwrite --channels 1 --size 28
+        timeout 120 "$folder/gyre" train "${GPU_NET:-fashion}" "$data" --device cuda --batch 128 --epochs 3 --lr 0.1 --out "$out/run" --overwrite
     else
         echo "no data in $data: GPU_DATA names it"
     fi
 }
 
 : >"$report"
-say "$(date -u) $(nvidia-smi --query-gpu=name,driver_version,clocks.max.sm --format=csv,noheader 2>&1 | head -n 1)"
+say "$(date -u) $(nvidia-smi --query-gpu=name,driver_version,clocks.max.sm --format=csv,noheader 2>/dev/null | head -n 1)"
+if ! "$folder/gyre" plan lenet5 --device cuda >/dev/null 2>"$out/why"; then
+    say "$(cat "$out/why")"
+    exit 1
+fi
 for name in "$@"; do
     case $name in
     ops) part ops timeout 300 "$folder/tests/t_ops_cuda" --device cuda --each "${GPU_EACH:-8}" ;;
