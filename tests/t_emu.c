@@ -6,6 +6,10 @@
 #endif
 #include "emu_host.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* ---- words ---- */
 
 static const char *const word_options[] = {"-DGY_ARCH=80", "-DGY_THREADS=64", "-DGY_SHARED_BYTES=1024", "-DGY_DTYPE=0", "-DGY_ACT=0",
@@ -107,6 +111,24 @@ static void test_refusals(void)
     T_CHECK(cuda.fill((char *)p + 60, 0, 8, NULL) == 1 && cuda.fill(host, 0, 8, NULL) == 1);
     T_CHECK(cuda.free((char *)p + 16) == 1 && cuda.free(p) == 0 && cuda.free(p) == 1);
     T_CHECK(cuda.reset() == 0);
+}
+
+/* A host that follows a device pointer crashes, as with a GPU; seen in another process. */
+static void test_hidden_memory(void)
+{
+    volatile float *p = device_of(NULL, 64);
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        _exit(p[0] == 0.0f ? 0 : 1);
+    }
+    int status = 0;
+    T_CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    T_CHECK_MSG(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "status %x", (unsigned)status);
+    float *same;
+    memcpy(&same, &p, sizeof same);
+    T_CHECK(cuda.free(same) == 0);
 }
 
 static void test_architectures(void)
@@ -373,6 +395,7 @@ int main(int argc, char **argv)
     test_compile_error();
     test_graphs();
     test_refusals();
+    test_hidden_memory();
     test_architectures();
     test_planted();
     test_matrices();
