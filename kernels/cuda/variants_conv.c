@@ -170,6 +170,15 @@ static const struct conv_tile conv_ffma_tiles[] = {
     { 64, 64, 16, 4, 4 }, { 128, 64, 16, 8, 4 }, { 128, 128, 8, 8, 8 }
 };
 
+/* Data gradients that need more registers than two blocks leave: classes of pixels, or loads one by one, beside many
+ * sums. */
+static int conv_ffma_heavy(const struct gy_op *op, const struct conv_tile *t)
+{
+    const struct gy_geom *g = &op->geom;
+    const int single = (g->c / g->groups) % 4 != 0 || (g->k / g->groups) % 4 != 0, sums = t->tm * t->tn;
+    return op->code == GY_OP_CONV_DGRAD && (single ? sums >= 32 : g->stride_h * g->stride_w > 1 && sums >= 64);
+}
+
 static void conv_ffma_cut_by(const struct gy_op *op, const struct conv_tile *t, struct gy_cuda_cut *out)
 {
     const struct conv_size size = conv_size_of(op);
@@ -182,7 +191,7 @@ static void conv_ffma_cut_by(const struct gy_op *op, const struct conv_tile *t, 
     conv_define(out, "GY_BK", t->bk);
     conv_define(out, "GY_TM", t->tm);
     conv_define(out, "GY_TN", t->tn);
-    conv_define(out, "GY_BLOCKS", size.classes > 1 && t->tm * t->tn == 64 ? 1 : 2);
+    conv_define(out, "GY_BLOCKS", conv_ffma_heavy(op, t) ? 1 : 2);
     const int64_t each = wgrad ? conv_slice_pixels(op, t) : 0, slices = wgrad ? conv_up(size.depth, each) : 1;
     conv_launch(out, "conv_ffma", tiles, wgrad ? slices : size.classes, op->geom.groups, shared);
     if (wgrad) {
@@ -203,7 +212,7 @@ static void conv_ffma_cut(const struct gy_op *op, const struct gy_cuda_device *d
     for (size_t i = 1; i < GY_COUNT(conv_ffma_tiles); i++) {
         const struct conv_tile *x = &conv_ffma_tiles[i];
         const int64_t blocks = conv_up(size.rows, x->bm) * conv_up(size.cols, x->bn) * extent;
-        const int heavy = size.classes > 1 && x->tm * x->tn == 64; /* would need more registers than two blocks have */
+        const int heavy = conv_ffma_heavy(op, x);
         if (size.rows > x->bm / 2 && size.cols > x->bn / 2 && blocks >= CONV_BLOCKS && !heavy)
             t = x;
     }
@@ -310,7 +319,15 @@ static size_t conv_mma_weights(const struct gy_op *op, int arch)
     return (size_t)(taps * (arch < 75 ? g->c * conv_up(g->k, 8) * 8 : g->k * conv_up(g->c, 8) * 8)) * 2;
 }
 
-static void conv_mma_begin(const struct gy_op *op, const struct conv_mma_tile *x, int stages, struct gy_cuda_cut *out)
+/* Are channels gathered one by one? */
+static int conv_mma_gathers(const struct gy_op *op)
+{
+    const int c = op->geom.c % 8 != 0, k = op->geom.k % 8 != 0;
+    return op->code == GY_OP_CONV ? c : op->code == GY_OP_CONV_DGRAD ? k : c || k;
+}
+
+static void conv_mma_begin(const struct gy_op *op, const struct conv_mma_tile *x, int stages, int gathers,
+                           struct gy_cuda_cut *out)
 {
     conv_begin(op, "conv_mma.cu", out);
     conv_define(out, "GY_BM", x->t.bm);
@@ -318,7 +335,7 @@ static void conv_mma_begin(const struct gy_op *op, const struct conv_mma_tile *x
     conv_define(out, "GY_STAGES", stages);
     conv_define(out, "GY_WARPS_M", x->warps_m);
     conv_define(out, "GY_WARPS_N", x->warps_n);
-    conv_define(out, "GY_BLOCKS", x->warps_m * x->warps_n == 8 ? 2 : 3);
+    conv_define(out, "GY_BLOCKS", x->warps_m * x->warps_n < 8 ? 3 : gathers ? 1 : 2);
 }
 
 static unsigned conv_mma_shared(const struct conv_tile *t, int stages)
@@ -335,7 +352,7 @@ static void conv_mma_cut_by(const struct gy_op *op, const struct gy_cuda_device 
     const int wgrad = conv_dir_of(op) == CONV_WGRAD, stages = device->arch < 80 ? 2 : t->bm + t->bn > 192 ? 3 : 4;
     const unsigned threads = (unsigned)(x->warps_m * x->warps_n * 32);
     const unsigned shared = conv_mma_shared(t, stages);
-    conv_mma_begin(op, x, stages, out);
+    conv_mma_begin(op, x, stages, conv_mma_gathers(op), out);
     const int64_t tiles = conv_up(size.rows, t->bm) * conv_up(size.cols, t->bn);
     if (wgrad) {
         const int64_t each = conv_slice_pixels(op, t), slices = conv_up(size.depth, each);
@@ -378,7 +395,7 @@ static void conv_lines_cut(const struct gy_op *op, const struct gy_cuda_device *
     const int wgrad = op->code == GY_OP_CONV_WGRAD, stages = device->arch < 80 ? 2 : 4;
     const struct conv_mma_tile *x = &conv_mma_tiles[wgrad ? 0 : 1];
     const unsigned shared = conv_mma_shared(&x->t, stages), threads = (unsigned)(x->warps_m * x->warps_n * 32);
-    conv_mma_begin(op, x, stages, out);
+    conv_mma_begin(op, x, stages, 0, out);
     conv_define(out, "GY_LINES", 1);
     const int64_t tiles = conv_up(wgrad ? g->k : pixels, x->t.bm) * conv_up(wgrad ? row : g->k, x->t.bn);
     const int64_t weights = wgrad ? 0 : g->k * row / 8; /* chunks of 16 bytes, as of the image */
@@ -402,7 +419,7 @@ static void conv_mma_cut(const struct gy_op *op, const struct gy_cuda_device *de
     const struct conv_mma_tile *t = &conv_mma_tiles[0];
     const int64_t extent = conv_dir_of(op) == CONV_WGRAD ? CONV_BLOCKS : size.classes;
     /* loads that wait in registers leave room for less sums: before sm_80 not the largest tile, gathered the least */
-    const int gathered = conv_dir_of(op) != CONV_WGRAD && (op->code == GY_OP_CONV ? op->geom.c : op->geom.k) % 8 != 0;
+    const int gathered = conv_mma_gathers(op);
     for (size_t i = 1; !gathered && i < GY_COUNT(conv_mma_tiles) - (device->arch < 80); i++) {
         const struct conv_tile *x = &conv_mma_tiles[i].t;
         const int64_t blocks = conv_up(size.rows, x->bm) * conv_up(size.cols, x->bn) * extent;
