@@ -112,11 +112,21 @@ static int ctx_read_tuned(struct gyre_net *net, struct gy_tuned *tuned, char *pa
     return gy_tuned_read(tuned, path, &net->alloc, net->backend, &net->caps, &net->error);
 }
 
+static int ctx_check_job(struct gyre_net *net)
+{
+    const int ranks = gyre_job_ranks(net->config.job);
+    if (ranks > 1 && !net->caps.host_memory)
+        return GY_FAIL(&net->error, GY_E_UNSUPPORTED, "%d ranks train together on the CPU alone in this version, not on %s", ranks,
+                       net->caps.device);
+    return GY_OK;
+}
+
 static int ctx_plan(struct gyre_net *net)
 {
     char path[4096];
     struct gy_tuned tuned;
     struct gy_plan_config plan = ctx_plan_config(&net->config);
+    GY_TRY(ctx_check_job(net));
     GY_TRY(ctx_read_tuned(net, &tuned, path, sizeof path));
     plan.tuned = &tuned;
     const int status = gy_plan_build(&net->plan, &net->graph, &plan, &net->uniform, net->backend, net->backend_self, &net->arena,

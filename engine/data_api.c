@@ -126,7 +126,7 @@ static int api_loader_start(struct gyre_loader *loader, const struct gyre_loader
     struct gy_loader_config inner = { .alloc = &loader->alloc, .log = c->log.write ? &log : &loader->data->log,
                                       .batch = c->batch, .h = c->h, .w = c->w, .c = c->c, .training = c->training,
                                       .seed = c->seed, .first_batch = c->first_batch, .threads = c->threads,
-                                      .depth = c->depth };
+                                      .depth = c->depth, .part = c->part, .parts = c->parts };
     memcpy(&inner.augment, &c->augment, sizeof inner.augment);
     return gy_loader_open(&loader->loader, loader->data->data, &inner, err);
 }

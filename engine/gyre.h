@@ -146,6 +146,8 @@ struct gyre_logger {
     int level; /* GYRE_LOG_INFO */
 };
 
+struct gyre_job; /* below: processes that train together */
+
 struct gyre_config {
     size_t size;          /* sizeof(struct gyre_config), set by gyre_config_default: the struct may grow */
     const char *net;      /* net text, NUL-terminated; copied */
@@ -175,6 +177,7 @@ struct gyre_config {
                                * gyre/kernels in $XDG_CACHE_HOME or ~/.cache */
     const char *kernel_pack;  /* GPU: file of compiled kernels that gyre_pack_kernels wrote, read first; NULL: with use_env
                                * GYRE_KERNEL_PACK, else none */
+    struct gyre_job *job;     /* several processes train this net together: gyre_job_open; batch is of each of them; NULL: alone */
 };
 
 GYRE_API void gyre_config_default(struct gyre_config *config);
@@ -382,6 +385,7 @@ struct gyre_loader_config {
     int threads, depth;    /* 1, 4 */
     struct gyre_memory memory; /* hook only */
     struct gyre_logger log;
+    int32_t part, parts;   /* training: every step's samples are dealt to so many loaders, of which this is one; 0, 1 */
 };
 GYRE_API void gyre_loader_config_default(struct gyre_loader_config *config);
 GYRE_API int gyre_open_loader(struct gyre_loader **loader, struct gyre_data *data, const struct gyre_loader_config *config,
@@ -400,7 +404,21 @@ GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, 
 GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, int threads,
                        int (*progress)(void *user, int64_t done, int64_t total), void *user, struct gyre_error *error);
 
-/* ---- between machines ------------------------------------------------------------------------------------------------ */
+/* ---- several processes, between machines -------------------------------------------------------------------------------- */
+
+/* Processes ("ranks") that train one net together: each computes its own batches, gradients are summed over all of them before an update,
+ * so that all hold the same weights. In this version the ranks of one host, started by 'gyre launch', on the CPU. */
+struct gyre_job;
+struct gyre_job_config {
+    size_t size;
+    double wait_seconds;    /* how long a rank waits for the others before GYRE_E_PEER; 600 */
+};
+GYRE_API void gyre_job_config_default(struct gyre_job_config *config);
+/* Where this process stands, from its launcher's variables; without any, rank 0 of 1. config may be NULL. Goes into gyre_config.job. */
+GYRE_API int gyre_job_open(struct gyre_job **job, const struct gyre_job_config *config, struct gyre_error *error);
+GYRE_API void gyre_job_close(struct gyre_job *job); /* NULL is fine; nets of it must be closed */
+GYRE_API int gyre_job_rank(const struct gyre_job *job);  /* NULL: 0 */
+GYRE_API int gyre_job_ranks(const struct gyre_job *job); /* NULL: 1 */
 
 GYRE_API const char *gyre_collective_name(int index); /* algorithms of allreduce and broadcast; NULL after the last */
 GYRE_API const char *gyre_collective_about(int index);

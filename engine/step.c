@@ -2,6 +2,7 @@
 /* Steps: a batch is copied into its place, programs are walked, a few numbers come back. Nothing is allocated, opened or locked.
  * A step that ends in a loss that is not finite leaves weights and running statistics as they were. */
 #include "engine.h"
+#include "job.h"
 
 GY_INT int gy_net_run(struct gyre_net *net, int program)
 {
@@ -184,6 +185,30 @@ static void step_collect(const struct gyre_net *net, struct gyre_result *result)
     result->step = net->updates;
 }
 
+/* The figures of all ranks' samples together; the loss is weighted by its samples. */
+static int step_share_result(struct gyre_net *net, struct gyre_result *result)
+{
+    float sums[4] = { (float)(result->loss * result->labelled), (float)result->labelled, (float)result->top1, (float)result->top5 };
+    if (gyre_job_ranks(net->config.job) == 1)
+        return GY_OK;
+    GY_TRY(gy_job_sum(net->config.job, sums, 4, &net->error));
+    result->labelled = (int32_t)sums[1];
+    result->top1 = (int32_t)sums[2];
+    result->top5 = (int32_t)sums[3];
+    result->loss = result->labelled ? (double)sums[0] / result->labelled : 0;
+    return GY_OK;
+}
+
+/* Gradients become the sum over all ranks; each rank's are means over its own batch. */
+static int step_share_gradients(struct gyre_net *net)
+{
+    const int64_t count = (int64_t)(net->plan.region_bytes[GY_AT_GRAD] / sizeof(float));
+    if (gyre_job_ranks(net->config.job) == 1)
+        return GY_OK;
+    GY_TRY(step_sync(net, "the backward pass"));
+    return gy_job_sum(net->config.job, net->base[GY_AT_GRAD], count, &net->error);
+}
+
 static void step_keep_state(struct gyre_net *net, int restore)
 {
     void *state = net->base[GY_AT_STATE], *kept = net->base[GY_AT_KEEP];
@@ -195,13 +220,14 @@ static void step_keep_state(struct gyre_net *net, int restore)
 static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, int add, struct gyre_result *result)
 {
     GY_TRY(gy_net_feed(net, batch));
-    net->uniform.step = (uint64_t)net->micro;
+    net->uniform.step = (uint64_t)net->micro * (uint64_t)gyre_job_ranks(net->config.job) + (uint64_t)gyre_job_rank(net->config.job);
     net->uniform.loss_scale = 1;
     net->uniform.accumulate = add;
     step_keep_state(net, 0);
     GY_TRY(gy_net_run(net, GY_FORWARD));
     GY_TRY(step_fetch_results(net, "the forward pass"));
     step_collect(net, result);
+    GY_TRY(step_share_result(net, result));
     if (!isfinite(result->loss)) {
         step_keep_state(net, 1);
         return gy_net_fail(net, GY_E_NONFINITE, "the loss is %g at step %" PRId64, result->loss, net->updates);
@@ -214,9 +240,10 @@ static int step_update(struct gyre_net *net)
     struct gy_uniform *u = &net->uniform;
     const double t = (double)net->updates + 1;
     u->lr = gy_schedule_rate(&net->config.schedule, net->updates);
-    u->grad_scale = 1.0f / (float)net->config.accumulate;
+    u->grad_scale = 1.0f / ((float)net->config.accumulate * (float)gyre_job_ranks(net->config.job));
     u->bias1 = (float)(1 - pow((double)net->config.optimizer.beta1, t));
     u->bias2 = (float)(1 - pow((double)net->config.optimizer.beta2, t));
+    GY_TRY(step_share_gradients(net));
     GY_TRY(gy_net_run(net, GY_UPDATE));
     net->pending = 0;
     net->updates++;

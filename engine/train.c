@@ -4,6 +4,7 @@
  * from a checkpoint ends with the same bits as one that was never stopped. */
 #include "train.h"
 #include "base/clock.h"
+#include "job.h"
 
 #define TRAIN_ROWS 20 /* rows of metrics in an epoch */
 
@@ -27,6 +28,7 @@ struct train_run {
     double seconds_per_batch, seconds_per_test;
     struct gyre_progress progress;
     int stop, starved;              /* the callback asked to stop; the data failed */
+    int ranks;                      /* of the job */
 };
 
 GYRE_API void gyre_train_config_default(struct gyre_train_config *config)
@@ -89,7 +91,7 @@ static void train_times(struct train_run *run)
     const int64_t batches = run->done - run->epoch_first;
     if (batches > 0 && seconds > 0) {
         run->seconds_per_batch = seconds / (double)batches;
-        p->images_per_second = (double)run->shape.batch / run->seconds_per_batch;
+        p->images_per_second = (double)run->shape.batch * run->ranks / run->seconds_per_batch;
     }
     const int64_t tests = gy_ceil_div(run->total, run->per_epoch) - run->done / run->per_epoch;
     p->seconds_left = (double)(run->total - run->done) * run->seconds_per_batch + (double)tests * run->seconds_per_test;
@@ -196,6 +198,8 @@ static int train_open_loader(struct train_run *run)
     c.seed = run->net->config.seed;
     c.first_batch = run->done;
     c.threads = run->config.loader_threads;
+    c.part = gyre_job_rank(run->net->config.job);
+    c.parts = run->ranks;
     const int status = gyre_open_loader(&run->loader, run->config.train, &c, &error);
     return status == GYRE_OK ? GYRE_OK : gy_net_fail(run->net, status, "%s", error.text);
 }
@@ -231,9 +235,9 @@ static int train_check(struct train_run *run)
     if (run->info.classes > run->shape.classes)
         return gy_net_fail(run->net, GY_E_MISMATCH, "the training data has %d classes, the net %d", run->info.classes,
                            run->shape.classes);
-    if (run->info.samples < run->shape.batch)
-        return gy_net_fail(run->net, GY_E_ARG, "the batch of %d is larger than the training data, %" PRId64 " samples",
-                           run->shape.batch, run->info.samples);
+    if (run->info.samples < (int64_t)run->shape.batch * run->ranks)
+        return gy_net_fail(run->net, GY_E_ARG, "the batch of %d%s is larger than the training data, %" PRId64 " samples",
+                           run->shape.batch, run->ranks > 1 ? " of each rank" : "", run->info.samples);
     return train_check_classes(run);
 }
 
@@ -249,19 +253,40 @@ static int train_report_resume(struct train_run *run)
     return GY_OK;
 }
 
+/* Rank 0 alone tests, writes and reports; the others only look whether there is something to go on from. */
+static int train_follow(struct train_run *run)
+{
+    struct gy_checkpoints list;
+    const char *folder = run->config.folder;
+    int status = GY_OK;
+    run->config.test = NULL;
+    run->config.progress = NULL;
+    if (folder && run->config.resume) {
+        GY_TRY(gy_checkpoints_list(&list, gy_net_alloc(run->net), folder, &run->net->error));
+        status = list.count > 0 ? train_load_newest(run, &list) : GY_OK;
+        gy_checkpoints_close(&list);
+    }
+    run->config.folder = NULL;
+    run->saved = -1;
+    return status;
+}
+
 static int train_open(struct train_run *run)
 {
     gyre_get_shape(run->net, &run->shape);
+    run->ranks = gyre_job_ranks(run->net->config.job);
     if (run->config.train)
         gyre_get_data_info(run->config.train, &run->info);
     GY_TRY(train_check(run));
-    run->per_epoch = run->info.samples / run->shape.batch;
+    run->per_epoch = run->info.samples / run->shape.batch / run->ranks;
     run->total = run->config.max_steps ? run->config.max_steps : run->per_epoch * run->config.epochs;
     run->row_every = gy_max64(1, run->per_epoch / TRAIN_ROWS);
     run->done = run->net->micro;
     run->saved = -1;
     run->progress.loss = run->progress.accuracy = (double)NAN;
-    if (run->config.folder)
+    if (gyre_job_rank(run->net->config.job) > 0)
+        GY_TRY(train_follow(run));
+    else if (run->config.folder)
         GY_TRY(train_open_folder(run));
     GY_TRY(train_open_loader(run));
     run->epoch_first = run->done;
@@ -407,6 +432,8 @@ static int train_loop(struct train_run *run)
         const int64_t every = run->config.checkpoint_steps;
         if (last || (every ? run->done % every == 0 : epoch))
             GY_TRY(train_save(run));
+        /* whatever was reported above may have asked to stop: all ranks stop after the same step */
+        GY_TRY(gy_job_any(run->net->config.job, run->stop, &run->stop, &run->net->error));
     }
     return GY_OK;
 }

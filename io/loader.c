@@ -70,13 +70,20 @@ static int32_t loader_count(const struct gy_loader *loader, int64_t number)
     return loader->config.training ? (int32_t)batch : (int32_t)gy_min64(batch, loader->data->count - number * batch);
 }
 
+/* Which sample of a sequence of batches, all parts of a batch one after another. */
+static int64_t loader_position(const struct gy_loader_config *c, int64_t number, int32_t at)
+{
+    return (number * c->parts + c->part) * c->batch + at;
+}
+
 static int64_t loader_index(const struct gy_loader *loader, int64_t number, int32_t at)
 {
     const int64_t batch = loader->config.batch;
     if (!loader->config.training)
         return number * batch + at;
     const int64_t epoch = number / loader->batches_per_epoch, within = number % loader->batches_per_epoch;
-    return gy_rng_permute(loader->config.seed, GY_RNG_ORDER, (uint64_t)epoch, loader->data->count, within * batch + at);
+    return gy_rng_permute(loader->config.seed, GY_RNG_ORDER, (uint64_t)epoch, loader->data->count,
+                          loader_position(&loader->config, within, at));
 }
 
 GY_INT void gy_loader_order(const struct gy_loader *loader, int64_t number, int64_t *samples)
@@ -95,12 +102,12 @@ static int loader_make_one(const struct gy_loader *loader, int64_t number, int32
     struct gy_image image;
     GY_TRY(gy_data_read(loader->data, index, decoder, &image, err));
     if (image.values) {
-        gy_augment_real(c->training ? &c->augment : NULL, &image, c->seed, number * c->batch + at, out);
+        gy_augment_real(c->training ? &c->augment : NULL, &image, c->seed, loader_position(c, number, at), out);
         return GY_OK;
     }
     if (!c->training)
         return gy_image_fit(&image, c->h, c->w, c->c, c->augment.resize, out, decoder, err);
-    return gy_augment_sample(&c->augment, &image, c->seed, number * c->batch + at, c->h, c->w, c->c, out, decoder, err);
+    return gy_augment_sample(&c->augment, &image, c->seed, loader_position(c, number, at), c->h, c->w, c->c, out, decoder, err);
 }
 
 /* The sample at a position, or the next readable one by index. */
@@ -134,7 +141,7 @@ static void loader_prepare(const struct gy_loader *loader, const struct loader_s
 {
     const struct gy_loader_config *c = &loader->config;
     if (loader->mixing)
-        gy_augment_mix(&c->augment, c->seed, number, c->batch, c->h, c->w, slot->mix);
+        gy_augment_mix(&c->augment, c->seed, number * c->parts + c->part, c->batch, c->h, c->w, slot->mix);
     memset(slot->pixels + (size_t)count * loader->sample_bytes, 0, (size_t)(c->batch - count) * loader->sample_bytes);
     for (int32_t i = count; i < c->batch; i++) {
         slot->labels[i] = -1;
@@ -411,7 +418,9 @@ static void loader_describe(struct gy_loader *loader, struct gy_data *data, cons
     loader->alloc = *c->alloc;
     loader->config.alloc = &loader->alloc;
     loader->data = data;
-    loader->batches_per_epoch = c->training ? data->count / c->batch : gy_ceil_div(data->count, c->batch);
+    loader->config.parts = c->parts > 1 && c->training ? c->parts : 1;
+    loader->config.part = loader->config.parts > 1 ? c->part : 0;
+    loader->batches_per_epoch = c->training ? data->count / c->batch / loader->config.parts : gy_ceil_div(data->count, c->batch);
     loader->end = c->training ? INT64_MAX : loader->batches_per_epoch;
     loader->sample_bytes = (size_t)c->h * (size_t)c->w * (size_t)c->c * (data->real ? sizeof(float) : 1);
     loader->chunk = data->costly ? 1 : 16;

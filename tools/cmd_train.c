@@ -29,7 +29,7 @@ struct train_values {
 
 #define AT(member) offsetof(struct train_values, member)
 static const struct cli_option train_rows[] = {
-    { "batch", "N", "128", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },
+    { "batch", "N", "128", "images a step (of each process)", CLI_WHOLE, AT(batch), 1, 1 << 20 },
     { "epochs", "N", "10", "times through the training data", CLI_WHOLE, AT(epochs), 1, 1e6 },
     { "steps", "N", NULL, "steps of the whole run, instead of --epochs", CLI_WHOLE, AT(steps), 1, 1e12 },
     { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 },
@@ -87,6 +87,7 @@ struct train_job {
     struct gyre_config config;
     struct gyre_train_config loop;
     struct gyre_net *net;
+    struct gyre_job *ranks;           /* the processes that train together */
     char folder[2048];
     int64_t per_epoch, steps;
 };
@@ -187,7 +188,7 @@ static int set_config(struct train_job *job)
     c->optimizer.weight_decay = (float)v->weight_decay;
     c->optimizer.clip_norm = (float)v->clip;
     c->optimizer.ema = (float)v->ema;
-    job->per_epoch = job->info.samples / v->batch;
+    job->per_epoch = job->info.samples / v->batch / gyre_job_ranks(job->ranks);
     if (job->per_epoch < 1)
         return cli_fail(CLI_USAGE, "--batch is %" PRId64 "; the training data has only %" PRId64 " images", v->batch,
                         job->info.samples);
@@ -307,7 +308,7 @@ static void say_begin(const struct train_job *job)
     struct gyre_need need;
     struct gyre_data_info test;
     char memory[32];
-    if (job->v->json || gyre_measure(&job->config, &need, NULL) != GYRE_OK)
+    if (job->v->json || gyre_job_rank(job->ranks) > 0 || gyre_measure(&job->config, &need, NULL) != GYRE_OK)
         return;
     printf("net: %s, input %dx%dx%d, %" PRId64 " parameters, %s of memory\n", job->net_name, job->input.h, job->input.w,
            job->input.c, need.parameters, cli_bytes(memory, (double)need.host_bytes));
@@ -317,8 +318,10 @@ static void say_begin(const struct train_job *job)
         printf("%" PRId64 " to test on\n", test.samples);
     } else
         printf("none to test on\n");
-    printf("run: %" PRId64 " steps of %" PRId64 " images, %" PRId64 " an epoch, into %s\n", job->steps, job->v->batch,
-           job->per_epoch, job->folder);
+    printf("run: %" PRId64 " steps of %" PRId64 " images, %" PRId64 " an epoch, into %s\n", job->steps,
+           job->v->batch * gyre_job_ranks(job->ranks), job->per_epoch, job->folder);
+    if (gyre_job_ranks(job->ranks) > 1)
+        printf("ranks: %d processes of %" PRId64 " images a step each\n", gyre_job_ranks(job->ranks), job->v->batch);
     fflush(stdout);
 }
 
@@ -345,6 +348,7 @@ static void say_end(const struct train_job *job, int status)
 
 static int run_loop(struct train_job *job)
 {
+    const int leads = gyre_job_rank(job->ranks) == 0;
     struct cli_progress *progress = cli_progress_open(job->v->json ? CLI_PROGRESS_JSON : CLI_PROGRESS_AUTO);
     if (!progress)
         return cli_fail(CLI_RESOURCES, "out of memory: the progress bar");
@@ -358,18 +362,22 @@ static int run_loop(struct train_job *job)
         code = cli_fail(CLI_USAGE, "%s (--resume, --overwrite, --out)", gyre_last_error(job->net)->text);
     else if (status != GYRE_OK)
         code = cli_net_error(job->net);
-    if (status == GYRE_OK || status == GYRE_E_STOPPED)
+    if (leads && (status == GYRE_OK || status == GYRE_E_STOPPED))
         say_end(job, status);
     return code;
 }
 
 static int run_job(struct train_job *job, const char *path)
 {
+    struct gyre_error error;
+    if (gyre_job_open(&job->ranks, NULL, &error) != GYRE_OK)
+        return cli_error(&error);
     int code = open_job_data(job, path);
     if (code == CLI_OK)
         code = make_text(job);
     if (code == CLI_OK)
         code = set_config(job);
+    job->config.job = job->ranks;
     if (code != CLI_OK)
         return code;
     if (job->v->show_batch)
@@ -382,6 +390,7 @@ static int run_job(struct train_job *job, const char *path)
 static void close_job(struct train_job *job)
 {
     gyre_close(job->net);
+    gyre_job_close(job->ranks);
     gyre_close_data(job->test);
     gyre_close_data(job->train);
     free(job->text);

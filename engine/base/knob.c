@@ -22,6 +22,13 @@ static const struct gy_knob knob_rows[] = {
     { "GYRE_EMU_QUIET", "flag", "0", "emulator: 1: a kernel's fault is only returned as an error's text, not printed" },
     { "GYRE_EMU_HIDE", "flag", "1", "emulator: 0: the program may touch device memory" },
     { "GYRE_EMU_TSAN", "flag", "0", "emulator: 1: ThreadSanitizer checks kernels, in a program built with it" },
+    { "GYRE_RANK", "count", "0", "this process in its job; set by gyre launch, as what follows" },
+    { "GYRE_RANKS", "count", "1", "processes of the job" },
+    { "GYRE_LOCAL_RANK", "count", "", "this process among those of its host" },
+    { "GYRE_LOCAL_RANKS", "count", "", "processes of this host" },
+    { "GYRE_NODE_FD", "count", "", "the open file that is the memory of a host's processes" },
+    { "GYRE_MASTER_HOST", "text", "", "where rank 0 listens" },
+    { "GYRE_MASTER_PORT", "count", "", "on which port" },
     { "GYRE_NO_INSTALL", "flag", "0", "1: build.sh installs no packages (read by build.sh alone)" },
     { "GYRE_TEST_DATA", "path", "", "real data for tests (read by tests alone)" },
 };

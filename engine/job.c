@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks of one host, started by one launcher that hands each of them the same open file without a name (GYRE_NODE_FD); the first rank
+ * that comes gives it its size, all map it. */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../net/boot.h"
+#include "base/knob.h"
+#include "engine.h"
+#include "job.h"
+
+#define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
+
+struct gyre_job {
+    struct gy_alloc alloc;
+    int rank, ranks;
+    void *base;
+    size_t bytes;
+    struct gy_net_node *node;
+};
+
+GYRE_API int gyre_job_rank(const struct gyre_job *job) { return job ? job->rank : 0; }
+GYRE_API int gyre_job_ranks(const struct gyre_job *job) { return job ? job->ranks : 1; }
+
+static const char *job_variable(const char *name) { return getenv(name); }
+
+static int job_map(struct gyre_job *job, struct gy_error *err)
+{
+    const char *text = gy_knob_get("GYRE_NODE_FD");
+    int64_t fd;
+    if (!text || gy_text_int(text, 0, INT_MAX, &fd) != 0)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "%d ranks, but no memory together: start them by gyre launch", job->ranks);
+    job->bytes = gy_net_node_bytes(job->ranks, JOB_BYTES);
+    if (job->bytes == 0)
+        return GY_FAIL(err, GY_E_ARG, "%d ranks on one host; there may be %d", job->ranks, GY_NET_NODE_RANKS);
+    if (ftruncate((int)fd, (off_t)job->bytes) != 0)
+        return GY_FAIL(err, GY_E_IO, "the ranks' memory cannot have %zu bytes: %s", job->bytes, strerror(errno));
+    void *const base = mmap(NULL, job->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+    if (base == MAP_FAILED)
+        return GY_FAIL(err, GY_E_NOMEM, "the ranks' memory of %zu bytes cannot be mapped: %s", job->bytes, strerror(errno));
+    job->base = base;
+    return GY_OK;
+}
+
+static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, struct gy_error *err)
+{
+    struct gy_net_place place;
+    GY_TRY(gy_net_place_read(&place, job_variable, err));
+    job->rank = place.rank;
+    job->ranks = place.ranks;
+    if (job->ranks == 1)
+        return GY_OK;
+    GY_TRY(job_map(job, err));
+    return gy_net_node_open(&job->node, job->base, job->rank, job->ranks, JOB_BYTES, (int64_t)(config->wait_seconds * 1e9), &job->alloc, err);
+}
+
+GYRE_API void gyre_job_config_default(struct gyre_job_config *config)
+{
+    *config = (struct gyre_job_config){ .size = sizeof *config, .wait_seconds = 600 };
+}
+
+GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *config, struct gyre_error *error)
+{
+    struct gyre_job_config c;
+    struct gy_error err = { 0 };
+    const struct gy_alloc alloc = gy_alloc_default();
+    gyre_job_config_default(&c);
+    if (config)
+        c.wait_seconds = config->wait_seconds;
+    struct gyre_job *job = gy_alloc_take(&alloc, 1, sizeof *job);
+    int status = job ? GY_OK : GY_NOMEM(&err, "the job's handle", sizeof *job);
+    if (job) {
+        job->alloc = alloc;
+        status = job_fill(job, &c, &err);
+    }
+    if (status == GY_OK) {
+        *out = job;
+        return GYRE_OK;
+    }
+    gyre_job_close(job);
+    return gy_error_out(error, &err);
+}
+
+GYRE_API void gyre_job_close(struct gyre_job *job)
+{
+    if (!job)
+        return;
+    const struct gy_alloc alloc = job->alloc;
+    gy_net_node_close(job->node);
+    if (job->base)
+        munmap(job->base, job->bytes);
+    gy_alloc_free(&alloc, job, sizeof *job);
+}
+
+GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err)
+{
+    return job && job->ranks > 1 ? gy_net_node_allreduce_outside(job->node, data, count, err) : GY_OK;
+}
+
+GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error *err)
+{
+    float sum = flag != 0;
+    GY_TRY(gy_job_sum(job, &sum, 1, err));
+    *out = sum != 0;
+    return GY_OK;
+}

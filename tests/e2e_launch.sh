@@ -1,0 +1,123 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Several processes train one net: the same figures as one process with the larger batch, the same bits in every run, after a lost
+# process and after a stop; whoever is lost is named at once.
+. "$(dirname "$0")/e2e.inc"
+make_images "$TMP/data/train" 4 30 20 1
+make_images "$TMP/data/test" 4 5 20 2
+cat >"$TMP/plain.net" <<'END'
+input 20x20x3
+conv 12 3x3 bias
+relu
+conv 16 3x3 stride 2 bias
+relu
+linear 4
+softmax
+END
+cat >"$TMP/tiny.net" <<'END'
+input 20x20x3
+conv 12 3x3
+bn
+relu
+conv 16 3x3 stride 2
+bn
+relu
+dropout 0.2
+linear 4
+softmax
+END
+
+RUN= # or exec, in the background
+launch() # launch RANKS FOLDER OPTIONS...
+{
+    ranks=$1 folder=$2
+    shift 2
+    $RUN "$GYRE" launch --ranks "$ranks" --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --epochs 12 --pad-crop 2 --flip \
+        --checkpoint-every 5 --out "$folder" --batch 4 "$@"
+}
+
+# ---- two processes of four images, and one of eight
+plain() { "$@" "$TMP/plain.net" "$TMP/data" --epochs 4 --pad-crop 2 --flip --lr .02 --test-data none; }
+expect 0 plain "$GYRE" launch --ranks 2 --threads 1 -- "$GYRE" train --batch 4 --out "$TMP/two"
+says "$out" 'ranks: 2 processes of 4 images'
+expect 0 plain "$GYRE" train --batch 8 --threads 1 --out "$TMP/one"
+if awk -F, 'NR == FNR { loss[$1] = $3; next } $1 != "step" && $3 != "" { rows++; d = $3 - loss[$1]; if (d > 1e-4 || d < -1e-4) wrong++ }
+    END { exit !(rows > 5 && !wrong) }' "$TMP/one/metrics.csv" "$TMP/two/metrics.csv"; then ok; else bad 'two processes learn otherwise than one'; fi
+
+# ---- the run that others must equal: 12 epochs of 10 steps
+last=checkpoint-120.safetensors
+expect 0 launch 3 "$TMP/whole"
+there "$TMP/whole/$last"
+expect 0 launch 3 "$TMP/again"
+same "$TMP/whole/$last" "$TMP/again/$last"
+
+# rank_process FOLDER RANK: its process number
+rank_process()
+{
+    for process in $(pgrep -f "out $1 "); do
+        if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q "^GYRE_RANK=$2\$"; then
+            echo "$process"
+            return
+        fi
+    done
+}
+await() # until FOLDER has a checkpoint
+{
+    tries=0
+    while [ -z "$(newest "$1" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+}
+
+# ---- kill -9 of a process: named, over at once, and the run goes on to the same bits
+if [ -r /proc/self/environ ] && command -v pgrep >/dev/null; then
+    for victim in 0 2; do
+        folder=$TMP/killed$victim
+        launch 3 "$folder" --epochs 4000 >"$out" 2>"$err" </dev/null &
+        pid=$!
+        await "$folder"
+        began=$(date +%s)
+        kill -9 "$(rank_process "$folder" $victim)"
+        got=0
+        wait $pid || got=$?
+        if [ $got = 137 ] && [ $(($(date +%s) - began)) -le 5 ]; then ok; else bad "code $got after $(($(date +%s) - began)) s"; fi
+        says "$err" "rank $victim (process [0-9]*) was ended by signal 9"
+    done
+    launch 3 "$TMP/mended" >"$out" 2>"$err" </dev/null &
+    pid=$!
+    await "$TMP/mended"
+    process=$(rank_process "$TMP/mended" 1)
+    [ -z "$process" ] || kill -9 "$process"
+    wait $pid
+    expect 0 launch 3 "$TMP/mended" --resume
+    same "$TMP/whole/$last" "$TMP/mended/$last"
+else
+    skip 'no /proc or pgrep: processes are not killed'
+fi
+
+# ---- a stop: all finish the same step
+RUN=exec
+launch 3 "$TMP/stopped" >"$out" 2>"$err" </dev/null &
+pid=$!
+RUN=
+await "$TMP/stopped"
+kill -TERM $pid
+got=0
+wait $pid || got=$?
+if [ $got = 6 ] || [ $got = 0 ]; then ok; else bad "code $got after SIGTERM"; cat "$err"; fi
+expect 0 launch 3 "$TMP/stopped" --resume
+same "$TMP/whole/$last" "$TMP/stopped/$last"
+
+# ---- mistakes
+expect 2 "$GYRE" launch
+expect 2 "$GYRE" launch --ranks 0 -- true
+expect 127 "$GYRE" launch -- "$TMP/no-such-command"
+says "$err" 'cannot be started'
+expect 3 "$GYRE" launch --ranks 2 -- sh -c "[ \$GYRE_RANK = 0 ] && sleep 20; exit 3"
+says "$err" 'rank 1 (process [0-9]*) ended with code 3'
+expect 2 env GYRE_RANK=0 GYRE_RANKS=2 "$GYRE" train "$TMP/plain.net" "$TMP/data"
+says "$err" 'gyre launch'
+expect 2 env GYRE_RANK=2 GYRE_RANKS=2 "$GYRE" train "$TMP/plain.net" "$TMP/data"
+says "$err" 'rank 2 of 2'
+finish
