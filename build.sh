@@ -518,6 +518,7 @@ check_part()
         flavour default
         build_tests
         GYRE_KERNEL_CACHE=$(cd "$BUILD" && pwd)/kernels LIMIT=3600 one emulator "$DIR/tests/t_ops_cuda" --each 12 --seed "$(date +%j)"
+        GYRE_KERNEL_CACHE=$(cd "$BUILD" && pwd)/kernels LIMIT=3600 one zoo "$DIR/tests/t_cuda_net" emu zoo
         ;;
     long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;
     *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu long" ;;
