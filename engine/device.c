@@ -93,8 +93,6 @@ GY_INT int gy_device_open(struct gyre_net *net)
                                         .kernel_pack = net->config.kernel_pack, .cuda_path = device_knob(net, "GYRE_CUDA_PATH") };
     if (!config.kernel_cache)
         config.kernel_cache = device_knob(net, "GYRE_KERNEL_CACHE");
-    if (config.kernel_cache && strcmp(config.kernel_cache, "off") == 0)
-        config.kernel_cache = "";
     if (!config.kernel_pack)
         config.kernel_pack = device_knob(net, "GYRE_KERNEL_PACK");
     switch (device.kind) {

@@ -19,7 +19,7 @@ struct gy_backend_config {
     int arch;                  /* not 0: no device; kernels for this architecture (90: sm_90) are chosen and can be compiled */
     const char *emulator;      /* path of the emulator's library, used in place of CUDA's; NULL: a GPU */
     const char *cuda_path;     /* folder in which CUDA's libraries are looked for first; NULL */
-    const char *kernel_cache;  /* folder of compiled kernels; NULL: the usual one, "": none */
+    const char *kernel_cache;  /* folder of compiled kernels; NULL: the usual one, "off": none */
     const char *kernel_pack;   /* file of compiled kernels; NULL */
 };
 

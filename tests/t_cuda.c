@@ -167,6 +167,8 @@ static void cud_cache_place(void)
     T_CHECK(strcmp(out, "/somewhere") == 0);
     gy_cuda_cache_folder("", out, sizeof out);
     T_CHECK(out[0] == 0);
+    gy_cuda_cache_folder("off", out, sizeof out);
+    T_CHECK(out[0] == 0);
     gy_cuda_cache_folder("/a/path/too/long", small, sizeof small);
     T_CHECK(small[0] == 0);
     setenv("XDG_CACHE_HOME", "/xdg", 1);

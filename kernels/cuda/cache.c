@@ -100,7 +100,7 @@ GY_INT void gy_cuda_cache_folder(const char *wanted, char *out, size_t room)
     int bytes = 0;
     out[0] = 0;
     if (wanted)
-        bytes = snprintf(out, room, "%s", wanted);
+        bytes = snprintf(out, room, "%s", strcmp(wanted, "off") == 0 ? "" : wanted);
     else if (cache && cache[0] == '/')
         bytes = snprintf(out, room, "%s/gyre/kernels", cache);
     else if (home && home[0] == '/')

@@ -19,7 +19,7 @@ GY_INT void gy_cuda_image_free(struct gy_cuda_image *image); /* safe on a zeroed
 /* Takes memory; bytes are undefined. GY_E_NOMEM. */
 GY_INT int gy_cuda_image_make(struct gy_cuda_image *image, size_t size, size_t text_bytes, struct gy_error *err);
 
-/* The folder: wanted, or gyre/kernels under $XDG_CACHE_HOME or ~/.cache; "" when wanted is "" or nothing is known. */
+/* The folder: wanted, or gyre/kernels under $XDG_CACHE_HOME or ~/.cache; "" when wanted is "" or "off" or nothing is known. */
 GY_INT void gy_cuda_cache_folder(const char *wanted, char *out, size_t room);
 /* 1 with *out filled, 0 when it is not there or damaged. */
 GY_INT int gy_cuda_cache_get(const char *folder, const unsigned char key[32], struct gy_cuda_image *out);
