@@ -29,7 +29,7 @@ struct train_values {
 
 #define AT(member) offsetof(struct train_values, member)
 static const struct cli_option train_rows[] = {
-    { "batch", "N", "128", "images a step (of each process)", CLI_WHOLE, AT(batch), 1, 1 << 20 },
+    { "batch", "N", "128", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },
     { "epochs", "N", "10", "times through the training data", CLI_WHOLE, AT(epochs), 1, 1e6 },
     { "steps", "N", NULL, "steps of the whole run, instead of --epochs", CLI_WHOLE, AT(steps), 1, 1e12 },
     { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 },
