@@ -26,12 +26,13 @@ GYRE_API int gyre_job_ranks(const struct gyre_job *job) { return job ? job->rank
 
 static const char *job_variable(const char *name) { return getenv(name); }
 
-static int job_map(struct gyre_job *job, struct gy_error *err)
+static int job_map(struct gyre_job *job, const char *launcher, struct gy_error *err)
 {
     const char *text = gy_knob_get("GYRE_NODE_FD");
     int64_t fd;
     if (!text || gy_text_int(text, 0, INT_MAX, &fd) != 0)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "%d ranks, but no memory together: start them by gyre launch", job->ranks);
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "the variables of %s say that this is rank %d of %d: ranks that train together are started by "
+                       "gyre launch; GYRE_RANK=0 GYRE_RANKS=1 trains alone", launcher, job->rank, job->ranks);
     job->bytes = gy_net_node_bytes(job->ranks, JOB_BYTES);
     if (job->bytes == 0)
         return GY_FAIL(err, GY_E_ARG, "%d ranks on one host; there may be %d", job->ranks, GY_NET_NODE_RANKS);
@@ -52,7 +53,9 @@ static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, 
     job->ranks = place.ranks;
     if (job->ranks == 1)
         return GY_OK;
-    GY_TRY(job_map(job, err));
+    if (!(config->wait_seconds > 0 && config->wait_seconds < 1e9))
+        return GY_FAIL(err, GY_E_ARG, "job config: wait_seconds is %g; it must be above 0 and below 1e9", config->wait_seconds);
+    GY_TRY(job_map(job, place.launcher, err));
     return gy_net_node_open(&job->node, job->base, job->rank, job->ranks, JOB_BYTES, (int64_t)(config->wait_seconds * 1e9), &job->alloc, err);
 }
 

@@ -118,6 +118,9 @@ expect 3 "$GYRE" launch --ranks 2 -- sh -c "[ \$GYRE_RANK = 0 ] && sleep 20; exi
 says "$err" 'rank 1 (process [0-9]*) ended with code 3'
 expect 2 env GYRE_RANK=0 GYRE_RANKS=2 "$GYRE" train "$TMP/plain.net" "$TMP/data"
 says "$err" 'gyre launch'
+expect 2 env SLURM_PROCID=1 SLURM_NTASKS=4 "$GYRE" train "$TMP/plain.net" "$TMP/data"
+says "$err" 'Slurm say that this is rank 1 of 4.*gyre launch'
+expect 0 env SLURM_PROCID=1 SLURM_NTASKS=4 GYRE_RANK=0 GYRE_RANKS=1 "$GYRE" train "$TMP/plain.net" "$TMP/data" --batch 8 --steps 2 --out "$TMP/alone"
 expect 2 env GYRE_RANK=2 GYRE_RANKS=2 "$GYRE" train "$TMP/plain.net" "$TMP/data"
 says "$err" 'rank 2 of 2'
 finish

@@ -56,7 +56,7 @@ static void exec_shut(int ranks)
     gy_net_close_schedule(&world.s);
 }
 
-/* One thread drives all ranks, in a seeded order. Returns how many calls it took, or -1 when it did not end. */
+/* One thread drives all ranks, in a seeded order. Returns how many of them did not end. */
 static int exec_drive(int ranks, uint64_t seed)
 {
     int done[EXEC_RANKS] = {0}, left = ranks;
