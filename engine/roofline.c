@@ -143,30 +143,30 @@ GY_INT void gy_ceilings_print(const struct gy_ceilings *c, const char *device, s
  * Convolutions: at 8, 16, ... 512 multiplications and additions a byte, between them along the logarithm; of few channels
  * less by a factor. */
 static const double roof_conv_shares[6][ROOF_KNOTS] = {
-    { 0.44, 0.69, 0.74, 0.82, 0.81, 0.77, 0.92 }, /* conv, f32 */
-    { 0.30, 0.65, 0.77, 0.81, 0.80, 0.83, 0.92 }, /* conv-dgrad, f32 */
-    { 0.30, 0.63, 0.67, 0.75, 0.80, 0.86, 0.90 }, /* conv-wgrad, f32 */
-    { 0.14, 0.46, 0.58, 0.64, 0.76, 0.81, 0.89 }, /* conv, bf16 */
-    { 0.16, 0.49, 0.55, 0.67, 0.76, 0.83, 0.90 }, /* conv-dgrad, bf16 */
-    { 0.22, 0.66, 0.56, 0.61, 0.70, 0.74, 0.76 }, /* conv-wgrad, bf16 */
+    { 0.47, 0.61, 0.67, 0.78, 0.78, 0.76, 0.93 }, /* conv, f32 */
+    { 0.32, 0.61, 0.72, 0.77, 0.76, 0.78, 0.93 }, /* conv-dgrad, f32 */
+    { 0.32, 0.58, 0.63, 0.73, 0.76, 0.86, 0.91 }, /* conv-wgrad, f32 */
+    { 0.15, 0.49, 0.56, 0.62, 0.74, 0.76, 0.89 }, /* conv, bf16 */
+    { 0.16, 0.51, 0.52, 0.64, 0.73, 0.78, 0.90 }, /* conv-dgrad, bf16 */
+    { 0.22, 0.68, 0.56, 0.61, 0.69, 0.71, 0.77 }, /* conv-wgrad, bf16 */
 };
 
 /* Factors for more than 16 channels on both sides, for 8 to 16 on one, for less than 8 read; for Winograd's way. */
 static const double roof_widths[2][4] = {
-    { 1.00, 0.93, 0.91, 0.75 }, /* f32 */
-    { 1.00, 0.74, 0.89, 1.00 }, /* bf16 */
+    { 1.00, 1.10, 0.94, 0.60 }, /* f32 */
+    { 1.00, 0.82, 0.85, 1.00 }, /* bf16 */
 };
 
 /* Other ops: at a 32nd of the cache's bytes, and at the cache's bytes. Above 1: the caches help. 0: not measured. */
 static const double roof_op_shares[GY_OP_CODES][2] = {
-    [GY_OP_ACT] = { 1.05, 1.26 }, [GY_OP_ACT_BWD] = { 0.88, 1.00 }, [GY_OP_ADAMW] = { 0.89, 0.89 },
-    [GY_OP_ADD] = { 2.27, 1.72 }, [GY_OP_ADD_BWD] = { 1.44, 1.11 }, [GY_OP_POOL_AVG] = { 0.83, 0.71 },
-    [GY_OP_POOL_AVG_BWD] = { 0.22, 0.31 }, [GY_OP_BN_APPLY] = { 0.61, 0.70 }, [GY_OP_BN_BWD] = { 0.66, 0.68 },
-    [GY_OP_BN_FINISH] = { 3.41, 3.41 }, [GY_OP_BN_SUMS] = { 0.42, 0.69 }, [GY_OP_DROPOUT] = { 0.01, 0.02 },
-    [GY_OP_INPUT] = { 0.05, 0.05 }, [GY_OP_LARS] = { 0.98, 0.98 }, [GY_OP_POOL_MAX] = { 0.21, 0.27 },
-    [GY_OP_POOL_MAX_BWD] = { 0.09, 0.14 }, [GY_OP_NORMS] = { 1.02, 1.02 }, [GY_OP_SGD] = { 1.30, 0.91 },
-    [GY_OP_SHORTCUT] = { 0.60, 0.41 }, [GY_OP_SHORTCUT_BWD] = { 0.46, 0.31 }, [GY_OP_SOFTMAX_CE] = { 0.01, 0.01 },
-    [GY_OP_SOFTMAX_CE_BWD] = { 0.07, 0.07 },
+    [GY_OP_ACT] = { 1.46, 1.49 }, [GY_OP_ACT_BWD] = { 0.96, 1.03 }, [GY_OP_ADAMW] = { 1.07, 1.07 },
+    [GY_OP_ADD] = { 1.93, 1.51 }, [GY_OP_ADD_BWD] = { 1.33, 0.98 }, [GY_OP_POOL_AVG] = { 0.81, 0.51 },
+    [GY_OP_POOL_AVG_BWD] = { 0.24, 0.30 }, [GY_OP_BN_APPLY] = { 0.68, 0.65 }, [GY_OP_BN_BWD] = { 0.77, 0.71 },
+    [GY_OP_BN_FINISH] = { 2.77, 2.77 }, [GY_OP_BN_SUMS] = { 0.65, 0.68 }, [GY_OP_DROPOUT] = { 0.01, 0.02 },
+    [GY_OP_INPUT] = { 0.28, 0.32 }, [GY_OP_LARS] = { 0.91, 0.91 }, [GY_OP_POOL_MAX] = { 0.22, 0.28 },
+    [GY_OP_POOL_MAX_BWD] = { 0.10, 0.14 }, [GY_OP_NORMS] = { 0.88, 0.88 }, [GY_OP_SGD] = { 1.25, 0.90 },
+    [GY_OP_SHORTCUT] = { 0.72, 0.40 }, [GY_OP_SHORTCUT_BWD] = { 0.73, 0.46 }, [GY_OP_SOFTMAX_CE] = { 0.01, 0.01 },
+    [GY_OP_SOFTMAX_CE_BWD] = { 0.06, 0.06 },
 };
 
 /* The share at a place between 0 and the last knot; outside, that of the nearest end. */
