@@ -192,8 +192,11 @@ static void base_test_read(void)
     T_CHECK(bytes == 5 && data && strcmp(data, "12345") == 0);
     T_CHECK(heap.live_bytes == 6);
     gy_alloc_free(&alloc, data, bytes + 1);
-    T_CHECK(base_put(path, "") == GY_OK && base_holds(path, ""));
+    T_CHECK(base_put(path, "one\ntwo\n") == GY_OK && strcmp(gy_file_line(path, name, sizeof name), "one\n") == 0);
+    T_CHECK(strcmp(gy_file_line(path, name, 3), "on") == 0);
+    T_CHECK(base_put(path, "") == GY_OK && base_holds(path, "") && strcmp(gy_file_line(path, name, sizeof name), "") == 0);
     remove(path);
+    T_CHECK(strcmp(gy_file_line(path, name, sizeof name), "") == 0);
     T_CHECK(gy_file_read(&alloc, path, 5, &data, &bytes, &base_err) == GY_E_IO);
     T_CHECK(strstr(base_err.text, strerror(ENOENT)));
     T_CHECK(gy_file_read(&alloc, base_folder, 5, &data, &bytes, &base_err) == GY_E_IO);

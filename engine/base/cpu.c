@@ -2,6 +2,7 @@
 /* x86: CPUID, and XGETBV for the registers that the system saves; AMX tiles are lent to a program that asks. POWER: the
  * kernel's auxiliary vector. */
 #include "cpu.h"
+#include "file.h"
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -164,15 +165,8 @@ GY_INT size_t gy_cpu_cache_choose(int level, const size_t *said, size_t count)
 static const char *cpu_cache_line(int index, const char *name, char *line, int room)
 {
     char path[80];
-    line[0] = 0;
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, name);
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        return line;
-    if (fgets(line, room, file) == NULL)
-        line[0] = 0;
-    fclose(file);
-    return line;
+    return gy_file_line(path, line, room);
 }
 
 static size_t cpu_cache_system(int level)

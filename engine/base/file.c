@@ -215,6 +215,16 @@ GY_INT int gy_file_read(const struct gy_alloc *alloc, const char *path, size_t l
     return status;
 }
 
+GY_INT const char *gy_file_line(const char *path, char *line, int room)
+{
+    FILE *file = fopen(path, "r");
+    if (file == NULL || fgets(line, room, file) == NULL)
+        line[0] = 0;
+    if (file != NULL)
+        fclose(file);
+    return line;
+}
+
 GY_INT int gy_file_exists(const char *path)
 {
     struct stat info;

@@ -30,6 +30,8 @@ GY_INT void gy_map_close(struct gy_map *map); /* safe on a zeroed struct */
 GY_INT int gy_file_read(const struct gy_alloc *alloc, const char *path, size_t limit, char **data, size_t *bytes,
                         struct gy_error *err);
 GY_INT int gy_file_make_folder(const char *path, struct gy_error *err); /* parents too; existing is fine */
+/* The first line of a small file of the system (/sys, /proc), with its end of line, cut to room; "" when there is none. Returns line. */
+GY_INT const char *gy_file_line(const char *path, char *line, int room);
 GY_INT int gy_file_exists(const char *path);                              /* 0 no, 1 file, 2 folder */
 /* Joins folder and name with one slash into room bytes; GY_E_ARG with a sentence when too long. */
 GY_INT int gy_file_join(char *out, size_t room, const char *folder, const char *name, struct gy_error *err);

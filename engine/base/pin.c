@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Linux: affinity masks by system calls, cores from /sys, limits from the control group. Elsewhere nothing is bound. */
 #include "pin.h"
+#include "file.h"
 #include <unistd.h>
 #if defined(__linux__)
 #include <sys/syscall.h>
@@ -91,25 +92,12 @@ GY_INT int gy_pin_list_first(const char *list, const struct gy_pin_set *allowed)
     }
 }
 
-/* The first line of a file, or "". */
-static const char *pin_line(const char *path, char *line, int room)
-{
-    FILE *file = fopen(path, "r");
-    line[0] = 0;
-    if (file == NULL)
-        return line;
-    if (fgets(line, room, file) == NULL)
-        line[0] = 0;
-    fclose(file);
-    return line;
-}
-
 /* Is it the first allowed one of its core? Where the system does not say, every processor is a core. */
 static int pin_leads(const char *root, const struct gy_pin_set *allowed, int cpu)
 {
     char path[512], list[512];
     snprintf(path, sizeof path, "%.400s/cpu%d/topology/thread_siblings_list", root, cpu);
-    const int first = gy_pin_list_first(pin_line(path, list, sizeof list), allowed);
+    const int first = gy_pin_list_first(gy_file_line(path, list, sizeof list), allowed);
     return first < 0 || first == cpu;
 }
 
@@ -146,8 +134,8 @@ static int pin_is_limited(int allowed)
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     if (online > 0 && allowed < online)
         return 1;
-    return gy_pin_quota_limits(pin_line("/sys/fs/cgroup/cpu.max", line, sizeof line)) ||
-           gy_pin_quota_limits(pin_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof line));
+    return gy_pin_quota_limits(gy_file_line("/sys/fs/cgroup/cpu.max", line, sizeof line)) ||
+           gy_pin_quota_limits(gy_file_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof line));
 }
 
 GY_INT int gy_pin_choose(int how, int threads, int *processor, const char **why)
