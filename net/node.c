@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The mapping: one line a rank with the number of the meeting that it has reached; two slots a rank for small buffers, used in turn; then
  * the ranks' buffers. A meeting: write one's number, then wait until every other is at least there. A rank that waits looks a while, then
- * gives its processor away, so that more ranks than processors work too. */
+ * gives its processor away, so that more ranks than processors work too.
+ *
+ * A sum that was begun goes through three numbers: a rank's `ready` passes it when its buffer is ready, `done` when it has summed its slice;
+ * with all ranks' `done` past it, it is there. Both only grow, each is written by one rank alone. */
 #include <sched.h>
 
 #include "../engine/base/clock.h"
@@ -12,8 +15,12 @@
 #define NODE_DEPTH 7         /* strips that a sum of 64 ranks keeps at once */
 
 struct node_line {
-    uint64_t reached;
-    unsigned char pad[GY_CACHE_LINE - sizeof(uint64_t)];
+    uint64_t reached, ready, done;
+    unsigned char pad[GY_CACHE_LINE - 3 * sizeof(uint64_t)];
+};
+struct node_begun {
+    size_t offset;
+    int64_t count;
 };
 struct gy_net_node {
     struct gy_alloc alloc;
@@ -26,6 +33,8 @@ struct gy_net_node {
     int64_t wait_ns;
     uint64_t meeting;                       /* the last one that this rank reached */
     unsigned turn;
+    struct node_begun sums[GY_NET_NODE_OPEN]; /* ticket % GY_NET_NODE_OPEN */
+    uint64_t ready, done;                   /* this rank's, as they stand in its line */
 };
 
 GY_INT size_t gy_net_node_bytes(int ranks, size_t most)
@@ -64,20 +73,32 @@ GY_INT void gy_net_node_close(struct gy_net_node *node)
     }
 }
 
+GY_INT void gy_net_node_clear(struct gy_net_node *node)
+{
+    memset(&node->lines[node->rank], 0, sizeof(node->lines[0]));
+    memset(node->memory[node->rank], 0, node->most);
+}
+
 GY_INT void *gy_net_node_memory(struct gy_net_node *node)
 {
     return node->memory[node->rank];
 }
 
+/* After NODE_LOOKS looks: gives the processor away. 1: the deadline, which the first call sets, is over. */
+static int node_pause(const struct gy_net_node *node, int look, int64_t *deadline)
+{
+    if (look < NODE_LOOKS)
+        return 0;
+    sched_yield();
+    const int64_t now = gy_clock_ns();
+    *deadline = *deadline == 0 ? now + node->wait_ns : *deadline;
+    return now > *deadline;
+}
+
 static int node_wait(const struct gy_net_node *node, int other, int64_t *deadline, struct gy_error *err)
 {
     for (int look = 0; __atomic_load_n(&node->lines[other].reached, __ATOMIC_ACQUIRE) < node->meeting; look++) {
-        if (look < NODE_LOOKS)
-            continue;
-        sched_yield();
-        const int64_t now = gy_clock_ns();
-        *deadline = *deadline == 0 ? now + node->wait_ns : *deadline;
-        if (now > *deadline)
+        if (node_pause(node, look, deadline))
             return GY_FAIL(err, GY_E_PEER, "rank %d of this host did not come to meeting %" PRIu64 " within %.1f s", other, node->meeting,
                            (double)node->wait_ns * 1e-9);
     }
@@ -151,19 +172,92 @@ static int node_small(struct gy_net_node *node, float *data, int64_t count, stru
     return GY_OK;
 }
 
-GY_INT int gy_net_node_allreduce(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
+static int node_place(const struct gy_net_node *node, const float *data, int64_t count, size_t *offset, struct gy_error *err)
+{
+    *offset = (size_t)((const unsigned char *)data - node->memory[node->rank]);
+    if (count < 0 || *offset > node->most || (uint64_t)count > (node->most - *offset) / sizeof(float))
+        return GY_FAIL(err, GY_E_ARG, "%" PRId64 " floats at byte %zu; a rank of this host has %zu bytes", count, *offset, node->most);
+    return GY_OK;
+}
+
+static void node_reduce_at(struct gy_net_node *node, size_t offset, int64_t count)
 {
     float *all[GY_NET_NODE_RANKS];
-    const size_t offset = (size_t)((unsigned char *)data - node->memory[node->rank]);
-    if (count < 0 || offset > node->most || (uint64_t)count > (node->most - offset) / sizeof(float))
-        return GY_FAIL(err, GY_E_ARG, "%" PRId64 " floats at byte %zu; a rank of this host has %zu bytes", count, offset, node->most);
-    if ((size_t)count * sizeof(float) <= GY_NET_NODE_SMALL)
-        return node_small(node, data, count, err);
     for (int r = 0; r < node->ranks; r++)
         all[r] = (float *)(void *)(node->memory[r] + offset);
-    GY_TRY(gy_net_node_barrier(node, err));
     node_reduce(node, all, count);
+}
+
+GY_INT int gy_net_node_allreduce(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
+{
+    size_t offset;
+    GY_TRY(node_place(node, data, count, &offset, err));
+    if ((size_t)count * sizeof(float) <= GY_NET_NODE_SMALL)
+        return node_small(node, data, count, err);
+    GY_TRY(gy_net_node_barrier(node, err));
+    node_reduce_at(node, offset, count);
     return gy_net_node_barrier(node, err);
+}
+
+/* ---- sums that are begun ---- */
+
+/* Sums this rank's slice of all that every rank is ready for. */
+static void node_progress(struct gy_net_node *node)
+{
+    uint64_t all = node->ready;
+    for (int r = 0; r < node->ranks && all > node->done; r++) {
+        const uint64_t ready = __atomic_load_n(&node->lines[r].ready, __ATOMIC_ACQUIRE);
+        all = ready < all ? ready : all;
+    }
+    while (node->done < all) {
+        const struct node_begun *sum = &node->sums[node->done % GY_NET_NODE_OPEN];
+        node_reduce_at(node, sum->offset, sum->count);
+        __atomic_store_n(&node->lines[node->rank].done, ++node->done, __ATOMIC_RELEASE);
+    }
+}
+
+GY_INT int gy_net_node_test(struct gy_net_node *node, int64_t ticket)
+{
+    node_progress(node);
+    for (int r = 0; r < node->ranks; r++)
+        if (__atomic_load_n(&node->lines[r].done, __ATOMIC_ACQUIRE) <= (uint64_t)ticket)
+            return 0;
+    return 1;
+}
+
+/* Who is to blame: the first that has not begun the sum, else the first that has not finished it. */
+static int node_missing_rank(const struct gy_net_node *node, int64_t ticket)
+{
+    int late = -1;
+    for (int r = node->ranks - 1; r >= 0; r--)
+        if (__atomic_load_n(&node->lines[r].ready, __ATOMIC_ACQUIRE) <= (uint64_t)ticket)
+            late = r;
+    for (int r = node->ranks - 1; r >= 0 && late < 0; r--)
+        if (__atomic_load_n(&node->lines[r].done, __ATOMIC_ACQUIRE) <= (uint64_t)ticket)
+            late = r;
+    return late;
+}
+
+GY_INT int gy_net_node_wait(struct gy_net_node *node, int64_t ticket, struct gy_error *err)
+{
+    int64_t deadline = 0;
+    for (int look = 0; !gy_net_node_test(node, ticket); look++)
+        if (node_pause(node, look, &deadline))
+            return GY_FAIL(err, GY_E_PEER, "rank %d of this host did not take part in sum %" PRId64 " within %.1f s",
+                           node_missing_rank(node, ticket), ticket, (double)node->wait_ns * 1e-9);
+    return GY_OK;
+}
+
+GY_INT int gy_net_node_start(struct gy_net_node *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err)
+{
+    size_t offset;
+    GY_TRY(node_place(node, data, count, &offset, err));
+    if (node->ready - node->done == GY_NET_NODE_OPEN)
+        GY_TRY(gy_net_node_wait(node, (int64_t)node->done, err));
+    *ticket = (int64_t)node->ready;
+    node->sums[node->ready % GY_NET_NODE_OPEN] = (struct node_begun){offset, count};
+    __atomic_store_n(&node->lines[node->rank].ready, ++node->ready, __ATOMIC_RELEASE);
+    return GY_OK;
 }
 
 GY_INT int gy_net_node_allreduce_outside(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)

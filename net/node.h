@@ -3,6 +3,9 @@
  * out: every rank sums its slice of all buffers and writes the sum into all of them. Each byte is read once and written once a
  * rank, and there are two meetings. Small buffers go through slots of a cache line or more: one meeting.
  *
+ * A sum can also be begun, and finished later: a rank says that its buffer is ready and goes on with its own work. Whoever looks again and
+ * finds that all are ready sums its slice; the sum is there when every rank has done so. No rank waits for another until it must.
+ *
  * Sums are made in the order of a balanced tree over the ranks, ((0 + 1) + (2 + 3)) + ..., the same for every slice. */
 #ifndef GY_NET_NODE_H
 #define GY_NET_NODE_H
@@ -10,6 +13,7 @@
 
 #define GY_NET_NODE_RANKS 64
 #define GY_NET_NODE_SMALL 4096 /* bytes that go through the slots */
+#define GY_NET_NODE_OPEN 256   /* sums that a rank may have begun and not finished */
 
 struct gy_net_node;
 
@@ -20,12 +24,20 @@ GY_INT size_t gy_net_node_bytes(int ranks, size_t most);
 GY_INT int gy_net_node_open(struct gy_net_node **out, void *base, int rank, int ranks, size_t most, int64_t wait_ns,
                             const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_net_node_close(struct gy_net_node *node);
+/* Zeroes what this rank writes of a mapping that was used before: its line, and its buffers. Before all have done so nobody may go on. */
+GY_INT void gy_net_node_clear(struct gy_net_node *node);
 /* This rank's buffers: `most` bytes, aligned to a cache line. Every rank uses the same offsets in it. */
 GY_INT void *gy_net_node_memory(struct gy_net_node *node);
 /* Sums count floats at data, which lies in gy_net_node_memory at the same offset on every rank. Blocks. */
 GY_INT int gy_net_node_allreduce(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err);
 /* The same for memory of the rank's own: copied in and out, a piece at a time. */
 GY_INT int gy_net_node_allreduce_outside(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err);
+/* Begins the sum of count floats at data, as above; they are not touched until it is there. All ranks begin the same sums in the same order;
+ * tickets count from 0. Does not wait for other ranks, except when GY_NET_NODE_OPEN sums of this rank are not finished. */
+GY_INT int gy_net_node_start(struct gy_net_node *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err);
+/* Sums what is ready; 1: the sum is there, 0: not yet. Does not wait. */
+GY_INT int gy_net_node_test(struct gy_net_node *node, int64_t ticket);
+GY_INT int gy_net_node_wait(struct gy_net_node *node, int64_t ticket, struct gy_error *err);
 GY_INT int gy_net_node_barrier(struct gy_net_node *node, struct gy_error *err);
 
 #endif
