@@ -112,21 +112,12 @@ static int ctx_read_tuned(struct gyre_net *net, struct gy_tuned *tuned, char *pa
     return gy_tuned_read(tuned, path, &net->alloc, net->backend, &net->caps, &net->error);
 }
 
-static int ctx_check_job(struct gyre_net *net)
-{
-    const int ranks = gyre_job_ranks(net->config.job);
-    if (ranks > 1 && !net->caps.host_memory)
-        return GY_FAIL(&net->error, GY_E_UNSUPPORTED, "%d ranks train together on the CPU alone in this version, not on %s", ranks,
-                       net->caps.device);
-    return GY_OK;
-}
-
 static int ctx_plan(struct gyre_net *net)
 {
     char path[4096];
     struct gy_tuned tuned;
     struct gy_plan_config plan = ctx_plan_config(&net->config);
-    GY_TRY(ctx_check_job(net));
+    GY_TRY(gy_parallel_plan(net, &plan));
     GY_TRY(ctx_read_tuned(net, &tuned, path, sizeof path));
     plan.tuned = &tuned;
     const int status = gy_plan_build(&net->plan, &net->graph, &plan, &net->uniform, net->backend, net->backend_self, &net->arena,
@@ -144,6 +135,12 @@ static int ctx_plan(struct gyre_net *net)
     return status;
 }
 
+/* Bytes of a region in the net's own piece of memory: gradients of several ranks lie where all of them sum. */
+static size_t ctx_own_bytes(const struct gyre_net *net, int region)
+{
+    return region == GY_AT_GRAD && net->parallel.ranks > 1 ? 0 : gy_align_up(net->plan.region_bytes[region], 4096);
+}
+
 /* Everything but the tensors' memory. */
 static int ctx_compile(struct gyre_net *net)
 {
@@ -155,8 +152,10 @@ static int ctx_compile(struct gyre_net *net)
     GY_TRY(gy_device_open(net));
     GY_TRY(ctx_plan(net));
     for (int r = 0; r < GY_REGIONS; r++)
-        if (gy_add_size(net->memory_bytes, gy_align_up(net->plan.region_bytes[r], 4096), &net->memory_bytes))
+        if (gy_add_size(net->memory_bytes, ctx_own_bytes(net, r), &net->memory_bytes))
             return GY_FAIL(&net->error, GY_E_NOMEM, "the net's tensors are beyond the address space");
+    net->shared_bytes = net->parallel.ranks > 1 ? net->plan.region_bytes[GY_AT_GRAD] : 0;
+    GY_TRY(gy_trace_open(net));
     return ctx_rows(net);
 }
 
@@ -186,7 +185,11 @@ static int ctx_take_memory(struct gyre_net *net)
     size_t at = 0;
     for (int r = 0; r < GY_REGIONS; r++) {
         net->base[r] = (unsigned char *)net->memory + at;
-        at += gy_align_up(net->plan.region_bytes[r], 4096);
+        at += ctx_own_bytes(net, r);
+    }
+    if (net->parallel.ranks > 1) {
+        GY_TRY(gy_job_take(net->config.job, net->shared_bytes, &net->shared, &net->error));
+        net->base[GY_AT_GRAD] = net->shared;
     }
     gy_plan_place(&net->plan, net->base);
     return ctx_take_pinned(net);
@@ -207,6 +210,8 @@ GYRE_API void gyre_close(struct gyre_net *net)
     const struct gy_alloc alloc = net->alloc;
     if (net->pinned)
         net->backend->mem_put(net->backend_self, net->pinned, net->pinned_bytes, GY_MEM_HOST);
+    if (net->shared)
+        gy_job_put(net->config.job, net->shared);
     if (net->memory)
         net->backend->mem_put(net->backend_self, net->memory, net->memory_bytes, GY_MEM_DEVICE);
     if (net->backend_self)
@@ -242,7 +247,9 @@ static int ctx_open(struct gyre_net **out, const struct gyre_config *config, str
     struct gyre_net *net = ctx_new(&copy, &alloc, err);
     if (!net)
         return err->status;
-    int status = ctx_take_memory(net);
+    int status = gy_parallel_open(net);
+    if (status == GY_OK)
+        status = ctx_take_memory(net);
     if (status == GY_OK)
         status = net->backend->ready(net->backend_self, &net->error);
     if (status == GY_OK)
@@ -290,7 +297,7 @@ static void ctx_need(const struct gyre_net *net, size_t counted, struct gyre_nee
 {
     const size_t *bytes = net->plan.region_bytes;
     memset(need, 0, sizeof *need);
-    need->host_bytes = counted + net->memory_bytes + CTX_BLOCK_HEAD;
+    need->host_bytes = counted + net->memory_bytes + net->shared_bytes + CTX_BLOCK_HEAD;
     need->param_bytes = bytes[GY_AT_PARAM] + bytes[GY_AT_STATE];
     need->gradient_bytes = bytes[GY_AT_GRAD];
     need->optimizer_bytes = bytes[GY_AT_OPT1] + bytes[GY_AT_OPT2] + bytes[GY_AT_EMA];

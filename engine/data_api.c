@@ -117,6 +117,7 @@ GYRE_API void gyre_loader_config_default(struct gyre_loader_config *config)
     config->seed = 1;
     config->threads = 1;
     config->depth = 4;
+    config->groups = 1;
     config->log.level = GYRE_LOG_INFO;
 }
 
@@ -126,7 +127,7 @@ static int api_loader_start(struct gyre_loader *loader, const struct gyre_loader
     struct gy_loader_config inner = { .alloc = &loader->alloc, .log = c->log.write ? &log : &loader->data->log,
                                       .batch = c->batch, .h = c->h, .w = c->w, .c = c->c, .training = c->training,
                                       .seed = c->seed, .first_batch = c->first_batch, .threads = c->threads,
-                                      .depth = c->depth, .part = c->part, .parts = c->parts };
+                                      .depth = c->depth, .part = c->part, .parts = c->parts, .groups = c->groups };
     memcpy(&inner.augment, &c->augment, sizeof inner.augment);
     return gy_loader_open(&loader->loader, loader->data->data, &inner, err);
 }

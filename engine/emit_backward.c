@@ -162,6 +162,11 @@ static void bwd_bn(struct gy_emit *e, int i)
     s.tensor[GY_DGAMMA] = e->b->plan->grad[node->weight];
     s.tensor[GY_DBETA] = e->b->plan->grad[node->bias];
     bwd_put(e, &s);
+    if (e->b->config->sync_bn && e->b->config->ranks > 1) {
+        struct gy_op share = bwd_op(e, GY_OP_SHARE_SUMS, i);
+        share.tensor[GY_SUMS] = s.tensor[GY_SUMS];
+        bwd_put(e, &share);
+    }
     for (int conv = n->waiting; conv >= 0; conv = e->nodes[conv].next)
         bwd_weights(e, conv);
     bwd_bn_mask(e, i, &d);

@@ -106,6 +106,14 @@ static void fwd_conv(struct gy_emit *e, int i)
     fwd_put(e, &op);
 }
 
+/* Statistics become those of all ranks' samples. */
+static void fwd_share_stats(struct gy_emit *e, int i)
+{
+    struct gy_op op = fwd_op(e, GY_OP_SHARE_STATS, &e->b->graph->nodes[i]);
+    op.tensor[GY_STATS] = e->nodes[i].stats;
+    fwd_put(e, &op);
+}
+
 static void fwd_bn_statistics(struct gy_emit *e, int i)
 {
     const struct gy_node *node = &e->b->graph->nodes[i];
@@ -117,7 +125,10 @@ static void fwd_bn_statistics(struct gy_emit *e, int i)
         op.tensor[GY_STATS] = n->stats = fwd_vector(e, node, ".stats", 2);
         fwd_put(e, &op);
     }
+    if (e->b->config->sync_bn && e->b->config->ranks > 1)
+        fwd_share_stats(e, i);
     struct gy_op op = fwd_op(e, GY_OP_BN_FINISH, node);
+    op.geom.n *= e->b->config->sync_bn ? e->b->config->ranks : 1; /* so many samples the statistics are of */
     op.tensor[GY_STATS] = n->stats;
     op.tensor[GY_GAMMA] = fwd_param(e, node->weight);
     op.tensor[GY_BETA] = fwd_param(e, node->bias);

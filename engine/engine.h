@@ -3,7 +3,9 @@
 #ifndef GY_ENGINE_H
 #define GY_ENGINE_H
 #include "gyre.h"
+#include "parallel.h"
 #include "plan.h"
+#include "trace.h"
 
 #define GY_NOTE_KEYS 64
 #define GY_NOTE_BYTES 16384
@@ -37,6 +39,10 @@ struct gyre_net {
     int64_t updates;
     int pending;                    /* gradients summed since the last update */
     int mixed;                      /* the mix tensor is not the identity */
+    struct gy_parallel parallel;
+    struct gy_trace trace;
+    void *shared;                   /* several ranks: the gradients, where all of them sum; taken from the job */
+    size_t shared_bytes;
     int failed;                     /* GYRE_E_DEVICE or below: only close is allowed */
     int64_t refused;                /* allocations after open */
     struct gy_note notes[GY_NOTE_KEYS];

@@ -178,6 +178,13 @@ struct gyre_config {
     const char *kernel_pack;  /* GPU: file of compiled kernels that gyre_pack_kernels wrote, read first; NULL: with use_env
                                * GYRE_KERNEL_PACK, else none */
     struct gyre_job *job;     /* several processes train this net together: gyre_job_open; batch is of each of them; NULL: alone */
+    /* Of several processes (ranks) and shards; all ranks give the same. */
+    int shards;               /* 0; else a step's samples are so many shards of `batch` each, with batch-norm statistics of their own, and dealt
+                               * to the ranks: gyre_step takes those of this rank, batch * shards / ranks. Then 1, 2, 4 ... ranks give the same
+                               * bits. With several ranks each must have 1, 2, 4, 8 ... of them */
+    int sync_bn;              /* 1: batch norms use the statistics of all ranks' samples together; 0 */
+    size_t bucket_bytes;      /* gradients that are summed at a time, while the rest is computed; 0: 4 MiB. Bits do not depend on it */
+    int trace_events;         /* ops and sums that are kept for gyre_write_trace, the last ones: 64 bytes each; 0 */
 };
 
 GYRE_API void gyre_config_default(struct gyre_config *config);
@@ -247,6 +254,10 @@ GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const f
  * and tensor that is not finite and the sample: also returned in *sample (-1: a weight or a sum over samples). GYRE_OK when all are finite. */
 GYRE_API int gyre_find_nonfinite(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample,
                                  struct gyre_error *where);
+
+/* What ran when, of the last gyre_config.trace_events events, as JSON for Chrome's trace viewer or Perfetto: a row of ops and one of sums with
+ * other ranks for each rank. All ranks of a job call it: those of one host write one file together, on several hosts rank N writes PATH.N. */
+GYRE_API int gyre_write_trace(struct gyre_net *net, const char *path);
 
 /* ---- weights and files ------------------------------------------------------------------------------------------- */
 
@@ -386,6 +397,7 @@ struct gyre_loader_config {
     struct gyre_memory memory; /* hook only */
     struct gyre_logger log;
     int32_t part, parts;   /* training: every step's samples are dealt to so many loaders, of which this is one; 0, 1 */
+    int32_t groups;        /* a batch is so many groups, and samples are mixed (mixup, cutmix) with others of their own group only; 1 */
 };
 GYRE_API void gyre_loader_config_default(struct gyre_loader_config *config);
 GYRE_API int gyre_open_loader(struct gyre_loader **loader, struct gyre_data *data, const struct gyre_loader_config *config,

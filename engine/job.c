@@ -13,14 +13,6 @@
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
 
-struct gyre_job {
-    struct gy_alloc alloc;
-    int rank, ranks;
-    void *base;
-    size_t bytes;
-    struct gy_net_node *node;
-};
-
 GYRE_API int gyre_job_rank(const struct gyre_job *job) { return job ? job->rank : 0; }
 GYRE_API int gyre_job_ranks(const struct gyre_job *job) { return job ? job->ranks : 1; }
 
@@ -42,6 +34,8 @@ static int job_map(struct gyre_job *job, const char *launcher, struct gy_error *
     if (base == MAP_FAILED)
         return GY_FAIL(err, GY_E_NOMEM, "the ranks' memory of %zu bytes cannot be mapped: %s", job->bytes, strerror(errno));
     job->base = base;
+    job->fd = (int)fd;
+    job->end = gy_align_up(job->bytes, 4096);
     return GY_OK;
 }
 
@@ -56,7 +50,8 @@ static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, 
     if (!(config->wait_seconds > 0 && config->wait_seconds < 1e9))
         return GY_FAIL(err, GY_E_ARG, "job config: wait_seconds is %g; it must be above 0 and below 1e9", config->wait_seconds);
     GY_TRY(job_map(job, place.launcher, err));
-    return gy_net_node_open(&job->node, job->base, job->rank, job->ranks, JOB_BYTES, (int64_t)(config->wait_seconds * 1e9), &job->alloc, err);
+    job->wait_ns = (int64_t)(config->wait_seconds * 1e9);
+    return gy_net_node_open(&job->node, job->base, job->rank, job->ranks, JOB_BYTES, job->wait_ns, &job->alloc, err);
 }
 
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config)

@@ -1,13 +1,53 @@
 /* SPDX-License-Identifier: MIT */
-/* job.h: the processes that train one net together. What a net needs of them: sums over all ranks, the same bits on each. */
+/* job.h: the processes that train one net together. What a net needs of them: sums over all ranks, the same bits on each.
+ *
+ * Sums of gradients are begun as soon as a part of them is complete, and finished later. On one host the gradients lie in memory that all
+ * ranks map, and nothing is copied; the rank's own thread sums its slice when it looks (gy_job_test, gy_job_wait). */
 #ifndef GY_JOB_H
 #define GY_JOB_H
 #include "gyre.h"
 #include "../net/node.h"
 
+#define GY_JOB_AREAS 16
+
+/* Memory of gy_job_take: this rank's part, and what it belongs to. */
+struct gy_job_area {
+    void *at;                 /* NULL: a free place in the table */
+    size_t bytes;
+    void *base;               /* mapping; NULL: of this process alone */
+    size_t base_bytes, offset; /* in the launcher's file */
+    struct gy_net_node *node;
+};
+
+struct gyre_job {
+    struct gy_alloc alloc;
+    int rank, ranks;
+    void *base;               /* one host: mapping of the launcher's file, for sums that are copied */
+    size_t bytes;
+    struct gy_net_node *node; /* NULL: several hosts */
+    int fd;                   /* the launcher's file */
+    int64_t wait_ns;
+    size_t end;               /* bytes of the file that are taken */
+    struct gy_job_area area[GY_JOB_AREAS];
+};
+
 /* data[i] = sum of all ranks' data[i]; NULL or one rank: as it is. Blocks; GY_E_PEER when a rank does not come. */
 GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err);
 /* flag of any rank, on every rank. */
 GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error *err);
+/* GY_E_MISMATCH when a rank has another value than rank 0; what: "the seed", for the sentence, which is the same on every rank. Blocks. */
+GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, struct gy_error *err);
+
+/* ---- job_sum.c: sums that are begun ---- */
+
+/* Zeroed memory for sums without copies, on a page of its own; all ranks take the same, in the same order. More than one rank. */
+GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, struct gy_error *err);
+GY_INT void gy_job_put(struct gyre_job *job, void *memory); /* NULL is fine; no sums may be open in it */
+/* Begins data[i] = sum of all ranks' data[i], in memory of gy_job_take; it is not touched until the sum is there. All ranks begin the same
+ * sums in the same order. Does not allocate. */
+GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gy_error *err);
+/* Helps along; 1: the sum is there, 0: not yet, below 0: a status. Does not wait. */
+GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *err);
+GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err);
 
 #endif

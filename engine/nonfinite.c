@@ -98,6 +98,8 @@ static int nonfinite_program(struct gyre_net *net, int program, int32_t *sample,
     struct nonfinite_place at;
     for (int i = 0; i < net->plan.program[program].count; i++) {
         const struct gy_op *op = &net->plan.program[program].ops[i];
+        if (op->code >= GY_OP_CODES) /* other ranks are not asked: they may be at another place */
+            continue;
         GY_TRY(net->backend->run(net->backend_self, op));
         GY_TRY(net->backend->sync(net->backend_self));
         if (!nonfinite_op(net, op, &at))
@@ -116,7 +118,7 @@ static int nonfinite_find(struct gyre_net *net, const struct gyre_batch *batch, 
     GY_TRY(gy_net_feed(net, batch));
     if (nonfinite_before(net, &at))
         return nonfinite_report(net, &at, "before the first op", sample, where);
-    net->uniform.step = (uint64_t)net->micro;
+    net->uniform.step = gy_parallel_counter(net);
     net->uniform.accumulate = 0;
     net->uniform.loss_scale = 1;
     GY_TRY(nonfinite_program(net, GY_FORWARD, sample, where));

@@ -8,7 +8,7 @@
 #define OP_ONE(out, in) { { (out), (in) }, { -1, -1 } }
 #define OP_TWO(out, in, out2, in2) { { (out), (in) }, { (out2), (in2) } }
 
-static const struct gy_op_row op_rows[GY_OP_CODES] = {
+static const struct gy_op_row op_rows[GY_OP_ALL_CODES] = {
     [GY_OP_INPUT] = { "input", OP_R(GY_X) | OP_R(GY_MIX), OP_R(GY_Y), OP_NONE },
     [GY_OP_CONV] = { "conv",
                      OP_R(GY_X) | OP_R(GY_W) | OP_R(GY_BIAS) | OP_R(GY_SCALE) | OP_R(GY_SHIFT) | OP_R(GY_RES),
@@ -63,6 +63,10 @@ static const struct gy_op_row op_rows[GY_OP_CODES] = {
                      OP_R(GY_W) | OP_R(GY_M) | OP_R(GY_EMA), OP_NONE },
     [GY_OP_ADAMW] = { "adamw", OP_R(GY_W) | OP_R(GY_DW) | OP_R(GY_M) | OP_R(GY_V) | OP_R(GY_SUMS) | OP_R(GY_EMA),
                       OP_R(GY_W) | OP_R(GY_M) | OP_R(GY_V) | OP_R(GY_EMA), OP_NONE },
+    [GY_OP_BUCKET] = { "bucket", OP_R(GY_DW), OP_R(GY_DW), OP_NONE },
+    [GY_OP_AWAIT] = { "await", OP_R(GY_DW), OP_R(GY_DW), OP_NONE },
+    [GY_OP_SHARE_STATS] = { "share-stats", OP_R(GY_STATS), OP_R(GY_STATS), OP_NONE },
+    [GY_OP_SHARE_SUMS] = { "share-sums", OP_R(GY_SUMS), OP_R(GY_SUMS), OP_NONE },
 };
 
 static const char *const op_role_names[GY_ROLES] = {
@@ -85,7 +89,7 @@ GY_INT int64_t gy_op_flops(const struct gy_op *op)
     const int64_t outputs = g->n * g->p * g->q * g->k, window = (int64_t)g->r * g->s;
     if (op->code == GY_OP_CONV || op->code == GY_OP_CONV_DGRAD || op->code == GY_OP_CONV_WGRAD)
         return 2 * outputs * window * (g->c / g->groups);
-    return op->spans ? 0 : outputs * window;
+    return op->spans || op->code >= GY_OP_CODES ? 0 : outputs * window;
 }
 
 GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom *geom)

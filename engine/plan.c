@@ -6,7 +6,7 @@
 #include "tuned.h"
 
 static const char *const plan_region_names[GY_REGIONS] = { "param", "grad", "opt1", "opt2", "ema", "state",
-                                                           "keep",  "in",   "out",  "act",  "scratch" };
+                                                           "keep",  "in",   "out",  "act",  "scratch", "levels" };
 static const char *const plan_program_names[GY_PROGRAMS] = { "forward", "backward", "update", "eval" };
 
 GY_INT const char *gy_region_name(int region) { return plan_region_names[region]; }
@@ -166,7 +166,18 @@ static struct gy_op plan_update_op(const struct gy_builder *b, int code)
     return op;
 }
 
-/* The update program: norms where somebody needs them, then one op over all parameters. */
+static void plan_await(struct gy_builder *b, int bucket)
+{
+    const struct gy_bucket *of = &b->plan->buckets[bucket];
+    struct gy_op op = gy_op_make(GY_OP_AWAIT, b->plan->tensors[of->tensor].name, NULL);
+    op.tensor[GY_DW] = of->tensor;
+    op.geom.n = b->plan->tensors[of->tensor].count;
+    op.id = bucket;
+    gy_build_op(b, GY_UPDATE, &op);
+}
+
+/* The update program: norms where somebody needs them, then one op over all parameters. Between ranks and shards each bucket is waited
+ * for and updated by itself, while the next ones are still on their way; but norms need them all. */
 static void plan_update(struct gy_builder *b)
 {
     static const int code[] = { GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW };
@@ -180,9 +191,19 @@ static void plan_update(struct gy_builder *b)
     if (rule == GY_OP_LARS || b->config->f[GY_C_CLIP] > 0) {
         norms.tensor[GY_SUMS] = op.tensor[GY_SUMS] =
             plan_permanent(b, "norms", GY_AT_OUT, GY_F32, 1, 2 * (int64_t)b->plan->span_count + 2, 1, 1, 1);
+        for (int k = 0; k < b->plan->bucket_count; k++)
+            plan_await(b, k);
         gy_build_op(b, GY_UPDATE, &norms);
     }
-    gy_build_op(b, GY_UPDATE, &op);
+    const int parts = op.tensor[GY_SUMS] < 0 ? b->plan->bucket_count : 0;
+    for (int k = 0; k < parts; k++) {
+        plan_await(b, k);
+        op.spans = b->plan->spans + b->plan->buckets[k].first_span;
+        op.span_count = b->plan->buckets[k].span_count;
+        gy_build_op(b, GY_UPDATE, &op);
+    }
+    if (parts == 0)
+        gy_build_op(b, GY_UPDATE, &op);
 }
 
 static void plan_backward(struct gy_emit *e, const int *segment_end, int segments)
@@ -215,6 +236,7 @@ static void plan_training(struct gy_builder *b)
     for (int i = 0; i < b->graph->node_count; i++)
         gy_emit_forward(&e, i);
     plan_backward(&e, segment_end, segments);
+    gy_build_buckets(b);
     plan_update(b);
 }
 
@@ -248,6 +270,18 @@ static void plan_average(struct gy_builder *b)
     }
 }
 
+/* Shards are summed as a balanced tree: a sum waits on its level until its neighbour is there. */
+static void plan_levels(struct gy_builder *b)
+{
+    size_t *bytes = b->plan->region_bytes, each;
+    b->plan->levels = 0;
+    while (b->config->train && b->config->shards > 1 && (b->config->shards - 1) >> b->plan->levels)
+        b->plan->levels++;
+    if (b->status == GY_OK && (gy_add_size(bytes[GY_AT_GRAD], bytes[GY_AT_STATE], &each) != 0 ||
+                               gy_mul_size(each, (size_t)b->plan->levels, &bytes[GY_AT_LEVELS]) != 0))
+        b->status = GY_FAIL(b->err, GY_E_NOMEM, "gradients of %d shards are beyond the address space", b->config->shards);
+}
+
 GY_INT void gy_build_programs(struct gy_builder *b)
 {
     plan_params(b);
@@ -259,6 +293,7 @@ GY_INT void gy_build_programs(struct gy_builder *b)
     if (b->status == GY_OK && b->config->train && b->config->f[GY_C_EMA] > 0)
         plan_average(b);
     b->plan->region_bytes[GY_AT_KEEP] = b->config->train ? b->plan->region_bytes[GY_AT_STATE] : 0;
+    plan_levels(b);
 }
 
 static int plan_prepare(struct gy_builder *b, const struct gy_backend *backend, void *self)
@@ -267,6 +302,8 @@ static int plan_prepare(struct gy_builder *b, const struct gy_backend *backend, 
     for (int p = 0; p < GY_PROGRAMS; p++) {
         for (int i = 0; i < b->plan->program[p].count; i++) {
             struct gy_op *op = &b->plan->program[p].ops[i];
+            if (op->code >= GY_OP_CODES)
+                continue;
             GY_TRY(gy_tuned_prepare(b->config->tuned, backend, self, op, b->err));
             scratch = op->scratch_bytes > scratch ? op->scratch_bytes : scratch;
         }

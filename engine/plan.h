@@ -22,6 +22,7 @@ enum gy_region {
     GY_AT_OUT,      /* scores, loss and rank of each sample, norms */
     GY_AT_ACT,      /* activations and their gradients: shared by lifetime */
     GY_AT_SCRATCH,  /* one op at a time */
+    GY_AT_LEVELS,   /* several shards in one process: sums of 1, 2, 4 ... shards' gradients and running statistics */
     GY_REGIONS
 };
 
@@ -53,7 +54,19 @@ struct gy_plan_config {
     int optimizer;         /* enum gyre_optimizer_kind */
     int nesterov, decay_all;
     float f[8];            /* update constants, enum gy_update_constant */
+    int ranks, shards;     /* processes; shards of each of them, one after the other: at least 1 */
+    int sync_bn;           /* statistics of batch norms over all ranks */
+    size_t bucket_bytes;   /* gradients that are summed at a time; 0: GY_BUCKET_BYTES */
     struct gy_tuned *tuned; /* measured block sizes, or NULL */
+};
+
+#define GY_BUCKET_BYTES ((size_t)4 << 20)
+
+/* Gradients that are summed together: a contiguous piece of their region, and the spans in it. */
+struct gy_bucket {
+    int tensor;            /* that piece */
+    int first_span, span_count;
+    int ready;             /* last op of backward that writes into it; -1: none */
 };
 
 struct gy_plan {
@@ -62,6 +75,9 @@ struct gy_plan {
     int tensor_count, tensor_room;
     struct gy_span *spans;
     int span_count;
+    struct gy_bucket *buckets; /* in the order in which they are complete; only where there are several ranks or shards */
+    int bucket_count;
+    int levels;            /* of GY_AT_LEVELS */
     int *param;            /* tensor of each graph parameter */
     int *grad;             /* tensor of its gradient, -1 for state */
     int *span_of;          /* span of each graph parameter, -1 for state */
@@ -97,6 +113,7 @@ GY_INT int gy_build_tensor(struct gy_builder *b, const char *name, int region, i
                            int64_t d2, int64_t d3); /* index, or -1 after an error */
 GY_INT struct gy_op *gy_build_op(struct gy_builder *b, int program, const struct gy_op *op); /* NULL after an error */
 GY_INT void gy_build_programs(struct gy_builder *b);                  /* plan.c */
+GY_INT void gy_build_buckets(struct gy_builder *b);                   /* bucket.c: after the backward program */
 GY_INT int gy_build_places(struct gy_builder *b);                     /* place.c */
 
 #endif

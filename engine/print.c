@@ -81,7 +81,7 @@ static void print_tensors(const struct gyre_net *net, int json, struct gy_sink *
 
 static size_t print_total(const struct gyre_net *net)
 {
-    return net->memory_bytes + net->arena.reserved + sizeof *net;
+    return net->memory_bytes + net->shared_bytes + net->arena.reserved + sizeof *net;
 }
 
 static int64_t print_parameters(const struct gyre_net *net)

@@ -8,7 +8,7 @@ static const char *const roof_kind_names[GY_OP_KINDS] = {
 };
 
 /* ORDER: enum gy_opcode. What is not named is of the first kind. */
-static const uint8_t roof_kinds[GY_OP_CODES] = {
+static const uint8_t roof_kinds[GY_OP_ALL_CODES] = {
     [GY_OP_CONV] = GY_OP_IS_CONV, [GY_OP_BN_STATS] = GY_OP_IS_NORM, [GY_OP_BN_FINISH] = GY_OP_IS_NORM,
     [GY_OP_BN_FOLD] = GY_OP_IS_NORM, [GY_OP_BN_APPLY] = GY_OP_IS_NORM, [GY_OP_ACT] = GY_OP_IS_ELEMENT,
     [GY_OP_POOL_MAX] = GY_OP_IS_POOL, [GY_OP_POOL_AVG] = GY_OP_IS_POOL, [GY_OP_DROPOUT] = GY_OP_IS_ELEMENT,
@@ -33,6 +33,8 @@ GY_INT const char *gy_op_shape(const struct gy_op *op, char *text, size_t room)
     const struct gy_geom *g = &op->geom;
     if (op->spans)
         snprintf(text, room, "%d spans", op->span_count);
+    else if (op->code >= GY_OP_CODES)
+        snprintf(text, room, "%" PRId64 " floats", g->n);
     else if (gy_op_is_conv(op))
         snprintf(text, room, g->groups > 1 ? "%" PRId64 "x%dx%dx%d * %dx%d/%d -> %d by %d" : "%" PRId64 "x%dx%dx%d * %dx%d/%d -> %d",
                  g->n, g->h, g->w, g->c, g->r, g->s, g->stride_h, g->k, g->groups);
@@ -158,7 +160,7 @@ static const double roof_widths[2][4] = {
 };
 
 /* Other ops: at a 32nd of the cache's bytes, and at the cache's bytes. Above 1: the caches help. 0: not measured. */
-static const double roof_op_shares[GY_OP_CODES][2] = {
+static const double roof_op_shares[GY_OP_ALL_CODES][2] = {
     [GY_OP_ACT] = { 1.46, 1.49 }, [GY_OP_ACT_BWD] = { 0.96, 1.03 }, [GY_OP_ADAMW] = { 1.07, 1.07 },
     [GY_OP_ADD] = { 1.93, 1.51 }, [GY_OP_ADD_BWD] = { 1.33, 0.98 }, [GY_OP_POOL_AVG] = { 0.81, 0.51 },
     [GY_OP_POOL_AVG_BWD] = { 0.24, 0.30 }, [GY_OP_BN_APPLY] = { 0.68, 0.65 }, [GY_OP_BN_BWD] = { 0.77, 0.71 },

@@ -4,6 +4,26 @@
 #include "engine.h"
 #include "job.h"
 
+/* One op; then what other ranks have sent meanwhile. */
+static int step_op(struct gyre_net *net, int program, const struct gy_op *op)
+{
+    const int64_t began = gy_trace_clock(net);
+    const int own = op->code >= GY_OP_CODES;
+    GY_TRY(own ? gy_parallel_run(net, op) : net->backend->run(net->backend_self, op));
+    if (began)
+        gy_trace_put(net, GY_TRACE_COMPUTE, op->name, gy_op_row(op->code)->name, gy_program_name(program), began, 0);
+    return net->parallel.closed < net->parallel.opened ? gy_parallel_poll(net) : GY_OK;
+}
+
+/* The device failed, or another rank: that one's sentence stands already. */
+static int step_failed(struct gyre_net *net, int program, int status)
+{
+    net->failed = 1;
+    if (status == GY_E_PEER || status == GY_E_BUG)
+        return status;
+    return gy_net_fail(net, status, "the device failed in the %s program; the log says how", gy_program_name(program));
+}
+
 GY_INT int gy_net_run(struct gyre_net *net, int program)
 {
     const struct gy_program *p = &net->plan.program[program];
@@ -11,14 +31,10 @@ GY_INT int gy_net_run(struct gyre_net *net, int program)
     if (status == 1)
         return GY_OK;
     for (int i = 0; i < p->count && status == GY_OK; i++)
-        status = net->backend->run(net->backend_self, &p->ops[i]);
+        status = step_op(net, program, &p->ops[i]);
     if (status == GY_OK)
         status = net->backend->end(net->backend_self, program);
-    if (status != GY_OK) {
-        net->failed = 1;
-        return gy_net_fail(net, status, "the device failed in the %s program; the log says how", gy_program_name(program));
-    }
-    return GY_OK;
+    return status == GY_OK ? GY_OK : step_failed(net, program, status);
 }
 
 GY_INT int gy_net_ceilings(struct gyre_net *net, struct gy_ceilings *out)
@@ -83,15 +99,19 @@ GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training)
     return GY_OK;
 }
 
+/* Of the present shard, in the batch that the caller gave. */
+static int32_t step_first(const struct gyre_net *net) { return (int32_t)(net->parallel.shard * net->config.batch); }
+
 static int step_check_mix(struct gyre_net *net, const struct gyre_batch *batch)
 {
     for (int i = 0; i < batch->count; i++) {
         const struct gyre_mix *m = &batch->mix[i];
+        const int32_t partner = m->partner - step_first(net);
         const int box = m->h0 >= 0 && m->w0 >= 0 && m->h0 <= m->h1 && m->w0 <= m->w1 && m->h1 <= net->graph.h &&
                         m->w1 <= net->graph.w;
-        if (m->partner < 0 || m->partner >= batch->count || !box)
+        if (partner < 0 || partner >= batch->count || !box)
             return gy_net_fail(net, GY_E_ARG, "batch.mix[%d]: partner %d, box [%d,%d) x [%d,%d); it must be in a batch of %d and "
-                               "an image of %d x %d", i, m->partner, m->h0, m->h1, m->w0, m->w1, batch->count, net->graph.h,
+                               "an image of %d x %d", i, partner, m->h0, m->h1, m->w0, m->w1, batch->count, net->graph.h,
                                net->graph.w);
     }
     return GY_OK;
@@ -148,6 +168,7 @@ static void step_mix(struct gyre_net *net, const struct gyre_batch *batch)
         mix[i] = (struct gy_mix){ .partner = i, .inside = 1, .label = 1 };
         if (batch->mix && i < batch->count)
             memcpy(&mix[i], &batch->mix[i], sizeof mix[i]);
+        mix[i].partner -= batch->mix && i < batch->count ? step_first(net) : 0;
     }
     net->mixed = batch->mix != NULL;
 }
@@ -185,30 +206,6 @@ static void step_collect(const struct gyre_net *net, struct gyre_result *result)
     result->step = net->updates;
 }
 
-/* The figures of all ranks' samples together; the loss is weighted by its samples. */
-static int step_share_result(struct gyre_net *net, struct gyre_result *result)
-{
-    float sums[4] = { (float)(result->loss * result->labelled), (float)result->labelled, (float)result->top1, (float)result->top5 };
-    if (gyre_job_ranks(net->config.job) == 1)
-        return GY_OK;
-    GY_TRY(gy_job_sum(net->config.job, sums, 4, &net->error));
-    result->labelled = (int32_t)sums[1];
-    result->top1 = (int32_t)sums[2];
-    result->top5 = (int32_t)sums[3];
-    result->loss = result->labelled ? (double)sums[0] / result->labelled : 0;
-    return GY_OK;
-}
-
-/* Gradients become the sum over all ranks; each rank's are means over its own batch. */
-static int step_share_gradients(struct gyre_net *net)
-{
-    const int64_t count = (int64_t)(net->plan.region_bytes[GY_AT_GRAD] / sizeof(float));
-    if (gyre_job_ranks(net->config.job) == 1)
-        return GY_OK;
-    GY_TRY(step_sync(net, "the backward pass"));
-    return gy_job_sum(net->config.job, net->base[GY_AT_GRAD], count, &net->error);
-}
-
 static void step_keep_state(struct gyre_net *net, int restore)
 {
     void *state = net->base[GY_AT_STATE], *kept = net->base[GY_AT_KEEP];
@@ -216,23 +213,56 @@ static void step_keep_state(struct gyre_net *net, int restore)
     net->backend->copy(net->backend_self, restore ? state : kept, restore ? kept : state, bytes, GY_COPY_ON_DEVICE);
 }
 
-/* Forward and backward in training mode. add: gradients are added to those that are there. */
-static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, int add, struct gyre_result *result)
+static int step_not_finite(struct gyre_net *net, const struct gyre_result *result)
+{
+    step_keep_state(net, 1);
+    return gy_net_fail(net, GY_E_NONFINITE, "the loss is %g at step %" PRId64, result->loss, net->updates);
+}
+
+/* Forward and backward of one shard, or of the whole batch. late: other shards and ranks are asked afterwards whether all is well. */
+static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int add, int late, struct gyre_result *result)
 {
     GY_TRY(gy_net_feed(net, batch));
-    net->uniform.step = (uint64_t)net->micro * (uint64_t)gyre_job_ranks(net->config.job) + (uint64_t)gyre_job_rank(net->config.job);
+    net->uniform.step = gy_parallel_counter(net);
     net->uniform.loss_scale = 1;
     net->uniform.accumulate = add;
-    step_keep_state(net, 0);
+    step_keep_state(net, net->parallel.shard > 0); /* every shard begins with the same running statistics */
     GY_TRY(gy_net_run(net, GY_FORWARD));
     GY_TRY(step_fetch_results(net, "the forward pass"));
     step_collect(net, result);
-    GY_TRY(step_share_result(net, result));
-    if (!isfinite(result->loss)) {
-        step_keep_state(net, 1);
-        return gy_net_fail(net, GY_E_NONFINITE, "the loss is %g at step %" PRId64, result->loss, net->updates);
+    gy_parallel_join(net, result);
+    if (!late) {
+        GY_TRY(gy_parallel_result(net, result));
+        if (!isfinite(result->loss))
+            return step_not_finite(net, result);
     }
     return gy_net_run(net, GY_BACKWARD); /* nobody waits: a GPU may still be at it when the next batch is fed */
+}
+
+/* Forward and backward in training mode. add: gradients are added to those that are there. train: an update may follow. */
+static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, int add, int train, struct gyre_result *result)
+{
+    struct gy_parallel *p = &net->parallel;
+    const int late = gy_parallel_is_late(net, train);
+    if (p->sharded && (!batch || batch->count != p->mine * net->config.batch))
+        return gy_net_fail(net, GY_E_ARG, "batch of %d samples; %d shards of %d on %d ranks need %d", batch ? batch->count : 0, p->shards,
+                           net->config.batch, p->ranks, p->mine * net->config.batch);
+    int status = GY_OK;
+    for (int s = 0; s < p->mine && status == GY_OK; s++) {
+        const struct gyre_batch part = batch ? gy_parallel_part(net, batch, s) : (struct gyre_batch){ 0 };
+        p->begin = train && s + 1 == p->mine && net->pending + 1 >= net->config.accumulate;
+        status = step_shard(net, &part, add, late, result);
+    }
+    p->shard = 0;
+    GY_TRY(status);
+    if (!late)
+        return GY_OK;
+    GY_TRY(gy_parallel_result(net, result));
+    if (!isfinite(result->loss)) {
+        GY_TRY(gy_parallel_settle(net));
+        return step_not_finite(net, result);
+    }
+    return gy_parallel_state(net);
 }
 
 static int step_update(struct gyre_net *net)
@@ -240,10 +270,9 @@ static int step_update(struct gyre_net *net)
     struct gy_uniform *u = &net->uniform;
     const double t = (double)net->updates + 1;
     u->lr = gy_schedule_rate(&net->config.schedule, net->updates);
-    u->grad_scale = 1.0f / ((float)net->config.accumulate * (float)gyre_job_ranks(net->config.job));
+    u->grad_scale = 1.0f / ((float)net->config.accumulate * (float)net->parallel.shards);
     u->bias1 = (float)(1 - pow((double)net->config.optimizer.beta1, t));
     u->bias2 = (float)(1 - pow((double)net->config.optimizer.beta2, t));
-    GY_TRY(step_share_gradients(net));
     GY_TRY(gy_net_run(net, GY_UPDATE));
     net->pending = 0;
     net->updates++;
@@ -254,7 +283,7 @@ GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, str
 {
     struct gyre_result r;
     GY_TRY(gy_net_ready(net, "gyre_step", 1));
-    GY_TRY(step_gradients(net, batch, net->pending > 0, &r));
+    GY_TRY(step_gradients(net, batch, net->pending > 0, 1, &r));
     net->micro++;
     r.rate = gy_schedule_rate(&net->config.schedule, net->updates);
     if (++net->pending >= net->config.accumulate)
@@ -269,7 +298,7 @@ GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch,
 {
     struct gyre_result r;
     GY_TRY(gy_net_ready(net, "gyre_gradient", 1));
-    GY_TRY(step_gradients(net, batch, 0, &r));
+    GY_TRY(step_gradients(net, batch, 0, 0, &r));
     step_keep_state(net, 1);
     net->pending = 0;
     if (result)

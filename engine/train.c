@@ -28,7 +28,7 @@ struct train_run {
     double seconds_per_batch, seconds_per_test;
     struct gyre_progress progress;
     int stop, starved;              /* the callback asked to stop; the data failed */
-    int ranks;                      /* of the job */
+    int32_t mine, all;              /* samples of a step: of this rank, of all */
 };
 
 GYRE_API void gyre_train_config_default(struct gyre_train_config *config)
@@ -91,7 +91,7 @@ static void train_times(struct train_run *run)
     const int64_t batches = run->done - run->epoch_first;
     if (batches > 0 && seconds > 0) {
         run->seconds_per_batch = seconds / (double)batches;
-        p->images_per_second = (double)run->shape.batch * run->ranks / run->seconds_per_batch;
+        p->images_per_second = (double)run->all / run->seconds_per_batch;
     }
     const int64_t tests = gy_ceil_div(run->total, run->per_epoch) - run->done / run->per_epoch;
     p->seconds_left = (double)(run->total - run->done) * run->seconds_per_batch + (double)tests * run->seconds_per_test;
@@ -125,7 +125,9 @@ static int train_save(struct train_run *run)
         return GY_OK;
     GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, run->done, err));
     GY_TRY(train_write_notes(run));
+    const int64_t began = gy_trace_clock(run->net);
     GY_TRY(gyre_save(run->net, path));
+    gy_trace_put(run->net, GY_TRACE_INPUT, "checkpoint", "save", "files", began, 0);
     run->saved = run->done;
     GY_TRY(gy_checkpoints_prune(gy_net_alloc(run->net), gy_net_log(run->net), run->config.folder, run->done, run->config.keep,
                                 err));
@@ -189,7 +191,7 @@ static int train_open_loader(struct train_run *run)
     struct gyre_loader_config c;
     struct gyre_error error;
     gyre_loader_config_default(&c);
-    c.batch = run->shape.batch;
+    c.batch = run->mine;
     c.h = run->shape.h;
     c.w = run->shape.w;
     c.c = run->shape.c;
@@ -199,7 +201,8 @@ static int train_open_loader(struct train_run *run)
     c.first_batch = run->done;
     c.threads = run->config.loader_threads;
     c.part = gyre_job_rank(run->net->config.job);
-    c.parts = run->ranks;
+    c.parts = run->all / run->mine;
+    c.groups = run->mine / run->shape.batch;
     const int status = gyre_open_loader(&run->loader, run->config.train, &c, &error);
     return status == GYRE_OK ? GYRE_OK : gy_net_fail(run->net, status, "%s", error.text);
 }
@@ -235,9 +238,9 @@ static int train_check(struct train_run *run)
     if (run->info.classes > run->shape.classes)
         return gy_net_fail(run->net, GY_E_MISMATCH, "the training data has %d classes, the net %d", run->info.classes,
                            run->shape.classes);
-    if (run->info.samples < (int64_t)run->shape.batch * run->ranks)
-        return gy_net_fail(run->net, GY_E_ARG, "the batch of %d%s is larger than the training data, %" PRId64 " samples",
-                           run->shape.batch, run->ranks > 1 ? " of each rank" : "", run->info.samples);
+    if (run->info.samples < run->all)
+        return gy_net_fail(run->net, GY_E_ARG, "the batch of %d%s is larger than the training data, %" PRId64 " samples", run->shape.batch,
+                           run->net->parallel.sharded ? " of each shard" : run->all > run->mine ? " of each rank" : "", run->info.samples);
     return train_check_classes(run);
 }
 
@@ -274,11 +277,12 @@ static int train_follow(struct train_run *run)
 static int train_open(struct train_run *run)
 {
     gyre_get_shape(run->net, &run->shape);
-    run->ranks = gyre_job_ranks(run->net->config.job);
+    run->mine = run->shape.batch * run->net->parallel.mine;
+    run->all = run->shape.batch * run->net->parallel.shards;
     if (run->config.train)
         gyre_get_data_info(run->config.train, &run->info);
     GY_TRY(train_check(run));
-    run->per_epoch = run->info.samples / run->shape.batch / run->ranks;
+    run->per_epoch = run->info.samples / run->all;
     run->total = run->config.max_steps ? run->config.max_steps : run->per_epoch * run->config.epochs;
     run->row_every = gy_max64(1, run->per_epoch / TRAIN_ROWS);
     run->done = run->net->micro;
@@ -325,12 +329,25 @@ static void train_list_samples(const struct train_run *run, const struct gyre_ba
     }
 }
 
+/* Shard by shard. */
+static int train_replay(struct train_run *run, const struct gyre_batch *batch, int32_t *sample, struct gyre_error *where)
+{
+    int status = GYRE_OK;
+    for (int s = 0; s < run->net->parallel.mine && status == GYRE_OK; s++) {
+        const struct gyre_batch part = gy_parallel_part(run->net, batch, s);
+        status = gyre_find_nonfinite(run->net, &part, sample, where);
+        *sample += *sample >= 0 ? s * run->shape.batch : 0;
+    }
+    run->net->parallel.shard = 0;
+    return status;
+}
+
 static int train_locate(struct train_run *run, const struct gyre_batch *batch, const int64_t *samples)
 {
     struct gyre_error where = { 0 };
     char name[512];
     int32_t sample = -1;
-    const int status = gyre_find_nonfinite(run->net, batch, &sample, &where);
+    const int status = train_replay(run, batch, &sample, &where);
     if (status == GYRE_OK)
         snprintf(where.text, sizeof where.text, "a replay with all tensors checked found none");
     else if (status != GYRE_E_NONFINITE)
@@ -372,7 +389,9 @@ static int train_test(struct train_run *run, struct gyre_report *report)
     c.data = run->config.test;
     c.resize = run->config.augment.resize;
     c.loader_threads = run->config.loader_threads;
+    const int64_t began = gy_trace_clock(run->net);
     GY_TRY(gyre_evaluate(run->net, &c, report));
+    gy_trace_put(run->net, GY_TRACE_INPUT, "test", "evaluate", "evaluation", began, 0);
     run->seconds_per_test = report->seconds;
     p->test_loss = report->loss;
     p->test_accuracy = report->top1;
@@ -403,7 +422,9 @@ static int train_batch(struct train_run *run)
     const int64_t *samples = NULL;
     struct gyre_error error;
     struct gyre_result result;
+    const int64_t began = gy_trace_clock(run->net);
     int status = gyre_next_batch(run->loader, &batch, &samples, &error);
+    gy_trace_put(run->net, GY_TRACE_INPUT, "wait for images", "input", "input", began, 0);
     run->starved = status != GYRE_OK;
     if (run->starved)
         return gy_net_fail(run->net, status, "%s", error.text);

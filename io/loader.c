@@ -140,8 +140,13 @@ static void loader_prepare(const struct gy_loader *loader, const struct loader_s
                            int32_t count)
 {
     const struct gy_loader_config *c = &loader->config;
-    if (loader->mixing)
-        gy_augment_mix(&c->augment, c->seed, number * c->parts + c->part, c->batch, c->h, c->w, slot->mix);
+    const int32_t group = c->batch / c->groups;
+    for (int32_t g = 0; g < c->groups && loader->mixing; g++) {
+        struct gy_batch_mix *const mix = slot->mix + g * group;
+        gy_augment_mix(&c->augment, c->seed, (number * c->parts + c->part) * c->groups + g, group, c->h, c->w, mix);
+        for (int32_t i = 0; i < group; i++)
+            mix[i].partner += g * group;
+    }
     memset(slot->pixels + (size_t)count * loader->sample_bytes, 0, (size_t)(c->batch - count) * loader->sample_bytes);
     for (int32_t i = count; i < c->batch; i++) {
         slot->labels[i] = -1;
@@ -352,6 +357,8 @@ static int loader_check(const struct gy_data *data, const struct gy_loader_confi
                            ranges[i].name, ranges[i].value, ranges[i].lo, ranges[i].hi);
     if (c->c != 1 && c->c != 3)
         return GY_FAIL(err, GY_E_ARG, "loader: %" PRId32 " channels, images have 1 or 3", c->c);
+    if (c->groups > 1 && c->batch % c->groups != 0)
+        return GY_FAIL(err, GY_E_ARG, "loader: a batch of %" PRId32 " cannot be %" PRId32 " equal groups", c->batch, c->groups);
     if (c->training && data->count < c->batch)
         return GY_FAIL(err, GY_E_ARG, "the data set has %" PRId64 " samples, fewer than a batch of %" PRId32,
                        data->count, c->batch);
@@ -420,6 +427,7 @@ static void loader_describe(struct gy_loader *loader, struct gy_data *data, cons
     loader->data = data;
     loader->config.parts = c->parts > 1 && c->training ? c->parts : 1;
     loader->config.part = loader->config.parts > 1 ? c->part : 0;
+    loader->config.groups = c->groups > 1 ? c->groups : 1;
     loader->batches_per_epoch = c->training ? data->count / c->batch / loader->config.parts : gy_ceil_div(data->count, c->batch);
     loader->end = c->training ? INT64_MAX : loader->batches_per_epoch;
     loader->sample_bytes = (size_t)c->h * (size_t)c->w * (size_t)c->c * (data->real ? sizeof(float) : 1);

@@ -28,6 +28,7 @@ struct gy_loader_config {
     int64_t first_batch;             /* start here: resuming */
     int threads, depth;              /* loader threads (at least 1); slots in the ring (at least 2) */
     int32_t part, parts;             /* training: every step's samples are dealt to so many loaders, of which this is one; 0, 1 or 0: alone */
+    int32_t groups;                  /* of a batch, equal parts of it: samples are mixed within their group; 0 or 1: one */
 };
 
 /* How sample i of a batch is mixed with another: equals struct gy_mix of kernels/op.h field by field. */

@@ -58,6 +58,12 @@
  * GY_OP_SGD            W DW M [SUMS EMA]              W M EMA                 v = mu v + (g + decay w); w -= lr * (nesterov ? g' + mu v : v)
  * GY_OP_LARS           W DW M SUMS [EMA]              W M EMA                 as SGD, lr * eta |w| / (|g| + decay |w|) inside v, for spans with adapt
  * GY_OP_ADAMW          W DW M V [SUMS EMA]            W M V EMA               Loshchilov and Hutter 2019
+ *
+ * Between processes and shards; done by the engine, never by a device:
+ * GY_OP_BUCKET         DW                             DW                      these gradients are complete: sums over shards and processes begin
+ * GY_OP_AWAIT          DW                             DW                      until these sums are there
+ * GY_OP_SHARE_STATS    STATS                          STATS                   of the samples of all processes, from those of each
+ * GY_OP_SHARE_SUMS     SUMS                           SUMS                    mean over the processes
  */
 enum gy_opcode {
     GY_OP_INPUT, GY_OP_CONV, GY_OP_BN_STATS, GY_OP_BN_FINISH, GY_OP_BN_FOLD, GY_OP_BN_APPLY, GY_OP_ACT, GY_OP_POOL_MAX,
@@ -65,7 +71,9 @@ enum gy_opcode {
     GY_OP_SOFTMAX_CE_BWD, GY_OP_MSE_BWD, GY_OP_CONV_DGRAD, GY_OP_CONV_WGRAD, GY_OP_BN_SUMS, GY_OP_BN_BWD, GY_OP_ACT_BWD,
     GY_OP_POOL_MAX_BWD, GY_OP_POOL_AVG_BWD, GY_OP_LRN_BWD, GY_OP_ADD_BWD, GY_OP_CONCAT_BWD, GY_OP_SHORTCUT_BWD,
     GY_OP_NORMS, GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW,
-    GY_OP_CODES
+    GY_OP_CODES, /* of devices */
+    GY_OP_BUCKET = GY_OP_CODES, GY_OP_AWAIT, GY_OP_SHARE_STATS, GY_OP_SHARE_SUMS,
+    GY_OP_ALL_CODES
 };
 
 /* Shapes of an op. Input n x h x w x c, output n x p x q x k, filter r x s. c and k count all channels of all groups. Ops on one

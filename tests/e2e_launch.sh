@@ -109,6 +109,33 @@ if [ $got = 6 ] || [ $got = 0 ]; then ok; else bad "code $got after SIGTERM"; ca
 expect 0 launch 3 "$TMP/stopped" --resume
 same "$TMP/whole/$last" "$TMP/stopped/$last"
 
+# ---- shards: one, two and four processes end with the same file; one goes on where another number of them stopped
+sharded() # sharded RANKS FOLDER OPTIONS...
+{
+    ranks=$1 folder=$2
+    shift 2
+    "$GYRE" launch --ranks "$ranks" --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --epochs 4 --pad-crop 2 --flip --mixup .2 \
+        --shards 4 --batch 3 --out "$folder" "$@"
+}
+last=checkpoint-40.safetensors
+for ranks in 1 2 4; do
+    expect 0 sharded $ranks "$TMP/shards$ranks" --trace "$TMP/trace$ranks.json"
+    says "$out" 'shards: 4 of 3 images'
+    there "$TMP/shards$ranks/$last"
+done
+same "$TMP/shards1/$last" "$TMP/shards2/$last"
+same "$TMP/shards1/$last" "$TMP/shards4/$last"
+mkdir "$TMP/moved"
+cp "$TMP/shards4/checkpoint-20.safetensors" "$TMP/moved"
+expect 0 sharded 2 "$TMP/moved" --resume --bucket 0.001
+same "$TMP/shards1/$last" "$TMP/moved/$last"
+says "$TMP/trace4.json" '"rank 3"'
+says "$TMP/trace4.json" '"name":"bucket 0","cat":"gradients"'
+says "$TMP/trace1.json" '"name":"conv1","cat":"forward"'
+expect 2 sharded 3 "$TMP/three"
+says "$err" '4 shards cannot be dealt to 3 ranks'
+expect 0 launch 2 "$TMP/synced" --sync-bn --epochs 2
+
 # ---- mistakes
 expect 2 "$GYRE" launch
 expect 2 "$GYRE" launch --ranks 0 -- true

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define TRAIN_TRACE_EVENTS 65536
+
 struct train_values {
     int64_t batch, epochs, steps, accumulate, recompute, classes, size;
     double smoothing;
@@ -24,6 +26,10 @@ struct train_values {
     /* run */
     const char *out, *weights;
     int64_t checkpoint_every, keep, resume, overwrite, json;
+    /* several processes */
+    int64_t shards, sync_bn;
+    double bucket;
+    const char *trace;
     struct cli_net_options net;
 };
 
@@ -72,6 +78,11 @@ static const struct cli_option train_rows[] = {
     { "resume", NULL, NULL, "go on from the newest readable checkpoint of --out, if any", CLI_FLAG, AT(resume), 0, 0 },
     { "overwrite", NULL, NULL, "remove the checkpoints of an earlier run in --out", CLI_FLAG, AT(overwrite), 0, 0 },
     { "show-batch", "FILE.png", NULL, "write the first batch as the net sees it, and end", CLI_TEXT, AT(show_batch), 0, 0 },
+    { "shards", "N", "0", "a step is N batches, dealt to the processes; 1, 2, 4 ... of them then give the same bits", CLI_WHOLE, AT(shards), 0,
+      65536 },
+    { "sync-bn", NULL, NULL, "batch norms see the images of all processes", CLI_FLAG, AT(sync_bn), 0, 0 },
+    { "bucket", "X", "4", "megabytes of gradients that processes sum at a time, while the rest is computed", CLI_REAL, AT(bucket), 0.001, 1e6 },
+    { "trace", "FILE", NULL, "what ran when, of the last steps, as JSON for Chrome's trace viewer", CLI_TEXT, AT(trace), 0, 0 },
     { "json", NULL, NULL, "one JSON object a line on standard output", CLI_FLAG, AT(json), 0, 0 },
 };
 #undef AT
@@ -173,6 +184,12 @@ static void set_schedule(struct train_job *job)
         s->milestone[1] = 0;
 }
 
+/* Batches of a step. */
+static int64_t parts(const struct train_job *job)
+{
+    return job->v->shards ? job->v->shards : gyre_job_ranks(job->ranks);
+}
+
 static int set_config(struct train_job *job)
 {
     const struct train_values *v = job->v;
@@ -188,10 +205,14 @@ static int set_config(struct train_job *job)
     c->optimizer.weight_decay = (float)v->weight_decay;
     c->optimizer.clip_norm = (float)v->clip;
     c->optimizer.ema = (float)v->ema;
-    job->per_epoch = job->info.samples / v->batch / gyre_job_ranks(job->ranks);
+    c->shards = (int)v->shards;
+    c->sync_bn = (int)v->sync_bn;
+    c->bucket_bytes = (size_t)(v->bucket * 1048576);
+    c->trace_events = v->trace ? TRAIN_TRACE_EVENTS : 0;
+    job->per_epoch = job->info.samples / v->batch / parts(job);
     if (job->per_epoch < 1)
-        return cli_fail(CLI_USAGE, "--batch is %" PRId64 "; the training data has only %" PRId64 " images", v->batch,
-                        job->info.samples);
+        return cli_fail(CLI_USAGE, "--batch is %" PRId64 "%s; the training data has only %" PRId64 " images", v->batch,
+                        parts(job) > 1 ? " of each part" : "", job->info.samples);
     job->steps = v->steps ? v->steps : v->epochs * job->per_epoch;
     set_schedule(job);
     return cli_normalisation(&v->mean, &v->std, job->input.c, c->mean, c->std);
@@ -319,8 +340,11 @@ static void say_begin(const struct train_job *job)
     } else
         printf("none to test on\n");
     printf("run: %" PRId64 " steps of %" PRId64 " images, %" PRId64 " an epoch, into %s\n", job->steps,
-           job->v->batch * gyre_job_ranks(job->ranks), job->per_epoch, job->folder);
-    if (gyre_job_ranks(job->ranks) > 1)
+           job->v->batch * parts(job), job->per_epoch, job->folder);
+    if (job->v->shards)
+        printf("shards: %" PRId64 " of %" PRId64 " images a step, on %d process%s\n", job->v->shards, job->v->batch, gyre_job_ranks(job->ranks),
+               gyre_job_ranks(job->ranks) > 1 ? "es" : "");
+    else if (gyre_job_ranks(job->ranks) > 1)
         printf("ranks: %d processes of %" PRId64 " images a step each\n", gyre_job_ranks(job->ranks), job->v->batch);
     fflush(stdout);
 }
@@ -358,6 +382,8 @@ static int run_loop(struct train_job *job)
     const int status = gyre_train(job->net, &job->loop);
     cli_progress_close(progress);
     int code = CLI_OK;
+    if (job->v->trace && (status == GYRE_OK || status == GYRE_E_STOPPED) && gyre_write_trace(job->net, job->v->trace) != GYRE_OK)
+        return cli_net_error(job->net);
     if (status == GYRE_E_STATE)
         code = cli_fail(CLI_USAGE, "%s (--resume, --overwrite, --out)", gyre_last_error(job->net)->text);
     else if (status != GYRE_OK)

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory in which sums over ranks need no copy, and sums that are begun there. On one host such memory is a further piece of the launcher's
+ * file, which rank 0 makes longer; every rank maps it and has its part.
+ *
+ * Who sums? The rank's own thread, when it comes by between two ops. A thread of its own would take processor time from those that
+ * compute: with shared memory summing is work, not waiting, and a rank's threads fill its processors already. A rank that is ahead
+ * does not wait at each bucket either: it marks its buffer as ready and computes on, so that ranks meet once a step. */
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine.h"
+#include "job.h"
+
+#define JOB_PAGE ((size_t)4096)
+
+GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, struct gy_error *err)
+{
+    float parts[GY_NET_NODE_RANKS][4];
+    int64_t other = -1;
+    if (gyre_job_ranks(job) == 1)
+        return GY_OK;
+    for (int first = 0; first < job->ranks; first += GY_NET_NODE_RANKS) {
+        static const uint64_t low = 0xffff;
+        float lead[4] = { 0 };
+        memset(parts, 0, sizeof parts);
+        for (int k = 0; k < 4; k++) { /* exact in float */
+            const float part = (float)(value >> 16 * k & low);
+            if (job->rank >= first && job->rank < first + GY_NET_NODE_RANKS)
+                parts[job->rank - first][k] = part;
+            lead[k] = job->rank == 0 ? part : 0;
+        }
+        GY_TRY(gy_job_sum(job, &parts[0][0], 4 * GY_NET_NODE_RANKS, err));
+        GY_TRY(gy_job_sum(job, lead, 4, err));
+        for (int r = first; r < job->ranks && r < first + GY_NET_NODE_RANKS && other < 0; r++)
+            if (memcmp(parts[r - first], lead, sizeof lead) != 0)
+                other = r;
+    }
+    if (other >= 0)
+        return GY_FAIL(err, GY_E_MISMATCH, "rank %" PRId64 " has not the same as rank 0: %s", other, what);
+    return GY_OK;
+}
+
+/* ---- memory ---- */
+
+static int job_free_area(struct gyre_job *job)
+{
+    for (int i = 0; i < GY_JOB_AREAS; i++)
+        if (!job->area[i].at)
+            return i;
+    return -1;
+}
+
+/* Rank 0 makes the file long enough; a file is never made shorter. */
+static int job_grow(const struct gyre_job *job, size_t bytes, struct gy_error *err)
+{
+    struct stat now;
+    if (fstat(job->fd, &now) != 0)
+        return GY_FAIL(err, GY_E_IO, "the ranks' memory has no size: %s", strerror(errno));
+    if ((size_t)now.st_size < bytes && ftruncate(job->fd, (off_t)bytes) != 0)
+        return GY_FAIL(err, GY_E_IO, "the ranks' memory cannot have %zu bytes: %s", bytes, strerror(errno));
+    return GY_OK;
+}
+
+static int job_map_area(const struct gyre_job *job, struct gy_job_area *a, struct gy_error *err)
+{
+    void *const base = mmap(NULL, a->base_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, (off_t)a->offset);
+    if (base == MAP_FAILED)
+        return GY_FAIL(err, GY_E_NOMEM, "the ranks' memory of %zu bytes cannot be mapped: %s", a->base_bytes, strerror(errno));
+    a->base = base;
+    return GY_OK;
+}
+
+static int job_open_area(struct gyre_job *job, struct gy_job_area *a, struct gy_error *err)
+{
+    GY_TRY(job_map_area(job, a, err));
+    GY_TRY(gy_net_node_open(&a->node, a->base, job->rank, job->ranks, a->bytes, job->wait_ns, &job->alloc, err));
+    gy_net_node_clear(a->node);
+    a->at = gy_net_node_memory(a->node);
+    return GY_OK;
+}
+
+static void job_close_area(struct gy_job_area *a)
+{
+    gy_net_node_close(a->node);
+    if (a->base)
+        munmap(a->base, a->base_bytes);
+    *a = (struct gy_job_area){ 0 };
+}
+
+/* Two meetings: the file is long enough; all have mapped and cleared what is theirs. A failure of one is a failure of all. */
+static int job_take_shared(struct gyre_job *job, struct gy_job_area *a, struct gy_error *err)
+{
+    int failed = 0;
+    a->base_bytes = gy_align_up(gy_net_node_bytes(job->ranks, a->bytes), JOB_PAGE);
+    if (a->base_bytes == 0 || gy_add_size(job->end, a->base_bytes, &a->offset) != 0)
+        return GY_FAIL(err, GY_E_NOMEM, "%d ranks with %zu bytes of gradients each are beyond the address space", job->ranks, a->bytes);
+    a->offset = job->end;
+    int status = job->rank == 0 ? job_grow(job, a->offset + a->base_bytes, err) : GY_OK;
+    GY_TRY(gy_job_any(job, status != GY_OK, &failed, err));
+    if (!failed)
+        status = job_open_area(job, a, err);
+    GY_TRY(gy_job_any(job, failed || status != GY_OK, &failed, err));
+    if (status == GY_OK && failed)
+        status = GY_FAIL(err, GY_E_NOMEM, "another rank could not take its part of the ranks' memory of %zu bytes", a->base_bytes);
+    if (status == GY_OK)
+        job->end = a->offset + a->base_bytes;
+    return status;
+}
+
+GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, struct gy_error *err)
+{
+    const int place = job_free_area(job);
+    if (place < 0)
+        return GY_FAIL(err, GY_E_STATE, "%d nets are open in one job; there may be no more", GY_JOB_AREAS);
+    struct gy_job_area a = { .bytes = bytes };
+    if (job->node) {
+        const int status = job_take_shared(job, &a, err);
+        if (status != GY_OK) {
+            job_close_area(&a);
+            return status;
+        }
+    } else {
+        a.base = NULL;
+        a.at = gy_alloc_take(&job->alloc, 1, bytes + 1);
+        if (!a.at)
+            return GY_NOMEM(err, "gradients that are sent", bytes);
+    }
+    job->area[place] = a;
+    *out = a.at;
+    return GY_OK;
+}
+
+static int job_find_area(const struct gyre_job *job, const void *memory)
+{
+    for (int i = 0; i < GY_JOB_AREAS; i++) {
+        const unsigned char *at = job->area[i].at, *p = memory;
+        if (at && p >= at && p < at + job->area[i].bytes)
+            return i;
+    }
+    return -1;
+}
+
+GY_INT void gy_job_put(struct gyre_job *job, void *memory)
+{
+    const int place = memory ? job_find_area(job, memory) : -1;
+    if (place < 0)
+        return;
+    struct gy_job_area *a = &job->area[place];
+    if (!a->node) {
+        gy_alloc_free(&job->alloc, a->at, a->bytes + 1);
+        *a = (struct gy_job_area){ 0 };
+        return;
+    }
+    if (job->end == a->offset + a->base_bytes)
+        job->end = a->offset;
+    job_close_area(a);
+}
+
+/* ---- sums ---- */
+
+GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gy_error *err)
+{
+    const int place = job_find_area(job, data);
+    int64_t number = 0;
+    if (place < 0)
+        return GY_FAIL(err, GY_E_BUG, "a sum of %" PRId64 " floats was begun outside the ranks' memory", count);
+    GY_TRY(gy_net_node_start(job->area[place].node, data, count, &number, err));
+    *ticket = number * GY_JOB_AREAS + place;
+    return GY_OK;
+}
+
+GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *err)
+{
+    (void)err;
+    return gy_net_node_test(job->area[ticket % GY_JOB_AREAS].node, ticket / GY_JOB_AREAS);
+}
+
+GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err)
+{
+    return gy_net_node_wait(job->area[ticket % GY_JOB_AREAS].node, ticket / GY_JOB_AREAS, err);
+}
+
+#undef JOB_PAGE

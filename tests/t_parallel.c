@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/* Several processes train one net: with shards the same bits on any number of them, buckets of any size, a batch norm over all of them
+ * against one process with the whole batch, what is refused, a loss that is not finite on one of them, a trace of all. */
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../engine/base/file.h"
+#include "../engine/base/rng.h"
+#include "../engine/gyre.h"
+#include "t.h"
+
+#define PAR_RANKS 4
+#define PAR_FLOATS 40000
+#define PAR_SIDE 8
+#define PAR_PIXELS (PAR_SIDE * PAR_SIDE * 3)
+#define PAR_CLASSES 5
+
+static const char par_norms[] =
+    "input 8x8x3\nconv1: conv 8 3x3\nbn1: bn\nrelu\n"
+    "block a {\n conv1: conv 16 3x3 stride 2\n bn1: bn\n relu\n conv2: conv 16 3x3\n bn2: bn\n s: conv 16 1x1 stride 2 from in\n"
+    " sb: bn\n add bn2\n relu\n}\n"
+    "dropout 0.2\ngap\nfc: linear 5\nsoftmax\n";
+/* the same without random numbers, for comparison with one process */
+static const char par_sure[] =
+    "input 8x8x3\nx: bn\nconv1: conv 8 3x3\nbn1: bn\nrelu\nconv2: conv 16 3x3 stride 2\nbn2: bn\nr: relu\nconv3: conv 16 3x3 bias\n"
+    "relu\nb: bn\ngap\nfc: linear 5\nsoftmax\n";
+
+struct par_case {
+    const char *net;
+    int ranks, batch, shards, sync_bn, accumulate, threads, steps, optimizer;
+    size_t bucket;
+    int bad_rank, bad_step;     /* its input is not finite then; -1 */
+    int odd_rank;               /* has another seed; -1 */
+    const char *trace;
+    int plain;                  /* samples are not mixed */
+};
+
+/* What a rank leaves, in memory that the parent sees. */
+struct par_left {
+    int status, count;
+    char text[480];
+    double loss[8];
+    int64_t taken;              /* allocations after open */
+    float values[PAR_FLOATS];   /* all tensors */
+};
+
+static int64_t par_taken;
+
+static void *par_hook(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
+{
+    (void)user, (void)old_bytes;
+    par_taken++;
+    if (new_bytes == 0) {
+        free(ptr);
+        return NULL;
+    }
+    void *p = realloc(ptr, new_bytes);
+    if (p && !ptr)
+        memset(p, 0, new_bytes);
+    return p;
+}
+
+static void par_config(struct gyre_config *config, const struct par_case *c, int rank)
+{
+    gyre_config_default(config);
+    config->net = c->net;
+    config->batch = c->batch;
+    config->threads = c->threads;
+    config->shards = c->shards;
+    config->sync_bn = c->sync_bn;
+    config->accumulate = c->accumulate;
+    config->bucket_bytes = c->bucket;
+    config->seed = rank == c->odd_rank ? 8 : 7;
+    config->memory.hook = par_hook;
+    config->schedule.rate = 0.05f;
+    config->optimizer.kind = c->optimizer;
+    config->optimizer.clip_norm = c->optimizer == GYRE_ADAMW ? 1 : 0;
+    config->trace_events = c->trace ? 4096 : 0;
+}
+
+/* Sample number `index` of the run. */
+static void par_sample(int64_t index, float *x, int32_t *label)
+{
+    *label = (int32_t)(index * 7 % PAR_CLASSES);
+    for (int i = 0; i < PAR_PIXELS; i++)
+        x[i] = gy_rng_uniform(5, 6, (uint64_t)index, (uint64_t)i) * 2 - 1 + 0.3f * (float)*label;
+}
+
+static void par_dump(struct gyre_net *net, struct par_left *left)
+{
+    struct gyre_tensor_info info;
+    for (int i = 0; i < gyre_tensor_count(net); i++) {
+        gyre_tensor_at(net, i, &info);
+        if (left->count + info.count > PAR_FLOATS || gyre_get_tensor(net, info.name, left->values + left->count, info.count) != GYRE_OK)
+            left->status = GYRE_E_BUG;
+        else
+            left->count += (int)info.count;
+    }
+}
+
+static int par_steps(struct gyre_net *net, const struct par_case *c, int rank, struct par_left *left)
+{
+    static float x[64 * PAR_PIXELS];
+    static int32_t label[64];
+    static struct gyre_mix mix[64];
+    const int ranks = c->ranks, mine = c->batch * (c->shards ? c->shards / ranks : 1);
+    const struct gyre_batch batch = { .x = x, .label = label, .mix = c->plain ? NULL : mix, .count = mine };
+    struct gyre_result result;
+    for (int s = 0; s < c->steps; s++) {
+        for (int i = 0; i < mine; i++) {
+            const int group = i / c->batch * c->batch;
+            par_sample((int64_t)s * mine * ranks + rank * mine + i, x + i * PAR_PIXELS, &label[i]);
+            mix[i] = (struct gyre_mix){ group + (i - group + 1) % c->batch, 0.75f, 0.75f, 0, 0, PAR_SIDE, PAR_SIDE };
+        }
+        if (s == c->bad_step && rank == c->bad_rank)
+            x[3] = NAN;
+        const int status = gyre_step(net, &batch, &result);
+        if (status != GYRE_OK)
+            return status;
+        left->loss[s] = result.loss;
+    }
+    return GYRE_OK;
+}
+
+static void par_rank(const struct par_case *c, int rank, int fd, struct par_left *left)
+{
+    char text[16];
+    struct gyre_config config;
+    struct gyre_error error = { 0 };
+    struct gyre_job *job = NULL;
+    struct gyre_net *net = NULL;
+    const struct gyre_job_config wait = { .size = sizeof wait, .wait_seconds = 60 };
+    snprintf(text, sizeof text, "%d", rank);
+    setenv("GYRE_RANK", text, 1);
+    setenv("GYRE_LOCAL_RANK", text, 1);
+    snprintf(text, sizeof text, "%d", c->ranks);
+    setenv("GYRE_RANKS", text, 1);
+    setenv("GYRE_LOCAL_RANKS", text, 1);
+    snprintf(text, sizeof text, "%d", fd);
+    setenv("GYRE_NODE_FD", text, 1);
+    par_config(&config, c, rank);
+    left->status = gyre_job_open(&job, &wait, &error);
+    config.job = job;
+    if (left->status == GYRE_OK)
+        left->status = gyre_open(&net, &config, &error);
+    if (left->status == GYRE_OK) {
+        const int64_t before = par_taken;
+        left->status = par_steps(net, c, rank, left);
+        left->taken = par_taken - before;
+        error = *gyre_last_error(net);
+        par_dump(net, left);
+        if (c->trace && gyre_write_trace(net, c->trace) != GYRE_OK)
+            left->status = GYRE_E_IO;
+    }
+    memcpy(left->text, error.text, sizeof left->text);
+    gyre_close(net);
+    gyre_job_close(job);
+}
+
+/* All ranks; left: [PAR_RANKS], shared. 1: every process ended by itself. */
+static int par_run(const struct par_case *c, struct par_left *left)
+{
+    FILE *file = tmpfile();
+    int whole = file != NULL;
+    memset(left, 0, PAR_RANKS * sizeof *left);
+    fflush(stdout);
+    for (int r = 0; r < c->ranks && file; r++)
+        if (fork() == 0) {
+            par_rank(c, r, fileno(file), &left[r]);
+            _exit(0);
+        }
+    for (int r = 0; r < c->ranks && file; r++) {
+        int status = -1;
+        wait(&status);
+        whole &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    if (file)
+        fclose(file);
+    return whole;
+}
+
+static struct par_left *par_memory(void)
+{
+    const size_t bytes = PAR_RANKS * sizeof(struct par_left);
+    FILE *file = tmpfile();
+    if (!file || ftruncate(fileno(file), (off_t)bytes) != 0)
+        return NULL;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+    fclose(file);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static int par_good(const struct par_case *c, struct par_left *left)
+{
+    int good = T_CHECK(par_run(c, left));
+    for (int r = 0; r < c->ranks; r++) {
+        good &= left[r].status == GYRE_OK && left[r].count > 1000;
+        T_CHECK_MSG(left[r].status == GYRE_OK && left[r].count > 1000, "rank %d of %d: %d %s", r, c->ranks, left[r].status, left[r].text);
+        T_CHECK_MSG(left[r].taken == 0, "rank %d took memory %d times after open", r, (int)left[r].taken);
+    }
+    return good;
+}
+
+/* Weights, running statistics and losses: the same bits? */
+static int par_equal(const struct par_left *a, const struct par_left *b)
+{
+    return a->count == b->count && memcmp(a->values, b->values, (size_t)a->count * sizeof *a->values) == 0 &&
+           memcmp(a->loss, b->loss, sizeof a->loss) == 0;
+}
+
+static const struct par_case par_plain = { .net = par_norms, .ranks = 1, .batch = 4, .accumulate = 1, .threads = 1, .steps = 3,
+                                           .bad_rank = -1, .bad_step = -1, .odd_rank = -1 };
+
+/* ---- shards ---- */
+
+static void par_check_shards(struct par_left *left, struct par_left *want, int optimizer)
+{
+    static const struct {
+        int ranks, threads;
+        size_t bucket;
+    } rows[] = { { 1, 1, 0 }, { 1, 3, 1000 }, { 2, 1, 0 }, { 2, 2, 256 }, { 4, 1, 3000 } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct par_case c = par_plain;
+        c.shards = 4;
+        c.optimizer = optimizer;
+        c.ranks = rows[i].ranks;
+        c.threads = rows[i].threads;
+        c.bucket = rows[i].bucket;
+        if (!par_good(&c, left))
+            return;
+        if (i == 0)
+            memcpy(want, left, sizeof *want);
+        for (int r = 0; r < c.ranks; r++)
+            T_CHECK_MSG(par_equal(&left[r], want), "optimizer %d: rank %d of %d has other bits than one rank", optimizer, r, c.ranks);
+    }
+}
+
+/* Seven shards on one rank; and four are not the same as four times the batch. */
+static void par_check_odd(struct par_left *left, struct par_left *want)
+{
+    struct par_case c = par_plain;
+    c.shards = 7;
+    if (par_good(&c, left))
+        T_CHECK(isfinite(left->loss[2]));
+    c.shards = 2;
+    if (!par_good(&c, left))
+        return;
+    memcpy(want, left, sizeof *want);
+    c.shards = 0;
+    c.batch = 8;
+    if (par_good(&c, left))
+        T_CHECK(!par_equal(left, want));
+}
+
+/* Without shards: the same bits on all ranks, whatever the buckets. Running statistics are each rank's own. */
+static void par_check_buckets(struct par_left *left, struct par_left *want)
+{
+    static const size_t sizes[] = { 1, 2000, 0 };
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct par_case c = par_plain;
+        c.ranks = 3;
+        c.bucket = sizes[i];
+        if (!par_good(&c, left))
+            return;
+        if (i == 0)
+            memcpy(want, left, sizeof *want);
+        T_CHECK_MSG(par_equal(left, want), "buckets of %zu bytes give other bits", sizes[i]);
+        T_CHECK(memcmp(left[0].loss, left[2].loss, sizeof left[0].loss) == 0);
+    }
+}
+
+/* ---- one process with the whole batch ---- */
+
+static double par_apart(const struct par_left *a, const struct par_left *b)
+{
+    double most = a->count == b->count ? 0 : 1e9;
+    for (int i = 0; i < a->count && i < b->count; i++)
+        most = fmax(most, fabs((double)a->values[i] - (double)b->values[i]) / (0.1 + fabs((double)b->values[i])));
+    return most;
+}
+
+static void par_check_whole(struct par_left *left, struct par_left *want)
+{
+    struct par_case c = par_plain;
+    c.net = par_sure;
+    c.batch = 8;
+    c.plain = 1;
+    if (!par_good(&c, left))
+        return;
+    memcpy(want, left, sizeof *want);
+    c.sync_bn = 1;
+    for (c.ranks = 2; c.ranks <= 4; c.ranks *= 2) {
+        c.batch = 8 / c.ranks;
+        if (!par_good(&c, left))
+            return;
+        for (int r = 0; r < c.ranks; r++)
+            T_CHECK_MSG(par_apart(&left[r], want) < 2e-4, "sync_bn on %d ranks: %g from one rank", c.ranks, par_apart(&left[r], want));
+        T_CHECK(memcmp(left[0].values, left[1].values, (size_t)left->count * sizeof(float)) == 0);
+    }
+    c.ranks = 2;
+    c.batch = 4;
+    c.sync_bn = 0;
+    if (par_good(&c, left))
+        T_CHECK_MSG(par_apart(left, want) > 1e-3, "without sync_bn: only %g from one rank", par_apart(left, want));
+}
+
+static void par_check_accumulate(struct par_left *left, struct par_left *want)
+{
+    struct par_case c = par_plain;
+    c.net = par_sure;
+    c.ranks = 2;
+    c.accumulate = 2;
+    c.steps = 4;
+    if (!par_good(&c, left))
+        return;
+    memcpy(want, left, sizeof *want);
+    c.bucket = 500;
+    if (par_good(&c, left)) {
+        T_CHECK(par_equal(left, want));
+        T_CHECK(isfinite(left->loss[3]) && left->loss[3] != left->loss[2]);
+    }
+}
+
+/* ---- what is refused, and what goes wrong ---- */
+
+static void par_refused(struct par_left *left, const struct par_case *c, int rank, int status, const char *says)
+{
+    T_CHECK(par_run(c, left));
+    T_CHECK_MSG(left[rank].status == status && strstr(left[rank].text, says), "status %d, '%s'; not %d, '%s'", left[rank].status,
+                left[rank].text, status, says);
+}
+
+static void par_check_mistakes(struct par_left *left)
+{
+    struct par_case c = par_plain;
+    c.shards = 3;
+    c.ranks = 2;
+    par_refused(left, &c, 0, GYRE_E_ARG, "3 shards cannot be dealt to 2 ranks");
+    c.shards = 6;
+    par_refused(left, &c, 1, GYRE_E_ARG, "6 shards on 2 ranks are 3 each");
+    c.shards = 4;
+    c.accumulate = 2;
+    par_refused(left, &c, 0, GYRE_E_ARG, "accumulate");
+    c.accumulate = 1;
+    c.sync_bn = 1;
+    par_refused(left, &c, 0, GYRE_E_ARG, "sync_bn");
+    c = par_plain;
+    c.ranks = 3;
+    c.odd_rank = 2;
+    for (int r = 0; r < 3; r++)
+        par_refused(left, &c, r, GYRE_E_MISMATCH, "rank 2 has not the same as rank 0: seed");
+}
+
+static void par_check_nonfinite(struct par_left *left, struct par_left *want)
+{
+    struct par_case c = par_plain;
+    c.ranks = 2;
+    c.steps = 1;
+    if (!par_good(&c, left))
+        return;
+    memcpy(want, left, 2 * sizeof *want);
+    c.steps = 2;
+    c.bad_rank = c.bad_step = 1;
+    T_CHECK(par_run(&c, left));
+    for (int r = 0; r < 2; r++) {
+        T_CHECK_MSG(left[r].status == GYRE_E_NONFINITE, "rank %d: %d %s", r, left[r].status, left[r].text);
+        T_CHECK(left[r].count == want[r].count && memcmp(left[r].values, want[r].values, (size_t)want[r].count * sizeof(float)) == 0);
+    }
+}
+
+static void par_check_trace(struct par_left *left)
+{
+    static const char *const rows[] = { "\"rank 0\"", "\"rank 2\"", "\"communication\"", "\"bucket 1\"", "\"cat\":\"backward\"",
+                                        "\"op\":\"allreduce\"", "\"name\":\"a.conv1\"" };
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_error err;
+    char path[64], *text = NULL;
+    size_t bytes = 0;
+    struct par_case c = par_plain;
+    snprintf(path, sizeof path, "/tmp/t_parallel.%d.json", (int)getpid());
+    c.ranks = 3;
+    c.bucket = 4000;
+    c.trace = path;
+    if (par_good(&c, left) && T_CHECK(gy_file_read(&alloc, path, 1 << 24, &text, &bytes, &err) == GY_OK)) {
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+            T_CHECK_MSG(strstr(text, rows[i]) != NULL, "the trace has no %s", rows[i]);
+        T_CHECK(bytes > 3 && text[0] == '[' && memcmp(text + bytes - 3, "\n]\n", 3) == 0 && strstr(text, "\n]\n") == text + bytes - 3);
+        gy_alloc_free(&alloc, text, bytes + 1);
+    }
+    unlink(path);
+}
+
+int main(void)
+{
+    struct par_left *left = par_memory(), *want = par_memory();
+    if (!T_CHECK(left && want))
+        return 1;
+    par_check_shards(left, want, GYRE_SGD);
+    par_check_shards(left, want, GYRE_LARS);
+    par_check_shards(left, want, GYRE_ADAMW);
+    par_check_odd(left, want);
+    par_check_buckets(left, want);
+    par_check_whole(left, want);
+    par_check_accumulate(left, want);
+    par_check_mistakes(left);
+    par_check_nonfinite(left, want);
+    par_check_trace(left);
+    T_END("t_parallel");
+}
