@@ -13,8 +13,9 @@ struct gy_net_request {
     uint32_t tag;
     void *buffer;            /* a send only reads it */
     size_t bytes;
-    struct gy_net_request *next; /* the transport's */
-    int64_t stamp;               /* the transport's */
+    struct gy_net_request *next, *prev; /* the transport's, as what follows */
+    void *owner;
+    int64_t stamp;
 };
 
 struct gy_net_transport {

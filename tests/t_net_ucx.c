@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* The transport on UCX between processes of this host, over TCP and over shared memory: every algorithm gives the right sums for any
+ * count, the same bits on every rank; a rank that is killed ends the others within seconds, also those that never talked to it; the
+ * declarations of ours agree with UCX's headers where they are installed. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../engine/base/clock.h"
+#include "../engine/base/rng.h"
+#include "../net/boot.h"
+#include "../net/exec.h"
+#include "../net/socket.h"
+#include "../net/ucx.h"
+#include "t.h"
+
+#define UCX_MOST 70001
+#define UCX_WAIT 20000000000LL
+#define UCX_ABSENT 77
+#define UCX_VICTIM 1
+
+/* ---- the mirror ---- */
+
+#if defined(__has_include) && !defined(GY_NO_UCX)
+#if __has_include(<ucp/api/ucp.h>)
+#define UCX_HAS_HEADERS 1
+#endif
+#endif
+#ifdef UCX_HAS_HEADERS
+#include "../net/ucx_api.h"
+#include <ucp/api/ucp.h>
+
+#define UCX_SAME_SIZE(ours, theirs) T_CHECK(sizeof(ours) == sizeof(theirs))
+#define UCX_SAME_PLACE(ours, theirs, member) T_CHECK(offsetof(ours, member) == offsetof(theirs, member))
+static void ucx_mirror(void)
+{
+    UCX_SAME_SIZE(ucx_status, ucs_status_t);
+    UCX_SAME_PLACE(struct ucx_params, ucp_params_t, features);
+    UCX_SAME_PLACE(struct ucx_params, ucp_params_t, tag_sender_mask);
+    UCX_SAME_PLACE(struct ucx_params, ucp_params_t, estimated_num_eps);
+    UCX_SAME_PLACE(struct ucx_worker_params, ucp_worker_params_t, thread_mode);
+    UCX_SAME_PLACE(struct ucx_worker_params, ucp_worker_params_t, user_data);
+    UCX_SAME_PLACE(struct ucx_worker_attr, ucp_worker_attr_t, address);
+    UCX_SAME_PLACE(struct ucx_worker_attr, ucp_worker_attr_t, address_length);
+    UCX_SAME_SIZE(struct ucx_worker_attr, ucp_worker_attr_t);
+    UCX_SAME_PLACE(struct ucx_ep_params, ucp_ep_params_t, address);
+    UCX_SAME_PLACE(struct ucx_ep_params, ucp_ep_params_t, err_mode);
+    UCX_SAME_PLACE(struct ucx_ep_params, ucp_ep_params_t, err_handler);
+    UCX_SAME_PLACE(struct ucx_ep_params, ucp_ep_params_t, user_data);
+    UCX_SAME_PLACE(struct ucx_request_param, ucp_request_param_t, flags);
+    UCX_SAME_PLACE(struct ucx_request_param, ucp_request_param_t, cb);
+    UCX_SAME_PLACE(struct ucx_request_param, ucp_request_param_t, user_data);
+    UCX_SAME_PLACE(struct ucx_request_param, ucp_request_param_t, memory_type);
+    UCX_SAME_PLACE(struct ucx_request_param, ucp_request_param_t, recv_info);
+    UCX_SAME_SIZE(struct ucx_tag_info, ucp_tag_recv_info_t);
+    UCX_SAME_PLACE(struct ucx_tag_info, ucp_tag_recv_info_t, length);
+    T_CHECK(UCX_PARAM_FEATURES == UCP_PARAM_FIELD_FEATURES && UCX_PARAM_RANKS == UCP_PARAM_FIELD_ESTIMATED_NUM_EPS);
+    T_CHECK(UCX_FEATURE_TAG == UCP_FEATURE_TAG && UCX_WORKER_THREAD_MODE == UCP_WORKER_PARAM_FIELD_THREAD_MODE);
+    T_CHECK(UCX_THREAD_SERIALIZED == UCS_THREAD_MODE_SERIALIZED && UCX_WORKER_ATTR_ADDRESS == UCP_WORKER_ATTR_FIELD_ADDRESS);
+    T_CHECK(UCX_EP_ADDRESS == UCP_EP_PARAM_FIELD_REMOTE_ADDRESS && UCX_EP_ERR_MODE == UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE);
+    T_CHECK(UCX_EP_ERR_HANDLER == UCP_EP_PARAM_FIELD_ERR_HANDLER && UCX_ERR_MODE_PEER == UCP_ERR_HANDLING_MODE_PEER);
+    T_CHECK(UCX_OP_CALLBACK == UCP_OP_ATTR_FIELD_CALLBACK && UCX_OP_USER_DATA == UCP_OP_ATTR_FIELD_USER_DATA);
+    T_CHECK(UCX_OP_FLAGS == UCP_OP_ATTR_FIELD_FLAGS && UCX_OP_MEMORY_TYPE == UCP_OP_ATTR_FIELD_MEMORY_TYPE);
+    T_CHECK(UCX_OP_RECV_INFO == UCP_OP_ATTR_FIELD_RECV_INFO && UCX_CLOSE_FORCE == UCP_EP_CLOSE_FLAG_FORCE);
+    T_CHECK(UCX_IN_PROGRESS == UCS_INPROGRESS && UCS_MEMORY_TYPE_HOST == 0 && ucp_dt_make_contig(1) == 8);
+}
+#else
+static void ucx_mirror(void) { T_SKIP("UCX's headers (Debian: libucx-dev) are not here to compare with"); }
+#endif
+
+/* ---- processes ---- */
+
+struct ucx_world {
+    struct gy_net_boot_config config;
+    const char *transports;
+    int kill; /* 1: rank UCX_VICTIM dies */
+    struct gy_net_boot *boot;
+    struct gy_net_ucx *ucx;
+    struct gy_net_end end;
+    struct gy_alloc alloc;
+    unsigned epoch;
+};
+
+static int ucx_open_world(struct ucx_world *w, struct gy_error *err)
+{
+    const struct gy_net_ucx_config config = {w->config.place.rank, w->config.place.ranks, w->transports};
+    unsigned char own[GY_NET_UCX_ADDRESS], all[8 * GY_NET_UCX_ADDRESS];
+    w->alloc = gy_alloc_default();
+    GY_TRY(gy_net_ucx_open(&w->ucx, &config, &w->alloc, err));
+    GY_TRY(gy_net_boot_open(&w->boot, &w->config, &w->alloc, err));
+    gy_net_ucx_address(w->ucx, own);
+    GY_TRY(gy_net_boot_gather(w->boot, own, sizeof(own), all, err));
+    GY_TRY(gy_net_ucx_connect(w->ucx, all, err));
+    gy_net_ucx_end(w->ucx, &w->end);
+    return GY_OK;
+}
+
+static float ucx_value(int rank, int64_t i)
+{
+    return gy_rng_uniform(3, 1, (uint64_t)rank, (uint64_t)i) - 0.5f;
+}
+
+static int ucx_right(const struct ucx_world *w, const float *data, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double sum = 0;
+        for (int r = 0; r < w->end.ranks; r++)
+            sum += (double)ucx_value(r, i);
+        if (!(fabs(sum - (double)data[i]) < 1e-5))
+            return 0;
+    }
+    return 1;
+}
+
+static int ucx_sum(struct gy_net_exec *exec, float *data, int64_t count, struct gy_error *err)
+{
+    int done = gy_net_exec_start(exec, data, count, err);
+    const int64_t deadline = gy_clock_ns() + UCX_WAIT;
+    while (done == 0 && gy_clock_ns() < deadline)
+        done = gy_net_exec_test(exec, err);
+    return done == 0 ? GY_FAIL(err, GY_E_BUG, "no end after 20 s") : done;
+}
+
+/* One algorithm with all counts; returns GY_OK, or the error of the first that is wrong. */
+static int ucx_algorithm(struct ucx_world *w, const char *name, int lanes, float *data, struct gy_error *err)
+{
+    static const int64_t counts[] = {0, 1, 2, 3, 17, 1000, 4099, UCX_MOST, 0, 5};
+    struct gy_net_shape shape = {.ranks = w->end.ranks, .lanes = lanes};
+    struct gy_net_schedule s = {0};
+    struct gy_net_exec *exec = NULL;
+    struct gy_net_proof proof;
+    if (shape.ranks == 4)
+        shape = (struct gy_net_shape){.ranks = 4, .lanes = lanes, .dim_count = 2, .dims = {2, 2}};
+    int status = gy_net_build(&s, name, &shape, GY_NET_ALLREDUCE, &w->alloc, err);
+    status = status == GY_OK ? gy_net_verify(&s, &proof, err) : status;
+    status = status == GY_OK ? gy_net_exec_open(&exec, &s, &w->end, UCX_MOST, ++w->epoch, NULL, &w->alloc, err) : status;
+    for (size_t k = 0; k < GY_COUNT(counts) && status == GY_OK; k++) {
+        for (int64_t i = 0; i < counts[k]; i++)
+            data[i] = ucx_value(w->end.rank, i);
+        status = ucx_sum(exec, data, counts[k], err);
+        status = status < 0 ? status : ucx_right(w, data, counts[k]) ? GY_OK : GY_FAIL(err, GY_E_BUG, "%s: wrong sum of %" PRId64, name, counts[k]);
+    }
+    gy_net_exec_close(exec);
+    gy_net_close_schedule(&s);
+    return status;
+}
+
+static int ucx_all(struct ucx_world *w, float *data, struct gy_error *err)
+{
+    size_t count;
+    const struct gy_net_algorithm *rows = gy_net_algorithms(&count);
+    for (int lanes = 1; lanes <= 3; lanes += 2)
+        for (size_t i = 0; i < count; i++)
+            if (rows[i].goals & 1u << GY_NET_ALLREDUCE)
+                GY_TRY(ucx_algorithm(w, rows[i].name, lanes, data, err));
+    return GY_OK;
+}
+
+/* A ring turns until the victim is gone: the others must see GY_E_PEER, and soon. */
+static int ucx_lose(struct ucx_world *w, float *data, struct gy_error *err)
+{
+    const struct gy_net_shape shape = {.ranks = w->end.ranks, .lanes = 2};
+    struct gy_net_schedule s = {0};
+    struct gy_net_exec *exec = NULL;
+    GY_TRY(gy_net_build(&s, "ring", &shape, GY_NET_ALLREDUCE, &w->alloc, err));
+    int status = gy_net_exec_open(&exec, &s, &w->end, UCX_MOST, 1, NULL, &w->alloc, err);
+    for (int k = 0; k < 3000 && status == GY_OK; k++) {
+        memset(data, 0, UCX_MOST * sizeof(*data));
+        if (k == 20 && w->end.rank == UCX_VICTIM)
+            kill(getpid(), SIGKILL);
+        status = ucx_sum(exec, data, UCX_MOST, err);
+        status = status > 0 ? GY_OK : status;
+    }
+    gy_net_exec_close(exec);
+    gy_net_close_schedule(&s);
+    return status == GY_E_PEER ? GY_OK : GY_FAIL(err, GY_E_BUG, "status %d after the loss", status);
+}
+
+static int ucx_process(struct ucx_world *w, int rank, int port)
+{
+    struct gy_error err = {0};
+    float *data = malloc(UCX_MOST * sizeof(*data));
+    w->config.place.rank = rank;
+    w->config.place.port = port;
+    int status = data != NULL ? ucx_open_world(w, &err) : GY_E_NOMEM;
+    if (status == GY_E_UNSUPPORTED)
+        _exit(UCX_ABSENT);
+    status = status == GY_OK ? w->kill ? ucx_lose(w, data, &err) : ucx_all(w, data, &err) : status;
+    if (status != GY_OK)
+        printf("    rank %d of %d over %s: %s\n", rank, w->config.place.ranks, w->transports, err.text);
+    if (status == GY_OK && !w->kill)
+        status = gy_net_boot_gather(w->boot, &rank, sizeof(rank), data, &err);
+    gy_net_ucx_close(w->ucx);
+    gy_net_boot_close(w->boot);
+    free(data);
+    fflush(stdout);
+    return status == GY_OK ? 0 : 1;
+}
+
+static void ucx_world_run(int ranks, const char *transports, int kill_one)
+{
+    struct ucx_world w = {.transports = transports, .kill = kill_one};
+    struct gy_error err = {0};
+    pid_t pids[8] = {0};
+    int port = 0, bad = 0, absent = 0;
+    w.config = (struct gy_net_boot_config){.place = {.ranks = ranks}, .wait_ns = UCX_WAIT};
+    if (!T_CHECK(gy_net_listen(NULL, 0, &w.config.listener, &port, &err) == GY_OK))
+        return;
+    fflush(stdout);
+    const int64_t began = gy_clock_ns();
+    for (int r = 0; r < ranks; r++)
+        if ((pids[r] = fork()) == 0) {
+            if (r > 0)
+                close(w.config.listener);
+            w.config.listener = r > 0 ? -1 : w.config.listener;
+            _exit(ucx_process(&w, r, port));
+        }
+    close(w.config.listener);
+    for (int left = ranks; left > 0; left--) { /* whoever ends first: a process that nobody has waited for still looks alive */
+        int code = -1;
+        const pid_t pid = waitpid(-1, &code, 0);
+        absent += WIFEXITED(code) && WEXITSTATUS(code) == UCX_ABSENT;
+        bad += !(kill_one && pid == pids[UCX_VICTIM]) && (!WIFEXITED(code) || WEXITSTATUS(code) != 0);
+    }
+    const double seconds = (double)(gy_clock_ns() - began) * 1e-9;
+    if (absent > 0)
+        T_SKIP("no UCX here");
+    else
+        T_CHECK_MSG(bad == 0 && (!kill_one || seconds < 6), "%d ranks over %s%s: %d bad, %.1f s", ranks, transports, kill_one ? ", one killed" : "",
+                    bad, seconds);
+}
+
+int main(void)
+{
+    ucx_mirror();
+    /* shared memory tells of a lost peer only when asked to */
+    setenv("UCX_POSIX_ERROR_HANDLING", "y", 1);
+    setenv("UCX_KEEPALIVE_INTERVAL", "1s", 1);
+    setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
+    for (int ranks = 2; ranks <= 4; ranks++) {
+        ucx_world_run(ranks, "tcp,self", 0);
+        ucx_world_run(ranks, "posix,self", 0);
+    }
+    ucx_world_run(3, "tcp,self", 1);
+    ucx_world_run(4, "tcp,self", 1);
+    ucx_world_run(3, "posix,self", 1);
+    T_END("t_net_ucx");
+}
