@@ -17,4 +17,8 @@ GY_NET_BUILDER(gy_net_build_doubling);     /* schedule_tree.c */
 GY_NET_BUILDER(gy_net_build_tree);
 GY_NET_BUILDER(gy_net_build_binomial);
 
+/* Parts that every host deals to its ranks in order: part p to its local rank p * size / parts. The least common multiple of the sizes,
+ * or the largest of them where that is too many. */
+GY_INT int gy_net_parts(const int *size, int hosts);
+
 #endif

@@ -91,11 +91,31 @@ GY_INT int gy_net_key_read(const char *path, unsigned char key[GY_NET_KEY_BYTES]
     return auth_parse(path, text, (size_t)n, key, err);
 }
 
+GY_INT int gy_net_key_take(int fd, unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err)
+{
+    char text[2 * GY_NET_KEY_BYTES];
+    size_t have = 0;
+    while (have < sizeof(text)) {
+        const ssize_t n = read(fd, text + have, sizeof(text) - have);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return GY_FAIL(err, GY_E_IO, "the open file %d gives %zu of a key's %zu digits", fd, have, sizeof(text));
+        have += (size_t)n;
+    }
+    return auth_parse("the key's open file", text, have, key, err);
+}
+
+GY_INT void gy_net_key_text(const unsigned char key[GY_NET_KEY_BYTES], char text[2 * GY_NET_KEY_BYTES + 1])
+{
+    for (size_t i = 0; i < GY_NET_KEY_BYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", key[i]);
+}
+
 GY_INT int gy_net_key_write(const char *path, const unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err)
 {
     char text[2 * GY_NET_KEY_BYTES + 2];
-    for (size_t i = 0; i < GY_NET_KEY_BYTES; i++)
-        snprintf(text + 2 * i, 3, "%02x", key[i]);
+    gy_net_key_text(key, text);
     text[2 * GY_NET_KEY_BYTES] = '\n';
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)

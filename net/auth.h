@@ -21,6 +21,9 @@ GY_INT int gy_net_same(const unsigned char *a, const unsigned char *b, size_t co
 GY_INT int gy_net_random(unsigned char *out, size_t count, struct gy_error *err);      /* from the system */
 /* A file of 64 hexadecimal digits that nobody but its owner may read. */
 GY_INT int gy_net_key_read(const char *path, unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err);
+/* The same digits from an open file, such as a pipe; reads no more than they and one newline. */
+GY_INT int gy_net_key_take(int fd, unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err);
+GY_INT void gy_net_key_text(const unsigned char key[GY_NET_KEY_BYTES], char text[2 * GY_NET_KEY_BYTES + 1]);
 GY_INT int gy_net_key_write(const char *path, const unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err); /* refuses to overwrite */
 
 #endif

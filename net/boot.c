@@ -16,6 +16,7 @@
 #include "socket.h"
 
 #define BOOT_NONCE 32
+#define BOOT_FIELD (64 + GY_NET_MAC_BYTES)
 #define BOOT_PATIENCE_NS 2000000000 /* for one handshake */
 
 struct boot_hello {
@@ -32,7 +33,7 @@ struct gy_net_boot {
     struct gy_alloc alloc;
     struct gy_net_boot_config config;
     struct boot_link *links;  /* rank 0: [ranks]; others: [1], to rank 0 */
-    unsigned char *room;      /* [GY_NET_BLOB_MOST] */
+    unsigned char *room;      /* [ranks][BOOT_FIELD]: what fields are compared in */
     int listener;
 };
 
@@ -227,7 +228,7 @@ GY_INT int gy_net_boot_compare(struct gy_net_boot *boot, const struct gy_net_fie
 {
     const int ranks = boot->config.place.ranks;
     for (int f = 0; f < count; f++) {
-        unsigned char own[64 + GY_NET_MAC_BYTES] = {0};
+        unsigned char own[BOOT_FIELD] = {0};
         const struct gy_net_part part = {fields[f].value, strlen(fields[f].value)};
         snprintf((char *)own, 64, "%s", fields[f].value);
         gy_net_hmac(boot->config.key, &part, 1, own + 64);
@@ -264,10 +265,10 @@ GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_c
         return GY_NOMEM(err, "the job's control", sizeof(*boot));
     *boot = (struct gy_net_boot){.alloc = *alloc, .config = *config, .listener = config->listener};
     boot->links = gy_alloc_take(alloc, links, sizeof(*boot->links));
-    boot->room = gy_alloc_take(alloc, 1, GY_NET_BLOB_MOST);
+    boot->room = gy_alloc_take(alloc, (size_t)config->place.ranks, BOOT_FIELD);
     for (size_t i = 0; boot->links != NULL && i < links; i++)
         boot->links[i].fd = -1;
-    const int status = boot->links == NULL || boot->room == NULL ? GY_NOMEM(err, "the job's control", (size_t)GY_NET_BLOB_MOST)
+    const int status = boot->links == NULL || boot->room == NULL ? GY_NOMEM(err, "the job's control", (size_t)config->place.ranks * BOOT_FIELD)
                                                                  : boot_connect(boot, err);
     if (status == GY_OK)
         *out = boot;
@@ -288,7 +289,7 @@ GY_INT void gy_net_boot_close(struct gy_net_boot *boot)
     if (boot->listener >= 0)
         close(boot->listener);
     gy_alloc_free(&alloc, boot->links, links * sizeof(*boot->links));
-    gy_alloc_free(&alloc, boot->room, GY_NET_BLOB_MOST);
+    gy_alloc_free(&alloc, boot->room, (size_t)boot->config.place.ranks * BOOT_FIELD);
     gy_alloc_free(&alloc, boot, sizeof(*boot));
 }
 

@@ -9,7 +9,7 @@
 
 #define GY_NET_PROTOCOL 1
 #define GY_NET_FIELDS 16
-#define GY_NET_BLOB_MOST 65536
+#define GY_NET_BLOB_MOST (1 << 22)
 
 /* Where a process stands in its job, from the first launcher that left its variables: GYRE_RANK ..., Open MPI, PMI, Slurm, torchrun. */
 struct gy_net_place {
@@ -18,6 +18,7 @@ struct gy_net_place {
     const char *launcher;   /* "gyre", "Open MPI", ... or NULL: alone, rank 0 of 1 */
     char host[256];         /* where rank 0 listens; empty: this host */
     int port;               /* 0: not known */
+    char job[192];          /* the job among those of its launcher: equal on its ranks, and there alone; empty: not known */
 };
 GY_INT int gy_net_place_read(struct gy_net_place *out, const char *(*get)(const char *name), struct gy_error *err);
 

@@ -175,7 +175,7 @@ static int exec_take(struct gy_net_exec *e, struct gy_error *err)
 GY_INT int gy_net_exec_open(struct gy_net_exec **out, const struct gy_net_schedule *s, const struct gy_net_end *end, int64_t most,
                             unsigned epoch, gy_net_add_fn add, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    if (end->ranks != s->ranks || epoch >= 1u << 12)
+    if (end->ranks != s->ranks || epoch >= 1u << 16)
         return GY_FAIL(err, GY_E_ARG, "a schedule for %d ranks on %d, epoch %u", s->ranks, end->ranks, epoch);
     struct gy_net_exec *e = gy_alloc_take(alloc, 1, sizeof(*e));
     if (e == NULL)
@@ -186,7 +186,7 @@ GY_INT int gy_net_exec_open(struct gy_net_exec **out, const struct gy_net_schedu
     e->add = add != NULL ? add : gy_net_add_plain;
     e->most = most;
     e->first = s->first[end->rank];
-    e->tag = epoch << 16;
+    e->tag = (uint32_t)epoch << 16;
     gy_arena_open_hook(&e->arena, alloc);
     const int status = exec_take(e, err);
     if (status == GY_OK)

@@ -11,7 +11,7 @@ typedef void (*gy_net_add_fn)(float *dst, const float *src, int64_t count);
 struct gy_net_exec;
 
 /* Ready for buffers of up to `most` floats. The schedule must have been verified, and outlive the executor; epoch keeps its messages
- * apart from those of other executors between the same ranks: all ranks give the same, below 2^12. */
+ * apart from those of other executors between the same ranks: all ranks give the same, below 2^16. */
 GY_INT int gy_net_exec_open(struct gy_net_exec **out, const struct gy_net_schedule *s, const struct gy_net_end *end, int64_t most,
                             unsigned epoch, gy_net_add_fn add, const struct gy_alloc *alloc, struct gy_error *err);
 /* Begins on data, which belongs to the executor until it is done. All ranks give the same count. */

@@ -5,13 +5,17 @@
 
 struct place_row {
     const char *launcher, *rank, *ranks, *local, *locals, *host, *port;
+    const char *job[3]; /* together they tell its jobs and their restarts apart */
 };
 static const struct place_row place_rows[] = {
-    {"gyre", "GYRE_RANK", "GYRE_RANKS", "GYRE_LOCAL_RANK", "GYRE_LOCAL_RANKS", "GYRE_MASTER_HOST", "GYRE_MASTER_PORT"},
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", NULL, NULL},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", NULL, NULL, NULL},
-    {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL, NULL},
+    {"gyre", "GYRE_RANK", "GYRE_RANKS", "GYRE_LOCAL_RANK", "GYRE_LOCAL_RANKS", "GYRE_MASTER_HOST", "GYRE_MASTER_PORT", {NULL}},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", NULL, NULL,
+     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", NULL}},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+     {"TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"}},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE", NULL, NULL,
+     {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}},
+    {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL, NULL, {"PMI_JOBID", "PMI_PORT", "HYDI_CONTROL_FD"}},
 };
 
 static int place_number(const char *(*get)(const char *), const char *name, int64_t lo, int64_t hi, int *out, struct gy_error *err)
@@ -26,6 +30,25 @@ static int place_number(const char *(*get)(const char *), const char *name, int6
     return GY_OK;
 }
 
+/* Slurm writes one number for all hosts, as 4 or 4(x2), or 4,2 when they differ: then it stays unknown. */
+static int place_locals(const char *(*get)(const char *), const char *name, int *out, struct gy_error *err)
+{
+    const char *text = name != NULL ? get(name) : NULL;
+    if (text != NULL && strpbrk(text, "(,") != NULL)
+        return GY_OK;
+    return place_number(get, name, 1, 4096, out, err);
+}
+
+static void place_job(const char *(*get)(const char *), const struct place_row *row, struct gy_net_place *p)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < GY_COUNT(row->job) && row->job[i] != NULL; i++) {
+        const char *value = get(row->job[i]);
+        if (value != NULL && value[0] != 0 && at < sizeof(p->job))
+            at += (size_t)snprintf(p->job + at, sizeof(p->job) - at, "%s%s", at > 0 ? "/" : "", value);
+    }
+}
+
 static int place_fill(struct gy_net_place *p, const struct place_row *row, const char *(*get)(const char *), struct gy_error *err)
 {
     p->launcher = row->launcher;
@@ -33,7 +56,8 @@ static int place_fill(struct gy_net_place *p, const struct place_row *row, const
     GY_TRY(place_number(get, row->rank, 0, 4095, &p->rank, err));
     GY_TRY(place_number(get, row->ranks, 1, 4096, &p->ranks, err));
     GY_TRY(place_number(get, row->local, 0, 4095, &p->local, err));
-    GY_TRY(place_number(get, row->locals, 1, 4096, &p->locals, err));
+    GY_TRY(place_locals(get, row->locals, &p->locals, err));
+    place_job(get, row, p);
     GY_TRY(place_number(get, row->port != NULL ? row->port : "GYRE_MASTER_PORT", 1, 65535, &p->port, err));
     const char *host = get(row->host != NULL ? row->host : "GYRE_MASTER_HOST");
     if (host != NULL && gy_text_copy(p->host, sizeof(p->host), host) != 0)

@@ -55,7 +55,7 @@ static int hosts_between(const struct hosts_walk *w, int round)
     return end;
 }
 
-static int hosts_parts(const int *size, int hosts)
+GY_INT int gy_net_parts(const int *size, int hosts)
 {
     int64_t parts = 1, most = 1;
     for (int host = 0; host < hosts; host++) {
@@ -92,7 +92,7 @@ GY_NET_BUILDER(gy_net_build_hosts)
     const int sum = hosts_fill(shape, hosts, table, table + hosts);
     int status = sum == shape->ranks ? GY_OK : GY_FAIL(err, GY_E_ARG, "the hosts have %d ranks together, not %d", sum, shape->ranks);
     if (status == GY_OK) {
-        w.parts = hosts_parts(table, hosts);
+        w.parts = gy_net_parts(table, hosts);
         gy_net_open_schedule(out, alloc, "hosts", goal, shape->ranks, w.parts * hosts * shape->lanes, shape->lanes);
         for (w.lane = 0; w.lane < shape->lanes; w.lane++) {
             hosts_inside(&w, 0, GY_NET_ADD);

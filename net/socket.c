@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sockets do not block; whoever waits, waits in poll, and no longer than until the deadline. */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -34,19 +35,48 @@ static int socket_set_up(int fd)
     return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
-static struct addrinfo *socket_find(const char *host, int port, int listens, struct gy_error *err)
+/* Where a host can be reached. */
+struct socket_address {
+    struct sockaddr_storage at;
+    socklen_t bytes;
+};
+
+#ifndef GY_NO_UCX
+/* Returns how many of `room` addresses were filled; 0 after a sentence. */
+static int socket_find(const char *host, int port, int listens, struct socket_address *out, int room, struct gy_error *err)
 {
     const struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | (listens ? AI_PASSIVE : 0)};
     struct addrinfo *found = NULL;
     char service[16];
+    int count = 0;
     snprintf(service, sizeof(service), "%d", port);
     const int status = getaddrinfo(host, service, &want, &found);
     if (status != 0) {
         (void)GY_FAIL(err, GY_E_ARG, "the host \"%s\" is not known: %s", host, gai_strerror(status));
-        return NULL;
+        return 0;
     }
-    return found;
+    for (const struct addrinfo *a = found; a != NULL && count < room; a = a->ai_next, count++) {
+        memcpy(&out[count].at, a->ai_addr, a->ai_addrlen);
+        out[count].bytes = a->ai_addrlen;
+    }
+    freeaddrinfo(found);
+    return count;
 }
+#else
+/* A build for one host looks no names up. */
+static int socket_find(const char *host, int port, int listens, struct socket_address *out, int room, struct gy_error *err)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    (void)listens, (void)room;
+    if (inet_pton(AF_INET, host, &at.sin_addr) != 1) {
+        (void)GY_FAIL(err, GY_E_UNSUPPORTED, "\"%s\" is no address in numbers; this build knows no names of hosts", host);
+        return 0;
+    }
+    memcpy(&out->at, &at, sizeof(at));
+    out->bytes = sizeof(at);
+    return 1;
+}
+#endif
 
 static int socket_port(int fd)
 {
@@ -59,14 +89,13 @@ static int socket_port(int fd)
 
 GY_INT int gy_net_listen(const char *host, int port, int *fd, int *bound, struct gy_error *err)
 {
-    struct addrinfo *found = socket_find(host != NULL ? host : "127.0.0.1", port, 1, err);
-    if (found == NULL)
+    struct socket_address found;
+    if (socket_find(host != NULL ? host : "127.0.0.1", port, 1, &found, 1, err) == 0)
         return GY_E_ARG;
-    const int one = 1, s = socket(found->ai_family, SOCK_STREAM, 0);
+    const int one = 1, s = socket(found.at.ss_family, SOCK_STREAM, 0);
     int good = s >= 0 && socket_set_up(s) && setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0;
-    good = good && bind(s, found->ai_addr, found->ai_addrlen) == 0 && listen(s, 128) == 0;
+    good = good && bind(s, (const struct sockaddr *)(const void *)&found.at, found.bytes) == 0 && listen(s, 128) == 0;
     const int problem = errno;
-    freeaddrinfo(found);
     if (!good) {
         if (s >= 0)
             close(s);
@@ -92,14 +121,14 @@ GY_INT int gy_net_accept(int listener, int64_t deadline, int *fd, struct gy_erro
 }
 
 /* One try. 0: nobody listens. */
-static int socket_try(const struct addrinfo *to, int64_t deadline)
+static int socket_try(const struct socket_address *to, int64_t deadline)
 {
-    const int s = socket(to->ai_family, SOCK_STREAM, 0);
+    const int s = socket(to->at.ss_family, SOCK_STREAM, 0);
     int problem = 0;
     socklen_t bytes = sizeof(problem);
     if (s < 0)
         return -1;
-    int good = socket_set_up(s) && (connect(s, to->ai_addr, to->ai_addrlen) == 0 || errno == EINPROGRESS);
+    int good = socket_set_up(s) && (connect(s, (const struct sockaddr *)(const void *)&to->at, to->bytes) == 0 || errno == EINPROGRESS);
     good = good && socket_ready(s, POLLOUT, deadline) && getsockopt(s, SOL_SOCKET, SO_ERROR, &problem, &bytes) == 0 && problem == 0;
     if (good)
         return s;
@@ -109,18 +138,18 @@ static int socket_try(const struct addrinfo *to, int64_t deadline)
 
 GY_INT int gy_net_connect(const char *host, int port, int64_t deadline, int *fd, struct gy_error *err)
 {
-    struct addrinfo *found = socket_find(host, port, 0, err);
+    struct socket_address found[8];
+    const int count = socket_find(host, port, 0, found, 8, err);
     int s = -1;
-    if (found == NULL)
+    if (count == 0)
         return GY_E_ARG;
     for (;;) {
-        for (const struct addrinfo *a = found; a != NULL && s < 0; a = a->ai_next)
-            s = socket_try(a, deadline);
+        for (int k = 0; k < count && s < 0; k++)
+            s = socket_try(&found[k], deadline);
         if (s >= 0 || gy_clock_ns() + SOCKET_RETRY_NS > deadline)
             break;
         poll(NULL, 0, SOCKET_RETRY_NS / 1000000);
     }
-    freeaddrinfo(found);
     if (s < 0)
         return GY_FAIL(err, GY_E_PEER, "nobody answers at %s port %d", host, port);
     *fd = s;

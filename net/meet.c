@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* The file of a host: "KEY PORT PID\n", made under another name and renamed, so that it is whole when it is seen. A file whose process is
+ * gone is a leftover. Its name comes from the user and the job, and it lies where every process of the host looks. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../engine/base/clock.h"
+#include "../engine/base/hash.h"
+#include "../engine/base/text.h"
+#include "meet.h"
+#include "socket.h"
+
+#define MEET_KEY (2 * GY_NET_KEY_BYTES)
+#define MEET_LOOK_NS 10000000
+#define MEET_PORT 47201 /* where nobody says another */
+
+static int meet_number(const char *(*get)(const char *), const char *name, int64_t least, int64_t most, int *out, struct gy_error *err)
+{
+    const char *text = get(name);
+    int64_t value;
+    if (text == NULL || text[0] == 0)
+        return GY_OK;
+    if (gy_text_int(text, least, most, &value) != 0)
+        return GY_FAIL(err, GY_E_ARG, "%s is \"%s\"; it must be a number from %" PRId64 " to %" PRId64, name, text, least, most);
+    *out = (int)value;
+    return GY_OK;
+}
+
+/* ---- one host ---- */
+
+static void meet_path(const struct gy_net_place *place, char *path, size_t room)
+{
+    struct gy_sha256 sha;
+    struct stat at;
+    unsigned char digest[32];
+    char hex[65];
+    const long user = (long)geteuid();
+    gy_sha256_open(&sha);
+    gy_sha256_add(&sha, place->launcher, strlen(place->launcher) + 1);
+    gy_sha256_add(&sha, place->job, strlen(place->job) + 1);
+    gy_sha256_close(&sha, digest);
+    gy_sha256_hex(digest, hex);
+    snprintf(path, room, "%s/gyre-%ld-%.24s", stat("/dev/shm", &at) == 0 && S_ISDIR(at.st_mode) ? "/dev/shm" : "/tmp", user, hex);
+}
+
+static int meet_leave(struct gy_net_meeting *meeting, struct gy_net_boot_config *config, struct gy_error *err)
+{
+    char text[MEET_KEY + 64], temporary[160];
+    GY_TRY(gy_net_random(config->key, sizeof(config->key), err));
+    GY_TRY(gy_net_listen(NULL, 0, &config->listener, &config->place.port, err));
+    gy_net_key_text(config->key, text);
+    const int bytes = MEET_KEY + snprintf(text + MEET_KEY, sizeof(text) - MEET_KEY, " %d %ld\n", config->place.port, (long)getpid());
+    snprintf(temporary, sizeof(temporary), "%s.%ld", meeting->path, (long)getpid());
+    const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const int good = fd >= 0 && write(fd, text, (size_t)bytes) == bytes && rename(temporary, meeting->path) == 0;
+    const int why = errno;
+    if (fd >= 0)
+        close(fd);
+    if (good)
+        return GY_OK;
+    if (fd >= 0)
+        unlink(temporary);
+    return GY_FAIL(err, GY_E_IO, "%s: cannot be made for the other ranks: %s", meeting->path, strerror(why));
+}
+
+/* 1: it was there and is of a living rank 0. */
+static int meet_read(const char *path, struct gy_net_boot_config *config)
+{
+    char text[MEET_KEY + 64] = {0}, *rest;
+    struct stat st;
+    int64_t port, pid;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return 0;
+    const int ours = fstat(fd, &st) == 0 && (st.st_mode & 077) == 0 && st.st_uid == geteuid();
+    const int right = ours && gy_net_key_take(fd, config->key, NULL) == GY_OK && read(fd, text, sizeof(text) - 1) > 2;
+    close(fd);
+    if (!right || (rest = strchr(text + 1, ' ')) == NULL)
+        return 0;
+    *rest++ = 0;
+    rest[strcspn(rest, "\n")] = 0;
+    if (gy_text_int(text + 1, 1, 65535, &port) != 0 || gy_text_int(rest, 1, INT_MAX, &pid) != 0 || kill((pid_t)pid, 0) != 0)
+        return 0;
+    config->place.port = (int)port;
+    return 1;
+}
+
+static int meet_find(const struct gy_net_meeting *meeting, struct gy_net_boot_config *config, struct gy_error *err)
+{
+    const int64_t deadline = gy_clock_ns() + config->wait_ns;
+    const struct timespec pause = {0, MEET_LOOK_NS};
+    while (!meet_read(meeting->path, config)) {
+        if (gy_clock_ns() > deadline)
+            return GY_FAIL(err, GY_E_PEER, "rank 0 did not come within %.1f s: it leaves no %s", (double)config->wait_ns * 1e-9, meeting->path);
+        nanosleep(&pause, NULL);
+    }
+    return GY_OK;
+}
+
+static int meet_on_host(struct gy_net_meeting *meeting, struct gy_net_boot_config *config, struct gy_error *err)
+{
+    gy_text_copy(config->place.host, sizeof(config->place.host), "127.0.0.1");
+    meet_path(&config->place, meeting->path, sizeof(meeting->path));
+    const int status = config->place.rank == 0 ? meet_leave(meeting, config, err) : meet_find(meeting, config, err);
+    if (config->place.rank > 0 || status != GY_OK)
+        meeting->path[0] = 0;
+    return status;
+}
+
+/* ---- several hosts ---- */
+
+/* torchrun keeps its own port busy. */
+static void meet_port(struct gy_net_boot_config *config, const char *(*get)(const char *))
+{
+    const int taken = config->place.launcher != NULL && strcmp(config->place.launcher, "torchrun") == 0 && get("GYRE_MASTER_PORT") == NULL;
+    config->place.port = config->place.port == 0 ? MEET_PORT : config->place.port + taken;
+}
+
+static int meet_by_file(struct gy_net_boot_config *config, const char *path, const char *(*get)(const char *), struct gy_error *err)
+{
+    GY_TRY(gy_net_key_read(path, config->key, err));
+    meet_port(config, get);
+    return GY_OK;
+}
+
+static int meet_by_pipe(struct gy_net_boot_config *config, int fd, const char *(*get)(const char *), struct gy_error *err)
+{
+    GY_TRY(gy_net_key_take(fd, config->key, err));
+    if (fd > 2)
+        close(fd);
+    if (config->place.rank == 0)
+        GY_TRY(meet_number(get, "GYRE_LISTEN_FD", 0, INT_MAX, &config->listener, err));
+    if (config->listener >= 0 && (fcntl(config->listener, F_SETFD, FD_CLOEXEC) != 0 || fcntl(config->listener, F_SETFL, O_NONBLOCK) != 0))
+        return GY_FAIL(err, GY_E_ARG, "GYRE_LISTEN_FD is %d, which is not open: %s", config->listener, strerror(errno));
+    return GY_OK;
+}
+
+GY_INT int gy_net_meet(struct gy_net_meeting *meeting, struct gy_net_boot_config *config, const char *(*get)(const char *name),
+                       struct gy_error *err)
+{
+    const struct gy_net_place *p = &config->place;
+    const char *file = get("GYRE_KEY_FILE");
+    int fd = -1, epoch = 0;
+    meeting->path[0] = 0;
+    config->listener = -1;
+    GY_TRY(meet_number(get, "GYRE_EPOCH", 0, INT_MAX, &epoch, err));
+    GY_TRY(meet_number(get, "GYRE_KEY_FD", 0, INT_MAX, &fd, err));
+    config->epoch = (uint32_t)epoch;
+    if (fd >= 0)
+        return meet_by_pipe(config, fd, get, err);
+    if (file != NULL && file[0] != 0)
+        return meet_by_file(config, file, get, err);
+    if (p->locals == p->ranks && p->job[0] != 0)
+        return meet_on_host(meeting, config, err);
+    return GY_FAIL(err, GY_E_UNSUPPORTED, "the variables of %s say that this is rank %d of %d, but not how the ranks find each other: gyre launch tells "
+                   "them, or GYRE_KEY_FILE and GYRE_MASTER_HOST; GYRE_RANK=0 GYRE_RANKS=1 trains alone", p->launcher, p->rank, p->ranks);
+}
+
+GY_INT void gy_net_meet_end(struct gy_net_meeting *meeting)
+{
+    if (meeting->path[0] != 0)
+        unlink(meeting->path);
+    meeting->path[0] = 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* topology.h: who is near whom. Ranks that see the same kernel and the same processes are of one host: they can map each other's memory.
+ * Hosts are numbered by their first rank. What the system cannot tell stands in a file:
+ *
+ *     dims 4x8x8                 sizes whose product is the number of ranks, the nearest first: ranks of a host, hosts of a rack, racks
+ *     rack left  node0 node1     hosts of a rack by name; all racks have equally many hosts, each host is in one */
+#ifndef GY_NET_TOPOLOGY_H
+#define GY_NET_TOPOLOGY_H
+#include "schedule.h"
+
+/* What a rank tells of itself. Fixed size: all ranks exchange it. */
+struct gy_net_identity {
+    unsigned char host[32]; /* equal on ranks of one host, and there alone */
+    char name[64];          /* of the host, for people */
+    int32_t pid;            /* in the host's own numbers */
+    int32_t fd;             /* an open file that the others of its host may open; -1 */
+};
+/* apart: this rank is a host of its own. */
+GY_INT void gy_net_identity_read(struct gy_net_identity *out, int rank, int apart);
+
+struct gy_net_topology {
+    struct gy_alloc alloc;
+    int ranks, hosts;
+    int *host;      /* [ranks] */
+    int *local;     /* [ranks]: its number on its host */
+    int *first;     /* [hosts + 1]: where a host's ranks begin in member */
+    int *member;    /* [ranks]: ranks, host after host */
+    int dim_count, dims[GY_NET_DIMS]; /* of hosts; 0: one dimension */
+};
+/* all: [ranks]. text: of a topology file, or NULL; name is its name in sentences. */
+GY_INT int gy_net_topology_open(struct gy_net_topology *out, const struct gy_net_identity *all, int ranks, const char *text, const char *name,
+                                const struct gy_alloc *alloc, struct gy_error *err);
+GY_INT void gy_net_topology_close(struct gy_net_topology *topology); /* safe on a zeroed struct */
+GY_INT int gy_net_topology_locals(const struct gy_net_topology *topology, int host);
+
+#endif
