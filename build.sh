@@ -124,9 +124,9 @@ find_image()
 find_optional()
 {
     if has_header "$CC" ucp/api/ucp.h; then
-        found UCX "present; not used by this version"
+        found UCX "present: ranks on several hosts talk through it; opened at run time"
     else
-        missing UCX "absent (Debian: libucx-dev); not used by this version"
+        missing UCX "absent (Debian: libucx-dev): not needed to build; ranks on several hosts talk through it"
     fi
     found CUDA "not needed to build"
     found jobs "$JOBS"
@@ -386,6 +386,7 @@ need_ppc()
     [ -z "$stb" ] || cp -p "$stb" "$BUILD/include/stb/stb_image.h"
 }
 
+need_ucx() { has_header "$CC" ucp/api/ucp.h || install "ranks on several hosts" libucx-dev; }
 need_mnist() { [ -d "$MNIST" ] || install "real images (Fashion-MNIST)" dataset-fashion-mnist; }
 
 # optional WHAT COMMAND...: counts a skip when the command cannot provide its tools
@@ -473,6 +474,7 @@ target_test()
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     have busybox || ! can_install || install "the empty container" busybox-static || :
+    need_ucx || say "  tests of ranks on several hosts will be skipped"
     open_tally
     suite default
     say "amalgamation, static command, style"
