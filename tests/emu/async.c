@@ -53,6 +53,7 @@ void emu_copy_async(void *shared, const void *global, int valid, const char *sit
     emu_check_shared(shared, 16, 1, "an asynchronous copy writes", site, pc);
     if (valid > 0)
         emu_check_global(global, (size_t)valid, 0, "an asynchronous copy reads", site, pc);
+    emu_counts[EMU_COUNT_COPY_ASYNC]++;
     struct async_copy *c = async_new(q);
     *c = (struct async_copy){shared, global, valid, q->group, emu_random(2) == 0, site, pc, {0}};
     if (c->early && valid > 0)

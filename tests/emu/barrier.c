@@ -98,6 +98,7 @@ void emu_bar_wait(void *at, int parity, const char *site)
 {
     struct emu_block *b = emu_block();
     const struct barrier *k = barrier_find(at, "a wait reads", site);
+    emu_counts[EMU_COUNT_BAR]++;
     if (parity != 0 && parity != 1)
         emu_fail(site, NULL, "waits for parity %d", parity);
     while ((k->phase & 1) == parity) {
@@ -145,6 +146,7 @@ void emu_some(int id, int threads, int waits, const char *site)
     if (k->arrived > 0 && k->threads != threads)
         emu_fail(site, NULL, "barrier %d is for %d threads here and for %d elsewhere", id, threads, k->threads);
     k->threads = threads;
+    emu_counts[EMU_COUNT_SOME]++;
     emu_clock_release(b->acting, &k->now);
     const int round = k->round;
     if (++k->arrived == threads) {

@@ -292,6 +292,7 @@ void emu_bulk_load(void *shared, const void *map, void *bar, const int *c, int r
     if (offset)
         memcpy(k->offset, offset, 2 * sizeof *offset);
     k->agent = emu_bar_agent(bar, site);
+    emu_counts[offset ? EMU_COUNT_BULK_IM2COL : EMU_COUNT_BULK_TILED]++;
     bulk_check_global(k);
     emu_check_shared(shared, bulk_bytes(&k->map), 1, "a bulk copy writes", site, NULL);
     emu_check_flying(shared, bulk_bytes(&k->map), 1);
@@ -305,6 +306,7 @@ void emu_bulk_store(const void *map, const void *shared, const int *c, int rank,
 {
     struct bulk_copy *k = bulk_new(map, shared, c, rank, site);
     k->store = 1;
+    emu_counts[EMU_COUNT_BULK_STORE]++;
     k->group = bulk_group[k->tid];
     bulk_check_global(k);
     emu_check_async(shared, bulk_bytes(&k->map), "a bulk copy reads", site);

@@ -52,10 +52,15 @@ struct emu_fiber {
     unsigned char *stack;             /* EMU_STACK_BYTES, a guard page below */
     void *context;                    /* ucontext_t, where there is no switch of our own */
     void *tsan;                       /* ThreadSanitizer's fiber, when it checks */
+    const void *asan_stack;           /* AddressSanitizer: of a fiber whose stack is not ours */
+    size_t asan_bytes;
+    void *asan_fake;
 };
 /* Makes a fiber start in entry at the next switch; its stack is taken once and used again. 0, or -1 without memory. */
 int emu_fiber_make(struct emu_fiber *fiber, void (*entry)(void));
 void emu_fiber_switch(struct emu_fiber *from, struct emu_fiber *to);
+void emu_fiber_begin(void);           /* the first thing that an entry does */
+void emu_fiber_home(struct emu_fiber *from, struct emu_fiber *scheduler); /* the scheduler was reached by longjmp */
 void emu_fiber_free(struct emu_fiber *fiber);
 
 /* ---- launch.c ---- */
@@ -131,6 +136,13 @@ void emu_fail(const char *site, const void *pc, const char *format, ...) __attri
 int emu_fault(int tid, const char *site, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint32_t emu_random(uint32_t below);
 struct gy_emu_words *emu_words(void);
+
+/* Words by how often they were carried out: those of groups (enum gy_emu_group_word), then these. */
+enum {
+    EMU_COUNT_WGMMA_F16 = GY_EMU_GROUP_WORDS, EMU_COUNT_WGMMA_BF16, EMU_COUNT_WGMMA_TURNED, EMU_COUNT_COPY_ASYNC, EMU_COUNT_BULK_TILED,
+    EMU_COUNT_BULK_IM2COL, EMU_COUNT_BULK_STORE, EMU_COUNT_BAR, EMU_COUNT_SOME, EMU_COUNT_SYNC, EMU_COUNTS
+};
+extern __attribute__((visibility("hidden"))) unsigned long long emu_counts[EMU_COUNTS];
 
 /* ---- warp.c ---- */
 

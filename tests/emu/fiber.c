@@ -1,14 +1,59 @@
 /* SPDX-License-Identifier: MIT */
 /* A fiber is a stack and the registers that a called function must keep; whoever runs gives the processor away himself. The
  * switch pushes those registers onto the own stack, exchanges stack pointers and pops the other's: a call that returns in
- * another fiber. Stacks are mapped once, a page that may not be touched below them, and used for every later block. */
+ * another fiber. Stacks are mapped once, a page that may not be touched below them, and used for every later block.
+ * Built with AddressSanitizer, a switch tells it which stack comes next. */
 #include "emu.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* ---- AddressSanitizer ---- */
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FIBER_ASAN 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define FIBER_ASAN 1
+#endif
+
+#ifdef FIBER_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+
+static struct emu_fiber *fiber_left; /* by the last switch */
+
+static void fiber_leave(struct emu_fiber *from, struct emu_fiber *to)
+{
+    fiber_left = from;
+    __sanitizer_start_switch_fiber(&from->asan_fake, to->stack ? to->stack : to->asan_stack, to->stack ? EMU_STACK_BYTES : to->asan_bytes);
+}
+static void fiber_arrive(struct emu_fiber *here)
+{
+    __sanitizer_finish_switch_fiber(here ? here->asan_fake : NULL, &fiber_left->asan_stack, &fiber_left->asan_bytes);
+}
+void emu_fiber_begin(void) { fiber_arrive(NULL); }
+void emu_fiber_home(struct emu_fiber *from, struct emu_fiber *scheduler)
+{
+    fiber_leave(from, scheduler);
+    fiber_arrive(scheduler);
+}
+static void fiber_clean(struct emu_fiber *fiber) { ASAN_UNPOISON_MEMORY_REGION(fiber->stack, EMU_STACK_BYTES); }
+#else
+static void fiber_leave(struct emu_fiber *from, struct emu_fiber *to) { (void)from, (void)to; }
+static void fiber_arrive(struct emu_fiber *here) { (void)here; }
+void emu_fiber_begin(void) {}
+void emu_fiber_home(struct emu_fiber *from, struct emu_fiber *scheduler) { (void)from, (void)scheduler; }
+static void fiber_clean(struct emu_fiber *fiber) { (void)fiber; }
+#endif
+
+/* ---- stacks ---- */
+
 static int fiber_stack(struct emu_fiber *fiber)
 {
+    if (fiber->stack)
+        fiber_clean(fiber);
     if (fiber->stack)
         return 0;
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -74,7 +119,9 @@ void emu_fiber_switch(struct emu_fiber *from, struct emu_fiber *to)
 {
     if (to->tsan)
         emu_tsan_switch(to->tsan);
+    fiber_leave(from, to);
     emu_switch(&from->sp, to->sp);
+    fiber_arrive(from);
 }
 void emu_fiber_free(struct emu_fiber *fiber) { fiber_unmap(fiber); }
 
@@ -106,7 +153,9 @@ void emu_fiber_switch(struct emu_fiber *from, struct emu_fiber *to)
 {
     if (to->tsan)
         emu_tsan_switch(to->tsan);
+    fiber_leave(from, to);
     swapcontext(fiber_context(from), to->context);
+    fiber_arrive(from);
 }
 
 void emu_fiber_free(struct emu_fiber *fiber)

@@ -18,6 +18,28 @@ static char launch_begin, launch_end; /* keys of order for ThreadSanitizer */
 
 struct gy_emu_words *emu_words(void) { return &launch_words; }
 
+unsigned long long emu_counts[EMU_COUNTS];
+EMU_API const char *gyre_emu_word(int index, unsigned long long *times);
+/* For tests that want to know what was executed: a word's name and how often; NULL past the last. */
+const char *gyre_emu_word(int index, unsigned long long *times)
+{
+    static const char *const names[EMU_COUNTS] = {
+        [GY_EMU_SHFL_XOR] = "shfl.bfly", [GY_EMU_SHFL_DOWN] = "shfl.down", [GY_EMU_SHFL] = "shfl.idx", [GY_EMU_LDMATRIX4] = "ldmatrix.x4 (mma)",
+        [GY_EMU_LDMATRIX4_TURNED] = "ldmatrix.x4.trans (mma)", [GY_EMU_MMA_8_8_4_F16] = "mma.m8n8k4 f16",
+        [GY_EMU_MMA_16_8_8_F16] = "mma.m16n8k8 f16", [GY_EMU_MMA_16_8_16_F16] = "mma.m16n8k16 f16",
+        [GY_EMU_MMA_16_8_16_BF16] = "mma.m16n8k16 bf16", [GY_EMU_WARP_SYNC] = "bar.warp.sync", [GY_EMU_WGMMA] = "wgmma.mma_async",
+        [GY_EMU_WGMMA_FENCE] = "wgmma.fence", [GY_EMU_WGMMA_COMMIT] = "wgmma.commit_group", [GY_EMU_WGMMA_WAIT] = "wgmma.wait_group",
+        [EMU_COUNT_WGMMA_F16] = "wgmma f16", [EMU_COUNT_WGMMA_BF16] = "wgmma bf16", [EMU_COUNT_WGMMA_TURNED] = "wgmma, operands turned",
+        [EMU_COUNT_COPY_ASYNC] = "cp.async (copy)", [EMU_COUNT_BULK_TILED] = "cp.async.bulk.tensor (copy)",
+        [EMU_COUNT_BULK_IM2COL] = "cp.async.bulk.tensor im2col (copy)", [EMU_COUNT_BULK_STORE] = "cp.async.bulk.tensor store",
+        [EMU_COUNT_BAR] = "mbarrier.try_wait", [EMU_COUNT_SOME] = "bar.sync of some warps", [EMU_COUNT_SYNC] = "bar.sync",
+    };
+    if (index < 0 || index >= EMU_COUNTS)
+        return NULL;
+    *times = emu_counts[index];
+    return names[index];
+}
+
 /* xorshift64*: order need not be good, only repeatable */
 uint32_t emu_random(uint32_t below)
 {
@@ -80,6 +102,7 @@ static void launch_crash(int number, siginfo_t *info, void *context)
     const int over = at < stack && at >= stack - 65536;
     emu_fault(b->acting, NULL, over ? "needs more than %zu bytes of stack" : "crashed on a CPU (its stack has %zu bytes)",
               EMU_STACK_BYTES);
+    emu_fiber_home(&b->now->fiber, &b->scheduler);
     b->now = NULL;
     longjmp(b->escape, 1);
 }
@@ -111,6 +134,7 @@ static void launch_guard(int begins)
 static void launch_thread(void)
 {
     struct emu_block *b = launch_block;
+    emu_fiber_begin();
     emu_tsan_order(&launch_begin, 0);
     b->launch->function->entry(&b->launch->args);
     emu_tsan_order(&launch_end, 1);
@@ -138,6 +162,7 @@ void emu_wake(struct emu_thread *thread)
 static void launch_sync(const char *site)
 {
     unsigned char *key = launch_block->keys + launch_block->epoch % 2;
+    emu_counts[EMU_COUNT_SYNC]++;
     emu_tsan_order(key, 1);
     emu_park(EMU_AT_SYNC, site);
     emu_tsan_order(key, 0);
@@ -161,6 +186,7 @@ static void launch_group(int word, const char *site, const void *in, void *out)
             emu_park(EMU_AT_GROUP, site);
             return;
         }
+    emu_counts[word]++;
     emu_tsan_own(1);
     emu_group_run(word, &b->thread[first]);
     emu_tsan_own(0);

@@ -5,7 +5,7 @@
 
 #include <stdarg.h>
 
-static char report_text[1024];
+static char report_text[1280];
 
 const char *emu_sentence(void) { return report_text; }
 int emu_refuse(int error, const char *format, ...)

@@ -164,6 +164,8 @@ static void wgmma_issue(struct emu_thread *lane)
     emu_block()->acting = agent;
     wgmma_read(one, 0);
     u->count++;
+    emu_counts[in->f16 ? EMU_COUNT_WGMMA_F16 : EMU_COUNT_WGMMA_BF16]++;
+    emu_counts[EMU_COUNT_WGMMA_TURNED] += in->turn_a || in->turn_b;
 }
 
 static void wgmma_multiply(const struct wgmma_one *one, struct wgmma_sum *s)
