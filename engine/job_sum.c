@@ -172,8 +172,7 @@ GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_
 
 GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *err)
 {
-    (void)err;
-    return gy_net_node_test(job->area[ticket % GY_JOB_AREAS].node, ticket / GY_JOB_AREAS);
+    return gy_net_node_test(job->area[ticket % GY_JOB_AREAS].node, ticket / GY_JOB_AREAS, err);
 }
 
 GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err)

@@ -4,7 +4,8 @@
  * gives its processor away, so that more ranks than processors work too.
  *
  * A sum that was begun goes through three numbers: a rank's `ready` passes it when its buffer is ready, `done` when it has summed its slice;
- * with all ranks' `done` past it, it is there. Both only grow, each is written by one rank alone. */
+ * with all ranks' `done` past it, it is there. Both only grow, each is written by one rank alone. With a level above, a slice is summed
+ * into this rank's own buffer, where that level works on it, and copied into the others' when it is there. */
 #include <sched.h>
 
 #include "../engine/base/clock.h"
@@ -35,6 +36,10 @@ struct gy_net_node {
     unsigned turn;
     struct node_begun sums[GY_NET_NODE_OPEN]; /* ticket % GY_NET_NODE_OPEN */
     uint64_t ready, done;                   /* this rank's, as they stand in its line */
+    struct gy_net_node_level level;         /* above; parts 0: none */
+    uint64_t given;                         /* sums that were given to it */
+    int status;                             /* of the level above, once it failed; with err */
+    struct gy_error err;
 };
 
 GY_INT size_t gy_net_node_bytes(int ranks, size_t most)
@@ -143,10 +148,16 @@ static void node_sum(float *to, const float *const *from, int count, int64_t at,
     node_add2(to, to, room[0], n);
 }
 
+GY_INT int64_t gy_net_node_part(int64_t count, int parts, int part)
+{
+    return part >= parts ? count : gy_min64(gy_ceil_div(gy_ceil_div(count, parts), 16) * 16 * part, count);
+}
+
 /* This rank's slice [from, to) of count floats, on whole cache lines. */
 static int64_t node_slice(const struct gy_net_node *node, int64_t count, int rank)
 {
-    return rank >= node->ranks ? count : gy_min64(gy_ceil_div(gy_ceil_div(count, node->ranks), 16) * 16 * rank, count);
+    const int parts = node->level.parts > 0 ? node->level.parts : node->ranks;
+    return gy_net_node_part(count, parts, (int)gy_ceil_div((int64_t)rank * parts, node->ranks));
 }
 
 static void node_reduce(struct gy_net_node *node, float *const *data, int64_t count)
@@ -188,10 +199,19 @@ static void node_reduce_at(struct gy_net_node *node, size_t offset, int64_t coun
     node_reduce(node, all, count);
 }
 
+static int node_both(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
+{
+    int64_t ticket;
+    GY_TRY(gy_net_node_start(node, data, count, &ticket, err));
+    return gy_net_node_wait(node, ticket, err);
+}
+
 GY_INT int gy_net_node_allreduce(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
 {
     size_t offset;
     GY_TRY(node_place(node, data, count, &offset, err));
+    if (node->level.parts > 0)
+        return node_both(node, data, count, err);
     if ((size_t)count * sizeof(float) <= GY_NET_NODE_SMALL)
         return node_small(node, data, count, err);
     GY_TRY(gy_net_node_barrier(node, err));
@@ -201,6 +221,46 @@ GY_INT int gy_net_node_allreduce(struct gy_net_node *node, float *data, int64_t 
 
 /* ---- sums that are begun ---- */
 
+/* This rank's slice: summed into its own buffer, or copied from there into the others'. */
+static void node_own(struct gy_net_node *node, const struct node_begun *sum, int spread)
+{
+    const float *from[GY_NET_NODE_RANKS];
+    const int64_t begin = node_slice(node, sum->count, node->rank), end = node_slice(node, sum->count, node->rank + 1);
+    float *const own = (float *)(void *)(node->memory[node->rank] + sum->offset);
+    for (int r = 0; r < node->ranks; r++)
+        from[r] = (const float *)(const void *)(node->memory[r] + sum->offset);
+    for (int64_t at = begin; at < end && !spread && node->ranks > 1; at += NODE_STRIP) {
+        const int64_t n = gy_min64(NODE_STRIP, end - at);
+        node_sum(node->strip[0], from, node->ranks, at, n, node->strip + 1);
+        memcpy(own + at, node->strip[0], (size_t)n * sizeof(float));
+    }
+    for (int r = 0; r < node->ranks && spread && end > begin; r++)
+        if (r != node->rank)
+            memcpy((float *)(void *)(node->memory[r] + sum->offset) + begin, own + begin, (size_t)(end - begin) * sizeof(float));
+}
+
+/* As many sums as the level takes are with it at once; they come back in their order. */
+static void node_progress_level(struct gy_net_node *node, uint64_t all)
+{
+    const struct gy_net_node_level *level = &node->level;
+    int done = 1;
+    for (; node->status == GY_OK && node->given < all && node->given - node->done < level->flights; node->given++) {
+        const struct node_begun *sum = &node->sums[node->given % GY_NET_NODE_OPEN];
+        node_own(node, sum, 0);
+        node->status = level->start(level->self, (unsigned)(node->given % level->flights), (float *)(void *)(node->memory[node->rank] + sum->offset),
+                                    sum->count, &node->err);
+    }
+    for (uint64_t s = node->done; s < node->given && node->status == GY_OK; s++) {
+        const int there = level->test(level->self, (unsigned)(s % level->flights), &node->err);
+        node->status = there < 0 ? there : GY_OK;
+        done = done && there == 1;
+        if (!done)
+            continue; /* later ones move too */
+        node_own(node, &node->sums[s % GY_NET_NODE_OPEN], 1);
+        __atomic_store_n(&node->lines[node->rank].done, ++node->done, __ATOMIC_RELEASE);
+    }
+}
+
 /* Sums this rank's slice of all that every rank is ready for. */
 static void node_progress(struct gy_net_node *node)
 {
@@ -209,6 +269,10 @@ static void node_progress(struct gy_net_node *node)
         const uint64_t ready = __atomic_load_n(&node->lines[r].ready, __ATOMIC_ACQUIRE);
         all = ready < all ? ready : all;
     }
+    if (node->level.parts > 0) {
+        node_progress_level(node, all);
+        return;
+    }
     while (node->done < all) {
         const struct node_begun *sum = &node->sums[node->done % GY_NET_NODE_OPEN];
         node_reduce_at(node, sum->offset, sum->count);
@@ -216,9 +280,19 @@ static void node_progress(struct gy_net_node *node)
     }
 }
 
-GY_INT int gy_net_node_test(struct gy_net_node *node, int64_t ticket)
+GY_INT void gy_net_node_join(struct gy_net_node *node, const struct gy_net_node_level *level)
+{
+    node->level = *level;
+}
+
+GY_INT int gy_net_node_test(struct gy_net_node *node, int64_t ticket, struct gy_error *err)
 {
     node_progress(node);
+    if (node->status != GY_OK) {
+        if (err != NULL)
+            *err = node->err;
+        return node->status;
+    }
     for (int r = 0; r < node->ranks; r++)
         if (__atomic_load_n(&node->lines[r].done, __ATOMIC_ACQUIRE) <= (uint64_t)ticket)
             return 0;
@@ -241,11 +315,12 @@ static int node_missing_rank(const struct gy_net_node *node, int64_t ticket)
 GY_INT int gy_net_node_wait(struct gy_net_node *node, int64_t ticket, struct gy_error *err)
 {
     int64_t deadline = 0;
-    for (int look = 0; !gy_net_node_test(node, ticket); look++)
+    int status;
+    for (int look = 0; (status = gy_net_node_test(node, ticket, err)) == 0; look++)
         if (node_pause(node, look, &deadline))
             return GY_FAIL(err, GY_E_PEER, "rank %d of this host did not take part in sum %" PRId64 " within %.1f s",
                            node_missing_rank(node, ticket), ticket, (double)node->wait_ns * 1e-9);
-    return GY_OK;
+    return status < 0 ? status : GY_OK;
 }
 
 GY_INT int gy_net_node_start(struct gy_net_node *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err)

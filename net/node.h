@@ -6,7 +6,9 @@
  * A sum can also be begun, and finished later: a rank says that its buffer is ready and goes on with its own work. Whoever looks again and
  * finds that all are ready sums its slice; the sum is there when every rank has done so. No rank waits for another until it must.
  *
- * Sums are made in the order of a balanced tree over the ranks, ((0 + 1) + (2 + 3)) + ..., the same for every slice. */
+ * Sums are made in the order of a balanced tree over the ranks, ((0 + 1) + (2 + 3)) + ..., the same for every slice.
+ *
+ * With a level above, between hosts, a rank that has summed its slice gives it there, and writes into all buffers what comes back. */
 #ifndef GY_NET_NODE_H
 #define GY_NET_NODE_H
 #include "../engine/base/mem.h"
@@ -35,9 +37,22 @@ GY_INT int gy_net_node_allreduce_outside(struct gy_net_node *node, float *data, 
 /* Begins the sum of count floats at data, as above; they are not touched until it is there. All ranks begin the same sums in the same order;
  * tickets count from 0. Does not wait for other ranks, except when GY_NET_NODE_OPEN sums of this rank are not finished. */
 GY_INT int gy_net_node_start(struct gy_net_node *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err);
-/* Sums what is ready; 1: the sum is there, 0: not yet. Does not wait. */
-GY_INT int gy_net_node_test(struct gy_net_node *node, int64_t ticket);
+/* Sums what is ready; 1: the sum is there, 0: not yet, below 0: a status of the level above. Does not wait. */
+GY_INT int gy_net_node_test(struct gy_net_node *node, int64_t ticket, struct gy_error *err);
 GY_INT int gy_net_node_wait(struct gy_net_node *node, int64_t ticket, struct gy_error *err);
-GY_INT int gy_net_node_barrier(struct gy_net_node *node, struct gy_error *err);
+GY_INT int gy_net_node_barrier(struct gy_net_node *node, struct gy_error *err); /* of this host alone */
+
+/* The level above. A sum is cut into parts, equal up to 16 floats, that the ranks own in order: rank r of n from part ceil(r parts / n) on. */
+struct gy_net_node_level {
+    void *self;
+    int parts;
+    unsigned flights; /* sums that it works on at once, numbered from 0 */
+    /* Begins the sum over hosts of what this rank owns of count floats at data. Flights are used in turn. */
+    int (*start)(void *self, unsigned flight, float *data, int64_t count, struct gy_error *err);
+    int (*test)(void *self, unsigned flight, struct gy_error *err); /* 1: it is there, 0: not yet, < 0 status */
+};
+/* Before the first sum, on all ranks of all hosts. */
+GY_INT void gy_net_node_join(struct gy_net_node *node, const struct gy_net_node_level *level);
+GY_INT int64_t gy_net_node_part(int64_t count, int parts, int part); /* where a part begins */
 
 #endif

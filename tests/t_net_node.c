@@ -77,11 +77,11 @@ static int node_begun_case(struct gy_net_node *node, int rank, int ranks, uint64
             memory[at[k] + i] = node_value(rank, i, round + (uint64_t)k);
         right &= gy_net_node_start(node, memory + at[k], length[k], &ticket[k], &err) == GY_OK;
         for (int look = 0; look < (rank * 7 + k + (int)round) % 3; look++)
-            gy_net_node_test(node, ticket[0]);
+            gy_net_node_test(node, ticket[0], &err);
     }
     for (int k = 0; k < 3 && right; k++) {
         const int which = (k + rank) % 3;
-        right &= gy_net_node_wait(node, ticket[which], &err) == GY_OK && gy_net_node_test(node, ticket[which]) == 1;
+        right &= gy_net_node_wait(node, ticket[which], &err) == GY_OK && gy_net_node_test(node, ticket[which], &err) == 1;
         right &= node_is_sum(memory + at[which], ranks, length[which], round + (uint64_t)which);
     }
     return right;
@@ -199,7 +199,7 @@ static void node_missing(void)
     T_CHECK(gy_net_node_allreduce(node, gy_net_node_memory(node), 1025, &err) == GY_E_ARG);
     T_CHECK(gy_net_node_start(node, gy_net_node_memory(node), 1025, &ticket, &err) == GY_E_ARG);
     T_CHECK(gy_net_node_start(node, gy_net_node_memory(node), 4, &ticket, &err) == GY_OK && ticket == 0);
-    T_CHECK(gy_net_node_test(node, ticket) == 0 && gy_net_node_wait(node, ticket, &err) == GY_E_PEER);
+    T_CHECK(gy_net_node_test(node, ticket, &err) == 0 && gy_net_node_wait(node, ticket, &err) == GY_E_PEER);
     T_CHECK_MSG(strstr(err.text, "rank 0") != NULL, "%s", err.text);
     gy_net_node_close(node);
     T_CHECK(gy_net_node_open(&node, base, 0, 65, 4096, 1, &alloc, &err) == GY_E_ARG);

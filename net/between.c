@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* A sum in flight has an executor for each of this rank's parts and each size of message: small ones take the fewest rounds, large ones
+ * the fewest bytes. What is larger than BETWEEN_MOST goes through an executor piece by piece. An executor knows hosts 0, 1, ...; its end
+ * of the transport turns them into the ranks that own the part there. */
+#include "algorithms.h"
+#include "between.h"
+
+#define BETWEEN_FLIGHTS 4
+#define BETWEEN_MOST ((int64_t)1 << 20)  /* floats of a part that an executor is ready for */
+#define BETWEEN_SMALL ((int64_t)1 << 12) /* floats of a part: up to here rounds count more than bytes */
+
+enum between_size { BETWEEN_FEW, BETWEEN_MANY, BETWEEN_SIZES };
+
+struct between_part {
+    struct gy_net_end end; /* the job's */
+    int *rank;             /* [hosts]: who owns this part there */
+    int part;
+};
+struct between_run {       /* one part of one sum */
+    struct gy_net_exec *exec[BETWEEN_SIZES];
+    struct gy_net_exec *now; /* that works; NULL: none */
+    float *at, *end;       /* what is left of the part */
+};
+struct gy_net_between {
+    struct gy_alloc alloc;
+    struct gy_arena arena;
+    struct gy_net_schedule schedule[BETWEEN_SIZES];
+    struct between_part *parts;               /* [owned] */
+    struct between_run *runs[BETWEEN_FLIGHTS]; /* [owned] */
+    int owned, all;
+    int64_t most[BETWEEN_SIZES];              /* floats */
+};
+
+/* ---- the transport among the owners of one part ---- */
+
+static int between_post(void *self, struct gy_net_request *request, struct gy_error *err)
+{
+    const struct between_part *part = self;
+    request->peer = part->rank[request->peer];
+    return part->end.transport->post(part->end.self, request, err);
+}
+
+static int between_progress(void *self, struct gy_error *err)
+{
+    const struct between_part *part = self;
+    return part->end.transport->progress(part->end.self, err);
+}
+
+static void between_cancel(void *self, int peer)
+{
+    const struct between_part *part = self;
+    part->end.transport->cancel(part->end.self, peer < 0 ? -1 : part->rank[peer]);
+}
+
+static const struct gy_net_transport between_transport = {between_post, between_progress, between_cancel};
+
+/* ---- sums ---- */
+
+/* Begins the next piece of a part; nothing is left: 1. */
+static int between_next(const struct gy_net_between *b, struct between_run *run, struct gy_error *err)
+{
+    run->now = NULL;
+    if (run->at == run->end)
+        return 1;
+    const int64_t count = gy_min64(run->end - run->at, b->most[BETWEEN_MANY]);
+    struct gy_net_exec *const exec = run->exec[count <= b->most[BETWEEN_FEW] ? BETWEEN_FEW : BETWEEN_MANY];
+    float *const data = run->at;
+    run->at += count;
+    run->now = exec;
+    return gy_net_exec_start(exec, data, count, err);
+}
+
+static int between_start(void *self, unsigned flight, float *data, int64_t count, struct gy_error *err)
+{
+    struct gy_net_between *b = self;
+    for (int k = 0; k < b->owned; k++) {
+        struct between_run *run = &b->runs[flight][k];
+        run->at = data + gy_net_node_part(count, b->all, b->parts[k].part);
+        run->end = data + gy_net_node_part(count, b->all, b->parts[k].part + 1);
+        const int status = between_next(b, run, err);
+        if (status < 0)
+            return status;
+    }
+    return GY_OK;
+}
+
+static int between_test(void *self, unsigned flight, struct gy_error *err)
+{
+    struct gy_net_between *b = self;
+    int done = 1;
+    for (int k = 0; k < b->owned; k++) {
+        struct between_run *run = &b->runs[flight][k];
+        int status = run->now != NULL ? gy_net_exec_test(run->now, err) : 1;
+        if (status == 1 && run->now != NULL)
+            status = between_next(b, run, err);
+        if (status < 0)
+            return status;
+        done &= run->now == NULL;
+    }
+    return done;
+}
+
+/* ---- open ---- */
+
+/* What is right for few and for many bytes between so many hosts. */
+static const char *between_choice(const struct gy_net_topology *t, int size)
+{
+    const int power = (t->hosts & (t->hosts - 1)) == 0;
+    if (size == BETWEEN_FEW)
+        return "doubling";
+    return t->dim_count > 1 ? "multihalving" : power ? "halving" : "ring";
+}
+
+/* "name" or "name:lanes". */
+static int between_name(const char *text, char *name, size_t room, int *lanes, struct gy_error *err)
+{
+    const char *colon = strchr(text, ':');
+    const size_t bytes = colon != NULL ? (size_t)(colon - text) : strlen(text);
+    int64_t value = *lanes;
+    if (bytes >= room || (colon != NULL && gy_text_int(colon + 1, 1, 64, &value) != 0))
+        return GY_FAIL(err, GY_E_ARG, "\"%s\" is no algorithm between hosts; it must be NAME or NAME:LANES with 1 to 64 lanes", text);
+    memcpy(name, text, bytes);
+    name[bytes] = 0;
+    *lanes = (int)value;
+    return GY_OK;
+}
+
+static int between_schedule(struct gy_net_between *b, const struct gy_net_between_config *c, int size, struct gy_error *err)
+{
+    const struct gy_net_topology *t = c->topology;
+    struct gy_net_shape shape = {.ranks = t->hosts, .lanes = size == BETWEEN_FEW ? 1 : 2, .dim_count = t->dim_count};
+    struct gy_net_proof proof;
+    char name[48];
+    memcpy(shape.dims, t->dims, sizeof(shape.dims));
+    GY_TRY(between_name(c->algorithm != NULL ? c->algorithm : between_choice(t, size), name, sizeof(name), &shape.lanes, err));
+    GY_TRY(gy_net_build(&b->schedule[size], name, &shape, GY_NET_ALLREDUCE, &b->alloc, err));
+    return gy_net_verify(&b->schedule[size], &proof, err);
+}
+
+static int between_owner(const struct gy_net_topology *t, int host, int part, int parts)
+{
+    return t->member[t->first[host] + (int)((int64_t)part * gy_net_topology_locals(t, host) / parts)];
+}
+
+static int between_count(struct gy_net_between *b, const struct gy_net_topology *t, struct gy_error *err)
+{
+    int *const size = gy_arena_take(&b->arena, (size_t)t->hosts, sizeof(*size));
+    if (size == NULL)
+        return GY_NOMEM(err, "the hosts", (size_t)t->hosts * sizeof(*size));
+    for (int h = 0; h < t->hosts; h++)
+        size[h] = gy_net_topology_locals(t, h);
+    b->all = gy_net_parts(size, t->hosts);
+    return GY_OK;
+}
+
+static int between_own(struct gy_net_between *b, const struct gy_net_between_config *c, struct gy_error *err)
+{
+    const struct gy_net_topology *t = c->topology;
+    GY_TRY(between_count(b, t, err));
+    b->parts = gy_arena_take(&b->arena, (size_t)b->all, sizeof(*b->parts));
+    for (int p = 0; b->parts != NULL && p < b->all; p++) {
+        if (between_owner(t, t->host[c->end.rank], p, b->all) != c->end.rank)
+            continue;
+        struct between_part *part = &b->parts[b->owned++];
+        *part = (struct between_part){.end = c->end, .part = p, .rank = gy_arena_take(&b->arena, (size_t)t->hosts, sizeof(int))};
+        if (part->rank == NULL)
+            return GY_NOMEM(err, "a part's owners", (size_t)t->hosts * sizeof(int));
+        for (int h = 0; h < t->hosts; h++)
+            part->rank[h] = between_owner(t, h, p, b->all);
+    }
+    return b->parts != NULL ? GY_OK : GY_NOMEM(err, "the parts of a sum", (size_t)b->all * sizeof(*b->parts));
+}
+
+static int between_runs(struct gy_net_between *b, const struct gy_net_between_config *c, struct gy_error *err)
+{
+    const struct gy_net_topology *t = c->topology;
+    for (int f = 0; f < BETWEEN_FLIGHTS; f++) {
+        b->runs[f] = gy_arena_take(&b->arena, (size_t)b->owned + 1, sizeof(*b->runs[f]));
+        if (b->runs[f] == NULL)
+            return GY_NOMEM(err, "sums between hosts", (size_t)b->owned * sizeof(*b->runs[f]));
+        for (int k = 0; k < b->owned; k++)
+            for (int size = 0; size < BETWEEN_SIZES; size++) {
+                const struct gy_net_end end = {&between_transport, &b->parts[k], t->host[c->end.rank], t->hosts};
+                const unsigned epoch = (unsigned)(((c->channel * BETWEEN_FLIGHTS + f) * b->all + b->parts[k].part) * BETWEEN_SIZES + size);
+                GY_TRY(gy_net_exec_open(&b->runs[f][k].exec[size], &b->schedule[size], &end, b->most[size], epoch, NULL, &b->alloc, err));
+            }
+    }
+    return GY_OK;
+}
+
+GY_INT int gy_net_between_open(struct gy_net_between **out, const struct gy_net_between_config *config, const struct gy_alloc *alloc,
+                               struct gy_error *err)
+{
+    struct gy_net_between *b = gy_alloc_take(alloc, 1, sizeof(*b));
+    if (b == NULL)
+        return GY_NOMEM(err, "the level between hosts", sizeof(*b));
+    b->alloc = *alloc;
+    gy_arena_open_hook(&b->arena, alloc);
+    int status = between_own(b, config, err);
+    b->most[BETWEEN_MANY] = gy_min64((int64_t)(config->most / sizeof(float)) / gy_max64(b->all, 1) + 32, BETWEEN_MOST);
+    b->most[BETWEEN_FEW] = gy_min64(b->most[BETWEEN_MANY], BETWEEN_SMALL);
+    for (int size = 0; size < BETWEEN_SIZES && status == GY_OK; size++)
+        status = between_schedule(b, config, size, err);
+    status = status == GY_OK ? between_runs(b, config, err) : status;
+    if (status == GY_OK)
+        *out = b;
+    else
+        gy_net_between_close(b);
+    return status;
+}
+
+GY_INT void gy_net_between_close(struct gy_net_between *b)
+{
+    if (b == NULL)
+        return;
+    const struct gy_alloc alloc = b->alloc;
+    for (int f = 0; f < BETWEEN_FLIGHTS && b->runs[f] != NULL; f++)
+        for (int k = 0; k < b->owned; k++)
+            for (int size = 0; size < BETWEEN_SIZES; size++)
+                gy_net_exec_close(b->runs[f][k].exec[size]);
+    for (int size = 0; size < BETWEEN_SIZES; size++)
+        gy_net_close_schedule(&b->schedule[size]);
+    gy_arena_close(&b->arena);
+    gy_alloc_free(&alloc, b, sizeof(*b));
+}
+
+GY_INT void gy_net_between_level(struct gy_net_between *b, struct gy_net_node_level *out)
+{
+    *out = (struct gy_net_node_level){.self = b, .parts = b->all, .flights = BETWEEN_FLIGHTS, .start = between_start, .test = between_test};
+}

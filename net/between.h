@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* between.h: the level between hosts. A host's ranks have summed what they have in the memory that they share, each its slice; now the
+ * slices are summed over the hosts, by any algorithm, and the host's ranks get the sums back (node.h does both). Every rank
+ * works on its own slice, so all of them use the network at once:
+ *
+ *     host A:  a0 a1      part 0:  a0 - b0 - c0          with unequal hosts a rank has several parts, as many as
+ *     host B:  b0 b1      part 1:  a1 - b1 - c1          make the slices of all hosts fit each other
+ *     host C:  c0 c1 */
+#ifndef GY_NET_BETWEEN_H
+#define GY_NET_BETWEEN_H
+#include "exec.h"
+#include "node.h"
+#include "topology.h"
+
+struct gy_net_between_config {
+    const struct gy_net_topology *topology;
+    struct gy_net_end end;    /* among all ranks */
+    const char *algorithm;    /* "multiring" or "multiring:4" (lanes); NULL: by size */
+    int channel;              /* keeps its messages apart from those of other levels between the same ranks */
+    size_t most;              /* bytes of the largest sum */
+};
+
+struct gy_net_between;
+/* topology must outlive it. */
+GY_INT int gy_net_between_open(struct gy_net_between **out, const struct gy_net_between_config *config, const struct gy_alloc *alloc,
+                               struct gy_error *err);
+GY_INT void gy_net_between_close(struct gy_net_between *between); /* NULL is fine */
+/* What gy_net_node_join takes. */
+GY_INT void gy_net_between_level(struct gy_net_between *between, struct gy_net_node_level *out);
+
+#endif

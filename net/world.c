@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* Each rank makes an open file without a name and tells its number in the host; the first rank of a host keeps its own, the others open that
+ * one through /proc and give theirs back. So nothing is left behind, whoever dies. */
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "meet.h"
+#include "ucx.h"
+#include "world.h"
+
+#define WORLD_FLAT "flat/"
+#define WORLD_TEXT_MOST ((size_t)1 << 20)
+
+long syscall(long number, ...); /* not declared under strict POSIX */
+
+struct gy_net_world {
+    struct gy_alloc alloc;
+    struct gy_net_place place;
+    struct gy_net_boot *boot;
+    struct gy_net_identity *all; /* [ranks] */
+    struct gy_net_topology topology;
+    struct gy_net_ucx *ucx;      /* NULL: one host */
+    struct gy_net_end end;
+    struct gy_net_between *between[GY_NET_CHANNELS];
+    char algorithm[64];          /* empty: by size */
+    int fd;
+};
+
+/* All ranks go on, or none: the first that failed says why. */
+static int world_agree(struct gy_net_world *w, int status, struct gy_error *err)
+{
+    struct world_word {
+        int32_t status;
+        char text[480];
+    } own = {.status = status}, *all = gy_alloc_take(&w->alloc, (size_t)w->place.ranks, sizeof(own));
+    if (all == NULL)
+        return GY_NOMEM(err, "the ranks' agreement", (size_t)w->place.ranks * sizeof(own));
+    if (status != GY_OK && err != NULL)
+        gy_text_copy(own.text, sizeof(own.text), err->text);
+    int result = gy_net_boot_gather(w->boot, &own, sizeof(own), all, err);
+    for (int r = 0; r < w->place.ranks && result == GY_OK; r++)
+        if (all[r].status != GY_OK)
+            result = GY_FAIL(err, all[r].status, "rank %d on %s: %.300s", r, w->all[r].name, all[r].text);
+    gy_alloc_free(&w->alloc, all, (size_t)w->place.ranks * sizeof(own));
+    return result;
+}
+
+/* ---- the host ---- */
+
+static int world_memory(struct gy_net_world *w, struct gy_error *err)
+{
+    const struct gy_net_topology *t = &w->topology;
+    const int leader = t->member[t->first[t->host[w->place.rank]]];
+    char path[64];
+    if (leader == w->place.rank)
+        return GY_OK;
+    close(w->fd);
+    snprintf(path, sizeof(path), "/proc/%" PRId32 "/fd/%" PRId32, w->all[leader].pid, w->all[leader].fd);
+    w->fd = open(path, O_RDWR | O_CLOEXEC);
+    return w->fd >= 0 ? GY_OK : GY_FAIL(err, GY_E_IO, "the memory of rank %d on this host, %s, cannot be opened: %s; GYRE_ALLREDUCE=flat/ring works "
+                                        "without it", leader, path, strerror(errno));
+}
+
+/* The file's text, to free with WORLD_TEXT_MOST bytes. */
+static int world_text(const struct gy_net_world *w, const char *path, char **out, struct gy_error *err)
+{
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return GY_FAIL(err, GY_E_IO, "%s: cannot be opened: %s", path, strerror(errno));
+    char *const text = gy_alloc_take(&w->alloc, WORLD_TEXT_MOST, 1);
+    const size_t bytes = text != NULL ? fread(text, 1, WORLD_TEXT_MOST, file) : 0;
+    fclose(file);
+    if (text != NULL && bytes < WORLD_TEXT_MOST) {
+        *out = text;
+        return GY_OK;
+    }
+    gy_alloc_free(&w->alloc, text, WORLD_TEXT_MOST);
+    return text == NULL ? GY_NOMEM(err, "a topology file", WORLD_TEXT_MOST)
+                        : GY_FAIL(err, GY_E_FORMAT, "%s: longer than %zu bytes", path, WORLD_TEXT_MOST - 1);
+}
+
+static int world_hosts(struct gy_net_world *w, const char *path, struct gy_error *err)
+{
+    char *text = NULL;
+    int status = path != NULL ? world_text(w, path, &text, err) : GY_OK;
+    status = status == GY_OK ? gy_net_topology_open(&w->topology, w->all, w->place.ranks, text, path, &w->alloc, err) : status;
+    gy_alloc_free(&w->alloc, text, WORLD_TEXT_MOST);
+    return status == GY_OK ? world_memory(w, err) : status;
+}
+
+static int world_identities(struct gy_net_world *w, int apart, struct gy_error *err)
+{
+    struct gy_net_identity own;
+    gy_net_identity_read(&own, w->place.rank, apart);
+    own.fd = w->fd = (int)syscall(SYS_memfd_create, "gyre", 1u /* close on exec */);
+    w->all = gy_alloc_take(&w->alloc, (size_t)w->place.ranks, sizeof(*w->all));
+    if (w->all == NULL)
+        return GY_NOMEM(err, "the ranks' identities", (size_t)w->place.ranks * sizeof(*w->all));
+    if (w->fd < 0)
+        return GY_FAIL(err, GY_E_NOMEM, "the memory of this host's ranks cannot be made: %s", strerror(errno));
+    return gy_net_boot_gather(w->boot, &own, sizeof(own), w->all, err);
+}
+
+/* ---- the network ---- */
+
+static int world_addresses(struct gy_net_world *w, struct gy_error *err)
+{
+    unsigned char own[GY_NET_UCX_ADDRESS];
+    const size_t bytes = (size_t)w->place.ranks * sizeof(own);
+    unsigned char *const all = gy_alloc_take(&w->alloc, 1, bytes);
+    if (all == NULL)
+        return GY_NOMEM(err, "the ranks' addresses", bytes);
+    gy_net_ucx_address(w->ucx, own);
+    int status = gy_net_boot_gather(w->boot, own, sizeof(own), all, err);
+    status = status == GY_OK ? gy_net_ucx_connect(w->ucx, all, err) : status;
+    gy_net_ucx_end(w->ucx, &w->end);
+    gy_alloc_free(&w->alloc, all, bytes);
+    return status;
+}
+
+static int world_network(struct gy_net_world *w, struct gy_error *err)
+{
+    const struct gy_net_ucx_config config = {.rank = w->place.rank, .ranks = w->place.ranks};
+    char version[32] = "";
+    if (w->topology.hosts == 1)
+        return GY_OK;
+    GY_TRY(world_agree(w, gy_net_ucx_open(&w->ucx, &config, &w->alloc, err), err));
+    gy_net_ucx_version(w->ucx, version, sizeof(version));
+    const struct gy_net_field field = {"the version of UCX", version};
+    GY_TRY(gy_net_boot_compare(w->boot, &field, 1, err));
+    return world_addresses(w, err);
+}
+
+/* ---- open ---- */
+
+static int world_meet(struct gy_net_world *w, const struct gy_net_world_config *c, struct gy_error *err)
+{
+    struct gy_net_boot_config boot = {.place = w->place, .wait_ns = c->wait_ns};
+    struct gy_net_meeting meeting;
+    int status = gy_net_meet(&meeting, &boot, c->get, err);
+    status = status == GY_OK ? gy_net_boot_open(&w->boot, &boot, &w->alloc, err) : status;
+    gy_net_meet_end(&meeting);
+    return status == GY_OK ? gy_net_boot_compare(w->boot, c->fields, c->field_count, err) : status;
+}
+
+static int world_fill(struct gy_net_world *w, const struct gy_net_world_config *c, struct gy_error *err)
+{
+    const char *name = c->algorithm != NULL ? c->algorithm : "";
+    const int flat = strncmp(name, WORLD_FLAT, strlen(WORLD_FLAT)) == 0;
+    if (gy_text_copy(w->algorithm, sizeof(w->algorithm), name + (flat ? strlen(WORLD_FLAT) : 0)) != 0)
+        return GY_FAIL(err, GY_E_ARG, "\"%s\" is no algorithm", name);
+    const struct gy_net_field algorithm = {"the algorithm (GYRE_ALLREDUCE)", name};
+    GY_TRY(world_meet(w, c, err));
+    GY_TRY(gy_net_boot_compare(w->boot, &algorithm, 1, err));
+    GY_TRY(world_identities(w, flat, err));
+    GY_TRY(world_agree(w, world_hosts(w, c->topology, err), err));
+    return world_network(w, err);
+}
+
+GY_INT int gy_net_world_open(struct gy_net_world **out, const struct gy_net_world_config *config, const struct gy_alloc *alloc,
+                             struct gy_error *err)
+{
+    struct gy_net_place place;
+    GY_TRY(gy_net_place_read(&place, config->get, err));
+    *out = NULL;
+    if (place.ranks == 1)
+        return GY_OK;
+    struct gy_net_world *w = gy_alloc_take(alloc, 1, sizeof(*w));
+    if (w == NULL)
+        return GY_NOMEM(err, "the job's ranks", sizeof(*w));
+    *w = (struct gy_net_world){.alloc = *alloc, .place = place, .fd = -1};
+    const int status = world_fill(w, config, err);
+    if (status == GY_OK)
+        *out = w;
+    else
+        gy_net_world_close(w);
+    return status;
+}
+
+GY_INT void gy_net_world_close(struct gy_net_world *w)
+{
+    if (w == NULL)
+        return;
+    const struct gy_alloc alloc = w->alloc;
+    for (int c = 0; c < GY_NET_CHANNELS; c++)
+        gy_net_world_leave(w, c);
+    gy_net_ucx_close(w->ucx);
+    gy_net_topology_close(&w->topology);
+    gy_alloc_free(&alloc, w->all, (size_t)w->place.ranks * sizeof(*w->all));
+    if (w->fd >= 0)
+        close(w->fd);
+    gy_net_boot_close(w->boot);
+    gy_alloc_free(&alloc, w, sizeof(*w));
+}
+
+GY_INT void gy_net_world_standing(const struct gy_net_world *w, struct gy_net_standing *out)
+{
+    *out = (struct gy_net_standing){0, 1, 0, 1, 0, 1};
+    if (w == NULL)
+        return;
+    const int host = w->topology.host[w->place.rank];
+    *out = (struct gy_net_standing){w->place.rank, w->place.ranks, w->topology.local[w->place.rank], gy_net_topology_locals(&w->topology, host),
+                                    host, w->topology.hosts};
+}
+
+GY_INT int gy_net_world_memory(const struct gy_net_world *w)
+{
+    return w->fd;
+}
+
+GY_INT int gy_net_world_join(struct gy_net_world *w, struct gy_net_node *node, int channel, size_t most, struct gy_error *err)
+{
+    const struct gy_net_between_config config = {.topology = &w->topology, .end = w->end, .channel = channel, .most = most,
+                                                 .algorithm = w->algorithm[0] != 0 ? w->algorithm : NULL};
+    struct gy_net_node_level level;
+    if (w->topology.hosts == 1)
+        return GY_OK;
+    if (channel < 0 || channel >= GY_NET_CHANNELS || w->between[channel] != NULL)
+        return GY_FAIL(err, GY_E_STATE, "channel %d is taken or beyond %d", channel, GY_NET_CHANNELS - 1);
+    GY_TRY(gy_net_between_open(&w->between[channel], &config, &w->alloc, err));
+    gy_net_between_level(w->between[channel], &level);
+    gy_net_node_join(node, &level);
+    return GY_OK;
+}
+
+GY_INT void gy_net_world_leave(struct gy_net_world *w, int channel)
+{
+    gy_net_between_close(w->between[channel]);
+    w->between[channel] = NULL;
+}
+
+GY_INT int gy_net_world_compare(struct gy_net_world *w, const struct gy_net_field *fields, int count, struct gy_error *err)
+{
+    return w != NULL ? gy_net_boot_compare(w->boot, fields, count, err) : GY_OK;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* world.h: a process among the ranks of its job: where it stands, the connections, who is near, the memory of its host. Opening it is a
+ * collective: all ranks do it, and all of them fail when one does. */
+#ifndef GY_NET_WORLD_H
+#define GY_NET_WORLD_H
+#include "between.h"
+#include "boot.h"
+
+struct gy_net_world_config {
+    const char *(*get)(const char *name); /* variables of the environment */
+    int64_t wait_ns;        /* how long ranks wait for each other */
+    const char *algorithm;  /* between hosts: "ring", "multiring:4"; "flat/ring": every rank counts as a host; NULL: by size */
+    const char *topology;   /* path of a topology file, or NULL */
+    const struct gy_net_field *fields; /* that must be equal on all ranks */
+    int field_count;
+};
+
+struct gy_net_world;
+/* *out is NULL when this process is alone. */
+GY_INT int gy_net_world_open(struct gy_net_world **out, const struct gy_net_world_config *config, const struct gy_alloc *alloc,
+                             struct gy_error *err);
+GY_INT void gy_net_world_close(struct gy_net_world *world); /* NULL is fine */
+
+/* Its place; NULL: rank 0 of 1. */
+struct gy_net_standing {
+    int rank, ranks, local, locals, host, hosts;
+};
+GY_INT void gy_net_world_standing(const struct gy_net_world *world, struct gy_net_standing *out);
+/* The open file that is the memory of this host's ranks; the world's. */
+GY_INT int gy_net_world_memory(const struct gy_net_world *world);
+/* Sums of a node of this host (as many ranks as it has) become sums over all hosts. All ranks give the same channel, below
+ * GY_NET_CHANNELS; most: bytes of the node's buffers. One node a channel; ended by gy_net_world_leave before the node closes. */
+#define GY_NET_CHANNELS 32
+GY_INT int gy_net_world_join(struct gy_net_world *world, struct gy_net_node *node, int channel, size_t most, struct gy_error *err);
+GY_INT void gy_net_world_leave(struct gy_net_world *world, int channel);
+/* Fields that must be equal on all ranks, as gy_net_boot_compare. */
+GY_INT int gy_net_world_compare(struct gy_net_world *world, const struct gy_net_field *fields, int count, struct gy_error *err);
+
+#endif
