@@ -68,6 +68,18 @@ static int ckpt_meta_number(struct gyre_net *net, struct gy_st_writer *w, const 
     return gy_st_add_meta(w, key, text, &net->error);
 }
 
+/* The scale as the bits of its float. */
+static int ckpt_meta_scale(struct gyre_net *net, struct gy_st_writer *w)
+{
+    uint32_t bits;
+    if (net->config.dtype != GYRE_F16)
+        return GY_OK;
+    memcpy(&bits, &net->scale.now, sizeof bits);
+    GY_TRY(ckpt_meta_number(net, w, "gyre.scale", (int64_t)bits));
+    GY_TRY(ckpt_meta_number(net, w, "gyre.scale_good", net->scale.good));
+    return ckpt_meta_number(net, w, "gyre.skipped", net->scale.skipped);
+}
+
 static int ckpt_meta(struct gyre_net *net, struct gy_st_writer *w)
 {
     GY_TRY(gy_st_add_meta(w, "format", "pt", &net->error));
@@ -78,6 +90,7 @@ static int ckpt_meta(struct gyre_net *net, struct gy_st_writer *w)
     GY_TRY(ckpt_meta_number(net, w, "gyre.updates", net->updates));
     GY_TRY(ckpt_meta_number(net, w, "gyre.batches", net->micro));
     GY_TRY(ckpt_meta_number(net, w, "gyre.pending", net->pending));
+    GY_TRY(ckpt_meta_scale(net, w));
     for (int i = 0; i < net->note_count; i++) {
         char key[160];
         snprintf(key, sizeof key, "note.%s", net->notes[i].key);
@@ -132,6 +145,7 @@ static int ckpt_write(struct gyre_net *net, const char *path, int everything)
 GYRE_API int gyre_save(struct gyre_net *net, const char *path)
 {
     GY_TRY(gy_net_ready(net, "gyre_save", 0));
+    GY_TRY(gy_scale_settle(net));
     return ckpt_write(net, path, 1);
 }
 
@@ -171,7 +185,8 @@ static int ckpt_row(struct gyre_net *net, struct ckpt_reader *r, const struct gy
 {
     const int64_t count = gy_param_row_count(&net->graph.params[param]);
     GY_TRY(gy_st_read_f32(t, k * count, count, net->row2, &net->error));
-    for (int64_t i = 0; i < count; i++)
+    const int overflows = region == GY_AT_GRAD && net->config.dtype == GYRE_F16; /* the update will skip such sums */
+    for (int64_t i = 0; i < count && !overflows; i++)
         if (!isfinite(net->row2[i]))
             return gy_net_fail(net, GY_E_MISMATCH, "%.200s: tensor '%.120s' holds %g at element %" PRId64, r->path, t->name,
                                (double)net->row2[i], k * count + i);
@@ -216,7 +231,30 @@ static int ckpt_number(struct gyre_net *net, const struct ckpt_reader *r, const 
 
 struct ckpt_counters {
     int64_t seed, optimizer, updates, batches, pending;
+    struct gy_scale scale; /* now 0: the file has none */
 };
+
+/* Loss scaling. Sums of gradients that wait for their update are scaled: they go on with the same scale only. */
+static int ckpt_scale_read(struct gyre_net *net, const struct ckpt_reader *r, struct ckpt_counters *c)
+{
+    int64_t bits = 0, good = 0;
+    const int half = net->config.dtype == GYRE_F16;
+    if (gy_st_meta(r->file, "gyre.scale")) {
+        GY_TRY(ckpt_number(net, r, "gyre.scale", &bits));
+        GY_TRY(ckpt_number(net, r, "gyre.scale_good", &good));
+        GY_TRY(ckpt_number(net, r, "gyre.skipped", &c->scale.skipped));
+        const uint32_t word = (uint32_t)bits;
+        memcpy(&c->scale.now, &word, sizeof word);
+        c->scale.good = (int)good;
+        if (!(c->scale.now > 0) || !isfinite(c->scale.now) || good < 0 || good > 1000000 || c->scale.skipped < 0)
+            return gy_net_fail(net, GY_E_MISMATCH, "%.200s: the loss scale %g, %" PRId64 " and %" PRId64 " cannot be", r->path,
+                               (double)c->scale.now, good, c->scale.skipped);
+    }
+    if (c->pending > 0 && half != (c->scale.now > 0) && net->config.mode == GYRE_TRAIN)
+        return gy_net_fail(net, GY_E_MISMATCH, "%.200s: gradients wait for their update, with%s a loss scale; this net's dtype is %s", r->path,
+                           half ? "out" : "", half ? "f16" : "not f16");
+    return GY_OK;
+}
 
 static int ckpt_counters_read(struct gyre_net *net, const struct ckpt_reader *r, struct ckpt_counters *c)
 {
@@ -235,12 +273,12 @@ static int ckpt_counters_read(struct gyre_net *net, const struct ckpt_reader *r,
         (net->config.mode == GYRE_TRAIN && c->pending >= net->config.accumulate))
         return gy_net_fail(net, GY_E_MISMATCH, "%.200s: counters %" PRId64 ", %" PRId64 ", %" PRId64 " do not fit this net",
                            r->path, c->updates, c->batches, c->pending);
-    return GY_OK;
+    return ckpt_scale_read(net, r, c);
 }
 
 static int ckpt_load(struct gyre_net *net, struct ckpt_reader *r)
 {
-    struct ckpt_counters c;
+    struct ckpt_counters c = { .scale = { 0 } };
     const int train = net->config.mode == GYRE_TRAIN;
     GY_TRY(ckpt_counters_read(net, r, &c));
     r->average = !train;
@@ -249,6 +287,10 @@ static int ckpt_load(struct gyre_net *net, struct ckpt_reader *r)
     net->updates = c.updates;
     net->micro = c.batches;
     net->pending = train ? (int)c.pending : 0;
+    gy_scale_open(net);
+    if (net->config.dtype == GYRE_F16 && c.scale.now > 0)
+        net->scale = c.scale;
+    net->uniform.loss_scale = net->scale.now;
     return GY_OK;
 }
 

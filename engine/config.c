@@ -33,6 +33,7 @@ GYRE_API void gyre_config_default(struct gyre_config *config)
     config->optimizer = (struct gyre_optimizer){ .kind = GYRE_SGD, .momentum = 0.9f, .weight_decay = 1e-4f, .beta1 = 0.9f,
                                                  .beta2 = 0.999f, .eps = 1e-8f, .lars_eta = 0.001f };
     config->schedule = (struct gyre_schedule){ .kind = GYRE_CONSTANT, .rate = 0.1f, .power = 2, .gamma = 0.1f };
+    config->loss_scale = 65536;
     config->log.level = GYRE_LOG_INFO;
 }
 
@@ -59,10 +60,11 @@ static int config_check_numbers(const struct gyre_config *c, struct gy_error *er
         { "shards", c->shards, 0, GY_SHARDS_MOST },
         { "sync_bn", c->sync_bn, 0, 1 },
         { "trace_events", c->trace_events, 0, 1 << 24 },
-        { "dtype", c->dtype, GYRE_F32, GYRE_BF16 },
+        { "dtype", c->dtype, GYRE_F32, GYRE_F16 },
         { "input", c->input, GYRE_INPUT_F32, GYRE_INPUT_U8 },
         { "threads", c->threads, 0, 4096 },
         { "pin", c->pin, GYRE_PIN_AUTO, GYRE_PIN_OFF },
+        { "loss_scale", (double)c->loss_scale, 1.0 / 1048576, 16777216 },
     };
     return config_check_ranges(r, GY_COUNT(r), err);
 }

@@ -112,11 +112,20 @@ static int ctx_read_tuned(struct gyre_net *net, struct gy_tuned *tuned, char *pa
     return gy_tuned_read(tuned, path, &net->alloc, net->backend, &net->caps, &net->error);
 }
 
+static int ctx_check_dtype(struct gyre_net *net)
+{
+    if (net->caps.dtypes >> net->config.dtype & 1)
+        return GY_OK;
+    return GY_FAIL(&net->error, GY_E_UNSUPPORTED, "dtype f16: %s has no kernels for it; it computes in f32 and bf16, a GPU (device cuda) in f16, too",
+                   net->caps.device);
+}
+
 static int ctx_plan(struct gyre_net *net)
 {
     char path[4096];
     struct gy_tuned tuned;
     struct gy_plan_config plan = ctx_plan_config(&net->config);
+    GY_TRY(ctx_check_dtype(net));
     GY_TRY(gy_parallel_plan(net, &plan));
     GY_TRY(ctx_read_tuned(net, &tuned, path, sizeof path));
     plan.tuned = &tuned;
@@ -257,6 +266,7 @@ static int ctx_open(struct gyre_net **out, const struct gyre_config *config, str
     if (status == GY_OK) {
         ctx_identity_mix(net);
         net->uniform.seed = copy.seed;
+        gy_scale_open(net);
         status = gy_init_weights(net);
     }
     if (status != GY_OK) {

@@ -14,6 +14,14 @@ struct gy_note {
     const char *key, *value; /* in gyre_net.note_text */
 };
 
+/* Loss scaling: GYRE_F16; else the scale is 1. */
+struct gy_scale {
+    float now;       /* multiplies the loss's gradient */
+    int good;        /* updates since the last overflow or change */
+    int open;        /* whether the last update was skipped is not known yet: it counts as done */
+    int64_t skipped; /* updates */
+};
+
 struct gyre_net {
     struct gyre_config config;      /* net, net_name, device and isa point into the arena */
     struct gy_alloc alloc;
@@ -39,6 +47,7 @@ struct gyre_net {
     int64_t updates;
     int pending;                    /* gradients summed since the last update */
     int mixed;                      /* the mix tensor is not the identity */
+    struct gy_scale scale;
     struct gy_parallel parallel;
     struct gy_trace trace;
     void *shared;                   /* several ranks: the gradients, where all of them sum; taken from the job */
@@ -73,6 +82,11 @@ GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *all
 /* optim.c */
 GY_INT float gy_schedule_rate(const struct gyre_schedule *schedule, int64_t step);
 GY_INT int gy_init_weights(struct gyre_net *net);
+
+/* scale.c */
+GY_INT void gy_scale_open(struct gyre_net *net);
+GY_INT int gy_scale_updated(struct gyre_net *net); /* after the update program was started: asks for its outcome */
+GY_INT int gy_scale_settle(struct gyre_net *net);  /* waits for it; afterwards net->updates and the scale are true */
 
 /* weights.c: one parameter at a time, in PyTorch's layout, row k of it into or out of memory. */
 GY_INT int64_t gy_param_row_count(const struct gy_param *p); /* elements of one row (output channel) */

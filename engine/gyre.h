@@ -96,7 +96,8 @@ GYRE_API const char *gyre_status_name(int status); /* "out of memory"; never NUL
 /* ---- configuration ---------------------------------------------------------------------------------------------- */
 
 enum gyre_mode { GYRE_TRAIN, GYRE_INFER /* no gradients, far less memory; gyre_step is refused */ };
-enum gyre_dtype { GYRE_F32, GYRE_BF16 /* activations and working weights; sums and master weights stay float */ };
+/* What activations and working weights are stored as; sums and master weights stay float. F16: on a GPU, with loss scaling. */
+enum gyre_dtype { GYRE_F32, GYRE_BF16, GYRE_F16 };
 enum gyre_input { GYRE_INPUT_F32 /* x - mean, over std */, GYRE_INPUT_U8 /* (x / 255 - mean) / std, a channel */ };
 /* Have the threads that compute processors of their own? ON: they are bound to them (the calling thread is not); AUTO: when they fill
  * the machine and the process is not limited to a part of it they are kept apart, but the system may still move them. */
@@ -178,6 +179,8 @@ struct gyre_config {
     const char *kernel_pack;  /* GPU: file of compiled kernels that gyre_pack_kernels wrote, read first; NULL: with use_env
                                * GYRE_KERNEL_PACK, else none */
     struct gyre_job *job;     /* several processes train this net together: gyre_job_open; batch is of each of them; NULL: alone */
+    float loss_scale;         /* GYRE_F16: what the loss's gradient is multiplied by at first. An update whose gradients overflow is skipped and
+                               * the scale halved; after 2000 updates without that it is doubled. 65536 */
     /* Of several processes (ranks) and shards; all ranks give the same. */
     int shards;               /* 0; else a step's samples are so many shards of `batch` each, with batch-norm statistics of their own, and dealt
                                * to the ranks: gyre_step takes those of this rank, batch * shards / ranks. Then 1, 2, 4 ... ranks give the same
@@ -234,6 +237,10 @@ struct gyre_result {
     int32_t labelled;   /* samples with a label */
     float rate;         /* gyre_step: learning rate used */
     int64_t step;       /* gyre_step: updates done so far */
+    /* GYRE_F16: skipped updates of the whole run, and the scale of these gradients. Whether its own update was skipped is known
+     * only in the next call: until then it counts as done in step. */
+    int64_t skipped_steps;
+    float loss_scale;
 };
 
 /* Forward, backward and, every gyre_config.accumulate calls, update. GYRE_E_NONFINITE: the loss is not finite and nothing was
@@ -472,6 +479,8 @@ struct gyre_progress {
     float rate;
     const char *path;          /* resume, checkpoint: the checkpoint's file */
     double loader_wait_seconds; /* how long loader_waits took in all */
+    int64_t skipped_steps;     /* GYRE_F16: updates that were skipped because gradients overflowed */
+    double loss_scale;         /* GYRE_F16; else 0 */
 };
 
 struct gyre_train_config {
@@ -517,7 +526,7 @@ struct gyre_fit_config {
     size_t size;
     size_t bytes;              /* limit of the training process's memory: the net, the loader's batches, the program */
     int target_batch;          /* samples an update, batch times accumulation; 0: a batch of at most 256, no accumulation */
-    int dtypes;                /* that may be chosen: bits 1 << enum gyre_dtype; all */
+    int dtypes;                /* that may be chosen: bits 1 << enum gyre_dtype, f32 and bf16; both */
     int json;                  /* 0: a table, 1: one JSON object */
 };
 struct gyre_fit {

@@ -9,11 +9,22 @@ struct nonfinite_place {
     double value;
 };
 
-/* Element i of a row of float or bf16: the latter are the upper halves of floats. */
+/* IEEE half: subnormals are multiples of 2^-24. */
+static float nonfinite_f16(uint16_t half)
+{
+    const int exponent = half >> 10 & 31, fraction = half & 1023;
+    const float size = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? ldexpf((float)(1024 + fraction), exponent - 25)
+                                                                               : ldexpf((float)fraction, -24);
+    return half >> 15 ? -size : size;
+}
+
+/* Element i of a row of float, f16 or bf16: the latter are the upper halves of floats. */
 static float nonfinite_value(const void *row, int64_t i, int dtype)
 {
     if (dtype == GY_F32)
         return ((const float *)row)[i];
+    if (dtype == GY_F16)
+        return nonfinite_f16(((const uint16_t *)row)[i]);
     const uint32_t bits = (uint32_t)((const uint16_t *)row)[i] << 16;
     float value;
     memcpy(&value, &bits, sizeof value);
@@ -35,7 +46,7 @@ static int64_t nonfinite_scan(const void *row, int64_t count, int dtype, double 
 static int nonfinite_tensor(struct gyre_net *net, int tensor, struct nonfinite_place *at)
 {
     const struct gy_tensor *t = &net->plan.tensors[tensor];
-    if (t->dtype != GY_F32 && t->dtype != GY_BF16)
+    if (t->dtype != GY_F32 && t->dtype != GY_BF16 && t->dtype != GY_F16)
         return 0;
     const size_t each = gy_dtype_bytes(t->dtype);
     const unsigned char *base = (const unsigned char *)net->base[t->region] + t->offset;

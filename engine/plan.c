@@ -161,7 +161,7 @@ static struct gy_op plan_update_op(const struct gy_builder *b, int code)
     struct gy_op op = gy_op_make(code, "update", NULL);
     op.spans = b->plan->spans;
     op.span_count = b->plan->span_count;
-    op.flags = b->config->nesterov ? GY_F_NESTEROV : 0;
+    op.flags = (b->config->nesterov ? GY_F_NESTEROV : 0u) | (b->config->dtype == GY_F16 ? GY_F_SKIP : 0u);
     memcpy(op.f, b->config->f, sizeof op.f);
     return op;
 }
@@ -188,8 +188,8 @@ static void plan_update(struct gy_builder *b)
     op.tensor[GY_M] = plan_whole(b, GY_AT_OPT1);
     op.tensor[GY_V] = rule == GY_OP_ADAMW ? plan_whole(b, GY_AT_OPT2) : -1;
     op.tensor[GY_EMA] = b->config->f[GY_C_EMA] > 0 ? plan_whole(b, GY_AT_EMA) : -1;
-    if (rule == GY_OP_LARS || b->config->f[GY_C_CLIP] > 0) {
-        norms.tensor[GY_SUMS] = op.tensor[GY_SUMS] =
+    if (rule == GY_OP_LARS || b->config->f[GY_C_CLIP] > 0 || op.flags & GY_F_SKIP) {
+        b->plan->norms = norms.tensor[GY_SUMS] = op.tensor[GY_SUMS] =
             plan_permanent(b, "norms", GY_AT_OUT, GY_F32, 1, 2 * (int64_t)b->plan->span_count + 2, 1, 1, 1);
         for (int k = 0; k < b->plan->bucket_count; k++)
             plan_await(b, k);
@@ -317,6 +317,7 @@ GY_INT int gy_plan_build(struct gy_plan *plan, const struct gy_graph *graph, con
                          struct gy_arena *arena, struct gy_error *err)
 {
     memset(plan, 0, sizeof *plan);
+    plan->norms = -1;
     struct gy_builder b = { .plan = plan, .graph = graph, .config = config, .uniform = uniform, .arena = arena, .err = err };
     gy_build_programs(&b);
     GY_TRY(b.status);

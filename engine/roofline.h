@@ -11,7 +11,7 @@ struct gy_work {
     double flops;         /* multiplications and additions as the op is defined */
     double done;          /* those that its kernel does: less where it is Winograd's */
     double read, written; /* bytes */
-    int half;             /* multiplied as bf16 */
+    int half;             /* multiplied as bf16 or f16 */
 };
 
 struct gy_limit {

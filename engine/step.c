@@ -224,7 +224,6 @@ static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int 
 {
     GY_TRY(gy_net_feed(net, batch));
     net->uniform.step = gy_parallel_counter(net);
-    net->uniform.loss_scale = 1;
     net->uniform.accumulate = add;
     step_keep_state(net, net->parallel.shard > 0); /* every shard begins with the same running statistics */
     GY_TRY(gy_net_run(net, GY_FORWARD));
@@ -236,6 +235,11 @@ static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int 
         if (!isfinite(result->loss))
             return step_not_finite(net, result);
     }
+    const int status = gy_scale_settle(net);
+    if (status != GY_OK)
+        step_keep_state(net, 1);
+    GY_TRY(status);
+    net->uniform.loss_scale = net->scale.now;
     return gy_net_run(net, GY_BACKWARD); /* nobody waits: a GPU may still be at it when the next batch is fed */
 }
 
@@ -270,13 +274,13 @@ static int step_update(struct gyre_net *net)
     struct gy_uniform *u = &net->uniform;
     const double t = (double)net->updates + 1;
     u->lr = gy_schedule_rate(&net->config.schedule, net->updates);
-    u->grad_scale = 1.0f / ((float)net->config.accumulate * (float)net->parallel.shards);
+    u->grad_scale = 1.0f / (net->scale.now * (float)net->config.accumulate * (float)net->parallel.shards);
     u->bias1 = (float)(1 - pow((double)net->config.optimizer.beta1, t));
     u->bias2 = (float)(1 - pow((double)net->config.optimizer.beta2, t));
     GY_TRY(gy_net_run(net, GY_UPDATE));
     net->pending = 0;
     net->updates++;
-    return GY_OK;
+    return gy_scale_updated(net);
 }
 
 GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result)
@@ -289,6 +293,8 @@ GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, str
     if (++net->pending >= net->config.accumulate)
         GY_TRY(step_update(net));
     r.step = net->updates;
+    r.skipped_steps = net->scale.skipped;
+    r.loss_scale = net->uniform.loss_scale;
     if (result)
         *result = r;
     return GYRE_OK;

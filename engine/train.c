@@ -109,6 +109,8 @@ static void train_report(struct train_run *run, const char *event)
         p->loss = train_mean(run->epoch.loss, run->epoch.labelled);
         p->accuracy = train_mean((double)run->epoch.right, run->epoch.labelled);
     }
+    p->skipped_steps = run->net->scale.skipped;
+    p->loss_scale = run->net->config.dtype == GYRE_F16 ? (double)run->net->scale.now : 0;
     p->loader_waits = gy_loader_ready_waits(run->loader, &p->loader_wait_seconds);
     if (run->config.progress && run->config.progress(run->config.user, p) != 0)
         run->stop = 1;
@@ -368,7 +370,9 @@ static int train_locate(struct train_run *run, const struct gyre_batch *batch, c
 static int train_row(struct train_run *run, const struct gyre_report *test)
 {
     struct gy_run_row row = { .step = run->done, .samples = run->row.labelled, .epoch = run->progress.epoch,
-                              .rate = (double)run->progress.rate, .images_per_second = run->progress.images_per_second };
+                              .rate = (double)run->progress.rate, .images_per_second = run->progress.images_per_second,
+                              .skipped_steps = run->net->scale.skipped,
+                              .loss_scale = run->net->config.dtype == GYRE_F16 ? (double)run->net->scale.now : 0 };
     row.loss = train_mean(run->row.loss, run->row.labelled);
     row.accuracy = train_mean((double)run->row.right, run->row.labelled);
     if (test) {

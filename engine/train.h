@@ -29,6 +29,8 @@ struct gy_run_row {
     int tested;
     double test_loss, test_accuracy, test_top5;
     double rate, images_per_second;
+    int64_t skipped_steps;     /* GYRE_F16 */
+    double loss_scale;         /* 0: none */
 };
 struct gy_run_files {
     const struct gy_alloc *alloc;

@@ -198,6 +198,8 @@ static int trainf_events(struct gy_events *events, const struct gy_run_row *row,
         { "top5/test", row->tested, row->test_top5 },
         { "rate", 1, row->rate },
         { "images_per_second", 1, row->images_per_second },
+        { "loss_scale", row->loss_scale > 0, row->loss_scale },
+        { "skipped_steps", row->loss_scale > 0, (double)row->skipped_steps },
     };
     for (size_t i = 0; i < GY_COUNT(scalars); i++)
         if (scalars[i].there)

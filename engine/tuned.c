@@ -12,7 +12,7 @@
 #define TUNED_WORDS 32 /* most words of a row */
 
 static const int tuned_codes[] = { GY_OP_CONV, GY_OP_CONV_DGRAD, GY_OP_CONV_WGRAD };
-static const char *const tuned_types[] = { "f32", "bf16" }; /* ORDER: enum gy_dtype */
+static const char *const tuned_types[] = { "f32", "bf16", "f16" }; /* ORDER: enum gy_dtype */
 
 GY_INT int gy_tuned_path(char *path, size_t room, const char *wanted, int use_env, int *named, struct gy_error *err)
 {

@@ -120,6 +120,12 @@ static int weights_find(struct gyre_net *net, const char *name, int64_t count, i
     return GY_OK;
 }
 
+/* Gradients carry the loss scale inside; a power of two, so that it can be taken away exactly. */
+static float weights_scale(const struct gyre_net *net, int region)
+{
+    return region == GY_AT_GRAD ? net->uniform.loss_scale : 1;
+}
+
 GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *values, int64_t count)
 {
     int param, region;
@@ -127,6 +133,9 @@ GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *valu
     const int64_t row = gy_param_row_count(&net->graph.params[param]);
     for (int32_t k = 0; k < net->graph.params[param].k; k++)
         GY_TRY(gy_param_read_row(net, param, region, k, values + k * row));
+    const float scale = weights_scale(net, region);
+    for (int64_t i = 0; i < count && scale != 1; i++)
+        values[i] /= scale;
     return GYRE_OK;
 }
 
@@ -135,7 +144,11 @@ GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float
     int param, region;
     GY_TRY(weights_find(net, name, count, &param, &region));
     const int64_t row = gy_param_row_count(&net->graph.params[param]);
-    for (int32_t k = 0; k < net->graph.params[param].k; k++)
-        GY_TRY(gy_param_write_row(net, param, region, k, values + k * row));
+    const float scale = weights_scale(net, region);
+    for (int32_t k = 0; k < net->graph.params[param].k; k++) {
+        for (int64_t i = 0; i < row; i++)
+            net->row2[i] = values[k * row + i] * scale;
+        GY_TRY(gy_param_write_row(net, param, region, k, net->row2));
+    }
     return GYRE_OK;
 }

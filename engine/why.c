@@ -346,7 +346,7 @@ static void why_try_batch(struct gy_why *why, int batch)
 
 static void why_try_dtype(struct gy_why *why)
 {
-    static const char *const names[] = { "f32", "bf16" };
+    static const char *const names[] = { "f32", "bf16", "f16" };
     struct gyre_config config = why_config_now(why);
     struct why_guess guess = { .why = why, .ceilings = why->ceilings };
     const int now = config.dtype;

@@ -35,7 +35,7 @@ static void why_print_head(const struct gy_why *why, struct gy_sink *sink)
 {
     const struct gyre_config *c = &why->net->config;
     gy_sink_printf(sink, "net %s, batch %d, %s%s, %s data; medians of %d steps after 3\n", c->net_name, c->batch,
-                   c->dtype == GYRE_BF16 ? "bf16" : "f32", c->recompute == 1 ? ", recomputed" : "",
+                   c->dtype == GYRE_BF16 ? "bf16" : c->dtype == GYRE_F16 ? "f16" : "f32", c->recompute == 1 ? ", recomputed" : "",
                    why->data ? why->data : "synthetic", why->steps);
     gy_ceilings_print(&why->ceilings, why->net->caps.device, sink);
 }
@@ -120,7 +120,7 @@ static void why_json_head(const struct gy_why *why, struct gy_sink *sink)
     gy_sink_printf(sink, ",\"device\":");
     gy_print_json_text(why->net->caps.device, sink);
     gy_sink_printf(sink, ",\"batch\":%d,\"dtype\":\"%s\",\"recompute\":%s,\"data\":\"%s\",\"steps\":%d,\"threads\":%d", c->batch,
-                   c->dtype == GYRE_BF16 ? "bf16" : "f32", c->recompute == 1 ? "true" : "false",
+                   c->dtype == GYRE_BF16 ? "bf16" : c->dtype == GYRE_F16 ? "f16" : "f32", c->recompute == 1 ? "true" : "false",
                    why->data ? why->data : "synthetic", why->steps, why->threads);
     gy_sink_printf(sink,
                    ",\"measured\":{\"f32_gflops\":%.1f,\"bf16_gflops\":%.1f,\"read_gbs\":%.2f,\"copy_gbs\":%.2f,"

@@ -58,6 +58,7 @@
  * GY_OP_SGD            W DW M [SUMS EMA]              W M EMA                 v = mu v + (g + decay w); w -= lr * (nesterov ? g' + mu v : v)
  * GY_OP_LARS           W DW M SUMS [EMA]              W M EMA                 as SGD, lr * eta |w| / (|g| + decay |w|) inside v, for spans with adapt
  * GY_OP_ADAMW          W DW M V [SUMS EMA]            W M V EMA               Loshchilov and Hutter 2019
+ *                                                                             these three with GY_F_SKIP: nothing, when the total of g^2 is not finite
  *
  * Between processes and shards; done by the engine, never by a device:
  * GY_OP_BUCKET         DW                             DW                      these gradients are complete: sums over shards and processes begin

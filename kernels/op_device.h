@@ -29,7 +29,8 @@ enum gy_op_flags {
     GY_F_ADD_DX = 1,   /* DX += instead of DX = */
     GY_F_ADD_DRES = 2, /* DRES += instead of DRES = */
     GY_F_U8 = 4,       /* GY_OP_INPUT reads bytes */
-    GY_F_NESTEROV = 8
+    GY_F_NESTEROV = 8,
+    GY_F_SKIP = 16     /* update ops do nothing when the total of squared gradients in SUMS is not finite */
 };
 
 /* Constants of the update ops, by position in f[]. */

@@ -201,7 +201,7 @@ const struct cli_option cli_net_option_rows[8] = {
       CLI_TEXT, offsetof(struct cli_net_options, tune), 0, 0 },
     { "device", "NAME", "cpu", "where to compute: cpu; cuda or cuda:N, a GPU; auto, a GPU where one works; emu, the CUDA emulator", CLI_TEXT,
       offsetof(struct cli_net_options, device), 0, 0 },
-    { "dtype", "f32|bf16", "f32", "what activations are stored as; bf16: half the memory, sums and weights stay float",
+    { "dtype", "f32|bf16|f16", "f32", "what activations are stored as; bf16, f16: half the memory, sums and weights stay float; f16: on a GPU",
       CLI_CHOICE, offsetof(struct cli_net_options, dtype), 0, 0 },
     { "seed", "N", "1", "start of all random numbers", CLI_WHOLE, offsetof(struct cli_net_options, seed), 0, 9e15 },
     { "log", "error|warn|info|debug", "warn", "what is said on standard error", CLI_CHOICE, offsetof(struct cli_net_options, log), 0, 0 },

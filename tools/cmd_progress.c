@@ -141,6 +141,8 @@ static void train_line(const struct gyre_progress *p)
     printf("  %.0f images/s", p->images_per_second);
     if (strcmp(p->event, "epoch") == 0)
         printf("  input waits %" PRId64 " (%.2f s)", p->loader_waits, p->loader_wait_seconds);
+    if (strcmp(p->event, "epoch") == 0 && p->skipped_steps)
+        printf("  skipped steps %" PRId64, p->skipped_steps);
     if (p->step < p->steps)
         printf("  left %s", clock_text(time_left, p->seconds_left));
     putchar('\n');
@@ -169,6 +171,10 @@ static void train_json(const struct gyre_progress *p)
     json_real("seconds_left", p->seconds_left);
     printf(",\"loader_waits\":%" PRId64, p->loader_waits);
     json_real("loader_wait_seconds", p->loader_wait_seconds);
+    if (p->loss_scale > 0) {
+        json_real("loss_scale", p->loss_scale);
+        printf(",\"skipped_steps\":%" PRId64, p->skipped_steps);
+    }
     if (p->path) {
         printf(",\"path\":");
         cli_json_text(stdout, p->path);

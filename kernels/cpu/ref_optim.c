@@ -34,6 +34,13 @@ static GY_REAL ref_optim_scale(const struct gy_op *op)
     return (GY_REAL)(norm > limit ? scale * limit / norm : scale);
 }
 
+/* Gradients overflowed: nothing is updated. */
+static int ref_optim_skips(const struct gy_op *op)
+{
+    const GY_REAL *sums = op->ptr[GY_SUMS];
+    return op->flags & GY_F_SKIP && !isfinite(sums[2 * op->span_count + 1]);
+}
+
 static void ref_optim_average(const struct gy_op *op, int64_t i)
 {
     GY_REAL *ema = op->ptr[GY_EMA];
@@ -46,7 +53,7 @@ GY_INT void GY_REF(sgd)(const struct gy_op *op)
 {
     GY_REAL *w = op->ptr[GY_W], *m = op->ptr[GY_M];
     const GY_REAL *dw = op->ptr[GY_DW], scale = ref_optim_scale(op), mu = (GY_REAL)op->f[GY_C_MOMENTUM];
-    for (int32_t s = 0; s < op->span_count; s++) {
+    for (int32_t s = 0; s < op->span_count && !ref_optim_skips(op); s++) {
         const struct gy_span *span = &op->spans[s];
         const GY_REAL decay = (GY_REAL)op->f[GY_C_DECAY] * (GY_REAL)span->decay,
                       lr = (GY_REAL)op->u->lr * (GY_REAL)span->rate;
@@ -73,7 +80,7 @@ GY_INT void GY_REF(lars)(const struct gy_op *op)
 {
     GY_REAL *w = op->ptr[GY_W], *m = op->ptr[GY_M];
     const GY_REAL *dw = op->ptr[GY_DW], scale = ref_optim_scale(op), mu = (GY_REAL)op->f[GY_C_MOMENTUM];
-    for (int32_t s = 0; s < op->span_count; s++) {
+    for (int32_t s = 0; s < op->span_count && !ref_optim_skips(op); s++) {
         const struct gy_span *span = &op->spans[s];
         const GY_REAL decay = (GY_REAL)op->f[GY_C_DECAY] * (GY_REAL)span->decay;
         const GY_REAL lr = (GY_REAL)((double)op->u->lr * (double)span->rate * ref_lars_rate(op, s));
@@ -92,7 +99,7 @@ GY_INT void GY_REF(adamw)(const struct gy_op *op)
     const GY_REAL *dw = op->ptr[GY_DW], scale = ref_optim_scale(op);
     const GY_REAL b1 = (GY_REAL)op->f[GY_C_BETA1], b2 = (GY_REAL)op->f[GY_C_BETA2], eps = (GY_REAL)op->f[GY_C_EPS];
     const GY_REAL root2 = (GY_REAL)sqrt((double)op->u->bias2);
-    for (int32_t s = 0; s < op->span_count; s++) {
+    for (int32_t s = 0; s < op->span_count && !ref_optim_skips(op); s++) {
         const struct gy_span *span = &op->spans[s];
         const GY_REAL decay = (GY_REAL)op->f[GY_C_DECAY] * (GY_REAL)span->decay,
                       lr = (GY_REAL)op->u->lr * (GY_REAL)span->rate;

@@ -137,5 +137,7 @@ static void update_tile(void *arg, int64_t tile, int thread)
 GY_INT void gy_cpu_update_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct update_job job = {cpu, op, NULL, update_scale(op)};
+    if (op->flags & GY_F_SKIP && !isfinite(((const float *)op->ptr[GY_SUMS])[2 * op->span_count + 1]))
+        return;
     gy_pool_run(cpu->pool, update_tile, &job, update_all_pieces(op));
 }

@@ -142,6 +142,12 @@ GY_FN int optim_find(const struct gy_span *spans, int64_t i, int lo, int hi)
     return lo;
 }
 
+/* Gradients overflowed: nothing is updated. Exponent bits, so that no option of the compiler can remove it. */
+GY_FN int optim_skips(const float *sums)
+{
+    return (GY_FLAGS & GY_F_SKIP) && (gy_bits(sums[2 * GY_SPANS + 1]) & 0x7f800000u) == 0x7f800000u;
+}
+
 /* What multiplies every gradient: its scale, and the cut to the allowed norm. */
 GY_FN float optim_scale(const float *sums, const struct gy_uniform *u)
 {
@@ -219,7 +225,7 @@ GY_KERNEL(optim_update)
     const int s = optim_find(a.spans, i, lo, hi);
     const struct gy_span span = a.spans[s];
     const int64_t left = span.first + span.count - i;
-    if (i < span.first || left <= 0)
+    if (i < span.first || left <= 0 || optim_skips(GY_P(const float, GY_SUMS)))
         return;
     const int count = left < 4 ? (int)left : 4;
     const struct gy_vec4 dw = optim_get(GY_P(const float, GY_DW), i, count);
