@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks of one host, started by one launcher that hands each of them the same open file without a name (GYRE_NODE_FD); the first rank
- * that comes gives it its size, all map it. */
-#include <fcntl.h>
+/* A job is opened by its ranks together: they find each other, compare what must be equal, map the memory of their host, and connect the
+ * hosts. Channel 0 between hosts is that of the memory for sums that are copied; those of gy_job_take have one each. */
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "../net/boot.h"
 #include "base/knob.h"
 #include "engine.h"
 #include "job.h"
@@ -18,40 +15,51 @@ GYRE_API int gyre_job_ranks(const struct gyre_job *job) { return job ? job->rank
 
 static const char *job_variable(const char *name) { return getenv(name); }
 
-static int job_map(struct gyre_job *job, const char *launcher, struct gy_error *err)
+static int job_map(struct gyre_job *job, struct gy_error *err)
 {
-    const char *text = gy_knob_get("GYRE_NODE_FD");
-    int64_t fd;
-    if (!text || gy_text_int(text, 0, INT_MAX, &fd) != 0)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "the variables of %s say that this is rank %d of %d: ranks that train together are started by "
-                       "gyre launch; GYRE_RANK=0 GYRE_RANKS=1 trains alone", launcher, job->rank, job->ranks);
-    job->bytes = gy_net_node_bytes(job->ranks, JOB_BYTES);
+    job->fd = gy_net_world_memory(job->world);
+    job->bytes = gy_net_node_bytes(job->locals, JOB_BYTES);
     if (job->bytes == 0)
-        return GY_FAIL(err, GY_E_ARG, "%d ranks on one host; there may be %d", job->ranks, GY_NET_NODE_RANKS);
-    if (ftruncate((int)fd, (off_t)job->bytes) != 0)
+        return GY_FAIL(err, GY_E_ARG, "%d ranks on one host; there may be %d", job->locals, GY_NET_NODE_RANKS);
+    if (ftruncate(job->fd, (off_t)job->bytes) != 0)
         return GY_FAIL(err, GY_E_IO, "the ranks' memory cannot have %zu bytes: %s", job->bytes, strerror(errno));
-    void *const base = mmap(NULL, job->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+    void *const base = mmap(NULL, job->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, 0);
     if (base == MAP_FAILED)
         return GY_FAIL(err, GY_E_NOMEM, "the ranks' memory of %zu bytes cannot be mapped: %s", job->bytes, strerror(errno));
     job->base = base;
-    job->fd = (int)fd;
     job->end = gy_align_up(job->bytes, 4096);
+    return GY_OK;
+}
+
+static int job_world(struct gyre_job *job, struct gy_error *err)
+{
+    char version[32];
+    snprintf(version, sizeof version, "%d", GYRE_VERSION);
+    const struct gy_net_field fields[] = { { "the version of Gyre", version } };
+    const struct gy_net_world_config config = { .get = job_variable, .wait_ns = job->wait_ns, .algorithm = gy_knob_get("GYRE_ALLREDUCE"),
+                                                .topology = gy_knob_get("GYRE_TOPOLOGY"), .fields = fields, .field_count = 1 };
+    struct gy_net_standing at;
+    GY_TRY(gy_net_world_open(&job->world, &config, &job->alloc, err));
+    gy_net_world_standing(job->world, &at);
+    job->rank = at.rank;
+    job->ranks = at.ranks;
+    job->local = at.local;
+    job->locals = at.locals;
+    job->hosts = at.hosts;
     return GY_OK;
 }
 
 static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, struct gy_error *err)
 {
-    struct gy_net_place place;
-    GY_TRY(gy_net_place_read(&place, job_variable, err));
-    job->rank = place.rank;
-    job->ranks = place.ranks;
-    if (job->ranks == 1)
-        return GY_OK;
     if (!(config->wait_seconds > 0 && config->wait_seconds < 1e9))
         return GY_FAIL(err, GY_E_ARG, "job config: wait_seconds is %g; it must be above 0 and below 1e9", config->wait_seconds);
-    GY_TRY(job_map(job, place.launcher, err));
     job->wait_ns = (int64_t)(config->wait_seconds * 1e9);
-    return gy_net_node_open(&job->node, job->base, job->rank, job->ranks, JOB_BYTES, job->wait_ns, &job->alloc, err);
+    GY_TRY(job_world(job, err));
+    if (job->ranks == 1)
+        return GY_OK;
+    GY_TRY(job_map(job, err));
+    GY_TRY(gy_net_node_open(&job->node, job->base, job->local, job->locals, JOB_BYTES, job->wait_ns, &job->alloc, err));
+    return gy_net_world_join(job->world, job->node, 0, JOB_BYTES, err);
 }
 
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config)
@@ -86,6 +94,7 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
     if (!job)
         return;
     const struct gy_alloc alloc = job->alloc;
+    gy_net_world_close(job->world);
     gy_net_node_close(job->node);
     if (job->base)
         munmap(job->base, job->bytes);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* job.h: the processes that train one net together. What a net needs of them: sums over all ranks, the same bits on each.
  *
- * Sums of gradients are begun as soon as a part of them is complete, and finished later. On one host the gradients lie in memory that all
- * ranks map, and nothing is copied; the rank's own thread sums its slice when it looks (gy_job_test, gy_job_wait). */
+ * Sums of gradients are begun as soon as a part of them is complete, and finished later. The gradients lie in memory that all ranks of a
+ * host map, and nothing is copied; the rank's own thread sums its slice, and talks to other hosts, when it looks (gy_job_test,
+ * gy_job_wait). */
 #ifndef GY_JOB_H
 #define GY_JOB_H
 #include "gyre.h"
-#include "../net/node.h"
+#include "../net/world.h"
 
 #define GY_JOB_AREAS 16
 
@@ -15,17 +16,18 @@ struct gy_job_area {
     void *at;                 /* NULL: a free place in the table */
     size_t bytes;
     void *base;               /* mapping; NULL: of this process alone */
-    size_t base_bytes, offset; /* in the launcher's file */
+    size_t base_bytes, offset; /* in the host's file */
     struct gy_net_node *node;
 };
 
 struct gyre_job {
     struct gy_alloc alloc;
-    int rank, ranks;
-    void *base;               /* one host: mapping of the launcher's file, for sums that are copied */
+    struct gy_net_world *world; /* NULL: alone */
+    int rank, ranks, local, locals, hosts; /* local: among those of this host */
+    void *base;               /* mapping of the host's file, for sums that are copied */
     size_t bytes;
-    struct gy_net_node *node; /* NULL: several hosts */
-    int fd;                   /* the launcher's file */
+    struct gy_net_node *node;
+    int fd;                   /* the file that is the memory of this host's ranks; the world's */
     int64_t wait_ns;
     size_t end;               /* bytes of the file that are taken */
     struct gy_job_area area[GY_JOB_AREAS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory in which sums over ranks need no copy, and sums that are begun there. On one host such memory is a further piece of the launcher's
- * file, which rank 0 makes longer; every rank maps it and has its part.
+/* Memory in which sums over ranks need no copy, and sums that are begun there. Such memory is a further piece of the file of a host's
+ * ranks, which the first of them makes longer; every rank maps it and has its part. Between hosts it has a channel of its own.
  *
  * Who sums? The rank's own thread, when it comes by between two ops. A thread of its own would take processor time from those that
  * compute: with shared memory summing is work, not waiting, and a rank's threads fill its processors already. A rank that is ahead
@@ -51,7 +51,7 @@ static int job_free_area(struct gyre_job *job)
     return -1;
 }
 
-/* Rank 0 makes the file long enough; a file is never made shorter. */
+/* The host's first rank makes the file long enough; a file is never made shorter. */
 static int job_grow(const struct gyre_job *job, size_t bytes, struct gy_error *err)
 {
     struct stat now;
@@ -71,17 +71,19 @@ static int job_map_area(const struct gyre_job *job, struct gy_job_area *a, struc
     return GY_OK;
 }
 
-static int job_open_area(struct gyre_job *job, struct gy_job_area *a, struct gy_error *err)
+static int job_open_area(struct gyre_job *job, struct gy_job_area *a, int channel, struct gy_error *err)
 {
     GY_TRY(job_map_area(job, a, err));
-    GY_TRY(gy_net_node_open(&a->node, a->base, job->rank, job->ranks, a->bytes, job->wait_ns, &job->alloc, err));
+    GY_TRY(gy_net_node_open(&a->node, a->base, job->local, job->locals, a->bytes, job->wait_ns, &job->alloc, err));
+    GY_TRY(gy_net_world_join(job->world, a->node, channel, a->bytes, err));
     gy_net_node_clear(a->node);
     a->at = gy_net_node_memory(a->node);
     return GY_OK;
 }
 
-static void job_close_area(struct gy_job_area *a)
+static void job_close_area(struct gyre_job *job, struct gy_job_area *a, int channel)
 {
+    gy_net_world_leave(job->world, channel);
     gy_net_node_close(a->node);
     if (a->base)
         munmap(a->base, a->base_bytes);
@@ -89,17 +91,17 @@ static void job_close_area(struct gy_job_area *a)
 }
 
 /* Two meetings: the file is long enough; all have mapped and cleared what is theirs. A failure of one is a failure of all. */
-static int job_take_shared(struct gyre_job *job, struct gy_job_area *a, struct gy_error *err)
+static int job_take_shared(struct gyre_job *job, struct gy_job_area *a, int channel, struct gy_error *err)
 {
     int failed = 0;
-    a->base_bytes = gy_align_up(gy_net_node_bytes(job->ranks, a->bytes), JOB_PAGE);
+    a->base_bytes = gy_align_up(gy_net_node_bytes(job->locals, a->bytes), JOB_PAGE);
     if (a->base_bytes == 0 || gy_add_size(job->end, a->base_bytes, &a->offset) != 0)
-        return GY_FAIL(err, GY_E_NOMEM, "%d ranks with %zu bytes of gradients each are beyond the address space", job->ranks, a->bytes);
+        return GY_FAIL(err, GY_E_NOMEM, "%d ranks with %zu bytes of gradients each are beyond the address space", job->locals, a->bytes);
     a->offset = job->end;
-    int status = job->rank == 0 ? job_grow(job, a->offset + a->base_bytes, err) : GY_OK;
+    int status = job->local == 0 ? job_grow(job, a->offset + a->base_bytes, err) : GY_OK;
     GY_TRY(gy_job_any(job, status != GY_OK, &failed, err));
     if (!failed)
-        status = job_open_area(job, a, err);
+        status = job_open_area(job, a, channel, err);
     GY_TRY(gy_job_any(job, failed || status != GY_OK, &failed, err));
     if (status == GY_OK && failed)
         status = GY_FAIL(err, GY_E_NOMEM, "another rank could not take its part of the ranks' memory of %zu bytes", a->base_bytes);
@@ -115,9 +117,9 @@ GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, struct gy
         return GY_FAIL(err, GY_E_STATE, "%d nets are open in one job; there may be no more", GY_JOB_AREAS);
     struct gy_job_area a = { .bytes = bytes };
     if (job->node) {
-        const int status = job_take_shared(job, &a, err);
+        const int status = job_take_shared(job, &a, place + 1, err);
         if (status != GY_OK) {
-            job_close_area(&a);
+            job_close_area(job, &a, place + 1);
             return status;
         }
     } else {
@@ -154,7 +156,7 @@ GY_INT void gy_job_put(struct gyre_job *job, void *memory)
     }
     if (job->end == a->offset + a->base_bytes)
         job->end = a->offset;
-    job_close_area(a);
+    job_close_area(job, a, place + 1);
 }
 
 /* ---- sums ---- */

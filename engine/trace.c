@@ -125,7 +125,7 @@ GYRE_API int gyre_write_trace(struct gyre_net *net, const char *path)
         return gy_net_fail(net, GY_E_STATE, "gyre_write_trace: the net was opened with trace_events 0");
     if (gyre_job_ranks(job) == 1)
         return trace_write(net, path, NULL, 0);
-    if (job->node)
+    if (job->hosts == 1)
         return trace_in_turn(net, path);
     if ((size_t)snprintf(own, sizeof own, "%s.%d", path, gyre_job_rank(job)) >= sizeof own)
         return gy_net_fail(net, GY_E_ARG, "the trace's path is longer than %zu bytes", sizeof own - 16);

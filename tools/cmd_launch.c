@@ -1,35 +1,110 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre launch: starts several processes of a command on this host as the ranks of one job. They get their number, and an open file without
- * a name that becomes their memory together. When one ends badly, it says which and how, and ends the others. */
-#include "cli.h"
+/* gyre launch: starts several processes of a command as the ranks of one job, on this host or on those of a file, through ssh. Each gets its
+ * number and the job's key, through a pipe; those of other hosts get it as the first line of their input, which stays open as long as
+ * the launcher lives. When one ends badly, it says which and how, and ends the others. */
+#include "launch.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LAUNCH_MOST 64
-
-long syscall(long number, ...); /* not declared under strict POSIX */
-
 struct launch_values {
-    int64_t ranks, threads, restarts;
+    int64_t ranks, threads, restarts, port;
+    const char *hosts, *ssh;
 };
 
 #define AT(member) offsetof(struct launch_values, member)
 static const struct cli_option launch_rows[] = {
-    { "ranks", "N", "2", "processes", CLI_WHOLE, AT(ranks), 1, LAUNCH_MOST },
+    { "ranks", "N", NULL, "processes; default: 2, with --hosts all that it has room for", CLI_WHOLE, AT(ranks), 1, LAUNCH_MOST },
     { "threads", "N", NULL, "threads that compute in each; default: the processors, divided", CLI_WHOLE, AT(threads), 1, 4096 },
     { "restarts", "N", "0", "times that the whole job is started again when a rank ends badly (with train --resume)", CLI_WHOLE,
       AT(restarts), 0, 1000 },
+    { "hosts", "FILE", NULL, "hosts of the job, a line each: NAME [slots=N] [address=ADDRESS]; the first one gets rank 0", CLI_TEXT, AT(hosts), 0, 0 },
+    { "ssh", "COMMAND", "ssh", "how a process is started on another host: COMMAND HOST SHELL-COMMAND", CLI_TEXT, AT(ssh), 0, 0 },
+    { "port", "N", "47201", "with rank 0 on another host: the port where it listens", CLI_WHOLE, AT(port), 1, 65535 },
 };
 #undef AT
+
+struct launch_job {
+    const struct launch_values *v;
+    struct launch_host host[LAUNCH_HOSTS];
+    int hosts, ranks;
+    int rank_host[LAUNCH_MOST], local[LAUNCH_MOST]; /* host of a rank, its number there */
+    char key[LAUNCH_KEY + 2];   /* digits and a newline */
+    char address[256];          /* where rank 0 listens */
+    int port, epoch, listener;  /* listener -1: rank 0 opens it */
+    pid_t pid[LAUNCH_MOST];
+    int input[LAUNCH_MOST];     /* of those on other hosts: held open; -1 */
+    char **command;
+};
 
 static volatile sig_atomic_t launch_asked; /* a signal handler has no other place */
 
 static void launch_on_signal(int number) { launch_asked = number; }
+
+/* ---- the plan ---- */
+
+/* Fills hosts in the order of the file. */
+static int launch_place(struct launch_job *job)
+{
+    int room = 0, rank = 0;
+    for (int h = 0; h < job->hosts; h++)
+        room += job->host[h].slots;
+    job->ranks = job->v->ranks ? (int)job->v->ranks : job->v->hosts ? room : 2;
+    if (!job->v->hosts)
+        job->host[0].slots = room = job->ranks;
+    if (job->ranks > room || job->ranks > LAUNCH_MOST)
+        return cli_fail(CLI_USAGE, "%d processes; the hosts have room for %d, a job for %d", job->ranks, room, LAUNCH_MOST);
+    for (int h = 0; h < job->hosts; h++)
+        for (int k = 0; k < job->host[h].slots && rank < job->ranks; k++, rank++) {
+            job->rank_host[rank] = h;
+            job->local[rank] = k;
+            job->host[h].used = k + 1;
+        }
+    while (job->hosts > 1 && !job->host[job->hosts - 1].used)
+        job->hosts--;
+    return CLI_OK;
+}
+
+static int launch_plan(struct launch_job *job)
+{
+    int code = CLI_OK;
+    job->hosts = 1;
+    job->host[0] = (struct launch_host){ .name = "localhost", .here = 1 };
+    if (job->v->hosts)
+        code = launch_read_hosts(job->v->hosts, job->host, &job->hosts);
+    if (code == CLI_OK)
+        code = launch_place(job);
+    if (code != CLI_OK)
+        return code;
+    const struct launch_host *first = &job->host[0];
+    snprintf(job->address, sizeof job->address, "%s", first->address[0] ? first->address : first->here && job->hosts == 1 ? "127.0.0.1" : first->name);
+    if (job->hosts > 1 && !strcmp(job->address, "localhost"))
+        return cli_fail(CLI_USAGE, "%s: the other hosts cannot reach rank 0 on localhost; name it, or add address=", job->v->hosts);
+    return CLI_OK;
+}
+
+/* Rank 0 on this host gets a socket that listens already, on a port that is free. */
+static int launch_listen(struct launch_job *job)
+{
+    struct sockaddr_storage at;
+    socklen_t bytes = 0;
+    if (launch_address(job->address, &at, &bytes) != 0)
+        return cli_fail(CLI_USAGE, "the address \"%s\" of rank 0 is not known", job->address);
+    job->listener = socket(at.ss_family, SOCK_STREAM, 0);
+    if (job->listener < 0 || bind(job->listener, (struct sockaddr *)&at, bytes) != 0 || listen(job->listener, 128) != 0 ||
+        getsockname(job->listener, (struct sockaddr *)&at, &bytes) != 0)
+        return cli_fail(CLI_RESOURCES, "rank 0 cannot listen at %s: %s", job->address, strerror(errno));
+    job->port = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port);
+    return CLI_OK;
+}
+
+/* ---- one process ---- */
 
 static void launch_set(const char *name, int64_t value)
 {
@@ -38,62 +113,127 @@ static void launch_set(const char *name, int64_t value)
     setenv(name, text, 1);
 }
 
-static pid_t launch_start(const struct launch_values *v, int rank, int fd, char **command)
+static void launch_variables(const struct launch_job *job, int rank, int key)
 {
-    const pid_t pid = fork();
-    if (pid != 0)
-        return pid;
-    launch_set("GYRE_RANK", rank);
-    launch_set("GYRE_RANKS", v->ranks);
-    launch_set("GYRE_LOCAL_RANK", rank);
-    launch_set("GYRE_LOCAL_RANKS", v->ranks);
-    launch_set("GYRE_NODE_FD", fd);
+    const struct launch_host *host = &job->host[job->rank_host[rank]];
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (v->threads || !getenv("GYRE_THREADS"))
-        launch_set("GYRE_THREADS", v->threads ? v->threads : processors > v->ranks ? processors / v->ranks : 1);
-    execvp(command[0], command);
+    launch_set("GYRE_RANK", rank);
+    launch_set("GYRE_RANKS", job->ranks);
+    launch_set("GYRE_LOCAL_RANK", job->local[rank]);
+    launch_set("GYRE_LOCAL_RANKS", host->used);
+    launch_set("GYRE_KEY_FD", key);
+    launch_set("GYRE_EPOCH", job->epoch);
+    setenv("GYRE_MASTER_HOST", job->address, 1);
+    launch_set("GYRE_MASTER_PORT", job->port);
+    unsetenv("GYRE_LISTEN_FD");
+    unsetenv("GYRE_KEY_FILE");
+    if (rank == 0 && job->listener >= 0)
+        launch_set("GYRE_LISTEN_FD", job->listener);
+    if (host->here && job->v->threads)
+        launch_set("GYRE_THREADS", job->v->threads);
+    else if (host->here && !getenv("GYRE_THREADS"))
+        launch_set("GYRE_THREADS", processors > host->used ? processors / host->used : 1);
+}
+
+/* In the child. */
+static void launch_become(const struct launch_job *job, int rank, int key)
+{
+    char *args[LAUNCH_SSH_WORDS + 3];
+    const struct launch_host *host = &job->host[job->rank_host[rank]];
+    char *const *command = job->command;
+    char *text = NULL;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!host->here)
+        dup2(key, 0);
+    launch_variables(job, rank, host->here ? key : 0);
+    if (!host->here) {
+        int words = launch_split(job->v->ssh, args);
+        text = launch_shell(job->command, host->used, (int)job->v->threads);
+        args[words++] = (char *)(uintptr_t)host->name;
+        args[words++] = text;
+        args[words] = NULL;
+        command = args;
+    }
+    if (host->here || text)
+        execvp(command[0], command);
     fprintf(stderr, "gyre: %s cannot be started: %s\n", command[0], strerror(errno));
     _exit(127);
 }
 
-static void launch_kill(const pid_t *pids, int count, int number)
+static int launch_start(struct launch_job *job, int rank)
 {
-    for (int r = 0; r < count; r++)
-        if (pids[r] > 0)
-            kill(pids[r], number);
-}
-
-static void launch_say(int rank, pid_t pid, int status)
-{
-    if (WIFSIGNALED(status))
-        fprintf(stderr, "gyre: rank %d (process %d) was ended by signal %d; the others are ended\n", rank, (int)pid, WTERMSIG(status));
+    int ends[2];
+    const int here = job->host[job->rank_host[rank]].here;
+    job->input[rank] = -1;
+    if (pipe(ends) != 0)
+        return -1;
+    const ssize_t written = write(ends[1], job->key, LAUNCH_KEY + 1); /* a pipe takes that much at once */
+    const pid_t pid = written == LAUNCH_KEY + 1 ? fork() : -1;
+    if (pid == 0) {
+        close(ends[1]);
+        for (int r = 0; r < rank; r++)
+            if (job->input[r] >= 0)
+                close(job->input[r]);
+        if (rank > 0 && job->listener >= 0)
+            close(job->listener);
+        launch_become(job, rank, ends[0]);
+    }
+    close(ends[0]);
+    if (pid < 0 || here)
+        close(ends[1]);
     else
-        fprintf(stderr, "gyre: rank %d (process %d) ended with code %d; the others are ended\n", rank, (int)pid, WEXITSTATUS(status));
+        job->input[rank] = ends[1];
+    job->pid[rank] = pid > 0 ? pid : 0;
+    return pid < 0 ? -1 : 0;
 }
 
-static int launch_find(const pid_t *pids, int count, pid_t pid)
+/* ---- all of them ---- */
+
+static void launch_kill(struct launch_job *job, int number)
 {
-    for (int r = 0; r < count; r++)
-        if (pids[r] == pid)
+    for (int r = 0; r < job->ranks; r++) {
+        if (job->pid[r] > 0 && (job->input[r] < 0 || number == SIGKILL))
+            kill(job->pid[r], number);
+        if (job->input[r] >= 0)
+            close(job->input[r]); /* the end of its input ends or stops a process on another host */
+        job->input[r] = -1;
+    }
+}
+
+static void launch_say(const struct launch_job *job, int rank, pid_t pid, int status)
+{
+    char where[320] = "";
+    if (job->hosts > 1)
+        snprintf(where, sizeof where, " on %s", job->host[job->rank_host[rank]].name);
+    if (WIFSIGNALED(status))
+        fprintf(stderr, "gyre: rank %d%s (process %d) was ended by signal %d; the others are ended\n", rank, where, (int)pid, WTERMSIG(status));
+    else
+        fprintf(stderr, "gyre: rank %d%s (process %d) ended with code %d; the others are ended\n", rank, where, (int)pid, WEXITSTATUS(status));
+}
+
+static int launch_find(const struct launch_job *job, pid_t pid)
+{
+    for (int r = 0; r < job->ranks; r++)
+        if (job->pid[r] == pid)
             return r;
     return -1;
 }
 
 /* Waits for all. The first that ends badly decides the code; the others are asked to end, then ended. */
-static int launch_wait(pid_t *pids, int count)
+static int launch_wait(struct launch_job *job, int left)
 {
-    int code = CLI_OK, left = count;
+    int code = CLI_OK;
     while (left > 0) {
         int status = 0;
         const pid_t pid = waitpid(-1, &status, 0);
         if (pid < 0 && errno == EINTR && launch_asked) {
-            launch_kill(pids, count, (int)launch_asked); /* every rank finishes its step and writes, or follows */
+            launch_kill(job, (int)launch_asked); /* every rank finishes its step and writes, or follows */
             launch_asked = 0;
         }
-        const int rank = pid > 0 ? launch_find(pids, count, pid) : -1;
+        const int rank = pid > 0 ? launch_find(job, pid) : -1;
         if (rank < 0)
             continue;
-        pids[rank] = 0;
+        job->pid[rank] = 0;
         left--;
         const int bad = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         if (bad == 0 || bad == CLI_STOPPED || code != CLI_OK) {
@@ -101,44 +241,62 @@ static int launch_wait(pid_t *pids, int count)
             continue;
         }
         code = bad;
-        launch_say(rank, pid, status);
-        launch_kill(pids, count, SIGKILL); /* they would wait for the lost one; what is saved is whole */
+        launch_say(job, rank, pid, status);
+        launch_kill(job, SIGKILL); /* they would wait for the lost one; what is saved is whole */
     }
     return code;
 }
 
-static int launch_once(const struct launch_values *v, char **command)
+static int launch_once(struct launch_job *job)
 {
-    pid_t pids[LAUNCH_MOST] = { 0 };
-    const int fd = (int)syscall(SYS_memfd_create, "gyre", 0u);
-    if (fd < 0)
-        return cli_fail(CLI_RESOURCES, "the ranks' memory cannot be made: %s", strerror(errno));
-    int started = 0;
-    for (; started < v->ranks; started++)
-        if ((pids[started] = launch_start(v, started, fd, command)) < 0)
+    int started = 0, code = CLI_OK;
+    job->listener = -1;
+    job->port = (int)job->v->port;
+    if (job->host[0].here)
+        code = launch_listen(job);
+    for (; code == CLI_OK && started < job->ranks; started++)
+        if (launch_start(job, started) != 0)
             break;
-    close(fd);
-    if (started < v->ranks) {
-        const int why = errno;
-        launch_kill(pids, started, SIGKILL);
-        launch_wait(pids, started);
+    const int why = errno;
+    if (job->listener >= 0)
+        close(job->listener);
+    if (code == CLI_OK && started < job->ranks) {
+        launch_kill(job, SIGKILL);
+        launch_wait(job, started);
         return cli_fail(CLI_RESOURCES, "rank %d cannot be started: %s", started, strerror(why));
     }
-    return launch_wait(pids, started);
+    if (code == CLI_OK)
+        code = launch_wait(job, started);
+    launch_kill(job, 0); /* closes what is open */
+    return code;
 }
 
 static int launch_run(const void *values, char **args, int count)
 {
+    struct launch_job *job = calloc(1, sizeof *job);
     const struct launch_values *v = values;
     struct sigaction action = { .sa_handler = launch_on_signal };
+    if (!job)
+        return cli_fail(CLI_RESOURCES, "out of memory");
     args[count] = NULL; /* the place of the "--" that went, or argv's own end */
+    job->v = v;
+    job->command = args;
+    for (int r = 0; r < LAUNCH_MOST; r++)
+        job->input[r] = -1;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    int code = launch_once(v, args);
+    signal(SIGPIPE, SIG_IGN);
+    int code = launch_plan(job);
+    if (code == CLI_OK && launch_key(job->key) != 0)
+        code = cli_fail(CLI_RESOURCES, "/dev/urandom gives no key for the job: %s", strerror(errno));
+    if (code == CLI_OK)
+        code = launch_once(job);
     for (int64_t k = 0; k < v->restarts && code != CLI_OK && code != CLI_STOPPED && code != CLI_USAGE; k++) {
         fprintf(stderr, "gyre: the job is started again, %" PRId64 " of %" PRId64 "\n", k + 1, v->restarts);
-        code = launch_once(v, args);
+        job->epoch++;
+        code = launch_once(job);
     }
+    free(job);
     return code;
 }
 
@@ -147,9 +305,12 @@ const struct cli_command cmd_launch = {
     .details = "Each process computes --batch images a step; gradients are summed over all of them before each update. Process 0 tests, writes\n"
                "and reports. When one process ends badly, launch names it and ends the others; with --restarts and 'train --resume' the\n"
                "job goes on from its last checkpoint.\n\n"
+               "With --hosts, processes of other hosts are started through ssh, in the folder of the same path, with the GYRE_ and UCX_\n"
+               "variables of this one. Hosts talk through the library UCX. mpirun, srun and torchrun may start 'gyre train' instead.\n\n"
                "Examples:\n"
                "  gyre launch --ranks 2 -- gyre train resnet20 cifar10/ --batch 64\n"
-               "  gyre launch --ranks 4 --restarts 3 -- gyre train resnet20 cifar10/ --resume --checkpoint-every 100\n",
+               "  gyre launch --ranks 4 --restarts 3 -- gyre train resnet20 cifar10/ --resume --checkpoint-every 100\n"
+               "  gyre launch --hosts hosts.txt -- gyre train resnet50 /data/imagenet --batch 32\n",
     .least = 1, .most = 256, .bytes = sizeof(struct launch_values),
     .groups = { { launch_rows, CLI_COUNT(launch_rows), 0 } },
     .run = launch_run,

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* The file of hosts, the job's key, and a command line for another host: quoted, so that its shell sees the same words. */
+#include "launch.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- hosts ---- */
+
+static int host_is_here(const char *name)
+{
+    char own[128] = "";
+    gethostname(own, sizeof own - 1);
+    return !strcmp(name, "localhost") || !strcmp(name, "127.0.0.1") || !strcmp(name, own);
+}
+
+static int host_word(struct launch_host *host, const char *word, const char *path, int line)
+{
+    char *end = NULL;
+    if (!strncmp(word, "slots=", 6)) {
+        const long slots = strtol(word + 6, &end, 10);
+        if (!word[6] || *end || slots < 1 || slots > LAUNCH_MOST)
+            return cli_fail(CLI_USAGE, "%s:%d: \"%s\"; slots are a number from 1 to %d", path, line, word, LAUNCH_MOST);
+        host->slots = (int)slots;
+        return CLI_OK;
+    }
+    if (!strncmp(word, "address=", 8) && strlen(word + 8) < sizeof host->address && word[8]) {
+        snprintf(host->address, sizeof host->address, "%s", word + 8);
+        return CLI_OK;
+    }
+    return cli_fail(CLI_USAGE, "%s:%d: \"%s\" is not known; after a host's name come slots=N and address=ADDRESS", path, line, word);
+}
+
+static int host_line(char *text, const char *path, int line, struct launch_host *host, int *taken)
+{
+    char *rest = NULL;
+    text[strcspn(text, "#")] = 0;
+    const char *word = strtok_r(text, " \t\r\n", &rest);
+    *taken = word != NULL;
+    if (!word)
+        return CLI_OK;
+    if (strlen(word) >= sizeof host->name || word[0] == '-')
+        return cli_fail(CLI_USAGE, "%s:%d: this is no host's name", path, line);
+    *host = (struct launch_host){ .slots = 1, .here = host_is_here(word) };
+    snprintf(host->name, sizeof host->name, "%s", word);
+    while ((word = strtok_r(NULL, " \t\r\n", &rest)) != NULL) {
+        const int code = host_word(host, word, path, line);
+        if (code != CLI_OK)
+            return code;
+    }
+    return CLI_OK;
+}
+
+int launch_read_hosts(const char *path, struct launch_host *hosts, int *count)
+{
+    char text[1024];
+    int code = CLI_OK, line = 0, taken;
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return cli_fail(CLI_DATA, "%s: cannot be opened: %s", path, strerror(errno));
+    *count = 0;
+    while (code == CLI_OK && fgets(text, sizeof text, file)) {
+        line++;
+        if (*count == LAUNCH_HOSTS) {
+            code = cli_fail(CLI_USAGE, "%s:%d: more than %d hosts", path, line, LAUNCH_HOSTS);
+            break;
+        }
+        code = host_line(text, path, line, &hosts[*count], &taken);
+        *count += taken;
+    }
+    fclose(file);
+    if (code == CLI_OK && *count == 0)
+        code = cli_fail(CLI_USAGE, "%s: there is no host in it", path);
+    return code;
+}
+
+/* ---- key ---- */
+
+int launch_key(char key[LAUNCH_KEY + 2])
+{
+    unsigned char bytes[LAUNCH_KEY / 2];
+    FILE *file = fopen("/dev/urandom", "rb");
+    const size_t have = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+    if (file)
+        fclose(file);
+    if (have != sizeof bytes)
+        return -1;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(key + 2 * i, 3, "%02x", bytes[i]);
+    memcpy(key + LAUNCH_KEY, "\n", 2);
+    return 0;
+}
+
+/* ---- address ---- */
+
+int launch_address(const char *host, struct sockaddr_storage *out, socklen_t *bytes)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET };
+    memset(out, 0, sizeof *out);
+    if (inet_pton(AF_INET, host, &at.sin_addr) == 1) {
+        memcpy(out, &at, sizeof at);
+        *bytes = sizeof at;
+        return 0;
+    }
+#ifndef GY_NO_UCX /* else a build for one host, which looks no names up */
+    const struct addrinfo want = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+    struct addrinfo *found = NULL;
+    if (getaddrinfo(host, NULL, &want, &found) == 0) {
+        memcpy(out, found->ai_addr, found->ai_addrlen);
+        *bytes = found->ai_addrlen;
+        freeaddrinfo(found);
+        return 0;
+    }
+#endif
+    return -1;
+}
+
+/* ---- command lines ---- */
+
+int launch_split(const char *text, char *words[LAUNCH_SSH_WORDS + 3])
+{
+    char *rest = NULL, *copy = strdup(text);
+    int count = 0;
+    for (char *word = copy ? strtok_r(copy, " \t", &rest) : NULL; word && count < LAUNCH_SSH_WORDS; word = strtok_r(NULL, " \t", &rest))
+        words[count++] = word;
+    return count;
+}
+
+/* In single quotes; one inside becomes '\''. */
+static void shell_quoted(FILE *out, const char *text)
+{
+    fputc('\'', out);
+    for (; *text; text++)
+        if (*text == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*text, out);
+    fputs("' ", out);
+}
+
+static void shell_variables(FILE *out)
+{
+    for (char **e = environ; *e; e++) {
+        const size_t name = strcspn(*e, "=");
+        if ((strncmp(*e, "GYRE_", 5) && strncmp(*e, "UCX_", 4)) || !(*e)[name])
+            continue;
+        fprintf(out, "%.*s=", (int)name, *e);
+        shell_quoted(out, *e + name + 1);
+    }
+}
+
+char *launch_shell(char *const *command, int locals, int threads)
+{
+    char *text = NULL, folder[4096];
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return NULL;
+    fputs("cd ", out);
+    shell_quoted(out, getcwd(folder, sizeof folder) ? folder : "/");
+    fputs("&& exec env ", out);
+    shell_variables(out);
+    if (threads)
+        fprintf(out, "GYRE_THREADS=%d ", threads);
+    else if (!getenv("GYRE_THREADS"))
+        fprintf(out, "GYRE_THREADS=$(n=$(($(getconf _NPROCESSORS_ONLN) / %d)); echo $((n > 0 ? n : 1))) ", locals);
+    for (int i = 0; command[i]; i++)
+        shell_quoted(out, command[i]);
+    return fclose(out) == 0 ? text : NULL;
+}
