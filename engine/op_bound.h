@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* op_bound.h: how far from the truth a kernel's result may be: an element-wise op by a few roundings; a sum of products by
+ * eps * (8 + 2 sqrt(terms)) times the sum of the products' sizes, and by nothing at all where every partial sum is a whole number
+ * below 2^24. The op test and 'gyre kernels try' hold kernels against it. */
+#ifndef GY_OP_BOUND_H
+#define GY_OP_BOUND_H
+#include "../kernels/op.h"
+
+/* An op and its tensors, inputs and outputs. */
+struct gy_bound {
+    int code, act, dtype;
+    struct gy_geom geom;
+    const double *truth[GY_ROLES]; /* exact values; NULL: the op has no such tensor, or one that is no number */
+    const double *size[GY_ROLES];  /* of a sum: the op once more with every input positive and no activation */
+    int whole;                     /* inputs are powers of two */
+};
+
+/* Is the op a sum of products whose sizes must be known? */
+GY_INT int gy_bound_is_sum(int code);
+/* Over the elements that are numbers. */
+GY_INT double gy_bound_rms(const double *x, int64_t count);
+/* For element i of output role. rms: of its truth. half: it is stored as bf16 or f16, by the op's dtype. */
+GY_INT double gy_bound_of(const struct gy_bound *b, int role, int64_t i, double rms, int half);
+
+#endif
