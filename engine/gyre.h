@@ -172,7 +172,7 @@ struct gyre_config {
     struct gyre_logger log;
     int use_env;          /* 1: GYRE_* variables fill what is left at its default; gyre_print_knobs lists them */
     int pin;              /* enum gyre_pin; GYRE_PIN_AUTO */
-    const char *tune;     /* file of block sizes that gyre_print_tune wrote; "off": none; NULL: with use_env GYRE_TUNE or the
+    const char *tune;     /* file that gyre_print_tune wrote, or its text; "off": none; NULL: with use_env GYRE_TUNE or the
                            * usual place where a file lies there, else none. Rows of other machines are passed over */
     const char *kernel_cache; /* GPU: folder of compiled kernels, "off": none; NULL: with use_env GYRE_KERNEL_CACHE, else
                                * gyre/kernels in $XDG_CACHE_HOME or ~/.cache */
@@ -330,7 +330,8 @@ struct gyre_tune_config {
 GYRE_API void gyre_tune_config_default(struct gyre_tune_config *config);
 /* Measures block sizes for every distinct convolution of the net, forward and both gradients, on this machine, prints a table and
  * writes the winners, with their source, into a text file beside what it holds of other shapes and machines. Nets that are opened
- * later with this file use them. With whatever rows, results are the same for any number of threads. Tensors are overwritten:
+ * later with this file use them. With whatever rows, results are the same for any number of threads. On a GPU whole kernels race,
+ * each with its own order of sums: only with any_order; rows hold for the kernel's text that was measured. Tensors are overwritten:
  * the net is to be closed then. Takes memory for its duration. */
 GYRE_API int gyre_print_tune(struct gyre_net *net, const struct gyre_tune_config *config, const struct gyre_sink *sink);
 
@@ -351,6 +352,20 @@ GYRE_API int gyre_print_kernels(const struct gyre_config *config, const struct g
 /* Compiles the net's kernels for architectures (75, 80, 90 ...) into one file, gyre_config.kernel_pack of machines without NVRTC. */
 GYRE_API int gyre_pack_kernels(const struct gyre_config *config, const int *archs, int count, const char *path,
                                struct gyre_error *error);
+/* A user's own kernel, in the dialect of kernels/cuda/prelude.cuh, for an op of the library: lines '// gyre: ...' of the file say
+ * what it is (engine/try.h). */
+struct gyre_try_config {
+    size_t size;
+    const char *file;
+    int runs;          /* of every variant when they are timed, in turn; the fastest counts; 5 */
+    uint64_t seed;     /* of the inputs */
+};
+GYRE_API void gyre_try_config_default(struct gyre_try_config *config);
+/* Compiles it, checks it on every shape and type of its lines against the reference, with random inputs and poisoned outputs, and times
+ * it beside the library's variants. config.device: a GPU; "emu": no times; "sm_90": it is only compiled; config.net may be NULL.
+ * GYRE_E_MISMATCH: the sentence names the first wrong element, what was expected and what came. */
+GYRE_API int gyre_print_try(const struct gyre_config *config, const struct gyre_try_config *what, const struct gyre_sink *sink,
+                            struct gyre_error *error);
 /* Compiles the kernels that a checkpoint records once more and compares hashes of their texts and of the machine code: GYRE_OK when both
  * are the same, GYRE_E_MISMATCH when they differ, GYRE_E_ARG when the checkpoint was not made on a GPU. log may be NULL. */
 GYRE_API int gyre_print_audit(const char *path, const struct gyre_logger *log, const struct gyre_sink *sink, struct gyre_error *error);

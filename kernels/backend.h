@@ -28,7 +28,8 @@ struct gy_caps {
     int host_memory;         /* device addresses may be read by the host */
     unsigned dtypes;         /* bit 1 << enum gy_dtype: usable for activations */
     int threads;
-    const char *machine, *set; /* the processor's model and the kernel set: what block sizes were measured for */
+    const char *machine, *set; /* the processor's model and the kernel set: what block sizes were measured for. machine NULL: none */
+    const char *versions;      /* of a GPU's driver and compiler, as far as they are known; else NULL */
 };
 
 /* What the device can do at most, measured. Bytes are counted once when read and once when written. */
@@ -82,6 +83,14 @@ struct gy_backend {
     /* Values of block[place] worth trying for a prepared op, in values; returns how many, 0 where it does not matter. Without
      * any_order only such that leave every bit of the result. */
     int (*block_tries)(void *self, const struct gy_op *op, int place, int any_order, int32_t values[GY_BLOCK_TRIES]);
+    /* Name of kernel number index of those that could do the op, any of which prepare takes when op->variant names it; sums may be
+     * taken in another order by each. NULL behind the last, and where the shape alone decides. */
+    const char *(*variant)(void *self, const struct gy_op *op, int index);
+    /* SHA-256 in hex of the kernel that op->variant names, or of the usual one where it is NULL. 0: there is none, or it is not
+     * compiled at run time. Nothing is prepared. */
+    int (*kernel_hash)(void *self, const struct gy_op *op, char hash[65]);
+    /* Seconds of one run of a placed op, the mean of repeats runs without a pause. GY_E_UNSUPPORTED where there is no clock. */
+    int (*time)(void *self, const struct gy_op *op, int repeats, double *seconds, struct gy_error *err);
 };
 
 GY_INT const struct gy_backend *gy_cpu_backend(void);

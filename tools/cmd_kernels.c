@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre kernels: a GPU's kernels of a net, listed, dumped or packed into a file. gyre audit: are they those that a checkpoint records? */
+/* gyre kernels: a GPU's kernels of a net, listed, dumped or packed into a file; a kernel of the user's own, tried. gyre audit: are they
+ * those that a checkpoint records? */
 #include "cli.h"
 #include <stdlib.h>
 #include <string.h>
 
 struct kernels_values {
-    int64_t batch, infer, optimizer, classes, size, channels, show, strict;
+    int64_t batch, infer, optimizer, classes, size, channels, show, strict, runs;
     struct cli_reals arch;
     const char *out, *layer, *op;
     struct cli_net_options net;
@@ -20,6 +21,7 @@ static const struct cli_option kernels_rows[] = {
     { "op", "NAME", NULL, "with --show: what the op does, such as conv-wgrad", CLI_TEXT, AT(op), 0, 0 },
     { "out", "FILE", NULL, "file to write: the pack, or what is shown", CLI_TEXT, AT(out), 0, 0 },
     { "strict", NULL, NULL, "fails when a convolution spills registers", CLI_FLAG, AT(strict), 0, 0 },
+    { "runs", "N", "5", "of try: times that each kernel runs, in turn; the fastest counts", CLI_WHOLE, AT(runs), 1, 1000 },
     { "batch", "N", "32", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },
     { "infer", NULL, NULL, "the net without gradients", CLI_FLAG, AT(infer), 0, 0 },
     { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 },
@@ -78,6 +80,23 @@ static int kernels_print(const struct gyre_config *config, const struct kernels_
     return code;
 }
 
+/* On the GPU, unless another device or an architecture is named. */
+static int kernels_try(const struct kernels_values *v, const char *path)
+{
+    struct gyre_config config;
+    struct gyre_try_config what;
+    struct gyre_error error;
+    char device[16];
+    kernels_config(&config, v, "", path, device);
+    if (strcmp(v->net.device, "cpu") == 0 && !v->arch.count)
+        config.device = "cuda";
+    gyre_try_config_default(&what);
+    what.file = path;
+    what.runs = (int)v->runs;
+    what.seed = (uint64_t)v->net.seed;
+    return gyre_print_try(&config, &what, &cli_stdout, &error) == GYRE_OK ? CLI_OK : cli_error(&error);
+}
+
 static int kernels_run(const void *values, char **args, int count)
 {
     const struct kernels_values *v = values;
@@ -86,8 +105,10 @@ static int kernels_run(const void *values, char **args, int count)
     struct gyre_config config;
     char device[16];
     int code = CLI_OK;
+    if (count == 2 && strcmp(args[0], "try") == 0)
+        return kernels_try(v, args[1]);
     if (count == 2 && !pack)
-        return cli_fail(CLI_USAGE, "kernels: '%s' is not known; there is: gyre kernels pack NET", args[0]);
+        return cli_fail(CLI_USAGE, "kernels: '%s' is not known; there are: gyre kernels pack NET, gyre kernels try FILE.cu", args[0]);
     char *text = cli_net_text(args[count - 1], &shape, &code);
     if (!text)
         return code;
@@ -98,17 +119,22 @@ static int kernels_run(const void *values, char **args, int count)
 }
 
 const struct cli_command cmd_kernels = {
-    .name = "kernels", .args = "[pack] NET", .about = "a GPU's kernels for a net: registers, spills, source, PTX; or a file of them",
+    .name = "kernels", .args = "[pack] NET | try FILE.cu",
+    .about = "a GPU's kernels for a net: registers, spills, source, PTX; or a file of them; tries your own",
     .least = 1, .most = 2, .bytes = sizeof(struct kernels_values),
     .groups = { { kernels_rows, CLI_COUNT(kernels_rows), 0 }, CLI_NET_GROUP(struct kernels_values, net) },
     .run = kernels_run,
     .details = "Kernels are compiled for the net's shapes by CUDA's compiler NVRTC; no GPU is needed. One line a launch: the kernel\n"
                "chosen, its file and entry, the hash of its text and macros, blocks, threads of a block, bytes of shared memory;\n"
                "then what the compiler said: registers and stack of a thread, bytes spilled, share of a multiprocessor's threads.\n"
-               "'pack' compiles a net for several architectures into one file, with which a machine needs no NVRTC.\n\n"
+               "'pack' compiles a net for several architectures into one file, with which a machine needs no NVRTC.\n"
+               "'try' compiles a kernel file of your own, checks it on random inputs against the reference, with poisoned outputs, and\n"
+               "ranks it beside the library's variants. Lines '// gyre: ...' of the file say what it does and how it is launched; see\n"
+               "tools/examples/bn_apply.cu. Device: --device cuda (usual), emu (checked, no times), --arch N (only compiled).\n\n"
                "Examples:\n  gyre kernels resnet50 --arch 90 --dtype bf16\n"
                "  gyre kernels resnet20 --layer layer1.0.conv1 --show ptx\n"
-               "  gyre kernels pack resnet20 --arch 75,80,90 --out resnet20.kernels\n",
+               "  gyre kernels pack resnet20 --arch 75,80,90 --out resnet20.kernels\n"
+               "  gyre kernels try tools/examples/bn_apply.cu --device emu\n",
 };
 
 static int audit_run(const void *values, char **args, int count)

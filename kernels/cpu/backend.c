@@ -3,6 +3,7 @@
  * is done. A table gives each op code its fast driver and the condition under which it applies; whatever has none,
  * or does not meet it, runs the reference, sample by sample in parallel where samples are independent. Kernel set
  * "ref" runs references only, on one thread. bf16: drivers that know it are marked; all else is widened to float. */
+#include "../../engine/base/clock.h"
 #include "../../engine/base/cpu.h"
 #include "../backend.h"
 #include "ceiling.h"
@@ -345,9 +346,33 @@ static int cpu_block_tries(void *self, const struct gy_op *op, int place, int an
     return gy_cpu_block_tries(op, place, any_order, values);
 }
 
+/* The shape alone decides. */
+static const char *cpu_variant(void *self, const struct gy_op *op, int index)
+{
+    (void)self, (void)op, (void)index;
+    return NULL;
+}
+
+static int cpu_kernel_hash(void *self, const struct gy_op *op, char hash[65])
+{
+    (void)self, (void)op, (void)hash;
+    return 0;
+}
+
+static int cpu_time(void *self, const struct gy_op *op, int repeats, double *seconds, struct gy_error *err)
+{
+    const int64_t start = gy_clock_ns();
+    for (int i = 0; i < repeats; i++)
+        if (cpu_run(self, op) != GY_OK)
+            return GY_FAIL(err, GY_E_DEVICE, "the device failed in layer %s", op->name ? op->name : "");
+    *seconds = (double)gy_max64(gy_clock_ns() - start, 1) * 1e-9 / repeats;
+    return GY_OK;
+}
+
 GY_INT const struct gy_backend *gy_cpu_backend(void)
 {
     static const struct gy_backend backend = {
+        .variant = cpu_variant, .kernel_hash = cpu_kernel_hash, .time = cpu_time,
         .open = cpu_open, .close = cpu_close, .caps = cpu_caps, .mem_get = cpu_mem_get, .mem_put = cpu_mem_put,
         .prepare = cpu_prepare, .ready = cpu_ready, .run = cpu_run, .begin = cpu_begin, .end = cpu_end, .copy = cpu_copy, .mark = cpu_mark, .wait = cpu_mark,
         .poll = cpu_poll, .sync = cpu_sync, .ceilings = cpu_ceilings,

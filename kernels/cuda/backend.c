@@ -6,6 +6,7 @@
 #ifndef GY_NO_CUDA
 #include "../../engine/base/file.h"
 #include "../../engine/base/hash.h"
+#include "list.h"
 
 GY_INT int gy_cuda_check(struct gy_cuda_backend *cuda, gy_cuda_error error, const char *what)
 {
@@ -188,9 +189,12 @@ static int cuda_open(void **self, const struct gy_backend_config *config, struct
 
 static void cuda_caps(void *self, struct gy_caps *out)
 {
-    const struct gy_cuda_backend *cuda = self;
+    struct gy_cuda_backend *cuda = self;
+    const int driver = cuda->lib.driver_version;
+    snprintf(cuda->versions, sizeof cuda->versions, "driver for CUDA %d.%d, NVRTC %d.%d", driver / 1000, driver % 1000 / 10,
+             cuda->lib.nvrtc_major, cuda->lib.nvrtc_minor);
     *out = (struct gy_caps){ .device = cuda->name, .host_memory = 0, .dtypes = 1u << GY_F32 | 1u << GY_BF16 | 1u << GY_F16,
-                             .threads = 1, .machine = cuda->model, .set = cuda->set };
+                             .threads = 1, .machine = cuda->offline ? NULL : cuda->model, .set = cuda->set, .versions = cuda->versions };
 }
 
 /* ---- memory ---- */
@@ -401,6 +405,7 @@ static int cuda_block_tries(void *self, const struct gy_op *op, int place, int a
 GY_INT const struct gy_backend *gy_cuda_backend(void)
 {
     static const struct gy_backend backend = {
+        .variant = gy_cuda_list_variant, .kernel_hash = gy_cuda_kernel_hash, .time = gy_cuda_time,
         .open = cuda_open, .close = cuda_close, .caps = cuda_caps, .mem_get = cuda_mem_get, .mem_put = cuda_mem_put,
         .prepare = gy_cuda_prepare, .ready = gy_cuda_ready, .run = gy_cuda_run, .begin = cuda_begin, .end = cuda_end, .copy = cuda_copy,
         .mark = cuda_mark, .wait = cuda_wait, .poll = cuda_poll, .sync = cuda_sync, .ceilings = gy_cuda_ceilings,

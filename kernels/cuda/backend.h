@@ -45,7 +45,7 @@ struct gy_cuda_backend {
     struct gy_cuda_compiler compiler;
     struct gy_cuda_device device;
     int ordinal, offline;               /* offline: no device, kernels are only chosen and compiled */
-    char name[200], model[128], set[16], where[4096];
+    char name[200], model[128], set[16], versions[48], where[4096];
     struct gy_arena arena;              /* units and plans */
     struct gy_cuda_loaded *units;
     struct gy_cuda_plan *plans;         /* the newest first */
@@ -65,9 +65,16 @@ struct gy_cuda_backend {
 /* plans.c */
 GY_INT int gy_cuda_compile_units(struct gy_cuda_backend *cuda, struct gy_error *err); /* those that are missing; hashes of all */
 GY_INT int gy_cuda_prepare(void *self, struct gy_op *op, struct gy_error *err);
+/* The same for a row and a cut, also such as stand in no table; texts and row are to live as long as the backend. */
+GY_INT int gy_cuda_prepare_cut(struct gy_cuda_backend *cuda, struct gy_op *op, const struct gy_cuda_row *row,
+                               const struct gy_cuda_cut *cut, struct gy_error *err);
+/* SHA-256, in hex, of text, macros and architecture of the kernel that op->variant names, or of the table's choice where that is
+ * NULL; 0: there is none. Nothing is prepared. */
+GY_INT int gy_cuda_kernel_hash(void *self, const struct gy_op *op, char hash[65]);
 GY_INT int gy_cuda_ready(void *self, struct gy_error *err);
 GY_INT int gy_cuda_run(void *self, const struct gy_op *op);
 GY_INT int gy_cuda_ceilings(void *self, struct gy_ceilings *out); /* peak.c */
+GY_INT int gy_cuda_time(void *self, const struct gy_op *op, int repeats, double *seconds, struct gy_error *err); /* timing.c */
 GY_INT void gy_cuda_plans_close(struct gy_cuda_backend *cuda);
 /* Logs what failed and where, remembers and returns GY_E_DEVICE. error 0: GY_OK. */
 GY_INT int gy_cuda_check(struct gy_cuda_backend *cuda, gy_cuda_error error, const char *what);

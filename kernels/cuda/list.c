@@ -72,6 +72,28 @@ GY_INT int gy_cuda_list_info(void *self, const struct gy_op *op, int launch, str
     return 1;
 }
 
+/* ---- variants ---- */
+
+GY_INT const char *gy_cuda_list_variant(void *self, const struct gy_op *op, int index)
+{
+    static const struct gy_cuda_row *(*const tables[])(int) = { gy_cuda_row_at, gy_cuda_conv_row_at };
+    const struct gy_cuda_backend *cuda = self;
+    for (size_t t = 0; t < GY_COUNT(tables); t++)
+        for (int i = 0; tables[t](i); i++) {
+            const struct gy_cuda_row *const row = tables[t](i);
+            if (row->code == op->code && gy_cuda_pick(op, &cuda->device, row->name) == row && index-- == 0)
+                return row->name;
+        }
+    return NULL;
+}
+
+GY_INT int gy_cuda_list_own(void *self, struct gy_op *op, const struct gy_cuda_cut *cut, struct gy_error *err)
+{
+    static const struct gy_cuda_row own = { .name = "own", .facts = GY_FACT_SHAPE | GY_FACT_OUT | GY_FACT_WINDOW | GY_FACT_ACT |
+                                            GY_FACT_FLAGS | GY_FACT_ID | GY_FACT_F | GY_FACT_HAS };
+    return gy_cuda_prepare_cut(self, op, &own, cut, err);
+}
+
 /* ---- dumps ---- */
 
 static void list_put(struct gy_sink *sink, const unsigned char *bytes, size_t count)

@@ -10,23 +10,25 @@
 
 /* ---- prepare ---- */
 
-static int plans_wants(const struct gy_cuda_unit *unit, const char *file, const char *options, size_t bytes)
+static int plans_wants(const struct gy_cuda_unit *unit, const struct gy_cuda_cut *cut, const char *options, size_t bytes)
 {
-    return strcmp(unit->file, file) == 0 && unit->option_bytes == bytes && memcmp(unit->options, options, bytes) == 0;
+    return strcmp(unit->file, cut->file) == 0 && unit->text == cut->text && unit->option_bytes == bytes &&
+           memcmp(unit->options, options, bytes) == 0;
 }
 
-/* The unit of this file and these macros: one that is there, or a new one. */
-static struct gy_cuda_loaded *plans_unit(struct gy_cuda_backend *cuda, const char *file, const char *options, size_t bytes, int count)
+/* The unit of the cut's file and these macros: one that is there, or a new one. */
+static struct gy_cuda_loaded *plans_unit(struct gy_cuda_backend *cuda, const struct gy_cuda_cut *cut, const char *options, size_t bytes,
+                                         int count)
 {
     for (struct gy_cuda_loaded *at = cuda->units; at; at = at->next)
-        if (plans_wants(&at->unit, file, options, bytes))
+        if (plans_wants(&at->unit, cut, options, bytes))
             return at;
     struct gy_cuda_loaded *new = gy_arena_take(&cuda->arena, 1, sizeof *new);
     char *const kept = gy_arena_text(&cuda->arena, options, bytes);
     if (!new || !kept)
         return NULL;
-    new->unit = (struct gy_cuda_unit){ .file = file, .options = kept, .option_bytes = bytes, .option_count = count,
-                                       .arch = cuda->device.arch };
+    new->unit = (struct gy_cuda_unit){ .file = cut->file, .text = cut->text, .options = kept, .option_bytes = bytes,
+                                       .option_count = count, .arch = cuda->device.arch };
     new->next = cuda->units;
     cuda->units = new;
     cuda->unit_count++;
@@ -47,25 +49,42 @@ static int plans_check_cut(const struct gy_cuda_backend *cuda, const struct gy_o
     return GY_OK;
 }
 
+static const struct gy_cuda_row *plans_pick(const struct gy_cuda_backend *cuda, const struct gy_op *op, struct gy_error *err)
+{
+    const struct gy_cuda_row *const row = gy_cuda_pick(op, &cuda->device, op->variant);
+    if (!row)
+        GY_FAIL(err, GY_E_UNSUPPORTED, "layer '%s': no kernel of sm_%d does op %d on dtype %d with this shape", op->name ? op->name : "",
+                cuda->device.arch, op->code, op->dtype);
+    return row;
+}
+
 GY_INT int gy_cuda_prepare(void *self, struct gy_op *op, struct gy_error *err)
 {
     struct gy_cuda_backend *cuda = self;
+    const struct gy_cuda_row *const row = plans_pick(cuda, op, err);
+    struct gy_cuda_cut cut;
+    if (!row)
+        return GY_E_UNSUPPORTED;
+    memset(&cut, 0, sizeof cut);
+    row->cut(op, &cuda->device, &cut);
+    return gy_cuda_prepare_cut(cuda, op, row, &cut, err);
+}
+
+GY_INT int gy_cuda_prepare_cut(struct gy_cuda_backend *cuda, struct gy_op *op, const struct gy_cuda_row *row,
+                               const struct gy_cuda_cut *cut, struct gy_error *err)
+{
     char options[PLANS_OPTIONS];
     size_t bytes = 0;
-    const struct gy_cuda_row *row = gy_cuda_pick(op, &cuda->device, op->variant);
-    if (!row)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "layer '%s': no kernel of sm_%d does op %d on dtype %d with this shape",
-                       op->name ? op->name : "", cuda->device.arch, op->code, op->dtype);
+    GY_TRY(plans_check_cut(cuda, op, row, cut, err));
     struct gy_cuda_plan *plan = gy_arena_take(&cuda->arena, 1, sizeof *plan);
     if (!plan)
         return GY_NOMEM(err, "a kernel's plan", sizeof *plan);
     plan->row = row;
-    row->cut(op, &cuda->device, &plan->cut);
-    GY_TRY(plans_check_cut(cuda, op, row, &plan->cut, err));
-    const int count = gy_cuda_options(op, row, &plan->cut, &cuda->device, options, sizeof options, &bytes);
+    plan->cut = *cut;
+    const int count = gy_cuda_options(op, row, cut, &cuda->device, options, sizeof options, &bytes);
     if (count < 0)
         return GY_FAIL(err, GY_E_BUG, "the macros of kernel %s need more than %d bytes", row->name, PLANS_OPTIONS);
-    plan->loaded = plans_unit(cuda, plan->cut.file, options, bytes, count);
+    plan->loaded = plans_unit(cuda, cut, options, bytes, count);
     if (!plan->loaded)
         return GY_NOMEM(err, "a kernel's macros", bytes);
     plan->host_spans = op->spans;
@@ -74,8 +93,30 @@ GY_INT int gy_cuda_prepare(void *self, struct gy_op *op, struct gy_error *err)
     cuda->plans = plan;
     op->kernel = plan;
     op->variant = row->name;
-    op->scratch_bytes = plan->cut.scratch;
+    op->scratch_bytes = cut->scratch;
     return GY_OK;
+}
+
+/* The unit's hash, of a variant that is not prepared. */
+GY_INT int gy_cuda_kernel_hash(void *self, const struct gy_op *op, char hash[65])
+{
+    const struct gy_cuda_backend *cuda = self;
+    const struct gy_cuda_row *const row = gy_cuda_pick(op, &cuda->device, op->variant);
+    char options[PLANS_OPTIONS];
+    size_t bytes = 0;
+    struct gy_cuda_cut cut;
+    if (!row || (op->variant && strcmp(row->name, op->variant) != 0))
+        return 0;
+    memset(&cut, 0, sizeof cut);
+    row->cut(op, &cuda->device, &cut);
+    const int count = gy_cuda_options(op, row, &cut, &cuda->device, options, sizeof options, &bytes);
+    if (count < 0)
+        return 0;
+    struct gy_cuda_unit unit = { .file = cut.file, .options = options, .option_bytes = bytes, .option_count = count,
+                                 .arch = cuda->device.arch };
+    gy_cuda_unit_hash(&unit, &cuda->compiler);
+    gy_sha256_hex(unit.source, hash);
+    return 1;
 }
 
 /* ---- ready ---- */

@@ -40,6 +40,7 @@ struct gy_cuda_map {
 /* One kernel file compiled with one set of macros, and what is launched from it, in order. */
 struct gy_cuda_cut {
     const char *file;                                   /* "conv_ffma.cu" */
+    const char *text;                                   /* a file that is not the library's; NULL: the library's of this name */
     int launches, defines;
     struct gy_cuda_launch launch[GY_CUDA_LAUNCHES];     /* all from the same compiled file */
     struct { const char *name; int64_t value; } define[GY_CUDA_DEFINES]; /* beyond the row's facts: tile sizes, slices */
