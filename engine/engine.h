@@ -34,7 +34,8 @@ struct gyre_net {
     const struct gy_backend *backend;
     void *backend_self;
     struct gy_caps caps;
-    int tuned_ops;                  /* ops whose block sizes are of the file config.tune */
+    int tuned_ops;                  /* ops whose block sizes or kernels are of the file config.tune */
+    const char *tuned_rows;         /* on a GPU, its rows for them, as such a file; NULL: none */
     void *memory;                   /* all regions, one piece */
     size_t memory_bytes;
     void *base[GY_REGIONS];         /* on the device */

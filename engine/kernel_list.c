@@ -190,6 +190,9 @@ GY_INT int gy_net_note_kernels(struct gyre_net *net)
     const int emulated = gy_device_parse(net->config.device, &device) == 0 && device.kind == GY_DEVICE_EMU;
     snprintf(line, sizeof line, "%s %d %s %s", emulated ? "emu" : net->caps.set, count, texts, code);
     GY_TRY(gyre_note(net, "kernels", line));
+    if (net->tuned_rows && gyre_note(net, "kernels.tune", net->tuned_rows) != GYRE_OK)
+        gy_log_write(&net->log, GY_LOG_WARN, "the rows of %s are too many for a checkpoint's notes: 'gyre audit' will not know them",
+                     net->config.tune);
     klist_config_text(&net->config, line, sizeof line);
     return gyre_note(net, "kernels.config", line);
 }
@@ -233,17 +236,34 @@ static int klist_audit_net(const char *path, struct gyre_config *config, struct 
     struct gyre_error error;
     struct gyre_need need;
     const size_t room = (size_t)1 << 20;
-    char *const text = gy_alloc_take(&alloc, room, 1);
+    char *const text = gy_alloc_take(&alloc, 2 * room, 1), *const rows = text + room;
     if (!text)
-        return GY_NOMEM(audit->err, "the net's text", room);
+        return GY_NOMEM(audit->err, "the net's text", 2 * room);
     int status = gyre_read_net(path, text, room, NULL, &error);
     if (status != GYRE_OK)
         status = GY_FAIL(audit->err, status, "%s", error.text);
     config->net = text;
+    config->tune = gyre_read_note(path, "kernels.tune", rows, room, &error) == GYRE_OK ? rows : "off";
     if (status == GY_OK)
         status = gy_net_measure(config, &need, klist_audit_look, audit, audit->err);
-    gy_alloc_free(&alloc, text, room);
+    gy_alloc_free(&alloc, text, 2 * room);
     return status == GY_OK ? audit->status : status;
+}
+
+/* The rows of 'gyre tune' that chose kernels, if any. */
+static int klist_audit_rows(const char *path, struct gy_sink *sink, struct gy_error *err)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gyre_error error;
+    char *const text = gy_alloc_take(&alloc, GY_NOTE_BYTES, 1);
+    if (!text)
+        return GY_NOMEM(err, "the rows of kernels", GY_NOTE_BYTES);
+    if (gyre_read_note(path, "kernels.tune", text, GY_NOTE_BYTES, &error) == GYRE_OK)
+        for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n')
+            if (at != text)
+                gy_sink_printf(sink, "  %.*s\n", (int)gy_min64((int64_t)strcspn(at, "\n"), 400), at);
+    gy_alloc_free(&alloc, text, GY_NOTE_BYTES);
+    return GY_OK;
 }
 
 static int klist_audit_run(const char *path, const struct gyre_logger *log, struct gy_sink *sink, struct gy_error *err)
@@ -257,6 +277,7 @@ static int klist_audit_run(const char *path, const struct gyre_logger *log, stru
     GY_TRY(klist_audit_read(path, &was, &config, err));
     gy_sink_printf(sink, "%s: %d kernels on %s\n  recorded texts and macros  %s\n  recorded machine code      %s\n", path, was.count,
                    was.device, was.texts, was.code);
+    GY_TRY(klist_audit_rows(path, sink, err));
     GY_TRY(klist_audit_net(path, &config, &audit));
     const int texts = strcmp(was.texts, audit.now.texts) == 0, code = strcmp(was.code, audit.now.code) == 0;
     gy_sink_printf(sink, "  texts and macros of this library: %s\n  machine code that this compiler makes: %s\n", texts ? "the same" : "others",

@@ -104,7 +104,8 @@ GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink)
 static void print_tuned(const struct gyre_net *net, struct gy_sink *sink)
 {
     if (net->tuned_ops)
-        gy_sink_printf(sink, "%d ops have block sizes from %s\n\n", net->tuned_ops, net->config.tune ? net->config.tune : "a file");
+        gy_sink_printf(sink, "%d ops have %s from %s\n\n", net->tuned_ops, net->caps.host_memory ? "block sizes" : "kernels",
+                       net->config.tune ? net->config.tune : "a file");
 }
 
 GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *out)

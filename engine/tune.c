@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Measuring block sizes: for every distinct convolution of the programs, one size after the other, all its candidates take turns, so
+/* Measuring block sizes, or on a GPU kernels: for every distinct convolution of the programs, one size after the other, all its candidates take turns, so
  * that another program on the machine is in the way of all alike; the fastest run of each counts. What won is measured once more
  * against the sizes of the table, and kept when it is faster by more than chance. */
 #include "base/clock.h"
@@ -10,8 +10,10 @@
 #include <time.h>
 
 #define TUNE_LEAST_GAIN 1.02
-#define TUNE_TURN_NS 1000000 /* a run is repeated until it takes about as long */
+#define TUNE_TURN 1e-3 /* seconds: a run is repeated until it takes about as long */
 #define TUNE_REPEATS 256
+
+#define TUNE_KERNELS 32 /* most variants of an op */
 
 struct tune_op { /* a distinct convolution */
     struct gy_op op; /* as prepared with the table's sizes */
@@ -26,6 +28,7 @@ struct tune {
     struct gy_sink sink;
     struct tune_op *ops;
     int count, room;
+    int kernels; /* whole kernels are the candidates, not block sizes */
     void *scratch;
     size_t scratch_bytes;
     char path[4096], source[256];
@@ -33,8 +36,8 @@ struct tune {
 
 /* Candidates for one size of an op; the first is what it has. */
 struct tune_race {
-    struct gy_op op[GY_BLOCK_TRIES + 1];
-    double seconds[GY_BLOCK_TRIES + 1];
+    struct gy_op op[TUNE_KERNELS];
+    double seconds[TUNE_KERNELS];
     int count;
 };
 
@@ -56,6 +59,8 @@ static int tune_same(const struct gy_op *a, const struct gy_op *b)
 static int tune_has_sizes(const struct tune *t, const struct gy_op *op)
 {
     int32_t values[GY_BLOCK_TRIES];
+    if (t->kernels)
+        return t->net->backend->variant(t->net->backend_self, op, 1) != NULL;
     for (int place = 0; place < GY_OP_BLOCKS; place++)
         if (t->net->backend->block_tries(t->net->backend_self, op, place, t->config.any_order, values) > 0)
             return 1;
@@ -91,50 +96,59 @@ static int tune_collect(struct tune *t)
 
 /* ---- measuring ---- */
 
-/* Chooses what op leaves open, with room for its scratch. */
-static int tune_prepare(struct tune *t, struct gy_op *op)
+static int tune_scratch(struct tune *t, size_t bytes)
 {
     struct gyre_net *net = t->net;
-    GY_TRY(net->backend->prepare(net->backend_self, op, &net->error));
-    if (op->scratch_bytes <= t->scratch_bytes)
+    if (bytes <= t->scratch_bytes)
         return GY_OK;
     if (t->scratch)
         net->backend->mem_put(net->backend_self, t->scratch, t->scratch_bytes, GY_MEM_DEVICE);
     t->scratch = NULL;
     t->scratch_bytes = 0;
-    GY_TRY(net->backend->mem_get(net->backend_self, op->scratch_bytes, GY_MEM_DEVICE, &t->scratch, &net->error));
-    t->scratch_bytes = op->scratch_bytes;
+    GY_TRY(net->backend->mem_get(net->backend_self, bytes, GY_MEM_DEVICE, &t->scratch, &net->error));
+    t->scratch_bytes = bytes;
     return GY_OK;
 }
 
-static int64_t tune_time(struct tune *t, struct gy_op *op, int repeats)
+/* Chooses what op leaves open, with room for its scratch. */
+static int tune_prepare(struct tune *t, struct gy_op *op)
+{
+    GY_TRY(t->net->backend->prepare(t->net->backend_self, op, &t->net->error));
+    return tune_scratch(t, op->scratch_bytes);
+}
+
+static int tune_time(struct tune *t, struct gy_op *op, int repeats, double *seconds)
 {
     struct gyre_net *net = t->net;
     op->ptr[GY_SCRATCH] = op->scratch_bytes ? t->scratch : NULL;
-    const int64_t start = gy_clock_ns();
-    for (int i = 0; i < repeats; i++)
-        if (net->backend->run(net->backend_self, op) != GY_OK)
-            return -1;
-    if (net->backend->sync(net->backend_self) != GY_OK)
-        return -1;
-    return gy_clock_ns() - start;
+    return net->backend->time(net->backend_self, op, repeats, seconds, &net->error);
 }
 
 /* Every candidate in turn, runs times. */
 static int tune_run_race(struct tune *t, struct tune_race *race)
 {
-    const int64_t once = tune_time(t, &race->op[0], 1);
-    const int repeats = (int)gy_max64(gy_min64(TUNE_TURN_NS / gy_max64(once, 1), TUNE_REPEATS), 1);
+    double once;
+    GY_TRY(tune_time(t, &race->op[0], 1, &once));
+    const int repeats = (int)fmax(fmin(TUNE_TURN / once, TUNE_REPEATS), 1);
     for (int i = 0; i < race->count; i++)
         race->seconds[i] = HUGE_VAL;
     for (int run = 0; run < t->config.runs; run++)
         for (int i = 0; i < race->count; i++) {
-            const int64_t ns = tune_time(t, &race->op[i], repeats);
-            if (ns < 0)
-                return gy_net_fail(t->net, GY_E_DEVICE, "the device failed in layer %s", race->op[i].name);
-            race->seconds[i] = fmin(race->seconds[i], (double)gy_max64(ns, 1) * 1e-9 / repeats);
+            double seconds;
+            GY_TRY(tune_time(t, &race->op[i], repeats, &seconds));
+            race->seconds[i] = fmin(race->seconds[i], seconds);
         }
     return GY_OK;
+}
+
+/* The fastest of the race, by more than chance than the first. */
+static int tune_best(const struct tune_race *race)
+{
+    int best = 0;
+    for (int i = 1; i < race->count; i++)
+        if (race->seconds[i] * TUNE_LEAST_GAIN < race->seconds[0] && race->seconds[i] < race->seconds[best])
+            best = i;
+    return best;
 }
 
 /* The best value of one size. */
@@ -155,13 +169,93 @@ static int tune_place(struct tune *t, struct gy_op *op, int place)
     if (race.count == 1)
         return GY_OK;
     GY_TRY(tune_run_race(t, &race));
-    int best = 0;
-    for (int i = 1; i < race.count; i++)
-        if (race.seconds[i] * TUNE_LEAST_GAIN < race.seconds[0] && race.seconds[i] < race.seconds[best])
-            best = i;
-    *op = race.op[best];
+    *op = race.op[tune_best(&race)];
     return GY_OK;
 }
+
+/* ---- kernels ---- */
+
+/* The op and those that could do it instead, prepared: not the table's choice under another name, nor what wants more than the device
+ * has. */
+static int tune_kernels_of(struct tune *t, const struct gy_op *op, struct tune_race *race)
+{
+    const struct gy_backend *const backend = t->net->backend;
+    void *const self = t->net->backend_self;
+    const char *name;
+    char usual[65] = "", hash[65];
+    struct gy_error unused;
+    race->count = 1;
+    race->op[0] = *op;
+    backend->kernel_hash(self, op, usual);
+    for (int i = 0; race->count < TUNE_KERNELS && (name = backend->variant(self, op, i)) != NULL; i++) {
+        struct gy_op *const other = &race->op[race->count];
+        *other = *op;
+        other->variant = name;
+        if (!backend->kernel_hash(self, other, hash) || strcmp(hash, usual) == 0 || backend->prepare(self, other, &unused) != GY_OK)
+            continue;
+        race->count++;
+    }
+    return race->count;
+}
+
+/* Every kernel of every op, compiled together. */
+static int tune_compile(struct tune *t, struct tune_race *race)
+{
+    for (int i = 0; i < t->count; i++)
+        tune_kernels_of(t, &t->ops[i].op, race);
+    return t->net->backend->ready(t->net->backend_self, &t->net->error);
+}
+
+/* Scratch for the largest. */
+static int tune_room(struct tune *t, const struct tune_race *race)
+{
+    for (int i = 0; i < race->count; i++)
+        GY_TRY(tune_scratch(t, race->op[i].scratch_bytes));
+    return GY_OK;
+}
+
+static int tune_keep_kernel(struct tune *t, struct tune_op *o, const struct gy_op *best)
+{
+    struct tune_race last = { .op = { o->op, *best }, .count = 2 };
+    char hash[65] = "", shape[96];
+    GY_TRY(tune_run_race(t, &last));
+    struct gy_tuned_row row = { .machine = t->tuned.machine, .set = t->tuned.set, .source = t->source, .variant = best->variant,
+                                .code = best->code, .dtype = best->dtype, .geom = best->geom,
+                                .stats = best->tensor[GY_STATS] >= 0 };
+    row.gain = last.seconds[0] / last.seconds[1];
+    const int better = strcmp(best->variant, o->op.variant) != 0 && row.gain >= TUNE_LEAST_GAIN;
+    if (better && t->net->backend->kernel_hash(t->net->backend_self, best, hash))
+        memcpy(row.kernel, hash, sizeof row.kernel - 1);
+    o->before = last.seconds[0];
+    o->after = better ? last.seconds[1] : o->before;
+    gy_sink_printf(&t->sink, "%3d  %-12s %-34s %-14s %10.1f %10.1f %6.2f  %s\n", o->count, gy_op_row(o->op.code)->name,
+                   gy_op_shape(&o->op, shape, sizeof shape), o->op.variant, o->before * 1e6, o->after * 1e6, o->before / o->after,
+                   better ? best->variant : "");
+    return gy_tuned_put(&t->tuned, &row, &t->net->error);
+}
+
+static int tune_kernel(struct tune *t, struct tune_op *o, struct tune_race *race)
+{
+    tune_kernels_of(t, &o->op, race);
+    GY_TRY(t->net->backend->ready(t->net->backend_self, &t->net->error));
+    GY_TRY(tune_room(t, race));
+    GY_TRY(tune_run_race(t, race));
+    return tune_keep_kernel(t, o, &race->op[tune_best(race)]);
+}
+
+static int tune_every_kernel(struct tune *t)
+{
+    struct tune_race *const race = gy_alloc_take(gy_net_alloc(t->net), 1, sizeof *race);
+    int status = race ? GY_OK : GY_NOMEM(&t->net->error, "the list of variants", sizeof *race);
+    if (status == GY_OK)
+        status = tune_compile(t, race);
+    for (int i = 0; i < t->count && status == GY_OK; i++)
+        status = tune_kernel(t, &t->ops[i], race);
+    gy_alloc_free(gy_net_alloc(t->net), race, sizeof *race);
+    return status;
+}
+
+/* ---- block sizes ---- */
 
 /* Sizes that differ from the table's go into the row; without gain all are 0. */
 static int tune_keep(struct tune *t, struct tune_op *o, const struct gy_op *best)
@@ -200,14 +294,19 @@ static int tune_op(struct tune *t, struct tune_op *o)
 static int tune_all(struct tune *t)
 {
     double before = 0, after = 0;
-    gy_sink_printf(&t->sink, "net %s, batch %d, on %s\n\n%3s  %-12s %-34s %-9s %10s %10s %6s  %s\n", t->net->config.net_name,
-                   t->net->config.batch, t->net->caps.device, "#", "op", "shape", "kernel", "us", "tuned us", "gain", "sizes");
+    const int wide = t->kernels ? 14 : 9;
+    gy_sink_printf(&t->sink, "net %s, batch %d, on %s\n\n%3s  %-12s %-34s %-*s %10s %10s %6s  %s\n", t->net->config.net_name,
+                   t->net->config.batch, t->net->caps.device, "#", "op", "shape", wide, "kernel", "us", "tuned us", "gain",
+                   t->kernels ? "tuned kernel" : "sizes");
+    if (t->kernels)
+        GY_TRY(tune_every_kernel(t));
     for (int i = 0; i < t->count; i++) {
-        GY_TRY(tune_op(t, &t->ops[i]));
+        if (!t->kernels)
+            GY_TRY(tune_op(t, &t->ops[i]));
         before += t->ops[i].count * t->ops[i].before;
         after += t->ops[i].count * t->ops[i].after;
     }
-    gy_sink_printf(&t->sink, "\n%-63s %10.1f %10.1f %6.2f\n", "sum, weighted by count", before * 1e6, after * 1e6,
+    gy_sink_printf(&t->sink, "\n%-*s %10.1f %10.1f %6.2f\n", 54 + wide, "sum, weighted by count", before * 1e6, after * 1e6,
                    after > 0 ? before / after : 1);
     return GY_OK;
 }
@@ -217,7 +316,7 @@ static int tune_all(struct tune *t)
 static void tune_say_source(struct tune *t)
 {
     const time_t now = (time_t)gy_clock_wall();
-    char command[128];
+    char command[128], where[32];
     struct tm date;
     snprintf(command, sizeof command, "%s", t->config.command ? t->config.command : "gyre_print_tune");
     for (char *p = command; *p; p++)
@@ -225,9 +324,11 @@ static void tune_say_source(struct tune *t)
             *p = '?';
     memset(&date, 0, sizeof date);
     gmtime_r(&now, &date);
-    snprintf(t->source, sizeof t->source, "%04d-%02d-%02d, gyre %d.%d.%d %.12s, %d thread%s, %s%s", date.tm_year + 1900, date.tm_mon + 1,
-             date.tm_mday, GYRE_VERSION_MAJOR, GYRE_VERSION_MINOR, GYRE_VERSION_PATCH, gyre_source_id(), t->net->caps.threads,
-             t->net->caps.threads == 1 ? "" : "s", command, t->config.any_order ? ", any order of sums" : "");
+    t->net->backend->caps(t->net->backend_self, &t->net->caps); /* the compiler's version is known by now */
+    snprintf(where, sizeof where, "%d thread%s", t->net->caps.threads, t->net->caps.threads == 1 ? "" : "s");
+    snprintf(t->source, sizeof t->source, "%04d-%02d-%02d, gyre %d.%d.%d %.12s, %s, %s%s", date.tm_year + 1900, date.tm_mon + 1,
+             date.tm_mday, GYRE_VERSION_MAJOR, GYRE_VERSION_MINOR, GYRE_VERSION_PATCH, gyre_source_id(),
+             t->net->caps.versions ? t->net->caps.versions : where, command, t->config.any_order ? ", any order of sums" : "");
 }
 
 /* Finds out before the work that the file cannot be written. */
@@ -262,21 +363,33 @@ static int tune_check(struct tune *t, const struct gyre_tune_config *config)
     if (config->runs < 1 || config->runs > 1000)
         return gy_net_fail(net, GY_E_ARG, "runs is %d; it must be in 1 .. 1000", config->runs);
     GY_TRY(gy_net_ready(net, "gyre_print_tune", 0));
-    if (!net->backend->block || !net->backend->block_tries)
-        return gy_net_fail(net, GY_E_UNSUPPORTED, "%s has no block sizes", net->caps.device);
+    t->kernels = !net->caps.host_memory;
+    if (t->kernels && !config->any_order)
+        return gy_net_fail(net, GY_E_ARG, "the kernels of %s take sums in different orders, so that results differ in their last bits: "
+                           "any order (--any-order) must be allowed", net->caps.device);
     return tune_check_path(t);
+}
+
+/* Is there a clock? The first op of the net says it, before hundreds of kernels are compiled. */
+static int tune_check_clock(struct tune *t)
+{
+    struct gyre_net *net = t->net;
+    const int program = net->config.mode == GYRE_TRAIN ? GY_FORWARD : GY_EVAL;
+    double seconds;
+    return t->kernels ? net->backend->time(net->backend_self, &net->plan.program[program].ops[0], 1, &seconds, &net->error) : GY_OK;
 }
 
 static int tune_run(struct tune *t, const struct gyre_tune_config *config)
 {
     struct gyre_net *net = t->net;
     GY_TRY(tune_check(t, config));
+    GY_TRY(tune_check_clock(t));
     GY_TRY(gy_tuned_read(&t->tuned, t->path, gy_net_alloc(net), net->backend, &net->caps, &net->error));
     tune_say_source(t);
     GY_TRY(tune_collect(t));
     if (t->count == 0)
-        return gy_net_fail(net, GY_E_UNSUPPORTED, "%.200s has no convolution whose block sizes can be chosen on %s", net->config.net_name,
-                           net->caps.device);
+        return gy_net_fail(net, GY_E_UNSUPPORTED, "%.200s has no convolution whose %s can be chosen on %s", net->config.net_name,
+                           t->kernels ? "kernels" : "block sizes", net->caps.device);
     GY_TRY(tune_all(t));
     GY_TRY(gy_tuned_write(&t->tuned, t->path, &net->error));
     gy_sink_printf(&t->sink, "%d rows in %s\n", t->tuned.count, t->path);
@@ -298,5 +411,6 @@ GYRE_API int gyre_print_tune(struct gyre_net *net, const struct gyre_tune_config
 }
 
 #undef TUNE_LEAST_GAIN
-#undef TUNE_TURN_NS
+#undef TUNE_TURN
 #undef TUNE_REPEATS
+#undef TUNE_KERNELS

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The file of measured block sizes. Lines: "gyre-tune 1" first; "on MODEL | SET" and "from SOURCE" hold for the rows after them; a row
- * is "conv f32 gemm+stats 16x56x56x64 56x56x256 1x1 stride 1x1 pad 0x0 dil 1x1 groups 1 strip=168 gain=1.04"; # begins a comment.
+/* The file of what was measured. Lines: "gyre-tune 1" first; "on MODEL | SET" and "from SOURCE" hold for the rows after them; a row
+ * is "conv f32 gemm+stats 16x56x56x64 56x56x256 1x1 stride 1x1 pad 0x0 dil 1x1 groups 1 strip=168 gain=1.04", or on a GPU, where the
+ * kernel itself is the choice, "conv bf16 mma16-64x64 ... groups 1 kernel=0123456789ab gain=1.04"; # begins a comment.
  * Whatever the bytes, reading ends in a table of sizes inside their ranges or in a sentence. */
 #include "tuned.h"
 #include "base/file.h"
@@ -96,6 +97,16 @@ static int tuned_geometry(struct tuned_reader *r, char **w, struct gy_geom *g)
     return GY_OK;
 }
 
+/* The hash of a kernel's text and macros, 12 digits, or "any". */
+static int tuned_kernel(struct tuned_reader *r, const char *word, struct gy_tuned_row *row)
+{
+    const size_t bytes = strlen(word);
+    if (strcmp(word, "any") != 0 && (bytes != sizeof row->kernel - 1 || strspn(word, "0123456789abcdef") != bytes))
+        return tuned_wrong(r, "kernel is a hash of 12 digits, or any", word);
+    memcpy(row->kernel, word, bytes + 1);
+    return GY_OK;
+}
+
 static int tuned_size(struct tuned_reader *r, const char *word, struct gy_tuned_row *row)
 {
     const char *const equals = strchr(word, '=');
@@ -104,6 +115,8 @@ static int tuned_size(struct tuned_reader *r, const char *word, struct gy_tuned_
     int64_t value;
     if (!equals)
         return tuned_wrong(r, "a size is written name=number", word);
+    if (bytes == 6 && memcmp(word, "kernel", 6) == 0)
+        return tuned_kernel(r, equals + 1, row);
     if (bytes == 4 && memcmp(word, "gain", 4) == 0)
         return gy_text_real(equals + 1, 0, 1e6, &row->gain) == 0 ? GY_OK : tuned_wrong(r, "gain is a number", word);
     for (int place = 0; place < GY_OP_BLOCKS && (info = r->tuned->backend->block(place)) != NULL; place++) {
@@ -211,16 +224,30 @@ static int tuned_read_text(struct gy_tuned *tuned, const char *path, struct gy_e
     return r.begun ? GY_OK : tuned_wrong(&r, "a file of block sizes begins with 'gyre-tune 1'", NULL);
 }
 
+GY_INT int gy_tuned_is_text(const char *path) { return strncmp(path, "gyre-tune 1\n", 12) == 0; }
+
+static int tuned_take_text(struct gy_tuned *t, const char *path, struct gy_error *err)
+{
+    if (!gy_tuned_is_text(path))
+        return gy_file_read(&t->alloc, path, TUNED_BYTES, &t->text, &t->text_bytes, err);
+    t->text_bytes = strlen(path);
+    t->text = gy_alloc_take(&t->alloc, t->text_bytes + 1, 1);
+    if (!t->text)
+        return GY_NOMEM(err, "a table of kernels", t->text_bytes);
+    memcpy(t->text, path, t->text_bytes);
+    return GY_OK;
+}
+
 GY_INT int gy_tuned_read(struct gy_tuned *tuned, const char *path, const struct gy_alloc *alloc, const struct gy_backend *backend,
                          const struct gy_caps *caps, struct gy_error *err)
 {
     struct gy_tuned t = { .alloc = *alloc, .backend = backend, .machine = caps->machine, .set = caps->set };
-    if (!backend->block || !caps->machine || !caps->set || !path[0] || !gy_file_exists(path)) {
+    if (!backend->block || !caps->set || !path[0] || (!gy_tuned_is_text(path) && !gy_file_exists(path))) {
         *tuned = t;
         return GY_OK;
     }
-    GY_TRY(gy_file_read(alloc, path, TUNED_BYTES, &t.text, &t.text_bytes, err));
-    const int status = tuned_read_text(&t, path, err);
+    GY_TRY(tuned_take_text(&t, path, err));
+    const int status = tuned_read_text(&t, gy_tuned_is_text(path) ? "kernels.tune" : path, err);
     if (status == GY_OK)
         *tuned = t;
     else
@@ -247,19 +274,21 @@ static int tuned_same_shape(const struct gy_geom *a, const struct gy_geom *b)
 
 static int tuned_is_here(const struct gy_tuned *t, const struct gy_tuned_row *row)
 {
-    return t->machine && t->set && strcmp(row->machine, t->machine) == 0 && strcmp(row->set, t->set) == 0;
+    return t->set && (!t->machine || strcmp(row->machine, t->machine) == 0) && strcmp(row->set, t->set) == 0;
 }
 
-GY_INT const struct gy_tuned_row *gy_tuned_find(const struct gy_tuned *tuned, const struct gy_op *op)
+static struct gy_tuned_row *tuned_find(const struct gy_tuned *tuned, const struct gy_op *op)
 {
     for (int i = 0; i < tuned->count; i++) {
-        const struct gy_tuned_row *row = &tuned->rows[i];
+        struct gy_tuned_row *row = &tuned->rows[i];
         if (row->code == op->code && row->dtype == op->dtype && row->stats == (op->tensor[GY_STATS] >= 0) &&
             tuned_same_shape(&row->geom, &op->geom) && tuned_is_here(tuned, row))
             return row;
     }
     return NULL;
 }
+
+GY_INT const struct gy_tuned_row *gy_tuned_find(const struct gy_tuned *tuned, const struct gy_op *op) { return tuned_find(tuned, op); }
 
 /* The place of a row's key, or count. */
 static int tuned_place(const struct gy_tuned *t, const struct gy_tuned_row *row)
@@ -290,7 +319,7 @@ static int tuned_grow(struct gy_tuned *t, struct gy_error *err)
 GY_INT int gy_tuned_put(struct gy_tuned *t, const struct gy_tuned_row *row, struct gy_error *err)
 {
     static const int32_t nothing[GY_OP_BLOCKS];
-    const int place = tuned_place(t, row), empty = memcmp(row->block, nothing, sizeof nothing) == 0;
+    const int place = tuned_place(t, row), empty = !row->kernel[0] && memcmp(row->block, nothing, sizeof nothing) == 0;
     if (place == t->count && empty)
         return GY_OK;
     if (place == t->count) {
@@ -304,19 +333,37 @@ GY_INT int gy_tuned_put(struct gy_tuned *t, const struct gy_tuned_row *row, stru
     return GY_OK;
 }
 
+/* The row's kernel, where it fits and is what was measured; else op->variant is NULL. */
+static void tuned_choose(struct gy_tuned *tuned, const struct gy_tuned_row *row, const struct gy_backend *backend, void *self,
+                         struct gy_op *op)
+{
+    char hash[65] = "";
+    op->variant = row->variant;
+    const int there = backend->kernel_hash(self, op, hash);
+    if (there && (strcmp(row->kernel, "any") == 0 || strncmp(hash, row->kernel, sizeof row->kernel - 1) == 0))
+        return;
+    op->variant = NULL;
+    tuned->stale++;
+}
+
 GY_INT int gy_tuned_prepare(struct gy_tuned *tuned, const struct gy_backend *backend, void *self, struct gy_op *op,
                             struct gy_error *err)
 {
-    const struct gy_tuned_row *const row = tuned ? gy_tuned_find(tuned, op) : NULL;
-    if (row)
+    struct gy_tuned_row *const row = tuned ? tuned_find(tuned, op) : NULL;
+    if (row && row->kernel[0])
+        tuned_choose(tuned, row, backend, self, op);
+    else if (row)
         memcpy(op->block, row->block, sizeof op->block);
     GY_TRY(backend->prepare(self, op, err));
     if (!row)
         return GY_OK;
     if (op->variant && strcmp(op->variant, row->variant) == 0) {
         tuned->used++;
+        row->used = 1;
         return GY_OK;
     }
+    if (row->kernel[0])
+        return GY_OK;
     memset(op->block, 0, sizeof op->block);
     return backend->prepare(self, op, err);
 }
@@ -338,22 +385,39 @@ static void tuned_print_row(const struct gy_tuned *t, const struct gy_tuned_row 
                    gy_op_row(row->code)->name, tuned_types[row->dtype], row->variant, row->stats ? "+stats" : "", g->n, g->h, g->w,
                    g->c, g->p, g->q, g->k, g->r, g->s, g->stride_h, g->stride_w, g->pad_h, g->pad_w, g->dil_h, g->dil_w, g->groups);
     gy_tuned_sizes(t->backend, row->block, sink);
+    if (row->kernel[0])
+        gy_sink_printf(sink, "kernel=%s ", row->kernel);
     gy_sink_printf(sink, "gain=%.3f\n", row->gain);
 }
 
-static void tuned_print(const struct gy_tuned *t, struct gy_sink *sink)
+static void tuned_print_rows(const struct gy_tuned *t, int used, struct gy_sink *sink)
 {
-    gy_sink_printf(sink, "gyre-tune 1\n# Block sizes of convolutions, written by 'gyre tune'. Rows of other processors and kernel sets are passed\n"
-                         "# over; the whole file may be deleted, or another one used with GYRE_TUNE.\n");
+    const struct gy_tuned_row *last = NULL;
     for (int i = 0; i < t->count; i++) {
-        const struct gy_tuned_row *const row = &t->rows[i], *const last = i > 0 ? row - 1 : NULL;
+        const struct gy_tuned_row *const row = &t->rows[i];
+        if (used && !row->used)
+            continue;
         const int same = last && strcmp(last->machine, row->machine) == 0 && strcmp(last->set, row->set) == 0;
         if (!same)
             gy_sink_printf(sink, "\non %s | %s\n", row->machine, row->set);
         if (!same || strcmp(last->source, row->source) != 0)
             gy_sink_printf(sink, "from %s\n", row->source);
         tuned_print_row(t, row, sink);
+        last = row;
     }
+}
+
+GY_INT void gy_tuned_print_used(const struct gy_tuned *tuned, struct gy_sink *sink)
+{
+    gy_sink_printf(sink, "gyre-tune 1\n");
+    tuned_print_rows(tuned, 1, sink);
+}
+
+static void tuned_print(const struct gy_tuned *t, struct gy_sink *sink)
+{
+    gy_sink_printf(sink, "gyre-tune 1\n# Block sizes of convolutions, and on a GPU their kernels, written by 'gyre tune'. Rows of other processors\n"
+                         "# and kernel sets are passed over; the whole file may be deleted, or another one used with GYRE_TUNE.\n");
+    tuned_print_rows(t, 0, sink);
 }
 
 GY_INT int gy_tuned_write(const struct gy_tuned *tuned, const char *path, struct gy_error *err)

@@ -45,6 +45,42 @@ if [ -f "$GYRE_EMU_BESIDE" ] && command -v cc >/dev/null 2>&1; then
     says "$err" 'records no kernels'
     expect 0 "$GYRE" plan "$TMP/small.net" --batch 8 --device emu
     says "$out" 'line'
+    # rows that choose a kernel: used where machine, set, shape and the kernel's hash are right, and known to the audit
+    row() # row MACHINE KERNEL HASH
+    {
+        printf 'gyre-tune 1\non %s\nfrom a test\nconv f32 %s+stats 8x8x8x3 8x8x8 3x3 stride 1x1 pad 1x1 dil 1x1 groups 1 kernel=%s\n' \
+            "$1" "$2" "$3" >"$TMP/rows.txt"
+    }
+    planned() { expect 0 "$GYRE" plan "$TMP/small.net" --batch 8 --device emu --tune "$TMP/rows.txt" --log info; }
+    row 'emulated sm_80 | sm_80' ffma-128x64 any
+    planned
+    says "$out" '^1 ops have kernels from .*rows.txt'
+    says "$out" ' conv  *conv1 .*  ffma-128x64$'
+    expect 0 train --out "$TMP/rows" --device emu --tune "$TMP/rows.txt"
+    expect 0 "$GYRE" audit "$TMP/rows"
+    says "$out" '^  conv f32 ffma-128x64+stats 8x8x8x3'
+    says "$out" 'texts and macros of this library: the same'
+    row 'emulated sm_80 | sm_80' ffma-128x64 000000000000
+    planned
+    says "$err" 'rows of 1 ops choose kernels that are not this library'
+    row 'emulated sm_80 | sm_80' wgmma any # not for this architecture
+    planned
+    if grep -q 'have kernels from' "$out"; then bad 'a row of another kernel was used'; else ok; fi
+    row 'Another GPU | sm_80' ffma-128x64 any
+    planned
+    says "$err" '1 of 1 rows are for other processors'
+    row 'emulated sm_80 | sm_80' ffma-128x64 12345
+    expect 3 "$GYRE" plan "$TMP/small.net" --device emu --tune "$TMP/rows.txt"
+    says "$err" "rows.txt:4: kernel is a hash of 12 digits, or any, not '12345'"
+    tune() { "$GYRE" tune "$TMP/small.net" --batch 8 --infer --runs 1 --device emu --out "$TMP/tuned.txt" "$@"; }
+    expect 2 tune
+    says "$err" 'any order (--any-order) must be allowed'
+    expect 2 tune --any-order
+    says "$err" 'no time on the emulator'
+    expect 0 env GYRE_EMU_CLOCK=1 "$GYRE" tune "$TMP/small.net" --batch 8 --infer --runs 1 --device emu --out "$TMP/tuned.txt" --any-order
+    says "$out" '^  1  conv  .* 8x8x8x3 \* 3x3/1 -> 8 '
+    says "$out" '^sum, weighted by count'
+    says "$TMP/tuned.txt" '^gyre-tune 1$'
     printf 'no pack' >"$TMP/bad.pack"
     GYRE_KERNEL_PACK=$TMP/bad.pack
     export GYRE_KERNEL_PACK

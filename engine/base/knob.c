@@ -21,6 +21,7 @@ static const struct gy_knob knob_rows[] = {
     { "GYRE_EMU_KEEP", "path", "", "emulator: existing folder in which sources of compiled kernels are left, for a debugger" },
     { "GYRE_EMU_QUIET", "flag", "0", "emulator: 1: a kernel's fault is only returned as an error's text, not printed" },
     { "GYRE_EMU_HIDE", "flag", "1", "emulator: 0: the program may touch device memory" },
+    { "GYRE_EMU_CLOCK", "flag", "", "emulator: 1: its own slow running counts as the device's time, to test what measures" },
     { "GYRE_EMU_TSAN", "flag", "0", "emulator: 1: ThreadSanitizer checks kernels, in a program built with it" },
     { "GYRE_RANK", "count", "0", "this process in its job; set by gyre launch, as what follows" },
     { "GYRE_RANKS", "count", "1", "processes of the job" },

@@ -94,8 +94,9 @@ int cudaDeviceGetAttribute(int *value, int attribute, int device)
 {
     (void)device;
     const int arch = emu_arch();
+    const int clock = getenv("GYRE_EMU_CLOCK") ? 1000000 : 0; /* 0: there is no time, as a GPU would have it */
     const int table[][2] = {{1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535}, {8, 49152},
-                            {10, 32}, {12, 65536}, {13, 1000000}, {16, 4}, {36, 1000000}, {37, 256}, {38, 4 << 20},
+                            {10, 32}, {12, 65536}, {13, clock}, {16, 4}, {36, 1000000}, {37, 256}, {38, 4 << 20},
                             {39, 2048}, {75, arch / 10}, {76, arch % 10}, {81, api_shared_most(arch) + 1024},
                             {97, api_shared_most(arch)}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
