@@ -8,7 +8,7 @@
 #   ./build.sh demo           trains on the real Fashion-MNIST images and classifies one
 #   ./build.sh test           the test suite with the default compiler; the last line has the counts
 #   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
-#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu; long: on a bare Debian in a folder
+#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net; long: on a bare Debian in a folder
 #   ./build.sh bench          speed of kernels and of a training step
 #   ./build.sh gpu OUT        on a machine with a GPU: op test, nets, training, benchmarks; report and CSV into the folder OUT
 #   ./build.sh gpu OUT PART... some of it: ops net train sanitizer bench
@@ -522,14 +522,22 @@ check_part()
         GYRE_KERNEL_CACHE=$(cd "$BUILD" && pwd)/kernels LIMIT=3600 one emulator "$DIR/tests/t_ops_cuda" --each 12 --seed "$(date +%j)"
         GYRE_KERNEL_CACHE=$(cd "$BUILD" && pwd)/kernels LIMIT=3600 one zoo "$DIR/tests/t_cuda_net" emu zoo
         ;;
+    net)
+        flavour default
+        build_tests
+        TMP=$(mktemp -d)
+        export TMP
+        LIMIT=3600 one run_ranks sh tests/run_ranks.sh "$(cd "$DIR" && pwd)/gyre"
+        rm -rf "$TMP"
+        ;;
     long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;
-    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu long" ;;
+    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net long" ;;
     esac
 }
 
 target_check()
 {
-    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc emu
+    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc emu net
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     open_tally

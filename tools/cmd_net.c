@@ -5,7 +5,10 @@
 
 struct net_values {
     int64_t batch, accumulate, recompute, infer, json, runs, csv, any_order, optimizer, classes, size, channels;
+    int64_t shards, sync_bn;
+    double bucket;
     const char *out;
+    struct gyre_job *job;
     struct cli_net_options net;
 };
 
@@ -21,7 +24,11 @@ struct net_values {
     { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 }
 
 static const struct cli_option plan_rows[] = {
-    STEP_ROWS, SHAPE_ROWS, { "json", NULL, NULL, "one JSON object", CLI_FLAG, AT(json), 0, 0 },
+    STEP_ROWS, SHAPE_ROWS,
+    { "shards", "N", "0", "a step is N batches, dealt to the processes", CLI_WHOLE, AT(shards), 0, 65536 },
+    { "sync-bn", NULL, NULL, "batch norms see the images of all processes", CLI_FLAG, AT(sync_bn), 0, 0 },
+    { "bucket", "X", "4", "megabytes of gradients that processes or shards sum at a time", CLI_REAL, AT(bucket), 0.001, 1e6 },
+    { "json", NULL, NULL, "one JSON object", CLI_FLAG, AT(json), 0, 0 },
 };
 static const struct cli_option bench_rows[] = {
     STEP_ROWS, SHAPE_ROWS,
@@ -60,6 +67,10 @@ static int open_plain(struct gyre_net **net, const struct net_values *v, const c
     config.mode = v->infer ? GYRE_INFER : GYRE_TRAIN;
     config.input = GYRE_INPUT_U8;
     config.optimizer.kind = (int)v->optimizer;
+    config.shards = (int)v->shards;
+    config.sync_bn = (int)v->sync_bn;
+    config.bucket_bytes = (size_t)(v->bucket * 1048576);
+    config.job = v->job;
     if (gyre_open(net, &config, &error) != GYRE_OK)
         code = cli_error(&error);
     free(text);
@@ -68,13 +79,17 @@ static int open_plain(struct gyre_net **net, const struct net_values *v, const c
 
 static int plan_run(const void *values, char **args, int count)
 {
-    const struct net_values *v = values;
+    struct net_values v = *(const struct net_values *)values;
+    struct gyre_error error;
     struct gyre_net *net = NULL;
     (void)count;
-    int code = open_plain(&net, v, args[0]);
-    if (code == CLI_OK && gyre_print_plan(net, (int)v->json, &cli_stdout) != GYRE_OK)
+    if (gyre_job_open(&v.job, NULL, &error) != GYRE_OK)
+        return cli_error(&error);
+    int code = open_plain(&net, &v, args[0]);
+    if (code == CLI_OK && gyre_job_rank(v.job) == 0 && gyre_print_plan(net, (int)v.json, &cli_stdout) != GYRE_OK)
         code = cli_net_error(net);
     gyre_close(net);
+    gyre_job_close(v.job);
     return code;
 }
 
@@ -143,7 +158,7 @@ const struct cli_command cmd_plan = {
     .groups = { { plan_rows, CLI_COUNT(plan_rows), 0 }, CLI_NET_GROUP(struct net_values, net) },
     .run = plan_run,
     .details = "NET is a net of the zoo or a file of net text.\n\nExamples:\n"
-               "  gyre plan resnet50 --batch 32\n  gyre plan my.net --recompute --json\n",
+               "  gyre plan resnet50 --batch 32\n  gyre plan my.net --recompute --json\n  gyre launch --ranks 2 -- gyre plan resnet20\n",
 };
 const struct cli_command cmd_bench = {
     .name = "bench", .args = "NET", .about = "times every op of a training step beside the machine's limits", .least = 1, .most = 1,
