@@ -163,6 +163,7 @@ static int ctx_plan(struct gyre_net *net)
         gy_log_write(&net->log, GY_LOG_INFO, "%d ops have %s from %s", tuned.used, net->caps.host_memory ? "block sizes" : "kernels", path);
     }
     gy_tuned_close(&tuned);
+    net->plan.region_bytes[GY_AT_LAND] = net->caps.host_memory ? 0 : net->plan.region_bytes[GY_AT_IN];
     return status;
 }
 

@@ -23,6 +23,7 @@ enum gy_region {
     GY_AT_ACT,      /* activations and their gradients: shared by lifetime */
     GY_AT_SCRATCH,  /* one op at a time */
     GY_AT_LEVELS,   /* several shards in one process: sums of 1, 2, 4 ... shards' gradients and running statistics */
+    GY_AT_LAND,     /* a device with memory of its own: where the next batch lands while IN is read */
     GY_REGIONS
 };
 

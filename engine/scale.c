@@ -28,8 +28,9 @@ GY_INT int gy_scale_updated(struct gyre_net *net)
     net->scale.open = 1;
     if (!net->pinned)
         return GY_OK;
-    return net->backend->copy(net->backend_self, (unsigned char *)net->seen[GY_AT_OUT] + scale_at(net),
-                              (unsigned char *)net->base[GY_AT_OUT] + scale_at(net), sizeof(float), GY_COPY_TO_HOST);
+    GY_TRY(net->backend->copy(net->backend_self, (unsigned char *)net->seen[GY_AT_OUT] + scale_at(net),
+                              (unsigned char *)net->base[GY_AT_OUT] + scale_at(net), sizeof(float), GY_COPY_TO_HOST));
+    return net->backend->mark(net->backend_self, GY_QUEUE_WORK, GY_MARK_UPDATE);
 }
 
 static int scale_halve(struct gyre_net *net)
@@ -53,7 +54,7 @@ GY_INT int gy_scale_settle(struct gyre_net *net)
     float norm;
     if (!s->open)
         return GY_OK;
-    GY_TRY(net->backend->sync(net->backend_self));
+    GY_TRY(net->backend->reach(net->backend_self, GY_MARK_UPDATE));
     s->open = 0;
     memcpy(&norm, (const unsigned char *)net->seen[GY_AT_OUT] + scale_at(net), sizeof norm);
     if (!isfinite(norm))

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Steps: a batch is copied into its place, programs are walked, a few numbers come back. Nothing is allocated, opened or locked.
+ * A device with memory of its own is kept busy: the batch goes up in a queue beside the last step's backward pass, and the backward pass
+ * is started before its step's results have come back.
  * A step that ends in a loss that is not finite leaves weights and running statistics as they were. */
 #include "engine.h"
 #include "job.h"
@@ -46,15 +48,16 @@ GY_INT int gy_net_ceilings(struct gyre_net *net, struct gy_ceilings *out)
                                                          : "the speed of this device cannot be measured");
 }
 
-/* The device's work so far is done, or why it cannot be. */
-static int step_sync(struct gyre_net *net, const char *what)
+static int step_checked(struct gyre_net *net, int status, const char *what)
 {
-    const int status = net->backend->sync(net->backend_self);
     if (status == GY_OK)
         return GY_OK;
     net->failed = 1;
     return gy_net_fail(net, status, "the device failed in %s or in what came before; the log says how", what);
 }
+
+/* The device's work so far is done, or why it cannot be. */
+static int step_sync(struct gyre_net *net, const char *what) { return step_checked(net, net->backend->sync(net->backend_self), what); }
 
 /* A tensor of the batch or of the results, where the host reads and writes it. */
 static void *step_place(const struct gyre_net *net, int tensor)
@@ -63,31 +66,49 @@ static void *step_place(const struct gyre_net *net, int tensor)
     return (unsigned char *)net->seen[t->region] + t->offset;
 }
 
-/* The batch, from the host's place to the device's. */
+/* The batch, from the host's place to the device's: beside the work that is under way into a landing place, from there in the work's
+ * own queue, because that work may still read the batch before. */
 static int step_send(struct gyre_net *net)
 {
+    const struct gy_backend *b = net->backend;
+    void *const self = net->backend_self;
+    const size_t bytes = net->plan.region_bytes[GY_AT_IN];
     if (!net->pinned)
         return GY_OK;
-    return net->backend->copy(net->backend_self, net->base[GY_AT_IN], net->seen[GY_AT_IN], net->plan.region_bytes[GY_AT_IN],
-                              GY_COPY_TO_DEVICE);
+    GY_TRY(b->wait(self, GY_QUEUE_COPY, GY_MARK_TAKEN));
+    GY_TRY(b->copy_on(self, GY_QUEUE_COPY, net->base[GY_AT_LAND], net->seen[GY_AT_IN], bytes, GY_COPY_TO_DEVICE));
+    GY_TRY(b->mark(self, GY_QUEUE_COPY, GY_MARK_SENT));
+    GY_TRY(b->wait(self, GY_QUEUE_WORK, GY_MARK_SENT));
+    GY_TRY(b->copy(self, net->base[GY_AT_IN], net->base[GY_AT_LAND], bytes, GY_COPY_ON_DEVICE));
+    return b->mark(self, GY_QUEUE_WORK, GY_MARK_TAKEN);
 }
 
-/* One tensor of the results, from the device's place to the host's; it is there after sync. */
-static int step_fetch(struct gyre_net *net, int tensor)
+/* One tensor of the results, from the device's place to the host's; it is there when the host has waited for the queue. */
+static int step_fetch(struct gyre_net *net, int queue, int tensor)
 {
     const struct gy_tensor *t = &net->plan.tensors[tensor];
     if (!net->pinned)
         return GY_OK;
-    return net->backend->copy(net->backend_self, step_place(net, tensor), (unsigned char *)net->base[t->region] + t->offset, t->bytes,
-                              GY_COPY_TO_HOST);
+    return net->backend->copy_on(net->backend_self, queue, step_place(net, tensor), (unsigned char *)net->base[t->region] + t->offset,
+                                 t->bytes, GY_COPY_TO_HOST);
 }
 
-/* Loss and rank of every sample. */
-static int step_fetch_results(struct gyre_net *net, const char *what)
+/* Loss and rank of every sample are asked for: beside the work that follows. */
+static int step_ask_results(struct gyre_net *net)
 {
-    GY_TRY(step_fetch(net, net->plan.loss));
-    GY_TRY(step_fetch(net, net->plan.rank));
-    return step_sync(net, what);
+    const struct gy_backend *b = net->backend;
+    void *const self = net->backend_self;
+    GY_TRY(b->mark(self, GY_QUEUE_WORK, GY_MARK_FORWARD));
+    GY_TRY(b->wait(self, GY_QUEUE_COPY, GY_MARK_FORWARD));
+    GY_TRY(step_fetch(net, GY_QUEUE_COPY, net->plan.loss));
+    GY_TRY(step_fetch(net, GY_QUEUE_COPY, net->plan.rank));
+    return b->mark(self, GY_QUEUE_COPY, GY_MARK_RESULTS);
+}
+
+/* They have come. */
+static int step_await_results(struct gyre_net *net, const char *what)
+{
+    return step_checked(net, net->backend->reach(net->backend_self, GY_MARK_RESULTS), what);
 }
 
 GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training)
@@ -179,12 +200,13 @@ GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch)
     const struct gy_tensor *x = &net->plan.tensors[net->plan.input];
     const size_t sample = x->bytes / (size_t)net->config.batch, used = sample * (size_t)batch->count;
     unsigned char *place = step_place(net, net->plan.input);
+    GY_TRY(step_checked(net, net->backend->reach(net->backend_self, GY_MARK_SENT), "sending the last batch"));
     memcpy(place, batch->x, used);
     memset(place + used, 0, x->bytes - used);
     step_labels(net, batch);
     step_targets(net, batch);
     step_mix(net, batch);
-    return step_send(net);
+    return step_checked(net, step_send(net), "sending the batch");
 }
 
 /* What came out of the last forward pass. Sums in the order of the samples. */
@@ -219,7 +241,19 @@ static int step_not_finite(struct gyre_net *net, const struct gyre_result *resul
     return gy_net_fail(net, GY_E_NONFINITE, "the loss is %g at step %" PRId64, result->loss, net->updates);
 }
 
-/* Forward and backward of one shard, or of the whole batch. late: other shards and ranks are asked afterwards whether all is well. */
+static int step_backward(struct gyre_net *net)
+{
+    const int status = gy_scale_settle(net);
+    if (status != GY_OK)
+        step_keep_state(net, 1);
+    GY_TRY(status);
+    net->uniform.loss_scale = net->scale.now;
+    return gy_net_run(net, GY_BACKWARD); /* nobody waits: a GPU may still be at it when the next batch is fed */
+}
+
+/* Forward and backward of one shard, or of the whole batch. late: other shards and ranks are asked afterwards whether all is well. A device
+ * with queues is at the backward pass already when the results come; not where it would add to sums that a loss that is not finite must
+ * leave as they are. */
 static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int add, int late, struct gyre_result *result)
 {
     GY_TRY(gy_net_feed(net, batch));
@@ -227,7 +261,11 @@ static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int 
     net->uniform.accumulate = add;
     step_keep_state(net, net->parallel.shard > 0); /* every shard begins with the same running statistics */
     GY_TRY(gy_net_run(net, GY_FORWARD));
-    GY_TRY(step_fetch_results(net, "the forward pass"));
+    const int early = net->pinned && !add && !late;
+    GY_TRY(step_checked(net, step_ask_results(net), "the forward pass"));
+    if (early)
+        GY_TRY(step_backward(net));
+    GY_TRY(step_await_results(net, "the forward pass"));
     step_collect(net, result);
     gy_parallel_join(net, result);
     if (!late) {
@@ -235,12 +273,7 @@ static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int 
         if (!isfinite(result->loss))
             return step_not_finite(net, result);
     }
-    const int status = gy_scale_settle(net);
-    if (status != GY_OK)
-        step_keep_state(net, 1);
-    GY_TRY(status);
-    net->uniform.loss_scale = net->scale.now;
-    return gy_net_run(net, GY_BACKWARD); /* nobody waits: a GPU may still be at it when the next batch is fed */
+    return early ? GY_OK : step_backward(net);
 }
 
 /* Forward and backward in training mode. add: gradients are added to those that are there. train: an update may follow. */
@@ -317,7 +350,8 @@ GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, str
     GY_TRY(gy_net_ready(net, "gyre_eval", 0));
     GY_TRY(gy_net_feed(net, batch));
     GY_TRY(gy_net_run(net, GY_EVAL));
-    GY_TRY(step_fetch_results(net, "the evaluation"));
+    GY_TRY(step_checked(net, step_ask_results(net), "the evaluation"));
+    GY_TRY(step_await_results(net, "the evaluation"));
     if (result)
         step_collect(net, result);
     return GYRE_OK;
@@ -327,7 +361,7 @@ GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, 
 {
     GY_TRY(gyre_eval(net, batch, NULL));
     const size_t bytes = (size_t)batch->count * (size_t)net->graph.classes * sizeof(float);
-    GY_TRY(step_fetch(net, net->plan.scores));
+    GY_TRY(step_fetch(net, GY_QUEUE_WORK, net->plan.scores));
     GY_TRY(step_sync(net, "the evaluation"));
     memcpy(scores, step_place(net, net->plan.scores), bytes);
     return GYRE_OK;
@@ -336,7 +370,7 @@ GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, 
 GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const float **loss, const int32_t **rank)
 {
     if (scores) {
-        GY_TRY(step_fetch(net, net->plan.scores));
+        GY_TRY(step_fetch(net, GY_QUEUE_WORK, net->plan.scores));
         GY_TRY(step_sync(net, "the evaluation"));
     }
     if (scores)

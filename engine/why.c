@@ -67,6 +67,30 @@ static int why_proxy_copy(void *self, void *dst, const void *src, size_t bytes, 
     return run->inner->copy(run->inner_self, dst, src, bytes, kind);
 }
 
+static int why_proxy_copy_on(void *self, int queue, void *dst, const void *src, size_t bytes, int kind)
+{
+    struct why_run *run = self;
+    return run->inner->copy_on(run->inner_self, queue, dst, src, bytes, kind);
+}
+
+static int why_proxy_mark(void *self, int queue, unsigned mark)
+{
+    struct why_run *run = self;
+    return run->inner->mark(run->inner_self, queue, mark);
+}
+
+static int why_proxy_wait(void *self, int queue, unsigned mark)
+{
+    struct why_run *run = self;
+    return run->inner->wait(run->inner_self, queue, mark);
+}
+
+static int why_proxy_reach(void *self, unsigned mark)
+{
+    struct why_run *run = self;
+    return run->inner->reach(run->inner_self, mark);
+}
+
 static int why_proxy_sync(void *self)
 {
     struct why_run *run = self;
@@ -91,7 +115,8 @@ static int why_proxy_end(void *self, int program)
 
 /* All that a step calls. */
 static const struct gy_backend why_proxy = { .begin = why_proxy_begin, .end = why_proxy_end, .run = why_proxy_run,
-                                              .copy = why_proxy_copy, .sync = why_proxy_sync };
+                                              .copy = why_proxy_copy, .copy_on = why_proxy_copy_on, .mark = why_proxy_mark,
+                                              .wait = why_proxy_wait, .reach = why_proxy_reach, .sync = why_proxy_sync };
 
 /* ---- steps ---- */
 

@@ -51,6 +51,12 @@ struct gy_block_info {
 enum gy_memory_kind { GY_MEM_DEVICE, GY_MEM_HOST /* pinned where that exists */ };
 enum gy_copy_kind { GY_COPY_TO_DEVICE, GY_COPY_TO_HOST, GY_COPY_ON_DEVICE };
 
+/* A device works off its queues side by side, each in the order of the calls. Ops and programs are in GY_QUEUE_WORK. */
+enum gy_queue { GY_QUEUE_WORK, GY_QUEUE_COPY, GY_QUEUE_PEERS /* what goes to and comes from other ranks */, GY_QUEUES };
+
+/* Marks: a place in a queue for which others can wait. Buckets of gradients have those from GY_MARK_BUCKET on. */
+enum gy_mark { GY_MARK_SENT, GY_MARK_TAKEN, GY_MARK_FORWARD, GY_MARK_RESULTS, GY_MARK_UPDATE, GY_MARK_BUCKET = 8, GY_MARKS = 72 };
+
 struct gy_backend {
     int (*open)(void **self, const struct gy_backend_config *config, struct gy_error *err);
     void (*close)(void *self); /* NULL is fine */
@@ -68,13 +74,18 @@ struct gy_backend {
      * begin returns 1 when the device repeats the program by itself: then neither ops nor end follow; 0; or a status. */
     int (*begin)(void *self, int program, const struct gy_uniform *u);
     int (*end)(void *self, int program);
-    /* What the device's queue has not yet reached is not yet copied: memory of mem_get stays as it is, or is not read, until sync.
-     * Other memory of the host is read or written when copy returns. */
+    /* What the device's queue has not yet reached is not yet copied: memory of mem_get stays as it is, or is not read, until the host
+     * has waited for it. Other memory of the host is read or written when copy returns. copy: in GY_QUEUE_WORK. */
     int (*copy)(void *self, void *dst, const void *src, size_t bytes, int kind);
-    int (*mark)(void *self, unsigned slot); /* records the present end of the queue */
-    int (*wait)(void *self, unsigned slot); /* later work waits for the mark */
-    int (*poll)(void *self, unsigned slot); /* 1 done, 0 not yet, < 0 status */
-    int (*sync)(void *self);                /* until the queue is empty; returns the first error of the work */
+    int (*copy_on)(void *self, int queue, void *dst, const void *src, size_t bytes, int kind);
+    /* mark records the present end of a queue; between begin and end, of GY_QUEUE_WORK, it becomes part of the program and is recorded
+     * each time that the program runs. wait: later work of the queue waits for what was marked last, before the call; not between
+     * begin and end. Nothing was marked: nobody waits. */
+    int (*mark)(void *self, int queue, unsigned mark);
+    int (*wait)(void *self, int queue, unsigned mark);
+    int (*poll)(void *self, unsigned mark);  /* 1 done, 0 not yet, < 0 status */
+    int (*reach)(void *self, unsigned mark); /* the host waits */
+    int (*sync)(void *self);                 /* until all queues are empty; returns the first error of the work */
     /* Measures now, a fraction of a second; takes memory for its duration. GY_E_NOMEM: *out is untouched. */
     int (*ceilings)(void *self, struct gy_ceilings *out);
     /* Name and range of struct gy_op.block[place]; NULL after the last. Whatever their values, results have the same bits for

@@ -25,6 +25,8 @@ struct emu_api {
     int (*event)(void **event, unsigned flags);
     int (*event_destroy)(void *event);
     int (*record)(void *event, void *stream);
+    int (*record_flags)(void *event, void *stream, unsigned flags);
+    int (*event_sync)(void *event);
     int (*capture)(void *stream, int mode);
     int (*end)(void *stream, void **graph);
     int (*instantiate)(void **exec, void *graph, unsigned long long flags);
@@ -85,6 +87,7 @@ static int emu_open(const char *program)
                  {"cudaStreamCreateWithFlags", &cuda.stream}, {"cudaStreamDestroy", &cuda.stream_destroy},
                  {"cudaStreamSynchronize", &cuda.sync}, {"cudaStreamWaitEvent", &cuda.wait_event},
                  {"cudaEventCreateWithFlags", &cuda.event}, {"cudaEventDestroy", &cuda.event_destroy},
+                 {"cudaEventRecordWithFlags", &cuda.record_flags}, {"cudaEventSynchronize", &cuda.event_sync},
                  {"cudaEventRecord", &cuda.record}, {"cudaStreamBeginCapture", &cuda.capture}, {"cudaStreamEndCapture", &cuda.end},
                  {"cudaGraphInstantiate", &cuda.instantiate}, {"cudaGraphLaunch", &cuda.graph_launch},
                  {"cudaGraphDestroy", &cuda.graph_destroy}, {"cudaGraphExecDestroy", &cuda.exec_destroy},

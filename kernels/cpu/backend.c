@@ -292,6 +292,12 @@ static int cpu_copy(void *self, void *dst, const void *src, size_t bytes, int ki
     return GY_OK;
 }
 
+static int cpu_copy_on(void *self, int queue, void *dst, const void *src, size_t bytes, int kind)
+{
+    (void)queue;
+    return cpu_copy(self, dst, src, bytes, kind);
+}
+
 static int cpu_ready(void *self, struct gy_error *err)
 {
     (void)self;
@@ -314,18 +320,27 @@ static int cpu_end(void *self, int program)
     return GY_OK;
 }
 
-static int cpu_mark(void *self, unsigned slot)
+/* Everything is done when a call returns: there is nothing to wait for. */
+static int cpu_mark(void *self, int queue, unsigned mark)
 {
     (void)self;
-    (void)slot;
+    (void)queue;
+    (void)mark;
     return GY_OK;
 }
 
-static int cpu_poll(void *self, unsigned slot)
+static int cpu_poll(void *self, unsigned mark)
 {
     (void)self;
-    (void)slot;
+    (void)mark;
     return 1;
+}
+
+static int cpu_reach(void *self, unsigned mark)
+{
+    (void)self;
+    (void)mark;
+    return GY_OK;
 }
 
 static int cpu_sync(void *self)
@@ -374,8 +389,8 @@ GY_INT const struct gy_backend *gy_cpu_backend(void)
     static const struct gy_backend backend = {
         .variant = cpu_variant, .kernel_hash = cpu_kernel_hash, .time = cpu_time,
         .open = cpu_open, .close = cpu_close, .caps = cpu_caps, .mem_get = cpu_mem_get, .mem_put = cpu_mem_put,
-        .prepare = cpu_prepare, .ready = cpu_ready, .run = cpu_run, .begin = cpu_begin, .end = cpu_end, .copy = cpu_copy, .mark = cpu_mark, .wait = cpu_mark,
-        .poll = cpu_poll, .sync = cpu_sync, .ceilings = cpu_ceilings,
+        .prepare = cpu_prepare, .ready = cpu_ready, .run = cpu_run, .begin = cpu_begin, .end = cpu_end, .copy = cpu_copy,
+        .copy_on = cpu_copy_on, .mark = cpu_mark, .wait = cpu_mark, .poll = cpu_poll, .reach = cpu_reach, .sync = cpu_sync, .ceilings = cpu_ceilings,
         .block = gy_cpu_block_info, .block_tries = cpu_block_tries};
     return &backend;
 }

@@ -24,7 +24,7 @@ typedef struct gy_nvrtc_program_t *gy_nvrtc_program;
 
 /* Values of CUDA's enumerations. */
 enum { GY_CUDA_TO_DEVICE = 1, GY_CUDA_TO_HOST = 2, GY_CUDA_ON_DEVICE = 3 };  /* cudaMemcpyKind */
-enum { GY_CUDA_STREAM_NON_BLOCKING = 1, GY_CUDA_EVENT_NO_TIMING = 2, GY_CUDA_NOT_READY = 600 };
+enum { GY_CUDA_STREAM_NON_BLOCKING = 1, GY_CUDA_EVENT_NO_TIMING = 2, GY_CUDA_EVENT_EXTERNAL = 1, GY_CUDA_NOT_READY = 600 };
 enum { GY_CUDA_CAPTURE_RELAXED = 2 };                                         /* cudaStreamCaptureMode */
 enum {                                                                        /* cudaDeviceAttr, CUdevice_attribute */
     GY_CUDA_CLOCK_RATE = 13, GY_CUDA_PROCESSORS = 16, GY_CUDA_MAJOR = 75, GY_CUDA_MINOR = 76, GY_CUDA_SHARED_MOST = 97,
@@ -54,6 +54,8 @@ struct gy_cuda_api {
     gy_cuda_error (*rt_event_create)(gy_cuda_event *event, unsigned flags);
     gy_cuda_error (*rt_event_destroy)(gy_cuda_event event);
     gy_cuda_error (*rt_event_record)(gy_cuda_event event, gy_cuda_stream stream);
+    gy_cuda_error (*rt_event_record_flags)(gy_cuda_event event, gy_cuda_stream stream, unsigned flags);
+    gy_cuda_error (*rt_event_synchronize)(gy_cuda_event event);
     gy_cuda_error (*rt_event_query)(gy_cuda_event event);
     gy_cuda_error (*rt_event_elapsed)(float *milliseconds, gy_cuda_event begin, gy_cuda_event end);
     gy_cuda_error (*rt_capture_begin)(gy_cuda_stream stream, int mode);

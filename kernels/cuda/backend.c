@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA backend: one stream, on which launches and copies stand in the order of the calls. What changes per step is a block of the
- * device's memory, sent when it changed. A program is walked once; the second time its launches are captured into a graph, which
- * from then on is launched as one. The first error is logged with its text and sticks. */
+/* The CUDA backend: a queue is a stream, on which launches and copies stand in the order of the calls; a mark is an event. What changes
+ * per step is a block of the device's memory, sent when it changed. A program is walked once; the second time its launches and marks are
+ * captured into a graph, which from then on is launched as one. The first error is logged with its text and sticks. */
 #include "backend.h"
 #ifndef GY_NO_CUDA
 #include "../../engine/base/file.h"
@@ -92,9 +92,10 @@ static int cuda_open_stream(struct gy_cuda_backend *cuda, struct gy_error *err)
     const struct gy_cuda_api *api = &cuda->lib.api;
     void *ring = NULL;
     gy_cuda_error error = api->rt_free(NULL); /* makes the device's context */
-    if (error == 0)
-        error = api->rt_stream_create(&cuda->stream, GY_CUDA_STREAM_NON_BLOCKING);
-    for (int i = 0; i < GY_CUDA_EVENTS && error == 0; i++)
+    for (int i = 0; i < GY_QUEUES && error == 0; i++)
+        error = api->rt_stream_create(&cuda->queue[i], GY_CUDA_STREAM_NON_BLOCKING);
+    cuda->stream = cuda->queue[GY_QUEUE_WORK];
+    for (int i = 0; i < GY_MARKS && error == 0; i++)
         error = api->rt_event_create(&cuda->event[i], GY_CUDA_EVENT_NO_TIMING);
     if (error == 0)
         error = api->rt_malloc(&cuda->uniform, sizeof(struct gy_uniform));
@@ -141,11 +142,23 @@ static void cuda_close_stream(struct gy_cuda_backend *cuda)
         api->rt_free_host(cuda->sent);
     if (cuda->uniform)
         api->rt_free(cuda->uniform);
-    for (int i = 0; i < GY_CUDA_EVENTS; i++)
+    for (int i = 0; i < GY_MARKS; i++)
         if (cuda->event[i])
             api->rt_event_destroy(cuda->event[i]);
-    if (cuda->stream)
-        api->rt_stream_destroy(cuda->stream);
+    for (int i = 0; i < GY_QUEUES; i++)
+        if (cuda->queue[i])
+            api->rt_stream_destroy(cuda->queue[i]);
+}
+
+/* Until all queues are empty. */
+static gy_cuda_error cuda_sync_queues(const struct gy_cuda_backend *cuda)
+{
+    gy_cuda_error first = 0;
+    for (int i = 0; i < GY_QUEUES; i++) {
+        const gy_cuda_error error = cuda->queue[i] ? cuda->lib.api.rt_stream_synchronize(cuda->queue[i]) : 0;
+        first = first ? first : error;
+    }
+    return first;
 }
 
 static void cuda_close(void *self)
@@ -156,8 +169,7 @@ static void cuda_close(void *self)
     const struct gy_alloc alloc = cuda->alloc;
     if (cuda->lib.runtime)
         cuda->lib.api.rt_set_device(cuda->ordinal);
-    if (cuda->stream)
-        cuda->lib.api.rt_stream_synchronize(cuda->stream);
+    cuda_sync_queues(cuda);
     gy_cuda_plans_close(cuda);
     if (cuda->lib.runtime)
         cuda_close_stream(cuda);
@@ -250,7 +262,8 @@ static int cuda_mem_get(void *self, size_t bytes, int kind, void **out, struct g
         return GY_FAIL(err, GY_E_NOMEM, "out of memory on %s: %s are needed, %s are free", cuda->name,
                        gy_text_bytes(need, sizeof need, (double)bytes), gy_text_bytes(have, sizeof have, (double)free_bytes));
     }
-    if (cuda->lib.api.rt_memset_async(ptr, 0, bytes, cuda->stream) != 0) {
+    if (cuda->lib.api.rt_memset_async(ptr, 0, bytes, cuda->stream) != 0 ||
+        cuda->lib.api.rt_stream_synchronize(cuda->stream) != 0) { /* for all queues */
         cuda->lib.api.rt_free(ptr);
         return GY_FAIL(err, GY_E_DEVICE, "%s: its memory cannot be cleared", cuda->name);
     }
@@ -263,7 +276,7 @@ static void cuda_mem_put(void *self, void *ptr, size_t bytes, int kind)
     struct gy_cuda_backend *cuda = self;
     (void)bytes;
     cuda->lib.api.rt_set_device(cuda->ordinal);
-    cuda->lib.api.rt_stream_synchronize(cuda->stream);
+    cuda_sync_queues(cuda);
     if (kind != GY_MEM_HOST) {
         cuda->lib.api.rt_free(ptr);
         return;
@@ -278,51 +291,67 @@ static void cuda_mem_put(void *self, void *ptr, size_t bytes, int kind)
 static const int cuda_copy_kind[] = { [GY_COPY_TO_DEVICE] = GY_CUDA_TO_DEVICE, [GY_COPY_TO_HOST] = GY_CUDA_TO_HOST,
                                       [GY_COPY_ON_DEVICE] = GY_CUDA_ON_DEVICE };
 
-static int cuda_copy(void *self, void *dst, const void *src, size_t bytes, int kind)
+static int cuda_copy_on(void *self, int queue, void *dst, const void *src, size_t bytes, int kind)
 {
     struct gy_cuda_backend *cuda = self;
+    const gy_cuda_stream stream = cuda->queue[queue];
     if (bytes == 0)
         return GY_OK;
     GY_TRY(cuda_here(cuda));
-    GY_TRY(gy_cuda_check(cuda, cuda->lib.api.rt_memcpy_async(dst, src, bytes, cuda_copy_kind[kind], cuda->stream), "a copy"));
+    GY_TRY(gy_cuda_check(cuda, cuda->lib.api.rt_memcpy_async(dst, src, bytes, cuda_copy_kind[kind], stream), "a copy"));
     const void *const host = kind == GY_COPY_TO_HOST ? dst : src;
     if (kind == GY_COPY_ON_DEVICE || cuda_is_pinned(cuda, host))
         return GY_OK;
-    return gy_cuda_check(cuda, cuda->lib.api.rt_stream_synchronize(cuda->stream), "a copy");
+    return gy_cuda_check(cuda, cuda->lib.api.rt_stream_synchronize(stream), "a copy");
 }
 
-/* ---- the queue ---- */
+static int cuda_copy(void *self, void *dst, const void *src, size_t bytes, int kind)
+{
+    return cuda_copy_on(self, GY_QUEUE_WORK, dst, src, bytes, kind);
+}
 
-static int cuda_mark(void *self, unsigned slot)
+/* ---- queues ---- */
+
+/* Inside a capture an event becomes part of the graph, seen from outside. */
+static int cuda_mark(void *self, int queue, unsigned mark)
+{
+    struct gy_cuda_backend *cuda = self;
+    const int inside = cuda->capturing >= 0 && queue == GY_QUEUE_WORK;
+    GY_TRY(cuda_here(cuda));
+    return gy_cuda_check(cuda, inside ? cuda->lib.api.rt_event_record_flags(cuda->event[mark], cuda->stream, GY_CUDA_EVENT_EXTERNAL)
+                                      : cuda->lib.api.rt_event_record(cuda->event[mark], cuda->queue[queue]), "a mark");
+}
+
+static int cuda_wait(void *self, int queue, unsigned mark)
 {
     struct gy_cuda_backend *cuda = self;
     GY_TRY(cuda_here(cuda));
-    return gy_cuda_check(cuda, cuda->lib.api.rt_event_record(cuda->event[slot % GY_CUDA_EVENTS], cuda->stream), "a mark");
+    return gy_cuda_check(cuda, cuda->lib.api.rt_stream_wait_event(cuda->queue[queue], cuda->event[mark], 0), "a wait");
 }
 
-static int cuda_wait(void *self, unsigned slot)
+static int cuda_poll(void *self, unsigned mark)
 {
     struct gy_cuda_backend *cuda = self;
     GY_TRY(cuda_here(cuda));
-    return gy_cuda_check(cuda, cuda->lib.api.rt_stream_wait_event(cuda->stream, cuda->event[slot % GY_CUDA_EVENTS], 0), "a wait");
-}
-
-static int cuda_poll(void *self, unsigned slot)
-{
-    struct gy_cuda_backend *cuda = self;
-    GY_TRY(cuda_here(cuda));
-    const gy_cuda_error error = cuda->lib.api.rt_event_query(cuda->event[slot % GY_CUDA_EVENTS]);
+    const gy_cuda_error error = cuda->lib.api.rt_event_query(cuda->event[mark]);
     if (error == GY_CUDA_NOT_READY)
         return 0;
-    GY_TRY(gy_cuda_check(cuda, error, "a mark"));
+    GY_TRY(gy_cuda_check(cuda, error, "the work so far"));
     return 1;
+}
+
+static int cuda_reach(void *self, unsigned mark)
+{
+    struct gy_cuda_backend *cuda = self;
+    GY_TRY(cuda_here(cuda));
+    return gy_cuda_check(cuda, cuda->lib.api.rt_event_synchronize(cuda->event[mark]), "the work so far");
 }
 
 static int cuda_sync(void *self)
 {
     struct gy_cuda_backend *cuda = self;
     GY_TRY(cuda_here(cuda));
-    return gy_cuda_check(cuda, cuda->lib.api.rt_stream_synchronize(cuda->stream), "the work so far");
+    return gy_cuda_check(cuda, cuda_sync_queues(cuda), "the work so far");
 }
 
 /* ---- programs ---- */
@@ -408,7 +437,7 @@ GY_INT const struct gy_backend *gy_cuda_backend(void)
         .variant = gy_cuda_list_variant, .kernel_hash = gy_cuda_kernel_hash, .time = gy_cuda_time,
         .open = cuda_open, .close = cuda_close, .caps = cuda_caps, .mem_get = cuda_mem_get, .mem_put = cuda_mem_put,
         .prepare = gy_cuda_prepare, .ready = gy_cuda_ready, .run = gy_cuda_run, .begin = cuda_begin, .end = cuda_end, .copy = cuda_copy,
-        .mark = cuda_mark, .wait = cuda_wait, .poll = cuda_poll, .sync = cuda_sync, .ceilings = gy_cuda_ceilings,
+        .copy_on = cuda_copy_on, .mark = cuda_mark, .wait = cuda_wait, .poll = cuda_poll, .reach = cuda_reach, .sync = cuda_sync, .ceilings = gy_cuda_ceilings,
         .block = cuda_block, .block_tries = cuda_block_tries };
     return &backend;
 }

@@ -8,7 +8,6 @@
 #include "variants.h"
 #ifndef GY_NO_CUDA
 
-#define GY_CUDA_EVENTS 16
 #define GY_CUDA_UNIFORMS 64
 #define GY_CUDA_PINNED 8
 
@@ -50,8 +49,9 @@ struct gy_cuda_backend {
     struct gy_cuda_loaded *units;
     struct gy_cuda_plan *plans;         /* the newest first */
     int unit_count;
-    gy_cuda_stream stream;
-    gy_cuda_event event[GY_CUDA_EVENTS];
+    gy_cuda_stream stream;              /* of GY_QUEUE_WORK */
+    gy_cuda_stream queue[GY_QUEUES];    /* it is the first of them */
+    gy_cuda_event event[GY_MARKS];
     void *uniform;                      /* on the device */
     struct gy_uniform *sent;            /* a ring of pinned copies */
     int sent_at, sent_any;

@@ -50,6 +50,7 @@ static const struct load_symbol load_runtime[] = {
     LOAD_AT(rt_stream_destroy, "cudaStreamDestroy"), LOAD_AT(rt_stream_synchronize, "cudaStreamSynchronize"),
     LOAD_AT(rt_stream_wait_event, "cudaStreamWaitEvent"), LOAD_AT(rt_event_create, "cudaEventCreateWithFlags"),
     LOAD_AT(rt_event_destroy, "cudaEventDestroy"), LOAD_AT(rt_event_record, "cudaEventRecord"),
+    LOAD_AT(rt_event_record_flags, "cudaEventRecordWithFlags"), LOAD_AT(rt_event_synchronize, "cudaEventSynchronize"),
     LOAD_AT(rt_event_query, "cudaEventQuery"), LOAD_AT(rt_event_elapsed, "cudaEventElapsedTime"),
     LOAD_AT(rt_capture_begin, "cudaStreamBeginCapture"), LOAD_AT(rt_capture_end, "cudaStreamEndCapture"),
     LOAD_AT(rt_graph_instantiate, "cudaGraphInstantiateWithFlags"), LOAD_AT(rt_graph_launch, "cudaGraphLaunch"),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The driver's functions, reached through cudaGetDriverEntryPoint. The image of a module is a shared object of the host: it
  * is written to a file in this process's folder and opened with dlopen. */
-#include "emu.h"
+#include "order.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -212,6 +212,7 @@ static int cu_launch_kernel(void *function, unsigned gx, unsigned gy, unsigned g
     emu_lock();
     int error = emu_failed();
     if (!error && !emu_capture(stream, &launch, NULL, &error)) {
+        emu_order_issue(emu_stream_of(stream), 1);
         error = emu_launch(&launch);
         if (error)
             emu_set_failed(error);

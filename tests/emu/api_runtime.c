@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA runtime's functions. Streams work at once, so a copy or a launch has happened when the call returns, and events
- * hold only a time. While a stream is being captured, launches and copies are noted in a graph instead, also those of streams
- * that wait for an event of it; launching the graph repeats them in the order in which they were noted. */
-#include "emu.h"
+/* The CUDA runtime's functions. Streams work at once, so a copy or a launch has happened when the call returns; order.c knows in
+ * which order it might have happened on a GPU, which events say. While a stream is being captured, launches and copies are noted in a
+ * graph instead, also those of streams that wait for an event of it; launching the graph repeats them in the order in which they were
+ * noted. */
+#include "order.h"
 
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
+struct api_event;
 struct api_node {
     int is_copy;
+    struct api_event *record; /* an event that each launch of the graph records; else a copy or a kernel */
     struct emu_launch launch;
     struct emu_copy copy;
 };
@@ -19,19 +22,28 @@ struct api_graph {
     int uses; /* a graph and what was instantiated of it share the nodes */
 };
 struct api_stream {
+    struct emu_stream order;  /* first: a kernel's launch knows no more of a stream */
     struct api_stream *next;
     struct api_graph *capture;
     int origin;
 };
 struct api_event {
+    struct api_event *next;
     struct timespec time;
     struct api_graph *capture;
+    int captured;             /* recorded inside a capture that has ended: nobody else may wait for it */
+    struct emu_seen seen;
 };
 
 static pthread_mutex_t api_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct api_stream *api_streams;
 static struct api_stream api_default;
+static struct api_event *api_events;
 static int api_last, api_broken;
+
+/* NULL is a stream of its own. */
+static struct api_stream *api_stream_of(void *stream) { return stream ? stream : &api_default; }
+struct emu_stream *emu_stream_of(void *stream) { return &api_stream_of(stream)->order; }
 
 void emu_lock(void) { pthread_mutex_lock(&api_mutex); }
 void emu_unlock(void) { pthread_mutex_unlock(&api_mutex); }
@@ -68,13 +80,20 @@ int cudaRuntimeGetVersion(int *version) { return *version = 12090, EMU_OK; }
 int cudaDriverGetVersion(int *version) { return *version = 12090, EMU_OK; }
 int cudaGetDeviceCount(int *count) { return *count = 1, EMU_OK; }
 int cudaSetDevice(int device) { return api_note(device == 0 ? EMU_OK : EMU_INVALID_DEVICE); }
-int cudaDeviceSynchronize(void) { return emu_failed(); }
+int cudaDeviceSynchronize(void)
+{
+    emu_lock();
+    const int error = api_broken ? api_broken : emu_order_host_all();
+    api_broken = error;
+    emu_unlock();
+    return error;
+}
 
 int cudaDeviceReset(void)
 {
     emu_lock();
     api_broken = api_last = EMU_OK;
-    emu_sentence_clear();
+    emu_order_forget();
     emu_unlock();
     return EMU_OK;
 }
@@ -138,7 +157,8 @@ static int api_get(void **ptr, size_t bytes, int pinned)
 static int api_put(void *ptr)
 {
     emu_lock();
-    const int error = emu_memory_put(ptr);
+    const int late = emu_order_host_all(), error = emu_memory_put(ptr); /* the call waits for the device */
+    api_broken = api_broken ? api_broken : late;
     emu_unlock();
     return api_note(error);
 }
@@ -158,7 +178,15 @@ static int api_right_side(const void *p, size_t bytes, int device)
     return on_device == device;
 }
 
-static int api_copy(const struct emu_copy *c)
+/* Whether the host's side is memory that the driver has to go through at once. */
+static int api_pageable(const void *p, size_t bytes)
+{
+    int inside;
+    const struct emu_range *r = emu_memory_find(p, bytes, &inside);
+    return !r || !inside;
+}
+
+static int api_copy(struct api_stream *s, const struct emu_copy *c)
 {
     const int to_device = c->kind != 2, from_device = c->src && c->kind != 1;
     if (c->bytes == 0)
@@ -172,7 +200,11 @@ static int api_copy(const struct emu_copy *c)
     else
         memset(c->dst, c->value, c->bytes);
     emu_memory_open(0);
-    return EMU_OK;
+    emu_order_issue(&s->order, 0);
+    int error = emu_order_copy(c);
+    if (!error && c->kind == 2 && api_pageable(c->dst, c->bytes))
+        error = emu_order_host(&s->order.seen);
+    return api_broken = error;
 }
 
 static int api_copy_on(void *stream, const struct emu_copy *copy)
@@ -180,7 +212,7 @@ static int api_copy_on(void *stream, const struct emu_copy *copy)
     emu_lock();
     int error = api_broken;
     if (!error && !emu_capture(stream, NULL, copy, &error))
-        error = api_copy(copy);
+        error = api_copy(api_stream_of(stream), copy);
     emu_unlock();
     return api_note(error);
 }
@@ -208,11 +240,10 @@ EMU_API int cudaStreamWaitEvent(void *stream, void *event, unsigned flags);
 EMU_API int cudaEventCreateWithFlags(void **event, unsigned flags);
 EMU_API int cudaEventDestroy(void *event);
 EMU_API int cudaEventRecord(void *event, void *stream);
+EMU_API int cudaEventRecordWithFlags(void *event, void *stream, unsigned flags);
 EMU_API int cudaEventQuery(void *event);
 EMU_API int cudaEventSynchronize(void *event);
 EMU_API int cudaEventElapsedTime(float *milliseconds, void *begin, void *end);
-
-static struct api_stream *api_stream_of(void *stream) { return stream ? stream : &api_default; }
 
 int cudaStreamCreateWithFlags(void **stream, unsigned flags)
 {
@@ -221,6 +252,7 @@ int cudaStreamCreateWithFlags(void **stream, unsigned flags)
     if (!s)
         return api_note(EMU_NO_MEMORY);
     emu_lock();
+    emu_order_stream(&s->order);
     s->next = api_streams;
     api_streams = s;
     emu_unlock();
@@ -234,6 +266,7 @@ int cudaStreamDestroy(void *stream)
     for (struct api_stream **s = &api_streams; *s; s = &(*s)->next)
         if (*s == stream) {
             *s = (*s)->next;
+            emu_order_stream_end(stream);
             free(stream);
             break;
         }
@@ -243,41 +276,103 @@ int cudaStreamDestroy(void *stream)
 
 int cudaStreamSynchronize(void *stream)
 {
-    return api_note(api_stream_of(stream)->capture ? EMU_CAPTURE_WRONG : emu_failed());
+    struct api_stream *s = api_stream_of(stream);
+    if (s->capture)
+        return api_note(EMU_CAPTURE_WRONG);
+    emu_lock();
+    if (!api_broken)
+        api_broken = emu_order_host(&s->order.seen);
+    emu_unlock();
+    return api_note(emu_failed());
 }
 
 int cudaStreamWaitEvent(void *stream, void *event, unsigned flags)
 {
     (void)flags;
     const struct api_event *e = event;
+    struct api_stream *s = api_stream_of(stream);
     emu_lock();
+    int error = api_broken ? api_broken : e->captured || (s->capture && !e->capture) ? EMU_CAPTURE_WRONG : EMU_OK;
     if (e->capture)
-        api_stream_of(stream)->capture = e->capture;
+        s->capture = e->capture;
+    else if (!error)
+        emu_order_join(&s->order.seen, &e->seen);
     emu_unlock();
-    return api_note(emu_failed());
+    return api_note(error);
 }
 
 int cudaEventCreateWithFlags(void **event, unsigned flags)
 {
     (void)flags;
-    *event = calloc(1, sizeof(struct api_event));
-    return api_note(*event ? EMU_OK : EMU_NO_MEMORY);
+    struct api_event *e = calloc(1, sizeof *e);
+    *event = e;
+    if (!e)
+        return api_note(EMU_NO_MEMORY);
+    emu_lock();
+    e->next = api_events;
+    api_events = e;
+    emu_unlock();
+    return EMU_OK;
 }
 
-int cudaEventDestroy(void *event) { return free(event), EMU_OK; }
+int cudaEventDestroy(void *event)
+{
+    emu_lock();
+    for (struct api_event **e = &api_events; *e; e = &(*e)->next)
+        if (*e == event) {
+            *e = (*e)->next;
+            free(event);
+            break;
+        }
+    emu_unlock();
+    return EMU_OK;
+}
+
+/* external: inside a capture the record becomes part of the graph, for those outside */
+static int api_record(struct api_event *e, struct api_stream *s, int external)
+{
+    int error = EMU_OK;
+    if (s->capture && external) {
+        const struct emu_copy none = {NULL, NULL, 0, 0, 0};
+        emu_capture(s, NULL, &none, &error);
+        if (!error)
+            s->capture->node[s->capture->count - 1].record = e;
+        return error;
+    }
+    e->capture = s->capture;
+    e->captured = 0;
+    if (!s->capture)
+        e->seen = s->order.seen;
+    clock_gettime(CLOCK_MONOTONIC, &e->time);
+    return EMU_OK;
+}
 
 int cudaEventRecord(void *event, void *stream)
 {
-    struct api_event *e = event;
+    return cudaEventRecordWithFlags(event, stream, 0);
+}
+
+int cudaEventRecordWithFlags(void *event, void *stream, unsigned flags)
+{
     emu_lock();
-    e->capture = api_stream_of(stream)->capture;
-    clock_gettime(CLOCK_MONOTONIC, &e->time);
+    const int error = flags > 1 ? EMU_INVALID_VALUE : api_record(event, api_stream_of(stream), flags == 1);
+    emu_unlock();
+    return api_note(error ? error : emu_failed());
+}
+
+int cudaEventSynchronize(void *event)
+{
+    const struct api_event *e = event;
+    if (e->capture || e->captured)
+        return api_note(EMU_CAPTURE_WRONG);
+    emu_lock();
+    if (!api_broken)
+        api_broken = emu_order_host(&e->seen);
     emu_unlock();
     return api_note(emu_failed());
 }
 
-int cudaEventQuery(void *event) { return (void)event, api_note(emu_failed()); }
-int cudaEventSynchronize(void *event) { return (void)event, api_note(emu_failed()); }
+int cudaEventQuery(void *event) { return cudaEventSynchronize(event); }
 
 int cudaEventElapsedTime(float *milliseconds, void *begin, void *end)
 {
@@ -355,6 +450,11 @@ int cudaStreamEndCapture(void *stream, void **graph)
     for (struct api_stream *other = api_streams; other; other = other->next)
         if (other->capture == g)
             other->capture = NULL;
+    for (struct api_event *e = api_events; e; e = e->next)
+        if (e->capture == g) {
+            e->capture = NULL;
+            e->captured = 1;
+        }
     s->capture = NULL;
     s->origin = 0;
     emu_unlock();
@@ -378,16 +478,23 @@ int cudaGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long f
     return cudaGraphInstantiate(exec, graph, flags);
 }
 
+static int api_repeat(struct api_stream *s, const struct api_node *n)
+{
+    if (n->record)
+        return api_record(n->record, s, 0);
+    if (n->is_copy)
+        return api_copy(s, &n->copy);
+    emu_order_issue(&s->order, 1);
+    return emu_launch(&n->launch);
+}
+
 int cudaGraphLaunch(void *exec, void *stream)
 {
-    (void)stream;
+    struct api_stream *s = api_stream_of(stream);
     const struct api_graph *g = exec;
     emu_lock();
-    for (size_t i = 0; i < g->count && !api_broken; i++) {
-        const int error = g->node[i].is_copy ? api_copy(&g->node[i].copy) : emu_launch(&g->node[i].launch);
-        if (error)
-            api_broken = error;
-    }
+    for (size_t i = 0; i < g->count && !api_broken; i++)
+        api_broken = api_repeat(s, &g->node[i]);
     const int error = api_broken;
     emu_unlock();
     return api_note(error);

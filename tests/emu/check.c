@@ -11,7 +11,7 @@
  *
  * Shared memory is undefined when a block starts: a bit for each byte says whether anybody wrote it, and a mark for each word
  * whether an asynchronous copy is on its way. */
-#include "emu.h"
+#include "order.h"
 
 #include <sys/mman.h>
 
@@ -97,8 +97,10 @@ static int check_unordered(uint64_t moment, unsigned mask, const struct check_re
 {
     const struct emu_block *b = emu_block();
     const uint32_t epoch = check_epoch(moment);
-    if (epoch < b->launch_epoch || !(moment >> MOMENT_MASK_AT & mask))
+    if (!(moment >> MOMENT_MASK_AT & mask))
         return 0;
+    if (epoch < b->launch_epoch)
+        return epoch >= emu_order_from && emu_order_apart(epoch);
     if (epoch < b->block_epoch || moment & MOMENT_OTHER)
         return 1; /* another block */
     if (epoch < b->epoch)
@@ -160,6 +162,9 @@ static void check_race(const struct check_at *at, uint64_t moment, int moment_wr
         emu_report_line(b->launch->function->module, their_pc, place + 4, sizeof place - 4);
     }
     const char *did = moment_writes ? "wrote" : "read";
+    if (check_epoch(moment) < b->launch_epoch)
+        emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which a kernel on another stream %s, with no event between", at->what, byte, where,
+                 did);
     if (check_epoch(moment) < b->block_epoch || (moment & MOMENT_OTHER && !(moment & MOMENT_MANY)))
         emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which another block of this launch %s", at->what, byte, where, did);
     if (moment & MOMENT_MANY)
@@ -320,8 +325,24 @@ static void check_global_bytes(const struct emu_range *r, const unsigned char *p
 {
     const size_t first = (size_t)(p - r->base);
     const uint64_t now = check_moment();
+    if (emu_order_rivals && emu_order_rival(p, bytes, at->write))
+        emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which a copy on another stream %s, with no event between", at->what, first,
+                 check_in_device, at->write ? "uses" : "writes");
     for (size_t word = first / 4; r->shadow && 4 * word < first + bytes; word++)
         check_global_word(&r->shadow[word], word, check_mask(word, first, first + bytes), now, at);
+}
+
+int emu_check_copy(const struct emu_range *r, const void *p, size_t bytes, int write)
+{
+    const size_t first = (size_t)((const unsigned char *)p - r->base);
+    for (size_t word = first / 4; r->shadow && 4 * word < first + bytes; word++) {
+        const struct emu_cell *cell = &r->shadow[word];
+        const uint64_t mask = (uint64_t)check_mask(word, first, first + bytes) << MOMENT_MASK_AT;
+        if ((cell->write & mask && check_epoch(cell->write) >= emu_order_from && emu_order_apart(check_epoch(cell->write))) ||
+            (write && cell->read & mask && check_epoch(cell->read) >= emu_order_from && emu_order_apart(check_epoch(cell->read))))
+            return 1;
+    }
+    return 0;
 }
 
 void emu_check_global(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc)

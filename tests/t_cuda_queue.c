@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* Queues and marks of the CUDA backend, on the emulator or on a GPU ('t_cuda_queue cuda'): a batch goes up beside the work, gradients go out as
+ * soon as their mark inside a captured program is reached, results are there when the host has reached theirs. On the emulator a wait that
+ * is left out is found. */
+#include "../engine/base/file.h"
+#include "../engine/op.h"
+#include "../kernels/backend.h"
+#include "t.h"
+
+#include <dlfcn.h>
+
+/* The emulator's kernels call its own thread checker, which this one would replace. */
+#if defined(__SANITIZE_THREAD__)
+#define CQ_NO_EMULATOR 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CQ_NO_EMULATOR 1
+#endif
+#endif
+
+enum { CQ_COUNT = 256, CQ_ROUNDS = 4 };
+
+struct cq_device {
+    const struct gy_backend *backend;
+    struct gy_alloc alloc;
+    void *self;
+    float *land, *x, *y, *z;  /* on the device */
+    float *sent, *out;        /* pinned */
+    struct gy_uniform u;
+    struct gy_op op[2];       /* y = relu(x), z = relu(y) */
+    char said[512];
+};
+static const size_t cq_bytes = CQ_COUNT * sizeof(float);
+
+static void cq_log(void *user, int level, const char *text)
+{
+    struct cq_device *d = user;
+    if (level == GY_LOG_ERROR)
+        snprintf(d->said, sizeof d->said, "%s", text);
+}
+
+static const char *cq_emulator(const char *program, char *path, size_t room)
+{
+    const char *const named = getenv("GYRE_EMU"), *const slash = strrchr(program, '/');
+    if (named && named[0])
+        return named;
+    snprintf(path, room, "%.*s/../libgyre-emu.so", slash ? (int)(slash - program) : 1, slash ? program : ".");
+    return gy_file_exists(path) == 1 ? path : NULL;
+}
+
+static struct gy_op cq_relu(struct cq_device *d, void *from, void *to)
+{
+    const struct gy_geom g = { .n = 1, .h = 1, .w = 1, .c = CQ_COUNT, .p = 1, .q = 1, .k = CQ_COUNT, .r = 1, .s = 1, .stride_h = 1, .stride_w = 1,
+                               .dil_h = 1, .dil_w = 1, .groups = 1 };
+    struct gy_op op = gy_op_make(GY_OP_ACT, "relu", &g);
+    op.act = GY_ACT_RELU;
+    op.u = &d->u;
+    op.ptr[GY_X] = from;
+    op.ptr[GY_Y] = to;
+    op.tensor[GY_X] = op.tensor[GY_Y] = 0;
+    return op;
+}
+
+static int cq_get(struct cq_device *d, float **out, int kind)
+{
+    struct gy_error err;
+    void *p = NULL;
+    if (!T_CHECK(d->backend->mem_get(d->self, cq_bytes, kind, &p, &err) == GY_OK))
+        return -1;
+    *out = p;
+    return 0;
+}
+
+/* 1: open; 0: there is no such device. */
+static int cq_open(struct cq_device *d, const char *program, const char *device)
+{
+    char path[4096];
+    struct gy_error err = { 0 };
+    const struct gy_log log = { cq_log, d, GY_LOG_WARN };
+    memset(d, 0, sizeof *d);
+    d->alloc = gy_alloc_default();
+    d->backend = gy_cuda_backend();
+    struct gy_backend_config config = { .alloc = &d->alloc, .log = &log, .kernel_cache = getenv("GYRE_KERNEL_CACHE") };
+    const int emulated = strcmp(device, "emu") == 0;
+    config.emulator = emulated ? cq_emulator(program, path, sizeof path) : NULL;
+    if (!d->backend || (emulated && !config.emulator))
+        return 0;
+    if (d->backend->open(&d->self, &config, &err) != GY_OK) {
+        printf("%s\n", err.text);
+        T_CHECK(!emulated);
+        return 0;
+    }
+    if (cq_get(d, &d->land, GY_MEM_DEVICE) || cq_get(d, &d->x, GY_MEM_DEVICE) || cq_get(d, &d->y, GY_MEM_DEVICE) ||
+        cq_get(d, &d->z, GY_MEM_DEVICE) || cq_get(d, &d->sent, GY_MEM_HOST) || cq_get(d, &d->out, GY_MEM_HOST))
+        return 0;
+    d->op[0] = cq_relu(d, d->x, d->y);
+    d->op[1] = cq_relu(d, d->y, d->z);
+    return T_CHECK(d->backend->prepare(d->self, &d->op[0], &err) == GY_OK && d->backend->prepare(d->self, &d->op[1], &err) == GY_OK &&
+                   d->backend->ready(d->self, &err) == GY_OK);
+}
+
+static void cq_close(struct cq_device *d)
+{
+    float *const device[] = { d->land, d->x, d->y, d->z }, *const host[] = { d->sent, d->out };
+    for (size_t i = 0; i < GY_COUNT(device); i++)
+        if (device[i])
+            d->backend->mem_put(d->self, device[i], cq_bytes, GY_MEM_DEVICE);
+    for (size_t i = 0; i < GY_COUNT(host); i++)
+        if (host[i])
+            d->backend->mem_put(d->self, host[i], cq_bytes, GY_MEM_HOST);
+    if (d->self)
+        d->backend->close(d->self);
+}
+
+/* What the host sends, to x by way of land. lacks: the wait that is left out. */
+enum { CQ_NOTHING, CQ_SENT, CQ_TAKEN, CQ_BUCKET, CQ_REACH };
+
+static int cq_send(const struct cq_device *d, float value, int lacks)
+{
+    const struct gy_backend *b = d->backend;
+    for (int i = 0; i < CQ_COUNT; i++)
+        d->sent[i] = i % 2 ? value + (float)i : -1;
+    if (lacks != CQ_TAKEN)
+        GY_TRY(b->wait(d->self, GY_QUEUE_COPY, GY_MARK_TAKEN));
+    GY_TRY(b->copy_on(d->self, GY_QUEUE_COPY, d->land, d->sent, cq_bytes, GY_COPY_TO_DEVICE));
+    GY_TRY(b->mark(d->self, GY_QUEUE_COPY, GY_MARK_SENT));
+    if (lacks != CQ_SENT)
+        GY_TRY(b->wait(d->self, GY_QUEUE_WORK, GY_MARK_SENT));
+    GY_TRY(b->copy(d->self, d->x, d->land, cq_bytes, GY_COPY_ON_DEVICE));
+    return b->mark(d->self, GY_QUEUE_WORK, GY_MARK_TAKEN);
+}
+
+/* The program: an op, a mark, another op. Walked at first, captured the second time, then repeated by the device. */
+static int cq_program(const struct cq_device *d)
+{
+    const struct gy_backend *b = d->backend;
+    const int begun = b->begin(d->self, 0, &d->u);
+    if (begun == 1)
+        return GY_OK;
+    GY_TRY(begun);
+    GY_TRY(b->run(d->self, &d->op[0]));
+    GY_TRY(b->mark(d->self, GY_QUEUE_WORK, GY_MARK_BUCKET + 3));
+    GY_TRY(b->run(d->self, &d->op[1]));
+    return b->end(d->self, 0);
+}
+
+/* y goes out beside the second op. */
+static int cq_fetch(const struct cq_device *d, int lacks)
+{
+    const struct gy_backend *b = d->backend;
+    if (lacks != CQ_BUCKET)
+        GY_TRY(b->wait(d->self, GY_QUEUE_PEERS, GY_MARK_BUCKET + 3));
+    GY_TRY(b->copy_on(d->self, GY_QUEUE_PEERS, d->out, d->y, cq_bytes, GY_COPY_TO_HOST));
+    GY_TRY(b->mark(d->self, GY_QUEUE_PEERS, GY_MARK_RESULTS));
+    GY_TRY(b->wait(d->self, GY_QUEUE_WORK, GY_MARK_RESULTS)); /* the next round writes y again */
+    return lacks == CQ_REACH || lacks == CQ_TAKEN ? GY_OK : b->reach(d->self, GY_MARK_RESULTS);
+}
+
+static int cq_round(const struct cq_device *d, float value, int lacks)
+{
+    GY_TRY(cq_send(d, value, lacks));
+    GY_TRY(cq_program(d));
+    return cq_fetch(d, lacks);
+}
+
+static int cq_right(const struct cq_device *d, float value)
+{
+    int right = 1;
+    for (int i = 0; i < CQ_COUNT; i++)
+        right &= d->out[i] == (i % 2 ? value + (float)i : 0);
+    return right;
+}
+
+static void cq_rounds(struct cq_device *d)
+{
+    for (int round = 0; round < CQ_ROUNDS; round++) {
+        T_CHECK_MSG(cq_round(d, 1000.0f * (float)round, CQ_NOTHING) == GY_OK, "round %d: %s", round, d->said);
+        T_CHECK_MSG(cq_right(d, 1000.0f * (float)round), "round %d", round);
+        T_CHECK(d->backend->poll(d->self, GY_MARK_RESULTS) == 1);
+    }
+    T_CHECK(d->backend->sync(d->self) == GY_OK && d->backend->poll(d->self, GY_MARKS - 1) == 1); /* never marked */
+}
+
+/* The emulator as after a new start: a device that failed stays so. */
+static void cq_reset(const char *program)
+{
+    char path[4096];
+    int (*reset)(void) = NULL;
+    const char *const name = cq_emulator(program, path, sizeof path);
+    void *const library = name ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *const symbol = library ? dlsym(library, "cudaDeviceReset") : NULL;
+    memcpy(&reset, &symbol, sizeof reset);
+    T_CHECK(reset && reset() == 0);
+}
+
+/* A round with a wait less, after `before` good ones: in a walked program (0), or in a repeated one. */
+static void cq_lacking(const char *program, int lacks, int before)
+{
+    struct cq_device d;
+    if (!T_CHECK(cq_open(&d, program, "emu")))
+        return;
+    for (int round = 0; round < before; round++)
+        T_CHECK(cq_round(&d, 1, CQ_NOTHING) == GY_OK);
+    int status = cq_round(&d, 2, lacks);
+    if (lacks == CQ_TAKEN) /* the next batch meets the copy that takes the last one away */
+        status = status == GY_OK ? cq_round(&d, 3, lacks) : status;
+    if (lacks == CQ_REACH) {
+        T_CHECK(status == GY_OK && !cq_right(&d, 2)); /* not there yet */
+        T_CHECK(d.backend->sync(d.self) == GY_OK && cq_right(&d, 2));
+    } else
+        T_CHECK_MSG(status == GY_E_DEVICE && strstr(d.said, "no event between"), "wait %d, after %d rounds: %d, %s", lacks, before, status, d.said);
+    cq_close(&d);
+    cq_reset(program);
+}
+
+int main(int argc, char **argv)
+{
+    struct cq_device d;
+    const char *const device = argc > 1 ? argv[1] : "emu";
+    setvbuf(stdout, NULL, _IOLBF, 4096);
+#ifdef CQ_NO_EMULATOR
+    if (strcmp(device, "emu") == 0) {
+        T_SKIP("no emulator under ThreadSanitizer");
+        T_END("t_cuda_queue");
+    }
+#endif
+    if (!cq_open(&d, argv[0], device)) {
+        T_SKIP("the device is not there");
+        T_END("t_cuda_queue");
+    }
+    cq_rounds(&d);
+    cq_close(&d);
+    if (strcmp(device, "emu") == 0) {
+        static const struct { int lacks, before; } cases[] = { { CQ_REACH, 3 }, { CQ_SENT, 0 }, { CQ_SENT, 3 }, { CQ_TAKEN, 1 }, { CQ_TAKEN, 3 },
+                                                               { CQ_BUCKET, 0 }, { CQ_BUCKET, 3 } };
+        for (size_t i = 0; i < GY_COUNT(cases); i++)
+            cq_lacking(argv[0], cases[i].lacks, cases[i].before);
+    }
+    T_END("t_cuda_queue");
+}
