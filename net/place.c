@@ -8,7 +8,7 @@ struct place_row {
     const char *job[3]; /* together they tell its jobs and their restarts apart */
 };
 static const struct place_row place_rows[] = {
-    {"gyre", "GYRE_RANK", "GYRE_RANKS", "GYRE_LOCAL_RANK", "GYRE_LOCAL_RANKS", "GYRE_MASTER_HOST", "GYRE_MASTER_PORT", {NULL}},
+    {"gyre", "GYRE_RANK", "GYRE_RANKS", "GYRE_LOCAL_RANK", "GYRE_LOCAL_RANKS", "GYRE_MASTER_HOST", "GYRE_MASTER_PORT", {"GYRE_JOB"}},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", NULL, NULL,
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", NULL}},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
