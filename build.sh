@@ -13,6 +13,7 @@
 #   ./build.sh gpu OUT        on a machine with a GPU: op test, nets, training, benchmarks; report and CSV into the folder OUT
 #   ./build.sh gpu OUT PART... some of it: ops net train sanitizer bench
 #   ./build.sh ppc            cross build for POWER, tests under qemu
+#   ./build.sh shared         libgyre-net.so: sums over processes, for programs that train by other means
 #   ./build.sh amalgamation   amalgamation/gyre.c and gyre.h
 #   ./build.sh fuzz [MINUTES] every fuzz target for so many minutes (default 1)
 #   ./build.sh clean
@@ -206,6 +207,7 @@ flavour()
         MORE="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION"
         LINK="-fsanitize=address,undefined,fuzzer" ;;
     ppc) FCC=powerpc64le-linux-gnu-gcc RUNNER="qemu-ppc64le -L /usr/powerpc64le-linux-gnu" MORE="-isystem $BUILD/include" ;;
+    shared) MORE="-fPIC" LINK="-shared -Wl,-z,defs -Wl,-soname,libgyre-net.so" ;;
     *) fail "no flavour $1" ;;
     esac
     DIR=$BUILD/$FLAVOUR
@@ -306,6 +308,22 @@ build_command()
     compile "$@"
     # shellcheck disable=SC2046
     link "$DIR/gyre" $(objects_of "$@")
+}
+
+# What of the library sums over processes, with nothing of nets; its public functions are exported.
+network_sources() { existing engine/base/*.c engine/error.c engine/job*.c net/*.c; }
+
+build_shared()
+{
+    flavour shared
+    # shellcheck disable=SC2046
+    set -- $(network_sources)
+    compile "$@"
+    # shellcheck disable=SC2046
+    set -- $(objects_of "$@")
+    newest "$BUILD/libgyre-net.so" "$@" && return 0
+    # shellcheck disable=SC2086
+    "$FCC" $LINK -o "$BUILD/libgyre-net.so" "$@" $LIBS || fail "libgyre-net.so does not link"
 }
 
 # build_programs FOLDER SOURCE...: one program a source
@@ -617,6 +635,13 @@ target_gpu()
     sh tests/gpu.sh "$out" "$DIR" "$@"
 }
 
+target_shared()
+{
+    prepare
+    build_shared
+    found "$(wc -c <"$BUILD/libgyre-net.so") B" "$BUILD/libgyre-net.so"
+}
+
 target_demo()
 {
     target_build
@@ -635,7 +660,7 @@ usage() { sed -n '/^#   \.\/build/s/^# //p' "$0"; }
 target=${1:-build}
 [ $# -eq 0 ] || shift
 case $target in
-build|demo|test|check|bench|gpu|ppc|amalgamation|fuzz|clean) "target_$target" "$@" ;;
+build|demo|test|check|bench|gpu|ppc|shared|amalgamation|fuzz|clean) "target_$target" "$@" ;;
 help|-h|--help) usage ;;
 *) usage >&2; fail "no target $target" ;;
 esac

@@ -6,18 +6,8 @@
 #include "base/knob.h"
 #include "base/pin.h"
 
-GY_STATIC_ASSERT((int)GYRE_E_ARG == (int)GY_E_ARG && (int)GYRE_E_STATE == (int)GY_E_STATE, status_call);
-GY_STATIC_ASSERT((int)GYRE_E_UNSUPPORTED == (int)GY_E_UNSUPPORTED && (int)GYRE_E_FROZEN == (int)GY_E_FROZEN, status_call2);
-GY_STATIC_ASSERT((int)GYRE_E_NET == (int)GY_E_NET && (int)GYRE_E_IO == (int)GY_E_IO, status_net);
-GY_STATIC_ASSERT((int)GYRE_E_FORMAT == (int)GY_E_FORMAT && (int)GYRE_E_IMAGE == (int)GY_E_IMAGE, status_data);
-GY_STATIC_ASSERT((int)GYRE_E_TRUNCATED == (int)GY_E_TRUNCATED && (int)GYRE_E_HASH == (int)GY_E_HASH, status_data2);
-GY_STATIC_ASSERT((int)GYRE_E_MISMATCH == (int)GY_E_MISMATCH && (int)GYRE_E_NOMEM == (int)GY_E_NOMEM, status_res);
-GY_STATIC_ASSERT((int)GYRE_E_NODEVICE == (int)GY_E_NODEVICE && (int)GYRE_E_DEVICE == (int)GY_E_DEVICE, status_dev);
-GY_STATIC_ASSERT((int)GYRE_E_PEER == (int)GY_E_PEER && (int)GYRE_E_NONFINITE == (int)GY_E_NONFINITE, status_job);
-GY_STATIC_ASSERT((int)GYRE_E_STOPPED == (int)GY_E_STOPPED && (int)GYRE_E_BUG == (int)GY_E_BUG, status_end);
 GY_STATIC_ASSERT((int)GYRE_PIN_ON == (int)GY_PIN_ON && (int)GYRE_PIN_OFF == (int)GY_PIN_OFF, pin);
 GY_STATIC_ASSERT(sizeof(struct gyre_mix) == sizeof(struct gy_mix), mix_size);
-GY_STATIC_ASSERT(sizeof(struct gyre_error) == sizeof(struct gy_error), error_size);
 
 GYRE_API void gyre_config_default(struct gyre_config *config)
 {
@@ -175,13 +165,6 @@ GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in,
 GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger)
 {
     return (struct gy_log){ .fn = logger->write, .user = logger->user, .level = logger->level };
-}
-
-GY_INT int gy_error_out(struct gyre_error *out, const struct gy_error *err)
-{
-    if (out)
-        memcpy(out, err, sizeof *out);
-    return err->status;
 }
 
 GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink)

@@ -42,6 +42,9 @@ GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, 
 
 /* ---- job_sum.c: sums that are begun ---- */
 
+/* The file of the ranks' memory has at least so many bytes, and pages for them. */
+GY_INT int gy_job_lengthen(int fd, size_t bytes, struct gy_error *err);
+
 /* Zeroed memory for sums without copies, on a page of its own; all ranks take the same, in the same order. More than one rank. */
 GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, struct gy_error *err);
 GY_INT void gy_job_put(struct gyre_job *job, void *memory); /* NULL is fine; no sums may be open in it */

@@ -5,8 +5,8 @@
  * Who sums? The rank's own thread, when it comes by between two ops. A thread of its own would take processor time from those that
  * compute: with shared memory summing is work, not waiting, and a rank's threads fill its processors already. A rank that is ahead
  * does not wait at each bucket either: it marks its buffer as ready and computes on, so that ranks meet once a step. */
+#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine.h"
@@ -51,14 +51,12 @@ static int job_free_area(struct gyre_job *job)
     return -1;
 }
 
-/* The host's first rank makes the file long enough; a file is never made shorter. */
-static int job_grow(const struct gyre_job *job, size_t bytes, struct gy_error *err)
+/* Never shorter, whoever comes late; and the pages are there, or this fails: one that is missing later would be a SIGBUS. */
+GY_INT int gy_job_lengthen(int fd, size_t bytes, struct gy_error *err)
 {
-    struct stat now;
-    if (fstat(job->fd, &now) != 0)
-        return GY_FAIL(err, GY_E_IO, "the ranks' memory has no size: %s", strerror(errno));
-    if ((size_t)now.st_size < bytes && ftruncate(job->fd, (off_t)bytes) != 0)
-        return GY_FAIL(err, GY_E_IO, "the ranks' memory cannot have %zu bytes: %s", bytes, strerror(errno));
+    const int reason = posix_fallocate(fd, 0, (off_t)bytes);
+    if (reason != 0)
+        return GY_FAIL(err, GY_E_IO, "the ranks' memory cannot have %zu bytes: %s", bytes, strerror(reason));
     return GY_OK;
 }
 
@@ -98,7 +96,7 @@ static int job_take_shared(struct gyre_job *job, struct gy_job_area *a, int chan
     if (a->base_bytes == 0 || gy_add_size(job->end, a->base_bytes, &a->offset) != 0)
         return GY_FAIL(err, GY_E_NOMEM, "%d ranks with %zu bytes of gradients each are beyond the address space", job->locals, a->bytes);
     a->offset = job->end;
-    int status = job->local == 0 ? job_grow(job, a->offset + a->base_bytes, err) : GY_OK;
+    int status = job->local == 0 ? gy_job_lengthen(job->fd, a->offset + a->base_bytes, err) : GY_OK;
     GY_TRY(gy_job_any(job, status != GY_OK, &failed, err));
     if (!failed)
         status = job_open_area(job, a, channel, err);
