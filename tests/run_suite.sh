@@ -16,7 +16,7 @@ export TSAN_OPTIONS=allocator_may_return_null=1
 
 parallel=1
 case $SUITE in
-ppc) parallel=$JOBS LIMIT=1200 ;;
+ppc) parallel=$JOBS LIMIT=3600 ;; # an emulated processor
 asan|tsan) LIMIT=1800 ;;
 *) LIMIT=600 ;;
 esac
