@@ -441,7 +441,7 @@ GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, i
 /* ---- several processes, between machines -------------------------------------------------------------------------------- */
 
 /* Processes ("ranks") that train one net together: each computes its own batches, gradients are summed over all of them before an update,
- * so that all hold the same weights. In this version the ranks of one host, started by 'gyre launch', on the CPU. */
+ * so that all hold the same weights. They are started by 'gyre launch', on one host or several, by mpirun, srun or torchrun. */
 struct gyre_job;
 struct gyre_job_config {
     size_t size;
@@ -453,6 +453,19 @@ GYRE_API int gyre_job_open(struct gyre_job **job, const struct gyre_job_config *
 GYRE_API void gyre_job_close(struct gyre_job *job); /* NULL is fine; nets of it must be closed */
 GYRE_API int gyre_job_rank(const struct gyre_job *job);  /* NULL: 0 */
 GYRE_API int gyre_job_ranks(const struct gyre_job *job); /* NULL: 1 */
+/* data[i] = sum of all ranks' data[i], the same bits on each; in any memory, without a copy in that of gyre_job_memory. Blocks. */
+GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, struct gyre_error *error);
+
+/* Sums over the ranks of a job, also for programs that train by other means (libgyre-net.so has these functions alone). */
+/* Zeroed memory on a page of its own in which sums need no copy on one host. All ranks take the same, in the same order. Blocks. */
+GYRE_API int gyre_job_memory(struct gyre_job *job, size_t bytes, void **memory, struct gyre_error *error);
+GYRE_API void gyre_job_release(struct gyre_job *job, void *memory); /* NULL is fine; no sum may be open in it */
+/* Begins data[i] = sum of all ranks' data[i], the same bits on each, in memory of gyre_job_memory, which is not touched until the sum is
+ * there. All ranks begin the same sums in the same order. Does not allocate. */
+GYRE_API int gyre_job_sum_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gyre_error *error);
+/* Helps open sums along; done: 1 when this one is there. Does not wait. */
+GYRE_API int gyre_job_sum_test(struct gyre_job *job, int64_t ticket, int *done, struct gyre_error *error);
+GYRE_API int gyre_job_sum_wait(struct gyre_job *job, int64_t ticket, struct gyre_error *error); /* GYRE_E_PEER when a rank does not come */
 
 /* Sums over the ranks of a job, also for programs that train by other means (libgyre-net.so has these functions alone). */
 /* Zeroed memory on a page of its own in which sums need no copy on one host. All ranks take the same, in the same order. Blocks. */

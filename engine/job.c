@@ -102,7 +102,16 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
 
 GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err)
 {
+    struct gy_net_node *const node = job ? gy_job_node(job, data) : NULL;
+    if (node)
+        return gy_net_node_allreduce(node, data, count, err);
     return job && job->ranks > 1 ? gy_net_node_allreduce_outside(job->node, data, count, err) : GY_OK;
+}
+
+GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    return gy_job_sum(job, data, count, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
 GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error *err)

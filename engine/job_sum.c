@@ -141,6 +141,12 @@ static int job_find_area(const struct gyre_job *job, const void *memory)
     return -1;
 }
 
+GY_INT struct gy_net_node *gy_job_node(const struct gyre_job *job, const void *memory)
+{
+    const int place = job_find_area(job, memory);
+    return place >= 0 ? job->area[place].node : NULL;
+}
+
 GY_INT void gy_job_put(struct gyre_job *job, void *memory)
 {
     const int place = memory ? job_find_area(job, memory) : -1;

@@ -170,7 +170,7 @@ int cli_print_why(struct gyre_net *net, const struct gyre_train_config *loop, co
 
 /* ---- commands: one row each, beside the code that runs it ---- */
 
-extern const struct cli_command cmd_train, cmd_eval, cmd_predict, cmd_plan, cmd_bench, cmd_tune, cmd_kernels, cmd_audit, cmd_why, cmd_fit,
+extern const struct cli_command cmd_train, cmd_eval, cmd_predict, cmd_plan, cmd_bench, cmd_bench_sum, cmd_tune, cmd_kernels, cmd_audit, cmd_why, cmd_fit,
     cmd_network, cmd_launch, cmd_zoo, cmd_knobs, cmd_pack, cmd_export, cmd_import, cmd_info, cmd_help;
 
 #endif

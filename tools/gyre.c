@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct cli_command *const commands[] = {
-    &cmd_train, &cmd_eval, &cmd_predict, &cmd_plan, &cmd_zoo, &cmd_pack, &cmd_export, &cmd_import, &cmd_info, &cmd_bench, &cmd_tune, &cmd_kernels, &cmd_audit,
+    &cmd_train, &cmd_eval, &cmd_predict, &cmd_plan, &cmd_zoo, &cmd_pack, &cmd_export, &cmd_import, &cmd_info, &cmd_bench, &cmd_bench_sum, &cmd_tune, &cmd_kernels, &cmd_audit,
     &cmd_why, &cmd_fit, &cmd_network, &cmd_launch, &cmd_knobs, &cmd_help,
 };
 
@@ -64,6 +64,8 @@ static int run(int argc, char **argv)
         return print_version();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return cli_help(argc > 2 ? argv[2] : NULL);
+    if (argc > 2 && strcmp(argv[1], "bench") == 0 && strcmp(argv[2], "allreduce") == 0) /* the one command of two words */
+        return run_command(&cmd_bench_sum, argv + 3, argc - 3);
     const struct cli_command *command = cli_find_command(argv[1]);
     return command ? run_command(command, argv + 2, argc - 2) : CLI_USAGE;
 }
