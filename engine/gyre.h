@@ -443,9 +443,12 @@ GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, i
 /* Processes ("ranks") that train one net together: each computes its own batches, gradients are summed over all of them before an update,
  * so that all hold the same weights. They are started by 'gyre launch', on one host or several, by mpirun, srun or torchrun. */
 struct gyre_job;
+enum gyre_wire { GYRE_WIRE_F32, GYRE_WIRE_BF16 };
 struct gyre_job_config {
     size_t size;
     double wait_seconds;    /* how long a rank waits for the others before GYRE_E_PEER; 600 */
+    int wire;               /* enum gyre_wire: what gradients travel as between hosts; sums are made in float. GYRE_WIRE_BF16 halves the bytes,
+                             * rounds to 8 bits, and is refused where nothing travels; GYRE_WIRE_F32 */
 };
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config);
 /* Where this process stands, from its launcher's variables; without any, rank 0 of 1. config may be NULL. Goes into gyre_config.job. */

@@ -30,13 +30,13 @@ static int job_map(struct gyre_job *job, struct gy_error *err)
     return GY_OK;
 }
 
-static int job_world(struct gyre_job *job, struct gy_error *err)
+static int job_world(struct gyre_job *job, int wire, struct gy_error *err)
 {
     char version[32];
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
-    const struct gy_net_field fields[] = { { "the version of Gyre", version } };
+    const struct gy_net_field fields[] = { { "the version of Gyre", version }, { "the wire's type", wire == GYRE_WIRE_BF16 ? "bf16" : "f32" } };
     const struct gy_net_world_config config = { .get = job_variable, .wait_ns = job->wait_ns, .algorithm = gy_knob_get("GYRE_ALLREDUCE"),
-                                                .topology = gy_knob_get("GYRE_TOPOLOGY"), .fields = fields, .field_count = 1 };
+                                                .topology = gy_knob_get("GYRE_TOPOLOGY"), .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_world_open(&job->world, &config, &job->alloc, err));
     gy_net_world_standing(job->world, &at);
@@ -48,17 +48,30 @@ static int job_world(struct gyre_job *job, struct gy_error *err)
     return GY_OK;
 }
 
+/* bf16 is for gradients on their way between hosts. */
+static int job_wire(struct gyre_job *job, const struct gyre_job_config *config, struct gy_error *err)
+{
+    job->half = config->wire == GYRE_WIRE_BF16;
+    if (config->wire < GYRE_WIRE_F32 || config->wire > GYRE_WIRE_BF16)
+        return GY_FAIL(err, GY_E_ARG, "job config: wire is %d; it must be GYRE_WIRE_F32 or GYRE_WIRE_BF16", config->wire);
+    if (job->half && job->hosts < 2)
+        return GY_FAIL(err, GY_E_ARG, "gradients as bf16 (wire) halve what travels between hosts; all ranks of this job are on one host and share "
+                       "its memory: nothing travels");
+    return GY_OK;
+}
+
 static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, struct gy_error *err)
 {
     if (!(config->wait_seconds > 0 && config->wait_seconds < 1e9))
         return GY_FAIL(err, GY_E_ARG, "job config: wait_seconds is %g; it must be above 0 and below 1e9", config->wait_seconds);
     job->wait_ns = (int64_t)(config->wait_seconds * 1e9);
-    GY_TRY(job_world(job, err));
+    GY_TRY(job_world(job, config->wire, err));
+    GY_TRY(job_wire(job, config, err));
     if (job->ranks == 1)
         return GY_OK;
     GY_TRY(job_map(job, err));
     GY_TRY(gy_net_node_open(&job->node, job->base, job->local, job->locals, JOB_BYTES, job->wait_ns, &job->alloc, err));
-    return gy_net_world_join(job->world, job->node, 0, JOB_BYTES, err);
+    return gy_net_world_join(job->world, job->node, 0, JOB_BYTES, 0, err);
 }
 
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config)
@@ -73,7 +86,7 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
     const struct gy_alloc alloc = gy_alloc_default();
     gyre_job_config_default(&c);
     if (config)
-        c.wait_seconds = config->wait_seconds;
+        memcpy(&c, config, config->size < sizeof c ? config->size : sizeof c);
     struct gyre_job *job = gy_alloc_take(&alloc, 1, sizeof *job);
     int status = job ? GY_OK : GY_NOMEM(&err, "the job's handle", sizeof *job);
     if (job) {

@@ -28,6 +28,7 @@ struct gyre_job {
     size_t bytes;
     struct gy_net_node *node;
     int fd;                   /* the file that is the memory of this host's ranks; the world's */
+    int half;                 /* gradients travel as bf16 between hosts */
     int64_t wait_ns;
     size_t end;               /* bytes of the file that are taken */
     struct gy_job_area area[GY_JOB_AREAS];

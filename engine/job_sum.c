@@ -73,7 +73,7 @@ static int job_open_area(struct gyre_job *job, struct gy_job_area *a, int channe
 {
     GY_TRY(job_map_area(job, a, err));
     GY_TRY(gy_net_node_open(&a->node, a->base, job->local, job->locals, a->bytes, job->wait_ns, &job->alloc, err));
-    GY_TRY(gy_net_world_join(job->world, a->node, channel, a->bytes, err));
+    GY_TRY(gy_net_world_join(job->world, a->node, channel, a->bytes, job->half, err));
     gy_net_node_clear(a->node);
     a->at = gy_net_node_memory(a->node);
     return GY_OK;

@@ -6,8 +6,27 @@
  * the next 2^k are there. */
 #include "engine.h"
 #include "base/hash.h"
+#include "base/knob.h"
 
 /* ---- opening ---- */
+
+/* Between hosts the tree is that of recursive halving and doubling: over a power of two of hosts with as many ranks each, dealt in order. */
+static int parallel_check_hosts(struct gyre_net *net)
+{
+    const struct gyre_job *job = net->config.job;
+    const int even = job->ranks % job->hosts == 0 && job->locals == job->ranks / job->hosts && job->rank % job->locals == job->local;
+    const char *algorithm = gy_knob_get("GYRE_ALLREDUCE"), *name = algorithm && strncmp(algorithm, "flat/", 5) == 0 ? algorithm + 5 : algorithm;
+    if (job->hosts == 1)
+        return GY_OK;
+    if (!even || (job->ranks & (job->ranks - 1)) != 0)
+        return GY_FAIL(&net->error, GY_E_ARG, "shards on %d ranks of %d hosts: the same sums on any number of ranks need 1, 2, 4, 8 ... hosts with as "
+                       "many ranks each, numbered host by host", job->ranks, job->hosts);
+    if (name && strncmp(name, "doubling", 8) != 0 && strncmp(name, "halving", 7) != 0 && strncmp(name, "multihalving", 12) != 0)
+        return GY_FAIL(&net->error, GY_E_ARG, "shards with GYRE_ALLREDUCE=%.40s: only doubling, halving and multihalving sum as the shards' tree", algorithm);
+    if (job->half)
+        return GY_FAIL(&net->error, GY_E_ARG, "shards with a wire of bf16: gradients would be rounded as often as there are hosts");
+    return GY_OK;
+}
 
 static int parallel_check(struct gyre_net *net)
 {
@@ -19,6 +38,8 @@ static int parallel_check(struct gyre_net *net)
     if (p->ranks > 1 && (p->mine & (p->mine - 1)) != 0)
         return GY_FAIL(err, GY_E_ARG, "%d shards on %d ranks are %d each; only 1, 2, 4, 8 ... give the same sums on any number of ranks", p->shards,
                        p->ranks, p->mine);
+    if (p->sharded && p->ranks > 1)
+        GY_TRY(parallel_check_hosts(net));
     if (p->sharded && c->accumulate > 1)
         return GY_FAIL(err, GY_E_ARG, "shards and accumulate together: more shards do what accumulate does");
     if (p->sharded && c->sync_bn)

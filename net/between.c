@@ -180,7 +180,7 @@ static int between_runs(struct gy_net_between *b, const struct gy_net_between_co
             return GY_NOMEM(err, "sums between hosts", (size_t)b->owned * sizeof(*b->runs[f]));
         for (int k = 0; k < b->owned; k++)
             for (int size = 0; size < BETWEEN_SIZES; size++) {
-                const struct gy_net_end end = {&between_transport, &b->parts[k], t->host[c->end.rank], t->hosts};
+                const struct gy_net_end end = {&between_transport, &b->parts[k], t->host[c->end.rank], t->hosts, c->end.half};
                 const unsigned epoch = (unsigned)(((c->channel * BETWEEN_FLIGHTS + f) * b->all + b->parts[k].part) * BETWEEN_SIZES + size);
                 GY_TRY(gy_net_exec_open(&b->runs[f][k].exec[size], &b->schedule[size], &end, b->most[size], epoch, NULL, &b->alloc, err));
             }

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Lane after lane, a round's messages are posted; when all of them are done what came is added, in the order of the list, and the
- * next round begins. What is received to be added lies in a staging area, a part a lane, as large as the lane's largest round. */
+ * next round begins. What is received to be added lies in a staging area, a part a lane, as large as the lane's largest round.
+ *
+ * Floats that travel as bf16 are half the bytes; sums are made in float. What a rank sends it rounds in its own buffer, too, so that it goes
+ * on with what the other one has; and at the end every rank rounds what it has. So all end with the same bits. */
 #include "exec.h"
+
+#define EXEC_STRIP 1024
 
 struct exec_lane {
     int64_t at, end, last;  /* steps of its round, and behind its last */
-    float *staging;
+    unsigned char *staging;
 };
 struct gy_net_exec {
     struct gy_alloc alloc;
@@ -47,10 +52,66 @@ static int64_t exec_round_end(const struct gy_net_exec *e, const struct exec_lan
     return end;
 }
 
+/* ---- bf16 ---- */
+
+static uint16_t exec_half(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x40u); /* stays no number */
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16); /* to nearest, ties to even */
+}
+
+static float exec_float(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/* Rounds data where it lies; to may be NULL. */
+static void exec_pack(uint16_t *to, float *data, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const uint16_t half = exec_half(data[i]);
+        data[i] = exec_float(half);
+        if (to != NULL)
+            to[i] = half;
+    }
+}
+
+static void exec_unpack(const struct gy_net_exec *e, float *data, const uint16_t *from, int64_t count, int adds)
+{
+    float strip[EXEC_STRIP];
+    for (int64_t at = 0; at < count; at += EXEC_STRIP) {
+        const int64_t n = gy_min64(EXEC_STRIP, count - at);
+        float *const to = adds ? strip : data + at;
+        for (int64_t i = 0; i < n; i++)
+            to[i] = exec_float(from[at + i]);
+        if (adds)
+            e->add(data + at, strip, n);
+    }
+}
+
+/* Does the message of this step lie in the staging area? */
+static int exec_is_staged(const struct gy_net_exec *e, const struct gy_net_step *t)
+{
+    return e->end.half || t->kind == GY_NET_ADD;
+}
+
+static size_t exec_bytes(const struct gy_net_exec *e, int64_t count)
+{
+    return (size_t)count * (e->end.half ? sizeof(uint16_t) : sizeof(float));
+}
+
+/* ---- rounds ---- */
+
 /* Posts the round that begins at lane->at: receives first, so that what is sent finds its place. */
 static int exec_post(struct gy_net_exec *e, struct exec_lane *lane, struct gy_error *err)
 {
-    float *room = lane->staging;
+    unsigned char *room = lane->staging;
     lane->end = exec_round_end(e, lane);
     for (int sends = 0; sends < 2; sends++)
         for (int64_t i = lane->at; i < lane->end; i++) {
@@ -58,10 +119,14 @@ static int exec_post(struct gy_net_exec *e, struct exec_lane *lane, struct gy_er
             if ((t->kind == GY_NET_SEND) != sends)
                 continue;
             const int64_t n = exec_elements(e, t, e->count);
+            float *const data = e->data + gy_net_piece_at(e->s, t->piece, e->count);
             struct gy_net_request *r = &e->requests[i - e->first];
-            *r = (struct gy_net_request){.sends = sends, .peer = t->peer, .tag = e->tag | t->lane, .bytes = (size_t)n * sizeof(float),
-                                         .buffer = t->kind == GY_NET_ADD ? room : e->data + gy_net_piece_at(e->s, t->piece, e->count)};
-            room += t->kind == GY_NET_ADD ? n : 0;
+            *r = (struct gy_net_request){.sends = sends, .peer = t->peer, .tag = e->tag | t->lane, .bytes = exec_bytes(e, n),
+                                         .buffer = exec_is_staged(e, t) ? (void *)room : data};
+            if (exec_is_staged(e, t))
+                room += gy_align_up(r->bytes, sizeof(float));
+            if (sends && e->end.half)
+                exec_pack(r->buffer, data, n);
             GY_TRY(e->end.transport->post(e->end.self, r, err));
         }
     return GY_OK;
@@ -85,8 +150,12 @@ static void exec_add(const struct gy_net_exec *e, const struct exec_lane *lane)
 {
     for (int64_t i = lane->at; i < lane->end; i++) {
         const struct gy_net_step *t = &e->s->steps[i];
-        if (t->kind == GY_NET_ADD)
-            e->add(e->data + gy_net_piece_at(e->s, t->piece, e->count), e->requests[i - e->first].buffer, exec_elements(e, t, e->count));
+        const void *const came = e->requests[i - e->first].buffer;
+        float *const data = e->data + gy_net_piece_at(e->s, t->piece, e->count);
+        if (e->end.half && t->kind != GY_NET_SEND)
+            exec_unpack(e, data, came, exec_elements(e, t, e->count), t->kind == GY_NET_ADD);
+        else if (t->kind == GY_NET_ADD)
+            e->add(data, came, exec_elements(e, t, e->count));
     }
 }
 
@@ -101,8 +170,8 @@ static int exec_lane(struct gy_net_exec *e, struct exec_lane *lane, struct gy_er
         lane->at = lane->end;
         if (lane->at < lane->last)
             GY_TRY(exec_post(e, lane, err));
-        else
-            e->left--;
+        else if (--e->left == 0 && e->end.half)
+            exec_pack(NULL, e->data, e->count);
     }
     return GY_OK;
 }
@@ -139,14 +208,14 @@ GY_INT int gy_net_exec_test(struct gy_net_exec *e, struct gy_error *err)
     return e->left == 0;
 }
 
-/* Floats that a lane's largest round receives to add. */
+/* Elements of a lane's largest round that lie in the staging area. */
 static int64_t exec_staging(const struct gy_net_exec *e, int lane)
 {
     int64_t most = 0, now = 0;
     int round = -1;
     for (int64_t i = e->first; i < e->s->first[e->end.rank + 1]; i++) {
         const struct gy_net_step *t = &e->s->steps[i];
-        if (t->lane != lane || t->kind != GY_NET_ADD)
+        if (t->lane != lane || !exec_is_staged(e, t))
             continue;
         now = t->round == round ? now : 0;
         round = t->round;
@@ -164,10 +233,10 @@ static int exec_take(struct gy_net_exec *e, struct gy_error *err)
     if (e->requests == NULL || e->lanes == NULL)
         return GY_NOMEM(err, "an executor", steps * sizeof(*e->requests));
     for (int l = 0; l < e->s->lanes; l++) {
-        const size_t floats = (size_t)exec_staging(e, l);
-        e->lanes[l].staging = gy_arena_take(&e->arena, floats + 1, sizeof(float));
+        const size_t bytes = exec_bytes(e, exec_staging(e, l)) + sizeof(float);
+        e->lanes[l].staging = gy_arena_take(&e->arena, bytes, 1);
         if (e->lanes[l].staging == NULL)
-            return GY_NOMEM(err, "an executor's staging", floats * sizeof(float));
+            return GY_NOMEM(err, "an executor's staging", bytes);
     }
     return GY_OK;
 }
@@ -206,3 +275,5 @@ GY_INT void gy_net_exec_close(struct gy_net_exec *e)
     gy_arena_close(&e->arena);
     gy_alloc_free(&alloc, e, sizeof(*e));
 }
+
+#undef EXEC_STRIP

@@ -140,7 +140,7 @@ GY_INT void gy_net_local_kill(struct gy_net_local *local, int rank)
 GY_INT void gy_net_local_end(struct gy_net_local *local, int rank, struct gy_net_end *out)
 {
     static const struct gy_net_transport transport = {local_post, local_progress, local_cancel};
-    *out = (struct gy_net_end){&transport, &local->rank[rank], rank, local->ranks};
+    *out = (struct gy_net_end){&transport, &local->rank[rank], rank, local->ranks, 0};
 }
 
 GY_INT int gy_net_local_open(struct gy_net_local **out, int ranks, uint64_t seed, int delay, const struct gy_alloc *alloc,

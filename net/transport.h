@@ -32,6 +32,7 @@ struct gy_net_end {
     const struct gy_net_transport *transport;
     void *self;
     int rank, ranks;
+    int half; /* floats of sums travel as bf16 */
 };
 
 #endif

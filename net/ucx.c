@@ -378,7 +378,7 @@ GY_INT int gy_net_ucx_connect(struct gy_net_ucx *u, const unsigned char *address
 GY_INT void gy_net_ucx_end(struct gy_net_ucx *u, struct gy_net_end *out)
 {
     static const struct gy_net_transport transport = {ucx_post, ucx_progress, ucx_cancel};
-    *out = (struct gy_net_end){&transport, u, u->config.rank, u->config.ranks};
+    *out = (struct gy_net_end){&transport, u, u->config.rank, u->config.ranks, 0};
 }
 
 GY_INT void gy_net_ucx_version(const struct gy_net_ucx *u, char *text, size_t room)

@@ -209,11 +209,12 @@ GY_INT int gy_net_world_memory(const struct gy_net_world *w)
     return w->fd;
 }
 
-GY_INT int gy_net_world_join(struct gy_net_world *w, struct gy_net_node *node, int channel, size_t most, struct gy_error *err)
+GY_INT int gy_net_world_join(struct gy_net_world *w, struct gy_net_node *node, int channel, size_t most, int half, struct gy_error *err)
 {
-    const struct gy_net_between_config config = {.topology = &w->topology, .end = w->end, .channel = channel, .most = most,
+    struct gy_net_between_config config = {.topology = &w->topology, .end = w->end, .channel = channel, .most = most,
                                                  .algorithm = w->algorithm[0] != 0 ? w->algorithm : NULL};
     struct gy_net_node_level level;
+    config.end.half = half;
     if (w->topology.hosts == 1)
         return GY_OK;
     if (channel < 0 || channel >= GY_NET_CHANNELS || w->between[channel] != NULL)

@@ -29,9 +29,10 @@ GY_INT void gy_net_world_standing(const struct gy_net_world *world, struct gy_ne
 /* The open file that is the memory of this host's ranks; the world's. */
 GY_INT int gy_net_world_memory(const struct gy_net_world *world);
 /* Sums of a node of this host (as many ranks as it has) become sums over all hosts. All ranks give the same channel, below
- * GY_NET_CHANNELS; most: bytes of the node's buffers. One node a channel; ended by gy_net_world_leave before the node closes. */
+ * GY_NET_CHANNELS; most: bytes of the node's buffers; half: floats travel as bf16.
+ * One node a channel; ended by gy_net_world_leave before the node closes. */
 #define GY_NET_CHANNELS 32
-GY_INT int gy_net_world_join(struct gy_net_world *world, struct gy_net_node *node, int channel, size_t most, struct gy_error *err);
+GY_INT int gy_net_world_join(struct gy_net_world *world, struct gy_net_node *node, int channel, size_t most, int half, struct gy_error *err);
 GY_INT void gy_net_world_leave(struct gy_net_world *world, int channel);
 /* Fields that must be equal on all ranks, as gy_net_boot_compare. */
 GY_INT int gy_net_world_compare(struct gy_net_world *world, const struct gy_net_field *fields, int count, struct gy_error *err);

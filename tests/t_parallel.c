@@ -36,6 +36,8 @@ struct par_case {
     int odd_rank;               /* has another seed; -1 */
     const char *trace;
     int plain;                  /* samples are not mixed */
+    const char *hosts;          /* every rank counts as a host: GYRE_ALLREDUCE; NULL */
+    int wire;
 };
 
 /* What a rank leaves, in memory that the parent sees. */
@@ -132,7 +134,7 @@ static void par_rank(const struct par_case *c, int rank, const char *job_name, s
     struct gyre_error error = { 0 };
     struct gyre_job *job = NULL;
     struct gyre_net *net = NULL;
-    const struct gyre_job_config wait = { .size = sizeof wait, .wait_seconds = 60 };
+    const struct gyre_job_config wait = { .size = sizeof wait, .wait_seconds = 60, .wire = c->wire };
     snprintf(text, sizeof text, "%d", rank);
     setenv("GYRE_RANK", text, 1);
     setenv("GYRE_LOCAL_RANK", text, 1);
@@ -140,6 +142,8 @@ static void par_rank(const struct par_case *c, int rank, const char *job_name, s
     setenv("GYRE_RANKS", text, 1);
     setenv("GYRE_LOCAL_RANKS", text, 1);
     setenv("GYRE_JOB", job_name, 1);
+    if (c->hosts)
+        setenv("GYRE_ALLREDUCE", c->hosts, 1);
     par_config(&config, c, rank);
     left->status = gyre_job_open(&job, &wait, &error);
     config.job = job;
@@ -323,14 +327,75 @@ static void par_check_accumulate(struct par_left *left, struct par_left *want)
     }
 }
 
-/* ---- what is refused, and what goes wrong ---- */
-
 static void par_refused(struct par_left *left, const struct par_case *c, int rank, int status, const char *says)
 {
     T_CHECK(par_run(c, left));
     T_CHECK_MSG(left[rank].status == status && strstr(left[rank].text, says), "status %d, '%s'; not %d, '%s'", left[rank].status,
                 left[rank].text, status, says);
 }
+
+/* ---- several hosts, each with one rank: over UCX ---- */
+
+static int par_has_hosts(struct par_left *left)
+{
+    struct par_case c = par_plain;
+    c.ranks = 2;
+    c.hosts = "flat/doubling";
+    if (T_CHECK(par_run(&c, left)) && left[0].status == GYRE_OK)
+        return 1;
+    T_CHECK_MSG(left[0].status == GYRE_E_UNSUPPORTED, "%d %s", left[0].status, left[0].text);
+    T_SKIP("sums between hosts: no UCX");
+    return 0;
+}
+
+/* The same bits as one rank; and the same with small buckets. */
+static void par_check_hosts(struct par_left *left, struct par_left *want)
+{
+    static const char *const names[] = { "flat/doubling", "flat/halving", "flat/halving" };
+    struct par_case c = par_plain;
+    c.shards = 4;
+    if (!par_has_hosts(left) || !par_good(&c, left))
+        return;
+    memcpy(want, left, sizeof *want);
+    for (int i = 0; i < 3; i++) {
+        c.hosts = names[i];
+        c.ranks = i < 2 ? 2 : 4;
+        c.bucket = i == 1 ? 1000 : 0;
+        if (!par_good(&c, left))
+            return;
+        for (int r = 0; r < c.ranks; r++)
+            T_CHECK_MSG(par_equal(&left[r], want), "rank %d of %d hosts (%s) has other bits than one rank", r, c.ranks, c.hosts);
+    }
+    c.hosts = "flat/ring";
+    par_refused(left, &c, 1, GYRE_E_ARG, "GYRE_ALLREDUCE=flat/ring");
+}
+
+/* Gradients as bf16: all ranks the same, near those of float and not equal. */
+static void par_check_wire(struct par_left *left, struct par_left *want)
+{
+    struct par_case c = par_plain;
+    c.net = par_sure;
+    c.ranks = 2;
+    c.hosts = "flat/halving";
+    if (!par_good(&c, left))
+        return;
+    memcpy(want, left, sizeof *want);
+    c.wire = GYRE_WIRE_BF16;
+    for (int i = 0; i < 2; i++) {
+        c.bucket = i ? 700 : 0;
+        if (!par_good(&c, left))
+            return;
+        T_CHECK_MSG(par_apart(left, want) < 0.02 && par_apart(left, want) > 1e-6, "bf16 is %g from float", par_apart(left, want));
+        T_CHECK(memcmp(left[0].loss, left[1].loss, sizeof left[0].loss) == 0);
+    }
+    c.shards = 2;
+    par_refused(left, &c, 0, GYRE_E_ARG, "wire");
+    c.shards = 0;
+    c.hosts = NULL;
+    par_refused(left, &c, 0, GYRE_E_ARG, "all ranks of this job are on one host");
+}
+
+/* ---- what is refused, and what goes wrong ---- */
 
 static void par_check_mistakes(struct par_left *left)
 {
@@ -405,6 +470,9 @@ int main(void)
     par_check_whole(left, want);
     par_check_accumulate(left, want);
     par_check_mistakes(left);
+    par_check_hosts(left, want);
+    if (t_skipped == 0)
+        par_check_wire(left, want);
     par_check_nonfinite(left, want);
     par_check_trace(left);
     T_END("t_parallel");

@@ -27,7 +27,7 @@ struct train_values {
     const char *out, *weights;
     int64_t checkpoint_every, keep, resume, overwrite, json;
     /* several processes */
-    int64_t shards, sync_bn;
+    int64_t shards, sync_bn, wire;
     double bucket;
     const char *trace;
     struct cli_net_options net;
@@ -82,6 +82,7 @@ static const struct cli_option train_rows[] = {
       65536 },
     { "sync-bn", NULL, NULL, "batch norms see the images of all processes", CLI_FLAG, AT(sync_bn), 0, 0 },
     { "bucket", "X", "4", "megabytes of gradients that processes sum at a time, while the rest is computed", CLI_REAL, AT(bucket), 0.001, 1e6 },
+    { "wire", "f32|bf16", "f32", "what gradients travel as between hosts; bf16: half the bytes", CLI_CHOICE, AT(wire), 0, 0 },
     { "trace", "FILE", NULL, "what ran when, of the last steps, as JSON for Chrome's trace viewer", CLI_TEXT, AT(trace), 0, 0 },
     { "json", NULL, NULL, "one JSON object a line on standard output", CLI_FLAG, AT(json), 0, 0 },
 };
@@ -396,7 +397,10 @@ static int run_loop(struct train_job *job)
 static int run_job(struct train_job *job, const char *path)
 {
     struct gyre_error error;
-    if (gyre_job_open(&job->ranks, NULL, &error) != GYRE_OK)
+    struct gyre_job_config ranks;
+    gyre_job_config_default(&ranks);
+    ranks.wire = (int)job->v->wire;
+    if (gyre_job_open(&job->ranks, &ranks, &error) != GYRE_OK)
         return cli_error(&error);
     int code = open_job_data(job, path);
     if (code == CLI_OK)
