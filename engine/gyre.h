@@ -470,17 +470,6 @@ GYRE_API int gyre_job_sum_start(struct gyre_job *job, float *data, int64_t count
 GYRE_API int gyre_job_sum_test(struct gyre_job *job, int64_t ticket, int *done, struct gyre_error *error);
 GYRE_API int gyre_job_sum_wait(struct gyre_job *job, int64_t ticket, struct gyre_error *error); /* GYRE_E_PEER when a rank does not come */
 
-/* Sums over the ranks of a job, also for programs that train by other means (libgyre-net.so has these functions alone). */
-/* Zeroed memory on a page of its own in which sums need no copy on one host. All ranks take the same, in the same order. Blocks. */
-GYRE_API int gyre_job_memory(struct gyre_job *job, size_t bytes, void **memory, struct gyre_error *error);
-GYRE_API void gyre_job_release(struct gyre_job *job, void *memory); /* NULL is fine; no sum may be open in it */
-/* Begins data[i] = sum of all ranks' data[i], the same bits on each, in memory of gyre_job_memory, which is not touched until the sum is
- * there. All ranks begin the same sums in the same order. Does not allocate. */
-GYRE_API int gyre_job_sum_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gyre_error *error);
-/* Helps open sums along; done: 1 when this one is there. Does not wait. */
-GYRE_API int gyre_job_sum_test(struct gyre_job *job, int64_t ticket, int *done, struct gyre_error *error);
-GYRE_API int gyre_job_sum_wait(struct gyre_job *job, int64_t ticket, struct gyre_error *error); /* GYRE_E_PEER when a rank does not come */
-
 GYRE_API const char *gyre_collective_name(int index); /* algorithms of allreduce and broadcast; NULL after the last */
 GYRE_API const char *gyre_collective_about(int index);
 struct gyre_collective {
