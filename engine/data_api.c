@@ -10,6 +10,7 @@ GY_STATIC_ASSERT(offsetof(struct gyre_augment, resize) == offsetof(struct gy_aug
 GY_STATIC_ASSERT(offsetof(struct gyre_augment, mixup) == offsetof(struct gy_augment, mixup), augment_mixup);
 GY_STATIC_ASSERT(sizeof(struct gyre_mix) == sizeof(struct gy_batch_mix), batch_mix_size);
 GY_STATIC_ASSERT(offsetof(struct gyre_mix, h0) == offsetof(struct gy_batch_mix, h0), batch_mix_box);
+GY_STATIC_ASSERT(offsetof(struct gyre_mix, dy) == offsetof(struct gy_batch_mix, dy), batch_mix_move);
 
 struct gyre_loader {
     struct gy_alloc alloc;
@@ -127,7 +128,8 @@ static int api_loader_start(struct gyre_loader *loader, const struct gyre_loader
     struct gy_loader_config inner = { .alloc = &loader->alloc, .log = c->log.write ? &log : &loader->data->log,
                                       .batch = c->batch, .h = c->h, .w = c->w, .c = c->c, .training = c->training,
                                       .seed = c->seed, .first_batch = c->first_batch, .threads = c->threads,
-                                      .depth = c->depth, .part = c->part, .parts = c->parts, .groups = c->groups };
+                                      .depth = c->depth, .part = c->part, .parts = c->parts, .groups = c->groups,
+                                      .moves = c->moves };
     memcpy(&inner.augment, &c->augment, sizeof inner.augment);
     return gy_loader_open(&loader->loader, loader->data->data, &inner, err);
 }
@@ -211,19 +213,26 @@ static float api_level(const struct gyre_loader *l, const struct gyre_batch *b, 
     return level > 0 ? level < 255 ? level : 255 : 0;
 }
 
-/* The pixel that the net sees: mixed as the step mixes it. */
+/* The pixel of sample i as it is moved. */
+static float api_moved_level(const struct gyre_loader *l, const struct gyre_batch *b, int32_t i, int32_t y, int32_t x, int32_t c)
+{
+    const int32_t dy = b->mix ? b->mix[i].dy : 0, dx = b->mix ? b->mix[i].dx : 0, flip = b->mix ? b->mix[i].flip : 0;
+    const int32_t from_y = y - dy, from_x = (flip ? l->w - 1 - x : x) - dx;
+    if (from_y < 0 || from_y >= l->h || from_x < 0 || from_x >= l->w)
+        return 0;
+    return api_level(l, b, (((size_t)i * (size_t)l->h + (size_t)from_y) * (size_t)l->w + (size_t)from_x) * (size_t)l->c + (size_t)c);
+}
+
+/* The pixel that the net sees: moved and mixed as the step does it. */
 static uint8_t api_mixed_pixel(const struct gyre_loader *l, const struct gyre_batch *b, int32_t i, int32_t y, int32_t x, int32_t c)
 {
-    const size_t sample = (size_t)l->h * (size_t)l->w * (size_t)l->c;
-    const size_t at = ((size_t)y * (size_t)l->w + (size_t)x) * (size_t)l->c + (size_t)c;
-    const float own = api_level(l, b, (size_t)i * sample + at);
+    const float own = api_moved_level(l, b, i, y, x, c);
     if (!b->mix || b->mix[i].partner == i)
         return (uint8_t)(own + 0.5f);
     const struct gyre_mix *m = &b->mix[i];
     if (y < m->h0 || y >= m->h1 || x < m->w0 || x >= m->w1)
         return (uint8_t)(own + 0.5f);
-    const float other = api_level(l, b, (size_t)m->partner * sample + at);
-    return (uint8_t)(m->inside * own + (1 - m->inside) * other + 0.5f);
+    return (uint8_t)(m->inside * own + (1 - m->inside) * api_moved_level(l, b, m->partner, y, x, c) + 0.5f);
 }
 
 static void api_sheet_sample(struct api_sheet *s, const struct gyre_loader *l, const struct gyre_batch *b, int32_t i)

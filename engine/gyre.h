@@ -215,11 +215,13 @@ GYRE_API const struct gyre_error *gyre_last_error(const struct gyre_net *net);
 struct gyre_shape { int32_t h, w, c, classes, batch; };
 GYRE_API void gyre_get_shape(const struct gyre_net *net, struct gyre_shape *shape);
 
-/* How a sample is mixed with another of the batch (mixup, cutmix). */
+/* How a sample is made: moved by (dy, dx), where zeros come in, then mirrored, then mixed with another of the batch that was moved in its own
+ * way (mixup, cutmix). */
 struct gyre_mix {
     int32_t partner;        /* index in the batch; its own index: not mixed */
     float inside, label;    /* weight of the own pixel inside the box; weight of the own label */
     int32_t h0, w0, h1, w1; /* box [h0,h1) x [w0,w1) */
+    int32_t dy, dx, flip;   /* pixel (h, w) is that of (h - dy, w - dx), with flip of (h - dy, width - 1 - w - dx); 0: as it stands */
 };
 
 /* Read during the call only. */
@@ -420,6 +422,8 @@ struct gyre_loader_config {
     struct gyre_logger log;
     int32_t part, parts;   /* training: every step's samples are dealt to so many loaders, of which this is one; 0, 1 */
     int32_t groups;        /* a batch is so many groups, and samples are mixed (mixup, cutmix) with others of their own group only; 1 */
+    int moves;             /* 1: crops from a border and flips are left to the net, told in gyre_batch.mix, where nothing but mixing comes behind
+                            * them; the same samples, made on the net's device; 0 */
 };
 GYRE_API void gyre_loader_config_default(struct gyre_loader_config *config);
 GYRE_API int gyre_open_loader(struct gyre_loader **loader, struct gyre_data *data, const struct gyre_loader_config *config,

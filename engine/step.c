@@ -6,6 +6,8 @@
 #include "engine.h"
 #include "job.h"
 
+#define STEP_FAR 65536 /* by how many pixels nothing is moved */
+
 /* One op; then what other ranks have sent meanwhile. */
 static int step_op(struct gyre_net *net, int program, const struct gy_op *op)
 {
@@ -134,6 +136,8 @@ static int step_check_mix(struct gyre_net *net, const struct gyre_batch *batch)
             return gy_net_fail(net, GY_E_ARG, "batch.mix[%d]: partner %d, box [%d,%d) x [%d,%d); it must be in a batch of %d and "
                                "an image of %d x %d", i, partner, m->h0, m->h1, m->w0, m->w1, batch->count, net->graph.h,
                                net->graph.w);
+        if (m->dy <= -STEP_FAR || m->dy >= STEP_FAR || m->dx <= -STEP_FAR || m->dx >= STEP_FAR)
+            return gy_net_fail(net, GY_E_ARG, "batch.mix[%d]: moved by %d, %d; it must be by less than %d", i, m->dy, m->dx, STEP_FAR);
     }
     return GY_OK;
 }
@@ -381,3 +385,5 @@ GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const f
         *rank = step_place(net, net->plan.rank);
     return GYRE_OK;
 }
+
+#undef STEP_FAR

@@ -202,6 +202,7 @@ static int train_open_loader(struct train_run *run)
     c.seed = run->net->config.seed;
     c.first_batch = run->done;
     c.threads = run->config.loader_threads;
+    c.moves = !run->net->caps.host_memory; /* a GPU moves images while it normalises them */
     c.part = gyre_job_rank(run->net->config.job);
     c.parts = run->all / run->mine;
     c.groups = run->mine / run->shape.batch;

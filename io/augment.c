@@ -196,14 +196,22 @@ static void augment_shift(const uint8_t *in, int32_t h, int32_t w, int32_t c, in
                    in + (size_t)(y - dy) * row + (size_t)(x0 - dx) * (size_t)c, (size_t)(x1 - x0) * (size_t)c);
 }
 
+/* By how much the random crop from an image with a border moves it. */
+static void augment_pad_draw(const struct gy_augment *a, uint64_t seed, int64_t position, int32_t *dy, int32_t *dx)
+{
+    uint32_t word[4];
+    gy_rng_words(seed, GY_RNG_AUGMENT, (uint64_t)position, AUGMENT_PAD, word);
+    *dy = a->pad - augment_below(word[0], 2 * a->pad + 1);
+    *dx = a->pad - augment_below(word[1], 2 * a->pad + 1);
+}
+
 /* The random crop from [h][w] with a border; cell: bytes of a pixel. */
 static void augment_pad_shift(const struct gy_augment *a, uint64_t seed, int64_t position, const uint8_t *in, int32_t h,
                               int32_t w, int32_t cell, uint8_t *out)
 {
-    uint32_t word[4];
-    gy_rng_words(seed, GY_RNG_AUGMENT, (uint64_t)position, AUGMENT_PAD, word);
-    augment_shift(in, h, w, cell, a->pad - augment_below(word[0], 2 * a->pad + 1),
-                  a->pad - augment_below(word[1], 2 * a->pad + 1), out);
+    int32_t dy, dx;
+    augment_pad_draw(a, seed, position, &dy, &dx);
+    augment_shift(in, h, w, cell, dy, dx, out);
 }
 
 static int augment_pad_crop(const struct gy_augment *a, const struct gy_window *from, uint64_t seed, int64_t position,
@@ -246,6 +254,29 @@ static void augment_mirror(uint8_t *pixels, int32_t h, int32_t w, int32_t c)
 static int augment_flips(const struct gy_augment *a, uint64_t seed, int64_t position)
 {
     return a->flip > 0 && gy_rng_uniform(seed, GY_RNG_AUGMENT, (uint64_t)position, AUGMENT_FLIP) < a->flip;
+}
+
+GY_INT int gy_augment_tells(const struct gy_augment *augment, struct gy_augment *rest)
+{
+    const int colour = augment->brightness > 0 || augment->contrast > 0 || augment->saturation > 0 || augment->hue > 0;
+    const int pads = augment->pad > 0 && !augment->resized_crop;
+    *rest = *augment;
+    if (colour || (!pads && !(augment->flip > 0)))
+        return 0;
+    rest->flip = 0;
+    if (pads) {
+        rest->pad = 0;
+        rest->resize = 0; /* as augment_pad_crop fits */
+    }
+    return 1;
+}
+
+GY_INT void gy_augment_tell(const struct gy_augment *augment, uint64_t seed, int64_t position, struct gy_batch_mix *mix)
+{
+    mix->dy = mix->dx = 0;
+    if (augment->pad > 0 && !augment->resized_crop)
+        augment_pad_draw(augment, seed, position, &mix->dy, &mix->dx);
+    mix->flip = augment_flips(augment, seed, position);
 }
 
 GY_INT int gy_augment_sample(const struct gy_augment *augment, const struct gy_image *image, uint64_t seed,
@@ -323,7 +354,7 @@ static struct gy_batch_mix augment_cutmix(struct augment_stream *s, double weigh
     const int32_t x = (int32_t)(augment_next(s) * w), y = (int32_t)(augment_next(s) * h);
     const double half = 0.5 * sqrt(1 - weight);
     const int32_t half_w = (int32_t)(half * w), half_h = (int32_t)(half * h);
-    struct gy_batch_mix m = {0, 0, 0, 0, 0, 0, 0};
+    struct gy_batch_mix m = {0};
     m.h0 = (int32_t)gy_max64(y - half_h, 0);
     m.w0 = (int32_t)gy_max64(x - half_w, 0);
     m.h1 = (int32_t)gy_min64(y + half_h, h);
@@ -339,7 +370,7 @@ GY_INT void gy_augment_mix(const struct gy_augment *augment, uint64_t seed, int6
     const double coin = augment_next(&s);
     const int cut = augment->cutmix > 0 && (!(augment->mixup > 0) || coin < 0.5);
     const double weight = augment_beta(&s, cut ? (double)augment->cutmix : (double)augment->mixup);
-    struct gy_batch_mix m = {0, (float)weight, (float)weight, 0, 0, h, w};
+    struct gy_batch_mix m = {.inside = (float)weight, .label = (float)weight, .h1 = h, .w1 = w};
     if (cut)
         m = augment_cutmix(&s, weight, h, w);
     for (int32_t i = 0; i < batch; i++) {

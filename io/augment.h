@@ -36,6 +36,10 @@ GY_INT int gy_augment_sample(const struct gy_augment *augment, const struct gy_i
  * holds floats. */
 GY_INT void gy_augment_real(const struct gy_augment *augment, const struct gy_image *image, uint64_t seed,
                             int64_t position, uint8_t *out);
+/* The padded crop and the flip of that sample, told instead of made: *rest is what is left for the two functions above. 0: they cannot be
+ * told (colour follows them), or there are none. */
+GY_INT int gy_augment_tells(const struct gy_augment *augment, struct gy_augment *rest);
+GY_INT void gy_augment_tell(const struct gy_augment *augment, uint64_t seed, int64_t position, struct gy_batch_mix *mix);
 /* torchvision's formulas on pixels [h][w][c], in the order and by the factors of (seed, position). */
 GY_INT int gy_augment_jitter(const struct gy_augment *augment, uint64_t seed, int64_t position, uint8_t *pixels,
                              int32_t h, int32_t w, int32_t c, struct gy_decoder *decoder, struct gy_error *err);

@@ -44,7 +44,8 @@ struct gy_loader {
     int64_t batches_per_epoch, end; /* end: number behind the last batch */
     size_t sample_bytes;
     int32_t chunk, attempts;        /* samples claimed at once; samples tried for one position */
-    int mixing;
+    int mixing, telling;       /* batches have mix; moves are told in it */
+    struct gy_augment made;    /* what is made here */
     struct loader_slot *slots;
     struct loader_thread *threads;
     struct gy_decoder *decoder;     /* of the caller of next */
@@ -102,12 +103,12 @@ static int loader_make_one(const struct gy_loader *loader, int64_t number, int32
     struct gy_image image;
     GY_TRY(gy_data_read(loader->data, index, decoder, &image, err));
     if (image.values) {
-        gy_augment_real(c->training ? &c->augment : NULL, &image, c->seed, loader_position(c, number, at), out);
+        gy_augment_real(c->training ? &loader->made : NULL, &image, c->seed, loader_position(c, number, at), out);
         return GY_OK;
     }
     if (!c->training)
         return gy_image_fit(&image, c->h, c->w, c->c, c->augment.resize, out, decoder, err);
-    return gy_augment_sample(&c->augment, &image, c->seed, loader_position(c, number, at), c->h, c->w, c->c, out, decoder, err);
+    return gy_augment_sample(&loader->made, &image, c->seed, loader_position(c, number, at), c->h, c->w, c->c, out, decoder, err);
 }
 
 /* The sample at a position, or the next readable one by index. */
@@ -146,6 +147,11 @@ static void loader_prepare(const struct gy_loader *loader, const struct loader_s
         gy_augment_mix(&c->augment, c->seed, (number * c->parts + c->part) * c->groups + g, group, c->h, c->w, mix);
         for (int32_t i = 0; i < group; i++)
             mix[i].partner += g * group;
+    }
+    for (int32_t i = 0; i < c->batch && loader->telling; i++) {
+        if (!loader->mixing)
+            slot->mix[i] = (struct gy_batch_mix){.partner = i, .inside = 1, .label = 1};
+        gy_augment_tell(&c->augment, c->seed, loader_position(c, number, i), &slot->mix[i]);
     }
     memset(slot->pixels + (size_t)count * loader->sample_bytes, 0, (size_t)(c->batch - count) * loader->sample_bytes);
     for (int32_t i = count; i < c->batch; i++) {
@@ -369,6 +375,7 @@ static int loader_check(const struct gy_data *data, const struct gy_loader_confi
 static int loader_take_slots(struct gy_loader *loader, struct gy_error *err)
 {
     const size_t batch = (size_t)loader->config.batch, depth = (size_t)loader->config.depth;
+    const int mixes = loader->mixing || loader->telling;
     struct gy_arena *arena = &loader->arena;
     loader->slots = gy_arena_take(arena, depth, sizeof(*loader->slots));
     loader->threads = gy_arena_take(arena, (size_t)loader->config.threads, sizeof(*loader->threads));
@@ -381,8 +388,8 @@ static int loader_take_slots(struct gy_loader *loader, struct gy_error *err)
         slot->labels = gy_arena_take(arena, batch, sizeof(*slot->labels));
         slot->tries = gy_arena_take(arena, batch, sizeof(*slot->tries));
         slot->samples = gy_arena_take(arena, batch, sizeof(*slot->samples));
-        slot->mix = loader->mixing ? gy_arena_take(arena, batch, sizeof(*slot->mix)) : NULL;
-        if (!slot->pixels || !slot->labels || !slot->tries || !slot->samples || (loader->mixing && !slot->mix))
+        slot->mix = mixes ? gy_arena_take(arena, batch, sizeof(*slot->mix)) : NULL;
+        if (!slot->pixels || !slot->labels || !slot->tries || !slot->samples || (mixes && !slot->mix))
             return GY_NOMEM(err, "a loader's batch", batch * loader->sample_bytes);
     }
     return GY_OK;
@@ -434,6 +441,9 @@ static void loader_describe(struct gy_loader *loader, struct gy_data *data, cons
     loader->chunk = data->costly ? 1 : 16;
     loader->attempts = c->training ? (int32_t)gy_min64(gy_min64(data->max_bad, INT32_MAX - 1) + 1, data->count) : 1;
     loader->mixing = c->training && (c->augment.mixup > 0 || c->augment.cutmix > 0);
+    loader->telling = c->training && c->moves && gy_augment_tells(&c->augment, &loader->made);
+    if (!loader->telling)
+        loader->made = c->augment;
     loader->next_number = loader->claim_number = loader->released = c->first_batch;
 }
 

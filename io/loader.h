@@ -29,13 +29,15 @@ struct gy_loader_config {
     int threads, depth;              /* loader threads (at least 1); slots in the ring (at least 2) */
     int32_t part, parts;             /* training: every step's samples are dealt to so many loaders, of which this is one; 0, 1 or 0: alone */
     int32_t groups;                  /* of a batch, equal parts of it: samples are mixed within their group; 0 or 1: one */
+    int moves;                       /* training: padded crops and flips are told in mix, not made, where no colour jitter follows */
 };
 
-/* How sample i of a batch is mixed with another: equals struct gy_mix of kernels/op.h field by field. */
+/* How sample i of a batch is moved, mirrored and mixed with another: equals struct gy_mix of kernels/op.h field by field. */
 struct gy_batch_mix {
     int32_t partner;
     float inside, label;
     int32_t h0, w0, h1, w1;
+    int32_t dy, dx, flip;
 };
 
 struct gy_batch {
@@ -43,7 +45,7 @@ struct gy_batch {
     int32_t count;                   /* samples that are there; the rest of the slot is zero with label -1 */
     const uint8_t *pixels;           /* [batch][h][w][c]; NULL for a float set */
     const int32_t *labels;           /* [batch] */
-    const struct gy_batch_mix *mix;  /* [batch], or NULL when mixing is off */
+    const struct gy_batch_mix *mix;  /* [batch], or NULL when there is nothing to mix or to move */
     const int64_t *samples;          /* [batch] index in the data set, of what stands there; -1 behind count */
     const float *values;             /* [batch][h][w][c] of a float set, else NULL */
 };

@@ -11,7 +11,7 @@
 #include "op_device.h"
 
 /* code                 reads                          writes                  meaning (f[] are the record's constants)
- * GY_OP_INPUT          X (u8 or f32, NHWC) [MIX]      Y                       y = (x/255 - f[c]) * f[4+c], mixed as MIX says; f32 input: without /255
+ * GY_OP_INPUT          X (u8 or f32, NHWC) [MIX]      Y                       y = (x/255 - f[c]) * f[4+c], moved and mixed as MIX says; f32 input: without /255
  * GY_OP_CONV           X W [BIAS SCALE SHIFT RES]     Y [STATS]               cross-correlation; epilogue in this order: + BIAS, STATS of that,
  *                                                                             * SCALE + SHIFT, + RES, act
  * GY_OP_BN_STATS       X                              STATS                   mean and sum of squared deviations over N*H*W, a channel

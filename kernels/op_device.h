@@ -36,11 +36,13 @@ enum gy_op_flags {
 /* Constants of the update ops, by position in f[]. */
 enum gy_update_constant { GY_C_MOMENTUM, GY_C_DECAY, GY_C_BETA1, GY_C_BETA2, GY_C_EPS, GY_C_ETA, GY_C_CLIP, GY_C_EMA };
 
-/* How sample i is mixed with sample partner (mixup: the box is the whole image; cutmix: inside is 0). */
+/* How sample i is made of the batch. Every sample is first moved by its own dy and dx (zeros come in) and then mirrored; then it is mixed with
+ * sample partner (mixup: the box is the whole image; cutmix: inside is 0). */
 struct gy_mix {
     int32_t partner;         /* index in the batch; i itself: not mixed */
     float inside, label;     /* weight of the own pixel inside the box; weight of the own label */
     int32_t h0, w0, h1, w1;  /* box [h0,h1) x [w0,w1); outside it the own pixel counts fully */
+    int32_t dy, dx, flip;    /* pixel (h, w) is that of (h - dy, w - dx); flip: w counts from the right */
 };
 
 /* A contiguous piece of the parameter region: one tensor. */

@@ -146,7 +146,10 @@ static struct gy_mix op_mix(const struct gy_geom *g, int64_t i, uint64_t seed)
                             .h0 = h0,
                             .w0 = w0,
                             .h1 = (int32_t)gy_min64(g->h, h0 + 3),
-                            .w1 = g->w };
+                            .w1 = g->w,
+                            .dy = i % 3 ? (int32_t)(word[3] % 5) - 2 : 0,
+                            .dx = i % 3 ? (int32_t)(word[3] / 5 % 7) - 3 : 0,
+                            .flip = i % 3 == 2 };
 }
 
 static void op_fill_other(const struct op_case *c, struct op_memory *m, int role)

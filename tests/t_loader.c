@@ -206,6 +206,74 @@ static void test_evaluation(void)
     gy_data_close(data);
 }
 
+/* Pixel of sample k at (y, x) as mix moves it. */
+static uint8_t loader_moved(const struct gy_batch *b, int32_t side, int32_t c, int32_t k, int32_t y, int32_t x, int32_t channel)
+{
+    const struct gy_batch_mix *m = &b->mix[k];
+    const int32_t from_y = y - m->dy, from_x = (m->flip ? side - 1 - x : x) - m->dx;
+    return from_y < 0 || from_y >= side || from_x < 0 || from_x >= side
+               ? 0
+               : b->pixels[(((size_t)k * (size_t)side + (size_t)from_y) * (size_t)side + (size_t)from_x) * (size_t)c + (size_t)channel];
+}
+
+/* Moves that are told, done by hand: the batches that the loader makes by itself. mixed: mix is there in both. Returns how many pixels
+ * were somewhere else before. */
+static int64_t loader_compare_moves(const struct gy_batch *made, const struct gy_batch *told, int32_t side, int32_t c, int mixed)
+{
+    int64_t wrong = 0, elsewhere = 0;
+    for (int32_t k = 0; k < made->count; k++) {
+        for (int32_t i = 0; i < side * side * c; i++) {
+            const size_t at = (size_t)(k * side * side * c + i);
+            wrong += made->pixels[at] != loader_moved(told, side, c, k, i / c / side, i / c % side, i % c);
+            elsewhere += made->pixels[at] != told->pixels[at];
+        }
+        const struct gy_batch_mix *m = &told->mix[k];
+        wrong += made->labels[k] != told->labels[k] || made->samples[k] != told->samples[k];
+        wrong += mixed ? memcmp(m, &made->mix[k], offsetof(struct gy_batch_mix, dy)) != 0 || made->mix[k].dy || made->mix[k].dx || made->mix[k].flip
+                       : m->partner != k || m->inside != 1 || m->label != 1;
+    }
+    T_CHECK_MSG(wrong == 0, "%" PRId64 " pixels or fields", wrong);
+    return elsewhere;
+}
+
+static void test_moves(void)
+{
+    static const struct { struct gy_augment a; int32_t c; int tells; } rows[] = {
+        {{.pad = 2, .flip = 0.5f}, 1, 1},
+        {{.pad = 9}, 3, 1}, /* out of the image, too */
+        {{.flip = 1}, 3, 1},
+        {{.pad = 3, .flip = 0.5f, .mixup = 0.2f, .cutmix = 1}, 1, 1},
+        {{.resized_crop = 1, .scale_min = 0.3f, .scale_max = 1, .ratio_min = 0.75f, .ratio_max = 1.3333f, .pad = 2, .flip = 0.5f}, 3, 1},
+        {{.pad = 2, .flip = 0.5f, .contrast = 0.4f}, 3, 0},
+        {{.resized_crop = 1, .scale_min = 0.3f, .scale_max = 1, .ratio_min = 0.75f, .ratio_max = 1.3333f}, 3, 0},
+    };
+    struct gy_data *data;
+    T_CHECK(loader_open_data(&data, df_path("idx"), "train", 0, NULL) == GY_OK);
+    for (size_t i = 0; i < GY_COUNT(rows); i++) {
+        struct gy_loader_config config = loader_config(16, 10, rows[i].c, 1, 2);
+        struct gy_loader *made, *told;
+        struct gy_batch a, b;
+        config.augment = rows[i].a;
+        T_CHECK(gy_loader_open(&made, data, &config, &loader_err) == GY_OK);
+        config.moves = 1;
+        T_CHECK(gy_loader_open(&told, data, &config, &loader_err) == GY_OK);
+        const int mixed = config.augment.mixup > 0;
+        int64_t elsewhere = 0;
+        for (int k = 0; k < 4; k++) {
+            T_CHECK(gy_loader_next(made, &a, &loader_err) == GY_OK && gy_loader_next(told, &b, &loader_err) == GY_OK);
+            T_CHECK((a.mix != NULL) == mixed && (b.mix != NULL) == (mixed || rows[i].tells));
+            if (rows[i].tells && b.mix)
+                elsewhere += loader_compare_moves(&a, &b, 10, rows[i].c, mixed);
+            else
+                T_CHECK(memcmp(a.pixels, b.pixels, 16 * 100 * (size_t)rows[i].c) == 0);
+        }
+        T_CHECK(!rows[i].tells || elsewhere > 1000);
+        gy_loader_close(made);
+        gy_loader_close(told);
+    }
+    gy_data_close(data);
+}
+
 static void test_refused(void)
 {
     struct gy_data *data;
@@ -413,6 +481,7 @@ int main(void)
     test_epochs();
     test_waits();
     test_evaluation();
+    test_moves();
     test_refused();
     test_bad_training();
     test_bad_limit();

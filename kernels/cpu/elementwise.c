@@ -259,6 +259,37 @@ static int64_t ew_input_pieces(const struct ew_job *job, int64_t first, int64_t 
     return at;
 }
 
+static int ew_is_moved(const struct gy_mix *m) { return (m->dy | m->dx | m->flip) != 0; }
+
+/* Pixel (h, w) of a sample as it is moved: where it lies, or -1. */
+static int64_t ew_input_from(const struct gy_geom *g, const struct gy_mix *m, int64_t n, int32_t h, int32_t w)
+{
+    const int32_t from_h = h - m->dy, from_w = (m->flip ? g->w - 1 - w : w) - m->dx;
+    return from_h < 0 || from_h >= g->h || from_w < 0 || from_w >= g->w ? -1 : ((n * g->h + from_h) * g->w + from_w) * g->c;
+}
+
+static float ew_input_moved(const struct gy_op *op, int64_t from, int32_t channel)
+{
+    return from >= 0 ? ew_input_value(op, from + channel, channel) : (0.0f - op->f[channel & 3]) * op->f[4 + (channel & 3)];
+}
+
+/* An image that is moved, or mixed with one that is, pixel by pixel. */
+static void ew_input_image(const struct gy_op *op, const struct gy_mix *mix, int64_t n)
+{
+    const struct gy_geom *g = &op->geom;
+    const struct gy_mix *m = &mix[n], *other = &mix[m->partner];
+    for (int64_t i = 0; i < (int64_t)g->h * g->w; i++) {
+        const int32_t h = (int32_t)(i / g->w), w = (int32_t)(i % g->w);
+        const int mixed = m->partner != n && h >= m->h0 && h < m->h1 && w >= m->w0 && w < m->w1;
+        const int64_t own = ew_input_from(g, m, n, h, w), from = mixed ? ew_input_from(g, other, m->partner, h, w) : -1;
+        for (int32_t c = 0; c < g->c; c++) {
+            const float value = ew_input_moved(op, own, c);
+            ew_put(op->ptr[GY_Y], ((int64_t)n * g->h * g->w + i) * g->c + c, op->dtype,
+                   mixed ? m->inside * value + (1.0f - m->inside) * ew_input_moved(op, from, c) : value);
+        }
+    }
+}
+
 /* A tile is an image. */
 static void ew_input_tile(void *arg, int64_t tile, int thread)
 {
@@ -268,6 +299,10 @@ static void ew_input_tile(void *arg, int64_t tile, int thread)
     const struct gy_mix *mix = op->ptr[GY_MIX];
     const int64_t line = (int64_t)g->w * g->c, sample = g->h * line;
     const int plain = mix == NULL || mix[tile].partner == tile;
+    if (mix != NULL && (ew_is_moved(&mix[tile]) || ew_is_moved(&mix[mix[tile].partner]))) {
+        ew_input_image(op, mix, tile);
+        return;
+    }
     const int64_t done = plain ? ew_input_pieces(job, tile * sample, sample) / line : 0; /* rows; begun ones are done again */
     for (int32_t h = (int32_t)done; h < g->h; h++) {
         const int64_t row = tile * sample + h * line;

@@ -3,12 +3,16 @@
 #include "ref.h"
 #include "../../engine/base/rng.h"
 
-static GY_REAL ref_input_pixel(const struct gy_op *op, int64_t at)
+/* Pixel (h, w) of sample n, moved as m says (NULL: not at all), normalised. */
+static GY_REAL ref_input_pixel(const struct gy_op *op, const struct gy_mix *m, int64_t n, int32_t h, int32_t w, int32_t c)
 {
-    const int32_t c = (int32_t)(at % op->geom.c) & 3;
-    if (op->flags & GY_F_U8)
-        return ((GY_REAL)((const uint8_t *)op->ptr[GY_X])[at] / 255 - (GY_REAL)op->f[c]) * (GY_REAL)op->f[4 + c];
-    return (((const GY_REAL *)op->ptr[GY_X])[at] - (GY_REAL)op->f[c]) * (GY_REAL)op->f[4 + c];
+    const struct gy_geom *g = &op->geom;
+    const int32_t from_h = m ? h - m->dy : h, from_w = m ? (m->flip ? g->w - 1 - w : w) - m->dx : w;
+    const int64_t at = ((n * g->h + from_h) * g->w + from_w) * g->c + c;
+    GY_REAL value = 0;
+    if (from_h >= 0 && from_h < g->h && from_w >= 0 && from_w < g->w)
+        value = op->flags & GY_F_U8 ? (GY_REAL)((const uint8_t *)op->ptr[GY_X])[at] / 255 : ((const GY_REAL *)op->ptr[GY_X])[at];
+    return (value - (GY_REAL)op->f[c & 3]) * (GY_REAL)op->f[4 + (c & 3)];
 }
 
 GY_INT void GY_REF(input)(const struct gy_op *op)
@@ -19,12 +23,12 @@ GY_INT void GY_REF(input)(const struct gy_op *op)
     const int64_t sample = (int64_t)g->h * g->w * g->c;
     for (int64_t i = 0; i < g->n * sample; i++) {
         const int64_t n = i / sample, inside = i % sample;
-        const int32_t h = (int32_t)(inside / ((int64_t)g->w * g->c)), w = (int32_t)(inside / g->c % g->w);
-        y[i] = ref_input_pixel(op, i);
+        const int32_t h = (int32_t)(inside / ((int64_t)g->w * g->c)), w = (int32_t)(inside / g->c % g->w), c = (int32_t)(inside % g->c);
         const struct gy_mix *m = mix ? &mix[n] : NULL;
+        y[i] = ref_input_pixel(op, m, n, h, w, c);
         if (m && m->partner != n && h >= m->h0 && h < m->h1 && w >= m->w0 && w < m->w1)
             y[i] = (GY_REAL)m->inside * y[i] +
-                   (1 - (GY_REAL)m->inside) * ref_input_pixel(op, m->partner * sample + inside);
+                   (1 - (GY_REAL)m->inside) * ref_input_pixel(op, &mix[m->partner], m->partner, h, w, c);
     }
 }
 

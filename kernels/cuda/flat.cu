@@ -96,15 +96,26 @@ GY_FN struct gy_vec flat_values(const void *x, int k)
 }
 
 #if GY_HAS_MIX
-/* The element, mixed with the same place of its partner inside the box. */
+/* The element at (h, w) of sample n as it is moved. */
+GY_FN float flat_moved(const void *x, struct gy_mix m, int64_t n, int h, int w, int c)
+{
+    const int from_h = h - m.dy, from_w = (m.flip ? GY_W_ - 1 - w : w) - m.dx;
+    if (from_h < 0 || from_h >= GY_H || from_w < 0 || from_w >= GY_W_)
+        return flat_norm(0.0f, c);
+    return flat_norm(flat_value(x, ((n * GY_H + from_h) * GY_W_ + from_w) * GY_C + c), c);
+}
+
+/* The element, moved, and mixed with the same place of its partner inside the box. own: as it stands. */
 GY_FN float flat_mixed(const void *x, const struct gy_mix *mix, int64_t i, float own)
 {
     const flat_index n = (flat_index)i / FLAT_SAMPLE, inside = (flat_index)i % FLAT_SAMPLE;
     const int c = (int)(inside % GY_C), w = (int)(inside / GY_C % GY_W_), h = (int)(inside / ((flat_index)GY_W_ * GY_C));
     const struct gy_mix m = mix[n];
+    if (m.dy | m.dx | m.flip)
+        own = flat_moved(x, m, (int64_t)n, h, w, c);
     if (m.partner == (int)n || h < m.h0 || h >= m.h1 || w < m.w0 || w >= m.w1)
         return own;
-    return m.inside * own + (1.0f - m.inside) * flat_norm(flat_value(x, (int64_t)m.partner * FLAT_SAMPLE + inside), c);
+    return m.inside * own + (1.0f - m.inside) * flat_moved(x, mix[m.partner], m.partner, h, w, c);
 }
 #endif
 
