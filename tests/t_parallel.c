@@ -115,7 +115,8 @@ static int par_steps(struct gyre_net *net, const struct par_case *c, int rank, s
         for (int i = 0; i < mine; i++) {
             const int group = i / c->batch * c->batch;
             par_sample((int64_t)s * mine * ranks + rank * mine + i, x + i * PAR_PIXELS, &label[i]);
-            mix[i] = (struct gyre_mix){ group + (i - group + 1) % c->batch, 0.75f, 0.75f, 0, 0, PAR_SIDE, PAR_SIDE };
+            mix[i] = (struct gyre_mix){ .partner = group + (i - group + 1) % c->batch, .inside = 0.75f, .label = 0.75f, .h1 = PAR_SIDE,
+                                         .w1 = PAR_SIDE };
         }
         if (s == c->bad_step && rank == c->bad_rank)
             x[3] = NAN;
