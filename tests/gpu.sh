@@ -66,7 +66,12 @@ fi
 for name in "$@"; do
     case $name in
     ops) part ops timeout 300 "$folder/tests/t_ops_cuda" --device cuda --each "${GPU_EACH:-8}" ;;
-    net) part net timeout 120 "$folder/tests/t_cuda_net" cuda zoo ;;
+    net)
+        part net timeout 120 "$folder/tests/t_cuda_net" cuda zoo
+        for test in half queue input; do
+            part "$test" timeout 60 "$folder/tests/t_cuda_$test" cuda
+        done
+        ;;
     train) part train train_net ;;
     sanitizer)
         if command -v compute-sanitizer >/dev/null 2>&1; then

@@ -2,7 +2,7 @@
 /* f16 with loss scaling, on the emulator or on a GPU ('t_cuda_half cuda'): training goes as in float; gradients that overflow cost an update
  * and half the scale, never a weight; the scale is part of a checkpoint; it grows again. The CPU, which has no f16, says so. */
 #include "../engine/engine.h"
-#include "t.h"
+#include "data_files.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)
@@ -289,6 +289,69 @@ static void chalf_resume(void)
     remove(CHALF_FILE);
 }
 
+/* ---- the loop ---- */
+
+struct chalf_told {
+    int64_t skipped;
+    double scale;
+};
+static int chalf_progress(void *user, const struct gyre_progress *p)
+{
+    struct chalf_told *told = user;
+    told->skipped = p->skipped_steps;
+    told->scale = p->loss_scale;
+    return 0;
+}
+
+static struct gyre_net *chalf_train(const struct gyre_config *config, const char *folder, int64_t steps, int resume, struct chalf_told *told)
+{
+    struct gyre_data_config dc;
+    struct gyre_train_config tc;
+    struct gyre_data *data = NULL;
+    struct gyre_error error;
+    gyre_data_config_default(&dc);
+    dc.path = df_path("idx");
+    dc.split = "train";
+    struct gyre_net *net = chalf_open(config);
+    if (net && T_CHECK(gyre_open_data(&data, &dc, &error) == GYRE_OK)) {
+        gyre_train_config_default(&tc);
+        tc.train = data;
+        tc.max_steps = steps;
+        tc.folder = folder;
+        tc.resume = resume;
+        tc.progress = chalf_progress;
+        tc.user = told;
+        if (!T_CHECK(gyre_train(net, &tc) == GYRE_OK))
+            printf("%s\n", gyre_last_error(net)->text);
+    }
+    gyre_close_data(data);
+    return net;
+}
+
+/* Skipped updates are told; a training that was interrupted right behind one ends with the same bits. */
+static void chalf_loop(void)
+{
+    struct gyre_config config = chalf_config(chalf_small, chalf_device, GYRE_F16);
+    struct chalf_told told = { 0, 0 }, again = { 0, 0 };
+    config.input = GYRE_INPUT_U8;
+    config.loss_scale = 2097152;
+    df_open();
+    df_folder("idx");
+    df_write_idx("idx/train", 20, 6, 6, 5);
+    struct gyre_net *whole = chalf_train(&config, df_path("whole"), 8, 0, &told);
+    T_CHECK_MSG(told.skipped > 1 && told.skipped < 8 && told.scale == (double)ldexpf(2097152, -(int)told.skipped), "%" PRId64 " skipped, scale %g",
+                told.skipped, told.scale);
+    gyre_close(chalf_train(&config, df_path("parts"), 1, 0, &again));
+    T_CHECK(again.skipped == 1 && again.scale == 1048576);
+    struct gyre_net *parts = chalf_train(&config, df_path("parts"), 8, 1, &again);
+    T_CHECK(again.skipped == told.skipped && again.scale == told.scale);
+    if (whole && parts)
+        chalf_same(whole, parts);
+    gyre_close(whole);
+    gyre_close(parts);
+    df_remove(df_root);
+}
+
 /* What is not finite is found in f16 tensors, too. */
 static void chalf_nonfinite(void)
 {
@@ -330,6 +393,7 @@ int main(int argc, char **argv)
     chalf_overflow();
     chalf_growth();
     chalf_resume();
+    chalf_loop();
     chalf_nonfinite();
     chalf_quiet = 1;
     chalf_hopeless();
