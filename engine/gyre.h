@@ -252,7 +252,8 @@ GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, str
 GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 /* As gyre_eval; scores [count][classes]: probabilities, or outputs with the mse loss. Does not allocate. */
 GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, float *scores);
-/* Forward and backward only, in training mode: gradients are left for gyre_get_tensor("grad.NAME"). Does not allocate. */
+/* Forward and backward only, in training mode: gradients are left for gyre_get_tensor("grad.NAME"): of this rank alone, the sum over its
+ * shards. Does not allocate. */
 GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 
 /* Of the batch that went through last; valid until the next call. loss and rank are [count]; scores [count][classes]; rank is the

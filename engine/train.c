@@ -52,6 +52,15 @@ static double train_mean(double sum, int64_t count) { return count ? sum / (doub
 
 /* ---- notes in the checkpoint ---- */
 
+/* What the counters of a checkpoint count. The number of ranks is no part of it. */
+static void train_data_text(const struct train_run *run, char *text, size_t room)
+{
+    char shards[32] = "";
+    if (run->net->parallel.sharded)
+        snprintf(shards, sizeof shards, " in %d shards", run->net->parallel.shards);
+    snprintf(text, room, "%" PRId64 " samples, batch %d%s", run->info.samples, run->shape.batch, shards);
+}
+
 static int train_write_notes(struct train_run *run)
 {
     char text[256];
@@ -59,7 +68,7 @@ static int train_write_notes(struct train_run *run)
     snprintf(text, sizeof text, "%.17g %" PRId64 " %" PRId64 " %.17g %" PRId64 " %" PRId64, e->loss, e->labelled, e->right,
              r->loss, r->labelled, r->right);
     GY_TRY(gyre_note(run->net, "train.sums", text));
-    snprintf(text, sizeof text, "%" PRId64 " samples, batch %d", run->info.samples, run->shape.batch);
+    train_data_text(run, text, sizeof text);
     GY_TRY(gyre_note(run->net, "train.data", text));
     snprintf(text, sizeof text, "%.4f", (double)run->done / (double)run->per_epoch);
     return gyre_note(run->net, "epochs", text);
@@ -72,7 +81,7 @@ static int train_read_notes(struct train_run *run, const char *path)
     struct train_sums *e = &run->epoch, *r = &run->row;
     if (gyre_read_note(path, "train.data", text, sizeof text, NULL) != GYRE_OK)
         return GY_OK; /* not of this loop: weights and counters alone go on */
-    snprintf(want, sizeof want, "%" PRId64 " samples, batch %d", run->info.samples, run->shape.batch);
+    train_data_text(run, want, sizeof want);
     if (strcmp(text, want) != 0)
         return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: the run had %s; now there are %s", path, text, want);
     if (gyre_read_note(path, "train.sums", text, sizeof text, NULL) != GYRE_OK ||

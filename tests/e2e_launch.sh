@@ -136,6 +136,15 @@ expect 2 sharded 3 "$TMP/three"
 says "$err" '4 shards cannot be dealt to 3 ranks'
 expect 0 launch 2 "$TMP/synced" --sync-bn --epochs 2
 
+# ---- without shards, too, another number of processes goes on; with another number of shards none does
+mkdir "$TMP/fewer"
+cp "$TMP/whole/checkpoint-110.safetensors" "$TMP/fewer"
+expect 0 launch 2 "$TMP/fewer" --resume --epochs 9
+says "$out" 'checkpoint-135'
+rm "$TMP/moved/checkpoint-40.safetensors"
+expect 3 sharded 2 "$TMP/moved" --resume --shards 2
+says "$err" 'batch 3 in 4 shards; now there are 120 samples, batch 3 in 2 shards'
+
 # ---- mistakes
 expect 2 "$GYRE" launch
 expect 2 "$GYRE" launch --ranks 0 -- true

@@ -30,7 +30,7 @@ static const char par_sure[] =
 
 struct par_case {
     const char *net;
-    int ranks, batch, shards, sync_bn, accumulate, threads, steps, optimizer;
+    int ranks, batch, shards, sync_bn, accumulate, threads, steps, optimizer, dtype;
     size_t bucket;
     int bad_rank, bad_step;     /* its input is not finite then; -1 */
     int odd_rank;               /* has another seed; -1 */
@@ -79,6 +79,7 @@ static void par_config(struct gyre_config *config, const struct par_case *c, int
     config->memory.hook = par_hook;
     config->schedule.rate = 0.05f;
     config->optimizer.kind = c->optimizer;
+    config->dtype = c->dtype;
     config->optimizer.clip_norm = c->optimizer == GYRE_ADAMW ? 1 : 0;
     config->trace_events = c->trace ? 4096 : 0;
 }
@@ -220,7 +221,7 @@ static const struct par_case par_plain = { .net = par_norms, .ranks = 1, .batch 
 
 /* ---- shards ---- */
 
-static void par_check_shards(struct par_left *left, struct par_left *want, int optimizer)
+static void par_check_shards(struct par_left *left, struct par_left *want, int optimizer, int dtype)
 {
     static const struct {
         int ranks, threads;
@@ -230,6 +231,7 @@ static void par_check_shards(struct par_left *left, struct par_left *want, int o
         struct par_case c = par_plain;
         c.shards = 4;
         c.optimizer = optimizer;
+        c.dtype = dtype;
         c.ranks = rows[i].ranks;
         c.threads = rows[i].threads;
         c.bucket = rows[i].bucket;
@@ -463,9 +465,9 @@ int main(void)
     struct par_left *left = par_memory(), *want = par_memory();
     if (!T_CHECK(left && want))
         return 1;
-    par_check_shards(left, want, GYRE_SGD);
-    par_check_shards(left, want, GYRE_LARS);
-    par_check_shards(left, want, GYRE_ADAMW);
+    par_check_shards(left, want, GYRE_SGD, GYRE_F32);
+    par_check_shards(left, want, GYRE_LARS, GYRE_BF16);
+    par_check_shards(left, want, GYRE_ADAMW, GYRE_F32);
     par_check_odd(left, want);
     par_check_buckets(left, want);
     par_check_whole(left, want);
