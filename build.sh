@@ -546,6 +546,8 @@ check_part()
         TMP=$(mktemp -d)
         export TMP
         LIMIT=3600 one run_ranks sh tests/run_ranks.sh "$(cd "$DIR" && pwd)/gyre"
+        { have ip && need_ucx; } || ! can_install || install "four hosts on one machine" iproute2 libucx-dev || :
+        LIMIT=3600 one run_hosts sh tests/run_hosts.sh "$(cd "$DIR" && pwd)/gyre"
         rm -rf "$TMP"
         ;;
     long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;

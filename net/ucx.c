@@ -11,11 +11,14 @@
 #ifndef GY_NO_UCX
 #include <dlfcn.h>
 #include <sched.h>
+#include <time.h>
 
 #define UCX_CLOSE_NS 2000000000 /* for what is under way at the end */
 #define UCX_CANCEL_NS 1000000000
 #define UCX_TURNS 16            /* progress calls in a row while they find something */
 #define UCX_LOOKS 200           /* calls that find nothing before the processor is given away */
+#define UCX_LONG 4000           /* and before this rank sleeps for a moment: it is far ahead of the others */
+#define UCX_MOMENT_NS 50000
 
 struct ucx_peer {
     struct gy_net_ucx *ucx;
@@ -262,7 +265,9 @@ static int ucx_progress(void *self, struct gy_error *err)
     while (turns < UCX_TURNS && u->f.worker_progress(u->worker) > 0)
         turns++;
     u->idle = turns > 0 ? 0 : u->idle + 1;
-    if (u->idle > UCX_LOOKS)
+    if (u->idle > UCX_LONG)
+        nanosleep(&(const struct timespec){0, UCX_MOMENT_NS}, NULL);
+    else if (u->idle > UCX_LOOKS)
         sched_yield();
     for (int r = 0; r < u->config.ranks && u->failed > 0; r++)
         if (u->peers[r].failed == 1)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 struct bench_sum_values {
-    int64_t least, most, rounds, ranks, json, outside;
+    int64_t least, most, rounds, repeats, ranks, json, outside;
 };
 
 #define AT(member) offsetof(struct bench_sum_values, member)
@@ -16,6 +16,7 @@ static const struct cli_option bench_sum_rows[] = {
     { "least", "BYTES", "8", "smallest buffer", CLI_WHOLE, AT(least), 4, 1 << 30 },
     { "most", "BYTES", "268435456", "largest buffer; each is twice the one before", CLI_WHOLE, AT(most), 4, 1 << 30 },
     { "rounds", "N", "20", "measurements of each size; the fastest and the median are printed", CLI_WHOLE, AT(rounds), 1, 10000 },
+    { "repeats", "N", NULL, "sums of each measurement; default: by size", CLI_WHOLE, AT(repeats), 1, 1000000 },
     { "ranks", "N", "2", "processes to start on this host, where no launcher did", CLI_WHOLE, AT(ranks), 2, 64 },
     { "outside", NULL, NULL, "buffers in memory of the process's own, which is copied", CLI_FLAG, AT(outside), 0, 0 },
     { "json", NULL, NULL, "one JSON object a line", CLI_FLAG, AT(json), 0, 0 },
@@ -45,10 +46,10 @@ static int bench_sum_compare(const void *a, const void *b)
 }
 
 /* The same number of sums on all ranks: about 64 MiB a round, at most a thousand. */
-static int64_t bench_sum_repeats(int64_t bytes)
+static int64_t bench_sum_repeats(const struct bench_sum *b, int64_t bytes)
 {
     const int64_t repeats = ((int64_t)64 << 20) / bytes;
-    return repeats > 1000 ? 1000 : repeats < 1 ? 1 : repeats;
+    return b->v->repeats ? b->v->repeats : repeats > 1000 ? 1000 : repeats < 1 ? 1 : repeats;
 }
 
 /* Small whole numbers, whose sums are exact: 1, or 0 after a sentence. */
@@ -72,7 +73,7 @@ static int bench_sum_check(struct bench_sum *b, int64_t count)
 
 static int bench_sum_measure(struct bench_sum *b, int64_t count)
 {
-    const int64_t repeats = bench_sum_repeats(count * 4);
+    const int64_t repeats = bench_sum_repeats(b, count * 4);
     for (int64_t round = -1; round < b->v->rounds; round++) { /* the first is not counted */
         const double began = bench_sum_clock();
         for (int64_t k = 0; k < repeats; k++)
@@ -113,21 +114,29 @@ static int bench_sum_all(struct bench_sum *b)
 /* This program again, as ranks; returns only when that fails. */
 static int bench_sum_launch(const struct bench_sum_values *v)
 {
-    char path[4096], text[4][32];
+    char path[4096], text[6][32];
     const ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
     if (bytes <= 0)
         return cli_fail(CLI_RESOURCES, "this program does not find itself in /proc; gyre launch -- gyre bench allreduce");
     path[bytes] = 0;
-    const int64_t values[] = { v->ranks, v->least, v->most, v->rounds };
-    for (int i = 0; i < 4; i++)
-        snprintf(text[i], sizeof text[i], "%" PRId64, values[i]);
-    const char *args[] = { path, "launch", "--ranks", text[0], "--", path, "bench", "allreduce", "--least", text[1], "--most", text[2], "--rounds",
-                           text[3], v->json ? "--json" : NULL, NULL, NULL };
-    for (size_t i = 14; v->outside && i < CLI_COUNT(args); i++)
-        if (!args[i]) {
-            args[i] = "--outside";
-            break;
-        }
+    const struct {
+        const char *name;
+        int64_t value;
+    } rows[] = { { "--least", v->least }, { "--most", v->most }, { "--rounds", v->rounds }, { "--repeats", v->repeats } };
+    const char *args[24] = { path, "launch", "--ranks", text[5], "--", path, "bench", "allreduce" };
+    int count = 8;
+    snprintf(text[5], sizeof text[5], "%" PRId64, v->ranks);
+    for (size_t i = 0; i < CLI_COUNT(rows); i++) {
+        if (!rows[i].value)
+            continue;
+        snprintf(text[i], sizeof text[i], "%" PRId64, rows[i].value);
+        args[count++] = rows[i].name;
+        args[count++] = text[i];
+    }
+    if (v->json)
+        args[count++] = "--json";
+    if (v->outside)
+        args[count++] = "--outside";
     execv(path, (char *const *)(uintptr_t)args);
     return cli_fail(CLI_RESOURCES, "%s cannot be started", path);
 }

@@ -1,0 +1,127 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Four hosts on one machine: network namespaces with links of limited rate through a bridge, each with process, memory and name spaces of its
+# own, two ranks on each. Every algorithm gives right sums; training gives the bits of eight ranks of one host; hosts with
+# unequal ranks; whoever is lost ends all. Needs root.   run_hosts.sh GYRE. Variable: RATE (of a link, default 400mbit).
+. "$(dirname "$0")/e2e.inc"
+GYRE=$1
+RATE=${RATE:-400mbit}
+for tool in ip tc unshare nsenter; do
+    if ! command -v $tool >/dev/null; then
+        skip "no $tool (Debian: iproute2, util-linux)"
+        finish
+    fi
+done
+tag=g$$
+switch=${tag}s
+holders=
+hosts_down()
+{
+    for holder in $holders; do
+        kill -9 "$holder" 2>/dev/null
+    done
+    for i in 0 1 2 3; do
+        ip netns del "$tag$i" 2>/dev/null
+    done
+    ip netns del "$switch" 2>/dev/null
+}
+trap 'exit 1' INT TERM
+trap 'hosts_down; [ -z "$own_tmp" ] || rm -rf "$own_tmp"' EXIT
+if ! ip netns add "$switch" 2>/dev/null || ! ip -n "$switch" link add br0 type bridge 2>/dev/null; then
+    skip 'network namespaces are not allowed here (root?)'
+    finish
+fi
+ip -n "$switch" link set br0 up
+
+# host_up I: namespaces, an address, a shaped link, and a process that keeps them; its number lies in $TMP/holder.I
+host_up()
+{
+    host=$tag$1
+    ip netns add "$host" && ip -n "$host" link set lo up &&
+        ip -n "$switch" link add "p$1" type veth peer name eth0 netns "$host" &&
+        ip -n "$switch" link set "p$1" master br0 up && ip -n "$host" addr add "10.77.0.$(($1 + 1))/24" dev eth0 &&
+        ip -n "$host" link set eth0 up || return 1
+    for side in "$host eth0" "$switch p$1"; do
+        # shellcheck disable=SC2086
+        set -- "$1" $side
+        tc -n "$2" qdisc add dev "$3" root tbf rate "$RATE" burst 64kb latency 50ms || return 1
+    done
+    ip netns exec "$host" unshare --ipc --pid --uts --fork --mount-proc --kill-child \
+        sh -c "hostname $host; echo ready >$TMP/ready.$1; exec sleep 3600" &
+    holders="$holders $!"
+    while [ ! -s "$TMP/ready.$1" ]; do sleep 0.05; done
+    pgrep -P $! >"$TMP/holder.$1"
+}
+: >"$TMP/hosts.txt"
+for i in 0 1 2 3; do
+    if ! host_up $i; then
+        skip 'links cannot be made or shaped here'
+        finish
+    fi
+    echo "$tag$i slots=2 address=10.77.0.$((i + 1))" >>"$TMP/hosts.txt"
+done
+sleep 2 # until the links run
+
+# what stands for ssh
+cat >"$TMP/enter" <<END
+pid=\$(cat "$TMP/holder.\${1#$tag}")
+exec nsenter -t "\$pid" --net --ipc --pid --uts --mount -- sh -c "\$2"
+END
+launch() { "$GYRE" launch --hosts "$TMP/hosts.txt" --threads 1 --ssh "sh $TMP/enter" "$@"; }
+sums() { launch -- "$GYRE" bench allreduce --json --rounds "$1" --repeats 2 --least "$2" --most "$3"; }
+
+# ---- every algorithm, with and without shared memory
+for algorithm in by-size ring halving direct multiring multihalving hosts doubling tree ring:3 flat/ring flat/halving flat/direct flat/multiring \
+    flat/doubling flat/tree; do
+    case $algorithm in by-size) unset GYRE_ALLREDUCE ;; *) export GYRE_ALLREDUCE=$algorithm ;; esac
+    expect 0 sums 1 4 262144
+    says "$out" '"ranks":8,"bytes":262144'
+done
+unset GYRE_ALLREDUCE
+
+# ---- what memory of the host is worth on these links
+for algorithm in flat/ring ring halving; do
+    GYRE_ALLREDUCE=$algorithm expect 0 sums 3 4194304 4194304
+    eval "$(printf '%s' "$algorithm" | tr / _)=$(sed -n 's/.*"fastest_us":\([0-9]*\).*/\1/p' "$out")"
+    printf '%s: %s\n' "$algorithm" "$(tail -n 1 "$out")"
+done
+# shellcheck disable=SC2154
+if [ "$halving" -lt "$flat_ring" ] || [ "$ring" -lt "$flat_ring" ]; then ok; else bad "two levels: $halving us, one ring of all ranks: $flat_ring us"; fi
+
+# ---- training: the bits of one host
+make_images "$TMP/data/train" 4 30 20 1
+cat >"$TMP/plain.net" <<'END'
+input 20x20x3
+conv 12 3x3 bias
+relu
+conv 16 3x3 stride 2 bias
+relu
+linear 4
+softmax
+END
+learn() { "$@" -- "$GYRE" train "$TMP/plain.net" "$TMP/data" --epochs 8 --lr .02 --test-data none --batch 2 --shards 8 --out "$folder"; }
+folder=$TMP/one expect 0 learn "$GYRE" launch --ranks 8 --threads 1
+folder=$TMP/four expect 0 learn launch
+same "$TMP/one/checkpoint-56.safetensors" "$TMP/four/checkpoint-56.safetensors"
+there "$TMP/four/checkpoint-56.safetensors"
+
+# ---- hosts with 3, 1, 2 and 1 ranks, and racks
+i=0
+: >"$TMP/unequal.txt"
+for slots in 3 1 2 1; do
+    echo "$tag$i slots=$slots address=10.77.0.$((i + 1))" >>"$TMP/unequal.txt"
+    i=$((i + 1))
+done
+printf 'rack left %s0 %s2\nrack right %s1 %s3\n' "$tag" "$tag" "$tag" "$tag" >"$TMP/racks.txt"
+mv "$TMP/unequal.txt" "$TMP/hosts.txt"
+for algorithm in ring multihalving; do
+    GYRE_ALLREDUCE=$algorithm GYRE_TOPOLOGY=$TMP/racks.txt expect 0 sums 1 4 65536
+    says "$out" '"ranks":7,"bytes":65536'
+done
+GYRE_TOPOLOGY=$TMP/no-file expect 3 sums 1 4 4
+says "$err" 'no-file'
+
+# ---- a rank that ends badly
+expect 3 launch -- sh -c "[ \$GYRE_RANK = 4 ] && exit 3; exec sleep 30"
+says "$err" "rank 4 on ${tag}2.*ended with code 3"
+finish
