@@ -483,9 +483,10 @@ struct gyre_collective {
     int ranks, lanes;       /* lanes: parts of the buffer that follow each other; 1, 1 */
     int dims[8];            /* their product is ranks, the nearest first; 0 ends: one dimension */
     int rank;               /* whose steps are printed; -1: all; -2: none */
+    const char *file;       /* a schedule as it is printed, in place of an algorithm; NULL */
 };
 GYRE_API void gyre_collective_default(struct gyre_collective *collective);
-/* Builds a schedule, proves it (every contribution exactly once, the same order on all ranks, no deadlock) and prints it. */
+/* Builds a schedule or reads it, proves it (every contribution exactly once, the same order on all ranks, no deadlock) and prints it. */
 GYRE_API int gyre_print_collective(const struct gyre_collective *collective, const struct gyre_sink *sink, struct gyre_error *error);
 
 struct gyre_simulation {

@@ -4,6 +4,7 @@
 #include "../kernels/cuda/list.h"
 #include "device.h"
 #include "kernel_list.h"
+#include <float.h>
 
 struct klist_job {
     const struct gyre_kernels_config *config;
@@ -159,24 +160,47 @@ GYRE_API int gyre_pack_kernels(const struct gyre_config *config, const int *arch
 /* ---- audits ---- */
 
 /* What the macros of kernels depend on, as one line of a checkpoint's note, and back. */
-#define KLIST_CONFIG_ITEMS 24
+static const struct klist_item {
+    size_t at;
+    int real; /* a float; else an int */
+} klist_items[] = {
+#define KLIST_INT(member) { offsetof(struct gyre_config, member), 0 }
+#define KLIST_REAL(member) { offsetof(struct gyre_config, member), 1 }
+    KLIST_INT(mode), KLIST_INT(batch), KLIST_INT(recompute), KLIST_INT(dtype), KLIST_INT(input), KLIST_REAL(mean[0]), KLIST_REAL(mean[1]),
+    KLIST_REAL(mean[2]), KLIST_REAL(mean[3]), KLIST_REAL(std[0]), KLIST_REAL(std[1]), KLIST_REAL(std[2]), KLIST_REAL(std[3]),
+    KLIST_INT(optimizer.kind), KLIST_REAL(optimizer.momentum), KLIST_INT(optimizer.nesterov), KLIST_REAL(optimizer.weight_decay),
+    KLIST_INT(optimizer.decay_all), KLIST_REAL(optimizer.beta1), KLIST_REAL(optimizer.beta2), KLIST_REAL(optimizer.eps),
+    KLIST_REAL(optimizer.lars_eta), KLIST_REAL(optimizer.clip_norm), KLIST_REAL(optimizer.ema),
+#undef KLIST_INT
+#undef KLIST_REAL
+};
+#define KLIST_ITEMS ((int)GY_COUNT(klist_items))
+
 static void klist_config_text(const struct gyre_config *c, char *text, size_t room)
 {
-    const struct gyre_optimizer *o = &c->optimizer;
-    snprintf(text, room, "%d %d %d %d %d %.9g %.9g %.9g %.9g %.9g %.9g %.9g %.9g %d %.9g %d %.9g %d %.9g %.9g %.9g %.9g %.9g %.9g", c->mode,
-             c->batch, c->recompute, c->dtype, c->input, (double)c->mean[0], (double)c->mean[1], (double)c->mean[2], (double)c->mean[3],
-             (double)c->std[0], (double)c->std[1], (double)c->std[2], (double)c->std[3], o->kind, (double)o->momentum, o->nesterov,
-             (double)o->weight_decay, o->decay_all, (double)o->beta1, (double)o->beta2, (double)o->eps, (double)o->lars_eta,
-             (double)o->clip_norm, (double)o->ema);
+    size_t used = 0;
+    for (int i = 0; i < KLIST_ITEMS && used < room; i++) {
+        const unsigned char *at = (const unsigned char *)c + klist_items[i].at;
+        const double value = klist_items[i].real ? (double)*(const float *)(const void *)at : (double)*(const int *)(const void *)at;
+        used += (size_t)gy_max64(0, snprintf(text + used, room - used, i == 0 ? "%.9g" : " %.9g", value));
+    }
 }
 
 static int klist_config_read(const char *text, struct gyre_config *c)
 {
-    struct gyre_optimizer *o = &c->optimizer;
-    return sscanf(text, "%d %d %d %d %d %f %f %f %f %f %f %f %f %d %f %d %f %d %f %f %f %f %f %f", &c->mode, &c->batch, &c->recompute,
-                  &c->dtype, &c->input, &c->mean[0], &c->mean[1], &c->mean[2], &c->mean[3], &c->std[0], &c->std[1], &c->std[2], &c->std[3],
-                  &o->kind, &o->momentum, &o->nesterov, &o->weight_decay, &o->decay_all, &o->beta1, &o->beta2, &o->eps, &o->lars_eta,
-                  &o->clip_norm, &o->ema) == KLIST_CONFIG_ITEMS;
+    double value[GY_COUNT(klist_items)];
+    if (gy_text_reals(text, value, KLIST_ITEMS) != KLIST_ITEMS)
+        return 0;
+    for (int i = 0; i < KLIST_ITEMS; i++) {
+        unsigned char *at = (unsigned char *)c + klist_items[i].at;
+        if (fabs(value[i]) > (klist_items[i].real ? (double)FLT_MAX : 1e9))
+            return 0;
+        if (klist_items[i].real)
+            *(float *)(void *)at = (float)value[i];
+        else
+            *(int *)(void *)at = (int)value[i];
+    }
+    return 1;
 }
 
 GY_INT int gy_net_note_kernels(struct gyre_net *net)
@@ -217,14 +241,25 @@ static void klist_audit_look(void *user, const struct gyre_net *net)
         gy_cuda_list_hash(net->backend_self, audit->now.texts, audit->now.code, &audit->now.count);
 }
 
+static int klist_record_read(const char *line, struct klist_record *was)
+{
+    char count[16];
+    int64_t number;
+    if (gy_text_word(&line, was->device, sizeof was->device) != 0 || gy_text_word(&line, count, sizeof count) != 0 ||
+        gy_text_int(count, 0, INT_MAX, &number) != 0 || gy_text_word(&line, was->texts, sizeof was->texts) != 0)
+        return 0;
+    was->count = (int)number;
+    return gy_text_word(&line, was->code, sizeof was->code) == 0;
+}
+
 static int klist_audit_read(const char *path, struct klist_record *was, struct gyre_config *config, struct gy_error *err)
 {
     struct gyre_error error;
     char line[512];
     if (gyre_read_note(path, "kernels", line, sizeof line, &error) != GYRE_OK)
         return GY_FAIL(err, GY_E_ARG, "%.300s records no kernels: it was not trained on a GPU", path);
-    if (sscanf(line, "%31s %d %64s %64s", was->device, &was->count, was->texts, was->code) != 4 ||
-        gyre_read_note(path, "kernels.config", line, sizeof line, &error) != GYRE_OK || !klist_config_read(line, config))
+    if (!klist_record_read(line, was) || gyre_read_note(path, "kernels.config", line, sizeof line, &error) != GYRE_OK ||
+        !klist_config_read(line, config))
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: its note of kernels is damaged", path);
     config->device = was->device;
     return GY_OK;

@@ -6,6 +6,7 @@
 
 #define NET_API_SAMPLES_MOST 1000
 #define NET_API_FILE_MOST ((size_t)1 << 20)
+#define NET_API_SCHEDULE_MOST ((size_t)256 << 20)
 
 GYRE_API const char *gyre_collective_name(int index)
 {
@@ -42,18 +43,31 @@ static struct gy_net_shape net_api_shape(const struct gyre_collective *c)
     return shape;
 }
 
+static int net_api_schedule(struct gy_net_schedule *s, const struct gyre_collective *c, const struct gy_alloc *alloc, struct gy_error *err)
+{
+    const struct gy_net_shape shape = net_api_shape(c);
+    char *text;
+    size_t bytes;
+    if (!c->file)
+        return gy_net_build(s, c->algorithm, &shape, net_api_goal(c->algorithm), alloc, err);
+    *s = (struct gy_net_schedule){ .failed = 1 };
+    GY_TRY(gy_file_read(alloc, c->file, NET_API_SCHEDULE_MOST, &text, &bytes, err));
+    const int status = gy_net_read_schedule(s, text, bytes, c->file, alloc, err);
+    gy_alloc_free(alloc, text, bytes + 1);
+    return status;
+}
+
 GYRE_API int gyre_print_collective(const struct gyre_collective *c, const struct gyre_sink *sink, struct gyre_error *error)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    const struct gy_net_shape shape = net_api_shape(c);
     struct gy_net_schedule s;
     struct gy_net_proof proof;
     struct gy_error err = { 0 };
     struct gy_sink out = gy_sink_of(sink);
-    int status = gy_net_build(&s, c->algorithm, &shape, net_api_goal(c->algorithm), &alloc, &err);
+    int status = net_api_schedule(&s, c, &alloc, &err);
     status = status == GY_OK ? gy_net_verify(&s, &proof, &err) : status;
-    if (status == GY_OK && c->rank >= c->ranks)
-        status = GY_FAIL(&err, GY_E_ARG, "there is no rank %d of %d", c->rank, c->ranks);
+    if (status == GY_OK && c->rank >= s.ranks)
+        status = GY_FAIL(&err, GY_E_ARG, "there is no rank %d of %d", c->rank, s.ranks);
     if (status == GY_OK)
         gy_net_print(&s, &proof, c->rank, &out);
     gy_net_close_schedule(&s);

@@ -84,10 +84,11 @@ static int train_read_notes(struct train_run *run, const char *path)
     train_data_text(run, want, sizeof want);
     if (strcmp(text, want) != 0)
         return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: the run had %s; now there are %s", path, text, want);
-    if (gyre_read_note(path, "train.sums", text, sizeof text, NULL) != GYRE_OK ||
-        sscanf(text, "%lf %" SCNd64 " %" SCNd64 " %lf %" SCNd64 " %" SCNd64, &e->loss, &e->labelled, &e->right, &r->loss,
-               &r->labelled, &r->right) != 6)
+    double sums[6];
+    if (gyre_read_note(path, "train.sums", text, sizeof text, NULL) != GYRE_OK || gy_text_reals(text, sums, 6) != 6)
         return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: its note of the epoch's sums is damaged", path);
+    *e = (struct train_sums){ sums[0], (int64_t)sums[1], (int64_t)sums[2] };
+    *r = (struct train_sums){ sums[3], (int64_t)sums[4], (int64_t)sums[5] };
     return GY_OK;
 }
 

@@ -7,7 +7,6 @@
 #include "engine.h"
 #include "roofline.h"
 #include "tuned.h"
-#include <time.h>
 
 #define TUNE_LEAST_GAIN 1.02
 #define TUNE_TURN 1e-3 /* seconds: a run is repeated until it takes about as long */
@@ -315,19 +314,15 @@ static int tune_all(struct tune *t)
 
 static void tune_say_source(struct tune *t)
 {
-    const time_t now = (time_t)gy_clock_wall();
-    char command[128], where[32];
-    struct tm date;
+    char command[128], where[32], date[32];
     snprintf(command, sizeof command, "%s", t->config.command ? t->config.command : "gyre_print_tune");
     for (char *p = command; *p; p++)
         if ((unsigned char)*p < 32)
             *p = '?';
-    memset(&date, 0, sizeof date);
-    gmtime_r(&now, &date);
     t->net->backend->caps(t->net->backend_self, &t->net->caps); /* the compiler's version is known by now */
     snprintf(where, sizeof where, "%d thread%s", t->net->caps.threads, t->net->caps.threads == 1 ? "" : "s");
-    snprintf(t->source, sizeof t->source, "%04d-%02d-%02d, gyre %d.%d.%d %.12s, %s, %s%s", date.tm_year + 1900, date.tm_mon + 1,
-             date.tm_mday, GYRE_VERSION_MAJOR, GYRE_VERSION_MINOR, GYRE_VERSION_PATCH, gyre_source_id(),
+    snprintf(t->source, sizeof t->source, "%s, gyre %d.%d.%d %.12s, %s, %s%s", gy_clock_date(gy_clock_wall(), date),
+             GYRE_VERSION_MAJOR, GYRE_VERSION_MINOR, GYRE_VERSION_PATCH, gyre_source_id(),
              t->net->caps.versions ? t->net->caps.versions : where, command, t->config.any_order ? ", any order of sums" : "");
 }
 

@@ -55,6 +55,8 @@ static int algorithm_check(const struct gy_net_shape *shape, struct gy_error *er
     return GY_OK;
 }
 
+GY_INT const char *gy_net_goal_name(int goal) { return algorithm_goals[goal]; }
+
 GY_INT int gy_net_build(struct gy_net_schedule *out, const char *algorithm, const struct gy_net_shape *shape, int goal,
                         const struct gy_alloc *alloc, struct gy_error *err)
 {
@@ -69,18 +71,4 @@ GY_INT int gy_net_build(struct gy_net_schedule *out, const char *algorithm, cons
     if (status != GY_OK)
         gy_net_close_schedule(out);
     return status;
-}
-
-GY_INT void gy_net_print(const struct gy_net_schedule *s, const struct gy_net_proof *proof, int rank, struct gy_sink *sink)
-{
-    static const char *const kinds[GY_NET_KINDS] = {"send", "receive", "add"};
-    static const char *const ways[GY_NET_KINDS] = {"to", "from", "from"};
-    gy_sink_printf(sink, "%s by %s: %d ranks, %d pieces in %d lane%s, %" PRId64 " messages, %d rounds\n", algorithm_goals[s->goal],
-                   s->name, s->ranks, s->pieces, s->lanes, s->lanes == 1 ? "" : "s", proof->messages, proof->rounds);
-    for (int r = rank < 0 ? 0 : rank; r < s->ranks && (rank < 0 || r == rank); r++)
-        for (int64_t i = s->first[r]; i < s->first[r + 1]; i++) {
-            const struct gy_net_step *t = &s->steps[i];
-            gy_sink_printf(sink, "rank %d  lane %d  round %-3d  %-7s pieces %d to %d %s rank %d\n", r, t->lane, t->round, kinds[t->kind],
-                           t->piece, t->piece + t->pieces - 1, ways[t->kind], t->peer);
-        }
 }

@@ -83,6 +83,7 @@ struct gy_net_algorithm {
 };
 GY_INT const struct gy_net_algorithm *gy_net_algorithms(size_t *count);
 GY_INT const struct gy_net_algorithm *gy_net_algorithm(const char *name); /* NULL: none */
+GY_INT const char *gy_net_goal_name(int goal);                           /* "allreduce" */
 GY_INT int gy_net_build(struct gy_net_schedule *out, const char *algorithm, const struct gy_net_shape *shape, int goal,
                         const struct gy_alloc *alloc, struct gy_error *err);
 
@@ -113,6 +114,10 @@ struct gy_net_proof {
  * GY_E_DATA with a sentence that names rank, lane, round. */
 GY_INT int gy_net_verify(const struct gy_net_schedule *s, struct gy_net_proof *proof, struct gy_error *err);
 
+/* rank: whose steps; -1: everybody's, then the text can be read again; -2: nobody's. */
 GY_INT void gy_net_print(const struct gy_net_schedule *s, const struct gy_net_proof *proof, int rank, struct gy_sink *sink);
+/* A schedule from text of a file `name`; GY_E_FORMAT names file and line. It is not proved yet. */
+GY_INT int gy_net_read_schedule(struct gy_net_schedule *out, const char *text, size_t bytes, const char *name, const struct gy_alloc *alloc,
+                                struct gy_error *err);
 
 #endif

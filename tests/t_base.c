@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct gy_error base_err;
@@ -714,6 +715,27 @@ static void base_test_clock(void)
     usleep(1000);
     T_CHECK(back == 0 && gy_clock_ns() - start >= 1000000);
     T_CHECK(gy_clock_wall() > 1.6e9 && gy_clock_wall() < 1e11);
+    int wrong = 0; /* every day of 400 years and more, beside the system's */
+    for (int64_t day = 0; day < 150000; day++) {
+        const time_t wall = (time_t)(day * 86400 + day % 86400);
+        struct tm tm;
+        char here[32], there[32];
+        strftime(there, sizeof there, "%Y-%m-%d", gmtime_r(&wall, &tm));
+        wrong += strcmp(gy_clock_date((double)wall, here), there) != 0;
+    }
+    T_CHECK(wrong == 0);
+}
+
+static void base_test_words(void)
+{
+    const char *at = "  one\ttwo\r\n";
+    char word[5];
+    double real[4] = { 7, 7, 7, 7 };
+    T_CHECK(gy_text_word(&at, word, sizeof word) == 0 && strcmp(word, "one") == 0);
+    T_CHECK(gy_text_word(&at, word, 3) == -1 && gy_text_word(&at, word, 4) == 0 && strcmp(word, "two") == 0);
+    T_CHECK(gy_text_word(&at, word, sizeof word) == -1);
+    T_CHECK(gy_text_reals("1 -2.5e1\t3", real, 4) == 3 && real[0] == 1 && real[1] == -25 && real[2] == 3 && real[3] == 7);
+    T_CHECK(gy_text_reals("1 2 x 3", real, 4) == 2 && gy_text_reals("1 2 3 4 5", real, 2) == 2 && gy_text_reals("nan", real, 1) == 0);
 }
 
 static void base_test_knobs(void)
@@ -759,7 +781,7 @@ int main(void)
         base_test_sizes, base_test_alloc, base_test_arena_fixed, base_test_arena_hook, base_test_status, base_test_log,
         base_test_sinks, base_test_copy, base_test_int, base_test_real, base_test_nearest, base_test_bytes,
         base_test_philox, base_test_draws, base_test_permute, base_test_sha, base_test_crc, base_test_cpu,
-        base_test_clock, base_test_knobs, base_test_files, base_test_pool_edges, base_test_pool_starved,
+        base_test_clock, base_test_words, base_test_knobs, base_test_files, base_test_pool_edges, base_test_pool_starved,
         base_test_caches, base_test_pin_order, base_test_pin, base_test_pin_masked,
     };
     static const int threads[] = { 1, 2, 3, 8 };

@@ -270,12 +270,18 @@ void cli_net_input(const char *text, struct gyre_shape *shape)
 {
     *shape = (struct gyre_shape){ 0, 0, 3, 0, 0 };
     for (const char *at = text; at && *at; at = strchr(at, '\n')) {
-        int32_t h, w, c;
+        long side[3] = { 0, 0, 0 };
+        int count = 0;
         at += strspn(at, " \t\r\n");
         if (*at == '#')
             continue;
-        if (sscanf(at, "input %" SCNd32 "x%" SCNd32 "x%" SCNd32, &h, &w, &c) == 3)
-            *shape = (struct gyre_shape){ h, w, c, 0, 0 };
+        if (strncmp(at, "input ", 6) != 0)
+            return;
+        const char *next = at + 5;
+        for (char *end; count < 3 && (count == 0 || *next == 'x'); count++, next = end)
+            side[count] = strtol(next + 1, &end, 10);
+        if (count == 3 && side[0] <= INT32_MAX && side[1] <= INT32_MAX && side[2] <= INT32_MAX)
+            *shape = (struct gyre_shape){ (int32_t)side[0], (int32_t)side[1], (int32_t)side[2], 0, 0 };
         return;
     }
 }

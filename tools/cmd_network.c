@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct network_values {
-    const char *algorithm, *dims, *cluster;
+    const char *algorithm, *dims, *file, *cluster;
     int64_t ranks, lanes, rank, samples;
     double bytes, bucket;
 };
@@ -15,6 +15,7 @@ static const struct cli_option network_rows[] = {
     { "algorithm", "NAME", "multihalving", "see 'gyre net list'", CLI_TEXT, AT(algorithm), 0, 0 },
     { "ranks", "N", NULL, "of plan; default: the product of --dims", CLI_WHOLE, AT(ranks), 1, 4096 },
     { "dims", "AxBxC", NULL, "of plan: ranks of a host, hosts of a rack, racks", CLI_TEXT, AT(dims), 0, 0 },
+    { "file", "FILE", NULL, "of plan: a schedule as plan prints it, in place of --algorithm", CLI_TEXT, AT(file), 0, 0 },
     { "lanes", "N", "1", "parts of the buffer that follow each other", CLI_WHOLE, AT(lanes), 1, 1024 },
     { "rank", "N", "-1", "of plan: whose steps are printed; -1: all, -2: none", CLI_WHOLE, AT(rank), -2, 4095 },
     { "cluster", "FILE", NULL, "of simulate: what the machines and their network are", CLI_TEXT, AT(cluster), 0, 0 },
@@ -51,6 +52,7 @@ static int network_plan(const struct network_values *v)
     c.algorithm = v->algorithm;
     c.lanes = (int)v->lanes;
     c.rank = (int)v->rank;
+    c.file = v->file;
     const int code = network_dims(v, &c);
     if (code != CLI_OK)
         return code;
@@ -95,11 +97,14 @@ static int network_run(const void *values, char **args, int count)
 
 const struct cli_command cmd_network = {
     .name = "net", .args = "list|plan|simulate", .about = "schedules between machines: proved, printed, simulated",
-    .details = "plan builds the schedule of an allreduce (or broadcast), proves it and prints every rank's steps. simulate runs training\n"
-               "on a described cluster: the same steps, by events, on links that are shared max-min fairly. What it prints is a\n"
-               "simulation; its assumptions stand in the cluster's file.\n\n"
+    .details = "plan builds the schedule of an allreduce (or broadcast), or reads one, proves it and prints every rank's steps; what it\n"
+               "prints, an editor can change and --file reads again. simulate runs training on a described cluster: the same steps,\n"
+               "by events, on links that are shared max-min fairly. What it prints is a simulation; its assumptions stand in the\n"
+               "cluster's file.\n\n"
                "Examples:\n"
                "  gyre net plan --algorithm multiring --dims 2x2 --rank 1\n"
+               "  gyre net plan --ranks 4 > mine.schedule\n"
+               "  gyre net plan --file mine.schedule --rank -2\n"
                "  gyre net simulate --cluster tools/examples/ddl.cluster --lanes 4\n",
     .least = 1, .most = 1, .bytes = sizeof(struct network_values),
     .groups = { { network_rows, CLI_COUNT(network_rows), 0 } },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Text out: sinks and growing buffers. Text in: whole-string numbers, and the nearest word. */
 #include "text.h"
+#include <float.h>
 
 GY_INT void gy_sink_printf(struct gy_sink *sink, const char *fmt, ...)
 {
@@ -164,6 +165,27 @@ GY_INT int gy_text_real(const char *text, double lo, double hi, double *out)
         return -1;
     *out = value;
     return 0;
+}
+
+GY_INT int gy_text_word(const char **at, char *word, size_t room)
+{
+    const char *from = *at + strspn(*at, " \t\r\n");
+    const size_t bytes = strcspn(from, " \t\r\n");
+    if (bytes == 0 || bytes >= room)
+        return -1;
+    memcpy(word, from, bytes);
+    word[bytes] = 0;
+    *at = from + bytes;
+    return 0;
+}
+
+GY_INT int gy_text_reals(const char *text, double *out, int count)
+{
+    char word[TEXT_REAL_ROOM];
+    int done = 0;
+    while (done < count && gy_text_word(&text, word, sizeof word) == 0 && gy_text_real(word, -DBL_MAX, DBL_MAX, &out[done]) == 0)
+        done++;
+    return done;
 }
 
 #define TEXT_WORD 48 /* a longer word resembles nothing */

@@ -34,6 +34,10 @@ GY_INT int gy_text_copy(char *dst, size_t room, const char *src);
 /* The whole of text as a number in [lo, hi]; 0, or -1 with *out untouched. Locale-independent, no hex floats. */
 GY_INT int gy_text_int(const char *text, int64_t lo, int64_t hi, int64_t *out);
 GY_INT int gy_text_real(const char *text, double lo, double hi, double *out);
+/* The next word of *at, up to a space, tab or line's end, and *at moves behind it; 0, or -1 at the end of the text or when room is short. */
+GY_INT int gy_text_word(const char **at, char *word, size_t room);
+/* Numbers between spaces; how many there are before the text ends or something else comes, at most count. Locale-independent. */
+GY_INT int gy_text_reals(const char *text, double *out, int count);
 /* The candidate nearest to word by edit distance, or NULL when none is near: for "did you mean". */
 GY_INT const char *gy_text_nearest(const char *word, const char *const *candidates, size_t count);
 /* "12.3 MB" style text of a byte count (decimal units), into a caller buffer of at least 16 bytes; returns it. */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Sums over processes, for a program that trains by other means: memory that the ranks share, sums that run while the program computes.
  *
- *   cc sum.c -Iengine -o sum -Lbuild -lgyre-net          or with build/libgyre.a -lm -lpthread -ldl
+ *   cc tools/examples/sum.c -o sum -Lbuild -lgyre-net          or with build/libgyre.a -lm -lpthread -ldl
  *   gyre launch -n 4 -- ./sum 1000000
  *
  * Exit status: 0 every sum is right on this rank, 1 not. */
+#include "../../engine/gyre.h"
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "gyre.h"
 
 #define PARTS 4
 
