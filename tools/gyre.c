@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const struct cli_command *const commands[] = {
-    &cmd_train, &cmd_eval, &cmd_predict, &cmd_plan, &cmd_zoo, &cmd_pack, &cmd_export, &cmd_import, &cmd_info, &cmd_bench, &cmd_bench_sum, &cmd_tune, &cmd_kernels, &cmd_audit,
-    &cmd_why, &cmd_fit, &cmd_network, &cmd_launch, &cmd_knobs, &cmd_help,
+    &cmd_train, &cmd_eval, &cmd_predict, &cmd_plan, &cmd_zoo, &cmd_pack, &cmd_export, &cmd_import, &cmd_info, &cmd_bench, &cmd_bench_sum,
+    &cmd_tune, &cmd_kernels, &cmd_audit, &cmd_why, &cmd_fit, &cmd_network, &cmd_launch, &cmd_knobs, &cmd_help,
 };
 
 const struct cli_command *const *cli_commands(size_t *count)
