@@ -21,10 +21,11 @@ static int op_has_half(int code)
 static void op_add_halves(struct op_cases *all)
 {
     const int count = all->count;
+    int met[GY_OP_CODES] = { 0 }; /* of a code: neighbours in the table differ by their place in it */
     for (int i = 0; i < count; i++) {
         struct op_case c = all->list[i];
         c.dtype = GY_BF16;
-        if (!c.spans && c.values != OP_TINY && (op_has_half(c.code) ? i % OP_HALF_EACH == 0 : i % 3 == 0))
+        if (!c.spans && c.values != OP_TINY && met[c.code]++ % (op_has_half(c.code) ? OP_HALF_EACH : 3) == 0)
             op_add_case(all, &c);
     }
 }

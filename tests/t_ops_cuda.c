@@ -2,8 +2,9 @@
 /* The op test on a device with memory of its own: the same table of cases as t_ops, through the CUDA backend, on the emulator or on
  * a GPU. Every row of the variant table that fits a case runs it, not only the one that would be chosen.
  *
- *     t_ops_cuda                       a sample on the emulator: of the cases that fit a row the first and one in OPC_SAMPLE
+ *     t_ops_cuda                       a sample on the emulator: of the cases that fit a row one that is chosen and one in OPC_SAMPLE
  *     t_ops_cuda --each N              one in N; 1: all
+ *     t_ops_cuda --whole               and everything that op_cover.h lists: each row for each architecture and type, each way to cut
  *     t_ops_cuda --device cuda         every case on the GPU, each twice: the same bits
  *     t_ops_cuda --arch 90             no device: the sample is compiled for sm_90 by NVRTC, and no convolution may spill
  *     --case TEXT --row NAME --op NAME --seed N
@@ -14,8 +15,8 @@
 #include "../kernels/cuda/backend.h"
 #include "../kernels/cuda/list.h"
 #pragma GCC diagnostic ignored "-Wunused-function" /* the headers are for t_ops first */
-#include "op_half.h"
 #include "op_check.h"
+#include "op_cover.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)
@@ -28,13 +29,12 @@
 
 #define OPC_CHUNK 48       /* cases compiled together */
 #define OPC_SAMPLE 96
-#define OPC_WORK 3000000   /* multiplications that the emulator is given in a sample */
-#define OPC_FIRST 100000000 /* and in the first case of a row */
 
 struct opc_options {
     const char *device, *only, *row, *op;
     int64_t each, arch;
     uint64_t seed;
+    int whole;
 };
 
 /* One case with one row on its way. */
@@ -53,57 +53,26 @@ struct opc_run {
     const struct gy_backend *backend;
     struct gy_cuda_backend *self;
     struct gy_alloc alloc;
-    int guards;
+    int guards, class;   /* class: of the device among cover_archs, 0 where it is no emulator */
+    int fit[COVER_ROWS]; /* cases that fitted the row until now */
     int count;
     struct opc_job job[OPC_CHUNK];
 };
 
-/* ---- rows and how often each ran ---- */
+/* ---- what the compiler said ---- */
 
-#define OPC_ROWS 512
-static int opc_ran[OPC_ROWS], opc_wrong[OPC_ROWS], opc_fits[OPC_ROWS], opc_registers[OPC_ROWS], opc_spilled[OPC_ROWS];
-static int opc_took[OPC_ROWS]; /* a case is chosen */
-static int opc_ever[OPC_ROWS]; /* a case fits on some architecture */
-static int opc_done[OPC_ROWS]; /* the architecture on which the row ran, 0 not yet */
-
-static const struct gy_cuda_row *opc_row_at(int index)
+static void opc_print_compiled(int arch)
 {
-    int i = 0;
-    for (int k = 0; gy_cuda_row_at(k); k++, i++)
-        if (i == index)
-            return gy_cuda_row_at(k);
-    for (int k = 0; gy_cuda_conv_row_at(k); k++, i++)
-        if (i == index)
-            return gy_cuda_conv_row_at(k);
-    return NULL;
-}
-
-static int opc_row_index(const struct gy_cuda_row *row)
-{
-    for (int i = 0; opc_row_at(i); i++)
-        if (opc_row_at(i) == row)
-            return i < OPC_ROWS ? i : OPC_ROWS - 1;
-    return OPC_ROWS - 1;
-}
-
-static int opc_row_fits(const struct gy_cuda_row *row, const struct gy_op *op, const struct gy_cuda_device *d)
-{
-    return row->code == op->code && row->arch <= d->arch && (row->dtypes >> op->dtype & 1) && (!row->fits || row->fits(op, d));
-}
-
-static void opc_print_rows(const struct gy_cuda_device *d, int compiled)
-{
-    for (int i = 0; opc_row_at(i) && i < OPC_ROWS; i++) {
-        const struct gy_cuda_row *row = opc_row_at(i);
-        if (opc_done[i] || !opc_ran[i])
-            continue;
-        opc_done[i] = d->arch;
-        if (compiled)
+    for (int i = 0; cover_row_at(i) && i < COVER_ROWS; i++) {
+        const struct gy_cuda_row *row = cover_row_at(i);
+        int ran = 0, fits = 0;
+        for (int dtype = 0; dtype < GY_DTYPES; dtype++) {
+            ran += cover.cell[i][0][dtype].ran;
+            fits += cover.cell[i][0][dtype].fits;
+        }
+        if (ran)
             printf("%-16s %-20s sm_%d: %d of %d cases compiled, at most %d registers, %d bytes spilled\n", gy_op_row(row->code)->name,
-                   row->name, d->arch, opc_ran[i], opc_fits[i], opc_registers[i], opc_spilled[i]);
-        else
-            printf("%-16s %-20s sm_%d: %d of %d cases ran, %d wrong\n", gy_op_row(row->code)->name, row->name, d->arch, opc_ran[i],
-                   opc_fits[i], opc_wrong[i]);
+                   row->name, arch, ran, fits, cover.registers[i], cover.spilled[i]);
     }
 }
 
@@ -236,18 +205,25 @@ static int opc_execute(struct opc_run *run, struct opc_job *j)
 static int opc_look(struct opc_run *run, struct opc_job *j)
 {
     struct gy_kernel_info k;
-    const int row = opc_row_index(j->row);
+    const int row = cover_row_index(j->row);
     char text[300];
     int spills = 0;
     for (int launch = 0; gy_cuda_list_info(run->self, &j->op, launch, &k); launch++) {
-        opc_registers[row] = k.registers > opc_registers[row] ? k.registers : opc_registers[row];
-        opc_spilled[row] = k.spilled > opc_spilled[row] ? k.spilled : opc_spilled[row];
+        cover.registers[row] = k.registers > cover.registers[row] ? k.registers : cover.registers[row];
+        cover.spilled[row] = k.spilled > cover.spilled[row] ? k.spilled : cover.spilled[row];
         T_CHECK(k.reported && k.registers > 0);
         spills += k.hot && k.spilled;
         if (k.spilled)
             printf("%s %s: %s spills %d bytes: %s\n", k.row, k.file, k.entry, k.spilled, op_text(j->c, text, sizeof text));
     }
     return spills;
+}
+
+static const struct gy_cuda_plan *opc_plan(const struct opc_job *j)
+{
+    const struct gy_cuda_plan *plan;
+    memcpy(&plan, &j->op.kernel, sizeof plan);
+    return plan;
 }
 
 /* Compiles and runs the chunk. A device that failed ends the test. */
@@ -264,10 +240,8 @@ static int opc_flush(struct opc_run *run)
         if (wrong < 0)
             printf("%s %s: the device failed\n", j->row->name, op_text(j->c, text, sizeof text));
         ok &= wrong >= 0;
-        if (ok) {
-            opc_ran[opc_row_index(j->row)]++;
-            opc_wrong[opc_row_index(j->row)] += wrong > 0;
-        }
+        if (ok)
+            cover_note(&j->op, opc_plan(j), run->class, wrong);
         T_CHECK(wrong == 0);
         opc_free(run, j);
     }
@@ -311,63 +285,62 @@ static int opc_add(struct opc_run *run, const struct op_case *c, const struct gy
 static void opc_add_f16(struct op_cases *all)
 {
     const int count = all->count;
+    int met[GY_OP_CODES] = { 0 };
     for (int i = 0; i < count && all->count < OP_CASES_MAX; i++) {
         struct op_case c = all->list[i];
-        if (c.dtype != GY_F32 || c.spans || c.values == OP_TINY || c.values == OP_HUGE || (i % 7 != 0 && !op_has_half(c.code)))
+        if (c.dtype != GY_F32 || c.spans || c.values == OP_TINY || c.values == OP_HUGE || (!op_has_half(c.code) && met[c.code]++ % 7 != 0))
             continue;
         c.dtype = GY_F16;
         op_add_case(all, &c);
     }
 }
 
-static double opc_work(const struct op_case *c)
+/* For the whole of it: sizes at which a kernel goes another way. */
+static void opc_add_large(struct op_cases *all)
 {
-    const struct gy_op op = gy_op_make(c->code, "", &c->geom);
-    return (double)gy_op_flops(&op) / 2;
+    static const int flat[] = { GY_OP_INPUT, GY_OP_ACT, GY_OP_ACT_BWD, GY_OP_ADD, GY_OP_ADD_BWD, GY_OP_DROPOUT, GY_OP_CONCAT,
+                                GY_OP_CONCAT_BWD, GY_OP_SHORTCUT, GY_OP_SHORTCUT_BWD };
+    static const struct op_conv_shape convs[] = { { 3, 53, 54, 5, 6, 1, 1, 1, 0, 1, 1 }, { 1, 130, 128, 64, 8, 1, 1, 1, 0, 1, 1 } };
+    for (size_t i = 0; i < GY_COUNT(flat); i++) {
+        struct op_case c = { .code = flat[i], .geom = op_flat_geom(1, 1024, 1024, 4), .f = { 0.3f, 0.2f, 0.1f, 0.4f, 1, 1, 1, 1 } };
+        const int moves = flat[i] == GY_OP_CONCAT || flat[i] == GY_OP_CONCAT_BWD;
+        const int apart = flat[i] == GY_OP_SHORTCUT || flat[i] == GY_OP_SHORTCUT_BWD;
+        c.act = flat[i] == GY_OP_ACT || flat[i] == GY_OP_ACT_BWD ? GY_ACT_RELU : GY_ACT_NONE;
+        c.without = flat[i] == GY_OP_ADD_BWD ? OP_BIT(GY_Y) : 0;
+        c.geom.k = moves ? 8 : apart ? 12 : 4;
+        c.geom.r = moves ? 4 : 1;
+        op_add_case(all, &c);
+    }
+    for (size_t i = 0; i < 3 * GY_COUNT(convs); i++) {
+        const struct gy_geom g = op_conv_geom(&convs[i / 3]);
+        op_add_case(all, &(struct op_case){ .code = GY_OP_CONV, .geom = g, .dtype = (int)(i % 3), .without = OP_CONV_PLAIN & ~OP_BIT(GY_STATS) });
+    }
 }
 
-/* Is the case in the sample of the row, which it fits? */
-static int opc_sampled(const struct opc_run *run, const struct op_case *c, int row)
+/* Does the row, which it fits, run the case? */
+static int opc_takes(struct opc_run *run, const struct op_case *c, int which, int row, const struct gy_op *op)
 {
-    const double most = run->guards || run->o.arch ? 1e30 : opc_took[row] ? OPC_WORK : OPC_FIRST;
-    const int fit = opc_fits[row]++, small = opc_work(c) <= most, first = small && !opc_took[row];
-    opc_ever[row] = 1;
-    if (run->o.each == 1 || run->o.only)
+    const int home = cover.home[row] - 1 == run->class, any_size = run->guards || run->o.arch, fit = run->fit[row]++;
+    if (run->o.only || (home && run->o.each == 1))
+        return home;
+    if ((home || run->o.whole) && cover_is_chosen(which, row, op, &run->self->device, run->class, run->o.whole))
         return 1;
-    if (!first && (!small || (fit + (int64_t)run->o.seed) % run->o.each != 0))
-        return 0;
-    opc_took[row] = 1;
-    return 1;
+    return home && (any_size || cover_case_work(c) <= COVER_WORK) && (fit + (int64_t)run->o.seed) % run->o.each == 0;
 }
 
-/* The case's op as prepare sees it, without memory. */
-static struct gy_op opc_record(const struct op_case *c)
-{
-    const uint64_t used = (gy_op_row(c->code)->reads | gy_op_row(c->code)->writes) & ~c->without;
-    struct gy_op op = gy_op_make(c->code, "case", &c->geom);
-    op.dtype = c->dtype;
-    op.act = c->act;
-    op.flags = c->flags;
-    op.span_count = c->spans;
-    memcpy(op.f, c->f, sizeof op.f);
-    for (int role = 0; role < GY_ROLES; role++)
-        if (used >> role & 1)
-            op.tensor[role] = role;
-    return op;
-}
-
-static int opc_case(struct opc_run *run, const struct op_case *c, uint64_t seed)
+static int opc_case(struct opc_run *run, const struct op_case *c, int which, uint64_t seed)
 {
     char text[300];
+    struct gy_span spans[8];
     if ((run->o.only && !strstr(op_text(c, text, sizeof text), run->o.only)) ||
         (run->o.op && strcmp(run->o.op, gy_op_row(c->code)->name) != 0))
         return 1;
-    const struct gy_op op = opc_record(c);
+    const struct gy_op op = cover_op(c, spans);
     int good = 1;
-    for (int i = 0; opc_row_at(i) && i < OPC_ROWS && good; i++) {
-        const struct gy_cuda_row *row = opc_row_at(i);
-        if (opc_done[i] || (run->o.row && strcmp(run->o.row, row->name) != 0) || !opc_row_fits(row, &op, &run->self->device) ||
-            !opc_sampled(run, c, i))
+    for (int i = 0; cover_row_at(i) && i < COVER_ROWS && good; i++) {
+        const struct gy_cuda_row *row = cover_row_at(i);
+        if ((run->o.row && strcmp(run->o.row, row->name) != 0) || !cover_row_fits(row, &op, &run->self->device) ||
+            !opc_takes(run, c, which, i, &op))
             continue;
         for (int pair = -1; pair < (run->o.arch ? 0 : 2) && good; pair++)
             good = opc_add(run, c, row, seed, pair);
@@ -379,8 +352,9 @@ static int opc_case(struct opc_run *run, const struct op_case *c, uint64_t seed)
 static void opc_check_served(struct opc_run *run, const struct op_cases *cases)
 {
     char text[300];
+    struct gy_span spans[8];
     for (int i = 0; i < cases->count; i++) {
-        const struct gy_op op = opc_record(&cases->list[i]);
+        const struct gy_op op = cover_op(&cases->list[i], spans);
         if (!T_CHECK(gy_cuda_pick(&op, &run->self->device, NULL) != NULL))
             printf("no row fits %s\n", op_text(&cases->list[i], text, sizeof text));
     }
@@ -443,6 +417,7 @@ static int opc_open(struct opc_run *run, const char *program)
     if (run->o.arch && gy_cuda_load_compiler(&run->self->lib, run->self->compiler.where, NULL, &err) != GY_OK) {
         printf("%s\n", err.text);
         run->backend->close(self);
+        run->self = NULL;
         T_SKIP("no NVRTC");
         return 0;
     }
@@ -455,6 +430,7 @@ static int opc_read_options(struct opc_options *o, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         const char **const text = strcmp(argv[i], "--device") == 0 ? &o->device : strcmp(argv[i], "--case") == 0 ? &o->only :
                                   strcmp(argv[i], "--row") == 0 ? &o->row : strcmp(argv[i], "--op") == 0 ? &o->op : NULL;
+        o->whole |= strcmp(argv[i], "--whole") == 0;
         if (text && i + 1 < argc)
             *text = argv[++i];
         else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
@@ -463,7 +439,7 @@ static int opc_read_options(struct opc_options *o, int argc, char **argv)
             i++;
         else if (strcmp(argv[i], "--each") == 0 && i + 1 < argc && gy_text_int(argv[i + 1], 1, 1 << 20, &o->each) == 0)
             i++;
-        else
+        else if (strcmp(argv[i], "--whole") != 0)
             return -1;
     }
     if (!o->each)
@@ -480,30 +456,87 @@ static void opc_device(struct opc_run *run, const char *program, const struct op
     printf("%d cases, seed %" PRIu64 ", on %s\n", cases->count, run->o.seed, run->self->name);
     if (!run->o.only && !run->o.op && !run->o.row)
         opc_check_served(run, cases);
+    cover_choose(cases, &run->self->device, run->class);
+    memset(run->fit, 0, sizeof run->fit);
     for (int i = 0; i < cases->count && good; i++)
-        good = opc_case(run, &cases->list[i], run->o.seed + (uint64_t)i);
+        good = opc_case(run, &cases->list[i], i, run->o.seed + (uint64_t)i);
     if (good)
         opc_flush(run);
-    opc_print_rows(&run->self->device, run->o.arch != 0);
-    run->backend->close(run->self);
 }
 
-/* The emulator can be any architecture: a row runs on the first of these that it is for, and in the end every row has run. */
+/* The kernels that measure a device stand in no row: a copy must copy, the others must run. */
+static void opc_ceilings(struct opc_run *run)
+{
+    static const char options[] = "-DGY_ARCH=80\0-DGY_THREADS=64\0-DGY_SHARED_BYTES=0\0-DGY_DTYPE=0\0-DGY_ACT=0\0-DGY_FLAGS=0\0"
+                                  "-DGY_ITEMS=300\0-DGY_TURNS=2\0-DGY_MULTIPLIES=3";
+    static const char *const entries[] = { "ceiling_copy", "ceiling_read", "ceiling_multiply" };
+    struct gy_cuda_unit unit = { .file = "ceiling.cu", .options = options, .option_bytes = sizeof options, .option_count = 9,
+                                 .arch = run->self->device.arch };
+    struct gy_cuda_unit *list[] = { &unit };
+    const struct gy_cuda_api *api = &run->self->lib.api;
+    struct gy_args args = { .spans = NULL };
+    unsigned char sent[4800], got[4800];
+    struct gy_error err = { 0 };
+    gy_cuda_module module = NULL;
+    for (size_t i = 0; i < sizeof sent; i++)
+        sent[i] = (unsigned char)(i * 31 + i / 256);
+    T_CHECK(opc_get(run, sizeof sent, &args.ptr[GY_X]) == GY_OK && opc_get(run, sizeof sent, &args.ptr[GY_Y]) == GY_OK);
+    T_CHECK(run->backend->copy(run->self, args.ptr[GY_X], sent, sizeof sent, GY_COPY_TO_DEVICE) == GY_OK);
+    T_CHECK_MSG(gy_cuda_compile(&run->self->compiler, list, 1, &err) == GY_OK, "%s", err.text);
+    T_CHECK(unit.image.bytes && api->dr_module_load(&module, unit.image.bytes, 0, NULL, NULL) == 0);
+    for (size_t i = 0; i < GY_COUNT(entries) && module; i++) {
+        void *parameters[] = { &args };
+        gy_cuda_function function = NULL;
+        if (T_CHECK(api->dr_module_function(&function, module, entries[i]) == 0 &&
+                    api->dr_launch_kernel(function, 3, 1, 1, 64, 1, 1, 0, run->self->stream, parameters, NULL) == 0 &&
+                    run->backend->sync(run->self) == GY_OK))
+            cover_kernel_ran(entries[i]);
+    }
+    T_CHECK(run->backend->copy(run->self, got, args.ptr[GY_Y], sizeof got, GY_COPY_TO_HOST) == GY_OK && memcmp(sent, got, sizeof got) == 0);
+    if (module)
+        api->dr_module_unload(module);
+    gy_cuda_image_free(&unit.image);
+    run->backend->mem_put(run->self, args.ptr[GY_X], 0, GY_MEM_DEVICE);
+    run->backend->mem_put(run->self, args.ptr[GY_Y], 0, GY_MEM_DEVICE);
+}
+
+static void opc_check_covered(struct opc_run *run)
+{
+    int served = 0, ran = 0;
+    for (int i = 0; cover_row_at(i) && i < COVER_ROWS; i++) {
+        int here = 0;
+        served += cover_print_row(i, COVER_CLASSES, cover_archs, &here);
+        ran += here;
+        T_CHECK_MSG(here > 0, "row %s of %s never ran", cover_row_at(i)->name, gy_op_row(cover_row_at(i)->code)->name);
+        if (run->o.whole)
+            cover_check_row(i, COVER_CLASSES, cover_archs);
+    }
+    printf("%d of %d rows ran, each architecture and type by itself\n", ran, served);
+    if (run->o.whole)
+        cover_check_ways();
+    cover_check_kernels(run->o.whole);
+    cover_check_words(run->self->lib.runtime);
+}
+
+/* The emulator as each class of architectures; in the end every row has run. */
 static void opc_emulated(struct opc_run *run, const char *program, const struct op_cases *cases)
 {
-    static const char *const archs[] = { "80", "90", "75", "70", "60" };
-    const int whole = !run->o.only && !run->o.op && !run->o.row;
-    const int skipped = t_skipped;
-    for (size_t i = 0; i < GY_COUNT(archs) && t_skipped == skipped; i++) {
-        setenv("GYRE_EMU_ARCH", archs[i], 1);
-        memset(opc_fits, 0, sizeof opc_fits);
+    const int some = run->o.only || run->o.op || run->o.row, skipped = t_skipped;
+    for (run->class = 0; run->class < COVER_CLASSES && t_skipped == skipped; run->class++) {
+        char arch[16];
+        snprintf(arch, sizeof arch, "%d", cover_archs[run->class]);
+        setenv("GYRE_EMU_ARCH", arch, 1);
         opc_device(run, program, cases);
+        if (!run->self)
+            return;
+        const int last = run->class + 1 == COVER_CLASSES;
+        if (last && !some) {
+            opc_ceilings(run);
+            opc_check_covered(run);
+        }
+        run->backend->close(run->self);
+        run->self = NULL;
     }
-    for (int i = 0; whole && t_skipped == skipped && opc_row_at(i) && i < OPC_ROWS; i++)
-        if (opc_ever[i])
-            T_CHECK_MSG(opc_done[i], "row %s of %s never ran", opc_row_at(i)->name, gy_op_row(opc_row_at(i)->code)->name);
-        else
-            printf("%-16s %-20s fits no case on any architecture\n", gy_op_row(opc_row_at(i)->code)->name, opc_row_at(i)->name);
 }
 
 int main(int argc, char **argv)
@@ -512,13 +545,24 @@ int main(int argc, char **argv)
     static struct op_cases cases;
     setvbuf(stdout, NULL, _IOLBF, 4096);
     if (opc_read_options(&run.o, argc, argv) != 0)
-        return printf("t_ops_cuda [--device emu|cuda] [--arch N] [--each N] [--case TEXT] [--row NAME] [--op NAME] [--seed N]\n"), 2;
+        return printf("t_ops_cuda [--device emu|cuda] [--arch N] [--each N] [--whole] [--case TEXT] [--row NAME] [--op NAME] [--seed N]\n"), 2;
     op_cases_make(&cases);
     op_add_halves(&cases);
     opc_add_f16(&cases);
-    if (!run.o.arch && strcmp(run.o.device, "emu") == 0 && !getenv("GYRE_EMU_ARCH"))
+    if (run.o.whole)
+        opc_add_large(&cases);
+    cover.seed = run.o.seed;
+    cover_list_kernels();
+    if (!run.o.arch && strcmp(run.o.device, "emu") == 0 && !getenv("GYRE_EMU_ARCH")) {
         opc_emulated(&run, argv[0], &cases);
-    else
-        opc_device(&run, argv[0], &cases);
+        T_END("t_ops_cuda");
+    }
+    opc_device(&run, argv[0], &cases);
+    if (run.self && run.o.arch)
+        opc_print_compiled(run.self->device.arch);
+    for (int i = 0; run.self && !run.o.arch && cover_row_at(i) && i < COVER_ROWS; i++)
+        cover_print_row(i, 1, &run.self->device.arch, &(int){ 0 });
+    if (run.self)
+        run.backend->close(run.self);
     T_END("t_ops_cuda");
 }

@@ -381,10 +381,10 @@ GY_INT const struct gy_cuda_row *gy_cuda_row_at(int index)
         { GY_OP_MSE, "warp", 60, CUT_ALL, GY_FACT_SHAPE | GY_FACT_F | GY_FACT_HAS, NULL, cut_loss },
         { GY_OP_SOFTMAX_CE_BWD, "line", 60, CUT_ALL, GY_FACT_SHAPE | GY_FACT_FLAGS | GY_FACT_F | GY_FACT_HAS, NULL, cut_loss_bwd },
         { GY_OP_MSE_BWD, "line", 60, CUT_ALL, GY_FACT_SHAPE | GY_FACT_FLAGS | GY_FACT_F | GY_FACT_HAS, NULL, cut_loss_bwd },
-        { GY_OP_NORMS, "slices", 60, CUT_ALL, GY_FACT_SPANS, fits_norms, cut_norms },
-        { GY_OP_SGD, "spans", 60, CUT_ALL, UPDATE, fits_update, cut_update },
-        { GY_OP_LARS, "spans", 60, CUT_ALL, UPDATE, fits_update, cut_update },
-        { GY_OP_ADAMW, "spans", 60, CUT_ALL, UPDATE, fits_update, cut_update },
+        { GY_OP_NORMS, "slices", 60, 1 << GY_F32, GY_FACT_SPANS, fits_norms, cut_norms },
+        { GY_OP_SGD, "spans", 60, 1 << GY_F32, UPDATE, fits_update, cut_update },
+        { GY_OP_LARS, "spans", 60, 1 << GY_F32, UPDATE, fits_update, cut_update },
+        { GY_OP_ADAMW, "spans", 60, 1 << GY_F32, UPDATE, fits_update, cut_update },
     };
     return index >= 0 && (size_t)index < GY_COUNT(rows) ? &rows[index] : NULL;
 }

@@ -531,8 +531,7 @@ static int conv_wgmma_fits(const struct gy_op *op, const struct gy_cuda_device *
 /* The widest tile leaves no registers for classes of pixels, nor for the weight gradient's places. */
 static int conv_wgmma_wide_fits(const struct gy_op *op, const struct gy_cuda_device *device)
 {
-    return conv_wgmma_fits(op, device) && op->code != GY_OP_CONV_WGRAD && conv_size_of(op).classes == 1 &&
-           conv_size_of(op).rows >= 4 * CONV_WGMMA_BM;
+    return conv_wgmma_fits(op, device) && conv_size_of(op).classes == 1 && conv_size_of(op).rows >= 4 * CONV_WGMMA_BM;
 }
 
 static void conv_map_matrix(struct gy_cuda_map *map, int role, int64_t cols, int64_t rows, int box_rows)
@@ -661,7 +660,8 @@ static const struct gy_cuda_row conv_rows[] = {
     { GY_OP_CONV_WGRAD, "mma16-lines", 80, CONV_HALVES, CONV_FACTS_2, conv_lines_fits, conv_lines_cut },
     CONV_THREE("wgmma-128x64", 90, CONV_HALVES, conv_wgmma_fits, conv_wgmma_cut_64),
     CONV_THREE("wgmma-128x128", 90, CONV_HALVES, conv_wgmma_fits, conv_wgmma_cut_128),
-    CONV_THREE("wgmma-128x256", 90, CONV_HALVES, conv_wgmma_wide_fits, conv_wgmma_cut_256),
+    { GY_OP_CONV, "wgmma-128x256", 90, CONV_HALVES, CONV_FACTS_0, conv_wgmma_wide_fits, conv_wgmma_cut_256 },
+    { GY_OP_CONV_DGRAD, "wgmma-128x256", 90, CONV_HALVES, CONV_FACTS_1, conv_wgmma_wide_fits, conv_wgmma_cut_256 },
     CONV_THREE("wgmma", 90, CONV_HALVES, conv_wgmma_fits, conv_wgmma_cut),
     CONV_THREE("group", 60, CONV_ALL, conv_group_fits, conv_group_cut),
 };
