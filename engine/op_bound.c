@@ -94,20 +94,33 @@ static double bound_again(const struct gy_bound *b, int64_t i)
     return 4 * BOUND_EPS * (sum + (b->truth[GY_RES] ? fabs(b->truth[GY_RES][i]) : 0));
 }
 
+/* dy where the mask is made from X and a rounding decides on which side of an edge of the activation the element is; else 0. */
+static double bound_edge(const struct gy_bound *b, int64_t i)
+{
+    const int64_t channel = i % b->geom.c;
+    if (b->truth[GY_Y] || !b->truth[GY_SCALE] || (b->act != GY_ACT_RELU && b->act != GY_ACT_RELU6))
+        return 0;
+    const double made = b->truth[GY_X][i] * b->truth[GY_SCALE][channel] + b->truth[GY_SHIFT][channel] +
+                        (b->truth[GY_RES] ? b->truth[GY_RES][i] : 0);
+    const double off = bound_again(b, i);
+    return fabs(made) <= off || (b->act == GY_ACT_RELU6 && fabs(made - 6) <= off) ? fabs(b->truth[GY_DY][i]) : 0;
+}
+
 /* The two sums of batch norm's gradient, from the sizes of their terms. */
 static double bound_bn_sums(const struct gy_bound *b, int role, int64_t i)
 {
     const int64_t channels = b->geom.c, pixels = b->geom.n * b->geom.h * b->geom.w, channel = i % channels;
     const double mean = fabs(b->truth[GY_MEAN][channel]), rstd = b->truth[GY_RSTD][channel];
     const int second = role == GY_DGAMMA || (role == GY_SUMS && i >= channels);
-    double sum = 0;
+    double sum = 0, edge = 0;
     if (role == GY_AGAIN)
         return bound_again(b, i);
     for (int64_t at = channel; at < pixels * channels; at += channels) {
-        const double d = bound_masked(b, at);
-        sum += second ? d * (fabs(b->truth[GY_X][at]) + mean) * rstd : d;
+        const double d = bound_masked(b, at), times = second ? (fabs(b->truth[GY_X][at]) + mean) * rstd : 1;
+        sum += d * times;
+        edge += bound_edge(b, at) * times;
     }
-    return BOUND_EPS * (16 + 2 * sqrt((double)pixels)) * sum + 4 * BOUND_EPS * fabs(b->truth[role][i]);
+    return BOUND_EPS * (16 + 2 * sqrt((double)pixels)) * sum + edge + 4 * BOUND_EPS * fabs(b->truth[role][i]);
 }
 
 static double bound_bn_bwd(const struct gy_bound *b, int role, int64_t i)
@@ -118,7 +131,8 @@ static double bound_bn_bwd(const struct gy_bound *b, int role, int64_t i)
     const double d = bound_masked(b, i);
     const double xhat = (fabs(b->truth[GY_X][i]) + fabs(b->truth[GY_MEAN][channel])) * rstd;
     const double size = gamma * rstd * (d + (fabs(sums[channel]) + xhat * fabs(sums[b->geom.c + channel])) / pixels);
-    return 16 * BOUND_EPS * (fabs(b->truth[role][i]) + (role == GY_DRES ? d : size));
+    const double edge = bound_edge(b, i) * (role == GY_DRES ? 1 : gamma * rstd);
+    return 16 * BOUND_EPS * (fabs(b->truth[role][i]) + (role == GY_DRES ? d : size)) + edge;
 }
 
 /* Of the result in float. */
