@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Device memory. Every allocation is a mapping of its own that ends where a page begins that may not be touched; behind it lies
  * its shadow (check.c). The table of what lives is sorted by address. Outside launches and copies device memory cannot be
- * touched by the process at all, so that a host that follows a device pointer crashes here as it would with a GPU. */
+ * touched by the process at all, so that a host that follows a device pointer crashes here as it would with a GPU: always while there
+ * is little of it, of much of it now and then, because that takes longer than most launches. */
 #include "emu.h"
 
 #include <sys/mman.h>
@@ -9,6 +10,9 @@
 
 #define MEMORY_ALIGN 256u
 #define MEMORY_DEAD 64
+#define MEMORY_LITTLE ((size_t)32 << 20)
+#define MEMORY_HUGE ((size_t)8 << 20)
+#define MEMORY_NOW_AND_THEN 64 /* of so many launches */
 #define MEMORY_FILL ((size_t)256 << 20) /* allocations up to so many bytes are filled with NaNs */
 
 static struct emu_range **memory_table; /* sorted by base */
@@ -43,6 +47,17 @@ static size_t memory_above(const unsigned char *p)
     return lo;
 }
 
+/* Fewer page faults, and less to do when it is hidden. */
+static void memory_huge(void *p, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    if (bytes >= MEMORY_HUGE)
+        madvise(p, bytes, MADV_HUGEPAGE);
+#else
+    (void)p, (void)bytes;
+#endif
+}
+
 static int memory_map(struct emu_range *r, size_t bytes)
 {
     const size_t page = memory_page(), whole = (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
@@ -55,6 +70,7 @@ static int memory_map(struct emu_range *r, size_t bytes)
     r->mapped = inner + 2 * page;
     r->base = map + page + inner - whole;
     r->bytes = bytes;
+    memory_huge(map, r->mapped);
     return mprotect(map + page, inner, PROT_READ | PROT_WRITE);
 }
 
@@ -75,7 +91,10 @@ static void memory_hide(struct emu_range *r, int open)
 
 void emu_memory_open(int open)
 {
+    static unsigned count;
     if (!memory_hides() || open == memory_is_open)
+        return;
+    if (!open && memory_bytes > MEMORY_LITTLE && count++ % MEMORY_NOW_AND_THEN != 0)
         return;
     memory_is_open = open;
     for (size_t i = 0; i < memory_count; i++)
@@ -111,6 +130,8 @@ int emu_memory_get(void **out, size_t bytes, int pinned)
         void *shadow = mmap(NULL, (bytes + 3) / 4 * sizeof *r->shadow, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         r->shadow = shadow == MAP_FAILED ? NULL : shadow;
+        if (r->shadow)
+            memory_huge(shadow, (bytes + 3) / 4 * sizeof *r->shadow);
     }
     if (!r->mapping || (!pinned && !r->shadow)) {
         memory_unmap(r);
