@@ -85,7 +85,7 @@ static int load_symbols(struct gy_cuda_api *api, void *library, const char *path
     for (size_t i = 0; i < count; i++) {
         void *const address = dlsym(library, list[i].name);
         if (!address)
-            return GY_FAIL(err, GY_E_UNSUPPORTED, "%s has no function %s; Gyre works with CUDA 11.8 to 13", path, list[i].name);
+            return GY_FAIL(err, GY_E_NODEVICE, "%s has no function %s; Gyre works with CUDA 11.8 to 13", path, list[i].name);
         load_put(api, list[i].at, address);
     }
     return GY_OK;
