@@ -505,6 +505,37 @@ target_test()
     close_tally
 }
 
+# emulator_alone FLAGS...: the emulator and its own tests in the flavour's folder emu, without the library; FLAGS are the emulator's.
+# shellcheck disable=SC2046,SC2086
+emulator_alone()
+{
+    mkdir -p "$DIR/emu/tests"
+    "$FCC" $LANGUAGE $WARNINGS "$@" -fPIC -shared -o "$DIR/emu/libgyre-emu.so" $(existing tests/emu/*.c) $LIBS &&
+        "$FCC" $FLAGS $LINK -o "$DIR/emu/tests/t_emu" tests/t_emu.c $LIBS &&
+        "$FCC" $FLAGS $LINK -o "$DIR/emu/tests/t_emu_hopper" tests/t_emu_hopper.c $LIBS ||
+        fail "$FLAVOUR: the emulator does not compile"
+}
+
+# All that the emulator can prove; itself under AddressSanitizer and UBSan, and kernels under ThreadSanitizer, where there are any.
+# shellcheck disable=SC2086
+check_emulator()
+{
+    asan='' tsan=''
+    if optional "the emulator under ASan and UBSan" need_sanitizer address,undefined; then
+        flavour asan
+        emulator_alone $OPTIMIZE $LINK
+        asan=$DIR/emu
+    fi
+    if optional "kernels under TSan" need_sanitizer thread; then
+        flavour tsan
+        emulator_alone -O2
+        tsan=$DIR/emu TSAN_RUNNER=$RUNNER
+    fi
+    flavour default
+    build_tests
+    ASAN=$asan TSAN=$tsan TSAN_RUNNER=${TSAN_RUNNER:-} sh tests/run_emu.sh "$DIR"
+}
+
 # check_part PART
 check_part()
 {
@@ -534,12 +565,7 @@ check_part()
         build_tests
         LIMIT=3600 one nvrtc sh tests/run_nvrtc.sh full "$DIR"
         ;;
-    emu)
-        flavour default
-        build_tests
-        GYRE_KERNEL_CACHE=$(cd "$BUILD" && pwd)/kernels LIMIT=3600 one emulator "$DIR/tests/t_ops_cuda" --each 12 --seed "$(date +%j)"
-        GYRE_KERNEL_CACHE=$(cd "$BUILD" && pwd)/kernels LIMIT=3600 one zoo "$DIR/tests/t_cuda_net" emu zoo
-        ;;
+    emu) check_emulator ;;
     net)
         flavour default
         build_tests
