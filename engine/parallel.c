@@ -221,16 +221,28 @@ GY_INT void gy_parallel_join(struct gyre_net *net, const struct gyre_result *res
 
 GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result)
 {
-    float sums[4];
-    memcpy(sums, net->parallel.results, sizeof sums);
-    if (net->parallel.ranks == 1 && !net->parallel.sharded)
+    struct gy_parallel *p = &net->parallel;
+    float sums[5];
+    memcpy(sums, p->results, sizeof p->results);
+    sums[4] = p->stop != 0;
+    p->stopped = p->stop;
+    if (p->ranks == 1 && !p->sharded)
         return GY_OK; /* as it is, in double */
-    GY_TRY(parallel_sum(net, "results", sums, 4));
+    GY_TRY(parallel_sum(net, "results", sums, 5));
+    p->stopped = sums[4] != 0;
     result->labelled = (int32_t)sums[1];
     result->top1 = (int32_t)sums[2];
     result->top5 = (int32_t)sums[3];
     result->loss = result->labelled ? (double)sums[0] / result->labelled : 0;
     return GY_OK;
+}
+
+GY_INT int gy_parallel_alone(struct gyre_net *net, const char *call)
+{
+    if (net->plan.bucket_count == 0)
+        return GY_OK;
+    return gy_net_fail(net, GY_E_UNSUPPORTED, "%s: %d ranks and %d shards; it looks at a net of one process without shards", call,
+                       net->parallel.ranks, net->parallel.sharded ? net->parallel.shards : 0);
 }
 
 GY_INT int gy_parallel_state(struct gyre_net *net)

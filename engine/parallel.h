@@ -23,6 +23,7 @@ struct gy_parallel {
     int opened, closed;  /* buckets whose sum was begun; whose sum is there: in the order of the plan */
     float (*level)[4];   /* [levels + 1]: sums of results, as the tree of shards has them */
     float results[4];    /* of the shards so far: loss, labelled, top 1, top 5 */
+    int stop, stopped;   /* this rank was asked to stop; some rank was, as of the last step: the same on all */
 };
 
 /* Numbers of a configuration: do ranks and shards fit? Before planning. */
@@ -42,6 +43,8 @@ GY_INT int gy_parallel_poll(struct gyre_net *net);
 GY_INT void gy_parallel_join(struct gyre_net *net, const struct gyre_result *result);
 /* Figures of all samples of all ranks. */
 GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result);
+/* GY_E_UNSUPPORTED for calls that run ops by themselves. */
+GY_INT int gy_parallel_alone(struct gyre_net *net, const char *call);
 /* Running statistics become the mean over all shards; nothing without gyre_config.shards. */
 GY_INT int gy_parallel_state(struct gyre_net *net);
 /* Waits for every sum that was begun: the gradients may be written again. */

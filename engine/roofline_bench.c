@@ -208,6 +208,7 @@ GYRE_API int gyre_print_bench(struct gyre_net *net, int runs, int csv, const str
     if (runs < 1)
         return gy_net_fail(net, GY_E_ARG, "runs is %d; it must be at least 1", runs);
     GY_TRY(gy_net_ready(net, "gyre_print_bench", 0));
+    GY_TRY(gy_parallel_alone(net, "gyre_print_bench"));
     for (int p = 0; p < GY_PROGRAMS; p++)
         count += (size_t)net->plan.program[p].count;
     b.times = gy_alloc_take(gy_net_alloc(net), count, sizeof *b.times);

@@ -458,6 +458,7 @@ static int train_batch(struct train_run *run)
 
 static int train_loop(struct train_run *run)
 {
+    const int several = run->net->parallel.ranks > 1;
     while (run->done < run->total && !run->stop) {
         GY_TRY(train_batch(run));
         const int last = run->done == run->total, epoch = run->done % run->per_epoch == 0 || last;
@@ -468,8 +469,9 @@ static int train_loop(struct train_run *run)
         const int64_t every = run->config.checkpoint_steps;
         if (last || (every ? run->done % every == 0 : epoch))
             GY_TRY(train_save(run));
-        /* whatever was reported above may have asked to stop: all ranks stop after the same step */
-        GY_TRY(gy_job_any(run->net->config.job, run->stop, &run->stop, &run->net->error));
+        /* whatever was reported above may have asked to stop: the next step tells all ranks, which stop behind it */
+        run->net->parallel.stop = run->stop;
+        run->stop = several ? run->net->parallel.stopped : run->stop;
     }
     return GY_OK;
 }

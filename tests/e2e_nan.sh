@@ -77,6 +77,11 @@ expect 0 "$GYRE" eval "$TMP/run" "$TMP/data"
 says "$out" '24 images'
 expect 5 train "$TMP/with_mixup" --epochs 1 --mixup .2
 says "$err" 'image_7.pfm'
+expect 5 train "$TMP/with_shards" --epochs 1 --batch 3 --shards 4
+says "$err" "tensor 'samples'\[[0-2]\]\[5\]\[0\]\[0\] is -\{0,1\}nan; image train/class_1/image_7.pfm"
+expect 5 "$GYRE" launch --ranks 2 --threads 1 -- "$GYRE" train mlp "$TMP/data" --batch 3 --lr .01 --mean .5 --std .25 --epochs 1 --shards 4 \
+    --out "$TMP/on_ranks"
+says "$err" 'image_7.pfm'
 make_pfm "$TMP/data/train/class_1/image_7.pfm" 1 7
 expect 0 train "$TMP/run" --epochs 2 --resume
 there "$TMP/run/checkpoint-8.safetensors"

@@ -487,6 +487,7 @@ static int why_run(const void *values, char **args, int count)
     struct why_values v = *(const struct why_values *)values;
     struct train_job job = { .v = &v.train, .net_name = args[0] };
     v.train.test_data = "none";
+    v.train.shards = 0; /* one of them */
     const int code = why_job(&job, &v.why, count > 1 ? args[1] : NULL);
     close_job(&job);
     return code;
