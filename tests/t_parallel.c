@@ -373,6 +373,30 @@ static void par_check_hosts(struct par_left *left, struct par_left *want)
     par_refused(left, &c, 1, GYRE_E_ARG, "GYRE_ALLREDUCE=flat/ring");
 }
 
+/* Each host writes its own trace: a rank is found in its file alone. */
+static void par_check_hosts_trace(struct par_left *left)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    char path[64], own[80], name[32], *text = NULL;
+    struct gy_error err;
+    size_t bytes = 0;
+    struct par_case c = par_plain;
+    snprintf(path, sizeof path, "/tmp/t_parallel.%d.hosts", (int)getpid());
+    c.ranks = 2;
+    c.hosts = "flat/doubling";
+    c.trace = path;
+    const int good = par_good(&c, left);
+    for (int r = 0; r < 2 && good; r++) {
+        snprintf(own, sizeof own, "%s.%d", path, r);
+        snprintf(name, sizeof name, "\"rank %d\"", 1 - r);
+        if (T_CHECK(gy_file_read(&alloc, own, 1 << 24, &text, &bytes, &err) == GY_OK)) {
+            T_CHECK(strstr(text, "\"op\":\"allreduce\"") && !strstr(text, name));
+            gy_alloc_free(&alloc, text, bytes + 1);
+        }
+        unlink(own);
+    }
+}
+
 /* Gradients as bf16: all ranks the same, near those of float and not equal. */
 static void par_check_wire(struct par_left *left, struct par_left *want)
 {
@@ -474,8 +498,10 @@ int main(void)
     par_check_accumulate(left, want);
     par_check_mistakes(left);
     par_check_hosts(left, want);
-    if (t_skipped == 0)
+    if (t_skipped == 0) {
         par_check_wire(left, want);
+        par_check_hosts_trace(left);
+    }
     par_check_nonfinite(left, want);
     par_check_trace(left);
     T_END("t_parallel");
