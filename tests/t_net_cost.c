@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* The choice of an algorithm by cost: what is measured between two ranks, a lost or silent one, and that the choice is the fastest of all
+ * that there are, by simulating each of them again. */
+#include "../net/cost.h"
+#include "../net/local.h"
+#include "t.h"
+#include <pthread.h>
+
+struct cost_rank {
+    struct gy_net_end end;
+    struct gy_net_costs costs;
+    struct gy_error err;
+    int status, leads;
+};
+
+static void *cost_thread(void *argument)
+{
+    struct cost_rank *r = argument;
+    const struct gy_alloc alloc = gy_alloc_default();
+    r->status = gy_net_cost_measure(&r->costs, &r->end, !r->end.rank, r->leads, &alloc, &r->err);
+    return NULL;
+}
+
+static void cost_test_measure(void)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_net_local *local;
+    struct cost_rank ranks[2] = {{.leads = 1}, {.leads = 0}};
+    struct gy_error err;
+    pthread_t thread[2];
+    if (!T_CHECK(gy_net_local_open(&local, 2, 3, 4, &alloc, &err) == GY_OK))
+        return;
+    for (int r = 0; r < 2; r++) {
+        gy_net_local_end(local, r, &ranks[r].end);
+        T_CHECK(pthread_create(&thread[r], NULL, cost_thread, &ranks[r]) == 0);
+    }
+    for (int r = 0; r < 2; r++) {
+        pthread_join(thread[r], NULL);
+        T_CHECK_MSG(ranks[r].status == GY_OK, "rank %d: %s", r, ranks[r].err.text);
+        const struct gy_net_costs *c = &ranks[r].costs;
+        T_CHECK(c->latency > 0 && c->latency < 10 && c->rate > 0 && isfinite(c->rate) && c->add > 1e6 && isfinite(c->add));
+    }
+    gy_net_local_close(local);
+}
+
+static void cost_test_lost(void)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_net_local *local;
+    struct cost_rank rank = {.leads = 1};
+    struct gy_error err;
+    if (!T_CHECK(gy_net_local_open(&local, 2, 3, 0, &alloc, &err) == GY_OK))
+        return;
+    gy_net_local_end(local, 0, &rank.end);
+    gy_net_local_kill(local, 1);
+    cost_thread(&rank);
+    T_CHECK(rank.status == GY_E_PEER && rank.err.text[0] != 0 && rank.costs.rate <= 0);
+    gy_net_local_close(local);
+}
+
+/* Seconds of one algorithm; HUGE_VAL: not for these hosts. */
+static double cost_of(const char *name, const struct gy_net_shape *shape, int lanes, const struct gy_net_costs *c, double bytes)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    const struct gy_net_cluster cluster = {.hosts = shape->ranks, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = c->rate,
+                                           .nic_latency = c->latency, .add_rate = c->add};
+    struct gy_net_shape one = *shape;
+    struct gy_net_schedule s;
+    struct gy_error err;
+    double seconds = HUGE_VAL;
+    one.lanes = lanes;
+    if (gy_net_build(&s, name, &one, GY_NET_ALLREDUCE, &alloc, &err) != GY_OK)
+        return HUGE_VAL;
+    T_CHECK(gy_net_simulate(&s, &cluster, bytes, 1, &seconds, &err) == GY_OK);
+    gy_net_close_schedule(&s);
+    return seconds;
+}
+
+static void cost_test_choice(int hosts, const struct gy_net_costs *c, double bytes)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    const struct gy_net_shape shape = {.ranks = hosts, .lanes = 1, .dim_count = hosts % 2 == 0 && hosts > 2 ? 2 : 0, .dims = {2, hosts / 2}};
+    char name[48] = "";
+    double seconds = 0;
+    struct gy_error err;
+    size_t count;
+    const struct gy_net_algorithm *rows = gy_net_algorithms(&count);
+    if (!T_CHECK(gy_net_cost_choose(c, &shape, bytes, name, sizeof(name), &seconds, &alloc, &err) == GY_OK))
+        return;
+    for (size_t i = 0; i < count; i++)
+        for (int lanes = 1; lanes <= 4 && (rows[i].goals & 1u << GY_NET_ALLREDUCE); lanes *= 2) {
+            const double other = cost_of(rows[i].name, &shape, lanes, c, bytes);
+            T_CHECK_MSG(seconds <= other * 1.021, "%d hosts, %.0f bytes: %s takes %g s, %s:%d %g s", hosts, bytes, name, seconds,
+                        rows[i].name, lanes, other);
+        }
+    const double wire = 2.0 * (hosts - 1) / hosts * bytes / c->rate, rounds = ceil(log2(hosts)) * c->latency;
+    T_CHECK_MSG(seconds >= 0.99 * fmax(wire, c->latency), "%d hosts, %.0f bytes: %s in %g s is faster than possible", hosts, bytes, name, seconds);
+    if (bytes >= 1e8 && c->latency < 1e-4)
+        T_CHECK_MSG(seconds <= 1.2 * (wire + bytes / c->add), "%d hosts: %s takes %g s for %g s of wire", hosts, name, seconds, wire);
+    if (bytes <= 8)
+        T_CHECK_MSG(seconds <= 1.1 * (rounds + c->latency), "%d hosts: %s takes %g s for %g s of rounds", hosts, name, seconds, rounds);
+}
+
+int main(void)
+{
+    static const struct gy_net_costs costs[] = {{1e-6, 1e10, 1e10}, {3e-5, 1.25e8, 5e9}, {1e-3, 1e9, 1e10}};
+    static const int hosts[] = {2, 3, 4, 6, 8};
+    const struct gy_alloc alloc = gy_alloc_default();
+    const struct gy_net_shape many = {.ranks = GY_NET_COST_HOSTS + 1, .lanes = 1};
+    struct gy_error err;
+    char name[48];
+    cost_test_measure();
+    cost_test_lost();
+    for (size_t c = 0; c < GY_COUNT(costs); c++)
+        for (size_t h = 0; h < GY_COUNT(hosts); h++)
+            for (double bytes = 8; bytes <= 1e9; bytes *= 464)
+                cost_test_choice(hosts[h], &costs[c], bytes);
+    T_CHECK(gy_net_cost_choose(&costs[0], &many, 1e6, name, sizeof(name), NULL, &alloc, &err) == GY_E_UNSUPPORTED);
+    T_END("t_net_cost");
+}
