@@ -27,15 +27,15 @@
 
 struct check_word {
     struct emu_cell cell;
-    const void *write_pc, *read_pc;   /* of a word's last accesses, for the report */
-    const char *write_site, *read_site;
+    uint32_t write_at, read_at;       /* places of the word's last accesses, for the report: check_place */
     unsigned char written;            /* bits of bytes that somebody wrote */
     unsigned char flying;             /* a copy is under way: 1 to here, 2 from here */
     unsigned char stored;             /* written by a thread, not by a bulk copy */
-    short flyer;                      /* whose copy */
     unsigned char timed;              /* read by many, and check_reads says when */
+    short flyer;                      /* whose copy */
 };
 static struct check_word *check_shared; /* EMU_SHARED_MOST / 4 */
+static const unsigned char *check_base; /* of the running kernel's compiled file */
 
 /* When each warp, and each warp group's wgmma, has last read a word that many read; 0: not. Kept only while clock.c knows of order within
  * an epoch. */
@@ -51,9 +51,19 @@ struct check_at {
     int write;
 };
 
+/* An instruction, or a word's text, both in the compiled file: where behind its begin; 0: not known. */
+#define CHECK_SITE 0x80000000u
+static uint32_t check_place(const struct check_at *at)
+{
+    const void *const p = at->site ? (const void *)at->site : at->pc;
+    const size_t offset = (size_t)((const unsigned char *)p - check_base);
+    return !p || offset >= CHECK_SITE ? 0 : (uint32_t)offset | (at->site ? CHECK_SITE : 0);
+}
+
 int emu_check_block(void)
 {
     const struct emu_block *b = emu_block();
+    check_base = b->launch->function->module->base;
     const size_t words = (b->launch->shared + 3) / 4;
     if (!check_shared)
         check_shared = calloc(EMU_SHARED_MOST / 4 + 1, sizeof *check_shared);
@@ -150,16 +160,15 @@ static void check_shared_read(struct check_word *w, size_t word, uint64_t now)
 
 /* ---- the sentence of a race ---- */
 
-static void check_race(const struct check_at *at, uint64_t moment, int moment_writes, const char *where, size_t byte,
-                       const char *their_site, const void *their_pc)
+static void check_race(const struct check_at *at, uint64_t moment, int moment_writes, const char *where, size_t byte, uint32_t their_place)
 {
     const struct emu_block *b = emu_block();
     char place[200] = "";
-    if (their_site)
-        snprintf(place, sizeof place, " at %s", their_site);
-    else if (their_pc) {
+    if (their_place & CHECK_SITE)
+        snprintf(place, sizeof place, " at %s", (const char *)check_base + (their_place & ~CHECK_SITE));
+    else if (their_place) {
         memcpy(place, " at ", 5);
-        emu_report_line(b->launch->function->module, their_pc, place + 4, sizeof place - 4);
+        emu_report_line(b->launch->function->module, check_base + their_place, place + 4, sizeof place - 4);
     }
     const char *did = moment_writes ? "wrote" : "read";
     if (check_epoch(moment) < b->launch_epoch)
@@ -197,12 +206,11 @@ static int check_plainly(uint64_t moment)
 static void check_shared_write(struct check_word *w, size_t byte, unsigned mask, uint64_t now, const struct check_at *at)
 {
     if (!check_plainly(w->cell.read) && check_unordered(w->cell.read, mask, w->timed ? &check_reads[byte / 4] : NULL))
-        check_race(at, w->cell.read, 0, check_in_shared, byte, w->read_site, w->read_pc);
+        check_race(at, w->cell.read, 0, check_in_shared, byte, w->read_at);
     const int again = (now ^ w->cell.write) >> MOMENT_TIME_AT == 0 && !((now ^ w->cell.write) & MOMENT_TID);
     w->cell.write = now | (again ? w->cell.write & MOMENT_MASK : 0);
     w->stored = 1;
-    w->write_pc = at->pc;
-    w->write_site = at->site;
+    w->write_at = check_place(at);
     w->written |= (unsigned char)mask;
 }
 
@@ -213,7 +221,7 @@ static void check_shared_word(struct check_word *w, size_t word, unsigned mask, 
         emu_fail(at->site, at->pc, "%s byte %zu of shared memory while an asynchronous copy of thread %d is under way there", at->what,
                  byte, w->flyer);
     if (!check_plainly(w->cell.write) && check_unordered(w->cell.write, mask, NULL))
-        check_race(at, w->cell.write, 1, check_in_shared, byte, w->write_site, w->write_pc);
+        check_race(at, w->cell.write, 1, check_in_shared, byte, w->write_at);
     now |= (uint64_t)mask << MOMENT_MASK_AT;
     if (at->write) {
         check_shared_write(w, byte, mask, now, at);
@@ -222,8 +230,36 @@ static void check_shared_word(struct check_word *w, size_t word, unsigned mask, 
     if ((w->written & mask) != mask)
         emu_fail(at->site, at->pc, "%s byte %zu of shared memory, which nobody wrote", at->what, byte);
     check_shared_read(w, word, now);
-    w->read_pc = at->pc;
-    w->read_site = at->site;
+    w->read_at = check_place(at);
+}
+
+/* Nearly every access: a whole word, where nothing has to be told and nothing remembered but this. 1: it was one. The rules are those of
+ * check_shared_word. */
+static inline int check_shared_quick(struct check_word *w, uint64_t now, uint32_t place, int write)
+{
+    const uint32_t epoch = check_epoch(now);
+    const uint64_t read = w->cell.read;
+    if (w->flying || !check_plainly(w->cell.write))
+        return 0;
+    if (write) {
+        if (!check_plainly(read))
+            return 0;
+        w->cell.write = now;
+        w->written = 15;
+        w->stored = 1;
+        w->write_at = place;
+        return 1;
+    }
+    if (w->written != 15)
+        return 0;
+    if (check_plainly(read)) {
+        w->cell.read = now;
+        w->timed = 0;
+    } else if (check_epoch(read) != epoch || !(read & MOMENT_MANY) || (read & MOMENT_MASK) != MOMENT_MASK || emu_clock_used) {
+        return 0;
+    }
+    w->read_at = place;
+    return 1;
 }
 
 static void check_shared_bytes(const unsigned char *p, size_t bytes, const struct check_at *at)
@@ -239,8 +275,11 @@ static void check_shared_bytes(const unsigned char *p, size_t bytes, const struc
     }
     const size_t first = (size_t)(p - b->shared);
     const uint64_t now = check_moment();
+    const uint32_t place = check_place(at);
+    const int whole = (first | bytes) % 4 == 0;
     for (size_t word = first / 4; 4 * word < first + bytes; word++)
-        check_shared_word(&check_shared[word], word, check_mask(word, first, first + bytes), now, at);
+        if (!whole || !check_shared_quick(&check_shared[word], now | MOMENT_MASK, place, at->write))
+            check_shared_word(&check_shared[word], word, check_mask(word, first, first + bytes), now, at);
 }
 
 void emu_check_shared(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc)
@@ -261,11 +300,12 @@ void emu_check_flying(const void *p, size_t bytes, int flying)
 
 void emu_check_landed(const void *p, size_t bytes, const char *site)
 {
+    const struct check_at at = {NULL, site, NULL, 1};
     const size_t first = (size_t)((const unsigned char *)p - emu_block()->shared);
     for (size_t word = first / 4; 4 * word < first + bytes; word++) {
         struct check_word *w = &check_shared[word];
         w->cell.write = check_moment() | MOMENT_MASK;
-        w->write_site = site;
+        w->write_at = check_place(&at);
         w->stored = 0;
         w->written = 15;
     }
@@ -310,15 +350,29 @@ static void check_global_word(struct emu_cell *cell, size_t word, unsigned mask,
 {
     const size_t byte = 4 * word + (size_t)__builtin_ctz(mask);
     if (check_unordered(cell->write, mask, NULL))
-        check_race(at, cell->write, 1, check_in_device, byte, NULL, NULL);
+        check_race(at, cell->write, 1, check_in_device, byte, 0);
     now |= (uint64_t)mask << MOMENT_MASK_AT;
     if (!at->write) {
         cell->read = check_merge_read(cell->read, now, NULL);
         return;
     }
     if (check_unordered(cell->read, mask, NULL))
-        check_race(at, cell->read, 0, check_in_device, byte, NULL, NULL);
+        check_race(at, cell->read, 0, check_in_device, byte, 0);
     cell->write = now;
+}
+
+/* The same for device memory: nobody has used the word in this launch, nor may now; or many have read it, and so does this thread. */
+static inline int check_global_quick(struct emu_cell *cell, uint64_t now, int write)
+{
+    const uint32_t begin = emu_block()->launch_epoch, wrote = check_epoch(cell->write), read = check_epoch(cell->read);
+    const uint32_t before = begin < emu_order_from ? begin : emu_order_from;
+    if (wrote >= before)
+        return 0;
+    if (read < before) {
+        *(write ? &cell->write : &cell->read) = now;
+        return 1;
+    }
+    return !write && read == check_epoch(now) && cell->read & MOMENT_MANY && (cell->read & MOMENT_MASK) == MOMENT_MASK && !emu_clock_used;
 }
 
 static void check_global_bytes(const struct emu_range *r, const unsigned char *p, size_t bytes, const struct check_at *at)
@@ -328,8 +382,10 @@ static void check_global_bytes(const struct emu_range *r, const unsigned char *p
     if (emu_order_rivals && emu_order_rival(p, bytes, at->write))
         emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which a copy on another stream %s, with no event between", at->what, first,
                  check_in_device, at->write ? "uses" : "writes");
+    const int whole = (first | bytes) % 4 == 0;
     for (size_t word = first / 4; r->shadow && 4 * word < first + bytes; word++)
-        check_global_word(&r->shadow[word], word, check_mask(word, first, first + bytes), now, at);
+        if (!whole || !check_global_quick(&r->shadow[word], now | MOMENT_MASK, at->write))
+            check_global_word(&r->shadow[word], word, check_mask(word, first, first + bytes), now, at);
 }
 
 int emu_check_copy(const struct emu_range *r, const void *p, size_t bytes, int write)

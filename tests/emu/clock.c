@@ -7,7 +7,7 @@
 #include "emu.h"
 
 static uint16_t clock_seen[EMU_IDS][EMU_IDS];
-static uint16_t clock_time;
+uint16_t emu_clock_time;
 int emu_clock_used;
 static uint64_t clock_fences[EMU_IDS];
 
@@ -16,17 +16,16 @@ void emu_clock_start(void)
     if (emu_clock_used)
         memset(clock_seen, 0, sizeof clock_seen);
     emu_clock_used = 0;
-    clock_time = 1;
+    emu_clock_time = 1;
 }
 
-unsigned emu_clock_now(void) { return clock_time; }
 int emu_clock_before(int id, unsigned stamp, int other) { return emu_clock_used && clock_seen[other][id] >= stamp; }
 
 /* Beyond what a stamp can hold everything until now counts as seen: a new epoch. */
 static void clock_tick(void)
 {
     emu_clock_used = 1;
-    if (++clock_time == 0x7fff) {
+    if (++emu_clock_time == 0x7fff) {
         emu_block()->epoch++;
         emu_clock_start();
     }
@@ -45,7 +44,7 @@ void emu_clock_release(int id, struct emu_order *order)
         memset(order->seen, 0, sizeof order->seen);
     order->epoch = epoch;
     clock_join(order->seen, clock_seen[id]);
-    order->seen[id] = clock_time;
+    order->seen[id] = emu_clock_time;
     clock_tick();
     order->key = order;
     emu_tsan_order(order, 1);
@@ -63,13 +62,13 @@ void emu_clock_pass(int from, int to, int all)
 {
     if (all)
         clock_join(clock_seen[to], clock_seen[from]);
-    clock_seen[to][from] = clock_time;
+    clock_seen[to][from] = emu_clock_time;
     clock_tick();
 }
 
 void emu_clock_fence(int id)
 {
-    clock_fences[id] = (uint64_t)emu_block()->epoch << 32 | clock_time;
+    clock_fences[id] = (uint64_t)emu_block()->epoch << 32 | emu_clock_time;
     clock_tick();
 }
 

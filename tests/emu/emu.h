@@ -205,7 +205,8 @@ struct emu_order {
 };
 extern __attribute__((visibility("hidden"))) int emu_clock_used; /* since the epoch began; else nobody has seen anything */
 void emu_clock_start(void);           /* of an epoch */
-unsigned emu_clock_now(void);         /* below 2^15 */
+extern __attribute__((visibility("hidden"))) uint16_t emu_clock_time;
+static inline unsigned emu_clock_now(void) { return emu_clock_time; } /* below 2^15 */
 int emu_clock_before(int id, unsigned stamp, int other); /* what id did until then has happened for the other one */
 void emu_clock_release(int id, struct emu_order *order);
 void emu_clock_acquire(int id, const struct emu_order *order);
