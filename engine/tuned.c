@@ -18,17 +18,14 @@ static const char *const tuned_types[] = { "f32", "bf16", "f16" }; /* ORDER: enu
 GY_INT int gy_tuned_path(char *path, size_t room, const char *wanted, int use_env, int *named, struct gy_error *err)
 {
     const char *const said = wanted ? wanted : use_env ? gy_knob_get("GYRE_TUNE") : NULL;
-    const char *const cache = getenv("XDG_CACHE_HOME"), *const home = getenv("HOME");
     path[0] = 0;
     *named = said != NULL;
     if (said && strcmp(said, "off") == 0)
         return GY_OK;
     if (said)
         return gy_text_copy(path, room, said) == 0 ? GY_OK : GY_FAIL(err, GY_E_ARG, "path '%.80s' is longer than %zu bytes", said, room - 1);
-    if (use_env && cache && cache[0] == '/')
-        return gy_file_join(path, room, cache, "gyre/tune.txt", err);
-    if (use_env && home && home[0] == '/')
-        return gy_file_join(path, room, home, ".cache/gyre/tune.txt", err);
+    if (use_env)
+        gy_file_cache(path, room, "tune.txt");
     return GY_OK;
 }
 

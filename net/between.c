@@ -103,8 +103,13 @@ static int between_test(void *self, unsigned flight, struct gy_error *err)
 /* ---- open ---- */
 
 /* What is right for few and for many bytes between so many hosts. */
-static const char *between_choice(const struct gy_net_topology *t, int size)
+static const char *between_choice(const struct gy_net_between_config *c, int size)
 {
+    const struct gy_net_topology *t = c->topology;
+    if (c->algorithm != NULL)
+        return c->algorithm;
+    if (c->choice != NULL && c->choice->few[0] != 0)
+        return size == BETWEEN_FEW ? c->choice->few : c->choice->many;
     const int power = (t->hosts & (t->hosts - 1)) == 0;
     if (size == BETWEEN_FEW)
         return "doubling";
@@ -132,7 +137,7 @@ static int between_schedule(struct gy_net_between *b, const struct gy_net_betwee
     struct gy_net_proof proof;
     char name[48];
     memcpy(shape.dims, t->dims, sizeof(shape.dims));
-    GY_TRY(between_name(c->algorithm != NULL ? c->algorithm : between_choice(t, size), name, sizeof(name), &shape.lanes, err));
+    GY_TRY(between_name(between_choice(c, size), name, sizeof(name), &shape.lanes, err));
     GY_TRY(gy_net_build(&b->schedule[size], name, &shape, GY_NET_ALLREDUCE, &b->alloc, err));
     return gy_net_verify(&b->schedule[size], &proof, err);
 }

@@ -8,6 +8,7 @@
  *     host C:  c0 c1 */
 #ifndef GY_NET_BETWEEN_H
 #define GY_NET_BETWEEN_H
+#include "choice.h"
 #include "exec.h"
 #include "node.h"
 #include "topology.h"
@@ -16,6 +17,7 @@ struct gy_net_between_config {
     const struct gy_net_topology *topology;
     struct gy_net_end end;    /* among all ranks */
     const char *algorithm;    /* "multiring" or "multiring:4" (lanes); NULL: by size */
+    const struct gy_net_choice *choice; /* for few and for many bytes, where no algorithm is named; NULL: by rule */
     int channel;              /* keeps its messages apart from those of other levels between the same ranks */
     size_t most;              /* bytes of the largest sum */
 };

@@ -24,6 +24,7 @@ struct gy_net_world {
     struct gy_net_end end;
     struct gy_net_between *between[GY_NET_CHANNELS];
     char algorithm[64];          /* empty: by size */
+    struct gy_net_choice choice; /* then */
     int fd;
 };
 
@@ -129,7 +130,8 @@ static int world_network(struct gy_net_world *w, struct gy_error *err)
     gy_net_ucx_version(w->ucx, version, sizeof(version));
     const struct gy_net_field field = {"the version of UCX", version};
     GY_TRY(gy_net_boot_compare(w->boot, &field, 1, err));
-    return world_addresses(w, err);
+    GY_TRY(world_addresses(w, err));
+    return w->algorithm[0] != 0 ? GY_OK : gy_net_choice_make(&w->choice, w->boot, &w->end, &w->topology, w->all, &w->alloc, err);
 }
 
 /* ---- open ---- */
@@ -212,7 +214,8 @@ GY_INT int gy_net_world_memory(const struct gy_net_world *w)
 GY_INT int gy_net_world_join(struct gy_net_world *w, struct gy_net_node *node, int channel, size_t most, int half, struct gy_error *err)
 {
     struct gy_net_between_config config = {.topology = &w->topology, .end = w->end, .channel = channel, .most = most,
-                                                 .algorithm = w->algorithm[0] != 0 ? w->algorithm : NULL};
+                                                 .algorithm = w->algorithm[0] != 0 ? w->algorithm : NULL,
+                                                 .choice = &w->choice};
     struct gy_net_node_level level;
     config.end.half = half;
     if (w->topology.hosts == 1)

@@ -225,6 +225,17 @@ GY_INT const char *gy_file_line(const char *path, char *line, int room)
     return line;
 }
 
+GY_INT int gy_file_cache(char *path, size_t room, const char *name)
+{
+    const char *const cache = getenv("XDG_CACHE_HOME"), *const home = getenv("HOME");
+    const int set = cache != NULL && cache[0] == '/', known = set || (home != NULL && home[0] == '/');
+    const int bytes = known ? snprintf(path, room, "%s%s/gyre/%s", set ? cache : home, set ? "" : "/.cache", name) : -1;
+    if (bytes > 0 && (size_t)bytes < room)
+        return 0;
+    path[0] = 0;
+    return -1;
+}
+
 GY_INT int gy_file_exists(const char *path)
 {
     struct stat info;

@@ -96,16 +96,10 @@ static int cache_write(struct gy_outfile *file, const unsigned char key[32], con
 
 GY_INT void gy_cuda_cache_folder(const char *wanted, char *out, size_t room)
 {
-    const char *const cache = getenv("XDG_CACHE_HOME"), *const home = getenv("HOME");
-    int bytes = 0;
     out[0] = 0;
-    if (wanted)
-        bytes = snprintf(out, room, "%s", strcmp(wanted, "off") == 0 ? "" : wanted);
-    else if (cache && cache[0] == '/')
-        bytes = snprintf(out, room, "%s/gyre/kernels", cache);
-    else if (home && home[0] == '/')
-        bytes = snprintf(out, room, "%s/.cache/gyre/kernels", home);
-    if (bytes < 0 || (size_t)bytes >= room)
+    if (!wanted)
+        gy_file_cache(out, room, "kernels");
+    else if (strcmp(wanted, "off") != 0 && gy_text_copy(out, room, wanted) != 0)
         out[0] = 0;
 }
 
