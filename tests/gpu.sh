@@ -67,7 +67,8 @@ for name in "$@"; do
     case $name in
     ops) part ops timeout 300 "$folder/tests/t_ops_cuda" --device cuda --each "${GPU_EACH:-8}" ;;
     net)
-        part net timeout 120 "$folder/tests/t_cuda_net" cuda zoo
+        part net timeout 120 "$folder/tests/t_cuda_net" cuda
+        part zoo timeout 150 "$folder/tests/t_cuda_net" cuda zoo fashion resnet20 resnet18 resnet50 alexnet
         for test in half queue input; do
             part "$test" timeout 60 "$folder/tests/t_cuda_$test" cuda
         done
