@@ -564,6 +564,7 @@ check_part()
         flavour default
         build_tests
         LIMIT=3600 one nvrtc sh tests/run_nvrtc.sh full "$DIR"
+        [ ! -f "$BUILD/nvrtc/compiled.txt" ] || sed 's/^/    /' "$BUILD/nvrtc/compiled.txt"
         ;;
     emu) check_emulator ;;
     net)

@@ -281,6 +281,33 @@ static void cud_compile_errors(struct gy_cuda_compiler *c)
     T_CHECK(gy_cuda_compile(c, list3, 1, &err) == GY_E_BUG && strstr(err.text, "no_such_file.cu"));
 }
 
+/* Kernels of which the compiler only remarks that they will not be what was written: registers that cannot be handed over, a sum that is
+ * touched while products go on. */
+static void cud_compile_remarks(struct gy_cuda_compiler *c)
+{
+    static const char options[] = "-DGY_ARCH=90\0-DGY_THREADS=128\0-DGY_SHARED_BYTES=0\0-DGY_DTYPE=1\0-DGY_ACT=0\0-DGY_FLAGS=0";
+    static const char *const texts[] = {
+        "extern \"C\" __global__ void remark(float *y) { asm volatile(\"setmaxnreg.inc.sync.aligned.u32 160;\"); y[threadIdx.x] = 1; }\n",
+        "extern \"C\" __global__ void __launch_bounds__(128) remark(float *y, unsigned long long p, unsigned long long q)\n{\n"
+        "    float d[4] = { y[0], y[1], y[2], y[3] };\n    asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\");\n"
+        "    for (int i = 0; i < 2; i++) {\n        asm volatile(\"{ .reg .pred t; setp.ne.b32 t, 1, 0; \"\n"
+        "                     \"wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0,%1,%2,%3}, %4, %5, t, 1, 1, 0, 0; }\"\n"
+        "                     : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3]) : \"l\"(p), \"l\"(q));\n"
+        "        d[1] += y[i];\n    }\n    asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\");\n"
+        "    asm volatile(\"wgmma.wait_group.sync.aligned 0;\" ::: \"memory\");\n    y[threadIdx.x] = d[0] + d[1] + d[2] + d[3];\n}\n",
+    };
+    static const char *const said[] = { "setmaxnreg", "wgmma.mma_async instructions are serialized" };
+    for (size_t i = 0; i < GY_COUNT(texts); i++) {
+        struct gy_cuda_unit unit = { .file = "remark.cu", .text = texts[i], .options = options, .option_bytes = sizeof options,
+                                     .option_count = 6, .arch = 90 };
+        struct gy_cuda_unit *list[] = { &unit };
+        struct gy_error err = { 0 };
+        T_CHECK(gy_cuda_compile(c, list, 1, &err) == GY_E_BUG && !unit.image.bytes);
+        T_CHECK_MSG(strstr(err.text, "remark.cu for sm_90: ") && strstr(err.text, said[i]), "%s", err.text);
+        gy_cuda_image_free(&unit.image);
+    }
+}
+
 /* The kernels that measure a device stand in no variant's row. */
 static void cud_compile_ceiling(struct gy_cuda_compiler *c)
 {
@@ -317,6 +344,7 @@ static void cud_compile(void)
         cud_compile_again(&c, &unit);
     }
     cud_compile_errors(&c);
+    cud_compile_remarks(&c);
     cud_compile_ceiling(&c);
     gy_cuda_image_free(&unit.image);
     gy_cuda_unload(&lib);

@@ -6,7 +6,8 @@
  *     t_ops_cuda --each N              one in N; 1: all
  *     t_ops_cuda --whole               and everything that op_cover.h lists: each row for each architecture and type, each way to cut
  *     t_ops_cuda --device cuda         every case on the GPU, each twice: the same bits
- *     t_ops_cuda --arch 90             no device: the sample is compiled for sm_90 by NVRTC, and no convolution may spill
+ *     t_ops_cuda --arch 90             no device: the sample is compiled for sm_90 by NVRTC, and no convolution may spill; with --whole
+ *                                      every row with every type and every way to cut
  *     --case TEXT --row NAME --op NAME --seed N
  *
  * On a GPU tensors stand between guard zones; on the emulator they do not, because it checks every access by itself. */
@@ -61,15 +62,21 @@ struct opc_run {
 
 /* ---- what the compiler said ---- */
 
-static void opc_print_compiled(int arch)
+/* all: every row with every type that it serves must have been compiled for the architecture; what is for others is listed. */
+static void opc_print_compiled(int arch, int all)
 {
     for (int i = 0; cover_row_at(i) && i < COVER_ROWS; i++) {
         const struct gy_cuda_row *row = cover_row_at(i);
         int ran = 0, fits = 0;
         for (int dtype = 0; dtype < GY_DTYPES; dtype++) {
-            ran += cover.cell[i][0][dtype].ran;
-            fits += cover.cell[i][0][dtype].fits;
+            const struct cover_cell *cell = &cover.cell[i][0][dtype];
+            ran += cell->ran;
+            fits += cell->fits;
+            T_CHECK_MSG(!all || !cell->fits || cell->ran, "row %s of %s with type %d was not compiled for sm_%d", row->name,
+                        gy_op_row(row->code)->name, dtype, arch);
         }
+        if (all && !fits)
+            printf("%-16s %-20s sm_%d: not for it\n", gy_op_row(row->code)->name, row->name, arch);
         if (ran)
             printf("%-16s %-20s sm_%d: %d of %d cases compiled, at most %d registers, %d bytes spilled\n", gy_op_row(row->code)->name,
                    row->name, arch, ran, fits, cover.registers[i], cover.spilled[i]);
@@ -559,7 +566,7 @@ int main(int argc, char **argv)
     }
     opc_device(&run, argv[0], &cases);
     if (run.self && run.o.arch)
-        opc_print_compiled(run.self->device.arch);
+        opc_print_compiled(run.self->device.arch, run.o.whole && !run.o.only && !run.o.op && !run.o.row);
     for (int i = 0; run.self && !run.o.arch && cover_row_at(i) && i < COVER_ROWS; i++)
         cover_print_row(i, 1, &run.self->device.arch, &(int){ 0 });
     if (run.self)

@@ -228,6 +228,10 @@ GY_FN void wgmma_finish(const struct gy_args *a, struct wgmma_shared *s, const s
         const int h = i / 2 % 2, row = at->row + h * 8, col = i / 4 * 8 + at->col;
         if (i % 16 == 0)
             gy_wgmma_hold(&d[i]); /* no more than 16 sums' other values wait in registers */
+#if GY_BN == 256 && ((GY_DIR == 1 && GY_FLAGS & 1) || (GY_DIR == 0 && GY_HAS_RES))
+        if (i % 16 == 0 && i > 0)
+            gy_warp_sync(); /* the compiler loads all it can before, until registers spill */
+#endif
         wgmma_finish_pair(a, t, t->first_row + at->group * 64 + row, pixel[h], t->first_col + col, d + i);
         *(uint32_t *)(out + row * WG_OUT_ROW + col) = (uint32_t)gy_narrow(d[i]) | (uint32_t)gy_narrow(d[i + 1]) << 16;
     }
