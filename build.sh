@@ -576,6 +576,8 @@ check_part()
         { have ip && need_ucx; } || ! can_install || install "four hosts on one machine" iproute2 libucx-dev || :
         LIMIT=3600 one run_hosts sh tests/run_hosts.sh "$(cd "$DIR" && pwd)/gyre"
         rm -rf "$TMP"
+        { have mpirun && have slurmctld && have munged; } || ! can_install || install "other launchers" openmpi-bin slurm-wlm munge || :
+        LIMIT=1800 one run_launchers env TMP= sh tests/run_launchers.sh "$(cd "$DIR" && pwd)/gyre"
         ;;
     long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;
     *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net long" ;;

@@ -1,0 +1,139 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Ranks that other launchers start: Open MPI's mpirun, torchrun's variables, and a real Slurm (munge, slurmctld and two slurmd on this machine,
+# all in a folder of their own). Each trains to the bits that 'gyre launch' reaches, on ranks of one host and, with GYRE_ALLREDUCE=flat/, through
+# the network between ranks that count as hosts; a rank that fails ends the job. What is not installed is skipped.
+# run_launchers.sh GYRE
+. "$(dirname "$0")/e2e.inc"
+GYRE=$1
+make_images "$TMP/data/train" 4 30 20 1
+cat >"$TMP/tiny.net" <<'END'
+input 20x20x3
+conv 12 3x3
+bn
+relu
+conv 16 3x3 stride 2
+bn
+relu
+linear 4
+softmax
+END
+last=checkpoint-15.safetensors
+
+# ranks_train FOLDER LAUNCHER...: four ranks of two images, one thread each
+ranks_train()
+{
+    folder=$TMP/$1
+    shift
+    "$@" "$GYRE" train "$TMP/tiny.net" "$TMP/data" --epochs 1 --steps 15 --batch 2 --threads 1 --pad-crop 2 --flip --out "$folder"
+}
+# reaches FOLDER: as gyre launch
+reaches() { there "$TMP/$1/$last"; same "$TMP/launch/$last" "$TMP/$1/$last"; }
+
+expect 0 ranks_train launch "$GYRE" launch --ranks 4 --
+there "$TMP/launch/$last"
+expect 0 ranks_train flat env GYRE_ALLREDUCE=flat/doubling "$GYRE" launch --ranks 4 --
+there "$TMP/flat/$last"
+
+# ---- Open MPI
+if command -v mpirun >/dev/null 2>&1; then
+    mpi="mpirun --allow-run-as-root --oversubscribe -n 4"
+    # shellcheck disable=SC2086
+    expect 0 ranks_train mpi $mpi
+    reaches mpi
+    # shellcheck disable=SC2086
+    expect 0 ranks_train mpi-flat $mpi -x GYRE_ALLREDUCE=flat/doubling
+    same "$TMP/flat/$last" "$TMP/mpi-flat/$last"
+    # shellcheck disable=SC2086
+    expect 2 ranks_train mpi-bad $mpi env GYRE_ALLREDUCE=flat/nothing
+    says "$err" 'nothing'
+else
+    skip 'mpirun is not installed (Debian: openmpi-bin)'
+fi
+
+# ---- torchrun's variables
+torch_ranks()
+{
+    pids=
+    for rank in 0 1 2 3; do
+        RANK=$rank WORLD_SIZE=4 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=29512 TORCHELASTIC_RUN_ID=one "$@" &
+        pids="$pids $!"
+    done
+    code=0
+    for pid in $pids; do wait "$pid" || code=$?; done
+    return $code
+}
+expect 0 ranks_train torch torch_ranks
+reaches torch
+
+# ---- Slurm
+slurm_end()
+{
+    for pid in "$TMP"/slurm/*.pid; do
+        [ ! -s "$pid" ] || kill "$(cat "$pid")" 2>/dev/null
+    done
+    sleep 1
+    [ -z "$own_tmp" ] || rm -rf "$own_tmp"
+}
+slurm_begin()
+{
+    host=$(hostname -s)
+    mkdir -p "$TMP/slurm/state"
+    chmod 755 "$TMP" "$TMP/slurm"
+    dd if=/dev/urandom of="$TMP/slurm/munge.key" bs=128 count=1 2>/dev/null
+    chmod 600 "$TMP/slurm/munge.key"
+    cat >"$TMP/slurm/slurm.conf" <<END
+ClusterName=gyre
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=16817
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket=$TMP/slurm/munge.sock
+StateSaveLocation=$TMP/slurm/state
+SlurmdSpoolDir=$TMP/slurm/spool-%n
+SlurmctldPidFile=$TMP/slurm/slurmctld.pid
+SlurmdPidFile=$TMP/slurm/slurmd-%n.pid
+SlurmctldLogFile=$TMP/slurm/slurmctld.log
+SlurmdLogFile=$TMP/slurm/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/linear
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SlurmdParameters=config_overrides
+NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=17001 CPUs=4 State=UNKNOWN
+NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=17002 CPUs=4 State=UNKNOWN
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+END
+    SLURM_CONF=$TMP/slurm/slurm.conf
+    export SLURM_CONF
+    trap slurm_end EXIT
+    munged --force --key-file="$TMP/slurm/munge.key" --socket="$TMP/slurm/munge.sock" --pid-file="$TMP/slurm/munged.pid" \
+        --log-file="$TMP/slurm/munged.log" --seed-file="$TMP/slurm/munge.seed" >"$TMP/slurm/begin.log" 2>&1 &&
+        slurmctld -c >>"$TMP/slurm/begin.log" 2>&1 && slurmd -N n1 >>"$TMP/slurm/begin.log" 2>&1 && slurmd -N n2 >>"$TMP/slurm/begin.log" 2>&1
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        ! sinfo -h -t idle -o %D 2>/dev/null | grep -q 2 || return 0
+        sleep 1
+    done
+    return 1
+}
+if ! command -v slurmctld >/dev/null 2>&1 || ! command -v munged >/dev/null 2>&1; then
+    skip 'Slurm is not installed (Debian: slurm-wlm, munge)'
+elif [ "$(id -u)" != 0 ]; then
+    skip 'Slurm is started by root here'
+elif ! slurm_begin; then
+    bad 'Slurm did not begin'
+    tail -n 3 "$TMP"/slurm/*.log
+else
+    expect 0 ranks_train slurm srun -N 1 -n 4 # one node: nothing has to be said
+    reaches slurm
+    expect 2 ranks_train slurm-alone srun -N 2 -n 4 # several: where rank 0 is, and a key
+    says "$err" 'GYRE_KEY_FILE and GYRE_MASTER_HOST'
+    (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$TMP/key")
+    expect 0 ranks_train slurm-two env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4
+    reaches slurm-two
+    expect 0 ranks_train slurm-flat env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 GYRE_ALLREDUCE=flat/doubling srun -N 2 -n 4
+    same "$TMP/flat/$last" "$TMP/slurm-flat/$last"
+fi
+finish
