@@ -44,6 +44,7 @@ struct try_run {
     struct gy_error *err;
     struct gy_try head;
     int offline, emulated, checked;
+    int clock; /* the device has one */
 };
 
 /* A kernel in the race: the user's, then the library's. */
@@ -86,11 +87,20 @@ static int try_ready(struct try_run *r, struct gy_try_case *c, struct gy_op *op)
     return r->offline ? GY_OK : gy_try_place(c, op, r->err);
 }
 
+/* Is there a clock? Whatever else is wrong ends the trial. */
+static int try_find_clock(struct try_run *r, const struct gy_op *own)
+{
+    double seconds;
+    const int status = r->offline ? GY_E_UNSUPPORTED : r->net->backend->time(r->net->backend_self, own, 1, &seconds, r->err);
+    r->clock = status == GY_OK;
+    return status == GY_E_UNSUPPORTED ? GY_OK : status;
+}
+
 /* The library's variants that fit; without a clock the table's choice alone. */
 static int try_collect(struct try_run *r, struct gy_try_case *c, struct try_racer racer[TRY_ROWS])
 {
     struct gyre_net *net = r->net;
-    const int all = !r->offline && !r->emulated;
+    const int all = r->clock;
     const char *name;
     int count = 1;
     for (int i = 0; count < TRY_ROWS && (i == 0 || all); i++) {
@@ -137,11 +147,11 @@ static int try_race(struct try_run *r, struct gy_try_case *c, const struct gy_op
     if (!racer)
         return GY_NOMEM(r->err, "the list of variants", TRY_ROWS * sizeof *racer);
     racer[0].op = *own;
-    const int count = try_collect(r, c, racer);
-    int status = GY_OK;
+    int status = try_find_clock(r, own);
+    const int count = status == GY_OK ? try_collect(r, c, racer) : 0;
     for (int i = 1; i < count && status == GY_OK; i++)
         status = try_ready(r, c, &racer[i].op);
-    if (status == GY_OK && !r->offline && !r->emulated) {
+    if (status == GY_OK && r->clock) {
         status = try_time(r, racer, count);
         try_rank(racer, count);
     }
@@ -239,7 +249,7 @@ static int try_print(struct try_run *r, const struct gyre_config *config, const 
     GY_TRY(try_open(r, config));
     gy_sink_printf(&r->sink, "%s on %s\n", r->config.file, r->net->caps.device);
     GY_TRY(try_run_shapes(r));
-    if (r->emulated)
+    if (r->emulated && !r->clock)
         gy_sink_printf(&r->sink, "no times: the emulator's mean nothing; a GPU ranks it beside every variant of the library\n");
     return r->sink.failed ? GY_FAIL(r->err, GY_E_IO, "the list could not be written") : GY_OK;
 }

@@ -36,6 +36,11 @@ says "$out" '^  this file  *my_apply'
 says "$out" '^  columns  *norm_apply'
 says "$out" '^no times: '
 
+own '/^.. gyre: shape 3x/d;s/^.. gyre: dtype .*/\/\/ gyre: dtype f32/'
+expect 0 env GYRE_EMU_CLOCK=1 "$GYRE" kernels try "$TMP/own.cu" --device emu --runs 2
+says "$out" '^  this file  *my_apply .* [0-9.]*  *[0-9.]* x$'
+says "$out" '^  columns  *norm_apply .* [0-9.]*  *1.00 x$'
+
 # other kinds of ops: sums with a bias, windows whose places are whole numbers
 cat >"$TMP/own.cu" <<'END'
 // gyre: op conv
