@@ -115,10 +115,12 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
 
 GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err)
 {
-    struct gy_net_node *const node = job ? gy_job_node(job, data) : NULL;
-    if (node)
-        return gy_net_node_allreduce(node, data, count, err);
-    return job && job->ranks > 1 ? gy_net_node_allreduce_outside(job->node, data, count, err) : GY_OK;
+    if (!job || job->ranks == 1)
+        return GY_OK;
+    struct gy_net_node *const node = gy_job_node(job, data);
+    gy_net_world_enter(job->world);
+    const int status = node ? gy_net_node_allreduce(node, data, count, err) : gy_net_node_allreduce_outside(job->node, data, count, err);
+    return gy_net_world_explain(job->world, status, err);
 }
 
 GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, struct gyre_error *error)

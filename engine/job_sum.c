@@ -173,19 +173,24 @@ GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_
     int64_t number = 0;
     if (place < 0)
         return GY_FAIL(err, GY_E_BUG, "a sum of %" PRId64 " floats was begun outside the ranks' memory", count);
-    GY_TRY(gy_net_node_start(job->area[place].node, data, count, &number, err));
+    gy_net_world_enter(job->world);
+    if (job->area[place].node)
+        GY_TRY(gy_net_world_explain(job->world, gy_net_node_start(job->area[place].node, data, count, &number, err), err));
     *ticket = number * GY_JOB_AREAS + place;
     return GY_OK;
 }
 
 GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *err)
 {
-    return gy_net_node_test(job->area[ticket % GY_JOB_AREAS].node, ticket / GY_JOB_AREAS, err);
+    struct gy_net_node *const node = job->area[ticket % GY_JOB_AREAS].node;
+    const int status = node ? gy_net_node_test(node, ticket / GY_JOB_AREAS, err) : 1;
+    return status == 0 ? gy_net_world_check(job->world, err) : gy_net_world_explain(job->world, status, err);
 }
 
 GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err)
 {
-    return gy_net_node_wait(job->area[ticket % GY_JOB_AREAS].node, ticket / GY_JOB_AREAS, err);
+    struct gy_net_node *const node = job->area[ticket % GY_JOB_AREAS].node;
+    return node ? gy_net_world_explain(job->world, gy_net_node_wait(node, ticket / GY_JOB_AREAS, err), err) : GY_OK;
 }
 
 #undef JOB_PAGE

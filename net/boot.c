@@ -293,6 +293,29 @@ GY_INT void gy_net_boot_close(struct gy_net_boot *boot)
     gy_alloc_free(&alloc, boot, sizeof(*boot));
 }
 
+static struct boot_link *boot_link_of(struct gy_net_boot *boot, int rank)
+{
+    return &boot->links[boot->config.place.rank == 0 ? rank : 0];
+}
+
+GY_INT int gy_net_boot_send(struct gy_net_boot *boot, int rank, const void *bytes, size_t count, int64_t deadline, struct gy_error *err)
+{
+    return boot_send(boot_link_of(boot, rank), boot->config.place.rank == 0, bytes, count, deadline, err);
+}
+
+GY_INT int gy_net_boot_take(struct gy_net_boot *boot, int rank, void *bytes, size_t count, int64_t deadline, struct gy_error *err)
+{
+    return boot_take(boot_link_of(boot, rank), boot->config.place.rank == 0, bytes, count, deadline, err);
+}
+
+GY_INT void gy_net_boot_drop(struct gy_net_boot *boot, int rank)
+{
+    struct boot_link *link = boot_link_of(boot, rank);
+    if (link->fd >= 0)
+        close(link->fd);
+    link->fd = -1;
+}
+
 GY_INT int gy_net_boot_socket(const struct gy_net_boot *boot, int rank)
 {
     const int own = boot->config.place.rank;

@@ -37,6 +37,8 @@ struct gy_net_node {
     struct node_begun sums[GY_NET_NODE_OPEN]; /* ticket % GY_NET_NODE_OPEN */
     uint64_t ready, done;                   /* this rank's, as they stand in its line */
     struct gy_net_node_level level;         /* above; parts 0: none */
+    int (*lost)(void *self, struct gy_error *err);
+    void *watch;                            /* of lost */
     uint64_t given;                         /* sums that were given to it */
     int status;                             /* of the level above, once it failed; with err */
     struct gy_error err;
@@ -89,12 +91,20 @@ GY_INT void *gy_net_node_memory(struct gy_net_node *node)
     return node->memory[node->rank];
 }
 
-/* After NODE_LOOKS looks: gives the processor away. 1: the deadline, which the first call sets, is over. */
-static int node_pause(const struct gy_net_node *node, int look, int64_t *deadline)
+GY_INT void gy_net_node_watch(struct gy_net_node *node, int (*lost)(void *self, struct gy_error *err), void *self)
+{
+    node->lost = lost;
+    node->watch = self;
+}
+
+/* After NODE_LOOKS looks: gives the processor away. 1: the deadline, which the first call sets, is over; < 0: a rank is lost. */
+static int node_pause(const struct gy_net_node *node, int look, int64_t *deadline, struct gy_error *err)
 {
     if (look < NODE_LOOKS)
         return 0;
     sched_yield();
+    if (node->lost != NULL)
+        GY_TRY(node->lost(node->watch, err));
     const int64_t now = gy_clock_ns();
     *deadline = *deadline == 0 ? now + node->wait_ns : *deadline;
     return now > *deadline;
@@ -103,8 +113,9 @@ static int node_pause(const struct gy_net_node *node, int look, int64_t *deadlin
 static int node_wait(const struct gy_net_node *node, int other, int64_t *deadline, struct gy_error *err)
 {
     for (int look = 0; __atomic_load_n(&node->lines[other].reached, __ATOMIC_ACQUIRE) < node->meeting; look++) {
-        if (node_pause(node, look, deadline))
-            return GY_FAIL(err, GY_E_PEER, "rank %d of this host did not come to meeting %" PRIu64 " within %.1f s", other, node->meeting,
+        const int over = node_pause(node, look, deadline, err);
+        if (over != 0)
+            return over < 0 ? over : GY_FAIL(err, GY_E_PEER, "rank %d of this host did not come to meeting %" PRIu64 " within %.1f s", other, node->meeting,
                            (double)node->wait_ns * 1e-9);
     }
     return GY_OK;
@@ -315,10 +326,10 @@ static int node_missing_rank(const struct gy_net_node *node, int64_t ticket)
 GY_INT int gy_net_node_wait(struct gy_net_node *node, int64_t ticket, struct gy_error *err)
 {
     int64_t deadline = 0;
-    int status;
+    int status, over;
     for (int look = 0; (status = gy_net_node_test(node, ticket, err)) == 0; look++)
-        if (node_pause(node, look, &deadline))
-            return GY_FAIL(err, GY_E_PEER, "rank %d of this host did not take part in sum %" PRId64 " within %.1f s",
+        if ((over = node_pause(node, look, &deadline, err)) != 0)
+            return over < 0 ? over : GY_FAIL(err, GY_E_PEER, "rank %d of this host did not take part in sum %" PRId64 " within %.1f s",
                            node_missing_rank(node, ticket), ticket, (double)node->wait_ns * 1e-9);
     return status < 0 ? status : GY_OK;
 }

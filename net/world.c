@@ -3,8 +3,10 @@
  * one through /proc and give theirs back. So nothing is left behind, whoever dies. */
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "../engine/base/clock.h"
 #include "meet.h"
 #include "ucx.h"
 #include "world.h"
@@ -18,6 +20,7 @@ struct gy_net_world {
     struct gy_alloc alloc;
     struct gy_net_place place;
     struct gy_net_boot *boot;
+    struct gy_net_guard *guard;
     struct gy_net_identity *all; /* [ranks] */
     struct gy_net_topology topology;
     struct gy_net_ucx *ucx;      /* NULL: one host */
@@ -157,7 +160,8 @@ static int world_fill(struct gy_net_world *w, const struct gy_net_world_config *
     GY_TRY(gy_net_boot_compare(w->boot, &algorithm, 1, err));
     GY_TRY(world_identities(w, flat, err));
     GY_TRY(world_agree(w, world_hosts(w, c->topology, err), err));
-    return world_network(w, err);
+    GY_TRY(world_agree(w, world_network(w, err), err));
+    return gy_net_guard_open(&w->guard, w->boot, w->all, w->place.rank, w->place.ranks, &w->alloc, err);
 }
 
 GY_INT int gy_net_world_open(struct gy_net_world **out, const struct gy_net_world_config *config, const struct gy_alloc *alloc,
@@ -185,9 +189,12 @@ GY_INT void gy_net_world_close(struct gy_net_world *w)
     if (w == NULL)
         return;
     const struct gy_alloc alloc = w->alloc;
+    if (w->guard != NULL && w->ucx != NULL && gy_net_guard_lost(w->guard, NULL) != GY_OK)
+        w->end.transport->cancel(w->end.self, -1); /* nobody waits for what is under way */
     for (int c = 0; c < GY_NET_CHANNELS; c++)
         gy_net_world_leave(w, c);
     gy_net_ucx_close(w->ucx);
+    gy_net_guard_close(w->guard);
     gy_net_topology_close(&w->topology);
     gy_alloc_free(&alloc, w->all, (size_t)w->place.ranks * sizeof(*w->all));
     if (w->fd >= 0)
@@ -211,6 +218,11 @@ GY_INT int gy_net_world_memory(const struct gy_net_world *w)
     return w->fd;
 }
 
+static int world_lost(void *self, struct gy_error *err)
+{
+    return gy_net_guard_lost(self, err);
+}
+
 GY_INT int gy_net_world_join(struct gy_net_world *w, struct gy_net_node *node, int channel, size_t most, int half, struct gy_error *err)
 {
     struct gy_net_between_config config = {.topology = &w->topology, .end = w->end, .channel = channel, .most = most,
@@ -218,6 +230,7 @@ GY_INT int gy_net_world_join(struct gy_net_world *w, struct gy_net_node *node, i
                                                  .choice = &w->choice};
     struct gy_net_node_level level;
     config.end.half = half;
+    gy_net_node_watch(node, world_lost, w->guard);
     if (w->topology.hosts == 1)
         return GY_OK;
     if (channel < 0 || channel >= GY_NET_CHANNELS || w->between[channel] != NULL)
@@ -234,7 +247,22 @@ GY_INT void gy_net_world_leave(struct gy_net_world *w, int channel)
     w->between[channel] = NULL;
 }
 
-GY_INT int gy_net_world_compare(struct gy_net_world *w, const struct gy_net_field *fields, int count, struct gy_error *err)
+GY_INT void gy_net_world_enter(struct gy_net_world *w)
 {
-    return w != NULL ? gy_net_boot_compare(w->boot, fields, count, err) : GY_OK;
+    if (w != NULL)
+        gy_net_guard_enter(w->guard);
+}
+
+GY_INT int gy_net_world_check(struct gy_net_world *w, struct gy_error *err)
+{
+    return w != NULL ? gy_net_guard_lost(w->guard, err) : GY_OK;
+}
+
+GY_INT int gy_net_world_explain(struct gy_net_world *w, int status, struct gy_error *err)
+{
+    const int64_t deadline = gy_clock_ns() + GY_NET_SILENT_NS + 2 * GY_NET_BEAT_NS;
+    const struct timespec moment = {0, 5000000};
+    while (status == GY_E_PEER && w != NULL && gy_net_guard_lost(w->guard, err) == GY_OK && gy_clock_ns() < deadline)
+        nanosleep(&moment, NULL);
+    return status;
 }

@@ -4,7 +4,7 @@
 #ifndef GY_NET_WORLD_H
 #define GY_NET_WORLD_H
 #include "between.h"
-#include "boot.h"
+#include "guard.h"
 
 struct gy_net_world_config {
     const char *(*get)(const char *name); /* variables of the environment */
@@ -34,7 +34,10 @@ GY_INT int gy_net_world_memory(const struct gy_net_world *world);
 #define GY_NET_CHANNELS 32
 GY_INT int gy_net_world_join(struct gy_net_world *world, struct gy_net_node *node, int channel, size_t most, int half, struct gy_error *err);
 GY_INT void gy_net_world_leave(struct gy_net_world *world, int channel);
-/* Fields that must be equal on all ranks, as gy_net_boot_compare. */
-GY_INT int gy_net_world_compare(struct gy_net_world *world, const struct gy_net_field *fields, int count, struct gy_error *err);
+/* This rank begins a sum; all ranks begin the same number of them. NULL is fine. */
+GY_INT void gy_net_world_enter(struct gy_net_world *world);
+GY_INT int gy_net_world_check(struct gy_net_world *world, struct gy_error *err); /* GY_E_PEER: a rank is lost */
+/* Of a sum that failed with this status: where a rank is lost, the sentence that all ranks have for it, if it comes soon. */
+GY_INT int gy_net_world_explain(struct gy_net_world *world, int status, struct gy_error *err);
 
 #endif

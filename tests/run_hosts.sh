@@ -121,6 +121,45 @@ done
 GYRE_TOPOLOGY=$TMP/no-file expect 3 sums 1 4 4
 says "$err" 'no-file'
 
+# ---- a killed rank, one that stands still, a link that is cut: every other rank ends within five seconds, with the same sentence
+victim_of() # the process of a rank of the run in the folder $1
+{
+    for process in $(pgrep -f "out $1\$"); do
+        if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q "^GYRE_RANK=$2\$"; then
+            echo "$process"
+            return
+        fi
+    done
+}
+lose() # lose NAME RANK PATTERN COMMAND...: the run loses that rank by the command, where PROCESS is its number
+{
+    folder=$TMP/$1 victim=$2 pattern=$3
+    shift 3
+    launch -- "$GYRE" train "$TMP/plain.net" "$TMP/data" --epochs 100000 --lr .02 --test-data none --batch 2 --out "$folder" >"$out" 2>"$err" &
+    pid=$!
+    tries=0
+    while [ -z "$(newest "$folder" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+    PROCESS=$(victim_of "$folder" "$victim")
+    export PROCESS
+    began=$(date +%s)
+    "$@"
+    got=0
+    wait $pid || got=$?
+    took=$(($(date +%s) - began))
+    if [ $got != 0 ] && [ $took -le 5 ]; then ok; else bad "code $got after $took s: $*"; fi
+    told=$(grep -c "$pattern" "$err")
+    kinds=$(grep "$pattern" "$err" | sort -u | wc -l)
+    if [ "$told" -ge 3 ] && [ "$kinds" = 1 ]; then ok; else bad "$told sentences of $kinds kinds: $pattern"; cat "$err"; fi
+}
+lose killed 5 "rank 5 on ${tag}2 .*has ended" sh -c 'kill -9 $PROCESS'
+lose killed0 0 "rank 0 on ${tag}0 .*has ended" sh -c 'kill -9 $PROCESS'
+lose still 4 "rank 4 on ${tag}2 .*is silent" sh -c 'kill -STOP $PROCESS'
+lose cut 6 "on ${tag}3 .*is silent" ip -n "$switch" link set p3 down
+ip -n "$switch" link set p3 up
+
 # ---- a rank that ends badly
 expect 3 launch -- sh -c "[ \$GYRE_RANK = 4 ] && exit 3; exec sleep 30"
 says "$err" "rank 4 on ${tag}2.*ended with code 3"

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define LAUNCH_GRACE 2 /* seconds for the others to end by themselves */
+
 struct launch_values {
     int64_t ranks, threads, restarts, port;
     const char *hosts, *ssh;
@@ -43,9 +45,10 @@ struct launch_job {
     char **command;
 };
 
-static volatile sig_atomic_t launch_asked; /* a signal handler has no other place */
+static volatile sig_atomic_t launch_asked, launch_late; /* a signal handler has no other place */
 
 static void launch_on_signal(int number) { launch_asked = number; }
+static void launch_on_alarm(int number) { launch_late = number; }
 
 /* ---- the plan ---- */
 
@@ -219,7 +222,7 @@ static int launch_find(const struct launch_job *job, pid_t pid)
     return -1;
 }
 
-/* Waits for all. The first that ends badly decides the code; the others are asked to end, then ended. */
+/* Waits for all. The first that ends badly decides the code; the others notice it and end, with a sentence; who does not, is ended. */
 static int launch_wait(struct launch_job *job, int left)
 {
     int code = CLI_OK;
@@ -229,6 +232,10 @@ static int launch_wait(struct launch_job *job, int left)
         if (pid < 0 && errno == EINTR && launch_asked) {
             launch_kill(job, (int)launch_asked); /* every rank finishes its step and writes, or follows */
             launch_asked = 0;
+        }
+        if (launch_late) {
+            launch_kill(job, SIGKILL); /* what is saved is whole */
+            launch_late = 0;
         }
         const int rank = pid > 0 ? launch_find(job, pid) : -1;
         if (rank < 0)
@@ -242,8 +249,10 @@ static int launch_wait(struct launch_job *job, int left)
         }
         code = bad;
         launch_say(job, rank, pid, status);
-        launch_kill(job, SIGKILL); /* they would wait for the lost one; what is saved is whole */
+        alarm(LAUNCH_GRACE);
     }
+    alarm(0);
+    launch_late = 0;
     return code;
 }
 
@@ -285,6 +294,8 @@ static int launch_run(const void *values, char **args, int count)
         job->input[r] = -1;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    action.sa_handler = launch_on_alarm;
+    sigaction(SIGALRM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     int code = launch_plan(job);
     if (code == CLI_OK && launch_key(job->key) != 0)

@@ -154,6 +154,8 @@ static void shell_variables(FILE *out)
     }
 }
 
+/* The key is the first line of its input, and no word of a command line; at the end of the input the launcher is gone: the command is asked
+ * to end, half a minute later ended. */
 char *launch_shell(char *const *command, int locals, int threads)
 {
     char *text = NULL, folder[4096];
@@ -163,7 +165,7 @@ char *launch_shell(char *const *command, int locals, int threads)
         return NULL;
     fputs("cd ", out);
     shell_quoted(out, getcwd(folder, sizeof folder) ? folder : "/");
-    fputs("&& exec env ", out);
+    fputs("&& exec 3<&0 && IFS= read -r key <&3 && { printf '%s\\n' \"$key\" | env ", out);
     shell_variables(out);
     if (threads)
         fprintf(out, "GYRE_THREADS=%d ", threads);
@@ -171,5 +173,7 @@ char *launch_shell(char *const *command, int locals, int threads)
         fprintf(out, "GYRE_THREADS=$(n=$(($(getconf _NPROCESSORS_ONLN) / %d)); echo $((n > 0 ? n : 1))) ", locals);
     for (int i = 0; command[i]; i++)
         shell_quoted(out, command[i]);
+    fputs("& } && pid=$! && { { cat <&3 >/dev/null; kill $pid; sleep 30; kill -9 $pid; } 2>/dev/null & } && watch=$! && exec 3<&- && "
+          "{ wait $pid; code=$?; kill $watch 2>/dev/null; exit $code; }", out);
     return fclose(out) == 0 ? text : NULL;
 }

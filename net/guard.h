@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* guard.h: notices that a rank is gone. A thread of each rank sends a sign of life to rank 0, and rank 0 to all, over the connections of
+ * boot.h, which belong to it from then on. A process that dies is noticed at once, by the end of its connection; one that stands still or
+ * cannot be reached, after GY_NET_SILENT_NS. Rank 0 decides who is lost and tells all, so that every rank has the same sentence;
+ * without rank 0 each rank says that of rank 0. Who leaves in peace says so, with the number of sums that it took part in: it is
+ * lost only when somebody begins another. */
+#ifndef GY_NET_GUARD_H
+#define GY_NET_GUARD_H
+#include "boot.h"
+#include "topology.h"
+
+#define GY_NET_BEAT_NS 250000000
+#define GY_NET_SILENT_NS 2500000000LL
+
+struct gy_net_guard;
+/* all: [ranks], who is who; it and boot must outlive the guard. Nothing else may use boot's connections until it closes. */
+GY_INT int gy_net_guard_open(struct gy_net_guard **out, struct gy_net_boot *boot, const struct gy_net_identity *all, int rank, int ranks,
+                             const struct gy_alloc *alloc, struct gy_error *err);
+/* Says farewell, unless a rank was lost. NULL is fine. */
+GY_INT void gy_net_guard_close(struct gy_net_guard *guard);
+GY_INT void gy_net_guard_enter(struct gy_net_guard *guard); /* this rank begins a sum; all ranks begin the same number of them */
+/* GY_E_PEER with its sentence when a rank is lost, else GY_OK. Any thread. */
+GY_INT int gy_net_guard_lost(struct gy_net_guard *guard, struct gy_error *err);
+
+#endif
