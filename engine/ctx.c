@@ -167,10 +167,10 @@ static int ctx_plan(struct gyre_net *net)
     return status;
 }
 
-/* Bytes of a region in the net's own piece of memory: gradients of several ranks lie where all of them sum. */
+/* Bytes of a region in the net's own piece of memory: gradients of several ranks lie where all of them sum, if the device can reach it. */
 static size_t ctx_own_bytes(const struct gyre_net *net, int region)
 {
-    return region == GY_AT_GRAD && net->parallel.ranks > 1 ? 0 : gy_align_up(net->plan.region_bytes[region], 4096);
+    return region == GY_AT_GRAD && net->parallel.ranks > 1 && net->caps.host_memory ? 0 : gy_align_up(net->plan.region_bytes[region], 4096);
 }
 
 /* Everything but the tensors' memory. */
@@ -221,7 +221,10 @@ static int ctx_take_memory(struct gyre_net *net)
     }
     if (net->parallel.ranks > 1) {
         GY_TRY(gy_job_take(net->config.job, net->shared_bytes, &net->shared, &net->error));
-        net->base[GY_AT_GRAD] = net->shared;
+        if (net->caps.host_memory)
+            net->base[GY_AT_GRAD] = net->shared;
+        else
+            net->backend->pin(net->backend_self, net->shared, net->shared_bytes, 1);
     }
     gy_plan_place(&net->plan, net->base);
     return ctx_take_pinned(net);
@@ -242,6 +245,8 @@ GYRE_API void gyre_close(struct gyre_net *net)
     const struct gy_alloc alloc = net->alloc;
     if (net->pinned)
         net->backend->mem_put(net->backend_self, net->pinned, net->pinned_bytes, GY_MEM_HOST);
+    if (net->shared && !net->caps.host_memory)
+        net->backend->pin(net->backend_self, net->shared, net->shared_bytes, 0);
     if (net->shared)
         gy_job_put(net->config.job, net->shared);
     if (net->memory)

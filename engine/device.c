@@ -74,9 +74,17 @@ static int device_open_emulator(struct gyre_net *net, struct gy_backend_config *
     return device_open_backend(net, gy_cuda_backend(), config, &net->error);
 }
 
-static int device_open_auto(struct gyre_net *net, const struct gy_backend_config *config)
+/* Where nobody says which GPU: each rank of a host has its own. */
+static int device_own(const struct gyre_net *net)
+{
+    const struct gyre_job *job = net->config.job;
+    return job && job->locals > 1 ? job->local : 0;
+}
+
+static int device_open_auto(struct gyre_net *net, struct gy_backend_config *config)
 {
     struct gy_error why = { 0 };
+    config->device = device_own(net);
     if (device_open_backend(net, gy_cuda_backend(), config, &why) == GY_OK)
         return GY_OK;
     gy_log_write(&net->log, GY_LOG_INFO, "device auto: the CPU, because %s", why.text);
@@ -99,7 +107,7 @@ GY_INT int gy_device_open(struct gyre_net *net)
     case GY_DEVICE_AUTO: return device_open_auto(net, &config);
     case GY_DEVICE_EMU: return device_open_emulator(net, &config);
     case GY_DEVICE_ARCH: config.arch = device.number; break;
-    case GY_DEVICE_CUDA: config.device = device.number; break;
+    case GY_DEVICE_CUDA: config.device = strcmp(net->config.device, "cuda") == 0 ? device_own(net) : device.number; break;
     default: return device_open_backend(net, gy_cpu_backend(), &config, &net->error);
     }
     return device_open_backend(net, gy_cuda_backend(), &config, &net->error);

@@ -84,6 +84,13 @@ GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *all
 GY_INT float gy_schedule_rate(const struct gyre_schedule *schedule, int64_t step);
 GY_INT int gy_init_weights(struct gyre_net *net);
 
+/* bridge.c: several ranks, each with a device with memory of its own */
+GY_INT int gy_bridge_is(const struct gyre_net *net);
+GY_INT int gy_bridge_mark(struct gyre_net *net, int bucket);   /* in backward: the bucket is complete */
+GY_INT int gy_bridge_fetch(struct gyre_net *net);              /* behind backward: all buckets, as they become complete */
+GY_INT int gy_bridge_take(struct gyre_net *net, int bucket, float **data); /* waits for it: in the ranks' memory */
+GY_INT int gy_bridge_return(struct gyre_net *net, int bucket); /* its sum, to the device: the update waits for it there */
+
 /* scale.c */
 GY_INT void gy_scale_open(struct gyre_net *net);
 GY_INT int gy_scale_updated(struct gyre_net *net); /* after the update program was started: asks for its outcome */

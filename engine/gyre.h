@@ -163,7 +163,8 @@ struct gyre_config {
     float mean[4], std[4]; /* input becomes (x / 255 - mean) / std (U8) or (x - mean) / std (F32); 0 and 1 */
     int threads;          /* 0: all processors of this process */
     const char *device;   /* "cpu"; "cuda" or "cuda:1": a GPU by number; "auto": a GPU where one works, else the CPU; "emu": the CUDA
-                           * emulator, for tests; "sm_90": no device, for gyre_measure and gyre_print_kernels alone; "cpu" */
+                           * emulator, for tests; "sm_90": no device, for gyre_measure and gyre_print_kernels alone; "cpu". Each of
+                           * several ranks of a host has a GPU of its own where no number is given */
     const char *isa;      /* kernel set: "ref", "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma"; NULL: the best */
     uint64_t seed;        /* 1 */
     struct gyre_optimizer optimizer;
@@ -181,7 +182,7 @@ struct gyre_config {
     struct gyre_job *job;     /* several processes train this net together: gyre_job_open; batch is of each of them; NULL: alone */
     float loss_scale;         /* GYRE_F16: what the loss's gradient is multiplied by at first. An update whose gradients overflow is skipped and
                                * the scale halved; after 2000 updates without that it is doubled. 65536 */
-    /* Of several processes (ranks) and shards; all ranks give the same. */
+    /* Of several processes (ranks) and shards; all ranks give the same. shards and sync_bn: on the CPU. */
     int shards;               /* 0; else a step's samples are so many shards of `batch` each, with batch-norm statistics of their own, and dealt
                                * to the ranks: gyre_step takes those of this rank, batch * shards / ranks. Then 1, 2, 4 ... ranks give the same
                                * bits. With several ranks each must have 1, 2, 4, 8 ... of them */

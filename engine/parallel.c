@@ -44,9 +44,8 @@ static int parallel_check(struct gyre_net *net)
         return GY_FAIL(err, GY_E_ARG, "shards and accumulate together: more shards do what accumulate does");
     if (p->sharded && c->sync_bn)
         return GY_FAIL(err, GY_E_ARG, "shards and sync_bn together: each shard has batch-norm statistics of its own");
-    if ((p->sharded || p->ranks > 1) && !net->caps.host_memory)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "%d ranks and %d shards train together on the CPU alone in this version, not on %s", p->ranks,
-                       p->shards, net->caps.device);
+    if ((p->sharded || (p->ranks > 1 && c->sync_bn)) && !net->caps.host_memory)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "shards and sync_bn are for the CPU alone in this version, not for %s", net->caps.device);
     return GY_OK;
 }
 
@@ -260,16 +259,38 @@ GY_INT int gy_parallel_state(struct gyre_net *net)
 
 /* ---- ops ---- */
 
-static int parallel_bucket(struct gyre_net *net, const struct gy_op *op)
+static int parallel_start(struct gyre_net *net, int bucket, float *data, int64_t count)
 {
     struct gy_parallel *p = &net->parallel;
+    p->began[bucket] = gy_trace_clock(net);
+    GY_TRY(gy_job_start(net->config.job, data, count, &p->ticket[bucket], &net->error));
+    p->opened = bucket + 1;
+    return GY_OK;
+}
+
+GY_INT int gy_parallel_fetch(struct gyre_net *net)
+{
+    float *data = NULL;
+    if (!net->parallel.begin || !gy_bridge_is(net))
+        return GY_OK;
+    GY_TRY(gy_bridge_fetch(net));
+    for (int k = 0; k < net->plan.bucket_count; k++) {
+        GY_TRY(gy_bridge_take(net, k, &data));
+        GY_TRY(parallel_start(net, k, data, net->plan.tensors[net->plan.buckets[k].tensor].count));
+        GY_TRY(gy_parallel_poll(net));
+    }
+    return GY_OK;
+}
+
+static int parallel_bucket(struct gyre_net *net, const struct gy_op *op)
+{
+    const struct gy_parallel *p = &net->parallel;
+    if (gy_bridge_is(net))
+        return gy_bridge_mark(net, op->id);
     parallel_tree_at(net, op->ptr[GY_DW], net->plan.tensors[op->tensor[GY_DW]].offset, op->geom.n);
     if (!p->begin || p->ranks == 1)
         return GY_OK;
-    p->began[op->id] = gy_trace_clock(net);
-    GY_TRY(gy_job_start(net->config.job, op->ptr[GY_DW], op->geom.n, &p->ticket[op->id], &net->error));
-    p->opened = op->id + 1;
-    return GY_OK;
+    return parallel_start(net, op->id, op->ptr[GY_DW], op->geom.n);
 }
 
 static void parallel_closed(struct gyre_net *net)
@@ -299,7 +320,7 @@ static int parallel_await(struct gyre_net *net, const struct gy_op *op)
         GY_TRY(gy_job_wait(net->config.job, p->ticket[p->closed], &net->error));
         parallel_closed(net);
     }
-    return GY_OK;
+    return gy_bridge_is(net) && op->id < net->plan.bucket_count ? gy_bridge_return(net, op->id) : GY_OK;
 }
 
 GY_INT int gy_parallel_settle(struct gyre_net *net)

@@ -37,6 +37,8 @@ GY_INT struct gyre_batch gy_parallel_part(struct gyre_net *net, const struct gyr
 
 /* An op with a code from GY_OP_CODES on. */
 GY_INT int gy_parallel_run(struct gyre_net *net, const struct gy_op *op);
+/* After backward was started on a device with memory of its own: sums begin there as buckets come. */
+GY_INT int gy_parallel_fetch(struct gyre_net *net);
 /* Between two ops: buckets whose sum is there. */
 GY_INT int gy_parallel_poll(struct gyre_net *net);
 /* After backward of a shard: running statistics and results join those of the shards before. */

@@ -31,12 +31,13 @@ static int step_failed(struct gyre_net *net, int program, int status)
 GY_INT int gy_net_run(struct gyre_net *net, int program)
 {
     const struct gy_program *p = &net->plan.program[program];
-    int status = net->backend->begin(net->backend_self, program, &net->uniform);
+    const int meets = program == GY_UPDATE && gy_bridge_is(net); /* waits for other ranks between its ops: nothing to repeat as a whole */
+    int status = meets ? GY_OK : net->backend->begin(net->backend_self, program, &net->uniform);
     if (status == 1)
         return GY_OK;
     for (int i = 0; i < p->count && status == GY_OK; i++)
         status = step_op(net, program, &p->ops[i]);
-    if (status == GY_OK)
+    if (status == GY_OK && !meets)
         status = net->backend->end(net->backend_self, program);
     return status == GY_OK ? GY_OK : step_failed(net, program, status);
 }
@@ -252,7 +253,9 @@ static int step_backward(struct gyre_net *net)
         step_keep_state(net, 1);
     GY_TRY(status);
     net->uniform.loss_scale = net->scale.now;
-    return gy_net_run(net, GY_BACKWARD); /* nobody waits: a GPU may still be at it when the next batch is fed */
+    GY_TRY(gy_net_run(net, GY_BACKWARD)); /* nobody waits: a GPU may still be at it when the next batch is fed */
+    const int fetched = gy_parallel_fetch(net);
+    return fetched == GY_OK ? GY_OK : step_failed(net, GY_BACKWARD, fetched);
 }
 
 /* Forward and backward of one shard, or of the whole batch. late: other shards and ranks are asked afterwards whether all is well. A device
@@ -265,7 +268,7 @@ static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int 
     net->uniform.accumulate = add;
     step_keep_state(net, net->parallel.shard > 0); /* every shard begins with the same running statistics */
     GY_TRY(gy_net_run(net, GY_FORWARD));
-    const int early = net->pinned && !add && !late;
+    const int early = net->pinned && !add && (late || net->parallel.ranks == 1);
     GY_TRY(step_checked(net, step_ask_results(net), "the forward pass"));
     if (early)
         GY_TRY(step_backward(net));

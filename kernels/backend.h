@@ -55,7 +55,8 @@ enum gy_copy_kind { GY_COPY_TO_DEVICE, GY_COPY_TO_HOST, GY_COPY_ON_DEVICE };
 enum gy_queue { GY_QUEUE_WORK, GY_QUEUE_COPY, GY_QUEUE_PEERS /* what goes to and comes from other ranks */, GY_QUEUES };
 
 /* Marks: a place in a queue for which others can wait. Buckets of gradients have those from GY_MARK_BUCKET on. */
-enum gy_mark { GY_MARK_SENT, GY_MARK_TAKEN, GY_MARK_FORWARD, GY_MARK_RESULTS, GY_MARK_UPDATE, GY_MARK_BUCKET = 8, GY_MARKS = 72 };
+enum gy_mark { GY_MARK_SENT, GY_MARK_TAKEN, GY_MARK_FORWARD, GY_MARK_RESULTS, GY_MARK_UPDATE, GY_MARK_SUMMED, GY_MARK_BUCKET = 8,
+               GY_MARK_FETCHED = 72, GY_MARKS = 136 };
 
 struct gy_backend {
     int (*open)(void **self, const struct gy_backend_config *config, struct gy_error *err);
@@ -64,6 +65,9 @@ struct gy_backend {
     /* A backend with host memory returns what the hook gives, aligned to GY_CACHE_LINE, zeroed. */
     int (*mem_get)(void *self, size_t bytes, int kind, void **out, struct gy_error *err);
     void (*mem_put)(void *self, void *ptr, size_t bytes, int kind);
+    /* The caller's memory of the host is from now on as that of mem_get, GY_MEM_HOST, until it is given up; a device that refuses copies
+     * slower. on 0: given up, all queues are empty then. */
+    void (*pin)(void *self, void *ptr, size_t bytes, int on);
     /* Chooses a variant from code, shapes, dtype and flags (not from ptr, which is not yet known); fills variant, kernel,
      * scratch_bytes, and block where it is 0. GY_E_UNSUPPORTED with a sentence when there is none. */
     int (*prepare)(void *self, struct gy_op *op, struct gy_error *err);

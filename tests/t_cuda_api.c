@@ -83,6 +83,8 @@ static void capi_runtime(void)
     CAPI_SAME(capi.rt_event_destroy(e), cudaEventDestroy((cudaEvent_t)e));
     CAPI_SAME(capi.rt_event_record(e, s), cudaEventRecord((cudaEvent_t)e, (cudaStream_t)s));
     CAPI_SAME(capi.rt_event_query(e), cudaEventQuery((cudaEvent_t)e));
+    CAPI_SAME(capi.rt_host_register(p, (size_t)1, 0u), cudaHostRegister(p, (size_t)1, 0u));
+    CAPI_SAME(capi.rt_host_unregister(p), cudaHostUnregister(p));
     CAPI_SAME(capi.rt_event_record_flags(e, s, 1u), cudaEventRecordWithFlags((cudaEvent_t)e, (cudaStream_t)s, 1u));
     CAPI_SAME(capi.rt_event_synchronize(e), cudaEventSynchronize((cudaEvent_t)e));
     CAPI_SAME(capi.rt_event_elapsed(f, e, e), cudaEventElapsedTime(f, (cudaEvent_t)e, (cudaEvent_t)e));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Several processes train one net: with shards the same bits on any number of them, buckets of any size, a batch norm over all of them
- * against one process with the whole batch, what is refused, a loss that is not finite on one of them, a trace of all. */
+ * against one process with the whole batch, what is refused, a loss that is not finite on one of them, a trace of all; ranks on devices with
+ * memory of their own (the emulator) beside ranks on the CPU. */
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +12,15 @@
 #include "../engine/base/rng.h"
 #include "../engine/gyre.h"
 #include "t.h"
+
+/* The emulator's kernels call its own thread checker, which this one would replace. */
+#if defined(__SANITIZE_THREAD__)
+#define PAR_NO_EMULATOR 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PAR_NO_EMULATOR 1
+#endif
+#endif
 
 #define PAR_RANKS 4
 #define PAR_FLOATS 40000
@@ -38,6 +48,7 @@ struct par_case {
     int plain;                  /* samples are not mixed */
     const char *hosts;          /* every rank counts as a host: GYRE_ALLREDUCE; NULL */
     int wire;
+    const char *device;         /* NULL: the CPU */
 };
 
 /* What a rank leaves, in memory that the parent sees. */
@@ -82,6 +93,10 @@ static void par_config(struct gyre_config *config, const struct par_case *c, int
     config->dtype = c->dtype;
     config->optimizer.clip_norm = c->optimizer == GYRE_ADAMW ? 1 : 0;
     config->trace_events = c->trace ? 4096 : 0;
+    if (c->device) {
+        config->device = c->device;
+        config->use_env = 1; /* the cache of kernels */
+    }
 }
 
 /* Sample number `index` of the run. */
@@ -484,6 +499,69 @@ static void par_check_trace(struct par_left *left)
     unlink(path);
 }
 
+/* ---- devices with memory of their own ---- */
+
+static const char par_conv[] = "input 8x8x3\nconv1: conv 8 3x3 bias\nrelu\nconv2: conv 16 3x3 stride 2 bias\nrelu\ngap\nfc: linear 5\nsoftmax\n";
+
+static void par_check_device(struct par_left *left, struct par_left *want, const char *device)
+{
+    static const struct {
+        int optimizer, accumulate, dtype;
+        size_t bucket;
+        double allowed;
+    } rows[] = { { GYRE_SGD, 1, GYRE_F32, 600, 1e-6 }, { GYRE_ADAMW, 2, GYRE_F32, 0, 1e-5 }, { GYRE_SGD, 1, GYRE_F16, 1, 2e-3 } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct par_case c = par_plain;
+        c.net = par_conv;
+        c.ranks = 2;
+        c.steps = 6;
+        c.optimizer = rows[i].optimizer;
+        c.accumulate = rows[i].accumulate;
+        c.bucket = rows[i].bucket;
+        if (!par_good(&c, left))
+            return;
+        memcpy(want, left, sizeof *want);
+        c.device = device;
+        c.dtype = rows[i].dtype;
+        c.ranks = 1; /* compiles the kernels for both */
+        if (!par_good(&c, left))
+            return;
+        T_CHECK_MSG(par_apart(&left[0], want) > 10 * rows[i].allowed, "case %zu: one rank ends where two do", i);
+        c.ranks = 2;
+        if (!par_good(&c, left))
+            return;
+        T_CHECK_MSG(par_equal(&left[0], &left[1]), "case %zu: the ranks have other bits", i);
+        T_CHECK_MSG(par_apart(&left[0], want) <= rows[i].allowed, "case %zu: %.3g from the CPU's ranks, allowed %.3g", i,
+                    par_apart(&left[0], want), rows[i].allowed);
+        c.bad_rank = c.bad_step = 1; /* one rank's loss: all stop, none has updated */
+        if (i == 0 && T_CHECK(par_run(&c, left)))
+            T_CHECK(left[0].status == GYRE_E_NONFINITE && left[1].status == GYRE_E_NONFINITE && par_apart(&left[0], &left[1]) <= 0);
+    }
+}
+
+/* What is for the CPU alone, and a device that is not there. */
+static void par_check_devices(struct par_left *left, struct par_left *want)
+{
+    struct gyre_config config;
+    struct gyre_need need;
+    struct par_case c = par_plain;
+    c.net = par_conv;
+    c.device = "emu";
+#ifdef PAR_NO_EMULATOR
+    T_SKIP("no emulator under ThreadSanitizer");
+    return;
+#endif
+    par_config(&config, &c, 0);
+    config.memory.hook = NULL;
+    if (gyre_measure(&config, &need, NULL) != GYRE_OK) {
+        T_SKIP("no emulator: ranks on devices");
+        return;
+    }
+    par_check_device(left, want, "emu");
+    c.shards = 2;
+    T_CHECK(par_run(&c, left) && left->status == GYRE_E_UNSUPPORTED && strstr(left->text, "shards"));
+}
+
 int main(void)
 {
     struct par_left *left = par_memory(), *want = par_memory();
@@ -504,5 +582,6 @@ int main(void)
     }
     par_check_nonfinite(left, want);
     par_check_trace(left);
+    par_check_devices(left, want);
     T_END("t_parallel");
 }

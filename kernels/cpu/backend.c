@@ -292,6 +292,14 @@ static int cpu_copy(void *self, void *dst, const void *src, size_t bytes, int ki
     return GY_OK;
 }
 
+static void cpu_pin(void *self, void *ptr, size_t bytes, int on)
+{
+    (void)self;
+    (void)ptr;
+    (void)bytes;
+    (void)on;
+}
+
 static int cpu_copy_on(void *self, int queue, void *dst, const void *src, size_t bytes, int kind)
 {
     (void)queue;
@@ -388,7 +396,7 @@ GY_INT const struct gy_backend *gy_cpu_backend(void)
 {
     static const struct gy_backend backend = {
         .variant = cpu_variant, .kernel_hash = cpu_kernel_hash, .time = cpu_time,
-        .open = cpu_open, .close = cpu_close, .caps = cpu_caps, .mem_get = cpu_mem_get, .mem_put = cpu_mem_put,
+        .open = cpu_open, .close = cpu_close, .caps = cpu_caps, .mem_get = cpu_mem_get, .mem_put = cpu_mem_put, .pin = cpu_pin,
         .prepare = cpu_prepare, .ready = cpu_ready, .run = cpu_run, .begin = cpu_begin, .end = cpu_end, .copy = cpu_copy,
         .copy_on = cpu_copy_on, .mark = cpu_mark, .wait = cpu_mark, .poll = cpu_poll, .reach = cpu_reach, .sync = cpu_sync, .ceilings = cpu_ceilings,
         .block = gy_cpu_block_info, .block_tries = cpu_block_tries};

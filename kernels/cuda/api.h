@@ -45,6 +45,8 @@ struct gy_cuda_api {
     gy_cuda_error (*rt_free)(void *ptr);
     gy_cuda_error (*rt_malloc_host)(void **ptr, size_t bytes);
     gy_cuda_error (*rt_free_host)(void *ptr);
+    gy_cuda_error (*rt_host_register)(void *ptr, size_t bytes, unsigned flags);
+    gy_cuda_error (*rt_host_unregister)(void *ptr);
     gy_cuda_error (*rt_memcpy_async)(void *dst, const void *src, size_t bytes, int kind, gy_cuda_stream stream);
     gy_cuda_error (*rt_memset_async)(void *dst, int value, size_t bytes, gy_cuda_stream stream);
     gy_cuda_error (*rt_stream_create)(gy_cuda_stream *stream, unsigned flags);

@@ -231,6 +231,30 @@ static int cuda_is_pinned(const struct gy_cuda_backend *cuda, const void *ptr)
     return 0;
 }
 
+static void cuda_forget_pinned(struct gy_cuda_backend *cuda, const void *ptr)
+{
+    for (int i = 0; i < GY_CUDA_PINNED; i++)
+        if (cuda->pinned[i].ptr == ptr)
+            cuda->pinned[i].ptr = NULL;
+}
+
+static void cuda_pin(void *self, void *ptr, size_t bytes, int on)
+{
+    struct gy_cuda_backend *cuda = self;
+    cuda->lib.api.rt_set_device(cuda->ordinal);
+    if (!on) {
+        cuda_sync_queues(cuda);
+        if (cuda_is_pinned(cuda, ptr))
+            cuda->lib.api.rt_host_unregister(ptr);
+        cuda_forget_pinned(cuda, ptr);
+        return;
+    }
+    if (cuda->lib.api.rt_host_register(ptr, bytes, 0) != 0)
+        cuda->lib.api.rt_last_error(); /* a refusal is no fault */
+    else if (!cuda_remember_pinned(cuda, ptr, bytes))
+        cuda->lib.api.rt_host_unregister(ptr);
+}
+
 static int cuda_get_pinned(struct gy_cuda_backend *cuda, size_t bytes, void **out, struct gy_error *err)
 {
     void *ptr = NULL;
@@ -281,9 +305,7 @@ static void cuda_mem_put(void *self, void *ptr, size_t bytes, int kind)
         cuda->lib.api.rt_free(ptr);
         return;
     }
-    for (int i = 0; i < GY_CUDA_PINNED; i++)
-        if (cuda->pinned[i].ptr == ptr)
-            cuda->pinned[i].ptr = NULL;
+    cuda_forget_pinned(cuda, ptr);
     cuda->lib.api.rt_free_host(ptr);
 }
 
@@ -435,7 +457,7 @@ GY_INT const struct gy_backend *gy_cuda_backend(void)
 {
     static const struct gy_backend backend = {
         .variant = gy_cuda_list_variant, .kernel_hash = gy_cuda_kernel_hash, .time = gy_cuda_time,
-        .open = cuda_open, .close = cuda_close, .caps = cuda_caps, .mem_get = cuda_mem_get, .mem_put = cuda_mem_put,
+        .open = cuda_open, .close = cuda_close, .caps = cuda_caps, .mem_get = cuda_mem_get, .mem_put = cuda_mem_put, .pin = cuda_pin,
         .prepare = gy_cuda_prepare, .ready = gy_cuda_ready, .run = gy_cuda_run, .begin = cuda_begin, .end = cuda_end, .copy = cuda_copy,
         .copy_on = cuda_copy_on, .mark = cuda_mark, .wait = cuda_wait, .poll = cuda_poll, .reach = cuda_reach, .sync = cuda_sync, .ceilings = gy_cuda_ceilings,
         .block = cuda_block, .block_tries = cuda_block_tries };

@@ -45,6 +45,7 @@ static const struct load_symbol load_runtime[] = {
     LOAD_AT(rt_device_count, "cudaGetDeviceCount"), LOAD_AT(rt_set_device, "cudaSetDevice"),
     LOAD_AT(rt_device_attribute, "cudaDeviceGetAttribute"), LOAD_AT(rt_mem_info, "cudaMemGetInfo"),
     LOAD_AT(rt_malloc, "cudaMalloc"), LOAD_AT(rt_free, "cudaFree"), LOAD_AT(rt_malloc_host, "cudaMallocHost"),
+    LOAD_AT(rt_host_register, "cudaHostRegister"), LOAD_AT(rt_host_unregister, "cudaHostUnregister"),
     LOAD_AT(rt_free_host, "cudaFreeHost"), LOAD_AT(rt_memcpy_async, "cudaMemcpyAsync"),
     LOAD_AT(rt_memset_async, "cudaMemsetAsync"), LOAD_AT(rt_stream_create, "cudaStreamCreateWithFlags"),
     LOAD_AT(rt_stream_destroy, "cudaStreamDestroy"), LOAD_AT(rt_stream_synchronize, "cudaStreamSynchronize"),

@@ -142,6 +142,8 @@ EMU_API int cudaFree(void *ptr);
 EMU_API int cudaMallocHost(void **ptr, size_t bytes);
 EMU_API int cudaHostAlloc(void **ptr, size_t bytes, unsigned flags);
 EMU_API int cudaFreeHost(void *ptr);
+EMU_API int cudaHostRegister(void *ptr, size_t bytes, unsigned flags);
+EMU_API int cudaHostUnregister(void *ptr);
 EMU_API int cudaMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, void *stream);
 EMU_API int cudaMemcpy(void *dst, const void *src, size_t bytes, int kind);
 EMU_API int cudaMemsetAsync(void *dst, int value, size_t bytes, void *stream);
@@ -169,6 +171,18 @@ int cudaMallocHost(void **ptr, size_t bytes) { return api_get(ptr, bytes, 1); }
 int cudaHostAlloc(void **ptr, size_t bytes, unsigned flags) { return (void)flags, api_get(ptr, bytes, 1); }
 int cudaFreeHost(void *ptr) { return api_put(ptr); }
 
+static int api_register(const void *ptr, size_t bytes, int on)
+{
+    emu_lock();
+    const int late = emu_order_host_all(), error = emu_order_register(ptr, bytes, on); /* the call waits for the device */
+    api_broken = api_broken ? api_broken : late;
+    emu_unlock();
+    return api_note(error);
+}
+
+int cudaHostRegister(void *ptr, size_t bytes, unsigned flags) { return (void)flags, api_register(ptr, bytes, 1); }
+int cudaHostUnregister(void *ptr) { return api_register(ptr, 0, 0); }
+
 /* Whether an address of a copy is what its kind says: device memory that lives, or memory of the host. */
 static int api_right_side(const void *p, size_t bytes, int device)
 {
@@ -183,7 +197,7 @@ static int api_pageable(const void *p, size_t bytes)
 {
     int inside;
     const struct emu_range *r = emu_memory_find(p, bytes, &inside);
-    return !r || !inside;
+    return (!r || !inside) && !emu_order_registered(p, bytes);
 }
 
 static int api_copy(struct api_stream *s, const struct emu_copy *c)
@@ -194,13 +208,16 @@ static int api_copy(struct api_stream *s, const struct emu_copy *c)
     if (!api_right_side(c->dst, c->bytes, to_device) || (c->src && !api_right_side(c->src, c->bytes, from_device)))
         return emu_refuse(EMU_INVALID_VALUE, "a copy or fill of %zu bytes from %p to %p: %s", c->bytes, c->src, c->dst,
                           "one of both is not the memory that its kind says, or not all of it is allocated");
+    emu_order_issue(&s->order, 0);
+    api_broken = emu_order_check(c);
+    if (api_broken)
+        return api_broken;
     emu_memory_open(1);
     if (c->src)
         memmove(c->dst, c->src, c->bytes);
     else
         memset(c->dst, c->value, c->bytes);
     emu_memory_open(0);
-    emu_order_issue(&s->order, 0);
     int error = emu_order_copy(c);
     if (!error && c->kind == 2 && api_pageable(c->dst, c->bytes))
         error = emu_order_host(&s->order.seen);

@@ -180,33 +180,101 @@ void emu_order_forget(void)
     emu_sentence_clear();
 }
 
+struct order_piece {
+    const unsigned char *p;
+    size_t bytes;
+};
+static struct order_piece order_pieces[16]; /* registered */
+
+int emu_order_register(const void *p, size_t bytes, int on)
+{
+    for (size_t i = 0; i < sizeof order_pieces / sizeof *order_pieces; i++)
+        if (order_pieces[i].p == (on ? NULL : p)) {
+            order_pieces[i] = on ? (struct order_piece){p, bytes} : (struct order_piece){NULL, 0};
+            return EMU_OK;
+        }
+    return EMU_INVALID_VALUE;
+}
+
+int emu_order_registered(const void *p, size_t bytes)
+{
+    const unsigned char *at = p;
+    for (size_t i = 0; i < sizeof order_pieces / sizeof *order_pieces; i++)
+        if (order_pieces[i].p && at >= order_pieces[i].p && at + bytes <= order_pieces[i].p + order_pieces[i].bytes)
+            return 1;
+    return 0;
+}
+
+/* Memory of the host that a copy reaches by itself: pinned or registered. Pageable memory is done with when the call returns. */
+static int order_is_host(const struct emu_range *r, int inside, const void *p, size_t bytes)
+{
+    return r && inside ? r->pinned : emu_order_registered(p, bytes);
+}
+
+/* Earlier copies of this memory of the host: those that happen before are over for it, others race. */
+static int order_check_host(const unsigned char *p, size_t bytes, int write)
+{
+    for (int i = 0; i < order_copy_count;) {
+        const struct order_copy *c = &order_copies[i];
+        if (!c->host || !order_meet(c, p, bytes, write)) {
+            i++;
+            continue;
+        }
+        if (!order_before(c->stream, c->time))
+            return emu_refuse(EMU_LAUNCH_FAILED, "race: a copy of %zu bytes %s pinned memory that a copy on another stream %s, with no event between",
+                              bytes, write ? "writes" : "reads", c->write ? "writes" : "reads");
+        const int error = order_remove(i);
+        if (error)
+            return error;
+    }
+    return EMU_OK;
+}
+
 /* One side of a copy. */
+static int order_check(const unsigned char *p, size_t bytes, int write)
+{
+    int inside;
+    const struct emu_range *r = emu_memory_find(p, bytes, &inside);
+    if (order_is_host(r, inside, p, bytes))
+        return order_check_host(p, bytes, write);
+    if (!r || !inside)
+        return EMU_OK;
+    if (emu_order_rivals && emu_order_rival(p, bytes, write))
+        return emu_refuse(EMU_LAUNCH_FAILED, "race: a copy of %zu bytes %s memory that a copy on another stream %s, with no event between", bytes,
+                          write ? "writes" : "reads", write ? "uses" : "writes");
+    if (emu_order_from != UINT32_MAX && emu_check_copy(r, p, bytes, write))
+        return emu_refuse(EMU_LAUNCH_FAILED, "race: a copy of %zu bytes %s memory that a kernel on another stream %s, with no event between",
+                          bytes, write ? "writes" : "reads", write ? "uses" : "writes");
+    return EMU_OK;
+}
+
 static int order_note(const unsigned char *p, size_t bytes, int write)
 {
     int inside;
     const struct emu_range *r = emu_memory_find(p, bytes, &inside);
-    if (!r || !inside)
-        return EMU_OK; /* pageable: the call returns when the host's side is done */
-    if (emu_order_rivals && !r->pinned && emu_order_rival(p, bytes, write))
-        return emu_refuse(EMU_LAUNCH_FAILED, "race: a copy of %zu bytes %s memory that a copy on another stream %s, with no event between", bytes,
-                          write ? "writes" : "reads", write ? "uses" : "writes");
-    if (emu_order_from != UINT32_MAX && !r->pinned && emu_check_copy(r, p, bytes, write))
-        return emu_refuse(EMU_LAUNCH_FAILED, "race: a copy of %zu bytes %s memory that a kernel on another stream %s, with no event between",
-                          bytes, write ? "writes" : "reads", write ? "uses" : "writes");
+    const int host = order_is_host(r, inside, p, bytes);
+    if (!host && (!r || !inside))
+        return EMU_OK;
     if (order_copy_count == ORDER_COPIES) {
         const int error = order_remove(0);
         if (error)
             return error;
     }
     struct order_copy *c = &order_copies[order_copy_count++];
-    *c = (struct order_copy){p, bytes, order_now->seen.upto[order_now->number], order_now->number, write, r->pinned, 0, NULL};
-    if (r->pinned && !write)
+    *c = (struct order_copy){p, bytes, order_now->seen.upto[order_now->number], order_now->number, write, host, 0, NULL};
+    if (host && !write)
         c->sum = order_sum(p, bytes);
-    else if (r->pinned && (c->late = malloc(bytes)) != NULL) {
+    else if (host && (c->late = malloc(bytes)) != NULL) {
         memcpy(c->late, p, bytes);
         memset((unsigned char *)(uintptr_t)p, 0xff, bytes); /* NaNs until then */
     }
     return EMU_OK;
+}
+
+int emu_order_check(const struct emu_copy *c)
+{
+    const int error = order_check(c->dst, c->bytes, 1);
+    return error || !c->src ? error : order_check(c->src, c->bytes, 0);
 }
 
 int emu_order_copy(const struct emu_copy *c)

@@ -26,9 +26,14 @@ int emu_order_host(const struct emu_seen *seen);
 int emu_order_host_all(void);
 void emu_order_forget(void);
 
-/* A copy or fill just issued: 0, or an error whose sentence is set. Memory of the host that it reads must stay as it is, and what it
+/* A copy or fill that was issued and is about to be made: 0, or an error whose sentence is set. */
+int emu_order_check(const struct emu_copy *c);
+/* It has been made: the same. Memory of the host that it reads must stay as it is, and what it
  * writes there is rubbish, until the host has waited. */
 int emu_order_copy(const struct emu_copy *c);
+/* Memory of the process that is pinned from now on, or no more. 0, or an error. */
+int emu_order_register(const void *p, size_t bytes, int on);
+int emu_order_registered(const void *p, size_t bytes);
 /* check.c: a kernel that may run at the same time uses (or, for a read, writes) this memory. */
 int emu_check_copy(const struct emu_range *r, const void *p, size_t bytes, int write);
 
