@@ -34,7 +34,7 @@ try()
         grep ' spills ' "$log" | sed 's/^/  /'
         said='^\([^ ]*  *[^ ]*\)  *sm_\([0-9]*\): \([0-9]*\) of .* compiled, at most \([0-9]*\) registers, \([0-9]*\) .*'
         sed -n "s/$said/$compiler \1 \2 \3 \4 \5/p" "$log" >>"$rows"
-        sed -n "s/^[0-9]* launches, .*/$what: &/p" "$log" >>"$place/nets"
+        sed -n "s/^[0-9]* launches, .*/$what, compiler $compiler: &/p" "$log" >>"$place/nets"
     else
         failed=$((failed + 1))
         echo "failed: $what"
@@ -57,7 +57,7 @@ wheel()
     [ -d "$at/nvidia/cuda_nvrtc/lib" ] && (cd "$at/nvidia/cuda_nvrtc/lib" && pwd)
 }
 
-# older NAME VERSION ARCH...
+# older NAME VERSION ARCH...: the op table, and a net for each of these architectures
 older()
 {
     if ! libraries=$(wheel "$1" "$2"); then
@@ -71,6 +71,10 @@ older()
         GYRE_CUDA_PATH=$libraries
         export GYRE_CUDA_PATH
         table "$arch" --whole --each 1000000
+        case $arch in
+        70) net resnet50 --arch 70 --batch 64 --dtype f16 ;;
+        6?) net resnet50 --arch "$arch" --batch 64 ;;
+        esac
     done
     unset GYRE_CUDA_PATH
 }
@@ -114,6 +118,7 @@ else
             net resnet50 --arch $arch --batch 64
             net alexnet --arch $arch --batch 64
         done
+        net resnet50 --arch 75 --batch 64 --dtype f16
         for arch in 80 90 120; do
             net resnet50 --arch $arch --batch 64 --dtype bf16
             net resnet20 --arch $arch --batch 128 --dtype bf16

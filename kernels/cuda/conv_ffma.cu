@@ -50,7 +50,7 @@ union ffma_shared {
 struct ffma_load {
     struct conv_view v;
     int first_row, first_col, group;
-    int step, steps, pixel, pixel_end; /* pixels: of this slice, weight gradient */
+    int step, steps, pixel, pixel_end; /* pixels: loaded next, and of this slice, weight gradient */
     struct conv_walk a_walk, b_walk[FF_B_COUNT];
     struct conv_row row[FF_A_COUNT];
     const gy_t *x, *dy;
@@ -131,7 +131,7 @@ GY_FN void ffma_load_a(struct ffma_load *l)
 {
     const int k = l->first_row + GY_TID % FF_A_SIDE * FF_VA;
     GY_UNROLL for (int i = 0; i < FF_A_COUNT; i++) {
-        const int m = l->pixel + l->step * GY_BK + GY_TID / FF_A_SIDE + i * FF_A_STEP;
+        const int m = l->pixel + GY_TID / FF_A_SIDE + i * FF_A_STEP;
         if (m < l->pixel_end && k < CV_KG)
             ffma_get(l->a[i], l->dy, (int64_t)m * GY_K + k, FF_VA);
         else
@@ -143,13 +143,14 @@ GY_FN void ffma_load_b(struct ffma_load *l)
 {
     const int delta = conv_delta(&l->a_walk);
     GY_UNROLL for (int i = 0; i < FF_B_COUNT; i++) {
-        const int m = l->pixel + l->step * GY_BK + GY_TID / FF_B_SIDE + i * FF_B_STEP;
+        const int m = l->pixel + GY_TID / FF_B_SIDE + i * FF_B_STEP;
         const struct conv_row row = conv_row_of(&l->v, m < l->pixel_end ? m : CV_PIXELS);
         if (conv_inside(&l->v, &row, &l->a_walk))
             ffma_get(l->b[i], l->x, row.at + delta, FF_VB);
         else
             ffma_zero(l->b[i], FF_VB);
     }
+    l->pixel += GY_BK;
 }
 #endif
 
