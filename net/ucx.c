@@ -97,10 +97,12 @@ static int ucx_is_error(const void *p)
     return (uintptr_t)p >= (uintptr_t)(intptr_t)-100;
 }
 
+/* A request's stamp: UCX's handle of it; while it is being posted UCX_POSTING, or how it ended before the call came back. */
+enum ucx_stamp { UCX_POSTING, UCX_OVER, UCX_FAILED };
+
 static void ucx_link(struct gy_net_ucx *u, struct gy_net_request *request, void *handle)
 {
     request->stamp = (int64_t)(intptr_t)handle;
-    request->owner = u;
     request->prev = NULL;
     request->next = u->pending;
     if (u->pending != NULL)
@@ -120,20 +122,26 @@ static void ucx_end_request(struct gy_net_request *request, int state)
     __atomic_store_n(&request->state, state, __ATOMIC_RELEASE);
 }
 
+static void ucx_on_end(void *handle, struct gy_net_request *request, int good)
+{
+    const struct gy_net_ucx *u = request->owner;
+    if (request->stamp == UCX_POSTING) { /* the call that posts it is not back: it takes care of the rest */
+        request->stamp = good ? UCX_OVER : UCX_FAILED;
+        return;
+    }
+    ucx_end_request(request, good ? GY_NET_DONE : GY_NET_LOST);
+    u->f.request_free(handle);
+}
+
 static void ucx_on_send(void *handle, ucx_status status, void *user_data)
 {
-    struct gy_net_request *request = user_data;
-    const struct gy_net_ucx *u = request->owner;
-    ucx_end_request(request, status == 0 ? GY_NET_DONE : GY_NET_LOST);
-    u->f.request_free(handle);
+    ucx_on_end(handle, user_data, status == 0);
 }
 
 static void ucx_on_receive(void *handle, ucx_status status, const struct ucx_tag_info *info, void *user_data)
 {
-    struct gy_net_request *request = user_data;
-    const struct gy_net_ucx *u = request->owner;
-    ucx_end_request(request, status == 0 && info->length == request->bytes ? GY_NET_DONE : GY_NET_LOST);
-    u->f.request_free(handle);
+    const struct gy_net_request *request = user_data;
+    ucx_on_end(handle, user_data, status == 0 && info->length == request->bytes);
 }
 
 static void ucx_on_error(void *arg, void *ep, ucx_status status)
@@ -183,14 +191,20 @@ static int ucx_post(void *self, struct gy_net_request *r, struct gy_error *err)
         return GY_FAIL(err, GY_E_PEER, "rank %d is gone", r->peer);
     GY_TRY(ucx_endpoint(u, r->peer, err));
     info.length = r->bytes;
+    r->owner = u;
+    r->stamp = UCX_POSTING;
     void *const handle = r->sends ? ucx_send(u, r) : ucx_receive(u, r, &info);
     if (ucx_is_error(handle))
         return GY_FAIL(err, GY_E_PEER, "rank %d cannot be reached by UCX: %s", r->peer, u->f.status_string((ucx_status)(intptr_t)handle));
-    if (handle != NULL) {
+    if (handle == NULL)
+        r->state = info.length == r->bytes ? GY_NET_DONE : GY_NET_LOST;
+    else if (r->stamp == UCX_POSTING) {
         r->state = GY_NET_PENDING;
         ucx_link(u, r, handle);
-    } else if (info.length == r->bytes)
-        r->state = GY_NET_DONE;
+    } else {
+        r->state = r->stamp == UCX_OVER ? GY_NET_DONE : GY_NET_LOST;
+        u->f.request_free(handle);
+    }
     return GY_OK;
 }
 

@@ -260,9 +260,11 @@ GY_INT int gy_net_world_check(struct gy_net_world *w, struct gy_error *err)
 
 GY_INT int gy_net_world_explain(struct gy_net_world *w, int status, struct gy_error *err)
 {
-    const int64_t deadline = gy_clock_ns() + GY_NET_SILENT_NS + 2 * GY_NET_BEAT_NS;
     const struct timespec moment = {0, 5000000};
-    while (status == GY_E_PEER && w != NULL && gy_net_guard_lost(w->guard, err) == GY_OK && gy_clock_ns() < deadline)
+    if (status != GY_E_PEER || w == NULL)
+        return status;
+    const int64_t deadline = gy_clock_ns() + GY_NET_SILENT_NS + 2 * GY_NET_BEAT_NS;
+    while (gy_net_guard_lost(w->guard, err) == GY_OK && gy_clock_ns() < deadline)
         nanosleep(&moment, NULL);
     return status;
 }

@@ -241,6 +241,10 @@ int main(void)
         ucx_world_run(ranks, "tcp,self", 0);
         ucx_world_run(ranks, "posix,self", 0);
     }
+    setenv("UCX_RNDV_THRESH", "inf", 1); /* all in pieces: messages may be whole before they are asked for */
+    ucx_world_run(2, "tcp,self", 0);
+    ucx_world_run(3, "posix,self", 0);
+    unsetenv("UCX_RNDV_THRESH");
     ucx_world_run(3, "tcp,self", 1);
     ucx_world_run(4, "tcp,self", 1);
     ucx_world_run(3, "posix,self", 1);
