@@ -175,6 +175,16 @@ static int try_own(struct try_run *r, const struct gy_try_case *c, struct gy_op 
     return gy_cuda_list_own(r->net->backend_self, op, &cut, r->err);
 }
 
+/* Without a device nobody else says that a launch names no kernel of the file. */
+static int try_find_kernels(const struct try_run *r, const struct gy_op *op)
+{
+    struct gy_kernel_info k;
+    for (int l = 0; gy_cuda_list_info(r->net->backend_self, op, l, &k); l++)
+        if (!k.reported)
+            return GY_FAIL(r->err, GY_E_FORMAT, "%.200s has no kernel '%.60s', which a line launches", r->head.path, k.entry);
+    return GY_OK;
+}
+
 static int try_run_case(struct try_run *r, struct gy_try_case *c)
 {
     struct gyre_net *net = r->net;
@@ -183,7 +193,9 @@ static int try_run_case(struct try_run *r, struct gy_try_case *c)
     double most = 0;
     GY_TRY(try_own(r, c, &op));
     GY_TRY(net->backend->ready(net->backend_self, r->err)); /* what does not compile says so before memory is taken */
-    if (!r->offline) {
+    if (r->offline) {
+        GY_TRY(try_find_kernels(r, &op));
+    } else {
         GY_TRY(gy_try_case_open(c, &net->alloc, check, r->err));
         GY_TRY(gy_try_place(c, &op, r->err));
     }

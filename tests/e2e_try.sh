@@ -8,6 +8,9 @@ example=$here/tools/examples/bn_apply.cu
 if "$GYRE" kernels try "$example" --device cpu --arch 80 >"$out" 2>"$err"; then
     says "$out" 'bn-apply bf16 3x9x9x100 -> 9x9x100: compiled, not run'
     says "$out" 'this file  *my_apply '
+    sed 's/launch my_apply/launch my_aply/' "$example" >"$TMP/own.cu"
+    expect 3 "$GYRE" kernels try "$TMP/own.cu" --arch 80
+    says "$err" "own.cu has no kernel 'my_aply', which a line launches"
 elif grep -q 'has no CUDA' "$err"; then
     skip 'this build has no CUDA'
     finish
