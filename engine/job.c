@@ -71,7 +71,7 @@ static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, 
         return GY_OK;
     GY_TRY(job_map(job, err));
     GY_TRY(gy_net_node_open(&job->node, job->base, job->local, job->locals, JOB_BYTES, job->wait_ns, &job->alloc, err));
-    return gy_net_world_join(job->world, job->node, 0, JOB_BYTES, 0, err);
+    return gy_net_world_join(job->world, job->node, 0, JOB_BYTES, GY_NET_JOIN_TREE, err);
 }
 
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config)

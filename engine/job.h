@@ -29,6 +29,7 @@ struct gyre_job {
     struct gy_net_node *node;
     int fd;                   /* the file that is the memory of this host's ranks; the world's */
     int half;                 /* gradients travel as bf16 between hosts */
+    int tree;                 /* memory that is taken now is for sums in the order of the tree of shards */
     int64_t wait_ns;
     size_t end;               /* bytes of the file that are taken */
     struct gy_job_area area[GY_JOB_AREAS];

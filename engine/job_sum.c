@@ -75,7 +75,8 @@ static int job_open_area(struct gyre_job *job, struct gy_job_area *a, int channe
 {
     GY_TRY(job_map_area(job, a, err));
     GY_TRY(gy_net_node_open(&a->node, a->base, job->local, job->locals, a->bytes, job->wait_ns, &job->alloc, err));
-    GY_TRY(gy_net_world_join(job->world, a->node, channel, a->bytes, job->half, err));
+    const unsigned how = (job->half ? GY_NET_JOIN_HALF : 0u) | (job->tree ? GY_NET_JOIN_TREE : 0u);
+    GY_TRY(gy_net_world_join(job->world, a->node, channel, a->bytes, how, err));
     gy_net_node_clear(a->node);
     a->at = gy_net_node_memory(a->node);
     return GY_OK;

@@ -21,7 +21,7 @@ static int parallel_check_hosts(struct gyre_net *net)
     if (!even || (job->ranks & (job->ranks - 1)) != 0)
         return GY_FAIL(&net->error, GY_E_ARG, "shards on %d ranks of %d hosts: the same sums on any number of ranks need 1, 2, 4, 8 ... hosts with as "
                        "many ranks each, numbered host by host", job->ranks, job->hosts);
-    if (name && strncmp(name, "doubling", 8) != 0 && strncmp(name, "halving", 7) != 0 && strncmp(name, "multihalving", 12) != 0)
+    if (name && name[0] && strncmp(name, "doubling", 8) != 0 && strncmp(name, "halving", 7) != 0 && strncmp(name, "multihalving", 12) != 0)
         return GY_FAIL(&net->error, GY_E_ARG, "shards with GYRE_ALLREDUCE=%.40s: only doubling, halving and multihalving sum as the shards' tree", algorithm);
     if (job->half)
         return GY_FAIL(&net->error, GY_E_ARG, "shards with a wire of bf16: gradients would be rounded as often as there are hosts");
@@ -130,6 +130,8 @@ GY_INT int gy_parallel_open(struct gyre_net *net)
     p->room = gy_arena_take(&net->arena, (size_t)parallel_channels(net), sizeof *p->room);
     if (!p->ticket || !p->began || !p->level || !p->room)
         return GY_NOMEM(&net->error, "the tables of buckets", buckets * 2 * sizeof(int64_t) + levels * sizeof *p->level);
+    if (p->ranks > 1)
+        net->config.job->tree = p->sharded;
     return parallel_agree(net);
 }
 

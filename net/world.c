@@ -223,13 +223,13 @@ static int world_lost(void *self, struct gy_error *err)
     return gy_net_guard_lost(self, err);
 }
 
-GY_INT int gy_net_world_join(struct gy_net_world *w, struct gy_net_node *node, int channel, size_t most, int half, struct gy_error *err)
+GY_INT int gy_net_world_join(struct gy_net_world *w, struct gy_net_node *node, int channel, size_t most, unsigned how, struct gy_error *err)
 {
     struct gy_net_between_config config = {.topology = &w->topology, .end = w->end, .channel = channel, .most = most,
                                                  .algorithm = w->algorithm[0] != 0 ? w->algorithm : NULL,
-                                                 .choice = &w->choice};
+                                                 .choice = how & GY_NET_JOIN_TREE ? NULL : &w->choice};
     struct gy_net_node_level level;
-    config.end.half = half;
+    config.end.half = (how & GY_NET_JOIN_HALF) != 0;
     gy_net_node_watch(node, world_lost, w->guard);
     if (w->topology.hosts == 1)
         return GY_OK;

@@ -29,10 +29,12 @@ GY_INT void gy_net_world_standing(const struct gy_net_world *world, struct gy_ne
 /* The open file that is the memory of this host's ranks; the world's. */
 GY_INT int gy_net_world_memory(const struct gy_net_world *world);
 /* Sums of a node of this host (as many ranks as it has) become sums over all hosts. All ranks give the same channel, below
- * GY_NET_CHANNELS; most: bytes of the node's buffers; half: floats travel as bf16.
+ * GY_NET_CHANNELS; most: bytes of the node's buffers; how: enum gy_net_join.
  * One node a channel; ended by gy_net_world_leave before the node closes. */
 #define GY_NET_CHANNELS 32
-GY_INT int gy_net_world_join(struct gy_net_world *world, struct gy_net_node *node, int channel, size_t most, int half, struct gy_error *err);
+enum gy_net_join { GY_NET_JOIN_HALF = 1 /* floats travel as bf16 */, GY_NET_JOIN_TREE = 2 /* by rule, never by what was measured: among a power
+ * of two of hosts the order of sums is a balanced tree */ };
+GY_INT int gy_net_world_join(struct gy_net_world *world, struct gy_net_node *node, int channel, size_t most, unsigned how, struct gy_error *err);
 GY_INT void gy_net_world_leave(struct gy_net_world *world, int channel);
 /* This rank begins a sum; all ranks begin the same number of them. NULL is fine. */
 GY_INT void gy_net_world_enter(struct gy_net_world *world);

@@ -354,14 +354,26 @@ static void par_refused(struct par_left *left, const struct par_case *c, int ran
 
 /* ---- several hosts, each with one rank: over UCX ---- */
 
+/* UCX is not compiled for the thread checker, which cannot follow it. */
+#if defined(__SANITIZE_THREAD__)
+#define PAR_UCX 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PAR_UCX 0
+#endif
+#endif
+#ifndef PAR_UCX
+#define PAR_UCX 1
+#endif
+
 static int par_has_hosts(struct par_left *left)
 {
     struct par_case c = par_plain;
     c.ranks = 2;
     c.hosts = "flat/doubling";
-    if (T_CHECK(par_run(&c, left)) && left[0].status == GYRE_OK)
+    if (PAR_UCX && T_CHECK(par_run(&c, left)) && left[0].status == GYRE_OK)
         return 1;
-    T_CHECK_MSG(left[0].status == GYRE_E_UNSUPPORTED, "%d %s", left[0].status, left[0].text);
+    T_CHECK_MSG(!PAR_UCX || left[0].status == GYRE_E_UNSUPPORTED, "%d %s", left[0].status, left[0].text);
     T_SKIP("sums between hosts: no UCX");
     return 0;
 }
@@ -369,13 +381,13 @@ static int par_has_hosts(struct par_left *left)
 /* The same bits as one rank; and the same with small buckets. */
 static void par_check_hosts(struct par_left *left, struct par_left *want)
 {
-    static const char *const names[] = { "flat/doubling", "flat/halving", "flat/halving" };
+    static const char *const names[] = { "flat/doubling", "flat/halving", "flat/halving", "flat/" };
     struct par_case c = par_plain;
     c.shards = 4;
     if (!par_has_hosts(left) || !par_good(&c, left))
         return;
     memcpy(want, left, sizeof *want);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         c.hosts = names[i];
         c.ranks = i < 2 ? 2 : 4;
         c.bucket = i == 1 ? 1000 : 0;
