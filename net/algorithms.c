@@ -55,6 +55,19 @@ static int algorithm_check(const struct gy_net_shape *shape, struct gy_error *er
     return GY_OK;
 }
 
+GY_INT int gy_net_algorithm_parse(const char *text, char *name, size_t room, int *lanes, struct gy_error *err)
+{
+    const char *colon = strchr(text, ':');
+    const size_t bytes = colon != NULL ? (size_t)(colon - text) : strlen(text);
+    int64_t value = *lanes;
+    if (bytes >= room || (colon != NULL && gy_text_int(colon + 1, 1, 64, &value) != 0))
+        return GY_FAIL(err, GY_E_ARG, "\"%.100s\" is no algorithm between hosts; it must be NAME or NAME:LANES with 1 to 64 lanes", text);
+    memcpy(name, text, bytes);
+    name[bytes] = 0;
+    *lanes = (int)value;
+    return GY_OK;
+}
+
 GY_INT const char *gy_net_goal_name(int goal) { return algorithm_goals[goal]; }
 
 GY_INT int gy_net_build(struct gy_net_schedule *out, const char *algorithm, const struct gy_net_shape *shape, int goal,

@@ -2,11 +2,13 @@
 /* A sum in flight has an executor for each of this rank's parts and each size of message: small ones take the fewest rounds, large ones
  * the fewest bytes. What is larger than BETWEEN_MOST goes through an executor piece by piece. An executor knows hosts 0, 1, ...; its end
  * of the transport turns them into the ranks that own the part there. */
+#include "../engine/base/file.h"
 #include "algorithms.h"
 #include "between.h"
 
 #define BETWEEN_FLIGHTS 4
 #define BETWEEN_MOST ((int64_t)1 << 20)  /* floats of a part that an executor is ready for */
+#define BETWEEN_FILE_MOST ((size_t)64 << 20)
 #define BETWEEN_SMALL ((int64_t)1 << 12) /* floats of a part: up to here rounds count more than bytes */
 
 enum between_size { BETWEEN_FEW, BETWEEN_MANY, BETWEEN_SIZES };
@@ -102,31 +104,27 @@ static int between_test(void *self, unsigned flight, struct gy_error *err)
 
 /* ---- open ---- */
 
-/* What is right for few and for many bytes between so many hosts. */
 static const char *between_choice(const struct gy_net_between_config *c, int size)
 {
-    const struct gy_net_topology *t = c->topology;
     if (c->algorithm != NULL)
         return c->algorithm;
-    if (c->choice != NULL && c->choice->few[0] != 0)
-        return size == BETWEEN_FEW ? c->choice->few : c->choice->many;
-    const int power = (t->hosts & (t->hosts - 1)) == 0;
-    if (size == BETWEEN_FEW)
-        return "doubling";
-    return t->dim_count > 1 ? "multihalving" : power ? "halving" : "ring";
+    if (c->choice == NULL)
+        return gy_net_choice_rule(c->topology, size == BETWEEN_MANY);
+    return size == BETWEEN_FEW ? c->choice->few : c->choice->many;
 }
 
-/* "name" or "name:lanes". */
-static int between_name(const char *text, char *name, size_t room, int *lanes, struct gy_error *err)
+/* A schedule that somebody wrote, for as many ranks as there are hosts. */
+static int between_file(struct gy_net_schedule *out, const char *path, int hosts, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    const char *colon = strchr(text, ':');
-    const size_t bytes = colon != NULL ? (size_t)(colon - text) : strlen(text);
-    int64_t value = *lanes;
-    if (bytes >= room || (colon != NULL && gy_text_int(colon + 1, 1, 64, &value) != 0))
-        return GY_FAIL(err, GY_E_ARG, "\"%s\" is no algorithm between hosts; it must be NAME or NAME:LANES with 1 to 64 lanes", text);
-    memcpy(name, text, bytes);
-    name[bytes] = 0;
-    *lanes = (int)value;
+    char *text;
+    size_t bytes;
+    GY_TRY(gy_file_read(alloc, path, BETWEEN_FILE_MOST, &text, &bytes, err));
+    const int status = gy_net_read_schedule(out, text, bytes, path, alloc, err);
+    gy_alloc_free(alloc, text, bytes + 1);
+    GY_TRY(status);
+    if (out->goal != GY_NET_ALLREDUCE || out->ranks != hosts)
+        return GY_FAIL(err, GY_E_MISMATCH, "%.200s is the %s of %d ranks; there are %d hosts, and sums are an allreduce", path,
+                       gy_net_goal_name(out->goal), out->ranks, hosts);
     return GY_OK;
 }
 
@@ -136,9 +134,14 @@ static int between_schedule(struct gy_net_between *b, const struct gy_net_betwee
     struct gy_net_shape shape = {.ranks = t->hosts, .lanes = size == BETWEEN_FEW ? 1 : 2, .dim_count = t->dim_count};
     struct gy_net_proof proof;
     char name[48];
+    const char *const said = between_choice(c, size);
     memcpy(shape.dims, t->dims, sizeof(shape.dims));
-    GY_TRY(between_name(between_choice(c, size), name, sizeof(name), &shape.lanes, err));
-    GY_TRY(gy_net_build(&b->schedule[size], name, &shape, GY_NET_ALLREDUCE, &b->alloc, err));
+    if (strncmp(said, GY_NET_FILE, strlen(GY_NET_FILE)) == 0) {
+        GY_TRY(between_file(&b->schedule[size], said + strlen(GY_NET_FILE), t->hosts, &b->alloc, err));
+    } else {
+        GY_TRY(gy_net_algorithm_parse(said, name, sizeof(name), &shape.lanes, err));
+        GY_TRY(gy_net_build(&b->schedule[size], name, &shape, GY_NET_ALLREDUCE, &b->alloc, err));
+    }
     return gy_net_verify(&b->schedule[size], &proof, err);
 }
 

@@ -13,10 +13,12 @@
 #include "node.h"
 #include "topology.h"
 
+#define GY_NET_FILE "file:"
+
 struct gy_net_between_config {
     const struct gy_net_topology *topology;
     struct gy_net_end end;    /* among all ranks */
-    const char *algorithm;    /* "multiring" or "multiring:4" (lanes); NULL: by size */
+    const char *algorithm;    /* "multiring" or "multiring:4" (lanes), "file:PATH" (a schedule as text); NULL: by size */
     const struct gy_net_choice *choice; /* for few and for many bytes, where no algorithm is named; NULL: by rule */
     int channel;              /* keeps its messages apart from those of other levels between the same ranks */
     size_t most;              /* bytes of the largest sum */

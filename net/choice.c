@@ -64,23 +64,31 @@ static int choice_spread(struct choice_word *word, struct gy_net_boot *boot, int
     return status;
 }
 
-static void choice_choose(struct gy_net_choice *c, const struct gy_net_topology *t, const struct gy_alloc *alloc)
+GY_INT const char *gy_net_choice_rule(const struct gy_net_topology *t, int many)
+{
+    return !many ? "doubling:1" : t->dim_count > 1 ? "multihalving:2" : (t->hosts & (t->hosts - 1)) == 0 ? "halving:2" : "ring:2";
+}
+
+/* Where nothing can be chosen, the rule's stays. */
+static void choice_choose(struct gy_net_choice *c, const struct gy_net_topology *t, int fastest, const struct gy_alloc *alloc)
 {
     struct gy_net_shape shape = {.ranks = t->hosts, .lanes = 1, .dim_count = t->dim_count};
     struct gy_error why;
     memcpy(shape.dims, t->dims, sizeof(shape.dims));
-    if (gy_net_cost_choose(&c->costs, &shape, GY_NET_CHOICE_FEW, c->few, sizeof(c->few), NULL, alloc, &why) != GY_OK ||
-        gy_net_cost_choose(&c->costs, &shape, GY_NET_CHOICE_MANY, c->many, sizeof(c->many), NULL, alloc, &why) != GY_OK)
-        c->few[0] = c->many[0] = 0;
+    for (int many = 0; many < 2; many++)
+        (void)gy_net_cost_choose(&c->costs, &shape, fastest ? NULL : gy_net_choice_rule(t, many),
+                                 many ? GY_NET_CHOICE_MANY : GY_NET_CHOICE_FEW, many ? c->many : c->few, sizeof(c->few), NULL, alloc, &why);
 }
 
 GY_INT int gy_net_choice_make(struct gy_net_choice *out, struct gy_net_boot *boot, const struct gy_net_end *end,
-                              const struct gy_net_topology *t, const struct gy_net_identity *all, const struct gy_alloc *alloc,
+                              const struct gy_net_topology *t, const struct gy_net_identity *all, int fastest, const struct gy_alloc *alloc,
                               struct gy_error *err)
 {
     struct choice_word word;
     char path[4096] = "";
     memset(&word, 0, sizeof(word));
+    snprintf(word.choice.few, sizeof(word.choice.few), "%s", gy_net_choice_rule(t, 0));
+    snprintf(word.choice.many, sizeof(word.choice.many), "%s", gy_net_choice_rule(t, 1));
     *out = word.choice;
     if (t->hosts < 2 || t->hosts > GY_NET_COST_HOSTS)
         return GY_OK;
@@ -93,7 +101,7 @@ GY_INT int gy_net_choice_make(struct gy_net_choice *out, struct gy_net_boot *boo
     if (leads && !word.known && path[0] != 0)
         choice_keep(path, &word.choice.costs);
     if (leads)
-        choice_choose(&word.choice, t, alloc);
+        choice_choose(&word.choice, t, fastest, alloc);
     GY_TRY(choice_spread(&word, boot, end->ranks, leader, alloc, err));
     *out = word.choice;
     return GY_OK;

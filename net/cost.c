@@ -99,14 +99,47 @@ GY_INT int gy_net_cost_measure(struct gy_net_costs *out, const struct gy_net_end
 
 /* ---- the choice ---- */
 
-/* Expected seconds of one schedule; HUGE_VAL: it is not to be had for these hosts. */
-static double cost_expect(const struct gy_net_algorithm *row, const struct gy_net_shape *shape, const struct gy_net_cluster *cluster,
-                          double bytes, const struct gy_alloc *alloc)
+struct cost_order {
+    int wanted;              /* 0: any */
+    unsigned char order[32]; /* certificate */
+};
+
+static int cost_certify(const char *name, const struct gy_net_shape *shape, unsigned char order[32], const struct gy_alloc *alloc,
+                        struct gy_error *err)
+{
+    struct gy_net_schedule s;
+    struct gy_net_proof proof;
+    GY_TRY(gy_net_build(&s, name, shape, GY_NET_ALLREDUCE, alloc, err));
+    const int status = gy_net_verify(&s, &proof, err);
+    memcpy(order, proof.order, sizeof(proof.order));
+    gy_net_close_schedule(&s);
+    return status;
+}
+
+static int cost_like(const char *like, const struct gy_net_shape *shape, struct cost_order *out, const struct gy_alloc *alloc,
+                     struct gy_error *err)
+{
+    struct gy_net_shape one = *shape;
+    char name[48];
+    *out = (struct cost_order){.wanted = like != NULL};
+    if (like == NULL)
+        return GY_OK;
+    one.lanes = 1;
+    GY_TRY(gy_net_algorithm_parse(like, name, sizeof(name), &one.lanes, err));
+    return cost_certify(name, &one, out->order, alloc, err);
+}
+
+/* Expected seconds of one schedule; HUGE_VAL: it is not to be had for these hosts, or makes other sums. */
+static double cost_expect(const char *name, const struct gy_net_shape *shape, const struct gy_net_cluster *cluster,
+                          const struct cost_order *like, double bytes, const struct gy_alloc *alloc)
 {
     struct gy_net_schedule s;
     struct gy_error why = {0};
+    unsigned char order[32];
     double seconds = HUGE_VAL;
-    if (gy_net_build(&s, row->name, shape, GY_NET_ALLREDUCE, alloc, &why) != GY_OK)
+    if (like->wanted && (cost_certify(name, shape, order, alloc, &why) != GY_OK || memcmp(order, like->order, sizeof(order)) != 0))
+        return HUGE_VAL;
+    if (gy_net_build(&s, name, shape, GY_NET_ALLREDUCE, alloc, &why) != GY_OK)
         return HUGE_VAL;
     if (gy_net_simulate(&s, cluster, bytes, 1, &seconds, &why) != GY_OK)
         seconds = HUGE_VAL;
@@ -114,22 +147,24 @@ static double cost_expect(const struct gy_net_algorithm *row, const struct gy_ne
     return seconds;
 }
 
-GY_INT int gy_net_cost_choose(const struct gy_net_costs *costs, const struct gy_net_shape *shape, double bytes, char *name, size_t room,
-                              double *seconds, const struct gy_alloc *alloc, struct gy_error *err)
+GY_INT int gy_net_cost_choose(const struct gy_net_costs *costs, const struct gy_net_shape *shape, const char *like, double bytes, char *name,
+                              size_t room, double *seconds, const struct gy_alloc *alloc, struct gy_error *err)
 {
     const struct gy_net_cluster cluster = {.hosts = shape->ranks, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = costs->rate,
                                            .nic_latency = costs->latency, .add_rate = costs->add};
     size_t count;
     const struct gy_net_algorithm *rows = gy_net_algorithms(&count), *best = NULL;
     struct gy_net_shape one = *shape;
+    struct cost_order order;
     double least = HUGE_VAL;
     int lanes = 1;
     if (shape->ranks > GY_NET_COST_HOSTS)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "%d hosts: more than %d are not simulated", shape->ranks, GY_NET_COST_HOSTS);
+    GY_TRY(cost_like(like, shape, &order, alloc, err));
     for (size_t i = 0; i < count; i++)
         for (size_t l = 0; l < GY_COUNT(cost_lanes) && (rows[i].goals & 1u << GY_NET_ALLREDUCE); l++) {
             one.lanes = cost_lanes[l];
-            const double expected = cost_expect(&rows[i], &one, &cluster, bytes, alloc);
+            const double expected = cost_expect(rows[i].name, &one, &cluster, &order, bytes, alloc);
             if (expected < least * 0.98) { /* more lanes, a later row: only for a gain */
                 least = expected;
                 best = &rows[i];

@@ -20,8 +20,9 @@ struct gy_net_costs {
 GY_INT int gy_net_cost_measure(struct gy_net_costs *out, const struct gy_net_end *end, int peer, int leads, const struct gy_alloc *alloc,
                                struct gy_error *err);
 /* "name:lanes" of the fastest allreduce of so many bytes a host. shape: ranks is the number of hosts, at most GY_NET_COST_HOSTS; its lanes
- * do not count. seconds may be NULL: what is expected. */
-GY_INT int gy_net_cost_choose(const struct gy_net_costs *costs, const struct gy_net_shape *shape, double bytes, char *name, size_t room,
-                              double *seconds, const struct gy_alloc *alloc, struct gy_error *err);
+ * do not count. like: an algorithm, "halving:2", whose sums must be kept to the bit: only schedules with its certificate of order are
+ * candidates, so that what was measured never shows in a result; NULL: any. seconds may be NULL: what is expected. */
+GY_INT int gy_net_cost_choose(const struct gy_net_costs *costs, const struct gy_net_shape *shape, const char *like, double bytes, char *name,
+                              size_t room, double *seconds, const struct gy_alloc *alloc, struct gy_error *err);
 
 #endif

@@ -84,6 +84,8 @@ struct gy_net_algorithm {
 GY_INT const struct gy_net_algorithm *gy_net_algorithms(size_t *count);
 GY_INT const struct gy_net_algorithm *gy_net_algorithm(const char *name); /* NULL: none */
 GY_INT const char *gy_net_goal_name(int goal);                           /* "allreduce" */
+/* "name" or "name:lanes"; lanes stays where none are said. */
+GY_INT int gy_net_algorithm_parse(const char *text, char *name, size_t room, int *lanes, struct gy_error *err);
 GY_INT int gy_net_build(struct gy_net_schedule *out, const char *algorithm, const struct gy_net_shape *shape, int goal,
                         const struct gy_alloc *alloc, struct gy_error *err);
 

@@ -7,11 +7,15 @@
 #include <unistd.h>
 
 #include "../engine/base/clock.h"
+#include "../engine/base/file.h"
+#include "../engine/base/hash.h"
 #include "meet.h"
 #include "ucx.h"
 #include "world.h"
 
 #define WORLD_FLAT "flat/"
+#define WORLD_FASTEST "fastest"
+#define WORLD_SCHEDULE_MOST ((size_t)64 << 20)
 #define WORLD_TEXT_MOST ((size_t)1 << 20)
 
 long syscall(long number, ...); /* not declared under strict POSIX */
@@ -26,7 +30,8 @@ struct gy_net_world {
     struct gy_net_ucx *ucx;      /* NULL: one host */
     struct gy_net_end end;
     struct gy_net_between *between[GY_NET_CHANNELS];
-    char algorithm[64];          /* empty: by size */
+    char algorithm[1024];        /* empty: by size */
+    int fastest;                 /* whatever the order of sums */
     struct gy_net_choice choice; /* then */
     int fd;
 };
@@ -134,7 +139,7 @@ static int world_network(struct gy_net_world *w, struct gy_error *err)
     const struct gy_net_field field = {"the version of UCX", version};
     GY_TRY(gy_net_boot_compare(w->boot, &field, 1, err));
     GY_TRY(world_addresses(w, err));
-    return w->algorithm[0] != 0 ? GY_OK : gy_net_choice_make(&w->choice, w->boot, &w->end, &w->topology, w->all, &w->alloc, err);
+    return w->algorithm[0] != 0 ? GY_OK : gy_net_choice_make(&w->choice, w->boot, &w->end, &w->topology, w->all, w->fastest, &w->alloc, err);
 }
 
 /* ---- open ---- */
@@ -149,16 +154,39 @@ static int world_meet(struct gy_net_world *w, const struct gy_net_world_config *
     return status == GY_OK ? gy_net_boot_compare(w->boot, c->fields, c->field_count, err) : status;
 }
 
+/* The same name, and behind it the same schedule, on all ranks. */
+static int world_same_algorithm(struct gy_net_world *w, const char *name, struct gy_error *err)
+{
+    struct gy_sha256 sha;
+    unsigned char digest[32];
+    char *text = NULL, hex[65];
+    size_t bytes = 0;
+    int status = GY_OK;
+    if (strncmp(w->algorithm, GY_NET_FILE, strlen(GY_NET_FILE)) == 0)
+        status = gy_file_read(&w->alloc, w->algorithm + strlen(GY_NET_FILE), WORLD_SCHEDULE_MOST, &text, &bytes, err);
+    gy_sha256_open(&sha);
+    gy_sha256_add(&sha, text != NULL ? text : "", bytes);
+    gy_sha256_close(&sha, digest);
+    gy_sha256_hex(digest, hex);
+    if (text != NULL)
+        gy_alloc_free(&w->alloc, text, bytes + 1);
+    GY_TRY(world_agree(w, status, err));
+    const struct gy_net_field fields[] = {{"the algorithm (GYRE_ALLREDUCE)", name}, {"the schedule's file (its SHA-256)", hex}};
+    return gy_net_boot_compare(w->boot, fields, GY_COUNT(fields), err);
+}
+
 static int world_fill(struct gy_net_world *w, const struct gy_net_world_config *c, struct gy_error *err)
 {
     const char *name = c->algorithm != NULL ? c->algorithm : "";
     const int flat = strncmp(name, WORLD_FLAT, strlen(WORLD_FLAT)) == 0;
     if (gy_text_copy(w->algorithm, sizeof(w->algorithm), name + (flat ? strlen(WORLD_FLAT) : 0)) != 0)
         return GY_FAIL(err, GY_E_ARG, "\"%s\" is no algorithm", name);
-    const struct gy_net_field algorithm = {"the algorithm (GYRE_ALLREDUCE)", name};
+    w->fastest = strcmp(w->algorithm, WORLD_FASTEST) == 0;
+    if (w->fastest)
+        w->algorithm[0] = 0;
     GY_TRY(world_meet(w, c, err));
-    GY_TRY(gy_net_boot_compare(w->boot, &algorithm, 1, err));
     GY_TRY(world_identities(w, flat, err));
+    GY_TRY(world_same_algorithm(w, name, err));
     GY_TRY(world_agree(w, world_hosts(w, c->topology, err), err));
     GY_TRY(world_agree(w, world_network(w, err), err));
     return gy_net_guard_open(&w->guard, w->boot, w->all, w->place.rank, w->place.ranks, &w->alloc, err);

@@ -9,7 +9,8 @@
 struct gy_net_world_config {
     const char *(*get)(const char *name); /* variables of the environment */
     int64_t wait_ns;        /* how long ranks wait for each other */
-    const char *algorithm;  /* between hosts: "ring", "multiring:4"; "flat/ring": every rank counts as a host; NULL: by size */
+    const char *algorithm;  /* between hosts: "ring", "multiring:4"; "flat/ring": every rank counts as a host; "file:PATH"; "fastest";
+                             * NULL: by size */
     const char *topology;   /* path of a topology file, or NULL */
     const struct gy_net_field *fields; /* that must be equal on all ranks */
     int field_count;

@@ -34,6 +34,16 @@ expect 0 ranks_train launch "$GYRE" launch --ranks 4 --
 there "$TMP/launch/$last"
 expect 0 ranks_train flat env GYRE_ALLREDUCE=flat/doubling "$GYRE" launch --ranks 4 --
 there "$TMP/flat/$last"
+# what is measured between hosts never shows in the bits; a schedule that somebody wrote is one like another
+expect 0 ranks_train chosen env GYRE_ALLREDUCE=flat/ "$GYRE" launch --ranks 4 --
+same "$TMP/flat/$last" "$TMP/chosen/$last"
+"$GYRE" net plan --algorithm doubling --ranks 4 >"$TMP/mine.schedule"
+expect 0 ranks_train file env GYRE_ALLREDUCE=flat/file:"$TMP/mine.schedule" "$GYRE" launch --ranks 4 --
+same "$TMP/flat/$last" "$TMP/file/$last"
+sed 2d "$TMP/mine.schedule" >"$TMP/broken.schedule"
+expect 3 ranks_train broken env GYRE_ALLREDUCE=flat/file:"$TMP/broken.schedule" "$GYRE" launch --ranks 4 --
+says "$err" 'schedule doubling: rank 1'
+expect 0 ranks_train fastest env GYRE_ALLREDUCE=flat/fastest "$GYRE" launch --ranks 4 --
 
 # ---- Open MPI
 if command -v mpirun >/dev/null 2>&1; then

@@ -85,7 +85,7 @@ static void cost_test_choice(int hosts, const struct gy_net_costs *c, double byt
     struct gy_error err;
     size_t count;
     const struct gy_net_algorithm *rows = gy_net_algorithms(&count);
-    if (!T_CHECK(gy_net_cost_choose(c, &shape, bytes, name, sizeof(name), &seconds, &alloc, &err) == GY_OK))
+    if (!T_CHECK(gy_net_cost_choose(c, &shape, NULL, bytes, name, sizeof(name), &seconds, &alloc, &err) == GY_OK))
         return;
     for (size_t i = 0; i < count; i++)
         for (int lanes = 1; lanes <= 4 && (rows[i].goals & 1u << GY_NET_ALLREDUCE); lanes *= 2) {
@@ -99,6 +99,47 @@ static void cost_test_choice(int hosts, const struct gy_net_costs *c, double byt
         T_CHECK_MSG(seconds <= 1.2 * (wire + bytes / c->add), "%d hosts: %s takes %g s for %g s of wire", hosts, name, seconds, wire);
     if (bytes <= 8)
         T_CHECK_MSG(seconds <= 1.1 * (rounds + c->latency), "%d hosts: %s takes %g s for %g s of rounds", hosts, name, seconds, rounds);
+}
+
+static int cost_certificate(const char *said, const struct gy_net_shape *shape, unsigned char order[32])
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_net_shape one = *shape;
+    struct gy_net_schedule s;
+    struct gy_net_proof proof;
+    struct gy_error err;
+    char name[48];
+    if (gy_net_algorithm_parse(said, name, sizeof(name), &one.lanes, &err) != GY_OK ||
+        gy_net_build(&s, name, &one, GY_NET_ALLREDUCE, &alloc, &err) != GY_OK)
+        return 0;
+    const int good = gy_net_verify(&s, &proof, &err) == GY_OK;
+    memcpy(order, proof.order, sizeof(proof.order));
+    gy_net_close_schedule(&s);
+    return good;
+}
+
+/* Only schedules with the same sums take part, and of these the fastest is taken. */
+static void cost_test_like(int hosts, const char *like, const struct gy_net_costs *c, double bytes)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    const struct gy_net_shape shape = {.ranks = hosts, .lanes = 1, .dim_count = hosts % 2 == 0 && hosts > 2 ? 2 : 0, .dims = {2, hosts / 2}};
+    unsigned char wanted[32], found[32];
+    char name[48] = "", row[64];
+    double seconds = 0;
+    struct gy_error err;
+    size_t count;
+    const struct gy_net_algorithm *rows = gy_net_algorithms(&count);
+    if (!T_CHECK(gy_net_cost_choose(c, &shape, like, bytes, name, sizeof(name), &seconds, &alloc, &err) == GY_OK))
+        return;
+    T_CHECK_MSG(cost_certificate(like, &shape, wanted) && cost_certificate(name, &shape, found) && memcmp(wanted, found, 32) == 0,
+                "%d hosts: %s does not make the sums of %s", hosts, name, like);
+    for (size_t i = 0; i < count; i++)
+        for (int lanes = 1; lanes <= 4 && (rows[i].goals & 1u << GY_NET_ALLREDUCE); lanes *= 2) {
+            snprintf(row, sizeof(row), "%s:%d", rows[i].name, lanes);
+            if (cost_certificate(row, &shape, found) && memcmp(wanted, found, 32) == 0)
+                T_CHECK_MSG(seconds <= cost_of(rows[i].name, &shape, lanes, c, bytes) * 1.021, "%d hosts, %.0f bytes, like %s: %s is slower than %s",
+                            hosts, bytes, like, name, row);
+        }
 }
 
 int main(void)
@@ -115,6 +156,15 @@ int main(void)
         for (size_t h = 0; h < GY_COUNT(hosts); h++)
             for (double bytes = 8; bytes <= 1e9; bytes *= 464)
                 cost_test_choice(hosts[h], &costs[c], bytes);
-    T_CHECK(gy_net_cost_choose(&costs[0], &many, 1e6, name, sizeof(name), NULL, &alloc, &err) == GY_E_UNSUPPORTED);
+    for (size_t c = 0; c < GY_COUNT(costs); c++)
+        for (double bytes = 8; bytes <= 1e9; bytes *= 464) {
+            cost_test_like(8, "halving:2", &costs[c], bytes);
+            cost_test_like(8, "doubling:1", &costs[c], bytes);
+            cost_test_like(6, "multihalving:2", &costs[c], bytes);
+            cost_test_like(3, "ring:2", &costs[c], bytes);
+        }
+    T_CHECK(gy_net_cost_choose(&costs[0], &(struct gy_net_shape){.ranks = 4, .lanes = 1}, "none:1", 1e6, name, sizeof(name), NULL, &alloc,
+                               &err) == GY_E_ARG);
+    T_CHECK(gy_net_cost_choose(&costs[0], &many, NULL, 1e6, name, sizeof(name), NULL, &alloc, &err) == GY_E_UNSUPPORTED);
     T_END("t_net_cost");
 }
