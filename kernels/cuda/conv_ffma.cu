@@ -46,6 +46,14 @@ union ffma_shared {
     struct ffma_stats s;
 };
 
+/* Steps of a block. In the weight gradient every slice has as many, the last one's rest is zeros: the bound takes no
+ * register. */
+#if GY_DIR == 2
+#define FF_STEPS ((GY_SLICE_PIXELS + GY_BK - 1) / GY_BK)
+#else
+#define FF_STEPS l.steps
+#endif
+
 /* What a thread loads next, and where from. */
 struct ffma_load {
     struct conv_view v;
@@ -165,7 +173,6 @@ GY_FN void ffma_load_begin(struct ffma_load *l)
 #if GY_DIR == 2
     l->pixel = GY_BY * GY_SLICE_PIXELS;
     l->pixel_end = l->pixel + GY_SLICE_PIXELS < CV_PIXELS ? l->pixel + GY_SLICE_PIXELS : CV_PIXELS;
-    l->steps = (l->pixel_end - l->pixel + GY_BK - 1) / GY_BK;
     l->a_walk = conv_walk_to(&l->v, l->first_col + GY_TID % FF_B_SIDE * FF_VB);
 #else
     l->steps = (l->v.depth + GY_BK - 1) / GY_BK;
@@ -397,15 +404,15 @@ GY_KERNEL(conv_ffma)
     ffma_load_a(&l);
     ffma_load_b(&l);
     ffma_store_tiles(&s->t, 0, &l);
-    GY_UNROLL_NOT for (l.step = 1; l.step <= l.steps; l.step++) {
+    GY_UNROLL_NOT for (l.step = 1; l.step <= FF_STEPS; l.step++) {
         const int now = (l.step - 1) & 1;
         GY_SYNC(); /* the tile is whole, and nobody reads the other one */
-        if (l.step < l.steps) {
+        if (l.step < FF_STEPS) {
             ffma_load_a(&l);
             ffma_load_b(&l);
         }
         ffma_multiply(&s->t, now, &at, sum);
-        if (l.step < l.steps)
+        if (l.step < FF_STEPS)
             ffma_store_tiles(&s->t, !now, &l);
     }
 #if GY_DIR == 0

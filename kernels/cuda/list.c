@@ -46,8 +46,10 @@ static double list_occupancy(int arch, const struct gy_kernel_info *k)
 /* A convolution whose channels fill vectors; others have tails, and time does not count there. */
 static int list_is_hot(const struct gy_op *op)
 {
-    const int32_t c = op->geom.c / op->geom.groups, k = op->geom.k / op->geom.groups;
-    return (op->code == GY_OP_CONV || op->code == GY_OP_CONV_DGRAD || op->code == GY_OP_CONV_WGRAD) && c % 8 == 0 && k % 8 == 0;
+    const int32_t groups = op->geom.groups;
+    if (op->code != GY_OP_CONV && op->code != GY_OP_CONV_DGRAD && op->code != GY_OP_CONV_WGRAD)
+        return 0;
+    return op->geom.c / groups % 8 == 0 && op->geom.k / groups % 8 == 0;
 }
 
 GY_INT int gy_cuda_list_info(void *self, const struct gy_op *op, int launch, struct gy_kernel_info *out)
