@@ -4,6 +4,7 @@
  *
  * Floats that travel as bf16 are half the bytes; sums are made in float. What a rank sends it rounds in its own buffer, too, so that it goes
  * on with what the other one has; and at the end every rank rounds what it has. So all end with the same bits. */
+#include "add.h"
 #include "exec.h"
 
 #define EXEC_STRIP 1024
@@ -28,8 +29,7 @@ struct gy_net_exec {
 
 GY_INT void gy_net_add_plain(float *dst, const float *src, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++)
-        dst[i] += src[i];
+    gy_net_sum2(dst, dst, src, count);
 }
 
 GY_INT int64_t gy_net_piece_at(const struct gy_net_schedule *s, int32_t piece, int64_t count)

@@ -9,9 +9,11 @@
 #include <sched.h>
 
 #include "../engine/base/clock.h"
+#include "add.h"
 #include "node.h"
 
 #define NODE_LOOKS 2000      /* before a rank yields */
+#define NODE_FEW 512         /* bytes: beyond them two meetings and a slice each are faster than one meeting and all of it */
 #define NODE_STRIP 2048      /* floats that are summed at a time: they stay in the first cache */
 #define NODE_DEPTH 7         /* strips that a sum of 64 ranks keeps at once */
 
@@ -130,12 +132,6 @@ GY_INT int gy_net_node_barrier(struct gy_net_node *node, struct gy_error *err)
     return GY_OK;
 }
 
-static void node_add2(float *to, const float *a, const float *b, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = a[i] + b[i];
-}
-
 /* to = the sum of from[0 .. count) from float `at` on, as a balanced tree; room: a strip for each level. */
 static void node_sum(float *to, const float *const *from, int count, int64_t at, int64_t n, float (*room)[NODE_STRIP])
 {
@@ -144,7 +140,7 @@ static void node_sum(float *to, const float *const *from, int count, int64_t at,
         return;
     }
     if (count == 2) {
-        node_add2(to, from[0] + at, from[1] + at, n);
+        gy_net_sum2(to, from[0] + at, from[1] + at, n);
         return;
     }
     int left = 1;
@@ -152,11 +148,11 @@ static void node_sum(float *to, const float *const *from, int count, int64_t at,
         left *= 2;
     node_sum(to, from, left, at, n, room);
     if (count - left == 1) {
-        node_add2(to, to, from[left] + at, n);
+        gy_net_sum2(to, to, from[left] + at, n);
         return;
     }
     node_sum(room[0], from + left, count - left, at, n, room + 1);
-    node_add2(to, to, room[0], n);
+    gy_net_sum2(to, to, room[0], n);
 }
 
 GY_INT int64_t gy_net_node_part(int64_t count, int parts, int part)
@@ -223,7 +219,7 @@ GY_INT int gy_net_node_allreduce(struct gy_net_node *node, float *data, int64_t 
     GY_TRY(node_place(node, data, count, &offset, err));
     if (node->level.parts > 0)
         return node_both(node, data, count, err);
-    if ((size_t)count * sizeof(float) <= GY_NET_NODE_SMALL)
+    if ((size_t)count * sizeof(float) <= NODE_FEW)
         return node_small(node, data, count, err);
     GY_TRY(gy_net_node_barrier(node, err));
     node_reduce_at(node, offset, count);

@@ -14,7 +14,7 @@
 #include "../engine/base/mem.h"
 
 #define GY_NET_NODE_RANKS 64
-#define GY_NET_NODE_SMALL 4096 /* bytes that go through the slots */
+#define GY_NET_NODE_SMALL 4096 /* bytes of a slot */
 #define GY_NET_NODE_OPEN 256   /* sums that a rank may have begun and not finished */
 
 struct gy_net_node;

@@ -31,7 +31,8 @@ while [ $pass -lt "$PASSES" ]; do
     [ $have_gloo = no ] || row gloo "$PYTHON" "$here/bench_allreduce.py" "$LEAST" "$MOST" "$ROUNDS"
     row gyre_tcp env GYRE_ALLREDUCE=flat/halving UCX_NET_DEVICES=lo "$gyre" bench allreduce --json --least "$LEAST" --most "$MOST" --rounds "$ROUNDS"
     [ $have_mpi = no ] || row openmpi_tcp mpi --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo
-    [ $have_mpi = no ] || row openmpi_ucx_tcp mpi --mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=lo
+    [ $have_mpi = no ] || row openmpi_ucx_tcp mpi --mca pml ucx \
+        --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=lo
     pass=$((pass + 1))
 done
 awk -F, -v csv="$out" '
