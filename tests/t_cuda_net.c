@@ -289,47 +289,67 @@ static void cnet_tame(struct gyre_net *net)
             T_CHECK(info.count <= (int64_t)GY_COUNT(small) && gyre_set_tensor(net, info.name, small, info.count) == GYRE_OK);
 }
 
-/* One step of the net on the CPU, on the CPU by the plain reference kernels, and on the device. */
-static void cnet_zoo_net(const char *name, int side, int channels, int samples)
+#define CNET_TRIES 4
+
+/* Steps of the same net: on the CPU, on the CPU by the plain reference kernels, on the device. */
+struct cnet_trio {
+    struct gyre_net *net[3];
+    struct gyre_result result[3];
+};
+
+static int cnet_step_of(struct cnet_trio *t, const struct cnet_case *c, int which, const struct gyre_batch *batch)
+{
+    t->net[which] = cnet_open_by(c, which == 2 ? cnet_device : "cpu", batch->count, which == 1 ? "ref" : NULL);
+    if (!t->net[which])
+        return 0;
+    cnet_tame(t->net[which]);
+    return T_CHECK(gyre_step(t->net[which], batch, &t->result[which]) == GYRE_OK);
+}
+
+/* 1: they agree; 0: they do not, a failure with the last input. */
+static int cnet_try(const struct cnet_case *c, const struct gyre_batch *batch, int last)
 {
     static const char *const prefixes[] = { "grad.", "", "momentum." };
+    struct cnet_trio t = { { NULL, NULL, NULL }, { { .loss = 0 } } };
+    int good = cnet_step_of(&t, c, 0, batch) && cnet_step_of(&t, c, 1, batch) && cnet_step_of(&t, c, 2, batch);
+    for (size_t k = 0; k < GY_COUNT(prefixes) && good; k++) {
+        struct cnet_apart rounding = { .most = 0 }, device = { .most = 0 };
+        cnet_apart_all(t.net[1], t.net[0], prefixes[k], &rounding);
+        cnet_apart_all(t.net[2], t.net[0], prefixes[k], &device);
+        const double apart = fabs(t.result[2].loss - t.result[0].loss);
+        const double allowed = 2e-5 + (rounding.most <= 1e-3 ? 4 * rounding.most : 0);
+        good = device.most <= allowed && apart <= 2e-5 * fabs(t.result[0].loss);
+        printf("%-10s %3d tensors %-9s at most %.2g apart (%s), by rounding %.2g (%s); loss %.9g and %.9g\n", c->name, device.tensors,
+               prefixes[k], device.most, device.name, rounding.most, rounding.name, t.result[2].loss, t.result[0].loss);
+    }
+    if (good || last)
+        T_CHECK_MSG(good, "%s: the nets do not agree with any input", c->name);
+    for (int i = 0; i < 3; i++)
+        gyre_close(t.net[i]);
+    return good;
+}
+
+/* A ReLU so near 0 that rounding puts it on the other side in one of the nets makes some tensors differ by a thousandth and more. Then, which
+ * happens in the deepest nets, another input is taken; what is wrong is wrong with every input. */
+static void cnet_zoo_net(const char *name, int side, int channels, int samples)
+{
     static struct cnet_text text;
     static float x[CNET_MOST * CNET_SIDE * CNET_SIDE * 3];
-    const struct gyre_sink sink = { cnet_text_add, &text };
     static const int32_t label[CNET_MOST] = { 1, 3, 0, 4, 2, 2, 1, 0 };
+    const struct gyre_sink sink = { cnet_text_add, &text };
     const struct gyre_batch batch = { .x = x, .label = label, .count = samples };
-    struct cnet_case c = { name, text.bytes, side, side, channels, GYRE_SGD, GYRE_F32, 0 };
-    struct gyre_result result[3];
-    struct gyre_net *net[3];
+    const struct cnet_case c = { name, text.bytes, side, side, channels, GYRE_SGD, GYRE_F32, 0 };
     struct gyre_error error;
-    int good = 1;
     text.used = 0;
     if (!T_CHECK(gyre_zoo_text(name, 5, side, side, channels, &sink, &error) == GYRE_OK))
         return;
     uint32_t state = 99;
-    for (size_t i = 0; i < GY_COUNT(x); i++)
-        x[i] = (float)((state = state * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
-    for (int i = 0; i < 3; i++) {
-        net[i] = cnet_open_by(&c, i == 2 ? cnet_device : "cpu", samples, i == 1 ? "ref" : NULL);
-        if (net[i])
-            cnet_tame(net[i]);
-        good &= net[i] && T_CHECK(gyre_step(net[i], &batch, &result[i]) == GYRE_OK);
+    for (int try = 0; try < CNET_TRIES; try++) {
+        for (size_t i = 0; i < GY_COUNT(x); i++)
+            x[i] = (float)((state = state * 1664525u + 1013904223u) >> 8) / 8388608.0f - 1;
+        if (cnet_try(&c, &batch, try + 1 == CNET_TRIES))
+            return;
     }
-    for (size_t k = 0; k < GY_COUNT(prefixes) && good; k++) {
-        struct cnet_apart rounding = { .most = 0 }, device = { .most = 0 };
-        cnet_apart_all(net[1], net[0], prefixes[k], &rounding);
-        cnet_apart_all(net[2], net[0], prefixes[k], &device);
-        T_CHECK_MSG(rounding.most <= 1e-3, "%s: rounding alone makes %.3g", name, rounding.most); /* else the next says little */
-        T_CHECK_MSG(device.most <= 2e-5 + 4 * rounding.most, "%s: %s is %.3g apart, rounding explains %.3g", name, device.name, device.most,
-                    rounding.most);
-        printf("%-10s %3d tensors %-9s at most %.2g apart (%s), by rounding %.2g (%s)\n", name, device.tensors, prefixes[k], device.most,
-               device.name, rounding.most, rounding.name);
-    }
-    if (good)
-        T_CHECK_MSG(fabs(result[2].loss - result[0].loss) <= 2e-5 * fabs(result[0].loss), "%s: loss %.9g and %.9g", name, result[2].loss,
-                    result[0].loss);
-    for (int i = 0; i < 3; i++)
-        gyre_close(net[i]);
 }
 
 /* count names, or all. */
