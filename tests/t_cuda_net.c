@@ -359,7 +359,7 @@ static void cnet_zoo(char *const *names, int count)
     static const struct { const char *name; int side, channels, samples; } sizes[] = {
         { "logistic", 28, 1, 2 },  { "mlp", 28, 1, 2 },      { "lenet5", 28, 1, 2 },    { "fashion", 28, 1, 2 },
         { "alexnet", 64, 3, 2 },   { "alexnet-bn", 64, 3, CNET_MOST }, { "resnet18", 64, 3, 2 }, { "resnet34", 64, 3, 2 },
-        { "resnet50", 64, 3, 2 },  { "resnet101", 64, 3, 2 }, { "resnet152", 64, 3, 2 },
+        { "resnet50", 64, 3, 2 },  { "resnet101", 33, 3, 2 }, { "resnet152", 33, 3, 2 },
     };
     for (int i = 0; gyre_zoo_name(i); i++) {
         const char *const name = gyre_zoo_name(i);
