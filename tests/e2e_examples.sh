@@ -21,7 +21,7 @@ expect 1 "$EXAMPLES/predict" "$TMP/run/checkpoint-1.safetensors" "$TMP/nothing.p
 says "$err" 'nothing.png'
 expect 0 "$EXAMPLES/sum" 1000
 says "$out" '^rank 0 of 1: 0 of 1000 sums are wrong$'
-expect 0 "$GYRE" launch --ranks 3 -- "$EXAMPLES/sum" 100003
+expect 0 "$GYRE" launch -n 3 -- "$EXAMPLES/sum" 100003
 says "$out" 'rank 0 of 3: 0 of 100003 sums are wrong$'
 says "$out" 'rank 2 of 3: 0 of 100003 sums are wrong$'
 finish

@@ -66,6 +66,9 @@ struct cli_command {
     int least, most;     /* positional arguments */
     size_t bytes;        /* of the struct of values */
     struct cli_group groups[3];
+    struct {
+        const char *letter, *name; /* "n", "ranks": -n is --ranks */
+    } shorts[4];
     int (*run)(const void *values, char **args, int count);
 };
 

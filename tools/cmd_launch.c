@@ -324,5 +324,6 @@ const struct cli_command cmd_launch = {
                "  gyre launch --hosts hosts.txt -- gyre train resnet50 /data/imagenet --batch 32\n",
     .least = 1, .most = 256, .bytes = sizeof(struct launch_values),
     .groups = { { launch_rows, CLI_COUNT(launch_rows), 0 } },
+    .shorts = { { "n", "ranks" } },
     .run = launch_run,
 };

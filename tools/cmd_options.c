@@ -157,6 +157,15 @@ static struct found find_option(const struct cli_command *command, const char *n
     return (struct found){ NULL, NULL };
 }
 
+/* "n" of "-n" to "ranks"; other words as they are. */
+static const char *long_name(const struct cli_command *command, const char *arg)
+{
+    for (size_t i = 0; i < CLI_COUNT(command->shorts) && arg[1] != '-'; i++)
+        if (command->shorts[i].letter && strcmp(command->shorts[i].letter, arg + 1) == 0)
+            return command->shorts[i].name;
+    return arg[1] == '-' ? arg + 2 : NULL;
+}
+
 static void say_unknown(const struct cli_command *command, const char *name, size_t bytes)
 {
     const char *names[128];
@@ -187,10 +196,10 @@ static int set_defaults(const struct cli_command *command, void *values)
     return 0;
 }
 
-/* One "--name", "--name value" or "--name=value" at args[i]; returns how many words it took, -1 after a sentence. */
+/* One "--name", "--name value", "--name=value" or "-n value" at args[i]; returns how many words it took, -1 after a sentence. */
 static int take_option(const struct cli_command *command, char **args, int i, int count, void *values)
 {
-    const char *name = args[i] + 2, *equals = strchr(name, '=');
+    const char *name = long_name(command, args[i]), *equals = strchr(name, '=');
     const size_t bytes = equals ? (size_t)(equals - name) : strlen(name);
     const struct found f = find_option(command, name, bytes, values);
     if (!f.option) {
@@ -239,7 +248,7 @@ int cli_parse(const struct cli_command *command, char **args, int count, void *v
             i++;
         } else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
             return -2;
-        } else if (arg[1] != '-') {
+        } else if (!long_name(command, arg)) {
             cli_fail(CLI_USAGE, "%s: options begin with two dashes; '%s' is not one", command->name, arg);
             return -1;
         } else {
@@ -270,10 +279,19 @@ static void print_wrapped(FILE *file, const char *text, int from)
     fputc('\n', file);
 }
 
-static void print_option(FILE *file, const struct cli_option *o)
+static const char *letter_of(const struct cli_command *command, const struct cli_option *o)
+{
+    for (size_t i = 0; i < CLI_COUNT(command->shorts); i++)
+        if (command->shorts[i].letter && strcmp(command->shorts[i].name, o->name) == 0)
+            return command->shorts[i].letter;
+    return NULL;
+}
+
+static void print_option(FILE *file, const struct cli_command *command, const struct cli_option *o)
 {
     char left[96], help[480];
-    snprintf(left, sizeof left, "  --%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+    const char *const letter = letter_of(command, o);
+    snprintf(left, sizeof left, "  %s%s%s--%s%s%s", letter ? "-" : "", letter ? letter : "", letter ? ", " : "", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
     snprintf(help, sizeof help, "%s%s%s%s", o->help, o->initial ? " (" : "", o->initial ? o->initial : "", o->initial ? ")" : "");
     const int column = 30;
     if (fprintf(file, "%-*s", column, left) > column)
@@ -289,7 +307,7 @@ void cli_print_command(const struct cli_command *command, FILE *file)
         fprintf(file, "\nOptions (defaults in brackets):\n");
     for (size_t g = 0; g < CLI_COUNT(command->groups); g++)
         for (size_t i = 0; i < command->groups[g].count; i++)
-            print_option(file, &command->groups[g].options[i]);
+            print_option(file, command, &command->groups[g].options[i]);
     if (command->details)
         fprintf(file, "\n%s", command->details);
     fprintf(file, "\nExit codes: 'gyre help exit'.\n");
