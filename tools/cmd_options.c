@@ -291,7 +291,8 @@ static void print_option(FILE *file, const struct cli_command *command, const st
 {
     char left[96], help[480];
     const char *const letter = letter_of(command, o);
-    snprintf(left, sizeof left, "  %s%s%s--%s%s%s", letter ? "-" : "", letter ? letter : "", letter ? ", " : "", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+    snprintf(left, sizeof left, "  %s%s%s--%s%s%s", letter ? "-" : "", letter ? letter : "", letter ? ", " : "",
+             o->name, o->arg ? " " : "", o->arg ? o->arg : "");
     snprintf(help, sizeof help, "%s%s%s%s", o->help, o->initial ? " (" : "", o->initial ? o->initial : "", o->initial ? ")" : "");
     const int column = 30;
     if (fprintf(file, "%-*s", column, left) > column)
