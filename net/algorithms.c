@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The algorithms by name, and what a schedule looks like to people. */
+/* The algorithms by name, and the checks that all of them share. */
 #include "algorithms.h"
 
 #define ALGORITHM_SCATTERS (1u << GY_NET_ALLREDUCE | 1u << GY_NET_REDUCE_SCATTER | 1u << GY_NET_ALL_GATHER)
