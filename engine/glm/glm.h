@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* glm.h: generalised linear models. One problem,
+ *
+ *     min over w:  sum over rows i of c_i loss(y_i, x_i . w)  +  l2 / 2 |w|^2  +  l1 |w|_1        (SUMS of losses, as Snap ML and liblinear have it)
+ *
+ * a feed that hands out its rows pass after pass, and solvers, one a file, which all take the same run and leave the same certificate: the objective P(w) and a
+ * lower bound of the optimum, so that their difference, the duality gap, bounds how far w is from the best. */
+#ifndef GY_GLM_H
+#define GY_GLM_H
+#include "../../io/rows.h"
+#include "../../kernels/glm_loss.h"
+#include "../base/mem.h"
+#include "../base/thread.h"
+
+struct gyre_job;
+
+/* What a row's label means for this model. */
+enum gy_glm_target { GY_GLM_TARGET_VALUE /* y is the label */, GY_GLM_TARGET_CLASS /* y is 1 where the label equals positive, else -1 */ };
+
+struct gy_glm_problem {
+    int loss;              /* enum gy_glm_loss of kernels/glm_loss.h */
+    double l1, l2;
+    double bias;           /* a last feature that every row has with this value; 0: none */
+    int bias_free;         /* 1: its weight is not penalised (Newton and L1 solvers) */
+    int target;            /* enum gy_glm_target */
+    float positive;
+    float class_weight[2]; /* c_i is this times the row's own weight: of y = -1 and of y = 1; 1, 1 */
+};
+
+/* Rows, pass after pass in the same order. A resident feed's views stay valid between passes, others until the next call. Not thread-safe; the solver deals a
+ * view's rows to its threads. next: rows->count 0 ends the pass, and the call after begins a new one. */
+struct gy_glm_feed {
+    int (*next)(void *self, struct gy_rows *rows, struct gy_error *err);
+    void *self;
+    int64_t rows, entries; /* of this rank's part */
+    int64_t all_rows;      /* of all ranks */
+    uint32_t features;     /* without the bias; the same on all ranks */
+    int32_t most_rows;     /* of one view */
+    int64_t most_entries;
+    int views;             /* of a pass */
+    int resident;
+    int has_norms;         /* reserved */
+};
+
+/* How far a model is. Sums in double. */
+struct gy_glm_certificate {
+    double primal, dual;   /* P(w), and a lower bound of min P; -INFINITY: no bound is known */
+    double gap;            /* primal - dual, at least 0 up to rounding */
+    double loss;           /* the sum of losses alone */
+};
+
+struct gy_glm_progress {
+    int epoch;                 /* passes over the rows that trained, from 1 */
+    int round;                 /* sums over ranks */
+    int64_t rows_done;         /* rows visited in all */
+    double seconds, rows_per_second, seconds_left; /* seconds_left: -1 where unknown */
+    struct gy_glm_certificate at;
+    int has_certificate;       /* 0: `at` is of an earlier epoch */
+};
+
+/* When to stop: the first that holds. */
+struct gy_glm_stop {
+    double gap;        /* relative gap (P - D) / P; 0: no */
+    double target;     /* P at or below this; 0: no (for comparisons) */
+    double validation; /* relative improvement of the mean validation loss in three checks below this; 0: no */
+    int epochs;        /* most passes; 0: 1000 */
+    int every;         /* epochs between certificates; 0: the solver's choice */
+};
+
+struct gy_glm_run {
+    const struct gy_glm_problem *problem;
+    struct gy_glm_feed *feed;
+    const struct gy_alloc *alloc;
+    struct gy_pool *pool;      /* threads of this rank */
+    struct gyre_job *job;      /* ranks; NULL: alone */
+    struct gy_glm_stop stop;
+    uint64_t seed;
+    float *w;                  /* [features + (bias != 0)]: where it begins (zeros) and what it finds; of the caller */
+    float *dual;               /* [rows] dual variables in the loss's own form (kernels/glm_loss.h), or NULL: not kept between runs */
+    int has_dual;              /* 1: dual holds those of an earlier run, w is made from them */
+    int first_epoch;           /* epochs done before, by a run that was interrupted; 0 */
+    /* Mean loss on other rows with the present w, for stop.validation; NULL: none. */
+    int (*validate)(void *user, const float *w, double *loss, struct gy_error *err);
+    /* After each epoch; non-zero: stop (GY_E_STOPPED with w and dual as they are). NULL: none. */
+    int (*progress)(void *user, const struct gy_glm_progress *progress);
+    void *user;
+    /* What came out. */
+    struct gy_glm_certificate result;
+    int epochs, rounds;        /* done */
+    const char *why;           /* it ended: "gap", "target", "validation", "epochs" */
+};
+
+/* A solver: one file each, in the table of solver.c. */
+struct gy_glm_solver {
+    const char *name, *about;
+    /* 1: it solves this; else *why (for people) says why not. */
+    int (*fits)(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why);
+    int (*solve)(struct gy_glm_run *run, struct gy_error *err);
+};
+GY_INT const struct gy_glm_solver *gy_glm_sdca(void);   /* sdca.c: stochastic dual coordinate ascent */
+GY_INT const struct gy_glm_solver *gy_glm_newton(void); /* newton.c: trust-region Newton, conjugate gradients */
+GY_INT const struct gy_glm_solver *gy_glm_l1(void);     /* l1.c: proximal Newton, coordinate descent on active columns */
+/* By name, or NULL: the one that is expected to be fastest for this problem. NULL with a sentence when none fits. */
+GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, struct gy_error *err);
+
+/* P(w) exactly, in double, and with dual variables D: one pass over the feed, all ranks together. dual NULL: primal alone. certificate.c */
+GY_INT int gy_glm_certify(struct gy_glm_run *run, const float *w, const float *dual, struct gy_glm_certificate *out, struct gy_error *err);
+
+/* Sum of a row's features times w, in float with four partial sums at least; without the bias. kernels chosen at run time. */
+GY_INT float gy_glm_dot(const struct gy_rows *rows, int32_t i, const float *w);
+
+#endif
