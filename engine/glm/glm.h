@@ -27,6 +27,16 @@ struct gy_glm_problem {
     float class_weight[2]; /* c_i is this times the row's own weight: of y = -1 and of y = 1; 1, 1 */
 };
 
+/* What row i is to this model: its y, and its weight c (0 or more). */
+static inline float gy_glm_y(const struct gy_glm_problem *problem, const struct gy_rows *rows, int32_t i)
+{
+    return problem->target == GY_GLM_TARGET_VALUE ? rows->label[i] : rows->label[i] == problem->positive ? 1.0f : -1.0f;
+}
+static inline float gy_glm_c(const struct gy_glm_problem *problem, const struct gy_rows *rows, int32_t i, float y)
+{
+    return (problem->target == GY_GLM_TARGET_CLASS ? problem->class_weight[y > 0] : 1.0f) * (rows->weight ? rows->weight[i] : 1.0f);
+}
+
 /* Rows, pass after pass in the same order. A resident feed's views stay valid between passes, others until the next call. Not thread-safe; the solver deals a
  * view's rows to its threads. next: rows->count 0 ends the pass, and the call after begins a new one. */
 struct gy_glm_feed {
