@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* levels.h: ranks that train one linear model together, each on its own rows: nested CoCoA (Ma et al., "Adding vs. averaging in distributed primal-dual
+ * optimization", 2015). A leaf (a thread, a block of a GPU) of level 2 inside a rank, level 1, sees
+ *
+ *     w + sigma1 u + sigma1 sigma2 u'          q = sigma1 sigma2 |x|^2 / l2
+ *
+ * u: what its rank changed since the last sum over ranks, u': what it changed itself since its rank's last merge, sigma: how many work beside each other.
+ *
+ * What a solver does: its vector v is w + sigma1 u. It trains on v as if it were alone, with every step's q and every change of v multiplied by
+ * levels->sigma, and calls gy_glm_levels_pass after each pass. After a sum v is w, the same bits on all ranks. Alone sigma is 1 and nothing happens. */
+#ifndef GY_GLM_LEVELS_H
+#define GY_GLM_LEVELS_H
+#include "glm.h"
+
+struct gy_glm_levels {
+    double sigma;        /* ranks, times what the guard found necessary */
+    int inner;           /* passes from one sum to the next */
+    int rounds;          /* sums so far */
+    double seconds_summing, seconds_training; /* of this rank, in all */
+    /* its own: */
+    struct gyre_job *job;
+    struct gy_alloc alloc;
+    int64_t width;
+    float *base, *change; /* [width] w of the last sum; what this rank changed */
+    int forced, since;    /* inner was given; passes since the last sum */
+    double damp, fan, best_dual;
+    double pass_seconds;  /* since the last sum */
+};
+
+/* Takes memory for vectors of `width` floats: base, and change, which lies where ranks sum without a copy. inner 0: measured, from sum(s) and passes of all
+ * ranks; else so many, and the run is the same in every repetition. Collective. */
+GY_INT int gy_glm_levels_open(struct gy_glm_levels *levels, struct gyre_job *job, const struct gy_alloc *alloc, int64_t width, int inner, struct gy_error *err);
+GY_INT void gy_glm_levels_close(struct gy_glm_levels *levels); /* safe on a zeroed struct */
+/* v is w from here on: at the start, and where it was made anew from all ranks' dual numbers. */
+GY_INT void gy_glm_levels_begin(struct gy_glm_levels *levels, const float *v);
+/* w made anew: v holds this rank's part of the sum over rows, and becomes that of all. Collective. */
+GY_INT int gy_glm_levels_sum(struct gy_glm_levels *levels, float *v, struct gy_error *err);
+/* After a pass of `seconds`. When the sum is due, or now != 0 on all ranks, v becomes w of all ranks and *summed 1. Collective. */
+GY_INT int gy_glm_levels_pass(struct gy_glm_levels *levels, float *v, double seconds, int now, int *summed, struct gy_error *err);
+/* Whether the next pass ends with a sum: where certificates can be made. */
+GY_INT int gy_glm_levels_due(const struct gy_glm_levels *levels);
+/* The dual objective of all ranks, after a sum: where it fell, the steps are too long together, and sigma doubles; later it comes back slowly. 1: it fell. */
+GY_INT int gy_glm_levels_guard(struct gy_glm_levels *levels, double dual);
+
+enum gy_glm_reduce { GY_GLM_SUM, GY_GLM_LEAST, GY_GLM_MOST };
+/* value[i] of all ranks in double, added in the order of ranks: the same bits on all of them. At most 16 values. Collective. */
+GY_INT int gy_glm_reduce(struct gyre_job *job, int how, double *value, int count, struct gy_error *err);
+
+#endif
