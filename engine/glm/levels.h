@@ -23,7 +23,7 @@ struct gy_glm_levels {
     int64_t width;
     float *base, *change; /* [width] w of the last sum; what this rank changed */
     int forced, since;    /* inner was given; passes since the last sum */
-    double damp, fan, best_dual;
+    double damp, fan, last_dual;
     double pass_seconds;  /* since the last sum */
 };
 
@@ -31,19 +31,13 @@ struct gy_glm_levels {
  * ranks; else so many, and the run is the same in every repetition. Collective. */
 GY_INT int gy_glm_levels_open(struct gy_glm_levels *levels, struct gyre_job *job, const struct gy_alloc *alloc, int64_t width, int inner, struct gy_error *err);
 GY_INT void gy_glm_levels_close(struct gy_glm_levels *levels); /* safe on a zeroed struct */
-/* v is w from here on: at the start, and where it was made anew from all ranks' dual numbers. */
+/* v is w of all ranks from here on: at the start, and where it was made anew from their dual numbers. */
 GY_INT void gy_glm_levels_begin(struct gy_glm_levels *levels, const float *v);
-/* w made anew: v holds this rank's part of the sum over rows, and becomes that of all. Collective. */
-GY_INT int gy_glm_levels_sum(struct gy_glm_levels *levels, float *v, struct gy_error *err);
 /* After a pass of `seconds`. When the sum is due, or now != 0 on all ranks, v becomes w of all ranks and *summed 1. Collective. */
 GY_INT int gy_glm_levels_pass(struct gy_glm_levels *levels, float *v, double seconds, int now, int *summed, struct gy_error *err);
 /* Whether the next pass ends with a sum: where certificates can be made. */
 GY_INT int gy_glm_levels_due(const struct gy_glm_levels *levels);
 /* The dual objective of all ranks, after a sum: where it fell, the steps are too long together, and sigma doubles; later it comes back slowly. 1: it fell. */
 GY_INT int gy_glm_levels_guard(struct gy_glm_levels *levels, double dual);
-
-enum gy_glm_reduce { GY_GLM_SUM, GY_GLM_LEAST, GY_GLM_MOST };
-/* value[i] of all ranks in double, added in the order of ranks: the same bits on all of them. At most 16 values. Collective. */
-GY_INT int gy_glm_reduce(struct gyre_job *job, int how, double *value, int count, struct gy_error *err);
 
 #endif

@@ -23,7 +23,7 @@ struct gy_glm_stream_counts {
     double waited;   /* of the solver, for a window that was not read */
     double computed; /* of the solver, between two calls of next */
     int64_t windows; /* of a pass */
-    int64_t taken;   /* windows that were handed out */
+    int64_t taken, ready; /* windows that were handed out, and that were read so far */
     int rooms;
     size_t memory;   /* bytes of rooms */
 };
