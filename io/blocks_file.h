@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* blocks_file.h: the block file as its reader and its writer share it. All numbers are little-endian.
+ *
+ *   header  4096 bytes: 8 magic, u32 version 1, u32 flags 0, u64 rows, u64 entries, u64 blocks, u64 offset of the index, u64 its bytes, u64 bytes of
+ *           the file, u32 CRC-32C of the index, u32 features, u32 bits of hashed ids, u32 1 where the number of features was told, u64 seed of the
+ *           hash, u32 labels, zeros to byte 124, u32 CRC-32C of the 124 bytes before, zeros
+ *   blocks  each from a multiple of 4096, so many bytes, and zeros where its parts leave room. Its parts begin at multiples of 64: lengths of the rows
+ *           (packed), ids (packed), values f32, labels (bits, or f32), weights f32; a part that the index says is not needed is not there
+ *   index   64 bytes a block: u64 offset, u64 bytes, u32 rows, u32 entries, u32 entries of every row or 0, u8 bits of an id, u8 bits of a length (0: no
+ *           lengths), u8 labels (0 all are the first, 1 a bit chooses, 2 f32), u8 flags (1 values, 2 weights), f32 value of all entries, f32 two
+ *           labels, u32 1 + the largest id, u32 CRC-32C of the block, zeros
+ *           then 16 bytes a label: f32 label, u32 0, u64 rows that have it. No labels: there were too many
+ *
+ * Packed numbers of b bits lie one behind the other, the first in the lowest bits. An append writes blocks and a new index behind the file's end and the
+ * header last: whoever is stopped before that has changed nothing, and what then lies behind the end is passed over. */
+#ifndef GY_BLOCKS_FILE_H
+#define GY_BLOCKS_FILE_H
+#include "blocks.h"
+
+#define BLOCKS_MAGIC "\x89GYB\r\n\x1a\n"
+#define BLOCKS_HEAD 4096
+#define BLOCKS_HEAD_USED 128
+#define BLOCKS_ALIGN 4096
+#define BLOCKS_PART 64               /* parts of a block begin at multiples */
+#define BLOCKS_SLACK 32              /* bytes behind packed numbers, so that they can be read by words */
+#define BLOCKS_ENTRY 64
+#define BLOCKS_LABEL 16
+#define BLOCKS_ROWS (1u << 20)       /* most rows of a block */
+#define BLOCKS_ENTRIES (1u << 30)    /* most entries of a block */
+#define BLOCKS_COUNT ((uint64_t)1 << 40) /* most blocks */
+
+enum gy_blocks_labels { GY_BLOCKS_LABEL_ONE, GY_BLOCKS_LABEL_BITS, GY_BLOCKS_LABEL_REAL };
+enum gy_blocks_flags { GY_BLOCKS_VALUES = 1, GY_BLOCKS_WEIGHTS = 2 };
+
+struct gy_blocks_head {
+    uint32_t version, flags;
+    uint64_t rows, entries, blocks, index_at, index_bytes, file_bytes;
+    uint32_t index_crc, features, hash_bits, told;
+    uint64_t hash_seed;
+    uint32_t classes;
+};
+
+struct gy_blocks_entry {
+    uint64_t at, bytes;
+    uint32_t rows, entries, width;
+    uint8_t id_bits, length_bits, label_kind, flags;
+    float same, label[2];
+    uint32_t features, crc;
+    int64_t first; /* number of its first row; not in the file */
+};
+
+/* Offsets of a block's parts from its first byte, and its bytes in all. */
+struct gy_blocks_parts {
+    uint64_t lengths, ids, values, labels, weights, bytes;
+};
+GY_INT struct gy_blocks_parts gy_blocks_place(const struct gy_blocks_entry *entry);
+GY_INT void gy_blocks_put_entry(unsigned char at[BLOCKS_ENTRY], const struct gy_blocks_entry *entry);
+GY_INT void gy_blocks_get_entry(const unsigned char at[BLOCKS_ENTRY], struct gy_blocks_entry *entry);
+GY_INT void gy_blocks_put_label(unsigned char at[BLOCKS_LABEL], float label, int64_t rows);
+GY_INT void gy_blocks_put_head(unsigned char at[BLOCKS_HEAD], const struct gy_blocks_head *head);
+
+/* ---- packed numbers (blocks_bits.c) ---- */
+
+GY_INT int gy_bits_of(uint32_t most); /* bits that numbers up to most take, at least 1 */
+/* n numbers of `bits` bits (1 to 32) that begin at a whole byte; BLOCKS_SLACK bytes behind them can be read. */
+GY_INT void gy_bits_unpack(const unsigned char *from, int bits, uint32_t *out, size_t n);
+
+struct gy_bits_writer {
+    unsigned char *to;
+    uint64_t word; /* the lowest `held` bits wait */
+    int held;
+};
+GY_INT void gy_bits_pack(struct gy_bits_writer *writer, const uint32_t *value, size_t n, int bits);
+GY_INT void gy_bits_flush(struct gy_bits_writer *writer);
+
+/* What a run of ids is like: the largest, and how often one is not above the one before it. */
+struct gy_bits_look {
+    uint32_t most;
+    size_t falls;
+};
+/* Adds id[0, n) to look; with `before`, id[-1] is there. */
+GY_INT void gy_bits_see(struct gy_bits_look *look, const uint32_t *id, size_t n, int before);
+
+/* ---- labels (blocks_labels.c) ---- */
+
+/* Different labels and how many rows have each; too_many: more than GY_BLOCKS_CLASSES, no longer counted. Zeroed is empty. */
+struct gy_blocks_counts {
+    int32_t count;
+    int too_many, last;
+    float label[GY_BLOCKS_CLASSES];
+    int64_t rows[GY_BLOCKS_CLASSES];
+    uint16_t slot[2 * GY_BLOCKS_CLASSES]; /* 1 + index, by the label's bits */
+};
+GY_INT void gy_blocks_count(struct gy_blocks_counts *counts, float label, int64_t rows);
+GY_INT void gy_blocks_sort(struct gy_blocks_counts *counts); /* rising; nothing can be counted any more */
+
+/* ---- opening what is not a file ---- */
+
+/* Bytes of a block file that stay where they are until close; own: they are given back then, as own_bytes bytes. */
+GY_INT int gy_blocks_open_memory(struct gy_blocks **out, const unsigned char *bytes, size_t count, const char *name, const struct gy_alloc *alloc,
+                                 void *own, size_t own_bytes, struct gy_error *err);
+/* As gy_blocks_open, but blocks are read into the room instead of mapped: what opening does too where the file is too large to be mapped. */
+GY_INT int gy_blocks_open_unmapped(struct gy_blocks **out, const char *path, const struct gy_alloc *alloc, struct gy_error *err);
+/* For appending: the header, and the entries and label counts as they are. */
+GY_INT void gy_blocks_get_head(const struct gy_blocks *blocks, struct gy_blocks_head *head, const struct gy_blocks_entry **entry);
+
+static inline uint32_t gy_blocks_bits_of_float(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+#endif
