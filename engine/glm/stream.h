@@ -2,8 +2,8 @@
 /* stream.h: rows of a block file that need not fit into memory. A thread reads ahead: it takes the next blocks of this rank's part, checks and unpacks them
  * into a room and joins them to one window, while the solver trains on the window before. Rooms are few and taken when the feed is opened.
  *
- * Rows are dealt by number: a rank has one contiguous piece, as long as the others' to one row; a block that lies on a border is read by both
- * neighbours. What all rooms hold is resident: it is read once and its views stay valid. */
+ * Rows are dealt by number: a rank has one contiguous piece, as long as the others' to one row; a block on a border is read by both
+ * neighbours. Where all of them fit, rows are resident: every window is read once and views stay valid (feed.h does that by all threads). */
 #ifndef GY_GLM_STREAM_H
 #define GY_GLM_STREAM_H
 #include "../../io/blocks.h"
