@@ -4,7 +4,8 @@
  *
  *     w + sigma1 u + sigma1 sigma2 u'          q = sigma1 sigma2 |x|^2 / l2
  *
- * u: what its rank changed since the last sum over ranks, u': what it changed itself since its rank's last merge, sigma: how many work beside each other.
+ * u: what its rank changed since the last sum over ranks, u': what it changed itself since its rank's last merge. A level's sigma is safe where it is the
+ * number of those who work beside each other; less is enough where they move w in different directions, which is measured at every sum.
  *
  * What a solver does: its vector v is w + sigma1 u. It trains on v as if it were alone, with every step's q and every change of v multiplied by
  * levels->sigma, and calls gy_glm_levels_pass after each pass. After a sum v is w, the same bits on all ranks. Alone sigma is 1 and nothing happens. */
@@ -13,7 +14,8 @@
 #include "glm.h"
 
 struct gy_glm_levels {
-    double sigma;        /* ranks, times what the guard found necessary */
+    double sigma;        /* of ranks */
+    int fixed;           /* 1: sigma is not measured; the guard may still raise it */
     int inner;           /* passes from one sum to the next */
     int rounds;          /* sums so far */
     double seconds_summing, seconds_training; /* of this rank, in all */
@@ -21,14 +23,14 @@ struct gy_glm_levels {
     struct gyre_job *job;
     struct gy_alloc alloc;
     int64_t width;
-    float *base, *change; /* [width] w of the last sum; what this rank changed */
+    float *base, *change; /* [width] w of the last sum; [width + 1] what this rank changed, and its square */
     int forced, since;    /* inner was given; passes since the last sum */
-    double damp, fan, last_dual;
+    double fan, floor, last_dual; /* ranks; least sigma that the guard allows; of the last certificate */
     double pass_seconds;  /* since the last sum */
 };
 
-/* Takes memory for vectors of `width` floats: base, and change, which lies where ranks sum without a copy. inner 0: measured, from sum(s) and passes of all
- * ranks; else so many, and the run is the same in every repetition. Collective. */
+/* Takes memory for vectors of `width` floats: base, and change, which lies where ranks sum without a copy. inner: passes between two sums; 0: one on one
+ * host, else what sums and passes are measured to take: then runs are not repeated bit by bit. Collective. */
 GY_INT int gy_glm_levels_open(struct gy_glm_levels *levels, struct gyre_job *job, const struct gy_alloc *alloc, int64_t width, int inner, struct gy_error *err);
 GY_INT void gy_glm_levels_close(struct gy_glm_levels *levels); /* safe on a zeroed struct */
 /* v is w of all ranks from here on: at the start, and where it was made anew from their dual numbers. */
@@ -37,7 +39,9 @@ GY_INT void gy_glm_levels_begin(struct gy_glm_levels *levels, const float *v);
 GY_INT int gy_glm_levels_pass(struct gy_glm_levels *levels, float *v, double seconds, int now, int *summed, struct gy_error *err);
 /* Whether the next pass ends with a sum: where certificates can be made. */
 GY_INT int gy_glm_levels_due(const struct gy_glm_levels *levels);
-/* The dual objective of all ranks, after a sum: where it fell, the steps are too long together, and sigma doubles; later it comes back slowly. 1: it fell. */
+/* Steps were too long together, as all ranks have seen: sigma doubles, up to the number of ranks, and stays at or above that. */
+GY_INT void gy_glm_levels_damp(struct gy_glm_levels *levels);
+/* The dual objective of all ranks, after a sum: damps where it fell. 1: it fell. */
 GY_INT int gy_glm_levels_guard(struct gy_glm_levels *levels, double dual);
 
 #endif
