@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* newton.h: what the solvers of second order share. A point w is visited by a pass over the rows, which leaves three things: sums of losses, the pull of
+ * the rows u = sum of coefficient_i x_i (minus the gradient of the losses), and the curvature of each row's loss. Further passes at the same point give
+ * products of the curvature matrix X'DX with a direction, or the matrix itself for a set of features.
+ *
+ * Every pass cuts each view into the same tiles, a tile adds into a slot of its own, slots are added in order: the same bits for any number of threads. */
+#ifndef GY_GLM_NEWTON_H
+#define GY_GLM_NEWTON_H
+#include "glm.h"
+
+#define GY_NW_BLOCK 256 /* rows whose losses are taken at once */
+#define GY_NW_SLOTS 16  /* at most */
+
+/* Over rows: coefficients are -c l'(z), curvatures c l''(z). */
+struct gy_nw_sums {
+    double loss;    /* c l(z) */
+    double side[2]; /* |coefficient| of rows with y <= 0, y > 0 */
+    double linear;  /* y coefficient */
+    double square;  /* coefficient^2 / c */
+    double pull;    /* coefficient */
+    double curve;
+    double weight;  /* c */
+};
+
+/* The rows by columns: for a resident feed alone. Rows rise within a column. */
+struct gy_nw_columns {
+    int64_t *start; /* [features + 1] */
+    uint32_t *row;
+    float *value;   /* NULL: all are `same` */
+    float same;
+};
+
+struct gy_nw {
+    struct gy_glm_run *run;
+    const struct gy_glm_problem *problem;
+    struct gy_arena arena;      /* everything below lies in it */
+    size_t features, dims;      /* dims: with the bias, which comes last */
+    int64_t rows;
+    int slots, threads;
+    int step;                   /* every step-th row counts, step times */
+    unsigned cpu;
+    struct gy_rows *views;      /* of a resident feed; else NULL */
+    int view_count;
+    float *curve;               /* [rows] at the point last visited */
+    double *pull;               /* [rows] coefficients there; with columns */
+    float *product;             /* [rows] scratch of products; with columns */
+    double *slot;               /* [slots][2][dims]: pulls, diagonals; NULL with columns */
+    struct gy_nw_sums *sums;    /* [slots] */
+    struct gy_nw_columns *columns;
+    float *wire;                /* [2 * room] what is summed over ranks */
+    size_t wire_room;
+    float *block;               /* matrices: [threads][block_room] */
+    double *total;              /* [matrix_slots][block_room] */
+    size_t block_room;
+    int matrix_slots;
+    float *filtered;            /* [threads][dims + dims]: a row's entries in a set */
+    int64_t visited;            /* rows, by all passes */
+    int rounds;                 /* sums over ranks */
+    int64_t began;              /* clock */
+};
+
+/* with_columns: products will be taken, so a resident feed is turned into columns. On failure nothing is held. */
+GY_INT int gy_nw_open(struct gy_nw *nw, struct gy_glm_run *run, int with_columns, struct gy_error *err);
+GY_INT void gy_nw_close(struct gy_nw *nw);
+/* Visits w [dims]: u [dims], and diagonal [dims] of X'DX unless NULL. All ranks together. sums->loss need not be finite. */
+GY_INT int gy_nw_visit(struct gy_nw *nw, const float *w, double *u, double *diagonal, struct gy_nw_sums *sums, struct gy_error *err);
+/* out = X'D X p at the point last visited. */
+GY_INT int gy_nw_product(struct gy_nw *nw, const float *p, double *out, struct gy_error *err);
+/* out = X'DX among the features with map[j] = 0 .. count - 1, rising in j (others -1; NULL: all), the bias among them: its upper triangle, row after row,
+ * count (count + 1) / 2 numbers. */
+GY_INT int gy_nw_matrix(struct gy_nw *nw, const int32_t *map, size_t count, double *out, struct gy_error *err);
+/* Dual numbers of the point w in the loss's own form into run->dual, where there is one. */
+GY_INT int gy_nw_dual(struct gy_nw *nw, const float *w, struct gy_error *err);
+/* A lower bound of min P from the coefficients at w, where the last visit left u and sums: they are brought into the dual problem's domain first. u is
+ * overwritten where a free bias needs it. */
+GY_INT int gy_nw_bound(struct gy_nw *nw, const float *w, const struct gy_nw_sums *sums, double *u, double *dual, struct gy_error *err);
+/* A pass that leaves u and sums (loss: of the conjugates) of changed coefficients. */
+struct gy_nw_change {
+    double side[2]; /* times this, of y <= 0 and y > 0 */
+    double shift;   /* less this times c */
+};
+GY_INT int gy_nw_changed(struct gy_nw *nw, const float *w, const struct gy_nw_change *change, double *u, struct gy_nw_sums *sums, struct gy_error *err);
+/* Whether to stop: calls progress and validation, checks the rules of run->stop. P and the bound are in run->result. *why NULL: go on. */
+struct gy_nw_watch {
+    double best; /* validation loss */
+    int checks, idle, epoch;
+};
+GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, const char **why, struct gy_error *err);
+
+/* A view of a pass: what the job of a tile function begins with. */
+struct gy_nw_view {
+    struct gy_rows rows;
+    int64_t base; /* number of its first row within this rank's part */
+};
+/* One pass: fn(job, tile, thread) for every tile of `slots`, of every view. job begins with view. */
+GY_INT int gy_nw_walk(struct gy_nw *nw, gy_tile_fn fn, struct gy_nw_view *job, int slots, struct gy_error *err);
+/* Rows [from, to) of the tile. */
+static inline void gy_nw_range(const struct gy_nw_view *view, int64_t tile, int slots, int32_t *from, int32_t *to)
+{
+    *from = (int32_t)(tile * view->rows.count / slots);
+    *to = (int32_t)((tile + 1) * view->rows.count / slots);
+}
+GY_INT double gy_nw_dot(const struct gy_rows *rows, int32_t i, const float *w);
+
+/* The sentence of a first point whose P is not a number. */
+GY_INT int gy_nw_finite(double primal, struct gy_error *err);
+
+/* newton_sum.c: x[i] = sum over ranks in about 46 bits, with the same bits on all. */
+GY_INT int gy_nw_sum(struct gy_nw *nw, double *x, size_t count, struct gy_error *err);
+
+/* newton_columns.c */
+GY_INT int gy_nw_columns_open(struct gy_nw *nw, struct gy_error *err);
+
+/* newton_math.c: count <= GY_NW_BLOCK rows: coefficients and curvatures from scores, sums added. */
+struct gy_nw_block {
+    int count, loss;
+    double z[GY_NW_BLOCK], pull[GY_NW_BLOCK];
+    float y[GY_NW_BLOCK], c[GY_NW_BLOCK], curve[GY_NW_BLOCK];
+    int32_t row[GY_NW_BLOCK];
+};
+GY_INT void gy_nw_losses(struct gy_nw_block *block, int weighted, unsigned cpu, struct gy_nw_sums *sums);
+/* The upper triangle a, row after row, becomes its factor; weak pivots are lifted to `least`. */
+GY_INT void gy_nw_factor(struct gy_pool *pool, double *a, size_t count, double least);
+GY_INT void gy_nw_solve(const double *factor, size_t count, double *x); /* x: right side, becomes the solution */
+GY_INT void gy_nw_exp(double *x, size_t count); /* in place, of numbers in [-700, 0]; to 1e-14 */
+GY_INT double gy_nw_inner(const double *a, const double *b, size_t count);
+GY_INT void gy_nw_add(double *y, double factor, const double *x, size_t count); /* y += factor x */
+GY_INT void gy_nw_add_floats(double *y, double factor, const float *x, size_t count);
+static inline size_t gy_nw_row_at(size_t row, size_t count) { return row * (2 * count - row - 1) / 2; } /* + column: place in the triangle */
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* When a solver of second order stops, and what it says on the way. All ranks decide the same: they have the same sums, and ask each other where only one may
+ * know. */
+#include "newton.h"
+#include "../base/clock.h"
+#include "../job.h"
+
+#define NW_EPOCHS 1000
+
+static int nw_tell(struct gy_nw *nw, int epoch, struct gy_error *err)
+{
+    struct gy_glm_run *const run = nw->run;
+    const double seconds = (double)(gy_clock_ns() - nw->began) * 1e-9;
+    const struct gy_glm_progress progress = { .epoch = epoch, .round = nw->rounds, .rows_done = nw->visited, .seconds = seconds,
+        .rows_per_second = seconds > 0 ? (double)nw->visited / seconds : 0, .seconds_left = -1, .at = run->result, .has_certificate = 1 };
+    int stop = run->progress && run->progress(run->user, &progress);
+    GY_TRY(gy_job_any(run->job, stop, &stop, err));
+    return stop ? GY_FAIL(err, GY_E_STOPPED, "the caller asked to stop after epoch %d", epoch) : GY_OK;
+}
+
+/* Three checks in a row that improved the best validation loss by less than the share asked for. */
+static int nw_validated(struct gy_nw *nw, struct gy_nw_watch *watch, int *done, struct gy_error *err)
+{
+    struct gy_glm_run *const run = nw->run;
+    double loss;
+    *done = 0;
+    if (run->stop.validation <= 0 || !run->validate)
+        return GY_OK;
+    GY_TRY(run->validate(run->user, run->w, &loss, err));
+    const int better = watch->checks == 0 || loss < watch->best * (1 - run->stop.validation);
+    watch->idle = better ? 0 : watch->idle + 1;
+    watch->best = watch->checks == 0 || loss < watch->best ? loss : watch->best;
+    watch->checks++;
+    return gy_job_any(run->job, watch->idle >= 3, done, err);
+}
+
+GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, const char **why, struct gy_error *err)
+{
+    struct gy_glm_run *const run = nw->run;
+    const struct gy_glm_certificate *const at = &run->result;
+    int validated;
+    run->epochs = run->first_epoch + ++watch->epoch;
+    run->rounds = nw->rounds;
+    GY_TRY(nw_tell(nw, run->epochs, err));
+    GY_TRY(nw_validated(nw, watch, &validated, err));
+    *why = run->stop.gap > 0 && at->gap <= run->stop.gap * fabs(at->primal)        ? "gap"
+           : run->stop.target > 0 && at->primal <= run->stop.target                ? "target"
+           : validated                                                             ? "validation"
+           : run->epochs >= (run->stop.epochs > 0 ? run->stop.epochs : NW_EPOCHS) ? "epochs"
+                                                                                   : NULL;
+    return GY_OK;
+}
+
+GY_INT int gy_nw_finite(double primal, struct gy_error *err)
+{
+    if (isfinite(primal))
+        return GY_OK;
+    return GY_FAIL(err, GY_E_NONFINITE, "the objective at the weights it begins with is not a number: rows, their weights or the model are too large");
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/* Newton's method with conjugate gradients for the softmax loss. Of a row its probabilities stay between passes: a product with the curvature is then one
+ * look at its features to and one fro. P is strongly convex, so |G|^2 / (2 l2) bounds its distance from the optimum: it is the gap at the dual point that the
+ * probabilities make. Weights lie feature by feature, the classes of a feature beside each other. */
+#include "softmax.h"
+#include "newton.h"
+
+#define SOFT_HALVINGS 30
+#define SOFT_CG_STEPS 250
+
+struct soft {
+    struct gy_nw nw;
+    const float *classes;
+    int count;
+    size_t dims, all;       /* features with the bias; times classes */
+    int slots;
+    float *w, *trial;       /* [dims][count] */
+    float *probability;     /* [rows][count] at the point last visited */
+    double *slot, *loss;    /* [slots][all], [slots][2]: loss, rows of no class */
+    double *scratch;        /* [threads][count] */
+    double *g, *u, *diagonal, *s, *r, *p, *q; /* [all] */
+    double primal, gap, sum; /* sum: of losses at the point last visited */
+};
+
+struct soft_pass {
+    struct gy_nw_view view;
+    struct soft *soft;
+    const float *w;
+    int product;            /* of the curvature with w; else a visit */
+    double *out;
+};
+
+/* ---- one row ---- */
+
+static void soft_scores(const struct soft *soft, const struct gy_rows *rows, int32_t i, const float *w, double *z)
+{
+    const size_t count = (size_t)soft->count;
+    const double scale = (rows->scale ? (double)rows->scale[i] : 1.0) * (rows->value ? 1.0 : (double)rows->same);
+    const uint32_t end = gy_rows_end(rows, i);
+    memset(z, 0, count * sizeof *z);
+    for (uint32_t k = gy_rows_begin(rows, i); k < end; k++)
+        gy_nw_add_floats(z, scale * (rows->value ? (double)rows->value[k] : 1.0), w + rows->id[k] * count, count);
+    if (soft->dims > soft->nw.features)
+        gy_nw_add_floats(z, soft->nw.problem->bias, w + soft->nw.features * count, count);
+}
+
+static void soft_scatter(const struct soft *soft, const struct gy_rows *rows, int32_t i, const double *t, double *slot)
+{
+    const size_t count = (size_t)soft->count;
+    const double scale = (rows->scale ? (double)rows->scale[i] : 1.0) * (rows->value ? 1.0 : (double)rows->same);
+    const uint32_t end = gy_rows_end(rows, i);
+    for (uint32_t k = gy_rows_begin(rows, i); k < end; k++)
+        gy_nw_add(slot + rows->id[k] * count, scale * (rows->value ? (double)rows->value[k] : 1.0), t, count);
+    if (soft->dims > soft->nw.features)
+        gy_nw_add(slot + soft->nw.features * count, soft->nw.problem->bias, t, count);
+}
+
+static int soft_class(const struct soft *soft, float label)
+{
+    for (int k = 0; k < soft->count; k++)
+        if (soft->classes[k] == label)
+            return k;
+    return -1;
+}
+
+/* Loss of scores z, which become what they pull by: the row's class less the probabilities, times c. */
+static double soft_visit_row(const struct soft *soft, double *z, int y, double c, float *probability)
+{
+    double most = z[0], sum = 0;
+    const double at = z[y];
+    for (int k = 1; k < soft->count; k++)
+        most = z[k] > most ? z[k] : most;
+    for (int k = 0; k < soft->count; k++)
+        z[k] = z[k] - most > -700 ? z[k] - most : -700;
+    gy_nw_exp(z, (size_t)soft->count);
+    for (int k = 0; k < soft->count; k++)
+        sum += z[k];
+    for (int k = 0; k < soft->count; k++) {
+        probability[k] = (float)(z[k] / sum);
+        z[k] = c * ((k == y) - z[k] / sum);
+    }
+    return c * (log(sum) + most - at);
+}
+
+/* Scores of a direction become what the curvature makes of them. */
+static void soft_product_row(const struct soft *soft, double *z, double c, const float *probability)
+{
+    double mean = 0;
+    for (int k = 0; k < soft->count; k++)
+        mean += z[k] * (double)probability[k];
+    for (int k = 0; k < soft->count; k++)
+        z[k] = c * (double)probability[k] * (z[k] - mean);
+}
+
+static void soft_tile(void *job, int64_t tile, int thread)
+{
+    const struct soft_pass *const pass = job;
+    const struct soft *const soft = pass->soft;
+    const struct gy_rows *const rows = &pass->view.rows;
+    double *const slot = soft->slot + (size_t)tile * soft->all, *const z = soft->scratch + (size_t)thread * (size_t)soft->count;
+    int32_t from, to;
+    gy_nw_range(&pass->view, tile, soft->slots, &from, &to);
+    for (int32_t i = from; i < to; i++) {
+        float *const probability = soft->probability + (size_t)(pass->view.base + i) * (size_t)soft->count;
+        const double c = rows->weight ? (double)rows->weight[i] : 1.0;
+        soft_scores(soft, rows, i, pass->w, z);
+        if (pass->product) {
+            soft_product_row(soft, z, c, probability);
+        } else {
+            const int y = soft_class(soft, rows->label[i]);
+            soft->loss[2 * tile + 1] += y < 0;
+            soft->loss[2 * tile] += y < 0 ? 0 : soft_visit_row(soft, z, y, c, probability);
+        }
+        soft_scatter(soft, rows, i, z, slot);
+    }
+}
+
+/* Adds slots, all ranks together. */
+static int soft_walk(struct soft_pass *pass, double sums[2], struct gy_error *err)
+{
+    struct soft *const soft = pass->soft;
+    memset(soft->slot, 0, (size_t)soft->slots * soft->all * sizeof *soft->slot);
+    memset(soft->loss, 0, (size_t)soft->slots * 2 * sizeof *soft->loss);
+    GY_TRY(gy_nw_walk(&soft->nw, soft_tile, &pass->view, soft->slots, err));
+    memset(pass->out, 0, soft->all * sizeof *pass->out);
+    sums[0] = sums[1] = 0;
+    for (int s = 0; s < soft->slots; s++) {
+        gy_nw_add(pass->out, 1.0, soft->slot + (size_t)s * soft->all, soft->all);
+        sums[0] += soft->loss[2 * s];
+        sums[1] += soft->loss[2 * s + 1];
+    }
+    GY_TRY(gy_nw_sum(&soft->nw, pass->out, soft->all, err));
+    return gy_nw_sum(&soft->nw, sums, 2, err);
+}
+
+/* ---- diagonal ---- */
+
+/* Of the curvature: sum of c p (1 - p) x^2. */
+static void soft_diagonal_tile(void *job, int64_t tile, int thread)
+{
+    const struct soft_pass *const pass = job;
+    const struct soft *const soft = pass->soft;
+    const struct gy_rows *const rows = &pass->view.rows;
+    const size_t count = (size_t)soft->count;
+    double *const slot = soft->slot + (size_t)tile * soft->all, *const t = soft->scratch + (size_t)thread * count;
+    int32_t from, to;
+    gy_nw_range(&pass->view, tile, soft->slots, &from, &to);
+    for (int32_t i = from; i < to; i++) {
+        const float *const probability = soft->probability + (size_t)(pass->view.base + i) * count;
+        const double scale = rows->scale ? (double)rows->scale[i] : 1.0, bias = soft->nw.problem->bias;
+        for (size_t k = 0; k < count; k++)
+            t[k] = (rows->weight ? (double)rows->weight[i] : 1.0) * (double)probability[k] * (1 - (double)probability[k]);
+        for (uint32_t e = gy_rows_begin(rows, i); e < gy_rows_end(rows, i); e++) {
+            const double x = scale * (double)(rows->value ? rows->value[e] : rows->same);
+            gy_nw_add(slot + rows->id[e] * count, x * x, t, count);
+        }
+        if (soft->dims > soft->nw.features)
+            gy_nw_add(slot + soft->nw.features * count, bias * bias, t, count);
+    }
+}
+
+static int soft_diagonal(struct soft *soft, struct gy_error *err)
+{
+    struct soft_pass pass = { .soft = soft };
+    memset(soft->slot, 0, (size_t)soft->slots * soft->all * sizeof *soft->slot);
+    GY_TRY(gy_nw_walk(&soft->nw, soft_diagonal_tile, &pass.view, soft->slots, err));
+    memset(soft->diagonal, 0, soft->all * sizeof *soft->diagonal);
+    for (int s = 0; s < soft->slots; s++)
+        gy_nw_add(soft->diagonal, 1.0, soft->slot + (size_t)s * soft->all, soft->all);
+    return gy_nw_sum(&soft->nw, soft->diagonal, soft->all, err);
+}
+
+/* ---- Newton ---- */
+
+static int soft_visit(struct soft *soft, const float *w, double *primal, struct gy_error *err)
+{
+    struct soft_pass pass = { .soft = soft, .w = w, .out = soft->u };
+    double sums[2], square = 0;
+    GY_TRY(soft_walk(&pass, sums, err));
+    if (sums[1] > 0)
+        return GY_FAIL(err, GY_E_MISMATCH, "%.0f rows have a label that is none of the %d classes", sums[1], soft->count);
+    for (size_t j = 0; j < soft->all; j++)
+        square += (double)w[j] * (double)w[j];
+    soft->sum = sums[0];
+    *primal = sums[0] + 0.5 * soft->nw.problem->l2 * square;
+    return GY_OK;
+}
+
+static void soft_accept(struct soft *soft, const float *w, double primal)
+{
+    const double l2 = soft->nw.problem->l2;
+    for (size_t j = 0; j < soft->all; j++)
+        soft->g[j] = l2 * (double)w[j] - soft->u[j];
+    soft->primal = primal;
+    soft->gap = gy_nw_inner(soft->g, soft->g, soft->all) / (2 * l2);
+    if (w != soft->w)
+        memcpy(soft->w, w, soft->all * sizeof *w);
+    struct gy_glm_certificate *const at = &soft->nw.run->result;
+    *at = (struct gy_glm_certificate){ .primal = primal, .dual = primal - soft->gap, .gap = soft->gap, .loss = soft->sum };
+}
+
+/* s: about -(H + l2)^-1 g. */
+static int soft_direction(struct soft *soft, double share, struct gy_error *err)
+{
+    const double l2 = soft->nw.problem->l2;
+    struct soft_pass pass = { .soft = soft, .w = soft->trial, .product = 1, .out = soft->q };
+    double rho = 0, sums[2];
+    GY_TRY(soft_diagonal(soft, err));
+    for (size_t j = 0; j < soft->all; j++) {
+        soft->diagonal[j] = 1 / (soft->diagonal[j] + l2);
+        soft->s[j] = 0;
+        soft->r[j] = -soft->g[j];
+        soft->p[j] = soft->diagonal[j] * soft->r[j];
+        rho += soft->r[j] * soft->p[j];
+    }
+    const double enough = rho * share;
+    for (int step = 0; step < SOFT_CG_STEPS && rho > enough; step++) {
+        for (size_t j = 0; j < soft->all; j++)
+            soft->trial[j] = (float)soft->p[j];
+        GY_TRY(soft_walk(&pass, sums, err));
+        gy_nw_add(soft->q, l2, soft->p, soft->all);
+        const double curve = gy_nw_inner(soft->p, soft->q, soft->all), alpha = rho / curve, before = rho;
+        if (!(curve > 0))
+            break;
+        gy_nw_add(soft->s, alpha, soft->p, soft->all);
+        gy_nw_add(soft->r, -alpha, soft->q, soft->all);
+        rho = 0;
+        for (size_t j = 0; j < soft->all; j++)
+            rho += soft->r[j] * soft->r[j] * soft->diagonal[j];
+        for (size_t j = 0; j < soft->all; j++)
+            soft->p[j] = soft->diagonal[j] * soft->r[j] + rho / before * soft->p[j];
+    }
+    return GY_OK;
+}
+
+static int soft_search(struct soft *soft, int *moved, struct gy_error *err)
+{
+    const double slope = gy_nw_inner(soft->g, soft->s, soft->all), noise = 1e-13 * fabs(soft->primal);
+    double t = 1, primal;
+    *moved = 0;
+    for (int halving = 0; halving < SOFT_HALVINGS; halving++, t *= 0.5) {
+        for (size_t j = 0; j < soft->all; j++)
+            soft->trial[j] = (float)((double)soft->w[j] + t * soft->s[j]);
+        GY_TRY(soft_visit(soft, soft->trial, &primal, err));
+        if (primal <= soft->primal + 1e-4 * t * slope + noise) {
+            soft_accept(soft, soft->trial, primal);
+            *moved = 1;
+            return GY_OK;
+        }
+        if (-t * slope < noise)
+            return GY_OK;
+    }
+    return GY_OK;
+}
+
+static int soft_run(struct soft *soft, struct gy_error *err)
+{
+    struct gy_glm_run *const run = soft->nw.run;
+    struct gy_nw_watch watch = { 0 };
+    double primal;
+    int moved = 1;
+    GY_TRY(soft_visit(soft, soft->w, &primal, err));
+    GY_TRY(gy_nw_finite(primal, err));
+    soft_accept(soft, soft->w, primal);
+    const double first = soft->gap;
+    run->why = NULL;
+    while (!run->why) {
+        const double before = soft->primal, gap = soft->gap, goal = run->stop.gap * before;
+        const double far = gap > 0 && gap < first ? 0.1 * gap / first : 0.1, need = gap > 0 ? 0.1 * goal / gap : 1;
+        GY_TRY(soft_direction(soft, far > need ? far : need < 0.1 ? need : 0.1, err));
+        GY_TRY(soft_search(soft, &moved, err));
+        GY_TRY(gy_nw_report(&soft->nw, &watch, &run->why, err));
+        if (!run->why && (!moved || (before - soft->primal <= 1e-13 * before && soft->gap > 0.5 * gap)))
+            run->why = "rounding";
+    }
+    return GY_OK;
+}
+
+/* ---- opening ---- */
+
+static int soft_take(struct soft *soft, struct gy_error *err)
+{
+    struct gy_arena *const arena = &soft->nw.arena;
+    double **const vectors[] = { &soft->g, &soft->u, &soft->diagonal, &soft->s, &soft->r, &soft->p, &soft->q };
+    const size_t count = (size_t)soft->count, slots = (size_t)soft->slots;
+    int bad = 0;
+    for (size_t i = 0; i < GY_COUNT(vectors); i++)
+        bad |= (*vectors[i] = gy_arena_take(arena, soft->all, sizeof(double))) == NULL;
+    bad |= (soft->w = gy_arena_take(arena, soft->all, sizeof(float))) == NULL;
+    bad |= (soft->trial = gy_arena_take(arena, soft->all, sizeof(float))) == NULL;
+    bad |= (soft->probability = gy_arena_take(arena, (size_t)soft->nw.rows, count * sizeof(float))) == NULL;
+    bad |= (soft->slot = gy_arena_take(arena, slots, soft->all * sizeof(double))) == NULL;
+    bad |= (soft->loss = gy_arena_take(arena, slots * 2, sizeof(double))) == NULL;
+    bad |= (soft->scratch = gy_arena_take(arena, (size_t)soft->nw.threads * count, sizeof(double))) == NULL;
+    return bad ? GY_NOMEM(err, "a model of several classes", (slots + 8) * soft->all * sizeof(double) + (size_t)soft->nw.rows * count * sizeof(float)) : GY_OK;
+}
+
+/* Between [class][feature] of the caller and [feature][class]. */
+static void soft_turn(const struct soft *soft, float *theirs, int give)
+{
+    for (size_t k = 0; k < (size_t)soft->count; k++)
+        for (size_t j = 0; j < soft->dims; j++) {
+            float *const a = theirs + k * soft->dims + j, *const b = soft->w + j * (size_t)soft->count + k;
+            *(give ? a : b) = give ? *b : *a;
+        }
+}
+
+static int soft_check(const struct gy_glm_run *run, const float *classes, int count, struct gy_error *err)
+{
+    if (count < 2)
+        return GY_FAIL(err, GY_E_ARG, "a softmax model has %d classes, at least 2 are needed", count);
+    for (int k = 0; k < count; k++)
+        for (int i = 0; i < k; i++)
+            if (classes[i] == classes[k])
+                return GY_FAIL(err, GY_E_ARG, "class %g is listed twice", (double)classes[k]);
+    if (!(run->problem->l2 > 0) || run->problem->l1 > 0)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "a softmax model has an l2 penalty above 0 (%g) and no l1 (%g)", run->problem->l2, run->problem->l1);
+    if (run->problem->bias != 0 && run->problem->bias_free)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "the bias of a softmax model is penalised like its features");
+    return GY_OK;
+}
+
+GY_INT int gy_glm_softmax(struct gy_glm_run *run, const float *classes, int count, float *w, struct gy_error *err)
+{
+    struct soft soft = { .classes = classes, .count = count };
+    GY_TRY(soft_check(run, classes, count, err));
+    GY_TRY(gy_nw_open(&soft.nw, run, 0, err));
+    soft.dims = soft.nw.dims;
+    soft.all = soft.dims * (size_t)count;
+    soft.slots = soft.all <= 1 << 16 ? GY_NW_SLOTS : soft.all <= 1 << 20 ? 8 : 4;
+    int status = soft_take(&soft, err);
+    if (status == GY_OK) {
+        soft_turn(&soft, w, 0);
+        status = soft_run(&soft, err);
+        soft_turn(&soft, w, 1);
+    }
+    gy_nw_close(&soft.nw);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* softmax.h: one linear model of several classes,
+ *
+ *     min over W:  sum over rows i of c_i (log sum_k exp(x_i . w_k) - x_i . w_y) + l2 / 2 |W|^2 */
+#ifndef GY_GLM_SOFTMAX_H
+#define GY_GLM_SOFTMAX_H
+#include "glm.h"
+
+/* classes: [count] the labels, at least 2, each once; a row with another is refused. w: [count][features + (bias != 0)], where it begins and what it finds.
+ * Of run: its problem's l2 (above 0), bias (penalised) and nothing else, feed, pool, job, stop; run->w is not used but for `validate`. Keeps count floats a
+ * row. Leaves run->result, epochs, why. */
+GY_INT int gy_glm_softmax(struct gy_glm_run *run, const float *classes, int count, float *w, struct gy_error *err);
+
+#endif
