@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+/* A .gz file (RFC 1952) of any size and any number of members, decoded a window at a time (RFC 1951). The window holds the last 32 kB, which matches
+ * may reach back to, and what is decoded next; a reader takes from it. A code of up to 10 bits is looked up, a longer one is found by counting codes
+ * of each length. */
+#include "../engine/base/hash.h"
+#include "rows_text.h"
+
+#define INFLATE_BACK ((size_t)32768)
+#define INFLATE_WINDOW (8 * INFLATE_BACK)
+#define INFLATE_MATCH 258
+#define INFLATE_FAST 10
+#define INFLATE_LONGEST 15
+
+struct inflate_code {
+    uint16_t fast[1 << INFLATE_FAST]; /* symbol << 4 | bits; 0: longer, or no code */
+    uint16_t count[INFLATE_LONGEST + 1], symbol[288];
+};
+
+enum inflate_state { INFLATE_MEMBER, INFLATE_BLOCK, INFLATE_STORED, INFLATE_CODES, INFLATE_TRAILER, INFLATE_END };
+
+struct gy_inflate {
+    struct gy_alloc alloc;
+    const unsigned char *bytes;
+    size_t count, at;
+    char name[320];
+    uint64_t word; /* the lowest `bits` bits are next */
+    int bits, last, state;
+    size_t stored; /* bytes left of a stored block */
+    uint32_t crc, length;
+    struct inflate_code literal, distance;
+    size_t filled, taken; /* of the window: decoded, and handed out */
+    unsigned char window[INFLATE_WINDOW];
+};
+
+static int inflate_cut(const struct gy_inflate *z, struct gy_error *err)
+{
+    return GY_FAIL(err, GY_E_TRUNCATED, "%s: the .gz file ends at byte %zu, inside its content", z->name, z->count);
+}
+static int inflate_bad(const struct gy_inflate *z, const char *what, struct gy_error *err)
+{
+    return GY_FAIL(err, GY_E_FORMAT, "%s: damaged .gz content before byte %zu: %s", z->name, z->at, what);
+}
+
+/* ---- bits ---- */
+
+/* At least 48 bits wait then, or all that there are. */
+static inline void inflate_fill(struct gy_inflate *z)
+{
+    if (z->count - z->at >= 8) {
+        z->word |= gy_rows_word(z->bytes + z->at) << z->bits;
+        const int taken = (63 - z->bits) >> 3;
+        z->at += (size_t)taken;
+        z->bits += 8 * taken;
+        return;
+    }
+    for (; z->bits <= 56 && z->at < z->count; z->bits += 8)
+        z->word |= (uint64_t)z->bytes[z->at++] << z->bits;
+}
+static inline uint32_t inflate_take(struct gy_inflate *z, int n)
+{
+    const uint32_t value = (uint32_t)(z->word & (((uint64_t)1 << n) - 1));
+    z->word >>= n;
+    z->bits -= n;
+    return value;
+}
+/* n bits, at most 32; fewer are left: -1. */
+static int64_t inflate_get(struct gy_inflate *z, int n)
+{
+    inflate_fill(z);
+    return z->bits >= n ? (int64_t)inflate_take(z, n) : -1;
+}
+
+/* ---- codes ---- */
+
+static uint32_t inflate_reverse(uint32_t code, int bits)
+{
+    uint32_t back = 0;
+    for (; bits > 0; bits--, code >>= 1)
+        back = back << 1 | (code & 1);
+    return back;
+}
+
+/* From the lengths of n symbols; 0, or -1 when they are too many for their lengths. Too few are allowed: a code that is not there is found when it comes. */
+static int inflate_make_code(struct inflate_code *c, const unsigned char *length, int n)
+{
+    uint16_t next[INFLATE_LONGEST + 2] = { 0 }, first[INFLATE_LONGEST + 2] = { 0 };
+    int left = 1;
+    memset(c, 0, sizeof *c);
+    for (int i = 0; i < n; i++)
+        c->count[length[i]]++;
+    c->count[0] = 0;
+    for (int bits = 1; bits <= INFLATE_LONGEST; bits++) {
+        left = 2 * left - c->count[bits];
+        if (left < 0)
+            return -1;
+        first[bits + 1] = (uint16_t)((first[bits] + c->count[bits]) << 1);
+        next[bits + 1] = (uint16_t)(next[bits] + c->count[bits]);
+    }
+    for (int i = 0; i < n; i++) {
+        const int bits = length[i];
+        if (bits == 0)
+            continue;
+        c->symbol[next[bits]++] = (uint16_t)i;
+        const uint32_t code = inflate_reverse(first[bits]++, bits);
+        for (uint32_t k = code; bits <= INFLATE_FAST && k < 1u << INFLATE_FAST; k += 1u << bits)
+            c->fast[k] = (uint16_t)(i << 4 | bits);
+    }
+    return 0;
+}
+
+/* A code of more than INFLATE_FAST bits, or of fewer near the end; -1: none. */
+static int inflate_slow(struct gy_inflate *z, const struct inflate_code *c)
+{
+    int code = 0, first = 0, index = 0;
+    uint64_t word = z->word;
+    for (int bits = 1; bits <= INFLATE_LONGEST && bits <= z->bits; bits++, word >>= 1) {
+        code |= (int)(word & 1);
+        if (code - first < c->count[bits]) {
+            (void)inflate_take(z, bits);
+            return c->symbol[index + code - first];
+        }
+        index += c->count[bits];
+        first = (first + c->count[bits]) << 1;
+        code <<= 1;
+    }
+    return -1;
+}
+static inline int inflate_symbol(struct gy_inflate *z, const struct inflate_code *c)
+{
+    const uint16_t entry = c->fast[z->word & ((1 << INFLATE_FAST) - 1)];
+    if (entry == 0 || (entry & 15) > z->bits)
+        return inflate_slow(z, c);
+    (void)inflate_take(z, entry & 15);
+    return entry >> 4;
+}
+
+static void inflate_fixed(struct gy_inflate *z)
+{
+    unsigned char length[288];
+    for (int i = 0; i < 288; i++)
+        length[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
+    (void)inflate_make_code(&z->literal, length, 288);
+    memset(length, 5, 30);
+    (void)inflate_make_code(&z->distance, length, 30);
+}
+
+/* Lengths of `total` symbols, themselves in the code of z->literal. */
+static int inflate_lengths(struct gy_inflate *z, unsigned char *length, int total, struct gy_error *err)
+{
+    static const struct { int bits, least; } repeat[3] = { { 2, 3 }, { 3, 3 }, { 7, 11 } };
+    for (int n = 0; n < total;) {
+        inflate_fill(z);
+        const int symbol = inflate_symbol(z, &z->literal);
+        if (symbol < 0)
+            return z->at == z->count ? inflate_cut(z, err) : inflate_bad(z, "a code that is not there", err);
+        if (symbol < 16) {
+            length[n++] = (unsigned char)symbol;
+            continue;
+        }
+        const int64_t more = inflate_get(z, repeat[symbol - 16].bits);
+        const int times = repeat[symbol - 16].least + (int)more;
+        if (more < 0)
+            return inflate_cut(z, err);
+        if (times > total - n || (symbol == 16 && n == 0))
+            return inflate_bad(z, "lengths of codes are repeated too often", err);
+        memset(length + n, symbol == 16 ? length[n - 1] : 0, (size_t)times);
+        n += times;
+    }
+    return GY_OK;
+}
+
+static int inflate_dynamic(struct gy_inflate *z, struct gy_error *err)
+{
+    static const unsigned char order[19] = { 16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15 };
+    unsigned char length[320] = { 0 };
+    const int64_t head = inflate_get(z, 14);
+    if (head < 0)
+        return inflate_cut(z, err);
+    const int literals = (int)(head & 31) + 257, distances = (int)(head >> 5 & 31) + 1, codes = (int)(head >> 10) + 4;
+    if (literals > 286 || distances > 30)
+        return inflate_bad(z, "too many codes", err);
+    for (int i = 0; i < codes; i++) {
+        const int64_t bits = inflate_get(z, 3);
+        if (bits < 0)
+            return inflate_cut(z, err);
+        length[order[i]] = (unsigned char)bits;
+    }
+    if (inflate_make_code(&z->literal, length, 19) != 0)
+        return inflate_bad(z, "too many codes of a length", err);
+    memset(length, 0, sizeof length);
+    GY_TRY(inflate_lengths(z, length, literals + distances, err));
+    if (length[256] == 0 || inflate_make_code(&z->literal, length, literals) != 0 || inflate_make_code(&z->distance, length + literals, distances) != 0)
+        return inflate_bad(z, "too many codes of a length, or no end", err);
+    return GY_OK;
+}
+
+/* ---- parts of a file ---- */
+
+/* Skips n bytes; -1 when there are fewer. Whole bytes are read only where no bits wait. */
+static int inflate_skip(struct gy_inflate *z, size_t n)
+{
+    if (z->count - z->at < n)
+        return -1;
+    z->at += n;
+    return 0;
+}
+static int inflate_skip_text(struct gy_inflate *z)
+{
+    const unsigned char *nul = z->at < z->count ? memchr(z->bytes + z->at, 0, z->count - z->at) : NULL;
+    return nul != NULL ? inflate_skip(z, (size_t)(nul - z->bytes) + 1 - z->at) : -1;
+}
+
+static int inflate_member(struct gy_inflate *z, struct gy_error *err)
+{
+    const unsigned char *b = z->bytes + z->at;
+    if (z->count - z->at < 18)
+        return inflate_cut(z, err);
+    if (b[0] != 0x1f || b[1] != 0x8b || b[2] != 8 || (b[3] & 224) != 0)
+        return GY_FAIL(err, GY_E_FORMAT, "%s: not a .gz member at byte %zu: begins with %02x %02x %02x %02x", z->name, z->at, b[0], b[1], b[2], b[3]);
+    const int flags = b[3];
+    z->at += 10;
+    int cut = 0;
+    if (flags & 4) {
+        const size_t extra = z->count - z->at >= 2 ? (size_t)(b[10] | b[11] << 8) : 0;
+        cut |= inflate_skip(z, 2 + extra);
+    }
+    cut |= flags & 8 ? inflate_skip_text(z) : 0;
+    cut |= flags & 16 ? inflate_skip_text(z) : 0;
+    cut |= flags & 2 ? inflate_skip(z, 2) : 0;
+    z->crc = z->length = 0;
+    z->state = INFLATE_BLOCK;
+    return cut ? inflate_cut(z, err) : GY_OK;
+}
+
+/* Gives whole bytes that wait back, so that z->at is the next byte. */
+static void inflate_to_byte(struct gy_inflate *z)
+{
+    z->at -= (size_t)(z->bits >> 3);
+    z->word = 0;
+    z->bits = 0;
+}
+
+static int inflate_block(struct gy_inflate *z, struct gy_error *err)
+{
+    const int64_t head = inflate_get(z, 3);
+    if (head < 0)
+        return inflate_cut(z, err);
+    z->last = (int)(head & 1);
+    z->state = INFLATE_CODES;
+    if (head >> 1 == 1)
+        inflate_fixed(z);
+    else if (head >> 1 == 2)
+        GY_TRY(inflate_dynamic(z, err));
+    else if (head >> 1 == 3)
+        return inflate_bad(z, "a block of no kind", err);
+    else {
+        inflate_to_byte(z);
+        const unsigned char *b = z->bytes + z->at;
+        if (inflate_skip(z, 4) != 0)
+            return inflate_cut(z, err);
+        z->stored = (size_t)(b[0] | b[1] << 8);
+        if ((b[0] ^ b[2]) != 255 || (b[1] ^ b[3]) != 255)
+            return inflate_bad(z, "the length of a stored block", err);
+        z->state = INFLATE_STORED;
+    }
+    return GY_OK;
+}
+
+static int inflate_stored(struct gy_inflate *z, struct gy_error *err)
+{
+    size_t n = INFLATE_WINDOW - z->filled;
+    n = n < z->stored ? n : z->stored;
+    if (z->count - z->at < n)
+        return inflate_cut(z, err);
+    memcpy(z->window + z->filled, z->bytes + z->at, n);
+    z->at += n;
+    z->filled += n;
+    z->stored -= n;
+    if (z->stored == 0)
+        z->state = z->last ? INFLATE_TRAILER : INFLATE_BLOCK;
+    return GY_OK;
+}
+
+/* The symbol of a length, 257 to 285: copies what lies so far behind. */
+static int inflate_match(struct gy_inflate *z, int symbol, struct gy_error *err)
+{
+    static const uint16_t base[29] = { 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258 };
+    static const unsigned char more[29] = { 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0 };
+    static const uint16_t far[30] = { 1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145,
+        8193, 12289, 16385, 24577 };
+    if (symbol > 285)
+        return inflate_bad(z, "a length that is not there", err);
+    const int l = symbol - 257;
+    if (z->bits < more[l])
+        return inflate_cut(z, err);
+    const size_t length = base[l] + (size_t)inflate_take(z, more[l]);
+    inflate_fill(z);
+    const int d = inflate_symbol(z, &z->distance), d_more = d < 4 ? 0 : d / 2 - 1;
+    if (d < 0 || d > 29 || z->bits < d_more)
+        return z->at == z->count ? inflate_cut(z, err) : inflate_bad(z, "a distance that is not there", err);
+    const size_t distance = far[d] + (size_t)inflate_take(z, d_more);
+    if (distance > z->filled)
+        return inflate_bad(z, "a distance beyond the content", err);
+    unsigned char *to = z->window + z->filled;
+    const unsigned char *from = to - distance;
+    if (distance >= length)
+        memcpy(to, from, length);
+    else
+        for (size_t k = 0; k < length; k++)
+            to[k] = from[k];
+    z->filled += length;
+    return GY_OK;
+}
+
+static int inflate_codes(struct gy_inflate *z, struct gy_error *err)
+{
+    while (INFLATE_WINDOW - z->filled > INFLATE_MATCH) {
+        inflate_fill(z);
+        const int symbol = inflate_symbol(z, &z->literal);
+        if (symbol < 0)
+            return z->at == z->count ? inflate_cut(z, err) : inflate_bad(z, "a code that is not there", err);
+        if (symbol < 256)
+            z->window[z->filled++] = (unsigned char)symbol;
+        else if (symbol == 256) {
+            z->state = z->last ? INFLATE_TRAILER : INFLATE_BLOCK;
+            return GY_OK;
+        } else
+            GY_TRY(inflate_match(z, symbol, err));
+    }
+    return GY_OK;
+}
+
+/* Sum and length of what was decoded since `from`. */
+static void inflate_sum(struct gy_inflate *z, size_t from)
+{
+    z->crc = gy_crc32(z->crc, z->window + from, z->filled - from);
+    z->length += (uint32_t)(z->filled - from);
+}
+
+static int inflate_trailer(struct gy_inflate *z, struct gy_error *err)
+{
+    inflate_to_byte(z);
+    const unsigned char *b = z->bytes + z->at;
+    if (inflate_skip(z, 8) != 0)
+        return inflate_cut(z, err);
+    const uint32_t crc = (uint32_t)(gy_rows_word(b)), length = (uint32_t)(gy_rows_word(b) >> 32);
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    if (crc != z->crc || length != z->length)
+        return GY_FAIL(err, GY_E_HASH, "%s: the checksum or length of the .gz content before byte %zu differs", z->name, z->at);
+#else
+    (void)crc, (void)length;
+#endif
+    while (z->at < z->count && z->bytes[z->at] == 0) /* what fills up a tape's record */
+        z->at++;
+    z->state = z->at == z->count ? INFLATE_END : INFLATE_MEMBER;
+    return GY_OK;
+}
+
+static int inflate_step(struct gy_inflate *z, struct gy_error *err)
+{
+    static int (*const part[])(struct gy_inflate *, struct gy_error *) = { inflate_member, inflate_block, inflate_stored, inflate_codes, inflate_trailer };
+    const size_t from = z->filled;
+    const int member = z->state == INFLATE_MEMBER;
+    GY_TRY(part[z->state](z, err));
+    if (!member)
+        inflate_sum(z, from);
+    return GY_OK;
+}
+
+GY_INT int gy_inflate_open(struct gy_inflate **out, const unsigned char *bytes, size_t count, const char *name, const struct gy_alloc *alloc,
+                           struct gy_error *err)
+{
+    struct gy_inflate *z = gy_alloc_take(alloc, 1, sizeof *z);
+    if (z == NULL)
+        return GY_NOMEM(err, "unpacking", sizeof *z);
+    z->alloc = *alloc;
+    z->bytes = bytes;
+    z->count = count;
+    snprintf(z->name, sizeof z->name, "%.300s", name);
+    *out = z;
+    return GY_OK;
+}
+
+GY_INT int gy_inflate_read(struct gy_inflate *z, unsigned char *out, size_t room, size_t *got, struct gy_error *err)
+{
+    size_t done = 0;
+    while (done < room) {
+        const size_t some = z->filled - z->taken < room - done ? z->filled - z->taken : room - done;
+        memcpy(out + done, z->window + z->taken, some);
+        z->taken += some;
+        done += some;
+        if (done == room || z->state == INFLATE_END)
+            break;
+        if (INFLATE_WINDOW - z->filled <= INFLATE_MATCH) { /* all was handed out */
+            memmove(z->window, z->window + z->filled - INFLATE_BACK, INFLATE_BACK);
+            z->filled = z->taken = INFLATE_BACK;
+        }
+        GY_TRY(inflate_step(z, err));
+    }
+    *got = done;
+    return GY_OK;
+}
+
+GY_INT size_t gy_inflate_taken(const struct gy_inflate *z) { return z->at; }
+
+GY_INT void gy_inflate_close(struct gy_inflate *z)
+{
+    if (z == NULL)
+        return;
+    const struct gy_alloc alloc = z->alloc;
+    gy_alloc_free(&alloc, z, sizeof *z);
+}
+
+#undef INFLATE_BACK
+#undef INFLATE_WINDOW
+#undef INFLATE_MATCH
+#undef INFLATE_FAST
+#undef INFLATE_LONGEST
