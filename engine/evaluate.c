@@ -101,6 +101,7 @@ static int eval_all(struct eval_run *run)
             return gy_net_fail(run->net, status, "%s", error.text);
         if (batch.count == 0)
             return GY_OK;
+        GY_TRY(gy_parallel_alive(run->net));
         GY_TRY(eval_batch(run, &batch));
     }
 }

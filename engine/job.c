@@ -21,12 +21,12 @@ static int job_map(struct gyre_job *job, struct gy_error *err)
     job->bytes = gy_net_node_bytes(job->locals, JOB_BYTES);
     if (job->bytes == 0)
         return GY_FAIL(err, GY_E_ARG, "%d ranks on one host; there may be %d", job->locals, GY_NET_NODE_RANKS);
-    GY_TRY(gy_job_lengthen(job->fd, job->bytes, err));
-    void *const base = mmap(NULL, job->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, 0);
+    GY_TRY(gy_job_lengthen(job->fd, GY_NET_WORLD_BYTES + job->bytes, err));
+    void *const base = mmap(NULL, job->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, (off_t)GY_NET_WORLD_BYTES);
     if (base == MAP_FAILED)
         return GY_FAIL(err, GY_E_NOMEM, "the ranks' memory of %zu bytes cannot be mapped: %s", job->bytes, strerror(errno));
     job->base = base;
-    job->end = gy_align_up(job->bytes, 4096);
+    job->end = gy_align_up(GY_NET_WORLD_BYTES + job->bytes, GY_NET_WORLD_BYTES);
     return GY_OK;
 }
 

@@ -7,6 +7,7 @@
 #ifndef GY_JOB_H
 #define GY_JOB_H
 #include "gyre.h"
+#include "../net/sockets.h"
 #include "../net/world.h"
 
 #define GY_JOB_AREAS 16
@@ -17,7 +18,8 @@ struct gy_job_area {
     size_t bytes;
     void *base;               /* mapping; NULL: of this process alone */
     size_t base_bytes, offset; /* in the host's file */
-    struct gy_net_node *node;
+    struct gy_net_node *node;  /* of all ranks of this host, or of its socket's */
+    struct gy_net_sockets *sockets; /* then, else NULL; it owns the node */
 };
 
 struct gyre_job {

@@ -12,7 +12,7 @@
 #include "engine.h"
 #include "job.h"
 
-#define JOB_PAGE ((size_t)4096)
+#define JOB_PAGE GY_NET_WORLD_BYTES /* whole pages, whatever their size */
 
 GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, struct gy_error *err)
 {
@@ -69,13 +69,51 @@ static int job_map_area(const struct gyre_job *job, struct gy_job_area *a, struc
     return GY_OK;
 }
 
+/* Where the ranks of one host are on several sockets, and some together. In the order of the tree of shards only sockets of 1, 2, 4, 8 ...
+ * ranks, numbered one after the other, sum as all ranks would. All ranks of the host find the same. */
+static int job_has_sockets(const struct gyre_job *job, struct gy_net_sockets_config *c, int *size)
+{
+    *c = (struct gy_net_sockets_config){ .size = size, .wait_ns = job->wait_ns };
+    int most = 0, even = 1, ordered = 0;
+    c->groups = gy_net_world_groups(job->world, size, &c->group, &c->rank, &ordered);
+    for (int g = 0; g < c->groups; g++) {
+        most = size[g] > most ? size[g] : most;
+        even = even && size[g] == size[0];
+    }
+    return job->hosts == 1 && c->groups > 1 && most > 1 && (!job->tree || (even && ordered && (size[0] & (size[0] - 1)) == 0));
+}
+
+static int job_open_sums(struct gyre_job *job, struct gy_job_area *a, struct gy_error *err)
+{
+    int size[GY_NET_GROUPS];
+    struct gy_net_sockets_config c;
+    if (!job_has_sockets(job, &c, size)) {
+        GY_TRY(gy_net_node_open(&a->node, a->base, job->local, job->locals, a->bytes, job->wait_ns, &job->alloc, err));
+        gy_net_node_clear(a->node);
+        return GY_OK;
+    }
+    c.base = a->base;
+    c.most = a->bytes;
+    GY_TRY(gy_net_sockets_open(&a->sockets, &c, &job->alloc, err));
+    gy_net_sockets_clear(a->sockets);
+    a->node = gy_net_sockets_node(a->sockets);
+    return GY_OK;
+}
+
+static size_t job_area_bytes(const struct gyre_job *job, size_t bytes)
+{
+    int size[GY_NET_GROUPS];
+    struct gy_net_sockets_config c;
+    const int sockets = job_has_sockets(job, &c, size);
+    return gy_align_up(sockets ? gy_net_sockets_bytes(size, c.groups, bytes) : gy_net_node_bytes(job->locals, bytes), JOB_PAGE);
+}
+
 static int job_open_area(struct gyre_job *job, struct gy_job_area *a, int channel, struct gy_error *err)
 {
     GY_TRY(job_map_area(job, a, err));
-    GY_TRY(gy_net_node_open(&a->node, a->base, job->local, job->locals, a->bytes, job->wait_ns, &job->alloc, err));
+    GY_TRY(job_open_sums(job, a, err));
     const unsigned how = (job->half ? GY_NET_JOIN_HALF : 0u) | (job->tree ? GY_NET_JOIN_TREE : 0u);
     GY_TRY(gy_net_world_join(job->world, a->node, channel, a->bytes, how, err));
-    gy_net_node_clear(a->node);
     a->at = gy_net_node_memory(a->node);
     return GY_OK;
 }
@@ -83,7 +121,10 @@ static int job_open_area(struct gyre_job *job, struct gy_job_area *a, int channe
 static void job_close_area(struct gyre_job *job, struct gy_job_area *a, int channel)
 {
     gy_net_world_leave(job->world, channel);
-    gy_net_node_close(a->node);
+    if (a->sockets)
+        gy_net_sockets_close(a->sockets);
+    else
+        gy_net_node_close(a->node);
     if (a->base)
         munmap(a->base, a->base_bytes);
     *a = (struct gy_job_area){ 0 };
@@ -93,7 +134,7 @@ static void job_close_area(struct gyre_job *job, struct gy_job_area *a, int chan
 static int job_take_shared(struct gyre_job *job, struct gy_job_area *a, int channel, struct gy_error *err)
 {
     int failed = 0;
-    a->base_bytes = gy_align_up(gy_net_node_bytes(job->locals, a->bytes), JOB_PAGE);
+    a->base_bytes = job_area_bytes(job, a->bytes);
     if (a->base_bytes == 0 || gy_add_size(job->end, a->base_bytes, &a->offset) != 0)
         return GY_FAIL(err, GY_E_NOMEM, "%d ranks with %zu bytes of gradients each are beyond the address space", job->locals, a->bytes);
     a->offset = job->end;

@@ -43,6 +43,8 @@ GY_INT int gy_parallel_fetch(struct gyre_net *net);
 GY_INT int gy_parallel_poll(struct gyre_net *net);
 /* After backward of a shard: running statistics and results join those of the shards before. */
 GY_INT void gy_parallel_join(struct gyre_net *net, const struct gyre_result *result);
+/* GY_E_PEER: a rank is lost. For who is busy without other ranks, as in an evaluation. */
+GY_INT int gy_parallel_alive(struct gyre_net *net);
 /* Figures of all samples of all ranks. */
 GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result);
 /* GY_E_UNSUPPORTED for calls that run ops by themselves. */

@@ -5,7 +5,8 @@
  *     client  HMAC(key, "client", all of the above)
  * and the session key is HMAC(key, "session", the same). A rank that is taken, a wrong number of ranks, another protocol or epoch, a
  * wrong code or a slow sender is dropped and the listener goes on; nothing but 48 bytes is read before the proof.
- * A frame: length, counter, bytes, HMAC(session key, direction, counter, bytes). */
+ * A frame: length, bytes, HMAC(session key, direction, counter, bytes). Where the length is all ones, a sentence follows instead: rank 0's last
+ * words, why there will be no job, so that every rank ends with the same. */
 #include <poll.h>
 #include <unistd.h>
 
@@ -18,6 +19,11 @@
 #define BOOT_NONCE 32
 #define BOOT_FIELD (64 + GY_NET_MAC_BYTES)
 #define BOOT_PATIENCE_NS 2000000000 /* for one handshake */
+#define BOOT_SILENCE_NS 30000000000 /* once all have come, they answer soon: they open the network, no more */
+#define BOOT_WORDS_NS 200000000     /* to tell each rank that there will be no job */
+#define BOOT_WHOLE ((size_t)4096)   /* bytes of a frame that goes out at once */
+#define BOOT_LAST UINT32_MAX
+#define BOOT_WORDS 256
 
 struct boot_hello {
     unsigned char magic[4];
@@ -28,6 +34,7 @@ struct boot_link {
     int fd;
     unsigned char key[GY_NET_MAC_BYTES];
     uint64_t sent, received;
+    int told; /* rank 0's last words have come */
 };
 struct gy_net_boot {
     struct gy_alloc alloc;
@@ -35,6 +42,7 @@ struct gy_net_boot {
     struct boot_link *links;  /* rank 0: [ranks]; others: [1], to rank 0 */
     unsigned char *room;      /* [ranks][BOOT_FIELD]: what fields are compared in */
     int listener;
+    char refusal[120];        /* why the last caller that was sent away was; empty: none */
 };
 
 static const unsigned char boot_magic[4] = {'G', 'Y', 'R', 'E'};
@@ -99,33 +107,51 @@ static int boot_join(struct gy_net_boot *boot, struct gy_error *err)
 
 /* ---- server ---- */
 
-static int boot_welcome_rank(const struct gy_net_boot *boot, const struct boot_hello *hello)
+/* Why the caller is no rank that is waited for; NULL: it may be. */
+static const char *boot_doubt(const struct gy_net_boot *boot, const struct boot_hello *hello)
 {
+    const struct gy_net_place *p = &boot->config.place;
     const uint32_t rank = boot_word(hello->rank);
-    const int fits = memcmp(hello->magic, boot_magic, sizeof(boot_magic)) == 0 && boot_word(hello->protocol) == GY_NET_PROTOCOL &&
-                     boot_word(hello->epoch) == boot->config.epoch && boot_word(hello->ranks) == (uint32_t)boot->config.place.ranks;
-    return fits && rank > 0 && rank < (uint32_t)boot->config.place.ranks && boot->links[rank].fd < 0 ? (int)rank : -1;
+    if (memcmp(hello->magic, boot_magic, sizeof(boot_magic)) != 0)
+        return "it is no rank of Gyre";
+    if (boot_word(hello->protocol) != GY_NET_PROTOCOL)
+        return "it has another version of Gyre";
+    if (boot_word(hello->epoch) != boot->config.epoch)
+        return "it is of another start of the job";
+    if (boot_word(hello->ranks) != (uint32_t)p->ranks)
+        return "it counts another number of ranks";
+    if (rank == 0 || rank >= (uint32_t)p->ranks || boot->links[rank].fd >= 0)
+        return "it claims a rank that is taken";
+    return NULL;
 }
 
-/* Returns the rank, or -1: not one of ours. */
-static int boot_welcome(struct gy_net_boot *boot, int fd, int64_t deadline)
+/* NULL: the caller is the rank of its hello, else why not. */
+static const char *boot_welcome(struct gy_net_boot *boot, int fd, struct boot_hello *hello, int64_t deadline)
 {
-    struct boot_hello hello;
     unsigned char answer[BOOT_NONCE + GY_NET_MAC_BYTES], mac[GY_NET_MAC_BYTES], proof[GY_NET_MAC_BYTES];
-    if (gy_net_read(fd, &hello, sizeof(hello), deadline, NULL) != GY_OK || gy_net_random(answer, BOOT_NONCE, NULL) != GY_OK)
-        return -1;
-    const int rank = boot_welcome_rank(boot, &hello);
-    if (rank < 0)
-        return -1;
-    boot_code(boot, "server", &hello, answer, answer + BOOT_NONCE);
+    if (gy_net_read(fd, hello, sizeof(*hello), deadline, NULL) != GY_OK || gy_net_random(answer, BOOT_NONCE, NULL) != GY_OK)
+        return "it says nothing";
+    const char *const doubt = boot_doubt(boot, hello);
+    if (doubt != NULL)
+        return doubt;
+    boot_code(boot, "server", hello, answer, answer + BOOT_NONCE);
     if (gy_net_write(fd, answer, sizeof(answer), deadline, NULL) != GY_OK || gy_net_read(fd, proof, sizeof(proof), deadline, NULL) != GY_OK)
-        return -1;
-    boot_code(boot, "client", &hello, answer, mac);
+        return "it has another key, or was lost";
+    boot_code(boot, "client", hello, answer, mac);
     if (!gy_net_same(mac, proof, sizeof(mac)))
-        return -1;
-    boot_code(boot, "session", &hello, answer, boot->links[rank].key);
-    boot->links[rank].fd = fd;
-    return rank;
+        return "it has another key";
+    struct boot_link *const link = &boot->links[boot_word(hello->rank)];
+    boot_code(boot, "session", hello, answer, link->key);
+    link->fd = fd;
+    return NULL;
+}
+
+static void boot_refuse(struct gy_net_boot *boot, int fd, const struct boot_hello *hello, const char *why)
+{
+    snprintf(boot->refusal, sizeof(boot->refusal), "; a caller that says it is rank %" PRIu32 " was sent away: %s", boot_word(hello->rank), why);
+    if (memcmp(hello->magic, boot_magic, sizeof(boot_magic)) != 0)
+        snprintf(boot->refusal, sizeof(boot->refusal), "; a caller was sent away: %s", why);
+    close(fd);
 }
 
 static int boot_missing(const struct gy_net_boot *boot, struct gy_error *err)
@@ -136,8 +162,8 @@ static int boot_missing(const struct gy_net_boot *boot, struct gy_error *err)
             missing++;
             first = r;
         }
-    return GY_FAIL(err, GY_E_PEER, "%d of %d ranks did not come within %.1f s, rank %d first", missing, boot->config.place.ranks,
-                   (double)boot->config.wait_ns * 1e-9, first);
+    return GY_FAIL(err, GY_E_PEER, "%d of %d ranks did not come within %.1f s, rank %d first%s", missing, boot->config.place.ranks,
+                   (double)boot->config.wait_ns * 1e-9, first, boot->refusal);
 }
 
 static int boot_receive_all(struct gy_net_boot *boot, struct gy_error *err)
@@ -147,10 +173,12 @@ static int boot_receive_all(struct gy_net_boot *boot, struct gy_error *err)
         int fd;
         if (gy_net_accept(boot->listener, deadline, &fd, NULL) != GY_OK)
             return boot_missing(boot, err);
-        if (boot_welcome(boot, fd, gy_min64(deadline, gy_clock_ns() + BOOT_PATIENCE_NS)) > 0)
+        struct boot_hello hello = {0};
+        const char *const why = boot_welcome(boot, fd, &hello, gy_min64(deadline, gy_clock_ns() + BOOT_PATIENCE_NS));
+        if (why == NULL)
             left--;
         else
-            close(fd);
+            boot_refuse(boot, fd, &hello, why);
     }
     return GY_OK;
 }
@@ -167,40 +195,76 @@ static void boot_frame_code(const struct boot_link *link, const char *way, uint6
     gy_net_hmac(link->key, parts, GY_COUNT(parts), mac);
 }
 
-static int boot_send(struct boot_link *link, int server, const void *bytes, size_t count, int64_t deadline, struct gy_error *err)
+/* A small frame goes out whole: whoever stops or dies leaves no half of it. */
+static int boot_put(struct boot_link *link, int server, uint32_t mark, const void *bytes, size_t count, int64_t deadline, struct gy_error *err)
 {
-    unsigned char mac[GY_NET_MAC_BYTES];
-    const uint32_t length = boot_word((uint32_t)count);
-    boot_frame_code(link, server ? "to client" : "to server", link->sent++, bytes, count, mac);
+    unsigned char whole[sizeof(mark) + BOOT_WHOLE + GY_NET_MAC_BYTES], *const end = whole + sizeof(mark) + (count <= BOOT_WHOLE ? count : 0);
+    const uint32_t length = boot_word(mark);
+    memcpy(whole, &length, sizeof(length));
+    boot_frame_code(link, server ? "to client" : "to server", link->sent++, bytes, count, end);
+    if (count <= BOOT_WHOLE) {
+        memcpy(whole + sizeof(mark), bytes, count);
+        return gy_net_write(link->fd, whole, sizeof(mark) + count + GY_NET_MAC_BYTES, deadline, err);
+    }
     GY_TRY(gy_net_write(link->fd, &length, sizeof(length), deadline, err));
     GY_TRY(gy_net_write(link->fd, bytes, count, deadline, err));
-    return gy_net_write(link->fd, mac, sizeof(mac), deadline, err);
+    return gy_net_write(link->fd, end, GY_NET_MAC_BYTES, deadline, err);
 }
 
-static int boot_take(struct boot_link *link, int server, void *bytes, size_t count, int64_t deadline, struct gy_error *err)
+static int boot_send(struct boot_link *link, int server, const void *bytes, size_t count, int64_t deadline, struct gy_error *err)
+{
+    return boot_put(link, server, (uint32_t)count, bytes, count, deadline, err);
+}
+
+/* What stands behind the length. */
+static int boot_take_rest(struct boot_link *link, int server, void *bytes, size_t count, int64_t deadline, struct gy_error *err)
 {
     unsigned char mac[GY_NET_MAC_BYTES], claimed[GY_NET_MAC_BYTES];
-    uint32_t length;
-    GY_TRY(gy_net_read(link->fd, &length, sizeof(length), deadline, err));
-    if (boot_word(length) != count)
-        return GY_FAIL(err, GY_E_PEER, "a frame of %u bytes, not of %zu: the ranks do not do the same", boot_word(length), count);
     GY_TRY(gy_net_read(link->fd, bytes, count, deadline, err));
     GY_TRY(gy_net_read(link->fd, claimed, sizeof(claimed), deadline, err));
     boot_frame_code(link, server ? "to server" : "to client", link->received++, bytes, count, mac);
     return gy_net_same(mac, claimed, sizeof(mac)) ? GY_OK : GY_FAIL(err, GY_E_PEER, "a frame's code is wrong");
 }
 
-static int boot_lost(int rank, int status, struct gy_error *err)
+static int boot_take_words(struct boot_link *link, int64_t deadline, struct gy_error *err)
+{
+    char words[BOOT_WORDS];
+    GY_TRY(boot_take_rest(link, 0, words, sizeof(words), deadline, err));
+    words[sizeof(words) - 1] = 0;
+    link->told = 1;
+    return GY_FAIL(err, GY_E_PEER, "%s", words);
+}
+
+static int boot_take(struct boot_link *link, int server, void *bytes, size_t count, int64_t deadline, struct gy_error *err)
+{
+    uint32_t length;
+    GY_TRY(gy_net_read(link->fd, &length, sizeof(length), deadline, err));
+    if (boot_word(length) == BOOT_LAST && !server)
+        return boot_take_words(link, deadline, err);
+    if (boot_word(length) != count)
+        return GY_FAIL(err, GY_E_PEER, "a frame of %u bytes, not of %zu: the ranks do not do the same", boot_word(length), count);
+    return boot_take_rest(link, server, bytes, count, deadline, err);
+}
+
+/* Rank 0 tells the others what it says itself. */
+static int boot_lost(struct gy_net_boot *boot, int rank, int status, struct gy_error *err)
 {
     const struct gy_error why = err != NULL ? *err : (struct gy_error){0};
-    return GY_FAIL(err, status, "rank %d was lost: %s", rank, why.text);
+    char words[BOOT_WORDS] = {0};
+    if (boot->config.place.rank > 0 && boot->links[0].told)
+        return status;
+    snprintf(words, sizeof(words), "rank %d was lost while the ranks met: %.180s", rank, why.text);
+    for (int r = 1; r < boot->config.place.ranks && boot->config.place.rank == 0; r++)
+        if (r != rank && boot->links[r].fd >= 0)
+            boot_put(&boot->links[r], 1, BOOT_LAST, words, sizeof(words), gy_clock_ns() + BOOT_WORDS_NS, NULL);
+    return GY_FAIL(err, status, "%s", words);
 }
 
 GY_INT int gy_net_boot_gather(struct gy_net_boot *boot, const void *own, size_t bytes, void *all, struct gy_error *err)
 {
     const int ranks = boot->config.place.ranks, rank = boot->config.place.rank;
     const size_t total = bytes * (size_t)ranks;
-    const int64_t deadline = gy_clock_ns() + boot->config.wait_ns;
+    const int64_t deadline = gy_clock_ns() + gy_min64(boot->config.wait_ns, BOOT_SILENCE_NS);
     unsigned char *out = all;
     if (bytes > GY_NET_BLOB_MOST || total > GY_NET_BLOB_MOST)
         return GY_FAIL(err, GY_E_ARG, "%zu bytes of each of %d ranks; together there may be %d", bytes, ranks, GY_NET_BLOB_MOST);
@@ -208,17 +272,17 @@ GY_INT int gy_net_boot_gather(struct gy_net_boot *boot, const void *own, size_t 
     if (rank > 0) {
         const int status = boot_send(boot->links, 0, own, bytes, deadline, err);
         const int taken = status == GY_OK ? boot_take(boot->links, 0, out, total, deadline, err) : status;
-        return taken == GY_OK ? GY_OK : boot_lost(0, taken, err);
+        return taken == GY_OK ? GY_OK : boot_lost(boot, 0, taken, err);
     }
     for (int r = 1; r < ranks; r++) {
         const int status = boot_take(&boot->links[r], 1, out + (size_t)r * bytes, bytes, deadline, err);
         if (status != GY_OK)
-            return boot_lost(r, status, err);
+            return boot_lost(boot, r, status, err);
     }
     for (int r = 1; r < ranks; r++) {
         const int status = boot_send(&boot->links[r], 1, all, total, deadline, err);
         if (status != GY_OK)
-            return boot_lost(r, status, err);
+            return boot_lost(boot, r, status, err);
     }
     return GY_OK;
 }

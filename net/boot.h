@@ -7,7 +7,7 @@
 #include "../engine/base/mem.h"
 #include "auth.h"
 
-#define GY_NET_PROTOCOL 1
+#define GY_NET_PROTOCOL 2
 #define GY_NET_FIELDS 16
 #define GY_NET_BLOB_MOST (1 << 22)
 
@@ -26,7 +26,7 @@ struct gy_net_boot_config {
     struct gy_net_place place;
     unsigned char key[GY_NET_KEY_BYTES];
     int listener;           /* rank 0: a listening socket that somebody opened for it, or -1: open place.port */
-    int64_t wait_ns;        /* for everybody to come, and for each exchange */
+    int64_t wait_ns;        /* for everybody to come; an exchange among those who came takes at most half a minute of it */
     uint32_t epoch;         /* of the job: restarts count up, so that ranks from before are refused */
 };
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../engine/base/clock.h"
@@ -14,39 +15,50 @@
 #define GUARD_PAUSE_NS 1000000000 /* a turn that took longer: this process itself stood still */
 #define GUARD_LEAVE_NS 1000000000 /* for farewells to arrive */
 
-enum guard_kind { GUARD_BEAT, GUARD_BYE, GUARD_LOST };
+#define GUARD_TEXT 240
+#define GUARD_WATCHED 2           /* processes of this host: the next rank's, and rank 0's */
+#define GUARD_LINE (64 / sizeof(uint64_t)) /* of the board: a rank's own */
+
+long syscall(long number, ...); /* not declared under strict POSIX */
+
+enum guard_kind { GUARD_BEAT, GUARD_BYE, GUARD_LOST, GUARD_DEAD };
 struct guard_message {
     uint64_t entered;
-    int32_t kind;
-    char text[244];
+    int32_t kind, rank;        /* GUARD_DEAD: the rank whose process is gone */
+    char text[GUARD_TEXT];     /* GUARD_LOST */
 };
 enum guard_state { GUARD_HERE, GUARD_LEFT };
 struct guard_peer {
     int rank, state;
-    uint64_t entered;
+    uint64_t entered;          /* as it said last */
+    const uint64_t *line;      /* where it counts; NULL: on another host */
     int64_t seen;
+};
+struct guard_watch {
+    int rank, fd;              /* -1: nobody, or no longer */
 };
 struct gy_net_guard {
     struct gy_alloc alloc;
     struct gy_net_boot *boot;
     const struct gy_net_identity *all;
     struct guard_peer *peers;  /* rank 0: [ranks - 1]; others: rank 0 */
-    struct pollfd *polled;     /* [count + 1], the last one wakes */
-    int rank, ranks, count, wake[2];
+    struct pollfd *polled;     /* [count + GUARD_WATCHED + 1], the last one wakes */
+    struct guard_watch watch[GUARD_WATCHED];
+    int rank, ranks, count, one_host, wake[2];
     pthread_t thread;
-    uint64_t entered;
+    uint64_t alone, *entered;  /* this rank's count: on the board, or alone */
     int lost, stop;            /* atomic; text is written before lost */
-    char text[244];
+    char text[GUARD_TEXT];
 };
 
 static uint64_t guard_entered(struct gy_net_guard *g)
 {
-    return __atomic_load_n(&g->entered, __ATOMIC_RELAXED);
+    return __atomic_load_n(g->entered, __ATOMIC_RELAXED);
 }
 
-static void guard_send(struct gy_net_guard *g, const struct guard_peer *peer, int kind)
+static void guard_send(struct gy_net_guard *g, const struct guard_peer *peer, int kind, int rank)
 {
-    struct guard_message m = {.entered = guard_entered(g), .kind = kind};
+    struct guard_message m = {.entered = guard_entered(g), .kind = kind, .rank = rank};
     if (kind == GUARD_LOST)
         memcpy(m.text, g->text, sizeof(m.text));
     if (peer->state == GUARD_HERE && gy_net_boot_socket(g->boot, peer->rank) >= 0)
@@ -56,17 +68,26 @@ static void guard_send(struct gy_net_guard *g, const struct guard_peer *peer, in
 static void guard_send_all(struct gy_net_guard *g, int kind)
 {
     for (int i = 0; i < g->count; i++)
-        guard_send(g, &g->peers[i], kind);
+        guard_send(g, &g->peers[i], kind, 0);
 }
 
 /* ---- verdicts ---- */
 
-/* The most sums that a rank was seen to have begun. */
+/* The sums that a rank was seen to have begun. */
+static uint64_t guard_peer_entered(const struct guard_peer *peer)
+{
+    const uint64_t now = peer->line != NULL ? __atomic_load_n(peer->line, __ATOMIC_RELAXED) : 0;
+    return now > peer->entered ? now : peer->entered;
+}
+
+/* The most of all ranks. */
 static uint64_t guard_most(struct gy_net_guard *g)
 {
     uint64_t most = guard_entered(g);
-    for (int i = 0; i < g->count; i++)
-        most = g->peers[i].entered > most ? g->peers[i].entered : most;
+    for (int i = 0; i < g->count; i++) {
+        const uint64_t entered = guard_peer_entered(&g->peers[i]);
+        most = entered > most ? entered : most;
+    }
     return most;
 }
 
@@ -80,15 +101,16 @@ static void guard_decide(struct gy_net_guard *g, const char *text)
         guard_send_all(g, GUARD_LOST);
 }
 
+/* Without rank 0 everybody says no more than what all see alike: on one host the board, where a process that is gone counts no further. */
 static void guard_blame(struct gy_net_guard *g, const struct guard_peer *peer, const char *how)
 {
-    char text[244];
-    const uint64_t most = guard_most(g);
+    char text[GUARD_TEXT], sum[64] = "", seen[48] = "";
     const struct gy_net_identity *who = &g->all[peer->rank];
-    const int bytes = snprintf(text, sizeof(text), "rank %d on %.63s (process %" PRId32 ") %s", peer->rank, who->name, who->pid, how);
-    if (g->rank == 0 && bytes > 0 && (size_t)bytes < sizeof(text))
-        snprintf(text + bytes, sizeof(text) - (size_t)bytes, most > peer->entered ? "; it has not entered sum %" PRIu64 : "; last in sum %" PRIu64,
-                 peer->entered + (most > peer->entered));
+    if (g->rank == 0 || (g->one_host && peer->line != NULL))
+        snprintf(sum, sizeof(sum), "; it has not entered sum %" PRIu64, guard_peer_entered(peer) + 1);
+    if (g->rank == 0)
+        snprintf(seen, sizeof(seen), ", last seen %.1f s ago", (double)(gy_clock_ns() - peer->seen) * 1e-9);
+    snprintf(text, sizeof(text), "rank %d on %.63s (process %" PRId32 ") %s%s%s", peer->rank, who->name, who->pid, how, sum, seen);
     guard_decide(g, text);
 }
 
@@ -98,20 +120,36 @@ static void guard_judge(struct gy_net_guard *g, int64_t now)
         const struct guard_peer *peer = &g->peers[i];
         if (peer->state == GUARD_HERE && now - peer->seen > GY_NET_SILENT_NS)
             guard_blame(g, peer, "is silent for 2.5 seconds: it stands still or cannot be reached");
-        else if (peer->state == GUARD_LEFT && guard_most(g) > peer->entered)
+        else if (peer->state == GUARD_LEFT && guard_most(g) > guard_peer_entered(peer))
             guard_blame(g, peer, "has left the job");
     }
 }
 
 /* ---- messages ---- */
 
-static void guard_read(struct gy_net_guard *g, struct guard_peer *peer)
+static void guard_end(struct gy_net_guard *g, struct guard_peer *peer, const char *how)
+{
+    gy_net_boot_drop(g->boot, peer->rank);
+    peer->state = GUARD_LEFT;
+    guard_blame(g, peer, how);
+}
+
+/* 1: a message is there, 0: none, -1: the connection has ended. */
+static int guard_look(const struct gy_net_guard *g, const struct guard_peer *peer)
+{
+    char first;
+    const ssize_t n = recv(gy_net_boot_socket(g->boot, peer->rank), &first, 1, MSG_PEEK);
+    return n > 0 ? 1 : n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : -1;
+}
+
+/* The process of a rank is gone: its farewell may be here already. Only rank 0 decides, and whoever loses rank 0. */
+static void guard_dead(struct gy_net_guard *g, int rank);
+
+static void guard_take(struct gy_net_guard *g, struct guard_peer *peer)
 {
     struct guard_message m;
     if (gy_net_boot_take(g->boot, peer->rank, &m, sizeof(m), gy_clock_ns() + GUARD_PAUSE_NS, NULL) != GY_OK) {
-        gy_net_boot_drop(g->boot, peer->rank);
-        peer->state = GUARD_LEFT;
-        guard_blame(g, peer, "has ended: its connection is gone");
+        guard_end(g, peer, "breaks off in the middle of a message");
         return;
     }
     m.text[sizeof(m.text) - 1] = 0;
@@ -119,23 +157,60 @@ static void guard_read(struct gy_net_guard *g, struct guard_peer *peer)
     peer->entered = m.entered > peer->entered ? m.entered : peer->entered;
     if (m.kind == GUARD_LOST && g->rank > 0)
         guard_decide(g, m.text);
+    if (m.kind == GUARD_DEAD && g->rank == 0 && m.rank > 0 && m.rank < g->ranks)
+        guard_dead(g, m.rank);
     if (m.kind == GUARD_BYE) {
         gy_net_boot_drop(g->boot, peer->rank);
         peer->state = GUARD_LEFT;
     }
 }
 
+static void guard_read(struct gy_net_guard *g, struct guard_peer *peer)
+{
+    const int there = guard_look(g, peer);
+    if (there > 0)
+        guard_take(g, peer);
+    else if (there < 0)
+        guard_end(g, peer, "has ended");
+}
+
+static void guard_dead(struct gy_net_guard *g, int rank)
+{
+    struct guard_peer *const peer = &g->peers[g->rank == 0 ? rank - 1 : 0];
+    if (peer->rank != rank) {
+        guard_send(g, peer, GUARD_DEAD, rank);
+        return;
+    }
+    while (peer->state == GUARD_HERE && guard_look(g, peer) > 0)
+        guard_take(g, peer);
+    if (peer->state == GUARD_HERE)
+        guard_end(g, peer, "has ended");
+}
+
+static void guard_gone(struct gy_net_guard *g, struct guard_watch *w)
+{
+    close(w->fd);
+    w->fd = -1;
+    guard_dead(g, w->rank);
+}
+
 static void guard_poll(struct gy_net_guard *g, int64_t until)
 {
     const int64_t left = until - gy_clock_ns();
+    struct pollfd *const watched = g->polled + g->count;
     for (int i = 0; i < g->count; i++)
         g->polled[i] = (struct pollfd){.fd = g->peers[i].state == GUARD_HERE ? gy_net_boot_socket(g->boot, g->peers[i].rank) : -1, .events = POLLIN};
-    g->polled[g->count] = (struct pollfd){.fd = g->wake[0], .events = POLLIN};
-    if (poll(g->polled, (nfds_t)g->count + 1, left <= 0 ? 0 : (int)(left / 1000000) + 1) <= 0)
+    for (int i = 0; i < GUARD_WATCHED; i++)
+        watched[i] = (struct pollfd){.fd = g->watch[i].fd, .events = POLLIN};
+    watched[GUARD_WATCHED] = (struct pollfd){.fd = g->wake[0], .events = POLLIN};
+    if (poll(g->polled, (nfds_t)(g->count + GUARD_WATCHED + 1), left <= 0 ? 0 : (int)(left / 1000000) + 1) <= 0)
         return;
     for (int i = 0; i < g->count; i++)
-        if (g->polled[i].revents != 0)
+        if (g->polled[i].revents != 0 && g->peers[i].state == GUARD_HERE)
             guard_read(g, &g->peers[i]);
+    for (int i = 0; i < GUARD_WATCHED; i++)
+        if (watched[i].revents != 0)
+            guard_gone(g, &g->watch[i]);
 }
 
 static void guard_begin_anew(struct gy_net_guard *g, int64_t now)
@@ -189,14 +264,48 @@ static void *guard_thread(void *user)
 
 /* ---- open and close ---- */
 
-static int guard_fill(struct gy_net_guard *g, struct gy_error *err)
+static void guard_watch_rank(const struct gy_net_guard *g, struct guard_watch *w, int rank)
+{
+#ifdef SYS_pidfd_open
+    w->rank = rank;
+    w->fd = rank >= 0 ? (int)syscall(SYS_pidfd_open, (pid_t)g->all[rank].pid, 0u) : -1; /* refused: its connection tells */
+#else
+    (void)g, (void)rank, (void)w;
+#endif
+}
+
+/* Who is on this host counts on its board, in the order of the ranks, and watches the next one. */
+static void guard_neighbours(struct gy_net_guard *g, uint64_t *board)
+{
+    int local = 0, first = -1, next = -1;
+    for (int r = 0; r < g->ranks; r++) {
+        if (memcmp(g->all[r].host, g->all[g->rank].host, sizeof(g->all[r].host)) != 0)
+            continue;
+        uint64_t *const line = board != NULL && local < (int)(GY_NET_BOARD_BYTES / 64) ? board + (size_t)local * GUARD_LINE : NULL;
+        struct guard_peer *const peer = r == g->rank || (r > 0 && g->rank > 0) ? NULL : &g->peers[g->rank == 0 ? r - 1 : 0];
+        if (peer != NULL)
+            peer->line = line;
+        if (r == g->rank && line != NULL)
+            g->entered = line;
+        first = first < 0 ? r : first;
+        next = next < 0 && r > g->rank ? r : next;
+        local++;
+    }
+    next = next < 0 ? first : next;
+    g->one_host = local == g->ranks;
+    guard_watch_rank(g, &g->watch[0], next != g->rank ? next : -1);
+    guard_watch_rank(g, &g->watch[1], first == 0 && next != 0 && g->rank != 0 ? 0 : -1);
+}
+
+static int guard_fill(struct gy_net_guard *g, uint64_t *board, struct gy_error *err)
 {
     g->peers = gy_alloc_take(&g->alloc, (size_t)g->count, sizeof(*g->peers));
-    g->polled = gy_alloc_take(&g->alloc, (size_t)g->count + 1, sizeof(*g->polled));
+    g->polled = gy_alloc_take(&g->alloc, (size_t)g->count + GUARD_WATCHED + 1, sizeof(*g->polled));
     if (g->peers == NULL || g->polled == NULL)
         return GY_NOMEM(err, "the guard of the ranks", (size_t)g->count * sizeof(*g->peers));
     for (int i = 0; i < g->count; i++)
         g->peers[i].rank = g->rank == 0 ? i + 1 : 0;
+    guard_neighbours(g, board);
     if (pipe(g->wake) != 0)
         return GY_FAIL(err, GY_E_IO, "the guard of the ranks gets no pipe: %s", strerror(errno));
     fcntl(g->wake[0], F_SETFD, FD_CLOEXEC);
@@ -211,20 +320,23 @@ static void guard_free(struct gy_net_guard *g)
     for (int i = 0; i < 2; i++)
         if (g->wake[i] >= 0)
             close(g->wake[i]);
+    for (int i = 0; i < GUARD_WATCHED; i++)
+        if (g->watch[i].fd >= 0)
+            close(g->watch[i].fd);
     gy_alloc_free(&alloc, g->peers, (size_t)g->count * sizeof(*g->peers));
-    gy_alloc_free(&alloc, g->polled, ((size_t)g->count + 1) * sizeof(*g->polled));
+    gy_alloc_free(&alloc, g->polled, ((size_t)g->count + GUARD_WATCHED + 1) * sizeof(*g->polled));
     gy_alloc_free(&alloc, g, sizeof(*g));
 }
 
-GY_INT int gy_net_guard_open(struct gy_net_guard **out, struct gy_net_boot *boot, const struct gy_net_identity *all, int rank, int ranks,
-                             const struct gy_alloc *alloc, struct gy_error *err)
+GY_INT int gy_net_guard_open(struct gy_net_guard **out, const struct gy_net_guard_config *c, const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct gy_net_guard *g = gy_alloc_take(alloc, 1, sizeof(*g));
     if (g == NULL)
         return GY_NOMEM(err, "the guard of the ranks", sizeof(*g));
-    *g = (struct gy_net_guard){.alloc = *alloc, .boot = boot, .all = all, .rank = rank, .ranks = ranks, .count = rank == 0 ? ranks - 1 : 1,
-                               .wake = {-1, -1}};
-    const int status = guard_fill(g, err);
+    *g = (struct gy_net_guard){.alloc = *alloc, .boot = c->boot, .all = c->all, .rank = c->rank, .ranks = c->ranks,
+                               .count = c->rank == 0 ? c->ranks - 1 : 1, .wake = {-1, -1}, .watch = {{-1, -1}, {-1, -1}}};
+    g->entered = &g->alone;
+    const int status = guard_fill(g, c->board, err);
     if (status == GY_OK)
         *out = g;
     else
@@ -244,7 +356,7 @@ GY_INT void gy_net_guard_close(struct gy_net_guard *g)
 
 GY_INT void gy_net_guard_enter(struct gy_net_guard *g)
 {
-    __atomic_add_fetch(&g->entered, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(g->entered, 1, __ATOMIC_RELAXED);
 }
 
 GY_INT int gy_net_guard_lost(struct gy_net_guard *g, struct gy_error *err)

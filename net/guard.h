@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* guard.h: notices that a rank is gone. A thread of each rank sends a sign of life to rank 0, and rank 0 to all, over the connections of
- * boot.h, which belong to it from then on. A process that dies is noticed at once, by the end of its connection; one that stands still or
- * cannot be reached, after GY_NET_SILENT_NS. Rank 0 decides who is lost and tells all, so that every rank has the same sentence;
- * without rank 0 each rank says that of rank 0. Who leaves in peace says so, with the number of sums that it took part in: it is
- * lost only when somebody begins another. */
+ * boot.h, which belong to it from then on. A process that dies is noticed at once, by the end of its connection, and on its own host by
+ * the system's word (pidfd), should a child of it keep the connection open; one that stands still or cannot be reached, after
+ * GY_NET_SILENT_NS. Rank 0 decides who is lost and tells all, so that every rank has the same sentence; without rank 0 each rank says
+ * that of rank 0. Who leaves in peace says so, with the number of sums that it took part in: it is lost only when somebody begins another.
+ *
+ * Ranks of one host count their sums in memory that all of them see, so that the sentence is exact there; of other hosts it tells what
+ * the last sign of life said. */
 #ifndef GY_NET_GUARD_H
 #define GY_NET_GUARD_H
 #include "boot.h"
@@ -11,11 +14,19 @@
 
 #define GY_NET_BEAT_NS 250000000
 #define GY_NET_SILENT_NS 2500000000LL
+#define GY_NET_BOARD_BYTES ((size_t)4096)
+
+struct gy_net_guard_config {
+    struct gy_net_boot *boot;          /* nothing else may use its connections until the guard closes */
+    const struct gy_net_identity *all; /* [ranks], who is who */
+    int rank, ranks;
+    void *board;                       /* GY_NET_BOARD_BYTES that the ranks of this host share, zeroed; or NULL */
+};
 
 struct gy_net_guard;
-/* all: [ranks], who is who; it and boot must outlive the guard. Nothing else may use boot's connections until it closes. */
-GY_INT int gy_net_guard_open(struct gy_net_guard **out, struct gy_net_boot *boot, const struct gy_net_identity *all, int rank, int ranks,
-                             const struct gy_alloc *alloc, struct gy_error *err);
+/* boot, all and board must outlive the guard. */
+GY_INT int gy_net_guard_open(struct gy_net_guard **out, const struct gy_net_guard_config *config, const struct gy_alloc *alloc,
+                             struct gy_error *err);
 /* Says farewell, unless a rank was lost. NULL is fine. */
 GY_INT void gy_net_guard_close(struct gy_net_guard *guard);
 GY_INT void gy_net_guard_enter(struct gy_net_guard *guard); /* this rank begins a sum; all ranks begin the same number of them */

@@ -155,8 +155,10 @@ GY_INT int gy_net_meet(struct gy_net_meeting *meeting, struct gy_net_boot_config
         return meet_by_file(config, file, get, err);
     if (p->locals == p->ranks && p->job[0] != 0)
         return meet_on_host(meeting, config, err);
-    return GY_FAIL(err, GY_E_UNSUPPORTED, "the variables of %s say that this is rank %d of %d, but not how the ranks find each other: gyre launch tells "
-                   "them, or GYRE_KEY_FILE and GYRE_MASTER_HOST; GYRE_RANK=0 GYRE_RANKS=1 trains alone", p->launcher, p->rank, p->ranks);
+    return GY_FAIL(err, GY_E_UNSUPPORTED, "the variables of %s say that this is rank %d of %d; on several hosts the ranks need a key that they share: "
+                   "GYRE_KEY_FILE, a file of 64 hexadecimal digits that its owner alone may read%s; gyre launch brings both, and GYRE_RANK=0 "
+                   "GYRE_RANKS=1 trains alone", p->launcher, p->rank, p->ranks,
+                   p->host[0] != 0 ? "" : ", and GYRE_MASTER_HOST, where rank 0 is");
 }
 
 GY_INT void gy_net_meet_end(struct gy_net_meeting *meeting)

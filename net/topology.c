@@ -49,11 +49,15 @@ GY_INT void gy_net_identity_read(struct gy_net_identity *out, int rank, int apar
     gy_sha256_close(&sha, out->host);
     out->pid = (int32_t)getpid();
     out->fd = -1;
+    out->near = (struct gy_net_near){-1, -1};
+    struct gy_pin_set allowed = {{0}};
+    if (gy_pin_allowed(&allowed) > 0)
+        gy_net_near_read("/sys/devices/system", &allowed, &out->near);
 }
 
 /* ---- hosts ---- */
 
-static void topology_group(struct gy_net_topology *t, const struct gy_net_identity *all)
+static void topology_hosts(struct gy_net_topology *t, const struct gy_net_identity *all)
 {
     int placed = 0;
     for (int r = 0; r < t->ranks; r++)
@@ -71,6 +75,40 @@ static void topology_group(struct gy_net_topology *t, const struct gy_net_identi
         t->hosts++;
     }
     t->first[t->hosts] = placed;
+}
+
+/* ---- groups ---- */
+
+/* Groups of a host by one of the numbers that its ranks told; 1: all told one, and there are not too many. */
+static int topology_group_by(struct gy_net_topology *t, const struct gy_net_identity *all, int host, int by_socket)
+{
+    int32_t seen[GY_NET_GROUPS];
+    int count = 0;
+    for (int k = t->first[host]; k < t->first[host + 1]; k++) {
+        const struct gy_net_near *near = &all[t->member[k]].near;
+        const int32_t number = by_socket ? near->socket : near->node;
+        int g = 0;
+        while (g < count && seen[g] != number)
+            g++;
+        if (number < 0 || g == GY_NET_GROUPS)
+            return 0;
+        seen[g] = number;
+        count = g == count ? count + 1 : count;
+        t->group[t->member[k]] = g;
+    }
+    t->groups[host] = count;
+    return count > 1;
+}
+
+static void topology_groups(struct gy_net_topology *t, const struct gy_net_identity *all)
+{
+    for (int h = 0; h < t->hosts; h++) {
+        if (topology_group_by(t, all, h, 1) || topology_group_by(t, all, h, 0))
+            continue;
+        t->groups[h] = 1;
+        for (int k = t->first[h]; k < t->first[h + 1]; k++)
+            t->group[t->member[k]] = 0;
+    }
 }
 
 /* ---- the file ---- */
@@ -165,6 +203,29 @@ static int topology_rack(struct topology_text *x, const struct gy_net_topology *
     return GY_OK;
 }
 
+static int topology_sockets(struct topology_text *x, struct gy_net_topology *t)
+{
+    char word[TOPOLOGY_WORD];
+    int64_t size, next = 0;
+    int count = 0;
+    for (; topology_word(x, word) > 0; count++) {
+        if (gy_text_int(word, 1, GY_NET_RANKS_MOST, &size) != 0 || count == GY_NET_GROUPS)
+            return topology_bad(x, "sockets are at most 16 numbers of ranks, as 2 2");
+        for (int r = 0; r < t->ranks; r++)
+            if (t->local[r] >= next && t->local[r] < next + size)
+                t->group[r] = count;
+        next += size;
+    }
+    for (int h = 0; h < t->hosts; h++) {
+        if (gy_net_topology_locals(t, h) != next)
+            return GY_FAIL(x->err, GY_E_FORMAT, "%s:%d: the sockets have %" PRId64 " ranks together; host %d has %d", x->name, x->line, next, h,
+                           gy_net_topology_locals(t, h));
+        t->groups[h] = count;
+    }
+    t->told = 1;
+    return GY_OK;
+}
+
 static int topology_line(struct topology_text *x, struct gy_net_topology *t, const struct gy_net_identity *all)
 {
     char word[TOPOLOGY_WORD];
@@ -172,7 +233,9 @@ static int topology_line(struct topology_text *x, struct gy_net_topology *t, con
         return GY_OK;
     if (strcmp(word, "dims") == 0)
         return topology_dims(x, t);
-    return strcmp(word, "rack") == 0 ? topology_rack(x, t, all) : topology_bad(x, "a line begins with dims or rack");
+    if (strcmp(word, "sockets") == 0)
+        return topology_sockets(x, t);
+    return strcmp(word, "rack") == 0 ? topology_rack(x, t, all) : topology_bad(x, "a line begins with dims, rack or sockets");
 }
 
 /* Hosts in the order of their racks. */
@@ -180,21 +243,25 @@ static int topology_reorder(struct gy_net_topology *t, const struct topology_tex
 {
     int *const member = gy_alloc_take(&t->alloc, (size_t)t->ranks, sizeof(*member));
     int *const first = gy_alloc_take(&t->alloc, (size_t)t->hosts + 1, sizeof(*first));
+    int *const groups = gy_alloc_take(&t->alloc, (size_t)t->hosts, sizeof(*groups));
     int placed = 0;
-    for (int h = 0; member != NULL && first != NULL && h < t->hosts; h++) {
+    for (int h = 0; member != NULL && first != NULL && groups != NULL && h < t->hosts; h++) {
         const int from = x->rank_order[h];
         first[h] = placed;
+        groups[h] = t->groups[from];
         for (int k = t->first[from]; k < t->first[from + 1]; k++) {
             t->host[t->member[k]] = h;
             member[placed++] = t->member[k];
         }
         first[h + 1] = placed;
     }
-    const int good = member != NULL && first != NULL;
+    const int good = member != NULL && first != NULL && groups != NULL;
     if (good) {
         memcpy(t->member, member, (size_t)t->ranks * sizeof(*member));
         memcpy(t->first, first, ((size_t)t->hosts + 1) * sizeof(*first));
+        memcpy(t->groups, groups, (size_t)t->hosts * sizeof(*groups));
     }
+    gy_alloc_free(&t->alloc, groups, (size_t)t->hosts * sizeof(*groups));
     gy_alloc_free(&t->alloc, member, (size_t)t->ranks * sizeof(*member));
     gy_alloc_free(&t->alloc, first, ((size_t)t->hosts + 1) * sizeof(*first));
     return good ? GY_OK : GY_E_NOMEM;
@@ -226,6 +293,19 @@ GY_INT int gy_net_topology_locals(const struct gy_net_topology *t, int host)
     return t->first[host + 1] - t->first[host];
 }
 
+GY_INT int gy_net_topology_group(const struct gy_net_topology *t, int rank, int size[GY_NET_GROUPS])
+{
+    const int host = t->host[rank];
+    int before = 0;
+    memset(size, 0, GY_NET_GROUPS * sizeof(*size));
+    for (int k = t->first[host]; k < t->first[host + 1]; k++) {
+        const int other = t->member[k];
+        before += other < rank && t->group[other] == t->group[rank];
+        size[t->group[other]]++;
+    }
+    return before;
+}
+
 GY_INT int gy_net_topology_open(struct gy_net_topology *out, const struct gy_net_identity *all, int ranks, const char *text, const char *name,
                                 const struct gy_alloc *alloc, struct gy_error *err)
 {
@@ -236,11 +316,15 @@ GY_INT int gy_net_topology_open(struct gy_net_topology *out, const struct gy_net
     t.local = gy_alloc_take(alloc, each, sizeof(int));
     t.first = gy_alloc_take(alloc, each, sizeof(int));
     t.member = gy_alloc_take(alloc, each, sizeof(int));
+    t.group = gy_alloc_take(alloc, each, sizeof(int));
+    t.groups = gy_alloc_take(alloc, each, sizeof(int));
     int *const order = gy_alloc_take(alloc, each, sizeof(int));
-    if (t.host == NULL || t.local == NULL || t.first == NULL || t.member == NULL || order == NULL)
-        status = GY_NOMEM(err, "the topology", 5 * each * sizeof(int));
-    if (status == GY_OK)
-        topology_group(&t, all);
+    if (t.host == NULL || t.local == NULL || t.first == NULL || t.member == NULL || t.group == NULL || t.groups == NULL || order == NULL)
+        status = GY_NOMEM(err, "the topology", 7 * each * sizeof(int));
+    if (status == GY_OK) {
+        topology_hosts(&t, all);
+        topology_groups(&t, all);
+    }
     if (status == GY_OK && text != NULL) {
         struct topology_text x = {.name = name, .line = 1, .rank_order = order, .err = err};
         status = topology_read(&t, all, text, &x);
@@ -260,5 +344,7 @@ GY_INT void gy_net_topology_close(struct gy_net_topology *t)
     gy_alloc_free(&t->alloc, t->local, bytes);
     gy_alloc_free(&t->alloc, t->first, bytes);
     gy_alloc_free(&t->alloc, t->member, bytes);
+    gy_alloc_free(&t->alloc, t->group, bytes);
+    gy_alloc_free(&t->alloc, t->groups, bytes);
     *t = (struct gy_net_topology){0};
 }

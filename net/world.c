@@ -2,6 +2,7 @@
 /* Each rank makes an open file without a name and tells its number in the host; the first rank of a host keeps its own, the others open that
  * one through /proc and give theirs back. So nothing is left behind, whoever dies. */
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #define WORLD_FASTEST "fastest"
 #define WORLD_SCHEDULE_MOST ((size_t)64 << 20)
 #define WORLD_TEXT_MOST ((size_t)1 << 20)
+#define WORLD_GROUP 4 /* ranks of a socket: with fewer, what is saved between sockets is less than the level's own passes over memory */
 
 long syscall(long number, ...); /* not declared under strict POSIX */
 
@@ -34,6 +36,7 @@ struct gy_net_world {
     int fastest;                 /* whatever the order of sums */
     struct gy_net_choice choice; /* then */
     int fd;
+    void *board;                 /* the begin of that file, for the guard */
 };
 
 /* All ranks go on, or none: the first that failed says why. */
@@ -71,6 +74,18 @@ static int world_memory(struct gy_net_world *w, struct gy_error *err)
                                         "without it", leader, path, strerror(errno));
 }
 
+/* The pages are there, or this fails: one that is missing later would be a SIGBUS. */
+static int world_board(struct gy_net_world *w, struct gy_error *err)
+{
+    const int reason = posix_fallocate(w->fd, 0, (off_t)GY_NET_WORLD_BYTES);
+    void *const board = reason == 0 ? mmap(NULL, GY_NET_WORLD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0) : MAP_FAILED;
+    if (board == MAP_FAILED)
+        return GY_FAIL(err, GY_E_NOMEM, "the memory of this host's ranks cannot have %zu bytes: %s", GY_NET_WORLD_BYTES,
+                       strerror(reason != 0 ? reason : errno));
+    w->board = board;
+    return GY_OK;
+}
+
 /* The file's text, to free with WORLD_TEXT_MOST bytes. */
 static int world_text(const struct gy_net_world *w, const char *path, char **out, struct gy_error *err)
 {
@@ -95,7 +110,8 @@ static int world_hosts(struct gy_net_world *w, const char *path, struct gy_error
     int status = path != NULL ? world_text(w, path, &text, err) : GY_OK;
     status = status == GY_OK ? gy_net_topology_open(&w->topology, w->all, w->place.ranks, text, path, &w->alloc, err) : status;
     gy_alloc_free(&w->alloc, text, WORLD_TEXT_MOST);
-    return status == GY_OK ? world_memory(w, err) : status;
+    status = status == GY_OK ? world_memory(w, err) : status;
+    return status == GY_OK ? world_board(w, err) : status;
 }
 
 static int world_identities(struct gy_net_world *w, int apart, struct gy_error *err)
@@ -189,7 +205,8 @@ static int world_fill(struct gy_net_world *w, const struct gy_net_world_config *
     GY_TRY(world_same_algorithm(w, name, err));
     GY_TRY(world_agree(w, world_hosts(w, c->topology, err), err));
     GY_TRY(world_agree(w, world_network(w, err), err));
-    return gy_net_guard_open(&w->guard, w->boot, w->all, w->place.rank, w->place.ranks, &w->alloc, err);
+    const struct gy_net_guard_config guard = {.boot = w->boot, .all = w->all, .rank = w->place.rank, .ranks = w->place.ranks, .board = w->board};
+    return gy_net_guard_open(&w->guard, &guard, &w->alloc, err);
 }
 
 GY_INT int gy_net_world_open(struct gy_net_world **out, const struct gy_net_world_config *config, const struct gy_alloc *alloc,
@@ -223,6 +240,8 @@ GY_INT void gy_net_world_close(struct gy_net_world *w)
         gy_net_world_leave(w, c);
     gy_net_ucx_close(w->ucx);
     gy_net_guard_close(w->guard);
+    if (w->board != NULL)
+        munmap(w->board, GY_NET_WORLD_BYTES);
     gy_net_topology_close(&w->topology);
     gy_alloc_free(&alloc, w->all, (size_t)w->place.ranks * sizeof(*w->all));
     if (w->fd >= 0)
@@ -239,6 +258,18 @@ GY_INT void gy_net_world_standing(const struct gy_net_world *w, struct gy_net_st
     const int host = w->topology.host[w->place.rank];
     *out = (struct gy_net_standing){w->place.rank, w->place.ranks, w->topology.local[w->place.rank], gy_net_topology_locals(&w->topology, host),
                                     host, w->topology.hosts};
+}
+
+GY_INT int gy_net_world_groups(const struct gy_net_world *w, int size[GY_NET_GROUPS], int *group, int *rank, int *ordered)
+{
+    const struct gy_net_topology *t = &w->topology;
+    const int host = t->host[w->place.rank];
+    *group = t->group[w->place.rank];
+    *ordered = 1;
+    for (int k = t->first[host] + 1; k < t->first[host + 1]; k++)
+        *ordered = *ordered && t->group[t->member[k]] >= t->group[t->member[k - 1]];
+    *rank = gy_net_topology_group(t, w->place.rank, size);
+    return t->told || gy_net_topology_locals(t, host) >= WORLD_GROUP * t->groups[host] ? t->groups[host] : 1;
 }
 
 GY_INT int gy_net_world_memory(const struct gy_net_world *w)

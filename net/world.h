@@ -27,7 +27,12 @@ struct gy_net_standing {
     int rank, ranks, local, locals, host, hosts;
 };
 GY_INT void gy_net_world_standing(const struct gy_net_world *world, struct gy_net_standing *out);
-/* The open file that is the memory of this host's ranks; the world's. */
+/* This host's groups (sockets) of ranks; size: [GY_NET_GROUPS]; group, rank: this one's, and its number there;
+ * ordered: they are numbered one group after the other. Returns how many; 1, whatever the
+ * others say: not worth a level of their own. */
+GY_INT int gy_net_world_groups(const struct gy_net_world *world, int size[GY_NET_GROUPS], int *group, int *rank, int *ordered);
+/* The open file that is the memory of this host's ranks; the world's, and so are its first GY_NET_WORLD_BYTES. */
+#define GY_NET_WORLD_BYTES ((size_t)65536) /* whole pages, whatever their size */
 GY_INT int gy_net_world_memory(const struct gy_net_world *world);
 /* Sums of a node of this host (as many ranks as it has) become sums over all hosts. All ranks give the same channel, below
  * GY_NET_CHANNELS; most: bytes of the node's buffers; how: enum gy_net_join.

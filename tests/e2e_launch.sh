@@ -28,11 +28,13 @@ softmax
 END
 
 RUN= # or exec, in the background
+restarts=
 launch() # launch RANKS FOLDER OPTIONS...
 {
     ranks=$1 folder=$2
     shift 2
-    $RUN "$GYRE" launch --ranks "$ranks" --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --epochs 12 --pad-crop 2 --flip \
+    # shellcheck disable=SC2086
+    $RUN "$GYRE" launch --ranks "$ranks" --threads 1 $restarts -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --epochs 12 --pad-crop 2 --flip \
         --checkpoint-every 5 --out "$folder" --batch 4 "$@"
 }
 
@@ -92,6 +94,25 @@ if [ -r /proc/self/environ ] && command -v pgrep >/dev/null; then
     wait $pid
     expect 0 launch 3 "$TMP/mended" --resume
     same "$TMP/whole/$last" "$TMP/mended/$last"
+    # one that stands still: every other rank says so, it is ended, and the job goes on by itself
+    restarts='--restarts 1'
+    launch 3 "$TMP/stood" --resume >"$out" 2>"$err" </dev/null &
+    pid=$!
+    await "$TMP/stood"
+    process=$(rank_process "$TMP/stood" 2)
+    [ -z "$process" ] || kill -STOP "$process"
+    got=0
+    wait $pid || got=$?
+    restarts=
+    if [ $got = 0 ]; then ok; else bad "code $got after a stopped process"; cat "$err"; fi
+    if [ "$(grep 'rank 2 on .* is silent' "$err" | sort | uniq -c | awk '{ print $1 }')" = 2 ] || [ -z "$process" ] ||
+        grep -q 'rank 2 .* is stopped for 4 seconds' "$err"; then # the others may have been done
+        ok
+    else
+        bad 'not the same sentence of two ranks'
+        cat "$err"
+    fi
+    same "$TMP/whole/$last" "$TMP/stood/$last"
 else
     skip 'no /proc or pgrep: processes are not killed'
 fi
@@ -125,6 +146,16 @@ for ranks in 1 2 4; do
 done
 same "$TMP/shards1/$last" "$TMP/shards2/$last"
 same "$TMP/shards1/$last" "$TMP/shards4/$last"
+# ranks on two sockets, as a topology file says: the same order of sums where sockets are equal; sums are right where they are not
+echo 'sockets 2 2' >"$TMP/even"
+echo 'sockets 3 1' >"$TMP/odd"
+expect 0 env GYRE_TOPOLOGY="$TMP/even" "$GYRE" launch --ranks 4 --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --epochs 4 --pad-crop 2 \
+    --flip --mixup .2 --shards 4 --batch 3 --out "$TMP/sockets"
+same "$TMP/shards1/$last" "$TMP/sockets/$last"
+expect 0 env GYRE_TOPOLOGY="$TMP/odd" "$GYRE" launch --ranks 4 --threads 1 -- "$GYRE" bench allreduce --json --rounds 1 --repeats 1 --least 4 --most 65536
+says "$out" '"ranks":4,"bytes":65536'
+expect 3 env GYRE_TOPOLOGY="$TMP/odd" "$GYRE" launch --ranks 3 --threads 1 -- "$GYRE" bench allreduce --rounds 1 --repeats 1 --least 4 --most 4
+says "$err" 'odd:1: the sockets have 4 ranks together; host 0 has 3'
 mkdir "$TMP/moved"
 cp "$TMP/shards4/checkpoint-20.safetensors" "$TMP/moved"
 expect 0 sharded 2 "$TMP/moved" --resume --bucket 0.001

@@ -5,68 +5,15 @@
 # unequal ranks; whoever is lost ends all. Needs root.   run_hosts.sh GYRE. Variable: RATE (of a link, default 400mbit).
 . "$(dirname "$0")/e2e.inc"
 GYRE=$1
-RATE=${RATE:-400mbit}
-for tool in ip tc unshare nsenter; do
-    if ! command -v $tool >/dev/null; then
-        skip "no $tool (Debian: iproute2, util-linux)"
-        finish
-    fi
-done
-tag=g$$
-switch=${tag}s
-holders=
-hosts_down()
-{
-    for holder in $holders; do
-        kill -9 "$holder" 2>/dev/null
-    done
-    for i in 0 1 2 3; do
-        ip netns del "$tag$i" 2>/dev/null
-    done
-    ip netns del "$switch" 2>/dev/null
-}
-trap 'exit 1' INT TERM
-trap 'hosts_down; [ -z "$own_tmp" ] || rm -rf "$own_tmp"' EXIT
-if ! ip netns add "$switch" 2>/dev/null || ! ip -n "$switch" link add br0 type bridge 2>/dev/null; then
-    skip 'network namespaces are not allowed here (root?)'
+. "$(dirname "$0")/hosts.inc"
+if ! hosts_up 4; then
+    skip "$why"
     finish
 fi
-ip -n "$switch" link set br0 up
-
-# host_up I: namespaces, an address, a shaped link, and a process that keeps them; its number lies in $TMP/holder.I
-host_up()
-{
-    host=$tag$1
-    ip netns add "$host" && ip -n "$host" link set lo up &&
-        ip -n "$switch" link add "p$1" type veth peer name eth0 netns "$host" &&
-        ip -n "$switch" link set "p$1" master br0 up && ip -n "$host" addr add "10.77.0.$(($1 + 1))/24" dev eth0 &&
-        ip -n "$host" link set eth0 up || return 1
-    for side in "$host eth0" "$switch p$1"; do
-        # shellcheck disable=SC2086
-        set -- "$1" $side
-        tc -n "$2" qdisc add dev "$3" root tbf rate "$RATE" burst 64kb latency 50ms || return 1
-    done
-    ip netns exec "$host" unshare --ipc --pid --uts --fork --mount-proc --kill-child \
-        sh -c "hostname $host; echo ready >$TMP/ready.$1; exec sleep 3600" &
-    holders="$holders $!"
-    while [ ! -s "$TMP/ready.$1" ]; do sleep 0.05; done
-    pgrep -P $! >"$TMP/holder.$1"
-}
 : >"$TMP/hosts.txt"
 for i in 0 1 2 3; do
-    if ! host_up $i; then
-        skip 'links cannot be made or shaped here'
-        finish
-    fi
     echo "$tag$i slots=2 address=10.77.0.$((i + 1))" >>"$TMP/hosts.txt"
 done
-sleep 2 # until the links run
-
-# what stands for ssh
-cat >"$TMP/enter" <<END
-pid=\$(cat "$TMP/holder.\${1#$tag}")
-exec nsenter -t "\$pid" --net --ipc --pid --uts --mount -- sh -c "\$2"
-END
 launch() { "$GYRE" launch --hosts "$TMP/hosts.txt" --threads 1 --ssh "sh $TMP/enter" "$@"; }
 sums() { launch -- "$GYRE" bench allreduce --json --rounds "$1" --repeats 2 --least "$2" --most "$3"; }
 

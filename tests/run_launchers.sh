@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Ranks that other launchers start: Open MPI's mpirun, torchrun's variables, and a real Slurm (munge, slurmctld and two slurmd on this machine,
-# all in a folder of their own). Each trains to the bits that 'gyre launch' reaches, on ranks of one host and, with GYRE_ALLREDUCE=flat/, through
-# the network between ranks that count as hosts; a rank that fails ends the job. What is not installed is skipped.
+# Ranks that are started by other means: Open MPI's mpirun, torchrun's variables, a real Slurm (munge, slurmctld and two slurmd on this machine,
+# all in a folder of their own), and 'gyre launch --hosts' through a real sshd, on this host and, as root, on two hosts in network namespaces.
+# Each trains to the bits that 'gyre launch' reaches, on ranks of one host and, with GYRE_ALLREDUCE=flat/, through the network between ranks
+# that count as hosts; a rank that fails ends the job. What is not installed is skipped.
 # run_launchers.sh GYRE
 . "$(dirname "$0")/e2e.inc"
+. "$(dirname "$0")/hosts.inc"
 GYRE=$1
 make_images "$TMP/data/train" 4 30 20 1
 cat >"$TMP/tiny.net" <<'END'
@@ -76,6 +78,90 @@ torch_ranks()
 expect 0 ranks_train torch torch_ranks
 reaches torch
 
+# ---- ssh
+ssh_end()
+{
+    for pid in "$TMP"/ssh/*.pid; do
+        [ ! -s "$pid" ] || kill "$(cat "$pid")" 2>/dev/null
+    done
+    hosts_down
+}
+# ssh_begin: keys of hosts and of who comes, and the file that ssh reads; a server is added by ssh_server
+ssh_begin()
+{
+    mkdir -m 700 "$TMP/ssh"
+    ssh-keygen -q -t ed25519 -N '' -f "$TMP/ssh/host" && ssh-keygen -q -t ed25519 -N '' -f "$TMP/ssh/user" || return 1
+    cp "$TMP/ssh/user.pub" "$TMP/ssh/authorized"
+    [ "$(id -u)" != 0 ] || mkdir -p /run/sshd
+    : >"$TMP/ssh/config"
+}
+# ssh_server NAME ADDRESS PORT COMMAND...: the server is started by the command
+ssh_server()
+{
+    cat >>"$TMP/ssh/config" <<END
+Host $1
+    HostName $2
+    Port $3
+    User $(id -un)
+    IdentityFile $TMP/ssh/user
+    IdentitiesOnly yes
+    BatchMode yes
+    UserKnownHostsFile $TMP/ssh/known
+END
+    echo "[$2]:$3 $(cat "$TMP/ssh/host.pub")" >>"$TMP/ssh/known"
+    cat >"$TMP/ssh/server.$3" <<END
+ListenAddress $2
+Port $3
+HostKey $TMP/ssh/host
+PidFile $TMP/ssh/$3.pid
+AuthorizedKeysFile $TMP/ssh/authorized
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+PermitRootLogin prohibit-password
+END
+    port=$3
+    shift 3
+    "$@" "$sshd" -f "$TMP/ssh/server.$port" -E "$TMP/ssh/server.$port.log"
+}
+sshd=$(command -v sshd || PATH=/usr/sbin:/sbin command -v sshd)
+if [ -z "$sshd" ] || ! command -v ssh >/dev/null || ! command -v ssh-keygen >/dev/null; then
+    skip 'no ssh or sshd (Debian: openssh-client, openssh-server)'
+elif ! ssh_begin || ! ssh_server near-a 127.0.0.1 17022 || ! ssh_server near-b 127.0.0.1 17023; then
+    bad 'sshd did not begin'
+    cat "$TMP"/ssh/*.log
+else
+    trap 'exit 1' INT TERM
+    trap 'ssh_end; [ -z "$own_tmp" ] || rm -rf "$own_tmp"' EXIT
+    sleep 1
+    printf 'near-a slots=2 address=127.0.0.1\nnear-b slots=2\n' >"$TMP/near.txt"
+    by_ssh() { "$GYRE" launch --hosts "$TMP/near.txt" --ssh "ssh -F $TMP/ssh/config" "$@"; }
+    expect 0 ranks_train ssh by_ssh --
+    reaches ssh
+    expect 0 ranks_train ssh-flat env GYRE_ALLREDUCE=flat/doubling "$GYRE" launch --hosts "$TMP/near.txt" --ssh "ssh -F $TMP/ssh/config" --
+    same "$TMP/flat/$last" "$TMP/ssh-flat/$last"
+    expect 5 by_ssh -- sh -c '[ $GYRE_RANK = 3 ] && exit 5; exec sleep 30'
+    says "$err" 'rank 3 on near-b.*ended with code 5'
+    # no command line has the key: sixty-four hexadecimal digits in a row
+    expect 1 by_ssh -- sh -c 'for f in /proc/[0-9]*/cmdline; do tr "\0" "\n" <"$f" 2>/dev/null | grep -a GYRE_RANKS; done |
+        grep -a -E -q "(^|[^0-9a-f])[0-9a-f]{64}([^0-9a-f]|\$)"'
+    if [ "$(id -u)" != 0 ]; then
+        skip 'two hosts need root'
+    elif ! hosts_up 2 || ! ip -n "$switch" addr add 10.77.0.200/24 dev br0; then
+        skip "two hosts: $why"
+    else
+        : >"$TMP/far.txt"
+        for i in 0 1; do
+            ssh_server "$tag$i" "10.77.0.$((i + 1))" 1703$i nsenter -t "$(cat "$TMP/holder.$i")" --net --ipc --pid --uts --mount --
+            echo "$tag$i slots=2 address=10.77.0.$((i + 1))" >>"$TMP/far.txt"
+        done
+        sleep 1
+        expect 0 ranks_train far ip netns exec "$switch" "$GYRE" launch --hosts "$TMP/far.txt" --ssh "ssh -F $TMP/ssh/config" --
+        reaches far
+        says "$out" '4 processes'
+    fi
+fi
+
 # ---- Slurm
 slurm_end()
 {
@@ -83,6 +169,7 @@ slurm_end()
         [ ! -s "$pid" ] || kill "$(cat "$pid")" 2>/dev/null
     done
     sleep 1
+    ssh_end
     [ -z "$own_tmp" ] || rm -rf "$own_tmp"
 }
 slurm_begin()
@@ -112,7 +199,7 @@ SelectType=select/linear
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SlurmdParameters=config_overrides
-NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=17001 CPUs=4 State=UNKNOWN
+NodeName=localhost NodeHostname=$host NodeAddr=127.0.0.1 Port=17001 CPUs=4 State=UNKNOWN
 NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=17002 CPUs=4 State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 END
@@ -121,7 +208,7 @@ END
     trap slurm_end EXIT
     munged --force --key-file="$TMP/slurm/munge.key" --socket="$TMP/slurm/munge.sock" --pid-file="$TMP/slurm/munged.pid" \
         --log-file="$TMP/slurm/munged.log" --seed-file="$TMP/slurm/munge.seed" >"$TMP/slurm/begin.log" 2>&1 &&
-        slurmctld -c >>"$TMP/slurm/begin.log" 2>&1 && slurmd -N n1 >>"$TMP/slurm/begin.log" 2>&1 && slurmd -N n2 >>"$TMP/slurm/begin.log" 2>&1
+        slurmctld -c >>"$TMP/slurm/begin.log" 2>&1 && slurmd -N localhost >>"$TMP/slurm/begin.log" 2>&1 && slurmd -N n2 >>"$TMP/slurm/begin.log" 2>&1
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         ! sinfo -h -t idle -o %D 2>/dev/null | grep -q 2 || return 0
         sleep 1
@@ -138,11 +225,13 @@ elif ! slurm_begin; then
 else
     expect 0 ranks_train slurm srun -N 1 -n 4 # one node: nothing has to be said
     reaches slurm
-    expect 2 ranks_train slurm-alone srun -N 2 -n 4 # several: where rank 0 is, and a key
-    says "$err" 'GYRE_KEY_FILE and GYRE_MASTER_HOST'
+    expect 2 ranks_train slurm-alone srun -N 2 -n 4 # several: a key; Slurm's list of hosts tells where rank 0 is
+    says "$err" 'GYRE_KEY_FILE, a file of 64 hexadecimal digits that its owner alone may read; '
     (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$TMP/key")
     expect 0 ranks_train slurm-two env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4
     reaches slurm-two
+    expect 0 ranks_train slurm-list env GYRE_KEY_FILE="$TMP/key" srun -N 2 -n 4
+    reaches slurm-list
     expect 0 ranks_train slurm-flat env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 GYRE_ALLREDUCE=flat/doubling srun -N 2 -n 4
     same "$TMP/flat/$last" "$TMP/slurm-flat/$last"
 fi

@@ -65,6 +65,28 @@ static void boot_places(void)
     T_CHECK(boot_place_of(word, &p) == GY_E_ARG);
 }
 
+/* Where rank 0 is, out of Slurm's list of hosts; what was said goes before it. */
+static void boot_lists(void)
+{
+    static const char *const rows[][2] = {
+        {"n1", "n1"}, {"n[01-04,7],m3", "n01"}, {"n[7,01-04]", "n7"}, {"rack[1-2]-node[03-05].site", "rack1-node03.site"}, {"a,b", "a"}, {"n[12]", "n12"},
+        {",b", NULL}, {"n[1-2", NULL}, {"", NULL}, {"n[", NULL},
+    };
+    struct gy_net_place p;
+    for (size_t i = 0; i < GY_COUNT(rows); i++) {
+        const char *const list[] = {"SLURM_PROCID", "1", "SLURM_NTASKS", "4", "SLURM_JOB_NODELIST", rows[i][0], NULL};
+        const int status = boot_place_of(list, &p);
+        T_CHECK_MSG(rows[i][1] != NULL ? status == GY_OK && strcmp(p.host, rows[i][1]) == 0 : status == GY_E_ARG, "%s: %d %s", rows[i][0], status, p.host);
+    }
+    const char *const both[] = {"SLURM_PROCID", "1", "SLURM_NTASKS", "4", "SLURM_JOB_NODELIST", "n1,n2,n3", "SLURM_STEP_NODELIST", "n[2-3]", NULL};
+    const char *const said[] = {"SLURM_PROCID", "1", "SLURM_NTASKS", "4", "SLURM_JOB_NODELIST", "n1,n2", "GYRE_MASTER_HOST", "10.0.0.1", NULL};
+    const char *const pmix[] = {"PMIX_RANK", "1", "PMIX_NAMESPACE", "x", NULL}, *const counted[] = {"PMIX_RANK", "1", "GYRE_RANKS", "2", NULL};
+    T_CHECK(boot_place_of(both, &p) == GY_OK && strcmp(p.host, "n2") == 0);
+    T_CHECK(boot_place_of(said, &p) == GY_OK && strcmp(p.host, "10.0.0.1") == 0);
+    T_CHECK(boot_place_of(pmix, &p) == GY_E_ARG);
+    T_CHECK(boot_place_of(counted, &p) == GY_OK && p.rank == 1 && p.ranks == 2 && strcmp(p.launcher, "PMIx") == 0);
+}
+
 static void boot_keys(void)
 {
     char path[] = "/tmp/gyre-key-XXXXXX";
@@ -90,7 +112,7 @@ struct boot_world {
     struct gy_net_boot_config config;
     int kind;           /* enum boot_kind */
 };
-enum boot_kind { BOOT_RIGHT, BOOT_FIELD, BOOT_KEY, BOOT_EPOCH };
+enum boot_kind { BOOT_RIGHT, BOOT_FIELD, BOOT_KEY, BOOT_EPOCH, BOOT_DEATH };
 
 static int boot_talk(struct gy_net_boot *boot, int rank, int ranks, int kind)
 {
@@ -109,6 +131,22 @@ static int boot_talk(struct gy_net_boot *boot, int rank, int ranks, int kind)
     return right && status == GY_E_MISMATCH && strstr(err.text, "seed") != NULL && strstr(err.text, "rank 2") != NULL;
 }
 
+/* Rank 2 dies between two exchanges: every other rank has the same sentence. */
+static int boot_bereaved(struct gy_net_boot *boot, int rank)
+{
+    struct gy_error err = {0};
+    uint32_t own = 1, all[16];
+    if (gy_net_boot_gather(boot, &own, sizeof(own), all, &err) != GY_OK)
+        return 0;
+    if (rank == 2)
+        raise(SIGKILL);
+    const int status = gy_net_boot_gather(boot, &own, sizeof(own), all, &err);
+    const int right = status == GY_E_PEER && strncmp(err.text, "rank 2 was lost while the ranks met: ", 37) == 0;
+    if (!right)
+        fprintf(stderr, "rank %d: %d %s\n", rank, status, err.text);
+    return right;
+}
+
 static int boot_child(struct boot_world *w, int rank, int port)
 {
     const struct gy_alloc alloc = gy_alloc_default();
@@ -122,7 +160,7 @@ static int boot_child(struct boot_world *w, int rank, int port)
     const int status = gy_net_boot_open(&boot, &w->config, &alloc, &err);
     if (w->kind == BOOT_KEY || w->kind == BOOT_EPOCH)
         return rank == 1 ? status == GY_E_MISMATCH || status == GY_E_PEER : 1;
-    const int right = status == GY_OK && boot_talk(boot, rank, w->config.place.ranks, w->kind);
+    const int right = status == GY_OK && (w->kind == BOOT_DEATH ? boot_bereaved(boot, rank) : boot_talk(boot, rank, w->config.place.ranks, w->kind));
     gy_net_boot_close(boot);
     return right;
 }
@@ -132,7 +170,7 @@ static int boot_server(struct boot_world *w, struct gy_error *err)
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_net_boot *boot = NULL;
     const int status = gy_net_boot_open(&boot, &w->config, &alloc, err);
-    const int right = status == GY_OK && boot_talk(boot, 0, w->config.place.ranks, w->kind);
+    const int right = status == GY_OK && (w->kind == BOOT_DEATH ? boot_bereaved(boot, 0) : boot_talk(boot, 0, w->config.place.ranks, w->kind));
     gy_net_boot_close(boot);
     return status != GY_OK ? status : right;
 }
@@ -178,7 +216,7 @@ static void boot_world_run(int ranks, int kind, int strangers)
     for (int r = 1; r < ranks; r++) {
         int code = -1;
         waitpid(pids[r], &code, 0);
-        bad += !WIFEXITED(code) || WEXITSTATUS(code) != 0;
+        bad += kind == BOOT_DEATH && r == 2 ? !WIFSIGNALED(code) : !WIFEXITED(code) || WEXITSTATUS(code) != 0;
     }
     if (strangers) {
         kill(pids[0], SIGKILL);
@@ -187,7 +225,9 @@ static void boot_world_run(int ranks, int kind, int strangers)
     const int wanted = kind == BOOT_KEY || kind == BOOT_EPOCH ? GY_E_PEER : 1;
     T_CHECK_MSG(status == wanted && bad == 0, "%d ranks, case %d: %d, %d bad: %s", ranks, kind, status, bad, err.text);
     if (kind == BOOT_KEY)
-        T_CHECK_MSG(strstr(err.text, "rank 1 first") != NULL, "%s", err.text);
+        T_CHECK_MSG(strstr(err.text, "rank 1 first; a caller that says it is rank 1 was sent away: it has another key") != NULL, "%s", err.text);
+    if (kind == BOOT_EPOCH)
+        T_CHECK_MSG(strstr(err.text, "sent away: it is of another start of the job") != NULL, "%s", err.text);
 }
 
 static void boot_addresses(void)
@@ -207,6 +247,7 @@ int main(void)
 {
     boot_hmac();
     boot_places();
+    boot_lists();
     boot_keys();
     boot_addresses();
     boot_world_run(1, BOOT_RIGHT, 0);
@@ -215,5 +256,6 @@ int main(void)
     boot_world_run(4, BOOT_FIELD, 0);
     boot_world_run(3, BOOT_KEY, 0);
     boot_world_run(3, BOOT_EPOCH, 0);
+    boot_world_run(4, BOOT_DEATH, 0);
     T_END("t_net_boot");
 }

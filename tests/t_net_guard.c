@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Whoever is gone is named: a process that is killed, one that stands still, one that left in peace before the others were done; the same
- * sentence on every rank. Ranks that leave together are nobody's loss. */
+/* Whoever is gone is named: a process that is killed, one whose child keeps its connections open, one that stands still, one that left in
+ * peace before the others were done; the same sentence on every rank. Ranks that leave together are nobody's loss. */
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,13 +13,15 @@
 #include "../net/socket.h"
 #include "t.h"
 
+long syscall(long number, ...); /* not declared under strict POSIX */
+
 #define GUARD_RANKS 4
 #define GUARD_WAIT 20000000000LL
 
-enum guard_end { GUARD_END_PEACE, GUARD_END_KILL, GUARD_END_STOP, GUARD_END_EARLY };
+enum guard_end { GUARD_END_PEACE, GUARD_END_KILL, GUARD_END_STOP, GUARD_END_EARLY, GUARD_END_ORPHAN };
 struct guard_case {
     enum guard_end end;
-    int victim;
+    int victim, board; /* board: the ranks count in memory of the host */
     const char *sentence;
 };
 struct guard_left { /* what a rank saw; in memory of all */
@@ -26,6 +29,10 @@ struct guard_left { /* what a rank saw; in memory of all */
     pid_t pid;
     double seconds;
     char text[480];
+};
+struct guard_shared { /* memory of all */
+    unsigned char board[GY_NET_BOARD_BYTES];
+    struct guard_left left[GUARD_RANKS];
 };
 
 static void guard_sleep(double seconds)
@@ -44,8 +51,12 @@ static int guard_rank(const struct guard_case *c, struct gy_net_guard *guard, in
         return gy_net_guard_lost(guard, err);
     if (c->end == GUARD_END_EARLY && rank == c->victim)
         return GY_OK;
+    if (rank == c->victim && c->end == GUARD_END_ORPHAN && fork() == 0) {
+        guard_sleep(6); /* longer than the others take; it has all that was open */
+        _exit(0);
+    }
     if (rank == c->victim)
-        raise(c->end == GUARD_END_KILL ? SIGKILL : SIGSTOP);
+        raise(c->end == GUARD_END_STOP ? SIGSTOP : SIGKILL);
     gy_net_guard_enter(guard);
     const int64_t began = gy_clock_ns();
     int status = GY_OK;
@@ -57,8 +68,9 @@ static int guard_rank(const struct guard_case *c, struct gy_net_guard *guard, in
     return status;
 }
 
-static void guard_process(const struct guard_case *c, struct gy_net_boot_config *config, struct guard_left *left)
+static void guard_process(const struct guard_case *c, struct gy_net_boot_config *config, struct guard_shared *shared)
 {
+    struct guard_left *const left = shared->left;
     const struct gy_alloc alloc = gy_alloc_default();
     const int rank = config->place.rank;
     struct gy_net_identity own, all[GUARD_RANKS];
@@ -68,7 +80,8 @@ static void guard_process(const struct guard_case *c, struct gy_net_boot_config 
     gy_net_identity_read(&own, rank, 0);
     int status = gy_net_boot_open(&boot, config, &alloc, &err);
     status = status == GY_OK ? gy_net_boot_gather(boot, &own, sizeof(own), all, &err) : status;
-    status = status == GY_OK ? gy_net_guard_open(&guard, boot, all, rank, GUARD_RANKS, &alloc, &err) : status;
+    const struct gy_net_guard_config g = {.boot = boot, .all = all, .rank = rank, .ranks = GUARD_RANKS, .board = c->board ? shared->board : NULL};
+    status = status == GY_OK ? gy_net_guard_open(&guard, &g, &alloc, &err) : status;
     left[rank].pid = getpid();
     if (status == GY_OK)
         status = guard_rank(c, guard, rank, &left[rank], &err);
@@ -97,13 +110,13 @@ static void guard_check(const struct guard_case *c, const struct guard_left *lef
     }
 }
 
-static void guard_run(const struct guard_case *c, struct guard_left *left)
+static void guard_run(const struct guard_case *c, struct guard_shared *shared)
 {
     struct gy_net_boot_config config = {.place = {.ranks = GUARD_RANKS}, .wait_ns = GUARD_WAIT};
     struct gy_error err = {0};
     pid_t pids[GUARD_RANKS];
     int listener, port = 0;
-    memset(left, 0, GUARD_RANKS * sizeof(*left));
+    memset(shared, 0, sizeof(*shared));
     if (!T_CHECK(gy_net_listen(NULL, 0, &listener, &port, &err) == GY_OK))
         return;
     fflush(stdout);
@@ -114,7 +127,7 @@ static void guard_run(const struct guard_case *c, struct guard_left *left)
             config.listener = r == 0 ? listener : -1;
             if (r > 0)
                 close(listener);
-            guard_process(c, &config, left);
+            guard_process(c, &config, shared);
             _exit(0);
         }
     close(listener);
@@ -125,23 +138,42 @@ static void guard_run(const struct guard_case *c, struct guard_left *left)
         kill(pids[c->victim], SIGKILL); /* it may stand still */
         waitpid(pids[c->victim], NULL, 0);
     }
-    guard_check(c, left);
+    guard_check(c, shared->left);
+}
+
+static int guard_has_pidfd(void)
+{
+#ifdef SYS_pidfd_open
+    const int fd = (int)syscall(SYS_pidfd_open, getpid(), 0u);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+#else
+    return 0;
+#endif
 }
 
 int main(void)
 {
     static const struct guard_case cases[] = {
-        {GUARD_END_PEACE, 0, ""},
-        {GUARD_END_KILL, 2, "rank 2 on "}, {GUARD_END_KILL, 0, "has ended: its connection is gone"}, {GUARD_END_KILL, 1, "it has not entered sum 6"},
-        {GUARD_END_STOP, 3, "is silent for 2.5 seconds"}, {GUARD_END_STOP, 0, "rank 0 on "},
-        {GUARD_END_EARLY, 1, "has left the job; it has not entered sum 6"}, {GUARD_END_EARLY, 0, "has left the job"},
+        {GUARD_END_PEACE, 0, 1, ""},
+        {GUARD_END_KILL, 2, 1, "rank 2 on "}, {GUARD_END_KILL, 0, 0, "has ended"}, {GUARD_END_KILL, 0, 1, "has ended; it has not entered sum 6"},
+        {GUARD_END_KILL, 1, 0, "has ended; it has not entered sum 6, last seen "}, {GUARD_END_STOP, 3, 1, "is silent for 2.5 seconds"},
+        {GUARD_END_STOP, 0, 1, "rank 0 on "}, {GUARD_END_EARLY, 1, 1, "has left the job; it has not entered sum 6"},
+        {GUARD_END_EARLY, 0, 0, "has left the job"}, {GUARD_END_ORPHAN, 2, 1, "has ended; it has not entered sum 6"},
+        {GUARD_END_ORPHAN, 0, 1, "has ended; it has not entered sum 6"},
     };
-    struct guard_left *left = NULL;
+    const int pidfd = guard_has_pidfd();
+    struct guard_shared *shared = NULL;
     FILE *file = tmpfile();
-    if (file != NULL && ftruncate(fileno(file), (off_t)(GUARD_RANKS * sizeof(*left))) == 0)
-        left = mmap(NULL, GUARD_RANKS * sizeof(*left), PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
-    if (T_CHECK(left != NULL && left != MAP_FAILED))
-        for (size_t i = 0; i < GY_COUNT(cases); i++)
-            guard_run(&cases[i], left);
+    if (file != NULL && ftruncate(fileno(file), (off_t)sizeof(*shared)) == 0)
+        shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+    if (T_CHECK(shared != NULL && shared != MAP_FAILED))
+        for (size_t i = 0; i < GY_COUNT(cases); i++) {
+            if (cases[i].end == GUARD_END_ORPHAN && !pidfd)
+                T_SKIP("this system has no pidfd_open");
+            else
+                guard_run(&cases[i], shared);
+        }
     T_END("t_net_guard");
 }

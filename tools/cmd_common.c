@@ -9,16 +9,17 @@
 
 /* ---- sentences ---- */
 
+/* Written at once: the ranks of a job may all have something to say. */
 int cli_fail(int exit_code, const char *fmt, ...)
 {
+    char text[8192];
     va_list args;
     cli_progress_skip_line();
     fflush(stdout);
     va_start(args, fmt);
-    fputs("gyre: ", stderr);
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    fprintf(stderr, "gyre: %s\n", text);
     return exit_code;
 }
 

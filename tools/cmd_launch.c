@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre launch: starts several processes of a command as the ranks of one job, on this host or on those of a file, through ssh. Each gets its
  * number and the job's key, through a pipe; those of other hosts get it as the first line of their input, which stays open as long as
- * the launcher lives. When one ends badly, it says which and how, and ends the others. */
+ * the launcher lives. When one ends badly, it says which and how, and ends the others; when one stands still while nobody notices (they are
+ * meeting, or all done), it is ended. */
 #include "launch.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #define LAUNCH_GRACE 2 /* seconds for the others to end by themselves */
+#define LAUNCH_STILL 4 /* that a process may be stopped; the others notice it sooner, and say more */
 
 struct launch_values {
     int64_t ranks, threads, restarts, port;
@@ -41,6 +43,7 @@ struct launch_job {
     char address[256];          /* where rank 0 listens */
     int port, epoch, listener;  /* listener -1: rank 0 opens it */
     pid_t pid[LAUNCH_MOST];
+    char still[LAUNCH_MOST];    /* stopped by a signal */
     int input[LAUNCH_MOST];     /* of those on other hosts: held open; -1 */
     char **command;
 };
@@ -48,7 +51,11 @@ struct launch_job {
 static volatile sig_atomic_t launch_asked, launch_late; /* a signal handler has no other place */
 
 static void launch_on_signal(int number) { launch_asked = number; }
-static void launch_on_alarm(int number) { launch_late = number; }
+static void launch_on_alarm(int number)
+{
+    launch_late = number;
+    alarm(1); /* should it come just before a wait */
+}
 
 /* ---- the plan ---- */
 
@@ -187,6 +194,7 @@ static int launch_start(struct launch_job *job, int rank)
     else
         job->input[rank] = ends[1];
     job->pid[rank] = pid > 0 ? pid : 0;
+    job->still[rank] = 0;
     return pid < 0 ? -1 : 0;
 }
 
@@ -222,24 +230,69 @@ static int launch_find(const struct launch_job *job, pid_t pid)
     return -1;
 }
 
+static int launch_stands(const struct launch_job *job, int rank) { return job->pid[rank] > 0 && job->still[rank]; }
+
+/* Those that stand still cannot end by themselves. Returns how many there were. */
+static int launch_end_still(const struct launch_job *job, const char *why)
+{
+    int count = 0;
+    for (int r = 0; r < job->ranks; r++)
+        if (launch_stands(job, r)) {
+            if (why)
+                fprintf(stderr, "gyre: rank %d (process %d) %s\n", r, (int)job->pid[r], why);
+            kill(job->pid[r], SIGKILL);
+            count++;
+        }
+    return count;
+}
+
+/* A process was stopped, or goes on. */
+static void launch_note(struct launch_job *job, int rank, int stopped, int code)
+{
+    int still = 0;
+    job->still[rank] = (char)stopped;
+    for (int r = 0; r < job->ranks; r++)
+        still += launch_stands(job, r);
+    if (code != CLI_OK)
+        launch_end_still(job, NULL);
+    else
+        alarm(still ? LAUNCH_STILL : 0);
+}
+
+static void launch_on_asked(struct launch_job *job)
+{
+    launch_kill(job, (int)launch_asked); /* every rank finishes its step and writes, or follows */
+    launch_asked = 0;
+}
+
+static void launch_on_late(struct launch_job *job, int code)
+{
+    alarm(0);
+    launch_late = 0;
+    if (code == CLI_OK)
+        launch_end_still(job, "is stopped for 4 seconds and is ended");
+    else
+        launch_kill(job, SIGKILL); /* what is saved is whole */
+}
+
 /* Waits for all. The first that ends badly decides the code; the others notice it and end, with a sentence; who does not, is ended. */
 static int launch_wait(struct launch_job *job, int left)
 {
     int code = CLI_OK;
     while (left > 0) {
         int status = 0;
-        const pid_t pid = waitpid(-1, &status, 0);
-        if (pid < 0 && errno == EINTR && launch_asked) {
-            launch_kill(job, (int)launch_asked); /* every rank finishes its step and writes, or follows */
-            launch_asked = 0;
-        }
-        if (launch_late) {
-            launch_kill(job, SIGKILL); /* what is saved is whole */
-            launch_late = 0;
-        }
+        const pid_t pid = waitpid(-1, &status, WUNTRACED | WCONTINUED);
+        if (pid < 0 && errno == EINTR && launch_asked)
+            launch_on_asked(job);
+        if (launch_late)
+            launch_on_late(job, code);
         const int rank = pid > 0 ? launch_find(job, pid) : -1;
         if (rank < 0)
             continue;
+        if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+            launch_note(job, rank, WIFSTOPPED(status), code);
+            continue;
+        }
         job->pid[rank] = 0;
         left--;
         const int bad = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -249,6 +302,7 @@ static int launch_wait(struct launch_job *job, int left)
         }
         code = bad;
         launch_say(job, rank, pid, status);
+        launch_end_still(job, NULL);
         alarm(LAUNCH_GRACE);
     }
     alarm(0);
@@ -317,7 +371,10 @@ const struct cli_command cmd_launch = {
                "and reports. When one process ends badly, launch names it and ends the others; with --restarts and 'train --resume' the\n"
                "job goes on from its last checkpoint.\n\n"
                "With --hosts, processes of other hosts are started through ssh, in the folder of the same path, with the GYRE_ and UCX_\n"
-               "variables of this one. Hosts talk through the library UCX. mpirun, srun and torchrun may start 'gyre train' instead.\n\n"
+               "variables of this one. Hosts talk through the library UCX.\n\n"
+               "mpirun, srun and torchrun may start 'gyre train' instead; on one host nothing has to be said. On several, GYRE_KEY_FILE names\n"
+               "a file of 64 hexadecimal digits that its owner alone may read, and GYRE_MASTER_HOST the host of rank 0 (Slurm and torchrun tell\n"
+               "it). A PMIx server without a launcher's own variables tells no number of processes: GYRE_RANKS, GYRE_LOCAL_RANKS.\n\n"
                "Examples:\n"
                "  gyre launch --ranks 2 -- gyre train resnet20 cifar10/ --batch 64\n"
                "  gyre launch --ranks 4 --restarts 3 -- gyre train resnet20 cifar10/ --resume --checkpoint-every 100\n"

@@ -173,7 +173,7 @@ char *launch_shell(char *const *command, int locals, int threads)
         fprintf(out, "GYRE_THREADS=$(n=$(($(getconf _NPROCESSORS_ONLN) / %d)); echo $((n > 0 ? n : 1))) ", locals);
     for (int i = 0; command[i]; i++)
         shell_quoted(out, command[i]);
-    fputs("& } && pid=$! && { { cat <&3 >/dev/null; kill $pid; sleep 30; kill -9 $pid; } 2>/dev/null & } && watch=$! && exec 3<&- && "
+    fputs("& } && pid=$! && { { cat <&3 >/dev/null; kill $pid; kill -CONT $pid; sleep 30; kill -9 $pid; } 2>/dev/null & } && watch=$! && exec 3<&- && "
           "{ wait $pid; code=$?; kill $watch 2>/dev/null; exit $code; }", out);
     return fclose(out) == 0 ? text : NULL;
 }
