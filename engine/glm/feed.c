@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* A feed whose views are the unpacked blocks themselves; the first and the last of a part may be cut, then their offsets are counted anew. */
+#include "feed.h"
+#include "stream.h"
+
+struct feed_view {
+    struct gy_rows rows;
+    struct gy_blocks_room room;
+    int64_t block;
+    int32_t from, to;   /* rows of the block */
+    uint32_t *start;    /* offsets of a cut block, or NULL */
+    float *scale;
+    int status;
+    struct gy_error err;
+};
+
+struct feed_resident {
+    struct gy_glm_feed feed; /* first: it is what others see */
+    struct gy_alloc alloc;
+    const struct gy_blocks *blocks;
+    struct feed_view *view;
+    int64_t views;
+    int normalize, at;
+};
+
+static int feed_next(void *self, struct gy_rows *rows, struct gy_error *err)
+{
+    struct feed_resident *const f = self;
+    (void)err;
+    *rows = f->at < f->views ? f->view[f->at].rows : (struct gy_rows){ 0 };
+    f->at = f->at < f->views ? f->at + 1 : 0;
+    return GY_OK;
+}
+
+/* The block's rows [from, to). */
+static int feed_cut(struct feed_resident *f, struct feed_view *view)
+{
+    struct gy_rows *const rows = &view->rows;
+    const int32_t from = view->from, count = view->to - from;
+    const uint32_t first = gy_rows_begin(rows, from);
+    if (from == 0 && count == rows->count)
+        return GY_OK;
+    if (rows->start) {
+        view->start = gy_alloc_take(&f->alloc, (size_t)count + 1, sizeof *view->start);
+        if (!view->start)
+            return GY_NOMEM(&view->err, "offsets of a cut block", ((size_t)count + 1) * sizeof *view->start);
+        for (int32_t i = 0; i <= count; i++)
+            view->start[i] = rows->start[from + i] - first;
+        rows->start = view->start;
+    }
+    rows->id += first;
+    rows->value = rows->value ? rows->value + first : NULL;
+    rows->label += from;
+    rows->weight = rows->weight ? rows->weight + from : NULL;
+    rows->scale = rows->scale ? rows->scale + from : NULL;
+    rows->first += from;
+    rows->count = count;
+    return GY_OK;
+}
+
+static int feed_scale(struct feed_resident *f, struct feed_view *view)
+{
+    struct gy_rows *const rows = &view->rows;
+    view->scale = gy_alloc_take(&f->alloc, (size_t)rows->count, sizeof *view->scale);
+    if (!view->scale)
+        return GY_NOMEM(&view->err, "scales of rows", (size_t)rows->count * sizeof *view->scale);
+    for (int32_t i = 0; i < rows->count; i++) {
+        const uint32_t begin = gy_rows_begin(rows, i), end = gy_rows_end(rows, i);
+        double sum = rows->value ? 0 : (double)(end - begin) * (double)rows->same * (double)rows->same;
+        for (uint32_t k = begin; rows->value && k < end; k++)
+            sum += (double)rows->value[k] * (double)rows->value[k];
+        view->scale[i] = sum > 0 ? (float)(1 / sqrt(sum)) : 1;
+    }
+    rows->scale = view->scale;
+    return GY_OK;
+}
+
+static int feed_unpack(struct feed_resident *f, struct feed_view *view)
+{
+    view->room.bytes = gy_blocks_room_bytes(f->blocks, view->block);
+    view->room.memory = f->alloc.fn(f->alloc.user, NULL, 0, view->room.bytes ? view->room.bytes : 1);
+    if (!view->room.memory)
+        return GY_NOMEM(&view->err, "an unpacked block", view->room.bytes);
+    gy_mem_large_pages(view->room.memory, view->room.bytes);
+    GY_TRY(gy_blocks_read(f->blocks, view->block, &view->room, &view->rows, &view->err));
+    GY_TRY(feed_cut(f, view));
+    return f->normalize ? feed_scale(f, view) : GY_OK;
+}
+
+static void feed_tile(void *job, int64_t tile, int thread)
+{
+    struct feed_resident *const f = job;
+    (void)thread;
+    f->view[tile].status = feed_unpack(f, &f->view[tile]);
+}
+
+/* Blocks that hold rows [first, end) of the data set. */
+static void feed_plan(struct feed_resident *f, int64_t blocks, int64_t first, int64_t end)
+{
+    int64_t row = 0;
+    for (int64_t b = 0; b < blocks; b++) {
+        int32_t rows;
+        gy_blocks_size(f->blocks, b, &rows, NULL);
+        const int64_t from = gy_max64(first, row), to = gy_min64(end, row + rows);
+        if (from < to)
+            f->view[f->views++] = (struct feed_view){ .block = b, .from = (int32_t)(from - row), .to = (int32_t)(to - row) };
+        row += rows;
+    }
+}
+
+static int feed_fill(struct feed_resident *f, struct gy_pool *pool, struct gy_error *err)
+{
+    struct gy_glm_feed *const feed = &f->feed;
+    gy_pool_run(pool, feed_tile, f, f->views);
+    for (int64_t v = 0; v < f->views; v++) {
+        const struct gy_rows *const rows = &f->view[v].rows;
+        if (f->view[v].status != GY_OK) {
+            if (err)
+                *err = f->view[v].err;
+            return f->view[v].status;
+        }
+        const int64_t entries = gy_rows_end(rows, rows->count - 1);
+        feed->rows += rows->count;
+        feed->entries += entries;
+        feed->most_rows = rows->count > feed->most_rows ? rows->count : feed->most_rows;
+        feed->most_entries = gy_max64(feed->most_entries, entries);
+    }
+    return GY_OK;
+}
+
+GY_INT int gy_glm_feed_resident(struct gy_glm_feed **out, const struct gy_blocks *blocks, int part, int parts, int normalize,
+                                const struct gy_alloc *alloc, struct gy_pool *pool, struct gy_error *err)
+{
+    struct gy_blocks_info info;
+    gy_blocks_get_info(blocks, &info);
+    struct feed_resident *const f = gy_alloc_take(alloc, 1, sizeof *f);
+    struct feed_view *const view = gy_alloc_take(alloc, (size_t)info.blocks, sizeof *view);
+    if (!f || !view) {
+        gy_alloc_free(alloc, view, (size_t)info.blocks * sizeof *view);
+        gy_alloc_free(alloc, f, sizeof *f);
+        return GY_NOMEM(err, "the table of blocks", (size_t)info.blocks * sizeof *view);
+    }
+    *f = (struct feed_resident){ .alloc = *alloc, .blocks = blocks, .view = view, .normalize = normalize };
+    int64_t first, end;
+    gy_glm_deal(info.rows, part, parts, &first, &end);
+    feed_plan(f, info.blocks, first, end);
+    f->feed = (struct gy_glm_feed){ .next = feed_next, .self = f, .all_rows = info.rows, .features = info.features, .views = (int)f->views, .resident = 1 };
+    const int status = feed_fill(f, pool, err);
+    if (status != GY_OK) {
+        gy_glm_feed_close(&f->feed);
+        return status;
+    }
+    *out = &f->feed;
+    return GY_OK;
+}
+
+GY_INT void gy_glm_feed_close(struct gy_glm_feed *feed)
+{
+    if (!feed)
+        return;
+    struct feed_resident *const f = feed->self;
+    const struct gy_alloc alloc = f->alloc;
+    struct gy_blocks_info info;
+    gy_blocks_get_info(f->blocks, &info);
+    for (int64_t v = 0; v < f->views; v++) {
+        struct feed_view *const view = &f->view[v];
+        gy_alloc_free(&alloc, view->start, ((size_t)(view->to - view->from) + 1) * sizeof *view->start);
+        gy_alloc_free(&alloc, view->scale, (size_t)view->rows.count * sizeof *view->scale);
+        gy_alloc_free(&alloc, view->room.memory, view->room.bytes);
+    }
+    gy_alloc_free(&alloc, f->view, (size_t)info.blocks * sizeof *f->view);
+    gy_alloc_free(&alloc, f, sizeof *f);
+}

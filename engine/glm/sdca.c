@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/* Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang, 2013), proximal where there is an l1 besides the l2, over threads as SySCD has it
+ * (Ioannou, Mendler-Duenner, Parnell, 2019). The first dual point is 0 everywhere, of the logistic loss so small that it adds nothing to u in float.
+ *
+ * The same inputs give the same bits for the same number of threads; with another number rows are visited in another order.
+ *
+ * A certificate costs about as much as a pass, so it is made when the rows' gaps, which a pass sums as it goes (each as of the time of its
+ * visit), say that it may end the run; each one made tells how much that estimate is off. The guard watches the same sums: where they have grown,
+ * although ascent can only make the gap smaller in the long run, sigma was too small, and the run goes on from the best point with twice as much. */
+#include "sdca.h"
+#include "../base/clock.h"
+
+#define SDCA_COLD_LOGIT (-40.0f) /* sigmoid 4e-18 */
+#define SDCA_EPOCHS 1000
+#define SDCA_MEET_COST 16        /* threads meet when they have worked so many times longer than a meeting lasts */
+#define SDCA_GROWN 2.0           /* gap over the best one, from where on the guard steps in */
+#define SDCA_DRIFTED 8.0         /* certified gap over its estimate, from where on u is made afresh */
+
+static int sdca_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
+{
+    (void)feed;
+    *why = !(problem->l2 > 0) ? "dual coordinate ascent needs an l2 above 0"
+         : problem->bias != 0 && problem->bias_free ? "dual coordinate ascent has no weight that is not penalised" : NULL;
+    return *why == NULL;
+}
+
+/* ---- room ---- */
+
+static void *sdca_take(struct gy_sdca *s, int64_t count, size_t bytes)
+{
+    void *const p = gy_arena_take(&s->arena, (size_t)gy_max64(count, 1), bytes);
+    if (p)
+        gy_mem_large_pages(p, (size_t)count * bytes);
+    return p;
+}
+
+/* Rows between two meetings: a meeting reads and writes all replicas, about half a nanosecond an element; a row is 50 ns and one for each entry. */
+static int64_t sdca_meet_rows(const struct gy_sdca *s)
+{
+    const struct gy_glm_feed *const feed = s->run->feed;
+    const double entries = feed->rows ? (double)feed->entries / (double)feed->rows : 1, fan = s->fan;
+    const double meeting = 2000 + 0.5 * (double)s->dim * (fan + 1) / fan, row = (50 + entries) / fan;
+    return (int64_t)(SDCA_MEET_COST * meeting / row) + 1;
+}
+
+static int sdca_room(struct gy_sdca *s, struct gy_error *err)
+{
+    const struct gy_glm_feed *const feed = s->run->feed;
+    const int fan = s->fan;
+    const int64_t rows = feed->rows, most = feed->most_rows;
+    int ok = 1;
+    ok &= !!(s->u = sdca_take(s, s->pitch, sizeof *s->u));
+    ok &= !!(s->dual = s->run->dual ? s->run->dual : sdca_take(s, rows, sizeof *s->dual));
+    ok &= !!(s->norm = sdca_take(s, rows, sizeof *s->norm));
+    ok &= !!(s->row = sdca_take(s, most, sizeof *s->row));
+    ok &= !!(s->deal = sdca_take(s, most, sizeof *s->deal));
+    ok &= !!(s->dealt = sdca_take(s, fan, sizeof *s->dealt));
+    ok &= !!(s->begin = sdca_take(s, fan + 1, sizeof *s->begin));
+    ok &= !!(s->sums = sdca_take(s, fan, sizeof *s->sums));
+    if (fan > 1) {
+        ok &= !!(s->replica = sdca_take(s, fan * s->pitch, sizeof *s->replica));
+        ok &= !!(s->order = sdca_take(s, most, sizeof *s->order));
+        ok &= !!(s->overlap = sdca_take(s, 2 * (s->pitch / 16 + 1), sizeof *s->overlap));
+    }
+    if (fan > 1 || s->levels.base) {
+        ok &= !!(s->dual_kept = sdca_take(s, rows, sizeof *s->dual_kept));
+        ok &= !!(s->u_kept = sdca_take(s, s->pitch, sizeof *s->u_kept));
+    }
+    return ok ? GY_OK : GY_NOMEM(err, "coordinate ascent", s->arena.used);
+}
+
+/* A resident feed's views, once and for all. */
+static int sdca_views(struct gy_sdca *s, struct gy_error *err)
+{
+    struct gy_glm_feed *const feed = s->run->feed;
+    int64_t at = 0;
+    if (!feed->resident)
+        return GY_OK;
+    s->views = feed->views;
+    s->view = sdca_take(s, s->views, sizeof *s->view);
+    s->view_at = sdca_take(s, s->views, sizeof *s->view_at);
+    if (!s->view || !s->view_at)
+        return GY_NOMEM(err, "the table of views", (size_t)s->views * sizeof *s->view);
+    for (int v = 0;; v++) {
+        struct gy_rows rows;
+        GY_TRY(feed->next(feed->self, &rows, err));
+        if (rows.count == 0)
+            return GY_OK;
+        if (v == s->views)
+            return GY_FAIL(err, GY_E_BUG, "a feed of %d views has more", s->views);
+        s->view[v] = rows;
+        s->view_at[v] = at;
+        at += rows.count;
+    }
+}
+
+static int sdca_from_duals(struct gy_sdca *s, struct gy_error *err)
+{
+    double *const u = gy_alloc_take(s->run->alloc, (size_t)s->dim, sizeof *u);
+    if (!u)
+        return GY_NOMEM(err, "the vector of the duals", (size_t)s->dim * sizeof *u);
+    const int status = gy_glm_rebuild(s->run, s->dual, u, err);
+    for (int64_t j = 0; status == GY_OK && j < s->dim; j++)
+        s->u[j] = (float)u[j];
+    gy_glm_levels_begin(&s->levels, s->u);
+    s->stale = 1;
+    gy_alloc_free(s->run->alloc, u, (size_t)s->dim * sizeof *u);
+    return status;
+}
+
+static int sdca_begin(struct gy_sdca *s, struct gy_error *err)
+{
+    const float cold = s->run->problem->loss == GY_GLM_LOGISTIC ? SDCA_COLD_LOGIT : 0.0f;
+    for (int64_t i = 0; i < s->run->feed->rows; i++)
+        s->norm[i] = -1;
+    s->fresh = !(s->run->has_dual && s->run->dual);
+    s->pass = s->run->first_epoch;
+    if (!s->fresh)
+        return sdca_from_duals(s, err);
+    for (int64_t i = 0; i < s->run->feed->rows; i++)
+        s->dual[i] = cold;
+    gy_glm_levels_begin(&s->levels, s->u);
+    return GY_OK;
+}
+
+GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_error *err)
+{
+    memset(s, 0, sizeof *s);
+    s->run = run;
+    s->fan = gy_pool_threads(run->pool);
+    s->sigma = s->fan;
+    gy_arena_open_hook(&s->arena, run->alloc);
+    s->dim = (int64_t)run->feed->features + (run->problem->bias != 0);
+    s->pitch = (int64_t)gy_align_up((size_t)s->dim, 64);
+    s->floor = 1;
+    s->meet_every = sdca_meet_rows(s);
+    int status = gy_glm_levels_open(&s->levels, run->job, run->alloc, s->dim, 0, err);
+    if (status == GY_OK)
+        status = sdca_room(s, err);
+    if (status == GY_OK)
+        status = sdca_views(s, err);
+    if (status == GY_OK)
+        status = sdca_begin(s, err);
+    if (status != GY_OK)
+        gy_sdca_close(s);
+    return status;
+}
+
+GY_INT void gy_sdca_close(struct gy_sdca *s)
+{
+    gy_arena_close(&s->arena);
+    gy_glm_levels_close(&s->levels);
+}
+
+GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
+{
+    const float soft = (float)(s->run->problem->l1 / s->run->problem->l2);
+    for (int64_t j = 0; j < s->dim; j++)
+        w[j] = s->u[j] > soft ? s->u[j] - soft : s->u[j] < -soft ? s->u[j] + soft : soft > 0 ? 0 : s->u[j];
+}
+
+/* ---- passes ---- */
+
+/* What a run goes by. */
+struct sdca_watch {
+    int64_t began;         /* ns */
+    int epoch, epochs;     /* done by this run, at most */
+    int cold;              /* the last pass was the first of a run without duals */
+    double ratio;          /* certified gap over its estimate */
+    double scale;          /* P as it is known; at first of w = 0 */
+    double best, before;   /* estimates: the least, and that of the pass before */
+    double checked[3];     /* validation losses, the newest first */
+    int checks;
+    struct gy_glm_progress progress;
+};
+
+static double sdca_estimate(const struct gy_sdca *s, const struct sdca_watch *watch) { return s->gap * watch->ratio; }
+
+static int sdca_is_due(const struct gy_sdca *s, const struct sdca_watch *watch)
+{
+    const struct gy_glm_stop *const stop = &s->run->stop;
+    if (watch->epoch >= watch->epochs || stop->target > 0)
+        return 1;
+    if (stop->every > 0)
+        return watch->epoch % stop->every == 0;
+    return stop->validation > 0 || (stop->gap > 0 && !watch->cold && sdca_estimate(s, watch) <= stop->gap * watch->scale);
+}
+
+/* Certifies; only P where nothing but a target was asked for. */
+static int sdca_check(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
+{
+    struct gy_glm_run *const run = s->run;
+    const int primal_only = run->stop.target > 0 && !(run->stop.gap > 0) && watch->epoch < watch->epochs;
+    gy_sdca_weights(s, run->w);
+    GY_TRY(gy_glm_certify(run, run->w, primal_only ? NULL : s->dual, &run->result, err));
+    watch->progress.at = run->result;
+    watch->progress.has_certificate = 1;
+    watch->scale = run->result.primal;
+    if (primal_only)
+        return GY_OK;
+    (void)gy_glm_levels_guard(&s->levels, run->result.dual);
+    if (!(s->gap > 0) || watch->cold)
+        return GY_OK;
+    watch->ratio = run->result.gap / s->gap;
+    return watch->ratio > SDCA_DRIFTED ? sdca_from_duals(s, err) : GY_OK;
+}
+
+static int sdca_validate(struct gy_sdca *s, struct sdca_watch *watch, int *plateau, struct gy_error *err)
+{
+    const struct gy_glm_run *const run = s->run;
+    double loss;
+    *plateau = 0;
+    if (!(run->stop.validation > 0) || !run->validate)
+        return GY_OK;
+    GY_TRY(run->validate(run->user, run->w, &loss, err));
+    *plateau = watch->checks >= 3 && watch->checked[2] - loss < run->stop.validation * fabs(watch->checked[2]);
+    watch->checked[2] = watch->checked[1];
+    watch->checked[1] = watch->checked[0];
+    watch->checked[0] = loss;
+    watch->checks++;
+    return GY_OK;
+}
+
+/* Why the run ends here, or NULL. */
+static int sdca_is_over(struct gy_sdca *s, struct sdca_watch *watch, const char **why, struct gy_error *err)
+{
+    const struct gy_glm_run *const run = s->run;
+    int plateau = 0;
+    *why = NULL;
+    if (watch->progress.has_certificate) {
+        GY_TRY(sdca_validate(s, watch, &plateau, err));
+        *why = run->stop.gap > 0 && run->result.gap <= run->stop.gap * run->result.primal ? "gap"
+             : run->stop.target > 0 && run->result.primal <= run->stop.target ? "target" : plateau ? "validation" : NULL;
+    }
+    if (!*why && watch->epoch >= watch->epochs)
+        *why = "epochs";
+    return GY_OK;
+}
+
+static int sdca_tell(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
+{
+    const struct gy_glm_run *const run = s->run;
+    struct gy_glm_progress *const progress = &watch->progress;
+    const double goal = run->stop.gap * watch->scale, now = sdca_estimate(s, watch), shrinks = s->gap / watch->before;
+    if (!run->progress)
+        return GY_OK;
+    progress->epoch = s->pass;
+    progress->round = run->rounds;
+    progress->seconds = (double)(gy_clock_ns() - watch->began) * 1e-9;
+    progress->rows_done = (int64_t)watch->epoch * run->feed->all_rows;
+    progress->rows_per_second = progress->seconds > 0 ? (double)progress->rows_done / progress->seconds : 0;
+    progress->seconds_left = -1;
+    if (goal > 0 && now > goal && shrinks > 0 && shrinks < 0.999)
+        progress->seconds_left = progress->seconds / watch->epoch * log(goal / now) / log(shrinks);
+    if (run->progress(run->user, progress) != 0)
+        return GY_FAIL(err, GY_E_STOPPED, "training was stopped after %d passes", s->pass);
+    return GY_OK;
+}
+
+/* ---- the guard ---- */
+
+static int sdca_may_diverge(const struct gy_sdca *s)
+{
+    return s->dual_kept && (s->sigma < s->fan || s->levels.sigma < s->levels.fan);
+}
+
+static void sdca_keep(struct gy_sdca *s)
+{
+    memcpy(s->dual_kept, s->dual, (size_t)s->run->feed->rows * sizeof *s->dual);
+    memcpy(s->u_kept, s->u, (size_t)s->pitch * sizeof *s->u);
+}
+
+/* Back to the best point, and twice the damping; at the number of members nothing can diverge. */
+static void sdca_back(struct gy_sdca *s)
+{
+    memcpy(s->dual, s->dual_kept, (size_t)s->run->feed->rows * sizeof *s->dual);
+    memcpy(s->u, s->u_kept, (size_t)s->pitch * sizeof *s->u);
+    s->floor = fmin(2 * fmax(s->floor, s->sigma), s->fan);
+    s->sigma = s->floor;
+    s->stale = 1;
+    gy_glm_levels_damp(&s->levels);
+    gy_glm_levels_begin(&s->levels, s->u);
+}
+
+/* Whether the passes have made it worse, and then goes back. A pass sums gaps as of the visits; the first one of a cold run says nothing. */
+static int sdca_guard(struct gy_sdca *s, struct sdca_watch *watch, int guarded)
+{
+    if (watch->cold)
+        return 0;
+    if (guarded && !(s->gap <= SDCA_GROWN * watch->best)) {
+        sdca_back(s);
+        return 1;
+    }
+    watch->best = fmin(watch->best, s->gap);
+    return 0;
+}
+
+/* Passes until ranks have met; *undone: the guard has gone back. */
+static int sdca_round(struct gy_sdca *s, struct sdca_watch *watch, int *undone, struct gy_error *err)
+{
+    const int guarded = sdca_may_diverge(s);
+    int met = 0;
+    watch->cold = s->fresh;
+    watch->before = s->gap;
+    if (guarded && s->gap <= watch->best)
+        sdca_keep(s);
+    while (!met) {
+        const int64_t began = gy_clock_ns();
+        GY_TRY(gy_sdca_pass(s, err));
+        watch->epoch++;
+        GY_TRY(gy_glm_levels_pass(&s->levels, s->u, (double)(gy_clock_ns() - began) * 1e-9, watch->epoch >= watch->epochs, &met, err));
+    }
+    double sums[2] = { s->gap, s->start };
+    GY_TRY(gy_glm_sum(s->run, sums, 2, err));
+    s->gap = sums[0];
+    watch->scale = watch->cold ? sums[1] : watch->scale;
+    s->stale |= s->levels.base != NULL;
+    *undone = sdca_guard(s, watch, guarded);
+    return GY_OK;
+}
+
+static int sdca_rounds(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
+{
+    for (;;) {
+        int undone;
+        GY_TRY(sdca_round(s, watch, &undone, err));
+        watch->progress.has_certificate = 0;
+        if (sdca_is_due(s, watch) && (!undone || watch->epoch >= watch->epochs))
+            GY_TRY(sdca_check(s, watch, err));
+        s->run->epochs = s->pass;
+        s->run->rounds = s->levels.rounds;
+        GY_TRY(sdca_is_over(s, watch, &s->run->why, err));
+        GY_TRY(sdca_tell(s, watch, err));
+        if (s->run->why)
+            return GY_OK;
+    }
+}
+
+GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err)
+{
+    const struct gy_glm_stop *const stop = &s->run->stop;
+    const int epochs = (stop->epochs > 0 ? stop->epochs : SDCA_EPOCHS) - s->pass;
+    struct sdca_watch watch = { .began = gy_clock_ns(), .epochs = epochs > 0 ? epochs : 1, .ratio = 1, .best = HUGE_VAL, .scale = HUGE_VAL };
+    const int status = sdca_rounds(s, &watch, err);
+    if (status == GY_E_STOPPED)
+        gy_sdca_weights(s, s->run->w);
+    return status;
+}
+
+static int sdca_solve(struct gy_glm_run *run, struct gy_error *err)
+{
+    struct gy_sdca s;
+    GY_TRY(gy_sdca_open(&s, run, err));
+    const int status = gy_sdca_run(&s, err);
+    gy_sdca_close(&s);
+    return status;
+}
+
+GY_INT const struct gy_glm_solver *gy_glm_sdca(void)
+{
+    static const struct gy_glm_solver solver = { "sdca", "stochastic dual coordinate ascent: any loss with an l2, one pass of exact steps after another",
+                                                 sdca_fits, sdca_solve };
+    return &solver;
+}

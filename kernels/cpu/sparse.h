@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* sparse.h: what coordinate ascent does with rows of sparse features on a processor: the sum of a row's features times a vector, and the sweep, which
+ * takes rows in a given order, solves each row's dual number and moves the vector by it.
+ *
+ * Gathered loads are scalar: two or three loads a cycle are as fast as the gather instructions of most processors, and much faster than those of the
+ * others; what counts is that the next row's numbers are on their way before its turn. */
+#ifndef GY_CPU_SPARSE_H
+#define GY_CPU_SPARSE_H
+#include "../glm_loss.h"
+
+/* A row as the sweep sees it: half a cache line. */
+struct gy_sparse_row {
+    uint32_t begin, end; /* its entries */
+    float dual;          /* in the loss's own form: glm_loss.h */
+    float part;          /* logistic: gy_sparse_sigmoid(dual) */
+    float q;             /* |x|^2 / l2 */
+    float c, y;
+    float f;             /* its features are f times value (or f, where all values are equal) */
+};
+
+struct gy_sparse_sweep {
+    int loss;               /* enum gy_glm_loss */
+    int steps;              /* of Newton's method, logistic loss */
+    const uint32_t *order;  /* [count] rows to visit */
+    int32_t count;
+    struct gy_sparse_row *row;
+    const uint32_t *id;
+    const float *value;     /* NULL: 1 */
+    float *dual;            /* where a row's new dual number is written besides */
+    float *u;               /* moved by rate (coefficient - old) x */
+    float rate, damping;    /* rate = damping / l2; damping >= 1 */
+    float soft;             /* scores are of u shrunk towards 0 by so much */
+    float bias;             /* value of the feature `bias_at`; 0: none */
+    uint32_t bias_at;
+    double gap;             /* out: about the sum of the rows' gaps, each when it was visited */
+};
+
+/* Sum of value[k] w[id[k]], or of w[id[k]] where value is NULL. */
+GY_INT float gy_sparse_dot(const uint32_t *id, const float *value, uint32_t count, const float *w);
+/* Rows with c = 0 must not be in the order. */
+GY_INT void gy_sparse_visit(struct gy_sparse_sweep *sweep);
+GY_INT float gy_sparse_sigmoid(float t);
+
+#endif
