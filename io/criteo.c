@@ -6,23 +6,33 @@
 
 #define CRITEO_INTEGERS 13
 #define CRITEO_FIELDS 39
-#define CRITEO_PLACES 40 /* a multiple of four */
+#define CRITEO_PLACES 40
+#define CRITEO_VECTORS 5 /* of four ids, half of the places */
 #define CRITEO_NONE INT32_MAX
+
+/* 1: a column ends with this byte. */
+static inline int criteo_stops(unsigned char byte, unsigned char separator) { return byte == separator || byte == '\n' || byte == '\r'; }
 
 /* ---- hashing ---- */
 
-/* The hash of a field's word begins with seed and field, takes eight bytes of the word at a time, the last ones filled up with zeros, and ends with its
- * length. */
+/* The hash of a field's word begins with seed and field, takes eight bytes of the word at a time, at least once, the last ones filled up with zeros, and
+ * ends with
+ * its length. */
 static inline uint64_t criteo_begin(uint64_t seed, int field) { return seed + (uint64_t)(field + 1) * 0x9e3779b97f4a7c15u; }
 static inline uint64_t criteo_add(uint64_t hash, uint64_t word) { return (hash ^ word) * 0x9fb21c651e98df25u ^ (hash >> 32); }
+static inline uint64_t criteo_end(uint64_t hash, size_t bytes) { return gy_rows_mix(hash + bytes); }
 
-static inline uint64_t criteo_first_bytes(uint64_t word, int n) { return n == 0 ? 0 : n >= 8 ? word : word & (((uint64_t)1 << 8 * n) - 1); }
+/* The first n bytes of word, n at most 8; the others 0. */
+static inline uint64_t criteo_first_bytes(uint64_t word, size_t n) { return n >= 8 ? word : word & (((uint64_t)1 << 8 * n) - 1); }
 
 static uint64_t criteo_hash(uint64_t hash, const unsigned char *p, size_t n)
 {
-    for (size_t k = 0; k < n; k += 8)
-        hash = criteo_add(hash, criteo_first_bytes(gy_rows_word(p + k), n - k < 8 ? (int)(n - k) : 8));
-    return gy_rows_mix(hash + n);
+    size_t k = 0;
+    do {
+        hash = criteo_add(hash, criteo_first_bytes(gy_rows_word(p + k), n - k));
+        k += 8;
+    } while (k < n);
+    return criteo_end(hash, n);
 }
 
 /* ---- integers ---- */
@@ -65,11 +75,13 @@ static const unsigned char *criteo_integer(struct gy_rows_piece *o, const unsign
         p = digits + n;
     } else
         p = gy_rows_count(digits, &v);
+    if (!criteo_stops(*p, o->layout->separator))
+        return gy_rows_fail_number(o, first, "an integer");
     if (v > INT64_MAX)
         return gy_rows_fail(o, first, "an integer beyond %" PRId64, INT64_MAX);
     if (*first != '-') {
         const uint32_t text = v < GY_ROWS_CRITEO_TABLE ? o->settings->criteo_word[v] : criteo_large(v);
-        *hash = gy_rows_mix(criteo_add(*hash, text) + criteo_length(text));
+        *hash = criteo_end(criteo_add(*hash, text), criteo_length(text));
         return p;
     }
     unsigned char negative[32 + GY_ROWS_PAD] = { 0 };
@@ -80,45 +92,61 @@ static const unsigned char *criteo_integer(struct gy_rows_piece *o, const unsign
 
 /* ---- rows ---- */
 
-/* How many bytes of a word come before the separator or the line's end, a word at a time. */
-static inline size_t criteo_word_bytes(const unsigned char *p, unsigned char separator)
+/* How many bytes of a word come before the separator or the line's end. */
+static size_t criteo_word_bytes(const unsigned char *p, unsigned char separator)
 {
     size_t n = 0;
-    while (p[n] != separator && p[n] != '\n' && p[n] != '\r')
+    while (!criteo_stops(p[n], separator))
         n++;
     return n;
 }
 
-static inline uint64_t criteo_equal_bytes(uint64_t word, unsigned char byte)
+/* How many of the eight bytes come before one below '-', as separators, line ends and few others are. */
+static inline size_t criteo_before_low(uint64_t word)
 {
-    const uint64_t low = word ^ byte * 0x0101010101010101u;
-    return (low - 0x0101010101010101u) & ~low & 0x8080808080808080u;
+    const uint64_t low = (word - 0x2d2d2d2d2d2d2d2du) & ~word & 0x8080808080808080u;
+    return low == 0 ? 8 : (size_t)__builtin_ctzll(low) >> 3;
 }
 
-/* A word of eight bytes, which nearly all are, at once; 1 when it is one. */
-static inline int criteo_is_eight(const unsigned char *p, uint64_t word, unsigned char separator)
+/* The hash of a word field: nearly all have eight bytes, or none. */
+static inline const unsigned char *criteo_word(const unsigned char *p, unsigned char separator, uint64_t *hash)
 {
-    return (p[8] == separator || p[8] == '\n' || p[8] == '\r') && (criteo_equal_bytes(word, separator) | criteo_equal_bytes(word,
-                                                                                                                            '\n') | criteo_equal_bytes(word, '\r')) == 
-                                                                                                                                0
-                                                                                                                                ;
+    const uint64_t word = gy_rows_word(p);
+    size_t n = criteo_before_low(word);
+    if (criteo_stops(p[n], separator))
+        *hash = criteo_end(criteo_add(*hash, criteo_first_bytes(word, n)), n);
+    else {
+        n = criteo_word_bytes(p, separator);
+        *hash = criteo_hash(*hash, p, n);
+    }
+    return p + n;
 }
 
 typedef int32_t criteo_four __attribute__((vector_size(16)));
 
+/* How many of the ids are smaller than each of the 20 at `of`: five vectors that stay in registers. */
+static inline void criteo_rank(const int32_t id[CRITEO_PLACES], const int32_t *of, int32_t *rank)
+{
+    criteo_four of4[CRITEO_VECTORS], a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 }, e = { 0 };
+    memcpy(of4, of, sizeof of4);
+    for (int k = 0; k < CRITEO_FIELDS; k++) {
+        const criteo_four one = { id[k], id[k], id[k], id[k] };
+        a -= one < of4[0];
+        b -= one < of4[1];
+        c -= one < of4[2];
+        d -= one < of4[3];
+        e -= one < of4[4];
+    }
+    const criteo_four all[CRITEO_VECTORS] = { a, b, c, d, e };
+    memcpy(rank, all, sizeof all);
+}
+
 /* Sorts by counting: the place of an id is the number of smaller ones. Equal ids have one place, and the places behind it stay empty. */
 static uint32_t criteo_sort(const int32_t id[CRITEO_PLACES], uint32_t *out)
 {
-    criteo_four place[CRITEO_PLACES / 4], four[CRITEO_PLACES / 4];
     int32_t sorted[CRITEO_PLACES], at[CRITEO_PLACES];
-    memcpy(four, id, sizeof four);
-    memset(place, 0, sizeof place);
-    for (int k = 0; k < CRITEO_FIELDS; k++) {
-        const criteo_four one = { id[k], id[k], id[k], id[k] };
-        for (int i = 0; i < CRITEO_PLACES / 4; i++)
-            place[i] -= one < four[i];
-    }
-    memcpy(at, place, sizeof at);
+    criteo_rank(id, id, at);
+    criteo_rank(id, id + CRITEO_PLACES / 2, at + CRITEO_PLACES / 2);
     for (int k = 0; k < CRITEO_PLACES; k++)
         sorted[k] = CRITEO_NONE;
     for (int k = 0; k < CRITEO_FIELDS; k++)
@@ -151,25 +179,18 @@ static const unsigned char *criteo_label(struct gy_rows_piece *o, const unsigned
 static const unsigned char *criteo_row(struct gy_rows_piece *o, const unsigned char *p, unsigned char separator)
 {
     const struct gy_rows_settings *s = o->settings;
-    int32_t id[CRITEO_PLACES] = { 0 };
+    int32_t id[CRITEO_PLACES];
+    id[CRITEO_FIELDS] = 0;
     p = criteo_label(o, p, separator);
     for (int field = 0; p != NULL && field < CRITEO_FIELDS; field++) {
         uint64_t hash = criteo_begin(s->hash_seed, field);
         if (*p != separator)
             return gy_rows_fail(o, p, "%d columns behind the label, not %d", field, CRITEO_FIELDS);
-        const uint64_t word = gy_rows_word(++p);
-        if (*p == separator || *p == '\n' || *p == '\r')
-            hash = gy_rows_mix(hash);
-        else if (field < CRITEO_INTEGERS)
+        p++;
+        if (field >= CRITEO_INTEGERS || criteo_stops(*p, separator))
+            p = criteo_word(p, separator, &hash);
+        else
             p = criteo_integer(o, p, &hash);
-        else if (criteo_is_eight(p, word, separator)) {
-            hash = gy_rows_mix(criteo_add(hash, word) + 8);
-            p += 8;
-        } else {
-            const size_t bytes = criteo_word_bytes(p, separator);
-            hash = criteo_hash(hash, p, bytes);
-            p += bytes;
-        }
         id[field] = (int32_t)(hash >> (64 - s->hash_bits));
     }
     if (p == NULL)
@@ -245,4 +266,5 @@ GY_INT const struct gy_rows_format *gy_rows_criteo(void) { return &criteo_format
 #undef CRITEO_INTEGERS
 #undef CRITEO_FIELDS
 #undef CRITEO_PLACES
+#undef CRITEO_VECTORS
 #undef CRITEO_NONE

@@ -35,6 +35,8 @@ static int svm_odd_id(struct gy_rows_piece *o, struct svm_place *at, const unsig
     else if (s->hash_bits == 0 && id >= UINT32_MAX)
         gy_rows_fail(o, p, "id %" PRIu64 "%s; the largest that is read is %" PRId64, number, number == UINT64_MAX ? " or more" : "",
                      (int64_t)UINT32_MAX - 1 + (!fields && !s->zero_based));
+    else if (id == INT64_MAX)
+        gy_rows_fail(o, p, "id %" PRIu64 "; the largest that is hashed is %" PRId64, number, INT64_MAX - 1 + (!fields && !s->zero_based));
     else if (s->hash_bits == 0 && s->features != 0 && id >= (int64_t)s->features) {
         if (s->lenient) {
             gy_rows_note(o, GY_MEND_BEYOND, 1);

@@ -84,10 +84,10 @@ static int bench_file(const struct bench_case *c)
         printf("%s\n", bench_err.text);
         return status;
     }
-    printf("%-40s %9" PRId64 " rows %10" PRId64 " entries %7.1f MB text: %6.1f MB/s and core (%d), %6.1f MB packed: read %5.2f GB/s, ids out %5.2f GB/s\n", c->path, report.rows
-           ,
-           report.entries, (double)report.bytes * 1e-6, (double)report.bytes * 1e-6 / convert / c->threads, c->threads, (double)packed * 1e-6,
-           (double)packed * 1e-9 / reload, (double)ids * 1e-9 / reload);
+    const double text = (double)report.bytes * 1e-6;
+    printf("%-40s %9" PRId64 " rows %10" PRId64 " entries %7.1f MB text: %6.1f MB/s and core (%d); ", c->path, report.rows, report.entries, text,
+           text / convert / c->threads, c->threads);
+    printf("%6.1f MB packed: read %5.2f GB/s, ids out %5.2f GB/s\n", (double)packed * 1e-6, (double)packed * 1e-9 / reload, (double)ids * 1e-9 / reload);
     return status;
 }
 
