@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Rank and number of ranks as a launcher left them in the environment. The first row whose rank is set decides. A PMIx server alone tells no
  * number of ranks in a variable, and its other words only through its library: GYRE_RANKS has to be set there. */
+#include <sys/stat.h>
+
 #include "../engine/base/text.h"
 #include "boot.h"
 
 struct place_row {
     const char *launcher, *rank, *ranks, *local, *locals, *host, *port;
-    const char *job[3]; /* together they tell its jobs and their restarts apart */
+    const char *job[3]; /* together they tell its jobs and their restarts apart; with a star: the number of an open file, which all of them have */
     const char *nodes[2]; /* names of its hosts, that of rank 0 first; the first variable that is set */
 };
 static const struct place_row place_rows[] = {
@@ -17,7 +19,7 @@ static const struct place_row place_rows[] = {
      {"TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"}, {NULL}},
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE", NULL, NULL,
      {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}},
-    {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL, NULL, {"PMI_JOBID", "PMI_PORT", "HYDI_CONTROL_FD"},
+    {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL, NULL, {"PMI_JOBID", "PMI_PORT", "*HYDI_CONTROL_FD"},
      {NULL}},
     {"PMIx", "PMIX_RANK", "GYRE_RANKS", "GYRE_LOCAL_RANK", "GYRE_LOCAL_RANKS", NULL, NULL, {"PMIX_NAMESPACE"}, {NULL}},
 };
@@ -43,11 +45,26 @@ static int place_locals(const char *(*get)(const char *), const char *name, int 
     return place_number(get, name, 1, 4096, out, err);
 }
 
+/* What tells an open file from all others of this host: its number alone is that of other jobs too. */
+static const char *place_file(const char *number, char *text, size_t room)
+{
+    struct stat st;
+    int64_t fd;
+    if (gy_text_int(number, 0, INT_MAX, &fd) != 0 || fstat((int)fd, &st) != 0)
+        return number;
+    snprintf(text, room, "%" PRIu64, (uint64_t)st.st_ino);
+    return text;
+}
+
 static void place_job(const char *(*get)(const char *), const struct place_row *row, struct gy_net_place *p)
 {
     size_t at = 0;
     for (size_t i = 0; i < GY_COUNT(row->job) && row->job[i] != NULL; i++) {
-        const char *value = get(row->job[i]);
+        const int file = row->job[i][0] == '*';
+        const char *value = get(row->job[i] + file);
+        char text[32];
+        if (file && value != NULL)
+            value = place_file(value, text, sizeof(text));
         if (value != NULL && value[0] != 0 && at < sizeof(p->job))
             at += (size_t)snprintf(p->job + at, sizeof(p->job) - at, "%s%s", at > 0 ? "/" : "", value);
     }

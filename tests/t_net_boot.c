@@ -81,6 +81,14 @@ static void boot_lists(void)
     const char *const both[] = {"SLURM_PROCID", "1", "SLURM_NTASKS", "4", "SLURM_JOB_NODELIST", "n1,n2,n3", "SLURM_STEP_NODELIST", "n[2-3]", NULL};
     const char *const said[] = {"SLURM_PROCID", "1", "SLURM_NTASKS", "4", "SLURM_JOB_NODELIST", "n1,n2", "GYRE_MASTER_HOST", "10.0.0.1", NULL};
     const char *const pmix[] = {"PMIX_RANK", "1", "PMIX_NAMESPACE", "x", NULL}, *const counted[] = {"PMIX_RANK", "1", "GYRE_RANKS", "2", NULL};
+    const char *const open[] = {"PMI_RANK", "0", "PMI_SIZE", "2", "HYDI_CONTROL_FD", "0", NULL};
+    const char *const closed[] = {"PMI_RANK", "0", "PMI_SIZE", "2", "HYDI_CONTROL_FD", "1000000", NULL};
+    struct stat input;
+    char inode[32] = "0";
+    if (fstat(0, &input) == 0)
+        snprintf(inode, sizeof(inode), "%" PRIu64, (uint64_t)input.st_ino);
+    T_CHECK(boot_place_of(open, &p) == GY_OK && strcmp(p.job, inode) == 0);
+    T_CHECK(boot_place_of(closed, &p) == GY_OK && strcmp(p.job, "1000000") == 0);
     T_CHECK(boot_place_of(both, &p) == GY_OK && strcmp(p.host, "n2") == 0);
     T_CHECK(boot_place_of(said, &p) == GY_OK && strcmp(p.host, "10.0.0.1") == 0);
     T_CHECK(boot_place_of(pmix, &p) == GY_E_ARG);
