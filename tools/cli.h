@@ -35,12 +35,18 @@ enum cli_type {
     CLI_REAL,   /* double in [lo, hi] */
     CLI_TEXT,   /* const char * */
     CLI_CHOICE, /* int64_t: index in the words of arg, "sgd|lars|adamw" */
-    CLI_REALS   /* struct cli_reals, "0.5,0.5,0.5" */
+    CLI_REALS,  /* struct cli_reals, "0.5,0.5,0.5" */
+    CLI_PAIRS   /* struct cli_pairs, "1:2.5,-1:1"; the second number in [lo, hi]; given again, they are added */
 };
 #define CLI_REALS_MAX 8
 struct cli_reals {
     int count;
     double value[CLI_REALS_MAX];
+};
+#define CLI_PAIRS_MAX 64
+struct cli_pairs {
+    int count;
+    float left[CLI_PAIRS_MAX], right[CLI_PAIRS_MAX];
 };
 
 struct cli_option {
@@ -58,6 +64,10 @@ struct cli_group {
     size_t base;         /* added to each option's offset */
 };
 
+struct cli_short {
+    const char *letter, *name; /* "n", "ranks": -n is --ranks; a letter of NULL ends them */
+};
+
 struct cli_command {
     const char *name;
     const char *args;    /* "NET DATA" */
@@ -66,20 +76,21 @@ struct cli_command {
     int least, most;     /* positional arguments */
     size_t bytes;        /* of the struct of values */
     struct cli_group groups[3];
-    struct {
-        const char *letter, *name; /* "n", "ranks": -n is --ranks */
-    } shorts[4];
+    const struct cli_short *shorts; /* NULL: none */
+    int (*words)(char **args, int count); /* may change words before they are read: CLI_OK, or an exit code after a sentence; NULL */
     int (*run)(const void *values, char **args, int count);
 };
 
 const struct cli_command *const *cli_commands(size_t *count); /* gyre.c: in the order of the overview */
 const struct cli_command *cli_find_command(const char *name); /* or NULL, after a sentence */
+/* Commands of two words, "glm train". NULL: there is none; *wrong 1: after a sentence. */
+const struct cli_command *cli_find_two(const char *first, const char *second, int *wrong);
 /* Fills values (zeroed) and moves the positional arguments to the front of args. Returns how many there are, -1 after a sentence,
  * -2 when help was asked for. */
 int cli_parse(const struct cli_command *command, char **args, int count, void *values);
 void cli_print_command(const struct cli_command *command, FILE *file);
 const char *cli_nearest(const char *word, const char *const *words, size_t count); /* or NULL */
-int cli_help(const char *topic); /* cmd_help.c; NULL: the overview */
+int cli_help(const char *topic, const char *more); /* cmd_help.c; NULL: the overview; more: the second word of a command, or NULL */
 
 /* ---- common to commands (cmd_common.c) ---- */
 
@@ -156,6 +167,8 @@ struct cli_progress *cli_progress_open(enum cli_progress_kind kind);
 void cli_progress_close(struct cli_progress *progress);
 int cli_progress_train(void *progress, const struct gyre_progress *p); /* gyre_train_config.progress */
 int cli_progress_count(void *progress, int64_t done, int64_t total);   /* for gyre_pack */
+/* A bar on a terminal, ten times a second; elsewhere line, not sooner than `pause` seconds after the last one. */
+int cli_progress_show(struct cli_progress *progress, const char *left, double part, const char *right, const char *line, double pause);
 int cli_progress_skip_line(void); /* ends an unfinished bar before other output */
 
 /* Ctrl-C, SIGTERM and SIGHUP: a flag. */
@@ -171,9 +184,21 @@ extern const struct cli_option cli_why_rows[2];
 /* loop: training data or NULL, augmentation and loader threads. */
 int cli_print_why(struct gyre_net *net, const struct gyre_train_config *loop, const struct cli_why_options *options, int json);
 
+/* ---- linear models (cmd_glm.c) ---- */
+
+/* Options of everything that reads rows. */
+struct cli_glm_options {
+    int64_t format, zero_based, lenient, hash_bits, hash_seed, label_column, header, features, log;
+};
+extern const struct cli_option cli_glm_option_rows[9];
+#define CLI_GLM_GROUP(values, member) { cli_glm_option_rows, CLI_COUNT(cli_glm_option_rows), offsetof(values, member) }
+/* paths are the caller's, as long as data is used. */
+void cli_glm_data(struct gyre_glm_data *data, const struct cli_glm_options *options, char *const *paths, int count);
+
 /* ---- commands: one row each, beside the code that runs it ---- */
 
 extern const struct cli_command cmd_train, cmd_eval, cmd_predict, cmd_plan, cmd_bench, cmd_bench_sum, cmd_tune, cmd_kernels, cmd_audit, cmd_why, cmd_fit,
-    cmd_network, cmd_launch, cmd_zoo, cmd_knobs, cmd_pack, cmd_export, cmd_import, cmd_info, cmd_help;
+    cmd_network, cmd_launch, cmd_glm, cmd_glm_train, cmd_glm_predict, cmd_glm_convert, cmd_glm_inspect, cmd_glm_generate,
+    cmd_zoo, cmd_knobs, cmd_pack, cmd_export, cmd_import, cmd_info, cmd_help;
 
 #endif

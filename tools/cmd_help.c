@@ -7,7 +7,7 @@ static int help_overview(void)
 {
     size_t count;
     const struct cli_command *const *commands = cli_commands(&count);
-    printf("gyre %d.%d.%d: trains convolutional nets\n\nusage: gyre COMMAND ...\n\n", GYRE_VERSION_MAJOR, GYRE_VERSION_MINOR,
+    printf("gyre %d.%d.%d: trains convolutional nets and linear models\n\nusage: gyre COMMAND ...\n\n", GYRE_VERSION_MAJOR, GYRE_VERSION_MINOR,
            GYRE_VERSION_PATCH);
     for (size_t i = 0; i < count; i++)
         printf("  %-10s %s\n", commands[i]->name, commands[i]->about);
@@ -40,7 +40,7 @@ static int help_exit(void)
     return CLI_OK;
 }
 
-int cli_help(const char *topic)
+int cli_help(const char *topic, const char *more)
 {
     if (!topic)
         return help_overview();
@@ -48,7 +48,10 @@ int cli_help(const char *topic)
         return help_exit();
     if (strcmp(topic, "language") == 0)
         return gyre_print_language(&cli_stdout) == GYRE_OK ? CLI_OK : CLI_FAILED;
-    const struct cli_command *command = cli_find_command(topic);
+    int wrong = 0;
+    const struct cli_command *command = more ? cli_find_two(topic, more, &wrong) : cli_find_command(topic);
+    if (!command && more && !wrong)
+        return cli_fail(CLI_USAGE, "there is no command '%s %s'; 'gyre help' lists them", topic, more);
     if (!command)
         return CLI_USAGE;
     cli_print_command(command, stdout);
@@ -58,10 +61,10 @@ int cli_help(const char *topic)
 static int help_run(const void *values, char **args, int count)
 {
     (void)values;
-    return cli_help(count ? args[0] : NULL);
+    return cli_help(count ? args[0] : NULL, count > 1 ? args[1] : NULL);
 }
 
 const struct cli_command cmd_help = {
-    .name = "help", .args = "[COMMAND|language|exit]", .about = "explains a command, the language of nets, exit codes", .most = 1,
+    .name = "help", .args = "[COMMAND|language|exit]", .about = "explains a command, the language of nets, exit codes", .most = 2,
     .run = help_run,
 };

@@ -365,6 +365,8 @@ static int launch_run(const void *values, char **args, int count)
     return code;
 }
 
+static const struct cli_short launch_shorts[] = { { "n", "ranks" }, { NULL, NULL } };
+
 const struct cli_command cmd_launch = {
     .name = "launch", .args = "-- COMMAND ...", .about = "starts a command as several processes that train together",
     .details = "Each process computes --batch images a step; gradients are summed over all of them before each update. Process 0 tests, writes\n"
@@ -381,6 +383,6 @@ const struct cli_command cmd_launch = {
                "  gyre launch --hosts hosts.txt -- gyre train resnet50 /data/imagenet --batch 32\n",
     .least = 1, .most = 256, .bytes = sizeof(struct launch_values),
     .groups = { { launch_rows, CLI_COUNT(launch_rows), 0 } },
-    .shorts = { { "n", "ranks" } },
+    .shorts = launch_shorts,
     .run = launch_run,
 };

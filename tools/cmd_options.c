@@ -94,6 +94,24 @@ static int set_reals(const struct cli_option *o, const char *text, void *at)
     }
 }
 
+static int set_pairs(const struct cli_option *o, const char *text, void *at)
+{
+    struct cli_pairs *out = at;
+    const struct cli_option any = { .name = o->name };
+    for (;;) {
+        const char *end;
+        double left, right;
+        if (out->count == CLI_PAIRS_MAX || set_real_number(&any, text, ':', &left, &end) || *end != ':' ||
+            set_real_number(o, end + 1, ',', &right, &end))
+            return -1;
+        out->left[out->count] = (float)left;
+        out->right[out->count++] = (float)right;
+        if (!*end)
+            return 0;
+        text = end + 1;
+    }
+}
+
 static int set_text(const struct cli_option *o, const char *text, void *at)
 {
     (void)o;
@@ -127,6 +145,7 @@ static int set_flag(const struct cli_option *o, const char *text, void *at)
 static int (*const setters[])(const struct cli_option *o, const char *text, void *at) = {
     [CLI_FLAG] = set_flag, [CLI_WHOLE] = set_whole, [CLI_REAL] = set_real,
     [CLI_TEXT] = set_text, [CLI_CHOICE] = set_choice, [CLI_REALS] = set_reals,
+    [CLI_PAIRS] = set_pairs,
 };
 
 static void say_wrong_value(const struct cli_command *command, const struct cli_option *o, const char *text)
@@ -134,7 +153,8 @@ static void say_wrong_value(const struct cli_command *command, const struct cli_
     char range[80] = "";
     if (o->lo < o->hi)
         snprintf(range, sizeof range, " in %.15g .. %.15g", o->lo, o->hi);
-    static const char *const what[] = { "nothing", "a whole number", "a number", "text", "one of ", "numbers with commas between" };
+    static const char *const what[] = { "nothing", "a whole number", "a number", "text", "one of ", "numbers with commas between",
+                                        "pairs of numbers such as 1:2.5,-1:1" };
     cli_fail(CLI_USAGE, "%s: --%s takes %s%s%s, not '%s'", command->name, o->name, what[o->type],
              o->type == CLI_CHOICE ? o->arg : "", range, text);
 }
@@ -160,9 +180,9 @@ static struct found find_option(const struct cli_command *command, const char *n
 /* "n" of "-n" to "ranks"; other words as they are. */
 static const char *long_name(const struct cli_command *command, const char *arg)
 {
-    for (size_t i = 0; i < CLI_COUNT(command->shorts) && arg[1] != '-'; i++)
-        if (command->shorts[i].letter && strcmp(command->shorts[i].letter, arg + 1) == 0)
-            return command->shorts[i].name;
+    for (const struct cli_short *s = command->shorts; s && s->letter && arg[1] != '-'; s++)
+        if (strcmp(s->letter, arg + 1) == 0)
+            return s->name;
     return arg[1] == '-' ? arg + 2 : NULL;
 }
 
@@ -281,9 +301,9 @@ static void print_wrapped(FILE *file, const char *text, int from)
 
 static const char *letter_of(const struct cli_command *command, const struct cli_option *o)
 {
-    for (size_t i = 0; i < CLI_COUNT(command->shorts); i++)
-        if (command->shorts[i].letter && strcmp(command->shorts[i].name, o->name) == 0)
-            return command->shorts[i].letter;
+    for (const struct cli_short *s = command->shorts; s && s->letter; s++)
+        if (strcmp(s->name, o->name) == 0)
+            return s->letter;
     return NULL;
 }
 

@@ -206,7 +206,22 @@ int cli_progress_train(void *progress, const struct gyre_progress *p)
     return cli_stop_signal();
 }
 
-/* ---- counting ---- */
+/* ---- counting, and what other commands show ---- */
+
+int cli_progress_show(struct cli_progress *progress, const char *left, double part, const char *right, const char *line, double pause)
+{
+    const double time = now();
+    if (time - progress->shown < (progress->terminal ? 0.1 : pause))
+        return cli_stop_signal();
+    progress->shown = time;
+    if (progress->terminal)
+        draw_bar(progress, left, part > 1 ? 1 : part, right);
+    else {
+        puts(line);
+        fflush(stdout);
+    }
+    return cli_stop_signal();
+}
 
 int cli_progress_count(void *progress, int64_t done, int64_t total)
 {

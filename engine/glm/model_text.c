@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* A model as text. What liblinear reads comes first: its program 'predict' takes the file as one of its own. It stops behind the last weight; there begin
+ * the lines that only Gyre reads: the loss, the penalties, how rows were hashed and normalised, and how far from the optimum each part is. */
+#include "../base/file.h"
+#include "../base/text.h"
+#include "model.h"
+
+static const char *glm_text_solver(const struct gyre_glm_info *info)
+{
+    if (info->softmax && info->classes > 2)
+        return "MCSVM_CS"; /* the largest score decides, and liblinear computes no probabilities of it */
+    switch (info->loss) {
+    case GYRE_GLM_LOGISTIC: return info->l1 > 0 ? "L1R_LR" : "L2R_LR";
+    case GYRE_GLM_HINGE: return "L2R_L1LOSS_SVC_DUAL";
+    case GYRE_GLM_SQUARED_HINGE: return info->l1 > 0 ? "L1R_L2LOSS_SVC" : "L2R_L2LOSS_SVC";
+    default: return "L2R_L2LOSS_SVR";
+    }
+}
+
+static void glm_text_head(const struct gyre_glm *m, struct gy_sink *out)
+{
+    const struct gyre_glm_info *info = &m->info;
+    gy_sink_printf(out, "solver_type %s\nnr_class %d\n", glm_text_solver(info), info->classes ? info->classes : 2);
+    if (info->classes == 2)
+        gy_sink_printf(out, "label %.9g %.9g\n", (double)m->label[1], (double)m->label[0]); /* positive scores are of the first */
+    for (int c = 0; c < info->classes && info->classes > 2; c++)
+        gy_sink_printf(out, "%s%.9g%s", c ? " " : "label ", (double)m->label[c], c + 1 < info->classes ? "" : "\n");
+    gy_sink_printf(out, "nr_feature %" PRIu32 "\nbias %.9g\nw\n", info->features, info->bias != 0 ? info->bias : -1);
+}
+
+static void glm_text_weights(const struct gyre_glm *m, struct gy_sink *out)
+{
+    char line[64];
+    for (int64_t j = 0; j < m->width && !out->failed; j++)
+        for (int k = 0; k < m->info.models; k++) {
+            const float w = m->w[k * m->width + j];
+            const int bytes = w == 0 ? snprintf(line, sizeof line, "0 ") : snprintf(line, sizeof line, "%.9g ", (double)w);
+            if (k + 1 == m->info.models)
+                line[bytes - 1] = '\n';
+            if (!out->failed)
+                out->failed = out->write(out->user, line, (size_t)bytes) != 0;
+        }
+}
+
+static void glm_text_number(struct gy_sink *out, const char *name, double value)
+{
+    if (isfinite(value))
+        gy_sink_printf(out, " %s %.17g", name, value);
+}
+
+static void glm_text_facts(const struct gyre_glm *m, struct gy_sink *out)
+{
+    const struct gyre_glm_info *info = &m->info;
+    gy_sink_printf(out, "gyre 1\nloss %s\nl1 %.17g\nl2 %.17g\nbias_free %d\nnormalize %d\nsoftmax %d\nhash_bits %d\nhash_seed %" PRIu64 "\n",
+                   gy_glm_loss_name(info->loss), info->l1, info->l2, info->bias_free, info->normalize, info->softmax, info->hash_bits, info->hash_seed);
+    for (int k = 0; k < info->models; k++) {
+        gy_sink_printf(out, "part %d epochs %d", k, m->part[k].epochs);
+        glm_text_number(out, "objective", m->part[k].objective);
+        glm_text_number(out, "bound", m->part[k].bound);
+        glm_text_number(out, "loss", m->part[k].loss);
+        gy_sink_printf(out, "\n");
+    }
+    gy_sink_printf(out, "end\n");
+}
+
+struct glm_text_file {
+    struct gy_outfile file;
+    struct gy_error *err;
+};
+
+static int glm_text_put(void *user, const char *text, size_t bytes)
+{
+    struct glm_text_file *f = user;
+    return gy_outfile_write(&f->file, text, bytes, f->err);
+}
+
+GY_INT int gy_glm_model_write(const struct gyre_glm *m, const char *path, struct gy_error *err)
+{
+    struct glm_text_file f = { .err = err };
+    struct gy_sink out = { .write = glm_text_put, .user = &f };
+    GY_TRY(gy_outfile_open(&f.file, path, err));
+    glm_text_head(m, &out);
+    glm_text_weights(m, &out);
+    glm_text_facts(m, &out);
+    if (!out.failed)
+        return gy_outfile_commit(&f.file, err);
+    const int status = f.file.status;
+    gy_outfile_abandon(&f.file);
+    return status;
+}

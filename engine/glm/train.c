@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+/* Training a linear model from rows to certificates: opens rows, deals them to ranks, says what labels mean, and gives one problem after the other to a
+ * solver. What a solver finds is kept as it is; only the numbers of the certificate go with it. */
+#include <unistd.h>
+
+#include "../../io/blocks.h"
+#include "../base/clock.h"
+#include "../base/hash.h"
+#include "../data_api.h"
+#include "../engine.h"
+#include "../job.h"
+#include "feed.h"
+#include "model.h"
+#include "softmax.h"
+#include "stream.h"
+#include "train.h"
+
+GY_STATIC_ASSERT((int)GYRE_GLM_SQUARED == (int)GY_GLM_SQUARED && (int)GYRE_GLM_HINGE == (int)GY_GLM_HINGE, glm_losses);
+GY_STATIC_ASSERT((int)GYRE_GLM_SQUARED_HINGE == (int)GY_GLM_SQUARED_HINGE, glm_losses2);
+
+GYRE_API void gyre_glm_config_default(struct gyre_glm_config *config)
+{
+    memset(config, 0, sizeof *config);
+    config->size = sizeof *config;
+    config->l2 = 1;
+    config->device = "cpu";
+    config->gap = 1e-4;
+    config->epochs = 1000;
+    config->seed = 1;
+    config->checkpoint_seconds = 60;
+    config->log.level = GYRE_LOG_INFO;
+}
+
+/* ---- checks ---- */
+
+static int glm_train_check(const struct gyre_glm_config *c, struct gy_error *err)
+{
+    const struct {
+        const char *name;
+        double value, lo, hi;
+    } rows[] = {
+        { "loss", c->loss, GYRE_GLM_LOGISTIC, GYRE_GLM_SQUARED_HINGE }, { "l1", c->l1, 0, 1e30 }, { "l2", c->l2, 0, 1e30 }, { "bias", c->bias, 0, 1e9 },
+        { "gap", c->gap, 0, 1 }, { "target", c->target, 0, 1e300 }, { "validation", c->validation, 0, 1 }, { "epochs", c->epochs, 0, 1e9 },
+        { "every", c->every, 0, 1e9 }, { "threads", c->threads, 0, 4096 }, { "pin", c->pin, GYRE_PIN_AUTO, GYRE_PIN_OFF },
+        { "folds", c->folds, 0, 1000 }, { "weights", c->weights, 0, 65536 }, { "checkpoint_seconds", c->checkpoint_seconds, 0, 1e9 },
+    };
+    for (size_t i = 0; i < GY_COUNT(rows); i++)
+        if (!(rows[i].value >= rows[i].lo && rows[i].value <= rows[i].hi))
+            return GY_FAIL(err, GY_E_ARG, "glm config: %s is %g; it must be in %g .. %g", rows[i].name, rows[i].value, rows[i].lo, rows[i].hi);
+    for (int i = 0; i < c->weights; i++)
+        if (!(c->weight_factor[i] > 0 && c->weight_factor[i] < 1e30f))
+            return GY_FAIL(err, GY_E_ARG, "glm config: label %g weighs %g; weights are above 0", (double)c->weight_label[i], (double)c->weight_factor[i]);
+    if (c->bias_free && !(c->bias > 0))
+        return GY_FAIL(err, GY_E_ARG, "glm config: bias_free without a bias: which weight is not to be penalised?");
+    if (c->folds == 1)
+        return GY_FAIL(err, GY_E_ARG, "glm config: folds is 1; cross-validation needs two at least");
+    if (c->validation > 0 && !c->test)
+        return GY_FAIL(err, GY_E_ARG, "glm config: validation needs rows to test on");
+    return GY_OK;
+}
+
+/* What all ranks must have alike. */
+static uint64_t glm_train_settings(const struct glm_train *t)
+{
+    const struct gyre_glm_config *c = &t->c;
+    const double numbers[] = { c->loss, c->l1, c->l2, c->bias, c->bias_free, c->normalize, c->softmax, c->balanced, c->gap, c->target, c->validation, c->epochs,
+                               c->every, (double)c->seed, c->folds, c->weights };
+    uint32_t crc = gy_crc32c(0, numbers, sizeof numbers);
+    crc = gy_crc32c(crc, c->weight_label, (size_t)c->weights * sizeof *c->weight_label);
+    crc = gy_crc32c(crc, c->weight_factor, (size_t)c->weights * sizeof *c->weight_factor);
+    return c->solver ? gy_crc32c(crc, c->solver, strlen(c->solver)) : crc;
+}
+
+static int glm_train_agree(const struct glm_train *t, struct gy_error *err)
+{
+    if (!t->c.job)
+        return GY_OK;
+    GY_TRY(gy_job_agree(t->c.job, "the linear model's settings", glm_train_settings(t), err));
+    return gy_job_agree(t->c.job, "the rows", t->source->info.id, err);
+}
+
+/* ---- labels ---- */
+
+static int glm_train_check_labels(const struct glm_train *t, const struct gy_glm_source *s, struct gy_error *err)
+{
+    if (t->c.loss == GYRE_GLM_SQUARED)
+        return GY_OK;
+    if (s->info.classes == 0)
+        return GY_FAIL(err, GY_E_FORMAT, "%.300s has more than %d different labels; the %s loss is for classes, the squared loss for numbers", s->name,
+                       GY_BLOCKS_CLASSES, gy_glm_loss_name(t->c.loss));
+    if (s->info.classes == 1)
+        return GY_FAIL(err, GY_E_FORMAT, "%.300s: all %" PRId64 " rows have the label %g; there must be two different ones at least", s->name, s->info.rows,
+                       (double)s->info.label[0]);
+    for (int i = 0; i < t->c.weights; i++) {
+        int known = 0;
+        for (int32_t k = 0; k < s->info.classes; k++)
+            known |= s->info.label[k] == t->c.weight_label[i];
+        if (!known)
+            return GY_FAIL(err, GY_E_ARG, "glm config: a weight for label %g; %.300s has no such row", (double)t->c.weight_label[i], s->name);
+    }
+    return GY_OK;
+}
+
+/* How often rows of a class count. */
+static float glm_train_factor(const struct glm_train *t, int32_t class)
+{
+    const struct gy_blocks_info *info = &t->source->info;
+    double factor = t->c.balanced ? (double)info->rows / ((double)info->classes * (double)info->label_rows[class]) : 1;
+    for (int i = 0; i < t->c.weights; i++)
+        if (t->c.weight_label[i] == info->label[class])
+            factor *= (double)t->c.weight_factor[i];
+    return (float)factor;
+}
+
+/* Problem of model k. Against the rest, the class has its own weight and the others 1, as in liblinear. */
+static void glm_train_problem(const struct glm_train *t, int k, struct gy_glm_problem *p)
+{
+    const struct gyre_glm *m = t->model;
+    *p = (struct gy_glm_problem){ .loss = t->c.loss, .l1 = t->c.l1, .l2 = t->c.l2, .bias = t->c.bias, .bias_free = t->c.bias_free,
+                                  .target = t->c.loss == GYRE_GLM_SQUARED ? GY_GLM_TARGET_VALUE : GY_GLM_TARGET_CLASS, .class_weight = { 1, 1 } };
+    if (m->info.classes == 0)
+        return;
+    const int32_t class = m->info.models == 1 ? 1 : k;
+    p->positive = m->label[class];
+    p->class_weight[1] = glm_train_factor(t, class);
+    if (m->info.models == 1)
+        p->class_weight[0] = glm_train_factor(t, 0);
+}
+
+/* ---- validation ---- */
+
+struct glm_train_loss {
+    const struct gy_glm_problem *problem;
+    double sum, weight;
+};
+
+static int glm_train_loss_take(void *user, const struct gy_glm_slice *s, struct gy_error *err)
+{
+    struct glm_train_loss *l = user;
+    (void)err;
+    for (int32_t i = 0; i < s->count; i++) {
+        const float label = s->rows->label[s->from + i];
+        const double weight = s->rows->weight ? (double)s->rows->weight[s->from + i] : 1;
+        const double y = l->problem->target == GY_GLM_TARGET_VALUE ? (double)label : label == l->problem->positive ? 1 : -1;
+        l->sum += weight * gy_glm_value(l->problem->loss, y, (double)s->score[i]);
+        l->weight += weight;
+    }
+    return GY_OK;
+}
+
+/* Every rank reads all of the test rows: then all of them stop at the same epoch. */
+static int glm_train_validate(void *user, const float *w, double *loss, struct gy_error *err)
+{
+    struct glm_train *t = user;
+    struct glm_train_loss l = { .problem = t->run.problem };
+    struct gy_glm_scorer scorer = gy_glm_model_scorer(t->model);
+    scorer.w = w;
+    scorer.models = 1;
+    GY_TRY(gy_glm_source_score(t->tests, &scorer, t->pool, glm_train_loss_take, &l, err));
+    *loss = l.weight > 0 ? l.sum / l.weight : 0;
+    return GY_OK;
+}
+
+/* ---- progress ---- */
+
+static double glm_train_gap(const struct gy_glm_certificate *at)
+{
+    return isfinite(at->dual) ? (at->primal != 0 ? (at->primal - at->dual) / fabs(at->primal) : 0) : (double)NAN;
+}
+
+static int glm_train_tell(struct glm_train *t, const struct gy_glm_progress *p)
+{
+    t->seen |= p->has_certificate;
+    struct gyre_glm_progress out = { .model = t->at, .models = t->model->info.models, .epoch = p->epoch, .epochs = t->run.stop.epochs,
+                                     .certified = p->has_certificate, .rows_done = p->rows_done, .seconds = p->seconds,
+                                     .rows_per_second = p->rows_per_second, .seconds_left = p->seconds_left >= 0 ? p->seconds_left : (double)NAN,
+                                     .objective = (double)NAN, .bound = (double)NAN, .gap = (double)NAN };
+    if (t->seen) {
+        out.objective = p->at.primal;
+        out.bound = isfinite(p->at.dual) ? p->at.dual : (double)NAN;
+        out.gap = glm_train_gap(&p->at);
+    }
+    return t->c.progress ? t->c.progress(t->c.user, &out) : 0;
+}
+
+/* One rank that is asked to stop, and the first one's clock, decide for all. */
+static int glm_train_progress(void *user, const struct gy_glm_progress *p)
+{
+    struct glm_train *t = user;
+    float want[2] = { 0, 0 };
+    t->run_epoch = p->epoch;
+    want[0] = glm_train_tell(t, p) != 0;
+    want[1] = gy_glm_train_due(t);
+    if (t->c.job && gy_job_sum(t->c.job, want, 2, &t->progress_error) != GY_OK)
+        return 1;
+    if (want[1] > 0 && gy_glm_train_keep(t, &t->progress_error) != GY_OK)
+        return 1;
+    return want[0] > 0;
+}
+
+/* ---- one model ---- */
+
+static size_t glm_train_memory(const struct glm_train *t)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    if (t->c.memory_bytes)
+        return t->c.memory_bytes;
+    return pages > 0 && bytes > 0 ? (size_t)((double)pages * (double)bytes * 0.6) : 0;
+}
+
+/* What a solver left, of model t->at. */
+static int glm_train_outcome(struct glm_train *t, int status, struct gy_error *err)
+{
+    struct gyre_glm_part *part = &t->model->part[t->at];
+    if (t->progress_error.status != GY_OK)
+        return *err = t->progress_error, err->status;
+    part->objective = t->run.result.primal;
+    part->bound = isfinite(t->run.result.dual) ? t->run.result.dual : (double)NAN;
+    part->loss = t->run.result.loss;
+    part->epochs = t->run.epochs;
+    t->run_epoch = t->run.epochs;
+    if (t->c.folder && (status == GY_OK || status == GY_E_STOPPED))
+        GY_TRY(gy_glm_train_keep(t, err));
+    t->why = status == GY_E_STOPPED ? "stopped" : t->run.why;
+    return status;
+}
+
+/* Solves problem k; its weights are the model's. */
+static int glm_train_one(struct glm_train *t, int k, struct gy_error *err)
+{
+    struct gy_glm_problem problem;
+    glm_train_problem(t, k, &problem);
+    const struct gy_glm_solver *solver = gy_glm_choose(t->c.solver, &problem, t->feed, err);
+    if (!solver)
+        return err->status;
+    t->at = k;
+    t->seen = 0;
+    t->solver = solver->name;
+    t->run = (struct gy_glm_run){ .problem = &problem, .feed = t->feed, .alloc = &t->alloc, .pool = t->pool, .job = t->c.job, .seed = t->c.seed,
+                                  .stop = { .gap = t->c.gap, .target = t->c.target, .validation = t->c.validation,
+                                            .epochs = t->c.epochs ? t->c.epochs : 1000, .every = t->c.every },
+                                  .w = t->model->w + k * t->model->width, .dual = t->dual, .validate = t->c.validation > 0 ? glm_train_validate : NULL,
+                                  .progress = glm_train_progress, .user = t };
+    GY_TRY(gy_glm_train_resume(t, err));
+    const int status = solver->solve(&t->run, err);
+    return glm_train_outcome(t, status, err);
+}
+
+/* All classes at once. */
+static int glm_train_softmax(struct glm_train *t, struct gy_error *err)
+{
+    struct gyre_glm *m = t->model;
+    const struct gy_glm_problem problem = { .loss = t->c.loss, .l2 = t->c.l2, .bias = t->c.bias, .class_weight = { 1, 1 } };
+    if (t->c.loss != GYRE_GLM_LOGISTIC || t->c.l1 > 0 || t->c.bias_free || t->c.weights || t->c.balanced || t->c.folder || t->c.validation > 0)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax is for the logistic loss with l2, without weights of classes, bias_free, validation and checkpoints");
+    if (t->c.solver)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax has a solver of its own; solver is '%.40s'", t->c.solver);
+    t->solver = "softmax-newton";
+    t->at = 0;
+    t->seen = 0;
+    t->run = (struct gy_glm_run){ .problem = &problem, .feed = t->feed, .alloc = &t->alloc, .pool = t->pool, .job = t->c.job, .seed = t->c.seed,
+                                  .stop = { .gap = t->c.gap, .target = t->c.target, .epochs = t->c.epochs ? t->c.epochs : 1000, .every = t->c.every },
+                                  .progress = glm_train_progress, .user = t };
+    int status = gy_glm_softmax(&t->run, m->label, m->info.classes, m->w, err);
+    for (int k = 0; k < m->info.models; k++)
+        m->part[k].epochs = t->run.epochs;
+    return glm_train_outcome(t, status, err);
+}
+
+static void glm_train_add(struct glm_train *t, struct gyre_glm_report *r)
+{
+    const struct gyre_glm_part *p = &t->model->part[t->at];
+    const struct gy_glm_certificate at = { .primal = p->objective, .dual = p->bound };
+    const double gap = glm_train_gap(&at);
+    r->objective += p->objective;
+    r->bound += p->bound;
+    r->gap = !(gap <= r->gap) ? gap : r->gap; /* no bound for one of them: none for all */
+    r->epochs += t->run.epochs;
+    r->rounds += t->run.rounds;
+    r->why = t->why;
+    r->solver = t->solver;
+}
+
+static int glm_train_take_model(struct glm_train *t, struct gy_error *err)
+{
+    const struct gy_blocks_info *info = &t->source->info;
+    const struct gyre_glm_info m = { .loss = t->c.loss, .classes = t->c.loss == GYRE_GLM_SQUARED ? 0 : info->classes, .features = info->features, .l1 = t->c.l1,
+                                     .l2 = t->c.l2, .bias = t->c.bias, .bias_free = t->c.bias_free, .normalize = t->c.normalize, .softmax = t->c.softmax,
+                                     .hash_bits = info->hash_bits, .hash_seed = info->hash_seed, .label = info->label };
+    return gy_glm_model_take(&t->model, &m, &t->alloc, err);
+}
+
+/* What this rank's rows take in memory, unpacked. */
+static double glm_train_bytes(const struct glm_train *t)
+{
+    const struct gy_blocks_info *i = &t->source->info;
+    const double entry = i->has_values ? 8 : 4, row = (i->width ? 4 : 8) + (i->has_weights ? 4 : 0) + (t->c.normalize ? 4 : 0);
+    return ((double)i->entries * entry + (double)i->rows * row) / gyre_job_ranks(t->c.job);
+}
+
+static int glm_train_open_feed(struct glm_train *t, struct gy_error *err)
+{
+    const int rank = gyre_job_rank(t->c.job), ranks = gyre_job_ranks(t->c.job);
+    const size_t limit = glm_train_memory(t);
+    t->streamed = t->c.trace || glm_train_bytes(t) > (double)limit;
+    if (t->streamed)
+        GY_TRY(gy_glm_feed_stream(&t->feed, t->source->blocks, rank, ranks, t->c.normalize, limit, &t->alloc, err));
+    else
+        GY_TRY(gy_glm_feed_resident(&t->feed, t->source->blocks, rank, ranks, t->c.normalize, &t->alloc, t->pool, err));
+    t->rows = t->feed->rows;
+    if (t->c.folder) {
+        t->dual = gy_alloc_take(&t->alloc, (size_t)t->rows + 1, sizeof *t->dual);
+        if (!t->dual)
+            return GY_NOMEM(err, "dual numbers of rows", ((size_t)t->rows + 1) * sizeof *t->dual);
+    }
+    return GY_OK;
+}
+
+static void glm_train_close_feed(struct glm_train *t)
+{
+    (t->streamed ? gy_glm_feed_stream_close : gy_glm_feed_close)(t->feed);
+    t->feed = NULL;
+    gy_alloc_free(&t->alloc, t->dual, ((size_t)t->rows + 1) * sizeof *t->dual);
+    t->dual = NULL;
+}
+
+/* All models over the rows of t->source. */
+static int glm_train_models(struct glm_train *t, struct gyre_glm_report *r, struct gy_error *err)
+{
+    int status = glm_train_check_labels(t, t->source, err);
+    if (status == GY_OK)
+        status = glm_train_open_feed(t, err);
+    if (status == GY_OK)
+        status = glm_train_take_model(t, err);
+    if (status == GY_OK)
+        r->open_seconds += (double)(gy_clock_ns() - t->began) * 1e-9;
+    const int64_t began = gy_clock_ns();
+    if (status == GY_OK) {
+        r->streamed = !t->feed->resident;
+        r->models = t->model->info.models;
+        r->classes = t->model->info.classes;
+        r->features = t->model->info.features;
+    }
+    const int whole = status == GY_OK && t->c.softmax && t->model->info.models > 1;
+    if (whole) {
+        status = glm_train_softmax(t, err);
+        if (status == GY_OK || status == GY_E_STOPPED)
+            glm_train_add(t, r);
+    }
+    for (int k = 0; status == GY_OK && !whole && k < t->model->info.models; k++) {
+        status = glm_train_one(t, k, err);
+        if (status == GY_OK || status == GY_E_STOPPED)
+            glm_train_add(t, r);
+    }
+    r->train_seconds += (double)(gy_clock_ns() - began) * 1e-9;
+    if (status == GY_OK && t->c.trace)
+        status = gy_glm_feed_stream_trace(t->feed, t->c.trace, gyre_job_rank(t->c.job), gyre_job_ranks(t->c.job), err);
+    glm_train_close_feed(t);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static int glm_train_test(struct glm_train *t, struct gyre_glm_report *r, struct gy_error *err)
+{
+    struct gy_glm_meter *meter;
+    const struct gy_glm_scorer scorer = gy_glm_model_scorer(t->model);
+    if (!t->tests || gyre_job_rank(t->c.job) > 0)
+        return GY_OK;
+    GY_TRY(gy_glm_meter_open(&meter, t->model, &t->alloc, err));
+    const int status = gy_glm_source_score(t->tests, &scorer, t->pool, gy_glm_meter_take, meter, err);
+    if (status == GY_OK)
+        gy_glm_meter_metrics(meter, &r->test);
+    gy_glm_meter_close(meter);
+    return status;
+}
+
+/* A fold: trains on the others, counts on its own rows. */
+static int glm_train_fold(struct glm_train *t, int fold, struct gy_glm_meter **meter, struct gyre_glm_report *r, struct gy_error *err)
+{
+    struct gy_glm_source *const all = t->source, *rest = NULL, *own = NULL;
+    struct gy_glm_fold f = { .seed = t->c.seed, .number = fold, .folds = t->c.folds, .others = 1 };
+    t->began = gy_clock_ns();
+    int status = gy_glm_source_fold(&rest, all, &f, &t->alloc, err);
+    f.others = 0;
+    if (status == GY_OK)
+        status = gy_glm_source_fold(&own, all, &f, &t->alloc, err);
+    struct gyre_glm *const before = t->model;
+    if (status == GY_OK) {
+        t->source = rest;
+        t->model = NULL;
+        status = glm_train_models(t, r, err);
+        t->source = all;
+    }
+    if (status == GY_OK && t->model->info.classes && t->model->info.classes != all->info.classes)
+        status = GY_FAIL(err, GY_E_FORMAT, "%.300s: without fold %d there are only %d of %d labels; take fewer folds", all->name, fold + 1,
+                         t->model->info.classes, all->info.classes);
+    if (status == GY_OK && !*meter)
+        status = gy_glm_meter_open(meter, t->model, &t->alloc, err);
+    if (status == GY_OK) {
+        const struct gy_glm_scorer scorer = gy_glm_model_scorer(t->model);
+        gy_glm_meter_use(*meter, t->model);
+        status = gy_glm_source_score(own, &scorer, t->pool, gy_glm_meter_take, *meter, err);
+    }
+    if (before != t->model)
+        gyre_glm_close(before);
+    gy_glm_source_close(own);
+    gy_glm_source_close(rest);
+    return status;
+}
+
+static int glm_train_folds(struct glm_train *t, struct gyre_glm_report *r, struct gy_error *err)
+{
+    struct gy_glm_meter *meter = NULL;
+    int status = GY_OK;
+    if (t->source->info.rows < t->c.folds)
+        return GY_FAIL(err, GY_E_ARG, "glm config: %d folds of %" PRId64 " rows", t->c.folds, t->source->info.rows);
+    for (int f = 0; f < t->c.folds && status == GY_OK; f++)
+        status = glm_train_fold(t, f, &meter, r, err);
+    if (status == GY_OK)
+        gy_glm_meter_metrics(meter, &r->test);
+    gy_glm_meter_close(meter);
+    gyre_glm_close(t->model);
+    t->model = NULL;
+    return status;
+}
+
+static int glm_train_open(struct glm_train *t, struct gy_error *err)
+{
+    struct gyre_glm_data data;
+    GY_TRY(gy_pool_open_compute(&t->pool, &t->alloc, t->c.threads, t->c.pin, NULL, err));
+    GY_TRY(gy_glm_data_take(&data, t->c.train, "training rows", err));
+    GY_TRY(gy_glm_source_open(&t->source, &data, NULL, t->pool, &t->alloc, err));
+    if (t->c.test) {
+        const struct gyre_glm_info hash = { .hash_bits = t->source->info.hash_bits, .hash_seed = t->source->info.hash_seed };
+        GY_TRY(gy_glm_data_take(&data, t->c.test, "test rows", err));
+        GY_TRY(gy_glm_source_open(&t->tests, &data, &hash, t->pool, &t->alloc, err));
+    }
+    return glm_train_agree(t, err);
+}
+
+static int glm_train_run(struct glm_train *t, struct gyre_glm_report *r, struct gy_error *err)
+{
+    GY_TRY(glm_train_open(t, err));
+    r->rows = t->source->info.rows;
+    r->entries = t->source->info.entries;
+    r->ranks = gyre_job_ranks(t->c.job);
+    r->threads = gy_pool_threads(t->pool);
+    GY_TRY(gy_glm_train_folder(t, err));
+    if (t->c.folds)
+        return glm_train_folds(t, r, err);
+    const int status = glm_train_models(t, r, err);
+    if (status != GY_OK && status != GY_E_STOPPED)
+        return status;
+    GY_TRY(glm_train_test(t, r, err));
+    return status;
+}
+
+static int glm_train(struct gyre_glm **out, const struct gyre_glm_config *config, struct gyre_glm_report *report, struct gy_error *err)
+{
+    struct glm_train t = { .began = gy_clock_ns() };
+    struct gyre_glm_report r = { 0 };
+    gyre_glm_config_default(&t.c);
+    GY_TRY(gy_config_take(&t.c, sizeof t.c, config, config->size, offsetof(struct gyre_glm_config, loss), "glm config", err));
+    GY_TRY(glm_train_check(&t.c, err));
+    GY_TRY(gy_config_seal(&t.c.memory, &t.alloc, err));
+    const int status = glm_train_run(&t, &r, err);
+    gy_glm_source_close(t.tests);
+    gy_glm_source_close(t.source);
+    gy_pool_close(t.pool);
+    if (status != GY_OK && status != GY_E_STOPPED) {
+        gyre_glm_close(t.model);
+        return status;
+    }
+    *out = t.model;
+    if (report)
+        *report = r;
+    return status;
+}
+
+GYRE_API int gyre_glm_train(struct gyre_glm **model, const struct gyre_glm_config *config, struct gyre_glm_report *report, struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    return glm_train(model, config, report, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* train.h: a training in progress: what train.c runs and train_keep.c writes down. */
+#ifndef GY_GLM_TRAIN_H
+#define GY_GLM_TRAIN_H
+#include "model.h"
+
+struct glm_train {
+    struct gyre_glm_config c;
+    struct gy_alloc alloc;
+    struct gy_pool *pool;
+    struct gy_glm_source *source, *tests; /* tests may be NULL */
+    struct gy_glm_feed *feed;
+    struct gyre_glm *model;
+    int64_t began;           /* clock: when rows began to be opened */
+    int streamed;            /* the feed is one of stream.h */
+    int64_t rows;            /* of this rank */
+    float *dual;             /* [rows + 1]; NULL: nothing is kept */
+    struct gy_glm_run run;   /* of model number `at` */
+    int at, run_epoch, seen; /* seen: it has a certificate */
+    const char *solver, *why;
+    struct gy_error progress_error; /* of a callback */
+    int64_t kept;            /* clock of the last checkpoint */
+};
+
+/* train_keep.c: checkpoints, a file a model in config.folder; without a folder nothing happens. */
+GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err);  /* is there, and holds no other run */
+GY_INT int gy_glm_train_resume(struct glm_train *t, struct gy_error *err);  /* of model t->at: into t->run */
+GY_INT int gy_glm_train_due(const struct glm_train *t);                     /* this rank is the first, and it is time */
+GY_INT int gy_glm_train_keep(struct glm_train *t, struct gy_error *err);    /* all ranks together */
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* Checkpoints of a linear training: a file a model, "glm-K.safetensors", written by the clock and when the model is done, so that a run which is started
+ * again finds those that are done and goes on with the one that is not. */
+#include "../base/clock.h"
+#include "../base/file.h"
+#include "../job.h"
+#include "keep.h"
+#include "stream.h"
+#include "train.h"
+
+#define KEEP_FIELDS 9
+
+/* Names and values of what the course of a run depends on. */
+struct keep_settings {
+    struct gy_glm_keep_field field[KEEP_FIELDS];
+    char text[KEEP_FIELDS][40];
+};
+
+static void keep_list(struct keep_settings *s, const struct glm_train *t)
+{
+    const struct gyre_glm_config *c = &t->c;
+    const struct gy_glm_problem *p = t->run.problem;
+    const struct {
+        const char *name;
+        double value;
+    } rows[KEEP_FIELDS - 1] = { { "l1", c->l1 }, { "l2", c->l2 }, { "bias", c->bias }, { "bias_free", c->bias_free }, { "normalize", c->normalize },
+                                { "positive", p ? (double)p->positive : 0 }, { "weight0", p ? (double)p->class_weight[0] : 1 },
+                                { "weight1", p ? (double)p->class_weight[1] : 1 } };
+    for (int i = 0; i < KEEP_FIELDS - 1; i++) {
+        snprintf(s->text[i], sizeof s->text[i], "%.17g", rows[i].value);
+        s->field[i] = (struct gy_glm_keep_field){ rows[i].name, s->text[i] };
+    }
+    s->field[KEEP_FIELDS - 1] = (struct gy_glm_keep_field){ "loss", gy_glm_loss_name(c->loss) };
+}
+
+static int keep_path(const struct glm_train *t, int model, char path[4096], struct gy_error *err)
+{
+    char name[48];
+    snprintf(name, sizeof name, "glm-%d.safetensors", model);
+    return gy_file_join(path, 4096, t->c.folder, name, err);
+}
+
+static void keep_fill(struct gy_glm_keep *k, const struct glm_train *t, const struct keep_settings *s)
+{
+    int64_t first, end;
+    gy_glm_deal(t->source->info.rows, gyre_job_rank(t->c.job), gyre_job_ranks(t->c.job), &first, &end);
+    *k = (struct gy_glm_keep){ .data = t->source->info.id, .seed = t->c.seed, .field = s->field, .fields = KEEP_FIELDS, .width = t->model->width,
+                               .rows = end - first, .first = first, .all_rows = t->source->info.rows, .w = t->run.w, .dual = t->dual, .epoch = t->run_epoch };
+}
+
+GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err)
+{
+    char path[4096];
+    int there = 0;
+    if (!t->c.folder)
+        return GY_OK;
+    if (t->c.folds)
+        return GY_FAIL(err, GY_E_ARG, "glm config: cross-validation keeps no checkpoints: no folder");
+    GY_TRY(gy_file_make_folder(t->c.folder, err));
+    GY_TRY(keep_path(t, 0, path, err));
+    if (t->c.resume || t->c.overwrite)
+        return GY_OK;
+    there = gy_file_exists(path) != 0;
+    if (t->c.job) /* before one of them writes */
+        GY_TRY(gy_job_any(t->c.job, there, &there, err));
+    return there ? GY_FAIL(err, GY_E_STATE, "%.300s holds a run; it is neither to be resumed nor to be overwritten", t->c.folder) : GY_OK;
+}
+
+GY_INT int gy_glm_train_resume(struct glm_train *t, struct gy_error *err)
+{
+    struct keep_settings s;
+    struct gy_glm_keep k;
+    char path[4096];
+    t->kept = gy_clock_ns();
+    t->run_epoch = 0;
+    if (!t->c.folder || !t->c.resume)
+        return GY_OK;
+    GY_TRY(keep_path(t, t->at, path, err));
+    int there = gy_file_exists(path) == 1;
+    if (t->c.job)
+        GY_TRY(gy_job_any(t->c.job, there, &there, err));
+    if (!there)
+        return GY_OK;
+    keep_list(&s, t);
+    keep_fill(&k, t, &s);
+    GY_TRY(gy_glm_keep_read(&k, path, t->c.job, &t->alloc, err));
+    t->run.first_epoch = k.epoch;
+    t->run.has_dual = k.dual != NULL;
+    t->run_epoch = k.epoch;
+    return GY_OK;
+}
+
+GY_INT int gy_glm_train_due(const struct glm_train *t)
+{
+    return t->c.folder && gyre_job_rank(t->c.job) == 0 && (double)(gy_clock_ns() - t->kept) * 1e-9 >= t->c.checkpoint_seconds;
+}
+
+GY_INT int gy_glm_train_keep(struct glm_train *t, struct gy_error *err)
+{
+    struct keep_settings s;
+    struct gy_glm_keep k;
+    char path[4096];
+    GY_TRY(keep_path(t, t->at, path, err));
+    keep_list(&s, t);
+    keep_fill(&k, t, &s);
+    t->kept = gy_clock_ns();
+    return gy_glm_keep_write(&k, path, t->c.job, &t->alloc, err);
+}
+
+#undef KEEP_FIELDS

@@ -1,0 +1,252 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Linear models from the command line: malformed rows end in one sentence with file, line and column; train, predict, convert, inspect and generate go round;
+# liblinear's options; JSON; metrics of a real data set; kill and resume; processes that train together.
+. "$(dirname "$0")/e2e.inc"
+cd "$TMP" || exit 1
+
+json()
+{
+    if command -v python3 >/dev/null 2>&1; then
+        if python3 -c 'import json, sys
+for line in open(sys.argv[1]).read().splitlines(): json.loads(line, parse_constant=lambda x: 1 / 0)' "$out"; then ok; else
+            bad "not JSON: $(head -c 300 "$out")"
+        fi
+    elif grep -q '^{.*}$' "$out" && ! grep -q -e ':nan' -e ':inf' -e ',}' -e ',]' "$out"; then
+        ok
+    else
+        bad "not JSON: $(head -c 300 "$out")"
+    fi
+}
+# value KEY: the number behind "KEY": on the last line of $out
+value() { tail -n 1 "$out" | sed -n "s/.*\"$1\":\\([-0-9.e+]*\\).*/\\1/p"; }
+# near A B X: both are numbers and |A - B| <= X |B|
+near()
+{
+    if awk -v a="$1" -v b="$2" -v x="$3" 'BEGIN { exit !(a != "" && b != "" && (a - b) ^ 2 <= (x * b) ^ 2) }'; then ok; else bad "$1 is not within $3 of $2"; fi
+}
+
+# ---- help and mistakes
+for command in train predict convert inspect generate; do
+    expect 0 "$GYRE" help glm $command
+    says "$out" "^usage: gyre glm $command"
+    cp "$out" help.txt
+    expect 0 "$GYRE" glm $command --help
+    same "$out" help.txt
+    if awk 'length($0) > 132 { exit 1 }' "$out"; then ok; else bad "help glm $command has a line over 132 columns"; fi
+done
+mistake() # mistake PATTERN ARGS...
+{
+    pattern=$1
+    shift
+    expect 2 "$GYRE" glm "$@"
+    says "$err" "$pattern"
+    if [ "$(wc -l <"$err")" = 1 ] && [ ! -s "$out" ]; then ok; else bad "not one sentence: gyre glm $*"; fi
+}
+mistake "no command 'glm tarin'; did you mean glm train?" tarin x
+mistake 'usage: gyre glm train' train
+mistake "usage: gyre glm train|predict"
+mistake "did you mean --normalize?" train x --normalise
+mistake "l2 takes a number.*not 'many'" train x --l2 many
+mistake "type 4 is not there.*softmax" train -s 4 x
+mistake 'type 13 is not there' train -s 13 x
+mistake "take one way" train -c 2 --l2 1 x
+mistake "'-C\|-C (search" train -C x
+mistake '\-p (errors' train -s 11 -p 0.1 x
+mistake 'class-weight takes pairs' train -w1 heavy x
+mistake "'-b'" train -b 1 x
+mistake 'folds takes a whole number in 2' train -v 1 x
+
+# ---- rows that are wrong: exit code 3, one sentence, file, line and column
+wrong() # wrong NAME PATTERN TEXT [ARGS]
+{
+    name_=$1 pattern=$2
+    printf "$3" >"$name_"
+    shift 3
+    expect 3 "$GYRE" glm train "$name_" m.model "$@"
+    says "$err" "$name_.*$pattern"
+    if [ "$(wc -l <"$err")" = 1 ]; then ok; else bad "not one sentence: $name_"; fi
+    absent m.model
+}
+wrong empty.svm '' ''
+wrong unsorted.svm '2:' '1 1:1\n-1 3:1 2:1\n'
+wrong twice.svm '1:' '1 2:1 2:1\n-1 3:1\n'
+wrong zero.svm '1:' '1 0:1 2:1\n-1 3:1\n'
+wrong nan.svm '2:' '1 1:1\n-1 3:nan\n'
+wrong inf.svm '1:' '1 1:inf\n-1 3:1\n'
+wrong large.svm '1:' '1 4294967297:1\n-1 3:1\n'
+wrong label.svm '2:' '1 1:1\nx 1:1\n'
+wrong colon.svm '1:' '1 1\n-1 1:1\n'
+wrong word.svm '2:' '1 1:1\n-1 1:1 hello\n'
+wrong one.svm 'all 2 rows have the label 1' '1 1:1\n1 2:1\n'
+wrong many.svm 'more than 1024 different labels' "$(awk 'BEGIN { for (i = 0; i < 1100; i++) printf "%d.5 1:1\\n", i }')"
+expect 3 "$GYRE" glm train nothing.svm
+says "$err" 'nothing.svm'
+mkdir folder
+expect 3 "$GYRE" glm train folder
+# what may be there in real files: CRLF, no last newline, 0/1 labels, blanks at the end; blank lines are mended
+wrong blank.svm '2:1: a blank line' '1 1:1\n\n-1 1:1\n'
+printf '1 1:1 \r\n0 2:1\r\n1 1:2 2:1' >odd.svm
+expect 0 "$GYRE" glm train odd.svm odd.model --quiet
+if [ -s "$out" ]; then bad 'quiet says something'; else ok; fi
+there odd.model
+expect 0 "$GYRE" glm train unsorted.svm u.model --lenient
+says "$err" 'unsorted.svm: .*first in line 2'
+expect 0 "$GYRE" glm convert twice.svm unsorted.svm mended.blocks --lenient
+says "$out" 'mended: .*first in .*twice.svm:1'
+expect 0 "$GYRE" glm convert twice.svm unsorted.svm mended.blocks --lenient --json
+json
+expect 3 "$GYRE" glm convert unsorted.svm never.blocks
+says "$err" 'unsorted.svm:2:'
+absent never.blocks
+
+# ---- generated rows: made, trained on, predicted; blocks and text are the same rows
+expect 0 "$GYRE" glm generate g.blocks --rows 20000 --features 3000 --weights planted.model --json
+json
+planted=$(value log_loss)
+expect 0 "$GYRE" glm generate g.svm --rows 20000 --features 3000 --text
+says "$out" '^20000 rows of'
+expect 0 "$GYRE" glm convert g.svm c.blocks --block-rows 4096
+says "$out" '^20000 rows with 780000 entries'
+expect 0 "$GYRE" glm inspect g.blocks --json
+json
+says "$out" '"rows":20000,"entries":780000'
+expect 0 "$GYRE" glm inspect g.blocks
+says "$out" 'all are 1'
+expect 0 "$GYRE" glm predict g.blocks planted.model --json
+json
+near "$(value log_loss)" "$planted" 1e-6
+expect 0 "$GYRE" glm train g.blocks g.model --l2 5 --gap 1e-6 --test g.blocks --json --threads 1
+json
+says "$out" '"event":"end","status":"ok"'
+objective=$(value objective) loss=$(value log_loss)
+if awk -v gap="$(value gap)" 'BEGIN { exit !(gap <= 1e-6 && gap > -1e-9) }'; then ok; else bad "gap $(value gap)"; fi
+if awk -v a="$loss" -v b="$planted" 'BEGIN { exit !(a < b) }'; then ok; else bad "its own rows: log-loss $loss, planted $planted"; fi
+expect 0 "$GYRE" glm train g.svm g2.model --l2 5 --gap 1e-6 --json
+near "$(value objective)" "$objective" 2e-6
+expect 0 "$GYRE" glm inspect g.model
+says "$out" 'a linear model, loss logistic'
+expect 0 "$GYRE" glm inspect g.model --json
+json
+expect 0 "$GYRE" glm predict g.blocks g.model labels.txt --json
+near "$(value log_loss)" "$loss" 1e-6
+if [ "$(wc -l <labels.txt)" = 20000 ]; then ok; else bad 'labels.txt does not have 20000 lines'; fi
+expect 0 "$GYRE" glm predict -b 1 g.blocks g.model shares.txt --quiet
+if [ "$(head -n 1 shares.txt)" = 'labels 1 0' ] && [ "$(wc -l <shares.txt)" = 20001 ]; then ok; else bad "shares.txt begins with $(head -n 1 shares.txt)"; fi
+if awk 'NR > 1 && ($2 + $3 - 1) ^ 2 > 1e-10 { exit 1 }' shares.txt; then ok; else bad 'probabilities do not sum to 1'; fi
+expect 0 "$GYRE" glm predict g.blocks g.model -
+if cmp -s "$out" labels.txt; then ok; else bad 'standard output has other labels'; fi
+# less memory than the rows take: they are streamed, to the same optimum
+expect 0 "$GYRE" glm train c.blocks s.model --l2 5 --gap 1e-4 --memory 2.2 --json
+says "$out" '"streamed":true'
+near "$(value objective)" "$objective" 1e-4
+expect 0 "$GYRE" glm train c.blocks s.model --l2 5 --trace trace.svg
+there trace.svg
+# damaged files
+head -c 100000 g.blocks >cut.blocks
+expect 3 "$GYRE" glm train cut.blocks
+says "$err" 'cut.blocks'
+cp g.blocks flip.blocks
+printf '\377\377\377' | dd of=flip.blocks bs=1 seek=50000 conv=notrunc 2>/dev/null
+expect 3 "$GYRE" glm train flip.blocks
+says "$err" 'flip.blocks.*block'
+head -n 40 g.model >cut.model
+expect 3 "$GYRE" glm predict g.blocks cut.model
+says "$err" 'cut.model:'
+expect 3 "$GYRE" glm predict g.blocks g.svm
+says "$err" 'g.svm:1:'
+if [ -w /dev/full ]; then
+    expect 3 "$GYRE" glm predict g.blocks g.model /dev/full
+    says "$err" '/dev/full'
+fi
+# a model of hashed ids takes rows that are hashed alike, and hashes text itself
+expect 0 "$GYRE" glm train g.svm h.model --hash-bits 10
+expect 0 "$GYRE" glm predict g.svm h.model
+expect 3 "$GYRE" glm predict g.blocks h.model
+says "$err" 'hashed to 0 bits.*the model has 10'
+
+# ---- liblinear's options
+printf '%s\n' '1 1:1 2:0.5' '-1 1:-1 3:1' '1 2:1 3:-1' '-1 2:-0.5' '1 1:0.3' '-1 1:0.2 3:2' >tiny.svm
+for type in 0 1 2 3 5 6 7; do
+    expect 0 "$GYRE" glm train -q -s $type -c 2 -e 0.001 -B 1 -m 1 -w1 2 -w-1 .5 tiny.svm tiny$type.model
+    says tiny$type.model "^solver_type L[12]R_L"
+done
+expect 0 "$GYRE" glm train -s 11 -c 2 tiny.svm tiny11.model
+says tiny11.model '^solver_type L2R_L2LOSS_SVR'
+expect 0 "$GYRE" glm train -B 1 -R -s 0 tiny.svm free.model
+expect 0 "$GYRE" glm train -v 3 g.blocks --l2 5 --json
+json
+if awk -v auc="$(value auc)" 'BEGIN { exit !(auc > 0.6 && auc < 0.9) }'; then ok; else bad "cross-validation: AUC $(value auc)"; fi
+if command -v liblinear-predict >/dev/null 2>&1; then
+    expect 0 liblinear-predict -b 1 g.svm g.model theirs.txt
+    if awk 'NR == FNR { a[FNR] = $0; next } { split(a[FNR], x, " "); if (FNR > 1 && (x[1] != $1 || (x[2] - $2) ^ 2 > 1e-10)) exit 1 }' \
+        theirs.txt shares.txt; then
+        ok
+    else
+        bad "liblinear's predict says something else"
+    fi
+else
+    skip 'no liblinear-predict (Debian: liblinear-tools)'
+fi
+
+# ---- more classes, regression, ONNX
+awk 'BEGIN { srand(3); for (i = 0; i < 300; i++) { k = i % 3; print k + 1, (k + 1) ":" 1 + rand(), 4 ":" rand() } }' >three.svm
+expect 0 "$GYRE" glm train three.svm three.model --test three.svm --json
+json
+near "$(value accuracy)" 1 0.02
+expect 0 "$GYRE" glm train three.svm soft.model --softmax --test three.svm --json
+near "$(value accuracy)" 1 0.02
+expect 0 "$GYRE" glm predict three.svm three.model
+says "$out" '^ *3  *100 '
+expect 0 "$GYRE" glm predict -b 1 three.svm soft.model p.txt
+says p.txt '^labels 1 2 3$'
+expect 0 "$GYRE" glm train three.svm ridge.model --loss squared --l2 0.1 --bias 1 --test three.svm
+says "$out" 'R2 0\.'
+expect 2 "$GYRE" glm predict -b 1 three.svm ridge.model p.txt
+says "$err" 'no probabilities'
+for model in three soft ridge; do
+    expect 0 "$GYRE" glm train three.svm $model.onnx $([ $model = ridge ] && echo --loss squared) $([ $model = soft ] && echo --softmax)
+    there $model.onnx
+done
+
+# ---- checkpoints: killed and gone on with
+expect 0 "$GYRE" glm train g.blocks k.model --l2 5 --gap 1e-6 --out run --json
+best=$(value objective)
+there run/glm-0.safetensors
+expect 2 "$GYRE" glm train g.blocks k.model --l2 5 --gap 1e-6 --out run
+says "$err" 'holds a run.*--resume'
+expect 3 "$GYRE" glm train g.blocks k.model --l2 6 --out run --resume
+says "$err" 'l2 was 5'
+rm -rf run
+"$GYRE" glm train g.blocks k.model --l2 5 --gap 1e-14 --epochs 100000 --solver sdca --out run --checkpoint-every 0 >"$out" 2>&1 &
+child=$!
+waited=0
+while [ ! -s run/glm-0.safetensors ] && [ $waited -lt 100 ]; do
+    sleep 0.1
+    waited=$((waited + 1))
+done
+kill -9 $child 2>/dev/null
+wait $child 2>/dev/null
+there run/glm-0.safetensors
+expect 0 "$GYRE" glm train g.blocks k.model --l2 5 --gap 1e-6 --solver sdca --out run --resume --json
+near "$(value objective)" "$best" 2e-6
+
+# ---- two processes, one model
+expect 0 "$GYRE" launch -n 2 --threads 1 -- "$GYRE" glm train g.blocks two.model --l2 5 --gap 1e-6 --json
+near "$(sed -n 's/.*"event":"end".*"objective":\([-0-9.e+]*\).*/\1/p' "$out")" "$objective" 2e-6
+if [ "$(grep -c '"event":"end"' "$out")" = 1 ]; then ok; else bad 'not one rank alone speaks'; fi
+
+# ---- a real data set and its known optimum
+a9a=${GYRE_TEST_DATA:-}/glm/a9a
+if [ -f "$a9a" ] && [ -f "$a9a.t" ]; then
+    expect 0 "$GYRE" glm train "$a9a" a9a.model --l2 1 --gap 1e-10 --solver newton --test "$a9a.t" --json
+    near "$(value objective)" 10529.5625846 1e-8
+    near "$(value log_loss)" .32405864 1e-7
+    near "$(value accuracy)" .849886 1e-6
+    near "$(value auc)" .90222074 1e-7
+    expect 0 "$GYRE" glm predict "$a9a.t" a9a.model --json
+    near "$(value log_loss)" .32405864 1e-7
+else
+    skip 'no a9a in GYRE_TEST_DATA/glm'
+fi
+finish
