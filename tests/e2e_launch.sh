@@ -113,6 +113,12 @@ if [ -r /proc/self/environ ] && command -v pgrep >/dev/null; then
         cat "$err"
     fi
     same "$TMP/whole/$last" "$TMP/stood/$last"
+    # and one that stood still before the ranks met
+    began=$(date +%s)
+    expect 137 "$GYRE" launch --ranks 3 --threads 1 -- sh -c '[ $GYRE_RANK != 1 ] || kill -STOP $$; exec "$@"' sh "$GYRE" train "$TMP/tiny.net" \
+        "$TMP/data" --batch 4 --out "$TMP/early"
+    says "$err" 'rank 1 (process [0-9]*) is stopped for 4 seconds'
+    if [ $(($(date +%s) - began)) -le 7 ]; then ok; else bad "$(($(date +%s) - began)) s"; fi
 else
     skip 'no /proc or pgrep: processes are not killed'
 fi

@@ -122,11 +122,11 @@ moment()
     printf '%2d: %-5s %-4s rank %s at %5d ms%s: others gone after %4d ms, %d of %d say: %s\n' "$number" "$shape" "$signal" "$victim" "$wait_ms" \
         "$([ $amid = 1 ] || echo ' (begin or end)')$([ $hit = 1 ] || echo ', over')" "$gone" "$told" "$(echo $others | wc -w)" \
         "$(printf '%s' "$sentences" | head -n 1)"
-    problem=
+    problem= # one that stood still on another host may go on, to hear that it was lost
     [ $got = 0 ] || problem="$problem; the job ended with code $got"
     [ $gone -le 5000 ] || problem="$problem; others after $gone ms"
     [ "$kinds" -le 1 ] || problem="$problem; $kinds different sentences"
-    [ $hit = 0 ] || [ $amid = 0 ] || [ "$told" = "$(echo $others | wc -w)" ] || problem="$problem; $told sentences"
+    [ $hit = 0 ] || [ $amid = 0 ] || [ "$told" -ge "$(echo $others | wc -w)" ] || problem="$problem; $told sentences"
     cmp -s "$TMP/whole.$shape/$last" "$folder/$last" || problem="$problem; another result"
     if [ -z "$problem" ]; then
         ok

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define LAUNCH_GRACE 2 /* seconds for the others to end by themselves */
-#define LAUNCH_STILL 4 /* that a process may be stopped; the others notice it sooner, and say more */
+#define LAUNCH_STILL 4 /* that a process may be stopped; where the others notice, they do so sooner, and say more */
 
 struct launch_values {
     int64_t ranks, threads, restarts, port;
@@ -44,6 +44,7 @@ struct launch_job {
     int port, epoch, listener;  /* listener -1: rank 0 opens it */
     pid_t pid[LAUNCH_MOST];
     char still[LAUNCH_MOST];    /* stopped by a signal */
+    unsigned grace;             /* seconds for the others to end by themselves, once one ended badly */
     int input[LAUNCH_MOST];     /* of those on other hosts: held open; -1 */
     char **command;
 };
@@ -270,7 +271,7 @@ static void launch_on_late(struct launch_job *job, int code)
     alarm(0);
     launch_late = 0;
     if (code == CLI_OK)
-        launch_end_still(job, "is stopped for 4 seconds and is ended");
+        job->grace = launch_end_still(job, "is stopped for 4 seconds and is ended") ? 1 : job->grace;
     else
         launch_kill(job, SIGKILL); /* what is saved is whole */
 }
@@ -279,6 +280,7 @@ static void launch_on_late(struct launch_job *job, int code)
 static int launch_wait(struct launch_job *job, int left)
 {
     int code = CLI_OK;
+    job->grace = LAUNCH_GRACE;
     while (left > 0) {
         int status = 0;
         const pid_t pid = waitpid(-1, &status, WUNTRACED | WCONTINUED);
@@ -303,7 +305,7 @@ static int launch_wait(struct launch_job *job, int left)
         code = bad;
         launch_say(job, rank, pid, status);
         launch_end_still(job, NULL);
-        alarm(LAUNCH_GRACE);
+        alarm(job->grace);
     }
     alarm(0);
     launch_late = 0;
