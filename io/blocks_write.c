@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define BLOCKS_MEMORY ((size_t)1 << 20) /* bytes that blocks in memory begin with */
+#define BLOCKS_MEMORY ((size_t)1 << 16) /* bytes that blocks in memory begin with */
 
 struct gy_blocks_packed {
     unsigned char *bytes;

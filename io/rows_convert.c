@@ -47,7 +47,7 @@ struct convert_job {
     int64_t rows, entries;             /* of the block that is being gathered */
     int fetch_status, write_status;
     struct gy_error fetch_error, write_error;
-    int file;                          /* of the last piece */
+    int file;                          /* of the last piece; -1: there was none */
     int64_t line, file_rows;           /* of it */
     int64_t mend[GY_MEND_COUNT], mend_line[GY_MEND_COUNT];
     int mend_file[GY_MEND_COUNT];
@@ -95,9 +95,9 @@ static void convert_drop_rows(const struct convert_job *job, struct gy_rows_piec
  * memory. */
 static int convert_take_rows(const struct convert_job *job, struct gy_rows_piece *p, struct gy_error *err)
 {
-    if (p->bytes <= p->room)
+    const size_t room = p->bytes > 0 ? p->bytes : 1, entries = room / (size_t)job->settings.format->entry_bytes + GY_ROWS_PAD, rows = room / 2 + 2;
+    if (room <= p->room)
         return GY_OK;
-    const size_t entries = p->bytes / (size_t)job->settings.format->entry_bytes + GY_ROWS_PAD, rows = p->bytes / 2 + 2;
     if (entries > UINT32_MAX || rows > INT32_MAX)
         return GY_FAIL(err, GY_E_FORMAT, "a line of %zu bytes is too long", p->bytes);
     convert_drop_rows(job, p);
@@ -105,7 +105,7 @@ static int convert_take_rows(const struct convert_job *job, struct gy_rows_piece
     p->value = job->settings.format->ones ? NULL : gy_alloc_grow(&job->alloc, NULL, 0, entries, sizeof *p->value);
     p->start = gy_alloc_grow(&job->alloc, NULL, 0, rows, sizeof *p->start);
     p->label = gy_alloc_grow(&job->alloc, NULL, 0, rows, sizeof *p->label);
-    p->room = p->bytes;
+    p->room = room;
     if (p->id == NULL || (p->value == NULL && !job->settings.format->ones) || p->start == NULL || p->label == NULL)
         return GY_NOMEM(err, "rows of a piece of text", (2 * entries + 2 * rows) * sizeof *p->id);
     return GY_OK;
@@ -195,7 +195,7 @@ static void convert_tile(void *user, int64_t tile, int thread)
 
 static int convert_check_file(const struct convert_job *job, struct gy_error *err)
 {
-    if (job->line > 0 && job->file_rows == 0)
+    if (job->file >= 0 && job->file_rows == 0)
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: no rows in %" PRId64 " lines", gy_rows_source_name(job->source, job->file), job->line);
     return GY_OK;
 }
@@ -553,6 +553,7 @@ static int convert_all(struct gy_blocks **memory, const struct gy_convert_config
         return GY_NOMEM(err, "a conversion", sizeof *job);
     job->config = config;
     job->alloc = *alloc;
+    job->file = -1;
     int status = convert_open(job, bytes, memory != NULL, err);
     if (status == GY_OK)
         status = convert_run(job, err);

@@ -7,7 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+#define SOURCE_PIECE ((size_t)100)
+#else
 #define SOURCE_PIECE ((size_t)1 << 20)
+#endif
 #define SOURCE_LINE ((size_t)1 << 30) /* longest line */
 #define SOURCE_PEEK ((size_t)1 << 16)
 
