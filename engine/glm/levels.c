@@ -8,12 +8,16 @@
 #define GLML_INNER_MOST 8
 #define GLML_RECHECK 10    /* sums between two choices of inner */
 #define GLML_MARGIN 1.1    /* sigma over what was measured */
+#define GLML_COST 8        /* ranks meet when they have worked so many times longer than a sum lasts */
+#define GLML_PARTS_MOST 64
+#define GLML_SUM_NS 15000  /* of a short sum on one host, and of each element of a long one for each rank */
+#define GLML_ELEMENT_NS 0.7
 
 GY_INT int gy_glm_levels_open(struct gy_glm_levels *levels, struct gyre_job *job, const struct gy_alloc *alloc, int64_t width, int inner, struct gy_error *err)
 {
     const int ranks = gyre_job_ranks(job);
     void *memory = NULL;
-    *levels = (struct gy_glm_levels){ .sigma = ranks, .inner = inner > 0 ? inner : 1, .job = job, .alloc = *alloc, .width = width,
+    *levels = (struct gy_glm_levels){ .sigma = ranks, .inner = inner > 0 ? inner : 1, .parts = 1, .job = job, .alloc = *alloc, .width = width,
                                       .forced = inner > 0 || !job || job->hosts == 1, .fan = ranks, .floor = 1, .last_dual = -HUGE_VAL };
     if (ranks == 1)
         return GY_OK;
@@ -43,7 +47,19 @@ GY_INT void gy_glm_levels_begin(struct gy_glm_levels *levels, const float *v)
 {
     if (levels->base)
         memcpy(levels->base, v, (size_t)levels->width * sizeof(float));
-    levels->since = 0;
+    levels->since = levels->part = 0;
+}
+
+/* A row takes 50 ns and one for each entry (as for threads: sdca.c). */
+GY_INT int gy_glm_levels_plan(struct gy_glm_levels *levels, int64_t rows, int64_t entries, int threads, struct gy_error *err)
+{
+    float work[2] = { (float)(50 * (double)rows + (double)entries), (float)threads };
+    if (!levels->base || levels->job->hosts > 1 || levels->inner > 1)
+        return GY_OK;
+    GY_TRY(gy_job_sum(levels->job, work, 2, err));
+    const double pass = (double)work[0] / (double)work[1], sum = GLML_SUM_NS + GLML_ELEMENT_NS * (double)levels->width * (levels->fan + 2);
+    levels->parts = (int)fmax(1, fmin(floor(pass / (GLML_COST * sum)), GLML_PARTS_MOST));
+    return GY_OK;
 }
 
 /* More passes between sums where a sum is dear. Times travel in a place of their rank's own, zeros elsewhere. The rank that comes last waits for none, so that
@@ -99,6 +115,21 @@ static int glml_sum(struct gy_glm_levels *levels, float *v, struct gy_error *err
     return GY_OK;
 }
 
+GY_INT int gy_glm_levels_part(const struct gy_glm_levels *levels, int64_t visited, int64_t rows)
+{
+    return levels->part + 1 < levels->parts && (visited == INT64_MAX || visited >= rows * (levels->part + 1) / levels->parts);
+}
+
+GY_INT int gy_glm_levels_meet(struct gy_glm_levels *levels, float *v, struct gy_error *err)
+{
+    const int64_t began = gy_clock_ns();
+    GY_TRY(glml_sum(levels, v, err));
+    levels->seconds_summing += (double)(gy_clock_ns() - began) * 1e-9;
+    levels->rounds++;
+    levels->part++;
+    return GY_OK;
+}
+
 GY_INT int gy_glm_levels_pass(struct gy_glm_levels *levels, float *v, double seconds, int now, int *summed, struct gy_error *err)
 {
     const int due = gy_glm_levels_due(levels) || now;
@@ -116,7 +147,7 @@ GY_INT int gy_glm_levels_pass(struct gy_glm_levels *levels, float *v, double sec
     levels->seconds_summing += took;
     levels->rounds++;
     GY_TRY(glml_choose(levels, took, err));
-    levels->since = 0;
+    levels->since = levels->part = 0;
     levels->pass_seconds = 0;
     return GY_OK;
 }
@@ -140,3 +171,7 @@ GY_INT int gy_glm_levels_guard(struct gy_glm_levels *levels, double dual)
 #undef GLML_INNER_MOST
 #undef GLML_RECHECK
 #undef GLML_MARGIN
+#undef GLML_COST
+#undef GLML_PARTS_MOST
+#undef GLML_SUM_NS
+#undef GLML_ELEMENT_NS

@@ -17,6 +17,7 @@ struct gy_glm_levels {
     double sigma;        /* of ranks */
     int fixed;           /* 1: sigma is not measured; the guard may still raise it */
     int inner;           /* passes from one sum to the next */
+    int parts;           /* of a pass, with a sum after each: more than 1 where inner is 1 */
     int rounds;          /* sums so far */
     double seconds_summing, seconds_training; /* of this rank, in all */
     /* its own: */
@@ -25,6 +26,7 @@ struct gy_glm_levels {
     int64_t width;
     float *base, *change; /* [width] w of the last sum; [width + 1] what this rank changed, and its square */
     int forced, since;    /* inner was given; passes since the last sum */
+    int part;             /* parts of this pass that are done */
     double fan, floor, last_dual; /* ranks; least sigma that the guard allows; of the last certificate */
     double pass_seconds;  /* since the last sum */
 };
@@ -35,6 +37,13 @@ GY_INT int gy_glm_levels_open(struct gy_glm_levels *levels, struct gyre_job *job
 GY_INT void gy_glm_levels_close(struct gy_glm_levels *levels); /* safe on a zeroed struct */
 /* v is w of all ranks from here on: at the start, and where it was made anew from their dual numbers. */
 GY_INT void gy_glm_levels_begin(struct gy_glm_levels *levels, const float *v);
+/* How often ranks of one host meet in a pass: so often that sums cost a small part of it, by the shape of the data alone. Collective. */
+GY_INT int gy_glm_levels_plan(struct gy_glm_levels *levels, int64_t rows, int64_t entries, int threads, struct gy_error *err);
+/* Whether gy_glm_levels_meet is due inside the pass, when `visited` of this rank's `rows` rows are done. At a pass's end it is asked with INT64_MAX until it
+ * is not: all ranks meet equally often. */
+GY_INT int gy_glm_levels_part(const struct gy_glm_levels *levels, int64_t visited, int64_t rows);
+/* v becomes w of all ranks. Collective. */
+GY_INT int gy_glm_levels_meet(struct gy_glm_levels *levels, float *v, struct gy_error *err);
 /* After a pass of `seconds`. When the sum is due, or now != 0 on all ranks, v becomes w of all ranks and *summed 1. Collective. */
 GY_INT int gy_glm_levels_pass(struct gy_glm_levels *levels, float *v, double seconds, int now, int *summed, struct gy_error *err);
 /* Whether the next pass ends with a sum: where certificates can be made. */

@@ -14,6 +14,8 @@
 #define SDCA_EPOCHS 1000
 #define SDCA_MEET_COST 16        /* threads meet when they have worked so many times longer than a meeting lasts */
 #define SDCA_GROWN 2.0           /* gap over the best one, from where on the guard steps in */
+#define SDCA_LEAP 3               /* rounds before the first leap */
+#define SDCA_SURE 0.7             /* of an estimated gap is surely there */
 #define SDCA_DRIFTED 8.0         /* certified gap over its estimate, from where on u is made afresh */
 
 static int sdca_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
@@ -136,6 +138,8 @@ GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_err
     s->meet_every = sdca_meet_rows(s);
     int status = gy_glm_levels_open(&s->levels, run->job, run->alloc, s->dim, 0, err);
     if (status == GY_OK)
+        status = gy_glm_levels_plan(&s->levels, run->feed->rows, run->feed->entries, s->fan, err);
+    if (status == GY_OK)
         status = sdca_room(s, err);
     if (status == GY_OK)
         status = sdca_views(s, err);
@@ -171,6 +175,8 @@ struct sdca_watch {
     double best, before;   /* estimates: the least, and that of the pass before */
     double checked[3];     /* validation losses, the newest first */
     int checks;
+    int risky;             /* the pass before was, and its harm shows in the next one's gap */
+    int leap_in, leap_every; /* rounds until the next leap is tried, and after it */
     struct gy_glm_progress progress;
 };
 
@@ -295,14 +301,49 @@ static int sdca_guard(struct gy_sdca *s, struct sdca_watch *watch, int guarded)
     return 0;
 }
 
-/* Passes until ranks have met; *undone: the guard has gone back. */
-static int sdca_round(struct gy_sdca *s, struct sdca_watch *watch, int *undone, struct gy_error *err)
+/* A pass with safe sigma and one sum: w is calm after it. Gives back what was set before. */
+static struct gy_glm_levels sdca_calm(struct gy_sdca *s)
 {
-    const int guarded = sdca_may_diverge(s);
+    const struct gy_glm_levels before = s->levels;
+    s->levels.sigma = s->levels.fan;
+    s->levels.parts = s->levels.inner = s->levels.fixed = 1;
+    return before;
+}
+
+/* *unsettled: w has been moved. */
+static int sdca_leap(struct gy_sdca *s, struct sdca_watch *watch, const struct gy_glm_levels *before, int *unsettled, struct gy_error *err)
+{
+    int done = 0;
+    s->levels.parts = before->parts;
+    s->levels.inner = before->inner;
+    s->levels.fixed = before->fixed;
+    if (*unsettled)
+        return GY_OK;
+    s->levels.sigma = before->sigma;
+    double gap = SDCA_SURE * sdca_estimate(s, watch);
+    if (!(gap > 0))
+        return GY_OK;
+    GY_TRY(gy_sdca_leap(s, &gap, &done, err));
+    if (done) {
+        s->gap = gap / watch->ratio;
+        watch->best = HUGE_VAL;
+        *unsettled = 1;
+    }
+    sdca_keep(s);
+    watch->leap_every = done ? SDCA_LEAP : watch->leap_every < 4 * SDCA_LEAP ? watch->leap_every + SDCA_LEAP : watch->leap_every;
+    watch->leap_in = watch->leap_every;
+    return GY_OK;
+}
+
+/* Passes until ranks have met; *unsettled: the guard has gone back, or a leap has moved w, and the next pass must show what it is worth. */
+static int sdca_round(struct gy_sdca *s, struct sdca_watch *watch, int *unsettled, struct gy_error *err)
+{
+    const int risky = sdca_may_diverge(s), guarded = risky || watch->risky, leap = gy_sdca_can_leap(s) && watch->leap_in-- <= 0;
+    const struct gy_glm_levels before = leap ? sdca_calm(s) : s->levels;
     int met = 0;
     watch->cold = s->fresh;
     watch->before = s->gap;
-    if (guarded && s->gap <= watch->best)
+    if ((guarded || s->levels.base) && s->gap <= watch->best)
         sdca_keep(s);
     while (!met) {
         const int64_t began = gy_clock_ns();
@@ -310,22 +351,23 @@ static int sdca_round(struct gy_sdca *s, struct sdca_watch *watch, int *undone, 
         watch->epoch++;
         GY_TRY(gy_glm_levels_pass(&s->levels, s->u, (double)(gy_clock_ns() - began) * 1e-9, watch->epoch >= watch->epochs, &met, err));
     }
-    double sums[2] = { s->gap, s->start };
-    GY_TRY(gy_glm_sum(s->run, sums, 2, err));
+    double sums[3] = { s->gap, s->start, guarded }; /* ranks are of one mind, though their threads' sigma differs */
+    GY_TRY(gy_glm_sum(s->run, sums, 3, err));
     s->gap = sums[0];
     watch->scale = watch->cold ? sums[1] : watch->scale;
+    watch->risky = risky;
     s->stale |= s->levels.base != NULL;
-    *undone = sdca_guard(s, watch, guarded);
-    return GY_OK;
+    *unsettled = sdca_guard(s, watch, sums[2] > 0);
+    return leap ? sdca_leap(s, watch, &before, unsettled, err) : GY_OK;
 }
 
 static int sdca_rounds(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
 {
     for (;;) {
-        int undone;
-        GY_TRY(sdca_round(s, watch, &undone, err));
+        int unsettled;
+        GY_TRY(sdca_round(s, watch, &unsettled, err));
         watch->progress.has_certificate = 0;
-        if (sdca_is_due(s, watch) && (!undone || watch->epoch >= watch->epochs))
+        if (sdca_is_due(s, watch) && (!unsettled || watch->epoch >= watch->epochs))
             GY_TRY(sdca_check(s, watch, err));
         s->run->epochs = s->pass;
         s->run->rounds = s->levels.rounds;
@@ -340,7 +382,8 @@ GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err)
 {
     const struct gy_glm_stop *const stop = &s->run->stop;
     const int epochs = (stop->epochs > 0 ? stop->epochs : SDCA_EPOCHS) - s->pass;
-    struct sdca_watch watch = { .began = gy_clock_ns(), .epochs = epochs > 0 ? epochs : 1, .ratio = 1, .best = HUGE_VAL, .scale = HUGE_VAL };
+    struct sdca_watch watch = { .began = gy_clock_ns(), .epochs = epochs > 0 ? epochs : 1, .ratio = 1, .leap_in = SDCA_LEAP,
+                                .leap_every = SDCA_LEAP, .best = HUGE_VAL, .scale = HUGE_VAL };
     const int status = sdca_rounds(s, &watch, err);
     if (status == GY_E_STOPPED)
         gy_sdca_weights(s, s->run->w);

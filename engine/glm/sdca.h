@@ -45,6 +45,7 @@ struct gy_sdca {
         char apart[GY_CACHE_LINE];
     } *sums;                 /* [fan] */
     double *overlap;         /* [tiles of the vector][2]: |sum of changes|^2, sum of |change|^2 */
+    int64_t visited;         /* rows of the pass */
     int64_t unmet;           /* rows since threads met last */
     int64_t meet_every;
     int slice, slices;
@@ -60,6 +61,10 @@ GY_INT void gy_sdca_close(struct gy_sdca *s);
 GY_INT int gy_sdca_pass(struct gy_sdca *s, struct gy_error *err);
 /* The weights that u stands for. */
 GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w);
+/* sdca_leap.c: with several ranks and a loss that has a slope everywhere, from time to time: towards dual numbers from w itself, where that makes *gap
+ * smaller. The guard's copy is lost. Collective. */
+GY_INT int gy_sdca_can_leap(const struct gy_sdca *s);
+GY_INT int gy_sdca_leap(struct gy_sdca *s, double *gap, int *done, struct gy_error *err);
 /* Passes until the run's conditions hold. */
 GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err);
 

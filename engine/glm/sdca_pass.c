@@ -206,18 +206,42 @@ static void sdca_meet_threads(struct gy_sdca *s)
 
 /* ---- a pass ---- */
 
-static void sdca_window(struct gy_sdca *s)
+/* Every replica is u. */
+static void sdca_spread(struct gy_sdca *s)
 {
+    for (int k = 0; s->replica && k < s->fan; k++)
+        memcpy(s->replica + k * s->pitch, s->u, (size_t)s->pitch * sizeof *s->u);
+}
+
+/* Ranks meet inside a pass too, each after the same parts of its own rows. */
+static int sdca_meet_ranks(struct gy_sdca *s, int64_t visited, struct gy_error *err)
+{
+    while (gy_glm_levels_part(&s->levels, visited, s->run->feed->rows)) {
+        if (s->unmet > 0)
+            sdca_meet_threads(s);
+        GY_TRY(gy_glm_levels_meet(&s->levels, s->u, err));
+        sdca_spread(s);
+    }
+    return GY_OK;
+}
+
+static int sdca_window(struct gy_sdca *s, struct gy_error *err)
+{
+    const int64_t before = s->visited;
     const int fan = s->fan;
     gy_pool_run(s->run->pool, sdca_prepare_tile, s, fan);
     sdca_deal(s);
     s->slices = fan == 1 ? 1 : (int)gy_max64(1, (s->rows.count + s->meet_every / 2) / s->meet_every);
+    s->slices = (int)gy_max64(s->slices, gy_ceil_div((int64_t)s->levels.parts * s->rows.count, gy_max64(1, s->run->feed->rows)));
     for (s->slice = 0; s->slice < s->slices; s->slice++) {
         gy_pool_run(s->run->pool, sdca_visit_tile, s, fan);
         s->unmet += s->rows.count / s->slices;
         if (s->unmet >= s->meet_every)
             sdca_meet_threads(s);
+        s->visited = before + (int64_t)s->rows.count * (s->slice + 1) / s->slices;
+        GY_TRY(sdca_meet_ranks(s, s->visited, err));
     }
+    return GY_OK;
 }
 
 static int sdca_stream(struct gy_sdca *s, struct gy_error *err)
@@ -228,34 +252,32 @@ static int sdca_stream(struct gy_sdca *s, struct gy_error *err)
         GY_TRY(feed->next(feed->self, &s->rows, err));
         if (s->rows.count == 0)
             return GY_OK;
-        sdca_window(s);
+        GY_TRY(sdca_window(s, err));
         s->at += s->rows.count;
     }
 }
 
 /* Windows in an order of their own in each pass. */
-static void sdca_resident(struct gy_sdca *s)
+static int sdca_resident(struct gy_sdca *s, struct gy_error *err)
 {
     for (int v = 0; v < s->views; v++) {
         const int64_t number = gy_rng_permute(s->run->seed, GY_RNG_ORDER, (uint64_t)s->pass, s->views, v);
         s->view_number = (int)number;
         s->rows = s->view[number];
         s->at = s->view_at[number];
-        sdca_window(s);
+        GY_TRY(sdca_window(s, err));
     }
+    return GY_OK;
 }
 
 GY_INT int gy_sdca_pass(struct gy_sdca *s, struct gy_error *err)
 {
-    int status = GY_OK;
     memset(s->sums, 0, (size_t)s->fan * sizeof *s->sums);
-    for (int k = 0; s->replica && s->stale && k < s->fan; k++)
-        memcpy(s->replica + k * s->pitch, s->u, (size_t)s->pitch * sizeof *s->u);
-    s->unmet = s->stale = 0;
-    if (s->view)
-        sdca_resident(s);
-    else
-        status = sdca_stream(s, err);
+    if (s->stale)
+        sdca_spread(s);
+    s->unmet = s->visited = s->stale = 0;
+    GY_TRY(s->view ? sdca_resident(s, err) : sdca_stream(s, err));
+    GY_TRY(sdca_meet_ranks(s, INT64_MAX, err));
     if (s->unmet > 0)
         sdca_meet_threads(s);
     s->gap = 0;
@@ -265,5 +287,5 @@ GY_INT int gy_sdca_pass(struct gy_sdca *s, struct gy_error *err)
     }
     s->pass++;
     s->fresh = 0;
-    return status;
+    return GY_OK;
 }

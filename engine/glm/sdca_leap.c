@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks agree about w long before they agree about their dual numbers: what one rank's rows should give to a frequent feature and another's not leaves w as it
+ * is, and a round mends but a small part of it. The slopes of the losses at w are dual numbers without such faults, whose gap is known,
+ *
+ *     P(w) - D = h(w) + l2 / 2 |soft(u)|^2 - l2 w . u          h(w) = l2 / 2 |w|^2 + l1 |w|_1,   u of the new numbers,
+ *
+ * which is l2 / 2 |w - u|^2 = g without an l1. A part r of the way to them takes the gap from G to G - r G + r^2 g or less, D being concave: best is
+ * r = G / 2g, at most 1. They are as good as w is calm: the round before is done with the safe sigma and one sum. */
+#include "sdca.h"
+
+#define LEAP_ROWS 2048
+#define LEAP_LEAST 0.2 /* of the way; less is not worth it */
+
+struct leap_pass {
+    const struct gy_glm_run *run;
+    struct gy_rows rows;
+    const float *w;
+    float *dual; /* of the view's first row */
+};
+
+static float leap_dual(int loss, float y, float c, float z)
+{
+    const float under = 1 - y * z;
+    return loss == GY_GLM_LOGISTIC ? -y * z : loss == GY_GLM_SQUARED ? c * (y - z) : under > 0 ? 2 * c * under : 0;
+}
+
+static void leap_tile(void *job, int64_t tile, int thread)
+{
+    const struct leap_pass *const p = job;
+    const struct gy_glm_problem *const problem = p->run->problem;
+    const float bias = problem->bias != 0 ? (float)problem->bias * p->w[p->run->feed->features] : 0;
+    const int32_t end = (int32_t)gy_min64(p->rows.count, (tile + 1) * LEAP_ROWS);
+    (void)thread;
+    for (int32_t i = (int32_t)(tile * LEAP_ROWS); i < end; i++) {
+        const float y = gy_glm_y(problem, &p->rows, i);
+        p->dual[i] = leap_dual(problem->loss, y, gy_glm_c(problem, &p->rows, i, y), gy_glm_dot(&p->rows, i, p->w) + bias);
+    }
+}
+
+/* One pass: every row's dual number from w. */
+static int leap_slopes(const struct gy_glm_run *run, const float *w, float *dual, struct gy_error *err)
+{
+    struct leap_pass p = { .run = run, .w = w, .dual = dual };
+    for (;;) {
+        GY_TRY(run->feed->next(run->feed->self, &p.rows, err));
+        if (p.rows.count == 0)
+            return GY_OK;
+        gy_pool_run(run->pool, leap_tile, &p, gy_ceil_div(p.rows.count, LEAP_ROWS));
+        p.dual += p.rows.count;
+    }
+}
+
+static double leap_gap(const struct gy_glm_problem *problem, const float *w, const double *u, int64_t count)
+{
+    const double soft = problem->l1 / problem->l2;
+    double sum = 0;
+    for (int64_t j = 0; j < count; j++) {
+        const double v = (double)w[j], s = fmax(fabs(u[j]) - soft, 0);
+        sum += soft > 0 ? 0.5 * (v * v + s * s) + soft * fabs(v) - v * u[j] : 0.5 * (v - u[j]) * (v - u[j]);
+    }
+    return problem->l2 * sum;
+}
+
+/* A logit of which sig is so much of the way from that of a to that of b. */
+static float leap_logit(float a, float b, double part)
+{
+    const double up = (1 - part) / (1 + exp(-(double)a)) + part / (1 + exp(-(double)b)), down = (1 - part) / (1 + exp((double)a)) + part / (1 + exp((double)b));
+    return (float)log(up / down);
+}
+
+static void leap_go(struct gy_sdca *s, const double *u, double part)
+{
+    const int logistic = s->run->problem->loss == GY_GLM_LOGISTIC;
+    for (int64_t i = 0; i < s->run->feed->rows; i++) {
+        const float from = s->dual[i], to = s->dual_kept[i];
+        s->dual[i] = part == 1 ? to : logistic ? leap_logit(from, to, part) : (float)((1 - part) * (double)from + part * (double)to);
+    }
+    for (int64_t j = 0; j < s->dim; j++)
+        s->u[j] = (float)((1 - part) * (double)s->u[j] + part * u[j]);
+    gy_glm_levels_begin(&s->levels, s->u);
+    s->stale = 1;
+}
+
+GY_INT int gy_sdca_can_leap(const struct gy_sdca *s) { return s->levels.base && s->run->problem->loss != GY_GLM_HINGE; }
+
+GY_INT int gy_sdca_leap(struct gy_sdca *s, double *gap, int *done, struct gy_error *err)
+{
+    const struct gy_glm_run *const run = s->run;
+    double *const u = gy_alloc_take(run->alloc, (size_t)s->dim, sizeof *u);
+    if (!u)
+        return GY_NOMEM(err, "the vector of the duals", (size_t)s->dim * sizeof *u);
+    gy_sdca_weights(s, run->w);
+    int status = leap_slopes(run, run->w, s->dual_kept, err);
+    if (status == GY_OK)
+        status = gy_glm_rebuild(run, s->dual_kept, u, err);
+    const double found = status == GY_OK ? leap_gap(run->problem, run->w, u, s->dim) : HUGE_VAL, part = fmin(1, *gap / (2 * found));
+    *done = part >= LEAP_LEAST && found < HUGE_VAL;
+    if (*done) {
+        leap_go(s, u, part);
+        *gap += part * part * found - part * *gap;
+    }
+    gy_alloc_free(run->alloc, u, (size_t)s->dim * sizeof *u);
+    return status;
+}
+
+#undef LEAP_ROWS
+#undef LEAP_LEAST

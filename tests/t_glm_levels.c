@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks above threads: any hierarchy of them reaches the same certified optimum, and all ranks have the same weights, bit for bit; a forced schedule gives the
+ * same run again. Known optima where the data sets are there, rows by formula otherwise. */
+#include "../engine/glm/glm.h"
+#include "../engine/glm/stream.h"
+#include "glm_data.h"
+#include "glm_ranks.h"
+
+enum { LV_RANKS = 4, LV_WIDTH = 16384 };
+
+struct lv_set {
+    const char *file;
+    int zero_based;
+    double l2, optimum; /* 0: unknown */
+};
+
+struct lv_left {
+    struct gy_glm_certificate at;
+    int status, rounds, epochs;
+    int64_t rows;
+    char why[16], text[480];
+    float w[LV_WIDTH];
+};
+
+struct lv_case {
+    struct glm_data *data;
+    const struct lv_set *set;
+    int ranks, threads, views, loss;
+    double gap;
+    struct lv_left *left; /* [LV_RANKS], shared */
+};
+
+/* This rank's rows alone, in so many views that are resident or not. */
+static void lv_part(struct glm_data *data, int rank, int ranks, int views)
+{
+    int64_t first, end;
+    const int64_t all = data->rows;
+    gy_glm_deal(all, rank, ranks, &first, &end);
+    data->start += first;
+    data->label += first;
+    data->rows = end - first;
+    data->entries = data->start[data->rows] - data->start[0];
+    glm_data_cut(data, views > 0 ? views : -views, views > 0);
+    data->feed.all_rows = all;
+}
+
+static int lv_rank(void *user, struct gyre_job *job, int rank)
+{
+    const struct lv_case *const c = user;
+    struct lv_left *const left = &c->left[rank];
+    const struct gy_alloc alloc = gy_alloc_default();
+    const struct gy_glm_problem problem = { .loss = c->loss, .l2 = c->set->l2, .target = GY_GLM_TARGET_CLASS, .positive = 1, .class_weight = { 1, 1 } };
+    struct gy_glm_run run = { .problem = &problem, .feed = &c->data->feed, .alloc = &alloc, .job = job, .stop = { .gap = c->gap, .epochs = 20000 }, .seed = 3,
+                              .w = left->w };
+    struct gy_error err = { 0 };
+    memset(left, 0, sizeof *left);
+    lv_part(c->data, rank, c->ranks, c->views);
+    left->status = c->data->feed.features <= LV_WIDTH ? gy_pool_open(&run.pool, &alloc, c->threads, &err) : GY_E_ARG;
+    if (left->status == GY_OK)
+        left->status = gy_glm_sdca()->solve(&run, &err);
+    gy_pool_close(run.pool);
+    left->at = run.result;
+    left->rounds = run.rounds;
+    left->epochs = run.epochs;
+    left->rows = c->data->rows;
+    snprintf(left->text, sizeof left->text, "%s", err.text);
+    snprintf(left->why, sizeof left->why, "%s", run.why ? run.why : "?");
+    return left->status == GY_OK;
+}
+
+/* All ranks of one run; its objective. */
+static double lv_run(const struct lv_case *c)
+{
+    struct lv_case copy = *c;
+    const struct lv_left *const l = c->left;
+    const char *const name = c->set->file ? c->set->file : "rows by formula";
+    int64_t rows = 0;
+    int same = 1;
+    T_CHECK_MSG(gr_run(c->ranks, lv_rank, &copy), "%s: %d x %d: %d %s", name, c->ranks, c->threads, l->status, l->text);
+    for (int r = 0; r < c->ranks; r++) {
+        rows += l[r].rows;
+        same &= memcmp(l[r].w, l[0].w, sizeof l->w) == 0 && memcmp(&l[r].at, &l[0].at, sizeof l->at) == 0 && l[r].epochs == l[0].epochs &&
+                strcmp(l[r].why, "gap") == 0;
+    }
+    T_CHECK_MSG(same && rows == c->data->rows, "%s: %d x %d: ranks differ, or ended by '%s'", name, c->ranks, c->threads, l->why);
+    T_CHECK_MSG(l->at.gap >= -1e-9 * l->at.primal && l->at.gap <= c->gap * l->at.primal, "%s: %d x %d: gap %g", name, c->ranks, c->threads, l->at.gap);
+    printf("%-24s l2 %-4g %d ranks x %d threads: %.7f after %d passes, %d sums\n", name, c->set->l2, c->ranks, c->threads, l->at.primal, l->epochs, l->rounds);
+    return l->at.primal;
+}
+
+static void lv_check_set(struct glm_data *data, const struct lv_set *set, struct lv_left *left)
+{
+    static const int shape[][3] = { { 1, 1, 1 }, { 4, 1, 1 }, { 1, 4, 1 }, { 2, 2, 1 }, { 4, 4, 1 } };
+    double want = set->optimum;
+    for (size_t i = 0; i < GY_COUNT(shape); i++) {
+        const struct lv_case c = { .data = data, .set = set, .ranks = shape[i][0], .threads = shape[i][1], .views = shape[i][2], .gap = 5e-7, .left = left };
+        const double found = lv_run(&c);
+        if (want == 0)
+            want = found;
+        T_CHECK_MSG(fabs(found - want) <= 1e-6 * want, "%d x %d: %.9g, the optimum is %.9g", c.ranks, c.threads, found, want);
+    }
+}
+
+/* The same bits again, whatever the machine does meanwhile. */
+static void lv_check_again(struct glm_data *data, const struct lv_set *set, struct lv_left *left)
+{
+    struct lv_left *const first = malloc(sizeof *first);
+    for (int k = 0; k < 2; k++) {
+        const struct lv_case c = { .data = data, .set = set, .ranks = 3, .threads = 2, .views = -2, .gap = 1e-4, .left = left };
+        lv_run(&c);
+        if (k == 0)
+            *first = left[0];
+    }
+    T_CHECK(memcmp(first->w, left[0].w, sizeof first->w) == 0 && first->epochs == left[0].epochs && first->rounds == left[0].rounds);
+    free(first);
+}
+
+static void lv_check_formula(struct lv_left *left)
+{
+    static const struct lv_set set = { NULL, 0, 5, 0 };
+    const struct glm_data_kind kind = { .rows = 3000, .features = 700, .most = 24, .values = 1, .seed = 11 };
+    struct glm_data data;
+    double few_found[2];
+    glm_data_random(&data, &kind);
+    lv_check_set(&data, &set, left);
+    lv_check_again(&data, &set, left);
+    /* other losses, and a rank without rows */
+    for (int loss = GY_GLM_LOGISTIC; loss < GY_GLM_LOSSES; loss++) {
+        struct lv_case c = { .data = &data, .set = &set, .ranks = 1, .threads = 1, .views = 1, .loss = loss, .gap = 1e-5, .left = left };
+        const double alone = lv_run(&c);
+        c.ranks = 4;
+        c.threads = 2;
+        T_CHECK(fabs(lv_run(&c) - alone) <= 2e-5 * alone);
+    }
+    glm_data_free(&data);
+    const struct glm_data_kind few = { .rows = 3, .features = 10, .most = 8, .seed = 12 };
+    glm_data_random(&data, &few);
+    for (int ranks = 1; ranks <= LV_RANKS; ranks += LV_RANKS - 1) {
+        const struct lv_case c = { .data = &data, .set = &set, .ranks = ranks, .threads = 2, .views = 1, .gap = 1e-6, .left = left };
+        few_found[ranks > 1] = lv_run(&c);
+    }
+    T_CHECK(fabs(few_found[0] - few_found[1]) <= 2e-6 * few_found[0]);
+    glm_data_free(&data);
+}
+
+int main(void)
+{
+    static const struct lv_set sets[] = {
+        { "a9a", 0, 100, 11282.5069166 },
+        { "frappe.validation.libfm", 1, 10, 23640.2141961 },
+        { "cocoa_small.train", 0, 1, 625.844012789 },
+    };
+    struct lv_left *const left = gr_memory(LV_RANKS * sizeof *left);
+    const char *const root = getenv("GYRE_TEST_DATA");
+    char folder[600];
+    struct glm_data data;
+    lv_check_formula(left);
+    for (size_t i = 0; i < GY_COUNT(sets); i++) {
+        snprintf(folder, sizeof folder, "%s/glm", root ? root : "/nowhere");
+        if (glm_data_read(&data, folder, sets[i].file, sets[i].zero_based, 0) != 0) {
+            T_SKIP("GYRE_TEST_DATA has no such linear models' data");
+            continue;
+        }
+        lv_check_set(&data, &sets[i], left);
+        glm_data_free(&data);
+    }
+    T_END("t_glm_levels");
+}
