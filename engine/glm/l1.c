@@ -12,7 +12,8 @@
 #define L1_SET_LEAST 256
 #define L1_HALVINGS 30
 #define L1_ROWS_PER_DIM 8
-#define L1_COLUMNS_FROM 16384 /* features from which a resident feed's pulls are added by columns */
+#define L1_COLUMNS_FROM 512 /* features from which a resident feed of one rank is taken by columns */
+#define L1_CYCLES 4 /* of coordinate descent and a face, at most, of a step */
 #define L1_NEAR 0.9         /* of l1: pulls from here on are of interest */
 
 struct l1_candidate {
@@ -29,6 +30,7 @@ struct l1 {
     struct l1_candidate *candidate;
     double *triangle;
     struct gy_l1_model model;
+    struct gy_l1_by_columns wide; /* instead, with columns */
     size_t room;               /* features that the set's memory has room for */
     struct gy_nw_sums sums;
     double primal, dual;       /* dual: the best bound so far */
@@ -205,6 +207,10 @@ static double l1_promise(const struct l1 *l1)
 {
     const struct gy_l1_model *const model = &l1->model;
     double sum = 0;
+    for (size_t i = 0; i < l1->wide.count; i++) {
+        const struct gy_l1_coordinate *const at = &l1->wide.at[i];
+        sum += at->g * (at->v - at->w) + at->l1 * (fabs(at->v) - fabs(at->w));
+    }
     for (size_t i = 0; i < model->count; i++) {
         const double w = (double)l1->w[l1->set[i]];
         sum += l1->g[l1->set[i]] * (model->v[i] - w) + model->l1[i] * (fabs(model->v[i]) - fabs(w));
@@ -215,6 +221,10 @@ static double l1_promise(const struct l1 *l1)
 static void l1_place(struct l1 *l1, double t)
 {
     memcpy(l1->trial, l1->w, l1->nw.dims * sizeof *l1->trial);
+    for (size_t i = 0; i < l1->wide.count; i++) {
+        const struct gy_l1_coordinate *const at = &l1->wide.at[i];
+        l1->trial[at->id] = (float)(t < 1 ? at->w + t * (at->v - at->w) : at->v);
+    }
     for (size_t i = 0; i < l1->model.count; i++) {
         const double w = (double)l1->w[l1->set[i]], v = l1->model.v[i];
         l1->trial[l1->set[i]] = (float)(t < 1 ? w + t * (v - w) : v);
@@ -241,10 +251,45 @@ static int l1_search(struct l1 *l1, int *moved, struct gy_error *err)
     return GY_OK;
 }
 
+/* ---- the same by columns ---- */
+
+static int l1_build_wide(struct l1 *l1, struct gy_error *err)
+{
+    struct gy_l1_by_columns *const wide = &l1->wide;
+    size_t held, n = l1_candidates(l1, &held), most = 2 * held > L1_SET_LEAST ? 2 * held : L1_SET_LEAST;
+    (void)err;
+    wide->count = n < most ? n : most;
+    for (size_t i = 0; i < wide->count; i++) {
+        const size_t j = l1->candidate[i].id;
+        const int is_free = l1_is_free(l1, j);
+        const double w = (double)l1->w[j];
+        wide->at[i] = (struct gy_l1_coordinate){ (uint32_t)j, w, w, l1->g[j], is_free ? 0 : l1->nw.problem->l1, is_free ? 0 : l1->nw.problem->l2 };
+    }
+    for (int64_t i = 0; i < wide->row_count; i++)
+        wide->rows[i] = (struct gy_l1_row){ l1->nw.curve[i], 0 };
+    return GY_OK;
+}
+
+static double l1_wide_off(const struct l1 *l1)
+{
+    double sum = 0;
+    for (size_t i = 0; i < l1->wide.count; i++)
+        sum += l1_off(l1, l1->wide.at[i].id);
+    return sum;
+}
+
+/* ---- a step ---- */
+
 static int l1_step(struct l1 *l1, int *moved, struct gy_error *err)
 {
+    if (l1->nw.columns) {
+        GY_TRY(l1_build_wide(l1, err));
+        const double off = l1_wide_off(l1);
+        GY_TRY(gy_l1_descend(&l1->wide, 0.1 * off, L1_CYCLES, err));
+        return l1_search(l1, moved, err);
+    }
     GY_TRY(l1_build(l1, err));
-    gy_l1_minimise(&l1->model, 1e-3 * gy_l1_violation(&l1->model));
+    gy_l1_minimise(&l1->model, (l1->model.count > L1_SET_LEAST ? 0.05 : 1e-3) * gy_l1_violation(&l1->model));
     return l1_search(l1, moved, err);
 }
 
@@ -346,6 +391,7 @@ static int l1_take(struct l1 *l1, struct gy_error *err)
     l1->w = l1->nw.run->w;
     l1->dual = (double)-INFINITY;
     l1->model.pool = l1->nw.run->pool;
+    l1->model.cpu = l1->nw.cpu;
     l1->trial = gy_arena_take(arena, dims, sizeof *l1->trial);
     l1->g = gy_arena_take(arena, dims, sizeof *l1->g);
     l1->u = gy_arena_take(arena, dims, sizeof *l1->u);
@@ -354,13 +400,28 @@ static int l1_take(struct l1 *l1, struct gy_error *err)
     if (!l1->trial || !l1->g || !l1->u || !l1->map || !l1->candidate)
         return GY_NOMEM(err, "proximal Newton", dims * 40);
     memset(l1->map, 0xff, dims * sizeof *l1->map);
+    if (!l1->nw.columns)
+        return GY_OK;
+    l1->wide = (struct gy_l1_by_columns){ .nw = &l1->nw, .columns = l1->nw.columns, .features = l1->nw.features, .bias = l1->nw.problem->bias };
+    l1->wide.row_count = l1->nw.rows;
+    l1->wide.rows = gy_arena_take(arena, (size_t)l1->nw.rows, sizeof *l1->wide.rows);
+    l1->wide.at = gy_arena_take(arena, dims, sizeof *l1->wide.at);
+    l1->wide.order = gy_arena_take(arena, dims, sizeof *l1->wide.order);
+    l1->wide.narrow = gy_arena_take(arena, dims, sizeof *l1->wide.narrow);
+    l1->wide.line = gy_arena_take(arena, dims, sizeof *l1->wide.line);
+    l1->wide.r = gy_arena_take(arena, 5 * dims, sizeof *l1->wide.r);
+    if (!l1->wide.rows || !l1->wide.at || !l1->wide.order || !l1->wide.narrow || !l1->wide.line || !l1->wide.r)
+        return GY_NOMEM(err, "proximal Newton by columns", dims * 136 + (size_t)l1->nw.rows * 8);
+    double **const parts[] = { &l1->wide.p, &l1->wide.q, &l1->wide.inverse, &l1->wide.first };
+    for (size_t i = 0; i < GY_COUNT(parts); i++)
+        *parts[i] = l1->wide.r + (i + 1) * dims;
     return GY_OK;
 }
 
 static int l1_solve(struct gy_glm_run *run, struct gy_error *err)
 {
     struct l1 l1 = { .primal = 0 };
-    GY_TRY(gy_nw_open(&l1.nw, run, run->feed->features >= L1_COLUMNS_FROM, err));
+    GY_TRY(gy_nw_open(&l1.nw, run, run->feed->features >= L1_COLUMNS_FROM && (!run->job || run->job->ranks == 1), err));
     int status = l1_take(&l1, err);
     if (status == GY_OK)
         status = l1_run(&l1, err);

@@ -6,27 +6,57 @@
 #define GY_GLM_L1_H
 #include "newton.h"
 
-struct gy_l1_face;
+/* A value that moves along a line. */
+struct gy_l1_line {
+    uint32_t j;
+    double v, d, l1;
+    double at; /* the share of d after which the value is 0 */
+};
+/* The best share of the whole of d where q has this slope at its beginning and this curve along it. *stop_at: the same number when a value is 0 there, else -1.
+ * Sorts the line by at. */
+GY_INT double gy_l1_best_share(struct gy_l1_line *line, size_t count, double slope, double curve, double *stop_at);
 
 struct gy_l1_model {
     struct gy_pool *pool;
+    unsigned cpu;
     size_t count, stride; /* features of the set; floats from one row of the matrix to the next */
     float *matrix;        /* [count][stride], both triangles */
     double *l1;           /* [count] penalties; 0 for a free bias */
     double *v, *r;        /* [count] values, gradient of the smooth part there: in g at w, out */
-    struct gy_l1_face *face; /* [count] scratch */
+    struct gy_l1_line *face; /* [count] scratch */
     double *delta, *moved, *factor; /* [count], [count], triangle of GY_L1_FACE */
 };
 #define GY_L1_FACE 512    /* features that are not 0: at most so many by a factor, else by conjugate gradients */
 
-struct gy_l1_face {
-    double at;  /* the value is 0 after so much of a step */
-    uint32_t j;
-};
 
 /* Sum of how far coordinates are from their conditions: |r + l1 sign(v)|, or above l1 where v is 0. */
 GY_INT double gy_l1_violation(const struct gy_l1_model *model);
 /* Moves v until the violation is at most enough. */
 GY_INT void gy_l1_minimise(struct gy_l1_model *model, double enough);
+
+/* The same by columns, for a resident feed of one rank: no matrix, so any number of features. */
+struct gy_l1_row {
+    float curve, slope;   /* D, and D times the row's score along v - w */
+};
+struct gy_l1_coordinate {
+    uint32_t id;
+    double w, v, g, l1, l2;
+};
+struct gy_l1_by_columns {
+    struct gy_nw *nw;
+    const struct gy_nw_columns *columns;
+    size_t features, count;       /* features: the id of the bias */
+    double bias;
+    struct gy_l1_row *rows;       /* [row_count] */
+    int64_t row_count;
+    struct gy_l1_coordinate *at;  /* [count] */
+    uint32_t *order;              /* [count] scratch */
+    float *narrow;                /* [features + bias] zeros */
+    double *r, *p, *q, *inverse, *first; /* [count] */
+    struct gy_l1_line *line;      /* [count] */
+    uint64_t seed;
+};
+/* Moves v until the sum of how far coordinates were from their conditions is at most enough, or for so many cycles of rounds and a face. */
+GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, struct gy_error *err);
 
 #endif

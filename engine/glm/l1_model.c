@@ -63,7 +63,7 @@ static void l1_face_factor(struct gy_l1_model *model, size_t n)
         for (size_t k = i; k < n; k++)
             *a++ = (double)row[model->face[k].j];
     }
-    gy_nw_factor(model->pool, model->factor, n, 1e-7 * most);
+    gy_nw_factor(model->pool, model->cpu, model->factor, n, 1e-7 * most);
     gy_nw_solve(model->factor, n, model->delta);
 }
 
@@ -108,27 +108,23 @@ static void l1_face_gradients(struct gy_l1_model *model, size_t n)
 
 static int l1_earlier(const void *a, const void *b)
 {
-    const struct gy_l1_face *const x = a, *const y = b;
+    const struct gy_l1_line *const x = a, *const y = b;
     return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->j < y->j ? -1 : x->j > y->j;
 }
 
-/* The best share of the step, where q has this slope at its beginning and this curve along it. *stop_at: the same number when a value is 0 there, else -1. */
-static double l1_best_share(struct gy_l1_model *model, size_t n, double slope, double curve, double *stop_at)
+GY_INT double gy_l1_best_share(struct gy_l1_line *line, size_t count, double slope, double curve, double *stop_at)
 {
-    size_t kinks = 0;
     *stop_at = -1;
-    for (size_t i = 0; i < n; i++) { /* delta is by feature here */
-        const size_t j = model->face[i].j;
-        const double d = model->delta[j], v = model->v[j], at = d != 0 ? -v / d : -1;
-        if (at > 0 && model->l1[j] > 0)
-            model->face[kinks++] = (struct gy_l1_face){ at, (uint32_t)j };
+    for (size_t i = 0; i < count; i++) {
+        const double at = line[i].d != 0 && line[i].l1 > 0 ? -line[i].v / line[i].d : -1;
+        line[i].at = at > 0 ? at : (double)INFINITY;
     }
-    qsort(model->face, kinks, sizeof *model->face, l1_earlier);
-    for (size_t k = 0; k < kinks; k++) {
-        const double at = model->face[k].at;
+    qsort(line, count, sizeof *line, l1_earlier);
+    for (size_t k = 0; k < count && isfinite(line[k].at); k++) {
+        const double at = line[k].at;
         if (slope + curve * at >= 0)
             break;
-        slope += 2 * model->l1[model->face[k].j] * fabs(model->delta[model->face[k].j]);
+        slope += 2 * line[k].l1 * fabs(line[k].d);
         if (slope + curve * at >= 0) {
             *stop_at = at;
             return at;
@@ -159,11 +155,14 @@ static int l1_face(struct gy_l1_model *model)
     double curve = 0;
     for (size_t i = 0; i < n; i++)
         curve += model->delta[model->face[i].j] * model->moved[model->face[i].j];
-    const double share = slope < 0 ? l1_best_share(model, n, slope, curve, &stop_at) : 0;
-    for (size_t j = 0; share > 0 && j < model->count; j++) {
-        const double d = model->delta[j], v = model->v[j];
-        if (d != 0)
-            model->v[j] = model->l1[j] > 0 && stop_at > 0 && -v / d == stop_at ? 0 : v + share * d;
+    for (size_t i = 0; i < n; i++) {
+        const size_t j = model->face[i].j;
+        model->face[i] = (struct gy_l1_line){ (uint32_t)j, model->v[j], model->delta[j], model->l1[j], 0 };
+    }
+    const double share = slope < 0 ? gy_l1_best_share(model->face, n, slope, curve, &stop_at) : 0;
+    for (size_t i = 0; share > 0 && i < n; i++) {
+        const struct gy_l1_line *const at = &model->face[i];
+        model->v[at->j] = stop_at > 0 && at->at == stop_at ? 0 : at->v + share * at->d;
     }
     gy_nw_add(model->r, share, model->moved, model->count);
     memset(model->delta, 0, model->count * sizeof *model->delta);

@@ -70,11 +70,9 @@ static int newton_visit(struct newton *newton, const float *w, struct gy_error *
 
 /* ---- the step ---- */
 
-/* Steps by the factor of an earlier matrix shrink g's by the ratio that was seen: is that enough for the goal? */
+/* Steps by the factor of an earlier matrix shrink g's by the ratio that is seen: is that enough for the goal? */
 static int newton_factor_serves(const struct newton *newton)
 {
-    if (!newton->factored || newton->was >= 0)
-        return 0;
     double sum = 0;
     for (size_t j = 0; j < newton->nw.dims; j++)
         sum += newton->g[j] * newton->s[j]; /* s: the solution with the old factor */
@@ -101,7 +99,7 @@ static int newton_by_matrix(struct newton *newton, struct gy_error *err)
         most = *diagonal > most ? *diagonal : most;
         newton->s[j] = -newton->g[j];
     }
-    gy_nw_factor(pool, newton->matrix, dims, 1e-12 * most);
+    gy_nw_factor(pool, newton->nw.cpu, newton->matrix, dims, 1e-12 * most);
     gy_nw_solve(newton->matrix, dims, newton->s);
     newton->factored = 1;
     return GY_OK;

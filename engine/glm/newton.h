@@ -66,6 +66,9 @@ GY_INT void gy_nw_close(struct gy_nw *nw);
 GY_INT int gy_nw_visit(struct gy_nw *nw, const float *w, double *u, double *diagonal, struct gy_nw_sums *sums, struct gy_error *err);
 /* out = X'D X p at the point last visited. */
 GY_INT int gy_nw_product(struct gy_nw *nw, const float *p, double *out, struct gy_error *err);
+/* With columns, the two halves of it: nw->product = D X p, and X' t of one column (the bias too). */
+GY_INT int gy_nw_forward(struct gy_nw *nw, const float *p, struct gy_error *err);
+GY_INT double gy_nw_column(const struct gy_nw *nw, size_t j, const float *t);
 /* out = X'DX among the features with map[j] = 0 .. count - 1, rising in j (others -1; NULL: all), the bias among them: its upper triangle, row after row,
  * count (count + 1) / 2 numbers. */
 GY_INT int gy_nw_matrix(struct gy_nw *nw, const int32_t *map, size_t count, double *out, struct gy_error *err);
@@ -120,7 +123,7 @@ struct gy_nw_block {
 };
 GY_INT void gy_nw_losses(struct gy_nw_block *block, int weighted, unsigned cpu, struct gy_nw_sums *sums);
 /* The upper triangle a, row after row, becomes its factor; weak pivots are lifted to `least`. */
-GY_INT void gy_nw_factor(struct gy_pool *pool, double *a, size_t count, double least);
+GY_INT void gy_nw_factor(struct gy_pool *pool, unsigned cpu, double *a, size_t count, double least);
 GY_INT void gy_nw_solve(const double *factor, size_t count, double *x); /* x: right side, becomes the solution */
 GY_INT void gy_nw_exp(double *x, size_t count); /* in place, of numbers in [-700, 0]; to 1e-14 */
 GY_INT double gy_nw_inner(const double *a, const double *b, size_t count);

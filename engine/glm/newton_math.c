@@ -199,6 +199,7 @@ GY_INT double gy_nw_inner(const double *a, const double *b, size_t count)
 struct nw_panel {
     double *a;
     size_t count, at; /* rows [at, at + NW_PANEL) are done */
+    unsigned cpu;
 };
 
 /* y -= sum of four f_r x_r. */
@@ -246,7 +247,7 @@ static void nw_panel_tile(void *job, int64_t tile, int thread)
     const size_t to = from + NW_PANEL_ROWS < panel->count ? from + NW_PANEL_ROWS : panel->count;
     (void)thread;
 #ifdef NW_AVX2
-    if (gy_cpu_bits() & GY_CPU_AVX2) {
+    if (panel->cpu & GY_CPU_AVX2) {
         for (size_t row = from; row < to; row++)
             nw_panel_row_avx2(panel, row);
         return;
@@ -271,9 +272,9 @@ static void nw_factor_row(const struct nw_panel *panel, size_t j, double least)
     row[0] = 1 / inverse;
 }
 
-GY_INT void gy_nw_factor(struct gy_pool *pool, double *a, size_t count, double least)
+GY_INT void gy_nw_factor(struct gy_pool *pool, unsigned cpu, double *a, size_t count, double least)
 {
-    struct nw_panel panel = { .a = a, .count = count };
+    struct nw_panel panel = { .a = a, .count = count, .cpu = cpu };
     for (; panel.at < count; panel.at += NW_PANEL) {
         const size_t end = panel.at + NW_PANEL < count ? panel.at + NW_PANEL : count;
         for (size_t j = panel.at; j < end; j++)

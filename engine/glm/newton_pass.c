@@ -146,11 +146,15 @@ static void nw_reduce_tile(void *job, int64_t tile, int thread)
 }
 
 /* The same from the columns: out_j = sum over column j of t_i x_ij, of a product or of the pulls. */
-static double nw_column_product(const struct gy_nw *nw, size_t j)
+GY_INT double gy_nw_column(const struct gy_nw *nw, size_t j, const float *t)
 {
     const struct gy_nw_columns *const columns = nw->columns;
-    const float *const t = nw->product;
     double sum = 0, other = 0;
+    if (j == nw->features) {
+        for (int64_t i = 0; i < nw->rows; i++)
+            sum += (double)t[i];
+        return sum * nw->problem->bias;
+    }
     int64_t k = columns->start[j];
     const int64_t end = columns->start[j + 1];
     if (columns->value)
@@ -202,7 +206,7 @@ static void nw_columns_tile(void *job, int64_t tile, int thread)
     const size_t from = (size_t)tile * NW_CHUNK, to = from + NW_CHUNK < nw->features ? from + NW_CHUNK : nw->features;
     (void)thread;
     for (size_t j = from; j < to; j++) {
-        pass->out[j] = pass->w ? nw_column_pull(nw, j) : nw_column_product(nw, j);
+        pass->out[j] = pass->w ? nw_column_pull(nw, j) : gy_nw_column(nw, j, nw->product);
         if (pass->diagonal)
             pass->diagonal[j] = nw_column_diagonal(nw, j);
     }
@@ -313,6 +317,12 @@ GY_INT int gy_nw_product(struct gy_nw *nw, const float *p, double *out, struct g
     GY_TRY(nw_walk(&pass, nw_product_tile, err));
     pass.w = NULL; /* columns: products, not pulls */
     return nw_gather(&pass, &sums, err);
+}
+
+GY_INT int gy_nw_forward(struct gy_nw *nw, const float *p, struct gy_error *err)
+{
+    struct nw_pass pass = { .nw = nw, .w = p };
+    return nw_walk(&pass, nw_product_tile, err);
 }
 
 /* ---- changed coefficients ---- */

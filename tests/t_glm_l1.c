@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* Linear models with an l1 penalty: the optima that are known with their numbers of weights that are not 0, conditions of the optimum by plain sums, the same
+ * bits for any number of threads, views that do not stay, a free bias, weights, elastic nets. */
+#include "../engine/glm/l1.h"
+#include "glm_data.h"
+#include "t.h"
+
+struct l1_solved {
+    struct gy_glm_certificate at;
+    int epochs;
+    size_t dims, held; /* held: weights that are not 0 */
+    float *w;
+};
+
+static const struct gy_glm_problem l1_logistic = { .loss = GY_GLM_LOGISTIC, .l1 = 1, .target = GY_GLM_TARGET_CLASS, .positive = 1, .class_weight = { 1, 1 } };
+
+static struct l1_solved l1_solve_with(struct glm_data *data, const struct gy_glm_problem *problem, int threads, double gap)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_error err = { 0 };
+    struct l1_solved out = { .dims = (size_t)data->feed.features + (problem->bias != 0) };
+    struct gy_pool *pool = NULL;
+    out.w = gy_alloc_take(&alloc, out.dims, sizeof *out.w);
+    T_CHECK(gy_pool_open(&pool, &alloc, threads, &err) == GY_OK);
+    struct gy_glm_run run = { .problem = problem, .feed = &data->feed, .alloc = &alloc, .pool = pool, .stop = { .gap = gap, .epochs = 200 }, .w = out.w };
+    T_CHECK_MSG(gy_glm_l1()->solve(&run, &err) == GY_OK, "%s", err.text);
+    out.at = run.result;
+    out.epochs = run.epochs;
+    for (size_t j = 0; j < out.dims; j++)
+        out.held += out.w[j] != 0;
+    gy_pool_close(pool);
+    T_CHECK_MSG(out.at.gap >= 0 && out.at.dual <= out.at.primal, "primal %.12g dual %.12g gap %.3g", out.at.primal, out.at.dual, out.at.gap);
+    return out;
+}
+
+struct l1_known {
+    const char *file;
+    int loss;
+    double l1, optimum, within; /* within: relative */
+    size_t held; /* at most: a9a has columns that are the same, so the least P has many points */
+    size_t held_least;
+};
+static const struct l1_known l1_knowns[] = {
+    { "heart_scale", GY_GLM_SQUARED, 10, 80.1033248244, 3e-9, 9, 9 },
+    { "heart_scale", GY_GLM_LOGISTIC, 1, 102.667827527, 3e-9, 12, 12 },
+    { "german_scale", GY_GLM_LOGISTIC, 1, 476.72561339, 3e-9, 23, 23 },
+    { "cocoa_small.train", GY_GLM_SQUARED, 1, 326.242030371, 3e-9, 213, 213 },
+    { "cocoa_small.train", GY_GLM_LOGISTIC, 1, 635.48612846, 3e-9, 76, 76 },
+    { "a9a", GY_GLM_SQUARED, 10, 7380.46233505, 1e-9, 67, 62 },
+    { "a9a", GY_GLM_LOGISTIC, 10, 10826.1667063, 1e-9, 53, 48 },
+    { "a9a", GY_GLM_LOGISTIC, 1, 10558.7234, 1e-7, 98, 90 },
+};
+
+static void test_l1_known(const char *folder)
+{
+    struct glm_data data = { 0 };
+    const char *read = "";
+    for (size_t k = 0; k < GY_COUNT(l1_knowns); k++) {
+        const struct l1_known *const known = &l1_knowns[k];
+        if (strcmp(read, known->file) != 0) {
+            glm_data_free(&data);
+            if (glm_data_read(&data, folder, known->file, 0, 0) != 0) {
+                T_SKIP(known->file);
+                continue;
+            }
+            read = known->file;
+        }
+        struct gy_glm_problem problem = l1_logistic;
+        problem.loss = known->loss;
+        problem.l1 = known->l1;
+        struct l1_solved found = l1_solve_with(&data, &problem, 2, 1e-9);
+        printf("%s l1 %g: %.12g, gap %.2g, %d steps, %zu held\n", known->file, known->l1, found.at.primal, found.at.gap, found.epochs, found.held);
+        T_CHECK_MSG(fabs(found.at.primal - known->optimum) <= known->within * known->optimum, "%s: optimum %.12g", known->file, known->optimum);
+        T_CHECK_MSG(found.at.gap <= 1e-6 * found.at.primal, "%s: gap %.3g", known->file, found.at.gap);
+        T_CHECK_MSG(found.at.dual <= known->optimum * (1 + known->within), "%s: bound %.15g", known->file, found.at.dual);
+        T_CHECK_MSG(found.held <= known->held && found.held >= known->held_least, "%s: %zu weights are not 0, expected %zu", known->file, found.held,
+                    known->held);
+        free(found.w);
+    }
+    glm_data_free(&data);
+}
+
+/* Gradient of losses and l2 by the plainest sums, and with it what the optimum asks of every weight. */
+static void check_conditions(const struct glm_data *data, const struct gy_glm_problem *problem, const struct l1_solved *found, const char *name, size_t number)
+{
+    double *const g = glm_data_grow(NULL, found->dims * sizeof *g);
+    double primal = 0, scale = 1;
+    memset(g, 0, found->dims * sizeof *g);
+    for (int v = 0; v < data->views; v++)
+        for (int32_t i = 0; i < data->view[v].count; i++) {
+            const struct gy_rows *const rows = &data->view[v];
+            const double same = rows->scale ? (double)rows->scale[i] : 1;
+            double z = problem->bias != 0 ? problem->bias * (double)found->w[data->feed.features] : 0, first, second;
+            for (uint32_t k = gy_rows_begin(rows, i); k < gy_rows_end(rows, i); k++)
+                z += same * (rows->value ? (double)rows->value[k] : 1) * (double)found->w[rows->id[k]];
+            const float y = gy_glm_y(problem, rows, i);
+            const double c = (double)gy_glm_c(problem, rows, i, y);
+            gy_glm_slopes(problem->loss, (double)y, z, &first, &second);
+            primal += c * gy_glm_value(problem->loss, (double)y, z);
+            for (uint32_t k = gy_rows_begin(rows, i); k < gy_rows_end(rows, i); k++)
+                g[rows->id[k]] += c * first * same * (rows->value ? (double)rows->value[k] : 1);
+            if (problem->bias != 0)
+                g[data->feed.features] += c * first * problem->bias;
+        }
+    for (size_t j = 0; j < found->dims; j++) {
+        const int is_free = j == data->feed.features && problem->bias_free;
+        const double w = (double)found->w[j], l1 = is_free ? 0 : problem->l1, l2 = is_free ? 0 : problem->l2;
+        primal += 0.5 * l2 * w * w + l1 * fabs(w);
+        g[j] += l2 * w;
+        scale = fabs(g[j]) > scale ? fabs(g[j]) : scale;
+        const double off = w > 0 ? fabs(g[j] + l1) : w < 0 ? fabs(g[j] - l1) : fabs(g[j]) - l1;
+        T_CHECK_MSG(off <= 2e-3 * scale, "%s %zu: weight %zu is %.6g, its gradient %.9g, l1 %g", name, number, j, w, g[j], l1);
+    }
+    T_CHECK_MSG(fabs(primal - found->at.primal) <= 1e-9 * fabs(primal), "%s %zu: P %.15g, said to be %.15g", name, number, primal, found->at.primal);
+    free(g);
+}
+
+static const int l1_losses[] = { GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_SQUARED_HINGE };
+
+/* Every loss, few and many features, with weights, scales, each kind of bias, with and without l2. */
+static void test_l1_random(void)
+{
+    static const struct glm_data_kind kinds[] = {
+        { 400, 30, 12, 0, 0, 1 }, { 300, 3000, 20, 1, 0, 3 }, { 9000, 60, 10, 0, 0, 4 }, { 500, 20000, 30, 0, 1, 5 }, { 1, 3, 3, 1, 1, 6 },
+    };
+    for (size_t k = 0; k < GY_COUNT(kinds); k++)
+        for (size_t l = 0; l < GY_COUNT(l1_losses) * 3; l++) {
+            struct glm_data data;
+            const int regression = kinds[k].regression && l1_losses[l / 3] == GY_GLM_SQUARED, bias = (int)(l % 3);
+            glm_data_random(&data, &kinds[k]);
+            struct gy_glm_problem problem = l1_logistic;
+            problem.loss = l1_losses[l / 3];
+            problem.l1 = 0.5 + (double)(l % 4);
+            problem.l2 = l % 2 ? 0.3 : 0;
+            problem.target = regression ? GY_GLM_TARGET_VALUE : GY_GLM_TARGET_CLASS;
+            problem.bias = bias ? 1.5 : 0;
+            problem.bias_free = bias == 2;
+            problem.class_weight[0] = l % 2 ? 2.5f : 1;
+            if (l % 2 == 0) {
+                data.weight = glm_data_grow(NULL, (size_t)data.rows * sizeof *data.weight);
+                for (int64_t i = 0; i < data.rows; i++)
+                    data.weight[i] = 0.5f * (float)(1 + i % 5);
+                glm_data_cut(&data, data.views, 1);
+            }
+            if (k % 2)
+                glm_data_normalise(&data);
+            struct l1_solved found = l1_solve_with(&data, &problem, 1, 1e-8);
+            T_CHECK_MSG(found.at.gap <= 5e-6 * fabs(found.at.primal) + 1e-6, "kind %zu problem %zu: P %.12g gap %.3g", k, l, found.at.primal, found.at.gap);
+            check_conditions(&data, &problem, &found, "kind", k * 100 + l);
+            glm_data_cut(&data, data.rows < 5 ? 1 : 5, 0);
+            struct l1_solved again = l1_solve_with(&data, &problem, 2, 1e-8);
+            T_CHECK_MSG(fabs(again.at.primal - found.at.primal) <= 1e-6 * fabs(found.at.primal) + 1e-6, "kind %zu problem %zu: %.12g and %.12g", k, l,
+                        found.at.primal, again.at.primal);
+            free(found.w);
+            free(again.w);
+            glm_data_free(&data);
+        }
+}
+
+static void test_l1_threads(void)
+{
+    static const struct glm_data_kind kinds[] = { { 20000, 50, 8, 0, 0, 11 }, { 3000, 20000, 25, 1, 0, 12 } };
+    for (size_t k = 0; k < GY_COUNT(kinds); k++)
+        for (int resident = 0; resident < 2; resident++) {
+            struct glm_data data;
+            glm_data_random(&data, &kinds[k]);
+            glm_data_cut(&data, 3, resident);
+            struct l1_solved one = l1_solve_with(&data, &l1_logistic, 1, 1e-7);
+            for (int threads = 2; threads <= 4; threads += 2) {
+                struct l1_solved more = l1_solve_with(&data, &l1_logistic, threads, 1e-7);
+                T_CHECK_MSG(memcmp(one.w, more.w, one.dims * sizeof *one.w) == 0 && one.at.primal == more.at.primal && one.at.gap == more.at.gap,
+                            "%d threads: %.17g and %.17g", threads, one.at.primal, more.at.primal);
+                free(more.w);
+            }
+            free(one.w);
+            glm_data_free(&data);
+        }
+}
+
+/* Groups of features of which every row has one: their sum is constant, and coordinate descent alone takes thousands of rounds. */
+static void test_l1_groups(void)
+{
+    const int64_t rows = 4000;
+    struct glm_data data = { .rows = rows, .entries = rows * 6 };
+    data.start = glm_data_grow(NULL, (size_t)(rows + 1) * sizeof *data.start);
+    data.label = glm_data_grow(NULL, (size_t)rows * sizeof *data.label);
+    data.id = glm_data_grow(NULL, (size_t)data.entries * sizeof *data.id);
+    for (int64_t i = 0; i <= rows; i++)
+        data.start[i] = 6 * i;
+    for (int64_t e = 0; e < data.entries; e++) {
+        const float u = gy_rng_uniform(7, 1, 0, (uint64_t)e);
+        data.id[e] = (uint32_t)(e % 6) * 20 + (uint32_t)(u * u * 20);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        float score = gy_rng_normal(7, 2, 0, (uint64_t)i) - 1;
+        for (int k = 0; k < 6; k++)
+            score += 0.7f * gy_rng_normal(7, 3, 0, data.id[6 * i + k]);
+        data.label[i] = score > 0 ? 1.0f : -1.0f;
+    }
+    glm_data_settle(&data, 120, 1);
+    for (size_t l = 0; l < GY_COUNT(l1_losses); l++) {
+        struct gy_glm_problem problem = l1_logistic;
+        problem.loss = l1_losses[l];
+        problem.l1 = 0.5;
+        struct l1_solved found = l1_solve_with(&data, &problem, 1, 1e-9);
+        T_CHECK_MSG(found.at.gap <= 1e-6 * found.at.primal && found.epochs <= 25, "loss %d: gap %.3g after %d steps", problem.loss, found.at.gap, found.epochs);
+        free(found.w);
+    }
+    glm_data_free(&data);
+}
+
+/* Above the largest pull at 0 nothing is held; a little below it something is. */
+static void test_l1_first(void)
+{
+    const struct glm_data_kind kind = { 500, 40, 9, 0, 0, 61 };
+    struct glm_data data;
+    double pull[40] = { 0 }, most = 0;
+    glm_data_random(&data, &kind);
+    for (int64_t i = 0; i < data.rows; i++)
+        for (int64_t e = data.start[i]; e < data.start[i + 1]; e++)
+            pull[data.id[e]] += 0.5 * (double)data.label[i];
+    for (size_t j = 0; j < GY_COUNT(pull); j++)
+        most = fabs(pull[j]) > most ? fabs(pull[j]) : most;
+    struct gy_glm_problem problem = l1_logistic;
+    problem.l1 = most * 1.0001;
+    struct l1_solved none = l1_solve_with(&data, &problem, 1, 1e-9);
+    T_CHECK(none.held == 0 && fabs(none.at.primal - (double)data.rows * log(2)) < 1e-9 * none.at.primal);
+    problem.l1 = most * 0.99;
+    struct l1_solved some = l1_solve_with(&data, &problem, 1, 1e-9);
+    T_CHECK(some.held >= 1 && some.at.primal < none.at.primal);
+    free(none.w);
+    free(some.w);
+    glm_data_free(&data);
+}
+
+int main(void)
+{
+    const char *const folder = getenv("GYRE_TEST_DATA");
+    test_l1_first();
+    test_l1_groups();
+    test_l1_random();
+    test_l1_threads();
+    if (folder) {
+        char glm[900];
+        snprintf(glm, sizeof glm, "%s/glm", folder);
+        test_l1_known(glm);
+    } else {
+        T_SKIP("the known optima: GYRE_TEST_DATA is not set");
+    }
+    T_END("t_glm_l1");
+}
