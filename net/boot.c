@@ -5,7 +5,7 @@
  *     client  HMAC(key, "client", all of the above)
  * and the session key is HMAC(key, "session", the same). A rank that is taken, a wrong number of ranks, another protocol or epoch, a
  * wrong code or a slow sender is dropped and the listener goes on; nothing but 48 bytes is read before the proof.
- * A frame: length, bytes, HMAC(session key, direction, counter, bytes). Where the length is all ones, a sentence follows instead: rank 0's last
+ * A frame: length, bytes, HMAC(session key, direction, counter, length, bytes). Where the length is all ones, a sentence follows instead: rank 0's last
  * words, why there will be no job, so that every rank ends with the same. */
 #include <poll.h>
 #include <unistd.h>
@@ -185,13 +185,15 @@ static int boot_receive_all(struct gy_net_boot *boot, struct gy_error *err)
 
 /* ---- frames ---- */
 
-static void boot_frame_code(const struct boot_link *link, const char *way, uint64_t counter, const void *bytes, size_t count,
+static void boot_frame_code(const struct boot_link *link, int to_client, uint64_t counter, uint32_t mark, const void *bytes, size_t count,
                             unsigned char *mac)
 {
+    const char *const way = to_client ? "to client" : "to server";
     unsigned char number[8];
     for (int i = 0; i < 8; i++)
         number[i] = (unsigned char)(counter >> (8 * i));
-    const struct gy_net_part parts[] = {{way, strlen(way)}, {number, sizeof(number)}, {bytes, count}};
+    const uint32_t length = boot_word(mark);
+    const struct gy_net_part parts[] = {{way, strlen(way)}, {number, sizeof(number)}, {&length, sizeof(length)}, {bytes, count}};
     gy_net_hmac(link->key, parts, GY_COUNT(parts), mac);
 }
 
@@ -201,7 +203,7 @@ static int boot_put(struct boot_link *link, int server, uint32_t mark, const voi
     unsigned char whole[sizeof(mark) + BOOT_WHOLE + GY_NET_MAC_BYTES], *const end = whole + sizeof(mark) + (count <= BOOT_WHOLE ? count : 0);
     const uint32_t length = boot_word(mark);
     memcpy(whole, &length, sizeof(length));
-    boot_frame_code(link, server ? "to client" : "to server", link->sent++, bytes, count, end);
+    boot_frame_code(link, server, link->sent++, mark, bytes, count, end);
     if (count <= BOOT_WHOLE) {
         memcpy(whole + sizeof(mark), bytes, count);
         return gy_net_write(link->fd, whole, sizeof(mark) + count + GY_NET_MAC_BYTES, deadline, err);
@@ -217,19 +219,19 @@ static int boot_send(struct boot_link *link, int server, const void *bytes, size
 }
 
 /* What stands behind the length. */
-static int boot_take_rest(struct boot_link *link, int server, void *bytes, size_t count, int64_t deadline, struct gy_error *err)
+static int boot_take_rest(struct boot_link *link, int server, uint32_t mark, void *bytes, size_t count, int64_t deadline, struct gy_error *err)
 {
     unsigned char mac[GY_NET_MAC_BYTES], claimed[GY_NET_MAC_BYTES];
     GY_TRY(gy_net_read(link->fd, bytes, count, deadline, err));
     GY_TRY(gy_net_read(link->fd, claimed, sizeof(claimed), deadline, err));
-    boot_frame_code(link, server ? "to server" : "to client", link->received++, bytes, count, mac);
+    boot_frame_code(link, !server, link->received++, mark, bytes, count, mac);
     return gy_net_same(mac, claimed, sizeof(mac)) ? GY_OK : GY_FAIL(err, GY_E_PEER, "a frame's code is wrong");
 }
 
 static int boot_take_words(struct boot_link *link, int64_t deadline, struct gy_error *err)
 {
     char words[BOOT_WORDS];
-    GY_TRY(boot_take_rest(link, 0, words, sizeof(words), deadline, err));
+    GY_TRY(boot_take_rest(link, 0, BOOT_LAST, words, sizeof(words), deadline, err));
     words[sizeof(words) - 1] = 0;
     link->told = 1;
     return GY_FAIL(err, GY_E_PEER, "%s", words);
@@ -243,7 +245,7 @@ static int boot_take(struct boot_link *link, int server, void *bytes, size_t cou
         return boot_take_words(link, deadline, err);
     if (boot_word(length) != count)
         return GY_FAIL(err, GY_E_PEER, "a frame of %u bytes, not of %zu: the ranks do not do the same", boot_word(length), count);
-    return boot_take_rest(link, server, bytes, count, deadline, err);
+    return boot_take_rest(link, server, (uint32_t)count, bytes, count, deadline, err);
 }
 
 /* Rank 0 tells the others what it says itself. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Fuzz target: what comes from the network before and after the handshake. The first byte chooses: any bytes as a stranger's greeting, as
  * the answer of a false rank 0, as a frame (none may be taken); or a true frame with some of its bytes changed, which is taken only when
- * no bit is another. The handshake's functions are file-local, so the file itself is part of this one. */
+ * no bit is another; where it carries as many bytes as rank 0's last words, once more as those. The handshake's functions are file-local, so
+ * the file itself is part of this one. */
 #include "../net/boot.c"
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -42,7 +43,8 @@ static void fuzz_greeting(struct gy_net_boot *boot, const uint8_t *bytes, size_t
     int other;
     const int fd = fuzz_sent(bytes, count, &other);
     boot->config.place.rank = 0;
-    FUZZ_REQUIRE(boot_welcome(boot, fd, fuzz_deadline()) == -1);
+    struct boot_hello hello = {0};
+    FUZZ_REQUIRE(boot_welcome(boot, fd, &hello, fuzz_deadline()) != NULL);
     for (int r = 0; r < boot->config.place.ranks; r++)
         FUZZ_REQUIRE(boot->links[r].fd == -1);
     fuzz_end(fd, other);
@@ -58,7 +60,7 @@ static void fuzz_answer(struct gy_net_boot *boot, const uint8_t *bytes, size_t c
     fuzz_end(fd, other);
 }
 
-static void fuzz_frame(const struct boot_link *key, const uint8_t *bytes, size_t count)
+static void fuzz_frame(const struct boot_link *key, int server, const uint8_t *bytes, size_t count)
 {
     unsigned char room[FUZZ_FRAME];
     struct gy_error err = {0};
@@ -66,34 +68,42 @@ static void fuzz_frame(const struct boot_link *key, const uint8_t *bytes, size_t
     int other;
     link.fd = fuzz_sent(bytes, count, &other);
     const size_t wanted = count > 4 ? gy_min64((int64_t)count - 4, FUZZ_FRAME) : 16;
-    FUZZ_REQUIRE(boot_take(&link, 1, room, wanted, fuzz_deadline(), &err) != GY_OK && err.text[0] != 0);
+    FUZZ_REQUIRE(boot_take(&link, server, room, wanted, fuzz_deadline(), &err) != GY_OK && err.text[0] != 0 && !link.told);
     fuzz_end(link.fd, other);
 }
 
-/* bytes: how many bytes of the frame change, for each where (two bytes) and how (exclusive or); the rest is what the frame carries. */
-static void fuzz_changed(const struct boot_link *key, const uint8_t *bytes, size_t count)
+/* Some of these bytes become others; 1: they did, 0: changes have undone each other. */
+static int fuzz_change(unsigned char *frame, size_t whole, const uint8_t *changes, size_t count)
+{
+    unsigned char before[4 + FUZZ_FRAME + GY_NET_MAC_BYTES];
+    memcpy(before, frame, whole);
+    for (size_t i = 0; i < count; i++)
+        frame[(changes[3 * i] * 256u + changes[1 + 3 * i]) % whole] ^= changes[2 + 3 * i];
+    return memcmp(before, frame, whole) != 0;
+}
+
+/* words: as rank 0's last words. bytes: how many bytes of the frame change, for each where (two bytes) and how (exclusive or); the rest is
+ * what the frame carries. */
+static void fuzz_changed(const struct boot_link *key, int words, const uint8_t *bytes, size_t count)
 {
     unsigned char frame[4 + FUZZ_FRAME + GY_NET_MAC_BYTES], room[FUZZ_FRAME];
-    const size_t changes = count > 0 ? bytes[0] % 4 : 0, head = 1 + 3 * changes;
-    if (count < head || count - head > FUZZ_FRAME)
+    const size_t changes = count > 0 ? bytes[0] % 6 : 0, head = 1 + 3 * changes;
+    if (count < head || count - head > FUZZ_FRAME || (words && count - head != BOOT_WORDS))
         return;
     const size_t carried = count - head, whole = 4 + carried + GY_NET_MAC_BYTES;
     struct boot_link link = *key;
     struct gy_error err = {0};
-    int other, changed = 0;
+    int other;
     link.fd = fuzz_sent(NULL, 0, &other);
-    FUZZ_REQUIRE(boot_send(&link, 0, bytes + head, carried, fuzz_deadline(), &err) == GY_OK);
+    FUZZ_REQUIRE(boot_put(&link, words, words ? BOOT_LAST : (uint32_t)carried, bytes + head, carried, fuzz_deadline(), &err) == GY_OK);
     FUZZ_REQUIRE(gy_net_read(other, frame, whole, fuzz_deadline(), &err) == GY_OK);
     fuzz_end(link.fd, other);
-    unsigned char before[sizeof(frame)];
-    memcpy(before, frame, whole);
-    for (size_t i = 0; i < changes; i++)
-        frame[(bytes[1 + 3 * i] * 256u + bytes[2 + 3 * i]) % whole] ^= bytes[3 + 3 * i];
-    changed = memcmp(before, frame, whole) != 0; /* changes may undo each other */
+    const int changed = fuzz_change(frame, whole, bytes + 1, changes);
     struct boot_link taker = *key;
     taker.fd = fuzz_sent(frame, whole, &other);
-    FUZZ_REQUIRE((boot_take(&taker, 1, room, carried, fuzz_deadline(), &err) == GY_OK) == !changed);
-    FUZZ_REQUIRE(changed || memcmp(room, bytes + head, carried) == 0);
+    const int taken = boot_take(&taker, !words, room, carried, fuzz_deadline(), &err) == GY_OK;
+    FUZZ_REQUIRE(words ? !taken && taker.told == !changed : taken == !changed);
+    FUZZ_REQUIRE(words || changed || memcmp(room, bytes + head, carried) == 0);
     fuzz_end(taker.fd, other);
 }
 
@@ -111,8 +121,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     switch (bytes[0] % 4) {
     case 0: fuzz_greeting(&boot, bytes + 1, count - 1); break;
     case 1: fuzz_answer(&boot, bytes + 1, count - 1); break;
-    case 2: fuzz_frame(&key, bytes + 1, count - 1); break;
-    default: fuzz_changed(&key, bytes + 1, count - 1);
+    case 2:
+        fuzz_frame(&key, 0, bytes + 1, count - 1);
+        fuzz_frame(&key, 1, bytes + 1, count - 1);
+        break;
+    default:
+        fuzz_changed(&key, 0, bytes + 1, count - 1);
+        fuzz_changed(&key, 1, bytes + 1, count - 1);
     }
     return 0;
 }
