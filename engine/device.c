@@ -45,70 +45,76 @@ static int device_find_emulator(char *path, size_t room)
     return -1;
 }
 
-/* A knob of the environment, when the caller allows it to be read. */
-static const char *device_knob(const struct gyre_net *net, const char *name)
-{
-    return net->config.use_env ? gy_knob_get(name) : NULL;
-}
+/* What is to be opened, and how. */
+struct device_wish {
+    const char *name;
+    struct gy_backend_config *config;
+    int env, own; /* knobs of the environment are read; which GPU, where nobody says */
+    const struct gy_backend **backend;
+    void **self;
+};
 
-static int device_open_backend(struct gyre_net *net, const struct gy_backend *backend, const struct gy_backend_config *config,
-                               struct gy_error *err)
+static int device_open_as(const struct device_wish *wish, const struct gy_backend *backend, struct gy_error *err)
 {
     if (!backend)
-        return GY_FAIL(err, GY_E_NODEVICE, "device '%s': this build has no CUDA", net->config.device);
-    GY_TRY(backend->open(&net->backend_self, config, err));
-    net->backend = backend;
-    net->backend->caps(net->backend_self, &net->caps);
+        return GY_FAIL(err, GY_E_NODEVICE, "device '%s': this build has no CUDA", wish->name);
+    GY_TRY(backend->open(wish->self, wish->config, err));
+    *wish->backend = backend;
     return GY_OK;
 }
 
-static int device_open_emulator(struct gyre_net *net, struct gy_backend_config *config)
+static int device_open_emulator(const struct device_wish *wish, struct gy_error *err)
 {
     char path[4096];
-    config->emulator = device_knob(net, "GYRE_EMU");
-    if (!config->emulator && device_find_emulator(path, sizeof path) != 0)
-        return GY_FAIL(&net->error, GY_E_NODEVICE, "device 'emu': libgyre-emu.so is not beside the program; './build.sh' makes it, and "
+    wish->config->emulator = wish->env ? gy_knob_get("GYRE_EMU") : NULL;
+    if (!wish->config->emulator && device_find_emulator(path, sizeof path) != 0)
+        return GY_FAIL(err, GY_E_NODEVICE, "device 'emu': libgyre-emu.so is not beside the program; './build.sh' makes it, and "
                        "GYRE_EMU names it");
-    if (!config->emulator)
-        config->emulator = path;
-    return device_open_backend(net, gy_cuda_backend(), config, &net->error);
+    if (!wish->config->emulator)
+        wish->config->emulator = path;
+    return device_open_as(wish, gy_cuda_backend(), err);
 }
 
-/* Where nobody says which GPU: each rank of a host has its own. */
-static int device_own(const struct gyre_net *net)
-{
-    const struct gyre_job *job = net->config.job;
-    return job && job->locals > 1 ? job->local : 0;
-}
-
-static int device_open_auto(struct gyre_net *net, struct gy_backend_config *config)
+static int device_open_auto(const struct device_wish *wish, struct gy_error *err)
 {
     struct gy_error why = { 0 };
-    config->device = device_own(net);
-    if (device_open_backend(net, gy_cuda_backend(), config, &why) == GY_OK)
+    wish->config->device = wish->own;
+    if (device_open_as(wish, gy_cuda_backend(), &why) == GY_OK)
         return GY_OK;
-    gy_log_write(&net->log, GY_LOG_INFO, "device auto: the CPU, because %s", why.text);
-    return device_open_backend(net, gy_cpu_backend(), config, &net->error);
+    gy_log_write(wish->config->log, GY_LOG_INFO, "device auto: the CPU, because %s", why.text);
+    return device_open_as(wish, gy_cpu_backend(), err);
+}
+
+GY_INT int gy_device_open_backend(const char *name, struct gy_backend_config *config, int use_env, int own, const struct gy_backend **backend,
+                                  void **self, struct gy_error *err)
+{
+    const struct device_wish wish = { name, config, use_env, own, backend, self };
+    struct gy_device device;
+    if (gy_device_parse(name, &device) != 0)
+        return GY_FAIL(err, GY_E_NODEVICE, "device '%.40s' is not known", name);
+    config->cuda_path = use_env ? gy_knob_get("GYRE_CUDA_PATH") : NULL;
+    if (!config->kernel_cache && use_env)
+        config->kernel_cache = gy_knob_get("GYRE_KERNEL_CACHE");
+    if (!config->kernel_pack && use_env)
+        config->kernel_pack = gy_knob_get("GYRE_KERNEL_PACK");
+    switch (device.kind) {
+    case GY_DEVICE_AUTO: return device_open_auto(&wish, err);
+    case GY_DEVICE_EMU: return device_open_emulator(&wish, err);
+    case GY_DEVICE_ARCH: config->arch = device.number; break;
+    case GY_DEVICE_CUDA: config->device = strcmp(name, "cuda") == 0 ? own : device.number; break;
+    default: return device_open_as(&wish, gy_cpu_backend(), err);
+    }
+    return device_open_as(&wish, gy_cuda_backend(), err);
 }
 
 GY_INT int gy_device_open(struct gyre_net *net)
 {
-    struct gy_device device;
-    if (gy_device_parse(net->config.device, &device) != 0)
-        return GY_FAIL(&net->error, GY_E_NODEVICE, "device '%.40s' is not known", net->config.device);
+    const struct gyre_job *const job = net->config.job;
     struct gy_backend_config config = { .alloc = &net->alloc, .log = &net->log, .isa = net->config.isa, .threads = net->config.threads,
                                         .pin = net->config.pin, .kernel_cache = net->config.kernel_cache,
-                                        .kernel_pack = net->config.kernel_pack, .cuda_path = device_knob(net, "GYRE_CUDA_PATH") };
-    if (!config.kernel_cache)
-        config.kernel_cache = device_knob(net, "GYRE_KERNEL_CACHE");
-    if (!config.kernel_pack)
-        config.kernel_pack = device_knob(net, "GYRE_KERNEL_PACK");
-    switch (device.kind) {
-    case GY_DEVICE_AUTO: return device_open_auto(net, &config);
-    case GY_DEVICE_EMU: return device_open_emulator(net, &config);
-    case GY_DEVICE_ARCH: config.arch = device.number; break;
-    case GY_DEVICE_CUDA: config.device = strcmp(net->config.device, "cuda") == 0 ? device_own(net) : device.number; break;
-    default: return device_open_backend(net, gy_cpu_backend(), &config, &net->error);
-    }
-    return device_open_backend(net, gy_cuda_backend(), &config, &net->error);
+                                        .kernel_pack = net->config.kernel_pack };
+    const int own = job && job->locals > 1 ? job->local : 0; /* each rank of a host has its own GPU */
+    GY_TRY(gy_device_open_backend(net->config.device, &config, net->config.use_env, own, &net->backend, &net->backend_self, &net->error));
+    net->backend->caps(net->backend_self, &net->caps);
+    return GY_OK;
 }

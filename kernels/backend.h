@@ -30,6 +30,7 @@ struct gy_caps {
     int threads;
     const char *machine, *set; /* the processor's model and the kernel set: what block sizes were measured for. machine NULL: none */
     const char *versions;      /* of a GPU's driver and compiler, as far as they are known; else NULL */
+    int processors;            /* of a GPU, each of many warps; else 0 */
 };
 
 /* What the device can do at most, measured. Bytes are counted once when read and once when written. */

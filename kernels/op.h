@@ -65,6 +65,17 @@
  * GY_OP_AWAIT          DW                             DW                      until these sums are there
  * GY_OP_SHARE_STATS    STATS                          STATS                   of the samples of all processes, from those of each
  * GY_OP_SHARE_SUMS     SUMS                           SUMS                    mean over the processes
+ *
+ * Linear models (glm_loss.h), by devices with memory of their own; the CPU refuses them and trains without ops. X is a window of rows
+ * (glm_window.h), W the weights, M the dual numbers of the window's rows, Y scores of them. act: enum gy_glm_loss; geom.n: rows worked on at a time, at most;
+ * geom.k: the larger of a window's rows and the weights. struct gy_uniform: seed and step name the order of rows, lr is 1 / l2, loss_scale the
+ * damping, bias1 the bias's value
+ * GY_OP_GLM_STEP       X W M                          W M                     each row but the long ones gets its best dual number, W moves at once
+ * GY_OP_GLM_STEP_LONG  X W M                          W M                     the same for the long ones
+ * GY_OP_GLM_BUILD      X M                            W                       adds what the dual numbers make of it
+ * GY_OP_GLM_SCORES     X W                            Y                       x . w
+ * GY_OP_GLM_SUMS       X [Y M]                        SUMS (f64)              adds the losses at Y, and the conjugates of M
+ * GY_OP_GLM_SQUARES    X W                            SUMS (f64)              adds w^2
  */
 enum gy_opcode {
     GY_OP_INPUT, GY_OP_CONV, GY_OP_BN_STATS, GY_OP_BN_FINISH, GY_OP_BN_FOLD, GY_OP_BN_APPLY, GY_OP_ACT, GY_OP_POOL_MAX,
@@ -74,7 +85,9 @@ enum gy_opcode {
     GY_OP_NORMS, GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW,
     GY_OP_CODES, /* of devices */
     GY_OP_BUCKET = GY_OP_CODES, GY_OP_AWAIT, GY_OP_SHARE_STATS, GY_OP_SHARE_SUMS,
-    GY_OP_ALL_CODES
+    GY_OP_ALL_CODES,
+    GY_OP_GLM_STEP = GY_OP_ALL_CODES, GY_OP_GLM_STEP_LONG, GY_OP_GLM_BUILD, GY_OP_GLM_SCORES, GY_OP_GLM_SUMS, GY_OP_GLM_SQUARES,
+    GY_OP_GLM_END
 };
 
 /* Shapes of an op. Input n x h x w x c, output n x p x q x k, filter r x s. c and k count all channels of all groups. Ops on one
@@ -90,7 +103,7 @@ struct gy_geom {
 struct gy_op {
     int32_t code;                /* enum gy_opcode */
     int32_t dtype;               /* of activations and their gradients */
-    int32_t act;                 /* enum gy_act, where the op has one */
+    int32_t act;                 /* enum gy_act, where the op has one; of linear models enum gy_glm_loss */
     int32_t id;                  /* number of the layer; dropout's stream */
     uint32_t flags;              /* enum gy_op_flags */
     int32_t span_count;

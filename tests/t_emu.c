@@ -43,6 +43,11 @@ static void test_words(void)
     }
     T_CHECK(good);
 
+    T_CHECK(cuda.fill(run.args.ptr[GY_Y], 0, sizeof y, NULL) == 0 && launch(module, "adders", &run) == 0);
+    T_CHECK(cuda.copy(y, run.args.ptr[GY_Y], sizeof y, 2, NULL) == 0);
+    for (int i = 0; i < 6; i++)
+        T_CHECK_MSG(y[i] == (i < 5 ? 48.0f : 0.0f), "%d: %g", i, (double)y[i]);
+
     run.grid[0] = 2, run.grid[1] = 3, run.grid[2] = 2;
     T_CHECK(launch(module, "place", &run) == 0);
     T_CHECK(cuda.copy(where, run.args.ptr[GY_Y], sizeof where, 2, NULL) == 0);
@@ -159,6 +164,7 @@ static const struct planted planted_faults[] = {
     {"write_write", "race: writes", "wrote at faults.cu:", -1, 1},
     {"global_race", "race: ", "no barrier between", -1, 3},
     {"blocks_race", "race: writes", "another block", 0, 1},
+    {"live_race", "race: reads byte 0", "to which a gy_atomic_add added", -1, 1},
     {"halves", "race: ", "no barrier between", -1, 2},
     {"outside_global", "out of bounds: byte 256 of the nearest allocation, which has 256", "writes 4 bytes", 63, 1},
     {"outside_shared", "at byte 256 of the shared memory, which has 256", "writes 4 bytes", 63, 1},

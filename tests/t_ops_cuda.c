@@ -18,6 +18,7 @@
 #pragma GCC diagnostic ignored "-Wunused-function" /* the headers are for t_ops first */
 #include "op_check.h"
 #include "op_cover.h"
+#include "op_glm.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)
@@ -539,6 +540,7 @@ static void opc_emulated(struct opc_run *run, const char *program, const struct 
         const int last = run->class + 1 == COVER_CLASSES;
         if (last && !some) {
             opc_ceilings(run);
+            op_glm_run(run->backend, run->self);
             opc_check_covered(run);
         }
         run->backend->close(run->self);
@@ -565,8 +567,11 @@ int main(int argc, char **argv)
         T_END("t_ops_cuda");
     }
     opc_device(&run, argv[0], &cases);
+    const int all = !run.o.only && !run.o.op && !run.o.row;
     if (run.self && run.o.arch)
-        opc_print_compiled(run.self->device.arch, run.o.whole && !run.o.only && !run.o.op && !run.o.row);
+        opc_print_compiled(run.self->device.arch, run.o.whole && all);
+    if (run.self && run.o.arch && all)
+        op_glm_compile(run.self, run.o.whole);
     for (int i = 0; run.self && !run.o.arch && cover_row_at(i) && i < COVER_ROWS; i++)
         cover_print_row(i, 1, &run.self->device.arch, &(int){ 0 });
     if (run.self)

@@ -26,7 +26,8 @@ trap 'rm -f "$new"' EXIT
 GY_INT const char *const *gy_cuda_texts(void);
 static const char *const cuda_texts[] = {
 END
-    for file in kernels/cuda/*.cu kernels/cuda/*.cuh kernels/cuda/args.h kernels/op_device.h; do
+    for file in kernels/cuda/*.cu kernels/cuda/*.cuh kernels/cuda/args.h kernels/op_device.h kernels/glm_loss.h \
+        kernels/glm_window.h; do
         [ -f "$file" ] || continue
         printf '"%s",\n' "$(basename "$file")"
         sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/?/\\?/g' -e 's/^/"/' -e 's/$/\\n"/' "$file"

@@ -240,6 +240,8 @@ static int cpu_prepare(void *self, struct gy_op *op, struct gy_error *err)
 {
     const struct cpu_backend *cpu = self;
     const char *const name = op->name != NULL ? op->name : "?";
+    if (op->code >= GY_OP_GLM_STEP && op->code < GY_OP_GLM_END)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "ops of linear models are for devices with memory of their own; the CPU trains without them");
     if (op->code < 0 || op->code >= GY_OP_CODES)
         return GY_FAIL(err, GY_E_BUG, "op code %d of layer %s is outside 0..%d", op->code, name, GY_OP_CODES - 1);
     if (op->dtype != GY_F32 && op->dtype != GY_BF16)

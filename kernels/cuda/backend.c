@@ -206,7 +206,8 @@ static void cuda_caps(void *self, struct gy_caps *out)
     snprintf(cuda->versions, sizeof cuda->versions, "driver for CUDA %d.%d, NVRTC %d.%d", driver / 1000, driver % 1000 / 10,
              cuda->lib.nvrtc_major, cuda->lib.nvrtc_minor);
     *out = (struct gy_caps){ .device = cuda->name, .host_memory = 0, .dtypes = 1u << GY_F32 | 1u << GY_BF16 | 1u << GY_F16,
-                             .threads = 1, .machine = cuda->offline ? NULL : cuda->model, .set = cuda->set, .versions = cuda->versions };
+                             .threads = 1, .machine = cuda->offline ? NULL : cuda->model, .set = cuda->set, .versions = cuda->versions,
+                             .processors = cuda->device.processors };
 }
 
 /* ---- memory ---- */

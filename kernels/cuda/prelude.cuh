@@ -11,6 +11,8 @@
  *             GY_P(type, role)                      tensor of a role as type *
  * Together:   GY_SYNC()                             all threads of the block
  *             gy_shfl_xor(v, mask), gy_shfl_down(v, d), gy_shfl(v, lane), gy_shfl_i(v, lane); all 32 lanes take part
+ *             gy_atomic_add(p, v), gy_load_live(p): floats of device memory that any thread changes at any time; between two meetings of
+ *             all threads such a float has no other access
  * Elements:   gy_t is how activations are stored (GY_DTYPE); gy_get(p, i) reads one as float, gy_put(p, i, v) rounds to
  *             nearest even; gy_get4, gy_put4: four neighbours at an index divisible by 4 of an aligned tensor (C % 4 == 0)
  *
@@ -72,6 +74,25 @@ GY_FN float gy_shfl_xor(float v, int mask) { return __shfl_xor_sync(GY_ALL, v, m
 GY_FN float gy_shfl_down(float v, int d) { return __shfl_down_sync(GY_ALL, v, d); }
 GY_FN float gy_shfl(float v, int lane) { return __shfl_sync(GY_ALL, v, lane); }
 GY_FN int gy_shfl_i(int v, int lane) { return __shfl_sync(GY_ALL, v, lane); }
+
+/* Past the first cache, which does not see what other multiprocessors do. */
+#if GY_ARCH >= 70
+GY_FN void gy_atomic_add(float *p, float v) { asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(p), "f"(v) : "memory"); }
+GY_FN float gy_load_live(const float *p)
+{
+    float v;
+    asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(v) : "l"(p));
+    return v;
+}
+#else
+GY_FN void gy_atomic_add(float *p, float v) { asm volatile("red.global.add.f32 [%0], %1;" ::"l"(p), "f"(v) : "memory"); }
+GY_FN float gy_load_live(const float *p)
+{
+    float v;
+    asm volatile("ld.volatile.global.f32 %0, [%1];" : "=f"(v) : "l"(p));
+    return v;
+}
+#endif
 
 GY_FN uint32_t gy_bits(float v) { return __float_as_uint(v); }
 GY_FN float gy_float(uint32_t v) { return __uint_as_float(v); }

@@ -399,7 +399,7 @@ static int pick_fits(const struct gy_cuda_row *row, const struct gy_op *op, cons
 
 GY_INT const struct gy_cuda_row *gy_cuda_pick(const struct gy_op *op, const struct gy_cuda_device *device, const char *want)
 {
-    static const struct gy_cuda_row *(*const tables[])(int) = { gy_cuda_row_at, gy_cuda_conv_row_at };
+    static const struct gy_cuda_row *(*const tables[])(int) = { gy_cuda_row_at, gy_cuda_conv_row_at, gy_cuda_glm_row_at };
     const struct gy_cuda_row *best = NULL;
     for (size_t t = 0; t < GY_COUNT(tables); t++)
         for (int i = 0; tables[t](i); i++) {

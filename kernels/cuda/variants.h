@@ -71,8 +71,10 @@ struct gy_cuda_row {
     void (*cut)(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out); /* out is zeroed */
 };
 
-/* All rows, one after another: those of variants.c, then those of variants_conv.c. NULL past the last. */
+/* All rows, one after another: those of variants.c, then those of variants_conv.c; those of linear models by themselves (variants_glm.c).
+ * NULL past the last. */
 GY_INT const struct gy_cuda_row *gy_cuda_conv_row_at(int index);
+GY_INT const struct gy_cuda_row *gy_cuda_glm_row_at(int index);
 #ifndef GY_NO_CUDA
 GY_INT const struct gy_cuda_row *gy_cuda_row_at(int index);
 /* The row for an op, or NULL when none fits. want: a row's name that is taken if it fits, or NULL. */

@@ -9,6 +9,9 @@
  * again, so an epoch also says to which block and launch it belongs: in device memory an access of another block of the
  * same launch is a race too, whatever the order in which blocks happened to run.
  *
+ * What gy_load_live and gy_atomic_add do is in order among themselves: their moments have the thread MOMENT_LIVE, and race with every
+ * other access of the same epoch or launch.
+ *
  * Shared memory is undefined when a block starts: a bit for each byte says whether anybody wrote it, and a mark for each word
  * whether an asynchronous copy is on its way. */
 #include "order.h"
@@ -18,6 +21,7 @@
 /* A moment: epoch 32, time 15 (see clock.c), another block 1, many threads 1, mask 4, thread 11 bits. The last two marks are of reads:
  * another block of this launch has read, too; several threads have. */
 #define MOMENT_TID 0x7ffull
+#define MOMENT_LIVE MOMENT_TID
 #define MOMENT_MASK_AT 11
 #define MOMENT_MASK (0xfull << MOMENT_MASK_AT)
 #define MOMENT_MANY (1ull << 15)
@@ -77,6 +81,7 @@ int emu_check_block(void)
 static uint32_t check_epoch(uint64_t moment) { return (uint32_t)(moment >> MOMENT_EPOCH_AT); }
 static int check_tid(uint64_t moment) { return (int)(moment & MOMENT_TID); }
 static unsigned check_time(uint64_t moment) { return (unsigned)(moment >> MOMENT_TIME_AT & 0x7fff); }
+static int check_is_live(uint64_t moment) { return (moment & MOMENT_TID) == MOMENT_LIVE; }
 static int check_slot(int id) { return id < EMU_THREADS_MOST ? id / 32 : id - EMU_AGENT_GROUP + EMU_THREADS_MOST / 32; }
 
 /* Of the acting thread now, for no byte yet */
@@ -115,6 +120,8 @@ static int check_unordered(uint64_t moment, unsigned mask, const struct check_re
         return 1; /* another block */
     if (epoch < b->epoch)
         return 0;
+    if (check_is_live(moment))
+        return 1;
     if (moment & MOMENT_MANY)
         return !check_all_before(readers, check_time(moment));
     return check_tid(moment) != b->acting && !emu_clock_before(check_tid(moment), check_time(moment), b->acting);
@@ -180,6 +187,9 @@ static void check_race(const struct check_at *at, uint64_t moment, int moment_wr
         emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which other threads %s%s with no barrier between", at->what, byte, where,
                  did, place);
     char who[40];
+    if (check_is_live(moment))
+        emu_fail(at->site, at->pc, "race: %s byte %zu of %s, %s with no barrier between", at->what, byte, where,
+                 moment_writes ? "to which a gy_atomic_add added" : "which a gy_load_live read");
     snprintf(who, sizeof who, check_tid(moment) >= EMU_AGENT_BAR ? "a bulk copy" : check_tid(moment) >= EMU_AGENT_GROUP ? "wgmma" : "thread %d",
              check_tid(moment));
     emu_fail(at->site, at->pc, "race: %s byte %zu of %s, which %s %s%s with no barrier between", at->what, byte, where, who, did, place);
@@ -410,6 +420,38 @@ void emu_check_global(const void *p, size_t bytes, int write, const char *what, 
         check_outside(p, bytes, &at);
     else
         check_global_bytes(r, p, bytes, &at);
+}
+
+/* A word that any thread changes at any time. What a thread did there otherwise in this epoch stays noted. */
+static void check_live_word(struct emu_cell *cell, size_t word, uint64_t now, const struct check_at *at)
+{
+    uint64_t *const mine = at->write ? &cell->write : &cell->read;
+    if (!check_is_live(cell->write) && check_unordered(cell->write, 15, NULL))
+        check_race(at, cell->write, 1, check_in_device, 4 * word, 0);
+    if (at->write && !check_is_live(cell->read) && check_unordered(cell->read, 15, NULL))
+        check_race(at, cell->read, 0, check_in_device, 4 * word, 0);
+    if (check_epoch(*mine) < check_epoch(now) || check_is_live(*mine))
+        *mine = now | MOMENT_MASK | MOMENT_LIVE;
+}
+
+float emu_live(float *p, float v, int add, const char *site, const void *pc)
+{
+    const struct check_at at = {add ? "adds to" : "loads", site, pc, add};
+    int inside;
+    const struct emu_range *r = emu_memory_find(p, sizeof *p, &inside);
+    if (!r || !inside || r->pinned)
+        check_outside((const unsigned char *)p, sizeof *p, &at);
+    if ((uintptr_t)p % sizeof *p != 0)
+        emu_fail(site, pc, "%s a float at %p, which is not divisible by 4", at.what, (const void *)p);
+    if (emu_order_rivals && emu_order_rival(p, sizeof *p, add))
+        emu_fail(site, pc, "race: %s a float that a copy on another stream %s, with no event between", at.what, add ? "uses" : "writes");
+    if (r->shadow)
+        check_live_word(&r->shadow[((const unsigned char *)p - r->base) / 4], (size_t)((const unsigned char *)p - r->base) / 4, check_moment(), &at);
+    const float was = *p;
+    if (add)
+        *p = was + v;
+    emu_counts[add ? EMU_COUNT_LIVE_ADD : EMU_COUNT_LIVE_LOAD]++;
+    return was;
 }
 
 /* ---- the entry ---- */

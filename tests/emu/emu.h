@@ -140,7 +140,8 @@ struct gy_emu_words *emu_words(void);
 /* Words by how often they were carried out: those of groups (enum gy_emu_group_word), then these. */
 enum {
     EMU_COUNT_WGMMA_F16 = GY_EMU_GROUP_WORDS, EMU_COUNT_WGMMA_BF16, EMU_COUNT_WGMMA_TURNED, EMU_COUNT_COPY_ASYNC, EMU_COUNT_BULK_TILED,
-    EMU_COUNT_BULK_IM2COL, EMU_COUNT_BULK_STORE, EMU_COUNT_BAR, EMU_COUNT_SOME, EMU_COUNT_SYNC, EMU_COUNTS
+    EMU_COUNT_BULK_IM2COL, EMU_COUNT_BULK_STORE, EMU_COUNT_BAR, EMU_COUNT_SOME, EMU_COUNT_SYNC, EMU_COUNT_LIVE_LOAD, EMU_COUNT_LIVE_ADD,
+    EMU_COUNTS
 };
 extern __attribute__((visibility("hidden"))) unsigned long long emu_counts[EMU_COUNTS];
 
@@ -184,6 +185,7 @@ struct emu_cell {
 };
 void emu_access(const void *p, unsigned long bytes, int write, const void *pc);
 void emu_aligned(const void *p, unsigned long bytes, const void *pc);
+float emu_live(float *p, float v, int add, const char *site, const void *pc); /* gy_load_live, gy_atomic_add */
 int emu_check_block(void);            /* a block starts: shared memory was never written. 0, or -1 without memory */
 /* An access of thread b->acting that a word of the dialect makes; what: "a tile's row reads". Fails the launch as an access does. */
 void emu_check_shared(const void *p, size_t bytes, int write, const char *what, const char *site, const void *pc);

@@ -64,6 +64,17 @@ GY_KERNEL(blocks_race)
     GY_P(float, GY_Y)[GY_BX * (WRONG(GY_THREADS - 1, GY_THREADS)) + GY_TID] = (float)GY_BX; /* HERE blocks_race */
 }
 
+/* All add to one place, and read it as if nobody did. */
+GY_KERNEL(live_race)
+{
+    float *y = GY_P(float, GY_Y);
+    gy_atomic_add(y, gy_load_live(y + 1) + 1.0f);
+    WRONG(, GY_SYNC());
+    const float v = y[0]; /* HERE live_race */
+    GY_SYNC();
+    y[GY_TID] = v;
+}
+
 /* Sums of 16-bit neighbours: no race, though threads share words of 4 bytes. */
 GY_KERNEL(halves)
 {

@@ -33,6 +33,7 @@ const char *gyre_emu_word(int index, unsigned long long *times)
         [EMU_COUNT_COPY_ASYNC] = "cp.async (copy)", [EMU_COUNT_BULK_TILED] = "cp.async.bulk.tensor (copy)",
         [EMU_COUNT_BULK_IM2COL] = "cp.async.bulk.tensor im2col (copy)", [EMU_COUNT_BULK_STORE] = "cp.async.bulk.tensor store",
         [EMU_COUNT_BAR] = "mbarrier.try_wait", [EMU_COUNT_SOME] = "bar.sync of some warps", [EMU_COUNT_SYNC] = "bar.sync",
+        [EMU_COUNT_LIVE_LOAD] = "ld.relaxed", [EMU_COUNT_LIVE_ADD] = "red.add",
     };
     if (index < 0 || index >= EMU_COUNTS)
         return NULL;
@@ -375,6 +376,7 @@ static int launch_prepare(const struct emu_launch *launch)
     w->fence_async = launch_fence;
     w->some = emu_some;
     w->registers = emu_registers;
+    w->live = emu_live;
     return 0;
 }
 

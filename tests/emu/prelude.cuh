@@ -145,6 +145,14 @@ GY_FN uint32_t gy_emu_shfl(int word, uint32_t v, int which, const char *site)
 #define gy_shfl(v, lane) gy_float(gy_emu_shfl(GY_EMU_SHFL, gy_bits(v), lane, GY_HERE))
 #define gy_shfl_i(v, lane) ((int)gy_emu_shfl(GY_EMU_SHFL, (uint32_t)(v), lane, GY_HERE))
 
+/* One at a time, whoever comes; with other accesses to the same float they are checked like any. */
+static __attribute__((noinline, unused)) GY_EMU_PLAIN float gy_emu_live(const float *p, float v, int add, const char *site)
+{
+    return gy_emu->live((float *)p, v, add, site, __builtin_return_address(0));
+}
+#define gy_atomic_add(p, v) ((void)gy_emu_live(p, v, 1, GY_HERE))
+#define gy_load_live(p) gy_emu_live(p, 0.0f, 0, GY_HERE)
+
 /* ---- elements ---- */
 
 GY_FN float gy_from_bf16(uint16_t v) { return gy_float((uint32_t)v << 16); }

@@ -39,6 +39,15 @@ GY_KERNEL(exchange)
     y[4 * i + 3] = (float)gy_shfl_i(GY_TID, GY_LANE / 2);
 }
 
+/* all threads add to four places, some of them to a fifth */
+GY_KERNEL(adders)
+{
+    float *y = GY_P(float, GY_Y);
+    gy_atomic_add(y + GY_TID % 4, 1.0f);
+    if (GY_TID % 4 == 1)
+        gy_atomic_add(y + 4, gy_load_live(y + 1) > 0.0f ? 1.0f : 1000.0f);
+}
+
 /* where a thread stands */
 GY_KERNEL(place)
 {

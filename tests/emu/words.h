@@ -57,6 +57,8 @@ struct gy_emu_words {
     void (*fence_async)(void);
     void (*some)(int id, int threads, int waits, const char *site);
     void (*registers)(int count, int more, const char *site);
+    /* what is there; add: and v more from now on */
+    float (*live)(float *p, float v, int add, const char *site, const void *pc);
 };
 
 #endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* glm_window.h: rows of a linear model as a device has them. A window is one piece of memory, so that one copy brings it: this record, then
+ * arrays that begin at multiples of 16 bytes behind the record's first byte. The host and the kernels read this file. */
+#ifndef GY_GLM_WINDOW_H
+#define GY_GLM_WINDOW_H
+
+#define GY_GLM_LONG 1024 /* a row of more entries is in the list of long ones, and has a block of threads instead of a warp */
+
+/* A place 0: there is no such array. */
+struct gy_glm_window {
+    int32_t rows, width;   /* width: entries of every row; 0: start says */
+    int32_t longs;         /* long rows */
+    float same;            /* value of all entries where there are no values */
+    uint32_t features;     /* w[features] is the bias's weight */
+    uint32_t unused;
+    uint64_t start;        /* uint32_t [rows + 1], from 0 */
+    uint64_t id;           /* uint32_t [entries] */
+    uint64_t value;        /* float [entries] */
+    uint64_t y, c;         /* float [rows]: what losses call y and c */
+    uint64_t scale;        /* float [rows] */
+    uint64_t long_rows;    /* int32_t [longs] */
+};
+
+#endif
