@@ -20,7 +20,27 @@ static inline __attribute__((always_inline)) void add_body(float *to, const floa
         to[i] = a[i] + b[i];
 }
 
+static inline __attribute__((always_inline)) void add_both_body(float *a, float *b, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + 4 * ADD_WIDE <= count; i += 4 * ADD_WIDE) {
+        add_vector *const x = (add_vector *)(a + i), *const y = (add_vector *)(b + i);
+        const add_vector sum[4] = {x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3]};
+        x[0] = y[0] = sum[0];
+        x[1] = y[1] = sum[1];
+        x[2] = y[2] = sum[2];
+        x[3] = y[3] = sum[3];
+    }
+    for (; i < count; i++)
+        a[i] = b[i] = a[i] + b[i];
+}
+
 #if defined(__x86_64__)
+static __attribute__((target("avx2"))) void add_both_avx2(float *a, float *b, int64_t count)
+{
+    add_both_body(a, b, count);
+}
+
 static __attribute__((target("avx2"))) void add_avx2(float *to, const float *a, const float *b, int64_t count)
 {
     add_body(to, a, b, count);
@@ -36,6 +56,17 @@ GY_INT void gy_net_sum2(float *to, const float *a, const float *b, int64_t count
     }
 #endif
     add_body(to, a, b, count);
+}
+
+GY_INT void gy_net_sum_both(float *a, float *b, int64_t count)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        add_both_avx2(a, b, count);
+        return;
+    }
+#endif
+    add_both_body(a, b, count);
 }
 
 #undef ADD_WIDE

@@ -6,5 +6,7 @@
 
 /* to[i] = a[i] + b[i]; to may be a or b. */
 GY_INT void gy_net_sum2(float *to, const float *a, const float *b, int64_t count);
+/* a[i] = b[i] = a[i] + b[i] */
+GY_INT void gy_net_sum_both(float *a, float *b, int64_t count);
 
 #endif

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A sum in flight has an executor for each of this rank's parts and each size of message: small ones take the fewest rounds, large ones
- * the fewest bytes. What is larger than BETWEEN_MOST goes through an executor piece by piece. An executor knows hosts 0, 1, ...; its end
- * of the transport turns them into the ranks that own the part there. */
+/* A sum in flight has executors for each of this rank's parts and each size of message: small ones take the fewest rounds, large ones
+ * the fewest bytes. Large parts go through BETWEEN_WINDOW executors piece by piece: while one piece is added others travel, and what came
+ * is still in a cache when it is added. An executor knows hosts 0, 1, ...; its end of the transport turns them into the ranks
+ * that own the part there. */
 #include "../engine/base/file.h"
 #include "algorithms.h"
 #include "between.h"
 
 #define BETWEEN_FLIGHTS 4
-#define BETWEEN_MOST ((int64_t)1 << 20)  /* floats of a part that an executor is ready for */
+#define BETWEEN_WINDOW 4                 /* pieces of a part that are under way at once */
+#define BETWEEN_PIECE ((int64_t)1 << 17) /* floats of a piece for each host */
+#define BETWEEN_MOST ((int64_t)1 << 20)  /* and at most: what an executor is ready for */
 #define BETWEEN_FILE_MOST ((size_t)64 << 20)
 #define BETWEEN_SMALL ((int64_t)1 << 12) /* floats of a part: up to here rounds count more than bytes */
 
@@ -18,10 +21,12 @@ struct between_part {
     int *rank;             /* [hosts]: who owns this part there */
     int part;
 };
-struct between_run {       /* one part of one sum */
-    struct gy_net_exec *exec[BETWEEN_SIZES];
-    struct gy_net_exec *now; /* that works; NULL: none */
-    float *at, *end;       /* what is left of the part */
+struct between_run {       /* one part of one sum; piece k is worked on in place k % BETWEEN_WINDOW, on every rank */
+    struct gy_net_exec *few, *many[BETWEEN_WINDOW];
+    struct gy_net_exec *now[BETWEEN_WINDOW]; /* that work; NULL: none */
+    int64_t next[BETWEEN_WINDOW];            /* where a place's next piece begins */
+    float *data;
+    int64_t count;
 };
 struct gy_net_between {
     struct gy_alloc alloc;
@@ -58,18 +63,16 @@ static const struct gy_net_transport between_transport = {between_post, between_
 
 /* ---- sums ---- */
 
-/* Begins the next piece of a part; nothing is left: 1. */
-static int between_next(const struct gy_net_between *b, struct between_run *run, struct gy_error *err)
+/* Begins the next piece of a part in a place of the window; nothing is left: 1. */
+static int between_next(const struct gy_net_between *b, struct between_run *run, int place, struct gy_error *err)
 {
-    run->now = NULL;
-    if (run->at == run->end)
+    const int64_t at = run->next[place], piece = b->most[BETWEEN_MANY];
+    run->now[place] = NULL;
+    if (at >= run->count)
         return 1;
-    const int64_t count = gy_min64(run->end - run->at, b->most[BETWEEN_MANY]);
-    struct gy_net_exec *const exec = run->exec[count <= b->most[BETWEEN_FEW] ? BETWEEN_FEW : BETWEEN_MANY];
-    float *const data = run->at;
-    run->at += count;
-    run->now = exec;
-    return gy_net_exec_start(exec, data, count, err);
+    run->now[place] = run->count <= b->most[BETWEEN_FEW] ? run->few : run->many[place];
+    run->next[place] = at + BETWEEN_WINDOW * piece;
+    return gy_net_exec_start(run->now[place], run->data + at, gy_min64(run->count - at, piece), err);
 }
 
 static int between_start(void *self, unsigned flight, float *data, int64_t count, struct gy_error *err)
@@ -77,28 +80,41 @@ static int between_start(void *self, unsigned flight, float *data, int64_t count
     struct gy_net_between *b = self;
     for (int k = 0; k < b->owned; k++) {
         struct between_run *run = &b->runs[flight][k];
-        run->at = data + gy_net_node_part(count, b->all, b->parts[k].part);
-        run->end = data + gy_net_node_part(count, b->all, b->parts[k].part + 1);
-        const int status = between_next(b, run, err);
-        if (status < 0)
-            return status;
+        const int64_t begin = gy_net_node_part(count, b->all, b->parts[k].part);
+        run->data = data + begin;
+        run->count = gy_net_node_part(count, b->all, b->parts[k].part + 1) - begin;
+        for (int place = 0; place < BETWEEN_WINDOW; place++) {
+            run->next[place] = place * b->most[BETWEEN_MANY];
+            const int status = between_next(b, run, place, err);
+            if (status < 0)
+                return status;
+        }
     }
     return GY_OK;
+}
+
+/* 1: nothing of the part is left in this place. */
+static int between_look(const struct gy_net_between *b, struct between_run *run, int place, struct gy_error *err)
+{
+    int status = 1;
+    while (run->now[place] != NULL && (status = gy_net_exec_look(run->now[place], err)) == 1)
+        GY_TRY(between_next(b, run, place, err));
+    return status;
 }
 
 static int between_test(void *self, unsigned flight, struct gy_error *err)
 {
     struct gy_net_between *b = self;
     int done = 1;
-    for (int k = 0; k < b->owned; k++) {
-        struct between_run *run = &b->runs[flight][k];
-        int status = run->now != NULL ? gy_net_exec_test(run->now, err) : 1;
-        if (status == 1 && run->now != NULL)
-            status = between_next(b, run, err);
-        if (status < 0)
-            return status;
-        done &= run->now == NULL;
-    }
+    if (b->owned > 0)
+        GY_TRY(between_progress(&b->parts[0], err));
+    for (int k = 0; k < b->owned; k++)
+        for (int place = 0; place < BETWEEN_WINDOW; place++) {
+            const int status = between_look(b, &b->runs[flight][k], place, err);
+            if (status < 0)
+                return status;
+            done &= status;
+        }
     return done;
 }
 
@@ -179,21 +195,36 @@ static int between_own(struct gy_net_between *b, const struct gy_net_between_con
     return b->parts != NULL ? GY_OK : GY_NOMEM(err, "the parts of a sum", (size_t)b->all * sizeof(*b->parts));
 }
 
-static int between_runs(struct gy_net_between *b, const struct gy_net_between_config *c, struct gy_error *err)
+static int between_exec(struct gy_net_between *b, const struct gy_net_between_config *c, int flight, int part, int place, struct gy_error *err)
 {
     const struct gy_net_topology *t = c->topology;
+    struct between_run *run = &b->runs[flight][part];
+    const int size = place == BETWEEN_WINDOW ? BETWEEN_FEW : BETWEEN_MANY;
+    const struct gy_net_end end = {&between_transport, &b->parts[part], t->host[c->end.rank], t->hosts, c->end.half};
+    const int flights = (c->channel * BETWEEN_FLIGHTS + flight) * b->all + b->parts[part].part;
+    return gy_net_exec_open(size == BETWEEN_FEW ? &run->few : &run->many[place], &b->schedule[size], &end, b->most[size],
+                            (unsigned)(flights * (BETWEEN_WINDOW + 1) + place), NULL, &b->alloc, err);
+}
+
+static int between_runs(struct gy_net_between *b, const struct gy_net_between_config *c, struct gy_error *err)
+{
     for (int f = 0; f < BETWEEN_FLIGHTS; f++) {
         b->runs[f] = gy_arena_take(&b->arena, (size_t)b->owned + 1, sizeof(*b->runs[f]));
         if (b->runs[f] == NULL)
             return GY_NOMEM(err, "sums between hosts", (size_t)b->owned * sizeof(*b->runs[f]));
         for (int k = 0; k < b->owned; k++)
-            for (int size = 0; size < BETWEEN_SIZES; size++) {
-                const struct gy_net_end end = {&between_transport, &b->parts[k], t->host[c->end.rank], t->hosts, c->end.half};
-                const unsigned epoch = (unsigned)(((c->channel * BETWEEN_FLIGHTS + f) * b->all + b->parts[k].part) * BETWEEN_SIZES + size);
-                GY_TRY(gy_net_exec_open(&b->runs[f][k].exec[size], &b->schedule[size], &end, b->most[size], epoch, NULL, &b->alloc, err));
-            }
+            for (int place = 0; place <= BETWEEN_WINDOW; place++)
+                GY_TRY(between_exec(b, c, f, k, place, err));
     }
     return GY_OK;
+}
+
+/* Pieces are as large as the parts that hosts have of them are worth a message. */
+static void between_sizes(struct gy_net_between *b, const struct gy_net_between_config *c)
+{
+    const int64_t piece = gy_min64(BETWEEN_PIECE * c->topology->hosts, BETWEEN_MOST);
+    b->most[BETWEEN_MANY] = gy_min64((int64_t)(c->most / sizeof(float)) / gy_max64(b->all, 1) + 32, piece);
+    b->most[BETWEEN_FEW] = gy_min64(b->most[BETWEEN_MANY], BETWEEN_SMALL);
 }
 
 GY_INT int gy_net_between_open(struct gy_net_between **out, const struct gy_net_between_config *config, const struct gy_alloc *alloc,
@@ -205,8 +236,7 @@ GY_INT int gy_net_between_open(struct gy_net_between **out, const struct gy_net_
     b->alloc = *alloc;
     gy_arena_open_hook(&b->arena, alloc);
     int status = between_own(b, config, err);
-    b->most[BETWEEN_MANY] = gy_min64((int64_t)(config->most / sizeof(float)) / gy_max64(b->all, 1) + 32, BETWEEN_MOST);
-    b->most[BETWEEN_FEW] = gy_min64(b->most[BETWEEN_MANY], BETWEEN_SMALL);
+    between_sizes(b, config);
     for (int size = 0; size < BETWEEN_SIZES && status == GY_OK; size++)
         status = between_schedule(b, config, size, err);
     status = status == GY_OK ? between_runs(b, config, err) : status;
@@ -224,8 +254,8 @@ GY_INT void gy_net_between_close(struct gy_net_between *b)
     const struct gy_alloc alloc = b->alloc;
     for (int f = 0; f < BETWEEN_FLIGHTS && b->runs[f] != NULL; f++)
         for (int k = 0; k < b->owned; k++)
-            for (int size = 0; size < BETWEEN_SIZES; size++)
-                gy_net_exec_close(b->runs[f][k].exec[size]);
+            for (int place = 0; place <= BETWEEN_WINDOW; place++)
+                gy_net_exec_close(place < BETWEEN_WINDOW ? b->runs[f][k].many[place] : b->runs[f][k].few);
     for (int size = 0; size < BETWEEN_SIZES; size++)
         gy_net_close_schedule(&b->schedule[size]);
     gy_arena_close(&b->arena);

@@ -7,7 +7,8 @@ enum cluster_kind { CLUSTER_COUNT, CLUSTER_RATE, CLUSTER_NUMBER };
 struct cluster_row {
     const char *name;
     enum cluster_kind kind;
-    size_t first, second; /* offsets in struct gy_net_cluster; second 0: one value. Rates are followed by a latency */
+    size_t first, second; /* offsets in struct gy_net_cluster; second 0: one value. Rates are followed by a latency,
+                             * bursts by a rate */
 };
 #define CLUSTER_AT(field) offsetof(struct gy_net_cluster, field)
 static const struct cluster_row cluster_rows[] = {
@@ -16,6 +17,7 @@ static const struct cluster_row cluster_rows[] = {
     {"hosts-per-rack", CLUSTER_COUNT, CLUSTER_AT(hosts_per_rack), 0},
     {"inside", CLUSTER_RATE, CLUSTER_AT(inside_rate), CLUSTER_AT(inside_latency)},
     {"nic", CLUSTER_RATE, CLUSTER_AT(nic_rate), CLUSTER_AT(nic_latency)},
+    {"burst", CLUSTER_RATE, CLUSTER_AT(burst), CLUSTER_AT(peak)},
     {"rack", CLUSTER_RATE, CLUSTER_AT(rack_rate), CLUSTER_AT(rack_latency)},
     {"add", CLUSTER_NUMBER, CLUSTER_AT(add_rate), 0},
     {"noise", CLUSTER_NUMBER, CLUSTER_AT(noise), 0},
@@ -123,6 +125,8 @@ GY_INT int gy_net_cluster_parse(struct gy_net_cluster *out, const char *text, si
         return cluster_bad(&t, "the hosts have more than 4096 ranks together");
     if (c.inside_rate <= 0 || (c.hosts > 1 && c.nic_rate <= 0) || (c.hosts_per_rack > 0 && c.rack_rate <= 0))
         return cluster_bad(&t, "a rate is missing: inside, nic with several hosts, rack with hosts-per-rack");
+    if (c.burst > 0 && c.peak <= c.nic_rate)
+        return cluster_bad(&t, "the rate of burst, while it lasts, must be above nic's");
     *out = c;
     return GY_OK;
 }

@@ -199,13 +199,18 @@ GY_INT int gy_net_exec_start(struct gy_net_exec *e, float *data, int64_t count, 
     return GY_OK;
 }
 
+GY_INT int gy_net_exec_look(struct gy_net_exec *e, struct gy_error *err)
+{
+    for (int l = 0; l < e->s->lanes && e->left > 0; l++)
+        GY_TRY(exec_lane(e, &e->lanes[l], err));
+    return e->left == 0;
+}
+
 GY_INT int gy_net_exec_test(struct gy_net_exec *e, struct gy_error *err)
 {
     if (e->left > 0)
         GY_TRY(e->end.transport->progress(e->end.self, err));
-    for (int l = 0; l < e->s->lanes && e->left > 0; l++)
-        GY_TRY(exec_lane(e, &e->lanes[l], err));
-    return e->left == 0;
+    return gy_net_exec_look(e, err);
 }
 
 /* Elements of a lane's largest round that lie in the staging area. */

@@ -17,6 +17,8 @@ GY_INT int gy_net_exec_open(struct gy_net_exec **out, const struct gy_net_schedu
 /* Begins on data, which belongs to the executor until it is done. All ranks give the same count. */
 GY_INT int gy_net_exec_start(struct gy_net_exec *exec, float *data, int64_t count, struct gy_error *err);
 GY_INT int gy_net_exec_test(struct gy_net_exec *exec, struct gy_error *err); /* 1 done, 0 not yet, < 0 status: GY_E_PEER */
+/* The same without progress of the transport, for who has several executors on it. */
+GY_INT int gy_net_exec_look(struct gy_net_exec *exec, struct gy_error *err);
 GY_INT void gy_net_exec_close(struct gy_net_exec *exec);                     /* cancels what is pending; NULL is fine */
 /* Where piece p of a buffer begins: pieces are equal up to 16 elements. */
 GY_INT int64_t gy_net_piece_at(const struct gy_net_schedule *s, int32_t piece, int64_t count);

@@ -169,8 +169,12 @@ static int64_t node_slice(const struct gy_net_node *node, int64_t count, int ran
 
 static void node_reduce(struct gy_net_node *node, float *const *data, int64_t count)
 {
-    const int64_t end = node_slice(node, count, node->rank + 1);
-    for (int64_t at = node_slice(node, count, node->rank); at < end; at += NODE_STRIP) {
+    const int64_t begin = node_slice(node, count, node->rank), end = node_slice(node, count, node->rank + 1);
+    if (node->ranks == 2) { /* each byte is read once and written once */
+        gy_net_sum_both(data[0] + begin, data[1] + begin, end - begin);
+        return;
+    }
+    for (int64_t at = begin; at < end; at += NODE_STRIP) {
         const int64_t n = gy_min64(NODE_STRIP, end - at);
         node_sum(node->strip[0], (const float *const *)data, node->ranks, at, n, node->strip + 1);
         for (int r = 0; r < node->ranks; r++)

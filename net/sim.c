@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Time goes from event to event, by a heap: a message begins to flow, a flow ends, a rank has added. When flows come or go, the rates
- * of those that share links with them, directly or through others, are found anew by filling: the link with the least left for each of
- * its flows fixes these flows, again and again (max-min fairness). Other flows keep their rates. */
+/* Time goes from event to event, by a heap: a message begins to flow, a flow ends, a rank has added, a link's bucket is empty. When flows
+ * come or go, the rates of those that share links with them, directly or through others, are found anew by filling: the link with the
+ * least left for each of its flows fixes these flows, again and again (max-min fairness). Other flows keep their rates.
+ *
+ * A link with a token bucket has its peak rate while there are tokens: they come at its own rate and go with what flows. */
 #include "../engine/base/rng.h"
 #include "sim.h"
 
 #define SIM_STREAM 0x73696d
+#define SIM_TOKENS 1e-3 /* bytes: fewer count as none */
 #define SIM_PATH 6 /* links of a way: rank, host, rack, and down again */
 
 struct sim_message {      /* one a sending step */
@@ -23,14 +26,15 @@ struct sim_lane {
 };
 struct sim_link {
     double rate, free;
+    double burst, peak, tokens, since, used; /* burst 0: no bucket. Tokens at that time; bytes a second that flow from then on */
     int64_t flows;        /* list: message * SIM_PATH + place; -1 none */
-    int32_t open;
+    int32_t open, turn;   /* turn: as a message's */
     int64_t seen;
 };
-enum sim_kind { SIM_BEGIN, SIM_END, SIM_GO };
+enum sim_kind { SIM_BEGIN, SIM_END, SIM_GO, SIM_DRY };
 struct sim_event {
     double at;
-    int64_t what;         /* sending step, or lane */
+    int64_t what;         /* sending step, lane, or link */
     int32_t turn;
     int kind;
 };
@@ -154,6 +158,10 @@ static void sim_rates(struct sim *m)
     for (int l = 0; l < m->link_count; l++) {
         m->links[l].flows = -1;
         m->links[l].rate = l < 2 * m->s->ranks ? m->c->inside_rate : l < 2 * (m->s->ranks + m->c->hosts) ? m->c->nic_rate : m->c->rack_rate;
+        if (l >= 2 * m->s->ranks && l < 2 * (m->s->ranks + m->c->hosts)) {
+            m->links[l].burst = m->c->burst;
+            m->links[l].peak = m->c->peak;
+        }
     }
 }
 
@@ -186,24 +194,35 @@ static void sim_part(struct sim *m, int64_t flow)
     }
 }
 
+/* What a link can carry from now on. */
+static double sim_carries(const struct sim *m, struct sim_link *l)
+{
+    if (l->burst <= 0)
+        return l->rate;
+    l->tokens = fmax(fmin(l->tokens + (l->rate - l->used) * (m->now - l->since), l->burst), 0);
+    l->since = m->now;
+    l->used = 0;
+    return l->tokens > SIM_TOKENS ? l->peak : l->rate;
+}
+
 static void sim_see_link(struct sim *m, int32_t link)
 {
     struct sim_link *l = &m->links[link];
     if (l->seen == m->fillings)
         return;
     l->seen = m->fillings;
-    l->free = l->rate;
+    l->free = sim_carries(m, l);
     l->open = 0;
     m->open_links[m->open_link_count++] = link;
 }
 
-/* All links and flows that hang together with a flow's links. */
-static void sim_gather(struct sim *m, const struct sim_message *from)
+/* All links and flows that hang together with these links. */
+static void sim_gather(struct sim *m, const int32_t *links, int count)
 {
     m->fillings++;
     m->open_link_count = m->open_flow_count = 0;
-    for (int k = 0; k < from->link_count; k++)
-        sim_see_link(m, from->links[k]);
+    for (int k = 0; k < count; k++)
+        sim_see_link(m, links[k]);
     for (int64_t i = 0; i < m->open_link_count; i++)
         for (int64_t at = m->links[m->open_links[i]].flows; at >= 0; at = m->messages[at / SIM_PATH].next[at % SIM_PATH]) {
             struct sim_message *f = &m->messages[at / SIM_PATH];
@@ -245,6 +264,7 @@ static int sim_fix(struct sim *m, int64_t flow, double share)
     f->fixed = 1;
     for (int k = 0; k < f->link_count; k++) {
         m->links[f->links[k]].free = fmax(m->links[f->links[k]].free - share, 0);
+        m->links[f->links[k]].used += share;
         m->links[f->links[k]].open--;
     }
     if (f->rate == share)
@@ -255,16 +275,29 @@ static int sim_fix(struct sim *m, int64_t flow, double share)
     return sim_push(m, m->now + f->left / share, SIM_END, flow, ++f->turn);
 }
 
-static int sim_share(struct sim *m, const struct sim_message *changed)
+/* When the buckets of the links that were looked at will be empty. */
+static int sim_buckets(struct sim *m)
 {
-    sim_gather(m, changed);
+    for (int64_t i = 0; i < m->open_link_count; i++) {
+        struct sim_link *l = &m->links[m->open_links[i]];
+        if (l->burst > 0 && l->used > l->rate * (1 + 1e-9))
+            GY_TRY(sim_push(m, m->now + l->tokens / (l->used - l->rate), SIM_DRY, m->open_links[i], ++l->turn));
+        else
+            l->turn++;
+    }
+    return GY_OK;
+}
+
+static int sim_share(struct sim *m, const int32_t *links, int count)
+{
+    sim_gather(m, links, count);
     for (double share = sim_least(m); share >= 0; share = sim_least(m))
         for (int64_t i = 0; i < m->open_flow_count; i++) {
             const struct sim_message *f = &m->messages[m->open_flows[i]];
             if (!f->fixed && sim_is_full(m, f, share))
                 GY_TRY(sim_fix(m, m->open_flows[i], share));
         }
-    return GY_OK;
+    return sim_buckets(m);
 }
 
 /* ---- steps ---- */
@@ -330,7 +363,7 @@ static int sim_flow_begins(struct sim *m, int64_t send)
     f->flowing = 1;
     f->since = m->now;
     sim_join(m, send);
-    return sim_share(m, f);
+    return sim_share(m, f->links, f->link_count);
 }
 
 static int sim_flow_ends(struct sim *m, int64_t send)
@@ -340,17 +373,38 @@ static int sim_flow_ends(struct sim *m, int64_t send)
     sim_part(m, send);
     GY_TRY(sim_ended(m, send));
     GY_TRY(sim_ended(m, m->match[send]));
-    return sim_share(m, f);
+    return sim_share(m, f->links, f->link_count);
+}
+
+static int sim_dry(struct sim *m, int64_t link)
+{
+    const int32_t links[1] = {(int32_t)link};
+    m->links[link].tokens = 0;
+    m->links[link].since = m->now;
+    m->links[link].used = m->links[link].rate;
+    return sim_share(m, links, 1);
+}
+
+/* Events of rates that have changed since. */
+static int sim_is_void(const struct sim *m, const struct sim_event *e)
+{
+    return e->kind == SIM_DRY ? e->turn != m->links[e->what].turn
+                              : e->kind == SIM_END && (e->turn != m->messages[e->what].turn || !m->messages[e->what].flowing);
 }
 
 static int sim_run(struct sim *m)
 {
-    while (m->events > 0) {
+    while (m->events > 0 && m->lanes_left > 0) {
         const struct sim_event e = sim_pop(m);
-        if (e.kind == SIM_END && (e.turn != m->messages[e.what].turn || !m->messages[e.what].flowing))
+        if (sim_is_void(m, &e))
             continue;
         m->now = e.at;
-        GY_TRY(e.kind == SIM_BEGIN ? sim_flow_begins(m, e.what) : e.kind == SIM_END ? sim_flow_ends(m, e.what) : sim_go(m, &m->lanes[e.what]));
+        switch (e.kind) {
+        case SIM_BEGIN: GY_TRY(sim_flow_begins(m, e.what)); break;
+        case SIM_END: GY_TRY(sim_flow_ends(m, e.what)); break;
+        case SIM_DRY: GY_TRY(sim_dry(m, e.what)); break;
+        default: GY_TRY(sim_go(m, &m->lanes[e.what]));
+        }
     }
     return m->lanes_left == 0 ? GY_OK : GY_FAIL(m->err, GY_E_FORMAT, "schedule %s hangs: it was not verified", m->s->name);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* sim.h: how long a schedule takes on a cluster that is described, not there. The same steps that an executor would run are run by
  * events: a message begins when both ends have posted it, waits for its latency, then flows; all flows share the links on their
- * ways max-min fairly; what is added costs time at the receiver. Noise and the ranks' different beginnings are drawn from a seed.
+ * ways max-min fairly; what is added costs time at the receiver. A host's way may be shaped by a token bucket: what it did not carry
+ * while it was idle, up to the burst, it carries faster afterwards. Noise and the ranks' different beginnings are drawn from a seed.
  * A figure from here is a simulation, never a measurement. */
 #ifndef GY_NET_SIM_H
 #define GY_NET_SIM_H
@@ -13,6 +14,7 @@ struct gy_net_cluster {
     int hosts, ranks_per_host, hosts_per_rack; /* hosts_per_rack 0: no racks */
     double inside_rate, inside_latency;        /* bytes a second, seconds: of a rank's way inside its host */
     double nic_rate, nic_latency;              /* of a host's way to the network, each direction */
+    double burst, peak;                        /* token bucket of that way: bytes, empty at first; rate while there are any. 0: none */
     double rack_rate, rack_latency;            /* of a rack's way to other racks, each direction */
     double add_rate;                           /* bytes a second that a rank adds; 0: at once */
     double noise;                              /* spread of a message's time: log-normal sigma */

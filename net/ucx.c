@@ -9,6 +9,7 @@
 #include "ucx_api.h"
 
 #ifndef GY_NO_UCX
+#include <dirent.h>
 #include <dlfcn.h>
 #include <sched.h>
 #include <time.h>
@@ -36,6 +37,7 @@ struct gy_net_ucx {
     struct gy_net_request *pending;
     int failed;                                        /* peers whose failure is not dealt with */
     int idle;                                          /* progress calls in a row that found nothing */
+    unsigned ended;                                    /* counts requests that are over */
     int broken;                                        /* requests were given up: UCX must not run again */
 };
 
@@ -119,6 +121,7 @@ static void ucx_end_request(struct gy_net_request *request, int state)
         u->pending = request->next;
     if (request->next != NULL)
         request->next->prev = request->prev;
+    u->ended++;
     __atomic_store_n(&request->state, state, __ATOMIC_RELEASE);
 }
 
@@ -275,9 +278,10 @@ static int ucx_progress(void *self, struct gy_error *err)
     struct gy_net_ucx *u = self;
     if (u->broken)
         return GY_FAIL(err, GY_E_PEER, "the connection by UCX is broken");
+    const unsigned ended = u->ended;
     int turns = 0;
-    while (turns < UCX_TURNS && u->f.worker_progress(u->worker) > 0)
-        turns++;
+    while (turns < UCX_TURNS && u->ended == ended && u->f.worker_progress(u->worker) > 0)
+        turns++; /* whoever waits for what came looks at it while it is in a cache */
     u->idle = turns > 0 ? 0 : u->idle + 1;
     if (u->idle > UCX_LONG)
         nanosleep(&(const struct timespec){0, UCX_MOMENT_NS}, NULL);
@@ -291,11 +295,26 @@ static int ucx_progress(void *self, struct gy_error *err)
 
 /* ---- open and close ---- */
 
-/* The user's own variables win. */
+/* Are there devices that move memory themselves? Then long messages should ask first; over TCP that only costs time. */
+static int ucx_has_rdma(void)
+{
+    DIR *const folder = opendir("/sys/class/infiniband");
+    int found = 0;
+    for (const struct dirent *d; folder != NULL && !found && (d = readdir(folder)) != NULL;)
+        found = d->d_name[0] != '.';
+    if (folder != NULL)
+        closedir(folder);
+    return found;
+}
+
+/* The user's own variables win. Both ends of TCP must have the same segments. */
 static int ucx_configure(const struct gy_net_ucx *u, void *config, struct gy_error *err)
 {
-    static const char *const rows[][2] = {{"UCX_TLS", "TLS"}, {"UCX_KEEPALIVE_INTERVAL", "KEEPALIVE_INTERVAL"}};
-    const char *const values[] = {u->config.transports != NULL ? u->config.transports : "^sm", "1000s"};
+    static const char *const rows[][2] = {{"UCX_TLS", "TLS"}, {"UCX_KEEPALIVE_INTERVAL", "KEEPALIVE_INTERVAL"},
+                                          {"UCX_TCP_TX_SEG_SIZE", "TCP_TX_SEG_SIZE"}, {"UCX_TCP_RX_SEG_SIZE", "TCP_RX_SEG_SIZE"},
+                                          {"UCX_RNDV_THRESH", "RNDV_THRESH"}};
+    const char *const values[] = {u->config.transports != NULL ? u->config.transports : "^sm", "1000s", "516k", "516k",
+                                  ucx_has_rdma() ? "auto" : "inf"};
     for (size_t i = 0; i < GY_COUNT(rows); i++) {
         const ucx_status status = getenv(rows[i][0]) == NULL ? u->f.config_modify(config, rows[i][1], values[i]) : 0;
         if (status != 0)

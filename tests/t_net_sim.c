@@ -49,6 +49,37 @@ static void sim_sharing(void)
     T_CHECK(sim_time("multihalving", &c, &shape, n, 1) > 3.9 * seconds + 6e-3);
 }
 
+/* A link rests for the latency before each of a sum's messages: what it could have carried then, up to the burst, it carries at its peak. */
+static double sim_bucket_round(const struct gy_net_cluster *c, double bytes)
+{
+    const double tokens = fmin(c->burst, c->nic_latency * c->nic_rate), quick = tokens / (c->peak - c->nic_rate);
+    return c->nic_latency + quick + (bytes - c->peak * quick) / c->nic_rate;
+}
+
+static void sim_buckets(void)
+{
+    struct gy_net_cluster c = {.hosts = 8, .ranks_per_host = 1, .inside_rate = 1e12, .nic_rate = 1e8, .nic_latency = 1e-3, .burst = 2e5,
+                               .peak = 1e9};
+    const struct gy_net_shape shape = {.ranks = 8, .lanes = 1};
+    const double n = 8e6;
+    T_CHECK(sim_near(sim_time("ring", &c, &shape, n, 1), 2 * 7 * sim_bucket_round(&c, n / 8)));
+    T_CHECK(sim_near(sim_time("doubling", &c, &shape, n, 1), 3 * sim_bucket_round(&c, n)));
+    c.burst = 2e4; /* less than what the latency is worth */
+    T_CHECK(sim_near(sim_time("ring", &c, &shape, n, 1), 2 * 7 * sim_bucket_round(&c, n / 8)));
+    T_CHECK(sim_near(sim_time("direct", &c, &shape, n, 1), 2 * sim_bucket_round(&c, 7 * n / 8)));
+    c.burst = 1e9; /* whatever it rested comes back: as if there were no latency */
+    c.peak = 1e12;
+    const double free = sim_time("ring", &c, &shape, n, 1), wire = 2 * 7 * n / 8 / 1e8;
+    T_CHECK_MSG(free > 0.999 * wire && free < 1.001 * wire, "%g %g", free, wire);
+    /* rates that others' flows leave over: the bucket of a host's way in, shared by all */
+    c.burst = 5e5;
+    c.peak = 1e9;
+    const double shared = sim_time("hosts", &(struct gy_net_cluster){.hosts = 4, .ranks_per_host = 2, .inside_rate = 1e12, .nic_rate = 1e8,
+                                   .nic_latency = 1e-3, .burst = 5e5, .peak = 1e9}, &(struct gy_net_shape){.ranks = 8, .lanes = 3, .dim_count = 2,
+                                   .dims = {2, 4}}, n, 1), least = 2 * 3 * n / 4 / 1e8;
+    T_CHECK_MSG(shared >= 0.999 * least && shared < 1.05 * least, "%g %g", shared, least);
+}
+
 static void sim_noise(void)
 {
     const struct gy_net_cluster c = {.hosts = 8, .ranks_per_host = 1, .inside_rate = 1e12, .nic_rate = 1e9, .noise = 0.2, .skew = 1e-3};
@@ -73,6 +104,7 @@ static void sim_files(void)
         const char *text, *where;
     } bad[] = {{"hosts 0\ninside 1G 1us", ":1:"},  {"hosts 1.5\n", ":1:"},          {"inside 1G\n", ":1:10: a number"}, {"inside 1G 1us 3", ":1:15: the line"},
                {"inside 1Q 1us", "unit"},           {"speed 3", "1:1: this property"}, {"hosts 2\ninside 1G 1us", "missing"},
+               {"hosts 2\ninside 1G 1us\nnic 1G 1us\nburst 64k 1G", "burst"}, {"hosts 2\nburst 64k", ":2:10: a number"},
                {"hosts 4096\nranks-per-host 2\ninside 1G 1us\nnic 1G 1us", "4096"}, {"", "missing"}};
     for (size_t i = 0; i < GY_COUNT(bad); i++)
         T_CHECK_MSG(sim_parse(bad[i].text, &c, &err) == GY_E_FORMAT && strstr(err.text, bad[i].where) != NULL, "%zu: %s", i, err.text);
@@ -82,6 +114,7 @@ int main(void)
 {
     sim_formulas();
     sim_sharing();
+    sim_buckets();
     sim_noise();
     sim_files();
     T_END("t_net_sim");

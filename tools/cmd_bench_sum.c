@@ -179,7 +179,8 @@ const struct cli_command cmd_bench_sum = {
     .name = "bench allreduce", .args = "", .about = "times sums over the processes of a job", .bytes = sizeof(struct bench_sum_values),
     .groups = { { bench_sum_rows, CLI_COUNT(bench_sum_rows), 0 } },
     .run = bench_sum_run,
-    .details = "GYRE_ALLREDUCE names the algorithm between hosts; with flat/ before it every rank counts as a host and memory is not shared.\n\n"
+    .details = "GYRE_ALLREDUCE names the algorithm between hosts; with flat/ before it every rank counts as a host and memory is not shared;\n"
+               "flat/ alone does so and leaves the algorithm to the size.\n\n"
                "Examples:\n"
                "  gyre bench allreduce\n"
                "  GYRE_ALLREDUCE=flat/halving gyre bench allreduce --least 1024 --most 67108864\n"
