@@ -192,6 +192,64 @@ static void test_parts(const struct st_set *s)
     gy_blocks_close(blocks);
 }
 
+/* One pass in any order; rows that are wrong, or missing. order: the first rows' numbers of its views. */
+static int st_pass_any(const struct st_set *s, struct gy_glm_feed *feed, int64_t order[64], struct gy_error *err)
+{
+    static unsigned char seen[8192];
+    int wrong = 0, views = 0;
+    memset(seen, 0, sizeof seen);
+    for (;;) {
+        struct gy_rows rows;
+        if (feed->next(feed->self, &rows, err) != GY_OK || views == 64)
+            return -1;
+        if (rows.count == 0)
+            break;
+        order[views++] = rows.first;
+        for (int32_t i = 0; i < rows.count; i++) {
+            wrong += !st_equal(s, &rows, i, (int)rows.first + i, 0) || seen[rows.first + i];
+            seen[rows.first + i] = 1;
+        }
+    }
+    for (int64_t i = feed->first; i < feed->first + feed->rows; i++)
+        wrong += !seen[i];
+    return views == feed->views ? wrong : -1;
+}
+
+static void test_shuffle(const struct st_set *s)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_blocks *const blocks = st_write(s, NULL);
+    const size_t least = st_least(blocks);
+    struct gy_error err = { 0 };
+    struct gy_rows rows;
+    static int64_t order[3][4][64];
+    for (int part = 0; part < 3; part++) { /* of two, and the first again */
+        struct gy_glm_feed *feed = NULL;
+        if (!T_CHECK(gy_glm_feed_stream(&feed, blocks, part % 2, 2, 0, least, &alloc, &err) == GY_OK && feed->shuffle && feed->views < 64))
+            break;
+        T_CHECK(part != 1 || feed->next(feed->self, &rows, &err) == GY_OK);
+        if (part == 1) { /* not in the middle of a pass */
+            T_CHECK(feed->shuffle(feed->self, 1, 5, &err) == GY_E_BUG);
+            while (rows.count)
+                T_CHECK(feed->next(feed->self, &rows, &err) == GY_OK);
+        }
+        T_CHECK(feed->shuffle(feed->self, 1, 5, &err) == GY_OK);
+        for (int pass = 0; pass < 4; pass++)
+            T_CHECK(st_pass_any(s, feed, order[part][pass], &err) == 0);
+        const size_t bytes = (size_t)feed->views * sizeof order[0][0][0];
+        T_CHECK(memcmp(order[part][0], order[part][1], bytes) != 0 && memcmp(order[part][1], order[part][2], bytes) != 0);
+        T_CHECK(part < 2 || memcmp(order[0], order[2], sizeof order[0]) == 0);
+        T_CHECK(feed->shuffle(feed->self, 0, 0, &err) == GY_OK);
+        int row = (int)feed->first;
+        T_CHECK(st_pass(s, feed, &row, 0, &err) == 0 && row == feed->first + feed->rows);
+        gy_glm_feed_stream_close(feed);
+    }
+    struct gy_glm_feed *feed = NULL;
+    T_CHECK(gy_glm_feed_stream(&feed, blocks, 0, 1, 0, 0, &alloc, &err) == GY_OK && feed->shuffle == NULL);
+    gy_glm_feed_stream_close(feed);
+    gy_blocks_close(blocks);
+}
+
 /* More ranks than rows: some have none. */
 static void test_empty_part(void)
 {
@@ -380,6 +438,7 @@ int main(void)
     test_set(&st_values);
     test_parts(&st_ragged);
     test_parts(&st_values);
+    test_shuffle(&st_values);
     test_empty_part();
     test_close();
     test_memory();

@@ -219,19 +219,17 @@ static int cert_close_vector(struct cert_pass *p, struct gy_error *err)
 static int cert_rows(struct cert_pass *p, const float *dual, double sums[2], struct gy_error *err)
 {
     const struct gy_glm_feed *const feed = p->run->feed;
-    int64_t done = 0;
     for (;;) {
         GY_TRY(feed->next(feed->self, &p->rows, err));
         if (p->rows.count == 0)
             return GY_OK;
-        p->dual = dual ? dual + done : NULL;
+        p->dual = dual ? dual + (p->rows.first - feed->first) : NULL;
         const int64_t pieces = p->w ? gy_ceil_div(p->rows.count, CERT_ROWS) : 0;
         gy_pool_run(p->run->pool, cert_tile, p, pieces + (p->u ? p->strips : 0));
         for (int64_t k = 0; k < pieces; k++) {
             sums[0] += p->piece[k].loss;
             sums[1] += p->piece[k].conjugate;
         }
-        done += p->rows.count;
     }
 }
 

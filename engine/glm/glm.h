@@ -41,7 +41,11 @@ static inline float gy_glm_c(const struct gy_glm_problem *problem, const struct 
  * view's rows to its threads. next: rows->count 0 ends the pass, and the call after begins a new one. */
 struct gy_glm_feed {
     int (*next)(void *self, struct gy_rows *rows, struct gy_error *err);
+    /* Between two passes: from now on views come in another order in every pass (0: in that of the rows again). A view's rows are then found by rows->first.
+     * NULL: they always come in order. */
+    int (*shuffle)(void *self, int on, uint64_t seed, struct gy_error *err);
     void *self;
+    int64_t first;         /* number of its first row in the data set, as rows->first counts */
     int64_t rows, entries; /* of this rank's part */
     int64_t all_rows;      /* of all ranks */
     uint32_t features;     /* without the bias; the same on all ranks */

@@ -143,6 +143,8 @@ GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_err
         status = sdca_room(s, err);
     if (status == GY_OK)
         status = sdca_views(s, err);
+    if (status == GY_OK && !s->view && run->feed->shuffle)
+        status = run->feed->shuffle(run->feed->self, 1, run->seed, err);
     if (status == GY_OK)
         status = sdca_begin(s, err);
     if (status != GY_OK)
@@ -394,7 +396,9 @@ static int sdca_solve(struct gy_glm_run *run, struct gy_error *err)
 {
     struct gy_sdca s;
     GY_TRY(gy_sdca_open(&s, run, err));
-    const int status = gy_sdca_run(&s, err);
+    int status = gy_sdca_run(&s, err);
+    if (status == GY_OK && !s.view && run->feed->shuffle)
+        status = run->feed->shuffle(run->feed->self, 0, 0, err);
     gy_sdca_close(&s);
     return status;
 }

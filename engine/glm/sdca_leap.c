@@ -40,13 +40,13 @@ static void leap_tile(void *job, int64_t tile, int thread)
 /* One pass: every row's dual number from w. */
 static int leap_slopes(const struct gy_glm_run *run, const float *w, float *dual, struct gy_error *err)
 {
-    struct leap_pass p = { .run = run, .w = w, .dual = dual };
+    struct leap_pass p = { .run = run, .w = w };
     for (;;) {
         GY_TRY(run->feed->next(run->feed->self, &p.rows, err));
         if (p.rows.count == 0)
             return GY_OK;
+        p.dual = dual + (p.rows.first - run->feed->first);
         gy_pool_run(run->pool, leap_tile, &p, gy_ceil_div(p.rows.count, LEAP_ROWS));
-        p.dual += p.rows.count;
     }
 }
 

@@ -247,13 +247,12 @@ static int sdca_window(struct gy_sdca *s, struct gy_error *err)
 static int sdca_stream(struct gy_sdca *s, struct gy_error *err)
 {
     struct gy_glm_feed *const feed = s->run->feed;
-    s->at = 0;
     for (s->view_number = 0;; s->view_number++) {
         GY_TRY(feed->next(feed->self, &s->rows, err));
         if (s->rows.count == 0)
             return GY_OK;
+        s->at = s->rows.first - feed->first;
         GY_TRY(sdca_window(s, err));
-        s->at += s->rows.count;
     }
 }
 

@@ -4,6 +4,7 @@
  * changes under the mutex; a room belongs to the thread from released to filled, and else to the solver. */
 #include "stream.h"
 #include "../base/clock.h"
+#include "../base/rng.h"
 #include <pthread.h>
 #include <signal.h>
 
@@ -27,7 +28,8 @@ struct glms_stream {
     struct gy_arena arena;
     const struct gy_blocks *blocks;
     struct gy_blocks_info info;
-    int normalize;
+    int normalize, shuffle;
+    uint64_t seed;
     int64_t first, end;          /* rows of this part */
     struct glms_window *window;  /* [windows] */
     int64_t windows;
@@ -44,10 +46,18 @@ struct glms_stream {
     pthread_mutex_t mutex;
     pthread_cond_t was_filled, was_released;
     int64_t filled, released;    /* numbers below these */
+    int64_t begin;               /* the first number that the thread reads */
     int stop, status;
     struct gy_error error;
     int64_t read_ns, waited_ns, computed_ns;
 };
+
+/* The window that has that number. */
+static int64_t glms_window_of(const struct glms_stream *s, int64_t number)
+{
+    const int64_t at = number % s->windows;
+    return s->shuffle ? gy_rng_permute(s->seed, GY_RNG_ORDER, (uint64_t)(number / s->windows), s->windows, at) : at;
+}
 
 static struct glms_room *glms_room_of(const struct glms_stream *s, int64_t number) { return &s->room[number % s->rooms]; }
 
@@ -210,21 +220,22 @@ static void glms_append(const struct gy_rows *in, int32_t from, int32_t to, cons
         a->start[rows + i - from] = (uint32_t)entries + gy_rows_begin(in, i) - begin;
 }
 
-/* The block that is read after b. */
-static int64_t glms_after(const struct glms_stream *s, int64_t b)
+/* The block that is read after block b of that number's window; -1: none. */
+static int64_t glms_after(const struct glms_stream *s, int64_t number, int64_t b)
 {
-    const struct glms_window *const last = &s->window[s->windows - 1];
-    return b + 1 < last->block + last->blocks ? b + 1 : s->feed.resident ? -1 : s->window[0].block;
+    const struct glms_window *const w = &s->window[glms_window_of(s, number)];
+    return b + 1 < w->block + w->blocks ? b + 1 : s->feed.resident && number + 1 >= s->windows ? -1 : s->window[glms_window_of(s, number + 1)].block;
 }
 
 /* Reads the window's blocks into its room. What is read stays in none of the system's pages that this process maps. */
-static int glms_fill(const struct glms_stream *s, const struct glms_window *w, struct glms_room *room, struct gy_error *err)
+static int glms_fill(const struct glms_stream *s, int64_t number, struct glms_room *room, struct gy_error *err)
 {
+    const struct glms_window *const w = &s->window[glms_window_of(s, number)];
     const struct glms_arrays a = glms_lay(s, w, room->memory);
     int64_t first = w->first, rows = 0, entries = 0;
     for (int64_t b = w->block; b < w->block + w->blocks; b++) {
         struct gy_rows in;
-        gy_blocks_ahead(s->blocks, glms_after(s, b), -1);
+        gy_blocks_ahead(s->blocks, glms_after(s, number, b), -1);
         GY_TRY(gy_blocks_read(s->blocks, b, &s->scratch, &in, err));
         const int32_t from = (int32_t)gy_max64(0, s->first - first), to = (int32_t)gy_min64(in.count, s->end - first);
         const int64_t count = to >= from ? (int64_t)gy_rows_begin(&in, to) - gy_rows_begin(&in, from) : 0;
@@ -248,7 +259,7 @@ static int glms_may_fill(struct glms_stream *s, int64_t number)
     pthread_mutex_lock(&s->mutex);
     while (!s->stop && !s->feed.resident && number >= s->released + s->rooms)
         pthread_cond_wait(&s->was_released, &s->mutex);
-    const int go = !s->stop && !(s->feed.resident && number == s->windows);
+    const int go = !s->stop && !(s->feed.resident && number >= s->windows);
     pthread_mutex_unlock(&s->mutex);
     return go;
 }
@@ -258,8 +269,8 @@ static void glms_tell(struct glms_stream *s, int64_t number, int status, const s
     const int64_t now = gy_clock_ns();
     pthread_mutex_lock(&s->mutex);
     s->read_ns += now - began;
-    s->event[number % GLMS_EVENTS] = (struct gy_glm_stream_event){ .number = number, .window = number % s->windows, .pass = number / s->windows,
-        .rows = glms_room_of(s, number)->rows.count, .entries = s->window[number % s->windows].entries, .read_began = began, .read_ended = now };
+    s->event[number % GLMS_EVENTS] = (struct gy_glm_stream_event){ .number = number, .window = glms_window_of(s, number),
+        .pass = number / s->windows, .rows = glms_room_of(s, number)->rows.count, .entries = s->window[glms_window_of(s, number)].entries, .read_began = began, .read_ended = now };
     if (status == GY_OK)
         s->filled = number + 1;
     else {
@@ -275,9 +286,9 @@ static void *glms_main(void *self)
     struct glms_stream *const s = self;
     struct gy_error err = { 0 };
     int status = GY_OK;
-    for (int64_t number = 0; status == GY_OK && glms_may_fill(s, number); number++) {
+    for (int64_t number = s->begin; status == GY_OK && glms_may_fill(s, number); number++) {
         const int64_t began = gy_clock_ns();
-        status = glms_fill(s, &s->window[number % s->windows], glms_room_of(s, number), &err);
+        status = glms_fill(s, number, glms_room_of(s, number), &err);
         glms_tell(s, number, status, &err, began);
     }
     return NULL;
@@ -312,8 +323,8 @@ static int glms_wait(struct glms_stream *s, int64_t now, struct gy_error *err)
     const int64_t then = gy_clock_ns();
     struct gy_glm_stream_event *const e = &s->event[s->taken % GLMS_EVENTS];
     if (e->number != s->taken || e->read_ended == 0)
-        *e = (struct gy_glm_stream_event){ .number = s->taken, .window = s->at, .pass = s->taken / s->windows, .rows = room->rows.count,
-                                           .entries = s->window[s->at].entries };
+        *e = (struct gy_glm_stream_event){ .number = s->taken, .window = glms_window_of(s, s->taken), .pass = s->taken / s->windows, .rows = room->rows.count,
+                                           .entries = s->window[glms_window_of(s, s->taken)].entries };
     e->train_began = then;
     s->waited_ns += then - now;
     s->left = then;
@@ -342,6 +353,47 @@ static int glms_next(void *self, struct gy_rows *rows, struct gy_error *err)
     }
     pthread_mutex_unlock(&s->mutex);
     return status;
+}
+
+/* ---- the thread ---- */
+
+static int glms_start(struct glms_stream *s, struct gy_error *err)
+{
+    sigset_t all, before;
+    if (s->windows == 0)
+        return GY_OK;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&s->thread, NULL, glms_main, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    s->started = !failed;
+    return failed ? GY_FAIL(err, GY_E_NOMEM, "the thread that reads ahead cannot be started: %s", strerror(failed)) : GY_OK;
+}
+
+static void glms_stop(struct glms_stream *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->stop = 1;
+    pthread_cond_signal(&s->was_released);
+    pthread_mutex_unlock(&s->mutex);
+    if (s->started)
+        pthread_join(s->thread, NULL);
+    s->started = s->stop = 0;
+}
+
+/* What the thread has read of the next pass is forgotten, and it begins that pass anew. */
+static int glms_shuffle(void *self, int on, uint64_t seed, struct gy_error *err)
+{
+    struct glms_stream *const s = self;
+    if (s->at != 0)
+        return GY_FAIL(err, GY_E_BUG, "the order of windows was changed after %" PRId64 " of %" PRId64 " of them", s->at, s->windows);
+    if (s->status != GY_OK) /* next says it */
+        return GY_OK;
+    glms_stop(s);
+    s->shuffle = on;
+    s->seed = seed;
+    s->filled = s->released = s->begin = s->taken;
+    return glms_start(s, err);
 }
 
 /* ---- opening ---- */
@@ -373,6 +425,8 @@ static void glms_describe(struct glms_stream *s)
     struct gy_glm_feed *const f = &s->feed;
     f->next = glms_next;
     f->self = s;
+    f->first = s->first;
+    f->shuffle = s->rooms < s->windows ? glms_shuffle : NULL;
     f->all_rows = s->info.rows;
     f->features = s->info.features;
     f->views = (int)gy_min64(s->windows, INT_MAX);
@@ -402,19 +456,6 @@ static int glms_take_rooms(struct glms_stream *s, struct gy_error *err)
     }
     s->event = gy_arena_take(&s->arena, GLMS_EVENTS, sizeof *s->event);
     return s->room && s->event ? GY_OK : GY_NOMEM(err, "the trace of windows", GLMS_EVENTS * sizeof *s->event);
-}
-
-static int glms_start(struct glms_stream *s, struct gy_error *err)
-{
-    sigset_t all, before;
-    if (s->windows == 0)
-        return GY_OK;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int failed = pthread_create(&s->thread, NULL, glms_main, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    s->started = !failed;
-    return failed ? GY_FAIL(err, GY_E_NOMEM, "the thread that reads ahead cannot be started: %s", strerror(failed)) : GY_OK;
 }
 
 static int glms_open(struct glms_stream *s, int part, int parts, size_t limit, struct gy_error *err)
@@ -462,12 +503,7 @@ GY_INT void gy_glm_feed_stream_close(struct gy_glm_feed *feed)
     struct glms_stream *const s = (struct glms_stream *)(void *)feed;
     if (!s)
         return;
-    pthread_mutex_lock(&s->mutex);
-    s->stop = 1;
-    pthread_cond_signal(&s->was_released);
-    pthread_mutex_unlock(&s->mutex);
-    if (s->started)
-        pthread_join(s->thread, NULL);
+    glms_stop(s);
     pthread_cond_destroy(&s->was_filled);
     pthread_cond_destroy(&s->was_released);
     pthread_mutex_destroy(&s->mutex);
