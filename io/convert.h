@@ -23,7 +23,7 @@ struct gy_convert_config {
     int header;              /* csv: 1: the first line has names; -1: by its look */
     int32_t block_rows;      /* 0: 65536, fewer where rows are long */
     struct gy_pool *pool;
-    int (*progress)(void *user, int64_t done, int64_t total); /* bytes of text; non-zero stops; NULL */
+    int (*progress)(void *user, int64_t done, int64_t total); /* bytes of the files; non-zero stops; NULL */
     void *user;
 };
 struct gy_convert_report {

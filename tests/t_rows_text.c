@@ -331,6 +331,46 @@ static void txt_test_append(void)
     T_CHECK(txt_convert_file(a, "/nonexistent/text", to, 1, 0, NULL) == GY_E_IO);
 }
 
+/* An allocator that counts what is out, and refuses when `left` requests were granted. */
+struct txt_memory {
+    int64_t out, left;
+};
+
+static void *txt_take(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
+{
+    struct txt_memory *m = user;
+    if (new_bytes > 0 && m->left-- <= 0)
+        return NULL;
+    m->out += (int64_t)new_bytes - (ptr != NULL ? (int64_t)old_bytes : 0);
+    if (new_bytes > 0)
+        return realloc(ptr, new_bytes);
+    free(ptr);
+    return NULL;
+}
+
+/* Whichever request is the first to be refused, the conversion says so and gives everything back, each piece by its size. */
+static void txt_test_memory(void)
+{
+    static const char *const text[2] = { "1 1:1 2:2\n-1 3:1\n\n3 5:1 4:1\n1\n", "1,2\n3,4\n" };
+    for (int64_t kind = 0, refused = 0; kind < 2; kind++, refused = 0) {
+        int status = GY_E_NOMEM, bad = 0;
+        for (int64_t left = 0; status == GY_E_NOMEM && left < 1000; left++) {
+            struct txt_memory memory = { 0, left };
+            const struct gy_alloc alloc = { txt_take, &memory };
+            const struct gy_rows_bytes bytes = { "text", (const unsigned char *)text[kind], strlen(text[kind]) };
+            struct gy_convert_config config = txt_config(NULL, TXT_LENIENT);
+            struct gy_blocks *blocks = NULL;
+            config.block_rows = 2;
+            status = gy_convert_bytes(&blocks, &config, &bytes, &alloc, NULL, &txt_err);
+            refused += status == GY_E_NOMEM;
+            gy_blocks_close(blocks);
+            bad += memory.out != 0;
+        }
+        T_CHECK_MSG(status == GY_OK && bad == 0 && refused > 20, "after %" PRId64 " refusals %s, %d left memory behind", refused, gy_status_name(status),
+                    bad);
+    }
+}
+
 static int txt_stop(void *user, int64_t done, int64_t total)
 {
     int64_t *seen = user;
@@ -394,6 +434,7 @@ int main(void)
     txt_test_threads();
     txt_test_late_failure();
     txt_test_append();
+    txt_test_memory();
     txt_test_progress();
     txt_test_config();
     for (size_t i = 0; i < GY_COUNT(names); i++) {
