@@ -76,6 +76,7 @@ struct job {
     int (*progress)(void *user, const struct gy_glm_progress *progress);
     void *user;
     double sigma;           /* 0: as measured */
+    int plain;              /* passes are of the problem itself */
     float *dual;            /* NULL: of the run's own */
     int has_dual;
     /* out */
@@ -106,6 +107,7 @@ static int t_run_with(struct job *job, struct glm_data *data, const struct gy_al
     if (status == GY_OK) {
         s.fixed = job->sigma > 0;
         s.sigma = job->sigma > 0 ? job->sigma : s.sigma;
+        s.plain = job->plain;
         status = gy_sdca_run(&s, err);
         job->sigma_after = s.sigma;
         gy_sdca_close(&s);
@@ -307,19 +309,21 @@ static int budget_progress(void *user, const struct gy_glm_progress *progress)
 
 static void test_budgets(const char *folder)
 {
-    for (size_t k = 0; k < GY_COUNT(budgets); k++) {
-        const struct budget *const b = &budgets[k];
+    for (size_t k = 0; k < 2 * GY_COUNT(budgets); k++) {
+        const struct budget *const b = &budgets[k / 2];
+        const int plain = k % 2;
         struct glm_data data;
         struct budget_seen seen = { { 0 }, -HUGE_VAL, 0 };
         struct job job = { .problem = t_problem(GY_GLM_LOGISTIC, b->l2), .stop = { .gap = 9e-7, .epochs = 60, .every = 1 }, .seed = 1,
-                           .progress = budget_progress, .user = &seen };
+                           .progress = budget_progress, .user = &seen, .plain = plain };
         if (!T_CHECK(glm_data_read(&data, folder, b->file, b->zero_based, b->features) == 0))
             continue;
         t_run(&job, &data);
         for (int j = 0; j < 3; j++)
-            T_CHECK_MSG(seen.passes[j] > 0 && seen.passes[j] <= (3 * b->passes[j] + 1) / 2, "%s: %d passes to 1e-%d, %d is usual", b->file, seen.passes[j],
-                        j == 2 ? 6 : 3 + j, b->passes[j]);
-        T_CHECK_MSG(seen.fell == 0, "%s: D fell %d times", b->file, seen.fell);
+            T_CHECK_MSG(seen.passes[j] > 0 && seen.passes[j] <= (plain ? 3 * b->passes[j] + 1 : 2 * b->passes[j] + 5) / 2,
+                        "%s: %d passes to 1e-%d, %d is usual", b->file, seen.passes[j], j == 2 ? 6 : 3 + j, b->passes[j]);
+        if (plain)
+            T_CHECK_MSG(seen.fell == 0, "%s: D fell %d times", b->file, seen.fell);
         if (getenv("T_GLM_VERBOSE"))
             printf("%s: %d %d %d passes\n", b->file, seen.passes[0], seen.passes[1], seen.passes[2]);
         free(job.w);

@@ -9,13 +9,15 @@
  * although ascent can only make the gap smaller in the long run, sigma was too small, and the run goes on from the best point with twice as much. */
 #include "sdca.h"
 #include "../base/clock.h"
+#include "../job.h"
 
 #define SDCA_COLD_LOGIT (-40.0f) /* sigmoid 4e-18 */
 #define SDCA_EPOCHS 1000
 #define SDCA_MEET_COST 16        /* threads meet when they have worked so many times longer than a meeting lasts */
-#define SDCA_GROWN 2.0           /* gap over the best one, from where on the guard steps in */
-#define SDCA_LEAP 3               /* rounds before the first leap */
-#define SDCA_SURE 0.7             /* of an estimated gap is surely there */
+#define SDCA_RESTART 1.5         /* gap over that of the pass before, from where on the centre stops running ahead */
+#define SDCA_GROWN 4.0           /* gap over the best one, from where on the guard steps in */
+#define SDCA_LEAP 3              /* rounds before the first leap */
+#define SDCA_SURE 0.7            /* of an estimated gap is surely there */
 #define SDCA_DRIFTED 8.0         /* certified gap over its estimate, from where on u is made afresh */
 
 static int sdca_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
@@ -49,21 +51,25 @@ static int sdca_room(struct gy_sdca *s, struct gy_error *err)
 {
     const struct gy_glm_feed *const feed = s->run->feed;
     const int fan = s->fan;
-    const int64_t rows = feed->rows, most = feed->most_rows;
+    const int64_t rows = feed->rows, most = feed->resident ? rows : feed->most_rows;
     int ok = 1;
+    s->most_ranges = gy_ceil_div(gy_ceil_div(most, SDCA_RANGE) + 1, fan) * fan;
     ok &= !!(s->u = sdca_take(s, s->pitch, sizeof *s->u));
+    ok &= !!(s->centre = sdca_take(s, s->pitch, sizeof *s->centre));
+    ok &= !!(s->before = sdca_take(s, s->pitch, sizeof *s->before));
+    ok &= !!(s->overlap = sdca_take(s, 2 * (s->pitch / 16 + 1), sizeof *s->overlap));
     ok &= !!(s->dual = s->run->dual ? s->run->dual : sdca_take(s, rows, sizeof *s->dual));
-    ok &= !!(s->norm = sdca_take(s, rows, sizeof *s->norm));
     ok &= !!(s->row = sdca_take(s, most, sizeof *s->row));
     ok &= !!(s->deal = sdca_take(s, most, sizeof *s->deal));
-    ok &= !!(s->dealt = sdca_take(s, fan, sizeof *s->dealt));
+    ok &= !!(s->order = sdca_take(s, most, sizeof *s->order));
+    ok &= !!(s->dealt = sdca_take(s, s->most_ranges, sizeof *s->dealt));
     ok &= !!(s->begin = sdca_take(s, fan + 1, sizeof *s->begin));
-    ok &= !!(s->sums = sdca_take(s, fan, sizeof *s->sums));
-    if (fan > 1) {
+    ok &= !!(s->gaps = sdca_take(s, fan * SDCA_APART, sizeof *s->gaps));
+    ok &= !!(s->fill_sums = sdca_take(s, 2 * gy_max64(fan, feed->views), sizeof *s->fill_sums));
+    if (!feed->resident)
+        ok &= !!(s->norm = sdca_take(s, rows, sizeof *s->norm));
+    if (fan > 1)
         ok &= !!(s->replica = sdca_take(s, fan * s->pitch, sizeof *s->replica));
-        ok &= !!(s->order = sdca_take(s, most, sizeof *s->order));
-        ok &= !!(s->overlap = sdca_take(s, 2 * (s->pitch / 16 + 1), sizeof *s->overlap));
-    }
     if (fan > 1 || s->levels.base) {
         ok &= !!(s->dual_kept = sdca_take(s, rows, sizeof *s->dual_kept));
         ok &= !!(s->u_kept = sdca_take(s, s->pitch, sizeof *s->u_kept));
@@ -71,25 +77,37 @@ static int sdca_room(struct gy_sdca *s, struct gy_error *err)
     return ok ? GY_OK : GY_NOMEM(err, "coordinate ascent", s->arena.used);
 }
 
+GY_INT int gy_sdca_values(struct gy_sdca *s, struct gy_error *err)
+{
+    const struct gy_glm_feed *const feed = s->run->feed;
+    const int64_t most = feed->resident ? feed->rows : feed->most_rows;
+    s->value = s->value ? s->value : sdca_take(s, most, sizeof *s->value);
+    return s->value ? GY_OK : GY_NOMEM(err, "pointers to values", (size_t)most * sizeof *s->value);
+}
+
 /* A resident feed's views, once and for all. */
 static int sdca_views(struct gy_sdca *s, struct gy_error *err)
 {
     struct gy_glm_feed *const feed = s->run->feed;
     int64_t at = 0;
+    int values = 0;
     if (!feed->resident)
         return GY_OK;
+    if (feed->rows > UINT32_MAX)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "%" PRId64 " rows in memory of one rank; coordinate ascent takes %u", feed->rows, UINT32_MAX);
     s->views = feed->views;
     s->view = sdca_take(s, s->views, sizeof *s->view);
     s->view_at = sdca_take(s, s->views, sizeof *s->view_at);
     if (!s->view || !s->view_at)
         return GY_NOMEM(err, "the table of views", (size_t)s->views * sizeof *s->view);
-    for (int v = 0;; v++) {
+    for (int64_t v = 0;; v++) {
         struct gy_rows rows;
         GY_TRY(feed->next(feed->self, &rows, err));
         if (rows.count == 0)
-            return GY_OK;
+            return values ? gy_sdca_values(s, err) : GY_OK;
+        values |= rows.value != NULL;
         if (v == s->views)
-            return GY_FAIL(err, GY_E_BUG, "a feed of %d views has more", s->views);
+            return GY_FAIL(err, GY_E_BUG, "a feed of %d views has more", feed->views);
         s->view[v] = rows;
         s->view_at[v] = at;
         at += rows.count;
@@ -102,10 +120,8 @@ static int sdca_from_duals(struct gy_sdca *s, struct gy_error *err)
     if (!u)
         return GY_NOMEM(err, "the vector of the duals", (size_t)s->dim * sizeof *u);
     const int status = gy_glm_rebuild(s->run, s->dual, u, err);
-    for (int64_t j = 0; status == GY_OK && j < s->dim; j++)
-        s->u[j] = (float)u[j];
-    gy_glm_levels_begin(&s->levels, s->u);
-    s->stale = 1;
+    if (status == GY_OK)
+        gy_sdca_set(s, u);
     gy_alloc_free(s->run->alloc, u, (size_t)s->dim * sizeof *u);
     return status;
 }
@@ -113,9 +129,10 @@ static int sdca_from_duals(struct gy_sdca *s, struct gy_error *err)
 static int sdca_begin(struct gy_sdca *s, struct gy_error *err)
 {
     const float cold = s->run->problem->loss == GY_GLM_LOGISTIC ? SDCA_COLD_LOGIT : 0.0f;
-    for (int64_t i = 0; i < s->run->feed->rows; i++)
+    for (int64_t i = 0; s->norm && i < s->run->feed->rows; i++)
         s->norm[i] = -1;
     s->fresh = !(s->run->has_dual && s->run->dual);
+    s->first = 1;
     s->pass = s->run->first_epoch;
     if (!s->fresh)
         return sdca_from_duals(s, err);
@@ -135,6 +152,7 @@ GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_err
     s->dim = (int64_t)run->feed->features + (run->problem->bias != 0);
     s->pitch = (int64_t)gy_align_up((size_t)s->dim, 64);
     s->floor = 1;
+    s->plain = run->job && run->job->ranks > 1; /* there leaps take the place of the centre */
     s->meet_every = sdca_meet_rows(s);
     int status = gy_glm_levels_open(&s->levels, run->job, run->alloc, s->dim, 0, err);
     if (status == GY_OK)
@@ -158,13 +176,6 @@ GY_INT void gy_sdca_close(struct gy_sdca *s)
     gy_glm_levels_close(&s->levels);
 }
 
-GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
-{
-    const float soft = (float)(s->run->problem->l1 / s->run->problem->l2);
-    for (int64_t j = 0; j < s->dim; j++)
-        w[j] = s->u[j] > soft ? s->u[j] - soft : s->u[j] < -soft ? s->u[j] + soft : soft > 0 ? 0 : s->u[j];
-}
-
 /* ---- passes ---- */
 
 /* What a run goes by. */
@@ -182,7 +193,11 @@ struct sdca_watch {
     struct gy_glm_progress progress;
 };
 
-static double sdca_estimate(const struct gy_sdca *s, const struct sdca_watch *watch) { return s->gap * watch->ratio; }
+/* P - D is the sum of the rows' gaps, and l2 / 2 |w - the duals' vector|^2. */
+static double sdca_estimate(const struct gy_sdca *s, const struct sdca_watch *watch)
+{
+    return s->gap * watch->ratio + s->kappa / s->run->problem->l2 * s->move;
+}
 
 static int sdca_is_due(const struct gy_sdca *s, const struct sdca_watch *watch)
 {
@@ -200,6 +215,8 @@ static int sdca_check(struct gy_sdca *s, struct sdca_watch *watch, struct gy_err
     struct gy_glm_run *const run = s->run;
     const int primal_only = run->stop.target > 0 && !(run->stop.gap > 0) && watch->epoch < watch->epochs;
     gy_sdca_weights(s, run->w);
+    if (!primal_only)
+        gy_sdca_duals(s, 0);
     GY_TRY(gy_glm_certify(run, run->w, primal_only ? NULL : s->dual, &run->result, err));
     watch->progress.at = run->result;
     watch->progress.has_certificate = 1;
@@ -209,7 +226,7 @@ static int sdca_check(struct gy_sdca *s, struct sdca_watch *watch, struct gy_err
     (void)gy_glm_levels_guard(&s->levels, run->result.dual);
     if (!(s->gap > 0) || watch->cold)
         return GY_OK;
-    watch->ratio = run->result.gap / s->gap;
+    watch->ratio = fmax(run->result.gap - s->kappa / run->problem->l2 * s->move, 0.01 * run->result.gap) / s->gap;
     return watch->ratio > SDCA_DRIFTED ? sdca_from_duals(s, err) : GY_OK;
 }
 
@@ -260,6 +277,9 @@ static int sdca_tell(struct gy_sdca *s, struct sdca_watch *watch, struct gy_erro
     progress->seconds_left = -1;
     if (goal > 0 && now > goal && shrinks > 0 && shrinks < 0.999)
         progress->seconds_left = progress->seconds / watch->epoch * log(goal / now) / log(shrinks);
+    gy_sdca_weights(s, run->w);
+    if (run->dual)
+        gy_sdca_duals(s, 0);
     if (run->progress(run->user, progress) != 0)
         return GY_FAIL(err, GY_E_STOPPED, "training was stopped after %d passes", s->pass);
     return GY_OK;
@@ -272,17 +292,24 @@ static int sdca_may_diverge(const struct gy_sdca *s)
     return s->dual_kept && (s->sigma < s->fan || s->levels.sigma < s->levels.fan);
 }
 
+/* What is kept of u is the sum of coefficient x, whatever kappa and centre will be. */
 static void sdca_keep(struct gy_sdca *s)
 {
+    const double kappa = s->kappa, all = s->run->problem->l2 + kappa;
+    gy_sdca_duals(s, 0);
     memcpy(s->dual_kept, s->dual, (size_t)s->run->feed->rows * sizeof *s->dual);
-    memcpy(s->u_kept, s->u, (size_t)s->pitch * sizeof *s->u);
+    for (int64_t j = 0; j < s->dim; j++)
+        s->u_kept[j] = (float)(all * (double)s->u[j] - kappa * (double)s->centre[j]);
 }
 
 /* Back to the best point, and twice the damping; at the number of members nothing can diverge. */
 static void sdca_back(struct gy_sdca *s)
 {
+    const double kappa = s->kappa, all = s->run->problem->l2 + kappa;
     memcpy(s->dual, s->dual_kept, (size_t)s->run->feed->rows * sizeof *s->dual);
-    memcpy(s->u, s->u_kept, (size_t)s->pitch * sizeof *s->u);
+    gy_sdca_duals(s, 1);
+    for (int64_t j = 0; j < s->dim; j++)
+        s->u[j] = (float)(((double)s->u_kept[j] + kappa * (double)s->centre[j]) / all);
     s->floor = fmin(2 * fmax(s->floor, s->sigma), s->fan);
     s->sigma = s->floor;
     s->stale = 1;
@@ -325,8 +352,10 @@ static int sdca_leap(struct gy_sdca *s, struct sdca_watch *watch, const struct g
     double gap = SDCA_SURE * sdca_estimate(s, watch);
     if (!(gap > 0))
         return GY_OK;
+    gy_sdca_duals(s, 0);
     GY_TRY(gy_sdca_leap(s, &gap, &done, err));
     if (done) {
+        gy_sdca_duals(s, 1);
         s->gap = gap / watch->ratio;
         watch->best = HUGE_VAL;
         *unsettled = 1;
@@ -337,12 +366,29 @@ static int sdca_leap(struct gy_sdca *s, struct sdca_watch *watch, const struct g
     return GY_OK;
 }
 
+/* What ranks have summed together, after a round. */
+static int sdca_agree(struct gy_sdca *s, struct sdca_watch *watch, int first, int *guarded, struct gy_error *err)
+{
+    double sums[4] = { s->gap, s->start, s->square, *guarded }; /* of one mind, though their threads' sigma differs */
+    GY_TRY(gy_glm_sum(s->run, sums, 4, err));
+    s->gap = sums[0];
+    *guarded = sums[3] > 0;
+    watch->scale = watch->cold ? sums[1] : watch->scale;
+    if (first)
+        s->first_kappa = gy_sdca_kappa(s, sums[2], (double)s->run->feed->all_rows);
+    s->stale |= s->levels.base != NULL;
+    gy_sdca_measure(s);
+    return GY_OK;
+}
+
 /* Passes until ranks have met; *unsettled: the guard has gone back, or a leap has moved w, and the next pass must show what it is worth. */
 static int sdca_round(struct gy_sdca *s, struct sdca_watch *watch, int *unsettled, struct gy_error *err)
 {
-    const int risky = sdca_may_diverge(s), guarded = risky || watch->risky, leap = gy_sdca_can_leap(s) && watch->leap_in-- <= 0;
+    const int first = s->first, risky = sdca_may_diverge(s), leap = gy_sdca_can_leap(s) && watch->leap_in-- <= 0;
     const struct gy_glm_levels before = leap ? sdca_calm(s) : s->levels;
-    int met = 0;
+    int met = 0, guarded = risky || watch->risky;
+    if (!first)
+        gy_sdca_follow(s, !watch->cold, watch->cold || s->gap < SDCA_RESTART * watch->before);
     watch->cold = s->fresh;
     watch->before = s->gap;
     if ((guarded || s->levels.base) && s->gap <= watch->best)
@@ -353,13 +399,9 @@ static int sdca_round(struct gy_sdca *s, struct sdca_watch *watch, int *unsettle
         watch->epoch++;
         GY_TRY(gy_glm_levels_pass(&s->levels, s->u, (double)(gy_clock_ns() - began) * 1e-9, watch->epoch >= watch->epochs, &met, err));
     }
-    double sums[3] = { s->gap, s->start, guarded }; /* ranks are of one mind, though their threads' sigma differs */
-    GY_TRY(gy_glm_sum(s->run, sums, 3, err));
-    s->gap = sums[0];
-    watch->scale = watch->cold ? sums[1] : watch->scale;
+    GY_TRY(sdca_agree(s, watch, first, &guarded, err));
     watch->risky = risky;
-    s->stale |= s->levels.base != NULL;
-    *unsettled = sdca_guard(s, watch, sums[2] > 0);
+    *unsettled = sdca_guard(s, watch, guarded);
     return leap ? sdca_leap(s, watch, &before, unsettled, err) : GY_OK;
 }
 
@@ -387,6 +429,7 @@ GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err)
     struct sdca_watch watch = { .began = gy_clock_ns(), .epochs = epochs > 0 ? epochs : 1, .ratio = 1, .leap_in = SDCA_LEAP,
                                 .leap_every = SDCA_LEAP, .best = HUGE_VAL, .scale = HUGE_VAL };
     const int status = sdca_rounds(s, &watch, err);
+    gy_sdca_duals(s, 0);
     if (status == GY_E_STOPPED)
         gy_sdca_weights(s, s->run->w);
     return status;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One pass. Each view of the feed is a window: its rows are dealt to the threads afresh, in an order that depends on seed, pass and view alone, so that
- * a run that goes on after an interruption takes the same way. Every thread shuffles a range of the window and cuts it into as many parts as there are
- * threads; then each takes its part of every range. Rows are shuffled one by one: buckets of neighbours save nothing where rows and weights are
- * fetched ahead, and cost passes.
+/* One pass. The rows of a resident feed are one window, those of another are one window a view. A window's rows are dealt to the threads afresh in each
+ * pass: it is cut into ranges that fit a cache, each range is shuffled and cut into as many parts as there are threads, and a thread takes its part of every
+ * range, a row of each range in turn. Order depends on seed, pass and window alone. Rows are shuffled one by one, over the whole window: windows, or
+ * buckets of neighbours, that stay together pass after pass cost many passes where rows share frequent features, for then what the windows' dual
+ * numbers add up to can only move slowly from one window to the other.
  *
  * Threads meet when they have done so much that meeting costs a small part of it: the sooner, the less their changes overlap, and the smaller sigma may
  * be. It follows what is measured at each meeting: |sum of changes|^2 / sum of |change|^2, which is 1 for changes at right angles and
@@ -11,6 +12,7 @@
 #include "sdca.h"
 
 #define SDCA_TILE 4096          /* elements of the vector */
+#define SDCA_COPY 16384         /* rows whose dual numbers are copied together */
 #define SDCA_LANES 16
 #define SDCA_STEPS 20           /* most of Newton's method */
 #define SDCA_MARGIN 1.1         /* sigma over what was measured */
@@ -34,9 +36,9 @@ static uint64_t sdca_random_open(const struct gy_sdca *s, uint64_t element)
     return (uint64_t)words[0] << 32 | words[1] | 1;
 }
 
-static void sdca_shuffle(uint32_t *list, int32_t count, uint64_t state)
+static void sdca_shuffle(uint32_t *list, int64_t count, uint64_t state)
 {
-    for (int32_t i = count - 1; i > 0; i--) {
+    for (int64_t i = count - 1; i > 0; i--) {
         const uint32_t j = sdca_random(&state, (uint32_t)i + 1), keep = list[i];
         list[i] = list[j];
         list[j] = keep;
@@ -45,76 +47,115 @@ static void sdca_shuffle(uint32_t *list, int32_t count, uint64_t state)
 
 /* ---- a window's rows ---- */
 
-static int32_t sdca_share(int32_t count, int part, int parts) { return (int32_t)((int64_t)count * part / parts); }
+static int64_t sdca_share(int64_t count, int64_t part, int64_t parts) { return count / parts * part + count % parts * part / parts; }
 
-static float sdca_norm(const struct gy_sdca *s, int32_t i, uint32_t begin, uint32_t end, float f)
+static float sdca_square(const struct gy_sdca *s, const struct gy_rows *rows, int64_t at, uint32_t begin, uint32_t end, float f)
 {
     const double bias = s->run->problem->bias;
-    float *const kept = s->norm ? s->norm + s->at + i : NULL;
+    float *const kept = s->norm && rows->value ? s->norm + at : NULL;
     double sum = 0;
     if (kept && *kept >= 0)
         return *kept;
-    for (uint32_t k = begin; s->rows.value && k < end; k++)
-        sum += (double)s->rows.value[k] * (double)s->rows.value[k];
-    sum = (s->rows.value ? sum : (double)(end - begin)) * (double)f * (double)f + bias * bias;
+    for (uint32_t k = begin; rows->value && k < end; k++)
+        sum += (double)rows->value[k] * (double)rows->value[k];
+    sum = (rows->value ? sum : (double)(end - begin)) * (double)f * (double)f + bias * bias;
     if (kept)
         *kept = (float)sum;
     return (float)sum;
 }
 
-/* Thread `tile` prepares its range of the window, and shuffles it. */
-static void sdca_prepare_tile(void *job, int64_t tile, int thread)
+/* Row i of a view becomes row `at` of the window, and `number` of the rank. */
+static void sdca_fill(struct gy_sdca *s, const struct gy_rows *rows, int32_t i, int64_t at, int64_t number, struct sdca_sums *sums)
+{
+    const struct gy_glm_problem *const problem = s->run->problem;
+    const uint32_t begin = gy_rows_begin(rows, i), end = gy_rows_end(rows, i);
+    const float y = gy_glm_y(problem, rows, i), c = gy_glm_c(problem, rows, i, y), dual = s->dual[number];
+    struct gy_sparse_row *const row = &s->row[at];
+    row->id = rows->id + begin;
+    row->count = end - begin;
+    row->dual = dual;
+    row->part = problem->loss == GY_GLM_LOGISTIC ? gy_sparse_sigmoid(dual) : y;
+    row->f = (rows->scale ? rows->scale[i] : 1.0f) * (rows->value ? 1.0f : rows->same);
+    row->q = sdca_square(s, rows, number, begin, end, row->f);
+    row->c = !(c > 0) ? 0 : problem->loss != GY_GLM_SQUARED && y < 0 ? -c : c;
+    if (s->value)
+        s->value[at] = rows->value ? rows->value + begin : NULL;
+    if (!s->first || row->c == 0)
+        return;
+    sums->start += (double)c * gy_glm_value(problem->loss, (double)y, 0);
+    sums->square += (double)c * (double)row->q;
+}
+
+/* A resident feed's view, or thread `tile`'s share of the view that is out. */
+static void sdca_fill_tile(void *job, int64_t tile, int thread)
 {
     struct gy_sdca *const s = job;
-    const struct gy_glm_problem *const problem = s->run->problem;
-    const struct gy_rows *const rows = &s->rows;
-    const int32_t first = sdca_share(rows->count, (int)tile, s->fan), last = sdca_share(rows->count, (int)tile + 1, s->fan);
-    const float per_l2 = (float)(1 / problem->l2);
-    uint32_t *const deal = s->deal + first;
-    int32_t count = 0;
+    const struct gy_rows *const rows = s->view ? &s->view[tile] : &s->rows;
+    const int64_t base = s->view ? s->view_at[tile] : 0;
+    const int64_t first = s->view ? 0 : sdca_share(rows->count, tile, s->fan), last = s->view ? rows->count : sdca_share(rows->count, tile + 1, s->fan);
+    struct sdca_sums sums = { 0 };
     (void)thread;
-    for (int32_t i = first; i < last; i++) {
-        struct gy_sparse_row *const row = &s->row[i];
-        row->begin = gy_rows_begin(rows, i);
-        row->end = gy_rows_end(rows, i);
-        row->dual = s->dual[s->at + i];
-        row->part = problem->loss == GY_GLM_LOGISTIC ? gy_sparse_sigmoid(row->dual) : 0;
-        row->y = gy_glm_y(problem, rows, i);
-        row->c = gy_glm_c(problem, rows, i, row->y);
-        row->f = (rows->scale ? rows->scale[i] : 1.0f) * (rows->value ? 1.0f : rows->same);
-        row->q = per_l2 * sdca_norm(s, i, row->begin, row->end, row->f);
-        if (!(row->c > 0))
-            continue;
-        deal[count++] = (uint32_t)i;
-        if (s->fresh)
-            s->sums[tile].start += (double)row->c * gy_glm_value(problem->loss, (double)row->y, 0);
+    for (int64_t i = first; i < last; i++)
+        sdca_fill(s, rows, (int32_t)i, base + i, s->at + base + i, &sums);
+    s->fill_sums[2 * tile] = sums.start;
+    s->fill_sums[2 * tile + 1] = sums.square;
+}
+
+/* The window's rows, and when they are seen for the first time, what they say about the start. */
+static void sdca_fill_window(struct gy_sdca *s)
+{
+    const int64_t tiles = s->view ? s->views : s->fan;
+    double square = 0;
+    gy_pool_run(s->run->pool, sdca_fill_tile, s, tiles);
+    for (int64_t t = 0; s->first && t < tiles; t++) {
+        s->start += s->fill_sums[2 * t];
+        square += s->fill_sums[2 * t + 1];
     }
-    sdca_shuffle(deal, count, sdca_random_open(s, (uint64_t)s->view_number << 16 | (uint64_t)tile));
+    s->square += square;
+    if (s->fresh && s->window == 0 && !s->levels.base)
+        s->kappa = gy_sdca_kappa(s, square, (double)s->count);
+}
+
+/* Range `tile` is shuffled: its rows that count. */
+static void sdca_deal_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const int64_t first = sdca_share(s->count, tile, s->ranges), last = sdca_share(s->count, tile + 1, s->ranges);
+    uint32_t *const deal = s->deal + first;
+    int64_t count = 0;
+    (void)thread;
+    if (s->dealt[tile] == last - first)
+        for (; count < last - first; count++)
+            deal[count] = (uint32_t)(first + count);
+    else
+        for (int64_t i = first; i < last; i++)
+            if (s->row[i].c != 0)
+                deal[count++] = (uint32_t)i;
+    sdca_shuffle(deal, count, sdca_random_open(s, (uint64_t)s->window << 32 | (uint64_t)tile));
     s->dealt[tile] = count;
 }
 
 /* Where each thread's rows begin in order. */
 static void sdca_deal(struct gy_sdca *s)
 {
-    const int fan = s->fan;
+    gy_pool_run(s->run->pool, sdca_deal_tile, s, s->ranges);
     s->begin[0] = 0;
-    for (int k = 0; k < fan; k++) {
+    for (int k = 0; k < s->fan; k++) {
         s->begin[k + 1] = s->begin[k];
-        for (int j = 0; j < fan; j++)
-            s->begin[k + 1] += sdca_share(s->dealt[j], k + 1, fan) - sdca_share(s->dealt[j], k, fan);
+        for (int64_t j = 0; j < s->ranges; j++)
+            s->begin[k + 1] += sdca_share(s->dealt[j], k + 1, s->fan) - sdca_share(s->dealt[j], k, s->fan);
     }
 }
 
 /* Thread k's part of every range, a row of each in turn. */
 static void sdca_collect(struct gy_sdca *s, int k)
 {
-    const int fan = s->fan;
     uint32_t *to = s->order + s->begin[k], *const end = s->order + s->begin[k + 1];
-    for (int32_t i = 0; to < end; i++)
-        for (int j = 0; j < fan; j++) {
-            const int32_t at = sdca_share(s->dealt[j], k, fan) + i;
-            if (at < sdca_share(s->dealt[j], k + 1, fan))
-                *to++ = s->deal[sdca_share(s->rows.count, j, fan) + at];
+    for (int64_t i = 0; to < end; i++)
+        for (int64_t j = 0; j < s->ranges; j++) {
+            const int64_t at = sdca_share(s->dealt[j], k, s->fan) + i;
+            if (at < sdca_share(s->dealt[j], k + 1, s->fan))
+                *to++ = s->deal[sdca_share(s->count, j, s->ranges) + at];
         }
 }
 
@@ -122,30 +163,26 @@ static void sdca_visit_tile(void *job, int64_t tile, int thread)
 {
     struct gy_sdca *const s = job;
     const struct gy_glm_problem *const problem = s->run->problem;
-    const double damping = s->levels.sigma * s->sigma;
-    const int alone = s->fan == 1;
+    const double l2 = problem->l2 + s->kappa;
     (void)thread;
-    if (!alone && s->slice == 0)
+    if (s->slice == 0)
         sdca_collect(s, (int)tile);
-    const int32_t count = s->begin[tile + 1] - s->begin[tile], first = sdca_share(count, s->slice, s->slices);
+    const int64_t count = s->begin[tile + 1] - s->begin[tile], first = sdca_share(count, s->slice, s->slices);
     struct gy_sparse_sweep sweep = {
         .loss = problem->loss,
         .steps = SDCA_STEPS,
-        .order = (alone ? s->deal : s->order) + s->begin[tile] + first,
+        .order = s->order + s->begin[tile] + first,
         .count = sdca_share(count, s->slice + 1, s->slices) - first,
         .row = s->row,
-        .id = s->rows.id,
-        .value = s->rows.value,
-        .dual = s->dual + s->at,
-        .u = alone ? s->u : s->replica + tile * s->pitch,
-        .rate = (float)(damping / problem->l2),
-        .damping = (float)damping,
-        .soft = (float)(problem->l1 / problem->l2),
+        .value = s->value,
+        .u = s->fan == 1 ? s->u : s->replica + tile * s->pitch,
+        .rate = (float)(s->levels.sigma * s->sigma / l2),
+        .soft = (float)(problem->l1 / l2),
         .bias = (float)problem->bias,
         .bias_at = (uint32_t)(s->dim - 1),
     };
     gy_sparse_visit(&sweep);
-    s->sums[tile].gap += sweep.gap;
+    s->gaps[tile * SDCA_APART] += sweep.gap;
 }
 
 /* ---- threads meet ---- */
@@ -206,6 +243,41 @@ static void sdca_meet_threads(struct gy_sdca *s)
 
 /* ---- a pass ---- */
 
+static void sdca_copy_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const int64_t end = gy_min64(s->count, (tile + 1) * SDCA_COPY);
+    (void)thread;
+    for (int64_t i = tile * SDCA_COPY; i < end; i++)
+        if (s->take)
+            s->row[i].dual = s->dual[s->at + i];
+        else
+            s->dual[s->at + i] = s->row[i].dual;
+    for (int64_t i = tile * SDCA_COPY; s->take && s->run->problem->loss == GY_GLM_LOGISTIC && i < end; i++)
+        s->row[i].part = gy_sparse_sigmoid(s->row[i].dual);
+}
+
+static void sdca_copy(struct gy_sdca *s, int take)
+{
+    s->take = take;
+    gy_pool_run(s->run->pool, sdca_copy_tile, s, gy_ceil_div(s->count, SDCA_COPY));
+}
+
+GY_INT void gy_sdca_duals(struct gy_sdca *s, int take)
+{
+    if (s->view && !s->first)
+        sdca_copy(s, take);
+}
+
+/* Ranges of about SDCA_RANGE rows, a multiple of the threads' number, so that all have equal work. */
+static void sdca_cut(struct gy_sdca *s)
+{
+    const int64_t ranges = gy_min64(s->most_ranges, gy_ceil_div(gy_ceil_div(s->count, SDCA_RANGE), s->fan) * s->fan);
+    s->ranges = gy_max64(ranges, 1);
+    for (int64_t j = 0; j < s->ranges; j++)
+        s->dealt[j] = -1;
+}
+
 /* Every replica is u. */
 static void sdca_spread(struct gy_sdca *s)
 {
@@ -225,20 +297,18 @@ static int sdca_meet_ranks(struct gy_sdca *s, int64_t visited, struct gy_error *
     return GY_OK;
 }
 
-static int sdca_window(struct gy_sdca *s, struct gy_error *err)
+static int sdca_visit(struct gy_sdca *s, struct gy_error *err)
 {
     const int64_t before = s->visited;
-    const int fan = s->fan;
-    gy_pool_run(s->run->pool, sdca_prepare_tile, s, fan);
     sdca_deal(s);
-    s->slices = fan == 1 ? 1 : (int)gy_max64(1, (s->rows.count + s->meet_every / 2) / s->meet_every);
-    s->slices = (int)gy_max64(s->slices, gy_ceil_div((int64_t)s->levels.parts * s->rows.count, gy_max64(1, s->run->feed->rows)));
+    s->slices = s->fan == 1 ? 1 : (int)gy_max64(1, (s->count + s->meet_every / 2) / s->meet_every);
+    s->slices = (int)gy_max64(s->slices, gy_ceil_div((int64_t)s->levels.parts * s->count, gy_max64(1, s->run->feed->rows)));
     for (s->slice = 0; s->slice < s->slices; s->slice++) {
-        gy_pool_run(s->run->pool, sdca_visit_tile, s, fan);
-        s->unmet += s->rows.count / s->slices;
+        gy_pool_run(s->run->pool, sdca_visit_tile, s, s->fan);
+        s->unmet += s->count / s->slices;
         if (s->unmet >= s->meet_every)
             sdca_meet_threads(s);
-        s->visited = before + (int64_t)s->rows.count * (s->slice + 1) / s->slices;
+        s->visited = before + s->count * (s->slice + 1) / s->slices;
         GY_TRY(sdca_meet_ranks(s, s->visited, err));
     }
     return GY_OK;
@@ -247,31 +317,34 @@ static int sdca_window(struct gy_sdca *s, struct gy_error *err)
 static int sdca_stream(struct gy_sdca *s, struct gy_error *err)
 {
     struct gy_glm_feed *const feed = s->run->feed;
-    for (s->view_number = 0;; s->view_number++) {
+    for (s->window = 0;; s->window++) {
         GY_TRY(feed->next(feed->self, &s->rows, err));
-        if (s->rows.count == 0)
+        s->count = s->rows.count;
+        if (s->count == 0)
             return GY_OK;
         s->at = s->rows.first - feed->first;
-        GY_TRY(sdca_window(s, err));
+        if (s->rows.value)
+            GY_TRY(gy_sdca_values(s, err));
+        sdca_cut(s);
+        sdca_fill_window(s);
+        GY_TRY(sdca_visit(s, err));
+        sdca_copy(s, 0);
     }
 }
 
-/* Windows in an order of their own in each pass. */
 static int sdca_resident(struct gy_sdca *s, struct gy_error *err)
 {
-    for (int v = 0; v < s->views; v++) {
-        const int64_t number = gy_rng_permute(s->run->seed, GY_RNG_ORDER, (uint64_t)s->pass, s->views, v);
-        s->view_number = (int)number;
-        s->rows = s->view[number];
-        s->at = s->view_at[number];
-        GY_TRY(sdca_window(s, err));
+    s->count = s->run->feed->rows;
+    if (s->first) {
+        sdca_cut(s);
+        sdca_fill_window(s);
     }
-    return GY_OK;
+    return sdca_visit(s, err);
 }
 
 GY_INT int gy_sdca_pass(struct gy_sdca *s, struct gy_error *err)
 {
-    memset(s->sums, 0, (size_t)s->fan * sizeof *s->sums);
+    memset(s->gaps, 0, (size_t)(s->fan * SDCA_APART) * sizeof *s->gaps);
     if (s->stale)
         sdca_spread(s);
     s->unmet = s->visited = s->stale = 0;
@@ -280,11 +353,9 @@ GY_INT int gy_sdca_pass(struct gy_sdca *s, struct gy_error *err)
     if (s->unmet > 0)
         sdca_meet_threads(s);
     s->gap = 0;
-    for (int k = 0; k < s->fan; k++) {
-        s->gap += s->sums[k].gap;
-        s->start += s->sums[k].start;
-    }
+    for (int k = 0; k < s->fan; k++)
+        s->gap += s->gaps[k * SDCA_APART];
     s->pass++;
-    s->fresh = 0;
+    s->fresh = s->first = 0;
     return GY_OK;
 }

@@ -146,16 +146,16 @@ static inline float sparse_logit(float t, float *part, float m, float q, int ste
     }
 }
 
-/* Solves the row; returns how much its coefficient has changed. */
+/* Solves the row of score z; returns how much its coefficient has changed. */
 static inline float sparse_solve(struct gy_sparse_sweep *p, struct gy_sparse_row *row, float z)
 {
-    const float y = row->y, c = row->c, old = row->dual, m = y * z, q = row->q * p->damping;
+    const float y = p->loss == GY_GLM_SQUARED ? row->part : row->c < 0 ? -1.0f : 1.0f, c = fabsf(row->c), old = row->dual, m = y * z, q = row->q * p->rate;
     float under, gap;
     if (p->loss == GY_GLM_LOGISTIC) {
         const float before = row->part, off = old + m;
         p->gap += (double)(0.5f * c * before * (1.0f - before) * off * off);
         row->dual = sparse_logit(old, &row->part, m, q * c, p->steps);
-        return y * c * (row->part - before);
+        return row->c * (row->part - before);
     }
     row->dual = gy_glm_step(p->loss, y, z, old, q, c);
     if (p->loss == GY_GLM_SQUARED) {
@@ -174,17 +174,16 @@ static inline float sparse_solve(struct gy_sparse_sweep *p, struct gy_sparse_row
 static inline void sparse_row(struct gy_sparse_sweep *p, uint32_t i)
 {
     struct gy_sparse_row *const row = &p->row[i];
-    const uint32_t count = row->end - row->begin;
-    const uint32_t *const id = p->id + row->begin;
-    const float *const value = p->value ? p->value + row->begin : NULL;
-    float sum = p->soft > 0 ? sparse_sum_soft(id, value, count, p->u, p->soft)
-              : value       ? sparse_sum_values(id, value, count, p->u)
-                            : sparse_sum_ones(id, count, p->u);
+    const uint32_t count = row->count;
+    const uint32_t *const id = row->id;
+    const float *const value = p->value ? p->value[i] : NULL;
+    const float sum = p->soft > 0 ? sparse_sum_soft(id, value, count, p->u, p->soft)
+                      : value     ? sparse_sum_values(id, value, count, p->u)
+                                  : sparse_sum_ones(id, count, p->u);
     float z = row->f * sum;
     if (p->bias != 0)
         z += p->bias * sparse_shrink(p->u[p->bias_at], p->soft);
     const float change = p->rate * sparse_solve(p, row, z), step = change * row->f;
-    p->dual[i] = row->dual;
     if (change == 0)
         return;
     if (value)
@@ -195,26 +194,29 @@ static inline void sparse_row(struct gy_sparse_sweep *p, uint32_t i)
         p->u[p->bias_at] += change * p->bias;
 }
 
-static inline void sparse_fetch_ids(const struct gy_sparse_sweep *p, const struct gy_sparse_row *row)
+/* The first four cache lines, and the last; between them the processor fetches ahead by itself. */
+static inline void sparse_fetch_entries(const struct gy_sparse_sweep *p, uint32_t i)
 {
-    const uint32_t last = row->end - row->begin < 64 ? row->end : row->begin + 64;
-    for (uint32_t k = row->begin; k < last; k += 16) {
-        SPARSE_FETCH(p->id + k);
-        if (p->value)
-            SPARSE_FETCH(p->value + k);
-    }
-    SPARSE_FETCH(p->id + last - (last > row->begin));
+    const uint32_t *const id = p->row[i].id;
+    const uint32_t count = p->row[i].count, near = count < 64 ? count : 64;
+    for (uint32_t k = 0; k < near; k += 16)
+        SPARSE_FETCH(id + k);
+    if (count == 0)
+        return;
+    SPARSE_FETCH(id + count - 1);
+    for (uint32_t k = 0; p->value && k < near; k += 16)
+        SPARSE_FETCH(p->value[i] + k);
 }
 
 GY_INT void gy_sparse_visit(struct gy_sparse_sweep *sweep)
 {
     struct gy_sparse_sweep p = *sweep; /* a copy whose address nobody has: it stays in registers */
     p.gap = 0;
-    for (int32_t at = 0; at < p.count; at++) {
+    for (int64_t at = 0; at < p.count; at++) {
         if (at + SPARSE_ROW_AHEAD < p.count)
             SPARSE_FETCH(&p.row[p.order[at + SPARSE_ROW_AHEAD]]);
         if (at + SPARSE_ID_AHEAD < p.count)
-            sparse_fetch_ids(&p, &p.row[p.order[at + SPARSE_ID_AHEAD]]);
+            sparse_fetch_entries(&p, p.order[at + SPARSE_ID_AHEAD]);
         sparse_row(&p, p.order[at]);
     }
     sweep->gap += p.gap;

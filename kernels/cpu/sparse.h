@@ -10,11 +10,12 @@
 
 /* A row as the sweep sees it: half a cache line. */
 struct gy_sparse_row {
-    uint32_t begin, end; /* its entries */
+    const uint32_t *id;
+    uint32_t count;
     float dual;          /* in the loss's own form: glm_loss.h */
-    float part;          /* logistic: gy_sparse_sigmoid(dual) */
-    float q;             /* |x|^2 / l2 */
-    float c, y;
+    float part;          /* logistic: gy_sparse_sigmoid(dual); squared: y */
+    float q;             /* |x|^2 */
+    float c;             /* its weight, with the sign of y where y is 1 or -1 */
     float f;             /* its features are f times value (or f, where all values are equal) */
 };
 
@@ -22,13 +23,11 @@ struct gy_sparse_sweep {
     int loss;               /* enum gy_glm_loss */
     int steps;              /* of Newton's method, logistic loss */
     const uint32_t *order;  /* [count] rows to visit */
-    int32_t count;
+    int64_t count;
     struct gy_sparse_row *row;
-    const uint32_t *id;
-    const float *value;     /* NULL: 1 */
-    float *dual;            /* where a row's new dual number is written besides */
+    const float *const *value; /* of each row; NULL: all are 1 */
     float *u;               /* moved by rate (coefficient - old) x */
-    float rate, damping;    /* rate = damping / l2; damping >= 1 */
+    float rate;             /* damping / l2 */
     float soft;             /* scores are of u shrunk towards 0 by so much */
     float bias;             /* value of the feature `bias_at`; 0: none */
     uint32_t bias_at;

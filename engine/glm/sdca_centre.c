@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* The centre of the proximal term, and kappa. The larger kappa, the faster a pass goes towards the best point of its own problem, and the slower those
+ * points go towards the best of all. Both are balanced where the gap that is left inside, summed by the pass, is about CENTRE_BALANCE times
+ * kappa / 2 |w - centre|^2, which is what the centre still lacks; so kappa is moved towards that by steps. The centre runs ahead by the momentum that
+ * belongs to kappa for strongly convex functions. */
+#include "sdca.h"
+
+#define CENTRE_TILE 4096
+#define CENTRE_BALANCE 15.0
+#define CENTRE_STEP 2.0     /* most that kappa changes by */
+#define CENTRE_LEAST 0.02   /* kappa / l2 */
+#define CENTRE_MOST 4096.0
+#define CENTRE_FIRST 0.25   /* kappa / l2 at first, over the mean |x|^2 / l2 times the loss's curvature */
+
+struct centre_job {
+    struct gy_sdca *s;
+    double kappa;       /* the next */
+    float ahead;
+};
+
+static float centre_soft(const struct gy_sdca *s) { return (float)(s->run->problem->l1 / (s->run->problem->l2 + s->kappa)); }
+
+GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
+{
+    const float soft = centre_soft(s);
+    for (int64_t j = 0; j < s->dim; j++)
+        w[j] = gy_sdca_shrink(s->u[j], soft);
+}
+
+GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows)
+{
+    static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 0, 2 }; /* hinge: gaps inside never settle */
+    const struct gy_glm_problem *const problem = s->run->problem;
+    return s->plain || !(rows > 0) ? 0 : fmin(CENTRE_FIRST * curvature[problem->loss] * square / rows, CENTRE_MOST * problem->l2);
+}
+
+static void centre_measure_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const int64_t end = gy_min64(s->dim, (tile + 1) * CENTRE_TILE);
+    const float soft = centre_soft(s);
+    float sum[4] = { 0, 0, 0, 0 };
+    (void)thread;
+    for (int64_t j = tile * CENTRE_TILE; j < end; j++) {
+        const float d = gy_sdca_shrink(s->u[j], soft) - s->centre[j];
+        sum[j & 3] += d * d;
+    }
+    s->overlap[tile] = (double)sum[0] + (double)sum[1] + (double)sum[2] + (double)sum[3];
+}
+
+GY_INT void gy_sdca_measure(struct gy_sdca *s)
+{
+    const int64_t tiles = gy_ceil_div(s->dim, CENTRE_TILE);
+    double sum = 0;
+    if (s->kappa == 0) {
+        s->move = 0;
+        return;
+    }
+    gy_pool_run(s->run->pool, centre_measure_tile, s, tiles);
+    for (int64_t t = 0; t < tiles; t++)
+        sum += s->overlap[t];
+    s->move = 0.5 * s->kappa * sum;
+}
+
+/* (l2 + kappa) u - kappa centre is the sum of coefficient x, and stays. */
+static void centre_follow_tile(void *job, int64_t tile, int thread)
+{
+    const struct centre_job *const c = job;
+    struct gy_sdca *const s = c->s;
+    const int64_t end = gy_min64(s->dim, (tile + 1) * CENTRE_TILE);
+    const double l2 = s->run->problem->l2, per = 1 / (l2 + c->kappa);
+    const float soft = centre_soft(s), keep = (float)((l2 + s->kappa) * per), drop = (float)(s->kappa * per), take = (float)(c->kappa * per);
+    (void)thread;
+    for (int64_t j = tile * CENTRE_TILE; j < end; j++) {
+        const float w = gy_sdca_shrink(s->u[j], soft), next = w + c->ahead * (w - s->before[j]);
+        s->u[j] = keep * s->u[j] + (take * next - drop * s->centre[j]);
+        s->centre[j] = next;
+        s->before[j] = w;
+    }
+}
+
+static double centre_kappa(const struct gy_sdca *s)
+{
+    const double l2 = s->run->problem->l2, step = s->move > 0 ? sqrt(s->gap / (CENTRE_BALANCE * s->move)) : CENTRE_STEP;
+    return fmin(fmax(s->kappa * fmin(fmax(step, 1 / CENTRE_STEP), CENTRE_STEP), CENTRE_LEAST * l2), CENTRE_MOST * l2);
+}
+
+GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead)
+{
+    const double l2 = s->run->problem->l2;
+    struct centre_job job = { .s = s, .kappa = s->kappa == 0 ? s->first_kappa : measured ? centre_kappa(s) : s->kappa };
+    const double root = sqrt(l2 / (l2 + job.kappa));
+    if (job.kappa == 0)
+        return;
+    job.ahead = ahead && s->kappa > 0 ? (float)((1 - root) / (1 + root)) : 0.0f;
+    gy_pool_run(s->run->pool, centre_follow_tile, &job, gy_ceil_div(s->dim, CENTRE_TILE));
+    s->kappa = job.kappa;
+    gy_glm_levels_begin(&s->levels, s->u);
+    s->stale = 1;
+}
+
+GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector)
+{
+    const double l2 = s->run->problem->l2, all = l2 + s->kappa;
+    for (int64_t j = 0; j < s->dim; j++)
+        s->u[j] = (float)((l2 * vector[j] + s->kappa * (double)s->centre[j]) / all);
+    gy_glm_levels_begin(&s->levels, s->u);
+    s->stale = 1;
+}
