@@ -575,6 +575,7 @@ check_part()
         LIMIT=3600 one run_ranks sh tests/run_ranks.sh "$(cd "$DIR" && pwd)/gyre"
         { have ip && need_ucx; } || ! can_install || install "four hosts on one machine" iproute2 libucx-dev || :
         LIMIT=3600 one run_hosts sh tests/run_hosts.sh "$(cd "$DIR" && pwd)/gyre"
+        LIMIT=1800 one run_simulated env TMP= sh tests/run_simulated.sh "$(cd "$DIR" && pwd)/gyre"
         LIMIT=3600 one run_faults env TMP= sh tests/run_faults.sh "$(cd "$DIR" && pwd)/gyre" 50
         rm -rf "$TMP"
         { have mpirun && have slurmctld && have munged && [ -x /usr/sbin/sshd ]; } || ! can_install ||
