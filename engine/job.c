@@ -35,8 +35,10 @@ static int job_world(struct gyre_job *job, int wire, struct gy_error *err)
     char version[32];
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
     const struct gy_net_field fields[] = { { "the version of Gyre", version }, { "the wire's type", wire == GYRE_WIRE_BF16 ? "bf16" : "f32" } };
-    const struct gy_net_world_config config = { .get = job_variable, .wait_ns = job->wait_ns, .algorithm = gy_knob_get("GYRE_ALLREDUCE"),
-                                                .topology = gy_knob_get("GYRE_TOPOLOGY"), .fields = fields, .field_count = GY_COUNT(fields) };
+    const char *const bind = gy_knob_get("GYRE_BIND");
+    const struct gy_net_world_config config = { .bind = bind && strcmp(bind, "0") != 0, .get = job_variable, .wait_ns = job->wait_ns,
+                                                .algorithm = gy_knob_get("GYRE_ALLREDUCE"), .topology = gy_knob_get("GYRE_TOPOLOGY"),
+                                                .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_world_open(&job->world, &config, &job->alloc, err));
     gy_net_world_standing(job->world, &at);

@@ -20,6 +20,9 @@ struct gy_net_near {
 };
 /* root: "/sys/devices/system". */
 GY_INT void gy_net_near_read(const char *root, const struct gy_pin_set *allowed, struct gy_net_near *out);
+/* out: the processors of a part of several, about equal ones: whole cores where there are enough, socket by socket, node by node. */
+GY_INT int gy_net_near_share(const char *root, const struct gy_pin_set *allowed, int part, int parts, struct gy_pin_set *out,
+                             const struct gy_alloc *alloc, struct gy_error *err);
 
 /* What a rank tells of itself. Fixed size: all ranks exchange it. */
 struct gy_net_identity {

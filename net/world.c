@@ -160,6 +160,18 @@ static int world_network(struct gy_net_world *w, struct gy_error *err)
 
 /* ---- open ---- */
 
+/* Threads that it starts from here on have the same part. */
+static int world_bind(const struct gy_net_place *p, const struct gy_alloc *alloc, struct gy_error *err)
+{
+    struct gy_pin_set allowed, own;
+    if (p->local < 0 || p->locals < 1 || p->local >= p->locals)
+        return GY_FAIL(err, GY_E_ARG, "GYRE_BIND: %s does not say which of its host's processes this is; GYRE_LOCAL_RANK and GYRE_LOCAL_RANKS of gyre "
+                       "launch do", p->launcher);
+    gy_pin_allowed(&allowed);
+    GY_TRY(gy_net_near_share("/sys/devices/system", &allowed, p->local, p->locals, &own, alloc, err));
+    return gy_pin_to(&own) == 0 ? GY_OK : GY_FAIL(err, GY_E_UNSUPPORTED, "GYRE_BIND: the system does not let this process choose its processors");
+}
+
 static int world_meet(struct gy_net_world *w, const struct gy_net_world_config *c, struct gy_error *err)
 {
     struct gy_net_boot_config boot = {.place = w->place, .wait_ns = c->wait_ns};
@@ -217,6 +229,8 @@ GY_INT int gy_net_world_open(struct gy_net_world **out, const struct gy_net_worl
     *out = NULL;
     if (place.ranks == 1)
         return GY_OK;
+    if (config->bind)
+        GY_TRY(world_bind(&place, alloc, err));
     struct gy_net_world *w = gy_alloc_take(alloc, 1, sizeof(*w));
     if (w == NULL)
         return GY_NOMEM(err, "the job's ranks", sizeof(*w));

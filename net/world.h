@@ -12,6 +12,7 @@ struct gy_net_world_config {
     const char *algorithm;  /* between hosts: "ring", "multiring:4"; "flat/ring": every rank counts as a host; "file:PATH"; "fastest";
                              * NULL: by size */
     const char *topology;   /* path of a topology file, or NULL */
+    int bind;               /* this process keeps to its part of the host's processors */
     const struct gy_net_field *fields; /* that must be equal on all ranks */
     int field_count;
 };

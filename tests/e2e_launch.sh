@@ -182,6 +182,15 @@ rm "$TMP/moved/checkpoint-40.safetensors"
 expect 3 sharded 2 "$TMP/moved" --resume --shards 2
 says "$err" 'batch 3 in 4 shards; now there are 120 samples, batch 3 in 2 shards'
 
+# ---- each process on its own processors: the same bits
+if [ "$(nproc)" -ge 2 ]; then
+    expect 0 "$GYRE" launch --ranks 2 --threads 1 --bind -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --epochs 4 --pad-crop 2 --flip --mixup .2 \
+        --shards 4 --batch 3 --out "$TMP/bound"
+    same "$TMP/shards1/checkpoint-40.safetensors" "$TMP/bound/checkpoint-40.safetensors"
+else
+    skip 'one processor: there are no parts'
+fi
+
 # ---- mistakes
 expect 2 "$GYRE" launch
 expect 2 "$GYRE" launch --ranks 0 -- true

@@ -180,13 +180,41 @@ static struct gy_net_near sockets_near(const char *root, uint64_t processors)
     return near;
 }
 
+/* The part's processors, as bits. */
+static uint64_t sockets_share(const char *root, uint64_t processors, int part, int parts)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_pin_set set = {{processors}}, out;
+    struct gy_error err = {0};
+    return T_CHECK(gy_net_near_share(root, &set, part, parts, &out, &alloc, &err) == GY_OK) ? out.bits[0] : 0;
+}
+
+/* Processors 2k and 2k + 1 are one core, but for 5 and 7 with 4 and 6: there 4, 6 and 5, 7. */
+static void sockets_shares(const char *root)
+{
+    static const char *const sibling[] = {"0-1\n", "0-1\n", "2-3\n", "2-3\n", "4,6\n", "5,7\n", "4,6\n", "5,7\n"};
+    char path[80];
+    for (int cpu = 0; cpu < 8; cpu++) {
+        snprintf(path, sizeof(path), "cpu/cpu%d/topology/thread_siblings_list", cpu);
+        sockets_put(root, path, sibling[cpu]);
+    }
+    T_CHECK(sockets_share(root, 0xff, 0, 2) == 0x0f && sockets_share(root, 0xff, 1, 2) == 0xf0);
+    T_CHECK(sockets_share(root, 0xff, 0, 4) == 0x03 && sockets_share(root, 0xff, 1, 4) == 0x0c);
+    T_CHECK(sockets_share(root, 0xff, 0, 3) == 0x0f && sockets_share(root, 0xff, 1, 3) != 0 && sockets_share(root, 0xff, 2, 3) != 0);
+    T_CHECK((sockets_share(root, 0xff, 1, 3) | sockets_share(root, 0xff, 2, 3)) == 0xf0);
+    T_CHECK(sockets_share(root, 0x0d, 0, 2) == 0x01 && sockets_share(root, 0x0d, 1, 2) == 0x0c); /* cores 0, and 2 with 3 */
+    T_CHECK(sockets_share(root, 0x0d, 0, 3) == 0x01 && sockets_share(root, 0x0d, 1, 3) == 0x04 && sockets_share(root, 0x0d, 2, 3) == 0x08);
+    T_CHECK(sockets_share(root, 0x03, 2, 3) == 0x01 && sockets_share(root, 0x03, 1, 3) == 0x02); /* more processes than processors */
+    T_CHECK(sockets_share("/no/such/folder", 0x3c, 1, 2) == 0x30);
+}
+
 /* Eight processors on two sockets of two NUMA nodes each; nodes 0, 1, 8, 9, and one of memory alone. */
 static void sockets_system(void)
 {
     char root[] = "/tmp/gyre-sockets-XXXXXX", path[64], text[16];
     if (!T_CHECK(mkdtemp(root) != NULL))
         return;
-    static const char *const node[][2] = {{"0", "0-1\n"}, {"1", "2-3\n"}, {"8", "4-5\n"}, {"9", "6,7\n"}, {"250", "\n"}};
+    static const char *const node[][2] = {{"0", "0-1\n"}, {"1", "2-3\n"}, {"8", "4,6\n"}, {"9", "5,7\n"}, {"250", "\n"}};
     for (size_t i = 0; i < GY_COUNT(node); i++) {
         snprintf(path, sizeof(path), "node/node%s/cpulist", node[i][0]);
         sockets_put(root, path, node[i][1]);
@@ -206,6 +234,7 @@ static void sockets_system(void)
     T_CHECK(near.node == -1 && near.socket == -1);
     near = sockets_near("/no/such/folder", 0xff);
     T_CHECK(near.node == -1 && near.socket == -1);
+    sockets_shares(root);
     near = sockets_near(root, 0x1ff); /* a processor of which the system says nothing */
     T_CHECK(near.socket == -1);
     snprintf(path, sizeof(path), "rm -r %s", root);

@@ -18,7 +18,7 @@
 #define LAUNCH_STILL 4 /* that a process may be stopped; where the others notice, they do so sooner, and say more */
 
 struct launch_values {
-    int64_t ranks, threads, restarts, port;
+    int64_t ranks, threads, restarts, port, bind;
     const char *hosts, *ssh;
 };
 
@@ -26,6 +26,7 @@ struct launch_values {
 static const struct cli_option launch_rows[] = {
     { "ranks", "N", NULL, "processes; default: 2, with --hosts all that it has room for", CLI_WHOLE, AT(ranks), 1, LAUNCH_MOST },
     { "threads", "N", NULL, "threads that compute in each; default: the processors, divided", CLI_WHOLE, AT(threads), 1, 4096 },
+    { "bind", NULL, NULL, "each process keeps to its part of its host's processors: for a job that has its hosts alone", CLI_FLAG, AT(bind), 0, 0 },
     { "restarts", "N", "0", "times that the whole job is started again when a rank ends badly (with train --resume)", CLI_WHOLE,
       AT(restarts), 0, 1000 },
     { "hosts", "FILE", NULL, "hosts of the job, a line each: NAME [slots=N] [address=ADDRESS]; the first one gets rank 0", CLI_TEXT, AT(hosts), 0, 0 },
@@ -353,6 +354,8 @@ static int launch_run(const void *values, char **args, int count)
     action.sa_handler = launch_on_alarm;
     sigaction(SIGALRM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    if (v->bind)
+        setenv("GYRE_BIND", "1", 1); /* those on other hosts get it too */
     int code = launch_plan(job);
     if (code == CLI_OK && launch_key(job->key) != 0)
         code = cli_fail(CLI_RESOURCES, "/dev/urandom gives no key for the job: %s", strerror(errno));

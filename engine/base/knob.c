@@ -27,6 +27,7 @@ static const struct gy_knob knob_rows[] = {
     { "GYRE_RANKS", "count", "1", "processes of the job" },
     { "GYRE_LOCAL_RANK", "count", "", "this process among those of its host" },
     { "GYRE_LOCAL_RANKS", "count", "", "processes of this host" },
+    { "GYRE_BIND", "flag", "0", "1: each process of a host keeps to its part of the processors, whole cores, near each other" },
     { "GYRE_JOB", "text", "", "name of the job, for ranks of one host that no launcher started" },
     { "GYRE_MASTER_HOST", "text", "", "where rank 0 listens" },
     { "GYRE_MASTER_PORT", "count", "47201", "on which port" },

@@ -22,7 +22,7 @@ GY_INT int gy_pin_allowed(struct gy_pin_set *set)
     return count;
 }
 
-static int pin_set(const struct gy_pin_set *set)
+GY_INT int gy_pin_to(const struct gy_pin_set *set)
 {
     return syscall(SYS_sched_setaffinity, 0, sizeof set->bits, set->bits) == 0 ? 0 : -1;
 }
@@ -33,14 +33,14 @@ GY_INT int gy_pin_here(int cpu)
     if (cpu < 0 || cpu >= GY_PIN_PROCESSORS)
         return -1;
     one.bits[cpu / 64] = (uint64_t)1 << (cpu % 64);
-    return pin_set(&one);
+    return gy_pin_to(&one);
 }
 
 GY_INT void gy_pin_move(int cpu)
 {
     struct gy_pin_set before;
     if (cpu >= 0 && cpu < GY_PIN_PROCESSORS && gy_pin_allowed(&before) > 1 && gy_pin_has(&before, cpu) && gy_pin_here(cpu) == 0)
-        pin_set(&before);
+        gy_pin_to(&before);
 }
 
 GY_INT int gy_pin_current(void) { return sched_getcpu(); }
@@ -49,6 +49,12 @@ GY_INT int gy_pin_allowed(struct gy_pin_set *set)
 {
     memset(set, 0, sizeof *set);
     return 0;
+}
+
+GY_INT int gy_pin_to(const struct gy_pin_set *set)
+{
+    (void)set;
+    return -1;
 }
 
 GY_INT int gy_pin_here(int cpu)

@@ -23,7 +23,8 @@ GY_INT int gy_pin_order(const char *root, const struct gy_pin_set *allowed, int 
 GY_INT int gy_pin_list_first(const char *list, const struct gy_pin_set *allowed); /* of "0-3,8": least allowed, or -1 */
 GY_INT int gy_pin_quota_limits(const char *text); /* of cpu.max: "200000 100000" does, "max 100000" does not */
 
-/* Binds the calling thread; 0, or -1 when the system refuses. */
+/* Binds the calling thread, and those that it starts from then on; 0, or -1 when the system refuses. */
+GY_INT int gy_pin_to(const struct gy_pin_set *set);
 GY_INT int gy_pin_here(int cpu);
 /* Moves the calling thread to a processor, to which it is not bound afterwards. */
 GY_INT void gy_pin_move(int cpu);
