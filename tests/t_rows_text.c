@@ -173,6 +173,17 @@ static void txt_test_empty(void)
     }
 }
 
+/* A byte order mark and nothing behind it. */
+static void txt_test_mark_alone(void)
+{
+    for (int lenient = 0; lenient < 2; lenient++) {
+        const struct gy_convert_config config = txt_config("svmlight", lenient ? TXT_LENIENT : 0);
+        struct gy_blocks *blocks;
+        T_CHECK(txt_convert(&blocks, &config, "\xef\xbb\xbf", 3, NULL) == GY_E_FORMAT);
+        T_CHECK_MSG(strstr(txt_err.text, lenient ? "no rows in 0 lines" : "text:1:1: a byte order mark") != NULL, "%s", txt_err.text);
+    }
+}
+
 /* ---- numbers ---- */
 
 /* A number of a random form: as a program prints a double or a float, many digits, large and small powers, halves between two floats. */
@@ -430,6 +441,7 @@ int main(void)
     T_CHECK(gy_file_make_folder(txt_folder, &txt_err) == GY_OK);
     txt_test_tables();
     txt_test_empty();
+    txt_test_mark_alone();
     txt_test_numbers();
     txt_test_threads();
     txt_test_late_failure();
