@@ -19,6 +19,7 @@
 #include "sums.h"
 
 #define SDCA_RANGE 32768 /* rows that are shuffled together */
+#define SDCA_MEANS 8     /* values of u in its mean */
 #define SDCA_APART 8     /* doubles, so that threads write to cache lines of their own */
 
 /* What a tile of rows adds up. */
@@ -41,6 +42,7 @@ struct gy_sdca {
     int64_t dim, pitch;      /* of the vector, bias included; floats from replica to replica */
     float *u;                /* [pitch] this rank's */
     float *replica;          /* [fan][pitch], between meetings equal to u; NULL: one thread moves u itself */
+    float *mean;             /* [pitch] of u over the last pass, where its last value is too rough: the hinge loss; else NULL */
     int stale;               /* u has been changed by others than threads: replicas are not equal to it */
     float *dual;             /* [rows] */
     float *norm;             /* [rows] |x|^2 as soon as it is known, else -1; NULL: the feed is resident */

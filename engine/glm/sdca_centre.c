@@ -20,16 +20,19 @@ struct centre_job {
 
 static float centre_soft(const struct gy_sdca *s) { return (float)(s->run->problem->l1 / (s->run->problem->l2 + s->kappa)); }
 
+/* The u of the weights that are given out: of the hinge loss its mean over a pass. Ranks have each another mean, and give u. */
+static const float *centre_u(const struct gy_sdca *s) { return s->mean && !s->levels.base && !s->first ? s->mean : s->u; }
+
 GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
 {
-    const float soft = centre_soft(s);
+    const float soft = centre_soft(s), *const u = centre_u(s);
     for (int64_t j = 0; j < s->dim; j++)
-        w[j] = gy_sdca_shrink(s->u[j], soft);
+        w[j] = gy_sdca_shrink(u[j], soft);
 }
 
 GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows)
 {
-    static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 0, 2 }; /* hinge: gaps inside never settle */
+    static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 2, 2 }; /* hinge: as measured */
     const struct gy_glm_problem *const problem = s->run->problem;
     return s->plain || !(rows > 0) ? 0 : fmin(CENTRE_FIRST * curvature[problem->loss] * square / rows, CENTRE_MOST * problem->l2);
 }
@@ -88,11 +91,12 @@ static double centre_kappa(const struct gy_sdca *s)
 GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead)
 {
     const double l2 = s->run->problem->l2;
-    struct centre_job job = { .s = s, .kappa = s->kappa == 0 ? s->first_kappa : measured ? centre_kappa(s) : s->kappa };
+    const int steady = s->run->problem->loss == GY_GLM_HINGE; /* gaps inside go down too slowly for any balance, and too roughly to run ahead */
+    struct centre_job job = { .s = s, .kappa = s->kappa == 0 ? s->first_kappa : measured && !steady ? centre_kappa(s) : s->kappa };
     const double root = sqrt(l2 / (l2 + job.kappa));
     if (job.kappa == 0)
         return;
-    job.ahead = ahead && s->kappa > 0 ? (float)((1 - root) / (1 + root)) : 0.0f;
+    job.ahead = ahead && !steady && s->kappa > 0 ? (float)((1 - root) / (1 + root)) : 0.0f;
     gy_pool_run(s->run->pool, centre_follow_tile, &job, gy_ceil_div(s->dim, CENTRE_TILE));
     s->kappa = job.kappa;
     gy_glm_levels_begin(&s->levels, s->u);

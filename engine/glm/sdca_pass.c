@@ -297,18 +297,35 @@ static int sdca_meet_ranks(struct gy_sdca *s, int64_t visited, struct gy_error *
     return GY_OK;
 }
 
+/* A part of the pass is done: threads meet, and u counts in its mean. */
+static void sdca_average(struct gy_sdca *s, int64_t visited, int64_t before)
+{
+    const int64_t rows = gy_max64(1, s->run->feed->rows);
+    const float share = (float)(visited * SDCA_MEANS / rows - before * SDCA_MEANS / rows) / SDCA_MEANS;
+    if (!s->mean || share == 0)
+        return;
+    if (s->unmet > 0)
+        sdca_meet_threads(s);
+    for (int64_t j = 0; j < s->dim; j++)
+        s->mean[j] += share * s->u[j];
+}
+
 static int sdca_visit(struct gy_sdca *s, struct gy_error *err)
 {
     const int64_t before = s->visited;
     sdca_deal(s);
     s->slices = s->fan == 1 ? 1 : (int)gy_max64(1, (s->count + s->meet_every / 2) / s->meet_every);
     s->slices = (int)gy_max64(s->slices, gy_ceil_div((int64_t)s->levels.parts * s->count, gy_max64(1, s->run->feed->rows)));
+    if (s->mean)
+        s->slices = (int)gy_max64(s->slices, gy_ceil_div(SDCA_MEANS * s->count, gy_max64(1, s->run->feed->rows)));
     for (s->slice = 0; s->slice < s->slices; s->slice++) {
+        const int64_t since = s->visited;
         gy_pool_run(s->run->pool, sdca_visit_tile, s, s->fan);
         s->unmet += s->count / s->slices;
         if (s->unmet >= s->meet_every)
             sdca_meet_threads(s);
         s->visited = before + s->count * (s->slice + 1) / s->slices;
+        sdca_average(s, s->visited, since);
         GY_TRY(sdca_meet_ranks(s, s->visited, err));
     }
     return GY_OK;
@@ -348,6 +365,8 @@ GY_INT int gy_sdca_pass(struct gy_sdca *s, struct gy_error *err)
     if (s->stale)
         sdca_spread(s);
     s->unmet = s->visited = s->stale = 0;
+    if (s->mean)
+        memset(s->mean, 0, (size_t)s->pitch * sizeof *s->mean);
     GY_TRY(s->view ? sdca_resident(s, err) : sdca_stream(s, err));
     GY_TRY(sdca_meet_ranks(s, INT64_MAX, err));
     if (s->unmet > 0)
