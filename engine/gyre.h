@@ -663,7 +663,7 @@ struct gyre_glm_config {
     int weights;
     int balanced;              /* 1: classes count alike: rows / (classes rows of the class); 0 */
     const char *solver;        /* "sdca", "newton", "l1"; NULL: the one that is expected to be fastest */
-    const char *device;        /* "cpu"; "cuda" or "cuda:1": where rows are trained on */
+    const char *device;        /* as in struct gyre_config; "cpu" */
     int threads;               /* 0: all processors of this process */
     int pin;                   /* enum gyre_pin; GYRE_PIN_AUTO */
     struct gyre_job *job;      /* ranks that train together: all give the same; NULL: alone */
@@ -672,6 +672,7 @@ struct gyre_glm_config {
     double target;             /* objective at or below this; 0: no */
     double validation;         /* the mean loss on test improves by a smaller part in three checks; 0: no */
     int epochs, every;         /* most passes, 1000; passes between certificates, 0: the solver's choice */
+    size_t device_bytes;       /* of a GPU's memory, at most; rows that need more stream through it; 0: all */
     size_t memory_bytes;       /* rows that need more stay in their block file and are streamed; 0: 6/10 of the machine's */
     uint64_t seed;             /* 1 */
     int folds;                 /* cross-validation: trains so often, on all but a part of the rows, and no model comes out; 0 */

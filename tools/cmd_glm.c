@@ -64,7 +64,7 @@ const struct cli_command cmd_glm = {
 
 struct glm_values {
     int64_t type, loss, bias_free, normalize, softmax, balanced, threads, epochs, every, seed, folds, resume, overwrite, json, quiet;
-    double cost, l1, l2, bias, gap, target, validation, memory, checkpoint;
+    double cost, l1, l2, bias, gap, target, validation, memory, device_memory, checkpoint;
     struct cli_pairs weights;
     const char *test, *solver, *device, *out, *trace;
     struct cli_glm_options data;
@@ -93,9 +93,10 @@ static const struct cli_option glm_train_rows[] = {
     { "test", "DATA", NULL, "rows to test the model on", CLI_TEXT, AT(test), 0, 0 },
     { "folds", "N", NULL, "cross-validation: no model is written", CLI_WHOLE, AT(folds), 2, 1000 },
     { "solver", "NAME", NULL, "sdca, newton, l1; default: what is expected to be fastest", CLI_TEXT, AT(solver), 0, 0 },
-    { "device", "NAME", "cpu", "cpu; cuda or cuda:1: a GPU", CLI_TEXT, AT(device), 0, 0 },
+    { "device", "NAME", "cpu", "cpu; cuda or cuda:1: a GPU; auto: a GPU where one works; emu: its emulator", CLI_TEXT, AT(device), 0, 0 },
     { "threads", "N", "0", "0: all processors", CLI_WHOLE, AT(threads), 0, 4096 },
     { "memory", "MB", "0", "rows that need more are streamed from their block file; 0: 6/10 of the machine's", CLI_REAL, AT(memory), 0, 1e12 },
+    { "device-memory", "MB", "0", "of a GPU, at most: rows that need more stream through it; 0: all", CLI_REAL, AT(device_memory), 0, 1e9 },
     { "seed", "N", "1", "of the order of rows", CLI_WHOLE, AT(seed), 0, 9e18 },
     { "out", "DIR", NULL, "folder for checkpoints; default: none are written", CLI_TEXT, AT(out), 0, 0 },
     { "checkpoint-every", "X", "60", "seconds between checkpoints", CLI_REAL, AT(checkpoint), 0, 1e9 },
@@ -190,6 +191,7 @@ static int glm_config(const struct glm_values *v, struct gyre_glm_config *c)
     c->epochs = (int)v->epochs;
     c->every = (int)v->every;
     c->memory_bytes = (size_t)(v->memory * 1e6);
+    c->device_bytes = (size_t)(v->device_memory * 1e6);
     c->seed = (uint64_t)v->seed;
     c->folds = (int)v->folds;
     c->folder = v->out;
@@ -210,8 +212,10 @@ struct glm_show {
 
 static void glm_json(const char *name, double value)
 {
-    char text[32];
-    printf(",\"%s\":%s", name, cli_json_number(text, value));
+    if (isfinite(value)) /* more digits than elsewhere: a gap is a difference of two of them */
+        printf(",\"%s\":%.13g", name, value);
+    else
+        printf(",\"%s\":null", name);
 }
 
 static void glm_show_json(const struct gyre_glm_progress *p)

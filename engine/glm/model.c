@@ -59,8 +59,6 @@ GYRE_API int gyre_glm_get_part(const struct gyre_glm *model, int index, struct g
 GY_INT int32_t gy_glm_model_class(const struct gyre_glm *model, float label)
 {
     int32_t lo = 0, hi = model->info.classes;
-    if (hi == 2 && (label == 0 || label == -1) && (model->label[0] == 0 || model->label[0] == -1))
-        return 0; /* files of the same data have the one or the other */
     while (lo < hi) {
         const int32_t mid = (lo + hi) / 2;
         if (model->label[mid] < label)
@@ -68,7 +66,11 @@ GY_INT int32_t gy_glm_model_class(const struct gyre_glm *model, float label)
         else
             hi = mid;
     }
-    return lo < model->info.classes && model->label[lo] == label ? lo : -1; /* labels are read from the same texts: equal or not */
+    if (lo < model->info.classes && model->label[lo] == label)
+        return lo;
+    /* of the same data one file has 0 where another has -1 */
+    const int alias = model->info.classes == 2 && model->label[1] > 0 && (model->label[0] == 0 || model->label[0] == -1);
+    return alias && (label == 0 || label == -1) ? 0 : -1;
 }
 
 /* ---- scores ---- */

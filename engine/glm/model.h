@@ -38,8 +38,12 @@ GY_INT int32_t gy_glm_decide(const struct gyre_glm *model, const float *score);
 GY_INT int gy_glm_probability(const struct gyre_glm *model, const float *score, float *out);
 
 /* model_text.c, model_read.c, model_onnx.c */
+GY_INT void gy_glm_model_print(const struct gyre_glm *model, struct gy_sink *sink);
 GY_INT int gy_glm_model_write(const struct gyre_glm *model, const char *path, struct gy_error *err);
 GY_INT int gy_glm_model_read(struct gyre_glm **out, const char *path, const struct gy_alloc *alloc, struct gy_error *err);
+/* The same of bytes; name: for sentences. */
+GY_INT int gy_glm_model_parse(struct gyre_glm **out, const unsigned char *bytes, size_t count, const char *name, const struct gy_alloc *alloc,
+                              struct gy_error *err);
 GY_INT int gy_glm_model_onnx(const struct gyre_glm *model, const char *path, struct gy_error *err);
 
 /* ---- source.c ---- */

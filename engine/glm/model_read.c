@@ -9,8 +9,7 @@
 
 struct glm_read {
     const char *path;
-    struct gy_map map;
-    const unsigned char *at;
+    const unsigned char *at, *end;
     int64_t line;
     char word[64];
     struct gyre_glm_info info;
@@ -29,7 +28,7 @@ static int glm_read_fail(struct glm_read *r, const char *what)
 /* The next word of this line; 0: there is none. */
 static int glm_read_word(struct glm_read *r)
 {
-    const unsigned char *const end = r->map.bytes + r->map.size;
+    const unsigned char *const end = r->end;
     size_t bytes = 0;
     while (r->at < end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\r'))
         r->at++;
@@ -45,11 +44,8 @@ static int glm_read_word(struct glm_read *r)
 /* The first word of the next line that is not empty; 0 at the end. */
 static int glm_read_line(struct glm_read *r)
 {
-    const unsigned char *const end = r->map.bytes + r->map.size;
     while (!glm_read_word(r)) {
-        if (r->at >= end)
-            return 0;
-        if (*r->at != '\n')
+        if (r->at >= r->end || *r->at != '\n')
             return 0;
         r->at++;
         r->line++;
@@ -184,7 +180,7 @@ static int glm_read_take(struct glm_read *r, const struct gy_alloc *alloc)
     qsort(sorted, (size_t)r->labels, sizeof *sorted, glm_read_compare);
     info.label = sorted;
     /* a weight takes two bytes of text at least: a header cannot ask for more memory than the file is worth */
-    const int64_t left = (int64_t)(r->map.bytes + r->map.size - r->at), need = 2 * ((int64_t)info.features + (info.bias != 0)) * r->columns;
+    const int64_t left = (int64_t)(r->end - r->at), need = 2 * ((int64_t)info.features + (info.bias != 0)) * r->columns;
     int status = GY_OK;
     if (need > left + 2)
         status = GY_FAIL(r->err, GY_E_TRUNCATED, "%.300s:%" PRId64 ": nr_feature %" PRIu32 " needs more weights than the file has bytes", r->path, r->line,
@@ -210,7 +206,7 @@ static int glm_read_weights(struct glm_read *r)
                 return glm_read_fail(r, "a weight is not a finite number");
             const int32_t at = m->info.classes ? gy_glm_model_class(m, r->label[c]) : 1;
             if (m->info.models > 1)
-                m->w[at * m->width + j] = (float)value;
+                m->w[at * m->width + j] = (float)(value + 0.0); /* -0 becomes 0 */
             else
                 m->w[j] += (float)(at == 1 ? value : -value);
         }
@@ -318,7 +314,7 @@ static int glm_read_all(struct glm_read *r, const struct gy_alloc *alloc)
     int bit;
     for (;;) {
         if (!glm_read_line(r))
-            return GY_FAIL(r->err, r->at < r->map.bytes + r->map.size ? GY_E_FORMAT : GY_E_TRUNCATED, "%.300s:%" PRId64 ": no weights: not a linear model",
+            return GY_FAIL(r->err, r->at < r->end ? GY_E_FORMAT : GY_E_TRUNCATED, "%.300s:%" PRId64 ": no weights: not a linear model",
                            r->path, r->line);
         if (strcmp(r->word, "w") == 0)
             break;
@@ -333,21 +329,27 @@ static int glm_read_all(struct glm_read *r, const struct gy_alloc *alloc)
     return glm_read_facts(r);
 }
 
-GY_INT int gy_glm_model_read(struct gyre_glm **out, const char *path, const struct gy_alloc *alloc, struct gy_error *err)
+GY_INT int gy_glm_model_parse(struct gyre_glm **out, const unsigned char *bytes, size_t count, const char *name, const struct gy_alloc *alloc,
+                              struct gy_error *err)
 {
-    struct glm_read r = { .path = path, .line = 1, .err = err };
-    GY_TRY(gy_map_open(&r.map, path, err));
-    r.at = r.map.bytes;
+    struct glm_read r = { .path = name, .at = bytes, .end = bytes + count, .line = 1, .err = err };
     r.label = gy_alloc_take(alloc, GLM_READ_CLASSES, sizeof *r.label);
     const int status = r.label ? glm_read_all(&r, alloc) : GY_NOMEM(err, "a model's labels", GLM_READ_CLASSES * sizeof *r.label);
     gy_alloc_free(alloc, r.label, GLM_READ_CLASSES * sizeof *r.label);
-    gy_map_close(&r.map);
-    if (status != GY_OK) {
+    if (status != GY_OK)
         gyre_glm_close(r.model);
-        return status;
-    }
-    *out = r.model;
-    return GY_OK;
+    else
+        *out = r.model;
+    return status;
+}
+
+GY_INT int gy_glm_model_read(struct gyre_glm **out, const char *path, const struct gy_alloc *alloc, struct gy_error *err)
+{
+    struct gy_map map;
+    GY_TRY(gy_map_open(&map, path, err));
+    const int status = gy_glm_model_parse(out, map.bytes, map.size, path, alloc, err);
+    gy_map_close(&map);
+    return status;
 }
 
 #undef GLM_READ_CLASSES

@@ -63,6 +63,13 @@ static void glm_text_facts(const struct gyre_glm *m, struct gy_sink *out)
     gy_sink_printf(out, "end\n");
 }
 
+GY_INT void gy_glm_model_print(const struct gyre_glm *m, struct gy_sink *out)
+{
+    glm_text_head(m, out);
+    glm_text_weights(m, out);
+    glm_text_facts(m, out);
+}
+
 struct glm_text_file {
     struct gy_outfile file;
     struct gy_error *err;
@@ -79,9 +86,7 @@ GY_INT int gy_glm_model_write(const struct gyre_glm *m, const char *path, struct
     struct glm_text_file f = { .err = err };
     struct gy_sink out = { .write = glm_text_put, .user = &f };
     GY_TRY(gy_outfile_open(&f.file, path, err));
-    glm_text_head(m, &out);
-    glm_text_weights(m, &out);
-    glm_text_facts(m, &out);
+    gy_glm_model_print(m, &out);
     if (!out.failed)
         return gy_outfile_commit(&f.file, err);
     const int status = f.file.status;

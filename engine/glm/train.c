@@ -9,6 +9,7 @@
 #include "../data_api.h"
 #include "../engine.h"
 #include "../job.h"
+#include "device.h"
 #include "feed.h"
 #include "model.h"
 #include "softmax.h"
@@ -214,6 +215,11 @@ static int glm_train_outcome(struct glm_train *t, int status, struct gy_error *e
     struct gyre_glm_part *part = &t->model->part[t->at];
     if (t->progress_error.status != GY_OK)
         return *err = t->progress_error, err->status;
+    if (status == GY_E_STOPPED && !t->seen && t->run.w) { /* stopped before the first certificate */
+        struct gy_error own = { 0 };
+        GY_TRY(gy_glm_certify(&t->run, t->run.w, NULL, &t->run.result, &own));
+        t->run.result.dual = -(double)INFINITY;
+    }
     part->objective = t->run.result.primal;
     part->bound = isfinite(t->run.result.dual) ? t->run.result.dual : (double)NAN;
     part->loss = t->run.result.loss;
@@ -225,14 +231,24 @@ static int glm_train_outcome(struct glm_train *t, int status, struct gy_error *e
     return status;
 }
 
+static int glm_train_on_device(struct glm_train *t, struct gy_error *err)
+{
+    const struct gy_log log = gy_log_of(&t->c.log);
+    const struct gy_glm_device device = { .name = t->c.device, .memory = t->c.device_bytes, .use_env = 1, .log = &log };
+    return gy_glm_solve_on(&t->run, &device, err);
+}
+
 /* Solves problem k; its weights are the model's. */
 static int glm_train_one(struct glm_train *t, int k, struct gy_error *err)
 {
     struct gy_glm_problem problem;
     glm_train_problem(t, k, &problem);
-    const struct gy_glm_solver *solver = gy_glm_choose(t->c.solver, &problem, t->feed, err);
+    const int own = !t->c.device || strcmp(t->c.device, "cpu") == 0;
+    const struct gy_glm_solver *solver = own ? gy_glm_choose(t->c.solver, &problem, t->feed, err) : gy_glm_sdca();
     if (!solver)
         return err->status;
+    if (!own && t->c.solver && strcmp(t->c.solver, solver->name) != 0)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "on a device there is one solver, %s; solver is '%.40s'", solver->name, t->c.solver);
     t->at = k;
     t->seen = 0;
     t->solver = solver->name;
@@ -242,7 +258,7 @@ static int glm_train_one(struct glm_train *t, int k, struct gy_error *err)
                                   .w = t->model->w + k * t->model->width, .dual = t->dual, .validate = t->c.validation > 0 ? glm_train_validate : NULL,
                                   .progress = glm_train_progress, .user = t };
     GY_TRY(gy_glm_train_resume(t, err));
-    const int status = solver->solve(&t->run, err);
+    const int status = own ? solver->solve(&t->run, err) : glm_train_on_device(t, err);
     return glm_train_outcome(t, status, err);
 }
 
