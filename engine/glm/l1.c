@@ -10,10 +10,11 @@
 
 #define L1_SET_MOST 2048    /* features of a set */
 #define L1_SET_LEAST 256
+#define L1_WIDE_LEAST 1024   /* by columns: a set costs what its columns are long */
 #define L1_HALVINGS 30
 #define L1_ROWS_PER_DIM 8
 #define L1_COLUMNS_FROM 512 /* features from which a resident feed of one rank is taken by columns */
-#define L1_CYCLES 4 /* of coordinate descent and a face, at most, of a step */
+#define L1_CYCLES 6 /* of coordinate descent and a face, at most, of a step */
 #define L1_NEAR 0.9         /* of l1: pulls from here on are of interest */
 
 struct l1_candidate {
@@ -135,12 +136,14 @@ static size_t l1_candidates(struct l1 *l1, size_t *held)
     const double size = l1->nw.problem->l1;
     size_t n = 0;
     *held = 0;
+    for (size_t j = 0; j < dims; j++)
+        *held += l1->w[j] != 0;
+    const double keep = 2 * *held < L1_SET_MOST || l1->nw.columns ? 2 * size + l1->most : 0; /* all that are held stay, or those that are worst off come */
     for (size_t j = 0; j < dims; j++) {
         const double pull = fabs(l1->g[j]);
         const int has = l1->w[j] != 0 || l1_is_free(l1, j);
-        *held += (size_t)has;
         if (has || pull > L1_NEAR * size)
-            l1->candidate[n++] = (struct l1_candidate){ l1_is_free(l1, j) ? (double)INFINITY : has ? 2 * size + l1_off(l1, j) : pull, (uint32_t)j };
+            l1->candidate[n++] = (struct l1_candidate){ l1_is_free(l1, j) ? (double)INFINITY : l1_off(l1, j) + (has ? keep : 0), (uint32_t)j };
     }
     qsort(l1->candidate, n, sizeof *l1->candidate, l1_harder);
     return n;
@@ -253,21 +256,19 @@ static int l1_search(struct l1 *l1, int *moved, struct gy_error *err)
 
 /* ---- the same by columns ---- */
 
-static int l1_build_wide(struct l1 *l1, struct gy_error *err)
+static void l1_build_wide(struct l1 *l1)
 {
     struct gy_l1_by_columns *const wide = &l1->wide;
-    size_t held, n = l1_candidates(l1, &held), most = 2 * held > L1_SET_LEAST ? 2 * held : L1_SET_LEAST;
-    (void)err;
+    size_t held, n = l1_candidates(l1, &held), most = 3 * held > L1_WIDE_LEAST ? 3 * held : L1_WIDE_LEAST;
     wide->count = n < most ? n : most;
     for (size_t i = 0; i < wide->count; i++) {
         const size_t j = l1->candidate[i].id;
         const int is_free = l1_is_free(l1, j);
         const double w = (double)l1->w[j];
-        wide->at[i] = (struct gy_l1_coordinate){ (uint32_t)j, w, w, l1->g[j], is_free ? 0 : l1->nw.problem->l1, is_free ? 0 : l1->nw.problem->l2 };
+        wide->at[i] = (struct gy_l1_coordinate){ (uint32_t)j, w, w, l1->g[j], is_free ? 0 : l1->nw.problem->l1, is_free ? 0 : l1->nw.problem->l2, -1 };
     }
     for (int64_t i = 0; i < wide->row_count; i++)
         wide->rows[i] = (struct gy_l1_row){ l1->nw.curve[i], 0 };
-    return GY_OK;
 }
 
 static double l1_wide_off(const struct l1 *l1)
@@ -283,9 +284,9 @@ static double l1_wide_off(const struct l1 *l1)
 static int l1_step(struct l1 *l1, int *moved, struct gy_error *err)
 {
     if (l1->nw.columns) {
-        GY_TRY(l1_build_wide(l1, err));
+        l1_build_wide(l1);
         const double off = l1_wide_off(l1);
-        GY_TRY(gy_l1_descend(&l1->wide, 0.1 * off, L1_CYCLES, err));
+        GY_TRY(gy_l1_descend(&l1->wide, 0.25 * off, L1_CYCLES, err));
         return l1_search(l1, moved, err);
     }
     GY_TRY(l1_build(l1, err));

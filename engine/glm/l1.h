@@ -26,7 +26,7 @@ struct gy_l1_model {
     struct gy_l1_line *face; /* [count] scratch */
     double *delta, *moved, *factor; /* [count], [count], triangle of GY_L1_FACE */
 };
-#define GY_L1_FACE 512    /* features that are not 0: at most so many by a factor, else by conjugate gradients */
+#define GY_L1_FACE 256    /* features that are not 0: at most so many by a factor, else by conjugate gradients */
 
 
 /* Sum of how far coordinates are from their conditions: |r + l1 sign(v)|, or above l1 where v is 0. */
@@ -41,6 +41,7 @@ struct gy_l1_row {
 struct gy_l1_coordinate {
     uint32_t id;
     double w, v, g, l1, l2;
+    double curve; /* of its column; below 0: not known yet */
 };
 struct gy_l1_by_columns {
     struct gy_nw *nw;

@@ -1,43 +1,44 @@
 /* SPDX-License-Identifier: MIT */
-/* The quadratic model by columns of the rows, where the set is too large for its matrix: coordinate descent with the model's slope of every row kept (Yuan,
- * Ho, Lin, 2012); a look at a coordinate reads its column, a move writes it. Coordinates that are 0 and well inside their condition rest until the others are done. */
+/* The quadratic model by columns of the rows, where the set is too large for its matrix. Coordinate descent keeps the model's slope of every row (Yuan, Ho,
+ * Lin, 2012): a look at a coordinate reads its column, a move writes it; those that are 0 and well inside their condition rest until the others are done. Where that
+ * is slow, all values that are not 0 are moved at once, to about where the model is least with their signs, by conjugate gradients. */
 #include "l1.h"
 
-#define LC_ROUNDS_FIRST 6
-#define LC_ROUNDS 3
-#define LC_STEPS 25 /* of conjugate gradients */
+#define LC_ROUNDS_LEAST 2
+#define LC_ROUNDS_MOST 30
+#define LC_SLOW 0.93 /* of a round's sum: what makes the next a slow one */
+#define LC_STEPS 10 /* of conjugate gradients */
 
 static double lc_soft(double x, double l1) { return x > l1 ? x - l1 : x < -l1 ? x + l1 : 0; }
 
-/* Of column j: sum of x slope, and in *curve sum of x^2 D. */
-static double lc_look(const struct gy_nw_columns *columns, const struct gy_l1_row *rows, size_t j, double *curve)
+/* Of column j: sum of x slope; sum of x^2 D. */
+static double lc_look(const struct gy_nw_columns *columns, const struct gy_l1_row *rows, size_t j)
 {
     const uint32_t *const row = columns->row;
     int64_t k = columns->start[j];
     const int64_t end = columns->start[j + 1];
-    float sum[2] = { 0, 0 }, square[2] = { 0, 0 };
+    float sum[4] = { 0, 0, 0, 0 };
     if (columns->value) {
-        for (; k < end; k++) {
-            const float x = columns->value[k];
-            sum[0] += x * rows[row[k]].slope;
-            square[0] += x * x * rows[row[k]].curve;
-        }
-        *curve = (double)square[0];
+        for (; k < end; k++)
+            sum[0] += columns->value[k] * rows[row[k]].slope;
         return (double)sum[0];
     }
-    for (; k + 2 <= end; k += 2) {
+    for (; k + 4 <= end; k += 4)
+        for (int l = 0; l < 4; l++)
+            sum[l] += rows[row[k + l]].slope;
+    for (; k < end; k++)
         sum[0] += rows[row[k]].slope;
-        square[0] += rows[row[k]].curve;
-        sum[1] += rows[row[k + 1]].slope;
-        square[1] += rows[row[k + 1]].curve;
+    return (double)((sum[0] + sum[1]) + (sum[2] + sum[3])) * (double)columns->same;
+}
+
+static double lc_curve(const struct gy_nw_columns *columns, const struct gy_l1_row *rows, size_t j)
+{
+    double sum = 0;
+    for (int64_t k = columns->start[j]; k < columns->start[j + 1]; k++) {
+        const double x = (double)(columns->value ? columns->value[k] : columns->same);
+        sum += x * x * (double)rows[columns->row[k]].curve;
     }
-    if (k < end) {
-        sum[0] += rows[row[k]].slope;
-        square[0] += rows[row[k]].curve;
-    }
-    const double same = (double)columns->same;
-    *curve = (double)(square[0] + square[1]) * same * same;
-    return (double)(sum[0] + sum[1]) * same;
+    return sum;
 }
 
 /* v_j moves by d. */
@@ -51,15 +52,20 @@ static void lc_move(const struct gy_nw_columns *columns, struct gy_l1_row *rows,
 }
 
 /* The bias is a column of all rows. */
-static double lc_look_bias(const struct gy_l1_by_columns *model, double *curve)
+static double lc_look_bias(const struct gy_l1_by_columns *model)
 {
-    double sum = 0, square = 0;
-    for (int64_t i = 0; i < model->row_count; i++) {
+    double sum = 0;
+    for (int64_t i = 0; i < model->row_count; i++)
         sum += (double)model->rows[i].slope;
-        square += (double)model->rows[i].curve;
-    }
-    *curve = square * model->bias * model->bias;
     return sum * model->bias;
+}
+
+static double lc_curve_bias(const struct gy_l1_by_columns *model)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < model->row_count; i++)
+        sum += (double)model->rows[i].curve;
+    return sum * model->bias * model->bias;
 }
 
 static void lc_move_bias(const struct gy_l1_by_columns *model, double d)
@@ -74,14 +80,15 @@ static double lc_visit(struct gy_l1_by_columns *model, uint32_t k, double *insid
 {
     struct gy_l1_coordinate *const at = &model->at[k];
     const int is_bias = at->id == model->features;
-    double curve;
-    const double slope = is_bias ? lc_look_bias(model, &curve) : lc_look(model->columns, model->rows, at->id, &curve);
-    const double h = curve + at->l2, r = at->g + slope + at->l2 * (at->v - at->w), v = at->v, l1 = at->l1;
+    const double slope = is_bias ? lc_look_bias(model) : lc_look(model->columns, model->rows, at->id);
+    const double r = at->g + slope + at->l2 * (at->v - at->w), v = at->v, l1 = at->l1;
     const double off = v > 0 ? fabs(r + l1) : v < 0 ? fabs(r - l1) : fabs(r) - l1;
     *inside = v == 0 ? -off : 0;
     if (off <= 0)
         return 0;
-    const double next = h > 0 ? lc_soft(v * h - r, l1) / h : 0, d = next - v;
+    if (at->curve < 0)
+        at->curve = is_bias ? lc_curve_bias(model) : lc_curve(model->columns, model->rows, at->id);
+    const double h = at->curve + at->l2, next = h > 0 ? lc_soft(v * h - r, l1) / h : 0, d = next - v;
     if (d == 0)
         return off;
     at->v = next;
@@ -117,11 +124,11 @@ static double lc_round(struct gy_l1_by_columns *model, size_t *awake, double mar
     return sum;
 }
 
-/* Rounds until the coordinates were near enough, at most so many: 1 when they were. */
+/* Rounds until the coordinates were near enough: 1; or until a round hardly brought them nearer. */
 static int lc_rounds(struct gy_l1_by_columns *model, double enough, int rounds)
 {
     size_t awake = model->count;
-    double margin = (double)INFINITY, most;
+    double margin = (double)INFINITY, most, before = (double)INFINITY;
     for (size_t k = 0; k < model->count; k++)
         model->order[k] = (uint32_t)k;
     for (int i = 0; i < rounds; i++) {
@@ -129,6 +136,9 @@ static int lc_rounds(struct gy_l1_by_columns *model, double enough, int rounds)
         const double off = lc_round(model, &awake, margin, &most);
         if (off <= enough && all)
             return 1;
+        if (i >= LC_ROUNDS_LEAST && off > LC_SLOW * before)
+            return 0;
+        before = off;
         awake = off <= enough ? model->count : awake;
         margin = off <= enough ? (double)INFINITY : most;
     }
@@ -178,27 +188,29 @@ static size_t lc_list(struct gy_l1_by_columns *model)
 {
     size_t n = 0;
     for (size_t k = 0; k < model->count; k++) {
-        const struct gy_l1_coordinate *const at = &model->at[k];
-        double curve;
+        struct gy_l1_coordinate *const at = &model->at[k];
+        const int is_bias = at->id == model->features;
         if (at->v == 0 && at->l1 > 0)
             continue;
-        const double slope = at->id == model->features ? lc_look_bias(model, &curve) : lc_look(model->columns, model->rows, at->id, &curve);
+        if (at->curve < 0)
+            at->curve = is_bias ? lc_curve_bias(model) : lc_curve(model->columns, model->rows, at->id);
+        const double slope = is_bias ? lc_look_bias(model) : lc_look(model->columns, model->rows, at->id);
         const double sign = at->v > 0 ? 1.0 : at->v < 0 ? -1.0 : 0.0;
         model->line[n] = (struct gy_l1_line){ (uint32_t)k, at->v, 0, at->l1, 0 };
-        model->inverse[n] = curve + at->l2 > 0 ? 1 / (curve + at->l2) : 1;
+        model->inverse[n] = at->curve + at->l2 > 0 ? 1 / (at->curve + at->l2) : 1;
         model->r[n] = -(at->g + slope + at->l2 * (at->v - at->w) + at->l1 * sign);
         n++;
     }
     return n;
 }
 
-/* line.d: about the step to the face's minimum; the slope there. */
+/* line.d: about the step to the face's minimum, as if no value passed 0. The slope along it. */
 static int lc_solve(struct gy_l1_by_columns *model, size_t n, double *slope, struct gy_error *err)
 {
     double rho = 0;
-    *slope = 0;
     for (size_t i = 0; i < n; i++) {
         model->p[i] = model->inverse[i] * model->r[i];
+        model->first[i] = model->r[i];
         rho += model->p[i] * model->r[i];
     }
     const double enough = 1e-4 * rho;
@@ -209,15 +221,16 @@ static int lc_solve(struct gy_l1_by_columns *model, size_t n, double *slope, str
             break;
         rho = 0;
         for (size_t i = 0; i < n; i++) {
-            *slope -= alpha * model->p[i] * (step ? model->first[i] : model->r[i]);
-            if (step == 0)
-                model->first[i] = model->r[i];
             model->line[i].d += alpha * model->p[i];
             model->r[i] -= alpha * model->q[i];
             rho += model->r[i] * model->r[i] * model->inverse[i];
         }
         for (size_t i = 0; i < n; i++)
             model->p[i] = model->inverse[i] * model->r[i] + rho / before * model->p[i];
+    }
+    *slope = 0;
+    for (size_t i = 0; i < n; i++) {
+        *slope -= model->line[i].d * model->first[i];
     }
     return GY_OK;
 }
@@ -246,7 +259,7 @@ static int lc_face(struct gy_l1_by_columns *model, struct gy_error *err)
 GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, struct gy_error *err)
 {
     for (int cycle = 0; cycle < cycles; cycle++) {
-        if (lc_rounds(model, enough, cycle ? LC_ROUNDS : LC_ROUNDS_FIRST))
+        if (lc_rounds(model, enough, LC_ROUNDS_MOST))
             return GY_OK;
         GY_TRY(lc_face(model, err));
     }

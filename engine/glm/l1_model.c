@@ -7,7 +7,7 @@
 #define L1_ROUNDS 200
 #define L1_SWEEPS 3
 #define L1_FACES 8
-#define L1_CG_STEPS 40
+#define L1_CG_STEPS 15
 
 static double l1_sign(double v) { return v > 0 ? 1.0 : v < 0 ? -1.0 : 0.0; }
 
@@ -176,7 +176,8 @@ GY_INT void gy_l1_minimise(struct gy_l1_model *model, double enough)
             l1_sweep(model);
         if (gy_l1_violation(model) <= enough)
             return;
-        for (int i = 0; i < L1_FACES; i++)
+        const int faces = model->count > GY_L1_FACE ? 1 : L1_FACES;
+        for (int i = 0; i < faces; i++)
             if (l1_face(model))
                 break;
         if (gy_l1_violation(model) <= enough)

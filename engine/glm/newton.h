@@ -28,6 +28,7 @@ struct gy_nw_columns {
     uint32_t *row;
     float *value;   /* NULL: all are `same` */
     float same;
+    size_t entries;
 };
 
 struct gy_nw {
@@ -113,6 +114,7 @@ GY_INT int gy_nw_sum(struct gy_nw *nw, double *x, size_t count, struct gy_error 
 
 /* newton_columns.c */
 GY_INT int gy_nw_columns_open(struct gy_nw *nw, struct gy_error *err);
+GY_INT void gy_nw_columns_close(struct gy_nw *nw);
 
 /* newton_math.c: count <= GY_NW_BLOCK rows: coefficients and curvatures from scores, sums added. */
 struct gy_nw_block {

@@ -6,7 +6,8 @@
 struct nw_turn {
     struct gy_nw *nw;
     struct gy_nw_columns *columns;
-    uint32_t *count; /* [slots][features]: entries of the tile in a column, then how many of the column lie before them */
+    uint32_t *count; /* [parts][features]: entries of the tile in a column, then how many of the column lie before them */
+    int parts;
     int filling;
 };
 
@@ -33,7 +34,7 @@ static void nw_turn_tile(void *job, int64_t tile, int thread)
 {
     const struct nw_turn *const turn = job;
     const struct gy_nw *const nw = turn->nw;
-    const int64_t from = tile * nw->rows / nw->slots, to = (tile + 1) * nw->rows / nw->slots;
+    const int64_t from = tile * nw->rows / turn->parts, to = (tile + 1) * nw->rows / turn->parts;
     int64_t base = 0;
     (void)thread;
     for (int v = 0; v < nw->view_count; base += nw->views[v].count, v++) {
@@ -51,7 +52,7 @@ static int nw_turn_places(struct nw_turn *turn)
     for (size_t j = 0; j < nw->features; j++) {
         int64_t within = 0;
         turn->columns->start[j] = at;
-        for (int s = 0; s < nw->slots; s++) {
+        for (int s = 0; s < turn->parts; s++) {
             uint32_t *const count = turn->count + (size_t)s * nw->features + j;
             const uint32_t here = *count;
             *count = (uint32_t)within;
@@ -76,32 +77,57 @@ static int nw_turn_fill(struct nw_turn *turn, struct gy_error *err)
 {
     struct gy_nw *const nw = turn->nw;
     struct gy_nw_columns *const columns = turn->columns;
-    gy_pool_run(nw->run->pool, nw_turn_tile, turn, nw->slots);
+    gy_pool_run(nw->run->pool, nw_turn_tile, turn, turn->parts);
     if (!nw_turn_places(turn))
         return GY_FAIL(err, GY_E_MISMATCH, "the rows have %" PRId64 " entries instead of %" PRId64, columns->start[nw->features], nw->run->feed->entries);
     turn->filling = 1;
-    gy_pool_run(nw->run->pool, nw_turn_tile, turn, nw->slots);
+    gy_pool_run(nw->run->pool, nw_turn_tile, turn, turn->parts);
     return GY_OK;
 }
 
-GY_INT int gy_nw_columns_open(struct gy_nw *nw, struct gy_error *err)
+/* Large memory that is written as a whole, so not cleared, and on large pages where there are any. */
+static void *nw_turn_take(const struct gy_nw *nw, size_t count)
 {
-    const size_t entries = (size_t)nw->run->feed->entries, counts = (size_t)nw->slots * nw->features;
-    struct gy_nw_columns *const columns = gy_arena_take(&nw->arena, 1, sizeof *columns);
-    const int values = nw_turn_values(nw);
-    if (!columns)
-        return GY_NOMEM(err, "columns", sizeof *columns);
-    columns->same = nw->view_count ? nw->views[0].same : 1.0f;
-    columns->start = gy_arena_take(&nw->arena, nw->features + 1, sizeof *columns->start);
-    columns->row = gy_arena_take(&nw->arena, entries, sizeof *columns->row);
-    columns->value = values ? gy_arena_take(&nw->arena, entries, sizeof *columns->value) : NULL;
-    struct nw_turn turn = { .nw = nw, .columns = columns, .count = gy_alloc_take(nw->run->alloc, counts, sizeof(uint32_t)) };
+    void *const memory = gy_alloc_grow(nw->run->alloc, NULL, 0, count, sizeof(uint32_t));
+    if (memory)
+        gy_mem_large_pages(memory, count * sizeof(uint32_t));
+    return memory;
+}
+
+static int nw_turn_run(struct gy_nw *nw, struct gy_nw_columns *columns, int values, struct gy_error *err)
+{
+    const size_t entries = columns->entries, features = nw->features;
+    struct nw_turn turn = { .nw = nw, .columns = columns, .parts = entries >= 64 * features ? 16 : entries >= 16 * features ? 8 : 4 };
+    const size_t counts = (size_t)turn.parts * features;
+    turn.count = gy_alloc_take(nw->run->alloc, counts, sizeof(uint32_t));
     int status = GY_OK;
     if (!columns->start || !columns->row || (values && !columns->value) || !turn.count)
         status = GY_NOMEM(err, "the rows by columns", entries * (values ? 8 : 4) + counts * sizeof(uint32_t));
     if (status == GY_OK)
         status = nw_turn_fill(&turn, err);
     gy_alloc_free(nw->run->alloc, turn.count, counts * sizeof(uint32_t));
-    nw->columns = status == GY_OK ? columns : NULL;
     return status;
+}
+
+GY_INT int gy_nw_columns_open(struct gy_nw *nw, struct gy_error *err)
+{
+    struct gy_nw_columns *const columns = gy_arena_take(&nw->arena, 1, sizeof *columns);
+    const int values = nw_turn_values(nw);
+    if (!columns)
+        return GY_NOMEM(err, "columns", sizeof *columns);
+    nw->columns = columns;
+    columns->entries = (size_t)nw->run->feed->entries;
+    columns->same = nw->view_count ? nw->views[0].same : 1.0f;
+    columns->start = gy_arena_take(&nw->arena, nw->features + 1, sizeof *columns->start);
+    columns->row = nw_turn_take(nw, columns->entries);
+    columns->value = values ? nw_turn_take(nw, columns->entries) : NULL;
+    return nw_turn_run(nw, columns, values, err);
+}
+
+GY_INT void gy_nw_columns_close(struct gy_nw *nw)
+{
+    if (!nw->columns)
+        return;
+    gy_alloc_free(nw->run->alloc, nw->columns->row, nw->columns->entries * sizeof(uint32_t));
+    gy_alloc_free(nw->run->alloc, nw->columns->value, nw->columns->entries * sizeof(float));
 }

@@ -468,4 +468,8 @@ GY_INT int gy_nw_open(struct gy_nw *nw, struct gy_glm_run *run, int with_columns
     return status;
 }
 
-GY_INT void gy_nw_close(struct gy_nw *nw) { gy_arena_close(&nw->arena); }
+GY_INT void gy_nw_close(struct gy_nw *nw)
+{
+    gy_nw_columns_close(nw);
+    gy_arena_close(&nw->arena);
+}
