@@ -222,7 +222,7 @@ static int between_runs(struct gy_net_between *b, const struct gy_net_between_co
 /* Pieces are as large as the parts that hosts have of them are worth a message. */
 static void between_sizes(struct gy_net_between *b, const struct gy_net_between_config *c)
 {
-    const int64_t piece = gy_min64(BETWEEN_PIECE * c->topology->hosts, BETWEEN_MOST);
+    const int64_t piece = c->piece > 0 ? c->piece : gy_min64(BETWEEN_PIECE * c->topology->hosts, BETWEEN_MOST);
     b->most[BETWEEN_MANY] = gy_min64((int64_t)(c->most / sizeof(float)) / gy_max64(b->all, 1) + 32, piece);
     b->most[BETWEEN_FEW] = gy_min64(b->most[BETWEEN_MANY], BETWEEN_SMALL);
 }

@@ -22,6 +22,7 @@ struct gy_net_between_config {
     const struct gy_net_choice *choice; /* for few and for many bytes, where no algorithm is named; NULL: by rule */
     int channel;              /* keeps its messages apart from those of other levels between the same ranks */
     size_t most;              /* bytes of the largest sum */
+    int64_t piece;            /* floats of a part that travel together; 0: by the number of hosts */
 };
 
 struct gy_net_between;

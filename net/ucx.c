@@ -313,7 +313,7 @@ static int ucx_configure(const struct gy_net_ucx *u, void *config, struct gy_err
     static const char *const rows[][2] = {{"UCX_TLS", "TLS"}, {"UCX_KEEPALIVE_INTERVAL", "KEEPALIVE_INTERVAL"},
                                           {"UCX_TCP_TX_SEG_SIZE", "TCP_TX_SEG_SIZE"}, {"UCX_TCP_RX_SEG_SIZE", "TCP_RX_SEG_SIZE"},
                                           {"UCX_RNDV_THRESH", "RNDV_THRESH"}};
-    const char *const values[] = {u->config.transports != NULL ? u->config.transports : "^sm", "1000s", "516k", "516k",
+    const char *const values[] = {u->config.transports != NULL ? u->config.transports : "^sm", "1000s", "200k", "200k",
                                   ucx_has_rdma() ? "auto" : "inf"};
     for (size_t i = 0; i < GY_COUNT(rows); i++) {
         const ucx_status status = getenv(rows[i][0]) == NULL ? u->f.config_modify(config, rows[i][1], values[i]) : 0;

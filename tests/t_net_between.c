@@ -73,6 +73,7 @@ struct between_world {
     struct gy_net_local *local;
     void *memory[BETWEEN_RANKS]; /* of a host */
     const char *algorithm;
+    int64_t piece;
     int bad[BETWEEN_RANKS];
 };
 struct between_rank {
@@ -135,7 +136,8 @@ static void *between_thread(void *user)
     const struct gy_net_topology *t = &w->topology;
     const struct gy_alloc alloc = gy_alloc_default();
     const int host = t->host[own->rank];
-    struct gy_net_between_config config = {.topology = t, .algorithm = w->algorithm, .channel = 3, .most = BETWEEN_BYTES};
+    struct gy_net_between_config config = {.topology = t, .algorithm = w->algorithm, .channel = 3, .most = BETWEEN_BYTES,
+                                           .piece = w->piece};
     struct gy_net_node_level level;
     struct gy_net_between *between = NULL;
     struct gy_net_node *node = NULL;
@@ -160,7 +162,7 @@ static void *between_thread(void *user)
 static void between_case(const int *locals, int hosts, int dealt, const char *text, const char *algorithm, uint64_t seed)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    struct between_world w = {.algorithm = algorithm};
+    struct between_world w = {.algorithm = algorithm, .piece = seed % 2 == 1 ? 700 : 0}; /* up to 29 pieces, or one */
     struct between_rank ranks[BETWEEN_RANKS];
     struct gy_net_identity all[BETWEEN_RANKS];
     struct gy_error err = {0};
@@ -196,6 +198,7 @@ int main(void)
     between_topology();
     for (size_t i = 0; i < GY_COUNT(names); i++) {
         between_case(two, 2, 0, NULL, names[i], i);
+        between_case(two, 2, 0, NULL, names[i], i + 1);
         between_case(unequal, 2, 1, NULL, names[i], i + 1);
         between_case(three, 3, 1, NULL, names[i], i + 2);
         between_case(four, 4, 0, racks, names[i], i + 3);
