@@ -2,28 +2,66 @@
 /* The table of solvers, and the choice among those that fit, by the time that each is expected to take. */
 #include "glm.h"
 
-typedef const struct gy_glm_solver *(*solver_get)(void);
-static const solver_get solver_list[] = { gy_glm_sdca, gy_glm_newton, gy_glm_l1 };
+#define SOLVER_DENSE 1024  /* features of which Newton's method keeps a matrix */
+#define SOLVER_ENTRIES 20.0 /* of a row, as ranks suppose */
+
+/* Nanoseconds on one core, about, of the steps as they were measured; ranks and threads divide all of them. per: entries of a row. */
+struct solver_shape {
+    const struct gy_glm_problem *problem;
+    double rows, per, features;
+};
+
+/* Passes go with how far one row can move the weights. */
+static double solver_sdca_cost(const struct solver_shape *s)
+{
+    static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 2, 2 };
+    return (6 + 2 * log2(1 + curvature[s->problem->loss] * s->per / s->problem->l2)) * s->rows * (40 + 2.5 * s->per);
+}
+
+/* Four steps with a matrix of all features' products; or, without it, some dozens of passes of conjugate gradients. */
+static double solver_newton_cost(const struct solver_shape *s)
+{
+    if (s->features > SOLVER_DENSE)
+        return 60 * s->rows * (20 + 2.5 * s->per);
+    return 4 * (s->rows * (20 + 2 * s->per + 0.35 * s->per * s->per) + 0.1 * s->features * s->features * s->features);
+}
+
+static double solver_l1_cost(const struct solver_shape *s) { return 40 * s->rows * (20 + 2.5 * s->per); }
+
+static const struct {
+    const struct gy_glm_solver *(*get)(void);
+    double (*cost)(const struct solver_shape *shape);
+} solver_list[] = { { gy_glm_sdca, solver_sdca_cost }, { gy_glm_newton, solver_newton_cost }, { gy_glm_l1, solver_l1_cost } };
 
 static int solver_names(char *text, size_t room)
 {
     int used = 0;
     for (size_t k = 0; k < GY_COUNT(solver_list) && (size_t)used < room; k++)
-        used += snprintf(text + used, room - (size_t)used, "%s%s", k ? ", " : "", solver_list[k]()->name);
+        used += snprintf(text + used, room - (size_t)used, "%s%s", k ? ", " : "", solver_list[k].get()->name);
     return used;
 }
 
 GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, struct gy_error *err)
 {
+    /* ranks know each other's rows, not their entries, and must choose alike */
+    const double rows = (double)gy_max64(feed->all_rows, 1), per = feed->rows == feed->all_rows ? (double)feed->entries / rows : SOLVER_ENTRIES;
+    const struct solver_shape shape = { problem, rows, per, feed->features };
+    const struct gy_glm_solver *best = NULL;
     const char *why = "there is none of that name", *first_why = NULL;
+    double least = HUGE_VAL;
     for (size_t k = 0; k < GY_COUNT(solver_list); k++) {
-        const struct gy_glm_solver *const solver = solver_list[k]();
+        const struct gy_glm_solver *const solver = solver_list[k].get();
         if (name && strcmp(name, solver->name) != 0)
             continue;
-        if (solver->fits(problem, feed, &why))
-            return solver;
-        first_why = first_why ? first_why : why;
+        if (solver->fits(problem, feed, &why)) {
+            const double cost = solver_list[k].cost(&shape);
+            best = !best || cost < least ? solver : best;
+            least = fmin(least, cost);
+        } else
+            first_why = first_why ? first_why : why;
     }
+    if (best)
+        return best;
     char names[80];
     solver_names(names, sizeof names);
     (void)GY_FAIL(err, GY_E_UNSUPPORTED, "no solver for this model (%s): %s; there are %s", name ? name : "any", first_why ? first_why : why, names);
