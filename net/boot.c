@@ -7,7 +7,7 @@
  * wrong code or a slow sender is dropped and the listener goes on; nothing but 48 bytes is read before the proof.
  * A frame: length, bytes, HMAC(session key, direction, counter, length, bytes). Where the length is all ones, a sentence follows instead: rank 0's last
  * words, why there will be no job, so that every rank ends with the same. */
-#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../engine/base/clock.h"
@@ -19,6 +19,7 @@
 #define BOOT_NONCE 32
 #define BOOT_FIELD (64 + GY_NET_MAC_BYTES)
 #define BOOT_PATIENCE_NS 2000000000 /* for one handshake */
+#define BOOT_LOOK_NS 500000000      /* while ranks are missing: are those here that came? */
 #define BOOT_SILENCE_NS 30000000000 /* once all have come, they answer soon: they open the network, no more */
 #define BOOT_WORDS_NS 200000000     /* to tell each rank that there will be no job */
 #define BOOT_WHOLE ((size_t)4096)   /* bytes of a frame that goes out at once */
@@ -166,23 +167,6 @@ static int boot_missing(const struct gy_net_boot *boot, struct gy_error *err)
                    (double)boot->config.wait_ns * 1e-9, first, boot->refusal);
 }
 
-static int boot_receive_all(struct gy_net_boot *boot, struct gy_error *err)
-{
-    const int64_t deadline = gy_clock_ns() + boot->config.wait_ns;
-    for (int left = boot->config.place.ranks - 1; left > 0;) {
-        int fd;
-        if (gy_net_accept(boot->listener, deadline, &fd, NULL) != GY_OK)
-            return boot_missing(boot, err);
-        struct boot_hello hello = {0};
-        const char *const why = boot_welcome(boot, fd, &hello, gy_min64(deadline, gy_clock_ns() + BOOT_PATIENCE_NS));
-        if (why == NULL)
-            left--;
-        else
-            boot_refuse(boot, fd, &hello, why);
-    }
-    return GY_OK;
-}
-
 /* ---- frames ---- */
 
 static void boot_frame_code(const struct boot_link *link, int to_client, uint64_t counter, uint32_t mark, const void *bytes, size_t count,
@@ -248,18 +232,62 @@ static int boot_take(struct boot_link *link, int server, void *bytes, size_t cou
     return boot_take_rest(link, server, (uint32_t)count, bytes, count, deadline, err);
 }
 
-/* Rank 0 tells the others what it says itself. */
+/* Rank 0's last words are its own sentence. Returns status. */
+static int boot_tell(struct gy_net_boot *boot, const char *sentence, int status)
+{
+    char words[BOOT_WORDS] = {0};
+    gy_text_copy(words, sizeof(words), sentence);
+    for (int r = 1; r < boot->config.place.ranks && boot->config.place.rank == 0; r++)
+        if (boot->links[r].fd >= 0)
+            boot_put(&boot->links[r], 1, BOOT_LAST, words, sizeof(words), gy_clock_ns() + BOOT_WORDS_NS, NULL);
+    return status;
+}
+
 static int boot_lost(struct gy_net_boot *boot, int rank, int status, struct gy_error *err)
 {
-    const struct gy_error why = err != NULL ? *err : (struct gy_error){0};
-    char words[BOOT_WORDS] = {0};
+    char words[BOOT_WORDS];
     if (boot->config.place.rank > 0 && boot->links[0].told)
         return status;
-    snprintf(words, sizeof(words), "rank %d was lost while the ranks met: %.180s", rank, why.text);
-    for (int r = 1; r < boot->config.place.ranks && boot->config.place.rank == 0; r++)
-        if (r != rank && boot->links[r].fd >= 0)
-            boot_put(&boot->links[r], 1, BOOT_LAST, words, sizeof(words), gy_clock_ns() + BOOT_WORDS_NS, NULL);
-    return GY_FAIL(err, status, "%s", words);
+    snprintf(words, sizeof(words), "rank %d was lost while the ranks met: %.180s", rank, err != NULL ? err->text : "");
+    return boot_tell(boot, words, GY_FAIL(err, status, "%s", words));
+}
+
+/* ---- all together ---- */
+
+/* A rank that was accepted and has gone since: there will be no job. -1: none. */
+static int boot_gone(const struct gy_net_boot *boot)
+{
+    for (int r = 1; r < boot->config.place.ranks; r++) {
+        char first;
+        const ssize_t n = boot->links[r].fd >= 0 ? recv(boot->links[r].fd, &first, 1, MSG_PEEK) : 1;
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
+            return r;
+    }
+    return -1;
+}
+
+static int boot_receive_all(struct gy_net_boot *boot, struct gy_error *err)
+{
+    const int64_t deadline = gy_clock_ns() + boot->config.wait_ns;
+    for (int left = boot->config.place.ranks - 1; left > 0;) {
+        int fd;
+        struct boot_hello hello = {0};
+        if (gy_net_accept(boot->listener, gy_min64(deadline, gy_clock_ns() + BOOT_LOOK_NS), &fd, NULL) != GY_OK) {
+            const int gone = boot_gone(boot);
+            if (gone > 0)
+                return boot_lost(boot, gone, GY_FAIL(err, GY_E_PEER, "it came and has ended"), err);
+            if (gy_clock_ns() < deadline)
+                continue;
+            const int status = boot_missing(boot, err);
+            return boot_tell(boot, err != NULL ? err->text : "ranks did not come in time", status);
+        }
+        const char *const why = boot_welcome(boot, fd, &hello, gy_min64(deadline, gy_clock_ns() + BOOT_PATIENCE_NS));
+        if (why == NULL)
+            left--;
+        else
+            boot_refuse(boot, fd, &hello, why);
+    }
+    return GY_OK;
 }
 
 GY_INT int gy_net_boot_gather(struct gy_net_boot *boot, const void *own, size_t bytes, void *all, struct gy_error *err)

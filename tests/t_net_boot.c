@@ -120,7 +120,7 @@ struct boot_world {
     struct gy_net_boot_config config;
     int kind;           /* enum boot_kind */
 };
-enum boot_kind { BOOT_RIGHT, BOOT_FIELD, BOOT_KEY, BOOT_EPOCH, BOOT_DEATH };
+enum boot_kind { BOOT_RIGHT, BOOT_FIELD, BOOT_KEY, BOOT_EPOCH, BOOT_DEATH, BOOT_EARLY };
 
 static int boot_talk(struct gy_net_boot *boot, int rank, int ranks, int kind)
 {
@@ -155,19 +155,35 @@ static int boot_bereaved(struct gy_net_boot *boot, int rank)
     return right;
 }
 
+/* Rank 2 comes and dies; rank 3 never comes: rank 1 hears of it. */
+static int boot_came(struct gy_net_boot *boot, int rank, int status, struct gy_error *err)
+{
+    uint32_t own = 1, all[16];
+    if (status != GY_OK || rank == 2)
+        raise(SIGKILL);
+    return gy_net_boot_gather(boot, &own, sizeof(own), all, err) == GY_E_PEER && strncmp(err->text, "rank 2 was lost while the ranks met: it came", 44) == 0;
+}
+
 static int boot_child(struct boot_world *w, int rank, int port)
 {
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_error err = {0};
     struct gy_net_boot *boot = NULL;
+    int all[4];
     w->config.place.rank = rank;
     w->config.place.port = port;
     w->config.listener = -1;
     w->config.key[0] ^= w->kind == BOOT_KEY && rank == 1;
     w->config.epoch += w->kind == BOOT_EPOCH && rank == 1;
+    if (w->kind == BOOT_EARLY && rank == 3)
+        return 1;
     const int status = gy_net_boot_open(&boot, &w->config, &alloc, &err);
-    if (w->kind == BOOT_KEY || w->kind == BOOT_EPOCH)
-        return rank == 1 ? status == GY_E_MISMATCH || status == GY_E_PEER : 1;
+    if (w->kind == BOOT_KEY || w->kind == BOOT_EPOCH) /* rank 2 waits for the others, until rank 0 gives up */
+        return rank == 1 ? status == GY_E_MISMATCH || status == GY_E_PEER
+                         : status == GY_OK && gy_net_boot_gather(boot, &rank, sizeof(rank), all, &err) == GY_E_PEER &&
+                               strncmp(err.text, "1 of 3 ranks did not come", 25) == 0;
+    if (w->kind == BOOT_EARLY)
+        return boot_came(boot, rank, status, &err);
     const int right = status == GY_OK && (w->kind == BOOT_DEATH ? boot_bereaved(boot, rank) : boot_talk(boot, rank, w->config.place.ranks, w->kind));
     gy_net_boot_close(boot);
     return right;
@@ -224,16 +240,18 @@ static void boot_world_run(int ranks, int kind, int strangers)
     for (int r = 1; r < ranks; r++) {
         int code = -1;
         waitpid(pids[r], &code, 0);
-        bad += kind == BOOT_DEATH && r == 2 ? !WIFSIGNALED(code) : !WIFEXITED(code) || WEXITSTATUS(code) != 0;
+        bad += (kind == BOOT_DEATH || kind == BOOT_EARLY) && r == 2 ? !WIFSIGNALED(code) : !WIFEXITED(code) || WEXITSTATUS(code) != 0;
     }
     if (strangers) {
         kill(pids[0], SIGKILL);
         waitpid(pids[0], NULL, 0);
     }
-    const int wanted = kind == BOOT_KEY || kind == BOOT_EPOCH ? GY_E_PEER : 1;
+    const int wanted = kind == BOOT_KEY || kind == BOOT_EPOCH || kind == BOOT_EARLY ? GY_E_PEER : 1;
     T_CHECK_MSG(status == wanted && bad == 0, "%d ranks, case %d: %d, %d bad: %s", ranks, kind, status, bad, err.text);
     if (kind == BOOT_KEY)
         T_CHECK_MSG(strstr(err.text, "rank 1 first; a caller that says it is rank 1 was sent away: it has another key") != NULL, "%s", err.text);
+    if (kind == BOOT_EARLY)
+        T_CHECK_MSG(strcmp(err.text, "rank 2 was lost while the ranks met: it came and has ended") == 0, "%s", err.text);
     if (kind == BOOT_EPOCH)
         T_CHECK_MSG(strstr(err.text, "sent away: it is of another start of the job") != NULL, "%s", err.text);
 }
@@ -265,5 +283,6 @@ int main(void)
     boot_world_run(3, BOOT_KEY, 0);
     boot_world_run(3, BOOT_EPOCH, 0);
     boot_world_run(4, BOOT_DEATH, 0);
+    boot_world_run(4, BOOT_EARLY, 0);
     T_END("t_net_boot");
 }
