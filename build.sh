@@ -8,7 +8,7 @@
 #   ./build.sh demo           trains on the real Fashion-MNIST images and classifies one
 #   ./build.sh test           the test suite with the default compiler; the last line has the counts
 #   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
-#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net; long: on a bare Debian in a folder
+#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net glm; long: on a bare Debian in a folder
 #   ./build.sh bench          speed of kernels and of a training step
 #   ./build.sh gpu OUT        on a machine with a GPU: op test, nets, training, benchmarks; report and CSV into the folder OUT
 #   ./build.sh gpu OUT PART... some of it: ops net train sanitizer bench
@@ -582,14 +582,22 @@ check_part()
             install "other launchers" openmpi-bin slurm-wlm munge openssh-server || :
         LIMIT=1800 one run_launchers env TMP= sh tests/run_launchers.sh "$(cd "$DIR" && pwd)/gyre"
         ;;
+    glm)
+        flavour default
+        build_tests
+        { have ip && need_ucx; } || ! can_install || install "four hosts on one machine" iproute2 libucx-dev || :
+        LIMIT=3600 one run_glm_kill env TMP= sh tests/run_glm_kill.sh "$(cd "$DIR" && pwd)/gyre"
+        LIMIT=3600 one run_glm_scale env TMP= sh tests/run_glm_scale.sh "$(cd "$DIR" && pwd)/gyre"
+        sed -n 's/^[a-z].*\(ranks:\|epochs in\|passes:\)/    &/p' "$LOGS/run_glm_scale.log"
+        ;;
     long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;
-    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net long" ;;
+    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net glm long" ;;
     esac
 }
 
 target_check()
 {
-    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc emu net
+    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc emu net glm
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     open_tally

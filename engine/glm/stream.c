@@ -270,7 +270,8 @@ static void glms_tell(struct glms_stream *s, int64_t number, int status, const s
     pthread_mutex_lock(&s->mutex);
     s->read_ns += now - began;
     s->event[number % GLMS_EVENTS] = (struct gy_glm_stream_event){ .number = number, .window = glms_window_of(s, number),
-        .pass = number / s->windows, .rows = glms_room_of(s, number)->rows.count, .entries = s->window[glms_window_of(s, number)].entries, .read_began = began, .read_ended = now };
+        .pass = number / s->windows, .rows = glms_room_of(s, number)->rows.count, .entries = s->window[glms_window_of(s, number)].entries,
+        .read_began = began, .read_ended = now };
     if (status == GY_OK)
         s->filled = number + 1;
     else {
