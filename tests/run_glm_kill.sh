@@ -8,7 +8,14 @@ GYRE=$1
 KILLS=${KILLS:-15}
 SEED=${SEED:-$$}
 field() { sed -n "s/.*\"event\":\"end\".*\"$2\":\\([^,}]*\\).*/\\1/p" "$1"; }
-near() { if awk -v a="$1" -v b="$2" -v p="$3" 'BEGIN { d = a - b; exit !(a > 0 && d <= p * a && -d <= p * a) }'; then ok; else bad "objectives $1 and $2 (seed $SEED)"; fi; }
+near()
+{
+    if awk -v a="$1" -v b="$2" -v p="$3" 'BEGIN { d = a - b; exit !(a > 0 && d <= p * a && -d <= p * a) }'; then
+        ok
+    else
+        bad "objectives $1 and $2 (seed $SEED)"
+    fi
+}
 # moment N: seconds between 0 and 0.6
 moment() { awk -v s="$SEED" -v n="$1" 'BEGIN { srand(s * 1000 + n); print rand() * 0.6 }'; }
 RUN=
