@@ -287,11 +287,18 @@ static int newton_run(struct newton *newton, struct gy_error *err)
 /* ---- opening ---- */
 
 /* Whether the matrix is cheaper than some twenty products. */
-static int newton_wants_matrix(const struct gy_glm_run *run, size_t dims)
+static int newton_wants_matrix(const struct gy_glm_feed *feed, size_t dims)
 {
-    const struct gy_glm_feed *const feed = run->feed;
     const double rows = feed->rows > 0 ? (double)feed->rows : 1, per_row = (double)feed->entries / rows;
     return dims <= NEWTON_MATRIX_DIMS && (per_row <= 100 || dims <= 160);
+}
+
+GY_INT int gy_glm_newton_leads(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed)
+{
+    const size_t dims = (size_t)feed->features + (problem->bias != 0);
+    const int64_t rows = feed->all_rows > feed->rows ? feed->all_rows : feed->rows;
+    const char *why;
+    return newton_fits(problem, feed, &why) && newton_wants_matrix(feed, dims) && rows >= NEWTON_ROWS_PER_DIM * (int64_t)dims;
 }
 
 static int newton_take(struct newton *newton, int matrix, struct gy_error *err)
@@ -314,7 +321,7 @@ static int newton_solve(struct gy_glm_run *run, struct gy_error *err)
 {
     struct newton newton = { .was = 0 };
     const size_t dims = (size_t)run->feed->features + (run->problem->bias != 0);
-    int matrix = newton_wants_matrix(run, dims);
+    int matrix = newton_wants_matrix(run->feed, dims);
     GY_TRY(gy_job_any(run->job, !matrix, &matrix, err)); /* one rank without: none has one */
     matrix = !matrix;
     GY_TRY(gy_nw_open(&newton.nw, run, !matrix, err));
