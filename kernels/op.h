@@ -69,13 +69,13 @@
  * Linear models (glm_loss.h), by devices with memory of their own; the CPU refuses them and trains without ops. X is a window of rows
  * (glm_window.h), W the weights, M the dual numbers of the window's rows, Y scores of them. act: enum gy_glm_loss; geom.n: rows worked on at a time, at most;
  * geom.k: the larger of a window's rows and the weights. struct gy_uniform: seed and step name the order of rows, lr is 1 / l2, loss_scale the
- * damping, bias1 the bias's value
+ * damping, bias1 the bias's value, bias2 l1 / l2: weights are what W has beyond it
  * GY_OP_GLM_STEP       X W M                          W M                     each row but the long ones gets its best dual number, W moves at once
  * GY_OP_GLM_STEP_LONG  X W M                          W M                     the same for the long ones
  * GY_OP_GLM_BUILD      X M                            W                       adds what the dual numbers make of it
  * GY_OP_GLM_SCORES     X W                            Y                       x . w
  * GY_OP_GLM_SUMS       X [Y M]                        SUMS (f64)              adds the losses at Y, and the conjugates of M
- * GY_OP_GLM_SQUARES    X W                            SUMS (f64)              adds w^2
+ * GY_OP_GLM_SQUARES    X W                            SUMS (f64)              adds the weights squared, and their sizes
  */
 enum gy_opcode {
     GY_OP_INPUT, GY_OP_CONV, GY_OP_BN_STATS, GY_OP_BN_FINISH, GY_OP_BN_FOLD, GY_OP_BN_APPLY, GY_OP_ACT, GY_OP_POOL_MAX,

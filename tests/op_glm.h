@@ -69,7 +69,8 @@ static void op_glm_run(const struct gy_backend *backend, struct gy_cuda_backend 
         id[i] = (uint32_t)(i < 3 ? i : i - 3);
     const struct gy_rows rows = { .count = 3, .start = start, .id = id, .same = 0.5f, .label = label };
     const struct gy_glm_pack how = { .problem = &problem, .features = 1103, .room = sizeof window, .most_rows = 3 };
-    const struct gy_glm_packed in = gy_glm_pack(&how, &rows, 0, window);
+    struct gy_glm_piece piece = { .rows = &rows, .count = 3 };
+    const struct gy_glm_packed in = gy_glm_pack(&how, &piece, 1, window);
     const size_t bytes[6] = { sizeof window, sizeof w, 12, 12, 32, 16384 };
     if (!T_CHECK(in.rows == 3 && in.longs == 1) || !op_glm_prepare(self, op, problem.loss, 16, &u) || !T_CHECK(gy_cuda_ready(self, &err) == GY_OK))
         return;

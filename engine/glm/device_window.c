@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows as a device wants them: one piece of memory, labels already what the loss calls y, weights what it calls c. The arrays are copied by
- * the pool's threads; how many rows a window takes is found by halving, since its size rises with each. */
+/* Rows as a device wants them: one piece of memory, labels already what the loss calls y, weights what it calls c. Where each piece's rows and
+ * entries go is known before any is copied, so the pool's threads copy them side by side. */
 #include "device.h"
 #include "../../kernels/glm_window.h"
 #include "../base/rng.h"
 
-enum { GLW_ALIGN = 16, GLW_TILE = 1 << 20 };
+enum { GLW_ALIGN = 16 };
 
 /* ---- sizes ---- */
 
@@ -23,25 +23,23 @@ static uint64_t glw_words(struct glw_place *p, uint64_t count)
 
 static uint64_t glw_entries(const struct gy_rows *rows, int32_t from, int32_t count)
 {
-    return (uint64_t)gy_rows_end(rows, from + count - 1) - gy_rows_begin(rows, from);
+    return count ? (uint64_t)gy_rows_end(rows, from + count - 1) - gy_rows_begin(rows, from) : 0;
 }
 
-/* Fills the record but for longs; the list of these has room for as many as there can be. */
-static struct gy_glm_packed glw_lay_out(const struct gy_glm_pack *how, const struct gy_rows *rows, int32_t from, int32_t count,
-                                         struct gy_glm_window *head)
+/* A window of so many rows of this form. Fills the record but for longs; the list of these has room for as many as there can be. */
+static struct gy_glm_packed glw_lay_out(const struct gy_glm_pack *how, const struct gy_rows *form, uint64_t n, uint64_t entries, struct gy_glm_window *head)
 {
-    const uint64_t n = (uint64_t)count, entries = glw_entries(rows, from, count);
     struct glw_place p = { gy_align_up(sizeof *head, GLW_ALIGN) };
-    *head = (struct gy_glm_window){ .rows = count, .width = rows->start ? 0 : rows->width, .same = rows->same, .features = how->features };
-    head->start = rows->start ? glw_words(&p, n + 1) : 0;
+    *head = (struct gy_glm_window){ .rows = (int32_t)n, .width = form->start ? 0 : form->width, .same = form->same, .features = how->features };
+    head->start = form->start ? glw_words(&p, n + 1) : 0;
     head->id = glw_words(&p, entries);
-    head->value = rows->value ? glw_words(&p, entries) : 0;
+    head->value = form->value ? glw_words(&p, entries) : 0;
     head->y = glw_words(&p, n);
     head->c = glw_words(&p, n);
-    head->scale = rows->scale ? glw_words(&p, n) : 0;
+    head->scale = form->scale ? glw_words(&p, n) : 0;
     head->long_rows = entries > GY_GLM_LONG ? glw_words(&p, entries / GY_GLM_LONG) : 0;
-    struct gy_glm_packed out = { .rows = count };
-    out.dual = how->duals ? glw_words(&p, n) : 0;
+    struct gy_glm_packed out = { .rows = (int32_t)n };
+    out.dual = how->dual ? glw_words(&p, n) : 0;
     out.bytes = p.at;
     return out;
 }
@@ -52,14 +50,19 @@ GY_INT size_t gy_glm_pack_most(int64_t rows, int64_t entries)
     return head + (size_t)rows * 20 + (size_t)entries * 8 + (size_t)entries / GY_GLM_LONG * 4;
 }
 
-/* Most rows from `from` on that have room. */
-static int32_t glw_count(const struct gy_glm_pack *how, const struct gy_rows *rows, int32_t from)
+GY_INT int gy_glm_pack_fits(const struct gy_glm_pack *how, const struct gy_rows *form, int64_t rows, int64_t entries)
 {
     struct gy_glm_window head;
-    int32_t lo = 0, hi = (int32_t)gy_min64(rows->count - from, how->most_rows);
+    return rows <= how->most_rows && entries <= UINT32_MAX &&
+           glw_lay_out(how, form, (uint64_t)rows, (uint64_t)entries, &head).bytes <= how->room;
+}
+
+GY_INT int32_t gy_glm_pack_count(const struct gy_glm_pack *how, const struct gy_rows *rows, int32_t from)
+{
+    int32_t lo = 0, hi = rows->count - from;
     while (lo < hi) {
         const int32_t middle = lo + (hi - lo + 1) / 2;
-        if (glw_lay_out(how, rows, from, middle, &head).bytes <= how->room)
+        if (gy_glm_pack_fits(how, rows, middle, (int64_t)glw_entries(rows, from, middle)))
             lo = middle;
         else
             hi = middle - 1;
@@ -69,67 +72,82 @@ static int32_t glw_count(const struct gy_glm_pack *how, const struct gy_rows *ro
 
 /* ---- copies ---- */
 
-struct glw_copy {
-    unsigned char *to;
-    const unsigned char *from;
-    size_t bytes;
+struct glw_job {
+    const struct gy_glm_pack *how;
+    struct gy_glm_piece *piece;
+    const struct gy_glm_window *head;
+    const struct gy_glm_packed *out;
+    unsigned char *at;
 };
 
-static void glw_copy_tile(void *job, int64_t tile, int thread)
+static void *glw_at(const struct glw_job *job, uint64_t place) { return job->at + place; }
+
+/* One piece, to its place. */
+static void glw_tile(void *arg, int64_t tile, int thread)
 {
-    const struct glw_copy *c = job;
-    const size_t at = (size_t)tile * GLW_TILE, left = c->bytes - at;
+    const struct glw_job *job = arg;
+    const struct gy_glm_piece *p = &job->piece[tile];
+    const struct gy_rows *rows = p->rows;
+    const uint32_t begin = gy_rows_begin(rows, p->from);
+    const size_t bytes = (size_t)glw_entries(rows, p->from, p->count) * 4;
+    float *const y = glw_at(job, job->head->y), *const c = glw_at(job, job->head->c), *const scale = glw_at(job, job->head->scale);
+    uint32_t *const start = glw_at(job, job->head->start);
     (void)thread;
-    memcpy(c->to + at, c->from + at, left < GLW_TILE ? left : GLW_TILE);
-}
-
-static void glw_bytes(struct gy_pool *pool, void *to, const void *from, size_t bytes)
-{
-    struct glw_copy c = { to, from, bytes };
-    if (!pool || bytes < 2 * GLW_TILE)
-        memcpy(to, from, bytes);
-    else
-        gy_pool_run(pool, glw_copy_tile, &c, gy_ceil_div((int64_t)bytes, GLW_TILE));
-}
-
-static void *glw_at(unsigned char *at, uint64_t place) { return at + place; }
-
-/* What stands beside the entries; returns the number of long rows. */
-static int32_t glw_rows(const struct gy_glm_pack *how, const struct gy_rows *rows, int32_t from, const struct gy_glm_window *head,
-                         unsigned char *at)
-{
-    float *const y = glw_at(at, head->y), *const c = glw_at(at, head->c), *const scale = glw_at(at, head->scale);
-    uint32_t *const start = glw_at(at, head->start);
-    int32_t *const list = glw_at(at, head->long_rows), longs = 0;
-    const uint32_t first = gy_rows_begin(rows, from);
-    for (int32_t i = 0; i < head->rows; i++) {
-        const uint32_t begin = gy_rows_begin(rows, from + i), end = gy_rows_end(rows, from + i);
-        y[i] = gy_glm_y(how->problem, rows, from + i);
-        c[i] = gy_glm_c(how->problem, rows, from + i, y[i]);
-        if (head->scale)
-            scale[i] = rows->scale[from + i];
-        if (head->start)
-            start[i] = begin - first, start[i + 1] = end - first;
-        if (end - begin > GY_GLM_LONG)
-            list[longs++] = i;
+    memcpy((uint32_t *)glw_at(job, job->head->id) + p->entry, rows->id + begin, bytes);
+    if (job->head->value)
+        memcpy((float *)glw_at(job, job->head->value) + p->entry, rows->value + begin, bytes);
+    for (int32_t i = 0; i < p->count; i++) {
+        y[p->row + i] = gy_glm_y(job->how->problem, rows, p->from + i);
+        c[p->row + i] = gy_glm_c(job->how->problem, rows, p->from + i, y[p->row + i]);
     }
+    if (job->head->scale)
+        memcpy(scale + p->row, rows->scale + p->from, (size_t)p->count * sizeof *scale);
+    for (int32_t i = 0; i < p->count && job->head->start; i++)
+        start[p->row + i] = p->entry + gy_rows_begin(rows, p->from + i) - begin;
+    if (job->out->dual)
+        memcpy((float *)glw_at(job, job->out->dual) + p->row, job->how->dual + p->first, (size_t)p->count * sizeof(float));
+}
+
+/* Lists the long rows; returns how many. */
+static int32_t glw_longs(const struct glw_job *job)
+{
+    int32_t *const list = glw_at(job, job->head->long_rows), longs = 0;
+    const uint32_t *const start = glw_at(job, job->head->start);
+    for (int32_t i = 0; i < job->head->rows && job->head->long_rows; i++)
+        if ((job->head->start ? start[i + 1] - start[i] : (uint32_t)job->head->width) > GY_GLM_LONG)
+            list[longs++] = i;
     return longs;
 }
 
-GY_INT struct gy_glm_packed gy_glm_pack(const struct gy_glm_pack *how, const struct gy_rows *rows, int32_t from, unsigned char *at)
+GY_INT struct gy_glm_packed gy_glm_pack(const struct gy_glm_pack *how, struct gy_glm_piece *piece, int pieces, unsigned char *at)
 {
     struct gy_glm_window head;
-    const int32_t count = glw_count(how, rows, from);
-    if (count == 0)
-        return (struct gy_glm_packed){ .rows = 0 };
-    struct gy_glm_packed out = glw_lay_out(how, rows, from, count, &head);
-    const size_t bytes = (size_t)glw_entries(rows, from, count) * 4, first = gy_rows_begin(rows, from);
-    glw_bytes(how->pool, glw_at(at, head.id), rows->id + first, bytes);
-    if (head.value)
-        glw_bytes(how->pool, glw_at(at, head.value), rows->value + first, bytes);
-    head.longs = out.longs = glw_rows(how, rows, from, &head, at);
+    uint64_t rows = 0, entries = 0;
+    for (int k = 0; k < pieces; k++) {
+        piece[k].row = (int32_t)rows;
+        piece[k].entry = (uint32_t)entries;
+        rows += (uint64_t)piece[k].count;
+        entries += glw_entries(piece[k].rows, piece[k].from, piece[k].count);
+    }
+    struct gy_glm_packed out = glw_lay_out(how, piece[0].rows, rows, entries, &head);
+    struct glw_job job = { how, piece, &head, &out, at };
+    if (how->pool)
+        gy_pool_run(how->pool, glw_tile, &job, pieces);
+    for (int k = 0; k < pieces && !how->pool; k++)
+        glw_tile(&job, k, 0);
+    if (head.start) {
+        const uint32_t last = (uint32_t)entries;
+        memcpy(at + head.start + 4 * rows, &last, sizeof last);
+    }
+    head.longs = out.longs = glw_longs(&job);
     memcpy(at, &head, sizeof head);
     return out;
+}
+
+GY_INT void gy_glm_unpack_duals(const struct gy_glm_piece *piece, int pieces, const struct gy_glm_packed *in, const unsigned char *at, float *dual)
+{
+    for (int k = 0; k < pieces; k++)
+        memcpy(dual + piece[k].first, at + in->dual + 4 * (size_t)piece[k].row, (size_t)piece[k].count * sizeof *dual);
 }
 
 /* ---- how alike rows are ---- */

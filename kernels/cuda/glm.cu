@@ -17,7 +17,7 @@
  * Sums (losses, conjugates, squares) are in double, GLM_PARTS blocks that add equal strides, then one block; always the same order.
  *
  * Block: GY_THREADS, a multiple of 32. Shared memory: two doubles a thread. Alignment: windows on 16 bytes. Tails: by the loops.
- * struct gy_uniform is read so: seed and step name the order, lr is 1 / l2, loss_scale is s, bias1 the bias's value.
+ * struct gy_uniform is read so: seed and step name the order, lr is 1 / l2, loss_scale is s, bias1 the bias's value, bias2 l1 / l2.
  * GLM_LOSS is enum gy_glm_loss, GLM_STREAM of the order's random numbers. */
 #include "prelude.cuh"
 
@@ -34,7 +34,7 @@ struct glm_view {
     const uint32_t *start, *id;
     const float *value, *y, *c, *scale;
     int rows, width;
-    float same, bias;
+    float same, bias, soft;
     uint32_t features;
 };
 
@@ -56,6 +56,7 @@ GY_FN struct glm_view glm_view_of(const struct gy_glm_window *x, const struct gy
     v.width = x->width;
     v.same = x->same;
     v.bias = u->bias1;
+    v.soft = u->bias2;
     v.features = x->features;
     return v;
 }
@@ -74,6 +75,14 @@ GY_FN struct glm_row glm_row_of(const struct glm_view *v, int i)
     return r;
 }
 
+/* Where there is an l1, w is what the vector of the dual numbers is beyond l1 / l2. */
+GY_FN float glm_soft(float u, float soft)
+{
+    const float more = fabsf(u) - soft;
+    return more > 0.0f ? (u > 0.0f ? more : -more) : 0.0f;
+}
+GY_FN float glm_weight(const struct glm_view *v, const float *w, uint32_t id) { return glm_soft(gy_load_live(w + id), v->soft); }
+
 /* ---- a row's sums: of features times w, and of features squared, both without the row's scale ---- */
 
 struct glm_dot {
@@ -86,7 +95,7 @@ GY_FN struct glm_dot glm_dot_part(const struct glm_view *v, struct glm_row r, co
     struct glm_dot out = { 0.0f, 0.0f };
     GY_UNROLL_NOT for (uint32_t j = r.begin + first; j < r.end; j += step) {
         const float value = v->value ? v->value[j] : v->same;
-        out.w += value * gy_load_live(w + v->id[j]);
+        out.w += value * glm_weight(v, w, v->id[j]);
         out.square += value * value;
     }
     return out;
@@ -106,7 +115,7 @@ GY_FN struct glm_dot glm_dot_warp(const struct glm_view *v, struct glm_row r, st
 
 GY_FN float glm_score(const struct glm_view *v, struct glm_row r, struct glm_dot x, const float *w)
 {
-    return x.w * r.scale + (v->bias != 0.0f ? v->bias * gy_load_live(w + v->features) : 0.0f);
+    return x.w * r.scale + (v->bias != 0.0f ? v->bias * glm_weight(v, w, v->features) : 0.0f);
 }
 
 /* ---- steps ---- */
@@ -312,15 +321,18 @@ GY_KERNEL(glm_sums)
     glm_part(s, x, GY_P(double, GY_SCRATCH));
 }
 
-/* W squared, the bias included. */
+/* The weights squared, and their sizes, the bias included. */
 GY_KERNEL(glm_squares)
 {
     GY_SHARED(struct glm_shared, s);
     const float *w = GY_P(const float, GY_W);
     const int64_t count = (int64_t)GY_P(const struct gy_glm_window, GY_X)->features + (a.u->bias1 != 0.0f ? 1 : 0);
     struct glm_pair x = { 0.0, 0.0 };
-    for (int64_t i = (int64_t)GY_BX * GY_THREADS + GY_TID; i < count; i += (int64_t)GY_GX * GY_THREADS)
-        x.first += (double)w[i] * (double)w[i];
+    for (int64_t i = (int64_t)GY_BX * GY_THREADS + GY_TID; i < count; i += (int64_t)GY_GX * GY_THREADS) {
+        const double one = (double)glm_soft(w[i], a.u->bias2);
+        x.first += one * one;
+        x.second += one < 0.0 ? -one : one;
+    }
     glm_part(s, x, GY_P(double, GY_SCRATCH));
 }
 
