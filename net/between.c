@@ -12,7 +12,7 @@
 #define BETWEEN_PIECE ((int64_t)1 << 17) /* floats of a piece for each host */
 #define BETWEEN_MOST ((int64_t)1 << 20)  /* and at most: what an executor is ready for */
 #define BETWEEN_FILE_MOST ((size_t)64 << 20)
-#define BETWEEN_SMALL ((int64_t)1 << 12) /* floats of a part: up to here rounds count more than bytes */
+#define BETWEEN_SMALL ((int64_t)1 << 14) /* floats of a part: up to here rounds count more than bytes */
 
 enum between_size { BETWEEN_FEW, BETWEEN_MANY, BETWEEN_SIZES };
 

@@ -50,6 +50,7 @@ struct sim {
     int64_t events, room;
     struct sim_lane *lanes;
     int64_t lane_count, lanes_left;
+    double *busy;                 /* [ranks]: until when a rank adds; its lanes do so one after another */
     struct sim_link *links;
     int link_count;
     int32_t *open_links;          /* of the present filling */
@@ -332,18 +333,22 @@ static int sim_post(struct sim *m, struct sim_lane *l)
     return GY_OK;
 }
 
-static double sim_adding(const struct sim *m, const struct sim_lane *l)
+/* When the rank has added what came in this round. */
+static double sim_added(const struct sim *m, const struct sim_lane *l)
 {
     double bytes = 0;
     for (int64_t i = l->at; i < l->end; i++)
         bytes += m->s->steps[i].kind == GY_NET_ADD ? m->piece_bytes * m->s->steps[i].pieces : 0;
-    return m->c->add_rate > 0 ? bytes / m->c->add_rate : 0;
+    if (bytes <= 0 || m->c->add_rate <= 0)
+        return m->now;
+    m->busy[l->rank] = fmax(m->busy[l->rank], m->now) + bytes / m->c->add_rate;
+    return m->busy[l->rank];
 }
 
 static int sim_ended(struct sim *m, int64_t step)
 {
     const int64_t lane = (int64_t)m->rank_of[step] * m->s->lanes + m->s->steps[step].lane;
-    return --m->lanes[lane].left > 0 ? GY_OK : sim_push(m, m->now + sim_adding(m, &m->lanes[lane]), SIM_GO, lane, 0);
+    return --m->lanes[lane].left > 0 ? GY_OK : sim_push(m, sim_added(m, &m->lanes[lane]), SIM_GO, lane, 0);
 }
 
 /* ---- events ---- */
@@ -453,6 +458,7 @@ static int sim_take(struct sim *m)
     there &= (m->messages = gy_arena_take(a, count, sizeof(*m->messages))) != NULL;
     there &= (m->open_flows = gy_arena_take(a, count, sizeof(*m->open_flows))) != NULL;
     there &= (m->lanes = gy_arena_take(a, (size_t)m->lane_count, sizeof(*m->lanes))) != NULL;
+    there &= (m->busy = gy_arena_take(a, (size_t)m->s->ranks, sizeof(*m->busy))) != NULL;
     there &= (m->links = gy_arena_take(a, (size_t)m->link_count, sizeof(*m->links))) != NULL;
     there &= (m->open_links = gy_arena_take(a, (size_t)m->link_count, sizeof(*m->open_links))) != NULL;
     return there ? GY_OK : GY_NOMEM(m->err, "a simulation", count * sizeof(*m->messages));

@@ -49,6 +49,18 @@ static void sim_sharing(void)
     T_CHECK(sim_time("multihalving", &c, &shape, n, 1) > 3.9 * seconds + 6e-3);
 }
 
+/* Two ranks exchange halves in four lanes that arrive together: what a rank adds it adds in turn. */
+static void sim_adds(void)
+{
+    const struct gy_net_cluster c = {.hosts = 2, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = 1e9, .add_rate = 1e8};
+    const double n = 8e6, wire = n / 1e9, add = n / 2 / 1e8;
+    const double one = sim_time("halving", &c, &(struct gy_net_shape){.ranks = 2, .lanes = 1}, n, 1);
+    const double four = sim_time("halving", &c, &(struct gy_net_shape){.ranks = 2, .lanes = 4}, n, 1);
+    T_CHECK_MSG(sim_near(one, wire + add), "%g %g", one, wire + add);
+    /* the first three lanes' way back lies within the adding of the next ones */
+    T_CHECK_MSG(sim_near(four, wire / 2 + add + wire / 8), "%g %g", four, wire / 2 + add + wire / 8);
+}
+
 /* A link rests for the latency before each of a sum's messages: what it could have carried then, up to the burst, it carries at its peak. */
 static double sim_bucket_round(const struct gy_net_cluster *c, double bytes)
 {
@@ -114,6 +126,7 @@ int main(void)
 {
     sim_formulas();
     sim_sharing();
+    sim_adds();
     sim_buckets();
     sim_noise();
     sim_files();
