@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of solvers, and the choice among those that fit, by the time that each is expected to take. */
-#include "newton.h"
+#include "glm.h"
 
 #define SOLVER_DENSE 1024  /* features of which Newton's method keeps a matrix */
 #define SOLVER_ENTRIES 20.0 /* of a row, as ranks suppose */
@@ -48,12 +48,7 @@ GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct 
     const struct solver_shape shape = { problem, rows, per, feed->features };
     const struct gy_glm_solver *best = NULL;
     const char *why = "there is none of that name", *first_why = NULL;
-<<<<<<< Updated upstream
     double least = HUGE_VAL;
-=======
-    if (!name && gy_glm_newton_leads(problem, feed))
-        return gy_glm_newton();
->>>>>>> Stashed changes
     for (size_t k = 0; k < GY_COUNT(solver_list); k++) {
         const struct gy_glm_solver *const solver = solver_list[k].get();
         if (name && strcmp(name, solver->name) != 0)
