@@ -46,6 +46,7 @@ struct launch_job {
     pid_t pid[LAUNCH_MOST];
     char still[LAUNCH_MOST];    /* stopped by a signal */
     unsigned grace;             /* seconds for the others to end by themselves, once one ended badly */
+    int asked, ended;           /* a signal asked to stop; all were ended by this process */
     int input[LAUNCH_MOST];     /* of those on other hosts: held open; -1 */
     char **command;
 };
@@ -213,15 +214,39 @@ static void launch_kill(struct launch_job *job, int number)
     }
 }
 
-static void launch_say(const struct launch_job *job, int rank, pid_t pid, int status)
+static int launch_code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+
+/* How a process ended; weight 0: well. */
+struct launch_end {
+    int rank, status, weight;
+    pid_t pid;
+};
+
+/* Who began? The others lose a rank and end with CLI_FAILED, or are ended; they may do so before that rank's end is seen. */
+static int launch_weight(const struct launch_job *job, int rank, int status)
 {
-    char where[320] = "";
-    if (job->hosts > 1)
-        snprintf(where, sizeof where, " on %s", job->host[job->rank_host[rank]].name);
+    const int code = launch_code(status);
+    if (code == CLI_OK || code == CLI_STOPPED)
+        return 0;
+    if (job->still[rank])
+        return 4;
     if (WIFSIGNALED(status))
-        fprintf(stderr, "gyre: rank %d%s (process %d) was ended by signal %d; the others are ended\n", rank, where, (int)pid, WTERMSIG(status));
+        return job->ended ? 1 : 3;
+    return code != CLI_FAILED ? 2 : 1;
+}
+
+static void launch_say(const struct launch_job *job, const struct launch_end *end)
+{
+    char where[320] = "", how[64];
+    if (job->hosts > 1)
+        snprintf(where, sizeof where, " on %s", job->host[job->rank_host[end->rank]].name);
+    if (job->still[end->rank])
+        snprintf(how, sizeof how, "stood still and was ended");
+    else if (WIFSIGNALED(end->status))
+        snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(end->status));
     else
-        fprintf(stderr, "gyre: rank %d%s (process %d) ended with code %d; the others are ended\n", rank, where, (int)pid, WEXITSTATUS(status));
+        snprintf(how, sizeof how, "ended with code %d", WEXITSTATUS(end->status));
+    fprintf(stderr, "gyre: rank %d%s (process %d) %s; the others are ended\n", end->rank, where, (int)end->pid, how);
 }
 
 static int launch_find(const struct launch_job *job, pid_t pid)
@@ -249,13 +274,13 @@ static int launch_end_still(const struct launch_job *job, const char *why)
 }
 
 /* A process was stopped, or goes on. */
-static void launch_note(struct launch_job *job, int rank, int stopped, int code)
+static void launch_note(struct launch_job *job, int rank, int stopped, int bad)
 {
     int still = 0;
     job->still[rank] = (char)stopped;
     for (int r = 0; r < job->ranks; r++)
         still += launch_stands(job, r);
-    if (code != CLI_OK)
+    if (bad)
         launch_end_still(job, NULL);
     else
         alarm(still ? LAUNCH_STILL : 0);
@@ -265,52 +290,65 @@ static void launch_on_asked(struct launch_job *job)
 {
     launch_kill(job, (int)launch_asked); /* every rank finishes its step and writes, or follows */
     launch_asked = 0;
+    job->asked = 1;
 }
 
-static void launch_on_late(struct launch_job *job, int code)
+static void launch_on_late(struct launch_job *job, int bad)
 {
     alarm(0);
     launch_late = 0;
-    if (code == CLI_OK)
+    if (!bad) {
         job->grace = launch_end_still(job, "is stopped for 4 seconds and is ended") ? 1 : job->grace;
-    else
-        launch_kill(job, SIGKILL); /* what is saved is whole */
+        return;
+    }
+    job->ended = 1;
+    launch_kill(job, SIGKILL); /* what is saved is whole */
 }
 
-/* Waits for all. The first that ends badly decides the code; the others notice it and end, with a sentence; who does not, is ended. */
+/* After a bad end the others notice it and end, with a sentence; who does not, is ended. */
+static void launch_note_end(struct launch_job *job, const struct launch_end *end, struct launch_end *worst)
+{
+    if (end->weight > 0 && worst->weight == 0) {
+        launch_end_still(job, NULL);
+        alarm(job->grace);
+    }
+    if (end->weight > worst->weight)
+        *worst = *end;
+}
+
+/* Waits for all. Who began to end badly decides the code. */
 static int launch_wait(struct launch_job *job, int left)
 {
-    int code = CLI_OK;
+    struct launch_end worst = { .weight = 0 };
+    int stopped = 0;
     job->grace = LAUNCH_GRACE;
+    job->ended = 0;
     while (left > 0) {
         int status = 0;
         const pid_t pid = waitpid(-1, &status, WUNTRACED | WCONTINUED);
         if (pid < 0 && errno == EINTR && launch_asked)
             launch_on_asked(job);
         if (launch_late)
-            launch_on_late(job, code);
+            launch_on_late(job, worst.weight > 0);
         const int rank = pid > 0 ? launch_find(job, pid) : -1;
         if (rank < 0)
             continue;
         if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
-            launch_note(job, rank, WIFSTOPPED(status), code);
+            launch_note(job, rank, WIFSTOPPED(status), worst.weight > 0);
             continue;
         }
         job->pid[rank] = 0;
         left--;
-        const int bad = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-        if (bad == 0 || bad == CLI_STOPPED || code != CLI_OK) {
-            code = code == CLI_OK ? bad : code;
-            continue;
-        }
-        code = bad;
-        launch_say(job, rank, pid, status);
-        launch_end_still(job, NULL);
-        alarm(job->grace);
+        stopped |= launch_code(status) == CLI_STOPPED && worst.weight == 0;
+        const struct launch_end end = { rank, status, stopped ? 0 : launch_weight(job, rank, status), pid };
+        launch_note_end(job, &end, &worst);
     }
     alarm(0);
     launch_late = 0;
-    return code;
+    if (worst.weight == 0)
+        return stopped ? CLI_STOPPED : CLI_OK;
+    launch_say(job, &worst);
+    return launch_code(worst.status);
 }
 
 static int launch_once(struct launch_job *job)
@@ -361,7 +399,7 @@ static int launch_run(const void *values, char **args, int count)
         code = cli_fail(CLI_RESOURCES, "/dev/urandom gives no key for the job: %s", strerror(errno));
     if (code == CLI_OK)
         code = launch_once(job);
-    for (int64_t k = 0; k < v->restarts && code != CLI_OK && code != CLI_STOPPED && code != CLI_USAGE; k++) {
+    for (int64_t k = 0; k < v->restarts && !job->asked && code != CLI_OK && code != CLI_STOPPED && code != CLI_USAGE; k++) {
         fprintf(stderr, "gyre: the job is started again, %" PRId64 " of %" PRId64 "\n", k + 1, v->restarts);
         job->epoch++;
         code = launch_once(job);
