@@ -39,7 +39,7 @@ struct gy_outer_tile {
     const int32_t *at;   /* [pixels + GY_OUTER_AHEAD]: the pixels of the strip that count, then any of the strip */
     int64_t pixels;
     float *dw;
-    int64_t dw_pitch, cols;
+    int64_t dw_pitch, cols; /* cols: as above */
     int add;
 };
 typedef void (*gy_outer_fn)(const struct gy_outer_tile *tile);

@@ -9,8 +9,8 @@
 #define GY_CPU_MICRO_H
 #include "kernels.h"
 
-/* Loops over registers are unrolled whole; under a sanitizer they stay loops, or compiling would take minutes. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* Loops over registers are unrolled whole; where size counts they stay loops, and under a sanitizer, or compiling would take minutes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__OPTIMIZE_SIZE__)
 #define GY_UNROLL
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
@@ -23,11 +23,11 @@
 #endif
 #define GY_ALWAYS static inline __attribute__((always_inline))
 
-/* The batch-reduce product on an R x (N vectors) register tile; part: the last vector is cut. */
+/* The batch-reduce product on an R x (N vectors) register tile; of the narrowest kind, one vector, columns may be cut. */
 #define GY_MICRO_GEMM(P, ATTR, V, W, ACC)                                                                              \
     ATTR GY_ALWAYS void P##_gemm_end(const struct gy_gemm_tile *t, V acc[][ACC], const int R, const int N)             \
     {                                                                                                                  \
-        const int64_t whole = t->cols == (int64_t)N * (W);                                                             \
+        const int whole = N > 1 || t->cols == (W);                                                                     \
         GY_UNROLL for (int i = 0; i < R; i++)                                                                          \
         {                                                                                                              \
             float *out = t->out[i] + t->out_first;                                                                     \
@@ -44,7 +44,7 @@
     }                                                                                                                  \
     ATTR GY_ALWAYS void P##_gemm_begin(const struct gy_gemm_tile *t, V acc[][ACC], const int R, const int N)           \
     {                                                                                                                  \
-        const int64_t whole = t->cols == (int64_t)N * (W);                                                             \
+        const int whole = N > 1 || t->cols == (W);                                                                     \
         GY_UNROLL for (int i = 0; i < R; i++)                                                                          \
         {                                                                                                              \
             const float *from = t->init != NULL ? t->init : t->out[i] + t->out_first;                                  \
@@ -86,11 +86,11 @@
         P##_gemm_end(t, acc, R, N);                                                                                    \
     }
 
-/* The outer product summed over pixels, from packed panels. */
+/* The outer product summed over pixels, from packed panels; cut as above. */
 #define GY_MICRO_OUTER(P, ATTR, V, W, ACC)                                                                             \
     ATTR GY_ALWAYS void P##_outer(const struct gy_outer_tile *t, const int R, const int N)                             \
     {                                                                                                                  \
-        const int64_t whole = t->cols == (int64_t)N * (W);                                                             \
+        const int whole = N > 1 || t->cols == (W);                                                                     \
         const V zero = P##_set1(0.0f);                                                                                 \
         V acc[GY_ROWS_MAX][ACC];                                                                                       \
         GY_UNROLL for (int i = 0; i < R; i++)                                                                          \
