@@ -154,7 +154,7 @@ GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_err
     s->dim = (int64_t)run->feed->features + (run->problem->bias != 0);
     s->pitch = (int64_t)gy_align_up((size_t)s->dim, 64);
     s->floor = 1;
-    s->plain = run->job && run->job->ranks > 1; /* there leaps take the place of the centre */
+    s->plain = run->problem->loss == GY_GLM_HINGE && run->job && run->job->ranks > 1;
     s->meet_every = sdca_meet_rows(s);
     int status = gy_glm_levels_open(&s->levels, run->job, run->alloc, s->dim, 0, err);
     if (status == GY_OK)

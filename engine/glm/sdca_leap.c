@@ -75,8 +75,12 @@ static void leap_go(struct gy_sdca *s, const double *u, double part)
         const float from = s->dual[i], to = s->dual_kept[i];
         s->dual[i] = part == 1 ? to : logistic ? leap_logit(from, to, part) : (float)((1 - part) * (double)from + part * (double)to);
     }
-    for (int64_t j = 0; j < s->dim; j++)
-        s->u[j] = (float)((1 - part) * (double)s->u[j] + part * u[j]);
+    const double l2 = s->run->problem->l2, kappa = s->kappa, all = l2 + kappa;
+    for (int64_t j = 0; j < s->dim; j++) {
+        const double w = (double)s->run->w[j], was = (all * (double)s->u[j] - kappa * (double)s->centre[j]) / l2;
+        s->u[j] = (float)((l2 * ((1 - part) * was + part * u[j]) + kappa * w) / all);
+        s->centre[j] = s->before[j] = s->run->w[j]; /* from where it begins anew */
+    }
     gy_glm_levels_begin(&s->levels, s->u);
     s->stale = 1;
 }
