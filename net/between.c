@@ -8,8 +8,8 @@
 #include "between.h"
 
 #define BETWEEN_FLIGHTS 4
-#define BETWEEN_WINDOW 4                 /* pieces of a part that are under way at once */
-#define BETWEEN_PIECE ((int64_t)1 << 17) /* floats of a piece for each host */
+#define BETWEEN_WINDOW 2                 /* pieces of a part that are under way at once: more of them leave the caches */
+#define BETWEEN_PIECE ((int64_t)1 << 16) /* floats of a piece for each host */
 #define BETWEEN_MOST ((int64_t)1 << 20)  /* and at most: what an executor is ready for */
 #define BETWEEN_FILE_MOST ((size_t)64 << 20)
 #define BETWEEN_SMALL ((int64_t)1 << 14) /* floats of a part: up to here rounds count more than bytes */
