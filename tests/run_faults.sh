@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Random moments: a rank of a training run is killed (kill -9) or stopped (SIGSTOP) between its start and its end. Every other rank ends
 # within five seconds, all with the same sentence, which names it; 'gyre launch --restarts' goes on from the last checkpoint, and the run ends
-# with the file of an undisturbed one. Runs of 2, 3 and 4 ranks on one host, and of two hosts with two ranks each (network namespaces, as
-# root). Then a rank with another net, and one with another key.
+# with the file of an undisturbed one; a job that is suspended as a whole goes on. Runs of 2, 3 and 4 ranks
+# on one host, and of two hosts with two ranks each (network namespaces, as root). Then a rank with another net, and one with another key.
 # run_faults.sh GYRE [MOMENTS]. Variables: SEED (of the moments; printed), SHAPES (of the jobs), STEPS, GYRE_TEST_DATA (CIFAR-10 and ResNet-20
 # instead of a small net).
 . "$(dirname "$0")/e2e.inc"
@@ -147,6 +147,28 @@ awk -v seed="$SEED" -v moments="$MOMENTS" -v shapes="$shapes" 'BEGIN {
 while read -r number shape signal victim part <&4; do
     moment "$number" "$shape" "$signal" "$victim" "$part" 4<&-
 done 4<"$TMP/moments"
+
+# ---- a whole job that is suspended, as by Ctrl-Z, goes on
+case $shapes in
+*3*)
+    RUN=exec
+    train 3 "$TMP/suspended" >"$out" 2>"$err" </dev/null &
+    pid=$!
+    RUN=
+    # shellcheck disable=SC2154
+    sleep "$(printf '%d.%03d' $((took_3 / 2000)) $((took_3 / 2 % 1000)))"
+    all="$pid $(pgrep -P $pid)"
+    # shellcheck disable=SC2086
+    kill -STOP $all
+    sleep 6 # longer than a rank may be silent, and a process stopped
+    # shellcheck disable=SC2086
+    kill -CONT $all
+    got=0
+    wait $pid || got=$?
+    if [ $got = 0 ]; then ok; else bad "code $got after a pause"; cat "$err"; fi
+    same "$TMP/whole.3/$last" "$TMP/suspended/$last"
+    ;;
+esac
 
 # ---- a rank with another net; one with another key
 sed 's/conv 16/conv 20/' "$TMP/tiny.net" >"$TMP/other.net"
