@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranks above threads: any hierarchy of them reaches the same certified optimum, and all ranks have the same weights, bit for bit; a forced schedule gives the
  * same run again. Known optima where the data sets are there, rows by formula otherwise. */
-#include "../engine/glm/glm.h"
+#include "../engine/glm/sdca.h"
 #include "../engine/glm/stream.h"
 #include "glm_data.h"
 #include "glm_ranks.h"
@@ -18,6 +18,7 @@ struct lv_left {
     struct gy_glm_certificate at;
     int status, rounds, epochs;
     int64_t rows;
+    double sigma;
     char why[16], text[480];
     float w[LV_WIDTH];
 };
@@ -143,6 +144,51 @@ static void lv_check_formula(struct lv_left *left)
     glm_data_free(&data);
 }
 
+/* ---- the guard ---- */
+
+/* Ranks that all move w the same way, with a sigma as if they did not: the guard has to raise it. */
+static int lv_guard_rank(void *user, struct gyre_job *job, int rank)
+{
+    const struct lv_case *const c = user;
+    struct lv_left *const left = &c->left[rank];
+    const struct gy_alloc alloc = gy_alloc_default();
+    const struct gy_glm_problem problem = { .loss = c->loss, .l2 = c->set->l2, .target = GY_GLM_TARGET_VALUE, .class_weight = { 1, 1 } };
+    struct gy_glm_run run = { .problem = &problem, .feed = &c->data->feed, .alloc = &alloc, .job = job, .stop = { .gap = c->gap, .epochs = 20000 }, .seed = 3,
+                              .w = left->w };
+    struct gy_error err = { 0 };
+    struct gy_sdca s;
+    memset(left, 0, sizeof *left);
+    lv_part(c->data, rank, c->ranks, c->views);
+    left->status = gy_pool_open(&run.pool, &alloc, c->threads, &err);
+    if (left->status == GY_OK)
+        left->status = gy_sdca_open(&s, &run, &err);
+    if (left->status == GY_OK) {
+        s.plain = s.levels.fixed = s.levels.parts = 1;
+        s.levels.sigma = 1;
+        left->status = gy_sdca_run(&s, &err);
+        left->sigma = s.levels.sigma;
+        gy_sdca_close(&s);
+    }
+    gy_pool_close(run.pool);
+    left->at = run.result;
+    snprintf(left->why, sizeof left->why, "%s", run.why ? run.why : "?");
+    return left->status == GY_OK;
+}
+
+static void lv_check_guard(struct lv_left *left)
+{
+    static const struct lv_set set = { NULL, 0, 0.5, 0 };
+    struct glm_data data;
+    const struct glm_data_kind kind = { .rows = 400, .features = 6, .most = 12, .values = 0, .regression = 1, .seed = 13 };
+    glm_data_random(&data, &kind);
+    struct lv_case c = { .data = &data, .set = &set, .ranks = 4, .threads = 1, .views = 1, .loss = GY_GLM_SQUARED, .gap = 1e-4, .left = left };
+    T_CHECK(gr_run(c.ranks, lv_guard_rank, &c));
+    T_CHECK_MSG(strcmp(left->why, "gap") == 0 && left->sigma > 1, "the run ended by '%s' with sigma %g, objective %g", left->why, left->sigma, left->at.primal);
+    for (int r = 1; r < c.ranks; r++)
+        T_CHECK(left[r].sigma == left->sigma && memcmp(&left[r].at, &left->at, sizeof left->at) == 0);
+    glm_data_free(&data);
+}
+
 int main(void)
 {
     static const struct lv_set sets[] = {
@@ -155,6 +201,7 @@ int main(void)
     char folder[600];
     struct glm_data data;
     lv_check_formula(left);
+    lv_check_guard(left);
     for (size_t i = 0; i < GY_COUNT(sets); i++) {
         snprintf(folder, sizeof folder, "%s/glm", root ? root : "/nowhere");
         if (glm_data_read(&data, folder, sets[i].file, sets[i].zero_based, 0) != 0) {

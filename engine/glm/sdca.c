@@ -17,7 +17,6 @@
 #define SDCA_RESTART 1.5         /* gap over that of the pass before, from where on the centre stops running ahead */
 #define SDCA_GROWN 4.0           /* gap over the best one, from where on the guard steps in */
 #define SDCA_LEAP 3              /* rounds before the first leap */
-#define SDCA_SURE 0.7            /* of an estimated gap is surely there */
 #define SDCA_DRIFTED 8.0         /* certified gap over its estimate, from where on u is made afresh */
 
 static int sdca_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
@@ -351,10 +350,14 @@ static int sdca_leap(struct gy_sdca *s, struct sdca_watch *watch, const struct g
     if (*unsettled)
         return GY_OK;
     s->levels.sigma = before->sigma;
-    double gap = SDCA_SURE * sdca_estimate(s, watch);
-    if (!(gap > 0))
-        return GY_OK;
+    struct gy_glm_certificate at; /* between ranks the estimate may be off by far, and a leap must not be worse than where it begins */
+    gy_sdca_weights(s, s->run->w);
     gy_sdca_duals(s, 0);
+    GY_TRY(gy_glm_certify(s->run, s->run->w, s->dual, &at, err));
+    double gap = at.gap;
+    watch->ratio = s->gap > 0 ? fmax(gap - s->kappa / s->run->problem->l2 * s->move, 0.01 * gap) / s->gap : watch->ratio;
+    if (!(gap > s->run->stop.gap * at.primal) || !(watch->ratio > 0))
+        return GY_OK;
     GY_TRY(gy_sdca_leap(s, &gap, &done, err));
     if (done) {
         gy_sdca_duals(s, 1);

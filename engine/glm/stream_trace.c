@@ -5,7 +5,7 @@
 #include "../base/text.h"
 #include "stream.h"
 
-enum { GLMT_WIDE = 9600, GLMT_HIGH = 2500, GLMT_LEFT = 900, GLMT_RIGHT = 9400, GLMT_ROW = 750, GLMT_NEXT = 500, GLMT_BAR = 360, GLMT_BARS = 240 };
+enum { GLMT_WIDE = 9600, GLMT_HIGH = 2500, GLMT_LEFT = 900, GLMT_RIGHT = 9400, GLMT_ROW = 750, GLMT_NEXT = 500, GLMT_BAR = 360, GLMT_BARS = 72 };
 
 static int glmt_to_file(void *user, const char *text, size_t bytes) { return gy_outfile_write(user, text, bytes, NULL); }
 
@@ -68,7 +68,7 @@ static void glmt_bar(const struct glmt_chart *c, const struct gy_glm_stream_even
         return;
     const int64_t x = glmt_x(c, began), wide = gy_max64(glmt_x(c, ended) - x, 6);
     gy_sink_printf(c->sink, "<rect x=\"%" PRId64 "\" y=\"%" PRId64 "\" width=\"%" PRId64 "\" height=\"%d\" fill=\"%s\" stroke=\"#ffffff\" "
-                   "stroke-width=\"6\"/>\n", x, y, wide, GLMT_BAR, colors[e->window % 3]);
+                   "stroke-width=\"6\"/>\n", x, y, wide, GLMT_BAR, colors[e->number % 3]);
     if (wide > 220)
         gy_sink_printf(c->sink, "<text x=\"%" PRId64 "\" y=\"%" PRId64 "\" text-anchor=\"middle\" fill=\"#ffffff\" font-size=\"130\">%" PRId64 "</text>\n",
                        x + wide / 2, y + GLMT_BAR / 2 + 45, e->window);
