@@ -7,6 +7,7 @@
 #include "../engine/glm/device.h"
 #include "../kernels/cuda/backend.h"
 #include "../kernels/glm_window.h"
+#include "glm_ranks.h"
 #include "glm_rows.h"
 #include "t.h"
 
@@ -483,14 +484,14 @@ static double cg_gap(const struct cg_model *m, double *primal)
     return (P - D) / fabs(P);
 }
 
-/* One run to the gap; the primal objective, or NAN. */
+/* One run to the gap; the primal objective, or 0. */
 static double cg_solve(struct cg_model *m, const char *what)
 {
-    double primal = NAN;
+    double primal = 0;
     const int status = gy_glm_solve_on(&m->run, &m->device, &m->err);
     T_CHECK_MSG(status == GY_OK, "%s: %s", what, m->err.text);
     if (status != GY_OK)
-        return NAN;
+        return 0;
     const double gap = cg_gap(m, &primal);
     printf("%s: %d epochs, gap %.2g, objective %.9g\n", what, m->run.epochs, gap, primal);
     T_CHECK_MSG(m->run.why && strcmp(m->run.why, "gap") == 0, "%s: %s", what, m->run.why ? m->run.why : "no reason");
@@ -523,7 +524,7 @@ static void cg_streamed(const struct cg_data *d, double l2, double loose, const 
     const size_t model = 8 * (size_t)d->features + 8192, whole = gy_glm_pack_most(d->rows.count, d->entries), rows = 8 * (size_t)d->rows.count;
     const struct { size_t memory; int views, resident; } cases[] = { { 0, 1, 1 }, { model + whole / 8 + rows, 3, 0 }, { model + whole / 8, 2, 0 },
                                                                      { model + whole / 8, 4, 1 } };
-    double first = NAN;
+    double first = 0;
     for (size_t i = 0; i < GY_COUNT(cases); i++) {
         struct cg_model m;
         char name[100];
@@ -604,6 +605,67 @@ static void cg_stopped(void)
     m.run.stop.gap = 1e-4;
     memset(m.run.w, 0, 4 * (size_t)d.features);
     cg_solve(&m, "resumed");
+    cg_model_free(&m);
+    cg_free(&d);
+}
+
+/* ---- ranks ---- */
+
+struct cg_shared {
+    float w[64], dual[400];
+    double primal[2];
+    int epochs[2];
+};
+
+enum { CG_RANK_ROWS = 200, CG_RANK_WIDTH = 8 };
+static struct cg_data cg_rank_data(void) { return cg_make(CG_VALUES, 2 * CG_RANK_ROWS, CG_RANK_WIDTH, 40, GY_GLM_LOGISTIC, 600); }
+
+/* Half of the rows. */
+static int cg_rank(void *user, struct gyre_job *job, int rank)
+{
+    struct cg_shared *shared = user;
+    struct cg_data whole = cg_rank_data(), half = whole;
+    struct cg_model m;
+    const struct gy_alloc alloc = gy_alloc_default();
+    if (gy_pool_open(&cg_pool, &alloc, 1, NULL) != GY_OK)
+        return 0;
+    half.rows.count = CG_RANK_ROWS;
+    half.entries = CG_RANK_ROWS * CG_RANK_WIDTH;
+    half.rows.id += rank * half.entries;
+    half.rows.value += rank * half.entries;
+    half.rows.label += rank * CG_RANK_ROWS;
+    cg_model_make(&m, &half, GY_GLM_LOGISTIC, 2, 0, 2, 1);
+    m.feed.feed.all_rows = 2 * CG_RANK_ROWS;
+    m.run.job = job;
+    if (gy_glm_solve_on(&m.run, &m.device, &m.err) != GY_OK)
+        printf("rank %d: %s\n", rank, m.err.text);
+    memcpy(shared->w, m.run.w, 4 * (size_t)half.features);
+    memcpy(shared->dual + rank * CG_RANK_ROWS, m.run.dual, 4 * CG_RANK_ROWS);
+    shared->primal[rank] = m.run.result.primal;
+    shared->epochs[rank] = m.run.epochs;
+    cg_model_free(&m);
+    cg_free(&whole);
+    gy_pool_close(cg_pool);
+    cg_pool = NULL;
+    return 1;
+}
+
+/* Two ranks, each with a device: the optimum of all rows. */
+static void cg_ranks(void)
+{
+    struct cg_shared *const shared = gr_memory(sizeof *shared);
+    struct cg_data d = cg_rank_data();
+    struct cg_model m;
+    double primal;
+    T_CHECK(gr_run(2, cg_rank, shared));
+    cg_model_make(&m, &d, GY_GLM_LOGISTIC, 2, 0, 1, 1);
+    memcpy(m.run.w, shared->w, 4 * (size_t)d.features);
+    memcpy(m.run.dual, shared->dual, sizeof shared->dual);
+    const double gap = cg_gap(&m, &primal);
+    printf("two ranks: %d epochs, gap %.2g, objective %.9g\n", shared->epochs[0], gap, primal);
+    T_CHECK_MSG(gap >= -1e-9 && gap <= 1.01e-4 && shared->epochs[0] == shared->epochs[1], "%g after %d and %d epochs", gap, shared->epochs[0],
+                shared->epochs[1]);
+    T_CHECK(shared->primal[0] == shared->primal[1] && fabs(shared->primal[0] - primal) <= 1e-6 * primal);
     cg_model_free(&m);
     cg_free(&d);
 }
@@ -707,6 +769,11 @@ int main(int argc, char **argv)
     if (!cg_open(&o)) {
         T_SKIP("the device is not there");
         T_END("t_cuda_glm");
+    }
+    if (strcmp(cg_device, "emu") == 0) { /* forks: nothing may be open */
+        o.b->close(o.self);
+        cg_ranks();
+        T_CHECK(cg_open(&o));
     }
     const struct gy_alloc alloc = gy_alloc_default();
     void *const symbol = dlsym(o.self->lib.runtime, "cudaMemGetInfo");

@@ -4,11 +4,15 @@
  * Rows on the device go on at the same time, which makes their steps too long together; the damping factor s shortens them. It begins with how alike rows
  * are; after an epoch that let the dual objective fall, weights and dual numbers go back to what they were and s doubles, after a good one
  * it becomes a little smaller. The dual objective of an epoch costs next to nothing, the primal one a pass: it is made every few epochs.
+ * Ranks train side by side, each on its own rows and its own device, and sum after every epoch (levels.h). A rank then watches the dual objective of its
+ * own part, sum of conjugates - l2 / (2 sigma) |v|^2, which its steps alone make rise; sigma is the number of ranks, so that nothing can diverge.
+ *
  * Who decides is the host's certificate, in double: what the device believes to be enough is checked there before the run ends. */
 #include "device_run.h"
 #include "../base/clock.h"
 #include "../device.h"
 #include "../op.h"
+#include "sums.h"
 
 #ifndef GY_NO_CUDA
 
@@ -20,12 +24,13 @@ static void gld_say(void *user, int level, const char *text)
     gy_log_write(d->log_to, level, "%s", text);
 }
 
-/* A pass with its sums. */
+/* A pass with its sums; what < 0: that of squares alone. */
 static int gld_sum(struct gy_gld *d, int what, int epoch, double out[GLD_TOTALS])
 {
     const size_t bytes = GLD_TOTALS * sizeof(double);
     GY_TRY(d->b->copy(d->self, d->totals, d->totals_host + GLD_TOTALS, bytes, GY_COPY_TO_DEVICE));
-    GY_TRY(gy_gld_pass(d, what, epoch));
+    if (what >= 0)
+        GY_TRY(gy_gld_pass(d, what, epoch));
     GY_TRY(gy_gld_run(d, GLD_SQUARES, d->loaded ? d->window[0].at : d->slot[0].device, NULL, NULL, d->totals + GLD_SQUARE));
     GY_TRY(d->b->copy(d->self, d->totals_host, d->totals, bytes, GY_COPY_TO_HOST));
     GY_TRY(d->b->sync(d->self));
@@ -45,9 +50,28 @@ static int gld_keep(struct gy_gld *d, int restore)
     return GY_OK;
 }
 
+/* The same of all ranks' dual numbers, by the host. */
+static int gld_make_w_of_ranks(struct gy_gld *d)
+{
+    double *const u = gy_alloc_take(d->run->alloc, (size_t)d->weights, sizeof *u);
+    if (!u)
+        return GY_NOMEM(&d->err, "the vector of the dual numbers", (size_t)d->weights * sizeof *u);
+    int status = gy_gld_dual_copy(d, 0);
+    if (status == GY_OK)
+        status = gy_glm_rebuild(d->run, d->host_dual, u, &d->err);
+    for (int64_t i = 0; i < d->weights && status == GY_OK; i++)
+        d->run->w[i] = (float)u[i];
+    gy_alloc_free(d->run->alloc, u, (size_t)d->weights * sizeof *u);
+    GY_TRY(status);
+    gy_glm_levels_begin(&d->levels, d->run->w);
+    return d->b->copy(d->self, d->w, d->run->w, gy_gld_w_bytes(d), GY_COPY_TO_DEVICE);
+}
+
 /* w as the dual numbers have it: without what rounding has added since. */
 static int gld_make_w(struct gy_gld *d, int epoch)
 {
+    if (d->levels.base)
+        return gld_make_w_of_ranks(d);
     memset(d->run->w, 0, gy_gld_w_bytes(d));
     GY_TRY(d->b->copy(d->self, d->w, d->run->w, gy_gld_w_bytes(d), GY_COPY_TO_DEVICE));
     return gy_gld_pass(d, GLD_MAKE_W, epoch);
@@ -74,7 +98,7 @@ static int gld_begin(struct gy_gld *d)
     for (int64_t i = 0; i < run->feed->rows && !run->has_dual; i++)
         d->host_dual[i] = none;
     GY_TRY(gy_gld_dual_copy(d, 1));
-    d->best = -INFINITY;
+    d->best = -HUGE_VAL;
     return gld_make_w(d, run->first_epoch);
 }
 
@@ -82,34 +106,59 @@ static int gld_begin(struct gy_gld *d)
 
 static double gld_dual_of(const struct gy_gld *d, const double sums[GLD_TOTALS])
 {
-    return sums[GLD_CONJUGATE] - 0.5 * d->run->problem->l2 * sums[GLD_SQUARE];
+    return sums[GLD_CONJUGATE] - 0.5 * d->run->problem->l2 / d->levels.sigma * sums[GLD_SQUARE];
+}
+
+/* Ranks sum what they have changed. Then the vector is another one, and so is the dual objective from which a rank goes on. */
+static int gld_meet(struct gy_gld *d, double seconds)
+{
+    double sums[GLD_TOTALS];
+    int met = 0;
+    if (!d->levels.base)
+        return GY_OK;
+    GY_TRY(d->b->copy(d->self, d->run->w, d->w, gy_gld_w_bytes(d), GY_COPY_TO_HOST));
+    GY_TRY(d->b->sync(d->self));
+    GY_TRY(gy_glm_levels_pass(&d->levels, d->run->w, seconds, 1, &met, &d->err));
+    GY_TRY(d->b->copy(d->self, d->w, d->run->w, gy_gld_w_bytes(d), GY_COPY_TO_DEVICE));
+    GY_TRY(gld_sum(d, -1, 0, sums));
+    sums[GLD_CONJUGATE] = d->conjugates;
+    d->best = gld_dual_of(d, sums);
+    d->run->rounds = d->levels.rounds;
+    return GY_OK;
 }
 
 /* One epoch, taken back when the dual objective fell by more than rounding can explain. */
 static int gld_epoch(struct gy_gld *d, int epoch)
 {
+    const int64_t began = gy_clock_ns();
     double sums[GLD_TOTALS];
     if (epoch % GLD_ANEW == 0)
         GY_TRY(gld_make_w(d, epoch));
     GY_TRY(gld_keep(d, 0));
     GY_TRY(gld_sum(d, GLD_TRAIN, epoch, sums));
     const double dual = gld_dual_of(d, sums), noise = 1e-6 * (fabs(sums[GLD_CONJUGATE]) + 0.5 * d->run->problem->l2 * sums[GLD_SQUARE]);
-    d->visited += d->run->feed->rows;
+    d->visited += d->run->feed->all_rows;
     if (dual >= d->best - noise) {
         d->best = dual;
+        d->conjugates = sums[GLD_CONJUGATE];
         d->damping = d->damping > 1.1 ? d->damping / 1.1 : 1;
-        return GY_OK;
+        return gld_meet(d, (double)(gy_clock_ns() - began) * 1e-9);
     }
     d->damping *= 2;
     gy_log_write(&d->log, GY_LOG_INFO, "epoch %d let the dual objective fall from %.9g to %.9g and was taken back; damping is %.3g now", epoch, d->best,
                  dual, d->damping);
-    return gld_keep(d, 1);
+    GY_TRY(gld_keep(d, 1));
+    return gld_meet(d, (double)(gy_clock_ns() - began) * 1e-9);
 }
 
-/* What the device believes. */
+/* What the device believes; of several ranks, what the host says. */
 static int gld_look(struct gy_gld *d, int epoch, struct gy_glm_certificate *out)
 {
     double sums[GLD_TOTALS];
+    if (d->levels.base) {
+        GY_TRY(gld_fetch(d));
+        return gy_glm_certify(d->run, d->run->w, d->host_dual, out, &d->err);
+    }
     GY_TRY(gld_sum(d, GLD_LOOK, epoch, sums));
     out->loss = sums[GLD_LOSS];
     out->primal = sums[GLD_LOSS] + 0.5 * d->run->problem->l2 * sums[GLD_SQUARE] + d->run->problem->l1 * sums[GLD_SIZE];
@@ -179,7 +228,7 @@ static int gld_train(struct gy_gld *d)
 {
     struct gy_glm_run *run = d->run;
     const int last = run->stop.epochs ? run->stop.epochs : 1000, every = run->stop.every ? run->stop.every : GLD_EVERY;
-    struct gy_glm_certificate at = { .primal = INFINITY, .dual = -INFINITY, .gap = INFINITY };
+    struct gy_glm_certificate at = { .primal = HUGE_VAL, .dual = -HUGE_VAL, .gap = HUGE_VAL };
     GY_TRY(gld_begin(d));
     for (int epoch = run->first_epoch + 1; epoch <= last && !run->why; epoch++) {
         const int look = epoch % every == 0 || epoch == last;
@@ -205,8 +254,6 @@ static int gld_fits(const struct gy_glm_run *run, struct gy_error *err)
     const struct gy_glm_problem *p = run->problem;
     if (!(p->l2 > 0) || (p->bias != 0 && p->bias_free))
         return GY_FAIL(err, GY_E_UNSUPPORTED, "a device trains with an l2 above 0, and with a bias that is penalised like every weight");
-    if (gyre_job_ranks(run->job) > 1)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "linear models train on a device in one process; this job has %d ranks", gyre_job_ranks(run->job));
     if (run->feed->rows < 1)
         return GY_FAIL(err, GY_E_ARG, "there are no rows to train on");
     return GY_OK;
@@ -236,13 +283,16 @@ static int gld_prepare(struct gy_gld *d)
         d->op[i].u = &d->u;
         GY_TRY(d->b->prepare(d->self, &d->op[i], &d->err));
     }
-    d->u = (struct gy_uniform){ .seed = d->run->seed, .lr = (float)(1 / d->run->problem->l2), .bias1 = (float)d->run->problem->bias,
+    d->u = (struct gy_uniform){ .seed = d->run->seed, .lr = (float)(d->levels.sigma / d->run->problem->l2), .bias1 = (float)d->run->problem->bias,
                                 .bias2 = (float)(d->run->problem->l1 / d->run->problem->l2), .valid = 1 };
     return d->b->ready(d->self, &d->err);
 }
 
 static int gld_all(struct gy_gld *d, size_t memory)
 {
+    GY_TRY(gy_glm_levels_open(&d->levels, d->run->job, d->run->alloc, d->weights, 1, &d->err));
+    d->levels.sigma = d->levels.base ? d->levels.fan : 1;
+    d->levels.fixed = 1;
     GY_TRY(gy_gld_get_duals(d));
     GY_TRY(gy_gld_views(d));
     GY_TRY(gy_gld_deal(d, memory));
@@ -274,6 +324,7 @@ static int gld_solve(struct gy_gld *d, size_t memory)
     const int status = gld_all(d, memory);
     d->b->sync(d->self);
     gy_gld_put_all(d);
+    gy_glm_levels_close(&d->levels);
     if (status == GY_OK || status == GY_E_STOPPED || !d->started)
         gld_leave_feed(d);
     if (status != GY_OK && !d->err.text[0])
@@ -287,7 +338,8 @@ static int gld_on_device(struct gy_glm_run *run, const struct gy_glm_device *dev
     struct gy_gld d = { .run = run, .log_to = device->log };
     d.log = (struct gy_log){ gld_say, &d, device->log ? device->log->level : GY_LOG_ERROR };
     struct gy_backend_config config = { .alloc = run->alloc, .log = &d.log, .kernel_cache = device->kernel_cache };
-    GY_TRY(gy_device_open_backend(name, &config, device->use_env, 0, &d.b, &d.self, err));
+    const int own = run->job && run->job->locals > 1 ? run->job->local : 0;
+    GY_TRY(gy_device_open_backend(name, &config, device->use_env, own, &d.b, &d.self, err));
     const int status = gld_solve(&d, device->memory);
     d.b->close(d.self);
     *started = d.started;

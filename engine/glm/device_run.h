@@ -4,6 +4,7 @@
 #define GY_GLM_DEVICE_RUN_H
 #include "../../kernels/backend.h"
 #include "device.h"
+#include "levels.h"
 #ifndef GY_NO_CUDA
 
 enum { GLD_STEP, GLD_LONG, GLD_BUILD, GLD_SCORES, GLD_SUMS, GLD_SQUARES, GLD_OPS };
@@ -68,6 +69,8 @@ struct gy_gld {
     int piece_rows, pieces_most; /* of a window */
     int64_t pieces;
     double damping, best;    /* s; dual objective of what is kept */
+    double conjugates;       /* their sum there */
+    struct gy_glm_levels levels;
     int64_t began, visited;
     double losses[4];        /* of the last checks, on other rows */
     int checks;
