@@ -341,7 +341,9 @@ static int l1_samples(struct l1 *l1, struct gy_error *err)
     static const int steps[] = { 512, 64, 8 };
     const struct gy_glm_feed *const feed = l1->nw.run->feed;
     const int64_t rows = feed->all_rows > feed->rows ? feed->all_rows : feed->rows;
-    if (!feed->resident || l1->nw.columns)
+    int streamed = !feed->resident; /* on any rank */
+    GY_TRY(gy_job_any(l1->nw.run->job, streamed, &streamed, err));
+    if (streamed || l1->nw.columns)
         return GY_OK;
     for (size_t i = 0; i < GY_COUNT(steps); i++) {
         if (rows / steps[i] < L1_ROWS_PER_DIM * (int64_t)l1->nw.dims)

@@ -222,7 +222,9 @@ static int newton_samples(struct newton *newton, struct gy_error *err)
 {
     static const int steps[] = { 512, 64, 8 };
     const struct gy_glm_feed *const feed = newton->nw.run->feed;
-    if (!newton->matrix || !feed->resident)
+    int streamed = !feed->resident; /* on any rank */
+    GY_TRY(gy_job_any(newton->nw.run->job, streamed, &streamed, err));
+    if (!newton->matrix || streamed)
         return GY_OK;
     for (size_t i = 0; i < GY_COUNT(steps); i++)
         if (newton_rows(newton) / steps[i] >= NEWTON_ROWS_PER_DIM * (int64_t)newton->nw.dims)
@@ -291,14 +293,6 @@ static int newton_wants_matrix(const struct gy_glm_feed *feed, size_t dims)
 {
     const double rows = feed->rows > 0 ? (double)feed->rows : 1, per_row = (double)feed->entries / rows;
     return dims <= NEWTON_MATRIX_DIMS && (per_row <= 100 || dims <= 160);
-}
-
-GY_INT int gy_glm_newton_leads(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed)
-{
-    const size_t dims = (size_t)feed->features + (problem->bias != 0);
-    const int64_t rows = feed->all_rows > feed->rows ? feed->all_rows : feed->rows;
-    const char *why;
-    return newton_fits(problem, feed, &why) && newton_wants_matrix(feed, dims) && rows >= NEWTON_ROWS_PER_DIM * (int64_t)dims;
 }
 
 static int newton_take(struct newton *newton, int matrix, struct gy_error *err)

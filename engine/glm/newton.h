@@ -133,7 +133,4 @@ GY_INT void gy_nw_add(double *y, double factor, const double *x, size_t count); 
 GY_INT void gy_nw_add_floats(double *y, double factor, const float *x, size_t count);
 static inline size_t gy_nw_row_at(size_t row, size_t count) { return row * (2 * count - row - 1) / 2; } /* + column: place in the triangle */
 
-/* newton.c: 1 when a step by the matrix is expected to be faster than coordinate ascent: many short rows, few features. */
-GY_INT int gy_glm_newton_leads(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed);
-
 #endif
