@@ -9,8 +9,6 @@
 
 #define BETWEEN_FLIGHTS 4
 #define BETWEEN_WINDOW 2                 /* pieces of a part that are under way at once: more of them leave the caches */
-#define BETWEEN_PIECE ((int64_t)1 << 16) /* floats of a piece for each host */
-#define BETWEEN_MOST ((int64_t)1 << 20)  /* and at most: what an executor is ready for */
 #define BETWEEN_FILE_MOST ((size_t)64 << 20)
 #define BETWEEN_SMALL ((int64_t)1 << 14) /* floats of a part: up to here rounds count more than bytes */
 
@@ -222,7 +220,7 @@ static int between_runs(struct gy_net_between *b, const struct gy_net_between_co
 /* Pieces are as large as the parts that hosts have of them are worth a message. */
 static void between_sizes(struct gy_net_between *b, const struct gy_net_between_config *c)
 {
-    const int64_t piece = c->piece > 0 ? c->piece : gy_min64(BETWEEN_PIECE * c->topology->hosts, BETWEEN_MOST);
+    const int64_t piece = c->piece > 0 ? c->piece : gy_min64(GY_NET_PIECE * c->topology->hosts, GY_NET_PIECE_MOST);
     b->most[BETWEEN_MANY] = gy_min64((int64_t)(c->most / sizeof(float)) / gy_max64(b->all, 1) + 32, piece);
     b->most[BETWEEN_FEW] = gy_min64(b->most[BETWEEN_MANY], BETWEEN_SMALL);
 }

@@ -74,10 +74,11 @@ static void choice_choose(struct gy_net_choice *c, const struct gy_net_topology 
 {
     struct gy_net_shape shape = {.ranks = t->hosts, .lanes = 1, .dim_count = t->dim_count};
     struct gy_error why;
+    const double piece = (double)gy_min64(GY_NET_PIECE * t->hosts, GY_NET_PIECE_MOST) * sizeof(float);
     memcpy(shape.dims, t->dims, sizeof(shape.dims));
     for (int many = 0; many < 2; many++)
         (void)gy_net_cost_choose(&c->costs, &shape, fastest ? NULL : gy_net_choice_rule(t, many),
-                                 many ? GY_NET_CHOICE_MANY : GY_NET_CHOICE_FEW, many ? c->many : c->few, sizeof(c->few), NULL, alloc, &why);
+                                 many ? piece : GY_NET_CHOICE_FEW, many ? c->many : c->few, sizeof(c->few), NULL, alloc, &why);
 }
 
 GY_INT int gy_net_choice_make(struct gy_net_choice *out, struct gy_net_boot *boot, const struct gy_net_end *end,

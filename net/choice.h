@@ -11,7 +11,8 @@
 #include "topology.h"
 
 #define GY_NET_CHOICE_FEW 16384.0  /* bytes of a host's sum that the small choice is made for */
-#define GY_NET_CHOICE_MANY 8388608.0
+#define GY_NET_PIECE ((int64_t)1 << 16)     /* floats for each host of a piece of a large sum: pieces follow each other (between.c), */
+#define GY_NET_PIECE_MOST ((int64_t)1 << 20) /* but no more; the large choice is made for one */
 
 struct gy_net_choice {
     struct gy_net_costs costs;  /* what was measured; zero: nothing */

@@ -20,6 +20,7 @@ static const struct cluster_row cluster_rows[] = {
     {"burst", CLUSTER_RATE, CLUSTER_AT(burst), CLUSTER_AT(peak)},
     {"rack", CLUSTER_RATE, CLUSTER_AT(rack_rate), CLUSTER_AT(rack_latency)},
     {"add", CLUSTER_NUMBER, CLUSTER_AT(add_rate), 0},
+    {"overhead", CLUSTER_NUMBER, CLUSTER_AT(overhead), 0},
     {"noise", CLUSTER_NUMBER, CLUSTER_AT(noise), 0},
     {"skew", CLUSTER_NUMBER, CLUSTER_AT(skew), 0},
     {"compute", CLUSTER_NUMBER, CLUSTER_AT(compute), 0},

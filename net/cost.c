@@ -156,11 +156,16 @@ static double cost_expect(const char *name, const struct gy_net_shape *shape, co
     return seconds;
 }
 
+GY_INT struct gy_net_cluster gy_net_cost_cluster(const struct gy_net_costs *c, const struct gy_net_shape *shape)
+{
+    return (struct gy_net_cluster){.hosts = shape->ranks, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = c->rate,
+                                   .nic_latency = c->latency / 2, .overhead = c->latency / 4, .add_rate = c->add};
+}
+
 GY_INT int gy_net_cost_choose(const struct gy_net_costs *costs, const struct gy_net_shape *shape, const char *like, double bytes, char *name,
                               size_t room, double *seconds, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    const struct gy_net_cluster cluster = {.hosts = shape->ranks, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = costs->rate,
-                                           .nic_latency = costs->latency, .add_rate = costs->add};
+    const struct gy_net_cluster cluster = gy_net_cost_cluster(costs, shape);
     size_t count;
     const struct gy_net_algorithm *rows = gy_net_algorithms(&count), *best = NULL;
     struct gy_net_shape one = *shape;

@@ -15,6 +15,9 @@ struct gy_net_costs {
     double add;     /* bytes a second that a rank adds to its own */
 };
 
+/* The hosts of a shape with these costs. A quarter of a message's time is taken for the work of each end, which its messages share. */
+GY_INT struct gy_net_cluster gy_net_cost_cluster(const struct gy_net_costs *costs, const struct gy_net_shape *shape);
+
 /* Two ranks measure, each with the other as peer; leads: the one that begins. Takes what a few dozen small messages and some of a few
  * milliseconds take, at most seconds. GY_E_PEER when the other is lost or silent. alloc: for its duration. */
 GY_INT int gy_net_cost_measure(struct gy_net_costs *out, const struct gy_net_end *end, int peer, int leads, const struct gy_alloc *alloc,

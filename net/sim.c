@@ -50,7 +50,7 @@ struct sim {
     int64_t events, room;
     struct sim_lane *lanes;
     int64_t lane_count, lanes_left;
-    double *busy;                 /* [ranks]: until when a rank adds; its lanes do so one after another */
+    double *busy;                 /* [ranks]: until when a rank works for one of its lanes */
     struct sim_link *links;
     int link_count;
     int32_t *open_links;          /* of the present filling */
@@ -333,15 +333,16 @@ static int sim_post(struct sim *m, struct sim_lane *l)
     return GY_OK;
 }
 
-/* When the rank has added what came in this round. */
+/* When the rank has dealt with this round's messages and added what came. */
 static double sim_added(const struct sim *m, const struct sim_lane *l)
 {
     double bytes = 0;
     for (int64_t i = l->at; i < l->end; i++)
         bytes += m->s->steps[i].kind == GY_NET_ADD ? m->piece_bytes * m->s->steps[i].pieces : 0;
-    if (bytes <= 0 || m->c->add_rate <= 0)
+    const double work = (double)(l->end - l->at) * m->c->overhead + (m->c->add_rate > 0 ? bytes / m->c->add_rate : 0);
+    if (work <= 0)
         return m->now;
-    m->busy[l->rank] = fmax(m->busy[l->rank], m->now) + bytes / m->c->add_rate;
+    m->busy[l->rank] = fmax(m->busy[l->rank], m->now) + work;
     return m->busy[l->rank];
 }
 

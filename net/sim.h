@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sim.h: how long a schedule takes on a cluster that is described, not there. The same steps that an executor would run are run by
  * events: a message begins when both ends have posted it, waits for its latency, then flows; all flows share the links on their
- * ways max-min fairly; what is added costs time at the receiver, one lane after another. A host's way may be shaped by a token bucket: what it did not carry
+ * ways max-min fairly; what is added, and every message, costs time of the rank, one lane after another. A host's way may be shaped by a token bucket: what it did not carry
  * while it was idle, up to the burst, it carries faster afterwards. Noise and the ranks' different beginnings are drawn from a seed.
  * A figure from here is a simulation, never a measurement. */
 #ifndef GY_NET_SIM_H
@@ -17,6 +17,7 @@ struct gy_net_cluster {
     double burst, peak;                        /* token bucket of that way: bytes, empty at first; rate while there are any. 0: none */
     double rack_rate, rack_latency;            /* of a rack's way to other racks, each direction */
     double add_rate;                           /* bytes a second that a rank adds; 0: at once */
+    double overhead;                           /* seconds that a rank spends on each message, sent or received, when it is over */
     double noise;                              /* spread of a message's time: log-normal sigma */
     double skew;                               /* seconds within which ranks begin */
     double compute, backward;                  /* seconds of a step without communication; part of it that makes gradients */

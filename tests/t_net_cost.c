@@ -62,8 +62,7 @@ static void cost_test_lost(void)
 static double cost_of(const char *name, const struct gy_net_shape *shape, int lanes, const struct gy_net_costs *c, double bytes)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    const struct gy_net_cluster cluster = {.hosts = shape->ranks, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = c->rate,
-                                           .nic_latency = c->latency, .add_rate = c->add};
+    const struct gy_net_cluster cluster = gy_net_cost_cluster(c, shape);
     struct gy_net_shape one = *shape;
     struct gy_net_schedule s;
     struct gy_error err;
@@ -142,6 +141,18 @@ static void cost_test_like(int hosts, const char *like, const struct gy_net_cost
         }
 }
 
+/* Between two hosts nothing is gained by more messages where their work counts. */
+static void cost_test_lanes(void)
+{
+    const struct gy_net_costs loopback = {5e-6, 4e9, 5e10};
+    const struct gy_net_shape two = {.ranks = 2, .lanes = 1};
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_error err;
+    char name[48] = "";
+    T_CHECK(gy_net_cost_choose(&loopback, &two, "halving:2", 524288, name, sizeof(name), NULL, &alloc, &err) == GY_OK);
+    T_CHECK_MSG(strchr(name, ':') != NULL && strcmp(strchr(name, ':'), ":1") == 0, "%s", name);
+}
+
 int main(void)
 {
     static const struct gy_net_costs costs[] = {{1e-6, 1e10, 1e10}, {3e-5, 1.25e8, 5e9}, {1e-3, 1e9, 1e10}};
@@ -152,6 +163,7 @@ int main(void)
     char name[48];
     cost_test_measure();
     cost_test_lost();
+    cost_test_lanes();
     for (size_t c = 0; c < GY_COUNT(costs); c++)
         for (size_t h = 0; h < GY_COUNT(hosts); h++)
             for (double bytes = 8; bytes <= 1e9; bytes *= 464)

@@ -59,6 +59,10 @@ static void sim_adds(void)
     T_CHECK_MSG(sim_near(one, wire + add), "%g %g", one, wire + add);
     /* the first three lanes' way back lies within the adding of the next ones */
     T_CHECK_MSG(sim_near(four, wire / 2 + add + wire / 8), "%g %g", four, wire / 2 + add + wire / 8);
+    /* a message sent and one received each round, and their work at the end of it */
+    const struct gy_net_cluster d = {.hosts = 2, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = 1e9, .nic_latency = 1e-4, .overhead = 1e-5};
+    const double works = sim_time("halving", &d, &(struct gy_net_shape){.ranks = 2, .lanes = 1}, n, 1);
+    T_CHECK_MSG(sim_near(works, wire + 2 * (1e-4 + 2e-5)), "%g", works);
 }
 
 /* A link rests for the latency before each of a sum's messages: what it could have carried then, up to the burst, it carries at its peak. */
