@@ -12,9 +12,9 @@
  * pass: in a fixed order of neighbours the dual objective rises many times slower. A feed that hands out one view after another is asked for an order
  * of its own. Dual numbers that stay on the device are in the order in which rows came to it. */
 #include "device_run.h"
-#ifndef GY_NO_CUDA
 #include "../../kernels/glm_window.h"
 #include "../base/rng.h"
+#ifndef GY_NO_CUDA
 
 /* ---- memory ---- */
 

@@ -74,8 +74,8 @@ struct gy_cuda_row {
 /* All rows, one after another: those of variants.c, then those of variants_conv.c; those of linear models by themselves (variants_glm.c).
  * NULL past the last. */
 GY_INT const struct gy_cuda_row *gy_cuda_conv_row_at(int index);
-GY_INT const struct gy_cuda_row *gy_cuda_glm_row_at(int index);
 #ifndef GY_NO_CUDA
+GY_INT const struct gy_cuda_row *gy_cuda_glm_row_at(int index);
 GY_INT const struct gy_cuda_row *gy_cuda_row_at(int index);
 /* The row for an op, or NULL when none fits. want: a row's name that is taken if it fits, or NULL. */
 GY_INT const struct gy_cuda_row *gy_cuda_pick(const struct gy_op *op, const struct gy_cuda_device *device, const char *want);
