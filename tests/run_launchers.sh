@@ -177,6 +177,9 @@ fi
 # ---- Slurm
 slurm_end()
 {
+    for process in $(pgrep slurmstepd); do # of a step whose end the controller did not hear any more
+        case $(readlink "/proc/$process/cwd") in "$TMP"/slurm*) kill -9 "$process" ;; esac
+    done
     for pid in "$TMP"/slurm/*.pid; do
         [ ! -s "$pid" ] || kill "$(cat "$pid")" 2>/dev/null
     done
