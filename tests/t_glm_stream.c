@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A feed that reads ahead hands out every row of its part once a pass, in order, as it was written, in no more memory than it may have; what is wrong in the
  * file comes out of next, where the wrong block would have. */
+#include "../engine/glm/feed.h"
 #include "../engine/glm/stream.h"
 #include "../io/blocks_write.h"
 #include "../io/json.h"
@@ -430,6 +431,41 @@ static void test_ahead(void)
     gy_blocks_close(blocks);
 }
 
+/* ---- training ---- */
+
+static double st_train(struct gy_glm_feed *feed, int threads)
+{
+    static float w[ST_WIDE * 11];
+    const struct gy_alloc alloc = gy_alloc_default();
+    const struct gy_glm_problem problem = { .loss = GY_GLM_LOGISTIC, .l2 = 50, .target = GY_GLM_TARGET_CLASS, .positive = 1, .class_weight = { 1, 1 } };
+    struct gy_glm_run run = { .problem = &problem, .feed = feed, .alloc = &alloc, .stop = { .gap = 1e-6 }, .seed = 2, .w = w };
+    struct gy_error err = { 0 };
+    memset(w, 0, sizeof w);
+    T_CHECK(feed->features <= GY_COUNT(w) && gy_pool_open(&run.pool, &alloc, threads, &err) == GY_OK);
+    T_CHECK_MSG(gy_glm_sdca()->solve(&run, &err) == GY_OK && strcmp(run.why, "gap") == 0, "%s", err.text);
+    gy_pool_close(run.pool);
+    return run.result.primal;
+}
+
+/* Rows that come window by window have the optimum of those in memory, and a second model on the same feed has it too. */
+static void test_train(void)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_blocks *const blocks = st_write(&st_ragged, NULL);
+    struct gy_glm_feed *whole = NULL, *feed = NULL;
+    struct gy_pool *pool = NULL;
+    struct gy_error err = { 0 };
+    T_CHECK(gy_pool_open(&pool, &alloc, 1, &err) == GY_OK && gy_glm_feed_resident(&whole, blocks, 0, 1, 1, &alloc, pool, &err) == GY_OK);
+    if (T_CHECK(gy_glm_feed_stream(&feed, blocks, 0, 1, 1, 2 * st_least(blocks), &alloc, &err) == GY_OK && !feed->resident)) {
+        const double want = st_train(whole, 1), one = st_train(feed, 1), two = st_train(feed, 2);
+        T_CHECK_MSG(fabs(one - want) <= 2e-6 * want && fabs(two - want) <= 2e-6 * want, "%.9g in memory, %.9g and %.9g streamed", want, one, two);
+    }
+    gy_glm_feed_stream_close(feed);
+    gy_glm_feed_close(whole);
+    gy_pool_close(pool);
+    gy_blocks_close(blocks);
+}
+
 int main(void)
 {
     df_open();
@@ -444,6 +480,7 @@ int main(void)
     test_memory();
     test_flipped();
     test_ahead();
+    test_train();
     df_remove(df_root);
     T_END("t_glm_stream");
 }
