@@ -271,7 +271,7 @@ static void test_passes(void)
         glm_data_cut(&data, 2, 1);
         T_CHECK(gy_pool_open(&pool, &alloc, 2, &err) == GY_OK);
         struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .pool = pool };
-        T_CHECK(gy_nw_open(&nw, &run, columns, &err) == GY_OK);
+        T_CHECK(gy_nw_open(&nw, &run, columns, 1, &err) == GY_OK);
         float w[24], p[24];
         double u[24], diagonal[24], out[24], matrix[300], part[6], far[24], expect = 0;
         int32_t map[24];

@@ -424,7 +424,7 @@ static int l1_take(struct l1 *l1, struct gy_error *err)
 static int l1_solve(struct gy_glm_run *run, struct gy_error *err)
 {
     struct l1 l1 = { .primal = 0 };
-    GY_TRY(gy_nw_open(&l1.nw, run, run->feed->features >= L1_COLUMNS_FROM && (!run->job || run->job->ranks == 1), err));
+    GY_TRY(gy_nw_open(&l1.nw, run, run->feed->features >= L1_COLUMNS_FROM && (!run->job || run->job->ranks == 1), 0, err));
     int status = l1_take(&l1, err);
     if (status == GY_OK)
         status = l1_run(&l1, err);

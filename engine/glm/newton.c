@@ -318,7 +318,7 @@ static int newton_solve(struct gy_glm_run *run, struct gy_error *err)
     int matrix = newton_wants_matrix(run->feed, dims);
     GY_TRY(gy_job_any(run->job, !matrix, &matrix, err)); /* one rank without: none has one */
     matrix = !matrix;
-    GY_TRY(gy_nw_open(&newton.nw, run, !matrix, err));
+    GY_TRY(gy_nw_open(&newton.nw, run, !matrix, !matrix, err));
     int status = newton_take(&newton, matrix, err);
     if (status == GY_OK)
         status = newton_run(&newton, err);

@@ -45,7 +45,8 @@ struct gy_nw {
     float *curve;               /* [rows] at the point last visited */
     double *pull;               /* [rows] coefficients there; with columns */
     float *product;             /* [rows] scratch of products; with columns */
-    double *slot;               /* [slots][2][dims]: pulls, diagonals; NULL with columns */
+    double *slot;               /* [slots][stride]: pulls, diagonals; NULL with columns */
+    size_t stride;
     struct gy_nw_sums *sums;    /* [slots] */
     struct gy_nw_columns *columns;
     float *wire;                /* [2 * room] what is summed over ranks */
@@ -60,8 +61,8 @@ struct gy_nw {
     int64_t began;              /* clock */
 };
 
-/* with_columns: products will be taken, so a resident feed is turned into columns. On failure nothing is held. */
-GY_INT int gy_nw_open(struct gy_nw *nw, struct gy_glm_run *run, int with_columns, struct gy_error *err);
+/* with_columns: a resident feed is turned into columns. with_diagonal: visits will be asked for it. On failure nothing is held. */
+GY_INT int gy_nw_open(struct gy_nw *nw, struct gy_glm_run *run, int with_columns, int with_diagonal, struct gy_error *err);
 GY_INT void gy_nw_close(struct gy_nw *nw);
 /* Visits w [dims]: u [dims], and diagonal [dims] of X'DX unless NULL. All ranks together. sums->loss need not be finite. */
 GY_INT int gy_nw_visit(struct gy_nw *nw, const float *w, double *u, double *diagonal, struct gy_nw_sums *sums, struct gy_error *err);

@@ -138,7 +138,7 @@ static void nw_reduce_tile(void *job, int64_t tile, int thread)
         double *const out = part ? pass->diagonal : pass->out;
         memset(out + from, 0, (to - from) * sizeof *out);
         for (int s = 0; s < nw->slots; s++) {
-            double *const slot = nw->slot + ((size_t)s * 2 + (size_t)part) * nw->dims;
+            double *const slot = nw->slot + (size_t)s * nw->stride + (size_t)part * nw->dims;
             gy_nw_add(out + from, 1.0, slot + from, to - from);
             memset(slot + from, 0, (to - from) * sizeof *slot);
         }
@@ -262,7 +262,7 @@ static void nw_visit_tile(void *job, int64_t tile, int thread)
     int32_t from, to;
     struct gy_nw_block block = { .loss = problem->loss };
     struct gy_nw_sums sums = nw->sums[tile];
-    double *const slot = nw->slot ? nw->slot + (size_t)tile * 2 * nw->dims : NULL;
+    double *const slot = nw->slot ? nw->slot + (size_t)tile * nw->stride : NULL;
     (void)thread;
     gy_nw_range(&pass->view, tile, nw->slots, &from, &to);
     for (int32_t i = nw_counting(pass, from); i < to; i = i < to - nw->step ? i + nw->step : to) {
@@ -293,7 +293,7 @@ static void nw_product_tile(void *job, int64_t tile, int thread)
 {
     const struct nw_pass *const pass = job;
     const struct gy_nw *const nw = pass->nw;
-    double *const slot = nw->slot ? nw->slot + (size_t)tile * 2 * nw->dims : NULL;
+    double *const slot = nw->slot ? nw->slot + (size_t)tile * nw->stride : NULL;
     const float *const p = pass->w;
     double pull = nw->sums[tile].pull;
     int32_t from, to;
@@ -340,7 +340,7 @@ static void nw_changed_tile(void *job, int64_t tile, int thread)
     const struct nw_pass *const pass = job;
     const struct gy_nw *const nw = pass->nw;
     const int loss = nw->problem->loss;
-    double *const slot = nw->slot ? nw->slot + (size_t)tile * 2 * nw->dims : NULL;
+    double *const slot = nw->slot ? nw->slot + (size_t)tile * nw->stride : NULL;
     struct gy_nw_sums sums = nw->sums[tile];
     int32_t from, to;
     (void)thread;
@@ -425,7 +425,7 @@ static int nw_take(struct gy_nw *nw, int columns, struct gy_error *err)
     const size_t rows = (size_t)nw->rows, slots = (size_t)nw->slots;
     const int ranks = nw->run->job && nw->run->job->ranks > 1;
     size_t most;
-    if (gy_mul_size(nw->dims, slots * 2, &most) != 0)
+    if (gy_mul_size(nw->stride, slots, &most) != 0)
         return GY_NOMEM(err, "sums of features", SIZE_MAX);
     nw->sums = gy_arena_take(&nw->arena, slots, sizeof *nw->sums);
     nw->curve = gy_arena_take(&nw->arena, rows, sizeof *nw->curve);
@@ -444,7 +444,7 @@ static int nw_take(struct gy_nw *nw, int columns, struct gy_error *err)
 
 static int nw_slots(size_t dims) { return dims <= 1 << 16 ? GY_NW_SLOTS : dims <= 1 << 20 ? 8 : 4; }
 
-GY_INT int gy_nw_open(struct gy_nw *nw, struct gy_glm_run *run, int with_columns, struct gy_error *err)
+GY_INT int gy_nw_open(struct gy_nw *nw, struct gy_glm_run *run, int with_columns, int with_diagonal, struct gy_error *err)
 {
     const struct gy_glm_feed *const feed = run->feed;
     memset(nw, 0, sizeof *nw);
@@ -453,6 +453,7 @@ GY_INT int gy_nw_open(struct gy_nw *nw, struct gy_glm_run *run, int with_columns
     nw->problem = run->problem;
     nw->features = feed->features;
     nw->dims = nw->features + (run->problem->bias != 0);
+    nw->stride = nw->dims * (with_diagonal ? 2 : 1);
     nw->rows = feed->rows;
     nw->step = 1;
     nw->threads = gy_pool_threads(run->pool);

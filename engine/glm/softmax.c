@@ -324,7 +324,7 @@ GY_INT int gy_glm_softmax(struct gy_glm_run *run, const float *classes, int coun
 {
     struct soft soft = { .classes = classes, .count = count };
     GY_TRY(soft_check(run, classes, count, err));
-    GY_TRY(gy_nw_open(&soft.nw, run, 0, err));
+    GY_TRY(gy_nw_open(&soft.nw, run, 0, 0, err));
     soft.dims = soft.nw.dims;
     soft.all = soft.dims * (size_t)count;
     soft.slots = soft.all <= 1 << 16 ? GY_NW_SLOTS : soft.all <= 1 << 20 ? 8 : 4;
