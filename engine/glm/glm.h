@@ -75,7 +75,7 @@ struct gy_glm_progress {
 /* When to stop: the first that holds. */
 struct gy_glm_stop {
     double gap;        /* relative gap (P - D) / P; 0: no */
-    double target;     /* P at or below this; 0: no (for comparisons) */
+    double target;     /* P at or below this; 0: no (for comparisons: without a gap too, coordinate ascent then looks at P alone, and dual is -INFINITY) */
     double validation; /* relative improvement of the mean validation loss in three checks below this; 0: no */
     int epochs;        /* most passes; 0: 1000 */
     int every;         /* epochs between certificates; 0: the solver's choice */
