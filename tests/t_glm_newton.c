@@ -350,7 +350,7 @@ static int stop_at_two(void *user, const struct gy_glm_progress *progress)
 
 static void test_stops(void)
 {
-    const struct glm_data_kind kind = { 500, 40, 9, 1, 0, 51 };
+    const struct glm_data_kind kind = { 6000, 40, 9, 1, 0, 51 };
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_error err = { 0 };
     struct gy_pool *pool = NULL;
@@ -371,6 +371,9 @@ static void test_stops(void)
     T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && strcmp(run.why, "target") == 0);
     run.stop = (struct gy_glm_stop){ 0 };
     T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && strcmp(run.why, "rounding") == 0);
+    const double least = run.result.primal;
+    run.stop = (struct gy_glm_stop){ .epochs = 1 }; /* it goes on from there */
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.result.primal <= least * (1 + 1e-12));
     struct gy_glm_problem wrong = logistic;
     wrong.l2 = 0;
     T_CHECK(!gy_glm_newton()->fits(&wrong, &data.feed, &why) && why);

@@ -341,7 +341,7 @@ static int l1_samples(struct l1 *l1, struct gy_error *err)
     static const int steps[] = { 512, 64, 8 };
     const struct gy_glm_feed *const feed = l1->nw.run->feed;
     const int64_t rows = feed->all_rows > feed->rows ? feed->all_rows : feed->rows;
-    int streamed = !feed->resident; /* on any rank */
+    int streamed = !feed->resident || gy_nw_has_begun(l1->w, l1->nw.dims); /* on any rank; a sample would spoil what an earlier run found */
     GY_TRY(gy_job_any(l1->nw.run->job, streamed, &streamed, err));
     if (streamed || l1->nw.columns)
         return GY_OK;

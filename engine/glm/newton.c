@@ -222,7 +222,7 @@ static int newton_samples(struct newton *newton, struct gy_error *err)
 {
     static const int steps[] = { 512, 64, 8 };
     const struct gy_glm_feed *const feed = newton->nw.run->feed;
-    int streamed = !feed->resident; /* on any rank */
+    int streamed = !feed->resident || gy_nw_has_begun(newton->w, newton->nw.dims); /* on any rank; a sample would spoil what an earlier run found */
     GY_TRY(gy_job_any(newton->nw.run->job, streamed, &streamed, err));
     if (!newton->matrix || streamed)
         return GY_OK;

@@ -132,6 +132,13 @@ GY_INT void gy_nw_exp(double *x, size_t count); /* in place, of numbers in [-700
 GY_INT double gy_nw_inner(const double *a, const double *b, size_t count);
 GY_INT void gy_nw_add(double *y, double factor, const double *x, size_t count); /* y += factor x */
 GY_INT void gy_nw_add_floats(double *y, double factor, const float *x, size_t count);
+static inline int gy_nw_has_begun(const float *w, size_t dims)
+{
+    size_t j = 0;
+    while (j < dims && w[j] == 0)
+        j++;
+    return j < dims;
+}
 static inline size_t gy_nw_row_at(size_t row, size_t count) { return row * (2 * count - row - 1) / 2; } /* + column: place in the triangle */
 
 #endif
