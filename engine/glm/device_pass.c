@@ -164,8 +164,8 @@ GY_INT int gy_gld_deal(struct gy_gld *d, size_t memory)
     d->mixed = whole != SIZE_MAX;
     d->travel = d->mixed ? duals > left || whole + whole / 4 > left - duals : duals > left / 2;
     const size_t each = (left - (d->travel ? 0 : duals)) / 9 * 4, room = each < GLD_WINDOW ? each : GLD_WINDOW;
-    d->pack.room = (room < most ? room : gy_align_up(most, 256)) & ~(size_t)255;
-    if (d->pack.room < GLD_LEAST)
+    d->pack.room = (room < most ? room : gy_align_up(most > GLD_LEAST ? most : GLD_LEAST, 256)) & ~(size_t)255;
+    if (room < GLD_LEAST)
         return GY_FAIL(&d->err, GY_E_NOMEM, "device memory of %zu bytes is too little: the model of %" PRId64 " weights needs %zu, windows of rows %d more",
                        d->limit, d->weights, fixed, GLD_LEAST * 9 / 4);
     d->pack.most_rows = (int32_t)gy_max64(1, gy_min64((int64_t)(d->pack.room / 16), feed->rows));
