@@ -69,7 +69,7 @@ for name in "$@"; do
     net)
         part net timeout 120 "$folder/tests/t_cuda_net" cuda
         part zoo timeout 150 "$folder/tests/t_cuda_net" cuda zoo fashion resnet20 resnet18 resnet50 alexnet
-        for test in half queue input; do
+        for test in half queue input glm; do
             part "$test" timeout 60 "$folder/tests/t_cuda_$test" cuda
         done
         ;;
