@@ -65,7 +65,7 @@ static int sdca_room(struct gy_sdca *s, struct gy_error *err)
     ok &= !!(s->begin = sdca_take(s, fan + 1, sizeof *s->begin));
     ok &= !!(s->gaps = sdca_take(s, fan * SDCA_APART, sizeof *s->gaps));
     ok &= !!(s->fill_sums = sdca_take(s, 2 * gy_max64(fan, feed->views), sizeof *s->fill_sums));
-    if (s->run->problem->loss == GY_GLM_HINGE)
+    if (s->run->problem->loss == GY_GLM_HINGE || (!feed->resident && feed->views > 1))
         ok &= !!(s->mean = sdca_take(s, s->pitch, sizeof *s->mean));
     if (!feed->resident)
         ok &= !!(s->norm = sdca_take(s, rows, sizeof *s->norm));

@@ -42,7 +42,7 @@ struct gy_sdca {
     int64_t dim, pitch;      /* of the vector, bias included; floats from replica to replica */
     float *u;                /* [pitch] this rank's */
     float *replica;          /* [fan][pitch], between meetings equal to u; NULL: one thread moves u itself */
-    float *mean;             /* [pitch] of u over the last pass, where its last value is too rough: the hinge loss; else NULL */
+    float *mean;             /* [pitch] of u over the last pass, where its last value is too rough: hinge loss, or windows; else NULL */
     int stale;               /* u has been changed by others than threads: replicas are not equal to it */
     float *dual;             /* [rows] */
     float *norm;             /* [rows] |x|^2 as soon as it is known, else -1; NULL: the feed is resident */

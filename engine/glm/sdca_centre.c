@@ -20,7 +20,8 @@ struct centre_job {
 
 static float centre_soft(const struct gy_sdca *s) { return (float)(s->run->problem->l1 / (s->run->problem->l2 + s->kappa)); }
 
-/* The u of the weights that are given out: of the hinge loss its mean over a pass. Ranks have each another mean, and give u. */
+/* The u of the weights that are given out: of the hinge loss, and where windows come one after another, its mean over a pass. Ranks have each another
+ * mean, and give u. */
 static const float *centre_u(const struct gy_sdca *s) { return s->mean && !s->levels.base && !s->first ? s->mean : s->u; }
 
 GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
