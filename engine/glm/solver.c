@@ -4,18 +4,21 @@
 
 #define SOLVER_DENSE 1024  /* features of which Newton's method keeps a matrix */
 #define SOLVER_ENTRIES 20.0 /* of a row, as ranks suppose */
+#define SOLVER_RANKS 8.0    /* passes of ascent over ranks for one alone, or many more: they damp each other */
 
 /* Nanoseconds on one core, about, of the steps as they were measured; ranks and threads divide all of them. per: entries of a row. */
 struct solver_shape {
     const struct gy_glm_problem *problem;
     double rows, per, features;
+    int alone;
 };
 
 /* Passes go with how far one row can move the weights. */
 static double solver_sdca_cost(const struct solver_shape *s)
 {
     static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 2, 2 };
-    return (6 + 2 * log2(1 + curvature[s->problem->loss] * s->per / s->problem->l2)) * s->rows * (40 + 2.5 * s->per);
+    const double passes = 6 + 2 * log2(1 + curvature[s->problem->loss] * s->per / s->problem->l2);
+    return (s->alone ? 1 : SOLVER_RANKS) * passes * s->rows * (40 + 2.5 * s->per);
 }
 
 /* Four steps with a matrix of all features' products; or, without it, some dozens of passes of conjugate gradients. */
@@ -44,8 +47,9 @@ static int solver_names(char *text, size_t room)
 GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, struct gy_error *err)
 {
     /* ranks know each other's rows, not their entries, and must choose alike */
-    const double rows = (double)gy_max64(feed->all_rows, 1), per = feed->rows == feed->all_rows ? (double)feed->entries / rows : SOLVER_ENTRIES;
-    const struct solver_shape shape = { problem, rows, per, feed->features };
+    const int alone = feed->rows == feed->all_rows;
+    const double rows = (double)gy_max64(feed->all_rows, 1), per = alone ? (double)feed->entries / rows : SOLVER_ENTRIES;
+    const struct solver_shape shape = { problem, rows, per, feed->features, alone };
     const struct gy_glm_solver *best = NULL;
     const char *why = "there is none of that name", *first_why = NULL;
     double least = HUGE_VAL;
