@@ -586,6 +586,7 @@ check_part()
         flavour default
         build_tests
         { have ip && need_ucx; } || ! can_install || install "four hosts on one machine" iproute2 libucx-dev || :
+        one run_glm_optima env TMP= sh tests/run_glm_optima.sh "$(cd "$DIR" && pwd)/gyre"
         LIMIT=3600 one run_glm_kill env TMP= sh tests/run_glm_kill.sh "$(cd "$DIR" && pwd)/gyre"
         LIMIT=3600 one run_glm_scale env TMP= sh tests/run_glm_scale.sh "$(cd "$DIR" && pwd)/gyre"
         sed -n 's/^[a-z].*\(ranks:\|epochs in\|passes:\)/    &/p' "$LOGS/run_glm_scale.log"

@@ -192,7 +192,7 @@ static int glm_train_progress(void *user, const struct gy_glm_progress *p)
     t->run_epoch = p->epoch;
     want[0] = glm_train_tell(t, p) != 0;
     want[1] = gy_glm_train_due(t);
-    if (t->c.job && gy_job_sum(t->c.job, want, 2, &t->progress_error) != GY_OK)
+    if (t->c.job && !t->apart && gy_job_sum(t->c.job, want, 2, &t->progress_error) != GY_OK)
         return 1;
     if (want[1] > 0 && gy_glm_train_keep(t, &t->progress_error) != GY_OK)
         return 1;
@@ -252,7 +252,8 @@ static int glm_train_one(struct glm_train *t, int k, struct gy_error *err)
     t->at = k;
     t->seen = 0;
     t->solver = solver->name;
-    t->run = (struct gy_glm_run){ .problem = &problem, .feed = t->feed, .alloc = &t->alloc, .pool = t->pool, .job = t->c.job, .seed = t->c.seed,
+    t->run = (struct gy_glm_run){ .problem = &problem, .feed = t->feed, .alloc = &t->alloc, .pool = t->pool, .seed = t->c.seed,
+                                  .job = t->apart ? NULL : t->c.job,
                                   .stop = { .gap = t->c.gap, .target = t->c.target, .validation = t->c.validation,
                                             .epochs = t->c.epochs ? t->c.epochs : 1000, .every = t->c.every },
                                   .w = t->model->w + k * t->model->width, .dual = t->dual, .validate = t->c.validation > 0 ? glm_train_validate : NULL,
@@ -274,7 +275,8 @@ static int glm_train_softmax(struct glm_train *t, struct gy_error *err)
     t->solver = "softmax-newton";
     t->at = 0;
     t->seen = 0;
-    t->run = (struct gy_glm_run){ .problem = &problem, .feed = t->feed, .alloc = &t->alloc, .pool = t->pool, .job = t->c.job, .seed = t->c.seed,
+    t->run = (struct gy_glm_run){ .problem = &problem, .feed = t->feed, .alloc = &t->alloc, .pool = t->pool, .seed = t->c.seed,
+                                  .job = t->apart ? NULL : t->c.job,
                                   .stop = { .gap = t->c.gap, .target = t->c.target, .epochs = t->c.epochs ? t->c.epochs : 1000, .every = t->c.every },
                                   .progress = glm_train_progress, .user = t };
     int status = gy_glm_softmax(&t->run, m->label, m->info.classes, m->w, err);
@@ -314,9 +316,17 @@ static double glm_train_bytes(const struct glm_train *t)
     return ((double)i->entries * entry + (double)i->rows * row) / gyre_job_ranks(t->c.job);
 }
 
+/* A pass that takes less time than ranks need to meet: 50 ns a row and one for each entry, beside a tenth of a millisecond. */
+static int glm_train_is_small(const struct glm_train *t)
+{
+    const struct gy_blocks_info *i = &t->source->info;
+    return t->c.job && !t->c.folder && !t->c.trace && 50 * i->rows + i->entries < 100000;
+}
+
 static int glm_train_open_feed(struct glm_train *t, struct gy_error *err)
 {
-    const int rank = gyre_job_rank(t->c.job), ranks = gyre_job_ranks(t->c.job);
+    t->apart = glm_train_is_small(t);
+    const int rank = t->apart ? 0 : gyre_job_rank(t->c.job), ranks = t->apart ? 1 : gyre_job_ranks(t->c.job);
     const size_t limit = glm_train_memory(t);
     t->streamed = t->c.trace || glm_train_bytes(t) > (double)limit;
     if (t->streamed)
