@@ -75,7 +75,9 @@ a9a 10558.7234 1e-6 --l1 1
 END
 
 while read -r set l2 loss accuracy auc; do
-    expect 0 "$GYRE" glm train "$TMP/$set" "$TMP/model" --l2 "$l2" --gap 1e-9 --epochs 300 --test "$TMP/$set$([ "$set" = cocoa_small ] && echo .test || echo .t)" --json
+    test=$TMP/$set.t
+    [ "$set" != cocoa_small ] || test=$TMP/$set.test
+    expect 0 "$GYRE" glm train "$TMP/$set" "$TMP/model" --l2 "$l2" --gap 1e-9 --epochs 300 --test "$test" --json
     near "$set $l2 log-loss" "$(field "$out" log_loss)" "$loss" 2e-6
     near "$set $l2 accuracy" "$(field "$out" accuracy)" "$accuracy" 2e-6
     near "$set $l2 AUC" "$(field "$out" auc)" "$auc" 2e-6
