@@ -158,20 +158,10 @@ GY_INT struct gy_blocks_parts gy_blocks_place(const struct gy_blocks_entry *e)
 
 /* ---- checks of header and index ---- */
 
-static int blocks_sum_differs(const unsigned char *bytes, size_t count, uint32_t crc)
-{
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-    (void)bytes, (void)count, (void)crc;
-    return 0;
-#else
-    return gy_crc32c(0, bytes, count) != crc;
-#endif
-}
-
 static int blocks_check_head(struct gy_blocks *b, const unsigned char *bytes, struct gy_error *err)
 {
     const struct gy_blocks_head h = blocks_get_head(bytes);
-    if (blocks_sum_differs(bytes, BLOCKS_HEAD_USED - 4, blocks_get32(bytes + BLOCKS_HEAD_USED - 4)))
+    if (gy_crc32c_differs(bytes, BLOCKS_HEAD_USED - 4, blocks_get32(bytes + BLOCKS_HEAD_USED - 4)))
         return GY_FAIL(err, GY_E_HASH, "%.300s: the checksum of its header differs", b->name);
     for (int i = BLOCKS_HEAD_USED; i < BLOCKS_HEAD; i++)
         if (bytes[i] != 0)
@@ -248,7 +238,7 @@ static int blocks_check_labels(struct gy_blocks *b, const unsigned char *at, str
 static int blocks_check_index(struct gy_blocks *b, const unsigned char *index, struct gy_error *err)
 {
     uint64_t end = BLOCKS_HEAD;
-    if (blocks_sum_differs(index, b->head.index_bytes, b->head.index_crc))
+    if (gy_crc32c_differs(index, b->head.index_bytes, b->head.index_crc))
         return GY_FAIL(err, GY_E_HASH, "%.300s: the checksum of its index differs", b->name);
     b->info.id = 0xcbf29ce484222325u;
     for (uint64_t i = 0; i < b->head.blocks; i++) {
@@ -483,7 +473,7 @@ static int blocks_read_raw(struct blocks_read *r, struct gy_error *err)
     if (r->raw == NULL)
         return GY_FAIL(err, GY_E_IO, "%.300s: block %" PRId64 " cannot be read: %s", r->b->name, r->block,
                        errno != 0 ? strerror(errno) : "the file became shorter");
-    if (blocks_sum_differs(r->raw, (size_t)r->e->bytes, r->e->crc))
+    if (gy_crc32c_differs(r->raw, (size_t)r->e->bytes, r->e->crc))
         return GY_FAIL(err, GY_E_HASH, "%.300s: the checksum of block %" PRId64 " differs (%" PRIu64 " bytes at byte %" PRIu64 ")", r->b->name, r->block,
                        r->e->bytes, r->e->at);
     return GY_OK;

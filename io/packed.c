@@ -45,20 +45,10 @@ static struct packed_header packed_read_header(const unsigned char *b)
     return h;
 }
 
-static int packed_sum_differs(const unsigned char *bytes, size_t count, uint32_t crc)
-{
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-    (void)bytes, (void)count, (void)crc;
-    return 0;
-#else
-    return gy_crc32c(0, bytes, count) != crc;
-#endif
-}
-
 static int packed_check_header(const struct packed_header *h, const unsigned char *bytes, size_t count,
                                const char *name, struct gy_error *err)
 {
-    if (packed_sum_differs(bytes, PACKED_HEADER - 4, h->crc))
+    if (gy_crc32c_differs(bytes, PACKED_HEADER - 4, h->crc))
         return GY_FAIL(err, GY_E_HASH, "%s: the checksum of its header differs", name);
     if (h->version != 1 || h->flags != 0)
         return GY_FAIL(err, GY_E_UNSUPPORTED,
@@ -77,7 +67,7 @@ static int packed_check_header(const struct packed_header *h, const unsigned cha
         h->class_bytes > count - h->index_at - index_bytes ||
         h->name_bytes != count - h->index_at - index_bytes - h->class_bytes)
         return GY_FAIL(err, GY_E_FORMAT, "%s: its index and names do not fill the file", name);
-    if (packed_sum_differs(bytes + h->index_at, count - h->index_at, h->tail_crc))
+    if (gy_crc32c_differs(bytes + h->index_at, count - h->index_at, h->tail_crc))
         return GY_FAIL(err, GY_E_HASH, "%s: the checksum of its index differs", name);
     return GY_OK;
 }
@@ -183,7 +173,7 @@ static int packed_read(struct gy_data *data, int64_t index, struct gy_decoder *d
     (void)decoder;
     gy_packed_at(&own->view, index, &r);
     const int32_t c = own->view.channels;
-    if (packed_sum_differs(r.pixels, (size_t)r.h * (size_t)r.w * (size_t)c, r.crc))
+    if (gy_crc32c_differs(r.pixels, (size_t)r.h * (size_t)r.w * (size_t)c, r.crc))
         return GY_FAIL(err, GY_E_HASH, "%s: the checksum of sample %" PRId64 " (%s) differs", own->path, index, r.name);
     *image = (struct gy_image){r.pixels, r.h, r.w, c, NULL};
     return GY_OK;

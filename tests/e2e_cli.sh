@@ -3,21 +3,6 @@
 # The command line: help, mistakes with suggestions, exit codes, JSON, what prints without data.
 . "$(dirname "$0")/e2e.inc"
 
-# json: $out is JSON, a value or one a line. Without a reader (python3, jq) a few rules are checked by grep.
-json()
-{
-    if command -v python3 >/dev/null 2>&1; then
-        if python3 -c 'import json, sys
-for line in open(sys.argv[1]).read().splitlines(): json.loads(line, parse_constant=lambda x: 1 / 0)' "$out"; then ok; else
-            bad "not JSON: $(head -c 300 "$out")"
-        fi
-    elif grep -q '^{.*}$' "$out" && ! grep -q -e ':nan' -e ':inf' -e ',}' -e ',]' "$out"; then
-        ok
-    else
-        bad "not JSON: $(head -c 300 "$out")"
-    fi
-}
-
 # ---- help
 expect 0 "$GYRE" help
 says "$out" '^  train  '

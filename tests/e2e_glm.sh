@@ -5,19 +5,6 @@
 . "$(dirname "$0")/e2e.inc"
 cd "$TMP" || exit 1
 
-json()
-{
-    if command -v python3 >/dev/null 2>&1; then
-        if python3 -c 'import json, sys
-for line in open(sys.argv[1]).read().splitlines(): json.loads(line, parse_constant=lambda x: 1 / 0)' "$out"; then ok; else
-            bad "not JSON: $(head -c 300 "$out")"
-        fi
-    elif grep -q '^{.*}$' "$out" && ! grep -q -e ':nan' -e ':inf' -e ',}' -e ',]' "$out"; then
-        ok
-    else
-        bad "not JSON: $(head -c 300 "$out")"
-    fi
-}
 # value KEY: the number behind "KEY": on the last line of $out
 value() { tail -n 1 "$out" | sed -n "s/.*\"$1\":\\([-0-9.e+]*\\).*/\\1/p"; }
 # near A B X: both are numbers and |A - B| <= X |B|

@@ -226,3 +226,13 @@ GY_INT uint32_t gy_crc32(uint32_t crc, const void *bytes, size_t count)
 {
     return crc_add(crc_table_ieee, crc, bytes, count);
 }
+
+GY_INT int gy_crc32c_differs(const void *bytes, size_t count, uint32_t crc)
+{
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    (void)bytes, (void)count, (void)crc;
+    return 0;
+#else
+    return gy_crc32c(0, bytes, count) != crc;
+#endif
+}
