@@ -5,27 +5,8 @@
 . "$(dirname "$0")/e2e.inc"
 make_images "$TMP/data/train" 4 30 20 1
 make_images "$TMP/data/test" 4 5 20 2
-cat >"$TMP/plain.net" <<'END'
-input 20x20x3
-conv 12 3x3 bias
-relu
-conv 16 3x3 stride 2 bias
-relu
-linear 4
-softmax
-END
-cat >"$TMP/tiny.net" <<'END'
-input 20x20x3
-conv 12 3x3
-bn
-relu
-conv 16 3x3 stride 2
-bn
-relu
-dropout 0.2
-linear 4
-softmax
-END
+plain_net >"$TMP/plain.net"
+tiny_net >"$TMP/tiny.net"
 
 RUN= # or exec, in the background
 restarts=

@@ -19,18 +19,7 @@ fi
 
 # ---- what is trained: a run of some seconds
 archive=${GYRE_TEST_DATA:-/nowhere}/images/cifar10-jpeg.tar.gz
-cat >"$TMP/tiny.net" <<'NET'
-input 20x20x3
-conv 12 3x3
-bn
-relu
-conv 16 3x3 stride 2
-bn
-relu
-dropout 0.2
-linear 4
-softmax
-NET
+tiny_net >"$TMP/tiny.net"
 if [ -f "$archive" ]; then
     mkdir "$TMP/data"
     tar xzf "$archive" -C "$TMP/data" train

@@ -37,15 +37,7 @@ if [ "$halving" -lt "$flat_ring" ] || [ "$ring" -lt "$flat_ring" ]; then ok; els
 
 # ---- training: the bits of one host
 make_images "$TMP/data/train" 4 30 20 1
-cat >"$TMP/plain.net" <<'END'
-input 20x20x3
-conv 12 3x3 bias
-relu
-conv 16 3x3 stride 2 bias
-relu
-linear 4
-softmax
-END
+plain_net >"$TMP/plain.net"
 learn() { "$@" -- "$GYRE" train "$TMP/plain.net" "$TMP/data" --epochs 8 --lr .02 --test-data none --batch 2 --shards 8 --out "$folder"; }
 folder=$TMP/one expect 0 learn "$GYRE" launch --ranks 8 --threads 1
 folder=$TMP/four expect 0 learn launch

@@ -9,17 +9,7 @@
 . "$(dirname "$0")/hosts.inc"
 GYRE=$1
 make_images "$TMP/data/train" 4 30 20 1
-cat >"$TMP/tiny.net" <<'END'
-input 20x20x3
-conv 12 3x3
-bn
-relu
-conv 16 3x3 stride 2
-bn
-relu
-linear 4
-softmax
-END
+tiny_net >"$TMP/tiny.net"
 last=checkpoint-15.safetensors
 
 # ranks_train FOLDER LAUNCHER...: four ranks of two images, one thread each

@@ -24,16 +24,21 @@ export LIMIT
 
 # 'name program arguments', one a line
 {
-    for program in "$DIR"/tests/t_*; do
-        [ ! -x "$program" ] || echo "$(basename "$program") ${RUNNER:-} $program"
-    done
-    # the emulator's usual processor has no matrix unit
     if [ "$SUITE" = ppc ]; then
+        # the longest first, in parts
+        for part in 0 1 2 3 4 5 6 7 8 9 10 11 12; do
+            echo "t_ops_part_$part $RUNNER $DIR/tests/t_ops --part $part/12"
+        done
+        # the emulator's usual processor has no matrix unit
         echo "t_tiles_power10 $RUNNER -cpu power10 $DIR/tests/t_tiles"
         for shape in 1x7x7x17- 1x9x9x3- 1x4x5x47-; do
             echo "t_ops_power10_$shape $RUNNER -cpu power10 $DIR/tests/t_ops --isa mma --case $shape"
         done
     fi
+    for program in "$DIR"/tests/t_*; do
+        case $SUITE/${program##*/} in ppc/t_ops) continue ;; esac
+        [ ! -x "$program" ] || echo "$(basename "$program") ${RUNNER:-} $program"
+    done
     for program in "$DIR"/replay/fuzz_*; do
         name=$(basename "$program")
         [ ! -x "$program" ] || echo "$name ${RUNNER:-} $program tests/corpus/${name#fuzz_}"

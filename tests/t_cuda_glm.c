@@ -732,7 +732,7 @@ static void cg_faults(void)
         { "gy_load_live(w + id)", "w[id]", "race: ", 8 },
         { "while (x >= (uint32_t)count)", "while (x < 0)", "out of bounds", 1 },
         { "u->loss_scale * square * u->lr", "square * u->lr", NULL, 1 },
-        { "0xBB67AE85u", "0xBB67AE86u", NULL, 1 } };
+        { "(uint64_t)round << 32 | right", "(uint64_t)(round + 1) << 32 | right", NULL, 1 } };
     struct cg_data d = cg_make(CG_VALUES | CG_START, 45, 9, 60, GY_GLM_LOGISTIC, 100);
     const struct gy_glm_problem p = cg_problem(GY_GLM_LOGISTIC, 2, 0);
     for (size_t i = 0; i < GY_COUNT(faults); i++) {

@@ -8,6 +8,7 @@
  *     t_ops --bench            time, GFLOP/s and GB/s of layers of real nets, as CSV
  *     t_ops --list             the cases
  *     --isa NAME --case TEXT --seed N   one kernel set; cases whose description holds TEXT; other random numbers
+ *     --part I/N               the Ith of N parts of the cases; part 0: all that is not about one case
  *     --fault NAME             with a kernel that is wrong on purpose: it must fail
  *
  * Sizes lie around every vector width and tile edge; outputs are poisoned, tensors stand between guard zones. */
@@ -19,7 +20,7 @@
 
 struct ops_options {
     const char *isa, *only;
-    int bench, list, grad, fault;
+    int bench, list, grad, fault, part, parts;
     uint64_t seed;
 };
 
@@ -160,11 +161,31 @@ static void ops_bench(const struct ops_options *o, const struct op_device *d)
             ops_bench_case(d, &cases.list[i]);
 }
 
+/* Leaves the cases of one part. */
+static void ops_take_part(const struct ops_options *o, struct op_cases *cases)
+{
+    int kept = 0;
+    for (int i = 0; i < cases->count && o->part > 0; i++)
+        if (i % o->parts == o->part - 1)
+            cases->list[kept++] = cases->list[i];
+    cases->count = o->part > 0 ? kept : cases->count;
+}
+
 static void ops_list(const struct op_cases *cases)
 {
     char text[300];
     for (int i = 0; i < cases->count; i++)
         printf("%s\n", op_text(&cases->list[i], text, sizeof text));
+}
+
+static int ops_has_cases(const struct ops_options *o)
+{
+    return o->parts == 0 || o->part > 0;
+}
+
+static int ops_has_rest(const struct ops_options *o)
+{
+    return !o->only && !o->fault && o->part == 0;
 }
 
 /* first: of the kernel sets; faults need no second. */
@@ -180,10 +201,11 @@ static void ops_isa(const struct ops_options *o, const char *isa, const struct o
     if (o->bench) {
         ops_bench(o, &d);
     } else {
-        ops_correctness(o, &d, cases);
-        if (strcmp(isa, "ref") != 0 && !o->fault)
+        if (ops_has_cases(o))
+            ops_correctness(o, &d, cases);
+        if (ops_has_cases(o) && strcmp(isa, "ref") != 0 && !o->fault)
             ops_threads(o, isa, cases);
-        if (first && !o->only && !o->fault)
+        if (first && ops_has_rest(o))
             ops_faults(&d, cases);
         printf("%s (%s): %d checks held\n", isa, caps.device, t_passed - before);
     }
@@ -227,13 +249,15 @@ static int ops_options_read(struct ops_options *o, int argc, char **argv)
             o->only = argv[++i];
         else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
             o->seed = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--part") == 0 && i + 1 < argc && sscanf(argv[i + 1], "%d/%d", &o->part, &o->parts) == 2)
+            i++;
         else if (strcmp(argv[i], "--fault") == 0 && i + 1 < argc)
             for (i++; ++o->fault < OP_FAULTS && strcmp(argv[i], op_fault_names[o->fault]) != 0;)
                 ;
         else
             return -1;
     }
-    return o->fault < OP_FAULTS ? 0 : -1;
+    return o->fault < OP_FAULTS && o->part >= 0 && o->part <= o->parts ? 0 : -1;
 }
 
 int main(int argc, char **argv)
@@ -244,9 +268,10 @@ int main(int argc, char **argv)
     int count = 0;
     setvbuf(stdout, NULL, _IOLBF, 4096);
     if (ops_options_read(&o, argc, argv) != 0)
-        return printf("t_ops [--grad] [--bench] [--list] [--isa NAME] [--case TEXT] [--seed N] [--fault NAME]\n"), 2;
+        return printf("t_ops [--grad] [--bench] [--list] [--isa NAME] [--case TEXT] [--seed N] [--part I/N] [--fault NAME]\n"), 2;
     op_cases_make(&cases);
     op_add_halves(&cases);
+    ops_take_part(&o, &cases);
     if (o.list)
         return ops_list(&cases), 0;
     if (o.bench)
@@ -258,7 +283,7 @@ int main(int argc, char **argv)
             ops_isa(&o, ops_isas[i], &cases, o.isa || i == 0);
     if (o.bench)
         return t_failed != 0;
-    if (!o.isa && !o.fault && !o.only) {
+    if (!o.isa && ops_has_rest(&o)) {
         op_gradients();
         op_known();
     }

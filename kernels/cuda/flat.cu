@@ -199,34 +199,9 @@ GY_KERNEL(flat_back)
 #endif
 
 #ifdef FLAT_DROPOUT
-/* Philox4x32-10 on counter (draw, step, stream), key seed: the numbers of engine/base/rng.h, bit by bit. Element i uses
- * word i % 4 of draw i / 4. FLAT_STREAM is the layer's stream. */
-struct flat_words {
-    uint32_t w[4];
-};
+#include "philox.cuh"
 
-GY_FN struct flat_words flat_draw(uint64_t seed, uint64_t step, uint64_t draw)
-{
-    uint32_t c0 = (uint32_t)draw, c1 = (uint32_t)(draw >> 32), c2 = (uint32_t)step;
-    uint32_t c3 = (uint32_t)(step >> 32) ^ (uint32_t)FLAT_STREAM;
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    GY_UNROLL for (int round = 0; round < 10; round++) {
-        const uint64_t high = (uint64_t)0xD2511F53u * c0, low = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(low >> 32) ^ c1 ^ k0;
-        c2 = (uint32_t)(high >> 32) ^ c3 ^ k1;
-        c1 = (uint32_t)low;
-        c3 = (uint32_t)high;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    struct flat_words out;
-    out.w[0] = c0;
-    out.w[1] = c1;
-    out.w[2] = c2;
-    out.w[3] = c3;
-    return out;
-}
-
+/* Element i uses word i % 4 of draw i / 4. FLAT_STREAM is the layer's stream. */
 GY_KERNEL(flat_dropout)
 {
     const uint32_t least = (uint32_t)((double)GY_F0 * 4294967296.0);
@@ -237,7 +212,7 @@ GY_KERNEL(flat_dropout)
     FLAT_EACH(k) x[k] = flat_get(GY_P(const gy_t, GY_X), k);
     FLAT_EACH(k) {
         GY_UNROLL for (int part = 0; part < GY_VEC / 4; part++) {
-            const struct flat_words words = flat_draw(seed, step, (uint64_t)(flat_at(k) / 4 + part));
+            const struct gy_words words = gy_philox(seed, FLAT_STREAM, step, (uint64_t)(flat_at(k) / 4 + part));
             GY_UNROLL for (int j = 0; j < 4; j++)
                 x[k].v[4 * part + j] = words.w[j] >= least ? x[k].v[4 * part + j] * scale : 0.0f;
         }

@@ -20,6 +20,7 @@
  * struct gy_uniform is read so: seed and step name the order, lr is 1 / l2, loss_scale is s, bias1 the bias's value, bias2 l1 / l2.
  * GLM_LOSS is enum gy_glm_loss, GLM_STREAM of the order's random numbers. */
 #include "prelude.cuh"
+#include "philox.cuh"
 
 #define GY_GLM_FN GY_FN
 #include "glm_loss.h"
@@ -120,23 +121,6 @@ GY_FN float glm_score(const struct glm_view *v, struct glm_row r, struct glm_dot
 
 /* ---- steps ---- */
 
-/* Word 0 of gy_rng_words(seed, GLM_STREAM, step, round << 32 | right). */
-GY_FN uint32_t glm_word(uint64_t seed, uint64_t step, uint32_t round, uint32_t right)
-{
-    uint32_t c0 = right, c1 = round, c2 = (uint32_t)step, c3 = (uint32_t)(step >> 32) ^ (uint32_t)GLM_STREAM;
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    GY_UNROLL for (int i = 0; i < 10; i++) {
-        const uint64_t high = (uint64_t)0xD2511F53u * c0, low = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(low >> 32) ^ c1 ^ k0;
-        c2 = (uint32_t)(high >> 32) ^ c3 ^ k1;
-        c1 = (uint32_t)low;
-        c3 = (uint32_t)high;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return c0;
-}
-
 /* gy_rng_permute. */
 GY_FN int glm_permute(const struct gy_uniform *u, int count, int index)
 {
@@ -149,7 +133,7 @@ GY_FN int glm_permute(const struct gy_uniform *u, int count, int index)
     do {
         uint32_t left = x >> half & mask, right = x & mask;
         GY_UNROLL_NOT for (uint32_t round = 0; round < 4; round++) {
-            const uint32_t next = left ^ (glm_word(seed, step, round, right) & mask);
+            const uint32_t next = left ^ (gy_philox(seed, GLM_STREAM, step, (uint64_t)round << 32 | right).w[0] & mask);
             left = right;
             right = next;
         }
