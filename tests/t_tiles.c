@@ -38,6 +38,32 @@ static void tiles_check_pairs_made(const struct gy_kernels *k)
     }
 }
 
+/* Rows turned into columns of pairs, in and beside whole blocks. Numbers below 2^-126 are left out: they multiply as zero. */
+static void tiles_check_pairs_turned(const struct gy_kernels *k)
+{
+    enum { ROWS = 19, COLS = 67, PITCH = 24 };
+    float src[ROWS * COLS], dst[(COLS + 1) / 2 * PITCH];
+    uint64_t seed = 7;
+    for (int i = 0; i < ROWS * COLS; i++)
+        src[i] = tile_value(&seed);
+    src[3] = NAN;
+    src[COLS] = INFINITY;
+    for (int rows = 1; rows <= ROWS; rows++) {
+        for (int cols = 1; cols <= COLS; cols++) {
+            int wrong = 0;
+            memset(dst, 0x55, sizeof dst);
+            k->pair_turn(dst, PITCH, src, COLS, rows, cols);
+            for (int i = 0; i < (cols + 1) / 2 * rows; i++) {
+                const int r = i % rows, c = i / rows * 2;
+                const float second = c + 1 < cols ? src[r * COLS + c + 1] : 0;
+                const uint16_t want[2] = { gy_bf16_narrow(src[r * COLS + c]), gy_bf16_narrow(second) };
+                wrong += memcmp(dst + c / 2 * PITCH + r, want, sizeof want) != 0;
+            }
+            T_CHECK_MSG(wrong == 0, "%s: %d rows of %d, %d pairs are wrong", k->name, rows, cols, wrong);
+        }
+    }
+}
+
 int main(void)
 {
     static const char *const names[] = { "ref", "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma" };
@@ -57,6 +83,8 @@ int main(void)
         tile_check_gemm(&set);
         tile_check_outer(&set);
         tiles_check_pairs_made(&k);
+        if (k.pair_turn != NULL)
+            tiles_check_pairs_turned(&k);
     }
     T_END("t_tiles");
 }

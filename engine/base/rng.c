@@ -19,6 +19,40 @@ GY_INT void gy_rng_words(uint64_t seed, uint32_t stream, uint64_t step, uint64_t
     memcpy(out, c, sizeof c);
 }
 
+/* RNG_SIDE draws at a time, round by round: a round of one waits for the round before, those of others fill the time. */
+#define RNG_SIDE 4
+static void rng_side(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element, uint32_t *out)
+{
+    uint32_t c[4][RNG_SIDE], k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    for (unsigned i = 0; i < RNG_SIDE; i++) {
+        c[0][i] = (uint32_t)(element + i);
+        c[1][i] = (uint32_t)((element + i) >> 32);
+        c[2][i] = (uint32_t)step;
+        c[3][i] = (uint32_t)(step >> 32) ^ stream;
+    }
+    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+        for (int i = 0; i < RNG_SIDE; i++) {
+            const uint64_t a = (uint64_t)0xD2511F53u * c[0][i], b = (uint64_t)0xCD9E8D57u * c[2][i];
+            c[0][i] = (uint32_t)(b >> 32) ^ c[1][i] ^ k0;
+            c[2][i] = (uint32_t)(a >> 32) ^ c[3][i] ^ k1;
+            c[1][i] = (uint32_t)b;
+            c[3][i] = (uint32_t)a;
+        }
+    }
+    for (int i = 0; i < 4 * RNG_SIDE; i++)
+        out[i] = c[i % 4][i / 4];
+}
+
+GY_INT void gy_rng_draws(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element, int64_t count, uint32_t *out)
+{
+    int64_t i = 0;
+    for (; i + RNG_SIDE <= count; i += RNG_SIDE)
+        rng_side(seed, stream, step, element + (uint64_t)i, out + 4 * i);
+    for (; i < count; i++)
+        gy_rng_words(seed, stream, step, element + (uint64_t)i, out + 4 * i);
+}
+#undef RNG_SIDE
+
 static float rng_unit(uint32_t word) { return (float)(word >> 8) * (1.0f / 16777216.0f); }
 
 GY_INT float gy_rng_uniform(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element)

@@ -15,6 +15,8 @@ enum gy_rng_stream {
 
 /* Four independent 32-bit words. Counter = (element low, element high, step low, step high ^ stream), key = seed. */
 GY_INT void gy_rng_words(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element, uint32_t out[4]);
+/* The words of count elements that follow each other, out [count][4]. */
+GY_INT void gy_rng_draws(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element, int64_t count, uint32_t *out);
 /* In [0, 1): 24 bits of word 0. */
 GY_INT float gy_rng_uniform(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element);
 /* Four standard normals from one draw: Box-Muller in double on words 0, 1 (cosine, sine) and 2, 3. */

@@ -5,7 +5,8 @@
  * statistics and the epilogue are taken there. */
 #include "conv.h"
 
-#define CONV_TURN 16 /* pairs of a reduction that are turned at a time */
+#define CONV_TURN 16  /* pairs of a reduction that are turned at a time */
+#define CONV_AHEAD 16 /* rows of weights that are asked for beforehand */
 
 static const float conv_zeros[GY_SLICE_MAX];
 
@@ -81,6 +82,10 @@ static void conv_pack_turned(const struct conv_job *job, const struct gy_panel *
         k->transpose(dst, width, src, pitch, panel->cols, len);
         return;
     }
+    if (k->pair_turn != NULL) {
+        k->pair_turn(dst, width, src, pitch, panel->cols, gy_min64(2 * len, elems));
+        return;
+    }
     for (int64_t c = 0; c < len; c += CONV_TURN) {
         const int64_t n = gy_min64(CONV_TURN, len - c), there = gy_min64(2 * n, elems - 2 * c);
         k->transpose(turned, width, src + 2 * c, pitch, panel->cols, there);
@@ -99,15 +104,23 @@ static const float *conv_turned_row(const struct conv_job *job, int64_t group, i
     return job->weights + ((channel * p->r + r) * p->s + s + tap * p->w.tap_step) * p->vec;
 }
 
+static void conv_fetch_row(const float *row, int64_t count)
+{
+    for (int64_t i = 0; i < count; i += GY_CACHE_LINE / (int64_t)sizeof(float))
+        __builtin_prefetch(row + i);
+}
+
 /* The same where the columns lie side by side: rows are looked up one by one. */
 static void conv_pack_rows(const struct conv_job *job, int64_t group, const struct gy_panel *panel, int64_t r, int64_t s,
                            const struct conv_slice *slice, float *dst)
 {
     static const float none[GY_WIDTH_MAX];
     const struct gy_product *p = job->p;
-    const int64_t width = panel->kind->width, end = conv_red(p) * (p->lines ? p->w.taps : 1);
+    const int64_t width = panel->kind->width, end = conv_red(p) * (p->lines ? p->w.taps : 1), step = p->pair ? 2 : 1;
     for (int64_t c = slice->first; c < slice->first + slice->len; c++, dst += width) {
-        const float *const a = conv_turned_row(job, group, r, s, p->pair ? 2 * c : c) + panel->first;
+        const float *const a = conv_turned_row(job, group, r, s, c * step) + panel->first;
+        for (int64_t j = c * step + CONV_AHEAD; j < gy_min64((c + 1) * step + CONV_AHEAD, end); j++)
+            conv_fetch_row(conv_turned_row(job, group, r, s, j) + panel->first, panel->cols);
         if (p->pair)
             job->cpu->k.pair_floats(dst, a, 2 * c + 1 < end ? conv_turned_row(job, group, r, s, 2 * c + 1) + panel->first : none,
                                     panel->cols);

@@ -5,6 +5,7 @@
 #include "norm.h"
 
 #define EW_PIECE 32768 /* floats in a tile */
+#define EW_DROP 256    /* elements that are dropped or kept at a time */
 #define EW_INPUT 192   /* floats of an image that are normalised at a time: whole pixels of up to 4, 6, ... channels */
 
 GY_INT void gy_act_limits(int act, float *lo, float *hi)
@@ -178,11 +179,6 @@ GY_INT void gy_cpu_shortcut_back_run(const struct gy_cpu *cpu, const struct gy_o
 }
 
 /* Element i of activations that are done one by one. */
-static float ew_get(const void *x, int64_t i, int dtype)
-{
-    return dtype == GY_F32 ? ((const float *)x)[i] : gy_bf16_widen(((const uint16_t *)x)[i]);
-}
-
 static void ew_put(void *y, int64_t i, int dtype, float value)
 {
     if (dtype == GY_F32)
@@ -334,12 +330,16 @@ static void ew_dropout_tile(void *arg, int64_t tile, int thread)
     const uint32_t least = (uint32_t)((double)op->f[0] * 4294967296.0);
     const float scale = (float)(1.0 / (1.0 - (double)op->f[0]));
     const int64_t end = gy_min64((tile + 1) * EW_PIECE, job->count);
-    for (int64_t i = tile * EW_PIECE; i < end; i += 4) {
-        uint32_t words[4];
-        gy_rng_words(op->u->seed, GY_RNG_DROPOUT + (uint32_t)op->id, op->u->step, (uint64_t)(i / 4), words);
-        for (int64_t j = i; j < gy_min64(i + 4, end); j++)
-            ew_put(op->ptr[GY_Y], j, op->dtype,
-                   words[j % 4] >= least ? ew_get(op->ptr[GY_X], j, op->dtype) * scale : 0.0f);
+    for (int64_t i = tile * EW_PIECE, n; i < end; i += n) {
+        uint32_t words[EW_DROP];
+        float v[EW_DROP];
+        n = gy_min64(EW_DROP, end - i);
+        gy_rng_draws(op->u->seed, GY_RNG_DROPOUT + (uint32_t)op->id, op->u->step, (uint64_t)(i / 4), (n + 3) / 4, words);
+        job->k->widen[op->dtype](v, gy_cpu_at(op->ptr[GY_X], i, op->dtype), n);
+        for (int64_t j = 0; j < n; j++)
+            v[j] = words[j] >= least ? v[j] * scale : 0.0f;
+        void *const to = gy_cpu_out(op->ptr[GY_Y], i, op->dtype);
+        job->k->narrow[op->dtype](&to, 0, v, n, 1, n, 0);
     }
     (void)thread;
 }

@@ -136,6 +136,9 @@ struct gy_kernels {
      * apart. Of floats, one pair of rows: rounded first. NULL where there is no gemm_pair. */
     void (*pair_rows)(float *dst, int64_t pitch, const uint16_t *const *rows, int64_t first, int64_t cols, int64_t count);
     void (*pair_floats)(float *dst, const float *a, const float *b, int64_t count);
+    /* dst[i * dst_pitch + r] = the pair of src[r * src_pitch + 2i] and what is beside it, rounded, zero at elems; NULL: by
+     * transpose and pair_floats. */
+    void (*pair_turn)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t elems);
     float pair_pace; /* how much faster pairs are multiplied than floats */
     /* dst[i] = the pair of a[i] and b[i]. */
     void (*pair_values)(float *dst, const uint16_t *a, const uint16_t *b, int64_t count);

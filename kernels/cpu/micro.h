@@ -99,6 +99,8 @@
             {                                                                                                          \
                 const float *from = t->dw + i * t->dw_pitch + v * (W);                                                 \
                 const int64_t n = gy_max64(gy_min64(t->cols - v * (W), (W)), 0);                                       \
+                if (!t->add) /* written at the end */                                                                  \
+                    __builtin_prefetch(from, 1);                                                                       \
                 acc[i][v] = !t->add ? zero : whole ? P##_load(from) : P##_load_n(from, n);                             \
             }                                                                                                          \
         }                                                                                                              \

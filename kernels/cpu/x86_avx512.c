@@ -74,42 +74,16 @@ static const gy_outer_fn a512_outer_list_1[8] = {
     a512_outer_1_1, a512_outer_2_1, a512_outer_3_1, a512_outer_4_1,
     a512_outer_5_1, a512_outer_6_1, a512_outer_7_1, a512_outer_8_1};
 
-/* One 16 x 16 block in registers: pairs of rows interleaved by 1, 2, 4 and 8 floats. */
-A512_ATTR GY_ALWAYS void a512_transpose_16(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch)
-{
-    __m512 a[16], b[16];
-    GY_UNROLL for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_ps(src + i * src_pitch);
-    GY_UNROLL for (int i = 0; i < 16; i += 2)
-    {
-        b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
-        b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
-    }
-    GY_UNROLL for (int i = 0; i < 16; i += 4)
-    {
-        a[i] = _mm512_shuffle_ps(b[i], b[i + 2], 0x44);
-        a[i + 1] = _mm512_shuffle_ps(b[i], b[i + 2], 0xee);
-        a[i + 2] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0x44);
-        a[i + 3] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0xee);
-    }
-    GY_UNROLL for (int j = 0; j < 4; j++)
-    {
-        const __m512 p = _mm512_shuffle_f32x4(a[j], a[4 + j], 0x88), q = _mm512_shuffle_f32x4(a[j], a[4 + j], 0xdd);
-        const __m512 r = _mm512_shuffle_f32x4(a[8 + j], a[12 + j], 0x88);
-        const __m512 s = _mm512_shuffle_f32x4(a[8 + j], a[12 + j], 0xdd);
-        _mm512_storeu_ps(dst + j * dst_pitch, _mm512_shuffle_f32x4(p, r, 0x88));
-        _mm512_storeu_ps(dst + (4 + j) * dst_pitch, _mm512_shuffle_f32x4(q, s, 0x88));
-        _mm512_storeu_ps(dst + (8 + j) * dst_pitch, _mm512_shuffle_f32x4(p, r, 0xdd));
-        _mm512_storeu_ps(dst + (12 + j) * dst_pitch, _mm512_shuffle_f32x4(q, s, 0xdd));
-    }
-}
-
 A512_ATTR static void a512_transpose(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows,
                                      int64_t cols)
 {
     const int64_t rows16 = rows & ~(int64_t)15, cols16 = cols & ~(int64_t)15;
     for (int64_t r = 0; r < rows16; r += 16)
-        for (int64_t c = 0; c < cols16; c += 16)
-            a512_transpose_16(dst + c * dst_pitch + r, dst_pitch, src + r * src_pitch + c, src_pitch);
+        for (int64_t c = 0; c < cols16; c += 16) {
+            __m512 a[16];
+            GY_UNROLL for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_ps(src + (r + i) * src_pitch + c);
+            a512_turn(dst + c * dst_pitch + r, dst_pitch, a);
+        }
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = r < rows16 ? cols16 : 0; c < cols; c++)
             dst[c * dst_pitch + r] = src[r * src_pitch + c];

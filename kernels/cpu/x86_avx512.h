@@ -42,10 +42,49 @@ A512_ATTR GY_ALWAYS __m512 a512_bytes(const uint8_t *p)
 {
     return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 }
-GY_MICRO_BYTES(a512, A512_ATTR, __m512, 16)
+A512_ATTR GY_ALWAYS __m512 a512_bytes_n(const uint8_t *p, int64_t n)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(a512_mask(n), p)));
+}
+A512_ATTR GY_ALWAYS void a512_put_bytes(uint8_t *p, __m512 v, int64_t n)
+{
+    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v));
+    if (n >= 16)
+        _mm_storeu_si128((__m128i *)(void *)p, bytes);
+    else
+        _mm_mask_storeu_epi8(p, a512_mask(n), bytes);
+}
 
 typedef float a512_elem;
 GY_MICRO_GET(a512, A512_ATTR, __m512, 16)
+
+/* 16 rows of 16 floats, destroyed, to 16 columns: pairs of rows interleaved by 1, 2, 4 and 8 floats. */
+A512_ATTR GY_ALWAYS void a512_turn(float *dst, int64_t dst_pitch, __m512 a[16])
+{
+    __m512 b[16];
+    GY_UNROLL for (int i = 0; i < 16; i += 2)
+    {
+        b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+    }
+    GY_UNROLL for (int i = 0; i < 16; i += 4)
+    {
+        a[i] = _mm512_shuffle_ps(b[i], b[i + 2], 0x44);
+        a[i + 1] = _mm512_shuffle_ps(b[i], b[i + 2], 0xee);
+        a[i + 2] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+        a[i + 3] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0xee);
+    }
+    GY_UNROLL for (int j = 0; j < 4; j++)
+    {
+        const __m512 p = _mm512_shuffle_f32x4(a[j], a[4 + j], 0x88), q = _mm512_shuffle_f32x4(a[j], a[4 + j], 0xdd);
+        const __m512 r = _mm512_shuffle_f32x4(a[8 + j], a[12 + j], 0x88);
+        const __m512 s = _mm512_shuffle_f32x4(a[8 + j], a[12 + j], 0xdd);
+        _mm512_storeu_ps(dst + j * dst_pitch, _mm512_shuffle_f32x4(p, r, 0x88));
+        _mm512_storeu_ps(dst + (4 + j) * dst_pitch, _mm512_shuffle_f32x4(q, s, 0x88));
+        _mm512_storeu_ps(dst + (8 + j) * dst_pitch, _mm512_shuffle_f32x4(p, r, 0xdd));
+        _mm512_storeu_ps(dst + (12 + j) * dst_pitch, _mm512_shuffle_f32x4(q, s, 0xdd));
+    }
+}
 
 /* bf16 in memory: 16 halves, widened to floats. */
 A512_ATTR GY_ALWAYS __m512 a512h_wide(__m256i v)

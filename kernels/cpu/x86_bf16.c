@@ -8,6 +8,8 @@
 
 #define P512_ATTR __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")))
 
+#define P512_AHEAD 128 /* floats of a row that are asked for beforehand */
+
 /* A pair, whatever it was written as. */
 typedef float __attribute__((may_alias)) p512_unit;
 
@@ -156,6 +158,33 @@ P512_ATTR static void p512_pair_floats(float *dst, const float *a, const float *
     }
 }
 
+/* Blocks of 16 rows and 32 floats, rounded along the rows, where two vectors become one of pairs; what is left value by value. */
+P512_ATTR static void p512_pair_turn(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t elems)
+{
+    const int64_t rows16 = rows & ~(int64_t)15, whole = elems & ~(int64_t)31;
+    for (int64_t r = 0; r < rows16; r += 16) {
+        for (int64_t c = 0; c < whole; c += 32) {
+            const float *const from = src + r * src_pitch + c;
+            __m512 a[16];
+            GY_UNROLL for (int i = 0; i < 16; i++)
+            {
+                const float *const row = from + i * src_pitch;
+                __builtin_prefetch(row + P512_AHEAD, 0, 2);
+                __builtin_prefetch(row + P512_AHEAD + 16, 0, 2);
+                a[i] = (__m512)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(row + 16), _mm512_loadu_ps(row));
+            }
+            a512_turn(dst + c / 2 * dst_pitch + r, dst_pitch, a);
+        }
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = r < rows16 ? whole : 0; c < elems; c += 2) {
+            const float *const from = src + r * src_pitch + c;
+            const uint16_t pair[2] = {gy_bf16_narrow(from[0]), c + 1 < elems ? gy_bf16_narrow(from[1]) : 0};
+            memcpy(dst + c / 2 * dst_pitch + r, pair, sizeof pair);
+        }
+    }
+}
+
 GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
 {
     k->name = "avx512bf16";
@@ -167,12 +196,15 @@ GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
     k->outer_pair[2] = (struct gy_outer_kind){16, 8, p512_outer_list_1};
     k->pair_rows = p512_pair_rows;
     k->pair_floats = p512_pair_floats;
+    k->pair_turn = p512_pair_turn;
     k->pair_pace = 2.0f;
     k->pair_values = p512_pair_values;
     k->join = p512_join;
     GY_MICRO_TABLE_ROWS(p512h, GY_BF16, k);
     GY_MICRO_TABLE_POOL(p512h, GY_BF16, k);
 }
+
+#undef P512_AHEAD
 
 #else
 
