@@ -60,6 +60,7 @@ imdb 8310.92946555 1e-6 --l2 100
 imdb 8600.3286661 1e-6 --l2 1 --normalize
 heart_scale 96.4982780806 1e-6 --loss hinge --l2 1
 german_scale 520.202439 1e-6 --loss hinge --l2 1
+a9a 11433.8076961 1e-6 --loss hinge --l2 1
 cocoa_small 393.256397932 1e-6 --loss hinge --l2 2
 heart_scale 62.8414170995 1e-6 --loss squared --l2 1
 a9a 7301.49583245 1e-6 --loss squared --l2 1

@@ -705,7 +705,7 @@ static void test_choice(void)
     const struct gy_glm_feed feed = { .rows = 100, .all_rows = 100, .entries = 1000, .features = 10 };
     struct gy_glm_problem problem = t_problem(GY_GLM_HINGE, 1);
     const struct gy_glm_solver *solver = gy_glm_choose(NULL, &problem, &feed, &err);
-    T_CHECK(solver && strcmp(solver->name, "sdca") == 0);
+    T_CHECK(solver && strcmp(solver->name, "newton") == 0);
     /* many rows of few features: a matrix; of many: passes */
     const struct gy_glm_feed narrow = { .rows = 30000, .all_rows = 30000, .entries = 420000, .features = 123 };
     const struct gy_glm_feed wide = { .rows = 60000, .all_rows = 60000, .entries = 600000, .features = 5400 };
@@ -715,6 +715,10 @@ static void test_choice(void)
     solver = gy_glm_choose(NULL, &problem, &wide, &err);
     T_CHECK(solver && strcmp(solver->name, "sdca") == 0);
     problem.loss = GY_GLM_HINGE;
+    solver = gy_glm_choose(NULL, &problem, &narrow, &err);
+    T_CHECK(solver && strcmp(solver->name, "newton") == 0);
+    solver = gy_glm_choose(NULL, &problem, &wide, &err);
+    T_CHECK(solver && strcmp(solver->name, "sdca") == 0);
     T_CHECK(gy_glm_choose("nosuch", &problem, &feed, &err) == NULL && strstr(err.text, "nosuch") && strstr(err.text, "sdca"));
     problem.l2 = 0;
     T_CHECK(gy_glm_choose("sdca", &problem, &feed, &err) == NULL && strstr(err.text, "l2"));

@@ -33,9 +33,12 @@ static struct solved solve_with(struct glm_data *data, const struct gy_glm_probl
     return out;
 }
 
+/* The relative gap that floats allow: the hinge loss's dual numbers are what they are, not slopes. */
+static double least_gap(int loss) { return loss == GY_GLM_HINGE ? 1e-8 : 1e-9; }
+
 static struct solved solve(struct glm_data *data, const struct gy_glm_problem *problem, int threads)
 {
-    return solve_with(data, problem, threads, (struct gy_glm_stop){ .gap = 1e-9, .epochs = 200 }, NULL);
+    return solve_with(data, problem, threads, (struct gy_glm_stop){ .gap = least_gap(problem->loss), .epochs = 200 }, NULL);
 }
 
 /* P by the plainest sums. */
@@ -107,6 +110,9 @@ static const struct known knowns[] = {
     { "imdb.train.svm.gz", 0, 0, GY_GLM_LOGISTIC, 10, 4820.67548498 },
     { "imdb.train.svm.gz", 0, 0, GY_GLM_LOGISTIC, 100, 8310.92946555 },
     { "imdb.train.svm.gz", 0, 1, GY_GLM_LOGISTIC, 1, 8600.3286661 },
+    { "heart_scale", 0, 0, GY_GLM_HINGE, 1, 96.4982778496 },
+    { "german_scale", 0, 0, GY_GLM_HINGE, 1, 520.2024005 },
+    { "a9a", 0, 0, GY_GLM_HINGE, 1, 11433.8076961 },
 };
 
 static void test_known(const char *folder)
@@ -131,9 +137,10 @@ static void test_known(const char *folder)
         problem.loss = known->loss;
         problem.l2 = known->l2;
         struct solved found = solve(&data, &problem, 2);
-        T_CHECK_MSG(fabs(found.at.primal - known->optimum) <= 3e-9 * known->optimum, "%s l2 %g: %.12g, optimum %.12g", known->file, known->l2,
+        const double least = least_gap(known->loss);
+        T_CHECK_MSG(fabs(found.at.primal - known->optimum) <= 3 * least * known->optimum, "%s l2 %g: %.12g, optimum %.12g", known->file, known->l2,
                     found.at.primal, known->optimum);
-        T_CHECK_MSG(found.at.gap <= 1e-9 * found.at.primal, "%s l2 %g: gap %.3g", known->file, known->l2, found.at.gap);
+        T_CHECK_MSG(found.at.gap <= least * found.at.primal, "%s l2 %g: gap %.3g", known->file, known->l2, found.at.gap);
         T_CHECK_MSG(found.at.dual <= known->optimum * (1 + 3e-9), "%s l2 %g: bound %.15g", known->file, known->l2, found.at.dual);
         printf("%s l2 %g: %.12g, gap %.2g, %d steps\n", known->file, known->l2, found.at.primal, found.at.gap, found.epochs);
         free(found.w);
@@ -148,10 +155,11 @@ static void test_random(void)
         { 400, 30, 12, 0, 0, 1 }, { 400, 30, 12, 1, 0, 2 }, { 300, 3000, 20, 1, 0, 3 }, { 9000, 60, 10, 0, 0, 4 }, { 500, 2000, 30, 0, 1, 5 },
         { 1, 3, 3, 1, 1, 6 },
     };
-    static const int losses[] = { GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_SQUARED_HINGE };
+    static const int losses[] = { GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_SQUARED_HINGE, GY_GLM_HINGE };
     for (size_t k = 0; k < GY_COUNT(kinds); k++)
         for (size_t l = 0; l < GY_COUNT(losses) * 3; l++) {
             struct glm_data data;
+            const char *why = NULL;
             const int regression = kinds[k].regression && losses[l / 3] == GY_GLM_SQUARED, bias = (int)(l % 3);
             glm_data_random(&data, &kinds[k]);
             struct gy_glm_problem problem = logistic;
@@ -161,6 +169,11 @@ static void test_random(void)
             problem.bias = bias ? 1.5 : 0;
             problem.bias_free = bias == 2;
             problem.class_weight[1] = l % 2 ? 2.5f : 1;
+            if (!gy_glm_newton()->fits(&problem, &data.feed, &why)) { /* the hinge loss: too many features, or a free bias */
+                T_CHECK(problem.loss == GY_GLM_HINGE && (problem.bias_free || data.feed.features > 1000) && why);
+                glm_data_free(&data);
+                continue;
+            }
             if (l % 2 == 0) {
                 data.weight = glm_data_grow(NULL, (size_t)data.rows * sizeof *data.weight);
                 for (int64_t i = 0; i < data.rows; i++)
@@ -185,15 +198,17 @@ static void test_random(void)
 
 static void test_threads(void)
 {
-    static const struct glm_data_kind kinds[] = { { 20000, 50, 8, 0, 0, 11 }, { 3000, 5000, 25, 1, 0, 12 } };
+    static const struct glm_data_kind kinds[] = { { 20000, 50, 8, 0, 0, 11 }, { 3000, 5000, 25, 1, 0, 12 }, { 20000, 50, 8, 0, 0, 13 } };
     for (size_t k = 0; k < GY_COUNT(kinds); k++)
         for (int resident = 0; resident < 2; resident++) {
             struct glm_data data;
+            struct gy_glm_problem problem = logistic;
+            problem.loss = k == 2 ? GY_GLM_HINGE : GY_GLM_LOGISTIC;
             glm_data_random(&data, &kinds[k]);
             glm_data_cut(&data, 3, resident);
-            struct solved one = solve(&data, &logistic, 1);
+            struct solved one = solve(&data, &problem, 1);
             for (int threads = 2; threads <= 4; threads += 2) {
-                struct solved more = solve(&data, &logistic, threads);
+                struct solved more = solve(&data, &problem, threads);
                 T_CHECK_MSG(memcmp(one.w, more.w, one.dims * sizeof *one.w) == 0 && one.at.primal == more.at.primal && one.at.gap == more.at.gap,
                             "%d threads: %.17g and %.17g", threads, one.at.primal, more.at.primal);
                 free(more.w);
@@ -229,7 +244,7 @@ static void test_weights(void)
 static void test_dual(void)
 {
     const struct glm_data_kind kind = { 500, 40, 9, 1, 0, 31 };
-    static const int losses[] = { GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_SQUARED_HINGE };
+    static const int losses[] = { GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_SQUARED_HINGE, GY_GLM_HINGE };
     for (size_t l = 0; l < GY_COUNT(losses); l++) {
         struct glm_data data;
         glm_data_random(&data, &kind);
@@ -348,6 +363,25 @@ static int stop_at_two(void *user, const struct gy_glm_progress *progress)
     return progress->epoch == 2;
 }
 
+/* The hinge loss from its own dual numbers: it is there at once, whatever w says of the sample. */
+static void check_resumed(const struct gy_glm_run *like, const struct gy_glm_problem *problem)
+{
+    struct gy_error err = { 0 };
+    struct gy_glm_run run = *like;
+    run.problem = problem;
+    run.dual = glm_data_grow(NULL, (size_t)run.feed->rows * sizeof *run.dual);
+    run.stop = (struct gy_glm_stop){ .gap = 1e-7, .epochs = 200 };
+    memset(run.w, 0, run.feed->features * sizeof *run.w);
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && strcmp(run.why, "gap") == 0);
+    const int before = run.epochs;
+    const double least = run.result.primal;
+    run.has_dual = 1;
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && strcmp(run.why, "gap") == 0);
+    T_CHECK_MSG(2 * run.epochs < before, "%d epochs, and %d when it goes on", before, run.epochs);
+    T_CHECK_MSG(fabs(run.result.primal - least) <= 2e-7 * least, "%.12g and %.12g", least, run.result.primal);
+    free(run.dual);
+}
+
 static void test_stops(void)
 {
     const struct glm_data_kind kind = { 6000, 40, 9, 1, 0, 51 };
@@ -379,6 +413,9 @@ static void test_stops(void)
     T_CHECK(!gy_glm_newton()->fits(&wrong, &data.feed, &why) && why);
     wrong = logistic;
     wrong.loss = GY_GLM_HINGE;
+    T_CHECK(gy_glm_newton()->fits(&wrong, &data.feed, &why));
+    check_resumed(&run, &wrong);
+    wrong.bias = wrong.bias_free = 1;
     T_CHECK(!gy_glm_newton()->fits(&wrong, &data.feed, &why) && why);
     data.feed.rows += 1; /* a feed that has fewer rows than it says */
     T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_E_MISMATCH);

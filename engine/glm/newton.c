@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Newton's method for smooth losses with an l2 penalty. A step solves (X'DX + l2) s = -g: by the matrix itself and its Cholesky factor where features are few,
- * else by conjugate gradients, preconditioned by the diagonal, until the residual is as small as this step is worth; then it is halved until P falls.
+/* Newton's method for smooth losses with an l2 penalty (the hinge: newton_hinge.c). A step solves (X'DX + l2) s = -g: by the matrix itself and its Cholesky
+ * factor where features are few, else by conjugate gradients, preconditioned by the diagonal, until the residual is as small as this step is worth; then it
+ * is halved until P falls.
  * P is strongly convex in w, so |g|^2 / (2 l2) is the duality gap at the dual point that the slopes make, and costs nothing.
  *
  * With many more rows than features it begins on every 64th row, then every 8th: what few rows know is found at a fraction of a pass. */
@@ -27,11 +28,12 @@ struct newton {
 
 static int newton_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
 {
-    (void)feed;
-    *why = problem->loss == GY_GLM_HINGE ? "the hinge loss has no second derivative"
-           : problem->l1 > 0             ? "an l1 penalty is not smooth"
-           : problem->l2 <= 0            ? "without an l2 penalty the optimum may lie nowhere"
-                                         : NULL;
+    const int hinge = problem->loss == GY_GLM_HINGE;
+    *why = problem->l1 > 0                                   ? "an l1 penalty is not smooth"
+           : problem->l2 <= 0                                ? "without an l2 penalty the optimum may lie nowhere"
+           : hinge && feed->features >= NEWTON_MATRIX_DIMS   ? "the hinge loss needs a matrix, and there are too many features for one"
+           : hinge && problem->bias != 0 && problem->bias_free ? "the hinge loss with a weight that is not penalised has no bound"
+                                                             : NULL;
     return *why == NULL;
 }
 
@@ -316,6 +318,8 @@ static int newton_solve(struct gy_glm_run *run, struct gy_error *err)
     struct newton newton = { .was = 0 };
     const size_t dims = (size_t)run->feed->features + (run->problem->bias != 0);
     int matrix = newton_wants_matrix(run->feed, dims);
+    if (run->problem->loss == GY_GLM_HINGE)
+        return gy_nw_hinge(run, err);
     GY_TRY(gy_job_any(run->job, !matrix, &matrix, err)); /* one rank without: none has one */
     matrix = !matrix;
     GY_TRY(gy_nw_open(&newton.nw, run, !matrix, !matrix, err));

@@ -42,7 +42,7 @@ struct gy_nw {
     unsigned cpu;
     struct gy_rows *views;      /* of a resident feed; else NULL */
     int view_count;
-    float *curve;               /* [rows] at the point last visited */
+    float *curve;               /* [rows, and up to 8 more] at the point last visited */
     double *pull;               /* [rows] coefficients there; with columns */
     float *product;             /* [rows] scratch of products; with columns */
     double *slot;               /* [slots][stride]: pulls, diagonals; NULL with columns */
@@ -52,9 +52,9 @@ struct gy_nw {
     float *wire;                /* [2 * room] what is summed over ranks */
     size_t wire_room;
     float *block;               /* matrices: [threads][block_room] */
-    double *total;              /* [matrix_slots][block_room] */
+    double *total;              /* [slots of the matrix][block_room] */
     size_t block_room;
-    int matrix_slots;
+    double curved;              /* rows that have a curvature, about; 0: nearly all */
     float *filtered;            /* [threads][dims + dims]: a row's entries in a set */
     int64_t visited;            /* rows, by all passes */
     int rounds;                 /* sums over ranks */
@@ -106,9 +106,13 @@ static inline void gy_nw_range(const struct gy_nw_view *view, int64_t tile, int 
     *to = (int32_t)((tile + 1) * view->rows.count / slots);
 }
 GY_INT double gy_nw_dot(const struct gy_rows *rows, int32_t i, const float *w);
+GY_INT void gy_nw_scatter(const struct gy_rows *rows, int32_t i, double t, double *slot); /* slot += t times row i */
 
 /* The sentence of a first point whose P is not a number. */
 GY_INT int gy_nw_finite(double primal, struct gy_error *err);
+
+/* newton_hinge.c: the hinge loss, of features few enough for a matrix, without a free bias. */
+GY_INT int gy_nw_hinge(struct gy_glm_run *run, struct gy_error *err);
 
 /* newton_sum.c: x[i] = sum over ranks in about 46 bits, with the same bits on all. */
 GY_INT int gy_nw_sum(struct gy_nw *nw, double *x, size_t count, struct gy_error *err);

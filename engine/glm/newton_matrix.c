@@ -7,6 +7,7 @@
 
 #define NW_EMPTY_ROWS 16384 /* rows between two emptyings */
 #define NW_MATRIX_CHUNK 16384
+#define NW_LEAST_SLOTS 4
 
 struct nw_matrix {
     struct gy_nw_view view;
@@ -143,6 +144,14 @@ static void nw_matrix_reduce(void *job, int64_t tile, int thread)
 
 static int nw_matrix_slots(size_t room) { return room <= 1 << 16 ? GY_NW_SLOTS : room <= 1 << 20 ? 8 : 4; }
 
+/* Where few rows have a curvature, fewer: no more than are filled with about as many products as they have numbers. */
+static int nw_matrix_busy(const struct gy_nw *nw, size_t room)
+{
+    const double per = (double)nw->run->feed->entries / (double)(nw->rows > 0 ? nw->rows : 1), filled = 0.5 * nw->curved * per * per / (double)room;
+    const int most = nw_matrix_slots(room);
+    return nw->curved == 0 || filled > most ? most : filled > NW_LEAST_SLOTS ? (int)filled : NW_LEAST_SLOTS;
+}
+
 /* Numbers that hold the totals of any triangle up to room. */
 static size_t nw_matrix_totals(size_t room)
 {
@@ -190,7 +199,7 @@ GY_INT int gy_nw_matrix(struct gy_nw *nw, const int32_t *map, size_t count, doub
 {
     struct nw_matrix matrix = { .nw = nw, .map = map, .count = count, .room = count * (count + 1) / 2, .out = out };
     GY_TRY(nw_matrix_room(nw, matrix.room, map != NULL, err));
-    matrix.slots = nw_matrix_slots(matrix.room);
+    matrix.slots = nw_matrix_busy(nw, matrix.room);
     GY_TRY(gy_nw_walk(nw, nw_matrix_tile, &matrix.view, matrix.slots, err));
     gy_pool_run(nw->run->pool, nw_matrix_reduce, &matrix, gy_ceil_div((int64_t)matrix.room, NW_MATRIX_CHUNK));
     return nw_matrix_sum(nw, out, matrix.room, err);

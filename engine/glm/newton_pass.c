@@ -57,8 +57,7 @@ static double nw_score(const struct gy_nw *nw, const struct gy_rows *rows, int32
     return nw->dims > nw->features ? z + nw->problem->bias * (double)w[nw->features] : z;
 }
 
-/* slot += t times row i. */
-static void nw_scatter(const struct gy_rows *rows, int32_t i, double t, double *slot)
+GY_INT void gy_nw_scatter(const struct gy_rows *rows, int32_t i, double t, double *slot)
 {
     const uint32_t end = gy_rows_end(rows, i);
     const uint32_t *const id = rows->id;
@@ -247,7 +246,7 @@ static void nw_visit_rows(const struct nw_pass *pass, const struct gy_nw_block *
         if (!slot)
             continue;
         if (block->pull[b] != 0)
-            nw_scatter(&pass->view.rows, i, block->pull[b], slot);
+            gy_nw_scatter(&pass->view.rows, i, block->pull[b], slot);
         if (pass->diagonal && block->curve[b] != 0)
             nw_scatter_squares(&pass->view.rows, i, (double)block->curve[b], slot + nw->dims);
     }
@@ -305,7 +304,7 @@ static void nw_product_tile(void *job, int64_t tile, int thread)
         if (!slot)
             nw->product[pass->view.base + i] = (float)t;
         else if (t != 0)
-            nw_scatter(&pass->view.rows, i, t, slot);
+            gy_nw_scatter(&pass->view.rows, i, t, slot);
     }
     nw->sums[tile].pull = pull;
 }
@@ -357,7 +356,7 @@ static void nw_changed_tile(void *job, int64_t tile, int thread)
         if (!pass->out)
             continue;
         if (slot)
-            nw_scatter(&pass->view.rows, i, pull, slot);
+            gy_nw_scatter(&pass->view.rows, i, pull, slot);
         else
             nw->pull[pass->view.base + i] = pull;
     }
@@ -428,7 +427,7 @@ static int nw_take(struct gy_nw *nw, int columns, struct gy_error *err)
     if (gy_mul_size(nw->stride, slots, &most) != 0)
         return GY_NOMEM(err, "sums of features", SIZE_MAX);
     nw->sums = gy_arena_take(&nw->arena, slots, sizeof *nw->sums);
-    nw->curve = gy_arena_take(&nw->arena, rows, sizeof *nw->curve);
+    nw->curve = gy_arena_take(&nw->arena, rows + 8, sizeof *nw->curve);
     if (columns) {
         nw->pull = gy_arena_take(&nw->arena, rows, sizeof *nw->pull);
         nw->product = gy_arena_take(&nw->arena, rows, sizeof *nw->product);

@@ -4,6 +4,7 @@
 
 #define SOLVER_DENSE 1024  /* features of which Newton's method keeps a matrix */
 #define SOLVER_ENTRIES 20.0 /* of a row, as ranks suppose */
+#define SOLVER_HINGE 5.0   /* its passes, over those of a loss with a slope everywhere */
 #define SOLVER_RANKS 8.0    /* passes of ascent over ranks for one alone, or many more: they damp each other */
 
 /* Nanoseconds on one core, about, of the steps as they were measured; ranks and threads divide all of them. per: entries of a row. */
@@ -17,16 +18,18 @@ struct solver_shape {
 static double solver_sdca_cost(const struct solver_shape *s)
 {
     static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 2, 2 };
-    const double passes = 6 + 2 * log2(1 + curvature[s->problem->loss] * s->per / s->problem->l2);
+    const double passes = (6 + 2 * log2(1 + curvature[s->problem->loss] * s->per / s->problem->l2)) * (s->problem->loss == GY_GLM_HINGE ? SOLVER_HINGE : 1);
     return (s->alone ? 1 : SOLVER_RANKS) * passes * s->rows * (40 + 2.5 * s->per);
 }
 
-/* Four steps with a matrix of all features' products; or, without it, some dozens of passes of conjugate gradients. */
+/* Four steps with a matrix of all features' products, of the hinge loss some dozens, nearly all with few rows in it; or, without it, some dozens of passes of
+ * conjugate gradients. */
 static double solver_newton_cost(const struct solver_shape *s)
 {
+    const double passes = s->problem->loss == GY_GLM_HINGE ? 30 : 4;
     if (s->features > SOLVER_DENSE)
         return 60 * s->rows * (20 + 2.5 * s->per);
-    return 4 * (s->rows * (20 + 2 * s->per + 0.35 * s->per * s->per) + 0.1 * s->features * s->features * s->features);
+    return s->rows * (passes * (20 + 2 * s->per) + 4 * 0.35 * s->per * s->per) + passes * 0.1 * s->features * s->features * s->features;
 }
 
 static double solver_l1_cost(const struct solver_shape *s) { return 40 * s->rows * (20 + 2.5 * s->per); }
