@@ -125,9 +125,9 @@ find_image()
 find_optional()
 {
     if has_header "$CC" ucp/api/ucp.h; then
-        found UCX "present: ranks on several hosts talk through it; opened at run time"
+        found UCX "present: ranks on hosts with RDMA devices talk through it; opened at run time"
     else
-        missing UCX "absent (Debian: libucx-dev): not needed to build; ranks on several hosts talk through it"
+        missing UCX "absent (Debian: libucx-dev): not needed to build; ranks on hosts with RDMA devices talk through it, else over TCP"
     fi
     found CUDA "not needed to build"
     found jobs "$JOBS"
@@ -197,7 +197,7 @@ flavour()
     default) FLAVOUR=$(basename "$CC") ;;
     gcc|clang) FCC=$1 ;;
     static) LINK="-static -no-pie -Wl,--gc-sections -Wl,-z,noseparate-code" OPTIMIZE=-Os KERNEL_MORE=-O2
-        MORE="-DGY_NO_CUDA -DGY_NO_UCX -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-pie -fmerge-all-constants" ;;
+        MORE="-DGY_NO_CUDA -DGY_NO_UCX -DGY_NO_NAMES -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-pie -fmerge-all-constants" ;;
     asan) FCC=$(sanitizer_compiler address,undefined) OPTIMIZE=-O1
         MORE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" LINK=$MORE ;;
     tsan) FCC=$(sanitizer_compiler thread) OPTIMIZE=-O1 MORE="-fsanitize=thread -fno-omit-frame-pointer" LINK=$MORE
@@ -404,7 +404,7 @@ need_ppc()
     [ -z "$stb" ] || cp -p "$stb" "$BUILD/include/stb/stb_image.h"
 }
 
-need_ucx() { has_header "$CC" ucp/api/ucp.h || install "ranks on several hosts" libucx-dev; }
+need_ucx() { has_header "$CC" ucp/api/ucp.h || install "ranks on hosts with RDMA devices" libucx-dev; }
 need_mnist() { [ -d "$MNIST" ] || install "real images (Fashion-MNIST)" dataset-fashion-mnist; }
 
 # optional WHAT COMMAND...: counts a skip when the command cannot provide its tools
@@ -492,7 +492,7 @@ target_test()
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     have busybox || ! can_install || install "the empty container" busybox-static || :
-    need_ucx || say "  tests of ranks on several hosts will be skipped"
+    need_ucx || say "  tests of UCX will be skipped"
     open_tally
     suite default
     say "amalgamation, static command, style"

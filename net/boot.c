@@ -402,6 +402,13 @@ GY_INT int gy_net_boot_take(struct gy_net_boot *boot, int rank, void *bytes, siz
     return boot_take(boot_link_of(boot, rank), boot->config.place.rank == 0, bytes, count, deadline, err);
 }
 
+GY_INT void gy_net_boot_secret(const struct gy_net_boot *boot, const char *purpose, unsigned char key[GY_NET_KEY_BYTES])
+{
+    const uint32_t epoch = boot_word(boot->config.epoch);
+    const struct gy_net_part parts[] = {{purpose, strlen(purpose)}, {&epoch, sizeof(epoch)}};
+    gy_net_hmac(boot->config.key, parts, GY_COUNT(parts), key);
+}
+
 GY_INT void gy_net_boot_drop(struct gy_net_boot *boot, int rank)
 {
     struct boot_link *link = boot_link_of(boot, rank);

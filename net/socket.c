@@ -41,7 +41,7 @@ struct socket_address {
     socklen_t bytes;
 };
 
-#ifndef GY_NO_UCX
+#ifndef GY_NO_NAMES
 /* Returns how many of `room` addresses were filled; 0 after a sentence. */
 static int socket_find(const char *host, int port, int listens, struct socket_address *out, int room, struct gy_error *err)
 {
@@ -63,7 +63,7 @@ static int socket_find(const char *host, int port, int listens, struct socket_ad
     return count;
 }
 #else
-/* A build for one host looks no names up. */
+/* A static build looks no names up: the system would need libraries for it. */
 static int socket_find(const char *host, int port, int listens, struct socket_address *out, int room, struct gy_error *err)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -184,6 +184,143 @@ GY_INT int gy_net_write(int fd, const void *bytes, size_t count, int64_t deadlin
             return GY_FAIL(err, GY_E_PEER, "the peer takes nothing for too long, after %zu of %zu bytes", done, count);
     }
     return GY_OK;
+}
+
+/* ---- addresses of the system ---- */
+
+static int socket_keep(const struct sockaddr_storage *at, socklen_t bytes, struct gy_net_endpoint *out)
+{
+    if (bytes > sizeof(out->bytes) || (at->ss_family != AF_INET && at->ss_family != AF_INET6))
+        return -1;
+    memset(out, 0, sizeof(*out));
+    memcpy(out->bytes, at, bytes);
+    out->count = bytes;
+    return 0;
+}
+
+/* The bytes of the host in an address; IPv4 in IPv6's clothes counts as IPv4. Returns how many; 0: it is none. */
+static int socket_host(const struct gy_net_endpoint *at, unsigned char host[16])
+{
+    static const unsigned char mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    struct sockaddr_in6 v6;
+    struct sockaddr_in v4;
+    struct sockaddr_storage any = {0};
+    memcpy(&any, at->bytes, at->count <= sizeof(at->bytes) ? at->count : 0);
+    if (any.ss_family == AF_INET && at->count == sizeof(v4)) {
+        memcpy(&v4, &any, sizeof(v4));
+        memcpy(host, &v4.sin_addr, 4);
+        return 4;
+    }
+    if (any.ss_family != AF_INET6 || at->count != sizeof(v6))
+        return 0;
+    memcpy(&v6, &any, sizeof(v6));
+    const int is_mapped = memcmp(&v6.sin6_addr, mapped, sizeof(mapped)) == 0;
+    memcpy(host, (const unsigned char *)&v6.sin6_addr + (is_mapped ? 12 : 0), is_mapped ? 4 : 16);
+    return is_mapped ? 4 : 16;
+}
+
+GY_INT int gy_net_endpoint_own(int fd, struct gy_net_endpoint *out)
+{
+    struct sockaddr_storage at;
+    socklen_t bytes = sizeof(at);
+    return getsockname(fd, (struct sockaddr *)(void *)&at, &bytes) == 0 ? socket_keep(&at, bytes, out) : -1;
+}
+
+GY_INT int gy_net_endpoint_peer(int fd, struct gy_net_endpoint *out)
+{
+    struct sockaddr_storage at;
+    socklen_t bytes = sizeof(at);
+    return getpeername(fd, (struct sockaddr *)(void *)&at, &bytes) == 0 ? socket_keep(&at, bytes, out) : -1;
+}
+
+GY_INT void gy_net_endpoint_loopback(struct gy_net_endpoint *out)
+{
+    struct sockaddr_storage at = {0};
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    memcpy(&at, &v4, sizeof(v4));
+    (void)socket_keep(&at, sizeof(v4), out);
+}
+
+GY_INT int gy_net_endpoint_is_loopback(const struct gy_net_endpoint *at)
+{
+    static const unsigned char v6[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    unsigned char host[16];
+    const int bytes = socket_host(at, host);
+    return bytes == 4 ? host[0] == 127 : bytes == 16 && memcmp(host, v6, sizeof(v6)) == 0;
+}
+
+GY_INT int gy_net_endpoint_same_host(const struct gy_net_endpoint *a, const struct gy_net_endpoint *b)
+{
+    unsigned char one[16], two[16];
+    const int bytes = socket_host(a, one);
+    return bytes > 0 && bytes == socket_host(b, two) && memcmp(one, two, (size_t)bytes) == 0;
+}
+
+/* Port 0 of the same host. */
+static void socket_any_port(struct sockaddr_storage *at)
+{
+    if (at->ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)(void *)at)->sin6_port = 0;
+    else
+        ((struct sockaddr_in *)(void *)at)->sin_port = 0;
+}
+
+GY_INT int gy_net_listen_at(const struct gy_net_endpoint *own, int *fd, struct gy_net_endpoint *bound, struct gy_error *err)
+{
+    struct sockaddr_storage at = {0};
+    memcpy(&at, own->bytes, own->count);
+    socket_any_port(&at);
+    const int s = socket(at.ss_family, SOCK_STREAM, 0);
+    const int good = s >= 0 && socket_set_up(s) && bind(s, (const struct sockaddr *)(const void *)&at, own->count) == 0 && listen(s, 128) == 0 &&
+                     gy_net_endpoint_own(s, bound) == 0;
+    const int problem = errno;
+    if (!good && s >= 0)
+        close(s);
+    *fd = good ? s : -1;
+    return good ? GY_OK : GY_FAIL(err, GY_E_IO, "cannot listen for the data of other ranks: %s", strerror(problem));
+}
+
+GY_INT int gy_net_accept_now(int listener, int *fd)
+{
+    const int s = accept(listener, NULL, NULL);
+    if (s >= 0 && socket_set_up(s)) {
+        *fd = s;
+        return 0;
+    }
+    if (s >= 0)
+        close(s);
+    return -1;
+}
+
+GY_INT int gy_net_connect_begin(const struct gy_net_endpoint *to, int *fd)
+{
+    struct sockaddr_storage at = {0};
+    if (to->count > sizeof(to->bytes))
+        return -1;
+    memcpy(&at, to->bytes, to->count);
+    const int s = socket(at.ss_family, SOCK_STREAM, 0);
+    if (s >= 0 && socket_set_up(s) && (connect(s, (const struct sockaddr *)(const void *)&at, to->count) == 0 || errno == EINPROGRESS)) {
+        *fd = s;
+        return 0;
+    }
+    if (s >= 0)
+        close(s);
+    return -1;
+}
+
+GY_INT int gy_net_connect_problem(int fd)
+{
+    int problem = 0;
+    socklen_t bytes = sizeof(problem);
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &bytes) == 0 ? problem : errno;
+}
+
+GY_INT void gy_net_socket_near(int fd)
+{
+    struct gy_net_endpoint own, peer;
+    if (gy_net_endpoint_own(fd, &own) == 0 && gy_net_endpoint_peer(fd, &peer) == 0 && gy_net_endpoint_same_host(&own, &peer))
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
 }
 
 GY_INT int gy_net_address(const char *text, char *host, size_t room, int *port, struct gy_error *err)

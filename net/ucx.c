@@ -66,7 +66,7 @@ static int ucx_symbols(struct ucx_functions *f, const char *library, const struc
 {
     void *const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL); /* stays: UCX cannot be unloaded */
     if (handle == NULL)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "ranks on several hosts need the library UCX (Debian: libucx0): %s", dlerror());
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "GYRE_TRANSPORT=ucx needs the library UCX (Debian: libucx0): %s", dlerror());
     for (size_t i = 0; i < count; i++) {
         void *const address = dlsym(handle, symbols[i].name);
         if (address == NULL && symbols[i].at < UCX_AT(disable_signals))
@@ -295,8 +295,7 @@ static int ucx_progress(void *self, struct gy_error *err)
 
 /* ---- open and close ---- */
 
-/* Are there devices that move memory themselves? Then long messages should ask first; over TCP that only costs time. */
-static int ucx_has_rdma(void)
+GY_INT int gy_net_ucx_has_rdma(void)
 {
     DIR *const folder = opendir("/sys/class/infiniband");
     int found = 0;
@@ -314,7 +313,7 @@ static int ucx_configure(const struct gy_net_ucx *u, void *config, struct gy_err
                                           {"UCX_TCP_TX_SEG_SIZE", "TCP_TX_SEG_SIZE"}, {"UCX_TCP_RX_SEG_SIZE", "TCP_RX_SEG_SIZE"},
                                           {"UCX_RNDV_THRESH", "RNDV_THRESH"}};
     const char *const values[] = {u->config.transports != NULL ? u->config.transports : "^sm", "1000s", "200k", "200k",
-                                  ucx_has_rdma() ? "auto" : "inf"};
+                                  gy_net_ucx_has_rdma() ? "auto" : "inf" /* asking first costs time over TCP */};
     for (size_t i = 0; i < GY_COUNT(rows); i++) {
         const ucx_status status = getenv(rows[i][0]) == NULL ? u->f.config_modify(config, rows[i][1], values[i]) : 0;
         if (status != 0)
@@ -432,9 +431,10 @@ GY_INT int gy_net_ucx_open(struct gy_net_ucx **out, const struct gy_net_ucx_conf
                            struct gy_error *err)
 {
     (void)out, (void)config, (void)alloc;
-    return GY_FAIL(err, GY_E_UNSUPPORTED, "this build has no UCX: its ranks are on one host");
+    return GY_FAIL(err, GY_E_UNSUPPORTED, "this build has no UCX; GYRE_TRANSPORT=tcp works without it");
 }
 GY_INT void gy_net_ucx_close(struct gy_net_ucx *u) { (void)u; }
+GY_INT int gy_net_ucx_has_rdma(void) { return 0; }
 GY_INT void gy_net_ucx_address(const struct gy_net_ucx *u, unsigned char *address) { (void)u, (void)address; }
 GY_INT int gy_net_ucx_connect(struct gy_net_ucx *u, const unsigned char *addresses, struct gy_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ucx.h: the transport between hosts, on UCX: whatever network it finds, RDMA or TCP. Its library is opened at run time, so that Gyre
+/* ucx.h: the transport between hosts on UCX: whatever network it finds, RDMA or TCP. Its library is opened at run time, so that Gyre
  * builds and starts without it. An endpoint is made at the first message from or to a rank; a rank that breaks off ends its
  * requests as GY_NET_LOST. One thread at a time may use it. */
 #ifndef GY_NET_UCX_H
@@ -23,6 +23,7 @@ GY_INT void gy_net_ucx_address(const struct gy_net_ucx *ucx, unsigned char *addr
 /* Everybody's: [ranks][GY_NET_UCX_ADDRESS]; copied. */
 GY_INT int gy_net_ucx_connect(struct gy_net_ucx *ucx, const unsigned char *addresses, struct gy_error *err);
 GY_INT void gy_net_ucx_end(struct gy_net_ucx *ucx, struct gy_net_end *out);
+GY_INT int gy_net_ucx_has_rdma(void); /* are there devices that move memory themselves? */
 GY_INT void gy_net_ucx_version(const struct gy_net_ucx *ucx, char *text, size_t room); /* "1.13": what two ranks must share */
 
 #endif

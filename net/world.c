@@ -11,7 +11,7 @@
 #include "../engine/base/file.h"
 #include "../engine/base/hash.h"
 #include "meet.h"
-#include "ucx.h"
+#include "network.h"
 #include "world.h"
 
 #define WORLD_FLAT "flat/"
@@ -29,7 +29,7 @@ struct gy_net_world {
     struct gy_net_guard *guard;
     struct gy_net_identity *all; /* [ranks] */
     struct gy_net_topology topology;
-    struct gy_net_ucx *ucx;      /* NULL: one host */
+    struct gy_net_network *network; /* NULL: one host */
     struct gy_net_end end;
     struct gy_net_between *between[GY_NET_CHANNELS];
     char algorithm[1024];        /* empty: by size */
@@ -129,32 +129,13 @@ static int world_identities(struct gy_net_world *w, int apart, struct gy_error *
 
 /* ---- the network ---- */
 
-static int world_addresses(struct gy_net_world *w, struct gy_error *err)
+static int world_network(struct gy_net_world *w, const char *name, struct gy_error *err)
 {
-    unsigned char own[GY_NET_UCX_ADDRESS];
-    const size_t bytes = (size_t)w->place.ranks * sizeof(own);
-    unsigned char *const all = gy_alloc_take(&w->alloc, 1, bytes);
-    if (all == NULL)
-        return GY_NOMEM(err, "the ranks' addresses", bytes);
-    gy_net_ucx_address(w->ucx, own);
-    int status = gy_net_boot_gather(w->boot, own, sizeof(own), all, err);
-    status = status == GY_OK ? gy_net_ucx_connect(w->ucx, all, err) : status;
-    gy_net_ucx_end(w->ucx, &w->end);
-    gy_alloc_free(&w->alloc, all, bytes);
-    return status;
-}
-
-static int world_network(struct gy_net_world *w, struct gy_error *err)
-{
-    const struct gy_net_ucx_config config = {.rank = w->place.rank, .ranks = w->place.ranks};
-    char version[32] = "";
+    const struct gy_net_network_config config = {.boot = w->boot, .rank = w->place.rank, .ranks = w->place.ranks, .name = name};
     if (w->topology.hosts == 1)
         return GY_OK;
-    GY_TRY(world_agree(w, gy_net_ucx_open(&w->ucx, &config, &w->alloc, err), err));
-    gy_net_ucx_version(w->ucx, version, sizeof(version));
-    const struct gy_net_field field = {"the version of UCX", version};
-    GY_TRY(gy_net_boot_compare(w->boot, &field, 1, err));
-    GY_TRY(world_addresses(w, err));
+    GY_TRY(world_agree(w, gy_net_network_open(&w->network, &config, &w->alloc, err), err));
+    GY_TRY(gy_net_network_meet(w->network, &w->end, err));
     return w->algorithm[0] != 0 ? GY_OK : gy_net_choice_make(&w->choice, w->boot, &w->end, &w->topology, w->all, w->fastest, &w->alloc, err);
 }
 
@@ -216,7 +197,7 @@ static int world_fill(struct gy_net_world *w, const struct gy_net_world_config *
     GY_TRY(world_identities(w, flat, err));
     GY_TRY(world_same_algorithm(w, name, err));
     GY_TRY(world_agree(w, world_hosts(w, c->topology, err), err));
-    GY_TRY(world_agree(w, world_network(w, err), err));
+    GY_TRY(world_agree(w, world_network(w, c->transport, err), err));
     const struct gy_net_guard_config guard = {.boot = w->boot, .all = w->all, .rank = w->place.rank, .ranks = w->place.ranks, .board = w->board};
     return gy_net_guard_open(&w->guard, &guard, &w->alloc, err);
 }
@@ -248,11 +229,11 @@ GY_INT void gy_net_world_close(struct gy_net_world *w)
     if (w == NULL)
         return;
     const struct gy_alloc alloc = w->alloc;
-    if (w->guard != NULL && w->ucx != NULL && gy_net_guard_lost(w->guard, NULL) != GY_OK)
+    if (w->guard != NULL && w->network != NULL && gy_net_guard_lost(w->guard, NULL) != GY_OK)
         w->end.transport->cancel(w->end.self, -1); /* nobody waits for what is under way */
     for (int c = 0; c < GY_NET_CHANNELS; c++)
         gy_net_world_leave(w, c);
-    gy_net_ucx_close(w->ucx);
+    gy_net_network_close(w->network);
     gy_net_guard_close(w->guard);
     if (w->board != NULL)
         munmap(w->board, GY_NET_WORLD_BYTES);

@@ -11,6 +11,7 @@ struct gy_net_world_config {
     int64_t wait_ns;        /* how long ranks wait for each other */
     const char *algorithm;  /* between hosts: "ring", "multiring:4"; "flat/ring": every rank counts as a host; "file:PATH"; "fastest";
                              * NULL: by size */
+    const char *transport;  /* between hosts: "ucx", "tcp"; NULL or empty: by what is there */
     const char *topology;   /* path of a topology file, or NULL */
     int bind;               /* this process keeps to its part of the host's processors */
     const struct gy_net_field *fields; /* that must be equal on all ranks */

@@ -25,6 +25,21 @@ for algorithm in by-size ring halving direct multiring multihalving hosts doubli
     says "$out" '"ranks":8,"bytes":262144'
 done
 unset GYRE_ALLREDUCE
+for transport in ucx tcp; do
+    export GYRE_TRANSPORT=$transport
+    if [ $transport = ucx ] && ! ldconfig -p 2>/dev/null | grep -q libucp.so; then
+        skip 'no UCX (Debian: libucx0)'
+        continue
+    fi
+    for algorithm in by-size multihalving flat/direct; do
+        case $algorithm in by-size) unset GYRE_ALLREDUCE ;; *) export GYRE_ALLREDUCE=$algorithm ;; esac
+        expect 0 sums 1 4 262144
+        says "$out" '"ranks":8,"bytes":262144'
+    done
+done
+unset GYRE_ALLREDUCE GYRE_TRANSPORT
+GYRE_TRANSPORT=pigeon expect 2 sums 1 4 4
+says "$err" 'GYRE_TRANSPORT is "pigeon"'
 
 # ---- what memory of the host is worth on these links
 for algorithm in flat/ring ring halving; do

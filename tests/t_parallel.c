@@ -47,6 +47,7 @@ struct par_case {
     const char *trace;
     int plain;                  /* samples are not mixed */
     const char *hosts;          /* every rank counts as a host: GYRE_ALLREDUCE; NULL */
+    const char *transport;      /* GYRE_TRANSPORT; NULL */
     int wire;
     const char *device;         /* NULL: the CPU */
 };
@@ -161,6 +162,8 @@ static void par_rank(const struct par_case *c, int rank, const char *job_name, s
     setenv("GYRE_JOB", job_name, 1);
     if (c->hosts)
         setenv("GYRE_ALLREDUCE", c->hosts, 1);
+    if (c->transport)
+        setenv("GYRE_TRANSPORT", c->transport, 1);
     par_config(&config, c, rank);
     left->status = gyre_job_open(&job, &wait, &error);
     config.job = job;
@@ -352,31 +355,7 @@ static void par_refused(struct par_left *left, const struct par_case *c, int ran
                 left[rank].text, status, says);
 }
 
-/* ---- several hosts, each with one rank: over UCX ---- */
-
-/* UCX is not compiled for the thread checker, which cannot follow it. */
-#if defined(__SANITIZE_THREAD__)
-#define PAR_UCX 0
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define PAR_UCX 0
-#endif
-#endif
-#ifndef PAR_UCX
-#define PAR_UCX 1
-#endif
-
-static int par_has_hosts(struct par_left *left)
-{
-    struct par_case c = par_plain;
-    c.ranks = 2;
-    c.hosts = "flat/doubling";
-    if (PAR_UCX && T_CHECK(par_run(&c, left)) && left[0].status == GYRE_OK)
-        return 1;
-    T_CHECK_MSG(!PAR_UCX || left[0].status == GYRE_E_UNSUPPORTED, "%d %s", left[0].status, left[0].text);
-    T_SKIP("sums between hosts: no UCX");
-    return 0;
-}
+/* ---- several hosts, each with one rank ---- */
 
 /* The same bits as one rank; and the same with small buckets. */
 static void par_check_hosts(struct par_left *left, struct par_left *want)
@@ -384,7 +363,7 @@ static void par_check_hosts(struct par_left *left, struct par_left *want)
     static const char *const names[] = { "flat/doubling", "flat/halving", "flat/halving", "flat/" };
     struct par_case c = par_plain;
     c.shards = 4;
-    if (!par_has_hosts(left) || !par_good(&c, left))
+    if (!par_good(&c, left))
         return;
     memcpy(want, left, sizeof *want);
     for (int i = 0; i < 4; i++) {
@@ -398,6 +377,14 @@ static void par_check_hosts(struct par_left *left, struct par_left *want)
     }
     c.hosts = "flat/ring";
     par_refused(left, &c, 1, GYRE_E_ARG, "GYRE_ALLREDUCE=flat/ring");
+    c.transport = "udp";
+    par_refused(left, &c, 1, GYRE_E_ARG, "GYRE_TRANSPORT is \"udp\"");
+    c.transport = "ucx";
+    c.hosts = "flat/halving";
+    if (!T_CHECK(par_run(&c, left)) || left[0].status == GYRE_E_UNSUPPORTED)
+        T_SKIP("sums between hosts over UCX: it is not here");
+    else
+        T_CHECK_MSG(left[0].status == GYRE_OK && par_equal(&left[0], want), "over UCX: %d, '%s', or other bits", left[0].status, left[0].text);
 }
 
 /* Each host writes its own trace: a rank is found in its file alone. */

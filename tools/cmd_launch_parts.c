@@ -107,7 +107,7 @@ int launch_address(const char *host, struct sockaddr_storage *out, socklen_t *by
         *bytes = sizeof at;
         return 0;
     }
-#ifndef GY_NO_UCX /* else a build for one host, which looks no names up */
+#ifndef GY_NO_NAMES /* else a static build, which looks no names up */
     const struct addrinfo want = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
     struct addrinfo *found = NULL;
     if (getaddrinfo(host, NULL, &want, &found) == 0) {

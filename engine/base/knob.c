@@ -36,6 +36,7 @@ static const struct gy_knob knob_rows[] = {
     { "GYRE_KEY_FILE", "path", "", "file of the job's key, 64 hexadecimal digits, that its owner alone may read" },
     { "GYRE_EPOCH", "count", "0", "how often the job was started again" },
     { "GYRE_ALLREDUCE", "text", "by size", "algorithm between hosts: ring, multiring:4 ..., file:PATH, fastest; flat/ring: each rank as a host" },
+    { "GYRE_TRANSPORT", "text", "by devices", "between hosts: tcp, our own; ucx, the library, without being said only where RDMA devices are" },
     { "GYRE_TOPOLOGY", "path", "", "file that says what the system cannot: dims 4x8x8, racks of hosts, sockets 4 4" },
     { "GYRE_NO_INSTALL", "flag", "0", "1: build.sh installs no packages (read by build.sh alone)" },
     { "GYRE_TEST_DATA", "path", "", "real data for tests (read by tests alone)" },

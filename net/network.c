@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* Each transport is opened, then all ranks learn each other's address of it. That of UCX is its own affair; that of TCP is where the job's
+ * control reaches this rank, or, where that is the loopback address, where it reaches rank 0, which is on the same host then. */
+#include "network.h"
+#include "tcp.h"
+#include "ucx.h"
+
+struct gy_net_network {
+    struct gy_alloc alloc;
+    struct gy_net_network_config config;
+    struct gy_net_ucx *ucx; /* one of both */
+    struct gy_net_tcp *tcp;
+};
+
+/* ---- UCX ---- */
+
+static int network_ucx_open(struct gy_net_network *n, struct gy_error *err)
+{
+    const struct gy_net_ucx_config config = {.rank = n->config.rank, .ranks = n->config.ranks};
+    return gy_net_ucx_open(&n->ucx, &config, &n->alloc, err);
+}
+
+static int network_ucx_meet(struct gy_net_network *n, struct gy_net_end *out, struct gy_error *err)
+{
+    unsigned char own[GY_NET_UCX_ADDRESS];
+    char version[32] = "";
+    const size_t bytes = (size_t)n->config.ranks * sizeof(own);
+    const struct gy_net_field field = {"the version of UCX", version};
+    gy_net_ucx_version(n->ucx, version, sizeof(version));
+    GY_TRY(gy_net_boot_compare(n->config.boot, &field, 1, err));
+    unsigned char *const all = gy_alloc_take(&n->alloc, 1, bytes);
+    if (all == NULL)
+        return GY_NOMEM(err, "the ranks' addresses", bytes);
+    gy_net_ucx_address(n->ucx, own);
+    int status = gy_net_boot_gather(n->config.boot, own, sizeof(own), all, err);
+    status = status == GY_OK ? gy_net_ucx_connect(n->ucx, all, err) : status;
+    gy_net_ucx_end(n->ucx, out);
+    gy_alloc_free(&n->alloc, all, bytes);
+    return status;
+}
+
+/* ---- TCP ---- */
+
+/* Everybody's, to free: [ranks]. */
+static int network_endpoints(const struct gy_net_network *n, const struct gy_net_endpoint *own, struct gy_net_endpoint **out, struct gy_error *err)
+{
+    const size_t ranks = (size_t)n->config.ranks;
+    struct gy_net_endpoint *const all = gy_alloc_take(&n->alloc, ranks, sizeof(*all));
+    if (all == NULL)
+        return GY_NOMEM(err, "the ranks' addresses", ranks * sizeof(*all));
+    const int status = gy_net_boot_gather(n->config.boot, own, sizeof(*own), all, err);
+    if (status == GY_OK)
+        *out = all;
+    else
+        gy_alloc_free(&n->alloc, all, ranks * sizeof(*all));
+    return status;
+}
+
+static int network_tcp_open(struct gy_net_network *n, struct gy_error *err)
+{
+    struct gy_net_tcp_config config = {.rank = n->config.rank, .ranks = n->config.ranks};
+    struct gy_net_endpoint at, *all;
+    gy_net_endpoint_loopback(&config.own);
+    for (int r = 0; r < config.ranks && gy_net_endpoint_is_loopback(&config.own); r++)
+        if (gy_net_boot_socket(n->config.boot, r) >= 0 && gy_net_endpoint_own(gy_net_boot_socket(n->config.boot, r), &at) == 0)
+            config.own = at;
+    GY_TRY(network_endpoints(n, &config.own, &all, err));
+    if (gy_net_endpoint_is_loopback(&config.own))
+        config.own = all[0];
+    gy_alloc_free(&n->alloc, all, (size_t)config.ranks * sizeof(*all));
+    gy_net_boot_secret(n->config.boot, "data", config.key);
+    return gy_net_tcp_open(&n->tcp, &config, &n->alloc, err);
+}
+
+static int network_tcp_meet(struct gy_net_network *n, struct gy_net_end *out, struct gy_error *err)
+{
+    struct gy_net_endpoint own, *all;
+    gy_net_tcp_address(n->tcp, &own);
+    GY_TRY(network_endpoints(n, &own, &all, err));
+    const int status = gy_net_tcp_connect(n->tcp, all, err);
+    gy_net_tcp_end(n->tcp, out);
+    gy_alloc_free(&n->alloc, all, (size_t)n->config.ranks * sizeof(*all));
+    return status;
+}
+
+/* ---- one of them ---- */
+
+enum network_way { NETWORK_UCX, NETWORK_TCP, NETWORK_WAYS };
+static const struct {
+    const char *name;
+    int (*open)(struct gy_net_network *n, struct gy_error *err);
+    int (*meet)(struct gy_net_network *n, struct gy_net_end *out, struct gy_error *err);
+} network_ways[NETWORK_WAYS] = {
+    [NETWORK_UCX] = {"ucx", network_ucx_open, network_ucx_meet},
+    [NETWORK_TCP] = {"tcp", network_tcp_open, network_tcp_meet},
+};
+
+/* UCX, if every rank has a device for it, and the library; else TCP. */
+static int network_choose(struct gy_net_network *n, enum network_way *out, struct gy_error *err)
+{
+    const size_t ranks = (size_t)n->config.ranks;
+    int32_t able = gy_net_ucx_has_rdma() && network_ucx_open(n, NULL) == GY_OK, *const all = gy_alloc_take(&n->alloc, ranks, sizeof(*all));
+    if (all == NULL)
+        return GY_NOMEM(err, "the ranks' votes", ranks * sizeof(*all));
+    const int status = gy_net_boot_gather(n->config.boot, &able, sizeof(able), all, err);
+    for (size_t r = 0; r < ranks; r++)
+        able = able && all[r];
+    gy_alloc_free(&n->alloc, all, ranks * sizeof(*all));
+    *out = able ? NETWORK_UCX : NETWORK_TCP;
+    return status;
+}
+
+static int network_start(struct gy_net_network *n, struct gy_error *err)
+{
+    enum network_way way = 0;
+    const char *const name = n->config.name != NULL ? n->config.name : "";
+    const struct gy_net_field field = {"the transport (GYRE_TRANSPORT)", name};
+    GY_TRY(gy_net_boot_compare(n->config.boot, &field, 1, err));
+    while (name[0] != 0 && way < NETWORK_WAYS && strcmp(name, network_ways[way].name) != 0)
+        way++;
+    if (way == NETWORK_WAYS)
+        return GY_FAIL(err, GY_E_ARG, "GYRE_TRANSPORT is \"%.60s\"; it must be ucx or tcp", name);
+    if (name[0] == 0)
+        GY_TRY(network_choose(n, &way, err));
+    if (way == NETWORK_UCX && n->ucx != NULL)
+        return GY_OK;
+    gy_net_ucx_close(n->ucx);
+    n->ucx = NULL;
+    return network_ways[way].open(n, err);
+}
+
+GY_INT int gy_net_network_open(struct gy_net_network **out, const struct gy_net_network_config *config, const struct gy_alloc *alloc,
+                               struct gy_error *err)
+{
+    struct gy_net_network *n = gy_alloc_take(alloc, 1, sizeof(*n));
+    if (n == NULL)
+        return GY_NOMEM(err, "the network between hosts", sizeof(*n));
+    n->alloc = *alloc;
+    n->config = *config;
+    const int status = network_start(n, err);
+    if (status == GY_OK)
+        *out = n;
+    else
+        gy_net_network_close(n);
+    return status;
+}
+
+GY_INT int gy_net_network_meet(struct gy_net_network *n, struct gy_net_end *out, struct gy_error *err)
+{
+    return network_ways[n->ucx != NULL ? NETWORK_UCX : NETWORK_TCP].meet(n, out, err);
+}
+
+GY_INT void gy_net_network_close(struct gy_net_network *n)
+{
+    if (n == NULL)
+        return;
+    const struct gy_alloc alloc = n->alloc;
+    gy_net_ucx_close(n->ucx);
+    gy_net_tcp_close(n->tcp);
+    gy_alloc_free(&alloc, n, sizeof(*n));
+}

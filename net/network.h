@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* network.h: the transport between hosts, one of a table: "ucx" where devices are that move memory themselves (RDMA), else "tcp", our own, which
+ * needs no library. All ranks take the same. Opening it is a collective of two steps, between which ranks agree that all of them could. */
+#ifndef GY_NET_NETWORK_H
+#define GY_NET_NETWORK_H
+#include "boot.h"
+#include "transport.h"
+
+struct gy_net_network_config {
+    struct gy_net_boot *boot; /* connections that nothing else uses meanwhile */
+    int rank, ranks;
+    const char *name;         /* of a transport; NULL: by what is there */
+};
+
+struct gy_net_network;
+GY_INT int gy_net_network_open(struct gy_net_network **out, const struct gy_net_network_config *config, const struct gy_alloc *alloc,
+                               struct gy_error *err);
+GY_INT int gy_net_network_meet(struct gy_net_network *network, struct gy_net_end *out, struct gy_error *err);
+GY_INT void gy_net_network_close(struct gy_net_network *network); /* NULL is fine */
+
+#endif

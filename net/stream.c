@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: MIT */
+/* What travels is frames: a head, and behind a message's head its bytes. A send is over when the system has all of it.
+ *
+ * All tags share the stream, so a message may stand at its head that nobody waits for yet, while one behind it is waited for: tags are
+ * independent of each other, and ranks may depend on each other in a circle. Therefore the stream always moves on: a message that has no receive
+ * in STREAM_LOOKS progress calls is put aside in memory ("early"). That memory is bounded by a window: whoever sends counts the bytes that
+ * the other has not said to be taken (STREAM_TAKEN: given to a receive), and beyond STREAM_WINDOW sends only what is asked for. A receive that waits
+ * for a millisecond, or is large, asks (STREAM_ASKS: how many messages of its tag have had a receive so far). What is asked for
+ * needs no memory. So nothing that is waited for is held back for ever by what is not, and nothing can stand still. A message that was asked for
+ * passes those of other tags; those of one tag keep their order: while one is held back, others of its tag go out only when they were asked for,
+ * and then so was it.
+ *
+ * Reading and writing go on until the system refuses; who owns the stream says when it may be tried again. */
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "../engine/base/clock.h"
+#include "stream.h"
+
+#define STREAM_WINDOW ((uint64_t)8 << 20)
+#define STREAM_STASH 4096                  /* what is read beyond the present message: heads, and whole small messages */
+#define STREAM_SEGMENT ((size_t)256 << 10) /* written before it is looked for what came */
+#define STREAM_LOOKS 8
+#define STREAM_ASK_NS 1000000
+#define STREAM_TAGS_MOST ((size_t)1 << 20)
+
+enum stream_kind { STREAM_DATA = 1, STREAM_TAKEN, STREAM_ASKS };
+struct stream_head {
+    uint32_t kind, tag;
+    uint64_t value; /* bytes; of STREAM_ASKS messages */
+};
+struct stream_tag {
+    uint32_t tag, used;
+    uint64_t sent, wanted;  /* messages to the peer: those that went out, those that it asked for */
+    uint64_t posted, asked; /* receives: all, and those that were told in STREAM_ASKS */
+};
+struct stream_tags {
+    struct stream_tag *slots; /* [room], a power of two, at most half of them used */
+    size_t room, used;
+};
+struct stream_early {
+    struct stream_early *next;
+    uint32_t tag;
+    int whole;
+    size_t bytes;
+    unsigned char data[];
+};
+struct stream_list {
+    struct gy_net_request *first, *last;
+};
+struct gy_net_stream {
+    struct gy_alloc alloc;
+    struct gy_net_tally *tally;
+    int fd;                          /* -1: not yet, or not any more */
+    int ended, readable, writable;
+    int hung;                        /* the end may have come */
+    int deaf;                        /* nothing can be written any more */
+    int asks;                        /* there are tags to ask for */
+    int unasked;                     /* receives were posted since the last question */
+    unsigned looks, looked;          /* at a message that nobody waits for; in which call last */
+    int64_t moved;                   /* when bytes came last */
+    struct stream_list sends, receives;
+    struct stream_tags tags;
+    struct stream_head out, in;
+    struct gy_net_request *sending, *filling; /* the message on its way out (NULL: a head alone), in */
+    size_t out_done, out_bytes;      /* with the head; equal: nothing is under way */
+    size_t in_done;
+    int in_open;                     /* a message's head is there */
+    unsigned char *to;               /* where it goes; NULL: not known yet */
+    struct stream_early *early, *aside; /* oldest first; the one that is coming */
+    uint64_t early_bytes, untaken, came; /* untaken: sent, not said to be taken; came: taken, not said */
+    size_t from, until;              /* in the stash */
+    unsigned char stash[STREAM_STASH];
+};
+
+/* ---- requests ---- */
+
+static void stream_append(struct stream_list *list, struct gy_net_request *r)
+{
+    r->next = NULL;
+    r->prev = list->last;
+    if (list->last != NULL)
+        list->last->next = r;
+    else
+        list->first = r;
+    list->last = r;
+}
+
+static void stream_remove(struct stream_list *list, struct gy_net_request *r)
+{
+    if (r->prev != NULL)
+        r->prev->next = r->next;
+    else
+        list->first = r->next;
+    if (r->next != NULL)
+        r->next->prev = r->prev;
+    else
+        list->last = r->prev;
+}
+
+static void stream_finish(struct gy_net_stream *s, struct gy_net_request *r, int state)
+{
+    s->tally->ended++;
+    __atomic_store_n(&r->state, state, __ATOMIC_RELEASE);
+}
+
+static void stream_lose(struct gy_net_stream *s, struct stream_list *list)
+{
+    while (list->first != NULL) {
+        struct gy_net_request *const r = list->first;
+        stream_remove(list, r);
+        stream_finish(s, r, GY_NET_LOST);
+    }
+}
+
+/* ---- tags ---- */
+
+static struct stream_tag *stream_slot(const struct stream_tags *tags, uint32_t tag)
+{
+    size_t at = (size_t)(tag * 2654435761u >> 8) & (tags->room - 1);
+    while (tags->slots[at].used && tags->slots[at].tag != tag)
+        at = (at + 1) & (tags->room - 1);
+    return &tags->slots[at];
+}
+
+/* NULL: no memory, or more tags than there can be. The place holds until the next call. */
+static struct stream_tag *stream_tag(struct gy_net_stream *s, uint32_t tag)
+{
+    struct stream_tags *const tags = &s->tags;
+    if (tags->used * 2 >= tags->room) {
+        const size_t room = tags->room > 0 ? tags->room * 2 : 64;
+        struct stream_tags larger = {room <= STREAM_TAGS_MOST ? gy_alloc_take(&s->alloc, room, sizeof(*larger.slots)) : NULL, room, tags->used};
+        if (larger.slots == NULL)
+            return NULL;
+        for (size_t i = 0; i < tags->room; i++)
+            if (tags->slots[i].used)
+                *stream_slot(&larger, tags->slots[i].tag) = tags->slots[i];
+        gy_alloc_free(&s->alloc, tags->slots, tags->room * sizeof(*tags->slots));
+        *tags = larger;
+    }
+    struct stream_tag *const slot = stream_slot(tags, tag);
+    tags->used += !slot->used;
+    slot->tag = tag;
+    slot->used = 1;
+    return slot;
+}
+
+static void stream_free_early(struct gy_net_stream *s, struct stream_early **at)
+{
+    struct stream_early *const early = *at;
+    *at = early->next;
+    s->early_bytes -= early->bytes;
+    gy_alloc_free(&s->alloc, early, sizeof(*early) + early->bytes);
+}
+
+/* Nothing more can be sent; what was sent before may still be read. */
+static void stream_deaf(struct gy_net_stream *s)
+{
+    s->deaf = 1;
+    s->sending = NULL;
+    s->out_done = s->out_bytes = 0;
+    s->readable = s->hung = 1;
+    stream_lose(s, &s->sends);
+}
+
+GY_INT void gy_net_stream_end(struct gy_net_stream *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+    s->ended = 1;
+    for (struct stream_early **at = &s->early; *at != NULL;)
+        if ((*at)->whole)
+            at = &(*at)->next;
+        else
+            stream_free_early(s, at);
+    if (s->filling != NULL)
+        stream_finish(s, s->filling, GY_NET_LOST);
+    s->filling = s->sending = NULL;
+    s->aside = NULL;
+    s->to = NULL;
+    stream_lose(s, &s->sends);
+    stream_lose(s, &s->receives);
+}
+
+/* ---- out ---- */
+
+/* The next question; 0: there is none. */
+static int stream_next_question(struct gy_net_stream *s, struct stream_head *out)
+{
+    for (const struct gy_net_request *r = s->asks ? s->receives.first : NULL; r != NULL; r = r->next) {
+        struct stream_tag *const tag = stream_slot(&s->tags, r->tag); /* is there since the post */
+        if (tag->asked == tag->posted)
+            continue;
+        tag->asked = tag->posted;
+        *out = (struct stream_head){STREAM_ASKS, r->tag, tag->posted};
+        return 1;
+    }
+    s->asks = 0;
+    return 0;
+}
+
+/* The first message that may go out, or NULL. What the window holds back holds back all that was not asked for. */
+static struct gy_net_request *stream_next_send(struct gy_net_stream *s)
+{
+    int held = 0;
+    for (struct gy_net_request *r = s->sends.first; r != NULL; r = r->next) {
+        struct stream_tag *const tag = stream_slot(&s->tags, r->tag);
+        held = held || s->untaken + r->bytes > STREAM_WINDOW;
+        if (held && tag->wanted <= tag->sent)
+            continue;
+        tag->sent++;
+        return r;
+    }
+    return NULL;
+}
+
+static int stream_next(struct gy_net_stream *s)
+{
+    s->sending = NULL;
+    if (s->came >= STREAM_WINDOW / 4) {
+        s->out = (struct stream_head){STREAM_TAKEN, 0, s->came};
+        s->came = 0;
+    } else if (!stream_next_question(s, &s->out)) {
+        s->sending = stream_next_send(s);
+        if (s->sending == NULL)
+            return 0;
+        s->out = (struct stream_head){STREAM_DATA, s->sending->tag, s->sending->bytes};
+        s->untaken += s->sending->bytes;
+    }
+    s->out_done = 0;
+    s->out_bytes = sizeof(s->out) + (s->sending != NULL ? s->sending->bytes : 0);
+    return 1;
+}
+
+/* What is left of the frame, up to a segment. */
+static int stream_pieces(struct gy_net_stream *s, struct iovec piece[2], size_t *bytes)
+{
+    const size_t head = s->out_done < sizeof(s->out) ? sizeof(s->out) - s->out_done : 0;
+    const size_t done = s->out_done < sizeof(s->out) ? 0 : s->out_done - sizeof(s->out);
+    const size_t rest = s->out_bytes - s->out_done - head, body = rest < STREAM_SEGMENT ? rest : STREAM_SEGMENT;
+    int count = 0;
+    if (head > 0)
+        piece[count++] = (struct iovec){(unsigned char *)&s->out + s->out_done, head};
+    if (body > 0)
+        piece[count++] = (struct iovec){(unsigned char *)s->sending->buffer + done, body};
+    *bytes = head + body;
+    return count;
+}
+
+/* Returns how many bytes went out. */
+static size_t stream_write(struct gy_net_stream *s)
+{
+    size_t moved = 0, asked;
+    struct iovec piece[2];
+    while (moved < STREAM_SEGMENT && s->writable && !s->deaf && (s->out_done < s->out_bytes || stream_next(s))) {
+        const struct msghdr message = {.msg_iov = piece, .msg_iovlen = (size_t)stream_pieces(s, piece, &asked)};
+        const ssize_t n = sendmsg(s->fd, &message, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+            stream_deaf(s);
+            break;
+        }
+        moved += n > 0 ? (size_t)n : 0;
+        s->out_done += n > 0 ? (size_t)n : 0;
+        s->writable = n > 0 && (size_t)n == asked;
+        if (s->out_done == s->out_bytes && s->sending != NULL) {
+            stream_remove(&s->sends, s->sending);
+            stream_finish(s, s->sending, GY_NET_DONE);
+            s->sending = NULL;
+        }
+    }
+    return moved;
+}
+
+/* ---- in ---- */
+
+/* Finds where the message goes whose head has come. 1: found; 0: nobody waits for it yet; -1: it is none that may come. */
+static int stream_place(struct gy_net_stream *s)
+{
+    struct gy_net_request *r = s->receives.first;
+    while (r != NULL && r->tag != s->in.tag)
+        r = r->next;
+    if (r != NULL) {
+        if (r->bytes != s->in.value)
+            return -1;
+        stream_remove(&s->receives, r);
+        s->came += r->bytes;
+        s->filling = r;
+        s->to = r->buffer;
+        return 1;
+    }
+    if (s->in.value > STREAM_WINDOW - s->early_bytes) /* it was not asked for, and is beyond what may be sent so */
+        return -1;
+    s->looks += s->looked != s->tally->calls; /* in between, whoever has what came may ask for more */
+    s->looked = s->tally->calls;
+    if (s->looks <= STREAM_LOOKS)
+        return 0;
+    struct stream_early *const early = gy_alloc_take(&s->alloc, 1, sizeof(*early) + (size_t)s->in.value), **last = &s->early;
+    if (early == NULL)
+        return -1;
+    early->tag = s->in.tag;
+    early->bytes = (size_t)s->in.value;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = s->aside = early;
+    s->early_bytes += early->bytes;
+    s->to = early->data;
+    return 1;
+}
+
+/* A head has come. -1: it says what cannot be. */
+static int stream_take_head(struct gy_net_stream *s)
+{
+    struct stream_tag *tag;
+    s->in_open = s->in.kind == STREAM_DATA;
+    s->in_done = 0;
+    s->looks = 0;
+    if (s->in.kind == STREAM_TAKEN && s->in.value <= s->untaken)
+        s->untaken -= s->in.value;
+    else if (s->in.kind == STREAM_ASKS && (tag = stream_tag(s, s->in.tag)) != NULL)
+        tag->wanted = s->in.value;
+    else if (!s->in_open)
+        return -1;
+    return 0;
+}
+
+static void stream_whole(struct gy_net_stream *s)
+{
+    if (s->filling != NULL)
+        stream_finish(s, s->filling, GY_NET_DONE);
+    if (s->aside != NULL)
+        s->aside->whole = 1;
+    s->filling = NULL;
+    s->aside = NULL;
+    s->to = NULL;
+    s->in_open = 0;
+}
+
+/* Gives what lies in the stash to where it belongs. 1: more bytes are needed; 0: so is a receive; -1: the stream is none of ours. */
+static int stream_parse(struct gy_net_stream *s)
+{
+    for (;;) {
+        const size_t there = s->until - s->from;
+        if (!s->in_open) {
+            if (there < sizeof(s->in)) {
+                memmove(s->stash, s->stash + s->from, there);
+                s->from = 0;
+                s->until = there;
+                return 1;
+            }
+            memcpy(&s->in, s->stash + s->from, sizeof(s->in));
+            s->from += sizeof(s->in);
+            if (stream_take_head(s) != 0)
+                return -1;
+            continue;
+        }
+        const int placed = s->filling != NULL || s->aside != NULL ? 1 : stream_place(s);
+        if (placed != 1)
+            return placed;
+        const size_t left = (size_t)s->in.value - s->in_done, n = there < left ? there : left;
+        if (n > 0)
+            memcpy(s->to + s->in_done, s->stash + s->from, n);
+        s->from += n;
+        s->in_done += n;
+        if (s->in_done < s->in.value) {
+            s->from = s->until = 0;
+            return 1;
+        }
+        stream_whole(s);
+    }
+}
+
+/* Reads once: the rest of the present message into its place, what follows into the stash. Returns how many bytes, 0 also when the
+ * peer is gone. */
+static size_t stream_fill(struct gy_net_stream *s)
+{
+    const size_t left = s->in_open ? (size_t)s->in.value - s->in_done : 0, room = sizeof(s->stash) - s->until;
+    struct iovec piece[2] = {{s->to != NULL ? s->to + s->in_done : NULL, left}, {s->stash + s->until, room}};
+    ssize_t n;
+    do
+        n = readv(s->fd, left > 0 ? piece : piece + 1, left > 0 ? 2 : 1);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        s->readable = 0;
+        return 0;
+    }
+    if (n <= 0) {
+        gy_net_stream_end(s);
+        return 0;
+    }
+    const size_t direct = (size_t)n < left ? (size_t)n : left;
+    s->in_done += direct;
+    s->until += (size_t)n - direct;
+    s->readable = s->hung || (size_t)n == left + room;
+    if (left > 0 && direct == left)
+        stream_whole(s);
+    return (size_t)n;
+}
+
+static size_t stream_read(struct gy_net_stream *s)
+{
+    const unsigned ended = s->tally->ended;
+    const int before = stream_parse(s);
+    size_t moved = 0;
+    if (before > 0 && s->tally->ended == ended && s->readable && (moved = stream_fill(s)) > 0)
+        s->moved = gy_clock_ns();
+    if (before < 0 || (moved > 0 && stream_parse(s) < 0))
+        gy_net_stream_end(s);
+    return moved + (s->tally->ended != ended);
+}
+
+/* ---- requests come ---- */
+
+static int stream_post_send(struct gy_net_stream *s, struct gy_net_request *r)
+{
+    if (stream_tag(s, r->tag) == NULL)
+        return GY_E_NOMEM;
+    const int alone = s->sends.first == NULL && s->fd >= 0;
+    stream_append(&s->sends, r);
+    if (alone)
+        stream_write(s);
+    return GY_OK;
+}
+
+static int stream_post_receive(struct gy_net_stream *s, struct gy_net_request *r)
+{
+    struct stream_tag *const tag = stream_tag(s, r->tag);
+    if (tag == NULL)
+        return GY_E_NOMEM;
+    tag->posted++;
+    s->unasked = 1;
+    s->asks |= r->bytes > STREAM_WINDOW / 2;
+    stream_append(&s->receives, r);
+    return GY_OK;
+}
+
+/* 1: the message had come already, or is coming now. */
+static int stream_take_early(struct gy_net_stream *s, struct gy_net_request *r)
+{
+    struct stream_early **at = &s->early;
+    while (*at != NULL && (*at)->tag != r->tag)
+        at = &(*at)->next;
+    const struct stream_early *const early = *at;
+    struct stream_tag *const tag = early != NULL ? stream_tag(s, r->tag) : NULL;
+    if (tag == NULL)
+        return 0;
+    if (early->bytes != r->bytes) { /* the ranks do not do the same */
+        gy_net_stream_end(s);
+        return 0;
+    }
+    const size_t there = early->whole ? early->bytes : s->in_done;
+    tag->posted++;
+    s->came += early->bytes;
+    if (there > 0)
+        memcpy(r->buffer, early->data, there);
+    if (early->whole) {
+        r->state = GY_NET_DONE;
+    } else {
+        s->aside = NULL;
+        s->filling = r;
+        s->to = r->buffer;
+    }
+    stream_free_early(s, at);
+    return 1;
+}
+
+GY_INT int gy_net_stream_post(struct gy_net_stream *s, struct gy_net_request *r)
+{
+    r->state = GY_NET_PENDING;
+    r->owner = s;
+    if (!r->sends && stream_take_early(s, r))
+        return GY_OK;
+    const int gone = s->ended || (r->sends && s->deaf), status = gone ? GY_E_PEER : r->sends ? stream_post_send(s, r) : stream_post_receive(s, r);
+    r->state = status == GY_OK ? r->state : GY_NET_LOST;
+    return status;
+}
+
+/* ---- its owner ---- */
+
+GY_INT void gy_net_stream_news(struct gy_net_stream *s, unsigned news)
+{
+    s->readable |= (news & (GY_NET_STREAM_IN | GY_NET_STREAM_HUNG)) != 0;
+    s->writable |= (news & GY_NET_STREAM_OUT) != 0;
+    s->hung |= (news & GY_NET_STREAM_HUNG) != 0;
+}
+
+GY_INT size_t gy_net_stream_move(struct gy_net_stream *s)
+{
+    const size_t written = stream_write(s);
+    return written + stream_read(s);
+}
+
+GY_INT void gy_net_stream_rest(struct gy_net_stream *s, int64_t now)
+{
+    if (!s->unasked || now - s->moved < STREAM_ASK_NS)
+        return;
+    s->unasked = 0;
+    s->asks = 1;
+}
+
+GY_INT int gy_net_stream_has_ended(const struct gy_net_stream *s)
+{
+    return s->ended;
+}
+
+GY_INT int gy_net_stream_is_pending(const struct gy_net_stream *s)
+{
+    return s->sends.first != NULL || s->receives.first != NULL || s->filling != NULL;
+}
+
+GY_INT void gy_net_stream_begin(struct gy_net_stream *s, int fd)
+{
+    s->fd = fd;
+    s->readable = s->writable = 1;
+    s->moved = gy_clock_ns();
+}
+
+GY_INT void gy_net_stream_close(struct gy_net_stream *s)
+{
+    if (s->fd >= 0)
+        shutdown(s->fd, SHUT_WR);
+}
+
+GY_INT int gy_net_stream_is_closed(struct gy_net_stream *s)
+{
+    int left = 0;
+    ssize_t n;
+    while ((n = recv(s->fd, s->stash, sizeof(s->stash), 0)) > 0)
+        continue;
+    return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) || (ioctl(s->fd, TIOCOUTQ, &left) == 0 && left == 0);
+}
+
+GY_INT struct gy_net_stream *gy_net_stream_open(struct gy_net_tally *tally, const struct gy_alloc *alloc)
+{
+    struct gy_net_stream *s = gy_alloc_take(alloc, 1, sizeof(*s));
+    if (s == NULL)
+        return NULL;
+    s->alloc = *alloc;
+    s->tally = tally;
+    s->fd = -1;
+    return s;
+}
+
+GY_INT void gy_net_stream_free(struct gy_net_stream *s)
+{
+    if (s == NULL)
+        return;
+    const struct gy_alloc alloc = s->alloc;
+    gy_net_stream_end(s);
+    while (s->early != NULL)
+        stream_free_early(s, &s->early);
+    gy_alloc_free(&alloc, s->tags.slots, s->tags.room * sizeof(*s->tags.slots));
+    gy_alloc_free(&alloc, s, sizeof(*s));
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* tcp.h: the transport between hosts on plain TCP, for where there is nothing faster: one connection for each two ranks that talk, made at the
+ * first message, without a library, and without a copy in between: the system writes straight into the buffer that waits. A rank that
+ * breaks off ends its requests as GY_NET_LOST. One thread at a time may use it. */
+#ifndef GY_NET_TCP_H
+#define GY_NET_TCP_H
+#include "auth.h"
+#include "socket.h"
+#include "transport.h"
+
+struct gy_net_tcp_config {
+    int rank, ranks;
+    unsigned char key[GY_NET_KEY_BYTES]; /* of this start of the job: only who knows it is let in */
+    struct gy_net_endpoint own;          /* the address on which other ranks reach this one; its port does not matter */
+};
+
+struct gy_net_tcp;
+GY_INT int gy_net_tcp_open(struct gy_net_tcp **out, const struct gy_net_tcp_config *config, const struct gy_alloc *alloc, struct gy_error *err);
+GY_INT void gy_net_tcp_close(struct gy_net_tcp *tcp); /* sends what is under way, for two seconds at most; NULL is fine */
+GY_INT void gy_net_tcp_address(const struct gy_net_tcp *tcp, struct gy_net_endpoint *address); /* this rank's */
+GY_INT int gy_net_tcp_connect(struct gy_net_tcp *tcp, const struct gy_net_endpoint *addresses, struct gy_error *err); /* [ranks]; copied */
+GY_INT void gy_net_tcp_end(struct gy_net_tcp *tcp, struct gy_net_end *out);
+
+#endif

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: MIT */
+/* The transport on plain TCP: every algorithm gives the right sums among 2 to 8 ranks; messages come whole and in the order of their tag
+ * whatever the order of the receives, also when far more is sent than anybody keeps; whoever breaks off, cancels, is killed or sends what
+ * nobody expects ends the others' requests; what was sent before a farewell arrives; strangers are sent away. Ranks are threads, and processes
+ * where one is killed. */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../engine/base/clock.h"
+#include "../engine/base/rng.h"
+#include "../net/exec.h"
+#include "../net/tcp.h"
+#include "../net/tcp_call.h"
+#include "t.h"
+
+#define TT_RANKS 8
+#define TT_MOST 70001
+#define TT_WAIT 30000000000LL
+#define TT_VICTIM 1
+
+/* In memory that threads and processes share. */
+struct tt_world {
+    int ranks, met, failed;
+    struct gy_net_endpoint address[TT_RANKS];
+    unsigned char key[GY_NET_KEY_BYTES];
+};
+struct tt_rank {
+    struct tt_world *world;
+    int rank;
+    struct gy_alloc alloc;
+    struct gy_net_tcp *tcp;
+    struct gy_net_end end;
+    unsigned epoch;
+    int (*body)(struct tt_rank *own, struct gy_error *err);
+};
+
+static void tt_pause(void)
+{
+    nanosleep(&(const struct timespec){0, 1000000}, NULL);
+}
+
+/* All ranks come here; times: how often they have met with this one. */
+static void tt_meet(struct tt_world *w, int times)
+{
+    __atomic_add_fetch(&w->met, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(&w->met, __ATOMIC_ACQUIRE) < w->ranks * times)
+        tt_pause();
+}
+
+static int tt_open(struct tt_rank *own, struct gy_error *err)
+{
+    struct gy_net_tcp_config config = {.rank = own->rank, .ranks = own->world->ranks};
+    own->alloc = gy_alloc_default();
+    gy_net_endpoint_loopback(&config.own);
+    memcpy(config.key, own->world->key, sizeof(config.key));
+    const int status = gy_net_tcp_open(&own->tcp, &config, &own->alloc, err);
+    if (status == GY_OK)
+        gy_net_tcp_address(own->tcp, &own->world->address[own->rank]);
+    tt_meet(own->world, 1);
+    GY_TRY(status);
+    gy_net_tcp_end(own->tcp, &own->end);
+    return gy_net_tcp_connect(own->tcp, own->world->address, err);
+}
+
+static void *tt_thread(void *user)
+{
+    struct tt_rank *own = user;
+    struct gy_error err = {0};
+    int status = tt_open(own, &err);
+    status = status == GY_OK ? own->body(own, &err) : status;
+    gy_net_tcp_close(own->tcp);
+    if (status != GY_OK) {
+        printf("    rank %d of %d: %s\n", own->rank, own->world->ranks, err.text);
+        __atomic_add_fetch(&own->world->failed, 1, __ATOMIC_ACQ_REL);
+    }
+    return NULL;
+}
+
+static struct tt_world *tt_world(int ranks)
+{
+    FILE *file = tmpfile(); /* memory that belongs to nobody, in POSIX */
+    struct tt_world *w = file != NULL && ftruncate(fileno(file), sizeof(*w)) == 0
+                             ? mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0) : MAP_FAILED;
+    if (file == NULL || w == MAP_FAILED) {
+        puts("no memory that processes share");
+        exit(1);
+    }
+    fclose(file);
+    w->ranks = ranks;
+    memset(w->key, 7, sizeof(w->key));
+    return w;
+}
+
+static void tt_run(int ranks, int (*body)(struct tt_rank *own, struct gy_error *err), const char *what)
+{
+    struct tt_world *w = tt_world(ranks);
+    struct tt_rank own[TT_RANKS];
+    pthread_t threads[TT_RANKS];
+    memset(own, 0, sizeof(own));
+    for (int r = 0; r < ranks; r++) {
+        own[r] = (struct tt_rank){.world = w, .rank = r, .body = body};
+        pthread_create(&threads[r], NULL, tt_thread, &own[r]);
+    }
+    for (int r = 0; r < ranks; r++)
+        pthread_join(threads[r], NULL);
+    T_CHECK_MSG(w->failed == 0, "%d ranks, %s", ranks, what);
+    munmap(w, sizeof(*w));
+}
+
+/* ---- requests ---- */
+
+static struct gy_net_request tt_request(int sends, int peer, uint32_t tag, void *buffer, size_t bytes)
+{
+    return (struct gy_net_request){.sends = sends, .peer = peer, .tag = tag, .buffer = buffer, .bytes = bytes};
+}
+
+static int tt_post(const struct tt_rank *own, struct gy_net_request *r, struct gy_error *err)
+{
+    return own->end.transport->post(own->end.self, r, err);
+}
+
+static int tt_progress(const struct tt_rank *own, struct gy_error *err)
+{
+    return own->end.transport->progress(own->end.self, err);
+}
+
+/* Until it is not pending any more; returns its state. */
+static int tt_wait(const struct tt_rank *own, struct gy_net_request *r)
+{
+    const int64_t deadline = gy_clock_ns() + TT_WAIT;
+    while (r->state == GY_NET_PENDING && gy_clock_ns() < deadline)
+        tt_progress(own, NULL);
+    return r->state;
+}
+
+static int tt_expect(int state, int wanted, const char *what, struct gy_error *err)
+{
+    return state == wanted ? GY_OK : GY_FAIL(err, GY_E_BUG, "%s: state %d, not %d", what, state, wanted);
+}
+
+/* Both ranks have what they waited for: whoever closes first breaks nothing off. */
+static int tt_farewell(const struct tt_rank *own, struct gy_error *err)
+{
+    char byte = 0;
+    struct gy_net_request in = tt_request(0, 1 - own->rank, UINT32_MAX, &byte, 1), out = tt_request(1, 1 - own->rank, UINT32_MAX, &byte, 1);
+    char sent = 1;
+    out.buffer = &sent;
+    GY_TRY(tt_post(own, &in, err));
+    GY_TRY(tt_post(own, &out, err));
+    GY_TRY(tt_expect(tt_wait(own, &in), GY_NET_DONE, "farewell", err));
+    return tt_expect(tt_wait(own, &out), GY_NET_DONE, "farewell", err);
+}
+
+static unsigned char tt_byte(uint32_t tag, uint32_t number, size_t at)
+{
+    return (unsigned char)((tag * 131 + number * 31 + at * 7 + at / 251) & 255);
+}
+
+static void tt_fill(unsigned char *to, uint32_t tag, uint32_t number, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = tt_byte(tag, number, i);
+}
+
+static int tt_same(const unsigned char *from, uint32_t tag, uint32_t number, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (from[i] != tt_byte(tag, number, i))
+            return 0;
+    return 1;
+}
+
+/* ---- sums ---- */
+
+static float tt_value(int rank, int64_t i)
+{
+    return gy_rng_uniform(3, 1, (uint64_t)rank, (uint64_t)i) - 0.5f;
+}
+
+static int tt_right(const struct tt_rank *own, const float *data, int64_t count)
+{
+    for (int64_t i = 0; i < count; i += count > 5000 ? 97 : 1) {
+        double sum = 0;
+        for (int r = 0; r < own->end.ranks; r++)
+            sum += (double)tt_value(r, i);
+        if (!(fabs(sum - (double)data[i]) < 1e-5))
+            return 0;
+    }
+    return 1;
+}
+
+static int tt_sum(struct gy_net_exec *exec, float *data, int64_t count, struct gy_error *err)
+{
+    int done = gy_net_exec_start(exec, data, count, err);
+    const int64_t deadline = gy_clock_ns() + TT_WAIT;
+    while (done == 0 && gy_clock_ns() < deadline)
+        done = gy_net_exec_test(exec, err);
+    return done == 0 ? GY_FAIL(err, GY_E_BUG, "no end after 30 s") : done;
+}
+
+static int tt_algorithm(struct tt_rank *own, const char *name, int lanes, float *data, struct gy_error *err)
+{
+    static const int64_t counts[] = {0, 1, 3, 17, 4099, TT_MOST, 0, 5};
+    struct gy_net_shape shape = {.ranks = own->end.ranks, .lanes = lanes};
+    struct gy_net_schedule s = {0};
+    struct gy_net_exec *exec = NULL;
+    struct gy_net_proof proof;
+    if (shape.ranks == 4)
+        shape = (struct gy_net_shape){.ranks = 4, .lanes = lanes, .dim_count = 2, .dims = {2, 2}};
+    int status = gy_net_build(&s, name, &shape, GY_NET_ALLREDUCE, &own->alloc, err);
+    status = status == GY_OK ? gy_net_verify(&s, &proof, err) : status;
+    status = status == GY_OK ? gy_net_exec_open(&exec, &s, &own->end, TT_MOST, ++own->epoch, NULL, &own->alloc, err) : status;
+    for (size_t k = 0; k < GY_COUNT(counts) && status == GY_OK; k++) {
+        for (int64_t i = 0; i < counts[k]; i++)
+            data[i] = tt_value(own->rank, i);
+        status = tt_sum(exec, data, counts[k], err);
+        status = status < 0 ? status : tt_right(own, data, counts[k]) ? GY_OK : GY_FAIL(err, GY_E_BUG, "%s: wrong sum of %" PRId64, name, counts[k]);
+    }
+    gy_net_exec_close(exec);
+    gy_net_close_schedule(&s);
+    return status;
+}
+
+static int tt_sums(struct tt_rank *own, struct gy_error *err)
+{
+    size_t count;
+    const struct gy_net_algorithm *rows = gy_net_algorithms(&count);
+    float *data = calloc(TT_MOST, sizeof(*data));
+    int status = data != NULL ? GY_OK : GY_E_NOMEM;
+    for (int lanes = 1; lanes <= 3; lanes += 2)
+        for (size_t i = 0; i < count && status == GY_OK; i++)
+            if (rows[i].goals & 1u << GY_NET_ALLREDUCE)
+                status = tt_algorithm(own, rows[i].name, lanes, data, err);
+    free(data);
+    return status;
+}
+
+/* ---- orders ---- */
+
+#define TT_MANY 200
+#define TT_LARGE ((size_t)200000)
+
+/* Receives in the reverse order of the sends, one after the other, of 40 MB: more than sockets and the window take. */
+static int tt_reverse(struct tt_rank *own, struct gy_error *err)
+{
+    unsigned char *room = malloc(TT_LARGE * TT_MANY);
+    struct gy_net_request *r = calloc(TT_MANY, sizeof(*r));
+    int status = room != NULL && r != NULL ? GY_OK : GY_E_NOMEM;
+    for (uint32_t k = 0; k < TT_MANY && status == GY_OK && own->rank == 0; k++) {
+        tt_fill(room + k * TT_LARGE, k, 0, TT_LARGE);
+        r[k] = tt_request(1, 1, k, room + k * TT_LARGE, TT_LARGE);
+        status = tt_post(own, &r[k], err);
+    }
+    for (uint32_t k = TT_MANY; k-- > 0 && status == GY_OK;) {
+        if (own->rank == 1) {
+            r[k] = tt_request(0, 0, k, room, TT_LARGE);
+            status = tt_post(own, &r[k], err);
+        }
+        status = status == GY_OK ? tt_expect(tt_wait(own, &r[k]), GY_NET_DONE, "reverse", err) : status;
+        if (status == GY_OK && own->rank == 1 && !tt_same(room, k, 0, TT_LARGE))
+            status = GY_FAIL(err, GY_E_BUG, "message %u is not what was sent", k);
+    }
+    status = status == GY_OK ? tt_farewell(own, err) : status;
+    free(room);
+    free(r);
+    return status;
+}
+
+/* Messages larger than the window, both ways at once. */
+static int tt_huge(struct tt_rank *own, struct gy_error *err)
+{
+    const size_t bytes = (size_t)20 << 20;
+    unsigned char *out = malloc(bytes), *in = malloc(bytes);
+    int status = in != NULL && out != NULL ? GY_OK : GY_E_NOMEM;
+    for (uint32_t k = 0; k < 3 && status == GY_OK; k++) {
+        struct gy_net_request sends = tt_request(1, 1 - own->rank, k, out, bytes), receives = tt_request(0, 1 - own->rank, k, in, bytes);
+        tt_fill(out, (uint32_t)own->rank, k, bytes);
+        status = tt_post(own, k == 1 ? &sends : &receives, err);
+        status = status == GY_OK ? tt_post(own, k == 1 ? &receives : &sends, err) : status;
+        status = status == GY_OK ? tt_expect(tt_wait(own, &receives), GY_NET_DONE, "huge", err) : status;
+        status = status == GY_OK ? tt_expect(tt_wait(own, &sends), GY_NET_DONE, "huge", err) : status;
+        if (status == GY_OK && !tt_same(in, (uint32_t)(1 - own->rank), k, bytes))
+            status = GY_FAIL(err, GY_E_BUG, "a huge message is not what was sent");
+    }
+    free(in);
+    free(out);
+    return status;
+}
+
+/* Random tags and sizes: the sender posts in one order, the receiver in another that agrees with it only within each tag. */
+#define TT_TAGS 5
+#define TT_MIXED 600
+struct tt_mixed {
+    uint32_t tag, number;
+    size_t bytes;
+    unsigned char *data;
+    struct gy_net_request request;
+};
+
+static void tt_mix(struct tt_mixed *all, int shuffled)
+{
+    uint32_t count[TT_TAGS] = {0}, words[4];
+    size_t bytes[TT_TAGS][TT_MIXED];
+    for (uint32_t k = 0; k < TT_MIXED; k++) { /* the same messages for both */
+        gy_rng_words(11, 1, k, 0, words);
+        const uint32_t tag = words[0] % TT_TAGS;
+        bytes[tag][count[tag]] = words[1] % 3 == 0 ? words[2] % 300000 : words[2] % 50;
+        all[k] = (struct tt_mixed){.tag = tag, .number = count[tag], .bytes = bytes[tag][count[tag]]};
+        count[tag]++;
+    }
+    if (!shuffled)
+        return;
+    uint32_t next[TT_TAGS] = {0};
+    for (uint32_t k = 0; k < TT_MIXED; k++) {
+        gy_rng_words(12, 1, k / 40, 0, words); /* runs of one tag */
+        uint32_t tag = words[0] % TT_TAGS;
+        while (next[tag] == count[tag])
+            tag = (tag + 1) % TT_TAGS;
+        all[k] = (struct tt_mixed){.tag = tag, .number = next[tag], .bytes = bytes[tag][next[tag]]};
+        next[tag]++;
+    }
+}
+
+static int tt_mixed_one(const struct tt_rank *own, struct tt_mixed *m, struct gy_error *err)
+{
+    GY_TRY(tt_expect(tt_wait(own, &m->request), GY_NET_DONE, "mixed", err));
+    const int good = own->rank == 1 || tt_same(m->data, m->tag, m->number, m->bytes);
+    free(m->data);
+    m->data = NULL;
+    return good ? GY_OK : GY_FAIL(err, GY_E_BUG, "message %u of tag %u is not what was sent", m->number, m->tag);
+}
+
+static int tt_mixed(struct tt_rank *own, struct gy_error *err)
+{
+    struct tt_mixed *all = calloc(TT_MIXED, sizeof(*all));
+    int status = all != NULL ? GY_OK : GY_E_NOMEM;
+    uint32_t waited = 0;
+    if (all != NULL)
+        tt_mix(all, own->rank == 0);
+    for (uint32_t k = 0; k < TT_MIXED && status == GY_OK; k++) {
+        struct tt_mixed *m = &all[k];
+        m->data = malloc(m->bytes + 1);
+        if (own->rank == 1)
+            tt_fill(m->data, m->tag, m->number, m->bytes);
+        m->request = tt_request(own->rank == 1, 1 - own->rank, m->tag, m->data, m->bytes);
+        status = tt_post(own, &m->request, err);
+        for (; status == GY_OK && own->rank == 0 && k - waited >= 10; waited++)
+            status = tt_mixed_one(own, &all[waited], err);
+    }
+    for (; status == GY_OK && waited < TT_MIXED; waited++)
+        status = tt_mixed_one(own, &all[waited], err);
+    status = status == GY_OK ? tt_farewell(own, err) : status;
+    free(all);
+    return status;
+}
+
+/* ---- ends ---- */
+
+/* Rank 0 sends and leaves at once; rank 1 takes its time, and sends what nobody will read. */
+static int tt_leave(struct tt_rank *own, struct gy_error *err)
+{
+    static const size_t bytes = 100000;
+    unsigned char *room = malloc(3 * bytes);
+    int status = room != NULL ? GY_OK : GY_E_NOMEM;
+    struct gy_net_request r[3], extra = tt_request(1, 0, 9, room, 10);
+    if (own->rank == 1 && status == GY_OK) { /* makes the connection */
+        status = tt_post(own, &extra, err);
+        status = status == GY_OK ? tt_expect(tt_wait(own, &extra), GY_NET_DONE, "before leaving", err) : status;
+        for (int k = 0; k < 200; k++) {
+            tt_progress(own, err);
+            tt_pause();
+        }
+    }
+    for (uint32_t k = 0; k < 3 && status == GY_OK; k++) {
+        tt_fill(room + k * bytes, k, 0, bytes);
+        r[k] = tt_request(own->rank == 0, 1 - own->rank, own->rank == 0 ? k : 2 - k, room + k * bytes, bytes);
+        status = tt_post(own, &r[k], err);
+        if (own->rank == 1)
+            status = status == GY_OK ? tt_expect(tt_wait(own, &r[k]), GY_NET_DONE, "after leaving", err) : status;
+    }
+    for (uint32_t k = 0; k < 3 && status == GY_OK; k++) {
+        status = tt_expect(tt_wait(own, &r[k]), GY_NET_DONE, "leaving", err);
+        if (status == GY_OK && own->rank == 1 && !tt_same(room + k * bytes, 2 - k, 0, bytes))
+            status = GY_FAIL(err, GY_E_BUG, "what was sent before the farewell is not what came");
+    }
+    free(room);
+    return status;
+}
+
+/* Sizes that do not agree, and a receive that is cancelled: the requests of both ends are over, and nothing can be posted any more. */
+static int tt_break(struct tt_rank *own, int cancels, struct gy_error *err)
+{
+    char room[100] = {0};
+    struct gy_net_request first = tt_request(own->rank == 0, 1 - own->rank, 1, room, own->rank == 0 ? 50 : 100);
+    struct gy_net_request second = tt_request(0, 1 - own->rank, 2, room, 1), third = second;
+    if (cancels)
+        first.bytes = 50;
+    GY_TRY(tt_post(own, &first, err));
+    GY_TRY(tt_post(own, &second, err));
+    tt_wait(own, &first);
+    if (cancels && own->rank == 0)
+        own->end.transport->cancel(own->end.self, 1);
+    GY_TRY(tt_expect(tt_wait(own, &second), GY_NET_LOST, "broken off", err));
+    GY_TRY(tt_expect(first.state, cancels || own->rank == 0 ? GY_NET_DONE : GY_NET_LOST, "the first", err));
+    const int status = tt_post(own, &third, NULL);
+    return status == GY_E_PEER && third.state == GY_NET_LOST ? GY_OK : GY_FAIL(err, GY_E_BUG, "posted to a rank that is gone: %d", status);
+}
+
+static int tt_mismatch(struct tt_rank *own, struct gy_error *err)
+{
+    return tt_break(own, 0, err);
+}
+
+static int tt_cancel(struct tt_rank *own, struct gy_error *err)
+{
+    return tt_break(own, 1, err);
+}
+
+/* ---- strangers ---- */
+
+/* Says something else than a rank would, as `kind` tells; the connection stays open. */
+static int tt_stranger(const struct tt_world *w, int kind)
+{
+    unsigned char noise[4096];
+    struct gy_net_call_self self = {.rank = 1, .ranks = w->ranks};
+    struct gy_net_call call;
+    int fd = -1;
+    if (gy_net_connect_begin(&w->address[0], &fd) != 0)
+        return -1;
+    tt_pause();
+    memset(noise, kind == 1 ? 0xff : 0, sizeof(noise));
+    if (kind == 1 || kind == 2)
+        (void)!send(fd, noise, sizeof(noise), MSG_NOSIGNAL);
+    if (kind == 3)
+        (void)!send(fd, "GYRD", 4, MSG_NOSIGNAL);
+    if (kind == 4) { /* everything right but the key */
+        gy_net_call_begin(&call, fd, 0, 0);
+        for (int k = 0; k < 50 && gy_net_call_go(&call, &self) == 0; k++)
+            tt_pause();
+        (void)!send(fd, noise, 32, MSG_NOSIGNAL);
+    }
+    return fd;
+}
+
+static int tt_hostile(struct tt_rank *own, struct gy_error *err)
+{
+    int fds[300], count = 0;
+    if (own->rank == 2) {
+        for (int k = 0; k < 100; k++)
+            fds[count++] = tt_stranger(own->world, k < 20 ? k % 5 : 0);
+        tt_meet(own->world, 2);
+    } else {
+        while (__atomic_load_n(&own->world->met, __ATOMIC_ACQUIRE) < own->world->ranks + 1) {
+            tt_progress(own, err);
+            tt_pause();
+        }
+        __atomic_add_fetch(&own->world->met, 1, __ATOMIC_ACQ_REL);
+    }
+    const int status = tt_sums(own, err);
+    while (count > 0)
+        if (fds[--count] >= 0)
+            close(fds[count]);
+    return status;
+}
+
+/* ---- processes ---- */
+
+/* A ring turns until the victim is gone: the others must see GY_E_PEER, and soon. */
+static int tt_lose(struct tt_rank *own, struct gy_error *err)
+{
+    const struct gy_net_shape shape = {.ranks = own->end.ranks, .lanes = 2};
+    struct gy_net_schedule s = {0};
+    struct gy_net_exec *exec = NULL;
+    float *data = calloc(TT_MOST, sizeof(*data));
+    GY_TRY(gy_net_build(&s, "ring", &shape, GY_NET_ALLREDUCE, &own->alloc, err));
+    int status = gy_net_exec_open(&exec, &s, &own->end, TT_MOST, 1, NULL, &own->alloc, err);
+    for (int k = 0; k < 3000 && status == GY_OK; k++) {
+        memset(data, 0, TT_MOST * sizeof(*data));
+        if (k == 20 && own->rank == TT_VICTIM)
+            kill(getpid(), SIGKILL);
+        status = tt_sum(exec, data, TT_MOST, err);
+        status = status > 0 ? GY_OK : status;
+    }
+    gy_net_exec_close(exec);
+    gy_net_close_schedule(&s);
+    free(data);
+    return status == GY_E_PEER ? GY_OK : GY_FAIL(err, GY_E_BUG, "status %d after the loss", status);
+}
+
+static void tt_kill(int ranks)
+{
+    struct tt_world *w = tt_world(ranks);
+    pid_t pids[TT_RANKS] = {0};
+    int bad = 0;
+    fflush(stdout);
+    const int64_t began = gy_clock_ns();
+    for (int r = 0; r < ranks; r++)
+        if ((pids[r] = fork()) == 0) {
+            struct tt_rank own = {.world = w, .rank = r, .body = tt_lose};
+            tt_thread(&own);
+            fflush(stdout);
+            _exit(w->failed > 0);
+        }
+    for (int left = ranks; left > 0; left--) {
+        int code = -1;
+        const pid_t pid = waitpid(-1, &code, 0);
+        bad += pid != pids[TT_VICTIM] && (!WIFEXITED(code) || WEXITSTATUS(code) != 0);
+    }
+    const double seconds = (double)(gy_clock_ns() - began) * 1e-9;
+    T_CHECK_MSG(bad == 0 && seconds < 6, "%d ranks, one killed: %d bad, %.1f s", ranks, bad, seconds);
+    munmap(w, sizeof(*w));
+}
+
+int main(void)
+{
+    for (int ranks = 2; ranks <= TT_RANKS; ranks++)
+        tt_run(ranks, tt_sums, "sums");
+    tt_run(2, tt_reverse, "receives in the reverse order");
+    tt_run(2, tt_huge, "messages beyond the window");
+    tt_run(2, tt_mixed, "tags and sizes at random");
+    tt_run(2, tt_leave, "a farewell");
+    tt_run(2, tt_mismatch, "sizes that differ");
+    tt_run(2, tt_cancel, "a cancelled receive");
+    tt_run(3, tt_hostile, "strangers");
+    tt_kill(3);
+    tt_kill(4);
+    T_END("t_net_tcp");
+}
