@@ -142,9 +142,7 @@ static int source_ready(struct gy_glm_source *s, struct gy_error *err)
     gy_blocks_get_info(s->blocks, &s->info);
     if (s->info.rows == 0)
         return GY_FAIL(err, GY_E_FORMAT, "%.300s has no rows", s->name);
-    s->room.bytes = gy_blocks_room_bytes(s->blocks, -1);
-    s->room.memory = gy_alloc_take(&s->alloc, s->room.bytes + GY_CACHE_LINE, 1);
-    return s->room.memory ? GY_OK : GY_NOMEM(err, "a block of rows", s->room.bytes);
+    return GY_OK;
 }
 
 static struct gy_glm_source *source_take(const char *name, const struct gy_alloc *alloc)
@@ -192,6 +190,14 @@ GY_INT void gy_glm_source_close(struct gy_glm_source *s)
     gy_alloc_free(&alloc, s, sizeof *s);
 }
 
+/* For the block that is out. */
+static int source_block_room(struct gy_glm_source *s, struct gy_error *err)
+{
+    s->room.bytes = gy_blocks_room_bytes(s->blocks, -1);
+    s->room.memory = s->alloc.fn(s->alloc.user, NULL, 0, s->room.bytes + GY_CACHE_LINE);
+    return s->room.memory ? GY_OK : GY_NOMEM(err, "a block of rows", s->room.bytes);
+}
+
 GY_INT int gy_glm_source_next(struct gy_glm_source *s, struct gy_rows *rows, struct gy_error *err)
 {
     if (s->at == s->info.blocks) {
@@ -199,6 +205,8 @@ GY_INT int gy_glm_source_next(struct gy_glm_source *s, struct gy_rows *rows, str
         *rows = (struct gy_rows){ .count = 0 };
         return GY_OK;
     }
+    if (!s->room.memory)
+        GY_TRY(source_block_room(s, err));
     gy_blocks_ahead(s->blocks, s->at + 1 < s->info.blocks ? s->at + 1 : -1, s->at - 1);
     GY_TRY(gy_blocks_read(s->blocks, s->at, &s->room, rows, err));
     s->at++;
