@@ -73,6 +73,8 @@ german_scale 476.72561339 1e-6 --l1 1
 cocoa_small 635.48612846 1e-6 --l1 1
 a9a 10826.1667063 1e-6 --l1 10
 a9a 10558.7234 1e-6 --l1 1
+frappe 24213.1683617 1e-6 --l1 10
+imdb 8440.97888095 1e-6 --l1 10
 END
 
 while read -r set l2 loss accuracy auc; do

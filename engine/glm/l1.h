@@ -28,11 +28,22 @@ struct gy_l1_model {
 };
 #define GY_L1_FACE 256    /* features that are not 0: at most so many by a factor, else by conjugate gradients */
 
-
 /* Sum of how far coordinates are from their conditions: |r + l1 sign(v)|, or above l1 where v is 0. */
 GY_INT double gy_l1_violation(const struct gy_l1_model *model);
 /* Moves v until the violation is at most enough. */
 GY_INT void gy_l1_minimise(struct gy_l1_model *model, double enough);
+
+/* l1_matrix.c: the matrix of a set of at most GY_L1_LISTED features at the point last visited, l2 in its diagonal, where nw has columns. set:
+ * ids, rising. listed: zero before the first call; its memory is nw's. */
+#define GY_L1_LISTED 2048
+#define GY_L1_LISTED_ENTRIES UINT32_MAX /* of all rows, at most */
+struct gy_l1_listed {
+    struct gy_l1_entries { uint32_t from, to; } *row; /* [rows] its entries in the set */
+    uint16_t *place;      /* [entries] in the set */
+    float *value;         /* [entries] NULL: all are the columns' same */
+    double *sum;          /* [threads][GY_L1_LISTED] */
+};
+GY_INT int gy_l1_matrix(struct gy_nw *nw, const uint32_t *set, struct gy_l1_listed *listed, struct gy_l1_model *model, struct gy_error *err);
 
 /* The same by columns, for a resident feed of one rank: no matrix, so any number of features. */
 struct gy_l1_row {
@@ -46,7 +57,7 @@ struct gy_l1_coordinate {
 struct gy_l1_by_columns {
     struct gy_nw *nw;
     const struct gy_nw_columns *columns;
-    size_t features, count;       /* features: the id of the bias */
+    size_t features, count, room; /* features: the id of the bias; room: of what is [count] */
     double bias;
     struct gy_l1_row *rows;       /* [row_count] */
     int64_t row_count;
@@ -57,7 +68,8 @@ struct gy_l1_by_columns {
     struct gy_l1_line *line;      /* [count] */
     uint64_t seed;
 };
-/* Moves v until the sum of how far coordinates were from their conditions is at most enough, or for so many cycles of rounds and a face. */
-GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, struct gy_error *err);
+/* Moves v until the sum of how far coordinates were from their conditions is at most enough: *done; or for so many cycles of rounds and a face, 0: only by
+ * LC_ROUNDS_LEAST rounds. */
+GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, int *done, struct gy_error *err);
 
 #endif

@@ -256,10 +256,12 @@ static int lc_face(struct gy_l1_by_columns *model, struct gy_error *err)
     return GY_OK;
 }
 
-GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, struct gy_error *err)
+GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, int *done, struct gy_error *err)
 {
+    *done = cycles == 0 && lc_rounds(model, enough, LC_ROUNDS_LEAST);
     for (int cycle = 0; cycle < cycles; cycle++) {
-        if (lc_rounds(model, enough, LC_ROUNDS_MOST))
+        *done = lc_rounds(model, enough, LC_ROUNDS_MOST);
+        if (*done)
             return GY_OK;
         GY_TRY(lc_face(model, err));
     }
