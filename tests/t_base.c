@@ -400,7 +400,7 @@ static void base_test_philox(void)
         { { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 }, { 0xa4093822, 0x299f31d0 },
           { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
     };
-    uint32_t w[4];
+    uint32_t w[4], many[44];
     for (size_t i = 0; i < GY_COUNT(rows); i++) {
         const uint64_t element = (uint64_t)rows[i].c[1] << 32 | rows[i].c[0];
         const uint64_t step = (uint64_t)rows[i].c[3] << 32 | rows[i].c[2];
@@ -410,7 +410,6 @@ static void base_test_philox(void)
         gy_rng_words(seed, 0x1234, step ^ (uint64_t)0x1234 << 32, element, w);
         T_CHECK(memcmp(w, rows[i].answer, sizeof w) == 0); /* the stream is in the counter's last word */
     }
-    uint32_t many[44];
     for (uint64_t from = UINT32_MAX - 6; from < (uint64_t)UINT32_MAX + 3; from++) {
         gy_rng_draws(7, 9, 5, from, 11, many);
         for (uint64_t i = 0; i < 11; i++) {

@@ -69,7 +69,7 @@ static const struct cpu_row *cpu_wino_row(const struct gy_op *op, const struct g
                                            {"winograd4", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES}};
     static const struct cpu_row wgrad[2] = {{"winograd", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
                                             {"winograd4", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES}};
-    const int is_wgrad = op->code == GY_OP_CONV_WGRAD && op->tensor[GY_DBIAS] < 0;
+    const int is_wgrad = op->code == GY_OP_CONV_WGRAD;
     if (op->code != GY_OP_CONV && op->code != GY_OP_CONV_DGRAD && !is_wgrad)
         return NULL;
     const int m = gy_cpu_wino_size(op, k);

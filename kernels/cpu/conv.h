@@ -135,6 +135,9 @@ GY_INT size_t gy_cpu_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op
 GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT size_t gy_cpu_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
+/* The part of a weight gradient that is a bias's, where it is wanted; it uses scratch from the begin. */
+GY_INT size_t gy_cpu_dbias_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_dbias_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 /* Winograd: 3x3, stride 1, enough channels; forward and data gradient. */
 /* The outputs of a side of its tiles, 2 or 4, where it is faster than the direct way; else 0. */
@@ -142,7 +145,7 @@ GY_INT int gy_cpu_wino_size(const struct gy_op *op, const struct gy_kernels *k);
 GY_INT size_t gy_cpu_wino_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT size_t gy_cpu_wino_grad_need(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op); /* without DBIAS */
+GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 /* Depthwise: every channel is a group of its own. */
 GY_INT int gy_cpu_is_depthwise(const struct gy_op *op);

@@ -131,8 +131,7 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
     return own;
 }
 
-static size_t wgrad_place(const struct gy_cpu *cpu, const struct wgrad_plan *w, int bias, void *base,
-                          struct wgrad_job *job, float **bias_parts)
+static size_t wgrad_place(const struct gy_cpu *cpu, const struct wgrad_plan *w, void *base, struct wgrad_job *job)
 {
     struct gy_carve carve = {base, 0};
     struct gy_carve own = {NULL, 0};
@@ -142,8 +141,6 @@ static size_t wgrad_place(const struct gy_cpu *cpu, const struct wgrad_plan *w, 
     job->part_pitch = w->splits > 1 ? w->floats : 0;
     float *const parts = gy_carve_take(&carve, (size_t)(w->splits * job->part_pitch), sizeof(float));
     job->dw = job->part_pitch > 0 ? parts : NULL;
-    const size_t bias_rows = (size_t)gy_ceil_div(w->p.pixels, WGRAD_BIAS_ROWS);
-    *bias_parts = gy_carve_take(&carve, bias ? bias_rows * (size_t)w->p.out_pitch : 0, sizeof(float));
     return carve.used;
 }
 
@@ -409,32 +406,49 @@ static void wgrad_bias_tile(void *arg, int64_t tile, int thread)
     (void)thread;
 }
 
+/* Rows of dy are added in parts of WGRAD_BIAS_ROWS, at the begin of scratch. */
+static struct wgrad_bias_job wgrad_bias(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    const struct gy_geom *g = &op->geom;
+    return (struct wgrad_bias_job){cpu, op->ptr[GY_DY], op->dtype, op->ptr[GY_SCRATCH], (int64_t)g->n * g->p * g->q, g->k};
+}
+
+GY_INT size_t gy_cpu_dbias_need(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    const struct wgrad_bias_job job = wgrad_bias(cpu, op);
+    return op->tensor[GY_DBIAS] < 0 ? 0 : (size_t)(gy_ceil_div(job.rows, WGRAD_BIAS_ROWS) * job.channels) * sizeof(float);
+}
+
+GY_INT void gy_cpu_dbias_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct wgrad_bias_job job = wgrad_bias(cpu, op);
+    const int64_t parts = gy_ceil_div(job.rows, WGRAD_BIAS_ROWS);
+    if (op->ptr[GY_DBIAS] == NULL)
+        return;
+    gy_pool_run(cpu->pool, wgrad_bias_tile, &job, parts);
+    gy_cpu_sum_parts(cpu, job.parts, parts, job.channels, job.channels, op->ptr[GY_DBIAS], op->u->accumulate != 0);
+}
+
 GY_INT size_t gy_cpu_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct wgrad_plan plan;
     struct wgrad_job job;
-    float *bias_parts;
     wgrad_make_plan(&plan, op, &cpu->k);
-    return wgrad_place(cpu, &plan, op->tensor[GY_DBIAS] >= 0, NULL, &job, &bias_parts);
+    const size_t need = wgrad_place(cpu, &plan, NULL, &job), bias = gy_cpu_dbias_need(cpu, op);
+    return need > bias ? need : bias;
 }
 
 GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct wgrad_plan w;
-    float *bias_parts;
     const int add = op->u->accumulate != 0;
     wgrad_make_plan(&w, op, &cpu->k);
     struct wgrad_job job = {.cpu = cpu, .plan = &w, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add};
-    wgrad_place(cpu, &w, op->ptr[GY_DBIAS] != NULL, op->ptr[GY_SCRATCH], &job, &bias_parts);
+    wgrad_place(cpu, &w, op->ptr[GY_SCRATCH], &job);
     if (job.part_pitch == 0)
         job.dw = op->ptr[GY_DW];
     gy_pool_run(cpu->pool, wgrad_tile, &job, w.p.groups * w.splits * w.k_blocks * w.c_blocks);
     if (job.part_pitch > 0)
         gy_cpu_sum_parts(cpu, job.dw, w.splits, w.floats, job.part_pitch, op->ptr[GY_DW], add);
-    if (op->ptr[GY_DBIAS] == NULL)
-        return;
-    const int64_t parts = gy_ceil_div(w.p.pixels, WGRAD_BIAS_ROWS), channels = w.p.out_pitch;
-    struct wgrad_bias_job bias = {cpu, op->ptr[GY_DY], op->dtype, bias_parts, w.p.pixels, channels};
-    gy_pool_run(cpu->pool, wgrad_bias_tile, &bias, parts);
-    gy_cpu_sum_parts(cpu, bias_parts, parts, channels, channels, op->ptr[GY_DBIAS], add);
+    gy_cpu_dbias_run(cpu, op);
 }

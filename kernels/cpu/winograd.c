@@ -16,6 +16,7 @@
 #define WINO_INPUTS 8         /* tiles of a work item of the inputs */
 #define WINO_PAD 16           /* floats between rows, against overflowing cache sets */
 #define WINO_IMAGE 256        /* most pixels of an image that is a block by itself */
+#define WINO_SIDE_MOST 4      /* most images along a side of a large one */
 #define WINO_ALONE 96         /* tiles that are one block when there are no more */
 #define WINO_NEAR 64          /* channels of a slice whose filters are transformed beside the products */
 /* Measured on Zen 4, in multiply-adds of the direct way: a number transformed on either side, a filter; and how the direct
@@ -31,15 +32,49 @@ GY_INT const void *gy_wino_zeros(void) { return wino_zeros; }
 
 /* ---- the choice ---- */
 
+/* How the images of an op are cut into tiles of m x m outputs, side x side images together. */
+static void wino_cut_images(struct gy_wino_plan *w, const struct gy_op *op, int m, int32_t side)
+{
+    const struct gy_geom *g = &op->geom;
+    const int back = op->code == GY_OP_CONV_DGRAD;
+    w->m = m;
+    w->n = g->n;
+    w->in_h = back ? g->p : g->h;
+    w->in_w = back ? g->q : g->w;
+    w->out_h = back ? g->h : g->p;
+    w->out_w = back ? g->w : g->q;
+    w->pad_h = back ? 2 - g->pad_h : g->pad_h;
+    w->pad_w = back ? 2 - g->pad_w : g->pad_w;
+    w->side = side;
+    w->cell_h = w->out_h + 2 - w->pad_h;
+    w->cell_w = w->out_w + 2 - w->pad_w;
+    w->tiles_h = ((side - 1) * w->cell_h + w->out_h + m - 1) / m;
+    w->tiles_w = ((side - 1) * w->cell_w + w->out_w + m - 1) / m;
+    w->tiles = gy_ceil_div(w->n, (int64_t)side * side) * w->tiles_h * w->tiles_w;
+}
+
+/* The same with the number of images together that makes the fewest tiles. */
+static void wino_cut_best(struct gy_wino_plan *w, const struct gy_op *op, int m)
+{
+    wino_cut_images(w, op, m, 1);
+    for (int32_t side = 2; side <= WINO_SIDE_MOST && op->code != GY_OP_CONV; side *= 2) {
+        struct gy_wino_plan other = *w;
+        wino_cut_images(&other, op, m, side);
+        if (other.tiles < w->tiles)
+            *w = other;
+    }
+}
+
 /* Time of a pass in multiply-adds of float at the pace of the direct way: products, transforms of both sides (each number
  * costs WINO_TRANSFORM), transforms of filters. A weight gradient transforms both sides once a block of channels. */
 static double wino_cost(const struct gy_op *op, int m)
 {
     const struct gy_geom *g = &op->geom;
-    const int back = op->code == GY_OP_CONV_DGRAD, grad = op->code == GY_OP_CONV_WGRAD, points = (m + 2) * (m + 2);
-    const int64_t tiles = g->n * gy_ceil_div(back ? g->h : g->p, m) * gy_ceil_div(back ? g->w : g->q, m);
+    const int grad = op->code == GY_OP_CONV_WGRAD, points = (m + 2) * (m + 2);
+    struct gy_wino_plan w = {0};
+    wino_cut_best(&w, op, m);
     const double c = g->c, k = g->k, each = 1 / fmin(c, grad ? 64 : c) + 1 / fmin(k, grad ? 64 : k);
-    return points * c * k * ((double)tiles * (1 + WINO_TRANSFORM * each) + (grad ? 0 : WINO_FILTER));
+    return points * c * k * ((double)w.tiles * (1 + WINO_TRANSFORM * each) + (grad ? 0 : WINO_FILTER));
 }
 
 /* The direct way; a set that multiplies pairs without saying how fast does so at twice the pace. */
@@ -96,41 +131,60 @@ GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, co
 {
     const struct gy_geom *g = &op->geom;
     const int back = op->code == GY_OP_CONV_DGRAD, m = gy_cpu_wino_size(op, k);
-    *w = (struct gy_wino_plan){.kernels = &k->wino[m == 4], .dtype = op->dtype, .m = m, .edge = m + 2, .outs = m * m,
-                               .points = (m + 2) * (m + 2), .n = g->n, .transposed = back};
+    *w = (struct gy_wino_plan){.kernels = &k->wino[m == 4], .dtype = op->dtype, .edge = m + 2, .outs = m * m,
+                               .points = (m + 2) * (m + 2), .transposed = back};
     w->red = back ? g->k : g->c;
     w->vec = back ? g->c : g->k;
-    w->in_h = back ? g->p : g->h;
-    w->in_w = back ? g->q : g->w;
-    w->out_h = back ? g->h : g->p;
-    w->out_w = back ? g->w : g->q;
-    w->pad_h = back ? 2 - g->pad_h : g->pad_h;
-    w->pad_w = back ? 2 - g->pad_w : g->pad_w;
-    w->tiles_h = (w->out_h + m - 1) / m;
-    w->tiles_w = (w->out_w + m - 1) / m;
-    w->tiles = w->n * w->tiles_h * w->tiles_w;
+    wino_cut_best(w, op, m);
+}
+
+/* A place along an axis of a large image: which image, and which of its pixels; -1 where there is none. */
+struct wino_place {
+    int32_t image, pixel;
+};
+
+/* count places from first on, of images of size pixels. */
+static void wino_places(struct wino_place *p, int64_t first, int count, int32_t cell, int32_t side, int32_t size)
+{
+    for (int32_t i = 0, at = (int32_t)first; i < count; i++, at++) {
+        p[i].image = at < 0 || side == 1 ? 0 : at / cell;
+        p[i].pixel = at - p[i].image * cell;
+        if (p[i].pixel >= size || p[i].image >= side)
+            p[i].pixel = -1;
+    }
+}
+
+/* The number of a pixel, counted over all images of height times width from image first on; -1 where there is none. */
+static int64_t wino_number(const struct gy_wino_plan *w, int64_t first, struct wino_place h, struct wino_place v, int32_t height,
+                           int32_t width)
+{
+    const int64_t image = first + h.image * w->side + v.image;
+    return h.pixel < 0 || v.pixel < 0 || image >= w->n ? -1 : (image * height + h.pixel) * width + v.pixel;
 }
 
 GY_INT void gy_wino_pixels(const struct gy_wino_plan *w, const void *in, int64_t tile, int64_t c, const void **d)
 {
-    const int64_t image = (int64_t)w->tiles_h * w->tiles_w, n = tile / image, at = tile % image;
-    const int64_t top = at / w->tiles_w * w->m - w->pad_h, left = at % w->tiles_w * w->m - w->pad_w;
-    const int64_t from = gy_max64(-left, 0), to = gy_min64(w->in_w - left, w->edge);
-    for (int64_t i = 0; i < w->edge; i++, d += w->edge) {
-        const int64_t row = top + i, first = ((n * w->in_h + row) * w->in_w + left) * w->red + c;
-        const int inside = row >= 0 && row < w->in_h;
-        for (int64_t j = 0; j < w->edge; j++)
-            d[j] = inside && j >= from && j < to ? gy_cpu_at(in, first + j * w->red, w->dtype) : wino_zeros;
+    const int64_t large = (int64_t)w->tiles_h * w->tiles_w, at = tile % large, first = tile / large * w->side * w->side;
+    struct wino_place h[GY_WINO_EDGE_MAX], v[GY_WINO_EDGE_MAX];
+    wino_places(h, at / w->tiles_w * w->m - w->pad_h, w->edge, w->cell_h, w->side, w->in_h);
+    wino_places(v, at % w->tiles_w * w->m - w->pad_w, w->edge, w->cell_w, w->side, w->in_w);
+    for (int i = 0; i < w->edge; i++) {
+        for (int j = 0; j < w->edge; j++) {
+            const int64_t number = wino_number(w, first, h[i], v[j], w->in_h, w->in_w);
+            *d++ = number >= 0 ? gy_cpu_at(in, number * w->red + c, w->dtype) : wino_zeros;
+        }
     }
 }
 
 GY_INT void gy_wino_outs(const struct gy_wino_plan *w, int64_t tile, int64_t *numbers)
 {
-    const int64_t image = (int64_t)w->tiles_h * w->tiles_w, n = tile / image, at = tile % image;
-    const int64_t top = at / w->tiles_w * w->m, left = at % w->tiles_w * w->m;
-    for (int64_t i = top; i < top + w->m; i++)
-        for (int64_t j = left; j < left + w->m; j++)
-            *numbers++ = i < w->out_h && j < w->out_w ? (n * w->out_h + i) * w->out_w + j : -1;
+    const int64_t large = (int64_t)w->tiles_h * w->tiles_w, at = tile % large, first = tile / large * w->side * w->side;
+    struct wino_place h[GY_WINO_EDGE_MAX], v[GY_WINO_EDGE_MAX];
+    wino_places(h, at / w->tiles_w * w->m, w->m, w->cell_h, w->side, w->out_h);
+    wino_places(v, at % w->tiles_w * w->m, w->m, w->cell_w, w->side, w->out_w);
+    for (int i = 0; i < w->m; i++)
+        for (int j = 0; j < w->m; j++)
+            *numbers++ = wino_number(w, first, h[i], v[j], w->out_h, w->out_w);
 }
 
 /* How forward and data gradient are cut. */

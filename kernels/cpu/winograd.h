@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* winograd.h: what the Winograd drivers share: how an image is cut into tiles. A tile is m x m outputs and the (m + 2)^2 inputs
- * that they meet; tiles are numbered row by row, image after image; those at the lower and right edge may stick out. */
+/* winograd.h: what the Winograd drivers share: how images are cut into tiles. A tile is m x m outputs and the (m + 2)^2 inputs
+ * that they meet; tiles are numbered row by row, image after image; those at the lower and right edge may stick out. Where
+ * that would be many, gradients take side x side images as one large one, a cell an image with the zeros around it: of 13 x 13
+ * outputs, four images have 49 tiles of m = 4 together and 64 alone. Forward passes do not: a tile's outputs share roundings,
+ * and what a net says of an image shall not depend on the images beside it. */
 #ifndef GY_CPU_WINOGRAD_H
 #define GY_CPU_WINOGRAD_H
 #include "conv.h"
 
+#define GY_WINO_EDGE_MAX 6    /* m + 2 */
 #define GY_WINO_POINTS_MAX 36 /* (m + 2)^2 */
 #define GY_WINO_OUTS_MAX 16   /* m^2 */
 #define GY_WINO_CHANNELS_MOST 4096
@@ -16,7 +20,8 @@ struct gy_wino_plan {
     int outs, points; /* m^2, edge^2 */
     int32_t red, vec; /* channels summed over, channels in vectors: of the input and of the output */
     int32_t in_h, in_w, out_h, out_w, pad_h, pad_w;
-    int32_t tiles_h, tiles_w; /* of an image */
+    int32_t side, cell_h, cell_w; /* images along a side of a large one; pixels from one to the next */
+    int32_t tiles_h, tiles_w; /* of a large image */
     int64_t n, tiles;
     int transposed; /* data gradient: the filter is turned by half a turn, and from output to input channels */
 };

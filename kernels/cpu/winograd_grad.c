@@ -170,7 +170,8 @@ GY_INT size_t gy_cpu_wino_grad_need(const struct gy_cpu *cpu, const struct gy_op
     struct wgwino_plan g;
     struct wgwino_job job;
     wgwino_make_plan(&g, op, &cpu->k);
-    return wgwino_place(cpu, &g, NULL, &job);
+    const size_t need = wgwino_place(cpu, &g, NULL, &job), bias = gy_cpu_dbias_need(cpu, op);
+    return need > bias ? need : bias;
 }
 
 GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op)
@@ -185,4 +186,5 @@ GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *o
     gy_pool_run(cpu->pool, wgwino_tile, &job, g.splits * g.k_blocks * g.c_blocks);
     if (job.part_pitch > 0)
         gy_cpu_sum_parts(cpu, job.dw, g.splits, g.floats, job.part_pitch, op->ptr[GY_DW], add);
+    gy_cpu_dbias_run(cpu, op);
 }
