@@ -52,8 +52,8 @@ struct gy_nw {
     float *wire;                /* [2 * room] what is summed over ranks */
     size_t wire_room;
     float *block;               /* matrices: [threads][block_room] */
-    double *total;              /* [slots of the matrix][block_room] */
-    size_t block_room;
+    double *total;              /* [slots of the matrix][numbers of the triangle], total_room at most */
+    size_t block_room, total_room;
     double curved;              /* rows that have a curvature, about; 0: nearly all */
     float *filtered;            /* [threads][dims + dims]: a row's entries in a set */
     int64_t visited;            /* rows, by all passes */

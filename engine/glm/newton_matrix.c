@@ -8,6 +8,7 @@
 #define NW_EMPTY_ROWS 16384 /* rows between two emptyings */
 #define NW_MATRIX_CHUNK 16384
 #define NW_LEAST_SLOTS 4
+#define NW_FILLED 64.0
 
 struct nw_matrix {
     struct gy_nw_view view;
@@ -144,12 +145,12 @@ static void nw_matrix_reduce(void *job, int64_t tile, int thread)
 
 static int nw_matrix_slots(size_t room) { return room <= 1 << 16 ? GY_NW_SLOTS : room <= 1 << 20 ? 8 : 4; }
 
-/* Where few rows have a curvature, fewer: no more than are filled with about as many products as they have numbers. */
-static int nw_matrix_busy(const struct gy_nw *nw, size_t room)
+/* Fewer where they would be emptied too often: of so many rows with a curvature, NW_FILLED products are worth one number of a slot. */
+static int nw_matrix_filled(const struct gy_nw *nw, double rows, size_t room)
 {
-    const double per = (double)nw->run->feed->entries / (double)(nw->rows > 0 ? nw->rows : 1), filled = 0.5 * nw->curved * per * per / (double)room;
+    const double per = (double)nw->run->feed->entries / (double)(nw->rows > 0 ? nw->rows : 1), filled = 0.5 * rows * per * per / (NW_FILLED * (double)room);
     const int most = nw_matrix_slots(room);
-    return nw->curved == 0 || filled > most ? most : filled > NW_LEAST_SLOTS ? (int)filled : NW_LEAST_SLOTS;
+    return filled > most ? most : filled > NW_LEAST_SLOTS ? (int)filled : NW_LEAST_SLOTS;
 }
 
 /* Numbers that hold the totals of any triangle up to room. */
@@ -174,7 +175,8 @@ static int nw_matrix_room(struct gy_nw *nw, size_t room, int with_map, struct gy
         return GY_OK;
     room = room > 2 * nw->block_room ? room : 2 * nw->block_room;
     nw->block = gy_arena_take(&nw->arena, threads * room, sizeof *nw->block);
-    nw->total = gy_arena_take(&nw->arena, nw_matrix_totals(room), sizeof *nw->total);
+    nw->total_room = with_map ? nw_matrix_totals(room) : (size_t)nw_matrix_filled(nw, (double)nw->rows, room) * room;
+    nw->total = gy_arena_take(&nw->arena, nw->total_room, sizeof *nw->total);
     nw->block_room = nw->block && nw->total ? room : 0;
     return nw->block_room ? GY_OK : GY_NOMEM(err, "the curvature of a set of features", (threads * sizeof *nw->block + 8 * sizeof *nw->total) * room);
 }
@@ -199,7 +201,9 @@ GY_INT int gy_nw_matrix(struct gy_nw *nw, const int32_t *map, size_t count, doub
 {
     struct nw_matrix matrix = { .nw = nw, .map = map, .count = count, .room = count * (count + 1) / 2, .out = out };
     GY_TRY(nw_matrix_room(nw, matrix.room, map != NULL, err));
-    matrix.slots = nw_matrix_busy(nw, matrix.room);
+    matrix.slots = map ? nw_matrix_slots(matrix.room) : nw_matrix_filled(nw, nw->curved > 0 ? nw->curved : (double)nw->rows / nw->step, matrix.room);
+    if (matrix.room > 0 && (size_t)matrix.slots > nw->total_room / matrix.room)
+        matrix.slots = (int)(nw->total_room / matrix.room);
     GY_TRY(gy_nw_walk(nw, nw_matrix_tile, &matrix.view, matrix.slots, err));
     gy_pool_run(nw->run->pool, nw_matrix_reduce, &matrix, gy_ceil_div((int64_t)matrix.room, NW_MATRIX_CHUNK));
     return nw_matrix_sum(nw, out, matrix.room, err);
