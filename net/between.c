@@ -57,7 +57,7 @@ static void between_cancel(void *self, int peer)
     part->end.transport->cancel(part->end.self, peer < 0 ? -1 : part->rank[peer]);
 }
 
-static const struct gy_net_transport between_transport = {between_post, between_progress, between_cancel};
+static const struct gy_net_transport between_transport = {between_post, between_progress, between_cancel, "part", 0, 0};
 
 /* ---- sums ---- */
 
@@ -123,7 +123,7 @@ static const char *between_choice(const struct gy_net_between_config *c, int siz
     if (c->algorithm != NULL)
         return c->algorithm;
     if (c->choice == NULL)
-        return gy_net_choice_rule(c->topology, size == BETWEEN_MANY);
+        return gy_net_choice_rule(c->topology, c->end.transport, size == BETWEEN_MANY);
     return size == BETWEEN_FEW ? c->choice->few : c->choice->many;
 }
 
@@ -220,7 +220,7 @@ static int between_runs(struct gy_net_between *b, const struct gy_net_between_co
 /* Pieces are as large as the parts that hosts have of them are worth a message. */
 static void between_sizes(struct gy_net_between *b, const struct gy_net_between_config *c)
 {
-    const int64_t piece = c->piece > 0 ? c->piece : gy_min64(GY_NET_PIECE * c->topology->hosts, GY_NET_PIECE_MOST);
+    const int64_t piece = c->piece > 0 ? c->piece : gy_min64(c->end.transport->piece * c->topology->hosts, GY_NET_PIECE_MOST);
     b->most[BETWEEN_MANY] = gy_min64((int64_t)(c->most / sizeof(float)) / gy_max64(b->all, 1) + 32, piece);
     b->most[BETWEEN_FEW] = gy_min64(b->most[BETWEEN_MANY], BETWEEN_SMALL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was measured is kept as a line of text in the cache folder, one file for each pair of hosts. */
+/* What was measured is kept as a line of text in the cache folder, one file for each pair of hosts and transport. */
 #include "choice.h"
 #include "../engine/base/clock.h"
 #include "../engine/base/file.h"
@@ -12,12 +12,13 @@ struct choice_word { /* of the leader, to all */
     struct gy_net_choice choice;
 };
 
-static int choice_path(const struct gy_net_identity *a, const struct gy_net_identity *b, char *path, size_t room)
+static int choice_path(const char *transport, const struct gy_net_identity *a, const struct gy_net_identity *b, char *path, size_t room)
 {
     struct gy_sha256 sha;
     unsigned char hash[32];
     char hex[65], name[64];
     gy_sha256_open(&sha);
+    gy_sha256_add(&sha, transport, strlen(transport) + 1);
     gy_sha256_add(&sha, a->name, sizeof(a->name));
     gy_sha256_add(&sha, b->name, sizeof(b->name));
     gy_sha256_close(&sha, hash);
@@ -64,20 +65,26 @@ static int choice_spread(struct choice_word *word, struct gy_net_boot *boot, int
     return status;
 }
 
-GY_INT const char *gy_net_choice_rule(const struct gy_net_topology *t, int many)
+GY_INT const char *gy_net_choice_rule(const struct gy_net_topology *t, const struct gy_net_transport *transport, int many)
 {
-    return !many ? "doubling:1" : t->dim_count > 1 ? "multihalving:2" : (t->hosts & (t->hosts - 1)) == 0 ? "halving:2" : "ring:2";
+    if (!many)
+        return "doubling:1";
+    if (t->dim_count == 1 && (t->hosts & (t->hosts - 1)) == 0)
+        return transport->lanes == 1 ? "halving:1" : "halving:2";
+    return t->dim_count > 1 ? "multihalving:2" : "ring:2";
 }
 
 /* Where nothing can be chosen, the rule's stays. */
-static void choice_choose(struct gy_net_choice *c, const struct gy_net_topology *t, int fastest, const struct gy_alloc *alloc)
+static void choice_choose(struct gy_net_choice *c, const struct gy_net_topology *t, const struct gy_net_transport *transport, int fastest,
+                          const struct gy_alloc *alloc)
 {
     struct gy_net_shape shape = {.ranks = t->hosts, .lanes = 1, .dim_count = t->dim_count};
     struct gy_error why;
-    const double piece = (double)gy_min64(GY_NET_PIECE * t->hosts, GY_NET_PIECE_MOST) * sizeof(float);
+    const double piece = (double)gy_min64(transport->piece * t->hosts, GY_NET_PIECE_MOST) * sizeof(float);
     memcpy(shape.dims, t->dims, sizeof(shape.dims));
+    c->costs.lanes = transport->lanes;
     for (int many = 0; many < 2; many++)
-        (void)gy_net_cost_choose(&c->costs, &shape, fastest ? NULL : gy_net_choice_rule(t, many),
+        (void)gy_net_cost_choose(&c->costs, &shape, fastest ? NULL : gy_net_choice_rule(t, transport, many),
                                  many ? piece : GY_NET_CHOICE_FEW, many ? c->many : c->few, sizeof(c->few), NULL, alloc, &why);
 }
 
@@ -88,13 +95,13 @@ GY_INT int gy_net_choice_make(struct gy_net_choice *out, struct gy_net_boot *boo
     struct choice_word word;
     char path[4096] = "";
     memset(&word, 0, sizeof(word));
-    snprintf(word.choice.few, sizeof(word.choice.few), "%s", gy_net_choice_rule(t, 0));
-    snprintf(word.choice.many, sizeof(word.choice.many), "%s", gy_net_choice_rule(t, 1));
+    snprintf(word.choice.few, sizeof(word.choice.few), "%s", gy_net_choice_rule(t, end->transport, 0));
+    snprintf(word.choice.many, sizeof(word.choice.many), "%s", gy_net_choice_rule(t, end->transport, 1));
     *out = word.choice;
     if (t->hosts < 2 || t->hosts > GY_NET_COST_HOSTS)
         return GY_OK;
     const int leader = t->member[t->first[0]], other = t->member[t->first[1]], leads = end->rank == leader;
-    if (leads && choice_path(&all[leader], &all[other], path, sizeof(path)) == 0)
+    if (leads && choice_path(end->transport->name, &all[leader], &all[other], path, sizeof(path)) == 0)
         word.known = choice_recall(path, &word.choice.costs);
     GY_TRY(choice_spread(&word, boot, end->ranks, leader, alloc, err));
     if (!word.known && (leads || end->rank == other))
@@ -102,7 +109,7 @@ GY_INT int gy_net_choice_make(struct gy_net_choice *out, struct gy_net_boot *boo
     if (leads && !word.known && path[0] != 0)
         choice_keep(path, &word.choice.costs);
     if (leads)
-        choice_choose(&word.choice, t, fastest, alloc);
+        choice_choose(&word.choice, t, end->transport, fastest, alloc);
     GY_TRY(choice_spread(&word, boot, end->ranks, leader, alloc, err));
     *out = word.choice;
     return GY_OK;

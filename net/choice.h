@@ -11,8 +11,7 @@
 #include "topology.h"
 
 #define GY_NET_CHOICE_FEW 16384.0  /* bytes of a host's sum that the small choice is made for */
-#define GY_NET_PIECE ((int64_t)1 << 16)     /* floats for each host of a piece of a large sum: pieces follow each other (between.c), */
-#define GY_NET_PIECE_MOST ((int64_t)1 << 20) /* but no more; the large choice is made for one */
+#define GY_NET_PIECE_MOST ((int64_t)1 << 20) /* floats of a piece of a large sum, however many hosts; the large choice is made for a piece */
 
 struct gy_net_choice {
     struct gy_net_costs costs;  /* what was measured; zero: nothing */
@@ -20,7 +19,7 @@ struct gy_net_choice {
 };
 /* The rule, "name:lanes": recursive doubling where rounds count; where bytes count, halving over the dimensions, or over a power of two of
  * hosts, or a ring. */
-GY_INT const char *gy_net_choice_rule(const struct gy_net_topology *topology, int many);
+GY_INT const char *gy_net_choice_rule(const struct gy_net_topology *topology, const struct gy_net_transport *transport, int many);
 /* A collective of all ranks, of at least two hosts. all: their identities; fastest: of all schedules, whatever their order of sums. Does
  * not fail for want of a cache folder. */
 GY_INT int gy_net_choice_make(struct gy_net_choice *out, struct gy_net_boot *boot, const struct gy_net_end *end,

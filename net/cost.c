@@ -178,6 +178,8 @@ GY_INT int gy_net_cost_choose(const struct gy_net_costs *costs, const struct gy_
     for (size_t i = 0; i < count; i++)
         for (size_t l = 0; l < GY_COUNT(cost_lanes) && (rows[i].goals & 1u << GY_NET_ALLREDUCE); l++) {
             one.lanes = cost_lanes[l];
+            if (costs->lanes > 0 && one.lanes > costs->lanes)
+                continue;
             const double expected = cost_expect(rows[i].name, &one, &cluster, &order, bytes, alloc);
             if (expected < least * 0.98) { /* more lanes, a later row: only for a gain */
                 least = expected;

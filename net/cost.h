@@ -13,6 +13,7 @@ struct gy_net_costs {
     double latency; /* seconds of a message of some bytes */
     double rate;    /* bytes a second of a long one */
     double add;     /* bytes a second that a rank adds to its own */
+    int lanes;      /* not measured: the most that a schedule may have; 0: any number */
 };
 
 /* The hosts of a shape with these costs. A quarter of a message's time is taken for the work of each end, which its messages share. */

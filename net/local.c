@@ -139,7 +139,7 @@ GY_INT void gy_net_local_kill(struct gy_net_local *local, int rank)
 
 GY_INT void gy_net_local_end(struct gy_net_local *local, int rank, struct gy_net_end *out)
 {
-    static const struct gy_net_transport transport = {local_post, local_progress, local_cancel};
+    static const struct gy_net_transport transport = {local_post, local_progress, local_cancel, "local", 1 << 16, 0};
     *out = (struct gy_net_end){&transport, &local->rank[rank], rank, local->ranks, 0};
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Each transport is opened, then all ranks learn each other's address of it. That of UCX is its own affair; that of TCP is where the job's
- * control reaches this rank, or, where that is the loopback address, where it reaches rank 0, which is on the same host then. */
+/* Each transport is opened, then all ranks learn each other's address of it. That of UCX is its own affair; that of TCP is an interface's that was
+ * named, else where the job's control reaches this rank, or, where that is the loopback address, where it reaches rank 0, which is on the same host then. */
 #include "network.h"
 #include "tcp.h"
 #include "ucx.h"
@@ -60,14 +60,17 @@ static int network_tcp_open(struct gy_net_network *n, struct gy_error *err)
 {
     struct gy_net_tcp_config config = {.rank = n->config.rank, .ranks = n->config.ranks};
     struct gy_net_endpoint at, *all;
+    const int named = n->config.interface != NULL && n->config.interface[0] != 0;
     gy_net_endpoint_loopback(&config.own);
-    for (int r = 0; r < config.ranks && gy_net_endpoint_is_loopback(&config.own); r++)
+    const int status = named ? gy_net_endpoint_interface(n->config.interface, &config.own, err) : GY_OK;
+    for (int r = 0; r < config.ranks && !named && gy_net_endpoint_is_loopback(&config.own); r++)
         if (gy_net_boot_socket(n->config.boot, r) >= 0 && gy_net_endpoint_own(gy_net_boot_socket(n->config.boot, r), &at) == 0)
             config.own = at;
     GY_TRY(network_endpoints(n, &config.own, &all, err));
-    if (gy_net_endpoint_is_loopback(&config.own))
+    if (!named && gy_net_endpoint_is_loopback(&config.own))
         config.own = all[0];
     gy_alloc_free(&n->alloc, all, (size_t)config.ranks * sizeof(*all));
+    GY_TRY(status);
     gy_net_boot_secret(n->config.boot, "data", config.key);
     return gy_net_tcp_open(&n->tcp, &config, &n->alloc, err);
 }

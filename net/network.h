@@ -10,6 +10,7 @@ struct gy_net_network_config {
     struct gy_net_boot *boot; /* connections that nothing else uses meanwhile */
     int rank, ranks;
     const char *name;         /* of a transport; NULL: by what is there */
+    const char *interface;    /* TCP's, "eth1"; NULL: the one of the job's control */
 };
 
 struct gy_net_network;

@@ -2,6 +2,7 @@
 /* Sockets do not block; whoever waits, waits in poll, and no longer than until the deadline. */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -231,6 +232,25 @@ GY_INT int gy_net_endpoint_peer(int fd, struct gy_net_endpoint *out)
     struct sockaddr_storage at;
     socklen_t bytes = sizeof(at);
     return getpeername(fd, (struct sockaddr *)(void *)&at, &bytes) == 0 ? socket_keep(&at, bytes, out) : -1;
+}
+
+GY_INT int gy_net_endpoint_interface(const char *name, struct gy_net_endpoint *out, struct gy_error *err)
+{
+    struct ifaddrs *all = NULL;
+    int found = 0;
+    if (getifaddrs(&all) != 0)
+        return GY_FAIL(err, GY_E_IO, "the network interfaces of this host cannot be listed: %s", strerror(errno));
+    for (const struct ifaddrs *a = all; a != NULL && !found; a = a->ifa_next) {
+        struct sockaddr_storage at = {0};
+        const int v4 = a->ifa_addr != NULL && a->ifa_addr->sa_family == AF_INET, v6 = a->ifa_addr != NULL && a->ifa_addr->sa_family == AF_INET6;
+        const socklen_t bytes = v4 ? sizeof(struct sockaddr_in) : v6 ? sizeof(struct sockaddr_in6) : 0;
+        if (bytes == 0 || strcmp(a->ifa_name, name) != 0)
+            continue;
+        memcpy(&at, a->ifa_addr, bytes);
+        found = socket_keep(&at, bytes, out) == 0;
+    }
+    freeifaddrs(all);
+    return found ? GY_OK : GY_FAIL(err, GY_E_ARG, "GYRE_INTERFACE is \"%.60s\"; this host has no such interface with an address", name);
 }
 
 GY_INT void gy_net_endpoint_loopback(struct gy_net_endpoint *out)

@@ -21,7 +21,7 @@
 
 #define STREAM_WINDOW ((uint64_t)8 << 20)
 #define STREAM_STASH 4096                  /* what is read beyond the present message: heads, and whole small messages */
-#define STREAM_SEGMENT ((size_t)256 << 10) /* written before it is looked for what came */
+#define STREAM_SEGMENT ((size_t)1 << 20)   /* written before it is looked for what came */
 #define STREAM_LOOKS 8
 #define STREAM_ASK_NS 1000000
 #define STREAM_TAGS_MOST ((size_t)1 << 20)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One connection for each two ranks that talk (stream.h); the higher rank calls the lower one at its first message to or from it
- * (tcp_call.h). The system tells by edges (EPOLLET) what may be read and written: while something moves no time is spent on asking. */
+ * (tcp_call.h). The system tells by edges (EPOLLET) what may be read and written: while something moves no time is spent on asking, and with
+ * few connections none at all. */
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -13,6 +14,8 @@
 #include "tcp_call.h"
 
 #define TCP_TURNS 16      /* of moving bytes in one progress call, while no request ends */
+#define TCP_FEW 2         /* connections that are simply tried: asking first would be a call of the system more */
+#define TCP_POLL 16       /* calls; then the system is asked whatever moves */
 #define TCP_YIELDS 200    /* calls that move nothing before the processor is given away */
 #define TCP_LONG 4000     /* and before this rank sleeps until something comes, for TCP_MOMENT_NS at most: it is far ahead of the others */
 #define TCP_MOMENT_NS 50000
@@ -270,10 +273,14 @@ static int tcp_progress(void *self, struct gy_error *err)
 {
     struct gy_net_tcp *const t = self;
     const unsigned ended = t->tally.ended;
+    const int few = t->open_count > 0 && t->open_count <= TCP_FEW;
     int turn = 0;
     (void)err;
-    t->tally.calls++;
-    while (turn < TCP_TURNS && t->tally.ended == ended && (tcp_move(t) > 0 || tcp_poll(t) > 0))
+    if (t->tally.calls++ % TCP_POLL == 0)
+        tcp_poll(t);
+    for (int i = 0; i < t->open_count && few; i++)
+        gy_net_stream_news(t->open[i]->stream, GY_NET_STREAM_IN | GY_NET_STREAM_OUT);
+    while (turn < TCP_TURNS && t->tally.ended == ended && (tcp_move(t) > 0 || (!few && tcp_poll(t) > 0)))
         turn++; /* whoever waits for what came looks at it while it is in a cache */
     t->idle = turn > 0 ? 0 : t->idle + 1;
     if (t->idle > 0)
@@ -397,6 +404,7 @@ GY_INT int gy_net_tcp_connect(struct gy_net_tcp *t, const struct gy_net_endpoint
 
 GY_INT void gy_net_tcp_end(struct gy_net_tcp *t, struct gy_net_end *out)
 {
-    static const struct gy_net_transport transport = {tcp_post, tcp_progress, tcp_cancel};
+    /* The processor itself moves the bytes: what counts is few and long calls of the system. */
+    static const struct gy_net_transport transport = {tcp_post, tcp_progress, tcp_cancel, "tcp", 1 << 17, 1};
     *out = (struct gy_net_end){&transport, t, t->self.rank, t->self.ranks, 0};
 }

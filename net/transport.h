@@ -25,6 +25,9 @@ struct gy_net_transport {
     int (*progress)(void *self, struct gy_error *err);
     /* Ends every pending request of a peer (-1: of all) as GY_NET_LOST. */
     void (*cancel)(void *self, int peer);
+    const char *name;        /* what is measured on it is kept under it */
+    int64_t piece;           /* floats for each host of a piece of a large sum: pieces follow each other (between.c) */
+    int lanes;               /* at most so many are worth having; 0: any number */
 };
 
 /* A rank's end of a transport. */

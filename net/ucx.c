@@ -414,7 +414,7 @@ GY_INT int gy_net_ucx_connect(struct gy_net_ucx *u, const unsigned char *address
 
 GY_INT void gy_net_ucx_end(struct gy_net_ucx *u, struct gy_net_end *out)
 {
-    static const struct gy_net_transport transport = {ucx_post, ucx_progress, ucx_cancel};
+    static const struct gy_net_transport transport = {ucx_post, ucx_progress, ucx_cancel, "ucx", 1 << 16, 0};
     *out = (struct gy_net_end){&transport, u, u->config.rank, u->config.ranks, 0};
 }
 

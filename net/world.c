@@ -129,9 +129,10 @@ static int world_identities(struct gy_net_world *w, int apart, struct gy_error *
 
 /* ---- the network ---- */
 
-static int world_network(struct gy_net_world *w, const char *name, struct gy_error *err)
+static int world_network(struct gy_net_world *w, const struct gy_net_world_config *c, struct gy_error *err)
 {
-    const struct gy_net_network_config config = {.boot = w->boot, .rank = w->place.rank, .ranks = w->place.ranks, .name = name};
+    const struct gy_net_network_config config = {.boot = w->boot, .rank = w->place.rank, .ranks = w->place.ranks, .name = c->transport,
+                                                 .interface = c->interface};
     if (w->topology.hosts == 1)
         return GY_OK;
     GY_TRY(world_agree(w, gy_net_network_open(&w->network, &config, &w->alloc, err), err));
@@ -197,7 +198,7 @@ static int world_fill(struct gy_net_world *w, const struct gy_net_world_config *
     GY_TRY(world_identities(w, flat, err));
     GY_TRY(world_same_algorithm(w, name, err));
     GY_TRY(world_agree(w, world_hosts(w, c->topology, err), err));
-    GY_TRY(world_agree(w, world_network(w, c->transport, err), err));
+    GY_TRY(world_agree(w, world_network(w, c, err), err));
     const struct gy_net_guard_config guard = {.boot = w->boot, .all = w->all, .rank = w->place.rank, .ranks = w->place.ranks, .board = w->board};
     return gy_net_guard_open(&w->guard, &guard, &w->alloc, err);
 }

@@ -12,6 +12,7 @@ struct gy_net_world_config {
     const char *algorithm;  /* between hosts: "ring", "multiring:4"; "flat/ring": every rank counts as a host; "file:PATH"; "fastest";
                              * NULL: by size */
     const char *transport;  /* between hosts: "ucx", "tcp"; NULL or empty: by what is there */
+    const char *interface;  /* for TCP between hosts, "eth1"; NULL or empty: the one on which rank 0 is reached */
     const char *topology;   /* path of a topology file, or NULL */
     int bind;               /* this process keeps to its part of the host's processors */
     const struct gy_net_field *fields; /* that must be equal on all ranks */

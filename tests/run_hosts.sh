@@ -27,8 +27,8 @@ done
 unset GYRE_ALLREDUCE
 for transport in ucx tcp; do
     export GYRE_TRANSPORT=$transport
-    if [ $transport = ucx ] && ! ldconfig -p 2>/dev/null | grep -q libucp.so; then
-        skip 'no UCX (Debian: libucx0)'
+    if [ $transport = ucx ] && { ! ldd "$GYRE" >/dev/null 2>&1 || ! ldconfig -p 2>/dev/null | grep -q libucp.so; }; then
+        skip "no UCX (Debian: libucx0), or a command without it"
         continue
     fi
     for algorithm in by-size multihalving flat/direct; do

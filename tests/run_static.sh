@@ -67,5 +67,8 @@ for part in train t10k; do
     } >"$root/data/$part-labels-idx1-ubyte"
 done
 holds "training" inside '/gyre train lenet5 /data --epochs 1 --batch 16 --out /run'
+holds "two ranks over TCP" inside 'export GYRE_ALLREDUCE=flat/halving
+    /gyre launch --ranks 2 --threads 1 -- /gyre train lenet5 /data --epochs 1 --batch 8 --shards 2 --out /two'
+holds "their checkpoint" inside '/busybox ls /two | /busybox grep -q safetensors'
 holds "a checkpoint" inside '/busybox ls /run | /busybox grep -q safetensors'
 close

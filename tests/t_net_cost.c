@@ -144,7 +144,7 @@ static void cost_test_like(int hosts, const char *like, const struct gy_net_cost
 /* Between two hosts nothing is gained by more messages where their work counts. */
 static void cost_test_lanes(void)
 {
-    const struct gy_net_costs loopback = {5e-6, 4e9, 5e10};
+    const struct gy_net_costs loopback = {5e-6, 4e9, 5e10, 0};
     const struct gy_net_shape two = {.ranks = 2, .lanes = 1};
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_error err;
@@ -155,7 +155,7 @@ static void cost_test_lanes(void)
 
 int main(void)
 {
-    static const struct gy_net_costs costs[] = {{1e-6, 1e10, 1e10}, {3e-5, 1.25e8, 5e9}, {1e-3, 1e9, 1e10}};
+    static const struct gy_net_costs costs[] = {{1e-6, 1e10, 1e10, 0}, {3e-5, 1.25e8, 5e9, 0}, {1e-3, 1e9, 1e10, 0}};
     static const int hosts[] = {2, 3, 4, 6, 8};
     const struct gy_alloc alloc = gy_alloc_default();
     const struct gy_net_shape many = {.ranks = GY_NET_COST_HOSTS + 1, .lanes = 1};

@@ -468,6 +468,60 @@ static int tt_hostile(struct tt_rank *own, struct gy_error *err)
     return status;
 }
 
+/* A rank that has gone mad: it has the key, and says what cannot be. Nothing is taken from it, and its requests end. */
+struct tt_head {
+    uint32_t kind, tag;
+    uint64_t value;
+};
+static const struct tt_mad {
+    const char *what;
+    struct tt_head head;
+    int times; /* so often, with as many bytes as the head says */
+} tt_mads[] = {
+    {"an unknown frame", {99, 1, 1}, 0},
+    {"a message beyond all memory", {1, 5, (uint64_t)1 << 60}, 0},
+    {"more bytes than the receive has", {1, 1, 200}, 0},
+    {"more taken than was sent", {2, 0, 5}, 0},
+    {"more than the window, unasked", {1, 7, 1 << 20}, 12},
+};
+static size_t tt_mad_now; /* set while there is one thread */
+
+static int tt_mad_rank(const struct tt_rank *own, const struct tt_mad *mad, struct gy_error *err)
+{
+    struct gy_net_call_self self = {.rank = 1, .ranks = 2};
+    struct gy_net_call call;
+    unsigned char *bytes = calloc(1, 1 << 20);
+    int fd = -1, agreed = 0;
+    memcpy(self.key, own->world->key, sizeof(self.key));
+    if (bytes != NULL && gy_net_connect_begin(&own->world->address[0], &fd) == 0) {
+        gy_net_call_begin(&call, fd, 0, 0);
+        for (int k = 0; k < 5000 && (agreed = gy_net_call_go(&call, &self)) == 0; k++)
+            tt_pause();
+        for (int k = 0; k < (mad->times > 0 ? mad->times : 1) && agreed == 1; k++)
+            if (gy_net_write(fd, &mad->head, sizeof(mad->head), gy_clock_ns() + TT_WAIT, NULL) != GY_OK ||
+                (mad->times > 0 && gy_net_write(fd, bytes, mad->head.value, gy_clock_ns() + TT_WAIT, NULL) != GY_OK))
+                break; /* it was noticed */
+    }
+    tt_meet(own->world, 2);
+    if (fd >= 0)
+        close(fd);
+    free(bytes);
+    return agreed == 1 ? GY_OK : GY_FAIL(err, GY_E_BUG, "who has the key is not let in");
+}
+
+static int tt_mad(struct tt_rank *own, struct gy_error *err)
+{
+    char room[100];
+    const struct tt_mad *mad = &tt_mads[tt_mad_now];
+    if (own->rank == 1)
+        return tt_mad_rank(own, mad, err);
+    struct gy_net_request r = tt_request(0, 1, 1, room, sizeof(room));
+    int status = tt_post(own, &r, err);
+    status = status == GY_OK ? tt_expect(tt_wait(own, &r), GY_NET_LOST, mad->what, err) : status;
+    tt_meet(own->world, 2);
+    return status;
+}
+
 /* ---- processes ---- */
 
 /* A ring turns until the victim is gone: the others must see GY_E_PEER, and soon. */
@@ -527,6 +581,8 @@ int main(void)
     tt_run(2, tt_mismatch, "sizes that differ");
     tt_run(2, tt_cancel, "a cancelled receive");
     tt_run(3, tt_hostile, "strangers");
+    for (tt_mad_now = 0; tt_mad_now < GY_COUNT(tt_mads); tt_mad_now++)
+        tt_run(2, tt_mad, tt_mads[tt_mad_now].what);
     tt_kill(3);
     tt_kill(4);
     T_END("t_net_tcp");

@@ -48,6 +48,7 @@ struct par_case {
     int plain;                  /* samples are not mixed */
     const char *hosts;          /* every rank counts as a host: GYRE_ALLREDUCE; NULL */
     const char *transport;      /* GYRE_TRANSPORT; NULL */
+    const char *interface;      /* GYRE_INTERFACE; NULL */
     int wire;
     const char *device;         /* NULL: the CPU */
 };
@@ -164,6 +165,8 @@ static void par_rank(const struct par_case *c, int rank, const char *job_name, s
         setenv("GYRE_ALLREDUCE", c->hosts, 1);
     if (c->transport)
         setenv("GYRE_TRANSPORT", c->transport, 1);
+    if (c->interface)
+        setenv("GYRE_INTERFACE", c->interface, 1);
     par_config(&config, c, rank);
     left->status = gyre_job_open(&job, &wait, &error);
     config.job = job;
@@ -379,6 +382,14 @@ static void par_check_hosts(struct par_left *left, struct par_left *want)
     par_refused(left, &c, 1, GYRE_E_ARG, "GYRE_ALLREDUCE=flat/ring");
     c.transport = "udp";
     par_refused(left, &c, 1, GYRE_E_ARG, "GYRE_TRANSPORT is \"udp\"");
+    c.transport = "tcp";
+    c.interface = "no-such";
+    par_refused(left, &c, 1, GYRE_E_ARG, "GYRE_INTERFACE is \"no-such\"");
+    c.interface = "lo";
+    c.hosts = "flat/halving";
+    if (par_good(&c, left))
+        T_CHECK(par_equal(&left[0], want));
+    c.interface = NULL;
     c.transport = "ucx";
     c.hosts = "flat/halving";
     if (!T_CHECK(par_run(&c, left)) || left[0].status == GYRE_E_UNSUPPORTED)

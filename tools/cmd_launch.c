@@ -396,7 +396,7 @@ static int launch_run(const void *values, char **args, int count)
         setenv("GYRE_BIND", "1", 1); /* those on other hosts get it too */
     int code = launch_plan(job);
     if (code == CLI_OK && launch_key(job->key) != 0)
-        code = cli_fail(CLI_RESOURCES, "/dev/urandom gives no key for the job: %s", strerror(errno));
+        code = cli_fail(CLI_RESOURCES, "the system gives no random bytes for the job's key: %s", strerror(errno));
     if (code == CLI_OK)
         code = launch_once(job);
     for (int64_t k = 0; k < v->restarts && !job->asked && code != CLI_OK && code != CLI_STOPPED && code != CLI_USAGE; k++) {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Sums over two processes beside Open MPI (its default, coll/sm, and TCP by ob1 and by UCX) and Gloo, in turn, several passes; the fastest of
-# all passes of each counts. Prints a table in microseconds and ratios; writes CSV, each row with the machine and the commit. Needs a quiet
-# machine for figures, mpicc and mpirun (Debian: openmpi-bin libopenmpi-dev) and PyTorch for its rows.
+# Sums over two processes (in shared memory; over TCP of our own and of UCX) beside Open MPI (its default, coll/sm, and TCP by ob1 and by
+# UCX) and Gloo, in turn, several passes; the fastest of all passes of each counts. Prints a table in microseconds and ratios; writes CSV,
+# each row with the machine and the commit. Needs a quiet machine for figures, mpicc and mpirun (Debian: openmpi-bin libopenmpi-dev) and PyTorch for its rows.
 #     bench_allreduce.sh GYRE OUT.csv    Variables: LEAST, MOST (bytes), ROUNDS, PASSES, PYTHON, MACHINE, COMMIT, ONLY (rows, by pattern)
 set -eu
 gyre=$1 out=$2
@@ -32,7 +32,9 @@ while [ $pass -lt "$PASSES" ]; do
     [ $have_mpi = no ] || row openmpi mpi
     [ $have_mpi = no ] || row openmpi_sm mpi --mca coll basic,sm,self,inter,libnbc --mca coll_sm_priority 100
     [ $have_gloo = no ] || row gloo "$PYTHON" "$here/bench_allreduce.py" "$LEAST" "$MOST" "$ROUNDS"
-    row gyre_tcp env GYRE_ALLREDUCE=flat/ UCX_NET_DEVICES=lo "$gyre" bench allreduce --json --least "$LEAST" --most "$MOST" --rounds "$ROUNDS"
+    row gyre_tcp env GYRE_ALLREDUCE=flat/ GYRE_TRANSPORT=tcp "$gyre" bench allreduce --json --least "$LEAST" --most "$MOST" --rounds "$ROUNDS"
+    row gyre_ucx_tcp env GYRE_ALLREDUCE=flat/ GYRE_TRANSPORT=ucx UCX_NET_DEVICES=lo "$gyre" bench allreduce --json --least "$LEAST" --most "$MOST" \
+        --rounds "$ROUNDS"
     [ $have_mpi = no ] || row openmpi_tcp mpi --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo
     [ $have_mpi = no ] || row openmpi_ucx_tcp mpi --mca pml ucx \
         --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any -x UCX_TLS=tcp,self -x UCX_NET_DEVICES=lo
