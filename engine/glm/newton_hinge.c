@@ -80,7 +80,7 @@ static void hinge_move_tile(void *job, int64_t tile, int thread)
     }
 }
 
-/* Four rows at once, as vectors. */
+/* Some rows at once, as vectors. */
 typedef double hinge_vec __attribute__((vector_size(HINGE_LANES * sizeof(double))));
 typedef int64_t hinge_bits __attribute__((vector_size(HINGE_LANES * sizeof(double))));
 typedef float hinge_floats __attribute__((vector_size(HINGE_LANES * sizeof(float))));
