@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* micro_pool.h: micro-kernels of pooling over one pixel's rectangle of cells (forward) or windows (backward), channels in
  * vectors. As in micro_rows.h, A is how activations lie in memory. P_pick(x, y, a, b) is a where x > y or x is no number, else
- * b; P_bytes and P_bytes_n make floats of bytes. Cell numbers are counted in floats, which hold them exactly. */
+ * b; P_same(v, p, id, n) is v where the bytes p are id, else 0; P_put_bytes makes bytes of floats. Cell numbers are counted in
+ * floats, which hold them exactly. A set without such instructions has P_bytes, floats of W bytes, and GY_MICRO_BYTES. */
 #ifndef GY_CPU_MICRO_POOL_H
 #define GY_CPU_MICRO_POOL_H
 #include "micro_rows.h"
@@ -12,6 +13,11 @@
         uint8_t t[W] = {0};                                                                                            \
         memcpy(t, p, (size_t)n);                                                                                       \
         return P##_bytes(t);                                                                                           \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS V P##_same(V v, const uint8_t *p, float id, int64_t n)                                              \
+    {                                                                                                                  \
+        const V cell = n >= (W) ? P##_bytes(p) : P##_bytes_n(p, n);                                                    \
+        return P##_keep(v, cell, P##_set1(id - 0.5f), P##_set1(id + 0.5f));                                            \
     }                                                                                                                  \
     ATTR GY_ALWAYS void P##_put_bytes(uint8_t *p, V v, int64_t n)                                                      \
     {                                                                                                                  \
@@ -54,8 +60,7 @@
                 for (int64_t s = 0; s < a->cells; s++) {                                                               \
                     const int64_t at = r * a->row_pitch + s * a->cell_pitch + c;                                       \
                     const float id = (float)(a->id + r * a->id_row + s * a->id_cell);                                  \
-                    const V cell = n >= (W) ? P##_bytes(a->from + at) : P##_bytes_n(a->from + at, n);                  \
-                    const V v = P##_keep(A##_get(x + at, n), cell, P##_set1(id - 0.5f), P##_set1(id + 0.5f));          \
+                    const V v = P##_same(A##_get(x + at, n), a->from + at, id, n);                                     \
                     sum = P##_add(sum, v);                                                                             \
                 }                                                                                                      \
             }                                                                                                          \

@@ -7,7 +7,7 @@
 #define GY_CPU_MICRO_ROWS_H
 #include "micro.h"
 
-#define GY_BN_COLS 1024 /* columns whose sums stay in the first cache */
+#define GY_BN_ROWS 8 /* rows of a block of batch norm's gradient */
 
 /* Loads and stores of at most W elements. */
 #define GY_MICRO_GET(P, ATTR, V, W)                                                                                    \
@@ -115,15 +115,15 @@
         for (int64_t r = 0; r < rows; r += 8)                                                                          \
             A##_stats_rows(x + r * pitch, r, gy_min64(rows - r, 8), cols, pitch, mean, m2);                            \
     }                                                                                                                  \
-    /* dy' of n columns from c on, at element `at`; dev: x - mean. masked: by y. made: by x * scale + shift [+ res],   \
-     * which goes to again. */                                                                                         \
-    ATTR GY_ALWAYS V A##_bn_dy(const struct gy_bn_rows *a, int64_t at, int64_t c, int64_t n, V lo, V hi, V *dev,       \
+    /* dy' of n columns at element `at`; dev: x - mean. masked: by y. made: by x * scale + shift [+ res], which goes to\
+     * again. */                                                                                                       \
+    ATTR GY_ALWAYS V A##_bn_dy(const struct gy_bn_rows *a, int64_t at, int64_t n, V scale, V shift, V mean, V *dev,    \
                                const int masked, const int made, const int again)                                      \
     {                                                                                                                  \
-        const V x = A##_get((const A##_elem *)a->x + at, n);                                                           \
+        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi), x = A##_get((const A##_elem *)a->x + at, n);               \
         V d = A##_get((const A##_elem *)a->dy + at, n);                                                                \
         if (made) {                                                                                                    \
-            V y = P##_fma(x, P##_get(a->scale + c, n), P##_get(a->shift + c, n));                                      \
+            V y = P##_fma(x, scale, shift);                                                                            \
             if (a->res != NULL)                                                                                        \
                 y = P##_add(y, A##_get((const A##_elem *)a->res + at, n));                                             \
             d = P##_keep(d, y, lo, hi);                                                                                \
@@ -132,64 +132,66 @@
         } else if (masked) {                                                                                           \
             d = P##_keep(d, A##_get((const A##_elem *)a->y + at, n), lo, hi);                                          \
         }                                                                                                              \
-        *dev = P##_sub(x, P##_get(a->mean + c, n));                                                                    \
+        *dev = P##_sub(x, mean);                                                                                       \
         return d;                                                                                                      \
     }                                                                                                                  \
-    ATTR GY_ALWAYS void A##_bn_sums_end(const struct gy_bn_rows *a, int64_t c, int64_t n, V sum0, V sum1)              \
+    /* Asks for what the rows GY_BN_ROWS further need at vector v of a block, once a cache line. */                    \
+    ATTR GY_ALWAYS void A##_bn_ahead(const struct gy_bn_rows *a, int64_t at, const int v, const int made)              \
     {                                                                                                                  \
-        P##_put(a->sum0 + c, P##_add(P##_get(a->sum0 + c, n), sum0), n);                                               \
-        P##_put(a->sum1 + c, P##_fma(sum1, P##_get(a->rstd + c, n), P##_get(a->sum1 + c, n)), n);                      \
+        const A##_elem *const third = made ? a->res : a->y;                                                            \
+        if (v * (W) * sizeof(A##_elem) % GY_CACHE_LINE != 0)                                                           \
+            return;                                                                                                    \
+        __builtin_prefetch((const A##_elem *)a->x + at + GY_BN_ROWS * a->pitch);                                       \
+        __builtin_prefetch((const A##_elem *)a->dy + at + GY_BN_ROWS * a->pitch);                                      \
+        if (third != NULL)                                                                                             \
+            __builtin_prefetch(third + at + GY_BN_ROWS * a->pitch);                                                    \
     }                                                                                                                  \
-    /* Up to eight rows of N vectors whose sums stay in registers: for few channels. */                                \
-    ATTR GY_ALWAYS void A##_bn_sums_few(const struct gy_bn_rows *a, int64_t first, int64_t from, const int N,          \
-                                        const int masked, const int made, const int again)                             \
+    /* A block: rows from first on, GY_BN_ROWS at most, of N vectors; what belongs to columns stays in registers. */   \
+    ATTR GY_ALWAYS void A##_bn_sums_block(const struct gy_bn_rows *a, int64_t first, int64_t from, const int N,        \
+                                          const int masked, const int made, const int again)                           \
     {                                                                                                                  \
-        const int64_t end = gy_min64(first + 8, a->rows), part = N > 1 ? (W) : a->cols - from;                         \
-        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
-        V sum0[4], sum1[4], dev;                                                                                       \
-        GY_UNROLL for (int v = 0; v < N; v++) sum0[v] = sum1[v] = P##_set1(0.0f);                                      \
+        const int64_t end = gy_min64(first + GY_BN_ROWS, a->rows), n = N > 1 ? (W) : a->cols - from;                   \
+        V sum0[2], sum1[2], mean[2], scale[2], shift[2], dev;                                                          \
+        GY_UNROLL for (int v = 0; v < N; v++)                                                                          \
+        {                                                                                                              \
+            const int64_t c = from + v * (W);                                                                          \
+            sum0[v] = sum1[v] = P##_set1(0.0f);                                                                        \
+            mean[v] = P##_get(a->mean + c, n);                                                                         \
+            scale[v] = made ? P##_get(a->scale + c, n) : sum0[v];                                                      \
+            shift[v] = made ? P##_get(a->shift + c, n) : sum0[v];                                                      \
+        }                                                                                                              \
         for (int64_t r = first; r < end; r++) {                                                                        \
             GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
             {                                                                                                          \
-                const int64_t c = from + v * (W);                                                                      \
-                const V d = A##_bn_dy(a, r * a->pitch + c, c, part, lo, hi, &dev, masked, made, again);                \
+                const int64_t at = r * a->pitch + from + v * (W);                                                      \
+                A##_bn_ahead(a, at, v, made);                                                                          \
+                const V d = A##_bn_dy(a, at, n, scale[v], shift[v], mean[v], &dev, masked, made, again);               \
                 sum0[v] = P##_add(sum0[v], d);                                                                         \
                 sum1[v] = P##_fma(d, dev, sum1[v]);                                                                    \
             }                                                                                                          \
         }                                                                                                              \
-        GY_UNROLL for (int v = 0; v < N; v++) A##_bn_sums_end(a, from + v * (W), part, sum0[v], sum1[v]);              \
-    }                                                                                                                  \
-    /* Up to eight rows of at most GY_BN_COLS columns: memory is read along the rows, as prefetching wants it; the     \
-     * sums wait in the first cache. */                                                                                \
-    ATTR GY_ALWAYS void A##_bn_sums_many(const struct gy_bn_rows *a, int64_t first, int64_t from, const int masked,    \
-                                         const int made, const int again)                                              \
-    {                                                                                                                  \
-        const int64_t end = gy_min64(first + 8, a->rows), cols = gy_min64(a->cols - from, GY_BN_COLS);                 \
-        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi), zero = P##_set1(0.0f);                                     \
-        V sum0[GY_BN_COLS / (W)], sum1[GY_BN_COLS / (W)], dev;                                                         \
-        for (int64_t r = first; r < end; r++) {                                                                        \
-            for (int64_t c = 0, v = 0; c < cols; c += (W), v++) {                                                      \
-                const V d = A##_bn_dy(a, r * a->pitch + from + c, from + c, cols - c, lo, hi, &dev, masked, made,      \
-                                      again);                                                                          \
-                sum0[v] = P##_add(r == first ? zero : sum0[v], d);                                                     \
-                sum1[v] = P##_fma(d, dev, r == first ? zero : sum1[v]);                                                \
-            }                                                                                                          \
+        GY_UNROLL for (int v = 0; v < N; v++)                                                                          \
+        {                                                                                                              \
+            float *const to0 = a->sum0 + from + v * (W), *const to1 = a->sum1 + from + v * (W);                        \
+            P##_put(to0, P##_add(P##_get(to0, n), sum0[v]), n);                                                        \
+            P##_put(to1, P##_fma(sum1[v], P##_get(a->rstd + from + v * (W), n), P##_get(to1, n)), n);                  \
         }                                                                                                              \
-        for (int64_t c = 0, v = 0; c < cols; c += (W), v++)                                                            \
-            A##_bn_sums_end(a, from + c, cols - c, sum0[v], sum1[v]);                                                  \
+    }                                                                                                                  \
+    /* One vector or less: rare, so it is not worth a copy for each case. */                                           \
+    ATTR static __attribute__((noinline)) void A##_bn_sums_rest(const struct gy_bn_rows *a, int64_t r, int64_t c,      \
+                                                                int masked, int made, int again)                       \
+    {                                                                                                                  \
+        A##_bn_sums_block(a, r, c, 1, masked, made, again);                                                            \
     }                                                                                                                  \
     ATTR GY_ALWAYS void A##_bn_sums_with(const struct gy_bn_rows *a, const int masked, const int made,                 \
                                          const int again)                                                              \
     {                                                                                                                  \
-        for (int64_t r = 0; r < a->rows; r += 8) {                                                                     \
-            if (a->cols == 4 * (W))                                                                                    \
-                A##_bn_sums_few(a, r, 0, 4, masked, made, again);                                                      \
-            else if (a->cols < 4 * (W))                                                                                \
-                for (int64_t c = 0; c < a->cols; c += (W))                                                             \
-                    A##_bn_sums_few(a, r, c, 1, masked, made, again);                                                  \
-            else                                                                                                       \
-                for (int64_t c = 0; c < a->cols; c += GY_BN_COLS)                                                      \
-                    A##_bn_sums_many(a, r, c, masked, made, again);                                                    \
+        for (int64_t r = 0; r < a->rows; r += GY_BN_ROWS) {                                                            \
+            int64_t c = 0;                                                                                             \
+            for (; c + 2 * (W) <= a->cols; c += 2 * (W))                                                               \
+                A##_bn_sums_block(a, r, c, 2, masked, made, again);                                                    \
+            for (; c < a->cols; c += (W))                                                                              \
+                A##_bn_sums_rest(a, r, c, masked, made, again);                                                        \
         }                                                                                                              \
     }                                                                                                                  \
     ATTR static void A##_bn_sums(const struct gy_bn_rows *a)                                                           \
@@ -205,21 +207,49 @@
         if (a->stream)                                                                                                 \
             P##_fence();                                                                                               \
     }                                                                                                                  \
-    ATTR GY_ALWAYS void A##_bn_back_with(const struct gy_bn_rows *a, const int masked, const int made, const int both) \
+    ATTR GY_ALWAYS void A##_bn_back_block(const struct gy_bn_rows *a, int64_t first, int64_t from, const int N,        \
+                                          const int masked, const int made, const int both)                            \
     {                                                                                                                  \
+        const int64_t end = gy_min64(first + GY_BN_ROWS, a->rows), n = N > 1 ? (W) : a->cols - from;                   \
         A##_elem *const dx = a->dx, *const dres = a->dres;                                                             \
-        const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
-        for (int64_t r = 0; r < a->rows; r++) {                                                                        \
-            for (int64_t c = 0; c < a->cols; c += (W)) {                                                               \
-                const int64_t n = a->cols - c, at = r * a->pitch + c;                                                  \
-                V dev;                                                                                                 \
-                const V d = A##_bn_dy(a, at, c, n, lo, hi, &dev, masked, made, 0);                                     \
+        V mean[2], scale[2], shift[2], fa[2], fb[2], fc[2], dev;                                                       \
+        GY_UNROLL for (int v = 0; v < N; v++)                                                                          \
+        {                                                                                                              \
+            const int64_t c = from + v * (W);                                                                          \
+            mean[v] = P##_get(a->mean + c, n);                                                                         \
+            scale[v] = made ? P##_get(a->scale + c, n) : mean[v];                                                      \
+            shift[v] = made ? P##_get(a->shift + c, n) : mean[v];                                                      \
+            fa[v] = P##_get(a->a + c, n);                                                                              \
+            fb[v] = P##_get(a->b + c, n);                                                                              \
+            fc[v] = P##_get(a->c + c, n);                                                                              \
+        }                                                                                                              \
+        for (int64_t r = first; r < end; r++) {                                                                        \
+            GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
+            {                                                                                                          \
+                const int64_t at = r * a->pitch + from + v * (W);                                                      \
+                A##_bn_ahead(a, at, v, made);                                                                          \
+                const V d = A##_bn_dy(a, at, n, scale[v], shift[v], mean[v], &dev, masked, made, 0);                   \
                 if (both)                                                                                              \
                     A##_put(dres + at, a->add_dres ? P##_add(A##_get(dres + at, n), d) : d, n);                        \
-                V d_x = P##_fma(dev, P##_get(a->b + c, n), P##_get(a->c + c, n));                                      \
-                d_x = P##_fma(d, P##_get(a->a + c, n), d_x);                                                           \
+                const V d_x = P##_fma(d, fa[v], P##_fma(dev, fb[v], fc[v]));                                           \
                 A##_out(dx + at, a->add_dx ? P##_add(A##_get(dx + at, n), d_x) : d_x, n, a->stream);                   \
             }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* One vector or less: rare, so it is not worth a copy for each case. */                                           \
+    ATTR static __attribute__((noinline)) void A##_bn_back_rest(const struct gy_bn_rows *a, int64_t r, int64_t c,      \
+                                                                int masked, int made, int both)                        \
+    {                                                                                                                  \
+        A##_bn_back_block(a, r, c, 1, masked, made, both);                                                             \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void A##_bn_back_with(const struct gy_bn_rows *a, const int masked, const int made, const int both) \
+    {                                                                                                                  \
+        for (int64_t r = 0; r < a->rows; r += GY_BN_ROWS) {                                                            \
+            int64_t c = 0;                                                                                             \
+            for (; c + 2 * (W) <= a->cols; c += 2 * (W))                                                               \
+                A##_bn_back_block(a, r, c, 2, masked, made, both);                                                     \
+            for (; c < a->cols; c += (W))                                                                              \
+                A##_bn_back_rest(a, r, c, masked, made, both);                                                         \
         }                                                                                                              \
     }                                                                                                                  \
     ATTR static void A##_bn_back(const struct gy_bn_rows *a)                                                           \

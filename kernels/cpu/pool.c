@@ -120,12 +120,11 @@ GY_INT void gy_cpu_pool_avg_run(const struct gy_cpu *cpu, const struct gy_op *op
     gy_pool_run(cpu->pool, pool_avg_tile, &job, op->geom.n * op->geom.p);
 }
 
-/* The windows over input pixel (h, w) of image n. */
-static struct gy_pool_rows pool_back_rows(const struct pool_job *job, int64_t n, int32_t h, int32_t w)
+/* The windows over input pixel (h, w) of image n; p: those over its row. */
+static struct gy_pool_rows pool_back_rows(const struct pool_job *job, int64_t n, int32_t h, int32_t w, struct pool_range p)
 {
     const struct gy_op *op = job->op;
     const struct gy_geom *g = &op->geom;
-    const struct pool_range p = pool_windows(h, g->stride_h, g->pad_h, g->r, g->p);
     const struct pool_range q = pool_windows(w, g->stride_w, g->pad_w, g->s, g->q);
     const int64_t at = ((n * g->p + p.from) * g->q + q.from) * g->c, to = ((n * g->h + h) * g->w + w) * g->c;
     const int64_t r = (int64_t)h + g->pad_h - (int64_t)p.from * g->stride_h, s = (int64_t)w + g->pad_w - (int64_t)q.from * g->stride_w;
@@ -144,8 +143,10 @@ static void pool_back_tile(void *arg, int64_t tile, int thread)
 {
     const struct pool_job *job = arg;
     const struct gy_geom *g = &job->op->geom;
+    const int32_t h = (int32_t)(tile % g->h);
+    const struct pool_range p = pool_windows(h, g->stride_h, g->pad_h, g->r, g->p);
     for (int32_t w = 0; w < g->w; w++) {
-        const struct gy_pool_rows a = pool_back_rows(job, tile / g->h, (int32_t)(tile % g->h), w);
+        const struct gy_pool_rows a = pool_back_rows(job, tile / g->h, h, w, p);
         if (job->op->code == GY_OP_POOL_AVG_BWD)
             job->cpu->k.pool_sum[job->op->dtype](&a, 1.0f);
         else

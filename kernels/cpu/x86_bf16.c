@@ -8,7 +8,8 @@
 
 #define P512_ATTR __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")))
 
-#define P512_AHEAD 128 /* floats of a row that are asked for beforehand */
+#define P512_AHEAD 128     /* floats of a row that are asked for beforehand */
+#define P512_ROWS_AHEAD 16 /* rows, where pairs are made of rows */
 
 /* A pair, whatever it was written as. */
 typedef float __attribute__((may_alias)) p512_unit;
@@ -99,20 +100,31 @@ P512_ATTR GY_ALWAYS void p512_pair(float *dst, const uint16_t *a, const uint16_t
         _mm512_mask_storeu_ps(dst, a512_mask(n), pair);
 }
 
+/* Where the values of 16 pairs lie in two vectors of 32: the first's, and 32 further the second's. */
+#define P512_FOUR(i) i, 32 + i, i + 1, 33 + i, i + 2, 34 + i, i + 3, 35 + i
+static const uint16_t p512_weave[2][32] = {{P512_FOUR(0), P512_FOUR(4), P512_FOUR(8), P512_FOUR(12)},
+                                           {P512_FOUR(16), P512_FOUR(20), P512_FOUR(24), P512_FOUR(28)}};
+#undef P512_FOUR
+
 P512_ATTR static void p512_pair_rows(float *dst, int64_t pitch, const uint16_t *const *rows, int64_t first, int64_t cols,
                                      int64_t count)
 {
+    const __m512i near = _mm512_loadu_si512(p512_weave[0]), far = _mm512_loadu_si512(p512_weave[1]);
     int64_t i = 0;
     for (; i + 1 < count; i += 2, dst += pitch) {
         const uint16_t *a = rows[i] + first, *b = rows[i + 1] + first;
-        const uint16_t *ahead = rows[gy_min64(i + 16, count - 1)] + first, *ahead1 = rows[gy_min64(i + 17, count - 1)] + first;
-        for (int64_t c = 0; c < cols; c += 16) {
-            if ((c & 31) == 0) {
-                __builtin_prefetch(ahead + c);
-                __builtin_prefetch(ahead1 + c);
-            }
-            p512_pair(dst + c, a + c, b + c, cols - c);
+        const uint16_t *ahead = rows[gy_min64(i + P512_ROWS_AHEAD, count - 1)] + first;
+        const uint16_t *ahead1 = rows[gy_min64(i + P512_ROWS_AHEAD + 1, count - 1)] + first;
+        int64_t c = 0;
+        for (; c + 32 <= cols; c += 32) {
+            __builtin_prefetch(ahead + c);
+            __builtin_prefetch(ahead1 + c);
+            const __m512i va = _mm512_loadu_si512(a + c), vb = _mm512_loadu_si512(b + c);
+            _mm512_storeu_si512(dst + c, _mm512_permutex2var_epi16(va, near, vb));
+            _mm512_storeu_si512(dst + c + 16, _mm512_permutex2var_epi16(va, far, vb));
         }
+        for (; c < cols; c += 16)
+            p512_pair(dst + c, a + c, b + c, cols - c);
     }
     for (int64_t c = 0; i < count && c < cols; c += 16)
         p512_pair(dst + c, rows[i] + first + c, NULL, cols - c);
@@ -205,6 +217,7 @@ GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
 }
 
 #undef P512_AHEAD
+#undef P512_ROWS_AHEAD
 
 #else
 
