@@ -144,6 +144,39 @@ static void lv_check_formula(struct lv_left *left)
     glm_data_free(&data);
 }
 
+/* ---- rows that each rank could fit alone ---- */
+
+/* Features that nearly all rows have, and many that few have: ranks agree about w long before they agree about dual numbers, and what a pass sums shows
+ * next to nothing of it. */
+static void lv_check_hidden(struct lv_left *left)
+{
+    enum { ROWS = 3000, FREQUENT = 200, GROUPS = 12, GROUP = 1000 };
+    static const struct lv_set set = { NULL, 0, 0.1, 0 };
+    struct glm_data data = { .rows = ROWS };
+    data.start = glm_data_grow(NULL, (ROWS + 1) * sizeof *data.start);
+    data.label = glm_data_grow(NULL, ROWS * sizeof *data.label);
+    data.id = glm_data_grow(NULL, (size_t)ROWS * (FREQUENT + GROUPS) * sizeof *data.id);
+    data.start[0] = 0;
+    for (int64_t i = 0; i < ROWS; i++) {
+        float score = 3 * gy_rng_normal(9, 3, 0, (uint64_t)i);
+        for (uint32_t k = 0; k < FREQUENT + GROUPS; k++) {
+            const float u = gy_rng_uniform(9, 1, (uint64_t)i, k);
+            const uint32_t id = k < FREQUENT ? k : FREQUENT + (k - FREQUENT) * GROUP + (uint32_t)(u * GROUP);
+            if (k < FREQUENT && u < 0.1f)
+                continue;
+            data.id[data.entries++] = id;
+            score += (k < FREQUENT ? 0.05f : 1.0f) * gy_rng_normal(9, 2, 0, id);
+        }
+        data.start[i + 1] = data.entries;
+        data.label[i] = score > 0 ? 1.0f : -1.0f;
+    }
+    glm_data_settle(&data, FREQUENT + GROUPS * GROUP, 1);
+    const struct lv_case c = { .data = &data, .set = &set, .ranks = 2, .threads = 1, .views = 1, .gap = 1e-3, .left = left };
+    lv_run(&c);
+    T_CHECK_MSG(left->epochs <= 600, "%d passes", left->epochs);
+    glm_data_free(&data);
+}
+
 /* ---- the guard ---- */
 
 /* Ranks that all move w the same way, with a sigma as if they did not: the guard has to raise it. */
@@ -201,6 +234,7 @@ int main(void)
     char folder[600];
     struct glm_data data;
     lv_check_formula(left);
+    lv_check_hidden(left);
     lv_check_guard(left);
     for (size_t i = 0; i < GY_COUNT(sets); i++) {
         snprintf(folder, sizeof folder, "%s/glm", root ? root : "/nowhere");

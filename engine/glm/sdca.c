@@ -382,8 +382,7 @@ static int sdca_agree(struct gy_sdca *s, struct sdca_watch *watch, int first, in
     if (first)
         s->first_kappa = gy_sdca_kappa(s, sums[2], (double)s->run->feed->all_rows);
     s->stale |= s->levels.base != NULL;
-    gy_sdca_measure(s);
-    return GY_OK;
+    return gy_sdca_measure(s, err);
 }
 
 /* Passes until ranks have met; *unsettled: the guard has gone back, or a leap has moved w, and the next pass must show what it is worth. */

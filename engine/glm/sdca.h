@@ -39,6 +39,8 @@ struct gy_sdca {
     double kappa, first_kappa; /* first_kappa: what it becomes after the first pass, where that went without */
     float *centre, *before;  /* [pitch]; before: the weights when the centre was moved last */
     double move;             /* kappa / 2 |w - centre|^2 after the pass */
+    int turned;              /* ranks' weights have gone back against the way from those before */
+    double inside;           /* the rows' gaps at the weights after the pass, where ranks hide them from gap (sdca_leap.c); else 0 */
     int64_t dim, pitch;      /* of the vector, bias included; floats from replica to replica */
     float *u;                /* [pitch] this rank's */
     float *replica;          /* [fan][pitch], between meetings equal to u; NULL: one thread moves u itself */
@@ -91,8 +93,8 @@ static inline float gy_sdca_shrink(float u, float soft) { return u > soft ? u - 
 
 /* The first kappa, of the sum of c |x|^2 of some rows. */
 GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows);
-/* After a pass and the ranks' meeting: move. */
-GY_INT void gy_sdca_measure(struct gy_sdca *s);
+/* After a pass and the ranks' meeting: move, inside. Collective. */
+GY_INT int gy_sdca_measure(struct gy_sdca *s, struct gy_error *err);
 /* Before the next pass: kappa follows what was measured, if that says something, the centre the weights; ahead: it may run ahead of them. */
 GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead);
 /* u of the vector that the duals give: 1 / l2 sum of coefficient x. */
@@ -100,6 +102,9 @@ GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector);
 /* sdca_leap.c: with several ranks and a loss that has a slope everywhere, from time to time: towards dual numbers from w itself, where that makes *gap
  * smaller. The guard's copy is lost. Collective. */
 GY_INT int gy_sdca_can_leap(const struct gy_sdca *s);
+/* The rows' gaps at the weights that all ranks have, by a sample of their rows; 0: a rank's feed is not resident. While a rank's pass goes on, its rows agree
+ * with the vector as this rank has moved it, so that what they sum may be a hundredth of it. Collective. */
+GY_INT int gy_sdca_inside(struct gy_sdca *s, double *inside, struct gy_error *err);
 GY_INT int gy_sdca_leap(struct gy_sdca *s, double *gap, int *done, struct gy_error *err);
 /* Passes until the run's conditions hold. */
 GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* The centre of the proximal term, and kappa. The larger kappa, the faster a pass goes towards the best point of its own problem, and the slower those
  * points go towards the best of all. Both are balanced where the gap that is left inside, summed by the pass, is about CENTRE_BALANCE times
- * kappa / 2 |w - centre|^2, which is what the centre still lacks; so kappa is moved towards that by steps. The centre runs ahead by the momentum that
- * belongs to kappa for strongly convex functions. */
+ * kappa / 2 |w - centre|^2, which is what the centre still lacks; so kappa is moved towards that by steps. Between ranks a pass sums but a part of that gap,
+ * and the rest goes down so slowly where kappa is small that the balance is another one. The centre runs ahead by the momentum that
+ * belongs to kappa for strongly convex functions; between ranks, whose points are rough, not where the weights turn back from it (O'Donoghue and Candes,
+ * "Adaptive restart for accelerated gradient schemes", 2015). */
 #include "sdca.h"
 
 #define CENTRE_TILE 4096
 #define CENTRE_BALANCE 15.0
+#define CENTRE_HIDDEN 3.0   /* the gap at the weights over what the pass summed, from where on ranks hide it */
+#define CENTRE_BALANCE_HIDDEN 0.7
 #define CENTRE_STEP 2.0     /* most that kappa changes by */
+#define CENTRE_DOWN_RANKS 0.7 /* least factor between ranks: what a smaller one has spoilt, they take long to mend */
 #define CENTRE_LEAST 0.02   /* kappa / l2 */
 #define CENTRE_MOST 4096.0
 #define CENTRE_FIRST 0.25   /* kappa / l2 at first, over the mean |x|^2 / l2 times the loss's curvature */
@@ -43,27 +48,32 @@ static void centre_measure_tile(void *job, int64_t tile, int thread)
     struct gy_sdca *const s = job;
     const int64_t end = gy_min64(s->dim, (tile + 1) * CENTRE_TILE);
     const float soft = centre_soft(s);
-    float sum[4] = { 0, 0, 0, 0 };
+    float sum[4] = { 0, 0, 0, 0 }, along[4] = { 0, 0, 0, 0 };
     (void)thread;
     for (int64_t j = tile * CENTRE_TILE; j < end; j++) {
-        const float d = gy_sdca_shrink(s->u[j], soft) - s->centre[j];
+        const float w = gy_sdca_shrink(s->u[j], soft), d = w - s->centre[j];
         sum[j & 3] += d * d;
+        along[j & 3] += d * (w - s->before[j]);
     }
-    s->overlap[tile] = (double)sum[0] + (double)sum[1] + (double)sum[2] + (double)sum[3];
+    s->overlap[2 * tile] = (double)sum[0] + (double)sum[1] + (double)sum[2] + (double)sum[3];
+    s->overlap[2 * tile + 1] = (double)along[0] + (double)along[1] + (double)along[2] + (double)along[3];
 }
 
-GY_INT void gy_sdca_measure(struct gy_sdca *s)
+GY_INT int gy_sdca_measure(struct gy_sdca *s, struct gy_error *err)
 {
     const int64_t tiles = gy_ceil_div(s->dim, CENTRE_TILE);
-    double sum = 0;
-    if (s->kappa == 0) {
-        s->move = 0;
-        return;
-    }
+    double sum = 0, along = 0;
+    s->inside = s->move = s->turned = 0;
+    if (s->kappa == 0)
+        return GY_OK;
     gy_pool_run(s->run->pool, centre_measure_tile, s, tiles);
-    for (int64_t t = 0; t < tiles; t++)
-        sum += s->overlap[t];
+    for (int64_t t = 0; t < tiles; t++) {
+        sum += s->overlap[2 * t];
+        along += s->overlap[2 * t + 1];
+    }
     s->move = 0.5 * s->kappa * sum;
+    s->turned = s->levels.base && along < 0;
+    return gy_sdca_can_leap(s) ? gy_sdca_inside(s, &s->inside, err) : GY_OK;
 }
 
 /* (l2 + kappa) u - kappa centre is the sum of coefficient x, and stays. */
@@ -85,8 +95,11 @@ static void centre_follow_tile(void *job, int64_t tile, int thread)
 
 static double centre_kappa(const struct gy_sdca *s)
 {
-    const double l2 = s->run->problem->l2, step = s->move > 0 ? sqrt(s->gap / (CENTRE_BALANCE * s->move)) : CENTRE_STEP;
-    return fmin(fmax(s->kappa * fmin(fmax(step, 1 / CENTRE_STEP), CENTRE_STEP), CENTRE_LEAST * l2), CENTRE_MOST * l2);
+    const int hidden = s->inside > CENTRE_HIDDEN * s->gap;
+    const double l2 = s->run->problem->l2, lacks = hidden ? s->inside / CENTRE_BALANCE_HIDDEN : s->gap / CENTRE_BALANCE;
+    const double step = s->move > 0 ? sqrt(lacks / s->move) : CENTRE_STEP;
+    const double least = s->levels.base ? CENTRE_DOWN_RANKS : 1 / CENTRE_STEP;
+    return fmin(fmax(s->kappa * fmin(fmax(step, least), CENTRE_STEP), CENTRE_LEAST * l2), CENTRE_MOST * l2);
 }
 
 GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead)
@@ -97,7 +110,7 @@ GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead)
     const double root = sqrt(l2 / (l2 + job.kappa));
     if (job.kappa == 0)
         return;
-    job.ahead = ahead && !steady && s->kappa > 0 ? (float)((1 - root) / (1 + root)) : 0.0f;
+    job.ahead = ahead && !s->turned && !steady && s->kappa > 0 ? (float)((1 - root) / (1 + root)) : 0.0f;
     gy_pool_run(s->run->pool, centre_follow_tile, &job, gy_ceil_div(s->dim, CENTRE_TILE));
     s->kappa = job.kappa;
     gy_glm_levels_begin(&s->levels, s->u);

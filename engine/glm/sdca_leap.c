@@ -10,12 +10,16 @@
 
 #define LEAP_ROWS 2048
 #define LEAP_LEAST 0.2 /* of the way; less is not worth it */
+#define LEAP_SAMPLE 8  /* every so-many-th row tells what is inside, where there are */
+#define LEAP_SAMPLED 8192 /* more rows than this */
 
 struct leap_pass {
     const struct gy_glm_run *run;
     struct gy_rows rows;
     const float *w;
     float *dual; /* of the view's first row */
+    double *sum; /* [tiles] of the rows' gaps; NULL: dual is what is wanted */
+    int step;    /* from row to row */
 };
 
 static float leap_dual(int loss, float y, float c, float z)
@@ -24,30 +28,79 @@ static float leap_dual(int loss, float y, float c, float z)
     return loss == GY_GLM_LOGISTIC ? -y * z : loss == GY_GLM_SQUARED ? c * (y - z) : under > 0 ? 2 * c * under : 0;
 }
 
+/* log(1 + exp(t)) */
+static double leap_soft(double t) { return fmax(t, 0) + log1p(exp(-fabs(t))); }
+
+/* What a row's loss at its score and conjugate at its dual number lack to be each other's: 0 where the dual number is the slope's. */
+static double leap_row_gap(int loss, double y, double c, double z, double dual)
+{
+    const double m = y * z, off = y - z - dual / c, under = fmax(1 - m, 0);
+    return loss == GY_GLM_LOGISTIC  ? c * (leap_soft(-m) - leap_soft(dual) + (dual + m) / (1 + exp(-dual)))
+           : loss == GY_GLM_SQUARED ? 0.5 * c * off * off
+                                    : c * under * under + 0.25 * dual * dual / c - dual * (1 - m);
+}
+
 static void leap_tile(void *job, int64_t tile, int thread)
 {
     const struct leap_pass *const p = job;
     const struct gy_glm_problem *const problem = p->run->problem;
     const float bias = problem->bias != 0 ? (float)problem->bias * p->w[p->run->feed->features] : 0;
     const int32_t end = (int32_t)gy_min64(p->rows.count, (tile + 1) * LEAP_ROWS);
+    double sum = 0;
     (void)thread;
-    for (int32_t i = (int32_t)(tile * LEAP_ROWS); i < end; i++) {
-        const float y = gy_glm_y(problem, &p->rows, i);
-        p->dual[i] = leap_dual(problem->loss, y, gy_glm_c(problem, &p->rows, i, y), gy_glm_dot(&p->rows, i, p->w) + bias);
+    for (int32_t i = (int32_t)(tile * LEAP_ROWS); i < end; i += p->step) {
+        const float y = gy_glm_y(problem, &p->rows, i), c = gy_glm_c(problem, &p->rows, i, y), z = gy_glm_dot(&p->rows, i, p->w) + bias;
+        if (!p->sum)
+            p->dual[i] = leap_dual(problem->loss, y, c, z);
+        else if (c > 0)
+            sum += leap_row_gap(problem->loss, (double)y, (double)c, (double)z, (double)p->dual[i]);
+    }
+    if (p->sum)
+        p->sum[tile] = sum * p->step;
+}
+
+/* One pass over the rows, whose dual numbers are dual; *total: what tiles have summed. */
+static int leap_walk(struct leap_pass *p, float *dual, double *total, struct gy_error *err)
+{
+    const struct gy_glm_run *const run = p->run;
+    for (;;) {
+        GY_TRY(run->feed->next(run->feed->self, &p->rows, err));
+        if (p->rows.count == 0)
+            return GY_OK;
+        const int64_t tiles = gy_ceil_div(p->rows.count, LEAP_ROWS);
+        p->dual = dual + (p->rows.first - run->feed->first);
+        gy_pool_run(run->pool, leap_tile, p, tiles);
+        for (int64_t t = 0; p->sum && t < tiles; t++)
+            *total += p->sum[t];
     }
 }
 
-/* One pass: every row's dual number from w. */
+/* Every row's dual number from w. */
 static int leap_slopes(const struct gy_glm_run *run, const float *w, float *dual, struct gy_error *err)
 {
-    struct leap_pass p = { .run = run, .w = w };
-    for (;;) {
-        GY_TRY(run->feed->next(run->feed->self, &p.rows, err));
-        if (p.rows.count == 0)
-            return GY_OK;
-        p.dual = dual + (p.rows.first - run->feed->first);
-        gy_pool_run(run->pool, leap_tile, &p, gy_ceil_div(p.rows.count, LEAP_ROWS));
+    struct leap_pass p = { .run = run, .w = w, .step = 1 };
+    return leap_walk(&p, dual, NULL, err);
+}
+
+GY_INT int gy_sdca_inside(struct gy_sdca *s, double *inside, struct gy_error *err)
+{
+    const struct gy_glm_run *const run = s->run;
+    const size_t tiles = (size_t)gy_ceil_div(run->feed->most_rows, LEAP_ROWS) + 1;
+    struct leap_pass p = { .run = run, .w = run->w, .step = run->feed->all_rows > LEAP_SAMPLED ? LEAP_SAMPLE : 1 };
+    double sums[2] = { 0, s->view == NULL };
+    int status = GY_OK;
+    p.sum = gy_alloc_take(run->alloc, tiles, sizeof *p.sum);
+    if (!p.sum)
+        return GY_NOMEM(err, "the gaps of rows", tiles * sizeof *p.sum);
+    if (s->view) {
+        gy_sdca_weights(s, run->w);
+        gy_sdca_duals(s, 0);
+        status = leap_walk(&p, s->dual, sums, err);
     }
+    gy_alloc_free(run->alloc, p.sum, tiles * sizeof *p.sum);
+    GY_TRY(status == GY_OK ? gy_glm_sum(run, sums, 2, err) : status);
+    *inside = sums[1] > 0 ? 0 : sums[0];
+    return GY_OK;
 }
 
 static double leap_gap(const struct gy_glm_problem *problem, const float *w, const double *u, int64_t count)
@@ -109,3 +162,5 @@ GY_INT int gy_sdca_leap(struct gy_sdca *s, double *gap, int *done, struct gy_err
 
 #undef LEAP_ROWS
 #undef LEAP_LEAST
+#undef LEAP_SAMPLE
+#undef LEAP_SAMPLED
