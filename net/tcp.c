@@ -405,6 +405,6 @@ GY_INT int gy_net_tcp_connect(struct gy_net_tcp *t, const struct gy_net_endpoint
 GY_INT void gy_net_tcp_end(struct gy_net_tcp *t, struct gy_net_end *out)
 {
     /* The processor itself moves the bytes: what counts is few and long calls of the system. */
-    static const struct gy_net_transport transport = {tcp_post, tcp_progress, tcp_cancel, "tcp", 1 << 17, 1};
+    static const struct gy_net_transport transport = {tcp_post, tcp_progress, tcp_cancel, "tcp", 1 << 18, 1};
     *out = (struct gy_net_end){&transport, t, t->self.rank, t->self.ranks, 0};
 }
