@@ -25,9 +25,11 @@ for algorithm in by-size ring halving direct multiring multihalving hosts doubli
     says "$out" '"ranks":8,"bytes":262144'
 done
 unset GYRE_ALLREDUCE
+has_ucx=
+if ldd "$GYRE" >/dev/null 2>&1 && ldconfig -p 2>/dev/null | grep -q libucp.so; then has_ucx=yes; fi
 for transport in ucx tcp; do
     export GYRE_TRANSPORT=$transport
-    if [ $transport = ucx ] && { ! ldd "$GYRE" >/dev/null 2>&1 || ! ldconfig -p 2>/dev/null | grep -q libucp.so; }; then
+    if [ $transport = ucx ] && [ -z "$has_ucx" ]; then
         skip "no UCX (Debian: libucx0), or a command without it"
         continue
     fi
@@ -113,6 +115,12 @@ lose killed0 0 "rank 0 on ${tag}0 .*has ended" sh -c 'kill -9 $PROCESS'
 lose still 4 "rank 4 on ${tag}2 .*is silent" sh -c 'kill -STOP $PROCESS'
 lose cut 6 "on ${tag}3 .*is silent" ip -n "$switch" link set p3 down
 ip -n "$switch" link set p3 up
+if [ -n "$has_ucx" ]; then
+    export GYRE_TRANSPORT=ucx
+    lose killed-ucx 5 "rank 5 on ${tag}2 .*has ended" sh -c 'kill -9 $PROCESS'
+    lose still-ucx 4 "rank 4 on ${tag}2 .*is silent" sh -c 'kill -STOP $PROCESS'
+    unset GYRE_TRANSPORT
+fi
 
 # ---- a rank that ends badly
 expect 3 launch -- sh -c "[ \$GYRE_RANK = 4 ] && exit 3; exec sleep 30"
