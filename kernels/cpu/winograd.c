@@ -18,6 +18,8 @@
 #define WINO_IMAGE 256        /* most pixels of an image that is a block by itself */
 #define WINO_SIDE_MOST 4      /* most images along a side of a large one */
 #define WINO_ALONE 96         /* tiles that are one block when there are no more */
+#define WINO_ALONE_FAR 160    /* the same with filters that no cache keeps from block to block: WINO_FAR floats */
+#define WINO_FAR (1 << 22)
 #define WINO_NEAR 64          /* channels of a slice whose filters are transformed beside the products */
 /* Measured on Zen 4, in multiply-adds of the direct way: a number transformed on either side, a filter; and how the direct
  * way on pairs falls behind their pace, forward and data gradient, weight gradient. */
@@ -208,7 +210,7 @@ static void wino_make_cut(struct wino_cut *w, const struct gy_op *op, const stru
     const int whole = p->out_h % p->m == 0 && p->out_w % p->m == 0, stats = op->tensor[GY_STATS] >= 0;
     w->pitch = p->red + WINO_PAD;
     w->block = gy_max64(gy_min64(op->block[GY_BLOCK_KEEP] / p->points / w->pitch, op->block[GY_BLOCK_STRIP]), 8);
-    if (p->tiles <= WINO_ALONE)
+    if (p->tiles <= ((int64_t)p->points * p->red * p->vec > WINO_FAR ? WINO_ALONE_FAR : WINO_ALONE))
         w->block = gy_max64(p->tiles, 1);
     if (!whole && stats)
         w->block = gy_max64(w->block / image, 1) * image;
