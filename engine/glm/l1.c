@@ -14,6 +14,7 @@
 #define L1_HALVINGS 30
 #define L1_ROWS_PER_DIM 8
 #define L1_MATRIX_LOOKS 8.0  /* most products of the matrix, over entries of its columns */
+#define L1_STUCK 5             /* steps to nowhere, of whose bounds the best is taken: they are of weights rounded in another way each */
 #define L1_FOCUS 64            /* features of a step on the worst alone */
 #define L1_FOCUS_SHARE 8        /* they are no more of those that are not 0 than one in so many */
 #define L1_FOCUS_LEAST 0.05 /* of the worst */
@@ -518,8 +519,8 @@ static int l1_run(struct l1 *l1, struct gy_error *err)
 {
     struct gy_glm_run *const run = l1->nw.run;
     struct gy_nw_watch watch = { 0 };
-    double primal = 0, violation = 0;
-    int moved = 1;
+    double primal = 0, violation = 0, gap = 0;
+    int moved = 1, stuck = 0;
     GY_TRY(l1_samples(l1, err));
     GY_TRY(l1_begin(l1, err));
     GY_TRY(gy_nw_finite(l1->primal, err));
@@ -529,13 +530,19 @@ static int l1_run(struct l1 *l1, struct gy_error *err)
         if (!l1->focused) { /* a step on few features is judged together with the one that follows */
             primal = l1->primal;
             violation = l1->violation;
+            gap = run->result.gap;
         }
         GY_TRY(l1_step(l1, &moved, err));
         if (moved)
             GY_TRY(l1_certify(l1, 0, err));
         GY_TRY(gy_nw_report(&l1->nw, &watch, &run->why, err));
-        if (!run->why && !l1->focused && primal - l1->primal <= 1e-13 * fabs(primal) && (!moved || l1->violation > 0.5 * violation))
-            run->why = "rounding";
+        const int better = l1->violation <= 0.5 * violation || run->result.gap <= 0.7 * gap;
+        if (run->why || l1->focused || primal - l1->primal > 1e-13 * fabs(primal) || (moved && better))
+            continue;
+        if (!moved)
+            GY_TRY(l1_visit(l1, l1->w, err));
+        GY_TRY(l1_certify(l1, 1, err));
+        run->why = ++stuck == L1_STUCK ? "rounding" : NULL;
     }
     if (!moved)
         GY_TRY(l1_visit(l1, l1->w, err));
