@@ -278,9 +278,10 @@ static int sdca_tell(struct gy_sdca *s, struct sdca_watch *watch, struct gy_erro
     progress->seconds_left = -1;
     if (goal > 0 && now > goal && shrinks > 0 && shrinks < 0.999)
         progress->seconds_left = progress->seconds / watch->epoch * log(goal / now) / log(shrinks);
-    gy_sdca_weights(s, run->w);
-    if (run->dual)
+    if (run->dual) { /* they are kept between runs, and may be now */
+        gy_sdca_weights(s, run->w);
         gy_sdca_duals(s, 0);
+    }
     if (run->progress(run->user, progress) != 0)
         return GY_FAIL(err, GY_E_STOPPED, "training was stopped after %d passes", s->pass);
     return GY_OK;

@@ -41,6 +41,7 @@ struct gy_sdca {
     double move;             /* kappa / 2 |w - centre|^2 after the pass */
     int turned;              /* ranks' weights have gone back against the way from those before */
     double inside;           /* the rows' gaps at the weights after the pass, where ranks hide them from gap (sdca_leap.c); else 0 */
+    double step;             /* hinge: move / kappa of the pass before; 0: none */
     int64_t dim, pitch;      /* of the vector, bias included; floats from replica to replica */
     float *u;                /* [pitch] this rank's */
     float *replica;          /* [fan][pitch], between meetings equal to u; NULL: one thread moves u itself */
@@ -70,6 +71,7 @@ struct gy_sdca {
     int64_t unmet;           /* rows since threads met last */
     int64_t meet_every;
     int slice, slices;
+    float share;             /* of the pass, that u now counts for in mean */
     int pass;                /* passes begun, from first_epoch on */
     int fresh;               /* this is the first pass of a run without duals */
     int first;               /* this is the first pass of the run */

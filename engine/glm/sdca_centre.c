@@ -16,6 +16,9 @@
 #define CENTRE_LEAST 0.02   /* kappa / l2 */
 #define CENTRE_MOST 4096.0
 #define CENTRE_FIRST 0.25   /* kappa / l2 at first, over the mean |x|^2 / l2 times the loss's curvature */
+#define CENTRE_HINGE 1.2    /* kappa of the hinge loss at first, over sqrt(l2 mean |x|^2) */
+#define CENTRE_HINGE_STEP 1.21 /* most that it changes by */
+#define CENTRE_SHRINKS 0.6  /* what is aimed at: how the centre's steps shrink, over how they would were each pass exact; as measured */
 
 struct centre_job {
     struct gy_sdca *s;
@@ -38,9 +41,14 @@ GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
 
 GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows)
 {
-    static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 2, 2 }; /* hinge: as measured */
+    static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 0, 2 };
     const struct gy_glm_problem *const problem = s->run->problem;
-    return s->plain || !(rows > 0) ? 0 : fmin(CENTRE_FIRST * curvature[problem->loss] * square / rows, CENTRE_MOST * problem->l2);
+    if (s->plain || !(rows > 0))
+        return 0;
+    const double mean = square / rows;
+    /* hinge: a pass gains inside about (l2 + kappa) / |x|^2, and the centre l2 / (l2 + kappa): alike where kappa is about their geometric mean */
+    const double kappa = problem->loss == GY_GLM_HINGE ? CENTRE_HINGE * sqrt(problem->l2 * mean) : CENTRE_FIRST * curvature[problem->loss] * mean;
+    return fmin(kappa, CENTRE_MOST * problem->l2);
 }
 
 static void centre_measure_tile(void *job, int64_t tile, int thread)
@@ -93,8 +101,23 @@ static void centre_follow_tile(void *job, int64_t tile, int thread)
     }
 }
 
-static double centre_kappa(const struct gy_sdca *s)
+/* Gaps inside go down too slowly, with the hinge loss, for a balance with them. But where passes were exact, the centre's steps would shrink by
+ * kappa / (l2 + kappa) or more: steps that shrink nearly so slowly want less kappa, steps that do not shrink, for passes are rough, more. */
+static double centre_hinge(struct gy_sdca *s)
 {
+    const double l2 = s->run->problem->l2, step = s->move / s->kappa, before = s->step;
+    s->step = step;
+    if (!(step > 0 && before > 0))
+        return s->kappa;
+    const double shrinks = 0.5 * log(step / before) / log(s->kappa / (l2 + s->kappa));
+    const double by = pow(CENTRE_HINGE_STEP, fmin(fmax(CENTRE_SHRINKS - shrinks, -1), 1));
+    return fmin(fmax(s->kappa * by, CENTRE_LEAST * l2), CENTRE_MOST * l2);
+}
+
+static double centre_kappa(struct gy_sdca *s)
+{
+    if (s->run->problem->loss == GY_GLM_HINGE)
+        return centre_hinge(s);
     const int hidden = s->inside > CENTRE_HIDDEN * s->gap;
     const double l2 = s->run->problem->l2, lacks = hidden ? s->inside / CENTRE_BALANCE_HIDDEN : s->gap / CENTRE_BALANCE;
     const double step = s->move > 0 ? sqrt(lacks / s->move) : CENTRE_STEP;
@@ -105,12 +128,12 @@ static double centre_kappa(const struct gy_sdca *s)
 GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead)
 {
     const double l2 = s->run->problem->l2;
-    const int steady = s->run->problem->loss == GY_GLM_HINGE; /* gaps inside go down too slowly for any balance, and too roughly to run ahead */
-    struct centre_job job = { .s = s, .kappa = s->kappa == 0 ? s->first_kappa : measured && !steady ? centre_kappa(s) : s->kappa };
+    const int rough = s->run->problem->loss == GY_GLM_HINGE; /* too rough to run ahead */
+    struct centre_job job = { .s = s, .kappa = s->kappa == 0 ? s->first_kappa : measured ? centre_kappa(s) : s->kappa };
     const double root = sqrt(l2 / (l2 + job.kappa));
     if (job.kappa == 0)
         return;
-    job.ahead = ahead && !s->turned && !steady && s->kappa > 0 ? (float)((1 - root) / (1 + root)) : 0.0f;
+    job.ahead = ahead && !s->turned && !rough && s->kappa > 0 ? (float)((1 - root) / (1 + root)) : 0.0f;
     gy_pool_run(s->run->pool, centre_follow_tile, &job, gy_ceil_div(s->dim, CENTRE_TILE));
     s->kappa = job.kappa;
     gy_glm_levels_begin(&s->levels, s->u);

@@ -297,17 +297,25 @@ static int sdca_meet_ranks(struct gy_sdca *s, int64_t visited, struct gy_error *
     return GY_OK;
 }
 
+static void sdca_average_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const int64_t end = gy_min64(s->dim, (tile + 1) * SDCA_TILE);
+    (void)thread;
+    for (int64_t j = tile * SDCA_TILE; j < end; j++)
+        s->mean[j] += s->share * s->u[j];
+}
+
 /* A part of the pass is done: threads meet, and u counts in its mean. */
 static void sdca_average(struct gy_sdca *s, int64_t visited, int64_t before)
 {
     const int64_t rows = gy_max64(1, s->run->feed->rows);
-    const float share = (float)(visited * SDCA_MEANS / rows - before * SDCA_MEANS / rows) / SDCA_MEANS;
-    if (!s->mean || share == 0)
+    s->share = (float)(visited * SDCA_MEANS / rows - before * SDCA_MEANS / rows) / SDCA_MEANS;
+    if (!s->mean || s->share == 0)
         return;
     if (s->unmet > 0)
         sdca_meet_threads(s);
-    for (int64_t j = 0; j < s->dim; j++)
-        s->mean[j] += share * s->u[j];
+    gy_pool_run(s->run->pool, sdca_average_tile, s, gy_ceil_div(s->dim, SDCA_TILE));
 }
 
 static int sdca_visit(struct gy_sdca *s, struct gy_error *err)
