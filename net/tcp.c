@@ -16,7 +16,7 @@
 #define TCP_TURNS 16      /* of moving bytes in one progress call, while no request ends */
 #define TCP_FEW 2         /* connections that are simply tried: asking first would be a call of the system more */
 #define TCP_POLL 16       /* calls; then the system is asked whatever moves */
-#define TCP_YIELDS 200    /* calls that move nothing before the processor is given away */
+#define TCP_YIELDS 32     /* calls that move nothing before the processor is given away */
 #define TCP_LONG 4000     /* and before this rank sleeps until something comes, for TCP_MOMENT_NS at most: it is far ahead of the others */
 #define TCP_MOMENT_NS 50000
 #define TCP_PATIENCE_NS 10000000000 /* for both ends of a connection to agree */
