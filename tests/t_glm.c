@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Dual coordinate ascent and certificates. Optima of real data are compared with values that were certified by other programs; of synthetic data, by
  * certificates, which are compared with plain sums. */
-#include "../engine/glm/feed.h"
 #include "../engine/glm/sdca.h"
-#include "../io/blocks_write.h"
 #include "glm_data.h"
 #include "t.h"
 
@@ -215,95 +213,6 @@ static void *t_memory_fn(void *user, void *ptr, size_t old_bytes, size_t new_byt
         return NULL;
     __atomic_fetch_add(&m->bytes, (int64_t)new_bytes - (int64_t)old_bytes, __ATOMIC_RELAXED);
     return plain.fn(plain.user, ptr, old_bytes, new_bytes);
-}
-
-/* ---- rows of blocks ---- */
-
-/* The data's views become blocks in memory. */
-static struct gy_blocks *feed_blocks(struct glm_data *data)
-{
-    const struct gy_alloc alloc = gy_alloc_default();
-    const struct gy_blocks_write config = { .alloc = &alloc, .features = data->feed.features };
-    struct gy_blocks_writer *writer = NULL;
-    struct gy_blocks_packed *packed = NULL;
-    struct gy_blocks *blocks = NULL;
-    struct gy_error err = { 0 };
-    int status = gy_blocks_create(&writer, &config, &err);
-    for (int v = 0; status == GY_OK && v < data->views; v++) {
-        status = gy_blocks_pack(&packed, &data->view[v], 1, &alloc, &err);
-        if (status == GY_OK)
-            status = gy_blocks_put(writer, packed, &err);
-    }
-    gy_blocks_drop(packed, &alloc);
-    if (status == GY_OK)
-        status = gy_blocks_finish(writer, &blocks, &err);
-    T_CHECK_MSG(status == GY_OK, "%s", err.text);
-    return blocks;
-}
-
-/* Entries of a pass that are not those of the data's rows from `row` on, which comes back as where the pass ended. */
-static int feed_differs(struct gy_glm_feed *feed, const struct glm_data *data, int64_t *row, int normalize)
-{
-    int wrong = 0;
-    struct gy_rows rows;
-    struct gy_error err;
-    while (feed->next(feed->self, &rows, &err) == GY_OK && rows.count > 0) {
-        wrong += rows.first != *row || rows.count > feed->most_rows || gy_rows_begin(&rows, 0) != 0;
-        for (int32_t i = 0; i < rows.count; i++, ++*row) {
-            const uint32_t begin = gy_rows_begin(&rows, i), count = gy_rows_end(&rows, i) - begin;
-            double square = 0;
-            wrong += count != data->start[*row + 1] - data->start[*row] || memcmp(&rows.label[i], &data->label[*row], 4) != 0;
-            for (uint32_t k = 0; k < count; k++) {
-                const float value = data->value ? data->value[data->start[*row] + k] : 1, found = rows.value ? rows.value[begin + k] : rows.same;
-                square += (double)value * (double)value;
-                wrong += rows.id[begin + k] != data->id[data->start[*row] + k] || memcmp(&found, &value, 4) != 0;
-            }
-            wrong += normalize && !(rows.scale && fabs((double)rows.scale[i] * sqrt(square > 0 ? square : 1) - 1) < 1e-6);
-        }
-    }
-    return wrong;
-}
-
-static void test_feed(void)
-{
-    const struct gy_alloc alloc = gy_alloc_default();
-    struct gy_error err = { 0 };
-    struct gy_pool *pool = NULL;
-    gy_pool_open(&pool, &alloc, 3, &err);
-    for (int kind = 0; kind < 4; kind++) {
-        struct glm_data data;
-        glm_data_random(&data, &(struct glm_data_kind){ .rows = 1003, .features = 90, .most = 7, .values = kind & 1, .seed = 21 });
-        glm_data_cut(&data, 5, 1);
-        struct gy_blocks *const blocks = feed_blocks(&data);
-        const int parts = kind < 2 ? 1 : 4;
-        for (int normalize = 0; blocks && normalize < 2; normalize++) {
-            int64_t row = 0, rows = 0, entries = 0;
-            for (int part = 0; part < parts; part++) {
-                struct gy_glm_feed *feed = NULL;
-                if (!T_CHECK(gy_glm_feed_resident(&feed, blocks, part, parts, normalize, &alloc, pool, &err) == GY_OK))
-                    continue;
-                const int64_t first = row;
-                T_CHECK_MSG(feed_differs(feed, &data, &row, normalize) == 0 && row - first == feed->rows, "kind %d, part %d", kind, part);
-                row = first; /* and once more */
-                T_CHECK(feed_differs(feed, &data, &row, normalize) == 0 && feed->first == first && feed->all_rows == 1003 && feed->resident);
-                rows += feed->rows;
-                entries += feed->entries;
-                gy_glm_feed_close(feed);
-            }
-            T_CHECK(row == 1003 && rows == 1003 && entries == data.entries);
-        }
-        for (int tries = 0, status = GY_E_NOMEM; blocks && status == GY_E_NOMEM && tries < 100; tries++) {
-            struct t_memory memory = { .left = tries };
-            const struct gy_alloc short_of = { t_memory_fn, &memory };
-            struct gy_glm_feed *feed = NULL;
-            status = gy_glm_feed_resident(&feed, blocks, 0, parts, 1, &short_of, pool, &err);
-            gy_glm_feed_close(feed);
-            T_CHECK_MSG(memory.bytes == 0 && (status == GY_OK || status == GY_E_NOMEM), "%d allocations: %" PRId64 " bytes are left", tries, memory.bytes);
-        }
-        gy_blocks_close(blocks);
-        glm_data_free(&data);
-    }
-    gy_pool_close(pool);
 }
 
 /* ---- optima of real data ---- */
@@ -730,7 +639,6 @@ int main(void)
     const char *const root = getenv("GYRE_TEST_DATA");
     char folder[900];
     test_certificates();
-    test_feed();
     test_small();
     test_every_model();
     test_same_bits();

@@ -3,6 +3,10 @@
 #include "feed.h"
 #include "stream.h"
 
+#define FEED_MANY 8192    /* features; the weights of fewer lie in the nearest cache in any order */
+#define FEED_COUNTED 4    /* entries for each feature, from where on a thread's counting them is worth it */
+#define FEED_BUCKETS 4096 /* of counts, from this one downwards; all larger ones are alike */
+
 struct feed_view {
     struct gy_rows rows;
     struct gy_blocks_room room;
@@ -21,6 +25,7 @@ struct feed_resident {
     struct feed_view *view;
     int64_t views;
     int normalize, at;
+    uint32_t *feature;  /* [info.features] of a place, where places are ids; else NULL */
 };
 
 static int feed_next(void *self, struct gy_rows *rows, struct gy_error *err)
@@ -155,6 +160,86 @@ GY_INT int gy_glm_feed_resident(struct gy_glm_feed **out, const struct gy_blocks
     return GY_OK;
 }
 
+/* ---- features by how often they occur ---- */
+
+struct feed_order {
+    struct feed_resident *f;
+    uint32_t *count;  /* [shares][features]; then the first share's are places */
+    int64_t shares;
+    uint32_t features;
+};
+
+static void feed_count_tile(void *job, int64_t tile, int thread)
+{
+    const struct feed_order *const o = job;
+    uint32_t *const count = o->count + tile * o->features;
+    (void)thread;
+    memset(count, 0, o->features * sizeof *count);
+    for (int64_t v = 0; v < o->f->views; v++) {
+        const struct gy_rows *const rows = &o->f->view[v].rows;
+        const int64_t all = gy_rows_end(rows, rows->count - 1), end = all * (tile + 1) / o->shares;
+        for (int64_t k = all * tile / o->shares; k < end; k++)
+            count[rows->id[k]]++;
+    }
+}
+
+/* The shares' counts are added, and begin is how many features come before those of the bucket: the most frequent ones are first. */
+static uint32_t feed_buckets(struct feed_order *o, uint32_t begin[FEED_BUCKETS + 1])
+{
+    uint32_t all = 0;
+    for (uint32_t j = 0; j < o->features; j++) {
+        for (int64_t s = 1; s < o->shares; s++)
+            o->count[j] += o->count[s * o->features + j];
+        o->count[j] = o->count[j] < FEED_BUCKETS ? FEED_BUCKETS - o->count[j] : 0;
+        begin[o->count[j]]++;
+    }
+    for (int b = 0; b <= FEED_BUCKETS; b++) {
+        const uint32_t here = begin[b];
+        begin[b] = all;
+        all += here;
+    }
+    return begin[FEED_BUCKETS];
+}
+
+static void feed_rename_tile(void *job, int64_t tile, int thread)
+{
+    const struct feed_order *const o = job;
+    (void)thread;
+    for (int64_t v = 0; v < o->f->views; v++) {
+        const struct gy_rows *const rows = &o->f->view[v].rows;
+        char *const room = o->f->view[v].room.memory; /* it is ours, and ids lie in it */
+        uint32_t *const id = (uint32_t *)(void *)(room + ((const char *)rows->id - room));
+        const int64_t all = gy_rows_end(rows, rows->count - 1), end = all * (tile + 1) / o->shares;
+        for (int64_t k = all * tile / o->shares; k < end; k++)
+            id[k] = o->count[id[k]];
+    }
+}
+
+GY_INT const uint32_t *gy_glm_feed_order(struct gy_glm_feed *feed, struct gy_pool *pool)
+{
+    struct feed_resident *const f = feed->self;
+    const int64_t shares = gy_min64(gy_pool_threads(pool), feed->entries / (FEED_COUNTED * gy_max64(feed->features, 1)));
+    struct feed_order o = { .f = f, .shares = shares, .features = feed->features };
+    uint32_t begin[FEED_BUCKETS + 1] = { 0 };
+    if (f->feature || feed->features < FEED_MANY || shares < 1)
+        return f->feature;
+    o.count = gy_alloc_take(&f->alloc, (size_t)shares * o.features, sizeof *o.count);
+    uint32_t *const feature = gy_alloc_take(&f->alloc, o.features, sizeof *feature);
+    if (o.count && feature) {
+        gy_pool_run(pool, feed_count_tile, &o, shares);
+        feed->features = feed_buckets(&o, begin);
+        for (uint32_t j = 0; j < o.features; j++) {
+            o.count[j] = begin[o.count[j]]++;
+            feature[o.count[j]] = j;
+        }
+        gy_pool_run(pool, feed_rename_tile, &o, shares);
+        f->feature = feature;
+    } else
+        gy_alloc_free(&f->alloc, feature, o.features * sizeof *feature);
+    gy_alloc_free(&f->alloc, o.count, (size_t)shares * o.features * sizeof *o.count);
+    return f->feature;
+}
+
 GY_INT void gy_glm_feed_close(struct gy_glm_feed *feed)
 {
     if (!feed)
@@ -169,6 +254,7 @@ GY_INT void gy_glm_feed_close(struct gy_glm_feed *feed)
         gy_alloc_free(&alloc, view->scale, (size_t)view->rows.count * sizeof *view->scale);
         gy_alloc_free(&alloc, view->room.memory, view->room.bytes);
     }
+    gy_alloc_free(&alloc, f->feature, info.features * sizeof *f->feature);
     gy_alloc_free(&alloc, f->view, (size_t)info.blocks * sizeof *f->view);
     gy_alloc_free(&alloc, f, sizeof *f);
 }

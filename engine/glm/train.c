@@ -238,13 +238,37 @@ static int glm_train_on_device(struct glm_train *t, struct gy_error *err)
     return gy_glm_solve_on(&t->run, &device, err);
 }
 
+/* Where nobody sees the weights before the end, coordinate ascent may have its features in another order: feature is each place's. The bias is last. */
+static int glm_train_solve(struct glm_train *t, const struct gy_glm_solver *solver, struct gy_error *err)
+{
+    struct gy_glm_run *const run = &t->run;
+    const int hidden = solver == gy_glm_sdca() && !t->streamed && !run->validate && gyre_job_ranks(t->c.job) == 1 && !t->c.folder;
+    const uint32_t *const feature = hidden ? gy_glm_feed_order(t->feed, t->pool) : NULL;
+    if (!feature)
+        return glm_train_outcome(t, solver->solve(run, err), err);
+    const uint32_t places = t->feed->features;
+    const int bias = run->problem->bias != 0;
+    float *const w = run->w;
+    run->w = gy_alloc_take(&t->alloc, (size_t)places + 1, sizeof *run->w);
+    if (!run->w)
+        return GY_NOMEM(err, "weights", ((size_t)places + 1) * sizeof *run->w);
+    const int status = glm_train_outcome(t, solver->solve(run, err), err);
+    for (uint32_t j = 0; j < places; j++)
+        w[feature[j]] = run->w[j];
+    if (bias)
+        w[t->model->width - 1] = run->w[places];
+    gy_alloc_free(&t->alloc, run->w, ((size_t)places + 1) * sizeof *run->w);
+    run->w = w;
+    return status;
+}
+
 /* Solves problem k; its weights are the model's. */
 static int glm_train_one(struct glm_train *t, int k, struct gy_error *err)
 {
     struct gy_glm_problem problem;
     glm_train_problem(t, k, &problem);
     const int own = !t->c.device || strcmp(t->c.device, "cpu") == 0;
-    const struct gy_glm_solver *solver = own ? gy_glm_choose(t->c.solver, &problem, t->feed, err) : gy_glm_sdca();
+    const struct gy_glm_solver *solver = own ? gy_glm_choose(k > 0 ? t->solver : t->c.solver, &problem, t->feed, err) : gy_glm_sdca();
     if (!solver)
         return err->status;
     if (!own && t->c.solver && strcmp(t->c.solver, solver->name) != 0)
@@ -259,8 +283,7 @@ static int glm_train_one(struct glm_train *t, int k, struct gy_error *err)
                                   .w = t->model->w + k * t->model->width, .dual = t->dual, .validate = t->c.validation > 0 ? glm_train_validate : NULL,
                                   .progress = glm_train_progress, .user = t };
     GY_TRY(gy_glm_train_resume(t, err));
-    const int status = own ? solver->solve(&t->run, err) : glm_train_on_device(t, err);
-    return glm_train_outcome(t, status, err);
+    return own ? glm_train_solve(t, solver, err) : glm_train_outcome(t, glm_train_on_device(t, err), err);
 }
 
 /* All classes at once. */
