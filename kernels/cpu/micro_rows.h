@@ -7,7 +7,8 @@
 #define GY_CPU_MICRO_ROWS_H
 #include "micro.h"
 
-#define GY_BN_ROWS 8 /* rows of a block of batch norm's gradient */
+#define GY_BN_ROWS 8       /* rows of a block of batch norm's gradient */
+#define GY_NARROW_AHEAD 12 /* rows whose outputs are asked for before they are written */
 
 /* Loads and stores of at most W elements. */
 #define GY_MICRO_GET(P, ATTR, V, W)                                                                                    \
@@ -307,7 +308,10 @@
     {                                                                                                                  \
         for (int64_t r = 0; r < rows; r++, src += pitch) {                                                             \
             A##_elem *const to = (A##_elem *)dst[r] + at;                                                              \
+            const A##_elem *const ahead = (const A##_elem *)dst[gy_min64(r + GY_NARROW_AHEAD, rows - 1)] + at;         \
             for (int64_t c = 0; c < cols; c += (W)) {                                                                  \
+                if (c * (int64_t)sizeof(A##_elem) % GY_CACHE_LINE == 0)                                                \
+                    __builtin_prefetch(ahead + c, 1);                                                                  \
                 const V v = P##_get(src + c, cols - c);                                                                \
                 A##_put(to + c, add ? P##_add(A##_get(to + c, cols - c), v) : v, cols - c);                            \
             }                                                                                                          \
