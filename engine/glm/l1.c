@@ -178,7 +178,8 @@ static int l1_candidates(struct l1 *l1, int worst, size_t *held, size_t *count, 
             l1->candidate[n++] = (struct l1_candidate){ l1_is_free(l1, j) && !worst ? (double)INFINITY : l1_off(l1, j) + (l1->w[j] != 0 ? keep : 0),
                 (uint32_t)j };
     }
-    qsort(l1->candidate, n, sizeof *l1->candidate, l1_harder);
+    if (n > 0)
+        qsort(l1->candidate, n, sizeof *l1->candidate, l1_harder);
     *count = n;
     return GY_OK;
 }
@@ -210,7 +211,8 @@ static int l1_choose(struct l1 *l1, size_t n, int *same, struct gy_error *err)
     GY_TRY(l1_room(l1, n, err));
     for (size_t i = 0; i < n; i++)
         l1->set[i] = all ? (uint32_t)i : l1->candidate[i].id;
-    qsort(l1->set, n, sizeof *l1->set, l1_by_id);
+    if (n > 0)
+        qsort(l1->set, n, sizeof *l1->set, l1_by_id);
     for (size_t i = 0; i < n; i++)
         l1->map[l1->set[i]] = (int32_t)i;
     l1->model.count = n;
