@@ -5,20 +5,7 @@
 #include "../io/blocks_write.h"
 #include "glm_data.h"
 #include "t.h"
-
-struct t_memory {
-    int left;
-    int64_t bytes;
-};
-static void *t_memory_fn(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
-{
-    struct t_memory *const m = user;
-    const struct gy_alloc plain = gy_alloc_default();
-    if (new_bytes && __atomic_fetch_sub(&m->left, 1, __ATOMIC_RELAXED) == 0)
-        return NULL;
-    __atomic_fetch_add(&m->bytes, (int64_t)new_bytes - (int64_t)old_bytes, __ATOMIC_RELAXED);
-    return plain.fn(plain.user, ptr, old_bytes, new_bytes);
-}
+#include "t_memory.h"
 
 /* The data's views become blocks in memory. */
 static struct gy_blocks *feed_blocks(struct glm_data *data)
