@@ -22,6 +22,7 @@
 #define BOOT_LOOK_NS 500000000      /* while ranks are missing: are those here that came? */
 #define BOOT_SILENCE_NS 30000000000 /* once all have come, they answer soon: they open the network, no more */
 #define BOOT_WORDS_NS 200000000     /* to tell each rank that there will be no job */
+#define BOOT_GRACE_NS 5000000000    /* a rank listens on for rank 0's last words: they begin when rank 0's own time is over */
 #define BOOT_WHOLE ((size_t)4096)   /* bytes of a frame that goes out at once */
 #define BOOT_LAST UINT32_MAX
 #define BOOT_WORDS 256
@@ -43,6 +44,7 @@ struct gy_net_boot {
     struct boot_link *links;  /* rank 0: [ranks]; others: [1], to rank 0 */
     unsigned char *room;      /* [ranks][BOOT_FIELD]: what fields are compared in */
     int listener;
+    int met;                  /* an exchange has ended well: all have come */
     char refusal[120];        /* why the last caller that was sent away was; empty: none */
 };
 
@@ -290,11 +292,20 @@ static int boot_receive_all(struct gy_net_boot *boot, struct gy_error *err)
     return GY_OK;
 }
 
+/* The first exchange of a rank that came early lasts until the last one has come, and rank 0 is the one who gives up. */
+static int64_t boot_deadline(const struct gy_net_boot *boot)
+{
+    const int64_t wait = boot->config.wait_ns;
+    if (boot->config.place.rank == 0)
+        return gy_clock_ns() + gy_min64(wait, BOOT_SILENCE_NS);
+    return gy_clock_ns() + (boot->met ? gy_min64(wait, BOOT_SILENCE_NS) : wait) + BOOT_GRACE_NS;
+}
+
 GY_INT int gy_net_boot_gather(struct gy_net_boot *boot, const void *own, size_t bytes, void *all, struct gy_error *err)
 {
     const int ranks = boot->config.place.ranks, rank = boot->config.place.rank;
     const size_t total = bytes * (size_t)ranks;
-    const int64_t deadline = gy_clock_ns() + gy_min64(boot->config.wait_ns, BOOT_SILENCE_NS);
+    const int64_t deadline = boot_deadline(boot);
     unsigned char *out = all;
     if (bytes > GY_NET_BLOB_MOST || total > GY_NET_BLOB_MOST)
         return GY_FAIL(err, GY_E_ARG, "%zu bytes of each of %d ranks; together there may be %d", bytes, ranks, GY_NET_BLOB_MOST);
@@ -302,6 +313,7 @@ GY_INT int gy_net_boot_gather(struct gy_net_boot *boot, const void *own, size_t 
     if (rank > 0) {
         const int status = boot_send(boot->links, 0, own, bytes, deadline, err);
         const int taken = status == GY_OK ? boot_take(boot->links, 0, out, total, deadline, err) : status;
+        boot->met |= taken == GY_OK;
         return taken == GY_OK ? GY_OK : boot_lost(boot, 0, taken, err);
     }
     for (int r = 1; r < ranks; r++) {
