@@ -119,23 +119,27 @@ GY_INT void gy_bits_see(struct gy_bits_look *look, const uint32_t *id, size_t n,
     bits_see_plain(look, id, n);
 }
 
+/* Adds a number of 1 to 64 bits. */
+static inline void bits_add(struct gy_bits_writer *writer, uint64_t number, int bits)
+{
+    writer->word |= number << writer->held;
+    writer->held += bits;
+    if (writer->held < 64)
+        return;
+    memcpy(writer->to, &writer->word, sizeof writer->word);
+    writer->to += sizeof writer->word;
+    writer->held -= 64;
+    writer->word = number >> 1 >> (bits - writer->held - 1); /* what did not fit */
+}
+
 GY_INT void gy_bits_pack(struct gy_bits_writer *writer, const uint32_t *value, size_t n, int bits)
 {
-    uint64_t word = writer->word;
-    int held = writer->held;
-    unsigned char *to = writer->to;
-    for (size_t k = 0; k < n; k++) {
-        word |= (uint64_t)value[k] << held; /* held is at most 31 */
-        held += bits;
-        if (held >= 32) {
-            const uint32_t low = (uint32_t)word;
-            memcpy(to, &low, sizeof low);
-            to += sizeof low;
-            word >>= 32;
-            held -= 32;
-        }
-    }
-    *writer = (struct gy_bits_writer){ to, word, held };
+    struct gy_bits_writer w = *writer;
+    for (size_t k = 0; k + 2 <= n; k += 2)
+        bits_add(&w, value[k] | (uint64_t)value[k + 1] << bits, 2 * bits);
+    if (n % 2 != 0)
+        bits_add(&w, value[n - 1], bits);
+    *writer = w;
 }
 
 GY_INT void gy_bits_flush(struct gy_bits_writer *writer)

@@ -67,7 +67,7 @@ GY_INT void gy_bits_unpack(const unsigned char *from, int bits, uint32_t *out, s
 
 struct gy_bits_writer {
     unsigned char *to;
-    uint64_t word; /* the lowest `held` bits wait */
+    uint64_t word; /* the lowest `held` bits, at most 63, wait */
     int held;
 };
 GY_INT void gy_bits_pack(struct gy_bits_writer *writer, const uint32_t *value, size_t n, int bits);
@@ -92,7 +92,47 @@ struct gy_blocks_counts {
     uint16_t slot[2 * GY_BLOCKS_CLASSES]; /* 1 + index, by the label's bits */
 };
 GY_INT void gy_blocks_count(struct gy_blocks_counts *counts, float label, int64_t rows);
+GY_INT void gy_blocks_count_all(struct gy_blocks_counts *counts, const struct gy_blocks_counts *more);
 GY_INT void gy_blocks_sort(struct gy_blocks_counts *counts); /* rising; nothing can be counted any more */
+
+/* ---- packing in steps (blocks_pack.c): what gy_blocks_pack does in one call ---- */
+
+/* What a block's rows are like. Zeroed is empty. */
+struct gy_blocks_sum {
+    uint64_t rows, entries;
+    uint32_t longest, shortest;
+    struct gy_bits_look look;
+    int values, weights; /* they are not all the same; some rows have weights */
+    float same;          /* value of the first entry */
+    struct gy_blocks_counts counts;
+};
+/* Adds the rows of a view. GY_E_ARG as for gy_blocks_pack. */
+GY_INT int gy_blocks_sum_add(struct gy_blocks_sum *sum, const struct gy_rows *rows, struct gy_error *err);
+GY_INT void gy_blocks_sum_join(struct gy_blocks_sum *sum, const struct gy_blocks_sum *next); /* rows behind those of sum */
+
+#define GY_BLOCKS_PARTS 5
+struct gy_blocks_part {
+    uint64_t begin, end; /* bytes of the block */
+    uint64_t numbers;
+    uint32_t bits;       /* of a number */
+    uint64_t share;      /* its first one */
+};
+struct gy_blocks_packed {
+    struct gy_large memory;
+    unsigned char *bytes;
+    uint32_t *crc; /* [shares] */
+    size_t room, crc_room;
+    uint64_t shares;
+    struct gy_blocks_part part[GY_BLOCKS_PARTS];
+    struct gy_blocks_entry entry; /* its crc is not known before all shares are packed */
+    struct gy_blocks_counts counts;
+};
+/* Makes *packed (NULL, or one that can be used again) ready for rows like those. */
+GY_INT int gy_blocks_plan(struct gy_blocks_packed **packed, const struct gy_blocks_sum *sum, const struct gy_alloc *alloc, struct gy_error *err);
+GY_INT uint64_t gy_blocks_shares(const struct gy_blocks_packed *packed);
+/* Packs one share of the rows that were summed, `count` views; from any thread, each share once. */
+GY_INT void gy_blocks_pack_share(struct gy_blocks_packed *packed, uint64_t share, const struct gy_rows *rows, int count);
+GY_INT uint32_t gy_blocks_packed_crc(const struct gy_blocks_packed *packed);
 
 /* ---- opening what is not a file ---- */
 

@@ -37,6 +37,13 @@ GY_INT void gy_blocks_count(struct gy_blocks_counts *counts, float label, int64_
     counts->rows[counts->last] += rows;
 }
 
+GY_INT void gy_blocks_count_all(struct gy_blocks_counts *counts, const struct gy_blocks_counts *more)
+{
+    counts->too_many |= more->too_many;
+    for (int32_t i = 0; i < more->count; i++)
+        gy_blocks_count(counts, more->label[i], more->rows[i]);
+}
+
 GY_INT void gy_blocks_sort(struct gy_blocks_counts *counts)
 {
     for (int32_t i = 1; i < counts->count; i++) {

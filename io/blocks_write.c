@@ -11,13 +11,6 @@
 
 #define BLOCKS_MEMORY ((size_t)1 << 16) /* bytes that blocks in memory begin with */
 
-struct gy_blocks_packed {
-    unsigned char *bytes;
-    size_t room;
-    struct gy_blocks_entry entry;
-    struct gy_blocks_counts counts;
-};
-
 struct gy_blocks_writer {
     struct gy_alloc alloc;
     char path[4096]; /* "": memory */
@@ -35,206 +28,19 @@ struct gy_blocks_writer {
     struct gy_blocks_counts counts;
 };
 
-/* ---- packing ---- */
-
-struct blocks_sum { /* what a block's rows are like */
-    uint64_t rows, entries;
-    uint32_t longest, shortest;
-    struct gy_bits_look look;
-    int values, weights;
-    float same;
-};
-
-static int blocks_all_are(const float *value, uint32_t n, float same)
-{
-    const uint32_t want = gy_blocks_bits_of_float(same);
-    uint32_t differ = 0;
-    for (uint32_t k = 0; k < n && differ == 0;) {
-        const uint32_t stop = n - k < 256 ? n : k + 256;
-        for (; k < stop; k++)
-            differ |= gy_blocks_bits_of_float(value[k]) ^ want;
-    }
-    return differ == 0;
-}
-
-/* Zero or more of n values are not finite: their exponent is all ones. */
-static int blocks_some_not_finite(const float *value, uint32_t n)
-{
-    uint32_t most = 0;
-    for (uint32_t k = 0; k < n; k++) {
-        const uint32_t size = gy_blocks_bits_of_float(value[k]) & 0x7fffffff;
-        most = size > most ? size : most;
-    }
-    return most >= 0x7f800000;
-}
-
-static int blocks_row_fail(const struct gy_rows *rows, struct gy_error *err)
-{
-    for (int32_t i = 0; i < rows->count; i++)
-        for (uint32_t k = gy_rows_begin(rows, i); k < gy_rows_end(rows, i); k++)
-            if (k > gy_rows_begin(rows, i) && rows->id[k] <= rows->id[k - 1])
-                return GY_FAIL(err, GY_E_ARG, "row %" PRId64 ": id %" PRIu32 " behind %" PRIu32 "; ids rise in a row", rows->first + i, rows->id[k],
-                               rows->id[k - 1]);
-    return GY_FAIL(err, GY_E_ARG, "one of %" PRId32 " rows from row %" PRId64 " has a value, weight or label that is not finite", rows->count, rows->first);
-}
-
-/* Looks at one view: lengths, ids, values. */
-static int blocks_sum_view(struct blocks_sum *sum, const struct gy_rows *rows, struct gy_error *err)
-{
-    const uint32_t from = gy_rows_begin(rows, 0), n = gy_rows_end(rows, rows->count - 1) - from;
-    size_t allowed = 0;
-    for (int32_t i = 0; i < rows->count; i++) {
-        const uint32_t begin = gy_rows_begin(rows, i), length = gy_rows_end(rows, i) - begin;
-        sum->longest = length > sum->longest ? length : sum->longest;
-        sum->shortest = length < sum->shortest ? length : sum->shortest;
-        allowed += begin > from && length > 0 && rows->id[begin] <= rows->id[begin - 1];
-    }
-    const size_t falls = sum->look.falls;
-    gy_bits_see(&sum->look, rows->id + from, n, 0);
-    if (sum->look.falls - falls != allowed || blocks_some_not_finite(rows->label, (uint32_t)rows->count) ||
-        (rows->value != NULL && blocks_some_not_finite(rows->value + from, n)) || (rows->weight != NULL && blocks_some_not_finite(rows->weight,
-                                                                                                                                  (uint32_t)rows->count)))
-        return blocks_row_fail(rows, err);
-    if (n > 0) {
-        const float first = rows->value != NULL ? rows->value[from] : rows->same;
-        sum->same = sum->entries == 0 ? first : sum->same;
-        sum->values |= gy_blocks_bits_of_float(first) != gy_blocks_bits_of_float(sum->same) || (rows->value != NULL && !blocks_all_are(rows->value + from,
-                                                                                                                                       n, sum->same));
-    }
-    sum->weights |= rows->weight != NULL;
-    sum->rows += (uint64_t)rows->count;
-    sum->entries += n;
-    return GY_OK;
-}
-
-/* A real number of every row or entry of the views, behind each other: from an array, or the same for all. */
-static unsigned char *blocks_copy_reals(unsigned char *to, const float *from, float same, uint32_t n)
-{
-    if (from != NULL) {
-        memcpy(to, from, (size_t)n * sizeof *from);
-        return to + (size_t)n * sizeof *from;
-    }
-    for (uint32_t k = 0; k < n; k++, to += sizeof same)
-        memcpy(to, &same, sizeof same);
-    return to;
-}
-
-static void blocks_pack_lengths(struct gy_bits_writer *bits, const struct gy_rows *rows, int width)
-{
-    for (int32_t i = 0; i < rows->count; i++) {
-        const uint32_t length = gy_rows_end(rows, i) - gy_rows_begin(rows, i);
-        gy_bits_pack(bits, &length, 1, width);
-    }
-}
-
-static void blocks_pack_label_bits(struct gy_bits_writer *bits, const struct gy_rows *rows, float low)
-{
-    for (int32_t i = 0; i < rows->count; i++) {
-        const uint32_t bit = rows->label[i] + 0.0f != low;
-        gy_bits_pack(bits, &bit, 1, 1);
-    }
-}
-
-static void blocks_pack_parts(struct gy_blocks_packed *p, const struct gy_rows *rows, int count)
-{
-    const struct gy_blocks_parts parts = gy_blocks_place(&p->entry);
-    struct gy_bits_writer lengths = { p->bytes + parts.lengths, 0, 0 }, ids = { p->bytes + parts.ids, 0, 0 }, labels = { p->bytes + parts.labels, 0, 0 };
-    unsigned char *values = p->bytes + parts.values, *label = labels.to, *weights = p->bytes + parts.weights;
-    for (int i = 0; i < count; i++, rows++) {
-        if (rows->count == 0)
-            continue;
-        const uint32_t from = gy_rows_begin(rows, 0), n = gy_rows_end(rows, rows->count - 1) - from;
-        if (p->entry.length_bits != 0)
-            blocks_pack_lengths(&lengths, rows, p->entry.length_bits);
-        gy_bits_pack(&ids, rows->id + from, n, p->entry.id_bits);
-        if (p->entry.flags & GY_BLOCKS_VALUES)
-            values = blocks_copy_reals(values, rows->value != NULL ? rows->value + from : NULL, rows->same, n);
-        if (p->entry.label_kind == GY_BLOCKS_LABEL_BITS)
-            blocks_pack_label_bits(&labels, rows, p->entry.label[0]);
-        if (p->entry.label_kind == GY_BLOCKS_LABEL_REAL)
-            label = blocks_copy_reals(label, rows->label, 0, (uint32_t)rows->count);
-        if (p->entry.flags & GY_BLOCKS_WEIGHTS)
-            weights = blocks_copy_reals(weights, rows->weight, 1, (uint32_t)rows->count);
-    }
-    gy_bits_flush(&lengths);
-    gy_bits_flush(&ids);
-    gy_bits_flush(&labels);
-}
-
-static int blocks_pack_room(struct gy_blocks_packed *p, size_t bytes, const struct gy_alloc *alloc, struct gy_error *err)
-{
-    if (p->room < bytes) {
-        unsigned char *grown = gy_alloc_grow(alloc, p->bytes, p->room, bytes, 1);
-        if (grown == NULL)
-            return GY_NOMEM(err, "a packed block", bytes);
-        p->bytes = grown;
-        p->room = bytes;
-    }
-    memset(p->bytes, 0, bytes);
-    return GY_OK;
-}
-
-static void blocks_describe(struct gy_blocks_packed *p, const struct blocks_sum *sum)
-{
-    const int same_length = sum->longest == sum->shortest && sum->longest > 0;
-    struct gy_blocks_entry e = { 0, 0, (uint32_t)sum->rows, (uint32_t)sum->entries, same_length ? sum->longest : 0, 1, 0, GY_BLOCKS_LABEL_ONE, 0,
-        sum->same, { 0, 0 }, 0, 0, 0 };
-    e.id_bits = (uint8_t)gy_bits_of(sum->look.most);
-    e.length_bits = same_length ? 0 : (uint8_t)gy_bits_of(sum->longest);
-    e.label_kind = p->counts.too_many || p->counts.count > 2 ? GY_BLOCKS_LABEL_REAL : p->counts.count == 2 ? GY_BLOCKS_LABEL_BITS : GY_BLOCKS_LABEL_ONE;
-    for (int i = 0; i < 2 && i < p->counts.count && e.label_kind != GY_BLOCKS_LABEL_REAL; i++)
-        e.label[i] = p->counts.label[i];
-    e.flags = (uint8_t)((sum->values ? GY_BLOCKS_VALUES : 0) | (sum->weights ? GY_BLOCKS_WEIGHTS : 0));
-    e.features = sum->entries > 0 ? sum->look.most + 1 : 0;
-    e.bytes = gy_blocks_place(&e).bytes;
-    p->entry = e;
-}
-
-GY_INT int gy_blocks_pack(struct gy_blocks_packed **packed, const struct gy_rows *rows, int count, const struct gy_alloc *alloc, struct gy_error *err)
-{
-    struct blocks_sum sum = { 0, 0, 0, UINT32_MAX, { 0, 0 }, 0, 0, 1 };
-    if (*packed == NULL && (*packed = gy_alloc_take(alloc, 1, sizeof **packed)) == NULL)
-        return GY_NOMEM(err, "a packed block", sizeof **packed);
-    struct gy_blocks_packed *p = *packed;
-    memset(&p->counts, 0, sizeof p->counts);
-    for (int i = 0; i < count; i++) {
-        if (rows[i].count > 0)
-            GY_TRY(blocks_sum_view(&sum, &rows[i], err));
-        for (int32_t k = 0; k < rows[i].count; k++)
-            gy_blocks_count(&p->counts, rows[i].label[k], 1);
-    }
-    if (sum.rows < 1 || sum.rows > BLOCKS_ROWS || sum.entries > BLOCKS_ENTRIES || sum.look.most == UINT32_MAX)
-        return GY_FAIL(err, GY_E_ARG, "a block of %" PRIu64 " rows with %" PRIu64 " entries, largest id %" PRIu32 "; at most %u with %u, %" PRIu32,
-                       sum.rows, sum.entries,
-                       sum.look.most, BLOCKS_ROWS, BLOCKS_ENTRIES, UINT32_MAX - 1);
-    blocks_describe(p, &sum);
-    GY_TRY(blocks_pack_room(p, (size_t)p->entry.bytes, alloc, err));
-    blocks_pack_parts(p, rows, count);
-    p->entry.crc = gy_crc32c(0, p->bytes, (size_t)p->entry.bytes);
-    return GY_OK;
-}
-
-GY_INT int64_t gy_blocks_packed_bytes(const struct gy_blocks_packed *packed) { return (int64_t)packed->entry.bytes; }
-
-GY_INT void gy_blocks_drop(struct gy_blocks_packed *packed, const struct gy_alloc *alloc)
-{
-    if (packed == NULL)
-        return;
-    gy_alloc_free(alloc, packed->bytes, packed->room);
-    gy_alloc_free(alloc, packed, sizeof *packed);
-}
-
 /* ---- bytes to where they belong ---- */
 
 static int blocks_write_at(const struct gy_blocks_writer *w, uint64_t at, const unsigned char *bytes, size_t count, struct gy_error *err)
 {
     for (size_t done = 0; done < count;) {
-        const ssize_t put = pwrite(w->fd, bytes + done, count - done, (off_t)(at + done));
+        const ssize_t put = pwrite(w->fd, bytes + done, count - done < GY_FILE_AHEAD ? count - done : GY_FILE_AHEAD, (off_t)(at + done));
         if (put < 0 && errno == EINTR)
             continue;
         if (put <= 0)
             return GY_FAIL(err, GY_E_IO, "%.300s: cannot be written: %s", w->path, strerror(errno));
         done += (size_t)put;
+        if ((size_t)put == GY_FILE_AHEAD)
+            gy_file_begin_sync(w->fd);
     }
     return GY_OK;
 }
@@ -377,14 +183,13 @@ GY_INT int gy_blocks_put(struct gy_blocks_writer *w, const struct gy_blocks_pack
     struct gy_blocks_entry *mine = &w->entry[h->blocks];
     *mine = *e;
     mine->at = w->at;
+    mine->crc = gy_blocks_packed_crc(packed);
     GY_TRY(blocks_write_next(w, packed->bytes, (size_t)e->bytes, err));
     h->blocks++;
     h->rows += e->rows;
     h->entries += e->entries;
     h->features = e->features > h->features ? e->features : h->features;
-    w->counts.too_many |= packed->counts.too_many;
-    for (int32_t i = 0; i < packed->counts.count; i++)
-        gy_blocks_count(&w->counts, packed->counts.label[i], packed->counts.rows[i]);
+    gy_blocks_count_all(&w->counts, &packed->counts);
     return GY_OK;
 }
 

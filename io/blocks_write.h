@@ -21,7 +21,6 @@ GY_INT int gy_blocks_create(struct gy_blocks_writer **out, const struct gy_block
  * Rows' scale is
  * not kept. Thread-safe for different packed ones. */
 GY_INT int gy_blocks_pack(struct gy_blocks_packed **packed, const struct gy_rows *rows, int count, const struct gy_alloc *alloc, struct gy_error *err);
-GY_INT int64_t gy_blocks_packed_bytes(const struct gy_blocks_packed *packed);
 GY_INT void gy_blocks_drop(struct gy_blocks_packed *packed, const struct gy_alloc *alloc); /* NULL is fine */
 GY_INT int gy_blocks_put(struct gy_blocks_writer *writer, const struct gy_blocks_packed *packed, struct gy_error *err);
 /* Writes index and header and closes the writer, also when it fails. memory (NULL for a file): the blocks, open. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Text to blocks in rounds. In one round, side by side: the text of the next pieces is fetched, the pieces fetched before are parsed, the blocks cut
- * before are packed, those packed before are written. Between rounds one thread cuts the parsed rows into blocks. Where a piece or a round ends
- * decides nothing about the blocks, so that the file has the same bytes with any number of threads; memory is that of a few pieces a thread, and of
- * the blocks between two rounds. */
+/* Text to blocks in rounds. In one round, side by side: the next pieces of text are dealt, those dealt before are read, parsed and summed up, shares
+ * of the blocks cut before are packed, those packed before are written. Between rounds one thread cuts the parsed rows into blocks. Where a piece or a
+ * round ends decides nothing about the blocks, so that the file has the same bytes with any number of threads; memory is that of a piece of text a
+ * thread, and of the rows of the blocks between two rounds. */
 #include "../engine/base/file.h"
 #include "blocks_write.h"
 #include "rows_text.h"
 
-#define CONVERT_PIECES 4                        /* of a round, a thread */
+#define CONVERT_PIECES 16                       /* of a round, a thread */
+#define CONVERT_GROWTH 4                        /* so many times the pieces of the round before, until there are so many */
 #define CONVERT_ROWS 65536                      /* of a block */
 #define CONVERT_ENTRIES ((int64_t)1 << 22)      /* of a block of no stated size */
 #define CONVERT_ENTRIES_MOST ((int64_t)1 << 27) /* of any block of more than a row */
@@ -17,13 +18,21 @@
 struct convert_block {
     int first_view, views;
     struct gy_blocks_packed *packed;
-    int status;
-    struct gy_error error;
+    uint64_t shares; /* of it and the blocks before */
 };
 struct convert_blocks { /* of a round */
     struct convert_block *block;
     size_t room;
     int count;
+};
+struct convert_pieces { /* of a round */
+    struct gy_rows_piece **piece; /* [window] */
+    struct gy_rows_text *text;    /* [window] of pieces that were read in turn */
+    int count;
+};
+struct convert_thread {
+    struct gy_rows_keep keep;
+    char apart[GY_CACHE_LINE];
 };
 struct convert_list {
     struct gy_rows_piece *head, *tail;
@@ -36,13 +45,15 @@ struct convert_job {
     struct gy_rows_settings settings;
     struct gy_rows_source *source;
     struct gy_blocks_writer *writer;
-    struct gy_rows_piece **fetched, **parsed; /* [window] of this round */
-    int window, fetched_count, parsed_count, more;
+    struct convert_thread *thread;          /* [threads] */
+    struct convert_pieces fetched, parsed;
+    int threads, window, ahead, more;       /* ahead: how many pieces are fetched, at most window */
     struct convert_list ready, retired, idle; /* rows that wait for a block; whose blocks are being packed; to be used again */
     struct convert_blocks packs, writes;
     struct gy_rows *view; /* of packs */
     size_t view_room;
     int views;
+    struct gy_blocks_sum sum;          /* of the block that is cut */
     int64_t block_rows, block_entries; /* limits */
     int64_t rows, entries;             /* of the block that is being gathered */
     int fetch_status, write_status;
@@ -76,48 +87,6 @@ static struct gy_rows_piece *convert_pop(struct convert_list *list)
     return piece;
 }
 
-/* Gives the arrays of a piece back; not its own text. */
-static void convert_drop_rows(const struct convert_job *job, struct gy_rows_piece *p)
-{
-    const size_t entries = p->room / (size_t)job->settings.format->entry_bytes + GY_ROWS_PAD, rows = p->room / 2 + 2;
-    if (p->room == 0)
-        return;
-    gy_alloc_free(&job->alloc, p->id, entries * sizeof *p->id);
-    gy_alloc_free(&job->alloc, p->value, entries * sizeof *p->value);
-    gy_alloc_free(&job->alloc, p->start, rows * sizeof *p->start);
-    gy_alloc_free(&job->alloc, p->label, rows * sizeof *p->label);
-    p->id = p->start = NULL;
-    p->value = p->label = NULL;
-    p->room = 0;
-}
-
-/* Arrays for all rows that so much text can have: an entry takes format->entry_bytes at least, a row two. They are not cleared: what is not used costs no
- * memory. */
-static int convert_take_rows(const struct convert_job *job, struct gy_rows_piece *p, struct gy_error *err)
-{
-    const size_t room = p->bytes > 0 ? p->bytes : 1, entries = room / (size_t)job->settings.format->entry_bytes + GY_ROWS_PAD, rows = room / 2 + 2;
-    if (room <= p->room)
-        return GY_OK;
-    if (entries > UINT32_MAX || rows > INT32_MAX)
-        return GY_FAIL(err, GY_E_FORMAT, "a line of %zu bytes is too long", p->bytes);
-    convert_drop_rows(job, p);
-    p->id = gy_alloc_grow(&job->alloc, NULL, 0, entries, sizeof *p->id);
-    p->value = job->settings.format->ones ? NULL : gy_alloc_grow(&job->alloc, NULL, 0, entries, sizeof *p->value);
-    p->start = gy_alloc_grow(&job->alloc, NULL, 0, rows, sizeof *p->start);
-    p->label = gy_alloc_grow(&job->alloc, NULL, 0, rows, sizeof *p->label);
-    p->room = room;
-    if (p->id == NULL || (p->value == NULL && !job->settings.format->ones) || p->start == NULL || p->label == NULL)
-        return GY_NOMEM(err, "rows of a piece of text", (2 * entries + 2 * rows) * sizeof *p->id);
-    return GY_OK;
-}
-
-static void convert_drop_piece(const struct convert_job *job, struct gy_rows_piece *p)
-{
-    convert_drop_rows(job, p);
-    gy_alloc_free(&job->alloc, p->own, p->own_room);
-    gy_alloc_free(&job->alloc, p, sizeof *p);
-}
-
 /* ---- the parts of a round ---- */
 
 static struct gy_rows_piece *convert_new_piece(struct convert_job *job)
@@ -132,24 +101,26 @@ static struct gy_rows_piece *convert_new_piece(struct convert_job *job)
     p->lines = 0;
     p->status = GY_OK;
     memset(p->mend, 0, sizeof p->mend);
+    memset(&p->sum, 0, sizeof p->sum);
     return p;
 }
 
 /* Only this part takes from the idle pieces while a round runs. */
 static int convert_fetch(struct convert_job *job, struct gy_error *err)
 {
-    while (job->more && job->fetched_count < job->window) {
+    struct convert_pieces *const to = &job->fetched;
+    while (job->more && to->count < job->ahead) {
         struct gy_rows_piece *p = convert_new_piece(job);
         if (p == NULL)
             return GY_NOMEM(err, "a piece of text", sizeof *p);
-        const int status = gy_rows_source_next(job->source, &job->settings, p, &job->more, err);
+        const int status = gy_rows_source_next(job->source, &job->settings, p, &to->text[to->count], &job->more, err);
         if (status != GY_OK)
             job->more = 0;
         if (!job->more)
             convert_push(&job->idle, p);
         GY_TRY(status);
         if (job->more)
-            job->fetched[job->fetched_count++] = p;
+            to->piece[to->count++] = p;
     }
     return GY_OK;
 }
@@ -161,34 +132,55 @@ static int convert_write(struct convert_job *job, struct gy_error *err)
     return GY_OK;
 }
 
-static void convert_pack(struct convert_job *job, struct convert_block *block)
+/* Rows [begin, end) of a parsed piece. */
+static struct gy_rows convert_rows(const struct gy_rows_piece *p, int32_t begin, int32_t end)
 {
-    block->status = gy_blocks_pack(&block->packed, job->view + block->first_view, block->views, &job->alloc, &block->error);
+    return (struct gy_rows){ 0, end - begin, 0, p->start + begin, p->id, p->value, p->same, p->label + begin, NULL, NULL };
 }
 
-static void convert_parse(struct convert_job *job, struct gy_rows_piece *p)
+static uint64_t convert_shares(const struct convert_blocks *blocks) { return blocks->count > 0 ? blocks->block[blocks->count - 1].shares : 0; }
+
+static void convert_pack(const struct convert_job *job, uint64_t share)
 {
-    p->status = convert_take_rows(job, p, &p->error);
-    p->column = 1;
-    if (p->status != GY_OK)
-        return;
-    p->start[0] = 0;
-    p->status = job->settings.format->parse(p);
+    int low = 0, high = job->packs.count - 1;
+    while (low < high) { /* the first block that ends behind the share */
+        const int middle = (low + high) / 2;
+        if (job->packs.block[middle].shares > share)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    const struct convert_block *const block = &job->packs.block[low];
+    gy_blocks_pack_share(block->packed, share - (block->shares - gy_blocks_shares(block->packed)), job->view + block->first_view, block->views);
+}
+
+static int convert_parse(struct convert_job *job, struct gy_rows_keep *keep, struct gy_rows_piece *p, struct gy_error *err)
+{
+    p->column = p->same = 1;
+    if (p->text == NULL)
+        GY_TRY(gy_rows_source_read(job->source, p, &keep->text, err));
+    GY_TRY(gy_rows_keep_room(keep, p, &job->alloc, err));
+    GY_TRY(job->settings.format->parse(p)); /* the sentence is p's already */
+    const struct gy_rows rows = convert_rows(p, 0, p->rows);
+    GY_TRY(gy_blocks_sum_add(&p->sum, &rows, err));
+    return gy_rows_keep(keep, p, &job->alloc, err);
 }
 
 static void convert_tile(void *user, int64_t tile, int thread)
 {
     struct convert_job *job = user;
-    (void)thread;
+    const int64_t shares = (int64_t)convert_shares(&job->packs);
     if (tile == 0) {
         if (job->fetch_status == GY_OK)
             job->fetch_status = convert_fetch(job, &job->fetch_error);
     } else if (tile == 1)
         job->write_status = convert_write(job, &job->write_error);
-    else if (tile - 2 < job->packs.count)
-        convert_pack(job, &job->packs.block[tile - 2]);
-    else
-        convert_parse(job, job->parsed[tile - 2 - job->packs.count]);
+    else if (tile - 2 < shares)
+        convert_pack(job, (uint64_t)tile - 2);
+    else {
+        struct gy_rows_piece *const p = job->parsed.piece[tile - 2 - shares];
+        p->status = convert_parse(job, &job->thread[thread].keep, p, &p->error);
+    }
 }
 
 /* ---- between rounds ---- */
@@ -226,14 +218,16 @@ static int convert_accept(struct convert_job *job, struct gy_rows_piece *p, stru
     job->line += p->lines;
     job->file_rows += p->rows;
     job->report.rows += p->rows;
-    job->report.entries += p->start[p->rows];
+    job->report.entries += (int64_t)p->sum.entries;
     job->report.bytes += (int64_t)p->bytes - p->added;
     convert_push(p->rows > 0 ? &job->ready : &job->idle, p);
     return GY_OK;
 }
 
+/* The block that is cut gets the rows up to `end` of a piece. */
 static int convert_add_view(struct convert_job *job, struct gy_rows_piece *p, int32_t end, struct gy_error *err)
 {
+    const struct gy_rows rows = convert_rows(p, p->used, end);
     if ((size_t)job->views == job->view_room) {
         const size_t room = job->view_room ? 2 * job->view_room : 64;
         struct gy_rows *grown = gy_alloc_grow(&job->alloc, job->view, job->view_room, room, sizeof *grown);
@@ -242,8 +236,11 @@ static int convert_add_view(struct convert_job *job, struct gy_rows_piece *p, in
         job->view = grown;
         job->view_room = room;
     }
-    job->view[job->views++] = (struct gy_rows){ 0, end - p->used, 0, p->start + p->used, p->id, p->value, 1, p->label + p->used, NULL, NULL };
+    job->view[job->views++] = rows;
     p->used = end;
+    if (rows.count < p->rows)
+        return gy_blocks_sum_add(&job->sum, &rows, err);
+    gy_blocks_sum_join(&job->sum, &p->sum);
     return GY_OK;
 }
 
@@ -260,8 +257,9 @@ static int convert_close_block(struct convert_job *job, struct gy_rows_piece *la
         b->block = grown;
         b->room = room;
     }
-    struct convert_block *block = &b->block[b->count++];
+    struct convert_block *block = &b->block[b->count];
     block->first_view = job->views;
+    memset(&job->sum, 0, sizeof job->sum);
     for (struct gy_rows_piece *p = job->ready.head;; p = job->ready.head) {
         const int32_t stop = p == last ? end : p->rows;
         if (stop > p->used)
@@ -272,6 +270,9 @@ static int convert_close_block(struct convert_job *job, struct gy_rows_piece *la
             break;
     }
     block->views = job->views - block->first_view;
+    GY_TRY(gy_blocks_plan(&block->packed, &job->sum, &job->alloc, err));
+    block->shares = convert_shares(b) + gy_blocks_shares(block->packed);
+    b->count++;
     job->rows = job->entries = 0;
     return GY_OK;
 }
@@ -279,6 +280,12 @@ static int convert_close_block(struct convert_job *job, struct gy_rows_piece *la
 /* Gathers the rows of a piece that stands at the end of those that wait. */
 static int convert_cut_piece(struct convert_job *job, struct gy_rows_piece *p, struct gy_error *err)
 {
+    const int64_t entries = (int64_t)p->sum.entries;
+    if (job->rows + p->rows <= job->block_rows && job->entries + entries <= job->block_entries) {
+        job->rows += p->rows;
+        job->entries += entries;
+        return GY_OK;
+    }
     for (int32_t i = 0; i < p->rows; i++) {
         const int64_t length = p->start[i + 1] - p->start[i];
         if (job->rows > 0 && (job->rows == job->block_rows || job->entries + length > job->block_entries))
@@ -293,35 +300,28 @@ static int convert_cut_piece(struct convert_job *job, struct gy_rows_piece *p, s
 static int convert_cut(struct convert_job *job, struct gy_error *err)
 {
     int status = GY_OK, done = 0;
-    while (status == GY_OK && done < job->parsed_count) {
-        struct gy_rows_piece *p = job->parsed[done];
+    struct convert_pieces *const from = &job->parsed;
+    while (status == GY_OK && done < from->count) {
+        struct gy_rows_piece *p = from->piece[done];
         status = convert_accept(job, p, err);
         if (status != GY_OK)
             break;
         done++;
         status = convert_cut_piece(job, p, err);
     }
-    job->parsed_count -= done;
-    memmove(job->parsed, job->parsed + done, (size_t)job->parsed_count * sizeof(struct gy_rows_piece *));
+    from->count -= done;
+    memmove(from->piece, from->piece + done, (size_t)from->count * sizeof *from->piece);
     return status;
-}
-
-static int convert_check_round(const struct convert_job *job, struct gy_error *err)
-{
-    if (job->write_status != GY_OK)
-        return GY_FAIL(err, job->write_status, "%s", job->write_error.text);
-    for (int i = 0; i < job->packs.count; i++)
-        if (job->packs.block[i].status != GY_OK)
-            return GY_FAIL(err, job->packs.block[i].status, "%s", job->packs.block[i].error.text);
-    return GY_OK;
 }
 
 /* What was packed is written next; the rows that it was made of are free. */
 static void convert_turn(struct convert_job *job)
 {
     const struct convert_blocks written = job->writes;
-    for (struct gy_rows_piece *p = convert_pop(&job->retired); p != NULL; p = convert_pop(&job->retired))
+    for (struct gy_rows_piece *p = convert_pop(&job->retired); p != NULL; p = convert_pop(&job->retired)) {
+        gy_rows_let_go(p);
         convert_push(&job->idle, p);
+    }
     job->writes = job->packs;
     job->packs = written;
     job->packs.count = 0;
@@ -340,18 +340,19 @@ static int convert_progress(const struct convert_job *job, struct gy_error *err)
 /* What was fetched is parsed next. */
 static void convert_pass_on(struct convert_job *job)
 {
-    struct gy_rows_piece **const fetched = job->fetched;
+    const struct convert_pieces fetched = job->fetched;
     job->fetched = job->parsed;
     job->parsed = fetched;
-    job->parsed_count = job->fetched_count;
-    job->fetched_count = 0;
+    job->fetched.count = 0;
+    job->ahead = (int)gy_min64((int64_t)CONVERT_GROWTH * job->ahead, job->window);
 }
 
 /* A failure to fetch waits until the text before it is parsed: the first failure in the text is the one that is told. */
 static int convert_round(struct convert_job *job, struct gy_error *err)
 {
-    gy_pool_run(job->pool, convert_tile, job, 2 + job->packs.count + job->parsed_count);
-    GY_TRY(convert_check_round(job, err));
+    gy_pool_run(job->pool, convert_tile, job, 2 + (int64_t)convert_shares(&job->packs) + job->parsed.count);
+    if (job->write_status != GY_OK)
+        return GY_FAIL(err, job->write_status, "%s", job->write_error.text);
     convert_turn(job);
     GY_TRY(convert_cut(job, err));
     convert_pass_on(job);
@@ -360,7 +361,7 @@ static int convert_round(struct convert_job *job, struct gy_error *err)
 
 static int convert_run(struct convert_job *job, struct gy_error *err)
 {
-    while (job->more || job->parsed_count > 0)
+    while (job->more || job->parsed.count > 0)
         GY_TRY(convert_round(job, err));
     if (job->fetch_status != GY_OK)
         return GY_FAIL(err, job->fetch_status, "%s", job->fetch_error.text);
@@ -459,9 +460,9 @@ static int convert_settle(struct convert_job *job, struct gy_error *err)
 static int convert_settle_columns(struct convert_job *job, struct gy_error *err)
 {
     struct gy_rows_settings *s = &job->settings;
-    if (s->format != gy_rows_csv() || job->fetched_count == 0)
+    if (s->format != gy_rows_csv() || job->fetched.count == 0)
         return GY_OK;
-    const uint32_t columns = (uint32_t)job->fetched[0]->layout->columns - 1;
+    const uint32_t columns = (uint32_t)job->fetched.piece[0]->layout->columns - 1;
     if (s->features != 0 && s->features != columns)
         return GY_FAIL(err, GY_E_MISMATCH, "%.300s: %" PRIu32 " columns beside the label, but %" PRIu32 " features were asked for",
                        gy_rows_source_name(job->source, 0), columns,
@@ -472,6 +473,13 @@ static int convert_settle_columns(struct convert_job *job, struct gy_error *err)
 
 /* ---- open and close ---- */
 
+static int convert_take_pieces(const struct convert_job *job, struct convert_pieces *pieces, struct gy_error *err)
+{
+    pieces->piece = gy_alloc_take(&job->alloc, (size_t)job->window, sizeof *pieces->piece);
+    pieces->text = gy_alloc_take(&job->alloc, (size_t)job->window, sizeof *pieces->text);
+    return pieces->piece != NULL && pieces->text != NULL ? GY_OK : GY_NOMEM(err, "a list of pieces", (size_t)job->window * sizeof *pieces->text);
+}
+
 static int convert_open(struct convert_job *job, const struct gy_rows_bytes *bytes, int memory, struct gy_error *err)
 {
     const struct gy_convert_config *c = job->config;
@@ -481,11 +489,13 @@ static int convert_open(struct convert_job *job, const struct gy_rows_bytes *byt
     job->pool = c->pool;
     if (job->pool == NULL)
         GY_TRY(gy_pool_open(&job->pool, &job->alloc, 1, err));
-    job->window = CONVERT_PIECES * gy_pool_threads(job->pool);
-    job->fetched = gy_alloc_take(&job->alloc, (size_t)job->window, sizeof *job->fetched);
-    job->parsed = gy_alloc_take(&job->alloc, (size_t)job->window, sizeof *job->parsed);
-    if (job->fetched == NULL || job->parsed == NULL)
-        return GY_NOMEM(err, "a list of pieces", (size_t)job->window * sizeof *job->fetched);
+    job->ahead = job->threads = gy_pool_threads(job->pool);
+    job->window = CONVERT_PIECES * job->threads;
+    job->thread = gy_alloc_take(&job->alloc, (size_t)job->threads, sizeof *job->thread);
+    if (job->thread == NULL)
+        return GY_NOMEM(err, "what threads keep", (size_t)job->threads * sizeof *job->thread);
+    GY_TRY(convert_take_pieces(job, &job->fetched, err));
+    GY_TRY(convert_take_pieces(job, &job->parsed, err));
     job->block_rows = c->block_rows > 0 ? c->block_rows : CONVERT_ROWS;
     job->block_entries = c->block_rows > 0 ? CONVERT_ENTRIES_MOST : CONVERT_ENTRIES;
     job->more = 1;
@@ -502,7 +512,17 @@ static int convert_open(struct convert_job *job, const struct gy_rows_bytes *byt
 static void convert_drop_list(const struct convert_job *job, struct convert_list *list)
 {
     for (struct gy_rows_piece *p = convert_pop(list); p != NULL; p = convert_pop(list))
-        convert_drop_piece(job, p);
+        gy_alloc_free(&job->alloc, p, sizeof *p);
+}
+
+static void convert_drop_pieces(struct convert_job *job, struct convert_pieces *pieces)
+{
+    for (int i = 0; i < pieces->count; i++)
+        convert_push(&job->idle, pieces->piece[i]);
+    for (int i = 0; pieces->text != NULL && i < job->window; i++)
+        gy_alloc_free(&job->alloc, pieces->text[i].bytes, pieces->text[i].room);
+    gy_alloc_free(&job->alloc, pieces->piece, (size_t)job->window * sizeof *pieces->piece);
+    gy_alloc_free(&job->alloc, pieces->text, (size_t)job->window * sizeof *pieces->text);
 }
 
 static void convert_drop_blocks(const struct convert_job *job, const struct convert_blocks *blocks)
@@ -515,18 +535,17 @@ static void convert_drop_blocks(const struct convert_job *job, const struct conv
 static void convert_close(struct convert_job *job)
 {
     const struct gy_alloc alloc = job->alloc;
-    for (int i = 0; i < job->fetched_count; i++)
-        convert_push(&job->idle, job->fetched[i]);
-    for (int i = 0; i < job->parsed_count; i++)
-        convert_push(&job->idle, job->parsed[i]);
+    convert_drop_pieces(job, &job->fetched);
+    convert_drop_pieces(job, &job->parsed);
     convert_drop_list(job, &job->ready);
     convert_drop_list(job, &job->retired);
     convert_drop_list(job, &job->idle);
     convert_drop_blocks(job, &job->packs);
     convert_drop_blocks(job, &job->writes);
     gy_alloc_free(&alloc, job->view, job->view_room * sizeof *job->view);
-    gy_alloc_free(&alloc, job->fetched, (size_t)job->window * sizeof *job->fetched);
-    gy_alloc_free(&alloc, job->parsed, (size_t)job->window * sizeof *job->parsed);
+    for (int i = 0; job->thread != NULL && i < job->threads; i++)
+        gy_rows_keep_close(&job->thread[i].keep, &alloc);
+    gy_alloc_free(&alloc, job->thread, (size_t)job->threads * sizeof *job->thread);
     gy_alloc_free(&alloc, job->settings.criteo_word, GY_ROWS_CRITEO_TABLE * sizeof *job->settings.criteo_word);
     gy_blocks_abandon(job->writer);
     if (job->config->pool == NULL)
@@ -586,6 +605,7 @@ GY_INT int gy_convert_bytes(struct gy_blocks **out, const struct gy_convert_conf
 }
 
 #undef CONVERT_PIECES
+#undef CONVERT_GROWTH
 #undef CONVERT_ROWS
 #undef CONVERT_ENTRIES
 #undef CONVERT_ENTRIES_MOST

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Text in pieces of whole lines, each in memory of its own, whether it comes from a file, a .gz file's decoder or memory: the beginning of a line
- * that does not end in one piece waits for the next. Files are read, not mapped, so that no more of one is in memory than its pieces. */
+/* Text in pieces of whole lines, whether it comes from a file, a .gz file's decoder or memory. What a decoder gives is read in turn: the beginning of a
+ * line that does not end in one piece waits for the next. So is a file's beginning, which says what the file is like; all further pieces of a file are
+ * read by whoever parses them: a piece is the lines that begin in its bytes. Files are read, not mapped, so that no more of one is in memory than
+ * its pieces. */
 #include "../engine/base/file.h"
 #include "rows_text.h"
 #include <fcntl.h>
@@ -10,10 +12,11 @@
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 #define SOURCE_PIECE ((size_t)100)
 #else
-#define SOURCE_PIECE ((size_t)1 << 20)
+#define SOURCE_PIECE ((size_t)1 << 18)
 #endif
 #define SOURCE_LINE ((size_t)1 << 30) /* longest line */
 #define SOURCE_PEEK ((size_t)1 << 16)
+#define SOURCE_MORE ((size_t)1 << 12) /* read behind a piece, for its last line's end */
 
 struct source_file {
     const char *name;
@@ -30,10 +33,11 @@ struct gy_rows_source {
     int fd;              /* -1: none */
     struct gy_map map;   /* of a .gz file */
     struct gy_inflate *gz;
-    size_t pos;          /* bytes of the file that are read */
+    size_t pos;          /* bytes of the file that are read or dealt */
+    int in_turn;         /* all of this file is to be read in turn */
     int ended;
-    unsigned char *rest; /* the beginning of a line */
-    size_t rest_bytes, rest_room;
+    struct gy_rows_text rest; /* the beginning of a line */
+    size_t rest_bytes;
     int64_t past;        /* bytes of the files before */
     int64_t done;
     unsigned char *peek;
@@ -96,7 +100,7 @@ GY_INT void gy_rows_source_close(struct gy_rows_source *s)
         return;
     const struct gy_alloc alloc = s->alloc;
     source_close_file(s);
-    gy_alloc_free(&alloc, s->rest, s->rest_room);
+    gy_alloc_free(&alloc, s->rest.bytes, s->rest.room);
     gy_alloc_free(&alloc, s->peek, SOURCE_PEEK + GY_ROWS_PAD);
     gy_alloc_free(&alloc, s->file, (size_t)s->files * sizeof *s->file);
     gy_alloc_free(&alloc, s, sizeof *s);
@@ -194,27 +198,27 @@ GY_INT int gy_rows_source_peek(struct gy_rows_source *s, const unsigned char **t
 
 /* ---- pieces ---- */
 
-static int source_room(const struct gy_rows_source *s, unsigned char **buf, size_t *room, size_t need, struct gy_error *err)
+static int source_room(const struct gy_rows_source *s, struct gy_rows_text *text, size_t need, struct gy_error *err)
 {
-    if (need <= *room)
+    if (need <= text->room)
         return GY_OK;
-    unsigned char *grown = gy_alloc_grow(&s->alloc, *buf, *room, need, 1);
+    const size_t more = need + need / 8; /* the next piece may need a little more */
+    unsigned char *grown = gy_alloc_grow(&s->alloc, text->bytes, text->room, more, 1);
     if (grown == NULL)
-        return GY_NOMEM(err, "a piece of text", need);
-    *buf = grown;
-    *room = need;
+        return GY_NOMEM(err, "a piece of text", more);
+    *text = (struct gy_rows_text){ grown, more };
     return GY_OK;
 }
 
-/* The piece's own text, n bytes, gets its last newline and what may be read behind it. */
-static void source_end_piece(struct gy_rows_piece *piece, size_t n)
+/* Bytes [from, to) become the piece's text, with its last newline and what may be read behind it. */
+static void source_end_piece(struct gy_rows_piece *piece, unsigned char *text, size_t from, size_t to)
 {
-    piece->added = n > 0 && piece->own[n - 1] != '\n';
+    piece->added = to > from && text[to - 1] != '\n';
     if (piece->added)
-        piece->own[n++] = '\n';
-    memset(piece->own + n, 0, GY_ROWS_PAD);
-    piece->text = piece->own;
-    piece->bytes = n;
+        text[to++] = '\n';
+    memset(text + to, 0, GY_ROWS_PAD);
+    piece->text = text + from;
+    piece->bytes = to - from;
 }
 
 /* Bytes up to the last newline of n; 0 when there is none. */
@@ -225,29 +229,87 @@ static size_t source_whole_lines(const unsigned char *text, size_t n)
     return n;
 }
 
-static int source_fill(struct gy_rows_source *s, struct gy_rows_piece *piece, struct gy_error *err)
+static int source_fill(struct gy_rows_source *s, struct gy_rows_piece *piece, struct gy_rows_text *text, struct gy_error *err)
 {
     size_t have = s->rest_bytes, want = SOURCE_PIECE + have, lines = 0;
     do {
         size_t got = 0;
         if (want > SOURCE_LINE)
             return GY_FAIL(err, GY_E_FORMAT, "%.300s: a line is longer than %zu bytes", s->file[s->at].name, SOURCE_LINE);
-        GY_TRY(source_room(s, &piece->own, &piece->own_room, want + 1 + GY_ROWS_PAD, err));
+        GY_TRY(source_room(s, text, want + 1 + GY_ROWS_PAD, err));
         if (s->rest_bytes > 0)
-            memcpy(piece->own, s->rest, s->rest_bytes);
+            memcpy(text->bytes, s->rest.bytes, s->rest_bytes);
         s->rest_bytes = 0;
-        GY_TRY(source_read(s, piece->own + have, want - have, &got, err));
+        GY_TRY(source_read(s, text->bytes + have, want - have, &got, err));
         have += got;
         s->ended = have < want;
-        lines = s->ended ? have : source_whole_lines(piece->own, have);
+        lines = s->ended ? have : source_whole_lines(text->bytes, have);
         want *= 2;
     } while (!s->ended && lines == 0);
-    GY_TRY(source_room(s, &s->rest, &s->rest_room, have - lines, err));
+    GY_TRY(source_room(s, &s->rest, have - lines, err));
     if (have > lines)
-        memcpy(s->rest, piece->own + lines, have - lines);
+        memcpy(s->rest.bytes, text->bytes + lines, have - lines);
     s->rest_bytes = have - lines;
-    source_end_piece(piece, lines);
+    source_end_piece(piece, text->bytes, 0, lines);
     return GY_OK;
+}
+
+/* All of `count` bytes of the file at `at`. */
+static int source_read_at(const struct source_file *f, int fd, int64_t at, unsigned char *to, size_t count, struct gy_error *err)
+{
+    if (f->bytes != NULL)
+        memcpy(to, f->bytes + at, count);
+    for (size_t done = 0; f->bytes == NULL && done < count;) {
+        const ssize_t some = pread(fd, to + done, count - done, (off_t)(at + (int64_t)done));
+        if (some < 0 && errno == EINTR)
+            continue;
+        if (some < 0)
+            return GY_FAIL(err, GY_E_IO, "the file cannot be read: %s", strerror(errno));
+        if (some == 0)
+            return GY_FAIL(err, GY_E_IO, "the file ends at byte %" PRId64 ", but had %" PRId64, at + (int64_t)done, f->size);
+        done += (size_t)some;
+    }
+    return GY_OK;
+}
+
+/* From the byte before the piece on, which is a newline where a line begins with the piece. */
+static int source_read_piece(const struct gy_rows_source *s, int fd, struct gy_rows_piece *piece, struct gy_rows_text *text, struct gy_error *err)
+{
+    const struct source_file *f = &s->file[piece->file];
+    const size_t all = (size_t)(f->size - (piece->from - 1));
+    size_t have = 0, want = piece->span + 1 + SOURCE_MORE, begin = 0, end = 0;
+    while (end == 0) {
+        const size_t seen = have > piece->span ? have : piece->span;
+        want = want < all ? want : all;
+        if (want > SOURCE_LINE)
+            return GY_FAIL(err, GY_E_FORMAT, "a line is longer than %zu bytes", SOURCE_LINE);
+        GY_TRY(source_room(s, text, want + 1 + GY_ROWS_PAD, err));
+        GY_TRY(source_read_at(f, fd, piece->from - 1 + (int64_t)have, text->bytes + have, want - have, err));
+        have = want;
+        const unsigned char *const first = memchr(text->bytes, '\n', piece->span);
+        if (first == NULL) { /* they are all of a line that began before */
+            begin = end = 1;
+            break;
+        }
+        const unsigned char *const last = memchr(text->bytes + seen, '\n', have - seen);
+        begin = (size_t)(first - text->bytes) + 1;
+        end = last != NULL ? (size_t)(last - text->bytes) + 1 : have == all ? have : 0;
+        want *= 2;
+    }
+    source_end_piece(piece, text->bytes, begin, end);
+    return GY_OK;
+}
+
+GY_INT int gy_rows_source_read(const struct gy_rows_source *s, struct gy_rows_piece *piece, struct gy_rows_text *text, struct gy_error *err)
+{
+    const struct source_file *f = &s->file[piece->file];
+    const int fd = f->bytes == NULL ? open(f->name, O_RDONLY | O_CLOEXEC) : -1;
+    if (f->bytes == NULL && fd < 0)
+        return GY_FAIL(err, GY_E_IO, "the file cannot be read: %s", strerror(errno));
+    const int status = source_read_piece(s, fd, piece, text, err);
+    if (fd >= 0)
+        close(fd);
+    return status;
 }
 
 /* A byte order mark is three bytes that no line begins with. */
@@ -285,8 +347,38 @@ static int source_look(struct gy_rows_source *s, const struct gy_rows_settings *
     return GY_OK;
 }
 
-GY_INT int gy_rows_source_next(struct gy_rows_source *s, const struct gy_rows_settings *settings, struct gy_rows_piece *piece, int *more,
-                               struct gy_error *err)
+/* The beginning of a file, or the next piece of what is read in turn. A file that is longer than the system said is. */
+static int source_next_text(struct gy_rows_source *s, const struct gy_rows_settings *settings, struct gy_rows_piece *piece, struct gy_rows_text *text,
+                            struct gy_error *err)
+{
+    GY_TRY(source_fill(s, piece, text, err));
+    if (!s->first)
+        return GY_OK;
+    if (piece->bytes == 0)
+        return GY_FAIL(err, GY_E_FORMAT, "%.300s: the file is empty", s->file[s->at].name);
+    GY_TRY(source_skip_mark(s, settings, piece, err));
+    GY_TRY(source_look(s, settings, piece, err));
+    s->in_turn = s->gz != NULL || (int64_t)s->pos >= s->file[s->at].size;
+    if (!s->in_turn) {
+        s->pos -= s->rest_bytes;
+        s->rest_bytes = 0;
+    }
+    return GY_OK;
+}
+
+static void source_deal(struct gy_rows_source *s, struct gy_rows_piece *piece)
+{
+    const size_t left = (size_t)s->file[s->at].size - s->pos;
+    piece->text = NULL;
+    piece->bytes = 0;
+    piece->from = (int64_t)s->pos;
+    piece->span = left < SOURCE_PIECE ? left : SOURCE_PIECE;
+    s->pos += piece->span;
+    s->ended = piece->span == left;
+}
+
+GY_INT int gy_rows_source_next(struct gy_rows_source *s, const struct gy_rows_settings *settings, struct gy_rows_piece *piece, struct gy_rows_text *text,
+                               int *more, struct gy_error *err)
 {
     *more = 0;
     if (s->open && s->ended) {
@@ -298,17 +390,14 @@ GY_INT int gy_rows_source_next(struct gy_rows_source *s, const struct gy_rows_se
         return GY_OK;
     if (!s->open)
         GY_TRY(source_open_file(s, err));
-    GY_TRY(source_fill(s, piece, err));
     piece->file = s->at;
     piece->first = s->first;
     piece->layout = &s->file[s->at].layout;
+    if (s->first || s->in_turn)
+        GY_TRY(source_next_text(s, settings, piece, text, err));
+    else
+        source_deal(s, piece);
     s->done = s->past + (int64_t)s->pos;
-    if (s->first && piece->bytes == 0)
-        return GY_FAIL(err, GY_E_FORMAT, "%.300s: the file is empty", s->file[s->at].name);
-    if (s->first) {
-        GY_TRY(source_skip_mark(s, settings, piece, err));
-        GY_TRY(source_look(s, settings, piece, err));
-    }
     s->first = 0;
     *more = 1;
     return GY_OK;
@@ -317,3 +406,4 @@ GY_INT int gy_rows_source_next(struct gy_rows_source *s, const struct gy_rows_se
 #undef SOURCE_PIECE
 #undef SOURCE_LINE
 #undef SOURCE_PEEK
+#undef SOURCE_MORE

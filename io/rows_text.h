@@ -4,6 +4,7 @@
  * GY_ROWS_PAD bytes behind it can be read, so that a parser needs no look at the end: every loop ends at a newline, and numbers are read by words. */
 #ifndef GY_ROWS_TEXT_H
 #define GY_ROWS_TEXT_H
+#include "blocks_file.h"
 #include "convert.h"
 
 #define GY_ROWS_PAD 64
@@ -30,16 +31,24 @@ struct gy_rows_settings { /* of a whole conversion; read-only while it runs */
     uint32_t *criteo_word; /* [GY_ROWS_CRITEO_TABLE] what an integer becomes, as text (criteo.c); NULL for other formats */
 };
 
+struct gy_rows_text { /* memory of text */
+    unsigned char *bytes;
+    size_t room;
+};
+
 /* A piece of text, and the rows it became. */
 struct gy_rows_piece {
     const struct gy_rows_settings *settings;
     const struct gy_rows_layout *layout;
-    const unsigned char *text;
+    const unsigned char *text; /* NULL: it is to be read (gy_rows_source_read) */
     size_t bytes;
+    int64_t from;    /* where it stands in the file: the lines that begin in these bytes */
+    size_t span;
     int file, first; /* number of the file; 1: its first piece */
     int added;       /* 1: the last newline is not the file's */
     uint32_t *start, *id;
-    float *label, *value; /* value is not filled in where format->ones */
+    float *label, *value; /* value is not filled in where format->ones; of kept rows NULL: all are `same` */
+    float same;
     int32_t rows;
     int64_t lines;
     const unsigned char *line; /* where the present line begins */
@@ -48,9 +57,9 @@ struct gy_rows_piece {
     int64_t column;            /* from 1 */
     struct gy_error error;
     /* of the conversion */
-    unsigned char *own; /* text that is not mapped */
-    size_t own_room, room;
-    int32_t used;       /* rows that blocks were made of */
+    struct gy_blocks_sum sum;  /* of all rows */
+    struct gy_rows_slab *slab; /* where they are kept */
+    int32_t used;              /* rows that blocks were made of */
     struct gy_rows_piece *next;
 };
 
@@ -154,9 +163,28 @@ GY_INT int64_t gy_rows_source_total(const struct gy_rows_source *source); /* byt
 GY_INT int64_t gy_rows_source_done(const struct gy_rows_source *source);  /* of these, handed out */
 /* The beginning of the first file, as a piece's text; it stays until close. */
 GY_INT int gy_rows_source_peek(struct gy_rows_source *source, const unsigned char **text, size_t *bytes, struct gy_error *err);
-/* Fills in text, bytes, file, first, layout of the next piece, whose own text may be replaced; *more 0: there is none. */
-GY_INT int gy_rows_source_next(struct gy_rows_source *source, const struct gy_rows_settings *settings, struct gy_rows_piece *piece, int *more,
-                               struct gy_error *err);
+/* Fills in the place, file, first, layout of the next piece, and its text, which lies in `text` then, where that is to be read in turn: the
+ * beginning of a file, and what comes out of a .gz file. *more 0: there is none. */
+GY_INT int gy_rows_source_next(struct gy_rows_source *source, const struct gy_rows_settings *settings, struct gy_rows_piece *piece, struct gy_rows_text *text,
+                               int *more, struct gy_error *err);
+/* Reads the text of a piece that has none yet. From any thread. */
+GY_INT int gy_rows_source_read(const struct gy_rows_source *source, struct gy_rows_piece *piece, struct gy_rows_text *text, struct gy_error *err);
+
+/* ---- rows of pieces in memory (rows_keep.c) ---- */
+
+/* Of one thread; zeroed at first. */
+struct gy_rows_keep {
+    struct gy_rows_text text;
+    uint32_t *memory;                          /* [count] arrays for the rows of `bytes` of text */
+    size_t count, bytes, entries, rows;
+    struct gy_rows_slab *slabs, *slab, *empty; /* all; the one being filled; those without rows */
+};
+/* Arrays for all rows that the piece's text can have; they are those of the thread's next piece, too. */
+GY_INT int gy_rows_keep_room(struct gy_rows_keep *keep, struct gy_rows_piece *piece, const struct gy_alloc *alloc, struct gy_error *err);
+/* The piece's rows, which are summed up, get memory of their own. */
+GY_INT int gy_rows_keep(struct gy_rows_keep *keep, struct gy_rows_piece *piece, const struct gy_alloc *alloc, struct gy_error *err);
+GY_INT void gy_rows_let_go(struct gy_rows_piece *piece); /* while no thread keeps any */
+GY_INT void gy_rows_keep_close(struct gy_rows_keep *keep, const struct gy_alloc *alloc);
 
 /* ---- .gz (rows_inflate.c) ---- */
 

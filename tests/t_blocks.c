@@ -469,6 +469,58 @@ static void blk_test_append_refused(void)
     T_CHECK(blk_write(blk_path(path, "absent"), &rows, 20, 1, 0, NULL) == GY_E_IO && blk_size(path) == -1);
 }
 
+#define BLK_VIEWS 200 /* of one block, so that each of its parts has several shares, which end inside views */
+
+/* Packs the shares of a planned block, the last one first. */
+static void blk_pack_backwards(struct gy_blocks_packed *packed, const struct gy_rows *views)
+{
+    for (uint64_t share = gy_blocks_shares(packed); share-- > 0;)
+        gy_blocks_pack_share(packed, share, views, BLK_VIEWS);
+}
+
+/* Shares packed in any order, of sums made in any parts, are the block that one call packs; read back, it has the rows. */
+static void blk_test_shares(void)
+{
+    static struct blk_rows data;
+    static struct gy_blocks_sum sum, half;
+    const struct blk_kind kinds[] = { { 699, 0, 99991, 1, 1, 0 }, { 699, 5, 1000, 0, 0, 2 } };
+    const struct gy_alloc alloc = gy_alloc_default();
+    const struct gy_blocks_write config = { NULL, 0, 0, 0, 0, &alloc };
+    for (size_t i = 0; i < GY_COUNT(kinds); i++) {
+        struct gy_blocks_packed *once = NULL, *shares = NULL;
+        struct gy_rows views[BLK_VIEWS], got;
+        struct gy_blocks_writer *writer = NULL;
+        struct gy_blocks *blocks = NULL;
+        views[0] = blk_make(&data, &kinds[i]);
+        memset(&sum, 0, sizeof sum);
+        memset(&half, 0, sizeof half);
+        for (int v = 0; v < BLK_VIEWS; v++) {
+            views[v] = views[0];
+            BLK_OK(gy_blocks_sum_add(v < BLK_VIEWS / 2 ? &sum : &half, &views[v], &blk_err));
+        }
+        gy_blocks_sum_join(&sum, &half);
+        if (!BLK_OK(gy_blocks_pack(&once, views, BLK_VIEWS, &alloc, &blk_err)) || !BLK_OK(gy_blocks_plan(&shares, &sum, &alloc, &blk_err)))
+            return;
+        blk_pack_backwards(shares, views);
+        T_CHECK(gy_blocks_shares(shares) >= 4 && gy_blocks_shares(shares) == gy_blocks_shares(once) && shares->entry.bytes == once->entry.bytes);
+        T_CHECK(memcmp(shares->bytes, once->bytes, (size_t)once->entry.bytes) == 0 && memcmp(&shares->counts, &once->counts, sizeof once->counts) == 0);
+        T_CHECK(gy_blocks_packed_crc(shares) == gy_crc32c(0, once->bytes, (size_t)once->entry.bytes));
+        BLK_OK(gy_blocks_create(&writer, &config, &blk_err));
+        BLK_OK(gy_blocks_put(writer, shares, &blk_err));
+        if (BLK_OK(gy_blocks_finish(writer, &blocks, &blk_err))) {
+            const struct gy_blocks_room room = { malloc(gy_blocks_room_bytes(blocks, -1)), gy_blocks_room_bytes(blocks, -1) };
+            int same = BLK_OK(gy_blocks_read(blocks, 0, &room, &got, &blk_err)) && got.count == BLK_VIEWS * views[0].count;
+            for (int32_t r = 0; same && r < got.count; r++)
+                same = blk_same_row(&views[0], r % views[0].count, &got, r);
+            T_CHECK(same);
+            free(room.memory);
+        }
+        gy_blocks_close(blocks);
+        gy_blocks_drop(once, &alloc);
+        gy_blocks_drop(shares, &alloc);
+    }
+}
+
 static void blk_test_refused_rows(void)
 {
     uint32_t id[4] = { 1, 2, 3, 4 };
@@ -540,6 +592,7 @@ int main(void)
     blk_test_wrong_ids();
     blk_test_append();
     blk_test_append_refused();
+    blk_test_shares();
     blk_test_refused_rows();
     blk_test_unmapped();
     for (size_t i = 0; i < GY_COUNT(names); i++)

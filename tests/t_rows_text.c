@@ -295,6 +295,41 @@ static void txt_test_threads(void)
     gy_buf_close(&text);
 }
 
+/* Lines that begin in one piece and end in a later one, so that pieces between have none; the last one has no end. */
+static void txt_test_long_lines(void)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_buf text;
+    char from[320], word[40];
+    gy_buf_open(&text, &alloc);
+    int64_t entries_in_all = 0;
+    for (int line = 0; line < 3000; line++) {
+        const int entries = line == 1000 ? 150000 : line == 1001 || line == 2999 ? 50000 : line % 7;
+        entries_in_all += entries;
+        gy_buf_add(&text, line % 2 ? "1" : "0", 1);
+        for (int k = 1; k <= entries; k++)
+            gy_buf_add(&text, word, (size_t)snprintf(word, sizeof word, " %d:%d", k, line == 1001 ? k % 5 : 1));
+        gy_buf_add(&text, "\n", line < 2999);
+    }
+    T_CHECK(txt_write_file(txt_path(from, "text"), text.text, text.bytes) == 0);
+    uint64_t id[3] = { 0, 1, 2 };
+    for (int threads = 1; threads <= 3; threads++) {
+        struct gy_convert_report report = { 0 };
+        struct gy_blocks_info info = { 0 };
+        struct gy_blocks *blocks = NULL;
+        T_CHECK_MSG(txt_convert_files(from, NULL, NULL, &blocks, threads, 500, 0, &report) == GY_OK, "%s", txt_err.text);
+        if (blocks == NULL)
+            break;
+        gy_blocks_get_info(blocks, &info);
+        id[threads - 1] = info.id;
+        T_CHECK(report.rows == 3000 && report.bytes == (int64_t)text.bytes && info.entries == report.entries && info.features == 150000);
+        T_CHECK(report.entries == entries_in_all);
+        gy_blocks_close(blocks);
+    }
+    T_CHECK(id[0] == id[1] && id[0] == id[2]);
+    gy_buf_close(&text);
+}
+
 /* A failure in the last piece names its line, whatever the threads; nothing is left at the path. */
 static void txt_test_late_failure(void)
 {
@@ -444,6 +479,7 @@ int main(void)
     txt_test_mark_alone();
     txt_test_numbers();
     txt_test_threads();
+    txt_test_long_lines();
     txt_test_late_failure();
     txt_test_append();
     txt_test_memory();

@@ -14,6 +14,9 @@ struct gy_outfile {
 };
 GY_INT int gy_outfile_open(struct gy_outfile *out, const char *path, struct gy_error *err);
 GY_INT int gy_outfile_write(struct gy_outfile *out, const void *bytes, size_t count, struct gy_error *err);
+/* Asks the system to write what it holds of the file, without waiting: then the sync at the end waits for little. */
+#define GY_FILE_AHEAD ((size_t)1 << 20) /* bytes after which that is worth it */
+GY_INT void gy_file_begin_sync(int fd);
 /* Flushes, syncs, renames, syncs the folder. On failure the temporary file is removed. */
 GY_INT int gy_outfile_commit(struct gy_outfile *out, struct gy_error *err);
 GY_INT void gy_outfile_abandon(struct gy_outfile *out); /* safe after commit or a failed open */

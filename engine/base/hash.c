@@ -227,6 +227,26 @@ GY_INT uint32_t gy_crc32(uint32_t crc, const void *bytes, size_t count)
     return crc_add(crc_table_ieee, crc, bytes, count);
 }
 
+/* The product of two polynomials, of which the highest bit is x^0, modulo CRC-32C's. */
+static uint32_t crc_times(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (; a != 0; a <<= 1) {
+        product ^= a >> 31 ? b : 0;
+        b = b >> 1 ^ (b & 1 ? 0x82f63b78 : 0);
+    }
+    return product;
+}
+
+/* Bytes that follow multiply a sum by x^8 each. */
+GY_INT uint32_t gy_crc32c_join(uint32_t first, uint32_t second, size_t bytes)
+{
+    uint32_t power = (uint32_t)1 << 23; /* x^8, then its squares */
+    for (; bytes != 0; bytes >>= 1, power = crc_times(power, power))
+        first = bytes & 1 ? crc_times(first, power) : first;
+    return first ^ second;
+}
+
 GY_INT int gy_crc32c_differs(const void *bytes, size_t count, uint32_t crc)
 {
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION

@@ -16,6 +16,8 @@ GY_INT void gy_sha256_hex(const unsigned char digest[32], char hex[65]);
 
 /* Start with crc 0; feed pieces in order. */
 GY_INT uint32_t gy_crc32c(uint32_t crc, const void *bytes, size_t count);
+/* The sum of bytes with sum `first` and, behind them, `bytes` bytes with sum `second`. */
+GY_INT uint32_t gy_crc32c_join(uint32_t first, uint32_t second, size_t bytes);
 /* 1: the bytes have another CRC-32C. Under a fuzzer always 0, so that it finds its way behind the checksums. */
 GY_INT int gy_crc32c_differs(const void *bytes, size_t count, uint32_t crc);
 GY_INT uint32_t gy_crc32(uint32_t crc, const void *bytes, size_t count);

@@ -145,3 +145,22 @@ GY_INT void gy_mem_large_pages(void *ptr, size_t bytes)
     (void)bytes;
 }
 #endif
+
+GY_INT int gy_large_take(struct gy_large *large, const struct gy_alloc *alloc, size_t bytes)
+{
+    const size_t skip = bytes >= MEM_LARGE_PAGE ? MEM_LARGE_PAGE : 0;
+    size_t room;
+    memset(large, 0, sizeof *large);
+    if (gy_add_size(bytes, skip, &room) != 0 || (large->memory = gy_alloc_grow(alloc, NULL, 0, room, 1)) == NULL)
+        return -1;
+    large->room = room;
+    large->bytes = (unsigned char *)large->memory + (skip ? (size_t)(-(uintptr_t)large->memory & (MEM_LARGE_PAGE - 1)) : 0);
+    gy_mem_large_pages(large->bytes, bytes);
+    return 0;
+}
+
+GY_INT void gy_large_drop(struct gy_large *large, const struct gy_alloc *alloc)
+{
+    gy_alloc_free(alloc, large->memory, large->room);
+    memset(large, 0, sizeof *large);
+}

@@ -39,6 +39,14 @@ GY_INT void gy_arena_open_fixed(struct gy_arena *arena, void *block, size_t byte
 /* Asks the system to back [ptr, ptr + bytes) by large pages, as far as whole ones lie inside; where it does not grant them,
  * nothing happens. */
 GY_INT void gy_mem_large_pages(void *ptr, size_t bytes);
+/* Memory that is not cleared; one that is as large as a large page begins at one. */
+struct gy_large {
+    unsigned char *bytes;
+    void *memory; /* as the hook gave it */
+    size_t room;  /* of it */
+};
+GY_INT int gy_large_take(struct gy_large *large, const struct gy_alloc *alloc, size_t bytes); /* -1: there is no memory; large is zeroed then */
+GY_INT void gy_large_drop(struct gy_large *large, const struct gy_alloc *alloc);              /* zeroed is fine */
 
 GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *alloc);
 /* count * elem_bytes zeroed bytes aligned to GY_CACHE_LINE; NULL when exhausted, overflowing or frozen. */
