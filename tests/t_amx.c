@@ -185,6 +185,7 @@ int main(void)
         amx_under_test(&k);
         const struct tile_set set = { &k, 1, amx_left };
         tile_check_gemm(&set);
+        tile_check_finish(&set);
         tile_check_outer(&set);
     } else {
         T_SKIP("kernels of AMX on its model: no AVX-512 here");

@@ -76,11 +76,13 @@ int main(void)
         struct tile_set set = { .k = &k };
         printf("%s\n", k.name);
         tile_check_gemm(&set);
+        tile_check_finish(&set);
         tile_check_outer(&set);
         if (k.gemm_pair[0].fn == NULL)
             continue;
         set.pair = 1;
         tile_check_gemm(&set);
+        tile_check_finish(&set);
         tile_check_outer(&set);
         tiles_check_pairs_made(&k);
         if (k.pair_turn != NULL)

@@ -214,6 +214,111 @@ static void tile_check_gemm(const struct tile_set *set)
     }
 }
 
+/* ---- sums that end as activations, with statistics ---- */
+
+#define TILE_WIDTH 64 /* of the kinds that finish, at most */
+#define TILE_LEN 5
+
+struct tile_end {
+    const struct gy_gemm_kind *kind;
+    int rows, add, stream;
+    int64_t before; /* rows joined to; below 0: no statistics */
+};
+
+/* Statistics of column c of the sums, joined to those of e->before rows. */
+static int tile_stats_wrong(const struct tile_end *e, const float *sums, int c, float mean, float m2, double old_mean,
+                            double old_m2)
+{
+    double want_mean = 0.0, want_m2 = 0.0;
+    for (int i = 0; i < e->rows; i++)
+        want_mean += (double)sums[i * TILE_WIDTH + c] / e->rows;
+    for (int i = 0; i < e->rows; i++)
+        want_m2 += ((double)sums[i * TILE_WIDTH + c] - want_mean) * ((double)sums[i * TILE_WIDTH + c] - want_mean);
+    if (e->before > 0) {
+        const double share = (double)e->rows / (double)(e->before + e->rows), gap = want_mean - old_mean;
+        want_m2 += old_m2 + gap * gap * (double)e->before * share;
+        want_mean = old_mean + gap * share;
+    }
+    return !(fabs((double)mean - want_mean) <= 1e-5) + !(fabs((double)m2 - want_m2) <= 1e-4 * (1.0 + want_m2));
+}
+
+/* An activation that a sum should have become: rounded once, after was is added. */
+static int tile_end_wrong(const struct tile_set *set, const struct tile_end *e, const unsigned char *got, float sum,
+                          const unsigned char *was)
+{
+    uint16_t half[2];
+    float value;
+    if (!set->pair) {
+        memcpy(&value, got, sizeof value);
+        return value != sum; /* what is there is in the sum */
+    }
+    memcpy(&half[0], got, sizeof half[0]);
+    memcpy(&half[1], was, sizeof half[1]);
+    return half[0] != gy_bf16_narrow(e->add ? sum + gy_bf16_widen(half[1]) : sum);
+}
+
+static void tile_finish_task(const struct tile_set *set, const struct tile_end *e, uint64_t seed)
+{
+    const int width = e->kind->width;
+    const size_t unit = set->pair ? 2 : 4, row = (size_t)(width + 64) * unit, bytes = row * TILE_ROWS;
+    float *const x = tile_units(set, TILE_ROWS * TILE_LEN, &seed), *const panel = tile_units(set, TILE_LEN * width, &seed);
+    float sums[TILE_ROWS * TILE_WIDTH], init[TILE_WIDTH], mean[TILE_WIDTH], m2[TILE_WIDTH], old[2][TILE_WIDTH];
+    const float *in[TILE_ROWS];
+    float *outs[TILE_ROWS];
+    void *ends[TILE_ROWS];
+    unsigned char *const mem = tile_memory((int64_t)bytes + 64, 1), *const was = tile_memory((int64_t)bytes, 1);
+    unsigned char *const out = mem + (64 - (uintptr_t)mem % 64);
+    int wrong = 0;
+    for (size_t i = 0; i < bytes; i++)
+        out[i] = was[i] = (unsigned char)(i % 64); /* small numbers */
+    for (int i = 0; i < TILE_ROWS; i++) {
+        in[i] = x + i * TILE_LEN;
+        outs[i] = sums + i * TILE_WIDTH;
+        ends[i] = out + (size_t)i * row;
+    }
+    for (int c = 0; c < width; c++) {
+        init[c] = tile_value(&seed);
+        mean[c] = old[0][c] = tile_value(&seed);
+        m2[c] = old[1][c] = 1.0f + tile_value(&seed);
+    }
+    struct gy_gemm_finish f = { .rows = ends, .first = 64, .add = e->add, .stream = e->stream, .last = 1,
+                                .mean = e->before < 0 ? NULL : mean, .m2 = m2, .before = e->before };
+    struct gy_gemm_tile t = { .rows = in, .row_pitch = TILE_ROWS, .panel = panel, .taps = 1, .len = TILE_LEN, .out = outs,
+                              .init = init, .cols = width };
+    e->kind->fn[e->rows - 1](&t);
+    t.finish = &f;
+    e->kind->fn[e->rows - 1](&t);
+    for (int i = 0; i < e->rows; i++)
+        for (int c = 0; c < width; c++) {
+            const size_t at = (size_t)i * row + (size_t)(64 + c) * unit;
+            wrong += tile_end_wrong(set, e, out + at, sums[i * TILE_WIDTH + c], was + at);
+            memcpy(out + at, was + at, unit);
+        }
+    wrong += memcmp(out, was, bytes) != 0; /* nothing beside */
+    for (int c = 0; c < width; c++)
+        wrong += e->before >= 0 ? tile_stats_wrong(e, sums, c, mean[c], m2[c], (double)old[0][c], (double)old[1][c])
+                                : mean[c] != old[0][c] || m2[c] != old[1][c];
+    char task[120];
+    snprintf(task, sizeof task, "finish rows %d, add %d, stream %d, before %d", e->rows, e->add, e->stream, (int)e->before);
+    tile_held(set, wrong, task);
+    free(x);
+    free(panel);
+    free(mem);
+    free(was);
+}
+
+static void tile_check_finish(const struct tile_set *set)
+{
+    static const int before[] = { -1, 0, 6, 1000 };
+    for (int i = 0; i < GY_KINDS; i++) {
+        const struct gy_gemm_kind *kind = set->pair ? &set->k->gemm_pair[i] : &set->k->gemm[i];
+        for (int turn = 0; kind->finishes && turn < 16 * kind->rows; turn++) {
+            const struct tile_end end = { kind, turn / 16 + 1, set->pair && turn % 2, turn / 2 % 2, before[turn / 4 % 4] };
+            tile_finish_task(set, &end, (uint64_t)turn);
+        }
+    }
+}
+
 /* ---- the outer product ---- */
 
 static void tile_outer_task(const struct tile_set *set, gy_outer_fn fn, int64_t width, int64_t rows, int64_t cols,

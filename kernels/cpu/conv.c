@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolution forward and data gradient: weights are packed into panels, then tiles (strip of pixels x group of panels)
  * run the micro-kernel. Inside a tile: for each slice of the reduction, pointers to the input rows are laid out once,
- * then every panel meets every register tile of the strip. The last slice of a panel leaves finished sums in the cache;
- * statistics and the epilogue are taken there. */
+ * then every panel meets every register tile of the strip. With the last slice the micro-kernel takes statistics and rounds
+ * while sums are in registers, if it can; else they are left in the cache, and it is done there. */
 #include "conv.h"
 
 #define CONV_TURN 16  /* pairs of a reduction that are turned at a time */
 #define CONV_AHEAD 16 /* rows of weights that are asked for beforehand */
+#define CONV_STREAM 33554432 /* bytes of outputs that no cache keeps until the next op */
 
 static const float conv_zeros[GY_SLICE_MAX];
 
@@ -22,6 +23,7 @@ struct conv_job {
     unsigned char *own;  /* own_bytes a thread */
     size_t own_bytes;
     int add;             /* out += */
+    int stream;          /* outputs go past the caches */
 };
 
 /* What one thread needs, at the start of its part of scratch. */
@@ -225,15 +227,6 @@ static void conv_join(const struct conv_job *job, const struct conv_own *own, in
                      p->w.taps * (int64_t)p->red, count);
 }
 
-/* Asks for the input of a register tile, rows [from, to), before it is needed. */
-static void conv_fetch(const struct conv_own *own, const struct gy_gemm_tile *t, int64_t from, int64_t to)
-{
-    for (int64_t tap = 0; tap < t->taps; tap++)
-        for (int64_t i = from; i < to; i++)
-            for (int64_t c = 0; c < t->len; c += GY_CACHE_LINE / (int64_t)sizeof(float))
-                __builtin_prefetch(own->rows[tap * t->row_pitch + i] + c);
-}
-
 /* Asks for a pixel's outputs, which will be written. */
 static void conv_fetch_out(void *out, const struct gy_panel *panel, int half)
 {
@@ -242,19 +235,24 @@ static void conv_fetch_out(void *out, const struct gy_panel *panel, int half)
         __builtin_prefetch(at + byte, 1);
 }
 
-/* One panel meets all register tiles of the strip, cut evenly. fetch: the input is not near yet. */
-static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, const struct conv_own *own, int64_t count,
-                       int fetch, int half)
+/* One panel meets all register tiles of the strip, cut evenly. fetch: the input is not near yet; ask: nor are the outputs. */
+static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, struct gy_gemm_finish *finish,
+                       const struct conv_own *own, int64_t count, int fetch, int ask, int half)
 {
     const int64_t tiles = gy_ceil_div(count, panel->kind->rows);
+    t->finish = finish;
     for (int64_t i = 0, at = 0; i < tiles; i++) {
         const int64_t end = count * (i + 1) / tiles;
         t->rows = own->rows + at;
         t->out = own->sum_rows + at;
+        if (finish != NULL) {
+            finish->rows = own->outs + at;
+            finish->before = at;
+            finish->last = i + 1 == tiles;
+        }
         const int64_t next = i + 1 < tiles ? count * (i + 2) / tiles : end;
-        if (fetch)
-            conv_fetch(own, t, end, next);
-        for (int64_t j = end; t->init != NULL && j < next; j++)
+        t->ahead = fetch ? next - at : 0;
+        for (int64_t j = end; ask && j < next; j++)
             conv_fetch_out(own->outs[j], panel, half);
         panel->kind->fn[end - at - 1](t);
         at = end;
@@ -294,19 +292,26 @@ static void conv_sum_stats(const struct conv_job *job, const struct conv_area *a
         job->cpu->k.stats[GY_F32](x, a->count, cols, pitch, job->mean + at, job->m2 + at);
 }
 
-/* Statistics and epilogue of a finished panel of a strip; bf16 outputs are rounded from the sums. */
+/* The micro-kernel finishes activations of its own type: floats of floats, bf16 of pairs. */
+static int conv_finishes(const struct gy_product *p, const struct gy_panel *panel)
+{
+    return panel->kind->finishes && p->half == p->pair;
+}
+
+/* Statistics and epilogue of a panel of a strip; bf16 outputs are rounded from the sums. */
 static void conv_finish(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a,
                         const struct gy_panel *panel)
 {
     const struct gy_product *p = job->p;
     const int64_t channel = a->group * p->vec + panel->first;
-    if (p->half)
+    const int rest = !conv_finishes(p, panel);
+    if (p->half && rest)
         job->cpu->k.narrow[GY_BF16](own->outs, panel->first, own->sums, panel->kind->width, a->count, panel->cols, job->add);
     if (p->transposed)
         return;
-    if (p->half)
+    if (p->half && rest)
         conv_sum_stats(job, a, own->sums, panel->kind->width, channel, panel->cols);
-    else
+    else if (rest)
         conv_sum_stats(job, a, (const float *)job->out + a->pixel * p->out_pitch + channel, p->out_pitch, channel,
                        panel->cols);
     gy_cpu_epilogue(job->cpu, job->op, a->pixel, a->count, channel, panel->cols);
@@ -328,7 +333,16 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
         conv_pack_slice(job, a->group, panel, s, own->panel);
         t.panel = own->panel;
     }
-    conv_panel(panel, &t, own, a->count, far, p->half);
+    const int finishes = s->last && conv_finishes(p, panel);
+    struct gy_gemm_finish finish = {.first = panel->first, .add = job->add && p->half, .stream = job->stream};
+    if (job->mean != NULL) {
+        const int64_t at = a->strip * p->out_pitch + a->group * p->vec + panel->first;
+        finish.mean = job->mean + at;
+        finish.m2 = job->m2 + at;
+    }
+    /* float sums wait in the outputs themselves */
+    const int ask = (p->pair && conv_finishes(p, panel) ? finishes : t.init != NULL) && !(finishes && job->stream);
+    conv_panel(panel, &t, finishes ? &finish : NULL, own, a->count, far, ask, p->half);
 }
 
 /* Sums wait in the output: each slice's rows are laid out once. */
@@ -443,6 +457,15 @@ static void conv_run_product(const struct gy_cpu *cpu, struct conv_job *job)
     gy_pool_run(cpu->pool, conv_tile, job, p->groups * p->strips * p->panel_groups);
 }
 
+/* Outputs beyond the caches go past them where they are written once, in whole cache lines. */
+static int conv_streams(const struct gy_product *p, const struct conv_job *job)
+{
+    const int64_t bytes = p->half ? 2 : 4, row = p->out_pitch * bytes;
+    const int whole = row % GY_CACHE_LINE == 0 && p->vec * bytes % GY_CACHE_LINE == 0 && (uintptr_t)job->out % GY_CACHE_LINE == 0;
+    const int again = !p->half && (p->depth > p->depth_block || p->taps > p->tap_block); /* sums wait there */
+    return whole && !job->add && !again && p->n * p->h.out_size * p->w.out_size * row >= CONV_STREAM;
+}
+
 GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct gy_product p;
@@ -457,6 +480,7 @@ GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op)
     gy_product_forward(&p, op, &cpu->k, GY_PRODUCT_PAIRS);
     struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_X], .weights = op->ptr[GY_W],
                            .bias = op->ptr[GY_BIAS], .out = op->ptr[GY_Y]};
+    job.stream = conv_streams(&p, &job) && op->ptr[GY_SCALE] == NULL && op->ptr[GY_RES] == NULL && op->act == GY_ACT_NONE;
     conv_place(cpu, &p, op->ptr[GY_STATS] != NULL, op->ptr[GY_SCRATCH], &job);
     conv_run_product(cpu, &job);
     if (job.mean != NULL)
@@ -488,6 +512,7 @@ GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
             gy_product_dgrad(&p, op, &cpu->k, a, b);
             struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_DY], .weights = op->ptr[GY_W],
                                    .out = op->ptr[GY_DX], .add = (op->flags & GY_F_ADD_DX) != 0};
+            job.stream = conv_streams(&p, &job);
             conv_place(cpu, &p, 0, op->ptr[GY_SCRATCH], &job);
             conv_run_product(cpu, &job);
         }

@@ -46,6 +46,7 @@ struct wgrad_job {
 
 struct wgrad_own {
     const float **rows; /* [strip], with lines [filter rows][strip] */
+    const float **next; /* [strip]: of the next strip, where there is one tap */
     const uint16_t **dy_rows; /* [strip], with pairs */
     float *lines;
     float *pairs;       /* of lines: each value and the one of the next pixel */
@@ -100,7 +101,7 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
     w->k_block = gy_min64(p->vec, op->block[GY_BLOCK_ROWS]);
     const int64_t c_fit = gy_max64(op->block[GY_BLOCK_KEEP] / (w->k_block * w->taps) / 64 * 64, 64);
     w->k_blocks = gy_ceil_div(p->vec, w->k_block);
-    w->dy_pitch = (w->k_block + 15) & ~(int64_t)15;
+    w->dy_pitch = ((w->k_block + 15) & ~(int64_t)15) + 16; /* neighbours lie in other cache sets */
     w->c_blocks = gy_ceil_div(w->depth, c_fit);
     w->c_block = gy_min64(gy_ceil_div(gy_ceil_div(w->depth, w->c_blocks), 16) * 16, w->depth);
     w->c_blocks = gy_ceil_div(w->depth, w->c_block);
@@ -120,6 +121,7 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
     const size_t strip = (size_t)w->strip;
     const size_t lines = w->lines ? (size_t)(gy_product_lines_floats(&w->p) + (int64_t)w->p.w.in_step * w->p.red + 16) : 0;
     own.rows = gy_carve_take(carve, strip * (w->join ? (size_t)w->p.h.taps : 1), sizeof(*own.rows));
+    own.next = gy_carve_take(carve, w->taps == 1 ? strip : 0, sizeof(*own.next));
     own.dy_rows = gy_carve_take(carve, w->pair ? strip : 0, sizeof(*own.dy_rows));
     own.lines = gy_carve_take(carve, lines, sizeof(float));
     own.pairs = gy_carve_take(carve, w->pair ? 2 * lines : 0, sizeof(float));
@@ -207,6 +209,12 @@ struct wgrad_area { /* the block of dw that a tile owns */
     const struct gy_outer_kind *kinds;
 };
 
+/* What the next strip will read, asked for while this one is worked on: rows of dy, step bytes apart, and of x, own->next. */
+struct wgrad_next {
+    const unsigned char *dy; /* NULL: there is none */
+    int64_t step, count;
+};
+
 static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki, struct wgrad_area *a)
 {
     const struct wgrad_plan *w = job->plan;
@@ -276,9 +284,33 @@ static void wgrad_gather(const struct wgrad_job *job, const struct wgrad_own *ow
         k->widen[GY_BF16](own->x + i * width, gy_product_in(p, own->rows[i], c), cols);
 }
 
+static void wgrad_fetch(const void *row, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += GY_CACHE_LINE)
+        __builtin_prefetch((const unsigned char *)row + i, 0, 2);
+}
+
+/* A part, [from, to) of `of`, of what is gathered after column c: of the listed pixels the next columns, or the next strip. */
+static void wgrad_ahead(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                        const struct wgrad_next *next, int64_t c, int64_t pixels, int64_t from, int64_t to, int64_t of)
+{
+    const struct wgrad_plan *w = job->plan;
+    const int64_t unit = w->half ? 2 : 4, width = area->kinds[0].width;
+    const int direct = !w->lines && !w->p.patch;
+    for (int64_t i = pixels * from / of; direct && c < area->c_to && i < pixels * to / of; i++)
+        wgrad_fetch(gy_product_in(&w->p, own->rows[i], c), gy_min64(width, area->c_to - c) * unit);
+    if (c < area->c_to || next->dy == NULL)
+        return;
+    for (int64_t i = next->count * from / of; i < next->count * to / of; i++) {
+        wgrad_fetch(next->dy + i * next->step, area->k_count * unit);
+        if (w->taps == 1 && direct)
+            wgrad_fetch(gy_product_in(&w->p, own->next[i], area->c_from), gy_min64(width, area->c_to - area->c_from) * unit);
+    }
+}
+
 /* One tap: every panel of x meets every k tile. dy: of area's first channel at the strip's first pixel. */
 static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                      struct gy_outer_tile *t, float *dw, const float *dy)
+                      struct gy_outer_tile *t, float *dw, const float *dy, const struct wgrad_next *next)
 {
     const int64_t pixels = t->pixels;
     int kind = 0;
@@ -294,6 +326,7 @@ static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, 
             end = area->k_count * (i + 1) / tiles;
             t->dy = dy + at;
             t->dw = dw + (area->k_from + at) * t->dw_pitch + c;
+            wgrad_ahead(job, own, area, next, c + t->cols, pixels, i, i + 1, tiles);
             k->fn[end - at - 1](t);
         }
     }
@@ -301,7 +334,8 @@ static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, 
 
 /* One tap of a strip: dy is laid out as the kernels want it. all: every pixel of the strip was listed at the tap before. */
 static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                            const struct gy_outer_tile *tile, int64_t tap, const void *dy, int64_t count, int *all)
+                            const struct gy_outer_tile *tile, int64_t tap, const void *dy, int64_t count,
+                            const struct wgrad_next *next, int *all)
 {
     const struct wgrad_plan *w = job->plan;
     struct gy_outer_tile own_tile = *tile, *const t = &own_tile;
@@ -317,12 +351,14 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
             own->at[i] = (int32_t)i;
     *all = pixels == count;
     memset(own->at + (w->pair ? (pixels + 1) / 2 : pixels), 0, GY_OUTER_AHEAD * sizeof(*own->at));
-    wgrad_tap(job, own, area, t, t->dw + tap * w->depth, rows);
+    const struct wgrad_next none = {NULL, 0, 0};
+    wgrad_tap(job, own, area, t, t->dw + tap * w->depth, rows, tap + 1 == w->taps ? next : &none);
 }
 
 /* A strip of whole grid rows with lines: patches (or pairs of them) meet dy (or pairs of it). */
 static void wgrad_strip_lines(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                              struct gy_outer_tile *t, const void *x, int64_t pixel, const void *dy, int64_t count)
+                              struct gy_outer_tile *t, const void *x, int64_t pixel, const void *dy, int64_t count,
+                              const struct wgrad_next *next)
 {
     const struct wgrad_plan *w = job->plan;
     const int64_t half = (w->row + 1) / 2;
@@ -342,12 +378,13 @@ static void wgrad_strip_lines(const struct wgrad_job *job, const struct wgrad_ow
     } else if (w->half) {
         wgrad_wide_dy(job, own, area, dy, count);
     }
-    wgrad_tap(job, own, area, t, t->dw, w->half ? own->dy : (const float *)dy + area->k_from);
+    wgrad_tap(job, own, area, t, t->dw, w->half ? own->dy : (const float *)dy + area->k_from, next);
 }
 
 /* A strip tap by tap. */
 static void wgrad_strip_taps(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                             struct gy_outer_tile *t, const void *x, int64_t pixel, const void *dy, int64_t count)
+                             struct gy_outer_tile *t, const void *x, int64_t pixel, const void *dy, int64_t count,
+                             const struct wgrad_next *next)
 {
     const struct wgrad_plan *w = job->plan;
     int all = 0;
@@ -357,8 +394,21 @@ static void wgrad_strip_taps(const struct wgrad_job *job, const struct wgrad_own
         wgrad_wide_dy(job, own, area, dy, count);
     for (int64_t tap = 0; tap < w->taps; tap++) {
         t->pixels = wgrad_list(w, own, x, pixel, count, tap);
-        wgrad_strip_tap(job, own, area, t, tap, dy, count, &all);
+        wgrad_strip_tap(job, own, area, t, tap, dy, count, next, &all);
     }
+}
+
+/* The strip from pixel `at` on, count pixels (0: none). */
+static struct wgrad_next wgrad_next_strip(const struct wgrad_job *job, const struct wgrad_own *own,
+                                          const struct wgrad_area *area, const void *x, const void *dy, int64_t at, int64_t count)
+{
+    const struct wgrad_plan *w = job->plan;
+    const int64_t step = w->p.out_pitch * (w->half ? 2 : 4);
+    if (count <= 0)
+        return (struct wgrad_next){NULL, 0, 0};
+    if (w->taps == 1 && !w->lines && !w->p.patch)
+        gy_product_rows(&w->p, x, at, count, 0, wgrad_zeros, own->next);
+    return (struct wgrad_next){(const unsigned char *)dy + at * step + area->k_from * (w->half ? 2 : 4), step, count};
 }
 
 static void wgrad_tile(void *arg, int64_t tile, int thread)
@@ -378,12 +428,15 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
     for (int64_t at = split * w->split; at < end; at += w->strip) {
         const int64_t count = gy_min64(w->strip, end - at);
         const void *const dy = gy_cpu_at(job->dy, at * p->out_pitch + group * p->vec, dtype);
+        const int64_t left = gy_min64(w->strip, end - at - count);
+        const struct wgrad_next next =
+            wgrad_next_strip(job, &own, &area, x, gy_cpu_at(job->dy, group * p->vec, dtype), at + count, left);
         struct gy_outer_tile t = {.x = own.x, .at = own.at, .dw = dw, .dw_pitch = row};
         t.add = at > split * w->split || (job->add && job->part_pitch == 0);
         if (w->lines)
-            wgrad_strip_lines(job, &own, &area, &t, x, at, dy, count);
+            wgrad_strip_lines(job, &own, &area, &t, x, at, dy, count, &next);
         else
-            wgrad_strip_taps(job, &own, &area, &t, x, at, dy, count);
+            wgrad_strip_taps(job, &own, &area, &t, x, at, dy, count, &next);
     }
 }
 

@@ -62,7 +62,8 @@ GY_ALWAYS void c4h_store_n(uint16_t *p, c4_f4 v, int64_t n)
 GY_ALWAYS void c4h_store(uint16_t *p, c4_f4 v) { c4h_store_n(p, v, 4); }
 GY_ALWAYS void c4h_stream(uint16_t *p, c4_f4 v) { c4h_store(p, v); }
 
-GY_MICRO_GEMM(c4, C4_ATTR, c4_f4, 4, 2)
+GY_MICRO_TILE(c4, C4_ATTR, c4_f4, 4, 2)
+GY_MICRO_GEMM(c4, C4_ATTR, c4_f4, 4, 2, c4_gemm_end)
 GY_MICRO_OUTER(c4, C4_ATTR, c4_f4, 4, 2)
 GY_MICRO_COPY(c4, C4_ATTR, 4)
 GY_MICRO_GET(c4, C4_ATTR, c4_f4, 4)
@@ -119,9 +120,9 @@ static void c4_join(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, i
 static void c4_kernels(struct gy_kernels *k)
 {
     k->name = "portable";
-    k->gemm[0] = (struct gy_gemm_kind){8, 4, c4_gemm_list_2};
-    k->gemm[1] = (struct gy_gemm_kind){4, 4, c4_gemm_list_1};
-    k->gemm[2] = (struct gy_gemm_kind){4, 4, c4_gemm_list_1};
+    k->gemm[0] = (struct gy_gemm_kind){8, 4, c4_gemm_list_2, 0};
+    k->gemm[1] = (struct gy_gemm_kind){4, 4, c4_gemm_list_1, 0};
+    k->gemm[2] = (struct gy_gemm_kind){4, 4, c4_gemm_list_1, 0};
     k->outer[0] = (struct gy_outer_kind){8, 4, c4_outer_list_2};
     k->outer[1] = (struct gy_outer_kind){4, 4, c4_outer_list_1};
     k->outer[2] = (struct gy_outer_kind){4, 4, c4_outer_list_1};

@@ -18,16 +18,28 @@
 #define GY_OUTER_AHEAD 16  /* pixels that outer fetches ahead */
 #define GY_SLICE_MAX 512   /* most channels behind one pointer of a tile */
 
+/* What is done with the sums of a tile while they are in registers, instead of storing them at out: they go to rows of
+ * activations, of bf16 with kinds of pairs, and their statistics are joined to those of the rows before. */
+struct gy_gemm_finish {
+    void *const *rows;   /* one a pixel; the panel begins at element first */
+    int64_t first;
+    int add, stream;     /* bf16: added to what is there; stream: as in gy_affine_rows */
+    int last;            /* the last tile that streams: what is behind it sees all */
+    float *mean, *m2;    /* [width], or NULL: no statistics */
+    int64_t before;      /* rows whose statistics these are; 0: they are written */
+};
 /* out[i][c] = (init[c] or out[i][c]) + sum over tap, j: rows[tap * row_pitch + i][j] * panel[tap][j][c]. */
 struct gy_gemm_tile {
     const float *const *rows;
     int64_t row_pitch;   /* pointers from one tap to the next */
+    int64_t ahead;       /* rows behind those of the tile, up to this one, are asked for meanwhile */
     const float *panel;  /* [taps][len][width of the kind], zero beyond cols */
     int64_t taps, len;
     float *const *out;   /* one pointer a pixel, at channel 0 of the vector dimension */
     int64_t out_first;   /* channel where the panel begins */
     const float *init;   /* [cols] first values, or NULL: add to out */
     int64_t cols;        /* columns stored, at most the width; less only with the narrowest kind */
+    const struct gy_gemm_finish *finish; /* NULL: none; else the kind finishes */
 };
 typedef void (*gy_gemm_fn)(const struct gy_gemm_tile *tile);
 
@@ -48,6 +60,7 @@ typedef void (*gy_outer_fn)(const struct gy_outer_tile *tile);
 struct gy_gemm_kind {
     int width, rows;
     const gy_gemm_fn *fn;
+    int finishes; /* takes gy_gemm_finish */
 };
 struct gy_outer_kind {
     int width, rows;

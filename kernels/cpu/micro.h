@@ -23,8 +23,9 @@
 #endif
 #define GY_ALWAYS static inline __attribute__((always_inline))
 
-/* The batch-reduce product on an R x (N vectors) register tile; of the narrowest kind, one vector, columns may be cut. */
-#define GY_MICRO_GEMM(P, ATTR, V, W, ACC)                                                                              \
+/* The batch-reduce product on an R x (N vectors) register tile; of the narrowest kind, one vector, columns may be cut. First
+ * where sums begin and end. */
+#define GY_MICRO_TILE(P, ATTR, V, W, ACC)                                                                              \
     ATTR GY_ALWAYS void P##_gemm_end(const struct gy_gemm_tile *t, V acc[][ACC], const int R, const int N)             \
     {                                                                                                                  \
         const int whole = N > 1 || t->cols == (W);                                                                     \
@@ -56,7 +57,51 @@
                     acc[i][v] = P##_load_n(from + v * (W), gy_max64(gy_min64(t->cols - v * (W), (W)), 0));             \
             }                                                                                                          \
         }                                                                                                              \
+    }
+
+/* The tile's sums end as activations (A, as in micro_rows.h), with their statistics; F: floats' operations where P's are pairs'. */
+#define GY_MICRO_FINISH(P, F, A, ATTR, V, W, ACC)                                                                      \
+    ATTR GY_ALWAYS void P##_finish_stats(const struct gy_gemm_finish *f, V acc[][ACC], const int R, const int v)       \
+    {                                                                                                                  \
+        float *const mean = f->mean + v * (W), *const m2 = f->m2 + v * (W);                                            \
+        V sum = acc[0][v], dev = F##_set1(0.0f);                                                                       \
+        GY_UNROLL for (int i = 1; i < R; i++) sum = F##_add(sum, acc[i][v]);                                           \
+        V mid = F##_mul(sum, F##_set1(1.0f / (float)R));                                                               \
+        GY_UNROLL for (int i = 0; i < R; i++)                                                                          \
+        {                                                                                                              \
+            const V d = F##_sub(acc[i][v], mid);                                                                       \
+            dev = F##_fma(d, d, dev);                                                                                  \
+        }                                                                                                              \
+        if (f->before > 0) {                                                                                           \
+            const float part = (float)R / (float)(f->before + R);                                                      \
+            const V old = F##_load(mean), gap = F##_sub(mid, old);                                                     \
+            mid = F##_fma(gap, F##_set1(part), old);                                                                   \
+            dev = F##_add(F##_fma(F##_mul(gap, gap), F##_set1((float)f->before * part), dev), F##_load(m2));           \
+        }                                                                                                              \
+        F##_store(mean, mid);                                                                                          \
+        F##_store(m2, dev);                                                                                            \
     }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_gemm_finish(const struct gy_gemm_tile *t, V acc[][ACC], const int R, const int N)          \
+    {                                                                                                                  \
+        const struct gy_gemm_finish *const f = t->finish;                                                              \
+        if (N < (ACC) || f == NULL) {                                                                                  \
+            P##_gemm_end(t, acc, R, N);                                                                                \
+            return;                                                                                                    \
+        }                                                                                                              \
+        if (f->mean != NULL) {                                                                                         \
+            GY_UNROLL for (int v = 0; v < N; v++) P##_finish_stats(f, acc, R, v);                                      \
+        }                                                                                                              \
+        GY_UNROLL for (int i = 0; i < R; i++)                                                                          \
+        {                                                                                                              \
+            A##_elem *const to = (A##_elem *)f->rows[i] + f->first;                                                    \
+            GY_UNROLL for (int v = 0; v < N; v += 2) A##_put_two(to + v * (W), acc[i][v], acc[i][v + 1], f);           \
+        }                                                                                                              \
+        if (f->stream && f->last)                                                                                      \
+            F##_fence();                                                                                               \
+    }
+
+/* END: what is done with the sums. */
+#define GY_MICRO_GEMM(P, ATTR, V, W, ACC, END)                                                                         \
     ATTR GY_ALWAYS void P##_gemm(const struct gy_gemm_tile *t, const int R, const int N)                               \
     {                                                                                                                  \
         V acc[GY_ROWS_MAX][ACC];                                                                                       \
@@ -73,17 +118,21 @@
                     GY_UNROLL for (int i = 0; i < R; i++) acc[i][0] = P##_fma(P##_bcast(p[i] + c + u), b[u], acc[i][0]); \
                 }                                                                                                      \
             }                                                                                                          \
-            for (; c < t->len; c++, w += N * (W)) {                                                                    \
-                V b[ACC];                                                                                              \
-                GY_UNROLL for (int v = 0; v < N; v++) b[v] = P##_load(w + v * (W));                                    \
-                GY_UNROLL for (int i = 0; i < R; i++)                                                                  \
-                {                                                                                                      \
-                    const V a = P##_bcast(p[i] + c);                                                                   \
-                    GY_UNROLL for (int v = 0; v < N; v++) acc[i][v] = P##_fma(a, b[v], acc[i][v]);                     \
+            while (c < t->len) {                                                                                       \
+                const int64_t line = gy_min64(c + GY_CACHE_LINE / (int64_t)sizeof(float), t->len);                     \
+                for (int64_t i = R; i < t->ahead; i++) __builtin_prefetch(p[i] + c);                                   \
+                for (; c < line; c++, w += N * (W)) {                                                                  \
+                    V b[ACC];                                                                                          \
+                    GY_UNROLL for (int v = 0; v < N; v++) b[v] = P##_load(w + v * (W));                                \
+                    GY_UNROLL for (int i = 0; i < R; i++)                                                              \
+                    {                                                                                                  \
+                        const V a = P##_bcast(p[i] + c);                                                               \
+                        GY_UNROLL for (int v = 0; v < N; v++) acc[i][v] = P##_fma(a, b[v], acc[i][v]);                 \
+                    }                                                                                                  \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
-        P##_gemm_end(t, acc, R, N);                                                                                    \
+        END(t, acc, R, N);                                                                                             \
     }
 
 /* The outer product summed over pixels, from packed panels; cut as above. */

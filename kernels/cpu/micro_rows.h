@@ -21,6 +21,25 @@
             P##_store_n(p, v, n);                                                                                      \
     }
 
+/* Blocks of a pass of batch norm's gradient over rows x columns; a vector that is left over is rare, and not worth a copy for
+ * each case. */
+#define GY_MICRO_BN_WALK(A, PASS, ATTR, W)                                                                             \
+    ATTR static __attribute__((noinline)) void A##_##PASS##_rest(const struct gy_bn_rows *a, int64_t r, int64_t c,     \
+                                                                 int masked, int made, int third)                      \
+    {                                                                                                                  \
+        A##_##PASS##_block(a, r, c, 1, masked, made, third);                                                           \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void A##_##PASS##_with(const struct gy_bn_rows *a, const int masked, const int made, const int third)\
+    {                                                                                                                  \
+        for (int64_t r = 0; r < a->rows; r += GY_BN_ROWS) {                                                            \
+            int64_t c = 0;                                                                                             \
+            for (; c + 2 * (W) <= a->cols; c += 2 * (W))                                                               \
+                A##_##PASS##_block(a, r, c, 2, masked, made, third);                                                   \
+            for (; c < a->cols; c += (W))                                                                              \
+                A##_##PASS##_rest(a, r, c, masked, made, third);                                                       \
+        }                                                                                                              \
+    }
+
 /* Columns go in vectors, the last one cut (n < W). */
 #define GY_MICRO_ROWS(P, A, ATTR, V, W)                                                                                \
     ATTR GY_ALWAYS void A##_out(A##_elem *p, V v, int64_t n, int stream)                                               \
@@ -178,23 +197,7 @@
             P##_put(to1, P##_fma(sum1[v], P##_get(a->rstd + from + v * (W), n), P##_get(to1, n)), n);                  \
         }                                                                                                              \
     }                                                                                                                  \
-    /* One vector or less: rare, so it is not worth a copy for each case. */                                           \
-    ATTR static __attribute__((noinline)) void A##_bn_sums_rest(const struct gy_bn_rows *a, int64_t r, int64_t c,      \
-                                                                int masked, int made, int again)                       \
-    {                                                                                                                  \
-        A##_bn_sums_block(a, r, c, 1, masked, made, again);                                                            \
-    }                                                                                                                  \
-    ATTR GY_ALWAYS void A##_bn_sums_with(const struct gy_bn_rows *a, const int masked, const int made,                 \
-                                         const int again)                                                              \
-    {                                                                                                                  \
-        for (int64_t r = 0; r < a->rows; r += GY_BN_ROWS) {                                                            \
-            int64_t c = 0;                                                                                             \
-            for (; c + 2 * (W) <= a->cols; c += 2 * (W))                                                               \
-                A##_bn_sums_block(a, r, c, 2, masked, made, again);                                                    \
-            for (; c < a->cols; c += (W))                                                                              \
-                A##_bn_sums_rest(a, r, c, masked, made, again);                                                        \
-        }                                                                                                              \
-    }                                                                                                                  \
+    GY_MICRO_BN_WALK(A, bn_sums, ATTR, W)                                                                              \
     ATTR static void A##_bn_sums(const struct gy_bn_rows *a)                                                           \
     {                                                                                                                  \
         if (a->scale != NULL && a->again != NULL)                                                                      \
@@ -237,22 +240,7 @@
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
-    /* One vector or less: rare, so it is not worth a copy for each case. */                                           \
-    ATTR static __attribute__((noinline)) void A##_bn_back_rest(const struct gy_bn_rows *a, int64_t r, int64_t c,      \
-                                                                int masked, int made, int both)                        \
-    {                                                                                                                  \
-        A##_bn_back_block(a, r, c, 1, masked, made, both);                                                             \
-    }                                                                                                                  \
-    ATTR GY_ALWAYS void A##_bn_back_with(const struct gy_bn_rows *a, const int masked, const int made, const int both) \
-    {                                                                                                                  \
-        for (int64_t r = 0; r < a->rows; r += GY_BN_ROWS) {                                                            \
-            int64_t c = 0;                                                                                             \
-            for (; c + 2 * (W) <= a->cols; c += 2 * (W))                                                               \
-                A##_bn_back_block(a, r, c, 2, masked, made, both);                                                     \
-            for (; c < a->cols; c += (W))                                                                              \
-                A##_bn_back_rest(a, r, c, masked, made, both);                                                         \
-        }                                                                                                              \
-    }                                                                                                                  \
+    GY_MICRO_BN_WALK(A, bn_back, ATTR, W)                                                                              \
     ATTR static void A##_bn_back(const struct gy_bn_rows *a)                                                           \
     {                                                                                                                  \
         if (a->scale != NULL && a->dres != NULL)                                                                       \

@@ -273,9 +273,9 @@ GY_INT void gy_kernels_mma(struct gy_kernels *k)
     static const struct { int width, rows; } kinds[GY_KINDS] = {{16, 8}, {8, 16}, {4, 16}};
     k->name = "mma";
     for (int i = 0; i < GY_KINDS; i++) {
-        k->gemm[i] = (struct gy_gemm_kind){kinds[i].width, kinds[i].rows, mma_f_gemm_list};
+        k->gemm[i] = (struct gy_gemm_kind){kinds[i].width, kinds[i].rows, mma_f_gemm_list, 0};
         k->outer[i] = (struct gy_outer_kind){kinds[i].width, kinds[i].rows, mma_f_outer_list};
-        k->gemm_pair[i] = (struct gy_gemm_kind){kinds[i].width, kinds[i].rows, mma_h_gemm_list};
+        k->gemm_pair[i] = (struct gy_gemm_kind){kinds[i].width, kinds[i].rows, mma_h_gemm_list, 0};
         k->outer_pair[i] = (struct gy_outer_kind){kinds[i].width, kinds[i].rows, mma_h_outer_list};
     }
     k->pair_rows = mma_pair_rows;

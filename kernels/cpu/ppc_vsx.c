@@ -81,7 +81,8 @@ VSX_ATTR GY_ALWAYS void vsxh_store_n(uint16_t *p, vsx_f4 v, int64_t n)
 VSX_ATTR GY_ALWAYS void vsxh_store(uint16_t *p, vsx_f4 v) { vsxh_store_n(p, v, 4); }
 VSX_ATTR GY_ALWAYS void vsxh_stream(uint16_t *p, vsx_f4 v) { vsxh_store(p, v); }
 
-GY_MICRO_GEMM(vsx, VSX_ATTR, vsx_f4, 4, 4)
+GY_MICRO_TILE(vsx, VSX_ATTR, vsx_f4, 4, 4)
+GY_MICRO_GEMM(vsx, VSX_ATTR, vsx_f4, 4, 4, vsx_gemm_end)
 GY_MICRO_OUTER(vsx, VSX_ATTR, vsx_f4, 4, 4)
 GY_MICRO_COPY(vsx, VSX_ATTR, 4)
 GY_MICRO_GET(vsx, VSX_ATTR, vsx_f4, 4)
@@ -137,9 +138,9 @@ static const gy_outer_fn vsx_outer_list_1[8] = {
 GY_INT void gy_kernels_vsx(struct gy_kernels *k)
 {
     k->name = "vsx";
-    k->gemm[0] = (struct gy_gemm_kind){16, 8, vsx_gemm_list_4};
-    k->gemm[1] = (struct gy_gemm_kind){8, 8, vsx_gemm_list_2};
-    k->gemm[2] = (struct gy_gemm_kind){4, 8, vsx_gemm_list_1};
+    k->gemm[0] = (struct gy_gemm_kind){16, 8, vsx_gemm_list_4, 0};
+    k->gemm[1] = (struct gy_gemm_kind){8, 8, vsx_gemm_list_2, 0};
+    k->gemm[2] = (struct gy_gemm_kind){4, 8, vsx_gemm_list_1, 0};
     k->outer[0] = (struct gy_outer_kind){16, 8, vsx_outer_list_4};
     k->outer[1] = (struct gy_outer_kind){8, 8, vsx_outer_list_2};
     k->outer[2] = (struct gy_outer_kind){4, 8, vsx_outer_list_1};

@@ -392,6 +392,7 @@ GY_INT void gy_kernels_amx(struct gy_kernels *k)
     for (int i = 0; i < GY_KINDS; i++) {
         k->gemm_pair[i].rows = AMX_BLOCK;
         k->gemm_pair[i].fn = amx_gemm_list;
+        k->gemm_pair[i].finishes = 0;
         k->outer_pair[i].rows = AMX_EDGE;
         k->outer_pair[i].fn = amx_outer_list;
     }

@@ -83,7 +83,8 @@ AVX2_ATTR GY_ALWAYS void avx2h_store_n(uint16_t *p, __m256 v, int64_t n)
 }
 AVX2_ATTR GY_ALWAYS void avx2h_stream(uint16_t *p, __m256 v) { _mm_stream_si128((__m128i *)(void *)p, avx2h_round(v)); }
 
-GY_MICRO_GEMM(avx2, AVX2_ATTR, __m256, 8, 2)
+GY_MICRO_TILE(avx2, AVX2_ATTR, __m256, 8, 2)
+GY_MICRO_GEMM(avx2, AVX2_ATTR, __m256, 8, 2, avx2_gemm_end)
 GY_MICRO_OUTER(avx2, AVX2_ATTR, __m256, 8, 2)
 GY_MICRO_COPY(avx2, AVX2_ATTR, 8)
 GY_MICRO_GET(avx2, AVX2_ATTR, __m256, 8)
@@ -164,9 +165,9 @@ AVX2_ATTR static void avx2_transpose(float *dst, int64_t dst_pitch, const float 
 GY_INT void gy_kernels_avx2(struct gy_kernels *k)
 {
     k->name = "avx2";
-    k->gemm[0] = (struct gy_gemm_kind){16, 6, avx2_gemm_list_2};
-    k->gemm[1] = (struct gy_gemm_kind){8, 12, avx2_gemm_list_1};
-    k->gemm[2] = (struct gy_gemm_kind){8, 12, avx2_gemm_list_1};
+    k->gemm[0] = (struct gy_gemm_kind){16, 6, avx2_gemm_list_2, 0};
+    k->gemm[1] = (struct gy_gemm_kind){8, 12, avx2_gemm_list_1, 0};
+    k->gemm[2] = (struct gy_gemm_kind){8, 12, avx2_gemm_list_1, 0};
     k->outer[0] = (struct gy_outer_kind){16, 6, avx2_outer_list_2};
     k->outer[1] = (struct gy_outer_kind){8, 12, avx2_outer_list_1};
     k->outer[2] = (struct gy_outer_kind){8, 12, avx2_outer_list_1};

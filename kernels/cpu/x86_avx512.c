@@ -23,7 +23,20 @@ A512_ATTR GY_ALWAYS void a512h_store_n(uint16_t *p, __m512 v, int64_t n)
 }
 A512_ATTR GY_ALWAYS void a512h_stream(uint16_t *p, __m512 v) { _mm256_stream_si256((__m256i *)(void *)p, a512h_round(v)); }
 
-GY_MICRO_GEMM(a512, A512_ATTR, __m512, 16, 4)
+A512_ATTR GY_ALWAYS void a512_put_two(float *p, __m512 first, __m512 second, const struct gy_gemm_finish *f)
+{
+    if (f->stream) {
+        a512_stream(p, first);
+        a512_stream(p + 16, second);
+    } else {
+        a512_store(p, first);
+        a512_store(p + 16, second);
+    }
+}
+
+GY_MICRO_TILE(a512, A512_ATTR, __m512, 16, 4)
+GY_MICRO_FINISH(a512, a512, a512, A512_ATTR, __m512, 16, 4)
+GY_MICRO_GEMM(a512, A512_ATTR, __m512, 16, 4, a512_gemm_finish)
 GY_MICRO_OUTER(a512, A512_ATTR, __m512, 16, 4)
 GY_MICRO_COPY(a512, A512_ATTR, 16)
 GY_MICRO_GET(a512h, A512_ATTR, __m512, 16)
@@ -92,9 +105,9 @@ A512_ATTR static void a512_transpose(float *dst, int64_t dst_pitch, const float 
 GY_INT void gy_kernels_avx512(struct gy_kernels *k)
 {
     k->name = "avx512";
-    k->gemm[0] = (struct gy_gemm_kind){64, 6, a512_gemm_list_4};
-    k->gemm[1] = (struct gy_gemm_kind){32, 8, a512_gemm_list_2};
-    k->gemm[2] = (struct gy_gemm_kind){16, 8, a512_gemm_list_1};
+    k->gemm[0] = (struct gy_gemm_kind){64, 6, a512_gemm_list_4, 1};
+    k->gemm[1] = (struct gy_gemm_kind){32, 8, a512_gemm_list_2, 0};
+    k->gemm[2] = (struct gy_gemm_kind){16, 8, a512_gemm_list_1, 0};
     k->outer[0] = (struct gy_outer_kind){64, 6, a512_outer_list_4};
     k->outer[1] = (struct gy_outer_kind){32, 8, a512_outer_list_2};
     k->outer[2] = (struct gy_outer_kind){16, 8, a512_outer_list_1};

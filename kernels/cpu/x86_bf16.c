@@ -40,7 +40,22 @@ P512_ATTR GY_ALWAYS void p512h_stream(uint16_t *p, __m512 v) { _mm256_stream_si2
 GY_MICRO_GET(p512h, P512_ATTR, __m512, 16)
 GY_MICRO_ROWS(a512, p512h, P512_ATTR, __m512, 16)
 GY_MICRO_POOL(a512, p512h, P512_ATTR, __m512, 16)
-GY_MICRO_GEMM(p512, P512_ATTR, __m512, 16, 4)
+P512_ATTR GY_ALWAYS void p512h_put_two(uint16_t *p, __m512 first, __m512 second, const struct gy_gemm_finish *f)
+{
+    if (f->add) {
+        first = a512_add(first, p512h_load(p));
+        second = a512_add(second, p512h_load(p + 16));
+    }
+    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(second, first);
+    if (f->stream)
+        _mm512_stream_si512((__m512i *)(void *)p, both);
+    else
+        _mm512_storeu_si512(p, both);
+}
+
+GY_MICRO_TILE(p512, P512_ATTR, __m512, 16, 4)
+GY_MICRO_FINISH(p512, a512, p512h, P512_ATTR, __m512, 16, 4)
+GY_MICRO_GEMM(p512, P512_ATTR, __m512, 16, 4, p512_gemm_finish)
 GY_MICRO_OUTER(p512, P512_ATTR, __m512, 16, 4)
 
 GY_MICRO_FN(p512, P512_ATTR, 1, 4)
@@ -200,9 +215,9 @@ P512_ATTR static void p512_pair_turn(float *dst, int64_t dst_pitch, const float 
 GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
 {
     k->name = "avx512bf16";
-    k->gemm_pair[0] = (struct gy_gemm_kind){64, 6, p512_gemm_list_4};
-    k->gemm_pair[1] = (struct gy_gemm_kind){32, 8, p512_gemm_list_2};
-    k->gemm_pair[2] = (struct gy_gemm_kind){16, 8, p512_gemm_list_1};
+    k->gemm_pair[0] = (struct gy_gemm_kind){64, 6, p512_gemm_list_4, 1};
+    k->gemm_pair[1] = (struct gy_gemm_kind){32, 8, p512_gemm_list_2, 0};
+    k->gemm_pair[2] = (struct gy_gemm_kind){16, 8, p512_gemm_list_1, 0};
     k->outer_pair[0] = (struct gy_outer_kind){64, 6, p512_outer_list_4};
     k->outer_pair[1] = (struct gy_outer_kind){32, 8, p512_outer_list_2};
     k->outer_pair[2] = (struct gy_outer_kind){16, 8, p512_outer_list_1};
