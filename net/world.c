@@ -86,30 +86,13 @@ static int world_board(struct gy_net_world *w, struct gy_error *err)
     return GY_OK;
 }
 
-/* The file's text, to free with WORLD_TEXT_MOST bytes. */
-static int world_text(const struct gy_net_world *w, const char *path, char **out, struct gy_error *err)
-{
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        return GY_FAIL(err, GY_E_IO, "%s: cannot be opened: %s", path, strerror(errno));
-    char *const text = gy_alloc_take(&w->alloc, WORLD_TEXT_MOST, 1);
-    const size_t bytes = text != NULL ? fread(text, 1, WORLD_TEXT_MOST, file) : 0;
-    fclose(file);
-    if (text != NULL && bytes < WORLD_TEXT_MOST) {
-        *out = text;
-        return GY_OK;
-    }
-    gy_alloc_free(&w->alloc, text, WORLD_TEXT_MOST);
-    return text == NULL ? GY_NOMEM(err, "a topology file", WORLD_TEXT_MOST)
-                        : GY_FAIL(err, GY_E_FORMAT, "%s: longer than %zu bytes", path, WORLD_TEXT_MOST - 1);
-}
-
 static int world_hosts(struct gy_net_world *w, const char *path, struct gy_error *err)
 {
     char *text = NULL;
-    int status = path != NULL ? world_text(w, path, &text, err) : GY_OK;
+    size_t bytes = 0;
+    int status = path != NULL ? gy_file_read(&w->alloc, path, WORLD_TEXT_MOST, &text, &bytes, err) : GY_OK;
     status = status == GY_OK ? gy_net_topology_open(&w->topology, w->all, w->place.ranks, text, path, &w->alloc, err) : status;
-    gy_alloc_free(&w->alloc, text, WORLD_TEXT_MOST);
+    gy_alloc_free(&w->alloc, text, bytes + 1);
     status = status == GY_OK ? world_memory(w, err) : status;
     return status == GY_OK ? world_board(w, err) : status;
 }

@@ -210,24 +210,44 @@ struct glm_show {
     int leads;
 };
 
-static void glm_json(const char *name, double value)
+/* A double of a report and its name. */
+struct glm_number {
+    const char *name;
+    size_t at;
+};
+#define NUMBER(type, member) { #member, offsetof(struct type, member) }
+static const struct glm_number glm_progress_numbers[] = {
+    NUMBER(gyre_glm_progress, objective), NUMBER(gyre_glm_progress, bound),           NUMBER(gyre_glm_progress, gap),
+    NUMBER(gyre_glm_progress, seconds),   NUMBER(gyre_glm_progress, rows_per_second), NUMBER(gyre_glm_progress, seconds_left),
+};
+static const struct glm_number glm_test_numbers[] = {
+    NUMBER(gyre_glm_metrics, loss),   NUMBER(gyre_glm_metrics, log_loss), NUMBER(gyre_glm_metrics, accuracy),      NUMBER(gyre_glm_metrics, precision),
+    NUMBER(gyre_glm_metrics, recall), NUMBER(gyre_glm_metrics, auc),      NUMBER(gyre_glm_metrics, squared_error), NUMBER(gyre_glm_metrics, r2),
+};
+static const struct glm_number glm_report_numbers[] = {
+    NUMBER(gyre_glm_report, objective),    NUMBER(gyre_glm_report, bound),         NUMBER(gyre_glm_report, gap),
+    NUMBER(gyre_glm_report, open_seconds), NUMBER(gyre_glm_report, train_seconds),
+};
+#undef NUMBER
+
+/* More digits than elsewhere: a gap is a difference of two of them. */
+static void glm_json(const void *report, const struct glm_number *numbers, size_t count)
 {
-    if (isfinite(value)) /* more digits than elsewhere: a gap is a difference of two of them */
-        printf(",\"%s\":%.13g", name, value);
-    else
-        printf(",\"%s\":null", name);
+    for (size_t i = 0; i < count; i++) {
+        double value;
+        memcpy(&value, (const char *)report + numbers[i].at, sizeof value);
+        if (isfinite(value))
+            printf(",\"%s\":%.13g", numbers[i].name, value);
+        else
+            printf(",\"%s\":null", numbers[i].name);
+    }
 }
 
 static void glm_show_json(const struct gyre_glm_progress *p)
 {
     printf("{\"event\":\"epoch\",\"model\":%d,\"models\":%d,\"epoch\":%d,\"epochs\":%d,\"rows\":%" PRId64, p->model, p->models, p->epoch, p->epochs,
            p->rows_done);
-    glm_json("objective", p->objective);
-    glm_json("bound", p->bound);
-    glm_json("gap", p->gap);
-    glm_json("seconds", p->seconds);
-    glm_json("rows_per_second", p->rows_per_second);
-    glm_json("seconds_left", p->seconds_left);
+    glm_json(p, glm_progress_numbers, CLI_COUNT(glm_progress_numbers));
     puts("}");
     fflush(stdout);
 }
@@ -277,14 +297,7 @@ static void glm_say_test(const struct gyre_glm_metrics *m, const char *what)
 static void glm_json_test(const struct gyre_glm_metrics *m)
 {
     printf(",\"test\":{\"rows\":%" PRId64 ",\"unknown\":%" PRId64, m->rows, m->unknown);
-    glm_json("loss", m->loss);
-    glm_json("log_loss", m->log_loss);
-    glm_json("accuracy", m->accuracy);
-    glm_json("precision", m->precision);
-    glm_json("recall", m->recall);
-    glm_json("auc", m->auc);
-    glm_json("squared_error", m->squared_error);
-    glm_json("r2", m->r2);
+    glm_json(m, glm_test_numbers, CLI_COUNT(glm_test_numbers));
     putchar('}');
 }
 
@@ -294,11 +307,7 @@ static void glm_end_json(const struct gyre_glm_report *r, const char *model, int
            gyre_status_name(status), r->solver, r->why, r->rows, r->entries, r->features);
     printf(",\"classes\":%d,\"models\":%d,\"ranks\":%d,\"threads\":%d,\"streamed\":%s,\"epochs\":%d,\"rounds\":%d", r->classes, r->models, r->ranks, r->threads,
            r->streamed ? "true" : "false", r->epochs, r->rounds);
-    glm_json("objective", r->objective);
-    glm_json("bound", r->bound);
-    glm_json("gap", r->gap);
-    glm_json("open_seconds", r->open_seconds);
-    glm_json("train_seconds", r->train_seconds);
+    glm_json(r, glm_report_numbers, CLI_COUNT(glm_report_numbers));
     if (r->test.rows)
         glm_json_test(&r->test);
     if (model) {
