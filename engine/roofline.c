@@ -58,13 +58,16 @@ static double roof_part(const struct gy_op *op, int role)
     return 1.0;
 }
 
-/* Winograd's way of a 3x3 filter: on 2x2 outputs 16 multiplications for 36, on 4x4 outputs 36 for 144; in float, whatever
- * the tensors are. */
+/* Winograd's way, on m x m outputs, of an r x r filter: (m + r - 1)^2 multiplications for (m r)^2; in float, whatever the
+ * tensors are. */
 static int roof_is_winograd(const struct gy_op *op) { return op->variant && strncmp(op->variant, "winograd", 8) == 0; }
 
 static double roof_multiplications(const struct gy_op *op)
 {
-    return !roof_is_winograd(op) ? 1 : op->variant[8] == '4' ? 36.0 / 144.0 : 16.0 / 36.0;
+    if (!roof_is_winograd(op))
+        return 1;
+    const double m = op->variant[8] ? op->variant[8] - '0' : 2, r = op->geom.r, share = (m + r - 1) / (m * r);
+    return share * share;
 }
 
 GY_INT struct gy_work gy_op_work(const struct gy_plan *plan, const struct gy_op *op)

@@ -139,8 +139,8 @@ GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT size_t gy_cpu_dbias_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_dbias_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
-/* Winograd: 3x3, stride 1, enough channels; forward and data gradient. */
-/* The outputs of a side of its tiles, 2 or 4, where it is faster than the direct way; else 0. */
+/* Winograd: 3x3 and 5x5, stride 1, enough channels. */
+/* The outputs of a side of its tiles, 2, 4 or 5, where it is faster than the direct way; else 0. */
 GY_INT int gy_cpu_wino_size(const struct gy_op *op, const struct gy_kernels *k);
 GY_INT size_t gy_cpu_wino_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op);

@@ -1,255 +1,285 @@
 /* SPDX-License-Identifier: MIT */
-/* micro_wino.h: the transforms of Winograd's minimal filtering F(m x m, 3 x 3) (Lavin and Gray 2016), channels in vectors:
+/* micro_wino.h: the transforms of Winograd's minimal filtering F(m x m, r x r) (Lavin and Gray 2016), channels in vectors:
  *     y = A' [ (G g G') * (B' d B) ] A
- * with g the 3x3 filter, d a tile of (m + 2)^2 inputs, y of m^2 outputs. Each matrix is applied to columns, then to rows,
- * in registers. The weight gradient goes the same way backward: dg = G' [ (A dy A') * (B' d B) ] G, summed over tiles
- * inside the brackets.
+ * with g the r x r filter, d a tile of e x e inputs, e = m + r - 1, y of m^2 outputs. Each matrix is applied to columns, then to
+ * rows, a line at a time. The weight gradient goes the same way backward: dg = G' [ (A dy A') * (B' d B) ] G, summed over
+ * tiles inside the brackets.
  *
- * m = 2, points 0, 1, -1, infinity: factors are powers of two.
- *     B' = 1 0 -1 0   G = 1    0    0     A' = 1 1  1  0
- *          0 1  1 0       1/2  1/2  1/2        0 1 -1 -1
- *          0 -1 1 0       1/2 -1/2  1/2
- *          0 1 0 -1       0    0    1
- * m = 4, points 0, s, -s, t, -t, infinity with s = 5/8, t = 3/2: of the pairs with exact factors the one with the least error,
- * about twice that of the plain sum (1 and 2, often seen, have four times). The polynomials, with x^i at column i:
- *     B':  (x^2 - s^2)(x^2 - t^2);  x (x +- s)(x^2 - t^2);  x (x +- t)(x^2 - s^2);  x (x^2 - s^2)(x^2 - t^2)
- *     A':  row i has (0, s, -s, t, -t)^i, and the last a 1 for infinity
- *     G:   (1 +-s s^2) / (2 s^2 (s^2 - t^2)), the same with t; 1 / (s^2 t^2) for 0 and 1 for infinity */
+ * A line is Toom and Cook's product of polynomials, by their values at e points: 0, pairs f and -f, and infinity where e is
+ * even. With x^i at column i, q the pairs other than f:
+ *     B':  prod(x^2 - f^2);  x (x +- f) prod(x^2 - q^2) for +-f;  x prod(x^2 - f^2) for infinity
+ *     A':  row i has the points to the power i, and the last row a 1 for infinity
+ *     G:   1 / prod(-f^2);  (1, +-f, f^2, ...) / (2 f^2 prod(f^2 - q^2)) for +-f;  0 ... 0 1 for infinity
+ * so that a size is its points. Of the multiples of 1/8 with the least error: beside that of the plain sum about twice with two
+ * pairs (1 and 2, often seen, have four times), 4.3 times with three and 4.7 times with three and infinity. */
 #ifndef GY_CPU_MICRO_WINO_H
 #define GY_CPU_MICRO_WINO_H
 #include "micro.h"
 
-#define WINO_S 0.625f
-#define WINO_T 1.5f
-#define WINO_SS (WINO_S * WINO_S)
-#define WINO_TT (WINO_T * WINO_T)
-#define WINO_G0 (1.0f / (WINO_SS * WINO_TT))
-#define WINO_GS (0.5f / (WINO_SS * (WINO_SS - WINO_TT)))
-#define WINO_GT (0.5f / (WINO_TT * (WINO_TT - WINO_SS)))
+/* What the matrices hold, of one, two or three pairs. */
+#define WINO_PAIRS_MAX 3
+struct wino_points {
+    float f[WINO_PAIRS_MAX];
+    float rest[WINO_PAIRS_MAX][WINO_PAIRS_MAX - 1]; /* prod(x^2 - q^2): at x^0, x^2, ...; the last one is 1 */
+    float all[WINO_PAIRS_MAX];                      /* prod(x^2 - f^2), likewise */
+    float zero, scale[WINO_PAIRS_MAX];              /* of G: row of 0, rows of +-f */
+};
+#define WINO_ONE(a) {{a}, {{0}}, {-(a)}, -1 / (a), {0.5 / (a)}}
+#define WINO_TWO(f, g, a, b) \
+    {{f, g}, {{-(b)}, {-(a)}}, {(a) * (b), -(a) - (b)}, 1 / ((a) * (b)), {0.5 / ((a) * ((a) - (b))), 0.5 / ((b) * ((b) - (a)))}}
+#define WINO_THREE(f, g, h, a, b, c)                                                                                   \
+    {{f, g, h}, {{(b) * (c), -(b) - (c)}, {(a) * (c), -(a) - (c)}, {(a) * (b), -(a) - (b)}},                           \
+     {-(a) * (b) * (c), (a) * (b) + (a) * (c) + (b) * (c), -(a) - (b) - (c)}, -1 / ((a) * (b) * (c)),                  \
+     {0.5 / ((a) * ((a) - (b)) * ((a) - (c))), 0.5 / ((b) * ((b) - (a)) * ((b) - (c))), 0.5 / ((c) * ((c) - (a)) * ((c) - (b)))}}
+/* By e - 4. */
+static const struct wino_points wino_points[] = {
+    [0] = WINO_ONE(1.0),
+    [2] = WINO_TWO(0.625, 1.5, 0.625 * 0.625, 1.5 * 1.5),
+    [3] = WINO_THREE(0.5, 1.125, 2.5, 0.5 * 0.5, 1.125 * 1.125, 2.5 * 2.5),
+    [4] = WINO_THREE(0.5, 1.0, 2.0, 0.25, 1.0, 4.0),
+};
+#undef WINO_ONE
+#undef WINO_TWO
+#undef WINO_THREE
 
-/* Along one line: o (to steps apart) from d (by steps apart); to and by are constants. */
-#define GY_MICRO_WINO_LINES_2(P, ATTR, V)                                                                              \
-    ATTR GY_ALWAYS void P##_line_b_2(V *o, const int to, const V *d, const int by)                                     \
-    {                                                                                                                  \
-        o[0] = P##_sub(d[0], d[2 * by]);                                                                               \
-        o[to] = P##_add(d[by], d[2 * by]);                                                                             \
-        o[2 * to] = P##_sub(d[2 * by], d[by]);                                                                         \
-        o[3 * to] = P##_sub(d[by], d[3 * by]);                                                                         \
-    }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_line_g_2(V *o, const int to, const V *g, const int by)                                     \
-    {                                                                                                                  \
-        const V half = P##_set1(0.5f), ends = P##_add(g[0], g[2 * by]);                                                \
-        o[0] = g[0];                                                                                                   \
-        o[to] = P##_mul(half, P##_add(ends, g[by]));                                                                   \
-        o[2 * to] = P##_mul(half, P##_sub(ends, g[by]));                                                               \
-        o[3 * to] = g[2 * by];                                                                                         \
-    }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_line_a_2(V *o, const int to, const V *m, const int by)                                     \
-    {                                                                                                                  \
-        o[0] = P##_add(m[0], P##_add(m[by], m[2 * by]));                                                               \
-        o[to] = P##_sub(P##_sub(m[by], m[2 * by]), m[3 * by]);                                                         \
-    }                                                                                                                  \
-    /* A and G': backward. */                                                                                          \
-    ATTR GY_ALWAYS void P##_line_spread_2(V *o, const int to, const V *y, const int by)                                \
-    {                                                                                                                  \
-        o[0] = y[0];                                                                                                   \
-        o[to] = P##_add(y[0], y[by]);                                                                                  \
-        o[2 * to] = P##_sub(y[0], y[by]);                                                                              \
-        o[3 * to] = P##_sub(P##_set1(0.0f), y[by]);                                                                    \
-    }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_line_gather_2(V *o, const int to, const V *m, const int by)                                \
-    {                                                                                                                  \
-        const V half = P##_set1(0.5f), sum = P##_add(m[by], m[2 * by]);                                                \
-        o[0] = P##_fma(half, sum, m[0]);                                                                               \
-        o[to] = P##_mul(half, P##_sub(m[by], m[2 * by]));                                                              \
-        o[2 * to] = P##_fma(half, sum, m[3 * by]);                                                                     \
-    }
+GY_ALWAYS float wino_power(const float f, const int n)
+{
+    float v = 1.0f;
+    GY_UNROLL for (int i = 0; i < n; i++) v *= f;
+    return v;
+}
 
-#define GY_MICRO_WINO_LINES_4(P, ATTR, V)                                                                              \
+/* Along one line of e points: o (to steps apart) from what lies by steps apart; all counts are constants. */
+#define GY_MICRO_WINO_LINES(P, ATTR, V)                                                                                \
+    /* The sum of c[i] d[i] over i < n, and d[n]. */                                                                   \
+    ATTR GY_ALWAYS V P##_line_sum(const V *d, const int by, const float *c, const int n)                               \
+    {                                                                                                                  \
+        V v = d[n * by];                                                                                               \
+        GY_UNROLL for (int i = n - 1; i >= 0; i--) v = P##_fma(P##_set1(c[i]), d[i * by], v);                          \
+        return v;                                                                                                      \
+    }                                                                                                                  \
+    /* y[0] + y[1] x + ... of n terms */                                                                               \
+    ATTR GY_ALWAYS V P##_line_at(const V *y, const int by, const int n, const float x)                                 \
+    {                                                                                                                  \
+        V v = y[(n - 1) * by];                                                                                         \
+        GY_UNROLL for (int i = n - 2; i >= 0; i--) v = P##_fma(P##_set1(x), v, y[i * by]);                             \
+        return v;                                                                                                      \
+    }                                                                                                                  \
     /* o = even + f odd, even - f odd: the pair of points f and -f. */                                                 \
     ATTR GY_ALWAYS void P##_line_pair(V *o, const int to, V even, V odd, const float f)                                \
     {                                                                                                                  \
         o[0] = P##_fma(P##_set1(f), odd, even);                                                                        \
         o[to] = P##_fma(P##_set1(-f), odd, even);                                                                      \
     }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_line_b_4(V *o, const int to, const V *d, const int by)                                     \
+    /* B' */                                                                                                           \
+    ATTR GY_ALWAYS void P##_line_in(V *o, const int to, const V *d, const int by, const int e)                         \
     {                                                                                                                  \
-        const V ss = P##_set1(-WINO_SS), tt = P##_set1(-WINO_TT), both = P##_set1(-WINO_SS - WINO_TT);                 \
-        const V product = P##_set1(WINO_SS * WINO_TT);                                                                 \
-        o[0] = P##_fma(product, d[0], P##_fma(both, d[2 * by], d[4 * by]));                                            \
-        P##_line_pair(o + to, to, P##_fma(tt, d[2 * by], d[4 * by]), P##_fma(tt, d[by], d[3 * by]), WINO_S);           \
-        P##_line_pair(o + 3 * to, to, P##_fma(ss, d[2 * by], d[4 * by]), P##_fma(ss, d[by], d[3 * by]), WINO_T);       \
-        o[5 * to] = P##_fma(product, d[by], P##_fma(both, d[3 * by], d[5 * by]));                                      \
+        const int pairs = (e - 1) / 2;                                                                                 \
+        const struct wino_points *const p = &wino_points[e - 4];                                                       \
+        o[0] = P##_line_sum(d, 2 * by, p->all, pairs);                                                                 \
+        GY_UNROLL for (int i = 0; i < pairs; i++)                                                                      \
+            P##_line_pair(o + (2 * i + 1) * to, to, P##_line_sum(d + 2 * by, 2 * by, p->rest[i], pairs - 1),           \
+                          P##_line_sum(d + by, 2 * by, p->rest[i], pairs - 1), p->f[i]);                               \
+        if (e % 2 == 0)                                                                                                \
+            o[(e - 1) * to] = P##_line_sum(d + by, 2 * by, p->all, pairs);                                             \
     }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_line_g_4(V *o, const int to, const V *g, const int by)                                     \
+    /* A of n outputs; or, with filter, G of n taps. */                                                                \
+    ATTR GY_ALWAYS void P##_line_spread(V *o, const int to, const V *y, const int by, const int n, const int e,        \
+                                        const int filter)                                                              \
     {                                                                                                                  \
-        const V s = P##_fma(P##_set1(WINO_SS), g[2 * by], g[0]), t = P##_fma(P##_set1(WINO_TT), g[2 * by], g[0]);      \
-        o[0] = P##_mul(P##_set1(WINO_G0), g[0]);                                                                       \
-        P##_line_pair(o + to, to, P##_mul(P##_set1(WINO_GS), s), g[by], WINO_GS * WINO_S);                             \
-        P##_line_pair(o + 3 * to, to, P##_mul(P##_set1(WINO_GT), t), g[by], WINO_GT * WINO_T);                         \
-        o[5 * to] = g[2 * by];                                                                                         \
+        const struct wino_points *const p = &wino_points[e - 4];                                                       \
+        o[0] = filter ? P##_mul(P##_set1(p->zero), y[0]) : y[0];                                                       \
+        GY_UNROLL for (int i = 0; i < (e - 1) / 2; i++)                                                                \
+        {                                                                                                              \
+            const V even = P##_line_at(y, 2 * by, (n + 1) / 2, p->f[i] * p->f[i]);                                     \
+            const V odd = P##_line_at(y + by, 2 * by, n / 2, p->f[i] * p->f[i]);                                       \
+            P##_line_pair(o + (2 * i + 1) * to, to, filter ? P##_mul(P##_set1(p->scale[i]), even) : even, odd,         \
+                          filter ? p->scale[i] * p->f[i] : p->f[i]);                                                   \
+        }                                                                                                              \
+        if (e % 2 == 0)                                                                                                \
+            o[(e - 1) * to] = y[(n - 1) * by];                                                                         \
     }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_line_a_4(V *o, const int to, const V *m, const int by)                                     \
+    /* A' or G': n numbers from those of e points. */                                                                  \
+    ATTR GY_ALWAYS void P##_line_gather(V *o, const int to, const V *m, const int by, const int n, const int e,        \
+                                        const int filter)                                                              \
     {                                                                                                                  \
-        const V s = P##_add(m[by], m[2 * by]), t = P##_add(m[3 * by], m[4 * by]);                                      \
-        const V s1 = P##_sub(m[by], m[2 * by]), t1 = P##_sub(m[3 * by], m[4 * by]);                                    \
-        o[0] = P##_add(m[0], P##_add(s, t));                                                                           \
-        o[to] = P##_fma(P##_set1(WINO_S), s1, P##_mul(P##_set1(WINO_T), t1));                                          \
-        o[2 * to] = P##_fma(P##_set1(WINO_SS), s, P##_mul(P##_set1(WINO_TT), t));                                      \
-        o[3 * to] = P##_fma(P##_set1(WINO_S * WINO_SS), s1, P##_fma(P##_set1(WINO_T * WINO_TT), t1, m[5 * by]));       \
-    }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_line_spread_4(V *o, const int to, const V *y, const int by)                                \
-    {                                                                                                                  \
-        const V ss = P##_set1(WINO_SS), tt = P##_set1(WINO_TT);                                                        \
-        o[0] = y[0];                                                                                                   \
-        P##_line_pair(o + to, to, P##_fma(ss, y[2 * by], y[0]), P##_fma(ss, y[3 * by], y[by]), WINO_S);                \
-        P##_line_pair(o + 3 * to, to, P##_fma(tt, y[2 * by], y[0]), P##_fma(tt, y[3 * by], y[by]), WINO_T);            \
-        o[5 * to] = y[3 * by];                                                                                         \
-    }                                                                                                                  \
-    ATTR GY_ALWAYS void P##_line_gather_4(V *o, const int to, const V *m, const int by)                                \
-    {                                                                                                                  \
-        const V s = P##_mul(P##_set1(WINO_GS), P##_add(m[by], m[2 * by]));                                             \
-        const V t = P##_mul(P##_set1(WINO_GT), P##_add(m[3 * by], m[4 * by]));                                         \
-        const V s1 = P##_sub(m[by], m[2 * by]), t1 = P##_sub(m[3 * by], m[4 * by]);                                    \
-        o[0] = P##_fma(P##_set1(WINO_G0), m[0], P##_add(s, t));                                                        \
-        o[to] = P##_fma(P##_set1(WINO_GS * WINO_S), s1, P##_mul(P##_set1(WINO_GT * WINO_T), t1));                      \
-        o[2 * to] = P##_fma(P##_set1(WINO_SS), s, P##_fma(P##_set1(WINO_TT), t, m[5 * by]));                           \
+        const int pairs = (e - 1) / 2;                                                                                 \
+        const struct wino_points *const p = &wino_points[e - 4];                                                       \
+        V both[2][WINO_PAIRS_MAX];                                                                                     \
+        GY_UNROLL for (int i = 0; i < pairs; i++)                                                                      \
+        {                                                                                                              \
+            both[0][i] = P##_add(m[(2 * i + 1) * by], m[(2 * i + 2) * by]);                                            \
+            both[1][i] = P##_sub(m[(2 * i + 1) * by], m[(2 * i + 2) * by]);                                            \
+        }                                                                                                              \
+        GY_UNROLL for (int j = 0; j < n; j++)                                                                          \
+        {                                                                                                              \
+            V v = P##_set1(0.0f);                                                                                      \
+            if (j == 0)                                                                                                \
+                v = filter ? P##_mul(P##_set1(p->zero), m[0]) : m[0];                                                  \
+            else if (j == n - 1 && e % 2 == 0)                                                                         \
+                v = m[(e - 1) * by];                                                                                   \
+            GY_UNROLL for (int i = pairs - 1; i >= 0; i--)                                                             \
+                v = P##_fma(P##_set1((filter ? p->scale[i] : 1.0f) * wino_power(p->f[i], j)), both[j % 2][i], v);      \
+            o[j * to] = v;                                                                                             \
+        }                                                                                                              \
     }
 
-/* The transforms of filters and outputs, all float. M: outputs of a line, E = M + 2. */
-#define GY_MICRO_WINO(P, ATTR, V, W, M, E)                                                                             \
-    /* u[(i * E + j) * pitch + c] = (G g G')[i][j], g from 9 taps. */                                                  \
-    ATTR static void P##_wino_filter_##M(float *u, int64_t pitch, const float *const *g, int64_t count)                \
+/* The transforms of filters and outputs, all float: outputs M and taps R of a line. */
+#define GY_MICRO_WINO(P, ATTR, V, W, M, R)                                                                             \
+    /* u[(i * e + j) * pitch + c] = (G g G')[i][j], g from R^2 taps. */                                                \
+    ATTR static void P##_wino_filter_##M##_##R(float *u, int64_t pitch, const float *const *g, int64_t count)          \
     {                                                                                                                  \
+        enum { e = M + R - 1 };                                                                                        \
         for (int64_t c = 0; c < count; c += (W)) {                                                                     \
             const int64_t n = count - c;                                                                               \
-            V w[9], t[3 * E], o[E * E];                                                                                \
-            GY_UNROLL for (int i = 0; i < E * E; i++) __builtin_prefetch(u + i * pitch + c + (W), 1);                  \
-            GY_UNROLL for (int i = 0; i < 9; i++) w[i] = P##_get(g[i] + c, n);                                         \
-            GY_UNROLL for (int j = 0; j < 3; j++) P##_line_g_##M(t + j, 3, w + j, 3);                                  \
-            GY_UNROLL for (int i = 0; i < E; i++) P##_line_g_##M(o + E * i, 1, t + 3 * i, 1);                          \
-            GY_UNROLL for (int i = 0; i < E * E; i++) P##_put(u + i * pitch + c, o[i], n);                             \
+            V t[R * e];                                                                                                \
+            for (int j = 0; j < R; j++) {                                                                              \
+                V d[R];                                                                                                \
+                GY_UNROLL for (int i = 0; i < R; i++) d[i] = P##_get(g[i * R + j] + c, n);                             \
+                P##_line_spread(t + j, R, d, 1, R, e, 1);                                                              \
+            }                                                                                                          \
+            for (int i = 0; i < e; i++) {                                                                              \
+                V o[e];                                                                                                \
+                float *const to = u + i * e * pitch + c;                                                               \
+                P##_line_spread(o, 1, t + R * i, 1, R, e, 1);                                                          \
+                GY_UNROLL for (int j = 0; j < e; j++)                                                                  \
+                {                                                                                                      \
+                    __builtin_prefetch(to + j * pitch + (W), 1);                                                       \
+                    P##_put(to + j * pitch, o[j], n);                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
     /* y[i][c] = (A' m A)[i] + init[c] for M^2 pixels; NULL: left out. */                                              \
-    ATTR static void P##_wino_output_##M(float *const *y, const float *m, int64_t pitch, const float *init,            \
-                                           int64_t count)                                                              \
+    ATTR static void P##_wino_output_##M##_##R(float *const *y, const float *m, int64_t pitch, const float *init,      \
+                                               int64_t count)                                                          \
     {                                                                                                                  \
+        enum { e = M + R - 1 };                                                                                        \
         for (int64_t c = 0; c < count; c += (W)) {                                                                     \
             const int64_t n = count - c;                                                                               \
             const V first = P##_get(init + c, n);                                                                      \
-            V t[M * E];                                                                                                \
-            GY_UNROLL for (int j = 0; j < E; j++)                                                                      \
-            {                                                                                                          \
-                V d[E];                                                                                                \
-                GY_UNROLL for (int i = 0; i < E; i++) d[i] = P##_get(m + (i * E + j) * pitch + c, n);                  \
-                P##_line_a_##M(t + j, E, d, 1);                                                                        \
+            V t[M * e];                                                                                                \
+            for (int i = 0; i < e; i++) {                                                                              \
+                V d[e];                                                                                                \
+                GY_UNROLL for (int j = 0; j < e; j++) d[j] = P##_get(m + (i * e + j) * pitch + c, n);                  \
+                P##_line_gather(t + i, e, d, 1, M, e, 0);                                                              \
             }                                                                                                          \
-            GY_UNROLL for (int i = 0; i < M; i++)                                                                      \
-            {                                                                                                          \
+            for (int j = 0; j < M; j++) {                                                                              \
                 V o[M];                                                                                                \
-                P##_line_a_##M(o, 1, t + E * i, 1);                                                                    \
-                GY_UNROLL for (int j = 0; j < M; j++)                                                                  \
+                P##_line_gather(o, 1, t + e * j, 1, M, e, 0);                                                          \
+                GY_UNROLL for (int i = 0; i < M; i++)                                                                  \
                 {                                                                                                      \
                     if (y[M * i + j] != NULL)                                                                          \
-                        P##_put(y[M * i + j] + c, P##_add(o[j], first), n);                                            \
+                        P##_put(y[M * i + j] + c, P##_add(o[i], first), n);                                            \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
     /* dg[tap][c] = (or +=) (G' u G)[tap]. */                                                                          \
-    ATTR static void P##_wino_filter_back_##M(float *const *dg, const float *u, int64_t pitch, int64_t count, int add) \
+    ATTR static void P##_wino_filter_back_##M##_##R(float *const *dg, const float *u, int64_t pitch, int64_t count,    \
+                                                    int add)                                                           \
     {                                                                                                                  \
+        enum { e = M + R - 1 };                                                                                        \
         for (int64_t c = 0; c < count; c += (W)) {                                                                     \
             const int64_t n = count - c;                                                                               \
-            V t[3 * E], o[9];                                                                                          \
-            GY_UNROLL for (int j = 0; j < E; j++)                                                                      \
-            {                                                                                                          \
-                V d[E];                                                                                                \
-                GY_UNROLL for (int i = 0; i < E; i++) d[i] = P##_get(u + (i * E + j) * pitch + c, n);                  \
-                P##_line_gather_##M(t + j, E, d, 1);                                                                   \
+            V t[R * e];                                                                                                \
+            for (int i = 0; i < e; i++) {                                                                              \
+                V d[e];                                                                                                \
+                GY_UNROLL for (int j = 0; j < e; j++) d[j] = P##_get(u + (i * e + j) * pitch + c, n);                  \
+                P##_line_gather(t + i, e, d, 1, R, e, 1);                                                              \
             }                                                                                                          \
-            GY_UNROLL for (int i = 0; i < 3; i++) P##_line_gather_##M(o + 3 * i, 1, t + E * i, 1);                     \
-            GY_UNROLL for (int i = 0; i < 9; i++)                                                                      \
-                P##_put(dg[i] + c, add ? P##_add(P##_get(dg[i] + c, n), o[i]) : o[i], n);                              \
+            for (int j = 0; j < R; j++) {                                                                              \
+                V o[R];                                                                                                \
+                P##_line_gather(o, 1, t + e * j, 1, R, e, 1);                                                          \
+                GY_UNROLL for (int i = 0; i < R; i++)                                                                  \
+                    P##_put(dg[i * R + j] + c, add ? P##_add(P##_get(dg[i * R + j] + c, n), o[i]) : o[i], n);          \
+            }                                                                                                          \
         }                                                                                                              \
     }
 
 /* The transforms of activations: prefix A reads them, as in micro_rows.h. What of the next tile (ahead) this one does not
  * have, and the places of the next channels, are fetched. */
-#define GY_MICRO_WINO_ROWS(P, A, ATTR, V, W, M, E)                                                                     \
-    /* v[(i * E + j) * pitch + c] = (B' d B)[i][j], d from E^2 pixels. */                                              \
-    ATTR static void A##_wino_input_##M(float *v, int64_t pitch, const void *const *pixels, const void *const *ahead,  \
-                                        int64_t count)                                                                 \
+#define GY_MICRO_WINO_ROWS(P, A, ATTR, V, W, M, R)                                                                     \
+    /* v[(i * e + j) * pitch + c] = (B' d B)[i][j], d from e^2 pixels. */                                              \
+    ATTR static void A##_wino_input_##M##_##R(float *v, int64_t pitch, const void *const *pixels,                      \
+                                              const void *const *ahead, int64_t count)                                 \
     {                                                                                                                  \
+        enum { e = M + R - 1 };                                                                                        \
         for (int64_t c = 0; c < count; c += (W)) {                                                                     \
             const int64_t n = count - c;                                                                               \
-            V t[E * E];                                                                                                \
-            GY_UNROLL for (int i = 0; i < E * E; i++) __builtin_prefetch(v + i * pitch + c + (W), 1);                  \
-            GY_UNROLL for (int i = 2 * E; i < E * E; i++)                                                              \
-            {                                                                                                          \
-                if (i % E >= 2)                                                                                        \
-                    __builtin_prefetch((const A##_elem *)ahead[i] + c);                                                \
+            V t[e * e];                                                                                                \
+            for (int j = 0; j < e; j++) {                                                                              \
+                V d[e];                                                                                                \
+                GY_UNROLL for (int i = 0; i < e; i++) d[i] = A##_get((const A##_elem *)pixels[i * e + j] + c, n);      \
+                GY_UNROLL for (int i = R - 1; i < e && j >= R - 1; i++)                                                \
+                    __builtin_prefetch((const A##_elem *)ahead[i * e + j] + c);                                        \
+                P##_line_in(t + j, e, d, 1, e);                                                                        \
             }                                                                                                          \
-            GY_UNROLL for (int j = 0; j < E; j++)                                                                      \
-            {                                                                                                          \
-                V d[E];                                                                                                \
-                GY_UNROLL for (int i = 0; i < E; i++) d[i] = A##_get((const A##_elem *)pixels[i * E + j] + c, n);      \
-                P##_line_b_##M(t + j, E, d, 1);                                                                        \
-            }                                                                                                          \
-            GY_UNROLL for (int i = 0; i < E; i++)                                                                      \
-            {                                                                                                          \
-                V o[E];                                                                                                \
-                P##_line_b_##M(o, 1, t + E * i, 1);                                                                    \
-                GY_UNROLL for (int j = 0; j < E; j++) P##_put(v + (i * E + j) * pitch + c, o[j], n);                   \
+            for (int i = 0; i < e; i++) {                                                                              \
+                V o[e];                                                                                                \
+                float *const to = v + i * e * pitch + c;                                                               \
+                P##_line_in(o, 1, t + e * i, 1, e);                                                                    \
+                GY_UNROLL for (int j = 0; j < e; j++)                                                                  \
+                {                                                                                                      \
+                    __builtin_prefetch(to + j * pitch + (W), 1);                                                       \
+                    P##_put(to + j * pitch, o[j], n);                                                                  \
+                }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
-    /* m[(i * E + j) * pitch + c] = (A dy A')[i][j], dy from M^2 pixels. */                                            \
-    ATTR static void A##_wino_spread_##M(float *m, int64_t pitch, const void *const *dy, const void *const *ahead,     \
-                                         int64_t count)                                                                \
+    /* m[(i * e + j) * pitch + c] = (A dy A')[i][j], dy from M^2 pixels. */                                            \
+    ATTR static void A##_wino_spread_##M##_##R(float *m, int64_t pitch, const void *const *dy,                         \
+                                               const void *const *ahead, int64_t count)                                \
     {                                                                                                                  \
+        enum { e = M + R - 1 };                                                                                        \
         for (int64_t c = 0; c < count; c += (W)) {                                                                     \
             const int64_t n = count - c;                                                                               \
-            V t[M * E];                                                                                                \
-            GY_UNROLL for (int i = 0; i < E * E; i++) __builtin_prefetch(m + i * pitch + c + (W), 1);                  \
-            GY_UNROLL for (int i = 0; i < M * M; i++) __builtin_prefetch((const A##_elem *)ahead[i] + c);              \
-            GY_UNROLL for (int j = 0; j < M; j++)                                                                      \
-            {                                                                                                          \
+            V t[M * e];                                                                                                \
+            for (int j = 0; j < M; j++) {                                                                              \
                 V d[M];                                                                                                \
                 GY_UNROLL for (int i = 0; i < M; i++) d[i] = A##_get((const A##_elem *)dy[i * M + j] + c, n);          \
-                P##_line_spread_##M(t + j, M, d, 1);                                                                   \
+                GY_UNROLL for (int i = 0; i < M; i++) __builtin_prefetch((const A##_elem *)ahead[i * M + j] + c);      \
+                P##_line_spread(t + j, M, d, 1, M, e, 0);                                                              \
             }                                                                                                          \
-            GY_UNROLL for (int i = 0; i < E; i++)                                                                      \
-            {                                                                                                          \
-                V o[E];                                                                                                \
-                P##_line_spread_##M(o, 1, t + M * i, 1);                                                               \
-                GY_UNROLL for (int j = 0; j < E; j++) P##_put(m + (i * E + j) * pitch + c, o[j], n);                   \
+            for (int i = 0; i < e; i++) {                                                                              \
+                V o[e];                                                                                                \
+                float *const to = m + i * e * pitch + c;                                                               \
+                P##_line_spread(o, 1, t + M * i, 1, M, e, 0);                                                          \
+                GY_UNROLL for (int j = 0; j < e; j++)                                                                  \
+                {                                                                                                      \
+                    __builtin_prefetch(to + j * pitch + (W), 1);                                                       \
+                    P##_put(to + j * pitch, o[j], n);                                                                  \
+                }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
     }
 
-/* Both sizes of a kernel set: prefix P for float, H for bf16. */
-#define GY_MICRO_WINOS(P, H, ATTR, V, W)                                                                               \
-    GY_MICRO_WINO_LINES_2(P, ATTR, V)                                                                                  \
-    GY_MICRO_WINO_LINES_4(P, ATTR, V)                                                                                  \
-    GY_MICRO_WINO(P, ATTR, V, W, 2, 4)                                                                                 \
-    GY_MICRO_WINO(P, ATTR, V, W, 4, 6)                                                                                 \
-    GY_MICRO_WINO_ROWS(P, P, ATTR, V, W, 2, 4)                                                                         \
-    GY_MICRO_WINO_ROWS(P, P, ATTR, V, W, 4, 6)                                                                         \
-    GY_MICRO_WINO_ROWS(P, H, ATTR, V, W, 2, 4)                                                                         \
-    GY_MICRO_WINO_ROWS(P, H, ATTR, V, W, 4, 6)
+/* Every size of a kernel set: prefix P for float, H for bf16. */
+#define GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, M, R)                                                                     \
+    GY_MICRO_WINO(P, ATTR, V, W, M, R)                                                                                 \
+    GY_MICRO_WINO_ROWS(P, P, ATTR, V, W, M, R)                                                                         \
+    GY_MICRO_WINO_ROWS(P, H, ATTR, V, W, M, R)
 
-#define GY_MICRO_WINO_TABLE(P, H, M)                                                                                   \
+#define GY_MICRO_WINOS(P, H, ATTR, V, W)                                                                               \
+    GY_MICRO_WINO_LINES(P, ATTR, V)                                                                                    \
+    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 2, 3)                                                                         \
+    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 3)                                                                         \
+    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 5, 3)                                                                         \
+    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 5)
+
+#define GY_MICRO_WINO_TABLE(P, H, M, R)                                                                                \
     {                                                                                                                  \
-        M, P##_wino_filter_##M, P##_wino_output_##M, P##_wino_filter_back_##M,                                         \
-            {P##_wino_input_##M, H##_wino_input_##M}, {P##_wino_spread_##M, H##_wino_spread_##M}                       \
+        M, R, P##_wino_filter_##M##_##R, P##_wino_output_##M##_##R, P##_wino_filter_back_##M##_##R,                    \
+            {P##_wino_input_##M##_##R, H##_wino_input_##M##_##R},                                                      \
+            {P##_wino_spread_##M##_##R, H##_wino_spread_##M##_##R}                                                     \
     }
 
 #define GY_MICRO_TABLE_WINO(P, H, KERNELS)                                                                             \
     do {                                                                                                               \
-        (KERNELS)->wino[0] = (struct gy_wino)GY_MICRO_WINO_TABLE(P, H, 2);                                             \
-        (KERNELS)->wino[1] = (struct gy_wino)GY_MICRO_WINO_TABLE(P, H, 4);                                             \
+        (KERNELS)->wino[0] = (struct gy_wino)GY_MICRO_WINO_TABLE(P, H, 2, 3);                                          \
+        (KERNELS)->wino[1] = (struct gy_wino)GY_MICRO_WINO_TABLE(P, H, 4, 3);                                          \
+        (KERNELS)->wino[2] = (struct gy_wino)GY_MICRO_WINO_TABLE(P, H, 5, 3);                                          \
+        (KERNELS)->wino[3] = (struct gy_wino)GY_MICRO_WINO_TABLE(P, H, 4, 5);                                          \
     } while (0)
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution 3x3 with stride 1, forward and data gradient, by Winograd's F(m x m, 3 x 3): (m + 2)^2 multiplications where the
- * direct way needs 9 m^2, which is 2.25 times fewer with m = 2 and 4 times fewer with m = 4. Transformed, a tile is (m + 2)^2
- * vectors of channels, called points here, and the convolution is one product [tiles x C] [C x K] for each point, done by the
- * usual micro-kernel. A work item is a block of tiles times a group of weight panels. All this is float: bf16 is
- * widened by the transform of the inputs and rounded when outputs are written, filters are not rounded.
+/* Convolution r x r with stride 1, forward and data gradient, by Winograd's F(m x m, r x r): (m + r - 1)^2 multiplications where
+ * the direct way needs r^2 m^2: of 3x3 filters 2.25 times fewer with m = 2, 4 with m = 4, 4.6 with m = 5, of 5x5 filters 6.25
+ * with m = 4. Transformed, a tile is (m + r - 1)^2 vectors of channels, called points here, and the convolution is one product
+ * [tiles x C] [C x K] for each point, done by the usual micro-kernel. A work item is a block of tiles times a group of weight
+ * panels. All this is float: bf16 is widened by the transform of the inputs and rounded when outputs are written, filters are
+ * not rounded.
  *
- * The data gradient is the same convolution with turned weights and padding 2 - pad. Filters are transformed beforehand; where
+ * The data gradient is the same convolution with turned weights and padding r - 1 - pad. Filters are transformed beforehand; where
  * there is one block only, slice by slice beside the products, as none is needed twice. Where several items share
  * a block, its tiles are transformed beforehand too. */
 #include "winograd.h"
 
 #define WINO_CHANNELS_LEAST 32
-#define WINO_GRAD_PIXELS 128
 #define WINO_TURN 32          /* channels of a work item of the filters */
 #define WINO_INPUTS 8         /* tiles of a work item of the inputs */
 #define WINO_PAD 16           /* floats between rows, against overflowing cache sets */
@@ -45,11 +45,11 @@ static void wino_cut_images(struct gy_wino_plan *w, const struct gy_op *op, int 
     w->in_w = back ? g->q : g->w;
     w->out_h = back ? g->h : g->p;
     w->out_w = back ? g->w : g->q;
-    w->pad_h = back ? 2 - g->pad_h : g->pad_h;
-    w->pad_w = back ? 2 - g->pad_w : g->pad_w;
+    w->pad_h = back ? g->r - 1 - g->pad_h : g->pad_h;
+    w->pad_w = back ? g->r - 1 - g->pad_w : g->pad_w;
     w->side = side;
-    w->cell_h = w->out_h + 2 - w->pad_h;
-    w->cell_w = w->out_w + 2 - w->pad_w;
+    w->cell_h = w->out_h + g->r - 1 - w->pad_h;
+    w->cell_w = w->out_w + g->r - 1 - w->pad_w;
     w->tiles_h = ((side - 1) * w->cell_h + w->out_h + m - 1) / m;
     w->tiles_w = ((side - 1) * w->cell_w + w->out_w + m - 1) / m;
     w->tiles = gy_ceil_div(w->n, (int64_t)side * side) * w->tiles_h * w->tiles_w;
@@ -72,7 +72,7 @@ static void wino_cut_best(struct gy_wino_plan *w, const struct gy_op *op, int m)
 static double wino_cost(const struct gy_op *op, int m)
 {
     const struct gy_geom *g = &op->geom;
-    const int grad = op->code == GY_OP_CONV_WGRAD, points = (m + 2) * (m + 2);
+    const int grad = op->code == GY_OP_CONV_WGRAD, points = (m + g->r - 1) * (m + g->r - 1);
     struct gy_wino_plan w = {0};
     wino_cut_best(&w, op, m);
     const double c = g->c, k = g->k, each = 1 / fmin(c, grad ? 64 : c) + 1 / fmin(k, grad ? 64 : k);
@@ -85,30 +85,36 @@ static double wino_direct_cost(const struct gy_op *op, const struct gy_kernels *
     const struct gy_geom *g = &op->geom;
     const int back = op->code == GY_OP_CONV_DGRAD, pairs = op->dtype == GY_BF16 && k->gemm_pair[0].fn != NULL;
     const double pixels = back ? (double)g->h * g->w : (double)g->p * g->q, pace = k->pair_pace > 0 ? (double)k->pair_pace : 2;
-    const double cost = (double)g->n * pixels * 9 * g->c * g->k;
+    const double cost = (double)g->n * pixels * g->r * g->s * g->c * g->k;
     return !pairs ? cost : cost / pace * (op->code == GY_OP_CONV_WGRAD ? WINO_PAIRS_GRAD : WINO_PAIRS);
 }
+
+/* A tile's outputs share roundings, which the larger transforms make larger: sums must have so many terms, channels or, for
+ * weight gradients, pixels, that these stay inside the bound of the op test. ORDER: wino of struct gy_kernels. */
+static const struct wino_least {
+    int32_t channels, pixels;
+} wino_least[GY_WINOS] = {{0, 0}, {0, 128}, {128, 512}, {0, 1024}};
 
 static int wino_is_shape(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
-    return g->r == 3 && g->s == 3 && g->stride_h == 1 && g->stride_w == 1 && g->dil_h == 1 && g->dil_w == 1 &&
-           g->groups == 1 && g->pad_h <= 2 && g->pad_w <= 2 && g->c >= WINO_CHANNELS_LEAST && g->k >= WINO_CHANNELS_LEAST &&
+    return g->r == g->s && g->stride_h == 1 && g->stride_w == 1 && g->dil_h == 1 && g->dil_w == 1 &&
+           g->groups == 1 && g->pad_h < g->r && g->pad_w < g->r && g->c >= WINO_CHANNELS_LEAST && g->k >= WINO_CHANNELS_LEAST &&
            g->c <= GY_WINO_CHANNELS_MOST && g->k <= GY_WINO_CHANNELS_MOST && g->p >= 4 && g->q >= 4 && g->h >= 4 &&
            g->w >= 4 && !gy_act_is_curve(op->act);
 }
 
-/* Statistics need blocks of equal numbers of pixels. A tile's outputs share roundings, which the larger transforms make larger:
- * m = 4 is not for outputs that are small beside their neighbours, having one tap of nine inside the image, and not for
- * weight gradients of few terms. */
-static int wino_can(const struct gy_op *op, int m)
+/* Statistics need blocks of equal numbers of pixels. Tiles with m > 2 are not for outputs that are small beside their
+ * neighbours, having one tap of nine inside the image. */
+static int wino_can(const struct gy_op *op, int m, const struct wino_least *least)
 {
     const struct gy_geom *g = &op->geom;
     const int64_t image = (int64_t)g->p * g->q;
-    const int back = op->code == GY_OP_CONV_DGRAD, pad_h = back ? 2 - g->pad_h : g->pad_h, pad_w = back ? 2 - g->pad_w : g->pad_w;
+    const int back = op->code == GY_OP_CONV_DGRAD, reach = g->r - 1;
+    const int pad_h = back ? reach - g->pad_h : g->pad_h, pad_w = back ? reach - g->pad_w : g->pad_w;
     if (op->code == GY_OP_CONV_WGRAD)
-        return m == 2 || g->n * image >= WINO_GRAD_PIXELS;
-    if (m == 4 && (pad_h > 1 || pad_w > 1))
+        return g->n * image >= least->pixels;
+    if ((back ? g->k : g->c) < least->channels || (m > 2 && (2 * pad_h > reach || 2 * pad_w > reach)))
         return 0;
     return op->tensor[GY_STATS] < 0 || (g->p % m == 0 && g->q % m == 0) || image <= WINO_IMAGE;
 }
@@ -117,9 +123,12 @@ GY_INT int gy_cpu_wino_size(const struct gy_op *op, const struct gy_kernels *k)
 {
     double least = wino_direct_cost(op, k);
     int best = 0;
-    for (int m = 2; m <= 4 && wino_is_shape(op); m += 2) {
+    for (int i = 0; i < GY_WINOS && wino_is_shape(op); i++) {
+        const int m = k->wino[i].m;
+        if (k->wino[i].r != op->geom.r || !wino_can(op, m, &wino_least[i]))
+            continue;
         const double cost = wino_cost(op, m);
-        if (cost < least && wino_can(op, m)) {
+        if (cost < least) {
             least = cost;
             best = m;
         }
@@ -132,9 +141,11 @@ GY_INT int gy_cpu_wino_size(const struct gy_op *op, const struct gy_kernels *k)
 GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, const struct gy_kernels *k)
 {
     const struct gy_geom *g = &op->geom;
-    const int back = op->code == GY_OP_CONV_DGRAD, m = gy_cpu_wino_size(op, k);
-    *w = (struct gy_wino_plan){.kernels = &k->wino[m == 4], .dtype = op->dtype, .edge = m + 2, .outs = m * m,
-                               .points = (m + 2) * (m + 2), .transposed = back};
+    const int back = op->code == GY_OP_CONV_DGRAD, m = gy_cpu_wino_size(op, k), edge = m + g->r - 1;
+    *w = (struct gy_wino_plan){.kernels = k->wino, .dtype = op->dtype, .edge = edge, .outs = m * m, .points = edge * edge,
+                               .taps = g->r * g->r, .transposed = back};
+    while (w->kernels->m != m || w->kernels->r != g->r)
+        w->kernels++;
     w->red = back ? g->k : g->c;
     w->vec = back ? g->c : g->k;
     wino_cut_best(w, op, m);
@@ -223,8 +234,8 @@ static void wino_make_cut(struct wino_cut *w, const struct gy_op *op, const stru
     w->panel_groups = gy_ceil_div(w->panels, w->panel_group);
     w->near = w->blocks <= 1;
     w->shared = w->panel_groups > 1;
-    w->len = gy_min64(w->near ? WINO_NEAR : op->block[GY_BLOCK_SLICE], p->red);
-    w->slices = gy_ceil_div(p->red, w->len);
+    w->slices = gy_ceil_div(p->red, w->near ? WINO_NEAR : op->block[GY_BLOCK_SLICE]);
+    w->len = gy_ceil_div(p->red, w->slices);
     w->v_plane = gy_wino_plane(w->block * w->pitch);
     w->m_plane = gy_wino_plane(w->block * GY_WIDTH_MAX);
     w->u_plane = gy_wino_plane(w->len * k->gemm[0].width);
@@ -249,7 +260,7 @@ struct wino_own {
     float *u;           /* [point][len][width], where filters are near */
     float *v;           /* [point][block][pitch], where tiles are not shared */
     float *m;           /* [point][block][GY_WIDTH_MAX] */
-    float *room;        /* [9][WINO_TURN][GY_WIDTH_MAX]: filters the other way round */
+    float *room;        /* [taps][WINO_TURN][GY_WIDTH_MAX]: filters the other way round */
     float *y;           /* [outs * block][GY_WIDTH_MAX]: outputs of a panel, pixel after pixel */
     const float **rows; /* [block] */
     float **sums;       /* [block] */
@@ -264,7 +275,7 @@ static struct wino_own wino_carve_own(const struct wino_cut *w, struct gy_carve 
     own.u = gy_carve_take(carve, w->near ? points * (size_t)w->u_plane : 0, sizeof(float));
     own.v = gy_carve_take(carve, w->shared ? 0 : points * (size_t)w->v_plane, sizeof(float));
     own.m = gy_carve_take(carve, points * (size_t)w->m_plane, sizeof(float));
-    own.room = gy_carve_take(carve, 9 * WINO_TURN * GY_WIDTH_MAX, sizeof(float));
+    own.room = gy_carve_take(carve, (size_t)w->p.taps * WINO_TURN * GY_WIDTH_MAX, sizeof(float));
     own.y = gy_carve_take(carve, outs * GY_WIDTH_MAX, sizeof(float));
     own.rows = gy_carve_take(carve, block, sizeof(*own.rows));
     own.sums = gy_carve_take(carve, block, sizeof(*own.sums));
@@ -301,20 +312,20 @@ static struct gy_panel wino_panel(const struct wino_job *job, int64_t index)
 
 /* ---- transforms ---- */
 
-/* Nine rows of weights, [channel of the reduction][panel's columns] each, for channels [c, c + count). Where they lie the
- * other way round they are turned into room, [9][WINO_TURN][GY_WIDTH_MAX]. Returns floats from channel to channel. */
+/* A tap's rows of weights, [channel of the reduction][panel's columns], for channels [c, c + count). Where they lie the
+ * other way round they are turned into room, [taps][WINO_TURN][GY_WIDTH_MAX]. Returns floats from channel to channel. */
 static int64_t wino_taps(const struct wino_job *job, const struct gy_panel *panel, int64_t c, int64_t count, float *room,
                          const float **taps)
 {
     const struct gy_wino_plan *p = &job->w->p;
-    for (int tap = 0; tap < 9; tap++) {
+    for (int tap = 0; tap < p->taps; tap++) {
         float *const turned = room + tap * WINO_TURN * GY_WIDTH_MAX;
-        taps[tap] = p->transposed ? job->weights + (c * 9 + 8 - tap) * p->vec + panel->first : turned;
+        taps[tap] = p->transposed ? job->weights + ((c + 1) * p->taps - 1 - tap) * p->vec + panel->first : turned;
         if (!p->transposed)
-            job->cpu->k.transpose(turned, GY_WIDTH_MAX, job->weights + (panel->first * 9 + tap) * p->red + c,
-                                  9 * (int64_t)p->red, panel->cols, count);
+            job->cpu->k.transpose(turned, GY_WIDTH_MAX, job->weights + (panel->first * p->taps + tap) * p->red + c,
+                                  p->taps * (int64_t)p->red, panel->cols, count);
     }
-    return p->transposed ? 9 * (int64_t)p->vec : GY_WIDTH_MAX;
+    return p->transposed ? p->taps * (int64_t)p->vec : GY_WIDTH_MAX;
 }
 
 /* Filters of channels [c, c + count), at most WINO_TURN, of a panel: u [point][count][width], planes u_plane apart. */
@@ -323,13 +334,13 @@ static void wino_filters(const struct wino_job *job, const struct gy_panel *pane
 {
     const struct wino_cut *w = job->w;
     const int64_t width = panel->kind->width;
-    const float *taps[9];
+    const float *taps[GY_WINO_TAPS_MAX];
     const int64_t pitch = wino_taps(job, panel, c, count, room, taps);
     for (int64_t i = 0; i < count; i++, u += width) {
         for (int64_t xi = 0; xi < w->p.points && panel->cols < width; xi++)
             memset(u + xi * w->u_plane, 0, (size_t)width * sizeof(float));
         w->p.kernels->filter(u, w->u_plane, taps, panel->cols);
-        for (int tap = 0; tap < 9; tap++)
+        for (int tap = 0; tap < w->p.taps; tap++)
             taps[tap] += pitch;
     }
 }
@@ -434,13 +445,27 @@ static int64_t wino_outputs(const struct wino_job *job, const struct wino_own *o
     return pixels;
 }
 
-/* Back from the transformed sums, statistics, and to their places. */
+/* Scale, shift and activation on outputs that are still float and side by side. */
+static void wino_clamp(const struct wino_job *job, const struct wino_own *own, const struct gy_panel *panel, int64_t pixels)
+{
+    const float *const scale = job->op->ptr[GY_SCALE], *const shift = job->op->ptr[GY_SHIFT];
+    if (scale == NULL && job->op->act == GY_ACT_NONE)
+        return;
+    struct gy_affine_rows a = {.y = own->y, .x = own->y, .scale = scale != NULL ? scale + panel->first : NULL,
+                               .shift = shift != NULL ? shift + panel->first : NULL, .rows = pixels, .cols = panel->cols,
+                               .pitch = GY_WIDTH_MAX};
+    gy_act_limits(job->op->act, &a.lo, &a.hi);
+    job->cpu->k.affine[GY_F32](&a);
+}
+
+/* Back from the transformed sums, statistics, and to their places; what is added to outputs lies beside these places. */
 static void wino_finish(const struct wino_job *job, const struct wino_own *own, const struct gy_panel *panel,
                         int64_t block, int64_t count, int64_t pixels)
 {
     const struct wino_cut *w = job->w;
     const struct gy_kernels *k = &job->cpu->k;
     const float *const first = job->bias != NULL ? job->bias + panel->first : wino_zeros;
+    const int forward = !w->p.transposed, adds = forward && job->op->ptr[GY_RES] != NULL;
     float *to = own->y, *y[GY_WINO_OUTS_MAX];
     for (int64_t i = 0; i < count; i++) {
         for (int64_t j = 0; j < w->p.outs; j++) {
@@ -453,8 +478,10 @@ static void wino_finish(const struct wino_job *job, const struct wino_own *own, 
     const int64_t at = block * w->p.vec + panel->first;
     if (job->mean != NULL)
         k->stats[GY_F32](own->y, pixels, panel->cols, GY_WIDTH_MAX, job->mean + at, job->m2 + at);
+    if (forward && !adds)
+        wino_clamp(job, own, panel, pixels);
     k->narrow[w->p.dtype](own->pixels, panel->first, own->y, GY_WIDTH_MAX, pixels, panel->cols, job->add);
-    for (int64_t i = 0; i < count * w->p.outs && !w->p.transposed; i++)
+    for (int64_t i = 0; i < count * w->p.outs && adds; i++)
         if (own->numbers[i] >= 0)
             gy_cpu_epilogue(job->cpu, job->op, own->numbers[i], 1, panel->first, panel->cols);
 }

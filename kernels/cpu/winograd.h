@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* winograd.h: what the Winograd drivers share: how images are cut into tiles. A tile is m x m outputs and the (m + 2)^2 inputs
- * that they meet; tiles are numbered row by row, image after image; those at the lower and right edge may stick out. Where
+/* winograd.h: what the Winograd drivers share: how images are cut into tiles. A tile is m x m outputs and the e x e inputs
+ * that they meet, e = m + r - 1 with filters r x r; tiles are numbered row by row, image after image; those at the lower and right edge may stick out. Where
  * that would be many, gradients take side x side images as one large one, a cell an image with the zeros around it: of 13 x 13
  * outputs, four images have 49 tiles of m = 4 together and 64 alone. Forward passes do not: a tile's outputs share roundings,
  * and what a net says of an image shall not depend on the images beside it. */
@@ -8,16 +8,17 @@
 #define GY_CPU_WINOGRAD_H
 #include "conv.h"
 
-#define GY_WINO_EDGE_MAX 6    /* m + 2 */
-#define GY_WINO_POINTS_MAX 36 /* (m + 2)^2 */
-#define GY_WINO_OUTS_MAX 16   /* m^2 */
+#define GY_WINO_EDGE_MAX 8    /* m + r - 1 */
+#define GY_WINO_POINTS_MAX 64 /* its square */
+#define GY_WINO_OUTS_MAX 25   /* m^2 */
+#define GY_WINO_TAPS_MAX 25   /* r^2 */
 #define GY_WINO_CHANNELS_MOST 4096
 
 struct gy_wino_plan {
     const struct gy_wino *kernels;
     int dtype;        /* of the activations */
     int m, edge;      /* outputs and inputs along a side of a tile */
-    int outs, points; /* m^2, edge^2 */
+    int outs, points, taps; /* m^2, edge^2, r^2 */
     int32_t red, vec; /* channels summed over, channels in vectors: of the input and of the output */
     int32_t in_h, in_w, out_h, out_w, pad_h, pad_w;
     int32_t side, cell_h, cell_w; /* images along a side of a large one; pixels from one to the next */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Weight gradient of convolutions 3x3 with stride 1 by Winograd's way backward: for each of the (m + 2)^2 points a sum over
+/* Weight gradient of convolutions with stride 1 by Winograd's way backward: for each of the (m + r - 1)^2 points a sum over
  * tiles of outer products, [K x tiles] [tiles x C]. A work item owns a block of K x C of all points and walks the tiles,
  * a strip of them at a time; where there are few blocks, tiles are split too and the parts added in a fixed order. */
 #include "winograd.h"
@@ -39,7 +39,7 @@ static void wgwino_make_plan(struct wgwino_plan *g, const struct gy_op *op, cons
     gy_wino_make_plan(&g->w, op, k);
     g->k_blocks = gy_ceil_div(g->w.vec, WGWINO_K);
     g->c_blocks = gy_ceil_div(g->w.red, WGWINO_C);
-    g->floats = (int64_t)g->w.vec * 9 * g->w.red;
+    g->floats = (int64_t)g->w.vec * g->w.taps * g->w.red;
     const int64_t wanted = gy_ceil_div(op->block[GY_BLOCK_ITEMS], g->k_blocks * g->c_blocks);
     g->split = gy_max64(gy_ceil_div(g->w.tiles, gy_max64(gy_min64(wanted, g->w.tiles / WGWINO_SPLIT), 1)), 1);
     g->splits = gy_max64(gy_ceil_div(g->w.tiles, g->split), 1);
@@ -126,15 +126,15 @@ static void wgwino_products(const struct wgwino_job *job, const struct wgwino_ow
     }
 }
 
-/* From the sums to the nine taps of each output channel. */
+/* From the sums to the taps of each output channel. */
 static void wgwino_finish(const struct wgwino_job *job, const struct wgwino_own *own, float *dw, int64_t k, int64_t rows,
                           int64_t c, int64_t cols)
 {
     const struct wgwino_plan *g = job->g;
     for (int64_t i = 0; i < rows; i++) {
-        float *dg[9];
-        for (int tap = 0; tap < 9; tap++)
-            dg[tap] = dw + ((k + i) * 9 + tap) * g->w.red + c;
+        float *dg[GY_WINO_TAPS_MAX];
+        for (int tap = 0; tap < g->w.taps; tap++)
+            dg[tap] = dw + ((k + i) * g->w.taps + tap) * g->w.red + c;
         g->w.kernels->filter_back(dg, own->u + i * WGWINO_C, g->u_plane, cols, job->add && job->part_pitch == 0);
     }
 }
