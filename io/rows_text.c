@@ -155,7 +155,32 @@ static const unsigned char *rtext_power(const unsigned char *p, int *exponent)
     return end > p ? end : NULL;
 }
 
-GY_INT const unsigned char *gy_rows_real(const unsigned char *p, float *value)
+/* [-]digits[.digits] with at most seven digits on each side, as most are; NULL: it is another number, or none. One division, correctly rounded. */
+static const unsigned char *rtext_short(const unsigned char *p, float *value)
+{
+    const int negative = *p == '-';
+    const uint64_t word = gy_rows_word(p + negative);
+    const int n = gy_rows_digits(word);
+    if (n == 0 || n == 8)
+        return NULL;
+    p += negative + n;
+    double d = (double)gy_rows_eight(word, n);
+    if (*p == '.') {
+        const uint64_t fraction = gy_rows_word(p + 1);
+        const int places = gy_rows_digits(fraction);
+        if (places == 0 || places == 8)
+            return NULL;
+        d = (d * rtext_ten[places] + (double)gy_rows_eight(fraction, places)) / rtext_ten[places];
+        p += 1 + places;
+    }
+    if ((*p | 32) == 'e')
+        return NULL;
+    *value = (float)(negative ? -d : d);
+    return p;
+}
+
+/* Any number. */
+static const unsigned char *rtext_real(const unsigned char *p, float *value)
 {
     const unsigned char *first = p;
     const int negative = *p == '-';
@@ -186,6 +211,12 @@ GY_INT const unsigned char *gy_rows_real(const unsigned char *p, float *value)
         return rtext_real_slow(first, p, value);
     *value = negative ? -*value : *value;
     return p;
+}
+
+GY_INT const unsigned char *gy_rows_real(const unsigned char *p, float *value)
+{
+    const unsigned char *const end = rtext_short(p, value);
+    return end != NULL ? end : rtext_real(p, value);
 }
 
 /* ---- a row ---- */
