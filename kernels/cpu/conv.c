@@ -185,7 +185,7 @@ static void conv_pack_tile(void *arg, int64_t tile, int thread)
         conv_pack_slice(job, group, &panel, &s, dst + s.before * panel.kind->width);
 }
 
-/* Lays out the input pointers of a slice; copies rows when they would fight for cache sets. */
+/* Lays out the input pointers of a slice; copies rows that are widened. */
 static void conv_lay_rows(const struct conv_job *job, const struct conv_own *own, const struct conv_slice *s,
                           const void *in, int64_t pixel, int64_t count)
 {

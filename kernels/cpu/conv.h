@@ -36,7 +36,7 @@ struct gy_product {
     int transposed;              /* weights are [red][r][s][vec] instead of [vec][r][s][red] */
     int lines;                   /* input channels are few: padded lines are copied, a tap is a whole filter row */
     int patch;                   /* the same, but lines would not be contiguous: whole patches are copied */
-    int copy;                    /* copy slices: rows lie a multiple of 2 KiB apart, or cache sets overflow; or unit 2 */
+    int copy;                    /* copy slices: unit 2 */
     int64_t taps, depth;         /* as the kernel sees it: taps and red; lines: h.taps and w.taps*red; patch, odd: 1 and r*s*red */
     int64_t line_pitch, line_tap; /* floats of a copied line; from a filter row to the next */
     int64_t tap_block, depth_block;

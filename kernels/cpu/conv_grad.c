@@ -209,10 +209,9 @@ struct wgrad_area { /* the block of dw that a tile owns */
     const struct gy_outer_kind *kinds;
 };
 
-/* What the next strip will read, asked for while this one is worked on: rows of dy, step bytes apart, and of x, own->next. */
+/* The next strip, asked for while this one is worked on: rows of x at own->next, those of dy dy_from bytes behind this one's. */
 struct wgrad_next {
-    const unsigned char *dy; /* NULL: there is none */
-    int64_t step, count;
+    int64_t dy_from, count;
 };
 
 static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki, struct wgrad_area *a)
@@ -284,27 +283,55 @@ static void wgrad_gather(const struct wgrad_job *job, const struct wgrad_own *ow
         k->widen[GY_BF16](own->x + i * width, gy_product_in(p, own->rows[i], c), cols);
 }
 
-static void wgrad_fetch(const void *row, int64_t bytes)
+/* What will be gathered next, asked for by the register tiles until then: each tile asks for one cache line of every row, or of
+ * every second row where it takes pixels two by two. */
+struct wgrad_ahead {
+    struct wgrad_rows { /* dy, x */
+        const void *const *rows;
+        int64_t from, lines, count; /* first byte; lines of a row; rows */
+    } part[2];
+    int64_t every;
+};
+
+static int64_t wgrad_lines_of(int64_t bytes)
 {
-    for (int64_t i = 0; i < bytes; i += GY_CACHE_LINE)
-        __builtin_prefetch((const unsigned char *)row + i, 0, 2);
+    return gy_ceil_div(bytes, GY_CACHE_LINE);
 }
 
-/* A part, [from, to) of `of`, of what is gathered after column c: of the listed pixels the next columns, or the next strip. */
-static void wgrad_ahead(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                        const struct wgrad_next *next, int64_t c, int64_t pixels, int64_t from, int64_t to, int64_t of)
+/* After column c: the next columns of the listed pixels, or the next strip. */
+static struct wgrad_ahead wgrad_make_ahead(const struct wgrad_job *job, const struct wgrad_own *own,
+                                           const struct wgrad_area *area, const struct wgrad_next *next, int64_t c,
+                                           int64_t pixels)
 {
     const struct wgrad_plan *w = job->plan;
     const int64_t unit = w->half ? 2 : 4, width = area->kinds[0].width;
-    const int direct = !w->lines && !w->p.patch;
-    for (int64_t i = pixels * from / of; direct && c < area->c_to && i < pixels * to / of; i++)
-        wgrad_fetch(gy_product_in(&w->p, own->rows[i], c), gy_min64(width, area->c_to - c) * unit);
-    if (c < area->c_to || next->dy == NULL)
-        return;
-    for (int64_t i = next->count * from / of; i < next->count * to / of; i++) {
-        wgrad_fetch(next->dy + i * next->step, area->k_count * unit);
-        if (w->taps == 1 && direct)
-            wgrad_fetch(gy_product_in(&w->p, own->next[i], area->c_from), gy_min64(width, area->c_to - area->c_from) * unit);
+    const int direct = !w->lines && !w->p.patch, more = direct && c < area->c_to;
+    const int64_t from = more ? c : area->c_from, lines = wgrad_lines_of(gy_min64(width, area->c_to - from) * unit);
+    struct wgrad_ahead a = {.every = w->pair && direct ? 2 : 1};
+    if (more)
+        a.part[1] = (struct wgrad_rows){(const void *const *)own->rows, from * unit, lines, pixels};
+    else if (direct && w->taps == 1)
+        a.part[1] = (struct wgrad_rows){(const void *const *)own->next, from * unit, lines, next->count};
+    if (!more && w->pair)
+        a.part[0] = (struct wgrad_rows){(const void *const *)own->dy_rows, next->dy_from + area->k_from * unit,
+                                        wgrad_lines_of(area->k_count * unit), gy_min64(pixels, next->count)};
+    return a;
+}
+
+/* What the next tile asks for. */
+static void wgrad_ask(const struct wgrad_ahead *a, struct gy_outer_tile *t, int64_t tile)
+{
+    t->asks = 0;
+    for (int i = 0; i < 2; i++) {
+        const struct wgrad_rows *const p = &a->part[i];
+        if (tile < p->lines * a->every) {
+            t->ahead = p->rows + tile % a->every;
+            t->ahead_from = p->from + tile / a->every * GY_CACHE_LINE;
+            t->ahead_step = a->every;
+            t->asks = (p->count - tile % a->every + a->every - 1) / a->every;
+            return;
+        }
+        tile -= p->lines * a->every;
     }
 }
 
@@ -322,11 +349,12 @@ static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, 
         t->cols = gy_min64(k->width, area->c_to - c);
         wgrad_gather(job, own, k->width, c, t->cols, pixels);
         const int64_t tiles = gy_ceil_div(area->k_count, k->rows);
+        const struct wgrad_ahead ahead = wgrad_make_ahead(job, own, area, next, c + t->cols, pixels);
         for (int64_t i = 0, at = 0, end; i < tiles; i++, at = end) {
             end = area->k_count * (i + 1) / tiles;
             t->dy = dy + at;
             t->dw = dw + (area->k_from + at) * t->dw_pitch + c;
-            wgrad_ahead(job, own, area, next, c + t->cols, pixels, i, i + 1, tiles);
+            wgrad_ask(&ahead, t, i);
             k->fn[end - at - 1](t);
         }
     }
@@ -351,7 +379,7 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
             own->at[i] = (int32_t)i;
     *all = pixels == count;
     memset(own->at + (w->pair ? (pixels + 1) / 2 : pixels), 0, GY_OUTER_AHEAD * sizeof(*own->at));
-    const struct wgrad_next none = {NULL, 0, 0};
+    const struct wgrad_next none = {0, 0};
     wgrad_tap(job, own, area, t, t->dw + tap * w->depth, rows, tap + 1 == w->taps ? next : &none);
 }
 
@@ -398,17 +426,14 @@ static void wgrad_strip_taps(const struct wgrad_job *job, const struct wgrad_own
     }
 }
 
-/* The strip from pixel `at` on, count pixels (0: none). */
-static struct wgrad_next wgrad_next_strip(const struct wgrad_job *job, const struct wgrad_own *own,
-                                          const struct wgrad_area *area, const void *x, const void *dy, int64_t at, int64_t count)
+/* The strip of count pixels, 0 or less: none, from pixel `at` on, behind one of `before` pixels. */
+static struct wgrad_next wgrad_next_strip(const struct wgrad_job *job, const struct wgrad_own *own, const void *x, int64_t at,
+                                          int64_t count, int64_t before)
 {
     const struct wgrad_plan *w = job->plan;
-    const int64_t step = w->p.out_pitch * (w->half ? 2 : 4);
-    if (count <= 0)
-        return (struct wgrad_next){NULL, 0, 0};
-    if (w->taps == 1 && !w->lines && !w->p.patch)
+    if (count > 0 && w->taps == 1 && !w->lines && !w->p.patch)
         gy_product_rows(&w->p, x, at, count, 0, wgrad_zeros, own->next);
-    return (struct wgrad_next){(const unsigned char *)dy + at * step + area->k_from * (w->half ? 2 : 4), step, count};
+    return (struct wgrad_next){before * w->p.out_pitch * (w->half ? 2 : 4), gy_max64(count, 0)};
 }
 
 static void wgrad_tile(void *arg, int64_t tile, int thread)
@@ -429,8 +454,7 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
         const int64_t count = gy_min64(w->strip, end - at);
         const void *const dy = gy_cpu_at(job->dy, at * p->out_pitch + group * p->vec, dtype);
         const int64_t left = gy_min64(w->strip, end - at - count);
-        const struct wgrad_next next =
-            wgrad_next_strip(job, &own, &area, x, gy_cpu_at(job->dy, group * p->vec, dtype), at + count, left);
+        const struct wgrad_next next = wgrad_next_strip(job, &own, x, at + count, left, count);
         struct gy_outer_tile t = {.x = own.x, .at = own.at, .dw = dw, .dw_pitch = row};
         t.add = at > split * w->split || (job->add && job->part_pitch == 0);
         if (w->lines)

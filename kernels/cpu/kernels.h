@@ -42,6 +42,14 @@ struct gy_gemm_tile {
     const struct gy_gemm_finish *finish; /* NULL: none; else the kind finishes */
 };
 typedef void (*gy_gemm_fn)(const struct gy_gemm_tile *tile);
+/* Asks for the rows behind a tile's of so many at once, where the kernel does not do it as it goes. */
+static inline void gy_gemm_ask(const struct gy_gemm_tile *t, int64_t rows)
+{
+    for (int64_t tap = 0; tap < t->taps; tap++)
+        for (int64_t i = rows; i < t->ahead; i++)
+            for (int64_t c = 0; c < t->len; c += GY_CACHE_LINE / (int64_t)sizeof(float))
+                __builtin_prefetch(t->rows[tap * t->row_pitch + i] + c);
+}
 
 /* dw[i * dw_pitch + c] = (0 or dw) + sum over pixels p: dy[at[p] * dy_pitch + i] * x[p][c]. */
 struct gy_outer_tile {
@@ -53,6 +61,8 @@ struct gy_outer_tile {
     float *dw;
     int64_t dw_pitch, cols; /* cols: as above */
     int add;
+    const void *const *ahead; /* asked for meanwhile: byte ahead_from behind every ahead_step-th pointer, asks of them */
+    int64_t ahead_from, ahead_step, asks;
 };
 typedef void (*gy_outer_fn)(const struct gy_outer_tile *tile);
 
@@ -87,7 +97,7 @@ struct gy_bn_rows {
     const void *res;                         /* NULL: none */
     void *again;                             /* bn_sums with scale: that y, clamped; NULL: not wanted */
     const float *mean, *rstd;                /* [cols] */
-    float *sum0, *sum1;                      /* bn_sums: added to; [cols] */
+    float *sum0, *sum1;                      /* bn_sums: written; [cols]; at least one row */
     const float *a, *b, *c;                  /* bn_back: dx = a dy' + (b (x - mean) + c); [cols] */
     void *dx, *dres;                         /* dres NULL: none */
     int64_t rows, cols, pitch;

@@ -157,6 +157,8 @@
         for (int64_t at = 0; at < t->pixels; at++, x += N * (W)) {                                                     \
             const float *d = t->dy + t->at[at] * t->dy_pitch;                                                          \
             __builtin_prefetch(t->dy + t->at[at + GY_OUTER_AHEAD] * t->dy_pitch);                                      \
+            if (at < t->asks)                                                                                          \
+                __builtin_prefetch((const char *)t->ahead[at * t->ahead_step] + t->ahead_from, 0, 2);                  \
             V b[ACC];                                                                                                  \
             GY_UNROLL for (int v = 0; v < N; v++) b[v] = P##_load(x + v * (W));                                        \
             GY_UNROLL for (int i = 0; i < R; i++)                                                                      \

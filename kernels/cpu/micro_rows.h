@@ -7,7 +7,8 @@
 #define GY_CPU_MICRO_ROWS_H
 #include "micro.h"
 
-#define GY_BN_ROWS 8       /* rows of a block of batch norm's gradient */
+#define GY_BN_ROWS 8       /* most rows of a block of batch norm's gradient */
+#define GY_BN_RUN 1024     /* bytes of them, side by side in memory */
 #define GY_NARROW_AHEAD 12 /* rows whose outputs are asked for before they are written */
 
 /* Loads and stores of at most W elements. */
@@ -21,22 +22,32 @@
             P##_store_n(p, v, n);                                                                                      \
     }
 
+/* Rows of a block of batch norm's gradient. Short rows go together, so that what belongs to columns stays in registers; long
+ * ones go alone, since the processor fetches ahead what is read along a row. */
+static inline int64_t gy_bn_rows_of(int64_t row_bytes)
+{
+    return row_bytes <= GY_BN_RUN / 4 ? gy_min64(GY_BN_RUN / gy_max64(row_bytes, 1), GY_BN_ROWS) : 1;
+}
+
 /* Blocks of a pass of batch norm's gradient over rows x columns; a vector that is left over is rare, and not worth a copy for
  * each case. */
 #define GY_MICRO_BN_WALK(A, PASS, ATTR, W)                                                                             \
-    ATTR static __attribute__((noinline)) void A##_##PASS##_rest(const struct gy_bn_rows *a, int64_t r, int64_t c,     \
-                                                                 int masked, int made, int third)                      \
+    ATTR static __attribute__((noinline)) void A##_##PASS##_rest(const struct gy_bn_rows *a, int64_t r, int64_t end,   \
+                                                                 int64_t c, int masked, int made, int third)           \
     {                                                                                                                  \
-        A##_##PASS##_block(a, r, c, 1, masked, made, third);                                                           \
+        A##_##PASS##_block(a, r, end, c, 1, masked, made, third);                                                      \
     }                                                                                                                  \
     ATTR GY_ALWAYS void A##_##PASS##_with(const struct gy_bn_rows *a, const int masked, const int made, const int third)\
     {                                                                                                                  \
-        for (int64_t r = 0; r < a->rows; r += GY_BN_ROWS) {                                                            \
+        const struct gy_bn_rows own = *a; /* nothing that is stored can change it */                                   \
+        const int64_t rows = gy_bn_rows_of(own.cols * (int64_t)sizeof(A##_elem));                                      \
+        for (int64_t r = 0; r < own.rows; r += rows) {                                                                 \
+            const int64_t end = gy_min64(r + rows, own.rows);                                                          \
             int64_t c = 0;                                                                                             \
-            for (; c + 2 * (W) <= a->cols; c += 2 * (W))                                                               \
-                A##_##PASS##_block(a, r, c, 2, masked, made, third);                                                   \
-            for (; c < a->cols; c += (W))                                                                              \
-                A##_##PASS##_rest(a, r, c, masked, made, third);                                                       \
+            for (; c + 2 * (W) <= own.cols; c += 2 * (W))                                                              \
+                A##_##PASS##_block(&own, r, end, c, 2, masked, made, third);                                           \
+            for (; c < own.cols; c += (W))                                                                             \
+                A##_##PASS##_rest(a, r, end, c, masked, made, third);                                                  \
         }                                                                                                              \
     }
 
@@ -155,27 +166,17 @@
         *dev = P##_sub(x, mean);                                                                                       \
         return d;                                                                                                      \
     }                                                                                                                  \
-    /* Asks for what the rows GY_BN_ROWS further need at vector v of a block, once a cache line. */                    \
-    ATTR GY_ALWAYS void A##_bn_ahead(const struct gy_bn_rows *a, int64_t at, const int v, const int made)              \
+    /* A block: rows [first, end) of N vectors; what belongs to columns stays in registers. */                         \
+    ATTR GY_ALWAYS void A##_bn_sums_block(const struct gy_bn_rows *a, int64_t first, int64_t end, int64_t from,        \
+                                          const int N, const int masked, const int made, const int again)              \
     {                                                                                                                  \
-        const A##_elem *const third = made ? a->res : a->y;                                                            \
-        if (v * (W) * sizeof(A##_elem) % GY_CACHE_LINE != 0)                                                           \
-            return;                                                                                                    \
-        __builtin_prefetch((const A##_elem *)a->x + at + GY_BN_ROWS * a->pitch);                                       \
-        __builtin_prefetch((const A##_elem *)a->dy + at + GY_BN_ROWS * a->pitch);                                      \
-        if (third != NULL)                                                                                             \
-            __builtin_prefetch(third + at + GY_BN_ROWS * a->pitch);                                                    \
-    }                                                                                                                  \
-    /* A block: rows from first on, GY_BN_ROWS at most, of N vectors; what belongs to columns stays in registers. */   \
-    ATTR GY_ALWAYS void A##_bn_sums_block(const struct gy_bn_rows *a, int64_t first, int64_t from, const int N,        \
-                                          const int masked, const int made, const int again)                           \
-    {                                                                                                                  \
-        const int64_t end = gy_min64(first + GY_BN_ROWS, a->rows), n = N > 1 ? (W) : a->cols - from;                   \
+        const int64_t n = N > 1 ? (W) : a->cols - from;                                                                \
         V sum0[2], sum1[2], mean[2], scale[2], shift[2], dev;                                                          \
         GY_UNROLL for (int v = 0; v < N; v++)                                                                          \
         {                                                                                                              \
             const int64_t c = from + v * (W);                                                                          \
-            sum0[v] = sum1[v] = P##_set1(0.0f);                                                                        \
+            sum0[v] = first > 0 ? P##_get(a->sum0 + c, n) : P##_set1(0.0f);                                            \
+            sum1[v] = first > 0 ? P##_get(a->sum1 + c, n) : P##_set1(0.0f);                                            \
             mean[v] = P##_get(a->mean + c, n);                                                                         \
             scale[v] = made ? P##_get(a->scale + c, n) : sum0[v];                                                      \
             shift[v] = made ? P##_get(a->shift + c, n) : sum0[v];                                                      \
@@ -184,7 +185,6 @@
             GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
             {                                                                                                          \
                 const int64_t at = r * a->pitch + from + v * (W);                                                      \
-                A##_bn_ahead(a, at, v, made);                                                                          \
                 const V d = A##_bn_dy(a, at, n, scale[v], shift[v], mean[v], &dev, masked, made, again);               \
                 sum0[v] = P##_add(sum0[v], d);                                                                         \
                 sum1[v] = P##_fma(d, dev, sum1[v]);                                                                    \
@@ -192,9 +192,8 @@
         }                                                                                                              \
         GY_UNROLL for (int v = 0; v < N; v++)                                                                          \
         {                                                                                                              \
-            float *const to0 = a->sum0 + from + v * (W), *const to1 = a->sum1 + from + v * (W);                        \
-            P##_put(to0, P##_add(P##_get(to0, n), sum0[v]), n);                                                        \
-            P##_put(to1, P##_fma(sum1[v], P##_get(a->rstd + from + v * (W), n), P##_get(to1, n)), n);                  \
+            P##_put(a->sum0 + from + v * (W), sum0[v], n);                                                             \
+            P##_put(a->sum1 + from + v * (W), sum1[v], n);                                                             \
         }                                                                                                              \
     }                                                                                                                  \
     GY_MICRO_BN_WALK(A, bn_sums, ATTR, W)                                                                              \
@@ -208,13 +207,17 @@
             A##_bn_sums_with(a, 1, 0, 0);                                                                              \
         else                                                                                                           \
             A##_bn_sums_with(a, 0, 0, 0);                                                                              \
+        for (int64_t c = 0; c < a->cols; c += (W)) {                                                                   \
+            const int64_t n = a->cols - c;                                                                             \
+            P##_put(a->sum1 + c, P##_mul(P##_get(a->sum1 + c, n), P##_get(a->rstd + c, n)), n);                        \
+        }                                                                                                              \
         if (a->stream)                                                                                                 \
             P##_fence();                                                                                               \
     }                                                                                                                  \
-    ATTR GY_ALWAYS void A##_bn_back_block(const struct gy_bn_rows *a, int64_t first, int64_t from, const int N,        \
-                                          const int masked, const int made, const int both)                            \
+    ATTR GY_ALWAYS void A##_bn_back_block(const struct gy_bn_rows *a, int64_t first, int64_t end, int64_t from,        \
+                                          const int N, const int masked, const int made, const int both)               \
     {                                                                                                                  \
-        const int64_t end = gy_min64(first + GY_BN_ROWS, a->rows), n = N > 1 ? (W) : a->cols - from;                   \
+        const int64_t n = N > 1 ? (W) : a->cols - from;                                                                \
         A##_elem *const dx = a->dx, *const dres = a->dres;                                                             \
         V mean[2], scale[2], shift[2], fa[2], fb[2], fc[2], dev;                                                       \
         GY_UNROLL for (int v = 0; v < N; v++)                                                                          \
@@ -231,7 +234,6 @@
             GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
             {                                                                                                          \
                 const int64_t at = r * a->pitch + from + v * (W);                                                      \
-                A##_bn_ahead(a, at, v, made);                                                                          \
                 const V d = A##_bn_dy(a, at, n, scale[v], shift[v], mean[v], &dev, masked, made, 0);                   \
                 if (both)                                                                                              \
                     A##_put(dres + at, a->add_dres ? P##_add(A##_get(dres + at, n), d) : d, n);                        \

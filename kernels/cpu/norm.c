@@ -188,7 +188,6 @@ static void norm_sums_tile(void *arg, int64_t tile, int thread)
     a.stream = norm_streams(op, op->ptr[GY_AGAIN]);
     a.sum0 = job->parts + tile * 2 * c;
     a.sum1 = a.sum0 + c;
-    memset(a.sum0, 0, (size_t)(2 * c) * sizeof(float));
     job->cpu->k.bn_sums[op->dtype](&a);
     (void)thread;
 }

@@ -124,8 +124,7 @@ static void product_cut_output(struct gy_product *p, const struct gy_kernels *k,
 
 static void product_cut(struct gy_product *p, const struct gy_kernels *k, const int32_t *block)
 {
-    const int fight = p->red >= 64 && (p->in_pitch * p->w.in_step * p->unit) % 2048 == 0;
-    p->copy = !p->patch && !p->lines && (fight || p->unit == 2);
+    p->copy = !p->patch && !p->lines && p->unit == 2;
     product_cut_reduction(p, block);
     p->line_tap = p->lines ? p->h.off_step * p->line_pitch : 0;
     product_cut_output(p, k, block);
