@@ -15,7 +15,7 @@
 #include "t.h"
 
 #define UCX_MOST 70001
-#define UCX_WAIT 20000000000LL
+#define UCX_WAIT 60000000000LL
 #define UCX_ABSENT 77
 #define UCX_VICTIM 1
 
