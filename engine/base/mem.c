@@ -68,16 +68,17 @@ GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *al
     arena->alloc = *alloc;
 }
 
-/* A new chunk with room for at least bytes. */
+/* A new chunk with room for at least bytes, which are cleared as they are given out. */
 static int mem_add_chunk(struct gy_arena *arena, size_t bytes)
 {
     size_t whole;
     if (!arena->alloc.fn || gy_add_size(bytes, 2 * GY_CACHE_LINE, &whole) != 0)
         return -1;
     whole = whole < MEM_CHUNK ? MEM_CHUNK : whole;
-    struct mem_chunk *chunk = gy_alloc_take(&arena->alloc, 1, whole);
+    struct mem_chunk *chunk = gy_alloc_grow(&arena->alloc, NULL, 0, whole, 1);
     if (!chunk)
         return -1;
+    gy_mem_large_pages(chunk, whole);
     chunk->next = arena->chunks;
     chunk->bytes = whole;
     arena->chunks = chunk;

@@ -62,9 +62,10 @@ static int sdca_room(struct gy_sdca *s, struct gy_error *err)
     ok &= !!(s->deal = sdca_take(s, most, sizeof *s->deal));
     ok &= !!(s->order = sdca_take(s, most, sizeof *s->order));
     ok &= !!(s->dealt = sdca_take(s, s->most_ranges, sizeof *s->dealt));
+    ok &= !!(s->part = sdca_take(s, (fan + 1) * s->most_ranges, sizeof *s->part));
     ok &= !!(s->begin = sdca_take(s, fan + 1, sizeof *s->begin));
     ok &= !!(s->gaps = sdca_take(s, fan * SDCA_APART, sizeof *s->gaps));
-    ok &= !!(s->fill_sums = sdca_take(s, 2 * gy_max64(fan, feed->views), sizeof *s->fill_sums));
+    ok &= !!(s->fill_sums = sdca_take(s, 2 * gy_ceil_div(most, SDCA_FILL), sizeof *s->fill_sums));
     if (s->run->problem->loss == GY_GLM_HINGE || (!feed->resident && feed->views > 1))
         ok &= !!(s->mean = sdca_take(s, s->pitch, sizeof *s->mean));
     if (!feed->resident)

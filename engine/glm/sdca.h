@@ -19,6 +19,7 @@
 #include "sums.h"
 
 #define SDCA_RANGE 32768 /* rows that are shuffled together */
+#define SDCA_FILL 8192   /* rows that are filled in together */
 #define SDCA_MEANS 8     /* values of u in its mean */
 #define SDCA_APART 8     /* doubles, so that threads write to cache lines of their own */
 
@@ -62,9 +63,10 @@ struct gy_sdca {
     uint32_t *deal, *order;  /* rows in random order: by range, and by thread */
     int64_t ranges, most_ranges;
     int64_t *dealt;          /* [ranges] rows of each that count; -1: not known */
+    int64_t *part;           /* [fan + 1][ranges] of deal: where each thread's rows of a range begin */
     int64_t *begin;          /* [fan + 1] of order */
     int take;
-    double *fill_sums;       /* [views or fan][2]: P(0), sum of c |x|^2 */
+    double *fill_sums;       /* [tiles of the largest window][2]: P(0), sum of c |x|^2 */
     double *gaps;            /* [fan], SDCA_APART from one to the next: about the sum of the rows' gaps */
     double *overlap;         /* [tiles of the vector][2]: |sum of changes|^2, sum of |change|^2 */
     int64_t visited;         /* rows of the pass */

@@ -86,17 +86,19 @@ static void sdca_fill(struct gy_sdca *s, const struct gy_rows *rows, int32_t i, 
     sums->square += (double)c * (double)row->q;
 }
 
-/* A resident feed's view, or thread `tile`'s share of the view that is out. */
+/* Rows of the window, of one view or several. */
 static void sdca_fill_tile(void *job, int64_t tile, int thread)
 {
     struct gy_sdca *const s = job;
-    const struct gy_rows *const rows = s->view ? &s->view[tile] : &s->rows;
-    const int64_t base = s->view ? s->view_at[tile] : 0;
-    const int64_t first = s->view ? 0 : sdca_share(rows->count, tile, s->fan), last = s->view ? rows->count : sdca_share(rows->count, tile + 1, s->fan);
+    const int64_t first = tile * SDCA_FILL, last = gy_min64(first + SDCA_FILL, s->count);
     struct sdca_sums sums = { 0 };
     (void)thread;
-    for (int64_t i = first; i < last; i++)
-        sdca_fill(s, rows, (int32_t)i, base + i, s->at + base + i, &sums);
+    for (int64_t v = 0; v < (s->view ? s->views : 1); v++) {
+        const struct gy_rows *const rows = s->view ? &s->view[v] : &s->rows;
+        const int64_t base = s->view ? s->view_at[v] : 0, end = gy_min64(last, base + rows->count);
+        for (int64_t i = gy_max64(first, base); i < end; i++)
+            sdca_fill(s, rows, (int32_t)(i - base), i, s->at + i, &sums);
+    }
     s->fill_sums[2 * tile] = sums.start;
     s->fill_sums[2 * tile + 1] = sums.square;
 }
@@ -104,7 +106,7 @@ static void sdca_fill_tile(void *job, int64_t tile, int thread)
 /* The window's rows, and when they are seen for the first time, what they say about the start. */
 static void sdca_fill_window(struct gy_sdca *s)
 {
-    const int64_t tiles = s->view ? s->views : s->fan;
+    const int64_t tiles = gy_ceil_div(s->count, SDCA_FILL);
     double square = 0;
     gy_pool_run(s->run->pool, sdca_fill_tile, s, tiles);
     for (int64_t t = 0; s->first && t < tiles; t++) {
@@ -135,15 +137,18 @@ static void sdca_deal_tile(void *job, int64_t tile, int thread)
     s->dealt[tile] = count;
 }
 
-/* Where each thread's rows begin in order. */
+/* Where each thread's part of each range begins, and its rows in order. */
 static void sdca_deal(struct gy_sdca *s)
 {
     gy_pool_run(s->run->pool, sdca_deal_tile, s, s->ranges);
-    s->begin[0] = 0;
-    for (int k = 0; k < s->fan; k++) {
-        s->begin[k + 1] = s->begin[k];
-        for (int64_t j = 0; j < s->ranges; j++)
-            s->begin[k + 1] += sdca_share(s->dealt[j], k + 1, s->fan) - sdca_share(s->dealt[j], k, s->fan);
+    for (int k = 0; k <= s->fan; k++) {
+        int64_t *const part = s->part + k * s->ranges;
+        s->begin[k] = 0;
+        for (int64_t j = 0; j < s->ranges; j++) {
+            const int64_t first = sdca_share(s->count, j, s->ranges);
+            part[j] = first + sdca_share(s->dealt[j], k, s->fan);
+            s->begin[k] += part[j] - first;
+        }
     }
 }
 
@@ -151,12 +156,11 @@ static void sdca_deal(struct gy_sdca *s)
 static void sdca_collect(struct gy_sdca *s, int k)
 {
     uint32_t *to = s->order + s->begin[k], *const end = s->order + s->begin[k + 1];
+    const int64_t *const part = s->part + k * s->ranges, *const next = part + s->ranges;
     for (int64_t i = 0; to < end; i++)
-        for (int64_t j = 0; j < s->ranges; j++) {
-            const int64_t at = sdca_share(s->dealt[j], k, s->fan) + i;
-            if (at < sdca_share(s->dealt[j], k + 1, s->fan))
-                *to++ = s->deal[sdca_share(s->count, j, s->ranges) + at];
-        }
+        for (int64_t j = 0; j < s->ranges; j++)
+            if (part[j] + i < next[j])
+                *to++ = s->deal[part[j] + i];
 }
 
 static void sdca_visit_tile(void *job, int64_t tile, int thread)
