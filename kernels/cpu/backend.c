@@ -200,12 +200,13 @@ static int cpu_mem_get(void *self, size_t bytes, int kind, void **out, struct gy
     (void)kind;
     if (gy_add_size(bytes, CPU_MEM_EXTRA, &total) != 0)
         return GY_NOMEM(err, "a memory block", bytes);
-    unsigned char *const raw = gy_alloc_take(&cpu->alloc, total, 1);
+    unsigned char *const raw = gy_alloc_grow(&cpu->alloc, NULL, 0, total, 1);
     if (raw == NULL)
         return GY_NOMEM(err, "a memory block", total);
+    gy_mem_large_pages(raw, total); /* before the first write, which makes the pages */
+    memset(raw, 0, total);
     const size_t skip = sizeof(void *) + (size_t)(-(uintptr_t)(raw + sizeof(void *)) & (GY_CACHE_LINE - 1));
     memcpy(raw + skip - sizeof(void *), &raw, sizeof(void *));
-    gy_mem_large_pages(raw, total);
     *out = raw + skip;
     return GY_OK;
 }
