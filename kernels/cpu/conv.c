@@ -162,10 +162,10 @@ static struct conv_slice conv_slice_at(const struct gy_product *p, int64_t first
     return s;
 }
 
-static void conv_slice_next(const struct gy_product *p, struct conv_slice *s)
+static struct conv_slice conv_slice_after(const struct gy_product *p, const struct conv_slice *s)
 {
     const int wrap = s->tap + s->taps == p->taps;
-    *s = conv_slice_at(p, wrap ? s->first + s->len : s->first, wrap ? 0 : s->tap + s->taps);
+    return conv_slice_at(p, wrap ? s->first + s->len : s->first, wrap ? 0 : s->tap + s->taps);
 }
 
 static int64_t conv_padded(const struct gy_product *p)
@@ -181,7 +181,7 @@ static void conv_pack_tile(void *arg, int64_t tile, int thread)
     const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, tile % p->panels);
     float *const dst = job->packed + (group * conv_padded(p) + panel.first) * total;
     (void)thread;
-    for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; conv_slice_next(p, &s))
+    for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; s = conv_slice_after(p, &s))
         conv_pack_slice(job, group, &panel, &s, dst + s.before * panel.kind->width);
 }
 
@@ -235,9 +235,45 @@ static void conv_fetch_out(void *out, const struct gy_panel *panel, int half)
         __builtin_prefetch(at + byte, 1);
 }
 
-/* One panel meets all register tiles of the strip, cut evenly. fetch: the input is not near yet; ask: nor are the outputs. */
+/* The piece of work of a tile: pixels of a strip for panels of a group of channels. */
+struct conv_area {
+    int64_t group, strip, pixel, count; /* pixels [pixel, pixel + count) */
+    int64_t first, end;                 /* panels */
+    const void *in;                     /* the group's first channel */
+};
+
+/* The weights of a slice of a panel: rows of cols floats, pitch apart. */
+struct conv_block {
+    const float *first;
+    int64_t rows, cols, pitch;
+};
+
+/* Of filters of one tap that tiles pack themselves; else nothing. */
+static struct conv_block conv_block_at(const struct conv_job *job, const struct conv_area *a, int64_t index,
+                                       const struct conv_slice *s)
+{
+    const struct gy_product *p = job->p;
+    const int64_t step = p->pair ? 2 : 1, red = conv_red(p), from = s->first * step;
+    if (job->packed != NULL || p->r * p->s > 1 || index >= a->end || s->first >= p->depth)
+        return (struct conv_block){0};
+    const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, index);
+    if (p->transposed)
+        return (struct conv_block){job->weights + (a->group * red + from) * p->vec + panel.first, s->len * step, panel.cols, p->vec};
+    return (struct conv_block){job->weights + (a->group * p->vec + panel.first) * red + from, panel.cols, s->len * step, red};
+}
+
+/* Asks for part i of some parts. */
+static void conv_fetch_block(const struct conv_block *b, int64_t i, int64_t parts)
+{
+    for (int64_t row = b->rows * i / parts; row < b->rows * (i + 1) / parts; row++)
+        for (int64_t c = 0; c < b->cols; c += GY_CACHE_LINE / (int64_t)sizeof(float))
+            __builtin_prefetch(b->first + row * b->pitch + c, 0, 2);
+}
+
+/* One panel meets all register tiles of the strip, cut evenly. fetch: the input is not near yet; ask: nor are the outputs; next:
+ * weights that will be packed after it. */
 static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, struct gy_gemm_finish *finish,
-                       const struct conv_own *own, int64_t count, int fetch, int ask, int half)
+                       const struct conv_own *own, int64_t count, int fetch, int ask, int half, const struct conv_block *next_block)
 {
     const int64_t tiles = gy_ceil_div(count, panel->kind->rows);
     t->finish = finish;
@@ -254,6 +290,7 @@ static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, str
         t->ahead = fetch ? next - at : 0;
         for (int64_t j = end; ask && j < next; j++)
             conv_fetch_out(own->outs[j], panel, half);
+        conv_fetch_block(next_block, i, tiles);
         panel->kind->fn[end - at - 1](t);
         at = end;
     }
@@ -276,13 +313,6 @@ GY_INT void gy_cpu_epilogue(const struct gy_cpu *cpu, const struct gy_op *op, in
     for (int64_t i = 0; gy_act_is_curve(op->act) && i < rows; i++)
         gy_act_curve(op->act, (float *)y + i * pitch, (float *)y + i * pitch, cols);
 }
-
-/* The piece of work of a tile: pixels of a strip for panels of a group of channels. */
-struct conv_area {
-    int64_t group, strip, pixel, count; /* pixels [pixel, pixel + count) */
-    int64_t first, end;                 /* panels */
-    const void *in;                     /* the group's first channel */
-};
 
 static void conv_sum_stats(const struct conv_job *job, const struct conv_area *a, const float *x, int64_t pitch,
                            int64_t channel, int64_t cols)
@@ -319,7 +349,7 @@ static void conv_finish(const struct conv_job *job, const struct conv_own *own, 
 
 /* One slice of one panel. The rows of the slice are laid out. */
 static void conv_part(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a,
-                      const struct gy_panel *panel, const struct conv_slice *s, int far)
+                      const struct gy_panel *panel, const struct conv_slice *s, int far, const struct conv_block *next)
 {
     const struct gy_product *p = job->p;
     struct gy_gemm_tile t = {.row_pitch = a->count, .taps = s->taps, .len = s->len, .cols = panel->cols};
@@ -342,18 +372,19 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
     }
     /* float sums wait in the outputs themselves */
     const int ask = (p->pair && conv_finishes(p, panel) ? finishes : t.init != NULL) && !(finishes && job->stream);
-    conv_panel(panel, &t, finishes ? &finish : NULL, own, a->count, far, ask, p->half);
+    conv_panel(panel, &t, finishes ? &finish : NULL, own, a->count, far, ask, p->half, next);
 }
 
 /* Sums wait in the output: each slice's rows are laid out once. */
 static void conv_by_slices(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a, int far)
 {
     const struct gy_product *p = job->p;
-    for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; conv_slice_next(p, &s)) {
+    for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; s = conv_slice_after(p, &s)) {
         conv_lay_rows(job, own, &s, a->in, a->pixel, a->count);
         for (int64_t i = a->first; i < a->end; i++) {
             const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, i);
-            conv_part(job, own, a, &panel, &s, far && i == a->first);
+            const struct conv_block next = conv_block_at(job, a, i + 1, &s);
+            conv_part(job, own, a, &panel, &s, far && i == a->first, &next);
             if (s.last)
                 conv_finish(job, own, a, &panel);
         }
@@ -365,16 +396,19 @@ static void conv_by_panels(const struct conv_job *job, const struct conv_own *ow
 {
     const struct gy_product *p = job->p;
     const int again = p->taps > p->tap_block || p->depth > p->depth_block; /* more than one slice */
+    const struct conv_slice first = conv_slice_at(p, 0, 0);
     int width = 0;
     for (int64_t i = a->first; i < a->end; i++) {
         const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, i);
         for (int64_t j = 0; j < a->count && width != panel.kind->width; j++)
             own->sum_rows[j] = own->sums + j * panel.kind->width;
         width = panel.kind->width;
-        for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; conv_slice_next(p, &s)) {
+        for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; s = conv_slice_after(p, &s)) {
             if (again || i == a->first)
                 conv_lay_rows(job, own, &s, a->in, a->pixel, a->count);
-            conv_part(job, own, a, &panel, &s, far && i == a->first);
+            const struct conv_slice after = conv_slice_after(p, &s), *const rest = after.first < p->depth ? &after : &first;
+            const struct conv_block next = conv_block_at(job, a, i + (rest == &first), rest);
+            conv_part(job, own, a, &panel, &s, far && i == a->first, &next);
         }
         conv_finish(job, own, a, &panel);
     }
