@@ -6,7 +6,7 @@
 
 struct mem_chunk {
     struct mem_chunk *next;
-    size_t bytes; /* whole, this head included */
+    struct gy_large memory; /* whole, this head included */
 };
 
 static void *mem_default_fn(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
@@ -51,82 +51,6 @@ GY_INT void gy_alloc_free(const struct gy_alloc *alloc, void *ptr, size_t bytes)
         alloc->fn(alloc->user, ptr, mem_some(bytes), 0);
 }
 
-GY_INT void gy_arena_open_fixed(struct gy_arena *arena, void *block, size_t bytes)
-{
-    const size_t skip = (GY_CACHE_LINE - (uintptr_t)block % GY_CACHE_LINE) % GY_CACHE_LINE;
-    memset(arena, 0, sizeof *arena);
-    arena->reserved = bytes;
-    if (skip < bytes) {
-        arena->at = (unsigned char *)block + skip;
-        arena->left = bytes - skip;
-    }
-}
-
-GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *alloc)
-{
-    memset(arena, 0, sizeof *arena);
-    arena->alloc = *alloc;
-}
-
-/* A new chunk with room for at least bytes, which are cleared as they are given out. */
-static int mem_add_chunk(struct gy_arena *arena, size_t bytes)
-{
-    size_t whole;
-    if (!arena->alloc.fn || gy_add_size(bytes, 2 * GY_CACHE_LINE, &whole) != 0)
-        return -1;
-    whole = whole < MEM_CHUNK ? MEM_CHUNK : whole;
-    struct mem_chunk *chunk = gy_alloc_grow(&arena->alloc, NULL, 0, whole, 1);
-    if (!chunk)
-        return -1;
-    gy_mem_large_pages(chunk, whole);
-    chunk->next = arena->chunks;
-    chunk->bytes = whole;
-    arena->chunks = chunk;
-    arena->reserved += whole;
-    const size_t past = (size_t)((uintptr_t)(chunk + 1) % GY_CACHE_LINE);
-    arena->at = (unsigned char *)(chunk + 1) + (past ? GY_CACHE_LINE - past : 0);
-    arena->left = whole - (size_t)(arena->at - (unsigned char *)chunk);
-    return 0;
-}
-
-GY_INT void *gy_arena_take(struct gy_arena *arena, size_t count, size_t elem_bytes)
-{
-    size_t bytes;
-    if (arena->frozen) {
-        arena->refused_after_freeze++;
-        return NULL;
-    }
-    if (gy_mul_size(count, elem_bytes, &bytes) != 0 || bytes > SIZE_MAX / 2)
-        return NULL;
-    bytes = gy_align_up(bytes ? bytes : 1, GY_CACHE_LINE);
-    if (bytes > arena->left && mem_add_chunk(arena, bytes) != 0)
-        return NULL;
-    void *p = arena->at;
-    arena->at += bytes;
-    arena->left -= bytes;
-    arena->used += bytes;
-    return memset(p, 0, bytes);
-}
-
-GY_INT char *gy_arena_text(struct gy_arena *arena, const char *text, size_t bytes)
-{
-    char *copy = bytes < SIZE_MAX ? gy_arena_take(arena, bytes + 1, 1) : NULL;
-    if (copy && bytes)
-        memcpy(copy, text, bytes);
-    return copy;
-}
-
-GY_INT void gy_arena_freeze(struct gy_arena *arena) { arena->frozen = 1; }
-
-GY_INT void gy_arena_close(struct gy_arena *arena)
-{
-    for (struct mem_chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
-        next = chunk->next;
-        gy_alloc_free(&arena->alloc, chunk, chunk->bytes);
-    }
-    memset(arena, 0, sizeof *arena);
-}
-
 #define MEM_LARGE_PAGE ((size_t)2 << 20)
 
 #if defined(__linux__)
@@ -147,21 +71,113 @@ GY_INT void gy_mem_large_pages(void *ptr, size_t bytes)
 }
 #endif
 
+/* Uncleared memory. large: it begins at a large page, and is filled up to a whole number of them, unless that wastes more than half of it. */
+static int mem_take(struct gy_large *memory, const struct gy_alloc *alloc, size_t bytes, int large)
+{
+    const int pages = large && bytes >= MEM_LARGE_PAGE / 2 && bytes < SIZE_MAX / 2;
+    const size_t whole = pages ? gy_align_up(bytes, MEM_LARGE_PAGE) : bytes;
+    memset(memory, 0, sizeof *memory);
+    memory->room = pages ? whole + MEM_LARGE_PAGE : whole;
+    memory->memory = gy_alloc_grow(alloc, NULL, 0, memory->room, 1);
+    if (memory->memory == NULL)
+        return -1;
+    memory->bytes = (unsigned char *)memory->memory + (pages ? (size_t)(-(uintptr_t)memory->memory & (MEM_LARGE_PAGE - 1)) : 0);
+    gy_mem_large_pages(memory->bytes, whole);
+    return 0;
+}
+
 GY_INT int gy_large_take(struct gy_large *large, const struct gy_alloc *alloc, size_t bytes)
 {
-    const size_t skip = bytes >= MEM_LARGE_PAGE ? MEM_LARGE_PAGE : 0;
-    size_t room;
+    if (mem_take(large, alloc, bytes, 1) == 0)
+        return 0;
     memset(large, 0, sizeof *large);
-    if (gy_add_size(bytes, skip, &room) != 0 || (large->memory = gy_alloc_grow(alloc, NULL, 0, room, 1)) == NULL)
-        return -1;
-    large->room = room;
-    large->bytes = (unsigned char *)large->memory + (skip ? (size_t)(-(uintptr_t)large->memory & (MEM_LARGE_PAGE - 1)) : 0);
-    gy_mem_large_pages(large->bytes, bytes);
-    return 0;
+    return -1;
 }
 
 GY_INT void gy_large_drop(struct gy_large *large, const struct gy_alloc *alloc)
 {
     gy_alloc_free(alloc, large->memory, large->room);
     memset(large, 0, sizeof *large);
+}
+
+GY_INT void gy_arena_open_fixed(struct gy_arena *arena, void *block, size_t bytes)
+{
+    const size_t skip = (GY_CACHE_LINE - (uintptr_t)block % GY_CACHE_LINE) % GY_CACHE_LINE;
+    memset(arena, 0, sizeof *arena);
+    arena->reserved = bytes;
+    if (skip < bytes) {
+        arena->at = (unsigned char *)block + skip;
+        arena->left = bytes - skip;
+    }
+}
+
+GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *alloc)
+{
+    memset(arena, 0, sizeof *arena);
+    arena->alloc = *alloc;
+}
+
+/* A new chunk with room for at least bytes, which are cleared as they are given out. */
+static int mem_add_chunk(struct gy_arena *arena, size_t bytes, int large)
+{
+    struct gy_large memory;
+    size_t whole;
+    if (!arena->alloc.fn || gy_add_size(bytes, 2 * GY_CACHE_LINE, &whole) != 0)
+        return -1;
+    whole = whole < MEM_CHUNK ? MEM_CHUNK : whole;
+    if (mem_take(&memory, &arena->alloc, whole, large) != 0)
+        return -1;
+    struct mem_chunk *chunk = (struct mem_chunk *)(void *)memory.bytes;
+    chunk->next = arena->chunks;
+    chunk->memory = memory;
+    arena->chunks = chunk;
+    arena->reserved += whole;
+    const size_t past = (size_t)((uintptr_t)(chunk + 1) % GY_CACHE_LINE);
+    arena->at = (unsigned char *)(chunk + 1) + (past ? GY_CACHE_LINE - past : 0);
+    arena->left = whole - (size_t)(arena->at - (unsigned char *)chunk);
+    return 0;
+}
+
+GY_INT void *gy_arena_take(struct gy_arena *arena, size_t count, size_t elem_bytes)
+{
+    size_t bytes;
+    if (arena->frozen) {
+        arena->refused_after_freeze++;
+        return NULL;
+    }
+    if (gy_mul_size(count, elem_bytes, &bytes) != 0 || bytes > SIZE_MAX / 2)
+        return NULL;
+    bytes = gy_align_up(bytes ? bytes : 1, GY_CACHE_LINE);
+    if (bytes > arena->left && mem_add_chunk(arena, bytes, 0) != 0)
+        return NULL;
+    void *p = arena->at;
+    arena->at += bytes;
+    arena->left -= bytes;
+    arena->used += bytes;
+    return memset(p, 0, bytes);
+}
+
+GY_INT int gy_arena_reserve(struct gy_arena *arena, size_t bytes)
+{
+    return arena->frozen || bytes > SIZE_MAX / 2 ? -1 : mem_add_chunk(arena, bytes, 1);
+}
+
+GY_INT char *gy_arena_text(struct gy_arena *arena, const char *text, size_t bytes)
+{
+    char *copy = bytes < SIZE_MAX ? gy_arena_take(arena, bytes + 1, 1) : NULL;
+    if (copy && bytes)
+        memcpy(copy, text, bytes);
+    return copy;
+}
+
+GY_INT void gy_arena_freeze(struct gy_arena *arena) { arena->frozen = 1; }
+
+GY_INT void gy_arena_close(struct gy_arena *arena)
+{
+    for (struct mem_chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
+        struct gy_large memory = chunk->memory;
+        next = chunk->next;
+        gy_large_drop(&memory, &arena->alloc);
+    }
+    memset(arena, 0, sizeof *arena);
 }

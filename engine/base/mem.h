@@ -39,7 +39,7 @@ GY_INT void gy_arena_open_fixed(struct gy_arena *arena, void *block, size_t byte
 /* Asks the system to back [ptr, ptr + bytes) by large pages, as far as whole ones lie inside; where it does not grant them,
  * nothing happens. */
 GY_INT void gy_mem_large_pages(void *ptr, size_t bytes);
-/* Memory that is not cleared; one that is as large as a large page begins at one. */
+/* Memory that is not cleared, on large pages of its own from half of one on. */
 struct gy_large {
     unsigned char *bytes;
     void *memory; /* as the hook gave it */
@@ -47,6 +47,8 @@ struct gy_large {
 };
 GY_INT int gy_large_take(struct gy_large *large, const struct gy_alloc *alloc, size_t bytes); /* -1: there is no memory; large is zeroed then */
 GY_INT void gy_large_drop(struct gy_large *large, const struct gy_alloc *alloc);              /* zeroed is fine */
+/* What is taken next, so many bytes in all, comes from one piece of such memory. -1: there is none, and nothing has changed. */
+GY_INT int gy_arena_reserve(struct gy_arena *arena, size_t bytes);
 
 GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *alloc);
 /* count * elem_bytes zeroed bytes aligned to GY_CACHE_LINE; NULL when exhausted, overflowing or frozen. */

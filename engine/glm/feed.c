@@ -9,7 +9,8 @@
 
 struct feed_view {
     struct gy_rows rows;
-    struct gy_blocks_room room;
+    struct gy_blocks_room room; /* in memory */
+    struct gy_large memory;
     int64_t block;
     int32_t from, to;   /* rows of the block */
     uint32_t *start;    /* offsets of a cut block, or NULL */
@@ -83,10 +84,9 @@ static int feed_scale(struct feed_resident *f, struct feed_view *view)
 static int feed_unpack(struct feed_resident *f, struct feed_view *view)
 {
     view->room.bytes = gy_blocks_room_bytes(f->blocks, view->block);
-    view->room.memory = f->alloc.fn(f->alloc.user, NULL, 0, view->room.bytes ? view->room.bytes : 1);
-    if (!view->room.memory)
+    if (gy_large_take(&view->memory, &f->alloc, view->room.bytes ? view->room.bytes : 1) != 0)
         return GY_NOMEM(&view->err, "an unpacked block", view->room.bytes);
-    gy_mem_large_pages(view->room.memory, view->room.bytes);
+    view->room.memory = view->memory.bytes;
     GY_TRY(gy_blocks_read(f->blocks, view->block, &view->room, &view->rows, &view->err));
     GY_TRY(feed_cut(f, view));
     return f->normalize ? feed_scale(f, view) : GY_OK;
@@ -252,7 +252,7 @@ GY_INT void gy_glm_feed_close(struct gy_glm_feed *feed)
         struct feed_view *const view = &f->view[v];
         gy_alloc_free(&alloc, view->start, ((size_t)(view->to - view->from) + 1) * sizeof *view->start);
         gy_alloc_free(&alloc, view->scale, (size_t)view->rows.count * sizeof *view->scale);
-        gy_alloc_free(&alloc, view->room.memory, view->room.bytes);
+        gy_large_drop(&view->memory, &alloc);
     }
     gy_alloc_free(&alloc, f->feature, info.features * sizeof *f->feature);
     gy_alloc_free(&alloc, f->view, (size_t)info.blocks * sizeof *f->view);

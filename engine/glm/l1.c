@@ -588,6 +588,8 @@ static int l1_take(struct l1 *l1, struct gy_error *err)
     l1->live_count = dims;
     l1->model.pool = l1->nw.run->pool;
     l1->model.cpu = l1->nw.cpu;
+    if (gy_arena_reserve(arena, dims * 32 + (size_t)l1->nw.rows * 8) != 0)
+        return GY_NOMEM(err, "proximal Newton", dims * 32);
     l1->trial = gy_arena_take(arena, dims, sizeof *l1->trial);
     l1->g = gy_arena_take(arena, dims, sizeof *l1->g);
     l1->u = gy_arena_take(arena, dims, sizeof *l1->u);

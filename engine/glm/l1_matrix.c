@@ -52,6 +52,8 @@ static int lm_open(struct gy_nw *nw, struct gy_l1_listed *listed, struct gy_erro
     const size_t rows = (size_t)nw->rows, entries = nw->columns->entries;
     int64_t row = 0;
     uint32_t at = 0;
+    if (gy_arena_reserve(&nw->arena, 8 * rows + (nw->columns->value ? 6 : 2) * entries) != 0)
+        return GY_NOMEM(err, "the rows' entries in a set", 8 * rows + 6 * entries);
     listed->row = gy_arena_take(&nw->arena, rows, sizeof *listed->row);
     listed->place = gy_arena_take(&nw->arena, entries, sizeof *listed->place);
     listed->value = nw->columns->value ? gy_arena_take(&nw->arena, entries, sizeof *listed->value) : NULL;

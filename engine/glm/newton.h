@@ -29,6 +29,7 @@ struct gy_nw_columns {
     float *value;   /* NULL: all are `same` */
     float same;
     size_t entries;
+    struct gy_large row_memory, value_memory;
 };
 
 struct gy_nw {

@@ -6,6 +6,7 @@
 struct nw_turn {
     struct gy_nw *nw;
     struct gy_nw_columns *columns;
+    struct gy_large memory; /* of count */
     uint32_t *count; /* [parts][features]: entries of the tile in a column, then how many of the column lie before them */
     int parts;
     int filling;
@@ -35,12 +36,15 @@ static void nw_turn_tile(void *job, int64_t tile, int thread)
     const struct nw_turn *const turn = job;
     const struct gy_nw *const nw = turn->nw;
     const int64_t from = tile * nw->rows / turn->parts, to = (tile + 1) * nw->rows / turn->parts;
+    uint32_t *const count = turn->count + (size_t)tile * nw->features;
     int64_t base = 0;
     (void)thread;
+    if (!turn->filling)
+        memset(count, 0, nw->features * sizeof *count);
     for (int v = 0; v < nw->view_count; base += nw->views[v].count, v++) {
         const int64_t low = gy_max64(from - base, 0), high = gy_min64(to - base, nw->views[v].count);
         if (low < high)
-            nw_turn_rows(turn, &nw->views[v], (int32_t)low, (int32_t)high, base, turn->count + (size_t)tile * nw->features);
+            nw_turn_rows(turn, &nw->views[v], (int32_t)low, (int32_t)high, base, count);
     }
 }
 
@@ -85,13 +89,11 @@ static int nw_turn_fill(struct nw_turn *turn, struct gy_error *err)
     return GY_OK;
 }
 
-/* Large memory that is written as a whole, so not cleared, and on large pages where there are any. */
-static void *nw_turn_take(const struct gy_nw *nw, size_t count)
+/* Memory that is written as a whole, so not cleared. */
+static void *nw_turn_take(const struct gy_nw *nw, struct gy_large *memory, size_t count)
 {
-    void *const memory = gy_alloc_grow(nw->run->alloc, NULL, 0, count, sizeof(uint32_t));
-    if (memory)
-        gy_mem_large_pages(memory, count * sizeof(uint32_t));
-    return memory;
+    size_t bytes;
+    return gy_mul_size(count > 0 ? count : 1, sizeof(uint32_t), &bytes) == 0 && gy_large_take(memory, nw->run->alloc, bytes) == 0 ? memory->bytes : NULL;
 }
 
 static int nw_turn_run(struct gy_nw *nw, struct gy_nw_columns *columns, int values, struct gy_error *err)
@@ -99,28 +101,28 @@ static int nw_turn_run(struct gy_nw *nw, struct gy_nw_columns *columns, int valu
     const size_t entries = columns->entries, features = nw->features;
     struct nw_turn turn = { .nw = nw, .columns = columns, .parts = entries >= 64 * features ? 16 : entries >= 16 * features ? 8 : 4 };
     const size_t counts = (size_t)turn.parts * features;
-    turn.count = gy_alloc_take(nw->run->alloc, counts, sizeof(uint32_t));
+    turn.count = nw_turn_take(nw, &turn.memory, counts);
     int status = GY_OK;
     if (!columns->start || !columns->row || (values && !columns->value) || !turn.count)
         status = GY_NOMEM(err, "the rows by columns", entries * (values ? 8 : 4) + counts * sizeof(uint32_t));
     if (status == GY_OK)
         status = nw_turn_fill(&turn, err);
-    gy_alloc_free(nw->run->alloc, turn.count, counts * sizeof(uint32_t));
+    gy_large_drop(&turn.memory, nw->run->alloc);
     return status;
 }
 
 GY_INT int gy_nw_columns_open(struct gy_nw *nw, struct gy_error *err)
 {
-    struct gy_nw_columns *const columns = gy_arena_take(&nw->arena, 1, sizeof *columns);
-    const int values = nw_turn_values(nw);
+    const int values = nw_turn_values(nw), room = gy_arena_reserve(&nw->arena, (nw->features + 2) * sizeof(int64_t) + sizeof *nw->columns);
+    struct gy_nw_columns *const columns = room == 0 ? gy_arena_take(&nw->arena, 1, sizeof *columns) : NULL;
     if (!columns)
         return GY_NOMEM(err, "columns", sizeof *columns);
     nw->columns = columns;
     columns->entries = (size_t)nw->run->feed->entries;
     columns->same = nw->view_count ? nw->views[0].same : 1.0f;
     columns->start = gy_arena_take(&nw->arena, nw->features + 1, sizeof *columns->start);
-    columns->row = nw_turn_take(nw, columns->entries);
-    columns->value = values ? nw_turn_take(nw, columns->entries) : NULL;
+    columns->row = nw_turn_take(nw, &columns->row_memory, columns->entries);
+    columns->value = values ? nw_turn_take(nw, &columns->value_memory, columns->entries) : NULL;
     return nw_turn_run(nw, columns, values, err);
 }
 
@@ -128,6 +130,6 @@ GY_INT void gy_nw_columns_close(struct gy_nw *nw)
 {
     if (!nw->columns)
         return;
-    gy_alloc_free(nw->run->alloc, nw->columns->row, nw->columns->entries * sizeof(uint32_t));
-    gy_alloc_free(nw->run->alloc, nw->columns->value, nw->columns->entries * sizeof(float));
+    gy_large_drop(&nw->columns->row_memory, nw->run->alloc);
+    gy_large_drop(&nw->columns->value_memory, nw->run->alloc);
 }

@@ -46,6 +46,13 @@ static int64_t sdca_meet_rows(const struct gy_sdca *s)
     return (int64_t)(SDCA_MEET_COST * meeting / row) + 1;
 }
 
+/* What rows and vectors take, about. */
+static size_t sdca_bytes(const struct gy_sdca *s, int64_t rows, int64_t most)
+{
+    const size_t vectors = (size_t)(s->fan + 5) * (size_t)s->pitch * sizeof *s->u;
+    return vectors + (size_t)most * (sizeof *s->row + 2 * sizeof *s->order) + (size_t)rows * (2 * sizeof *s->dual);
+}
+
 static int sdca_room(struct gy_sdca *s, struct gy_error *err)
 {
     const struct gy_glm_feed *const feed = s->run->feed;
@@ -53,6 +60,7 @@ static int sdca_room(struct gy_sdca *s, struct gy_error *err)
     const int64_t rows = feed->rows, most = feed->resident ? rows : feed->most_rows;
     int ok = 1;
     s->most_ranges = gy_ceil_div(gy_ceil_div(most, SDCA_RANGE) + 1, fan) * fan;
+    ok &= gy_arena_reserve(&s->arena, sdca_bytes(s, rows, most)) == 0;
     ok &= !!(s->u = sdca_take(s, s->pitch, sizeof *s->u));
     ok &= !!(s->centre = sdca_take(s, s->pitch, sizeof *s->centre));
     ok &= !!(s->before = sdca_take(s, s->pitch, sizeof *s->before));
