@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lane after lane, a round's messages are posted; when all of them are done what came is added, in the order of the list, and the
- * next round begins. What is received to be added lies in a staging area, a part a lane, as large as the lane's largest round.
+ * next round begins. What is received to be added lies in a staging area, a part a lane, as large as the lane's largest round. Where no other
+ * step of the round reads or adds to the same pieces it is added while it comes, if the transport gives it.
  *
  * Floats that travel as bf16 are half the bytes; sums are made in float. What a rank sends it rounds in its own buffer, too, so that it goes
  * on with what the other one has; and at the end every rank rounds what it has. So all end with the same bits. */
@@ -20,6 +21,7 @@ struct gy_net_exec {
     struct gy_net_end end;
     gy_net_add_fn add;
     struct gy_net_request *requests; /* one a step of this rank */
+    unsigned char *alone;            /* [steps]: no other step of its round touches its pieces */
     struct exec_lane *lanes;
     float *data;
     int64_t most, count, first;      /* first: of this rank's steps */
@@ -108,6 +110,23 @@ static size_t exec_bytes(const struct gy_net_exec *e, int64_t count)
 
 /* ---- rounds ---- */
 
+/* Adds (or, of a message that replaces, unpacks) what came of a step's message from byte `at` on. */
+static void exec_give(const struct gy_net_exec *e, const struct gy_net_step *t, size_t at, const void *came, size_t bytes)
+{
+    const size_t each = exec_bytes(e, 1);
+    float *const data = e->data + gy_net_piece_at(e->s, t->piece, e->count) + at / each;
+    if (e->end.half)
+        exec_unpack(e, data, came, (int64_t)(bytes / each), t->kind == GY_NET_ADD);
+    else
+        e->add(data, came, (int64_t)(bytes / each));
+}
+
+static void exec_take(struct gy_net_request *r, size_t bytes)
+{
+    const struct gy_net_exec *e = r->taker;
+    exec_give(e, &e->s->steps[e->first + (r - e->requests)], r->taken, r->buffer, bytes);
+}
+
 /* Posts the round that begins at lane->at: receives first, so that what is sent finds its place. */
 static int exec_post(struct gy_net_exec *e, struct exec_lane *lane, struct gy_error *err)
 {
@@ -125,6 +144,10 @@ static int exec_post(struct gy_net_exec *e, struct exec_lane *lane, struct gy_er
                                          .buffer = exec_is_staged(e, t) ? (void *)room : data};
             if (exec_is_staged(e, t))
                 room += gy_align_up(r->bytes, sizeof(float));
+            if (exec_is_staged(e, t) && !sends && e->alone[i - e->first]) {
+                r->take = exec_take;
+                r->taker = e;
+            }
             if (sends && e->end.half)
                 exec_pack(r->buffer, data, n);
             GY_TRY(e->end.transport->post(e->end.self, r, err));
@@ -146,16 +169,14 @@ static int exec_round_done(const struct gy_net_exec *e, const struct exec_lane *
     return 1;
 }
 
+/* What came of staged messages and was not taken yet. */
 static void exec_add(const struct gy_net_exec *e, const struct exec_lane *lane)
 {
     for (int64_t i = lane->at; i < lane->end; i++) {
         const struct gy_net_step *t = &e->s->steps[i];
-        const void *const came = e->requests[i - e->first].buffer;
-        float *const data = e->data + gy_net_piece_at(e->s, t->piece, e->count);
-        if (e->end.half && t->kind != GY_NET_SEND)
-            exec_unpack(e, data, came, exec_elements(e, t, e->count), t->kind == GY_NET_ADD);
-        else if (t->kind == GY_NET_ADD)
-            e->add(data, came, exec_elements(e, t, e->count));
+        struct gy_net_request *const r = &e->requests[i - e->first];
+        if (t->kind != GY_NET_SEND && exec_is_staged(e, t))
+            exec_give(e, t, r->taken, r->buffer, r->bytes - r->taken);
     }
 }
 
@@ -230,13 +251,36 @@ static int64_t exec_staging(const struct gy_net_exec *e, int lane)
     return most;
 }
 
-static int exec_take(struct gy_net_exec *e, struct gy_error *err)
+static int exec_touches(const struct gy_net_step *a, const struct gy_net_step *b)
+{
+    return a->piece < b->piece + b->pieces && b->piece < a->piece + a->pieces;
+}
+
+/* Which steps' messages may be added before their round is over. */
+static void exec_find_alone(struct gy_net_exec *e, int64_t steps)
+{
+    const struct gy_net_step *const own = &e->s->steps[e->first];
+    for (int64_t begin = 0, end; begin < steps; begin = end) {
+        for (end = begin; end < steps && own[end].lane == own[begin].lane && own[end].round == own[begin].round; end++)
+            continue;
+        for (int64_t i = begin; i < end; i++) {
+            int64_t other = begin;
+            while (other < end && (other == i || !exec_touches(&own[i], &own[other])))
+                other++;
+            e->alone[i] = other == end;
+        }
+    }
+}
+
+static int exec_memory(struct gy_net_exec *e, struct gy_error *err)
 {
     const size_t steps = (size_t)(e->s->first[e->end.rank + 1] - e->first);
     e->requests = gy_arena_take(&e->arena, steps + 1, sizeof(*e->requests));
+    e->alone = gy_arena_take(&e->arena, steps + 1, 1);
     e->lanes = gy_arena_take(&e->arena, (size_t)e->s->lanes, sizeof(*e->lanes));
-    if (e->requests == NULL || e->lanes == NULL)
+    if (e->requests == NULL || e->alone == NULL || e->lanes == NULL)
         return GY_NOMEM(err, "an executor", steps * sizeof(*e->requests));
+    exec_find_alone(e, (int64_t)steps);
     for (int l = 0; l < e->s->lanes; l++) {
         const size_t bytes = exec_bytes(e, exec_staging(e, l)) + sizeof(float);
         e->lanes[l].staging = gy_arena_take(&e->arena, bytes, 1);
@@ -262,7 +306,7 @@ GY_INT int gy_net_exec_open(struct gy_net_exec **out, const struct gy_net_schedu
     e->first = s->first[end->rank];
     e->tag = (uint32_t)epoch << 16;
     gy_arena_open_hook(&e->arena, alloc);
-    const int status = exec_take(e, err);
+    const int status = exec_memory(e, err);
     if (status == GY_OK)
         *out = e;
     else

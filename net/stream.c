@@ -22,6 +22,9 @@
 #define STREAM_WINDOW ((uint64_t)8 << 20)
 #define STREAM_STASH 4096                  /* what is read beyond the present message: heads, and whole small messages */
 #define STREAM_SEGMENT ((size_t)1 << 20)   /* written before it is looked for what came */
+#define STREAM_STRIP ((size_t)1 << 17)     /* read before it is given to who takes a message while it comes: it is still in a cache then */
+#define STREAM_LONG ((size_t)1 << 15)      /* what is left of a message and is read alone */
+#define STREAM_UNIT ((size_t)64)           /* given but at the end: whole elements of any type */
 #define STREAM_LOOKS 8
 #define STREAM_ASK_NS 1000000
 #define STREAM_TAGS_MOST ((size_t)1 << 20)
@@ -30,6 +33,7 @@ enum stream_kind { STREAM_DATA = 1, STREAM_TAKEN, STREAM_ASKS };
 struct stream_head {
     uint32_t kind, tag;
     uint64_t value; /* bytes; of STREAM_ASKS messages */
+    unsigned char pad[GY_CACHE_LINE - 16]; /* what follows lies as in its buffer, in whole lines: the system copies it faster */
 };
 struct stream_tag {
     uint32_t tag, used;
@@ -195,7 +199,7 @@ static int stream_next_question(struct gy_net_stream *s, struct stream_head *out
         if (tag->asked == tag->posted)
             continue;
         tag->asked = tag->posted;
-        *out = (struct stream_head){STREAM_ASKS, r->tag, tag->posted};
+        *out = (struct stream_head){.kind = STREAM_ASKS, .tag = r->tag, .value = tag->posted};
         return 1;
     }
     s->asks = 0;
@@ -221,13 +225,13 @@ static int stream_next(struct gy_net_stream *s)
 {
     s->sending = NULL;
     if (s->came >= STREAM_WINDOW / 4) {
-        s->out = (struct stream_head){STREAM_TAKEN, 0, s->came};
+        s->out = (struct stream_head){.kind = STREAM_TAKEN, .tag = 0, .value = s->came};
         s->came = 0;
     } else if (!stream_next_question(s, &s->out)) {
         s->sending = stream_next_send(s);
         if (s->sending == NULL)
             return 0;
-        s->out = (struct stream_head){STREAM_DATA, s->sending->tag, s->sending->bytes};
+        s->out = (struct stream_head){.kind = STREAM_DATA, .tag = s->sending->tag, .value = s->sending->bytes};
         s->untaken += s->sending->bytes;
     }
     s->out_done = 0;
@@ -312,6 +316,26 @@ static int stream_place(struct gy_net_stream *s)
     return 1;
 }
 
+/* Gives on what may be taken before the message is whole. */
+static void stream_give(struct gy_net_stream *s)
+{
+    struct gy_net_request *const r = s->filling;
+    if (r == NULL || r->take == NULL)
+        return;
+    const size_t there = s->in_done - r->taken, rest = s->in_done < r->bytes ? there % STREAM_UNIT : 0, n = there - rest;
+    if (n == 0)
+        return;
+    r->take(r, n);
+    r->taken += n;
+    memmove(s->to, s->to + n, rest);
+}
+
+/* Where the message goes on. */
+static unsigned char *stream_at(const struct gy_net_stream *s)
+{
+    return s->to + s->in_done - (s->filling != NULL ? s->filling->taken : 0);
+}
+
 /* A head has come. -1: it says what cannot be. */
 static int stream_take_head(struct gy_net_stream *s)
 {
@@ -363,9 +387,10 @@ static int stream_parse(struct gy_net_stream *s)
             return placed;
         const size_t left = (size_t)s->in.value - s->in_done, n = there < left ? there : left;
         if (n > 0)
-            memcpy(s->to + s->in_done, s->stash + s->from, n);
+            memcpy(stream_at(s), s->stash + s->from, n);
         s->from += n;
         s->in_done += n;
+        stream_give(s);
         if (s->in_done < s->in.value) {
             s->from = s->until = 0;
             return 1;
@@ -378,11 +403,13 @@ static int stream_parse(struct gy_net_stream *s)
  * peer is gone. */
 static size_t stream_fill(struct gy_net_stream *s)
 {
-    const size_t left = s->in_open ? (size_t)s->in.value - s->in_done : 0, room = sizeof(s->stash) - s->until;
-    struct iovec piece[2] = {{s->to != NULL ? s->to + s->in_done : NULL, left}, {s->stash + s->until, room}};
+    const size_t whole = s->in_open ? (size_t)s->in.value - s->in_done : 0;
+    const size_t left = s->filling != NULL && s->filling->take != NULL && whole > STREAM_STRIP ? STREAM_STRIP : whole;
+    const size_t room = whole < STREAM_LONG ? sizeof(s->stash) - s->until : 0;
+    struct iovec piece[2] = {{s->to != NULL ? stream_at(s) : NULL, left}, {s->stash + s->until, room}};
     ssize_t n;
     do
-        n = readv(s->fd, left > 0 ? piece : piece + 1, left > 0 ? 2 : 1);
+        n = room == 0 ? recv(s->fd, piece[0].iov_base, left, 0) : readv(s->fd, left > 0 ? piece : piece + 1, 1 + (left > 0));
     while (n < 0 && errno == EINTR);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
         s->readable = 0;
@@ -396,7 +423,8 @@ static size_t stream_fill(struct gy_net_stream *s)
     s->in_done += direct;
     s->until += (size_t)n - direct;
     s->readable = s->hung || (size_t)n == left + room;
-    if (left > 0 && direct == left)
+    stream_give(s);
+    if (whole > 0 && direct == whole)
         stream_whole(s);
     return (size_t)n;
 }
@@ -463,6 +491,7 @@ static int stream_take_early(struct gy_net_stream *s, struct gy_net_request *r)
         s->aside = NULL;
         s->filling = r;
         s->to = r->buffer;
+        stream_give(s);
     }
     stream_free_early(s, at);
     return 1;
@@ -472,6 +501,7 @@ GY_INT int gy_net_stream_post(struct gy_net_stream *s, struct gy_net_request *r)
 {
     r->state = GY_NET_PENDING;
     r->owner = s;
+    r->taken = 0;
     if (!r->sends && stream_take_early(s, r))
         return GY_OK;
     const int gone = s->ended || (r->sends && s->deaf), status = gone ? GY_E_PEER : r->sends ? stream_post_send(s, r) : stream_post_receive(s, r);

@@ -4,7 +4,7 @@
 
 #include "tcp_call.h"
 
-#define CALL_VERSION 1u
+#define CALL_VERSION 2u
 
 static const unsigned char call_magic[4] = {'G', 'Y', 'R', 'D'};
 

@@ -13,6 +13,11 @@ struct gy_net_request {
     uint32_t tag;
     void *buffer;            /* a send only reads it */
     size_t bytes;
+    /* Of a receive, NULL or: it may be called while the message comes, in the order of its bytes, with those behind `taken`, which lie at the begin of
+     * the buffer; then their place is used again. What was not given so when the request is done lies there, too. A transport may leave it all. */
+    void (*take)(struct gy_net_request *request, size_t bytes);
+    void *taker;             /* the owner's, for take */
+    size_t taken;            /* the transport's */
     struct gy_net_request *next, *prev; /* the transport's, as what follows */
     void *owner;
     int64_t stamp;

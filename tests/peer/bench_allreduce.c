@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* MPI's allreduce as gyre bench allreduce measures its own: sums of float, twice the bytes each time, a round of many sums, the fastest and
- * the median of the rounds; in place and out of place in turn, the better one counts; results checked.
- *     mpicc -O2 bench_allreduce.c -o mpi && mpirun -n 2 ./mpi LEAST MOST ROUNDS */
+ * the median of the rounds; in place and out of place in turn, the better one counts; results checked. A size takes about SECONDS each way:
+ * where sums are slow a round has fewer of them, at least one, and there are fewer rounds, at least two. Rank 0's clock decides.
+ *     mpicc -O2 bench_allreduce.c -o mpi && mpirun -n 2 ./mpi LEAST MOST ROUNDS SECONDS */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +14,42 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void check(const float *own, const float *sum, long count, int rank, int ranks)
+static void check(const float *sum, long count, int rank, int ranks)
 {
-    (void)own;
     for (long i = 0; i < count; i++)
         if (sum[i] != (float)(i % 13 + 1) * (float)ranks * (float)(ranks + 1) / 2) {
             fprintf(stderr, "rank %d: float %ld is %g\n", rank, i, (double)sum[i]);
             MPI_Abort(MPI_COMM_WORLD, 1);
         }
+}
+
+static double reduce(const float *own, float *sum, long count, long repeats)
+{
+    const double began = MPI_Wtime();
+    for (long k = 0; k < repeats; k++)
+        MPI_Allreduce(own ? own : MPI_IN_PLACE, sum, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    return (MPI_Wtime() - began) / (double)repeats;
+}
+
+static double first_rank(double value)
+{
+    MPI_Bcast(&value, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    return value;
+}
+
+/* The rounds' seconds in order; returns how many there are. own NULL: in place. */
+static long measure(const float *own, float *sum, long count, long rounds, double limit, double *seconds)
+{
+    const long most = (64L << 20) / (count * 4), all = most > 1000 ? 1000 : most < 1 ? 1 : most;
+    const double began = MPI_Wtime();
+    const double fits = limit / (double)rounds / first_rank(reduce(own, sum, count, all > 10 ? 10 : all));
+    const long repeats = fits < 1 ? 1 : fits < (double)all ? (long)fits : all;
+    long done = 0;
+    reduce(own, sum, count, repeats);
+    while (done < rounds && (done < 2 || first_rank(MPI_Wtime() - began) < limit))
+        seconds[done++] = reduce(own, sum, count, repeats);
+    qsort(seconds, (size_t)done, sizeof *seconds, compare);
+    return done;
 }
 
 int main(int argc, char **argv)
@@ -30,33 +59,33 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const long least = argc > 1 ? atol(argv[1]) : 8, most = argc > 2 ? atol(argv[2]) : 1L << 28, rounds = argc > 3 ? atol(argv[3]) : 20;
+    const double limit = argc > 4 ? atof(argv[4]) : 10;
     float *own = malloc((size_t)most), *sum = malloc((size_t)most);
-    double *seconds = malloc((size_t)rounds * sizeof *seconds);
+    double *seconds = malloc((size_t)(rounds + 2) * sizeof *seconds);
     for (long bytes = least; bytes <= most; bytes *= 2) {
         const long count = bytes / 4;
-        const long all = (64L << 20) / bytes, repeats = all > 1000 ? 1000 : all < 1 ? 1 : all;
+        double best[2], median[2];
+        long done[2];
         for (long i = 0; i < count; i++)
             own[i] = (float)(i % 13 + 1) * (float)(rank + 1);
         MPI_Allreduce(own, sum, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-        check(own, sum, count, rank, ranks);
+        check(sum, count, rank, ranks);
+        memcpy(sum, own, (size_t)bytes);
+        MPI_Allreduce(MPI_IN_PLACE, sum, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        check(sum, count, rank, ranks);
         memset(own, 0, (size_t)bytes);
         memset(sum, 0, (size_t)bytes);
-        double best[2], median[2];
         for (int inside = 0; inside < 2; inside++) {
-            for (long round = -1; round < rounds; round++) {
-                const double began = MPI_Wtime();
-                for (long k = 0; k < repeats; k++)
-                    MPI_Allreduce(inside ? MPI_IN_PLACE : own, sum, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-                if (round >= 0)
-                    seconds[round] = (MPI_Wtime() - began) / (double)repeats;
-            }
-            qsort(seconds, (size_t)rounds, sizeof *seconds, compare);
+            done[inside] = measure(inside ? NULL : own, sum, count, rounds, limit, seconds);
             best[inside] = seconds[0];
-            median[inside] = seconds[rounds / 2];
+            median[inside] = seconds[done[inside] / 2];
         }
         const int better = best[1] < best[0];
-        if (rank == 0)
-            printf("{\"ranks\":%d,\"bytes\":%ld,\"fastest_us\":%.3f,\"median_us\":%.3f}\n", ranks, bytes, best[better] * 1e6, median[better] * 1e6);
+        if (rank == 0) {
+            printf("{\"ranks\":%d,\"bytes\":%ld,\"fastest_us\":%.3f,\"median_us\":%.3f,\"rounds\":%ld}\n", ranks, bytes, best[better] * 1e6,
+                   median[better] * 1e6, done[better]);
+            fflush(stdout);
+        }
     }
     free(own);
     free(sum);
