@@ -3,14 +3,15 @@
 # Sums over two processes (in shared memory; over TCP of our own and of UCX) beside Open MPI (its default, coll/sm, and TCP by ob1 and by
 # UCX) and Gloo, in turn, several passes; the fastest of all passes of each counts. Prints a table in microseconds and ratios; writes CSV,
 # each row with the machine and the commit. Needs a quiet machine for figures, mpicc and mpirun (Debian: openmpi-bin libopenmpi-dev) and PyTorch for its rows.
-# The other libraries have SECONDS_EACH for a size, and each row LIMIT seconds for a pass, so that all of it, 8 bytes to 256 MiB, is a matter of
-# some minutes. What is not there, fails or is not done in its time is said, shown as "-", and makes the exit code 1.
+# Ours and Open MPI's are bound to cores. The other libraries have SECONDS_EACH for a size, and each row LIMIT seconds for a pass, so that all
+# of it, 8 bytes to 256 MiB, is a matter of some minutes. What is not there, fails or is not done in its time is said, shown as "-", and makes
+# the exit code 1.
 #     bench_allreduce.sh GYRE OUT.csv    Variables: LEAST, MOST (bytes), ROUNDS, PASSES, SECONDS_EACH, LIMIT, PYTHON, MACHINE, COMMIT, ONLY (rows, by pattern)
 set -eu
 gyre=$1 out=$2
 here=$(dirname "$0")
 LEAST=${LEAST:-8} MOST=${MOST:-268435456} ROUNDS=${ROUNDS:-10} PASSES=${PASSES:-3} PYTHON=${PYTHON:-python3} ONLY=${ONLY:-}
-SECONDS_EACH=${SECONDS_EACH:-0.4} LIMIT=${LIMIT:-90}
+SECONDS_EACH=${SECONDS_EACH:-0.25} LIMIT=${LIMIT:-90}
 MACHINE=${MACHINE:-$(nproc) cores $(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)}
 COMMIT=${COMMIT:-$(git -C "$here" rev-parse --short HEAD 2>/dev/null || echo unknown)}
 work=$(mktemp -d)
@@ -42,7 +43,7 @@ row()
     miss "$name: code $status (124: not done in $LIMIT s) after $(tail -n 1 "$work/all")"
     cat "$work/err" >&2
 }
-bench="$gyre bench allreduce --json --least $LEAST --most $MOST --rounds $ROUNDS"
+bench="env GYRE_BIND=1 $gyre bench allreduce --json --least $LEAST --most $MOST --rounds $ROUNDS"
 mpi="mpirun -n 2 --bind-to core"
 their="$LEAST $MOST $ROUNDS $SECONDS_EACH"
 pass=0
