@@ -211,8 +211,10 @@ GY_ALWAYS float wino_power(const float f, const int n)
             for (int j = 0; j < e; j++) {                                                                              \
                 V d[e];                                                                                                \
                 GY_UNROLL for (int i = 0; i < e; i++) d[i] = A##_get((const A##_elem *)pixels[i * e + j] + c, n);      \
-                GY_UNROLL for (int i = R - 1; i < e && j >= R - 1; i++)                                                \
-                    __builtin_prefetch((const A##_elem *)ahead[i * e + j] + c);                                        \
+                if (j >= R - 1) {                                                                                      \
+                    GY_UNROLL for (int i = R - 1; i < e; i++)                                                          \
+                        __builtin_prefetch((const A##_elem *)ahead[i * e + j] + c);                                    \
+                }                                                                                                      \
                 P##_line_in(t + j, e, d, 1, e);                                                                        \
             }                                                                                                          \
             for (int i = 0; i < e; i++) {                                                                              \
