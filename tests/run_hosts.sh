@@ -106,8 +106,8 @@ lose() # lose NAME RANK PATTERN COMMAND...: the run loses that rank by the comma
     wait $pid || got=$?
     took=$(($(date +%s) - began))
     if [ $got != 0 ] && [ $took -le 5 ]; then ok; else bad "code $got after $took s: $*"; fi
-    told=$(grep -c "$pattern" "$err")
-    kinds=$(grep "$pattern" "$err" | sort -u | wc -l)
+    told=$(grep -a -c "$pattern" "$err")
+    kinds=$(grep -a "$pattern" "$err" | sort -u | wc -l)
     if [ "$told" -ge 3 ] && [ "$kinds" = 1 ]; then ok; else bad "$told sentences of $kinds kinds: $pattern"; cat "$err"; fi
 }
 lose killed 5 "rank 5 on ${tag}2 .*has ended" sh -c 'kill -9 $PROCESS'
