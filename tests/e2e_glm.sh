@@ -234,6 +234,26 @@ there run/glm-0.safetensors
 expect 0 "$GYRE" glm train g.blocks k.model --l2 5 --gap 1e-6 --solver sdca --out run --resume --json
 near "$(value objective)" "$best" 2e-6
 
+# ---- softmax: weights of classes, validation, checkpoints
+awk 'BEGIN { srand(8); for (i = 0; i < 900; i++) { k = int(rand() * 3) % 3; print k + 1, (k + 1) ":" rand(), 4 ":" rand(), 5 + i % 7 ":1" } }' >soft.svm
+awk '{ print } $1 == 2 { print; print }' soft.svm >thrice.svm
+expect 0 "$GYRE" glm train thrice.svm s.model --softmax --l2 1 --gap 1e-8 --json
+best=$(value objective)
+expect 0 "$GYRE" glm train soft.svm s.model --softmax --l2 1 --gap 1e-8 --class-weight 2:3 --json
+near "$(value objective)" "$best" 1e-7
+expect 0 "$GYRE" glm train soft.svm s.model --softmax --l2 1e-3 --gap 0 --epochs 50 --validation 0.5 --test soft.svm --json
+says "$out" '"why":"validation"'
+expect 0 "$GYRE" glm train soft.svm s.model --softmax --l2 1 --gap 0 --epochs 2 --balanced --out soft.run --json
+expect 3 "$GYRE" glm train soft.svm s.model --softmax --l2 1 --gap 1e-8 --out soft.run --resume
+says "$err" 'class_weights_crc was'
+expect 3 "$GYRE" glm train soft.svm s.model --l2 1 --gap 1e-8 --balanced --out soft.run --resume
+expect 0 "$GYRE" glm train soft.svm s.model --softmax --l2 1 --gap 1e-8 --balanced --out soft.run --resume --json
+best=$(value objective)
+says "$out" '"epoch":3'
+if grep -q '"epoch":1,' "$out"; then bad 'begins anew'; else ok; fi
+expect 0 "$GYRE" glm train soft.svm s.model --softmax --l2 1 --gap 1e-8 --balanced --json
+near "$(value objective)" "$best" 1e-7
+
 # ---- two processes, one model
 expect 0 "$GYRE" launch -n 2 --threads 1 -- "$GYRE" glm train g.blocks two.model --l2 5 --gap 1e-6 --json
 near "$(sed -n 's/.*"event":"end".*"objective":\([-0-9.e+]*\).*/\1/p' "$out")" "$objective" 2e-6

@@ -8,6 +8,8 @@
 
 #define SOFT_CLASSES 5
 
+static const float soft_factor[SOFT_CLASSES] = { 1, 2.5f, 1, 0.5f, 3 }; /* how often rows of a class count */
+
 static struct gy_glm_problem soft_problem(double l2, double bias)
 {
     return (struct gy_glm_problem){ .loss = GY_GLM_LOGISTIC, .l2 = l2, .bias = bias, .target = GY_GLM_TARGET_CLASS, .positive = 1, .class_weight = { 1, 1 } };
@@ -44,7 +46,7 @@ static double soft_plain(const struct glm_data *data, const struct gy_glm_proble
                     z[k] += (rows->scale ? (double)rows->scale[i] : 1) * (rows->value ? (double)rows->value[e] : 1) * (double)w[(size_t)k * dims + rows->id[e]];
                 total += exp(z[k]);
             }
-            sum += (rows->weight ? (double)rows->weight[i] : 1) * (log(total) - z[(int)rows->label[i]]);
+            sum += (double)soft_factor[(int)rows->label[i]] * (rows->weight ? (double)rows->weight[i] : 1) * (log(total) - z[(int)rows->label[i]]);
         }
     for (size_t j = 0; j < dims * (size_t)classes; j++)
         sum += 0.5 * problem->l2 * (double)w[j] * (double)w[j];
@@ -54,13 +56,14 @@ static double soft_plain(const struct glm_data *data, const struct gy_glm_proble
 static int soft_solve(struct glm_data *data, const struct gy_glm_problem *problem, int classes, int threads, float *w, struct gy_glm_run *run)
 {
     static const float labels[] = { 0, 1, 2, 3, 4 };
+    const struct gy_glm_classes list = { .label = labels, .factor = soft_factor, .count = classes };
     static struct gy_alloc alloc;
     struct gy_error err = { 0 };
     struct gy_pool *pool = NULL;
     alloc = gy_alloc_default();
     T_CHECK(gy_pool_open(&pool, &alloc, threads, &err) == GY_OK);
-    *run = (struct gy_glm_run){ .problem = problem, .feed = &data->feed, .alloc = &alloc, .pool = pool, .stop = { .gap = 1e-9, .epochs = 100 } };
-    const int status = gy_glm_softmax(run, labels, classes, w, &err);
+    *run = (struct gy_glm_run){ .problem = problem, .feed = &data->feed, .alloc = &alloc, .pool = pool, .stop = { .gap = 1e-9, .epochs = 100 }, .w = w };
+    const int status = gy_glm_softmax(run, &list, &err);
     gy_pool_close(pool);
     run->pool = NULL;
     return status;
@@ -123,7 +126,9 @@ static void test_soft_two(void)
     struct gy_glm_run run;
     struct gy_pool *pool = NULL;
     float w[60] = { 0 }, one[30] = { 0 };
-    const struct gy_glm_problem two = soft_problem(1, 0), half = soft_problem(0.5, 0);
+    const struct gy_glm_problem two = soft_problem(1, 0);
+    struct gy_glm_problem half = soft_problem(0.5, 0);
+    memcpy(half.class_weight, soft_factor, sizeof half.class_weight);
     glm_data_random(&data, &kind);
     soft_labels(&data, 2);
     T_CHECK(soft_solve(&data, &two, 2, 1, w, &run) == GY_OK);

@@ -10,7 +10,7 @@
 
 struct soft {
     struct gy_nw nw;
-    const float *classes;
+    const struct gy_glm_classes *classes;
     int count;
     size_t dims, all;       /* features with the bias; times classes */
     int slots;
@@ -58,9 +58,16 @@ static void soft_scatter(const struct soft *soft, const struct gy_rows *rows, in
 static int soft_class(const struct soft *soft, float label)
 {
     for (int k = 0; k < soft->count; k++)
-        if (soft->classes[k] == label)
+        if (soft->classes->label[k] == label)
             return k;
     return -1;
+}
+
+/* How often row i counts. y: its class, or -1. */
+static double soft_weight(const struct soft *soft, const struct gy_rows *rows, int32_t i, int y)
+{
+    const double own = rows->weight ? (double)rows->weight[i] : 1.0;
+    return y < 0 ? own : own * (double)soft->classes->factor[y];
 }
 
 /* Loss of scores z, which become what they pull by: the row's class less the probabilities, times c. */
@@ -102,12 +109,12 @@ static void soft_tile(void *job, int64_t tile, int thread)
     gy_nw_range(&pass->view, tile, soft->slots, &from, &to);
     for (int32_t i = from; i < to; i++) {
         float *const probability = soft->probability + (size_t)(pass->view.base + i) * (size_t)soft->count;
-        const double c = rows->weight ? (double)rows->weight[i] : 1.0;
+        const int y = soft_class(soft, rows->label[i]);
+        const double c = soft_weight(soft, rows, i, y);
         soft_scores(soft, rows, i, pass->w, z);
         if (pass->product) {
             soft_product_row(soft, z, c, probability);
         } else {
-            const int y = soft_class(soft, rows->label[i]);
             soft->loss[2 * tile + 1] += y < 0;
             soft->loss[2 * tile] += y < 0 ? 0 : soft_visit_row(soft, z, y, c, probability);
         }
@@ -148,8 +155,9 @@ static void soft_diagonal_tile(void *job, int64_t tile, int thread)
     for (int32_t i = from; i < to; i++) {
         const float *const probability = soft->probability + (size_t)(pass->view.base + i) * count;
         const double scale = rows->scale ? (double)rows->scale[i] : 1.0, bias = soft->nw.problem->bias;
+        const double c = soft_weight(soft, rows, i, soft_class(soft, rows->label[i]));
         for (size_t k = 0; k < count; k++)
-            t[k] = (rows->weight ? (double)rows->weight[i] : 1.0) * (double)probability[k] * (1 - (double)probability[k]);
+            t[k] = c * (double)probability[k] * (1 - (double)probability[k]);
         for (uint32_t e = gy_rows_begin(rows, i); e < gy_rows_end(rows, i); e++) {
             const double x = scale * (double)(rows->value ? rows->value[e] : rows->same);
             gy_nw_add(slot + rows->id[e] * count, x * x, t, count);
@@ -253,6 +261,16 @@ static int soft_search(struct soft *soft, int *moved, struct gy_error *err)
     return GY_OK;
 }
 
+/* Between [class][feature] of the caller and [feature][class]. */
+static void soft_turn(const struct soft *soft, float *theirs, int give)
+{
+    for (size_t k = 0; k < (size_t)soft->count; k++)
+        for (size_t j = 0; j < soft->dims; j++) {
+            float *const a = theirs + k * soft->dims + j, *const b = soft->w + j * (size_t)soft->count + k;
+            *(give ? a : b) = give ? *b : *a;
+        }
+}
+
 static int soft_run(struct soft *soft, struct gy_error *err)
 {
     struct gy_glm_run *const run = soft->nw.run;
@@ -269,6 +287,7 @@ static int soft_run(struct soft *soft, struct gy_error *err)
         const double far = gap > 0 && gap < first ? 0.1 * gap / first : 0.1, need = gap > 0 ? 0.1 * goal / gap : 1;
         GY_TRY(soft_direction(soft, far > need ? far : need < 0.1 ? need : 0.1, err));
         GY_TRY(soft_search(soft, &moved, err));
+        soft_turn(soft, run->w, 1);
         GY_TRY(gy_nw_report(&soft->nw, &watch, &run->why, err));
         if (!run->why && (!moved || (before - soft->primal <= 1e-13 * before && soft->gap > 0.5 * gap)))
             run->why = "rounding";
@@ -295,24 +314,14 @@ static int soft_take(struct soft *soft, struct gy_error *err)
     return bad ? GY_NOMEM(err, "a model of several classes", (slots + 8) * soft->all * sizeof(double) + (size_t)soft->nw.rows * count * sizeof(float)) : GY_OK;
 }
 
-/* Between [class][feature] of the caller and [feature][class]. */
-static void soft_turn(const struct soft *soft, float *theirs, int give)
+static int soft_check(const struct gy_glm_run *run, const struct gy_glm_classes *classes, struct gy_error *err)
 {
-    for (size_t k = 0; k < (size_t)soft->count; k++)
-        for (size_t j = 0; j < soft->dims; j++) {
-            float *const a = theirs + k * soft->dims + j, *const b = soft->w + j * (size_t)soft->count + k;
-            *(give ? a : b) = give ? *b : *a;
-        }
-}
-
-static int soft_check(const struct gy_glm_run *run, const float *classes, int count, struct gy_error *err)
-{
-    if (count < 2)
-        return GY_FAIL(err, GY_E_ARG, "a softmax model has %d classes, at least 2 are needed", count);
-    for (int k = 0; k < count; k++)
+    if (classes->count < 2)
+        return GY_FAIL(err, GY_E_ARG, "a softmax model has %d classes, at least 2 are needed", classes->count);
+    for (int k = 0; k < classes->count; k++)
         for (int i = 0; i < k; i++)
-            if (classes[i] == classes[k])
-                return GY_FAIL(err, GY_E_ARG, "class %g is listed twice", (double)classes[k]);
+            if (classes->label[i] == classes->label[k])
+                return GY_FAIL(err, GY_E_ARG, "class %g is listed twice", (double)classes->label[k]);
     if (!(run->problem->l2 > 0) || run->problem->l1 > 0)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "a softmax model has an l2 penalty above 0 (%g) and no l1 (%g)", run->problem->l2, run->problem->l1);
     if (run->problem->bias != 0 && run->problem->bias_free)
@@ -320,19 +329,19 @@ static int soft_check(const struct gy_glm_run *run, const float *classes, int co
     return GY_OK;
 }
 
-GY_INT int gy_glm_softmax(struct gy_glm_run *run, const float *classes, int count, float *w, struct gy_error *err)
+GY_INT int gy_glm_softmax(struct gy_glm_run *run, const struct gy_glm_classes *classes, struct gy_error *err)
 {
-    struct soft soft = { .classes = classes, .count = count };
-    GY_TRY(soft_check(run, classes, count, err));
+    struct soft soft = { .classes = classes, .count = classes->count };
+    GY_TRY(soft_check(run, classes, err));
     GY_TRY(gy_nw_open(&soft.nw, run, 0, 0, err));
     soft.dims = soft.nw.dims;
-    soft.all = soft.dims * (size_t)count;
+    soft.all = soft.dims * (size_t)classes->count;
     soft.slots = soft.all <= 1 << 16 ? GY_NW_SLOTS : soft.all <= 1 << 20 ? 8 : 4;
     int status = soft_take(&soft, err);
     if (status == GY_OK) {
-        soft_turn(&soft, w, 0);
+        soft_turn(&soft, run->w, 0);
         status = soft_run(&soft, err);
-        soft_turn(&soft, w, 1);
+        soft_turn(&soft, run->w, 1);
     }
     gy_nw_close(&soft.nw);
     return status;

@@ -6,9 +6,15 @@
 #define GY_GLM_SOFTMAX_H
 #include "glm.h"
 
-/* classes: [count] the labels, at least 2, each once; a row with another is refused. w: [count][features + (bias != 0)], where it begins and what it finds.
- * Of run: its problem's l2 (above 0), bias (penalised) and nothing else, feed, pool, job, stop; run->w is not used but for `validate`. Keeps count floats a
- * row. Leaves run->result, epochs, why. */
-GY_INT int gy_glm_softmax(struct gy_glm_run *run, const float *classes, int count, float *w, struct gy_error *err);
+/* Labels, at least 2, each once; a row with another is refused. */
+struct gy_glm_classes {
+    const float *label, *factor; /* [count]; factor: how often rows of a class count */
+    int count;
+};
+
+/* c_i is the row's weight times its class's factor. Of run: w: [count][features + (bias != 0)], where it begins and what it finds, current whenever progress or
+ * validate is called; its problem's l2 (above 0), bias (penalised) and nothing else, feed, pool, job, stop, first_epoch. Keeps count floats a row. Leaves
+ * run->result, epochs, why. */
+GY_INT int gy_glm_softmax(struct gy_glm_run *run, const struct gy_glm_classes *classes, struct gy_error *err);
 
 #endif

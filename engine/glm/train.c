@@ -132,8 +132,21 @@ static void glm_train_problem(const struct glm_train *t, int k, struct gy_glm_pr
 
 struct glm_train_loss {
     const struct gy_glm_problem *problem;
+    const struct gyre_glm *softmax; /* NULL: of one vector of weights */
     double sum, weight;
 };
+
+/* log sum exp(score) less the score of the row's class; of a class that the model does not know, as if its score were 0. */
+static double glm_train_softmax_loss(const struct gyre_glm *model, const float *score, float label)
+{
+    const int32_t class = gy_glm_model_class(model, label);
+    double most = (double)score[0], sum = 0;
+    for (int k = 1; k < model->info.models; k++)
+        most = (double)score[k] > most ? (double)score[k] : most;
+    for (int k = 0; k < model->info.models; k++)
+        sum += exp((double)score[k] - most);
+    return log(sum) + most - (class < 0 ? 0 : (double)score[class]);
+}
 
 static int glm_train_loss_take(void *user, const struct gy_glm_slice *s, struct gy_error *err)
 {
@@ -143,7 +156,8 @@ static int glm_train_loss_take(void *user, const struct gy_glm_slice *s, struct 
         const float label = s->rows->label[s->from + i];
         const double weight = s->rows->weight ? (double)s->rows->weight[s->from + i] : 1;
         const double y = l->problem->target == GY_GLM_TARGET_VALUE ? (double)label : label == l->problem->positive ? 1 : -1;
-        l->sum += weight * gy_glm_value(l->problem->loss, y, (double)s->score[i]);
+        l->sum += weight * (l->softmax ? glm_train_softmax_loss(l->softmax, s->score + (int64_t)i * l->softmax->info.models, label)
+                                       : gy_glm_value(l->problem->loss, y, (double)s->score[i]));
         l->weight += weight;
     }
     return GY_OK;
@@ -153,10 +167,10 @@ static int glm_train_loss_take(void *user, const struct gy_glm_slice *s, struct 
 static int glm_train_validate(void *user, const float *w, double *loss, struct gy_error *err)
 {
     struct glm_train *t = user;
-    struct glm_train_loss l = { .problem = t->run.problem };
+    struct glm_train_loss l = { .problem = t->run.problem, .softmax = gy_glm_train_whole(t) ? t->model : NULL };
     struct gy_glm_scorer scorer = gy_glm_model_scorer(t->model);
     scorer.w = w;
-    scorer.models = 1;
+    scorer.models = l.softmax ? t->model->info.models : 1;
     GY_TRY(gy_glm_source_score(t->tests, &scorer, t->pool, glm_train_loss_take, &l, err));
     *loss = l.weight > 0 ? l.sum / l.weight : 0;
     return GY_OK;
@@ -291,18 +305,24 @@ static int glm_train_softmax(struct glm_train *t, struct gy_error *err)
 {
     struct gyre_glm *m = t->model;
     const struct gy_glm_problem problem = { .loss = t->c.loss, .l2 = t->c.l2, .bias = t->c.bias, .class_weight = { 1, 1 } };
-    if (t->c.loss != GYRE_GLM_LOGISTIC || t->c.l1 > 0 || t->c.bias_free || t->c.weights || t->c.balanced || t->c.folder || t->c.validation > 0)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax is for the logistic loss with l2, without weights of classes, bias_free, validation and checkpoints");
+    float factor[GY_BLOCKS_CLASSES];
+    const struct gy_glm_classes classes = { .label = m->label, .factor = factor, .count = m->info.classes };
+    if (t->c.loss != GYRE_GLM_LOGISTIC || t->c.l1 > 0 || t->c.bias_free)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax is for the logistic loss with l2, without bias_free");
     if (t->c.solver)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax has a solver of its own; solver is '%.40s'", t->c.solver);
+    for (int32_t k = 0; k < m->info.classes; k++)
+        factor[k] = glm_train_factor(t, k);
     t->solver = "softmax-newton";
     t->at = 0;
     t->seen = 0;
     t->run = (struct gy_glm_run){ .problem = &problem, .feed = t->feed, .alloc = &t->alloc, .pool = t->pool, .seed = t->c.seed,
                                   .job = t->apart ? NULL : t->c.job,
-                                  .stop = { .gap = t->c.gap, .target = t->c.target, .epochs = t->c.epochs ? t->c.epochs : 1000, .every = t->c.every },
-                                  .progress = glm_train_progress, .user = t };
-    int status = gy_glm_softmax(&t->run, m->label, m->info.classes, m->w, err);
+                                  .stop = { .gap = t->c.gap, .target = t->c.target, .validation = t->c.validation,
+                                            .epochs = t->c.epochs ? t->c.epochs : 1000, .every = t->c.every },
+                                  .w = m->w, .validate = t->c.validation > 0 ? glm_train_validate : NULL, .progress = glm_train_progress, .user = t };
+    GY_TRY(gy_glm_train_resume(t, err));
+    const int status = gy_glm_softmax(&t->run, &classes, err);
     for (int k = 0; k < m->info.models; k++)
         m->part[k].epochs = t->run.epochs;
     return glm_train_outcome(t, status, err);
@@ -390,7 +410,7 @@ static int glm_train_models(struct glm_train *t, struct gyre_glm_report *r, stru
         r->classes = t->model->info.classes;
         r->features = t->model->info.features;
     }
-    const int whole = status == GY_OK && t->c.softmax && t->model->info.models > 1;
+    const int whole = status == GY_OK && gy_glm_train_whole(t);
     if (whole) {
         status = glm_train_softmax(t, err);
         if (status == GY_OK || status == GY_E_STOPPED)

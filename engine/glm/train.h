@@ -23,6 +23,12 @@ struct glm_train {
     int64_t kept;            /* clock of the last checkpoint */
 };
 
+/* One softmax of all classes: t->at and t->run are of all vectors of weights. */
+static inline int gy_glm_train_whole(const struct glm_train *t)
+{
+    return t->c.softmax && t->model->info.models > 1;
+}
+
 /* train_keep.c: checkpoints, a file a model in config.folder; without a folder nothing happens. */
 GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err);  /* is there, and holds no other run */
 GY_INT int gy_glm_train_resume(struct glm_train *t, struct gy_error *err);  /* of model t->at: into t->run */

@@ -3,18 +3,34 @@
  * again finds those that are done and goes on with the one that is not. */
 #include "../base/clock.h"
 #include "../base/file.h"
+#include "../base/hash.h"
 #include "../job.h"
 #include "keep.h"
 #include "stream.h"
 #include "train.h"
 
-#define KEEP_FIELDS 9
+#define KEEP_FIELDS 11
 
 /* Names and values of what the course of a run depends on. */
 struct keep_settings {
     struct gy_glm_keep_field field[KEEP_FIELDS];
     char text[KEEP_FIELDS][40];
+    int fields;
 };
+
+static void keep_add(struct keep_settings *s, const char *name, double value)
+{
+    snprintf(s->text[s->fields], sizeof s->text[0], "%.17g", value);
+    s->field[s->fields] = (struct gy_glm_keep_field){ name, s->text[s->fields] };
+    s->fields++;
+}
+
+static double keep_weights(const struct gyre_glm_config *c)
+{
+    uint32_t crc = gy_crc32c(0, &c->balanced, sizeof c->balanced);
+    crc = gy_crc32c(crc, c->weight_label, (size_t)c->weights * sizeof *c->weight_label);
+    return gy_crc32c(crc, c->weight_factor, (size_t)c->weights * sizeof *c->weight_factor);
+}
 
 static void keep_list(struct keep_settings *s, const struct glm_train *t)
 {
@@ -23,14 +39,17 @@ static void keep_list(struct keep_settings *s, const struct glm_train *t)
     const struct {
         const char *name;
         double value;
-    } rows[KEEP_FIELDS - 1] = { { "l1", c->l1 }, { "l2", c->l2 }, { "bias", c->bias }, { "bias_free", c->bias_free }, { "normalize", c->normalize },
+    } rows[] = { { "l1", c->l1 }, { "l2", c->l2 }, { "bias", c->bias }, { "bias_free", c->bias_free }, { "normalize", c->normalize },
                                 { "positive", p ? (double)p->positive : 0 }, { "weight0", p ? (double)p->class_weight[0] : 1 },
                                 { "weight1", p ? (double)p->class_weight[1] : 1 } };
-    for (int i = 0; i < KEEP_FIELDS - 1; i++) {
-        snprintf(s->text[i], sizeof s->text[i], "%.17g", rows[i].value);
-        s->field[i] = (struct gy_glm_keep_field){ rows[i].name, s->text[i] };
+    s->fields = 0;
+    for (size_t i = 0; i < GY_COUNT(rows); i++)
+        keep_add(s, rows[i].name, rows[i].value);
+    if (gy_glm_train_whole(t)) {
+        keep_add(s, "softmax", 1);
+        keep_add(s, "class_weights_crc", keep_weights(c));
     }
-    s->field[KEEP_FIELDS - 1] = (struct gy_glm_keep_field){ "loss", gy_glm_loss_name(c->loss) };
+    s->field[s->fields++] = (struct gy_glm_keep_field){ "loss", gy_glm_loss_name(c->loss) };
 }
 
 static int keep_path(const struct glm_train *t, int model, char path[4096], struct gy_error *err)
@@ -42,10 +61,12 @@ static int keep_path(const struct glm_train *t, int model, char path[4096], stru
 
 static void keep_fill(struct gy_glm_keep *k, const struct glm_train *t, const struct keep_settings *s)
 {
+    const int whole = gy_glm_train_whole(t);
     int64_t first, end;
     gy_glm_deal(t->source->info.rows, gyre_job_rank(t->c.job), gyre_job_ranks(t->c.job), &first, &end);
-    *k = (struct gy_glm_keep){ .data = t->source->info.id, .seed = t->c.seed, .field = s->field, .fields = KEEP_FIELDS, .width = t->model->width,
-                               .rows = end - first, .first = first, .all_rows = t->source->info.rows, .w = t->run.w, .dual = t->dual, .epoch = t->run_epoch };
+    *k = (struct gy_glm_keep){ .data = t->source->info.id, .seed = t->c.seed, .field = s->field, .fields = s->fields,
+                               .width = (whole ? t->model->info.models : 1) * t->model->width, .rows = end - first, .first = first,
+                               .all_rows = t->source->info.rows, .w = t->run.w, .dual = whole ? NULL : t->dual, .epoch = t->run_epoch };
 }
 
 GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err)
