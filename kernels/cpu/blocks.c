@@ -32,6 +32,7 @@ static const struct blocks_row blocks_rows[] = {
     {"avx512", GY_OP_CONV_DGRAD, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},
     {"avx512", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {512, 0, 0, 131072, 0}, blocks_tuned},
     {"avx512", GY_OP_CONV_WGRAD, "outer", GY_BF16, BLOCKS_ANY, {0, 0, 0, 131072, 0}, blocks_zen4},
+    {"avx2", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {0, 0, 0, 65536, 0}, blocks_zen4},
     {NULL, GY_OP_CONV_WGRAD, NULL, -1, BLOCKS_ANY, {0, 0, 32, 32768, 128}, blocks_zen4},
     {"avx512", -1, NULL, -1, BLOCKS_ANY, {252, 256, 24, 0, 0}, blocks_zen4},
     {"avx2", -1, NULL, -1, BLOCKS_ANY, {192, 256, 24, 0, 0}, blocks_zen4},

@@ -4,6 +4,9 @@
  * pixels; per strip and tap only the pixels that have an input are listed. When dw is small and the image large,
  * pixels are split over tiles too; the parts are then added in a fixed order.
  *
+ * Rows of dy are read where they lie, or first copied into panels of a register tile's rows: as they lie, many channels'
+ * rows meet in a few sets of the caches.
+ *
  * bf16: where the processor multiplies pairs, pixels are taken two by two: the panel of x and the rows of dy are
  * interleaved as they are gathered. Otherwise both are widened as they are gathered.
  *
@@ -31,6 +34,7 @@ struct wgrad_plan {
     int64_t dy_pitch;                    /* of dy that was widened or made pairs of */
     int64_t floats;                      /* of dw */
     int half, pair;                      /* bf16: widened, or (pair) two pixels at a time */
+    int panels;                          /* float: dy is copied into panels */
 };
 
 struct wgrad_job {
@@ -47,13 +51,13 @@ struct wgrad_job {
 struct wgrad_own {
     const float **rows; /* [strip], with lines [filter rows][strip] */
     const float **next; /* [strip]: of the next strip, where there is one tap */
-    const uint16_t **dy_rows; /* [strip], with pairs */
+    const void **dy_rows; /* [strip], with pairs or panels */
     float *lines;
     float *pairs;       /* of lines: each value and the one of the next pixel */
     int32_t *at;        /* [strip]: pixels that count at this tap */
     float *patch;       /* [strip][pitch of patches] */
     float *x;           /* [strip][width]: panel of x at this tap */
-    float *dy;          /* bf16: [strip][dy_pitch] widened, or [strip / 2][dy_pitch] pairs */
+    float *dy;          /* bf16: [strip][dy_pitch] widened, or [strip / 2][dy_pitch] pairs; or panels: [strip][rows] a tile */
 };
 
 /* Few channels: whole patches, made of lines. */
@@ -97,6 +101,7 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
         w->pair = op->dtype == GY_BF16 && k->outer_pair[0].fn != NULL && !p->lines && !p->patch;
     }
     w->half = op->dtype == GY_BF16;
+    w->panels = !w->half && !w->lines && k->outer[0].panels;
     w->floats = (int64_t)op->geom.k * w->taps * w->depth;
     w->k_block = gy_min64(p->vec, op->block[GY_BLOCK_ROWS]);
     const int64_t c_fit = gy_max64(op->block[GY_BLOCK_KEEP] / (w->k_block * w->taps) / 64 * 64, 64);
@@ -122,14 +127,14 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
     const size_t lines = w->lines ? (size_t)(gy_product_lines_floats(&w->p) + (int64_t)w->p.w.in_step * w->p.red + 16) : 0;
     own.rows = gy_carve_take(carve, strip * (w->join ? (size_t)w->p.h.taps : 1), sizeof(*own.rows));
     own.next = gy_carve_take(carve, w->taps == 1 ? strip : 0, sizeof(*own.next));
-    own.dy_rows = gy_carve_take(carve, w->pair ? strip : 0, sizeof(*own.dy_rows));
+    own.dy_rows = gy_carve_take(carve, w->pair || w->panels ? strip : 0, sizeof(*own.dy_rows));
     own.lines = gy_carve_take(carve, lines, sizeof(float));
     own.pairs = gy_carve_take(carve, w->pair ? 2 * lines : 0, sizeof(float));
     own.at = gy_carve_take(carve, strip + GY_OUTER_AHEAD, sizeof(*own.at));
     own.patch = gy_carve_take(carve, w->join ? strip * (size_t)w->pitch
                                              : w->p.patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
     own.x = gy_carve_take(carve, (strip + 1) * GY_WIDTH_MAX, sizeof(float));
-    own.dy = gy_carve_take(carve, w->half ? (strip + 1) * (size_t)w->dy_pitch : 0, sizeof(float));
+    own.dy = gy_carve_take(carve, w->half || w->panels ? (strip + 1) * (size_t)w->dy_pitch : 0, sizeof(float));
     return own;
 }
 
@@ -225,15 +230,22 @@ static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki,
     a->kinds = w->pair ? job->cpu->k.outer_pair : job->cpu->k.outer;
 }
 
-/* dy of the listed pixels, two by two; then the list is the pairs themselves. */
-static void wgrad_pair_dy(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                          const uint16_t *dy, int64_t pixels)
+/* Rows of dy of the listed pixels, which are taken from there: then the kernels' list is of neighbours, steps of them. */
+static void wgrad_dy_rows(const struct wgrad_plan *w, const struct wgrad_own *own, const void *dy, int64_t pixels, int64_t steps)
 {
     for (int64_t i = 0; i < pixels; i++)
-        own->dy_rows[i] = dy + own->at[i] * job->plan->p.out_pitch;
-    job->cpu->k.pair_rows(own->dy, job->plan->dy_pitch, own->dy_rows, area->k_from, area->k_count, pixels);
-    for (int64_t i = 0; i < (pixels + 1) / 2; i++)
+        own->dy_rows[i] = (const char *)dy + own->at[i] * w->p.out_pitch * (w->half ? 2 : 4);
+    for (int64_t i = 0; i < steps; i++)
         own->at[i] = (int32_t)i;
+}
+
+/* dy of the listed pixels, two by two. */
+static void wgrad_pair_dy(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                          const void *dy, int64_t pixels)
+{
+    wgrad_dy_rows(job->plan, own, dy, pixels, (pixels + 1) / 2);
+    job->cpu->k.pair_rows(own->dy, job->plan->dy_pitch, (const uint16_t *const *)(const void *)own->dy_rows, area->k_from,
+                          area->k_count, pixels);
 }
 
 /* dy of all pixels of the strip, widened. */
@@ -281,6 +293,27 @@ static void wgrad_gather(const struct wgrad_job *job, const struct wgrad_own *ow
     }
     for (int64_t i = 0; i < pixels; i++)
         k->widen[GY_BF16](own->x + i * width, gy_product_in(p, own->rows[i], c), cols);
+}
+
+/* The rows of dw that register tile i of tiles takes: from, count. */
+static int64_t wgrad_cut(int64_t rows, int64_t tiles, int64_t i, int64_t *count)
+{
+    const int64_t from = rows * i / tiles;
+    *count = rows * (i + 1) / tiles - from;
+    return from;
+}
+
+/* Panels of dy for tiles of a kind, each behind the other. */
+static void wgrad_panels(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                         const struct gy_outer_kind *kind, int64_t pixels)
+{
+    const int64_t tiles = gy_ceil_div(area->k_count, kind->rows);
+    for (int64_t i = 0; i < tiles; i++) {
+        int64_t count;
+        const int64_t from = wgrad_cut(area->k_count, tiles, i, &count);
+        job->cpu->k.gather(own->dy + from * pixels, count, (const float *const *)(const void *)own->dy_rows,
+                           area->k_from + from, count, pixels);
+    }
 }
 
 /* What will be gathered next, asked for by the register tiles until then: each tile asks for one cache line of every row, or of
@@ -339,23 +372,28 @@ static void wgrad_ask(const struct wgrad_ahead *a, struct gy_outer_tile *t, int6
 static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
                       struct gy_outer_tile *t, float *dw, const float *dy, const struct wgrad_next *next)
 {
+    const struct wgrad_plan *w = job->plan;
     const int64_t pixels = t->pixels;
-    int kind = 0;
-    t->pixels = job->plan->pair && !job->plan->lines ? (pixels + 1) / 2 : pixels;
+    const struct gy_outer_kind *k = area->kinds, *packed = NULL;
+    t->pixels = w->pair && !w->lines ? (pixels + 1) / 2 : pixels;
     for (int64_t c = area->c_from; c < area->c_to; c += t->cols) {
-        while (kind < GY_KINDS - 1 && area->c_to - c < area->kinds[kind].width)
-            kind++;
-        const struct gy_outer_kind *k = &area->kinds[kind];
+        while (k < area->kinds + GY_KINDS - 1 && area->c_to - c < k->width)
+            k++;
         t->cols = gy_min64(k->width, area->c_to - c);
+        if (w->panels && packed != k)
+            wgrad_panels(job, own, area, k, pixels);
+        packed = k;
         wgrad_gather(job, own, k->width, c, t->cols, pixels);
         const int64_t tiles = gy_ceil_div(area->k_count, k->rows);
         const struct wgrad_ahead ahead = wgrad_make_ahead(job, own, area, next, c + t->cols, pixels);
-        for (int64_t i = 0, at = 0, end; i < tiles; i++, at = end) {
-            end = area->k_count * (i + 1) / tiles;
-            t->dy = dy + at;
-            t->dw = dw + (area->k_from + at) * t->dw_pitch + c;
+        for (int64_t i = 0; i < tiles; i++) {
+            int64_t count;
+            const int64_t from = wgrad_cut(area->k_count, tiles, i, &count);
+            t->dy = w->panels ? own->dy + from * pixels : dy + from;
+            t->dy_pitch = w->panels ? count : t->dy_pitch;
+            t->dw = dw + (area->k_from + from) * t->dw_pitch + c;
             wgrad_ask(&ahead, t, i);
-            k->fn[end - at - 1](t);
+            k->fn[count - 1](t);
         }
     }
 }
@@ -370,7 +408,9 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
     const int64_t pixels = t->pixels;
     const float *rows = own->dy;
     t->dy_pitch = w->half ? w->dy_pitch : w->p.out_pitch;
-    if (!w->half)
+    if (w->panels)
+        wgrad_dy_rows(w, own, dy, pixels, pixels);
+    else if (!w->half)
         rows = (const float *)dy + area->k_from;
     else if (w->pair && !(*all && pixels == count))
         wgrad_pair_dy(job, own, area, dy, pixels);
@@ -401,8 +441,9 @@ static void wgrad_strip_lines(const struct wgrad_job *job, const struct wgrad_ow
         for (int64_t i = 0; i < count; i++)
             own->dy_rows[i] = (const uint16_t *)dy + i * w->p.out_pitch;
         for (int64_t g = 0; g * w->row < count; g++)
-            job->cpu->k.pair_rows(own->dy + g * half * w->dy_pitch, w->dy_pitch, own->dy_rows + g * w->row,
-                                  area->k_from, area->k_count, w->row);
+            job->cpu->k.pair_rows(own->dy + g * half * w->dy_pitch, w->dy_pitch,
+                                  (const uint16_t *const *)(const void *)own->dy_rows + g * w->row, area->k_from,
+                                  area->k_count, w->row);
     } else if (w->half) {
         wgrad_wide_dy(job, own, area, dy, count);
     }

@@ -123,9 +123,9 @@ static void c4_kernels(struct gy_kernels *k)
     k->gemm[0] = (struct gy_gemm_kind){8, 4, c4_gemm_list_2, 0};
     k->gemm[1] = (struct gy_gemm_kind){4, 4, c4_gemm_list_1, 0};
     k->gemm[2] = (struct gy_gemm_kind){4, 4, c4_gemm_list_1, 0};
-    k->outer[0] = (struct gy_outer_kind){8, 4, c4_outer_list_2};
-    k->outer[1] = (struct gy_outer_kind){4, 4, c4_outer_list_1};
-    k->outer[2] = (struct gy_outer_kind){4, 4, c4_outer_list_1};
+    k->outer[0] = (struct gy_outer_kind){8, 4, c4_outer_list_2, 0};
+    k->outer[1] = (struct gy_outer_kind){4, 4, c4_outer_list_1, 0};
+    k->outer[2] = (struct gy_outer_kind){4, 4, c4_outer_list_1, 0};
     k->transpose = c4_transpose;
     k->pair_values = c4_pair_values;
     k->join = c4_join;

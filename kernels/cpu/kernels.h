@@ -75,6 +75,7 @@ struct gy_gemm_kind {
 struct gy_outer_kind {
     int width, rows;
     const gy_outer_fn *fn;
+    int panels; /* a pixel takes so few multiplications that dy is to lie in panels of the tile's rows */
 };
 
 /* Activations in memory are float or bf16: a row kernel exists for each, by enum gy_dtype; sums are always float. */

@@ -275,9 +275,9 @@ GY_INT void gy_kernels_mma(struct gy_kernels *k)
     k->name = "mma";
     for (int i = 0; i < GY_KINDS; i++) {
         k->gemm[i] = (struct gy_gemm_kind){kinds[i].width, kinds[i].rows, mma_f_gemm_list, 0};
-        k->outer[i] = (struct gy_outer_kind){kinds[i].width, kinds[i].rows, mma_f_outer_list};
+        k->outer[i] = (struct gy_outer_kind){kinds[i].width, kinds[i].rows, mma_f_outer_list, 0};
         k->gemm_pair[i] = (struct gy_gemm_kind){kinds[i].width, kinds[i].rows, mma_h_gemm_list, 0};
-        k->outer_pair[i] = (struct gy_outer_kind){kinds[i].width, kinds[i].rows, mma_h_outer_list};
+        k->outer_pair[i] = (struct gy_outer_kind){kinds[i].width, kinds[i].rows, mma_h_outer_list, 0};
     }
     k->pair_rows = mma_pair_rows;
     k->pair_floats = mma_pair_floats;

@@ -141,9 +141,9 @@ GY_INT void gy_kernels_vsx(struct gy_kernels *k)
     k->gemm[0] = (struct gy_gemm_kind){16, 8, vsx_gemm_list_4, 0};
     k->gemm[1] = (struct gy_gemm_kind){8, 8, vsx_gemm_list_2, 0};
     k->gemm[2] = (struct gy_gemm_kind){4, 8, vsx_gemm_list_1, 0};
-    k->outer[0] = (struct gy_outer_kind){16, 8, vsx_outer_list_4};
-    k->outer[1] = (struct gy_outer_kind){8, 8, vsx_outer_list_2};
-    k->outer[2] = (struct gy_outer_kind){4, 8, vsx_outer_list_1};
+    k->outer[0] = (struct gy_outer_kind){16, 8, vsx_outer_list_4, 0};
+    k->outer[1] = (struct gy_outer_kind){8, 8, vsx_outer_list_2, 0};
+    k->outer[2] = (struct gy_outer_kind){4, 8, vsx_outer_list_1, 0};
     GY_MICRO_TABLE(vsx, k);
     GY_MICRO_TABLE_WINO(vsx, vsxh, k);
     GY_MICRO_TABLE_ROWS(vsx, GY_F32, k);

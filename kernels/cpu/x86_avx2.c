@@ -168,9 +168,9 @@ GY_INT void gy_kernels_avx2(struct gy_kernels *k)
     k->gemm[0] = (struct gy_gemm_kind){16, 6, avx2_gemm_list_2, 0};
     k->gemm[1] = (struct gy_gemm_kind){8, 12, avx2_gemm_list_1, 0};
     k->gemm[2] = (struct gy_gemm_kind){8, 12, avx2_gemm_list_1, 0};
-    k->outer[0] = (struct gy_outer_kind){16, 6, avx2_outer_list_2};
-    k->outer[1] = (struct gy_outer_kind){8, 12, avx2_outer_list_1};
-    k->outer[2] = (struct gy_outer_kind){8, 12, avx2_outer_list_1};
+    k->outer[0] = (struct gy_outer_kind){16, 6, avx2_outer_list_2, 1};
+    k->outer[1] = (struct gy_outer_kind){8, 12, avx2_outer_list_1, 1};
+    k->outer[2] = (struct gy_outer_kind){8, 12, avx2_outer_list_1, 1};
     k->transpose = avx2_transpose;
     GY_MICRO_TABLE(avx2, k);
     GY_MICRO_TABLE_WINO(avx2, avx2h, k);

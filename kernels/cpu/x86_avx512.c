@@ -108,9 +108,9 @@ GY_INT void gy_kernels_avx512(struct gy_kernels *k)
     k->gemm[0] = (struct gy_gemm_kind){64, 6, a512_gemm_list_4, 1};
     k->gemm[1] = (struct gy_gemm_kind){32, 8, a512_gemm_list_2, 0};
     k->gemm[2] = (struct gy_gemm_kind){16, 8, a512_gemm_list_1, 0};
-    k->outer[0] = (struct gy_outer_kind){64, 6, a512_outer_list_4};
-    k->outer[1] = (struct gy_outer_kind){32, 8, a512_outer_list_2};
-    k->outer[2] = (struct gy_outer_kind){16, 8, a512_outer_list_1};
+    k->outer[0] = (struct gy_outer_kind){64, 6, a512_outer_list_4, 0};
+    k->outer[1] = (struct gy_outer_kind){32, 8, a512_outer_list_2, 0};
+    k->outer[2] = (struct gy_outer_kind){16, 8, a512_outer_list_1, 0};
     k->transpose = a512_transpose;
     GY_MICRO_TABLE(a512, k);
     GY_MICRO_TABLE_WINO(a512, a512h, k);

@@ -218,9 +218,9 @@ GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
     k->gemm_pair[0] = (struct gy_gemm_kind){64, 6, p512_gemm_list_4, 1};
     k->gemm_pair[1] = (struct gy_gemm_kind){32, 8, p512_gemm_list_2, 0};
     k->gemm_pair[2] = (struct gy_gemm_kind){16, 8, p512_gemm_list_1, 0};
-    k->outer_pair[0] = (struct gy_outer_kind){64, 6, p512_outer_list_4};
-    k->outer_pair[1] = (struct gy_outer_kind){32, 8, p512_outer_list_2};
-    k->outer_pair[2] = (struct gy_outer_kind){16, 8, p512_outer_list_1};
+    k->outer_pair[0] = (struct gy_outer_kind){64, 6, p512_outer_list_4, 0};
+    k->outer_pair[1] = (struct gy_outer_kind){32, 8, p512_outer_list_2, 0};
+    k->outer_pair[2] = (struct gy_outer_kind){16, 8, p512_outer_list_1, 0};
     k->pair_rows = p512_pair_rows;
     k->pair_floats = p512_pair_floats;
     k->pair_turn = p512_pair_turn;
