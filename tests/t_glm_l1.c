@@ -275,6 +275,91 @@ static void test_l1_groups(void)
     glm_data_free(&data);
 }
 
+/* ---- fields of more values than a matrix is made for ---- */
+
+enum { FIELDS = 26, FIELD_VALUES = 40 };
+
+/* Every row has one value of each field, the first ones more often; of the last field, one row in five has none. */
+static void fields_data(struct glm_data *data, int64_t rows)
+{
+    *data = (struct glm_data){ .rows = rows };
+    data->start = glm_data_grow(NULL, (size_t)(rows + 1) * sizeof *data->start);
+    data->label = glm_data_grow(NULL, (size_t)rows * sizeof *data->label);
+    data->id = glm_data_grow(NULL, (size_t)rows * FIELDS * sizeof *data->id);
+    for (int64_t i = 0; i < rows; i++) {
+        float score = gy_rng_normal(8, 2, 0, (uint64_t)i) - 1;
+        data->start[i] = data->entries;
+        for (int k = 0; k < FIELDS - (i % 5 == 0); k++) {
+            const float u = gy_rng_uniform(8, 1, (uint64_t)k, (uint64_t)i);
+            const uint32_t id = (uint32_t)(k * FIELD_VALUES) + (uint32_t)(u * u * u * FIELD_VALUES);
+            data->id[data->entries++] = id;
+            score += 0.7f * gy_rng_normal(8, 3, 0, id);
+        }
+        data->label[i] = score > 0 ? 1.0f : -1.0f;
+    }
+    data->start[rows] = data->entries;
+    glm_data_settle(data, FIELDS * FIELD_VALUES, 1);
+}
+
+/* Each field is found to be a group, the bias another. */
+static void check_fields(struct glm_data *data, int bias)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    const size_t dims = (size_t)data->feed.features + (size_t)bias;
+    struct gy_error err = { 0 };
+    struct gy_pool *pool = NULL;
+    struct gy_nw nw;
+    struct gy_glm_problem problem = l1_logistic;
+    int useful = 0, other = 0;
+    problem.bias = bias;
+    T_CHECK(gy_pool_open(&pool, &alloc, 1, &err) == GY_OK);
+    struct gy_glm_run run = { .problem = &problem, .feed = &data->feed, .alloc = &alloc, .pool = pool };
+    T_CHECK(gy_nw_open(&nw, &run, 1, 0, &err) == GY_OK);
+    struct gy_l1_by_columns model = { .nw = &nw, .columns = nw.columns, .features = nw.features, .bias = bias, .row_count = nw.rows, .count = dims };
+    model.at = glm_data_grow(NULL, dims * sizeof *model.at);
+    model.line = glm_data_grow(NULL, dims * sizeof *model.line);
+    for (size_t j = 0; j < dims; j++)
+        model.at[j] = (struct gy_l1_coordinate){ .id = (uint32_t)j, .v = 1 };
+    T_CHECK(gy_l1_find_groups(&model, &useful, &err) == GY_OK && useful);
+    uint64_t seen = 0;
+    for (size_t j = 0; j < nw.features; j++) {
+        const int group = model.groups->of[j];
+        other += nw.columns->start[j + 1] > nw.columns->start[j] && group != model.groups->of[j / FIELD_VALUES * FIELD_VALUES];
+        seen |= (uint64_t)1 << (group - 1);
+    }
+    T_CHECK_MSG(other == 0, "%d features are in another group than their field's first", other);
+    T_CHECK_MSG(seen == (((uint64_t)1 << FIELDS) - 1) << bias, "groups %llx", (unsigned long long)seen);
+    T_CHECK(!bias || model.groups->of[nw.features] == 1);
+    free(model.at);
+    free(model.line);
+    gy_nw_close(&nw);
+    gy_pool_close(pool);
+}
+
+static void test_l1_fields(void)
+{
+    struct glm_data data;
+    fields_data(&data, 6000);
+    check_fields(&data, 0);
+    check_fields(&data, 1);
+    for (size_t l = 0; l < GY_COUNT(l1_losses) * 3; l++) {
+        struct gy_glm_problem problem = l1_logistic;
+        problem.loss = l1_losses[l / 3];
+        problem.l1 = 5;
+        problem.bias = l % 3 > 0;
+        problem.bias_free = l % 3 == 2;
+        struct l1_solved found = l1_solve_with(&data, &problem, 1, 1e-7), again = l1_solve_with(&data, &problem, 3, 1e-7);
+        T_CHECK_MSG(found.at.gap <= 2e-6 * found.at.primal && found.epochs <= 20, "loss %d, bias %d: gap %.3g of %.9g after %d steps", problem.loss,
+                    (int)(l % 3), found.at.gap, found.at.primal, found.epochs);
+        T_CHECK_MSG(memcmp(found.w, again.w, found.dims * sizeof *found.w) == 0 && found.at.gap == again.at.gap, "loss %d: 3 threads: %.17g and %.17g",
+                    problem.loss, found.at.primal, again.at.primal);
+        check_conditions(&data, &problem, &found, "fields", l);
+        free(found.w);
+        free(again.w);
+    }
+    glm_data_free(&data);
+}
+
 /* Above the largest pull at 0 nothing is held; a little below it something is. */
 static void test_l1_first(void)
 {
@@ -304,6 +389,7 @@ int main(void)
     const char *const folder = getenv("GYRE_TEST_DATA");
     test_l1_first();
     test_l1_groups();
+    test_l1_fields();
     test_l1_matrix();
     test_l1_random();
     test_l1_threads();

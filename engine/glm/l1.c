@@ -19,7 +19,7 @@
 #define L1_FOCUS_SHARE 8        /* they are no more of those that are not 0 than one in so many */
 #define L1_FOCUS_LEAST 0.05 /* of the worst */
 #define L1_MATRIX_AFTER 2      /* steps on all rows that rounds are enough for */
-#define L1_ENOUGH 0.1          /* of what was wrong before: what is left in a model whose matrix is made of columns */
+#define L1_ENOUGH 0.1          /* of what was wrong before: what is left in a model whose matrix is made of columns, or whose features are groups */
 #define L1_COLUMNS_FROM 512 /* features from which a resident feed of one rank is taken by columns */
 #define L1_CYCLES 6 /* of coordinate descent and a face, at most, of a step */
 #define L1_NEAR 0.9         /* of l1: pulls from here on are of interest */
@@ -44,6 +44,7 @@ struct l1 {
     struct gy_l1_listed listed;
     int steps, focused;        /* by columns so far; the last one was on few features */
     int cheap;                 /* the last set's matrix was */
+    int grouped;               /* the features are groups, of which rows have one each */
     int by_model;              /* this step's values are the model's, else wide's */
     size_t room, candidate_room; /* features that the set's memory has room for */
     struct gy_nw_sums sums;
@@ -395,7 +396,7 @@ static int l1_focus(struct l1 *l1, int *focused, struct gy_error *err)
     size_t held, n;
     double sum = 0;
     *focused = 0;
-    if (l1->focused || l1->cheap || l1->steps < L1_MATRIX_AFTER || !l1_can_list(l1))
+    if (l1->focused || l1->cheap || l1->grouped || l1->steps < L1_MATRIX_AFTER || !l1_can_list(l1))
         return GY_OK;
     GY_TRY(l1_candidates(l1, 1, &held, &n, err));
     n = n < L1_FOCUS ? n : L1_FOCUS;
@@ -425,8 +426,10 @@ static int l1_step_by_columns(struct l1 *l1, struct gy_error *err)
     const double off = l1_wide_off(l1);
     const int cheap = l1->cheap = l1_matrix_is_cheap(l1);
     int done = 0;
+    if (!cheap)
+        GY_TRY(gy_l1_find_groups(&l1->wide, &l1->grouped, err));
     if (!cheap || l1->steps < L1_MATRIX_AFTER)
-        GY_TRY(gy_l1_descend(&l1->wide, 0.25 * off, cheap ? 0 : L1_CYCLES, &done, err));
+        GY_TRY(gy_l1_descend(&l1->wide, (l1->grouped ? L1_ENOUGH : 0.25) * off, cheap ? 0 : L1_CYCLES, l1->grouped, &done, err));
     l1->steps++;
     l1->by_model = cheap && !done;
     return l1->by_model ? l1_by_matrix(l1, L1_ENOUGH * off, err) : GY_OK;

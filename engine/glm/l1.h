@@ -45,6 +45,20 @@ struct gy_l1_listed {
 };
 GY_INT int gy_l1_matrix(struct gy_nw *nw, const uint32_t *set, struct gy_l1_listed *listed, struct gy_l1_model *model, struct gy_error *err);
 
+/* l1_groups.c: groups of features of which no row has two. */
+#define GY_L1_GROUPS 64
+#define GY_L1_GROUP_SUMS (GY_L1_GROUPS * (GY_L1_GROUPS + 1)) /* slopes, and E */
+struct gy_l1_groups {
+    uint8_t *of;     /* [dims] 1 + its group, 1 + GY_L1_GROUPS: none; 0: not looked for yet */
+    uint8_t *now;    /* [dims] zeros; during a pass 1 + the group of those that move */
+    uint64_t *taken; /* [rows] bit g: the row is in group g */
+    double *sum;     /* [slots][GY_L1_GROUP_SUMS] */
+    int64_t rows[GY_L1_GROUPS], longest[GY_L1_GROUPS]; /* entries of its columns, of the longest */
+    size_t from[GY_L1_GROUPS + 1]; /* members in the model's order */
+    double e[GY_L1_GROUPS][GY_L1_GROUPS], first[GY_L1_GROUPS], slope[GY_L1_GROUPS], t[GY_L1_GROUPS]; /* first: the slope where t is 0 */
+    double factor[GY_L1_GROUPS * (GY_L1_GROUPS + 1) / 2];
+};
+
 /* The same by columns, for a resident feed of one rank: no matrix, so any number of features. */
 struct gy_l1_row {
     float curve, slope;   /* D, and D times the row's score along v - w */
@@ -66,10 +80,15 @@ struct gy_l1_by_columns {
     float *narrow;                /* [features + bias] zeros */
     double *r, *p, *q, *inverse, *first; /* [count] */
     struct gy_l1_line *line;      /* [count] */
+    struct gy_l1_groups *groups;  /* NULL: not looked for yet */
     uint64_t seed;
 };
+/* Takes features whose value is not 0 into groups; *useful: some of these are of many features. */
+GY_INT int gy_l1_find_groups(struct gy_l1_by_columns *model, int *useful, struct gy_error *err);
+/* Values that are not 0 move, those of a group together. order is overwritten. */
+GY_INT int gy_l1_shift_groups(struct gy_l1_by_columns *model, struct gy_error *err);
 /* Moves v until the sum of how far coordinates were from their conditions is at most enough: *done; or for so many cycles of rounds and a face, 0: only by
- * LC_ROUNDS_LEAST rounds. */
-GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, int *done, struct gy_error *err);
+ * LC_ROUNDS_LEAST rounds. grouped: twice as many cycles, of one round and a shift of the groups. */
+GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, int grouped, int *done, struct gy_error *err);
 
 #endif

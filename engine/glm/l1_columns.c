@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The quadratic model by columns of the rows, where the set is too large for its matrix. Coordinate descent keeps the model's slope of every row (Yuan,
  * Ho, Lin, 2012): a look at a coordinate reads its column, a move writes it; those that are 0 and well inside their condition rest until the others are
- * done. Where that is slow, all values that are not 0 are moved at once, to about where the model is least with their signs, by conjugate gradients. */
+ * done. Where that is slow, all values that are not 0 are moved at once, to about where the model is least with their signs, by conjugate gradients; or where
+ * there are groups of features of which no row has two, after each round, those of a group together (l1_groups.c). */
 #include "l1.h"
 
 #define LC_ROUNDS_LEAST 2
@@ -256,14 +257,14 @@ static int lc_face(struct gy_l1_by_columns *model, struct gy_error *err)
     return GY_OK;
 }
 
-GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, int *done, struct gy_error *err)
+GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, int grouped, int *done, struct gy_error *err)
 {
     *done = cycles == 0 && lc_rounds(model, enough, LC_ROUNDS_LEAST);
-    for (int cycle = 0; cycle < cycles; cycle++) {
-        *done = lc_rounds(model, enough, LC_ROUNDS_MOST);
+    for (int cycle = 0; cycle < cycles * (grouped ? 2 : 1); cycle++) {
+        *done = lc_rounds(model, enough, grouped ? 1 : LC_ROUNDS_MOST);
         if (*done)
             return GY_OK;
-        GY_TRY(lc_face(model, err));
+        GY_TRY((grouped ? gy_l1_shift_groups : lc_face)(model, err));
     }
     return GY_OK;
 }
