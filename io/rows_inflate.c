@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* A .gz file (RFC 1952) of any size and any number of members, decoded a window at a time (RFC 1951). The window holds the last 32 kB, which matches
- * may reach back to, and what is decoded next; a reader takes from it. A code of up to 10 bits is looked up, a longer one is found by counting codes
- * of each length. */
+ * may reach back to, and what is decoded next; a reader takes from it. A code of up to 11 bits is looked up, two literals at once where both fit; what
+ * is looked up says how many bits it takes and what they mean, so that nearly all content is decoded by one short loop. That loop leaves alone whatever is
+ * rare or wrong, and the ends of file and window: there one symbol is decoded bit by bit, by counting codes of each length. */
 #include "../engine/base/hash.h"
 #include "rows_text.h"
 
 #define INFLATE_BACK ((size_t)32768)
 #define INFLATE_WINDOW (8 * INFLATE_BACK)
-#define INFLATE_MATCH 258
-#define INFLATE_FAST 10
+#define INFLATE_ROOM 320 /* left in the window when something is decoded: a match, and what is copied too far behind it */
+#define INFLATE_FAST 11
+#define INFLATE_MASK ((1u << INFLATE_FAST) - 1)
 #define INFLATE_LONGEST 15
+#define INFLATE_AHEAD 16 /* bytes of the file that the short loop may read */
+
+/* What a code is found to be: bits 0 to 3 its bits, 4 to 7 the bits behind it that are added to the value, 8 and 9 how many literals it is, 16 to 31 the
+ * value: literals, the first lowest, or a length, a distance, a number. */
+#define INFLATE_EXTRA 4
+#define INFLATE_LITERALS 8
+#define INFLATE_VALUE 16
 
 struct inflate_code {
-    uint16_t fast[1 << INFLATE_FAST]; /* symbol << 4 | bits; 0: longer, or no code */
+    uint32_t fast[1 << INFLATE_FAST]; /* 0: longer, or no code, or one that ends the block */
     uint16_t count[INFLATE_LONGEST + 1], symbol[288];
 };
 
@@ -80,8 +89,24 @@ static uint32_t inflate_reverse(uint32_t code, int bits)
     return back;
 }
 
+/* What symbols mean; 0: nothing that is looked up. */
+static uint32_t inflate_literal(int symbol)
+{
+    static const uint16_t base[29] = { 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258 };
+    const int l = symbol - 257;
+    if (symbol < 256)
+        return (uint32_t)symbol << INFLATE_VALUE | 1 << INFLATE_LITERALS;
+    return l < 0 || l > 28 ? 0 : (uint32_t)base[l] << INFLATE_VALUE | (uint32_t)(l < 8 || l == 28 ? 0 : l / 4 - 1) << INFLATE_EXTRA;
+}
+static uint32_t inflate_distance(int symbol)
+{
+    const int more = symbol < 4 ? 0 : symbol / 2 - 1;
+    const uint32_t base = ((symbol < 4 ? (uint32_t)symbol : 2 + ((uint32_t)symbol & 1)) << more) + 1;
+    return symbol > 29 ? 0 : base << INFLATE_VALUE | (uint32_t)more << INFLATE_EXTRA;
+}
+
 /* From the lengths of n symbols; 0, or -1 when they are too many for their lengths. Too few are allowed: a code that is not there is found when it comes. */
-static int inflate_make_code(struct inflate_code *c, const unsigned char *length, int n)
+static int inflate_make_code(struct inflate_code *c, const unsigned char *length, int n, uint32_t (*meaning)(int symbol))
 {
     uint16_t next[INFLATE_LONGEST + 2] = { 0 }, first[INFLATE_LONGEST + 2] = { 0 };
     int left = 1;
@@ -100,12 +125,24 @@ static int inflate_make_code(struct inflate_code *c, const unsigned char *length
         const int bits = length[i];
         if (bits == 0)
             continue;
+        const uint32_t found = bits <= INFLATE_FAST ? meaning(i) : 0;
         c->symbol[next[bits]++] = (uint16_t)i;
         const uint32_t code = inflate_reverse(first[bits]++, bits);
-        for (uint32_t k = code; bits <= INFLATE_FAST && k < 1u << INFLATE_FAST; k += 1u << bits)
-            c->fast[k] = (uint16_t)(i << 4 | bits);
+        for (uint32_t k = code; found != 0 && k < 1u << INFLATE_FAST; k += 1u << bits)
+            c->fast[k] = found | (uint32_t)bits;
     }
     return 0;
+}
+
+/* Where a second literal follows whose code lies in the same bits, both are found at once. From the highest place down, so that what is looked at has not
+ * changed. */
+static void inflate_pair(struct inflate_code *c)
+{
+    for (uint32_t k = 1u << INFLATE_FAST; k-- > 0;) {
+        const uint32_t one = c->fast[k], bits = one & 15, two = c->fast[k >> bits], both = bits + (two & 15);
+        if ((one >> INFLATE_LITERALS & 3) == 1 && (two >> INFLATE_LITERALS & 3) == 1 && both <= INFLATE_FAST)
+            c->fast[k] = (one & 255u << INFLATE_VALUE) | (two & 255u << INFLATE_VALUE) << 8 | 2 << INFLATE_LITERALS | both;
+    }
 }
 
 /* A code of more than INFLATE_FAST bits, or of fewer near the end; -1: none. */
@@ -125,23 +162,16 @@ static int inflate_slow(struct gy_inflate *z, const struct inflate_code *c)
     }
     return -1;
 }
-static inline int inflate_symbol(struct gy_inflate *z, const struct inflate_code *c)
-{
-    const uint16_t entry = c->fast[z->word & ((1 << INFLATE_FAST) - 1)];
-    if (entry == 0 || (entry & 15) > z->bits)
-        return inflate_slow(z, c);
-    (void)inflate_take(z, entry & 15);
-    return entry >> 4;
-}
 
 static void inflate_fixed(struct gy_inflate *z)
 {
     unsigned char length[288];
     for (int i = 0; i < 288; i++)
         length[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
-    (void)inflate_make_code(&z->literal, length, 288);
+    (void)inflate_make_code(&z->literal, length, 288, inflate_literal);
+    inflate_pair(&z->literal);
     memset(length, 5, 30);
-    (void)inflate_make_code(&z->distance, length, 30);
+    (void)inflate_make_code(&z->distance, length, 30, inflate_distance);
 }
 
 /* Lengths of `total` symbols, themselves in the code of z->literal. */
@@ -150,9 +180,11 @@ static int inflate_lengths(struct gy_inflate *z, unsigned char *length, int tota
     static const struct { int bits, least; } repeat[3] = { { 2, 3 }, { 3, 3 }, { 7, 11 } };
     for (int n = 0; n < total;) {
         inflate_fill(z);
-        const int symbol = inflate_symbol(z, &z->literal);
-        if (symbol < 0)
+        const uint32_t found = z->literal.fast[z->word & INFLATE_MASK];
+        const int symbol = (int)(found >> INFLATE_VALUE);
+        if (found == 0 || (int)(found & 15) > z->bits)
             return z->at == z->count ? inflate_cut(z, err) : inflate_bad(z, "a code that is not there", err);
+        (void)inflate_take(z, (int)(found & 15));
         if (symbol < 16) {
             length[n++] = (unsigned char)symbol;
             continue;
@@ -185,12 +217,14 @@ static int inflate_dynamic(struct gy_inflate *z, struct gy_error *err)
             return inflate_cut(z, err);
         length[order[i]] = (unsigned char)bits;
     }
-    if (inflate_make_code(&z->literal, length, 19) != 0)
+    if (inflate_make_code(&z->literal, length, 19, inflate_literal) != 0)
         return inflate_bad(z, "too many codes of a length", err);
     memset(length, 0, sizeof length);
     GY_TRY(inflate_lengths(z, length, literals + distances, err));
-    if (length[256] == 0 || inflate_make_code(&z->literal, length, literals) != 0 || inflate_make_code(&z->distance, length + literals, distances) != 0)
+    if (length[256] == 0 || inflate_make_code(&z->literal, length, literals, inflate_literal) != 0 ||
+        inflate_make_code(&z->distance, length + literals, distances, inflate_distance) != 0)
         return inflate_bad(z, "too many codes of a length, or no end", err);
+    inflate_pair(&z->literal);
     return GY_OK;
 }
 
@@ -284,39 +318,131 @@ static int inflate_stored(struct gy_inflate *z, struct gy_error *err)
 /* The symbol of a length, 257 to 285: copies what lies so far behind. */
 static int inflate_match(struct gy_inflate *z, int symbol, struct gy_error *err)
 {
-    static const uint16_t base[29] = { 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258 };
-    static const unsigned char more[29] = { 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0 };
-    static const uint16_t far[30] = { 1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145,
-        8193, 12289, 16385, 24577 };
-    if (symbol > 285)
+    const uint32_t l = inflate_literal(symbol);
+    const int l_more = (int)(l >> INFLATE_EXTRA & 15);
+    if (l == 0)
         return inflate_bad(z, "a length that is not there", err);
-    const int l = symbol - 257;
-    if (z->bits < more[l])
+    if (z->bits < l_more)
         return inflate_cut(z, err);
-    const size_t length = base[l] + (size_t)inflate_take(z, more[l]);
+    const size_t length = (l >> INFLATE_VALUE) + (size_t)inflate_take(z, l_more);
     inflate_fill(z);
-    const int d = inflate_symbol(z, &z->distance), d_more = d < 4 ? 0 : d / 2 - 1;
-    if (d < 0 || d > 29 || z->bits < d_more)
+    const int far = inflate_slow(z, &z->distance);
+    const uint32_t d = far < 0 ? 0 : inflate_distance(far);
+    const int d_more = (int)(d >> INFLATE_EXTRA & 15);
+    if (d == 0 || z->bits < d_more)
         return z->at == z->count ? inflate_cut(z, err) : inflate_bad(z, "a distance that is not there", err);
-    const size_t distance = far[d] + (size_t)inflate_take(z, d_more);
+    const size_t distance = (d >> INFLATE_VALUE) + (size_t)inflate_take(z, d_more);
     if (distance > z->filled)
         return inflate_bad(z, "a distance beyond the content", err);
-    unsigned char *to = z->window + z->filled;
-    const unsigned char *from = to - distance;
-    if (distance >= length)
-        memcpy(to, from, length);
-    else
-        for (size_t k = 0; k < length; k++)
-            to[k] = from[k];
+    unsigned char *const to = z->window + z->filled;
+    const unsigned char *const from = to - distance;
+    for (size_t k = 0; k < length; k++)
+        to[k] = from[k];
     z->filled += length;
     return GY_OK;
 }
 
+/* The bits that are next, in the short loop. */
+struct inflate_bits {
+    uint64_t word;
+    int count;
+    const unsigned char *in;
+};
+/* At least 56 wait then. */
+static inline void inflate_refill(struct inflate_bits *b)
+{
+    b->word |= gy_rows_word(b->in) << b->count;
+    b->in += (63 - b->count) >> 3;
+    b->count |= 56;
+}
+static inline uint32_t inflate_drop(struct inflate_bits *b, uint32_t n)
+{
+    const uint32_t value = (uint32_t)(b->word & (((uint64_t)1 << n) - 1));
+    b->word >>= n;
+    b->count -= (int)n;
+    return value;
+}
+/* Value and further bits of what was found. */
+static inline uint32_t inflate_value(struct inflate_bits *b, uint32_t found)
+{
+    (void)inflate_drop(b, found & 15);
+    return (found >> INFLATE_VALUE) + inflate_drop(b, found >> INFLATE_EXTRA & 15);
+}
+/* Puts the literals that were found; 0: it is none. */
+static inline int inflate_put(struct inflate_bits *b, uint32_t found, unsigned char **out)
+{
+    if ((found & 3 << INFLATE_LITERALS) == 0)
+        return 0;
+    (*out)[0] = (unsigned char)(found >> INFLATE_VALUE);
+    (*out)[1] = (unsigned char)(found >> (INFLATE_VALUE + 8));
+    *out += found >> INFLATE_LITERALS & 3;
+    (void)inflate_drop(b, found & 15);
+    return 1;
+}
+
+/* In wide pieces, up to 15 bytes too far. */
+static inline void inflate_copy(unsigned char *to, size_t distance, size_t length)
+{
+    const unsigned char *from = to - distance, *const end = to + length;
+    if (distance >= 16)
+        for (; to < end; to += 16, from += 16)
+            memcpy(to, from, 16);
+    else if (distance >= 8)
+        for (; to < end; to += 8, from += 8)
+            memcpy(to, from, 8);
+    else
+        while (to < end)
+            *to++ = *from++;
+}
+
+/* Literals and matches as long as all is found at once. */
+static void inflate_run(struct gy_inflate *z)
+{
+    if (z->count - z->at < INFLATE_AHEAD)
+        return;
+    const uint32_t *const literal = z->literal.fast, *const distance = z->distance.fast;
+    const unsigned char *const last = z->bytes + z->count - INFLATE_AHEAD, *const full = z->window + INFLATE_WINDOW - INFLATE_ROOM;
+    unsigned char *out = z->window + z->filled;
+    struct inflate_bits b = { z->word, z->bits, z->bytes + z->at };
+    while (b.in <= last && out < full) {
+        inflate_refill(&b);
+        uint32_t found = literal[b.word & INFLATE_MASK];
+        if (inflate_put(&b, found, &out)) {
+            found = literal[b.word & INFLATE_MASK];
+            if (inflate_put(&b, found, &out)) {
+                found = literal[b.word & INFLATE_MASK];
+                if (inflate_put(&b, found, &out))
+                    continue;
+            }
+        }
+        if (found == 0)
+            break;
+        const struct inflate_bits before = b;
+        const size_t length = inflate_value(&b, found);
+        inflate_refill(&b);
+        found = distance[b.word & INFLATE_MASK];
+        const size_t back = inflate_value(&b, found);
+        if (found == 0 || back > (size_t)(out - z->window)) {
+            b = before;
+            break;
+        }
+        inflate_copy(out, back, length);
+        out += length;
+    }
+    z->word = b.word;
+    z->bits = b.count;
+    z->at = (size_t)(b.in - z->bytes);
+    z->filled = (size_t)(out - z->window);
+}
+
 static int inflate_codes(struct gy_inflate *z, struct gy_error *err)
 {
-    while (INFLATE_WINDOW - z->filled > INFLATE_MATCH) {
+    while (INFLATE_WINDOW - z->filled > INFLATE_ROOM) {
+        inflate_run(z);
+        if (INFLATE_WINDOW - z->filled <= INFLATE_ROOM)
+            break;
         inflate_fill(z);
-        const int symbol = inflate_symbol(z, &z->literal);
+        const int symbol = inflate_slow(z, &z->literal);
         if (symbol < 0)
             return z->at == z->count ? inflate_cut(z, err) : inflate_bad(z, "a code that is not there", err);
         if (symbol < 256)
@@ -391,7 +517,7 @@ GY_INT int gy_inflate_read(struct gy_inflate *z, unsigned char *out, size_t room
         done += some;
         if (done == room || z->state == INFLATE_END)
             break;
-        if (INFLATE_WINDOW - z->filled <= INFLATE_MATCH) { /* all was handed out */
+        if (INFLATE_WINDOW - z->filled <= INFLATE_ROOM) { /* all was handed out */
             memmove(z->window, z->window + z->filled - INFLATE_BACK, INFLATE_BACK);
             z->filled = z->taken = INFLATE_BACK;
         }
@@ -413,6 +539,11 @@ GY_INT void gy_inflate_close(struct gy_inflate *z)
 
 #undef INFLATE_BACK
 #undef INFLATE_WINDOW
-#undef INFLATE_MATCH
+#undef INFLATE_ROOM
+#undef INFLATE_AHEAD
+#undef INFLATE_EXTRA
+#undef INFLATE_LITERALS
+#undef INFLATE_VALUE
+#undef INFLATE_MASK
 #undef INFLATE_FAST
 #undef INFLATE_LONGEST

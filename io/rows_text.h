@@ -119,13 +119,14 @@ static inline int gy_rows_digits(uint64_t word)
     const uint64_t low = word ^ 0x3030303030303030u, other = (low | (low + 0x7676767676767676u)) & 0x8080808080808080u;
     return other == 0 ? 8 : __builtin_ctzll(other) >> 3;
 }
-/* The number of the first n (1 to 8) bytes, which are digits. */
-static inline uint32_t gy_rows_eight(uint64_t word, int n)
+/* The number of eight digits 0 to 9, the first in the lowest byte. */
+static inline uint32_t gy_rows_eight_digits(uint64_t word)
 {
-    word = (word ^ 0x3030303030303030u) << (64 - 8 * n);
     word = word * 10 + (word >> 8);
     return (uint32_t)(((word & 0x000000ff000000ffu) * 0x000f424000000064u + (word >> 16 & 0x000000ff000000ffu) * 0x0000271000000001u) >> 32);
 }
+/* The number of the first n (1 to 8) bytes, which are digits. */
+static inline uint32_t gy_rows_eight(uint64_t word, int n) { return gy_rows_eight_digits((word ^ 0x3030303030303030u) << (64 - 8 * n)); }
 static inline const unsigned char *gy_rows_number(const unsigned char *p, float *value)
 {
     const unsigned digit = (unsigned)p[0] - '0';

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* SHA-256 as FIPS 180-4 writes it. Both CRCs, reflected, eight bytes at a time: the sixteen half bytes are looked up
- * independently, each in the table for its distance from the end. CRC-32C uses x86's instruction where there is one. */
+ * independently, each in the table for its distance from the end. CRC-32C uses x86's instruction where there is one; CRC-32 multiplies polynomials
+ * there: 64 bytes are folded onto the 64 behind them until few are left, which have the same sum. */
 #include "hash.h"
 #include "cpu.h"
 #if defined(__x86_64__)
 #include <nmmintrin.h>
+#include <wmmintrin.h>
 #endif
 
 static const uint32_t sha_k[64] = {
@@ -222,8 +224,42 @@ GY_INT uint32_t gy_crc32c(uint32_t crc, const void *bytes, size_t count)
     return crc_add(crc_table_castagnoli, crc, bytes, count);
 }
 
+#if defined(__x86_64__)
+#define CRC_CLMUL __attribute__((target("pclmul")))
+#define CRC_FOLD_LEAST ((size_t)64)
+
+CRC_CLMUL static __m128i crc_load(const unsigned char *p) { return _mm_loadu_si128((const __m128i *)(const void *)p); }
+
+/* What lies so far behind as `by` says: x^(8n+64) and x^(8n) modulo the polynomial, n bytes. */
+CRC_CLMUL static __m128i crc_fold_one(__m128i x, __m128i by, __m128i next)
+{
+    return _mm_xor_si128(_mm_xor_si128(_mm_clmulepi64_si128(x, by, 0x00), _mm_clmulepi64_si128(x, by, 0x11)), next);
+}
+
+CRC_CLMUL static uint32_t crc_fold(uint32_t crc, const unsigned char *p, size_t count)
+{
+    const __m128i far = _mm_set_epi64x(0x1c6e41596, 0x154442bd4), near = _mm_set_epi64x(0xccaa009e, 0x1751997d0);
+    __m128i x[4];
+    unsigned char left[16];
+    for (int k = 0; k < 4; k++)
+        x[k] = crc_load(p + 16 * k);
+    x[0] = _mm_xor_si128(x[0], _mm_cvtsi32_si128((int)~crc));
+    for (p += 64, count -= 64; count >= 64; p += 64, count -= 64)
+        for (int k = 0; k < 4; k++)
+            x[k] = crc_fold_one(x[k], far, crc_load(p + 16 * k));
+    for (int k = 1; k < 4; k++)
+        x[0] = crc_fold_one(x[0], near, x[k]);
+    _mm_storeu_si128((__m128i *)(void *)left, x[0]);
+    return crc_add(crc_table_ieee, crc_add(crc_table_ieee, UINT32_MAX, left, sizeof left), p, count);
+}
+#endif
+
 GY_INT uint32_t gy_crc32(uint32_t crc, const void *bytes, size_t count)
 {
+#if defined(__x86_64__)
+    if (count >= CRC_FOLD_LEAST && __builtin_cpu_supports("pclmul"))
+        return crc_fold(crc, bytes, count);
+#endif
     return crc_add(crc_table_ieee, crc, bytes, count);
 }
 
