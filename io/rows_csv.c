@@ -132,6 +132,8 @@ static inline const unsigned char *rcsv_row(struct gy_rows_piece *o, const unsig
     uint32_t *const id = o->id;
     float *const values = o->value;
     float label = 0;
+    if (l.columns == 0) /* all that was seen of the file before are blank lines */
+        return gy_rows_fail(o, p, "more than 0 columns");
     rcsv_stand_at(stops, p);
     for (int32_t column = 0; column < l.columns; column++) {
         float value;

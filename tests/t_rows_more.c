@@ -135,6 +135,20 @@ static void txt_test_criteo_failures(void)
     }
 }
 
+/* Blank lines that fill the first piece say nothing of the columns. */
+static void txt_test_blank_piece(void)
+{
+    const size_t blanks = 300000;
+    char *const text = malloc(blanks + 16);
+    const struct gy_convert_config config = txt_config("csv", TXT_LENIENT);
+    struct gy_blocks *blocks;
+    memset(text, '\n', blanks);
+    memcpy(text + blanks, "1,2\n3,4\n", 8);
+    T_CHECK(txt_convert(&blocks, &config, text, blanks + 8, NULL) != GY_OK && strcmp(txt_err.text, "text:300001:1: more than 0 columns") == 0);
+    gy_blocks_close(blocks);
+    free(text);
+}
+
 /* ---- hashed ids ---- */
 
 static void txt_test_hashed(void)
@@ -339,6 +353,7 @@ int main(void)
 {
     txt_test_criteo();
     txt_test_criteo_failures();
+    txt_test_blank_piece();
     txt_test_hashed();
     txt_test_gz();
     txt_test_gz_damage();
