@@ -66,7 +66,7 @@ static double roof_multiplications(const struct gy_op *op)
 {
     if (!roof_is_winograd(op))
         return 1;
-    const double m = op->variant[8] ? op->variant[8] - '0' : 2, r = op->geom.r, share = (m + r - 1) / (m * r);
+    const double m = op->variant[8] - '0', r = op->geom.r, share = (m + r - 1) / (m * r);
     return share * share;
 }
 

@@ -65,12 +65,11 @@ static const struct cpu_row cpu_wide_row = {.variant = "widened"};
 /* Convolutions by Winograd's way, with tiles of m x m outputs; NULL: the direct way. */
 static const struct cpu_row *cpu_wino_row(const struct gy_op *op, const struct gy_kernels *k)
 {
-    static const struct cpu_row conv[] = {[2] = {"winograd", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
-                                          [4] = {"winograd4", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
-                                          [5] = {"winograd5", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES}};
-    static const struct cpu_row wgrad[] = {[2] = {"winograd", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
-                                           [4] = {"winograd4", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
-                                           [5] = {"winograd5", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES}};
+    static const struct cpu_row conv[] = {[4] = {"winograd4", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
+                                          [5] = {"winograd5", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
+                                          [7] = {"winograd7", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES}};
+    static const struct cpu_row wgrad[] = {[4] = {"winograd4", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
+                                           [7] = {"winograd7", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES}};
     const int is_wgrad = op->code == GY_OP_CONV_WGRAD;
     if (op->code != GY_OP_CONV && op->code != GY_OP_CONV_DGRAD && !is_wgrad)
         return NULL;

@@ -22,12 +22,11 @@ static const char blocks_guess[] = "not measured: as on AVX2";
 
 /*                  set       op                  kernel      dtype shape         strip slice items keep rows   source */
 static const struct blocks_row blocks_rows[] = {
-    {NULL, GY_OP_CONV_WGRAD, "winograd", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
     {NULL, GY_OP_CONV_WGRAD, "winograd4", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
-    {NULL, GY_OP_CONV_WGRAD, "winograd5", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
-    {NULL, -1, "winograd", -1, BLOCKS_ANY, {128, 256, 8, 262144, 0}, blocks_zen4},
+    {NULL, GY_OP_CONV_WGRAD, "winograd7", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
     {NULL, -1, "winograd4", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {NULL, -1, "winograd5", -1, BLOCKS_ANY, {18, 384, 8, 1048576, 0}, blocks_alexnet},
+    {NULL, -1, "winograd7", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {"avx512", GY_OP_CONV, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},
     {"avx512", GY_OP_CONV_DGRAD, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},
     {"avx512", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {512, 0, 0, 131072, 0}, blocks_tuned},
@@ -89,11 +88,6 @@ static const struct blocks_try_row blocks_try_rows[] = {
     {"outer", -1, GY_BLOCK_KEEP, {8192, 16384, 32768, 65536, 131072}},
     {"outer", -1, GY_BLOCK_ROWS, {32, 64, 96, 128}},
     {"outer", -1, GY_BLOCK_ITEMS, {8, 16, 32, 64}},
-    {"winograd", GY_OP_CONV, GY_BLOCK_STRIP, {32, 64, 96, 128, 192}},
-    {"winograd", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {32, 64, 96, 128, 192}},
-    {"winograd", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
-    {"winograd", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
-    {"winograd", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
     {"winograd4", GY_OP_CONV, GY_BLOCK_STRIP, {12, 18, 24, 36, 48, 64}},
     {"winograd4", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {12, 18, 24, 36, 48, 64}},
     {"winograd4", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
@@ -103,7 +97,11 @@ static const struct blocks_try_row blocks_try_rows[] = {
     {"winograd5", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {9, 18, 27, 36, 54}},
     {"winograd5", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd5", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
-    {"winograd5", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
+    {"winograd7", GY_OP_CONV, GY_BLOCK_STRIP, {6, 9, 18, 36, 54}},
+    {"winograd7", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {6, 9, 18, 36, 54}},
+    {"winograd7", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
+    {"winograd7", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
+    {"winograd7", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
 };
 
 /* Statistics are taken item by item and merged, so what cuts pixels moves them; pairs of bf16 pixels are counted from the

@@ -136,7 +136,8 @@ struct gy_update_rows {
     int nesterov;
 };
 
-/* The transforms of Winograd's F(m x m, r x r), over count channels; see micro_wino.h. Transformed numbers lie pitch apart. */
+/* The transforms of Winograd's F(m x m, r x r), over count channels; see micro_wino.h. Transformed numbers lie pitch apart.
+ * filter_back and spread are of weight gradients, NULL where a size has none. */
 #define GY_WINOS 4
 struct gy_wino {
     int m, r;
@@ -171,7 +172,7 @@ struct gy_kernels {
      * by side, then a zero. Reads and writes up to 31 values beyond. */
     void (*join)(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps, int64_t len,
                  int64_t count);
-    struct gy_wino wino[GY_WINOS]; /* F(2x2, 3x3), F(4x4, 3x3), F(5x5, 3x3), F(4x4, 5x5) */
+    struct gy_wino wino[GY_WINOS]; /* F(4x4, 3x3), F(5x5, 3x3), F(7x7, 3x3), F(4x4, 5x5) */
     /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
     /* Panel for outer: x rows side by side, dst [count][width], zero beyond cols. */

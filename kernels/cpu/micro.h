@@ -43,19 +43,28 @@
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
+    ATTR GY_ALWAYS V P##_gemm_get(const struct gy_gemm_tile *t, const float *from, const int v, const int N)           \
+    {                                                                                                                  \
+        from += v * (W);                                                                                               \
+        return N > 1 || t->cols == (W) ? P##_load(from) : P##_load_n(from, gy_max64(gy_min64(t->cols - v * (W), (W)), 0));\
+    }                                                                                                                  \
     ATTR GY_ALWAYS void P##_gemm_begin(const struct gy_gemm_tile *t, V acc[][ACC], const int R, const int N)           \
     {                                                                                                                  \
-        const int whole = N > 1 || t->cols == (W);                                                                     \
+        GY_UNROLL for (int v = 0; v < N; v++)                                                                          \
+        {                                                                                                              \
+            const V first = t->init != NULL ? P##_gemm_get(t, t->init, v, N) : P##_set1(0.0f);                         \
+            GY_UNROLL for (int i = 0; i < R; i++) acc[i][v] = first;                                                   \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* Sums so far are added behind those of this slice, which so are rounded apart: errors grow with its length. */   \
+    ATTR GY_ALWAYS void P##_gemm_add(const struct gy_gemm_tile *t, V acc[][ACC], const int R, const int N)             \
+    {                                                                                                                  \
+        if (t->init != NULL)                                                                                           \
+            return;                                                                                                    \
         GY_UNROLL for (int i = 0; i < R; i++)                                                                          \
         {                                                                                                              \
-            const float *from = t->init != NULL ? t->init : t->out[i] + t->out_first;                                  \
             GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
-            {                                                                                                          \
-                if (whole)                                                                                             \
-                    acc[i][v] = P##_load(from + v * (W));                                                              \
-                else                                                                                                   \
-                    acc[i][v] = P##_load_n(from + v * (W), gy_max64(gy_min64(t->cols - v * (W), (W)), 0));             \
-            }                                                                                                          \
+                acc[i][v] = P##_add(acc[i][v], P##_gemm_get(t, t->out[i] + t->out_first, v, N));                       \
         }                                                                                                              \
     }
 
@@ -132,6 +141,7 @@
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
+        P##_gemm_add(t, acc, R, N);                                                                                    \
         END(t, acc, R, N);                                                                                             \
     }
 

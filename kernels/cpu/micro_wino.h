@@ -11,36 +11,47 @@
  *     A':  row i has the points to the power i, and the last row a 1 for infinity
  *     G:   1 / prod(-f^2);  (1, +-f, f^2, ...) / (2 f^2 prod(f^2 - q^2)) for +-f;  0 ... 0 1 for infinity
  * so that a size is its points. Of the multiples of 1/8 with the least error: beside that of the plain sum about twice with two
- * pairs (1 and 2, often seen, have four times), 4.3 times with three and 4.7 times with three and infinity. */
+ * pairs (1 and 2, often seen, have four times), 4.3 times with three, 7 with three and infinity and 19 with four. Most of it comes
+ * from the sums over channels: short ones, added up, have less. */
 #ifndef GY_CPU_MICRO_WINO_H
 #define GY_CPU_MICRO_WINO_H
 #include "micro.h"
 
-/* What the matrices hold, of one, two or three pairs. */
-#define WINO_PAIRS_MAX 3
+/* What the matrices hold, of two, three or four pairs. */
+#define WINO_PAIRS_MAX 4
 struct wino_points {
     float f[WINO_PAIRS_MAX];
     float rest[WINO_PAIRS_MAX][WINO_PAIRS_MAX - 1]; /* prod(x^2 - q^2): at x^0, x^2, ...; the last one is 1 */
     float all[WINO_PAIRS_MAX];                      /* prod(x^2 - f^2), likewise */
     float zero, scale[WINO_PAIRS_MAX];              /* of G: row of 0, rows of +-f */
 };
-#define WINO_ONE(a) {{a}, {{0}}, {-(a)}, -1 / (a), {0.5 / (a)}}
 #define WINO_TWO(f, g, a, b) \
     {{f, g}, {{-(b)}, {-(a)}}, {(a) * (b), -(a) - (b)}, 1 / ((a) * (b)), {0.5 / ((a) * ((a) - (b))), 0.5 / ((b) * ((b) - (a)))}}
 #define WINO_THREE(f, g, h, a, b, c)                                                                                   \
     {{f, g, h}, {{(b) * (c), -(b) - (c)}, {(a) * (c), -(a) - (c)}, {(a) * (b), -(a) - (b)}},                           \
      {-(a) * (b) * (c), (a) * (b) + (a) * (c) + (b) * (c), -(a) - (b) - (c)}, -1 / ((a) * (b) * (c)),                  \
      {0.5 / ((a) * ((a) - (b)) * ((a) - (c))), 0.5 / ((b) * ((b) - (a)) * ((b) - (c))), 0.5 / ((c) * ((c) - (a)) * ((c) - (b)))}}
-/* By e - 4. */
+#define WINO_BOTH3(a, b, c) ((a) * (b) + (a) * (c) + (b) * (c))
+#define WINO_REST3(a, b, c) {-(a) * (b) * (c), WINO_BOTH3(a, b, c), -(a) - (b) - (c)}
+#define WINO_SCALE4(a, b, c, d) 0.5 / ((a) * ((a) - (b)) * ((a) - (c)) * ((a) - (d)))
+#define WINO_FOUR(f, g, h, i, a, b, c, d)                                                                              \
+    {{f, g, h, i}, {WINO_REST3(b, c, d), WINO_REST3(a, c, d), WINO_REST3(a, b, d), WINO_REST3(a, b, c)},               \
+     {(a) * (b) * (c) * (d), -(a) * WINO_BOTH3(b, c, d) - (b) * (c) * (d),                                             \
+      (a) * ((b) + (c) + (d)) + WINO_BOTH3(b, c, d), -(a) - (b) - (c) - (d)}, 1 / ((a) * (b) * (c) * (d)),             \
+     {WINO_SCALE4(a, b, c, d), WINO_SCALE4(b, a, c, d), WINO_SCALE4(c, a, b, d), WINO_SCALE4(d, a, b, c)}}
+/* By e - 6. */
 static const struct wino_points wino_points[] = {
-    [0] = WINO_ONE(1.0),
-    [2] = WINO_TWO(0.625, 1.5, 0.625 * 0.625, 1.5 * 1.5),
-    [3] = WINO_THREE(0.5, 1.125, 2.5, 0.5 * 0.5, 1.125 * 1.125, 2.5 * 2.5),
-    [4] = WINO_THREE(0.5, 1.0, 2.0, 0.25, 1.0, 4.0),
+    [0] = WINO_TWO(0.625, 1.5, 0.625 * 0.625, 1.5 * 1.5),
+    [1] = WINO_THREE(0.625, 1.125, 3.25, 0.625 * 0.625, 1.125 * 1.125, 3.25 * 3.25),
+    [2] = WINO_THREE(0.5, 1.0, 2.0, 0.25, 1.0, 4.0),
+    [3] = WINO_FOUR(0.5, 0.875, 1.5, 3.75, 0.25, 0.875 * 0.875, 1.5 * 1.5, 3.75 * 3.75),
 };
-#undef WINO_ONE
 #undef WINO_TWO
 #undef WINO_THREE
+#undef WINO_FOUR
+#undef WINO_BOTH3
+#undef WINO_REST3
+#undef WINO_SCALE4
 
 GY_ALWAYS float wino_power(const float f, const int n)
 {
@@ -75,7 +86,7 @@ GY_ALWAYS float wino_power(const float f, const int n)
     ATTR GY_ALWAYS void P##_line_in(V *o, const int to, const V *d, const int by, const int e)                         \
     {                                                                                                                  \
         const int pairs = (e - 1) / 2;                                                                                 \
-        const struct wino_points *const p = &wino_points[e - 4];                                                       \
+        const struct wino_points *const p = &wino_points[e - 6];                                                       \
         o[0] = P##_line_sum(d, 2 * by, p->all, pairs);                                                                 \
         GY_UNROLL for (int i = 0; i < pairs; i++)                                                                      \
             P##_line_pair(o + (2 * i + 1) * to, to, P##_line_sum(d + 2 * by, 2 * by, p->rest[i], pairs - 1),           \
@@ -87,7 +98,7 @@ GY_ALWAYS float wino_power(const float f, const int n)
     ATTR GY_ALWAYS void P##_line_spread(V *o, const int to, const V *y, const int by, const int n, const int e,        \
                                         const int filter)                                                              \
     {                                                                                                                  \
-        const struct wino_points *const p = &wino_points[e - 4];                                                       \
+        const struct wino_points *const p = &wino_points[e - 6];                                                       \
         o[0] = filter ? P##_mul(P##_set1(p->zero), y[0]) : y[0];                                                       \
         GY_UNROLL for (int i = 0; i < (e - 1) / 2; i++)                                                                \
         {                                                                                                              \
@@ -104,7 +115,7 @@ GY_ALWAYS float wino_power(const float f, const int n)
                                         const int filter)                                                              \
     {                                                                                                                  \
         const int pairs = (e - 1) / 2;                                                                                 \
-        const struct wino_points *const p = &wino_points[e - 4];                                                       \
+        const struct wino_points *const p = &wino_points[e - 6];                                                       \
         V both[2][WINO_PAIRS_MAX];                                                                                     \
         GY_UNROLL for (int i = 0; i < pairs; i++)                                                                      \
         {                                                                                                              \
@@ -145,7 +156,7 @@ GY_ALWAYS float wino_power(const float f, const int n)
                 GY_UNROLL for (int j = 0; j < e; j++)                                                                  \
                 {                                                                                                      \
                     __builtin_prefetch(to + j * pitch + (W), 1);                                                       \
-                    P##_put(to + j * pitch, o[j], n);                                                                  \
+                    P##_store(to + j * pitch, o[j]);                                                                   \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
@@ -161,7 +172,7 @@ GY_ALWAYS float wino_power(const float f, const int n)
             V t[M * e];                                                                                                \
             for (int i = 0; i < e; i++) {                                                                              \
                 V d[e];                                                                                                \
-                GY_UNROLL for (int j = 0; j < e; j++) d[j] = P##_get(m + (i * e + j) * pitch + c, n);                  \
+                GY_UNROLL for (int j = 0; j < e; j++) d[j] = P##_load(m + (i * e + j) * pitch + c);                    \
                 P##_line_gather(t + i, e, d, 1, M, e, 0);                                                              \
             }                                                                                                          \
             for (int j = 0; j < M; j++) {                                                                              \
@@ -170,11 +181,14 @@ GY_ALWAYS float wino_power(const float f, const int n)
                 GY_UNROLL for (int i = 0; i < M; i++)                                                                  \
                 {                                                                                                      \
                     if (y[M * i + j] != NULL)                                                                          \
-                        P##_put(y[M * i + j] + c, P##_add(o[i], first), n);                                            \
+                        P##_store(y[M * i + j] + c, P##_add(o[i], first));                                             \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
-    }                                                                                                                  \
+    }
+
+/* Those of weight gradients, float. */
+#define GY_MICRO_WINO_BACK(P, ATTR, V, W, M, R)                                                                        \
     /* dg[tap][c] = (or +=) (G' u G)[tap]. */                                                                          \
     ATTR static void P##_wino_filter_back_##M##_##R(float *const *dg, const float *u, int64_t pitch, int64_t count,    \
                                                     int add)                                                           \
@@ -185,7 +199,7 @@ GY_ALWAYS float wino_power(const float f, const int n)
             V t[R * e];                                                                                                \
             for (int i = 0; i < e; i++) {                                                                              \
                 V d[e];                                                                                                \
-                GY_UNROLL for (int j = 0; j < e; j++) d[j] = P##_get(u + (i * e + j) * pitch + c, n);                  \
+                GY_UNROLL for (int j = 0; j < e; j++) d[j] = P##_load(u + (i * e + j) * pitch + c);                    \
                 P##_line_gather(t + i, e, d, 1, R, e, 1);                                                              \
             }                                                                                                          \
             for (int j = 0; j < R; j++) {                                                                              \
@@ -224,11 +238,14 @@ GY_ALWAYS float wino_power(const float f, const int n)
                 GY_UNROLL for (int j = 0; j < e; j++)                                                                  \
                 {                                                                                                      \
                     __builtin_prefetch(to + j * pitch + (W), 1);                                                       \
-                    P##_put(to + j * pitch, o[j], n);                                                                  \
+                    P##_store(to + j * pitch, o[j]);                                                                   \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
-    }                                                                                                                  \
+    }
+
+/* The same of weight gradients. */
+#define GY_MICRO_WINO_SPREAD(P, A, ATTR, V, W, M, R)                                                                   \
     /* m[(i * e + j) * pitch + c] = (A dy A')[i][j], dy from M^2 pixels. */                                            \
     ATTR static void A##_wino_spread_##M##_##R(float *m, int64_t pitch, const void *const *dy,                         \
                                                const void *const *ahead, int64_t count)                                \
@@ -250,38 +267,45 @@ GY_ALWAYS float wino_power(const float f, const int n)
                 GY_UNROLL for (int j = 0; j < e; j++)                                                                  \
                 {                                                                                                      \
                     __builtin_prefetch(to + j * pitch + (W), 1);                                                       \
-                    P##_put(to + j * pitch, o[j], n);                                                                  \
+                    P##_store(to + j * pitch, o[j]);                                                                   \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
     }
 
-/* Every size of a kernel set: prefix P for float, H for bf16. */
-#define GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, M, R)                                                                     \
+/* Every size of a kernel set: prefix P for float, H for bf16; forward and data gradient, or all. */
+#define GY_MICRO_WINO_TWO(P, H, ATTR, V, W, M, R)                                                                      \
     GY_MICRO_WINO(P, ATTR, V, W, M, R)                                                                                 \
     GY_MICRO_WINO_ROWS(P, P, ATTR, V, W, M, R)                                                                         \
     GY_MICRO_WINO_ROWS(P, H, ATTR, V, W, M, R)
 
+#define GY_MICRO_WINO_ALL(P, H, ATTR, V, W, M, R)                                                                      \
+    GY_MICRO_WINO_TWO(P, H, ATTR, V, W, M, R)                                                                          \
+    GY_MICRO_WINO_BACK(P, ATTR, V, W, M, R)                                                                            \
+    GY_MICRO_WINO_SPREAD(P, P, ATTR, V, W, M, R)                                                                       \
+    GY_MICRO_WINO_SPREAD(P, H, ATTR, V, W, M, R)
+
 #define GY_MICRO_WINOS(P, H, ATTR, V, W)                                                                               \
     GY_MICRO_WINO_LINES(P, ATTR, V)                                                                                    \
-    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 2, 3)                                                                         \
-    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 3)                                                                         \
-    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 5, 3)                                                                         \
-    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 5)
+    GY_MICRO_WINO_ALL(P, H, ATTR, V, W, 4, 3)                                                                          \
+    GY_MICRO_WINO_TWO(P, H, ATTR, V, W, 5, 3)                                                                          \
+    GY_MICRO_WINO_ALL(P, H, ATTR, V, W, 7, 3)                                                                          \
+    GY_MICRO_WINO_ALL(P, H, ATTR, V, W, 4, 5)
 
-#define GY_MICRO_WINO_TABLE(P, H, M, R)                                                                                \
-    {                                                                                                                  \
-        M, R, P##_wino_filter_##M##_##R, P##_wino_output_##M##_##R, P##_wino_filter_back_##M##_##R,                    \
-            {P##_wino_input_##M##_##R, H##_wino_input_##M##_##R},                                                      \
-            {P##_wino_spread_##M##_##R, H##_wino_spread_##M##_##R}                                                     \
-    }
+#define GY_MICRO_TABLE_WINO_TWO(P, H, M, R)                                                                            \
+    .m = M, .r = R, .filter = P##_wino_filter_##M##_##R, .output = P##_wino_output_##M##_##R,                          \
+    .input = {P##_wino_input_##M##_##R, H##_wino_input_##M##_##R}
+
+#define GY_MICRO_TABLE_WINO_ALL(P, H, M, R)                                                                            \
+    GY_MICRO_TABLE_WINO_TWO(P, H, M, R), .filter_back = P##_wino_filter_back_##M##_##R,                                \
+        .spread = {P##_wino_spread_##M##_##R, H##_wino_spread_##M##_##R}
 
 #define GY_MICRO_TABLE_WINO(P, H, KERNELS)                                                                             \
     do {                                                                                                               \
-        (KERNELS)->wino[0] = (struct gy_wino)GY_MICRO_WINO_TABLE(P, H, 2, 3);                                          \
-        (KERNELS)->wino[1] = (struct gy_wino)GY_MICRO_WINO_TABLE(P, H, 4, 3);                                          \
-        (KERNELS)->wino[2] = (struct gy_wino)GY_MICRO_WINO_TABLE(P, H, 5, 3);                                          \
-        (KERNELS)->wino[3] = (struct gy_wino)GY_MICRO_WINO_TABLE(P, H, 4, 5);                                          \
+        (KERNELS)->wino[0] = (struct gy_wino){GY_MICRO_TABLE_WINO_ALL(P, H, 4, 3)};                                    \
+        (KERNELS)->wino[1] = (struct gy_wino){GY_MICRO_TABLE_WINO_TWO(P, H, 5, 3)};                                    \
+        (KERNELS)->wino[2] = (struct gy_wino){GY_MICRO_TABLE_WINO_ALL(P, H, 7, 3)};                                    \
+        (KERNELS)->wino[3] = (struct gy_wino){GY_MICRO_TABLE_WINO_ALL(P, H, 4, 5)};                                    \
     } while (0)
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolution r x r with stride 1, forward and data gradient, by Winograd's F(m x m, r x r): (m + r - 1)^2 multiplications where
- * the direct way needs r^2 m^2: of 3x3 filters 2.25 times fewer with m = 2, 4 with m = 4, 4.6 with m = 5, of 5x5 filters 6.25
+ * the direct way needs r^2 m^2: of 3x3 filters 4 times fewer with m = 4, 4.6 with m = 5, 5.4 with m = 7, of 5x5 filters 6.25
  * with m = 4. Transformed, a tile is (m + r - 1)^2 vectors of channels, called points here, and the convolution is one product
  * [tiles x C] [C x K] for each point, done by the usual micro-kernel. A work item is a block of tiles times a group of weight
  * panels. All this is float: bf16 is widened by the transform of the inputs and rounded when outputs are written, filters are
@@ -12,6 +12,7 @@
 #include "winograd.h"
 
 #define WINO_CHANNELS_LEAST 32
+#define WINO_SUM 64           /* channels summed at a time; a slice whose filters are transformed beside the products */
 #define WINO_TURN 32          /* channels of a work item of the filters */
 #define WINO_INPUTS 8         /* tiles of a work item of the inputs */
 #define WINO_PAD 16           /* floats between rows, against overflowing cache sets */
@@ -20,7 +21,6 @@
 #define WINO_ALONE 96         /* tiles that are one block when there are no more */
 #define WINO_ALONE_FAR 160    /* the same with filters that no cache keeps from block to block: WINO_FAR floats */
 #define WINO_FAR (1 << 22)
-#define WINO_NEAR 64          /* channels of a slice whose filters are transformed beside the products */
 /* Measured on Zen 4, in multiply-adds of the direct way: a number transformed on either side, a filter; and how the direct
  * way on pairs falls behind their pace, forward and data gradient, weight gradient. */
 #define WINO_TRANSFORM 12.0
@@ -93,7 +93,7 @@ static double wino_direct_cost(const struct gy_op *op, const struct gy_kernels *
  * weight gradients, pixels, that these stay inside the bound of the op test. ORDER: wino of struct gy_kernels. */
 static const struct wino_least {
     int32_t channels, pixels;
-} wino_least[GY_WINOS] = {{0, 0}, {0, 128}, {128, 512}, {0, 1024}};
+} wino_least[GY_WINOS] = {{0, 128}, {128, INT32_MAX /* forward only */}, {512, 768}, {0, 1024}};
 
 static int wino_is_shape(const struct gy_op *op)
 {
@@ -104,8 +104,8 @@ static int wino_is_shape(const struct gy_op *op)
            g->w >= 4 && !gy_act_is_curve(op->act);
 }
 
-/* Statistics need blocks of equal numbers of pixels. Tiles with m > 2 are not for outputs that are small beside their
- * neighbours, having one tap of nine inside the image. */
+/* Statistics need blocks of equal numbers of pixels. Outputs must not be small beside their neighbours, having one tap of nine
+ * inside the image. */
 static int wino_can(const struct gy_op *op, int m, const struct wino_least *least)
 {
     const struct gy_geom *g = &op->geom;
@@ -114,7 +114,7 @@ static int wino_can(const struct gy_op *op, int m, const struct wino_least *leas
     const int pad_h = back ? reach - g->pad_h : g->pad_h, pad_w = back ? reach - g->pad_w : g->pad_w;
     if (op->code == GY_OP_CONV_WGRAD)
         return g->n * image >= least->pixels;
-    if ((back ? g->k : g->c) < least->channels || (m > 2 && (2 * pad_h > reach || 2 * pad_w > reach)))
+    if ((back ? g->k : g->c) < least->channels || 2 * pad_h > reach || 2 * pad_w > reach)
         return 0;
     return op->tensor[GY_STATS] < 0 || (g->p % m == 0 && g->q % m == 0) || image <= WINO_IMAGE;
 }
@@ -205,7 +205,7 @@ struct wino_cut {
     struct gy_wino_plan p;
     int64_t block, blocks; /* tiles of a block */
     int64_t panels, panel_group, panel_groups;
-    int64_t len, slices;   /* the reduction: channels of a slice */
+    int64_t len, slices;   /* the reduction: channels of a slice, whose filters lie together */
     int64_t pitch;         /* floats of a transformed tile's row */
     int64_t v_plane, m_plane, u_plane; /* floats from point to point: inputs, sums, filters of a panel and a slice */
     int64_t pixels;        /* outputs of a block, where all but the last have the same */
@@ -234,8 +234,9 @@ static void wino_make_cut(struct wino_cut *w, const struct gy_op *op, const stru
     w->panel_groups = gy_ceil_div(w->panels, w->panel_group);
     w->near = w->blocks <= 1;
     w->shared = w->panel_groups > 1;
-    w->slices = gy_ceil_div(p->red, w->near ? WINO_NEAR : op->block[GY_BLOCK_SLICE]);
-    w->len = gy_ceil_div(p->red, w->slices);
+    w->len = w->near ? WINO_SUM : gy_ceil_div(op->block[GY_BLOCK_SLICE], WINO_SUM) * WINO_SUM;
+    w->len = gy_min64(w->len, p->red);
+    w->slices = gy_ceil_div(p->red, w->len);
     w->v_plane = gy_wino_plane(w->block * w->pitch);
     w->m_plane = gy_wino_plane(w->block * GY_WIDTH_MAX);
     w->u_plane = gy_wino_plane(w->len * k->gemm[0].width);
@@ -262,7 +263,7 @@ struct wino_own {
     float *m;           /* [point][block][GY_WIDTH_MAX] */
     float *room;        /* [taps][WINO_TURN][GY_WIDTH_MAX]: filters the other way round */
     float *y;           /* [outs * block][GY_WIDTH_MAX]: outputs of a panel, pixel after pixel */
-    const float **rows; /* [block] */
+    const float **rows; /* [sum of a slice][block] */
     float **sums;       /* [block] */
     void **pixels;      /* [outs * block]: where they go */
     int64_t *numbers;   /* [outs * block]: which pixel of the images each is, -1 outside */
@@ -277,7 +278,7 @@ static struct wino_own wino_carve_own(const struct wino_cut *w, struct gy_carve 
     own.m = gy_carve_take(carve, points * (size_t)w->m_plane, sizeof(float));
     own.room = gy_carve_take(carve, (size_t)w->p.taps * WINO_TURN * GY_WIDTH_MAX, sizeof(float));
     own.y = gy_carve_take(carve, outs * GY_WIDTH_MAX, sizeof(float));
-    own.rows = gy_carve_take(carve, block, sizeof(*own.rows));
+    own.rows = gy_carve_take(carve, block * (size_t)gy_ceil_div(w->len, WINO_SUM), sizeof(*own.rows));
     own.sums = gy_carve_take(carve, block, sizeof(*own.sums));
     own.pixels = gy_carve_take(carve, outs, sizeof(*own.pixels));
     own.numbers = gy_carve_take(carve, outs, sizeof(*own.numbers));
@@ -397,23 +398,28 @@ static void wino_input_tile(void *arg, int64_t tile, int thread)
 
 /* ---- products ---- */
 
-/* The product of one point over a slice of the reduction, for one panel and the tiles of a block. */
-static void wino_product(const struct wino_job *job, const struct wino_own *own, const struct gy_panel *panel, int64_t slice,
-                         const float *u, const float *v, float *m, int64_t count)
+/* The product of one point over channels [first, end), for one panel and the tiles of a block. Sums of WINO_SUM channels, whatever
+ * the slice, are added: so less is rounded, and bits are the same for any number of images. */
+static void wino_product(const struct wino_job *job, const struct wino_own *own, const struct gy_panel *panel, int64_t first,
+                         int64_t end, const float *u, const float *v, float *m, int64_t count)
 {
-    const struct wino_cut *w = job->w;
-    const int64_t tiles = gy_ceil_div(count, panel->kind->rows), c = slice * w->len;
+    const int64_t tiles = gy_ceil_div(count, panel->kind->rows);
     for (int64_t i = 0; i < count; i++) {
-        own->rows[i] = v + i * w->pitch + c;
+        for (int64_t c = first, sum = 0; c < end; c += WINO_SUM, sum++)
+            own->rows[sum * count + i] = v + i * job->w->pitch + c;
         own->sums[i] = m + i * GY_WIDTH_MAX;
     }
-    struct gy_gemm_tile t = {.panel = u, .taps = 1, .row_pitch = count, .len = gy_min64(w->len, w->p.red - c),
-                             .cols = panel->cols, .init = slice == 0 ? wino_zeros : NULL};
     for (int64_t i = 0; i < tiles; i++) {
         const int64_t from = count * i / tiles, to = count * (i + 1) / tiles;
-        t.rows = own->rows + from;
-        t.out = own->sums + from;
-        panel->kind->fn[to - from - 1](&t);
+        struct gy_gemm_tile t = {.panel = u, .rows = own->rows + from, .taps = 1, .row_pitch = count, .out = own->sums + from,
+                                 .cols = panel->cols, .init = first == 0 ? wino_zeros : NULL};
+        for (int64_t c = first; c < end; c += WINO_SUM) {
+            t.len = gy_min64(WINO_SUM, end - c);
+            panel->kind->fn[to - from - 1](&t);
+            t.panel += t.len * panel->kind->width;
+            t.rows += count;
+            t.init = NULL;
+        }
     }
 }
 
@@ -422,13 +428,12 @@ static void wino_products(const struct wino_job *job, const struct wino_own *own
     const struct wino_cut *w = job->w;
     const struct gy_panel panel = wino_panel(job, index);
     for (int64_t slice = 0; slice < w->slices; slice++) {
-        const float *u = own->u;
+        const int64_t first = slice * w->len, end = gy_min64(first + w->len, w->p.red);
         if (w->near)
             wino_filter_slice(job, own, &panel, slice);
-        else
-            u = wino_slice_filters(job, index, slice);
+        const float *const u = w->near ? own->u : wino_slice_filters(job, index, slice);
         for (int64_t xi = 0; xi < w->p.points; xi++)
-            wino_product(job, own, &panel, slice, u + xi * w->u_plane, v + xi * w->v_plane, own->m + xi * w->m_plane, count);
+            wino_product(job, own, &panel, first, end, u + xi * w->u_plane, v + xi * w->v_plane, own->m + xi * w->m_plane, count);
     }
 }
 

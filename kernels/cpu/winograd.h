@@ -8,9 +8,9 @@
 #define GY_CPU_WINOGRAD_H
 #include "conv.h"
 
-#define GY_WINO_EDGE_MAX 8    /* m + r - 1 */
-#define GY_WINO_POINTS_MAX 64 /* its square */
-#define GY_WINO_OUTS_MAX 25   /* m^2 */
+#define GY_WINO_EDGE_MAX 9    /* m + r - 1 */
+#define GY_WINO_POINTS_MAX 81 /* its square */
+#define GY_WINO_OUTS_MAX 49   /* m^2 */
 #define GY_WINO_TAPS_MAX 25   /* r^2 */
 #define GY_WINO_CHANNELS_MOST 4096
 

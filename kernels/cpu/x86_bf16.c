@@ -53,6 +53,8 @@ P512_ATTR GY_ALWAYS void p512h_put_two(uint16_t *p, __m512 first, __m512 second,
         _mm512_storeu_si512(p, both);
 }
 
+P512_ATTR GY_ALWAYS __m512 p512_add(__m512 a, __m512 b) { return a512_add(a, b); }
+
 GY_MICRO_TILE(p512, P512_ATTR, __m512, 16, 4)
 GY_MICRO_FINISH(p512, a512, p512h, P512_ATTR, __m512, 16, 4)
 GY_MICRO_GEMM(p512, P512_ATTR, __m512, 16, 4, p512_gemm_finish)
