@@ -177,6 +177,24 @@ static void test_l1_threads(void)
         }
 }
 
+/* Rows with many features of a set: its matrix costs many looks at the columns, and is worth it because later steps have it again. */
+static void test_l1_kept(void)
+{
+    static const struct glm_data_kind kind = { 4000, 800, 90, 0, 0, 31 };
+    struct glm_data data;
+    struct gy_glm_problem problem = l1_logistic;
+    glm_data_random(&data, &kind);
+    glm_data_cut(&data, 3, 1);
+    problem.l1 = 4;
+    struct l1_solved one = l1_solve_with(&data, &problem, 1, 1e-6), more = l1_solve_with(&data, &problem, 3, 1e-6);
+    T_CHECK_MSG(one.at.gap <= 1e-6 * one.at.primal && one.epochs <= 12, "gap %.3g of %.9g after %d steps", one.at.gap, one.at.primal, one.epochs);
+    T_CHECK(memcmp(one.w, more.w, one.dims * sizeof *one.w) == 0 && one.at.gap == more.at.gap);
+    check_conditions(&data, &problem, &one, "kept", 0);
+    free(one.w);
+    free(more.w);
+    glm_data_free(&data);
+}
+
 /* A set's matrix from columns, and from rows. */
 static void check_matrix(const struct glm_data_kind *kind, int bias, int threads)
 {
@@ -393,6 +411,7 @@ int main(void)
     test_l1_matrix();
     test_l1_random();
     test_l1_threads();
+    test_l1_kept();
     if (folder) {
         char glm[900];
         snprintf(glm, sizeof glm, "%s/glm", folder);

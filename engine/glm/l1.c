@@ -14,6 +14,10 @@
 #define L1_HALVINGS 30
 #define L1_ROWS_PER_DIM 8
 #define L1_MATRIX_LOOKS 8.0  /* most products of the matrix, over entries of its columns */
+#define L1_KEPT_LOOKS 64.0   /* the same, of a matrix that several steps will have: */
+#define L1_KEPT_AFTER 4      /* steps, */
+#define L1_KEPT_GAP 1e-3     /* where the goal is below this */
+#define L1_KEEP 0.4          /* a matrix of an earlier point serves as long as a step leaves so little of what was wrong */
 #define L1_STUCK 5             /* steps to nowhere, of whose bounds the best is taken: they are of weights rounded in another way each */
 #define L1_FOCUS 64            /* features of a step on the worst alone */
 #define L1_FOCUS_SHARE 8        /* they are no more of those that are not 0 than one in so many */
@@ -44,6 +48,8 @@ struct l1 {
     struct gy_l1_listed listed;
     int steps, focused;        /* by columns so far; the last one was on few features */
     int cheap;                 /* the last set's matrix was */
+    int kept;                  /* the model's matrix is the last set's */
+    double before;             /* violation before the last step */
     int grouped;               /* the features are groups, of which rows have one each */
     int by_model;              /* this step's values are the model's, else wide's */
     size_t room, candidate_room; /* features that the set's memory has room for */
@@ -351,8 +357,8 @@ static int l1_build_wide(struct l1 *l1, struct gy_error *err)
 
 static int l1_can_list(const struct l1 *l1) { return l1->nw.columns->entries <= GY_L1_LISTED_ENTRIES; }
 
-/* Whether the set's matrix costs no more than some looks at its columns. A row with m of their entries adds m (m + 1) / 2 products. */
-static int l1_matrix_is_cheap(const struct l1 *l1)
+/* How many looks at its columns the set's matrix costs. A row with m of their entries adds m (m + 1) / 2 products. */
+static double l1_matrix_looks(const struct l1 *l1)
 {
     const struct gy_nw_columns *const columns = l1->nw.columns;
     const size_t count = l1->wide.count;
@@ -362,7 +368,7 @@ static int l1_matrix_is_cheap(const struct l1 *l1)
         entries += j < l1->nw.features ? (double)(columns->start[j + 1] - columns->start[j]) : (double)l1->nw.rows;
     }
     const double rows = l1->nw.rows > 0 ? (double)l1->nw.rows : 1;
-    return count <= GY_L1_LISTED && l1_can_list(l1) && (double)count * (double)count < entries && 0.5 * entries / rows <= L1_MATRIX_LOOKS;
+    return count <= GY_L1_LISTED && l1_can_list(l1) && (double)count * (double)count < entries ? 0.5 * entries / rows : (double)INFINITY;
 }
 
 /* The same set by its matrix, from where the columns have come. */
@@ -387,6 +393,24 @@ static double l1_wide_off(const struct l1 *l1)
     for (size_t i = 0; i < l1->wide.count; i++)
         sum += l1_off(l1, l1->wide.at[i].id);
     return sum;
+}
+
+/* By the matrix of an earlier point, which hardly differs from this one's near the optimum: the gradient is this point's, so steps only become a little
+ * shorter or longer. *done 0: it did not help enough, or others than its features are off. */
+static void l1_by_kept_matrix(struct l1 *l1, double enough, int *done)
+{
+    struct gy_l1_model *const model = &l1->model;
+    *done = l1->kept && l1->violation <= L1_KEEP * l1->before;
+    for (size_t i = 0; i < l1->wide.count && *done; i++) {
+        const size_t j = l1->wide.at[i].id;
+        *done = l1->map[j] >= 0 || (l1->w[j] == 0 && l1_off(l1, j) == 0);
+    }
+    for (size_t i = 0; i < model->count && *done; i++) {
+        model->v[i] = (double)l1->w[l1->set[i]];
+        model->r[i] = l1->g[l1->set[i]];
+    }
+    if (*done)
+        gy_l1_minimise(model, enough);
 }
 
 /* Near the optimum it is often few that keep all from being certified, as those of many rows hold each other back: a step on these alone, where they are at
@@ -423,16 +447,22 @@ static int l1_step_by_columns(struct l1 *l1, struct gy_error *err)
     if (l1->focused)
         return GY_OK;
     GY_TRY(l1_build_wide(l1, err));
-    const double off = l1_wide_off(l1);
-    const int cheap = l1->cheap = l1_matrix_is_cheap(l1);
-    int done = 0;
+    const double off = l1_wide_off(l1), looks = l1_matrix_looks(l1), goal = l1->nw.run->stop.gap;
+    int done;
+    l1_by_kept_matrix(l1, 0.5 * L1_ENOUGH * off, &done);
+    l1->before = l1->violation;
+    l1->by_model = done;
+    if (done)
+        return GY_OK;
+    const int keep = l1->steps >= L1_KEPT_AFTER && goal < L1_KEPT_GAP && !l1->grouped && looks <= L1_KEPT_LOOKS;
+    const int cheap = l1->cheap = keep || looks <= L1_MATRIX_LOOKS;
     if (!cheap)
         GY_TRY(gy_l1_find_groups(&l1->wide, &l1->grouped, err));
     if (!cheap || l1->steps < L1_MATRIX_AFTER)
         GY_TRY(gy_l1_descend(&l1->wide, (l1->grouped ? L1_ENOUGH : 0.25) * off, cheap ? 0 : L1_CYCLES, l1->grouped, &done, err));
     l1->steps++;
-    l1->by_model = cheap && !done;
-    return l1->by_model ? l1_by_matrix(l1, L1_ENOUGH * off, err) : GY_OK;
+    l1->by_model = l1->kept = cheap && !done;
+    return l1->by_model ? l1_by_matrix(l1, (keep ? 0.5 : 1) * L1_ENOUGH * off, err) : GY_OK;
 }
 
 static int l1_step(struct l1 *l1, int *moved, struct gy_error *err)
