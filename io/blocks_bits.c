@@ -135,10 +135,15 @@ static inline void bits_add(struct gy_bits_writer *writer, uint64_t number, int 
 GY_INT void gy_bits_pack(struct gy_bits_writer *writer, const uint32_t *value, size_t n, int bits)
 {
     struct gy_bits_writer w = *writer;
-    for (size_t k = 0; k + 2 <= n; k += 2)
+    size_t k = 0;
+    for (; bits <= 16 && n - k >= 4; k += 4) {
+        const uint64_t low = value[k] | (uint64_t)value[k + 1] << bits, high = value[k + 2] | (uint64_t)value[k + 3] << bits;
+        bits_add(&w, low | high << 2 * bits, 4 * bits);
+    }
+    for (; n - k >= 2; k += 2)
         bits_add(&w, value[k] | (uint64_t)value[k + 1] << bits, 2 * bits);
-    if (n % 2 != 0)
-        bits_add(&w, value[n - 1], bits);
+    if (k < n)
+        bits_add(&w, value[k], bits);
     *writer = w;
 }
 

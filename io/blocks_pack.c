@@ -27,13 +27,21 @@ static int pack_all_are(const float *value, uint32_t n, float same)
     return differ == 0;
 }
 
-/* One or more of n values are not finite: their exponent is all ones, and one more carries into the sign. */
+/* One or more of n values are not finite: their exponent is all ones, and one more carries into the sign, not further. */
 static int pack_some_not_finite(const float *value, uint32_t n)
 {
-    uint32_t carried = 0;
-    for (uint32_t k = 0; k < n; k++)
-        carried |= (gy_blocks_bits_of_float(value[k]) & 0x7fffffff) + 0x00800000;
-    return carried >> 31 != 0;
+    const uint64_t two = 0x0000000100000001u;
+    uint64_t carried[4] = { 0, 0, 0, 0 };
+    uint32_t k = 0;
+    for (; n - k >= 8; k += 8)
+        for (int i = 0; i < 4; i++) {
+            uint64_t bits;
+            memcpy(&bits, value + k + 2 * i, sizeof bits);
+            carried[i] |= (bits & two * 0x7fffffff) + two * 0x00800000;
+        }
+    for (; k < n; k++)
+        carried[0] |= (gy_blocks_bits_of_float(value[k]) & 0x7fffffff) + 0x00800000;
+    return ((carried[0] | carried[1] | carried[2] | carried[3]) & two << 31) != 0;
 }
 
 static int pack_row_fail(const struct gy_rows *rows, struct gy_error *err)

@@ -10,7 +10,9 @@
 #define INFLATE_WINDOW (8 * INFLATE_BACK)
 #define INFLATE_ROOM 320 /* left in the window when something is decoded: a match, and what is copied too far behind it */
 #define INFLATE_FAST 11
+#define INFLATE_FAST_FAR 9 /* of distances */
 #define INFLATE_MASK ((1u << INFLATE_FAST) - 1)
+#define INFLATE_MASK_FAR ((1u << INFLATE_FAST_FAR) - 1)
 #define INFLATE_LONGEST 15
 #define INFLATE_AHEAD 16 /* bytes of the file that the short loop may read */
 
@@ -106,11 +108,12 @@ static uint32_t inflate_distance(int symbol)
 }
 
 /* From the lengths of n symbols; 0, or -1 when they are too many for their lengths. Too few are allowed: a code that is not there is found when it comes. */
-static int inflate_make_code(struct inflate_code *c, const unsigned char *length, int n, uint32_t (*meaning)(int symbol))
+static int inflate_make_code(struct inflate_code *c, const unsigned char *length, int n, uint32_t (*meaning)(int symbol), int fast)
 {
     uint16_t next[INFLATE_LONGEST + 2] = { 0 }, first[INFLATE_LONGEST + 2] = { 0 };
     int left = 1;
-    memset(c, 0, sizeof *c);
+    memset(c->count, 0, sizeof c->count);
+    memset(c->fast, 0, sizeof *c->fast << fast);
     for (int i = 0; i < n; i++)
         c->count[length[i]]++;
     c->count[0] = 0;
@@ -125,10 +128,10 @@ static int inflate_make_code(struct inflate_code *c, const unsigned char *length
         const int bits = length[i];
         if (bits == 0)
             continue;
-        const uint32_t found = bits <= INFLATE_FAST ? meaning(i) : 0;
+        const uint32_t found = bits <= fast ? meaning(i) : 0;
         c->symbol[next[bits]++] = (uint16_t)i;
         const uint32_t code = inflate_reverse(first[bits]++, bits);
-        for (uint32_t k = code; found != 0 && k < 1u << INFLATE_FAST; k += 1u << bits)
+        for (uint32_t k = code; found != 0 && k < 1u << fast; k += 1u << bits)
             c->fast[k] = found | (uint32_t)bits;
     }
     return 0;
@@ -168,10 +171,10 @@ static void inflate_fixed(struct gy_inflate *z)
     unsigned char length[288];
     for (int i = 0; i < 288; i++)
         length[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
-    (void)inflate_make_code(&z->literal, length, 288, inflate_literal);
+    (void)inflate_make_code(&z->literal, length, 288, inflate_literal, INFLATE_FAST);
     inflate_pair(&z->literal);
     memset(length, 5, 30);
-    (void)inflate_make_code(&z->distance, length, 30, inflate_distance);
+    (void)inflate_make_code(&z->distance, length, 30, inflate_distance, INFLATE_FAST_FAR);
 }
 
 /* Lengths of `total` symbols, themselves in the code of z->literal. */
@@ -217,12 +220,12 @@ static int inflate_dynamic(struct gy_inflate *z, struct gy_error *err)
             return inflate_cut(z, err);
         length[order[i]] = (unsigned char)bits;
     }
-    if (inflate_make_code(&z->literal, length, 19, inflate_literal) != 0)
+    if (inflate_make_code(&z->literal, length, 19, inflate_literal, INFLATE_FAST) != 0)
         return inflate_bad(z, "too many codes of a length", err);
     memset(length, 0, sizeof length);
     GY_TRY(inflate_lengths(z, length, literals + distances, err));
-    if (length[256] == 0 || inflate_make_code(&z->literal, length, literals, inflate_literal) != 0 ||
-        inflate_make_code(&z->distance, length + literals, distances, inflate_distance) != 0)
+    if (length[256] == 0 || inflate_make_code(&z->literal, length, literals, inflate_literal, INFLATE_FAST) != 0 ||
+        inflate_make_code(&z->distance, length + literals, distances, inflate_distance, INFLATE_FAST_FAR) != 0)
         return inflate_bad(z, "too many codes of a length, or no end", err);
     inflate_pair(&z->literal);
     return GY_OK;
@@ -420,7 +423,7 @@ static void inflate_run(struct gy_inflate *z)
         const struct inflate_bits before = b;
         const size_t length = inflate_value(&b, found);
         inflate_refill(&b);
-        found = distance[b.word & INFLATE_MASK];
+        found = distance[b.word & INFLATE_MASK_FAR];
         const size_t back = inflate_value(&b, found);
         if (found == 0 || back > (size_t)(out - z->window)) {
             b = before;
@@ -545,5 +548,7 @@ GY_INT void gy_inflate_close(struct gy_inflate *z)
 #undef INFLATE_LITERALS
 #undef INFLATE_VALUE
 #undef INFLATE_MASK
+#undef INFLATE_MASK_FAR
 #undef INFLATE_FAST
+#undef INFLATE_FAST_FAR
 #undef INFLATE_LONGEST
