@@ -12,7 +12,6 @@
 #include "winograd.h"
 
 #define WINO_CHANNELS_LEAST 32
-#define WINO_SUM 64           /* channels summed at a time; a slice whose filters are transformed beside the products */
 #define WINO_TURN 32          /* channels of a work item of the filters */
 #define WINO_INPUTS 8         /* tiles of a work item of the inputs */
 #define WINO_PAD 16           /* floats between rows, against overflowing cache sets */
@@ -24,7 +23,7 @@
 /* Measured on Zen 4, in multiply-adds of the direct way: a number transformed on either side, a filter; and how the direct
  * way on pairs falls behind their pace, forward and data gradient, weight gradient. */
 #define WINO_TRANSFORM 12.0
-#define WINO_FILTER 20.0
+#define WINO_FILTER 12.0
 #define WINO_PAIRS 0.94
 #define WINO_PAIRS_GRAD 1.3
 
@@ -93,7 +92,8 @@ static double wino_direct_cost(const struct gy_op *op, const struct gy_kernels *
  * weight gradients, pixels, that these stay inside the bound of the op test. ORDER: wino of struct gy_kernels. */
 static const struct wino_least {
     int32_t channels, pixels;
-} wino_least[GY_WINOS] = {{0, 128}, {128, INT32_MAX /* forward only */}, {512, 768}, {0, 1024}};
+    int32_t sum; /* channels summed at a time, at most; of such a slice, filters are transformed beside the products */
+} wino_least[GY_WINOS] = {{0, 128, 128}, {128, INT32_MAX /* forward only */, 128}, {512, 768, 64}, {0, 1024, 128}};
 
 static int wino_is_shape(const struct gy_op *op)
 {
@@ -206,6 +206,7 @@ struct wino_cut {
     int64_t block, blocks; /* tiles of a block */
     int64_t panels, panel_group, panel_groups;
     int64_t len, slices;   /* the reduction: channels of a slice, whose filters lie together */
+    int64_t sum;           /* channels of a sum, one or more of which are a slice */
     int64_t pitch;         /* floats of a transformed tile's row */
     int64_t v_plane, m_plane, u_plane; /* floats from point to point: inputs, sums, filters of a panel and a slice */
     int64_t pixels;        /* outputs of a block, where all but the last have the same */
@@ -234,7 +235,8 @@ static void wino_make_cut(struct wino_cut *w, const struct gy_op *op, const stru
     w->panel_groups = gy_ceil_div(w->panels, w->panel_group);
     w->near = w->blocks <= 1;
     w->shared = w->panel_groups > 1;
-    w->len = w->near ? WINO_SUM : gy_ceil_div(op->block[GY_BLOCK_SLICE], WINO_SUM) * WINO_SUM;
+    w->sum = wino_least[p->kernels - k->wino].sum;
+    w->len = w->near ? w->sum : gy_ceil_div(op->block[GY_BLOCK_SLICE], w->sum) * w->sum;
     w->len = gy_min64(w->len, p->red);
     w->slices = gy_ceil_div(p->red, w->len);
     w->v_plane = gy_wino_plane(w->block * w->pitch);
@@ -278,7 +280,7 @@ static struct wino_own wino_carve_own(const struct wino_cut *w, struct gy_carve 
     own.m = gy_carve_take(carve, points * (size_t)w->m_plane, sizeof(float));
     own.room = gy_carve_take(carve, (size_t)w->p.taps * WINO_TURN * GY_WIDTH_MAX, sizeof(float));
     own.y = gy_carve_take(carve, outs * GY_WIDTH_MAX, sizeof(float));
-    own.rows = gy_carve_take(carve, block * (size_t)gy_ceil_div(w->len, WINO_SUM), sizeof(*own.rows));
+    own.rows = gy_carve_take(carve, block * (size_t)gy_ceil_div(w->len, w->sum), sizeof(*own.rows));
     own.sums = gy_carve_take(carve, block, sizeof(*own.sums));
     own.pixels = gy_carve_take(carve, outs, sizeof(*own.pixels));
     own.numbers = gy_carve_take(carve, outs, sizeof(*own.numbers));
@@ -398,14 +400,14 @@ static void wino_input_tile(void *arg, int64_t tile, int thread)
 
 /* ---- products ---- */
 
-/* The product of one point over channels [first, end), for one panel and the tiles of a block. Sums of WINO_SUM channels, whatever
- * the slice, are added: so less is rounded, and bits are the same for any number of images. */
+/* The product of one point over channels [first, end), for one panel and the tiles of a block. Sums of few channels, whatever the
+ * slice, are added: so less is rounded, and bits are the same for any number of images. */
 static void wino_product(const struct wino_job *job, const struct wino_own *own, const struct gy_panel *panel, int64_t first,
                          int64_t end, const float *u, const float *v, float *m, int64_t count)
 {
     const int64_t tiles = gy_ceil_div(count, panel->kind->rows);
     for (int64_t i = 0; i < count; i++) {
-        for (int64_t c = first, sum = 0; c < end; c += WINO_SUM, sum++)
+        for (int64_t c = first, sum = 0; c < end; c += job->w->sum, sum++)
             own->rows[sum * count + i] = v + i * job->w->pitch + c;
         own->sums[i] = m + i * GY_WIDTH_MAX;
     }
@@ -413,8 +415,8 @@ static void wino_product(const struct wino_job *job, const struct wino_own *own,
         const int64_t from = count * i / tiles, to = count * (i + 1) / tiles;
         struct gy_gemm_tile t = {.panel = u, .rows = own->rows + from, .taps = 1, .row_pitch = count, .out = own->sums + from,
                                  .cols = panel->cols, .init = first == 0 ? wino_zeros : NULL};
-        for (int64_t c = first; c < end; c += WINO_SUM) {
-            t.len = gy_min64(WINO_SUM, end - c);
+        for (int64_t c = first; c < end; c += job->w->sum) {
+            t.len = gy_min64(job->w->sum, end - c);
             panel->kind->fn[to - from - 1](&t);
             t.panel += t.len * panel->kind->width;
             t.rows += count;
