@@ -18,6 +18,7 @@ struct blocks_row {
 static const char blocks_zen4[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11; bench_conv resnet50 16";
 static const char blocks_tuned[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11-21; gyre tune resnet50 --batch 16, twice";
 static const char blocks_alexnet[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11-22; 3x3 layers of alexnet --batch 64 --dtype bf16";
+static const char blocks_turns[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11-22; layers of resnet50 --batch 32, alternated";
 static const char blocks_guess[] = "not measured: as on AVX2";
 
 /*                  set       op                  kernel      dtype shape         strip slice items keep rows   source */
@@ -29,8 +30,9 @@ static const struct blocks_row blocks_rows[] = {
     {NULL, -1, "winograd7", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {"avx512", GY_OP_CONV, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},
     {"avx512", GY_OP_CONV_DGRAD, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},
-    {"avx512", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {512, 0, 0, 131072, 0}, blocks_tuned},
-    {"avx512", GY_OP_CONV_WGRAD, "outer", GY_BF16, BLOCKS_ANY, {0, 0, 0, 131072, 0}, blocks_zen4},
+    {"avx512", GY_OP_CONV_WGRAD, "outer", -1, BLOCKS_TAPS, {0, 0, 0, 524288, 0}, blocks_turns},
+    {"avx512", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {256, 0, 16, 131072, 256}, blocks_turns},
+    {"avx512", GY_OP_CONV_WGRAD, "outer", GY_BF16, BLOCKS_ANY, {384, 0, 16, 131072, 256}, blocks_turns},
     {"avx2", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {0, 0, 0, 65536, 0}, blocks_zen4},
     {NULL, GY_OP_CONV_WGRAD, NULL, -1, BLOCKS_ANY, {0, 0, 32, 32768, 128}, blocks_zen4},
     {"avx512", -1, NULL, -1, BLOCKS_ANY, {252, 256, 24, 0, 0}, blocks_zen4},
@@ -85,8 +87,8 @@ static const struct blocks_try_row blocks_try_rows[] = {
     {"gemm", -1, GY_BLOCK_SLICE, {128, 192, 256, 384, 512}},
     {"gemm", -1, GY_BLOCK_ITEMS, {8, 16, 24, 48, 96}},
     {"outer", -1, GY_BLOCK_STRIP, {96, 144, 192, 252, 384, 512}},
-    {"outer", -1, GY_BLOCK_KEEP, {8192, 16384, 32768, 65536, 131072}},
-    {"outer", -1, GY_BLOCK_ROWS, {32, 64, 96, 128}},
+    {"outer", -1, GY_BLOCK_KEEP, {16384, 32768, 65536, 131072, 262144, 524288}},
+    {"outer", -1, GY_BLOCK_ROWS, {64, 128, 256, 512}},
     {"outer", -1, GY_BLOCK_ITEMS, {8, 16, 32, 64}},
     {"winograd4", GY_OP_CONV, GY_BLOCK_STRIP, {12, 18, 24, 36, 48, 64}},
     {"winograd4", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {12, 18, 24, 36, 48, 64}},

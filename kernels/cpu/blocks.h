@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks.h: block sizes of the CPU's convolutions, from a table with its sources. prepare fills struct gy_op.block from it
- * where the caller left 0; the drivers read nothing else. Whatever the sizes, work is cut by shape and sizes alone, so
+ * where the caller left 0; the drivers read nothing else. Whatever the sizes, sums are cut by shape and sizes alone, so
  * results have the same bits for any number of threads. */
 #ifndef GY_CPU_BLOCKS_H
 #define GY_CPU_BLOCKS_H
@@ -17,7 +17,7 @@ enum gy_cpu_block {
 };
 GY_STATIC_ASSERT((int)GY_CPU_BLOCKS <= GY_OP_BLOCKS, cpu_blocks);
 
-#define GY_BLOCK_ROWS_MOST 128 /* upper end of GY_BLOCK_ROWS */
+#define GY_BLOCK_ROWS_MOST 512 /* upper end of GY_BLOCK_ROWS */
 
 /* Fills the places of op->block that are 0 and brings the others into their ranges. set: the kernel set's name;
  * op->variant must be chosen. */

@@ -18,7 +18,9 @@
 #define WGRAD_SPLIT_PIXELS 256 /* fewest pixels a split is worth */
 #define WGRAD_PARTS_MAX (1 << 22) /* floats of parts in all */
 #define WGRAD_BIAS_ROWS 512
-#define WGRAD_K_BLOCK GY_BLOCK_ROWS_MOST
+#define WGRAD_K_BLOCK 128      /* and rows of it */
+#define WGRAD_ROWS_FEW 64      /* blocks of so few rows are not cut further for the sake of threads, */
+#define WGRAD_ITEMS_EACH 4     /* which want so many blocks each */
 #define WGRAD_VECTORS (GY_WIDTH_MAX / 4) /* vectors of a panel, at most */
 
 static const float wgrad_zeros[1];
@@ -51,7 +53,7 @@ struct wgrad_job {
 struct wgrad_own {
     const float **rows; /* [strip], with lines [filter rows][strip] */
     const float **next; /* [strip]: of the next strip, where there is one tap */
-    const void **dy_rows; /* [strip], with pairs or panels */
+    const void **dy_rows; /* [strip] */
     float *lines;
     float *pairs;       /* of lines: each value and the one of the next pixel */
     int32_t *at;        /* [strip]: pixels that count at this tap */
@@ -90,9 +92,26 @@ static int64_t wgrad_rows_up(const struct wgrad_plan *w, int64_t pixels)
     return gy_ceil_div(pixels, w->row) * w->row;
 }
 
-static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const struct gy_kernels *k)
+/* Blocks of dw of at most so many rows. */
+static void wgrad_cut_blocks(struct wgrad_plan *w, const struct gy_op *op, int64_t rows)
+{
+    w->k_block = gy_min64(w->p.vec, rows);
+    const int64_t c_fit = gy_max64(op->block[GY_BLOCK_KEEP] / (w->k_block * w->taps) / 64 * 64, 64);
+    w->k_blocks = gy_ceil_div(w->p.vec, w->k_block);
+    w->c_blocks = gy_ceil_div(w->depth, c_fit);
+    w->c_block = gy_min64(gy_ceil_div(gy_ceil_div(w->depth, w->c_blocks), 16) * 16, w->depth);
+    w->c_blocks = gy_ceil_div(w->depth, w->c_block);
+}
+
+static int64_t wgrad_items(const struct wgrad_plan *w)
+{
+    return w->p.groups * w->splits * w->k_blocks * w->c_blocks;
+}
+
+static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const struct gy_cpu *cpu)
 {
     const struct gy_product *p = &w->p;
+    const struct gy_kernels *k = &cpu->k;
     *w = (struct wgrad_plan){0};
     if (!wgrad_take_lines(w, op, k)) {
         gy_product_forward(&w->p, op, k, GY_PRODUCT_SINGLE);
@@ -103,13 +122,6 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
     w->half = op->dtype == GY_BF16;
     w->panels = !w->half && !w->lines && k->outer[0].panels;
     w->floats = (int64_t)op->geom.k * w->taps * w->depth;
-    w->k_block = gy_min64(p->vec, op->block[GY_BLOCK_ROWS]);
-    const int64_t c_fit = gy_max64(op->block[GY_BLOCK_KEEP] / (w->k_block * w->taps) / 64 * 64, 64);
-    w->k_blocks = gy_ceil_div(p->vec, w->k_block);
-    w->dy_pitch = ((w->k_block + 15) & ~(int64_t)15) + 16; /* neighbours lie in other cache sets */
-    w->c_blocks = gy_ceil_div(w->depth, c_fit);
-    w->c_block = gy_min64(gy_ceil_div(gy_ceil_div(w->depth, w->c_blocks), 16) * 16, w->depth);
-    w->c_blocks = gy_ceil_div(w->depth, w->c_block);
     int64_t splits = gy_min64(wgrad_splits(w, op), p->pixels / WGRAD_SPLIT_PIXELS);
     splits = gy_max64(gy_min64(splits, WGRAD_PARTS_MAX / gy_max64(w->floats, 1)), 1);
     w->row = w->lines ? p->w.grid : 1;
@@ -118,6 +130,12 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
     const int64_t strip = op->block[GY_BLOCK_STRIP], strips = gy_max64(gy_ceil_div(w->split, strip + strip / 4), 1);
     w->strip = wgrad_rows_up(w, gy_ceil_div(w->split, strips));
     w->p.strip = w->strip;
+    /* where blocks of dw are cut moves no sum: more of them where threads would wait for each other */
+    int64_t rows = op->block[GY_BLOCK_ROWS];
+    wgrad_cut_blocks(w, op, rows);
+    for (; rows > WGRAD_ROWS_FEW && wgrad_items(w) < WGRAD_ITEMS_EACH * cpu->threads; rows /= 2)
+        wgrad_cut_blocks(w, op, rows / 2);
+    w->dy_pitch = ((w->k_block + 15) & ~(int64_t)15) + 16; /* neighbours lie in other cache sets */
 }
 
 static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_carve *carve)
@@ -127,7 +145,7 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
     const size_t lines = w->lines ? (size_t)(gy_product_lines_floats(&w->p) + (int64_t)w->p.w.in_step * w->p.red + 16) : 0;
     own.rows = gy_carve_take(carve, strip * (w->join ? (size_t)w->p.h.taps : 1), sizeof(*own.rows));
     own.next = gy_carve_take(carve, w->taps == 1 ? strip : 0, sizeof(*own.next));
-    own.dy_rows = gy_carve_take(carve, w->pair || w->panels ? strip : 0, sizeof(*own.dy_rows));
+    own.dy_rows = gy_carve_take(carve, strip, sizeof(*own.dy_rows));
     own.lines = gy_carve_take(carve, lines, sizeof(float));
     own.pairs = gy_carve_take(carve, w->pair ? 2 * lines : 0, sizeof(float));
     own.at = gy_carve_take(carve, strip + GY_OUTER_AHEAD, sizeof(*own.at));
@@ -230,20 +248,18 @@ static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki,
     a->kinds = w->pair ? job->cpu->k.outer_pair : job->cpu->k.outer;
 }
 
-/* Rows of dy of the listed pixels, which are taken from there: then the kernels' list is of neighbours, steps of them. */
+/* Rows of dy of the listed pixels. Where they are copied, the kernels' list is then of neighbours, steps of them. */
 static void wgrad_dy_rows(const struct wgrad_plan *w, const struct wgrad_own *own, const void *dy, int64_t pixels, int64_t steps)
 {
     for (int64_t i = 0; i < pixels; i++)
-        own->dy_rows[i] = (const char *)dy + own->at[i] * w->p.out_pitch * (w->half ? 2 : 4);
+        own->dy_rows[i] = gy_cpu_at(dy, own->at[i] * w->p.out_pitch, w->half ? GY_BF16 : GY_F32);
     for (int64_t i = 0; i < steps; i++)
         own->at[i] = (int32_t)i;
 }
 
 /* dy of the listed pixels, two by two. */
-static void wgrad_pair_dy(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                          const void *dy, int64_t pixels)
+static void wgrad_pair_dy(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area, int64_t pixels)
 {
-    wgrad_dy_rows(job->plan, own, dy, pixels, (pixels + 1) / 2);
     job->cpu->k.pair_rows(own->dy, job->plan->dy_pitch, (const uint16_t *const *)(const void *)own->dy_rows, area->k_from,
                           area->k_count, pixels);
 }
@@ -345,7 +361,7 @@ static struct wgrad_ahead wgrad_make_ahead(const struct wgrad_job *job, const st
         a.part[1] = (struct wgrad_rows){(const void *const *)own->rows, from * unit, lines, pixels};
     else if (direct && w->taps == 1)
         a.part[1] = (struct wgrad_rows){(const void *const *)own->next, from * unit, lines, next->count};
-    if (!more && w->pair)
+    if (!more)
         a.part[0] = (struct wgrad_rows){(const void *const *)own->dy_rows, next->dy_from + area->k_from * unit,
                                         wgrad_lines_of(area->k_count * unit), gy_min64(pixels, next->count)};
     return a;
@@ -406,21 +422,15 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
     const struct wgrad_plan *w = job->plan;
     struct gy_outer_tile own_tile = *tile, *const t = &own_tile;
     const int64_t pixels = t->pixels;
-    const float *rows = own->dy;
+    const int64_t steps = w->pair ? (pixels + 1) / 2 : pixels;
     t->dy_pitch = w->half ? w->dy_pitch : w->p.out_pitch;
-    if (w->panels)
-        wgrad_dy_rows(w, own, dy, pixels, pixels);
-    else if (!w->half)
-        rows = (const float *)dy + area->k_from;
-    else if (w->pair && !(*all && pixels == count))
-        wgrad_pair_dy(job, own, area, dy, pixels);
-    else if (w->pair)
-        for (int64_t i = 0; i < (pixels + 1) / 2; i++)
-            own->at[i] = (int32_t)i;
+    wgrad_dy_rows(w, own, dy, pixels, w->pair || w->panels ? steps : 0);
+    if (w->pair && !(*all && pixels == count))
+        wgrad_pair_dy(job, own, area, pixels);
     *all = pixels == count;
-    memset(own->at + (w->pair ? (pixels + 1) / 2 : pixels), 0, GY_OUTER_AHEAD * sizeof(*own->at));
+    memset(own->at + steps, 0, GY_OUTER_AHEAD * sizeof(*own->at));
     const struct wgrad_next none = {0, 0};
-    wgrad_tap(job, own, area, t, t->dw + tap * w->depth, rows, tap + 1 == w->taps ? next : &none);
+    wgrad_tap(job, own, area, t, t->dw + tap * w->depth, w->half ? own->dy : (const float *)dy + area->k_from, tap + 1 == w->taps ? next : &none);
 }
 
 /* A strip of whole grid rows with lines: patches (or pairs of them) meet dy (or pairs of it). */
@@ -437,9 +447,9 @@ static void wgrad_strip_lines(const struct wgrad_job *job, const struct wgrad_ow
         own->at[i] = (int32_t)i;
     memset(own->at + t->pixels, 0, GY_OUTER_AHEAD * sizeof(*own->at));
     t->dy_pitch = w->half ? w->dy_pitch : w->p.out_pitch;
+    for (int64_t i = 0; i < count; i++)
+        own->dy_rows[i] = gy_cpu_at(dy, i * w->p.out_pitch, w->half ? GY_BF16 : GY_F32);
     if (w->pair) {
-        for (int64_t i = 0; i < count; i++)
-            own->dy_rows[i] = (const uint16_t *)dy + i * w->p.out_pitch;
         for (int64_t g = 0; g * w->row < count; g++)
             job->cpu->k.pair_rows(own->dy + g * half * w->dy_pitch, w->dy_pitch,
                                   (const uint16_t *const *)(const void *)own->dy_rows + g * w->row, area->k_from,
@@ -551,7 +561,7 @@ GY_INT size_t gy_cpu_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op
 {
     struct wgrad_plan plan;
     struct wgrad_job job;
-    wgrad_make_plan(&plan, op, &cpu->k);
+    wgrad_make_plan(&plan, op, cpu);
     const size_t need = wgrad_place(cpu, &plan, NULL, &job), bias = gy_cpu_dbias_need(cpu, op);
     return need > bias ? need : bias;
 }
@@ -560,12 +570,12 @@ GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct wgrad_plan w;
     const int add = op->u->accumulate != 0;
-    wgrad_make_plan(&w, op, &cpu->k);
+    wgrad_make_plan(&w, op, cpu);
     struct wgrad_job job = {.cpu = cpu, .plan = &w, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add};
     wgrad_place(cpu, &w, op->ptr[GY_SCRATCH], &job);
     if (job.part_pitch == 0)
         job.dw = op->ptr[GY_DW];
-    gy_pool_run(cpu->pool, wgrad_tile, &job, w.p.groups * w.splits * w.k_blocks * w.c_blocks);
+    gy_pool_run(cpu->pool, wgrad_tile, &job, wgrad_items(&w));
     if (job.part_pitch > 0)
         gy_cpu_sum_parts(cpu, job.dw, w.splits, w.floats, job.part_pitch, op->ptr[GY_DW], add);
     gy_cpu_dbias_run(cpu, op);

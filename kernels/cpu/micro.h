@@ -166,7 +166,7 @@
         const float *x = t->x;                                                                                         \
         for (int64_t at = 0; at < t->pixels; at++, x += N * (W)) {                                                     \
             const float *d = t->dy + t->at[at] * t->dy_pitch;                                                          \
-            __builtin_prefetch(t->dy + t->at[at + GY_OUTER_AHEAD] * t->dy_pitch);                                      \
+            __builtin_prefetch(t->dy + t->at[at + GY_OUTER_AHEAD] * t->dy_pitch + (R - 1));                            \
             if (at < t->asks)                                                                                          \
                 __builtin_prefetch((const char *)t->ahead[at * t->ahead_step] + t->ahead_from, 0, 2);                  \
             V b[ACC];                                                                                                  \
