@@ -247,10 +247,11 @@ static int tile_end_wrong(const struct tile_set *set, const struct tile_end *e, 
                           const unsigned char *was)
 {
     uint16_t half[2];
-    float value;
+    float value, before;
     if (!set->pair) {
         memcpy(&value, got, sizeof value);
-        return value != sum; /* what is there is in the sum */
+        memcpy(&before, was, sizeof before);
+        return value != (e->add ? sum + before : sum);
     }
     memcpy(&half[0], got, sizeof half[0]);
     memcpy(&half[1], was, sizeof half[1]);
@@ -313,7 +314,7 @@ static void tile_check_finish(const struct tile_set *set)
     for (int i = 0; i < GY_KINDS; i++) {
         const struct gy_gemm_kind *kind = set->pair ? &set->k->gemm_pair[i] : &set->k->gemm[i];
         for (int turn = 0; kind->finishes && turn < 16 * kind->rows; turn++) {
-            const struct tile_end end = { kind, turn / 16 + 1, set->pair && turn % 2, turn / 2 % 2, before[turn / 4 % 4] };
+            const struct tile_end end = { kind, turn / 16 + 1, turn % 2, turn / 2 % 2, before[turn / 4 % 4] };
             tile_finish_task(set, &end, (uint64_t)turn);
         }
     }

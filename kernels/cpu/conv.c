@@ -353,8 +353,10 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
 {
     const struct gy_product *p = job->p;
     struct gy_gemm_tile t = {.row_pitch = a->count, .taps = s->taps, .len = s->len, .cols = panel->cols};
+    const int finishes = s->last && conv_finishes(p, panel);
+    const int late = p->half || (finishes && s->before == 0); /* what is there is added last: no multiplication waits for it */
     t.out_first = p->half ? 0 : panel->first;
-    if (s->before == 0 && (p->half || !job->add))
+    if (s->before == 0 && (late || !job->add))
         t.init = job->bias != NULL ? job->bias + a->group * p->vec + panel->first : conv_zeros;
     if (job->packed != NULL) {
         t.panel = job->packed + (a->group * conv_padded(p) + panel->first) * p->taps * p->depth +
@@ -363,8 +365,7 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
         conv_pack_slice(job, a->group, panel, s, own->panel);
         t.panel = own->panel;
     }
-    const int finishes = s->last && conv_finishes(p, panel);
-    struct gy_gemm_finish finish = {.first = panel->first, .add = job->add && p->half, .stream = job->stream};
+    struct gy_gemm_finish finish = {.first = panel->first, .add = job->add && late, .stream = job->stream};
     if (job->mean != NULL) {
         const int64_t at = a->strip * p->out_pitch + a->group * p->vec + panel->first;
         finish.mean = job->mean + at;
@@ -426,7 +427,7 @@ static void conv_tile(void *arg, int64_t tile, int thread)
     a.in = gy_product_in(p, job->in, a.group * p->red);
     struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
     const struct conv_own own = conv_carve_own(p, &carve);
-    const int far = p->taps == 1 && !p->copy && !p->patch && !p->lines;
+    const int far = !p->copy && !p->patch && !p->lines;
     gy_product_outs(p, gy_cpu_out(job->out, a.group * p->vec, p->half ? GY_BF16 : GY_F32), a.pixel, a.count, own.outs);
     for (int64_t i = 0; i < a.count && !p->half; i++)
         own.sum_rows[i] = own.outs[i];

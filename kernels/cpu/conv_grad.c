@@ -430,7 +430,8 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
     *all = pixels == count;
     memset(own->at + steps, 0, GY_OUTER_AHEAD * sizeof(*own->at));
     const struct wgrad_next none = {0, 0};
-    wgrad_tap(job, own, area, t, t->dw + tap * w->depth, w->half ? own->dy : (const float *)dy + area->k_from, tap + 1 == w->taps ? next : &none);
+    wgrad_tap(job, own, area, t, t->dw + tap * w->depth, w->half ? own->dy : (const float *)dy + area->k_from,
+              tap + 1 == w->taps ? next : &none);
 }
 
 /* A strip of whole grid rows with lines: patches (or pairs of them) meet dy (or pairs of it). */

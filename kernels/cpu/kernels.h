@@ -23,7 +23,7 @@
 struct gy_gemm_finish {
     void *const *rows;   /* one a pixel; the panel begins at element first */
     int64_t first;
-    int add, stream;     /* bf16: added to what is there; stream: as in gy_affine_rows */
+    int add, stream;     /* added to what is there; stream: as in gy_affine_rows */
     int last;            /* the last tile that streams: what is behind it sees all */
     float *mean, *m2;    /* [width], or NULL: no statistics */
     int64_t before;      /* rows whose statistics these are; 0: they are written */

@@ -83,8 +83,24 @@ AVX2_ATTR GY_ALWAYS void avx2h_store_n(uint16_t *p, __m256 v, int64_t n)
 }
 AVX2_ATTR GY_ALWAYS void avx2h_stream(uint16_t *p, __m256 v) { _mm_stream_si128((__m128i *)(void *)p, avx2h_round(v)); }
 
+AVX2_ATTR GY_ALWAYS void avx2_put_two(float *p, __m256 first, __m256 second, const struct gy_gemm_finish *f)
+{
+    if (f->add) {
+        first = avx2_add(first, avx2_load(p));
+        second = avx2_add(second, avx2_load(p + 8));
+    }
+    if (f->stream) {
+        avx2_stream(p, first);
+        avx2_stream(p + 8, second);
+    } else {
+        avx2_store(p, first);
+        avx2_store(p + 8, second);
+    }
+}
+
 GY_MICRO_TILE(avx2, AVX2_ATTR, __m256, 8, 2)
-GY_MICRO_GEMM(avx2, AVX2_ATTR, __m256, 8, 2, avx2_gemm_end)
+GY_MICRO_FINISH(avx2, avx2, avx2, AVX2_ATTR, __m256, 8, 2)
+GY_MICRO_GEMM(avx2, AVX2_ATTR, __m256, 8, 2, avx2_gemm_finish)
 GY_MICRO_OUTER(avx2, AVX2_ATTR, __m256, 8, 2)
 GY_MICRO_COPY(avx2, AVX2_ATTR, 8)
 GY_MICRO_GET(avx2, AVX2_ATTR, __m256, 8)
@@ -165,7 +181,7 @@ AVX2_ATTR static void avx2_transpose(float *dst, int64_t dst_pitch, const float 
 GY_INT void gy_kernels_avx2(struct gy_kernels *k)
 {
     k->name = "avx2";
-    k->gemm[0] = (struct gy_gemm_kind){16, 6, avx2_gemm_list_2, 0};
+    k->gemm[0] = (struct gy_gemm_kind){16, 6, avx2_gemm_list_2, 1};
     k->gemm[1] = (struct gy_gemm_kind){8, 12, avx2_gemm_list_1, 0};
     k->gemm[2] = (struct gy_gemm_kind){8, 12, avx2_gemm_list_1, 0};
     k->outer[0] = (struct gy_outer_kind){16, 6, avx2_outer_list_2, 1};

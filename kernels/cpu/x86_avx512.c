@@ -25,6 +25,10 @@ A512_ATTR GY_ALWAYS void a512h_stream(uint16_t *p, __m512 v) { _mm256_stream_si2
 
 A512_ATTR GY_ALWAYS void a512_put_two(float *p, __m512 first, __m512 second, const struct gy_gemm_finish *f)
 {
+    if (f->add) {
+        first = a512_add(first, a512_load(p));
+        second = a512_add(second, a512_load(p + 16));
+    }
     if (f->stream) {
         a512_stream(p, first);
         a512_stream(p + 16, second);
