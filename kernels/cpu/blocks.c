@@ -107,14 +107,14 @@ static const struct blocks_try_row blocks_try_rows[] = {
 };
 
 /* Statistics are taken item by item and merged, so what cuts pixels moves them; pairs of bf16 pixels are counted from the
- * begin of a strip; parts of a weight gradient are added; and several taps are summed slice by slice of the channels. */
+ * begin of a strip; parts of a weight gradient are added; and a slice of the channels is summed by itself. */
 static int blocks_effect(const struct gy_op *op, int place)
 {
     const int grad = op->code == GY_OP_CONV_WGRAD;
     if (place == GY_BLOCK_STRIP)
         return (grad ? op->dtype == GY_BF16 : op->tensor[GY_STATS] >= 0) ? BLOCKS_SUMS : BLOCKS_CUTS;
     if (place == GY_BLOCK_SLICE)
-        return op->geom.r * op->geom.s > 1 ? BLOCKS_SUMS : BLOCKS_CUTS;
+        return BLOCKS_SUMS;
     if (place == GY_BLOCK_ITEMS)
         return grad ? BLOCKS_SUMS : BLOCKS_CUTS;
     return BLOCKS_CUTS;
