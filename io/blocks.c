@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BLOCKS_STEP 1024 /* ids that are unpacked and looked at together, a multiple of 8 */
+#define BLOCKS_STEP 1024 /* numbers that are unpacked and looked at together, a multiple of 8 */
 
 struct gy_blocks {
     struct gy_alloc alloc;
@@ -112,6 +112,7 @@ GY_INT void gy_blocks_get_entry(const unsigned char at[BLOCKS_ENTRY], struct gy_
     e->label[1] = blocks_get_real(at + 40);
     e->features = blocks_get32(at + 44);
     e->crc = blocks_get32(at + 48);
+    e->value_bits = at[52];
 }
 
 GY_INT void gy_blocks_put_entry(unsigned char at[BLOCKS_ENTRY], const struct gy_blocks_entry *e)
@@ -131,6 +132,7 @@ GY_INT void gy_blocks_put_entry(unsigned char at[BLOCKS_ENTRY], const struct gy_
     blocks_put32(at + 40, gy_blocks_bits_of_float(e->label[1]));
     blocks_put32(at + 44, e->features);
     blocks_put32(at + 48, e->crc);
+    at[52] = e->value_bits;
 }
 
 GY_INT void gy_blocks_put_label(unsigned char at[BLOCKS_LABEL], float label, int64_t rows)
@@ -146,10 +148,11 @@ GY_INT struct gy_blocks_parts gy_blocks_place(const struct gy_blocks_entry *e)
     const uint64_t rows = e->rows, entries = e->entries, part = BLOCKS_PART;
     const uint64_t lengths = e->length_bits ? (rows * e->length_bits + 7) / 8 + BLOCKS_SLACK : 0, ids = (entries * e->id_bits + 7) / 8 + BLOCKS_SLACK;
     const uint64_t labels = e->label_kind == GY_BLOCKS_LABEL_BITS ? (rows + 7) / 8 : e->label_kind == GY_BLOCKS_LABEL_REAL ? 4 * rows : 0;
+    const uint64_t values = e->value_bits ? (entries * e->value_bits + 7) / 8 + BLOCKS_SLACK : e->flags & GY_BLOCKS_VALUES ? 4 * entries : 0;
     struct gy_blocks_parts p = { 0, 0, 0, 0, 0, 0 };
     p.ids = (lengths + part - 1) / part * part;
     p.values = p.ids + (ids + part - 1) / part * part;
-    p.labels = p.values + ((e->flags & GY_BLOCKS_VALUES ? 4 * entries : 0) + part - 1) / part * part;
+    p.labels = p.values + (values + part - 1) / part * part;
     p.weights = p.labels + (labels + part - 1) / part * part;
     p.bytes = p.weights + (e->flags & GY_BLOCKS_WEIGHTS ? 4 * rows : 0);
     p.bytes = (p.bytes + BLOCKS_ALIGN - 1) / BLOCKS_ALIGN * BLOCKS_ALIGN;
@@ -187,9 +190,14 @@ static int blocks_check_entry(const struct gy_blocks *b, const struct gy_blocks_
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: block %" PRId64 " has %" PRIu32 " rows with %" PRIu32 " entries; at most %u with %u are read", b->name, i,
                        e->rows, e->entries, BLOCKS_ROWS, BLOCKS_ENTRIES);
     if (e->id_bits < 1 || e->id_bits > 32 || e->length_bits > 32 || e->label_kind > GY_BLOCKS_LABEL_REAL ||
-        (e->flags & ~(GY_BLOCKS_VALUES | GY_BLOCKS_WEIGHTS)) != 0)
+        (e->flags & ~(GY_BLOCKS_VALUES | GY_BLOCKS_WEIGHTS | GY_BLOCKS_WHOLE)) != 0)
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: block %" PRId64 " has ids of %d bits, lengths of %d, labels of kind %d, flags %d", b->name, i, e->id_bits,
                        e->length_bits, e->label_kind, e->flags);
+    const int whole = (e->flags & GY_BLOCKS_WHOLE) != 0;
+    if (whole != (e->value_bits != 0) || (whole && (!(e->flags & GY_BLOCKS_VALUES) || e->value_bits > BLOCKS_WHOLE_BITS ||
+                                                    !(fabsf(e->same) <= BLOCKS_WHOLE_MOST) || e->same != (float)(int32_t)e->same)))
+        return GY_FAIL(err, GY_E_FORMAT, "%.300s: block %" PRId64 " has values of %d bits above %g, flags %d", b->name, i, e->value_bits, (double)e->same,
+                       e->flags);
     if ((e->length_bits == 0) != (e->width != 0) || (e->width != 0 && (uint64_t)e->width * e->rows != e->entries))
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: block %" PRId64 " has %" PRIu32 " rows of %" PRIu32 " entries, but %" PRIu32 " in all", b->name, i, e->rows,
                        e->width, e->entries);
@@ -432,11 +440,11 @@ GY_INT void gy_blocks_size(const struct gy_blocks *b, int64_t block, int32_t *ro
 
 static size_t blocks_align(uint64_t bytes) { return gy_align_up((size_t)bytes, GY_CACHE_LINE); }
 
-/* Bytes of the room that the block's arrays take: raw (when it is not mapped), start, id, label. */
+/* Bytes of the room that the block's arrays take: raw (when it is not mapped), start, id, values that are packed, label. */
 static size_t blocks_room(const struct gy_blocks *b, const struct gy_blocks_entry *e)
 {
     return GY_CACHE_LINE + (b->bytes == NULL ? blocks_align(e->bytes) : 0) + (e->width == 0 ? blocks_align(4 * ((uint64_t)e->rows + 1)) : 0) +
-           blocks_align(4 * (uint64_t)e->entries) + blocks_align(4 * (uint64_t)e->rows);
+           blocks_align(4 * (uint64_t)e->entries) * (e->value_bits ? 2 : 1) + blocks_align(4 * (uint64_t)e->rows);
 }
 
 GY_INT size_t gy_blocks_room_bytes(const struct gy_blocks *b, int64_t block)
@@ -539,6 +547,26 @@ static int blocks_read_ids(struct blocks_read *r, struct gy_rows *rows, struct g
     return GY_OK;
 }
 
+static void blocks_read_values(struct blocks_read *r, struct gy_rows *rows)
+{
+    const unsigned char *const from = r->raw + r->parts.values;
+    const uint32_t n = r->e->entries;
+    const int32_t least = (int32_t)r->e->same;
+    uint32_t above[BLOCKS_STEP];
+    if (r->e->flags & GY_BLOCKS_VALUES)
+        rows->value = (const float *)(const void *)from;
+    if (r->e->value_bits == 0)
+        return;
+    float *const value = blocks_take(r, 4 * (uint64_t)n);
+    rows->value = value;
+    for (uint32_t k = 0; k < n; k += BLOCKS_STEP) {
+        const uint32_t some = n - k < BLOCKS_STEP ? n - k : BLOCKS_STEP;
+        gy_bits_unpack(from + (uint64_t)k / 8 * r->e->value_bits, r->e->value_bits, above, some);
+        for (uint32_t i = 0; i < some; i++)
+            value[k + i] = (float)((int32_t)above[i] + least);
+    }
+}
+
 static void blocks_read_labels(struct blocks_read *r, struct gy_rows *rows)
 {
     const unsigned char *from = r->raw + r->parts.labels;
@@ -566,9 +594,8 @@ GY_INT int gy_blocks_read(const struct gy_blocks *b, int64_t block, const struct
     GY_TRY(blocks_read_raw(&r, err));
     GY_TRY(blocks_read_start(&r, &got, err));
     GY_TRY(blocks_read_ids(&r, &got, err));
+    blocks_read_values(&r, &got);
     blocks_read_labels(&r, &got);
-    if (e->flags & GY_BLOCKS_VALUES)
-        got.value = (const float *)(const void *)(r.raw + r.parts.values);
     if (e->flags & GY_BLOCKS_WEIGHTS)
         got.weight = (const float *)(const void *)(r.raw + r.parts.weights);
     got.first = e->first;

@@ -5,10 +5,11 @@
  *           the file, u32 CRC-32C of the index, u32 features, u32 bits of hashed ids, u32 1 where the number of features was told, u64 seed of the
  *           hash, u32 labels, zeros to byte 124, u32 CRC-32C of the 124 bytes before, zeros
  *   blocks  each from a multiple of 4096, so many bytes, and zeros where its parts leave room. Its parts begin at multiples of 64: lengths of the rows
- *           (packed), ids (packed), values f32, labels (bits, or f32), weights f32; a part that the index says is not needed is not there
+ *           (packed), ids (packed), values (packed, or f32), labels (bits, or f32), weights f32; a part that the index says is not needed is not there
  *   index   64 bytes a block: u64 offset, u64 bytes, u32 rows, u32 entries, u32 entries of every row or 0, u8 bits of an id, u8 bits of a length (0: no
- *           lengths), u8 labels (0 all are the first, 1 a bit chooses, 2 f32), u8 flags (1 values, 2 weights), f32 value of all entries, f32 two
- *           labels, u32 1 + the largest id, u32 CRC-32C of the block, zeros
+ *           lengths), u8 labels (0 all are the first, 1 a bit chooses, 2 f32), u8 flags (1 values, 2 weights, 4 values are whole numbers), f32 value
+ *           of all entries, or the least whole one, f32 two labels, u32 1 + the largest id, u32 CRC-32C of the block, u8 bits by which a whole
+ *           value is above the least one, zeros
  *           then 16 bytes a label: f32 label, u32 0, u64 rows that have it. No labels: there were too many
  *
  * Packed numbers of b bits lie one behind the other, the first in the lowest bits. An append writes blocks and a new index behind the file's end and the
@@ -30,7 +31,9 @@
 #define BLOCKS_COUNT ((uint64_t)1 << 40) /* most blocks */
 
 enum gy_blocks_labels { GY_BLOCKS_LABEL_ONE, GY_BLOCKS_LABEL_BITS, GY_BLOCKS_LABEL_REAL };
-enum gy_blocks_flags { GY_BLOCKS_VALUES = 1, GY_BLOCKS_WEIGHTS = 2 };
+enum gy_blocks_flags { GY_BLOCKS_VALUES = 1, GY_BLOCKS_WEIGHTS = 2, GY_BLOCKS_WHOLE = 4 };
+#define BLOCKS_WHOLE_MOST 8388608.0f /* of a whole value, either sign: floats up to twice this are exact */
+#define BLOCKS_WHOLE_BITS 24
 
 struct gy_blocks_head {
     uint32_t version, flags;
@@ -46,6 +49,7 @@ struct gy_blocks_entry {
     uint8_t id_bits, length_bits, label_kind, flags;
     float same, label[2];
     uint32_t features, crc;
+    uint8_t value_bits; /* 0: values, if any, are f32 */
     int64_t first; /* number of its first row; not in the file */
 };
 
@@ -104,6 +108,8 @@ struct gy_blocks_sum {
     struct gy_bits_look look;
     int values, weights; /* they are not all the same; some rows have weights */
     float same;          /* value of the first entry */
+    int fraction;        /* a value is no whole number of at most BLOCKS_WHOLE_MOST */
+    float whole[2];      /* the least and the largest of the others */
     struct gy_blocks_counts counts;
 };
 /* Adds the rows of a view. GY_E_ARG as for gy_blocks_pack. */

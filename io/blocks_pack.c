@@ -70,6 +70,44 @@ static size_t pack_sum_rows(struct gy_blocks_sum *sum, const struct gy_rows *row
     return allowed;
 }
 
+static float pack_least(float a, float b) { return a < b ? a : b; }
+static float pack_largest(float a, float b) { return a > b ? a : b; }
+
+/* Widens range (least, largest) to n values; not 0: one is no whole number, since a turn to one and back gives other bits. */
+static inline uint32_t pack_whole_some(const float *value, uint32_t n, float range[2])
+{
+    float least = range[0], largest = range[1];
+    uint32_t differ = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const float v = pack_largest(pack_least(value[k], BLOCKS_WHOLE_MOST), -BLOCKS_WHOLE_MOST);
+        differ |= gy_blocks_bits_of_float((float)(int32_t)v) ^ gy_blocks_bits_of_float(value[k]);
+        least = pack_least(v, least);
+        largest = pack_largest(v, largest);
+    }
+    range[0] = least;
+    range[1] = largest;
+    return differ;
+}
+
+static void pack_sum_whole(struct gy_blocks_sum *sum, const float *value, uint32_t n)
+{
+    uint32_t k = 0, differ = (uint32_t)sum->fraction;
+    if (sum->entries == 0 && n > 0)
+        sum->whole[0] = sum->whole[1] = pack_largest(pack_least(value[0], BLOCKS_WHOLE_MOST), -BLOCKS_WHOLE_MOST);
+    for (; n - k >= 64 && differ == 0; k += 64)
+        differ = pack_whole_some(value + k, 64, sum->whole);
+    if (differ == 0)
+        differ = pack_whole_some(value + k, n - k, sum->whole);
+    sum->fraction = differ != 0;
+}
+
+static void pack_join_whole(struct gy_blocks_sum *sum, const struct gy_blocks_sum *next)
+{
+    sum->fraction |= next->fraction;
+    for (int k = 0; k < 2 && next->entries > 0; k++)
+        sum->whole[k] = sum->entries == 0 ? next->whole[k] : (k == 0 ? pack_least : pack_largest)(sum->whole[k], next->whole[k]);
+}
+
 /* Adds n entries, the first of value `first`; differ: another has another one. */
 static void pack_sum_values(struct gy_blocks_sum *sum, float first, int differ, uint64_t n)
 {
@@ -91,6 +129,7 @@ GY_INT int gy_blocks_sum_add(struct gy_blocks_sum *sum, const struct gy_rows *ro
     if (sum->look.falls - falls != allowed || pack_some_not_finite(rows->label, (uint32_t)rows->count) ||
         (value != NULL && pack_some_not_finite(value, n)) || (rows->weight != NULL && pack_some_not_finite(rows->weight, (uint32_t)rows->count)))
         return pack_row_fail(rows, err);
+    pack_sum_whole(sum, value != NULL ? value : &rows->same, value != NULL ? n : n > 0);
     if (value != NULL && n > 0)
         pack_sum_values(sum, value[0], !pack_all_are(value, n, value[0]), n);
     else
@@ -106,6 +145,7 @@ GY_INT void gy_blocks_sum_join(struct gy_blocks_sum *sum, const struct gy_blocks
     sum->longest = next->longest > sum->longest ? next->longest : sum->longest;
     sum->shortest = sum->rows == 0 || next->shortest < sum->shortest ? next->shortest : sum->shortest;
     sum->look.most = next->look.most > sum->look.most ? next->look.most : sum->look.most;
+    pack_join_whole(sum, next);
     pack_sum_values(sum, next->same, next->values, next->entries);
     sum->weights |= next->weights;
     sum->rows += next->rows;
@@ -119,13 +159,19 @@ static struct gy_blocks_entry pack_describe(const struct gy_blocks_sum *sum)
     const int same_length = sum->longest == sum->shortest && sum->longest > 0;
     const struct gy_blocks_counts *const c = &sum->counts;
     struct gy_blocks_entry e = { 0, 0, (uint32_t)sum->rows, (uint32_t)sum->entries, same_length ? sum->longest : 0, 1, 0, GY_BLOCKS_LABEL_ONE, 0,
-        sum->entries > 0 ? sum->same : 1, { 0, 0 }, 0, 0, 0 };
+        sum->entries > 0 ? sum->same : 1, { 0, 0 }, 0, 0, 0, 0 };
     e.id_bits = (uint8_t)gy_bits_of(sum->look.most);
     e.length_bits = same_length ? 0 : (uint8_t)gy_bits_of(sum->longest);
     e.label_kind = c->too_many || c->count > 2 ? GY_BLOCKS_LABEL_REAL : c->count == 2 ? GY_BLOCKS_LABEL_BITS : GY_BLOCKS_LABEL_ONE;
     for (int i = 0; i < 2 && i < c->count && e.label_kind != GY_BLOCKS_LABEL_REAL; i++)
         e.label[i] = c->label[i];
     e.flags = (uint8_t)((sum->values ? GY_BLOCKS_VALUES : 0) | (sum->weights ? GY_BLOCKS_WEIGHTS : 0));
+    const int bits = gy_bits_of((uint32_t)((int32_t)sum->whole[1] - (int32_t)sum->whole[0]));
+    if (sum->values && !sum->fraction && bits <= BLOCKS_WHOLE_BITS) {
+        e.flags |= GY_BLOCKS_WHOLE;
+        e.value_bits = (uint8_t)bits;
+        e.same = sum->whole[0];
+    }
     e.features = sum->entries > 0 ? sum->look.most + 1 : 0;
     e.bytes = gy_blocks_place(&e).bytes;
     return e;
@@ -140,7 +186,7 @@ static void pack_place_parts(struct gy_blocks_packed *p)
     const struct gy_blocks_part part[GY_BLOCKS_PARTS] = {
         { at.lengths, at.ids, e->length_bits ? e->rows : 0, e->length_bits, 0 },
         { at.ids, at.values, e->entries, e->id_bits, 0 },
-        { at.values, at.labels, e->flags & GY_BLOCKS_VALUES ? e->entries : 0, 32, 0 },
+        { at.values, at.labels, e->flags & GY_BLOCKS_VALUES ? e->entries : 0, e->value_bits ? e->value_bits : 32, 0 },
         { at.labels, at.weights, reals || bits ? e->rows : 0, reals ? 32 : 1, 0 },
         { at.weights, at.bytes, e->flags & GY_BLOCKS_WEIGHTS ? e->rows : 0, 32, 0 },
     };
@@ -216,8 +262,17 @@ static void pack_ids(struct gy_bits_writer *to, const struct gy_rows *rows, uint
 
 static void pack_values(struct gy_bits_writer *to, const struct gy_rows *rows, uint32_t from, uint32_t n, const struct gy_blocks_entry *entry)
 {
-    (void)entry;
-    pack_reals(to, rows->value != NULL ? rows->value + gy_rows_begin(rows, 0) + from : NULL, rows->same, n);
+    const float *const value = rows->value != NULL ? rows->value + gy_rows_begin(rows, 0) + from : NULL;
+    const int32_t least = (int32_t)(entry->value_bits ? entry->same : 0);
+    uint32_t above[PACK_SOME];
+    if (entry->value_bits == 0)
+        pack_reals(to, value, rows->same, n);
+    for (uint32_t k = 0; k < n && entry->value_bits; k += PACK_SOME) {
+        const uint32_t some = n - k < PACK_SOME ? n - k : PACK_SOME;
+        for (uint32_t i = 0; i < some; i++)
+            above[i] = (uint32_t)((int32_t)(value != NULL ? value[k + i] : rows->same) - least);
+        gy_bits_pack(to, above, some, entry->value_bits);
+    }
 }
 
 static void pack_labels(struct gy_bits_writer *to, const struct gy_rows *rows, uint32_t from, uint32_t n, const struct gy_blocks_entry *entry)
