@@ -551,12 +551,12 @@ static void blocks_read_values(struct blocks_read *r, struct gy_rows *rows)
 {
     const unsigned char *const from = r->raw + r->parts.values;
     const uint32_t n = r->e->entries;
-    const int32_t least = (int32_t)r->e->same;
     uint32_t above[BLOCKS_STEP];
     if (r->e->flags & GY_BLOCKS_VALUES)
         rows->value = (const float *)(const void *)from;
     if (r->e->value_bits == 0)
         return;
+    const int32_t least = (int32_t)r->e->same; /* which is a whole number then */
     float *const value = blocks_take(r, 4 * (uint64_t)n);
     rows->value = value;
     for (uint32_t k = 0; k < n; k += BLOCKS_STEP) {
