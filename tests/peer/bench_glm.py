@@ -294,6 +294,7 @@ def bench_problem(args, name, problem, workers, answers, writer):
         for _ in range(args.rounds):
             for tool, worker in workers.items():
                 if chosen[tool]:
+                    time.sleep(args.pause)
                     answer = worker.ask(problem, strength, chosen[tool])
                     if answer and "seconds" in answer:
                         times[tool].append(answer["seconds"])
@@ -356,6 +357,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=float, default=120)
+    parser.add_argument("--pause", type=float, default=0.3, help="seconds before each timed fit: threads of the tool before may still wait by spinning")
     parser.add_argument("--levels", type=lambda text: [float(v) for v in text.split(",")], default=[1e-3, 1e-5])
     parser.add_argument("--rows", type=int, default=2000000)
     parser.add_argument("--csv")
