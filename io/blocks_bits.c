@@ -42,6 +42,19 @@ static void bits_see_plain(struct gy_bits_look *look, const uint32_t *id, size_t
     look->falls += falls;
 }
 
+/* A turn to a whole number and back leaves the bits of whole ones alone as they are. */
+static uint32_t bits_whole_plain(const float *value, size_t n, int32_t range[2])
+{
+    uint32_t differ = 0;
+    for (size_t k = 0; k < n; k++) {
+        const int32_t whole = fabsf(value[k]) <= BLOCKS_WHOLE_MOST ? (int32_t)value[k] : 0;
+        differ |= gy_blocks_bits_of_float((float)whole) ^ gy_blocks_bits_of_float(value[k]);
+        range[0] = whole < range[0] ? whole : range[0];
+        range[1] = whole > range[1] ? whole : range[1];
+    }
+    return differ;
+}
+
 #if defined(__x86_64__)
 #define BITS_AVX2 __attribute__((target("avx2")))
 #define BITS_WIDE 25 /* a number of more bits may lie in five bytes */
@@ -88,6 +101,28 @@ BITS_AVX2 static void bits_see_avx2(struct gy_bits_look *look, const uint32_t *i
     }
     bits_see_plain(look, id + k, n - k);
 }
+
+/* What is too large becomes the least of all numbers. */
+BITS_AVX2 static uint32_t bits_whole_avx2(const float *value, size_t n, int32_t range[2])
+{
+    __m256i least = _mm256_set1_epi32(range[0]), largest = _mm256_set1_epi32(range[1]), differ = _mm256_setzero_si256();
+    size_t k = 0;
+    for (; k + 8 <= n; k += 8) {
+        const __m256 v = _mm256_loadu_ps(value + k);
+        const __m256i whole = _mm256_cvttps_epi32(v);
+        differ = _mm256_or_si256(differ, _mm256_castps_si256(_mm256_xor_ps(_mm256_cvtepi32_ps(whole), v)));
+        least = _mm256_min_epi32(least, whole);
+        largest = _mm256_max_epi32(largest, whole);
+    }
+    int32_t l[8], m[8];
+    _mm256_storeu_si256((__m256i *)(void *)l, least);
+    _mm256_storeu_si256((__m256i *)(void *)m, largest);
+    for (int i = 0; i < 8; i++) {
+        range[0] = l[i] < range[0] ? l[i] : range[0];
+        range[1] = m[i] > range[1] ? m[i] : range[1];
+    }
+    return (uint32_t)!_mm256_testz_si256(differ, differ) | bits_whole_plain(value + k, n - k, range);
+}
 #endif
 
 GY_INT void gy_bits_unpack(const unsigned char *from, int bits, uint32_t *out, size_t n)
@@ -117,6 +152,18 @@ GY_INT void gy_bits_see(struct gy_bits_look *look, const uint32_t *id, size_t n,
     }
 #endif
     bits_see_plain(look, id, n);
+}
+
+GY_INT int gy_bits_see_whole(const float *value, size_t n, int32_t range[2])
+{
+    uint32_t differ;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        differ = bits_whole_avx2(value, n, range);
+    else
+#endif
+        differ = bits_whole_plain(value, n, range);
+    return differ != 0 || range[0] < -(int32_t)BLOCKS_WHOLE_MOST || range[1] > (int32_t)BLOCKS_WHOLE_MOST;
 }
 
 /* Adds a number of 1 to 64 bits. */

@@ -84,6 +84,8 @@ struct gy_bits_look {
 };
 /* Adds id[0, n) to look; with `before`, id[-1] is there. */
 GY_INT void gy_bits_see(struct gy_bits_look *look, const uint32_t *id, size_t n, int before);
+/* Widens range (least, largest) to n values; not 0: one is no whole number of at most BLOCKS_WHOLE_MOST, and the range says nothing. */
+GY_INT int gy_bits_see_whole(const float *value, size_t n, int32_t range[2]);
 
 /* ---- labels (blocks_labels.c) ---- */
 
@@ -109,7 +111,7 @@ struct gy_blocks_sum {
     int values, weights; /* they are not all the same; some rows have weights */
     float same;          /* value of the first entry */
     int fraction;        /* a value is no whole number of at most BLOCKS_WHOLE_MOST */
-    float whole[2];      /* the least and the largest of the others */
+    int32_t whole[2];    /* the least and the largest, where there is none such */
     struct gy_blocks_counts counts;
 };
 /* Adds the rows of a view. GY_E_ARG as for gy_blocks_pack. */

@@ -70,42 +70,23 @@ static size_t pack_sum_rows(struct gy_blocks_sum *sum, const struct gy_rows *row
     return allowed;
 }
 
-static float pack_least(float a, float b) { return a < b ? a : b; }
-static float pack_largest(float a, float b) { return a > b ? a : b; }
-
-/* Widens range (least, largest) to n values; not 0: one is no whole number, since a turn to one and back gives other bits. */
-static inline uint32_t pack_whole_some(const float *value, uint32_t n, float range[2])
-{
-    float least = range[0], largest = range[1];
-    uint32_t differ = 0;
-    for (uint32_t k = 0; k < n; k++) {
-        const float v = pack_largest(pack_least(value[k], BLOCKS_WHOLE_MOST), -BLOCKS_WHOLE_MOST);
-        differ |= gy_blocks_bits_of_float((float)(int32_t)v) ^ gy_blocks_bits_of_float(value[k]);
-        least = pack_least(v, least);
-        largest = pack_largest(v, largest);
-    }
-    range[0] = least;
-    range[1] = largest;
-    return differ;
-}
-
 static void pack_sum_whole(struct gy_blocks_sum *sum, const float *value, uint32_t n)
 {
-    uint32_t k = 0, differ = (uint32_t)sum->fraction;
-    if (sum->entries == 0 && n > 0)
-        sum->whole[0] = sum->whole[1] = pack_largest(pack_least(value[0], BLOCKS_WHOLE_MOST), -BLOCKS_WHOLE_MOST);
-    for (; n - k >= 64 && differ == 0; k += 64)
-        differ = pack_whole_some(value + k, 64, sum->whole);
-    if (differ == 0)
-        differ = pack_whole_some(value + k, n - k, sum->whole);
-    sum->fraction = differ != 0;
+    if (sum->entries == 0 && n > 0) {
+        sum->whole[0] = INT32_MAX;
+        sum->whole[1] = INT32_MIN;
+    }
+    for (uint32_t k = 0; k < n && !sum->fraction; k += PACK_SOME)
+        sum->fraction = gy_bits_see_whole(value + k, n - k < PACK_SOME ? n - k : PACK_SOME, sum->whole);
 }
 
 static void pack_join_whole(struct gy_blocks_sum *sum, const struct gy_blocks_sum *next)
 {
+    const int32_t *const a = sum->entries > 0 ? sum->whole : next->whole, *const b = next->entries > 0 ? next->whole : a;
     sum->fraction |= next->fraction;
-    for (int k = 0; k < 2 && next->entries > 0; k++)
-        sum->whole[k] = sum->entries == 0 ? next->whole[k] : (k == 0 ? pack_least : pack_largest)(sum->whole[k], next->whole[k]);
+    const int32_t least = a[0] < b[0] ? a[0] : b[0], largest = a[1] > b[1] ? a[1] : b[1];
+    sum->whole[0] = least;
+    sum->whole[1] = largest;
 }
 
 /* Adds n entries, the first of value `first`; differ: another has another one. */
@@ -126,10 +107,11 @@ GY_INT int gy_blocks_sum_add(struct gy_blocks_sum *sum, const struct gy_rows *ro
     const float *const value = rows->value != NULL ? rows->value + from : NULL;
     const size_t allowed = pack_sum_rows(sum, rows), falls = sum->look.falls;
     gy_bits_see(&sum->look, rows->id + from, n, 0);
-    if (sum->look.falls - falls != allowed || pack_some_not_finite(rows->label, (uint32_t)rows->count) ||
-        (value != NULL && pack_some_not_finite(value, n)) || (rows->weight != NULL && pack_some_not_finite(rows->weight, (uint32_t)rows->count)))
-        return pack_row_fail(rows, err);
     pack_sum_whole(sum, value != NULL ? value : &rows->same, value != NULL ? n : n > 0);
+    if (sum->look.falls - falls != allowed || pack_some_not_finite(rows->label, (uint32_t)rows->count) ||
+        (value != NULL && sum->fraction && pack_some_not_finite(value, n)) ||
+        (rows->weight != NULL && pack_some_not_finite(rows->weight, (uint32_t)rows->count)))
+        return pack_row_fail(rows, err);
     if (value != NULL && n > 0)
         pack_sum_values(sum, value[0], !pack_all_are(value, n, value[0]), n);
     else
@@ -166,11 +148,11 @@ static struct gy_blocks_entry pack_describe(const struct gy_blocks_sum *sum)
     for (int i = 0; i < 2 && i < c->count && e.label_kind != GY_BLOCKS_LABEL_REAL; i++)
         e.label[i] = c->label[i];
     e.flags = (uint8_t)((sum->values ? GY_BLOCKS_VALUES : 0) | (sum->weights ? GY_BLOCKS_WEIGHTS : 0));
-    const int bits = gy_bits_of((uint32_t)((int32_t)sum->whole[1] - (int32_t)sum->whole[0]));
+    const int bits = gy_bits_of((uint32_t)sum->whole[1] - (uint32_t)sum->whole[0]);
     if (sum->values && !sum->fraction && bits <= BLOCKS_WHOLE_BITS) {
         e.flags |= GY_BLOCKS_WHOLE;
         e.value_bits = (uint8_t)bits;
-        e.same = sum->whole[0];
+        e.same = (float)sum->whole[0];
     }
     e.features = sum->entries > 0 ? sum->look.most + 1 : 0;
     e.bytes = gy_blocks_place(&e).bytes;

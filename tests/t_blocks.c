@@ -47,15 +47,17 @@ static uint64_t blk_next(void)
     return blk_state;
 }
 
-/* Fractions; whole numbers of ten bits, of 24; too large ones; whole ones with a zero that has a sign; two. */
+/* Fractions; whole numbers of ten bits, of 24; too large ones; whole ones with a zero that has a sign; two; the least
+ * of 32 bits among small ones. */
 static float blk_fraction(uint64_t x) { return (float)(int64_t)(x % 2001) / 100 - 10; }
 static float blk_ten(uint64_t x) { return (float)((int32_t)(x % 1000) - 300); }
 static float blk_most(uint64_t x) { return (float)(x % 16777216) - BLOCKS_WHOLE_MOST; }
 static float blk_large(uint64_t x) { return (float)(int64_t)(x % 1000) * 1e7f; }
 static float blk_signed(uint64_t x) { return x % 9 ? (float)(x % 5) : -0.0f; }
 static float blk_two(uint64_t x) { return (float)(x % 2) + 7; }
-static float (*const blk_value_of[])(uint64_t) = { blk_fraction, blk_ten, blk_most, blk_large, blk_signed, blk_two };
-static const int blk_bits_of[] = { 0, 10, 24, 0, 0, 1 };
+static float blk_least(uint64_t x) { return x % 9 ? (float)(x % 5) : (float)INT32_MIN; }
+static float (*const blk_value_of[])(uint64_t) = { blk_fraction, blk_ten, blk_most, blk_large, blk_signed, blk_two, blk_least };
+static const int blk_bits_of[] = { 0, 10, 24, 0, 0, 1, 0 };
 
 static void blk_make_row(struct blk_rows *r, int32_t i, uint32_t length, const struct blk_kind *kind)
 {
