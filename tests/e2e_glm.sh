@@ -254,6 +254,10 @@ if grep -q '"epoch":1,' "$out"; then bad 'begins anew'; else ok; fi
 expect 0 "$GYRE" glm train soft.svm s.model --softmax --l2 1 --gap 1e-8 --balanced --json
 near "$(value objective)" "$best" 1e-7
 
+expect 0 "$GYRE" glm train soft.svm s.model --softmax --l2 1 --bias 1 --bias-free --gap 1e-6 --json
+near "$(value objective)" "$(value bound)" 1e-6
+says "$out" '"why":"gap"'
+
 # ---- two processes, one model
 expect 0 "$GYRE" launch -n 2 --threads 1 -- "$GYRE" glm train g.blocks two.model --l2 5 --gap 1e-6 --json
 near "$(sed -n 's/.*"event":"end".*"objective":\([-0-9.e+]*\).*/\1/p' "$out")" "$objective" 2e-6

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Newton's method with conjugate gradients for the softmax loss. Of a row its probabilities stay between passes: a product with the curvature is then one
  * look at its features to and one fro. P is strongly convex, so |G|^2 / (2 l2) bounds its distance from the optimum: it is the gap at the dual point that the
- * probabilities make. Weights lie feature by feature, the classes of a feature beside each other. */
+ * probabilities make. A bias that is not penalised wants rows' probabilities that add up to the rows of each class; they are moved towards one distribution for
+ * all rows just so far that they do. Weights lie feature by feature, the classes of a feature beside each other. */
 #include "softmax.h"
 #include "newton.h"
 
@@ -13,20 +14,24 @@ struct soft {
     const struct gy_glm_classes *classes;
     int count;
     size_t dims, all;       /* features with the bias; times classes */
+    size_t penalised;       /* of all; the bias comes last */
     int slots;
     float *w, *trial;       /* [dims][count] */
     float *probability;     /* [rows][count] at the point last visited */
     double *slot, *loss;    /* [slots][all], [slots][2]: loss, rows of no class */
     double *scratch;        /* [threads][count] */
     double *g, *u, *diagonal, *s, *r, *p, *q; /* [all] */
+    double *own;            /* [all] sums of each class's own rows; with a bias that is not penalised */
     double primal, gap, sum; /* sum: of losses at the point last visited */
 };
+
+enum soft_what { SOFT_VISIT, SOFT_PRODUCT, SOFT_OWN };
 
 struct soft_pass {
     struct gy_nw_view view;
     struct soft *soft;
     const float *w;
-    int product;            /* of the curvature with w; else a visit */
+    enum soft_what what;    /* a visit, the product of the curvature with w, the sums of rows by classes */
     double *out;
 };
 
@@ -111,8 +116,14 @@ static void soft_tile(void *job, int64_t tile, int thread)
         float *const probability = soft->probability + (size_t)(pass->view.base + i) * (size_t)soft->count;
         const int y = soft_class(soft, rows->label[i]);
         const double c = soft_weight(soft, rows, i, y);
+        if (pass->what == SOFT_OWN) {
+            memset(z, 0, (size_t)soft->count * sizeof *z);
+            z[y < 0 ? 0 : y] = y < 0 ? 0 : c;
+            soft_scatter(soft, rows, i, z, slot);
+            continue;
+        }
         soft_scores(soft, rows, i, pass->w, z);
-        if (pass->product) {
+        if (pass->what == SOFT_PRODUCT) {
             soft_product_row(soft, z, c, probability);
         } else {
             soft->loss[2 * tile + 1] += y < 0;
@@ -178,6 +189,50 @@ static int soft_diagonal(struct soft *soft, struct gy_error *err)
     return gy_nw_sum(&soft->nw, soft->diagonal, soft->all, err);
 }
 
+/* ---- certificate ---- */
+
+/* The share of the way to the distribution q that the probabilities go. Class k has own[k] rows, and probabilities that add up to own[k] - pull[k]. */
+static double soft_share(const double *own, const double *pull, int count, double *q)
+{
+    double share = 0, total = 0;
+    for (int k = 0; k < count; k++) {
+        const double sum = own[k] - pull[k], least = sum > 0 ? 1 - own[k] / sum : 0;
+        share = least > share ? least : share;
+        total += own[k];
+    }
+    for (int k = 0; k < count; k++) {
+        const double left = share > 0 ? (own[k] - (1 - share) * (own[k] - pull[k])) / (share * total) : 0;
+        q[k] = left > 0 ? left : 0;
+    }
+    return share;
+}
+
+/* The dual function where the bias is not penalised: entropies, which are concave, less |sum of c (y - p) x'|^2 / (2 l2). Those of the rows' own
+ * probabilities are the losses and the pull's product with w. */
+static double soft_free_dual(const struct soft *soft)
+{
+    const size_t count = (size_t)soft->count, first = soft->penalised;
+    double *const q = soft->scratch, square = 0, entropy = 0, rows = 0;
+    const double share = soft_share(soft->own + first, soft->u + first, soft->count, q);
+    for (size_t k = 0; k < count; k++) {
+        rows += soft->own[first + k] / soft->nw.problem->bias;
+        entropy -= q[k] > 0 ? q[k] * log(q[k]) : 0;
+    }
+    for (size_t j = 0; j < first; j += count) {
+        double all = 0;
+        for (size_t k = 0; k < count; k++)
+            all += soft->own[j + k];
+        for (size_t k = 0; k < count; k++) {
+            const double pull = (1 - share) * soft->u[j + k] + share * (soft->own[j + k] - q[k] * all);
+            square += pull * pull;
+        }
+    }
+    double near = soft->sum;
+    for (size_t j = 0; j < soft->all; j++)
+        near += soft->u[j] * (double)soft->w[j];
+    return (1 - share) * near + share * rows * entropy - square / (2 * soft->nw.problem->l2);
+}
+
 /* ---- Newton ---- */
 
 static int soft_visit(struct soft *soft, const float *w, double *primal, struct gy_error *err)
@@ -187,7 +242,7 @@ static int soft_visit(struct soft *soft, const float *w, double *primal, struct 
     GY_TRY(soft_walk(&pass, sums, err));
     if (sums[1] > 0)
         return GY_FAIL(err, GY_E_MISMATCH, "%.0f rows have a label that is none of the %d classes", sums[1], soft->count);
-    for (size_t j = 0; j < soft->all; j++)
+    for (size_t j = 0; j < soft->penalised; j++)
         square += (double)w[j] * (double)w[j];
     soft->sum = sums[0];
     *primal = sums[0] + 0.5 * soft->nw.problem->l2 * square;
@@ -197,12 +252,13 @@ static int soft_visit(struct soft *soft, const float *w, double *primal, struct 
 static void soft_accept(struct soft *soft, const float *w, double primal)
 {
     const double l2 = soft->nw.problem->l2;
-    for (size_t j = 0; j < soft->all; j++)
-        soft->g[j] = l2 * (double)w[j] - soft->u[j];
-    soft->primal = primal;
-    soft->gap = gy_nw_inner(soft->g, soft->g, soft->all) / (2 * l2);
     if (w != soft->w)
         memcpy(soft->w, w, soft->all * sizeof *w);
+    for (size_t j = 0; j < soft->all; j++)
+        soft->g[j] = (j < soft->penalised ? l2 * (double)w[j] : 0) - soft->u[j];
+    soft->primal = primal;
+    soft->gap = soft->own ? primal - soft_free_dual(soft) : gy_nw_inner(soft->g, soft->g, soft->all) / (2 * l2);
+    soft->gap = soft->gap > 0 ? soft->gap : 0; /* by rounding */
     struct gy_glm_certificate *const at = &soft->nw.run->result;
     *at = (struct gy_glm_certificate){ .primal = primal, .dual = primal - soft->gap, .gap = soft->gap, .loss = soft->sum };
 }
@@ -211,11 +267,12 @@ static void soft_accept(struct soft *soft, const float *w, double primal)
 static int soft_direction(struct soft *soft, double share, struct gy_error *err)
 {
     const double l2 = soft->nw.problem->l2;
-    struct soft_pass pass = { .soft = soft, .w = soft->trial, .product = 1, .out = soft->q };
+    struct soft_pass pass = { .soft = soft, .w = soft->trial, .what = SOFT_PRODUCT, .out = soft->q };
     double rho = 0, sums[2];
     GY_TRY(soft_diagonal(soft, err));
     for (size_t j = 0; j < soft->all; j++) {
-        soft->diagonal[j] = 1 / (soft->diagonal[j] + l2);
+        const double curve = soft->diagonal[j] + (j < soft->penalised ? l2 : 0);
+        soft->diagonal[j] = curve > 0 ? 1 / curve : 0;
         soft->s[j] = 0;
         soft->r[j] = -soft->g[j];
         soft->p[j] = soft->diagonal[j] * soft->r[j];
@@ -226,7 +283,7 @@ static int soft_direction(struct soft *soft, double share, struct gy_error *err)
         for (size_t j = 0; j < soft->all; j++)
             soft->trial[j] = (float)soft->p[j];
         GY_TRY(soft_walk(&pass, sums, err));
-        gy_nw_add(soft->q, l2, soft->p, soft->all);
+        gy_nw_add(soft->q, l2, soft->p, soft->penalised);
         const double curve = gy_nw_inner(soft->p, soft->q, soft->all), alpha = rho / curve, before = rho;
         if (!(curve > 0))
             break;
@@ -275,8 +332,11 @@ static int soft_run(struct soft *soft, struct gy_error *err)
 {
     struct gy_glm_run *const run = soft->nw.run;
     struct gy_nw_watch watch = { 0 };
-    double primal;
+    struct soft_pass own = { .soft = soft, .what = SOFT_OWN, .out = soft->own };
+    double primal, sums[2];
     int moved = 1;
+    if (soft->own)
+        GY_TRY(soft_walk(&own, sums, err));
     GY_TRY(soft_visit(soft, soft->w, &primal, err));
     GY_TRY(gy_nw_finite(primal, err));
     soft_accept(soft, soft->w, primal);
@@ -303,6 +363,8 @@ static int soft_take(struct soft *soft, struct gy_error *err)
     double **const vectors[] = { &soft->g, &soft->u, &soft->diagonal, &soft->s, &soft->r, &soft->p, &soft->q };
     const size_t count = (size_t)soft->count, slots = (size_t)soft->slots;
     int bad = 0;
+    if (soft->penalised < soft->all)
+        bad |= (soft->own = gy_arena_take(arena, soft->all, sizeof(double))) == NULL;
     for (size_t i = 0; i < GY_COUNT(vectors); i++)
         bad |= (*vectors[i] = gy_arena_take(arena, soft->all, sizeof(double))) == NULL;
     bad |= (soft->w = gy_arena_take(arena, soft->all, sizeof(float))) == NULL;
@@ -324,8 +386,6 @@ static int soft_check(const struct gy_glm_run *run, const struct gy_glm_classes 
                 return GY_FAIL(err, GY_E_ARG, "class %g is listed twice", (double)classes->label[k]);
     if (!(run->problem->l2 > 0) || run->problem->l1 > 0)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "a softmax model has an l2 penalty above 0 (%g) and no l1 (%g)", run->problem->l2, run->problem->l1);
-    if (run->problem->bias != 0 && run->problem->bias_free)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "the bias of a softmax model is penalised like its features");
     return GY_OK;
 }
 
@@ -336,6 +396,7 @@ GY_INT int gy_glm_softmax(struct gy_glm_run *run, const struct gy_glm_classes *c
     GY_TRY(gy_nw_open(&soft.nw, run, 0, 0, err));
     soft.dims = soft.nw.dims;
     soft.all = soft.dims * (size_t)classes->count;
+    soft.penalised = run->problem->bias != 0 && run->problem->bias_free ? soft.all - (size_t)classes->count : soft.all;
     soft.slots = soft.all <= 1 << 16 ? GY_NW_SLOTS : soft.all <= 1 << 20 ? 8 : 4;
     int status = soft_take(&soft, err);
     if (status == GY_OK) {

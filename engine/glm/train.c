@@ -304,11 +304,12 @@ static int glm_train_one(struct glm_train *t, int k, struct gy_error *err)
 static int glm_train_softmax(struct glm_train *t, struct gy_error *err)
 {
     struct gyre_glm *m = t->model;
-    const struct gy_glm_problem problem = { .loss = t->c.loss, .l2 = t->c.l2, .bias = t->c.bias, .class_weight = { 1, 1 } };
+    const struct gy_glm_problem problem = { .loss = t->c.loss, .l2 = t->c.l2, .bias = t->c.bias, .bias_free = t->c.bias_free,
+                                            .class_weight = { 1, 1 } };
     float factor[GY_BLOCKS_CLASSES];
     const struct gy_glm_classes classes = { .label = m->label, .factor = factor, .count = m->info.classes };
-    if (t->c.loss != GYRE_GLM_LOGISTIC || t->c.l1 > 0 || t->c.bias_free)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax is for the logistic loss with l2, without bias_free");
+    if (t->c.loss != GYRE_GLM_LOGISTIC || t->c.l1 > 0)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax is for the logistic loss with l2");
     if (t->c.solver)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax has a solver of its own; solver is '%.40s'", t->c.solver);
     for (int32_t k = 0; k < m->info.classes; k++)
