@@ -81,11 +81,8 @@ static int socket_find(const char *host, int port, int listens, struct socket_ad
 
 static int socket_port(int fd)
 {
-    struct sockaddr_storage at;
-    socklen_t bytes = sizeof(at);
-    if (getsockname(fd, (struct sockaddr *)(void *)&at, &bytes) != 0)
-        return -1;
-    return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&at)->sin6_port : ((struct sockaddr_in *)(void *)&at)->sin_port);
+    struct gy_net_endpoint own;
+    return gy_net_endpoint_own(fd, &own) == 0 ? gy_net_endpoint_port(&own) : -1;
 }
 
 GY_INT int gy_net_listen(const char *host, int port, int *fd, int *bound, struct gy_error *err)
@@ -251,6 +248,13 @@ GY_INT int gy_net_endpoint_interface(const char *name, struct gy_net_endpoint *o
     }
     freeifaddrs(all);
     return found ? GY_OK : GY_FAIL(err, GY_E_ARG, "GYRE_INTERFACE is \"%.60s\"; this host has no such interface with an address", name);
+}
+
+GY_INT int gy_net_endpoint_port(const struct gy_net_endpoint *at)
+{
+    struct sockaddr_storage any = {0};
+    memcpy(&any, at->bytes, at->count <= sizeof(at->bytes) ? at->count : 0);
+    return ntohs(any.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&any)->sin6_port : ((struct sockaddr_in *)(void *)&any)->sin_port);
 }
 
 GY_INT void gy_net_endpoint_loopback(struct gy_net_endpoint *out)

@@ -3,8 +3,11 @@
  * an endpoint fails, it only marks the peer, and the next progress cancels what is still to come from it and closes the endpoint by
  * force, which ends its sends. Endpoints work in UCX's peer mode: without it a send to a lost peer would never end.
  *
- * UCX's own ways of sharing memory stay closed: ranks of one host use memory of ours. Its signal handlers are taken back. */
+ * UCX's own ways of sharing memory stay closed: ranks of one host use memory of ours. Its signal handlers are taken back. Its connections of TCP
+ * whose ends are both on this machine are found by their ports and get the simplest control of the rate: BBR, where a system has chosen it, takes
+ * more than half of the rate there. */
 #include "../engine/base/clock.h"
+#include "ports.h"
 #include "ucx.h"
 #include "ucx_api.h"
 
@@ -20,6 +23,8 @@
 #define UCX_LOOKS 200           /* calls that find nothing before the processor is given away */
 #define UCX_LONG 4000           /* and before this rank sleeps for a moment: it is far ahead of the others */
 #define UCX_MOMENT_NS 50000
+#define UCX_SEGMENT "264k"      /* of TCP: a message of 256 KiB with its heads */
+#define UCX_SETTLED 16          /* posts; by then connections have come. They are looked for again after twice as many */
 
 struct ucx_peer {
     struct gy_net_ucx *ucx;
@@ -27,18 +32,23 @@ struct ucx_peer {
     int failed; /* 1: its endpoint broke; 2: and was closed */
     int status; /* UCX's */
 };
+struct ucx_address {
+    unsigned char bytes[GY_NET_UCX_ADDRESS - sizeof(struct gy_net_ports)];
+    struct gy_net_ports ports; /* on which its UCX listens */
+};
 struct gy_net_ucx {
     struct gy_alloc alloc;
     struct ucx_functions f;
     void *context, *worker;
     struct gy_net_ucx_config config;
-    unsigned char own[GY_NET_UCX_ADDRESS], *addresses; /* [ranks][GY_NET_UCX_ADDRESS] */
-    struct ucx_peer *peers;                            /* [ranks] */
+    struct ucx_address own, *addresses; /* [ranks] */
+    struct gy_net_port_set ports;       /* of all ranks */
+    struct ucx_peer *peers;             /* [ranks] */
     struct gy_net_request *pending;
-    int failed;                                        /* peers whose failure is not dealt with */
-    int idle;                                          /* progress calls in a row that found nothing */
-    unsigned ended;                                    /* counts requests that are over */
-    int broken;                                        /* requests were given up: UCX must not run again */
+    int failed;                         /* peers whose failure is not dealt with */
+    int idle;                           /* progress calls in a row that found nothing */
+    unsigned posts, ended;              /* count requests, and those that are over */
+    int broken;                         /* requests were given up: UCX must not run again */
 };
 
 /* ---- the library ---- */
@@ -162,7 +172,7 @@ static int ucx_endpoint(struct gy_net_ucx *u, int rank, struct gy_error *err)
     if (peer->ep != NULL)
         return GY_OK;
     const struct ucx_ep_params params = {.field_mask = UCX_EP_ADDRESS | UCX_EP_ERR_MODE | UCX_EP_ERR_HANDLER,
-                                         .address = u->addresses + (size_t)rank * GY_NET_UCX_ADDRESS, .err_mode = UCX_ERR_MODE_PEER,
+                                         .address = u->addresses[rank].bytes, .err_mode = UCX_ERR_MODE_PEER,
                                          .err_handler = {ucx_on_error, peer}};
     const ucx_status status = u->f.ep_create(u->worker, &params, &peer->ep);
     if (status == 0)
@@ -193,6 +203,8 @@ static int ucx_post(void *self, struct gy_net_request *r, struct gy_error *err)
     if (u->broken || u->peers[r->peer].failed)
         return GY_FAIL(err, GY_E_PEER, "rank %d is gone", r->peer);
     GY_TRY(ucx_endpoint(u, r->peer, err));
+    if (++u->posts >= UCX_SETTLED && (u->posts & (u->posts - 1)) == 0)
+        gy_net_ports_near(&u->ports);
     info.length = r->bytes;
     r->owner = u;
     r->stamp = UCX_POSTING;
@@ -306,19 +318,37 @@ GY_INT int gy_net_ucx_has_rdma(void)
     return found;
 }
 
-/* The user's own variables win. Both ends of TCP must have the same segments. */
+/* The user's own variables win; who sets one of TCP's segments has the other, too, as no sent one may be longer than a received one. Both ends
+ * must have the same. UCX 1.13 knows them here by the names that have no TCP_. */
 static int ucx_configure(const struct gy_net_ucx *u, void *config, struct gy_error *err)
 {
-    static const char *const rows[][2] = {{"UCX_TLS", "TLS"}, {"UCX_KEEPALIVE_INTERVAL", "KEEPALIVE_INTERVAL"},
-                                          {"UCX_TCP_TX_SEG_SIZE", "TCP_TX_SEG_SIZE"}, {"UCX_TCP_RX_SEG_SIZE", "TCP_RX_SEG_SIZE"},
-                                          {"UCX_RNDV_THRESH", "RNDV_THRESH"}};
-    const char *const values[] = {u->config.transports != NULL ? u->config.transports : "^sm", "1000s", "200k", "200k",
-                                  gy_net_ucx_has_rdma() ? "auto" : "inf" /* asking first costs time over TCP */};
+    const char *const transports = u->config.transports != NULL ? u->config.transports : "^sm";
+    const char *const ask = gy_net_ucx_has_rdma() ? "auto" : "inf"; /* asking first costs time over TCP */
+    const char *const segment = getenv("UCX_TCP_TX_SEG_SIZE") != NULL ? "UCX_TCP_TX_SEG_SIZE" : "UCX_TCP_RX_SEG_SIZE";
+    const struct {
+        const char *variable, *name, *value;
+    } rows[] = {{"UCX_TLS", "TLS", transports}, {"UCX_KEEPALIVE_INTERVAL", "KEEPALIVE_INTERVAL", "1000s"}, {"UCX_RNDV_THRESH", "RNDV_THRESH", ask},
+                {segment, "TCP_TX_SEG_SIZE", UCX_SEGMENT}, {segment, "TX_SEG_SIZE", UCX_SEGMENT},
+                {segment, "TCP_RX_SEG_SIZE", UCX_SEGMENT}, {segment, "RX_SEG_SIZE", UCX_SEGMENT}};
     for (size_t i = 0; i < GY_COUNT(rows); i++) {
-        const ucx_status status = getenv(rows[i][0]) == NULL ? u->f.config_modify(config, rows[i][1], values[i]) : 0;
+        const ucx_status status = getenv(rows[i].variable) == NULL ? u->f.config_modify(config, rows[i].name, rows[i].value) : 0;
         if (status != 0)
-            return ucx_fail(u, status, rows[i][0], err);
+            return ucx_fail(u, status, rows[i].variable, err);
     }
+    return GY_OK;
+}
+
+/* What this process listens on from here on is UCX's. */
+static int ucx_open_worker(struct gy_net_ucx *u, struct gy_error *err)
+{
+    const struct ucx_worker_params worker = {.field_mask = UCX_WORKER_THREAD_MODE, .thread_mode = UCX_THREAD_SERIALIZED};
+    struct gy_net_ports before;
+    gy_net_ports_read(&before);
+    const ucx_status status = u->f.worker_create(u->context, &worker, &u->worker);
+    if (status != 0)
+        return ucx_fail(u, status, "no worker", err);
+    gy_net_ports_read(&u->own.ports);
+    gy_net_ports_less(&u->own.ports, &before);
     return GY_OK;
 }
 
@@ -326,31 +356,28 @@ static int ucx_start(struct gy_net_ucx *u, void *config, struct gy_error *err)
 {
     const struct ucx_params params = {.field_mask = UCX_PARAM_FEATURES | UCX_PARAM_RANKS, .features = UCX_FEATURE_TAG,
                                       .estimated_num_eps = (size_t)u->config.ranks};
-    const struct ucx_worker_params worker = {.field_mask = UCX_WORKER_THREAD_MODE, .thread_mode = UCX_THREAD_SERIALIZED};
     struct ucx_worker_attr attr = {.field_mask = UCX_WORKER_ATTR_ADDRESS};
     GY_TRY(ucx_configure(u, config, err));
     ucx_status status = u->f.init_version(UCX_API_MAJOR, UCX_API_MINOR, &params, config, &u->context);
     if (status != 0)
         return ucx_fail(u, status, "no context", err);
-    status = u->f.worker_create(u->context, &worker, &u->worker);
-    if (status != 0)
-        return ucx_fail(u, status, "no worker", err);
+    GY_TRY(ucx_open_worker(u, err));
     status = u->f.worker_query(u->worker, &attr);
     if (status != 0)
         return ucx_fail(u, status, "no address", err);
-    const size_t bytes = attr.address_length;
-    if (bytes <= sizeof(u->own))
-        memcpy(u->own, attr.address, bytes);
+    const size_t bytes = attr.address_length, room = sizeof(u->own.bytes);
+    if (bytes <= room)
+        memcpy(u->own.bytes, attr.address, bytes);
     u->f.worker_release_address(u->worker, attr.address);
-    return bytes <= sizeof(u->own) ? GY_OK : GY_FAIL(err, GY_E_UNSUPPORTED, "UCX's address has %zu bytes; there is room for %zu. UCX_TLS or "
-                                                     "UCX_NET_DEVICES can name fewer ways", bytes, sizeof(u->own));
+    return bytes <= room ? GY_OK : GY_FAIL(err, GY_E_UNSUPPORTED, "UCX's address has %zu bytes; there is room for %zu. UCX_TLS or UCX_NET_DEVICES can "
+                                           "name fewer ways", bytes, room);
 }
 
 static int ucx_fill(struct gy_net_ucx *u, struct gy_error *err)
 {
     void *config = NULL;
     const size_t ranks = (size_t)u->config.ranks;
-    u->addresses = gy_alloc_take(&u->alloc, ranks, GY_NET_UCX_ADDRESS);
+    u->addresses = gy_alloc_take(&u->alloc, ranks, sizeof(*u->addresses));
     u->peers = gy_alloc_take(&u->alloc, ranks, sizeof(*u->peers));
     if (u->addresses == NULL || u->peers == NULL)
         return GY_NOMEM(err, "the ranks' addresses", ranks * GY_NET_UCX_ADDRESS);
@@ -395,20 +422,22 @@ GY_INT void gy_net_ucx_close(struct gy_net_ucx *u)
         u->f.worker_destroy(u->worker);
     if (u->context != NULL && !u->broken)
         u->f.cleanup(u->context);
-    gy_alloc_free(&alloc, u->addresses, (size_t)u->config.ranks * GY_NET_UCX_ADDRESS);
+    gy_alloc_free(&alloc, u->addresses, (size_t)u->config.ranks * sizeof(*u->addresses));
     gy_alloc_free(&alloc, u->peers, (size_t)u->config.ranks * sizeof(*u->peers));
     gy_alloc_free(&alloc, u, sizeof(*u));
 }
 
 GY_INT void gy_net_ucx_address(const struct gy_net_ucx *u, unsigned char *address)
 {
-    memcpy(address, u->own, GY_NET_UCX_ADDRESS);
+    memcpy(address, &u->own, sizeof(u->own));
 }
 
 GY_INT int gy_net_ucx_connect(struct gy_net_ucx *u, const unsigned char *addresses, struct gy_error *err)
 {
     (void)err;
-    memcpy(u->addresses, addresses, (size_t)u->config.ranks * GY_NET_UCX_ADDRESS);
+    memcpy(u->addresses, addresses, (size_t)u->config.ranks * sizeof(*u->addresses));
+    for (int r = 0; r < u->config.ranks; r++)
+        gy_net_ports_add(&u->ports, &u->addresses[r].ports);
     return GY_OK;
 }
 

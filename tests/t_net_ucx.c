@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The transport on UCX between processes of this host, over TCP and over shared memory: every algorithm gives the right sums for any
  * count, the same bits on every rank; a rank that is killed ends the others within seconds, also those that never talked to it; the
- * declarations of ours agree with UCX's headers where they are installed. */
+ * declarations of ours agree with UCX's headers where they are installed; a library's connections are found by its ports. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +13,7 @@
 #include "../engine/base/rng.h"
 #include "../net/boot.h"
 #include "../net/exec.h"
+#include "../net/ports.h"
 #include "../net/socket.h"
 #include "../net/ucx.h"
 #include "t.h"
@@ -67,6 +71,59 @@ static void ucx_mirror(void)
 #else
 static void ucx_mirror(void) { T_SKIP("UCX's headers (Debian: libucx-dev) are not here to compare with"); }
 #endif
+
+/* ---- ports ---- */
+
+struct ucx_pair {
+    int listener, port, called, caller;
+    char control[16]; /* of the rate, as the system chose it */
+};
+
+static int ucx_is_control(int fd, const char *name)
+{
+    char now[16] = "";
+    socklen_t bytes = sizeof(now) - 1;
+    return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, now, &bytes) == 0 && strcmp(now, name) == 0;
+}
+
+static int ucx_pair_open(struct ucx_pair *p, struct gy_error *err)
+{
+    const int64_t deadline = gy_clock_ns() + UCX_WAIT;
+    socklen_t bytes = sizeof(p->control) - 1;
+    GY_TRY(gy_net_connect("127.0.0.1", p->port, deadline, &p->caller, err));
+    GY_TRY(gy_net_accept(p->listener, deadline, &p->called, err));
+    memset(p->control, 0, sizeof(p->control));
+    return getsockopt(p->caller, IPPROTO_TCP, TCP_CONGESTION, p->control, &bytes);
+}
+
+/* Of two listeners the second is the library's. */
+static void ucx_ports(void)
+{
+    static struct gy_net_port_set set;
+    struct gy_net_ports before, after;
+    struct ucx_pair pair[2];
+    struct gy_error err = {0};
+    if (!T_CHECK(gy_net_listen(NULL, 0, &pair[0].listener, &pair[0].port, &err) == GY_OK))
+        return;
+    gy_net_ports_read(&before);
+    if (!T_CHECK(gy_net_listen(NULL, 0, &pair[1].listener, &pair[1].port, &err) == GY_OK))
+        return;
+    gy_net_ports_read(&after);
+    gy_net_ports_less(&after, &before);
+    T_CHECK(after.count == 1 && after.port[0] == pair[1].port);
+    for (int i = 0; i < 2; i++)
+        if (!T_CHECK(ucx_pair_open(&pair[i], &err) == 0))
+            return;
+    gy_net_ports_add(&set, &after);
+    gy_net_ports_near(&set);
+    T_CHECK(ucx_is_control(pair[0].caller, pair[0].control) && ucx_is_control(pair[0].called, pair[0].control));
+    T_CHECK(ucx_is_control(pair[1].caller, "reno") && ucx_is_control(pair[1].called, "reno"));
+    for (int i = 0; i < 2; i++) {
+        close(pair[i].caller);
+        close(pair[i].called);
+        close(pair[i].listener);
+    }
+}
 
 /* ---- processes ---- */
 
@@ -233,6 +290,7 @@ static void ucx_world_run(int ranks, const char *transports, int kill_one)
 int main(void)
 {
     ucx_mirror();
+    ucx_ports();
     /* shared memory tells of a lost peer only when asked to */
     setenv("UCX_POSIX_ERROR_HANDLING", "y", 1);
     setenv("UCX_KEEPALIVE_INTERVAL", "1s", 1);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* ports.h: the connections of a library that gives no hand on them. They are known by the ports on which the library listens, here and in
+ * the other processes: each connection has such a port at one of its ends. */
+#ifndef GY_NET_PORTS_H
+#define GY_NET_PORTS_H
+#include "../engine/base/base.h"
+
+#define GY_NET_PORTS 15
+struct gy_net_ports {            /* one process's */
+    uint16_t count, port[GY_NET_PORTS];
+};
+struct gy_net_port_set {
+    unsigned char bits[1 << 13]; /* of the port p: bit p % 8 of byte p / 8 */
+};
+
+GY_INT void gy_net_ports_read(struct gy_net_ports *out); /* on which this process listens now, at most GY_NET_PORTS of them */
+GY_INT void gy_net_ports_less(struct gy_net_ports *ports, const struct gy_net_ports *less);
+GY_INT void gy_net_ports_add(struct gy_net_port_set *set, const struct gy_net_ports *ports);
+/* gy_net_socket_near for this process's connections that have a port of the set at one of their ends. */
+GY_INT void gy_net_ports_near(struct gy_net_port_set *set);
+
+#endif
