@@ -11,7 +11,8 @@
  * interleaved as they are gathered. Otherwise both are widened as they are gathered.
  *
  * With few channels, whole patches of lines take part, so that vectors are full: a line is copied once, of bf16 as pairs
- * of each value and the next pixel's. */
+ * of each value and the next pixel's. Where output channels are whole panels of the widest kind, vectors run over them instead: rows
+ * of a register tile are values of the patches, and the block of dw is turned at the end. */
 #include "conv.h"
 
 #define WGRAD_TILE 32768       /* floats of dw of a tile, as counted where pixels are split */
@@ -29,7 +30,8 @@ struct wgrad_plan {
     struct gy_product p;
     int64_t taps, depth;                 /* dw is [K][taps][depth] */
     int lines;                           /* few channels: patches are taken from lines, one tap */
-    int join;                            /* and copied whole, since the lines of a patch are not whole vectors */
+    int join;                            /* and copied whole, since the lines of a patch are not whole vectors, or */
+    int turned;                          /* lines: vectors run over output channels */
     int64_t line, pitch, row;            /* floats or pairs of a line of a patch, from patch to patch; pixels of a grid row or 1 */
     int64_t k_block, c_block, k_blocks, c_blocks;
     int64_t splits, split, strip;        /* pixels a split, a strip */
@@ -57,6 +59,7 @@ struct wgrad_own {
     float *lines;
     float *pairs;       /* of lines: each value and the one of the next pixel */
     int32_t *at;        /* [strip]: pixels that count at this tap */
+    float *turned;      /* [depth][k_block]: dw the other way round */
     float *patch;       /* [strip][pitch of patches] */
     float *x;           /* [strip][width]: panel of x at this tap */
     float *dy;          /* bf16: [strip][dy_pitch] widened, or [strip / 2][dy_pitch] pairs; or panels: [strip][rows] a tile */
@@ -73,7 +76,8 @@ static int wgrad_take_lines(struct wgrad_plan *w, const struct gy_op *op, const 
     w->taps = 1;
     w->line = w->p.w.taps * (int64_t)w->p.red;
     w->depth = w->p.h.taps * w->line;
-    w->join = w->line % k->lanes != 0;
+    w->turned = w->p.vec % GY_WIDTH_MAX == 0 && (w->pair ? k->outer_pair : k->outer)[0].width == GY_WIDTH_MAX;
+    w->join = w->turned || w->line % k->lanes != 0;
     w->pitch = ((w->depth + 15) & ~(int64_t)15) + 16;
     return 1;
 }
@@ -151,6 +155,7 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
     own.at = gy_carve_take(carve, strip + GY_OUTER_AHEAD, sizeof(*own.at));
     own.patch = gy_carve_take(carve, w->join ? strip * (size_t)w->pitch
                                              : w->p.patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
+    own.turned = gy_carve_take(carve, w->turned ? (size_t)(w->depth * w->k_block) : 0, sizeof(float));
     own.x = gy_carve_take(carve, (strip + 1) * GY_WIDTH_MAX, sizeof(float));
     own.dy = gy_carve_take(carve, w->half || w->panels ? (strip + 1) * (size_t)w->dy_pitch : 0, sizeof(float));
     return own;
@@ -434,13 +439,47 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
               tap + 1 == w->taps ? next : &none);
 }
 
+/* Rows of dy in strips of whole grid rows, cols channels from k on: pairs of neighbours in a row, widened, or as they lie. */
+static void wgrad_line_dy(const struct wgrad_job *job, const struct wgrad_own *own, float *dst, int64_t pitch, int64_t k,
+                          int64_t cols, int64_t count)
+{
+    const struct wgrad_plan *w = job->plan;
+    const int64_t half = (w->row + 1) / 2;
+    for (int64_t g = 0; g * w->row < count && w->pair; g++)
+        job->cpu->k.pair_rows(dst + g * half * pitch, pitch, (const uint16_t *const *)(const void *)own->dy_rows + g * w->row, k,
+                              cols, w->row);
+    for (int64_t i = 0; i < count && !w->pair; i++)
+        job->cpu->k.widen[w->half ? GY_BF16 : GY_F32](dst + i * pitch, gy_cpu_at(own->dy_rows[i], k, w->half ? GY_BF16 : GY_F32), cols);
+}
+
+/* Vectors over output channels: panels of dy meet the patches' values. */
+static void wgrad_strip_turned(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                               struct gy_outer_tile *t, int64_t count)
+{
+    const struct wgrad_plan *w = job->plan;
+    const struct gy_outer_kind *const kind = area->kinds;
+    const int64_t rows = area->c_to - area->c_from, tiles = gy_ceil_div(rows, kind->rows);
+    t->cols = kind->width;
+    t->dw_pitch = w->k_block;
+    t->dy_pitch = w->pitch;
+    for (int64_t k = 0; k < area->k_count; k += kind->width) {
+        wgrad_line_dy(job, own, own->x, kind->width, area->k_from + k, kind->width, count);
+        for (int64_t i = 0; i < tiles; i++) {
+            int64_t values;
+            const int64_t from = area->c_from + wgrad_cut(rows, tiles, i, &values);
+            t->dy = own->patch + from;
+            t->dw = own->turned + from * w->k_block + k;
+            kind->fn[values - 1](t);
+        }
+    }
+}
+
 /* A strip of whole grid rows with lines: patches (or pairs of them) meet dy (or pairs of it). */
 static void wgrad_strip_lines(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
                               struct gy_outer_tile *t, const void *x, int64_t pixel, const void *dy, int64_t count,
                               const struct wgrad_next *next)
 {
     const struct wgrad_plan *w = job->plan;
-    const int64_t half = (w->row + 1) / 2;
     t->pixels = wgrad_lines(job, own, x, pixel, count);
     if (w->join)
         wgrad_join(job, own, t->pixels);
@@ -450,15 +489,24 @@ static void wgrad_strip_lines(const struct wgrad_job *job, const struct wgrad_ow
     t->dy_pitch = w->half ? w->dy_pitch : w->p.out_pitch;
     for (int64_t i = 0; i < count; i++)
         own->dy_rows[i] = gy_cpu_at(dy, i * w->p.out_pitch, w->half ? GY_BF16 : GY_F32);
-    if (w->pair) {
-        for (int64_t g = 0; g * w->row < count; g++)
-            job->cpu->k.pair_rows(own->dy + g * half * w->dy_pitch, w->dy_pitch,
-                                  (const uint16_t *const *)(const void *)own->dy_rows + g * w->row, area->k_from,
-                                  area->k_count, w->row);
-    } else if (w->half) {
-        wgrad_wide_dy(job, own, area, dy, count);
+    if (w->turned) {
+        wgrad_strip_turned(job, own, area, t, count);
+        return;
     }
+    if (w->half)
+        wgrad_line_dy(job, own, own->dy, w->dy_pitch, area->k_from, area->k_count, count);
     wgrad_tap(job, own, area, t, t->dw, w->half ? own->dy : (const float *)dy + area->k_from, next);
+}
+
+/* The block of dw, the other way round and back. */
+static void wgrad_turn(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area, float *dw, int back)
+{
+    const struct wgrad_plan *w = job->plan;
+    float *const block = dw + area->k_from * w->depth + area->c_from, *const turned = own->turned + area->c_from * w->k_block;
+    if (back)
+        job->cpu->k.transpose(block, w->depth, turned, w->k_block, area->c_to - area->c_from, area->k_count);
+    else
+        job->cpu->k.transpose(turned, w->k_block, block, w->depth, area->k_count, area->c_to - area->c_from);
 }
 
 /* A strip tap by tap. */
@@ -502,6 +550,8 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
     const void *const x = gy_cpu_at(job->x, group * p->red, dtype);
     struct wgrad_area area;
     wgrad_make_area(job, tile % w->c_blocks, tile / w->c_blocks % w->k_blocks, &area);
+    if (w->turned && job->add && job->part_pitch == 0)
+        wgrad_turn(job, &own, &area, dw, 0);
     for (int64_t at = split * w->split; at < end; at += w->strip) {
         const int64_t count = gy_min64(w->strip, end - at);
         const void *const dy = gy_cpu_at(job->dy, at * p->out_pitch + group * p->vec, dtype);
@@ -514,6 +564,8 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
         else
             wgrad_strip_taps(job, &own, &area, &t, x, at, dy, count, &next);
     }
+    if (w->turned)
+        wgrad_turn(job, &own, &area, dw, 1);
 }
 
 struct wgrad_bias_job {

@@ -112,17 +112,23 @@ struct gy_back_rows { /* dx (and dres) = dy masked by y; any of dx, dres, y may 
     float lo, hi;
     int add_dx, add_dres;
 };
-/* One pixel of pooling: a rectangle of cells (forward) or of windows (backward); pitches in elements. Cell r, s of it has
- * the number id + r id_row + s id_cell. */
+/* Pooling, a row of pixels: each meets a rectangle, of cells (forward) or of windows (backward), along the row from first on.
+ * Cell r, s of it has the number id of both + r id_row + s id_cell. Pitches in elements; cells and windows lie cols apart. */
+struct gy_pool_span {
+    int32_t first, cells, id;
+};
 struct gy_pool_rows {
-    const void *x;
-    int64_t rows, cells, row_pitch, cell_pitch, cols;
+    const void *x;                        /* the begin of the rectangles' first row */
+    const struct gy_pool_span *span;      /* [count] */
+    int64_t count, rows, row_pitch, cols;
     int64_t id, id_row, id_cell;
     const uint8_t *from;                  /* pool_back: adds x where from, laid out like x, holds the number */
     uint8_t *cell;                        /* pool_max: the maximum's number, or NULL */
-    const float *share_row, *share_cell;  /* pool_sum: weights */
+    const float *share_row, *share_cell;  /* pool_sum: weights of rows, of cells along the row, */
+    const float *share_out;               /* of outputs, or NULL, */
+    float scale;                          /* and of all */
     void *y;
-    int add;                              /* y += */
+    int add, stream;                      /* y +=; pool_back: y goes past the caches, as in gy_affine_rows */
 };
 /* sgd: d = inner (scale g + decay w); m = mu m + d; w -= outer (nesterov ? d + mu m : m). adamw: w -= decay w; m =
  * beta1 m + (1 - beta1) g'; v = beta2 v + (1 - beta2) g'^2; w -= outer m / (sqrt(v) root + eps). Then ema = keep
@@ -139,9 +145,17 @@ struct gy_update_rows {
 /* The transforms of Winograd's F(m x m, r x r), over count channels; see micro_wino.h. Transformed numbers lie pitch apart.
  * filter_back and spread are of weight gradients, NULL where a size has none. */
 #define GY_WINOS 4
+/* Filters at a row of points: u[j * pitch + i * width + c] of point j of the row, channel i of channels. */
+struct gy_wino_filters {
+    float *u;
+    int64_t pitch;
+    const float *const *taps; /* a channel's columns, step floats from channel to channel */
+    int64_t step, channels, width, count; /* count: columns that there are */
+    int row;
+};
 struct gy_wino {
     int m, r;
-    void (*filter)(float *u, int64_t pitch, const float *const *taps, int64_t count);
+    void (*filter)(const struct gy_wino_filters *f);
     void (*output)(float *const *y, const float *m, int64_t pitch, const float *init, int64_t count); /* y[i] NULL: left out */
     void (*filter_back)(float *const *taps, const float *u, int64_t pitch, int64_t count, int add);
     /* ahead: the pixels of the next tile, to be fetched */
@@ -192,7 +206,7 @@ struct gy_kernels {
     void (*col_sums[GY_CPU_DTYPES])(const void *x, int64_t rows, int64_t cols, int64_t pitch, float *sum); /* added to */
     void (*pool_max[GY_CPU_DTYPES])(const struct gy_pool_rows *a);
     void (*pool_back[GY_CPU_DTYPES])(const struct gy_pool_rows *a);
-    void (*pool_sum[GY_CPU_DTYPES])(const struct gy_pool_rows *a, float scale); /* the sum times scale */
+    void (*pool_sum[GY_CPU_DTYPES])(const struct gy_pool_rows *a);
     /* To and from float. narrow: rows of src, pitch apart, to element at of every dst; add: dst = src + dst. */
     void (*widen[GY_CPU_DTYPES])(float *dst, const void *src, int64_t count);
     void (*narrow[GY_CPU_DTYPES])(void *const *dst, int64_t at, const float *src, int64_t pitch, int64_t rows,

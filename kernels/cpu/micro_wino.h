@@ -60,6 +60,18 @@ GY_ALWAYS float wino_power(const float f, const int n)
     return v;
 }
 
+/* Row `row` of G: r numbers. */
+static inline void wino_filter_row(float *g, int row, int r, int e)
+{
+    const struct wino_points *const p = &wino_points[e - 6];
+    const int pair = (row - 1) / 2, last = e % 2 == 0 && row == e - 1;
+    const float f = row % 2 == 1 ? p->f[pair] : -p->f[pair];
+    g[0] = row == 0 ? p->zero : last ? 0.0f : p->scale[pair];
+    for (int i = 1; i < r; i++)
+        g[i] = row == 0 || last ? 0.0f : g[i - 1] * f;
+    g[r - 1] = last ? 1.0f : g[r - 1];
+}
+
 /* Along one line of e points: o (to steps apart) from what lies by steps apart; all counts are constants. */
 #define GY_MICRO_WINO_LINES(P, ATTR, V)                                                                                \
     /* The sum of c[i] d[i] over i < n, and d[n]. */                                                                   \
@@ -137,27 +149,24 @@ GY_ALWAYS float wino_power(const float f, const int n)
 
 /* The transforms of filters and outputs, all float: outputs M and taps R of a line. */
 #define GY_MICRO_WINO(P, ATTR, V, W, M, R)                                                                             \
-    /* u[(i * e + j) * pitch + c] = (G g G')[i][j], g from R^2 taps. */                                                \
-    ATTR static void P##_wino_filter_##M##_##R(float *u, int64_t pitch, const float *const *g, int64_t count)          \
+    /* (G g G')[row][j], g from R^2 taps. */                                                                           \
+    ATTR static void P##_wino_filter_##M##_##R(const struct gy_wino_filters *f)                                        \
     {                                                                                                                  \
         enum { e = M + R - 1 };                                                                                        \
-        for (int64_t c = 0; c < count; c += (W)) {                                                                     \
-            const int64_t n = count - c;                                                                               \
-            V t[R * e];                                                                                                \
-            for (int j = 0; j < R; j++) {                                                                              \
-                V d[R];                                                                                                \
-                GY_UNROLL for (int i = 0; i < R; i++) d[i] = P##_get(g[i * R + j] + c, n);                             \
-                P##_line_spread(t + j, R, d, 1, R, e, 1);                                                              \
-            }                                                                                                          \
-            for (int i = 0; i < e; i++) {                                                                              \
-                V o[e];                                                                                                \
-                float *const to = u + i * e * pitch + c;                                                               \
-                P##_line_spread(o, 1, t + R * i, 1, R, e, 1);                                                          \
-                GY_UNROLL for (int j = 0; j < e; j++)                                                                  \
-                {                                                                                                      \
-                    __builtin_prefetch(to + j * pitch + (W), 1);                                                       \
-                    P##_store(to + j * pitch, o[j]);                                                                   \
+        float g[R];                                                                                                    \
+        wino_filter_row(g, f->row, R, e);                                                                              \
+        for (int64_t i = 0; i < f->channels; i++) {                                                                    \
+            for (int64_t c = 0; c < f->count; c += (W)) {                                                              \
+                const int64_t n = f->count - c, at = i * f->step + c;                                                  \
+                float *const to = f->u + i * f->width + c;                                                             \
+                V t[R], o[e];                                                                                          \
+                GY_UNROLL for (int j = 0; j < R; j++) t[j] = P##_mul(P##_set1(g[0]), P##_get(f->taps[j] + at, n));     \
+                for (int k = 1; k < R; k++) {                                                                          \
+                    GY_UNROLL for (int j = 0; j < R; j++)                                                              \
+                        t[j] = P##_fma(P##_set1(g[k]), P##_get(f->taps[k * R + j] + at, n), t[j]);                     \
                 }                                                                                                      \
+                P##_line_spread(o, 1, t, 1, R, e, 1);                                                                  \
+                GY_UNROLL for (int j = 0; j < e; j++) P##_store(to + j * f->pitch, o[j]);                              \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \

@@ -21,7 +21,7 @@ GY_INT void gy_cpu_shortcut_back_run(const struct gy_cpu *cpu, const struct gy_o
 GY_INT void gy_cpu_input_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_dropout_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
-GY_INT size_t gy_cpu_pool_avg_need(const struct gy_cpu *cpu, const struct gy_op *op); /* both ways */
+GY_INT size_t gy_cpu_pool_need(const struct gy_cpu *cpu, const struct gy_op *op); /* both kinds, both ways */
 GY_INT void gy_cpu_pool_max_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_pool_avg_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_pool_back_run(const struct gy_cpu *cpu, const struct gy_op *op); /* both kinds */

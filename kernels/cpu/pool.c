@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Pooling, a row of output pixels (or, backward, of input pixels) a tile. Backward passes gather: each input pixel asks the
- * windows that hold it. Both ways a pixel meets a rectangle, of cells or of windows, so that the kernels see only that. */
+ * windows that hold it. Both ways a pixel meets a rectangle, of cells or of windows, so that the kernels see only that. What it
+ * meets along a row is the same in every row. */
 #include "norm.h"
+
+#define POOL_STREAM 33554432 /* bytes of outputs that no cache keeps until the next op */
 
 struct pool_job {
     const struct gy_cpu *cpu;
     const struct gy_op *op;
-    float *share_h, *share_w; /* average pooling: 1 / (cells that count) of each window along an axis: [p], [q] */
-    float *one;               /* [max(r, s)]: ones */
+    struct gy_pool_span *spans; /* of a row's pixels: [q]; backward [w] */
+    float *share_h, *share_w;   /* average pooling: 1 / (cells that count) of each window along an axis: [p], [q] */
+    float *one;                 /* [max(r, w)]: ones */
 };
 
 /* What meets along one axis: [from, to). */
@@ -41,70 +45,93 @@ static void pool_shares(float *share, int32_t out, int32_t stride, int32_t pad, 
     }
 }
 
-GY_INT size_t gy_cpu_pool_avg_need(const struct gy_cpu *cpu, const struct gy_op *op)
+static int pool_is_back(const struct gy_op *op)
+{
+    return op->code == GY_OP_POOL_MAX_BWD || op->code == GY_OP_POOL_AVG_BWD;
+}
+
+/* The cells of each window of a row, or the windows over each pixel. */
+static void pool_spans(struct gy_pool_span *spans, const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
+    for (int32_t q = 0; q < g->q && !pool_is_back(op); q++) {
+        const struct pool_range w = pool_cells(q, g->stride_w, g->pad_w, g->s, g->w);
+        spans[q] = (struct gy_pool_span){q * g->stride_w - g->pad_w + w.from, w.to - w.from, w.from};
+    }
+    for (int32_t x = 0; x < g->w && pool_is_back(op); x++) {
+        const struct pool_range q = pool_windows(x, g->stride_w, g->pad_w, g->s, g->q);
+        spans[x] = (struct gy_pool_span){q.from, q.to - q.from, x + g->pad_w - q.from * g->stride_w};
+    }
+}
+
+static size_t pool_place(const struct gy_op *op, void *base, struct pool_job *job)
+{
+    const struct gy_geom *g = &op->geom;
+    const int average = op->code == GY_OP_POOL_AVG || op->code == GY_OP_POOL_AVG_BWD;
+    struct gy_carve carve = {base, 0};
+    job->spans = gy_carve_take(&carve, (size_t)(pool_is_back(op) ? g->w : g->q), sizeof(*job->spans));
+    job->share_h = gy_carve_take(&carve, average ? (size_t)g->p : 0, sizeof(float));
+    job->share_w = gy_carve_take(&carve, average ? (size_t)g->q : 0, sizeof(float));
+    job->one = gy_carve_take(&carve, average ? (size_t)pool_max32(g->r, g->w) : 0, sizeof(float));
+    return carve.used;
+}
+
+GY_INT size_t gy_cpu_pool_need(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct pool_job job;
     (void)cpu;
-    return ((size_t)g->p + (size_t)g->q + (size_t)(g->r > g->s ? g->r : g->s)) * sizeof(float);
+    return pool_place(op, NULL, &job);
 }
 
 static struct pool_job pool_make_job(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
     struct pool_job job = {.cpu = cpu, .op = op};
+    pool_place(op, op->ptr[GY_SCRATCH], &job);
+    pool_spans(job.spans, op);
     if (op->code != GY_OP_POOL_AVG && op->code != GY_OP_POOL_AVG_BWD)
         return job;
-    job.share_h = op->ptr[GY_SCRATCH];
-    job.share_w = job.share_h + g->p;
-    job.one = job.share_w + g->q;
     pool_shares(job.share_h, g->p, g->stride_h, g->pad_h, g->r, g->h, op->f[0] > 0.0f);
     pool_shares(job.share_w, g->q, g->stride_w, g->pad_w, g->s, g->w, op->f[0] > 0.0f);
-    for (int32_t i = 0; i < g->r || i < g->s; i++)
+    for (int32_t i = 0; i < g->r || i < g->w; i++)
         job.one[i] = 1.0f;
     return job;
 }
 
-/* The cells of output pixel (p, q) of image n. */
-static struct gy_pool_rows pool_forward_rows(const struct gy_op *op, int64_t n, int32_t p, int32_t q)
+/* Row p of the outputs of image n. */
+static struct gy_pool_rows pool_forward_rows(const struct pool_job *job, int64_t n, int32_t p)
 {
+    const struct gy_op *op = job->op;
     const struct gy_geom *g = &op->geom;
     const struct pool_range h = pool_cells(p, g->stride_h, g->pad_h, g->r, g->h);
-    const struct pool_range w = pool_cells(q, g->stride_w, g->pad_w, g->s, g->w);
-    const int64_t row = (int64_t)p * g->stride_h - g->pad_h + h.from, col = (int64_t)q * g->stride_w - g->pad_w + w.from;
-    const int64_t out = ((n * g->p + p) * g->q + q) * g->c;
-    return (struct gy_pool_rows){.x = gy_cpu_at(op->ptr[GY_X], ((n * g->h + row) * g->w + col) * g->c, op->dtype),
-                                 .rows = h.to - h.from, .cells = w.to - w.from, .row_pitch = (int64_t)g->w * g->c,
-                                 .cell_pitch = g->c, .cols = g->c, .id = (int64_t)h.from * g->s + w.from, .id_row = g->s,
-                                 .id_cell = 1, .y = gy_cpu_out(op->ptr[GY_Y], out, op->dtype)};
+    const int64_t row = (int64_t)p * g->stride_h - g->pad_h + h.from, out = (n * g->p + p) * g->q * g->c;
+    return (struct gy_pool_rows){.x = gy_cpu_at(op->ptr[GY_X], (n * g->h + row) * g->w * g->c, op->dtype),
+                                 .rows = h.to - h.from, .row_pitch = (int64_t)g->w * g->c, .cols = g->c,
+                                 .id = (int64_t)h.from * g->s, .id_row = g->s, .id_cell = 1, .span = job->spans, .count = g->q,
+                                 .y = gy_cpu_out(op->ptr[GY_Y], out, op->dtype)};
 }
 
 static void pool_max_tile(void *arg, int64_t tile, int thread)
 {
     const struct pool_job *job = arg;
-    const struct gy_op *op = job->op;
-    const struct gy_geom *g = &op->geom;
-    uint8_t *const cells = op->ptr[GY_ARG];
-    for (int32_t q = 0; q < g->q; q++) {
-        struct gy_pool_rows a = pool_forward_rows(op, tile / g->p, (int32_t)(tile % g->p), q);
-        a.cell = cells != NULL ? cells + (tile * g->q + q) * g->c : NULL;
-        job->cpu->k.pool_max[op->dtype](&a);
-    }
+    const struct gy_geom *g = &job->op->geom;
+    uint8_t *const cells = job->op->ptr[GY_ARG];
+    struct gy_pool_rows a = pool_forward_rows(job, tile / g->p, (int32_t)(tile % g->p));
+    a.cell = cells != NULL ? cells + tile * g->q * g->c : NULL;
+    job->cpu->k.pool_max[job->op->dtype](&a);
     (void)thread;
 }
 
 static void pool_avg_tile(void *arg, int64_t tile, int thread)
 {
     const struct pool_job *job = arg;
-    const struct gy_op *op = job->op;
-    const struct gy_geom *g = &op->geom;
-    for (int32_t q = 0; q < g->q; q++) {
-        const int32_t p = (int32_t)(tile % g->p);
-        struct gy_pool_rows a = pool_forward_rows(op, tile / g->p, p, q);
-        const float share = job->share_h[p] * job->share_w[q];
-        a.share_row = job->one;
-        a.share_cell = job->one;
-        job->cpu->k.pool_sum[op->dtype](&a, share);
-    }
+    const struct gy_geom *g = &job->op->geom;
+    const int32_t p = (int32_t)(tile % g->p);
+    struct gy_pool_rows a = pool_forward_rows(job, tile / g->p, p);
+    a.share_row = a.share_cell = job->one;
+    a.share_out = job->share_w;
+    a.scale = job->share_h[p];
+    job->cpu->k.pool_sum[job->op->dtype](&a);
     (void)thread;
 }
 
@@ -120,38 +147,42 @@ GY_INT void gy_cpu_pool_avg_run(const struct gy_cpu *cpu, const struct gy_op *op
     gy_pool_run(cpu->pool, pool_avg_tile, &job, op->geom.n * op->geom.p);
 }
 
-/* The windows over input pixel (h, w) of image n; p: those over its row. */
-static struct gy_pool_rows pool_back_rows(const struct pool_job *job, int64_t n, int32_t h, int32_t w, struct pool_range p)
+/* Gradients of inputs beyond the caches go past them where they are written once, in whole cache lines. */
+static int pool_streams(const struct gy_op *op)
+{
+    const struct gy_geom *g = &op->geom;
+    const int64_t row = g->c * (op->dtype == GY_F32 ? 4 : 2);
+    return (op->flags & GY_F_ADD_DX) == 0 && row % GY_CACHE_LINE == 0 && (uintptr_t)op->ptr[GY_DX] % GY_CACHE_LINE == 0 &&
+           g->n * g->h * g->w * row >= POOL_STREAM;
+}
+
+/* Row h of the inputs of image n. */
+static struct gy_pool_rows pool_back_rows(const struct pool_job *job, int64_t n, int32_t h)
 {
     const struct gy_op *op = job->op;
     const struct gy_geom *g = &op->geom;
-    const struct pool_range q = pool_windows(w, g->stride_w, g->pad_w, g->s, g->q);
-    const int64_t at = ((n * g->p + p.from) * g->q + q.from) * g->c, to = ((n * g->h + h) * g->w + w) * g->c;
-    const int64_t r = (int64_t)h + g->pad_h - (int64_t)p.from * g->stride_h, s = (int64_t)w + g->pad_w - (int64_t)q.from * g->stride_w;
+    const struct pool_range p = pool_windows(h, g->stride_h, g->pad_h, g->r, g->p);
+    const int64_t at = (n * g->p + p.from) * g->q * g->c, to = (n * g->h + h) * g->w * g->c;
+    const int64_t r = (int64_t)h + g->pad_h - (int64_t)p.from * g->stride_h;
     const uint8_t *const cells = op->ptr[GY_ARG];
-    struct gy_pool_rows a = {.x = gy_cpu_at(op->ptr[GY_DY], at, op->dtype), .rows = p.to - p.from, .cells = q.to - q.from,
-                             .row_pitch = (int64_t)g->q * g->c, .cell_pitch = g->c, .cols = g->c, .id = r * g->s + s,
-                             .id_row = -(int64_t)g->stride_h * g->s, .id_cell = -g->stride_w,
-                             .from = cells != NULL ? cells + at : NULL, .y = gy_cpu_out(op->ptr[GY_DX], to, op->dtype),
-                             .add = (op->flags & GY_F_ADD_DX) != 0};
-    a.share_row = job->share_h != NULL ? job->share_h + p.from : NULL;
-    a.share_cell = job->share_w != NULL ? job->share_w + q.from : NULL;
-    return a;
+    return (struct gy_pool_rows){.x = gy_cpu_at(op->ptr[GY_DY], at, op->dtype), .rows = p.to - p.from,
+                                 .row_pitch = (int64_t)g->q * g->c, .cols = g->c, .id = r * g->s,
+                                 .id_row = -(int64_t)g->stride_h * g->s, .id_cell = -g->stride_w, .span = job->spans,
+                                 .count = g->w, .from = cells != NULL ? cells + at : NULL,
+                                 .share_row = job->share_h + p.from, .share_cell = job->share_w, .scale = 1.0f,
+                                 .y = gy_cpu_out(op->ptr[GY_DX], to, op->dtype), .add = (op->flags & GY_F_ADD_DX) != 0,
+                                 .stream = pool_streams(op)};
 }
 
 static void pool_back_tile(void *arg, int64_t tile, int thread)
 {
     const struct pool_job *job = arg;
     const struct gy_geom *g = &job->op->geom;
-    const int32_t h = (int32_t)(tile % g->h);
-    const struct pool_range p = pool_windows(h, g->stride_h, g->pad_h, g->r, g->p);
-    for (int32_t w = 0; w < g->w; w++) {
-        const struct gy_pool_rows a = pool_back_rows(job, tile / g->h, h, w, p);
-        if (job->op->code == GY_OP_POOL_AVG_BWD)
-            job->cpu->k.pool_sum[job->op->dtype](&a, 1.0f);
-        else
-            job->cpu->k.pool_back[job->op->dtype](&a);
-    }
+    const struct gy_pool_rows a = pool_back_rows(job, tile / g->h, (int32_t)(tile % g->h));
+    if (job->op->code == GY_OP_POOL_AVG_BWD)
+        job->cpu->k.pool_sum[job->op->dtype](&a);
+    else
+        job->cpu->k.pool_back[job->op->dtype](&a);
     (void)thread;
 }
 

@@ -7,7 +7,7 @@
  * not rounded.
  *
  * The data gradient is the same convolution with turned weights and padding r - 1 - pad. Filters are transformed beforehand; where
- * there is one block only, slice by slice beside the products, as none is needed twice. Where several items share
+ * there is one block only, slice by slice and row by row of points beside the products, as none is needed twice. Where several items share
  * a block, its tiles are transformed beforehand too. */
 #include "winograd.h"
 
@@ -151,7 +151,8 @@ GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, co
     wino_cut_best(w, op, m);
 }
 
-/* A place along an axis of a large image: which image, and which of its pixels; -1 where there is none. */
+/* A place along an axis of a large image: which image, and which of its pixels; WINO_NOWHERE: none. */
+#define WINO_NOWHERE INT32_MAX
 struct wino_place {
     int32_t image, pixel;
 };
@@ -160,33 +161,37 @@ struct wino_place {
 static void wino_places(struct wino_place *p, int64_t first, int count, int32_t cell, int32_t side, int32_t size)
 {
     for (int32_t i = 0, at = (int32_t)first; i < count; i++, at++) {
-        p[i].image = at < 0 || side == 1 ? 0 : at / cell;
-        p[i].pixel = at - p[i].image * cell;
-        if (p[i].pixel >= size || p[i].image >= side)
-            p[i].pixel = -1;
+        const int32_t image = at < 0 || side == 1 ? 0 : at / cell, pixel = at - image * cell;
+        const int inside = pixel >= 0 && pixel < size && image < side;
+        p[i] = inside ? (struct wino_place){image, pixel} : (struct wino_place){WINO_NOWHERE, 0};
     }
 }
 
-/* The number of a pixel, counted over all images of height times width from image first on; -1 where there is none. */
-static int64_t wino_number(const struct gy_wino_plan *w, int64_t first, struct wino_place h, struct wino_place v, int32_t height,
-                           int32_t width)
+/* Numbers of the pixels at edge x edge places, counted over all images of height times width from image first on; -1 where there is
+ * none. */
+static void wino_numbers(const struct gy_wino_plan *w, int64_t first, const struct wino_place *h, const struct wino_place *v,
+                         int edge, int32_t height, int32_t width, int64_t *numbers)
 {
-    const int64_t image = first + h.image * w->side + v.image;
-    return h.pixel < 0 || v.pixel < 0 || image >= w->n ? -1 : (image * height + h.pixel) * width + v.pixel;
+    for (int i = 0; i < edge; i++, numbers += edge) {
+        const int64_t image = first + (h[i].image == WINO_NOWHERE ? w->n : h[i].image * (int64_t)w->side), images = w->n - image;
+        const int64_t line = (image * height + h[i].pixel) * width;
+        for (int j = 0; j < edge; j++)
+            numbers[j] = v[j].image < images ? line + v[j].image * (int64_t)height * width + v[j].pixel : -1;
+    }
 }
 
 GY_INT void gy_wino_pixels(const struct gy_wino_plan *w, const void *in, int64_t tile, int64_t c, const void **d)
 {
     const int64_t large = (int64_t)w->tiles_h * w->tiles_w, at = tile % large, first = tile / large * w->side * w->side;
+    const int64_t bytes = w->dtype == GY_F32 ? 4 : 2, pitch = w->red * bytes;
+    const unsigned char *const from = (const unsigned char *)in + c * bytes;
     struct wino_place h[GY_WINO_EDGE_MAX], v[GY_WINO_EDGE_MAX];
+    int64_t numbers[GY_WINO_POINTS_MAX];
     wino_places(h, at / w->tiles_w * w->m - w->pad_h, w->edge, w->cell_h, w->side, w->in_h);
     wino_places(v, at % w->tiles_w * w->m - w->pad_w, w->edge, w->cell_w, w->side, w->in_w);
-    for (int i = 0; i < w->edge; i++) {
-        for (int j = 0; j < w->edge; j++) {
-            const int64_t number = wino_number(w, first, h[i], v[j], w->in_h, w->in_w);
-            *d++ = number >= 0 ? gy_cpu_at(in, number * w->red + c, w->dtype) : wino_zeros;
-        }
-    }
+    wino_numbers(w, first, h, v, w->edge, w->in_h, w->in_w, numbers);
+    for (int i = 0; i < w->points; i++)
+        d[i] = numbers[i] >= 0 ? (const void *)(from + numbers[i] * pitch) : wino_zeros;
 }
 
 GY_INT void gy_wino_outs(const struct gy_wino_plan *w, int64_t tile, int64_t *numbers)
@@ -195,9 +200,7 @@ GY_INT void gy_wino_outs(const struct gy_wino_plan *w, int64_t tile, int64_t *nu
     struct wino_place h[GY_WINO_EDGE_MAX], v[GY_WINO_EDGE_MAX];
     wino_places(h, at / w->tiles_w * w->m, w->m, w->cell_h, w->side, w->out_h);
     wino_places(v, at % w->tiles_w * w->m, w->m, w->cell_w, w->side, w->out_w);
-    for (int i = 0; i < w->m; i++)
-        for (int j = 0; j < w->m; j++)
-            *numbers++ = wino_number(w, first, h[i], v[j], w->out_h, w->out_w);
+    wino_numbers(w, first, h, v, w->m, w->out_h, w->out_w, numbers);
 }
 
 /* How forward and data gradient are cut. */
@@ -260,10 +263,10 @@ struct wino_job {
 };
 
 struct wino_own {
-    float *u;           /* [point][len][width], where filters are near */
+    float *u;           /* [point of a row][len][width], where filters are near */
     float *v;           /* [point][block][pitch], where tiles are not shared */
     float *m;           /* [point][block][GY_WIDTH_MAX] */
-    float *room;        /* [taps][WINO_TURN][GY_WIDTH_MAX]: filters the other way round */
+    float *room;        /* [taps][WINO_TURN, or len where filters are near][GY_WIDTH_MAX]: taps, channel by channel */
     float *y;           /* [outs * block][GY_WIDTH_MAX]: outputs of a panel, pixel after pixel */
     const float **rows; /* [sum of a slice][block] */
     float **sums;       /* [block] */
@@ -275,10 +278,10 @@ static struct wino_own wino_carve_own(const struct wino_cut *w, struct gy_carve 
 {
     struct wino_own own;
     const size_t block = (size_t)w->block, outs = block * (size_t)w->p.outs, points = (size_t)w->p.points;
-    own.u = gy_carve_take(carve, w->near ? points * (size_t)w->u_plane : 0, sizeof(float));
+    own.u = gy_carve_take(carve, w->near ? (size_t)w->p.edge * (size_t)w->u_plane : 0, sizeof(float));
     own.v = gy_carve_take(carve, w->shared ? 0 : points * (size_t)w->v_plane, sizeof(float));
     own.m = gy_carve_take(carve, points * (size_t)w->m_plane, sizeof(float));
-    own.room = gy_carve_take(carve, (size_t)w->p.taps * WINO_TURN * GY_WIDTH_MAX, sizeof(float));
+    own.room = gy_carve_take(carve, (size_t)w->p.taps * (w->near ? (size_t)w->len : WINO_TURN) * GY_WIDTH_MAX, sizeof(float));
     own.y = gy_carve_take(carve, outs * GY_WIDTH_MAX, sizeof(float));
     own.rows = gy_carve_take(carve, block * (size_t)gy_ceil_div(w->len, w->sum), sizeof(*own.rows));
     own.sums = gy_carve_take(carve, block, sizeof(*own.sums));
@@ -315,46 +318,29 @@ static struct gy_panel wino_panel(const struct wino_job *job, int64_t index)
 
 /* ---- transforms ---- */
 
-/* A tap's rows of weights, [channel of the reduction][panel's columns], for channels [c, c + count). Where they lie the
- * other way round they are turned into room, [taps][WINO_TURN][GY_WIDTH_MAX]. Returns floats from channel to channel. */
-static int64_t wino_taps(const struct wino_job *job, const struct gy_panel *panel, int64_t c, int64_t count, float *room,
-                         const float **taps)
+/* The taps of a panel's filters, room [tap][count][GY_WIDTH_MAX], for channels [c, c + count) of the reduction. */
+static void wino_taps(const struct wino_job *job, const struct gy_panel *panel, int64_t c, int64_t count, float *room)
 {
     const struct gy_wino_plan *p = &job->w->p;
-    for (int tap = 0; tap < p->taps; tap++) {
-        float *const turned = room + tap * WINO_TURN * GY_WIDTH_MAX;
-        taps[tap] = p->transposed ? job->weights + ((c + 1) * p->taps - 1 - tap) * p->vec + panel->first : turned;
-        if (!p->transposed)
-            job->cpu->k.transpose(turned, GY_WIDTH_MAX, job->weights + (panel->first * p->taps + tap) * p->red + c,
-                                  p->taps * (int64_t)p->red, panel->cols, count);
-    }
-    return p->transposed ? p->taps * (int64_t)p->vec : GY_WIDTH_MAX;
+    const int64_t taps = p->taps, plane = count * GY_WIDTH_MAX;
+    for (int64_t tap = 0; tap < taps && !p->transposed; tap++)
+        job->cpu->k.transpose(room + tap * plane, GY_WIDTH_MAX, job->weights + (panel->first * taps + tap) * p->red + c,
+                              taps * p->red, panel->cols, count);
+    for (int64_t i = 0; i < count * taps && p->transposed; i++)
+        memcpy(room + (taps - 1 - i % taps) * plane + i / taps * GY_WIDTH_MAX,
+               job->weights + (c * taps + i) * p->vec + panel->first, (size_t)panel->cols * sizeof(float));
 }
 
-/* Filters of channels [c, c + count), at most WINO_TURN, of a panel: u [point][count][width], planes u_plane apart. */
-static void wino_filters(const struct wino_job *job, const struct gy_panel *panel, int64_t c, int64_t count, float *room,
+/* These filters at a row of points: u [point of the row][channel][width], planes u_plane apart. */
+static void wino_filters(const struct wino_job *job, const struct gy_panel *panel, const float *room, int64_t count, int row,
                          float *u)
 {
-    const struct wino_cut *w = job->w;
-    const int64_t width = panel->kind->width;
     const float *taps[GY_WINO_TAPS_MAX];
-    const int64_t pitch = wino_taps(job, panel, c, count, room, taps);
-    for (int64_t i = 0; i < count; i++, u += width) {
-        for (int64_t xi = 0; xi < w->p.points && panel->cols < width; xi++)
-            memset(u + xi * w->u_plane, 0, (size_t)width * sizeof(float));
-        w->p.kernels->filter(u, w->u_plane, taps, panel->cols);
-        for (int tap = 0; tap < w->p.taps; tap++)
-            taps[tap] += pitch;
-    }
-}
-
-/* A slice of a panel. */
-static void wino_filter_slice(const struct wino_job *job, const struct wino_own *own, const struct gy_panel *panel,
-                              int64_t slice)
-{
-    const int64_t first = slice * job->w->len, end = gy_min64(first + job->w->len, job->w->p.red);
-    for (int64_t c = first; c < end; c += WINO_TURN)
-        wino_filters(job, panel, c, gy_min64(WINO_TURN, end - c), own->room, own->u + (c - first) * panel->kind->width);
+    for (int tap = 0; tap < job->w->p.taps; tap++)
+        taps[tap] = room + tap * count * GY_WIDTH_MAX;
+    const struct gy_wino_filters f = {.u = u, .pitch = job->w->u_plane, .taps = taps, .step = GY_WIDTH_MAX, .channels = count,
+                                      .width = panel->kind->width, .count = panel->cols, .row = row};
+    job->w->p.kernels->filter(&f);
 }
 
 static const float *wino_slice_filters(const struct wino_job *job, int64_t panel, int64_t slice)
@@ -371,9 +357,13 @@ static void wino_filter_tile(void *arg, int64_t tile, int thread)
     const int64_t slice = tile / pieces % w->slices, index = tile / pieces / w->slices, c = slice * w->len + from;
     const struct gy_panel panel = wino_panel(job, index);
     float *const u = job->u + (index * w->slices + slice) * w->p.points * w->u_plane + from * panel.kind->width;
+    float *const room = wino_get_own(job, thread).room;
     const int64_t count = gy_min64(gy_min64(WINO_TURN, w->len - from), w->p.red - c);
-    if (count > 0)
-        wino_filters(job, &panel, c, count, wino_get_own(job, thread).room, u);
+    if (count <= 0)
+        return;
+    wino_taps(job, &panel, c, count, room);
+    for (int row = 0; row < w->p.edge; row++)
+        wino_filters(job, &panel, room, count, row, u + row * w->p.edge * w->u_plane);
 }
 
 /* Tiles [first, first + count) of a block that begins with tile `start`. */
@@ -428,14 +418,19 @@ static void wino_product(const struct wino_job *job, const struct wino_own *own,
 static void wino_products(const struct wino_job *job, const struct wino_own *own, int64_t index, const float *v, int64_t count)
 {
     const struct wino_cut *w = job->w;
+    const int edge = w->p.edge;
     const struct gy_panel panel = wino_panel(job, index);
     for (int64_t slice = 0; slice < w->slices; slice++) {
         const int64_t first = slice * w->len, end = gy_min64(first + w->len, w->p.red);
         if (w->near)
-            wino_filter_slice(job, own, &panel, slice);
-        const float *const u = w->near ? own->u : wino_slice_filters(job, index, slice);
-        for (int64_t xi = 0; xi < w->p.points; xi++)
-            wino_product(job, own, &panel, first, end, u + xi * w->u_plane, v + xi * w->v_plane, own->m + xi * w->m_plane, count);
+            wino_taps(job, &panel, first, end - first, own->room);
+        for (int row = 0; row < edge; row++) {
+            if (w->near)
+                wino_filters(job, &panel, own->room, end - first, row, own->u);
+            const float *const u = w->near ? own->u : wino_slice_filters(job, index, slice) + row * edge * w->u_plane;
+            for (int i = 0, xi = row * edge; i < edge; i++, xi++)
+                wino_product(job, own, &panel, first, end, u + i * w->u_plane, v + xi * w->v_plane, own->m + xi * w->m_plane, count);
+        }
     }
 }
 

@@ -38,11 +38,13 @@ A512_ATTR GY_ALWAYS __m512 a512_pick(__m512 x, __m512 y, __m512 a, __m512 b)
     const __mmask16 no_number = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
     return _mm512_mask_mov_ps(b, _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ) | no_number, a);
 }
-A512_ATTR GY_ALWAYS __m512 a512_same(__m512 v, const uint8_t *p, float id, int64_t n)
+A512_ATTR GY_ALWAYS __m512 a512_same(__m512 v, const uint8_t *p, int id, int64_t n)
 {
-    const __mmask16 there = n >= 16 ? 0xffff : a512_mask(n);
-    const __m128i bytes = _mm_maskz_loadu_epi8(there, p);
-    return _mm512_maskz_mov_ps(_mm_mask_cmpeq_epi8_mask(there, bytes, _mm_set1_epi8((char)(int)id)), v);
+    const __m128i want = _mm_set1_epi8((char)id);
+    if (n >= 16)
+        return _mm512_maskz_mov_ps(_mm_cmpeq_epi8_mask(_mm_loadu_si128((const __m128i *)(const void *)p), want), v);
+    const __mmask16 there = a512_mask(n);
+    return _mm512_maskz_mov_ps(_mm_mask_cmpeq_epi8_mask(there, _mm_maskz_loadu_epi8(there, p), want), v);
 }
 A512_ATTR GY_ALWAYS void a512_put_bytes(uint8_t *p, __m512 v, int64_t n)
 {

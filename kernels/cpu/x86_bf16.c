@@ -39,7 +39,7 @@ P512_ATTR GY_ALWAYS void p512h_stream(uint16_t *p, __m512 v) { _mm256_stream_si2
 
 GY_MICRO_GET(p512h, P512_ATTR, __m512, 16)
 GY_MICRO_ROWS(a512, p512h, P512_ATTR, __m512, 16)
-GY_MICRO_POOL(a512, p512h, P512_ATTR, __m512, 16)
+GY_MICRO_POOL(a512, p512h, P512_ATTR, __m512, 16, 2)
 P512_ATTR GY_ALWAYS void p512h_put_two(uint16_t *p, __m512 first, __m512 second, const struct gy_gemm_finish *f)
 {
     if (f->add) {
