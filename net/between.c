@@ -11,7 +11,7 @@
 #define BETWEEN_WINDOW 2                 /* pieces of a part that are under way at once: more of them leave the caches */
 #define BETWEEN_FILE_MOST ((size_t)64 << 20)
 #define BETWEEN_SMALL ((int64_t)1 << 14) /* floats of a part: up to here rounds count more than bytes */
-#define BETWEEN_PAIR ((int64_t)1 << 18)  /* the same of two hosts: in one round as many bytes travel as in two */
+#define BETWEEN_PAIR ((int64_t)1 << 17)  /* the same of two hosts, or what the transport names: in one round as many bytes travel as in two */
 
 enum between_size { BETWEEN_FEW, BETWEEN_MANY, BETWEEN_SIZES };
 
@@ -223,7 +223,8 @@ static void between_sizes(struct gy_net_between *b, const struct gy_net_between_
 {
     const int64_t piece = c->piece > 0 ? c->piece : gy_min64(c->end.transport->piece * c->topology->hosts, GY_NET_PIECE_MOST);
     b->most[BETWEEN_MANY] = gy_min64((int64_t)(c->most / sizeof(float)) / gy_max64(b->all, 1) + 32, piece);
-    b->most[BETWEEN_FEW] = gy_min64(b->most[BETWEEN_MANY], c->topology->hosts == 2 ? BETWEEN_PAIR : BETWEEN_SMALL);
+    const int64_t pair = gy_max64(BETWEEN_PAIR, c->end.transport->piece);
+    b->most[BETWEEN_FEW] = gy_min64(b->most[BETWEEN_MANY], c->topology->hosts == 2 ? pair : BETWEEN_SMALL);
 }
 
 GY_INT int gy_net_between_open(struct gy_net_between **out, const struct gy_net_between_config *config, const struct gy_alloc *alloc,
