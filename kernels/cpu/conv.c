@@ -227,14 +227,6 @@ static void conv_join(const struct conv_job *job, const struct conv_own *own, in
                      p->w.taps * (int64_t)p->red, count);
 }
 
-/* Asks for a pixel's outputs, which will be written. */
-static void conv_fetch_out(void *out, const struct gy_panel *panel, int half)
-{
-    unsigned char *const at = gy_cpu_out(out, panel->first, half ? GY_BF16 : GY_F32);
-    for (int64_t byte = 0; byte < panel->cols * (half ? 2 : 4); byte += GY_CACHE_LINE)
-        __builtin_prefetch(at + byte, 1);
-}
-
 /* The piece of work of a tile: pixels of a strip for panels of a group of channels. */
 struct conv_area {
     int64_t group, strip, pixel, count; /* pixels [pixel, pixel + count) */
@@ -275,8 +267,10 @@ static void conv_fetch_block(const struct conv_block *b, int64_t i, int64_t part
 static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, struct gy_gemm_finish *finish,
                        const struct conv_own *own, int64_t count, int fetch, int ask, int half, const struct conv_block *next_block)
 {
-    const int64_t tiles = gy_ceil_div(count, panel->kind->rows);
+    const int64_t tiles = gy_ceil_div(count, panel->kind->rows), unit = half ? 2 : 4;
+    const int goes = panel->kind->finishes == GY_GEMM_ASKS;
     t->finish = finish;
+    t->ask = (struct gy_gemm_ask){.first = panel->first * unit, .bytes = panel->cols * unit};
     for (int64_t i = 0, at = 0; i < tiles; i++) {
         const int64_t end = count * (i + 1) / tiles;
         t->rows = own->rows + at;
@@ -287,9 +281,12 @@ static void conv_panel(const struct gy_panel *panel, struct gy_gemm_tile *t, str
             finish->last = i + 1 == tiles;
         }
         const int64_t next = i + 1 < tiles ? count * (i + 2) / tiles : end;
-        t->ahead = fetch ? next - at : 0;
-        for (int64_t j = end; ask && j < next; j++)
-            conv_fetch_out(own->outs[j], panel, half);
+        t->ask.from = end - at;
+        t->ask.to = fetch ? next - at : t->ask.from;
+        t->ask.outs = own->outs + end;
+        t->ask.count = ask ? next - end : 0;
+        gy_gemm_ask_outs(&t->ask, goes ? t->len * (int64_t)sizeof(float) : 0);
+        t->ask.count = goes ? t->ask.count : 0;
         conv_fetch_block(next_block, i, tiles);
         panel->kind->fn[end - at - 1](t);
         at = end;

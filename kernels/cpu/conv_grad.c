@@ -4,8 +4,8 @@
  * pixels; per strip and tap only the pixels that have an input are listed. When dw is small and the image large,
  * pixels are split over tiles too; the parts are then added in a fixed order.
  *
- * Rows of dy are read where they lie, or first copied into panels of a register tile's rows: as they lie, many channels'
- * rows meet in a few sets of the caches.
+ * Rows of dy are read where they lie, or first copied into panels of a register tile's rows, or row by row: as they lie,
+ * many channels' rows meet in a few sets of the caches.
  *
  * bf16: where the processor multiplies pairs, pixels are taken two by two: the panel of x and the rows of dy are
  * interleaved as they are gathered. Otherwise both are widened as they are gathered.
@@ -22,6 +22,8 @@
 #define WGRAD_K_BLOCK 128      /* and rows of it */
 #define WGRAD_ROWS_FEW 64      /* blocks of so few rows are not cut further for the sake of threads, */
 #define WGRAD_ITEMS_EACH 4     /* which want so many blocks each */
+#define WGRAD_MEETS 1024       /* rows of dy so many floats apart, or a multiple, meet in one set of a core's first cache: */
+#define WGRAD_COPY_DEPTH 256   /* with so many channels of x, a copy that lies better is worth it */
 #define WGRAD_VECTORS (GY_WIDTH_MAX / 4) /* vectors of a panel, at most */
 
 static const float wgrad_zeros[1];
@@ -35,10 +37,10 @@ struct wgrad_plan {
     int64_t line, pitch, row;            /* floats or pairs of a line of a patch, from patch to patch; pixels of a grid row or 1 */
     int64_t k_block, c_block, k_blocks, c_blocks;
     int64_t splits, split, strip;        /* pixels a split, a strip */
-    int64_t dy_pitch;                    /* of dy that was widened or made pairs of */
+    int64_t dy_pitch;                    /* of dy that was widened, made pairs of or copied row by row */
     int64_t floats;                      /* of dw */
     int half, pair;                      /* bf16: widened, or (pair) two pixels at a time */
-    int panels;                          /* float: dy is copied into panels */
+    int panels, copy;                    /* float: dy is copied, into panels or row by row */
 };
 
 struct wgrad_job {
@@ -125,6 +127,7 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
     }
     w->half = op->dtype == GY_BF16;
     w->panels = !w->half && !w->lines && k->outer[0].panels;
+    w->copy = !w->half && !w->lines && !w->panels && p->out_pitch % WGRAD_MEETS == 0 && w->depth >= WGRAD_COPY_DEPTH;
     w->floats = (int64_t)op->geom.k * w->taps * w->depth;
     int64_t splits = gy_min64(wgrad_splits(w, op), p->pixels / WGRAD_SPLIT_PIXELS);
     splits = gy_max64(gy_min64(splits, WGRAD_PARTS_MAX / gy_max64(w->floats, 1)), 1);
@@ -157,7 +160,7 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
                                              : w->p.patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
     own.turned = gy_carve_take(carve, w->turned ? (size_t)(w->depth * w->k_block) : 0, sizeof(float));
     own.x = gy_carve_take(carve, (strip + 1) * GY_WIDTH_MAX, sizeof(float));
-    own.dy = gy_carve_take(carve, w->half || w->panels ? (strip + 1) * (size_t)w->dy_pitch : 0, sizeof(float));
+    own.dy = gy_carve_take(carve, w->half || w->panels || w->copy ? (strip + 1) * (size_t)w->dy_pitch : 0, sizeof(float));
     return own;
 }
 
@@ -262,11 +265,15 @@ static void wgrad_dy_rows(const struct wgrad_plan *w, const struct wgrad_own *ow
         own->at[i] = (int32_t)i;
 }
 
-/* dy of the listed pixels, two by two. */
-static void wgrad_pair_dy(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area, int64_t pixels)
+/* dy of the listed pixels, two by two or, floats, one by one. */
+static void wgrad_copy_dy(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area, int64_t pixels)
 {
-    job->cpu->k.pair_rows(own->dy, job->plan->dy_pitch, (const uint16_t *const *)(const void *)own->dy_rows, area->k_from,
-                          area->k_count, pixels);
+    const struct gy_kernels *k = &job->cpu->k;
+    const void *const rows = own->dy_rows;
+    if (job->plan->pair)
+        k->pair_rows(own->dy, job->plan->dy_pitch, (const uint16_t *const *)rows, area->k_from, area->k_count, pixels);
+    else
+        k->gather(own->dy, job->plan->dy_pitch, (const float *const *)rows, area->k_from, area->k_count, pixels);
 }
 
 /* dy of all pixels of the strip, widened. */
@@ -428,14 +435,15 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
     struct gy_outer_tile own_tile = *tile, *const t = &own_tile;
     const int64_t pixels = t->pixels;
     const int64_t steps = w->pair ? (pixels + 1) / 2 : pixels;
-    t->dy_pitch = w->half ? w->dy_pitch : w->p.out_pitch;
-    wgrad_dy_rows(w, own, dy, pixels, w->pair || w->panels ? steps : 0);
-    if (w->pair && !(*all && pixels == count))
-        wgrad_pair_dy(job, own, area, pixels);
+    const int copied = w->pair || w->copy;
+    t->dy_pitch = w->half || copied ? w->dy_pitch : w->p.out_pitch;
+    wgrad_dy_rows(w, own, dy, pixels, copied || w->panels ? steps : 0);
+    if (copied && !(*all && pixels == count))
+        wgrad_copy_dy(job, own, area, pixels);
     *all = pixels == count;
     memset(own->at + steps, 0, GY_OUTER_AHEAD * sizeof(*own->at));
     const struct wgrad_next none = {0, 0};
-    wgrad_tap(job, own, area, t, t->dw + tap * w->depth, w->half ? own->dy : (const float *)dy + area->k_from,
+    wgrad_tap(job, own, area, t, t->dw + tap * w->depth, w->half || copied ? own->dy : (const float *)dy + area->k_from,
               tap + 1 == w->taps ? next : &none);
 }
 

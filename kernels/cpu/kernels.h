@@ -28,11 +28,17 @@ struct gy_gemm_finish {
     float *mean, *m2;    /* [width], or NULL: no statistics */
     int64_t before;      /* rows whose statistics these are; 0: they are written */
 };
+/* What a tile asks for meanwhile, a cache line or two a step, so that what is multiplied never waits behind many of them: rows [from, to)
+ * of the list, and of count outputs so many bytes from byte first on. */
+struct gy_gemm_ask {
+    int64_t from, to;
+    void *const *outs;
+    int64_t count, first, bytes;
+};
 /* out[i][c] = (init[c] or out[i][c]) + sum over tap, j: rows[tap * row_pitch + i][j] * panel[tap][j][c]. */
 struct gy_gemm_tile {
     const float *const *rows;
     int64_t row_pitch;   /* pointers from one tap to the next */
-    int64_t ahead;       /* rows behind those of the tile, up to this one, are asked for meanwhile */
     const float *panel;  /* [taps][len][width of the kind], zero beyond cols */
     int64_t taps, len;
     float *const *out;   /* one pointer a pixel, at channel 0 of the vector dimension */
@@ -40,13 +46,21 @@ struct gy_gemm_tile {
     const float *init;   /* [cols] first values, or NULL: add to out */
     int64_t cols;        /* columns stored, at most the width; less only with the narrowest kind */
     const struct gy_gemm_finish *finish; /* NULL: none; else the kind finishes */
+    struct gy_gemm_ask ask;
 };
 typedef void (*gy_gemm_fn)(const struct gy_gemm_tile *tile);
-/* Asks for the rows behind a tile's of so many at once, where the kernel does not do it as it goes. */
-static inline void gy_gemm_ask(const struct gy_gemm_tile *t, int64_t rows)
+/* Asks at once for what is left of the outputs behind so many bytes. */
+static inline void gy_gemm_ask_outs(const struct gy_gemm_ask *a, int64_t bytes)
+{
+    for (int64_t byte = bytes; byte < a->bytes; byte += GY_CACHE_LINE)
+        for (int64_t i = 0; i < a->count; i++)
+            __builtin_prefetch((const char *)a->outs[i] + a->first + byte, 1);
+}
+/* Asks at once for all of the rows, where the kernel does not do it as it goes. */
+static inline void gy_gemm_ask_rows(const struct gy_gemm_tile *t)
 {
     for (int64_t tap = 0; tap < t->taps; tap++)
-        for (int64_t i = rows; i < t->ahead; i++)
+        for (int64_t i = t->ask.from; i < t->ask.to; i++)
             for (int64_t c = 0; c < t->len; c += GY_CACHE_LINE / (int64_t)sizeof(float))
                 __builtin_prefetch(t->rows[tap * t->row_pitch + i] + c);
 }
@@ -66,11 +80,12 @@ struct gy_outer_tile {
 };
 typedef void (*gy_outer_fn)(const struct gy_outer_tile *tile);
 
+#define GY_GEMM_ASKS 2
 /* One register tiling: at most rows x width; fn[r - 1] does r rows. */
 struct gy_gemm_kind {
     int width, rows;
     const gy_gemm_fn *fn;
-    int finishes; /* takes gy_gemm_finish */
+    int finishes; /* takes gy_gemm_finish; GY_GEMM_ASKS: and asks for outputs as it goes */
 };
 struct gy_outer_kind {
     int width, rows;

@@ -23,6 +23,24 @@
 #endif
 #define GY_ALWAYS static inline __attribute__((always_inline))
 
+/* Of the line of a tile's rows that begins at c, the first steps ask: each for a row's line and for an output's, which
+ * has as many bytes behind its first. */
+static inline int64_t gy_gemm_ask_count(const struct gy_gemm_tile *t, int64_t tap, int64_t c)
+{
+    return tap == 0 && c * (int64_t)sizeof(float) < t->ask.bytes ? t->ask.count : 0;
+}
+static inline int64_t gy_gemm_asks(const struct gy_gemm_tile *t, int64_t tap, int64_t c)
+{
+    return gy_max64(t->ask.to - t->ask.from, gy_gemm_ask_count(t, tap, c));
+}
+static inline void gy_gemm_ask_step(const struct gy_gemm_tile *t, const float *const *rows, int64_t tap, int64_t c, int64_t i)
+{
+    if (t->ask.from + i < t->ask.to)
+        __builtin_prefetch(rows[t->ask.from + i] + c);
+    if (i < gy_gemm_ask_count(t, tap, c))
+        __builtin_prefetch((const float *)t->ask.outs[i] + t->ask.first / (int64_t)sizeof(float) + c, 1);
+}
+
 /* The batch-reduce product on an R x (N vectors) register tile; of the narrowest kind, one vector, columns may be cut. First
  * where sums begin and end. */
 #define GY_MICRO_TILE(P, ATTR, V, W, ACC)                                                                              \
@@ -92,11 +110,11 @@
     }                                                                                                                  \
     ATTR GY_ALWAYS void P##_gemm_finish(const struct gy_gemm_tile *t, V acc[][ACC], const int R, const int N)          \
     {                                                                                                                  \
-        const struct gy_gemm_finish *const f = t->finish;                                                              \
-        if (N < (ACC) || f == NULL) {                                                                                  \
+        if (N < (ACC) || t->finish == NULL) {                                                                          \
             P##_gemm_end(t, acc, R, N);                                                                                \
             return;                                                                                                    \
         }                                                                                                              \
+        const struct gy_gemm_finish own = *t->finish, *const f = &own; /* nothing that is stored can change it */      \
         if (f->mean != NULL) {                                                                                         \
             GY_UNROLL for (int v = 0; v < N; v++) P##_finish_stats(f, acc, R, v);                                      \
         }                                                                                                              \
@@ -113,6 +131,7 @@
 #define GY_MICRO_GEMM(P, ATTR, V, W, ACC, END)                                                                         \
     ATTR GY_ALWAYS void P##_gemm(const struct gy_gemm_tile *t, const int R, const int N)                               \
     {                                                                                                                  \
+        const int goes = N == (ACC) && (W) >= 16; /* a step lasts long, and there are registers */                     \
         V acc[GY_ROWS_MAX][ACC];                                                                                       \
         P##_gemm_begin(t, acc, R, N);                                                                                  \
         const float *w = t->panel;                                                                                     \
@@ -128,9 +147,12 @@
                 }                                                                                                      \
             }                                                                                                          \
             while (c < t->len) {                                                                                       \
-                const int64_t line = gy_min64(c + GY_CACHE_LINE / (int64_t)sizeof(float), t->len);                     \
-                for (int64_t i = R; i < t->ahead; i++) __builtin_prefetch(p[i] + c);                                   \
-                for (; c < line; c++, w += N * (W)) {                                                                  \
+                const int64_t line = c, end = gy_min64(c + GY_CACHE_LINE / (int64_t)sizeof(float), t->len);            \
+                const int64_t asks = goes ? gy_gemm_asks(t, tap, line) : 0;                                            \
+                for (int64_t i = t->ask.from; !goes && i < t->ask.to; i++) __builtin_prefetch(p[i] + c);               \
+                for (; c < end; c++, w += N * (W)) {                                                                   \
+                    if (goes && c - line < asks)                                                                       \
+                        gy_gemm_ask_step(t, p, tap, line, c - line);                                                   \
                     V b[ACC];                                                                                          \
                     GY_UNROLL for (int v = 0; v < N; v++) b[v] = P##_load(w + v * (W));                                \
                     GY_UNROLL for (int i = 0; i < R; i++)                                                              \

@@ -121,7 +121,7 @@ MMA_ATTR GY_ALWAYS void mma_add_row(float *to, const float *from, mma_f4 sum[][4
         __vector_quad acc[MMA_GROUPS][4];                                                                              \
         mma_f4 sum[MMA_GROUPS][4][MMA_LINE];                                                                           \
         const float *p[MMA_ROWS], *w = t->panel;                                                                       \
-        gy_gemm_ask(t, rows);                                                                                          \
+        gy_gemm_ask_rows(t);                                                                                           \
         mma_zero(acc, G, N);                                                                                           \
         for (int64_t tap = 0; tap < t->taps; tap++) {                                                                  \
             int64_t c = 0;                                                                                             \

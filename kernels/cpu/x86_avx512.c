@@ -108,7 +108,7 @@ A512_ATTR static void a512_transpose(float *dst, int64_t dst_pitch, const float 
 GY_INT void gy_kernels_avx512(struct gy_kernels *k)
 {
     k->name = "avx512";
-    k->gemm[0] = (struct gy_gemm_kind){64, 6, a512_gemm_list_4, 1};
+    k->gemm[0] = (struct gy_gemm_kind){64, 6, a512_gemm_list_4, GY_GEMM_ASKS};
     k->gemm[1] = (struct gy_gemm_kind){32, 8, a512_gemm_list_2, 0};
     k->gemm[2] = (struct gy_gemm_kind){16, 8, a512_gemm_list_1, 0};
     k->outer[0] = (struct gy_outer_kind){64, 6, a512_outer_list_4, 0};

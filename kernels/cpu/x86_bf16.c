@@ -217,7 +217,7 @@ P512_ATTR static void p512_pair_turn(float *dst, int64_t dst_pitch, const float 
 GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
 {
     k->name = "avx512bf16";
-    k->gemm_pair[0] = (struct gy_gemm_kind){64, 6, p512_gemm_list_4, 1};
+    k->gemm_pair[0] = (struct gy_gemm_kind){64, 6, p512_gemm_list_4, GY_GEMM_ASKS};
     k->gemm_pair[1] = (struct gy_gemm_kind){32, 8, p512_gemm_list_2, 0};
     k->gemm_pair[2] = (struct gy_gemm_kind){16, 8, p512_gemm_list_1, 0};
     k->outer_pair[0] = (struct gy_outer_kind){64, 6, p512_outer_list_4, 0};
