@@ -142,35 +142,35 @@ GY_INT void gy_ceilings_print(const struct gy_ceilings *c, const char *device, s
 #define ROOF_LAUNCH 4e-6 /* seconds to begin and end an op on a pool of threads */
 
 /* Shares of the limit that ops reached inside real steps; the limit is that of memory even where the op would fit the
- * cache, for in a step little is found there again. Printed by tests/peer/roofline_shares.sh, 2026-11-21: resnet50 (batch 4 and
+ * cache, for in a step little is found there again. Printed by tests/peer/roofline_shares.sh, 2026-11-22: resnet50 (batch 4 and
  * 16), resnet18 (8, 16), resnet20 (32, 128), alexnet (16; 4 with adamw, lars), lenet5 and mlp (64), in both types, on one thread
- * and the larger batches on two, on an AMD EPYC (Zen 4, AVX-512 with bf16), gcc 12. By kind and intensity, not by net.
+ * and the larger batches on two, on an AMD EPYC (Zen 5, AVX-512 with bf16), gcc 12. By kind and intensity, not by net.
  * Convolutions: at 8, 16, ... 512 multiplications and additions a byte, between them along the logarithm; of few channels
  * less by a factor. */
 static const double roof_conv_shares[6][ROOF_KNOTS] = {
-    { 0.47, 0.61, 0.67, 0.78, 0.78, 0.76, 0.93 }, /* conv, f32 */
-    { 0.32, 0.61, 0.72, 0.77, 0.76, 0.78, 0.93 }, /* conv-dgrad, f32 */
-    { 0.32, 0.58, 0.63, 0.73, 0.76, 0.86, 0.91 }, /* conv-wgrad, f32 */
-    { 0.15, 0.49, 0.56, 0.62, 0.74, 0.76, 0.89 }, /* conv, bf16 */
-    { 0.16, 0.51, 0.52, 0.64, 0.73, 0.78, 0.90 }, /* conv-dgrad, bf16 */
-    { 0.22, 0.68, 0.56, 0.61, 0.69, 0.71, 0.77 }, /* conv-wgrad, bf16 */
+    { 0.41, 0.79, 0.84, 0.87, 0.85, 0.83, 0.83 }, /* conv, f32 */
+    { 0.33, 0.80, 0.86, 0.85, 0.85, 0.85, 0.85 }, /* conv-dgrad, f32 */
+    { 0.41, 0.66, 0.70, 0.78, 0.77, 0.75, 0.75 }, /* conv-wgrad, f32 */
+    { 0.43, 0.53, 0.75, 0.81, 0.88, 0.87, 0.88 }, /* conv, bf16 */
+    { 0.30, 0.71, 0.82, 0.85, 0.86, 0.86, 0.93 }, /* conv-dgrad, bf16 */
+    { 0.32, 0.66, 0.65, 0.74, 0.78, 0.77, 0.68 }, /* conv-wgrad, bf16 */
 };
 
 /* Factors for more than 16 channels on both sides, for 8 to 16 on one, for less than 8 read; for Winograd's way. */
 static const double roof_widths[2][4] = {
-    { 1.00, 1.10, 0.94, 0.60 }, /* f32 */
-    { 1.00, 0.82, 0.85, 1.00 }, /* bf16 */
+    { 1.00, 0.67, 0.87, 0.58 }, /* f32 */
+    { 1.00, 0.59, 0.82, 1.00 }, /* bf16 */
 };
 
 /* Other ops: at a 32nd of the cache's bytes, and at the cache's bytes. Above 1: the caches help. 0: not measured. */
 static const double roof_op_shares[GY_OP_ALL_CODES][2] = {
-    [GY_OP_ACT] = { 1.46, 1.49 }, [GY_OP_ACT_BWD] = { 0.96, 1.03 }, [GY_OP_ADAMW] = { 1.07, 1.07 },
-    [GY_OP_ADD] = { 1.93, 1.51 }, [GY_OP_ADD_BWD] = { 1.33, 0.98 }, [GY_OP_POOL_AVG] = { 0.81, 0.51 },
-    [GY_OP_POOL_AVG_BWD] = { 0.24, 0.30 }, [GY_OP_BN_APPLY] = { 0.68, 0.65 }, [GY_OP_BN_BWD] = { 0.77, 0.71 },
-    [GY_OP_BN_FINISH] = { 2.77, 2.77 }, [GY_OP_BN_SUMS] = { 0.65, 0.68 }, [GY_OP_DROPOUT] = { 0.01, 0.02 },
-    [GY_OP_INPUT] = { 0.28, 0.32 }, [GY_OP_LARS] = { 0.91, 0.91 }, [GY_OP_POOL_MAX] = { 0.22, 0.28 },
-    [GY_OP_POOL_MAX_BWD] = { 0.10, 0.14 }, [GY_OP_NORMS] = { 0.88, 0.88 }, [GY_OP_SGD] = { 1.25, 0.90 },
-    [GY_OP_SHORTCUT] = { 0.72, 0.40 }, [GY_OP_SHORTCUT_BWD] = { 0.73, 0.46 }, [GY_OP_SOFTMAX_CE] = { 0.01, 0.01 },
+    [GY_OP_ACT] = { 1.32, 1.42 }, [GY_OP_ACT_BWD] = { 1.24, 1.29 }, [GY_OP_ADAMW] = { 0.99, 0.99 },
+    [GY_OP_ADD] = { 2.06, 1.85 }, [GY_OP_ADD_BWD] = { 1.22, 1.06 }, [GY_OP_POOL_AVG] = { 0.57, 0.31 },
+    [GY_OP_POOL_AVG_BWD] = { 0.24, 0.24 }, [GY_OP_BN_APPLY] = { 0.80, 0.68 }, [GY_OP_BN_BWD] = { 0.92, 0.73 },
+    [GY_OP_BN_FINISH] = { 2.32, 2.32 }, [GY_OP_BN_SUMS] = { 0.66, 0.57 }, [GY_OP_DROPOUT] = { 0.02, 0.02 },
+    [GY_OP_INPUT] = { 0.28, 0.34 }, [GY_OP_LARS] = { 0.96, 0.96 }, [GY_OP_POOL_MAX] = { 0.27, 0.26 },
+    [GY_OP_POOL_MAX_BWD] = { 0.29, 0.22 }, [GY_OP_NORMS] = { 0.81, 0.81 }, [GY_OP_SGD] = { 1.33, 0.91 },
+    [GY_OP_SHORTCUT] = { 0.79, 0.59 }, [GY_OP_SHORTCUT_BWD] = { 0.61, 0.40 }, [GY_OP_SOFTMAX_CE] = { 0.01, 0.01 },
     [GY_OP_SOFTMAX_CE_BWD] = { 0.06, 0.06 },
 };
 
