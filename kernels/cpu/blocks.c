@@ -36,6 +36,7 @@ static const struct blocks_row blocks_rows[] = {
     {"avx512", GY_OP_CONV_WGRAD, "outer", GY_BF16, BLOCKS_1X1, {192, 0, 0, 65536, 0}, blocks_zen5},
     {"avx512", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {256, 0, 16, 131072, 256}, blocks_turns},
     {"avx512", GY_OP_CONV_WGRAD, "outer", GY_BF16, BLOCKS_ANY, {384, 0, 16, 131072, 256}, blocks_turns},
+    {"avx2", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_1X1, {384, 0, 0, 65536, 0}, blocks_zen5},
     {"avx2", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {0, 0, 0, 131072, 256}, blocks_turns},
     {NULL, GY_OP_CONV_WGRAD, NULL, -1, BLOCKS_ANY, {0, 0, 32, 32768, 128}, blocks_zen4},
     {"avx512", -1, NULL, -1, BLOCKS_ANY, {252, 256, 24, 0, 0}, blocks_zen4},

@@ -24,6 +24,8 @@
 #define WGRAD_ITEMS_EACH 4     /* which want so many blocks each */
 #define WGRAD_MEETS 1024       /* rows of dy so many floats apart, or a multiple, meet in one set of a core's first cache: */
 #define WGRAD_COPY_DEPTH 256   /* with so many channels of x, a copy that lies better is worth it */
+#define WGRAD_SHARES 4         /* the last panels of a strip that ask for the next one */
+#define WGRAD_PANEL_GAP (GY_WIDTH_MAX / 4) /* floats between panels of dy */
 #define WGRAD_VECTORS (GY_WIDTH_MAX / 4) /* vectors of a panel, at most */
 
 static const float wgrad_zeros[1];
@@ -38,6 +40,7 @@ struct wgrad_plan {
     int64_t k_block, c_block, k_blocks, c_blocks;
     int64_t splits, split, strip;        /* pixels a split, a strip */
     int64_t dy_pitch;                    /* of dy that was widened, made pairs of or copied row by row */
+    int64_t dy_floats;                   /* of that, or of panels */
     int64_t floats;                      /* of dw */
     int half, pair;                      /* bf16: widened, or (pair) two pixels at a time */
     int panels, copy;                    /* float: dy is copied, into panels or row by row */
@@ -114,6 +117,12 @@ static int64_t wgrad_items(const struct wgrad_plan *w)
     return w->p.groups * w->splits * w->k_blocks * w->c_blocks;
 }
 
+/* From panel to panel of dy for tiles of a kind. */
+static int64_t wgrad_panel(const struct wgrad_plan *w, const struct gy_outer_kind *kind)
+{
+    return kind->rows * w->strip + WGRAD_PANEL_GAP;
+}
+
 static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const struct gy_cpu *cpu)
 {
     const struct gy_product *p = &w->p;
@@ -143,6 +152,9 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
     for (; rows > WGRAD_ROWS_FEW && wgrad_items(w) < WGRAD_ITEMS_EACH * cpu->threads; rows /= 2)
         wgrad_cut_blocks(w, op, rows / 2);
     w->dy_pitch = ((w->k_block + 15) & ~(int64_t)15) + 16; /* neighbours lie in other cache sets */
+    w->dy_floats = w->half || w->copy ? (w->strip + 1) * w->dy_pitch : 0;
+    for (int i = 0; i < GY_KINDS && w->panels; i++)
+        w->dy_floats = gy_max64(w->dy_floats, gy_ceil_div(w->k_block, k->outer[i].rows) * wgrad_panel(w, &k->outer[i]));
 }
 
 static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_carve *carve)
@@ -160,7 +172,7 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
                                              : w->p.patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
     own.turned = gy_carve_take(carve, w->turned ? (size_t)(w->depth * w->k_block) : 0, sizeof(float));
     own.x = gy_carve_take(carve, (strip + 1) * GY_WIDTH_MAX, sizeof(float));
-    own.dy = gy_carve_take(carve, w->half || w->panels || w->copy ? (strip + 1) * (size_t)w->dy_pitch : 0, sizeof(float));
+    own.dy = gy_carve_take(carve, (size_t)w->dy_floats, sizeof(float));
     return own;
 }
 
@@ -331,27 +343,14 @@ static int64_t wgrad_cut(int64_t rows, int64_t tiles, int64_t i, int64_t *count)
     return from;
 }
 
-/* Panels of dy for tiles of a kind, each behind the other. */
-static void wgrad_panels(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                         const struct gy_outer_kind *kind, int64_t pixels)
-{
-    const int64_t tiles = gy_ceil_div(area->k_count, kind->rows);
-    for (int64_t i = 0; i < tiles; i++) {
-        int64_t count;
-        const int64_t from = wgrad_cut(area->k_count, tiles, i, &count);
-        job->cpu->k.gather(own->dy + from * pixels, count, (const float *const *)(const void *)own->dy_rows,
-                           area->k_from + from, count, pixels);
-    }
-}
-
-/* What will be gathered next, asked for by the register tiles until then: each tile asks for one cache line of every row, or of
+/* What will be gathered next, asked for by the register tiles until then: a tile asks for one cache line of every row, or of
  * every second row where it takes pixels two by two. */
 struct wgrad_ahead {
     struct wgrad_rows { /* dy, x */
         const void *const *rows;
         int64_t from, lines, count; /* first byte; lines of a row; rows */
     } part[2];
-    int64_t every;
+    int64_t every, tiles; /* tiles: that ask */
 };
 
 static int64_t wgrad_lines_of(int64_t bytes)
@@ -359,40 +358,53 @@ static int64_t wgrad_lines_of(int64_t bytes)
     return gy_ceil_div(bytes, GY_CACHE_LINE);
 }
 
+/* dy of the next strip, a share of its lines by each of the last panels of this one: memory is as busy all the time. */
+static struct wgrad_rows wgrad_dy_ahead(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                                        const struct wgrad_next *next, int64_t c, int64_t pixels)
+{
+    const int64_t unit = job->plan->half ? 2 : 4, width = area->kinds[0].width, lines = wgrad_lines_of(area->k_count * unit);
+    const int64_t panels = gy_min64(gy_ceil_div(area->c_to - area->c_from, width), WGRAD_SHARES);
+    const int64_t left = gy_ceil_div(area->c_to - c, width); /* panels after this one */
+    const int64_t from = lines * gy_max64(panels - 1 - left, 0) / panels, to = lines * gy_max64(panels - left, 0) / panels;
+    return (struct wgrad_rows){(const void *const *)own->dy_rows, next->dy_from + area->k_from * unit + from * GY_CACHE_LINE, to - from,
+                               gy_min64(pixels, next->count)};
+}
+
 /* After column c: the next columns of the listed pixels, or the next strip. */
 static struct wgrad_ahead wgrad_make_ahead(const struct wgrad_job *job, const struct wgrad_own *own,
                                            const struct wgrad_area *area, const struct wgrad_next *next, int64_t c,
-                                           int64_t pixels)
+                                           int64_t pixels, int64_t tiles)
 {
     const struct wgrad_plan *w = job->plan;
     const int64_t unit = w->half ? 2 : 4, width = area->kinds[0].width;
     const int direct = !w->lines && !w->p.patch, more = direct && c < area->c_to;
     const int64_t from = more ? c : area->c_from, lines = wgrad_lines_of(gy_min64(width, area->c_to - from) * unit);
-    struct wgrad_ahead a = {.every = w->pair && direct ? 2 : 1};
+    struct wgrad_ahead a = {.every = w->pair && direct ? 2 : 1, .tiles = tiles};
+    a.part[0] = wgrad_dy_ahead(job, own, area, next, c, pixels);
     if (more)
         a.part[1] = (struct wgrad_rows){(const void *const *)own->rows, from * unit, lines, pixels};
     else if (direct && w->taps == 1)
         a.part[1] = (struct wgrad_rows){(const void *const *)own->next, from * unit, lines, next->count};
-    if (!more)
-        a.part[0] = (struct wgrad_rows){(const void *const *)own->dy_rows, next->dy_from + area->k_from * unit,
-                                        wgrad_lines_of(area->k_count * unit), gy_min64(pixels, next->count)};
     return a;
 }
 
-/* What the next tile asks for. */
+/* What the next tile asks for. A line of all rows at once would be more than a core can have under way; so tiles share it. */
 static void wgrad_ask(const struct wgrad_ahead *a, struct gy_outer_tile *t, int64_t tile)
 {
+    const int64_t all = (a->part[0].lines + a->part[1].lines) * a->every, shares = gy_max64(a->tiles / gy_max64(all, 1), 1);
+    int64_t ask = tile / shares;
     t->asks = 0;
     for (int i = 0; i < 2; i++) {
         const struct wgrad_rows *const p = &a->part[i];
-        if (tile < p->lines * a->every) {
-            t->ahead = p->rows + tile % a->every;
-            t->ahead_from = p->from + tile / a->every * GY_CACHE_LINE;
+        if (ask < p->lines * a->every) {
+            const int64_t count = (p->count - ask % a->every + a->every - 1) / a->every, first = count * (tile % shares) / shares;
+            t->ahead = p->rows + ask % a->every + first * a->every;
+            t->ahead_from = p->from + ask / a->every * GY_CACHE_LINE;
             t->ahead_step = a->every;
-            t->asks = (p->count - tile % a->every + a->every - 1) / a->every;
+            t->asks = count * (tile % shares + 1) / shares - first;
             return;
         }
-        tile -= p->lines * a->every;
+        ask -= p->lines * a->every;
     }
 }
 
@@ -409,16 +421,22 @@ static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, 
             k++;
         t->cols = gy_min64(k->width, area->c_to - c);
         if (w->panels && packed != k)
-            wgrad_panels(job, own, area, k, pixels);
+            job->cpu->k.panels(own->dy, wgrad_panel(w, k), (const float *const *)(const void *)own->dy_rows, area->k_from, area->k_count,
+                               k->rows, pixels);
         packed = k;
         wgrad_gather(job, own, k->width, c, t->cols, pixels);
         const int64_t tiles = gy_ceil_div(area->k_count, k->rows);
-        const struct wgrad_ahead ahead = wgrad_make_ahead(job, own, area, next, c + t->cols, pixels);
+        const struct wgrad_ahead ahead = wgrad_make_ahead(job, own, area, next, c + t->cols, pixels, tiles);
         for (int64_t i = 0; i < tiles; i++) {
             int64_t count;
-            const int64_t from = wgrad_cut(area->k_count, tiles, i, &count);
-            t->dy = w->panels ? own->dy + from * pixels : dy + from;
-            t->dy_pitch = w->panels ? count : t->dy_pitch;
+            int64_t from = wgrad_cut(area->k_count, tiles, i, &count);
+            t->dy = dy + from;
+            if (w->panels) {
+                from = i * k->rows;
+                count = gy_min64(k->rows, area->k_count - from);
+                t->dy = own->dy + i * wgrad_panel(w, k);
+                t->dy_pitch = k->rows;
+            }
             t->dw = dw + (area->k_from + from) * t->dw_pitch + c;
             wgrad_ask(&ahead, t, i);
             k->fn[count - 1](t);

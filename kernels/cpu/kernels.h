@@ -206,6 +206,9 @@ struct gy_kernels {
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
     /* Panel for outer: x rows side by side, dst [count][width], zero beyond cols. */
     void (*gather)(float *dst, int64_t width, const float *const *rows, int64_t first, int64_t cols, int64_t count);
+    /* Panels pitch floats apart, [count][width] each: width columns a panel of cols from first on, what is beyond undefined; writes up to
+     * GY_WIDTH_MAX / 4 floats behind a panel. NULL where no outer kind wants panels. */
+    void (*panels)(float *dst, int64_t pitch, const float *const *rows, int64_t first, int64_t cols, int64_t width, int64_t count);
     /* The same from several places: vector v of lanes floats of a row of the panel begins at rows[i] + at[v]. */
     int lanes;
     void (*gather_at)(float *dst, int64_t width, const float *const *rows, const int32_t *at, int64_t count);

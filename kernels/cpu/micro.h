@@ -250,6 +250,22 @@ static inline void gy_gemm_ask_step(const struct gy_gemm_tile *t, const float *c
         }                                                                                                              \
     }
 
+/* Panels of rows: vectors are stored whole, and the next row overwrites what is too much. */
+#define GY_MICRO_PANELS(P, ATTR, W)                                                                                    \
+    ATTR static void P##_panels(float *dst, int64_t pitch, const float *const *rows, int64_t first, int64_t cols, int64_t width,\
+                                int64_t count)                                                                         \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < count; i++, dst += width) {                                                            \
+            const float *src = rows[i] + first, *ahead = rows[gy_min64(i + 4, count - 1)] + first;                     \
+            float *to = dst;                                                                                           \
+            for (int64_t c = 0; c < cols; c += width, to += pitch) {                                                   \
+                __builtin_prefetch(ahead + c);                                                                         \
+                for (int64_t v = c; v < c + width; v += (W))                                                           \
+                    P##_store(to + v - c, v + (W) <= cols ? P##_load(src + v) : P##_load_n(src + v, gy_max64(cols - v, 0)));\
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
 /* The functions for one tile: R rows, N vectors. */
 #define GY_MICRO_FN(P, ATTR, R, N)                                                                                     \
     ATTR static void P##_gemm_##R##_##N(const struct gy_gemm_tile *t) { P##_gemm(t, R, N); }                           \

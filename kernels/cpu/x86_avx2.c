@@ -103,6 +103,7 @@ GY_MICRO_FINISH(avx2, avx2, avx2, AVX2_ATTR, __m256, 8, 2)
 GY_MICRO_GEMM(avx2, AVX2_ATTR, __m256, 8, 2, avx2_gemm_finish)
 GY_MICRO_OUTER(avx2, AVX2_ATTR, __m256, 8, 2)
 GY_MICRO_COPY(avx2, AVX2_ATTR, 8)
+GY_MICRO_PANELS(avx2, AVX2_ATTR, 8)
 GY_MICRO_GET(avx2, AVX2_ATTR, __m256, 8)
 GY_MICRO_GET(avx2h, AVX2_ATTR, __m256, 8)
 GY_MICRO_ROWS(avx2, avx2, AVX2_ATTR, __m256, 8)
@@ -188,6 +189,7 @@ GY_INT void gy_kernels_avx2(struct gy_kernels *k)
     k->outer[1] = (struct gy_outer_kind){8, 12, avx2_outer_list_1, 1};
     k->outer[2] = (struct gy_outer_kind){8, 12, avx2_outer_list_1, 1};
     k->transpose = avx2_transpose;
+    k->panels = avx2_panels;
     GY_MICRO_TABLE(avx2, k);
     GY_MICRO_TABLE_WINO(avx2, avx2h, k);
     GY_MICRO_TABLE_ROWS(avx2, GY_F32, k);
