@@ -19,7 +19,7 @@ static const char blocks_zen4[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11; b
 static const char blocks_tuned[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11-21; gyre tune resnet50 --batch 16, twice";
 static const char blocks_alexnet[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11-22; 3x3 layers of alexnet --batch 64 --dtype bf16";
 static const char blocks_turns[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11-22; layers of resnet50 --batch 32, alternated";
-static const char blocks_zen5[] = "AMD EPYC (Zen 5), 2 cores, gcc 12; 2026-11-22; 1x1 layers of resnet50 --batch 16, alternated";
+static const char blocks_zen5[] = "AMD EPYC (Zen 5), 2 cores, gcc 12; 2026-11-22; layers of resnet50 --batch 16, alternated";
 static const char blocks_guess[] = "not measured: as on AVX2";
 
 /*                  set       op                  kernel      dtype shape         strip slice items keep rows   source */
@@ -31,10 +31,10 @@ static const struct blocks_row blocks_rows[] = {
     {NULL, -1, "winograd7", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {"avx512", -1, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},
     {"avx", -1, "gemm", -1, BLOCKS_TAPS, {0, 512, 0, 0, 0}, blocks_turns},
-    {"avx512", GY_OP_CONV_WGRAD, "outer", -1, BLOCKS_TAPS, {0, 0, 0, 524288, 0}, blocks_turns},
-    {"avx512", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_1X1, {384, 0, 0, 65536, 0}, blocks_zen5},
+    {"avx512", GY_OP_CONV_WGRAD, "outer", GY_BF16, BLOCKS_TAPS, {0, 0, 0, 524288, 0}, blocks_turns},
+    {"avx512", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {96, 0, 0, 65536, 0}, blocks_zen5},
     {"avx512", GY_OP_CONV_WGRAD, "outer", GY_BF16, BLOCKS_1X1, {192, 0, 0, 65536, 0}, blocks_zen5},
-    {"avx512", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {256, 0, 16, 131072, 256}, blocks_turns},
+    {"avx512", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {0, 0, 16, 0, 256}, blocks_turns},
     {"avx512", GY_OP_CONV_WGRAD, "outer", GY_BF16, BLOCKS_ANY, {384, 0, 16, 131072, 256}, blocks_turns},
     {"avx2", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_1X1, {384, 0, 0, 65536, 0}, blocks_zen5},
     {"avx2", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {0, 0, 0, 131072, 256}, blocks_turns},

@@ -24,6 +24,7 @@
 #define WGRAD_ITEMS_EACH 4     /* which want so many blocks each */
 #define WGRAD_MEETS 1024       /* rows of dy so many floats apart, or a multiple, meet in one set of a core's first cache: */
 #define WGRAD_COPY_DEPTH 256   /* with so many channels of x, a copy that lies better is worth it */
+#define WGRAD_COPY_STRIPS 4    /* and longer strips, as of 384 pixels instead of 96 */
 #define WGRAD_SHARES 4         /* the last panels of a strip that ask for the next one */
 #define WGRAD_PANEL_GAP (GY_WIDTH_MAX / 4) /* floats between panels of dy */
 #define WGRAD_VECTORS (GY_WIDTH_MAX / 4) /* vectors of a panel, at most */
@@ -143,7 +144,8 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
     w->row = w->lines ? p->w.grid : 1;
     w->split = wgrad_rows_up(w, gy_max64(gy_ceil_div(p->pixels, splits), 1));
     w->splits = gy_max64(gy_ceil_div(p->pixels, w->split), 1);
-    const int64_t strip = op->block[GY_BLOCK_STRIP], strips = gy_max64(gy_ceil_div(w->split, strip + strip / 4), 1);
+    const int64_t strip = op->block[GY_BLOCK_STRIP] * (w->copy ? WGRAD_COPY_STRIPS : 1);
+    const int64_t strips = gy_max64(gy_ceil_div(w->split, strip + strip / 4), 1);
     w->strip = wgrad_rows_up(w, gy_ceil_div(w->split, strips));
     w->p.strip = w->strip;
     /* where blocks of dw are cut moves no sum: more of them where threads would wait for each other */
