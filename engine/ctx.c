@@ -220,7 +220,7 @@ static int ctx_take_memory(struct gyre_net *net)
         at += ctx_own_bytes(net, r);
     }
     if (net->parallel.ranks > 1) {
-        GY_TRY(gy_job_take(net->config.job, net->shared_bytes, &net->shared, &net->error));
+        GY_TRY(gy_job_take(net->config.job, net->shared_bytes, &net->shared, NULL, &net->error));
         if (net->caps.host_memory)
             net->base[GY_AT_GRAD] = net->shared;
         else

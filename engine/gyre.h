@@ -468,6 +468,10 @@ GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, stru
 /* Sums over the ranks of a job, also for programs that train by other means (libgyre-net.so has these functions alone). */
 /* Zeroed memory on a page of its own in which sums need no copy on one host. All ranks take the same, in the same order. Blocks. */
 GYRE_API int gyre_job_memory(struct gyre_job *job, size_t bytes, void **memory, struct gyre_error *error);
+/* The same with sums of their own: those of data in `memory` stand at the same offset in `sums`, which all ranks of a host, or socket, share and
+ * only read; data stays as it is and may be written again when its sum is there. Sums must be read before the next sum at that place is begun.
+ * A rank that is alone, on its host or at all, has sums == memory. Both end with gyre_job_release of memory. */
+GYRE_API int gyre_job_memory_shared(struct gyre_job *job, size_t bytes, void **memory, void **sums, struct gyre_error *error);
 GYRE_API void gyre_job_release(struct gyre_job *job, void *memory); /* NULL is fine; no sum may be open in it */
 /* Begins data[i] = sum of all ranks' data[i], the same bits on each, in memory of gyre_job_memory, which is not touched until the sum is
  * there. All ranks begin the same sums in the same order. Does not allocate. */

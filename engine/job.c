@@ -18,7 +18,7 @@ static const char *job_variable(const char *name) { return getenv(name); }
 static int job_map(struct gyre_job *job, struct gy_error *err)
 {
     job->fd = gy_net_world_memory(job->world);
-    job->bytes = gy_net_node_bytes(job->locals, JOB_BYTES);
+    job->bytes = gy_net_node_bytes(job->locals, JOB_BYTES, 0);
     if (job->bytes == 0)
         return GY_FAIL(err, GY_E_ARG, "%d ranks on one host; there may be %d", job->locals, GY_NET_NODE_RANKS);
     GY_TRY(gy_job_lengthen(job->fd, GY_NET_WORLD_BYTES + job->bytes, err));

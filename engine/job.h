@@ -16,6 +16,7 @@
 struct gy_job_area {
     void *at;                 /* NULL: a free place in the table */
     size_t bytes;
+    int shared;               /* sums go into one result */
     void *base;               /* mapping; NULL: of this process alone */
     size_t base_bytes, offset; /* in the host's file */
     struct gy_net_node *node;  /* of all ranks of this host, or of its socket's */
@@ -37,7 +38,8 @@ struct gyre_job {
     struct gy_job_area area[GY_JOB_AREAS];
 };
 
-/* data[i] = sum of all ranks' data[i]; NULL or one rank: as it is. Outside gy_job_take it is copied. Blocks; GY_E_PEER when a rank does not come. */
+/* data[i] = sum of all ranks' data[i]; NULL or one rank: as it is. Outside gy_job_take it is copied; with sums of their own (there) they stand
+ * in those. Blocks; GY_E_PEER when a rank does not come. */
 GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err);
 /* flag of any rank, on every rank. */
 GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error *err);
@@ -49,12 +51,13 @@ GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, 
 /* The file of the ranks' memory has at least so many bytes, and pages for them. */
 GY_INT int gy_job_lengthen(int fd, size_t bytes, struct gy_error *err);
 
-/* Zeroed memory for sums without copies, on a page of its own; all ranks take the same, in the same order. More than one rank. */
-GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, struct gy_error *err);
+/* Zeroed memory for sums without copies, on a page of its own; all ranks take the same, in the same order. More than one rank. sums: NULL: they
+ * stand in that memory; else where they stand, at the same offset, which is memory of all ranks of the host or socket (gy_net_node_share). */
+GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gy_error *err);
 /* What sums the memory without a copy; NULL: it is none of gy_job_take, or this rank is alone. */
 GY_INT struct gy_net_node *gy_job_node(const struct gyre_job *job, const void *memory);
 GY_INT void gy_job_put(struct gyre_job *job, void *memory); /* NULL is fine; no sums may be open in it */
-/* Begins data[i] = sum of all ranks' data[i], in memory of gy_job_take; it is not touched until the sum is there. All ranks begin the same
+/* Begins data[i] = sum of all ranks' data[i], in memory of gy_job_take, or in its sums; it is not touched until the sum is there. All ranks begin the same
  * sums in the same order. Does not allocate. */
 GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gy_error *err);
 /* Helps along; 1: the sum is there, 0: not yet, below 0: a status. Does not wait. */

@@ -4,14 +4,24 @@
 #include "engine.h"
 #include "job.h"
 
-GYRE_API int gyre_job_memory(struct gyre_job *job, size_t bytes, void **out, struct gyre_error *error)
+static int job_api_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gyre_error *error)
 {
     struct gy_error err = { 0 };
     if (bytes == 0 || bytes > SIZE_MAX / 4) {
         GY_FAIL(&err, GY_E_ARG, "%zu bytes of the ranks' memory; there may be 1 to %zu", bytes, SIZE_MAX / 4);
         return gy_error_out(error, &err);
     }
-    return gy_job_take(job, bytes, out, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+    return gy_job_take(job, bytes, out, sums, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
+GYRE_API int gyre_job_memory(struct gyre_job *job, size_t bytes, void **out, struct gyre_error *error)
+{
+    return job_api_take(job, bytes, out, NULL, error);
+}
+
+GYRE_API int gyre_job_memory_shared(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gyre_error *error)
+{
+    return job_api_take(job, bytes, out, sums, error);
 }
 
 GYRE_API void gyre_job_release(struct gyre_job *job, void *memory) { gy_job_put(job, memory); }

@@ -89,23 +89,27 @@ static int job_open_sums(struct gyre_job *job, struct gy_job_area *a, struct gy_
     struct gy_net_sockets_config c;
     if (!job_has_sockets(job, &c, size)) {
         GY_TRY(gy_net_node_open(&a->node, a->base, job->local, job->locals, a->bytes, job->wait_ns, &job->alloc, err));
+        if (a->shared)
+            gy_net_node_share(a->node);
         gy_net_node_clear(a->node);
         return GY_OK;
     }
     c.base = a->base;
     c.most = a->bytes;
+    c.shared = a->shared;
     GY_TRY(gy_net_sockets_open(&a->sockets, &c, &job->alloc, err));
     gy_net_sockets_clear(a->sockets);
     a->node = gy_net_sockets_node(a->sockets);
     return GY_OK;
 }
 
-static size_t job_area_bytes(const struct gyre_job *job, size_t bytes)
+static size_t job_area_bytes(const struct gyre_job *job, const struct gy_job_area *a)
 {
     int size[GY_NET_GROUPS];
     struct gy_net_sockets_config c;
     const int sockets = job_has_sockets(job, &c, size);
-    return gy_align_up(sockets ? gy_net_sockets_bytes(size, c.groups, bytes) : gy_net_node_bytes(job->locals, bytes), JOB_PAGE);
+    return gy_align_up(sockets ? gy_net_sockets_bytes(size, c.groups, a->bytes, a->shared) : gy_net_node_bytes(job->locals, a->bytes, a->shared),
+                       JOB_PAGE);
 }
 
 static int job_open_area(struct gyre_job *job, struct gy_job_area *a, int channel, struct gy_error *err)
@@ -134,7 +138,7 @@ static void job_close_area(struct gyre_job *job, struct gy_job_area *a, int chan
 static int job_take_shared(struct gyre_job *job, struct gy_job_area *a, int channel, struct gy_error *err)
 {
     int failed = 0;
-    a->base_bytes = job_area_bytes(job, a->bytes);
+    a->base_bytes = job_area_bytes(job, a);
     if (a->base_bytes == 0 || gy_add_size(job->end, a->base_bytes, &a->offset) != 0)
         return GY_FAIL(err, GY_E_NOMEM, "%d ranks with %zu bytes of gradients each are beyond the address space", job->locals, a->bytes);
     a->offset = job->end;
@@ -150,12 +154,12 @@ static int job_take_shared(struct gyre_job *job, struct gy_job_area *a, int chan
     return status;
 }
 
-GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, struct gy_error *err)
+GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gy_error *err)
 {
     const int place = job_free_area(job);
     if (place < 0)
         return GY_FAIL(err, GY_E_STATE, "%d nets are open in one job; there may be no more", GY_JOB_AREAS);
-    struct gy_job_area a = { .bytes = bytes };
+    struct gy_job_area a = { .bytes = bytes, .shared = sums != NULL };
     if (job->node) {
         const int status = job_take_shared(job, &a, place + 1, err);
         if (status != GY_OK) {
@@ -170,6 +174,8 @@ GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, struct gy
     }
     job->area[place] = a;
     *out = a.at;
+    if (sums)
+        *sums = a.node ? gy_net_node_sums(a.node) : a.at;
     return GY_OK;
 }
 

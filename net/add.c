@@ -2,6 +2,10 @@
 /* One body, compiled for the machine's least common vectors and again for wider ones. */
 #include "add.h"
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 typedef float add_vector __attribute__((vector_size(32), aligned(4), may_alias));
 #define ADD_WIDE ((int64_t)(sizeof(add_vector) / sizeof(float)))
 
@@ -56,6 +60,26 @@ GY_INT void gy_net_sum2(float *to, const float *a, const float *b, int64_t count
     }
 #endif
     add_body(to, a, b, count);
+}
+
+GY_INT void gy_net_sum2_past(float *to, const float *a, const float *b, int64_t count)
+{
+    int64_t i = 0;
+#if defined(__x86_64__)
+    const int64_t line = GY_CACHE_LINE / (int64_t)sizeof(float), head = gy_min64((int64_t)(-(uintptr_t)to % GY_CACHE_LINE / sizeof(float)), count);
+    gy_net_sum2(to, a, b, head);
+    for (i = head; i + line <= count; i += line)
+        for (int64_t k = i; k < i + line; k += 4)
+            _mm_stream_ps(to + k, _mm_add_ps(_mm_loadu_ps(a + k), _mm_loadu_ps(b + k)));
+#endif
+    gy_net_sum2(to + i, a + i, b + i, count - i);
+}
+
+GY_INT void gy_net_past_end(void)
+{
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
 }
 
 GY_INT void gy_net_sum_both(float *a, float *b, int64_t count)

@@ -5,10 +5,12 @@
  *
  * A sum that was begun goes through three numbers: a rank's `ready` passes it when its buffer is ready, `done` when it has summed its slice;
  * with all ranks' `done` past it, it is there. Both only grow, each is written by one rank alone. With a level above, a slice is summed
- * into this rank's own buffer, where that level works on it, and copied into the others' when it is there. */
+ * into this rank's own buffer, where that level works on it, and copied into the others' when it is there; where the result is shared
+ * the level works on the slice in it, and nothing is copied. The result's place is that of a further rank's buffers. */
 #include <sched.h>
 
 #include "../engine/base/clock.h"
+#include "../engine/base/cpu.h"
 #include "add.h"
 #include "node.h"
 
@@ -31,6 +33,8 @@ struct gy_net_node {
     struct node_line *lines;                /* [ranks] */
     unsigned char *slots;                   /* [2][ranks][GY_NET_NODE_SMALL] */
     unsigned char *memory[GY_NET_NODE_RANKS];
+    unsigned char *result;                  /* this rank's memory, or the result of all */
+    int64_t past;                           /* floats: the last cache does not hold so many of each rank and their sums */
     float strip[NODE_DEPTH][NODE_STRIP];
     int rank, ranks;
     size_t most;
@@ -51,13 +55,14 @@ struct gy_net_node {
  * the address (Zen's first one) take one for the other: sums were 15 times as slow 256 MiB apart. At most two pages more than asked for. */
 static size_t node_each(size_t most) { return ((gy_align_up(most, NODE_PAGE) / NODE_PAGE) | 1) * NODE_PAGE; }
 
-GY_INT size_t gy_net_node_bytes(int ranks, size_t most)
+GY_INT size_t gy_net_node_bytes(int ranks, size_t most, int shared)
 {
     size_t each, bytes;
     if (ranks < 1 || ranks > GY_NET_NODE_RANKS || gy_add_size(most, 2 * NODE_PAGE, &each) != 0)
         return 0;
     each = node_each(most);
-    if (gy_add_size(each, sizeof(struct node_line) + 2 * GY_NET_NODE_SMALL, &each) != 0 || gy_mul_size(each, (size_t)ranks, &bytes) != 0)
+    if (gy_add_size(each, sizeof(struct node_line) + 2 * GY_NET_NODE_SMALL, &each) != 0 ||
+        gy_mul_size(each, (size_t)ranks + (shared && ranks > 1), &bytes) != 0)
         return 0;
     return gy_add_size(bytes, NODE_PAGE, &bytes) == 0 ? bytes : 0;
 }
@@ -65,7 +70,7 @@ GY_INT size_t gy_net_node_bytes(int ranks, size_t most)
 GY_INT int gy_net_node_open(struct gy_net_node **out, void *base, int rank, int ranks, size_t most, int64_t wait_ns,
                             const struct gy_alloc *alloc, struct gy_error *err)
 {
-    if (gy_net_node_bytes(ranks, most) == 0 || rank < 0 || rank >= ranks)
+    if (gy_net_node_bytes(ranks, most, 0) == 0 || rank < 0 || rank >= ranks)
         return GY_FAIL(err, GY_E_ARG, "rank %d of %d on a host with %zu bytes each; there may be %d", rank, ranks, most, GY_NET_NODE_RANKS);
     struct gy_net_node *node = gy_alloc_take(alloc, 1, sizeof(*node));
     if (node == NULL)
@@ -75,9 +80,20 @@ GY_INT int gy_net_node_open(struct gy_net_node **out, void *base, int rank, int 
     node->slots = (unsigned char *)base + lines;
     for (int r = 0; r < ranks; r++)
         node->memory[r] = node->slots + 2 * (size_t)ranks * GY_NET_NODE_SMALL + (size_t)r * each;
+    node->result = node->memory[rank];
     *out = node;
     return GY_OK;
 }
+
+GY_INT void gy_net_node_share(struct gy_net_node *node)
+{
+    if (node->ranks == 1)
+        return;
+    node->result = node->memory[node->ranks - 1] + node_each(node->most);
+    node->past = (int64_t)(gy_cpu_cache_bytes(3) / (size_t)(node->ranks + 1) / sizeof(float));
+}
+
+static int node_shared(const struct gy_net_node *node) { return node->result != node->memory[node->rank]; }
 
 GY_INT void gy_net_node_close(struct gy_net_node *node)
 {
@@ -91,11 +107,20 @@ GY_INT void gy_net_node_clear(struct gy_net_node *node)
 {
     memset(&node->lines[node->rank], 0, sizeof(node->lines[0]));
     memset(node->memory[node->rank], 0, node->most);
+    if (node_shared(node)) {
+        const int64_t begin = gy_net_node_part((int64_t)node->most, node->ranks, node->rank);
+        memset(node->result + begin, 0, (size_t)(gy_net_node_part((int64_t)node->most, node->ranks, node->rank + 1) - begin));
+    }
 }
 
 GY_INT void *gy_net_node_memory(struct gy_net_node *node)
 {
     return node->memory[node->rank];
+}
+
+GY_INT void *gy_net_node_sums(struct gy_net_node *node)
+{
+    return node->result;
 }
 
 GY_INT void gy_net_node_watch(struct gy_net_node *node, int (*lost)(void *self, struct gy_error *err), void *self)
@@ -137,27 +162,25 @@ GY_INT int gy_net_node_barrier(struct gy_net_node *node, struct gy_error *err)
     return GY_OK;
 }
 
-/* to = the sum of from[0 .. count) from float `at` on, as a balanced tree; room: a strip for each level. */
-static void node_sum(float *to, const float *const *from, int count, int64_t at, int64_t n, float (*room)[NODE_STRIP])
+/* How many of count ranks the left branch of the tree has. */
+static int node_left(int count)
 {
-    if (count == 1) {
-        memcpy(to, from[0] + at, (size_t)n * sizeof(float));
-        return;
-    }
-    if (count == 2) {
-        gy_net_sum2(to, from[0] + at, from[1] + at, n);
-        return;
-    }
     int left = 1;
     while (left * 2 < count)
         left *= 2;
-    node_sum(to, from, left, at, n, room);
-    if (count - left == 1) {
-        gy_net_sum2(to, to, from[left] + at, n);
-        return;
-    }
-    node_sum(room[0], from + left, count - left, at, n, room + 1);
-    gy_net_sum2(to, to, room[0], n);
+    return left;
+}
+
+/* The sum of from[0 .. count) from float `at` on, as a balanced tree: it stands in `to`, or where it was if count is 1. room: a strip for each level. */
+static const float *node_sum(float *to, const float *const *from, int count, int64_t at, int64_t n, float (*room)[NODE_STRIP])
+{
+    if (count == 1)
+        return from[0] + at;
+    const int left = node_left(count), right = count - left;
+    const float *const a = left == 1 ? from[0] + at : node_sum(to, from, left, at, n, room);
+    const float *const b = right == 1 ? from[left] + at : node_sum(room[0], from + left, right, at, n, room + 1);
+    gy_net_sum2(to, a, b, n);
+    return to;
 }
 
 GY_INT int64_t gy_net_node_part(int64_t count, int parts, int part)
@@ -174,6 +197,8 @@ static int64_t node_slice(const struct gy_net_node *node, int64_t count, int ran
 
 static void node_reduce(struct gy_net_node *node, float *const *data, int64_t count)
 {
+    if (node->ranks == 1)
+        return;
     const int64_t begin = node_slice(node, count, node->rank), end = node_slice(node, count, node->rank + 1);
     if (node->ranks == 2) { /* each byte is read once and written once */
         gy_net_sum_both(data[0] + begin, data[1] + begin, end - begin);
@@ -187,6 +212,21 @@ static void node_reduce(struct gy_net_node *node, float *const *data, int64_t co
     }
 }
 
+/* Into the shared result: the branches of the tree are summed in the first cache, and only their sum leaves it. Where it would not stay in the last
+ * one its lines are not read into it. */
+static void node_reduce_shared(struct gy_net_node *node, const float *const *from, float *to, int64_t count)
+{
+    const int64_t begin = node_slice(node, count, node->rank), end = node_slice(node, count, node->rank + 1);
+    const int left = node_left(node->ranks);
+    for (int64_t at = begin; at < end; at += NODE_STRIP) {
+        const int64_t n = gy_min64(NODE_STRIP, end - at);
+        const float *const a = node_sum(node->strip[0], from, left, at, n, node->strip + 1);
+        const float *const b = node_sum(node->strip[1], from + left, node->ranks - left, at, n, node->strip + 2);
+        (count > node->past ? gy_net_sum2_past : gy_net_sum2)(to + at, a, b, n);
+    }
+    gy_net_past_end();
+}
+
 static int node_small(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
 {
     const float *from[GY_NET_NODE_RANKS];
@@ -195,7 +235,8 @@ static int node_small(struct gy_net_node *node, float *data, int64_t count, stru
     GY_TRY(gy_net_node_barrier(node, err));
     for (int r = 0; r < node->ranks; r++)
         from[r] = (const float *)(const void *)(slots + (size_t)r * GY_NET_NODE_SMALL);
-    node_sum(data, from, node->ranks, 0, count, node->strip);
+    if (node->ranks > 1)
+        node_sum(data, from, node->ranks, 0, count, node->strip);
     return GY_OK;
 }
 
@@ -212,7 +253,10 @@ static void node_reduce_at(struct gy_net_node *node, size_t offset, int64_t coun
     float *all[GY_NET_NODE_RANKS];
     for (int r = 0; r < node->ranks; r++)
         all[r] = (float *)(void *)(node->memory[r] + offset);
-    node_reduce(node, all, count);
+    if (node_shared(node))
+        node_reduce_shared(node, (const float *const *)all, (float *)(void *)(node->result + offset), count);
+    else
+        node_reduce(node, all, count);
 }
 
 static int node_both(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
@@ -228,7 +272,7 @@ GY_INT int gy_net_node_allreduce(struct gy_net_node *node, float *data, int64_t 
     GY_TRY(node_place(node, data, count, &offset, err));
     if (node->level.parts > 0)
         return node_both(node, data, count, err);
-    if ((size_t)count * sizeof(float) <= NODE_FEW)
+    if ((size_t)count * sizeof(float) <= NODE_FEW && !node_shared(node))
         return node_small(node, data, count, err);
     GY_TRY(gy_net_node_barrier(node, err));
     node_reduce_at(node, offset, count);
@@ -237,12 +281,12 @@ GY_INT int gy_net_node_allreduce(struct gy_net_node *node, float *data, int64_t 
 
 /* ---- sums that are begun ---- */
 
-/* This rank's slice: summed into its own buffer, or copied from there into the others'. */
+/* This rank's slice: summed into its own buffer or the shared result, or copied from its own buffer into the others'. */
 static void node_own(struct gy_net_node *node, const struct node_begun *sum, int spread)
 {
     const float *from[GY_NET_NODE_RANKS];
     const int64_t begin = node_slice(node, sum->count, node->rank), end = node_slice(node, sum->count, node->rank + 1);
-    float *const own = (float *)(void *)(node->memory[node->rank] + sum->offset);
+    float *const own = (float *)(void *)(node->result + sum->offset);
     for (int r = 0; r < node->ranks; r++)
         from[r] = (const float *)(const void *)(node->memory[r] + sum->offset);
     for (int64_t at = begin; at < end && !spread && node->ranks > 1; at += NODE_STRIP) {
@@ -263,7 +307,7 @@ static void node_progress_level(struct gy_net_node *node, uint64_t all)
     for (; node->status == GY_OK && node->given < all && node->given - node->done < level->flights; node->given++) {
         const struct node_begun *sum = &node->sums[node->given % GY_NET_NODE_OPEN];
         node_own(node, sum, 0);
-        node->status = level->start(level->self, (unsigned)(node->given % level->flights), (float *)(void *)(node->memory[node->rank] + sum->offset),
+        node->status = level->start(level->self, (unsigned)(node->given % level->flights), (float *)(void *)(node->result + sum->offset),
                                     sum->count, &node->err);
     }
     for (uint64_t s = node->done; s < node->given && node->status == GY_OK; s++) {
@@ -272,7 +316,8 @@ static void node_progress_level(struct gy_net_node *node, uint64_t all)
         done = done && there == 1;
         if (!done)
             continue; /* later ones move too */
-        node_own(node, &node->sums[s % GY_NET_NODE_OPEN], 1);
+        if (!node_shared(node))
+            node_own(node, &node->sums[s % GY_NET_NODE_OPEN], 1);
         __atomic_store_n(&node->lines[node->rank].done, ++node->done, __ATOMIC_RELEASE);
     }
 }
@@ -355,13 +400,14 @@ GY_INT int gy_net_node_allreduce_outside(struct gy_net_node *node, float *data, 
 {
     const int64_t most = (int64_t)(node->most / sizeof(float));
     float *const own = gy_net_node_memory(node);
+    const float *const sums = gy_net_node_sums(node);
     if (most == 0 && count > 0)
         return GY_FAIL(err, GY_E_ARG, "the ranks of this host have no memory together");
     for (int64_t at = 0; at < count; at += most) {
         const int64_t n = gy_min64(most, count - at);
         memcpy(own, data + at, (size_t)n * sizeof(float));
         GY_TRY(gy_net_node_allreduce(node, own, n, err));
-        memcpy(data + at, own, (size_t)n * sizeof(float));
+        memcpy(data + at, sums, (size_t)n * sizeof(float));
     }
     return GY_OK;
 }

@@ -16,7 +16,7 @@ struct sockets_line {
 };
 struct sockets_owner { /* of a part, in one group */
     const struct sockets_line *line;
-    unsigned char *memory;
+    unsigned char *sums; /* where it sums: its buffers, or its group's result */
 };
 struct sockets_sum {
     float *data;
@@ -53,11 +53,11 @@ static int sockets_done(const struct gy_net_sockets *s, uint64_t number)
     return 1;
 }
 
-/* to = the sum of count owners' floats at a byte of their memory, as a balanced tree; room: a strip for each level. */
+/* to = the sum of count owners' floats at a byte of their sums, as a balanced tree; room: a strip for each level. */
 static void sockets_add(float *to, const struct sockets_owner *from, int count, size_t byte, int64_t n, float (*room)[SOCKETS_STRIP])
 {
     if (count == 1) {
-        memcpy(to, from[0].memory + byte, (size_t)n * sizeof(float));
+        memcpy(to, from[0].sums + byte, (size_t)n * sizeof(float));
         return;
     }
     int left = 1;
@@ -72,7 +72,7 @@ static void sockets_add(float *to, const struct sockets_owner *from, int count, 
 static void sockets_reduce(struct gy_net_sockets *s, const struct sockets_sum *sum, int part)
 {
     const struct sockets_owner *owners = s->owners + (size_t)(part - s->first) * (size_t)s->groups;
-    const unsigned char *const own = gy_net_node_memory(s->node);
+    const unsigned char *const own = gy_net_node_sums(s->node);
     const size_t offset = (size_t)((const unsigned char *)sum->data - own);
     const int64_t begin = gy_net_node_part(sum->count, s->parts, part), count = gy_net_node_part(sum->count, s->parts, part + 1) - begin;
     const int64_t end = gy_net_node_part(count, s->groups, s->group + 1);
@@ -81,7 +81,7 @@ static void sockets_reduce(struct gy_net_sockets *s, const struct sockets_sum *s
         const size_t byte = offset + (size_t)(begin + at) * sizeof(float);
         sockets_add(s->strip[0], owners, s->groups, byte, n, s->strip + 1);
         for (int g = 0; g < s->groups; g++)
-            memcpy(owners[g].memory + byte, s->strip[0], (size_t)n * sizeof(float));
+            memcpy(owners[g].sums + byte, s->strip[0], (size_t)n * sizeof(float));
     }
 }
 
@@ -117,11 +117,11 @@ static size_t sockets_lines(const int *size, int groups)
     return gy_align_up(ranks * sizeof(struct sockets_line), SOCKETS_PAGE);
 }
 
-GY_INT size_t gy_net_sockets_bytes(const int *size, int groups, size_t most)
+GY_INT size_t gy_net_sockets_bytes(const int *size, int groups, size_t most, int shared)
 {
     size_t bytes = groups >= 1 && groups <= GY_NET_GROUPS ? sockets_lines(size, groups) : 0;
     for (int g = 0; g < groups && bytes > 0; g++) {
-        const size_t each = gy_net_node_bytes(size[g], most);
+        const size_t each = gy_net_node_bytes(size[g], most, shared);
         if (each == 0 || each > SIZE_MAX - SOCKETS_PAGE || gy_add_size(bytes, gy_align_up(each, SOCKETS_PAGE), &bytes) != 0)
             return 0;
     }
@@ -134,13 +134,22 @@ static unsigned char *sockets_base(const struct gy_net_sockets_config *c, int gr
     unsigned char *at = (unsigned char *)c->base + sockets_lines(c->size, c->groups);
     *line = 0;
     for (int g = 0; g < group; g++) {
-        at += gy_align_up(gy_net_node_bytes(c->size[g], c->most), SOCKETS_PAGE);
+        at += gy_align_up(gy_net_node_bytes(c->size[g], c->most, c->shared), SOCKETS_PAGE);
         *line += c->size[g];
     }
     return at;
 }
 
-/* The rank of a group that owns a part: its line, and its buffers. */
+static int sockets_node(struct gy_net_node **out, const struct gy_net_sockets_config *c, int group, int rank, void *base,
+                        const struct gy_alloc *alloc, struct gy_error *err)
+{
+    GY_TRY(gy_net_node_open(out, base, rank, c->size[group], c->most, c->wait_ns, alloc, err));
+    if (c->shared)
+        gy_net_node_share(*out);
+    return GY_OK;
+}
+
+/* The rank of a group that owns a part: its line, and where it sums. */
 static int sockets_owner(struct sockets_owner *out, const struct gy_net_sockets_config *c, int group, int part, int parts,
                          const struct gy_alloc *alloc, struct gy_error *err)
 {
@@ -148,8 +157,8 @@ static int sockets_owner(struct sockets_owner *out, const struct gy_net_sockets_
     unsigned char *const base = sockets_base(c, group, &line);
     const int rank = (int)((int64_t)part * c->size[group] / parts);
     struct gy_net_node *node;
-    GY_TRY(gy_net_node_open(&node, base, rank, c->size[group], c->most, c->wait_ns, alloc, err));
-    *out = (struct sockets_owner){(const struct sockets_line *)c->base + line + rank, gy_net_node_memory(node)};
+    GY_TRY(sockets_node(&node, c, group, rank, base, alloc, err));
+    *out = (struct sockets_owner){(const struct sockets_line *)c->base + line + rank, gy_net_node_sums(node)};
     gy_net_node_close(node);
     return GY_OK;
 }
@@ -158,7 +167,7 @@ static int sockets_fill(struct gy_net_sockets *s, const struct gy_net_sockets_co
 {
     int line;
     const struct gy_net_node_level level = {s, s->parts, SOCKETS_FLIGHTS, sockets_start, sockets_test};
-    GY_TRY(gy_net_node_open(&s->node, sockets_base(c, c->group, &line), c->rank, c->size[c->group], c->most, c->wait_ns, &s->alloc, err));
+    GY_TRY(sockets_node(&s->node, c, c->group, c->rank, sockets_base(c, c->group, &line), &s->alloc, err));
     gy_net_node_join(s->node, &level);
     s->line = (struct sockets_line *)c->base + line + c->rank;
     s->first = (int)gy_ceil_div((int64_t)c->rank * s->parts, c->size[c->group]);
@@ -174,7 +183,7 @@ static int sockets_fill(struct gy_net_sockets *s, const struct gy_net_sockets_co
 
 GY_INT int gy_net_sockets_open(struct gy_net_sockets **out, const struct gy_net_sockets_config *c, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    if (gy_net_sockets_bytes(c->size, c->groups, c->most) == 0)
+    if (gy_net_sockets_bytes(c->size, c->groups, c->most, c->shared) == 0)
         return GY_FAIL(err, GY_E_ARG, "%d sockets with %zu bytes of each rank; there may be %d sockets, and %d ranks on each", c->groups, c->most,
                        GY_NET_GROUPS, GY_NET_NODE_RANKS);
     struct gy_net_sockets *s = gy_alloc_take(alloc, 1, sizeof(*s));

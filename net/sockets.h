@@ -18,11 +18,12 @@ struct gy_net_sockets_config {
     const int *size;       /* [groups]: ranks of each */
     int groups, group, rank; /* rank: in its group */
     size_t most;           /* bytes of a rank's buffers */
+    int shared;            /* each group's sums go into one result, as gy_net_node_share says */
     int64_t wait_ns;
 };
 
 struct gy_net_sockets;
-GY_INT size_t gy_net_sockets_bytes(const int *size, int groups, size_t most); /* of the mapping; 0: beyond the limits */
+GY_INT size_t gy_net_sockets_bytes(const int *size, int groups, size_t most, int shared); /* of the mapping; 0: beyond the limits */
 GY_INT int gy_net_sockets_open(struct gy_net_sockets **out, const struct gy_net_sockets_config *config, const struct gy_alloc *alloc,
                                struct gy_error *err);
 GY_INT void gy_net_sockets_close(struct gy_net_sockets *sockets);

@@ -74,6 +74,7 @@ struct between_world {
     void *memory[BETWEEN_RANKS]; /* of a host */
     const char *algorithm;
     int64_t piece;
+    int shared; /* each host's sums go into one result */
     int bad[BETWEEN_RANKS];
 };
 struct between_rank {
@@ -110,22 +111,25 @@ static const int64_t between_counts[BETWEEN_SUMS] = {5000, 0, 1, 17, 33, 1000, 4
 /* Each alone, then all begun and waited for from the last. Returns how many are wrong. */
 static int between_sums(struct gy_net_node *node, int rank, int ranks, struct gy_error *err)
 {
-    float *const data = gy_net_node_memory(node), *at[BETWEEN_SUMS];
-    int64_t ticket[BETWEEN_SUMS];
+    float *const data = gy_net_node_memory(node), *const sums = gy_net_node_sums(node);
+    int64_t ticket[BETWEEN_SUMS], at[BETWEEN_SUMS];
     int bad = 0;
     for (int k = 0; k < BETWEEN_SUMS; k++) {
         between_fill(data, rank, k, between_counts[k]);
-        bad += gy_net_node_allreduce(node, data, between_counts[k], err) != GY_OK || !between_right(data, ranks, k, between_counts[k]);
+        bad += gy_net_node_allreduce(node, data, between_counts[k], err) != GY_OK || !between_right(sums, ranks, k, between_counts[k]);
     }
     int64_t offset = 0;
     for (int k = 0; k < BETWEEN_SUMS; k++) {
-        at[k] = data + offset;
+        at[k] = offset;
         offset += gy_ceil_div(between_counts[k], 16) * 16;
-        between_fill(at[k], rank, 100 + k, between_counts[k]);
-        bad += gy_net_node_start(node, at[k], between_counts[k], &ticket[k], err) != GY_OK;
+        between_fill(data + at[k], rank, 100 + k, between_counts[k]);
+        bad += gy_net_node_start(node, data + at[k], between_counts[k], &ticket[k], err) != GY_OK;
     }
     for (int k = BETWEEN_SUMS - 1; k >= 0; k--)
-        bad += gy_net_node_wait(node, ticket[k], err) != GY_OK || !between_right(at[k], ranks, 100 + k, between_counts[k]);
+        bad += gy_net_node_wait(node, ticket[k], err) != GY_OK || !between_right(sums + at[k], ranks, 100 + k, between_counts[k]);
+    for (int k = 0; k < BETWEEN_SUMS && sums != data; k++)
+        for (int64_t i = 0; i < between_counts[k]; i++)
+            bad += data[at[k] + i] != between_value(rank, 100 + k, i); /* what a rank gave stays */
     return bad;
 }
 
@@ -145,6 +149,8 @@ static void *between_thread(void *user)
     gy_net_local_end(w->local, own->rank, &config.end);
     int status = gy_net_node_open(&node, w->memory[host], t->local[own->rank], gy_net_topology_locals(t, host), BETWEEN_BYTES, 60000000000, &alloc, &err);
     status = status == GY_OK ? gy_net_between_open(&between, &config, &alloc, &err) : status;
+    if (status == GY_OK && w->shared)
+        gy_net_node_share(node);
     if (status == GY_OK) {
         gy_net_between_level(between, &level);
         gy_net_node_join(node, &level);
@@ -159,10 +165,10 @@ static void *between_thread(void *user)
     return NULL;
 }
 
-static void between_case(const int *locals, int hosts, int dealt, const char *text, const char *algorithm, uint64_t seed)
+static void between_case(const int *locals, int hosts, int dealt, const char *text, const char *algorithm, uint64_t seed, int shared)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    struct between_world w = {.algorithm = algorithm, .piece = seed % 2 == 1 ? 700 : 0}; /* up to 29 pieces, or one */
+    struct between_world w = {.algorithm = algorithm, .piece = seed % 2 == 1 ? 700 : 0, .shared = shared}; /* up to 29 pieces, or one */
     struct between_rank ranks[BETWEEN_RANKS];
     struct gy_net_identity all[BETWEEN_RANKS];
     struct gy_error err = {0};
@@ -173,7 +179,7 @@ static void between_case(const int *locals, int hosts, int dealt, const char *te
     int status = gy_net_topology_open(&w.topology, all, count, text, "a topology", &alloc, &err);
     status = status == GY_OK ? gy_net_local_open(&w.local, count, seed, (int)(seed % 5), &alloc, &err) : status;
     for (int h = 0; h < hosts && status == GY_OK; h++)
-        w.memory[h] = calloc(1, gy_net_node_bytes(gy_net_topology_locals(&w.topology, h), BETWEEN_BYTES));
+        w.memory[h] = calloc(1, gy_net_node_bytes(gy_net_topology_locals(&w.topology, h), BETWEEN_BYTES, shared));
     for (int r = 0; r < count && status == GY_OK; r++) {
         ranks[r] = (struct between_rank){.w = &w, .rank = r};
         T_CHECK(pthread_create(&ranks[r].thread, NULL, between_thread, &ranks[r]) == 0);
@@ -182,8 +188,8 @@ static void between_case(const int *locals, int hosts, int dealt, const char *te
         pthread_join(ranks[r].thread, NULL);
         bad += w.bad[r];
     }
-    T_CHECK_MSG(status == GY_OK && bad == 0, "%d ranks on %d hosts, %s: %d bad, %s", count, hosts, algorithm != NULL ? algorithm : "by size", bad,
-                err.text);
+    T_CHECK_MSG(status == GY_OK && bad == 0, "%d ranks on %d hosts, %s, shared %d: %d bad, %s", count, hosts,
+                algorithm != NULL ? algorithm : "by size", shared, bad, err.text);
     gy_net_local_close(w.local);
     gy_net_topology_close(&w.topology);
     for (int h = 0; h < hosts; h++)
@@ -196,14 +202,17 @@ int main(void)
     static const char *const names[] = {"ring", "halving:3", "direct", "multiring", "multihalving", "hosts", "doubling", "tree:2", NULL};
     const char *const racks = "rack a node0 node2\nrack b node1 node3\n";
     between_topology();
-    for (size_t i = 0; i < GY_COUNT(names); i++) {
-        between_case(two, 2, 0, NULL, names[i], i);
-        between_case(two, 2, 0, NULL, names[i], i + 1);
-        between_case(unequal, 2, 1, NULL, names[i], i + 1);
-        between_case(three, 3, 1, NULL, names[i], i + 2);
-        between_case(four, 4, 0, racks, names[i], i + 3);
+    for (size_t i = 0; i < GY_COUNT(names); i++)
+        for (int shared = 0; shared < 2; shared++) {
+            between_case(two, 2, 0, NULL, names[i], i, shared);
+            between_case(two, 2, 0, NULL, names[i], i + 1, shared);
+            between_case(unequal, 2, 1, NULL, names[i], i + 1, shared);
+            between_case(three, 3, 1, NULL, names[i], i + 2, shared);
+            between_case(four, 4, 0, racks, names[i], i + 3, shared);
+        }
+    for (int shared = 0; shared < 2; shared++) {
+        between_case(single, 5, 0, NULL, "ring:2", 1, shared);
+        between_case(many, 4, 1, "dims 3x2x2", "multiring:2", 2, shared);
     }
-    between_case(single, 5, 0, NULL, "ring:2", 1);
-    between_case(many, 4, 1, "dims 3x2x2", "multiring:2", 2);
     T_END("t_net_between");
 }

@@ -76,23 +76,26 @@ static void sockets_fill_data(float *data, int rank, int sum, int64_t count)
 /* Each alone, then all begun and waited for from the last; twice, for numbers that go on. Returns how many are wrong. */
 static int sockets_sums(const struct sockets_rank *r, struct gy_net_node *node, int round, struct gy_error *err)
 {
-    float *const data = gy_net_node_memory(node), *at[SOCKETS_SUMS];
-    int64_t ticket[SOCKETS_SUMS], offset = 0;
+    float *const data = gy_net_node_memory(node), *const sums = gy_net_node_sums(node);
+    int64_t ticket[SOCKETS_SUMS], at[SOCKETS_SUMS], offset = 0;
     int bad = 0;
     for (int k = 0; k < SOCKETS_SUMS; k++) {
         sockets_fill_data(data, r->number, round + k, sockets_counts[k]);
-        bad += gy_net_node_allreduce(node, data, sockets_counts[k], err) != GY_OK || !sockets_right(r->c, data, round + k, sockets_counts[k]);
+        bad += gy_net_node_allreduce(node, data, sockets_counts[k], err) != GY_OK || !sockets_right(r->c, sums, round + k, sockets_counts[k]);
     }
     for (int k = 0; k < SOCKETS_SUMS; k++) {
-        at[k] = data + offset;
+        at[k] = offset;
         offset += gy_ceil_div(sockets_counts[k], 16) * 16;
-        sockets_fill_data(at[k], r->number, round + 100 + k, sockets_counts[k]);
-        bad += gy_net_node_start(node, at[k], sockets_counts[k], &ticket[k], err) != GY_OK;
+        sockets_fill_data(data + at[k], r->number, round + 100 + k, sockets_counts[k]);
+        bad += gy_net_node_start(node, data + at[k], sockets_counts[k], &ticket[k], err) != GY_OK;
         for (int look = 0; look < (r->number * 7 + k) % 3; look++)
             gy_net_node_test(node, ticket[0], err);
     }
     for (int k = SOCKETS_SUMS - 1; k >= 0; k--)
-        bad += gy_net_node_wait(node, ticket[k], err) != GY_OK || !sockets_right(r->c, at[k], round + 100 + k, sockets_counts[k]);
+        bad += gy_net_node_wait(node, ticket[k], err) != GY_OK || !sockets_right(r->c, sums + at[k], round + 100 + k, sockets_counts[k]);
+    for (int k = 0; k < SOCKETS_SUMS && sums != data; k++)
+        for (int64_t i = 0; i < sockets_counts[k]; i++)
+            bad += data[at[k] + i] != sockets_value(r->number, round + 100 + k, i); /* what a rank gave stays */
     return bad;
 }
 
@@ -111,10 +114,10 @@ static void *sockets_thread(void *user)
     return NULL;
 }
 
-static void sockets_run(const struct sockets_case *c)
+static void sockets_run(const struct sockets_case *c, int shared)
 {
     struct sockets_rank ranks[SOCKETS_RANKS];
-    const size_t bytes = gy_net_sockets_bytes(c->size, c->groups, SOCKETS_BYTES);
+    const size_t bytes = gy_net_sockets_bytes(c->size, c->groups, SOCKETS_BYTES, shared);
     void *base = NULL;
     int count = 0, bad = 0;
     if (!T_CHECK(bytes > 0 && posix_memalign(&base, 4096, bytes) == 0))
@@ -123,7 +126,8 @@ static void sockets_run(const struct sockets_case *c)
     for (int g = 0; g < c->groups; g++)
         for (int k = 0; k < c->size[g]; k++, count++)
             ranks[count] = (struct sockets_rank){
-                .config = {.base = base, .size = c->size, .groups = c->groups, .group = g, .rank = k, .most = SOCKETS_BYTES, .wait_ns = SOCKETS_WAIT},
+                .config = {.base = base, .size = c->size, .groups = c->groups, .group = g, .rank = k, .most = SOCKETS_BYTES, .shared = shared,
+                           .wait_ns = SOCKETS_WAIT},
                 .c = c, .number = count};
     for (int r = 0; r < count; r++)
         T_CHECK(pthread_create(&ranks[r].thread, NULL, sockets_thread, &ranks[r]) == 0);
@@ -131,7 +135,7 @@ static void sockets_run(const struct sockets_case *c)
         pthread_join(ranks[r].thread, NULL);
         bad += ranks[r].bad;
     }
-    T_CHECK_MSG(bad == 0, "%d groups, the first of %d: %d wrong", c->groups, c->size[0], bad);
+    T_CHECK_MSG(bad == 0, "%d groups, the first of %d, shared %d: %d wrong", c->groups, c->size[0], shared, bad);
     free(base);
 }
 
@@ -281,7 +285,8 @@ int main(void)
         {{2, 2}, 2}, {{3, 2}, 2}, {{1, 4}, 2}, {{4, 4, 4}, 3}, {{2, 1, 3}, 3}, {{1, 1, 1, 1}, 4}, {{5, 3, 4}, 3}, {{3}, 1},
     };
     for (size_t i = 0; i < GY_COUNT(cases); i++)
-        sockets_run(&cases[i]);
+        for (int shared = 0; shared < 2; shared++)
+            sockets_run(&cases[i], shared);
     sockets_order();
     sockets_system();
     sockets_topology();

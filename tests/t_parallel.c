@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Several processes train one net: with shards the same bits on any number of them, buckets of any size, a batch norm over all of them
  * against one process with the whole batch, what is refused, a loss that is not finite on one of them, a trace of all; ranks on devices with
- * memory of their own (the emulator) beside ranks on the CPU. */
+ * memory of their own (the emulator) beside ranks on the CPU. Sums of other programs, into a result that the ranks of a host share. */
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +11,7 @@
 #include "../engine/base/file.h"
 #include "../engine/base/rng.h"
 #include "../engine/gyre.h"
+#include "glm_ranks.h"
 #include "t.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
@@ -572,6 +573,63 @@ static void par_check_devices(struct par_left *left, struct par_left *want)
     T_CHECK(par_run(&c, left) && left->status == GYRE_E_UNSUPPORTED && strstr(left->text, "shards"));
 }
 
+/* ---- sums of other programs ---- */
+
+/* Data is filled anew as soon as its sum is there, which stands where all ranks of a host read it; alone there, in data. */
+static int par_sums_rank(void *user, struct gyre_job *job, int rank)
+{
+    const int alone = *(const int *)user, ranks = gyre_job_ranks(job), count = PAR_FLOATS, total = ranks * (ranks + 1) / 2;
+    struct gyre_error error;
+    void *memory = NULL, *sums = NULL;
+    int64_t ticket[2];
+    float own = 1;
+    if (gyre_job_memory_shared(job, (size_t)count * sizeof(float), &memory, &sums, &error) != GYRE_OK)
+        return 0;
+    float *const data = memory;
+    const float *const sum = sums;
+    int right = (sums == memory) == alone && sum[0] == 0 && sum[count - 1] == 0, done;
+    for (int round = 0; round < 20 && right; round++) {
+        for (int i = 0; i < count && (round == 0 || alone); i++)
+            data[i] = (float)((rank + 1) * (round + i % 7));
+        if (round % 2) {
+            right &= gyre_job_sum(job, data, count, &error) == GYRE_OK;
+        } else {
+            right &= gyre_job_sum_start(job, data, count / 3, &ticket[0], &error) == GYRE_OK;
+            right &= gyre_job_sum_start(job, data + count / 3, count - count / 3, &ticket[1], &error) == GYRE_OK;
+            right &= gyre_job_sum_test(job, ticket[1], &done, &error) == GYRE_OK;
+            right &= gyre_job_sum_wait(job, ticket[0], &error) == GYRE_OK && gyre_job_sum_wait(job, ticket[1], &error) == GYRE_OK;
+        }
+        for (int i = 0; i < count && !alone; i++) {
+            right &= data[i] == (float)((rank + 1) * (round + i % 7));
+            data[i] = (float)((rank + 1) * (round + 1 + i % 7));
+        }
+        for (int i = 0; i < count; i++)
+            right &= sum[i] == (float)(total * (round + i % 7));
+    }
+    right &= gyre_job_sum(job, &own, 1, &error) == GYRE_OK && own == (float)ranks;
+    gyre_job_release(job, memory);
+    return right && gyre_job_memory_shared(job, 0, &memory, &sums, &error) == GYRE_E_ARG;
+}
+
+static void par_check_sums(void)
+{
+    int alone = 1;
+    struct gyre_job *job;
+    struct gyre_error error;
+    if (T_CHECK(gyre_job_open(&job, NULL, &error) == GYRE_OK)) {
+        T_CHECK(par_sums_rank(&alone, job, 0));
+        gyre_job_close(job);
+    }
+    setenv("GYRE_ALLREDUCE", "flat/doubling", 1);
+    setenv("GYRE_TRANSPORT", "tcp", 1);
+    T_CHECK(gr_run(2, par_sums_rank, &alone));
+    unsetenv("GYRE_TRANSPORT");
+    unsetenv("GYRE_ALLREDUCE");
+    alone = 0;
+    T_CHECK(gr_run(2, par_sums_rank, &alone));
+    T_CHECK(gr_run(3, par_sums_rank, &alone));
+}
+
 int main(void)
 {
     struct par_left *left = par_memory(), *want = par_memory();
@@ -591,5 +649,6 @@ int main(void)
     par_check_nonfinite(left, want);
     par_check_trace(left);
     par_check_devices(left, want);
+    par_check_sums();
     T_END("t_parallel");
 }

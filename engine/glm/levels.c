@@ -27,7 +27,7 @@ GY_INT int gy_glm_levels_open(struct gy_glm_levels *levels, struct gyre_job *job
     if (failed && status == GY_OK)
         status = GY_FAIL(err, GY_E_NOMEM, "another rank has no memory for %" PRId64 " weights", width);
     if (status == GY_OK)
-        status = gy_job_take(job, ((size_t)width + 1) * sizeof(float), &memory, err);
+        status = gy_job_take(job, ((size_t)width + 1) * sizeof(float), &memory, NULL, err);
     levels->change = memory;
     if (status != GY_OK)
         gy_glm_levels_close(levels);
