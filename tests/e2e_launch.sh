@@ -141,6 +141,14 @@ expect 0 env GYRE_TOPOLOGY="$TMP/even" "$GYRE" launch --ranks 4 --threads 1 -- "
 same "$TMP/shards1/$last" "$TMP/sockets/$last"
 expect 0 env GYRE_TOPOLOGY="$TMP/odd" "$GYRE" launch --ranks 4 --threads 1 -- "$GYRE" bench allreduce --json --rounds 1 --repeats 1 --least 4 --most 65536
 says "$out" '"ranks":4,"bytes":65536'
+# sums into a result that the ranks of a socket, or of the host, share
+expect 0 env GYRE_TOPOLOGY="$TMP/odd" "$GYRE" launch --ranks 4 --threads 1 -- "$GYRE" bench allreduce --shared --json --rounds 1 --repeats 1 --least 4 \
+    --most 65536
+says "$out" '"ranks":4,"bytes":65536,.*"shared":true'
+expect 0 "$GYRE" bench allreduce --shared --json --ranks 3 --rounds 1 --repeats 2 --least 4 --most 16777216
+says "$out" '"ranks":3,"bytes":16777216,.*"shared":true'
+expect 2 "$GYRE" bench allreduce --shared --outside
+says "$err" 'no result to share'
 expect 3 env GYRE_TOPOLOGY="$TMP/odd" "$GYRE" launch --ranks 3 --threads 1 -- "$GYRE" bench allreduce --rounds 1 --repeats 1 --least 4 --most 4
 says "$err" 'odd:1: the sockets have 4 ranks together; host 0 has 3'
 mkdir "$TMP/moved"

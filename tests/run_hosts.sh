@@ -25,6 +25,8 @@ for algorithm in by-size ring halving direct multiring multihalving hosts doubli
     says "$out" '"ranks":8,"bytes":262144'
 done
 unset GYRE_ALLREDUCE
+expect 0 launch -- "$GYRE" bench allreduce --shared --json --rounds 1 --repeats 2 --least 4 --most 262144
+says "$out" '"ranks":8,"bytes":262144,.*"shared":true'
 has_ucx=
 if ldd "$GYRE" >/dev/null 2>&1 && ldconfig -p 2>/dev/null | grep -q libucp.so; then has_ucx=yes; fi
 for transport in ucx tcp; do

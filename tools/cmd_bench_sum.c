@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 struct bench_sum_values {
-    int64_t least, most, rounds, repeats, ranks, json, outside;
+    int64_t least, most, rounds, repeats, ranks, json, outside, shared;
 };
 
 #define AT(member) offsetof(struct bench_sum_values, member)
@@ -19,6 +19,7 @@ static const struct cli_option bench_sum_rows[] = {
     { "repeats", "N", NULL, "sums of each measurement; default: by size", CLI_WHOLE, AT(repeats), 1, 1000000 },
     { "ranks", "N", "2", "processes to start on this host, where no launcher did", CLI_WHOLE, AT(ranks), 2, 64 },
     { "outside", NULL, NULL, "buffers in memory of the process's own, which is copied", CLI_FLAG, AT(outside), 0, 0 },
+    { "shared", NULL, NULL, "sums into one result that all ranks of a host read, in place of one a rank (JSON: shared)", CLI_FLAG, AT(shared), 0, 0 },
     { "json", NULL, NULL, "one JSON object a line", CLI_FLAG, AT(json), 0, 0 },
 };
 #undef AT
@@ -26,7 +27,7 @@ static const struct cli_option bench_sum_rows[] = {
 struct bench_sum {
     const struct bench_sum_values *v;
     struct gyre_job *job;
-    float *data;
+    float *data, *sums;      /* sums: where those of data stand; data itself without --shared */
     double *seconds; /* [rounds] */
     int rank, ranks;
     struct gyre_error error;
@@ -61,10 +62,10 @@ static int bench_sum_check(struct bench_sum *b, int64_t count)
     if (gyre_job_sum(b->job, b->data, count, &b->error) != GYRE_OK)
         return 0;
     for (int64_t i = 0; i < count; i++)
-        if (b->data[i] < (float)(i % 13 + 1) * ranks || b->data[i] > (float)(i % 13 + 1) * ranks) {
+        if (b->sums[i] < (float)(i % 13 + 1) * ranks || b->sums[i] > (float)(i % 13 + 1) * ranks) {
             b->error.status = GYRE_E_BUG;
             snprintf(b->error.text, sizeof b->error.text, "rank %d: float %" PRId64 " of %" PRId64 " is %g, not %g", b->rank, i, count,
-                     (double)b->data[i], (double)((float)(i % 13 + 1) * ranks));
+                     (double)b->sums[i], (double)((float)(i % 13 + 1) * ranks));
             return 0;
         }
     memset(b->data, 0, (size_t)count * sizeof *b->data); /* zeros stay what they are, however often they are summed */
@@ -93,7 +94,8 @@ static void bench_sum_print(const struct bench_sum *b, int64_t count)
     if (b->rank > 0)
         return;
     if (b->v->json)
-        printf("{\"ranks\":%d,\"bytes\":%.0f,\"fastest_us\":%.3f,\"median_us\":%.3f}\n", b->ranks, bytes, least, median);
+        printf("{\"ranks\":%d,\"bytes\":%.0f,\"fastest_us\":%.3f,\"median_us\":%.3f,\"shared\":%s}\n", b->ranks, bytes, least, median,
+               b->sums != b->data ? "true" : "false");
     else
         printf("%10s  %12.2f us  %12.2f us  %8.2f GB/s\n", cli_bytes(size, bytes), least, median, bytes / least * 1e-3);
     fflush(stdout);
@@ -137,16 +139,26 @@ static int bench_sum_launch(const struct bench_sum_values *v)
         args[count++] = "--json";
     if (v->outside)
         args[count++] = "--outside";
+    if (v->shared)
+        args[count++] = "--shared";
     execv(path, (char *const *)(uintptr_t)args);
     return cli_fail(CLI_RESOURCES, "%s cannot be started", path);
+}
+
+static int bench_sum_take(struct bench_sum *b, void **memory, void **sums)
+{
+    const size_t bytes = (size_t)b->v->most;
+    return b->v->shared ? gyre_job_memory_shared(b->job, bytes, memory, sums, &b->error) : gyre_job_memory(b->job, bytes, memory, &b->error);
 }
 
 static int bench_sum_run(const void *values, char **args, int count)
 {
     struct bench_sum b = { .v = values };
-    void *memory = NULL;
+    void *memory = NULL, *sums = NULL;
     (void)args;
     (void)count;
+    if (b.v->outside && b.v->shared)
+        return cli_fail(CLI_USAGE, "--outside has no result to share");
     if (gyre_job_open(&b.job, NULL, &b.error) != GYRE_OK)
         return cli_error(&b.error);
     b.rank = gyre_job_rank(b.job);
@@ -158,11 +170,13 @@ static int bench_sum_run(const void *values, char **args, int count)
     int code = CLI_OK;
     b.seconds = malloc((size_t)b.v->rounds * sizeof *b.seconds);
     if (b.v->outside)
-        b.data = malloc((size_t)b.v->most);
-    else if (gyre_job_memory(b.job, (size_t)b.v->most, &memory, &b.error) != GYRE_OK)
+        b.data = b.sums = malloc((size_t)b.v->most);
+    else if (bench_sum_take(&b, &memory, &sums) != GYRE_OK)
         code = cli_error(&b.error);
-    else
+    else {
         b.data = memory;
+        b.sums = b.v->shared ? sums : memory;
+    }
     if (code == CLI_OK && (!b.data || !b.seconds))
         code = cli_fail(CLI_RESOURCES, "out of memory: a buffer of %" PRId64 " bytes", b.v->most);
     if (code == CLI_OK)

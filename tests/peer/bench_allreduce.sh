@@ -51,6 +51,7 @@ pass=0
 # shellcheck disable=SC2086 # words of commands
 while [ $pass -lt "$PASSES" ]; do
     row gyre "" $bench
+    row gyre_shared "" $bench --shared
     row openmpi "$lacks_mpi" $mpi "$work/mpi" $their
     row openmpi_sm "$lacks_mpi" $mpi --mca coll basic,sm,self,inter,libnbc --mca coll_sm_priority 100 "$work/mpi" $their
     row gloo "$lacks_gloo" "$PYTHON" "$here/bench_allreduce.py" $their
@@ -70,7 +71,7 @@ awk -F, -v csv="$out" -v machine="$(echo "$MACHINE" | tr , ' ')" -v commit="$COM
     END {
         printf "%10s", "bytes"; printf "bytes" >csv
         for (k = 1; k <= names; k++) { printf "  %15s", name[k]; printf ",%s", name[k] >csv }
-        printf "  %10s  %10s  %10s  %10s\n", "memory", "Gloo", "TCP", "UCX"; printf ",machine,commit\n" >csv
+        printf "  %10s  %10s  %10s  %10s  %10s  %10s\n", "memory", "Gloo", "TCP", "UCX", "s/memory", "s/Gloo"; printf ",machine,commit\n" >csv
         for (i = 1; i <= sizes; i++) {
             s = size[i]
             printf "%10d", s; printf "%d", s >csv
@@ -79,10 +80,12 @@ awk -F, -v csv="$out" -v machine="$(echo "$MACHINE" | tr , ' ')" -v commit="$COM
                 printf "  %15s", v == "" ? "-" : sprintf("%.2f", v); printf ",%s", v >csv
             }
             mpi = least(best["openmpi", s], best["openmpi_sm", s]); tcp = least(best["openmpi_tcp", s], best["openmpi_ucx_tcp", s])
-            printf "  %10s  %10s  %10s  %10s\n", ratio(best["gyre", s], mpi), ratio(best["gyre", s], best["gloo", s]),
-                ratio(best["gyre_tcp", s], tcp), ratio(best["gyre_ucx_tcp", s], tcp)
+            printf "  %10s  %10s  %10s  %10s  %10s  %10s\n", ratio(best["gyre", s], mpi), ratio(best["gyre", s], best["gloo", s]),
+                ratio(best["gyre_tcp", s], tcp), ratio(best["gyre_ucx_tcp", s], tcp), ratio(best["gyre_shared", s], mpi),
+                ratio(best["gyre_shared", s], best["gloo", s])
             printf ",%s,%s\n", machine, commit >csv
         }
-        print "this library over the best of Open MPI (0.2x is five times as fast) in memory, over Gloo, over the best of Open MPI over TCP: plain, UCX"
+        print "this library over the best of Open MPI (0.2x is five times as fast) in memory, over Gloo, over the best of Open MPI over TCP: plain, UCX;"
+        print "s/memory, s/Gloo: the same for sums into one result that both ranks read (gyre_shared), over what Open MPI and Gloo take for one each"
     }' "$work/all"
 exit $missing
