@@ -12,8 +12,8 @@
  *
  * Sums may also go into one result that all ranks read: then each byte is written once a host, not once a rank, and what a rank gave stays as
  * it is. That needs no further meeting: the result of a sum is written again only when all ranks have begun a later sum at the same place, and a
- * rank begins that one when it has read this one. On two cores of Zen 5 it takes 0.7 to 0.9 of the time with 3, 4 and 8 ranks; with two, 0.9 beyond
- * the caches and 1.2 to 1.6 times as long in them, where a line that only one of them writes moves less. */
+ * rank begins that one when it has read this one. On two cores of Zen 5 it takes 0.7 to 1 of the time with 3, 4 and 8 ranks; with two, 0.9 to 1
+ * beyond the caches, where reading is what takes long, and 1.1 to 1.6 times as long in them, which hold a third piece now. */
 #ifndef GY_NET_NODE_H
 #define GY_NET_NODE_H
 #include "../engine/base/mem.h"
