@@ -350,9 +350,9 @@ static int64_t wgrad_cut(int64_t rows, int64_t tiles, int64_t i, int64_t *count)
 struct wgrad_ahead {
     struct wgrad_rows { /* dy, x */
         const void *const *rows;
-        int64_t from, lines, count; /* first byte; lines of a row; rows */
+        int64_t from, lines, count, each; /* first byte; lines of a row; rows, and how many a tile asks for */
     } part[2];
-    int64_t every, tiles; /* tiles: that ask */
+    int64_t every, shares; /* 1 or 2; tiles that share a line */
 };
 
 static int64_t wgrad_lines_of(int64_t bytes)
@@ -369,7 +369,7 @@ static struct wgrad_rows wgrad_dy_ahead(const struct wgrad_job *job, const struc
     const int64_t left = gy_ceil_div(area->c_to - c, width); /* panels after this one */
     const int64_t from = lines * gy_max64(panels - 1 - left, 0) / panels, to = lines * gy_max64(panels - left, 0) / panels;
     return (struct wgrad_rows){(const void *const *)own->dy_rows, next->dy_from + area->k_from * unit + from * GY_CACHE_LINE, to - from,
-                               gy_min64(pixels, next->count)};
+                               gy_min64(pixels, next->count), 0};
 }
 
 /* After column c: the next columns of the listed pixels, or the next strip. */
@@ -381,29 +381,32 @@ static struct wgrad_ahead wgrad_make_ahead(const struct wgrad_job *job, const st
     const int64_t unit = w->half ? 2 : 4, width = area->kinds[0].width;
     const int direct = !w->lines && !w->p.patch, more = direct && c < area->c_to;
     const int64_t from = more ? c : area->c_from, lines = wgrad_lines_of(gy_min64(width, area->c_to - from) * unit);
-    struct wgrad_ahead a = {.every = w->pair && direct ? 2 : 1, .tiles = tiles};
+    struct wgrad_ahead a = {.every = w->pair && direct ? 2 : 1};
     a.part[0] = wgrad_dy_ahead(job, own, area, next, c, pixels);
     if (more)
-        a.part[1] = (struct wgrad_rows){(const void *const *)own->rows, from * unit, lines, pixels};
+        a.part[1] = (struct wgrad_rows){(const void *const *)own->rows, from * unit, lines, pixels, 0};
     else if (direct && w->taps == 1)
-        a.part[1] = (struct wgrad_rows){(const void *const *)own->next, from * unit, lines, next->count};
+        a.part[1] = (struct wgrad_rows){(const void *const *)own->next, from * unit, lines, next->count, 0};
+    a.shares = gy_max64(tiles / gy_max64((a.part[0].lines + a.part[1].lines) * a.every, 1), 1);
+    for (int i = 0; i < 2; i++)
+        a.part[i].each = gy_ceil_div(gy_ceil_div(a.part[i].count, a.every), a.shares);
     return a;
 }
 
 /* What the next tile asks for. A line of all rows at once would be more than a core can have under way; so tiles share it. */
 static void wgrad_ask(const struct wgrad_ahead *a, struct gy_outer_tile *t, int64_t tile)
 {
-    const int64_t all = (a->part[0].lines + a->part[1].lines) * a->every, shares = gy_max64(a->tiles / gy_max64(all, 1), 1);
-    int64_t ask = tile / shares;
+    int64_t ask = tile / a->shares;
+    const int64_t share = tile - ask * a->shares, odd = ask & (a->every - 1);
     t->asks = 0;
     for (int i = 0; i < 2; i++) {
         const struct wgrad_rows *const p = &a->part[i];
         if (ask < p->lines * a->every) {
-            const int64_t count = (p->count - ask % a->every + a->every - 1) / a->every, first = count * (tile % shares) / shares;
-            t->ahead = p->rows + ask % a->every + first * a->every;
-            t->ahead_from = p->from + ask / a->every * GY_CACHE_LINE;
+            const int64_t first = p->each * share;
+            t->ahead = p->rows + odd + first * a->every;
+            t->ahead_from = p->from + (a->every == 2 ? ask / 2 : ask) * GY_CACHE_LINE;
             t->ahead_step = a->every;
-            t->asks = count * (tile % shares + 1) / shares - first;
+            t->asks = gy_min64(p->each, (a->every == 2 ? (p->count - odd + 1) / 2 : p->count) - first);
             return;
         }
         ask -= p->lines * a->every;
