@@ -5,9 +5,9 @@
  * about the sum of the values at the cuts plus the largest segment.
  *
  * And always: a batch norm's input is kept for its own backward, which can make its output y = act(x * scale + shift [+ res]) again on
- * the way, for one more write. Such values are called cheap and are not kept, if the residual is: in a chain of residual blocks
- * every second output. With segments all of them, as far as they can be made; that takes passes of their own along the chain. The net's
- * input is cheap too: it is made from samples that stay. */
+ * the way, for one more write. Such values are called cheap and are not kept, if the residual is, or is itself made by one pass, as where
+ * a chain of residual blocks begins: of the chain every second output, from the first on. With segments all of them, as far as they can
+ * be made; that takes passes of their own along the chain. The net's input is cheap too: it is made from samples that stay. */
 #include "emit.h"
 
 static int64_t rec_bytes(const struct gy_emit *e, int i)
@@ -83,7 +83,8 @@ GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segment
     for (int i = 0, s = 0; i < g->node_count; i++) {
         struct gy_emit_node *n = &e->nodes[i];
         const struct gy_emit_node *res = n->res < 0 ? NULL : &e->nodes[n->res];
-        const int res_there = !res || (e->b->config->recompute > 0 ? res->read || res->cheap : res->read && !res->cheap);
+        const int made = res && res->cheap && (e->b->config->recompute > 0 || (res->res < 0 && !res->read)); /* by a pass of its own */
+        const int res_there = !res || made || (res->read && !res->cheap);
         const int kind = g->nodes[i].layer == GY_LAYER_BN || (g->nodes[i].layer == GY_LAYER_INPUT && segments == 1);
         n->cheap = e->b->config->recompute >= 0 && n->head == i && kind && res_there;
         for (; s + 1 < segments && e->nodes[segment_end[s]].head == i; s++) {
