@@ -364,7 +364,8 @@ static int64_t wgrad_lines_of(int64_t bytes)
 static struct wgrad_rows wgrad_dy_ahead(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
                                         const struct wgrad_next *next, int64_t c, int64_t pixels)
 {
-    const int64_t unit = job->plan->half ? 2 : 4, width = area->kinds[0].width, lines = wgrad_lines_of(area->k_count * unit);
+    const int64_t unit = job->plan->half ? 2 : 4, width = area->kinds[0].width;
+    const int64_t lines = next->count > 0 ? wgrad_lines_of(area->k_count * unit) : 0;
     const int64_t panels = gy_min64(gy_ceil_div(area->c_to - area->c_from, width), WGRAD_SHARES);
     const int64_t left = gy_ceil_div(area->c_to - c, width); /* panels after this one */
     const int64_t from = lines * gy_max64(panels - 1 - left, 0) / panels, to = lines * gy_max64(panels - left, 0) / panels;
