@@ -115,7 +115,7 @@ static void bwd_weights(struct gy_emit *e, int i)
 static void bwd_conv(struct gy_emit *e, int i)
 {
     const int in = bwd_input(e, i, 0), norm = e->b->graph->nodes[in].layer == GY_LAYER_BN;
-    const int waits = norm && e->nodes[in].cheap && e->nodes[in].late < 0;
+    const int waits = norm && e->nodes[in].late < 0;
     e->nodes[i].dy = bwd_through_act(e, i);
     if (waits) {
         e->nodes[i].next = e->nodes[in].waiting;
@@ -146,10 +146,36 @@ static void bwd_bn_mask(struct gy_emit *e, int i, struct gy_op *op)
     }
 }
 
+/* Takes back the op that completes this gradient, if it is a convolution's: sums over the gradient are to follow it at once, always, for
+ * they are taken otherwise then. What was emitted since does not read it. code < 0: it is not. */
+static struct gy_op bwd_take_back(struct gy_emit *e, int gradient)
+{
+    struct gy_program *p = &e->b->plan->program[GY_BACKWARD];
+    int i = p->count - 1;
+    while (i >= 0 && p->ops[i].tensor[GY_DX] != gradient && p->ops[i].tensor[GY_DRES] != gradient)
+        i--;
+    if (e->b->status != GY_OK || i < 0 || p->ops[i].code != GY_OP_CONV_DGRAD)
+        return (struct gy_op){ .code = -1 };
+    const struct gy_op op = p->ops[i];
+    memmove(&p->ops[i], &p->ops[i + 1], (size_t)(--p->count - i) * sizeof *p->ops);
+    return op;
+}
+
+/* A residual's gradient is that of the sum: where it is the first, no copy is made of it. */
+static int bwd_bn_residual(struct gy_emit *e, const struct gy_emit_node *n, int gradient, uint32_t *flags)
+{
+    struct gy_emit_node *res = n->res < 0 ? NULL : &e->nodes[n->res];
+    if (!res || (res->gradient >= 0 && res->needs))
+        return res ? bwd_target(e, n->res, GY_F_ADD_DRES, flags) : -1;
+    res->gradient = res->needs ? gradient : -1;
+    return -1;
+}
+
 static void bwd_bn(struct gy_emit *e, int i)
 {
     const struct gy_node *node = &e->b->graph->nodes[i];
     struct gy_emit_node *n = &e->nodes[i];
+    const struct gy_op before = bwd_take_back(e, n->gradient);
     struct gy_op s = bwd_op(e, GY_OP_BN_SUMS, i);
     s.act = n->act;
     s.tensor[GY_DY] = n->gradient;
@@ -159,8 +185,13 @@ static void bwd_bn(struct gy_emit *e, int i)
     s.tensor[GY_SUMS] = gy_build_tensor(e->b, "bn.sums", GY_AT_ACT, GY_F32, 2, 2, node->geom.k, 1, 1);
     struct gy_op d = s;
     bwd_bn_mask(e, i, &s);
+    const int clears = n->res >= 0 && n->act != GY_ACT_NONE; /* the gradient is masked once, for both that read it */
+    if (clears)
+        d.tensor[GY_DY] = s.tensor[GY_DRES] = bwd_tensor_like(e, n->gradient, "sum.");
     s.tensor[GY_DGAMMA] = e->b->plan->grad[node->weight];
     s.tensor[GY_DBETA] = e->b->plan->grad[node->bias];
+    if (before.code >= 0)
+        bwd_put(e, &before);
     bwd_put(e, &s);
     if (e->b->config->sync_bn && e->b->config->ranks > 1) {
         struct gy_op share = bwd_op(e, GY_OP_SHARE_SUMS, i);
@@ -169,10 +200,13 @@ static void bwd_bn(struct gy_emit *e, int i)
     }
     for (int conv = n->waiting; conv >= 0; conv = e->nodes[conv].next)
         bwd_weights(e, conv);
-    bwd_bn_mask(e, i, &d);
+    if (clears)
+        d.act = GY_ACT_NONE;
+    else
+        bwd_bn_mask(e, i, &d);
     d.code = GY_OP_BN_BWD;
     d.tensor[GY_GAMMA] = e->b->plan->param[node->weight];
-    d.tensor[GY_DRES] = n->res < 0 ? -1 : bwd_target(e, n->res, GY_F_ADD_DRES, &d.flags);
+    d.tensor[GY_DRES] = bwd_bn_residual(e, n, d.tensor[GY_DY], &d.flags);
     d.tensor[GY_DX] = bwd_target(e, bwd_input(e, i, 0), GY_F_ADD_DX, &d.flags);
     if (d.tensor[GY_DX] < 0 && d.tensor[GY_DRES] < 0)
         return;

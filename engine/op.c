@@ -43,7 +43,7 @@ static const struct gy_op_row op_rows[GY_OP_ALL_CODES] = {
     [GY_OP_BN_SUMS] = { "bn-sums",
                         OP_R(GY_DY) | OP_R(GY_X) | OP_R(GY_MEAN) | OP_R(GY_RSTD) | OP_R(GY_Y) | OP_R(GY_SCALE) |
                             OP_R(GY_SHIFT) | OP_R(GY_RES),
-                        OP_R(GY_SUMS) | OP_R(GY_DGAMMA) | OP_R(GY_DBETA) | OP_R(GY_AGAIN), OP_NONE },
+                        OP_R(GY_SUMS) | OP_R(GY_DGAMMA) | OP_R(GY_DBETA) | OP_R(GY_DRES) | OP_R(GY_AGAIN), OP_ONE(GY_DRES, GY_DY) },
     [GY_OP_BN_BWD] = { "bn-bwd",
                        OP_R(GY_DY) | OP_R(GY_X) | OP_R(GY_MEAN) | OP_R(GY_RSTD) | OP_R(GY_GAMMA) | OP_R(GY_SUMS) |
                            OP_R(GY_Y) | OP_R(GY_SCALE) | OP_R(GY_SHIFT) | OP_R(GY_RES),
@@ -90,6 +90,13 @@ GY_INT int64_t gy_op_flops(const struct gy_op *op)
     if (op->code == GY_OP_CONV || op->code == GY_OP_CONV_DGRAD || op->code == GY_OP_CONV_WGRAD)
         return 2 * outputs * window * (g->c / g->groups);
     return op->spans || op->code >= GY_OP_CODES ? 0 : outputs * window;
+}
+
+GY_INT struct gy_op gy_op_alone(const struct gy_op *op)
+{
+    struct gy_op alone = *op;
+    alone.then = alone.before = NULL;
+    return alone;
 }
 
 GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom *geom)

@@ -115,6 +115,8 @@ static double bound_bn_sums(const struct gy_bound *b, int role, int64_t i)
     double sum = 0, edge = 0;
     if (role == GY_AGAIN)
         return bound_again(b, i);
+    if (role == GY_DRES)
+        return 16 * BOUND_EPS * (fabs(b->truth[role][i]) + bound_masked(b, i)) + bound_edge(b, i);
     for (int64_t at = channel; at < pixels * channels; at += channels) {
         const double d = bound_masked(b, at), times = second ? (fabs(b->truth[GY_X][at]) + mean) * rstd : 1;
         sum += d * times;

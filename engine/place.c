@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Places for what lives only for a time. Three steps: how long each tensor lives; which tensors become one buffer because an op may
  * write its output over an input that dies there; then the buffers, largest first, each at the lowest offset at which it meets no
- * buffer that lives at the same time. */
+ * buffer that lives at the same time. Each is a little larger than its tensor, by a share of its size, so that two halves still take
+ * a whole's place: without it sizes are often whole pages, rows of all tensors of an op lie equally far from a page's begin, and a
+ * processor takes a load from one for a load of what was just stored to the other. */
 #include "plan.h"
+
+#define PLACE_SHARE 1024 /* of a tensor's bytes is left free behind it */
 
 /* A piece of memory and the time during which it is taken. */
 struct gy_buffer {
@@ -29,14 +33,17 @@ static void place_touch(struct gy_plan *plan, int tensor, int time)
     t->last = time;
 }
 
+/* Ops that are done together have the time of the first of them. */
+static int place_step(const struct gy_op *op) { return op->then ? 0 : 1; }
+
 static void place_lifetimes(struct gy_plan *plan, int timeline)
 {
     int time = 0;
     for (const int *p = place_timeline[timeline]; *p >= 0; p++)
-        for (int i = 0; i < plan->program[*p].count; i++, time++)
+        for (const struct gy_op *op = plan->program[*p].ops, *end = op + plan->program[*p].count; op < end; time += place_step(op++))
             for (int role = 0; role < GY_ROLES; role++)
-                if (plan->program[*p].ops[i].tensor[role] >= 0)
-                    place_touch(plan, plan->program[*p].ops[i].tensor[role], time);
+                if (op->tensor[role] >= 0)
+                    place_touch(plan, op->tensor[role], time);
 }
 
 /* Lets an output of op take over the buffer of an input that dies in it. */
@@ -62,8 +69,8 @@ static void place_merge(struct gy_placer *pl, int timeline)
 {
     int time = 0;
     for (const int *p = place_timeline[timeline]; *p >= 0; p++)
-        for (int i = 0; i < pl->plan->program[*p].count; i++, time++)
-            place_in_place(pl, &pl->plan->program[*p].ops[i], time);
+        for (const struct gy_op *op = pl->plan->program[*p].ops, *end = op + pl->plan->program[*p].count; op < end; time += place_step(op++))
+            place_in_place(pl, op, time);
 }
 
 static int place_meet(const struct gy_buffer *a, const struct gy_buffer *b)
@@ -126,7 +133,7 @@ static void place_open(struct gy_placer *pl)
         t->buffer = i;
         if (t->region != GY_AT_ACT || t->first < 0)
             continue;
-        pl->buffers[i] = (struct gy_buffer){ .bytes = gy_align_up(t->bytes, GY_CACHE_LINE), .first = t->first,
+        pl->buffers[i] = (struct gy_buffer){ .bytes = gy_align_up(t->bytes + t->bytes / PLACE_SHARE, GY_CACHE_LINE), .first = t->first,
                                              .last = t->last, .timeline = t->timeline };
         plan->act_sum_bytes += (int64_t)pl->buffers[i].bytes;
     }
@@ -154,3 +161,5 @@ GY_INT int gy_build_places(struct gy_builder *b)
             b->plan->tensors[i].offset = pl.buffers[b->plan->tensors[i].buffer].offset;
     return GY_OK;
 }
+
+#undef PLACE_SHARE

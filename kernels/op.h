@@ -36,9 +36,9 @@
  * GY_OP_MSE_BWD        Y LABEL [TARGET]               DX                      dx = 2 (y - target) / C * uniform.loss_scale / (valid samples)
  * GY_OP_CONV_DGRAD     DY W                           DX                      data gradient
  * GY_OP_CONV_WGRAD     X DY                           DW [DBIAS]              weight gradient; adds to DW and DBIAS when uniform.accumulate
- * GY_OP_BN_SUMS        DY X MEAN RSTD [Y | SCALE SHIFT [RES]]   SUMS DGAMMA DBETA [AGAIN]   SUMS: sum dy' [C], sum dy' * xhat [C]; DBETA, DGAMMA
- *                                                                             the same, added when uniform.accumulate; dy' = dy masked by act, from
- *                                                                             Y or from y = act(x * scale + shift [+ res]), which AGAIN takes
+ * GY_OP_BN_SUMS        DY X MEAN RSTD [Y | SCALE SHIFT [RES]]   SUMS DGAMMA DBETA [DRES AGAIN]   SUMS: sum dy' [C], sum dy' * xhat [C]; DBETA, DGAMMA
+ *                                                                             the same, added when uniform.accumulate; dres = dy' = dy masked by act,
+ *                                                                             from Y or from y = act(x * scale + shift [+ res]), which AGAIN takes
  * GY_OP_BN_BWD         DY X MEAN RSTD GAMMA SUMS [Y | SCALE SHIFT [RES]]   DX [DRES]   dx = gamma * rstd * (dy' - (SUMS0 + xhat * SUMS1) / (N*H*W)); dres = dy'
  *                                                                             mask as in BN_SUMS; SCALE and SHIFT in both: not with sigmoid and tanh
  * GY_OP_ACT_BWD        DY Y                           DX                      from the output y
@@ -51,7 +51,7 @@
  *
  * In place: where engine/op.c lists a pair (output role, input role), both may be one tensor; such an op reads every input element
  * before it writes the same element of any output, and never reads it again. Pairs: Y of BN_APPLY, ACT, DROPOUT, ADD, MSE with X or
- * RES; DX or DRES of BN_BWD, ACT_BWD, ADD_BWD with DY.
+ * RES; DX or DRES of BN_SUMS, BN_BWD, ACT_BWD, ADD_BWD with DY.
  *
  * GY_OP_NORMS          W DW                           SUMS                    for every span: sum w^2, sum g^2 (g = dw * uniform.grad_scale); then at
  *                                                                             2 * span_count: totals of both. Fixed tree.
@@ -117,6 +117,8 @@ struct gy_op {
     /* filled by the backend's prepare */
     const char *variant;         /* kernel chosen, for people */
     const void *kernel;
+    const struct gy_op *then;    /* the next op of the program, which is done with this one; NULL */
+    const struct gy_op *before;  /* the op whose then this is: running this one does nothing; NULL */
     size_t scratch_bytes;
     int32_t block[GY_OP_BLOCKS]; /* block sizes, as the backend counts them: those that are 0 are chosen */
 };

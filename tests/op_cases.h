@@ -198,10 +198,11 @@ static void op_add_bn_back(struct op_cases *all, const struct gy_geom *g, int ac
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         struct op_case c = sums;
         c.accumulate = accumulate;
-        c.without = no_y | OP_BN_MADE;
+        c.without = no_y | OP_BN_MADE | (accumulate ? no_dres : 0);
         op_add_case(all, &c);
         for (int kind = act == GY_ACT_NONE ? 2 : 0; kind < 4 && (made || act == GY_ACT_NONE); kind++) {
             c.without = OP_BIT(GY_Y) | (kind & 1 ? 0 : OP_BIT(GY_RES)) | (kind & 2 ? 0 : OP_BIT(GY_AGAIN));
+            c.without |= (kind + accumulate) % 2 ? no_dres : 0;
             op_add_case(all, &c);
         }
     }

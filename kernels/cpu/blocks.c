@@ -110,13 +110,13 @@ static const struct blocks_try_row blocks_try_rows[] = {
     {"winograd7", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
 };
 
-/* Statistics are taken item by item and merged, so what cuts pixels moves them; pairs of bf16 pixels are counted from the
+/* Statistics are taken item by item and merged, as are sums over a data gradient, so what cuts pixels moves them; pairs of bf16 pixels are counted from the
  * begin of a strip; parts of a weight gradient are added; and a slice of the channels is summed by itself. */
 static int blocks_effect(const struct gy_op *op, int place)
 {
     const int grad = op->code == GY_OP_CONV_WGRAD;
     if (place == GY_BLOCK_STRIP)
-        return (grad ? op->dtype == GY_BF16 : op->tensor[GY_STATS] >= 0) ? BLOCKS_SUMS : BLOCKS_CUTS;
+        return (grad ? op->dtype == GY_BF16 : op->code == GY_OP_CONV_DGRAD || op->tensor[GY_STATS] >= 0) ? BLOCKS_SUMS : BLOCKS_CUTS;
     if (place == GY_BLOCK_SLICE)
         return BLOCKS_SUMS;
     if (place == GY_BLOCK_ITEMS)

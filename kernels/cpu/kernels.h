@@ -28,12 +28,17 @@ struct gy_gemm_finish {
     float *mean, *m2;    /* [width], or NULL: no statistics */
     int64_t before;      /* rows whose statistics these are; 0: they are written */
 };
-/* What a tile asks for meanwhile, a cache line or two a step, so that what is multiplied never waits behind many of them: rows [from, to)
- * of the list, and of count outputs so many bytes from byte first on. */
+/* What a tile asks for meanwhile, a cache line or some a step, so that what is multiplied never waits behind many of them: rows [from, to)
+ * of the list; of count outputs, and besides pairs of rows beside these, so many bytes from byte first on; of aheads pairs of rows that
+ * next rows are made of what begins at float ahead_first, as much as of a row. */
+struct gy_gemm_rows {
+    const void *at[2];
+};
 struct gy_gemm_ask {
     int64_t from, to;
     void *const *outs;
-    int64_t count, first, bytes;
+    const struct gy_gemm_rows *beside, *ahead;
+    int64_t count, besides, first, bytes, aheads, ahead_first;
 };
 /* out[i][c] = (init[c] or out[i][c]) + sum over tap, j: rows[tap * row_pitch + i][j] * panel[tap][j][c]. */
 struct gy_gemm_tile {
@@ -104,6 +109,8 @@ struct gy_affine_rows {
     const void *x, *res;
     const float *scale, *shift; /* res NULL: none; scale NULL: y = x + res */
     int64_t rows, cols, pitch;
+    void *copy;                 /* y once more, rows copy_pitch elements apart; NULL */
+    int64_t copy_pitch;
     int stream;
     float lo, hi;
 };
@@ -114,9 +121,13 @@ struct gy_bn_rows {
     void *again;                             /* bn_sums with scale: that y, clamped; NULL: not wanted */
     const float *mean, *rstd;                /* [cols] */
     float *sum0, *sum1;                      /* bn_sums: written; [cols]; at least one row */
+    int near, more;                          /* bn_sums: all rows are in the first cache; and others follow, whose sums are to be added */
+    int64_t before;                          /* bn_sums: rows whose sums stand there already */
     const float *a, *b, *c;                  /* bn_back: dx = a dy' + (b (x - mean) + c); [cols] */
-    void *dx, *dres;                         /* dres NULL: none */
+    void *dx, *dres;                         /* dres NULL: none; bn_sums: dy' */
     int64_t rows, cols, pitch;
+    void *copy;                              /* bn_back: dx once more, rows copy_pitch elements apart; NULL */
+    int64_t copy_pitch;
     float lo, hi;
     int add_dx, add_dres, stream;
 };

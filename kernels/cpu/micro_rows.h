@@ -40,7 +40,7 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
     ATTR GY_ALWAYS void A##_##PASS##_with(const struct gy_bn_rows *a, const int masked, const int made, const int third)\
     {                                                                                                                  \
         const struct gy_bn_rows own = *a; /* nothing that is stored can change it */                                   \
-        const int64_t rows = gy_bn_rows_of(own.cols * (int64_t)sizeof(A##_elem));                                      \
+        const int64_t rows = own.near ? own.rows : gy_bn_rows_of(own.cols * (int64_t)sizeof(A##_elem));                \
         for (int64_t r = 0; r < own.rows; r += rows) {                                                                 \
             const int64_t end = gy_min64(r + rows, own.rows);                                                          \
             int64_t c = 0;                                                                                             \
@@ -74,7 +74,10 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
                     v = P##_fma(v, P##_get(a->scale + c, n), P##_get(a->shift + c, n));                                \
                 if (add)                                                                                               \
                     v = P##_add(v, A##_get(res + at + c, n));                                                          \
-                A##_out(y + at + c, P##_min(hi, P##_max(lo, v)), n, a->stream);                                        \
+                v = P##_min(hi, P##_max(lo, v));                                                                       \
+                if (a->copy != NULL)                                                                                   \
+                    A##_put((A##_elem *)a->copy + r * a->copy_pitch + c, v, n);                                        \
+                A##_out(y + at + c, v, n, a->stream);                                                                  \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
@@ -175,8 +178,8 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
         GY_UNROLL for (int v = 0; v < N; v++)                                                                          \
         {                                                                                                              \
             const int64_t c = from + v * (W);                                                                          \
-            sum0[v] = first > 0 ? P##_get(a->sum0 + c, n) : P##_set1(0.0f);                                            \
-            sum1[v] = first > 0 ? P##_get(a->sum1 + c, n) : P##_set1(0.0f);                                            \
+            sum0[v] = first + a->before > 0 ? P##_get(a->sum0 + c, n) : P##_set1(0.0f);                                \
+            sum1[v] = first + a->before > 0 ? P##_get(a->sum1 + c, n) : P##_set1(0.0f);                                \
             mean[v] = P##_get(a->mean + c, n);                                                                         \
             scale[v] = made ? P##_get(a->scale + c, n) : sum0[v];                                                      \
             shift[v] = made ? P##_get(a->shift + c, n) : sum0[v];                                                      \
@@ -186,6 +189,8 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
             {                                                                                                          \
                 const int64_t at = r * a->pitch + from + v * (W);                                                      \
                 const V d = A##_bn_dy(a, at, n, scale[v], shift[v], mean[v], &dev, masked, made, again);               \
+                if (a->dres != NULL)                                                                                   \
+                    A##_put((A##_elem *)a->dres + at, d, n);                                                           \
                 sum0[v] = P##_add(sum0[v], d);                                                                         \
                 sum1[v] = P##_fma(d, dev, sum1[v]);                                                                    \
             }                                                                                                          \
@@ -207,7 +212,7 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
             A##_bn_sums_with(a, 1, 0, 0);                                                                              \
         else                                                                                                           \
             A##_bn_sums_with(a, 0, 0, 0);                                                                              \
-        for (int64_t c = 0; c < a->cols; c += (W)) {                                                                   \
+        for (int64_t c = 0; !a->more && c < a->cols; c += (W)) {                                                       \
             const int64_t n = a->cols - c;                                                                             \
             P##_put(a->sum1 + c, P##_mul(P##_get(a->sum1 + c, n), P##_get(a->rstd + c, n)), n);                        \
         }                                                                                                              \
@@ -238,6 +243,8 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
                 if (both)                                                                                              \
                     A##_put(dres + at, a->add_dres ? P##_add(A##_get(dres + at, n), d) : d, n);                        \
                 const V d_x = P##_fma(d, fa[v], P##_fma(dev, fb[v], fc[v]));                                           \
+                if (a->copy != NULL)                                                                                   \
+                    A##_put((A##_elem *)a->copy + r * a->copy_pitch + from + v * (W), d_x, n);                         \
                 A##_out(dx + at, a->add_dx ? P##_add(A##_get(dx + at, n), d_x) : d_x, n, a->stream);                   \
             }                                                                                                          \
         }                                                                                                              \
@@ -245,16 +252,14 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
     GY_MICRO_BN_WALK(A, bn_back, ATTR, W)                                                                              \
     ATTR static void A##_bn_back(const struct gy_bn_rows *a)                                                           \
     {                                                                                                                  \
-        if (a->scale != NULL && a->dres != NULL)                                                                       \
-            A##_bn_back_with(a, 1, 1, 1);                                                                              \
+        if (a->dres != NULL) /* rare: a block that is left over is all of it */                                        \
+            for (int64_t r = 0; r < a->rows; r++)                                                                      \
+                for (int64_t c = 0; c < a->cols; c += (W))                                                             \
+                    A##_bn_back_rest(a, r, r + 1, c, a->scale != NULL || a->y != NULL, a->scale != NULL, 1);           \
         else if (a->scale != NULL)                                                                                     \
             A##_bn_back_with(a, 1, 1, 0);                                                                              \
-        else if (a->y != NULL && a->dres != NULL)                                                                      \
-            A##_bn_back_with(a, 1, 0, 1);                                                                              \
         else if (a->y != NULL)                                                                                         \
             A##_bn_back_with(a, 1, 0, 0);                                                                              \
-        else if (a->dres != NULL)                                                                                      \
-            A##_bn_back_with(a, 0, 0, 1);                                                                              \
         else                                                                                                           \
             A##_bn_back_with(a, 0, 0, 0);                                                                              \
         if (a->stream)                                                                                                 \

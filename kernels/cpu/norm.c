@@ -104,14 +104,12 @@ struct norm_job {
     const struct gy_op *op;
     float *parts; /* [parts][2][C], or coefficients [3][C] */
     int64_t rows, part_rows;
-    float lo, hi;
 };
 
 static struct norm_job norm_make_job(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct norm_job job = {.cpu = cpu, .op = op, .parts = op->ptr[GY_SCRATCH], .rows = norm_rows(op)};
     job.part_rows = norm_part_rows(job.rows, op->geom.c);
-    gy_act_limits(op->act, &job.lo, &job.hi);
     return job;
 }
 
@@ -140,21 +138,29 @@ GY_INT void gy_cpu_bn_stats_run(const struct gy_cpu *cpu, const struct gy_op *op
     gy_cpu_merge_stats(cpu, job.parts, job.parts + parts * c, parts, c, job.part_rows, job.rows, op->ptr[GY_STATS]);
 }
 
+/* y of rows [first, first + rows). */
+static struct gy_affine_rows norm_apply_rows(const struct gy_op *op, int64_t first, int64_t rows)
+{
+    const int64_t c = op->geom.c, at = first * c;
+    const int dtype = op->dtype;
+    struct gy_affine_rows a = {.y = gy_cpu_out(op->ptr[GY_Y], at, dtype), .x = gy_cpu_at(op->ptr[GY_X], at, dtype),
+                               .res = gy_cpu_at(op->ptr[GY_RES], at, dtype), .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
+                               .rows = rows, .cols = c, .pitch = c, .stream = norm_streams(op, op->ptr[GY_Y])};
+    gy_act_limits(op->act, &a.lo, &a.hi);
+    return a;
+}
+
 static void norm_apply_tile(void *arg, int64_t tile, int thread)
 {
     const struct norm_job *job = arg;
     const struct gy_op *op = job->op;
-    const int64_t c = op->geom.c, first = tile * job->part_rows, at = first * c;
-    const int curve = gy_act_is_curve(op->act), dtype = op->dtype;
-    const struct gy_affine_rows a = {.y = gy_cpu_out(op->ptr[GY_Y], at, dtype),
-                                     .x = gy_cpu_at(op->ptr[GY_X], at, dtype),
-                                     .res = gy_cpu_at(op->ptr[GY_RES], at, dtype),
-                                     .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
-                                     .rows = gy_min64(job->part_rows, job->rows - first), .cols = c, .pitch = c,
-                                     .lo = job->lo, .hi = job->hi, .stream = norm_streams(op, op->ptr[GY_Y]) && !curve};
-    job->cpu->k.affine[dtype](&a);
+    const int64_t first = tile * job->part_rows;
+    const int curve = gy_act_is_curve(op->act);
+    struct gy_affine_rows a = norm_apply_rows(op, first, gy_min64(job->part_rows, job->rows - first));
+    a.stream = a.stream && !curve;
+    job->cpu->k.affine[op->dtype](&a);
     if (curve) /* float only */
-        gy_act_curve(op->act, a.y, a.y, a.rows * c);
+        gy_act_curve(op->act, a.y, a.y, a.rows * op->geom.c);
     (void)thread;
 }
 
@@ -164,46 +170,62 @@ GY_INT void gy_cpu_bn_apply_run(const struct gy_cpu *cpu, const struct gy_op *op
     gy_pool_run(cpu->pool, norm_apply_tile, &job, gy_ceil_div(job.rows, job.part_rows));
 }
 
-static struct gy_bn_rows norm_back_rows(const struct norm_job *job, int64_t tile)
+/* Rows [first, first + rows) of cols channels from channel on. */
+static struct gy_bn_rows norm_back_rows(const struct gy_op *op, int64_t first, int64_t rows, int64_t channel, int64_t cols)
 {
-    const struct gy_op *op = job->op;
-    const int64_t c = op->geom.c, first = tile * job->part_rows, at = first * c;
+    const int64_t at = first * op->geom.c + channel;
     const void *y = op->act != GY_ACT_NONE ? op->ptr[GY_Y] : NULL;
-    return (struct gy_bn_rows){.dy = gy_cpu_at(op->ptr[GY_DY], at, op->dtype),
-                               .x = gy_cpu_at(op->ptr[GY_X], at, op->dtype), .y = gy_cpu_at(y, at, op->dtype),
-                               .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
-                               .res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype),
-                               .mean = op->ptr[GY_MEAN], .rstd = op->ptr[GY_RSTD],
-                               .rows = gy_min64(job->part_rows, job->rows - first), .cols = c, .pitch = c,
-                               .lo = job->lo, .hi = job->hi};
+    const float *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT];
+    struct gy_bn_rows a = {.dy = gy_cpu_at(op->ptr[GY_DY], at, op->dtype), .x = gy_cpu_at(op->ptr[GY_X], at, op->dtype),
+                           .y = gy_cpu_at(y, at, op->dtype), .res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype),
+                           .scale = scale != NULL ? scale + channel : NULL, .shift = shift != NULL ? shift + channel : NULL,
+                           .mean = (const float *)op->ptr[GY_MEAN] + channel, .rstd = (const float *)op->ptr[GY_RSTD] + channel,
+                           .rows = rows, .cols = cols, .pitch = op->geom.c};
+    gy_act_limits(op->act, &a.lo, &a.hi);
+    return a;
+}
+
+GY_INT struct gy_bn_rows gy_cpu_bn_sums_rows(const struct gy_op *op, float *part, int64_t first, int64_t rows, int64_t channel,
+                                             int64_t cols)
+{
+    const int64_t c = op->geom.c, at = first * c + channel;
+    struct gy_bn_rows a = norm_back_rows(op, first, rows, channel, cols);
+    a.again = gy_cpu_out(op->ptr[GY_AGAIN], at, op->dtype);
+    a.stream = cols == c && norm_streams(op, op->ptr[GY_AGAIN]);
+    a.dres = gy_cpu_out(op->ptr[GY_DRES], at, op->dtype);
+    a.sum0 = part + channel;
+    a.sum1 = a.sum0 + c;
+    return a;
 }
 
 static void norm_sums_tile(void *arg, int64_t tile, int thread)
 {
     const struct norm_job *job = arg;
-    const struct gy_op *op = job->op;
-    const int64_t c = op->geom.c;
-    struct gy_bn_rows a = norm_back_rows(job, tile);
-    a.again = gy_cpu_out(op->ptr[GY_AGAIN], tile * job->part_rows * c, op->dtype);
-    a.stream = norm_streams(op, op->ptr[GY_AGAIN]);
-    a.sum0 = job->parts + tile * 2 * c;
-    a.sum1 = a.sum0 + c;
-    job->cpu->k.bn_sums[op->dtype](&a);
+    const int64_t first = tile * job->part_rows, c = job->op->geom.c;
+    const struct gy_bn_rows a =
+        gy_cpu_bn_sums_rows(job->op, job->parts + tile * 2 * c, first, gy_min64(job->part_rows, job->rows - first), 0, c);
+    job->cpu->k.bn_sums[job->op->dtype](&a);
     (void)thread;
 }
 
-GY_INT void gy_cpu_bn_sums_run(const struct gy_cpu *cpu, const struct gy_op *op)
+GY_INT void gy_cpu_bn_sums_join(const struct gy_cpu *cpu, const struct gy_op *op, const float *part, int64_t parts)
 {
-    struct norm_job job = norm_make_job(cpu, op);
-    const int64_t parts = gy_ceil_div(job.rows, job.part_rows), c = op->geom.c;
+    const int64_t c = op->geom.c;
     float *const sums = op->ptr[GY_SUMS], *const dgamma = op->ptr[GY_DGAMMA], *const dbeta = op->ptr[GY_DBETA];
-    gy_pool_run(cpu->pool, norm_sums_tile, &job, parts);
-    gy_cpu_sum_parts(cpu, job.parts, parts, 2 * c, 2 * c, sums, 0);
+    gy_cpu_sum_parts(cpu, part, parts, 2 * c, 2 * c, sums, 0);
     for (int64_t i = 0; i < c; i++) {
         const float beta = op->u->accumulate ? dbeta[i] : 0.0f, gamma = op->u->accumulate ? dgamma[i] : 0.0f;
         dbeta[i] = beta + sums[i];
         dgamma[i] = gamma + sums[c + i];
     }
+}
+
+GY_INT void gy_cpu_bn_sums_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct norm_job job = norm_make_job(cpu, op);
+    const int64_t parts = gy_ceil_div(job.rows, job.part_rows);
+    gy_pool_run(cpu->pool, norm_sums_tile, &job, parts);
+    gy_cpu_bn_sums_join(cpu, op, job.parts, parts);
 }
 
 GY_INT size_t gy_cpu_bn_back_need(const struct gy_cpu *cpu, const struct gy_op *op)
@@ -212,36 +234,64 @@ GY_INT size_t gy_cpu_bn_back_need(const struct gy_cpu *cpu, const struct gy_op *
     return 3 * (size_t)op->geom.c * sizeof(float);
 }
 
-static void norm_back_tile(void *arg, int64_t tile, int thread)
+/* dx of rows [first, first + rows); coefficients as below. */
+static struct gy_bn_rows norm_dx_rows(const struct gy_op *op, const float *coefficients, int64_t first, int64_t rows)
 {
-    const struct norm_job *job = arg;
-    const struct gy_op *op = job->op;
-    const int64_t c = op->geom.c, at = tile * job->part_rows * c;
-    struct gy_bn_rows a = norm_back_rows(job, tile);
-    a.a = job->parts;
-    a.b = job->parts + c;
-    a.c = job->parts + 2 * c;
+    const int64_t c = op->geom.c, at = first * c;
+    struct gy_bn_rows a = norm_back_rows(op, first, rows, 0, c);
+    a.a = coefficients;
+    a.b = coefficients + c;
+    a.c = coefficients + 2 * c;
     a.dx = gy_cpu_out(op->ptr[GY_DX], at, op->dtype);
     a.dres = gy_cpu_out(op->ptr[GY_DRES], at, op->dtype);
     a.add_dx = (op->flags & GY_F_ADD_DX) != 0;
     a.add_dres = (op->flags & GY_F_ADD_DRES) != 0;
     a.stream = norm_streams(op, op->ptr[GY_DX]);
-    job->cpu->k.bn_back[op->dtype](&a);
+    return a;
+}
+
+static void norm_back_tile(void *arg, int64_t tile, int thread)
+{
+    const struct norm_job *job = arg;
+    const int64_t first = tile * job->part_rows;
+    const struct gy_bn_rows a = norm_dx_rows(job->op, job->parts, first, gy_min64(job->part_rows, job->rows - first));
+    job->cpu->k.bn_back[job->op->dtype](&a);
     (void)thread;
+}
+
+GY_INT void gy_cpu_bn_ready(const struct gy_op *op, float *coefficients)
+{
+    const int64_t c = op->geom.c;
+    const float *gamma = op->ptr[GY_GAMMA], *rstd = op->ptr[GY_RSTD], *sums = op->ptr[GY_SUMS];
+    const float share = 1.0f / (float)norm_rows(op);
+    for (int64_t i = 0; i < c && op->code == GY_OP_BN_BWD; i++) {
+        const float a = gamma[i] * rstd[i];
+        coefficients[i] = a;
+        coefficients[c + i] = -a * rstd[i] * sums[c + i] * share;
+        coefficients[2 * c + i] = -a * sums[i] * share;
+    }
+}
+
+GY_INT void gy_cpu_bn_make(const struct gy_cpu *cpu, const struct gy_op *op, const float *coefficients, int64_t first, int64_t rows,
+                           void *copy, int64_t pitch)
+{
+    if (op->code == GY_OP_BN_APPLY) {
+        struct gy_affine_rows a = norm_apply_rows(op, first, rows);
+        a.copy = copy;
+        a.copy_pitch = pitch;
+        cpu->k.affine[op->dtype](&a);
+    } else {
+        struct gy_bn_rows a = norm_dx_rows(op, coefficients, first, rows);
+        a.copy = copy;
+        a.copy_pitch = pitch;
+        cpu->k.bn_back[op->dtype](&a);
+    }
 }
 
 /* dx = gamma rstd (dy' - (sum0 + xhat sum1) / rows) = a dy' + (b (x - mean) + c). */
 GY_INT void gy_cpu_bn_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct norm_job job = norm_make_job(cpu, op);
-    const int64_t c = op->geom.c;
-    const float *gamma = op->ptr[GY_GAMMA], *rstd = op->ptr[GY_RSTD], *sums = op->ptr[GY_SUMS];
-    const float share = 1.0f / (float)job.rows;
-    for (int64_t i = 0; i < c; i++) {
-        const float a = gamma[i] * rstd[i];
-        job.parts[i] = a;
-        job.parts[c + i] = -a * rstd[i] * sums[c + i] * share;
-        job.parts[2 * c + i] = -a * sums[i] * share;
-    }
+    gy_cpu_bn_ready(op, job.parts);
     gy_pool_run(cpu->pool, norm_back_tile, &job, gy_ceil_div(job.rows, job.part_rows));
 }

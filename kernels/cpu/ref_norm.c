@@ -76,17 +76,19 @@ GY_INT void GY_REF(bn_sums)(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
     const GY_REAL *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *mean = op->ptr[GY_MEAN], *rstd = op->ptr[GY_RSTD];
-    GY_REAL *again = op->ptr[GY_AGAIN];
+    GY_REAL *again = op->ptr[GY_AGAIN], *dres = op->ptr[GY_DRES];
     GY_REAL *sums = op->ptr[GY_SUMS], *dgamma = op->ptr[GY_DGAMMA], *dbeta = op->ptr[GY_DBETA];
     for (int32_t c = 0; c < g->c; c++) {
         double sum = 0, product = 0;
         for (int64_t i = c; i < g->n * g->h * g->w * g->c; i += g->c) {
             const GY_REAL y = ref_bn_out(op, i);
-            const double d = (double)ref_act_mask(dy[i], y, op->act);
+            const GY_REAL d = ref_act_mask(dy[i], y, op->act);
             if (again)
                 again[i] = y;
-            sum += d;
-            product += d * ((double)x[i] - (double)mean[c]) * (double)rstd[c];
+            if (dres)
+                dres[i] = d;
+            sum += (double)d;
+            product += (double)d * ((double)x[i] - (double)mean[c]) * (double)rstd[c];
         }
         sums[c] = (GY_REAL)sum;
         sums[g->c + c] = (GY_REAL)product;

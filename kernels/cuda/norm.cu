@@ -309,7 +309,10 @@ GY_KERNEL(norm_sums)
                     const float d = gy_act_back(dy[u].v[j], y[u].v[j]);
                     sum.v[j] += there ? d : 0.0f;
                     product.v[j] += there ? d * (x[u].v[j] - mean.v[j]) : 0.0f;
+                    dy[u].v[j] = d;
                 }
+                if (GY_HAS_DRES && there)
+                    gy_put_vec(GY_P(gy_t, GY_DRES), norm_at(step + u, c), dy[u]);
                 if (GY_HAS_AGAIN && there)
                     gy_put_vec(GY_P(gy_t, GY_AGAIN), norm_at(step + u, c), y[u]);
             }
