@@ -68,6 +68,17 @@ static struct gy_op bwd_apply(struct gy_emit *e, int bn)
     return op;
 }
 
+/* The op that makes a convolution's output. */
+static struct gy_op bwd_product(struct gy_emit *e, int conv)
+{
+    const struct gy_node *node = &e->b->graph->nodes[conv];
+    struct gy_op op = bwd_op(e, GY_OP_CONV, conv);
+    op.tensor[GY_X] = bwd_value(e, bwd_input(e, conv, 0));
+    op.tensor[GY_W] = e->b->plan->param[node->weight];
+    op.tensor[GY_BIAS] = node->bias < 0 ? -1 : e->b->plan->param[node->bias];
+    return op;
+}
+
 /* The value of a head: kept, or made again by an op of its own. */
 static int bwd_value(struct gy_emit *e, int head)
 {
@@ -76,8 +87,8 @@ static int bwd_value(struct gy_emit *e, int head)
         return n->value;
     if (n->late >= 0)
         return n->late;
-    const int input = e->b->graph->nodes[head].layer == GY_LAYER_INPUT;
-    struct gy_op op = input ? gy_emit_input(e, head) : bwd_apply(e, head);
+    const int layer = e->b->graph->nodes[head].layer;
+    struct gy_op op = layer == GY_LAYER_INPUT ? gy_emit_input(e, head) : layer == GY_LAYER_BN ? bwd_apply(e, head) : bwd_product(e, head);
     op.tensor[GY_Y] = n->late = bwd_tensor_like(e, n->value, "again.");
     bwd_put(e, &op);
     return n->late;

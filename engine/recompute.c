@@ -7,8 +7,11 @@
  * And always: a batch norm's input is kept for its own backward, which can make its output y = act(x * scale + shift [+ res]) again on
  * the way, for one more write. Such values are called cheap and are not kept, if the residual is, or is itself made by one pass, as where
  * a chain of residual blocks begins: of the chain every second output, from the first on. With segments all of them, as far as they can
- * be made; that takes passes of their own along the chain. The net's input is cheap too: it is made from samples that stay. */
+ * be made; that takes passes of their own along the chain. The net's input is cheap too: it is made from samples that stay. So is,
+ * before a batch norm, what few products an element make of a value that is kept: of ResNet-50 the first shortcut, its second largest. */
 #include "emit.h"
+
+#define REC_PRODUCTS 64 /* so few multiplications an element cost about as much as some passes over it */
 
 static int64_t rec_bytes(const struct gy_emit *e, int i)
 {
@@ -76,6 +79,18 @@ static void rec_mark_read(struct gy_emit *e)
     }
 }
 
+/* A 1x1 convolution of few channels, before a batch norm, of an input that is kept. */
+static int rec_cheap_conv(const struct gy_emit *e, int i)
+{
+    const struct gy_node *node = &e->b->graph->nodes[i];
+    const struct gy_geom *g = &node->geom;
+    const struct gy_emit_node *n = &e->nodes[i];
+    if (node->layer != GY_LAYER_CONV || n->head != i || n->bn < 0 || e->b->config->recompute != 0)
+        return 0;
+    const struct gy_emit_node *in = &e->nodes[e->nodes[node->input[0]].head];
+    return g->r * g->s * g->c <= REC_PRODUCTS && in->read && !in->cheap;
+}
+
 GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments)
 {
     const struct gy_graph *g = e->b->graph;
@@ -86,7 +101,7 @@ GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segment
         const int made = res && res->cheap && (e->b->config->recompute > 0 || (res->res < 0 && !res->read)); /* by a pass of its own */
         const int res_there = !res || made || (res->read && !res->cheap);
         const int kind = g->nodes[i].layer == GY_LAYER_BN || (g->nodes[i].layer == GY_LAYER_INPUT && segments == 1);
-        n->cheap = e->b->config->recompute >= 0 && n->head == i && kind && res_there;
+        n->cheap = (e->b->config->recompute >= 0 && n->head == i && kind && res_there) || rec_cheap_conv(e, i);
         for (; s + 1 < segments && e->nodes[segment_end[s]].head == i; s++) {
             n->cheap = 0;
             n->read = 1;
