@@ -8,12 +8,13 @@
  * the way, for one more write. Such values are called cheap and are not kept, if the residual is, or is itself made by one pass, as where
  * a chain of residual blocks begins: of the chain every second output, from the first on. With segments all of them, as far as they can
  * be made; that takes passes of their own along the chain. The net's input is cheap too: it is made from samples that stay. So is,
- * before a batch norm, what few products an element make of a value that is kept: of ResNet-50 the first shortcut, its second largest. */
+ * before a batch norm, what few products an element make of a value that is kept, where it is large: of ResNet-50 the first shortcut. */
 #include "emit.h"
 
-#define REC_PRODUCTS 64 /* so few multiplications an element cost about as much as some passes over it */
+#define REC_PRODUCTS 64    /* so few multiplications an element cost about as much as some passes over it, */
+#define REC_BYTES 67108864 /* which so large a tensor is worth */
 
-static int64_t rec_bytes(const struct gy_emit *e, int i)
+static int64_t rec_elements(const struct gy_emit *e, int i)
 {
     const struct gy_geom *g = &e->b->graph->nodes[i].geom;
     return e->nodes[i].head == i ? (int64_t)g->p * g->q * g->k : 0;
@@ -32,7 +33,7 @@ static int rec_cut(const struct gy_emit *e, int64_t limit, int *segment_end, int
     int segments = 0, open = 0;
     int64_t kept = 0, largest = 0, size = 0;
     for (int i = 0; i < count; i++) {
-        size += rec_bytes(e, i);
+        size += rec_elements(e, i);
         open += e->nodes[i].last_use > i;
         for (int k = 0, counted = -1; k < e->b->graph->nodes[i].input_count; k++) {
             const int in = e->b->graph->nodes[i].input[k];
@@ -45,7 +46,7 @@ static int rec_cut(const struct gy_emit *e, int64_t limit, int *segment_end, int
         if (segment_end)
             segment_end[segments] = i;
         segments++;
-        kept += last ? 0 : rec_bytes(e, e->nodes[i].head);
+        kept += last ? 0 : rec_elements(e, e->nodes[i].head);
         largest = size > largest ? size : largest;
         size = 0;
     }
@@ -57,7 +58,7 @@ GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end)
 {
     int64_t total = 0, best = INT64_MAX, best_limit = INT64_MAX, peak = 0;
     for (int i = 0; i < e->b->graph->node_count; i++)
-        total += rec_bytes(e, i);
+        total += rec_elements(e, i);
     for (int parts = 1; parts <= 64 && e->b->config->recompute > 0; parts++) {
         rec_cut(e, total / parts, NULL, &peak);
         if (peak < best)
@@ -79,7 +80,7 @@ static void rec_mark_read(struct gy_emit *e)
     }
 }
 
-/* A 1x1 convolution of few channels, before a batch norm, of an input that is kept. */
+/* A convolution of few products, before a batch norm, of an input that is kept. */
 static int rec_cheap_conv(const struct gy_emit *e, int i)
 {
     const struct gy_node *node = &e->b->graph->nodes[i];
@@ -88,7 +89,8 @@ static int rec_cheap_conv(const struct gy_emit *e, int i)
     if (node->layer != GY_LAYER_CONV || n->head != i || n->bn < 0 || e->b->config->recompute != 0)
         return 0;
     const struct gy_emit_node *in = &e->nodes[e->nodes[node->input[0]].head];
-    return g->r * g->s * g->c <= REC_PRODUCTS && in->read && !in->cheap;
+    const int64_t bytes = rec_elements(e, i) * e->b->config->batch * (int64_t)gy_dtype_bytes(e->b->config->dtype);
+    return bytes >= REC_BYTES && g->r * g->s * g->c / g->groups <= REC_PRODUCTS && in->read && !in->cheap;
 }
 
 GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments)
