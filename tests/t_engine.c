@@ -91,6 +91,7 @@ static struct gyre_config eng_config(const struct eng_case *c)
 }
 
 #define ENG_BATCH 6
+#define ENG_PLAN 65536 /* bytes of a plan's text */
 #define ENG_PIXELS (9 * 9 * 3)
 struct eng_data {
     float x[ENG_BATCH * ENG_PIXELS];
@@ -195,6 +196,57 @@ static void eng_test_bits(const struct eng_case *c)
         T_CHECK_MSG(hash == want && hash != 0, "%s: variant %d gives other bits", c->name, variant);
         gyre_close(net);
     }
+}
+
+static int eng_take(void *user, const char *data, size_t bytes)
+{
+    char *const text = user;
+    const size_t used = strlen(text), room = ENG_PLAN - 1 - used;
+    const size_t count = bytes < room ? bytes : room;
+    memcpy(text + used, data, count);
+    text[used + count] = 0;
+    return 0;
+}
+
+/* How often the plan makes layer b's products. */
+static int eng_products(struct gyre_net *net)
+{
+    static char text[ENG_PLAN];
+    const struct gyre_sink sink = { .write = eng_take, .user = text };
+    int count = 0;
+    text[0] = 0;
+    T_CHECK(gyre_print_plan(net, 1, &sink) == GYRE_OK);
+    for (const char *at = text; (at = strstr(at, "\"op\":\"conv\",\"layer\":\"b\"")) != NULL; at++)
+        count++;
+    return count;
+}
+
+/* A large value of few products is made again in backward: the same bits. */
+static void eng_test_made_again(void)
+{
+    static const struct eng_case c = { "large", "input 224x224x3\na: conv 8 3x3\nrelu\nb: conv 64 1x1\nbn\nrelu\nconv 4 1x1\nbn\ngap\n"
+                                                "linear 5\nsoftmax\n", 224, 224, 3 };
+    const int64_t count = ENG_BATCH * (int64_t)c.h * c.w * c.c;
+    struct gyre_config config = eng_config(&c);
+    int32_t label[ENG_BATCH] = { 0, 1, 2, 3, 4, 0 };
+    uint64_t hash[2] = { 0, 1 };
+    float *x = malloc((size_t)count * sizeof *x);
+    for (int64_t i = 0; x && i < count; i++)
+        x[i] = gy_rng_normal(7, 98, 0, (uint64_t)i);
+    for (int kept = 0; x && kept < 2; kept++) {
+        const struct gyre_batch batch = { .x = x, .label = label, .count = ENG_BATCH };
+        config.recompute = kept ? -1 : 0;
+        struct gyre_net *net = eng_open(&config);
+        if (!net)
+            break;
+        T_CHECK_MSG(eng_products(net) == 2 - kept, "b is made %d times", eng_products(net));
+        for (int step = 0; step < 2; step++)
+            T_CHECK(gyre_step(net, &batch, NULL) == GYRE_OK);
+        hash[kept] = eng_hash(net);
+        gyre_close(net);
+    }
+    T_CHECK(hash[0] == hash[1]);
+    free(x);
 }
 
 /* Two half batches summed are the whole batch, where there is no batch norm and the loss is a mean. */
@@ -441,6 +493,7 @@ int main(void)
         eng_test_measure(&eng_cases[i]);
     }
     eng_test_accumulate();
+    eng_test_made_again();
     eng_test_nonfinite();
     eng_test_average();
     eng_test_hostile();
