@@ -2,7 +2,9 @@
 /* Convolution forward and data gradient: weights are packed into panels, then tiles (strip of pixels x group of panels)
  * run the micro-kernel. Inside a tile: for each slice of the reduction, pointers to the input rows are laid out once,
  * then every panel meets every register tile of the strip. With the last slice the micro-kernel takes statistics and rounds
- * while sums are in registers, if it can; else they are left in the cache, and it is done there. */
+ * while sums are in registers, if it can; else they are left in the cache, and it is done there.
+ * Batch norm beside it is done with it, while a strip is near: op->before makes the strip's input, op->then takes sums over its output; what
+ * they read from memory is asked for while there is multiplied. */
 #include "conv.h"
 
 #define CONV_TURN 16  /* pairs of a reduction that are turned at a time */
