@@ -27,7 +27,7 @@ struct gy_emit_node {
     int late;      /* the value made again, -1 not yet */
     int gradient;  /* tensor, -1 not yet */
     int stats, scale, shift, mean, rstd, arg; /* tensors, -1 none */
-    int waiting;   /* of a cheap batch norm: the last conv whose weight gradient waits for its value, -1 none */
+    int waiting;   /* of a batch norm: the last conv whose weight gradient waits for its backward, -1 none */
     int next;      /* of a waiting conv: the next one, -1 none */
     int dy;        /* of a waiting conv: gradient of its output, a tensor */
 };
