@@ -159,6 +159,15 @@ static double bound_float(const struct gy_bound *b, int role, int64_t i, double 
     return bound_slack[b->code] * BOUND_EPS * (truth + size) + denormal;
 }
 
+/* An eighth of what a convolution's inputs lost as they were rounded to 16 bits: n roundings, most of which cancel out. No sum has to
+ * be better than that. */
+static double bound_inputs(const struct gy_bound *b, int role, int64_t i)
+{
+    const int sum = (b->code == GY_OP_CONV && role == GY_Y) || (b->code == GY_OP_CONV_DGRAD && role == GY_DX);
+    const double eps = b->dtype == GY_F16 ? BOUND_F16_EPS : BOUND_HALF_EPS;
+    return sum && !b->whole ? eps / 8 * b->size[role][i] / sqrt((double)bound_terms(b)) : 0;
+}
+
 /* Outputs in bf16 or f16 are rounded once more; a convolution's are before its epilogue as well. */
 GY_INT double gy_bound_of(const struct gy_bound *b, int role, int64_t i, double rms, int half)
 {
@@ -167,7 +176,7 @@ GY_INT double gy_bound_of(const struct gy_bound *b, int role, int64_t i, double 
     if (!half || moved)
         return limit;
     const int twice = b->code == GY_OP_CONV && (b->truth[GY_SCALE] || b->truth[GY_RES] || b->act), f16 = b->dtype == GY_F16;
-    return limit + (f16 ? BOUND_F16_EPS : BOUND_HALF_EPS) * (truth + (twice ? b->size[role][i] : 0)) +
+    return limit + bound_inputs(b, role, i) + (f16 ? BOUND_F16_EPS : BOUND_HALF_EPS) * (truth + (twice ? b->size[role][i] : 0)) +
            (f16 ? BOUND_F16_SMALLEST : 1e-40);
 }
 

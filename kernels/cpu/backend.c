@@ -66,7 +66,6 @@ static const struct cpu_row cpu_wide_row = {.variant = "widened"};
 static const struct cpu_row *cpu_wino_row(const struct gy_op *op, const struct gy_kernels *k)
 {
     static const struct cpu_row conv[] = {[4] = {"winograd4", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
-                                          [5] = {"winograd5", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
                                           [7] = {"winograd7", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES}};
     static const struct cpu_row wgrad[] = {[4] = {"winograd4", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
                                            [7] = {"winograd7", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES}};

@@ -17,7 +17,6 @@ struct blocks_row {
 
 static const char blocks_zen4[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11; bench_conv resnet50 16";
 static const char blocks_tuned[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11-21; gyre tune resnet50 --batch 16, twice";
-static const char blocks_alexnet[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11-22; 3x3 layers of alexnet --batch 64 --dtype bf16";
 static const char blocks_turns[] = "AMD EPYC (Zen 4), 2 cores, gcc 12; 2026-11-22; layers of resnet50 --batch 32, alternated";
 static const char blocks_zen5[] = "AMD EPYC (Zen 5), 2 cores, gcc 12; 2026-11-22; layers of resnet50 --batch 16, alternated";
 static const char blocks_guess[] = "not measured: as on AVX2";
@@ -27,7 +26,6 @@ static const struct blocks_row blocks_rows[] = {
     {NULL, GY_OP_CONV_WGRAD, "winograd4", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
     {NULL, GY_OP_CONV_WGRAD, "winograd7", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
     {NULL, -1, "winograd4", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
-    {NULL, -1, "winograd5", -1, BLOCKS_ANY, {18, 384, 8, 1048576, 0}, blocks_alexnet},
     {NULL, -1, "winograd7", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {"avx512", -1, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},
     {"avx", -1, "gemm", -1, BLOCKS_TAPS, {0, 512, 0, 0, 0}, blocks_turns},
@@ -99,10 +97,6 @@ static const struct blocks_try_row blocks_try_rows[] = {
     {"winograd4", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd4", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd4", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
-    {"winograd5", GY_OP_CONV, GY_BLOCK_STRIP, {9, 18, 27, 36, 54}},
-    {"winograd5", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {9, 18, 27, 36, 54}},
-    {"winograd5", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
-    {"winograd5", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd7", GY_OP_CONV, GY_BLOCK_STRIP, {6, 9, 18, 36, 54}},
     {"winograd7", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {6, 9, 18, 36, 54}},
     {"winograd7", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},

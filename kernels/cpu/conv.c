@@ -278,7 +278,8 @@ static struct conv_block conv_block_at(const struct conv_job *job, const struct 
 /* Asks for part i of some parts. */
 static void conv_fetch_block(const struct conv_block *b, int64_t i, int64_t parts)
 {
-    for (int64_t row = b->rows * i / parts; row < b->rows * (i + 1) / parts; row++)
+    const int64_t end = b->rows > 0 ? b->rows * (i + 1) / parts : 0;
+    for (int64_t row = b->rows > 0 ? b->rows * i / parts : 0; row < end; row++)
         for (int64_t c = 0; c < b->cols; c += GY_CACHE_LINE / (int64_t)sizeof(float))
             __builtin_prefetch(b->first + row * b->pitch + c, 0, 2);
 }
@@ -286,8 +287,9 @@ static void conv_fetch_block(const struct conv_block *b, int64_t i, int64_t part
 /* The batch norm whose output's gradient these rows of a panel of a strip are takes its sums while they are near. */
 static void conv_then(const struct conv_job *job, const struct conv_area *a, const struct gy_panel *panel, int64_t from, int64_t to)
 {
-    struct gy_bn_rows rows = gy_cpu_bn_sums_rows(job->op->then, job->sums + a->strip * 2 * job->p->out_pitch, a->pixel + from, to - from,
-                                                 a->group * job->p->vec + panel->first, panel->cols);
+    struct gy_bn_rows rows;
+    gy_cpu_bn_sums_rows(&rows, job->op->then, job->sums + a->strip * 2 * job->p->out_pitch, a->pixel + from, to - from,
+                        a->group * job->p->vec + panel->first, panel->cols);
     rows.near = 1;
     rows.before = from;
     rows.more = to < a->count;
@@ -312,14 +314,15 @@ static void conv_ask(const struct conv_own *own, const struct conv_step *step, i
                      int64_t next)
 {
     const struct gy_panel *const panel = &step->panel;
-    const int64_t unit = half ? 2 : 4, ahead = gy_min64(at + (end - at) * step->turn / step->turns, own->aheads);
+    const int64_t unit = half ? 2 : 4, ahead = own->aheads > 0 ? gy_min64(at + (end - at) * step->turn / step->turns, own->aheads) : 0;
     const int goes = panel->kind->finishes == GY_GEMM_ASKS, outs = step->far & CONV_FAR_OUTS;
     t->ask = (struct gy_gemm_ask){.first = panel->first * unit, .bytes = panel->cols * unit, .from = end - at, .outs = own->outs + end,
                                   .count = outs ? next - end : 0, .beside = own->beside + at, .ahead = own->ahead + ahead,
                                   .ahead_first = step->slice.first};
     t->ask.to = step->far & CONV_FAR_ROWS ? next - at : t->ask.from;
     t->ask.besides = step->far & CONV_FAR_BESIDE ? end - at : 0;
-    t->ask.aheads = gy_min64(at + (end - at) * (step->turn + 1) / step->turns, own->aheads) - ahead;
+    if (own->aheads > 0)
+        t->ask.aheads = gy_min64(at + (end - at) * (step->turn + 1) / step->turns, own->aheads) - ahead;
     gy_gemm_ask_outs(&t->ask, goes ? t->len * (int64_t)sizeof(float) : 0);
     if (!goes)
         t->ask.count = t->ask.besides = t->ask.aheads = 0;
@@ -330,19 +333,21 @@ static void conv_panel(const struct conv_job *job, const struct conv_own *own, c
                        struct gy_gemm_tile *t, struct gy_gemm_finish *finish)
 {
     const int half = job->p->half, sums = step->far & CONV_FAR_BESIDE && (!half || finish != NULL);
-    const int64_t count = a->count, tiles = gy_ceil_div(count, step->panel.kind->rows);
+    struct gy_even even = gy_even_tiles(a->count, step->panel.kind->rows);
+    int64_t next = gy_even_next(&even);
     t->finish = finish;
-    for (int64_t i = 0, at = 0; i < tiles; i++) {
-        const int64_t end = count * (i + 1) / tiles, next = i + 1 < tiles ? count * (i + 2) / tiles : end;
+    for (int64_t i = 0, at = 0; i < even.tiles; i++) {
+        const int64_t end = next;
+        next = i + 1 < even.tiles ? gy_even_next(&even) : end;
         t->rows = own->rows + at;
         t->out = own->sum_rows + at;
         if (finish != NULL) {
             finish->rows = own->outs + at;
             finish->before = at;
-            finish->last = i + 1 == tiles;
+            finish->last = i + 1 == even.tiles;
         }
         conv_ask(own, step, half, t, at, end, next);
-        conv_fetch_block(&step->next, i, tiles);
+        conv_fetch_block(&step->next, i, even.tiles);
         step->panel.kind->fn[end - at - 1](t);
         if (sums)
             conv_then(job, a, &step->panel, at, end);

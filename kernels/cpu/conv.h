@@ -128,6 +128,25 @@ GY_INT int gy_act_is_curve(int act); /* sigmoid or tanh */
 GY_INT void gy_act_curve(int act, float *y, const float *x, int64_t count);
 GY_INT void gy_act_curve_back(int act, float *d, const float *dy, const float *y, int64_t count);
 
+/* Rows cut into as few tiles of at most `most` as there may be, as even as can be: tile i begins at rows * i / tiles, found without a
+ * division a tile. */
+struct gy_even {
+    int64_t tiles, at, each, rest, carry;
+};
+static inline struct gy_even gy_even_tiles(int64_t rows, int64_t most)
+{
+    const int64_t tiles = gy_max64(gy_ceil_div(rows, most), 1);
+    return (struct gy_even){tiles, 0, rows / tiles, rows % tiles, 0};
+}
+/* Where the next tile ends. */
+static inline int64_t gy_even_next(struct gy_even *e)
+{
+    e->carry += e->rest;
+    const int64_t one = e->carry >= e->tiles;
+    e->carry -= one ? e->tiles : 0;
+    return e->at += e->each + one;
+}
+
 /* Drivers: need tells the bytes of scratch; run does the work. */
 GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op);
@@ -170,8 +189,8 @@ GY_INT void gy_cpu_merge_stats(const struct gy_cpu *cpu, float *mean, float *m2,
                                int64_t part_rows, int64_t rows, float *stats);
 /* A part of GY_OP_BN_SUMS, rows x cols from row first and channel on: part [2][C] gets its sums there. And what is left to do when every
  * channel of all parts [parts][2][C] is there. */
-GY_INT struct gy_bn_rows gy_cpu_bn_sums_rows(const struct gy_op *op, float *part, int64_t first, int64_t rows, int64_t channel,
-                                             int64_t cols);
+GY_INT void gy_cpu_bn_sums_rows(struct gy_bn_rows *a, const struct gy_op *op, float *part, int64_t first, int64_t rows, int64_t channel,
+                                int64_t cols);
 GY_INT void gy_cpu_bn_sums_join(const struct gy_cpu *cpu, const struct gy_op *op, const float *part, int64_t parts);
 /* Rows of GY_OP_BN_APPLY or GY_OP_BN_BWD, not of a curve, and a copy of them, rows pitch elements apart. coefficients [3][C] are made first. */
 GY_INT void gy_cpu_bn_ready(const struct gy_op *op, float *coefficients);

@@ -40,10 +40,11 @@ struct gy_gemm_ask {
     const struct gy_gemm_rows *beside, *ahead;
     int64_t count, besides, first, bytes, aheads, ahead_first;
 };
-/* out[i][c] = (init[c] or out[i][c]) + sum over tap, j: rows[tap * row_pitch + i][j] * panel[tap][j][c]. */
+/* out[i][c] = (init[c] or out[i][c]) + sum over tap, j: rows[tap * row_pitch + i][row_first + j] * panel[tap][j][c]. */
 struct gy_gemm_tile {
     const float *const *rows;
     int64_t row_pitch;   /* pointers from one tap to the next */
+    int64_t row_first;   /* floats of a row before the first that counts */
     const float *panel;  /* [taps][len][width of the kind], zero beyond cols */
     int64_t taps, len;
     float *const *out;   /* one pointer a pixel, at channel 0 of the vector dimension */
@@ -67,7 +68,7 @@ static inline void gy_gemm_ask_rows(const struct gy_gemm_tile *t)
     for (int64_t tap = 0; tap < t->taps; tap++)
         for (int64_t i = t->ask.from; i < t->ask.to; i++)
             for (int64_t c = 0; c < t->len; c += GY_CACHE_LINE / (int64_t)sizeof(float))
-                __builtin_prefetch(t->rows[tap * t->row_pitch + i] + c);
+                __builtin_prefetch(t->rows[tap * t->row_pitch + i] + t->row_first + c);
 }
 
 /* dw[i * dw_pitch + c] = (0 or dw) + sum over pixels p: dy[at[p] * dy_pitch + i] * x[p][c]. */
@@ -170,7 +171,7 @@ struct gy_update_rows {
 
 /* The transforms of Winograd's F(m x m, r x r), over count channels; see micro_wino.h. Transformed numbers lie pitch apart.
  * filter_back and spread are of weight gradients, NULL where a size has none. */
-#define GY_WINOS 4
+#define GY_WINOS 3
 /* Filters at a row of points: u[j * pitch + i * width + c] of point j of the row, channel i of channels. */
 struct gy_wino_filters {
     float *u;
@@ -212,7 +213,7 @@ struct gy_kernels {
      * by side, then a zero. Reads and writes up to 31 values beyond. */
     void (*join)(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps, int64_t len,
                  int64_t count);
-    struct gy_wino wino[GY_WINOS]; /* F(4x4, 3x3), F(5x5, 3x3), F(7x7, 3x3), F(4x4, 5x5) */
+    struct gy_wino wino[GY_WINOS]; /* F(4x4, 3x3), F(7x7, 3x3), F(4x4, 5x5) */
     /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
     /* Panel for outer: x rows side by side, dst [count][width], zero beyond cols. */

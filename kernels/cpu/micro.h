@@ -37,7 +37,7 @@ static inline int64_t gy_gemm_asks(const struct gy_gemm_tile *t, int64_t tap, in
 static inline void gy_gemm_ask_step(const struct gy_gemm_tile *t, const float *const *rows, int64_t tap, int64_t c, int64_t i)
 {
     if (t->ask.from + i < t->ask.to)
-        __builtin_prefetch(rows[t->ask.from + i] + c);
+        __builtin_prefetch(rows[t->ask.from + i] + t->row_first + c);
     if (i < t->ask.aheads) {
         __builtin_prefetch((const float *)t->ask.ahead[i].at[0] + t->ask.ahead_first + c, 0, 2);
         __builtin_prefetch((const float *)t->ask.ahead[i].at[1] + t->ask.ahead_first + c, 0, 2);
@@ -146,7 +146,8 @@ static inline void gy_gemm_ask_step(const struct gy_gemm_tile *t, const float *c
         P##_gemm_begin(t, acc, R, N);                                                                                  \
         const float *w = t->panel;                                                                                     \
         for (int64_t tap = 0; tap < t->taps; tap++) {                                                                  \
-            const float *const *p = t->rows + tap * t->row_pitch;                                                      \
+            const float *const *from = t->rows + tap * t->row_pitch, *p[GY_ROWS_MAX];                                  \
+            GY_UNROLL for (int i = 0; i < R; i++) p[i] = from[i] + t->row_first;                                       \
             int64_t c = 0;                                                                                             \
             for (; N == 1 && c + 4 <= t->len; c += 4, w += 4 * (W)) {                                                  \
                 V b[4];                                                                                                \
@@ -159,10 +160,10 @@ static inline void gy_gemm_ask_step(const struct gy_gemm_tile *t, const float *c
             while (c < t->len) {                                                                                       \
                 const int64_t line = c, end = gy_min64(c + GY_CACHE_LINE / (int64_t)sizeof(float), t->len);            \
                 const int64_t asks = goes ? gy_gemm_asks(t, tap, line) : 0;                                            \
-                for (int64_t i = t->ask.from; !goes && i < t->ask.to; i++) __builtin_prefetch(p[i] + c);               \
+                for (int64_t i = t->ask.from; !goes && i < t->ask.to; i++) __builtin_prefetch(from[i] + t->row_first + c);\
                 for (; c < end; c++, w += N * (W)) {                                                                   \
                     if (goes && c - line < asks)                                                                       \
-                        gy_gemm_ask_step(t, p, tap, line, c - line);                                                   \
+                        gy_gemm_ask_step(t, from, tap, line, c - line);                                                \
                     V b[ACC];                                                                                          \
                     GY_UNROLL for (int v = 0; v < N; v++) b[v] = P##_load(w + v * (W));                                \
                     GY_UNROLL for (int i = 0; i < R; i++)                                                              \

@@ -11,7 +11,7 @@
  *     A':  row i has the points to the power i, and the last row a 1 for infinity
  *     G:   1 / prod(-f^2);  (1, +-f, f^2, ...) / (2 f^2 prod(f^2 - q^2)) for +-f;  0 ... 0 1 for infinity
  * so that a size is its points. Of the multiples of 1/8 with the least error: beside that of the plain sum about twice with two
- * pairs (1 and 2, often seen, have four times), 4.3 times with three, 7 with three and infinity and 19 with four. Most of it comes
+ * pairs (1 and 2, often seen, have four times), 7 with three and infinity and 19 with four. Most of it comes
  * from the sums over channels: short ones, added up, have less. */
 #ifndef GY_CPU_MICRO_WINO_H
 #define GY_CPU_MICRO_WINO_H
@@ -42,7 +42,6 @@ struct wino_points {
 /* By e - 6. */
 static const struct wino_points wino_points[] = {
     [0] = WINO_TWO(0.625, 1.5, 0.625 * 0.625, 1.5 * 1.5),
-    [1] = WINO_THREE(0.625, 1.125, 3.25, 0.625 * 0.625, 1.125 * 1.125, 3.25 * 3.25),
     [2] = WINO_THREE(0.5, 1.0, 2.0, 0.25, 1.0, 4.0),
     [3] = WINO_FOUR(0.5, 0.875, 1.5, 3.75, 0.25, 0.875 * 0.875, 1.5 * 1.5, 3.75 * 3.75),
 };
@@ -282,39 +281,31 @@ static inline void wino_filter_row(float *g, int row, int r, int e)
         }                                                                                                              \
     }
 
-/* Every size of a kernel set: prefix P for float, H for bf16; forward and data gradient, or all. */
-#define GY_MICRO_WINO_TWO(P, H, ATTR, V, W, M, R)                                                                      \
+/* Every size of a kernel set: prefix P for float, H for bf16. */
+#define GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, M, R)                                                                     \
     GY_MICRO_WINO(P, ATTR, V, W, M, R)                                                                                 \
     GY_MICRO_WINO_ROWS(P, P, ATTR, V, W, M, R)                                                                         \
-    GY_MICRO_WINO_ROWS(P, H, ATTR, V, W, M, R)
-
-#define GY_MICRO_WINO_ALL(P, H, ATTR, V, W, M, R)                                                                      \
-    GY_MICRO_WINO_TWO(P, H, ATTR, V, W, M, R)                                                                          \
+    GY_MICRO_WINO_ROWS(P, H, ATTR, V, W, M, R)                                                                         \
     GY_MICRO_WINO_BACK(P, ATTR, V, W, M, R)                                                                            \
     GY_MICRO_WINO_SPREAD(P, P, ATTR, V, W, M, R)                                                                       \
     GY_MICRO_WINO_SPREAD(P, H, ATTR, V, W, M, R)
 
 #define GY_MICRO_WINOS(P, H, ATTR, V, W)                                                                               \
     GY_MICRO_WINO_LINES(P, ATTR, V)                                                                                    \
-    GY_MICRO_WINO_ALL(P, H, ATTR, V, W, 4, 3)                                                                          \
-    GY_MICRO_WINO_TWO(P, H, ATTR, V, W, 5, 3)                                                                          \
-    GY_MICRO_WINO_ALL(P, H, ATTR, V, W, 7, 3)                                                                          \
-    GY_MICRO_WINO_ALL(P, H, ATTR, V, W, 4, 5)
+    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 3)                                                                         \
+    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 7, 3)                                                                         \
+    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 5)
 
-#define GY_MICRO_TABLE_WINO_TWO(P, H, M, R)                                                                            \
+#define GY_MICRO_TABLE_WINO_SIZE(P, H, M, R)                                                                           \
     .m = M, .r = R, .filter = P##_wino_filter_##M##_##R, .output = P##_wino_output_##M##_##R,                          \
-    .input = {P##_wino_input_##M##_##R, H##_wino_input_##M##_##R}
-
-#define GY_MICRO_TABLE_WINO_ALL(P, H, M, R)                                                                            \
-    GY_MICRO_TABLE_WINO_TWO(P, H, M, R), .filter_back = P##_wino_filter_back_##M##_##R,                                \
-        .spread = {P##_wino_spread_##M##_##R, H##_wino_spread_##M##_##R}
+    .input = {P##_wino_input_##M##_##R, H##_wino_input_##M##_##R}, .filter_back = P##_wino_filter_back_##M##_##R,      \
+    .spread = {P##_wino_spread_##M##_##R, H##_wino_spread_##M##_##R}
 
 #define GY_MICRO_TABLE_WINO(P, H, KERNELS)                                                                             \
     do {                                                                                                               \
-        (KERNELS)->wino[0] = (struct gy_wino){GY_MICRO_TABLE_WINO_ALL(P, H, 4, 3)};                                    \
-        (KERNELS)->wino[1] = (struct gy_wino){GY_MICRO_TABLE_WINO_TWO(P, H, 5, 3)};                                    \
-        (KERNELS)->wino[2] = (struct gy_wino){GY_MICRO_TABLE_WINO_ALL(P, H, 7, 3)};                                    \
-        (KERNELS)->wino[3] = (struct gy_wino){GY_MICRO_TABLE_WINO_ALL(P, H, 4, 5)};                                    \
+        (KERNELS)->wino[0] = (struct gy_wino){GY_MICRO_TABLE_WINO_SIZE(P, H, 4, 3)};                                   \
+        (KERNELS)->wino[1] = (struct gy_wino){GY_MICRO_TABLE_WINO_SIZE(P, H, 7, 3)};                                   \
+        (KERNELS)->wino[2] = (struct gy_wino){GY_MICRO_TABLE_WINO_SIZE(P, H, 4, 5)};                                   \
     } while (0)
 
 #endif

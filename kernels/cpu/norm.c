@@ -170,40 +170,43 @@ GY_INT void gy_cpu_bn_apply_run(const struct gy_cpu *cpu, const struct gy_op *op
     gy_pool_run(cpu->pool, norm_apply_tile, &job, gy_ceil_div(job.rows, job.part_rows));
 }
 
-/* Rows [first, first + rows) of cols channels from channel on. */
-static struct gy_bn_rows norm_back_rows(const struct gy_op *op, int64_t first, int64_t rows, int64_t channel, int64_t cols)
+/* Rows [first, first + rows) of cols channels from channel on. Filled in place, as all below: a copy would wait until what was stored
+ * before it has left for the cache, outputs of a product among it. */
+static void norm_back_rows(struct gy_bn_rows *a, const struct gy_op *op, int64_t first, int64_t rows, int64_t channel, int64_t cols)
 {
     const int64_t at = first * op->geom.c + channel;
     const void *y = op->act != GY_ACT_NONE ? op->ptr[GY_Y] : NULL;
     const float *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT];
-    struct gy_bn_rows a = {.dy = gy_cpu_at(op->ptr[GY_DY], at, op->dtype), .x = gy_cpu_at(op->ptr[GY_X], at, op->dtype),
-                           .y = gy_cpu_at(y, at, op->dtype), .res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype),
-                           .scale = scale != NULL ? scale + channel : NULL, .shift = shift != NULL ? shift + channel : NULL,
-                           .mean = (const float *)op->ptr[GY_MEAN] + channel, .rstd = (const float *)op->ptr[GY_RSTD] + channel,
-                           .rows = rows, .cols = cols, .pitch = op->geom.c};
-    gy_act_limits(op->act, &a.lo, &a.hi);
-    return a;
+    *a = (struct gy_bn_rows){.rows = rows, .cols = cols, .pitch = op->geom.c};
+    a->dy = gy_cpu_at(op->ptr[GY_DY], at, op->dtype);
+    a->x = gy_cpu_at(op->ptr[GY_X], at, op->dtype);
+    a->y = gy_cpu_at(y, at, op->dtype);
+    a->res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype);
+    a->scale = scale != NULL ? scale + channel : NULL;
+    a->shift = shift != NULL ? shift + channel : NULL;
+    a->mean = (const float *)op->ptr[GY_MEAN] + channel;
+    a->rstd = (const float *)op->ptr[GY_RSTD] + channel;
+    gy_act_limits(op->act, &a->lo, &a->hi);
 }
 
-GY_INT struct gy_bn_rows gy_cpu_bn_sums_rows(const struct gy_op *op, float *part, int64_t first, int64_t rows, int64_t channel,
-                                             int64_t cols)
+GY_INT void gy_cpu_bn_sums_rows(struct gy_bn_rows *a, const struct gy_op *op, float *part, int64_t first, int64_t rows, int64_t channel,
+                                int64_t cols)
 {
     const int64_t c = op->geom.c, at = first * c + channel;
-    struct gy_bn_rows a = norm_back_rows(op, first, rows, channel, cols);
-    a.again = gy_cpu_out(op->ptr[GY_AGAIN], at, op->dtype);
-    a.stream = cols == c && norm_streams(op, op->ptr[GY_AGAIN]);
-    a.dres = gy_cpu_out(op->ptr[GY_DRES], at, op->dtype);
-    a.sum0 = part + channel;
-    a.sum1 = a.sum0 + c;
-    return a;
+    norm_back_rows(a, op, first, rows, channel, cols);
+    a->again = gy_cpu_out(op->ptr[GY_AGAIN], at, op->dtype);
+    a->stream = cols == c && norm_streams(op, op->ptr[GY_AGAIN]);
+    a->dres = gy_cpu_out(op->ptr[GY_DRES], at, op->dtype);
+    a->sum0 = part + channel;
+    a->sum1 = a->sum0 + c;
 }
 
 static void norm_sums_tile(void *arg, int64_t tile, int thread)
 {
     const struct norm_job *job = arg;
     const int64_t first = tile * job->part_rows, c = job->op->geom.c;
-    const struct gy_bn_rows a =
-        gy_cpu_bn_sums_rows(job->op, job->parts + tile * 2 * c, first, gy_min64(job->part_rows, job->rows - first), 0, c);
+    struct gy_bn_rows a;
+    gy_cpu_bn_sums_rows(&a, job->op, job->parts + tile * 2 * c, first, gy_min64(job->part_rows, job->rows - first), 0, c);
     job->cpu->k.bn_sums[job->op->dtype](&a);
     (void)thread;
 }
@@ -235,26 +238,26 @@ GY_INT size_t gy_cpu_bn_back_need(const struct gy_cpu *cpu, const struct gy_op *
 }
 
 /* dx of rows [first, first + rows); coefficients as below. */
-static struct gy_bn_rows norm_dx_rows(const struct gy_op *op, const float *coefficients, int64_t first, int64_t rows)
+static void norm_dx_rows(struct gy_bn_rows *a, const struct gy_op *op, const float *coefficients, int64_t first, int64_t rows)
 {
     const int64_t c = op->geom.c, at = first * c;
-    struct gy_bn_rows a = norm_back_rows(op, first, rows, 0, c);
-    a.a = coefficients;
-    a.b = coefficients + c;
-    a.c = coefficients + 2 * c;
-    a.dx = gy_cpu_out(op->ptr[GY_DX], at, op->dtype);
-    a.dres = gy_cpu_out(op->ptr[GY_DRES], at, op->dtype);
-    a.add_dx = (op->flags & GY_F_ADD_DX) != 0;
-    a.add_dres = (op->flags & GY_F_ADD_DRES) != 0;
-    a.stream = norm_streams(op, op->ptr[GY_DX]);
-    return a;
+    norm_back_rows(a, op, first, rows, 0, c);
+    a->a = coefficients;
+    a->b = coefficients + c;
+    a->c = coefficients + 2 * c;
+    a->dx = gy_cpu_out(op->ptr[GY_DX], at, op->dtype);
+    a->dres = gy_cpu_out(op->ptr[GY_DRES], at, op->dtype);
+    a->add_dx = (op->flags & GY_F_ADD_DX) != 0;
+    a->add_dres = (op->flags & GY_F_ADD_DRES) != 0;
+    a->stream = norm_streams(op, op->ptr[GY_DX]);
 }
 
 static void norm_back_tile(void *arg, int64_t tile, int thread)
 {
     const struct norm_job *job = arg;
     const int64_t first = tile * job->part_rows;
-    const struct gy_bn_rows a = norm_dx_rows(job->op, job->parts, first, gy_min64(job->part_rows, job->rows - first));
+    struct gy_bn_rows a;
+    norm_dx_rows(&a, job->op, job->parts, first, gy_min64(job->part_rows, job->rows - first));
     job->cpu->k.bn_back[job->op->dtype](&a);
     (void)thread;
 }
@@ -281,7 +284,8 @@ GY_INT void gy_cpu_bn_make(const struct gy_cpu *cpu, const struct gy_op *op, con
         a.copy_pitch = pitch;
         cpu->k.affine[op->dtype](&a);
     } else {
-        struct gy_bn_rows a = norm_dx_rows(op, coefficients, first, rows);
+        struct gy_bn_rows a;
+        norm_dx_rows(&a, op, coefficients, first, rows);
         a.copy = copy;
         a.copy_pitch = pitch;
         cpu->k.bn_back[op->dtype](&a);

@@ -126,7 +126,7 @@ MMA_ATTR GY_ALWAYS void mma_add_row(float *to, const float *from, mma_f4 sum[][4
         for (int64_t tap = 0; tap < t->taps; tap++) {                                                                  \
             int64_t c = 0;                                                                                             \
             for (int i = 0; i < G * MMA_LINE; i++)                                                                     \
-                p[i] = t->rows[tap * t->row_pitch + gy_min64(i, rows - 1)];                                            \
+                p[i] = t->rows[tap * t->row_pitch + gy_min64(i, rows - 1)] + t->row_first;                             \
             for (; c + MMA_LINE <= t->len; c += MMA_LINE) {                                                            \
                 mma_f4 a[MMA_GROUPS][MMA_LINE];                                                                        \
                 GY_UNROLL for (int g = 0; g < G; g++) mma_turn(a[g], p + g * MMA_LINE, c);                             \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolution r x r with stride 1, forward and data gradient, by Winograd's F(m x m, r x r): (m + r - 1)^2 multiplications where
- * the direct way needs r^2 m^2: of 3x3 filters 4 times fewer with m = 4, 4.6 with m = 5, 5.4 with m = 7, of 5x5 filters 6.25
+ * the direct way needs r^2 m^2: of 3x3 filters 4 times fewer with m = 4, 5.4 with m = 7, of 5x5 filters 6.25
  * with m = 4. Transformed, a tile is (m + r - 1)^2 vectors of channels, called points here, and the convolution is one product
  * [tiles x C] [C x K] for each point, done by the usual micro-kernel. A work item is a block of tiles times a group of weight
  * panels. All this is float: bf16 is widened by the transform of the inputs and rounded when outputs are written, filters are
@@ -88,12 +88,14 @@ static double wino_direct_cost(const struct gy_op *op, const struct gy_kernels *
     return !pairs ? cost : cost / pace * (op->code == GY_OP_CONV_WGRAD ? WINO_PAIRS_GRAD : WINO_PAIRS);
 }
 
-/* A tile's outputs share roundings, which the larger transforms make larger: sums must have so many terms, channels or, for
- * weight gradients, pixels, that these stay inside the bound of the op test. ORDER: wino of struct gy_kernels. */
+/* A tile's outputs share roundings, which the larger transforms make larger: sums must have so many terms, channels or, for weight
+ * gradients, pixels, that these stay inside the bound of the op test. Channels of bf16 need not be many: they were rounded by more. ORDER: wino of
+ * struct gy_kernels. */
 static const struct wino_least {
     int32_t channels, pixels;
-    int32_t sum; /* channels summed at a time, at most; of such a slice, filters are transformed beside the products */
-} wino_least[GY_WINOS] = {{0, 128, 128}, {128, INT32_MAX /* forward only */, 128}, {512, 768, 64}, {0, 1024, 128}};
+    int32_t sum;       /* channels summed at a time, at most; of such a slice, filters are transformed beside the products */
+    int32_t few, half; /* with fewer channels of float, so many of them */
+} wino_least[GY_WINOS] = {{0, 128, 128, 0, 0}, {256, 768, 64, 512, 32}, {0, 1024, 128, 0, 0}};
 
 static int wino_is_shape(const struct gy_op *op)
 {
@@ -114,7 +116,7 @@ static int wino_can(const struct gy_op *op, int m, const struct wino_least *leas
     const int pad_h = back ? reach - g->pad_h : g->pad_h, pad_w = back ? reach - g->pad_w : g->pad_w;
     if (op->code == GY_OP_CONV_WGRAD)
         return g->n * image >= least->pixels;
-    if ((back ? g->k : g->c) < least->channels || 2 * pad_h > reach || 2 * pad_w > reach)
+    if ((op->dtype != GY_BF16 && (back ? g->k : g->c) < least->channels) || 2 * pad_h > reach || 2 * pad_w > reach)
         return 0;
     return op->tensor[GY_STATS] < 0 || (g->p % m == 0 && g->q % m == 0) || image <= WINO_IMAGE;
 }
@@ -172,11 +174,14 @@ static void wino_places(struct wino_place *p, int64_t first, int count, int32_t 
 static void wino_numbers(const struct gy_wino_plan *w, int64_t first, const struct wino_place *h, const struct wino_place *v,
                          int edge, int32_t height, int32_t width, int64_t *numbers)
 {
+    int64_t columns[GY_WINO_EDGE_MAX];
+    for (int j = 0; j < edge; j++)
+        columns[j] = v[j].image == WINO_NOWHERE ? 0 : v[j].image * (int64_t)height * width + v[j].pixel;
     for (int i = 0; i < edge; i++, numbers += edge) {
         const int64_t image = first + (h[i].image == WINO_NOWHERE ? w->n : h[i].image * (int64_t)w->side), images = w->n - image;
         const int64_t line = (image * height + h[i].pixel) * width;
         for (int j = 0; j < edge; j++)
-            numbers[j] = v[j].image < images ? line + v[j].image * (int64_t)height * width + v[j].pixel : -1;
+            numbers[j] = v[j].image < images ? line + columns[j] : -1;
     }
 }
 
@@ -238,7 +243,8 @@ static void wino_make_cut(struct wino_cut *w, const struct gy_op *op, const stru
     w->panel_groups = gy_ceil_div(w->panels, w->panel_group);
     w->near = w->blocks <= 1;
     w->shared = w->panel_groups > 1;
-    w->sum = wino_least[p->kernels - k->wino].sum;
+    const struct wino_least *const least = &wino_least[p->kernels - k->wino];
+    w->sum = p->dtype != GY_BF16 && p->red < least->few ? least->half : least->sum;
     w->len = w->near ? w->sum : gy_ceil_div(op->block[GY_BLOCK_SLICE], w->sum) * w->sum;
     w->len = gy_min64(w->len, p->red);
     w->slices = gy_ceil_div(p->red, w->len);
@@ -268,8 +274,8 @@ struct wino_own {
     float *m;           /* [point][block][GY_WIDTH_MAX] */
     float *room;        /* [taps][WINO_TURN, or len where filters are near][GY_WIDTH_MAX]: taps, channel by channel */
     float *y;           /* [outs * block][GY_WIDTH_MAX]: outputs of a panel, pixel after pixel */
-    const float **rows; /* [sum of a slice][block] */
-    float **sums;       /* [block] */
+    const float **rows; /* [block]: where tiles begin in v, */
+    float **sums;       /* [block]: and in m */
     void **pixels;      /* [outs * block]: where they go */
     int64_t *numbers;   /* [outs * block]: which pixel of the images each is, -1 outside */
 };
@@ -283,7 +289,7 @@ static struct wino_own wino_carve_own(const struct wino_cut *w, struct gy_carve 
     own.m = gy_carve_take(carve, points * (size_t)w->m_plane, sizeof(float));
     own.room = gy_carve_take(carve, (size_t)w->p.taps * (w->near ? (size_t)w->len : WINO_TURN) * GY_WIDTH_MAX, sizeof(float));
     own.y = gy_carve_take(carve, outs * GY_WIDTH_MAX, sizeof(float));
-    own.rows = gy_carve_take(carve, block * (size_t)gy_ceil_div(w->len, w->sum), sizeof(*own.rows));
+    own.rows = gy_carve_take(carve, block, sizeof(*own.rows));
     own.sums = gy_carve_take(carve, block, sizeof(*own.sums));
     own.pixels = gy_carve_take(carve, outs, sizeof(*own.pixels));
     own.numbers = gy_carve_take(carve, outs, sizeof(*own.numbers));
@@ -390,36 +396,35 @@ static void wino_input_tile(void *arg, int64_t tile, int thread)
 
 /* ---- products ---- */
 
-/* The product of one point over channels [first, end), for one panel and the tiles of a block. Sums of few channels, whatever the
+/* The product of point xi over channels [first, end), for one panel and the tiles of a block. Sums of few channels, whatever the
  * slice, are added: so less is rounded, and bits are the same for any number of images. */
 static void wino_product(const struct wino_job *job, const struct wino_own *own, const struct gy_panel *panel, int64_t first,
-                         int64_t end, const float *u, const float *v, float *m, int64_t count)
+                         int64_t end, int64_t xi, const float *u, struct gy_even even)
 {
-    const int64_t tiles = gy_ceil_div(count, panel->kind->rows);
-    for (int64_t i = 0; i < count; i++) {
-        for (int64_t c = first, sum = 0; c < end; c += job->w->sum, sum++)
-            own->rows[sum * count + i] = v + i * job->w->pitch + c;
-        own->sums[i] = m + i * GY_WIDTH_MAX;
-    }
-    for (int64_t i = 0; i < tiles; i++) {
-        const int64_t from = count * i / tiles, to = count * (i + 1) / tiles;
-        struct gy_gemm_tile t = {.panel = u, .rows = own->rows + from, .taps = 1, .row_pitch = count, .out = own->sums + from,
-                                 .cols = panel->cols, .init = first == 0 ? wino_zeros : NULL};
-        for (int64_t c = first; c < end; c += job->w->sum) {
-            t.len = gy_min64(job->w->sum, end - c);
+    const struct wino_cut *w = job->w;
+    struct gy_gemm_tile t = {.taps = 1, .out_first = xi * w->m_plane, .cols = panel->cols};
+    for (int64_t i = 0, from = 0, to; i < even.tiles; i++, from = to) {
+        to = gy_even_next(&even);
+        t.rows = own->rows + from;
+        t.out = own->sums + from;
+        t.panel = u;
+        t.init = first == 0 ? wino_zeros : NULL;
+        for (int64_t c = first; c < end; c += w->sum) {
+            t.row_first = xi * w->v_plane + c;
+            t.len = gy_min64(w->sum, end - c);
             panel->kind->fn[to - from - 1](&t);
             t.panel += t.len * panel->kind->width;
-            t.rows += count;
             t.init = NULL;
         }
     }
 }
 
-static void wino_products(const struct wino_job *job, const struct wino_own *own, int64_t index, const float *v, int64_t count)
+static void wino_products(const struct wino_job *job, const struct wino_own *own, int64_t index, int64_t count)
 {
     const struct wino_cut *w = job->w;
     const int edge = w->p.edge;
     const struct gy_panel panel = wino_panel(job, index);
+    const struct gy_even even = gy_even_tiles(count, panel.kind->rows);
     for (int64_t slice = 0; slice < w->slices; slice++) {
         const int64_t first = slice * w->len, end = gy_min64(first + w->len, w->p.red);
         if (w->near)
@@ -428,8 +433,8 @@ static void wino_products(const struct wino_job *job, const struct wino_own *own
             if (w->near)
                 wino_filters(job, &panel, own->room, end - first, row, own->u);
             const float *const u = w->near ? own->u : wino_slice_filters(job, index, slice) + row * edge * w->u_plane;
-            for (int i = 0, xi = row * edge; i < edge; i++, xi++)
-                wino_product(job, own, &panel, first, end, u + i * w->u_plane, v + xi * w->v_plane, own->m + xi * w->m_plane, count);
+            for (int i = 0; i < edge; i++)
+                wino_product(job, own, &panel, first, end, row * edge + i, u + i * w->u_plane, even);
         }
     }
 }
@@ -501,9 +506,13 @@ static void wino_tile(void *arg, int64_t tile, int thread)
     else
         wino_inputs(job, own.v, first, 0, count);
     const int64_t pixels = wino_outputs(job, &own, first, count);
+    for (int64_t i = 0; i < count; i++) {
+        own.rows[i] = v + i * w->pitch;
+        own.sums[i] = own.m + i * GY_WIDTH_MAX;
+    }
     for (int64_t i = group * w->panel_group; i < gy_min64((group + 1) * w->panel_group, w->panels); i++) {
         const struct gy_panel panel = wino_panel(job, i);
-        wino_products(job, &own, i, v, count);
+        wino_products(job, &own, i, count);
         wino_finish(job, &own, &panel, block, count, pixels);
     }
 }

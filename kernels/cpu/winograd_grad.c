@@ -113,12 +113,13 @@ static void wgwino_products(const struct wgwino_job *job, const struct wgwino_ow
                             float *u, int64_t count, int64_t rows, int64_t cols, int add)
 {
     const struct wgwino_plan *g = job->g;
-    const int64_t tiles = gy_ceil_div(rows, kind->rows);
+    const struct gy_even even = gy_even_tiles(rows, kind->rows);
     for (int64_t xi = 0; xi < g->w.points; xi++) {
+        struct gy_even e = even;
         struct gy_outer_tile t = {.x = own->v + xi * g->v_plane, .at = own->at, .dy_pitch = WGWINO_K, .pixels = count,
                                   .dw_pitch = WGWINO_C, .cols = cols, .add = add};
-        for (int64_t i = 0; i < tiles; i++) {
-            const int64_t from = rows * i / tiles, to = rows * (i + 1) / tiles;
+        for (int64_t i = 0, from = 0, to; i < e.tiles; i++, from = to) {
+            to = gy_even_next(&e);
             t.dy = own->m + xi * g->m_plane + from;
             t.dw = u + xi * g->u_plane + from * WGWINO_C;
             kind->fn[to - from - 1](&t);

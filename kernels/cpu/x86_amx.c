@@ -227,10 +227,10 @@ AMX_ATTR static void amx_gemm_sum(struct amx_block *k)
                              k->lower && amx_even(rows + AMX_EDGE, k->rows[1], &pitch[1])};
         for (int64_t c = 0; c < t->len; c += k->depth) {
             const int64_t n = gy_min64(k->depth, t->len - c);
-            struct amx_place a[2] = {amx_gemm_rows(k, 0, rows, even[0], pitch[0], c, n), {NULL, 0}};
+            struct amx_place a[2] = {amx_gemm_rows(k, 0, rows, even[0], pitch[0], t->row_first + c, n), {NULL, 0}};
             struct amx_place b = {w + c * k->width, k->width * (int64_t)sizeof(float)};
             if (k->lower)
-                a[1] = amx_gemm_rows(k, 1, rows, even[1], pitch[1], c, n);
+                a[1] = amx_gemm_rows(k, 1, rows, even[1], pitch[1], t->row_first + c, n);
             if (n < k->depth)
                 b = amx_copy_panel(k->b, b.at, k->width, k->cols - k->first, n, k->depth);
             amx_gemm_step(k, a, &b);
