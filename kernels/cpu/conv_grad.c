@@ -13,7 +13,7 @@
  * With few channels, whole patches of lines take part, so that vectors are full: a line is copied once, of bf16 as pairs
  * of each value and the next pixel's. Where output channels are whole panels of the widest kind, vectors run over them instead: rows
  * of a register tile are values of the patches, and the block of dw is turned at the end. */
-#include "conv.h"
+#include "winograd.h"
 
 #define WGRAD_TILE 32768       /* floats of dw of a tile, as counted where pixels are split */
 #define WGRAD_SPLIT_PIXELS 256 /* fewest pixels a split is worth */
@@ -26,6 +26,7 @@
 #define WGRAD_COPY_DEPTH 256   /* with so many channels of x, a copy that lies better is worth it */
 #define WGRAD_COPY_STRIPS 4    /* and longer strips, as of 384 pixels instead of 96 */
 #define WGRAD_SHARES 4         /* the last panels of a strip that ask for the next one */
+#define WGRAD_WHOLE 7          /* pixels along a side of an image, of which those at the edge are few */
 #define WGRAD_PANEL_GAP (GY_WIDTH_MAX / 4) /* floats between panels of dy */
 #define WGRAD_VECTORS (GY_WIDTH_MAX / 4) /* vectors of a panel, at most */
 
@@ -45,6 +46,7 @@ struct wgrad_plan {
     int64_t floats;                      /* of dw */
     int half, pair;                      /* bf16: widened, or (pair) two pixels at a time */
     int panels, copy;                    /* float: dy is copied, into panels or row by row */
+    int whole;                           /* panels of every pixel for all taps: rows of zeros where there is no input */
 };
 
 struct wgrad_job {
@@ -138,6 +140,7 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
     w->half = op->dtype == GY_BF16;
     w->panels = !w->half && !w->lines && k->outer[0].panels;
     w->copy = !w->half && !w->lines && !w->panels && p->out_pitch % WGRAD_MEETS == 0 && w->depth >= WGRAD_COPY_DEPTH;
+    w->whole = w->panels && w->taps > 1 && !p->patch && w->depth <= GY_WINO_CHANNELS_MOST && gy_min64(p->h.grid, p->w.grid) >= WGRAD_WHOLE;
     w->floats = (int64_t)op->geom.k * w->taps * w->depth;
     int64_t splits = gy_min64(wgrad_splits(w, op), p->pixels / WGRAD_SPLIT_PIXELS);
     splits = gy_max64(gy_min64(splits, WGRAD_PARTS_MAX / gy_max64(w->floats, 1)), 1);
@@ -208,7 +211,7 @@ static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *ow
         for (int64_t i = 0; i < count; i++)
             own->rows[i] = own->patch + i * gy_product_patch_pitch(p);
     else
-        gy_product_rows(p, x, pixel, count, tap, wgrad_zeros, own->rows);
+        gy_product_rows(p, x, pixel, count, tap, w->whole ? gy_wino_zeros() : wgrad_zeros, own->rows);
     for (int64_t i = 0; i < count; i++) {
         const float *const row = own->rows[i];
         own->rows[n] = row;
@@ -414,22 +417,28 @@ static void wgrad_ask(const struct wgrad_ahead *a, struct gy_outer_tile *t, int6
     }
 }
 
+/* What of a strip's dy is laid out already: every pixel, panels of a kind. */
+struct wgrad_laid {
+    int all;
+    const struct gy_outer_kind *kind;
+};
+
 /* One tap: every panel of x meets every k tile. dy: of area's first channel at the strip's first pixel. */
 static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                      struct gy_outer_tile *t, float *dw, const float *dy, const struct wgrad_next *next)
+                      struct gy_outer_tile *t, float *dw, const float *dy, const struct wgrad_next *next, struct wgrad_laid *laid)
 {
     const struct wgrad_plan *w = job->plan;
     const int64_t pixels = t->pixels;
-    const struct gy_outer_kind *k = area->kinds, *packed = NULL;
+    const struct gy_outer_kind *k = area->kinds;
     t->pixels = w->pair && !w->lines ? (pixels + 1) / 2 : pixels;
     for (int64_t c = area->c_from; c < area->c_to; c += t->cols) {
         while (k < area->kinds + GY_KINDS - 1 && area->c_to - c < k->width)
             k++;
         t->cols = gy_min64(k->width, area->c_to - c);
-        if (w->panels && packed != k)
+        if (w->panels && laid->kind != k)
             job->cpu->k.panels(own->dy, wgrad_panel(w, k), (const float *const *)(const void *)own->dy_rows, area->k_from, area->k_count,
                                k->rows, pixels);
-        packed = k;
+        laid->kind = k;
         wgrad_gather(job, own, k->width, c, t->cols, pixels);
         const int64_t tiles = gy_ceil_div(area->k_count, k->rows);
         const struct wgrad_ahead ahead = wgrad_make_ahead(job, own, area, next, c + t->cols, pixels, tiles);
@@ -450,10 +459,10 @@ static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, 
     }
 }
 
-/* One tap of a strip: dy is laid out as the kernels want it. all: every pixel of the strip was listed at the tap before. */
+/* One tap of a strip: dy is laid out as the kernels want it. laid: since the tap before. */
 static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
                             const struct gy_outer_tile *tile, int64_t tap, const void *dy, int64_t count,
-                            const struct wgrad_next *next, int *all)
+                            const struct wgrad_next *next, struct wgrad_laid *laid)
 {
     const struct wgrad_plan *w = job->plan;
     struct gy_outer_tile own_tile = *tile, *const t = &own_tile;
@@ -462,13 +471,14 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
     const int copied = w->pair || w->copy;
     t->dy_pitch = w->half || copied ? w->dy_pitch : w->p.out_pitch;
     wgrad_dy_rows(w, own, dy, pixels, copied || w->panels ? steps : 0);
-    if (copied && !(*all && pixels == count))
+    const int same = laid->all && pixels == count;
+    if (copied && !same)
         wgrad_copy_dy(job, own, area, pixels);
-    *all = pixels == count;
+    *laid = (struct wgrad_laid){pixels == count, same ? laid->kind : NULL};
     memset(own->at + steps, 0, GY_OUTER_AHEAD * sizeof(*own->at));
     const struct wgrad_next none = {0, 0};
     wgrad_tap(job, own, area, t, t->dw + tap * w->depth, w->half || copied ? own->dy : (const float *)dy + area->k_from,
-              tap + 1 == w->taps ? next : &none);
+              tap + 1 == w->taps ? next : &none, laid);
 }
 
 /* Rows of dy in strips of whole grid rows, cols channels from k on: pairs of neighbours in a row, widened, or as they lie. */
@@ -527,7 +537,8 @@ static void wgrad_strip_lines(const struct wgrad_job *job, const struct wgrad_ow
     }
     if (w->half)
         wgrad_line_dy(job, own, own->dy, w->dy_pitch, area->k_from, area->k_count, count);
-    wgrad_tap(job, own, area, t, t->dw, w->half ? own->dy : (const float *)dy + area->k_from, next);
+    struct wgrad_laid laid = {0, NULL};
+    wgrad_tap(job, own, area, t, t->dw, w->half ? own->dy : (const float *)dy + area->k_from, next, &laid);
 }
 
 /* The block of dw, the other way round and back. */
@@ -547,14 +558,14 @@ static void wgrad_strip_taps(const struct wgrad_job *job, const struct wgrad_own
                              const struct wgrad_next *next)
 {
     const struct wgrad_plan *w = job->plan;
-    int all = 0;
+    struct wgrad_laid laid = {0, NULL};
     if (w->p.patch)
         gy_product_patches(&w->p, x, pixel, count, own->patch, gy_product_patch_pitch(&w->p));
     if (w->half && !w->pair)
         wgrad_wide_dy(job, own, area, dy, count);
     for (int64_t tap = 0; tap < w->taps; tap++) {
         t->pixels = wgrad_list(w, own, x, pixel, count, tap);
-        wgrad_strip_tap(job, own, area, t, tap, dy, count, next, &all);
+        wgrad_strip_tap(job, own, area, t, tap, dy, count, next, &laid);
     }
 }
 

@@ -40,6 +40,7 @@ GY_ALWAYS c4_f4 c4_keep(c4_f4 v, c4_f4 y, c4_f4 lo, c4_f4 hi)
 GY_ALWAYS c4_f4 c4_pick(c4_f4 x, c4_f4 y, c4_f4 a, c4_f4 b) { return c4_select((x > y) | (x != x), a, b); }
 GY_ALWAYS c4_f4 c4_bytes(const uint8_t *p) { return (c4_f4){(float)p[0], (float)p[1], (float)p[2], (float)p[3]}; }
 GY_MICRO_BYTES(c4, C4_ATTR, c4_f4, 4)
+GY_MICRO_PUT_BYTES(c4, C4_ATTR, c4_f4, 4)
 
 typedef float c4_elem;
 /* bf16 in memory: a vector is 4 halves, widened to floats one by one. */

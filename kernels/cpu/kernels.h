@@ -73,7 +73,8 @@ static inline void gy_gemm_ask_rows(const struct gy_gemm_tile *t)
 
 /* dw[i * dw_pitch + c] = (0 or dw) + sum over pixels p: dy[at[p] * dy_pitch + i] * x[p][c]. */
 struct gy_outer_tile {
-    const float *x;      /* [pixels][width of the kind], zero beyond cols */
+    const float *x;      /* [pixels][width of the kind], zero beyond cols; of float also rows x_pitch apart, unless that is 0 */
+    int64_t x_pitch;
     const float *dy;     /* one row a pixel of the strip */
     int64_t dy_pitch;
     const int32_t *at;   /* [pixels + GY_OUTER_AHEAD]: the pixels of the strip that count, then any of the strip */

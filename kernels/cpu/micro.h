@@ -197,7 +197,8 @@ static inline void gy_gemm_ask_step(const struct gy_gemm_tile *t, const float *c
             }                                                                                                          \
         }                                                                                                              \
         const float *x = t->x;                                                                                         \
-        for (int64_t at = 0; at < t->pixels; at++, x += N * (W)) {                                                     \
+        const int64_t step = t->x_pitch > 0 ? t->x_pitch : N * (W);                                                    \
+        for (int64_t at = 0; at < t->pixels; at++, x += step) {                                                        \
             const float *d = t->dy + t->at[at] * t->dy_pitch;                                                          \
             __builtin_prefetch(t->dy + t->at[at + GY_OUTER_AHEAD] * t->dy_pitch + (R - 1));                            \
             if (at < t->asks)                                                                                          \

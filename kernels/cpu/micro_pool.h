@@ -2,7 +2,7 @@
 /* micro_pool.h: micro-kernels of pooling over one pixel's rectangle of cells (forward) or windows (backward), channels in
  * vectors. As in micro_rows.h, A is how activations lie in memory. P_pick(x, y, a, b) is a where x > y or x is no number, else
  * b; P_same(v, p, id, n) is v where the bytes p are id, else 0; P_put_bytes makes bytes of floats. Cell numbers are counted in
- * floats, which hold them exactly. A set without such instructions has P_bytes, floats of W bytes, and GY_MICRO_BYTES. */
+ * floats, which hold them exactly. A set without such instructions has P_bytes, floats of W bytes, and GY_MICRO_BYTES, GY_MICRO_PUT_BYTES. */
 #ifndef GY_CPU_MICRO_POOL_H
 #define GY_CPU_MICRO_POOL_H
 #include "micro_rows.h"
@@ -18,7 +18,9 @@
     {                                                                                                                  \
         const V cell = n >= (W) ? P##_bytes(p) : P##_bytes_n(p, n);                                                    \
         return P##_keep(v, cell, P##_set1((float)id - 0.5f), P##_set1((float)id + 0.5f));                              \
-    }                                                                                                                  \
+    }
+
+#define GY_MICRO_PUT_BYTES(P, ATTR, V, W)                                                                              \
     ATTR GY_ALWAYS void P##_put_bytes(uint8_t *p, V v, int64_t n)                                                      \
     {                                                                                                                  \
         float t[W];                                                                                                    \

@@ -155,8 +155,9 @@ MMA_ATTR GY_ALWAYS void mma_add_row(float *to, const float *from, mma_f4 sum[][4
         mma_f4 sum[MMA_GROUPS][4][MMA_LINE];                                                                           \
         const int64_t last = rows - (G - 1) * MMA_LINE;                                                                \
         const float *x = t->x;                                                                                         \
+        const int64_t step = t->x_pitch > 0 ? t->x_pitch : N * MMA_LINE;                                               \
         mma_zero(acc, G, N);                                                                                           \
-        for (int64_t at = 0; at < t->pixels; at++, x += N * MMA_LINE) {                                                \
+        for (int64_t at = 0; at < t->pixels; at++, x += step) {                                                        \
             const float *d = t->dy + t->at[at] * t->dy_pitch;                                                          \
             mma_f4 a[MMA_GROUPS];                                                                                      \
             __builtin_prefetch(t->dy + t->at[at + GY_OUTER_AHEAD] * t->dy_pitch);                                      \

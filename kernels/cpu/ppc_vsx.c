@@ -59,6 +59,7 @@ VSX_ATTR GY_ALWAYS vsx_f4 vsx_bytes(const uint8_t *p)
     return vec_xl(0, t);
 }
 GY_MICRO_BYTES(vsx, VSX_ATTR, vsx_f4, 4)
+GY_MICRO_PUT_BYTES(vsx, VSX_ATTR, vsx_f4, 4)
 
 typedef float vsx_elem;
 /* bf16 in memory: a vector is 4 halves, widened to floats one by one. */

@@ -1,25 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /* Weight gradient of convolutions with stride 1 by Winograd's way backward: for each of the (m + r - 1)^2 points a sum over
  * tiles of outer products, [K x tiles] [tiles x C]. A work item owns a block of K x C of all points and walks the tiles,
- * a strip of them at a time; where there are few blocks, tiles are split too and the parts added in a fixed order. */
+ * a strip of them at a time; where there are few blocks, tiles are split too and the parts added in a fixed order. Where several blocks
+ * need the same tiles, these are transformed beforehand, in rounds of as many splits as stay in the last cache. */
 #include "winograd.h"
 
 #define WGWINO_K 64     /* output channels of a block */
 #define WGWINO_C 64     /* input channels, at most */
-#define WGWINO_STRIP 48 /* tiles at a time */
+#define WGWINO_LINES (WGWINO_C * (int)sizeof(float) / GY_CACHE_LINE)
+#define WGWINO_STRIP 64 /* tiles at a time */
 #define WGWINO_SPLIT 64 /* fewest tiles a split is worth */
+#define WGWINO_PAD 16   /* floats between tiles, against overflowing cache sets */
+#define WGWINO_TURN 4   /* tiles of a work item of the transforms */
+#define WGWINO_FEW 4    /* blocks that rather transform tiles twice than read them from a far cache */
+#define WGWINO_ROUND (1 << 22) /* floats of transformed tiles that a round likes to have, */
+#define WGWINO_MOST (3 << 21)  /* and at most */
 
 struct wgwino_plan {
     struct gy_wino_plan w;
     int64_t k_blocks, c_blocks, splits, split;  /* split: tiles of one */
     int64_t floats;                             /* of dw */
-    int64_t u_plane, v_plane, m_plane;          /* floats from point to point */
+    int64_t round;                              /* splits transformed beforehand; 0: every item transforms its own tiles */
+    int64_t v_pitch, m_pitch;                   /* floats from tile to tile, inputs and gradients, */
+    int64_t u_plane, v_plane, m_plane;          /* from point to point */
 };
 
 struct wgwino_job {
     const struct gy_cpu *cpu;
     const struct wgwino_plan *g;
     const void *x, *dy;
+    float *v, *m;       /* of a round: [point][tile][pitch] */
+    int64_t first;      /* the round's first split */
     float *dw;          /* or the first part */
     int64_t part_pitch; /* 0: dw itself */
     unsigned char *own;
@@ -28,10 +39,11 @@ struct wgwino_job {
 };
 
 struct wgwino_own {
-    float *u;    /* [point][WGWINO_K][WGWINO_C] sums; a panel's columns begin at its first */
-    float *v;    /* [point][WGWINO_STRIP][width]: inputs of a panel */
-    float *m;    /* [point][WGWINO_STRIP][WGWINO_K]: gradients */
-    int32_t *at; /* 0, 1, 2, ... */
+    float *u;           /* [point][WGWINO_K][WGWINO_C]: sums */
+    float *v;           /* [point][WGWINO_STRIP][WGWINO_C]: inputs, unless they are a round's */
+    float *m;           /* [point][WGWINO_STRIP][WGWINO_K]: gradients, likewise */
+    const void **lines; /* cache lines of the first point: of sums, or of a round's inputs and gradients */
+    int32_t *at;        /* 0, 1, 2, ... */
 };
 
 static void wgwino_make_plan(struct wgwino_plan *g, const struct gy_op *op, const struct gy_kernels *k)
@@ -43,9 +55,16 @@ static void wgwino_make_plan(struct wgwino_plan *g, const struct gy_op *op, cons
     const int64_t wanted = gy_ceil_div(op->block[GY_BLOCK_ITEMS], g->k_blocks * g->c_blocks);
     g->split = gy_max64(gy_ceil_div(g->w.tiles, gy_max64(gy_min64(wanted, g->w.tiles / WGWINO_SPLIT), 1)), 1);
     g->splits = gy_max64(gy_ceil_div(g->w.tiles, g->split), 1);
+    const int64_t each = g->w.points * g->split * (g->w.red + g->w.vec);
+    g->round = 0;
+    if (g->k_blocks * g->c_blocks > WGWINO_FEW && each <= WGWINO_MOST)
+        g->round = gy_min64(gy_max64(WGWINO_ROUND / each, 1), g->splits);
+    const int64_t tiles = g->round > 0 ? g->round * g->split : WGWINO_STRIP;
+    g->v_pitch = g->round > 0 ? g->w.red + WGWINO_PAD : WGWINO_C;
+    g->m_pitch = g->round > 0 ? g->w.vec + WGWINO_PAD : WGWINO_K;
     g->u_plane = gy_wino_plane(WGWINO_K * WGWINO_C);
-    g->v_plane = gy_wino_plane(WGWINO_STRIP * GY_WIDTH_MAX);
-    g->m_plane = gy_wino_plane(WGWINO_STRIP * WGWINO_K);
+    g->v_plane = gy_wino_plane(tiles * g->v_pitch);
+    g->m_plane = gy_wino_plane(tiles * g->m_pitch);
 }
 
 static struct wgwino_own wgwino_carve_own(const struct wgwino_plan *g, struct gy_carve *carve)
@@ -53,8 +72,9 @@ static struct wgwino_own wgwino_carve_own(const struct wgwino_plan *g, struct gy
     struct wgwino_own own;
     const size_t points = (size_t)g->w.points;
     own.u = gy_carve_take(carve, points * (size_t)g->u_plane, sizeof(float));
-    own.v = gy_carve_take(carve, points * (size_t)g->v_plane, sizeof(float));
-    own.m = gy_carve_take(carve, points * (size_t)g->m_plane, sizeof(float));
+    own.v = gy_carve_take(carve, g->round > 0 ? 0 : points * (size_t)g->v_plane, sizeof(float));
+    own.m = gy_carve_take(carve, g->round > 0 ? 0 : points * (size_t)g->m_plane, sizeof(float));
+    own.lines = gy_carve_take(carve, 2 * WGWINO_K * WGWINO_LINES, sizeof(*own.lines));
     own.at = gy_carve_take(carve, WGWINO_STRIP + GY_OUTER_AHEAD, sizeof(*own.at));
     return own;
 }
@@ -63,6 +83,8 @@ static size_t wgwino_place(const struct gy_cpu *cpu, const struct wgwino_plan *g
 {
     struct gy_carve carve = {base, 0}, own = {NULL, 0};
     wgwino_carve_own(g, &own);
+    job->v = gy_carve_take(&carve, g->round > 0 ? (size_t)(g->w.points * g->v_plane) : 0, sizeof(float));
+    job->m = gy_carve_take(&carve, g->round > 0 ? (size_t)(g->w.points * g->m_plane) : 0, sizeof(float));
     job->own_bytes = own.used;
     job->own = gy_carve_take(&carve, (size_t)cpu->threads, own.used);
     job->part_pitch = g->splits > 1 ? g->floats : 0;
@@ -81,50 +103,103 @@ static void wgwino_gradients(const struct wgwino_job *job, int64_t tile, int64_t
 }
 
 /* Transformed gradients of tiles [first, first + count): channels [k, k + cols). */
-static void wgwino_outputs(const struct wgwino_job *job, const struct wgwino_own *own, int64_t first, int64_t count, int64_t k,
-                           int64_t cols)
+static void wgwino_outputs(const struct wgwino_job *job, float *m, int64_t first, int64_t count, int64_t k, int64_t cols)
 {
     const struct wgwino_plan *g = job->g;
     const void *dy[2][GY_WINO_OUTS_MAX];
     wgwino_gradients(job, first, k, dy[0]);
     for (int64_t i = 0; i < count; i++) {
         wgwino_gradients(job, gy_min64(first + i + 1, g->w.tiles - 1), k, dy[(i + 1) % 2]);
-        g->w.kernels->spread[g->w.dtype](own->m + i * WGWINO_K, g->m_plane, dy[i % 2], dy[(i + 1) % 2], cols);
+        g->w.kernels->spread[g->w.dtype](m + i * g->m_pitch, g->m_plane, dy[i % 2], dy[(i + 1) % 2], cols);
     }
 }
 
-/* One panel of transformed inputs: v [point][WGWINO_STRIP][width], zero beyond cols. */
-static void wgwino_inputs(const struct wgwino_job *job, float *v, int64_t first, int64_t count, int64_t c, int64_t width,
-                          int64_t cols)
+/* Transformed inputs of the same tiles: channels [c, c + cols). */
+static void wgwino_inputs(const struct wgwino_job *job, float *v, int64_t first, int64_t count, int64_t c, int64_t cols)
 {
     const struct wgwino_plan *g = job->g;
-    if (cols < width)
-        memset(v, 0, (size_t)(g->w.points * g->v_plane) * sizeof(float));
     const void *d[2][GY_WINO_POINTS_MAX];
     gy_wino_pixels(&g->w, job->x, first, c, d[0]);
     for (int64_t i = 0; i < count; i++) {
         gy_wino_pixels(&g->w, job->x, gy_min64(first + i + 1, g->w.tiles - 1), c, d[(i + 1) % 2]);
-        g->w.kernels->input[g->w.dtype](v + i * width, g->v_plane, d[i % 2], d[(i + 1) % 2], cols);
+        g->w.kernels->input[g->w.dtype](v + i * g->v_pitch, g->v_plane, d[i % 2], d[(i + 1) % 2], cols);
     }
 }
 
-/* The outer products of one panel of a strip. */
-static void wgwino_products(const struct wgwino_job *job, const struct wgwino_own *own, const struct gy_outer_kind *kind,
-                            float *u, int64_t count, int64_t rows, int64_t cols, int add)
+/* Tiles of a round, beforehand. */
+static void wgwino_turn(void *arg, int64_t tile, int thread)
+{
+    const struct wgwino_job *job = arg;
+    const struct wgwino_plan *g = job->g;
+    const int64_t begin = job->first * g->split, at = tile * WGWINO_TURN;
+    const int64_t count = gy_min64(WGWINO_TURN, gy_min64(begin + g->round * g->split, g->w.tiles) - begin - at);
+    wgwino_outputs(job, job->m + at * g->m_pitch, begin + at, count, 0, g->w.vec);
+    wgwino_inputs(job, job->v + at * g->v_pitch, begin + at, count, 0, g->w.red);
+    (void)thread;
+}
+
+/* A strip of tiles for a block: inputs and gradients of the first point. */
+struct wgwino_strip {
+    const float *v, *m;
+    int64_t count, rows, cols;
+    int add;
+};
+
+/* What is asked for while point xi is worked on: of the next one sums of tile rows [from, to), or call by call a round's inputs and gradients,
+ * a cache line of each tile. */
+static void wgwino_ask(const struct wgwino_plan *g, const struct wgwino_own *own, const struct wgwino_strip *s, int64_t xi, int64_t call,
+                       int64_t from, int64_t to, struct gy_outer_tile *t)
+{
+    const int64_t lines = t->ahead_step == 1 ? WGWINO_LINES : 1, inputs = call < WGWINO_LINES, last = xi + 1 == g->w.points;
+    if (g->round == 0) {
+        t->ahead_from = (xi + 1) * g->u_plane * (int64_t)sizeof(float);
+        t->ahead = own->lines + from * WGWINO_LINES + (t->dw - own->u) % WGWINO_C * (int64_t)sizeof(float) / GY_CACHE_LINE;
+        t->asks = s->add && !last ? (to - from) * lines : 0;
+        return;
+    }
+    t->ahead_step = 1;
+    t->ahead_from = (xi + 1) * (inputs ? g->v_plane : g->m_plane) * (int64_t)sizeof(float);
+    t->ahead = own->lines + call * s->count;
+    t->asks = call < 2 * WGWINO_LINES && !last ? s->count : 0;
+}
+
+/* The outer products of a strip, point by point, panel by panel. */
+static void wgwino_products(const struct wgwino_job *job, const struct wgwino_own *own, const struct wgwino_strip *s)
 {
     const struct wgwino_plan *g = job->g;
-    const struct gy_even even = gy_even_tiles(rows, kind->rows);
-    for (int64_t xi = 0; xi < g->w.points; xi++) {
-        struct gy_even e = even;
-        struct gy_outer_tile t = {.x = own->v + xi * g->v_plane, .at = own->at, .dy_pitch = WGWINO_K, .pixels = count,
-                                  .dw_pitch = WGWINO_C, .cols = cols, .add = add};
-        for (int64_t i = 0, from = 0, to; i < e.tiles; i++, from = to) {
-            to = gy_even_next(&e);
-            t.dy = own->m + xi * g->m_plane + from;
-            t.dw = u + xi * g->u_plane + from * WGWINO_C;
-            kind->fn[to - from - 1](&t);
+    struct gy_outer_tile t = {.x_pitch = g->v_pitch, .at = own->at, .dy_pitch = g->m_pitch, .pixels = s->count, .dw_pitch = WGWINO_C,
+                              .add = s->add};
+    for (int64_t xi = 0, call = 0; xi < g->w.points; xi++, call = 0) {
+        const struct gy_outer_kind *kind = job->cpu->k.outer;
+        for (int64_t c = 0; c < s->cols; c += t.cols) {
+            while (kind < job->cpu->k.outer + GY_KINDS - 1 && s->cols - c < kind->width)
+                kind++;
+            t.x = s->v + xi * g->v_plane + c;
+            t.cols = gy_min64(kind->width, s->cols - c);
+            struct gy_even even = gy_even_tiles(s->rows, kind->rows);
+            for (int64_t i = 0, from = 0, to; i < even.tiles; i++, from = to) {
+                to = gy_even_next(&even);
+                t.dy = s->m + xi * g->m_plane + from;
+                t.dw = own->u + xi * g->u_plane + from * WGWINO_C + c;
+                t.ahead_step = kind->width == WGWINO_C ? 1 : WGWINO_LINES;
+                wgwino_ask(g, own, s, xi, call++, from, to, &t);
+                kind->fn[to - from - 1](&t);
+            }
         }
     }
+}
+
+/* Which cache lines are asked for: begins of the block's rows of sums, or of the strip's tiles. */
+static void wgwino_lines(const struct wgwino_plan *g, const struct wgwino_own *own, const struct wgwino_strip *s)
+{
+    const int64_t line = GY_CACHE_LINE / (int64_t)sizeof(float);
+    for (int64_t i = 0; i < WGWINO_K * WGWINO_LINES && g->round == 0; i++)
+        own->lines[i] = own->u + i * line;
+    for (int64_t l = 0; l < WGWINO_LINES && g->round > 0; l++)
+        for (int64_t i = 0; i < s->count; i++) {
+            own->lines[l * s->count + i] = s->v + i * g->v_pitch + l * line;
+            own->lines[(WGWINO_LINES + l) * s->count + i] = s->m + i * g->m_pitch + l * line;
+        }
 }
 
 /* From the sums to the taps of each output channel. */
@@ -144,26 +219,27 @@ static void wgwino_tile(void *arg, int64_t tile, int thread)
 {
     const struct wgwino_job *job = arg;
     const struct wgwino_plan *g = job->g;
-    const int64_t split = tile / g->c_blocks / g->k_blocks, k = tile / g->c_blocks % g->k_blocks * WGWINO_K;
-    const int64_t c = tile % g->c_blocks * WGWINO_C, rows = gy_min64(WGWINO_K, g->w.vec - k);
-    const int64_t c_end = gy_min64(c + WGWINO_C, g->w.red), end = gy_min64((split + 1) * g->split, g->w.tiles);
+    const int64_t split = job->first + tile / g->c_blocks / g->k_blocks, k = tile / g->c_blocks % g->k_blocks * WGWINO_K;
+    const int64_t c = tile % g->c_blocks * WGWINO_C, begin = split * g->split, end = gy_min64(begin + g->split, g->w.tiles);
     struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
     const struct wgwino_own own = wgwino_carve_own(g, &carve);
+    struct wgwino_strip s = {.v = own.v, .m = own.m, .rows = gy_min64(WGWINO_K, g->w.vec - k), .cols = gy_min64(WGWINO_C, g->w.red - c)};
     for (int32_t i = 0; i < WGWINO_STRIP + GY_OUTER_AHEAD; i++)
         own.at[i] = i < WGWINO_STRIP ? i : 0;
-    for (int64_t at = split * g->split; at < end; at += WGWINO_STRIP) {
-        const int64_t count = gy_min64(WGWINO_STRIP, end - at);
-        const struct gy_outer_kind *kind = job->cpu->k.outer;
-        wgwino_outputs(job, &own, at, count, k, rows);
-        for (int64_t from = c, cols; from < c_end; from += cols) {
-            while (kind < job->cpu->k.outer + GY_KINDS - 1 && c_end - from < kind->width)
-                kind++;
-            cols = gy_min64(kind->width, c_end - from);
-            wgwino_inputs(job, own.v, at, count, from, kind->width, cols);
-            wgwino_products(job, &own, kind, own.u + from - c, count, rows, cols, at > split * g->split);
+    for (int64_t at = begin; at < end; at += WGWINO_STRIP) {
+        s.count = gy_min64(WGWINO_STRIP, end - at);
+        s.add = at > begin;
+        if (g->round > 0) {
+            s.v = job->v + (at - job->first * g->split) * g->v_pitch + c;
+            s.m = job->m + (at - job->first * g->split) * g->m_pitch + k;
+        } else {
+            wgwino_outputs(job, own.m, at, s.count, k, s.rows);
+            wgwino_inputs(job, own.v, at, s.count, c, s.cols);
         }
+        wgwino_lines(g, &own, &s);
+        wgwino_products(job, &own, &s);
     }
-    wgwino_finish(job, &own, job->dw + split * job->part_pitch, k, rows, c, c_end - c);
+    wgwino_finish(job, &own, job->dw + split * job->part_pitch, k, s.rows, c, s.cols);
 }
 
 GY_INT size_t gy_cpu_wino_grad_need(const struct gy_cpu *cpu, const struct gy_op *op)
@@ -184,7 +260,14 @@ GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *o
     wgwino_place(cpu, &g, op->ptr[GY_SCRATCH], &job);
     if (job.part_pitch == 0)
         job.dw = op->ptr[GY_DW];
-    gy_pool_run(cpu->pool, wgwino_tile, &job, g.splits * g.k_blocks * g.c_blocks);
+    const int64_t round = g.round > 0 ? g.round : g.splits;
+    for (; job.first < g.splits; job.first += round) {
+        const int64_t splits = gy_min64(round, g.splits - job.first);
+        if (g.round > 0)
+            gy_pool_run(cpu->pool, wgwino_turn, &job,
+                        gy_ceil_div(gy_min64(splits * g.split, g.w.tiles - job.first * g.split), WGWINO_TURN));
+        gy_pool_run(cpu->pool, wgwino_tile, &job, splits * g.k_blocks * g.c_blocks);
+    }
     if (job.part_pitch > 0)
         gy_cpu_sum_parts(cpu, job.dw, g.splits, g.floats, job.part_pitch, op->ptr[GY_DW], add);
     gy_cpu_dbias_run(cpu, op);

@@ -47,6 +47,14 @@ AVX2_ATTR GY_ALWAYS __m256 avx2_bytes(const uint8_t *p)
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
 GY_MICRO_BYTES(avx2, AVX2_ATTR, __m256, 8)
+AVX2_ATTR GY_ALWAYS void avx2_put_bytes(uint8_t *p, __m256 v, int64_t n)
+{
+    const __m256i whole = _mm256_cvttps_epi32(v);
+    const __m128i pairs = _mm_packus_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    uint8_t t[8];
+    _mm_storel_epi64((__m128i *)(void *)t, _mm_packus_epi16(pairs, pairs));
+    memcpy(p, t, n >= 8 ? 8 : (size_t)n);
+}
 
 typedef float avx2_elem;
 /* bf16 in memory: a vector is 8 halves, widened to floats. */
@@ -108,7 +116,7 @@ GY_MICRO_GET(avx2, AVX2_ATTR, __m256, 8)
 GY_MICRO_GET(avx2h, AVX2_ATTR, __m256, 8)
 GY_MICRO_ROWS(avx2, avx2, AVX2_ATTR, __m256, 8)
 GY_MICRO_ROWS(avx2, avx2h, AVX2_ATTR, __m256, 8)
-GY_MICRO_POOL(avx2, avx2, AVX2_ATTR, __m256, 8, 1)
+GY_MICRO_POOL(avx2, avx2, AVX2_ATTR, __m256, 8, 4)
 GY_MICRO_POOL(avx2, avx2h, AVX2_ATTR, __m256, 8, 1)
 GY_MICRO_WINOS(avx2, avx2h, AVX2_ATTR, __m256, 8)
 GY_MICRO_FLAT(avx2, AVX2_ATTR, __m256, 8)
