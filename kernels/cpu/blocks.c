@@ -28,6 +28,7 @@ static const struct blocks_row blocks_rows[] = {
     {NULL, -1, "winograd4", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {NULL, -1, "winograd7", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {"avx512", -1, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},
+    {"avx2", -1, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_zen5},
     {"avx", -1, "gemm", -1, BLOCKS_TAPS, {0, 512, 0, 0, 0}, blocks_turns},
     {"avx512", GY_OP_CONV_WGRAD, "outer", GY_BF16, BLOCKS_TAPS, {0, 0, 0, 524288, 0}, blocks_turns},
     {"avx512", GY_OP_CONV_WGRAD, "outer", GY_F32, BLOCKS_ANY, {96, 0, 0, 65536, 0}, blocks_zen5},
