@@ -465,6 +465,14 @@ static void wino_clamp(const struct wino_job *job, const struct wino_own *own, c
     job->cpu->k.affine[GY_F32](&a);
 }
 
+/* Are outputs what the transform gives, with nothing left to do? Vectors are stored whole. */
+static int wino_is_plain(const struct wino_job *job, const struct gy_panel *panel)
+{
+    const struct gy_op *op = job->op;
+    const int epilogue = !job->w->p.transposed && (op->ptr[GY_SCALE] != NULL || op->ptr[GY_RES] != NULL || op->act != GY_ACT_NONE);
+    return op->dtype == GY_F32 && !job->add && job->mean == NULL && !epilogue && panel->cols % job->cpu->k.lanes == 0;
+}
+
 /* Back from the transformed sums, statistics, and to their places; what is added to outputs lies beside these places. */
 static void wino_finish(const struct wino_job *job, const struct wino_own *own, const struct gy_panel *panel,
                         int64_t block, int64_t count, int64_t pixels)
@@ -473,15 +481,18 @@ static void wino_finish(const struct wino_job *job, const struct wino_own *own, 
     const struct gy_kernels *k = &job->cpu->k;
     const float *const first = job->bias != NULL ? job->bias + panel->first : wino_zeros;
     const int forward = !w->p.transposed, adds = forward && job->op->ptr[GY_RES] != NULL;
-    float *to = own->y, *y[GY_WINO_OUTS_MAX];
-    for (int64_t i = 0; i < count; i++) {
+    const int plain = wino_is_plain(job, panel);
+    float *y[GY_WINO_OUTS_MAX];
+    for (int64_t i = 0, n = 0; i < count; i++) {
         for (int64_t j = 0; j < w->p.outs; j++) {
             const int inside = own->numbers[i * w->p.outs + j] >= 0;
-            y[j] = inside ? to : NULL;
-            to += inside ? GY_WIDTH_MAX : 0;
+            y[j] = !inside ? NULL : plain ? (float *)own->pixels[n] + panel->first : own->y + n * GY_WIDTH_MAX;
+            n += inside;
         }
         w->p.kernels->output(y, own->m + i * GY_WIDTH_MAX, w->m_plane, first, panel->cols);
     }
+    if (plain)
+        return;
     const int64_t at = block * w->p.vec + panel->first;
     if (job->mean != NULL)
         k->stats[GY_F32](own->y, pixels, panel->cols, GY_WIDTH_MAX, job->mean + at, job->m2 + at);
