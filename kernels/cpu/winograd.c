@@ -116,7 +116,8 @@ static int wino_can(const struct gy_op *op, int m, const struct wino_least *leas
     const int pad_h = back ? reach - g->pad_h : g->pad_h, pad_w = back ? reach - g->pad_w : g->pad_w;
     if (op->code == GY_OP_CONV_WGRAD)
         return g->n * image >= least->pixels;
-    if ((op->dtype != GY_BF16 && (back ? g->k : g->c) < least->channels) || 2 * pad_h > reach || 2 * pad_w > reach)
+    const int32_t needs = back ? least->channels : least->few; /* forward, a rounding may move an element past a ReLU's kink */
+    if ((op->dtype != GY_BF16 && (back ? g->k : g->c) < needs) || 2 * pad_h > reach || 2 * pad_w > reach)
         return 0;
     return op->tensor[GY_STATS] < 0 || (g->p % m == 0 && g->q % m == 0) || image <= WINO_IMAGE;
 }
