@@ -89,12 +89,12 @@ static double wino_direct_cost(const struct gy_op *op, const struct gy_kernels *
 }
 
 /* A tile's outputs share roundings, which the larger transforms make larger: sums must have so many terms, channels or, for weight
- * gradients, pixels, that these stay inside the bound of the op test. Channels of bf16 need not be many: they were rounded by more. ORDER: wino of
- * struct gy_kernels. */
+ * gradients, pixels, that these stay inside the bound of the op test. Channels of bf16 need not be many: they were rounded by more.
+ * ORDER: wino of struct gy_kernels. */
 static const struct wino_least {
-    int32_t channels, pixels;
+    int32_t channels, pixels; /* of data gradients in float; of weight gradients */
     int32_t sum;       /* channels summed at a time, at most; of such a slice, filters are transformed beside the products */
-    int32_t few, half; /* with fewer channels of float, so many of them */
+    int32_t few, half; /* forward in float, from `few` channels on; data gradients with fewer sum `half` of them at a time */
 } wino_least[GY_WINOS] = {{0, 128, 128, 0, 0}, {256, 768, 64, 512, 32}, {0, 1024, 128, 0, 0}};
 
 static int wino_is_shape(const struct gy_op *op)

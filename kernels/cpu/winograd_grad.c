@@ -157,10 +157,12 @@ static void wgwino_ask(const struct wgwino_plan *g, const struct wgwino_own *own
         t->asks = s->add && !last ? (to - from) * lines : 0;
         return;
     }
+    t->asks = call < 2 * WGWINO_LINES && !last ? s->count : 0;
+    if (t->asks == 0)
+        return;
     t->ahead_step = 1;
     t->ahead_from = (xi + 1) * (inputs ? g->v_plane : g->m_plane) * (int64_t)sizeof(float);
     t->ahead = own->lines + call * s->count;
-    t->asks = call < 2 * WGWINO_LINES && !last ? s->count : 0;
 }
 
 /* The outer products of a strip, point by point, panel by panel. */
