@@ -55,6 +55,9 @@ static void roof_test_work(void)
     c.op.variant = "winograd7";
     c.op.geom.r = c.op.geom.s = 3;
     w = gy_op_work(&c.plan, &c.op);
+    T_CHECK(roof_near(w.done, w.flops * 225 / 441));
+    c.op.geom.stride_h = c.op.geom.stride_w = 1;
+    w = gy_op_work(&c.plan, &c.op);
     T_CHECK(w.flops == 2.0 * 2 * 4 * 16 * 8 * 9 && roof_near(w.done, w.flops * 81 / 441));
     c.op.variant = "winograd4";
     c.op.dtype = GY_BF16;

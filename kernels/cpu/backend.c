@@ -62,18 +62,24 @@ static const struct cpu_row cpu_rows[GY_OP_CODES] = {
 /* bf16 through float kernels: the mark of such an op. */
 static const struct cpu_row cpu_wide_row = {.variant = "widened"};
 
-/* Convolutions by Winograd's way, with tiles of m x m outputs; NULL: the direct way. */
+/* Convolutions by Winograd's way; NULL: the direct way. ORDER: wino of struct gy_kernels. */
 static const struct cpu_row *cpu_wino_row(const struct gy_op *op, const struct gy_kernels *k)
 {
-    static const struct cpu_row conv[] = {[4] = {"winograd4", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
-                                          [7] = {"winograd7", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES}};
-    static const struct cpu_row wgrad[] = {[4] = {"winograd4", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
-                                           [7] = {"winograd7", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES}};
+    static const struct cpu_row conv[GY_WINOS] = {{"winograd4", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
+                                                  {"winograd7", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
+                                                  {"winograd4", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
+                                                  {"winograd5", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_NO},
+                                                  {"winograd7/2", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_NO}};
+    static const struct cpu_row wgrad[GY_WINOS] = {{"winograd4", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
+                                                   {"winograd7", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
+                                                   {"winograd4", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
+                                                   {"winograd5", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_NO},
+                                                   {"winograd7/2", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_NO}};
     const int is_wgrad = op->code == GY_OP_CONV_WGRAD;
     if (op->code != GY_OP_CONV && op->code != GY_OP_CONV_DGRAD && !is_wgrad)
         return NULL;
-    const int m = gy_cpu_wino_size(op, k);
-    return m == 0 ? NULL : is_wgrad ? &wgrad[m] : &conv[m];
+    const int i = gy_cpu_wino_find(op, k);
+    return i < 0 ? NULL : is_wgrad ? &wgrad[i] : &conv[i];
 }
 
 /* Convolutions in which every channel is a group of its own. */

@@ -25,7 +25,10 @@ static const char blocks_guess[] = "not measured: as on AVX2";
 static const struct blocks_row blocks_rows[] = {
     {NULL, GY_OP_CONV_WGRAD, "winograd4", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
     {NULL, GY_OP_CONV_WGRAD, "winograd7", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen4},
+    {NULL, GY_OP_CONV_WGRAD, "winograd7/2", -1, BLOCKS_ANY, {0, 0, 16, 0, 0}, blocks_zen5},
+    {NULL, -1, "winograd7/2", -1, BLOCKS_ANY, {18, 256, 8, 2097152, 0}, blocks_zen5},
     {NULL, -1, "winograd4", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
+    {NULL, -1, "winograd5", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {NULL, -1, "winograd7", -1, BLOCKS_ANY, {18, 256, 8, 1048576, 0}, blocks_zen4},
     {"avx512", -1, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_tuned},
     {"avx2", -1, "gemm", GY_F32, BLOCKS_1X1, {0, 512, 0, 0, 0}, blocks_zen5},
@@ -45,7 +48,7 @@ static const struct blocks_row blocks_rows[] = {
 
 /* ORDER: enum gy_cpu_block. The upper ends keep scratch small and lie inside the drivers' arrays. */
 static const struct gy_block_info blocks_info[GY_CPU_BLOCKS] = {
-    {"strip", 8, 4096}, {"slice", 16, 512}, {"items", 1, 256}, {"keep", 1024, 1048576}, {"rows", 8, GY_BLOCK_ROWS_MOST},
+    {"strip", 8, 4096}, {"slice", 16, 512}, {"items", 1, 256}, {"keep", 1024, 2097152}, {"rows", 8, GY_BLOCK_ROWS_MOST},
 };
 
 GY_INT const struct gy_block_info *gy_cpu_block_info(int place)
@@ -98,11 +101,18 @@ static const struct blocks_try_row blocks_try_rows[] = {
     {"winograd4", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd4", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd4", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
+    {"winograd5", GY_OP_CONV, GY_BLOCK_STRIP, {6, 9, 18, 36, 54}},
+    {"winograd5", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd7", GY_OP_CONV, GY_BLOCK_STRIP, {6, 9, 18, 36, 54}},
     {"winograd7", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {6, 9, 18, 36, 54}},
     {"winograd7", GY_OP_CONV, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd7", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {4, 8, 16, 32}},
     {"winograd7", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
+    {"winograd7/2", GY_OP_CONV, GY_BLOCK_STRIP, {12, 18, 24, 32, 48}},
+    {"winograd7/2", GY_OP_CONV_DGRAD, GY_BLOCK_STRIP, {12, 18, 24, 32, 48}},
+    {"winograd7/2", GY_OP_CONV, GY_BLOCK_ITEMS, {2, 4, 8, 16}},
+    {"winograd7/2", GY_OP_CONV_DGRAD, GY_BLOCK_ITEMS, {2, 4, 8, 16}},
+    {"winograd7/2", GY_OP_CONV_WGRAD, GY_BLOCK_ITEMS, {8, 16, 32}},
 };
 
 /* Statistics are taken item by item and merged, as are sums over a data gradient, so what cuts pixels moves them; pairs of bf16 pixels are counted from the

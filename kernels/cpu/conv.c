@@ -12,8 +12,6 @@
 #define CONV_STRIPS_EACH 4 /* of so few a thread, strips are cut among channels too */
 #define CONV_STREAM 33554432 /* bytes of outputs that no cache keeps until the next op */
 
-static const float conv_zeros[GY_SLICE_MAX];
-
 struct conv_job {
     const struct gy_cpu *cpu;
     const struct gy_product *p;
@@ -227,9 +225,9 @@ static void conv_lay_rows(const struct conv_job *job, const struct conv_own *own
     float *to = own->buffer;
     for (int64_t t = 0; t < s->taps; t++) {
         const float **rows = own->rows + t * count;
-        gy_product_rows(p, gy_product_in(p, in, s->first), pixel, count, s->tap + t, conv_zeros, rows);
+        gy_product_rows(p, gy_product_in(p, in, s->first), pixel, count, s->tap + t, job->cpu->zeros, rows);
         for (int64_t i = 0; p->copy && i < count; i++, to += p->depth_block + 16) {
-            if (rows[i] != conv_zeros) {
+            if (rows[i] != job->cpu->zeros) {
                 __builtin_prefetch(rows[gy_min64(i + 4, count - 1)]);
                 gy_product_take(p, to, rows[i], s->len);
                 rows[i] = to;
@@ -419,7 +417,7 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
     const int late = p->half || (finishes && s->before == 0); /* what is there is added last: no multiplication waits for it */
     t.out_first = p->half ? 0 : panel->first;
     if (s->before == 0 && (late || !job->add))
-        t.init = job->bias != NULL ? job->bias + a->group * p->vec + panel->first : conv_zeros;
+        t.init = job->bias != NULL ? job->bias + a->group * p->vec + panel->first : job->cpu->zeros;
     if (job->packed != NULL) {
         t.panel = job->packed + (a->group * conv_padded(p) + panel->first) * p->taps * p->depth +
                   s->before * panel->kind->width;

@@ -94,10 +94,12 @@ GY_INT void gy_product_line_rows(const struct gy_product *p, const float *lines,
                                  const float **rows);
 
 /* A CPU backend as the drivers see it. */
+#define GY_CHANNELS_MOST 4096 /* that zeros stand for */
 struct gy_cpu {
     struct gy_kernels k;
     struct gy_pool *pool;
     int threads;
+    float zeros[GY_CHANNELS_MOST]; /* what is read beside an image */
 };
 
 /* Element i of activations of type dtype; NULL stays NULL. */
@@ -162,9 +164,9 @@ GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT size_t gy_cpu_dbias_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_dbias_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
-/* Winograd: 3x3 and 5x5, stride 1, enough channels. */
-/* The outputs of a side of its tiles, 2, 4 or 5, where it is faster than the direct way; else 0. */
-GY_INT int gy_cpu_wino_size(const struct gy_op *op, const struct gy_kernels *k);
+/* Winograd: 3x3 and 5x5 with stride 1, 3x3 with stride 2, enough channels. */
+/* Which of its sizes is faster than the direct way; -1: none. */
+GY_INT int gy_cpu_wino_find(const struct gy_op *op, const struct gy_kernels *k);
 GY_INT size_t gy_cpu_wino_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT size_t gy_cpu_wino_grad_need(const struct gy_cpu *cpu, const struct gy_op *op);

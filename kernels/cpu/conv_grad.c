@@ -13,7 +13,7 @@
  * With few channels, whole patches of lines take part, so that vectors are full: a line is copied once, of bf16 as pairs
  * of each value and the next pixel's. Where output channels are whole panels of the widest kind, vectors run over them instead: rows
  * of a register tile are values of the patches, and the block of dw is turned at the end. */
-#include "winograd.h"
+#include "conv.h"
 
 #define WGRAD_TILE 32768       /* floats of dw of a tile, as counted where pixels are split */
 #define WGRAD_SPLIT_PIXELS 256 /* fewest pixels a split is worth */
@@ -47,6 +47,7 @@ struct wgrad_plan {
     int half, pair;                      /* bf16: widened, or (pair) two pixels at a time */
     int panels, copy;                    /* float: dy is copied, into panels or row by row */
     int whole;                           /* panels of every pixel for all taps: rows of zeros where there is no input */
+    const float *zeros;
 };
 
 struct wgrad_job {
@@ -130,7 +131,7 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
 {
     const struct gy_product *p = &w->p;
     const struct gy_kernels *k = &cpu->k;
-    *w = (struct wgrad_plan){0};
+    *w = (struct wgrad_plan){.zeros = cpu->zeros};
     if (!wgrad_take_lines(w, op, k)) {
         gy_product_forward(&w->p, op, k, GY_PRODUCT_SINGLE);
         w->taps = p->taps;
@@ -140,7 +141,7 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
     w->half = op->dtype == GY_BF16;
     w->panels = !w->half && !w->lines && k->outer[0].panels;
     w->copy = !w->half && !w->lines && !w->panels && p->out_pitch % WGRAD_MEETS == 0 && w->depth >= WGRAD_COPY_DEPTH;
-    w->whole = w->panels && w->taps > 1 && !p->patch && w->depth <= GY_WINO_CHANNELS_MOST && gy_min64(p->h.grid, p->w.grid) >= WGRAD_WHOLE;
+    w->whole = w->panels && w->taps > 1 && !p->patch && w->depth <= GY_CHANNELS_MOST && gy_min64(p->h.grid, p->w.grid) >= WGRAD_WHOLE;
     w->floats = (int64_t)op->geom.k * w->taps * w->depth;
     int64_t splits = gy_min64(wgrad_splits(w, op), p->pixels / WGRAD_SPLIT_PIXELS);
     splits = gy_max64(gy_min64(splits, WGRAD_PARTS_MAX / gy_max64(w->floats, 1)), 1);
@@ -211,7 +212,7 @@ static int64_t wgrad_list(const struct wgrad_plan *w, const struct wgrad_own *ow
         for (int64_t i = 0; i < count; i++)
             own->rows[i] = own->patch + i * gy_product_patch_pitch(p);
     else
-        gy_product_rows(p, x, pixel, count, tap, w->whole ? gy_wino_zeros() : wgrad_zeros, own->rows);
+        gy_product_rows(p, x, pixel, count, tap, w->whole ? w->zeros : wgrad_zeros, own->rows);
     for (int64_t i = 0; i < count; i++) {
         const float *const row = own->rows[i];
         own->rows[n] = row;

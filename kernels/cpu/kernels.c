@@ -73,7 +73,7 @@ GY_MICRO_ROWS(c4, c4, C4_ATTR, c4_f4, 4)
 GY_MICRO_ROWS(c4, c4h, C4_ATTR, c4_f4, 4)
 GY_MICRO_POOL(c4, c4, C4_ATTR, c4_f4, 4, 1)
 GY_MICRO_POOL(c4, c4h, C4_ATTR, c4_f4, 4, 1)
-GY_MICRO_WINOS(c4, c4h, C4_ATTR, c4_f4, 4)
+GY_MICRO_WINO_FIRST(c4, c4h, C4_ATTR, c4_f4, 4)
 GY_MICRO_FLAT(c4, C4_ATTR, c4_f4, 4)
 
 GY_MICRO_FN(c4, C4_ATTR, 1, 2)
@@ -131,7 +131,7 @@ static void c4_kernels(struct gy_kernels *k)
     k->pair_values = c4_pair_values;
     k->join = c4_join;
     GY_MICRO_TABLE(c4, k);
-    GY_MICRO_TABLE_WINO(c4, c4h, k);
+    GY_MICRO_TABLE_WINO_FIRST(c4, c4h, k);
     GY_MICRO_TABLE_ROWS(c4, GY_F32, k);
     GY_MICRO_TABLE_ROWS(c4h, GY_BF16, k);
     GY_MICRO_TABLE_POOL(c4, GY_F32, k);

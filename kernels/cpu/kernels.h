@@ -172,7 +172,7 @@ struct gy_update_rows {
 
 /* The transforms of Winograd's F(m x m, r x r), over count channels; see micro_wino.h. Transformed numbers lie pitch apart.
  * filter_back and spread are of weight gradients, NULL where a size has none. */
-#define GY_WINOS 3
+#define GY_WINOS 5
 /* Filters at a row of points: u[j * pitch + i * width + c] of point j of the row, channel i of channels. */
 struct gy_wino_filters {
     float *u;
@@ -182,12 +182,13 @@ struct gy_wino_filters {
     int row;
 };
 struct gy_wino {
-    int m, r;
+    int m, r, stride;
     void (*filter)(const struct gy_wino_filters *f);
-    void (*output)(float *const *y, const float *m, int64_t pitch, const float *init, int64_t count); /* y[i] NULL: left out */
+    /* [data gradient]; y[i] NULL: left out */
+    void (*output[2])(float *const *y, const float *m, int64_t pitch, const float *init, int64_t count);
     void (*filter_back)(float *const *taps, const float *u, int64_t pitch, int64_t count, int add);
-    /* ahead: the pixels of the next tile, to be fetched */
-    void (*input[GY_CPU_DTYPES])(float *v, int64_t pitch, const void *const *pixels, const void *const *ahead, int64_t count);
+    /* [data gradient]; ahead: the pixels of the next tile, to be fetched. NULL: not of this type */
+    void (*input[2][GY_CPU_DTYPES])(float *v, int64_t pitch, const void *const *pixels, const void *const *ahead, int64_t count);
     /* output, backward */
     void (*spread[GY_CPU_DTYPES])(float *m, int64_t pitch, const void *const *dy, const void *const *ahead, int64_t count);
 };
@@ -214,7 +215,7 @@ struct gy_kernels {
      * by side, then a zero. Reads and writes up to 31 values beyond. */
     void (*join)(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps, int64_t len,
                  int64_t count);
-    struct gy_wino wino[GY_WINOS]; /* F(4x4, 3x3), F(7x7, 3x3), F(4x4, 5x5) */
+    struct gy_wino wino[GY_WINOS]; /* F(4x4, 3x3), F(7x7, 3x3), F(4x4, 5x5); forward F(5x5, 3x3); with a stride of 2 F(7x7, 3x3) */
     /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
     /* Panel for outer: x rows side by side, dst [count][width], zero beyond cols. */

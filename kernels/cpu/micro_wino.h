@@ -11,8 +11,12 @@
  *     A':  row i has the points to the power i, and the last row a 1 for infinity
  *     G:   1 / prod(-f^2);  (1, +-f, f^2, ...) / (2 f^2 prod(f^2 - q^2)) for +-f;  0 ... 0 1 for infinity
  * so that a size is its points. Of the multiples of 1/8 with the least error: beside that of the plain sum about twice with two
- * pairs (1 and 2, often seen, have four times), 7 with three and infinity and 19 with four. Most of it comes
- * from the sums over channels: short ones, added up, have less. */
+ * pairs (1 and 2, often seen, have four times), 4 with three, 7 with three and infinity and 19 with four. Most of it comes
+ * from the sums over channels: short ones, added up, have less.
+ *
+ * With a stride of 2 and filters 3x3 outer and middle taps meet inputs of their own, every other one: m outputs of a line are
+ * F(m, 2) of the outer taps and m products with the middle one, 2 m + 1 points for 3 m multiplications. Backward, inputs
+ * that met the middle tap are such products of m gradients, the others F(m, 2) of m + 1. */
 #ifndef GY_CPU_MICRO_WINO_H
 #define GY_CPU_MICRO_WINO_H
 #include "micro.h"
@@ -42,6 +46,7 @@ struct wino_points {
 /* By e - 6. */
 static const struct wino_points wino_points[] = {
     [0] = WINO_TWO(0.625, 1.5, 0.625 * 0.625, 1.5 * 1.5),
+    [1] = WINO_THREE(0.625, 1.25, 2.75, 0.625 * 0.625, 1.25 * 1.25, 2.75 * 2.75),
     [2] = WINO_THREE(0.5, 1.0, 2.0, 0.25, 1.0, 4.0),
     [3] = WINO_FOUR(0.5, 0.875, 1.5, 3.75, 0.25, 0.875 * 0.875, 1.5 * 1.5, 3.75 * 3.75),
 };
@@ -59,8 +64,8 @@ GY_ALWAYS float wino_power(const float f, const int n)
     return v;
 }
 
-/* Row `row` of G: r numbers. */
-static inline void wino_filter_row(float *g, int row, int r, int e)
+/* Row `row` of G with e points: r numbers. */
+static inline void wino_points_row(float *g, int row, int r, int e)
 {
     const struct wino_points *const p = &wino_points[e - 6];
     const int pair = (row - 1) / 2, last = e % 2 == 0 && row == e - 1;
@@ -69,6 +74,20 @@ static inline void wino_filter_row(float *g, int row, int r, int e)
     for (int i = 1; i < r; i++)
         g[i] = row == 0 || last ? 0.0f : g[i - 1] * f;
     g[r - 1] = last ? 1.0f : g[r - 1];
+}
+
+/* Of a filter of m outputs, r taps and a stride. */
+static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
+{
+    if (stride == 1) {
+        wino_points_row(g, row, r, m + r - 1);
+        return;
+    }
+    g[0] = g[1] = 0.0f;
+    if (row <= m)
+        wino_points_row(g, row, 2, m + 1);
+    g[2] = g[1];
+    g[1] = row > m;
 }
 
 /* Along one line of e points: o (to steps apart) from what lies by steps apart; all counts are constants. */
@@ -146,14 +165,58 @@ static inline void wino_filter_row(float *g, int row, int r, int e)
         }                                                                                                              \
     }
 
-/* The transforms of filters and outputs, all float: outputs M and taps R of a line. */
-#define GY_MICRO_WINO(P, ATTR, V, W, M, R)                                                                             \
-    /* (G g G')[row][j], g from R^2 taps. */                                                                           \
-    ATTR static void P##_wino_filter_##M##_##R(const struct gy_wino_filters *f)                                        \
+#define GY_MICRO_WINO_PARTS(P, ATTR, V)                                                                                \
+    /* The same lines of stride S: of S = 2 with what the middle tap meets behind those points; back: of data gradients. */ \
+    ATTR GY_ALWAYS void P##_part_in(V *o, const int to, const V *d, const int m, const int r, const int s, const int back) \
     {                                                                                                                  \
-        enum { e = M + R - 1 };                                                                                        \
+        P##_line_in(o, to, d, s == 2 && !back ? 2 : 1, s == 1 ? m + r - 1 : m + 1);                                    \
+        if (s == 2) {                                                                                                  \
+            GY_UNROLL for (int i = 0; i < m; i++) o[(m + 1 + i) * to] = d[back ? i : 2 * i + 1];                       \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_part_spread(V *o, const int to, const V *y, const int by, const int m, const int r, const int s) \
+    {                                                                                                                  \
+        P##_line_spread(o, to, y, by, m, s == 1 ? m + r - 1 : m + 1, 0);                                               \
+        if (s == 2) {                                                                                                  \
+            GY_UNROLL for (int i = 0; i < m; i++) o[(m + 1 + i) * to] = y[i * by];                                     \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_part_filter(V *o, const V *g, const int m, const int r, const int s)                       \
+    {                                                                                                                  \
+        P##_line_spread(o, 1, g, s, s == 1 ? r : 2, s == 1 ? m + r - 1 : m + 1, 1);                                    \
+        if (s == 2)                                                                                                    \
+            o[m + 1] = g[1];                                                                                           \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_part_out(V *o, const int to, const V *p, const int m, const int r, const int s, const int back) \
+    {                                                                                                                  \
+        const int apart = back ? 2 * to : to;                                                                          \
+        P##_line_gather(o + (back ? to : 0), apart, p, 1, m, s == 1 ? m + r - 1 : m + 1, 0);                           \
+        if (s == 2) {                                                                                                  \
+            GY_UNROLL for (int i = 0; i < m; i++)                                                                      \
+                o[i * apart] = back ? p[m + 1 + i] : P##_add(o[i * apart], p[m + 1 + i]);                              \
+        }                                                                                                              \
+    }                                                                                                                  \
+    ATTR GY_ALWAYS void P##_part_back(V *o, const int to, const V *u, const int m, const int r, const int s)           \
+    {                                                                                                                  \
+        P##_line_gather(o, s * to, u, 1, s == 1 ? r : 2, s == 1 ? m + r - 1 : m + 1, 1);                               \
+        if (s == 2)                                                                                                    \
+            o[to] = u[m + 1];                                                                                          \
+    }
+
+/* Along a side of a tile of stride S: points, filters, inputs and outputs; back: of a data gradient. */
+#define WINO_EDGE(M, R, S) ((S) == 1 ? (M) + (R) - 1 : 2 * (M) + 1)
+#define WINO_FILTERS(M, R, S) ((S) == 1 ? (M) + (R) - 1 : (M) + 2)
+#define WINO_IN(M, R, S, BACK) ((S) == 2 && (BACK) ? (M) + 1 : WINO_EDGE(M, R, S))
+#define WINO_OUT(M, S, BACK) ((S) == 2 && (BACK) ? 2 * (M) : (M))
+
+/* The transforms of filters and back, float: outputs M and taps R of a line, stride S. */
+#define GY_MICRO_WINO_FILTER(P, ATTR, V, W, M, R, S)                                                                   \
+    /* (G g G')[row][j], g from R^2 taps. */                                                                           \
+    ATTR static void P##_wino_filter_##M##_##R##_##S(const struct gy_wino_filters *f)                                  \
+    {                                                                                                                  \
+        enum { e = WINO_FILTERS(M, R, S) };                                                                            \
         float g[R];                                                                                                    \
-        wino_filter_row(g, f->row, R, e);                                                                              \
+        wino_filter_row(g, f->row, M, R, S);                                                                           \
         for (int64_t i = 0; i < f->channels; i++) {                                                                    \
             for (int64_t c = 0; c < f->count; c += (W)) {                                                              \
                 const int64_t n = f->count - c, at = i * f->step + c;                                                  \
@@ -164,85 +227,86 @@ static inline void wino_filter_row(float *g, int row, int r, int e)
                     GY_UNROLL for (int j = 0; j < R; j++)                                                              \
                         t[j] = P##_fma(P##_set1(g[k]), P##_get(f->taps[k * R + j] + at, n), t[j]);                     \
                 }                                                                                                      \
-                P##_line_spread(o, 1, t, 1, R, e, 1);                                                                  \
+                P##_part_filter(o, t, M, R, S);                                                                        \
                 GY_UNROLL for (int j = 0; j < e; j++) P##_store(to + j * f->pitch, o[j]);                              \
-            }                                                                                                          \
-        }                                                                                                              \
-    }                                                                                                                  \
-    /* y[i][c] = (A' m A)[i] + init[c] for M^2 pixels; NULL: left out. */                                              \
-    ATTR static void P##_wino_output_##M##_##R(float *const *y, const float *m, int64_t pitch, const float *init,      \
-                                               int64_t count)                                                          \
-    {                                                                                                                  \
-        enum { e = M + R - 1 };                                                                                        \
-        for (int64_t c = 0; c < count; c += (W)) {                                                                     \
-            const int64_t n = count - c;                                                                               \
-            const V first = P##_get(init + c, n);                                                                      \
-            V t[M * e];                                                                                                \
-            for (int i = 0; i < e; i++) {                                                                              \
-                V d[e];                                                                                                \
-                GY_UNROLL for (int j = 0; j < e; j++) d[j] = P##_load(m + (i * e + j) * pitch + c);                    \
-                P##_line_gather(t + i, e, d, 1, M, e, 0);                                                              \
-            }                                                                                                          \
-            for (int j = 0; j < M; j++) {                                                                              \
-                V o[M];                                                                                                \
-                P##_line_gather(o, 1, t + e * j, 1, M, e, 0);                                                          \
-                GY_UNROLL for (int i = 0; i < M; i++)                                                                  \
-                {                                                                                                      \
-                    if (y[M * i + j] != NULL)                                                                          \
-                        P##_store(y[M * i + j] + c, P##_add(o[i], first));                                             \
-                }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
     }
 
-/* Those of weight gradients, float. */
-#define GY_MICRO_WINO_BACK(P, ATTR, V, W, M, R)                                                                        \
-    /* dg[tap][c] = (or +=) (G' u G)[tap]. */                                                                          \
-    ATTR static void P##_wino_filter_back_##M##_##R(float *const *dg, const float *u, int64_t pitch, int64_t count,    \
-                                                    int add)                                                           \
+#define GY_MICRO_WINO_FILTER_BACK(P, ATTR, V, W, M, R, S)                                                              \
+    /* Weight gradients: dg[tap][c] = (or +=) (G' u G)[tap]. */                                                        \
+    ATTR static void P##_wino_filter_back_##M##_##R##_##S(float *const *dg, const float *u, int64_t pitch, int64_t count, int add) \
     {                                                                                                                  \
-        enum { e = M + R - 1 };                                                                                        \
+        enum { e = WINO_FILTERS(M, R, S) };                                                                            \
         for (int64_t c = 0; c < count; c += (W)) {                                                                     \
             const int64_t n = count - c;                                                                               \
             V t[R * e];                                                                                                \
             for (int i = 0; i < e; i++) {                                                                              \
                 V d[e];                                                                                                \
                 GY_UNROLL for (int j = 0; j < e; j++) d[j] = P##_load(u + (i * e + j) * pitch + c);                    \
-                P##_line_gather(t + i, e, d, 1, R, e, 1);                                                              \
+                P##_part_back(t + i, e, d, M, R, S);                                                                   \
             }                                                                                                          \
             for (int j = 0; j < R; j++) {                                                                              \
                 V o[R];                                                                                                \
-                P##_line_gather(o, 1, t + e * j, 1, R, e, 1);                                                          \
+                P##_part_back(o, 1, t + e * j, M, R, S);                                                               \
                 GY_UNROLL for (int i = 0; i < R; i++)                                                                  \
                     P##_put(dg[i * R + j] + c, add ? P##_add(P##_get(dg[i * R + j] + c, n), o[i]) : o[i], n);          \
             }                                                                                                          \
         }                                                                                                              \
     }
 
-/* The transforms of activations: prefix A reads them, as in micro_rows.h. What of the next tile (ahead) this one does not
- * have, and the places of the next channels, are fetched. */
-#define GY_MICRO_WINO_ROWS(P, A, ATTR, V, W, M, R)                                                                     \
-    /* v[(i * e + j) * pitch + c] = (B' d B)[i][j], d from e^2 pixels. */                                              \
-    ATTR static void A##_wino_input_##M##_##R(float *v, int64_t pitch, const void *const *pixels,                      \
-                                              const void *const *ahead, int64_t count)                                 \
+/* Of outputs, float. */
+#define GY_MICRO_WINO_OUTPUT(P, ATTR, V, W, NAME, M, R, S, BACK)                                                       \
+    /* y[i][c] = (A' m A)[i] + init[c] for the pixels of a tile; NULL: left out. */                                    \
+    ATTR static void P##_wino_##NAME##_##M##_##R##_##S(float *const *y, const float *m, int64_t pitch, const float *init, \
+                                                       int64_t count)                                                  \
     {                                                                                                                  \
-        enum { e = M + R - 1 };                                                                                        \
+        enum { e = WINO_EDGE(M, R, S), out = WINO_OUT(M, S, BACK) };                                                   \
         for (int64_t c = 0; c < count; c += (W)) {                                                                     \
             const int64_t n = count - c;                                                                               \
-            V t[e * e];                                                                                                \
-            for (int j = 0; j < e; j++) {                                                                              \
+            const V first = P##_get(init + c, n);                                                                      \
+            V t[out * e];                                                                                              \
+            for (int i = 0; i < e; i++) {                                                                              \
                 V d[e];                                                                                                \
-                GY_UNROLL for (int i = 0; i < e; i++) d[i] = A##_get((const A##_elem *)pixels[i * e + j] + c, n);      \
-                if (j >= R - 1) {                                                                                      \
-                    GY_UNROLL for (int i = R - 1; i < e; i++)                                                          \
-                        __builtin_prefetch((const A##_elem *)ahead[i * e + j] + c);                                    \
+                GY_UNROLL for (int j = 0; j < e; j++) d[j] = P##_load(m + (i * e + j) * pitch + c);                    \
+                P##_part_out(t + i, e, d, M, R, S, BACK);                                                              \
+            }                                                                                                          \
+            for (int j = 0; j < out; j++) {                                                                            \
+                V o[out];                                                                                              \
+                P##_part_out(o, 1, t + e * j, M, R, S, BACK);                                                          \
+                GY_UNROLL for (int i = 0; i < out; i++)                                                                \
+                {                                                                                                      \
+                    if (y[out * i + j] != NULL)                                                                        \
+                        P##_store(y[out * i + j] + c, P##_add(o[i], first));                                           \
                 }                                                                                                      \
-                P##_line_in(t + j, e, d, 1, e);                                                                        \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+/* The transforms of activations: prefix A reads them, as in micro_rows.h. What of the next tile (ahead) this one does not
+ * have, and the places of the next channels, are fetched. */
+#define GY_MICRO_WINO_INPUT(P, A, ATTR, V, W, NAME, M, R, S, BACK)                                                     \
+    /* v[(i * e + j) * pitch + c] = (B' d B)[i][j], d from the pixels of a tile. */                                    \
+    ATTR static void A##_wino_##NAME##_##M##_##R##_##S(float *v, int64_t pitch, const void *const *pixels,             \
+                                                       const void *const *ahead, int64_t count)                        \
+    {                                                                                                                  \
+        enum { e = WINO_EDGE(M, R, S), in = WINO_IN(M, R, S, BACK), shared = (S) == 1 ? (R) - 1 : 1 };                 \
+        for (int64_t c = 0; c < count; c += (W)) {                                                                     \
+            const int64_t n = count - c;                                                                               \
+            V t[e * in];                                                                                               \
+            for (int j = 0; j < in; j++) {                                                                             \
+                V d[in];                                                                                               \
+                GY_UNROLL for (int i = 0; i < in; i++) d[i] = A##_get((const A##_elem *)pixels[i * in + j] + c, n);    \
+                if (j >= shared) {                                                                                     \
+                    GY_UNROLL for (int i = shared; i < in; i++)                                                        \
+                        __builtin_prefetch((const A##_elem *)ahead[i * in + j] + c);                                   \
+                }                                                                                                      \
+                P##_part_in(t + j, in, d, M, R, S, BACK);                                                              \
             }                                                                                                          \
             for (int i = 0; i < e; i++) {                                                                              \
                 V o[e];                                                                                                \
                 float *const to = v + i * e * pitch + c;                                                               \
-                P##_line_in(o, 1, t + e * i, 1, e);                                                                    \
+                P##_part_in(o, 1, t + in * i, M, R, S, BACK);                                                          \
                 GY_UNROLL for (int j = 0; j < e; j++)                                                                  \
                 {                                                                                                      \
                     __builtin_prefetch(to + j * pitch + (W), 1);                                                       \
@@ -253,12 +317,12 @@ static inline void wino_filter_row(float *g, int row, int r, int e)
     }
 
 /* The same of weight gradients. */
-#define GY_MICRO_WINO_SPREAD(P, A, ATTR, V, W, M, R)                                                                   \
+#define GY_MICRO_WINO_SPREAD(P, A, ATTR, V, W, M, R, S)                                                                \
     /* m[(i * e + j) * pitch + c] = (A dy A')[i][j], dy from M^2 pixels. */                                            \
-    ATTR static void A##_wino_spread_##M##_##R(float *m, int64_t pitch, const void *const *dy,                         \
-                                               const void *const *ahead, int64_t count)                                \
+    ATTR static void A##_wino_spread_##M##_##R##_##S(float *m, int64_t pitch, const void *const *dy, const void *const *ahead, \
+                                                     int64_t count)                                                    \
     {                                                                                                                  \
-        enum { e = M + R - 1 };                                                                                        \
+        enum { e = WINO_EDGE(M, R, S) };                                                                               \
         for (int64_t c = 0; c < count; c += (W)) {                                                                     \
             const int64_t n = count - c;                                                                               \
             V t[M * e];                                                                                                \
@@ -266,12 +330,12 @@ static inline void wino_filter_row(float *g, int row, int r, int e)
                 V d[M];                                                                                                \
                 GY_UNROLL for (int i = 0; i < M; i++) d[i] = A##_get((const A##_elem *)dy[i * M + j] + c, n);          \
                 GY_UNROLL for (int i = 0; i < M; i++) __builtin_prefetch((const A##_elem *)ahead[i * M + j] + c);      \
-                P##_line_spread(t + j, M, d, 1, M, e, 0);                                                              \
+                P##_part_spread(t + j, M, d, 1, M, R, S);                                                              \
             }                                                                                                          \
             for (int i = 0; i < e; i++) {                                                                              \
                 V o[e];                                                                                                \
                 float *const to = m + i * e * pitch + c;                                                               \
-                P##_line_spread(o, 1, t + M * i, 1, M, e, 0);                                                          \
+                P##_part_spread(o, 1, t + M * i, 1, M, R, S);                                                          \
                 GY_UNROLL for (int j = 0; j < e; j++)                                                                  \
                 {                                                                                                      \
                     __builtin_prefetch(to + j * pitch + (W), 1);                                                       \
@@ -281,31 +345,65 @@ static inline void wino_filter_row(float *g, int row, int r, int e)
         }                                                                                                              \
     }
 
-/* Every size of a kernel set: prefix P for float, H for bf16. */
+/* Every size of a kernel set: prefix P for float, H for bf16; forward, and with a stride, float alone. */
+#define GY_MICRO_WINO_FORWARD(P, ATTR, V, W, M, R)                                                                     \
+    GY_MICRO_WINO_FILTER(P, ATTR, V, W, M, R, 1)                                                                       \
+    GY_MICRO_WINO_OUTPUT(P, ATTR, V, W, output, M, R, 1, 0)                                                            \
+    GY_MICRO_WINO_INPUT(P, P, ATTR, V, W, input, M, R, 1, 0)
+
 #define GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, M, R)                                                                     \
-    GY_MICRO_WINO(P, ATTR, V, W, M, R)                                                                                 \
-    GY_MICRO_WINO_ROWS(P, P, ATTR, V, W, M, R)                                                                         \
-    GY_MICRO_WINO_ROWS(P, H, ATTR, V, W, M, R)                                                                         \
-    GY_MICRO_WINO_BACK(P, ATTR, V, W, M, R)                                                                            \
-    GY_MICRO_WINO_SPREAD(P, P, ATTR, V, W, M, R)                                                                       \
-    GY_MICRO_WINO_SPREAD(P, H, ATTR, V, W, M, R)
+    GY_MICRO_WINO_FORWARD(P, ATTR, V, W, M, R)                                                                         \
+    GY_MICRO_WINO_FILTER_BACK(P, ATTR, V, W, M, R, 1)                                                                  \
+    GY_MICRO_WINO_INPUT(P, H, ATTR, V, W, input, M, R, 1, 0)                                                           \
+    GY_MICRO_WINO_SPREAD(P, P, ATTR, V, W, M, R, 1)                                                                    \
+    GY_MICRO_WINO_SPREAD(P, H, ATTR, V, W, M, R, 1)
+
+#define GY_MICRO_WINO_STRIDED(P, ATTR, V, W, M)                                                                        \
+    GY_MICRO_WINO_FILTER(P, ATTR, V, W, M, 3, 2)                                                                       \
+    GY_MICRO_WINO_FILTER_BACK(P, ATTR, V, W, M, 3, 2)                                                                  \
+    GY_MICRO_WINO_OUTPUT(P, ATTR, V, W, output, M, 3, 2, 0)                                                            \
+    GY_MICRO_WINO_OUTPUT(P, ATTR, V, W, output_back, M, 3, 2, 1)                                                       \
+    GY_MICRO_WINO_INPUT(P, P, ATTR, V, W, input, M, 3, 2, 0)                                                           \
+    GY_MICRO_WINO_INPUT(P, P, ATTR, V, W, input_back, M, 3, 2, 1)                                                      \
+    GY_MICRO_WINO_SPREAD(P, P, ATTR, V, W, M, 3, 2)
+
+#define GY_MICRO_WINO_FIRST(P, H, ATTR, V, W)                                                                          \
+    GY_MICRO_WINO_LINES(P, ATTR, V)                                                                                    \
+    GY_MICRO_WINO_PARTS(P, ATTR, V)                                                                                    \
+    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 3)
 
 #define GY_MICRO_WINOS(P, H, ATTR, V, W)                                                                               \
-    GY_MICRO_WINO_LINES(P, ATTR, V)                                                                                    \
-    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 3)                                                                         \
+    GY_MICRO_WINO_FIRST(P, H, ATTR, V, W)                                                                              \
     GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 7, 3)                                                                         \
-    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 5)
+    GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 5)                                                                         \
+    GY_MICRO_WINO_FORWARD(P, ATTR, V, W, 5, 3)                                                                         \
+    GY_MICRO_WINO_STRIDED(P, ATTR, V, W, 7)
 
 #define GY_MICRO_TABLE_WINO_SIZE(P, H, M, R)                                                                           \
-    .m = M, .r = R, .filter = P##_wino_filter_##M##_##R, .output = P##_wino_output_##M##_##R,                          \
-    .input = {P##_wino_input_##M##_##R, H##_wino_input_##M##_##R}, .filter_back = P##_wino_filter_back_##M##_##R,      \
-    .spread = {P##_wino_spread_##M##_##R, H##_wino_spread_##M##_##R}
+    {.m = M, .r = R, .stride = 1, .filter = P##_wino_filter_##M##_##R##_1, .filter_back = P##_wino_filter_back_##M##_##R##_1, \
+     .output = {P##_wino_output_##M##_##R##_1, P##_wino_output_##M##_##R##_1},                                         \
+     .input = {{P##_wino_input_##M##_##R##_1, H##_wino_input_##M##_##R##_1}, {P##_wino_input_##M##_##R##_1, H##_wino_input_##M##_##R##_1}}, \
+     .spread = {P##_wino_spread_##M##_##R##_1, H##_wino_spread_##M##_##R##_1}}
+
+#define GY_MICRO_TABLE_WINO_FORWARD(P, M, R)                                                                           \
+    {.m = M, .r = R, .stride = 1, .filter = P##_wino_filter_##M##_##R##_1, .output = {P##_wino_output_##M##_##R##_1},  \
+     .input = {{P##_wino_input_##M##_##R##_1}}}
+
+#define GY_MICRO_TABLE_WINO_STRIDED(P, M)                                                                              \
+    {.m = M, .r = 3, .stride = 2, .filter = P##_wino_filter_##M##_3_2, .filter_back = P##_wino_filter_back_##M##_3_2,  \
+     .output = {P##_wino_output_##M##_3_2, P##_wino_output_back_##M##_3_2},                                            \
+     .input = {{P##_wino_input_##M##_3_2}, {P##_wino_input_back_##M##_3_2}}, .spread = {P##_wino_spread_##M##_3_2}}
+
+/* ORDER: wino_least in winograd.c. */
+#define GY_MICRO_TABLE_WINO_FIRST(P, H, KERNELS) (KERNELS)->wino[0] = (struct gy_wino)GY_MICRO_TABLE_WINO_SIZE(P, H, 4, 3)
 
 #define GY_MICRO_TABLE_WINO(P, H, KERNELS)                                                                             \
     do {                                                                                                               \
-        (KERNELS)->wino[0] = (struct gy_wino){GY_MICRO_TABLE_WINO_SIZE(P, H, 4, 3)};                                   \
-        (KERNELS)->wino[1] = (struct gy_wino){GY_MICRO_TABLE_WINO_SIZE(P, H, 7, 3)};                                   \
-        (KERNELS)->wino[2] = (struct gy_wino){GY_MICRO_TABLE_WINO_SIZE(P, H, 4, 5)};                                   \
+        GY_MICRO_TABLE_WINO_FIRST(P, H, KERNELS);                                                                      \
+        (KERNELS)->wino[1] = (struct gy_wino)GY_MICRO_TABLE_WINO_SIZE(P, H, 7, 3);                                     \
+        (KERNELS)->wino[2] = (struct gy_wino)GY_MICRO_TABLE_WINO_SIZE(P, H, 4, 5);                                     \
+        (KERNELS)->wino[3] = (struct gy_wino)GY_MICRO_TABLE_WINO_FORWARD(P, 5, 3);                                     \
+        (KERNELS)->wino[4] = (struct gy_wino)GY_MICRO_TABLE_WINO_STRIDED(P, 7);                                        \
     } while (0)
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution r x r with stride 1, forward and data gradient, by Winograd's F(m x m, r x r): (m + r - 1)^2 multiplications where
+/* Convolution r x r, forward and data gradient, by Winograd's F(m x m, r x r): (m + r - 1)^2 multiplications where
  * the direct way needs r^2 m^2: of 3x3 filters 4 times fewer with m = 4, 5.4 with m = 7, of 5x5 filters 6.25
- * with m = 4. Transformed, a tile is (m + r - 1)^2 vectors of channels, called points here, and the convolution is one product
- * [tiles x C] [C x K] for each point, done by the usual micro-kernel. A work item is a block of tiles times a group of weight
- * panels. All this is float: bf16 is widened by the transform of the inputs and rounded when outputs are written, filters are
+ * with m = 4; with a stride of 2 and m = 7, 1.96 times fewer. Transformed, a tile is as many vectors of channels, called points
+ * here, and the convolution is one product [tiles x C] [C x K] for each point, done by the usual micro-kernel. A work item is a
+ * block of tiles times a group of weight panels. All this is float: bf16 is widened by the transform of the inputs and rounded when outputs are written, filters are
  * not rounded.
  *
  * The data gradient is the same convolution with turned weights and padding r - 1 - pad. Filters are transformed beforehand; where
@@ -17,9 +17,10 @@
 #define WINO_PAD 16           /* floats between rows, against overflowing cache sets */
 #define WINO_IMAGE 256        /* most pixels of an image that is a block by itself */
 #define WINO_SIDE_MOST 4      /* most images along a side of a large one */
-#define WINO_ALONE 96         /* tiles that are one block when there are no more */
-#define WINO_ALONE_FAR 160    /* the same with filters that no cache keeps from block to block: WINO_FAR floats */
+#define WINO_ALONE (96 * 81)  /* points of tiles that are one block when there are no more */
+#define WINO_ALONE_FAR (160 * 81) /* the same with filters that no cache keeps from block to block: WINO_FAR floats */
 #define WINO_FAR (1 << 22)
+#define WINO_NEXT (1 << 18)   /* floats of transformed tiles of a block that a near cache does not hold */
 /* Measured on Zen 4, in multiply-adds of the direct way: a number transformed on either side, a filter; and how the direct
  * way on pairs falls behind their pace, forward and data gradient, weight gradient. */
 #define WINO_TRANSFORM 12.0
@@ -27,30 +28,30 @@
 #define WINO_PAIRS 0.94
 #define WINO_PAIRS_GRAD 1.3
 
-static const float wino_zeros[GY_WINO_CHANNELS_MOST];
-
-GY_INT const void *gy_wino_zeros(void) { return wino_zeros; }
-
 /* ---- the choice ---- */
 
 /* How the images of an op are cut into tiles of m x m outputs, side x side images together. */
 static void wino_cut_images(struct gy_wino_plan *w, const struct gy_op *op, int m, int32_t side)
 {
     const struct gy_geom *g = &op->geom;
-    const int back = op->code == GY_OP_CONV_DGRAD;
-    w->m = m;
+    const int back = op->code == GY_OP_CONV_DGRAD, strided = g->stride_h == 2;
+    w->in_step = strided && !back ? 2 * m : m;
+    w->out_step = w->out_edge = strided && back ? 2 * m : m;
+    w->edge = strided ? 2 * m + 1 : m + g->r - 1;
+    w->in_edge = strided && back ? m + 1 : w->edge;
+    w->filters = strided ? m + 2 : w->edge;
     w->n = g->n;
     w->in_h = back ? g->p : g->h;
     w->in_w = back ? g->q : g->w;
     w->out_h = back ? g->h : g->p;
     w->out_w = back ? g->w : g->q;
-    w->pad_h = back ? g->r - 1 - g->pad_h : g->pad_h;
-    w->pad_w = back ? g->r - 1 - g->pad_w : g->pad_w;
+    w->pad_h = !back ? g->pad_h : strided ? 0 : g->r - 1 - g->pad_h;
+    w->pad_w = !back ? g->pad_w : strided ? 0 : g->r - 1 - g->pad_w;
     w->side = side;
     w->cell_h = w->out_h + g->r - 1 - w->pad_h;
     w->cell_w = w->out_w + g->r - 1 - w->pad_w;
-    w->tiles_h = ((side - 1) * w->cell_h + w->out_h + m - 1) / m;
-    w->tiles_w = ((side - 1) * w->cell_w + w->out_w + m - 1) / m;
+    w->tiles_h = ((side - 1) * w->cell_h + w->out_h + w->out_step - 1) / w->out_step;
+    w->tiles_w = ((side - 1) * w->cell_w + w->out_w + w->out_step - 1) / w->out_step;
     w->tiles = gy_ceil_div(w->n, (int64_t)side * side) * w->tiles_h * w->tiles_w;
 }
 
@@ -58,7 +59,7 @@ static void wino_cut_images(struct gy_wino_plan *w, const struct gy_op *op, int 
 static void wino_cut_best(struct gy_wino_plan *w, const struct gy_op *op, int m)
 {
     wino_cut_images(w, op, m, 1);
-    for (int32_t side = 2; side <= WINO_SIDE_MOST && op->code != GY_OP_CONV; side *= 2) {
+    for (int32_t side = 2; side <= WINO_SIDE_MOST && op->code != GY_OP_CONV && op->geom.stride_h == 1; side *= 2) {
         struct gy_wino_plan other = *w;
         wino_cut_images(&other, op, m, side);
         if (other.tiles < w->tiles)
@@ -71,18 +72,19 @@ static void wino_cut_best(struct gy_wino_plan *w, const struct gy_op *op, int m)
 static double wino_cost(const struct gy_op *op, int m)
 {
     const struct gy_geom *g = &op->geom;
-    const int grad = op->code == GY_OP_CONV_WGRAD, points = (m + g->r - 1) * (m + g->r - 1);
+    const int grad = op->code == GY_OP_CONV_WGRAD;
     struct gy_wino_plan w = {0};
     wino_cut_best(&w, op, m);
     const double c = g->c, k = g->k, each = 1 / fmin(c, grad ? 64 : c) + 1 / fmin(k, grad ? 64 : k);
-    return points * c * k * ((double)w.tiles * (1 + WINO_TRANSFORM * each) + (grad ? 0 : WINO_FILTER));
+    const double tiles = (double)w.tiles * w.edge * w.edge * (1 + WINO_TRANSFORM * each);
+    return c * k * (tiles + (grad ? 0 : WINO_FILTER * w.filters * w.filters));
 }
 
 /* The direct way; a set that multiplies pairs without saying how fast does so at twice the pace. */
 static double wino_direct_cost(const struct gy_op *op, const struct gy_kernels *k)
 {
     const struct gy_geom *g = &op->geom;
-    const int back = op->code == GY_OP_CONV_DGRAD, pairs = op->dtype == GY_BF16 && k->gemm_pair[0].fn != NULL;
+    const int back = op->code == GY_OP_CONV_DGRAD && g->stride_h == 1, pairs = op->dtype == GY_BF16 && k->gemm_pair[0].fn != NULL;
     const double pixels = back ? (double)g->h * g->w : (double)g->p * g->q, pace = k->pair_pace > 0 ? (double)k->pair_pace : 2;
     const double cost = (double)g->n * pixels * g->r * g->s * g->c * g->k;
     return !pairs ? cost : cost / pace * (op->code == GY_OP_CONV_WGRAD ? WINO_PAIRS_GRAD : WINO_PAIRS);
@@ -94,46 +96,48 @@ static double wino_direct_cost(const struct gy_op *op, const struct gy_kernels *
 static const struct wino_least {
     int32_t channels, pixels; /* of data gradients in float; of weight gradients */
     int32_t sum;       /* channels summed at a time, at most; of such a slice, filters are transformed beside the products */
-    int32_t few, half; /* forward in float, from `few` channels on; data gradients with fewer sum `half` of them at a time */
-} wino_least[GY_WINOS] = {{0, 128, 128, 0, 0}, {256, 768, 64, 512, 32}, {0, 1024, 128, 0, 0}};
+    int32_t forward;    /* in float, from so many channels on */
+    int32_t few, half;  /* float with fewer channels sums `half` of them at a time */
+} wino_least[GY_WINOS] = {{0, 128, 128, 0, 0, 0}, {256, 768, 64, 512, 512, 32}, {0, 1024, 128, 0, 0, 0},
+                          {0, 0, 64, 128, 0, 0}, {256, 768, 64, 128, 256, 32}};
 
 static int wino_is_shape(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
-    return g->r == g->s && g->stride_h == 1 && g->stride_w == 1 && g->dil_h == 1 && g->dil_w == 1 &&
+    return g->r == g->s && g->stride_h == g->stride_w && g->dil_h == 1 && g->dil_w == 1 &&
            g->groups == 1 && g->pad_h < g->r && g->pad_w < g->r && g->c >= WINO_CHANNELS_LEAST && g->k >= WINO_CHANNELS_LEAST &&
-           g->c <= GY_WINO_CHANNELS_MOST && g->k <= GY_WINO_CHANNELS_MOST && g->p >= 4 && g->q >= 4 && g->h >= 4 &&
-           g->w >= 4 && !gy_act_is_curve(op->act);
+           g->c <= GY_CHANNELS_MOST && g->k <= GY_CHANNELS_MOST && g->p >= 4 && g->q >= 4 && g->h >= 4 &&
+           g->w >= 4 && !gy_act_is_curve(op->act) && (g->stride_h == 1 || (g->pad_h == 1 && g->pad_w == 1));
 }
 
 /* Statistics need blocks of equal numbers of pixels. Outputs must not be small beside their neighbours, having one tap of nine
  * inside the image. */
-static int wino_can(const struct gy_op *op, int m, const struct wino_least *least)
+static int wino_can(const struct gy_op *op, const struct gy_wino *k, const struct wino_least *least)
 {
     const struct gy_geom *g = &op->geom;
     const int64_t image = (int64_t)g->p * g->q;
     const int back = op->code == GY_OP_CONV_DGRAD, reach = g->r - 1;
+    const int grad = op->code == GY_OP_CONV_WGRAD;
+    if (k->r != g->r || k->stride != g->stride_h || (grad ? k->spread[op->dtype] == NULL : k->input[back][op->dtype] == NULL))
+        return 0;
     const int pad_h = back ? reach - g->pad_h : g->pad_h, pad_w = back ? reach - g->pad_w : g->pad_w;
-    if (op->code == GY_OP_CONV_WGRAD)
+    if (grad)
         return g->n * image >= least->pixels;
-    const int32_t needs = back ? least->channels : least->few; /* forward, a rounding may move an element past a ReLU's kink */
+    const int32_t needs = back ? least->channels : least->forward; /* forward, a rounding may move an element past a ReLU's kink */
     if ((op->dtype != GY_BF16 && (back ? g->k : g->c) < needs) || 2 * pad_h > reach || 2 * pad_w > reach)
         return 0;
-    return op->tensor[GY_STATS] < 0 || (g->p % m == 0 && g->q % m == 0) || image <= WINO_IMAGE;
+    return op->tensor[GY_STATS] < 0 || (g->p % k->m == 0 && g->q % k->m == 0) || image <= WINO_IMAGE;
 }
 
-GY_INT int gy_cpu_wino_size(const struct gy_op *op, const struct gy_kernels *k)
+GY_INT int gy_cpu_wino_find(const struct gy_op *op, const struct gy_kernels *k)
 {
     double least = wino_direct_cost(op, k);
-    int best = 0;
+    int best = -1;
     for (int i = 0; i < GY_WINOS && wino_is_shape(op); i++) {
-        const int m = k->wino[i].m;
-        if (k->wino[i].r != op->geom.r || !wino_can(op, m, &wino_least[i]))
-            continue;
-        const double cost = wino_cost(op, m);
+        const double cost = wino_can(op, &k->wino[i], &wino_least[i]) ? wino_cost(op, k->wino[i].m) : least;
         if (cost < least) {
             least = cost;
-            best = m;
+            best = i;
         }
     }
     return best;
@@ -141,17 +145,32 @@ GY_INT int gy_cpu_wino_size(const struct gy_op *op, const struct gy_kernels *k)
 
 /* ---- the plan ---- */
 
-GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, const struct gy_kernels *k)
+/* Points that share a filter come one after the other. */
+static void wino_order(struct gy_wino_plan *w)
+{
+    const int last = w->filters - 1;
+    for (int filter = 0, n = 0; filter < w->filters * w->filters; filter++)
+        for (int xi = 0; xi < w->points; xi++) {
+            const int i = xi / w->edge, j = xi % w->edge;
+            if ((i < last ? i : last) * w->filters + (j < last ? j : last) != filter)
+                continue;
+            w->order[n] = (uint8_t)xi;
+            w->filter[n++] = (uint8_t)filter;
+        }
+}
+
+GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, const struct gy_cpu *cpu)
 {
     const struct gy_geom *g = &op->geom;
-    const int back = op->code == GY_OP_CONV_DGRAD, m = gy_cpu_wino_size(op, k), edge = m + g->r - 1;
-    *w = (struct gy_wino_plan){.kernels = k->wino, .dtype = op->dtype, .edge = edge, .outs = m * m, .points = edge * edge,
+    const int back = op->code == GY_OP_CONV_DGRAD;
+    *w = (struct gy_wino_plan){.kernels = &cpu->k.wino[gy_cpu_wino_find(op, &cpu->k)], .zeros = cpu->zeros, .dtype = op->dtype,
                                .taps = g->r * g->r, .transposed = back};
-    while (w->kernels->m != m || w->kernels->r != g->r)
-        w->kernels++;
     w->red = back ? g->k : g->c;
     w->vec = back ? g->c : g->k;
-    wino_cut_best(w, op, m);
+    wino_cut_best(w, op, w->kernels->m);
+    w->points = w->edge * w->edge;
+    w->outs = w->out_edge * w->out_edge;
+    wino_order(w);
 }
 
 /* A place along an axis of a large image: which image, and which of its pixels; WINO_NOWHERE: none. */
@@ -193,20 +212,20 @@ GY_INT void gy_wino_pixels(const struct gy_wino_plan *w, const void *in, int64_t
     const unsigned char *const from = (const unsigned char *)in + c * bytes;
     struct wino_place h[GY_WINO_EDGE_MAX], v[GY_WINO_EDGE_MAX];
     int64_t numbers[GY_WINO_POINTS_MAX];
-    wino_places(h, at / w->tiles_w * w->m - w->pad_h, w->edge, w->cell_h, w->side, w->in_h);
-    wino_places(v, at % w->tiles_w * w->m - w->pad_w, w->edge, w->cell_w, w->side, w->in_w);
-    wino_numbers(w, first, h, v, w->edge, w->in_h, w->in_w, numbers);
-    for (int i = 0; i < w->points; i++)
-        d[i] = numbers[i] >= 0 ? (const void *)(from + numbers[i] * pitch) : wino_zeros;
+    wino_places(h, at / w->tiles_w * w->in_step - w->pad_h, w->in_edge, w->cell_h, w->side, w->in_h);
+    wino_places(v, at % w->tiles_w * w->in_step - w->pad_w, w->in_edge, w->cell_w, w->side, w->in_w);
+    wino_numbers(w, first, h, v, w->in_edge, w->in_h, w->in_w, numbers);
+    for (int i = 0; i < w->in_edge * w->in_edge; i++)
+        d[i] = numbers[i] >= 0 ? (const void *)(from + numbers[i] * pitch) : w->zeros;
 }
 
 GY_INT void gy_wino_outs(const struct gy_wino_plan *w, int64_t tile, int64_t *numbers)
 {
     const int64_t large = (int64_t)w->tiles_h * w->tiles_w, at = tile % large, first = tile / large * w->side * w->side;
     struct wino_place h[GY_WINO_EDGE_MAX], v[GY_WINO_EDGE_MAX];
-    wino_places(h, at / w->tiles_w * w->m, w->m, w->cell_h, w->side, w->out_h);
-    wino_places(v, at % w->tiles_w * w->m, w->m, w->cell_w, w->side, w->out_w);
-    wino_numbers(w, first, h, v, w->m, w->out_h, w->out_w, numbers);
+    wino_places(h, at / w->tiles_w * w->out_step, w->out_edge, w->cell_h, w->side, w->out_h);
+    wino_places(v, at % w->tiles_w * w->out_step, w->out_edge, w->cell_w, w->side, w->out_w);
+    wino_numbers(w, first, h, v, w->out_edge, w->out_h, w->out_w, numbers);
 }
 
 /* How forward and data gradient are cut. */
@@ -222,16 +241,17 @@ struct wino_cut {
     int near, shared;      /* filters are transformed beside the products; tiles before */
 };
 
-static void wino_make_cut(struct wino_cut *w, const struct gy_op *op, const struct gy_kernels *k)
+static void wino_make_cut(struct wino_cut *w, const struct gy_op *op, const struct gy_cpu *cpu)
 {
+    const struct gy_kernels *const k = &cpu->k;
     const struct gy_wino_plan *p = &w->p;
-    gy_wino_make_plan(&w->p, op, k);
+    gy_wino_make_plan(&w->p, op, cpu);
     const struct gy_product panels = {.vec = p->vec};
     const int64_t image = (int64_t)p->tiles_h * p->tiles_w;
-    const int whole = p->out_h % p->m == 0 && p->out_w % p->m == 0, stats = op->tensor[GY_STATS] >= 0;
+    const int whole = p->out_h % p->out_step == 0 && p->out_w % p->out_step == 0, stats = op->tensor[GY_STATS] >= 0;
     w->pitch = p->red + WINO_PAD;
     w->block = gy_max64(gy_min64(op->block[GY_BLOCK_KEEP] / p->points / w->pitch, op->block[GY_BLOCK_STRIP]), 8);
-    if (p->tiles <= ((int64_t)p->points * p->red * p->vec > WINO_FAR ? WINO_ALONE_FAR : WINO_ALONE))
+    if (p->tiles * p->points <= ((int64_t)p->points * p->red * p->vec > WINO_FAR ? WINO_ALONE_FAR : WINO_ALONE))
         w->block = gy_max64(p->tiles, 1);
     if (!whole && stats)
         w->block = gy_max64(w->block / image, 1) * image;
@@ -277,6 +297,7 @@ struct wino_own {
     float *y;           /* [outs * block][GY_WIDTH_MAX]: outputs of a panel, pixel after pixel */
     const float **rows; /* [block]: where tiles begin in v, */
     float **sums;       /* [block]: and in m */
+    struct gy_gemm_rows *pairs; /* [block]: rows, each with the one behind it */
     void **pixels;      /* [outs * block]: where they go */
     int64_t *numbers;   /* [outs * block]: which pixel of the images each is, -1 outside */
 };
@@ -285,13 +306,14 @@ static struct wino_own wino_carve_own(const struct wino_cut *w, struct gy_carve 
 {
     struct wino_own own;
     const size_t block = (size_t)w->block, outs = block * (size_t)w->p.outs, points = (size_t)w->p.points;
-    own.u = gy_carve_take(carve, w->near ? (size_t)w->p.edge * (size_t)w->u_plane : 0, sizeof(float));
+    own.u = gy_carve_take(carve, w->near ? (size_t)w->p.filters * (size_t)w->u_plane : 0, sizeof(float));
     own.v = gy_carve_take(carve, w->shared ? 0 : points * (size_t)w->v_plane, sizeof(float));
     own.m = gy_carve_take(carve, points * (size_t)w->m_plane, sizeof(float));
     own.room = gy_carve_take(carve, (size_t)w->p.taps * (w->near ? (size_t)w->len : WINO_TURN) * GY_WIDTH_MAX, sizeof(float));
     own.y = gy_carve_take(carve, outs * GY_WIDTH_MAX, sizeof(float));
     own.rows = gy_carve_take(carve, block, sizeof(*own.rows));
     own.sums = gy_carve_take(carve, block, sizeof(*own.sums));
+    own.pairs = gy_carve_take(carve, block, sizeof(*own.pairs));
     own.pixels = gy_carve_take(carve, outs, sizeof(*own.pixels));
     own.numbers = gy_carve_take(carve, outs, sizeof(*own.numbers));
     return own;
@@ -300,9 +322,9 @@ static struct wino_own wino_carve_own(const struct wino_cut *w, struct gy_carve 
 static size_t wino_place(const struct gy_cpu *cpu, const struct wino_cut *w, int stats, void *base, struct wino_job *job)
 {
     struct gy_carve carve = {base, 0}, own = {NULL, 0};
-    const size_t points = (size_t)w->p.points, parts = (size_t)(w->blocks * w->p.vec);
+    const size_t points = (size_t)w->p.points, parts = (size_t)(w->blocks * w->p.vec), filters = (size_t)(w->p.filters * w->p.filters);
     wino_carve_own(w, &own);
-    job->u = w->near ? NULL : gy_carve_take(&carve, points * (size_t)(w->panels * w->slices * w->u_plane), sizeof(float));
+    job->u = w->near ? NULL : gy_carve_take(&carve, filters * (size_t)(w->panels * w->slices * w->u_plane), sizeof(float));
     job->v = w->shared ? gy_carve_take(&carve, points * (size_t)(w->blocks * w->v_plane), sizeof(float)) : NULL;
     job->mean = stats ? gy_carve_take(&carve, parts, sizeof(float)) : NULL;
     job->m2 = stats ? gy_carve_take(&carve, parts, sizeof(float)) : NULL;
@@ -352,7 +374,7 @@ static void wino_filters(const struct wino_job *job, const struct gy_panel *pane
 
 static const float *wino_slice_filters(const struct wino_job *job, int64_t panel, int64_t slice)
 {
-    return job->u + (panel * job->w->slices + slice) * job->w->p.points * job->w->u_plane;
+    return job->u + (panel * job->w->slices + slice) * job->w->p.filters * job->w->p.filters * job->w->u_plane;
 }
 
 /* A tile: WINO_TURN channels of a slice of a panel. */
@@ -363,14 +385,15 @@ static void wino_filter_tile(void *arg, int64_t tile, int thread)
     const int64_t pieces = gy_ceil_div(w->len, WINO_TURN), from = tile % pieces * WINO_TURN;
     const int64_t slice = tile / pieces % w->slices, index = tile / pieces / w->slices, c = slice * w->len + from;
     const struct gy_panel panel = wino_panel(job, index);
-    float *const u = job->u + (index * w->slices + slice) * w->p.points * w->u_plane + from * panel.kind->width;
+    const int64_t filters = w->p.filters;
+    float *const u = job->u + (index * w->slices + slice) * filters * filters * w->u_plane + from * panel.kind->width;
     float *const room = wino_get_own(job, thread).room;
     const int64_t count = gy_min64(gy_min64(WINO_TURN, w->len - from), w->p.red - c);
     if (count <= 0)
         return;
     wino_taps(job, &panel, c, count, room);
-    for (int row = 0; row < w->p.edge; row++)
-        wino_filters(job, &panel, room, count, row, u + row * w->p.edge * w->u_plane);
+    for (int row = 0; row < filters; row++)
+        wino_filters(job, &panel, room, count, row, u + row * filters * w->u_plane);
 }
 
 /* Tiles [first, first + count) of a block that begins with tile `start`. */
@@ -381,7 +404,7 @@ static void wino_inputs(const struct wino_job *job, float *v, int64_t start, int
     gy_wino_pixels(&w->p, job->in, start + first, 0, d[first % 2]);
     for (int64_t i = first; i < first + count; i++) {
         gy_wino_pixels(&w->p, job->in, gy_min64(start + i + 1, w->p.tiles - 1), 0, d[(i + 1) % 2]);
-        w->p.kernels->input[w->p.dtype](v + i * w->pitch, w->v_plane, d[i % 2], d[(i + 1) % 2], w->p.red);
+        w->p.kernels->input[w->p.transposed][w->p.dtype](v + i * w->pitch, w->v_plane, d[i % 2], d[(i + 1) % 2], w->p.red);
     }
 }
 
@@ -397,45 +420,58 @@ static void wino_input_tile(void *arg, int64_t tile, int thread)
 
 /* ---- products ---- */
 
-/* The product of point xi over channels [first, end), for one panel and the tiles of a block. Sums of few channels, whatever the
- * slice, are added: so less is rounded, and bits are the same for any number of images. */
+/* A register tile of a product over channels [first, end), while its rows of another point, `ahead` floats behind, are asked for.
+ * Sums of few channels, whatever the slice, are added: so less is rounded, and bits are the same for any number of images. */
+static void wino_sum(const struct wino_cut *w, const struct gy_panel *panel, struct gy_gemm_tile *t, int64_t rows, int64_t begin,
+                     int64_t first, int64_t end, int64_t ahead)
+{
+    t->init = first == 0 ? w->p.zeros : NULL;
+    for (int64_t c = first; c < end; c += w->sum) {
+        t->row_first = begin + c;
+        t->len = gy_min64(w->sum, end - c);
+        t->ask.first = (t->row_first + ahead) * (int64_t)sizeof(float);
+        t->ask.bytes = t->len * (int64_t)sizeof(float);
+        panel->kind->fn[rows - 1](t);
+        t->panel += t->len * panel->kind->width;
+        t->init = NULL;
+    }
+}
+
+/* The product of point n, for one panel and the tiles of a block. */
 static void wino_product(const struct wino_job *job, const struct wino_own *own, const struct gy_panel *panel, int64_t first,
-                         int64_t end, int64_t xi, const float *u, struct gy_even even)
+                         int64_t end, int n, const float *u, struct gy_even even)
 {
     const struct wino_cut *w = job->w;
+    const int64_t xi = w->p.order[n], next = w->p.order[gy_min64(n + 1, w->p.points - 1)];
+    const int asks = (int64_t)w->p.points * w->v_plane > WINO_NEXT;
     struct gy_gemm_tile t = {.taps = 1, .out_first = xi * w->m_plane, .cols = panel->cols};
     for (int64_t i = 0, from = 0, to; i < even.tiles; i++, from = to) {
         to = gy_even_next(&even);
         t.rows = own->rows + from;
         t.out = own->sums + from;
+        t.ask.beside = own->pairs + from;
+        t.ask.besides = asks ? to - from - 1 : 0;
         t.panel = u;
-        t.init = first == 0 ? wino_zeros : NULL;
-        for (int64_t c = first; c < end; c += w->sum) {
-            t.row_first = xi * w->v_plane + c;
-            t.len = gy_min64(w->sum, end - c);
-            panel->kind->fn[to - from - 1](&t);
-            t.panel += t.len * panel->kind->width;
-            t.init = NULL;
-        }
+        wino_sum(w, panel, &t, to - from, xi * w->v_plane, first, end, (next - xi) * w->v_plane);
     }
 }
 
 static void wino_products(const struct wino_job *job, const struct wino_own *own, int64_t index, int64_t count)
 {
     const struct wino_cut *w = job->w;
-    const int edge = w->p.edge;
+    const int filters = w->p.filters;
     const struct gy_panel panel = wino_panel(job, index);
     const struct gy_even even = gy_even_tiles(count, panel.kind->rows);
     for (int64_t slice = 0; slice < w->slices; slice++) {
         const int64_t first = slice * w->len, end = gy_min64(first + w->len, w->p.red);
         if (w->near)
             wino_taps(job, &panel, first, end - first, own->room);
-        for (int row = 0; row < edge; row++) {
-            if (w->near)
-                wino_filters(job, &panel, own->room, end - first, row, own->u);
-            const float *const u = w->near ? own->u : wino_slice_filters(job, index, slice) + row * edge * w->u_plane;
-            for (int i = 0; i < edge; i++)
-                wino_product(job, own, &panel, first, end, row * edge + i, u + i * w->u_plane, even);
+        const float *const u = w->near ? own->u : wino_slice_filters(job, index, slice);
+        for (int n = 0; n < w->p.points; n++) {
+            const int filter = w->p.filter[n], column = filter % filters;
+            if (w->near && column == 0 && (n == 0 || w->p.filter[n - 1] != filter))
+                wino_filters(job, &panel, own->room, end - first, filter / filters, own->u);
+            wino_product(job, own, &panel, first, end, n, u + (w->near ? column : filter) * w->u_plane, even);
         }
     }
 }
@@ -480,7 +516,7 @@ static void wino_finish(const struct wino_job *job, const struct wino_own *own, 
 {
     const struct wino_cut *w = job->w;
     const struct gy_kernels *k = &job->cpu->k;
-    const float *const first = job->bias != NULL ? job->bias + panel->first : wino_zeros;
+    const float *const first = job->bias != NULL ? job->bias + panel->first : w->p.zeros;
     const int forward = !w->p.transposed, adds = forward && job->op->ptr[GY_RES] != NULL;
     const int plain = wino_is_plain(job, panel);
     float *y[GY_WINO_OUTS_MAX];
@@ -490,7 +526,7 @@ static void wino_finish(const struct wino_job *job, const struct wino_own *own, 
             y[j] = !inside ? NULL : plain ? (float *)own->pixels[n] + panel->first : own->y + n * GY_WIDTH_MAX;
             n += inside;
         }
-        w->p.kernels->output(y, own->m + i * GY_WIDTH_MAX, w->m_plane, first, panel->cols);
+        w->p.kernels->output[w->p.transposed](y, own->m + i * GY_WIDTH_MAX, w->m_plane, first, panel->cols);
     }
     if (plain)
         return;
@@ -521,6 +557,7 @@ static void wino_tile(void *arg, int64_t tile, int thread)
     for (int64_t i = 0; i < count; i++) {
         own.rows[i] = v + i * w->pitch;
         own.sums[i] = own.m + i * GY_WIDTH_MAX;
+        own.pairs[i] = (struct gy_gemm_rows){{own.rows[i], v + gy_min64(i + 1, count - 1) * w->pitch}};
     }
     for (int64_t i = group * w->panel_group; i < gy_min64((group + 1) * w->panel_group, w->panels); i++) {
         const struct gy_panel panel = wino_panel(job, i);
@@ -533,14 +570,14 @@ GY_INT size_t gy_cpu_wino_need(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct wino_cut w;
     struct wino_job job;
-    wino_make_cut(&w, op, &cpu->k);
+    wino_make_cut(&w, op, cpu);
     return wino_place(cpu, &w, op->tensor[GY_STATS] >= 0, NULL, &job);
 }
 
 GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct wino_cut w;
-    wino_make_cut(&w, op, &cpu->k);
+    wino_make_cut(&w, op, cpu);
     const int back = w.p.transposed;
     struct wino_job job = {.cpu = cpu, .w = &w, .op = op, .in = op->ptr[back ? GY_DY : GY_X], .weights = op->ptr[GY_W],
                            .bias = back ? NULL : op->ptr[GY_BIAS], .out = op->ptr[back ? GY_DX : GY_Y],

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Weight gradient of convolutions with stride 1 by Winograd's way backward: for each of the (m + r - 1)^2 points a sum over
+/* Weight gradient of convolutions by Winograd's way backward: for each of the points a sum over
  * tiles of outer products, [K x tiles] [tiles x C]. A work item owns a block of K x C of all points and walks the tiles,
  * a strip of them at a time; where there are few blocks, tiles are split too and the parts added in a fixed order. Where several blocks
  * need the same tiles, these are transformed beforehand, in rounds of as many splits as stay in the last cache. */
@@ -12,9 +12,9 @@
 #define WGWINO_SPLIT 64 /* fewest tiles a split is worth */
 #define WGWINO_PAD 16   /* floats between tiles, against overflowing cache sets */
 #define WGWINO_TURN 4   /* tiles of a work item of the transforms */
-#define WGWINO_FEW 4    /* blocks that rather transform tiles twice than read them from a far cache */
-#define WGWINO_ROUND (1 << 22) /* floats of transformed tiles that a round likes to have, */
-#define WGWINO_MOST (3 << 21)  /* and at most */
+#define WGWINO_FEW 3    /* blocks that rather transform tiles twice than read them from a far cache */
+#define WGWINO_ROUND (1 << 21) /* floats of transformed tiles that a round likes to have, */
+#define WGWINO_MOST (1 << 23)  /* and at most */
 
 struct wgwino_plan {
     struct gy_wino_plan w;
@@ -46,9 +46,9 @@ struct wgwino_own {
     int32_t *at;        /* 0, 1, 2, ... */
 };
 
-static void wgwino_make_plan(struct wgwino_plan *g, const struct gy_op *op, const struct gy_kernels *k)
+static void wgwino_make_plan(struct wgwino_plan *g, const struct gy_op *op, const struct gy_cpu *cpu)
 {
-    gy_wino_make_plan(&g->w, op, k);
+    gy_wino_make_plan(&g->w, op, cpu);
     g->k_blocks = gy_ceil_div(g->w.vec, WGWINO_K);
     g->c_blocks = gy_ceil_div(g->w.red, WGWINO_C);
     g->floats = (int64_t)g->w.vec * g->w.taps * g->w.red;
@@ -71,7 +71,7 @@ static struct wgwino_own wgwino_carve_own(const struct wgwino_plan *g, struct gy
 {
     struct wgwino_own own;
     const size_t points = (size_t)g->w.points;
-    own.u = gy_carve_take(carve, points * (size_t)g->u_plane, sizeof(float));
+    own.u = gy_carve_take(carve, (size_t)(g->w.filters * g->w.filters) * (size_t)g->u_plane, sizeof(float));
     own.v = gy_carve_take(carve, g->round > 0 ? 0 : points * (size_t)g->v_plane, sizeof(float));
     own.m = gy_carve_take(carve, g->round > 0 ? 0 : points * (size_t)g->m_plane, sizeof(float));
     own.lines = gy_carve_take(carve, 2 * WGWINO_K * WGWINO_LINES, sizeof(*own.lines));
@@ -99,7 +99,7 @@ static void wgwino_gradients(const struct wgwino_job *job, int64_t tile, int64_t
     int64_t numbers[GY_WINO_OUTS_MAX];
     gy_wino_outs(w, tile, numbers);
     for (int64_t j = 0; j < w->outs; j++)
-        dy[j] = numbers[j] >= 0 ? gy_cpu_at(job->dy, numbers[j] * w->vec + k, w->dtype) : gy_wino_zeros();
+        dy[j] = numbers[j] >= 0 ? gy_cpu_at(job->dy, numbers[j] * w->vec + k, w->dtype) : w->zeros;
 }
 
 /* Transformed gradients of tiles [first, first + count): channels [k, k + cols). */
@@ -122,7 +122,7 @@ static void wgwino_inputs(const struct wgwino_job *job, float *v, int64_t first,
     gy_wino_pixels(&g->w, job->x, first, c, d[0]);
     for (int64_t i = 0; i < count; i++) {
         gy_wino_pixels(&g->w, job->x, gy_min64(first + i + 1, g->w.tiles - 1), c, d[(i + 1) % 2]);
-        g->w.kernels->input[g->w.dtype](v + i * g->v_pitch, g->v_plane, d[i % 2], d[(i + 1) % 2], cols);
+        g->w.kernels->input[0][g->w.dtype](v + i * g->v_pitch, g->v_plane, d[i % 2], d[(i + 1) % 2], cols);
     }
 }
 
@@ -145,14 +145,14 @@ struct wgwino_strip {
     int add;
 };
 
-/* What is asked for while point xi is worked on: of the next one sums of tile rows [from, to), or call by call a round's inputs and gradients,
+/* What is asked for while point n is worked on: of the next one sums of tile rows [from, to), or call by call a round's inputs and gradients,
  * a cache line of each tile. */
-static void wgwino_ask(const struct wgwino_plan *g, const struct wgwino_own *own, const struct wgwino_strip *s, int64_t xi, int64_t call,
+static void wgwino_ask(const struct wgwino_plan *g, const struct wgwino_own *own, const struct wgwino_strip *s, int n, int64_t call,
                        int64_t from, int64_t to, struct gy_outer_tile *t)
 {
-    const int64_t lines = t->ahead_step == 1 ? WGWINO_LINES : 1, inputs = call < WGWINO_LINES, last = xi + 1 == g->w.points;
+    const int64_t lines = t->ahead_step == 1 ? WGWINO_LINES : 1, inputs = call < WGWINO_LINES, last = n + 1 == g->w.points;
     if (g->round == 0) {
-        t->ahead_from = (xi + 1) * g->u_plane * (int64_t)sizeof(float);
+        t->ahead_from = last ? 0 : g->w.filter[n + 1] * g->u_plane * (int64_t)sizeof(float);
         t->ahead = own->lines + from * WGWINO_LINES + (t->dw - own->u) % WGWINO_C * (int64_t)sizeof(float) / GY_CACHE_LINE;
         t->asks = s->add && !last ? (to - from) * lines : 0;
         return;
@@ -161,7 +161,7 @@ static void wgwino_ask(const struct wgwino_plan *g, const struct wgwino_own *own
     if (t->asks == 0)
         return;
     t->ahead_step = 1;
-    t->ahead_from = (xi + 1) * (inputs ? g->v_plane : g->m_plane) * (int64_t)sizeof(float);
+    t->ahead_from = g->w.order[n + 1] * (inputs ? g->v_plane : g->m_plane) * (int64_t)sizeof(float);
     t->ahead = own->lines + call * s->count;
 }
 
@@ -169,9 +169,13 @@ static void wgwino_ask(const struct wgwino_plan *g, const struct wgwino_own *own
 static void wgwino_products(const struct wgwino_job *job, const struct wgwino_own *own, const struct wgwino_strip *s)
 {
     const struct wgwino_plan *g = job->g;
-    struct gy_outer_tile t = {.x_pitch = g->v_pitch, .at = own->at, .dy_pitch = g->m_pitch, .pixels = s->count, .dw_pitch = WGWINO_C,
-                              .add = s->add};
-    for (int64_t xi = 0, call = 0; xi < g->w.points; xi++, call = 0) {
+    struct gy_outer_tile t = {.x_pitch = g->v_pitch, .at = own->at, .dy_pitch = g->m_pitch, .pixels = s->count,
+                              .dw_pitch = WGWINO_C};
+    for (int n = 0; n < g->w.points; n++) {
+        const int64_t xi = g->w.order[n];
+        float *const u = own->u + g->w.filter[n] * g->u_plane;
+        int64_t call = 0;
+        t.add = s->add || (n > 0 && g->w.filter[n] == g->w.filter[n - 1]);
         const struct gy_outer_kind *kind = job->cpu->k.outer;
         for (int64_t c = 0; c < s->cols; c += t.cols) {
             while (kind < job->cpu->k.outer + GY_KINDS - 1 && s->cols - c < kind->width)
@@ -182,9 +186,9 @@ static void wgwino_products(const struct wgwino_job *job, const struct wgwino_ow
             for (int64_t i = 0, from = 0, to; i < even.tiles; i++, from = to) {
                 to = gy_even_next(&even);
                 t.dy = s->m + xi * g->m_plane + from;
-                t.dw = own->u + xi * g->u_plane + from * WGWINO_C + c;
+                t.dw = u + from * WGWINO_C + c;
                 t.ahead_step = kind->width == WGWINO_C ? 1 : WGWINO_LINES;
-                wgwino_ask(g, own, s, xi, call++, from, to, &t);
+                wgwino_ask(g, own, s, n, call++, from, to, &t);
                 kind->fn[to - from - 1](&t);
             }
         }
@@ -248,7 +252,7 @@ GY_INT size_t gy_cpu_wino_grad_need(const struct gy_cpu *cpu, const struct gy_op
 {
     struct wgwino_plan g;
     struct wgwino_job job;
-    wgwino_make_plan(&g, op, &cpu->k);
+    wgwino_make_plan(&g, op, cpu);
     const size_t need = wgwino_place(cpu, &g, NULL, &job), bias = gy_cpu_dbias_need(cpu, op);
     return need > bias ? need : bias;
 }
@@ -256,7 +260,7 @@ GY_INT size_t gy_cpu_wino_grad_need(const struct gy_cpu *cpu, const struct gy_op
 GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct wgwino_plan g;
-    wgwino_make_plan(&g, op, &cpu->k);
+    wgwino_make_plan(&g, op, cpu);
     const int add = op->u->accumulate != 0;
     struct wgwino_job job = {.cpu = cpu, .g = &g, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add};
     wgwino_place(cpu, &g, op->ptr[GY_SCRATCH], &job);
