@@ -3,6 +3,9 @@
  * arrays that begin at multiples of 16 bytes behind the record's first byte. The host and the kernels read this file. */
 #ifndef GY_GLM_WINDOW_H
 #define GY_GLM_WINDOW_H
+#ifndef __CUDACC_RTC__ /* which has these types and no such file */
+#include <stdint.h>
+#endif
 
 #define GY_GLM_LONG 1024 /* a row of more entries is in the list of long ones, and has a block of threads instead of a warp */
 

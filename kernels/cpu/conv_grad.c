@@ -85,7 +85,7 @@ static int wgrad_take_lines(struct wgrad_plan *w, const struct gy_op *op, const 
     w->taps = 1;
     w->line = w->p.w.taps * (int64_t)w->p.red;
     w->depth = w->p.h.taps * w->line;
-    w->turned = w->p.vec % GY_WIDTH_MAX == 0 && (w->pair ? k->outer_pair : k->outer)[0].width == GY_WIDTH_MAX;
+    w->turned = w->p.vec % (w->pair ? k->outer_pair : k->outer)[0].width == 0;
     w->join = w->turned || w->line % k->lanes != 0;
     w->pitch = ((w->depth + 15) & ~(int64_t)15) + 16;
     return 1;
@@ -495,26 +495,38 @@ static void wgrad_line_dy(const struct wgrad_job *job, const struct wgrad_own *o
         job->cpu->k.widen[w->half ? GY_BF16 : GY_F32](dst + i * pitch, gy_cpu_at(own->dy_rows[i], k, w->half ? GY_BF16 : GY_F32), cols);
 }
 
-/* Vectors over output channels: panels of dy meet the patches' values. */
-static void wgrad_strip_turned(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                               struct gy_outer_tile *t, int64_t count)
+/* Vectors over output channels [from, to) of an area: a tile's values of the patches meet dy, or panels of it, while they are near. */
+static void wgrad_turned_group(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                               struct gy_outer_tile *t, int64_t from, int64_t to, int64_t count)
 {
     const struct wgrad_plan *w = job->plan;
     const struct gy_outer_kind *const kind = area->kinds;
     const int64_t rows = area->c_to - area->c_from, tiles = gy_ceil_div(rows, kind->rows);
-    t->cols = kind->width;
-    t->dw_pitch = w->k_block;
-    t->dy_pitch = w->pitch;
-    for (int64_t k = 0; k < area->k_count; k += kind->width) {
-        wgrad_line_dy(job, own, own->x, kind->width, area->k_from + k, kind->width, count);
-        for (int64_t i = 0; i < tiles; i++) {
-            int64_t values;
-            const int64_t from = area->c_from + wgrad_cut(rows, tiles, i, &values);
-            t->dy = own->patch + from;
-            t->dw = own->turned + from * w->k_block + k;
+    const float *const dy = w->half ? own->x : (const float *)own->dy_rows[0] + area->k_from + from;
+    for (int64_t k = from; k < to && w->half; k += kind->width)
+        wgrad_line_dy(job, own, own->x + (k - from) * count, kind->width, area->k_from + k, kind->width, count);
+    for (int64_t i = 0; i < tiles; i++) {
+        int64_t values;
+        const int64_t row = area->c_from + wgrad_cut(rows, tiles, i, &values);
+        t->dy = own->patch + row;
+        for (int64_t k = from; k < to; k += kind->width) {
+            t->x = dy + (k - from) * (w->half ? count : 1);
+            t->dw = own->turned + row * w->k_block + k;
             kind->fn[values - 1](t);
         }
     }
+}
+
+static void wgrad_strip_turned(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                               struct gy_outer_tile *t, int64_t count)
+{
+    const struct wgrad_plan *w = job->plan;
+    t->cols = area->kinds->width;
+    t->x_pitch = w->half ? 0 : w->p.out_pitch;
+    t->dw_pitch = w->k_block;
+    t->dy_pitch = w->pitch;
+    for (int64_t k = 0; k < area->k_count; k += GY_WIDTH_MAX)
+        wgrad_turned_group(job, own, area, t, k, gy_min64(k + GY_WIDTH_MAX, area->k_count), count);
 }
 
 /* A strip of whole grid rows with lines: patches (or pairs of them) meet dy (or pairs of it). */
