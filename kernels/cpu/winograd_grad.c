@@ -52,12 +52,14 @@ static void wgwino_make_plan(struct wgwino_plan *g, const struct gy_op *op, cons
     g->k_blocks = gy_ceil_div(g->w.vec, WGWINO_K);
     g->c_blocks = gy_ceil_div(g->w.red, WGWINO_C);
     g->floats = (int64_t)g->w.vec * g->w.taps * g->w.red;
-    const int64_t wanted = gy_ceil_div(op->block[GY_BLOCK_ITEMS], g->k_blocks * g->c_blocks);
+    const int64_t floats = (int64_t)g->w.points * (g->w.red + g->w.vec), most = gy_ceil_div(g->w.tiles * floats, WGWINO_MOST);
+    const int rounds = g->k_blocks * g->c_blocks > WGWINO_FEW;
+    const int64_t wanted = gy_max64(gy_ceil_div(op->block[GY_BLOCK_ITEMS], g->k_blocks * g->c_blocks), rounds ? most : 1);
     g->split = gy_max64(gy_ceil_div(g->w.tiles, gy_max64(gy_min64(wanted, g->w.tiles / WGWINO_SPLIT), 1)), 1);
     g->splits = gy_max64(gy_ceil_div(g->w.tiles, g->split), 1);
-    const int64_t each = g->w.points * g->split * (g->w.red + g->w.vec);
+    const int64_t each = floats * g->split;
     g->round = 0;
-    if (g->k_blocks * g->c_blocks > WGWINO_FEW && each <= WGWINO_MOST)
+    if (rounds && each <= WGWINO_MOST)
         g->round = gy_min64(gy_max64(WGWINO_ROUND / each, 1), g->splits);
     const int64_t tiles = g->round > 0 ? g->round * g->split : WGWINO_STRIP;
     g->v_pitch = g->round > 0 ? g->w.red + WGWINO_PAD : WGWINO_C;
