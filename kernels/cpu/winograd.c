@@ -95,7 +95,7 @@ static double wino_direct_cost(const struct gy_op *op, const struct gy_kernels *
  * ORDER: wino of struct gy_kernels. */
 static const struct wino_least {
     int32_t channels, pixels; /* of data gradients in float; of weight gradients */
-    int32_t sum;       /* channels summed at a time, at most; of such a slice, filters are transformed beside the products */
+    int32_t sum;        /* channels summed at a time, at most; of such a slice, filters are transformed beside the products */
     int32_t forward;    /* in float, from so many channels on */
     int32_t few, half;  /* float with fewer channels sums `half` of them at a time */
 } wino_least[GY_WINOS] = {{0, 128, 128, 0, 0, 0}, {256, 768, 64, 512, 512, 32}, {0, 1024, 128, 0, 0, 0},

@@ -12,7 +12,7 @@
 #define GY_WINO_EDGE_MAX 15    /* points, inputs or outputs along a side: 2 m + 1 with a stride of 2 */
 #define GY_WINO_POINTS_MAX 225 /* its square */
 #define GY_WINO_OUTS_MAX 196   /* of data gradients (2 m)^2 */
-#define GY_WINO_TAPS_MAX 25   /* r^2 */
+#define GY_WINO_TAPS_MAX 25    /* r^2 */
 
 struct gy_wino_plan {
     const struct gy_wino *kernels;
