@@ -340,9 +340,8 @@ static void ctx_need(const struct gyre_net *net, size_t counted, struct gyre_nee
     need->gradient_bytes = bytes[GY_AT_GRAD];
     need->optimizer_bytes = bytes[GY_AT_OPT1] + bytes[GY_AT_OPT2] + bytes[GY_AT_EMA];
     need->activation_bytes = bytes[GY_AT_ACT] + bytes[GY_AT_IN] + bytes[GY_AT_OUT];
-    need->scratch_bytes = bytes[GY_AT_SCRATCH];
     need->other_bytes = need->host_bytes - need->param_bytes - need->gradient_bytes - need->optimizer_bytes -
-                        need->activation_bytes - need->scratch_bytes;
+                        need->activation_bytes;
     if (!net->caps.host_memory) {
         need->device_bytes = net->memory_bytes;
         need->pinned_bytes = ctx_pinned_bytes(net);

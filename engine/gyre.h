@@ -196,7 +196,7 @@ GYRE_API void gyre_config_default(struct gyre_config *config);
 /* What a configuration takes, without taking it. */
 struct gyre_need {
     size_t host_bytes;   /* everything that gyre_open will take of the host's memory; a GPU's compiler and driver take more */
-    size_t param_bytes, gradient_bytes, optimizer_bytes, activation_bytes, scratch_bytes, other_bytes; /* parts of it */
+    size_t param_bytes, gradient_bytes, optimizer_bytes, activation_bytes, other_bytes; /* parts of it */
     int64_t parameters;  /* trained numbers */
     int64_t flops;       /* multiplications and additions of one step; forward alone with GYRE_INFER */
     size_t device_bytes, pinned_bytes; /* on a GPU, and of the host's memory for its copies; else 0 */

@@ -6,7 +6,7 @@
 #include "tuned.h"
 
 static const char *const plan_region_names[GY_REGIONS] = { "param", "grad", "opt1", "opt2", "ema", "state",
-                                                           "keep",  "in",   "out",  "act",  "scratch", "levels", "land" };
+                                                           "keep",  "in",   "out",  "act",  "levels", "land" };
 static const char *const plan_program_names[GY_PROGRAMS] = { "forward", "backward", "update", "eval" };
 
 GY_INT const char *gy_region_name(int region) { return plan_region_names[region]; }
@@ -296,9 +296,19 @@ GY_INT void gy_build_programs(struct gy_builder *b)
     plan_levels(b);
 }
 
+/* What an op needs beside its tensors lives as long as the op. */
+static void plan_scratch(struct gy_builder *b, int program)
+{
+    b->timeline = program == GY_EVAL;
+    for (int i = 0; i < b->plan->program[program].count; i++) {
+        struct gy_op *op = &b->plan->program[program].ops[i];
+        if (op->scratch_bytes)
+            op->tensor[GY_SCRATCH] = gy_build_tensor(b, "scratch", GY_AT_ACT, GY_U8, 1, (int64_t)op->scratch_bytes, 0, 0, 0);
+    }
+}
+
 static int plan_prepare(struct gy_builder *b, const struct gy_backend *backend, void *self)
 {
-    size_t scratch = 0;
     for (int p = 0; p < GY_PROGRAMS; p++) {
         for (int i = 0; i < b->plan->program[p].count; i++) {
             struct gy_op *op = &b->plan->program[p].ops[i];
@@ -308,13 +318,9 @@ static int plan_prepare(struct gy_builder *b, const struct gy_backend *backend, 
             if (i > 0 && op[-1].code < GY_OP_CODES)
                 backend->join(self, op - 1, op);
         }
-        for (int i = 0; i < b->plan->program[p].count; i++) {
-            const struct gy_op *op = &b->plan->program[p].ops[i];
-            scratch = op->scratch_bytes > scratch ? op->scratch_bytes : scratch;
-        }
+        plan_scratch(b, p);
     }
-    b->plan->region_bytes[GY_AT_SCRATCH] = gy_align_up(scratch, GY_CACHE_LINE);
-    return GY_OK;
+    return b->status;
 }
 
 GY_INT int gy_plan_build(struct gy_plan *plan, const struct gy_graph *graph, const struct gy_plan_config *config,
@@ -339,7 +345,6 @@ GY_INT void gy_plan_place(struct gy_plan *plan, void *const base[GY_REGIONS])
                 const struct gy_tensor *t = op->tensor[role] < 0 ? NULL : &plan->tensors[op->tensor[role]];
                 op->ptr[role] = t ? (unsigned char *)base[t->region] + t->offset : NULL;
             }
-            op->ptr[GY_SCRATCH] = op->scratch_bytes ? base[GY_AT_SCRATCH] : NULL;
         }
     }
 }

@@ -20,8 +20,7 @@ enum gy_region {
     GY_AT_KEEP,     /* copy of STATE from before the step, to undo it */
     GY_AT_IN,       /* the batch: samples, labels, mix, targets */
     GY_AT_OUT,      /* scores, loss and rank of each sample, norms */
-    GY_AT_ACT,      /* activations and their gradients: shared by lifetime */
-    GY_AT_SCRATCH,  /* one op at a time */
+    GY_AT_ACT,      /* activations, their gradients, scratch of ops: shared by lifetime */
     GY_AT_LEVELS,   /* several shards in one process: sums of 1, 2, 4 ... shards' gradients and running statistics */
     GY_AT_LAND,     /* a device with memory of its own: where the next batch lands while IN is read */
     GY_REGIONS
