@@ -3,7 +3,8 @@
  *
  * Fusion is decided first (fuse.c): a node that is done as part of another's op is absorbed, and its value is that op's output.
  *     conv | linear  + act                         one conv op with an activation
- *     conv + bn [+ add] [+ act]                    training: conv writes statistics, one pass normalises, adds and activates
+ *     conv + bn [+ add] [+ act]                    training: conv writes statistics, one pass normalises, adds and activates;
+ *                                                  what it adds may be another norm's output, which is then not made
  *                                                  evaluation: all of it in the conv's epilogue
  *     add + act, flatten, dropout in evaluation    one op; no op; no op
  *     (conv | linear | add) + relu + maxpool       training: relu behind the pool, on fewer values */
@@ -19,6 +20,7 @@ struct gy_emit_node {
     int last_use;  /* highest node that reads it; itself when none */
     int act;       /* of a head: activation done with it */
     int res;       /* of a head: head of the value that is added, or -1 */
+    int through;   /* of a batch norm: its output is not made, the norm that adds it makes it of what this one reads */
     int bn;        /* of a conv: batch norm that follows: its statistics (training) or its fold (evaluation); -1 */
     int needs;     /* a gradient with respect to its value is needed */
     int read;      /* ops of backward read its value, or it is a cut of recomputation: kept, unless it is cheap */
@@ -41,6 +43,7 @@ struct gy_emit {
 };
 
 GY_INT int gy_emit_fuse(struct gy_emit *e);                  /* fuse.c: fills nodes; GY_E_NOMEM */
+GY_INT int gy_emit_added(const struct gy_emit *e, int bn, struct gy_op *op); /* fuse.c: head of what bn's op adds, -1: nothing; sets how */
 GY_INT int gy_emit_act(int layer);                           /* fuse.c: enum gy_act of an activation layer, else 0 */
 GY_INT void gy_emit_forward(struct gy_emit *e, int node);    /* emit_forward.c */
 GY_INT struct gy_op gy_emit_input(const struct gy_emit *e, int node); /* emit_forward.c: the input's op, Y still missing */

@@ -63,7 +63,8 @@ static struct gy_op bwd_apply(struct gy_emit *e, int bn)
     struct gy_op op = bwd_op(e, GY_OP_BN_APPLY, bn);
     op.act = n->act;
     op.tensor[GY_X] = bwd_value(e, bwd_input(e, bn, 0));
-    op.tensor[GY_RES] = n->res < 0 ? -1 : bwd_value(e, n->res);
+    const int added = gy_emit_added(e, bn, &op);
+    op.tensor[GY_RES] = added < 0 ? -1 : bwd_value(e, added);
     op.tensor[GY_SCALE] = n->scale;
     op.tensor[GY_SHIFT] = n->shift;
     return op;
@@ -152,7 +153,8 @@ static void bwd_bn_mask(struct gy_emit *e, int i, struct gy_op *op)
     } else if (n->act != GY_ACT_NONE || wanted) {
         op->tensor[GY_SCALE] = n->scale;
         op->tensor[GY_SHIFT] = n->shift;
-        op->tensor[GY_RES] = n->res < 0 ? -1 : bwd_value(e, n->res);
+        const int added = gy_emit_added(e, i, op);
+        op->tensor[GY_RES] = added < 0 ? -1 : bwd_value(e, added);
         if (wanted)
             op->tensor[GY_AGAIN] = n->late = bwd_tensor_like(e, n->value, "again.");
     }

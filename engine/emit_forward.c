@@ -148,10 +148,13 @@ static void fwd_bn(struct gy_emit *e, int i)
         fwd_bn_fold(e, i);
     else if (!e->again)
         fwd_bn_statistics(e, i);
+    if (n->through)
+        return;
     struct gy_op op = fwd_simple(e, i, GY_OP_BN_APPLY);
+    const int added = gy_emit_added(e, i, &op);
     op.tensor[GY_SCALE] = n->scale;
     op.tensor[GY_SHIFT] = n->shift;
-    op.tensor[GY_RES] = n->res >= 0 ? e->nodes[n->res].value : -1;
+    op.tensor[GY_RES] = added >= 0 ? e->nodes[added].value : -1;
     fwd_put(e, &op);
 }
 

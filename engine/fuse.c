@@ -68,7 +68,18 @@ static void fuse_add(struct gy_emit *e, int bn)
     if (other >= bn)
         return;
     e->nodes[bn].res = e->nodes[other].head;
+    e->nodes[other].through = e->train && e->b->graph->nodes[other].layer == GY_LAYER_BN && e->nodes[other].users == 1;
     fuse_absorb(e, bn, add);
+}
+
+GY_INT int gy_emit_added(const struct gy_emit *e, int bn, struct gy_op *op)
+{
+    const int res = e->nodes[bn].res;
+    if (res < 0 || !e->nodes[res].through)
+        return res;
+    op->tensor[GY_RES_SCALE] = e->nodes[res].scale;
+    op->tensor[GY_RES_SHIFT] = e->nodes[res].shift;
+    return e->nodes[e->b->graph->nodes[res].input[0]].head;
 }
 
 static void fuse_bn(struct gy_emit *e, int bn)

@@ -4,6 +4,7 @@
 #include "op.h"
 
 #define OP_R(role) (1ull << (role))
+#define OP_RES (OP_R(GY_RES) | OP_R(GY_RES_SCALE) | OP_R(GY_RES_SHIFT))
 #define OP_NONE { { -1, -1 }, { -1, -1 } }
 #define OP_ONE(out, in) { { (out), (in) }, { -1, -1 } }
 #define OP_TWO(out, in, out2, in2) { { (out), (in) }, { (out2), (in2) } }
@@ -22,7 +23,7 @@ static const struct gy_op_row op_rows[GY_OP_ALL_CODES] = {
     [GY_OP_BN_FOLD] = { "bn-fold",
                         OP_R(GY_GAMMA) | OP_R(GY_BETA) | OP_R(GY_RUN_MEAN) | OP_R(GY_RUN_VAR) | OP_R(GY_BIAS),
                         OP_R(GY_SCALE) | OP_R(GY_SHIFT), OP_NONE },
-    [GY_OP_BN_APPLY] = { "bn-apply", OP_R(GY_X) | OP_R(GY_SCALE) | OP_R(GY_SHIFT) | OP_R(GY_RES), OP_R(GY_Y),
+    [GY_OP_BN_APPLY] = { "bn-apply", OP_R(GY_X) | OP_R(GY_SCALE) | OP_R(GY_SHIFT) | OP_RES, OP_R(GY_Y),
                          OP_TWO(GY_Y, GY_X, GY_Y, GY_RES) },
     [GY_OP_ACT] = { "act", OP_R(GY_X), OP_R(GY_Y), OP_ONE(GY_Y, GY_X) },
     [GY_OP_POOL_MAX] = { "max-pool", OP_R(GY_X), OP_R(GY_Y) | OP_R(GY_ARG), OP_NONE },
@@ -42,7 +43,7 @@ static const struct gy_op_row op_rows[GY_OP_ALL_CODES] = {
     [GY_OP_CONV_WGRAD] = { "conv-wgrad", OP_R(GY_X) | OP_R(GY_DY), OP_R(GY_DW) | OP_R(GY_DBIAS), OP_NONE },
     [GY_OP_BN_SUMS] = { "bn-sums",
                         OP_R(GY_DY) | OP_R(GY_X) | OP_R(GY_MEAN) | OP_R(GY_RSTD) | OP_R(GY_Y) | OP_R(GY_SCALE) |
-                            OP_R(GY_SHIFT) | OP_R(GY_RES),
+                            OP_R(GY_SHIFT) | OP_RES,
                         OP_R(GY_SUMS) | OP_R(GY_DGAMMA) | OP_R(GY_DBETA) | OP_R(GY_DRES) | OP_R(GY_AGAIN), OP_ONE(GY_DRES, GY_DY) },
     [GY_OP_BN_BWD] = { "bn-bwd",
                        OP_R(GY_DY) | OP_R(GY_X) | OP_R(GY_MEAN) | OP_R(GY_RSTD) | OP_R(GY_GAMMA) | OP_R(GY_SUMS) |
@@ -70,8 +71,8 @@ static const struct gy_op_row op_rows[GY_OP_ALL_CODES] = {
 };
 
 static const char *const op_role_names[GY_ROLES] = {
-    "x", "y", "w", "bias", "res", "stats", "gamma", "beta", "scale", "shift", "mean", "rstd", "run_mean", "run_var", "arg", "label",
-    "mix", "target", "loss", "dx", "dy", "dw", "dbias", "dres", "sums", "dgamma", "dbeta", "again", "m", "v", "ema", "scratch"
+    "x", "y", "w", "bias", "res", "stats", "gamma", "beta", "scale", "shift", "res_scale", "res_shift", "mean", "rstd", "run_mean",
+    "run_var", "arg", "label", "mix", "target", "loss", "dx", "dy", "dw", "dbias", "dres", "sums", "dgamma", "dbeta", "again", "m", "v", "ema", "scratch"
 };
 
 static const char *const op_act_names[GY_ACTS] = { "", "relu", "relu6", "sigmoid", "tanh" };

@@ -63,6 +63,21 @@ static double bound_stats(const struct gy_bound *b, int64_t i)
     return BOUND_EPS * (32 + 2 * sqrt(n)) * squares + 2 * off * sqrt(n * squares) + n * off * off;
 }
 
+/* What is added to element i of a batch norm's output; and the size of its terms. */
+static double bound_added(const struct gy_bound *b, int64_t i)
+{
+    const int64_t channel = i % b->geom.c;
+    const double res = b->truth[GY_RES] ? b->truth[GY_RES][i] : 0;
+    return b->truth[GY_RES_SCALE] ? res * b->truth[GY_RES_SCALE][channel] + b->truth[GY_RES_SHIFT][channel] : res;
+}
+
+static double bound_added_size(const struct gy_bound *b, int64_t i)
+{
+    const int64_t channel = i % b->geom.c;
+    const double res = b->truth[GY_RES] ? fabs(b->truth[GY_RES][i]) : 0;
+    return b->truth[GY_RES_SCALE] ? res * fabs(b->truth[GY_RES_SCALE][channel]) + fabs(b->truth[GY_RES_SHIFT][channel]) : res;
+}
+
 /* Element i of the output that masks the gradient of batch norm: given, or made from X. */
 static double bound_bn_out(const struct gy_bound *b, int64_t i)
 {
@@ -72,7 +87,7 @@ static double bound_bn_out(const struct gy_bound *b, int64_t i)
     if (!b->truth[GY_SCALE])
         return 0;
     const double made = b->truth[GY_X][i] * b->truth[GY_SCALE][channel] + b->truth[GY_SHIFT][channel];
-    return (double)ref_act_value((float)(made + (b->truth[GY_RES] ? b->truth[GY_RES][i] : 0)), b->act);
+    return (double)ref_act_value((float)(made + bound_added(b, i)), b->act);
 }
 
 /* Size of dy behind the activation: of its terms, where a curve's slope is a difference. */
@@ -91,7 +106,7 @@ static double bound_again(const struct gy_bound *b, int64_t i)
 {
     const double product = b->truth[GY_X][i] * b->truth[GY_SCALE][i % b->geom.c];
     const double sum = fabs(product) + fabs(b->truth[GY_SHIFT][i % b->geom.c]);
-    return 4 * BOUND_EPS * (sum + (b->truth[GY_RES] ? fabs(b->truth[GY_RES][i]) : 0));
+    return 4 * BOUND_EPS * (sum + bound_added_size(b, i));
 }
 
 /* dy where the mask is made from X and a rounding decides on which side of an edge of the activation the element is; else 0. */
@@ -101,7 +116,7 @@ static double bound_edge(const struct gy_bound *b, int64_t i)
     if (b->truth[GY_Y] || !b->truth[GY_SCALE] || (b->act != GY_ACT_RELU && b->act != GY_ACT_RELU6))
         return 0;
     const double made = b->truth[GY_X][i] * b->truth[GY_SCALE][channel] + b->truth[GY_SHIFT][channel] +
-                        (b->truth[GY_RES] ? b->truth[GY_RES][i] : 0);
+                        bound_added(b, i);
     const double off = bound_again(b, i);
     return fabs(made) <= off || (b->act == GY_ACT_RELU6 && fabs(made - 6) <= off) ? fabs(b->truth[GY_DY][i]) : 0;
 }

@@ -148,6 +148,7 @@ static int try_compute(const char *text, const struct gy_geom *g, int dtype, int
 enum try_kind { TRY_NO, TRY_FLAT, TRY_WINDOW, TRY_CONV };
 
 #define TRY_R(role) (1ull << (role))
+#define TRY_RES (TRY_R(GY_RES) | TRY_R(GY_RES_SCALE) | TRY_R(GY_RES_SHIFT))
 /* Ops that may be tried, and their optional roles. */
 static const struct { uint8_t kind; uint64_t optional; } try_ops[GY_OP_CODES] = {
     [GY_OP_CONV] = { TRY_CONV, TRY_R(GY_BIAS) | TRY_R(GY_SCALE) | TRY_R(GY_SHIFT) | TRY_R(GY_RES) | TRY_R(GY_STATS) },
@@ -156,8 +157,8 @@ static const struct { uint8_t kind; uint64_t optional; } try_ops[GY_OP_CODES] = 
     [GY_OP_BN_STATS] = { TRY_FLAT, 0 },
     [GY_OP_BN_FINISH] = { TRY_FLAT, 0 },
     [GY_OP_BN_FOLD] = { TRY_FLAT, TRY_R(GY_BIAS) },
-    [GY_OP_BN_APPLY] = { TRY_FLAT, TRY_R(GY_RES) },
-    [GY_OP_BN_SUMS] = { TRY_FLAT, TRY_R(GY_Y) | TRY_R(GY_SCALE) | TRY_R(GY_SHIFT) | TRY_R(GY_RES) | TRY_R(GY_DRES) | TRY_R(GY_AGAIN) },
+    [GY_OP_BN_APPLY] = { TRY_FLAT, TRY_RES },
+    [GY_OP_BN_SUMS] = { TRY_FLAT, TRY_R(GY_Y) | TRY_R(GY_SCALE) | TRY_R(GY_SHIFT) | TRY_RES | TRY_R(GY_DRES) | TRY_R(GY_AGAIN) },
     [GY_OP_BN_BWD] = { TRY_FLAT, TRY_R(GY_Y) | TRY_R(GY_SCALE) | TRY_R(GY_SHIFT) | TRY_R(GY_RES) | TRY_R(GY_DRES) },
     [GY_OP_ACT] = { TRY_FLAT, 0 },
     [GY_OP_ACT_BWD] = { TRY_FLAT, 0 },

@@ -12,6 +12,7 @@ enum gy_role {
     GY_X, GY_Y, GY_W, GY_BIAS, GY_RES,                        /* input, output, weights, bias, residual input */
     GY_STATS,                                                  /* batch mean [C], then sum of squared deviations [C] */
     GY_GAMMA, GY_BETA, GY_SCALE, GY_SHIFT,                     /* batch norm parameters; y = x * scale + shift, each [C] */
+    GY_RES_SCALE, GY_RES_SHIFT,                                /* res * res_scale + res_shift is added instead of res, each [C] */
     GY_MEAN, GY_RSTD, GY_RUN_MEAN, GY_RUN_VAR,                 /* [C] each */
     GY_ARG,                                                    /* small integers that forward leaves for backward */
     GY_LABEL, GY_MIX, GY_TARGET, GY_LOSS,                      /* i32 [N]; struct gy_mix [N]; f32 [N][C]; f32 [N] */

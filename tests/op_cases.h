@@ -182,7 +182,8 @@ static void op_add_flags(struct op_cases *all, struct op_case c)
     op_add_case(all, &c);
 }
 
-#define OP_BN_MADE (OP_BIT(GY_SCALE) | OP_BIT(GY_SHIFT) | OP_BIT(GY_RES) | OP_BIT(GY_AGAIN))
+#define OP_RES_OWN (OP_BIT(GY_RES_SCALE) | OP_BIT(GY_RES_SHIFT))
+#define OP_BN_MADE (OP_BIT(GY_SCALE) | OP_BIT(GY_SHIFT) | OP_BIT(GY_RES) | OP_RES_OWN | OP_BIT(GY_AGAIN))
 
 /* Batch norm backward: the mask from Y, or made from X. */
 static void op_add_bn_back(struct op_cases *all, const struct gy_geom *g, int act, int values)
@@ -203,8 +204,9 @@ static void op_add_bn_back(struct op_cases *all, const struct gy_geom *g, int ac
         c.accumulate = accumulate;
         c.without = no_y | OP_BN_MADE | (accumulate ? no_dres : 0);
         op_add_case(all, &c);
-        for (int kind = act == GY_ACT_NONE ? 2 : 0; kind < 4 && (made || act == GY_ACT_NONE); kind++) {
-            c.without = OP_BIT(GY_Y) | (kind & 1 ? 0 : OP_BIT(GY_RES)) | (kind & 2 ? 0 : OP_BIT(GY_AGAIN));
+        for (int kind = act == GY_ACT_NONE ? 3 : 0; kind < 6 && (made || act == GY_ACT_NONE); kind++) {
+            c.without = OP_BIT(GY_Y) | (kind < 3 ? OP_BIT(GY_AGAIN) : 0);
+            c.without |= (kind % 3 > 0 ? 0 : OP_BIT(GY_RES)) | (kind % 3 > 1 ? 0 : OP_RES_OWN);
             c.without |= (kind + accumulate) % 2 ? no_dres : 0;
             op_add_case(all, &c);
         }
@@ -226,8 +228,12 @@ static void op_add_flat(struct op_cases *all, const struct gy_geom *g, int value
         const uint64_t no_y = act ? 0 : OP_BIT(GY_Y);
         op_add_case(all, &(struct op_case){ .code = GY_OP_BN_APPLY, .geom = *g, .act = act, .values = values });
         op_add_case(all,
-                    &(struct op_case){
-                        .code = GY_OP_BN_APPLY, .geom = *g, .act = act, .values = values, .without = OP_BIT(GY_RES) });
+                    &(struct op_case){ .code = GY_OP_BN_APPLY, .geom = *g, .act = act, .values = values, .without = OP_RES_OWN });
+        op_add_case(all, &(struct op_case){ .code = GY_OP_BN_APPLY,
+                                            .geom = *g,
+                                            .act = act,
+                                            .values = values,
+                                            .without = OP_BIT(GY_RES) | OP_RES_OWN });
         op_add_case(all, &(struct op_case){ .code = GY_OP_ADD, .geom = *g, .act = act, .values = values });
         op_add_flags(
             all, (struct op_case){ .code = GY_OP_ADD_BWD, .geom = *g, .act = act, .values = values, .without = no_y });

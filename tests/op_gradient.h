@@ -294,7 +294,7 @@ static void grad_activations(int act)
             { GY_OP_BN_STATS, GY_OP_BN_FINISH, GY_OP_BN_APPLY },
             { GY_OP_BN_SUMS, GY_OP_BN_BWD },
             { { GY_X, GY_DX }, { GY_GAMMA, GY_DGAMMA }, { GY_BETA, GY_DBETA }, { res ? GY_RES : -1, GY_DRES } },
-            res ? 0 : OP_BIT(GY_RES) | OP_BIT(GY_DRES),
+            OP_BIT(GY_RES_SCALE) | OP_BIT(GY_RES_SHIFT) | (res ? 0 : OP_BIT(GY_RES) | OP_BIT(GY_DRES)),
             act,
             g,
             { 1e-5f, 0.1f },

@@ -20,6 +20,7 @@ enum op_fault {
     OP_FAULT_PAD,
     OP_FAULT_SCALE,
     OP_FAULT_RES,
+    OP_FAULT_RES_SCALE,
     OP_FAULT_BIAS,
     OP_FAULT_NESTEROV,
     OP_FAULT_CLIP,
@@ -30,8 +31,8 @@ enum op_fault {
 
 static const char *const op_fault_names[OP_FAULTS] = { "none",  "value",      "unwritten", "beyond",   "before",
                                                        "input", "accumulate", "add-dx",    "add-dres", "act",
-                                                       "pad",   "scale",      "res",       "bias",     "nesterov",
-                                                       "clip",  "mix",        "constant" };
+                                                       "pad",   "scale",      "res",       "res-scale", "bias",
+                                                       "nesterov", "clip",    "mix",       "constant" };
 
 struct op_device {
     const struct gy_backend *backend;
@@ -102,6 +103,7 @@ static int op_plant_work(struct gy_op *op, struct gy_uniform *u, int fault)
     }
     case OP_FAULT_SCALE: return (conv || mask) && op_forget(op, GY_SCALE) + op_forget(op, GY_SHIFT) > 0;
     case OP_FAULT_RES: return op->code != GY_OP_ADD && op_forget(op, GY_RES);
+    case OP_FAULT_RES_SCALE: return op_forget(op, GY_RES_SCALE) + op_forget(op, GY_RES_SHIFT) > 0;
     case OP_FAULT_BIAS: return conv && op_forget(op, GY_BIAS);
     case OP_FAULT_NESTEROV: return op_unflag(op, GY_F_NESTEROV, GY_M) && op->code != GY_OP_ADAMW;
     case OP_FAULT_CLIP: return op->spans && op->ptr[GY_M] && op_zero(op, GY_C_CLIP);

@@ -9,10 +9,11 @@
 #include "t.h"
 
 #define JOIN_GUARD 64
-#define JOIN_TENSORS 40
+#define JOIN_TENSORS 48
 
-/* Backward: [bn-bwd] conv-dgrad [bn-sums]; forward: bn-apply conv. mask: of the sums, none, Y, made from X, and with RES. */
-enum join_mask { JOIN_NONE, JOIN_Y, JOIN_X, JOIN_RES };
+/* Backward: [bn-bwd] conv-dgrad [bn-sums]; forward: bn-apply conv. mask: of the sums, none, Y, made from X, with RES, and with a
+ * scale and a shift of its own. */
+enum join_mask { JOIN_NONE, JOIN_Y, JOIN_X, JOIN_RES, JOIN_OWN };
 struct join_case {
     const char *name;
     int forward, before, then;
@@ -21,6 +22,8 @@ struct join_case {
 static const struct join_case join_cases[] = {
     { "wide, mask from y, dy' in place", 0, 1, 1, 8, 14, 256, 64, 1, 0, 1, JOIN_Y, GY_ACT_RELU, 1, 1, 0 },
     { "wide, output made again", 0, 1, 1, 3, 14, 192, 96, 1, 0, 1, JOIN_RES, GY_ACT_RELU, 1, 1, 1 },
+    { "wide, residual through a norm", 0, 1, 1, 3, 14, 192, 96, 1, 0, 1, JOIN_OWN, GY_ACT_RELU, 1, 1, 1 },
+    { "odd channels, likewise", 0, 1, 1, 2, 15, 37, 53, 1, 0, 1, JOIN_OWN, GY_ACT_RELU6, 0, 1, 1 },
     { "narrow, mask from x", 0, 1, 1, 3, 28, 64, 256, 1, 0, 1, JOIN_X, GY_ACT_RELU6, 0, 0, 0 },
     { "odd channels", 0, 1, 1, 3, 19, 37, 53, 1, 0, 1, JOIN_X, GY_ACT_RELU, 0, 0, 1 },
     { "odd channels, few", 0, 1, 1, 2, 23, 5, 3, 1, 0, 1, JOIN_RES, GY_ACT_RELU, 1, 1, 0 },
@@ -31,6 +34,8 @@ static const struct join_case join_cases[] = {
     { "groups", 0, 1, 1, 2, 16, 96, 64, 1, 0, 4, JOIN_RES, GY_ACT_RELU, 0, 1, 1 },
     { "a few images of few pixels", 0, 1, 1, 6, 3, 512, 128, 1, 0, 1, JOIN_Y, GY_ACT_RELU, 1, 1, 0 },
     { "forward, with a residual", 1, 1, 0, 8, 14, 256, 64, 1, 0, 1, JOIN_RES, GY_ACT_RELU, 0, 0, 0 },
+    { "forward, with one through a norm", 1, 1, 0, 2, 14, 256, 64, 1, 0, 1, JOIN_OWN, GY_ACT_RELU, 0, 0, 0 },
+    { "forward, odd channels, likewise", 1, 1, 0, 3, 19, 53, 37, 1, 0, 1, JOIN_OWN, GY_ACT_RELU, 0, 0, 0 },
     { "forward, without", 1, 1, 0, 2, 28, 64, 160, 1, 0, 1, JOIN_X, GY_ACT_RELU6, 0, 0, 0 },
     { "forward, odd channels", 1, 1, 0, 3, 19, 53, 37, 1, 0, 1, JOIN_RES, GY_ACT_NONE, 0, 0, 0 },
     { "forward, more channels than a slice", 1, 1, 0, 2, 21, 1056, 72, 1, 0, 1, JOIN_X, GY_ACT_RELU, 0, 0, 0 },
@@ -124,13 +129,15 @@ static void join_floats(struct join_run *run, struct gy_op *op, const int *roles
 
 static void join_mask_roles(struct join_run *run, struct gy_op *op, int mask, int64_t count)
 {
-    static const int made[] = { GY_SCALE, GY_SHIFT };
+    static const int made[] = { GY_SCALE, GY_SHIFT }, own[] = { GY_RES_SCALE, GY_RES_SHIFT };
     if (mask == JOIN_Y)
         join_take(run, op, GY_Y, count, 1);
     if (mask >= JOIN_X)
         join_floats(run, op, made, 2);
-    if (mask == JOIN_RES)
+    if (mask >= JOIN_RES)
         join_take(run, op, GY_RES, count, 1);
+    if (mask == JOIN_OWN)
+        join_floats(run, op, own, 2);
 }
 
 static void join_backward(struct join_run *run, const struct gy_geom *g)

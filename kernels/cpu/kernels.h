@@ -110,6 +110,7 @@ struct gy_affine_rows {
     void *y;
     const void *x, *res;
     const float *scale, *shift; /* res NULL: none; scale NULL: y = x + res */
+    const float *res_scale, *res_shift; /* with scale: res * res_scale + res_shift is added; NULL: res */
     int64_t rows, cols, pitch;
     void *copy;                 /* y once more, rows copy_pitch elements apart; NULL */
     int64_t copy_pitch;
@@ -120,6 +121,7 @@ struct gy_bn_rows {
     const void *dy, *x, *y;                  /* y and scale NULL: no mask */
     const float *scale, *shift;              /* instead of y: the mask is made from x * scale + shift [+ res] */
     const void *res;                         /* NULL: none */
+    const float *res_scale, *res_shift;      /* as in gy_affine_rows */
     void *again;                             /* bn_sums with scale: that y, clamped; NULL: not wanted */
     const float *mean, *rstd;                /* [cols] */
     float *sum0, *sum1;                      /* bn_sums: written; [cols]; at least one row */

@@ -60,9 +60,16 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
         else                                                                                                           \
             A##_put(p, v, n);                                                                                          \
     }                                                                                                                  \
+    /* What is added: res, or that through a scale and a shift. */                                                     \
+    ATTR GY_ALWAYS V A##_res(const A##_elem *res, const float *scale, const float *shift, int64_t c, int64_t n)        \
+    {                                                                                                                  \
+        const V v = A##_get(res + c, n);                                                                               \
+        return scale != NULL ? P##_fma(v, P##_get(scale + c, n), P##_get(shift + c, n)) : v;                           \
+    }                                                                                                                  \
     ATTR GY_ALWAYS void A##_affine_with(const struct gy_affine_rows *a, const int scaled, const int add)               \
     {                                                                                                                  \
         const A##_elem *const x = a->x, *const res = a->res;                                                           \
+        const float *const res_scale = a->res_scale, *const res_shift = a->res_shift;                                  \
         A##_elem *const y = a->y;                                                                                      \
         const V lo = P##_set1(a->lo), hi = P##_set1(a->hi);                                                            \
         for (int64_t r = 0; r < a->rows; r++) {                                                                        \
@@ -73,7 +80,7 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
                 if (scaled)                                                                                            \
                     v = P##_fma(v, P##_get(a->scale + c, n), P##_get(a->shift + c, n));                                \
                 if (add)                                                                                               \
-                    v = P##_add(v, A##_get(res + at + c, n));                                                          \
+                    v = P##_add(v, A##_res(res + at, res_scale, res_shift, c, n));                                     \
                 v = P##_min(hi, P##_max(lo, v));                                                                       \
                 if (a->copy != NULL)                                                                                   \
                     A##_put((A##_elem *)a->copy + r * a->copy_pitch + c, v, n);                                        \
@@ -151,15 +158,15 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
     }                                                                                                                  \
     /* dy' of n columns at element `at`; dev: x - mean. masked: by y. made: by x * scale + shift [+ res], which goes to\
      * again. */                                                                                                       \
-    ATTR GY_ALWAYS V A##_bn_dy(const struct gy_bn_rows *a, int64_t at, int64_t n, V scale, V shift, V mean, V *dev,    \
-                               const int masked, const int made, const int again)                                      \
+    ATTR GY_ALWAYS V A##_bn_dy(const struct gy_bn_rows *a, int64_t at, int64_t c, int64_t n, V scale, V shift, V mean, \
+                               V *dev, const int masked, const int made, const int again)                              \
     {                                                                                                                  \
         const V lo = P##_set1(a->lo), hi = P##_set1(a->hi), x = A##_get((const A##_elem *)a->x + at, n);               \
         V d = A##_get((const A##_elem *)a->dy + at, n);                                                                \
         if (made) {                                                                                                    \
             V y = P##_fma(x, scale, shift);                                                                            \
             if (a->res != NULL)                                                                                        \
-                y = P##_add(y, A##_get((const A##_elem *)a->res + at, n));                                             \
+                y = P##_add(y, A##_res((const A##_elem *)a->res + at - c, a->res_scale, a->res_shift, c, n));          \
             d = P##_keep(d, y, lo, hi);                                                                                \
             if (again)                                                                                                 \
                 A##_out((A##_elem *)a->again + at, P##_min(hi, P##_max(lo, y)), n, a->stream);                         \
@@ -187,8 +194,8 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
         for (int64_t r = first; r < end; r++) {                                                                        \
             GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
             {                                                                                                          \
-                const int64_t at = r * a->pitch + from + v * (W);                                                      \
-                const V d = A##_bn_dy(a, at, n, scale[v], shift[v], mean[v], &dev, masked, made, again);               \
+                const int64_t c = from + v * (W), at = r * a->pitch + c;                                               \
+                const V d = A##_bn_dy(a, at, c, n, scale[v], shift[v], mean[v], &dev, masked, made, again);            \
                 if (a->dres != NULL)                                                                                   \
                     A##_put((A##_elem *)a->dres + at, d, n);                                                           \
                 sum0[v] = P##_add(sum0[v], d);                                                                         \
@@ -238,8 +245,8 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
         for (int64_t r = first; r < end; r++) {                                                                        \
             GY_UNROLL for (int v = 0; v < N; v++)                                                                      \
             {                                                                                                          \
-                const int64_t at = r * a->pitch + from + v * (W);                                                      \
-                const V d = A##_bn_dy(a, at, n, scale[v], shift[v], mean[v], &dev, masked, made, 0);                   \
+                const int64_t c = from + v * (W), at = r * a->pitch + c;                                               \
+                const V d = A##_bn_dy(a, at, c, n, scale[v], shift[v], mean[v], &dev, masked, made, 0);                \
                 if (both)                                                                                              \
                     A##_put(dres + at, a->add_dres ? P##_add(A##_get(dres + at, n), d) : d, n);                        \
                 const V d_x = P##_fma(d, fa[v], P##_fma(dev, fb[v], fc[v]));                                           \

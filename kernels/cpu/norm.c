@@ -145,6 +145,7 @@ static struct gy_affine_rows norm_apply_rows(const struct gy_op *op, int64_t fir
     const int dtype = op->dtype;
     struct gy_affine_rows a = {.y = gy_cpu_out(op->ptr[GY_Y], at, dtype), .x = gy_cpu_at(op->ptr[GY_X], at, dtype),
                                .res = gy_cpu_at(op->ptr[GY_RES], at, dtype), .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
+                               .res_scale = op->ptr[GY_RES_SCALE], .res_shift = op->ptr[GY_RES_SHIFT],
                                .rows = rows, .cols = c, .pitch = c, .stream = norm_streams(op, op->ptr[GY_Y])};
     gy_act_limits(op->act, &a.lo, &a.hi);
     return a;
@@ -177,6 +178,7 @@ static void norm_back_rows(struct gy_bn_rows *a, const struct gy_op *op, int64_t
     const int64_t at = first * op->geom.c + channel;
     const void *y = op->act != GY_ACT_NONE ? op->ptr[GY_Y] : NULL;
     const float *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT];
+    const float *res_scale = op->ptr[GY_RES_SCALE], *res_shift = op->ptr[GY_RES_SHIFT];
     *a = (struct gy_bn_rows){.rows = rows, .cols = cols, .pitch = op->geom.c};
     a->dy = gy_cpu_at(op->ptr[GY_DY], at, op->dtype);
     a->x = gy_cpu_at(op->ptr[GY_X], at, op->dtype);
@@ -184,6 +186,8 @@ static void norm_back_rows(struct gy_bn_rows *a, const struct gy_op *op, int64_t
     a->res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype);
     a->scale = scale != NULL ? scale + channel : NULL;
     a->shift = shift != NULL ? shift + channel : NULL;
+    a->res_scale = res_scale != NULL ? res_scale + channel : NULL;
+    a->res_shift = res_shift != NULL ? res_shift + channel : NULL;
     a->mean = (const float *)op->ptr[GY_MEAN] + channel;
     a->rstd = (const float *)op->ptr[GY_RSTD] + channel;
     gy_act_limits(op->act, &a->lo, &a->hi);

@@ -52,24 +52,31 @@ GY_INT void GY_REF(bn_fold)(const struct gy_op *op)
     }
 }
 
+/* What is added to element i of channel c: nothing, res, or res through a scale and a shift of its own. */
+static GY_REAL ref_bn_res(const struct gy_op *op, int64_t i, int64_t c)
+{
+    const GY_REAL *res = op->ptr[GY_RES], *scale = op->ptr[GY_RES_SCALE], *shift = op->ptr[GY_RES_SHIFT];
+    return !res ? 0 : scale ? res[i] * scale[c] + shift[c] : res[i];
+}
+
 GY_INT void GY_REF(bn_apply)(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
-    const GY_REAL *x = op->ptr[GY_X], *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT], *res = op->ptr[GY_RES];
+    const GY_REAL *x = op->ptr[GY_X], *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT];
     GY_REAL *y = op->ptr[GY_Y];
     for (int64_t i = 0; i < g->n * g->h * g->w * g->c; i++)
-        y[i] = ref_act_value(x[i] * scale[i % g->c] + shift[i % g->c] + (res ? res[i] : 0), op->act);
+        y[i] = ref_act_value(x[i] * scale[i % g->c] + shift[i % g->c] + ref_bn_res(op, i, i % g->c), op->act);
 }
 
 /* Element i of the output y that masks the gradient: Y, or made from X. */
 static GY_REAL ref_bn_out(const struct gy_op *op, int64_t i)
 {
-    const GY_REAL *x = op->ptr[GY_X], *y = op->ptr[GY_Y], *res = op->ptr[GY_RES];
+    const GY_REAL *x = op->ptr[GY_X], *y = op->ptr[GY_Y];
     const GY_REAL *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT];
     if (y)
         return y[i];
     const int64_t c = i % op->geom.c;
-    return scale ? ref_act_value(x[i] * scale[c] + shift[c] + (res ? res[i] : 0), op->act) : 0;
+    return scale ? ref_act_value(x[i] * scale[c] + shift[c] + ref_bn_res(op, i, c), op->act) : 0;
 }
 
 GY_INT void GY_REF(bn_sums)(const struct gy_op *op)

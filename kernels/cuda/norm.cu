@@ -226,6 +226,36 @@ GY_KERNEL(norm_fold)
 }
 #endif
 
+#if defined NORM_APPLY || defined NORM_SUMS || defined NORM_BWD
+/* Scale and shift of what is added. */
+struct norm_added {
+    struct gy_vec scale, shift;
+};
+
+GY_FN struct norm_added norm_added_of(const float *scale, const float *shift, int c)
+{
+    struct norm_added out;
+    GY_EACH(j) out.scale.v[j] = out.shift.v[j] = 0.0f;
+    if (GY_HAS_RES_SCALE) {
+        out.scale = gy_get_floats(scale, c);
+        out.shift = gy_get_floats(shift, c);
+    }
+    return out;
+}
+
+/* What is added to a row: 0 without RES. */
+GY_FN struct gy_vec norm_res(const gy_t *res, int64_t i, const struct norm_added *by)
+{
+    struct gy_vec out;
+    GY_EACH(j) out.v[j] = 0.0f;
+    if (GY_HAS_RES)
+        out = gy_get_vec(res, i);
+    if (GY_HAS_RES_SCALE)
+        GY_EACH(j) out.v[j] = out.v[j] * by->scale.v[j] + by->shift.v[j];
+    return out;
+}
+#endif
+
 #ifdef NORM_APPLY
 /* Rows in flight; with a residual two, so that twice the warps find registers. */
 #define NORM_FLIGHT (NORM_STEPS < 4 ? NORM_STEPS : GY_HAS_RES ? 2 : 4)
@@ -237,13 +267,12 @@ GY_KERNEL(norm_apply)
         return;
     const struct gy_vec scale = gy_get_floats(GY_P(const float, GY_SCALE), c),
                         shift = gy_get_floats(GY_P(const float, GY_SHIFT), c);
+    const struct norm_added by = norm_added_of(GY_P(const float, GY_RES_SCALE), GY_P(const float, GY_RES_SHIFT), c);
     GY_UNROLL_NOT for (int step = 0; step < NORM_STEPS; step += NORM_FLIGHT) {
         struct gy_vec x[NORM_FLIGHT], res[NORM_FLIGHT];
         GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
             x[u] = gy_get_vec(GY_P(const gy_t, GY_X), norm_at(step + u, c));
-            GY_EACH(j) res[u].v[j] = 0.0f;
-            if (GY_HAS_RES)
-                res[u] = gy_get_vec(GY_P(const gy_t, GY_RES), norm_at(step + u, c));
+            res[u] = norm_res(GY_P(const gy_t, GY_RES), norm_at(step + u, c), &by);
         }
         GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
             GY_EACH(j) x[u].v[j] = gy_act_of(x[u].v[j] * scale.v[j] + shift.v[j] + res[u].v[j]);
@@ -264,14 +293,14 @@ GY_FN float norm_output(float x, float y, float scale, float shift)
 }
 
 /* What masks a row: the output, or what is added before it; 0 where neither is read. */
-GY_FN struct gy_vec norm_mask(const gy_t *y, const gy_t *res, int64_t i)
+GY_FN struct gy_vec norm_mask(const gy_t *y, const gy_t *res, int64_t i, const struct norm_added *by)
 {
     struct gy_vec out;
     GY_EACH(j) out.v[j] = 0.0f;
     if (GY_HAS_Y && (GY_ACT || GY_HAS_AGAIN))
         out = gy_get_vec(y, i);
     else if (NORM_MADE && GY_HAS_RES)
-        out = gy_get_vec(res, i);
+        out = norm_res(res, i, by);
     return out;
 }
 #endif
@@ -289,6 +318,7 @@ GY_KERNEL(norm_sums)
     struct gy_vec sum, product, mean, scale, shift;
     GY_EACH(j) sum.v[j] = product.v[j] = scale.v[j] = shift.v[j] = 0.0f;
     if (!norm_idle(c)) {
+        const struct norm_added by = norm_added_of(GY_P(const float, GY_RES_SCALE), GY_P(const float, GY_RES_SHIFT), c);
         mean = gy_get_floats(GY_P(const float, GY_MEAN), c);
         if (NORM_MADE) {
             scale = gy_get_floats(GY_P(const float, GY_SCALE), c);
@@ -300,7 +330,7 @@ GY_KERNEL(norm_sums)
                 const int64_t i = norm_at(step + u, c);
                 dy[u] = gy_get_vec(GY_P(const gy_t, GY_DY), i);
                 x[u] = gy_get_vec(GY_P(const gy_t, GY_X), i);
-                y[u] = norm_mask(GY_P(const gy_t, GY_Y), GY_P(const gy_t, GY_RES), i);
+                y[u] = norm_mask(GY_P(const gy_t, GY_Y), GY_P(const gy_t, GY_RES), i, &by);
             }
             GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
                 const int there = norm_pixel(step + u) < GY_PIXELS;
@@ -389,6 +419,7 @@ GY_KERNEL(norm_bwd)
     struct gy_vec slope, tilt, level, scale, shift;
     if (norm_idle(c))
         return;
+    const struct norm_added by = norm_added_of(GY_P(const float, GY_RES_SCALE), GY_P(const float, GY_RES_SHIFT), c);
     {
         const float share = (float)(1.0 / (double)GY_PIXELS);
         const struct gy_vec mean = gy_get_floats(GY_P(const float, GY_MEAN), c),
@@ -414,7 +445,7 @@ GY_KERNEL(norm_bwd)
             GY_EACH(j) dx[u].v[j] = dres[u].v[j] = 0.0f;
             dy[u] = gy_get_vec(GY_P(const gy_t, GY_DY), i);
             x[u] = gy_get_vec(GY_P(const gy_t, GY_X), i);
-            y[u] = norm_mask(GY_P(const gy_t, GY_Y), GY_P(const gy_t, GY_RES), i);
+            y[u] = norm_mask(GY_P(const gy_t, GY_Y), GY_P(const gy_t, GY_RES), i, &by);
             if (NORM_ADDS_DX)
                 dx[u] = gy_get_vec(GY_P(const gy_t, GY_DX), i);
             if (NORM_ADDS_DRES)
