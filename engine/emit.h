@@ -24,6 +24,7 @@ struct gy_emit_node {
     int bn;        /* of a conv: batch norm that follows: its statistics (training) or its fold (evaluation); -1 */
     int needs;     /* a gradient with respect to its value is needed */
     int read;      /* ops of backward read its value, or it is a cut of recomputation: kept, unless it is cheap */
+    int added;     /* a batch norm adds it */
     int cheap;     /* its value is not kept for backward, but made again there where it is wanted */
     int value;     /* tensor, -1 not yet */
     int late;      /* the value made again, -1 not yet */

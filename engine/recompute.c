@@ -6,18 +6,25 @@
  *
  * And always: a batch norm's input is kept for its own backward, which can make its output y = act(x * scale + shift [+ res]) again on
  * the way, for one more write. Such values are called cheap and are not kept, if the residual is, or is itself made by one pass, as where
- * a chain of residual blocks begins: of the chain every second output, from the first on. With segments all of them, as far as they can
- * be made; that takes passes of their own along the chain. The net's input is cheap too: it is made from samples that stay. So is,
- * before a batch norm, what few products an element make of a value that is kept, where it is large: of ResNet-50 the first shortcut. */
+ * a chain of residual blocks begins: of the chain every second output, from the first on, and the last where it is small. With segments
+ * all of them, as far as they can be made; that takes passes of their own along the chain. The net's input is cheap too: it is made from
+ * samples that stay. So is, before a batch norm, what few products an element make of a value that is kept, where it is large: of
+ * ResNet-50 the first shortcut. */
 #include "emit.h"
 
 #define REC_PRODUCTS 64    /* so few multiplications an element cost about as much as some passes over it, */
 #define REC_BYTES 67108864 /* which so large a tensor is worth */
+#define REC_NEAR 33554432  /* a pass over so few bytes costs little: caches hold some of them */
 
 static int64_t rec_elements(const struct gy_emit *e, int i)
 {
     const struct gy_geom *g = &e->b->graph->nodes[i].geom;
     return e->nodes[i].head == i ? (int64_t)g->p * g->q * g->k : 0;
+}
+
+static int64_t rec_bytes(const struct gy_emit *e, int i)
+{
+    return rec_elements(e, i) * e->b->config->batch * (int64_t)gy_dtype_bytes(e->b->config->dtype);
 }
 
 /* May the net be cut behind node i? `crossing`: values that are made at or before i and read later. */
@@ -67,13 +74,15 @@ GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end)
     return rec_cut(e, best_limit, segment_end, &peak);
 }
 
-/* Marks values that backward ops read: inputs of some layers, own outputs of activations. */
+/* Marks values that backward ops read, inputs of some layers and own outputs of activations; and those that a batch norm adds. */
 static void rec_mark_read(struct gy_emit *e)
 {
     static const uint8_t reads_input[GY_LAYERS] = { [GY_LAYER_CONV] = 1, [GY_LAYER_LINEAR] = 1, [GY_LAYER_BN] = 1,
                                                     [GY_LAYER_LRN] = 1 };
     const struct gy_graph *g = e->b->graph;
     for (int i = 0; i < g->node_count; i++) {
+        if (e->nodes[i].res >= 0)
+            e->nodes[e->nodes[i].res].added = 1;
         e->nodes[i].read |= e->nodes[i].act != GY_ACT_NONE || gy_emit_act(g->nodes[i].layer) != GY_ACT_NONE;
         for (int k = 0; k < g->nodes[i].input_count && reads_input[g->nodes[i].layer]; k++)
             e->nodes[e->nodes[g->nodes[i].input[k]].head].read = 1;
@@ -89,8 +98,7 @@ static int rec_cheap_conv(const struct gy_emit *e, int i)
     if (node->layer != GY_LAYER_CONV || n->head != i || n->bn < 0 || e->b->config->recompute != 0)
         return 0;
     const struct gy_emit_node *in = &e->nodes[e->nodes[node->input[0]].head];
-    const int64_t bytes = rec_elements(e, i) * e->b->config->batch * (int64_t)gy_dtype_bytes(e->b->config->dtype);
-    return bytes >= REC_BYTES && g->r * g->s * g->c / g->groups <= REC_PRODUCTS && in->read && !in->cheap;
+    return rec_bytes(e, i) >= REC_BYTES && g->r * g->s * g->c / g->groups <= REC_PRODUCTS && in->read && !in->cheap;
 }
 
 GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments)
@@ -100,7 +108,8 @@ GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segment
     for (int i = 0, s = 0; i < g->node_count; i++) {
         struct gy_emit_node *n = &e->nodes[i];
         const struct gy_emit_node *res = n->res < 0 ? NULL : &e->nodes[n->res];
-        const int made = res && res->cheap && (e->b->config->recompute > 0 || (res->res < 0 && !res->read)); /* by a pass of its own */
+        const int begins = res && res->res < 0 && !res->read, ends = !n->added && rec_bytes(e, i) <= REC_NEAR;
+        const int made = res && res->cheap && (e->b->config->recompute > 0 || begins || ends); /* by a pass of its own */
         const int res_there = !res || made || (res->read && !res->cheap);
         const int kind = g->nodes[i].layer == GY_LAYER_BN || (g->nodes[i].layer == GY_LAYER_INPUT && segments == 1);
         n->cheap = (e->b->config->recompute >= 0 && n->head == i && kind && res_there) || rec_cheap_conv(e, i);
