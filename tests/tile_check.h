@@ -332,6 +332,7 @@ static void tile_outer_task(const struct tile_set *set, gy_outer_fn fn, int64_t 
     int32_t at[TILE_PIXELS + GY_OUTER_AHEAD];
     char task[120];
     int wrong = 0;
+    const int listed = seed % 3 != 1;
     for (int p = 0; p < TILE_PIXELS + GY_OUTER_AHEAD; p++)
         at[p] = (int32_t)(p >= pixels ? pixels : seed % 3 ? p : pixels - 1 - p);
     for (int64_t p = 0; p <= pixels; p++)
@@ -340,7 +341,7 @@ static void tile_outer_task(const struct tile_set *set, gy_outer_fn fn, int64_t 
         dw[i] = was[i] = tile_value(&seed);
     for (int64_t i = 0; i < pixels * width; i++)
         x[i] = i % width < cols ? x[i] : 0.0f;
-    const struct gy_outer_tile t = { .x = x, .dy = dy, .dy_pitch = dy_pitch, .at = at, .pixels = pixels, .dw = dw,
+    const struct gy_outer_tile t = { .x = x, .dy = dy, .dy_pitch = dy_pitch, .at = listed ? at : NULL, .pixels = pixels, .dw = dw,
                                      .dw_pitch = dw_pitch, .cols = cols, .add = add };
     fn(&t);
     for (int64_t i = 0; i < rows; i++)

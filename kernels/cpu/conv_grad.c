@@ -274,13 +274,11 @@ static void wgrad_make_area(const struct wgrad_job *job, int64_t ci, int64_t ki,
     a->kinds = w->pair ? job->cpu->k.outer_pair : job->cpu->k.outer;
 }
 
-/* Rows of dy of the listed pixels. Where they are copied, the kernels' list is then of neighbours, steps of them. */
-static void wgrad_dy_rows(const struct wgrad_plan *w, const struct wgrad_own *own, const void *dy, int64_t pixels, int64_t steps)
+/* Rows of dy of the listed pixels. */
+static void wgrad_dy_rows(const struct wgrad_plan *w, const struct wgrad_own *own, const void *dy, int64_t pixels)
 {
     for (int64_t i = 0; i < pixels; i++)
         own->dy_rows[i] = gy_cpu_at(dy, own->at[i] * w->p.out_pitch, w->half ? GY_BF16 : GY_F32);
-    for (int64_t i = 0; i < steps; i++)
-        own->at[i] = (int32_t)i;
 }
 
 /* dy of the listed pixels, two by two or, floats, one by one. */
@@ -468,15 +466,15 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
     const struct wgrad_plan *w = job->plan;
     struct gy_outer_tile own_tile = *tile, *const t = &own_tile;
     const int64_t pixels = t->pixels;
-    const int64_t steps = w->pair ? (pixels + 1) / 2 : pixels;
     const int copied = w->pair || w->copy;
     t->dy_pitch = w->half || copied ? w->dy_pitch : w->p.out_pitch;
-    wgrad_dy_rows(w, own, dy, pixels, copied || w->panels ? steps : 0);
+    wgrad_dy_rows(w, own, dy, pixels);
     const int same = laid->all && pixels == count;
     if (copied && !same)
         wgrad_copy_dy(job, own, area, pixels);
     *laid = (struct wgrad_laid){pixels == count, same ? laid->kind : NULL};
-    memset(own->at + steps, 0, GY_OUTER_AHEAD * sizeof(*own->at));
+    memset(own->at + pixels, 0, GY_OUTER_AHEAD * sizeof(*own->at));
+    t->at = copied || w->panels || pixels == count ? NULL : own->at; /* what is copied lies without gaps */
     const struct wgrad_next none = {0, 0};
     wgrad_tap(job, own, area, t, t->dw + tap * w->depth, w->half || copied ? own->dy : (const float *)dy + area->k_from,
               tap + 1 == w->taps ? next : &none, laid);
@@ -538,9 +536,6 @@ static void wgrad_strip_lines(const struct wgrad_job *job, const struct wgrad_ow
     t->pixels = wgrad_lines(job, own, x, pixel, count);
     if (w->join)
         wgrad_join(job, own, t->pixels);
-    for (int64_t i = 0; i < t->pixels; i++)
-        own->at[i] = (int32_t)i;
-    memset(own->at + t->pixels, 0, GY_OUTER_AHEAD * sizeof(*own->at));
     t->dy_pitch = w->half ? w->dy_pitch : w->p.out_pitch;
     for (int64_t i = 0; i < count; i++)
         own->dy_rows[i] = gy_cpu_at(dy, i * w->p.out_pitch, w->half ? GY_BF16 : GY_F32);
@@ -613,7 +608,7 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
         const void *const dy = gy_cpu_at(job->dy, at * p->out_pitch + group * p->vec, dtype);
         const int64_t left = gy_min64(w->strip, end - at - count);
         const struct wgrad_next next = wgrad_next_strip(job, &own, x, at + count, left, count);
-        struct gy_outer_tile t = {.x = own.x, .at = own.at, .dw = dw, .dw_pitch = row};
+        struct gy_outer_tile t = {.x = own.x, .dw = dw, .dw_pitch = row};
         t.add = at > split * w->split || (job->add && job->part_pitch == 0);
         if (w->lines)
             wgrad_strip_lines(job, &own, &area, &t, x, at, dy, count, &next);

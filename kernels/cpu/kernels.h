@@ -77,7 +77,7 @@ struct gy_outer_tile {
     int64_t x_pitch;
     const float *dy;     /* one row a pixel of the strip */
     int64_t dy_pitch;
-    const int32_t *at;   /* [pixels + GY_OUTER_AHEAD]: the pixels of the strip that count, then any of the strip */
+    const int32_t *at;   /* [pixels + GY_OUTER_AHEAD]: the pixels of the strip that count, then any of the strip; NULL: at[p] = p */
     int64_t pixels;
     float *dw;
     int64_t dw_pitch, cols; /* cols: as above */

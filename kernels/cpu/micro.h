@@ -196,11 +196,13 @@ static inline void gy_gemm_ask_step(const struct gy_gemm_tile *t, const float *c
                 acc[i][v] = !t->add ? zero : whole ? P##_load(from) : P##_load_n(from, n);                             \
             }                                                                                                          \
         }                                                                                                              \
-        const float *x = t->x;                                                                                         \
+        const float *x = t->x, *d = t->dy;                                                                             \
         const int64_t step = t->x_pitch > 0 ? t->x_pitch : N * (W);                                                    \
-        for (int64_t at = 0; at < t->pixels; at++, x += step) {                                                        \
-            const float *d = t->dy + t->at[at] * t->dy_pitch;                                                          \
-            __builtin_prefetch(t->dy + t->at[at + GY_OUTER_AHEAD] * t->dy_pitch + (R - 1));                            \
+        for (int64_t at = 0; at < t->pixels; at++, x += step, d += t->dy_pitch) {                                      \
+            if (t->at != NULL) {                                                                                       \
+                d = t->dy + t->at[at] * t->dy_pitch;                                                                   \
+                __builtin_prefetch(t->dy + t->at[at + GY_OUTER_AHEAD] * t->dy_pitch + (R - 1));                        \
+            }                                                                                                          \
             if (at < t->asks)                                                                                          \
                 __builtin_prefetch((const char *)t->ahead[at * t->ahead_step] + t->ahead_from, 0, 2);                  \
             V b[ACC];                                                                                                  \

@@ -154,13 +154,15 @@ MMA_ATTR GY_ALWAYS void mma_add_row(float *to, const float *from, mma_f4 sum[][4
         __vector_quad acc[MMA_GROUPS][4];                                                                              \
         mma_f4 sum[MMA_GROUPS][4][MMA_LINE];                                                                           \
         const int64_t last = rows - (G - 1) * MMA_LINE;                                                                \
-        const float *x = t->x;                                                                                         \
+        const float *x = t->x, *d = t->dy;                                                                             \
         const int64_t step = t->x_pitch > 0 ? t->x_pitch : N * MMA_LINE;                                               \
         mma_zero(acc, G, N);                                                                                           \
-        for (int64_t at = 0; at < t->pixels; at++, x += step) {                                                        \
-            const float *d = t->dy + t->at[at] * t->dy_pitch;                                                          \
+        for (int64_t at = 0; at < t->pixels; at++, x += step, d += t->dy_pitch) {                                      \
             mma_f4 a[MMA_GROUPS];                                                                                      \
-            __builtin_prefetch(t->dy + t->at[at + GY_OUTER_AHEAD] * t->dy_pitch);                                      \
+            if (t->at != NULL) {                                                                                       \
+                d = t->dy + t->at[at] * t->dy_pitch;                                                                   \
+                __builtin_prefetch(t->dy + t->at[at + GY_OUTER_AHEAD] * t->dy_pitch);                                  \
+            }                                                                                                          \
             GY_UNROLL for (int g = 0; g < G - 1; g++) a[g] = mma_load(d + g * MMA_LINE);                               \
             a[G - 1] = mma_load_n(d + (G - 1) * MMA_LINE, last);                                                       \
             mma_##P##_step(acc, a, x, G, N);                                                                           \

@@ -279,7 +279,7 @@ AMX_ATTR static struct amx_place amx_turn(float *dst, const struct gy_outer_tile
     __m512 v[AMX_EDGE];
     AMX_SETTLED(dst);
     GY_UNROLL for (int p = 0; p < AMX_EDGE; p++)
-        v[p] = p < n ? amx_row(t->dy + t->at[first + p] * t->dy_pitch, count) : a512_set1(0.0f);
+        v[p] = p < n ? amx_row(t->dy + (t->at != NULL ? t->at[first + p] : first + p) * t->dy_pitch, count) : a512_set1(0.0f);
     GY_UNROLL for (int p = 0; p < AMX_EDGE; p += 4) amx_turn_4(v + p);
     GY_UNROLL for (int j = 0; j < 4; j++)
     {
