@@ -302,8 +302,10 @@ static void plan_scratch(struct gy_builder *b, int program)
     b->timeline = program == GY_EVAL;
     for (int i = 0; i < b->plan->program[program].count; i++) {
         struct gy_op *op = &b->plan->program[program].ops[i];
+        char name[300];
+        snprintf(name, sizeof name, "%s.scratch", op->name);
         if (op->scratch_bytes)
-            op->tensor[GY_SCRATCH] = gy_build_tensor(b, "scratch", GY_AT_ACT, GY_U8, 1, (int64_t)op->scratch_bytes, 0, 0, 0);
+            op->tensor[GY_SCRATCH] = gy_build_tensor(b, name, GY_AT_ACT, GY_U8, 1, (int64_t)op->scratch_bytes, 0, 0, 0);
     }
 }
 
