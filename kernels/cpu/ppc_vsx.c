@@ -38,7 +38,12 @@ VSX_ATTR GY_ALWAYS vsx_f4 vsx_sub(vsx_f4 a, vsx_f4 b) { return vec_sub(a, b); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_mul(vsx_f4 a, vsx_f4 b) { return vec_mul(a, b); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_div(vsx_f4 a, vsx_f4 b) { return vec_div(a, b); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_sqrt(vsx_f4 a) { return vec_sqrt(a); }
-VSX_ATTR GY_ALWAYS vsx_f4 vsx_fma(vsx_f4 a, vsx_f4 b, vsx_f4 c) { return vec_madd(a, b, c); }
+/* gcc may take AltiVec's vmaddfp for vec_madd: under Linux that one reads denormals as zero. */
+VSX_ATTR GY_ALWAYS vsx_f4 vsx_fma(vsx_f4 a, vsx_f4 b, vsx_f4 c)
+{
+    __asm__("xvmaddasp %x0,%x1,%x2" : "+wa"(c) : "wa"(a), "wa"(b));
+    return c;
+}
 /* Selections instead of vec_max and vec_min: a value that is not a number (the second operand) passes through. */
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_max(vsx_f4 a, vsx_f4 b) { return vec_sel(b, a, vec_cmpgt(a, b)); }
 VSX_ATTR GY_ALWAYS vsx_f4 vsx_min(vsx_f4 a, vsx_f4 b) { return vec_sel(b, a, vec_cmpgt(b, a)); }
