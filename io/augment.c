@@ -43,7 +43,7 @@ GY_INT int gy_augment_check(const struct gy_augment *a, struct gy_error *err)
 GY_INT size_t gy_augment_bytes(int32_t max_h, int32_t max_w, int32_t h, int32_t w)
 {
     const size_t out = (size_t)h * (size_t)w, weights = 4 * (size_t)(max_h + max_w) + 8 * (size_t)(h + w);
-    return (size_t)max_h * (size_t)w * 3 + (size_t)w * 12 + weights * 4 + out * 3 + out * 12 + 65536;
+    return (size_t)max_h * (size_t)w * 3 + weights * 4 + out * 3 + out * 12 + 65536;
 }
 
 /* In [0, n) from one random word. */

@@ -117,9 +117,20 @@ static const char *stb_reason(const struct stb_call *call)
     return reason ? reason : "it is damaged";
 }
 
+/* Four bytes a pixel to three, in place. */
+static void stb_drop_fourth(unsigned char *pixels, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        uint32_t pixel;
+        memcpy(&pixel, pixels + 4 * i, 4);
+        memcpy(pixels + 3 * i, &pixel, 4); /* the fourth byte lies before the next pixel */
+    }
+}
+
 GY_INT int gy_stb_decode(struct gy_decoder *decoder, const unsigned char *bytes, size_t count, const char *name,
                          int32_t channels, struct gy_image *image, struct gy_error *err)
 {
+    const int four = channels == 3 && count > 1 && bytes[0] == 0xff; /* JPEG: stb_image's vectors make four channels, not three */
     if (count > INT_MAX)
         return GY_FAIL(err, GY_E_IMAGE, "%s: %zu bytes are more than an image file may have", name, count);
     struct stb_call call;
@@ -129,10 +140,12 @@ GY_INT int gy_stb_decode(struct gy_decoder *decoder, const unsigned char *bytes,
     int w = 0, h = 0, c = 0;
     stb_now = &call;
     if (setjmp(call.back) == 0)
-        pixels = stbi_load_from_memory(bytes, (int)count, &w, &h, &c, channels);
+        pixels = stbi_load_from_memory(bytes, (int)count, &w, &h, &c, four ? 4 : channels);
     stb_now = NULL;
     if (!pixels)
         return GY_FAIL(err, GY_E_IMAGE, "%s: cannot be decoded: %s", name, stb_reason(&call));
+    if (four)
+        stb_drop_fourth(pixels, (size_t)w * (size_t)h);
     *image = (struct gy_image){pixels, h, w, channels, NULL};
     return GY_OK;
 }

@@ -5,7 +5,12 @@
 #include "augment.h"
 #include "data_set.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #define RESAMPLE_BITS 22
+#define RESAMPLE_HALF (1 << (RESAMPLE_BITS - 1))
 
 struct resample_axis { /* for each output position: source positions [start, start + length) and their weights */
     int32_t *start, *length, *weights; /* [n], [n], [n][taps] */
@@ -59,48 +64,89 @@ static inline uint8_t resample_round(int32_t sum)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-static void resample_row_rgb(const struct resample_axis *axis, const uint8_t *in, uint8_t *out, int32_t n)
+/* n cells, each a sum over length pixels that lie step bytes apart. */
+static void resample_cells(const int32_t *weights, int32_t length, const uint8_t *at, size_t step, uint8_t *out, int64_t n)
 {
-    for (int32_t i = 0; i < n; i++) {
-        const int32_t *weights = axis->weights + (int64_t)i * axis->taps;
-        const uint8_t *at = in + 3 * (int64_t)axis->start[i];
-        int32_t r = 1 << (RESAMPLE_BITS - 1), g = r, b = r;
-        for (int32_t k = 0; k < axis->length[i]; k++, at += 3) {
-            r += weights[k] * at[0];
-            g += weights[k] * at[1];
-            b += weights[k] * at[2];
-        }
-        out[3 * i] = resample_round(r);
-        out[3 * i + 1] = resample_round(g);
-        out[3 * i + 2] = resample_round(b);
-    }
-}
-
-static void resample_row_gray(const struct resample_axis *axis, const uint8_t *in, uint8_t *out, int32_t n)
-{
-    for (int32_t i = 0; i < n; i++) {
-        const int32_t *weights = axis->weights + (int64_t)i * axis->taps;
-        int32_t sum = 1 << (RESAMPLE_BITS - 1);
-        for (int32_t k = 0; k < axis->length[i]; k++)
-            sum += weights[k] * in[axis->start[i] + k];
+    for (int64_t i = 0; i < n; i++) {
+        int32_t sum = RESAMPLE_HALF;
+        for (int32_t k = 0; k < length; k++)
+            sum += weights[k] * at[(size_t)k * step + (size_t)i];
         out[i] = resample_round(sum);
     }
 }
 
-/* One output row: rows[k] has n cells; sums [n] is scratch. */
-static void resample_column(const int32_t *weights, int32_t length, const uint8_t *rows, size_t stride, int32_t *sums,
-                            uint8_t *out, int64_t n)
+/* A row of pixels of c cells: output positions from first on. */
+static void resample_row(const struct resample_axis *axis, const uint8_t *in, int32_t c, uint8_t *out, int32_t first, int32_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        sums[i] = 1 << (RESAMPLE_BITS - 1);
-    for (int32_t k = 0; k < length; k++) {
-        const uint8_t *row = rows + (size_t)k * stride;
-        const int32_t weight = weights[k];
-        for (int64_t i = 0; i < n; i++)
-            sums[i] += weight * row[i];
+    for (int32_t i = first; i < n; i++)
+        resample_cells(axis->weights + (int64_t)i * axis->taps, axis->length[i], in + (int64_t)c * axis->start[i], (size_t)c,
+                       out + (int64_t)c * i, c);
+}
+
+#if defined(__x86_64__)
+#define RESAMPLE_AVX2 __attribute__((target("avx2")))
+
+/* Of three cells a pixel, those before the source's last pixel is met: four are read and written, and the next overwrites the fourth.
+ * Returns how many. */
+RESAMPLE_AVX2 static int32_t resample_row_avx2(const struct resample_axis *axis, const uint8_t *in, int32_t pixels, uint8_t *out, int32_t n)
+{
+    int32_t i = 0;
+    for (; i + 1 < n && axis->start[i] + axis->length[i] < pixels; i++) {
+        const int32_t *const weights = axis->weights + (int64_t)i * axis->taps;
+        const uint8_t *at = in + 3 * (int64_t)axis->start[i];
+        __m128i sum = _mm_set1_epi32(RESAMPLE_HALF);
+        for (int32_t k = 0; k < axis->length[i]; k++, at += 3) {
+            int32_t cells;
+            memcpy(&cells, at, sizeof(cells));
+            sum = _mm_add_epi32(sum, _mm_mullo_epi32(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(cells)), _mm_set1_epi32(weights[k])));
+        }
+        sum = _mm_srai_epi32(sum, RESAMPLE_BITS);
+        sum = _mm_packs_epi32(sum, sum);
+        const int32_t cells = _mm_cvtsi128_si32(_mm_packus_epi16(sum, sum));
+        memcpy(out + 3 * (int64_t)i, &cells, sizeof(cells));
     }
-    for (int64_t i = 0; i < n; i++)
-        out[i] = resample_round(sums[i]);
+    return i;
+}
+
+/* A row of cells, eight at a time. Returns how many. */
+RESAMPLE_AVX2 static int64_t resample_cells_avx2(const int32_t *weights, int32_t length, const uint8_t *at, size_t step, uint8_t *out,
+                                                 int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256i sum = _mm256_set1_epi32(RESAMPLE_HALF);
+        for (int32_t k = 0; k < length; k++) {
+            const __m256i cells = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)(at + (size_t)k * step + i)));
+            sum = _mm256_add_epi32(sum, _mm256_mullo_epi32(cells, _mm256_set1_epi32(weights[k])));
+        }
+        sum = _mm256_srai_epi32(sum, RESAMPLE_BITS);
+        const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+        _mm_storel_epi64((void *)(out + i), _mm_packus_epi16(half, half));
+    }
+    return i;
+}
+#undef RESAMPLE_AVX2
+#endif
+
+/* What vectors do of a row of pixels, or of cells: so many of its first. */
+static int32_t resample_row_begin(const struct resample_axis *axis, const uint8_t *in, int32_t pixels, int32_t c, uint8_t *out, int32_t n)
+{
+#if defined(__x86_64__)
+    if (c == 3 && __builtin_cpu_supports("avx2"))
+        return resample_row_avx2(axis, in, pixels, out, n);
+#endif
+    (void)axis, (void)in, (void)pixels, (void)c, (void)out, (void)n;
+    return 0;
+}
+
+static int64_t resample_cells_begin(const int32_t *weights, int32_t length, const uint8_t *at, size_t step, uint8_t *out, int64_t n)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        return resample_cells_avx2(weights, length, at, step, out, n);
+#endif
+    (void)weights, (void)length, (void)at, (void)step, (void)out, (void)n;
+    return 0;
 }
 
 static void resample_copy(const struct gy_window *from, const struct gy_resize *to, uint8_t *out, size_t out_stride)
@@ -112,23 +158,22 @@ static void resample_copy(const struct gy_window *from, const struct gy_resize *
 }
 
 static void resample_passes(const struct gy_window *from, const struct resample_axis *across,
-                            const struct resample_axis *down, const struct gy_resize *to, uint8_t *middle,
-                            int32_t *sums, uint8_t *out, size_t out_stride)
+                            const struct resample_axis *down, const struct gy_resize *to, uint8_t *middle, uint8_t *out,
+                            size_t out_stride)
 {
-    const size_t row_bytes = (size_t)to->w * (size_t)from->c;
+    const int64_t row_bytes = (int64_t)to->w * from->c;
     const int32_t top = down->start[0], end = down->start[to->h - 1] + down->length[to->h - 1];
     for (int32_t y = top; y < end; y++) {
-        const uint8_t *in = from->pixels + (size_t)y * from->stride;
-        uint8_t *row = middle + (size_t)(y - top) * row_bytes;
-        if (from->c == 3)
-            resample_row_rgb(across, in, row, to->w);
-        else
-            resample_row_gray(across, in, row, to->w);
+        const uint8_t *const in = from->pixels + (size_t)y * from->stride;
+        uint8_t *const row = middle + (y - top) * row_bytes;
+        resample_row(across, in, from->c, row, resample_row_begin(across, in, from->w, from->c, row, to->w), to->w);
     }
-    for (int32_t y = 0; y < to->h; y++)
-        resample_column(down->weights + (int64_t)y * down->taps, down->length[y],
-                        middle + (size_t)(down->start[y] - top) * row_bytes, row_bytes, sums,
-                        out + (size_t)y * out_stride, (int64_t)row_bytes);
+    for (int32_t y = 0; y < to->h; y++, out += out_stride) {
+        const int32_t *const weights = down->weights + (int64_t)y * down->taps, length = down->length[y];
+        const uint8_t *const at = middle + (down->start[y] - top) * row_bytes;
+        const int64_t done = resample_cells_begin(weights, length, at, (size_t)row_bytes, out, row_bytes);
+        resample_cells(weights, length, at + done, (size_t)row_bytes, out + done, row_bytes - done);
+    }
 }
 
 GY_INT int gy_resample(const struct gy_window *from, const struct gy_resize *to, uint8_t *out, size_t out_stride,
@@ -142,19 +187,18 @@ GY_INT int gy_resample(const struct gy_window *from, const struct gy_resize *to,
     int bad = resample_prepare(&down, from->h, to->total_h, to->y0, to->h, decoder) ||
               resample_prepare(&across, from->w, to->total_w, to->x0, to->w, decoder);
     uint8_t *middle = NULL;
-    int32_t *sums = NULL;
     if (!bad) {
         const int32_t rows = down.start[to->h - 1] + down.length[to->h - 1] - down.start[0];
-        sums = gy_decoder_take(decoder, (size_t)to->w * (size_t)from->c, sizeof(*sums));
         middle = gy_decoder_take(decoder, (size_t)rows * (size_t)to->w, (size_t)from->c);
-        bad = !middle || !sums;
+        bad = !middle;
     }
     if (bad)
         return GY_FAIL(err, GY_E_IMAGE,
                        "resizing %" PRId32 " x %" PRId32 " pixels needs more memory than a decoder has", from->h,
                        from->w);
-    resample_passes(from, &across, &down, to, middle, sums, out, out_stride);
+    resample_passes(from, &across, &down, to, middle, out, out_stride);
     return GY_OK;
 }
 
 #undef RESAMPLE_BITS
+#undef RESAMPLE_HALF

@@ -487,6 +487,69 @@ static void test_packed_damage(void)
 
 /* ---- resizing ---- */
 
+/* What an output position is made of, as the head of io/resample.c says. */
+static int32_t data_weights(int32_t in, int32_t out, int32_t i, int32_t *first, int32_t *weights)
+{
+    const double scale = (double)in / out, width = scale > 1 ? scale : 1, centre = (i + 0.5) * scale;
+    int32_t lo = (int32_t)(centre - width + 0.5), hi = (int32_t)(centre + width + 0.5);
+    double total = 0;
+    lo = lo < 0 ? 0 : lo;
+    hi = hi > in ? in : hi;
+    for (int pass = 0; pass < 2; pass++)
+        for (int32_t k = lo; k < hi; k++) {
+            const double w = fmax(0, 1 - fabs((k - centre + 0.5) * (1 / width)));
+            total += pass ? 0 : w;
+            weights[k - lo] = (int32_t)(0.5 + w / total * (1 << 22));
+        }
+    *first = lo;
+    return hi - lo;
+}
+
+static uint8_t data_sum(const uint8_t *cells, size_t step, const int32_t *weights, int32_t n)
+{
+    int64_t sum = 1 << 21;
+    for (int32_t k = 0; k < n; k++)
+        sum += (int64_t)weights[k] * cells[(size_t)k * step];
+    return (uint8_t)(sum >> 22);
+}
+
+/* Every byte of a resize of h x w x c, cell by cell. Returns how many differ. */
+static int data_resize_differs(const struct gy_window *from, int32_t h, int32_t w, const uint8_t *got)
+{
+    static uint8_t middle[40 * 90 * 3];
+    int32_t weights[128], first;
+    const int32_t c = from->c;
+    int differ = 0;
+    for (int32_t x = 0; x < w; x++) {
+        const int32_t n = data_weights(from->w, w, x, &first, weights);
+        for (int32_t y = 0; y < from->h; y++)
+            for (int32_t k = 0; k < c; k++)
+                middle[(y * w + x) * c + k] = data_sum(from->pixels + (size_t)y * from->stride + first * c + k, (size_t)c, weights, n);
+    }
+    for (int32_t y = 0; y < h; y++) {
+        const int32_t n = data_weights(from->h, h, y, &first, weights);
+        for (int32_t i = 0; i < w * c; i++)
+            differ += got[y * w * c + i] != data_sum(middle + first * w * c + i, (size_t)(w * c), weights, n);
+    }
+    return differ;
+}
+
+static void test_resample_sizes(void)
+{
+    static uint8_t pixels[40 * 50 * 3], out[90 * 90 * 3];
+    static const int32_t sizes[][2] = {{13, 17}, {40, 49}, {1, 1}, {90, 90}, {39, 3}, {7, 88}};
+    for (size_t i = 0; i < sizeof(pixels); i++)
+        pixels[i] = (uint8_t)(i % 7 == 0 ? 255 : i * 2654435761u >> 11);
+    for (int32_t c = 1; c <= 3; c += 2)
+        for (size_t i = 0; i < GY_COUNT(sizes); i++) {
+            const struct gy_window from = {pixels + (i % 3) * (size_t)c, (size_t)(50 * c), 40, 50 - (int32_t)i, c};
+            const struct gy_resize to = {sizes[i][0], sizes[i][1], 0, 0, sizes[i][0], sizes[i][1]};
+            gy_decoder_reset(data_decoder);
+            T_CHECK(gy_resample(&from, &to, out, (size_t)(to.w * c), data_decoder, &data_err) == GY_OK);
+            T_CHECK(data_resize_differs(&from, to.h, to.w, out) == 0);
+        }
+}
+
 static void test_resample(void)
 {
     static const uint8_t ramp[8] = {0, 32, 64, 96, 128, 160, 192, 224};
@@ -627,7 +690,7 @@ int main(void)
     test_idx(), test_idx_refused(), test_gzip();
     test_png(), test_jpeg(), test_bmp(), test_pnm(), test_foreign(), test_small_decoder();
     test_folder(), test_folder_order(), test_cifar(), test_pack(), test_packed_damage();
-    test_resample(), test_fit(), test_augment(), test_mix(), test_real();
+    test_resample(), test_resample_sizes(), test_fit(), test_augment(), test_mix(), test_real();
     gy_decoder_close(data_decoder);
     df_remove(df_root);
     T_END("t_data");
