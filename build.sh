@@ -197,7 +197,7 @@ flavour()
     default) FLAVOUR=$(basename "$CC") ;;
     gcc|clang) FCC=$1 ;;
     static) LINK="-static -no-pie -Wl,--gc-sections -Wl,-z,noseparate-code" OPTIMIZE=-Os
-        KERNEL_MORE="-O2 -fno-tree-pre -falign-functions=1 -falign-jumps=1 -falign-loops=1"
+        KERNEL_MORE="-O2 -fno-tree-pre -fno-tree-ch -fno-tree-loop-im -falign-functions=1 -falign-jumps=1 -falign-loops=1"
         MORE="-DGY_NO_CUDA -DGY_NO_UCX -DGY_NO_NAMES -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-pie -fmerge-all-constants" ;;
     asan) FCC=$(sanitizer_compiler address,undefined) OPTIMIZE=-O1
         MORE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" LINK=$MORE ;;

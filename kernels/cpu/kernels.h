@@ -218,6 +218,7 @@ struct gy_kernels {
     void (*join)(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps, int64_t len,
                  int64_t count);
     struct gy_wino wino[GY_WINOS]; /* F(4x4, 3x3), F(7x7, 3x3), F(4x4, 5x5); forward F(5x5, 3x3); with a stride of 2 F(7x7, 3x3). r 0: the set has it not */
+    struct gy_wino phases; /* F(4x4, 4x4), of weight gradients alone; m 0: the set has it not */
     /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
     /* Panel for outer: x rows side by side, dst [count][width], zero beyond cols. */

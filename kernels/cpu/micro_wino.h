@@ -358,6 +358,11 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
     GY_MICRO_WINO_SPREAD(P, P, ATTR, V, W, M, R, 1)                                                                    \
     GY_MICRO_WINO_SPREAD(P, H, ATTR, V, W, M, R, 1)
 
+#define GY_MICRO_WINO_GRAD(P, H, ATTR, V, W, M, R)                                                                     \
+    GY_MICRO_WINO_FILTER_BACK(P, ATTR, V, W, M, R, 1)                                                                  \
+    GY_MICRO_WINO_SPREAD(P, P, ATTR, V, W, M, R, 1)                                                                    \
+    GY_MICRO_WINO_SPREAD(P, H, ATTR, V, W, M, R, 1)
+
 #define GY_MICRO_WINO_STRIDED(P, ATTR, V, W, M)                                                                        \
     GY_MICRO_WINO_FILTER(P, ATTR, V, W, M, 3, 2)                                                                       \
     GY_MICRO_WINO_FILTER_BACK(P, ATTR, V, W, M, 3, 2)                                                                  \
@@ -377,7 +382,8 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
     GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 7, 3)                                                                         \
     GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 5)                                                                         \
     GY_MICRO_WINO_FORWARD(P, ATTR, V, W, 5, 3)                                                                         \
-    GY_MICRO_WINO_STRIDED(P, ATTR, V, W, 7)
+    GY_MICRO_WINO_STRIDED(P, ATTR, V, W, 7)                                                                            \
+    GY_MICRO_WINO_GRAD(P, H, ATTR, V, W, 4, 4)
 
 #define GY_MICRO_TABLE_WINO_SIZE(P, H, M, R)                                                                           \
     {.m = M, .r = R, .stride = 1, .filter = P##_wino_filter_##M##_##R##_1, .filter_back = P##_wino_filter_back_##M##_##R##_1, \
@@ -394,6 +400,11 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
      .output = {P##_wino_output_##M##_3_2, P##_wino_output_back_##M##_3_2},                                            \
      .input = {{P##_wino_input_##M##_3_2}, {P##_wino_input_back_##M##_3_2}}, .spread = {P##_wino_spread_##M##_3_2}}
 
+/* Inputs are transformed as by F(5x5, 3x3), which has the same points. */
+#define GY_MICRO_TABLE_WINO_GRAD(P, H, M, R)                                                                           \
+    {.m = M, .r = R, .stride = 1, .filter_back = P##_wino_filter_back_##M##_##R##_1, .input = {{P##_wino_input_5_3_1}}, \
+     .spread = {P##_wino_spread_##M##_##R##_1, H##_wino_spread_##M##_##R##_1}}
+
 /* ORDER: wino_least in winograd.c. */
 #define GY_MICRO_TABLE_WINO_FIRST(P, H, KERNELS) (KERNELS)->wino[0] = (struct gy_wino)GY_MICRO_TABLE_WINO_SIZE(P, H, 4, 3)
 
@@ -404,6 +415,7 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
         (KERNELS)->wino[2] = (struct gy_wino)GY_MICRO_TABLE_WINO_SIZE(P, H, 4, 5);                                     \
         (KERNELS)->wino[3] = (struct gy_wino)GY_MICRO_TABLE_WINO_FORWARD(P, 5, 3);                                     \
         (KERNELS)->wino[4] = (struct gy_wino)GY_MICRO_TABLE_WINO_STRIDED(P, 7);                                        \
+        (KERNELS)->phases = (struct gy_wino)GY_MICRO_TABLE_WINO_GRAD(P, H, 4, 4);                                      \
     } while (0)
 
 #endif
