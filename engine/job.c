@@ -104,6 +104,12 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
     return gy_error_out(error, &err);
 }
 
+GYRE_API int gyre_job_end(struct gyre_job *job, struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    return !job || gy_net_world_end(job->world, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
 GYRE_API void gyre_job_close(struct gyre_job *job)
 {
     if (!job)

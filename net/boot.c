@@ -351,6 +351,14 @@ GY_INT int gy_net_boot_compare(struct gy_net_boot *boot, const struct gy_net_fie
 
 /* ---- open and close ---- */
 
+static void boot_listen_no_more(struct gy_net_boot *boot)
+{
+    if (boot->listener >= 0)
+        close(boot->listener);
+    boot->listener = -1;
+}
+
+/* Once all are there nobody listens: the same job may be started again while a rank 0 that stood still is about to end. */
 static int boot_connect(struct gy_net_boot *boot, struct gy_error *err)
 {
     const struct gy_net_place *p = &boot->config.place;
@@ -359,7 +367,9 @@ static int boot_connect(struct gy_net_boot *boot, struct gy_error *err)
     int port;
     if (p->ranks > 1 && boot->listener < 0)
         GY_TRY(gy_net_listen(p->host[0] ? p->host : NULL, p->port, &boot->listener, &port, err));
-    return boot_receive_all(boot, err);
+    GY_TRY(boot_receive_all(boot, err));
+    boot_listen_no_more(boot);
+    return GY_OK;
 }
 
 GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_config *config, const struct gy_alloc *alloc,
@@ -392,8 +402,7 @@ GY_INT void gy_net_boot_close(struct gy_net_boot *boot)
     for (size_t i = 0; boot->links != NULL && i < links; i++)
         if (boot->links[i].fd >= 0)
             close(boot->links[i].fd);
-    if (boot->listener >= 0)
-        close(boot->listener);
+    boot_listen_no_more(boot);
     gy_alloc_free(&alloc, boot->links, links * sizeof(*boot->links));
     gy_alloc_free(&alloc, boot->room, (size_t)boot->config.place.ranks * BOOT_FIELD);
     gy_alloc_free(&alloc, boot, sizeof(*boot));

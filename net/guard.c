@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../engine/base/clock.h"
@@ -14,6 +15,10 @@
 #define GUARD_SEND_NS 200000000   /* to hand a message to the system */
 #define GUARD_PAUSE_NS 1000000000 /* a turn that took longer: this process itself stood still */
 #define GUARD_LEAVE_NS 1000000000 /* for farewells to arrive */
+#define GUARD_STILL_NS (GY_NET_SILENT_NS - 2 * GY_NET_BEAT_NS) /* whoever ends after so long without a sign of life stood still */
+#define GUARD_SILENT "is silent for 2.5 seconds: it stands still or cannot be reached"
+
+#define GUARD_MOMENT_NS 200000    /* between looks at whether all are through */
 
 #define GUARD_TEXT 240
 #define GUARD_WATCHED 2           /* processes of this host: the next rank's, and rank 0's */
@@ -21,7 +26,7 @@
 
 long syscall(long number, ...); /* not declared under strict POSIX */
 
-enum guard_kind { GUARD_BEAT, GUARD_BYE, GUARD_LOST, GUARD_DEAD };
+enum guard_kind { GUARD_BEAT, GUARD_BYE, GUARD_LOST, GUARD_DEAD, GUARD_THROUGH };
 struct guard_message {
     uint64_t entered;
     int32_t kind, rank;        /* GUARD_DEAD: the rank whose process is gone */
@@ -29,7 +34,7 @@ struct guard_message {
 };
 enum guard_state { GUARD_HERE, GUARD_LEFT };
 struct guard_peer {
-    int rank, state;
+    int rank, state, through;  /* through: it said so; of rank 0: all are */
     uint64_t entered;          /* as it said last */
     const uint64_t *line;      /* where it counts; NULL: on another host */
     int64_t seen;
@@ -48,6 +53,7 @@ struct gy_net_guard {
     pthread_t thread;
     uint64_t alone, *entered;  /* this rank's count: on the board, or alone */
     int lost, stop;            /* atomic; text is written before lost */
+    int through, told, ended;  /* this rank is (atomic); has said so; all are (atomic) */
     char text[GUARD_TEXT];
 };
 
@@ -119,19 +125,21 @@ static void guard_judge(struct gy_net_guard *g, int64_t now)
     for (int i = 0; i < g->count && !g->lost; i++) {
         const struct guard_peer *peer = &g->peers[i];
         if (peer->state == GUARD_HERE && now - peer->seen > GY_NET_SILENT_NS)
-            guard_blame(g, peer, "is silent for 2.5 seconds: it stands still or cannot be reached");
-        else if (peer->state == GUARD_LEFT && guard_most(g) > guard_peer_entered(peer))
+            guard_blame(g, peer, GUARD_SILENT);
+        else if (peer->state == GUARD_LEFT &&
+                 (guard_most(g) > guard_peer_entered(peer) || (!peer->through && __atomic_load_n(&g->through, __ATOMIC_ACQUIRE))))
             guard_blame(g, peer, "has left the job");
     }
 }
 
 /* ---- messages ---- */
 
+/* One that stood still may be ended by whoever noticed it first, before the others do: they say the same. */
 static void guard_end(struct gy_net_guard *g, struct guard_peer *peer, const char *how)
 {
     gy_net_boot_drop(g->boot, peer->rank);
     peer->state = GUARD_LEFT;
-    guard_blame(g, peer, how);
+    guard_blame(g, peer, gy_clock_ns() - peer->seen > GUARD_STILL_NS ? GUARD_SILENT : how);
 }
 
 /* 1: a message is there, 0: none, -1: the connection has ended. */
@@ -155,6 +163,7 @@ static void guard_take(struct gy_net_guard *g, struct guard_peer *peer)
     m.text[sizeof(m.text) - 1] = 0;
     peer->seen = gy_clock_ns();
     peer->entered = m.entered > peer->entered ? m.entered : peer->entered;
+    peer->through |= m.kind == GUARD_THROUGH;
     if (m.kind == GUARD_LOST && g->rank > 0)
         guard_decide(g, m.text);
     if (m.kind == GUARD_DEAD && g->rank == 0 && m.rank > 0 && m.rank < g->ranks)
@@ -211,6 +220,22 @@ static void guard_poll(struct gy_net_guard *g, int64_t until)
     for (int i = 0; i < GUARD_WATCHED; i++)
         if (watched[i].revents != 0)
             guard_gone(g, &g->watch[i]);
+    if (watched[GUARD_WATCHED].revents != 0 && read(g->wake[0], &(char){0}, 1) < 0)
+        return;
+}
+
+/* Rank 0 hears it of all, then tells all. */
+static void guard_tell_through(struct gy_net_guard *g)
+{
+    int others = 1;
+    for (int i = 0; i < g->count; i++)
+        others = others && g->peers[i].through;
+    if (!g->told && __atomic_load_n(&g->through, __ATOMIC_ACQUIRE) && (g->rank > 0 || others)) {
+        guard_send_all(g, GUARD_THROUGH);
+        g->told = 1;
+    }
+    if (g->told && others)
+        __atomic_store_n(&g->ended, 1, __ATOMIC_RELEASE);
 }
 
 static void guard_begin_anew(struct gy_net_guard *g, int64_t now)
@@ -255,6 +280,7 @@ static void *guard_thread(void *user)
         if (now - turn > GUARD_PAUSE_NS + GY_NET_BEAT_NS)
             guard_begin_anew(g, now);
         turn = now;
+        guard_tell_through(g);
         guard_judge(g, now);
     }
     if (!g->lost)
@@ -344,14 +370,28 @@ GY_INT int gy_net_guard_open(struct gy_net_guard **out, const struct gy_net_guar
     return status;
 }
 
+static int guard_wake(struct gy_net_guard *g) { return write(g->wake[1], "", 1) == 1; }
+
 GY_INT void gy_net_guard_close(struct gy_net_guard *g)
 {
     if (g == NULL)
         return;
     __atomic_store_n(&g->stop, 1, __ATOMIC_RELEASE);
-    if (write(g->wake[1], "", 1) == 1 || errno != 0)
-        pthread_join(g->thread, NULL);
+    guard_wake(g);
+    pthread_join(g->thread, NULL);
     guard_free(g);
+}
+
+GY_INT int gy_net_guard_end(struct gy_net_guard *g, struct gy_error *err)
+{
+    const struct timespec moment = {0, GUARD_MOMENT_NS};
+    __atomic_store_n(&g->through, 1, __ATOMIC_RELEASE);
+    guard_wake(g);
+    while (!__atomic_load_n(&g->ended, __ATOMIC_ACQUIRE)) {
+        GY_TRY(gy_net_guard_lost(g, err));
+        nanosleep(&moment, NULL);
+    }
+    return GY_OK;
 }
 
 GY_INT void gy_net_guard_enter(struct gy_net_guard *g)

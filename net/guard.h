@@ -3,7 +3,9 @@
  * boot.h, which belong to it from then on. A process that dies is noticed at once, by the end of its connection, and on its own host by
  * the system's word (pidfd), should a child of it keep the connection open; one that stands still or cannot be reached, after
  * GY_NET_SILENT_NS. Rank 0 decides who is lost and tells all, so that every rank has the same sentence; without rank 0 each rank says
- * that of rank 0. Who leaves in peace says so, with the number of sums that it took part in: it is lost only when somebody begins another.
+ * that of rank 0. Who leaves in peace says so, with the number of sums that it took part in: it is lost only when somebody begins another,
+ * or waits for all to be through (gy_net_guard_end). Without that wait a rank may be gone while another still waits for the last sum, and
+ * nobody is left who notices that a third one stands still.
  *
  * Ranks of one host count their sums in memory that all of them see, so that the sentence is exact there; of other hosts it tells what
  * the last sign of life said. */
@@ -30,6 +32,8 @@ GY_INT int gy_net_guard_open(struct gy_net_guard **out, const struct gy_net_guar
 /* Says farewell, unless a rank was lost. NULL is fine. */
 GY_INT void gy_net_guard_close(struct gy_net_guard *guard);
 GY_INT void gy_net_guard_enter(struct gy_net_guard *guard); /* this rank begins a sum; all ranks begin the same number of them */
+/* This rank is through with its sums: GY_OK when all are, GY_E_PEER with the sentence when one is lost or has left before. Blocks; once. */
+GY_INT int gy_net_guard_end(struct gy_net_guard *guard, struct gy_error *err);
 /* GY_E_PEER with its sentence when a rank is lost, else GY_OK. Any thread. */
 GY_INT int gy_net_guard_lost(struct gy_net_guard *guard, struct gy_error *err);
 

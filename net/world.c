@@ -296,6 +296,11 @@ GY_INT int gy_net_world_check(struct gy_net_world *w, struct gy_error *err)
     return w != NULL ? gy_net_guard_lost(w->guard, err) : GY_OK;
 }
 
+GY_INT int gy_net_world_end(struct gy_net_world *w, struct gy_error *err)
+{
+    return w != NULL ? gy_net_guard_end(w->guard, err) : GY_OK;
+}
+
 GY_INT int gy_net_world_explain(struct gy_net_world *w, int status, struct gy_error *err)
 {
     const struct timespec moment = {0, 5000000};

@@ -48,6 +48,8 @@ GY_INT void gy_net_world_leave(struct gy_net_world *world, int channel);
 /* This rank begins a sum; all ranks begin the same number of them. NULL is fine. */
 GY_INT void gy_net_world_enter(struct gy_net_world *world);
 GY_INT int gy_net_world_check(struct gy_net_world *world, struct gy_error *err); /* GY_E_PEER: a rank is lost */
+/* Waits until all ranks have come here. GY_E_PEER: one is lost, or has left. NULL is fine. */
+GY_INT int gy_net_world_end(struct gy_net_world *world, struct gy_error *err);
 /* Of a sum that failed with this status: where a rank is lost, the sentence that all ranks have for it, if it comes soon. */
 GY_INT int gy_net_world_explain(struct gy_net_world *world, int status, struct gy_error *err);
 

@@ -127,4 +127,11 @@ fi
 # ---- a rank that ends badly
 expect 3 launch -- sh -c "[ \$GYRE_RANK = 4 ] && exit 3; exec sleep 30"
 says "$err" "rank 4 on ${tag}2.*ended with code 3"
+
+# ---- one that stands still when nobody waits for it any more: its own host ends it
+began=$(date +%s)
+# shellcheck disable=SC2016
+expect 137 launch -- sh -c '[ $GYRE_RANK != 4 ] || kill -STOP $$'
+says "$err" "rank 4 on ${tag}2.*ended with code 137"
+if [ $(($(date +%s) - began)) -le 8 ]; then ok; else bad "$(($(date +%s) - began)) s"; fi
 finish

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Whoever is gone is named: a process that is killed, one whose child keeps its connections open, one that stands still, one that left in
- * peace before the others were done; the same sentence on every rank. Ranks that leave together are nobody's loss. */
+/* Whoever is gone is named: a process that is killed, one whose child keeps its connections open, one that stands still, one that does and is
+ * ended before everybody noticed, one that left in peace before the others were done, one that stands still or leaves while the others wait
+ * for all to be through; the same sentence on every rank. Ranks that leave together are nobody's loss. */
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -18,7 +19,9 @@ long syscall(long number, ...); /* not declared under strict POSIX */
 #define GUARD_RANKS 4
 #define GUARD_WAIT 20000000000LL
 
-enum guard_end { GUARD_END_PEACE, GUARD_END_KILL, GUARD_END_STOP, GUARD_END_EARLY, GUARD_END_ORPHAN };
+enum guard_end {
+    GUARD_END_PEACE, GUARD_END_KILL, GUARD_END_STOP, GUARD_END_STILL, GUARD_END_EARLY, GUARD_END_ORPHAN, GUARD_END_LAST_STOP, GUARD_END_LAST_LEFT
+};
 struct guard_case {
     enum guard_end end;
     int victim, board; /* board: the ranks count in memory of the host */
@@ -41,25 +44,28 @@ static void guard_sleep(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* A few sums together; then the case; the others begin one more and wait in it. */
+/* A few sums together; then the case; the others begin one more and wait in it, or wait for all to be through, rank 1 perhaps still in a sum. */
 static int guard_rank(const struct guard_case *c, struct gy_net_guard *guard, int rank, struct guard_left *left, struct gy_error *err)
 {
     for (int k = 0; k < 5; k++)
         gy_net_guard_enter(guard);
     guard_sleep(0.6); /* signs of life pass */
     if (c->end == GUARD_END_PEACE)
-        return gy_net_guard_lost(guard, err);
-    if (c->end == GUARD_END_EARLY && rank == c->victim)
+        return gy_net_guard_end(guard, err);
+    if ((c->end == GUARD_END_EARLY || c->end == GUARD_END_LAST_LEFT) && rank == c->victim)
         return GY_OK;
     if (rank == c->victim && c->end == GUARD_END_ORPHAN && fork() == 0) {
         guard_sleep(6); /* longer than the others take; it has all that was open */
         _exit(0);
     }
     if (rank == c->victim)
-        raise(c->end == GUARD_END_STOP ? SIGSTOP : SIGKILL);
-    gy_net_guard_enter(guard);
+        raise(c->end == GUARD_END_KILL || c->end == GUARD_END_ORPHAN ? SIGKILL : SIGSTOP);
     const int64_t began = gy_clock_ns();
     int status = GY_OK;
+    if (c->end < GUARD_END_LAST_STOP)
+        gy_net_guard_enter(guard);
+    else if (c->end == GUARD_END_LAST_LEFT || rank != 1)
+        status = gy_net_guard_end(guard, err);
     while (status == GY_OK && gy_clock_ns() < began + GUARD_WAIT) {
         guard_sleep(0.005);
         status = gy_net_guard_lost(guard, err);
@@ -131,6 +137,10 @@ static void guard_run(const struct guard_case *c, struct guard_shared *shared)
             _exit(0);
         }
     close(listener);
+    if (c->end == GUARD_END_STILL && waitpid(pids[c->victim], NULL, WUNTRACED) > 0) {
+        guard_sleep(2.15);
+        kill(pids[c->victim], SIGKILL);
+    }
     for (int r = 0; r < GUARD_RANKS; r++)
         if (r != c->victim || c->end == GUARD_END_PEACE)
             waitpid(pids[r], NULL, 0);
@@ -159,9 +169,12 @@ int main(void)
         {GUARD_END_PEACE, 0, 1, ""},
         {GUARD_END_KILL, 2, 1, "rank 2 on "}, {GUARD_END_KILL, 0, 0, "has ended"}, {GUARD_END_KILL, 0, 1, "has ended; it has not entered sum 6"},
         {GUARD_END_KILL, 1, 0, "has ended; it has not entered sum 6, last seen "}, {GUARD_END_STOP, 3, 1, "is silent for 2.5 seconds"},
-        {GUARD_END_STOP, 0, 1, "rank 0 on "}, {GUARD_END_EARLY, 1, 1, "has left the job; it has not entered sum 6"},
+        {GUARD_END_STOP, 0, 1, "rank 0 on "}, {GUARD_END_STILL, 0, 1, "is silent for 2.5 seconds"}, {GUARD_END_STILL, 2, 1, "is silent for 2.5 seconds"},
+        {GUARD_END_EARLY, 1, 1, "has left the job; it has not entered sum 6"},
         {GUARD_END_EARLY, 0, 0, "has left the job"}, {GUARD_END_ORPHAN, 2, 1, "has ended; it has not entered sum 6"},
-        {GUARD_END_ORPHAN, 0, 1, "has ended; it has not entered sum 6"},
+        {GUARD_END_ORPHAN, 0, 1, "has ended; it has not entered sum 6"}, {GUARD_END_LAST_STOP, 2, 1, "is silent for 2.5 seconds"},
+        {GUARD_END_LAST_STOP, 0, 1, "is silent for 2.5 seconds"}, {GUARD_END_LAST_LEFT, 1, 1, "has left the job"},
+        {GUARD_END_LAST_LEFT, 0, 0, "has left the job"},
     };
     const int pidfd = guard_has_pidfd();
     struct guard_shared *shared = NULL;

@@ -105,6 +105,7 @@ extern const struct cli_option cli_net_option_rows[8];
 int cli_fail(int exit_code, const char *fmt, ...) CLI_PRINTF(2, 3); /* "gyre: ..." on stderr; returns the code */
 int cli_exit_of(int status);                                        /* enum gyre_status to enum cli_exit */
 int cli_error(const struct gyre_error *error);                      /* says it, returns the exit code */
+int cli_job_end(struct gyre_job *job, int code);                    /* the code; where it is good, after all ranks came here, or that of a lost one */
 int cli_net_error(const struct gyre_net *net);
 struct gyre_logger cli_logger(int64_t level);                       /* 0: warnings */
 extern const struct gyre_sink cli_stdout;

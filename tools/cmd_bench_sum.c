@@ -181,6 +181,7 @@ static int bench_sum_run(const void *values, char **args, int count)
         code = cli_fail(CLI_RESOURCES, "out of memory: a buffer of %" PRId64 " bytes", b.v->most);
     if (code == CLI_OK)
         code = bench_sum_all(&b);
+    code = cli_job_end(b.job, code);
     gyre_job_release(b.job, memory);
     gyre_job_close(b.job);
     if (b.v->outside)

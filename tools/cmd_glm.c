@@ -399,7 +399,7 @@ static int glm_train_run(const void *values, char **args, int count)
     if (gyre_job_open(&c.job, NULL, &error) != GYRE_OK)
         return cli_error(&error);
     glm_model_path(path, args, count);
-    code = glm_train_with(v, &c, path);
+    code = cli_job_end(c.job, glm_train_with(v, &c, path));
     gyre_job_close(c.job);
     return code;
 }

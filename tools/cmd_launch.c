@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #define LAUNCH_GRACE 2 /* seconds for the others to end by themselves */
-#define LAUNCH_STILL 4 /* that a process may be stopped; where the others notice, they do so sooner, and say more */
 
 struct launch_values {
     int64_t ranks, threads, restarts, port, bind;

@@ -155,7 +155,7 @@ static void shell_variables(FILE *out)
 }
 
 /* The key is the first line of its input, and no word of a command line; at the end of the input the launcher is gone: the command is asked
- * to end, half a minute later ended. */
+ * to end, half a minute later ended. One that is stopped for long is ended there, since only its own host sees that. */
 char *launch_shell(char *const *command, int locals, int threads)
 {
     char *text = NULL, folder[4096];
@@ -173,7 +173,9 @@ char *launch_shell(char *const *command, int locals, int threads)
         fprintf(out, "GYRE_THREADS=$(n=$(($(getconf _NPROCESSORS_ONLN) / %d)); echo $((n > 0 ? n : 1))) ", locals);
     for (int i = 0; command[i]; i++)
         shell_quoted(out, command[i]);
-    fputs("& } && pid=$! && { { cat <&3 >/dev/null; kill $pid; kill -CONT $pid; sleep 30; kill -9 $pid; } 2>/dev/null & } && watch=$! && exec 3<&- && "
-          "{ wait $pid; code=$?; kill $watch 2>/dev/null; exit $code; }", out);
+    fputs("& } && pid=$! && { { cat <&3 >/dev/null; kill $pid; kill -CONT $pid; sleep 30; kill -9 $pid; } 2>/dev/null & } && watch=$! && exec 3<&- && ", out);
+    fprintf(out, "{ still=0; while sleep 1 && read -r state </proc/$pid/stat; do case ${state##*) } in T*) still=$((still + 1)) ;; *) still=0 ;; esac; "
+            "[ $still -lt %d ] || kill -9 $pid; done </dev/null >/dev/null 2>&1 & } && stands=$! && ", LAUNCH_STILL);
+    fputs("{ wait $pid; code=$?; kill $watch $stands 2>/dev/null; exit $code; }", out);
     return fclose(out) == 0 ? text : NULL;
 }

@@ -88,6 +88,7 @@ static int plan_run(const void *values, char **args, int count)
     int code = open_plain(&net, &v, args[0]);
     if (code == CLI_OK && gyre_job_rank(v.job) == 0 && gyre_print_plan(net, (int)v.json, &cli_stdout) != GYRE_OK)
         code = cli_net_error(net);
+    code = cli_job_end(v.job, code);
     gyre_close(net);
     gyre_job_close(v.job);
     return code;

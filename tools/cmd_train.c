@@ -417,22 +417,23 @@ static int run_job(struct train_job *job, const char *path)
     return code == CLI_OK ? run_loop(job) : code;
 }
 
-static void close_job(struct train_job *job)
+/* All ranks end together, with everything but the job closed. */
+static int close_job(struct train_job *job, int code)
 {
     gyre_close(job->net);
+    code = cli_job_end(job->ranks, code);
     gyre_job_close(job->ranks);
     gyre_close_data(job->test);
     gyre_close_data(job->train);
     free(job->text);
+    return code;
 }
 
 static int train_run(const void *values, char **args, int count)
 {
     struct train_job job = { .v = values, .net_name = args[0] };
     (void)count;
-    const int code = run_job(&job, args[1]);
-    close_job(&job);
-    return code;
+    return close_job(&job, run_job(&job, args[1]));
 }
 
 const struct cli_command cmd_train = {
@@ -488,9 +489,7 @@ static int why_run(const void *values, char **args, int count)
     struct train_job job = { .v = &v.train, .net_name = args[0] };
     v.train.test_data = "none";
     v.train.shards = 0; /* one of them */
-    const int code = why_job(&job, &v.why, count > 1 ? args[1] : NULL);
-    close_job(&job);
-    return code;
+    return close_job(&job, why_job(&job, &v.why, count > 1 ? args[1] : NULL));
 }
 
 const struct cli_command cmd_why = {

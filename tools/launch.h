@@ -9,6 +9,7 @@
 #define LAUNCH_HOSTS 256
 #define LAUNCH_KEY 64     /* hexadecimal digits */
 #define LAUNCH_SSH_WORDS 16
+#define LAUNCH_STILL 4    /* seconds that a process may be stopped; where the others notice, they do so sooner, and say more */
 
 struct launch_host {
     char name[128], address[128]; /* address: where others reach it; empty: by name */

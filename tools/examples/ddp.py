@@ -69,6 +69,10 @@ class Gyre:
     def release(self, tensor):
         self.library.gyre_job_release(self.job, ctypes.c_void_p(tensor.data_ptr()))
 
+    def end(self):
+        """Waits until all ranks are through; raises when one is lost."""
+        self.call("end", self.job)
+
     def close(self):
         self.library.gyre_job_close(self.job)
 
@@ -183,6 +187,7 @@ def main():
     dist.init_process_group("gloo", init_method="file://" + os.path.abspath(options.meet), rank=gyre.rank, world_size=gyre.ranks)
     status = check(options, gyre, train(options, gyre))
     dist.destroy_process_group()
+    gyre.end()
     gyre.close()
     return status
 

@@ -71,7 +71,9 @@ int main(int argc, char **argv)
         return fprintf(stderr, "sum: a count of %d to 1000000000 floats\n", PARTS), 1;
     if (gyre_job_open(&job, NULL, &error) != GYRE_OK)
         return fail(&error);
-    const int status = run(job, count, &error);
+    int status = run(job, count, &error);
+    if (status == 0 && gyre_job_end(job, &error) != GYRE_OK) /* all are through, or one of them is not */
+        status = fail(&error);
     gyre_job_close(job);
     return status;
 }
