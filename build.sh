@@ -200,7 +200,7 @@ flavour()
         KERNEL_MORE="-O2 -fno-tree-pre -fno-tree-ch -fno-tree-loop-im -falign-functions=1 -falign-jumps=1 -falign-loops=1"
         MORE="-DGY_NO_CUDA -DGY_NO_UCX -DGY_NO_NAMES -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-pie -fmerge-all-constants" ;;
     asan) FCC=$(sanitizer_compiler address,undefined) OPTIMIZE=-O1
-        MORE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" LINK=$MORE ;;
+        MORE="-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer" LINK=$MORE ;;
     tsan) FCC=$(sanitizer_compiler thread) OPTIMIZE=-O1 MORE="-fsanitize=thread -fno-omit-frame-pointer" LINK=$MORE
         # a kernel with much address randomisation confuses the sanitizer
         ! setarch -R true 2>/dev/null || RUNNER="setarch -R" ;;

@@ -87,9 +87,8 @@ static int cluster_fill(struct cluster_text *t, const struct cluster_row *row, s
         GY_TRY(cluster_number(t, &second));
     if (row->kind == CLUSTER_COUNT && (first < 1 || first > GY_NET_RANKS_MOST || first != floor(first)))
         return cluster_bad(t, "this must be a whole number from 1 to 4096");
-    const int count = (int)first;
-    memcpy(place + row->first, row->kind == CLUSTER_COUNT ? (const void *)&count : (const void *)&first,
-           row->kind == CLUSTER_COUNT ? sizeof(count) : sizeof(first));
+    const int counts = row->kind == CLUSTER_COUNT, count = counts ? (int)first : 0;
+    memcpy(place + row->first, counts ? (const void *)&count : (const void *)&first, counts ? sizeof(count) : sizeof(first));
     if (row->second != 0)
         memcpy(place + row->second, &second, sizeof(second));
     return GY_OK;
