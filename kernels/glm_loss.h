@@ -18,7 +18,7 @@
 
 #ifndef GY_GLM_FN /* kernels of a GPU give their own mark before they include this */
 #include "../engine/base/base.h"
-#define GY_GLM_FN static inline
+#define GY_GLM_FN static inline __attribute__((unused)) /* in one file with all sources clang would name them */
 #endif
 
 enum gy_glm_loss { GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_HINGE, GY_GLM_SQUARED_HINGE, GY_GLM_LOSSES };

@@ -11,8 +11,8 @@ typedef float add_vector __attribute__((vector_size(32), aligned(4), may_alias))
 
 static inline __attribute__((always_inline)) void add_body(float *to, const float *a, const float *b, int64_t count)
 {
-    int64_t i = 0;
-    for (; i + 4 * ADD_WIDE <= count; i += 4 * ADD_WIDE) {
+    const int64_t whole = count / (4 * ADD_WIDE) * (4 * ADD_WIDE);
+    for (int64_t i = 0; i < whole; i += 4 * ADD_WIDE) {
         add_vector *const out = (add_vector *)(to + i);
         const add_vector *const x = (const add_vector *)(a + i), *const y = (const add_vector *)(b + i);
         out[0] = x[0] + y[0];
@@ -20,14 +20,14 @@ static inline __attribute__((always_inline)) void add_body(float *to, const floa
         out[2] = x[2] + y[2];
         out[3] = x[3] + y[3];
     }
-    for (; i < count; i++)
+    for (int64_t i = whole; i < count; i++)
         to[i] = a[i] + b[i];
 }
 
 static inline __attribute__((always_inline)) void add_both_body(float *a, float *b, int64_t count)
 {
-    int64_t i = 0;
-    for (; i + 4 * ADD_WIDE <= count; i += 4 * ADD_WIDE) {
+    const int64_t whole = count / (4 * ADD_WIDE) * (4 * ADD_WIDE);
+    for (int64_t i = 0; i < whole; i += 4 * ADD_WIDE) {
         add_vector *const x = (add_vector *)(a + i), *const y = (add_vector *)(b + i);
         const add_vector sum[4] = {x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3]};
         x[0] = y[0] = sum[0];
@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) void add_both_body(float *a, float 
         x[2] = y[2] = sum[2];
         x[3] = y[3] = sum[3];
     }
-    for (; i < count; i++)
+    for (int64_t i = whole; i < count; i++)
         a[i] = b[i] = a[i] + b[i];
 }
 

@@ -147,37 +147,37 @@ GY_INT void gy_nw_losses(struct gy_nw_block *block, int weighted, unsigned cpu, 
 GY_INT void gy_nw_add(double *y, double factor, const double *x, size_t count)
 {
     const nw_vec f = NW_SPLAT(factor);
-    size_t i = 0;
-    for (; i + NW_LANES <= count; i += NW_LANES) {
+    const size_t whole = count / NW_LANES * NW_LANES;
+    for (size_t i = 0; i < whole; i += NW_LANES) {
         nw_vec a, b;
         memcpy(&a, y + i, sizeof a);
         memcpy(&b, x + i, sizeof b);
         a += f * b;
         memcpy(y + i, &a, sizeof a);
     }
-    for (; i < count; i++)
+    for (size_t i = whole; i < count; i++)
         y[i] += factor * x[i];
 }
 
 GY_INT void gy_nw_add_floats(double *y, double factor, const float *x, size_t count)
 {
-    size_t i = 0;
-    for (; i + NW_LANES <= count; i += NW_LANES) {
+    const size_t whole = count / NW_LANES * NW_LANES;
+    for (size_t i = 0; i < whole; i += NW_LANES) {
         nw_vec a;
         memcpy(&a, y + i, sizeof a);
         a += NW_SPLAT(factor) * (nw_vec){ (double)x[i], (double)x[i + 1], (double)x[i + 2], (double)x[i + 3] };
         memcpy(y + i, &a, sizeof a);
     }
-    for (; i < count; i++)
+    for (size_t i = whole; i < count; i++)
         y[i] += factor * (double)x[i];
 }
 
 GY_INT double gy_nw_inner(const double *a, const double *b, size_t count)
 {
     nw_vec sum = NW_SPLAT(0.0), other = sum;
-    size_t i = 0;
+    const size_t whole = count / (2 * NW_LANES) * (2 * NW_LANES);
     double rest = 0;
-    for (; i + 2 * NW_LANES <= count; i += 2 * NW_LANES) {
+    for (size_t i = 0; i < whole; i += 2 * NW_LANES) {
         nw_vec x, y, u, v;
         memcpy(&x, a + i, sizeof x);
         memcpy(&y, b + i, sizeof y);
@@ -186,7 +186,7 @@ GY_INT double gy_nw_inner(const double *a, const double *b, size_t count)
         sum += x * y;
         other += u * v;
     }
-    for (; i < count; i++)
+    for (size_t i = whole; i < count; i++)
         rest += a[i] * b[i];
     sum += other;
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + rest;

@@ -24,7 +24,7 @@ struct cpu_backend {
     struct gy_cpu cpu;
     struct gy_alloc alloc;
     int ref;
-    char device[128], model[80];
+    char device[160], model[80];
 };
 
 static int cpu_no_curve(const struct gy_op *op)

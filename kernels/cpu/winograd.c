@@ -210,7 +210,7 @@ GY_INT void gy_wino_pixels(const struct gy_wino_plan *w, const void *in, int64_t
     const int64_t large = (int64_t)w->tiles_h * w->tiles_w, at = tile % large, first = tile / large * w->side * w->side;
     const int64_t bytes = w->dtype == GY_F32 ? 4 : 2, pitch = w->red * bytes;
     const unsigned char *const from = (const unsigned char *)in + c * bytes;
-    struct wino_place h[GY_WINO_EDGE_MAX], v[GY_WINO_EDGE_MAX];
+    struct wino_place h[GY_WINO_EDGE_MAX] = {{0, 0}}, v[GY_WINO_EDGE_MAX] = {{0, 0}};
     int64_t numbers[GY_WINO_POINTS_MAX];
     wino_places(h, at / w->tiles_w * w->in_step - w->pad_h, w->in_edge, w->cell_h, w->side, w->in_h);
     wino_places(v, at % w->tiles_w * w->in_step - w->pad_w, w->in_edge, w->cell_w, w->side, w->in_w);
@@ -222,7 +222,7 @@ GY_INT void gy_wino_pixels(const struct gy_wino_plan *w, const void *in, int64_t
 GY_INT void gy_wino_outs(const struct gy_wino_plan *w, int64_t tile, int64_t *numbers)
 {
     const int64_t large = (int64_t)w->tiles_h * w->tiles_w, at = tile % large, first = tile / large * w->side * w->side;
-    struct wino_place h[GY_WINO_EDGE_MAX], v[GY_WINO_EDGE_MAX];
+    struct wino_place h[GY_WINO_EDGE_MAX] = {{0, 0}}, v[GY_WINO_EDGE_MAX] = {{0, 0}};
     wino_places(h, at / w->tiles_w * w->out_step, w->out_edge, w->cell_h, w->side, w->out_h);
     wino_places(v, at % w->tiles_w * w->out_step, w->out_edge, w->cell_w, w->side, w->out_w);
     wino_numbers(w, first, h, v, w->out_edge, w->out_h, w->out_w, numbers);
