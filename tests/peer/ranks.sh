@@ -28,8 +28,9 @@ while [ "$turn" -lt "${TURNS:-5}" ]; do
     each=$(two "each$turn" "$batch")
     same=$(two "same$turn" "$((batch / 2))")
     run "other$turn" "$batch" "$gyre" >"$folder/other" &
+    other=$!
     stranger=$(run "stranger$turn" "$batch" "$gyre")
-    wait
+    wait "$other"
     echo "$load $one $each $same $stranger $(cat "$folder/other")"
 done | awk '
     function median(r, n,    i, k, t) {
