@@ -2,8 +2,7 @@
 /* Backward ops of each layer kind, emitted in reverse node order. The first op that contributes to the gradient of a value writes it,
  * later ones add to it (GY_F_ADD_DX), so no gradient is ever cleared. Weight gradients come before data gradients: they can be
  * sent to other machines while the rest is computed. But one that reads the output of a batch norm waits for that norm's own
- * backward, which reads what the output is made from and leaves it on the way: so the output need not be kept from forward on. The norm's
- * sums follow the data gradient that completes what they are over, so that a device may do both at once. */
+ * backward, which reads what the output is made from and leaves it on the way: so the output need not be kept from forward on. */
 #include "emit.h"
 
 static struct gy_op bwd_op(const struct gy_emit *e, int code, int i)
@@ -160,21 +159,6 @@ static void bwd_bn_mask(struct gy_emit *e, int i, struct gy_op *op)
     }
 }
 
-/* Takes back the op that completes this gradient, if it is a convolution's: sums over the gradient are to follow it at once, always, for
- * they are taken otherwise then. What was emitted since does not read it. code < 0: it is not. */
-static struct gy_op bwd_take_back(struct gy_emit *e, int gradient)
-{
-    struct gy_program *p = &e->b->plan->program[GY_BACKWARD];
-    int i = p->count - 1;
-    while (i >= 0 && p->ops[i].tensor[GY_DX] != gradient && p->ops[i].tensor[GY_DRES] != gradient)
-        i--;
-    if (e->b->status != GY_OK || i < 0 || p->ops[i].code != GY_OP_CONV_DGRAD)
-        return (struct gy_op){ .code = -1 };
-    const struct gy_op op = p->ops[i];
-    memmove(&p->ops[i], &p->ops[i + 1], (size_t)(--p->count - i) * sizeof *p->ops);
-    return op;
-}
-
 /* A residual's gradient is that of the sum: where it is the first, no copy is made of it. */
 static int bwd_bn_residual(struct gy_emit *e, const struct gy_emit_node *n, int gradient, uint32_t *flags)
 {
@@ -189,7 +173,6 @@ static void bwd_bn(struct gy_emit *e, int i)
 {
     const struct gy_node *node = &e->b->graph->nodes[i];
     struct gy_emit_node *n = &e->nodes[i];
-    const struct gy_op before = bwd_take_back(e, n->gradient);
     struct gy_op s = bwd_op(e, GY_OP_BN_SUMS, i);
     s.act = n->act;
     s.tensor[GY_DY] = n->gradient;
@@ -204,8 +187,6 @@ static void bwd_bn(struct gy_emit *e, int i)
         d.tensor[GY_DY] = s.tensor[GY_DRES] = bwd_tensor_like(e, n->gradient, "sum.");
     s.tensor[GY_DGAMMA] = e->b->plan->grad[node->weight];
     s.tensor[GY_DBETA] = e->b->plan->grad[node->bias];
-    if (before.code >= 0)
-        bwd_put(e, &before);
     bwd_put(e, &s);
     if (e->b->config->sync_bn && e->b->config->ranks > 1) {
         struct gy_op share = bwd_op(e, GY_OP_SHARE_SUMS, i);

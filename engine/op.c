@@ -93,13 +93,6 @@ GY_INT int64_t gy_op_flops(const struct gy_op *op)
     return op->spans || op->code >= GY_OP_CODES ? 0 : outputs * window;
 }
 
-GY_INT struct gy_op gy_op_alone(const struct gy_op *op)
-{
-    struct gy_op alone = *op;
-    alone.then = alone.before = NULL;
-    return alone;
-}
-
 GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom *geom)
 {
     struct gy_op op;

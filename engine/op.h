@@ -17,7 +17,5 @@ GY_INT const char *gy_act_name(int act);
 GY_INT size_t gy_dtype_bytes(int dtype);
 GY_INT int64_t gy_op_flops(const struct gy_op *op);   /* multiplications and additions */
 GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom *geom); /* all roles empty */
-/* A copy that is done by itself. */
-GY_INT struct gy_op gy_op_alone(const struct gy_op *op);
 
 #endif

@@ -33,14 +33,11 @@ static void place_touch(struct gy_plan *plan, int tensor, int time)
     t->last = time;
 }
 
-/* Ops that are done together have the time of the first of them. */
-static int place_step(const struct gy_op *op) { return op->then ? 0 : 1; }
-
 static void place_lifetimes(struct gy_plan *plan, int timeline)
 {
     int time = 0;
     for (const int *p = place_timeline[timeline]; *p >= 0; p++)
-        for (const struct gy_op *op = plan->program[*p].ops, *end = op + plan->program[*p].count; op < end; time += place_step(op++))
+        for (const struct gy_op *op = plan->program[*p].ops, *end = op + plan->program[*p].count; op < end; op++, time++)
             for (int role = 0; role < GY_ROLES; role++)
                 if (op->tensor[role] >= 0)
                     place_touch(plan, op->tensor[role], time);
@@ -69,7 +66,7 @@ static void place_merge(struct gy_placer *pl, int timeline)
 {
     int time = 0;
     for (const int *p = place_timeline[timeline]; *p >= 0; p++)
-        for (const struct gy_op *op = pl->plan->program[*p].ops, *end = op + pl->plan->program[*p].count; op < end; time += place_step(op++))
+        for (const struct gy_op *op = pl->plan->program[*p].ops, *end = op + pl->plan->program[*p].count; op < end; op++, time++)
             place_in_place(pl, op, time);
 }
 

@@ -317,8 +317,6 @@ static int plan_prepare(struct gy_builder *b, const struct gy_backend *backend, 
             if (op->code >= GY_OP_CODES)
                 continue;
             GY_TRY(gy_tuned_prepare(b->config->tuned, backend, self, op, b->err));
-            if (i > 0 && op[-1].code < GY_OP_CODES)
-                backend->join(self, op - 1, op);
         }
         plan_scratch(b, p);
     }

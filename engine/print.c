@@ -32,7 +32,7 @@ static void print_op(const struct gyre_net *net, const struct gy_op *op, int ind
                         : "%s%4d  %-22s %-28.28s %-36s %9.1f %9.2f  %s+%zu  %s\n",
                    json && index ? "," : "", index, name, op->name, gy_op_shape(op, shape, sizeof shape),
                    json ? flops : flops / 1e6, json ? bytes : bytes / 1e6, y ? gy_region_name(y->region) : "-",
-                   y ? y->offset : 0, op->before ? "joined" : op->variant ? op->variant : "-"); /* with the op above */
+                   y ? y->offset : 0, op->variant ? op->variant : "-");
 }
 
 static void print_programs(const struct gyre_net *net, int json, struct gy_sink *sink)

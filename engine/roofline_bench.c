@@ -39,14 +39,13 @@ static void rbench_add(struct rbench_sum *sum, const struct rbench_time *t, doub
 
 static double rbench_percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-/* Least time of an op over some runs, alone even if it is done with another in steps; in seconds, negative on failure. */
+/* Least time of an op over some runs; in seconds, negative on failure. */
 static double rbench_time_op(struct gyre_net *net, const struct gy_op *op, int runs)
 {
     int64_t best = INT64_MAX;
-    const struct gy_op alone = gy_op_alone(op);
     for (int i = 0; i < runs; i++) {
         const int64_t start = gy_clock_ns();
-        const int status = net->backend->run(net->backend_self, &alone);
+        const int status = net->backend->run(net->backend_self, op);
         if (status != GY_OK || net->backend->sync(net->backend_self) != GY_OK)
             return -1;
         best = gy_min64(best, gy_clock_ns() - start);

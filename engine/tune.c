@@ -75,7 +75,7 @@ static void tune_collect_op(struct tune *t, const struct gy_op *op)
             t->ops[i].count++;
             return;
         }
-    t->ops[t->count++] = (struct tune_op){ .op = gy_op_alone(op), .count = 1 };
+    t->ops[t->count++] = (struct tune_op){ .op = *op, .count = 1 };
 }
 
 static int tune_collect(struct tune *t)

@@ -235,40 +235,18 @@ static double why_median(struct why_run *run, const int64_t *ns, double *least)
     return count ? (double)(run->sorted[(count - 1) / 2] + run->sorted[count / 2]) * 0.5e-9 : 0;
 }
 
-/* Ops that are done together are of the convolution's kind. */
-static int why_kind(const struct gy_op *op)
-{
-    return gy_op_is_conv(op) || !op->then ? gy_op_kind(op) : gy_op_kind(op->then);
-}
-
-/* What is done with the op before is counted there: time and limit. */
-static void why_limit(const struct gy_why *why, struct gy_why_op *o, struct gy_why_kind *kind, double part)
-{
-    for (const struct gy_op *op = o->op->before ? NULL : o->op; op; op = op->then) {
-        const struct gy_work work = gy_op_work(&why->net->plan, op);
-        const struct gy_limit limit = gy_roofline(&work, &why->ceilings);
-        o->work.flops += work.flops;
-        o->work.done += work.done;
-        o->work.read += work.read;
-        o->work.written += work.written;
-        o->work.half |= work.half;
-        o->limit.compute += limit.compute;
-        o->limit.memory += limit.memory;
-        o->limit.seconds += limit.seconds;
-        kind->expected += part * gy_roofline_expect(op, &work, &why->ceilings);
-    }
-}
-
 static void why_sum_op(struct why_run *run, int place, int program, const struct gy_op *op)
 {
     struct gy_why *why = &run->why;
     struct gy_why_op *o = &why->ops[place];
     const double part = program == GY_UPDATE ? 1.0 / why->net->config.accumulate : 1.0;
-    struct gy_why_kind *kind = &why->kind[why_kind(op)];
+    struct gy_why_kind *kind = &why->kind[gy_op_kind(op)];
     o->op = op;
     o->program = program;
     o->seconds = part * why_median(run, run->ns + (int64_t)place * run->config.steps, &o->least);
-    why_limit(why, o, kind, part);
+    o->work = gy_op_work(&why->net->plan, op);
+    o->limit = gy_roofline(&o->work, &why->ceilings);
+    kind->expected += part * gy_roofline_expect(op, &o->work, &why->ceilings);
     kind->ops++;
     kind->seconds += o->seconds;
     kind->limit += part * o->limit.seconds;

@@ -72,9 +72,6 @@ struct gy_backend {
     /* Chooses a variant from code, shapes, dtype and flags (not from ptr, which is not yet known); fills variant, kernel,
      * scratch_bytes, and block where it is 0. GY_E_UNSUPPORTED with a sentence when there is none. */
     int (*prepare)(void *self, struct gy_op *op, struct gy_error *err);
-    /* Both are prepared, second follows first in a program, and tensors tell which outputs are inputs: are both done at once, when first
-     * is run? If so, sets first's then and second's before, and what scratch_bytes become by it. */
-    void (*join)(void *self, struct gy_op *first, struct gy_op *second);
     /* After the last prepare and before the first run: what is left to do for all ops prepared so far, such as compiling. */
     int (*ready)(void *self, struct gy_error *err);
     int (*run)(void *self, const struct gy_op *op);

@@ -117,8 +117,6 @@ struct gy_op {
     /* filled by the backend's prepare */
     const char *variant;         /* kernel chosen, for people */
     const void *kernel;
-    const struct gy_op *then;    /* the next op of the program, which is done with this one; NULL */
-    const struct gy_op *before;  /* the op whose then this is: running this one does nothing; NULL */
     size_t scratch_bytes;
     int32_t block[GY_OP_BLOCKS]; /* block sizes, as the backend counts them: those that are 0 are chosen */
 };

@@ -270,37 +270,6 @@ static int cpu_prepare(void *self, struct gy_op *op, struct gy_error *err)
     return GY_OK;
 }
 
-/* Batch norm, forward or backward, and the convolution that reads what it writes; and a data gradient and the sums that the batch norm
- * takes over what it writes. */
-static int cpu_joins(const struct cpu_backend *cpu, const struct gy_op *a, const struct gy_op *b)
-{
-    const struct cpu_row *const x = a->kernel, *const y = b->kernel;
-    if (x == &cpu_rows[GY_OP_CONV_DGRAD] && y == &cpu_rows[GY_OP_BN_SUMS])
-        return a->tensor[GY_DX] == b->tensor[GY_DY] && gy_cpu_dgrad_sums(&cpu->cpu, a);
-    if (x == &cpu_rows[GY_OP_BN_APPLY] && y == &cpu_rows[GY_OP_CONV])
-        return cpu_no_curve(a) && a->tensor[GY_Y] == b->tensor[GY_X] && gy_cpu_conv_makes(&cpu->cpu, b);
-    if (x == &cpu_rows[GY_OP_BN_BWD] && y == &cpu_rows[GY_OP_CONV_DGRAD])
-        return a->tensor[GY_DX] == b->tensor[GY_DY] && !(a->flags & GY_F_ADD_DX) && gy_cpu_conv_makes(&cpu->cpu, b);
-    return 0;
-}
-
-static void cpu_join(void *self, struct gy_op *first, struct gy_op *second)
-{
-    const struct cpu_backend *cpu = self;
-    if (!cpu_joins(cpu, first, second))
-        return;
-    struct gy_op *const conv = first->code == GY_OP_CONV_DGRAD ? first : second;
-    first->then = second;
-    second->before = first;
-    conv->scratch_bytes = ((const struct cpu_row *)conv->kernel)->need(&cpu->cpu, conv);
-}
-
-/* Of ops that are done together the convolution's driver does all. */
-static const struct gy_op *cpu_of_joined(const struct gy_op *op)
-{
-    return op->then != NULL && op->code != GY_OP_CONV_DGRAD ? op->then : op;
-}
-
 static void cpu_run_float(const void *self, const struct gy_op *op)
 {
     const struct cpu_backend *cpu = self;
@@ -317,9 +286,6 @@ static void cpu_run_float(const void *self, const struct gy_op *op)
 static int cpu_run(void *self, const struct gy_op *op)
 {
     const struct cpu_backend *cpu = self;
-    if (op->before != NULL)
-        return GY_OK;
-    op = cpu_of_joined(op);
     const struct cpu_row *row = op->kernel;
     if (row == &cpu_wide_row)
         gy_cpu_wide_run(&cpu->cpu, op, cpu_run_float, cpu);
@@ -443,7 +409,7 @@ GY_INT const struct gy_backend *gy_cpu_backend(void)
     static const struct gy_backend backend = {
         .variant = cpu_variant, .kernel_hash = cpu_kernel_hash, .time = cpu_time,
         .open = cpu_open, .close = cpu_close, .caps = cpu_caps, .mem_get = cpu_mem_get, .mem_put = cpu_mem_put, .pin = cpu_pin,
-        .prepare = cpu_prepare, .join = cpu_join, .ready = cpu_ready, .run = cpu_run, .begin = cpu_begin, .end = cpu_end, .copy = cpu_copy,
+        .prepare = cpu_prepare, .ready = cpu_ready, .run = cpu_run, .begin = cpu_begin, .end = cpu_end, .copy = cpu_copy,
         .copy_on = cpu_copy_on, .mark = cpu_mark, .wait = cpu_mark, .poll = cpu_poll, .reach = cpu_reach, .sync = cpu_sync, .ceilings = cpu_ceilings,
         .block = gy_cpu_block_info, .block_tries = cpu_block_tries};
     return &backend;

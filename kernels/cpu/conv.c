@@ -2,14 +2,11 @@
 /* Convolution forward and data gradient: weights are packed into panels, then tiles (strip of pixels x group of panels)
  * run the micro-kernel. Inside a tile: for each slice of the reduction, pointers to the input rows are laid out once,
  * then every panel meets every register tile of the strip. With the last slice the micro-kernel takes statistics and rounds
- * while sums are in registers, if it can; else they are left in the cache, and it is done there.
- * Batch norm beside it is done with it, while a strip is near: op->before makes the strip's input, op->then takes sums over its output; what
- * they read from memory is asked for while there is multiplied. */
+ * while sums are in registers, if it can; else they are left in the cache, and it is done there. */
 #include "conv.h"
 
 #define CONV_TURN 16  /* pairs of a reduction that are turned at a time */
 #define CONV_AHEAD 16 /* rows of weights that are asked for beforehand */
-#define CONV_STRIPS_EACH 4 /* of so few a thread, strips are cut among channels too */
 #define CONV_STREAM 33554432 /* bytes of outputs that no cache keeps until the next op */
 
 struct conv_job {
@@ -21,8 +18,6 @@ struct conv_job {
     void *out;
     float *packed;       /* NULL: tiles pack their own */
     float *mean, *m2;    /* [strips][K], NULL without statistics */
-    float *sums;         /* [strips][2][C] of op->then, NULL without */
-    float *coefficients; /* of op->before */
     unsigned char *own;  /* own_bytes a thread */
     size_t own_bytes;
     int add;             /* out += */
@@ -33,9 +28,6 @@ struct conv_job {
 struct conv_own {
     const float **rows; /* [tap_block][strip] */
     void **outs;        /* [strip] */
-    struct gy_gemm_rows *beside; /* [strip]: what op->then reads at these */
-    struct gy_gemm_rows *ahead; /* [strip]: what op->before reads for the next strip */
-    int64_t aheads;           /* rows of it */
     float **sum_rows;   /* [strip]: rows of sums */
     float *sums;        /* [strip][width of the panel], where outputs are bf16 */
     float *buffer;      /* patches, lines or copied rows */
@@ -49,19 +41,12 @@ struct conv_slice {
     int last;
 };
 
-/* Units from row to row that op->before made: neighbours lie in other cache sets. */
-static int64_t conv_made_pitch(const struct gy_product *p) { return p->depth + 16; }
-
-/* made: op->before makes the input. */
-static struct conv_own conv_carve_own(const struct gy_product *p, int made, struct gy_carve *carve)
+static struct conv_own conv_carve_own(const struct gy_product *p, struct gy_carve *carve)
 {
     struct conv_own own;
     const size_t strip = (size_t)p->strip;
     own.rows = gy_carve_take(carve, strip * (size_t)p->tap_block, sizeof(*own.rows));
     own.outs = gy_carve_take(carve, strip, sizeof(*own.outs));
-    own.beside = gy_carve_take(carve, strip, sizeof(*own.beside));
-    own.ahead = gy_carve_take(carve, strip, sizeof(*own.ahead));
-    own.aheads = 0;
     own.sum_rows = gy_carve_take(carve, strip, sizeof(*own.sum_rows));
     own.sums = gy_carve_take(carve, p->half ? strip * GY_WIDTH_MAX : 0, sizeof(float));
     size_t buffer = 0;
@@ -71,8 +56,6 @@ static struct conv_own conv_carve_own(const struct gy_product *p, int made, stru
         buffer = (size_t)gy_product_lines_floats(p);
     else if (p->copy)
         buffer = strip * (size_t)p->tap_block * (size_t)(p->depth_block + 16);
-    else if (made)
-        buffer = strip * (size_t)conv_made_pitch(p);
     own.buffer = gy_carve_take(carve, buffer, sizeof(float));
     own.joined = gy_carve_take(carve, p->odd ? strip * (size_t)gy_product_patch_pitch(p) : 0, sizeof(float));
     own.panel = gy_carve_take(carve, p->packed == 0 ? (size_t)(GY_WIDTH_MAX * p->tap_block * p->depth_block) : 0,
@@ -218,10 +201,6 @@ static void conv_lay_rows(const struct conv_job *job, const struct conv_own *own
             own->rows[i] = own->rows[i - count] + p->line_tap;
         return;
     }
-    for (int64_t i = 0; job->op->before != NULL && i < count; i++)
-        own->rows[i] = own->buffer + i * conv_made_pitch(p) + s->first;
-    if (job->op->before != NULL)
-        return;
     float *to = own->buffer;
     for (int64_t t = 0; t < s->taps; t++) {
         const float **rows = own->rows + t * count;
@@ -282,55 +261,36 @@ static void conv_fetch_block(const struct conv_block *b, int64_t i, int64_t part
             __builtin_prefetch(b->first + row * b->pitch + c, 0, 2);
 }
 
-/* The batch norm whose output's gradient these rows of a panel of a strip are takes its sums while they are near. */
-static void conv_then(const struct conv_job *job, const struct conv_area *a, const struct gy_panel *panel, int64_t from, int64_t to)
-{
-    struct gy_bn_rows rows;
-    gy_cpu_bn_sums_rows(&rows, job->op->then, job->sums + a->strip * 2 * job->p->out_pitch, a->pixel + from, to - from,
-                        a->group * job->p->vec + panel->first, panel->cols);
-    rows.near = 1;
-    rows.before = from;
-    rows.more = to < a->count;
-    job->cpu->k.bn_sums[job->op->then->dtype](&rows);
-}
-
-/* What is not near yet: the input, outputs, what op->then reads beside them. */
-enum conv_far { CONV_FAR_ROWS = 1, CONV_FAR_OUTS = 2, CONV_FAR_BESIDE = 4 };
+/* What is not in the cache yet: the input rows, the outputs. */
+enum conv_far { CONV_FAR_ROWS = 1, CONV_FAR_OUTS = 2 };
 
 /* A slice of a panel. */
 struct conv_step {
     struct gy_panel panel;
-    int64_t turn, turns;     /* which of the strip's panels it is, and of how many */
     struct conv_slice slice;
     struct conv_block next;  /* weights that will be packed after it */
     int far;                 /* of enum conv_far */
 };
 
-/* The register tile of rows [at, end) asks for what it will need at its end, and the next one up to row next; and for its share of what the
- * next strip is made of. */
+/* The register tile of rows [at, end) prefetches the input rows and the outputs of the next one, which ends at row next. */
 static void conv_ask(const struct conv_own *own, const struct conv_step *step, int half, struct gy_gemm_tile *t, int64_t at, int64_t end,
                      int64_t next)
 {
     const struct gy_panel *const panel = &step->panel;
-    const int64_t unit = half ? 2 : 4, ahead = own->aheads > 0 ? gy_min64(at + (end - at) * step->turn / step->turns, own->aheads) : 0;
+    const int64_t unit = half ? 2 : 4;
     const int goes = panel->kind->finishes == GY_GEMM_ASKS, outs = step->far & CONV_FAR_OUTS;
     t->ask = (struct gy_gemm_ask){.first = panel->first * unit, .bytes = panel->cols * unit, .from = end - at, .outs = own->outs + end,
-                                  .count = outs ? next - end : 0, .beside = own->beside + at, .ahead = own->ahead + ahead,
-                                  .ahead_first = step->slice.first};
+                                  .count = outs ? next - end : 0};
     t->ask.to = step->far & CONV_FAR_ROWS ? next - at : t->ask.from;
-    t->ask.besides = step->far & CONV_FAR_BESIDE ? end - at : 0;
-    if (own->aheads > 0)
-        t->ask.aheads = gy_min64(at + (end - at) * (step->turn + 1) / step->turns, own->aheads) - ahead;
     gy_gemm_ask_outs(&t->ask, goes ? t->len * (int64_t)sizeof(float) : 0);
     if (!goes)
-        t->ask.count = t->ask.besides = t->ask.aheads = 0;
+        t->ask.count = 0;
 }
 
 /* One panel meets all register tiles of the strip, cut evenly. */
 static void conv_panel(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a, const struct conv_step *step,
                        struct gy_gemm_tile *t, struct gy_gemm_finish *finish)
 {
-    const int half = job->p->half, sums = step->far & CONV_FAR_BESIDE && (!half || finish != NULL);
     struct gy_even even = gy_even_tiles(a->count, step->panel.kind->rows);
     int64_t next = gy_even_next(&even);
     t->finish = finish;
@@ -344,11 +304,9 @@ static void conv_panel(const struct conv_job *job, const struct conv_own *own, c
             finish->before = at;
             finish->last = i + 1 == even.tiles;
         }
-        conv_ask(own, step, half, t, at, end, next);
+        conv_ask(own, step, job->p->half, t, at, end, next);
         conv_fetch_block(&step->next, i, even.tiles);
         step->panel.kind->fn[end - at - 1](t);
-        if (sums)
-            conv_then(job, a, &step->panel, at, end);
         at = end;
     }
 }
@@ -394,8 +352,6 @@ static void conv_finish(const struct conv_job *job, const struct conv_own *own, 
     const int rest = !conv_finishes(p, panel);
     if (p->half && rest)
         job->cpu->k.narrow[GY_BF16](own->outs, panel->first, own->sums, panel->kind->width, a->count, panel->cols, job->add);
-    if (p->half && rest && job->sums != NULL)
-        conv_then(job, a, panel, 0, a->count);
     if (p->transposed)
         return;
     if (p->half && rest)
@@ -433,15 +389,15 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
     }
     /* float sums wait in the outputs themselves */
     const int outs = (p->pair && conv_finishes(p, panel) ? finishes : t.init != NULL) && !(finishes && job->stream);
-    step->far |= (outs ? CONV_FAR_OUTS : 0) | (s->last && job->sums != NULL ? CONV_FAR_BESIDE : 0);
+    step->far |= outs ? CONV_FAR_OUTS : 0;
     conv_panel(job, own, a, step, &t, finishes ? &finish : NULL);
 }
 
 /* A slice of panel i; far: the strip's rows are not near yet. */
 static struct conv_step conv_step_at(const struct conv_job *job, const struct conv_area *a, int64_t i, const struct conv_slice *s, int far)
 {
-    return (struct conv_step){.panel = gy_product_panel(job->p, &job->cpu->k, i), .turn = i - a->first, .turns = a->end - a->first,
-                              .slice = *s, .far = far && i == a->first ? CONV_FAR_ROWS : 0};
+    return (struct conv_step){.panel = gy_product_panel(job->p, &job->cpu->k, i), .slice = *s,
+                              .far = far && i == a->first ? CONV_FAR_ROWS : 0};
 }
 
 /* Sums wait in the output: each slice's rows are laid out once. */
@@ -484,33 +440,6 @@ static void conv_by_panels(const struct conv_job *job, const struct conv_own *ow
     }
 }
 
-/* Where op->then reads: X, and what its mask is made of beside it. */
-static void conv_lay_beside(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a)
-{
-    const struct gy_op *then = job->op->then;
-    const int64_t pitch = job->p->out_pitch, first = a->pixel * pitch + a->group * job->p->vec;
-    const void *const mask = then->ptr[GY_Y] != NULL ? then->ptr[GY_Y] : then->ptr[GY_RES];
-    for (int64_t i = 0; i < a->count; i++) {
-        own->beside[i].at[0] = gy_cpu_at(then->ptr[GY_X], first + i * pitch, then->dtype);
-        own->beside[i].at[1] = mask != NULL ? gy_cpu_at(mask, first + i * pitch, then->dtype) : own->beside[i].at[0];
-    }
-}
-
-/* op->before makes the strip; what it reads for the next one that this thread is likely to meet is asked for meanwhile. */
-static void conv_make(const struct conv_job *job, struct conv_own *own, const struct conv_area *a)
-{
-    const struct gy_product *p = job->p;
-    const struct gy_op *before = job->op->before;
-    const int apply = before->code == GY_OP_BN_APPLY, pairs = p->pair ? 2 : 1;
-    const int64_t next = a->pixel + job->cpu->threads * p->strip, c = before->geom.c;
-    const void *const from = before->ptr[apply && before->ptr[GY_RES] != NULL ? GY_RES : apply ? GY_X : GY_DY];
-    gy_cpu_bn_make(job->cpu, before, job->coefficients, a->pixel, a->count, own->buffer, conv_made_pitch(p) * pairs);
-    for (int64_t i = 0; i < p->strip && next + i < p->pixels; i++, own->aheads++) {
-        own->ahead[i].at[0] = gy_cpu_at(before->ptr[GY_X], (next + i) * c, before->dtype);
-        own->ahead[i].at[1] = gy_cpu_at(from, (next + i) * c, before->dtype);
-    }
-}
-
 static void conv_tile(void *arg, int64_t tile, int thread)
 {
     const struct conv_job *job = arg;
@@ -522,15 +451,11 @@ static void conv_tile(void *arg, int64_t tile, int thread)
     a.end = gy_min64(a.first + p->panel_group, p->panels);
     a.in = gy_product_in(p, job->in, a.group * p->red);
     struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
-    struct conv_own own = conv_carve_own(p, job->op->before != NULL, &carve);
-    const int far = !p->copy && !p->patch && !p->lines && job->op->before == NULL;
+    struct conv_own own = conv_carve_own(p, &carve);
+    const int far = !p->copy && !p->patch && !p->lines;
     gy_product_outs(p, gy_cpu_out(job->out, a.group * p->vec, p->half ? GY_BF16 : GY_F32), a.pixel, a.count, own.outs);
     for (int64_t i = 0; i < a.count && !p->half; i++)
         own.sum_rows[i] = own.outs[i];
-    if (job->sums != NULL)
-        conv_lay_beside(job, &own, &a);
-    if (job->op->before != NULL)
-        conv_make(job, &own, &a);
     if (p->patch)
         gy_product_patches(p, a.in, a.pixel, a.count, own.buffer, gy_product_patch_pitch(p));
     if (p->lines)
@@ -556,10 +481,10 @@ static void conv_zero_tile(void *arg, int64_t tile, int thread)
     (void)thread;
 }
 
-static size_t conv_own_bytes(const struct gy_product *p, int made)
+static size_t conv_own_bytes(const struct gy_product *p)
 {
     struct gy_carve carve = {NULL, 0};
-    conv_carve_own(p, made, &carve);
+    conv_carve_own(p, &carve);
     return carve.used;
 }
 
@@ -567,14 +492,12 @@ static size_t conv_own_bytes(const struct gy_product *p, int made)
 static size_t conv_place(const struct gy_cpu *cpu, const struct gy_product *p, const struct gy_op *op, void *base, struct conv_job *job)
 {
     struct gy_carve carve = {base, 0};
-    const int stats = !p->transposed && op->tensor[GY_STATS] >= 0, sums = op->then != NULL, made = op->before != NULL;
+    const int stats = !p->transposed && op->tensor[GY_STATS] >= 0;
     const size_t parts = (size_t)(p->strips * p->out_pitch);
-    job->coefficients = made ? gy_carve_take(&carve, 3 * (size_t)op->before->geom.c, sizeof(float)) : NULL;
-    job->sums = sums ? gy_carve_take(&carve, 2 * parts, sizeof(float)) : NULL;
     job->packed = p->packed > 0 ? gy_carve_take(&carve, (size_t)p->packed, sizeof(float)) : NULL;
     job->mean = stats ? gy_carve_take(&carve, parts, sizeof(float)) : NULL;
     job->m2 = stats ? gy_carve_take(&carve, parts, sizeof(float)) : NULL;
-    job->own_bytes = conv_own_bytes(p, made);
+    job->own_bytes = conv_own_bytes(p);
     job->own = gy_carve_take(&carve, (size_t)cpu->threads, job->own_bytes);
     return carve.used;
 }
@@ -589,8 +512,6 @@ static void conv_run_product(const struct gy_cpu *cpu, struct conv_job *job)
             gy_pool_run(cpu->pool, conv_zero_tile, job, p->strips);
         return;
     }
-    if (job->op->before != NULL)
-        gy_cpu_bn_ready(job->op->before, job->coefficients);
     if (job->packed != NULL)
         gy_pool_run(cpu->pool, conv_pack_tile, job, p->groups * p->panels);
     gy_pool_run(cpu->pool, conv_tile, job, p->groups * p->strips * p->panel_groups);
@@ -605,13 +526,6 @@ static int conv_streams(const struct gy_product *p, const struct conv_job *job)
     return whole && !job->add && !again && p->n * p->h.out_size * p->w.out_size * row >= CONV_STREAM;
 }
 
-/* Whoever makes a strip has all of its panels; no sum is moved by it. */
-static void conv_gather(struct gy_product *p, const struct gy_op *op)
-{
-    p->panel_group = op->before != NULL ? p->panels : p->panel_group;
-    p->panel_groups = op->before != NULL ? 1 : p->panel_groups;
-}
-
 GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct gy_product p;
@@ -624,7 +538,6 @@ GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct gy_product p;
     gy_product_forward(&p, op, &cpu->k, GY_PRODUCT_PAIRS);
-    conv_gather(&p, op);
     struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_X], .weights = op->ptr[GY_W],
                            .bias = op->ptr[GY_BIAS], .out = op->ptr[GY_Y]};
     job.stream = conv_streams(&p, &job) && op->ptr[GY_SCALE] == NULL && op->ptr[GY_RES] == NULL && op->act == GY_ACT_NONE;
@@ -632,31 +545,6 @@ GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op)
     conv_run_product(cpu, &job);
     if (job.mean != NULL)
         gy_cpu_merge_stats(cpu, job.mean, job.m2, p.strips, p.out_pitch, p.strip, p.pixels, op->ptr[GY_STATS]);
-}
-
-/* Only where kernels ask for what sums read: elsewhere it was no gain. */
-GY_INT int gy_cpu_dgrad_sums(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    struct gy_product p;
-    if (op->geom.stride_h > 1 || op->geom.stride_w > 1)
-        return 0;
-    gy_product_dgrad(&p, op, &cpu->k, 0, 0);
-    const struct gy_panel panel = gy_product_panel(&p, &cpu->k, 0);
-    return panel.kind->finishes == GY_GEMM_ASKS && conv_finishes(&p, &panel);
-}
-
-/* Pixels of a strip are neighbours of the input too. */
-GY_INT int gy_cpu_conv_makes(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    const struct gy_geom *g = &op->geom;
-    struct gy_product p;
-    if (g->r * g->s > 1 || g->stride_h * g->stride_w > 1 || g->pad_h + g->pad_w > 0 || g->groups > 1)
-        return 0;
-    if (op->code == GY_OP_CONV)
-        gy_product_forward(&p, op, &cpu->k, GY_PRODUCT_PAIRS);
-    else
-        gy_product_dgrad(&p, op, &cpu->k, 0, 0);
-    return p.strips >= CONV_STRIPS_EACH * cpu->threads && !p.copy && !p.odd && !p.patch && !p.lines;
 }
 
 GY_INT size_t gy_cpu_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op)
@@ -682,14 +570,11 @@ GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
         for (int32_t b = 0; b < g->stride_w; b++) {
             struct gy_product p;
             gy_product_dgrad(&p, op, &cpu->k, a, b);
-            conv_gather(&p, op);
             struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_DY], .weights = op->ptr[GY_W],
                                    .out = op->ptr[GY_DX], .add = (op->flags & GY_F_ADD_DX) != 0};
-            job.stream = conv_streams(&p, &job) && op->then == NULL;
+            job.stream = conv_streams(&p, &job);
             conv_place(cpu, &p, op, op->ptr[GY_SCRATCH], &job);
             conv_run_product(cpu, &job);
-            if (op->then != NULL)
-                gy_cpu_bn_sums_join(cpu, op->then, job.sums, p.strips);
         }
     }
 }

@@ -154,10 +154,6 @@ GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op)
 GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT size_t gy_cpu_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
-/* Of a batch norm, op->before, forward convolution or data gradient by 1x1 filters may make their input themselves, a strip at a time; and
- * a data gradient of stride 1 may take the sums of one, op->then, over what it writes, while it is near. */
-GY_INT int gy_cpu_conv_makes(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT int gy_cpu_dgrad_sums(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT size_t gy_cpu_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 /* The part of a weight gradient that is a bias's, where it is wanted; it uses scratch from the begin. */
@@ -194,15 +190,6 @@ GY_INT void gy_cpu_epilogue(const struct gy_cpu *cpu, const struct gy_op *op, in
  * ends tells; mean, m2: [parts][channels], destroyed. Writes stats [2][channels]. */
 GY_INT void gy_cpu_merge_stats(const struct gy_cpu *cpu, float *mean, float *m2, int64_t parts, int64_t channels,
                                int64_t part_rows, int64_t rows, float *stats);
-/* A part of GY_OP_BN_SUMS, rows x cols from row first and channel on: part [2][C] gets its sums there. And what is left to do when every
- * channel of all parts [parts][2][C] is there. */
-GY_INT void gy_cpu_bn_sums_rows(struct gy_bn_rows *a, const struct gy_op *op, float *part, int64_t first, int64_t rows, int64_t channel,
-                                int64_t cols);
-GY_INT void gy_cpu_bn_sums_join(const struct gy_cpu *cpu, const struct gy_op *op, const float *part, int64_t parts);
-/* Rows of GY_OP_BN_APPLY or GY_OP_BN_BWD, not of a curve, and a copy of them, rows pitch elements apart. coefficients [3][C] are made first. */
-GY_INT void gy_cpu_bn_ready(const struct gy_op *op, float *coefficients);
-GY_INT void gy_cpu_bn_make(const struct gy_cpu *cpu, const struct gy_op *op, const float *coefficients, int64_t first, int64_t rows,
-                           void *copy, int64_t pitch);
 /* out = (add ? out : 0) + sum over parts of part[p][count], in the order of p. */
 GY_INT void gy_cpu_sum_parts(const struct gy_cpu *cpu, const float *part, int64_t parts, int64_t count, int64_t pitch,
                              float *out, int add);

@@ -28,17 +28,16 @@ struct gy_gemm_finish {
     float *mean, *m2;    /* [width], or NULL: no statistics */
     int64_t before;      /* rows whose statistics these are; 0: they are written */
 };
-/* What a tile asks for meanwhile, a cache line or some a step, so that what is multiplied never waits behind many of them: rows [from, to)
- * of the list; of count outputs, and besides pairs of rows beside these, so many bytes from byte first on; of aheads pairs of rows that
- * next rows are made of what begins at float ahead_first, as much as of a row. */
+/* Software prefetch while a tile is computed, a few cache lines a step. It prefetches input rows [from, to) of the list, and
+ * `bytes` bytes from byte `first` of `count` outputs and of `besides` pairs of rows. */
 struct gy_gemm_rows {
     const void *at[2];
 };
 struct gy_gemm_ask {
     int64_t from, to;
     void *const *outs;
-    const struct gy_gemm_rows *beside, *ahead;
-    int64_t count, besides, first, bytes, aheads, ahead_first;
+    const struct gy_gemm_rows *beside;
+    int64_t count, besides, first, bytes;
 };
 /* out[i][c] = (init[c] or out[i][c]) + sum over tap, j: rows[tap * row_pitch + i][row_first + j] * panel[tap][j][c]. */
 struct gy_gemm_tile {
@@ -112,8 +111,6 @@ struct gy_affine_rows {
     const float *scale, *shift; /* res NULL: none; scale NULL: y = x + res */
     const float *res_scale, *res_shift; /* with scale: res * res_scale + res_shift is added; NULL: res */
     int64_t rows, cols, pitch;
-    void *copy;                 /* y once more, rows copy_pitch elements apart; NULL */
-    int64_t copy_pitch;
     int stream;
     float lo, hi;
 };
@@ -125,13 +122,9 @@ struct gy_bn_rows {
     void *again;                             /* bn_sums with scale: that y, clamped; NULL: not wanted */
     const float *mean, *rstd;                /* [cols] */
     float *sum0, *sum1;                      /* bn_sums: written; [cols]; at least one row */
-    int near, more;                          /* bn_sums: all rows are in the first cache; and others follow, whose sums are to be added */
-    int64_t before;                          /* bn_sums: rows whose sums stand there already */
     const float *a, *b, *c;                  /* bn_back: dx = a dy' + (b (x - mean) + c); [cols] */
     void *dx, *dres;                         /* dres NULL: none; bn_sums: dy' */
     int64_t rows, cols, pitch;
-    void *copy;                              /* bn_back: dx once more, rows copy_pitch elements apart; NULL */
-    int64_t copy_pitch;
     float lo, hi;
     int add_dx, add_dres, stream;
 };

@@ -47,7 +47,7 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
     ATTR GY_ALWAYS void A##_##PASS##_with(const struct gy_bn_rows *a, const int masked, const int made, const int third)\
     {                                                                                                                  \
         const struct gy_bn_rows own = *a; /* nothing that is stored can change it */                                   \
-        const int64_t rows = own.near ? own.rows : gy_bn_rows_of(own.cols * (int64_t)sizeof(A##_elem));                \
+        const int64_t rows = gy_bn_rows_of(own.cols * (int64_t)sizeof(A##_elem));                                      \
         for (int64_t r = 0; r < own.rows; r += rows) {                                                                 \
             const int64_t end = gy_min64(r + rows, own.rows);                                                          \
             int64_t c = 0;                                                                                             \
@@ -92,8 +92,6 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
                 if (add)                                                                                               \
                     v = P##_add(v, A##_res(res + at, res_scale, res_shift, c, n));                                     \
                 v = P##_min(hi, P##_max(lo, v));                                                                       \
-                if (a->copy != NULL)                                                                                   \
-                    A##_put((A##_elem *)a->copy + r * a->copy_pitch + c, v, n);                                        \
                 A##_out(y + at + c, v, n, a->stream);                                                                  \
             }                                                                                                          \
         }                                                                                                              \
@@ -197,8 +195,8 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
         GY_UNROLL for (int v = 0; v < N; v++)                                                                          \
         {                                                                                                              \
             const int64_t c = from + v * (W);                                                                          \
-            sum0[v] = first + a->before > 0 ? P##_get(a->sum0 + c, n) : P##_set1(0.0f);                                \
-            sum1[v] = first + a->before > 0 ? P##_get(a->sum1 + c, n) : P##_set1(0.0f);                                \
+            sum0[v] = first > 0 ? P##_get(a->sum0 + c, n) : P##_set1(0.0f);                                            \
+            sum1[v] = first > 0 ? P##_get(a->sum1 + c, n) : P##_set1(0.0f);                                            \
             mean[v] = P##_get(a->mean + c, n);                                                                         \
             scale[v] = made ? P##_get(a->scale + c, n) : sum0[v];                                                      \
             shift[v] = made ? P##_get(a->shift + c, n) : sum0[v];                                                      \
@@ -231,7 +229,7 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
             A##_bn_sums_with(a, 1, 0, 0);                                                                              \
         else                                                                                                           \
             A##_bn_sums_with(a, 0, 0, 0);                                                                              \
-        for (int64_t c = 0; !a->more && c < a->cols; c += (W)) {                                                       \
+        for (int64_t c = 0; c < a->cols; c += (W)) {                                                                   \
             const int64_t n = a->cols - c;                                                                             \
             P##_put(a->sum1 + c, P##_mul(P##_get(a->sum1 + c, n), P##_get(a->rstd + c, n)), n);                        \
         }                                                                                                              \
@@ -262,8 +260,6 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
                 if (both)                                                                                              \
                     A##_put(dres + at, a->add_dres ? P##_add(A##_get(dres + at, n), d) : d, n);                        \
                 const V d_x = P##_fma(d, fa[v], P##_fma(dev, fb[v], fc[v]));                                           \
-                if (a->copy != NULL)                                                                                   \
-                    A##_put((A##_elem *)a->copy + r * a->copy_pitch + from + v * (W), d_x, n);                         \
                 A##_out(dx + at, a->add_dx ? P##_add(A##_get(dx + at, n), d_x) : d_x, n, a->stream);                   \
             }                                                                                                          \
         }                                                                                                              \

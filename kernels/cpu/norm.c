@@ -138,28 +138,18 @@ GY_INT void gy_cpu_bn_stats_run(const struct gy_cpu *cpu, const struct gy_op *op
     gy_cpu_merge_stats(cpu, job.parts, job.parts + parts * c, parts, c, job.part_rows, job.rows, op->ptr[GY_STATS]);
 }
 
-/* y of rows [first, first + rows). */
-static struct gy_affine_rows norm_apply_rows(const struct gy_op *op, int64_t first, int64_t rows)
-{
-    const int64_t c = op->geom.c, at = first * c;
-    const int dtype = op->dtype;
-    struct gy_affine_rows a = {.y = gy_cpu_out(op->ptr[GY_Y], at, dtype), .x = gy_cpu_at(op->ptr[GY_X], at, dtype),
-                               .res = gy_cpu_at(op->ptr[GY_RES], at, dtype), .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
-                               .res_scale = op->ptr[GY_RES_SCALE], .res_shift = op->ptr[GY_RES_SHIFT],
-                               .rows = rows, .cols = c, .pitch = c, .stream = norm_streams(op, op->ptr[GY_Y])};
-    gy_act_limits(op->act, &a.lo, &a.hi);
-    return a;
-}
-
 static void norm_apply_tile(void *arg, int64_t tile, int thread)
 {
     const struct norm_job *job = arg;
     const struct gy_op *op = job->op;
-    const int64_t first = tile * job->part_rows;
-    const int curve = gy_act_is_curve(op->act);
-    struct gy_affine_rows a = norm_apply_rows(op, first, gy_min64(job->part_rows, job->rows - first));
-    a.stream = a.stream && !curve;
-    job->cpu->k.affine[op->dtype](&a);
+    const int64_t first = tile * job->part_rows, rows = gy_min64(job->part_rows, job->rows - first), c = op->geom.c, at = first * c;
+    const int dtype = op->dtype, curve = gy_act_is_curve(op->act);
+    struct gy_affine_rows a = {.y = gy_cpu_out(op->ptr[GY_Y], at, dtype), .x = gy_cpu_at(op->ptr[GY_X], at, dtype),
+                               .res = gy_cpu_at(op->ptr[GY_RES], at, dtype), .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
+                               .res_scale = op->ptr[GY_RES_SCALE], .res_shift = op->ptr[GY_RES_SHIFT],
+                               .rows = rows, .cols = c, .pitch = c, .stream = norm_streams(op, op->ptr[GY_Y]) && !curve};
+    gy_act_limits(op->act, &a.lo, &a.hi);
+    job->cpu->k.affine[dtype](&a);
     if (curve) /* float only */
         gy_act_curve(op->act, a.y, a.y, a.rows * op->geom.c);
     (void)thread;
@@ -171,51 +161,37 @@ GY_INT void gy_cpu_bn_apply_run(const struct gy_cpu *cpu, const struct gy_op *op
     gy_pool_run(cpu->pool, norm_apply_tile, &job, gy_ceil_div(job.rows, job.part_rows));
 }
 
-/* Rows [first, first + rows) of cols channels from channel on. Filled in place, as all below: a copy would wait until what was stored
- * before it has left for the cache, outputs of a product among it. */
-static void norm_back_rows(struct gy_bn_rows *a, const struct gy_op *op, int64_t first, int64_t rows, int64_t channel, int64_t cols)
+/* Rows [first, first + rows), as both passes of the gradient read them. */
+static struct gy_bn_rows norm_back_rows(const struct gy_op *op, int64_t first, int64_t rows)
 {
-    const int64_t at = first * op->geom.c + channel;
+    const int64_t at = first * op->geom.c;
+    const int dtype = op->dtype;
     const void *y = op->act != GY_ACT_NONE ? op->ptr[GY_Y] : NULL;
-    const float *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT];
-    const float *res_scale = op->ptr[GY_RES_SCALE], *res_shift = op->ptr[GY_RES_SHIFT];
-    *a = (struct gy_bn_rows){.rows = rows, .cols = cols, .pitch = op->geom.c};
-    a->dy = gy_cpu_at(op->ptr[GY_DY], at, op->dtype);
-    a->x = gy_cpu_at(op->ptr[GY_X], at, op->dtype);
-    a->y = gy_cpu_at(y, at, op->dtype);
-    a->res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype);
-    a->scale = scale != NULL ? scale + channel : NULL;
-    a->shift = shift != NULL ? shift + channel : NULL;
-    a->res_scale = res_scale != NULL ? res_scale + channel : NULL;
-    a->res_shift = res_shift != NULL ? res_shift + channel : NULL;
-    a->mean = (const float *)op->ptr[GY_MEAN] + channel;
-    a->rstd = (const float *)op->ptr[GY_RSTD] + channel;
-    gy_act_limits(op->act, &a->lo, &a->hi);
-}
-
-GY_INT void gy_cpu_bn_sums_rows(struct gy_bn_rows *a, const struct gy_op *op, float *part, int64_t first, int64_t rows, int64_t channel,
-                                int64_t cols)
-{
-    const int64_t c = op->geom.c, at = first * c + channel;
-    norm_back_rows(a, op, first, rows, channel, cols);
-    a->again = gy_cpu_out(op->ptr[GY_AGAIN], at, op->dtype);
-    a->stream = cols == c && norm_streams(op, op->ptr[GY_AGAIN]);
-    a->dres = gy_cpu_out(op->ptr[GY_DRES], at, op->dtype);
-    a->sum0 = part + channel;
-    a->sum1 = a->sum0 + c;
+    struct gy_bn_rows a = {.dy = gy_cpu_at(op->ptr[GY_DY], at, dtype), .x = gy_cpu_at(op->ptr[GY_X], at, dtype),
+                           .y = gy_cpu_at(y, at, dtype), .res = gy_cpu_at(op->ptr[GY_RES], at, dtype), .scale = op->ptr[GY_SCALE],
+                           .shift = op->ptr[GY_SHIFT], .res_scale = op->ptr[GY_RES_SCALE], .res_shift = op->ptr[GY_RES_SHIFT],
+                           .mean = op->ptr[GY_MEAN], .rstd = op->ptr[GY_RSTD], .rows = rows, .cols = op->geom.c, .pitch = op->geom.c};
+    gy_act_limits(op->act, &a.lo, &a.hi);
+    return a;
 }
 
 static void norm_sums_tile(void *arg, int64_t tile, int thread)
 {
     const struct norm_job *job = arg;
-    const int64_t first = tile * job->part_rows, c = job->op->geom.c;
-    struct gy_bn_rows a;
-    gy_cpu_bn_sums_rows(&a, job->op, job->parts + tile * 2 * c, first, gy_min64(job->part_rows, job->rows - first), 0, c);
-    job->cpu->k.bn_sums[job->op->dtype](&a);
+    const struct gy_op *op = job->op;
+    const int64_t first = tile * job->part_rows, c = op->geom.c;
+    struct gy_bn_rows a = norm_back_rows(op, first, gy_min64(job->part_rows, job->rows - first));
+    a.again = gy_cpu_out(op->ptr[GY_AGAIN], first * c, op->dtype);
+    a.stream = norm_streams(op, op->ptr[GY_AGAIN]);
+    a.dres = gy_cpu_out(op->ptr[GY_DRES], first * c, op->dtype);
+    a.sum0 = job->parts + tile * 2 * c;
+    a.sum1 = a.sum0 + c;
+    job->cpu->k.bn_sums[op->dtype](&a);
     (void)thread;
 }
 
-GY_INT void gy_cpu_bn_sums_join(const struct gy_cpu *cpu, const struct gy_op *op, const float *part, int64_t parts)
+/* The parts [parts][2][C] become SUMS, and the gradients of gamma and beta. */
+static void norm_sums_join(const struct gy_cpu *cpu, const struct gy_op *op, const float *part, int64_t parts)
 {
     const int64_t c = op->geom.c;
     float *const sums = op->ptr[GY_SUMS], *const dgamma = op->ptr[GY_DGAMMA], *const dbeta = op->ptr[GY_DBETA];
@@ -232,7 +208,7 @@ GY_INT void gy_cpu_bn_sums_run(const struct gy_cpu *cpu, const struct gy_op *op)
     struct norm_job job = norm_make_job(cpu, op);
     const int64_t parts = gy_ceil_div(job.rows, job.part_rows);
     gy_pool_run(cpu->pool, norm_sums_tile, &job, parts);
-    gy_cpu_bn_sums_join(cpu, op, job.parts, parts);
+    norm_sums_join(cpu, op, job.parts, parts);
 }
 
 GY_INT size_t gy_cpu_bn_back_need(const struct gy_cpu *cpu, const struct gy_op *op)
@@ -241,37 +217,31 @@ GY_INT size_t gy_cpu_bn_back_need(const struct gy_cpu *cpu, const struct gy_op *
     return 3 * (size_t)op->geom.c * sizeof(float);
 }
 
-/* dx of rows [first, first + rows); coefficients as below. */
-static void norm_dx_rows(struct gy_bn_rows *a, const struct gy_op *op, const float *coefficients, int64_t first, int64_t rows)
-{
-    const int64_t c = op->geom.c, at = first * c;
-    norm_back_rows(a, op, first, rows, 0, c);
-    a->a = coefficients;
-    a->b = coefficients + c;
-    a->c = coefficients + 2 * c;
-    a->dx = gy_cpu_out(op->ptr[GY_DX], at, op->dtype);
-    a->dres = gy_cpu_out(op->ptr[GY_DRES], at, op->dtype);
-    a->add_dx = (op->flags & GY_F_ADD_DX) != 0;
-    a->add_dres = (op->flags & GY_F_ADD_DRES) != 0;
-    a->stream = norm_streams(op, op->ptr[GY_DX]);
-}
-
 static void norm_back_tile(void *arg, int64_t tile, int thread)
 {
     const struct norm_job *job = arg;
-    const int64_t first = tile * job->part_rows;
-    struct gy_bn_rows a;
-    norm_dx_rows(&a, job->op, job->parts, first, gy_min64(job->part_rows, job->rows - first));
-    job->cpu->k.bn_back[job->op->dtype](&a);
+    const struct gy_op *op = job->op;
+    const int64_t first = tile * job->part_rows, c = op->geom.c;
+    struct gy_bn_rows a = norm_back_rows(op, first, gy_min64(job->part_rows, job->rows - first));
+    a.a = job->parts;
+    a.b = a.a + c;
+    a.c = a.b + c;
+    a.dx = gy_cpu_out(op->ptr[GY_DX], first * c, op->dtype);
+    a.dres = gy_cpu_out(op->ptr[GY_DRES], first * c, op->dtype);
+    a.add_dx = (op->flags & GY_F_ADD_DX) != 0;
+    a.add_dres = (op->flags & GY_F_ADD_DRES) != 0;
+    a.stream = norm_streams(op, op->ptr[GY_DX]);
+    job->cpu->k.bn_back[op->dtype](&a);
     (void)thread;
 }
 
-GY_INT void gy_cpu_bn_ready(const struct gy_op *op, float *coefficients)
+/* The coefficients [3][C] of dx = gamma rstd (dy' - (sum0 + xhat sum1) / rows) = a dy' + (b (x - mean) + c). */
+static void norm_back_ready(const struct gy_op *op, float *coefficients)
 {
     const int64_t c = op->geom.c;
     const float *gamma = op->ptr[GY_GAMMA], *rstd = op->ptr[GY_RSTD], *sums = op->ptr[GY_SUMS];
     const float share = 1.0f / (float)norm_rows(op);
-    for (int64_t i = 0; i < c && op->code == GY_OP_BN_BWD; i++) {
+    for (int64_t i = 0; i < c; i++) {
         const float a = gamma[i] * rstd[i];
         coefficients[i] = a;
         coefficients[c + i] = -a * rstd[i] * sums[c + i] * share;
@@ -279,27 +249,9 @@ GY_INT void gy_cpu_bn_ready(const struct gy_op *op, float *coefficients)
     }
 }
 
-GY_INT void gy_cpu_bn_make(const struct gy_cpu *cpu, const struct gy_op *op, const float *coefficients, int64_t first, int64_t rows,
-                           void *copy, int64_t pitch)
-{
-    if (op->code == GY_OP_BN_APPLY) {
-        struct gy_affine_rows a = norm_apply_rows(op, first, rows);
-        a.copy = copy;
-        a.copy_pitch = pitch;
-        cpu->k.affine[op->dtype](&a);
-    } else {
-        struct gy_bn_rows a;
-        norm_dx_rows(&a, op, coefficients, first, rows);
-        a.copy = copy;
-        a.copy_pitch = pitch;
-        cpu->k.bn_back[op->dtype](&a);
-    }
-}
-
-/* dx = gamma rstd (dy' - (sum0 + xhat sum1) / rows) = a dy' + (b (x - mean) + c). */
 GY_INT void gy_cpu_bn_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct norm_job job = norm_make_job(cpu, op);
-    gy_cpu_bn_ready(op, job.parts);
+    norm_back_ready(op, job.parts);
     gy_pool_run(cpu->pool, norm_back_tile, &job, gy_ceil_div(job.rows, job.part_rows));
 }
