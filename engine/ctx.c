@@ -173,7 +173,7 @@ static size_t ctx_own_bytes(const struct gyre_net *net, int region)
     return region == GY_AT_GRAD && net->parallel.ranks > 1 && net->caps.host_memory ? 0 : gy_align_up(net->plan.region_bytes[region], 4096);
 }
 
-/* Everything but the tensors' memory. */
+/* Everything but the tensors' memory. The arena is frozen at the end: what measuring counts is all that opening takes. */
 static int ctx_compile(struct gyre_net *net)
 {
     gy_arena_open_hook(&net->arena, &net->alloc);
@@ -187,8 +187,11 @@ static int ctx_compile(struct gyre_net *net)
         if (gy_add_size(net->memory_bytes, ctx_own_bytes(net, r), &net->memory_bytes))
             return GY_FAIL(&net->error, GY_E_NOMEM, "the net's tensors are beyond the address space");
     net->shared_bytes = net->parallel.ranks > 1 ? net->plan.region_bytes[GY_AT_GRAD] : 0;
+    GY_TRY(gy_parallel_tables(net));
     GY_TRY(gy_trace_open(net));
-    return ctx_rows(net);
+    GY_TRY(ctx_rows(net));
+    gy_arena_freeze(&net->arena);
+    return GY_OK;
 }
 
 static size_t ctx_pinned_bytes(const struct gyre_net *net)
@@ -302,7 +305,6 @@ static int ctx_open(struct gyre_net **out, const struct gyre_config *config, str
         gyre_close(net);
         return status;
     }
-    gy_arena_freeze(&net->arena);
     *out = net;
     return GY_OK;
 }

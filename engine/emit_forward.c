@@ -118,7 +118,8 @@ static void fwd_bn_statistics(struct gy_emit *e, int i)
 {
     const struct gy_node *node = &e->b->graph->nodes[i];
     struct gy_emit_node *n = &e->nodes[i];
-    n->stats = e->nodes[node->input[0]].stats;
+    const struct gy_emit_node *in = &e->nodes[node->input[0]];
+    n->stats = in->bn == i ? in->stats : -1; /* a convolution takes those of the norm behind it alone */
     if (n->stats < 0) {
         struct gy_op op = fwd_op(e, GY_OP_BN_STATS, node);
         op.tensor[GY_X] = fwd_value(e, node, 0);

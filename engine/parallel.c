@@ -120,7 +120,7 @@ static int64_t parallel_channels(const struct gyre_net *net)
     return most;
 }
 
-GY_INT int gy_parallel_open(struct gyre_net *net)
+GY_INT int gy_parallel_tables(struct gyre_net *net)
 {
     struct gy_parallel *p = &net->parallel;
     const size_t buckets = (size_t)net->plan.bucket_count + 1, levels = (size_t)net->plan.levels + 1;
@@ -130,8 +130,13 @@ GY_INT int gy_parallel_open(struct gyre_net *net)
     p->room = gy_arena_take(&net->arena, (size_t)parallel_channels(net), sizeof *p->room);
     if (!p->ticket || !p->began || !p->level || !p->room)
         return GY_NOMEM(&net->error, "the tables of buckets", buckets * 2 * sizeof(int64_t) + levels * sizeof *p->level);
-    if (p->ranks > 1)
-        net->config.job->tree = p->sharded;
+    return GY_OK;
+}
+
+GY_INT int gy_parallel_open(struct gyre_net *net)
+{
+    if (net->parallel.ranks > 1)
+        net->config.job->tree = net->parallel.sharded;
     return parallel_agree(net);
 }
 

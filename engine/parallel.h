@@ -28,7 +28,8 @@ struct gy_parallel {
 
 /* Numbers of a configuration: do ranks and shards fit? Before planning. */
 GY_INT int gy_parallel_plan(struct gyre_net *net, struct gy_plan_config *plan);
-GY_INT int gy_parallel_open(struct gyre_net *net); /* after planning: tables; all ranks compare what they train */
+GY_INT int gy_parallel_tables(struct gyre_net *net); /* after planning: takes the tables of buckets and shards from the arena */
+GY_INT int gy_parallel_open(struct gyre_net *net); /* all ranks compare what they train */
 /* Is the loss looked at after the backward pass, when all ranks' sums are there anyway? */
 GY_INT int gy_parallel_is_late(const struct gyre_net *net, int training);
 GY_INT uint64_t gy_parallel_counter(const struct gyre_net *net); /* of random numbers: differs for every shard of the run */
