@@ -58,8 +58,8 @@ static double roof_part(const struct gy_op *op, int role)
     return 1.0;
 }
 
-/* Winograd's way, on m x m outputs, of an r x r filter: (m + r - 1)^2 multiplications for (m r)^2, with a stride of 2 (2 m + 1)^2 where
- * r is 3, else twice as many along a side as with half the taps; in float, whatever the tensors are. */
+/* Winograd's way, on m x m outputs, of an r x r filter: (m + r - 1)^2 multiplications for (m r)^2, with a stride of 2 (2 m + 1)^2;
+ * in float, whatever the tensors are. */
 static int roof_is_winograd(const struct gy_op *op) { return op->variant && strncmp(op->variant, "winograd", 8) == 0; }
 
 static double roof_multiplications(const struct gy_op *op)
@@ -67,7 +67,7 @@ static double roof_multiplications(const struct gy_op *op)
     if (!roof_is_winograd(op))
         return 1;
     const double m = op->variant[8] - '0', r = op->geom.r, once = m + r - 1;
-    const double edge = op->geom.stride_h != 2 ? once : r == 3 ? 2 * m + 1 : once + m, share = edge / (m * r);
+    const double edge = op->geom.stride_h != 2 ? once : 2 * m + 1, share = edge / (m * r);
     return share * share;
 }
 

@@ -68,17 +68,12 @@ static const struct cpu_row *cpu_wino_row(const struct gy_op *op, const struct g
     static const struct cpu_row conv[GY_WINOS] = {{"winograd4", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
                                                   {"winograd7", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
                                                   {"winograd4", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_YES},
-                                                  {"winograd5", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_NO},
                                                   {"winograd7/2", NULL, gy_cpu_wino_need, gy_cpu_wino_run, CPU_HALF_NO}};
     static const struct cpu_row wgrad[GY_WINOS] = {{"winograd4", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
                                                    {"winograd7", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
                                                    {"winograd4", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_YES},
-                                                   {"winograd5", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_NO},
                                                    {"winograd7/2", NULL, gy_cpu_wino_grad_need, gy_cpu_wino_grad_run, CPU_HALF_NO}};
-    static const struct cpu_row stem = {"winograd4/2", NULL, gy_cpu_stem_grad_need, gy_cpu_stem_grad_run, CPU_HALF_YES};
     const int is_wgrad = op->code == GY_OP_CONV_WGRAD;
-    if (gy_cpu_stem_fits(op, k))
-        return &stem;
     if (op->code != GY_OP_CONV && op->code != GY_OP_CONV_DGRAD && !is_wgrad)
         return NULL;
     const int i = gy_cpu_wino_find(op, k);

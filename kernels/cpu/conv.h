@@ -168,11 +168,6 @@ GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT size_t gy_cpu_wino_grad_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
-/* Weight gradient of 7x7 with stride 2 on few channels. */
-GY_INT int gy_cpu_stem_fits(const struct gy_op *op, const struct gy_kernels *k);
-GY_INT size_t gy_cpu_stem_grad_need(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_stem_grad_run(const struct gy_cpu *cpu, const struct gy_op *op);
-
 /* Depthwise: every channel is a group of its own. */
 GY_INT int gy_cpu_is_depthwise(const struct gy_op *op);
 GY_INT size_t gy_cpu_depth_need(const struct gy_cpu *cpu, const struct gy_op *op);

@@ -167,7 +167,7 @@ struct gy_update_rows {
 
 /* The transforms of Winograd's F(m x m, r x r), over count channels; see micro_wino.h. Transformed numbers lie pitch apart.
  * filter_back and spread are of weight gradients, NULL where a size has none. */
-#define GY_WINOS 5
+#define GY_WINOS 4
 /* Filters at a row of points: u[j * pitch + i * width + c] of point j of the row, channel i of channels. */
 struct gy_wino_filters {
     float *u;
@@ -210,8 +210,8 @@ struct gy_kernels {
      * by side, then a zero. Reads and writes up to 31 values beyond. */
     void (*join)(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, int64_t line, int64_t taps, int64_t len,
                  int64_t count);
-    struct gy_wino wino[GY_WINOS]; /* F(4x4, 3x3), F(7x7, 3x3), F(4x4, 5x5); forward F(5x5, 3x3); with a stride of 2 F(7x7, 3x3). r 0: the set has it not */
-    struct gy_wino phases; /* F(4x4, 4x4), of weight gradients alone; m 0: the set has it not */
+    /* F(4x4, 3x3), F(7x7, 3x3), F(4x4, 5x5), and F(7x7, 3x3) with a stride of 2. r 0: the set does not have it. */
+    struct gy_wino wino[GY_WINOS];
     /* dst[c * dst_pitch + r] = src[r * src_pitch + c] for r < rows, c < cols. */
     void (*transpose)(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols);
     /* Panel for outer: x rows side by side, dst [count][width], zero beyond cols. */

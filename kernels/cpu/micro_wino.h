@@ -46,7 +46,6 @@ struct wino_points {
 /* By e - 6. */
 static const struct wino_points wino_points[] = {
     [0] = WINO_TWO(0.625, 1.5, 0.625 * 0.625, 1.5 * 1.5),
-    [1] = WINO_THREE(0.625, 1.25, 2.75, 0.625 * 0.625, 1.25 * 1.25, 2.75 * 2.75),
     [2] = WINO_THREE(0.5, 1.0, 2.0, 0.25, 1.0, 4.0),
     [3] = WINO_FOUR(0.5, 0.875, 1.5, 3.75, 0.25, 0.875 * 0.875, 1.5 * 1.5, 3.75 * 3.75),
 };
@@ -345,21 +344,13 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
         }                                                                                                              \
     }
 
-/* Every size of a kernel set: prefix P for float, H for bf16; forward, and with a stride, float alone. */
-#define GY_MICRO_WINO_FORWARD(P, ATTR, V, W, M, R)                                                                     \
+/* Every size of a kernel set: prefix P for float, H for bf16; with a stride, float alone. */
+#define GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, M, R)                                                                     \
     GY_MICRO_WINO_FILTER(P, ATTR, V, W, M, R, 1)                                                                       \
     GY_MICRO_WINO_OUTPUT(P, ATTR, V, W, output, M, R, 1, 0)                                                            \
-    GY_MICRO_WINO_INPUT(P, P, ATTR, V, W, input, M, R, 1, 0)
-
-#define GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, M, R)                                                                     \
-    GY_MICRO_WINO_FORWARD(P, ATTR, V, W, M, R)                                                                         \
+    GY_MICRO_WINO_INPUT(P, P, ATTR, V, W, input, M, R, 1, 0)                                                           \
     GY_MICRO_WINO_FILTER_BACK(P, ATTR, V, W, M, R, 1)                                                                  \
     GY_MICRO_WINO_INPUT(P, H, ATTR, V, W, input, M, R, 1, 0)                                                           \
-    GY_MICRO_WINO_SPREAD(P, P, ATTR, V, W, M, R, 1)                                                                    \
-    GY_MICRO_WINO_SPREAD(P, H, ATTR, V, W, M, R, 1)
-
-#define GY_MICRO_WINO_GRAD(P, H, ATTR, V, W, M, R)                                                                     \
-    GY_MICRO_WINO_FILTER_BACK(P, ATTR, V, W, M, R, 1)                                                                  \
     GY_MICRO_WINO_SPREAD(P, P, ATTR, V, W, M, R, 1)                                                                    \
     GY_MICRO_WINO_SPREAD(P, H, ATTR, V, W, M, R, 1)
 
@@ -381,9 +372,7 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
     GY_MICRO_WINO_FIRST(P, H, ATTR, V, W)                                                                              \
     GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 7, 3)                                                                         \
     GY_MICRO_WINO_SIZE(P, H, ATTR, V, W, 4, 5)                                                                         \
-    GY_MICRO_WINO_FORWARD(P, ATTR, V, W, 5, 3)                                                                         \
-    GY_MICRO_WINO_STRIDED(P, ATTR, V, W, 7)                                                                            \
-    GY_MICRO_WINO_GRAD(P, H, ATTR, V, W, 4, 4)
+    GY_MICRO_WINO_STRIDED(P, ATTR, V, W, 7)
 
 #define GY_MICRO_TABLE_WINO_SIZE(P, H, M, R)                                                                           \
     {.m = M, .r = R, .stride = 1, .filter = P##_wino_filter_##M##_##R##_1, .filter_back = P##_wino_filter_back_##M##_##R##_1, \
@@ -391,19 +380,10 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
      .input = {{P##_wino_input_##M##_##R##_1, H##_wino_input_##M##_##R##_1}, {P##_wino_input_##M##_##R##_1, H##_wino_input_##M##_##R##_1}}, \
      .spread = {P##_wino_spread_##M##_##R##_1, H##_wino_spread_##M##_##R##_1}}
 
-#define GY_MICRO_TABLE_WINO_FORWARD(P, M, R)                                                                           \
-    {.m = M, .r = R, .stride = 1, .filter = P##_wino_filter_##M##_##R##_1, .output = {P##_wino_output_##M##_##R##_1},  \
-     .input = {{P##_wino_input_##M##_##R##_1}}}
-
 #define GY_MICRO_TABLE_WINO_STRIDED(P, M)                                                                              \
     {.m = M, .r = 3, .stride = 2, .filter = P##_wino_filter_##M##_3_2, .filter_back = P##_wino_filter_back_##M##_3_2,  \
      .output = {P##_wino_output_##M##_3_2, P##_wino_output_back_##M##_3_2},                                            \
      .input = {{P##_wino_input_##M##_3_2}, {P##_wino_input_back_##M##_3_2}}, .spread = {P##_wino_spread_##M##_3_2}}
-
-/* Inputs are transformed as by F(5x5, 3x3), which has the same points. */
-#define GY_MICRO_TABLE_WINO_GRAD(P, H, M, R)                                                                           \
-    {.m = M, .r = R, .stride = 1, .filter_back = P##_wino_filter_back_##M##_##R##_1, .input = {{P##_wino_input_5_3_1}}, \
-     .spread = {P##_wino_spread_##M##_##R##_1, H##_wino_spread_##M##_##R##_1}}
 
 /* ORDER: wino_least in winograd.c. */
 #define GY_MICRO_TABLE_WINO_FIRST(P, H, KERNELS) (KERNELS)->wino[0] = (struct gy_wino)GY_MICRO_TABLE_WINO_SIZE(P, H, 4, 3)
@@ -413,9 +393,7 @@ static inline void wino_filter_row(float *g, int row, int m, int r, int stride)
         GY_MICRO_TABLE_WINO_FIRST(P, H, KERNELS);                                                                      \
         (KERNELS)->wino[1] = (struct gy_wino)GY_MICRO_TABLE_WINO_SIZE(P, H, 7, 3);                                     \
         (KERNELS)->wino[2] = (struct gy_wino)GY_MICRO_TABLE_WINO_SIZE(P, H, 4, 5);                                     \
-        (KERNELS)->wino[3] = (struct gy_wino)GY_MICRO_TABLE_WINO_FORWARD(P, 5, 3);                                     \
-        (KERNELS)->wino[4] = (struct gy_wino)GY_MICRO_TABLE_WINO_STRIDED(P, 7);                                        \
-        (KERNELS)->phases = (struct gy_wino)GY_MICRO_TABLE_WINO_GRAD(P, H, 4, 4);                                      \
+        (KERNELS)->wino[3] = (struct gy_wino)GY_MICRO_TABLE_WINO_STRIDED(P, 7);                                        \
     } while (0)
 
 #endif

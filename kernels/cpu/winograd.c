@@ -99,7 +99,7 @@ static const struct wino_least {
     int32_t forward;    /* in float, from so many channels on */
     int32_t few, half;  /* float with fewer channels sums `half` of them at a time */
 } wino_least[GY_WINOS] = {{0, 128, 128, 0, 0, 0}, {256, 768, 64, 512, 512, 32}, {0, 1024, 128, 0, 0, 0},
-                          {0, 0, 64, 128, 0, 0}, {256, 768, 64, 128, 256, 32}};
+                          {256, 768, 64, 128, 256, 32}};
 
 static int wino_is_shape(const struct gy_op *op)
 {
