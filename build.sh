@@ -9,6 +9,7 @@
 #   ./build.sh test           the test suite with the default compiler; the last line has the counts
 #   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
 #   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net glm; long: on a bare Debian in a folder
+#   ./build.sh check coverage what the suite runs of the library and the command, by folder; what it does not into $BUILD/coverage
 #   ./build.sh bench          speed of kernels and of a training step
 #   ./build.sh gpu OUT        on a machine with a GPU: op test, nets, training, benchmarks; report and CSV into the folder OUT
 #   ./build.sh gpu OUT PART... some of it: ops net train sanitizer bench
@@ -19,7 +20,7 @@
 #   ./build.sh clean
 #
 # Variables: CC, CFLAGS (added at the end), KERNEL_CFLAGS (for kernels/cpu), BUILD (default build), JOBS,
-# GYRE_NO_INSTALL=1 (never installs a package).
+# GYRE_NO_INSTALL=1 (never installs a package), TESTS (names of the suite's programs, default all).
 set -eu
 unset CDPATH
 export LC_ALL=C
@@ -35,6 +36,7 @@ WARNINGS="-Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wcast-qual -Wstr
 LANGUAGE="-std=c99 -D_POSIX_C_SOURCE=200809L -g -fno-common -fvisibility=hidden -ffp-contract=off"
 LIBS="-lm -lpthread -ldl"
 MNIST=/usr/share/datasets/fashion-mnist
+TESTS=${TESTS:-}
 
 # ---- words to the user ---------------------------------------------------------------------------------------------
 
@@ -208,6 +210,8 @@ flavour()
         MORE="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION"
         LINK="-fsanitize=address,undefined,fuzzer" ;;
     ppc) FCC=powerpc64le-linux-gnu-gcc RUNNER="qemu-ppc64le -L /usr/powerpc64le-linux-gnu" MORE="-isystem $BUILD/include" ;;
+    coverage) FCC=gcc OPTIMIZE=-O1 MORE="--coverage -fprofile-update=atomic"
+        LINK="--coverage -Wl,--wrap=_exit $BUILD/coverage_exit.o" ;;
     shared) MORE="-fPIC" LINK="-shared -Wl,-z,defs -Wl,-soname,libgyre-net.so" ;;
     *) fail "no flavour $1" ;;
     esac
@@ -395,6 +399,15 @@ need_clang()
 need_gcc() { { have gcc && works gcc; } || install "tests with gcc" gcc libc6-dev; }
 need_sanitizer() { works "$CC" "-fsanitize=$1" || need_clang; }
 
+# Processes that end by _exit leave their counts, too.
+need_coverage()
+{
+    need_gcc && { have gcov || install "gcov" gcc; } || return 1
+    printf 'void __gcov_dump(void);\nvoid __real__exit(int);\nvoid __wrap__exit(int code)\n{\n    __gcov_dump();\n    __real__exit(code);\n}\n' \
+        >"$BUILD/coverage_exit.c"
+    gcc -c "$BUILD/coverage_exit.c" -o "$BUILD/coverage_exit.o"
+}
+
 need_ppc()
 {
     { have powerpc64le-linux-gnu-gcc && have qemu-ppc64le; } ||
@@ -428,7 +441,7 @@ open_tally()
     mkdir -p "$BUILD" "$LOGS"
     : >"$TALLY"
     STARTED=$(date +%s)
-    export BUILD CC DIR FCC FLAGS JOBS LOGS MNIST RUNNER SOURCE_ID SUITE TALLY
+    export BUILD CC DIR FCC FLAGS JOBS LOGS MNIST RUNNER SOURCE_ID SUITE TALLY TESTS
 }
 
 # Sums the tally, lines 'passed failed skipped', into the last line of the output. Fails when a check failed or none ran.
@@ -537,6 +550,19 @@ check_emulator()
     ASAN=$asan TSAN=$tsan TSAN_RUNNER=${TSAN_RUNNER:-} sh tests/run_emu.sh "$DIR"
 }
 
+# The suite with counters, a folder of them for each program, and what they say
+check_coverage()
+{
+    need_ucx || say "  tests of UCX will be skipped"
+    flavour coverage
+    COUNTERS=$(cd "$DIR" && pwd)/counters
+    export COUNTERS
+    rm -rf "$COUNTERS"
+    suite coverage
+    one coverage sh tests/run_coverage.sh "$DIR" "$COUNTERS"
+    sed -n '/^folder/,/^all/s/^/    /p' "$LOGS/coverage.log"
+}
+
 # check_part PART
 check_part()
 {
@@ -546,6 +572,7 @@ check_part()
     asan) ! optional "ASan, UBSan" need_sanitizer address,undefined || suite asan ;;
     tsan) ! optional "TSan" need_sanitizer thread || suite tsan ;;
     ppc) ! optional "POWER" need_ppc || suite ppc ;;
+    coverage) ! optional "coverage" need_coverage || check_coverage ;;
     style)
         have g++ || ! can_install || install "the public header as C++" g++ || :
         flavour default
@@ -593,7 +620,7 @@ check_part()
         sed -n 's/^[a-z].*\(ranks:\|epochs in\|passes:\)/    &/p' "$LOGS/run_glm_scale.log"
         ;;
     long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;
-    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net glm long" ;;
+    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net glm long coverage" ;;
     esac
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Runs what build.sh built in the folder $DIR: test programs, replays of the fuzz corpora, examples, end-to-end scripts. Each goes
 # through run_one.sh, which keeps the counts. Programs run one after the other, under an emulator several at a time.
-# Variables: BUILD, DIR, RUNNER (what starts a program, or empty), TALLY, SUITE (the flavour's name), JOBS.
+# Variables: BUILD, DIR, RUNNER (what starts a program, or empty), TALLY, SUITE (the flavour's name), JOBS, TESTS (names to run; empty: all).
 set -eu
 here=$(dirname "$0")
 LOGS=$DIR/logs
@@ -17,10 +17,13 @@ export TSAN_OPTIONS=allocator_may_return_null=1
 parallel=1
 case $SUITE in
 ppc) parallel=$JOBS LIMIT=3600 ;; # an emulated processor
-asan|tsan) LIMIT=1800 ;;
+asan|tsan|coverage) LIMIT=1800 ;;
 *) LIMIT=600 ;;
 esac
 export LIMIT
+
+# wanted NAME: it is among $TESTS, or these are not given
+wanted() { case " ${TESTS:-$1} " in *" $1 "*) ;; *) return 1 ;; esac; }
 
 # 'name program arguments', one a line
 {
@@ -37,10 +40,12 @@ export LIMIT
     fi
     for program in "$DIR"/tests/t_*; do
         case $SUITE/${program##*/} in ppc/t_ops) continue ;; esac
+        wanted "${program##*/}" || continue
         [ ! -x "$program" ] || echo "$(basename "$program") ${RUNNER:-} $program"
     done
     for program in "$DIR"/replay/fuzz_*; do
         name=$(basename "$program")
+        wanted "$name" || continue
         [ ! -x "$program" ] || echo "$name ${RUNNER:-} $program tests/corpus/${name#fuzz_}"
     done
 } | xargs -P "$parallel" -L 1 sh "$here/run_one.sh"
@@ -51,7 +56,7 @@ ppc|tsan) exit 0 ;;
 esac
 [ -x "$DIR/gyre" ] || exit 0
 for script in "$here"/e2e_*.sh; do
-    [ -f "$script" ] || continue
+    [ -f "$script" ] && wanted "$(basename "$script" .sh)" || continue
     TMP=$(mktemp -d)
     export TMP
     GYRE=$(cd "$DIR" && pwd)/gyre EXAMPLES=$(cd "$DIR" && pwd)/examples sh "$here/run_one.sh" "$(basename "$script" .sh)" sh "$script"
