@@ -10,6 +10,7 @@
 #   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
 #   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net glm; long: on a bare Debian in a folder
 #   ./build.sh check coverage what the suite runs of the library and the command, by folder; what it does not into $BUILD/coverage
+#   ./build.sh check mutants [SEED] [COUNT]: changes that no test notices, for a person to judge
 #   ./build.sh bench          speed of kernels and of a training step
 #   ./build.sh gpu OUT        on a machine with a GPU: op test, nets, training, benchmarks; report and CSV into the folder OUT
 #   ./build.sh gpu OUT PART... some of it: ops net train sanitizer bench
@@ -408,6 +409,8 @@ need_coverage()
     gcc -c "$BUILD/coverage_exit.c" -o "$BUILD/coverage_exit.o"
 }
 
+need_mutants() { need_coverage && { have python3 || install "mutants" python3; }; }
+
 need_ppc()
 {
     { have powerpc64le-linux-gnu-gcc && have qemu-ppc64le; } ||
@@ -557,13 +560,40 @@ check_coverage()
     flavour coverage
     COUNTERS=$(cd "$DIR" && pwd)/counters
     export COUNTERS
-    rm -rf "$COUNTERS"
+    rm -rf "$COUNTERS" "$COUNTERS.seconds" "$DIR/of"
     suite coverage
     one coverage sh tests/run_coverage.sh "$DIR" "$COUNTERS"
     sed -n '/^folder/,/^all/s/^/    /p' "$LOGS/coverage.log"
+    coverage_of >"$DIR/of"
 }
 
-# check_part PART
+# What counters depend on
+coverage_of() { { find engine io kernels net tests tools -type f | sort | xargs sha256sum; echo "$TESTS"; } | sha256sum; }
+
+# check_mutants [SEED] [COUNT]: tests/mutants.py in a copy of the tree, with counters of this one
+check_mutants()
+{
+    [ "$(cat "$BUILD/coverage/of" 2>/dev/null)" = "$(coverage_of)" ] || check_coverage
+    mkdir -p "$BUILD/mutants"
+    (
+        counters=$(cd "$BUILD/coverage" && pwd) LOGS=$(cd "$LOGS" && pwd) TALLY=$(cd "$BUILD" && pwd)/tally
+        for part in build.sh engine io kernels net tests tools; do
+            rm -rf "$BUILD/mutants/${part:?}"
+            cp -Rp "$part" "$BUILD/mutants"
+        done
+        cd "$BUILD/mutants"
+        BUILD=build
+        prepare >/dev/null
+        flavour default
+        build_tests
+        SUITE=$FLAVOUR
+        export KERNEL_CFLAGS LINK LIBS SUITE
+        say "  one a line in $LOGS/mutants.log"
+        LIMIT=604800 one mutants python3 tests/mutants.py "$counters" "${1:-$(date +%s)}" "${2:-20}"
+    )
+}
+
+# check_part PART [NUMBER...]
 check_part()
 {
     case $1 in
@@ -573,6 +603,10 @@ check_part()
     tsan) ! optional "TSan" need_sanitizer thread || suite tsan ;;
     ppc) ! optional "POWER" need_ppc || suite ppc ;;
     coverage) ! optional "coverage" need_coverage || check_coverage ;;
+    mutants)
+        shift
+        ! optional "mutants" need_mutants || check_mutants "$@"
+        ;;
     style)
         have g++ || ! can_install || install "the public header as C++" g++ || :
         flavour default
@@ -620,7 +654,7 @@ check_part()
         sed -n 's/^[a-z].*\(ranks:\|epochs in\|passes:\)/    &/p' "$LOGS/run_glm_scale.log"
         ;;
     long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;
-    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net glm long coverage" ;;
+    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net glm long coverage mutants" ;;
     esac
 }
 
@@ -630,9 +664,12 @@ target_check()
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     open_tally
+    numbers=$(printf '%s\n' "$@" | grep -x '[0-9]*' | tr '\n' ' ') || :
     for part in "$@"; do
+        case $part in *[!0-9]*) ;; *) continue ;; esac
         say "check: $part"
-        check_part "$part"
+        # shellcheck disable=SC2086
+        check_part "$part" $numbers
     done
     close_tally
 }

@@ -27,6 +27,7 @@ elif [ "$status" != 0 ] && [ "$failed" = 0 ]; then
 fi
 [ "$status" != 124 ] || why="stopped after ${LIMIT:-900} s"
 echo "$passed $failed $skipped" >>"$TALLY"
+[ -z "${COUNTERS:-}" ] || echo "$name $seconds" >>"$COUNTERS.seconds"
 {
     if [ "$failed" != 0 ]; then
         tail -n 40 "$log" | sed 's/^/    | /'

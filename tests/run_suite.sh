@@ -18,7 +18,7 @@ parallel=1
 case $SUITE in
 ppc) parallel=$JOBS LIMIT=3600 ;; # an emulated processor
 asan|tsan|coverage) LIMIT=1800 ;;
-*) LIMIT=600 ;;
+*) LIMIT=${LIMIT:-600} ;;
 esac
 export LIMIT
 

@@ -21,7 +21,8 @@ struct exec_world {
     int64_t count;
     int status[EXEC_RANKS];
     struct gy_error err[EXEC_RANKS];
-    int half; /* floats travel as bf16 */
+    int half;         /* floats travel as bf16 */
+    int victim, dies; /* the rank that is killed at this call; 0: none. Then whoever fails leaves, too. */
 };
 
 static struct exec_world world; /* one test program, one world at a time */
@@ -68,32 +69,40 @@ static int exec_drive(int ranks, uint64_t seed)
         uint32_t words[4];
         gy_rng_words(seed, 2, (uint64_t)call, 0, words);
         const int r = (int)(words[0] % (uint32_t)ranks);
+        if (world.dies > 0 && call == world.dies - 1)
+            gy_net_local_kill(world.local, world.victim);
         if (done[r])
             continue;
         world.status[r] = world.status[r] < 0 ? world.status[r] : gy_net_exec_test(world.exec[r], &world.err[r]);
         done[r] = world.status[r] != 0;
         left -= done[r];
+        if (world.status[r] < 0 && world.dies > 0)
+            gy_net_local_kill(world.local, r);
     }
     return left;
 }
 
-/* With bf16 on the way: within what that many roundings may lose, and all a bf16. */
+/* With bf16 on the way: within what that many roundings may lose, and all a bf16. A rounding to nearest is off by 2^-9 of a sum of k
+ * values, which is at most k / 2. Roundings to nearest do not pull the sums to one side: over many they stay within a quarter of one. */
 static int exec_right(int ranks)
 {
-    const double bound = world.half ? ranks * (ranks + 1) / 1024.0 : 1e-5;
+    const double bound = world.half ? ranks * (ranks + 2) / 2048.0 : 1e-5;
+    double pull = 0, size = 0;
     int right = 1;
     for (int64_t i = 0; i < world.count; i++) {
         double sum = 0;
         for (int r = 0; r < ranks; r++)
             sum += (double)(gy_rng_uniform(11, 1, (uint64_t)r, (uint64_t)i) - 0.5f);
         right &= fabs(sum - (double)world.data[0][i]) < bound;
+        pull += ((double)world.data[0][i] - sum) * (sum < 0 ? -1 : 1);
+        size += fabs(sum);
         uint32_t bits;
         memcpy(&bits, &world.data[0][i], sizeof(bits));
         right &= !world.half || (bits & 0xffff) == 0;
         for (int r = 1; r < ranks; r++)
             right &= memcmp(&world.data[0][i], &world.data[r][i], sizeof(float)) == 0;
     }
-    return right;
+    return right && (world.count < 1000 || fabs(pull) <= size / 2048);
 }
 
 static void exec_case(const char *algorithm, int ranks, int lanes, int64_t count, uint64_t seed)
@@ -112,7 +121,16 @@ static void exec_case(const char *algorithm, int ranks, int lanes, int64_t count
     exec_shut(ranks);
 }
 
+static const int64_t exec_counts[] = {0, 1, 17, 100, EXEC_COUNT};
 static const char *const exec_names[] = {"ring", "halving", "direct", "multiring", "multihalving", "hosts", "doubling", "tree"};
+
+/* Every number of ranks with every size of buffers. */
+static void exec_sizes(const char *algorithm, int least, size_t seed)
+{
+    for (int ranks = least; ranks <= EXEC_RANKS; ranks++)
+        for (size_t k = 0; k < GY_COUNT(exec_counts); k++)
+            exec_case(algorithm, ranks, 1 + (ranks + (int)k) % 3, exec_counts[k], (uint64_t)ranks + seed + k);
+}
 
 static void exec_same_bits(void)
 {
@@ -130,15 +148,32 @@ static void exec_same_bits(void)
     }
 }
 
-static void exec_dead(void)
+/* Its error says that this other rank is not there any more. */
+static int exec_misses(int rank, int other)
 {
-    const struct gy_net_shape shape = {.ranks = 8, .lanes = 1};
+    char lost[24], gone[24];
+    snprintf(lost, sizeof(lost), "rank %d was lost", other);
+    snprintf(gone, sizeof(gone), "rank %d is gone", other);
+    return strstr(world.err[rank].text, lost) != NULL || strstr(world.err[rank].text, gone) != NULL;
+}
+
+/* A rank dies amid a sum. Who would have sent to it and who would have received from it name it; they leave, so that all end. */
+static void exec_dead(int call)
+{
+    enum { RANKS = 8, VICTIM = 5 };
+    const struct gy_net_shape shape = {.ranks = RANKS, .lanes = 1};
     if (!exec_open("ring", &shape, 1, 2, 1000))
         return;
-    gy_net_local_kill(world.local, 5);
-    T_CHECK(exec_drive(8, 1) > 0 || world.status[4] == GY_E_PEER);
-    T_CHECK_MSG(world.status[4] == GY_E_PEER && strstr(world.err[4].text, "rank 5") != NULL, "%s", world.err[4].text);
-    exec_shut(8);
+    world.victim = VICTIM;
+    world.dies = call;
+    T_CHECK(exec_drive(RANKS, 1) == 0);
+    for (int r = 0; r < RANKS; r++) {
+        const int before = (r + RANKS - 1) % RANKS, behind = (r + 1) % RANKS;
+        const int named = before == VICTIM || behind == VICTIM ? exec_misses(r, VICTIM) : exec_misses(r, before) || exec_misses(r, behind);
+        T_CHECK_MSG(world.status[r] == GY_E_PEER && named, "killed at %d, rank %d: %d, %s", call, r, world.status[r], world.err[r].text);
+    }
+    world.dies = 0;
+    exec_shut(RANKS);
 }
 
 static void *exec_thread(void *arg)
@@ -166,22 +201,20 @@ static void exec_threads(const char *algorithm)
 
 int main(void)
 {
-    const int64_t counts[] = {0, 1, 17, 100, EXEC_COUNT};
     for (size_t a = 0; a < GY_COUNT(exec_names); a++) {
-        for (int ranks = 1; ranks <= EXEC_RANKS; ranks++)
-            exec_case(exec_names[a], ranks, 1 + ranks % 3, counts[(size_t)ranks % GY_COUNT(counts)], (uint64_t)ranks + a);
+        exec_sizes(exec_names[a], 1, a);
         for (uint64_t seed = 0; seed < 5; seed++)
             exec_case(exec_names[a], 6, 2, EXEC_COUNT, seed);
         exec_threads(exec_names[a]);
     }
     world.half = 1;
     for (size_t a = 0; a < GY_COUNT(exec_names); a++) {
-        for (int ranks = 2; ranks <= EXEC_RANKS; ranks++)
-            exec_case(exec_names[a], ranks, 1 + ranks % 3, counts[(size_t)(ranks + 1) % GY_COUNT(counts)], (uint64_t)ranks + a);
+        exec_sizes(exec_names[a], 2, a);
         exec_threads(exec_names[a]);
     }
     world.half = 0;
     exec_same_bits();
-    exec_dead();
+    for (int call = 1; call <= 100; call += 11)
+        exec_dead(call);
     T_END("t_net_exec");
 }
