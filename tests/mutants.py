@@ -28,7 +28,7 @@ CHANGES = [
     ("and, or", r"&&", "||"), ("and, or", r"\|\|", "&&"),
     ("deleted call", r"^ +((?:\w+(?:->|\.))*\w+)\(.*\);$", ""),
     ("swallowed status", r"\bGY_TRY(?=\(\w+\()", "(void)"),
-    ("swallowed status", r"\b(?:status|done) = (?:status == GY_OK \? )?(?=\w+\([^?;]*(?: : status)?;$)", "(void)"),
+    ("swallowed status", r"\b(?:status|done) = (?:status == GY_OK \? )?(?=\w+\([^?;]*;$)", "((void)"),
 ]
 
 
@@ -55,9 +55,10 @@ def changed(kind, match, put, line):
             return None
         return line[:len(line) - len(line.lstrip())] + ";"
     rest = line[match.end():]
-    if kind == "swallowed status":
-        rest = rest.replace(" : status;", ";")
-    return line[:match.start()] + put + rest
+    if put != "((void)":
+        return line[:match.start()] + put + rest
+    end = len(rest) - len(" : status;" if rest.endswith(" : status;") else ";")
+    return line[:match.end()] + put + rest[:end] + ", 0)" + rest[end:]
 
 
 def sites(path):
@@ -141,10 +142,10 @@ class Bench:
         elif test.startswith("fuzz_"):
             self.link(f"replay/{test}", [f"{obj}/tests/{test}.o", f"{obj}/tests/replay.o"], mutated)
         else:
+            self.link("gyre", self.objects(f"{obj}/tools"), mutated)
             for example in os.listdir("tools/examples") if test == "e2e_examples" else ():
                 if example.endswith(".c"):
                     self.link(f"examples/{example[:-2]}", [f"{obj}/tools/examples/{example[:-2]}.o"], mutated)
-        self.link("gyre", self.objects(f"{obj}/tools"), mutated)
         shutil.copy2(f"{self.dir}/libgyre-emu.so", self.room)
 
     def passes(self, test, mutated):

@@ -48,7 +48,7 @@ wanted() { case " ${TESTS:-$1} " in *" $1 "*) ;; *) return 1 ;; esac; }
         wanted "$name" || continue
         [ ! -x "$program" ] || echo "$name ${RUNNER:-} $program tests/corpus/${name#fuzz_}"
     done
-} | xargs -P "$parallel" -L 1 sh "$here/run_one.sh"
+} | xargs -r -P "$parallel" -L 1 sh "$here/run_one.sh"
 
 # end-to-end scripts drive the command; an emulator and the thread checker would take too long
 case $SUITE in
