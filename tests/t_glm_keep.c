@@ -134,6 +134,17 @@ static int kt_write_rank(void *user, struct gyre_job *job, int rank)
     return gy_glm_keep_write(&run.keep, c->path, job, &alloc, &err) == GY_OK;
 }
 
+/* No rank believes that all was written, and every one names the file. */
+static int kt_write_refused(void *user, struct gyre_job *job, int rank)
+{
+    static struct kt_run run;
+    const struct kt_case *const c = user;
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_error err = { 0 };
+    kt_fill(&run, rank, c->ranks, c->epoch, 1);
+    return gy_glm_keep_write(&run.keep, c->path, job, &alloc, &err) == GY_E_IO && strstr(err.text, c->path) != NULL;
+}
+
 static int kt_read_rank(void *user, struct gyre_job *job, int rank)
 {
     static struct kt_run run;
@@ -171,9 +182,21 @@ static void test_ranks(void)
     T_CHECK(unlink(other) == 0);
     c.ranks = 2;
     T_CHECK(gr_run(2, kt_read_rank, &c));
-    /* no folder: no rank believes that it wrote */
+}
+
+/* Of one rank, of another, or of all the file cannot be written. */
+static void test_ranks_refused(void)
+{
+    static const char *const folder[] = { "first.safetensors", "second.safetensors.1", "third.safetensors.2" };
+    static const char *const path[] = { "first.safetensors", "second.safetensors", "third.safetensors" };
+    struct kt_case c = { .ranks = 3, .epoch = 5 };
+    for (size_t i = 0; i < GY_COUNT(folder); i++) {
+        T_CHECK(mkdir(df_path(folder[i]), 0755) == 0);
+        snprintf(c.path, sizeof c.path, "%s", df_path(path[i]));
+        T_CHECK_MSG(gr_run(c.ranks, kt_write_refused, &c), "%s", folder[i]);
+    }
     snprintf(c.path, sizeof c.path, "/nowhere/ranks.safetensors");
-    T_CHECK(!gr_run(2, kt_write_rank, &c));
+    T_CHECK(gr_run(c.ranks, kt_write_refused, &c));
 }
 
 int main(void)
@@ -182,6 +205,7 @@ int main(void)
     test_alone();
     test_other_runs();
     test_ranks();
+    test_ranks_refused();
     df_remove(df_root);
     T_END("t_glm_keep");
 }
