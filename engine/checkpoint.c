@@ -298,10 +298,11 @@ static int ckpt_import(struct gyre_net *net, struct ckpt_reader *r)
 {
     for (r->write = 0; r->write < 2; r->write++)
         GY_TRY(ckpt_each_all(net, 0, 0, ckpt_take, r));
-    if (gy_region_has(net, GY_AT_EMA, 0) || net->plan.region_bytes[GY_AT_EMA])
-        return net->backend->copy(net->backend_self, net->base[GY_AT_EMA], net->base[GY_AT_PARAM],
-                                  net->plan.region_bytes[GY_AT_EMA], GY_COPY_ON_DEVICE);
-    return GY_OK;
+    const size_t bytes = net->plan.region_bytes[GY_AT_EMA];
+    if (bytes == 0)
+        return GY_OK;
+    const int status = net->backend->copy(net->backend_self, net->base[GY_AT_EMA], net->base[GY_AT_PARAM], bytes, GY_COPY_ON_DEVICE);
+    return gy_net_checked(net, status, "copying the averaged weights");
 }
 
 static int ckpt_open(struct gyre_net *net, const char *path, struct ckpt_reader *r,

@@ -105,6 +105,8 @@ GY_INT int gy_region_has(const struct gyre_net *net, int region, int param);
 
 /* The device's limits, measured now. */
 GY_INT int gy_net_ceilings(struct gyre_net *net, struct gy_ceilings *out);
+/* status, where the device gave it. One that is not GY_OK is told, and the net can only be closed. what: "sending the batch". */
+GY_INT int gy_net_checked(struct gyre_net *net, int status, const char *what);
 /* Runs one program. */
 GY_INT int gy_net_run(struct gyre_net *net, int program);
 /* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.valid. */

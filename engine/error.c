@@ -13,9 +13,14 @@ GY_STATIC_ASSERT((int)GYRE_E_PEER == (int)GY_E_PEER && (int)GYRE_E_NONFINITE == 
 GY_STATIC_ASSERT((int)GYRE_E_STOPPED == (int)GY_E_STOPPED && (int)GYRE_E_BUG == (int)GY_E_BUG, status_end);
 GY_STATIC_ASSERT(sizeof(struct gyre_error) == sizeof(struct gy_error), error_size);
 
+/* Whoever calls this has failed: an error that nobody wrote down is no success. */
 GY_INT int gy_error_out(struct gyre_error *out, const struct gy_error *err)
 {
+    struct gy_error none = { 0 };
+    if (err->status == GY_OK)
+        GY_FAIL(&none, GY_E_BUG, "a call failed and did not say why");
+    const struct gy_error *const from = err->status == GY_OK ? &none : err;
     if (out)
-        memcpy(out, err, sizeof *out);
-    return err->status;
+        memcpy(out, from, sizeof *out);
+    return from->status;
 }

@@ -42,7 +42,7 @@ static int64_t nonfinite_scan(const void *row, int64_t count, int dtype, double 
     return -1;
 }
 
-/* Works on host memory; rows of device memory go through the net's row buffer. */
+/* 1: found, 0: none, or a status. Rows of device memory go through the net's row buffer. */
 static int nonfinite_tensor(struct gyre_net *net, int tensor, struct nonfinite_place *at)
 {
     const struct gy_tensor *t = &net->plan.tensors[tensor];
@@ -52,7 +52,8 @@ static int nonfinite_tensor(struct gyre_net *net, int tensor, struct nonfinite_p
     const unsigned char *base = (const unsigned char *)net->base[t->region] + t->offset;
     for (int64_t first = 0; first < t->count; first += net->row_count) {
         const int64_t count = gy_min64(net->row_count, t->count - first);
-        net->backend->copy(net->backend_self, net->row, base + (size_t)first * each, (size_t)count * each, GY_COPY_TO_HOST);
+        const int status = net->backend->copy(net->backend_self, net->row, base + (size_t)first * each, (size_t)count * each, GY_COPY_TO_HOST);
+        GY_TRY(gy_net_checked(net, status, "a replay"));
         const int64_t found = nonfinite_scan(net->row, count, t->dtype, &at->value);
         if (found >= 0) {
             at->tensor = tensor;
@@ -86,22 +87,25 @@ static int nonfinite_report(const struct gyre_net *net, const struct nonfinite_p
     return GY_FAIL(where, GY_E_NONFINITE, "%s: tensor '%s'%s is %g", who, t->name, index, at->value);
 }
 
-/* Weights, running statistics, the batch. */
+/* Weights, running statistics, the batch: as nonfinite_tensor. */
 static int nonfinite_before(struct gyre_net *net, struct nonfinite_place *at)
 {
-    for (int i = 0; i < net->graph.param_count; i++)
-        if (nonfinite_tensor(net, net->plan.param[i], at))
-            return 1;
-    return nonfinite_tensor(net, net->plan.input, at) || (net->plan.target >= 0 && nonfinite_tensor(net, net->plan.target, at));
+    int found = 0;
+    for (int i = 0; i < net->graph.param_count && !found; i++)
+        found = nonfinite_tensor(net, net->plan.param[i], at);
+    if (!found)
+        found = nonfinite_tensor(net, net->plan.input, at);
+    return found || net->plan.target < 0 ? found : nonfinite_tensor(net, net->plan.target, at);
 }
 
 static int nonfinite_op(struct gyre_net *net, const struct gy_op *op, struct nonfinite_place *at)
 {
     const uint64_t writes = gy_op_row(op->code)->writes;
-    for (int role = 0; role < GY_ROLES; role++)
-        if (writes >> role & 1 && op->tensor[role] >= 0 && nonfinite_tensor(net, op->tensor[role], at))
-            return 1;
-    return 0;
+    int found = 0;
+    for (int role = 0; role < GY_ROLES && !found; role++)
+        if (writes >> role & 1 && op->tensor[role] >= 0)
+            found = nonfinite_tensor(net, op->tensor[role], at);
+    return found;
 }
 
 static int nonfinite_program(struct gyre_net *net, int program, int32_t *sample, struct gy_error *where)
@@ -111,10 +115,13 @@ static int nonfinite_program(struct gyre_net *net, int program, int32_t *sample,
         const struct gy_op *op = &net->plan.program[program].ops[i];
         if (op->code >= GY_OP_CODES) /* other ranks are not asked: they may be at another place */
             continue;
-        GY_TRY(net->backend->run(net->backend_self, op));
-        GY_TRY(net->backend->sync(net->backend_self));
-        if (!nonfinite_op(net, op, &at))
+        GY_TRY(gy_net_checked(net, net->backend->run(net->backend_self, op), "a replay"));
+        GY_TRY(gy_net_checked(net, net->backend->sync(net->backend_self), "a replay"));
+        const int found = nonfinite_op(net, op, &at);
+        if (found == 0)
             continue;
+        if (found < 0)
+            return found;
         char who[200];
         snprintf(who, sizeof who, "%s op %d, %s of layer '%s', wrote it", gy_program_name(program), i,
                  gy_op_row(op->code)->name, op->name);
@@ -127,8 +134,9 @@ static int nonfinite_find(struct gyre_net *net, const struct gyre_batch *batch, 
 {
     struct nonfinite_place at;
     GY_TRY(gy_net_feed(net, batch));
-    if (nonfinite_before(net, &at))
-        return nonfinite_report(net, &at, "before the first op", sample, where);
+    const int found = nonfinite_before(net, &at);
+    if (found != 0)
+        return found < 0 ? found : nonfinite_report(net, &at, "before the first op", sample, where);
     net->uniform.step = gy_parallel_counter(net);
     net->uniform.accumulate = 0;
     net->uniform.loss_scale = 1;
@@ -136,18 +144,32 @@ static int nonfinite_find(struct gyre_net *net, const struct gyre_batch *batch, 
     return nonfinite_program(net, GY_BACKWARD, sample, where);
 }
 
+static int nonfinite_copy_state(struct gyre_net *net, int to, int from)
+{
+    const size_t bytes = net->plan.region_bytes[GY_AT_KEEP];
+    return gy_net_checked(net, net->backend->copy(net->backend_self, net->base[to], net->base[from], bytes, GY_COPY_ON_DEVICE), "a replay");
+}
+
+/* Running statistics are afterwards what they were. */
+static int nonfinite_replay(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample, struct gy_error *where)
+{
+    GY_TRY(gy_net_ready(net, "gyre_find_nonfinite", 1));
+    GY_TRY(nonfinite_copy_state(net, GY_AT_KEEP, GY_AT_STATE));
+    const int status = nonfinite_find(net, batch, sample, where);
+    net->pending = 0;
+    GY_TRY(nonfinite_copy_state(net, GY_AT_STATE, GY_AT_KEEP));
+    return status;
+}
+
 GYRE_API int gyre_find_nonfinite(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample,
                                  struct gyre_error *where)
 {
     struct gy_error err = { 0 };
     int32_t found = -1;
-    GY_TRY(gy_net_ready(net, "gyre_find_nonfinite", 1));
-    const size_t bytes = net->plan.region_bytes[GY_AT_KEEP];
-    net->backend->copy(net->backend_self, net->base[GY_AT_KEEP], net->base[GY_AT_STATE], bytes, GY_COPY_ON_DEVICE);
-    const int status = nonfinite_find(net, batch, &found, &err);
-    net->backend->copy(net->backend_self, net->base[GY_AT_STATE], net->base[GY_AT_KEEP], bytes, GY_COPY_ON_DEVICE);
-    net->pending = 0;
+    const int status = nonfinite_replay(net, batch, &found, &err);
     if (sample)
         *sample = found;
-    return status == GY_OK ? GYRE_OK : gy_error_out(where, &err);
+    if (status == GY_OK)
+        return GYRE_OK;
+    return gy_error_out(where, status == GY_E_NONFINITE ? &err : &net->error);
 }

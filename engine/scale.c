@@ -28,9 +28,11 @@ GY_INT int gy_scale_updated(struct gyre_net *net)
     net->scale.open = 1;
     if (!net->pinned)
         return GY_OK;
-    GY_TRY(net->backend->copy(net->backend_self, (unsigned char *)net->seen[GY_AT_OUT] + scale_at(net),
-                              (unsigned char *)net->base[GY_AT_OUT] + scale_at(net), sizeof(float), GY_COPY_TO_HOST));
-    return net->backend->mark(net->backend_self, GY_QUEUE_WORK, GY_MARK_UPDATE);
+    int status = net->backend->copy(net->backend_self, (unsigned char *)net->seen[GY_AT_OUT] + scale_at(net),
+                                    (unsigned char *)net->base[GY_AT_OUT] + scale_at(net), sizeof(float), GY_COPY_TO_HOST);
+    if (status == GY_OK)
+        status = net->backend->mark(net->backend_self, GY_QUEUE_WORK, GY_MARK_UPDATE);
+    return gy_net_checked(net, status, "the update");
 }
 
 static int scale_halve(struct gyre_net *net)
@@ -54,7 +56,7 @@ GY_INT int gy_scale_settle(struct gyre_net *net)
     float norm;
     if (!s->open)
         return GY_OK;
-    GY_TRY(net->backend->reach(net->backend_self, GY_MARK_UPDATE));
+    GY_TRY(gy_net_checked(net, net->backend->reach(net->backend_self, GY_MARK_UPDATE), "the update"));
     s->open = 0;
     memcpy(&norm, (const unsigned char *)net->seen[GY_AT_OUT] + scale_at(net), sizeof norm);
     if (!isfinite(norm))

@@ -51,16 +51,13 @@ GY_INT int gy_net_ceilings(struct gyre_net *net, struct gy_ceilings *out)
                                                          : "the speed of this device cannot be measured");
 }
 
-static int step_checked(struct gyre_net *net, int status, const char *what)
+GY_INT int gy_net_checked(struct gyre_net *net, int status, const char *what)
 {
     if (status == GY_OK)
         return GY_OK;
     net->failed = 1;
     return gy_net_fail(net, status, "the device failed in %s or in what came before; the log says how", what);
 }
-
-/* The device's work so far is done, or why it cannot be. */
-static int step_sync(struct gyre_net *net, const char *what) { return step_checked(net, net->backend->sync(net->backend_self), what); }
 
 /* A tensor of the batch or of the results, where the host reads and writes it. */
 static void *step_place(const struct gyre_net *net, int tensor)
@@ -96,6 +93,12 @@ static int step_fetch(struct gyre_net *net, int queue, int tensor)
                                  t->bytes, GY_COPY_TO_HOST);
 }
 
+static int step_fetch_scores(struct gyre_net *net)
+{
+    GY_TRY(gy_net_checked(net, step_fetch(net, GY_QUEUE_WORK, net->plan.scores), "the evaluation"));
+    return gy_net_checked(net, net->backend->sync(net->backend_self), "the evaluation");
+}
+
 /* Loss and rank of every sample are asked for: beside the work that follows. */
 static int step_ask_results(struct gyre_net *net)
 {
@@ -111,7 +114,7 @@ static int step_ask_results(struct gyre_net *net)
 /* They have come. */
 static int step_await_results(struct gyre_net *net, const char *what)
 {
-    return step_checked(net, net->backend->reach(net->backend_self, GY_MARK_RESULTS), what);
+    return gy_net_checked(net, net->backend->reach(net->backend_self, GY_MARK_RESULTS), what);
 }
 
 GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training)
@@ -205,13 +208,13 @@ GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch)
     const struct gy_tensor *x = &net->plan.tensors[net->plan.input];
     const size_t sample = x->bytes / (size_t)net->config.batch, used = sample * (size_t)batch->count;
     unsigned char *place = step_place(net, net->plan.input);
-    GY_TRY(step_checked(net, net->backend->reach(net->backend_self, GY_MARK_SENT), "sending the last batch"));
+    GY_TRY(gy_net_checked(net, net->backend->reach(net->backend_self, GY_MARK_SENT), "sending the last batch"));
     memcpy(place, batch->x, used);
     memset(place + used, 0, x->bytes - used);
     step_labels(net, batch);
     step_targets(net, batch);
     step_mix(net, batch);
-    return step_checked(net, step_send(net), "sending the batch");
+    return gy_net_checked(net, step_send(net), "sending the batch");
 }
 
 /* What came out of the last forward pass. Sums in the order of the samples. */
@@ -233,16 +236,17 @@ static void step_collect(const struct gyre_net *net, struct gyre_result *result)
     result->step = net->updates;
 }
 
-static void step_keep_state(struct gyre_net *net, int restore)
+static int step_keep_state(struct gyre_net *net, int restore)
 {
     void *state = net->base[GY_AT_STATE], *kept = net->base[GY_AT_KEEP];
     const size_t bytes = net->plan.region_bytes[GY_AT_KEEP];
-    net->backend->copy(net->backend_self, restore ? state : kept, restore ? kept : state, bytes, GY_COPY_ON_DEVICE);
+    const int status = net->backend->copy(net->backend_self, restore ? state : kept, restore ? kept : state, bytes, GY_COPY_ON_DEVICE);
+    return gy_net_checked(net, status, "keeping the running statistics");
 }
 
 static int step_not_finite(struct gyre_net *net, const struct gyre_result *result)
 {
-    step_keep_state(net, 1);
+    GY_TRY(step_keep_state(net, 1));
     return gy_net_fail(net, GY_E_NONFINITE, "the loss is %g at step %" PRId64, result->loss, net->updates);
 }
 
@@ -250,7 +254,7 @@ static int step_backward(struct gyre_net *net)
 {
     const int status = gy_scale_settle(net);
     if (status != GY_OK)
-        step_keep_state(net, 1);
+        GY_TRY(step_keep_state(net, 1));
     GY_TRY(status);
     net->uniform.loss_scale = net->scale.now;
     GY_TRY(gy_net_run(net, GY_BACKWARD)); /* nobody waits: a GPU may still be at it when the next batch is fed */
@@ -266,10 +270,10 @@ static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int 
     GY_TRY(gy_net_feed(net, batch));
     net->uniform.step = gy_parallel_counter(net);
     net->uniform.accumulate = add;
-    step_keep_state(net, net->parallel.shard > 0); /* every shard begins with the same running statistics */
+    GY_TRY(step_keep_state(net, net->parallel.shard > 0)); /* every shard begins with the same running statistics */
     GY_TRY(gy_net_run(net, GY_FORWARD));
     const int early = net->pinned && !add && (late || net->parallel.ranks == 1);
-    GY_TRY(step_checked(net, step_ask_results(net), "the forward pass"));
+    GY_TRY(gy_net_checked(net, step_ask_results(net), "the forward pass"));
     if (early)
         GY_TRY(step_backward(net));
     GY_TRY(step_await_results(net, "the forward pass"));
@@ -345,7 +349,7 @@ GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch,
     struct gyre_result r;
     GY_TRY(gy_net_ready(net, "gyre_gradient", 1));
     GY_TRY(step_gradients(net, batch, 0, 0, &r));
-    step_keep_state(net, 1);
+    GY_TRY(step_keep_state(net, 1));
     net->pending = 0;
     if (result)
         *result = r;
@@ -357,7 +361,7 @@ GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, str
     GY_TRY(gy_net_ready(net, "gyre_eval", 0));
     GY_TRY(gy_net_feed(net, batch));
     GY_TRY(gy_net_run(net, GY_EVAL));
-    GY_TRY(step_checked(net, step_ask_results(net), "the evaluation"));
+    GY_TRY(gy_net_checked(net, step_ask_results(net), "the evaluation"));
     GY_TRY(step_await_results(net, "the evaluation"));
     if (result)
         step_collect(net, result);
@@ -368,18 +372,15 @@ GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, 
 {
     GY_TRY(gyre_eval(net, batch, NULL));
     const size_t bytes = (size_t)batch->count * (size_t)net->graph.classes * sizeof(float);
-    GY_TRY(step_fetch(net, GY_QUEUE_WORK, net->plan.scores));
-    GY_TRY(step_sync(net, "the evaluation"));
+    GY_TRY(step_fetch_scores(net));
     memcpy(scores, step_place(net, net->plan.scores), bytes);
     return GYRE_OK;
 }
 
 GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const float **loss, const int32_t **rank)
 {
-    if (scores) {
-        GY_TRY(step_fetch(net, GY_QUEUE_WORK, net->plan.scores));
-        GY_TRY(step_sync(net, "the evaluation"));
-    }
+    if (scores)
+        GY_TRY(step_fetch_scores(net));
     if (scores)
         *scores = step_place(net, net->plan.scores);
     if (loss)

@@ -60,7 +60,8 @@ GY_INT int gy_param_read_row(struct gyre_net *net, int param, int region, int32_
 {
     const struct weights_row w = weights_row_of(&net->graph.params[param]);
     const size_t bytes = (size_t)gy_param_row_count(&net->graph.params[param]) * sizeof(float);
-    GY_TRY(net->backend->copy(net->backend_self, net->row, weights_place(net, param, region, k), bytes, GY_COPY_TO_HOST));
+    const int status = net->backend->copy(net->backend_self, net->row, weights_place(net, param, region, k), bytes, GY_COPY_TO_HOST);
+    GY_TRY(gy_net_checked(net, status, "fetching a tensor"));
     weights_turn(&w, net->row, row, 1);
     return GY_OK;
 }
@@ -70,7 +71,8 @@ GY_INT int gy_param_write_row(struct gyre_net *net, int param, int region, int32
     const struct weights_row w = weights_row_of(&net->graph.params[param]);
     const size_t bytes = (size_t)gy_param_row_count(&net->graph.params[param]) * sizeof(float);
     weights_turn(&w, row, net->row, 0);
-    return net->backend->copy(net->backend_self, weights_place(net, param, region, k), net->row, bytes, GY_COPY_TO_DEVICE);
+    const int status = net->backend->copy(net->backend_self, weights_place(net, param, region, k), net->row, bytes, GY_COPY_TO_DEVICE);
+    return gy_net_checked(net, status, "sending a tensor");
 }
 
 GYRE_API int gyre_tensor_count(const struct gyre_net *net) { return net->graph.param_count; }

@@ -452,6 +452,7 @@ static void eng_test_hostile(void)
     T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_E_ARG);
     d.batch.count = 0;
     T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_E_ARG);
+    T_CHECK(gyre_find_nonfinite(net, &d.batch, NULL, &error) == GYRE_E_ARG && strstr(error.text, "batch of 0 samples"));
     d.batch.count = 6;
     d.label[3] = 5;
     T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_E_ARG && strstr(gyre_last_error(net)->text, "label 5 of sample 3"));
