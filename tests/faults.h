@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* faults.h: the n-th call of a kind fails. A program that includes this has its own realloc, open, fwrite, fsync ...; they go on to the C
+ * library, but for the one call that is to fail. The library's memory comes from a hook of the test or from realloc, and its backends
+ * are copies of the real ones, in whose tables every function that can fail counts. Calls count between faults_begin and faults_end
+ * alone. */
+#ifndef GY_FAULTS_H
+#define GY_FAULTS_H
+#include "../engine/base/mem.h"
+#include "../kernels/backend.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum faults_kind { FAULTS_MEMORY = 1, FAULTS_READ = 2, FAULTS_WRITE = 4, FAULTS_DEVICE = 8 };
+
+/* How calls fail: the n-th alone, or it and all later ones, as on a disk that is full. */
+enum faults_mode { FAULTS_ONCE, FAULTS_ON };
+
+static struct {
+    int kinds, mode;
+    int64_t left;     /* calls that still go well */
+    int hit;          /* calls that failed */
+    const char *what; /* the first of them */
+    FILE *bad;        /* the stream whose reading failed */
+    int64_t bytes;    /* of the hook that are held */
+} faults;
+
+static void faults_begin(int kinds, int mode, int64_t n)
+{
+    faults.mode = mode;
+    faults.hit = 0;
+    faults.what = "nothing";
+    faults.bad = NULL;
+    __atomic_store_n(&faults.left, n, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&faults.kinds, kinds, __ATOMIC_SEQ_CST);
+}
+
+/* How many calls failed. */
+static int faults_end(void)
+{
+    __atomic_store_n(&faults.kinds, 0, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&faults.hit, __ATOMIC_SEQ_CST);
+}
+
+/* 1: this call is to fail. */
+static int faults_now(int kind, const char *what)
+{
+    if (!(__atomic_load_n(&faults.kinds, __ATOMIC_RELAXED) & kind))
+        return 0;
+    const int64_t left = __atomic_fetch_sub(&faults.left, 1, __ATOMIC_SEQ_CST);
+    if (faults.mode == FAULTS_ONCE ? left != 0 : left > 0)
+        return 0;
+    if (__atomic_fetch_add(&faults.hit, 1, __ATOMIC_SEQ_CST) == 0)
+        faults.what = what;
+    return 1;
+}
+
+static int faults_fails(int kind, const char *what, int reason)
+{
+    if (!faults_now(kind, what))
+        return 0;
+    errno = reason;
+    return 1;
+}
+
+/* ---- memory ---- */
+
+static void *faults_hook(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
+{
+    (void)user;
+    if (new_bytes == 0) {
+        free(ptr);
+        __atomic_fetch_sub(&faults.bytes, ptr ? (int64_t)old_bytes : 0, __ATOMIC_SEQ_CST);
+        return NULL;
+    }
+    if (faults_now(FAULTS_MEMORY, "the hook"))
+        return NULL;
+    void *const now = malloc(new_bytes);
+    if (now && ptr)
+        memcpy(now, ptr, old_bytes < new_bytes ? old_bytes : new_bytes);
+    if (now)
+        free(ptr);
+    if (now)
+        __atomic_fetch_add(&faults.bytes, (int64_t)new_bytes - (ptr ? (int64_t)old_bytes : 0), __ATOMIC_SEQ_CST);
+    return now;
+}
+
+/* ---- the C library ---- */
+
+#ifndef RTLD_NEXT
+#define RTLD_NEXT ((void *)-1L) /* POSIX headers hide it */
+#endif
+
+/* The C library's function of that name, as *out. */
+static void faults_next(const char *name, void *out)
+{
+    void *const at = dlsym(RTLD_NEXT, name);
+    if (!at)
+        _exit(2);
+    memcpy(out, &at, sizeof at);
+}
+
+void *realloc(void *ptr, size_t bytes)
+{
+    static void *(*next)(void *, size_t);
+    if (!next)
+        faults_next("realloc", &next);
+    return faults_fails(FAULTS_MEMORY, "realloc", ENOMEM) ? NULL : next(ptr, bytes);
+}
+
+int open(const char *path, int flags, ...)
+{
+    static int (*next)(const char *, int, ...);
+    va_list args;
+    va_start(args, flags);
+    const int mode = flags & O_CREAT ? va_arg(args, int) : 0;
+    va_end(args);
+    if (!next)
+        faults_next("open", &next);
+    const int reads = (flags & O_ACCMODE) == O_RDONLY;
+    return faults_fails(reads ? FAULTS_READ : FAULTS_WRITE, "open", reads ? EIO : ENOSPC) ? -1 : next(path, flags, mode);
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+    static FILE *(*next)(const char *, const char *);
+    if (!next)
+        faults_next("fopen", &next);
+    return faults_fails(mode[0] == 'r' ? FAULTS_READ : FAULTS_WRITE, "fopen", EIO) ? NULL : next(path, mode);
+}
+
+FILE *fdopen(int fd, const char *mode)
+{
+    static FILE *(*next)(int, const char *);
+    if (!next)
+        faults_next("fdopen", &next);
+    return faults_fails(FAULTS_WRITE, "fdopen", ENOMEM) ? NULL : next(fd, mode);
+}
+
+int fstat(int fd, struct stat *info)
+{
+    static int (*next)(int, struct stat *);
+    if (!next)
+        faults_next("fstat", &next);
+    return faults_fails(FAULTS_READ, "fstat", EIO) ? -1 : next(fd, info);
+}
+
+int stat(const char *path, struct stat *info)
+{
+    static int (*next)(const char *, struct stat *);
+    if (!next)
+        faults_next("stat", &next);
+    return faults_fails(FAULTS_READ, "stat", EIO) ? -1 : next(path, info);
+}
+
+void *mmap(void *at, size_t bytes, int may, int flags, int fd, off_t from)
+{
+    static void *(*next)(void *, size_t, int, int, int, off_t);
+    if (!next)
+        faults_next("mmap", &next);
+    return faults_fails(FAULTS_READ, "mmap", ENOMEM) ? MAP_FAILED : next(at, bytes, may, flags, fd, from);
+}
+
+ssize_t read(int fd, void *to, size_t bytes)
+{
+    static ssize_t (*next)(int, void *, size_t);
+    if (!next)
+        faults_next("read", &next);
+    return faults_fails(FAULTS_READ, "read", EIO) ? -1 : next(fd, to, bytes);
+}
+
+ssize_t pread(int fd, void *to, size_t bytes, off_t from)
+{
+    static ssize_t (*next)(int, void *, size_t, off_t);
+    if (!next)
+        faults_next("pread", &next);
+    return faults_fails(FAULTS_READ, "pread", EIO) ? -1 : next(fd, to, bytes, from);
+}
+
+size_t fread(void *to, size_t each, size_t count, FILE *file)
+{
+    static size_t (*next)(void *, size_t, size_t, FILE *);
+    if (!next)
+        faults_next("fread", &next);
+    if (!faults_fails(FAULTS_READ, "fread", EIO))
+        return next(to, each, count, file);
+    faults.bad = file;
+    return 0;
+}
+
+int ferror(FILE *file)
+{
+    static int (*next)(FILE *);
+    if (!next)
+        faults_next("ferror", &next);
+    return faults.bad == file ? 1 : next(file);
+}
+
+DIR *opendir(const char *path)
+{
+    static DIR *(*next)(const char *);
+    if (!next)
+        faults_next("opendir", &next);
+    return faults_fails(FAULTS_READ, "opendir", EIO) ? NULL : next(path);
+}
+
+struct dirent *readdir(DIR *dir)
+{
+    static struct dirent *(*next)(DIR *);
+    if (!next)
+        faults_next("readdir", &next);
+    return faults_fails(FAULTS_READ, "readdir", EIO) ? NULL : next(dir);
+}
+
+ssize_t pwrite(int fd, const void *from, size_t bytes, off_t at)
+{
+    static ssize_t (*next)(int, const void *, size_t, off_t);
+    if (!next)
+        faults_next("pwrite", &next);
+    return faults_fails(FAULTS_WRITE, "pwrite", ENOSPC) ? -1 : next(fd, from, bytes, at);
+}
+
+size_t fwrite(const void *from, size_t each, size_t count, FILE *file)
+{
+    static size_t (*next)(const void *, size_t, size_t, FILE *);
+    if (!next)
+        faults_next("fwrite", &next);
+    return faults_fails(FAULTS_WRITE, "fwrite", ENOSPC) ? 0 : next(from, each, count, file);
+}
+
+int fputc(int c, FILE *file)
+{
+    static int (*next)(int, FILE *);
+    if (!next)
+        faults_next("fputc", &next);
+    return faults_fails(FAULTS_WRITE, "fputc", ENOSPC) ? EOF : next(c, file);
+}
+
+int vfprintf(FILE *file, const char *fmt, va_list args)
+{
+    static int (*next)(FILE *, const char *, va_list);
+    if (!next)
+        faults_next("vfprintf", &next);
+    return faults_fails(FAULTS_WRITE, "vfprintf", ENOSPC) ? -1 : next(file, fmt, args);
+}
+
+int fflush(FILE *file)
+{
+    static int (*next)(FILE *);
+    if (!next)
+        faults_next("fflush", &next);
+    return faults_fails(FAULTS_WRITE, "fflush", ENOSPC) ? EOF : next(file);
+}
+
+/* What was opened for reading closes without a fault. */
+int fclose(FILE *file)
+{
+    static int (*next)(FILE *);
+    if (!next)
+        faults_next("fclose", &next);
+    const int reads = (fcntl(fileno(file), F_GETFL) & O_ACCMODE) == O_RDONLY;
+    faults.bad = faults.bad == file ? NULL : faults.bad;
+    const int fails = !reads && faults_now(FAULTS_WRITE, "fclose"), closed = next(file);
+    errno = fails ? ENOSPC : errno;
+    return fails ? EOF : closed;
+}
+
+/* Nobody's disk is waited for. */
+int fsync(int fd)
+{
+    (void)fd;
+    return faults_fails(FAULTS_WRITE, "fsync", EIO) ? -1 : 0;
+}
+
+int rename(const char *from, const char *to)
+{
+    static int (*next)(const char *, const char *);
+    if (!next)
+        faults_next("rename", &next);
+    return faults_fails(FAULTS_WRITE, "rename", EACCES) ? -1 : next(from, to);
+}
+
+int ftruncate(int fd, off_t bytes)
+{
+    static int (*next)(int, off_t);
+    if (!next)
+        faults_next("ftruncate", &next);
+    return faults_fails(FAULTS_WRITE, "ftruncate", EIO) ? -1 : next(fd, bytes);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    static int (*next)(const char *, mode_t);
+    if (!next)
+        faults_next("mkdir", &next);
+    return faults_fails(FAULTS_WRITE, "mkdir", ENOSPC) ? -1 : next(path, mode);
+}
+
+#endif
