@@ -190,7 +190,10 @@ static int folder_take_class(void *user, const char *name, struct gy_error *err)
     if (folder_is_image(name))
         return GY_OK;
     GY_TRY(gy_file_join(path, sizeof(path), walk->root, name, err));
-    return gy_file_exists(path) == 2 ? folder_add(walk->list, &walk->data->alloc, name, 0, err) : GY_OK;
+    const int kind = gy_file_exists(path);
+    if (kind < 0) /* a class too few would give all behind it other labels */
+        return GY_FAIL(err, GY_E_IO, "%s: cannot be read: %s", path, strerror(errno));
+    return kind == 2 ? folder_add(walk->list, &walk->data->alloc, name, 0, err) : GY_OK;
 }
 
 static int folder_take_file(void *user, const char *name, struct gy_error *err)
@@ -317,7 +320,10 @@ static int folder_find_root(char *root, size_t room, const char *path, const cha
     const char *alias;
     for (int i = 0; split[0] && (alias = gy_data_split_alias(split, i)) != NULL; i++) {
         GY_TRY(gy_file_join(root, room, path, alias, err));
-        if (gy_file_exists(root) == 2)
+        const int kind = gy_file_exists(root);
+        if (kind < 0)
+            return GY_FAIL(err, GY_E_IO, "%s: cannot be read: %s", root, strerror(errno));
+        if (kind == 2)
             return GY_OK;
     }
     size_t n = strlen(path);

@@ -256,7 +256,7 @@ GY_INT int gy_file_exists(const char *path)
 {
     struct stat info;
     if (stat(path, &info) != 0)
-        return 0;
+        return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
     return S_ISDIR(info.st_mode) ? 2 : 1;
 }
 

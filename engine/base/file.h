@@ -37,7 +37,7 @@ GY_INT int gy_file_make_folder(const char *path, struct gy_error *err); /* paren
 GY_INT const char *gy_file_line(const char *path, char *line, int room);
 /* Where a file of that name is kept between runs: gyre/NAME in $XDG_CACHE_HOME or ~/.cache; 0, or -1 with "" when neither is known. */
 GY_INT int gy_file_cache(char *path, size_t room, const char *name);
-GY_INT int gy_file_exists(const char *path);                              /* 0 no, 1 file, 2 folder */
+GY_INT int gy_file_exists(const char *path); /* 0 no, 1 file, 2 folder; -1: the system does not say, errno has its reason */
 /* Joins folder and name with one slash into room bytes; GY_E_ARG with a sentence when too long. */
 GY_INT int gy_file_join(char *out, size_t room, const char *folder, const char *name, struct gy_error *err);
 

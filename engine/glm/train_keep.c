@@ -97,7 +97,7 @@ GY_INT int gy_glm_train_resume(struct glm_train *t, struct gy_error *err)
     if (!t->c.folder || !t->c.resume)
         return GY_OK;
     GY_TRY(keep_path(t, t->at, path, err));
-    int there = gy_file_exists(path) == 1;
+    int there = gy_file_exists(path) != 0; /* what cannot be read says so when it is read */
     if (t->c.job)
         GY_TRY(gy_job_any(t->c.job, there, &there, err));
     if (!there)
