@@ -256,8 +256,11 @@ static int klist_audit_read(const char *path, struct klist_record *was, struct g
 {
     struct gyre_error error;
     char line[512];
-    if (gyre_read_note(path, "kernels", line, sizeof line, &error) != GYRE_OK)
+    const int status = gyre_read_note(path, "kernels", line, sizeof line, &error);
+    if (status == GYRE_E_ARG)
         return GY_FAIL(err, GY_E_ARG, "%.300s records no kernels: it was not trained on a GPU", path);
+    if (status != GYRE_OK)
+        return GY_FAIL(err, status, "%s", error.text);
     if (!klist_record_read(line, was) || gyre_read_note(path, "kernels.config", line, sizeof line, &error) != GYRE_OK ||
         !klist_config_read(line, config))
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: its note of kernels is damaged", path);
@@ -277,8 +280,11 @@ static int klist_audit_net(const char *path, struct gyre_config *config, struct 
     int status = gyre_read_net(path, text, room, NULL, &error);
     if (status != GYRE_OK)
         status = GY_FAIL(audit->err, status, "%s", error.text);
+    const int tuned = status == GY_OK ? gyre_read_note(path, "kernels.tune", rows, room, &error) : GYRE_OK;
+    if (tuned != GYRE_OK && tuned != GYRE_E_ARG)
+        status = GY_FAIL(audit->err, tuned, "%s", error.text);
     config->net = text;
-    config->tune = gyre_read_note(path, "kernels.tune", rows, room, &error) == GYRE_OK ? rows : "off";
+    config->tune = tuned == GYRE_OK ? rows : "off";
     if (status == GY_OK)
         status = gy_net_measure(config, &need, klist_audit_look, audit, audit->err);
     gy_alloc_free(&alloc, text, 2 * room);

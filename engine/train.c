@@ -79,8 +79,12 @@ static int train_read_notes(struct train_run *run, const char *path)
 {
     char text[256], want[256];
     struct train_sums *e = &run->epoch, *r = &run->row;
-    if (gyre_read_note(path, "train.data", text, sizeof text, NULL) != GYRE_OK)
+    struct gyre_error error;
+    const int status = gyre_read_note(path, "train.data", text, sizeof text, &error);
+    if (status == GYRE_E_ARG)
         return GY_OK; /* not of this loop: weights and counters alone go on */
+    if (status != GYRE_OK)
+        return gy_net_fail(run->net, status, "%s", error.text);
     train_data_text(run, want, sizeof want);
     if (strcmp(text, want) != 0)
         return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: the run had %s; now there are %s", path, text, want);
@@ -160,6 +164,8 @@ static int train_load_newest(struct train_run *run, const struct gy_checkpoints 
             gy_log_write(gy_net_log(run->net), GY_LOG_INFO, "going on from %s", path);
             return train_read_notes(run, path);
         }
+        if (!gy_checkpoint_is_bad(gyre_last_error(run->net)->status))
+            return gyre_last_error(run->net)->status;
         if (i == 0)
             first = *gyre_last_error(run->net);
         gy_log_write(gy_net_log(run->net), GY_LOG_WARN, "this checkpoint cannot be used: %s", gyre_last_error(run->net)->text);
@@ -311,10 +317,15 @@ static int train_open(struct train_run *run)
     return train_report_resume(run);
 }
 
-static void train_close(struct train_run *run)
+/* status: of the run so far. Rows that cannot be written in the end fail one that went well. */
+static int train_close(struct train_run *run, int status)
 {
+    struct gy_error err = { 0 };
     gyre_close_loader(run->loader);
-    gy_run_files_close(&run->files);
+    const int closed = gy_run_files_close(&run->files, &err);
+    if (closed == GY_OK || (status != GY_OK && status != GY_E_STOPPED))
+        return status;
+    return gy_net_fail(run->net, closed, "%s", err.text);
 }
 
 /* ---- a loss that is not finite ---- */
@@ -510,8 +521,7 @@ GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *co
         else
             train_rescue(&run);
     }
-    train_close(&run);
-    return status;
+    return train_close(&run, status);
 }
 
 #undef TRAIN_ROWS

@@ -14,6 +14,8 @@ struct gy_checkpoints {
 GY_INT int gy_checkpoints_list(struct gy_checkpoints *list, const struct gy_alloc *alloc, const char *folder,
                                struct gy_error *err); /* a folder that is not there has none */
 GY_INT void gy_checkpoints_close(struct gy_checkpoints *list); /* safe on a zeroed struct */
+/* Is this a file that cannot be used, so that an older one may stand in? Not when memory, a device or another rank is to blame. */
+GY_INT int gy_checkpoint_is_bad(int status);
 GY_INT int gy_checkpoint_path(char *path, size_t room, const char *folder, int64_t step, struct gy_error *err);
 /* Removes all but the newest `keep` of those with at most `step` batches. A file that cannot be removed is only named in the log. */
 GY_INT int gy_checkpoints_prune(const struct gy_alloc *alloc, const struct gy_log *log, const char *folder, int64_t step,
@@ -41,7 +43,7 @@ struct gy_run_files {
 /* first_step: batches done by the checkpoint that the run goes on from; -1: a new run. */
 GY_INT int gy_run_files_open(struct gy_run_files *files, const struct gy_alloc *alloc, const char *folder,
                              int64_t first_step, struct gy_error *err);
-GY_INT void gy_run_files_close(struct gy_run_files *files); /* safe on a zeroed struct */
+GY_INT int gy_run_files_close(struct gy_run_files *files, struct gy_error *err); /* safe on a zeroed struct; all gone in any case */
 GY_INT int gy_run_files_row(struct gy_run_files *files, const struct gy_run_row *row, struct gy_error *err);
 /* Draws curve.svg from metrics.csv. per_epoch: batches of an epoch. */
 GY_INT int gy_run_files_curve(struct gy_run_files *files, int64_t per_epoch, struct gy_error *err);

@@ -59,7 +59,13 @@ GY_INT int gy_checkpoints_list(struct gy_checkpoints *list, const struct gy_allo
     if (!dir)
         return errno == ENOENT ? GY_OK : GY_FAIL(err, GY_E_IO, "%.300s: cannot be listed: %s", folder, strerror(errno));
     int status = GY_OK;
-    for (const struct dirent *entry; status == GY_OK && (entry = readdir(dir)) != NULL;) {
+    while (status == GY_OK) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (!entry && errno)
+            status = GY_FAIL(err, GY_E_IO, "%.300s: cannot be listed: %s", folder, strerror(errno));
+        if (!entry)
+            break;
         const int64_t step = trainf_step(entry->d_name);
         if (step >= 0)
             status = trainf_add(list, step, err);
@@ -69,6 +75,8 @@ GY_INT int gy_checkpoints_list(struct gy_checkpoints *list, const struct gy_allo
         gy_checkpoints_close(list);
     return status;
 }
+
+GY_INT int gy_checkpoint_is_bad(int status) { return status <= GY_E_IO && status > GY_E_NOMEM; }
 
 GY_INT int gy_checkpoint_path(char *path, size_t room, const char *folder, int64_t step, struct gy_error *err)
 {
@@ -139,7 +147,7 @@ static int trainf_find(const char *folder, char *path, size_t room, struct gy_er
     struct gy_checkpoints list;
     GY_TRY(gy_checkpoints_list(&list, &alloc, folder, err));
     int status = GY_FAIL(err, GY_E_IO, "%.300s: no checkpoint (" TRAINF_PREFIX "N" TRAINF_SUFFIX ") is there", folder);
-    for (int i = 0; i < list.count && status != GY_OK; i++) {
+    for (int i = 0; i < list.count && gy_checkpoint_is_bad(status); i++) {
         status = gy_checkpoint_path(path, room, folder, list.steps[i], err);
         if (status == GY_OK)
             status = trainf_readable(path, err);
@@ -168,11 +176,11 @@ GY_INT int gy_run_files_open(struct gy_run_files *files, const struct gy_alloc *
     return first_step > 0 ? gy_events_restart(files->events, first_step + 1, err) : GY_OK;
 }
 
-GY_INT void gy_run_files_close(struct gy_run_files *files)
+GY_INT int gy_run_files_close(struct gy_run_files *files, struct gy_error *err)
 {
-    gy_events_close(files->events);
-    gy_csv_close(files->csv);
+    const int events = gy_events_close(files->events, err), rows = gy_csv_close(files->csv, err);
     memset(files, 0, sizeof *files);
+    return events != GY_OK ? events : rows;
 }
 
 /* A number, or nothing where there is none. */

@@ -102,7 +102,7 @@ GY_INT int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const 
             status = GY_FAIL(err, GY_E_IO, "%s: cannot open: %s", path, strerror(errno));
     }
     if (status != GY_OK)
-        gy_csv_close(csv);
+        gy_csv_close(csv, NULL);
     else
         *out = csv;
     return status;
@@ -120,12 +120,13 @@ GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt,
     return GY_OK;
 }
 
-GY_INT void gy_csv_close(struct gy_csv *csv)
+GY_INT int gy_csv_close(struct gy_csv *csv, struct gy_error *err)
 {
     if (csv == NULL)
-        return;
+        return GY_OK;
     const struct gy_alloc alloc = csv->alloc;
-    if (csv->file != NULL)
-        fclose(csv->file);
+    const int bad = csv->file != NULL && fclose(csv->file) != 0;
+    const int status = bad ? GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", csv->path, strerror(errno)) : GY_OK;
     gy_alloc_free(&alloc, csv, sizeof(*csv));
+    return status;
 }

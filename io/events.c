@@ -126,7 +126,7 @@ GY_INT int gy_events_open(struct gy_events **out, const struct gy_alloc *alloc, 
         status = ev_write(events, &message, err);
     }
     if (status != GY_OK)
-        gy_events_close(events);
+        gy_events_close(events, NULL);
     else
         *out = events;
     return status;
@@ -159,12 +159,13 @@ GY_INT int gy_events_restart(struct gy_events *events, int64_t step, struct gy_e
     return ev_write(events, &message, err);
 }
 
-GY_INT void gy_events_close(struct gy_events *events)
+GY_INT int gy_events_close(struct gy_events *events, struct gy_error *err)
 {
     if (events == NULL)
-        return;
+        return GY_OK;
     const struct gy_alloc alloc = events->alloc;
-    if (events->file != NULL)
-        fclose(events->file);
+    const int bad = events->file != NULL && fclose(events->file) != 0;
+    const int status = bad ? GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", events->path, strerror(errno)) : GY_OK;
     gy_alloc_free(&alloc, events, sizeof(*events));
+    return status;
 }

@@ -16,7 +16,7 @@ GY_INT int gy_events_scalar(struct gy_events *events, int64_t step, const char *
                             struct gy_error *err);
 /* The run goes on from a checkpoint: readers drop what earlier files say of `step` and later ones. */
 GY_INT int gy_events_restart(struct gy_events *events, int64_t step, struct gy_error *err);
-GY_INT void gy_events_close(struct gy_events *events); /* NULL is fine */
+GY_INT int gy_events_close(struct gy_events *events, struct gy_error *err); /* NULL is fine; gone in any case */
 
 /* Rows appended to a CSV with a fixed header. Opening an existing file keeps the rows whose first column (step) is at
  * most keep_step, so that a resumed run neither repeats nor loses rows; keep_step -1 starts anew. A cut last row is
@@ -25,7 +25,7 @@ struct gy_csv;
 GY_INT int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const char *path, const char *header,
                        int64_t keep_step, struct gy_error *err);
 GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...) GY_PRINTF(3, 4); /* flushed */
-GY_INT void gy_csv_close(struct gy_csv *csv); /* NULL is fine */
+GY_INT int gy_csv_close(struct gy_csv *csv, struct gy_error *err); /* NULL is fine; gone in any case */
 
 /* A line chart: series share the x axis and are scaled on the left or the right axis. Points that are not finite
  * break the line. Allocates nothing; the file is whole or absent. Labels may be NULL. */

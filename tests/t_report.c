@@ -93,7 +93,7 @@ static int report_write_events(const char *folder, const struct gy_alloc *alloc)
         status = gy_events_restart(events, 301, &report_err);
     if (status == GY_OK)
         status = gy_events_scalar(events, (int64_t)1 << 40, "eval/acc\xC3\xA9", 1e30, &report_err);
-    gy_events_close(events);
+    T_CHECK(gy_events_close(events, NULL) == GY_OK);
     return status;
 }
 
@@ -126,7 +126,7 @@ static void report_test_events(void)
     struct gy_events *events = NULL;
     if (T_CHECK(gy_events_open(&events, &alloc, report_folder, &report_err) == GY_OK)) /* a second one: another name */
         T_CHECK(gy_events_scalar(events, 1, tag, 0, &report_err) == GY_E_ARG);
-    gy_events_close(events);
+    T_CHECK(gy_events_close(events, NULL) == GY_OK);
     T_CHECK(report_find_events(path) == 2);
     T_CHECK(gy_events_open(&events, &alloc, "/absent-folder", &report_err) == GY_E_IO);
     T_CHECK(strstr(report_err.text, "/absent-folder") != NULL);
@@ -163,7 +163,7 @@ static void report_csv_case(const char *before, int64_t keep_step, const char *a
         return;
     T_CHECK(gy_csv_row(csv, &report_err, "%d,%s", 9, "new") == GY_OK);
     T_CHECK_MSG(report_same(path, after), "keep %d of: %s", (int)keep_step, before != NULL ? before : "no file");
-    gy_csv_close(csv);
+    T_CHECK(gy_csv_close(csv, NULL) == GY_OK);
     remove(path);
 }
 
