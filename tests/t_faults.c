@@ -391,7 +391,7 @@ static void ft_device(void)
 
 int main(void)
 {
-    df_open();
+    faults_folder(df_root, sizeof df_root);
     ft_host();
     ft_device();
     df_remove(df_root);
