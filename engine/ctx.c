@@ -53,7 +53,7 @@ static struct gy_plan_config ctx_plan_config(const struct gyre_config *c)
     p.f[GY_C_EPS] = c->optimizer.eps;
     p.f[GY_C_ETA] = c->optimizer.lars_eta;
     p.f[GY_C_CLIP] = c->optimizer.clip_norm;
-    p.f[GY_C_EMA] = c->optimizer.ema;
+    p.average = c->optimizer.ema > 0;
     return p;
 }
 

@@ -82,6 +82,7 @@ GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *all
 
 /* optim.c */
 GY_INT float gy_schedule_rate(const struct gyre_schedule *schedule, int64_t step);
+GY_INT float gy_average_keep(float decay, int64_t updates); /* what the average of weights keeps of itself after so many updates */
 GY_INT int gy_init_weights(struct gyre_net *net);
 
 /* bridge.c: several ranks, each with a device with memory of its own */

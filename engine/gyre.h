@@ -105,7 +105,8 @@ enum gyre_pin { GYRE_PIN_AUTO, GYRE_PIN_ON, GYRE_PIN_OFF };
 enum gyre_optimizer_kind { GYRE_SGD, GYRE_LARS, GYRE_ADAMW };
 enum gyre_schedule_kind { GYRE_CONSTANT, GYRE_STEPS, GYRE_COSINE, GYRE_POLY };
 
-/* Update rules as PyTorch defines them; LARS: v = m v + lr eta |w| / (|g| + decay |w|) (g + decay w); w -= v. */
+/* Update rules as PyTorch defines them; LARS: v = m v + lr ratio (g + decay w); w -= v, where ratio is eta |w| / (|g| + decay |w|) of a
+ * tensor's norms, and 1 where |w| or |g| is 0 and for tensors without decay. All rules see the gradient after clip_norm. */
 struct gyre_optimizer {
     int kind;           /* enum gyre_optimizer_kind; GYRE_SGD */
     float momentum;     /* .9 */
@@ -114,8 +115,9 @@ struct gyre_optimizer {
     int decay_all;      /* 0: no weight decay (and no LARS) for biases and batch norm */
     float beta1, beta2, eps; /* AdamW: .9 .999 1e-8 */
     float lars_eta;     /* .001 */
-    float clip_norm;    /* 0: off; else the gradient's total norm is cut to this */
-    float ema;          /* 0: off; else decay of the moving average of weights that evaluation uses */
+    float clip_norm;    /* 0: off; else the gradient's total norm is cut to this before the rule sees it */
+    float ema;          /* 0: off; else decay of the moving average of weights that evaluation uses. Update n, from 0, decays by
+                         * min(ema, (1 + n) / (10 + n)) */
 };
 
 /* The learning rate as a function of the step alone. */
@@ -283,6 +285,7 @@ GYRE_API int gyre_tensor_count(const struct gyre_net *net);
 GYRE_API int gyre_tensor_at(const struct gyre_net *net, int index, struct gyre_tensor_info *info);
 /* Values in PyTorch's layout. name may begin with "grad." (after gyre_gradient or gyre_step), "momentum.", "second." or "ema.". count must be right. */
 GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *values, int64_t count);
+/* A weight's average becomes the same, so that evaluation uses it; setting "ema.NAME" leaves the weight as it is. */
 GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float *values, int64_t count);
 
 /* A checkpoint: safetensors with PyTorch's names and layout, optimiser state, counters and the net's text. Whole or absent. */

@@ -28,6 +28,12 @@ GY_INT float gy_schedule_rate(const struct gyre_schedule *s, int64_t step)
     }
 }
 
+/* As TensorFlow's ExponentialMovingAverage with num_updates: the average of a few weights leaves its begin behind at once. */
+GY_INT float gy_average_keep(float decay, int64_t updates)
+{
+    return (float)fmin((double)decay, (1 + (double)updates) / (10 + (double)updates));
+}
+
 /* He et al. 2015 (fan out): four elements a draw. */
 static void optim_fill_normal(const struct gyre_net *net, int param, int64_t first, int64_t count, float *row)
 {

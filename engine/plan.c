@@ -187,7 +187,7 @@ static void plan_update(struct gy_builder *b)
     op.tensor[GY_DW] = norms.tensor[GY_DW] = plan_whole(b, GY_AT_GRAD);
     op.tensor[GY_M] = plan_whole(b, GY_AT_OPT1);
     op.tensor[GY_V] = rule == GY_OP_ADAMW ? plan_whole(b, GY_AT_OPT2) : -1;
-    op.tensor[GY_EMA] = b->config->f[GY_C_EMA] > 0 ? plan_whole(b, GY_AT_EMA) : -1;
+    op.tensor[GY_EMA] = b->config->average ? plan_whole(b, GY_AT_EMA) : -1;
     if (rule == GY_OP_LARS || b->config->f[GY_C_CLIP] > 0 || op.flags & GY_F_SKIP) {
         b->plan->norms = norms.tensor[GY_SUMS] = op.tensor[GY_SUMS] =
             plan_permanent(b, "norms", GY_AT_OUT, GY_F32, 1, 2 * (int64_t)b->plan->span_count + 2, 1, 1, 1);
@@ -290,7 +290,7 @@ GY_INT void gy_build_programs(struct gy_builder *b)
     if (b->status == GY_OK && b->config->train)
         plan_training(b);
     plan_evaluation(b);
-    if (b->status == GY_OK && b->config->train && b->config->f[GY_C_EMA] > 0)
+    if (b->status == GY_OK && b->config->train && b->config->average)
         plan_average(b);
     b->plan->region_bytes[GY_AT_KEEP] = b->config->train ? b->plan->region_bytes[GY_AT_STATE] : 0;
     plan_levels(b);

@@ -52,7 +52,7 @@ struct gy_plan_config {
     int dtype;             /* of activations and their gradients */
     float mean[4], std[4];
     int optimizer;         /* enum gyre_optimizer_kind */
-    int nesterov, decay_all;
+    int nesterov, decay_all, average; /* average: of weights, for evaluation */
     float f[8];            /* update constants, enum gy_update_constant */
     int ranks, shards;     /* processes; shards of each of them, one after the other: at least 1 */
     int sync_bn;           /* statistics of batch norms over all ranks */

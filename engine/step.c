@@ -321,6 +321,7 @@ static int step_update(struct gyre_net *net)
     u->grad_scale = 1.0f / (net->scale.now * (float)net->config.accumulate * (float)net->parallel.shards);
     u->bias1 = (float)(1 - pow((double)net->config.optimizer.beta1, t));
     u->bias2 = (float)(1 - pow((double)net->config.optimizer.beta2, t));
+    u->keep = gy_average_keep(net->config.optimizer.ema, net->updates);
     GY_TRY(gy_net_run(net, GY_UPDATE));
     net->pending = 0;
     net->updates++;

@@ -147,10 +147,13 @@ GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float
     GY_TRY(weights_find(net, name, count, &param, &region));
     const int64_t row = gy_param_row_count(&net->graph.params[param]);
     const float scale = weights_scale(net, region);
+    const int averaged = region == GY_AT_PARAM && gy_region_has(net, GY_AT_EMA, param); /* evaluation reads the average */
     for (int32_t k = 0; k < net->graph.params[param].k; k++) {
         for (int64_t i = 0; i < row; i++)
             net->row2[i] = values[k * row + i] * scale;
         GY_TRY(gy_param_write_row(net, param, region, k, net->row2));
+        if (averaged)
+            GY_TRY(gy_param_write_row(net, param, GY_AT_EMA, k, net->row2));
     }
     return GYRE_OK;
 }

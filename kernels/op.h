@@ -55,8 +55,11 @@
  *
  * GY_OP_NORMS          W DW                           SUMS                    for every span: sum w^2, sum g^2 (g = dw * uniform.grad_scale); then at
  *                                                                             2 * span_count: totals of both. Fixed tree.
+ *                                                                             The three rules see g cut to a total norm of f[GY_C_CLIP], if that is
+ *                                                                             above 0; then ema = uniform.keep ema + (1 - uniform.keep) w
  * GY_OP_SGD            W DW M [SUMS EMA]              W M EMA                 v = mu v + (g + decay w); w -= lr * (nesterov ? g' + mu v : v)
- * GY_OP_LARS           W DW M SUMS [EMA]              W M EMA                 as SGD, lr * eta |w| / (|g| + decay |w|) inside v, for spans with adapt
+ * GY_OP_LARS           W DW M SUMS [EMA]              W M EMA                 as SGD, lr * eta |w| / (|g| + decay |w|) inside v, for spans with adapt;
+ *                                                                             lr alone where |w| or |g| is 0
  * GY_OP_ADAMW          W DW M V [SUMS EMA]            W M V EMA               Loshchilov and Hutter 2019
  *                                                                             these three with GY_F_SKIP: nothing, when the total of g^2 is not finite
  *

@@ -35,7 +35,7 @@ enum gy_op_flags {
 };
 
 /* Constants of the update ops, by position in f[]. */
-enum gy_update_constant { GY_C_MOMENTUM, GY_C_DECAY, GY_C_BETA1, GY_C_BETA2, GY_C_EPS, GY_C_ETA, GY_C_CLIP, GY_C_EMA };
+enum gy_update_constant { GY_C_MOMENTUM, GY_C_DECAY, GY_C_BETA1, GY_C_BETA2, GY_C_EPS, GY_C_ETA, GY_C_CLIP };
 
 /* How sample i is made of the batch. Every sample is first moved by its own dy and dx (zeros come in) and then mirrored; then it is mixed with
  * sample partner (mixup: the box is the whole image; cutmix: inside is 0). */
@@ -60,6 +60,7 @@ struct gy_uniform {
     float loss_scale;      /* multiplies the loss's gradient */
     float grad_scale;      /* multiplies gradients when they are applied: 1 / (loss_scale * accumulated micro-batches) */
     float bias1, bias2;    /* AdamW: 1 - beta^t */
+    float keep;            /* what the average of weights keeps of itself in this update */
     int32_t accumulate;    /* weight gradients add instead of overwriting */
     int32_t valid;         /* samples with a label in this batch, at least 1 */
 };

@@ -298,6 +298,7 @@ static void op_memory_make(struct op_memory *m, const struct op_case *c, uint64_
                                 .grad_scale = 0.5f,
                                 .bias1 = 0.3f,
                                 .bias2 = 0.05f,
+                                .keep = 0.7f,
                                 .accumulate = c->accumulate,
                                 .valid = (int32_t)gy_max64(1, c->geom.n - c->valid_less) };
     op_spans(c, m);

@@ -399,7 +399,7 @@ static void op_add_updates(struct op_cases *all)
                                 .span_room = room,
                                 .flags = option & 1 ? GY_F_NESTEROV : 0,
                                 .without = (option & 2 ? 0 : OP_BIT(GY_EMA)) | (clip || lars ? 0 : OP_BIT(GY_SUMS)),
-                                .f = { 0.9f, 0.01f, 0.8f, 0.95f, 1e-6f, 0.02f, clip ? 0.5f : 0.0f, 0.7f } });
+                                .f = { 0.9f, 0.01f, 0.8f, 0.95f, 1e-6f, 0.02f, clip ? 0.5f : 0.0f } });
             }
     }
 }

@@ -11,10 +11,11 @@
  * - batch norm, average pooling, local response norm (alpha / size), AdamW and SGD (v = mu v + g, w -= lr v, v = 0
  * before the first step) are PyTorch's; where a batch norm sees one value a channel, the running variance takes the
  * biased one;
- * - LARS has the rate inside the momentum: v = mu v + lr local (g + decay w), w -= v; its norms are of the whole
- * gradient, before it is cut to the allowed norm; a span that does not adapt, or whose norm is 0, has local = 1;
+ * - a gradient is cut to the allowed total norm before the rule sees it, as torch.nn.utils.clip_grad_norm_ does;
+ * - LARS has the rate inside the momentum: v = mu v + lr local (g + decay w), w -= v; local is 1 where the span does not
+ *   adapt and where |w| or |g| is 0, as in NVIDIA's LARC and MLPerf's LARS;
  * - a span's decay is f[GY_C_DECAY] * span.decay, its rate uniform.lr * span.rate; the average is taken last,
- *   ema = keep ema + (1 - keep) w. */
+ *   ema = uniform.keep ema + (1 - uniform.keep) w. */
 #ifndef GY_REF_H
 #define GY_REF_H
 #include "../op.h"

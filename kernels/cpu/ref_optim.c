@@ -25,14 +25,17 @@ GY_INT void GY_REF(norms)(const struct gy_op *op)
     sums[2 * op->span_count + 1] = (GY_REAL)all_g;
 }
 
-/* Multiplies every gradient: scale, and the cut to the allowed norm. */
-static GY_REAL ref_optim_scale(const struct gy_op *op)
+/* What the cut to the allowed total norm leaves of a gradient: 1 where it is below. */
+static double ref_optim_cut(const struct gy_op *op)
 {
     const GY_REAL *sums = op->ptr[GY_SUMS];
-    const double limit = (double)op->f[GY_C_CLIP], scale = (double)op->u->grad_scale;
+    const double limit = (double)op->f[GY_C_CLIP];
     const double norm = sums && limit > 0 ? sqrt((double)sums[2 * op->span_count + 1]) : 0;
-    return (GY_REAL)(norm > limit ? scale * limit / norm : scale);
+    return norm > limit ? limit / norm : 1;
 }
+
+/* Multiplies every gradient: scale and cut. */
+static GY_REAL ref_optim_scale(const struct gy_op *op) { return (GY_REAL)((double)op->u->grad_scale * ref_optim_cut(op)); }
 
 /* Gradients overflowed: nothing is updated. */
 static int ref_optim_skips(const struct gy_op *op)
@@ -44,7 +47,7 @@ static int ref_optim_skips(const struct gy_op *op)
 static void ref_optim_average(const struct gy_op *op, int64_t i)
 {
     GY_REAL *ema = op->ptr[GY_EMA];
-    const GY_REAL *w = op->ptr[GY_W], keep = (GY_REAL)op->f[GY_C_EMA];
+    const GY_REAL *w = op->ptr[GY_W], keep = (GY_REAL)op->u->keep;
     if (ema)
         ema[i] = keep * ema[i] + (1 - keep) * w[i];
 }
@@ -66,12 +69,12 @@ GY_INT void GY_REF(sgd)(const struct gy_op *op)
     }
 }
 
-/* |w|, |g| of a span to the layer's own rate; 1 where a norm is 0 or the span does not adapt. Norms are of the gradient
- * before it is cut. */
+/* |w|, |g| of a span to the layer's own rate; 1 where a norm is 0 or the span does not adapt. g is the gradient that the rule
+ * sees: cut. */
 static double ref_lars_rate(const struct gy_op *op, int32_t s)
 {
     const GY_REAL *sums = op->ptr[GY_SUMS];
-    const double w = sqrt((double)sums[2 * s]), g = sqrt((double)sums[2 * s + 1]);
+    const double w = sqrt((double)sums[2 * s]), g = ref_optim_cut(op) * sqrt((double)sums[2 * s + 1]);
     const double below = g + (double)op->f[GY_C_DECAY] * (double)op->spans[s].decay * w;
     return op->spans[s].adapt && w > 0 && g > 0 ? (double)op->f[GY_C_ETA] * w / below : 1;
 }

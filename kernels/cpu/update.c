@@ -83,20 +83,23 @@ GY_INT void gy_cpu_norms_run(const struct gy_cpu *cpu, const struct gy_op *op)
     sums[2 * op->span_count + 1] = (float)all_g;
 }
 
-/* Multiplies every gradient: scale, and the cut to the allowed norm. */
-static float update_scale(const struct gy_op *op)
+/* What the cut to the allowed total norm leaves of a gradient: 1 where it is below. */
+static double update_cut(const struct gy_op *op)
 {
     const float *sums = op->ptr[GY_SUMS];
-    const double limit = (double)op->f[GY_C_CLIP], scale = (double)op->u->grad_scale;
+    const double limit = (double)op->f[GY_C_CLIP];
     const double norm = sums != NULL && limit > 0.0 ? sqrt((double)sums[2 * op->span_count + 1]) : 0.0;
-    return (float)(norm > limit ? scale * limit / norm : scale);
+    return norm > limit ? limit / norm : 1.0;
 }
 
-/* LARS: the layer's own rate; 1 where a norm is 0 or the span does not adapt. */
+/* Multiplies every gradient: scale and cut. */
+static float update_scale(const struct gy_op *op) { return (float)((double)op->u->grad_scale * update_cut(op)); }
+
+/* LARS: the layer's own rate, from the gradient that is cut; 1 where a norm is 0 or the span does not adapt. */
 static double update_lars_rate(const struct gy_op *op, int32_t s)
 {
     const float *sums = op->ptr[GY_SUMS];
-    const double w = sqrt((double)sums[2 * s]), g = sqrt((double)sums[2 * s + 1]);
+    const double w = sqrt((double)sums[2 * s]), g = update_cut(op) * sqrt((double)sums[2 * s + 1]);
     const double below = g + (double)op->f[GY_C_DECAY] * (double)op->spans[s].decay * w;
     return op->spans[s].adapt && w > 0.0 && g > 0.0 ? (double)op->f[GY_C_ETA] * w / below : 1.0;
 }
@@ -114,7 +117,7 @@ static void update_tile(void *arg, int64_t tile, int thread)
                                .v = v != NULL ? v + first : NULL, .g = (const float *)op->ptr[GY_DW] + first,
                                .ema = ema != NULL ? ema + first : NULL, .count = count, .inner = 1.0f, .outer = lr,
                                .mu = op->f[GY_C_MOMENTUM], .decay = op->f[GY_C_DECAY] * span->decay,
-                               .scale = job->scale, .keep = op->f[GY_C_EMA],
+                               .scale = job->scale, .keep = op->u->keep,
                                .nesterov = (op->flags & GY_F_NESTEROV) != 0};
     if (op->code == GY_OP_LARS) {
         a.inner = (float)((double)op->u->lr * (double)span->rate * update_lars_rate(op, s));

@@ -127,7 +127,7 @@ GY_KERNEL(optim_norms_all)
 #endif
 
 #if defined OPTIM_SGD || defined OPTIM_LARS || defined OPTIM_ADAMW
-/* GY_F0 momentum, GY_F1 decay, GY_F2 and GY_F3 beta, GY_F4 eps, GY_F5 eta, GY_F6 clip, GY_F7 ema (enum gy_update_constant). */
+/* GY_F0 momentum, GY_F1 decay, GY_F2 and GY_F3 beta, GY_F4 eps, GY_F5 eta, GY_F6 clip (enum gy_update_constant). */
 
 /* The last of spans lo .. hi that does not begin behind i; lo when all do. */
 GY_FN int optim_find(const struct gy_span *spans, int64_t i, int lo, int hi)
@@ -148,11 +148,11 @@ GY_FN int optim_skips(const float *sums)
     return (GY_FLAGS & GY_F_SKIP) && (gy_bits(sums[2 * GY_SPANS + 1]) & 0x7f800000u) == 0x7f800000u;
 }
 
-/* What multiplies every gradient: its scale, and the cut to the allowed norm. */
-GY_FN float optim_scale(const float *sums, const struct gy_uniform *u)
+/* What the cut to the allowed total norm leaves of a gradient: 1 where it is below. */
+GY_FN float optim_cut(const float *sums)
 {
     const float norm = GY_HAS_SUMS && GY_F6 > 0.0f ? sqrtf(sums[2 * GY_SPANS + 1]) : 0.0f;
-    return norm > GY_F6 ? u->grad_scale * GY_F6 / norm : u->grad_scale;
+    return norm > GY_F6 ? GY_F6 / norm : 1.0f;
 }
 
 struct optim_rule {
@@ -166,7 +166,8 @@ struct optim_rule {
 GY_FN struct optim_rule optim_rule_of(struct gy_span span, int s, const float *sums, const struct gy_uniform *u)
 {
     struct optim_rule out;
-    out.scale = optim_scale(sums, u);
+    const float cut = optim_cut(sums);
+    out.scale = u->grad_scale * cut;
     out.decay = GY_F1 * span.decay;
     out.lr = u->lr * span.rate;
 #ifdef OPTIM_ADAMW
@@ -174,7 +175,7 @@ GY_FN struct optim_rule optim_rule_of(struct gy_span span, int s, const float *s
     out.root2 = sqrtf(u->bias2);
 #endif
 #ifdef OPTIM_LARS
-    const float w = sqrtf(sums[2 * s]), g = sqrtf(sums[2 * s + 1]);
+    const float w = sqrtf(sums[2 * s]), g = cut * sqrtf(sums[2 * s + 1]);
     if (span.adapt && w > 0.0f && g > 0.0f)
         out.lr *= GY_F5 * w / (g + out.decay * w);
 #else
@@ -239,7 +240,7 @@ GY_KERNEL(optim_update)
     const struct optim_rule rule = optim_rule_of(span, s, GY_P(const float, GY_SUMS), a.u);
     GY_UNROLL for (int j = 0; j < 4; j++) {
         optim_one(rule, dw.v[j], &w.v[j], &m.v[j], &v.v[j]);
-        ema.v[j] = GY_F7 * ema.v[j] + (1.0f - GY_F7) * w.v[j];
+        ema.v[j] = a.u->keep * ema.v[j] + (1.0f - a.u->keep) * w.v[j];
     }
     optim_put(GY_P(float, GY_W), i, count, w);
     optim_put(GY_P(float, GY_M), i, count, m);

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/* Options in company: an update is what a plain second implementation makes of the same gradients, whatever rule, clipping, decay, averaging,
+ * accumulation and checkpoints it is combined with. On the reference, the machine's own kernels and the CUDA emulator. */
+#include "../engine/base/file.h"
+#include "../engine/base/rng.h"
+#include "../engine/gyre.h"
+#include "t.h"
+#include <unistd.h>
+
+/* The emulator's kernels call its own thread checker, which this one would replace. */
+#if defined(__SANITIZE_THREAD__)
+#define SEAM_NO_EMULATOR 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SEAM_NO_EMULATOR 1
+#endif
+#endif
+
+#define SEAM_BATCH 6
+#define SEAM_SIDE 4
+#define SEAM_PIXELS (SEAM_SIDE * SEAM_SIDE * 2)
+#define SEAM_CLASSES 4
+#define SEAM_TENSORS 8
+#define SEAM_ROOM 256 /* elements of the largest tensor */
+
+static const char seam_text[] = "input 4x4x2\nconv: conv 3 3x3 bias\nrelu\nfc: linear 4\nsoftmax\n";
+
+/* Device and kernel set. */
+struct seam_set {
+    const char *device, *isa;
+};
+static const struct seam_set seam_sets[] = { { "cpu", "ref" }, { "cpu", NULL }, { "emu", NULL } };
+
+/* The last set cannot be used everywhere. */
+static int seam_set_count(void)
+{
+#ifdef SEAM_NO_EMULATOR
+    return 2;
+#else
+    struct gyre_config config;
+    struct gyre_need need;
+    gyre_config_default(&config);
+    config.net = seam_text;
+    config.device = "emu";
+    return gyre_measure(&config, &need, NULL) == GYRE_OK ? 3 : 2;
+#endif
+}
+
+static struct gyre_config seam_config(const struct seam_set *set)
+{
+    struct gyre_config config;
+    gyre_config_default(&config);
+    config.net = seam_text;
+    config.batch = SEAM_BATCH;
+    config.threads = 1;
+    config.device = set->device;
+    config.isa = set->isa;
+    config.use_env = strcmp(set->device, "emu") == 0; /* the cache of kernels */
+    config.optimizer.lars_eta = 0.02f;
+    config.optimizer.weight_decay = 0.01f;
+    return config;
+}
+
+static struct gyre_net *seam_open(const struct gyre_config *config)
+{
+    struct gyre_net *net = NULL;
+    struct gyre_error error = { 0 };
+    T_CHECK_MSG(gyre_open(&net, config, &error) == GYRE_OK, "%s", error.text);
+    return net;
+}
+
+struct seam_data {
+    float x[SEAM_BATCH * SEAM_PIXELS];
+    int32_t label[SEAM_BATCH];
+    struct gyre_batch batch;
+};
+
+static void seam_fill(struct seam_data *d, uint64_t number, float scale)
+{
+    for (int i = 0; i < SEAM_BATCH * SEAM_PIXELS; i++)
+        d->x[i] = scale * gy_rng_normal(3, 4, number, (uint64_t)i);
+    for (int i = 0; i < SEAM_BATCH; i++)
+        d->label[i] = (int32_t)((number + (uint64_t)i) % SEAM_CLASSES);
+    d->batch = (struct gyre_batch){ .x = d->x, .label = d->label, .count = SEAM_BATCH };
+}
+
+/* ---- the second implementation of an update ---- */
+
+struct seam_tensor {
+    char name[64];
+    int count, decays;
+    double w[SEAM_ROOM], g[SEAM_ROOM], m[SEAM_ROOM], v[SEAM_ROOM], ema[SEAM_ROOM];
+};
+
+struct seam_model {
+    struct gyre_optimizer o;
+    double rate;
+    int count, updates;
+    struct seam_tensor t[SEAM_TENSORS];
+};
+
+static void seam_get(struct gyre_net *net, const char *prefix, const struct seam_tensor *t, double *out)
+{
+    char name[128];
+    float values[SEAM_ROOM];
+    snprintf(name, sizeof name, "%s%s", prefix, t->name);
+    T_CHECK_MSG(gyre_get_tensor(net, name, values, t->count) == GYRE_OK, "%s", gyre_last_error(net)->text);
+    for (int i = 0; i < t->count; i++)
+        out[i] = (double)values[i];
+}
+
+static void seam_model_open(struct seam_model *s, struct gyre_net *net, const struct gyre_config *config)
+{
+    memset(s, 0, sizeof *s);
+    s->o = config->optimizer;
+    s->rate = (double)config->schedule.rate;
+    for (int i = 0; i < gyre_tensor_count(net) && s->count < SEAM_TENSORS; i++) {
+        struct gyre_tensor_info info;
+        struct seam_tensor *t = &s->t[s->count];
+        gyre_tensor_at(net, i, &info);
+        if (!info.trained || !T_CHECK(info.count <= SEAM_ROOM))
+            continue;
+        snprintf(t->name, sizeof t->name, "%s", info.name);
+        t->count = (int)info.count;
+        t->decays = info.dims > 1 || s->o.decay_all;
+        seam_get(net, "", t, t->w);
+        memcpy(t->ema, t->w, sizeof t->ema);
+        s->count++;
+    }
+}
+
+static double seam_norm(const double *x, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += x[i] * x[i];
+    return sqrt(sum);
+}
+
+/* The gradient is cut to the allowed norm before any rule sees it, as torch.nn.utils.clip_grad_norm_ does. */
+static void seam_clip(struct seam_model *s)
+{
+    double all = 0;
+    for (int k = 0; k < s->count; k++)
+        all = hypot(all, seam_norm(s->t[k].g, s->t[k].count));
+    const double limit = (double)s->o.clip_norm, cut = limit > 0 && all > limit ? limit / all : 1;
+    for (int k = 0; k < s->count; k++)
+        for (int i = 0; i < s->t[k].count; i++)
+            s->t[k].g[i] *= cut;
+}
+
+/* torch.optim.SGD; LARS is the same with the layer's own rate inside the momentum. */
+static void seam_sgd(struct seam_model *s, struct seam_tensor *t)
+{
+    const double mu = (double)s->o.momentum, decay = t->decays ? (double)s->o.weight_decay : 0;
+    const double w = seam_norm(t->w, t->count), g = seam_norm(t->g, t->count);
+    const int lars = s->o.kind == GYRE_LARS;
+    const double ratio = lars && t->decays && w > 0 && g > 0 ? (double)s->o.lars_eta * w / (g + decay * w) : 1;
+    const double inside = lars ? s->rate * ratio : 1, outside = lars ? 1 : s->rate;
+    for (int i = 0; i < t->count; i++) {
+        const double step = inside * (t->g[i] + decay * t->w[i]);
+        t->m[i] = mu * t->m[i] + step;
+        t->w[i] -= outside * (s->o.nesterov ? step + mu * t->m[i] : t->m[i]);
+    }
+}
+
+/* torch.optim.AdamW */
+static void seam_adamw(struct seam_model *s, struct seam_tensor *t)
+{
+    const double b1 = (double)s->o.beta1, b2 = (double)s->o.beta2, decay = t->decays ? (double)s->o.weight_decay : 0;
+    for (int i = 0; i < t->count; i++) {
+        t->w[i] *= 1 - s->rate * decay;
+        t->m[i] = b1 * t->m[i] + (1 - b1) * t->g[i];
+        t->v[i] = b2 * t->v[i] + (1 - b2) * t->g[i] * t->g[i];
+        const double m = t->m[i] / (1 - pow(b1, s->updates + 1)), v = t->v[i] / (1 - pow(b2, s->updates + 1));
+        t->w[i] -= s->rate * m / (sqrt(v) + (double)s->o.eps);
+    }
+}
+
+/* tf.train.ExponentialMovingAverage with num_updates: the decay rises to its value. */
+static void seam_average(struct seam_model *s, struct seam_tensor *t)
+{
+    const double keep = fmin((double)s->o.ema, (1.0 + s->updates) / (10.0 + s->updates));
+    for (int i = 0; i < t->count; i++)
+        t->ema[i] = keep * t->ema[i] + (1 - keep) * t->w[i];
+}
+
+static void seam_update(struct seam_model *s)
+{
+    seam_clip(s);
+    for (int k = 0; k < s->count; k++) {
+        (s->o.kind == GYRE_ADAMW ? seam_adamw : seam_sgd)(s, &s->t[k]);
+        seam_average(s, &s->t[k]);
+    }
+    s->updates++;
+}
+
+/* ---- beside the net ---- */
+
+static void seam_same(struct gyre_net *net, const char *prefix, const struct seam_tensor *t, const double *want, const char *what)
+{
+    double got[SEAM_ROOM], off[SEAM_ROOM];
+    seam_get(net, prefix, t, got);
+    for (int i = 0; i < t->count; i++)
+        off[i] = got[i] - want[i];
+    const double apart = seam_norm(off, t->count), size = seam_norm(want, t->count);
+    T_CHECK_MSG(apart <= 2e-5 * size + 1e-9, "%s: %s%s is %g apart of %g", what, prefix, t->name, apart, size);
+}
+
+static void seam_compare(struct gyre_net *net, const struct seam_model *s, const char *what)
+{
+    for (int k = 0; k < s->count; k++) {
+        seam_same(net, "", &s->t[k], s->t[k].w, what);
+        seam_same(net, "momentum.", &s->t[k], s->t[k].m, what);
+        if (s->o.ema > 0)
+            seam_same(net, "ema.", &s->t[k], s->t[k].ema, what);
+    }
+}
+
+/* One option in company; what it is called. */
+struct seam_row {
+    const char *what;
+    struct gyre_optimizer o; /* fields that are 0 stay at their default */
+    float scale;             /* of the input; 0: no gradient reaches the first weights */
+    const char *emptied;     /* tensor that begins as 0, or NULL */
+};
+static const struct seam_row seam_rows[] = {
+    { "sgd", { .kind = GYRE_SGD }, 1, NULL },
+    { "sgd, clipped", { .kind = GYRE_SGD, .clip_norm = 0.05f }, 1, NULL },
+    { "sgd, nesterov, decay of all, clipped", { .kind = GYRE_SGD, .nesterov = 1, .decay_all = 1, .clip_norm = 0.05f }, 1, NULL },
+    { "sgd, averaged", { .kind = GYRE_SGD, .ema = 0.998f }, 1, NULL },
+    { "sgd, averaged briefly", { .kind = GYRE_SGD, .ema = 0.2f }, 1, NULL },
+    { "lars", { .kind = GYRE_LARS }, 1, NULL },
+    { "lars, clipped", { .kind = GYRE_LARS, .clip_norm = 0.05f }, 1, NULL },
+    { "lars, clipped, averaged", { .kind = GYRE_LARS, .clip_norm = 0.05f, .ema = 0.9f }, 1, NULL },
+    { "lars, nesterov, decay of all, clipped", { .kind = GYRE_LARS, .nesterov = 1, .decay_all = 1, .clip_norm = 0.05f }, 1, NULL },
+    { "lars, no gradient", { .kind = GYRE_LARS }, 0, NULL },
+    { "lars, no weights", { .kind = GYRE_LARS, .clip_norm = 0.05f }, 1, "fc.weight" },
+    { "adamw", { .kind = GYRE_ADAMW }, 1, NULL },
+    { "adamw, clipped, averaged", { .kind = GYRE_ADAMW, .clip_norm = 0.05f, .ema = 0.998f }, 1, NULL },
+    { "adamw, decay of all", { .kind = GYRE_ADAMW, .decay_all = 1 }, 1, NULL },
+};
+
+static void seam_take_row(struct gyre_config *config, const struct seam_row *row)
+{
+    config->optimizer.kind = row->o.kind;
+    config->optimizer.nesterov = row->o.nesterov;
+    config->optimizer.decay_all = row->o.decay_all;
+    config->optimizer.clip_norm = row->o.clip_norm;
+    config->optimizer.ema = row->o.ema;
+    config->schedule.rate = row->o.kind == GYRE_ADAMW ? 0.01f : 0.1f;
+}
+
+static void seam_check_row(const struct seam_set *set, const struct seam_row *row)
+{
+    static struct seam_model model;
+    static struct seam_data d;
+    static const float zeros[SEAM_ROOM];
+    struct gyre_config config = seam_config(set);
+    char what[128];
+    seam_take_row(&config, row);
+    struct gyre_net *net = seam_open(&config);
+    if (!net)
+        return;
+    snprintf(what, sizeof what, "%s %s: %s", set->device, set->isa ? set->isa : "", row->what);
+    if (row->emptied)
+        T_CHECK_MSG(gyre_set_tensor(net, row->emptied, zeros, 4 * 48) == GYRE_OK, "%s", gyre_last_error(net)->text);
+    seam_model_open(&model, net, &config);
+    for (int step = 0; step < 4; step++) {
+        seam_fill(&d, (uint64_t)step, row->scale);
+        T_CHECK(gyre_gradient(net, &d.batch, NULL) == GYRE_OK);
+        for (int k = 0; k < model.count; k++)
+            seam_get(net, "grad.", &model.t[k], model.t[k].g);
+        T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_OK);
+        seam_update(&model);
+        seam_compare(net, &model, what);
+    }
+    gyre_close(net);
+}
+
+/* A weight that is set is what evaluation uses from then on; its average alone can be set, too. */
+static void seam_check_set_average(const struct seam_set *set)
+{
+    static struct seam_data d;
+    struct gyre_config config = seam_config(set);
+    float w[SEAM_CLASSES], got[SEAM_CLASSES] = { 0 };
+    struct gyre_result was = { 0 }, is = { 0 };
+    config.optimizer.ema = 0.5f;
+    struct gyre_net *net = seam_open(&config);
+    if (!net)
+        return;
+    seam_fill(&d, 0, 1);
+    T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_OK && gyre_eval(net, &d.batch, &was) == GYRE_OK);
+    T_CHECK(gyre_get_tensor(net, "fc.bias", w, SEAM_CLASSES) == GYRE_OK);
+    w[1] += 2;
+    T_CHECK(gyre_set_tensor(net, "fc.bias", w, SEAM_CLASSES) == GYRE_OK);
+    T_CHECK(gyre_get_tensor(net, "ema.fc.bias", got, SEAM_CLASSES) == GYRE_OK && memcmp(got, w, sizeof w) == 0);
+    T_CHECK(gyre_eval(net, &d.batch, &is) == GYRE_OK && fabs(is.loss - was.loss) > 0.1);
+    const float before = w[2];
+    w[2] += 1;
+    T_CHECK(gyre_set_tensor(net, "ema.fc.bias", w, SEAM_CLASSES) == GYRE_OK);
+    T_CHECK(gyre_get_tensor(net, "fc.bias", got, SEAM_CLASSES) == GYRE_OK && got[2] == before);
+    gyre_close(net);
+}
+
+static void seam_check_set(const struct seam_set *set)
+{
+    for (size_t i = 0; i < GY_COUNT(seam_rows); i++)
+        seam_check_row(set, &seam_rows[i]);
+    seam_check_set_average(set);
+}
+
+int main(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, 1024);
+    const int sets = seam_set_count();
+    if (sets < 3)
+        T_SKIP("no emulator");
+    for (int i = 0; i < sets; i++)
+        seam_check_set(&seam_sets[i]);
+    T_END("t_seams");
+}
