@@ -285,7 +285,7 @@ static void bwd_loss(struct gy_emit *e, int i)
     struct gy_op op = bwd_op(e, softmax ? GY_OP_SOFTMAX_CE_BWD : GY_OP_MSE_BWD, i);
     op.tensor[GY_Y] = plan->scores;
     op.tensor[GY_LABEL] = plan->label;
-    op.tensor[GY_MIX] = softmax ? plan->mix : -1;
+    op.tensor[GY_MIX] = plan->mix;
     op.tensor[GY_TARGET] = plan->target;
     bwd_put_to(e, &op, bwd_input(e, i, 0));
 }

@@ -233,7 +233,7 @@ static void fwd_loss(struct gy_emit *e, int i)
     struct gy_op op = fwd_op(e, softmax ? GY_OP_SOFTMAX_CE : GY_OP_MSE, node);
     op.tensor[GY_X] = fwd_value(e, node, 0);
     op.tensor[GY_LABEL] = plan->label;
-    op.tensor[GY_MIX] = softmax ? plan->mix : -1;
+    op.tensor[GY_MIX] = plan->mix;
     op.tensor[GY_TARGET] = plan->target;
     op.tensor[GY_Y] = plan->scores;
     op.tensor[GY_LOSS] = plan->loss;

@@ -116,8 +116,7 @@ struct gyre_optimizer {
     float beta1, beta2, eps; /* AdamW: .9 .999 1e-8 */
     float lars_eta;     /* .001 */
     float clip_norm;    /* 0: off; else the gradient's total norm is cut to this before the rule sees it */
-    float ema;          /* 0: off; else decay of the moving average of weights that evaluation uses. Update n, from 0, decays by
-                         * min(ema, (1 + n) / (10 + n)) */
+    float ema;          /* 0: off; else decay of the average of weights that evaluation uses: min(ema, (1 + n) / (10 + n)) after n updates */
 };
 
 /* The learning rate as a function of the step alone. */
@@ -232,7 +231,7 @@ struct gyre_batch {
     const void *x;               /* [count][h][w][c], float or uint8_t as gyre_config.input says */
     const int32_t *label;        /* [count], -1: no label; may be NULL for gyre_predict */
     const float *target;         /* [count][classes] for the mse loss, or NULL: one-hot label */
-    const struct gyre_mix *mix;  /* [count] or NULL */
+    const struct gyre_mix *mix;  /* [count] or NULL. Labels and targets are mixed, too, but not with those of a partner without a label */
     int32_t count;               /* 1 .. gyre_config.batch */
 };
 
@@ -285,7 +284,7 @@ GYRE_API int gyre_tensor_count(const struct gyre_net *net);
 GYRE_API int gyre_tensor_at(const struct gyre_net *net, int index, struct gyre_tensor_info *info);
 /* Values in PyTorch's layout. name may begin with "grad." (after gyre_gradient or gyre_step), "momentum.", "second." or "ema.". count must be right. */
 GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *values, int64_t count);
-/* A weight's average becomes the same, so that evaluation uses it; setting "ema.NAME" leaves the weight as it is. */
+/* A weight's average becomes the same, so that evaluation uses it; "ema.NAME" sets the average alone. */
 GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float *values, int64_t count);
 
 /* A checkpoint: safetensors with PyTorch's names and layout, optimiser state, counters and the net's text. Whole or absent. */

@@ -30,10 +30,11 @@
  * GY_OP_SHORTCUT       X                              Y                       y[p][q][pad + c] = x[p*stride][q*stride][c], zero elsewhere; pad = (K - C) / 2
  * GY_OP_SOFTMAX_CE     X LABEL [MIX]                  Y LOSS ARG(i32)         Y probabilities, LOSS a sample (f[0] label smoothing), ARG rank of the label
  *                                                                             (how many classes score higher); label < 0: loss 0, ARG -1
- * GY_OP_MSE            X LABEL [TARGET]               Y LOSS ARG(i32)         Y = X; LOSS = mean over C of (x - target)^2; TARGET absent: one-hot LABEL
+ * GY_OP_MSE            X LABEL [TARGET MIX]           Y LOSS ARG(i32)         Y = X; LOSS = mean over C of (x - target)^2; TARGET absent: one-hot LABEL;
+ *                                                                             MIX mixes targets, of both losses, with those of partners that have a label
  *
  * GY_OP_SOFTMAX_CE_BWD Y LABEL [MIX]                  DX                      dx = (y - target) * uniform.loss_scale / (valid samples); f[0] smoothing
- * GY_OP_MSE_BWD        Y LABEL [TARGET]               DX                      dx = 2 (y - target) / C * uniform.loss_scale / (valid samples)
+ * GY_OP_MSE_BWD        Y LABEL [TARGET MIX]           DX                      dx = 2 (y - target) / C * uniform.loss_scale / (valid samples)
  * GY_OP_CONV_DGRAD     DY W                           DX                      data gradient
  * GY_OP_CONV_WGRAD     X DY                           DW [DBIAS]              weight gradient; adds to DW and DBIAS when uniform.accumulate
  * GY_OP_BN_SUMS        DY X MEAN RSTD [Y | SCALE SHIFT [RES]]   SUMS DGAMMA DBETA [DRES AGAIN]   SUMS: sum dy' [C], sum dy' * xhat [C]; DBETA, DGAMMA

@@ -348,9 +348,9 @@ static void op_add_losses(struct op_cases *all)
     for (size_t i = 0; i < GY_COUNT(shape); i++)
         for (int option = 0; option < 8; option++) {
             const struct gy_geom g = op_flat_geom(shape[i][0], 1, 1, shape[i][1]);
-            const uint64_t without = option & 1 ? OP_BIT(GY_MIX) : 0, target = option & 1 ? OP_BIT(GY_TARGET) : 0;
+            const uint64_t without = option & 1 ? OP_BIT(GY_MIX) : 0, target = without | (option & 2 ? OP_BIT(GY_TARGET) : 0);
             const float smooth = option & 2 ? 0.1f : 0.0f;
-            const int less = option & 4 && shape[i][0] > 1 && option & 1, values = option == 5 ? OP_HUGE : OP_NORMAL;
+            const int less = option & 4 && shape[i][0] > 1, values = option == 5 ? OP_HUGE : OP_NORMAL;
             op_add_case(all, &(struct op_case){ .code = GY_OP_SOFTMAX_CE,
                                                 .geom = g,
                                                 .f = { smooth },

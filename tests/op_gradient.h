@@ -93,7 +93,7 @@ static void grad_make(const struct grad_chain *c, struct grad_memory *m)
     for (int64_t i = 0; i < m->count[GY_Y]; i++)
         m->projection[i] = (double)gy_rng_normal(4, 60, 3, (uint64_t)i);
     for (int64_t i = 0; i < c->geom.n; i++) {
-        m->label[i] = (int32_t)(i % c->geom.c);
+        m->label[i] = i == 2 ? -1 : (int32_t)(i % c->geom.c); /* a sample without a label, which is the partner of another */
         m->mix[i] = (struct gy_mix){ .partner = (int32_t)((i + 1) % c->geom.n), .inside = 0.4f, .label = 0.7f };
     }
 }

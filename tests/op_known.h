@@ -255,6 +255,8 @@ static void op_known(void)
     KNOWN_SAME(&k, GY_LOSS, ce_mix);
     known_loss(&k, GY_OP_MSE, 0);
     KNOWN_SAME(&k, GY_LOSS, mse);
+    known_loss(&k, GY_OP_MSE, 1);
+    KNOWN_SAME(&k, GY_LOSS, mse_mix);
     known_update(&k, GY_OP_SGD, 0, 0);
     KNOWN_SAME(&k, GY_W, sgd);
     known_update(&k, GY_OP_SGD, GY_F_NESTEROV, 0);

@@ -87,6 +87,9 @@ static const double torch_ce_mix[] = {
 static const double torch_mse[] = {
     5.99296971531, 6.37869029513, 5.44378657904,
 };
+static const double torch_mse_mix[] = {
+    5.04168882588, 5.84441422428, 5.69472670192,
+};
 static const double torch_sgd[] = {
     1.03760447763, 1.17297937628, 0.756683745958, -0.0154920735985, -0.780381728872, -1.17824566326,
 };

@@ -303,11 +303,74 @@ static void seam_check_set_average(const struct seam_set *set)
     gyre_close(net);
 }
 
+/* ---- mixed samples ---- */
+
+static const char seam_mse_text[] = "input 4x4x2\nconv: conv 3 3x3 bias\nrelu\nfc: linear 4\nmse\n";
+
+/* Mixed by hand: pixels, and targets or one-hot labels; not with the targets of a partner without a label. */
+static void seam_mix_by_hand(const struct seam_data *d, const float *target, const struct gyre_mix *mix, float *x, float *wanted)
+{
+    for (int i = 0; i < SEAM_BATCH; i++) {
+        const struct gyre_mix *m = &mix[i];
+        const float label = d->label[m->partner] >= 0 ? m->label : 1;
+        for (int k = 0; k < SEAM_PIXELS; k++) {
+            const float inside = k / 2 % SEAM_SIDE < m->w1 ? m->inside : 1; /* the box reaches from the left, over all rows */
+            x[i * SEAM_PIXELS + k] = inside * d->x[i * SEAM_PIXELS + k] + (1 - inside) * d->x[m->partner * SEAM_PIXELS + k];
+        }
+        for (int c = 0; c < SEAM_CLASSES; c++) {
+            const float own = target ? target[i * SEAM_CLASSES + c] : c == d->label[i] ? 1 : 0;
+            const float other = target ? target[m->partner * SEAM_CLASSES + c] : c == d->label[m->partner] ? 1 : 0;
+            wanted[i * SEAM_CLASSES + c] = label * own + (1 - label) * other;
+        }
+    }
+}
+
+/* Loss and gradients of samples that the net mixes, and of those that were mixed by hand. */
+static void seam_check_mixed(const struct seam_set *set, int cutmix, int targets)
+{
+    static struct seam_model a, b;
+    static struct seam_data d;
+    static float x[SEAM_BATCH * SEAM_PIXELS], target[SEAM_BATCH * SEAM_CLASSES], wanted[SEAM_BATCH * SEAM_CLASSES];
+    struct gyre_mix mix[SEAM_BATCH];
+    struct gyre_config config = seam_config(set);
+    struct gyre_result mixed = { 0 }, plain = { 0 };
+    config.net = seam_mse_text;
+    struct gyre_net *net = seam_open(&config);
+    if (!net)
+        return;
+    seam_fill(&d, 5, 1);
+    d.label[4] = -1;
+    for (int i = 0; i < SEAM_BATCH * SEAM_CLASSES; i++)
+        target[i] = gy_rng_normal(3, 5, 1, (uint64_t)i);
+    for (int i = 0; i < SEAM_BATCH; i++)
+        mix[i] = (struct gyre_mix){ .partner = (i + 2) % SEAM_BATCH, .inside = cutmix ? 0.0f : 0.7f, .label = 0.7f, .h1 = SEAM_SIDE,
+                                    .w1 = cutmix ? 1 : SEAM_SIDE };
+    seam_mix_by_hand(&d, targets ? target : NULL, mix, x, wanted);
+    struct gyre_batch batch = d.batch;
+    batch.mix = mix;
+    batch.target = targets ? target : NULL;
+    seam_model_open(&a, net, &config);
+    seam_model_open(&b, net, &config);
+    T_CHECK(gyre_gradient(net, &batch, &mixed) == GYRE_OK);
+    for (int k = 0; k < a.count; k++)
+        seam_get(net, "grad.", &a.t[k], a.t[k].g);
+    batch.x = x;
+    batch.mix = NULL;
+    batch.target = wanted;
+    T_CHECK(gyre_gradient(net, &batch, &plain) == GYRE_OK);
+    T_CHECK_MSG(fabs(mixed.loss - plain.loss) < 1e-5, "%s: %g, by hand %g", set->device, mixed.loss, plain.loss);
+    for (int k = 0; k < b.count; k++)
+        seam_same(net, "grad.", &b.t[k], a.t[k].g, targets ? "mixed targets" : "mixed labels");
+    gyre_close(net);
+}
+
 static void seam_check_set(const struct seam_set *set)
 {
     for (size_t i = 0; i < GY_COUNT(seam_rows); i++)
         seam_check_row(set, &seam_rows[i]);
     seam_check_set_average(set);
+    for (int i = 0; i < 4; i++)
+        seam_check_mixed(set, i % 2, i / 2);
 }
 
 int main(void)

@@ -12,15 +12,30 @@ static int32_t ref_loss_rank(const GY_REAL *x, int32_t classes, int32_t label)
     return rank;
 }
 
-/* The target of class c: own label, partner's label, smoothing. */
-static double ref_loss_target(const struct gy_op *op, int64_t n, int32_t c)
+/* What is wanted of class c of sample n alone: its target, or its label. */
+static double ref_loss_wanted(const struct gy_op *op, int64_t n, int32_t c)
+{
+    const GY_REAL *target = op->ptr[GY_TARGET];
+    return target ? (double)target[n * op->geom.c + c] : c == ((const int32_t *)op->ptr[GY_LABEL])[n];
+}
+
+/* The same mixed with the partner's, which must have a label. */
+static double ref_loss_mixed(const struct gy_op *op, int64_t n, int32_t c)
 {
     const struct gy_mix *mix = op->ptr[GY_MIX];
     const int32_t *label = op->ptr[GY_LABEL];
-    const double smooth = (double)op->f[0], own = mix ? (double)mix[n].label : 1;
-    const int32_t partner = mix && mix[n].partner != n ? label[mix[n].partner] : label[n];
-    const double t = own * (c == label[n]) + (1 - own) * (c == partner);
-    return t * (1 - smooth) + smooth / op->geom.c;
+    const int64_t partner = mix && label[mix[n].partner] >= 0 ? mix[n].partner : n;
+    if (partner == n)
+        return ref_loss_wanted(op, n, c);
+    const double own = (double)mix[n].label;
+    return own * ref_loss_wanted(op, n, c) + (1 - own) * ref_loss_wanted(op, partner, c);
+}
+
+/* Smoothed. */
+static double ref_loss_target(const struct gy_op *op, int64_t n, int32_t c)
+{
+    const double smooth = (double)op->f[0];
+    return ref_loss_mixed(op, n, c) * (1 - smooth) + smooth / op->geom.c;
 }
 
 GY_INT void GY_REF(softmax_ce)(const struct gy_op *op)
@@ -59,12 +74,6 @@ GY_INT void GY_REF(softmax_ce_bwd)(const struct gy_op *op)
     }
 }
 
-static double ref_loss_wanted(const struct gy_op *op, int64_t n, int32_t c)
-{
-    const GY_REAL *target = op->ptr[GY_TARGET];
-    return target ? (double)target[n * op->geom.c + c] : c == ((const int32_t *)op->ptr[GY_LABEL])[n];
-}
-
 GY_INT void GY_REF(mse)(const struct gy_op *op)
 {
     const int32_t classes = op->geom.c, *label = op->ptr[GY_LABEL];
@@ -76,7 +85,7 @@ GY_INT void GY_REF(mse)(const struct gy_op *op)
         double sum = 0;
         rank[n] = label[n] < 0 ? -1 : ref_loss_rank(x, classes, label[n]);
         for (int32_t c = 0; c < classes && label[n] >= 0; c++)
-            sum += ((double)x[c] - ref_loss_wanted(op, n, c)) * ((double)x[c] - ref_loss_wanted(op, n, c));
+            sum += ((double)x[c] - ref_loss_mixed(op, n, c)) * ((double)x[c] - ref_loss_mixed(op, n, c));
         loss[n] = (GY_REAL)(sum / classes);
         for (int32_t c = 0; c < classes; c++)
             y[c] = x[c];
@@ -91,7 +100,7 @@ GY_INT void GY_REF(mse_bwd)(const struct gy_op *op)
         const GY_REAL *y = (const GY_REAL *)op->ptr[GY_Y] + n * classes;
         GY_REAL *dx = (GY_REAL *)op->ptr[GY_DX] + n * classes;
         for (int32_t c = 0; c < classes; c++) {
-            const GY_REAL d = label[n] < 0 ? 0 : (GY_REAL)(((double)y[c] - ref_loss_wanted(op, n, c)) * scale);
+            const GY_REAL d = label[n] < 0 ? 0 : (GY_REAL)(((double)y[c] - ref_loss_mixed(op, n, c)) * scale);
             dx[c] = op->flags & GY_F_ADD_DX ? dx[c] + d : d;
         }
     }

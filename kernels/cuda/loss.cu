@@ -15,24 +15,26 @@
  * The variant names one part: LOSS_SOFTMAX, LOSS_MSE, LOSS_SOFTMAX_BWD, LOSS_MSE_BWD. */
 #include "prelude.cuh"
 
-/* Target of class c of sample n: own label, partner's label, smoothing (GY_F0). */
+/* What is wanted of a sample: its own label or target, mixed with that of a partner that has a label. */
 struct loss_want {
-    int own, partner;
-    float share; /* of the own label */
+    int own, partner;   /* labels */
+    int64_t row, other; /* first elements of the targets */
+    float share;        /* of the own one */
 };
 
 GY_FN struct loss_want loss_want_of(const int32_t *label, const struct gy_mix *mix, int n)
 {
     struct loss_want out;
-    out.own = out.partner = label[n];
-    out.share = 1.0f;
-    if (GY_HAS_MIX) {
-        out.partner = label[mix[n].partner];
-        out.share = mix[n].label;
-    }
+    const int with = GY_HAS_MIX && label[mix[n].partner] >= 0 ? mix[n].partner : n;
+    out.own = label[n];
+    out.partner = label[with];
+    out.row = (int64_t)n * GY_C;
+    out.other = (int64_t)with * GY_C;
+    out.share = with == n ? 1.0f : mix[n].label;
     return out;
 }
 
+/* Of class c; smoothed by GY_F0. */
 GY_FN float loss_target(struct loss_want want, int c)
 {
     const float t = (c == want.own ? want.share : 0.0f) + (c == want.partner ? 1.0f - want.share : 0.0f);
@@ -99,9 +101,13 @@ GY_KERNEL(loss_softmax)
 }
 #endif
 
-GY_FN float loss_wanted(const float *target, int label, int64_t row, int c)
+GY_FN float loss_wanted(const float *target, struct loss_want want, int c)
 {
-    return GY_HAS_TARGET ? target[row + c] : c == label ? 1.0f : 0.0f;
+    const float own = GY_HAS_TARGET ? target[want.row + c] : c == want.own ? 1.0f : 0.0f;
+    if (want.row == want.other)
+        return own;
+    const float other = GY_HAS_TARGET ? target[want.other + c] : c == want.partner ? 1.0f : 0.0f;
+    return want.share * own + (1.0f - want.share) * other;
 }
 
 #ifdef LOSS_MSE
@@ -110,18 +116,18 @@ GY_KERNEL(loss_mse)
     const int n = loss_sample();
     if (n >= GY_N)
         return;
-    const int64_t row = (int64_t)n * GY_C;
-    const gy_t *x = GY_P(const gy_t, GY_X) + row;
-    const int label = GY_P(const int32_t, GY_LABEL)[n], rank = loss_rank(x, label);
+    const struct loss_want want = loss_want_of(GY_P(const int32_t, GY_LABEL), GY_P(const struct gy_mix, GY_MIX), n);
+    const gy_t *x = GY_P(const gy_t, GY_X) + want.row;
+    const int rank = loss_rank(x, want.own);
     float sum = 0.0f;
     LOSS_EACH(c) {
-        const float v = gy_get(x, c), off = v - loss_wanted(GY_P(const float, GY_TARGET), label, row, c);
+        const float v = gy_get(x, c), off = v - loss_wanted(GY_P(const float, GY_TARGET), want, c);
         sum += off * off;
-        GY_P(float, GY_Y)[row + c] = v;
+        GY_P(float, GY_Y)[want.row + c] = v;
     }
     sum = loss_add(sum);
     if (GY_LANE == 0) {
-        GY_P(float, GY_LOSS)[n] = label < 0 ? 0.0f : sum / (float)GY_C;
+        GY_P(float, GY_LOSS)[n] = want.own < 0 ? 0.0f : sum / (float)GY_C;
         GY_P(int32_t, GY_ARG)[n] = rank;
     }
 }
@@ -133,16 +139,16 @@ GY_KERNEL(loss_bwd)
     const int64_t i = (int64_t)GY_BX * GY_THREADS + GY_TID;
     if (i >= (int64_t)GY_N * GY_C)
         return;
-    const int n = (int)(i / GY_C), c = (int)(i % GY_C), label = GY_P(const int32_t, GY_LABEL)[n];
+    const int n = (int)(i / GY_C), c = (int)(i % GY_C);
     const float scale = a.u->loss_scale / (float)a.u->valid, y = GY_P(const float, GY_Y)[i];
     gy_t *dx = GY_P(gy_t, GY_DX);
-#ifdef LOSS_SOFTMAX_BWD
     const struct loss_want want = loss_want_of(GY_P(const int32_t, GY_LABEL), GY_P(const struct gy_mix, GY_MIX), n);
+#ifdef LOSS_SOFTMAX_BWD
     const float all = (y - loss_target(want, c)) * scale;
 #else
-    const float all = (y - loss_wanted(GY_P(const float, GY_TARGET), label, i - c, c)) * (2.0f * scale / (float)GY_C);
+    const float all = (y - loss_wanted(GY_P(const float, GY_TARGET), want, c)) * (2.0f * scale / (float)GY_C);
 #endif
-    const float d = label < 0 ? 0.0f : all;
+    const float d = want.own < 0 ? 0.0f : all;
     gy_put(dx, i, GY_FLAGS & GY_F_ADD_DX ? gy_get(dx, i) + d : d);
 }
 #endif

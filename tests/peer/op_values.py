@@ -81,6 +81,8 @@ def losses():
 
     answer("ce_mix", (own * smooth(label) + (1 - own) * smooth(partner)).tolist())
     answer("mse", ((x - F.one_hot(label, 5)) ** 2).mean(1).tolist())
+    mixed = own * F.one_hot(label, 5) + (1 - own) * F.one_hot(partner, 5)
+    answer("mse_mix", ((x - mixed) ** 2).mean(1).tolist())
 
 
 def optimise(make, steps=3, clip=0.0):
