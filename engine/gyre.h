@@ -258,7 +258,7 @@ GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, 
  * shards. Does not allocate. */
 GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 
-/* Of the batch that went through last; valid until the next call. loss and rank are [count]; scores [count][classes]; rank is the
+/* Of the batch that went through last, with all its shards; valid until the next call. loss and rank are [count]; scores [count][classes]; rank is the
  * number of classes that score higher than the label, -1 without a label. Any pointer may be NULL. */
 GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const float **loss, const int32_t **rank);
 

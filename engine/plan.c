@@ -146,6 +146,13 @@ static void plan_batch(struct gy_builder *b)
     plan->scores = plan_permanent(b, "scores", GY_AT_OUT, GY_F32, 2, n, g->classes, 1, 1);
     plan->loss = plan_permanent(b, "losses", GY_AT_OUT, GY_F32, 1, n, 1, 1, 1);
     plan->rank = plan_permanent(b, "ranks", GY_AT_OUT, GY_I32, 1, n, 1, 1, 1);
+    plan->all_scores = plan->all_loss = plan->all_rank = -1;
+    if (!b->config->train || b->config->shards <= 1)
+        return;
+    const int64_t all = n * b->config->shards;
+    plan->all_scores = plan_permanent(b, "shards.scores", GY_AT_OUT, GY_F32, 2, all, g->classes, 1, 1);
+    plan->all_loss = plan_permanent(b, "shards.losses", GY_AT_OUT, GY_F32, 1, all, 1, 1, 1);
+    plan->all_rank = plan_permanent(b, "shards.ranks", GY_AT_OUT, GY_I32, 1, all, 1, 1, 1);
 }
 
 /* A tensor that is the whole region; the region's size is known already. */

@@ -83,6 +83,7 @@ struct gy_plan {
     int *span_of;          /* span of each graph parameter, -1 for state */
     int input, label, mix, target;     /* tensors; mix and target -1 when unused */
     int scores, loss, rank;            /* GY_AT_OUT */
+    int all_scores, all_loss, all_rank; /* the same of all shards of a step, GY_AT_OUT; -1: there is one shard */
     int norms;             /* GY_AT_OUT: of weights and gradients before the last update; -1 when nobody needs them */
     size_t region_bytes[GY_REGIONS];
     int64_t act_sum_bytes; /* what ACT would take without sharing */

@@ -111,10 +111,23 @@ static int step_ask_results(struct gyre_net *net)
     return b->mark(self, GY_QUEUE_COPY, GY_MARK_RESULTS);
 }
 
+/* Keeps one tensor of the present shard's results beside those of the others. */
+static void step_keep_part(const struct gyre_net *net, int part, int all)
+{
+    const size_t bytes = net->plan.tensors[part].bytes;
+    if (all >= 0)
+        memcpy((unsigned char *)step_place(net, all) + (size_t)net->parallel.shard * bytes, step_place(net, part), bytes);
+}
+
 /* They have come. */
 static int step_await_results(struct gyre_net *net, const char *what)
 {
-    return gy_net_checked(net, net->backend->reach(net->backend_self, GY_MARK_RESULTS), what);
+    const struct gy_plan *plan = &net->plan;
+    GY_TRY(gy_net_checked(net, net->backend->reach(net->backend_self, GY_MARK_RESULTS), what));
+    step_keep_part(net, plan->scores, plan->all_scores);
+    step_keep_part(net, plan->loss, plan->all_loss);
+    step_keep_part(net, plan->rank, plan->all_rank);
+    return GY_OK;
 }
 
 GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training)
@@ -382,12 +395,14 @@ GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const f
 {
     if (scores)
         GY_TRY(step_fetch_scores(net));
+    const struct gy_plan *plan = &net->plan;
+    const int parts = plan->all_scores >= 0;
     if (scores)
-        *scores = step_place(net, net->plan.scores);
+        *scores = step_place(net, parts ? plan->all_scores : plan->scores);
     if (loss)
-        *loss = step_place(net, net->plan.loss);
+        *loss = step_place(net, parts ? plan->all_loss : plan->loss);
     if (rank)
-        *rank = step_place(net, net->plan.rank);
+        *rank = step_place(net, parts ? plan->all_rank : plan->rank);
     return GYRE_OK;
 }
 

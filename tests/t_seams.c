@@ -364,6 +364,58 @@ static void seam_check_mixed(const struct seam_set *set, int cutmix, int targets
     gyre_close(net);
 }
 
+/* ---- shards ---- */
+
+static void seam_copy(struct gyre_net *from, struct gyre_net *to)
+{
+    for (int i = 0; i < gyre_tensor_count(from); i++) {
+        struct gyre_tensor_info info;
+        float values[SEAM_ROOM];
+        gyre_tensor_at(from, i, &info);
+        T_CHECK(gyre_get_tensor(from, info.name, values, info.count) == GYRE_OK && gyre_set_tensor(to, info.name, values, info.count) == GYRE_OK);
+    }
+}
+
+static int seam_scores_equal(struct gyre_net *a, struct gyre_net *b, int count)
+{
+    const float *scores[2] = { NULL, NULL }, *loss[2] = { NULL, NULL };
+    const int32_t *rank[2] = { NULL, NULL };
+    if (gyre_get_scores(a, &scores[0], &loss[0], &rank[0]) != GYRE_OK || gyre_get_scores(b, &scores[1], &loss[1], &rank[1]) != GYRE_OK)
+        return 0;
+    return memcmp(scores[0], scores[1], (size_t)(count * SEAM_CLASSES) * sizeof(float)) == 0 &&
+           memcmp(loss[0], loss[1], (size_t)count * sizeof(float)) == 0 && memcmp(rank[0], rank[1], (size_t)count * sizeof(int32_t)) == 0;
+}
+
+/* Scores of all samples of a step, in their order, whether they are computed at once or in shards; then of an evaluation. */
+static void seam_check_shard_scores(int shards)
+{
+    static struct seam_data d;
+    struct gyre_config config = seam_config(&seam_sets[1]);
+    struct gyre_need need;
+    struct gyre_net *whole = seam_open(&config), *parts = NULL;
+    config.shards = shards;
+    config.batch = SEAM_BATCH / shards;
+    T_CHECK(gyre_measure(&config, &need, NULL) == GYRE_OK);
+    unsigned char *raw = calloc(1, need.host_bytes + 64);
+    config.memory.block = raw ? raw + (64 - (uintptr_t)raw % 64) % 64 : NULL;
+    config.memory.block_bytes = need.host_bytes;
+    parts = seam_open(&config);
+    seam_fill(&d, 1, 1);
+    d.label[1] = -1;
+    if (whole && parts) {
+        T_CHECK(gyre_step(whole, &d.batch, NULL) == GYRE_OK && gyre_step(parts, &d.batch, NULL) == GYRE_OK);
+        T_CHECK_MSG(seam_scores_equal(whole, parts, SEAM_BATCH), "%d shards", shards);
+        d.batch.count = config.batch;
+        d.batch.x = d.x + SEAM_PIXELS;
+        seam_copy(whole, parts); /* their gradients were summed in another order */
+        T_CHECK(gyre_eval(whole, &d.batch, NULL) == GYRE_OK && gyre_eval(parts, &d.batch, NULL) == GYRE_OK);
+        T_CHECK_MSG(seam_scores_equal(whole, parts, config.batch), "%d shards, evaluation", shards);
+    }
+    gyre_close(whole);
+    gyre_close(parts);
+    free(raw);
+}
+
 static void seam_check_set(const struct seam_set *set)
 {
     for (size_t i = 0; i < GY_COUNT(seam_rows); i++)
@@ -381,5 +433,8 @@ int main(void)
         T_SKIP("no emulator");
     for (int i = 0; i < sets; i++)
         seam_check_set(&seam_sets[i]);
+    seam_check_shard_scores(2);
+    seam_check_shard_scores(3);
+    seam_check_shard_scores(6);
     T_END("t_seams");
 }
