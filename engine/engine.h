@@ -48,6 +48,7 @@ struct gyre_net {
     int64_t updates;
     int pending;                    /* gradients summed since the last update */
     int mixed;                      /* the mix tensor is not the identity */
+    int unnamed;                    /* the batch has targets but no labels: its samples have no rank */
     struct gy_scale scale;
     struct gy_parallel parallel;
     struct gy_trace trace;

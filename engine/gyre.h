@@ -229,7 +229,7 @@ struct gyre_mix {
 /* Read during the call only. */
 struct gyre_batch {
     const void *x;               /* [count][h][w][c], float or uint8_t as gyre_config.input says */
-    const int32_t *label;        /* [count], -1: no label; may be NULL for gyre_predict */
+    const int32_t *label;        /* [count], -1: no label; may be NULL for gyre_predict, and with target: then no sample has a rank */
     const float *target;         /* [count][classes] for the mse loss, or NULL: one-hot label */
     const struct gyre_mix *mix;  /* [count] or NULL. Labels and targets are mixed, too, but not with those of a partner without a label */
     int32_t count;               /* 1 .. gyre_config.batch */

@@ -124,6 +124,8 @@ static int step_await_results(struct gyre_net *net, const char *what)
 {
     const struct gy_plan *plan = &net->plan;
     GY_TRY(gy_net_checked(net, net->backend->reach(net->backend_self, GY_MARK_RESULTS), what));
+    if (net->unnamed)
+        memset(step_place(net, plan->rank), 0xff, plan->tensors[plan->rank].bytes); /* -1 */
     step_keep_part(net, plan->scores, plan->all_scores);
     step_keep_part(net, plan->loss, plan->all_loss);
     step_keep_part(net, plan->rank, plan->all_rank);
@@ -171,12 +173,13 @@ static int step_check(struct gyre_net *net, const struct gyre_batch *batch)
     return batch->mix ? step_check_mix(net, batch) : GY_OK;
 }
 
-/* Labels, as the loss wants them: -1 where there is none; a sample with only a target counts as labelled 0. */
+/* Labels, as the loss wants them: -1 where there is none; a sample with only a target counts as labelled 0, but has no rank. */
 static void step_labels(struct gyre_net *net, const struct gyre_batch *batch)
 {
     int32_t *label = step_place(net, net->plan.label);
     const int targets = batch->target && net->plan.target >= 0;
     int valid = 0;
+    net->unnamed = targets && !batch->label;
     for (int i = 0; i < net->config.batch; i++) {
         label[i] = i >= batch->count ? -1 : batch->label ? batch->label[i] : targets ? 0 : -1;
         valid += label[i] >= 0;

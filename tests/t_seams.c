@@ -416,6 +416,32 @@ static void seam_check_shard_scores(int shards)
     free(raw);
 }
 
+/* Targets without labels: the loss counts, but nothing can be right. */
+static void seam_check_unnamed(const struct seam_set *set)
+{
+    static struct seam_data d;
+    static float target[SEAM_BATCH * SEAM_CLASSES];
+    struct gyre_config config = seam_config(set);
+    struct gyre_result named = { 0 }, unnamed = { 0 };
+    const int32_t *rank = NULL;
+    int ranked = 0;
+    config.net = seam_mse_text;
+    struct gyre_net *net = seam_open(&config);
+    if (!net)
+        return;
+    seam_fill(&d, 6, 1);
+    memset(d.label, 0, sizeof d.label);
+    d.batch.target = target;
+    T_CHECK(gyre_eval(net, &d.batch, &named) == GYRE_OK && named.top5 == SEAM_BATCH);
+    d.batch.label = NULL;
+    T_CHECK(gyre_eval(net, &d.batch, &unnamed) == GYRE_OK && gyre_get_scores(net, NULL, NULL, &rank) == GYRE_OK);
+    for (int i = 0; i < SEAM_BATCH && rank; i++)
+        ranked += rank[i] != -1;
+    T_CHECK(unnamed.loss == named.loss && unnamed.labelled == SEAM_BATCH && ranked == 0);
+    T_CHECK_MSG(unnamed.top1 == 0 && unnamed.top5 == 0, "%d and %d are right", unnamed.top1, unnamed.top5);
+    gyre_close(net);
+}
+
 static void seam_check_set(const struct seam_set *set)
 {
     for (size_t i = 0; i < GY_COUNT(seam_rows); i++)
@@ -423,6 +449,7 @@ static void seam_check_set(const struct seam_set *set)
     seam_check_set_average(set);
     for (int i = 0; i < 4; i++)
         seam_check_mixed(set, i % 2, i / 2);
+    seam_check_unnamed(set);
 }
 
 int main(void)
