@@ -34,6 +34,7 @@ GYRE_API void gyre_data_config_default(struct gyre_data_config *config)
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->split = "";
+    config->hold_seed = 1;
     config->log.level = GYRE_LOG_INFO;
 }
 
@@ -50,7 +51,8 @@ static int api_open_data(struct gyre_data **out, const struct gyre_data_config *
     data->alloc = alloc;
     data->log = gy_log_of(&c.log);
     const struct gy_data_config inner = { .alloc = &data->alloc, .log = &data->log, .path = c.path, .split = c.split,
-                                          .max_bad = c.max_bad };
+                                          .max_bad = c.max_bad, .hold_out = c.hold_out, .hold_seed = c.hold_seed,
+                                          .held = c.held };
     const int status = gy_data_open(&data->data, &inner, err);
     if (status != GY_OK) {
         gy_alloc_free(&alloc, data, sizeof *data);
@@ -85,6 +87,12 @@ GYRE_API void gyre_get_data_info(const struct gyre_data *data, struct gyre_data_
     info->channels = gy_data_channels(data->data);
     gy_data_side(data->data, &info->h, &info->w);
     info->real = gy_data_is_real(data->data);
+    info->split = gy_data_split(data->data);
+    const struct gy_data_hold hold = gy_data_hold(data->data);
+    info->hold_out = hold.share;
+    info->hold_seed = hold.seed;
+    info->hold_of = hold.of;
+    info->hold_labels = hold.labels;
 }
 
 GY_INT int gy_data_check_input(struct gyre_net *net, const struct gyre_data *data, const char *which)

@@ -16,17 +16,17 @@
  *     gyre_save(net, "model.safetensors");
  *     gyre_close(net);
  *
- * Lifecycle. gyre_open compiles the net: text to graph to plan; all memory is taken there, by the caller's hook or in the
- * caller's block. Afterwards gyre_step, gyre_eval and gyre_predict allocate nothing. gyre_close gives everything back.
+ * Lifecycle. gyre_open compiles the net: text to graph to plan; all memory is taken there, by the caller's hook or in the caller's block.
+ * Afterwards gyre_step, gyre_eval and gyre_predict allocate nothing. gyre_close gives everything back.
  *
- * Errors. A function that can fail returns 0 or a negative enum gyre_status. The sentence stands in the struct gyre_error that
- * was passed, or in gyre_last_error(net); it names the thing, the value found and the limit. Outputs are set on success only.
- * After a status of GYRE_E_DEVICE and below a net can only be closed. The library never exits, prints or handles signals.
+ * Errors. A function that can fail returns 0 or a negative enum gyre_status. The sentence stands in the struct gyre_error that was passed, or in
+ * gyre_last_error(net); it names the thing, the value found and the limit. Outputs are set on success only. After a status of GYRE_E_DEVICE and
+ * below a net can only be closed. The library never exits, prints or handles signals.
  *
  * Threads. Different nets may be used from different threads at once; one net by one thread at a time.
  *
- * Results. Same inputs give the same bits, whatever the number of threads. Random numbers are counted, not drawn: a run
- * that was interrupted and resumed ends with the same bits as one that was not. */
+ * Results. Same inputs give the same bits, whatever the number of threads. Random numbers are counted, not drawn: a run that was interrupted and
+ * resumed ends with the same bits as one that was not. */
 #ifndef GYRE_H
 #define GYRE_H
 #include <stddef.h>
@@ -45,7 +45,6 @@ extern "C" {
 #endif
 
 /* ---- version --------------------------------------------------------------------------------------------------- */
-
 #define GYRE_VERSION_MAJOR 0
 #define GYRE_VERSION_MINOR 1
 #define GYRE_VERSION_PATCH 0
@@ -55,7 +54,6 @@ GYRE_API int gyre_version(void);             /* GYRE_VERSION of the library that
 GYRE_API const char *gyre_source_id(void);   /* SHA-256 over the library's sources, in hex; "unknown" without build.sh */
 
 /* ---- status ---------------------------------------------------------------------------------------------------- */
-
 enum gyre_status {
     GYRE_OK = 0,
     /* the call must change */
@@ -94,7 +92,6 @@ struct gyre_error {
 GYRE_API const char *gyre_status_name(int status); /* "out of memory"; never NULL */
 
 /* ---- configuration ---------------------------------------------------------------------------------------------- */
-
 enum gyre_mode { GYRE_TRAIN, GYRE_INFER /* no gradients, far less memory; gyre_step is refused */ };
 /* What activations and working weights are stored as; sums and master weights stay float. F16: on a GPU, with loss scaling. */
 enum gyre_dtype { GYRE_F32, GYRE_BF16, GYRE_F16 };
@@ -178,8 +175,7 @@ struct gyre_config {
                            * usual place where a file lies there, else none. Rows of other machines are passed over */
     const char *kernel_cache; /* GPU: folder of compiled kernels, "off": none; NULL: with use_env GYRE_KERNEL_CACHE, else
                                * gyre/kernels in $XDG_CACHE_HOME or ~/.cache */
-    const char *kernel_pack;  /* GPU: file of compiled kernels that gyre_pack_kernels wrote, read first; NULL: with use_env
-                               * GYRE_KERNEL_PACK, else none */
+    const char *kernel_pack;  /* GPU: file of compiled kernels that gyre_pack_kernels wrote, read first; NULL: with use_env GYRE_KERNEL_PACK, else none */
     struct gyre_job *job;     /* several processes train this net together: gyre_job_open; batch is of each of them; NULL: alone */
     float loss_scale;         /* GYRE_F16: what the loss's gradient is multiplied by at first. An update whose gradients overflow is skipped and
                                * the scale halved; after 2000 updates without that it is doubled. 65536 */
@@ -206,7 +202,6 @@ struct gyre_need {
 GYRE_API int gyre_measure(const struct gyre_config *config, struct gyre_need *need, struct gyre_error *error);
 
 /* ---- a net ------------------------------------------------------------------------------------------------------ */
-
 struct gyre_net;
 
 /* On success *net is owned by the caller until gyre_close. error may be NULL. Weights start as the seed says. */
@@ -264,15 +259,13 @@ GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const f
 
 /* Replays the given batch with every tensor checked, forward and backward; weights are left alone. The sentence names the first op
  * and tensor that is not finite and the sample: also returned in *sample (-1: a weight or a sum over samples). GYRE_OK when all are finite. */
-GYRE_API int gyre_find_nonfinite(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample,
-                                 struct gyre_error *where);
+GYRE_API int gyre_find_nonfinite(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample, struct gyre_error *where);
 
 /* What ran when, of the last gyre_config.trace_events events, as JSON for Chrome's trace viewer or Perfetto: a row of ops and one of sums with
  * other ranks for each rank. All ranks of a job call it: those of one host write one file together, on several hosts rank N writes PATH.N. */
 GYRE_API int gyre_write_trace(struct gyre_net *net, const char *path);
 
 /* ---- weights and files ------------------------------------------------------------------------------------------- */
-
 struct gyre_tensor_info {
     const char *name;  /* PyTorch's: "layer1.0.conv1.weight" */
     int dims;          /* shape in PyTorch's order: [K][C][R][S], [K][C], [K] */
@@ -304,7 +297,6 @@ GYRE_API int gyre_read_note(const char *path, const char *key, char *text, size_
 GYRE_API int gyre_note(struct gyre_net *net, const char *key, const char *value);
 
 /* ---- net texts ---------------------------------------------------------------------------------------------------- */
-
 /* Printed text goes here. write returns 0 to go on. */
 struct gyre_sink {
     int (*write)(void *user, const char *text, size_t bytes);
@@ -314,8 +306,7 @@ struct gyre_sink {
 GYRE_API const char *gyre_zoo_name(int index);  /* NULL after the last */
 GYRE_API const char *gyre_zoo_about(int index);
 /* classes, h, w, c: 0 means the net's own. */
-GYRE_API int gyre_zoo_text(const char *name, int32_t classes, int32_t h, int32_t w, int32_t c, const struct gyre_sink *sink,
-                           struct gyre_error *error);
+GYRE_API int gyre_zoo_text(const char *name, int32_t classes, int32_t h, int32_t w, int32_t c, const struct gyre_sink *sink, struct gyre_error *error);
 GYRE_API int gyre_print_language(const struct gyre_sink *sink); /* the layers, their options and defaults */
 GYRE_API int gyre_print_knobs(const struct gyre_sink *sink);    /* environment variables */
 /* Programs and memory map: op, shapes, FLOPs, bytes, offset, kernel variant. json: one object instead of a table. */
@@ -356,8 +347,7 @@ GYRE_API void gyre_kernels_config_default(struct gyre_kernels_config *config);
 GYRE_API int gyre_print_kernels(const struct gyre_config *config, const struct gyre_kernels_config *what, const struct gyre_sink *sink,
                                 struct gyre_error *error);
 /* Compiles the net's kernels for architectures (75, 80, 90 ...) into one file, gyre_config.kernel_pack of machines without NVRTC. */
-GYRE_API int gyre_pack_kernels(const struct gyre_config *config, const int *archs, int count, const char *path,
-                               struct gyre_error *error);
+GYRE_API int gyre_pack_kernels(const struct gyre_config *config, const int *archs, int count, const char *path, struct gyre_error *error);
 /* A user's own kernel, in the dialect of kernels/cuda/prelude.cuh, for an op of the library: lines '// gyre: ...' of the file say
  * what it is (engine/try.h). */
 struct gyre_try_config {
@@ -377,16 +367,22 @@ GYRE_API int gyre_print_try(const struct gyre_config *config, const struct gyre_
 GYRE_API int gyre_print_audit(const char *path, const struct gyre_logger *log, const struct gyre_sink *sink, struct gyre_error *error);
 
 /* ---- data --------------------------------------------------------------------------------------------------------- */
-
 struct gyre_data;
 
 struct gyre_data_config {
     size_t size;
     const char *path;   /* folder with a folder per class, IDX files, CIFAR binary files, or a packed file */
-    const char *split;  /* "train", "test" or "" */
+    /* "train", "test" or another name that folders or files of path bear; "": "train", refused where path has folders of splits. A path that has
+     * no splits (a folder with a folder per class, one file) is one whole: "" and "train" open it. GYRE_E_FORMAT: there is no such split. */
+    const char *split;
     int64_t max_bad;    /* unreadable samples that are skipped and named in the log; 0 */
     struct gyre_memory memory; /* hook only */
     struct gyre_logger log;
+    /* Where no split is there to test on: of each class this share, 0.000001 .. 0.99, to the nearest whole number, is held out. Which samples
+     * they are depends on hold_seed, class and number in the class alone. held 1 opens them, 0 all others. 0, 1, 0. */
+    double hold_out;
+    uint64_t hold_seed;
+    int held;
 };
 GYRE_API void gyre_data_config_default(struct gyre_data_config *config);
 GYRE_API int gyre_open_data(struct gyre_data **data, const struct gyre_data_config *config, struct gyre_error *error);
@@ -397,6 +393,11 @@ struct gyre_data_info {
     int64_t samples, bad;
     int32_t classes, channels, h, w; /* h, w 0: images differ */
     int real;           /* 1: samples are float (a folder of .pfm): for a net with GYRE_INPUT_F32; 0: GYRE_INPUT_U8 */
+    const char *split;  /* that was opened; "": path has none */
+    double hold_out;    /* 0: nothing was held out */
+    uint64_t hold_seed;
+    int64_t hold_of;    /* samples of both parts */
+    uint32_t hold_labels; /* a checksum of their labels: where it is the same, the parts are */
 };
 GYRE_API void gyre_get_data_info(const struct gyre_data *data, struct gyre_data_info *info);
 GYRE_API const char *gyre_class_name(const struct gyre_data *data, int32_t label); /* NULL out of range */
@@ -433,21 +434,18 @@ GYRE_API void gyre_loader_config_default(struct gyre_loader_config *config);
 GYRE_API int gyre_open_loader(struct gyre_loader **loader, struct gyre_data *data, const struct gyre_loader_config *config,
                               struct gyre_error *error);
 /* The next batch, valid until the call after; count 0 after the last. samples (may be NULL): indexes in the data set. */
-GYRE_API int gyre_next_batch(struct gyre_loader *loader, struct gyre_batch *batch, const int64_t **samples,
-                             struct gyre_error *error);
+GYRE_API int gyre_next_batch(struct gyre_loader *loader, struct gyre_batch *batch, const int64_t **samples, struct gyre_error *error);
 GYRE_API void gyre_close_loader(struct gyre_loader *loader);
 
 /* Pixels -> PNG of the loader's next batch as a grid, for looking at augmentation. */
 GYRE_API int gyre_write_contact_sheet(struct gyre_loader *loader, const char *path, struct gyre_error *error);
 /* One image file (JPEG, PNG, BMP, PNM) cropped and scaled as evaluation does: pixels [h][w][c]. */
-GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *pixels,
-                             struct gyre_error *error);
+GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *pixels, struct gyre_error *error);
 /* Writes data as one packed file, shorter side resized to side (0: as it is). progress may be NULL; non-zero stops. */
 GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, int threads,
                        int (*progress)(void *user, int64_t done, int64_t total), void *user, struct gyre_error *error);
 
 /* ---- several processes, between machines -------------------------------------------------------------------------------- */
-
 /* Processes ("ranks") that train one net together: each computes its own batches, gradients are summed over all of them before an update,
  * so that all hold the same weights. They are started by 'gyre launch', on one host or several, by mpirun, srun or torchrun. */
 struct gyre_job;
@@ -513,7 +511,6 @@ GYRE_API void gyre_simulation_default(struct gyre_simulation *simulation);
 GYRE_API int gyre_print_simulation(const struct gyre_simulation *simulation, const struct gyre_sink *sink, struct gyre_error *error);
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
-
 struct gyre_progress {
     const char *event;         /* "resume", "step", "epoch", "checkpoint" */
     int64_t step, steps;       /* batches done and in all */
@@ -584,8 +581,7 @@ struct gyre_fit {
 GYRE_API void gyre_fit_config_default(struct gyre_fit_config *config);
 /* Chooses batch, accumulation, recomputation and type for training config's net within fit->bytes, by planning alone: of all that fit
  * the fastest, of those within 2 % the largest batch, of these the plainest. Speeds are expected, from this machine's measured peak and
- * bandwidth (half a second) and the share of them that ops of each kind reach. GYRE_E_NOMEM when nothing fits. choice, sink and error
- * may be NULL. */
+ * bandwidth (half a second) and the share of them that ops of each kind reach. GYRE_E_NOMEM when nothing fits. choice, sink and error may be NULL. */
 GYRE_API int gyre_print_fit(const struct gyre_config *config, const struct gyre_fit_config *fit, struct gyre_fit *choice,
                             const struct gyre_sink *sink, struct gyre_error *error);
 
@@ -608,7 +604,6 @@ GYRE_API void gyre_evaluate_config_default(struct gyre_evaluate_config *config);
 GYRE_API int gyre_evaluate(struct gyre_net *net, const struct gyre_evaluate_config *config, struct gyre_report *report);
 
 /* ---- linear models ------------------------------------------------------------------------------------------------------ */
-
 /* min over w:  sum over rows of c_i loss(y_i, x_i . w)  +  l2 / 2 |w|^2  +  l1 |w|_1. Losses are summed, not averaged: l2 is 1 / C of
  * liblinear and scikit-learn. A trained model knows a lower bound of the optimum: the gap says how far it is from the best. */
 struct gyre_glm;
@@ -711,8 +706,7 @@ struct gyre_glm_report {
 GYRE_API int gyre_glm_train(struct gyre_glm **model, const struct gyre_glm_config *config, struct gyre_glm_report *report, struct gyre_error *error);
 GYRE_API void gyre_glm_close(struct gyre_glm *model); /* NULL is fine */
 
-/* A text that liblinear reads, followed by what it does not look at; a path that ends in .onnx: LinearClassifier or LinearRegressor. Whole or
- * absent. */
+/* A text that liblinear reads, followed by what it does not look at; a path that ends in .onnx: LinearClassifier or LinearRegressor. Whole or absent. */
 GYRE_API int gyre_glm_save(const struct gyre_glm *model, const char *path, struct gyre_error *error);
 GYRE_API int gyre_glm_load(struct gyre_glm **model, const char *path, struct gyre_error *error); /* liblinear's own models too */
 

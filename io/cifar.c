@@ -158,10 +158,11 @@ GY_INT int gy_cifar_open(struct gy_data *data, const char *path, const char *spl
 {
     char folder[4096];
     const int test = strcmp(split, "test") == 0;
-    const struct cifar_kind *kind = gy_file_exists(path) == 2 ? cifar_find(path, test, folder, sizeof(folder)) : NULL;
+    const int known = test || gy_data_is_whole(split);
+    const struct cifar_kind *kind = known && gy_file_exists(path) == 2 ? cifar_find(path, test, folder, sizeof(folder)) : NULL;
     if (!kind)
         return GY_OK;
-    *found = 1;
+    *found = data->has_splits = 1;
     struct cifar_data *own = gy_alloc_take(&data->alloc, 1, sizeof(*own));
     if (!own)
         return GY_NOMEM(err, "a CIFAR data set", sizeof(*own));

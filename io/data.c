@@ -5,6 +5,8 @@
 
 typedef int (*data_open_fn)(struct gy_data *data, const char *path, const char *split, int *found,
                             struct gy_error *err);
+#define DATA_SHARE_LEAST 0.000001 /* what hold_out.c counts in */
+#define DATA_SHARE_MOST 0.99
 /* In this order: the last takes any folder. */
 static const data_open_fn data_openers[] = {gy_packed_open, gy_cifar_open, gy_idx_open, gy_folder_open};
 
@@ -36,6 +38,13 @@ GY_INT int gy_data_number_classes(struct gy_data *data, int32_t classes, struct 
     return GY_OK;
 }
 
+GY_INT int gy_data_is_whole(const char *split) { return !split[0] || strcmp(split, "train") == 0; }
+
+GY_INT int gy_data_no_split(const char *path, const char *split, struct gy_error *err)
+{
+    return GY_FAIL(err, GY_E_FORMAT, "%s has no split \"%s\"", path, split);
+}
+
 static int data_find_format(struct gy_data *data, const struct gy_data_config *config, struct gy_error *err)
 {
     const char *split = config->split ? config->split : "";
@@ -50,17 +59,33 @@ static int data_find_format(struct gy_data *data, const struct gy_data_config *c
                        config->path, split[0] ? " for split " : "", split);
     if (data->count > INT64_MAX / 2 || data->count < 1)
         return GY_FAIL(err, GY_E_FORMAT, "%s: no samples", config->path);
+    if (config->hold_out > 0)
+        GY_TRY(gy_data_hold_out(data, config, err));
+    const char *name = !data->has_splits ? "" : split[0] ? split : "train";
+    data->split = gy_arena_text(&data->arena, name, strlen(name));
+    if (!data->split)
+        return GY_NOMEM(err, "the name of a split", strlen(name) + 1);
     data->bad_map = gy_alloc_take(&data->alloc, (size_t)(data->count / 8 + 1), 1);
     if (!data->bad_map)
         return GY_NOMEM(err, "the record of unreadable samples", data->count / 8 + 1);
     return GY_OK;
 }
 
-GY_INT int gy_data_open(struct gy_data **out, const struct gy_data_config *config, struct gy_error *err)
+static int data_check(const struct gy_data_config *config, struct gy_error *err)
 {
+    const double share = config->hold_out;
     if (!config->path || !config->path[0] || config->max_bad < 0 || config->max_pixels < 0)
         return GY_FAIL(err, GY_E_ARG, "data: a path is needed, and max_bad %" PRId64 " and max_pixels %" PRId64
                        " of 0 or more", config->max_bad, config->max_pixels);
+    if (!(share == 0 || (share >= DATA_SHARE_LEAST && share <= DATA_SHARE_MOST)) || config->held < 0 || config->held > 1)
+        return GY_FAIL(err, GY_E_ARG, "data: hold_out is %g and held is %d; they must be 0 or in %g .. %g, and 0 or 1", share,
+                       config->held, DATA_SHARE_LEAST, DATA_SHARE_MOST);
+    return GY_OK;
+}
+
+GY_INT int gy_data_open(struct gy_data **out, const struct gy_data_config *config, struct gy_error *err)
+{
+    GY_TRY(data_check(config, err));
     struct gy_data *data = gy_alloc_take(config->alloc, 1, sizeof(*data));
     if (!data)
         return GY_NOMEM(err, "a data set", sizeof(*data));
@@ -91,6 +116,7 @@ GY_INT void gy_data_close(struct gy_data *data)
         return;
     const struct gy_alloc alloc = data->alloc;
     gy_alloc_free(&alloc, data->bad_map, (size_t)(data->count / 8 + 1));
+    gy_alloc_free(&alloc, data->chosen, (size_t)data->count * sizeof(*data->chosen));
     if (data->format)
         data->format->close(data);
     gy_arena_close(&data->arena);
@@ -108,6 +134,13 @@ GY_INT int gy_data_is_real(const struct gy_data *data) { return data->real; }
 
 GY_INT const char *gy_data_format(const struct gy_data *data) { return data->format->name; }
 
+GY_INT const char *gy_data_split(const struct gy_data *data) { return data->split; }
+
+GY_INT struct gy_data_hold gy_data_hold(const struct gy_data *data) { return data->hold; }
+
+/* The number by which the format knows a sample. */
+static int64_t data_number(const struct gy_data *data, int64_t index) { return data->chosen ? data->chosen[index] : index; }
+
 GY_INT const char *gy_data_class_name(const struct gy_data *data, int32_t label)
 {
     return label >= 0 && label < data->classes ? data->class_names[label] : NULL;
@@ -115,7 +148,7 @@ GY_INT const char *gy_data_class_name(const struct gy_data *data, int32_t label)
 
 GY_INT int32_t gy_data_label(const struct gy_data *data, int64_t index)
 {
-    return index >= 0 && index < data->count ? data->format->label(data, index) : -1;
+    return index >= 0 && index < data->count ? data->format->label(data, data_number(data, index)) : -1;
 }
 
 GY_INT void gy_data_side(const struct gy_data *data, int32_t *h, int32_t *w)
@@ -127,7 +160,7 @@ GY_INT void gy_data_side(const struct gy_data *data, int32_t *h, int32_t *w)
 GY_INT const char *gy_data_sample_name(const struct gy_data *data, int64_t index, char *buf, size_t room)
 {
     if (index >= 0 && index < data->count)
-        data->format->sample_name(data, index, buf, room);
+        data->format->sample_name(data, data_number(data, index), buf, room);
     else if (room > 0)
         buf[0] = 0;
     return buf;
@@ -139,7 +172,7 @@ GY_INT int gy_data_read(struct gy_data *data, int64_t index, struct gy_decoder *
     if (index < 0 || index >= data->count)
         return GY_FAIL(err, GY_E_ARG, "sample %" PRId64 " of a data set of %" PRId64, index, data->count);
     gy_decoder_reset(decoder);
-    return data->format->read(data, index, decoder, image, err);
+    return data->format->read(data, data_number(data, index), decoder, image, err);
 }
 
 /* ---- unreadable samples ---- */
@@ -178,3 +211,6 @@ GY_INT int gy_data_note_bad(struct gy_data *data, int64_t index, const struct gy
                      data->max_bad, why->text);
     return GY_OK;
 }
+
+#undef DATA_SHARE_LEAST
+#undef DATA_SHARE_MOST

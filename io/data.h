@@ -11,13 +11,26 @@ struct gy_data;
 
 /* path: a folder with a folder per class; a folder or prefix with IDX files ("train-images-idx3-ubyte[.gz]" and its
  * labels, or "t10k-..."); a CIFAR folder of data_batch_*.bin and test_batch.bin; an .idx images file with its labels
- * file beside it; a .gyr packed file. split: "train", "test" or "" for what the path holds. */
+ * file beside it; a .gyr packed file. split: "train", "test" or another name that the path's files or folders bear; ""
+ * is "train", but for a folder with folders of splits, where it is refused. A path that has no splits is one whole: "" and
+ * "train" open it. A split that is not there is GY_E_FORMAT. */
 struct gy_data_config {
     const struct gy_alloc *alloc;
     const struct gy_log *log;
     const char *path, *split;
     int64_t max_bad;     /* unreadable samples that are named, counted and skipped before reading fails */
     int64_t max_pixels;  /* per image; 0: 64 Mi */
+    double hold_out;     /* 0; else this share of each class is held out, by hold_seed */
+    uint64_t hold_seed;
+    int held;            /* with hold_out: 1 the samples that are held out, 0 all others */
+};
+
+/* What was held out; share 0: nothing. */
+struct gy_data_hold {
+    double share;
+    uint64_t seed;
+    int64_t of;       /* samples of both parts together */
+    uint32_t labels;  /* a checksum of their labels: the same of two data sets, then their parts are the same */
 };
 
 GY_INT int gy_data_open(struct gy_data **out, const struct gy_data_config *config, struct gy_error *err);
@@ -30,6 +43,8 @@ GY_INT int32_t gy_data_label(const struct gy_data *data, int64_t index);
 GY_INT int32_t gy_data_channels(const struct gy_data *data);                        /* 1 or 3 */
 GY_INT int gy_data_is_real(const struct gy_data *data); /* 1: samples are float32 (a folder of .pfm), all of one size */
 GY_INT void gy_data_side(const struct gy_data *data, int32_t *h, int32_t *w); /* 0 x 0 when images differ in size */
+GY_INT const char *gy_data_split(const struct gy_data *data); /* that was opened; "": the path is one whole */
+GY_INT struct gy_data_hold gy_data_hold(const struct gy_data *data);
 GY_INT const char *gy_data_format(const struct gy_data *data);                /* "idx", "cifar", "folder", "packed" */
 /* "train/cat/0042.jpg" or "train-images-idx3-ubyte.gz[17]", into room bytes; returns buf. */
 GY_INT const char *gy_data_sample_name(const struct gy_data *data, int64_t index, char *buf, size_t room);

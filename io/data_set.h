@@ -100,7 +100,11 @@ struct gy_data {
     size_t decode_bytes;            /* decoder memory that reading a sample can need */
     int real;                       /* 1: samples are float, all h x w x channels */
     int costly;                     /* 1: samples are decoded, 0: they only are copied */
+    int has_splits;                 /* 1: the samples are one split of the path, 0: all that it has */
+    const char *split;              /* its name, in the arena; "": the path has none */
     void *own;                      /* the format's */
+    int64_t *chosen;                /* [count]: numbers that the format knows the samples by; NULL: all */
+    struct gy_data_hold hold;
     pthread_mutex_t bad_lock;
     unsigned char *bad_map;         /* a bit a sample */
     int64_t bad;
@@ -115,6 +119,12 @@ GY_INT int gy_folder_open(struct gy_data *data, const char *path, const char *sp
 /* The names that a split has in file systems: number 0, 1, ... of them, or NULL. "test": "test", "t10k", "val",
  * "validation". */
 GY_INT const char *gy_data_split_alias(const char *split, int number);
+/* May the split stand for a path that has none? "" and "train" do. */
+GY_INT int gy_data_is_whole(const char *split);
+/* GY_E_FORMAT: the path has no such split. */
+GY_INT int gy_data_no_split(const char *path, const char *split, struct gy_error *err);
+/* Leaves one of two parts of an opened set: config->hold_out, hold_seed, held. */
+GY_INT int gy_data_hold_out(struct gy_data *data, const struct gy_data_config *config, struct gy_error *err);
 /* Classes "0", "1", ... */
 GY_INT int gy_data_number_classes(struct gy_data *data, int32_t classes, struct gy_error *err);
 /* Counts an unreadable sample once and names it in the log; above max_bad it is an error. why: what reading said. */

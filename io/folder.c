@@ -314,18 +314,66 @@ static void folder_close(struct gy_data *data)
 static const struct gy_data_format folder_format = {"folder", folder_read, folder_label, folder_sample_name,
                                                     folder_close};
 
-/* The folder of the split, or the path itself when it holds none and no split or no split folders are meant. */
-static int folder_find_root(char *root, size_t room, const char *path, const char *split, struct gy_error *err)
+/* Folders of a path, until the first is found. */
+struct folder_look {
+    const char *path;
+    int found;
+};
+
+static int folder_look_at(void *user, const char *name, struct gy_error *err)
+{
+    struct folder_look *look = user;
+    char path[4096];
+    if (!look->found && !folder_is_image(name)) {
+        GY_TRY(gy_file_join(path, sizeof(path), look->path, name, err));
+        look->found = gy_file_exists(path) == 2;
+    }
+    return GY_OK;
+}
+
+/* Sets root to the folder of a split and *found to 1 where path has it. A split has folders of its own; without any it is a
+ * class that happens to be called so, as "train" is among vehicles. */
+static int folder_find_split(char *root, size_t room, const char *path, const char *split, int *found, struct gy_error *err)
 {
     const char *alias;
-    for (int i = 0; split[0] && (alias = gy_data_split_alias(split, i)) != NULL; i++) {
+    for (int i = 0; !*found && (alias = gy_data_split_alias(split, i)) != NULL; i++) {
         GY_TRY(gy_file_join(root, room, path, alias, err));
+        struct folder_look look = {root, 0};
         const int kind = gy_file_exists(root);
         if (kind < 0)
             return GY_FAIL(err, GY_E_IO, "%s: cannot be read: %s", root, strerror(errno));
         if (kind == 2)
-            return GY_OK;
+            GY_TRY(folder_each(root, folder_look_at, &look, err));
+        *found = look.found;
     }
+    return GY_OK;
+}
+
+/* Has the path any of the usual splits? root is scratch. */
+static int folder_has_splits(char *root, size_t room, const char *path, const char **usual, struct gy_error *err)
+{
+    static const char *const splits[] = {"train", "test"};
+    int found = 0;
+    for (size_t i = 0; i < GY_COUNT(splits) && !found; i++) {
+        GY_TRY(folder_find_split(root, room, path, splits[i], &found, err));
+        *usual = found ? splits[i] : NULL;
+    }
+    return GY_OK;
+}
+
+/* The folder of the split; the path itself where it has no splits and none or "train" is meant. */
+static int folder_find_root(struct gy_data *data, char *root, size_t room, const char *path, const char *split, struct gy_error *err)
+{
+    const char *usual = NULL;
+    if (split[0])
+        GY_TRY(folder_find_split(root, room, path, split, &data->has_splits, err));
+    if (data->has_splits)
+        return GY_OK;
+    GY_TRY(folder_has_splits(root, room, path, &usual, err));
+    if (!gy_data_is_whole(split) || (usual && split[0]))
+        return gy_data_no_split(path, split, err);
+    if (usual)
+        return GY_FAIL(err, GY_E_FORMAT, "%s: no images in its class folders; choose a split, such as \"%s\"", path, usual);
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/')
         n--;
@@ -339,13 +387,6 @@ static int folder_find_root(char *root, size_t room, const char *path, const cha
 /* Why there is nothing: a sentence that helps. */
 static int folder_nothing(const struct gy_data *data, const char *path, const char *split, struct gy_error *err)
 {
-    static const char *const usual[] = {"train", "test", "val"};
-    for (size_t i = 0; i < GY_COUNT(usual); i++) {
-        char sub[4096];
-        if (!split[0] && gy_file_join(sub, sizeof(sub), path, usual[i], NULL) == GY_OK && gy_file_exists(sub) == 2)
-            return GY_FAIL(err, GY_E_FORMAT, "%s: no images in its class folders; choose a split, such as \"%s\"", path,
-                           usual[i]);
-    }
     return GY_FAIL(err, GY_E_FORMAT,
                    "%s: no images in %" PRId32 " class folders%s%s (read are .jpg .png .bmp .ppm .pgm .pfm)", path,
                    data->classes, split[0] ? " for split " : "", split);
@@ -390,7 +431,7 @@ GY_INT int gy_folder_open(struct gy_data *data, const char *path, const char *sp
         return GY_NOMEM(err, "a folder data set", sizeof(*own));
     data->format = &folder_format;
     data->own = own;
-    GY_TRY(folder_find_root(own->root, sizeof(own->root), path, split, err));
+    GY_TRY(folder_find_root(data, own->root, sizeof(own->root), path, split, err));
     GY_TRY(folder_find_classes(data, own->root, err));
     for (int32_t label = 0; label < data->classes; label++)
         GY_TRY(folder_read_class(data, own, label, err));

@@ -95,11 +95,12 @@ static int idx_try(char *out, size_t room, const char *path, const char *middle,
     return 0;
 }
 
-/* Finds the images file of a folder, a prefix or a file name. */
-static int idx_find_images(char *out, size_t room, const char *path, const char *split)
+/* Finds the images file of a folder or a prefix, then with *has_splits set, or of a file name or its first part. */
+static int idx_find_images(char *out, size_t room, const char *path, const char *split, int *has_splits)
 {
     static const char *const tails[] = {"-images-idx3-ubyte", "-images.idx3-ubyte", "-images-idx4-ubyte"};
     const int kind = gy_file_exists(path);
+    *has_splits = 0;
     if (kind == 1)
         return gy_text_copy(out, room, path) == 0;
     for (size_t t = 0; t < GY_COUNT(tails); t++) {
@@ -108,7 +109,7 @@ static int idx_find_images(char *out, size_t room, const char *path, const char 
             char middle[64];
             snprintf(middle, sizeof(middle), "%c%s", kind == 2 ? '/' : '-', alias);
             if (idx_try(out, room, path, middle, tails[t]))
-                return 1;
+                return *has_splits = 1;
         }
         if (kind == 0 && idx_try(out, room, path, "", tails[t]))
             return 1;
@@ -218,9 +219,11 @@ static int idx_describe(struct gy_data *data, const struct idx_data *own, struct
 GY_INT int gy_idx_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err)
 {
     char images[4096], labels[4096];
-    if (!idx_find_images(images, sizeof(images), path, split))
+    if (!idx_find_images(images, sizeof(images), path, split, &data->has_splits))
         return GY_OK;
     *found = 1;
+    if (!data->has_splits && !gy_data_is_whole(split))
+        return gy_data_no_split(path, split, err);
     GY_TRY(idx_find_labels(labels, sizeof(labels), images, err));
     struct idx_data *own = gy_alloc_take(&data->alloc, 1, sizeof(*own));
     if (!own)

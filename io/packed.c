@@ -225,10 +225,11 @@ static int packed_describe(struct gy_data *data, const struct gy_packed_view *vi
     return GY_OK;
 }
 
-/* A file that begins with the magic, or a folder with "<split>.gyr". */
-static int packed_find(const char *path, const char *split, char *file, size_t room)
+/* A file that begins with the magic, or, with *has_splits set, a folder with "<split>.gyr". */
+static int packed_find(const char *path, const char *split, char *file, size_t room, int *has_splits)
 {
-    if (gy_file_exists(path) == 1) {
+    *has_splits = gy_file_exists(path) != 1;
+    if (!*has_splits) {
         char magic[8];
         FILE *f = fopen(path, "rb");
         const size_t got = f ? fread(magic, 1, sizeof(magic), f) : 0;
@@ -249,9 +250,11 @@ static int packed_find(const char *path, const char *split, char *file, size_t r
 GY_INT int gy_packed_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err)
 {
     char file[4096];
-    if (!packed_find(path, split, file, sizeof(file)))
+    if (!packed_find(path, split, file, sizeof(file), &data->has_splits))
         return GY_OK;
     *found = 1;
+    if (!data->has_splits && !gy_data_is_whole(split))
+        return gy_data_no_split(path, split, err);
     struct packed_data *own = gy_alloc_take(&data->alloc, 1, sizeof(*own));
     if (!own)
         return GY_NOMEM(err, "a packed data set", sizeof(*own));

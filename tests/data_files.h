@@ -129,7 +129,7 @@ static inline int df_data(struct gy_data **data, const char *path, const char *s
 {
     const struct gy_alloc alloc = gy_alloc_default();
     const struct gy_log to = {df_take_log, log, GY_LOG_WARN};
-    const struct gy_data_config config = {&alloc, log ? &to : NULL, path, split, max_bad, 0};
+    const struct gy_data_config config = {.alloc = &alloc, .log = log ? &to : NULL, .path = path, .split = split, .max_bad = max_bad};
     *data = NULL;
     return gy_data_open(data, &config, err);
 }

@@ -54,7 +54,7 @@ static int loader_open_data(struct gy_data **data, const char *path, const char 
                             struct df_log *log)
 {
     const struct gy_log to = {df_take_log, log, GY_LOG_WARN};
-    const struct gy_data_config config = {&watch_alloc, log ? &to : NULL, path, split, max_bad, 0};
+    const struct gy_data_config config = {.alloc = &watch_alloc, .log = log ? &to : NULL, .path = path, .split = split, .max_bad = max_bad};
     return gy_data_open(data, &config, &loader_err);
 }
 

@@ -10,6 +10,7 @@ enum gy_rng_stream {
     GY_RNG_INIT = 1,    /* + parameter index in the element's high bits */
     GY_RNG_ORDER = 2,   /* sample order, step = epoch */
     GY_RNG_AUGMENT = 3, /* step = position in the run, element = draw */
+    GY_RNG_HOLD_OUT = 4, /* a data set's parts, step = class */
     GY_RNG_DROPOUT = 16 /* + layer number */
 };
 
