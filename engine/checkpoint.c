@@ -84,6 +84,7 @@ static int ckpt_meta(struct gyre_net *net, struct gy_st_writer *w)
 {
     GY_TRY(gy_st_add_meta(w, "format", "pt", &net->error));
     GY_TRY(gy_st_add_meta(w, "gyre.net", net->config.net, &net->error));
+    GY_TRY(gy_ckpt_put_input(net, w));
     GY_TRY(ckpt_meta_number(net, w, "gyre.version", GYRE_VERSION));
     GY_TRY(ckpt_meta_number(net, w, "gyre.seed", (int64_t)net->config.seed));
     GY_TRY(ckpt_meta_number(net, w, "gyre.optimizer", net->config.optimizer.kind));
@@ -145,6 +146,9 @@ static int ckpt_write(struct gyre_net *net, const char *path, int everything)
 GYRE_API int gyre_save(struct gyre_net *net, const char *path)
 {
     GY_TRY(gy_net_ready(net, "gyre_save", 0));
+    if (net->parallel.ranks > 1 && net->pending > 0)
+        return gy_net_fail(net, GY_E_STATE, "gyre_save: each of %d ranks has gradients of its own that wait for their update, of %d of %d batches; "
+                           "save behind an update", net->parallel.ranks, net->pending, net->config.accumulate);
     GY_TRY(gy_scale_settle(net));
     return ckpt_write(net, path, 1);
 }
@@ -281,6 +285,11 @@ static int ckpt_load(struct gyre_net *net, struct ckpt_reader *r)
     struct ckpt_counters c = { .scale = { 0 } };
     const int train = net->config.mode == GYRE_TRAIN;
     GY_TRY(ckpt_counters_read(net, r, &c));
+    GY_TRY(gy_ckpt_check_net(net, r->file, r->path));
+    GY_TRY(gy_ckpt_check_input(net, r->file, r->path));
+    if (c.pending > 0 && net->parallel.ranks > 1) /* as older versions wrote it */
+        gy_log_write(&net->log, GY_LOG_WARN, "%s: of the gradients that wait for their update it has those of rank 0; they stand for those of all %d ranks",
+                     r->path, net->parallel.ranks);
     r->average = !train;
     for (r->write = 0; r->write < 2; r->write++)
         GY_TRY(ckpt_each_all(net, train, train && c.pending > 0, ckpt_take, r));
@@ -294,10 +303,64 @@ static int ckpt_load(struct gyre_net *net, struct ckpt_reader *r)
     return GY_OK;
 }
 
+/* The net's parameter of that name, or -1; from `first` on, because files and nets have mostly the same order. */
+static int ckpt_param(const struct gyre_net *net, const char *name, int first)
+{
+    const int count = net->graph.param_count;
+    for (int i = 0; i < count; i++)
+        if (strcmp(net->graph.params[(first + i) % count].name, name) == 0)
+            return (first + i) % count;
+    return -1;
+}
+
+/* Is a tensor of the file known: a parameter, its optimiser's state, or what PyTorch counts beside a running variance? *at: where to look first. */
+static int ckpt_knows(const struct gyre_net *net, const char *name, int *at)
+{
+    static const char tracked[] = ".num_batches_tracked", variance[] = ".running_var";
+    static const char *const prefixes[] = { "", "momentum.", "second.", "ema.", "grad." };
+    char counted[600];
+    const char *end = strstr(name, tracked);
+    int param = -1;
+    if (end && !end[sizeof tracked - 1] && (size_t)(end - name) < sizeof counted - sizeof variance) {
+        snprintf(counted, sizeof counted, "%.*s%s", (int)(end - name), name, variance);
+        name = counted;
+    }
+    for (size_t i = 0; i < GY_COUNT(prefixes) && param < 0; i++) {
+        const size_t bytes = strlen(prefixes[i]);
+        if (strncmp(name, prefixes[i], bytes) == 0)
+            param = ckpt_param(net, name + bytes, *at);
+    }
+    *at = param >= 0 ? param : *at;
+    return param >= 0;
+}
+
+/* Tensors of the file that the net has no place for: the file is of a larger net. */
+static int ckpt_left_over(struct gyre_net *net, const struct ckpt_reader *r)
+{
+    const char *first = NULL;
+    int count = 0, at = 0;
+    for (int i = 0; i < gy_st_count(r->file); i++) {
+        const char *name = gy_st_at(r->file, i)->name;
+        if (ckpt_knows(net, name, &at))
+            continue;
+        first = first ? first : name;
+        count++;
+    }
+    if (!count)
+        return GY_OK;
+    if (!r->partial)
+        return gy_net_fail(net, GY_E_MISMATCH, "%.200s: %d of its tensors are not in this net, such as '%.120s'; a partial import leaves them out", r->path,
+                           count, first);
+    gy_log_write(&net->log, GY_LOG_WARN, "%s: %d of its tensors are not in this net, such as '%.120s': left out", r->path, count, first);
+    return GY_OK;
+}
+
 static int ckpt_import(struct gyre_net *net, struct ckpt_reader *r)
 {
-    for (r->write = 0; r->write < 2; r->write++)
-        GY_TRY(ckpt_each_all(net, 0, 0, ckpt_take, r));
+    GY_TRY(ckpt_each_all(net, 0, 0, ckpt_take, r));
+    GY_TRY(ckpt_left_over(net, r));
+    r->write = 1;
+    GY_TRY(ckpt_each_all(net, 0, 0, ckpt_take, r));
     const size_t bytes = net->plan.region_bytes[GY_AT_EMA];
     if (bytes == 0)
         return GY_OK;

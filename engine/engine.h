@@ -93,6 +93,13 @@ GY_INT int gy_bridge_fetch(struct gyre_net *net);              /* behind backwar
 GY_INT int gy_bridge_take(struct gyre_net *net, int bucket, float **data); /* waits for it: in the ranks' memory */
 GY_INT int gy_bridge_return(struct gyre_net *net, int bucket); /* its sum, to the device: the update waits for it there */
 
+/* ckpt_fits.c: GY_E_MISMATCH when the file is of another net, or of one whose samples become input in another way. */
+struct gy_st_file;
+struct gy_st_writer;
+GY_INT int gy_ckpt_check_net(struct gyre_net *net, const struct gy_st_file *file, const char *path);
+GY_INT int gy_ckpt_check_input(struct gyre_net *net, const struct gy_st_file *file, const char *path);
+GY_INT int gy_ckpt_put_input(struct gyre_net *net, struct gy_st_writer *writer);
+
 /* scale.c */
 GY_INT void gy_scale_open(struct gyre_net *net);
 GY_INT int gy_scale_updated(struct gyre_net *net); /* after the update program was started: asks for its outcome */

@@ -280,17 +280,22 @@ GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *valu
 /* A weight's average becomes the same, so that evaluation uses it; "ema.NAME" sets the average alone. */
 GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float *values, int64_t count);
 
-/* A checkpoint: safetensors with PyTorch's names and layout, optimiser state, counters and the net's text. Whole or absent. */
+/* A checkpoint: safetensors with PyTorch's names and layout, optimiser state, counters, the net's text, and how samples become input. Whole or
+ * absent. On several ranks only behind an update: with accumulate, GYRE_E_STATE in between. */
 GYRE_API int gyre_save(struct gyre_net *net, const char *path);
-/* Continues a checkpoint of the same net exactly: weights, optimiser, counters. Anything missing or not finite is GYRE_E_MISMATCH. */
+/* Continues a checkpoint of the same net exactly: weights, optimiser, counters. Anything missing or not finite, other layers, and an input, mean or
+ * std that is not the file's are GYRE_E_MISMATCH. With GYRE_INFER a dropout's rate and a loss's smoothing may be others. */
 GYRE_API int gyre_load(struct gyre_net *net, const char *path);
 /* Weights alone, without optimiser state: for PyTorch. */
 GYRE_API int gyre_export(struct gyre_net *net, const char *path);
-/* Weights from a safetensors file with PyTorch's names. With partial, tensors that are absent or of another shape keep their values and are
- * counted in *skipped (may be NULL); otherwise that is GYRE_E_MISMATCH. */
+/* Weights alone from a safetensors file with PyTorch's names, or from a checkpoint, whatever its net and input. With partial, tensors that are
+ * absent or of another shape keep their values and are counted in *skipped (may be NULL), and those of the file that the net does not have are
+ * left out and counted in the log; otherwise either is GYRE_E_MISMATCH. */
 GYRE_API int gyre_import(struct gyre_net *net, const char *path, int partial, int *skipped);
 /* The net's text inside a checkpoint, into room bytes with NUL; *bytes (may be NULL) is its length. */
 GYRE_API int gyre_read_net(const char *path, char *text, size_t room, size_t *bytes, struct gyre_error *error);
+/* How samples become input in a checkpoint: config's input, mean and std. GYRE_E_ARG: the file does not say. */
+GYRE_API int gyre_read_input(const char *path, struct gyre_config *config, struct gyre_error *error);
 /* A value of a checkpoint's own notes ("epoch", "classes", ...): see gyre_note. GYRE_E_ARG when there is none. */
 GYRE_API int gyre_read_note(const char *path, const char *key, char *text, size_t room, struct gyre_error *error);
 /* Keeps key = value (at most 64 keys, 16 KiB in all) in every later gyre_save of this net. */
