@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Gyre's mirror of CUDA's declarations beside the toolkit's own headers, where these are installed: the same numbers, the same sizes,
- * and every call that Gyre makes is one that the headers accept. Nothing is linked or called. */
+ * and every function has the same parameters and result. Nothing is linked or called. */
 #include "../kernels/cuda/api.h"
 #include "t.h"
 
@@ -22,11 +22,107 @@
 #include "/usr/local/cuda/include/cuda_runtime_api.h"
 #include "/usr/local/cuda/include/nvrtc.h"
 #pragma GCC diagnostic pop
+#pragma GCC diagnostic ignored "-Wunused-local-typedefs" /* not every table uses every name */
 
-static struct gy_cuda_api capi;
+static struct gy_cuda_api capi; /* never called */
 
-/* The same arguments to both: a difference in their number or in what is pointed to does not compile. */
-#define CAPI_SAME(ours, theirs) T_CHECK(sizeof(ours) == sizeof(theirs) && sizeof(theirs) == sizeof(int))
+/* Types that both call by names of their own: (name here, ours, CUDA's). */
+#define CAPI_TYPES(TYPE)                                                                                               \
+    TYPE(a_stream, gy_cuda_stream, cudaStream_t)                                                                       \
+    TYPE(a_event, gy_cuda_event, cudaEvent_t)                                                                          \
+    TYPE(a_graph, gy_cuda_graph, cudaGraph_t)                                                                          \
+    TYPE(a_exec, gy_cuda_exec, cudaGraphExec_t)                                                                        \
+    TYPE(a_module, gy_cuda_module, CUmodule)                                                                           \
+    TYPE(a_function, gy_cuda_function, CUfunction)                                                                     \
+    TYPE(a_program, gy_nvrtc_program, nvrtcProgram)                                                                    \
+    TYPE(a_map, struct gy_tensor_map, CUtensorMap)                                                                     \
+    TYPE(a_device, int, CUdevice)                                                                                      \
+    TYPE(a_u64, uint64_t, cuuint64_t)                                                                                  \
+    TYPE(a_u32, uint32_t, cuuint32_t)                                                                                  \
+    TYPE(a_text, const char *, const char *)                                                                           \
+    TYPE(a_attribute, int, enum cudaDeviceAttr)                                                                        \
+    TYPE(a_copy, int, enum cudaMemcpyKind)                                                                             \
+    TYPE(a_capture, int, enum cudaStreamCaptureMode)                                                                   \
+    TYPE(a_option, int, CUjit_option)                                                                                  \
+    TYPE(a_function_attribute, int, CUfunction_attribute)                                                              \
+    TYPE(a_type, int, CUtensorMapDataType)                                                                             \
+    TYPE(a_interleave, int, CUtensorMapInterleave)                                                                     \
+    TYPE(a_swizzle, int, CUtensorMapSwizzle)                                                                           \
+    TYPE(a_promotion, int, CUtensorMapL2promotion)                                                                     \
+    TYPE(a_fill, int, CUtensorMapFloatOOBfill)
+
+/* Functions: (ours, CUDA's, result, parameters). */
+#define CAPI_RUNTIME(ROW)                                                                                              \
+    ROW(rt_runtime_version, cudaRuntimeGetVersion, a_status, (int *))                                                  \
+    ROW(rt_driver_version, cudaDriverGetVersion, a_status, (int *))                                                    \
+    ROW(rt_device_count, cudaGetDeviceCount, a_status, (int *))                                                        \
+    ROW(rt_set_device, cudaSetDevice, a_status, (int))                                                                 \
+    ROW(rt_device_attribute, cudaDeviceGetAttribute, a_status, (int *, a_attribute, int))                              \
+    ROW(rt_mem_info, cudaMemGetInfo, a_status, (size_t *, size_t *))                                                   \
+    ROW(rt_malloc, cudaMalloc, a_status, (void **, size_t))                                                            \
+    ROW(rt_free, cudaFree, a_status, (void *))                                                                         \
+    ROW(rt_malloc_host, cudaMallocHost, a_status, (void **, size_t))                                                   \
+    ROW(rt_free_host, cudaFreeHost, a_status, (void *))                                                                \
+    ROW(rt_host_register, cudaHostRegister, a_status, (void *, size_t, unsigned))                                      \
+    ROW(rt_host_unregister, cudaHostUnregister, a_status, (void *))                                                    \
+    ROW(rt_memcpy_async, cudaMemcpyAsync, a_status, (void *, const void *, size_t, a_copy, a_stream))                  \
+    ROW(rt_memset_async, cudaMemsetAsync, a_status, (void *, int, size_t, a_stream))                                   \
+    ROW(rt_stream_create, cudaStreamCreateWithFlags, a_status, (a_stream *, unsigned))                                 \
+    ROW(rt_stream_destroy, cudaStreamDestroy, a_status, (a_stream))                                                    \
+    ROW(rt_stream_synchronize, cudaStreamSynchronize, a_status, (a_stream))                                            \
+    ROW(rt_stream_wait_event, cudaStreamWaitEvent, a_status, (a_stream, a_event, unsigned))                            \
+    ROW(rt_event_create, cudaEventCreateWithFlags, a_status, (a_event *, unsigned))                                    \
+    ROW(rt_event_destroy, cudaEventDestroy, a_status, (a_event))                                                       \
+    ROW(rt_event_record, cudaEventRecord, a_status, (a_event, a_stream))                                               \
+    ROW(rt_event_record_flags, cudaEventRecordWithFlags, a_status, (a_event, a_stream, unsigned))                      \
+    ROW(rt_event_synchronize, cudaEventSynchronize, a_status, (a_event))                                               \
+    ROW(rt_event_query, cudaEventQuery, a_status, (a_event))                                                           \
+    ROW(rt_event_elapsed, cudaEventElapsedTime, a_status, (float *, a_event, a_event))                                 \
+    ROW(rt_capture_begin, cudaStreamBeginCapture, a_status, (a_stream, a_capture))                                     \
+    ROW(rt_capture_end, cudaStreamEndCapture, a_status, (a_stream, a_graph *))                                         \
+    ROW(rt_graph_instantiate, cudaGraphInstantiateWithFlags, a_status, (a_exec *, a_graph, unsigned long long))        \
+    ROW(rt_graph_launch, cudaGraphLaunch, a_status, (a_exec, a_stream))                                                \
+    ROW(rt_graph_destroy, cudaGraphDestroy, a_status, (a_graph))                                                       \
+    ROW(rt_exec_destroy, cudaGraphExecDestroy, a_status, (a_exec))                                                     \
+    ROW(rt_last_error, cudaGetLastError, a_status, (void))                                                             \
+    ROW(rt_error_text, cudaGetErrorString, a_text, (a_status))                                                         \
+    ROW(rt_error_name, cudaGetErrorName, a_text, (a_status))
+#define CAPI_DRIVER(ROW)                                                                                               \
+    ROW(dr_module_load, cuModuleLoadDataEx, a_status, (a_module *, const void *, unsigned, a_option *, void **))       \
+    ROW(dr_module_unload, cuModuleUnload, a_status, (a_module))                                                        \
+    ROW(dr_module_function, cuModuleGetFunction, a_status, (a_function *, a_module, const char *))                     \
+    ROW(dr_function_get, cuFuncGetAttribute, a_status, (int *, a_function_attribute, a_function))                      \
+    ROW(dr_function_set, cuFuncSetAttribute, a_status, (a_function, a_function_attribute, int))                        \
+    ROW(dr_launch_kernel, cuLaunchKernel, a_status, (a_function, unsigned, unsigned, unsigned, unsigned,               \
+        unsigned, unsigned, unsigned, a_stream, void **, void **))                                                     \
+    ROW(dr_occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor, a_status, (int *, a_function, int, size_t))         \
+    ROW(dr_device_name, cuDeviceGetName, a_status, (char *, int, a_device))                                            \
+    ROW(dr_error_text, cuGetErrorString, a_status, (a_status, const char **))                                          \
+    ROW(dr_map_tiled, cuTensorMapEncodeTiled, a_status, (a_map *, a_type, unsigned, void *, const a_u64 *,             \
+        const a_u64 *, const a_u32 *, const a_u32 *, a_interleave, a_swizzle, a_promotion, a_fill))                    \
+    ROW(dr_map_im2col, cuTensorMapEncodeIm2col, a_status, (a_map *, a_type, unsigned, void *, const a_u64 *,           \
+        const a_u64 *, const int *, const int *, a_u32, a_u32, const a_u32 *, a_interleave, a_swizzle, a_promotion,    \
+        a_fill))
+#define CAPI_NVRTC(ROW)                                                                                                \
+    ROW(nv_version, nvrtcVersion, a_status, (int *, int *))                                                            \
+    ROW(nv_create, nvrtcCreateProgram, a_status, (a_program *, const char *, const char *, int,                        \
+        const char *const *, const char *const *))                                                                     \
+    ROW(nv_destroy, nvrtcDestroyProgram, a_status, (a_program *))                                                      \
+    ROW(nv_compile, nvrtcCompileProgram, a_status, (a_program, int, const char *const *))                              \
+    ROW(nv_log_size, nvrtcGetProgramLogSize, a_status, (a_program, size_t *))                                          \
+    ROW(nv_log, nvrtcGetProgramLog, a_status, (a_program, char *))                                                     \
+    ROW(nv_cubin_size, nvrtcGetCUBINSize, a_status, (a_program, size_t *))                                             \
+    ROW(nv_cubin, nvrtcGetCUBIN, a_status, (a_program, char *))                                                        \
+    ROW(nv_ptx_size, nvrtcGetPTXSize, a_status, (a_program, size_t *))                                                 \
+    ROW(nv_ptx, nvrtcGetPTX, a_status, (a_program, char *))                                                            \
+    ROW(nv_error_text, nvrtcGetErrorString, a_text, (a_status))
+
+#define CAPI_OUR_TYPE(name, ours, theirs) typedef ours name;
+#define CAPI_THEIR_TYPE(name, ours, theirs) typedef theirs name;
+#define CAPI_TYPE_SAME(name, ours, theirs) T_CHECK(sizeof(ours) == sizeof(theirs));
+#define CAPI_OURS(ours, theirs, result, parameters) T_CHECK(_Generic(capi.ours, result (*) parameters: 1, default: 0));
+#define CAPI_THEIRS(ours, theirs, result, parameters) T_CHECK(_Generic(&theirs, result (*) parameters: 1, default: 0));
+#define CAPI_ONE(ours, theirs, result, parameters) +1
 
 static void capi_numbers(void)
 {
@@ -53,112 +149,47 @@ static void capi_numbers(void)
             sizeof(cudaGraphExec_t) == sizeof(gy_cuda_exec) && sizeof(CUdevice) == sizeof(int));
 }
 
+/* A table's row has the type of our pointer where its names mean our types, and that of CUDA's function where they mean CUDA's: then
+ * number, width and order of the parameters are the same. */
+static void capi_ours(void)
+{
+    typedef gy_cuda_error a_status;
+    CAPI_TYPES(CAPI_OUR_TYPE)
+    CAPI_RUNTIME(CAPI_OURS)
+    CAPI_DRIVER(CAPI_OURS)
+    CAPI_NVRTC(CAPI_OURS)
+    T_CHECK(sizeof capi == (0 CAPI_RUNTIME(CAPI_ONE) CAPI_DRIVER(CAPI_ONE) CAPI_NVRTC(CAPI_ONE)) * sizeof(void (*)(void))); /* all */
+    CAPI_TYPES(CAPI_TYPE_SAME)
+}
+
 static void capi_runtime(void)
 {
-    int *i = NULL;
-    size_t *n = NULL;
-    void *p = NULL, **pp = NULL;
-    float *f = NULL;
-    gy_cuda_stream s = NULL;
-    gy_cuda_event e = NULL;
-    gy_cuda_graph g = NULL;
-    gy_cuda_exec x = NULL;
-    CAPI_SAME(capi.rt_runtime_version(i), cudaRuntimeGetVersion(i));
-    CAPI_SAME(capi.rt_driver_version(i), cudaDriverGetVersion(i));
-    CAPI_SAME(capi.rt_device_count(i), cudaGetDeviceCount(i));
-    CAPI_SAME(capi.rt_set_device(1), cudaSetDevice(1));
-    CAPI_SAME(capi.rt_device_attribute(i, 1, 1), cudaDeviceGetAttribute(i, (enum cudaDeviceAttr)1, 1));
-    CAPI_SAME(capi.rt_mem_info(n, n), cudaMemGetInfo(n, n));
-    CAPI_SAME(capi.rt_malloc(pp, 1), cudaMalloc(pp, 1));
-    CAPI_SAME(capi.rt_free(p), cudaFree(p));
-    CAPI_SAME(capi.rt_malloc_host(pp, 1), cudaMallocHost(pp, 1));
-    CAPI_SAME(capi.rt_free_host(p), cudaFreeHost(p));
-    CAPI_SAME(capi.rt_memcpy_async(p, p, 1, 1, s), cudaMemcpyAsync(p, p, 1, (enum cudaMemcpyKind)1, (cudaStream_t)s));
-    CAPI_SAME(capi.rt_memset_async(p, 1, 1, s), cudaMemsetAsync(p, 1, 1, (cudaStream_t)s));
-    CAPI_SAME(capi.rt_stream_create(&s, 1u), cudaStreamCreateWithFlags((cudaStream_t *)&s, 1u));
-    CAPI_SAME(capi.rt_stream_destroy(s), cudaStreamDestroy((cudaStream_t)s));
-    CAPI_SAME(capi.rt_stream_synchronize(s), cudaStreamSynchronize((cudaStream_t)s));
-    CAPI_SAME(capi.rt_stream_wait_event(s, e, 0u), cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e, 0u));
-    CAPI_SAME(capi.rt_event_create(&e, 1u), cudaEventCreateWithFlags((cudaEvent_t *)&e, 1u));
-    CAPI_SAME(capi.rt_event_destroy(e), cudaEventDestroy((cudaEvent_t)e));
-    CAPI_SAME(capi.rt_event_record(e, s), cudaEventRecord((cudaEvent_t)e, (cudaStream_t)s));
-    CAPI_SAME(capi.rt_event_query(e), cudaEventQuery((cudaEvent_t)e));
-    CAPI_SAME(capi.rt_host_register(p, (size_t)1, 0u), cudaHostRegister(p, (size_t)1, 0u));
-    CAPI_SAME(capi.rt_host_unregister(p), cudaHostUnregister(p));
-    CAPI_SAME(capi.rt_event_record_flags(e, s, 1u), cudaEventRecordWithFlags((cudaEvent_t)e, (cudaStream_t)s, 1u));
-    CAPI_SAME(capi.rt_event_synchronize(e), cudaEventSynchronize((cudaEvent_t)e));
-    CAPI_SAME(capi.rt_event_elapsed(f, e, e), cudaEventElapsedTime(f, (cudaEvent_t)e, (cudaEvent_t)e));
-    CAPI_SAME(capi.rt_capture_begin(s, 1), cudaStreamBeginCapture((cudaStream_t)s, (enum cudaStreamCaptureMode)1));
-    CAPI_SAME(capi.rt_capture_end(s, &g), cudaStreamEndCapture((cudaStream_t)s, (cudaGraph_t *)&g));
-    CAPI_SAME(capi.rt_graph_instantiate(&x, g, 1ull), cudaGraphInstantiateWithFlags((cudaGraphExec_t *)&x, (cudaGraph_t)g, 1ull));
-    CAPI_SAME(capi.rt_graph_launch(x, s), cudaGraphLaunch((cudaGraphExec_t)x, (cudaStream_t)s));
-    CAPI_SAME(capi.rt_graph_destroy(g), cudaGraphDestroy((cudaGraph_t)g));
-    CAPI_SAME(capi.rt_exec_destroy(x), cudaGraphExecDestroy((cudaGraphExec_t)x));
-    CAPI_SAME(capi.rt_last_error(), cudaGetLastError());
-    T_CHECK(sizeof(*capi.rt_error_text(1)) == sizeof(*cudaGetErrorString((cudaError_t)1)));
-    T_CHECK(sizeof(*capi.rt_error_name(1)) == sizeof(*cudaGetErrorName((cudaError_t)1)));
+    typedef cudaError_t a_status;
+    CAPI_TYPES(CAPI_THEIR_TYPE)
+    CAPI_RUNTIME(CAPI_THEIRS)
 }
 
 static void capi_driver(void)
 {
-    int *i = NULL;
-    char *c = NULL;
-    const char **t = NULL;
-    void *p = NULL, **pp = NULL;
-    const uint64_t *l = NULL;
-    const uint32_t *u = NULL;
-    gy_cuda_module m = NULL;
-    gy_cuda_function f = NULL;
-    gy_cuda_stream s = NULL;
-    struct gy_tensor_map *map = NULL;
-    CAPI_SAME(capi.dr_module_load(&m, p, 1u, i, pp), cuModuleLoadDataEx((CUmodule *)&m, p, 1u, (CUjit_option *)i, pp));
-    CAPI_SAME(capi.dr_module_unload(m), cuModuleUnload((CUmodule)m));
-    CAPI_SAME(capi.dr_module_function(&f, m, c), cuModuleGetFunction((CUfunction *)&f, (CUmodule)m, c));
-    CAPI_SAME(capi.dr_function_get(i, 1, f), cuFuncGetAttribute(i, (CUfunction_attribute)1, (CUfunction)f));
-    CAPI_SAME(capi.dr_function_set(f, 1, 1), cuFuncSetAttribute((CUfunction)f, (CUfunction_attribute)1, 1));
-    CAPI_SAME(capi.dr_launch_kernel(f, 1u, 1u, 1u, 1u, 1u, 1u, 1u, s, pp, pp),
-              cuLaunchKernel((CUfunction)f, 1u, 1u, 1u, 1u, 1u, 1u, 1u, (CUstream)s, pp, pp));
-    CAPI_SAME(capi.dr_occupancy(i, f, 1, 1), cuOccupancyMaxActiveBlocksPerMultiprocessor(i, (CUfunction)f, 1, 1));
-    CAPI_SAME(capi.dr_device_name(c, 1, 1), cuDeviceGetName(c, 1, 1));
-    CAPI_SAME(capi.dr_error_text(1, t), cuGetErrorString((CUresult)1, t));
-    CAPI_SAME(capi.dr_map_tiled(map, 1, 1u, p, l, l, u, u, 1, 1, 1, 1),
-              cuTensorMapEncodeTiled((CUtensorMap *)map, (CUtensorMapDataType)1, 1u, p, (const cuuint64_t *)l, (const cuuint64_t *)l,
-                                     (const cuuint32_t *)u, (const cuuint32_t *)u, (CUtensorMapInterleave)1, (CUtensorMapSwizzle)1,
-                                     (CUtensorMapL2promotion)1, (CUtensorMapFloatOOBfill)1));
-    CAPI_SAME(capi.dr_map_im2col(map, 1, 1u, p, l, l, i, i, 1u, 1u, u, 1, 1, 1, 1),
-              cuTensorMapEncodeIm2col((CUtensorMap *)map, (CUtensorMapDataType)1, 1u, p, (const cuuint64_t *)l, (const cuuint64_t *)l, i, i,
-                                      1u, 1u, (const cuuint32_t *)u, (CUtensorMapInterleave)1, (CUtensorMapSwizzle)1,
-                                      (CUtensorMapL2promotion)1, (CUtensorMapFloatOOBfill)1));
-    T_CHECK(sizeof(cuuint64_t) == 8 && sizeof(cuuint32_t) == 4);
+    typedef CUresult a_status;
+    CAPI_TYPES(CAPI_THEIR_TYPE)
+    CAPI_DRIVER(CAPI_THEIRS)
 }
 
 static void capi_nvrtc(void)
 {
-    int *i = NULL;
-    size_t *n = NULL;
-    char *c = NULL;
-    const char *const *t = NULL;
-    gy_nvrtc_program q = NULL;
-    CAPI_SAME(capi.nv_version(i, i), nvrtcVersion(i, i));
-    CAPI_SAME(capi.nv_create(&q, c, c, 1, t, t), nvrtcCreateProgram((nvrtcProgram *)&q, c, c, 1, t, t));
-    CAPI_SAME(capi.nv_destroy(&q), nvrtcDestroyProgram((nvrtcProgram *)&q));
-    CAPI_SAME(capi.nv_compile(q, 1, t), nvrtcCompileProgram((nvrtcProgram)q, 1, t));
-    CAPI_SAME(capi.nv_log_size(q, n), nvrtcGetProgramLogSize((nvrtcProgram)q, n));
-    CAPI_SAME(capi.nv_log(q, c), nvrtcGetProgramLog((nvrtcProgram)q, c));
-    CAPI_SAME(capi.nv_cubin_size(q, n), nvrtcGetCUBINSize((nvrtcProgram)q, n));
-    CAPI_SAME(capi.nv_cubin(q, c), nvrtcGetCUBIN((nvrtcProgram)q, c));
-    CAPI_SAME(capi.nv_ptx_size(q, n), nvrtcGetPTXSize((nvrtcProgram)q, n));
-    CAPI_SAME(capi.nv_ptx(q, c), nvrtcGetPTX((nvrtcProgram)q, c));
-    T_CHECK(sizeof(*capi.nv_error_text(1)) == sizeof(*nvrtcGetErrorString((nvrtcResult)1)));
+    typedef nvrtcResult a_status;
+    CAPI_TYPES(CAPI_THEIR_TYPE)
+    CAPI_NVRTC(CAPI_THEIRS)
 }
 #endif
 
 int main(void)
 {
 #ifdef CAPI_HEADERS
-    memset(&capi, 0, sizeof capi); /* never called */
     printf("CUDA %d.%d\n", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     capi_numbers();
+    capi_ours();
     capi_runtime();
     capi_driver();
     capi_nvrtc();

@@ -3,6 +3,7 @@
  * GPU ('t_cuda_input cuda') computes of them has the bits of the CPU's. A whole training, augmentation included, ends as on the CPU. */
 #include "../engine/engine.h"
 #include "data_files.h"
+#include "device_here.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)
@@ -199,11 +200,8 @@ int main(int argc, char **argv)
     config.net = cin_text;
     config.device = cin_device;
     config.use_env = 1;
-    if (gyre_measure(&config, &need, &error) != GYRE_OK) {
-        printf("%s\n", error.text);
-        T_SKIP("the device is not there");
+    if (!dh_opened(cin_device, gyre_measure(&config, &need, &error), error.text))
         T_END("t_cuda_input");
-    }
     cin_bits(0);
     cin_bits(1);
     cin_bytes();

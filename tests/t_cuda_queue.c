@@ -5,6 +5,7 @@
 #include "../engine/base/file.h"
 #include "../engine/op.h"
 #include "../kernels/backend.h"
+#include "device_here.h"
 #include "t.h"
 
 #include <dlfcn.h>
@@ -39,15 +40,6 @@ static void cq_log(void *user, int level, const char *text)
         snprintf(d->said, sizeof d->said, "%s", text);
 }
 
-static const char *cq_emulator(const char *program, char *path, size_t room)
-{
-    const char *const named = getenv("GYRE_EMU"), *const slash = strrchr(program, '/');
-    if (named && named[0])
-        return named;
-    snprintf(path, room, "%.*s/../libgyre-emu.so", slash ? (int)(slash - program) : 1, slash ? program : ".");
-    return gy_file_exists(path) == 1 ? path : NULL;
-}
-
 static struct gy_op cq_relu(struct cq_device *d, void *from, void *to)
 {
     const struct gy_geom g = { .n = 1, .h = 1, .w = 1, .c = CQ_COUNT, .p = 1, .q = 1, .k = CQ_COUNT, .r = 1, .s = 1, .stride_h = 1, .stride_w = 1,
@@ -72,7 +64,7 @@ static int cq_get(struct cq_device *d, float **out, int kind)
 }
 
 /* 1: open; 0: there is no such device. */
-static int cq_open(struct cq_device *d, const char *program, const char *device)
+static int cq_open(struct cq_device *d, const char *device)
 {
     char path[4096];
     struct gy_error err = { 0 };
@@ -82,14 +74,10 @@ static int cq_open(struct cq_device *d, const char *program, const char *device)
     d->backend = gy_cuda_backend();
     struct gy_backend_config config = { .alloc = &d->alloc, .log = &log, .kernel_cache = getenv("GYRE_KERNEL_CACHE") };
     const int emulated = strcmp(device, "emu") == 0;
-    config.emulator = emulated ? cq_emulator(program, path, sizeof path) : NULL;
-    if (!d->backend || (emulated && !config.emulator))
+    config.emulator = emulated ? dh_emulator(path, sizeof path) : NULL;
+    const int there = d->backend && (!emulated || config.emulator);
+    if (!dh_opened(device, there ? d->backend->open(&d->self, &config, &err) : GY_E_NODEVICE, err.text))
         return 0;
-    if (d->backend->open(&d->self, &config, &err) != GY_OK) {
-        printf("%s\n", err.text);
-        T_CHECK(!emulated);
-        return 0;
-    }
     if (cq_get(d, &d->land, GY_MEM_DEVICE) || cq_get(d, &d->x, GY_MEM_DEVICE) || cq_get(d, &d->y, GY_MEM_DEVICE) ||
         cq_get(d, &d->z, GY_MEM_DEVICE) || cq_get(d, &d->sent, GY_MEM_HOST) || cq_get(d, &d->out, GY_MEM_HOST))
         return 0;
@@ -182,11 +170,11 @@ static void cq_rounds(struct cq_device *d)
 }
 
 /* The emulator as after a new start: a device that failed stays so. */
-static void cq_reset(const char *program)
+static void cq_reset(void)
 {
     char path[4096];
     int (*reset)(void) = NULL;
-    const char *const name = cq_emulator(program, path, sizeof path);
+    const char *const name = dh_emulator(path, sizeof path);
     void *const library = name ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : NULL;
     void *const symbol = library ? dlsym(library, "cudaDeviceReset") : NULL;
     memcpy(&reset, &symbol, sizeof reset);
@@ -194,10 +182,10 @@ static void cq_reset(const char *program)
 }
 
 /* A round with a wait less, after `before` good ones: in a walked program (0), or in a repeated one. */
-static void cq_lacking(const char *program, int lacks, int before)
+static void cq_lacking(int lacks, int before)
 {
     struct cq_device d;
-    if (!T_CHECK(cq_open(&d, program, "emu")))
+    if (!T_CHECK(cq_open(&d, "emu")))
         return;
     for (int round = 0; round < before; round++)
         T_CHECK(cq_round(&d, 1, CQ_NOTHING) == GY_OK);
@@ -210,7 +198,7 @@ static void cq_lacking(const char *program, int lacks, int before)
     } else
         T_CHECK_MSG(status == GY_E_DEVICE && strstr(d.said, "no event between"), "wait %d, after %d rounds: %d, %s", lacks, before, status, d.said);
     cq_close(&d);
-    cq_reset(program);
+    cq_reset();
 }
 
 int main(int argc, char **argv)
@@ -224,17 +212,15 @@ int main(int argc, char **argv)
         T_END("t_cuda_queue");
     }
 #endif
-    if (!cq_open(&d, argv[0], device)) {
-        T_SKIP("the device is not there");
+    if (!cq_open(&d, device))
         T_END("t_cuda_queue");
-    }
     cq_rounds(&d);
     cq_close(&d);
     if (strcmp(device, "emu") == 0) {
         static const struct { int lacks, before; } cases[] = { { CQ_REACH, 3 }, { CQ_SENT, 0 }, { CQ_SENT, 3 }, { CQ_TAKEN, 1 }, { CQ_TAKEN, 3 },
                                                                { CQ_BUCKET, 0 }, { CQ_BUCKET, 3 } };
         for (size_t i = 0; i < GY_COUNT(cases); i++)
-            cq_lacking(argv[0], cases[i].lacks, cases[i].before);
+            cq_lacking(cases[i].lacks, cases[i].before);
     }
     T_END("t_cuda_queue");
 }

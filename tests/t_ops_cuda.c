@@ -16,6 +16,7 @@
 #include "../kernels/cuda/backend.h"
 #include "../kernels/cuda/list.h"
 #pragma GCC diagnostic ignored "-Wunused-function" /* the headers are for t_ops first */
+#include "device_here.h"
 #include "op_check.h"
 #include "op_cover.h"
 #include "op_glm.h"
@@ -376,20 +377,7 @@ static void opc_log(void *user, int level, const char *text)
     printf("%s%s\n", level == GY_LOG_ERROR ? "error: " : "", text);
 }
 
-/* The emulator's library: GYRE_EMU, or beside the folder of the test program. */
-static const char *opc_emulator(const char *program, char *path, size_t room)
-{
-    const char *const named = getenv("GYRE_EMU"), *const slash = strrchr(program, '/');
-    if (named && named[0])
-        return named;
-    const int bytes = slash ? (int)(slash - program) : 1;
-    snprintf(path, room, "%.*s/../libgyre-emu.so", bytes, slash ? program : ".");
-    if (gy_file_exists(path) != 1)
-        snprintf(path, room, "%.*s/libgyre-emu.so", bytes, slash ? program : ".");
-    return gy_file_exists(path) == 1 ? path : NULL;
-}
-
-static int opc_open(struct opc_run *run, const char *program)
+static int opc_open(struct opc_run *run)
 {
     char path[4096];
     struct gy_error err = { 0 };
@@ -409,18 +397,10 @@ static int opc_open(struct opc_run *run, const char *program)
     }
 #endif
     if (emulated)
-        config.emulator = opc_emulator(program, path, sizeof path);
-    if (!run->backend || (emulated && !config.emulator)) {
-        T_SKIP("no CUDA in this build, or no libgyre-emu.so beside the test");
+        config.emulator = dh_emulator(path, sizeof path);
+    const int there = run->backend && (!emulated || config.emulator);
+    if (!dh_opened(run->o.device, there ? run->backend->open(&self, &config, &err) : GY_E_NODEVICE, err.text))
         return 0;
-    }
-    if (run->backend->open(&self, &config, &err) != GY_OK) {
-        if (emulated)
-            T_CHECK(0);
-        printf("%s\n", err.text);
-        T_SKIP("no device");
-        return 0;
-    }
     run->self = self;
     if (run->o.arch && gy_cuda_load_compiler(&run->self->lib, run->self->compiler.where, NULL, &err) != GY_OK) {
         printf("%s\n", err.text);
@@ -456,10 +436,10 @@ static int opc_read_options(struct opc_options *o, int argc, char **argv)
 }
 
 /* All cases on one device. */
-static void opc_device(struct opc_run *run, const char *program, const struct op_cases *cases)
+static void opc_device(struct opc_run *run, const struct op_cases *cases)
 {
     int good = 1;
-    if (!opc_open(run, program))
+    if (!opc_open(run))
         return;
     printf("%d cases, seed %" PRIu64 ", on %s\n", cases->count, run->o.seed, run->self->name);
     if (!run->o.only && !run->o.op && !run->o.row)
@@ -527,14 +507,14 @@ static void opc_check_covered(struct opc_run *run)
 }
 
 /* The emulator as each class of architectures; in the end every row has run. */
-static void opc_emulated(struct opc_run *run, const char *program, const struct op_cases *cases)
+static void opc_emulated(struct opc_run *run, const struct op_cases *cases)
 {
     const int some = run->o.only || run->o.op || run->o.row, skipped = t_skipped;
     for (run->class = 0; run->class < COVER_CLASSES && t_skipped == skipped; run->class++) {
         char arch[16];
         snprintf(arch, sizeof arch, "%d", cover_archs[run->class]);
         setenv("GYRE_EMU_ARCH", arch, 1);
-        opc_device(run, program, cases);
+        opc_device(run, cases);
         if (!run->self)
             return;
         const int last = run->class + 1 == COVER_CLASSES;
@@ -563,10 +543,10 @@ int main(int argc, char **argv)
     cover.seed = run.o.seed;
     cover_list_kernels();
     if (!run.o.arch && strcmp(run.o.device, "emu") == 0 && !getenv("GYRE_EMU_ARCH")) {
-        opc_emulated(&run, argv[0], &cases);
+        opc_emulated(&run, &cases);
         T_END("t_ops_cuda");
     }
-    opc_device(&run, argv[0], &cases);
+    opc_device(&run, &cases);
     const int all = !run.o.only && !run.o.op && !run.o.row;
     if (run.self && run.o.arch)
         opc_print_compiled(run.self->device.arch, run.o.whole && all);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* device_here.h: whether the device of a test is there. A device that is not there is a skip; one that is there and cannot be opened is a failure,
+ * and the emulator is there wherever its library lies, which the build makes. */
+#ifndef GY_DEVICE_HERE_H
+#define GY_DEVICE_HERE_H
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "../engine/base/file.h"
+#include "t.h"
+
+/* The emulator's library: GYRE_EMU, or beside the program, or one or two folders above it; NULL: nowhere. */
+static inline const char *dh_emulator(char *path, size_t room)
+{
+    static const char *const above[] = { "", "../", "../../" };
+    const char *const named = getenv("GYRE_EMU");
+    char program[3072];
+    const ssize_t bytes = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (named && named[0])
+        return named;
+    program[bytes > 0 ? bytes : 0] = 0;
+    char *const slash = strrchr(program, '/');
+    if (!slash)
+        return NULL;
+    slash[1] = 0;
+    for (size_t i = 0; i < GY_COUNT(above); i++)
+        if (snprintf(path, room, "%s%slibgyre-emu.so", program, above[i]) < (int)room && gy_file_exists(path) == 1)
+            return path;
+    return NULL;
+}
+
+/* What opening a device gave; 1: it is open. */
+static inline int dh_opened(const char *device, int status, const char *text)
+{
+    char path[4096], why[600];
+    if (status == GY_OK)
+        return 1;
+    const int absent = status == GY_E_NODEVICE && (strcmp(device, "emu") != 0 || !dh_emulator(path, sizeof path));
+    snprintf(why, sizeof why, "the device %.40s is not there: %.500s", device, text);
+    if (absent)
+        T_SKIP(why);
+    else
+        T_CHECK_MSG(absent, "the device %.40s is there and is not opened: %d, %.500s", device, status, text);
+    return 0;
+}
+
+#endif
