@@ -24,8 +24,6 @@
 #pragma GCC diagnostic pop
 #pragma GCC diagnostic ignored "-Wunused-local-typedefs" /* not every table uses every name */
 
-static struct gy_cuda_api capi; /* never called */
-
 /* Types that both call by names of their own: (name here, ours, CUDA's). */
 #define CAPI_TYPES(TYPE)                                                                                               \
     TYPE(a_stream, gy_cuda_stream, cudaStream_t)                                                                       \
@@ -120,7 +118,7 @@ static struct gy_cuda_api capi; /* never called */
 #define CAPI_OUR_TYPE(name, ours, theirs) typedef ours name;
 #define CAPI_THEIR_TYPE(name, ours, theirs) typedef theirs name;
 #define CAPI_TYPE_SAME(name, ours, theirs) T_CHECK(sizeof(ours) == sizeof(theirs));
-#define CAPI_OURS(ours, theirs, result, parameters) T_CHECK(_Generic(capi.ours, result (*) parameters: 1, default: 0));
+#define CAPI_OURS(ours, theirs, result, parameters) T_CHECK(_Generic(((struct gy_cuda_api *)NULL)->ours, result (*) parameters: 1, default: 0));
 #define CAPI_THEIRS(ours, theirs, result, parameters) T_CHECK(_Generic(&theirs, result (*) parameters: 1, default: 0));
 #define CAPI_ONE(ours, theirs, result, parameters) +1
 
@@ -158,7 +156,7 @@ static void capi_ours(void)
     CAPI_RUNTIME(CAPI_OURS)
     CAPI_DRIVER(CAPI_OURS)
     CAPI_NVRTC(CAPI_OURS)
-    T_CHECK(sizeof capi == (0 CAPI_RUNTIME(CAPI_ONE) CAPI_DRIVER(CAPI_ONE) CAPI_NVRTC(CAPI_ONE)) * sizeof(void (*)(void))); /* all */
+    T_CHECK(sizeof(struct gy_cuda_api) == (0 CAPI_RUNTIME(CAPI_ONE) CAPI_DRIVER(CAPI_ONE) CAPI_NVRTC(CAPI_ONE)) * sizeof(void (*)(void))); /* all */
     CAPI_TYPES(CAPI_TYPE_SAME)
 }
 
