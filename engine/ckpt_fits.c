@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Is a checkpoint one of this net? Names and shapes of tensors say little: nets that compute different things can have the same. So a checkpoint
- * holds the net's text and how samples become input, and loading compares both: layer by layer, so that comments, spaces, labels and
+/* Is a checkpoint one of this net? Names and shapes of tensors say little: nets that compute
+ * different things can have the same. So a checkpoint holds the net's text and how samples
+ * become input, and loading compares both: layer by layer, so that comments, spaces, labels and
  * repetitions do not count. */
 #include "engine.h"
 #include "../io/safetensors.h"
@@ -106,7 +107,8 @@ GY_INT int gy_ckpt_check_input(struct gyre_net *net, const struct gy_st_file *fi
     return gy_net_fail(net, GY_E_MISMATCH, "%.150s: its input was '%.140s', this net's is '%s'", path, was, now);
 }
 
-/* Numbers of *at into values, at least one and at most four, up to the word `end` or, where it is empty, the end of the text. */
+/* Numbers of *at into values, at least one and at most four, up to the word `end` or, where it
+ * is empty, the end of the text. */
 static int fits_numbers(const char **at, const char *end, float values[4])
 {
     char word[40];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Holding out: a data set becomes one of two parts of itself, the larger one to train on or the smaller one to test on. Of each class the same
- * share is held out. Which samples these are is a function of (seed, class, number within the class) in integers alone: the same on every
+/* Holding out: a data set becomes one of two parts of itself, the larger one to train on or the
+ * smaller one to test on. Of each class the same share is held out. Which samples these are is a
+ * function of (seed, class, number within the class) in integers alone: the same on every
  * machine and in every process, and every sample is in one part. */
 #include "../engine/base/hash.h"
 #include "../engine/base/rng.h"
@@ -20,7 +21,8 @@ static int64_t hold_share(int64_t samples, int64_t millionths)
     return share < samples ? share : gy_max64(samples - 1, 0);
 }
 
-/* Returns how many are held out in all; *labels: a checksum of the labels, so data sets where it is equal have the same parts. */
+/* Returns how many are held out in all; *labels: a checksum of the labels, so data sets where it
+ * is equal have the same parts. */
 static int64_t hold_count(const struct gy_data *data, struct hold_class *classes, int64_t millionths, uint32_t *labels)
 {
     unsigned char bytes[4];

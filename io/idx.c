@@ -219,10 +219,11 @@ static int idx_describe(struct gy_data *data, const struct idx_data *own, struct
 GY_INT int gy_idx_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err)
 {
     char images[4096], labels[4096];
-    if (!idx_find_images(images, sizeof(images), path, split, &data->has_splits))
+    const int whole = gy_data_is_whole(split), here = idx_find_images(images, sizeof(images), path, split, &data->has_splits);
+    *found = here || (!whole && idx_find_images(images, sizeof(images), path, "train", &data->has_splits));
+    if (!*found)
         return GY_OK;
-    *found = 1;
-    if (!data->has_splits && !gy_data_is_whole(split))
+    if (!here || (!data->has_splits && !whole))
         return gy_data_no_split(path, split, err);
     GY_TRY(idx_find_labels(labels, sizeof(labels), images, err));
     struct idx_data *own = gy_alloc_take(&data->alloc, 1, sizeof(*own));

@@ -56,25 +56,27 @@ static int ckpt_read(const struct gyre_config *config, char text[512])
 /* ---- nets ---- */
 
 static const char ckpt_net[] =
-    "input 9x9x4\nc: conv 4 3x3 bias\nrelu\nb: bn\nmaxpool 3x3 stride 2 pad 1\nx: relu6\nl: lrn 3\nd: conv 4 1x1 from x\ny: add l\nsigmoid\ne: conv 4 1x1\nadd y x\n"
-    "dropout 0.2\nf: linear 5\nsoftmax smooth 0.1\n";
+    "input 9x9x4\nc: conv 4 3x3 bias\nrelu\nb: bn\nmaxpool 3x3 stride 2 pad 1\nx: relu6\nl: lrn 3\nd: conv 4 1x1 from x\ny: add l\n"
+    "sigmoid\ne: conv 4 1x1\nadd y x\ndropout 0.2\nf: linear 5\nsoftmax smooth 0.1\n";
 
 enum { CKPT_SAME, CKPT_OTHER, CKPT_LOOSE /* another net for training, the same for evaluation */ };
 static const struct {
     const char *from, *to; /* one word of the text becomes another */
     int kind;
 } ckpt_edits[] = {
-    { "input", "# a comment\n\n  input", CKPT_SAME }, { "3x3 bias", "3x3   bias  # here", CKPT_SAME }, { "3x3 bias", "3 bias stride 1 pad 1x1 groups 1", CKPT_SAME },
-    { "\nrelu\n", "\nlabel: relu\n", CKPT_SAME }, { "b: bn", "b: bn eps 1e-5 momentum 0.1", CKPT_SAME }, { "lrn 3", "lrn 3 k 1 beta 0.75", CKPT_SAME },
+    { "input", "# a comment\n\n  input", CKPT_SAME }, { "3x3 bias", "3x3   bias  # here", CKPT_SAME },
+    { "3x3 bias", "3 bias stride 1 pad 1x1 groups 1", CKPT_SAME }, { "\nrelu\n", "\nlabel: relu\n", CKPT_SAME },
+    { "b: bn", "b: bn eps 1e-5 momentum 0.1", CKPT_SAME }, { "lrn 3", "lrn 3 k 1 beta 0.75", CKPT_SAME },
     { "relu\nb: bn", "block b {\nrelu\n}\nb: bn", CKPT_SAME }, { "input 9x9x4", "input 10x9x4", CKPT_OTHER },
     { "bias", "bias dilation 2", CKPT_OTHER }, { "bias", "bias pad 2", CKPT_OTHER }, { "bias", "bias groups 1 pad 0", CKPT_OTHER },
-    { "\nrelu\n", "\nsigmoid\n", CKPT_OTHER }, { "\nrelu\n", "\nrelu6\n", CKPT_OTHER }, { "\nrelu\n", "\n", CKPT_OTHER }, { "\nrelu\n", "\nrelu\nrelu\n", CKPT_OTHER },
-    { "b: bn", "b: bn eps 1e-4", CKPT_OTHER }, { "b: bn", "b: bn momentum 0.2", CKPT_OTHER }, { "maxpool 3x3", "avgpool 3x3", CKPT_OTHER },
-    { "maxpool 3x3 stride 2 pad 1", "avgpool 3x3 stride 2 pad 1 exclude-pad", CKPT_OTHER }, { "maxpool 3x3 stride 2 pad 1", "maxpool 1x1 stride 2", CKPT_OTHER },
-    { "lrn 3", "lrn 5", CKPT_OTHER }, { "lrn 3", "lrn 3 alpha 0.001", CKPT_OTHER }, { "lrn 3", "lrn 3 beta 0.5", CKPT_OTHER }, { "lrn 3", "lrn 3 k 2", CKPT_OTHER },
+    { "\nrelu\n", "\nsigmoid\n", CKPT_OTHER }, { "\nrelu\n", "\nrelu6\n", CKPT_OTHER }, { "\nrelu\n", "\n", CKPT_OTHER },
+    { "\nrelu\n", "\nrelu\nrelu\n", CKPT_OTHER }, { "b: bn", "b: bn eps 1e-4", CKPT_OTHER }, { "b: bn", "b: bn momentum 0.2", CKPT_OTHER },
+    { "maxpool 3x3", "avgpool 3x3", CKPT_OTHER }, { "maxpool 3x3 stride 2 pad 1", "avgpool 3x3 stride 2 pad 1 exclude-pad", CKPT_OTHER },
+    { "maxpool 3x3 stride 2 pad 1", "maxpool 1x1 stride 2", CKPT_OTHER }, { "lrn 3", "lrn 5", CKPT_OTHER },
+    { "lrn 3", "lrn 3 alpha 0.001", CKPT_OTHER }, { "lrn 3", "lrn 3 beta 0.5", CKPT_OTHER }, { "lrn 3", "lrn 3 k 2", CKPT_OTHER },
     { "add y x", "add x y", CKPT_OTHER }, { "add y x", "add y", CKPT_OTHER }, { "d: conv 4 1x1 from x", "d: conv 4 1x1", CKPT_OTHER },
-    { "dropout 0.2", "dropout 0.3", CKPT_LOOSE }, { "smooth 0.1", "smooth 0.2", CKPT_LOOSE }, { "softmax smooth 0.1", "softmax", CKPT_LOOSE },
-    { "dropout 0.2\n", "", CKPT_OTHER }, { "softmax smooth 0.1", "mse", CKPT_OTHER },
+    { "dropout 0.2", "dropout 0.3", CKPT_LOOSE }, { "smooth 0.1", "smooth 0.2", CKPT_LOOSE },
+    { "softmax smooth 0.1", "softmax", CKPT_LOOSE }, { "dropout 0.2\n", "", CKPT_OTHER }, { "softmax smooth 0.1", "mse", CKPT_OTHER },
 };
 
 static const char *ckpt_edit(size_t edit, char text[1024])
@@ -109,8 +111,9 @@ static const struct {
     float mean, std; /* of channel c: times 1 + c / 3 */
     const char *text;
 } ckpt_inputs[] = {
-    { GYRE_INPUT_F32, 0, 1, NULL }, { GYRE_INPUT_U8, 0, 1, NULL }, { GYRE_INPUT_U8, 0.286f, 0.353f, NULL }, { GYRE_INPUT_U8, 0.286f, 0.35300002f, NULL },
-    { GYRE_INPUT_F32, 0.286f, 0.353f, NULL }, { GYRE_INPUT_F32, -1e-30f, 3e37f, NULL }, { GYRE_INPUT_F32, 127.5f, 1.1754944e-38f, NULL },
+    { GYRE_INPUT_F32, 0, 1, NULL }, { GYRE_INPUT_U8, 0, 1, NULL }, { GYRE_INPUT_U8, 0.286f, 0.353f, NULL },
+    { GYRE_INPUT_U8, 0.286f, 0.35300002f, NULL }, { GYRE_INPUT_F32, 0.286f, 0.353f, NULL }, { GYRE_INPUT_F32, -1e-30f, 3e37f, NULL },
+    { GYRE_INPUT_F32, 127.5f, 1.1754944e-38f, NULL },
 };
 
 static void ckpt_set_input(struct gyre_config *config, size_t input)
@@ -182,8 +185,10 @@ static void ckpt_test_old(void)
     static const struct {
         const char *from, *to;
         int status; /* of gyre_read_input */
-    } rows[] = { { "gyre.input", "note.input", GYRE_E_ARG }, { "u8 mean", "u9 mean", GYRE_E_FORMAT }, { "u8 mean 0", "u8 mean ,", GYRE_E_FORMAT }, { " std ", " stu ", GYRE_E_FORMAT },
-                 { " 1.33333337 ", " 1.33 3 4 5 ", GYRE_E_FORMAT } };
+    } rows[] = {
+        { "gyre.input", "note.input", GYRE_E_ARG }, { "u8 mean", "u9 mean", GYRE_E_FORMAT }, { "u8 mean 0", "u8 mean ,", GYRE_E_FORMAT },
+        { " std ", " stu ", GYRE_E_FORMAT }, { " 1.33333337 ", " 1.33 3 4 5 ", GYRE_E_FORMAT },
+    };
     struct gyre_config config = ckpt_config(ckpt_net), other = config;
     struct gyre_error error = { 0 };
     char text[512];

@@ -60,6 +60,7 @@ static void parts_make_files(void)
     parts_pack("whole", "", "packs/train.gyr");
     df_write_idx("idx/train", 6, 3, 3, 2);
     df_write_idx("idx/alone", 4, 3, 3, 2);
+    df_write_idx("id-train", 3, 3, 3, 2); /* a prefix */
     parts_make_cifar("c10/data_batch_1.bin", 12);
     for (int i = 2; i <= 5; i++) {
         char name[64];
@@ -73,20 +74,21 @@ static const struct {
     int count;           /* samples; 0: refused */
     const char *name;    /* of the split that was opened, or a word of the refusal */
 } parts_rows[] = {
-    {"whole", "", 5, ""}, {"whole", "train", 5, ""}, {"whole", "test", 0, "whole has no split \"test\""}, {"whole", "val", 0, "no split \"val\""},
-    {"whole/", "test", 0, "no split \"test\""}, {"whole/a", "test", 0, "no split \"test\""},
+    {"whole", "", 5, ""}, {"whole", "train", 5, ""}, {"whole", "test", 0, "whole has no split \"test\""},
+    {"whole", "val", 0, "no split \"val\""}, {"whole/", "test", 0, "no split \"test\""}, {"whole/a", "test", 0, "no split \"test\""},
     {"alone", "", 0, "choose a split, such as \"train\""}, {"alone", "train", 5, "train"}, {"alone", "test", 0, "no split \"test\""},
-    {"alone/train", "", 5, ""}, {"alone/train", "test", 0, "no split"},
-    {"both", "train", 5, "train"}, {"both", "test", 3, "test"}, {"both", "validation", 3, "validation"}, {"both", "dev", 0, "no split \"dev\""},
-    {"flat", "train", 5, "train"}, {"flat", "test", 0, "no split \"test\""},
-    {"vehicles", "", 6, ""}, {"vehicles", "train", 6, ""}, {"vehicles", "test", 0, "no split \"test\""},
-    {"named", "fold7", 3, "fold7"}, {"named", "fold8", 0, "no split \"fold8\""}, {"named", "test", 0, "no split \"test\""},
-    {"one.gyr", "", 5, ""}, {"one.gyr", "train", 5, ""}, {"one.gyr", "test", 0, "one.gyr has no split \"test\""}, {"one.gyr", "val", 0, "no split"},
-    {"packs", "", 5, "train"}, {"packs", "train", 5, "train"}, {"packs", "test", 0, "no split \"test\""},
-    {"idx", "", 6, "train"}, {"idx", "train", 6, "train"}, {"idx", "test", 0, "no split \"test\""}, {"idx/train", "", 6, ""},
-    {"idx/train", "train", 6, ""}, {"idx/train", "test", 0, "no split \"test\""}, {"idx/alone-images-idx3-ubyte", "", 4, ""},
-    {"idx/alone-images-idx3-ubyte", "train", 4, ""}, {"idx/alone-images-idx3-ubyte", "test", 0, "no split \"test\""},
-    {"c10", "", 16, "train"}, {"c10", "train", 16, "train"}, {"c10", "test", 0, "no split \"test\""}, {"c10", "val", 0, "no split \"val\""},
+    {"alone/train", "", 5, ""}, {"alone/train", "test", 0, "no split"}, {"both", "train", 5, "train"}, {"both", "test", 3, "test"},
+    {"both", "validation", 3, "validation"}, {"both", "dev", 0, "no split \"dev\""}, {"flat", "train", 5, "train"},
+    {"flat", "test", 0, "no split \"test\""}, {"vehicles", "", 6, ""}, {"vehicles", "train", 6, ""},
+    {"vehicles", "test", 0, "no split \"test\""}, {"named", "fold7", 3, "fold7"}, {"named", "fold8", 0, "no split \"fold8\""},
+    {"named", "test", 0, "no split \"test\""}, {"one.gyr", "", 5, ""}, {"one.gyr", "train", 5, ""},
+    {"one.gyr", "test", 0, "one.gyr has no split \"test\""}, {"one.gyr", "val", 0, "no split"}, {"packs", "", 5, "train"},
+    {"packs", "train", 5, "train"}, {"packs", "test", 0, "no split \"test\""}, {"idx", "", 6, "train"}, {"idx", "train", 6, "train"},
+    {"idx", "test", 0, "no split \"test\""}, {"idx/train", "", 6, ""}, {"id", "train", 3, "train"},
+    {"id", "test", 0, "id has no split \"test\""}, {"idx/train", "train", 6, ""}, {"idx/train", "test", 0, "no split \"test\""},
+    {"idx/alone-images-idx3-ubyte", "", 4, ""}, {"idx/alone-images-idx3-ubyte", "train", 4, ""},
+    {"idx/alone-images-idx3-ubyte", "test", 0, "no split \"test\""}, {"c10", "", 16, "train"}, {"c10", "train", 16, "train"},
+    {"c10", "test", 0, "no split \"test\""}, {"c10", "val", 0, "no split \"val\""},
 };
 
 static void test_splits(void)

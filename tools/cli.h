@@ -131,9 +131,27 @@ void cli_net_input(const char *text, struct gyre_shape *shape);
 /* gyre_config from the options; text and its name are the caller's. */
 void cli_net_config(struct gyre_config *config, const struct cli_net_options *options, const char *text, const char *name);
 
-/* The data set of a path: its split when it has one, else all of it. optional: a missing split gives *data NULL and CLI_OK. */
-int cli_open_data(struct gyre_data **data, const char *path, const char *split, int64_t max_bad, int optional, int64_t log);
+/* Which samples: those of a split, or one of its two parts. */
+struct cli_source {
+    const char *path, *split;
+    int64_t max_bad, log;
+    double hold_out;          /* 0: no parts */
+    uint64_t hold_seed;
+    int held;
+};
+/* The split of a path; all of it when it has no splits at all. */
+int cli_open_data(struct gyre_data **data, const struct cli_source *source);
+/* The split alone: without it, or with too few samples for two parts, *data is NULL and why says what is missing; CLI_OK. */
+int cli_open_split(struct gyre_data **data, const struct cli_source *source, char why[480]);
 int cli_is_folder(const char *path);
+
+/* A part of a data set that a run held out, as its checkpoints remember it; share 0: none. */
+struct cli_hold {
+    double share;
+    uint64_t seed;
+    int64_t of;               /* samples of both parts */
+    uint32_t labels;          /* gyre_data_info.hold_labels */
+};
 
 /* What a checkpoint knows beside weights. */
 struct cli_checkpoint {
@@ -141,8 +159,10 @@ struct cli_checkpoint {
     char *net;                /* text, to free() */
     char *classes;            /* names, a line each; or NULL */
     float mean[4], std[4];
+    int has_input;            /* 1: mean and std are the file's; 0: it says none, they are 0 and 1 */
     int32_t resize;
-    int real;                 /* 1: its net is opened for float samples; set by who opens it, else 0 */
+    int real;                 /* 1: its net is opened for float samples; as the file says, else 0; may be set before it is opened */
+    struct cli_hold hold;
 };
 /* path: a checkpoint, or the folder of a run. Returns an exit code after a sentence, or CLI_OK. */
 int cli_open_checkpoint(struct cli_checkpoint *checkpoint, const char *path);
@@ -157,6 +177,7 @@ int cli_normalisation(const struct cli_reals *mean, const struct cli_reals *std,
                       float out_std[4]);
 /* Writes what eval and predict need into the net's notes. */
 int cli_note_input(struct gyre_net *net, const float mean[4], const float std[4], int32_t channels, int32_t resize);
+int cli_note_hold(struct gyre_net *net, const struct gyre_data *data); /* nothing where nothing is held out */
 /* names: "cat,dog,..." instead of those of the data, or NULL. data may be NULL when names are given. */
 int cli_note_classes(struct gyre_net *net, const struct gyre_data *data, const char *names);
 

@@ -295,31 +295,45 @@ void cli_net_input(const char *text, struct gyre_shape *shape)
 
 /* ---- data ---- */
 
-static int open_split(struct gyre_data **data, const char *path, const char *split, int64_t max_bad, int64_t log,
-                      struct gyre_error *error)
+static int open_source(struct gyre_data **data, const struct cli_source *source, const char *split, struct gyre_error *error)
 {
     struct gyre_data_config config;
     gyre_data_config_default(&config);
-    config.path = path;
+    config.path = source->path;
     config.split = split;
-    config.max_bad = max_bad;
-    config.log = cli_logger(log + 1);
+    config.max_bad = source->max_bad;
+    config.log = cli_logger(source->log + 1);
+    config.hold_out = source->hold_out;
+    config.hold_seed = source->hold_seed;
+    config.held = source->held;
+    *data = NULL;
     return gyre_open_data(data, &config, error);
 }
 
-int cli_open_data(struct gyre_data **data, const char *path, const char *split, int64_t max_bad, int optional, int64_t log)
+int cli_open_split(struct gyre_data **data, const struct cli_source *source, char why[480])
+{
+    struct gyre_error error;
+    const int status = open_source(data, source, source->split, &error);
+    if (status != GYRE_E_FORMAT && status != GYRE_E_ARG)
+        return status == GYRE_OK ? CLI_OK : cli_error(&error);
+    memcpy(why, error.text, sizeof error.text);
+    return CLI_OK;
+}
+
+int cli_open_data(struct gyre_data **data, const struct cli_source *source)
 {
     struct gyre_error error, whole;
-    *data = NULL;
-    const int status = open_split(data, path, split, max_bad, log, &error);
+    struct gyre_data_info info;
+    const int status = open_source(data, source, source->split, &error);
     if (status == GYRE_OK)
         return CLI_OK;
-    if (status != GYRE_E_FORMAT)
+    if (status != GYRE_E_FORMAT || open_source(data, source, "", &whole) != GYRE_OK)
         return cli_error(&error);
-    if (optional)
+    gyre_get_data_info(*data, &info);
+    if (!info.split[0])
         return CLI_OK;
-    if (open_split(data, path, "", max_bad, log, &whole) == GYRE_OK)
-        return CLI_OK;
+    gyre_close_data(*data); /* it has splits, and not the one that was asked for */
+    *data = NULL;
     return cli_error(&error);
 }
 
@@ -361,6 +375,30 @@ int cli_note_input(struct gyre_net *net, const float mean[4], const float std[4]
     if (code == CLI_OK && gyre_note(net, "resize", text) != GYRE_OK)
         code = cli_net_error(net);
     return code;
+}
+
+#define HOLD_NOTE "val-split"
+
+int cli_note_hold(struct gyre_net *net, const struct gyre_data *data)
+{
+    struct gyre_data_info info;
+    char text[160];
+    gyre_get_data_info(data, &info);
+    snprintf(text, sizeof text, "%.6g of each class by seed %" PRIu64 ", of %" PRId64 " images with labels %08" PRIx32, info.hold_out, info.hold_seed,
+             info.hold_of, info.hold_labels);
+    return !(info.hold_out > 0) || gyre_note(net, HOLD_NOTE, text) == GYRE_OK ? CLI_OK : cli_net_error(net);
+}
+
+static struct cli_hold read_hold(const char *path)
+{
+    struct cli_hold hold = { 0, 0, 0, 0 };
+    const struct cli_hold none = hold;
+    char text[160];
+    if (gyre_read_note(path, HOLD_NOTE, text, sizeof text, NULL) != GYRE_OK ||
+        sscanf(text, "%lf of each class by seed %" SCNu64 ", of %" SCNd64 " images with labels %" SCNx32, &hold.share, &hold.seed, &hold.of,
+               &hold.labels) != 4)
+        return none;
+    return hold;
 }
 
 static int names_of_data(const struct gyre_sink *sink, const struct gyre_data *data)
@@ -417,14 +455,15 @@ const char *cli_class(const char *names, int32_t i, char *buf, size_t room)
 
 /* ---- checkpoints ---- */
 
-static void read_floats(const char *path, const char *key, float initial, float out[4])
+/* 1: there is such a note. */
+static int read_floats(const char *path, const char *key, float initial, float out[4])
 {
     char text[256];
     const char *at = text;
     for (int c = 0; c < 4; c++)
         out[c] = initial;
     if (gyre_read_note(path, key, text, sizeof text, NULL) != GYRE_OK)
-        return;
+        return 0;
     for (int c = 0; c < 4; c++) {
         char *end;
         out[c] = strtof(at, &end);
@@ -432,6 +471,25 @@ static void read_floats(const char *path, const char *key, float initial, float 
             break;
         at = end + 1;
     }
+    return 1;
+}
+
+/* As the library wrote it; in checkpoints of older versions, as this command noted it. */
+static int read_input(struct cli_checkpoint *c)
+{
+    struct gyre_config config;
+    struct gyre_error error;
+    gyre_config_default(&config);
+    const int status = gyre_read_input(c->path, &config, &error);
+    if (status == GYRE_E_ARG)
+        c->has_input = read_floats(c->path, "mean", 0, c->mean) & read_floats(c->path, "std", 1, c->std);
+    if (status != GYRE_OK)
+        return status == GYRE_E_ARG ? CLI_OK : cli_error(&error);
+    c->has_input = 1;
+    c->real = config.input == GYRE_INPUT_F32;
+    memcpy(c->mean, config.mean, sizeof c->mean);
+    memcpy(c->std, config.std, sizeof c->std);
+    return CLI_OK;
 }
 
 static int read_checkpoint(struct cli_checkpoint *c)
@@ -449,11 +507,10 @@ static int read_checkpoint(struct cli_checkpoint *c)
                                           : cli_error(&error);
     if (gyre_read_note(c->path, "classes", c->classes, 16384, NULL) != GYRE_OK)
         c->classes[0] = 0;
-    read_floats(c->path, "mean", 0, c->mean);
-    read_floats(c->path, "std", 1, c->std);
     if (gyre_read_note(c->path, "resize", text, sizeof text, NULL) == GYRE_OK)
         c->resize = (int32_t)strtol(text, NULL, 10);
-    return CLI_OK;
+    c->hold = read_hold(c->path);
+    return read_input(c);
 }
 
 int cli_open_checkpoint(struct cli_checkpoint *c, const char *path)
@@ -497,3 +554,5 @@ int cli_open_net(struct gyre_net **net, const struct cli_checkpoint *c, const st
     *net = NULL;
     return code;
 }
+
+#undef HOLD_NOTE

@@ -13,10 +13,12 @@ struct eval_values {
 
 #define AT(member) offsetof(struct eval_values, member)
 static const struct cli_option eval_rows[] = {
-    { "split", "NAME", "test", "part of the data; all of it when it has no parts", CLI_TEXT, AT(split), 0, 0 },
+    { "split", "NAME", "test", "split of the data; without it, what the run held out (--val-split), else all of data that have no splits", CLI_TEXT,
+      AT(split), 0, 0 },
     { "batch", "N", "100", "images at a time", CLI_WHOLE, AT(batch), 1, 1 << 20 },
     { "confusion", "FILE.svg", NULL, "draw the confusion matrix", CLI_TEXT, AT(confusion), 0, 0 },
-    { "mean", "X,X,X", NULL, "of pixels in [0, 1]; default: the checkpoint's", CLI_REALS, AT(mean), 0, 0 },
+    { "mean", "X,X,X", NULL, "of pixels in [0, 1], where a checkpoint of an older version does not say it; another than it says is refused", CLI_REALS,
+      AT(mean), 0, 0 },
     { "std", "X,X,X", NULL, "likewise", CLI_REALS, AT(std), 1e-9, 1e9 },
     { "resize", "N", NULL, "shorter side before the centre crop; default: the checkpoint's", CLI_WHOLE, AT(resize), 1, 16384 },
     { "max-bad", "N", "0", "unreadable images that are skipped and named before it is an error", CLI_WHOLE, AT(max_bad), 0, 1e12 },
@@ -135,6 +137,49 @@ static int eval_data(struct cli_checkpoint *c, struct gyre_data *data, const str
     return code;
 }
 
+/* To people on standard output, beside JSON on standard error. */
+static void say_part(const struct cli_hold *hold, const struct gyre_data_info *info, int json)
+{
+    FILE *file = json ? stderr : stdout;
+    if (info->hold_labels == hold->labels && info->hold_of == hold->of)
+        fprintf(file, "data: the %" PRId64 " of %" PRId64 " images that the run held out (%.6g of each class, seed %" PRIu64 ")\n", info->samples,
+                info->hold_of, info->hold_out, info->hold_seed);
+    else
+        fprintf(file, "data: all %" PRId64 " images; the run held out %.6g of each class of others, of %" PRId64 "\n", info->hold_of, hold->share,
+                hold->of);
+}
+
+/* What the run held out, when these are the images that it was trained on; else *data is NULL. */
+static int open_held(struct gyre_data **data, const struct cli_hold *hold, struct cli_source source, int json)
+{
+    struct gyre_data_info info;
+    char why[480];
+    source.split = "train";
+    source.hold_out = hold->share;
+    source.hold_seed = hold->seed;
+    source.held = 1;
+    const int code = cli_open_split(data, &source, why);
+    if (code != CLI_OK || !*data)
+        return code;
+    gyre_get_data_info(*data, &info);
+    say_part(hold, &info, json);
+    if (info.hold_labels == hold->labels && info.hold_of == hold->of)
+        return CLI_OK;
+    gyre_close_data(*data);
+    *data = NULL;
+    return CLI_OK;
+}
+
+static int open_eval_data(struct gyre_data **data, const struct cli_checkpoint *c, const char *path, const struct eval_values *v)
+{
+    const struct cli_source source = { .path = path, .split = v->split, .max_bad = v->max_bad, .log = v->net.log };
+    char why[480];
+    int code = cli_open_split(data, &source, why);
+    if (code == CLI_OK && !*data && c->hold.share > 0)
+        code = open_held(data, &c->hold, source, (int)v->json);
+    return code == CLI_OK && !*data ? cli_open_data(data, &source) : code;
+}
+
 static int eval_run(const void *values, char **args, int count)
 {
     const struct eval_values *v = values;
@@ -144,7 +189,7 @@ static int eval_run(const void *values, char **args, int count)
     int code = cli_open_checkpoint(&checkpoint, args[0]);
     if (code != CLI_OK)
         return code;
-    code = cli_open_data(&data, args[1], v->split, v->max_bad, 0, v->net.log);
+    code = open_eval_data(&data, &checkpoint, args[1], v);
     if (code == CLI_OK) {
         code = eval_data(&checkpoint, data, v);
         gyre_close_data(data);
@@ -160,7 +205,9 @@ const struct cli_command cmd_eval = {
     .run = eval_run,
     .details =
         "CHECKPOINT is a file, or the folder of a run: then its newest one. Printed are loss, top-1 and top-5 accuracy, and for\n"
-        "each class precision, recall and average precision; the confusion matrix with few classes.\n\n"
+        "each class precision, recall and average precision; the confusion matrix with few classes. Data without a test split,\n"
+        "of a run with --val-split: the images that it held out, which is said; so does '--split val' where there is no such\n"
+        "split.\n\n"
         "Examples:\n"
         "  gyre eval runs/lenet5 /usr/share/datasets/fashion-mnist --confusion confusion.svg\n"
         "  gyre eval runs/resnet20/checkpoint-39000.safetensors cifar10 --json\n",

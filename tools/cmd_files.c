@@ -48,7 +48,8 @@ static int pack_run(const void *values, char **args, int count)
     const struct pack_values *v = values;
     struct gyre_data *data;
     (void)count;
-    int code = cli_open_data(&data, args[0], v->split, v->max_bad, 0, v->log);
+    const struct cli_source source = { .path = args[0], .split = v->split, .max_bad = v->max_bad, .log = v->log };
+    int code = cli_open_data(&data, &source);
     if (code != CLI_OK)
         return code;
     code = pack_data(data, args[1], v);
@@ -128,7 +129,8 @@ static int import_notes(struct gyre_net *net, const struct import_values *v, con
         code = cli_note_classes(net, NULL, v->names);
     if (code != CLI_OK || v->names || !v->data)
         return code;
-    code = cli_open_data(&data, v->data, "train", 0, 0, v->net.log);
+    const struct cli_source source = { .path = v->data, .split = "train", .log = v->net.log };
+    code = cli_open_data(&data, &source);
     if (code == CLI_OK)
         code = cli_note_classes(net, data, NULL);
     gyre_close_data(data);
@@ -208,7 +210,8 @@ static int info_data(const char *path, const struct info_values *v)
 {
     struct gyre_data *data;
     struct gyre_data_info info;
-    const int code = cli_open_data(&data, path, v->split, 0, 0, v->net.log);
+    const struct cli_source source = { .path = path, .split = v->split, .log = v->net.log };
+    const int code = cli_open_data(&data, &source);
     if (code != CLI_OK)
         return code;
     gyre_get_data_info(data, &info);
@@ -260,7 +263,7 @@ static int64_t count_parameters(const struct gyre_net *net)
 
 static void info_print(const struct cli_checkpoint *c, const struct gyre_net *net, const struct info_values *v)
 {
-    static const char *const keys[] = { "name", "epochs", "train.data", "mean", "std", "resize" };
+    static const char *const keys[] = { "name", "epochs", "train.data", "mean", "std", "resize", "val-split" };
     struct gyre_shape shape;
     char text[512];
     gyre_get_shape(net, &shape);

@@ -28,6 +28,7 @@ struct predict_job {
     struct gyre_shape shape;
     int32_t resize;
     uint8_t *pixels;
+    float *values;  /* the same from 0 to 1, for a net of float images; else NULL */
     float *scores;  /* [classes]; the chosen ones become negative */
 };
 
@@ -59,11 +60,15 @@ static void print_class(const struct predict_job *job, int rank)
     printf(",\"score\":%s}", cli_json_number(number, (double)score));
 }
 
+static size_t pixels_of(const struct predict_job *job) { return (size_t)job->shape.h * (size_t)job->shape.w * (size_t)job->shape.c; }
+
 /* truth: the label of a data set, or -1. */
 static int predict_one(struct predict_job *job, const char *name, int32_t truth)
 {
-    const struct gyre_batch batch = { .x = job->pixels, .count = 1 };
+    const struct gyre_batch batch = { .x = job->values ? (const void *)job->values : job->pixels, .count = 1 };
     char buf[512];
+    for (size_t i = 0; job->values && i < pixels_of(job); i++)
+        job->values[i] = (float)job->pixels[i] / 255;
     if (gyre_predict(job->net, &batch, job->scores) != GYRE_OK)
         return cli_net_error(job->net);
     const char *class = truth >= 0 ? cli_class(job->checkpoint->classes, truth, buf, sizeof buf) : "";
@@ -131,7 +136,8 @@ static int predict_sample(struct predict_job *job)
 {
     struct gyre_data *data;
     struct gyre_data_info info;
-    int code = cli_open_data(&data, job->v->data, job->v->split, 0, 0, job->v->net.log);
+    const struct cli_source source = { .path = job->v->data, .split = job->v->split, .log = job->v->net.log };
+    int code = cli_open_data(&data, &source);
     if (code != CLI_OK)
         return code;
     gyre_get_data_info(data, &info);
@@ -152,15 +158,17 @@ static int predict_all(struct predict_job *job, char **args, int count)
         return code;
     gyre_get_shape(job->net, &job->shape);
     job->resize = job->v->resize ? (int32_t)job->v->resize : job->checkpoint->resize;
-    job->pixels = malloc((size_t)job->shape.h * (size_t)job->shape.w * (size_t)job->shape.c);
+    job->pixels = malloc(pixels_of(job));
+    job->values = job->checkpoint->real ? malloc(pixels_of(job) * sizeof *job->values) : NULL;
     job->scores = calloc((size_t)job->shape.classes, sizeof *job->scores);
-    if (!job->pixels || !job->scores)
+    if (!job->pixels || !job->scores || (job->checkpoint->real && !job->values))
         code = cli_fail(CLI_RESOURCES, "out of memory: an image and its scores");
     if (code == CLI_OK && job->v->data)
         code = predict_sample(job);
     if (code == CLI_OK)
         code = predict_files(job, args, count);
     free(job->scores);
+    free(job->values);
     free(job->pixels);
     gyre_close(job->net);
     return code;
@@ -175,6 +183,8 @@ static int predict_run(const void *values, char **args, int count)
     int code = cli_open_checkpoint(&checkpoint, args[0]);
     if (code != CLI_OK)
         return code;
+    if (checkpoint.real)
+        fprintf(stderr, "gyre: warning: %s was trained on float images; the bytes of these, over 255, are taken for such\n", checkpoint.path);
     code = predict_all(&job, args + 1, count - 1);
     cli_close_checkpoint(&checkpoint);
     return code;

@@ -20,7 +20,7 @@ struct train_values {
     struct cli_reals milestones;
     /* data */
     int64_t pad_crop, flip, resized_crop, resize, max_bad, loader_threads;
-    double jitter, mixup, cutmix;
+    double jitter, mixup, cutmix, val_split;
     struct cli_reals mean, std;
     const char *test_data, *show_batch, *names;
     /* run */
@@ -67,6 +67,8 @@ static const struct cli_option train_rows[] = {
     { "max-bad", "N", "0", "unreadable images that are skipped and named before it is an error", CLI_WHOLE, AT(max_bad), 0, 1e12 },
     { "test-data", "PATH", NULL, "data to test on after each epoch; 'none'; default: DATA's test split when there is one", CLI_TEXT,
       AT(test_data), 0, 0 },
+    { "val-split", "X", "0", "hold out this part of each class, by --seed, and test on it instead: where DATA has no test split, or to spare it",
+      CLI_REAL, AT(val_split), 0, 0.99 },
     { "names", "A,B,...", NULL, "names of the classes; default: the data's", CLI_TEXT, AT(names), 0, 0 },
     { "classes", "N", NULL, "outputs of a zoo net; default: the data's", CLI_WHOLE, AT(classes), 1, 1 << 20 },
     { "size", "N", NULL, "side of a zoo net's input; default: the data's up to 64, else the net's own", CLI_WHOLE, AT(size), 1, 16384 },
@@ -75,7 +77,8 @@ static const struct cli_option train_rows[] = {
     { "out", "DIR", NULL, "folder of the run; default: runs/NET", CLI_TEXT, AT(out), 0, 0 },
     { "checkpoint-every", "N", "0", "steps between checkpoints; 0: each epoch", CLI_WHOLE, AT(checkpoint_every), 0, 1e12 },
     { "keep", "N", "3", "checkpoints that are kept", CLI_WHOLE, AT(keep), 1, 1e6 },
-    { "resume", NULL, NULL, "go on from the newest readable checkpoint of --out, if any", CLI_FLAG, AT(resume), 0, 0 },
+    { "resume", NULL, NULL, "go on from the newest readable checkpoint of --out, if any; --mean, --std, --resize, --names, --val-split: as it has them",
+      CLI_FLAG, AT(resume), 0, 0 },
     { "overwrite", NULL, NULL, "remove the checkpoints of an earlier run in --out", CLI_FLAG, AT(overwrite), 0, 0 },
     { "show-batch", "FILE.png", NULL, "write the first batch as the net sees it, and end", CLI_TEXT, AT(show_batch), 0, 0 },
     { "shards", "N", "0", "a step is N batches, dealt to the processes; 1, 2, 4 ... of them then give the same bits", CLI_WHOLE, AT(shards), 0,
@@ -95,6 +98,8 @@ struct train_job {
     char *text;
     struct gyre_shape input;          /* h, w, c of the net */
     struct gyre_data *train, *test;
+    char untested[480];               /* why there is nothing to test on */
+    struct cli_checkpoint was;        /* what the run goes on from; net NULL: nothing */
     struct gyre_data_info info;
     struct gyre_config config;
     struct gyre_train_config loop;
@@ -106,16 +111,44 @@ struct train_job {
 
 /* ---- data and net ---- */
 
+/* The part of each class to hold out: where this call says nothing, that of the run that goes on. */
+static struct cli_hold hold_of(const struct train_job *job)
+{
+    const struct cli_hold given = { job->v->val_split, (uint64_t)job->v->net.seed, 0, 0 };
+    return given.share > 0 || !job->was.net ? given : job->was.hold;
+}
+
+static int open_test_data(struct train_job *job, struct cli_source source)
+{
+    const char *given = job->v->test_data;
+    const int none = given && strcmp(given, "none") == 0;
+    if (source.hold_out > 0 && given && !none)
+        return cli_fail(CLI_USAGE, "--val-split holds out images to test on, --test-data names others; take one of both");
+    if (none) {
+        snprintf(job->untested, sizeof job->untested, "--test-data none");
+        return CLI_OK;
+    }
+    source.held = 1;
+    if (source.hold_out > 0)
+        return cli_open_data(&job->test, &source);
+    source.split = "test";
+    if (!given)
+        return cli_open_split(&job->test, &source, job->untested);
+    source.path = given;
+    return cli_open_data(&job->test, &source);
+}
+
 static int open_job_data(struct train_job *job, const char *path)
 {
     const struct train_values *v = job->v;
-    int code = cli_open_data(&job->train, path, "train", v->max_bad, 0, v->net.log);
+    const struct cli_hold hold = hold_of(job);
+    const struct cli_source source = { .path = path, .split = "train", .max_bad = v->max_bad, .log = v->net.log, .hold_out = hold.share,
+                                       .hold_seed = hold.seed };
+    const int code = cli_open_data(&job->train, &source);
     if (code != CLI_OK)
         return code;
     gyre_get_data_info(job->train, &job->info);
-    if (v->test_data && strcmp(v->test_data, "none") == 0)
-        return CLI_OK;
-    return cli_open_data(&job->test, v->test_data ? v->test_data : path, "test", v->max_bad, !v->test_data, v->net.log);
+    return open_test_data(job, source);
 }
 
 /* The last word of the text must be "softmax": then " smooth X" follows it. */
@@ -216,7 +249,12 @@ static int set_config(struct train_job *job)
                         parts(job) > 1 ? " of each part" : "", job->info.samples);
     job->steps = v->steps ? v->steps : v->epochs * job->per_epoch;
     set_schedule(job);
-    return cli_normalisation(&v->mean, &v->std, job->input.c, c->mean, c->std);
+    const int code = cli_normalisation(&v->mean, &v->std, job->input.c, c->mean, c->std);
+    if (job->was.has_input && !v->mean.count)
+        memcpy(c->mean, job->was.mean, sizeof c->mean);
+    if (job->was.has_input && !v->std.count)
+        memcpy(c->std, job->was.std, sizeof c->std);
+    return code;
 }
 
 static int32_t eval_resize(const struct train_job *job)
@@ -224,6 +262,8 @@ static int32_t eval_resize(const struct train_job *job)
     const int32_t side = job->input.h < job->input.w ? job->input.h : job->input.w;
     if (job->v->resize)
         return (int32_t)job->v->resize;
+    if (job->was.resize)
+        return job->was.resize;
     return side > 64 && !job->info.real ? (side * 8 + 6) / 7 : 0;
 }
 
@@ -281,6 +321,15 @@ static void set_folder(struct train_job *job)
         snprintf(job->folder, sizeof job->folder, "runs/%.*s", bytes, base);
 }
 
+/* What the run goes on from, if anything: it says what this call does not. */
+static int open_earlier(struct train_job *job)
+{
+    char path[4096];
+    if (!job->v->resume || gyre_find_checkpoint(job->folder, path, sizeof path, NULL) != GYRE_OK)
+        return CLI_OK;
+    return cli_open_checkpoint(&job->was, path);
+}
+
 /* ---- running ---- */
 
 static int show_batch(const struct train_job *job)
@@ -321,7 +370,11 @@ static int open_net(struct train_job *job)
         return cli_net_error(job->net);
     if (!job->train)
         return CLI_OK;
-    const int code = cli_note_classes(job->net, job->train, job->v->names);
+    int code = cli_note_hold(job->net, job->train);
+    if (code == CLI_OK && job->was.net && job->was.classes[0] && !job->v->names)
+        code = gyre_note(job->net, "classes", job->was.classes) == GYRE_OK ? CLI_OK : cli_net_error(job->net);
+    else if (code == CLI_OK)
+        code = cli_note_classes(job->net, job->train, job->v->names);
     return code != CLI_OK ? code : cli_note_input(job->net, job->config.mean, job->config.std, job->input.c, eval_resize(job));
 }
 
@@ -335,11 +388,15 @@ static void say_begin(const struct train_job *job)
     printf("net: %s, input %dx%dx%d, %" PRId64 " parameters, %s of memory\n", job->net_name, job->input.h, job->input.w,
            job->input.c, need.parameters, cli_bytes(memory, (double)need.host_bytes));
     printf("data: %s, %" PRId64 " images in %d classes; ", job->info.format, job->info.samples, job->info.classes);
-    if (job->test) {
+    if (job->test)
         gyre_get_data_info(job->test, &test);
+    if (!job->test)
+        printf("nothing to test on: %s%s\n", job->untested, job->v->test_data ? "" : " (--val-split, --test-data)");
+    else if (test.hold_out > 0)
+        printf("%" PRId64 " to test on, held out of %" PRId64 " (%.6g of each class, seed %" PRIu64 ")\n", test.samples, test.hold_of, test.hold_out,
+               test.hold_seed);
+    else
         printf("%" PRId64 " to test on\n", test.samples);
-    } else
-        printf("none to test on\n");
     printf("run: %" PRId64 " steps of %" PRId64 " images, %" PRId64 " an epoch, into %s\n", job->steps,
            job->v->batch * parts(job), job->per_epoch, job->folder);
     if (job->v->shards)
@@ -402,7 +459,10 @@ static int run_job(struct train_job *job, const char *path)
     ranks.wire = (int)job->v->wire;
     if (gyre_job_open(&job->ranks, &ranks, &error) != GYRE_OK)
         return cli_error(&error);
-    int code = open_job_data(job, path);
+    set_folder(job);
+    int code = open_earlier(job);
+    if (code == CLI_OK)
+        code = open_job_data(job, path);
     if (code == CLI_OK)
         code = make_text(job);
     if (code == CLI_OK)
@@ -412,7 +472,6 @@ static int run_job(struct train_job *job, const char *path)
         return code;
     if (job->v->show_batch)
         return show_batch(job);
-    set_folder(job);
     code = open_net(job);
     return code == CLI_OK ? run_loop(job) : code;
 }
@@ -425,6 +484,7 @@ static int close_job(struct train_job *job, int code)
     gyre_job_close(job->ranks);
     gyre_close_data(job->test);
     gyre_close_data(job->train);
+    cli_close_checkpoint(&job->was);
     free(job->text);
     return code;
 }
@@ -445,6 +505,10 @@ const struct cli_command cmd_train = {
         "NET is a net of the zoo ('gyre zoo') or a file of net text ('gyre help language').\n"
         "DATA is a folder with a folder per class, a folder with train/ and test/ of that kind, IDX files (MNIST,\n"
         "Fashion-MNIST; plain or .gz), CIFAR binary files, or a file of 'gyre pack'.\n\n"
+        "After each epoch the net is tested: on --test-data, on DATA's test split, or on the images that --val-split holds\n"
+        "out, in every format. Which these are depends on --seed, the class and the image's number in it alone: the same on\n"
+        "every machine and for any number of processes. The checkpoint remembers them for --resume and 'gyre eval'. Where\n"
+        "there is none of these, nothing is tested, and the second line of the output says so.\n\n"
         "Ctrl-C, SIGTERM and SIGHUP finish the step, write a checkpoint and exit with code 6; --resume goes on from\n"
         "there, to the same bits as a run that was never stopped.\n\n"
         "Examples:\n"
