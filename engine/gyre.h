@@ -540,9 +540,10 @@ struct gyre_train_config {
     struct gyre_augment augment; /* training; evaluation uses .resize of it alone */
     int loader_threads;        /* 1 */
     const char *folder;        /* output: metrics.csv, curve.svg, events, checkpoints; NULL: nothing is written */
-    int64_t checkpoint_steps;  /* between checkpoints; 0: each epoch */
+    int64_t checkpoint_steps;  /* between checkpoints; 0: each epoch; of several ranks each waits for the next update */
     int keep;                  /* checkpoints kept; 3 */
-    int resume;                /* 1: go on from the newest readable checkpoint in folder when there is one */
+    int resume;                /* 1: go on from the newest readable checkpoint in folder when there is one; GYRE_E_MISMATCH when data, batch, accumulate,
+                                * shards, or without them ranks, are not the same */
     int overwrite;             /* 1: checkpoints of an earlier run are removed first; 0: without resume they are GYRE_E_STATE */
     int (*progress)(void *user, const struct gyre_progress *progress); /* may be NULL; non-zero: checkpoint and stop */
     void *user;

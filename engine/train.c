@@ -28,6 +28,8 @@ struct train_run {
     double seconds_per_batch, seconds_per_test;
     struct gyre_progress progress;
     int stop, starved;              /* the callback asked to stop; the data failed */
+    int halt;                       /* some rank's callback did, and all know it */
+    int due;                        /* a checkpoint waits for the next update */
     int32_t mine, all;              /* samples of a step: of this rank, of all */
 };
 
@@ -52,13 +54,28 @@ static double train_mean(double sum, int64_t count) { return count ? sum / (doub
 
 /* ---- notes in the checkpoint ---- */
 
-/* What the counters of a checkpoint count. The number of ranks is no part of it. */
+/* What the counters of a checkpoint count: batches of these samples. */
 static void train_data_text(const struct train_run *run, char *text, size_t room)
 {
-    char shards[32] = "";
+    char shards[32] = "", part[128] = "";
+    const struct gyre_data_info *d = &run->info;
     if (run->net->parallel.sharded)
         snprintf(shards, sizeof shards, " in %d shards", run->net->parallel.shards);
-    snprintf(text, room, "%" PRId64 " samples, batch %d%s", run->info.samples, run->shape.batch, shards);
+    if (d->hold_out > 0)
+        snprintf(part, sizeof part, " (of %" PRId64 ", %.6g held out by seed %" PRIu64 ", labels %08" PRIx32 ")", d->hold_of, d->hold_out,
+                 d->hold_seed, d->hold_labels);
+    snprintf(text, room, "%" PRId64 " samples%s, batch %d%s", d->samples, part, run->shape.batch, shards);
+}
+
+/* How many batches are a step, and how many steps an update: on other ranks, or of other steps, the counters mean something else. Shards are
+ * dealt to any number of ranks. */
+static void train_step_text(const struct train_run *run, char *text, size_t room)
+{
+    const struct gy_parallel *p = &run->net->parallel;
+    char ranks[48] = "any number of ranks";
+    if (!p->sharded)
+        snprintf(ranks, sizeof ranks, "%d rank%s", p->ranks, p->ranks > 1 ? "s" : "");
+    snprintf(text, room, "%s, accumulate %d", ranks, run->net->config.accumulate);
 }
 
 static int train_write_notes(struct train_run *run)
@@ -70,8 +87,21 @@ static int train_write_notes(struct train_run *run)
     GY_TRY(gyre_note(run->net, "train.sums", text));
     train_data_text(run, text, sizeof text);
     GY_TRY(gyre_note(run->net, "train.data", text));
+    train_step_text(run, text, sizeof text);
+    GY_TRY(gyre_note(run->net, "train.step", text));
     snprintf(text, sizeof text, "%.4f", (double)run->done / (double)run->per_epoch);
     return gyre_note(run->net, "epochs", text);
+}
+
+/* The checkpoint's steps were as those of this run. Older versions did not write it. */
+static int train_read_step(struct train_run *run, const char *path)
+{
+    char text[256], want[256];
+    train_step_text(run, want, sizeof want);
+    if (gyre_read_note(path, "train.step", text, sizeof text, NULL) != GYRE_OK || strcmp(text, want) == 0)
+        return GY_OK;
+    return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: the run had %.80s; now it has %.80s: its steps would be others (shards go on with any number "
+                       "of ranks)", path, text, want);
 }
 
 /* The checkpoint was made on this data set with this batch, else its counters mean something else. */
@@ -87,7 +117,8 @@ static int train_read_notes(struct train_run *run, const char *path)
         return gy_net_fail(run->net, status, "%s", error.text);
     train_data_text(run, want, sizeof want);
     if (strcmp(text, want) != 0)
-        return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: the run had %s; now there are %s", path, text, want);
+        return gy_net_fail(run->net, GY_E_MISMATCH, "%.120s: the run had %.160s; now there are %.160s", path, text, want);
+    GY_TRY(train_read_step(run, path));
     double sums[6];
     if (gyre_read_note(path, "train.sums", text, sizeof text, NULL) != GYRE_OK || gy_text_reals(text, sums, 6) != 6)
         return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: its note of the epoch's sums is damaged", path);
@@ -133,11 +164,17 @@ static void train_report(struct train_run *run, const char *event)
 
 /* ---- checkpoints ---- */
 
+/* Ranks have gradients of their own that wait for their update. A checkpoint has room for those of one rank, so it comes behind the update. */
+static int train_waits(const struct train_run *run) { return run->net->parallel.ranks > 1 && run->net->pending > 0; }
+
 static int train_save(struct train_run *run)
 {
     char path[4096];
     struct gy_error *err = &run->net->error;
     if (!run->config.folder || run->saved == run->done)
+        return GY_OK;
+    run->due = train_waits(run);
+    if (run->due)
         return GY_OK;
     GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, run->done, err));
     GY_TRY(train_write_notes(run));
@@ -293,6 +330,16 @@ static int train_follow(struct train_run *run)
     return status;
 }
 
+/* All ranks read the same data and go on from the same step: each has looked for itself. */
+static int train_agree(struct train_run *run)
+{
+    struct gyre_job *job = run->net->config.job;
+    if (run->net->parallel.ranks == 1)
+        return GY_OK;
+    GY_TRY(gy_job_agree(job, "number of training samples", (uint64_t)run->info.samples, &run->net->error));
+    return gy_job_agree(job, "step that the run goes on from", (uint64_t)run->done, &run->net->error);
+}
+
 static int train_open(struct train_run *run)
 {
     gyre_get_shape(run->net, &run->shape);
@@ -311,6 +358,7 @@ static int train_open(struct train_run *run)
         GY_TRY(train_follow(run));
     else if (run->config.folder)
         GY_TRY(train_open_folder(run));
+    GY_TRY(train_agree(run));
     GY_TRY(train_open_loader(run));
     run->epoch_first = run->done;
     run->epoch_began = gy_clock_ns();
@@ -467,22 +515,31 @@ static int train_batch(struct train_run *run)
     return GY_OK;
 }
 
+/* Is now the time for a checkpoint? What remains behind the last update of several ranks is in none, and is done again by a longer run. */
+static int train_saves(const struct train_run *run, int epoch)
+{
+    const int64_t every = run->config.checkpoint_steps, left = run->total - run->done;
+    const int final = left == 0 || (run->net->parallel.ranks > 1 && !train_waits(run) && left < run->net->config.accumulate);
+    return final || run->due || (every ? run->done % every == 0 : epoch);
+}
+
 static int train_loop(struct train_run *run)
 {
     const int several = run->net->parallel.ranks > 1;
-    while (run->done < run->total && !run->stop) {
+    run->net->parallel.stop = run->stop;
+    run->halt = !several && run->stop;
+    while (run->done < run->total && (!run->halt || train_waits(run))) {
         GY_TRY(train_batch(run));
-        const int last = run->done == run->total, epoch = run->done % run->per_epoch == 0 || last;
+        const int epoch = run->done % run->per_epoch == 0 || run->done == run->total;
         if (epoch)
             GY_TRY(train_end_epoch(run));
         else if (run->done % run->row_every == 0)
             GY_TRY(train_row(run, NULL));
-        const int64_t every = run->config.checkpoint_steps;
-        if (last || (every ? run->done % every == 0 : epoch))
+        if (train_saves(run, epoch))
             GY_TRY(train_save(run));
-        /* whatever was reported above may have asked to stop: the next step tells all ranks, which stop behind it */
+        /* whatever was reported above may have asked to stop: the next step tells all ranks, which stop behind it, or behind an update */
         run->net->parallel.stop = run->stop;
-        run->stop = several ? run->net->parallel.stopped : run->stop;
+        run->halt = run->halt || (several ? run->net->parallel.stopped : run->stop);
     }
     return GY_OK;
 }

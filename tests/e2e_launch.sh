@@ -162,11 +162,13 @@ expect 2 sharded 3 "$TMP/three"
 says "$err" '4 shards cannot be dealt to 3 ranks'
 expect 0 launch 2 "$TMP/synced" --sync-bn --epochs 2
 
-# ---- without shards, too, another number of processes goes on; with another number of shards none does
+# ---- without shards another number of processes does not go on, since a step would be other images; nor another number of shards
 mkdir "$TMP/fewer"
 cp "$TMP/whole/checkpoint-110.safetensors" "$TMP/fewer"
-expect 0 launch 2 "$TMP/fewer" --resume --epochs 9
-says "$out" 'checkpoint-135'
+expect 3 launch 2 "$TMP/fewer" --resume --epochs 9
+says "$err" 'checkpoint-110.safetensors: the run had 3 ranks, accumulate 1; now it has 2 ranks, accumulate 1'
+expect 3 "$GYRE" train "$TMP/tiny.net" "$TMP/data" --epochs 9 --batch 4 --out "$TMP/fewer" --resume
+says "$err" 'now it has 1 rank, accumulate 1'
 rm "$TMP/moved/checkpoint-40.safetensors"
 expect 3 sharded 2 "$TMP/moved" --resume --shards 2
 says "$err" 'batch 3 in 4 shards; now there are 120 samples, batch 3 in 2 shards'
