@@ -121,5 +121,6 @@ GY_INT int gy_net_run(struct gyre_net *net, int program);
 /* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.valid. */
 GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch);
 GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training); /* may this call be made now? */
+GY_INT int gy_net_updated(struct gyre_net *net, const char *call); /* GY_E_STATE while gradients wait for their update */
 
 #endif

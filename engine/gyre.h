@@ -250,15 +250,15 @@ GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, str
 /* As gyre_eval; scores [count][classes]: probabilities, or outputs with the mse loss. Does not allocate. */
 GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, float *scores);
 /* Forward and backward only, in training mode: gradients are left for gyre_get_tensor("grad.NAME"): of this rank alone, the sum over its
- * shards. Does not allocate. */
+ * shards. GYRE_E_STATE in mid-accumulation, whose gradients would be lost. Does not allocate. */
 GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 
 /* Of the batch that went through last, with all its shards; valid until the next call. loss and rank are [count]; scores [count][classes]; rank is the
  * number of classes that score higher than the label, -1 without a label. Any pointer may be NULL. */
 GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const float **loss, const int32_t **rank);
 
-/* Replays the given batch with every tensor checked, forward and backward; weights are left alone. The sentence names the first op
- * and tensor that is not finite and the sample: also returned in *sample (-1: a weight or a sum over samples). GYRE_OK when all are finite. */
+/* Replays the given batch with every tensor checked, forward and, but in mid-accumulation, backward; weights are left alone. The sentence names
+ * the first op and tensor that is not finite and the sample: also in *sample (-1: a weight or a sum over samples). GYRE_OK: all are finite. */
 GYRE_API int gyre_find_nonfinite(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample, struct gyre_error *where);
 
 /* What ran when, of the last gyre_config.trace_events events, as JSON for Chrome's trace viewer or Perfetto: a row of ops and one of sums with
@@ -568,8 +568,8 @@ GYRE_API void gyre_why_config_default(struct gyre_why_config *config);
 /* Why training is as fast as it is. Runs real training steps with a clock around each op and prints: where a step's time goes; whether
  * input, compute or memory binds; each kind of op beside its limit (the larger of multiplications over the measured peak and bytes over
  * the measured bandwidth); the five ops that lose most; what batch, type, recomputation, threads and packed data would bring, as
- * predictions with their reasons. The steps have learning rate 0: weights stay, momentum and running statistics do not. config may be
- * NULL. Takes memory for its duration. */
+ * predictions with their reasons. The steps have learning rate 0: weights stay, momentum, averages and running statistics do not. Not in
+ * mid-accumulation. config may be NULL. Takes memory for its duration. */
 GYRE_API int gyre_print_why(struct gyre_net *net, const struct gyre_why_config *config, const struct gyre_sink *sink);
 
 struct gyre_fit_config {

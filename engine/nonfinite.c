@@ -138,9 +138,11 @@ static int nonfinite_find(struct gyre_net *net, const struct gyre_batch *batch, 
     if (found != 0)
         return found < 0 ? found : nonfinite_report(net, &at, "before the first op", sample, where);
     net->uniform.step = gy_parallel_counter(net);
+    GY_TRY(nonfinite_program(net, GY_FORWARD, sample, where));
+    if (net->pending > 0) /* backward would take the place of gradients that wait for their update */
+        return GY_OK;
     net->uniform.accumulate = 0;
     net->uniform.loss_scale = 1;
-    GY_TRY(nonfinite_program(net, GY_FORWARD, sample, where));
     return nonfinite_program(net, GY_BACKWARD, sample, where);
 }
 
@@ -156,7 +158,6 @@ static int nonfinite_replay(struct gyre_net *net, const struct gyre_batch *batch
     GY_TRY(gy_net_ready(net, "gyre_find_nonfinite", 1));
     GY_TRY(nonfinite_copy_state(net, GY_AT_KEEP, GY_AT_STATE));
     const int status = nonfinite_find(net, batch, sample, where);
-    net->pending = 0;
     GY_TRY(nonfinite_copy_state(net, GY_AT_STATE, GY_AT_KEEP));
     return status;
 }

@@ -141,6 +141,14 @@ GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training)
     return GY_OK;
 }
 
+GY_INT int gy_net_updated(struct gyre_net *net, const char *call)
+{
+    if (net->pending == 0)
+        return GY_OK;
+    return gy_net_fail(net, GY_E_STATE, "%s in mid-accumulation: the gradients of %d of %d calls of gyre_step wait for their update and would be lost",
+                       call, net->pending, net->config.accumulate);
+}
+
 /* Of the present shard, in the batch that the caller gave. */
 static int32_t step_first(const struct gyre_net *net) { return (int32_t)(net->parallel.shard * net->config.batch); }
 
@@ -365,9 +373,9 @@ GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch,
 {
     struct gyre_result r;
     GY_TRY(gy_net_ready(net, "gyre_gradient", 1));
+    GY_TRY(gy_net_updated(net, "gyre_gradient"));
     GY_TRY(step_gradients(net, batch, 0, 0, &r));
     GY_TRY(step_keep_state(net, 1));
-    net->pending = 0;
     if (result)
         *result = r;
     return GYRE_OK;

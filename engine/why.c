@@ -541,6 +541,7 @@ GYRE_API int gyre_print_why(struct gyre_net *net, const struct gyre_why_config *
     struct why_run run = { .why.net = net };
     struct gy_sink sink = gy_sink_of(out);
     GY_TRY(gy_net_ready(net, "gyre_print_why", 1));
+    GY_TRY(gy_net_updated(net, "gyre_print_why"));
     GY_TRY(gy_parallel_alone(net, "gyre_print_why"));
     gyre_why_config_default(&run.config);
     if (config)

@@ -364,6 +364,39 @@ static void seam_check_mixed(const struct seam_set *set, int cutmix, int targets
     gyre_close(net);
 }
 
+/* ---- accumulation ---- */
+
+static int seam_nowhere(void *user, const char *text, size_t bytes) { return (void)user, (void)text, (void)bytes, 0; }
+
+/* What would take the place of gradients that wait for their update is refused, or leaves them alone. */
+static void seam_check_pending(const struct seam_set *set)
+{
+    static struct seam_data d;
+    static struct seam_model model;
+    struct gyre_config config = seam_config(set);
+    const struct gyre_sink sink = { seam_nowhere, NULL };
+    config.accumulate = 2;
+    struct gyre_net *plain = seam_open(&config), *net = seam_open(&config);
+    if (plain && net) {
+        seam_fill(&d, 0, 1);
+        T_CHECK(gyre_step(plain, &d.batch, NULL) == GYRE_OK && gyre_step(net, &d.batch, NULL) == GYRE_OK);
+        seam_fill(&d, 1, 1);
+        T_CHECK(gyre_gradient(net, &d.batch, NULL) == GYRE_E_STATE && strstr(gyre_last_error(net)->text, "1 of 2 calls"));
+        T_CHECK(gyre_print_why(net, NULL, &sink) == GYRE_E_STATE && strstr(gyre_last_error(net)->text, "1 of 2 calls"));
+        T_CHECK(gyre_eval(net, &d.batch, NULL) == GYRE_OK && gyre_find_nonfinite(net, &d.batch, NULL, NULL) == GYRE_OK);
+        d.x[3] = NAN;
+        T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_E_NONFINITE && gyre_find_nonfinite(net, &d.batch, NULL, NULL) == GYRE_E_NONFINITE);
+        seam_fill(&d, 1, 1);
+        T_CHECK(gyre_step(plain, &d.batch, NULL) == GYRE_OK && gyre_step(net, &d.batch, NULL) == GYRE_OK);
+        seam_model_open(&model, plain, &config);
+        for (int k = 0; k < model.count; k++)
+            seam_same(net, "", &model.t[k], model.t[k].w, "two calls with others between");
+        T_CHECK(gyre_gradient(net, &d.batch, NULL) == GYRE_OK);
+    }
+    gyre_close(plain);
+    gyre_close(net);
+}
+
 /* ---- shards ---- */
 
 static void seam_copy(struct gyre_net *from, struct gyre_net *to)
@@ -450,6 +483,7 @@ static void seam_check_set(const struct seam_set *set)
     for (int i = 0; i < 4; i++)
         seam_check_mixed(set, i % 2, i / 2);
     seam_check_unnamed(set);
+    seam_check_pending(set);
 }
 
 int main(void)
