@@ -21,9 +21,17 @@ if nvidia-smi >/dev/null 2>&1; then
     skip "this machine has a GPU"
 else
     expect 4 train --out "$TMP/cuda" --device cuda
-    says "$err" 'driver\|libcudart\|CUDA'
+    # one of four sentences is true of this machine; --device auto goes on for the same reason
+    found='the CUDA runtime was not found: looked for libcudart[.]so[.]13, libcudart[.]so[.]12, .*; GYRE_CUDA_PATH names a folder$'
+    works='no NVIDIA driver: .*libcudart[.]so.* (CUDA [0-9.]*) was opened, but it found no libcuda[.]so[.]1 that works (..*)$'
+    served='the NVIDIA driver is too old: it serves CUDA [0-9.]*, .*libcudart[.]so.* is [0-9.]*$'
+    listed='no NVIDIA GPU: the driver (CUDA [0-9.]*) and .*libcudart[.]so.* are there, but ..*'
+    says "$err" "^gyre: \($found\|$works\|$served\|$listed\)"
+    absent "$TMP/cuda/metrics.csv"
+    reason=$(sed -n 's/^gyre: //p' "$err" | tail -n 1)
     expect 0 train --out "$TMP/auto" --device auto --log info
-    says "$err" 'device auto: the CPU, because'
+    tells "$err" "device auto: the CPU, because $reason"
+    there "$TMP/auto/metrics.csv"
 fi
 expect 4 train --out "$TMP/no" --device gpu
 says "$err" "there are: cpu, cuda, cuda:N, auto, emu"
@@ -46,7 +54,11 @@ if [ -f "$GYRE_EMU_BESIDE" ] && command -v cc >/dev/null 2>&1; then
     expect 2 "$GYRE" audit "$TMP/cpu"
     says "$err" 'records no kernels'
     expect 0 "$GYRE" plan "$TMP/small.net" --batch 8 --device emu
-    says "$out" 'line'
+    says "$out" '^net .*, batch 8, on emulated sm_80, sm_80, 4 multiprocessors,'
+    for row in 'input  *input  *8x8x8x3 .*  line' 'conv  *conv1  *8x8x8x3 [*] 3x3/1 -> 8 .*  ffma' 'bn-apply+relu  *bn1 .*  columns' \
+        'softmax-ce  *softmax1 .*  warp' 'conv-wgrad  *conv1 .*  ffma' 'sgd  *update .*  spans'; do
+        says "$out" "^ *[0-9]*  $row\$"
+    done
     # rows that choose a kernel: used where machine, set, shape and the kernel's hash are right, and known to the audit
     row() # row MACHINE KERNEL HASH
     {
@@ -111,10 +123,13 @@ if "$GYRE" kernels "$TMP/small.net" --arch 80 --batch 8 >"$out" 2>"$err"; then
     GYRE_KERNEL_PACK=$TMP/kernels GYRE_KERNEL_CACHE=off
     export GYRE_KERNEL_PACK GYRE_KERNEL_CACHE
     expect 0 "$GYRE" kernels "$TMP/small.net" --batch 8 --arch 90 --log info
-    if grep -q compil "$err"; then bad "something was compiled in spite of the pack"; else ok; fi
-    unset GYRE_KERNEL_PACK GYRE_KERNEL_CACHE
+    if grep -q 'compiling kernels\|compiled [0-9]* kernels' "$err"; then bad "something was compiled in spite of the pack"; else ok; fi
+    unset GYRE_KERNEL_PACK
+    expect 0 "$GYRE" kernels "$TMP/small.net" --batch 8 --arch 90 --log info
+    says "$err" 'compiled [0-9]* kernels' # without it, it was
+    unset GYRE_KERNEL_CACHE
 else
-    says "$err" 'NVRTC'
+    says "$err" 'NVRTC, CUDA.s compiler of kernels, was not found: looked for libnvrtc.so.13,'
     skip "no NVRTC"
 fi
 finish
