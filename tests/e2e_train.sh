@@ -36,11 +36,20 @@ ended=$(date +%s%N)
 last=checkpoint-180.safetensors
 there "$TMP/whole/$last"
 if [ "$(find "$TMP/whole" -name 'checkpoint-*' | wc -l)" = 3 ]; then ok; else bad "--keep 3 kept $(ls "$TMP/whole")"; fi
+# rows FOLDER: its columns that hold no times; a loss for each of the 180 steps, a test for each of the 12 epochs
+rows()
+{
+    cut -d, -f1-8 "$1/metrics.csv" >"$1.csv"
+    if awk -F, 'NR > 1 && $1 == NR - 1 && $3 > 0 && $4 != "" { good++ } $6 ~ /^[0-9]/ { tested++ } END { exit !(NR == 181 && good == 180 && tested == 12) }' \
+        "$1.csv"; then ok; else bad "not 180 steps and 12 tests in $1.csv: $(tail -n 1 "$1.csv")"; fi
+}
+rows "$TMP/whole"
 for threads in 2 3; do
     expect 0 train "$TMP/threads$threads" --threads $threads --loader-threads $threads
     same "$TMP/whole/$last" "$TMP/threads$threads/$last"
+    rows "$TMP/threads$threads"
+    same "$TMP/whole.csv" "$TMP/threads$threads.csv"
 done
-cut -d, -f1-8 "$TMP/whole/metrics.csv" >"$TMP/whole.csv"
 
 # ---- SIGINT and SIGTERM: finish the step, write a checkpoint, exit code 6
 for signal in INT TERM; do
@@ -70,15 +79,21 @@ done
 part() { folder=$1; shift; "$GYRE" train "$TMP/tiny.net" "$TMP/data" --batch 8 --schedule constant --lr .02 --accumulate 2 --mixup .3 \
     --out "$folder" --keep 2 "$@"; }
 expect 0 part "$TMP/constant" --steps 40
+done=0
 for steps in 3 15 16 38 40; do
     expect 0 part "$TMP/pieces" --steps $steps --resume
+    [ $done = 0 ] || says "$out" "^going on from .*/checkpoint-$done.safetensors, after $done of $steps steps\$"
+    done=$steps
 done
 cmp -s "$TMP/constant/checkpoint-40.safetensors" "$TMP/pieces/checkpoint-40.safetensors" && ok || bad 'a run in pieces has other bits'
 
-# ---- kill -9 at ten random moments, each after 5 to 30 hundredths of the time that the whole run took; then go on
-kills=0
+# ---- kill -9 at ten random moments, each after 5 to 30 hundredths of the time that the whole run took; then go on. A run that ended before
+# is no kill. Each start goes on from the newest checkpoint, unless it was killed before it could.
+kills=0 starts=0 went=0
 seed=$$
-while [ $kills -lt 10 ]; do
+while [ $kills -lt 10 ] && [ $starts -lt 60 ]; do
+    starts=$((starts + 1))
+    before=$(newest "$TMP/killed" 2>/dev/null)
     RUN=exec # the background process is the command itself
     train "$TMP/killed" --resume --threads $((kills % 3 + 1)) >"$out" 2>"$err" </dev/null &
     pid=$!
@@ -87,17 +102,29 @@ while [ $kills -lt 10 ]; do
     sleep "$(awk -v a="$began" -v b="$ended" -v p=$((seed / 65536 % 26 + 5)) \
         'BEGIN { t = (b - a) / 1e9; printf "%.3f", (t > 0 && t < 1000 ? t : 1) * p / 100 }')"
     kill -9 $pid 2>/dev/null
-    wait $pid 2>/dev/null
-    kills=$((kills + 1))
+    got=0
+    wait $pid 2>/dev/null || got=$?
+    case $got in
+    137) kills=$((kills + 1)) ;;
+    0) ;;
+    *) bad "start $starts ended with code $got before it was killed: $(tail -n 1 "$err")" ;;
+    esac
+    if [ -n "$before" ] && [ "$(newest "$TMP/killed")" != "$before" ]; then
+        tells "$out" "going on from $before, after "
+        went=$((went + 1))
+    fi
     if [ -s "$TMP/killed/$last" ] && [ $kills -lt 10 ]; then # done before ten kills: once more from the start
         same "$TMP/whole/$last" "$TMP/killed/$last"
+        rows "$TMP/killed"
+        same "$TMP/whole.csv" "$TMP/killed.csv"
         rm -r "$TMP/killed"
     fi
 done
-printf 'killed %d times, the last time at %s\n' "$kills" "$(basename "$(newest "$TMP/killed")")"
+printf 'killed %d times of %d, %d went on, the last time at %s\n' "$kills" "$starts" "$went" "$(basename "$(newest "$TMP/killed")")"
+if [ $kills = 10 ] && [ $went -gt 0 ]; then ok; else bad "killed $kills times of $starts, $went went on"; fi
 expect 0 train "$TMP/killed" --resume --threads 1
 same "$TMP/whole/$last" "$TMP/killed/$last"
-cut -d, -f1-8 "$TMP/killed/metrics.csv" >"$TMP/killed.csv"
+rows "$TMP/killed"
 same "$TMP/whole.csv" "$TMP/killed.csv"
 if [ -z "$(find "$TMP/killed" -name '*part*')" ]; then ok; else bad 'a half-written file was left'; fi
 
@@ -107,5 +134,5 @@ same "$TMP/whole/$last" "$TMP/killed/$last"
 expect 3 train "$TMP/killed" --resume --batch 4
 says "$err" 'the run had 120 samples, batch 8; now there are 120 samples, batch 4'
 expect 3 train "$TMP/killed" --resume --seed 2
-says "$err" 'seed'
+says "$err" "the run's seed was 1, this net's is 2; no older one can be used"
 finish
