@@ -229,10 +229,14 @@ while [ ! -s run/glm-0.safetensors ] && [ $waited -lt 100 ]; do
     waited=$((waited + 1))
 done
 kill -9 $child 2>/dev/null
-wait $child 2>/dev/null
+got=0
+wait $child 2>/dev/null || got=$?
+if [ $got = 137 ]; then ok; else bad "code $got: it was over before it was killed"; cat "$out"; fi
 there run/glm-0.safetensors
 expect 0 "$GYRE" glm train g.blocks k.model --l2 5 --gap 1e-6 --solver sdca --out run --resume --json
 near "$(value objective)" "$best" 2e-6
+if grep -q '"epoch":1,' "$out"; then bad 'begins anew'; else ok; fi
+says "$out" '"epoch":[1-9][0-9]*,'
 
 # ---- softmax: weights of classes, validation, checkpoints
 awk 'BEGIN { srand(8); for (i = 0; i < 900; i++) { k = int(rand() * 3) % 3; print k + 1, (k + 1) ":" rand(), 4 ":" rand(), 5 + i % 7 ":1" } }' >soft.svm

@@ -53,47 +53,89 @@ await() # until FOLDER has a checkpoint
     done
 }
 
+# ---- disturbed runs: at a constant rate a run may be cut anywhere. Each is stopped amid 100,000 steps, goes on for some more, and has then the
+# bits of one that nobody disturbed.
+endless='--schedule constant --lr .02 --steps 100000'
+ends= # 'NAME STEP' of each run that went on
+# go_on NAME: some more epochs of the run in $TMP/NAME, each of 10 steps
+go_on()
+{
+    saved=$(newest "$TMP/$1")
+    step=$(echo "$saved" | sed 's/.*checkpoint-\([0-9]*\).*/\1/')
+    end=$(((step / 10 + 3) * 10))
+    expect 0 launch 3 "$TMP/$1" --resume --schedule constant --lr .02 --steps $end
+    tells "$out" "going on from $saved, after $step of $end steps"
+    ends="$ends $1/checkpoint-$end"
+}
+
+# rank_process FOLDER RANK: its process number
+rank_process()
+{
+    for process in $(pgrep -f "out $1 "); do
+        if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q "^GYRE_RANK=$2\$"; then
+            echo "$process"
+            return
+        fi
+    done
+}
+await() # until FOLDER has a checkpoint
+{
+    tries=0
+    while [ -z "$(newest "$1" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+}
+# disturb FOLDER RANK SIGNAL: once there is a checkpoint; without such a process the job is ended
+disturb()
+{
+    await "$1"
+    process=$(rank_process "$1" "$2")
+    if [ -n "$process" ] && kill "-$3" "$process"; then ok; else
+        bad "rank $2 did not get SIG$3"
+        kill -9 $pid
+    fi
+}
+
 # ---- kill -9 of a process: named, over at once, and the run goes on to the same bits
 if [ -r /proc/self/environ ] && command -v pgrep >/dev/null; then
-    for victim in 0 2; do
+    for victim in 0 2 1; do
         folder=$TMP/killed$victim
-        launch 3 "$folder" --epochs 4000 >"$out" 2>"$err" </dev/null &
+        # shellcheck disable=SC2086
+        launch 3 "$folder" $endless >"$out" 2>"$err" </dev/null &
         pid=$!
-        await "$folder"
+        disturb "$folder" $victim KILL
         began=$(date +%s)
-        kill -9 "$(rank_process "$folder" $victim)"
         got=0
         wait $pid || got=$?
         if [ $got = 137 ] && [ $(($(date +%s) - began)) -le 5 ]; then ok; else bad "code $got after $(($(date +%s) - began)) s"; fi
         says "$err" "rank $victim (process [0-9]*) was ended by signal 9"
     done
-    launch 3 "$TMP/mended" >"$out" 2>"$err" </dev/null &
-    pid=$!
-    await "$TMP/mended"
-    process=$(rank_process "$TMP/mended" 1)
-    [ -z "$process" ] || kill -9 "$process"
-    wait $pid
-    expect 0 launch 3 "$TMP/mended" --resume
-    same "$TMP/whole/$last" "$TMP/mended/$last"
+    go_on killed1
     # one that stands still: every other rank says so, it is ended, and the job goes on by itself
     restarts='--restarts 1'
-    launch 3 "$TMP/stood" --resume >"$out" 2>"$err" </dev/null &
+    RUN=exec # the background process is the launcher itself
+    # shellcheck disable=SC2086
+    launch 3 "$TMP/stood" $endless --resume >"$out" 2>"$err" </dev/null &
     pid=$!
-    await "$TMP/stood"
-    process=$(rank_process "$TMP/stood" 2)
-    [ -z "$process" ] || kill -STOP "$process"
+    RUN=
+    restarts=
+    disturb "$TMP/stood" 2 STOP
+    tries=0
+    while ! grep -q '^going on from' "$out" && [ $tries -lt 600 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+    kill -TERM $pid
     got=0
     wait $pid || got=$?
-    restarts=
-    if [ $got = 0 ]; then ok; else bad "code $got after a stopped process"; cat "$err"; fi
-    if [ "$(grep 'rank 2 on .* is silent' "$err" | sort | uniq -c | awk '{ print $1 }')" = 2 ] || [ -z "$process" ] ||
-        grep -q 'rank 2 .* is stopped for 4 seconds' "$err"; then # the others may have been done
-        ok
-    else
+    if [ $got = 6 ]; then ok; else bad "code $got after a stopped process"; cat "$err"; fi
+    says "$out" '^going on from .*/stood/checkpoint-[0-9]*.safetensors, after [1-9][0-9]* of 100000 steps$'
+    if [ "$(grep 'rank 2 on .* is silent' "$err" | sort | uniq -c | awk '{ print $1 }')" = 2 ]; then ok; else
         bad 'not the same sentence of two ranks'
         cat "$err"
     fi
-    same "$TMP/whole/$last" "$TMP/stood/$last"
+    go_on stood
     # and one that stood still before the ranks met
     began=$(date +%s)
     expect 137 "$GYRE" launch --ranks 3 --threads 1 -- sh -c '[ $GYRE_RANK != 1 ] || kill -STOP $$; exec "$@"' sh "$GYRE" train "$TMP/tiny.net" \
@@ -106,16 +148,25 @@ fi
 
 # ---- a stop: all finish the same step
 RUN=exec
-launch 3 "$TMP/stopped" >"$out" 2>"$err" </dev/null &
+# shellcheck disable=SC2086
+launch 3 "$TMP/stopped" $endless >"$out" 2>"$err" </dev/null &
 pid=$!
 RUN=
 await "$TMP/stopped"
 kill -TERM $pid
 got=0
 wait $pid || got=$?
-if [ $got = 6 ] || [ $got = 0 ]; then ok; else bad "code $got after SIGTERM"; cat "$err"; fi
-expect 0 launch 3 "$TMP/stopped" --resume
-same "$TMP/whole/$last" "$TMP/stopped/$last"
+if [ $got = 6 ]; then ok; else bad "code $got after SIGTERM"; cat "$err"; fi
+says "$err" 'stopped after [0-9]* of 100000 steps'
+go_on stopped
+
+# ---- the same undisturbed, with all its checkpoints
+most=$(printf '%s\n' $ends | sed 's/.*checkpoint-//' | sort -n | tail -n 1)
+expect 0 launch 3 "$TMP/calm" --schedule constant --lr .02 --steps "$most" --keep 100000
+for end in $ends; do
+    there "$TMP/calm/${end#*/}.safetensors"
+    same "$TMP/calm/${end#*/}.safetensors" "$TMP/$end.safetensors"
+done
 
 # ---- shards: one, two and four processes end with the same file; one goes on where another number of them stopped
 sharded() # sharded RANKS FOLDER OPTIONS...
