@@ -47,12 +47,15 @@ static int config_check_numbers(const struct gyre_config *c, struct gy_error *er
         { "mode", c->mode, GYRE_TRAIN, GYRE_INFER },
         { "batch", c->batch, 1, 1 << 20 },
         { "accumulate", c->accumulate, 1, 1 << 20 },
+        { "recompute", c->recompute, -1, 1 },
         { "shards", c->shards, 0, GY_SHARDS_MOST },
         { "sync_bn", c->sync_bn, 0, 1 },
         { "trace_events", c->trace_events, 0, 1 << 24 },
         { "dtype", c->dtype, GYRE_F32, GYRE_F16 },
         { "input", c->input, GYRE_INPUT_F32, GYRE_INPUT_U8 },
         { "threads", c->threads, 0, 4096 },
+        { "use_env", c->use_env, 0, 1 },
+        { "log.level", c->log.level, 0, GYRE_LOG_DEBUG },
         { "pin", c->pin, GYRE_PIN_AUTO, GYRE_PIN_OFF },
         { "loss_scale", (double)c->loss_scale, 1.0 / 1048576, 16777216 },
     };
@@ -63,6 +66,8 @@ static int config_check_optimizer(const struct gyre_optimizer *o, struct gy_erro
 {
     const struct config_range r[] = {
         { "optimizer.kind", o->kind, GYRE_SGD, GYRE_ADAMW },
+        { "optimizer.nesterov", o->nesterov, 0, 1 },
+        { "optimizer.decay_all", o->decay_all, 0, 1 },
         { "optimizer.momentum", (double)o->momentum, 0, 1 },
         { "optimizer.weight_decay", (double)o->weight_decay, 0, 1e6 },
         { "optimizer.beta1", (double)o->beta1, 0, 0.9999999 },
@@ -73,6 +78,18 @@ static int config_check_optimizer(const struct gyre_optimizer *o, struct gy_erro
         { "optimizer.ema", (double)o->ema, 0, 0.9999999 },
     };
     return config_check_ranges(r, GY_COUNT(r), err);
+}
+
+static int config_check_milestones(const struct gyre_schedule *s, struct gy_error *err)
+{
+    for (int i = 0; i < 8; i++) {
+        const int64_t before = i > 0 ? s->milestone[i - 1] : 0, here = s->milestone[i];
+        if (here != 0 && here <= before)
+            return GY_FAIL(err, GY_E_ARG, "schedule.milestone[%d] is %" PRId64 ", not above the one before, %" PRId64, i, here, before);
+        if (here != 0 && i > 0 && before == 0)
+            return GY_FAIL(err, GY_E_ARG, "schedule.milestone[%d] is %" PRId64 " behind a 0, which ends the list", i, here);
+    }
+    return GY_OK;
 }
 
 static int config_check_schedule(const struct gyre_schedule *s, struct gy_error *err)
@@ -89,11 +106,22 @@ static int config_check_schedule(const struct gyre_schedule *s, struct gy_error 
         { "schedule.gamma", (double)s->gamma, 0, 1e6 },
     };
     GY_TRY(config_check_ranges(r, GY_COUNT(r), err));
-    for (int i = 1; i < 8 && s->milestone[i]; i++)
-        if (s->milestone[i] <= s->milestone[i - 1])
-            return GY_FAIL(err, GY_E_ARG, "schedule.milestone[%d] is %" PRId64 ", not above the one before, %" PRId64, i,
-                           s->milestone[i], s->milestone[i - 1]);
-    return GY_OK;
+    return config_check_milestones(s, err);
+}
+
+/* Every kernel set of the mask must be there. */
+static int config_check_isa(const char *isa, unsigned mask, struct gy_error *err)
+{
+    static const char *const names[] = { "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma" };
+    const unsigned bits = gy_cpu_bits();
+    char there[64] = "ref";
+    unsigned one = 0;
+    if (mask == ~0u || (mask & ~bits) == 0)
+        return GY_OK;
+    for (size_t i = 0, used = 3; i < GY_COUNT(names); i++)
+        if (gy_cpu_mask(names[i], &one) == 0 && (one & ~bits) == 0)
+            used += (size_t)snprintf(there + used, sizeof there - used, ", %s", names[i]);
+    return GY_FAIL(err, GY_E_UNSUPPORTED, "isa '%.40s' is not what this processor has; it has: %s", isa, there);
 }
 
 static int config_check_rest(const struct gyre_config *c, struct gy_error *err)
@@ -107,6 +135,7 @@ static int config_check_rest(const struct gyre_config *c, struct gy_error *err)
     if (gy_cpu_mask(c->isa, &mask) != 0)
         return GY_FAIL(err, GY_E_ARG, "isa '%.40s' is not known; there are: ref, avx2, avx512, avx512bf16, amx, vsx, mma, native",
                        c->isa);
+    GY_TRY(config_check_isa(c->isa, mask, err));
     for (int i = 0; i < 4; i++)
         if (!(c->std[i] > 0) || !isfinite(c->std[i]) || !isfinite(c->mean[i]))
             return GY_FAIL(err, GY_E_ARG, "mean[%d] and std[%d] are %g and %g; they must be finite, std above 0", i, i,

@@ -29,6 +29,12 @@ GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t given,
     return GY_OK;
 }
 
+static int api_check_log(const struct gyre_logger *log, const char *name, struct gy_error *err)
+{
+    return log->level >= 0 && log->level <= GYRE_LOG_DEBUG ? GY_OK : GY_FAIL(err, GY_E_ARG, "%s.log.level is %d; it must be in 0 .. %d", name, log->level,
+                                                                            GYRE_LOG_DEBUG);
+}
+
 GYRE_API void gyre_data_config_default(struct gyre_data_config *config)
 {
     memset(config, 0, sizeof *config);
@@ -44,6 +50,7 @@ static int api_open_data(struct gyre_data **out, const struct gyre_data_config *
     struct gy_alloc alloc;
     gyre_data_config_default(&c);
     GY_TRY(gy_config_take(&c, sizeof c, config, config->size, offsetof(struct gyre_data_config, max_bad), "data config", err));
+    GY_TRY(api_check_log(&c.log, "data config", err));
     GY_TRY(gy_config_seal(&c.memory, &alloc, err));
     struct gyre_data *data = gy_alloc_take(&alloc, 1, sizeof *data);
     if (!data)
@@ -150,6 +157,7 @@ static int api_open_loader(struct gyre_loader **out, struct gyre_data *data, con
     gyre_loader_config_default(&c);
     GY_TRY(gy_config_take(&c, sizeof c, config, config->size, offsetof(struct gyre_loader_config, training), "loader config",
                           err));
+    GY_TRY(api_check_log(&c.log, "loader config", err));
     GY_TRY(gy_config_seal(&c.memory, &alloc, err));
     struct gyre_loader *loader = gy_alloc_take(&alloc, 1, sizeof *loader);
     if (!loader)

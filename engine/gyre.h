@@ -107,7 +107,7 @@ enum gyre_schedule_kind { GYRE_CONSTANT, GYRE_STEPS, GYRE_COSINE, GYRE_POLY };
 struct gyre_optimizer {
     int kind;           /* enum gyre_optimizer_kind; GYRE_SGD */
     float momentum;     /* .9 */
-    int nesterov;       /* 0 */
+    int nesterov;       /* SGD and LARS; 0 */
     float weight_decay; /* 1e-4 */
     int decay_all;      /* 0: no weight decay (and no LARS) for biases and batch norm */
     float beta1, beta2, eps; /* AdamW: .9 .999 1e-8 */
@@ -163,7 +163,7 @@ struct gyre_config {
     const char *device;   /* "cpu"; "cuda" or "cuda:1": a GPU by number; "auto": a GPU where one works, else the CPU; "emu": the CUDA
                            * emulator, for tests; "sm_90": no device, for gyre_measure and gyre_print_kernels alone; "cpu". Each of
                            * several ranks of a host has a GPU of its own where no number is given */
-    const char *isa;      /* kernel set: "ref", "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma"; NULL: the best */
+    const char *isa;      /* the CPU's kernels: "ref", "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma", if it has them; NULL: the best */
     uint64_t seed;        /* 1 */
     struct gyre_optimizer optimizer;
     struct gyre_schedule schedule;
@@ -409,13 +409,13 @@ GYRE_API const char *gyre_class_name(const struct gyre_data *data, int32_t label
 GYRE_API const char *gyre_sample_name(const struct gyre_data *data, int64_t index, char *buf, size_t room); /* returns buf */
 
 struct gyre_augment {
-    int32_t pad;                      /* border before a random crop; 0 */
-    int resized_crop;                 /* random resized crop; 0 */
+    int32_t pad;                      /* border before a random crop, without resized_crop; 0 */
+    int resized_crop;                 /* random resized crop, without pad; 0 */
     float scale_min, scale_max;       /* .08 1 */
     float ratio_min, ratio_max;       /* .75 1.3333 */
     float flip;                       /* probability; 0 */
     float brightness, contrast, saturation, hue; /* 0 */
-    float mixup, cutmix;              /* alpha; 0 */
+    float mixup, cutmix;              /* alpha; both: one or the other for each batch; 0 */
     int32_t resize;                   /* evaluation: shorter side before the centre crop; 0: the net's size */
 };
 
@@ -444,7 +444,7 @@ GYRE_API void gyre_close_loader(struct gyre_loader *loader);
 
 /* Pixels -> PNG of the loader's next batch as a grid, for looking at augmentation. */
 GYRE_API int gyre_write_contact_sheet(struct gyre_loader *loader, const char *path, struct gyre_error *error);
-/* One image file (JPEG, PNG, BMP, PNM) cropped and scaled as evaluation does: pixels [h][w][c]. */
+/* One image file (JPEG, PNG, BMP, PNM) cropped and scaled as evaluation does: pixels [h][w][c]; gray of colours is their luma (BT.601). */
 GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *pixels, struct gyre_error *error);
 /* Writes data as one packed file, shorter side resized to side (0: as it is). progress may be NULL; non-zero stops. */
 GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, int threads,

@@ -288,6 +288,10 @@ static int train_check(struct train_run *run)
     GY_TRY(gy_data_check_input(run->net, c->train, "training"));
     if (c->test)
         GY_TRY(gy_data_check_input(run->net, c->test, "test"));
+    if (c->resume < 0 || c->resume > 1 || c->overwrite < 0 || c->overwrite > 1)
+        return gy_net_fail(run->net, GY_E_ARG, "resume is %d and overwrite %d; they must be 0 or 1", c->resume, c->overwrite);
+    if (c->resume && c->overwrite)
+        return gy_net_fail(run->net, GY_E_ARG, "resume goes on from the folder's checkpoints, overwrite removes them; take one of both");
     if (c->epochs < 1 || c->max_steps < 0 || c->checkpoint_steps < 0 || c->keep < 1)
         return gy_net_fail(run->net, GY_E_ARG, "epochs %d and keep %d must be 1 or more, max_steps %" PRId64
                            " and checkpoint_steps %" PRId64 " 0 or more", c->epochs, c->keep, c->max_steps, c->checkpoint_steps);
@@ -349,7 +353,9 @@ static int train_open(struct train_run *run)
         gyre_get_data_info(run->config.train, &run->info);
     GY_TRY(train_check(run));
     run->per_epoch = run->info.samples / run->all;
-    run->total = run->config.max_steps ? run->config.max_steps : run->per_epoch * run->config.epochs;
+    if (gy_mul_count(run->per_epoch, run->config.epochs, &run->total))
+        return gy_net_fail(run->net, GY_E_ARG, "%d epochs of %" PRId64 " steps are too many", run->config.epochs, run->per_epoch);
+    run->total = run->config.max_steps ? run->config.max_steps : run->total;
     run->row_every = gy_max64(1, run->per_epoch / TRAIN_ROWS);
     run->done = run->net->micro;
     run->saved = -1;

@@ -31,6 +31,10 @@ GY_INT int gy_augment_check(const struct gy_augment *a, struct gy_error *err)
         if (!augment_within(ranges[i].value, ranges[i].lo, ranges[i].hi))
             return GY_FAIL(err, GY_E_ARG, "augmentation: %s %g is not within %g to %g", ranges[i].name,
                            (double)ranges[i].value, (double)ranges[i].lo, (double)ranges[i].hi);
+    if (a->resized_crop < 0 || a->resized_crop > 1)
+        return GY_FAIL(err, GY_E_ARG, "augmentation: resized_crop %d is not 0 or 1", a->resized_crop);
+    if (a->resized_crop && a->pad > 0)
+        return GY_FAIL(err, GY_E_ARG, "augmentation: pad %" PRId32 " and resized_crop are two ways to crop; one of them can be taken", a->pad);
     if (a->resized_crop && !(a->scale_min > 0 && a->scale_min <= a->scale_max && a->scale_max <= 1))
         return GY_FAIL(err, GY_E_ARG, "augmentation: crop scale %g to %g is not within 0 to 1", (double)a->scale_min,
                        (double)a->scale_max);
@@ -141,6 +145,12 @@ static int augment_fit(const struct gy_window *from, int32_t h, int32_t w, int32
 
 /* ---- channels ---- */
 
+/* Luma of ITU-R BT.601 as Pillow's convert("L") rounds it: L24 of its src/libImaging/Convert.c. The weights make 65536. */
+static uint8_t augment_luma(const uint8_t *rgb)
+{
+    return (uint8_t)((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
+}
+
 /* in [n][c_in] to out [n][c_out]. */
 static void augment_channels(const uint8_t *in, int32_t c_in, uint8_t *out, int32_t c_out, int64_t n)
 {
@@ -150,7 +160,7 @@ static void augment_channels(const uint8_t *in, int32_t c_in, uint8_t *out, int3
     }
     for (int64_t i = 0; i < n; i++) {
         if (c_out == 1)
-            out[i] = (uint8_t)((in[3 * i] + in[3 * i + 1] + in[3 * i + 2] + 1) / 3);
+            out[i] = augment_luma(in + 3 * i);
         else
             out[3 * i] = out[3 * i + 1] = out[3 * i + 2] = in[i];
     }
@@ -259,7 +269,7 @@ static int augment_flips(const struct gy_augment *a, uint64_t seed, int64_t posi
 GY_INT int gy_augment_tells(const struct gy_augment *augment, struct gy_augment *rest)
 {
     const int colour = augment->brightness > 0 || augment->contrast > 0 || augment->saturation > 0 || augment->hue > 0;
-    const int pads = augment->pad > 0 && !augment->resized_crop;
+    const int pads = augment->pad > 0;
     *rest = *augment;
     if (colour || (!pads && !(augment->flip > 0)))
         return 0;
@@ -274,7 +284,7 @@ GY_INT int gy_augment_tells(const struct gy_augment *augment, struct gy_augment 
 GY_INT void gy_augment_tell(const struct gy_augment *augment, uint64_t seed, int64_t position, struct gy_batch_mix *mix)
 {
     mix->dy = mix->dx = 0;
-    if (augment->pad > 0 && !augment->resized_crop)
+    if (augment->pad > 0)
         augment_pad_draw(augment, seed, position, &mix->dy, &mix->dx);
     mix->flip = augment_flips(augment, seed, position);
 }

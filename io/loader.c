@@ -361,6 +361,11 @@ static int loader_check(const struct gy_data *data, const struct gy_loader_confi
         if (ranges[i].value < ranges[i].lo || ranges[i].value > ranges[i].hi)
             return GY_FAIL(err, GY_E_ARG, "loader: %s %" PRId64 " is not within %" PRId64 " to %" PRId64,
                            ranges[i].name, ranges[i].value, ranges[i].lo, ranges[i].hi);
+    if (c->training < 0 || c->training > 1 || c->moves < 0 || c->moves > 1)
+        return GY_FAIL(err, GY_E_ARG, "loader: training %d and moves %d are not 0 or 1", c->training, c->moves);
+    if (c->parts < 0 || c->groups < 0 || c->part < 0 || c->part >= (c->parts ? c->parts : 1))
+        return GY_FAIL(err, GY_E_ARG, "loader: part %" PRId32 " of parts %" PRId32 ", groups %" PRId32 "; a part is from 0 on below their number",
+                       c->part, c->parts, c->groups);
     if (c->c != 1 && c->c != 3)
         return GY_FAIL(err, GY_E_ARG, "loader: %" PRId32 " channels, images have 1 or 3", c->c);
     if (c->groups > 1 && c->batch % c->groups != 0)

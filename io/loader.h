@@ -21,7 +21,7 @@ struct gy_augment {
 struct gy_loader_config {
     const struct gy_alloc *alloc;
     const struct gy_log *log;
-    int32_t batch, h, w, c;          /* of a batch; gray is repeated to 3 channels, colour averaged to 1 */
+    int32_t batch, h, w, c;          /* of a batch; gray is repeated to 3 channels, colour to 1 by its luma */
     int training; /* 1: shuffled epochs without end, whole batches only; 0: in order, once, last batch short */
     struct gy_augment augment;
     uint64_t seed;

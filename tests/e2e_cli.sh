@@ -55,7 +55,23 @@ mistake 'usage: gyre train \[options\] NET DATA; 1 argument was given' train len
 mistake 'usage: gyre plan' plan a b
 mistake "neither a file nor a net of the zoo; did you mean resnet50?" plan resnet5O
 mistake "isa 'sse9' is not known" plan lenet5 --isa sse9
+case $(uname -m) in x86_64) other=vsx ;; *) other=avx2 ;; esac
+mistake "isa '$other' is not what this processor has; it has: ref" plan lenet5 --isa $other
+expect 2 env GYRE_ISA=$other "$GYRE" plan lenet5
+says "$err" "isa '$other' is not what"
 mistake 'import needs --net' import x.safetensors
+# options that would leave others without effect
+mistake '--resume goes on.*--overwrite removes' train lenet5 data --resume --overwrite
+mistake '--pad-crop and --resized-crop are two ways' train lenet5 data --resized-crop --pad-crop 4
+mistake '--pad-crop and --resized-crop are two ways' why lenet5 --resized-crop --pad-crop 4
+mistake '--milestones is for --schedule step' train lenet5 data --milestones 1,2
+mistake '--final-lr is for --schedule cosine and poly' train lenet5 data --schedule step --final-lr .1
+mistake '--power is for --schedule poly' train lenet5 data --power 3
+mistake '--nesterov is for --optimizer sgd and lars' train lenet5 data --optimizer adamw --nesterov
+mistake '--nesterov needs --momentum' train lenet5 data --momentum 0 --nesterov
+mistake '--split and --sample are for --data' predict x.safetensors x.png --sample 3
+mistake '--split and --sample are for --data' predict x.safetensors x.png --split train
+mistake '--names and --data both name' import x.safetensors --net lenet5 --out y.safetensors --names a,b --data d
 mistake 'predict needs image files' predict x.safetensors
 expect 4 "$GYRE" plan lenet5 --device tpu
 says "$err" "device 'tpu' is not known"

@@ -56,6 +56,18 @@ expect 0 train "$TMP/whole" two --epochs 2 --val-split .25
 says "$out" '36 images in 3 classes; 12 to test on, held out of 48'
 RANKS=
 
+# ---- a milestone before the first update is refused, the list is not dropped; later ones are taken, in any number
+expect 2 train "$TMP/whole" steps --epochs 4 --schedule step --milestones .01,2
+says "$err" '--milestones has 0.01, which is before the first update; an epoch has 12 of them'
+expect 2 train "$TMP/whole" steps --epochs 4 --schedule step --milestones 2,.01
+says "$err" '--milestones has 0.01'
+expect 2 train "$TMP/whole" steps --epochs 4 --schedule step --accumulate 3 --milestones .1,2
+says "$err" 'an epoch has 4 of them'
+expect 0 train "$TMP/whole" steps --epochs 4 --schedule step --milestones .1,2
+says "$TMP/steps/metrics.csv" '^1,1,.*,0.01,'
+says "$TMP/steps/metrics.csv" '^2,1,.*,0.001,'
+says "$TMP/steps/metrics.csv" '^25,3,.*,0.0001,'
+
 # ---- which they are: where no image can be read, each is named; one process and two hold out the same
 cp -r "$TMP/whole" "$TMP/broken"
 for image in "$TMP"/broken/*/*; do : >"$image"; done

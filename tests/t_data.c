@@ -576,10 +576,25 @@ static void test_fit(void)
     T_CHECK(gy_image_fit(&image, 4, 4, 3, 10, out, data_decoder, &data_err) == GY_OK);
     T_CHECK(out[0] == df_pixel(0, 3, 8, 0) && out[47] == df_pixel(0, 6, 11, 2));
     T_CHECK(gy_image_fit(&image, 4, 4, 1, 10, out, data_decoder, &data_err) == GY_OK);
-    T_CHECK(out[0] == (df_pixel(0, 3, 8, 0) + df_pixel(0, 3, 8, 1) + df_pixel(0, 3, 8, 2) + 1) / 3);
+    const double luma = .299 * df_pixel(0, 3, 8, 0) + .587 * df_pixel(0, 3, 8, 1) + .114 * df_pixel(0, 3, 8, 2);
+    T_CHECK(fabs(out[0] - luma) < 0.51);
     T_CHECK(gy_image_fit(&image, 8, 8, 3, 2, out, data_decoder, &data_err) == GY_OK); /* 2 x 4 with zeros around */
     T_CHECK(out[0] == 0 && out[(3 * 8 + 1) * 3 + 1] == 0 && out[(3 * 8 + 2) * 3 + 1] != 0 &&
             out[(5 * 8 + 2) * 3 + 1] == 0);
+}
+
+/* Gray of colours as Pillow's convert("L") has it. */
+static void test_gray(void)
+{
+    static const uint8_t colours[][4] = {{255, 0, 0, 76}, {0, 255, 0, 150}, {0, 0, 255, 29}, {255, 255, 255, 255}, {0, 0, 0, 0}, {1, 2, 3, 2},
+                                         {10, 200, 30, 124}, {250, 3, 77, 85}, {7, 90, 201, 78}, {128, 128, 128, 128}};
+    for (size_t i = 0; i < GY_COUNT(colours); i++) {
+        const struct gy_image image = {colours[i], 1, 1, 3, NULL};
+        uint8_t gray = 77;
+        gy_decoder_reset(data_decoder);
+        T_CHECK_MSG(gy_image_fit(&image, 1, 1, 1, 0, &gray, data_decoder, &data_err) == GY_OK && gray == colours[i][3], "%d %d %d: %d instead of %d",
+                    colours[i][0], colours[i][1], colours[i][2], gray, colours[i][3]);
+    }
 }
 
 /* ---- augmentation ---- */
@@ -690,7 +705,7 @@ int main(void)
     test_idx(), test_idx_refused(), test_gzip();
     test_png(), test_jpeg(), test_bmp(), test_pnm(), test_foreign(), test_small_decoder();
     test_folder(), test_folder_order(), test_cifar(), test_pack(), test_packed_damage();
-    test_resample(), test_resample_sizes(), test_fit(), test_augment(), test_mix(), test_real();
+    test_resample(), test_resample_sizes(), test_fit(), test_gray(), test_augment(), test_mix(), test_real();
     gy_decoder_close(data_decoder);
     df_remove(df_root);
     T_END("t_data");

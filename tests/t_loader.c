@@ -243,7 +243,7 @@ static void test_moves(void)
         {{.pad = 9}, 3, 1}, /* out of the image, too */
         {{.flip = 1}, 3, 1},
         {{.pad = 3, .flip = 0.5f, .mixup = 0.2f, .cutmix = 1}, 1, 1},
-        {{.resized_crop = 1, .scale_min = 0.3f, .scale_max = 1, .ratio_min = 0.75f, .ratio_max = 1.3333f, .pad = 2, .flip = 0.5f}, 3, 1},
+        {{.resized_crop = 1, .scale_min = 0.3f, .scale_max = 1, .ratio_min = 0.75f, .ratio_max = 1.3333f, .flip = 0.5f}, 3, 1},
         {{.pad = 2, .flip = 0.5f, .contrast = 0.4f}, 3, 0},
         {{.resized_crop = 1, .scale_min = 0.3f, .scale_max = 1, .ratio_min = 0.75f, .ratio_max = 1.3333f}, 3, 0},
     };
@@ -289,6 +289,8 @@ static void test_refused(void)
     config = loader_config(4, 8, 1, 1, 1);
     config.augment.hue = 2;
     T_CHECK(gy_loader_open(&loader, data, &config, &loader_err) == GY_E_ARG && strstr(loader_err.text, "hue 2"));
+    config.augment = (struct gy_augment){.resized_crop = 1, .scale_min = .5f, .scale_max = 1, .ratio_min = 1, .ratio_max = 1, .pad = 4};
+    T_CHECK(gy_loader_open(&loader, data, &config, &loader_err) == GY_E_ARG && strstr(loader_err.text, "pad 4 and resized_crop"));
     T_CHECK(loader == NULL);
     gy_data_close(data);
 }

@@ -109,7 +109,8 @@ struct import_values {
 static const struct cli_option import_rows[] = {
     { "net", "NET", NULL, "net of the zoo, or a file of net text (needed)", CLI_TEXT, AT(net_name), 0, 0 },
     { "out", "CHECKPOINT", NULL, "file that is written (needed)", CLI_TEXT, AT(out), 0, 0 },
-    { "partial", NULL, NULL, "tensors that are missing or of another shape keep their first values", CLI_FLAG, AT(partial), 0, 0 },
+    { "partial", NULL, NULL, "tensors that are missing or of another shape keep their first values, those that NET does not have are left out", CLI_FLAG,
+      AT(partial), 0, 0 },
     { "classes", "N", NULL, "outputs of a zoo net; default: its own", CLI_WHOLE, AT(classes), 1, 1 << 20 },
     { "size", "N", NULL, "side of a zoo net's input; default: its own", CLI_WHOLE, AT(size), 1, 16384 },
     { "channels", "N", NULL, "channels of a zoo net's input; default: its own", CLI_WHOLE, AT(channels), 1, 4 },
@@ -164,6 +165,8 @@ static int import_run(const void *values, char **args, int count)
     (void)count;
     if (!v->net_name || !v->out)
         return cli_fail(CLI_USAGE, "import needs --net NET and --out CHECKPOINT");
+    if (v->names && v->data)
+        return cli_fail(CLI_USAGE, "--names and --data both name the classes; take one of both");
     char *text = cli_net_text(v->net_name, &want, &code);
     if (!text)
         return code;

@@ -14,7 +14,7 @@ struct predict_values {
 static const struct cli_option predict_rows[] = {
     { "top", "N", "5", "classes that are shown", CLI_WHOLE, AT(top), 1, 1000000 },
     { "data", "PATH", NULL, "take the image from this data set", CLI_TEXT, AT(data), 0, 0 },
-    { "split", "NAME", "test", "part of --data", CLI_TEXT, AT(split), 0, 0 },
+    { "split", "NAME", NULL, "split of --data; default: test; all of data that have no splits", CLI_TEXT, AT(split), 0, 0 },
     { "sample", "N", "0", "number of the image in --data", CLI_WHOLE, AT(sample), 0, 1e15 },
     { "resize", "N", NULL, "shorter side before the centre crop; default: the checkpoint's", CLI_WHOLE, AT(resize), 1, 16384 },
     { "json", NULL, NULL, "one JSON object a line", CLI_FLAG, AT(json), 0, 0 },
@@ -136,7 +136,7 @@ static int predict_sample(struct predict_job *job)
 {
     struct gyre_data *data;
     struct gyre_data_info info;
-    const struct cli_source source = { .path = job->v->data, .split = job->v->split, .log = job->v->net.log };
+    const struct cli_source source = { .path = job->v->data, .split = job->v->split ? job->v->split : "test", .log = job->v->net.log };
     int code = cli_open_data(&data, &source);
     if (code != CLI_OK)
         return code;
@@ -180,6 +180,8 @@ static int predict_run(const void *values, char **args, int count)
     struct predict_job job = { .v = values, .checkpoint = &checkpoint };
     if (count == 1 && !job.v->data)
         return cli_fail(CLI_USAGE, "predict needs image files after the checkpoint, or --data PATH --sample N");
+    if (!job.v->data && (job.v->split || job.v->sample))
+        return cli_fail(CLI_USAGE, "--split and --sample are for --data PATH");
     int code = cli_open_checkpoint(&checkpoint, args[0]);
     if (code != CLI_OK)
         return code;

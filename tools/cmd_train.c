@@ -73,7 +73,7 @@ static const struct cli_option train_rows[] = {
     { "classes", "N", NULL, "outputs of a zoo net; default: the data's", CLI_WHOLE, AT(classes), 1, 1 << 20 },
     { "size", "N", NULL, "side of a zoo net's input; default: the data's up to 64, else the net's own", CLI_WHOLE, AT(size), 1, 16384 },
     { "loader-threads", "N", "0", "threads that read images; 0: by the data's format", CLI_WHOLE, AT(loader_threads), 0, 256 },
-    { "weights", "FILE", NULL, "start from these weights; tensors that do not fit are left as they are", CLI_TEXT, AT(weights), 0, 0 },
+    { "weights", "FILE", NULL, "start from these weights, when nothing is resumed; tensors that do not fit are left as they are", CLI_TEXT, AT(weights), 0, 0 },
     { "out", "DIR", NULL, "folder of the run; default: runs/NET", CLI_TEXT, AT(out), 0, 0 },
     { "checkpoint-every", "N", "0", "steps between checkpoints; 0: each epoch", CLI_WHOLE, AT(checkpoint_every), 0, 1e12 },
     { "keep", "N", "3", "checkpoints that are kept", CLI_WHOLE, AT(keep), 1, 1e6 },
@@ -108,6 +108,29 @@ struct train_job {
     char folder[2048];
     int64_t per_epoch, steps;
 };
+
+/* ---- options that leave others without effect ---- */
+
+static int check_pairs(const struct train_values *v)
+{
+    const int steps = v->schedule == GYRE_STEPS, falls = v->schedule == GYRE_COSINE || v->schedule == GYRE_POLY;
+    const struct {
+        int there;
+        const char *sentence;
+    } rows[] = {
+        { v->resume && v->overwrite, "--resume goes on from the checkpoints of --out, --overwrite removes them; take one of both" },
+        { v->pad_crop && v->resized_crop, "--pad-crop and --resized-crop are two ways to crop; take one of both" },
+        { v->milestones.count && !steps, "--milestones is for --schedule step" },
+        { v->final_rate > 0 && !falls, "--final-lr is for --schedule cosine and poly" },
+        { !(v->power >= 2 && v->power <= 2) && v->schedule != GYRE_POLY, "--power is for --schedule poly" },
+        { v->nesterov && v->optimizer == GYRE_ADAMW, "--nesterov is for --optimizer sgd and lars" },
+        { v->nesterov && !(v->momentum > 0), "--nesterov needs --momentum above 0" },
+    };
+    for (size_t i = 0; i < CLI_COUNT(rows); i++)
+        if (rows[i].there)
+            return cli_fail(CLI_USAGE, "%s", rows[i].sentence);
+    return CLI_OK;
+}
 
 /* ---- data and net ---- */
 
@@ -194,28 +217,39 @@ static int64_t in_updates(const struct train_job *job, double epochs)
     return (int64_t)(epochs * (double)job->per_epoch / (double)job->v->accumulate + 0.5);
 }
 
-static void set_schedule(struct train_job *job)
+/* A milestone before the first update would change nothing, and end the list. */
+static int set_milestones(struct train_job *job)
+{
+    const struct cli_reals *given = &job->v->milestones;
+    struct gyre_schedule *s = &job->config.schedule;
+    const double epochs = (double)job->steps / (double)job->per_epoch;
+    for (int i = 0; i < given->count; i++) {
+        s->milestone[i] = in_updates(job, given->value[i]);
+        if (s->milestone[i] < 1)
+            return cli_fail(CLI_USAGE, "--milestones has %.9g, which is before the first update; an epoch has %.9g of them", given->value[i],
+                            (double)job->per_epoch / (double)job->v->accumulate);
+    }
+    if (given->count || s->kind != GYRE_STEPS)
+        return CLI_OK;
+    s->milestone[0] = in_updates(job, epochs * 0.5);
+    s->milestone[1] = in_updates(job, epochs * 0.75);
+    if (s->milestone[1] <= s->milestone[0] || s->milestone[0] < 1) /* of a run of one update or none */
+        s->milestone[1] = 0;
+    return CLI_OK;
+}
+
+static int set_schedule(struct train_job *job)
 {
     const struct train_values *v = job->v;
     static const double rates[] = { 0.05, 2, 0.001 }; /* sgd, lars, adamw */
     struct gyre_schedule *s = &job->config.schedule;
-    const double epochs = (double)job->steps / (double)job->per_epoch;
     s->kind = (int)v->schedule;
     s->rate = (float)(v->lr > 0 ? v->lr : rates[v->optimizer]);
     s->warmup = in_updates(job, v->warmup_epochs);
     s->steps = (job->steps + v->accumulate - 1) / v->accumulate;
     s->final_rate = (float)v->final_rate;
     s->power = (float)v->power;
-    for (int i = 0; i < v->milestones.count; i++)
-        s->milestone[i] = in_updates(job, v->milestones.value[i]);
-    if (v->milestones.count == 0) {
-        s->milestone[0] = in_updates(job, epochs * 0.5);
-        s->milestone[1] = in_updates(job, epochs * 0.75);
-    }
-    if (s->kind != GYRE_STEPS || s->milestone[0] < 1)
-        memset(s->milestone, 0, sizeof s->milestone);
-    else if (s->milestone[1] <= s->milestone[0] && v->milestones.count == 0)
-        s->milestone[1] = 0;
+    return set_milestones(job);
 }
 
 /* Batches of a step. */
@@ -248,8 +282,9 @@ static int set_config(struct train_job *job)
         return cli_fail(CLI_USAGE, "--batch is %" PRId64 "%s; the training data has only %" PRId64 " images", v->batch,
                         parts(job) > 1 ? " of each part" : "", job->info.samples);
     job->steps = v->steps ? v->steps : v->epochs * job->per_epoch;
-    set_schedule(job);
-    const int code = cli_normalisation(&v->mean, &v->std, job->input.c, c->mean, c->std);
+    int code = set_schedule(job);
+    if (code == CLI_OK)
+        code = cli_normalisation(&v->mean, &v->std, job->input.c, c->mean, c->std);
     if (job->was.has_input && !v->mean.count)
         memcpy(c->mean, job->was.mean, sizeof c->mean);
     if (job->was.has_input && !v->std.count)
@@ -492,8 +527,9 @@ static int close_job(struct train_job *job, int code)
 static int train_run(const void *values, char **args, int count)
 {
     struct train_job job = { .v = values, .net_name = args[0] };
+    const int code = check_pairs(job.v);
     (void)count;
-    return close_job(&job, run_job(&job, args[1]));
+    return code != CLI_OK ? code : close_job(&job, run_job(&job, args[1]));
 }
 
 const struct cli_command cmd_train = {
@@ -553,7 +589,8 @@ static int why_run(const void *values, char **args, int count)
     struct train_job job = { .v = &v.train, .net_name = args[0] };
     v.train.test_data = "none";
     v.train.shards = 0; /* one of them */
-    return close_job(&job, why_job(&job, &v.why, count > 1 ? args[1] : NULL));
+    const int code = check_pairs(&v.train);
+    return code != CLI_OK ? code : close_job(&job, why_job(&job, &v.why, count > 1 ? args[1] : NULL));
 }
 
 const struct cli_command cmd_why = {

@@ -53,6 +53,8 @@ static int glm_train_check(const struct gyre_glm_config *c, struct gy_error *err
             return GY_FAIL(err, GY_E_ARG, "glm config: label %g weighs %g; weights are above 0", (double)c->weight_label[i], (double)c->weight_factor[i]);
     if (c->bias_free && !(c->bias > 0))
         return GY_FAIL(err, GY_E_ARG, "glm config: bias_free without a bias: which weight is not to be penalised?");
+    if (c->resume && c->overwrite)
+        return GY_FAIL(err, GY_E_ARG, "glm config: resume goes on from the folder's checkpoints, overwrite removes them; take one of both");
     if (c->folds == 1)
         return GY_FAIL(err, GY_E_ARG, "glm config: folds is 1; cross-validation needs two at least");
     if (c->validation > 0 && !c->test)
