@@ -105,18 +105,18 @@ static struct gy_rows_piece *convert_new_piece(struct convert_job *job)
     return p;
 }
 
-/* Only this part takes from the idle pieces while a round runs. */
+/* Only this part takes from the idle pieces while a round runs. After a failure there is no more. */
 static int convert_fetch(struct convert_job *job, struct gy_error *err)
 {
     struct convert_pieces *const to = &job->fetched;
     while (job->more && to->count < job->ahead) {
         struct gy_rows_piece *p = convert_new_piece(job);
-        if (p == NULL)
-            return GY_NOMEM(err, "a piece of text", sizeof *p);
-        const int status = gy_rows_source_next(job->source, &job->settings, p, &to->text[to->count], &job->more, err);
+        int status = p != NULL ? GY_OK : GY_NOMEM(err, "a piece of text", sizeof *p);
+        if (status == GY_OK)
+            status = gy_rows_source_next(job->source, &job->settings, p, &to->text[to->count], &job->more, err);
         if (status != GY_OK)
             job->more = 0;
-        if (!job->more)
+        if (!job->more && p != NULL)
             convert_push(&job->idle, p);
         GY_TRY(status);
         if (job->more)
