@@ -7,6 +7,15 @@
 
 #include "../engine/engine.h"
 
+/* The emulator's kernels call its own thread checker, which this one would replace. */
+#if defined(__SANITIZE_THREAD__)
+#define FT_NO_EMULATOR 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FT_NO_EMULATOR 1
+#endif
+#endif
+
 static const char ft_text[] = "input 8x8x1\nconv 4 3x3\nbn\nrelu\nlinear 3\nsoftmax\n";
 
 #define FT_BATCH 4
@@ -79,9 +88,16 @@ static int ft_count(const char *folder)
 
 /* ---- nets ---- */
 
+static int ft_emu; /* on the emulator, in f16 with a loss scale */
+
 static void ft_config(struct gyre_config *config)
 {
     gyre_config_default(config);
+    if (ft_emu) {
+        config->device = "emu";
+        config->dtype = GYRE_F16;
+        config->use_env = 1;
+    }
     config->net = ft_text;
     config->batch = FT_BATCH;
     config->threads = 1;
@@ -301,7 +317,7 @@ static int ft_find(struct gyre_net *net)
 }
 static int ft_keep(struct gyre_net *net) { return gyre_save(net, df_path("kept")); }
 
-/* One call after the other, until one meets the fault. */
+/* One call after the other, until one meets the fault; on the emulator, which is slow, the first three. */
 static int ft_calls_once(int kinds, int mode, int64_t n)
 {
     static const struct {
@@ -315,7 +331,7 @@ static int ft_calls_once(int kinds, int mode, int64_t n)
     if (!net)
         return 0;
     faults_begin(kinds, mode, n);
-    for (size_t i = 0; i < GY_COUNT(calls) && !hit; i++) {
+    for (size_t i = 0; i < (ft_emu ? 3 : GY_COUNT(calls)) && !hit; i++) {
         ft_forget_error(net);
         const int status = calls[i].call(net);
         hit = __atomic_load_n(&faults.hit, __ATOMIC_SEQ_CST);
@@ -389,11 +405,35 @@ static void ft_device(void)
     faults_apart = 0;
 }
 
+/* As on a GPU: pinned memory, queues, programs that repeat, a scale that waits for the update. */
+static void ft_emulator(void)
+{
+    struct gyre_config config;
+    struct gyre_need need;
+#ifdef FT_NO_EMULATOR
+    T_SKIP("no emulator under ThreadSanitizer");
+    return;
+#endif
+    ft_emu = 1;
+    ft_config(&config);
+    config.memory.hook = NULL;
+    if (gyre_measure(&config, &need, NULL) != GYRE_OK)
+        T_SKIP("no emulator: nets on a device");
+    else {
+        ft_prepare();
+        ft_sweep("gyre_open, emulator", FAULTS_DEVICE, FAULTS_ONCE, 20, ft_open_once);
+        ft_sweep("steps of a net, emulator", FAULTS_DEVICE, FAULTS_ONCE, 60, ft_calls_once);
+        ft_release();
+    }
+    ft_emu = 0;
+}
+
 int main(void)
 {
     faults_folder(df_root, sizeof df_root);
     ft_host();
     ft_device();
+    ft_emulator();
     df_remove(df_root);
     T_END("t_faults");
 }
