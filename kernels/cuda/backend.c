@@ -150,6 +150,19 @@ static void cuda_close_stream(struct gy_cuda_backend *cuda)
             api->rt_stream_destroy(cuda->queue[i]);
 }
 
+/* A program that broke off in the middle is not captured to its end, and nothing can be waited for or given back before that. */
+static void cuda_drop_capture(struct gy_cuda_backend *cuda)
+{
+    gy_cuda_graph graph = NULL;
+    if (cuda->capturing < 0)
+        return;
+    cuda->capturing = -1;
+    cuda->lib.api.rt_capture_end(cuda->stream, &graph);
+    if (graph)
+        cuda->lib.api.rt_graph_destroy(graph);
+    cuda->lib.api.rt_last_error();
+}
+
 /* Until all queues are empty. */
 static gy_cuda_error cuda_sync_queues(const struct gy_cuda_backend *cuda)
 {
@@ -169,6 +182,7 @@ static void cuda_close(void *self)
     const struct gy_alloc alloc = cuda->alloc;
     if (cuda->lib.runtime)
         cuda->lib.api.rt_set_device(cuda->ordinal);
+    cuda_drop_capture(cuda);
     cuda_sync_queues(cuda);
     gy_cuda_plans_close(cuda);
     if (cuda->lib.runtime)
@@ -301,6 +315,7 @@ static void cuda_mem_put(void *self, void *ptr, size_t bytes, int kind)
     struct gy_cuda_backend *cuda = self;
     (void)bytes;
     cuda->lib.api.rt_set_device(cuda->ordinal);
+    cuda_drop_capture(cuda);
     cuda_sync_queues(cuda);
     if (kind != GY_MEM_HOST) {
         cuda->lib.api.rt_free(ptr);
