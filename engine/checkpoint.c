@@ -313,18 +313,14 @@ static int ckpt_param(const struct gyre_net *net, const char *name, int first)
     return -1;
 }
 
-/* Is a tensor of the file known: a parameter, its optimiser's state, or what PyTorch counts beside a running variance? *at: where to look first. */
+/* Is a tensor of the file a parameter, or its optimiser's state? PyTorch's counters of batches are of no use here. *at: where to look first. */
 static int ckpt_knows(const struct gyre_net *net, const char *name, int *at)
 {
-    static const char tracked[] = ".num_batches_tracked", variance[] = ".running_var";
     static const char *const prefixes[] = { "", "momentum.", "second.", "ema.", "grad." };
-    char counted[600];
-    const char *end = strstr(name, tracked);
+    const char *counter = strstr(name, ".num_batches_tracked");
     int param = -1;
-    if (end && !end[sizeof tracked - 1] && (size_t)(end - name) < sizeof counted - sizeof variance) {
-        snprintf(counted, sizeof counted, "%.*s%s", (int)(end - name), name, variance);
-        name = counted;
-    }
+    if (counter && !counter[strlen(".num_batches_tracked")])
+        return 1;
     for (size_t i = 0; i < GY_COUNT(prefixes) && param < 0; i++) {
         const size_t bytes = strlen(prefixes[i]);
         if (strncmp(name, prefixes[i], bytes) == 0)

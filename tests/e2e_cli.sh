@@ -174,6 +174,14 @@ json
 expect 0 "$GYRE" export "$TMP/run" "$TMP/weights.safetensors"
 "$GYRE" zoo mlp --size 16 --channels 3 --classes 3 >"$TMP/mlp.net"
 expect 0 "$GYRE" import "$TMP/weights.safetensors" --net "$TMP/mlp.net" --out "$TMP/imported.safetensors" --data "$TMP/data"
+sed 's/^ *softmax/linear 3\nsoftmax/' "$TMP/mlp.net" >"$TMP/deep.net" # a larger net: its last layer has no place
+expect 0 "$GYRE" train "$TMP/deep.net" "$TMP/data" --batch 6 --steps 1 --out "$TMP/deep" --test-data none
+expect 0 "$GYRE" export "$TMP/deep" "$TMP/deep.safetensors"
+expect 3 "$GYRE" import "$TMP/deep.safetensors" --net "$TMP/mlp.net" --out "$TMP/part.safetensors"
+says "$err" 'deep.safetensors: 2 of its tensors are not in this net, such as'
+absent "$TMP/part.safetensors"
+expect 0 "$GYRE" import "$TMP/deep.safetensors" --net "$TMP/mlp.net" --out "$TMP/part.safetensors" --partial
+says "$err" 'warning: .*2 of its tensors are not in this net.*left out'
 expect 0 "$GYRE" eval "$TMP/run" "$TMP/data" --json
 cp "$out" "$TMP/eval"
 accuracy=$(tail -n 1 "$TMP/run/metrics.csv" | cut -d, -f6) # of the last epoch

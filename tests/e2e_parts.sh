@@ -130,6 +130,12 @@ expect 0 "$GYRE" predict "$TMP/pieces" "$TMP/whole/class_1/image_0.ppm"
 says "$out" '%  green'
 expect 3 "$GYRE" eval "$TMP/pieces" "$TMP/whole" --mean .4
 says "$err" "its input was 'u8 mean 0.5"
+# what the library wrote is enough: without the notes that this command makes, as a program's own checkpoint is
+expect 0 "$GYRE" eval "$TMP/pieces" "$TMP/whole" --split train --json
+cp "$out" "$TMP/measured"
+sed 's/note\.mean/note.meen/; s/note\.std/note.stt/' "$(newest "$TMP/pieces")" >"$TMP/own.safetensors"
+expect 0 "$GYRE" eval "$TMP/own.safetensors" "$TMP/whole" --split train --json
+same "$out" "$TMP/measured"
 expect 3 begun pieces --epochs 5 --resume --smoothing .1
 says "$err" 'it is of another net'
 finish

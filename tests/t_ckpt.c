@@ -234,8 +234,8 @@ static void ckpt_test_import(void)
     T_CHECK(net && gyre_export(net, ckpt_path) == GYRE_OK); /* as PyTorch: weights, and the count of batches of each norm */
     gyre_close(net);
     T_CHECK_MSG(ckpt_import(large, 0, &skipped, text) == GYRE_OK && !ckpt_said[0], "%s %s", text, ckpt_said);
-    T_CHECK_MSG(ckpt_import(small, 0, &skipped, text) == GYRE_E_MISMATCH && strstr(text, ": 6 of its tensors are not in this net, such as '"), "%s", text);
-    T_CHECK_MSG(ckpt_import(small, 1, &skipped, text) == GYRE_OK && strstr(ckpt_said, ": 6 of its tensors"), "%s %s", text, ckpt_said);
+    T_CHECK_MSG(ckpt_import(small, 0, &skipped, text) == GYRE_E_MISMATCH && strstr(text, ": 5 of its tensors are not in this net, such as '"), "%s", text);
+    T_CHECK_MSG(ckpt_import(small, 1, &skipped, text) == GYRE_OK && strstr(ckpt_said, ": 5 of its tensors"), "%s %s", text, ckpt_said);
 }
 
 int main(void)

@@ -16,8 +16,8 @@ int main(int argc, char **argv)
     config.net = text;
     config.mode = GYRE_INFER;
     config.batch = 1;
-    config.input = GYRE_INPUT_U8;
     int ok = argc == 3 && gyre_read_net(argv[1], text, sizeof text, NULL, &error) == GYRE_OK &&
+             gyre_read_input(argv[1], &config, &error) == GYRE_OK &&
              gyre_read_image(argv[2], 28, 28, 1, 0, pixels, &error) == GYRE_OK && gyre_open(&net, &config, &error) == GYRE_OK;
     if (ok && (gyre_load(net, argv[1]) != GYRE_OK || gyre_predict(net, &batch, scores) != GYRE_OK)) {
         error = *gyre_last_error(net);
