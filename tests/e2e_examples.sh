@@ -10,7 +10,7 @@ make_images "$TMP/data/train" 3 16 28 1
 expect 1 "$EXAMPLES/train"
 says "$err" '^usage: train DATA FOLDER'
 expect 1 "$EXAMPLES/train" "$TMP/nothing" "$TMP/run"
-says "$err" 'nothing'
+says "$err" '/nothing: no such file or folder$'
 expect 0 "$EXAMPLES/train" "$TMP/data" "$TMP/run"
 says "$out" '^step 1: loss [0-9.]*, accuracy [0-9.]*, written to'
 there "$TMP/run/checkpoint-1.safetensors"
@@ -18,7 +18,7 @@ there "$TMP/run/curve.svg"
 expect 0 "$EXAMPLES/predict" "$TMP/run/checkpoint-1.safetensors" "$TMP/data/train/class_1/image_3.ppm"
 says "$out" '^class 9: 0\.[0-9]*$'
 expect 1 "$EXAMPLES/predict" "$TMP/run/checkpoint-1.safetensors" "$TMP/nothing.png"
-says "$err" 'nothing.png'
+says "$err" '/nothing.png: cannot be opened: No such file or directory$'
 expect 0 "$EXAMPLES/sum" 1000
 says "$out" '^rank 0 of 1: 0 of 1000 sums are wrong$'
 expect 0 "$GYRE" launch -n 3 -- "$EXAMPLES/sum" 100003

@@ -15,7 +15,7 @@ elif grep -q 'has no CUDA' "$err"; then
     skip 'this build has no CUDA'
     finish
 else
-    says "$err" 'NVRTC'
+    says "$err" 'NVRTC, CUDA.s compiler of kernels, was not found: looked for libnvrtc.so.13,'
     skip 'no NVRTC'
 fi
 expect 2 "$GYRE" kernels tri "$example"
@@ -112,7 +112,8 @@ says "$err" 'wrong on shape 2x5x7x24, f32: x is only read by the op, and was cha
 # beside the tensor, and lines that are wrong
 own "$small;s/if (vector >= MY_VECTORS)/if (vector >= MY_VECTORS + 1)/"
 expect 1 try
-says "$err" 'own.cu'
+says "$err" 'kernel my_apply, own.cu:26, block 1 0 0, .* out of bounds: byte 6720 of the nearest allocation, which has 6720$'
+says "$err" 'own.cu: the device failed while the kernel ran; the log says how$'
 own "$small;s/gy_act_of/gy_act_off/"
 expect 1 try
 says "$err" 'kernel .*own.cu does not compile for sm_80'

@@ -64,7 +64,7 @@ mistake "no option '--mesure'; did you mean --measure?" why lenet5 --mesure 3
 mistake 'usage: gyre why \[options\] NET \[DATA\]; 0 arguments were given' why
 mistake 'did you mean lenet5?' why lenet6
 expect 3 "$GYRE" why lenet5 "$TMP/nothing"
-says "$err" 'nothing'
+says "$err" '/nothing: no such file or folder$'
 
 # ---- fit
 expect 0 "$GYRE" fit resnet20 --mem 100M
