@@ -29,6 +29,19 @@ static inline const char *dh_emulator(char *path, size_t room)
     return NULL;
 }
 
+/* CUDA is not here, or has no such device: one of these sentences is true of the machine. */
+static inline int dh_says_why(const char *text)
+{
+    static const char *const why[] = {
+        "the CUDA runtime was not found: looked for libcudart.so.13, libcudart.so.12, ", "no NVIDIA driver: ", "the NVIDIA driver is too old: ",
+        "no NVIDIA GPU: the driver (CUDA ", "NVIDIA's driver has no function ", "there is no device ",
+    };
+    int found = 0;
+    for (size_t i = 0; i < GY_COUNT(why); i++)
+        found |= strncmp(text, why[i], strlen(why[i])) == 0;
+    return found;
+}
+
 /* What opening a device gave; 1: it is open. */
 static inline int dh_opened(const char *device, int status, const char *text)
 {

@@ -4,6 +4,7 @@
 #include "../engine/base/file.h"
 #include "../engine/base/thread.h"
 #include "../kernels/cuda/compile.h"
+#include "device_here.h"
 #include "t.h"
 #include <glob.h>
 #include <unistd.h>
@@ -22,10 +23,9 @@ static void cud_load(void)
     if (status == GY_OK) {
         T_CHECK(lib.driver_version >= 11080 && lib.runtime_version >= 11080 && lib.runtime_name[0]);
     } else {
-        T_CHECK(status == GY_E_NODEVICE || status == GY_E_UNSUPPORTED);
-        T_CHECK(strstr(err.text, "libcudart") != NULL || strstr(err.text, "driver") != NULL);
-        if (!strstr(err.text, "was not found"))
-            T_CHECK(strstr(err.text, "/") != NULL || strstr(err.text, "libcudart") != NULL); /* which library */
+        T_CHECK_MSG(status == GY_E_NODEVICE && dh_says_why(err.text), "%d %s", status, err.text);
+        /* which library, or where it was looked for */
+        T_CHECK_MSG(strstr(err.text, strstr(err.text, "was not found") ? cud_folder : "libcudart.so"), "%s", err.text);
         printf("%s\n", err.text);
     }
     gy_cuda_unload(&lib);

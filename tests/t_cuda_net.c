@@ -216,19 +216,6 @@ static void cnet_nonfinite(const struct cnet_case *c, struct gyre_net *net)
     T_CHECK(gyre_step(net, &d.batch, &r) == GYRE_OK && isfinite(r.loss));
 }
 
-/* The one of these sentences that is true of this machine. */
-static int cnet_says_why(const char *text)
-{
-    static const char *const why[] = {
-        "the CUDA runtime was not found: looked for libcudart.so.13, libcudart.so.12, ", "no NVIDIA driver: ", "the NVIDIA driver is too old: ",
-        "no NVIDIA GPU: the driver (CUDA ", "NVIDIA's driver has no function ", "there is no device 99; the driver lists ",
-    };
-    int found = 0;
-    for (size_t i = 0; i < GY_COUNT(why); i++)
-        found |= strncmp(text, why[i], strlen(why[i])) == 0;
-    return found;
-}
-
 static void cnet_devices(void)
 {
     static const struct { const char *name; int status; const char *says; } rows[] = {
@@ -241,7 +228,7 @@ static void cnet_devices(void)
     for (size_t i = 0; i < GY_COUNT(rows); i++) {
         const struct gyre_config config = cnet_config(&cnet_cases[0], rows[i].name);
         T_CHECK(gyre_open(&net, &config, &error) == rows[i].status);
-        T_CHECK_MSG(rows[i].says ? strstr(error.text, rows[i].says) != NULL : cnet_says_why(error.text), "%s: %s", rows[i].name, error.text);
+        T_CHECK_MSG(rows[i].says ? strstr(error.text, rows[i].says) != NULL : dh_says_why(error.text), "%s: %s", rows[i].name, error.text);
     }
     struct gyre_config config = cnet_config(&cnet_cases[0], "sm_90");
     T_CHECK(gyre_measure(&config, &need, &error) == GYRE_OK && need.device_bytes > 0 && need.pinned_bytes > 0);

@@ -13,11 +13,18 @@ static const struct gy_alloc *schedule_alloc(void)
     return &alloc;
 }
 
+/* Halving alone, without a power of two, makes nothing but an allreduce. */
+static int schedule_is_refused(const char *name, int ranks, int goal)
+{
+    return strcmp(name, "halving") == 0 && goal != GY_NET_ALLREDUCE && (ranks & (ranks - 1)) != 0;
+}
+
 static int schedule_build(struct gy_net_schedule *s, const char *name, const struct gy_net_shape *shape, int goal)
 {
     struct gy_error err = {0};
     const int status = gy_net_build(s, name, shape, goal, schedule_alloc(), &err);
-    T_CHECK_MSG(status == GY_OK || status == GY_E_UNSUPPORTED, "%s of %d: %s", name, shape->ranks, err.text);
+    T_CHECK_MSG(status == (schedule_is_refused(name, shape->ranks, goal) ? GY_E_UNSUPPORTED : GY_OK), "%s of %d, goal %d: %d, %s", name, shape->ranks,
+                goal, status, err.text);
     return status;
 }
 
@@ -153,16 +160,16 @@ static void schedule_mutants(const char *name, const struct gy_net_shape *shape)
             if (schedule_build(&s, name, shape, GY_NET_ALLREDUCE) != GY_OK)
                 return;
             const int changed = s.count + 1 < s.room && schedule_damage(&s, at, damage);
-            const int status = changed ? gy_net_verify(&s, &proof, &err) : GY_E_FORMAT;
+            const int status = changed ? gy_net_verify(&s, &proof, &err) : GY_OK;
             tried += changed;
             if (damage == DAMAGE_SWAP)
-                harmless += status == GY_OK;
-            else
+                harmless += changed && status == GY_OK;
+            else if (changed)
                 T_CHECK_MSG(status == GY_E_FORMAT, "%s of %d: damage %d of step %" PRId64 " was not noticed", name, shape->ranks, damage, at);
             gy_net_close_schedule(&s);
         }
     printf("%s of %d ranks: %d mutants, %d swaps that leave a right schedule\n", name, shape->ranks, tried, harmless);
-    T_CHECK(tried > 0);
+    T_CHECK(tried > count * (DAMAGES - 3)); /* a swap, a piece of one and a full list change nothing */
 }
 
 /* ---- bad input of builders ---- */

@@ -182,6 +182,9 @@ static void tune_check_sizes(const struct tune_device *d, const struct gy_op *op
         tune_result_free(&r[t]);
 }
 
+/* How many places have values that leave every bit, and how many such that do not. */
+static int tune_places[2];
+
 static void tune_check_op(const struct tune_device *d, const struct gy_op *op)
 {
     static const int32_t odd[][GY_OP_BLOCKS] = {{8, 16, 1, 1024, 8}, {13, 40, 256, 5000, 24}, {4096, 512, 7, 1048576, 128}, {-5, INT32_MAX, -1, 1, 999}};
@@ -195,6 +198,8 @@ static void tune_check_op(const struct tune_device *d, const struct gy_op *op)
         const int kept = d->backend->block_tries(d->self[0], &ready, place, 0, values);
         const int tries = d->backend->block_tries(d->self[0], &ready, place, 1, values);
         T_CHECK(kept == 0 || kept == tries);
+        tune_places[0] += kept > 0;
+        tune_places[1] += kept == 0 && tries > 0;
         for (int i = 0; i < tries; i++) {
             const struct gy_block_info *const info = d->backend->block(place);
             struct gy_op other = *op;
@@ -332,6 +337,7 @@ int main(void)
     snprintf(path, sizeof path, "/tmp/gyre_t_tune_%ld.txt", (long)getpid());
     tune_test_sizes(NULL);
     tune_test_sizes("avx2");
+    T_CHECK_MSG(tune_places[0] > 0 && tune_places[1] > 0, "%d places leave every bit, %d do not", tune_places[0], tune_places[1]);
     tune_test_file(path);
     tune_test_hostile(path);
     T_END("t_tune");
