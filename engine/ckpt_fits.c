@@ -118,7 +118,7 @@ static int fits_numbers(const char **at, const char *end, float values[4])
             return i > 0 && !end[0] ? 0 : -1;
         if (i > 0 && strcmp(word, end) == 0)
             return 0;
-        if (i == 4 || gy_text_real(word, -FLT_MAX, FLT_MAX, &value) != 0)
+        if (i == 4 || gy_text_real(word, -(double)FLT_MAX, (double)FLT_MAX, &value) != 0)
             return -1;
         values[i] = (float)value;
     }

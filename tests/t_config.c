@@ -42,9 +42,10 @@ static void conf_check_table(const char *name, const struct conf_field *fields, 
 static void conf_set(void *config, const struct conf_field *f, double value)
 {
     unsigned char *place = (unsigned char *)config + f->at;
-    const int whole = (int)value;
-    const int64_t large = (int64_t)value;
-    const float real = (float)value;
+    const int is_whole = f->kind == CONF_INT || f->kind == CONF_LONG;
+    const int64_t large = is_whole ? (int64_t)value : 0;
+    const int whole = (int)large;
+    const float real = is_whole ? 0 : (float)value;
     if (f->kind == CONF_INT)
         memcpy(place, &whole, sizeof whole);
     else if (f->kind == CONF_LONG)
@@ -69,8 +70,8 @@ static int conf_beyond(const struct conf_field *f, double value[8])
         value[count++] = whole ? (f->hi < 2e9 ? 2e9 : 9e18) : 1e37;
     }
     if (!whole) {
-        value[count++] = NAN;
-        value[count++] = INFINITY;
+        value[count++] = (double)NAN;
+        value[count++] = (double)INFINITY;
     }
     return count;
 }
