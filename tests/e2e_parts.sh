@@ -30,6 +30,10 @@ for data in whole alone whole.gyr packs idx idx-train-images-idx3-ubyte; do
 done
 expect 0 train "$TMP/whole" none --epochs 1 --overwrite --test-data none
 says "$out" 'nothing to test on: --test-data none'
+expect 0 train "$TMP/whole" none --epochs 1 --overwrite --json
+json
+says "$out" '"test_accuracy":null'
+says "$err" 'nothing to test on: .*whole has no split "test"'
 for data in alone packs idx; do # splits, but not this one: the training images do not stand in for it
     expect 3 "$GYRE" eval "$TMP/none" "$TMP/$data"
     says "$err" 'no split "test"\|choose a split'

@@ -202,6 +202,52 @@ static void ckpt_test_old(void)
     }
 }
 
+struct ckpt_budget {
+    int64_t left; /* allocations that still succeed */
+    int64_t live; /* bytes */
+};
+
+static void *ckpt_limited(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
+{
+    struct ckpt_budget *budget = user;
+    if (new_bytes == 0) {
+        free(ptr);
+        budget->live -= ptr ? (int64_t)old_bytes : 0;
+        return NULL;
+    }
+    void *grown = budget->left-- > 0 ? realloc(ptr, new_bytes) : NULL;
+    if (grown && !ptr)
+        memset(grown, 0, new_bytes);
+    budget->live += grown ? (int64_t)new_bytes - (ptr ? (int64_t)old_bytes : 0) : 0;
+    return grown;
+}
+
+/* Every allocation of loading fails once, the text of the net being another: a clean error, the net stands, nothing is left. */
+static void ckpt_test_memory(void)
+{
+    struct ckpt_budget budget = { INT64_MAX, 0 };
+    char edited[1024];
+    struct gyre_config config = ckpt_config(ckpt_net);
+    ckpt_write(&config);
+    config = ckpt_config(ckpt_edit(0, edited));
+    config.memory.hook = ckpt_limited;
+    config.memory.user = &budget;
+    struct gyre_net *net = ckpt_open(&config);
+    const int64_t live = budget.live;
+    int loaded = 0, failed = 0;
+    for (int left = 0; net && left < 200 && !loaded; left++) {
+        budget.left = left;
+        const int status = gyre_load(net, ckpt_path);
+        loaded = status == GYRE_OK;
+        failed += !loaded;
+        T_CHECK_MSG((loaded || status == GYRE_E_NOMEM) && budget.live == live, "%d: %d %s, %d bytes are left", left, status, gyre_last_error(net)->text,
+                    (int)(budget.live - live));
+    }
+    T_CHECK_MSG(loaded && failed > 3, "%d", failed);
+    gyre_close(net);
+    T_CHECK(budget.live == 0);
+}
+
 /* ---- imports ---- */
 
 static int ckpt_import(const char *net_text, int partial, int *skipped, char text[512])
@@ -247,6 +293,7 @@ int main(void)
     ckpt_test_nets();
     ckpt_test_inputs();
     ckpt_test_old();
+    ckpt_test_memory();
     ckpt_test_import();
     remove(ckpt_path);
     T_END("t_ckpt");

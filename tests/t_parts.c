@@ -222,6 +222,44 @@ static void test_refused(void)
     }
 }
 
+struct parts_budget {
+    int left;     /* allocations that still succeed */
+    int64_t live; /* bytes */
+};
+
+static void *parts_limited(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
+{
+    struct parts_budget *budget = user;
+    if (new_bytes == 0) {
+        free(ptr);
+        budget->live -= ptr ? (int64_t)old_bytes : 0;
+        return NULL;
+    }
+    void *grown = budget->left-- > 0 ? realloc(ptr, new_bytes) : NULL;
+    if (grown && !ptr)
+        memset(grown, 0, new_bytes);
+    budget->live += grown ? (int64_t)new_bytes - (ptr ? (int64_t)old_bytes : 0) : 0;
+    return grown;
+}
+
+/* Every allocation of opening a part fails once: a clean error, and nothing is left. */
+static void test_memory(void)
+{
+    int opened = 0, failed = 0;
+    for (int left = 0; left < 200 && !opened; left++) {
+        struct parts_budget budget = {left, 0};
+        const struct gy_alloc alloc = {parts_limited, &budget};
+        const struct gy_data_config config = {.alloc = &alloc, .path = df_path("many"), .split = "train", .hold_out = 0.25, .hold_seed = 1};
+        struct gy_data *data = NULL;
+        const int status = gy_data_open(&data, &config, &parts_err);
+        opened = status == GY_OK;
+        failed += !opened;
+        gy_data_close(data);
+        T_CHECK_MSG((opened || status == GY_E_NOMEM) && budget.live == 0, "%d: %d, %d bytes are left", left, status, (int)budget.live);
+    }
+    T_CHECK_MSG(opened && failed > 5, "%d", failed);
+}
+
 /* A loader sees the part's samples alone. */
 static void test_loader(void)
 {
@@ -248,7 +286,7 @@ int main(void)
     df_open();
     parts_make_files();
     test_splits();
-    test_hold_out(), test_known(), test_refused(), test_loader();
+    test_hold_out(), test_known(), test_refused(), test_memory(), test_loader();
     df_remove(df_root);
     T_END("t_parts");
 }

@@ -413,25 +413,34 @@ static int open_net(struct train_job *job)
     return code != CLI_OK ? code : cli_note_input(job->net, job->config.mean, job->config.std, job->input.c, eval_resize(job));
 }
 
+static void say_test_data(const struct train_job *job, FILE *file)
+{
+    struct gyre_data_info test = { .samples = 0 };
+    if (job->test)
+        gyre_get_data_info(job->test, &test);
+    if (!job->test)
+        fprintf(file, "nothing to test on: %s%s\n", job->untested, job->v->test_data ? "" : " (--val-split, --test-data)");
+    else if (test.hold_out > 0)
+        fprintf(file, "%" PRId64 " to test on, held out of %" PRId64 " (%.6g of each class, seed %" PRIu64 ")\n", test.samples, test.hold_of,
+                test.hold_out, test.hold_seed);
+    else
+        fprintf(file, "%" PRId64 " to test on\n", test.samples);
+}
+
 static void say_begin(const struct train_job *job)
 {
     struct gyre_need need;
-    struct gyre_data_info test;
     char memory[32];
+    if (job->v->json && !job->test && gyre_job_rank(job->ranks) == 0) {
+        fputs("gyre: ", stderr);
+        say_test_data(job, stderr);
+    }
     if (job->v->json || gyre_job_rank(job->ranks) > 0 || gyre_measure(&job->config, &need, NULL) != GYRE_OK)
         return;
     printf("net: %s, input %dx%dx%d, %" PRId64 " parameters, %s of memory\n", job->net_name, job->input.h, job->input.w,
            job->input.c, need.parameters, cli_bytes(memory, (double)need.host_bytes));
     printf("data: %s, %" PRId64 " images in %d classes; ", job->info.format, job->info.samples, job->info.classes);
-    if (job->test)
-        gyre_get_data_info(job->test, &test);
-    if (!job->test)
-        printf("nothing to test on: %s%s\n", job->untested, job->v->test_data ? "" : " (--val-split, --test-data)");
-    else if (test.hold_out > 0)
-        printf("%" PRId64 " to test on, held out of %" PRId64 " (%.6g of each class, seed %" PRIu64 ")\n", test.samples, test.hold_of, test.hold_out,
-               test.hold_seed);
-    else
-        printf("%" PRId64 " to test on\n", test.samples);
+    say_test_data(job, stdout);
     printf("run: %" PRId64 " steps of %" PRId64 " images, %" PRId64 " an epoch, into %s\n", job->steps,
            job->v->batch * parts(job), job->per_epoch, job->folder);
     if (job->v->shards)
