@@ -195,9 +195,10 @@ int cli_progress_train(void *progress, const struct gyre_progress *p)
         self->shown = time;
     if (self->kind == CLI_PROGRESS_JSON)
         train_json(p);
-    else if (strcmp(p->event, "resume") == 0)
+    else if (strcmp(p->event, "resume") == 0) {
         printf("going on from %s, after %" PRId64 " of %" PRId64 " steps\n", p->path, p->step, p->steps);
-    else if (step && self->terminal)
+        fflush(stdout); /* before a step is made, which may be the last */
+    } else if (step && self->terminal)
         train_bar(self, p);
     else if (!checkpoint) {
         cli_progress_skip_line();
