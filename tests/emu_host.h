@@ -5,6 +5,7 @@
 #include "t.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include "../kernels/op_device.h"
 #include "../kernels/cuda/args.h"
@@ -76,7 +77,8 @@ static int emu_open(const char *program)
     snprintf(path, sizeof path, "%.*s/../libgyre-emu.so", slash ? (int)(slash - program) : 1, slash ? program : ".");
     void *library = dlopen(named ? named : path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        printf("%s\n", dlerror());
+        const char *const why = dlerror();
+        T_CHECK_MSG(access(named ? named : path, F_OK) != 0, "%s", why); /* it is there and cannot be opened */
         return 0;
     }
     const struct {
