@@ -71,6 +71,10 @@ int launch_read_hosts(const char *path, struct launch_host *hosts, int *count)
             code = cli_fail(CLI_USAGE, "%s:%d: more than %d hosts", path, line, LAUNCH_HOSTS);
             break;
         }
+        if (!strchr(text, '\n') && !feof(file)) {
+            code = cli_fail(CLI_USAGE, "%s:%d: a line of more than %d bytes", path, line, (int)sizeof text - 2);
+            break;
+        }
         code = host_line(text, path, line, &hosts[*count], &taken);
         *count += taken;
     }
