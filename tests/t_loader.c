@@ -376,7 +376,8 @@ static void test_bad_evaluation(void)
     gy_data_close(data);
     T_CHECK(loader_open_data(&data, df_path("f"), "", 0, NULL) == GY_OK);
     T_CHECK(gy_loader_open(&loader, data, &config, &loader_err) == GY_OK);
-    T_CHECK_MSG(gy_loader_next(loader, &batch, &loader_err) == GY_E_IMAGE && strstr(loader_err.text, "a/03.ppm: 16 bytes are too few"), "%d %s", loader_err.status, loader_err.text);
+    T_CHECK_MSG(gy_loader_next(loader, &batch, &loader_err) == GY_E_IMAGE && strstr(loader_err.text, "a/03.ppm: 16 bytes are too few"),
+                "%d %s", loader_err.status, loader_err.text);
     gy_loader_close(loader);
     gy_data_close(data);
 }

@@ -71,9 +71,11 @@ static const struct {
 } tiles_sets[] = {
     { "ref", "portable", 1 },
 #if defined(__x86_64__)
-    { "avx2", "avx2", 1 }, { "avx512", "avx512", 1 }, { "avx512bf16", "avx512bf16", 1 }, { "amx", "amx", 1 }, { "vsx", "vsx", 0 }, { "mma", "mma", 0 },
+    { "avx2", "avx2", 1 }, { "avx512", "avx512", 1 }, { "avx512bf16", "avx512bf16", 1 }, { "amx", "amx", 1 },
+    { "vsx", "vsx", 0 },   { "mma", "mma", 0 },
 #elif defined(__powerpc64__)
-    { "avx2", "avx2", 0 }, { "avx512", "avx512", 0 }, { "avx512bf16", "avx512bf16", 0 }, { "amx", "amx", 0 }, { "vsx", "vsx", 1 }, { "mma", "mma", GY_WITH_MMA },
+    { "avx2", "avx2", 0 }, { "avx512", "avx512", 0 }, { "avx512bf16", "avx512bf16", 0 }, { "amx", "amx", 0 },
+    { "vsx", "vsx", 1 },   { "mma", "mma", GY_WITH_MMA },
 #endif
 };
 
