@@ -114,18 +114,25 @@ static void fwd_share_stats(struct gy_emit *e, int i)
     fwd_put(e, &op);
 }
 
+/* A convolution takes the statistics of the norm behind it alone, over all samples: where some are absent they are taken once more. */
+static void fwd_bn_take(struct gy_emit *e, int i)
+{
+    const struct gy_node *node = &e->b->graph->nodes[i];
+    const struct gy_emit_node *in = &e->nodes[node->input[0]];
+    const int taken = in->bn == i && in->stats >= 0;
+    struct gy_op op = fwd_op(e, GY_OP_BN_STATS, node);
+    e->nodes[i].stats = taken ? in->stats : fwd_vector(e, node, ".stats", 2);
+    op.flags = taken ? GY_F_PARTIAL : 0;
+    op.tensor[GY_X] = fwd_value(e, node, 0);
+    op.tensor[GY_STATS] = e->nodes[i].stats;
+    fwd_put(e, &op);
+}
+
 static void fwd_bn_statistics(struct gy_emit *e, int i)
 {
     const struct gy_node *node = &e->b->graph->nodes[i];
     struct gy_emit_node *n = &e->nodes[i];
-    const struct gy_emit_node *in = &e->nodes[node->input[0]];
-    n->stats = in->bn == i ? in->stats : -1; /* a convolution takes those of the norm behind it alone */
-    if (n->stats < 0) {
-        struct gy_op op = fwd_op(e, GY_OP_BN_STATS, node);
-        op.tensor[GY_X] = fwd_value(e, node, 0);
-        op.tensor[GY_STATS] = n->stats = fwd_vector(e, node, ".stats", 2);
-        fwd_put(e, &op);
-    }
+    fwd_bn_take(e, i);
     if (e->b->config->sync_bn && e->b->config->ranks > 1)
         fwd_share_stats(e, i);
     struct gy_op op = fwd_op(e, GY_OP_BN_FINISH, node);
@@ -231,6 +238,7 @@ static void fwd_loss(struct gy_emit *e, int i)
     const struct gy_plan *plan = e->b->plan;
     const int softmax = node->layer == GY_LAYER_SOFTMAX;
     struct gy_op op = fwd_op(e, softmax ? GY_OP_SOFTMAX_CE : GY_OP_MSE, node);
+    op.f[0] = e->train ? op.f[0] : 0; /* an evaluation's loss is not smoothed */
     op.tensor[GY_X] = fwd_value(e, node, 0);
     op.tensor[GY_LABEL] = plan->label;
     op.tensor[GY_MIX] = plan->mix;

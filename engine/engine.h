@@ -118,7 +118,8 @@ GY_INT int gy_net_ceilings(struct gyre_net *net, struct gy_ceilings *out);
 GY_INT int gy_net_checked(struct gyre_net *net, int status, const char *what);
 /* Runs one program. */
 GY_INT int gy_net_run(struct gyre_net *net, int program);
-/* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.valid. */
+GY_INT int gy_net_skips(const struct gyre_net *net, const struct gy_op *op); /* ops for batches with absent samples, which this one is not */
+/* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.valid and absent. */
 GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch);
 GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training); /* may this call be made now? */
 GY_INT int gy_net_updated(struct gyre_net *net, const char *call); /* GY_E_STATE while gradients wait for their update */

@@ -227,7 +227,8 @@ struct gyre_batch {
     const int32_t *label;        /* [count], -1: no label; may be NULL for gyre_predict, and with target: then no sample has a rank */
     const float *target;         /* [count][classes] for the mse loss, or NULL: one-hot label */
     const struct gyre_mix *mix;  /* [count] or NULL. Labels and targets are mixed, too, but not with those of a partner without a label */
-    int32_t count;               /* 1 .. gyre_config.batch */
+    int32_t count;               /* 1 .. gyre_config.batch; those that are absent are no part of anything, batch norms included. gyre_step with
+                                  * shards, or with sync_bn and batch norms: full. A batch norm trains on 2 values a channel at least */
 };
 
 struct gyre_result {
@@ -245,7 +246,7 @@ struct gyre_result {
 /* Forward, backward and, every gyre_config.accumulate calls, update. GYRE_E_NONFINITE: the loss is not finite and nothing was
  * updated; gyre_find_nonfinite says where. result may be NULL. Does not allocate. */
 GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
-/* Forward with running statistics (and averaged weights when ema is on), no dropout. Does not allocate. */
+/* Forward with running statistics (and averaged weights when ema is on), no dropout, no label smoothing. Does not allocate. */
 GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 /* As gyre_eval; scores [count][classes]: probabilities, or outputs with the mse loss. Does not allocate. */
 GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, float *scores);

@@ -375,7 +375,7 @@ static const struct gy_option layer_shortcut_options[] = {
 };
 static const struct gy_option layer_softmax_options[] = {
     { "smooth", GY_OPT_SMOOTH, GY_KIND_REAL, 0, 0.999, 0,
-      "label smoothing: share of the target spread over all classes" },
+      "label smoothing: share of the target spread over all classes, in training alone" },
 };
 
 #define LAYER_OPTIONS(kind) layer_##kind##_options, (int)GY_COUNT(layer_##kind##_options)
@@ -388,7 +388,8 @@ static const struct gy_layer_row layer_rows[GY_LAYERS] = {
                         "convolution to K channels" },
     [GY_LAYER_LINEAR] = { "linear", 0, 0, LAYER_OPTIONS(linear), layer_shape_linear, "linear K",
                           "fully connected; flattens its input" },
-    [GY_LAYER_BN] = { "bn", 0, 0, LAYER_OPTIONS(bn), layer_shape_bn, "bn", "batch normalisation" },
+    [GY_LAYER_BN] = { "bn", 0, 0, LAYER_OPTIONS(bn), layer_shape_bn, "bn",
+                      "batch normalisation; to train it needs 2 values a channel or more" },
     [GY_LAYER_RELU] = { "relu", 0, 0, LAYER_NO_OPTIONS, layer_shape_same, "relu", "max(x, 0)" },
     [GY_LAYER_RELU6] = { "relu6", 0, 0, LAYER_NO_OPTIONS, layer_shape_same, "relu6", "min(max(x, 0), 6)" },
     [GY_LAYER_SIGMOID] = { "sigmoid", 0, 0, LAYER_NO_OPTIONS, layer_shape_same, "sigmoid", "1 / (1 + exp(-x))" },

@@ -113,6 +113,8 @@ static int nonfinite_program(struct gyre_net *net, int program, int32_t *sample,
     struct nonfinite_place at;
     for (int i = 0; i < net->plan.program[program].count; i++) {
         const struct gy_op *op = &net->plan.program[program].ops[i];
+        if (gy_net_skips(net, op))
+            continue;
         if (op->code >= GY_OP_CODES) /* other ranks are not asked: they may be at another place */
             continue;
         GY_TRY(gy_net_checked(net, net->backend->run(net->backend_self, op), "a replay"));

@@ -90,7 +90,7 @@ GY_INT int64_t gy_op_flops(const struct gy_op *op)
     const int64_t outputs = g->n * g->p * g->q * g->k, window = (int64_t)g->r * g->s;
     if (op->code == GY_OP_CONV || op->code == GY_OP_CONV_DGRAD || op->code == GY_OP_CONV_WGRAD)
         return 2 * outputs * window * (g->c / g->groups);
-    return op->spans || op->code >= GY_OP_CODES ? 0 : outputs * window;
+    return op->spans || op->code >= GY_OP_CODES || op->flags & GY_F_PARTIAL ? 0 : outputs * window;
 }
 
 GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom *geom)

@@ -76,6 +76,8 @@ GY_INT struct gy_work gy_op_work(const struct gy_plan *plan, const struct gy_op 
     const struct gy_op_row *row = gy_op_row(op->code);
     const uint64_t adds = ((op->flags & GY_F_ADD_DX) != 0 ? 1ull << GY_DX : 0) |
                           ((op->flags & GY_F_ADD_DRES) != 0 ? 1ull << GY_DRES : 0);
+    if (op->flags & GY_F_PARTIAL) /* no part of a usual step */
+        return (struct gy_work){ 0 };
     struct gy_work work = { .flops = (double)gy_op_flops(op), .half = op->dtype != GY_F32 && gy_op_is_conv(op) && !roof_is_winograd(op) };
     work.done = work.flops * roof_multiplications(op);
     for (int role = 0; role < GY_ROLES; role++) {

@@ -87,6 +87,8 @@ static int rbench_run(struct rbench *b)
     const int train = net->config.mode == GYRE_TRAIN;
     for (int p = train ? GY_FORWARD : GY_EVAL; p <= (train ? GY_UPDATE : GY_EVAL); p++)
         for (int i = 0; i < net->plan.program[p].count; i++) {
+            if (net->plan.program[p].ops[i].flags & GY_F_PARTIAL)
+                continue;
             struct rbench_time *t = &b->times[b->count++];
             t->op = &net->plan.program[p].ops[i];
             t->program = p;

@@ -28,17 +28,29 @@ static int step_failed(struct gyre_net *net, int program, int status)
     return gy_net_fail(net, status, "the device failed in the %s program; the log says how", gy_program_name(program));
 }
 
+GY_INT int gy_net_skips(const struct gyre_net *net, const struct gy_op *op)
+{
+    return op->flags & GY_F_PARTIAL && net->uniform.absent == 0;
+}
+
+/* What the device calls the program: forward with absent samples is another one, with more ops. */
+static int step_number(const struct gyre_net *net, int program)
+{
+    return program == GY_FORWARD && net->uniform.absent > 0 ? GY_PROGRAMS : program;
+}
+
 GY_INT int gy_net_run(struct gyre_net *net, int program)
 {
     const struct gy_program *p = &net->plan.program[program];
+    const int number = step_number(net, program);
     const int meets = program == GY_UPDATE && gy_bridge_is(net); /* waits for other ranks between its ops: nothing to repeat as a whole */
-    int status = meets ? GY_OK : net->backend->begin(net->backend_self, program, &net->uniform);
+    int status = meets ? GY_OK : net->backend->begin(net->backend_self, number, &net->uniform);
     if (status == 1)
         return GY_OK;
     for (int i = 0; i < p->count && status == GY_OK; i++)
-        status = step_op(net, program, &p->ops[i]);
+        status = gy_net_skips(net, &p->ops[i]) ? GY_OK : step_op(net, program, &p->ops[i]);
     if (status == GY_OK && !meets)
-        status = net->backend->end(net->backend_self, program);
+        status = net->backend->end(net->backend_self, number);
     return status == GY_OK ? GY_OK : step_failed(net, program, status);
 }
 
@@ -235,10 +247,30 @@ GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch)
     GY_TRY(gy_net_checked(net, net->backend->reach(net->backend_self, GY_MARK_SENT), "sending the last batch"));
     memcpy(place, batch->x, used);
     memset(place + used, 0, x->bytes - used);
+    net->uniform.absent = net->config.batch - batch->count;
     step_labels(net, batch);
     step_targets(net, batch);
     step_mix(net, batch);
     return gy_net_checked(net, step_send(net), "sending the batch");
+}
+
+/* In training a batch norm needs two values a channel, as in PyTorch; and between ranks, as many samples of each. */
+static int step_check_norms(struct gyre_net *net, int32_t count)
+{
+    const int ranks = net->config.sync_bn ? net->parallel.ranks : 1;
+    for (int i = 0; i < net->graph.node_count; i++) {
+        const struct gy_node *node = &net->graph.nodes[i];
+        const struct gy_geom *g = &node->geom;
+        if (node->layer != GY_LAYER_BN)
+            continue;
+        if (ranks > 1 && count < net->config.batch)
+            return gy_net_fail(net, GY_E_ARG, "%d of %d samples with sync_bn on %d ranks: layer '%.80s' needs as many of each", count,
+                               net->config.batch, ranks, node->name);
+        if ((int64_t)count * ranks * g->h * g->w < 2)
+            return gy_net_fail(net, GY_E_ARG, "%d sample of %d x %d: layer '%.80s' is a batch norm, which needs more than 1 value a channel to train",
+                               count, g->h, g->w, node->name);
+    }
+    return GY_OK;
 }
 
 /* What came out of the last forward pass. Sums in the order of the samples. */
@@ -292,6 +324,7 @@ static int step_backward(struct gyre_net *net)
 static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int add, int late, struct gyre_result *result)
 {
     GY_TRY(gy_net_feed(net, batch));
+    GY_TRY(step_check_norms(net, batch->count));
     net->uniform.step = gy_parallel_counter(net);
     net->uniform.accumulate = add;
     GY_TRY(step_keep_state(net, net->parallel.shard > 0)); /* every shard begins with the same running statistics */

@@ -14,9 +14,11 @@
  * GY_OP_INPUT          X (u8 or f32, NHWC) [MIX]      Y                       y = (x/255 - f[c]) * f[4+c], moved and mixed as MIX says; f32 input: without /255
  * GY_OP_CONV           X W [BIAS SCALE SHIFT RES]     Y [STATS]               cross-correlation; epilogue in this order: + BIAS, STATS of that,
  *                                                                             * SCALE + SHIFT, + RES, act
- * GY_OP_BN_STATS       X                              STATS                   mean and sum of squared deviations over N*H*W, a channel
+ * GY_OP_BN_STATS       X                              STATS                   mean and sum of squared deviations a channel, over H*W and the
+ *                                                                             N - uniform.absent samples that are there
  * GY_OP_BN_FINISH      STATS GAMMA BETA RUN_MEAN RUN_VAR  SCALE SHIFT MEAN RSTD RUN_*   f[0] eps, f[1] momentum of the running values (new weight);
- *                                                                             variance biased for RSTD, unbiased for RUN_VAR
+ *                                                                             variance biased for RSTD, unbiased for RUN_VAR; of the
+ *                                                                             samples that are there
  * GY_OP_BN_FOLD        GAMMA BETA RUN_MEAN RUN_VAR [BIAS]   SCALE SHIFT       evaluation: scale and shift from the running values; f[0] eps
  * GY_OP_BN_APPLY       X SCALE SHIFT [RES]            Y                       y = act(x * scale + shift [+ res])
  * GY_OP_ACT            X                              Y                       y = act(x)
@@ -41,6 +43,7 @@
  *                                                                             the same, added when uniform.accumulate; dres = dy' = dy masked by act,
  *                                                                             from Y or from y = act(x * scale + shift [+ res]), which AGAIN takes
  * GY_OP_BN_BWD         DY X MEAN RSTD GAMMA SUMS [Y | SCALE SHIFT [RES]]   DX [DRES]   dx = gamma * rstd * (dy' - (SUMS0 + xhat * SUMS1) / (N*H*W)); dres = dy'
+ *                                                                             N without absent samples; these have dx = 0, and in SUMS dy = 0
  *                                                                             mask as in BN_SUMS; SCALE and SHIFT in both: not with sigmoid and tanh
  * GY_OP_ACT_BWD        DY Y                           DX                      from the output y
  * GY_OP_POOL_MAX_BWD   DY ARG                         DX

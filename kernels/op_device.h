@@ -31,7 +31,8 @@ enum gy_op_flags {
     GY_F_ADD_DRES = 2, /* DRES += instead of DRES = */
     GY_F_U8 = 4,       /* GY_OP_INPUT reads bytes */
     GY_F_NESTEROV = 8,
-    GY_F_SKIP = 16     /* update ops do nothing when the total of squared gradients in SUMS is not finite */
+    GY_F_SKIP = 16,    /* update ops do nothing when the total of squared gradients in SUMS is not finite */
+    GY_F_PARTIAL = 32  /* the engine runs the op only when samples of the batch are absent */
 };
 
 /* Constants of the update ops, by position in f[]. */
@@ -63,6 +64,7 @@ struct gy_uniform {
     float keep;            /* what the average of weights keeps of itself in this update */
     int32_t accumulate;    /* weight gradients add instead of overwriting */
     int32_t valid;         /* samples with a label in this batch, at least 1 */
+    int32_t absent;        /* the last samples of the batch, that are not there: without a label, and no part of batch norm's statistics */
 };
 
 #endif

@@ -27,6 +27,7 @@ struct op_case {
     float f[8];
     uint64_t without; /* optional roles that are left out */
     int accumulate, valid_less, values;
+    int absent;    /* batch norm: samples that are not there */
     int spans;     /* update ops: number of tensors */
     int span_room; /* elements from one span to the next; 0: 48 */
 };
@@ -300,7 +301,8 @@ static void op_memory_make(struct op_memory *m, const struct op_case *c, uint64_
                                 .bias2 = 0.05f,
                                 .keep = 0.7f,
                                 .accumulate = c->accumulate,
-                                .valid = (int32_t)gy_max64(1, c->geom.n - c->valid_less) };
+                                .valid = (int32_t)gy_max64(1, c->geom.n - c->valid_less),
+                                .absent = c->absent };
     op_spans(c, m);
     const uint64_t used = (gy_op_row(c->code)->reads | gy_op_row(c->code)->writes) & ~c->without;
     for (int role = 0; role < GY_ROLES; role++) {
@@ -354,9 +356,9 @@ static const char *op_text(const struct op_case *c, char *text, size_t room)
     const struct gy_geom *g = &c->geom;
     snprintf(text, room,
              "%s %" PRId64 "x%dx%dx%d->%dx%dx%d r%dx%d s%dx%d p%dx%d d%d g%d act%d flags%u without%" PRIx64
-             " acc%d less%d values%d%s",
+             " acc%d less%d absent%d values%d%s",
              gy_op_row(c->code)->name, g->n, g->h, g->w, g->c, g->p, g->q, g->k, g->r, g->s, g->stride_h, g->stride_w,
-             g->pad_h, g->pad_w, g->dil_h, g->groups, c->act, c->flags, c->without, c->accumulate, c->valid_less,
+             g->pad_h, g->pad_w, g->dil_h, g->groups, c->act, c->flags, c->without, c->accumulate, c->valid_less, c->absent,
              c->values, c->dtype == GY_BF16 ? " bf16" : c->dtype == GY_F16 ? " f16" : "");
     return text;
 }

@@ -214,6 +214,23 @@ static void op_add_bn_back(struct op_cases *all, const struct gy_geom *g, int ac
     }
 }
 
+/* Batch norm of a batch whose last samples are not there. */
+static void op_add_absent(struct op_cases *all, const struct gy_geom *g, int absent)
+{
+    const uint64_t alone = OP_BIT(GY_Y) | OP_BN_MADE;
+    op_add_case(all, &(struct op_case){ .code = GY_OP_BN_STATS, .geom = *g, .absent = absent, .flags = GY_F_PARTIAL });
+    op_add_case(all, &(struct op_case){ .code = GY_OP_BN_STATS, .geom = *g, .absent = absent });
+    op_add_case(all, &(struct op_case){ .code = GY_OP_BN_FINISH, .geom = *g, .absent = absent, .f = { 1e-5f, 0.1f } });
+    op_add_case(all, &(struct op_case){ .code = GY_OP_BN_SUMS, .geom = *g, .absent = absent, .without = alone | OP_BIT(GY_DRES) });
+    for (int act = GY_ACT_NONE; act <= GY_ACT_RELU; act++) {
+        struct op_case back = { .code = GY_OP_BN_BWD, .geom = *g, .act = act, .absent = absent,
+                                .without = act ? OP_BN_MADE : alone };
+        op_add_flags(all, back);
+        back.without |= OP_BIT(GY_DRES);
+        op_add_flags(all, back);
+    }
+}
+
 /* Batch norm and element-wise ops on one shape. */
 static void op_add_flat(struct op_cases *all, const struct gy_geom *g, int values)
 {
@@ -287,6 +304,8 @@ static void op_add_flats(struct op_cases *all)
     for (size_t i = 0; i < GY_COUNT(shape); i++) {
         const struct gy_geom g = op_flat_geom(shape[i][0], shape[i][1], shape[i][2], shape[i][3]);
         op_add_flat(all, &g, OP_NORMAL);
+        for (int absent = 1; absent < shape[i][0]; absent += 2)
+            op_add_absent(all, &g, absent);
     }
     for (int values = OP_EQUAL; values < OP_VALUES; values++) {
         const struct gy_geom g = op_flat_geom(2, 3, 3, 18);

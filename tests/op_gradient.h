@@ -77,11 +77,21 @@ static double grad_input(int64_t i)
     return fabs(x) < 0.05 ? x + 0.1 : fabs(x - 6) < 0.05 ? x + 0.1 : x + 1e-3 * (double)(i % 97);
 }
 
-static void grad_make(const struct grad_chain *c, struct grad_memory *m)
+/* Nothing depends on samples that are not there. */
+static void grad_check_zero(const struct grad_chain *c, const struct grad_memory *m, int absent)
+{
+    int64_t other = 0;
+    for (int64_t i = m->count[GY_DX] / c->geom.n * (c->geom.n - absent); i < m->count[GY_DX]; i++)
+        other += m->at[GY_DX][i] != 0;
+    T_CHECK_MSG(other == 0, "%s: %" PRId64 " elements of absent samples", gy_op_row(c->backward[1])->name, other);
+}
+
+/* absent: samples that are not there, so that nothing reads what is made of them. */
+static void grad_make(const struct grad_chain *c, struct grad_memory *m, int absent)
 {
     const struct op_case shape = { .code = c->forward[0], .geom = c->geom };
     memset(m, 0, sizeof *m);
-    m->u = (struct gy_uniform){ .seed = 9, .step = 2, .loss_scale = 1, .grad_scale = 1, .valid = (int32_t)c->geom.n };
+    m->u = (struct gy_uniform){ .seed = 9, .step = 2, .loss_scale = 1, .grad_scale = 1, .valid = (int32_t)c->geom.n, .absent = absent };
     for (int role = 0; role < GY_ROLES; role++) {
         m->count[role] = role == GY_STATS || role == GY_SUMS ? 2 * c->geom.k : op_count(&shape, role);
         m->at[role] = calloc((size_t)m->count[role] + 1, sizeof(double));
@@ -91,7 +101,7 @@ static void grad_make(const struct grad_chain *c, struct grad_memory *m)
     }
     m->projection = calloc((size_t)m->count[GY_Y] + 1, sizeof(double));
     for (int64_t i = 0; i < m->count[GY_Y]; i++)
-        m->projection[i] = (double)gy_rng_normal(4, 60, 3, (uint64_t)i);
+        m->projection[i] = i < m->count[GY_Y] / c->geom.n * (c->geom.n - absent) ? (double)gy_rng_normal(4, 60, 3, (uint64_t)i) : 0;
     for (int64_t i = 0; i < c->geom.n; i++) {
         m->label[i] = i == 2 ? -1 : (int32_t)(i % c->geom.c); /* a sample without a label, which is the partner of another */
         m->mix[i] = (struct gy_mix){ .partner = (int32_t)((i + 1) % c->geom.n), .inside = 0.4f, .label = 0.7f };
@@ -137,10 +147,10 @@ static void grad_check_pair(const struct grad_chain *c, struct grad_memory *m, i
     free(kept);
 }
 
-static void grad_check(const struct grad_chain *c)
+static void grad_check_absent(const struct grad_chain *c, int absent)
 {
     struct grad_memory m;
-    grad_make(c, &m);
+    grad_make(c, &m, absent);
     grad_loss(c, &m);
     memcpy(m.at[GY_DY], m.projection, (size_t)m.count[GY_Y] * sizeof(double));
     for (int i = 0; i < 2 && c->backward[i] >= 0; i++) {
@@ -151,10 +161,14 @@ static void grad_check(const struct grad_chain *c)
         }
         op_truth_table()[c->backward[i]](&op);
     }
+    if (absent)
+        grad_check_zero(c, &m, absent);
     for (int i = 0; i < 4 && c->pair[i].input >= 0; i++)
         grad_check_pair(c, &m, c->pair[i].input, c->pair[i].gradient);
     grad_free(&m);
 }
+
+static void grad_check(const struct grad_chain *c) { grad_check_absent(c, 0); }
 
 #define GRAD_GEOM(n_, h_, w_, c_, p_, q_, k_, r_, s_, st_, pd_, dl_, gr_)                                              \
     {                                                                                                                  \
@@ -274,7 +288,7 @@ static const struct grad_chain grad_chains[] = {
       1 },
 };
 
-/* Every activation: alone, behind a sum, behind a batch norm with and without a residual. */
+/* Every activation: alone, behind a sum, behind a batch norm with and without a residual, of all samples and of all but one. */
 static void grad_activations(int act)
 {
     const struct gy_geom g = GRAD_GEOM(3, 4, 3, 5, 4, 3, 5, 1, 1, 1, 0, 1, 1);
@@ -289,8 +303,9 @@ static void grad_activations(int act)
                                      g,
                                      { 0 },
                                      0 });
-    for (int res = 0; res < 2; res++)
-        grad_check(&(struct grad_chain){
+    for (int kind = 0; kind < 4; kind++) {
+        const int res = kind % 2;
+        const struct grad_chain norm = {
             { GY_OP_BN_STATS, GY_OP_BN_FINISH, GY_OP_BN_APPLY },
             { GY_OP_BN_SUMS, GY_OP_BN_BWD },
             { { GY_X, GY_DX }, { GY_GAMMA, GY_DGAMMA }, { GY_BETA, GY_DBETA }, { res ? GY_RES : -1, GY_DRES } },
@@ -298,7 +313,9 @@ static void grad_activations(int act)
             act,
             g,
             { 1e-5f, 0.1f },
-            0 });
+            0 };
+        grad_check_absent(&norm, kind / 2);
+    }
 }
 
 static void op_gradients(void)

@@ -26,13 +26,14 @@ enum op_fault {
     OP_FAULT_CLIP,
     OP_FAULT_MIX,
     OP_FAULT_CONSTANT,
+    OP_FAULT_ABSENT,
     OP_FAULTS
 };
 
 static const char *const op_fault_names[OP_FAULTS] = { "none",  "value",      "unwritten", "beyond",   "before",
                                                        "input", "accumulate", "add-dx",    "add-dres", "act",
                                                        "pad",   "scale",      "res",       "res-scale", "bias",
-                                                       "nesterov", "clip",    "mix",       "constant" };
+                                                       "nesterov", "clip",    "mix",       "constant", "absent" };
 
 struct op_device {
     const struct gy_backend *backend;
@@ -89,6 +90,13 @@ static int op_plant_work(struct gy_op *op, struct gy_uniform *u, int fault)
         op->u = u;
         u->accumulate = 0;
         return (op->code == GY_OP_CONV_WGRAD || op->code == GY_OP_BN_SUMS) && was;
+    case OP_FAULT_ABSENT: {
+        const int had = op->u->absent;
+        *u = *op->u;
+        op->u = u;
+        u->absent = 0;
+        return had && op->code != GY_OP_BN_SUMS;
+    }
     case OP_FAULT_ADD_DX: return op_unflag(op, GY_F_ADD_DX, GY_DX);
     case OP_FAULT_ADD_DRES: return op_unflag(op, GY_F_ADD_DRES, GY_DRES);
     case OP_FAULT_ACT: {

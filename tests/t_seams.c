@@ -20,7 +20,7 @@
 #define SEAM_SIDE 4
 #define SEAM_PIXELS (SEAM_SIDE * SEAM_SIDE * 2)
 #define SEAM_CLASSES 4
-#define SEAM_TENSORS 8
+#define SEAM_TENSORS 8 /* trained ones, of the nets whose updates are made again */
 #define SEAM_ROOM 256 /* elements of the largest tensor */
 
 static const char seam_text[] = "input 4x4x2\nconv: conv 3 3x3 bias\nrelu\nfc: linear 4\nsoftmax\n";
@@ -475,6 +475,111 @@ static void seam_check_unnamed(const struct seam_set *set)
     gyre_close(net);
 }
 
+/* ---- smoothing ---- */
+
+/* The loss of an evaluation is the cross-entropy; that of training contains the smoothing. */
+static void seam_check_smooth(const struct seam_set *set)
+{
+    static struct seam_data d;
+    struct gyre_config config = seam_config(set);
+    struct gyre_result trained = { 0 }, tested = { 0 };
+    const float *scores = NULL;
+    double plain = 0, smoothed = 0;
+    config.net = "input 4x4x2\nfc: linear 4\nsoftmax smooth 0.2\n";
+    struct gyre_net *net = seam_open(&config);
+    if (!net)
+        return;
+    seam_fill(&d, 12, 3);
+    T_CHECK(gyre_eval(net, &d.batch, &tested) == GYRE_OK && gyre_get_scores(net, &scores, NULL, NULL) == GYRE_OK);
+    for (int i = 0; i < SEAM_BATCH && scores; i++)
+        for (int c = 0; c < SEAM_CLASSES; c++) {
+            const double surprise = -log((double)scores[i * SEAM_CLASSES + c]) / SEAM_BATCH;
+            plain += c == d.label[i] ? surprise : 0;
+            smoothed += ((c == d.label[i] ? 0.8 : 0) + 0.2 / SEAM_CLASSES) * surprise;
+        }
+    T_CHECK(gyre_gradient(net, &d.batch, &trained) == GYRE_OK);
+    T_CHECK_MSG(fabs(tested.loss - plain) < 1e-5 && fabs(trained.loss - smoothed) < 1e-5 && fabs(plain - smoothed) > 0.01,
+                "test %g, cross-entropy %g; training %g, smoothed %g", tested.loss, plain, trained.loss, smoothed);
+    gyre_close(net);
+}
+
+/* ---- batches that are not full ---- */
+
+static const char seam_norm_text[] =
+    "input 4x4x2\nn0: bn\na: conv 4 3x3 bias\nn1: bn\nr: relu\nb: conv 4 3x3\nn2: bn\nadd r\nrelu\ndropout 0.2\nd: conv 4 1x1\nn3: bn\n"
+    "n4: bn\ngap\nf: linear 6\nn5: bn\nrelu\nfc: linear 4\nsoftmax\n";
+
+/* All tensors with a prefix, of two nets of one text: `allowed` of their size and `least` apart. */
+static void seam_same_nets(struct gyre_net *a, struct gyre_net *b, const char *prefix, double allowed, double least, const char *what)
+{
+    for (int i = 0; i < gyre_tensor_count(a); i++) {
+        struct gyre_tensor_info info;
+        char name[128];
+        float x[SEAM_ROOM], y[SEAM_ROOM];
+        double off = 0, size = 0;
+        gyre_tensor_at(a, i, &info);
+        snprintf(name, sizeof name, "%s%s", prefix, info.name);
+        if (prefix[0] && !info.trained)
+            continue;
+        T_CHECK(gyre_get_tensor(a, name, x, info.count) == GYRE_OK && gyre_get_tensor(b, name, y, info.count) == GYRE_OK);
+        for (int64_t k = 0; k < info.count; k++) {
+            off = hypot(off, (double)x[k] - (double)y[k]);
+            size = hypot(size, (double)y[k]);
+        }
+        T_CHECK_MSG(off <= allowed * size + least, "%s: %s is %g apart of %g", what, name, off, size);
+    }
+}
+
+/* Samples that are absent change nothing: those that are there give what a net gives that was opened for so many. */
+static void seam_check_partial(const struct seam_set *set, int recompute, int dtype, int count)
+{
+    static struct seam_data d;
+    struct gyre_config config = seam_config(set);
+    struct gyre_result few = { 0 }, part = { 0 };
+    char what[96];
+    config.net = seam_norm_text;
+    config.recompute = recompute;
+    config.dtype = dtype;
+    struct gyre_net *b = seam_open(&config), *a = NULL;
+    config.batch = count;
+    a = seam_open(&config);
+    snprintf(what, sizeof what, "%s %s: %d of %d, recompute %d, dtype %d", set->device, set->isa ? set->isa : "", count, SEAM_BATCH, recompute, dtype);
+    if (a && b) {
+        seam_fill(&d, 8, 50);
+        T_CHECK_MSG(gyre_gradient(b, &d.batch, NULL) == GYRE_OK, "%s", gyre_last_error(b)->text); /* other numbers where none should be read */
+        seam_fill(&d, 9, 1);
+        d.batch.count = count;
+        T_CHECK(gyre_gradient(a, &d.batch, &few) == GYRE_OK && gyre_gradient(b, &d.batch, &part) == GYRE_OK);
+        T_CHECK_MSG(fabs(few.loss - part.loss) < (dtype ? 3e-2 : 1e-5), "%s: loss %g, alone %g", what, part.loss, few.loss);
+        seam_same_nets(b, a, "grad.", dtype ? 0.15 : 5e-5, dtype ? 1e-2 : 1e-6, what);
+        T_CHECK(gyre_step(a, &d.batch, &few) == GYRE_OK && gyre_step(b, &d.batch, &part) == GYRE_OK);
+        seam_same_nets(b, a, "", dtype ? 3e-2 : 1e-5, dtype ? 1e-3 : 1e-6, what);
+        seam_fill(&d, 10, 1); /* a full one behind it */
+        T_CHECK(gyre_step(b, &d.batch, &part) == GYRE_OK && part.labelled == SEAM_BATCH);
+    }
+    gyre_close(a);
+    gyre_close(b);
+}
+
+/* One value a channel has no deviation. */
+static void seam_check_one_value(const struct seam_set *set)
+{
+    static struct seam_data d;
+    struct gyre_config config = seam_config(set);
+    config.net = seam_norm_text;
+    seam_fill(&d, 11, 1);
+    d.batch.count = 1;
+    for (int batch = 1; batch <= 2; batch++) {
+        config.batch = batch;
+        struct gyre_net *net = seam_open(&config);
+        if (!net)
+            return;
+        T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_E_ARG && strstr(gyre_last_error(net)->text, "layer 'n5'"));
+        T_CHECK(gyre_gradient(net, &d.batch, NULL) == GYRE_E_ARG && gyre_eval(net, &d.batch, NULL) == GYRE_OK);
+        gyre_close(net);
+    }
+}
+
 static void seam_check_set(const struct seam_set *set)
 {
     for (size_t i = 0; i < GY_COUNT(seam_rows); i++)
@@ -484,6 +589,11 @@ static void seam_check_set(const struct seam_set *set)
         seam_check_mixed(set, i % 2, i / 2);
     seam_check_unnamed(set);
     seam_check_pending(set);
+    for (int recompute = -1; recompute <= 1; recompute++)
+        seam_check_partial(set, recompute, GYRE_F32, 3 + recompute);
+    seam_check_partial(set, 0, GYRE_BF16, 4);
+    seam_check_one_value(set);
+    seam_check_smooth(set);
 }
 
 int main(void)

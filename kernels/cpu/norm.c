@@ -18,6 +18,12 @@ static int64_t norm_rows(const struct gy_op *op)
     return op->geom.n * op->geom.h * op->geom.w;
 }
 
+/* Of the samples that are there: what statistics are of. */
+static int64_t norm_rows_there(const struct gy_op *op)
+{
+    return (op->geom.n - op->u->absent) * op->geom.h * op->geom.w;
+}
+
 static int64_t norm_parts(const struct gy_op *op)
 {
     return gy_ceil_div(norm_rows(op), norm_part_rows(norm_rows(op), op->geom.c));
@@ -103,14 +109,18 @@ struct norm_job {
     const struct gy_cpu *cpu;
     const struct gy_op *op;
     float *parts; /* [parts][2][C], or coefficients [3][C] */
-    int64_t rows, part_rows;
+    int64_t begin, rows, part_rows; /* rows [begin, rows) in parts */
 };
+
+static struct norm_job norm_make_job_of(const struct gy_cpu *cpu, const struct gy_op *op, int64_t begin, int64_t rows)
+{
+    return (struct norm_job){.cpu = cpu, .op = op, .parts = op->ptr[GY_SCRATCH], .begin = begin, .rows = rows,
+                             .part_rows = norm_part_rows(rows - begin, op->geom.c)};
+}
 
 static struct norm_job norm_make_job(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct norm_job job = {.cpu = cpu, .op = op, .parts = op->ptr[GY_SCRATCH], .rows = norm_rows(op)};
-    job.part_rows = norm_part_rows(job.rows, op->geom.c);
-    return job;
+    return norm_make_job_of(cpu, op, 0, norm_rows(op));
 }
 
 GY_INT size_t gy_cpu_bn_parts_need(const struct gy_cpu *cpu, const struct gy_op *op)
@@ -132,7 +142,7 @@ static void norm_stats_tile(void *arg, int64_t tile, int thread)
 
 GY_INT void gy_cpu_bn_stats_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct norm_job job = norm_make_job(cpu, op);
+    struct norm_job job = norm_make_job_of(cpu, op, 0, norm_rows_there(op));
     const int64_t parts = gy_ceil_div(job.rows, job.part_rows), c = op->geom.c;
     gy_pool_run(cpu->pool, norm_stats_tile, &job, parts);
     gy_cpu_merge_stats(cpu, job.parts, job.parts + parts * c, parts, c, job.part_rows, job.rows, op->ptr[GY_STATS]);
@@ -221,7 +231,7 @@ static void norm_back_tile(void *arg, int64_t tile, int thread)
 {
     const struct norm_job *job = arg;
     const struct gy_op *op = job->op;
-    const int64_t first = tile * job->part_rows, c = op->geom.c;
+    const int64_t first = job->begin + tile * job->part_rows, c = op->geom.c;
     struct gy_bn_rows a = norm_back_rows(op, first, gy_min64(job->part_rows, job->rows - first));
     a.a = job->parts;
     a.b = a.a + c;
@@ -240,7 +250,7 @@ static void norm_back_ready(const struct gy_op *op, float *coefficients)
 {
     const int64_t c = op->geom.c;
     const float *gamma = op->ptr[GY_GAMMA], *rstd = op->ptr[GY_RSTD], *sums = op->ptr[GY_SUMS];
-    const float share = 1.0f / (float)norm_rows(op);
+    const float share = 1.0f / (float)norm_rows_there(op);
     for (int64_t i = 0; i < c; i++) {
         const float a = gamma[i] * rstd[i];
         coefficients[i] = a;
@@ -251,7 +261,12 @@ static void norm_back_ready(const struct gy_op *op, float *coefficients)
 
 GY_INT void gy_cpu_bn_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct norm_job job = norm_make_job(cpu, op);
+    struct norm_job job = norm_make_job_of(cpu, op, 0, norm_rows_there(op));
     norm_back_ready(op, job.parts);
     gy_pool_run(cpu->pool, norm_back_tile, &job, gy_ceil_div(job.rows, job.part_rows));
+    if (op->u->absent == 0)
+        return;
+    struct norm_job rest = norm_make_job_of(cpu, op, job.rows, norm_rows(op));
+    memset(rest.parts, 0, gy_cpu_bn_back_need(cpu, op)); /* dx of what is not there: 0 */
+    gy_pool_run(cpu->pool, norm_back_tile, &rest, gy_ceil_div(rest.rows - rest.begin, rest.part_rows));
 }

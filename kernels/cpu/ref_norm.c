@@ -3,12 +3,15 @@
  * taken in double, pixel by pixel. */
 #include "ref.h"
 
+/* Pixels of the samples that are there. */
+static int64_t ref_bn_pixels(const struct gy_op *op) { return (op->geom.n - op->u->absent) * op->geom.h * op->geom.w; }
+
 GY_INT void GY_REF(bn_stats)(const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
     const GY_REAL *x = op->ptr[GY_X];
     GY_REAL *stats = op->ptr[GY_STATS];
-    const int64_t pixels = g->n * g->h * g->w;
+    const int64_t pixels = ref_bn_pixels(op);
     for (int32_t c = 0; c < g->c; c++) {
         double sum = 0, squares = 0;
         for (int64_t i = 0; i < pixels; i++)
@@ -27,7 +30,7 @@ GY_INT void GY_REF(bn_finish)(const struct gy_op *op)
     const GY_REAL *stats = op->ptr[GY_STATS], *gamma = op->ptr[GY_GAMMA], *beta = op->ptr[GY_BETA];
     GY_REAL *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT], *mean = op->ptr[GY_MEAN], *rstd = op->ptr[GY_RSTD];
     GY_REAL *run_mean = op->ptr[GY_RUN_MEAN], *run_var = op->ptr[GY_RUN_VAR];
-    const double count = (double)(g->n * g->h * g->w), momentum = (double)op->f[1];
+    const double count = (double)ref_bn_pixels(op), momentum = (double)op->f[1];
     for (int32_t c = 0; c < g->c; c++) {
         const double m = (double)stats[c], squares = (double)stats[g->c + c];
         const double inverse = 1 / sqrt(squares / count + (double)op->f[0]);
@@ -110,11 +113,12 @@ GY_INT void GY_REF(bn_bwd)(const struct gy_op *op)
     const GY_REAL *dy = op->ptr[GY_DY], *x = op->ptr[GY_X], *mean = op->ptr[GY_MEAN], *rstd = op->ptr[GY_RSTD];
     const GY_REAL *gamma = op->ptr[GY_GAMMA], *sums = op->ptr[GY_SUMS];
     GY_REAL *dx = op->ptr[GY_DX], *dres = op->ptr[GY_DRES];
-    const GY_REAL share = (GY_REAL)(1.0 / (double)(g->n * g->h * g->w));
+    const int64_t there = ref_bn_pixels(op) * g->c;
+    const GY_REAL share = (GY_REAL)(1.0 / (double)ref_bn_pixels(op));
     for (int64_t i = 0; i < g->n * g->h * g->w * g->c; i++) {
         const int32_t c = (int32_t)(i % g->c);
         const GY_REAL d = ref_act_mask(dy[i], ref_bn_out(op, i), op->act), xhat = (x[i] - mean[c]) * rstd[c];
-        const GY_REAL value = gamma[c] * rstd[c] * (d - (sums[c] + xhat * sums[g->c + c]) * share);
+        const GY_REAL value = i < there ? gamma[c] * rstd[c] * (d - (sums[c] + xhat * sums[g->c + c]) * share) : 0;
         if (dx)
             dx[i] = op->flags & GY_F_ADD_DX ? dx[i] + value : value;
         if (dres)

@@ -33,6 +33,11 @@ GY_FN int64_t norm_at(int step, int c)
 }
 GY_FN int norm_idle(int c) { return c >= GY_C || norm_pixel(0) >= GY_PIXELS; }
 
+#if defined NORM_STATS || defined NORM_FINISH || defined NORM_BWD
+/* Pixels of the samples that are there: what statistics are of. */
+GY_FN int64_t norm_there(const struct gy_uniform *u) { return GY_PIXELS - (int64_t)u->absent * GY_IMAGE; }
+#endif
+
 #if defined NORM_STATS || defined NORM_SUMS
 #define NORM_JOIN_WIDE 8 /* channels of a block that joins tiles: 32 bytes, the least a load brings */
 #define NORM_JOIN_ROWS (GY_THREADS / NORM_JOIN_WIDE)
@@ -80,14 +85,14 @@ GY_FN struct norm_stat norm_held(const struct norm_stats_shared *s, int j, int t
     return out;
 }
 
-/* Rows `step` .. step + 3 of the thread, as far as there are any, into (n, mean, squares). */
-GY_FN void norm_stats_four(const gy_t *x, int c, int step, float *n, struct gy_vec *mean, struct gy_vec *squares)
+/* Rows `step` .. step + 3 of the thread, as far as they are of the first `pixels`, into (n, mean, squares). */
+GY_FN void norm_stats_four(const gy_t *x, int64_t pixels, int c, int step, float *n, struct gy_vec *mean, struct gy_vec *squares)
 {
     struct gy_vec v[4];
     GY_UNROLL for (int u = 0; u < 4; u++) v[u] = gy_get_vec(x, norm_at(step + u, c));
-    if (norm_pixel(step) >= GY_PIXELS)
+    if (norm_pixel(step) >= pixels)
         return;
-    const int64_t rest = (GY_PIXELS - norm_pixel(step) + NORM_ROWS - 1) / NORM_ROWS;
+    const int64_t rest = (pixels - norm_pixel(step) + NORM_ROWS - 1) / NORM_ROWS;
     const int count = rest < 4 ? (int)rest : 4;
     const float each = count == 4 ? 0.25f : 1.0f / (float)count;
     const struct norm_share by = norm_share_of(*n, (float)count);
@@ -113,7 +118,7 @@ GY_KERNEL(norm_stats)
     GY_EACH(j) mean.v[j] = squares.v[j] = 0.0f;
     if (!norm_idle(c))
         GY_UNROLL_NOT for (int step = 0; step < NORM_STEPS; step += 4)
-            norm_stats_four(GY_P(const gy_t, GY_X), c, step, &n, &mean, &squares);
+            norm_stats_four(GY_P(const gy_t, GY_X), norm_there(a.u), c, step, &n, &mean, &squares);
     s->n[GY_TID] = n;
     GY_EACH(j) {
         s->mean[j][GY_TID] = mean.v[j];
@@ -140,11 +145,11 @@ GY_KERNEL(norm_stats)
 }
 
 #if GY_TILES > 1
-/* Rows of a tile; 0 behind the last one. */
-GY_FN float norm_tile_rows(int tile)
+/* Rows of a tile, of the first `pixels`; 0 behind the last one. */
+GY_FN float norm_tile_rows(int64_t pixels, int tile)
 {
-    const int64_t rest = GY_PIXELS - (int64_t)tile * GY_TILE;
-    return tile >= GY_TILES ? 0.0f : rest < GY_TILE ? (float)rest : (float)GY_TILE;
+    const int64_t rest = pixels - (int64_t)tile * GY_TILE;
+    return tile >= GY_TILES || rest < 0 ? 0.0f : rest < GY_TILE ? (float)rest : (float)GY_TILE;
 }
 
 /* Joins the tiles: thread (row, channel) merges tiles row, row + NORM_JOIN_ROWS, ... in order, then rows by halves. */
@@ -163,7 +168,7 @@ GY_KERNEL(norm_stats_join)
             more[u].squares = part[norm_part_at(there, 1, c)];
         }
         GY_UNROLL for (int u = 0; u < NORM_JOIN_FLIGHT; u++) {
-            const float rows = norm_tile_rows(first + u * NORM_JOIN_ROWS);
+            const float rows = norm_tile_rows(norm_there(a.u), first + u * NORM_JOIN_ROWS);
             if (rows > 0.0f)
                 sum = norm_merge(sum, more[u], norm_share_of(n, rows));
             n += rows;
@@ -197,7 +202,7 @@ GY_KERNEL(norm_finish)
     const int c = GY_BX * GY_THREADS + GY_TID;
     if (c >= GY_C)
         return;
-    const double count = (double)GY_PIXELS, momentum = (double)GY_F1;
+    const double count = (double)norm_there(a.u), momentum = (double)GY_F1;
     const double mean = (double)GY_P(float, GY_STATS)[c], squares = (double)GY_P(float, GY_STATS)[GY_C + c];
     const double inverse = 1.0 / sqrt(squares / count + (double)GY_F0);
     const double gamma = (double)GY_P(float, GY_GAMMA)[c], beta = (double)GY_P(float, GY_BETA)[c];
@@ -412,16 +417,17 @@ GY_KERNEL(norm_sums_join)
 #define NORM_ADDS_DX (GY_HAS_DX && (GY_FLAGS & GY_F_ADD_DX))
 #define NORM_ADDS_DRES (GY_HAS_DRES && (GY_FLAGS & GY_F_ADD_DRES))
 
-/* dx = slope * dy' + tilt * x + level, three constants a channel. */
+/* dx = slope * dy' + tilt * x + level, three constants a channel; 0 where the sample is not there. */
 GY_KERNEL(norm_bwd)
 {
     const int c = norm_channel();
+    const int64_t pixels = norm_there(a.u);
     struct gy_vec slope, tilt, level, scale, shift;
     if (norm_idle(c))
         return;
     const struct norm_added by = norm_added_of(GY_P(const float, GY_RES_SCALE), GY_P(const float, GY_RES_SHIFT), c);
     {
-        const float share = (float)(1.0 / (double)GY_PIXELS);
+        const float share = (float)(1.0 / (double)pixels);
         const struct gy_vec mean = gy_get_floats(GY_P(const float, GY_MEAN), c),
                             rstd = gy_get_floats(GY_P(const float, GY_RSTD), c),
                             gamma = gy_get_floats(GY_P(const float, GY_GAMMA), c),
@@ -452,9 +458,10 @@ GY_KERNEL(norm_bwd)
                 dres[u] = gy_get_vec(GY_P(const gy_t, GY_DRES), i);
         }
         GY_UNROLL for (int u = 0; u < NORM_FLIGHT; u++) {
+            const int there = norm_pixel(step + u) < pixels;
             GY_EACH(j) {
                 const float d = gy_act_back(dy[u].v[j], norm_output(x[u].v[j], y[u].v[j], scale.v[j], shift.v[j]));
-                const float value = slope.v[j] * d + (tilt.v[j] * x[u].v[j] + level.v[j]);
+                const float value = there ? slope.v[j] * d + (tilt.v[j] * x[u].v[j] + level.v[j]) : 0.0f;
                 dx[u].v[j] = NORM_ADDS_DX ? dx[u].v[j] + value : value;
                 dres[u].v[j] = NORM_ADDS_DRES ? dres[u].v[j] + d : d;
             }

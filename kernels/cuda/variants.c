@@ -133,6 +133,7 @@ static int64_t cut_tiles(struct gy_cuda_cut *out, const struct gy_op *op, const 
     out->file = "norm.cu";
     cut_define(out, part, 1);
     cut_define(out, "GY_PIXELS", c->pixels);
+    cut_define(out, "GY_IMAGE", c->pixels / op->geom.n);
     cut_define(out, "GY_C", op->geom.c);
     cut_define(out, "GY_VEC", c->vec);
     cut_define(out, "GY_COLS", c->cols);
@@ -193,6 +194,7 @@ static void cut_channels(const struct gy_op *op, const struct gy_cuda_device *de
     out->file = "norm.cu";
     cut_define(out, fold ? "NORM_FOLD" : "NORM_FINISH", 1);
     cut_define(out, "GY_PIXELS", cut_pixels(op));
+    cut_define(out, "GY_IMAGE", (int64_t)op->geom.h * op->geom.w);
     cut_define(out, "GY_C", op->geom.c);
     cut_define(out, "GY_VEC", 1);
     cut_define(out, "GY_COLS", 1);
