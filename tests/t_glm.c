@@ -595,6 +595,59 @@ static void test_memory(void)
     glm_data_free(&data);
 }
 
+/* Mean losses as they are told to the solver, one a check; the last one again and again. */
+struct t_series {
+    const double *loss;
+    int count, calls;
+};
+
+static int t_validate(void *user, const float *w, double *loss, struct gy_error *err)
+{
+    struct t_series *const s = user;
+    (void)w, (void)err;
+    *loss = s->loss[s->calls < s->count ? s->calls : s->count - 1];
+    s->calls++;
+    return GY_OK;
+}
+
+/* Every solver ends at the check at which the loss is less than a hundredth below that of three checks before, and not earlier. */
+static void test_validation(void)
+{
+    static const double falls[] = { 10, 9, 8.5, 8.4, 8.39, 8.389, 8.388, 8.387 }, slowly[] = { 10, 9.94, 9.88, 9.82, 9.76, 9.7, 9.64, 9.58, 9.52, 9.46 },
+                        rises[] = { 1, 2, 3, 4 }, dips[] = { 5, 1, 1, 1, 1 };
+    static const struct {
+        const double *loss;
+        int count, ends;
+    } rows[] = { { falls, 8, 7 }, { slowly, 10, 0 }, { rises, 4, 4 }, { dips, 5, 5 } };
+    static const char *const names[] = { "sdca", "newton", "l1" };
+    const struct gy_alloc alloc = gy_alloc_default();
+    const struct glm_data_kind kind = t_kind(GY_GLM_LOGISTIC, 0, 3);
+    struct gy_error err = { 0 };
+    struct gy_pool *pool = NULL;
+    struct glm_data data;
+    float w[2000];
+    glm_data_random(&data, &kind);
+    if (!T_CHECK(data.feed.features + 1 <= GY_COUNT(w) && gy_pool_open(&pool, &alloc, 1, &err) == GY_OK))
+        return;
+    for (size_t k = 0; k < GY_COUNT(names); k++)
+        for (size_t i = 0; i < GY_COUNT(rows); i++) {
+            struct gy_glm_problem problem = t_problem(GY_GLM_LOGISTIC, 1e-3);
+            struct t_series series = { rows[i].loss, rows[i].count, 0 };
+            problem.l1 = k == 2 ? 1e-2 : 0;
+            struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .pool = pool, .seed = 1, .w = w, .validate = t_validate,
+                                      .user = &series, .stop = { .validation = 0.01, .epochs = 9, .every = 1 } };
+            const struct gy_glm_solver *const solver = gy_glm_choose(names[k], &problem, &data.feed, &err);
+            memset(w, 0, sizeof w);
+            if (!T_CHECK(solver && solver->solve(&run, &err) == GY_OK))
+                continue;
+            const int validated = strcmp(run.why, "validation") == 0;
+            T_CHECK_MSG(validated == (rows[i].ends > 0) && series.calls == (rows[i].ends ? rows[i].ends : 9), "%s, series %zu: %s after %d checks",
+                        names[k], i, run.why, series.calls);
+        }
+    gy_pool_close(pool);
+    glm_data_free(&data);
+}
+
 static void test_choice(void)
 {
     struct gy_error err = { 0 };
@@ -634,6 +687,7 @@ int main(void)
     test_guard();
     test_ends();
     test_memory();
+    test_validation();
     test_choice();
     if (root && *root) {
         snprintf(folder, sizeof folder, "%s/glm", root);

@@ -167,15 +167,12 @@ static int gld_look(struct gy_gld *d, int epoch, struct gy_glm_certificate *out)
     return GY_OK;
 }
 
-/* Three checks that brought next to nothing. */
 static int gld_is_flat(struct gy_gld *d, int *flat)
 {
     double loss = 0;
     GY_TRY(gld_fetch(d));
     GY_TRY(d->run->validate(d->run->user, d->run->w, &loss, &d->err));
-    memmove(d->losses, d->losses + 1, 3 * sizeof *d->losses);
-    d->losses[3] = loss;
-    *flat = ++d->checks > 3 && d->losses[0] - loss < d->run->stop.validation * fabs(d->losses[0]);
+    *flat = gy_glm_is_flat(&d->checks, loss, d->run->stop.validation);
     return GY_OK;
 }
 
@@ -390,9 +387,4 @@ GY_INT int gy_glm_solve_on(struct gy_glm_run *run, const struct gy_glm_device *d
     if (status != GY_OK && err)
         *err = why;
     return status;
-}
-
-GY_INT int gy_glm_solve_device(struct gy_glm_run *run, const char *device, size_t memory_cap, struct gy_error *err)
-{
-    return gy_glm_solve_on(run, &(struct gy_glm_device){ .name = device, .memory = memory_cap, .use_env = 1 }, err);
 }

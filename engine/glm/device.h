@@ -16,8 +16,6 @@ struct gy_glm_device {
 /* As a solver's solve: stochastic dual coordinate ascent on the device, of this rank's rows; each rank of a host takes a GPU of its own. Data that do not
  * fit into its memory stream through it. GY_E_UNSUPPORTED with a sentence without an l2 and for a free bias. Not the same bits each time. */
 GY_INT int gy_glm_solve_on(struct gy_glm_run *run, const struct gy_glm_device *device, struct gy_error *err);
-/* The same with knobs, without a log. */
-GY_INT int gy_glm_solve_device(struct gy_glm_run *run, const char *device, size_t memory_cap, struct gy_error *err);
 
 /* ---- windows (glm_window.h) made of rows; device_window.c ---- */
 

@@ -72,8 +72,7 @@ struct gy_gld {
     double conjugates;       /* their sum there */
     struct gy_glm_levels levels;
     int64_t began, visited;
-    double losses[4];        /* of the last checks, on other rows */
-    int checks;
+    struct gy_glm_checks checks;
 };
 
 /* All views of a resident feed; of another one the first. */

@@ -88,8 +88,8 @@ struct gy_nw_change {
 GY_INT int gy_nw_changed(struct gy_nw *nw, const float *w, const struct gy_nw_change *change, double *u, struct gy_nw_sums *sums, struct gy_error *err);
 /* Whether to stop: calls progress and validation, checks the rules of run->stop. P and the bound are in run->result. *why NULL: go on. */
 struct gy_nw_watch {
-    double best; /* validation loss */
-    int checks, idle, epoch;
+    struct gy_glm_checks checks;
+    int epoch;
 };
 GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, const char **why, struct gy_error *err);
 

@@ -18,7 +18,6 @@ static int nw_tell(struct gy_nw *nw, int epoch, struct gy_error *err)
     return stop ? GY_FAIL(err, GY_E_STOPPED, "the caller asked to stop after epoch %d", epoch) : GY_OK;
 }
 
-/* Three checks in a row that improved the best validation loss by less than the share asked for. */
 static int nw_validated(struct gy_nw *nw, struct gy_nw_watch *watch, int *done, struct gy_error *err)
 {
     struct gy_glm_run *const run = nw->run;
@@ -27,11 +26,7 @@ static int nw_validated(struct gy_nw *nw, struct gy_nw_watch *watch, int *done, 
     if (run->stop.validation <= 0 || !run->validate)
         return GY_OK;
     GY_TRY(run->validate(run->user, run->w, &loss, err));
-    const int better = watch->checks == 0 || loss < watch->best * (1 - run->stop.validation);
-    watch->idle = better ? 0 : watch->idle + 1;
-    watch->best = watch->checks == 0 || loss < watch->best ? loss : watch->best;
-    watch->checks++;
-    return gy_job_any(run->job, watch->idle >= 3, done, err);
+    return gy_job_any(run->job, gy_glm_is_flat(&watch->checks, loss, run->stop.validation), done, err);
 }
 
 GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, const char **why, struct gy_error *err)

@@ -196,8 +196,7 @@ struct sdca_watch {
     double ratio;          /* certified gap over its estimate */
     double scale;          /* P as it is known; at first of w = 0 */
     double best, before;   /* estimates: the least, and that of the pass before */
-    double checked[3];     /* validation losses, the newest first */
-    int checks;
+    struct gy_glm_checks checks;
     int risky;             /* the pass before was, and its harm shows in the next one's gap */
     int leap_in, leap_every; /* rounds until the next leap is tried, and after it */
     struct gy_glm_progress progress;
@@ -248,11 +247,7 @@ static int sdca_validate(struct gy_sdca *s, struct sdca_watch *watch, int *plate
     if (!(run->stop.validation > 0) || !run->validate)
         return GY_OK;
     GY_TRY(run->validate(run->user, run->w, &loss, err));
-    *plateau = watch->checks >= 3 && watch->checked[2] - loss < run->stop.validation * fabs(watch->checked[2]);
-    watch->checked[2] = watch->checked[1];
-    watch->checked[1] = watch->checked[0];
-    watch->checked[0] = loss;
-    watch->checks++;
+    *plateau = gy_glm_is_flat(&watch->checks, loss, run->stop.validation);
     return GY_OK;
 }
 
