@@ -13,8 +13,10 @@
 #include "emit.h"
 
 #define REC_PRODUCTS 64    /* so few multiplications an element cost about as much as some passes over it, */
+#ifndef REC_BYTES          /* a test of small nets has smaller thresholds */
 #define REC_BYTES 67108864 /* which so large a tensor is worth */
 #define REC_NEAR 33554432  /* a pass over so few bytes costs little: caches hold some of them */
+#endif
 
 static int64_t rec_elements(const struct gy_emit *e, int i)
 {
