@@ -242,12 +242,12 @@ static void truth_lrn(const struct truth_layer *l)
 
 static int truth_labelled(const struct truth_batch *b, int64_t n) { return b->label ? b->label[n] >= 0 : b->target != NULL; }
 
-/* What class c of sample n should be: mixed with that of a partner that has a label, smoothed. */
+/* What class c of sample n should be: mixed with that of a partner that has a label, smoothed in training. */
 static double truth_target(const struct truth *t, int64_t n, int64_t c)
 {
     const struct truth_batch *b = t->now;
     const int64_t classes = t->graph->classes, m = b->mix && truth_labelled(b, b->mix[n].partner) ? b->mix[n].partner : n;
-    const double own = b->mix ? (double)b->mix[n].label : 1, smooth = (double)t->graph->nodes[t->graph->loss].f[0];
+    const double own = b->mix ? (double)b->mix[n].label : 1, smooth = t->training ? (double)t->graph->nodes[t->graph->loss].f[0] : 0;
     const double mine = b->target ? b->target[n * classes + c] : b->label[n] == c;
     const double others = b->target ? b->target[m * classes + c] : b->label[m] == c;
     return (1 - smooth) * (own * mine + (1 - own) * others) + smooth / (double)classes;
