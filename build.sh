@@ -8,7 +8,8 @@
 #   ./build.sh demo           trains on the real Fashion-MNIST images and classifies one
 #   ./build.sh test           the test suite with the default compiler; the last line has the counts
 #   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
-#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net glm random; long: on a bare Debian in a folder
+#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net glm random options; long: on a bare Debian
+#                             in a folder
 #   ./build.sh check coverage what the suite runs of the library and the command, by folder; what it does not into $BUILD/coverage
 #   ./build.sh check mutants [SEED] [COUNT]: changes that no test notices, for a person to judge
 #   ./build.sh bench          speed of kernels and of a training step
@@ -659,14 +660,19 @@ check_part()
         LIMIT=3600 one random "$DIR/tests/t_random" --nets 5000 --zoo
         sed 's/^/    /' "$LOGS/random.log"
         ;;
+    options)
+        flavour default
+        build_tests
+        LIMIT=1800 one options "$DIR/tests/t_options" --runs 500 1001
+        ;;
     long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;
-    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net glm random long coverage mutants" ;;
+    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net glm random options long coverage mutants" ;;
     esac
 }
 
 target_check()
 {
-    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc emu net glm random
+    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc emu net glm random options
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     open_tally

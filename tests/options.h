@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* options.h: options of training as a table, combinations of them by number, and a training with one of them: what each rank
+ * leaves behind after every step. */
+#ifndef GY_OPTIONS_H
+#define GY_OPTIONS_H
+#include "../engine/gyre.h"
+
+#define OPT_STEPS 5
+#define OPT_ROWS 48        /* of the table, at most */
+#define OPT_VALUES 8       /* of a row, at most */
+#define OPT_RANKS 4
+#define OPT_BATCH 4        /* samples of a rank or shard */
+#define OPT_CLASSES 7
+#define OPT_SAMPLES (8 * OPT_BATCH)
+#define OPT_PIXELS 128     /* of a sample, at most */
+#define OPT_FLOATS 4096    /* of a net with all that goes with it */
+#define OPT_PARAMETERS 1024
+#define OPT_TEXT 1024
+
+enum opt_labels { OPT_LABELS_ALL, OPT_LABELS_SOME, OPT_LABELS_FEW, OPT_LABELS_NONE /* in every other step */ };
+enum opt_mix { OPT_MIX_NONE, OPT_MIX_UP, OPT_MIX_CUT, OPT_MIX_MOVE, OPT_MIX_FLIP, OPT_MIX_ALL };
+enum opt_between { OPT_BETWEEN_NONE, OPT_BETWEEN_GRADIENT, OPT_BETWEEN_FIND };
+
+/* One combination. What is no option of the library says how batches are made and what is called. */
+struct opt_case {
+    struct gyre_config config; /* net points to text */
+    uint64_t seed;             /* of the samples */
+    int pick[OPT_ROWS];        /* the values, by their place in their rows */
+    int body, loss, ranks, mean, isa, mix, labels, targets, brief, between, bad;
+    float dropout;
+    int resume;                /* 1: a second net goes on from a file in every step */
+    char text[OPT_TEXT];
+};
+
+/* An option. The values' first one is the default. */
+struct opt_row {
+    const char *name;
+    int type;                       /* enum opt_type, of the place */
+    size_t at;                      /* in struct opt_case */
+    double value[OPT_VALUES];
+    int count;
+    const char *word[OPT_VALUES];   /* names of the values; NULL: numbers */
+    const char *needs;              /* "name=value ...": without them the option says nothing; NULL */
+    int alike;                      /* bits of a training do not depend on it */
+};
+
+extern const struct opt_row opt_rows[];
+extern const int opt_row_count;
+int opt_row_named(const char *name);                                  /* its index; -1: there is none */
+const char *opt_value_name(int row, int value, char *buf, size_t room);
+void opt_draw(struct opt_case *c, uint64_t number);                   /* the combination of that number */
+void opt_plain(struct opt_case *c, uint64_t number);                  /* all defaults; samples of that number */
+int opt_set(struct opt_case *c, const char *text);                    /* "name=value ..."; 0; -1: not in the table */
+void opt_make(struct opt_case *c);                                    /* c->config and the rest from c->pick */
+void opt_print(const struct opt_case *c, char *buf, size_t room);     /* what is not at its default */
+
+/* Why the library must refuse a combination; NULL: it may not. at_step: gyre_open takes it, gyre_step does not. */
+struct opt_refusal {
+    int (*when)(const struct opt_case *c);
+    int status, at_step;
+    const char *says;
+};
+extern const struct opt_refusal opt_refusals[];
+extern const int opt_refusal_count;
+
+/* ---- a training ---- */
+
+/* Batches are functions of the case, the step and the rank. */
+enum opt_batch_kind { OPT_TRAIN, OPT_EVAL, OPT_PROBE };
+struct opt_data {
+    float x[OPT_SAMPLES * OPT_PIXELS], target[OPT_SAMPLES * OPT_CLASSES];
+    uint8_t bytes[OPT_SAMPLES * OPT_PIXELS];
+    int32_t label[OPT_SAMPLES];
+    struct gyre_mix mix[OPT_SAMPLES];
+    struct gyre_batch batch;
+};
+void opt_batch(const struct opt_case *c, const struct gyre_shape *shape, int kind, int step, int rank, struct opt_data *d);
+int opt_same_results(const struct gyre_result *a, const struct gyre_result *b); /* bit for bit */
+int opt_is_bad(const struct opt_case *c, int step); /* the loss of that step is not finite */
+
+struct opt_step {
+    int status, eval_status, probe_status, scores_status;
+    char text[480];                 /* gyre_last_error's, when a status is not GYRE_OK */
+    struct gyre_result result, eval, probe;
+    float scores[OPT_SAMPLES * OPT_CLASSES], each[OPT_SAMPLES], predicted[OPT_BATCH * OPT_CLASSES];
+    int32_t rank[OPT_SAMPLES];
+    float values[OPT_FLOATS];       /* tensors of all kinds, one after the other */
+    float gradient[OPT_PARAMETERS]; /* of gyre_gradient */
+    char resumed[200];              /* what does not agree: the resumed net, or two calls; empty: all does */
+};
+struct opt_left {
+    int status;
+    char text[480];
+    struct gyre_shape shape;
+    int64_t floats;                 /* in values, before the gradients */
+    float begin[OPT_FLOATS];
+    struct opt_step step[OPT_STEPS];
+};
+
+/* Tensors of a kind: enum train_kind's first six. */
+extern const char *const opt_prefix[];
+int opt_has(const struct gyre_config *config, int kind, int trained);
+/* All ranks, each in a process. 1: every process ended by itself. folder: for checkpoints. left: [OPT_RANKS], shared. */
+int opt_run(const struct opt_case *c, const char *folder, struct opt_left *left);
+
+/* ---- how it fared ---- */
+
+struct opt_verdict {
+    int refused, wrong;
+    int64_t numbers, tight; /* held against the truth; of these, within a ten thousandth of their tensor's largest */
+    double worst;           /* the largest ratio of a difference to what it may be */
+    char what[600];         /* what is wrong first; or where the worst is */
+};
+void opt_says(struct opt_verdict *v, int step, int rank, const char *what, const char *text); /* something is wrong */
+/* What the ranks left beside what they should have left; fault: enum train_fault, of the truth. */
+void opt_judge_all(const struct opt_case *c, const struct opt_left *left, int fault, struct opt_verdict *v);
+/* A combination that must be refused: by every rank, with a sentence that says why. 0: it must not. */
+int opt_judge_refusal(const struct opt_case *c, const struct opt_left *left, struct opt_verdict *v);
+
+#endif

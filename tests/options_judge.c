@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/* What ranks left beside the truth, number by number. */
+#include <math.h>
+
+#include "options.h"
+#include "t.h"
+#include "train_truth.h"
+
+#define OPT_TIGHT 1e-4 /* of a tensor's largest number */
+
+/* ---- one number beside another ---- */
+
+static int opt_near(struct opt_verdict *v, int step, int rank, const char *what, int64_t element, double got, double is, double may)
+{
+    const double ratio = fabs(got - is) / (may > 0 ? may : 1e-300);
+    const int same = got == is, near = same || ratio <= 1; /* a number that is none is not near */
+    if (v->wrong || (near && (same || ratio <= v->worst)))
+        return near;
+    v->worst = near ? ratio : v->worst;
+    v->wrong = !near;
+    snprintf(v->what, sizeof v->what, "step %d, rank %d: %s[%" PRId64 "] is %.9g, not %.9g; it may be off by %.3g", step, rank, what, element, got,
+             is, may);
+    return near;
+}
+
+/* In [lo, hi]? */
+static void opt_within(struct opt_verdict *v, int step, int rank, const char *what, int64_t got, int64_t lo, int64_t hi)
+{
+    if (v->wrong || (got >= lo && got <= hi))
+        return;
+    v->wrong = 1;
+    snprintf(v->what, sizeof v->what, "step %d, rank %d: %s is %" PRId64 ", not in %" PRId64 " .. %" PRId64, step, rank, what, got, lo, hi);
+}
+
+void opt_says(struct opt_verdict *v, int step, int rank, const char *what, const char *text)
+{
+    if (v->wrong)
+        return;
+    v->wrong = 1;
+    snprintf(v->what, sizeof v->what, "step %d, rank %d: %s: %.400s", step, rank, what, text);
+}
+
+/* ---- a step beside the truth's ---- */
+
+struct opt_judge {
+    const struct opt_case *c;
+    struct train_truth t;
+    const struct opt_left *left;
+    struct opt_data data[OPT_RANKS];
+    struct gyre_batch batch[OPT_RANKS];
+    struct opt_verdict *v;
+};
+
+static void opt_batches(struct opt_judge *j, int kind, int step)
+{
+    for (int r = 0; r < j->c->ranks; r++) {
+        opt_batch(j->c, &j->left[r].shape, kind, step, r, &j->data[r]);
+        j->batch[r] = j->data[r].batch;
+    }
+}
+
+static void opt_judge_result(struct opt_judge *j, int step, int rank, const char *what, const struct gyre_result *got, const struct train_samples *s)
+{
+    char name[60];
+    snprintf(name, sizeof name, "%s's loss", what);
+    opt_near(j->v, step, rank, name, 0, got->loss, s->loss, s->each_may);
+    snprintf(name, sizeof name, "%s's labelled", what);
+    opt_within(j->v, step, rank, name, got->labelled, s->labelled, s->labelled);
+    snprintf(name, sizeof name, "%s's top1", what);
+    opt_within(j->v, step, rank, name, got->top1, s->top1[0], s->top1[1]);
+    snprintf(name, sizeof name, "%s's top5", what);
+    opt_within(j->v, step, rank, name, got->top5, s->top5[0], s->top5[1]);
+    opt_within(j->v, step, rank, "result.step", got->step, j->t.updates, j->t.updates);
+}
+
+static void opt_judge_scores(struct opt_judge *j, int step, int rank, const char *what, const float *got)
+{
+    const struct train_samples *s = &j->t.samples[rank];
+    for (int64_t i = 0; i < s->count * OPT_CLASSES; i++)
+        opt_near(j->v, step, rank, what, i, (double)got[i], s->world[0][i], s->may);
+}
+
+static void opt_judge_samples(struct opt_judge *j, int step, int rank)
+{
+    const struct train_samples *s = &j->t.samples[rank];
+    const struct opt_step *got = &j->left[rank].step[step];
+    opt_judge_scores(j, step, rank, "scores", got->scores);
+    for (int i = 0; i < s->count; i++) {
+        opt_near(j->v, step, rank, "losses", i, (double)got->each[i], s->each[0][i], s->each_may);
+        opt_within(j->v, step, rank, "ranks", got->rank[i], s->rank[0][i], s->rank[1][i]);
+    }
+}
+
+/* A tensor of a kind, of all ranks or of this one. */
+static void opt_judge_vector(struct opt_judge *j, int step, int rank, int kind, int param, const float *got)
+{
+    const struct train_vector *v = &j->t.vector[kind][kind == TRAIN_STATE || kind >= TRAIN_GRADIENT ? rank : 0][param];
+    char name[200];
+    snprintf(name, sizeof name, "%s%s", opt_prefix[kind > TRAIN_GRADIENT ? TRAIN_GRADIENT : kind], j->t.graph.params[param].name);
+    double size = 0;
+    for (int64_t i = 0; i < v->count; i++)
+        size = fmax(size, fabs(v->world[0][i]));
+    for (int64_t i = 0; i < v->count; i++) {
+        opt_near(j->v, step, rank, name, i, (double)got[i], v->world[0][i], v->may[i]);
+        j->v->numbers++;
+        j->v->tight += v->may[i] <= OPT_TIGHT * size;
+    }
+}
+
+/* Gradients of all ranks together: after an update each rank has the sum; before, or with sync_bn, their sum is right. */
+static void opt_judge_sum(struct opt_judge *j, int step, int rank, int kind, int param, int64_t at, int summed)
+{
+    char name[200];
+    snprintf(name, sizeof name, "grad.%s", j->t.graph.params[param].name);
+    for (int64_t i = 0; i < j->t.graph.params[param].count; i++) {
+        double got = 0, is = 0, may = 0;
+        for (int r = 0; r < j->c->ranks; r++) {
+            const struct opt_step *s = &j->left[r].step[step];
+            const double own = (double)(kind == TRAIN_PROBE ? s->gradient : s->values)[at + i];
+            got += summed ? own / j->c->ranks : own;
+            is += j->t.vector[kind][r][param].world[0][i];
+            may += j->t.vector[kind][r][param].may[i];
+        }
+        const double own = (double)j->left[rank].step[step].values[at + i];
+        opt_near(j->v, step, rank, name, i, summed ? own : got, is, may);
+    }
+}
+
+/* Gradients stand at *at of what a rank left; it goes on. */
+static void opt_judge_gradients(struct opt_judge *j, int step, int rank, int kind, int64_t at, int summed)
+{
+    const int together = summed || j->c->config.sync_bn;
+    for (int i = 0; i < j->t.graph.param_count; i++) {
+        if (gy_param_is_state(j->t.graph.params[i].kind))
+            continue;
+        const struct opt_step *s = &j->left[rank].step[step];
+        if (together)
+            opt_judge_sum(j, step, rank, kind, i, at, summed);
+        else
+            opt_judge_vector(j, step, rank, kind, i, (kind == TRAIN_PROBE ? s->gradient : s->values) + at);
+        at += j->t.graph.params[i].count;
+    }
+}
+
+/* All tensors of a rank: held against the truth, which then goes on from them. first: only taken. */
+static int64_t opt_judge_tensors(struct opt_judge *j, int step, int rank, const float *got, int first)
+{
+    int64_t at = 0;
+    for (int kind = 0; kind < TRAIN_GRADIENT; kind++)
+        for (int i = 0; i < j->t.graph.param_count; i++) {
+            if (!opt_has(&j->c->config, kind, !gy_param_is_state(j->t.graph.params[i].kind)))
+                continue;
+            if (!first || kind != TRAIN_WEIGHT)
+                opt_judge_vector(j, step, rank, kind, i, got + at);
+            at += j->t.graph.params[i].count;
+        }
+    return at;
+}
+
+static void opt_adopt(struct opt_judge *j, int rank, const float *got)
+{
+    int64_t at = 0;
+    for (int kind = 0; kind < TRAIN_GRADIENT; kind++)
+        for (int i = 0; i < j->t.graph.param_count; i++) {
+            if (!opt_has(&j->c->config, kind, !gy_param_is_state(j->t.graph.params[i].kind)))
+                continue;
+            if (kind == TRAIN_STATE || rank == 0)
+                train_adopt(&j->t.vector[kind][kind == TRAIN_STATE ? rank : 0][i], got + at);
+            at += j->t.graph.params[i].count;
+        }
+}
+
+/* Before the first step: no momentum, averages are the weights, running variances are 1. */
+static void opt_judge_begin(struct opt_judge *j)
+{
+    const struct train_truth *t = &j->t;
+    opt_adopt(j, 0, j->left[0].begin);
+    for (int r = 0; r < j->c->ranks; r++)
+        for (int i = 0; i < t->graph.param_count; i++) {
+            const struct gy_param *p = &t->graph.params[i];
+            for (int64_t e = 0; e < p->count; e++) {
+                t->vector[TRAIN_MOMENTUM][r][i].world[0][e] = t->vector[TRAIN_SECOND][r][i].world[0][e] = 0;
+                t->vector[TRAIN_AVERAGE][r][i].world[0][e] = t->vector[TRAIN_WEIGHT][r][i].world[0][e];
+                t->vector[TRAIN_STATE][r][i].world[0][e] = p->kind == GY_PARAM_RUN_VAR;
+            }
+        }
+    for (int r = 0; r < j->c->ranks; r++)
+        opt_judge_tensors(j, -1, r, j->left[r].begin, 1);
+}
+
+/* A step whose loss is not finite: nothing moves, but what the gradients' place holds where no sum waits in it. */
+static void opt_judge_bad(struct opt_judge *j, int step, int rank)
+{
+    const struct opt_left *left = &j->left[rank];
+    const float *before = step > 0 ? left->step[step - 1].values : left->begin;
+    int64_t count = 0;
+    opt_within(j->v, step, rank, "status of a loss that is not finite", left->step[step].status, GYRE_E_NONFINITE, GYRE_E_NONFINITE);
+    for (int kind = 0; kind <= TRAIN_GRADIENT; kind++)
+        for (int i = 0; i < j->t.graph.param_count; i++)
+            if (opt_has(&j->c->config, kind, !gy_param_is_state(j->t.graph.params[i].kind)) && (kind < TRAIN_GRADIENT || j->t.pending > 0))
+                count += j->t.graph.params[i].count;
+    if (memcmp(before, left->step[step].values, (size_t)count * sizeof *before) != 0)
+        opt_says(j->v, step, rank, "a loss that is not finite", "tensors have changed");
+}
+
+/* gyre_gradient and gyre_find_nonfinite. Gradients that wait are not overwritten. */
+static void opt_judge_probe(struct opt_judge *j, int step)
+{
+    const int gradient = j->c->between == OPT_BETWEEN_GRADIENT, waits = gradient && j->t.pending > 0;
+    for (int r = 0; r < j->c->ranks; r++) {
+        const struct opt_step *s = &j->left[r].step[step];
+        if (s->probe_status != (waits ? GYRE_E_STATE : GYRE_OK) || (waits && !strstr(s->text, "gyre_gradient in mid-accumulation")))
+            opt_says(j->v, step, r, "a call between", s->text);
+    }
+    if (!gradient || waits || j->v->wrong)
+        return;
+    opt_batches(j, OPT_PROBE, step);
+    train_gradient(&j->t, j->batch);
+    for (int r = 0; r < j->c->ranks; r++) {
+        opt_judge_result(j, step, r, "gyre_gradient", &j->left[r].step[step].probe, &j->t.all);
+        opt_judge_gradients(j, step, r, TRAIN_PROBE, 0, 0);
+    }
+}
+
+static void opt_judge_between(struct opt_judge *j, int step)
+{
+    opt_batches(j, OPT_EVAL, step);
+    train_eval(&j->t, j->batch);
+    for (int r = 0; r < j->c->ranks; r++) {
+        const struct opt_step *s = &j->left[r].step[step];
+        if (s->eval_status != GYRE_OK)
+            opt_says(j->v, step, r, "evaluation", s->text);
+        opt_judge_result(j, step, r, "evaluation", &s->eval, &j->t.samples[r]);
+        opt_judge_scores(j, step, r, "predictions", s->predicted);
+    }
+    opt_judge_probe(j, step);
+}
+
+static void opt_judge_good(struct opt_judge *j, int step)
+{
+    opt_batches(j, OPT_TRAIN, step);
+    train_step(&j->t, j->batch);
+    for (int r = 0; r < j->c->ranks; r++) {
+        const struct opt_step *s = &j->left[r].step[step];
+        if (s->status != GYRE_OK)
+            opt_says(j->v, step, r, "gyre_step", s->text);
+        opt_judge_result(j, step, r, "step", &s->result, &j->t.all);
+        opt_near(j->v, step, r, "rate", 0, (double)s->result.rate, j->t.rate, 1e-6 * j->t.rate);
+        opt_judge_samples(j, step, r);
+        const int64_t at = opt_judge_tensors(j, step, r, s->values, 0);
+        opt_judge_gradients(j, step, r, TRAIN_GRADIENT, at, j->t.pending == 0 && (j->c->ranks > 1 || j->c->config.shards > 0));
+    }
+    for (int r = 0; r < j->c->ranks; r++)
+        opt_adopt(j, r, j->left[r].step[step].values);
+}
+
+/* Weights and what belongs to them are the same on all ranks; with shards or sync_bn running statistics, too. */
+static void opt_judge_ranks(struct opt_judge *j, int step)
+{
+    const int common = j->c->config.shards > 0 || j->c->config.sync_bn;
+    int64_t count = 0;
+    for (int kind = 0; kind <= TRAIN_STATE - !common; kind++)
+        for (int i = 0; i < j->t.graph.param_count; i++)
+            count += opt_has(&j->c->config, kind, !gy_param_is_state(j->t.graph.params[i].kind)) ? j->t.graph.params[i].count : 0;
+    for (int r = 1; r < j->c->ranks; r++)
+        if (memcmp(j->left[0].step[step].values, j->left[r].step[step].values, (size_t)count * sizeof(float)) != 0)
+            opt_says(j->v, step, r, "tensors", "other bits than rank 0's");
+}
+
+static void opt_judge_steps(struct opt_judge *j)
+{
+    opt_judge_begin(j);
+    for (int step = 0; step < OPT_STEPS && !j->v->wrong; step++) {
+        for (int r = 0; r < j->c->ranks; r++) {
+            if (opt_is_bad(j->c, step))
+                opt_judge_bad(j, step, r);
+            if (j->left[r].step[step].resumed[0])
+                opt_says(j->v, step, r, "the resumed net differs", j->left[r].step[step].resumed);
+        }
+        if (!opt_is_bad(j->c, step))
+            opt_judge_good(j, step);
+        opt_judge_ranks(j, step);
+        opt_judge_between(j, step);
+    }
+}
+
+void opt_judge_all(const struct opt_case *c, const struct opt_left *left, int fault, struct opt_verdict *v)
+{
+    static struct opt_judge j;
+    memset(&j, 0, sizeof j);
+    j.c = c;
+    j.left = left;
+    j.v = v;
+    for (int r = 0; r < c->ranks; r++)
+        if (left[r].status != GYRE_OK)
+            opt_says(v, -1, r, "gyre_open", left[r].text);
+    if (v->wrong)
+        return;
+    if (train_open(&j.t, &c->config, c->ranks, fault) == 0)
+        opt_judge_steps(&j);
+    else
+        opt_says(v, -1, 0, "the truth", "it cannot be opened");
+    train_close(&j.t);
+}
+
+/* ---- refusals ---- */
+
+static int opt_refused_by(const struct opt_refusal *r, const struct opt_case *c, const struct opt_left *left)
+{
+    const int status = r->at_step ? left->step[0].status : left->status;
+    return r->when(c) && status == r->status && strstr(r->at_step ? left->step[0].text : left->text, r->says) != NULL;
+}
+
+int opt_judge_refusal(const struct opt_case *c, const struct opt_left *left, struct opt_verdict *v)
+{
+    int must = 0;
+    for (int i = 0; i < opt_refusal_count; i++)
+        must |= opt_refusals[i].when(c);
+    for (int r = 0; r < c->ranks && must; r++) {
+        int rightly = 0;
+        for (int i = 0; i < opt_refusal_count; i++)
+            rightly |= opt_refused_by(&opt_refusals[i], c, &left[r]);
+        if (!rightly)
+            opt_says(v, -1, r, "not refused as it should be", left[r].status != GYRE_OK ? left[r].text : left[r].step[0].text);
+    }
+    v->refused = must;
+    return must;
+}
