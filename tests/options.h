@@ -19,14 +19,14 @@
 
 enum opt_labels { OPT_LABELS_ALL, OPT_LABELS_SOME, OPT_LABELS_FEW, OPT_LABELS_NONE /* in every other step */ };
 enum opt_mix { OPT_MIX_NONE, OPT_MIX_UP, OPT_MIX_CUT, OPT_MIX_MOVE, OPT_MIX_FLIP, OPT_MIX_ALL };
-enum opt_between { OPT_BETWEEN_NONE, OPT_BETWEEN_GRADIENT, OPT_BETWEEN_FIND };
+enum opt_between { OPT_BETWEEN_NONE, OPT_BETWEEN_GRADIENT, OPT_BETWEEN_FIND, OPT_BETWEEN_SET, OPT_BETWEEN_EXPORT };
 
 /* One combination. What is no option of the library says how batches are made and what is called. */
 struct opt_case {
     struct gyre_config config; /* net points to text */
     uint64_t seed;             /* of the samples */
     int pick[OPT_ROWS];        /* the values, by their place in their rows */
-    int body, loss, ranks, mean, isa, mix, labels, targets, brief, between, bad;
+    int body, loss, ranks, mean, isa, mix, labels, targets, brief, between, bad, hosts;
     float dropout;
     int resume;                /* 1: a second net goes on from a file in every step */
     char text[OPT_TEXT];

@@ -188,19 +188,15 @@ static void opt_judge_begin(struct opt_judge *j)
         opt_judge_tensors(j, -1, r, j->left[r].begin, 1);
 }
 
-/* A step whose loss is not finite: nothing moves, but what the gradients' place holds where no sum waits in it. */
+/* A step whose loss is not finite: nothing moves; what gradients' places hold stays where sums wait in them. */
 static void opt_judge_bad(struct opt_judge *j, int step, int rank)
 {
     const struct opt_left *left = &j->left[rank];
-    const float *before = step > 0 ? left->step[step - 1].values : left->begin;
-    int64_t count = 0;
+    const float *values = left->step[step].values;
     opt_within(j->v, step, rank, "status of a loss that is not finite", left->step[step].status, GYRE_E_NONFINITE, GYRE_E_NONFINITE);
-    for (int kind = 0; kind <= TRAIN_GRADIENT; kind++)
-        for (int i = 0; i < j->t.graph.param_count; i++)
-            if (opt_has(&j->c->config, kind, !gy_param_is_state(j->t.graph.params[i].kind)) && (kind < TRAIN_GRADIENT || j->t.pending > 0))
-                count += j->t.graph.params[i].count;
-    if (memcmp(before, left->step[step].values, (size_t)count * sizeof *before) != 0)
-        opt_says(j->v, step, rank, "a loss that is not finite", "tensors have changed");
+    const int64_t at = opt_judge_tensors(j, step, rank, values, 0);
+    if (j->t.pending > 0 && memcmp(left->step[step - 1].values + at, values + at, (size_t)(OPT_FLOATS - at) * sizeof *values) != 0)
+        opt_says(j->v, step, rank, "a loss that is not finite", "gradients that wait have changed");
 }
 
 /* gyre_gradient and gyre_find_nonfinite. Gradients that wait are not overwritten. */
@@ -222,6 +218,13 @@ static void opt_judge_probe(struct opt_judge *j, int step)
     }
 }
 
+/* A weight was set: its average is the same. */
+static void opt_judge_set(struct opt_judge *j)
+{
+    struct train_vector *average = &j->t.vector[TRAIN_AVERAGE][0][0];
+    memcpy(average->world[0], j->t.vector[TRAIN_WEIGHT][0][0].world[0], (size_t)average->count * sizeof(double));
+}
+
 static void opt_judge_between(struct opt_judge *j, int step)
 {
     opt_batches(j, OPT_EVAL, step);
@@ -234,6 +237,8 @@ static void opt_judge_between(struct opt_judge *j, int step)
         opt_judge_scores(j, step, r, "predictions", s->predicted);
     }
     opt_judge_probe(j, step);
+    if (j->c->between == OPT_BETWEEN_SET)
+        opt_judge_set(j);
 }
 
 static void opt_judge_good(struct opt_judge *j, int step)

@@ -136,7 +136,7 @@ struct opt_net {
     struct gyre_net *net, *resumed; /* undisturbed; and opened anew for every step, or NULL */
     struct gyre_shape shape;
     int rank, calls;                /* calls: steps that went through */
-    char own[300], common[300];     /* files: of this rank, of rank 0 */
+    char own[300], common[300], exported[300]; /* files: checkpoints of this rank and of rank 0; weights */
 };
 
 static int opt_open(const struct opt_net *n, struct gyre_net **net, struct opt_left *left)
@@ -180,7 +180,16 @@ static void opt_evaluate(const struct opt_net *n, const struct gyre_batch *b, st
     opt_said(n->net, s->eval_status, s);
 }
 
-/* What a caller may ask for between two steps. None of it may change the training. */
+/* A weight is set to what it is: its average becomes the same. */
+static int opt_set_again(struct gyre_net *net)
+{
+    float values[OPT_PARAMETERS];
+    struct gyre_tensor_info info;
+    gyre_tensor_at(net, 0, &info);
+    return gyre_get_tensor(net, info.name, values, info.count) == GYRE_OK ? gyre_set_tensor(net, info.name, values, info.count) : GYRE_E_BUG;
+}
+
+/* What a caller may ask for between two steps. None of it may change the training, but what is set. */
 static void opt_between(const struct opt_net *n, int step, struct opt_step *s)
 {
     static struct opt_data d;
@@ -195,6 +204,10 @@ static void opt_between(const struct opt_net *n, int step, struct opt_step *s)
         if (s->probe_status == GYRE_OK && opt_dump(n->net, &n->config, OPT_GRADIENT, OPT_KINDS, s->gradient, OPT_PARAMETERS) < 0)
             s->probe_status = GYRE_E_BUG;
     }
+    if (n->c->between == OPT_BETWEEN_SET)
+        s->probe_status = opt_set_again(n->net) == GYRE_OK && (!n->resumed || opt_set_again(n->resumed) == GYRE_OK) ? GYRE_OK : GYRE_E_BUG;
+    if (n->c->between == OPT_BETWEEN_EXPORT)
+        s->probe_status = gyre_export(n->net, n->exported);
     opt_said(n->net, s->probe_status, s);
 }
 
@@ -262,6 +275,24 @@ static void opt_reopen(struct opt_net *n, struct opt_step *s, struct opt_left *l
         opt_resumed_failed(n->resumed, "load", s);
 }
 
+/* A net for evaluation alone predicts from the file what the training net did: also from averages. */
+static void opt_infer(const struct opt_net *n, struct opt_step *s, struct opt_left *left)
+{
+    static struct opt_data d;
+    struct opt_net infer = *n;
+    float scores[OPT_BATCH * OPT_CLASSES];
+    infer.config.mode = GYRE_INFER;
+    infer.config.job = NULL;
+    if (opt_waits(n) || opt_open(&infer, &infer.net, left) != 0)
+        return;
+    opt_batch(n->c, &n->shape, OPT_EVAL, OPT_STEPS - 1, n->rank, &d);
+    if (gyre_load(infer.net, n->own) != GYRE_OK || gyre_predict(infer.net, &d.batch, scores) != GYRE_OK)
+        opt_resumed_failed(infer.net, "inference", s);
+    else if (memcmp(scores, s->predicted, (size_t)(d.batch.count * OPT_CLASSES) * sizeof *scores) != 0)
+        snprintf(s->resumed, sizeof s->resumed, "a net with GYRE_INFER predicts other bits");
+    gyre_close(infer.net);
+}
+
 static int opt_one_step(struct opt_net *n, int step, struct opt_left *left)
 {
     static struct opt_data d;
@@ -292,6 +323,7 @@ static int opt_rank(void *user, struct gyre_job *job, int rank)
     n.config.job = job;
     snprintf(n.own, sizeof n.own, "%s/rank%d", all->folder, rank);
     snprintf(n.common, sizeof n.common, "%s/rank0", all->folder);
+    snprintf(n.exported, sizeof n.exported, "%s/weights%d", all->folder, rank);
     int good = opt_open(&n, &n.net, left) == 0 && (!n.c->resume || opt_open(&n, &n.resumed, left) == 0);
     if (good) {
         gyre_get_shape(n.net, &n.shape);
@@ -302,6 +334,8 @@ static int opt_rank(void *user, struct gyre_job *job, int rank)
     }
     for (int step = 0; step < OPT_STEPS && good; step++)
         good = opt_one_step(&n, step, left);
+    if (good && n.resumed && (rank == 0 || opt_has_state(&n)))
+        opt_infer(&n, &left->step[OPT_STEPS - 1], left);
     gyre_close(n.resumed);
     gyre_close(n.net);
     return 1;
@@ -311,5 +345,12 @@ int opt_run(const struct opt_case *c, const char *folder, struct opt_left *left)
 {
     struct opt_ranks all = { c, folder, left };
     memset(left, 0, OPT_RANKS * sizeof *left);
-    return gr_run(c->ranks, opt_rank, &all);
+    if (c->hosts) {
+        setenv("GYRE_ALLREDUCE", "flat/halving", 1);
+        setenv("GYRE_TRANSPORT", "tcp", 1);
+    }
+    const int whole = gr_run(c->ranks, opt_rank, &all);
+    unsetenv("GYRE_ALLREDUCE");
+    unsetenv("GYRE_TRANSPORT");
+    return whole;
 }

@@ -57,9 +57,10 @@ const struct opt_row opt_rows[] = {
     { "bucket", OPT_SIZE, offsetof(struct opt_case, config.bucket_bytes), { 0, 64, 400 }, 3, { NULL }, "ranks=2", 1 },
     { "threads", OPT_INT, offsetof(struct opt_case, config.threads), { 1, 2, 3 }, 3, { NULL }, NULL, 1 },
     { "trace", OPT_INT, offsetof(struct opt_case, config.trace_events), { 0, 64 }, 2, { NULL }, NULL, 1 },
+    { "hosts", OPT_INT, offsetof(struct opt_case, hosts), { 0, 1 }, 2, { NULL }, "ranks=2", 1 },
     { "seed", OPT_SEED, offsetof(struct opt_case, config.seed), { 1, 77 }, 2, { NULL }, NULL, 0 },
-    { "between", OPT_INT, offsetof(struct opt_case, between), { OPT_BETWEEN_NONE, OPT_BETWEEN_GRADIENT, OPT_BETWEEN_FIND }, 3,
-      { "none", "gradient", "find" }, NULL, 0 },
+    { "between", OPT_INT, offsetof(struct opt_case, between), { OPT_BETWEEN_NONE, OPT_BETWEEN_GRADIENT, OPT_BETWEEN_FIND, OPT_BETWEEN_SET,
+      OPT_BETWEEN_EXPORT }, 5, { "none", "gradient", "find", "set", "export" }, NULL, 0 },
     { "bad", OPT_INT, offsetof(struct opt_case, bad), { 0, 1, 2, 4 }, 4, { "none", "first", "second", "fourth" }, NULL, 0 },
 };
 const int opt_row_count = (int)GY_COUNT(opt_rows);

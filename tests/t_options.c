@@ -304,6 +304,8 @@ static void opt_leave(void)
     for (int r = 0; r < OPT_RANKS; r++) {
         snprintf(path, sizeof path, "%s/rank%d", opt_folder, r);
         unlink(path);
+        snprintf(path, sizeof path, "%s/weights%d", opt_folder, r);
+        unlink(path);
     }
     rmdir(opt_folder);
 }
