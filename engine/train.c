@@ -93,13 +93,22 @@ static int train_write_notes(struct train_run *run)
     return gyre_note(run->net, "epochs", text);
 }
 
+/* A note of the checkpoint: 1 when it is there, 0 when there is none, else the status of reading it. */
+static int train_read_note(struct train_run *run, const char *path, const char *key, char *text, size_t room)
+{
+    struct gyre_error error;
+    const int status = gyre_read_note(path, key, text, room, &error);
+    return status == GYRE_OK ? 1 : status == GYRE_E_ARG ? 0 : gy_net_fail(run->net, status, "%s", error.text);
+}
+
 /* The checkpoint's steps were as those of this run. Older versions did not write it. */
 static int train_read_step(struct train_run *run, const char *path)
 {
     char text[256], want[256];
     train_step_text(run, want, sizeof want);
-    if (gyre_read_note(path, "train.step", text, sizeof text, NULL) != GYRE_OK || strcmp(text, want) == 0)
-        return GY_OK;
+    const int found = train_read_note(run, path, "train.step", text, sizeof text);
+    if (found != 1 || strcmp(text, want) == 0)
+        return found < 0 ? found : GY_OK;
     return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: the run had %.80s; now it has %.80s: its steps would be others (shards go on with any number "
                        "of ranks)", path, text, want);
 }
@@ -109,18 +118,18 @@ static int train_read_notes(struct train_run *run, const char *path)
 {
     char text[256], want[256];
     struct train_sums *e = &run->epoch, *r = &run->row;
-    struct gyre_error error;
-    const int status = gyre_read_note(path, "train.data", text, sizeof text, &error);
-    if (status == GYRE_E_ARG)
-        return GY_OK; /* not of this loop: weights and counters alone go on */
-    if (status != GYRE_OK)
-        return gy_net_fail(run->net, status, "%s", error.text);
+    int found = train_read_note(run, path, "train.data", text, sizeof text);
+    if (found != 1)
+        return found; /* none: not of this loop, weights and counters alone go on */
     train_data_text(run, want, sizeof want);
     if (strcmp(text, want) != 0)
         return gy_net_fail(run->net, GY_E_MISMATCH, "%.120s: the run had %.160s; now there are %.160s", path, text, want);
     GY_TRY(train_read_step(run, path));
     double sums[6];
-    if (gyre_read_note(path, "train.sums", text, sizeof text, NULL) != GYRE_OK || gy_text_reals(text, sums, 6) != 6)
+    found = train_read_note(run, path, "train.sums", text, sizeof text);
+    if (found < 0)
+        return found;
+    if (found == 0 || gy_text_reals(text, sums, 6) != 6)
         return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: its note of the epoch's sums is damaged", path);
     *e = (struct train_sums){ sums[0], (int64_t)sums[1], (int64_t)sums[2] };
     *r = (struct train_sums){ sums[3], (int64_t)sums[4], (int64_t)sums[5] };

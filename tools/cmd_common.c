@@ -389,13 +389,20 @@ int cli_note_hold(struct gyre_net *net, const struct gyre_data *data)
     return !(info.hold_out > 0) || gyre_note(net, HOLD_NOTE, text) == GYRE_OK ? CLI_OK : cli_net_error(net);
 }
 
-static struct cli_hold read_hold(const char *path)
+/* A note of a checkpoint; "" where there is none. */
+static int read_note(const char *path, const char *key, char *text, size_t room)
+{
+    struct gyre_error error;
+    text[0] = 0;
+    const int status = gyre_read_note(path, key, text, room, &error);
+    return status == GYRE_OK || status == GYRE_E_ARG ? CLI_OK : cli_error(&error);
+}
+
+static struct cli_hold hold_of_text(const char *text)
 {
     struct cli_hold hold = { 0, 0, 0, 0 };
     const struct cli_hold none = hold;
-    char text[160];
-    if (gyre_read_note(path, HOLD_NOTE, text, sizeof text, NULL) != GYRE_OK ||
-        sscanf(text, "%lf of each class by seed %" SCNu64 ", of %" SCNd64 " images with labels %" SCNx32, &hold.share, &hold.seed, &hold.of,
+    if (sscanf(text, "%lf of each class by seed %" SCNu64 ", of %" SCNd64 " images with labels %" SCNx32, &hold.share, &hold.seed, &hold.of,
                &hold.labels) != 4)
         return none;
     return hold;
@@ -455,23 +462,32 @@ const char *cli_class(const char *names, int32_t i, char *buf, size_t room)
 
 /* ---- checkpoints ---- */
 
-/* 1: there is such a note. */
-static int read_floats(const char *path, const char *key, float initial, float out[4])
+/* Up to four numbers with commas; what is missing is `initial`. */
+static void floats_of_text(const char *text, float initial, float out[4])
 {
-    char text[256];
-    const char *at = text;
     for (int c = 0; c < 4; c++)
         out[c] = initial;
-    if (gyre_read_note(path, key, text, sizeof text, NULL) != GYRE_OK)
-        return 0;
-    for (int c = 0; c < 4; c++) {
+    for (int c = 0; c < 4 && *text; c++) {
         char *end;
-        out[c] = strtof(at, &end);
+        out[c] = strtof(text, &end);
         if (*end != ',')
             break;
-        at = end + 1;
+        text = end + 1;
     }
-    return 1;
+}
+
+/* What checkpoints of older versions have: mean and std as this command noted them. */
+static int read_old_input(struct cli_checkpoint *c)
+{
+    char mean[256], std[256];
+    int code = read_note(c->path, "mean", mean, sizeof mean);
+    code = code != CLI_OK ? code : read_note(c->path, "std", std, sizeof std);
+    if (code != CLI_OK)
+        return code;
+    floats_of_text(mean, 0, c->mean);
+    floats_of_text(std, 1, c->std);
+    c->has_input = mean[0] && std[0];
+    return CLI_OK;
 }
 
 /* As the library wrote it; in checkpoints of older versions, as this command noted it. */
@@ -481,10 +497,8 @@ static int read_input(struct cli_checkpoint *c)
     struct gyre_error error;
     gyre_config_default(&config);
     const int status = gyre_read_input(c->path, &config, &error);
-    if (status == GYRE_E_ARG)
-        c->has_input = read_floats(c->path, "mean", 0, c->mean) & read_floats(c->path, "std", 1, c->std);
     if (status != GYRE_OK)
-        return status == GYRE_E_ARG ? CLI_OK : cli_error(&error);
+        return status == GYRE_E_ARG ? read_old_input(c) : cli_error(&error);
     c->has_input = 1;
     c->real = config.input == GYRE_INPUT_F32;
     memcpy(c->mean, config.mean, sizeof c->mean);
@@ -496,7 +510,7 @@ static int read_checkpoint(struct cli_checkpoint *c)
 {
     const size_t room = (size_t)1 << 20;
     struct gyre_error error;
-    char text[32];
+    char resize[32], hold[160];
     c->net = malloc(room);
     c->classes = malloc(16384);
     if (!c->net || !c->classes)
@@ -505,11 +519,13 @@ static int read_checkpoint(struct cli_checkpoint *c)
         return error.status == GYRE_E_ARG ? cli_fail(CLI_DATA, "%s is not a checkpoint of Gyre ('gyre import' makes one from weights)",
                                                      c->path)
                                           : cli_error(&error);
-    if (gyre_read_note(c->path, "classes", c->classes, 16384, NULL) != GYRE_OK)
-        c->classes[0] = 0;
-    if (gyre_read_note(c->path, "resize", text, sizeof text, NULL) == GYRE_OK)
-        c->resize = (int32_t)strtol(text, NULL, 10);
-    c->hold = read_hold(c->path);
+    int code = read_note(c->path, "classes", c->classes, 16384);
+    code = code != CLI_OK ? code : read_note(c->path, "resize", resize, sizeof resize);
+    code = code != CLI_OK ? code : read_note(c->path, HOLD_NOTE, hold, sizeof hold);
+    if (code != CLI_OK)
+        return code;
+    c->resize = (int32_t)strtol(resize, NULL, 10);
+    c->hold = hold_of_text(hold);
     return read_input(c);
 }
 
