@@ -378,6 +378,127 @@ static void test_l1_fields(void)
     glm_data_free(&data);
 }
 
+/* ---- columns that nearly say the same ---- */
+
+enum { FACE_ROWS = 900, FACE_COLUMNS = 70, FACE_LONG = 25 };
+
+/* Every row has so many columns beside each other: two neighbours differ in few rows. */
+static void face_data(struct glm_data *data, int with_values)
+{
+    *data = (struct glm_data){ .rows = FACE_ROWS, .entries = (int64_t)FACE_ROWS * FACE_LONG };
+    data->start = glm_data_grow(NULL, (FACE_ROWS + 1) * sizeof *data->start);
+    data->label = glm_data_grow(NULL, FACE_ROWS * sizeof *data->label);
+    data->id = glm_data_grow(NULL, (size_t)data->entries * sizeof *data->id);
+    if (with_values)
+        data->value = glm_data_grow(NULL, (size_t)data->entries * sizeof *data->value);
+    for (int64_t i = 0; i < FACE_ROWS; i++) {
+        const uint32_t first = (uint32_t)(gy_rng_uniform(9, 1, 0, (uint64_t)i) * (FACE_COLUMNS - FACE_LONG + 1));
+        float score = gy_rng_normal(9, 2, 0, (uint64_t)i);
+        data->start[i] = i * FACE_LONG;
+        for (uint32_t k = 0; k < FACE_LONG; k++) {
+            const float x = with_values ? 0.5f + gy_rng_uniform(9, 4, k, (uint64_t)i) : 1;
+            data->id[i * FACE_LONG + k] = first + k;
+            score += 0.4f * x * gy_rng_normal(9, 3, 0, first + k);
+            if (with_values)
+                data->value[i * FACE_LONG + k] = x;
+        }
+        data->label[i] = score > 0 ? 1.0f : -1.0f;
+    }
+    data->start[FACE_ROWS] = data->entries;
+    glm_data_settle(data, FACE_COLUMNS, 1);
+}
+
+/* The model at w, nothing moved yet. */
+static void face_begin(struct gy_l1_by_columns *model, const struct gy_glm_problem *problem, const float *w, const double *u)
+{
+    for (size_t j = 0; j < model->count; j++) {
+        const int is_free = problem->bias_free && j == model->features;
+        const double at = (double)w[j], l2 = is_free ? 0 : problem->l2;
+        model->at[j] = (struct gy_l1_coordinate){ (uint32_t)j, at, at, l2 * at - u[j], is_free ? 0 : problem->l1, l2, -1 };
+        model->narrow[j] = 0;
+    }
+    for (int64_t i = 0; i < model->row_count; i++)
+        model->rows[i] = (struct gy_l1_row){ model->nw->curve[i], 0 };
+}
+
+/* How far coordinates are from their conditions, by the product over rows; and what rows are said to have, from what they have. */
+static double face_off(const struct gy_l1_by_columns *model, double *slopes)
+{
+    float p[FACE_COLUMNS + 1];
+    double out[FACE_COLUMNS + 1], sum = 0, size = 0;
+    struct gy_error err = { 0 };
+    *slopes = 0;
+    for (size_t j = 0; j < model->count; j++)
+        p[j] = (float)(model->at[j].v - model->at[j].w);
+    T_CHECK(gy_nw_product(model->nw, p, out, &err) == GY_OK);
+    for (size_t j = 0; j < model->count; j++) {
+        const struct gy_l1_coordinate *const at = &model->at[j];
+        const double r = at->g + out[j] + at->l2 * (at->v - at->w);
+        sum += at->v > 0 ? fabs(r + at->l1) : at->v < 0 ? fabs(r - at->l1) : fmax(0, fabs(r) - at->l1);
+    }
+    T_CHECK(gy_nw_forward(model->nw, p, &err) == GY_OK);
+    for (int64_t i = 0; i < model->row_count; i++) {
+        *slopes += fabs((double)model->rows[i].slope - (double)model->nw->product[i]);
+        size += fabs((double)model->nw->product[i]);
+    }
+    *slopes /= size > 0 ? size : 1;
+    return sum;
+}
+
+static void check_face(struct glm_data *data, int bias, double l1, int most)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_glm_problem problem = l1_logistic;
+    struct gy_error err = { 0 };
+    struct gy_pool *pool = NULL;
+    struct gy_nw nw;
+    struct gy_nw_sums sums;
+    struct gy_l1_coordinate at[FACE_COLUMNS + 1];
+    struct gy_l1_line line[FACE_COLUMNS + 1];
+    struct gy_l1_row rows[FACE_ROWS];
+    uint32_t order[FACE_COLUMNS + 1];
+    float w[FACE_COLUMNS + 1], narrow[FACE_COLUMNS + 1];
+    double u[FACE_COLUMNS + 1], own[5][FACE_COLUMNS + 1], slopes;
+    problem.l1 = l1;
+    problem.l2 = 0.01;
+    problem.bias = bias ? 1.5 : 0;
+    problem.bias_free = bias == 2;
+    for (size_t j = 0; j < GY_COUNT(w); j++)
+        w[j] = j % 3 ? 0.2f * gy_rng_normal(9, 5, 0, j) : 0;
+    T_CHECK(gy_pool_open(&pool, &alloc, 2, &err) == GY_OK);
+    struct gy_glm_run run = { .problem = &problem, .feed = &data->feed, .alloc = &alloc, .pool = pool, .w = w };
+    T_CHECK(gy_nw_open(&nw, &run, 1, 0, &err) == GY_OK && gy_nw_visit(&nw, w, u, NULL, &sums, &err) == GY_OK);
+    struct gy_l1_by_columns model = { .nw = &nw, .columns = nw.columns, .features = nw.features, .bias = problem.bias, .row_count = nw.rows,
+        .count = FACE_COLUMNS + (bias != 0), .at = at, .line = line, .rows = rows, .order = order, .narrow = narrow,
+        .r = own[0], .p = own[1], .q = own[2], .inverse = own[3], .first = own[4] };
+    int done = 0, cycles = 0;
+    face_begin(&model, &problem, w, u);
+    const double enough = 1e-4 * face_off(&model, &slopes);
+    while (!done && cycles < 40) {
+        face_begin(&model, &problem, w, u);
+        T_CHECK(gy_l1_descend(&model, enough, ++cycles, 0, &done, &err) == GY_OK);
+    }
+    const double off = face_off(&model, &slopes);
+    T_CHECK_MSG(done && cycles > 1 && cycles <= most, "bias %d, l1 %g: done %d after %d cycles of rounds and a face, %d are usual", bias, l1, done, cycles,
+                most);
+    T_CHECK_MSG(off <= 1.5 * enough && slopes < 1e-4, "bias %d, l1 %g: off %g of %g, rows %g off", bias, l1, off, enough, slopes);
+    gy_nw_close(&nw);
+    gy_pool_close(pool);
+}
+
+static void test_l1_face(void)
+{
+    for (int form = 0; form < 2; form++) {
+        struct glm_data data;
+        face_data(&data, form);
+        for (int bias = 0; bias < 3; bias++) {
+            check_face(&data, bias, 0.01, 7);
+            check_face(&data, bias, 3, 12);
+        }
+        glm_data_free(&data);
+    }
+}
+
 /* Above the largest pull at 0 nothing is held; a little below it something is. */
 static void test_l1_first(void)
 {
@@ -408,6 +529,7 @@ int main(void)
     test_l1_first();
     test_l1_groups();
     test_l1_fields();
+    test_l1_face();
     test_l1_matrix();
     test_l1_random();
     test_l1_threads();
