@@ -200,6 +200,23 @@ says "$out" '^going on from .*checkpoint-6.safetensors, after 6 of 12 steps'
 expect 0 "$GYRE" predict "$TMP/run3" "$TMP/data/test/class_1/image_0.ppm" --json
 json
 says "$out" '"class":1,"name":"\\"green\\"","score":0[.][0-9]*'
+# data whose classes are only numbered take the names of the checkpoint, where it knows them
+for class in 0 1 2; do
+    mkdir -p "$TMP/numbers/test/$class"
+    cp "$TMP/data/test/class_$class/"* "$TMP/numbers/test/$class"
+done
+expect 0 "$GYRE" eval "$TMP/run3" "$TMP/numbers"
+for class in red '"green"' blue; do
+    if [ "$(grep -c "^$class  *4  *[01][.]" "$out")" = 1 ] && [ "$(grep -c "^$class  *[0-4]  *[0-4]  *[0-4]\$" "$out")" = 1 ]; then ok; else
+        bad "no rows of $class: $(cat "$out")"
+    fi
+done
+if grep -q 'are the classes the same' "$err"; then bad 'a warning of numbers'; else ok; fi
+long=$(printf '%05000d,%05000d,%05000d' 1 2 3)
+expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 1 --out "$TMP/run5" --names "$long"
+says "$err" 'warning: the names of 3 classes are too long for the checkpoint; it will know only numbers$'
+expect 0 "$GYRE" eval "$TMP/run5" "$TMP/numbers"
+says "$out" '^2  *4  *[01][.]'
 expect 2 "$GYRE" train mlp "$TMP/data" --size 16 --out "$TMP/run4" --batch 6 --names red,green
 says "$err" '2 names; the net has 3 classes'
 expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 9 --show-batch "$TMP/batch.png" --flip --jitter .4 --pad-crop 2 --mixup .2

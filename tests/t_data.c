@@ -642,6 +642,38 @@ static void test_augment(void)
     DATA_REFUSED(gy_augment_check(&aug, &data_err), GY_E_ARG, "scale");
 }
 
+/* Where no random window fits the image, its centre of the nearest allowed shape is taken, or the whole. */
+static void test_crop_fallback(void)
+{
+    static const struct {
+        int32_t h, w;
+        float ratio_min, ratio_max;
+        int32_t y, x, crop_h, crop_w;
+    } rows[] = {
+        {2, 32, .75f, 4.f / 3, 0, 14, 2, 3}, {32, 2, .75f, 4.f / 3, 14, 0, 3, 2}, {32, 32, 1.2f, 1.3f, 2, 0, 27, 32}, {32, 32, .5f, .8f, 0, 3, 32, 26},
+        {1, 32, .01f, .02f, 0, 15, 1, 1},    {20, 32, 1.6f, 1.6f, 0, 0, 20, 32},
+    };
+    static uint8_t pixels[32 * 32 * 3], out[32 * 32 * 3];
+    struct gy_augment aug;
+    memset(&aug, 0, sizeof(aug));
+    aug.resized_crop = 1, aug.scale_min = aug.scale_max = 1;
+    for (size_t i = 0; i < GY_COUNT(rows); i++) {
+        const struct gy_image image = {pixels, rows[i].h, rows[i].w, 3, NULL};
+        int wrong = 0;
+        df_fill(pixels, 0, rows[i].h, rows[i].w, 3);
+        aug.ratio_min = rows[i].ratio_min, aug.ratio_max = rows[i].ratio_max;
+        gy_decoder_reset(data_decoder);
+        T_CHECK(gy_augment_check(&aug, &data_err) == GY_OK &&
+                gy_augment_sample(&aug, &image, 1, (int64_t)i, rows[i].crop_h, rows[i].crop_w, 3, out, data_decoder, &data_err) == GY_OK);
+        for (int32_t y = 0; y < rows[i].crop_h; y++)
+            for (int32_t x = 0; x < rows[i].crop_w * 3; x++)
+                wrong += out[y * rows[i].crop_w * 3 + x] != df_pixel(0, rows[i].y + y, rows[i].x + x / 3, x % 3);
+        T_CHECK_MSG(wrong == 0, "row %zu: %d of %d values", i, wrong, rows[i].crop_h * rows[i].crop_w * 3);
+    }
+    aug.ratio_min = .001f;
+    DATA_REFUSED(gy_augment_check(&aug, &data_err), GY_E_ARG, "crop ratio 0.001 to 1.6 is not within 0.01 to 100");
+}
+
 /* Moments of the weights that mixing draws: Beta(a, a) has mean 1/2 and variance 1 / (4 (2a + 1)). */
 static void test_mix(void)
 {
@@ -705,7 +737,7 @@ int main(void)
     test_idx(), test_idx_refused(), test_gzip();
     test_png(), test_jpeg(), test_bmp(), test_pnm(), test_foreign(), test_small_decoder();
     test_folder(), test_folder_order(), test_cifar(), test_pack(), test_packed_damage();
-    test_resample(), test_resample_sizes(), test_fit(), test_gray(), test_augment(), test_mix(), test_real();
+    test_resample(), test_resample_sizes(), test_fit(), test_gray(), test_augment(), test_crop_fallback(), test_mix(), test_real();
     gy_decoder_close(data_decoder);
     df_remove(df_root);
     T_END("t_data");
