@@ -203,10 +203,12 @@ static int try_read_dtype(struct try_line *l)
 {
     static const char *const names[] = { "f32", "bf16", "f16" }; /* ORDER: enum gy_dtype */
     for (const char *word = try_next(l); word; word = try_next(l)) {
-        int dtype = 0;
+        int dtype = 0, twice = 0;
         while (dtype < 3 && strcmp(word, names[dtype]) != 0)
             dtype++;
-        if (dtype == 3 || l->t->dtypes == 3)
+        for (int i = 0; i < l->t->dtypes; i++)
+            twice |= l->t->dtype[i] == dtype;
+        if (dtype == 3 || twice)
             return try_wrong(l, "a dtype is f32, bf16 or f16, each at most once", word);
         l->t->dtype[l->t->dtypes++] = dtype;
     }

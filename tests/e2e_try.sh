@@ -98,6 +98,141 @@ mv "$TMP/other.cu" "$TMP/own.cu"
 expect 3 try
 says "$err" 'wrong on shape 1x4x4x3, f32: arg\[9\] (n 0, h 1, w 1, c 0) is [1-4], expected [0-3]; 3 of'
 
+# flags: what is there before is added to; scratch: its bytes are computed, and one launch reads what another wrote
+cat >"$TMP/own.cu" <<'END'
+// gyre: op add-bwd
+// gyre: act relu
+// gyre: with y dres
+// gyre: flags add-dx add-dres
+// gyre: shape 2x3x5x7
+// gyre: launch own_back grid up(N*H*W*C,64) threads 64
+#include "prelude.cuh"
+GY_KERNEL(own_back)
+{
+    const int i = GY_BX * GY_THREADS + GY_TID;
+    if (i >= GY_N * GY_H * GY_W_ * GY_C)
+        return;
+    const float d = gy_get(GY_P(const gy_t, GY_Y), i) > 0 ? gy_get(GY_P(const gy_t, GY_DY), i) : 0;
+    gy_put(GY_P(gy_t, GY_DX), i, d + gy_get(GY_P(const gy_t, GY_DX), i));
+    gy_put(GY_P(gy_t, GY_DRES), i, d + gy_get(GY_P(const gy_t, GY_DRES), i));
+}
+END
+cp "$TMP/own.cu" "$TMP/back.cu"
+expect 0 try
+says "$out" '^add-bwd f32 2x3x5x7 -> 3x5x7: right'
+for role in dx dres; do # sets what the flag says it adds to, and the reverse
+    sed "s/\(gy_put(GY_P(gy_t, GY_$(echo $role | tr a-z A-Z)), i, d\) + gy_get.*/\1);/" "$TMP/back.cu" >"$TMP/own.cu"
+    expect 3 try
+    says "$err" "own.cu: wrong on shape 2x3x5x7, f32: $role\[[0-9]*\] "
+    sed "s/ add-$role//" "$TMP/back.cu" >"$TMP/own.cu"
+    expect 3 try
+    says "$err" "own.cu: wrong on shape 2x3x5x7, f32: $role\[[0-9]*\] "
+done
+cat >"$TMP/own.cu" <<'END'
+// gyre: op conv-wgrad
+// gyre: with dbias
+// gyre: flags accumulate
+// gyre: shape 4x3x3x5 k 6 filter 1x1
+// gyre: define MY_PIXELS (H*W+0)*(2-1)
+// gyre: scratch 4*(N*K*C+N*K-(3-3))
+// gyre: launch own_part grid N threads K*C+K
+// gyre: launch own_sum grid 1 threads K*C+K
+#include "prelude.cuh"
+GY_KERNEL(own_part)
+{
+    const int i = GY_TID, k = i < GY_K * GY_C ? i / GY_C : i - GY_K * GY_C, c = i % GY_C;
+    float sum = 0;
+    for (int p = GY_BX * MY_PIXELS; p < (GY_BX + 1) * MY_PIXELS; p++)
+        sum += gy_get(GY_P(const gy_t, GY_DY), p * GY_K + k) * (i < GY_K * GY_C ? gy_get(GY_P(const gy_t, GY_X), p * GY_C + c) : 1);
+    GY_P(float, GY_SCRATCH)[GY_BX * (GY_K * GY_C + GY_K) + i] = sum;
+}
+GY_KERNEL(own_sum)
+{
+    const int i = GY_TID;
+    float *const to = i < GY_K * GY_C ? GY_P(float, GY_DW) + i : GY_P(float, GY_DBIAS) + i - GY_K * GY_C;
+    float sum = *to;
+    for (int n = 0; n < GY_N; n++)
+        sum += GY_P(const float, GY_SCRATCH)[n * (GY_K * GY_C + GY_K) + i];
+    *to = sum;
+}
+END
+cp "$TMP/own.cu" "$TMP/sums.cu"
+expect 0 try
+says "$out" '^conv-wgrad f32 4x3x3x5 -> 3x3x6: right'
+sed 's/ flags accumulate/ dtype f32/' "$TMP/sums.cu" >"$TMP/own.cu"
+expect 3 try
+says "$err" 'own.cu: wrong on shape 4x3x3x5, f32: d[a-z]*\[0\] '
+sed 's/scratch .*/scratch 4*(N*K*C)/' "$TMP/sums.cu" >"$TMP/own.cu" # too small: no room for the bias
+expect 1 try
+says "$err" 'out of bounds: byte [0-9]* of the nearest allocation, which has 480$'
+cat >"$TMP/own.cu" <<'END'
+// gyre: op avg-pool
+// gyre: f 1
+// gyre: shape 2x5x4x3 filter 3x3 stride 2 pad 1
+// gyre: launch own_mean grid N*P*Q threads K
+#include "prelude.cuh"
+GY_KERNEL(own_mean)
+{
+    const int q = GY_BX % GY_Q * GY_STRIDE_W - GY_PAD_W, p = GY_BX / GY_Q % GY_P_ * GY_STRIDE_H - GY_PAD_H, n = GY_BX / (GY_P_ * GY_Q);
+    float sum = 0;
+    int cells = 0;
+    for (int h = p < 0 ? 0 : p; h < p + GY_R && h < GY_H; h++)
+        for (int w = q < 0 ? 0 : q; w < q + GY_S && w < GY_W_; w++, cells++)
+            sum += gy_get(GY_P(const gy_t, GY_X), ((n * GY_H + h) * GY_W_ + w) * GY_C + GY_TID);
+    gy_put(GY_P(gy_t, GY_Y), GY_BX * GY_K + GY_TID, sum / cells);
+}
+END
+cp "$TMP/own.cu" "$TMP/mean.cu"
+expect 0 try
+says "$out" '^avg-pool f32 2x5x4x3 -> 3x2x3: right'
+sed 's/gyre: f 1/gyre: f 0/' "$TMP/mean.cu" >"$TMP/own.cu"
+expect 3 try
+says "$err" 'own.cu: wrong on shape 2x5x4x3, f32: y\['
+
+# lines that say nothing that can be: line, sentence
+wrong() # wrong LINE SENTENCE: in place of the example's second line that says something; op is there before
+{
+    printf '// gyre: op conv\n// gyre: %s\n' "$1" >"$TMP/own.cu"
+    printf '// gyre: shape 1x4x4x2 k 2\n// gyre: launch k grid 1\n' >>"$TMP/own.cu"
+    expect 3 try
+    tells "$err" "own.cu:2: $2"
+}
+wrong 'dtype f32 f64' "a dtype is f32, bf16 or f16, each at most once, not 'f64'"
+wrong 'dtype f32 f32' "a dtype is f32, bf16 or f16, each at most once, not 'f32'"
+wrong 'act selu' "an activation is relu, relu6, sigmoid or tanh, not 'selu'"
+wrong 'act' 'an activation is relu, relu6, sigmoid or tanh'
+wrong 'with dx' "with names a tensor that the op may have, in small letters, not 'dx'"
+wrong 'flags add' "a flag is add-dx, add-dres or accumulate, not 'add'"
+wrong 'f 1 two' "f has numbers, not 'two'"
+wrong 'shape 4x4' "a shape begins with four numbers such as 2x7x5x24, not '4x4'"
+wrong 'shape 1x4x4x2 size 3' "behind the input's shape come k, filter RxS, stride, pad, dil or groups, each with a number, not 'size'"
+wrong 'shape 1x4x4x2 k 2 filter 7x1' 'the filter is larger than the padded input'
+wrong 'shape 1x4x4x2 k 2 groups 3' 'groups must divide the channels on both sides'
+wrong 'shape 60000x200x200x2 k 2' 'a tensor of more than 2^31 elements'
+wrong 'define A' "define has a name and a number; there may be 8, not 'A'"
+wrong 'scratch' 'scratch has a number of bytes'
+wrong 'launch k threads 3' "launch has a kernel's name and a grid, not 'k'"
+wrong 'launch k blocks 3' "behind the kernel's name come grid, threads and shared with numbers, not 'blocks'"
+wrong 'launch k grid 1 shared' "behind the kernel's name come grid, threads and shared with numbers, not 'shared'"
+wrong 'op conv act' "nothing may follow here, not 'act'"
+wrong 'speed 3' "a line says op, dtype, act, with, flags, f, shape, define, scratch or launch, not 'speed'"
+wrong "$(printf 'define A %08300d' 1)" 'the lines are longer than 8 kB'
+for line in 'with bias' 'shape 1x4x4x2'; do
+    printf '// gyre: %s\n// gyre: op conv\n' "$line" >"$TMP/own.cu"
+    expect 3 try
+    says "$err" 'own.cu:1: the line with op comes first$'
+done
+printf '// gyre: op max-pool\n// gyre: shape 1x40x40x2 filter 17x17\n' >"$TMP/own.cu"
+expect 3 try
+says "$err" 'own.cu:2: a window has at most 255 cells and is larger than the padding$'
+for count in 'launch k grid 1/5:there may be four launches' 'shape 1x4x4x2 k 2/9:there may be 8 shapes' \
+    "define A 1/9:define has a name and a number; there may be 8, not 'A'"; do
+    times=${count#*/}
+    { echo '// gyre: op conv'; awk -v line="${count%%/*}" -v times="${times%%:*}" 'BEGIN { while (times--) print "// gyre: " line }'; } >"$TMP/own.cu"
+    expect 3 try
+    tells "$err" "own.cu:$((${times%%:*} + 1)): ${times#*:}"
+done
+
 # wrong results: the element, what was expected, what came
 small='/^.. gyre: shape 3x/d;s/^.. gyre: dtype .*/\/\/ gyre: dtype f32/'
 own "$small;s/ + res.v\[j\]//"
