@@ -206,6 +206,8 @@ GY_INT void gy_job_put(struct gyre_job *job, void *memory)
         *a = (struct gy_job_area){ 0 };
         return;
     }
+    if (gy_net_node_busy(a->node)) /* after a failure: others wait for them */
+        gy_net_world_fail(job->world);
     if (job->end == a->offset + a->base_bytes)
         job->end = a->offset;
     job_close_area(job, a, place + 1);

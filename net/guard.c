@@ -29,7 +29,7 @@ long syscall(long number, ...); /* not declared under strict POSIX */
 enum guard_kind { GUARD_BEAT, GUARD_BYE, GUARD_LOST, GUARD_DEAD, GUARD_THROUGH };
 struct guard_message {
     uint64_t entered;
-    int32_t kind, rank;        /* GUARD_DEAD: the rank whose process is gone */
+    int32_t kind, rank;        /* GUARD_DEAD: the rank whose process is gone; GUARD_BYE: not 0 when this one has failed in a sum */
     char text[GUARD_TEXT];     /* GUARD_LOST */
 };
 enum guard_state { GUARD_HERE, GUARD_LEFT };
@@ -52,7 +52,7 @@ struct gy_net_guard {
     int rank, ranks, count, one_host, wake[2];
     pthread_t thread;
     uint64_t alone, *entered;  /* this rank's count: on the board, or alone */
-    int lost, stop;            /* atomic; text is written before lost */
+    int lost, stop, failed;    /* atomic; text is written before lost */
     int through, told, ended;  /* this rank is (atomic); has said so; all are (atomic) */
     char text[GUARD_TEXT];
 };
@@ -171,6 +171,8 @@ static void guard_take(struct gy_net_guard *g, struct guard_peer *peer)
     if (m.kind == GUARD_BYE) {
         gy_net_boot_drop(g->boot, peer->rank);
         peer->state = GUARD_LEFT;
+        if (m.rank != 0)
+            guard_blame(g, peer, "has failed in a sum and left the job");
     }
 }
 
@@ -249,7 +251,8 @@ static void guard_leave(struct gy_net_guard *g)
 {
     const int64_t deadline = gy_clock_ns() + GUARD_LEAVE_NS;
     int left = 0;
-    guard_send_all(g, GUARD_BYE);
+    for (int i = 0; i < g->count; i++)
+        guard_send(g, &g->peers[i], GUARD_BYE, __atomic_load_n(&g->failed, __ATOMIC_ACQUIRE));
     for (int i = 0; i < g->count; i++) {
         const int fd = g->peers[i].state == GUARD_HERE ? gy_net_boot_socket(g->boot, g->peers[i].rank) : -1;
         if (fd >= 0)
@@ -397,6 +400,11 @@ GY_INT int gy_net_guard_end(struct gy_net_guard *g, struct gy_error *err)
 GY_INT void gy_net_guard_enter(struct gy_net_guard *g)
 {
     __atomic_add_fetch(g->entered, 1, __ATOMIC_RELAXED);
+}
+
+GY_INT void gy_net_guard_fail(struct gy_net_guard *g)
+{
+    __atomic_store_n(&g->failed, 1, __ATOMIC_RELEASE);
 }
 
 GY_INT int gy_net_guard_lost(struct gy_net_guard *g, struct gy_error *err)

@@ -4,7 +4,8 @@
  * the system's word (pidfd), should a child of it keep the connection open; one that stands still or cannot be reached, after
  * GY_NET_SILENT_NS. Rank 0 decides who is lost and tells all, so that every rank has the same sentence; without rank 0 each rank says
  * that of rank 0. Who leaves in peace says so, with the number of sums that it took part in: it is lost only when somebody begins another,
- * or waits for all to be through (gy_net_guard_end). Without that wait a rank may be gone while another still waits for the last sum, and
+ * or waits for all to be through (gy_net_guard_end). Who has failed in a sum says that as well, and is lost at once: others may wait in the
+ * same sum, which it has entered. Without that wait a rank may be gone while another still waits for the last sum, and
  * nobody is left who notices that a third one stands still.
  *
  * Ranks of one host count their sums in memory that all of them see, so that the sentence is exact there; of other hosts it tells what
@@ -32,6 +33,7 @@ GY_INT int gy_net_guard_open(struct gy_net_guard **out, const struct gy_net_guar
 /* Says farewell, unless a rank was lost. NULL is fine. */
 GY_INT void gy_net_guard_close(struct gy_net_guard *guard);
 GY_INT void gy_net_guard_enter(struct gy_net_guard *guard); /* this rank begins a sum; all ranks begin the same number of them */
+GY_INT void gy_net_guard_fail(struct gy_net_guard *guard);  /* a sum that this rank has begun will not be finished by it */
 /* This rank is through with its sums: GY_OK when all are, GY_E_PEER with the sentence when one is lost or has left before. Blocks; once. */
 GY_INT int gy_net_guard_end(struct gy_net_guard *guard, struct gy_error *err);
 /* GY_E_PEER with its sentence when a rank is lost, else GY_OK. Any thread. */

@@ -384,6 +384,8 @@ GY_INT int gy_net_node_wait(struct gy_net_node *node, int64_t ticket, struct gy_
     return status < 0 ? status : GY_OK;
 }
 
+GY_INT int gy_net_node_busy(const struct gy_net_node *node) { return node->done != node->ready; }
+
 GY_INT int gy_net_node_start(struct gy_net_node *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err)
 {
     size_t offset;

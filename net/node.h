@@ -52,6 +52,7 @@ GY_INT int gy_net_node_start(struct gy_net_node *node, float *data, int64_t coun
 /* Sums what is ready; 1: the sum is there, 0: not yet, below 0: a status of the level above. Does not wait. */
 GY_INT int gy_net_node_test(struct gy_net_node *node, int64_t ticket, struct gy_error *err);
 GY_INT int gy_net_node_wait(struct gy_net_node *node, int64_t ticket, struct gy_error *err);
+GY_INT int gy_net_node_busy(const struct gy_net_node *node); /* not 0: sums were begun that this rank has not done its part of */
 GY_INT int gy_net_node_barrier(struct gy_net_node *node, struct gy_error *err); /* of this host alone */
 
 /* The level above. A sum is cut into parts, equal up to 16 floats, that the ranks own in order: rank r of n from part ceil(r parts / n) on. */

@@ -291,6 +291,12 @@ GY_INT void gy_net_world_enter(struct gy_net_world *w)
         gy_net_guard_enter(w->guard);
 }
 
+GY_INT void gy_net_world_fail(struct gy_net_world *w)
+{
+    if (w != NULL)
+        gy_net_guard_fail(w->guard);
+}
+
 GY_INT int gy_net_world_check(struct gy_net_world *w, struct gy_error *err)
 {
     return w != NULL ? gy_net_guard_lost(w->guard, err) : GY_OK;
@@ -304,6 +310,8 @@ GY_INT int gy_net_world_end(struct gy_net_world *w, struct gy_error *err)
 GY_INT int gy_net_world_explain(struct gy_net_world *w, int status, struct gy_error *err)
 {
     const struct timespec moment = {0, 5000000};
+    if (status < 0)
+        gy_net_world_fail(w);
     if (status != GY_E_PEER || w == NULL)
         return status;
     const int64_t deadline = gy_clock_ns() + GY_NET_SILENT_NS + 2 * GY_NET_BEAT_NS;

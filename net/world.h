@@ -47,6 +47,7 @@ GY_INT int gy_net_world_join(struct gy_net_world *world, struct gy_net_node *nod
 GY_INT void gy_net_world_leave(struct gy_net_world *world, int channel);
 /* This rank begins a sum; all ranks begin the same number of them. NULL is fine. */
 GY_INT void gy_net_world_enter(struct gy_net_world *world);
+GY_INT void gy_net_world_fail(struct gy_net_world *world); /* as gy_net_guard_fail; NULL is fine */
 GY_INT int gy_net_world_check(struct gy_net_world *world, struct gy_error *err); /* GY_E_PEER: a rank is lost */
 /* Waits until all ranks have come here. GY_E_PEER: one is lost, or has left. NULL is fine. */
 GY_INT int gy_net_world_end(struct gy_net_world *world, struct gy_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whoever is gone is named: a process that is killed, one whose child keeps its connections open, one that stands still, one that does and is
- * ended before everybody noticed, one that left in peace before the others were done, one that stands still or leaves while the others wait
- * for all to be through; the same sentence on every rank. Ranks that leave together are nobody's loss. */
+ * ended before everybody noticed, one that left in peace before the others were done, one that failed in a sum which the others are in, one
+ * that stands still or leaves while the others wait for all to be through; the same sentence on every rank. Ranks that leave together are nobody's loss. */
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -20,7 +20,8 @@ long syscall(long number, ...); /* not declared under strict POSIX */
 #define GUARD_WAIT 20000000000LL
 
 enum guard_end {
-    GUARD_END_PEACE, GUARD_END_KILL, GUARD_END_STOP, GUARD_END_STILL, GUARD_END_EARLY, GUARD_END_ORPHAN, GUARD_END_LAST_STOP, GUARD_END_LAST_LEFT
+    GUARD_END_PEACE, GUARD_END_KILL, GUARD_END_STOP, GUARD_END_STILL, GUARD_END_EARLY, GUARD_END_FAILED, GUARD_END_ORPHAN, GUARD_END_LAST_STOP,
+    GUARD_END_LAST_LEFT
 };
 struct guard_case {
     enum guard_end end;
@@ -54,6 +55,11 @@ static int guard_rank(const struct guard_case *c, struct gy_net_guard *guard, in
         return gy_net_guard_end(guard, err);
     if ((c->end == GUARD_END_EARLY || c->end == GUARD_END_LAST_LEFT) && rank == c->victim)
         return GY_OK;
+    if (rank == c->victim && c->end == GUARD_END_FAILED) { /* in the sum in which the others wait */
+        gy_net_guard_enter(guard);
+        gy_net_guard_fail(guard);
+        return GY_OK;
+    }
     if (rank == c->victim && c->end == GUARD_END_ORPHAN && fork() == 0) {
         guard_sleep(6); /* longer than the others take; it has all that was open */
         _exit(0);
@@ -171,7 +177,8 @@ int main(void)
         {GUARD_END_KILL, 1, 0, "has ended; it has not entered sum 6, last seen "}, {GUARD_END_STOP, 3, 1, "is silent for 2.5 seconds"},
         {GUARD_END_STOP, 0, 1, "rank 0 on "}, {GUARD_END_STILL, 0, 1, "is silent for 2.5 seconds"}, {GUARD_END_STILL, 2, 1, "is silent for 2.5 seconds"},
         {GUARD_END_EARLY, 1, 1, "has left the job; it has not entered sum 6"},
-        {GUARD_END_EARLY, 0, 0, "has left the job"}, {GUARD_END_ORPHAN, 2, 1, "has ended; it has not entered sum 6"},
+        {GUARD_END_EARLY, 0, 0, "has left the job"}, {GUARD_END_FAILED, 2, 1, "has failed in a sum and left the job"},
+        {GUARD_END_FAILED, 0, 1, "has failed in a sum and left the job"}, {GUARD_END_ORPHAN, 2, 1, "has ended; it has not entered sum 6"},
         {GUARD_END_ORPHAN, 0, 1, "has ended; it has not entered sum 6"}, {GUARD_END_LAST_STOP, 2, 1, "is silent for 2.5 seconds"},
         {GUARD_END_LAST_STOP, 0, 1, "is silent for 2.5 seconds"}, {GUARD_END_LAST_LEFT, 1, 1, "has left the job"},
         {GUARD_END_LAST_LEFT, 0, 0, "has left the job"},
