@@ -94,7 +94,7 @@ static void *faults_hook(void *user, void *ptr, size_t old_bytes, size_t new_byt
 /* ---- the C library ---- */
 
 /* A new folder, in memory where the system has one for files. */
-static void faults_folder(char *root, size_t room)
+static inline void faults_folder(char *root, size_t room)
 {
     static const char *const above[] = { "/dev/shm", "/tmp" };
     for (size_t i = 0; i < GY_COUNT(above); i++) {
