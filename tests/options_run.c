@@ -26,11 +26,14 @@ static int opt_below(const struct opt_case *c, int kind, int step, int sample, i
     return (int)(opt_word(c, kind, step, sample, what) % (uint32_t)below);
 }
 
-/* Samples of a batch; fewer than the net was opened for in most brief ones. */
+/* Samples of a batch. Shards, and norms of all ranks, refuse what is not full: each time, and on every rank. */
 static int opt_count(const struct opt_case *c, int kind, int step, int rank)
 {
     const int own = c->config.shards > 0 && kind != OPT_EVAL ? c->config.shards / c->ranks * OPT_BATCH : OPT_BATCH;
-    return c->brief ? own - (c->config.shards > 0 ? 1 : opt_below(c, kind, step, rank, 1, 3)) : own;
+    const int fixed = c->config.shards > 0 || c->config.sync_bn;
+    if (c->brief == OPT_SINGLE)
+        return 1;
+    return c->brief == OPT_BRIEF ? own - (fixed ? 1 : opt_below(c, kind, step, rank, 1, 3)) : own;
 }
 
 /* Moves, flips and a box, as far as the case has them. Partners are of the own shard. */

@@ -46,6 +46,7 @@ const struct opt_row opt_rows[] = {
     { "mean", OPT_INT, offsetof(struct opt_case, mean), { 0, 1 }, 2, { "none", "own" }, NULL, 0 },
     { "mix", OPT_INT, offsetof(struct opt_case, mix), { OPT_MIX_NONE, OPT_MIX_UP, OPT_MIX_CUT, OPT_MIX_MOVE, OPT_MIX_FLIP, OPT_MIX_ALL }, 6,
       { "none", "mixup", "cutmix", "move", "flip", "all" }, NULL, 0 },
+    { "brief", OPT_INT, offsetof(struct opt_case, brief), { OPT_FULL, OPT_BRIEF, OPT_SINGLE }, 3, { "no", "some", "one" }, NULL, 0 },
     { "labels", OPT_INT, offsetof(struct opt_case, labels), { OPT_LABELS_ALL, OPT_LABELS_SOME, OPT_LABELS_FEW, OPT_LABELS_NONE }, 4,
       { "all", "some", "few", "none" }, NULL, 0 },
     { "loss", OPT_INT, offsetof(struct opt_case, loss), { 0, 1, 2 }, 3, { "softmax", "smooth", "mse" }, NULL, 0 },
@@ -73,7 +74,16 @@ static int opt_uneven(const struct opt_case *c) { return c->config.shards % c->r
 static int opt_no_power(const struct opt_case *c) { return c->ranks > 1 && (opt_own_shards(c) & (opt_own_shards(c) - 1)) != 0; }
 static int opt_shards_accumulate(const struct opt_case *c) { return c->config.shards > 0 && c->config.accumulate > 1; }
 static int opt_shards_sync(const struct opt_case *c) { return c->config.shards > 0 && c->config.sync_bn; }
-static int opt_brief_shards(const struct opt_case *c) { return c->config.shards > 0 && c->brief; }
+static int opt_brief_shards(const struct opt_case *c) { return c->config.shards > 0 && c->brief != OPT_FULL; }
+static int opt_has_norms(const struct opt_case *c) { return strstr(opt_bodies[c->body], "bn\n") != NULL; }
+static int opt_brief_sync(const struct opt_case *c)
+{
+    return c->config.shards == 0 && c->config.sync_bn && c->ranks > 1 && c->brief != OPT_FULL && opt_has_norms(c);
+}
+static int opt_one_value(const struct opt_case *c) /* the last body's norm is behind a linear */
+{
+    return c->config.shards == 0 && c->brief == OPT_SINGLE && c->body == (int)GY_COUNT(opt_bodies) - 1 && !opt_brief_sync(c);
+}
 
 const struct opt_refusal opt_refusals[] = {
     { opt_half, GYRE_E_UNSUPPORTED, 0, "dtype f16: " },
@@ -82,6 +92,8 @@ const struct opt_refusal opt_refusals[] = {
     { opt_shards_accumulate, GYRE_E_ARG, 0, "shards and accumulate together: more shards do what accumulate does" },
     { opt_shards_sync, GYRE_E_ARG, 0, "shards and sync_bn together: each shard has batch-norm statistics of its own" },
     { opt_brief_shards, GYRE_E_ARG, 1, " shards of 4 on " },
+    { opt_brief_sync, GYRE_E_ARG, 1, " of 4 samples with sync_bn on 2 ranks: layer " },
+    { opt_one_value, GYRE_E_ARG, 1, "which needs more than 1 value a channel to train" },
 };
 const int opt_refusal_count = (int)GY_COUNT(opt_refusals);
 
@@ -164,13 +176,13 @@ void opt_plain(struct opt_case *c, uint64_t number)
     c->resume = 1;
 }
 
-/* Each value has its turn; one to five others come by chance, on a net and a number of ranks by chance. */
+/* Each value has its turn; two to eight others come by chance, on a net and a number of ranks by chance. */
 void opt_draw(struct opt_case *c, uint64_t number)
 {
     opt_plain(c, number);
     c->pick[opt_row_named("body")] = opt_number(number, 0, opt_rows[opt_row_named("body")].count);
     c->pick[opt_row_named("ranks")] = opt_number(number, 1, 2);
-    for (int k = opt_number(number, 2, 5); k >= 0; k--)
+    for (int k = 1 + opt_number(number, 2, 7); k >= 0; k--)
         opt_pick_nth(c, opt_number(number, (uint64_t)(3 + k), opt_value_count()));
     opt_pick_nth(c, (int)(number % (uint64_t)opt_value_count()));
     opt_make(c);

@@ -15,7 +15,7 @@
 #include "options.h"
 #include "train_truth.h"
 
-#define OPT_QUICK 200       /* combinations of the quick suite */
+#define OPT_QUICK 240       /* combinations of the quick suite */
 #define OPT_FIRST 1         /* the first one's number */
 #define OPT_LEAST 3         /* each value is seen so often in it, at least */
 
@@ -225,14 +225,20 @@ static const struct opt_fault opt_faults[] = {
     { TRAIN_OWN_LOSS, "ranks=2" },
     { TRAIN_SAME_DROPOUT, "dropout=0.3" },
     { TRAIN_RANKS_DROP_ALIKE, "dropout=0.3 ranks=2" },
+    { TRAIN_SAME_DROPOUT, "dropout=0.3 accumulate=2" },
+    { TRAIN_RANKS_DROP_ALIKE, "dropout=0.3 shards=4" },
+    { TRAIN_RANKS_DROP_ALIKE, "dropout=0.3 shards=4 ranks=2" },
     { TRAIN_EVAL_DROPS, "dropout=0.3" },
     { TRAIN_LABELS_UNMIXED, "mix=mixup" },
     { TRAIN_PIXELS_UNMIXED, "mix=cutmix" },
     { TRAIN_NO_FLIP, "mix=flip" },
     { TRAIN_MOVED_BACK, "mix=move" },
     { TRAIN_NO_SMOOTHING, "loss=smooth" },
+    { TRAIN_EVAL_SMOOTHED, "loss=smooth" },
     { TRAIN_UNLABELLED_COUNT, "labels=some" },
     { TRAIN_TARGETS_IGNORED, "loss=mse targets=own" },
+    { TRAIN_FILLED_UP, "brief=some body=norms" },
+    { TRAIN_FILLED_UP, "brief=one body=residual" },
     { TRAIN_BYTES_WHOLE, "input=u8" },
     { TRAIN_NO_MEAN, "mean=own" },
     { TRAIN_STD_FIRST, "mean=own" },
@@ -255,9 +261,13 @@ static void opt_check_fault(const struct opt_fault *f, uint64_t number)
 
 static void opt_check_faults(void)
 {
-    T_CHECK(GY_COUNT(opt_faults) == TRAIN_FAULTS - 2);
-    for (size_t i = 0; i < GY_COUNT(opt_faults); i++)
+    int seen[TRAIN_FAULTS] = { 1 };
+    for (size_t i = 0; i < GY_COUNT(opt_faults); i++) {
         opt_check_fault(&opt_faults[i], 1000 + i);
+        seen[opt_faults[i].fault] = 1;
+    }
+    for (int k = 0; k < TRAIN_FAULTS; k++)
+        T_CHECK_MSG(seen[k], "fault %d is never planted", k);
 }
 
 /* The way back of a failure: of a combination with nesterov and others nesterov is left. */
@@ -266,7 +276,7 @@ static void opt_check_shrink(void)
     struct opt_case c;
     struct opt_verdict v = { 0 };
     char text[600] = "";
-    for (uint64_t n = 2000; n < 2400 && !v.wrong; n++) {
+    for (uint64_t n = 2000; n < 4000 && !v.wrong; n++) {
         opt_draw(&c, n);
         opt_print(&c, text, sizeof text);
         if (strstr(text, "nesterov=1") && strlen(text) > 60)

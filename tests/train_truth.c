@@ -47,22 +47,25 @@ static void train_shake(const struct train_truth *t, int stream, double *values,
         values[i] += (own * fabs(values[i]) + TRAIN_EPS * mean) * train_noise(t->now->world, stream, i);
 }
 
-/* A norm's mean is rounded, too: the gradient by its input is off by the same in all of a channel. */
-static void train_shake_mean(const struct train_truth *t, int node, double *values, int64_t count)
+/* The gradient by a norm's input is a difference that may be far smaller than its terms: they are rounded, and so is the
+ * mean, by which all of a channel is off together. */
+static void train_shake_norm(const struct train_truth *t, int norm, double *values, int64_t count)
 {
-    const int64_t channels = t->graph.nodes[node].geom.k;
-    const double *x = t->net.value[node], pixels = (double)(count / channels);
+    const struct gy_node *node = &t->graph.nodes[norm];
+    const int64_t channels = node->geom.k;
+    const double *x = t->net.value[node->input[0]], *dy = t->net.dvalue[norm], pixels = (double)(count / channels);
     for (int64_t c = 0; c < channels && t->now->world > 0; c++) {
         double mean = 0, square = 0, slope = 0;
         for (int64_t i = c; i < count; i += channels) {
             mean += x[i] / pixels;
-            slope += fabs(values[i]) / pixels;
+            slope += fabs(dy[i]) / pixels;
         }
         for (int64_t i = c; i < count; i += channels)
             square += (x[i] - mean) * (x[i] - mean) / pixels;
-        const double off = TRAIN_EPS * fabs(mean) / sqrt(square + 1e-12) * slope * train_noise(t->now->world, 20000 + node, c);
+        const double rstd = 1 / sqrt(square + (double)node->f[0]), off = TRAIN_EPS * rstd * fabs(t->net.param[node->weight][c]) * slope;
+        const double common = (1 + fabs(mean) * rstd) * train_noise(t->now->world, 20000 + norm, c);
         for (int64_t i = c; i < count; i += channels)
-            values[i] += off;
+            values[i] += off * (common + train_noise(t->now->world, 30000 + norm, i));
     }
 }
 
@@ -102,8 +105,8 @@ static void train_node(void *user, int node, double *values, int64_t count)
     const int back = values == t->net.dvalue[node];
     const int64_t size = count / g->count;
     train_shake(t, 2 * node + back, values, count);
-    if (back && t->normed[node])
-        train_shake_mean(t, node, values, count);
+    if (back && t->norm[node] > 0)
+        train_shake_norm(t, t->norm[node], values, count);
     for (int p = 0; p < g->parts; p++) {
         if (t->drop[node] > 0 && (g->training || train_is(t, TRAIN_EVAL_DROPS)))
             train_drop(t, &g->part[p], node, values, size);
@@ -130,6 +133,7 @@ static void train_pass(struct train_truth *t, const struct train_group *g)
     const struct truth_batch batch = { .count = g->count, .x = t->x, .label = t->label, .mix = t->mix,
                                        .target = t->targets ? t->target : NULL };
     t->now = g;
+    t->graph.nodes[t->graph.loss].f[0] = g->training || train_is(t, TRAIN_EVAL_SMOOTHED) ? t->smooth : 0;
     train_load(t, g->part[0].rank);
     truth_forward(&t->net, &batch, g->training);
     if (g->training)
@@ -449,15 +453,15 @@ static int train_take_graph(struct train_truth *t)
 {
     struct gy_graph *g = &t->graph;
     t->drop = gy_arena_take(&t->arena, (size_t)g->node_count, sizeof *t->drop);
-    t->normed = gy_arena_take(&t->arena, (size_t)g->node_count, sizeof *t->normed);
-    for (int i = 0; i < g->node_count && t->drop && t->normed; i++) {
+    t->norm = gy_arena_take(&t->arena, (size_t)g->node_count, sizeof *t->norm);
+    for (int i = 0; i < g->node_count && t->drop && t->norm; i++) {
         t->drop[i] = g->nodes[i].layer == GY_LAYER_DROPOUT ? (double)g->nodes[i].f[0] : 0;
         g->nodes[i].f[0] = g->nodes[i].layer == GY_LAYER_DROPOUT ? 0 : g->nodes[i].f[0];
-        t->normed[g->nodes[i].input[0]] |= g->nodes[i].layer == GY_LAYER_BN;
+        if (g->nodes[i].layer == GY_LAYER_BN)
+            t->norm[g->nodes[i].input[0]] = i;
     }
-    if (train_is(t, TRAIN_NO_SMOOTHING))
-        g->nodes[g->loss].f[0] = 0;
-    return t->drop && t->normed ? 0 : -1;
+    t->smooth = train_is(t, TRAIN_NO_SMOOTHING) ? 0 : g->nodes[g->loss].f[0];
+    return t->drop && t->norm ? 0 : -1;
 }
 
 static int train_take_batch(struct train_truth *t, size_t count)
