@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An open net as a user sees it: lifecycle, memory, bits, files. The nets are small but have every kind of fusion. */
 #include "../engine/base/file.h"
+#include "../engine/base/mem.h"
 #include "../engine/base/rng.h"
 #include "../engine/gyre.h"
 #include "t.h"
@@ -374,6 +375,37 @@ static void eng_test_measure(const struct eng_case *c)
     T_CHECK(gyre_measure(&config, &less, &error) == GYRE_OK && less.host_bytes < need.host_bytes && less.gradient_bytes == 0);
 }
 
+/* Memory at any address that malloc may give, 16 bytes apart. */
+static void *eng_skewed(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
+{
+    const size_t skew = *(const size_t *)user;
+    unsigned char *block = NULL;
+    (void)old_bytes;
+    if (new_bytes == 0)
+        free(ptr ? (unsigned char *)ptr - skew : NULL);
+    else if (!ptr && posix_memalign((void **)&block, 64, new_bytes + skew) == 0)
+        return block + skew;
+    return NULL;
+}
+
+/* What an arena's chunk holds does not depend on where it lies: else a net takes more memory than was measured elsewhere. */
+static void eng_test_chunks(void)
+{
+    int held[4];
+    for (size_t i = 0; i < 4; i++) {
+        size_t skew = 16 * i;
+        const struct gy_alloc alloc = { eng_skewed, &skew };
+        struct gy_arena arena;
+        gy_arena_open_hook(&arena, &alloc);
+        T_CHECK(gy_arena_take(&arena, 1, 1) != NULL);
+        const size_t one = arena.reserved;
+        for (held[i] = 0; arena.reserved == one && gy_arena_take(&arena, 1, 1);)
+            held[i]++;
+        gy_arena_close(&arena);
+        T_CHECK_MSG(held[i] == held[0], "%d pieces, %d where the chunk lies %zu bytes further", held[0], held[i], skew);
+    }
+}
+
 static void eng_test_nonfinite(void)
 {
     const struct eng_case *c = &eng_cases[0];
@@ -494,6 +526,7 @@ int main(void)
         eng_test_each_failure(&eng_cases[i]);
         eng_test_measure(&eng_cases[i]);
     }
+    eng_test_chunks();
     eng_test_accumulate();
     eng_test_made_again();
     eng_test_nonfinite();

@@ -117,7 +117,8 @@ GY_INT void gy_arena_open_hook(struct gy_arena *arena, const struct gy_alloc *al
     arena->alloc = *alloc;
 }
 
-/* A new chunk with room for at least bytes, which are cleared as they are given out. */
+/* A new chunk with room for at least bytes, which are cleared as they are given out. Its head and what aligns the first byte
+ * take two cache lines, wherever it lies: the chunks that an arena needs are the same at every address. */
 static int mem_add_chunk(struct gy_arena *arena, size_t bytes, int large)
 {
     struct gy_large memory;
@@ -134,7 +135,7 @@ static int mem_add_chunk(struct gy_arena *arena, size_t bytes, int large)
     arena->reserved += whole;
     const size_t past = (size_t)((uintptr_t)(chunk + 1) % GY_CACHE_LINE);
     arena->at = (unsigned char *)(chunk + 1) + (past ? GY_CACHE_LINE - past : 0);
-    arena->left = whole - (size_t)(arena->at - (unsigned char *)chunk);
+    arena->left = whole - 2 * GY_CACHE_LINE;
     return 0;
 }
 
