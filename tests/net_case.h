@@ -74,6 +74,7 @@ struct net_run {
 int net_test_run(const struct net_test *t, const struct net_run *run, double *answer, char *why);
 /* How far the answer is from the truth: 1 is as far as rounding may bring it; *why says what is off
  * most. NaN, infinity: it is no number. */
+int net_test_is_vague(const struct net_test *t, int dtype); /* rounding drowns the gradients, and nearly all is allowed */
 double net_test_off(const struct net_test *t, int dtype, const double *answer, char *why);
 /* 0: weights after the update are what the optimiser's rule makes of the answer's gradients; else
  * *why says which is not. */

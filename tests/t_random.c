@@ -38,7 +38,8 @@ static const char *const random_isas[] = { "ref", "avx2", "avx512", "avx512bf16"
 /* What the processes share. */
 struct random_shared {
     int at;                        /* net that is worked on */
-    int runs, listened, redrawn, shrunk;
+    int listened, redrawn, shrunk;
+    int compared[2], vague[2]; /* runs in f32 and bf16; those of which rounding leaves little */
     /* Faults in f32 and bf16; those that change a number that is compared, that are seen, that end
      * the process. */
     int planted[2], changed[2], seen[2], crashed;
@@ -245,7 +246,6 @@ static double random_off(struct net_test *t, int dtype, const double *answer, ch
 static int random_run(struct net_test *t, const struct net_run *run, double *answer, char *why)
 {
     char what[NET_WHY - 80];
-    random_shared->runs++;
     int status = net_test_run(t, run, answer, what) != 0;
     const double off = status ? 0 : random_off(t, run->dtype, answer, what);
     double *const worst = &random_shared->worst[run->dtype == GYRE_BF16];
@@ -255,6 +255,8 @@ static int random_run(struct net_test *t, const struct net_run *run, double *ans
         status = net_test_updated(t, answer, what) != 0;
     if (!status)
         *worst = off > *worst ? off : *worst;
+    random_shared->vague[run->dtype == GYRE_BF16] += net_test_is_vague(t, run->dtype);
+    random_shared->compared[run->dtype == GYRE_BF16]++;
     if (status)
         snprintf(why, NET_WHY, "%s, %s, %d threads: %s", run->isa, run->dtype == GYRE_BF16 ? "bf16" : "f32",
                  run->threads, what);
@@ -626,18 +628,21 @@ static void random_counts(const struct random_options *o)
                     r->kinds[i], RANDOM_LEAST);
     for (int i = 0; i < KINDS; i++)
         printf("%s%s: %d", i == 0 ? "" : i % 5 == 0 ? ",\n" : ", ", random_kind_names[i], r->kinds[i]);
-    printf("\n%d nets, %d runs; %d listened to more closely, %d with other samples\n", o->nets, r->runs, r->listened,
-           r->redrawn);
+    printf("\n%d nets, %d listened to more closely, %d with other samples\n", o->nets, r->listened, r->redrawn);
     for (int half = 0; half < 2; half++)
-        printf("%s: largest error %.2f of what is allowed; planted faults: %d, of which %d change something, %d are "
+        printf("%s: %d runs, %d of them vague; largest error %.2f of what is allowed; planted faults: %d, of which "
+               "%d change something, %d are "
                "seen\n",
-               half ? "bf16" : "f32", r->worst[half], r->planted[half], r->changed[half], r->seen[half]);
+               half ? "bf16" : "f32", r->compared[half], r->vague[half], r->worst[half], r->planted[half],
+               r->changed[half], r->seen[half]);
     if (!o->counted)
         return;
     T_CHECK_MSG(r->changed[0] >= RANDOM_LEAST && r->seen[0] * 20 >= r->changed[0] * 19, "%d of %d in f32", r->seen[0],
                 r->changed[0]);
     T_CHECK_MSG(r->changed[1] >= RANDOM_LEAST && r->seen[1] * 20 >= r->changed[1] * 13, "%d of %d in bf16",
                 r->seen[1], r->changed[1]);
+    T_CHECK_MSG(r->vague[0] * 50 <= r->compared[0] && r->vague[1] * 5 <= r->compared[1], "%d, %d are vague",
+                r->vague[0], r->vague[1]);
     T_CHECK_MSG(r->redrawn * 10 <= o->nets, "%d nets needed other samples", r->redrawn);
 }
 
