@@ -237,7 +237,7 @@ static void opt_judge_between(struct opt_judge *j, int step)
         opt_judge_scores(j, step, r, "predictions", s->predicted);
     }
     opt_judge_probe(j, step);
-    if (j->c->between == OPT_BETWEEN_SET)
+    if (j->c->between == OPT_BETWEEN_SET && j->t.fault != TRAIN_SET_ALONE)
         opt_judge_set(j);
 }
 

@@ -26,6 +26,8 @@ static int opt_below(const struct opt_case *c, int kind, int step, int sample, i
     return (int)(opt_word(c, kind, step, sample, what) % (uint32_t)below);
 }
 
+int opt_is_bad(const struct opt_case *c, int step) { return c->bad == step + 1; }
+
 /* Samples of a batch. Shards, and norms of all ranks, refuse what is not full: each time, and on every rank. */
 static int opt_count(const struct opt_case *c, int kind, int step, int rank)
 {
@@ -33,7 +35,7 @@ static int opt_count(const struct opt_case *c, int kind, int step, int rank)
     const int fixed = c->config.shards > 0 || c->config.sync_bn;
     if (c->brief == OPT_SINGLE)
         return 1;
-    return c->brief == OPT_BRIEF ? own - (fixed ? 1 : opt_below(c, kind, step, rank, 1, 3)) : own;
+    return c->brief == OPT_BRIEF && !(kind == OPT_TRAIN && opt_is_bad(c, step)) ? own - (fixed ? 1 : opt_below(c, kind, step, rank, 1, 3)) : own;
 }
 
 /* Moves, flips and a box, as far as the case has them. Partners are of the own shard. */
@@ -59,8 +61,6 @@ static struct gyre_mix opt_mixed(const struct opt_case *c, const struct gyre_sha
     m.flip = (all || c->mix == OPT_MIX_FLIP) && opt_below(c, kind, step, sample, 1005, 3) > 0;
     return m;
 }
-
-int opt_is_bad(const struct opt_case *c, int step) { return c->bad == step + 1; }
 
 static void opt_sample(const struct opt_case *c, const struct gyre_shape *shape, int kind, int step, int sample, int place, struct opt_data *d)
 {
@@ -94,8 +94,9 @@ void opt_batch(const struct opt_case *c, const struct gyre_shape *shape, int kin
     if (c->targets > 1)
         d->batch.label = NULL;
     const int bad = kind == OPT_TRAIN && opt_is_bad(c, step) && rank == (c->config.shards > 0 ? 0 : c->ranks - 1);
-    for (int i = 0; i < shape->h * shape->w * shape->c && bad; i++)
-        d->x[i] = NAN; /* of the whole sample: wherever it is moved */
+    const int pixels = shape->h * shape->w * shape->c;
+    for (int i = 0; i < pixels && bad; i++)
+        d->x[(count - 1) * pixels + i] = NAN; /* of a whole sample: wherever it is moved; the last: a brief batch does not overwrite it */
 }
 
 /* ---- what a net holds ---- */

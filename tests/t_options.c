@@ -197,6 +197,7 @@ static const struct opt_fault opt_faults[] = {
     { TRAIN_BETAS_SWAPPED, "optimizer=adamw" },
     { TRAIN_EPS_INSIDE, "optimizer=adamw eps=0.001" },
     { TRAIN_NO_RATIO, "optimizer=lars" },
+    { TRAIN_NO_RATIO, "optimizer=lars labels=none ranks=2" },
     { TRAIN_RATIO_UNCUT, "optimizer=lars clip=0.1 decay=0.1" },
     { TRAIN_RATIO_NO_DECAY, "optimizer=lars decay=0.1" },
     { TRAIN_RATIO_OF_BIASES, "optimizer=lars body=norms" },
@@ -238,11 +239,13 @@ static const struct opt_fault opt_faults[] = {
     { TRAIN_UNLABELLED_COUNT, "labels=some" },
     { TRAIN_TARGETS_IGNORED, "loss=mse targets=own" },
     { TRAIN_FILLED_UP, "brief=some body=norms" },
+    { TRAIN_FILLED_UP, "brief=some body=norms bad=second" },
     { TRAIN_FILLED_UP, "brief=one body=residual" },
     { TRAIN_BYTES_WHOLE, "input=u8" },
     { TRAIN_NO_MEAN, "mean=own" },
     { TRAIN_STD_FIRST, "mean=own" },
     { TRAIN_PROBE_COUNTS, "dropout=0.3 between=gradient" },
+    { TRAIN_SET_ALONE, "ema=0.998 between=set" },
 };
 
 static void opt_check_fault(const struct opt_fault *f, uint64_t number)
