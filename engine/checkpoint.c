@@ -188,7 +188,10 @@ static int ckpt_fits(const struct gy_st_tensor *t, const struct gy_param *p)
 static int ckpt_row(struct gyre_net *net, struct ckpt_reader *r, const struct gy_st_tensor *t, int param, int region, int32_t k)
 {
     const int64_t count = gy_param_row_count(&net->graph.params[param]);
-    GY_TRY(gy_st_read_f32(t, k * count, count, net->row2, &net->error));
+    struct gy_error err;
+    const int status = gy_st_read_f32(t, k * count, count, net->row2, &err);
+    if (status != GY_OK)
+        return gy_net_fail(net, status, "%.200s: %.240s", r->path, err.text);
     const int overflows = region == GY_AT_GRAD && net->config.dtype == GYRE_F16; /* the update will skip such sums */
     for (int64_t i = 0; i < count && !overflows; i++)
         if (!isfinite(net->row2[i]))
