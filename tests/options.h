@@ -18,7 +18,7 @@
 #define OPT_TEXT 1024
 
 enum opt_labels { OPT_LABELS_ALL, OPT_LABELS_SOME, OPT_LABELS_FEW, OPT_LABELS_NONE /* in every other step */ };
-enum opt_brief { OPT_FULL, OPT_BRIEF /* most batches, by a different number */, OPT_SINGLE /* one sample */ };
+enum opt_brief { OPT_FULL, OPT_BRIEF /* two of three batches */, OPT_SINGLE /* one sample */ };
 enum opt_mix { OPT_MIX_NONE, OPT_MIX_UP, OPT_MIX_CUT, OPT_MIX_MOVE, OPT_MIX_FLIP, OPT_MIX_ALL };
 enum opt_between { OPT_BETWEEN_NONE, OPT_BETWEEN_GRADIENT, OPT_BETWEEN_FIND, OPT_BETWEEN_SET, OPT_BETWEEN_EXPORT };
 

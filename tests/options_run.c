@@ -35,7 +35,8 @@ static int opt_count(const struct opt_case *c, int kind, int step, int rank)
     const int fixed = c->config.shards > 0 || c->config.sync_bn;
     if (c->brief == OPT_SINGLE)
         return 1;
-    return c->brief == OPT_BRIEF && !(kind == OPT_TRAIN && opt_is_bad(c, step)) ? own - (fixed ? 1 : opt_below(c, kind, step, rank, 1, 3)) : own;
+    return c->brief == OPT_BRIEF && (fixed || (step % 3 > 0 && !(kind == OPT_TRAIN && opt_is_bad(c, step))))
+               ? own - 1 - (fixed ? 0 : opt_below(c, kind, step, rank, 1, 2)) : own;
 }
 
 /* Moves, flips and a box, as far as the case has them. Partners are of the own shard. */

@@ -235,7 +235,6 @@ static const struct opt_fault opt_faults[] = {
     { TRAIN_NO_FLIP, "mix=flip" },
     { TRAIN_MOVED_BACK, "mix=move" },
     { TRAIN_NO_SMOOTHING, "loss=smooth" },
-    { TRAIN_EVAL_SMOOTHED, "loss=smooth" },
     { TRAIN_UNLABELLED_COUNT, "labels=some" },
     { TRAIN_TARGETS_IGNORED, "loss=mse targets=own" },
     { TRAIN_FILLED_UP, "brief=some body=norms" },

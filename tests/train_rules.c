@@ -4,6 +4,7 @@
 #include "train_rules.h"
 
 #define TRAIN_STEPS 8                    /* of halving what a gradient may be off */
+#define TRAIN_MORE 1.1                   /* nor where it was looked at */
 #define TRAIN_ROUND 4.76837158203125e-7 /* 2^-21: eight half steps of float, for the roundings of one update */
 
 static const double train_pi = 3.14159265358979323846;
@@ -174,7 +175,7 @@ static struct train_four train_renew(const struct train_truth *t, int param, int
     for (int k = 0; k < TRAIN_STATE; k++)
         was.of[k] = t->vector[k][0][param].world[0][e];
     const struct train_four is = train_element(&rule, g, &was);
-    for (int k = 0; k < 2 * TRAIN_STEPS; k++) { /* AdamW's step need not be largest at an end */
+    for (int k = 0; k < 2 * TRAIN_STEPS; k++) { /* AdamW's step need not be largest at an end, */
         const double far = ldexp(k % 2 ? 1 : -1, -(k / 2)) * g_off;
         const struct train_four other = train_element(&rule, g + far, &was);
         train_further(off, &is, &other);
@@ -185,7 +186,7 @@ static struct train_four train_renew(const struct train_truth *t, int param, int
         train_further(by_norm, &is, &other);
     }
     for (int k = 0; k < TRAIN_STATE; k++)
-        off[k] += by_norm[k] + TRAIN_ROUND * (fabs(was.of[k]) + fabs(is.of[k]));
+        off[k] = TRAIN_MORE * (off[k] + by_norm[k]) + TRAIN_ROUND * (fabs(was.of[k]) + fabs(is.of[k]));
     return is;
 }
 

@@ -36,19 +36,21 @@ static double train_noise(int world, int node, int64_t element)
 
 /* ---- one pass of a group ---- */
 
+/* What storing a value costs. */
+static double train_eps(const struct train_truth *t) { return t->config->dtype == GYRE_BF16 ? TRAIN_HALF_EPS : TRAIN_EPS; }
+
 static void train_shake(const struct train_truth *t, int stream, double *values, int64_t count)
 {
-    const double own = t->config->dtype == GYRE_BF16 ? TRAIN_HALF_EPS : TRAIN_EPS;
     double squares = 0;
     for (int64_t i = 0; i < count; i++)
         squares += values[i] * values[i];
     const double mean = sqrt(squares / (double)(count > 0 ? count : 1));
     for (int64_t i = 0; i < count && t->now->world > 0; i++)
-        values[i] += (own * fabs(values[i]) + TRAIN_EPS * mean) * train_noise(t->now->world, stream, i);
+        values[i] += (train_eps(t) * fabs(values[i]) + TRAIN_EPS * mean) * train_noise(t->now->world, stream, i);
 }
 
-/* The gradient by a norm's input is a difference that may be far smaller than its terms: they are rounded, and so is the
- * mean, by which all of a channel is off together. */
+/* The gradient by a norm's input is a difference that may be far smaller than its terms: they are rounded. The mean is that of
+ * values before they are stored, by which all of a channel is off together. */
 static void train_shake_norm(const struct train_truth *t, int norm, double *values, int64_t count)
 {
     const struct gy_node *node = &t->graph.nodes[norm];
@@ -62,10 +64,10 @@ static void train_shake_norm(const struct train_truth *t, int norm, double *valu
         }
         for (int64_t i = c; i < count; i += channels)
             square += (x[i] - mean) * (x[i] - mean) / pixels;
-        const double rstd = 1 / sqrt(square + (double)node->f[0]), off = TRAIN_EPS * rstd * fabs(t->net.param[node->weight][c]) * slope;
-        const double common = (1 + fabs(mean) * rstd) * train_noise(t->now->world, 20000 + norm, c);
+        const double rstd = 1 / sqrt(square + (double)node->f[0]), term = rstd * fabs(t->net.param[node->weight][c]) * slope;
+        const double common = (TRAIN_EPS + train_eps(t) * fabs(mean) * rstd) * train_noise(t->now->world, 20000 + norm, c);
         for (int64_t i = c; i < count; i += channels)
-            values[i] += off * (common + train_noise(t->now->world, 30000 + norm, i));
+            values[i] += term * (common + TRAIN_EPS * train_noise(t->now->world, 30000 + norm, i));
     }
 }
 
@@ -133,7 +135,6 @@ static void train_pass(struct train_truth *t, const struct train_group *g)
     const struct truth_batch batch = { .count = g->count, .x = t->x, .label = t->label, .mix = t->mix,
                                        .target = t->targets ? t->target : NULL };
     t->now = g;
-    t->graph.nodes[t->graph.loss].f[0] = g->training || train_is(t, TRAIN_EVAL_SMOOTHED) ? t->smooth : 0;
     train_load(t, g->part[0].rank);
     truth_forward(&t->net, &batch, g->training);
     if (g->training)
@@ -460,7 +461,8 @@ static int train_take_graph(struct train_truth *t)
         if (g->nodes[i].layer == GY_LAYER_BN)
             t->norm[g->nodes[i].input[0]] = i;
     }
-    t->smooth = train_is(t, TRAIN_NO_SMOOTHING) ? 0 : g->nodes[g->loss].f[0];
+    if (train_is(t, TRAIN_NO_SMOOTHING))
+        g->nodes[g->loss].f[0] = 0;
     return t->drop && t->norm ? 0 : -1;
 }
 

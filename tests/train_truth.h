@@ -39,7 +39,7 @@ enum train_fault {
     TRAIN_WARMUP_FROM_0, TRAIN_WARMUP_COUNTS, TRAIN_MILESTONE_LATE, TRAIN_FINAL_0, TRAIN_POWER_1, TRAIN_PAST_END,
     TRAIN_SUM_OF_CALLS, TRAIN_LAST_CALL, TRAIN_SUM_OF_SHARDS, TRAIN_LAST_STATE, TRAIN_SHARDS_TOGETHER, TRAIN_SUM_OF_RANKS,
     TRAIN_OWN_STATISTICS, TRAIN_OWN_LOSS, TRAIN_SAME_DROPOUT, TRAIN_RANKS_DROP_ALIKE, TRAIN_EVAL_DROPS, TRAIN_LABELS_UNMIXED,
-    TRAIN_PIXELS_UNMIXED, TRAIN_NO_FLIP, TRAIN_MOVED_BACK, TRAIN_NO_SMOOTHING, TRAIN_EVAL_SMOOTHED, TRAIN_UNLABELLED_COUNT, TRAIN_TARGETS_IGNORED,
+    TRAIN_PIXELS_UNMIXED, TRAIN_NO_FLIP, TRAIN_MOVED_BACK, TRAIN_NO_SMOOTHING, TRAIN_UNLABELLED_COUNT, TRAIN_TARGETS_IGNORED,
     TRAIN_FILLED_UP, TRAIN_BYTES_WHOLE, TRAIN_NO_MEAN, TRAIN_STD_FIRST, TRAIN_PROBE_COUNTS, TRAIN_SET_ALONE,
     TRAIN_FAULTS
 };
@@ -70,7 +70,6 @@ struct train_truth {
     int64_t calls, updates;         /* train_step's */
     int pending;
     double *drop;                   /* a node's dropout rate: this file drops, by rank and shard */
-    float smooth;                   /* of labels; in training alone */
     int *norm;                      /* that reads the node; 0: none does */
     struct gy_arena arena;
     const struct train_group *now;
