@@ -80,6 +80,14 @@ static int ckpt_meta_scale(struct gyre_net *net, struct gy_st_writer *w)
     return ckpt_meta_number(net, w, "gyre.skipped", net->scale.skipped);
 }
 
+/* Of gradients that wait for their update. */
+static int ckpt_meta_weight(struct gyre_net *net, struct gy_st_writer *w)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.17g", net->weight);
+    return net->pending ? gy_st_add_meta(w, "gyre.weight", text, &net->error) : GY_OK;
+}
+
 static int ckpt_meta(struct gyre_net *net, struct gy_st_writer *w)
 {
     GY_TRY(gy_st_add_meta(w, "format", "pt", &net->error));
@@ -91,6 +99,7 @@ static int ckpt_meta(struct gyre_net *net, struct gy_st_writer *w)
     GY_TRY(ckpt_meta_number(net, w, "gyre.updates", net->updates));
     GY_TRY(ckpt_meta_number(net, w, "gyre.batches", net->micro));
     GY_TRY(ckpt_meta_number(net, w, "gyre.pending", net->pending));
+    GY_TRY(ckpt_meta_weight(net, w));
     GY_TRY(ckpt_meta_scale(net, w));
     for (int i = 0; i < net->note_count; i++) {
         char key[160];
@@ -238,6 +247,7 @@ static int ckpt_number(struct gyre_net *net, const struct ckpt_reader *r, const 
 
 struct ckpt_counters {
     int64_t seed, optimizer, updates, batches, pending;
+    double weight;
     struct gy_scale scale; /* now 0: the file has none */
 };
 
@@ -263,6 +273,17 @@ static int ckpt_scale_read(struct gyre_net *net, const struct ckpt_reader *r, st
     return GY_OK;
 }
 
+/* Files of older versions: all samples had a label. */
+static int ckpt_weight_read(struct gyre_net *net, const struct ckpt_reader *r, struct ckpt_counters *c)
+{
+    const char *text = gy_st_meta(r->file, "gyre.weight");
+    const double most = (double)c->pending * net->parallel.shards;
+    c->weight = most;
+    if (text && (gy_text_real(text, 0, most, &c->weight) != 0 || (c->pending > 0 && c->weight == 0)))
+        return gy_net_fail(net, GY_E_MISMATCH, "%.200s: gradients of %" PRId64 " calls cannot be worth '%.40s' batches", r->path, c->pending, text);
+    return GY_OK;
+}
+
 static int ckpt_counters_read(struct gyre_net *net, const struct ckpt_reader *r, struct ckpt_counters *c)
 {
     GY_TRY(ckpt_number(net, r, "gyre.seed", &c->seed));
@@ -280,6 +301,7 @@ static int ckpt_counters_read(struct gyre_net *net, const struct ckpt_reader *r,
         (net->config.mode == GYRE_TRAIN && c->pending >= net->config.accumulate))
         return gy_net_fail(net, GY_E_MISMATCH, "%.200s: counters %" PRId64 ", %" PRId64 ", %" PRId64 " do not fit this net",
                            r->path, c->updates, c->batches, c->pending);
+    GY_TRY(ckpt_weight_read(net, r, c));
     return ckpt_scale_read(net, r, c);
 }
 
@@ -299,6 +321,8 @@ static int ckpt_load(struct gyre_net *net, struct ckpt_reader *r)
     net->updates = c.updates;
     net->micro = c.batches;
     net->pending = train ? (int)c.pending : 0;
+    net->weight = net->pending ? c.weight : 0;
+    net->grad_weight = net->weight / net->parallel.shards; /* of this rank, which has one shard */
     gy_scale_open(net);
     if (net->config.dtype == GYRE_F16 && c.scale.now > 0)
         net->scale = c.scale;

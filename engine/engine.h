@@ -46,7 +46,9 @@ struct gyre_net {
     int64_t row_count;
     int64_t micro;                  /* gyre_step calls that went through */
     int64_t updates;
-    int pending;                    /* gradients summed since the last update */
+    int pending;                    /* gyre_step calls whose gradients were summed since the last update */
+    double weight;                  /* labelled samples whose gradients were summed for an update, in batches; of all ranks */
+    double grad_weight;             /* of those in GY_AT_GRAD: this rank's, behind an update all */
     int mixed;                      /* the mix tensor is not the identity */
     int unnamed;                    /* the batch has targets but no labels: its samples have no rank */
     struct gy_scale scale;
@@ -119,7 +121,7 @@ GY_INT int gy_net_checked(struct gyre_net *net, int status, const char *what);
 /* Runs one program. */
 GY_INT int gy_net_run(struct gyre_net *net, int program);
 GY_INT int gy_net_skips(const struct gyre_net *net, const struct gy_op *op); /* ops for batches with absent samples, which this one is not */
-/* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.valid and absent. */
+/* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.absent. */
 GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch);
 GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training); /* may this call be made now? */
 GY_INT int gy_net_updated(struct gyre_net *net, const char *call); /* GY_E_STATE while gradients wait for their update */

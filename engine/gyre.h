@@ -153,7 +153,7 @@ struct gyre_config {
     const char *net_name; /* for sentences, such as a file name; "net" */
     int mode;             /* enum gyre_mode; GYRE_TRAIN */
     int batch;            /* samples a step; 32 */
-    int accumulate;       /* gyre_step calls whose gradients are summed for one update; 1 */
+    int accumulate;       /* gyre_step calls to an update, by the mean over the labelled samples of them all, of all shards and ranks; 1 */
     int recompute;        /* 1: keep only block inputs, recompute the rest in backward: less memory, one more forward;
                            * 0: recompute the input and outputs of batch norms where it takes no time; -1: nothing; 0 */
     int dtype;            /* enum gyre_dtype, what activations are stored as; GYRE_F32 */
@@ -232,7 +232,7 @@ struct gyre_batch {
 };
 
 struct gyre_result {
-    double loss;        /* mean over the labelled samples */
+    double loss;        /* mean over the labelled samples; gyre_step: of all shards and ranks, as the two below */
     int32_t top1, top5; /* how many were right */
     int32_t labelled;   /* samples with a label */
     float rate;         /* gyre_step: learning rate used */
@@ -244,14 +244,14 @@ struct gyre_result {
 };
 
 /* Forward, backward and, every gyre_config.accumulate calls, update. GYRE_E_NONFINITE: the loss is not finite and nothing was
- * updated; gyre_find_nonfinite says where. result may be NULL. Does not allocate. */
+ * updated; gyre_find_nonfinite says where. GYRE_E_ARG also when no sample, of any rank, has a label. result may be NULL. Does not allocate. */
 GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 /* Forward with running statistics (and averaged weights when ema is on), no dropout, no label smoothing. Does not allocate. */
 GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 /* As gyre_eval; scores [count][classes]: probabilities, or outputs with the mse loss. Does not allocate. */
 GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, float *scores);
-/* Forward and backward only, in training mode: gradients are left for gyre_get_tensor("grad.NAME"): of this rank alone, the sum over its
- * shards. GYRE_E_STATE in mid-accumulation, whose gradients would be lost. Does not allocate. */
+/* Forward and backward only, in training mode: gradients are left for gyre_get_tensor("grad.NAME"): of this rank alone, the mean over its
+ * labelled samples. GYRE_E_STATE in mid-accumulation, whose gradients would be lost. Does not allocate. */
 GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 
 /* Of the batch that went through last, with all its shards; valid until the next call. loss and rank are [count]; scores [count][classes]; rank is the
@@ -276,7 +276,7 @@ struct gyre_tensor_info {
 };
 GYRE_API int gyre_tensor_count(const struct gyre_net *net);
 GYRE_API int gyre_tensor_at(const struct gyre_net *net, int index, struct gyre_tensor_info *info);
-/* Values in PyTorch's layout. name may begin with "grad." (after gyre_gradient or gyre_step), "momentum.", "second." or "ema.". count must be right. */
+/* Values in PyTorch's layout. name may begin with "grad." (after gyre_gradient or gyre_step: a mean over samples), "momentum.", "second." or "ema.". */
 GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *values, int64_t count);
 /* A weight's average becomes the same, so that evaluation uses it; "ema.NAME" sets the average alone. */
 GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float *values, int64_t count);
@@ -537,7 +537,7 @@ struct gyre_train_config {
     size_t size;
     struct gyre_data *train, *test; /* test may be NULL */
     int epochs;                /* 1 */
-    int64_t max_steps;         /* gyre_step calls of the whole run; 0: epochs decide */
+    int64_t max_steps;         /* gyre_step calls of the whole run, at least gyre_config.accumulate; 0: epochs decide */
     struct gyre_augment augment; /* training; evaluation uses .resize of it alone */
     int loader_threads;        /* 1 */
     const char *folder;        /* output: metrics.csv, curve.svg, events, checkpoints; NULL: nothing is written */

@@ -198,13 +198,10 @@ static void step_labels(struct gyre_net *net, const struct gyre_batch *batch)
 {
     int32_t *label = step_place(net, net->plan.label);
     const int targets = batch->target && net->plan.target >= 0;
-    int valid = 0;
     net->unnamed = targets && !batch->label;
     for (int i = 0; i < net->config.batch; i++) {
         label[i] = i >= batch->count ? -1 : batch->label ? batch->label[i] : targets ? 0 : -1;
-        valid += label[i] >= 0;
     }
-    net->uniform.valid = valid > 0 ? valid : 1;
 }
 
 static void step_targets(struct gyre_net *net, const struct gyre_batch *batch)
@@ -300,9 +297,15 @@ static int step_keep_state(struct gyre_net *net, int restore)
     return gy_net_checked(net, status, "keeping the running statistics");
 }
 
-static int step_not_finite(struct gyre_net *net, const struct gyre_result *result)
+/* Is the loss, of all ranks' samples, one to learn from? Else nothing of the call remains. */
+static int step_judge(struct gyre_net *net, const struct gyre_result *result)
 {
+    if (isfinite(result->loss) && result->labelled > 0)
+        return GY_OK;
+    GY_TRY(gy_parallel_settle(net));
     GY_TRY(step_keep_state(net, 1));
+    if (isfinite(result->loss))
+        return gy_net_fail(net, GY_E_ARG, "no sample has a label: there is nothing to learn from");
     return gy_net_fail(net, GY_E_NONFINITE, "the loss is %g at step %" PRId64, result->loss, net->updates);
 }
 
@@ -338,8 +341,7 @@ static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int 
     gy_parallel_join(net, result);
     if (!late) {
         GY_TRY(gy_parallel_result(net, result));
-        if (!isfinite(result->loss))
-            return step_not_finite(net, result);
+        GY_TRY(step_judge(net, result));
     }
     return early ? GY_OK : step_backward(net);
 }
@@ -357,30 +359,34 @@ static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, 
         const struct gyre_batch part = batch ? gy_parallel_part(net, batch, s) : (struct gyre_batch){ 0 };
         p->begin = train && s + 1 == p->mine && net->pending + 1 >= net->config.accumulate;
         status = step_shard(net, &part, add, late, result);
+        if (status == GY_E_ARG && s > 0)
+            GY_TRY(step_keep_state(net, 1));
     }
     p->shard = 0;
     GY_TRY(status);
-    if (!late)
-        return GY_OK;
-    GY_TRY(gy_parallel_result(net, result));
-    if (!isfinite(result->loss)) {
-        GY_TRY(gy_parallel_settle(net));
-        return step_not_finite(net, result);
+    if (late) {
+        GY_TRY(gy_parallel_result(net, result));
+        GY_TRY(step_judge(net, result));
+        GY_TRY(gy_parallel_state(net));
     }
-    return gy_parallel_state(net);
+    net->weight = (add ? net->weight : 0) + (double)result->labelled / net->config.batch;
+    net->grad_weight = (add ? net->grad_weight : 0) + (double)p->results[1] / net->config.batch;
+    return GY_OK;
 }
 
+/* Every sample's gradient was divided by the batch: the update takes the mean over all that have a label, of its calls, shards and ranks. */
 static int step_update(struct gyre_net *net)
 {
     struct gy_uniform *u = &net->uniform;
     const double t = (double)net->updates + 1;
     u->lr = gy_schedule_rate(&net->config.schedule, net->updates);
-    u->grad_scale = 1.0f / (net->scale.now * (float)net->config.accumulate * (float)net->parallel.shards);
+    u->grad_scale = 1.0f / (net->scale.now * (float)net->weight);
     u->bias1 = (float)(1 - pow((double)net->config.optimizer.beta1, t));
     u->bias2 = (float)(1 - pow((double)net->config.optimizer.beta2, t));
     u->keep = gy_average_keep(net->config.optimizer.ema, net->updates);
     GY_TRY(gy_net_run(net, GY_UPDATE));
     net->pending = 0;
+    net->grad_weight = net->weight;
     net->updates++;
     return gy_scale_updated(net);
 }

@@ -365,6 +365,8 @@ static int train_open(struct train_run *run)
     if (gy_mul_count(run->per_epoch, run->config.epochs, &run->total))
         return gy_net_fail(run->net, GY_E_ARG, "%d epochs of %" PRId64 " steps are too many", run->config.epochs, run->per_epoch);
     run->total = run->config.max_steps ? run->config.max_steps : run->total;
+    if (run->total < run->net->config.accumulate)
+        return gy_net_fail(run->net, GY_E_ARG, "a run of %" PRId64 " steps makes no update: accumulate is %d", run->total, run->net->config.accumulate);
     run->row_every = gy_max64(1, run->per_epoch / TRAIN_ROWS);
     run->done = run->net->micro;
     run->saved = -1;
@@ -561,6 +563,9 @@ static int train_loop(struct train_run *run)
 
 static int train_finish(struct train_run *run)
 {
+    if (run->done == run->total && run->net->pending > 0 && gyre_job_rank(run->net->config.job) == 0)
+        gy_log_write(gy_net_log(run->net), GY_LOG_WARN, "the last %d of %" PRId64 " steps have made no update: accumulate is %d", run->net->pending,
+                     run->total, run->net->config.accumulate);
     GY_TRY(train_save(run));
     if (run->config.folder && run->done > 0)
         GY_TRY(gy_run_files_curve(&run->files, run->per_epoch, &run->net->error));

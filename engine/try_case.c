@@ -253,7 +253,7 @@ GY_INT int gy_try_case_open(struct gy_try_case *c, const struct gy_alloc *alloc,
     gy_arena_open_hook(&c->arena, alloc);
     c->checked = check;
     c->u = (struct gy_uniform){ .seed = c->seed, .step = 11, .lr = 0.1f, .loss_scale = 2, .grad_scale = 0.5f, .bias1 = 0.3f, .keep = 0.7f,
-                                .bias2 = 0.05f, .accumulate = c->t->accumulate, .valid = (int32_t)c->geom.n };
+                                .bias2 = 0.05f, .accumulate = c->t->accumulate };
     for (int role = 0; role < GY_ROLES; role++) {
         if (!(roles >> role & 1))
             continue;

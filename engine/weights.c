@@ -122,10 +122,11 @@ static int weights_find(struct gyre_net *net, const char *name, int64_t count, i
     return GY_OK;
 }
 
-/* Gradients carry the loss scale inside; a power of two, so that it can be taken away exactly. */
+/* Gradients carry the loss scale inside, a power of two, and are sums over samples that were divided by the batch: others see their mean. */
 static float weights_scale(const struct gyre_net *net, int region)
 {
-    return region == GY_AT_GRAD ? net->uniform.loss_scale : 1;
+    const double weight = net->grad_weight > 0 ? net->grad_weight : 1;
+    return region == GY_AT_GRAD ? (float)((double)net->uniform.loss_scale * weight) : 1;
 }
 
 GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *values, int64_t count)

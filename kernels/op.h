@@ -35,8 +35,8 @@
  * GY_OP_MSE            X LABEL [TARGET MIX]           Y LOSS ARG(i32)         Y = X; LOSS = mean over C of (x - target)^2; TARGET absent: one-hot LABEL;
  *                                                                             MIX mixes targets, of both losses, with those of partners that have a label
  *
- * GY_OP_SOFTMAX_CE_BWD Y LABEL [MIX]                  DX                      dx = (y - target) * uniform.loss_scale / (valid samples); f[0] smoothing
- * GY_OP_MSE_BWD        Y LABEL [TARGET MIX]           DX                      dx = 2 (y - target) / C * uniform.loss_scale / (valid samples)
+ * GY_OP_SOFTMAX_CE_BWD Y LABEL [MIX]                  DX                      dx = (y - target) * uniform.loss_scale / N; 0 without label; f[0] smoothing
+ * GY_OP_MSE_BWD        Y LABEL [TARGET MIX]           DX                      dx = 2 (y - target) / C * uniform.loss_scale / N; 0 without label
  * GY_OP_CONV_DGRAD     DY W                           DX                      data gradient
  * GY_OP_CONV_WGRAD     X DY                           DW [DBIAS]              weight gradient; adds to DW and DBIAS when uniform.accumulate
  * GY_OP_BN_SUMS        DY X MEAN RSTD [Y | SCALE SHIFT [RES]]   SUMS DGAMMA DBETA [DRES AGAIN]   SUMS: sum dy' [C], sum dy' * xhat [C]; DBETA, DGAMMA

@@ -59,11 +59,10 @@ struct gy_uniform {
     uint64_t seed, step;   /* counters for random numbers; step counts micro-batches of the whole run */
     float lr;              /* this step's learning rate */
     float loss_scale;      /* multiplies the loss's gradient */
-    float grad_scale;      /* multiplies gradients when they are applied: 1 / (loss_scale * accumulated micro-batches) */
+    float grad_scale;      /* multiplies gradients when they are applied: 1 / (loss_scale * batches' worth of labelled samples in them) */
     float bias1, bias2;    /* AdamW: 1 - beta^t */
     float keep;            /* what the average of weights keeps of itself in this update */
     int32_t accumulate;    /* weight gradients add instead of overwriting */
-    int32_t valid;         /* samples with a label in this batch, at least 1 */
     int32_t absent;        /* the last samples of the batch, that are not there: without a label, and no part of batch norm's statistics */
 };
 

@@ -110,7 +110,7 @@ static void cg_send(struct cg_ops *o, const struct gy_glm_problem *problem, cons
     o->score = cg_get(o, 4 * o->rows, NULL);
     o->sums = cg_get(o, 4 * sizeof *o->sums, NULL);
     o->scratch = cg_get(o, o->op[GY_OP_GLM_SUMS - GY_OP_GLM_STEP].scratch_bytes, NULL);
-    o->u = (struct gy_uniform){ .seed = 5, .lr = (float)(1 / problem->l2), .loss_scale = 1, .bias1 = (float)problem->bias, .valid = 1 };
+    o->u = (struct gy_uniform){ .seed = 5, .lr = (float)(1 / problem->l2), .loss_scale = 1, .bias1 = (float)problem->bias };
     free(window);
 }
 

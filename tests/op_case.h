@@ -301,7 +301,6 @@ static void op_memory_make(struct op_memory *m, const struct op_case *c, uint64_
                                 .bias2 = 0.05f,
                                 .keep = 0.7f,
                                 .accumulate = c->accumulate,
-                                .valid = (int32_t)gy_max64(1, c->geom.n - c->valid_less),
                                 .absent = c->absent };
     op_spans(c, m);
     const uint64_t used = (gy_op_row(c->code)->reads | gy_op_row(c->code)->writes) & ~c->without;

@@ -91,7 +91,7 @@ static void grad_make(const struct grad_chain *c, struct grad_memory *m, int abs
 {
     const struct op_case shape = { .code = c->forward[0], .geom = c->geom };
     memset(m, 0, sizeof *m);
-    m->u = (struct gy_uniform){ .seed = 9, .step = 2, .loss_scale = 1, .grad_scale = 1, .valid = (int32_t)c->geom.n, .absent = absent };
+    m->u = (struct gy_uniform){ .seed = 9, .step = 2, .loss_scale = 1, .grad_scale = 1, .absent = absent };
     for (int role = 0; role < GY_ROLES; role++) {
         m->count[role] = role == GY_STATS || role == GY_SUMS ? 2 * c->geom.k : op_count(&shape, role);
         m->at[role] = calloc((size_t)m->count[role] + 1, sizeof(double));

@@ -23,7 +23,7 @@ static void known_open(struct known *k, int code, const struct gy_geom *g)
     memset(k, 0, sizeof *k);
     k->op = gy_op_make(code, "known", g);
     k->op.u = &k->u;
-    k->u = (struct gy_uniform){ .lr = 0.1f, .grad_scale = 1, .loss_scale = 1, .valid = 1 };
+    k->u = (struct gy_uniform){ .lr = 0.1f, .grad_scale = 1, .loss_scale = 1 };
 }
 
 /* Role holds scale * sin(0.7 i + 1.3 number) + plus. */

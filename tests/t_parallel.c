@@ -56,6 +56,8 @@ struct par_case {
     const char *interface;      /* GYRE_INTERFACE; NULL */
     int wire;
     const char *device;         /* NULL: the CPU */
+    int sparse;                 /* the first samples of sixteen have no label: so many */
+    int missing;                /* samples of a step that are absent */
 };
 
 /* What a rank leaves, in memory that the parent sees. */
@@ -134,12 +136,14 @@ static int par_steps(struct gyre_net *net, const struct par_case *c, int rank, s
     static int32_t label[64];
     static struct gyre_mix mix[64];
     const int ranks = c->ranks, mine = c->batch * (c->shards ? c->shards / ranks : 1);
-    const struct gyre_batch batch = { .x = x, .label = label, .mix = c->plain ? NULL : mix, .count = mine };
+    const struct gyre_batch batch = { .x = x, .label = label, .mix = c->plain ? NULL : mix, .count = mine - c->missing };
     struct gyre_result result;
     for (int s = 0; s < c->steps; s++) {
         for (int i = 0; i < mine; i++) {
             const int group = i / c->batch * c->batch;
-            par_sample((int64_t)s * mine * ranks + rank * mine + i, x + i * PAR_PIXELS, &label[i]);
+            const int64_t index = (int64_t)s * mine * ranks + rank * mine + i;
+            par_sample(index, x + i * PAR_PIXELS, &label[i]);
+            label[i] = c->sparse && index % 16 < c->sparse ? -1 : label[i];
             mix[i] = (struct gyre_mix){ .partner = group + (i - group + 1) % c->batch, .inside = 0.75f, .label = 0.75f, .h1 = PAR_SIDE,
                                          .w1 = PAR_SIDE };
         }
@@ -299,6 +303,7 @@ static void par_check_odd(struct par_left *left, struct par_left *want)
         struct par_case c = par_plain;
         c.net = par_conv;
         c.plain = 1;
+        c.sparse = shards[i] > 1 ? 5 : 0;
         c.batch = 4 * shards[i];
         if (!par_good(&c, left))
             return;
@@ -375,10 +380,11 @@ static void par_check_whole(struct par_left *left, struct par_left *want)
         T_CHECK_MSG(par_apart(left, want) > 1e-3, "without sync_bn: only %g from one rank", par_apart(left, want));
 }
 
-/* Two batches of four on two ranks to an update are one of sixteen, whatever the buckets. */
-static void par_check_accumulate(struct par_left *left, struct par_left *want)
+/* Two batches of four on two ranks to an update are one of sixteen, whatever the buckets and however many labels each has. */
+static void par_check_accumulate(struct par_left *left, struct par_left *want, int sparse)
 {
     struct par_case c = par_plain;
+    c.sparse = sparse;
     c.net = par_conv;
     c.plain = 1;
     c.batch = 16;
@@ -518,6 +524,31 @@ static void par_check_mistakes(struct par_left *left)
     c.odd_rank = 2;
     for (int r = 0; r < 3; r++)
         par_refused(left, &c, r, GYRE_E_MISMATCH, "rank 2 has not the same as rank 0: seed");
+}
+
+/* A step in which no rank has a label changes nothing, and all know it. Synchronised norms need full batches. */
+static void par_check_unlabelled(struct par_left *left, struct par_left *want)
+{
+    for (int accumulate = 1; accumulate <= 2; accumulate++) {
+        struct par_case c = par_plain;
+        c.ranks = 2;
+        c.steps = 0;
+        c.accumulate = accumulate;
+        if (!par_good(&c, left))
+            return;
+        memcpy(want, left, 2 * sizeof *want);
+        c.steps = 1;
+        c.sparse = 16;
+        T_CHECK(par_run(&c, left));
+        for (int r = 0; r < 2; r++) {
+            T_CHECK_MSG(left[r].status == GYRE_E_ARG && strstr(left[r].text, "label"), "rank %d: %d %s", r, left[r].status, left[r].text);
+            T_CHECK(left[r].count == want[r].count && memcmp(left[r].values, want[r].values, (size_t)want[r].count * sizeof(float)) == 0);
+        }
+        c.sparse = 0;
+        c.sync_bn = c.missing = c.plain = 1;
+        for (int r = 0; r < 2; r++)
+            par_refused(left, &c, r, GYRE_E_ARG, "3 of 4 samples with sync_bn");
+    }
 }
 
 static void par_check_nonfinite(struct par_left *left, struct par_left *want)
@@ -688,11 +719,13 @@ int main(void)
     par_check_own_norms(left, want);
     par_check_buckets(left, want);
     par_check_whole(left, want);
-    par_check_accumulate(left, want);
+    par_check_accumulate(left, want, 0);
+    par_check_accumulate(left, want, 5);
     par_check_mistakes(left);
     par_check_hosts(left, want);
     par_check_wire(left, want);
     par_check_hosts_trace(left);
+    par_check_unlabelled(left, want);
     par_check_nonfinite(left, want);
     par_check_trace(left);
     par_check_devices(left, want);

@@ -4,8 +4,8 @@
 #include "../engine/base/file.h"
 #include "../engine/base/rng.h"
 #include "../engine/gyre.h"
+#include "data_files.h"
 #include "t.h"
-#include <unistd.h>
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)
@@ -366,6 +366,31 @@ static void seam_check_mixed(const struct seam_set *set, int cutmix, int targets
 
 /* ---- accumulation ---- */
 
+static const char seam_norm_text[] =
+    "input 4x4x2\nn0: bn\na: conv 4 3x3 bias\nn1: bn\nr: relu\nb: conv 4 3x3\nn2: bn\nadd r\nrelu\ndropout 0.2\nd: conv 4 1x1\nn3: bn\n"
+    "n4: bn\ngap\nf: linear 6\nn5: bn\nrelu\nfc: linear 4\nsoftmax\n";
+
+/* All tensors with a prefix, of two nets of one text: `allowed` of their size and `least` apart. */
+static void seam_same_nets(struct gyre_net *a, struct gyre_net *b, const char *prefix, double allowed, double least, const char *what)
+{
+    for (int i = 0; i < gyre_tensor_count(a); i++) {
+        struct gyre_tensor_info info;
+        char name[128];
+        float x[SEAM_ROOM], y[SEAM_ROOM];
+        double off = 0, size = 0;
+        gyre_tensor_at(a, i, &info);
+        snprintf(name, sizeof name, "%s%s", prefix, info.name);
+        if (prefix[0] && !info.trained)
+            continue;
+        T_CHECK(gyre_get_tensor(a, name, x, info.count) == GYRE_OK && gyre_get_tensor(b, name, y, info.count) == GYRE_OK);
+        for (int64_t k = 0; k < info.count; k++) {
+            off = hypot(off, (double)x[k] - (double)y[k]);
+            size = hypot(size, (double)y[k]);
+        }
+        T_CHECK_MSG(off <= allowed * size + least, "%s: %s is %g apart of %g", what, name, off, size);
+    }
+}
+
 static int seam_nowhere(void *user, const char *text, size_t bytes) { return (void)user, (void)text, (void)bytes, 0; }
 
 /* What would take the place of gradients that wait for their update is refused, or leaves them alone. */
@@ -395,6 +420,128 @@ static void seam_check_pending(const struct seam_set *set)
     }
     gyre_close(plain);
     gyre_close(net);
+}
+
+/* Samples of calls, of uneven numbers, with and without labels: an update is that of one call with them all. */
+static void seam_check_uneven(const struct seam_set *set, const struct seam_row *row, int resume)
+{
+    static struct seam_data d;
+    static const int32_t part[] = { 1, 3, 2 };
+    struct gyre_config config = seam_config(set);
+    struct gyre_result all = { 0 }, r = { 0 };
+    char what[128], path[] = "/tmp/gyre_t_seams_XXXXXX";
+    double loss = 0;
+    seam_take_row(&config, row);
+    struct gyre_net *whole = seam_open(&config), *parts = NULL;
+    config.accumulate = 3;
+    parts = seam_open(&config);
+    const int fd = mkstemp(path);
+    T_CHECK(fd >= 0 && close(fd) == 0);
+    snprintf(what, sizeof what, "%s %s: uneven%s: %s", set->device, set->isa ? set->isa : "", resume ? ", resumed" : "", row->what);
+    for (uint64_t step = 0; whole && parts && step < 3; step++) {
+        seam_fill(&d, step, 1);
+        d.label[2] = -1;
+        T_CHECK(gyre_step(whole, &d.batch, &all) == GYRE_OK);
+        loss = 0;
+        for (int k = 0, at = 0; k < 3 && parts; at += part[k++]) {
+            const struct gyre_batch batch = { .x = d.x + at * SEAM_PIXELS, .label = d.label + at, .count = part[k] };
+            T_CHECK(gyre_step(parts, &batch, &r) == GYRE_OK);
+            loss += r.loss * r.labelled;
+            if (!resume)
+                continue;
+            T_CHECK(gyre_save(parts, path) == GYRE_OK);
+            gyre_close(parts);
+            parts = seam_open(&config);
+            T_CHECK(parts && gyre_load(parts, path) == GYRE_OK);
+        }
+        if (!parts)
+            break;
+        T_CHECK_MSG(fabs(loss / all.labelled - all.loss) < 1e-5 && r.step == all.step, "%s: losses %g and %g", what, loss / all.labelled, all.loss);
+        seam_same_nets(parts, whole, "", 2e-6, 1e-7, what);
+        seam_same_nets(parts, whole, "momentum.", 1e-5, 1e-7, what);
+        if (!resume)
+            seam_same_nets(parts, whole, "grad.", 1e-5, 1e-7, what);
+    }
+    remove(path);
+    gyre_close(whole);
+    gyre_close(parts);
+}
+
+/* What has no label at all changes nothing. */
+static void seam_check_unlabelled(const struct seam_set *set, int accumulate)
+{
+    static struct seam_data d;
+    struct gyre_config config = seam_config(set);
+    struct gyre_result r = { 0 };
+    config.net = seam_norm_text;
+    config.accumulate = accumulate;
+    struct gyre_net *net = seam_open(&config), *same = seam_open(&config);
+    for (uint64_t step = 0; net && same && step < 3; step++) {
+        seam_fill(&d, step, 1);
+        T_CHECK(gyre_step(net, &d.batch, NULL) == GYRE_OK && gyre_step(same, &d.batch, NULL) == GYRE_OK);
+        memset(d.label, 0xff, sizeof d.label);
+        T_CHECK(gyre_step(net, &d.batch, &r) == GYRE_E_ARG && strstr(gyre_last_error(net)->text, "label"));
+        seam_same_nets(net, same, "", 0, 0, "a call without labels");
+        seam_same_nets(net, same, "momentum.", 0, 0, "a call without labels");
+    }
+    gyre_close(net);
+    gyre_close(same);
+}
+
+/* A run of 3 steps, of which `accumulate` make an update; *moved: the weights did. */
+static int seam_train(int accumulate, struct df_log *heard, int *moved, struct gyre_error *error)
+{
+    struct gyre_config config;
+    struct gyre_data_config files;
+    struct gyre_train_config train;
+    struct gyre_data *data = NULL;
+    struct gyre_net *net = NULL;
+    float w[2][3] = { { 0 } };
+    gyre_config_default(&config);
+    config.net = "input 4x4x1\nfc: linear 3\nsoftmax\n";
+    config.batch = 4;
+    config.threads = 1;
+    config.input = GYRE_INPUT_U8;
+    config.accumulate = accumulate;
+    config.log = (struct gyre_logger){ df_take_log, heard, GYRE_LOG_WARN };
+    gyre_data_config_default(&files);
+    files.path = df_root;
+    files.split = "train";
+    gyre_train_config_default(&train);
+    int status = gyre_open_data(&data, &files, error);
+    if (status == GYRE_OK)
+        status = gyre_open(&net, &config, error);
+    train.train = data;
+    if (status == GYRE_OK) {
+        gyre_get_tensor(net, "fc.bias", w[0], 3);
+        status = gyre_train(net, &train);
+        *error = *gyre_last_error(net);
+        gyre_get_tensor(net, "fc.bias", w[1], 3);
+    }
+    *moved = memcmp(w[0], w[1], sizeof w[0]) != 0;
+    gyre_close(net);
+    gyre_close_data(data);
+    return status;
+}
+
+/* A run that would end without an update is refused; one whose last calls wait for theirs says so. */
+static void seam_check_length(void)
+{
+    static const struct { int accumulate, status; const char *said; } row[] = {
+        { 1, GYRE_OK, NULL }, { 2, GYRE_OK, "last 1 of 3 steps" }, { 3, GYRE_OK, NULL }, { 4, GYRE_E_ARG, "3 steps" }, { 21, GYRE_E_ARG, "3 steps" },
+    };
+    df_open();
+    df_write_idx("train", 12, 4, 4, 3);
+    for (size_t i = 0; i < GY_COUNT(row); i++) {
+        struct df_log heard = { 0 };
+        struct gyre_error error = { 0 };
+        int moved = 0;
+        const int status = seam_train(row[i].accumulate, &heard, &moved, &error);
+        const char *const text = status == GYRE_OK ? heard.last : error.text;
+        T_CHECK_MSG(status == row[i].status && moved == (status == GYRE_OK), "accumulate %d: %d %s", row[i].accumulate, status, error.text);
+        T_CHECK_MSG(row[i].said ? strstr(text, row[i].said) != NULL : heard.lines == 0, "accumulate %d: '%s'", row[i].accumulate, text);
+    }
+    df_remove(df_root);
 }
 
 /* ---- shards ---- */
@@ -505,31 +652,6 @@ static void seam_check_smooth(const struct seam_set *set)
 
 /* ---- batches that are not full ---- */
 
-static const char seam_norm_text[] =
-    "input 4x4x2\nn0: bn\na: conv 4 3x3 bias\nn1: bn\nr: relu\nb: conv 4 3x3\nn2: bn\nadd r\nrelu\ndropout 0.2\nd: conv 4 1x1\nn3: bn\n"
-    "n4: bn\ngap\nf: linear 6\nn5: bn\nrelu\nfc: linear 4\nsoftmax\n";
-
-/* All tensors with a prefix, of two nets of one text: `allowed` of their size and `least` apart. */
-static void seam_same_nets(struct gyre_net *a, struct gyre_net *b, const char *prefix, double allowed, double least, const char *what)
-{
-    for (int i = 0; i < gyre_tensor_count(a); i++) {
-        struct gyre_tensor_info info;
-        char name[128];
-        float x[SEAM_ROOM], y[SEAM_ROOM];
-        double off = 0, size = 0;
-        gyre_tensor_at(a, i, &info);
-        snprintf(name, sizeof name, "%s%s", prefix, info.name);
-        if (prefix[0] && !info.trained)
-            continue;
-        T_CHECK(gyre_get_tensor(a, name, x, info.count) == GYRE_OK && gyre_get_tensor(b, name, y, info.count) == GYRE_OK);
-        for (int64_t k = 0; k < info.count; k++) {
-            off = hypot(off, (double)x[k] - (double)y[k]);
-            size = hypot(size, (double)y[k]);
-        }
-        T_CHECK_MSG(off <= allowed * size + least, "%s: %s is %g apart of %g", what, name, off, size);
-    }
-}
-
 /* Samples that are absent change nothing: those that are there give what a net gives that was opened for so many. */
 static void seam_check_partial(const struct seam_set *set, int recompute, int dtype, int count)
 {
@@ -551,7 +673,7 @@ static void seam_check_partial(const struct seam_set *set, int recompute, int dt
         d.batch.count = count;
         T_CHECK(gyre_gradient(a, &d.batch, &few) == GYRE_OK && gyre_gradient(b, &d.batch, &part) == GYRE_OK);
         T_CHECK_MSG(fabs(few.loss - part.loss) < (dtype ? 3e-2 : 1e-5), "%s: loss %g, alone %g", what, part.loss, few.loss);
-        seam_same_nets(b, a, "grad.", dtype ? 0.15 : 5e-5, dtype ? 1e-2 : 1e-6, what);
+        seam_same_nets(b, a, "grad.", dtype ? 0.15 : 5e-5, dtype ? 1e-2 : 1e-5, what);
         T_CHECK(gyre_step(a, &d.batch, &few) == GYRE_OK && gyre_step(b, &d.batch, &part) == GYRE_OK);
         seam_same_nets(b, a, "", dtype ? 3e-2 : 1e-5, dtype ? 1e-3 : 1e-6, what);
         seam_fill(&d, 10, 1); /* a full one behind it */
@@ -594,6 +716,10 @@ static void seam_check_set(const struct seam_set *set)
     seam_check_partial(set, 0, GYRE_BF16, 4);
     seam_check_one_value(set);
     seam_check_smooth(set);
+    for (size_t i = 0; i < GY_COUNT(seam_rows); i += 3)
+        seam_check_uneven(set, &seam_rows[i], i % 2 == 0);
+    seam_check_unlabelled(set, 1);
+    seam_check_unlabelled(set, 2);
 }
 
 int main(void)
@@ -604,6 +730,7 @@ int main(void)
         T_SKIP("no emulator");
     for (int i = 0; i < sets; i++)
         seam_check_set(&seam_sets[i]);
+    seam_check_length();
     seam_check_shard_scores(2);
     seam_check_shard_scores(3);
     seam_check_shard_scores(6);

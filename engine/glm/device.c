@@ -281,7 +281,7 @@ static int gld_prepare(struct gy_gld *d)
         GY_TRY(d->b->prepare(d->self, &d->op[i], &d->err));
     }
     d->u = (struct gy_uniform){ .seed = d->run->seed, .lr = (float)(d->levels.sigma / d->run->problem->l2), .bias1 = (float)d->run->problem->bias,
-                                .bias2 = (float)(d->run->problem->l1 / d->run->problem->l2), .valid = 1 };
+                                .bias2 = (float)(d->run->problem->l1 / d->run->problem->l2) };
     return d->b->ready(d->self, &d->err);
 }
 

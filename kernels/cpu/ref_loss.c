@@ -63,7 +63,7 @@ GY_INT void GY_REF(softmax_ce)(const struct gy_op *op)
 GY_INT void GY_REF(softmax_ce_bwd)(const struct gy_op *op)
 {
     const int32_t classes = op->geom.c, *label = op->ptr[GY_LABEL];
-    const double scale = (double)op->u->loss_scale / op->u->valid;
+    const double scale = (double)op->u->loss_scale / (double)op->geom.n;
     for (int64_t n = 0; n < op->geom.n; n++) {
         const GY_REAL *y = (const GY_REAL *)op->ptr[GY_Y] + n * classes;
         GY_REAL *dx = (GY_REAL *)op->ptr[GY_DX] + n * classes;
@@ -95,7 +95,7 @@ GY_INT void GY_REF(mse)(const struct gy_op *op)
 GY_INT void GY_REF(mse_bwd)(const struct gy_op *op)
 {
     const int32_t classes = op->geom.c, *label = op->ptr[GY_LABEL];
-    const double scale = 2 * (double)op->u->loss_scale / op->u->valid / classes;
+    const double scale = 2 * (double)op->u->loss_scale / (double)op->geom.n / classes;
     for (int64_t n = 0; n < op->geom.n; n++) {
         const GY_REAL *y = (const GY_REAL *)op->ptr[GY_Y] + n * classes;
         GY_REAL *dx = (GY_REAL *)op->ptr[GY_DX] + n * classes;

@@ -140,7 +140,7 @@ GY_KERNEL(loss_bwd)
     if (i >= (int64_t)GY_N * GY_C)
         return;
     const int n = (int)(i / GY_C), c = (int)(i % GY_C);
-    const float scale = a.u->loss_scale / (float)a.u->valid, y = GY_P(const float, GY_Y)[i];
+    const float scale = a.u->loss_scale / (float)GY_N, y = GY_P(const float, GY_Y)[i];
     gy_t *dx = GY_P(gy_t, GY_DX);
     const struct loss_want want = loss_want_of(GY_P(const int32_t, GY_LABEL), GY_P(const struct gy_mix, GY_MIX), n);
 #ifdef LOSS_SOFTMAX_BWD
