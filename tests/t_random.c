@@ -224,7 +224,7 @@ static int random_plant(void *user, struct gyre_net *net)
 static int random_has(const char *isa, int dtype)
 {
     unsigned mask = 0;
-    const int half_alone = strcmp(isa, "avx512bf16") == 0 || strcmp(isa, "amx") == 0 || strcmp(isa, "mma") == 0;
+    const int half_alone = strcmp(isa, "avx512bf16") == 0 || strcmp(isa, "amx") == 0;
     return gy_cpu_mask(isa, &mask) == 0 && (mask & ~gy_cpu_bits()) == 0 && (dtype == GYRE_BF16 || !half_alone);
 }
 
