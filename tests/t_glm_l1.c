@@ -354,6 +354,83 @@ static void check_fields(struct glm_data *data, int bias)
     gy_pool_close(pool);
 }
 
+/* What a move of the values changes in the model, by plain sums: the slope, the curve of all rows, l1. */
+static double sampled_change(const struct gy_l1_by_columns *model, const double *before)
+{
+    double sum = 0;
+    for (size_t j = 0; j < model->count; j++)
+        sum += model->at[j].g * (model->at[j].v - before[j]) + model->at[j].l1 * (fabs(model->at[j].v) - fabs(before[j]));
+    for (int64_t i = 0; i < model->row_count; i++) {
+        const size_t j = (size_t)(i / 2 % 2);
+        const double move = model->at[j].v - before[j];
+        sum += 0.5 * (double)model->rows[i].curve * move * move;
+    }
+    return sum;
+}
+
+/* Of so many rows the groups' matrix is made of every second one. Where these say too little of the curve, a step by it would raise the model:
+ * the best share of it is taken. odd: the curve of the rows that are not looked at, of that of the others; share: what is best then. */
+static void check_sampled(double odd, double share)
+{
+    enum { ROWS = 40000 };
+    const double l1 = 1, pull = 4, step = 1; /* (pull - 2 l1) / E; two features, E 2 */
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_error err = { 0 };
+    struct gy_pool *pool = NULL;
+    struct gy_nw nw;
+    struct glm_data data = { .rows = ROWS, .entries = ROWS };
+    data.start = glm_data_grow(NULL, (ROWS + 1) * sizeof *data.start);
+    data.label = glm_data_grow(NULL, ROWS * sizeof *data.label);
+    data.id = glm_data_grow(NULL, ROWS * sizeof *data.id);
+    for (int64_t i = 0; i <= ROWS; i++)
+        data.start[i] = i;
+    for (int64_t i = 0; i < ROWS; i++) {
+        data.id[i] = (uint32_t)(i / 2 % 2);
+        data.label[i] = i % 3 ? 1.0f : -1.0f;
+    }
+    glm_data_settle(&data, 2, 1);
+    T_CHECK(gy_pool_open(&pool, &alloc, 1, &err) == GY_OK);
+    struct gy_glm_run run = { .problem = &l1_logistic, .feed = &data.feed, .alloc = &alloc, .pool = pool };
+    T_CHECK(gy_nw_open(&nw, &run, 1, 0, &err) == GY_OK);
+    struct gy_l1_coordinate at[2];
+    struct gy_l1_line line[2];
+    float narrow[2] = { 0 };
+    uint32_t order[2];
+    double p[2];
+    const double before[2] = { 1, 1 };
+    struct gy_l1_by_columns model = { .nw = &nw, .columns = nw.columns, .features = nw.features, .row_count = nw.rows, .count = 2, .room = 2, .at = at,
+                                      .line = line, .narrow = narrow, .order = order, .p = p };
+    int useful;
+    model.rows = glm_data_grow(NULL, ROWS * sizeof *model.rows);
+    for (int64_t i = 0; i < ROWS; i++) {
+        nw.curve[i] = (i % 2 ? (float)odd : 1.0f) / 20000;
+        model.rows[i] = (struct gy_l1_row){ nw.curve[i], 0 };
+    }
+    for (uint32_t j = 0; j < 2; j++)
+        at[j] = (struct gy_l1_coordinate){ .id = j, .w = 1, .v = 1, .g = -pull / 2, .l1 = l1 };
+    T_CHECK(gy_l1_find_groups(&model, &useful, &err) == GY_OK && model.groups->of[0] == 1 && model.groups->of[1] == 1);
+    T_CHECK(gy_l1_shift_groups(&model, &err) == GY_OK);
+    const double change = sampled_change(&model, before), moved = share * step;
+    const double best = -(pull - 2 * l1) * moved + 0.5 * (1 + odd) * moved * moved;
+    T_CHECK_MSG(fabs(at[0].v - 1 - moved) < 1e-4 && at[0].v == at[1].v, "curve %g: moved by %.9g and %.9g, not %.9g", odd, at[0].v - 1, at[1].v - 1, moved);
+    T_CHECK_MSG(change < 0 && fabs(change - best) < 1e-4, "curve %g: the model changes by %.9g, not %.9g", odd, change, best);
+    T_CHECK_MSG(fabs((double)model.rows[0].slope - (double)nw.curve[0] * moved) < 1e-4 * (double)nw.curve[0], "curve %g: a row's slope is %.9g", odd,
+                (double)model.rows[0].slope);
+    free(model.rows);
+    gy_nw_close(&nw);
+    gy_pool_close(pool);
+    glm_data_free(&data);
+}
+
+static void test_l1_sampled(void)
+{
+    check_sampled(1, 1);
+    check_sampled(2.5, 1);        /* too long, but better than nothing: as it is */
+    check_sampled(3.5, 2.0 / 4.5); /* it would raise the model */
+    check_sampled(5, 1.0 / 3);
+    check_sampled(0, 1);
+}
+
 static void test_l1_fields(void)
 {
     struct glm_data data;
@@ -530,6 +607,7 @@ int main(void)
     test_l1_groups();
     test_l1_fields();
     test_l1_face();
+    test_l1_sampled();
     test_l1_matrix();
     test_l1_random();
     test_l1_threads();

@@ -222,6 +222,95 @@ static void lv_check_guard(struct lv_left *left)
     glm_data_free(&data);
 }
 
+/* ---- what ranks must have alike ---- */
+
+/* A setting of the other rank: a double, or an int, or else a class's weight, its label, the solver, the rows. */
+enum lv_what { LV_DOUBLE, LV_INT, LV_SEED, LV_FACTOR, LV_LABEL, LV_COUNT, LV_SOLVER, LV_ROWS };
+static const struct lv_setting {
+    const char *name;
+    enum lv_what what;
+    size_t at;
+    double value;
+} lv_settings[] = {
+    { "loss", LV_INT, offsetof(struct gyre_glm_config, loss), GYRE_GLM_HINGE }, { "l1", LV_DOUBLE, offsetof(struct gyre_glm_config, l1), 0.5 },
+    { "l2", LV_DOUBLE, offsetof(struct gyre_glm_config, l2), 2 }, { "bias", LV_DOUBLE, offsetof(struct gyre_glm_config, bias), 2 },
+    { "bias_free", LV_INT, offsetof(struct gyre_glm_config, bias_free), 1 }, { "normalize", LV_INT, offsetof(struct gyre_glm_config, normalize), 1 },
+    { "balanced", LV_INT, offsetof(struct gyre_glm_config, balanced), 1 }, { "gap", LV_DOUBLE, offsetof(struct gyre_glm_config, gap), 1e-3 },
+    { "target", LV_DOUBLE, offsetof(struct gyre_glm_config, target), 7 }, { "epochs", LV_INT, offsetof(struct gyre_glm_config, epochs), 5 },
+    { "every", LV_INT, offsetof(struct gyre_glm_config, every), 3 }, { "seed", LV_SEED, 0, 9 }, { "a class's weight", LV_FACTOR, 0, 3 },
+    { "the class of a weight", LV_LABEL, 0, -1 }, { "weights", LV_COUNT, 0, 2 }, { "solver", LV_SOLVER, 0, 0 }, { "rows", LV_ROWS, 0, 0 },
+};
+
+enum { LV_FEW = 40 };
+
+static void lv_change(const struct lv_setting *s, struct gyre_glm_config *c, float *factor, float *label, float *rows)
+{
+    const int whole = (int)s->value;
+    switch (s->what) {
+    case LV_DOUBLE: memcpy((unsigned char *)c + s->at, &s->value, sizeof s->value); break;
+    case LV_INT: memcpy((unsigned char *)c + s->at, &whole, sizeof whole); break;
+    case LV_SEED: c->seed = 9; break;
+    case LV_FACTOR: factor[0] = 3; break;
+    case LV_LABEL: label[0] = -1; break;
+    case LV_COUNT: c->weights = 2; break;
+    case LV_SOLVER: c->solver = "sdca"; break;
+    case LV_ROWS: rows[3] = 5; break;
+    }
+}
+
+/* Rank 1 has one setting of its own: both are told. number -1: none. */
+static int lv_settings_train(struct gyre_job *job, int rank, int number, struct gyre_error *error)
+{
+    int64_t start[LV_FEW + 1];
+    uint32_t id[LV_FEW];
+    float value[LV_FEW], truth[LV_FEW], factor[2] = { 2, 2 }, label[2] = { 1, -1 };
+    struct gyre_glm_data rows;
+    struct gyre_glm_config c;
+    struct gyre_glm *model = NULL;
+    for (int i = 0; i < LV_FEW; i++) {
+        start[i] = i;
+        id[i] = (uint32_t)(i % 7);
+        value[i] = 1 + 0.1f * (float)(i % 5);
+        truth[i] = i % 3 ? 1.0f : -1.0f;
+    }
+    start[LV_FEW] = LV_FEW;
+    gyre_glm_data_default(&rows);
+    rows.rows = LV_FEW;
+    rows.start = start;
+    rows.id = id;
+    rows.value = value;
+    rows.label = truth;
+    gyre_glm_config_default(&c);
+    c.train = &rows;
+    c.threads = 1;
+    c.job = job;
+    c.bias = 1;
+    c.weights = 1;
+    c.weight_factor = factor;
+    c.weight_label = label;
+    if (rank == 1 && number >= 0)
+        lv_change(&lv_settings[number], &c, factor, label, value);
+    const int status = gyre_glm_train(&model, &c, NULL, error);
+    gyre_glm_close(model);
+    return status;
+}
+
+static int lv_settings_rank(void *user, struct gyre_job *job, int rank)
+{
+    struct gyre_error error = { 0 };
+    int right = 1;
+    (void)user;
+    for (int k = 0; k < (int)GY_COUNT(lv_settings); k++) {
+        const char *const what = lv_settings[k].what == LV_ROWS ? "the rows" : "the linear model's settings";
+        const int status = lv_settings_train(job, rank, k, &error);
+        const int told = status == GYRE_E_MISMATCH && strstr(error.text, "rank 1 has not the same as rank 0: ") && strstr(error.text, what);
+        if (!told)
+            printf("rank %d, other %s: %d, '%s'\n", rank, lv_settings[k].name, status, error.text);
+        right &= told;
+    }
+    return lv_settings_train(job, rank, -1, &error) == GYRE_OK && right;
+}
+
 int main(void)
 {
     static const struct lv_set sets[] = {
@@ -236,6 +325,7 @@ int main(void)
     lv_check_formula(left);
     lv_check_hidden(left);
     lv_check_guard(left);
+    T_CHECK(gr_run(2, lv_settings_rank, NULL));
     for (size_t i = 0; i < GY_COUNT(sets); i++) {
         snprintf(folder, sizeof folder, "%s/glm", root ? root : "/nowhere");
         if (glm_data_read(&data, folder, sets[i].file, sets[i].zero_based, 0) != 0) {
