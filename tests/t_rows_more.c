@@ -290,6 +290,91 @@ static void txt_test_gz_damage(void)
                 noticed);
 }
 
+/* Bits of a .gz, the lowest first. */
+struct txt_bits {
+    unsigned char bytes[512];
+    int count;
+};
+
+static void txt_put(struct txt_bits *b, unsigned value, int bits)
+{
+    for (int i = 0; i < bits; i++, b->count++)
+        b->bytes[b->count / 8] = (unsigned char)(b->bytes[b->count / 8] | (value >> i & 1) << b->count % 8);
+}
+
+/* A code, its highest bit first. */
+static void txt_put_code(struct txt_bits *b, unsigned code, int bits)
+{
+    for (int i = bits; i-- > 0;)
+        txt_put(b, code >> i & 1, 1);
+}
+
+enum { TXT_LITERALS = 257, TXT_DISTANCES = 3 };
+
+/* The code of a symbol among others of these lengths (RFC 1951, 3.2.2). */
+static unsigned txt_code(const unsigned char *length, int n, int symbol)
+{
+    unsigned code = 0;
+    for (int bits = 1; bits <= length[symbol]; bits++) {
+        code <<= 1;
+        for (int i = 0; i < n; i++)
+            code += length[i] == bits && (bits < length[symbol] || i < symbol);
+    }
+    return code;
+}
+
+/* "1 1:1\n" in codes of its own, of these lengths; an end only where it has a code. */
+static size_t txt_make_dynamic(struct txt_bits *b, const unsigned char *literal, const unsigned char *distance)
+{
+    static const char text[] = "1 1:1\n";
+    static const unsigned char head[10] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3 };
+    const uint32_t crc = gy_crc32(0, text, 6);
+    memset(b, 0, sizeof *b);
+    memcpy(b->bytes, head, sizeof head);
+    b->count = 80;
+    txt_put(b, 5, 3); /* the last block, with codes of its own */
+    txt_put(b, TXT_LITERALS - 257, 5);
+    txt_put(b, TXT_DISTANCES - 1, 5);
+    txt_put(b, 19 - 4, 4);
+    for (int i = 0; i < 19; i++) /* lengths are written in five bits each */
+        txt_put(b, 5, 3);
+    for (int i = 0; i < TXT_LITERALS + TXT_DISTANCES; i++)
+        txt_put_code(b, i < TXT_LITERALS ? literal[i] : distance[i - TXT_LITERALS], 5);
+    for (int i = 0; i < 6; i++)
+        txt_put_code(b, txt_code(literal, TXT_LITERALS, text[i]), literal[(unsigned char)text[i]]);
+    txt_put_code(b, txt_code(literal, TXT_LITERALS, 256), literal[256]);
+    b->count = (b->count + 7) / 8 * 8;
+    txt_put(b, crc, 32);
+    txt_put(b, 6, 32);
+    return (size_t)b->count / 8;
+}
+
+/* Codes that cannot be: an end that has none, literals and distances of which there are more than their lengths allow. */
+static void txt_test_gz_codes(void)
+{
+    static const struct {
+        int literal, distance, end; /* bits of a code: of four literals and of three distances; of the end */
+        const char *says;           /* NULL: it is right */
+    } rows[] = { { 3, 0, 3, NULL }, { 3, 2, 3, NULL }, { 3, 2, 1, NULL }, { 2, 2, 2, "too many codes of a length, or no end" },
+                 { 2, 2, 1, "too many codes of a length, or no end" }, { 3, 1, 3, "too many codes of a length, or no end" },
+                 { 3, 2, 0, "too many codes of a length, or no end" } };
+    for (size_t i = 0; i < GY_COUNT(rows); i++) {
+        unsigned char literal[TXT_LITERALS] = { 0 }, distance[TXT_DISTANCES];
+        struct txt_bits gz;
+        memset(distance, rows[i].distance, sizeof distance);
+        literal['1'] = literal[' '] = literal[':'] = literal['\n'] = (unsigned char)rows[i].literal;
+        literal[256] = (unsigned char)rows[i].end;
+        const size_t count = txt_make_dynamic(&gz, literal, distance);
+        if (rows[i].says == NULL)
+            txt_check_gz(gz.bytes, count, "1 0:1;", 1);
+        else {
+            const uint64_t id = txt_gz_id((const char *)gz.bytes, count);
+            T_CHECK_MSG(id == 0 && txt_err.status == GY_E_FORMAT && strstr(txt_err.text, rows[i].says), "codes %zu: %d, '%s'", i, txt_err.status,
+                        txt_err.text);
+        }
+    }
+}
+
 /* ---- real files ---- */
 
 struct txt_file {
@@ -357,6 +442,7 @@ int main(void)
     txt_test_hashed();
     txt_test_gz();
     txt_test_gz_damage();
+    txt_test_gz_codes();
     txt_test_files();
     T_END("t_rows_more");
 }

@@ -174,16 +174,43 @@ static void schedule_mutants(const char *name, const struct gy_net_shape *shape)
 
 /* ---- bad input of builders ---- */
 
+/* Each limit, and the first value beyond it. status GY_OK: it is built. */
+static const struct {
+    struct gy_net_shape shape;
+    int status;
+    const char *says;
+} schedule_limits[] = {
+    {{.ranks = 0, .lanes = 1}, GY_E_ARG, "0 ranks; a schedule has 1 to"},
+    {{.ranks = 1, .lanes = 1}, GY_OK, ""},
+    {{.ranks = GY_NET_RANKS_MOST + 1, .lanes = 1}, GY_E_ARG, "ranks; a schedule has 1 to"},
+    {{.ranks = 4, .lanes = 0}, GY_E_ARG, "0 lanes; a schedule has 1 to 1024"},
+    {{.ranks = 4, .lanes = 1024}, GY_OK, ""},
+    {{.ranks = 4, .lanes = 1025}, GY_E_ARG, "1025 lanes; a schedule has 1 to 1024"},
+    {{.ranks = 4, .lanes = 1, .dim_count = -1}, GY_E_ARG, "-1 dimensions; there may be 8"},
+    {{.ranks = 4, .lanes = 1, .dim_count = 0}, GY_OK, ""},
+    {{.ranks = 256, .lanes = 1, .dim_count = 8, .dims = {2, 2, 2, 2, 2, 2, 2, 2}}, GY_OK, ""},
+    {{.ranks = 256, .lanes = 1, .dim_count = 9, .dims = {2, 2, 2, 2, 2, 2, 2, 2}}, GY_E_ARG, "9 dimensions; there may be 8"},
+    {{.ranks = 6, .lanes = 1, .dim_count = 2, .dims = {2, 2}}, GY_E_ARG, "the dimensions multiply to 4, not to 6 ranks"},
+    {{.ranks = 6, .lanes = 1, .dim_count = 2, .dims = {6, 0}}, GY_E_ARG, "dimension 1 has 0 ranks; it must have 1 to 6"},
+    {{.ranks = 6, .lanes = 1, .dim_count = 2, .dims = {7, 1}}, GY_E_ARG, "dimension 0 has 7 ranks; it must have 1 to 6"},
+    {{.ranks = 6, .lanes = 1, .dim_count = 2, .dims = {6, 1}}, GY_OK, ""},
+    {{.ranks = 6, .lanes = 1, .host_count = 2, .hosts = (const int[]){6, 0}}, GY_E_ARG, "host 1 has 0 ranks; it must have at least 1"},
+};
+
 static void schedule_refusals(void)
 {
     struct gy_net_schedule s;
     struct gy_error err = {0};
-    const struct gy_net_shape good = {.ranks = 4, .lanes = 1}, none = {.ranks = 0, .lanes = 1};
-    const struct gy_net_shape dims = {.ranks = 6, .lanes = 1, .dim_count = 2, .dims = {2, 2}};
+    const struct gy_net_shape good = {.ranks = 4, .lanes = 1};
     T_CHECK(gy_net_build(&s, "spiral", &good, GY_NET_ALLREDUCE, schedule_alloc(), &err) == GY_E_ARG);
-    T_CHECK(gy_net_build(&s, "ring", &none, GY_NET_ALLREDUCE, schedule_alloc(), &err) == GY_E_ARG);
-    T_CHECK(gy_net_build(&s, "multiring", &dims, GY_NET_ALLREDUCE, schedule_alloc(), &err) == GY_E_ARG);
     T_CHECK(gy_net_build(&s, "binomial", &good, GY_NET_ALLREDUCE, schedule_alloc(), &err) == GY_E_UNSUPPORTED);
+    for (size_t i = 0; i < GY_COUNT(schedule_limits); i++) {
+        err = (struct gy_error){0};
+        const int status = gy_net_build(&s, "multiring", &schedule_limits[i].shape, GY_NET_ALLREDUCE, schedule_alloc(), &err);
+        T_CHECK_MSG(status == schedule_limits[i].status && strstr(err.text, schedule_limits[i].says), "limit %zu: %d, '%s'", i, status, err.text);
+        if (status == GY_OK)
+            gy_net_close_schedule(&s);
+    }
 }
 
 /* 256 ranks as PowerAI DDL had them. */
