@@ -58,7 +58,9 @@ for step in 1 2 40; do absent "$TMP/whole2/checkpoint-$step.safetensors"; there 
 expect 0 train 2 epochs --keep 9
 for step in 12 21 30 39; do there "$TMP/epochs/checkpoint-$step.safetensors"; done
 # a run in pieces that end anywhere
-for steps in 2 4 14 25 40; do expect 0 train 2 pieces --steps $steps --resume; done
+for steps in 4 14 25 40; do expect 0 train 2 pieces --steps $steps --resume; done
+expect 2 train 2 brief --steps 2
+says "$err" 'a run of 2 steps makes no update: accumulate is 3'
 same "$TMP/whole2/checkpoint-39.safetensors" "$TMP/pieces/checkpoint-39.safetensors"
 
 # ---- a signal: two processes finish the update
