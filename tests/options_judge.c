@@ -94,9 +94,9 @@ static void opt_judge_samples(struct opt_judge *j, int step, int rank)
 /* A tensor of a kind, of all ranks or of this one. */
 static void opt_judge_vector(struct opt_judge *j, int step, int rank, int kind, int param, const float *got)
 {
-    const struct train_vector *v = &j->t.vector[kind][kind == TRAIN_STATE || kind >= TRAIN_GRADIENT ? rank : 0][param];
+    const struct train_vector *v = &j->t.vector[kind][kind == TRAIN_STATE ? rank : 0][param];
     char name[200];
-    snprintf(name, sizeof name, "%s%s", opt_prefix[kind > TRAIN_GRADIENT ? TRAIN_GRADIENT : kind], j->t.graph.params[param].name);
+    snprintf(name, sizeof name, "%s%s", opt_prefix[kind], j->t.graph.params[param].name);
     double size = 0;
     for (int64_t i = 0; i < v->count; i++)
         size = fmax(size, fabs(v->world[0][i]));
@@ -107,37 +107,35 @@ static void opt_judge_vector(struct opt_judge *j, int step, int rank, int kind, 
     }
 }
 
-/* Gradients of all ranks together: after an update each rank has the sum; before, or with sync_bn, their sum is right. */
-static void opt_judge_sum(struct opt_judge *j, int step, int rank, int kind, int param, int64_t at, int summed)
+/* Gradients are means over samples: of this rank alone, of all behind an update. With sync_bn the truth knows their sum over
+ * ranks alone. */
+static void opt_judge_gradient(struct opt_judge *j, int step, int rank, int kind, int param, int64_t at, int summed)
 {
+    const int together = summed || j->c->config.sync_bn, from = together ? 0 : rank, to = together ? j->c->ranks : rank + 1;
     char name[200];
     snprintf(name, sizeof name, "grad.%s", j->t.graph.params[param].name);
     for (int64_t i = 0; i < j->t.graph.params[param].count; i++) {
-        double got = 0, is = 0, may = 0;
-        for (int r = 0; r < j->c->ranks; r++) {
-            const struct opt_step *s = &j->left[r].step[step];
-            const double own = (double)(kind == TRAIN_PROBE ? s->gradient : s->values)[at + i];
-            got += summed ? own / j->c->ranks : own;
-            is += j->t.vector[kind][r][param].world[0][i];
-            may += j->t.vector[kind][r][param].may[i];
+        double got = 0, is = 0, may = 0, learned = 0;
+        for (int r = from; r < to; r++) {
+            const struct opt_step *s = &j->left[summed ? rank : r].step[step];
+            const struct train_vector *v = &j->t.vector[kind][r][param];
+            got += (double)(kind == TRAIN_PROBE ? s->gradient : s->values)[at + i] * j->t.learned[kind][r];
+            is += v->world[0][i];
+            may += v->may[i];
+            learned += j->t.learned[kind][r];
         }
-        const double own = (double)j->left[rank].step[step].values[at + i];
-        opt_near(j->v, step, rank, name, i, summed ? own : got, is, may);
+        const double unit = learned > 0 ? 1 / learned : 1;
+        opt_near(j->v, step, rank, name, i, got * unit, is * unit, may * unit);
     }
 }
 
-/* Gradients stand at *at of what a rank left; it goes on. */
+/* Gradients stand at `at` of what a rank left. */
 static void opt_judge_gradients(struct opt_judge *j, int step, int rank, int kind, int64_t at, int summed)
 {
-    const int together = summed || j->c->config.sync_bn;
     for (int i = 0; i < j->t.graph.param_count; i++) {
         if (gy_param_is_state(j->t.graph.params[i].kind))
             continue;
-        const struct opt_step *s = &j->left[rank].step[step];
-        if (together)
-            opt_judge_sum(j, step, rank, kind, i, at, summed);
-        else
-            opt_judge_vector(j, step, rank, kind, i, (kind == TRAIN_PROBE ? s->gradient : s->values) + at);
+        opt_judge_gradient(j, step, rank, kind, i, at, summed);
         at += j->t.graph.params[i].count;
     }
 }
@@ -188,32 +186,33 @@ static void opt_judge_begin(struct opt_judge *j)
         opt_judge_tensors(j, -1, r, j->left[r].begin, 1);
 }
 
-/* A step whose loss is not finite: nothing moves; what gradients' places hold stays where sums wait in them. */
-static void opt_judge_bad(struct opt_judge *j, int step, int rank)
+/* A step that fails: nothing moves; what gradients' places hold stays where sums wait in them. */
+static void opt_judge_failed(struct opt_judge *j, int step, int rank, int status, const char *says)
 {
     const struct opt_left *left = &j->left[rank];
     const float *values = left->step[step].values;
-    opt_within(j->v, step, rank, "status of a loss that is not finite", left->step[step].status, GYRE_E_NONFINITE, GYRE_E_NONFINITE);
+    if (left->step[step].status != status || !strstr(left->step[step].text, says))
+        opt_says(j->v, step, rank, "gyre_step did not fail as it should", left->step[step].text);
     const int64_t at = opt_judge_tensors(j, step, rank, values, 0);
     if (j->t.pending > 0 && memcmp(left->step[step - 1].values + at, values + at, (size_t)(OPT_FLOATS - at) * sizeof *values) != 0)
-        opt_says(j->v, step, rank, "a loss that is not finite", "gradients that wait have changed");
+        opt_says(j->v, step, rank, "a step that fails", "gradients that wait have changed");
 }
 
-/* gyre_gradient and gyre_find_nonfinite. Gradients that wait are not overwritten. */
+/* gyre_gradient: not where it would overwrite gradients that wait, not without labels. */
 static void opt_judge_probe(struct opt_judge *j, int step)
 {
+    opt_batches(j, OPT_PROBE, step);
     const int gradient = j->c->between == OPT_BETWEEN_GRADIENT, waits = gradient && j->t.pending > 0;
+    const int learns = gradient && !waits && train_gradient(&j->t, j->batch);
+    const int status = waits ? GYRE_E_STATE : gradient && !learns ? GYRE_E_ARG : GYRE_OK;
+    const char *const says = waits ? "gyre_gradient in mid-accumulation" : gradient && !learns ? "no sample has a label" : "";
     for (int r = 0; r < j->c->ranks; r++) {
         const struct opt_step *s = &j->left[r].step[step];
-        if (s->probe_status != (waits ? GYRE_E_STATE : GYRE_OK) || (waits && !strstr(s->text, "gyre_gradient in mid-accumulation")))
+        if (s->probe_status != status || !strstr(s->text, says))
             opt_says(j->v, step, r, "a call between", s->text);
-    }
-    if (!gradient || waits || j->v->wrong)
-        return;
-    opt_batches(j, OPT_PROBE, step);
-    train_gradient(&j->t, j->batch);
-    for (int r = 0; r < j->c->ranks; r++) {
-        opt_judge_result(j, step, r, "gyre_gradient", &j->left[r].step[step].probe, &j->t.all);
+        if (!learns)
+            continue;
+        opt_judge_result(j, step, r, "gyre_gradient", &s->probe, &j->t.all);
         opt_judge_gradients(j, step, r, TRAIN_PROBE, 0, 0);
     }
 }
@@ -243,8 +242,6 @@ static void opt_judge_between(struct opt_judge *j, int step)
 
 static void opt_judge_good(struct opt_judge *j, int step)
 {
-    opt_batches(j, OPT_TRAIN, step);
-    train_step(&j->t, j->batch);
     for (int r = 0; r < j->c->ranks; r++) {
         const struct opt_step *s = &j->left[r].step[step];
         if (s->status != GYRE_OK)
@@ -253,7 +250,7 @@ static void opt_judge_good(struct opt_judge *j, int step)
         opt_near(j->v, step, r, "rate", 0, (double)s->result.rate, j->t.rate, 1e-6 * j->t.rate);
         opt_judge_samples(j, step, r);
         const int64_t at = opt_judge_tensors(j, step, r, s->values, 0);
-        opt_judge_gradients(j, step, r, TRAIN_GRADIENT, at, j->t.pending == 0 && (j->c->ranks > 1 || j->c->config.shards > 0));
+        opt_judge_gradients(j, step, r, TRAIN_GRADIENT, at, j->t.pending == 0);
     }
     for (int r = 0; r < j->c->ranks; r++)
         opt_adopt(j, r, j->left[r].step[step].values);
@@ -272,21 +269,27 @@ static void opt_judge_ranks(struct opt_judge *j, int step)
             opt_says(j->v, step, r, "tensors", "other bits than rank 0's");
 }
 
+static void opt_judge_step(struct opt_judge *j, int step)
+{
+    const int bad = opt_is_bad(j->c, step);
+    opt_batches(j, OPT_TRAIN, step);
+    const int learns = !bad && train_step(&j->t, j->batch);
+    for (int r = 0; r < j->c->ranks && !learns; r++)
+        opt_judge_failed(j, step, r, bad ? GYRE_E_NONFINITE : GYRE_E_ARG, bad ? "the loss is " : "no sample has a label");
+    if (learns)
+        opt_judge_good(j, step);
+    for (int r = 0; r < j->c->ranks; r++)
+        if (j->left[r].step[step].resumed[0])
+            opt_says(j->v, step, r, "what should be the same", j->left[r].step[step].resumed);
+    opt_judge_ranks(j, step);
+    opt_judge_between(j, step);
+}
+
 static void opt_judge_steps(struct opt_judge *j)
 {
     opt_judge_begin(j);
-    for (int step = 0; step < OPT_STEPS && !j->v->wrong; step++) {
-        for (int r = 0; r < j->c->ranks; r++) {
-            if (opt_is_bad(j->c, step))
-                opt_judge_bad(j, step, r);
-            if (j->left[r].step[step].resumed[0])
-                opt_says(j->v, step, r, "the resumed net differs", j->left[r].step[step].resumed);
-        }
-        if (!opt_is_bad(j->c, step))
-            opt_judge_good(j, step);
-        opt_judge_ranks(j, step);
-        opt_judge_between(j, step);
-    }
+    for (int step = 0; step < OPT_STEPS && !j->v->wrong; step++)
+        opt_judge_step(j, step);
 }
 
 void opt_judge_all(const struct opt_case *c, const struct opt_left *left, int fault, struct opt_verdict *v)

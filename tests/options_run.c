@@ -310,7 +310,7 @@ static int opt_one_step(struct opt_net *n, int step, struct opt_left *left)
         s->status = GYRE_E_BUG;
     if (s->status == GYRE_OK)
         opt_take_scores(n, &d.batch, s);
-    if (s->status != GYRE_OK && s->status != GYRE_E_NONFINITE)
+    if (s->status != GYRE_OK && s->status != GYRE_E_NONFINITE && !strstr(s->text, "no sample has a label"))
         return 0;
     if (n->resumed)
         opt_resumed_step(n, &d.batch, s);

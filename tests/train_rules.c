@@ -105,17 +105,26 @@ struct train_norms {
     double w, g, all, g_off, all_off;
 };
 
-/* The mean over calls, shards and ranks. */
+/* Samples that an update learns from: the labelled ones of all calls, shards and ranks. */
+static double train_learned(const struct train_truth *t)
+{
+    const double calls = t->fault == TRAIN_SUM_OF_CALLS ? t->config->accumulate : 1, ranks = t->fault == TRAIN_SUM_OF_RANKS ? t->ranks : 1;
+    const double shards = t->fault == TRAIN_SUM_OF_SHARDS ? t->shards : 1;
+    double sum = 0;
+    for (int r = 0; r < t->ranks; r++)
+        sum += t->learned[TRAIN_GRADIENT][r];
+    return sum / calls / ranks / shards;
+}
+
+/* The mean over them. may: what it may be off. */
 static double train_mean(const struct train_truth *t, int param, int64_t element, int may)
 {
-    const double calls = t->fault == TRAIN_SUM_OF_CALLS ? 1 : t->config->accumulate;
-    const double shards = t->config->shards > 0 ? t->fault == TRAIN_SUM_OF_SHARDS ? 1 : t->shards : t->fault == TRAIN_SUM_OF_RANKS ? 1 : t->shards;
     double sum = 0;
     for (int r = 0; r < t->ranks; r++) {
         const struct train_vector *v = &t->vector[TRAIN_GRADIENT][r][param];
         sum += may ? v->may[element] : v->world[0][element];
     }
-    return sum / (t->fault == TRAIN_CLIP_SUM ? 1 : calls * shards);
+    return sum / (t->fault == TRAIN_CLIP_SUM ? 1 : train_learned(t));
 }
 
 static void train_norms_of(const struct train_truth *t, int param, struct train_norms *n)
@@ -144,7 +153,7 @@ static struct train_rule train_rule_of(const struct train_truth *t, int param, c
     const int decays = train_decays(t, param), fault = t->fault;
     const double step = (double)t->updates + 1, ramp = (1 + (double)t->updates) / (10 + (double)t->updates), clip = (double)o->clip_norm;
     const double own = fmax(0, n->g + g_off * n->g_off), all = fault == TRAIN_CLIP_EACH ? own : fmax(0, n->all + all_off * n->all_off);
-    const double calls = fault == TRAIN_CLIP_SUM ? 1.0 / (t->config->accumulate * t->shards) : 1;
+    const double unit = fault == TRAIN_CLIP_SUM ? 1 / train_learned(t) : 1;
     struct train_rule r = { .o = o, .rate = t->rate, .decay = decays && fault != TRAIN_NO_DECAY ? (double)o->weight_decay : 0, .fault = fault };
     r.right1 = 1 - pow((double)o->beta1, step);
     r.right2 = 1 - pow((double)o->beta2, step);
@@ -153,7 +162,7 @@ static struct train_rule train_rule_of(const struct train_truth *t, int param, c
     const double seen = (fault == TRAIN_RATIO_UNCUT ? 1 : r.cut) * own, below = seen + (fault == TRAIN_RATIO_NO_DECAY ? 0 : r.decay * n->w);
     const int adapts = (decays || fault == TRAIN_RATIO_OF_BIASES) && n->w > 0 && seen > 0 && fault != TRAIN_NO_RATIO;
     r.ratio = adapts ? (double)o->lars_eta * n->w / below : 1;
-    r.cut *= calls;
+    r.cut *= unit;
     return r;
 }
 

@@ -91,12 +91,13 @@ static int train_labelled(const struct train_truth *t, int at, int count)
     return sum;
 }
 
-/* The gradient by the scores is divided by the part's labelled samples, not by the group's. */
+/* The net takes the mean over the group's labelled samples; gradients are sums over samples, until an update. */
 static void train_share(const struct train_truth *t, const struct train_part *part, double *values, int64_t size)
 {
     const int own = train_labelled(t, part->at, part->count), all = train_labelled(t, 0, t->now->count);
-    for (int64_t e = 0; e < part->count * size && own > 0; e++)
-        values[part->at * size + e] *= (double)all / own;
+    const double share = !train_is(t, TRAIN_MEAN_OF_MEANS) ? all : own > 0 ? (double)all / own : 0;
+    for (int64_t e = 0; e < part->count * size; e++)
+        values[part->at * size + e] *= share;
 }
 
 /* A node's value when it is made, and its gradient when it is complete. */
@@ -239,9 +240,11 @@ static void train_keep_sums(struct train_truth *t, const struct train_group *g, 
 
 static void train_zero(struct train_truth *t, int kind, int world)
 {
-    for (int r = 0; r < t->ranks; r++)
+    for (int r = 0; r < t->ranks; r++) {
+        t->learned[kind][r] = 0;
         for (int i = 0; i < t->graph.param_count; i++)
             memset(t->vector[kind][r][i].world[world], 0, (size_t)t->graph.params[i].count * sizeof(double));
+    }
 }
 
 static void train_group_run(struct train_truth *t, struct train_group *g, int kind)
@@ -250,6 +253,8 @@ static void train_group_run(struct train_truth *t, struct train_group *g, int ki
     train_keep_samples(t, g);
     if (g->training)
         train_keep_sums(t, g, kind);
+    for (int p = 0; p < g->parts && g->training && g->world == 0; p++)
+        t->learned[kind][g->part[p].rank] += train_is(t, TRAIN_MEAN_OF_MEANS) ? 1 : train_labelled(t, g->part[p].at, g->part[p].count);
 }
 
 /* Everything in one world. training 0: evaluation. */
@@ -378,8 +383,19 @@ static void train_take_fresh(struct train_truth *t)
         }
 }
 
-void train_step(struct train_truth *t, const struct gyre_batch *batches)
+static int train_can_learn(const struct train_truth *t, const struct gyre_batch *batches)
 {
+    int labelled = 0;
+    for (int r = 0; r < t->ranks; r++)
+        for (int i = 0; i < batches[r].count; i++)
+            labelled += batches[r].label ? batches[r].label[i] >= 0 : train_mse(t) && batches[r].target;
+    return labelled > 0;
+}
+
+int train_step(struct train_truth *t, const struct gyre_batch *batches)
+{
+    if (!train_can_learn(t, batches))
+        return 0;
     for (int w = 0; w < TRAIN_WORLDS && (t->pending == 0 || train_is(t, TRAIN_LAST_CALL)); w++)
         train_zero(t, TRAIN_GRADIENT, w);
     train_call(t, batches, TRAIN_GRADIENT, 1);
@@ -387,18 +403,22 @@ void train_step(struct train_truth *t, const struct gyre_batch *batches)
     t->rate = train_rate(&t->config->schedule, t->updates, t->fault);
     t->calls++;
     if (++t->pending < t->config->accumulate)
-        return;
+        return 1;
     train_update(t);
     t->pending = 0;
     t->updates++;
+    return 1;
 }
 
-void train_gradient(struct train_truth *t, const struct gyre_batch *batches)
+int train_gradient(struct train_truth *t, const struct gyre_batch *batches)
 {
+    if (!train_can_learn(t, batches))
+        return 0;
     for (int w = 0; w < TRAIN_WORLDS; w++)
         train_zero(t, TRAIN_PROBE, w);
     train_call(t, batches, TRAIN_PROBE, 1);
     t->calls += train_is(t, TRAIN_PROBE_COUNTS);
+    return 1;
 }
 
 void train_eval(struct train_truth *t, const struct gyre_batch *batches)

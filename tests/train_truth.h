@@ -23,7 +23,7 @@
 enum train_kind {
     TRAIN_WEIGHT, TRAIN_MOMENTUM, TRAIN_SECOND, TRAIN_AVERAGE,
     TRAIN_STATE,    /* running statistics */
-    TRAIN_GRADIENT, /* the sum over a rank's calls and shards since the last update; with sync_bn all ranks' is rank 0's */
+    TRAIN_GRADIENT, /* the sum over a rank's samples since the last update; with sync_bn that of all ranks is rank 0's */
     TRAIN_PROBE,    /* the same of gyre_gradient */
     TRAIN_FRESH,    /* running statistics that a call makes */
     TRAIN_KINDS
@@ -37,7 +37,7 @@ enum train_fault {
     TRAIN_RATIO_NO_DECAY, TRAIN_RATIO_OF_BIASES, TRAIN_NO_CLIP, TRAIN_CLIP_EACH, TRAIN_CLIP_ALWAYS,
     TRAIN_CLIP_SUM, TRAIN_NO_RAMP, TRAIN_AVERAGE_BEFORE, TRAIN_AVERAGE_UNUSED, TRAIN_RATE_LATE, TRAIN_NO_WARMUP,
     TRAIN_WARMUP_FROM_0, TRAIN_WARMUP_COUNTS, TRAIN_MILESTONE_LATE, TRAIN_FINAL_0, TRAIN_POWER_1, TRAIN_PAST_END,
-    TRAIN_SUM_OF_CALLS, TRAIN_LAST_CALL, TRAIN_SUM_OF_SHARDS, TRAIN_LAST_STATE, TRAIN_SHARDS_TOGETHER, TRAIN_SUM_OF_RANKS,
+    TRAIN_MEAN_OF_MEANS, TRAIN_SUM_OF_CALLS, TRAIN_LAST_CALL, TRAIN_SUM_OF_SHARDS, TRAIN_LAST_STATE, TRAIN_SHARDS_TOGETHER, TRAIN_SUM_OF_RANKS,
     TRAIN_OWN_STATISTICS, TRAIN_OWN_LOSS, TRAIN_SAME_DROPOUT, TRAIN_RANKS_DROP_ALIKE, TRAIN_EVAL_DROPS, TRAIN_LABELS_UNMIXED,
     TRAIN_PIXELS_UNMIXED, TRAIN_NO_FLIP, TRAIN_MOVED_BACK, TRAIN_NO_SMOOTHING, TRAIN_UNLABELLED_COUNT, TRAIN_TARGETS_IGNORED,
     TRAIN_FILLED_UP, TRAIN_BYTES_WHOLE, TRAIN_NO_MEAN, TRAIN_STD_FIRST, TRAIN_PROBE_COUNTS, TRAIN_SET_ALONE,
@@ -68,7 +68,8 @@ struct train_truth {
     struct train_samples all;       /* of all ranks together: no scores */
     double rate;                    /* of the last train_step */
     int64_t calls, updates;         /* train_step's */
-    int pending;
+    int pending;                    /* train_step's since the last update */
+    double learned[TRAIN_KINDS][TRAIN_RANKS]; /* samples that gradients are sums over: those with a label */
     double *drop;                   /* a node's dropout rate: this file drops, by rank and shard */
     int *norm;                      /* that reads the node; 0: none does */
     struct gy_arena arena;
@@ -82,8 +83,9 @@ struct train_truth {
 int train_open(struct train_truth *t, const struct gyre_config *config, int ranks, int fault); /* 0; -1: it cannot be */
 void train_close(struct train_truth *t);
 void train_adopt(struct train_vector *v, const float *values);
-void train_step(struct train_truth *t, const struct gyre_batch *batches);
-void train_gradient(struct train_truth *t, const struct gyre_batch *batches);
+/* 0: no sample of any rank has a label, and nothing is done. */
+int train_step(struct train_truth *t, const struct gyre_batch *batches);
+int train_gradient(struct train_truth *t, const struct gyre_batch *batches);
 void train_eval(struct train_truth *t, const struct gyre_batch *batches); /* each rank for itself */
 
 #endif
