@@ -81,7 +81,7 @@ int opt_is_bad(const struct opt_case *c, int step); /* the loss of that step is 
 
 struct opt_step {
     int status, eval_status, probe_status, scores_status;
-    char text[480];                 /* gyre_last_error's, when a status is not GYRE_OK */
+    char text[480], said[480];      /* gyre_last_error's, of gyre_step and of calls behind it, when a status is not GYRE_OK */
     struct gyre_result result, eval, probe;
     float scores[OPT_SAMPLES * OPT_CLASSES], each[OPT_SAMPLES], predicted[OPT_BATCH * OPT_CLASSES];
     int32_t rank[OPT_SAMPLES];

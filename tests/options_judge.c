@@ -208,8 +208,8 @@ static void opt_judge_probe(struct opt_judge *j, int step)
     const char *const says = waits ? "gyre_gradient in mid-accumulation" : gradient && !learns ? "no sample has a label" : "";
     for (int r = 0; r < j->c->ranks; r++) {
         const struct opt_step *s = &j->left[r].step[step];
-        if (s->probe_status != status || !strstr(s->text, says))
-            opt_says(j->v, step, r, "a call between", s->text);
+        if (s->probe_status != status || !strstr(s->said, says))
+            opt_says(j->v, step, r, "a call between", s->said);
         if (!learns)
             continue;
         opt_judge_result(j, step, r, "gyre_gradient", &s->probe, &j->t.all);
@@ -231,7 +231,7 @@ static void opt_judge_between(struct opt_judge *j, int step)
     for (int r = 0; r < j->c->ranks; r++) {
         const struct opt_step *s = &j->left[r].step[step];
         if (s->eval_status != GYRE_OK)
-            opt_says(j->v, step, r, "evaluation", s->text);
+            opt_says(j->v, step, r, "evaluation", s->said);
         opt_judge_result(j, step, r, "evaluation", &s->eval, &j->t.samples[r]);
         opt_judge_scores(j, step, r, "predictions", s->predicted);
     }

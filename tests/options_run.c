@@ -153,10 +153,10 @@ static int opt_open(const struct opt_net *n, struct gyre_net **net, struct opt_l
     return left->status == GYRE_OK ? 0 : -1;
 }
 
-static void opt_said(const struct gyre_net *net, int status, struct opt_step *s)
+static void opt_said(const struct gyre_net *net, int status, char text[480])
 {
     if (status != GYRE_OK)
-        memcpy(s->text, gyre_last_error(net)->text, sizeof s->text);
+        snprintf(text, 480, "%s", gyre_last_error(net)->text);
 }
 
 /* Gradients wait for their update. */
@@ -182,7 +182,7 @@ static void opt_evaluate(const struct opt_net *n, const struct gyre_batch *b, st
     s->eval_status = s->eval_status == GYRE_OK ? gyre_get_scores(n->net, &scores, NULL, NULL) : s->eval_status;
     if (s->eval_status == GYRE_OK && memcmp(scores, s->predicted, (size_t)(b->count * OPT_CLASSES) * sizeof *scores) != 0)
         snprintf(s->resumed, sizeof s->resumed, "gyre_get_scores is not what gyre_predict gave");
-    opt_said(n->net, s->eval_status, s);
+    opt_said(n->net, s->eval_status, s->said);
 }
 
 /* A weight is set to what it is: its average becomes the same. */
@@ -213,7 +213,7 @@ static void opt_between(const struct opt_net *n, int step, struct opt_step *s)
         s->probe_status = opt_set_again(n->net) == GYRE_OK && (!n->resumed || opt_set_again(n->resumed) == GYRE_OK) ? GYRE_OK : GYRE_E_BUG;
     if (n->c->between == OPT_BETWEEN_EXPORT)
         s->probe_status = gyre_export(n->net, n->exported);
-    opt_said(n->net, s->probe_status, s);
+    opt_said(n->net, s->probe_status, s->said);
 }
 
 int opt_same_results(const struct gyre_result *a, const struct gyre_result *b)
@@ -305,7 +305,7 @@ static int opt_one_step(struct opt_net *n, int step, struct opt_left *left)
     opt_batch(n->c, &n->shape, OPT_TRAIN, step, n->rank, &d);
     s->status = gyre_step(n->net, &d.batch, &s->result);
     n->calls += s->status == GYRE_OK;
-    opt_said(n->net, s->status, s);
+    opt_said(n->net, s->status, s->text);
     if (opt_dump(n->net, &n->config, 0, OPT_KINDS, s->values, OPT_FLOATS) < 0)
         s->status = GYRE_E_BUG;
     if (s->status == GYRE_OK)
