@@ -29,8 +29,8 @@ void net_case_draw(struct net_case *c, uint64_t seed)
     c->infers = random_percent(&d, 20);
     c->tight = random_percent(&d, 20);
     c->accumulate = random_percent(&d, 15) ? 2 : 1;
-    if (random_percent(&d, CASE_PADDED))
-        c->count = 1 + random_below(&d, c->net.batch);
+    if (random_percent(&d, CASE_PADDED)) /* at least half: norms have enough values still */
+        c->count -= random_below(&d, c->net.batch / 2 + 1);
 }
 
 /* Eight bits of mantissa: a weight is then the same number in every type. */

@@ -144,7 +144,7 @@ static void compare_answer(struct net_test *t, struct truth *truth, double noise
         for (int i = 0; i < t->graph.param_count; i++) {
             const int state = gy_param_is_state(t->graph.params[i].kind);
             for (int64_t k = 0; k < t->graph.params[i].count; k++, at++)
-                *at = state ? truth->param[i][k] : truth->grad[i][k] + (micro ? *at : 0);
+                *at = state ? truth->param[i][k] : truth->grad[i][k] / t->c->accumulate + (micro ? *at : 0);
         }
     }
     t->kinks = noise > 0 ? t->kinks : watch.kinks;
@@ -316,7 +316,7 @@ static int compare_param_updated(const struct net_test *t, const struct gy_param
 {
     const struct gyre_optimizer o = net_case_optimizer(t->c);
     const int decays = o.decay_all || p->kind == GY_PARAM_CONV_WEIGHT || p->kind == GY_PARAM_LINEAR_WEIGHT;
-    const double share = 1.0 / t->c->accumulate, g_norm = share * compare_norm(grad, NULL, p->count);
+    const double g_norm = compare_norm(grad, NULL, p->count);
     double w_norm = 0;
     for (int64_t k = 0; k < p->count; k++)
         w_norm = hypot(w_norm, (double)before[k]);
@@ -324,7 +324,7 @@ static int compare_param_updated(const struct net_test *t, const struct gy_param
                              ? (double)o.lars_eta * w_norm / (g_norm + (double)o.weight_decay * w_norm)
                              : 1;
     for (int64_t k = 0; k < p->count; k++) {
-        const double w = (double)before[k], to = compare_rule(&o, decays, w, share * grad[k], ratio);
+        const double w = (double)before[k], to = compare_rule(&o, decays, w, grad[k], ratio);
         if (!(fabs(after[k] - to) <= 1e-6 * fabs(w) + 1e-4 * fabs(to - w) + 1e-30))
             return (int)k + 1;
     }
