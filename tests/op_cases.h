@@ -142,6 +142,26 @@ static void op_add_convs_of(struct op_cases *all, const struct gy_geom *g, int v
     op_add_case(all, &c);
 }
 
+/* Of so many tiles that Winograd cuts them into several blocks and transforms the filters once for all: such of which a block has whole images because of
+ * the statistics, and windows of 5x5. */
+static const struct op_conv_shape op_block_shapes[] = { { 14, 15, 14, 33, 32, 3, 3, 1, 1, 1, 1 }, { 8, 16, 16, 33, 32, 5, 5, 1, 2, 1, 1 } };
+
+static void op_add_blocks(struct op_cases *all)
+{
+    for (size_t i = 0; i < GY_COUNT(op_block_shapes); i++) {
+        const struct gy_geom g = op_conv_geom(&op_block_shapes[i]);
+        struct op_case c = { .code = GY_OP_CONV, .geom = g, .without = OP_CONV_PLAIN & ~(OP_BIT(GY_STATS)) };
+        op_add_case(all, &c);
+        c.without = OP_BIT(GY_STATS);
+        c.act = GY_ACT_RELU6;
+        op_add_case(all, &c);
+        c = (struct op_case){ .code = GY_OP_CONV_DGRAD, .geom = g };
+        op_add_case(all, &c);
+        c.flags = GY_F_ADD_DX;
+        op_add_case(all, &c);
+    }
+}
+
 /* Channels through every vector width and its neighbours. */
 static void op_add_conv_widths(struct op_cases *all)
 {

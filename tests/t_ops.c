@@ -270,6 +270,7 @@ int main(int argc, char **argv)
     if (ops_options_read(&o, argc, argv) != 0)
         return printf("t_ops [--grad] [--bench] [--list] [--isa NAME] [--case TEXT] [--seed N] [--part I/N] [--fault NAME]\n"), 2;
     op_cases_make(&cases);
+    op_add_blocks(&cases);
     op_add_halves(&cases);
     ops_take_part(&o, &cases);
     if (o.list)
