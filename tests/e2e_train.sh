@@ -95,7 +95,7 @@ while [ $kills -lt 10 ] && [ $starts -lt 60 ]; do
     starts=$((starts + 1))
     before=$(newest "$TMP/killed" 2>/dev/null)
     RUN=exec # the background process is the command itself
-    train "$TMP/killed" --resume --threads $((kills % 3 + 1)) >"$out" 2>"$err" </dev/null &
+    train "$TMP/killed" --resume --threads $((kills % 3 + 1)) --log info >"$out" 2>"$err" </dev/null &
     pid=$!
     RUN=
     seed=$(((seed * 1103515245 + 12345) % 2147483648))
@@ -110,7 +110,7 @@ while [ $kills -lt 10 ] && [ $starts -lt 60 ]; do
     *) bad "start $starts ended with code $got before it was killed: $(tail -n 1 "$err")" ;;
     esac
     if [ -n "$before" ] && [ "$(newest "$TMP/killed")" != "$before" ]; then
-        tells "$out" "going on from $before, after "
+        tells "$err" "going on from $before" # said at once, whatever standard output still holds
         went=$((went + 1))
     fi
     if [ -s "$TMP/killed/$last" ] && [ $kills -lt 10 ]; then # done before ten kills: once more from the start
