@@ -242,6 +242,11 @@ static int fk_once(const struct fk_case *c, int mode, int64_t n)
         return 0;
     }
     T_CHECK_MSG(a->status == GYRE_E_PEER && strstr(a->text, "rank 1"), "%s, sum %" PRId64 ": rank 0 says %d, '%s'", c->name, n, a->status, a->text);
+    if (mode == FK_DIES) { /* in its sum number n, from 0: as the board of the host has it, long before the next sign of life */
+        char sum[64];
+        snprintf(sum, sizeof sum, "has ended; it has not entered sum %" PRId64 ",", n + 2);
+        T_CHECK_MSG(strstr(a->text, sum), "%s, %" PRId64 ": no '%s' in '%s'", c->name, n, sum, a->text);
+    }
     /* rank 0 may still be at the end of the sum before; it may go on until it needs rank 1, whose device has failed behind the last sum */
     const int late = a->failed_in - b->call;
     T_CHECK_MSG(a->failed_in >= 0 && late <= (mode == FK_DEVICE), "%s, %" PRId64 ": rank 1 was lost in call %d, rank 0 says so in call %d", c->name, n,
