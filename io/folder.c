@@ -326,7 +326,10 @@ static int folder_look_at(void *user, const char *name, struct gy_error *err)
     char path[4096];
     if (!look->found && !folder_is_image(name)) {
         GY_TRY(gy_file_join(path, sizeof(path), look->path, name, err));
-        look->found = gy_file_exists(path) == 2;
+        const int kind = gy_file_exists(path);
+        if (kind < 0)
+            return GY_FAIL(err, GY_E_IO, "%s: cannot be read: %s", path, strerror(errno));
+        look->found = kind == 2;
     }
     return GY_OK;
 }

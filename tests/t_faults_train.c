@@ -391,7 +391,7 @@ static uint32_t fr_sum_data(struct gyre_data *data)
 static const struct {
     const char *name, *path;
     int64_t reads;
-} fr_sets[] = { { "a folder", "split", 12 }, { "IDX files", "idx", 8 }, { "packed images", "packed.gyr", 6 } };
+} fr_sets[] = { { "a folder", "split", 12 }, { "a folder of one class", "single", 6 }, { "IDX files", "idx", 8 }, { "packed images", "packed.gyr", 6 } };
 static size_t fr_set;
 static uint32_t fr_set_want;
 
@@ -432,12 +432,12 @@ static void fr_data(void)
 
 /* ---- all of it ---- */
 
-/* Six images of three classes. */
-static void fr_write_images(const char *folder)
+/* Two images of each class. */
+static void fr_write_images(const char *folder, int classes)
 {
     char name[128];
     df_folder(folder);
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < classes; c++) {
         snprintf(name, sizeof name, "%s/%c", folder, 'a' + c);
         df_folder(name);
         for (int i = 0; i < FR_IMAGES / 3; i++) {
@@ -453,8 +453,11 @@ static void fr_write_sets(void)
     struct gyre_error error = { 0 };
     struct gyre_data_config d;
     df_folder("split");
-    fr_write_images("split/train");
-    fr_write_images("split/test");
+    fr_write_images("split/train", 3);
+    fr_write_images("split/test", 3);
+    df_folder("single");
+    fr_write_images("single/train", 1);
+    fr_write_images("single/test", 1);
     df_folder("idx");
     df_write_idx("idx/train", FR_IMAGES, 6, 6, 3);
     df_write_idx("idx/t10k", 3, 6, 6, 3);
