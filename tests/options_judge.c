@@ -129,11 +129,20 @@ static void opt_judge_gradient(struct opt_judge *j, int step, int rank, int kind
     }
 }
 
+/* With sync_bn a rank without labels has a part in the others' gradients, but it is the mean of nothing. */
+static int opt_has_mean(const struct opt_judge *j, int kind, int summed)
+{
+    int all = 1;
+    for (int r = 0; r < j->c->ranks && j->c->config.sync_bn && !summed; r++)
+        all &= j->t.learned[kind][r] > 0;
+    return all;
+}
+
 /* Gradients stand at `at` of what a rank left. */
 static void opt_judge_gradients(struct opt_judge *j, int step, int rank, int kind, int64_t at, int summed)
 {
     for (int i = 0; i < j->t.graph.param_count; i++) {
-        if (gy_param_is_state(j->t.graph.params[i].kind))
+        if (gy_param_is_state(j->t.graph.params[i].kind) || !opt_has_mean(j, kind, summed))
             continue;
         opt_judge_gradient(j, step, rank, kind, i, at, summed);
         at += j->t.graph.params[i].count;
