@@ -108,7 +108,7 @@ json
 says "$out" '"event":"end","status":"ok"'
 objective=$(value objective) loss=$(value log_loss)
 if awk -v gap="$(value gap)" 'BEGIN { exit !(gap <= 1e-6 && gap > -1e-9) }'; then ok; else bad "gap $(value gap)"; fi
-if awk -v a="$loss" -v b="$planted" 'BEGIN { exit !(a < b) }'; then ok; else bad "its own rows: log-loss $loss, planted $planted"; fi
+if awk -v a="$loss" -v b="$planted" 'BEGIN { exit !(a > 0 && a < b + 0) }'; then ok; else bad "its own rows: log-loss $loss, planted $planted"; fi
 expect 0 "$GYRE" glm train g.svm g2.model --l2 5 --gap 1e-6 --json
 near "$(value objective)" "$objective" 2e-6
 expect 0 "$GYRE" glm inspect g.model
@@ -166,7 +166,8 @@ json
 if awk -v auc="$(value auc)" 'BEGIN { exit !(auc > 0.6 && auc < 0.9) }'; then ok; else bad "cross-validation: AUC $(value auc)"; fi
 if command -v liblinear-predict >/dev/null 2>&1; then
     expect 0 liblinear-predict -b 1 g.svm g.model theirs.txt
-    if awk 'NR == FNR { a[FNR] = $0; next } { split(a[FNR], x, " "); if (FNR > 1 && (x[1] != $1 || (x[2] - $2) ^ 2 > 1e-10)) exit 1 }' \
+    if awk 'NR == FNR { a[FNR] = $0; next } { split(a[FNR], x, " "); if (FNR > 1 && (x[1] != $1 || (x[2] - $2) ^ 2 > 1e-10)) n++ }
+        END { exit !(FNR == 20001 && !n) }' \
         theirs.txt shares.txt; then
         ok
     else
@@ -207,7 +208,9 @@ expect 0 "$GYRE" glm train wide.svm ids.model --loss hinge --l2 1 --bias 1 --gap
 near "$(value objective)" "$wide" 2e-5
 for model in own ids; do
     expect 0 "$GYRE" glm predict wide.svm $model.model $model.txt --json
-    awk 'NR == FNR { a[FNR] = $1; next } a[FNR] != $1 { n++ } END { exit n > 60 }' $model.txt own.txt && ok || bad "$model.model predicts other classes"
+    # at most one row in a hundred gets another class than its own
+    awk 'NR == FNR { a[FNR] = $1; next } a[FNR] != $1 { n++ } END { exit !(FNR == 6000 && n <= 60) }' $model.txt wide.svm && ok ||
+        bad "$model.model predicts other classes"
 done
 square() { awk '$0 == "w" { f = 1; next } f { s += $1 * $1 } END { print s }' "$1"; }
 near "$(square own.model)" "$(square ids.model)" .02
