@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Faults by count in sums over ranks: one of two ranks dies, or is told that a sum failed, at its first, second, third ... sum, or its device
- * fails at the first, second, third ... call. The other rank is told, by name and soon, and nothing that it had taken stays: while nets are
+ * fails at the first, second, third ... call, or an allocation or a mapping of it. The other rank is told, soon and by name where it can be, and nothing that it had taken stays: while nets are
  * opened, step (with synchronised batch norms, with shards, in mid-accumulation), and while linear models are trained. */
 #include "faults_device.h"
 
@@ -16,8 +16,9 @@
 
 /* ---- sums that count ---- */
 
-enum fk_mode { FK_DIES, FK_FAILS, FK_DEVICE };
-static const char *const fk_modes[] = { "a rank died in a sum", "a sum failed", "a device failed" };
+enum fk_mode { FK_DIES, FK_FAILS, FK_DEVICE, FK_MEMORY, FK_MAP };
+static const char *const fk_modes[] = { "a rank died in a sum", "a sum failed", "a device failed", "an allocation failed", "memory could not be mapped" };
+static const int fk_kinds[] = { 0, 0, FAULTS_DEVICE, FAULTS_MEMORY, FAULTS_READ };
 
 /* What both ranks leave, in memory that the parent sees. */
 struct fk_left {
@@ -27,13 +28,15 @@ struct fk_left {
     int64_t sums;      /* this rank's sums so far */
     int64_t bytes;     /* of the hook, in the end */
     int met;           /* the fault */
+    char what[16];     /* failed: of the library's calls */
     char text[480];
 };
 
 static struct fk_left *fk_left;  /* [2] */
 static struct fk_left *fk_own;   /* of this process */
 static int64_t fk_fatal;         /* number of the sum that is this rank's last; -1: none */
-static int fk_mode;
+static int fk_mode, fk_kind;
+static int64_t fk_number;        /* of what is to fail */
 
 static int fk_now(struct gy_error *err)
 {
@@ -191,7 +194,8 @@ static void fk_rank(const struct fk_case *c, int rank, const char *name)
     fk_set("GYRE_RANKS", 2);
     fk_set("GYRE_LOCAL_RANKS", 2);
     setenv("GYRE_JOB", name, 1);
-    if (fk_told(gyre_job_open(&job, &wait, &error), &error)) {
+    if (fk_told(gyre_job_open(&job, &wait, &error), &error)) { /* before that nobody knows of this rank */
+        faults_begin(fk_kind, FAULTS_ONCE, fk_number);
         if (c->glm)
             fk_glm(job);
         else
@@ -201,6 +205,7 @@ static void fk_rank(const struct fk_case *c, int rank, const char *name)
     }
     gyre_job_close(job);
     fk_own->met |= faults_end() > 0;
+    snprintf(fk_own->what, sizeof fk_own->what, "%s", faults.what ? faults.what : "");
     fk_own->bytes = faults.bytes;
 }
 
@@ -220,8 +225,9 @@ static int fk_once(const struct fk_case *c, int mode, int64_t n)
         pid[r] = fork();
         if (pid[r] == 0) {
             fk_mode = mode;
-            fk_fatal = r == 1 && mode != FK_DEVICE ? n : -1;
-            faults_begin(r == 1 && mode == FK_DEVICE ? FAULTS_DEVICE : 0, FAULTS_ONCE, n);
+            fk_number = n;
+            fk_fatal = r == 1 && mode < FK_DEVICE ? n : -1;
+            fk_kind = r == 1 ? fk_kinds[mode] : 0;
             fk_rank(c, r, name);
             _exit(0);
         }
@@ -237,11 +243,16 @@ static int fk_once(const struct fk_case *c, int mode, int64_t n)
     T_CHECK_MSG(seconds < 8, "%s, %" PRId64 ": rank 0 hears of it after %.1f s", c->name, n, seconds);
     T_CHECK_MSG(WIFEXITED(code[0]) && WEXITSTATUS(code[0]) == 0 && a->bytes == 0, "%s, sum %" PRId64 ": code %d, %" PRId64 " bytes", c->name, n, code[0],
                 a->bytes);
+    if (mode == FK_MAP && strcmp(b->what, "mmap") != 0) { /* what is read of the system is not needed */
+        T_CHECK_MSG(a->failed_in < 0 && b->failed_in < 0, "%s, %" PRId64 " (%s): %s%s", c->name, n, b->what, a->text, b->text);
+        return b->met;
+    }
     if (!b->met) {
         T_CHECK_MSG(a->failed_in < 0 && b->failed_in < 0, "%s: %s%s", c->name, a->text, b->text);
         return 0;
     }
-    T_CHECK_MSG(a->status == GYRE_E_PEER && strstr(a->text, "rank 1"), "%s, sum %" PRId64 ": rank 0 says %d, '%s'", c->name, n, a->status, a->text);
+    const int named = a->status == GYRE_E_PEER && strstr(a->text, "rank 1") != NULL;
+    T_CHECK_MSG(mode < FK_MEMORY ? named : a->status < 0 && a->text[0], "%s, sum %" PRId64 ": rank 0 says %d, '%s'", c->name, n, a->status, a->text);
     if (mode == FK_DIES) { /* in its sum number n, from 0: as the board of the host has it, long before the next sign of life */
         char sum[64];
         snprintf(sum, sizeof sum, "has ended; it has not entered sum %" PRId64 ",", n + 2);
@@ -249,7 +260,7 @@ static int fk_once(const struct fk_case *c, int mode, int64_t n)
     }
     /* rank 0 may still be at the end of the sum before; it may go on until it needs rank 1, whose device has failed behind the last sum */
     const int late = a->failed_in - b->call;
-    T_CHECK_MSG(a->failed_in >= 0 && late <= (mode == FK_DEVICE), "%s, %" PRId64 ": rank 1 was lost in call %d, rank 0 says so in call %d", c->name, n,
+    T_CHECK_MSG(a->failed_in >= 0 && late <= (mode >= FK_DEVICE), "%s, %" PRId64 ": rank 1 was lost in call %d, rank 0 says so in call %d", c->name, n,
                 b->call, a->failed_in);
     if (mode != FK_DIES)
         T_CHECK_MSG(b->status < 0 && b->text[0] && b->failed_in == b->call && b->bytes == 0, "%s, %" PRId64 ": rank 1 says %d, '%s'", c->name, n,
@@ -264,7 +275,7 @@ static void fk_all(const struct fk_case *c, int mode, int64_t least)
     int64_t n = 0;
     const int before = t_failed;
     while (fk_once(c, mode, n) && t_failed - before < 8)
-        n += mode == FK_DEVICE ? (n < opening ? 20 : 4) : c->glm ? 3 : n < opening ? 6 : 1;
+        n += mode == FK_DEVICE ? (n < opening ? 20 : 4) : c->glm ? 3 : n < opening && mode < FK_DEVICE ? 6 : 1;
     printf("%s: %s, up to number %" PRId64 "\n", c->name, fk_modes[mode], n);
     T_CHECK_MSG(n >= least, "%s: only %" PRId64, c->name, n);
 }
@@ -288,6 +299,8 @@ int main(void)
         fk_all(&cases[i], FK_FAILS, cases[i].least);
         if (!cases[i].glm)
             fk_all(&cases[i], FK_DEVICE, 60);
+        fk_all(&cases[i], FK_MEMORY, 10);
+        fk_all(&cases[i], FK_MAP, 1);
     }
     T_END("t_faults_ranks");
 }
