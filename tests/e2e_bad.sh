@@ -62,6 +62,42 @@ expect 3 train "$TMP/damaged" --epochs 6 --resume
 says "$err" 'checkpoint-36.safetensors.*no older one can be used'
 expect 3 "$GYRE" eval "$TMP/damaged" "$TMP/data"
 
+# ---- a checkpoint that does not fit: each change is told, and nothing is trained or tested with it
+# fits_not SENTENCE FROM TO: one checkpoint in which a text of the header became another of the same length; it is neither resumed nor tested
+fits_not()
+{
+    rm -rf "$TMP/misfit"
+    mkdir "$TMP/misfit"
+    sed "s/$2/$3/" "$TMP/whole/checkpoint-36.safetensors" >"$TMP/misfit/checkpoint-36.safetensors"
+    if cmp -s "$TMP/whole/checkpoint-36.safetensors" "$TMP/misfit/checkpoint-36.safetensors"; then bad "no '$2' in a checkpoint"; fi
+    expect 3 train "$TMP/misfit" --epochs 8 --resume
+    says "$err" "misfit/checkpoint-36.safetensors: $1"
+    says "$err" 'no older one can be used'
+    absent "$TMP/misfit/checkpoint-42.safetensors"
+}
+fits_not "the run's seed was 7, this net's is 1" 'gyre.seed":"1"' 'gyre.seed":"7"'
+fits_not "the run's optimizer was kind 2, this net's is 0" 'gyre.optimizer":"0"' 'gyre.optimizer":"2"'
+fits_not 'counters -6, 36, 0 do not fit this net' 'gyre.updates":"36"' 'gyre.updates":"-6"'
+fits_not "metadata 'gyre.batches' is missing or not a number: not a checkpoint of Gyre" 'gyre.batches"' 'gyre.butches"'
+expect 3 "$GYRE" eval "$TMP/misfit" "$TMP/data"
+says "$err" "metadata 'gyre.batches' is missing or not a number"
+fits_not "metadata 'gyre.pending' is missing or not a number" 'gyre.pending":"0"' 'gyre.pending":"x"'
+fits_not "tensor 'fc2.bias' is missing" '"fc2.bias"' '"fc2.bios"'
+expect 3 "$GYRE" eval "$TMP/misfit" "$TMP/data"
+says "$err" "tensor 'fc2.bias' is missing"
+expect 3 "$GYRE" predict "$TMP/misfit" "$TMP/data/train/class_0/image_0.ppm"
+says "$err" "tensor 'fc2.bias' is missing"
+fits_not "tensor 'momentum.fc3.bias' is missing" '"momentum.fc3.bias"' '"momentum.fc3.bios"'
+expect 0 "$GYRE" eval "$TMP/misfit" "$TMP/data" # which needs no momentum
+fits_not "tensor 'fc3.weight' has 2 dimensions and 384 elements; the net has 2 and 384" '"shape":\[3,128\]' '"shape":[128,3]'
+expect 3 train "$TMP/whole" --epochs 8 --resume --optimizer adamw
+says "$err" "the run's optimizer was kind 0, this net's is 2"
+"$GYRE" zoo mlp --size 16 --channels 3 --classes 3 >"$TMP/larger.net"
+expect 0 "$GYRE" export "$TMP/whole" "$TMP/small.safetensors"
+expect 3 "$GYRE" import "$TMP/small.safetensors" --net "$TMP/larger.net" --out "$TMP/no.safetensors"
+says "$err" "small.safetensors: tensor 'fc1.weight' has 2 dimensions and 110592 elements; the net has 2 and 196608"
+absent "$TMP/no.safetensors"
+
 # ---- other classes than the net's
 make_images "$TMP/more" 5 4 12 3
 expect 3 "$GYRE" eval "$TMP/whole" "$TMP/more"
