@@ -49,25 +49,41 @@ static void train_shake(const struct train_truth *t, int stream, double *values,
         values[i] += (train_eps(t) * fabs(values[i]) + TRAIN_EPS * mean) * train_noise(t->now->world, stream, i);
 }
 
-/* The gradient by a norm's input is a difference that may be far smaller than its terms: they are rounded. The mean is that of
- * values before they are stored, by which all of a channel is off together. */
-static void train_shake_norm(const struct train_truth *t, int norm, double *values, int64_t count)
+/* Of a norm's input. */
+struct train_channel {
+    double mean, rstd, slope; /* slope: the mean size of the gradient by its output */
+};
+
+static struct train_channel train_channel_of(const struct train_truth *t, int norm, int64_t c)
+{
+    const struct gy_node *node = &t->graph.nodes[norm];
+    const int64_t channels = node->geom.k, count = t->now->count * (int64_t)node->geom.p * node->geom.q * channels;
+    const double *x = t->net.value[node->input[0]], *dy = t->net.dvalue[norm], pixels = (double)(count / channels);
+    struct train_channel of = { 0, 0, 0 };
+    double square = 0;
+    for (int64_t i = c; i < count; i += channels) {
+        of.mean += x[i] / pixels;
+        of.slope += fabs(dy[i]) / pixels;
+    }
+    for (int64_t i = c; i < count; i += channels)
+        square += (x[i] - of.mean) * (x[i] - of.mean) / pixels;
+    of.rstd = 1 / sqrt(square + (double)node->f[0]);
+    return of;
+}
+
+/* A norm's output, and the gradient by its input, are differences that may be far smaller than their terms. The mean is
+ * rounded, or that of values before they are stored: all of a channel is off together. Terms of the gradient are rounded, too. */
+static void train_shake_norm(const struct train_truth *t, int norm, int back, double *values, int64_t count)
 {
     const struct gy_node *node = &t->graph.nodes[norm];
     const int64_t channels = node->geom.k;
-    const double *x = t->net.value[node->input[0]], *dy = t->net.dvalue[norm], pixels = (double)(count / channels);
     for (int64_t c = 0; c < channels && t->now->world > 0; c++) {
-        double mean = 0, square = 0, slope = 0;
-        for (int64_t i = c; i < count; i += channels) {
-            mean += x[i] / pixels;
-            slope += fabs(dy[i]) / pixels;
-        }
+        const struct train_channel of = train_channel_of(t, norm, c);
+        const double gamma = fabs(t->net.param[node->weight][c]), term = gamma * (back ? of.rstd * of.slope : 1);
+        const double mean = train_eps(t) * fabs(of.mean) * of.rstd, each = back ? TRAIN_EPS : 0;
+        const double common = (each + mean) * train_noise(t->now->world, 20000 + 2 * norm + back, c);
         for (int64_t i = c; i < count; i += channels)
-            square += (x[i] - mean) * (x[i] - mean) / pixels;
-        const double rstd = 1 / sqrt(square + (double)node->f[0]), term = rstd * fabs(t->net.param[node->weight][c]) * slope;
-        const double common = (TRAIN_EPS + train_eps(t) * fabs(mean) * rstd) * train_noise(t->now->world, 20000 + norm, c);
-        for (int64_t i = c; i < count; i += channels)
-            values[i] += term * (common + TRAIN_EPS * train_noise(t->now->world, 30000 + norm, i));
+            values[i] += term * (common + each * train_noise(t->now->world, 30000 + norm, i));
     }
 }
 
@@ -109,7 +125,9 @@ static void train_node(void *user, int node, double *values, int64_t count)
     const int64_t size = count / g->count;
     train_shake(t, 2 * node + back, values, count);
     if (back && t->norm[node] > 0)
-        train_shake_norm(t, t->norm[node], values, count);
+        train_shake_norm(t, t->norm[node], 1, values, count);
+    if (!back && g->training && t->graph.nodes[node].layer == GY_LAYER_BN)
+        train_shake_norm(t, node, 0, values, count);
     for (int p = 0; p < g->parts; p++) {
         if (t->drop[node] > 0 && (g->training || train_is(t, TRAIN_EVAL_DROPS)))
             train_drop(t, &g->part[p], node, values, size);
@@ -277,13 +295,13 @@ static void train_world(struct train_truth *t, const struct gyre_batch *batches,
 
 /* ---- how far off ---- */
 
-static double train_apart(double *const *world, int64_t count)
+static double train_apart(const struct train_truth *t, double *const *world, int64_t count)
 {
     double most = 0;
     for (int w = 1; w < TRAIN_WORLDS; w++)
         for (int64_t i = 0; i < count; i++)
             most = fmax(most, fabs(world[w][i] - world[0][i]));
-    return TRAIN_SURE * most;
+    return (t->config->dtype == GYRE_BF16 ? 2 : 1) * TRAIN_SURE * most; /* a relu's kinks are met by chance */
 }
 
 static void train_bound(struct train_truth *t, int kind)
@@ -291,7 +309,7 @@ static void train_bound(struct train_truth *t, int kind)
     for (int r = 0; r < t->ranks; r++)
         for (int i = 0; i < t->graph.param_count; i++) {
             struct train_vector *v = &t->vector[kind][r][i];
-            const double apart = train_apart(v->world, v->count);
+            const double apart = train_apart(t, v->world, v->count);
             for (int64_t e = 0; e < v->count; e++)
                 v->may[e] = apart + TRAIN_EPS * fabs(v->world[0][e]);
         }
@@ -325,8 +343,8 @@ static void train_measure(struct train_truth *t, int rank, const struct gyre_bat
     const int targets = train_mse(t) && b->target && !b->label;
     s->count = b->count;
     s->loss = s->labelled = s->top1[0] = s->top1[1] = s->top5[0] = s->top5[1] = 0;
-    s->may = train_apart(s->world, (int64_t)b->count * t->graph.classes) + TRAIN_EPS;
-    s->each_may = train_apart(s->each, b->count) + TRAIN_EPS;
+    s->may = train_apart(t, s->world, (int64_t)b->count * t->graph.classes) + TRAIN_EPS;
+    s->each_may = train_apart(t, s->each, b->count) + TRAIN_EPS;
     for (int i = 0; i < b->count; i++) {
         const int label = b->label ? b->label[i] : -1, counts = label >= 0 || targets;
         train_rank(s, i, label, t->graph.classes);
