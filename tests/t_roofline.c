@@ -151,7 +151,10 @@ static void roof_look(void *user, const struct gyre_net *net)
             const double expected = gy_roofline_expect(op, &w, &roof_machine), limit = gy_roofline(&w, &roof_machine).seconds;
             sum->flops += w.flops;
             sum->ops++;
-            sum->bad += !(w.read + w.written > 0 && limit > 0 && expected > 0 && isfinite(expected));
+            if (op->flags & GY_F_PARTIAL) /* no part of a usual step */
+                sum->bad += w.flops + w.done + w.read + w.written != 0;
+            else
+                sum->bad += !(w.read + w.written > 0 && limit > 0 && expected > 0 && isfinite(expected));
         }
 }
 
