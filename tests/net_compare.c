@@ -7,7 +7,7 @@
 /* Numbers are rounded to so many parts of a value: f32 has 24 bits, bf16 8. Transforms of
  * convolutions cost f32 a few bits. */
 static const double compare_rounding[2] = { 1.0 / (1 << 22), 1.0 / (1 << 9) };
-#define COMPARE_FACTOR 16 /* so often may an error exceed the measured noise, */
+#define COMPARE_FACTOR 8  /* so often may an error exceed the measured noise, */
 #define COMPARE_SUMS 8    /* and so often the rounding of a number of the same size */
 #define COMPARE_VAGUE 0.2 /* of the gradients: with more noise bf16 says little of a net */
 #define COMPARE_NEAR 1e-4 /* of the root mean square: nearer to a kink, it counts */

@@ -301,6 +301,16 @@ static int rnet_twins(struct rnet *g, int v)
     return rnet_then(g, rnet_or(sum, b), 60, rnet_act);
 }
 
+/* Two convolutions, then their norms, then the sum: what is added is made between a convolution and its norm. */
+static int rnet_crossed(struct rnet *g, int v)
+{
+    const int k = rnet_channels(g), a = rnet_or(rnet_conv_plain(g, v, k), v), b = rnet_or(rnet_conv_plain(g, v, k), v);
+    const int swap = random_percent(&g->d, 30), norm = rnet_or(rnet_bn(g, swap ? b : a), swap ? b : a);
+    const int other = rnet_then(g, swap ? a : b, 50, rnet_bn), first = random_percent(&g->d, 70);
+    const int sum = rnet_join(g, "add", (const int[]){ first ? norm : other, first ? other : norm }, 2);
+    return rnet_then(g, rnet_or(sum, norm), 60, rnet_act);
+}
+
 /* A chain of residual blocks, as recomputation looks for. */
 static int rnet_chain(struct rnet *g, int v)
 {
@@ -406,11 +416,12 @@ static const struct {
     int weight;
     int (*grow)(struct rnet *, int);
 } rnet_motifs[] = {
-    { 14, rnet_conv_bn_act }, { 14, rnet_conv_act_pool }, { 12, rnet_residual },          { 14, rnet_twins },
-    { 19, rnet_chain },       { 7, rnet_concat },         { 6, rnet_shortcut },           { 9, rnet_fan },
-    { 5, rnet_norms },        { 4, rnet_open_branch },    { 8, rnet_linear_in_between },  { 3, rnet_add_older },
-    { 3, rnet_repeat },       { 3, rnet_act },            { 3, rnet_pool },               { 4, rnet_lrn },
-    { 7, rnet_dropout },      { 3, rnet_bn },             { 2, rnet_gap },                { 4, rnet_flatten },
+    { 14, rnet_conv_bn_act }, { 14, rnet_conv_act_pool }, { 12, rnet_residual },        { 14, rnet_twins },
+    { 8, rnet_crossed },      { 20, rnet_chain },         { 7, rnet_concat },           { 6, rnet_shortcut },
+    { 9, rnet_fan },          { 5, rnet_norms },          { 8, rnet_linear_in_between }, { 4, rnet_open_branch },
+    { 3, rnet_add_older },    { 3, rnet_repeat },         { 3, rnet_act },              { 3, rnet_pool },
+    { 4, rnet_lrn },          { 7, rnet_dropout },        { 3, rnet_bn },               { 2, rnet_gap },
+    { 4, rnet_flatten },
 };
 
 static int rnet_grow(struct rnet *g, int v)
