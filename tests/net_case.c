@@ -2,7 +2,7 @@
 /* What is drawn for a net: weights, samples, labels, options; and the parts of its answer. */
 #include "net_case.h"
 
-#define CASE_PADDED 0 /* percent of nets that get fewer samples than they were opened for */
+#define CASE_PADDED 15 /* percent of nets that get fewer samples than they were opened for */
 
 void net_case_plain(struct net_case *c)
 {
