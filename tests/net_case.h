@@ -48,8 +48,8 @@ struct net_test {
     int64_t count;      /* numbers of an answer */
     double *truth, *noisy;
     double *size;       /* of each part: what rounding errors are measured by */
-    double *noise[2];   /* of f32, bf16: norm of what rounding does to each part, of all that was listened to */
-    int listened;
+    double *noise[2];   /* of f32, bf16: norm of what rounding does to each part; the largest of all draws */
+    int noise_draws;
     int64_t kinks;      /* places where rounding may turn a decision */
 };
 
@@ -57,8 +57,8 @@ struct net_test {
 int net_test_open(struct net_test *t, const struct net_case *c, int draw, char *why);
 void net_test_close(struct net_test *t);
 
-/* One more draw of what rounding does. -1: out of memory. */
-int net_test_listen(struct net_test *t, int dtype);
+/* Measures what rounding does once more. -1: out of memory. */
+int net_test_add_noise(struct net_test *t, int dtype);
 
 /* How the engine is run. */
 struct net_run {
@@ -74,7 +74,7 @@ struct net_run {
 int net_test_run(const struct net_test *t, const struct net_run *run, double *answer, char *why);
 /* How far the answer is from the truth: 1 is as far as rounding may bring it; *why says what is off
  * most. NaN, infinity: it is no number. */
-int net_test_is_vague(const struct net_test *t, int dtype); /* rounding drowns the gradients, and nearly all is allowed */
+int net_test_is_ill(const struct net_test *t, int dtype); /* rounding is as large as gradients, nearly all is allowed */
 double net_test_off(const struct net_test *t, int dtype, const double *answer, char *why);
 /* 0: weights after the update are what the optimiser's rule makes of the answer's gradients; else
  * *why says which is not. */

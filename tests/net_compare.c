@@ -9,7 +9,7 @@
 static const double compare_rounding[2] = { 1.0 / (1 << 22), 1.0 / (1 << 9) };
 #define COMPARE_FACTOR 8  /* so often may an error exceed the measured noise, */
 #define COMPARE_SUMS 8    /* and so often the rounding of a number of the same size */
-#define COMPARE_VAGUE 0.2 /* of the gradients: with more noise bf16 says little of a net */
+#define COMPARE_ILL 0.2   /* of the gradients: with more noise a net is ill-conditioned */
 #define COMPARE_NEAR 1e-4 /* of the root mean square: nearer to a kink, it counts */
 
 static double compare_norm(const double *a, const double *b, int64_t count)
@@ -122,7 +122,9 @@ static double *compare_copy(double *to, const double *from, int64_t count)
 static void compare_answer(struct net_test *t, struct truth *truth, double noise, int nearest, double *answer)
 {
     const int64_t scores = (int64_t)t->c->count * t->graph.classes;
-    struct compare_watch watch = { .t = truth, .noise = noise, .nearest = nearest, .d = { t->c->seed + 77u * (uint64_t)t->listened++ } };
+    struct compare_watch watch = {
+        .t = truth, .noise = noise, .nearest = nearest, .d = { t->c->seed + 77u * (uint64_t)t->noise_draws++ }
+    };
     truth->seen = compare_seen;
     truth->user = &watch;
     for (int i = 0; i < t->graph.param_count; i++)
@@ -219,13 +221,13 @@ static void compare_sizes(struct net_test *t, const struct truth *truth)
     }
 }
 
-int net_test_listen(struct net_test *t, int dtype)
+int net_test_add_noise(struct net_test *t, int dtype)
 {
     struct truth truth;
     const int half = dtype == GYRE_BF16;
     if (!compare_truth_open(t, &truth))
         return -1;
-    compare_answer(t, &truth, compare_rounding[half], half && t->listened % 2 == 0, t->noisy);
+    compare_answer(t, &truth, compare_rounding[half], half && t->noise_draws % 2 == 0, t->noisy);
     for (int p = 0; p < t->part_count; p++)
         t->noise[half][p] = fmax(t->noise[half][p], compare_norm(t->noisy + t->part[p].first,
                                                                  t->truth + t->part[p].first, t->part[p].count));
@@ -261,7 +263,7 @@ static double compare_longest_sum(const struct net_test *t)
     return (double)most;
 }
 
-int net_test_is_vague(const struct net_test *t, int dtype)
+int net_test_is_ill(const struct net_test *t, int dtype)
 {
     double noise = 0, truth = 0;
     for (int p = 0; p < t->part_count; p++) {
@@ -271,7 +273,7 @@ int net_test_is_vague(const struct net_test *t, int dtype)
         noise = hypot(noise, t->noise[dtype == GYRE_BF16][p]);
         truth = hypot(truth, compare_norm(t->truth + part->first, NULL, part->count));
     }
-    return noise > COMPARE_VAGUE * truth;
+    return noise > COMPARE_ILL * truth;
 }
 
 /* How far part p may be off: what rounding does to it, and to sums, which are f32 in every type, of
@@ -281,7 +283,7 @@ static double compare_allowed(const struct net_test *t, int dtype, int p)
     const int half = dtype == GYRE_BF16;
     const double sums = (COMPARE_SUMS + compare_longest_sum(t) / 16) * compare_rounding[0];
     const double allowed = COMPARE_FACTOR * t->noise[half][p] + (sums + half * 4 * compare_rounding[1]) * t->size[p];
-    return half && net_test_is_vague(t, dtype) ? 100 * allowed : allowed; /* garbage is still seen */
+    return half && net_test_is_ill(t, dtype) ? 100 * allowed : allowed; /* garbage is still seen */
 }
 
 double net_test_off(const struct net_test *t, int dtype, const double *answer, char *why)
