@@ -243,8 +243,8 @@ struct gyre_result {
     float loss_scale;
 };
 
-/* Forward, backward and, every gyre_config.accumulate calls, update. GYRE_E_NONFINITE: the loss is not finite and nothing was
- * updated; gyre_find_nonfinite says where. GYRE_E_ARG also when no sample, of any rank, has a label. result may be NULL. Does not allocate. */
+/* Forward, backward and, every gyre_config.accumulate calls, update. GYRE_E_NONFINITE: the loss, or a score of a sample without a label, is not finite
+ * and nothing was updated; gyre_find_nonfinite says where. GYRE_E_ARG also when no sample, of any rank, has a label. result may be NULL. Does not allocate. */
 GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
 /* Forward with running statistics (and averaged weights when ema is on), no dropout, no label smoothing. Does not allocate. */
 GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);

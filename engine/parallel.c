@@ -239,7 +239,7 @@ GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result)
     result->labelled = (int32_t)sums[1];
     result->top1 = (int32_t)sums[2];
     result->top5 = (int32_t)sums[3];
-    result->loss = result->labelled ? (double)sums[0] / result->labelled : 0;
+    result->loss = result->labelled ? (double)sums[0] / result->labelled : (double)sums[0];
     return GY_OK;
 }
 

@@ -270,22 +270,23 @@ static int step_check_norms(struct gyre_net *net, int32_t count)
     return GY_OK;
 }
 
-/* What came out of the last forward pass. Sums in the order of the samples. */
-static void step_collect(const struct gyre_net *net, struct gyre_result *result)
+/* What came out of the last forward pass. Sums in the order of the samples. train: a sample without a label counts as well, whose loss is 0 or
+ * no number: what is not finite in it would enter the gradients of the weights. */
+static void step_collect(const struct gyre_net *net, int train, struct gyre_result *result)
 {
     const int32_t *label = step_place(net, net->plan.label), *rank = step_place(net, net->plan.rank);
     const float *loss = step_place(net, net->plan.loss);
     double sum = 0;
     memset(result, 0, sizeof *result);
     for (int i = 0; i < net->config.batch; i++) {
+        sum += label[i] >= 0 || train ? (double)loss[i] : 0;
         if (label[i] < 0)
             continue;
-        sum += (double)loss[i];
         result->labelled++;
         result->top1 += rank[i] == 0;
         result->top5 += rank[i] >= 0 && rank[i] < 5;
     }
-    result->loss = result->labelled ? sum / result->labelled : 0;
+    result->loss = result->labelled ? sum / result->labelled : sum;
     result->step = net->updates;
 }
 
@@ -337,7 +338,7 @@ static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int 
     if (early)
         GY_TRY(step_backward(net));
     GY_TRY(step_await_results(net, "the forward pass"));
-    step_collect(net, result);
+    step_collect(net, 1, result);
     gy_parallel_join(net, result);
     if (!late) {
         GY_TRY(gy_parallel_result(net, result));
@@ -428,7 +429,7 @@ GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, str
     GY_TRY(gy_net_checked(net, step_ask_results(net), "the evaluation"));
     GY_TRY(step_await_results(net, "the evaluation"));
     if (result)
-        step_collect(net, result);
+        step_collect(net, 0, result);
     return GYRE_OK;
 }
 

@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # gyre launch --hosts: the file of hosts line by line, where each process is started and with which words, variables and key. What stands for ssh
-# here starts the command on this machine. run_hosts.sh has real hosts.
+# here starts the command on this machine, and writes its words as one line at once. run_hosts.sh has real hosts.
 . "$(dirname "$0")/e2e.inc"
 
 cat >"$TMP/ssh" <<END
 #!/bin/sh
+line=
 while [ \$# -gt 2 ]; do
-    printf '%s ' "\$1" >>"$TMP/said"
+    line="\$line\$1 "
     shift
 done
-printf '%s\n' "\$1" >>"$TMP/said"
+printf '%s\n' "\$line\$1" >>"$TMP/said"
 exec sh -c "\$2"
 END
 launch() { "$GYRE" launch --hosts "$TMP/hosts" --ssh "sh $TMP/ssh -o Some" "$@"; }

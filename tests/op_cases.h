@@ -308,8 +308,10 @@ static void op_add_nans(struct op_cases *all)
     op_add_case(all, &(struct op_case){ .code = GY_OP_DROPOUT, .geom = g, .f = { 0.3f }, .values = OP_NAN });
     op_add_case(
         all, &(struct op_case){ .code = GY_OP_INPUT, .geom = few, .f = { 0, 0, 0, 0, 1, 1, 1, 1 }, .values = OP_NAN });
-    op_add_case(all, &(struct op_case){ .code = GY_OP_SOFTMAX_CE, .geom = row, .values = OP_NAN });
-    op_add_case(all, &(struct op_case){ .code = GY_OP_MSE, .geom = row, .values = OP_NAN });
+    for (int less = 0; less < 4; less++) /* samples without a label */
+        op_add_case(all, &(struct op_case){ .code = GY_OP_SOFTMAX_CE, .geom = row, .values = OP_NAN, .valid_less = less });
+    for (int less = 0; less < 4; less++) /* samples without a label */
+        op_add_case(all, &(struct op_case){ .code = GY_OP_MSE, .geom = row, .values = OP_NAN, .valid_less = less });
     for (size_t i = 0; i < GY_COUNT(op_conv_shapes); i += 3) {
         const struct gy_geom conv = op_conv_geom(&op_conv_shapes[i]);
         op_add_convs_of(all, &conv, OP_NAN);

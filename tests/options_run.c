@@ -68,8 +68,7 @@ static void opt_sample(const struct opt_case *c, const struct gyre_shape *shape,
     const int pixels = shape->h * shape->w * shape->c;
     const int some = c->labels == OPT_LABELS_SOME && place % OPT_BATCH > 0 && opt_below(c, kind, step, sample, 999, 3) == 0;
     const int few = c->labels == OPT_LABELS_FEW && opt_below(c, kind, step, sample, 999, 4) > 0, none = c->labels == OPT_LABELS_NONE && step % 2 == 1;
-    const int bad = kind == OPT_TRAIN && opt_is_bad(c, step); /* and must show */
-    d->label[place] = (some || few || none) && !bad ? -1 : opt_below(c, kind, step, sample, 998, OPT_CLASSES);
+    d->label[place] = some || few || none ? -1 : opt_below(c, kind, step, sample, 998, OPT_CLASSES);
     for (int i = 0; i < pixels; i++) {
         d->bytes[place * pixels + i] = (uint8_t)opt_below(c, kind, step, sample, i, 256);
         d->x[place * pixels + i] = (float)opt_word(c, kind, step, sample, i) / 2147483648.0f - 1;

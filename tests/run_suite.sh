@@ -45,7 +45,7 @@ wanted() { case " ${TESTS:-$1} " in *" $1 "*) ;; *) return 1 ;; esac; }
         # fewer nets where a program runs many times slower: what 300 of them hold is counted elsewhere
         case $SUITE/${program##*/} in
         ppc/t_random) fewer='--nets 150' ;;
-        tsan/t_random) fewer='--nets 80' ;;
+        tsan/t_random|coverage/t_random) fewer='--nets 80' ;;
         *) fewer= ;;
         esac
         [ ! -x "$program" ] || echo "$(basename "$program") ${RUNNER:-} $program${fewer:+ $fewer}"

@@ -6,8 +6,9 @@
  * Settled here, for every backend:
  * - a value that is not a number is never lost: ReLU and ReLU6 pass it on, it wins in a max-pool window (the last one
  *   there), and no class that scores so is ranked. Padding never wins;
- * - losses: with MIX `label` of the target is the own one, the rest the partner's; all is the own one where the partner
- *   has no label. Softmax: smoothing s turns a target t into t (1 - s) + s / C. A gradient is divided by N;
+ * - losses: a sample without a label has loss 0, but no number where a score is not finite. With MIX `label` of the
+ *   target is the own one, the rest the partner's; all is the own one where the partner has no label. Softmax:
+ *   smoothing s turns a target t into t (1 - s) + s / C. A gradient is divided by N;
  * - batch norm, average pooling, local response norm (alpha / size), AdamW and SGD (v = mu v + g, w -= lr v, v = 0
  * before the first step) are PyTorch's; where a batch norm sees one value a channel, the running variance takes the
  * biased one;

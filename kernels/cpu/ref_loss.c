@@ -31,6 +31,9 @@ static double ref_loss_mixed(const struct gy_op *op, int64_t n, int32_t c)
     return own * ref_loss_wanted(op, n, c) + (1 - own) * ref_loss_wanted(op, partner, c);
 }
 
+/* What a class adds to the loss of a sample without a label: 0, which a score that is not finite makes no number. */
+static double ref_loss_absent(GY_REAL score) { return 0 * (double)score; }
+
 /* Smoothed. */
 static double ref_loss_target(const struct gy_op *op, int64_t n, int32_t c)
 {
@@ -52,8 +55,8 @@ GY_INT void GY_REF(softmax_ce)(const struct gy_op *op)
         for (int32_t c = 0; c < classes; c++)
             sum += exp((double)x[c] - largest);
         rank[n] = label[n] < 0 ? -1 : ref_loss_rank(x, classes, label[n]);
-        for (int32_t c = 0; c < classes && label[n] >= 0; c++)
-            total += ref_loss_target(op, n, c) * (log(sum) + largest - (double)x[c]);
+        for (int32_t c = 0; c < classes; c++)
+            total += label[n] < 0 ? ref_loss_absent(x[c]) : ref_loss_target(op, n, c) * (log(sum) + largest - (double)x[c]);
         for (int32_t c = 0; c < classes; c++)
             y[c] = (GY_REAL)(exp((double)x[c] - largest) / sum);
         loss[n] = (GY_REAL)total;
@@ -84,8 +87,10 @@ GY_INT void GY_REF(mse)(const struct gy_op *op)
         GY_REAL *y = (GY_REAL *)op->ptr[GY_Y] + n * classes;
         double sum = 0;
         rank[n] = label[n] < 0 ? -1 : ref_loss_rank(x, classes, label[n]);
-        for (int32_t c = 0; c < classes && label[n] >= 0; c++)
-            sum += ((double)x[c] - ref_loss_mixed(op, n, c)) * ((double)x[c] - ref_loss_mixed(op, n, c));
+        for (int32_t c = 0; c < classes; c++) {
+            const double off = (double)x[c] - ref_loss_mixed(op, n, c);
+            sum += label[n] < 0 ? ref_loss_absent(x[c]) : off * off;
+        }
         loss[n] = (GY_REAL)(sum / classes);
         for (int32_t c = 0; c < classes; c++)
             y[c] = x[c];

@@ -9,7 +9,8 @@
  *
  * Block: GY_THREADS / 32 samples. Shared memory: none. Alignment: none needed. Tails: lanes beyond the classes add nothing;
  * warps beyond the samples leave together. Gradients: an element a thread.
- * X and DX are of GY_DTYPE, Y, LOSS and TARGET float. label < 0: no label, loss 0, rank -1, gradient 0.
+ * X and DX are of GY_DTYPE, Y, LOSS and TARGET float. label < 0: no label, loss 0 (no number where a
+ * score is not finite), rank -1, gradient 0.
  * The cross-entropy of a sample is the sum over c of t_c * ((largest - x_c) + log(sum of exp(x - largest))), both terms
  * not negative: nothing cancels.
  * The variant names one part: LOSS_SOFTMAX, LOSS_MSE, LOSS_SOFTMAX_BWD, LOSS_MSE_BWD. */
@@ -89,13 +90,13 @@ GY_KERNEL(loss_softmax)
     const float more = logf(sum);
     LOSS_EACH(c) {
         const float v = gy_get(x, c);
-        total += loss_target(want, c) * ((largest - v) + more);
+        total += want.own < 0 ? 0.0f * v : loss_target(want, c) * ((largest - v) + more);
         y[c] = expf(v - largest) / sum;
     }
     total = loss_add(total);
     const int rank = loss_rank(x, want.own);
     if (GY_LANE == 0) {
-        GY_P(float, GY_LOSS)[n] = want.own < 0 ? 0.0f : total;
+        GY_P(float, GY_LOSS)[n] = total;
         GY_P(int32_t, GY_ARG)[n] = rank;
     }
 }
@@ -122,12 +123,12 @@ GY_KERNEL(loss_mse)
     float sum = 0.0f;
     LOSS_EACH(c) {
         const float v = gy_get(x, c), off = v - loss_wanted(GY_P(const float, GY_TARGET), want, c);
-        sum += off * off;
+        sum += want.own < 0 ? 0.0f * v : off * off;
         GY_P(float, GY_Y)[want.row + c] = v;
     }
     sum = loss_add(sum);
     if (GY_LANE == 0) {
-        GY_P(float, GY_LOSS)[n] = want.own < 0 ? 0.0f : sum / (float)GY_C;
+        GY_P(float, GY_LOSS)[n] = sum / (float)GY_C;
         GY_P(int32_t, GY_ARG)[n] = rank;
     }
 }
