@@ -79,6 +79,7 @@ struct gy_glm_stop {
     double validation; /* relative improvement of the mean validation loss in three checks below this; 0: no */
     int epochs;        /* most passes; 0: 1000 */
     int every;         /* epochs between certificates; 0: the solver's choice */
+    double seconds;    /* of solving; 0: no. Ranks decide together */
 };
 
 /* Mean losses on the validation rows, the oldest of the last three first. */
@@ -100,6 +101,8 @@ struct gy_glm_run {
     float *w;                  /* [features + (bias != 0)]: where it begins (zeros) and what it finds; of the caller */
     float *dual;               /* [rows] dual variables in the loss's own form (kernels/glm_loss.h), or NULL: not kept between runs */
     int has_dual;              /* 1: dual holds those of an earlier run, w is made from them */
+    float *point;              /* [features + (bias != 0)] of the caller: weights whose slopes are the dual numbers of the best bound, or NULL */
+    int has_point;             /* 1: the solver has left them there (those without dual numbers of their own: newton, l1); 0: they are w's own */
     int first_epoch;           /* epochs done before, by a run that was interrupted; 0 */
     /* Mean loss on other rows with the present w, for stop.validation; NULL: none. */
     int (*validate)(void *user, const float *w, double *loss, struct gy_error *err);
@@ -109,7 +112,8 @@ struct gy_glm_run {
     /* What came out. */
     struct gy_glm_certificate result;
     int epochs, rounds;        /* done */
-    const char *why;           /* it ended: "gap", "target", "validation", "epochs" */
+    const char *why;           /* it ended: "gap", "target", "validation", "epochs", "time", "rounding" (no step makes P less, as near as
+                                  floats are), "stalled" (steps bring nothing any more, far from that). By its own estimate: referee.c judges */
 };
 
 /* A solver: one file each, in the table of solver.c. */
