@@ -17,7 +17,7 @@
 #   ./build.sh gpu OUT PART... some of it: ops net train sanitizer bench
 #   ./build.sh ppc            cross build for POWER, tests under qemu
 #   ./build.sh shared         libgyre-net.so: sums over processes, for programs that train by other means
-#   ./build.sh amalgamation   amalgamation/gyre.c and gyre.h
+#   ./build.sh amalgamation   amalgamation/gyre.c, gyre.h, gyre_glm.h
 #   ./build.sh fuzz [MINUTES] every fuzz target for so many minutes (default 1)
 #   ./build.sh clean
 #
@@ -700,7 +700,7 @@ target_amalgamation()
     prepare
     # shellcheck disable=SC2046
     sh tools/amalgamate.sh amalgamation "$SOURCE_ID" $(library_sources)
-    for made in amalgamation/gyre.c amalgamation/gyre.h; do
+    for made in amalgamation/gyre.c amalgamation/gyre.h amalgamation/gyre_glm.h; do
         found "$(wc -l <$made) lines" "$made"
     done
     say "  compile: cc -O2 app.c gyre.c -lm -lpthread -ldl"

@@ -636,7 +636,7 @@ static void test_validation(void)
             problem.l1 = k == 2 ? 1e-2 : 0;
             struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .pool = pool, .seed = 1, .w = w, .validate = t_validate,
                                       .user = &series, .stop = { .validation = 0.01, .epochs = 9, .every = 1 } };
-            const struct gy_glm_solver *const solver = gy_glm_choose(names[k], &problem, &data.feed, &err);
+            const struct gy_glm_solver *const solver = gy_glm_choose(names[k], &problem, &data.feed, NULL, &err);
             memset(w, 0, sizeof w);
             if (!T_CHECK(solver && solver->solve(&run, &err) == GY_OK))
                 continue;
@@ -653,24 +653,24 @@ static void test_choice(void)
     struct gy_error err = { 0 };
     const struct gy_glm_feed feed = { .rows = 100, .all_rows = 100, .entries = 1000, .features = 10 };
     struct gy_glm_problem problem = t_problem(GY_GLM_HINGE, 1);
-    const struct gy_glm_solver *solver = gy_glm_choose(NULL, &problem, &feed, &err);
+    const struct gy_glm_solver *solver = gy_glm_choose(NULL, &problem, &feed, NULL, &err);
     T_CHECK(solver && strcmp(solver->name, "newton") == 0);
     /* many rows of few features: a matrix; of many: passes */
     const struct gy_glm_feed narrow = { .rows = 30000, .all_rows = 30000, .entries = 420000, .features = 123 };
     const struct gy_glm_feed wide = { .rows = 60000, .all_rows = 60000, .entries = 600000, .features = 5400 };
     problem.loss = GY_GLM_LOGISTIC;
-    solver = gy_glm_choose(NULL, &problem, &narrow, &err);
+    solver = gy_glm_choose(NULL, &problem, &narrow, NULL, &err);
     T_CHECK(solver && strcmp(solver->name, "newton") == 0);
-    solver = gy_glm_choose(NULL, &problem, &wide, &err);
+    solver = gy_glm_choose(NULL, &problem, &wide, NULL, &err);
     T_CHECK(solver && strcmp(solver->name, "sdca") == 0);
     problem.loss = GY_GLM_HINGE;
-    solver = gy_glm_choose(NULL, &problem, &narrow, &err);
+    solver = gy_glm_choose(NULL, &problem, &narrow, NULL, &err);
     T_CHECK(solver && strcmp(solver->name, "newton") == 0);
-    solver = gy_glm_choose(NULL, &problem, &wide, &err);
+    solver = gy_glm_choose(NULL, &problem, &wide, NULL, &err);
     T_CHECK(solver && strcmp(solver->name, "sdca") == 0);
-    T_CHECK(gy_glm_choose("nosuch", &problem, &feed, &err) == NULL && strstr(err.text, "nosuch") && strstr(err.text, "sdca"));
+    T_CHECK(gy_glm_choose("nosuch", &problem, &feed, NULL, &err) == NULL && strstr(err.text, "nosuch") && strstr(err.text, "sdca"));
     problem.l2 = 0;
-    T_CHECK(gy_glm_choose("sdca", &problem, &feed, &err) == NULL && strstr(err.text, "l2"));
+    T_CHECK(gy_glm_choose("sdca", &problem, &feed, NULL, &err) == NULL && strstr(err.text, "l2"));
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# amalgamate.sh FOLDER SOURCE_ID FILE.c...: writes FOLDER/gyre.c and FOLDER/gyre.h, the library as one file and its header.
+# amalgamate.sh FOLDER SOURCE_ID FILE.c...: writes FOLDER/gyre.c, gyre.h and gyre_glm.h: the library as one file and its headers.
 # Every #include "..." is replaced by the file at its first place and dropped afterwards; #include <...> stays. Whatever
 # the library's files share becomes static (GY_INT), so only gyre_ names leave the object. Same inputs, same bytes: no
 # dates, no paths of the machine. The order of FILE.c is the order in the result.
@@ -104,4 +104,4 @@ END
 END
     cat "$body"
 } >"$folder/gyre.c"
-cp engine/gyre.h "$folder/gyre.h"
+cp engine/gyre.h engine/gyre_glm.h "$folder"

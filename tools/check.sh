@@ -146,7 +146,7 @@ list_long_functions()
 
 # ---- structure -----------------------------------------------------------------------------------------------------
 
-# What a folder may include, besides itself: tools, tests -> engine -> kernels, net, io -> engine/base; tools only gyre.h.
+# What a folder may include, besides itself: tools, tests -> engine -> kernels, net, io -> engine/base; tools only the public headers.
 rule_directions()
 {
     xargs awk '
@@ -166,9 +166,9 @@ rule_directions()
         path = folder name
         while (match(path, /[^\/.][^\/]*\/\.\.\//)) path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH)
         from = area(FILENAME); to = area(path)
-        if (path == "engine/gyre.h" && from == "tools") next
-        if (FILENAME ~ /^tools\/examples\// && path !~ /^engine\/gyre\.h$/)
-            print FILENAME ":" FNR ": an example includes " path "; only gyre.h"
+        if (path ~ /^engine\/gyre(_glm)?\.h$/ && from == "tools") next
+        if (FILENAME ~ /^tools\/examples\// && path !~ /^engine\/gyre(_glm)?\.h$/)
+            print FILENAME ":" FNR ": an example includes " path "; only public headers"
         else if (!((from ":" to) in allowed))
             print FILENAME ":" FNR ": " from " includes " path
     }' <"$SCRATCH/all_c"
@@ -227,12 +227,12 @@ rule_undefined()
         $1 == "U" && ($2 in bad) { print object " calls " $2 }'
 }
 
-# Every function of the public header exists.
+# Every function of the public headers exists.
 rule_public()
 {
     nm -g "$library" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$SCRATCH/defined"
-    grep -E '^GYRE_API' engine/gyre.h | sed -E 's/^([^(]*)\(.*/\1/; s/.*[ *]//' | sort -u >"$SCRATCH/declared"
-    comm -23 "$SCRATCH/declared" "$SCRATCH/defined" | sed 's/^/engine\/gyre.h: declared, not defined: /'
+    cat engine/gyre.h engine/gyre_glm.h | grep -E '^GYRE_API' | sed -E 's/^([^(]*)\(.*/\1/; s/.*[ *]//' | sort -u >"$SCRATCH/declared"
+    comm -23 "$SCRATCH/declared" "$SCRATCH/defined" | sed 's/^/a public header: declared, not defined: /'
     [ -s "$SCRATCH/declared" ] || echo "engine/gyre.h: no public function found"
 }
 

@@ -6,7 +6,7 @@
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
-#include "../engine/gyre.h"
+#include "../engine/gyre_glm.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,7 +24,8 @@ enum cli_exit {
     CLI_DATA = 3,      /* a file cannot be read, written or used */
     CLI_RESOURCES = 4, /* memory or device is missing */
     CLI_NONFINITE = 5, /* a loss or gradient is not finite */
-    CLI_STOPPED = 6    /* stopped by a signal; a checkpoint was written */
+    CLI_STOPPED = 6,   /* stopped by a signal; a checkpoint was written */
+    CLI_UNPROVED = 7   /* a linear model: the gap was not reached, or what its file says does not hold */
 };
 
 /* ---- options (cmd_options.c) ---- */
@@ -220,7 +221,7 @@ void cli_glm_data(struct gyre_glm_data *data, const struct cli_glm_options *opti
 /* ---- commands: one row each, beside the code that runs it ---- */
 
 extern const struct cli_command cmd_train, cmd_eval, cmd_predict, cmd_plan, cmd_bench, cmd_bench_sum, cmd_tune, cmd_kernels, cmd_audit, cmd_why, cmd_fit,
-    cmd_network, cmd_launch, cmd_glm, cmd_glm_train, cmd_glm_predict, cmd_glm_convert, cmd_glm_inspect, cmd_glm_generate,
+    cmd_network, cmd_launch, cmd_glm, cmd_glm_train, cmd_glm_predict, cmd_glm_verify, cmd_glm_convert, cmd_glm_inspect, cmd_glm_generate,
     cmd_zoo, cmd_knobs, cmd_pack, cmd_export, cmd_import, cmd_info, cmd_help;
 
 #endif

@@ -46,7 +46,7 @@ int cli_error(const struct gyre_error *error) { return cli_fail(cli_exit_of(erro
 int cli_job_end(struct gyre_job *job, int code)
 {
     struct gyre_error error;
-    return (code == CLI_OK || code == CLI_STOPPED) && gyre_job_end(job, &error) != GYRE_OK ? cli_error(&error) : code;
+    return (code == CLI_OK || code == CLI_STOPPED || code == CLI_UNPROVED) && gyre_job_end(job, &error) != GYRE_OK ? cli_error(&error) : code;
 }
 
 int cli_net_error(const struct gyre_net *net) { return cli_error(gyre_last_error(net)); }

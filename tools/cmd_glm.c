@@ -45,15 +45,16 @@ static int glm_run(const void *values, char **args, int count)
     (void)values;
     (void)args;
     (void)count;
-    return cli_fail(CLI_USAGE, "usage: gyre glm train|predict|convert|inspect|generate ...; 'gyre help glm' says more");
+    return cli_fail(CLI_USAGE, "usage: gyre glm train|predict|verify|convert|inspect|generate ...; 'gyre help glm' says more");
 }
 
 const struct cli_command cmd_glm = {
-    .name = "glm", .args = "train|predict|convert|inspect|generate ...", .about = "linear models of sparse rows: logistic, ridge, lasso, SVM", .most = 1 << 20,
-    .run = glm_run,
+    .name = "glm", .args = "train|predict|verify|convert|inspect|generate ...", .about = "linear models of sparse rows: logistic, ridge, lasso, SVM",
+    .most = 1 << 20, .run = glm_run,
     .details =
         "  glm train DATA [MODEL]          trains a model, with a certificate of how far it is from the best\n"
         "  glm predict DATA MODEL [OUT]    labels or probabilities of rows, and how good they are\n"
+        "  glm verify MODEL DATA           proves what a model's file says of itself, or shows that it is wrong\n"
         "  glm convert FILE... BLOCKS      text becomes a file of blocks, once\n"
         "  glm inspect FILE                what a file of rows or a model holds\n"
         "  glm generate FILE               rows like those of a click log, from a planted model\n\n"
@@ -64,7 +65,7 @@ const struct cli_command cmd_glm = {
 
 struct glm_values {
     int64_t type, loss, bias_free, normalize, softmax, balanced, threads, epochs, every, seed, folds, resume, overwrite, json, quiet;
-    double cost, l1, l2, bias, gap, target, validation, memory, device_memory, checkpoint;
+    double cost, l1, l2, bias, gap, target, validation, seconds, memory, device_memory, checkpoint;
     struct cli_pairs weights;
     const char *test, *solver, *device, *out, *trace;
     struct cli_glm_options data;
@@ -89,6 +90,7 @@ static const struct cli_option glm_train_rows[] = {
     { "target", "X", "0", "done when the objective is at or below X", CLI_REAL, AT(target), 0, 0 },
     { "validation", "X", "0", "done when the mean loss on --test improves by a smaller part in three checks", CLI_REAL, AT(validation), 0, 1 },
     { "epochs", "N", "1000", "most passes over the rows", CLI_WHOLE, AT(epochs), 1, 1e9 },
+    { "seconds", "X", "0", "most seconds of a model; 0: no limit", CLI_REAL, AT(seconds), 0, 1e9 },
     { "every", "N", "0", "passes between certificates; 0: the solver's choice", CLI_WHOLE, AT(every), 0, 1e9 },
     { "test", "DATA", NULL, "rows to test the model on", CLI_TEXT, AT(test), 0, 0 },
     { "folds", "N", NULL, "cross-validation: no model is written", CLI_WHOLE, AT(folds), 2, 1000 },
@@ -189,6 +191,7 @@ static int glm_config(const struct glm_values *v, struct gyre_glm_config *c)
     c->target = v->target;
     c->validation = v->validation;
     c->epochs = (int)v->epochs;
+    c->seconds = v->seconds;
     c->every = (int)v->every;
     c->memory_bytes = (size_t)(v->memory * 1e6);
     c->device_bytes = (size_t)(v->device_memory * 1e6);
@@ -305,6 +308,7 @@ static void glm_end_json(const struct gyre_glm_report *r, const char *model, int
 {
     printf("{\"event\":\"end\",\"status\":\"%s\",\"solver\":\"%s\",\"why\":\"%s\",\"rows\":%" PRId64 ",\"entries\":%" PRId64 ",\"features\":%" PRIu32,
            gyre_status_name(status), r->solver, r->why, r->rows, r->entries, r->features);
+    printf(",\"reached\":%s", r->reached ? "true" : "false");
     printf(",\"classes\":%d,\"models\":%d,\"ranks\":%d,\"threads\":%d,\"streamed\":%s,\"epochs\":%d,\"rounds\":%d", r->classes, r->models, r->ranks, r->threads,
            r->streamed ? "true" : "false", r->epochs, r->rounds);
     glm_json(r, glm_report_numbers, CLI_COUNT(glm_report_numbers));
@@ -328,7 +332,7 @@ static void glm_end(const struct glm_values *v, const struct gyre_glm_report *r,
     printf("rows: %" PRId64 " of %" PRIu32 " features, %" PRId64 " entries%s; %.2f s to open them\n", r->rows, r->features, r->entries,
            r->streamed ? ", streamed" : "", r->open_seconds);
     if (model)
-        printf("model: %s\nobjective: %.12g, bound %.12g, gap %.2e\n", model, r->objective, r->bound, r->gap);
+        printf("model: %s\nobjective: %.12g, bound %.12g, gap %.2e, proved\n", model, r->objective, r->bound, r->gap);
     printf("solver: %s, %d epochs in %.3f s, until %s\n", r->solver, r->epochs, r->train_seconds, r->why);
     glm_say_test(&r->test, v->folds ? "cross-validation" : "test");
 }
@@ -343,6 +347,15 @@ static int glm_train_save(const struct glm_values *v, const struct gyre_glm *mod
     if (leads)
         glm_end(v, r, model ? path : NULL, status);
     return CLI_OK;
+}
+
+/* Whoever asks for a gap is told by the exit code when it is not there, but where another condition was met first. */
+static int glm_reached(const struct glm_values *v, const struct gyre_glm_report *r)
+{
+    if (r->reached || strcmp(r->why, "target") == 0 || strcmp(r->why, "validation") == 0)
+        return CLI_OK;
+    return cli_fail(CLI_UNPROVED, "the gap is %.2g, not %g; training ended by '%s'%s; --gap 0 asks for none", r->gap, v->gap, r->why,
+                    strcmp(r->why, "rounding") == 0 ? ": weights are floats, and about this is the least" : "");
 }
 
 static int glm_train_with(const struct glm_values *v, struct gyre_glm_config *c, const char *path)
@@ -365,7 +378,9 @@ static int glm_train_with(const struct glm_values *v, struct gyre_glm_config *c,
         return cli_error(&error);
     const int code = glm_train_save(v, model, path, &report, show.leads, status);
     gyre_glm_close(model);
-    return code != CLI_OK ? code : status == GYRE_OK ? CLI_OK : cli_fail(CLI_STOPPED, "stopped; the model is as good as it was then");
+    if (code == CLI_OK && status != GYRE_OK)
+        return cli_fail(CLI_STOPPED, "stopped; the model is as good as it was then");
+    return code == CLI_OK && show.leads ? glm_reached(v, &report) : code;
 }
 
 /* As liblinear names it: the data's name without folders, and .model. */
@@ -414,7 +429,8 @@ const struct cli_command cmd_glm_train = {
         "in this folder; a name that ends in .onnx is written as ONNX.\n\n"
         "liblinear's options -s -c -e -B -R -wLABEL -v -q -m are understood; -e is the gap: within which part of the optimum the\n"
         "objective is proved to be. Under 'gyre launch -n N' the rows are dealt to N processes that train one model.\n"
-        "Ctrl-C ends the epoch, writes the model as it is and exits with code 6.\n\n"
+        "Ctrl-C ends the epoch, writes the model as it is and exits with code 6. A model that is not proved to be within --gap is written,\n"
+        "too, with exit code 7; epochs on the way show the solver's own estimates.\n\n"
         "Examples:\n"
         "  gyre glm train a9a --l2 1 --gap 1e-6 --test a9a.t\n"
         "  gyre glm train -s 3 -c 0.5 -w1 2 a9a a9a.model\n"

@@ -33,6 +33,7 @@ static int help_exit(void)
         { CLI_RESOURCES, "resources: memory or a device is missing" },
         { CLI_NONFINITE, "a loss or gradient was not finite; the sentence says where it began" },
         { CLI_STOPPED, "stopped by SIGINT, SIGTERM or SIGHUP; the step was finished and a checkpoint written" },
+        { CLI_UNPROVED, "a linear model was written, but is not proved to be within --gap; or what a model's file says does not hold" },
     };
     printf("Exit codes:\n");
     for (size_t i = 0; i < CLI_COUNT(rows); i++)

@@ -10,7 +10,7 @@ static const struct cli_command *const commands[] = {
 };
 
 static const struct cli_command *const two_words[] = {
-    &cmd_bench_sum, &cmd_glm_train, &cmd_glm_predict, &cmd_glm_convert, &cmd_glm_inspect, &cmd_glm_generate,
+    &cmd_bench_sum, &cmd_glm_train, &cmd_glm_predict, &cmd_glm_verify, &cmd_glm_convert, &cmd_glm_inspect, &cmd_glm_generate,
 };
 
 const struct cli_command *const *cli_commands(size_t *count)

@@ -366,7 +366,7 @@ static int gld_on_device(struct gy_glm_run *run, const struct gy_glm_device *dev
 
 static int gld_on_cpu(struct gy_glm_run *run, struct gy_error *err)
 {
-    const struct gy_glm_solver *const solver = gy_glm_choose("sdca", run->problem, run->feed, err);
+    const struct gy_glm_solver *const solver = gy_glm_choose("sdca", run->problem, run->feed, NULL, err);
     return solver ? solver->solve(run, err) : GY_E_UNSUPPORTED;
 }
 

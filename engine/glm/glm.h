@@ -126,8 +126,10 @@ struct gy_glm_solver {
 GY_INT const struct gy_glm_solver *gy_glm_sdca(void);   /* sdca.c: stochastic dual coordinate ascent */
 GY_INT const struct gy_glm_solver *gy_glm_newton(void); /* newton.c: trust-region Newton, conjugate gradients */
 GY_INT const struct gy_glm_solver *gy_glm_l1(void);     /* l1.c: proximal Newton, coordinate descent on active columns */
-/* By name, or NULL: the one that is expected to be fastest for this problem. NULL with a sentence when none fits. */
-GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, struct gy_error *err);
+/* By name, or NULL: the one that is expected to be fastest for this problem, of those whose bit is not set in *tried; sets it (tried NULL: of all). NULL with
+ * a sentence when none fits. */
+GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, uint32_t *tried,
+                                                 struct gy_error *err);
 
 /* P(w) exactly, in double, and with dual variables D: one pass over the feed, all ranks together. dual NULL: primal alone. certificate.c */
 GY_INT int gy_glm_certify(struct gy_glm_run *run, const float *w, const float *dual, struct gy_glm_certificate *out, struct gy_error *err);

@@ -9,6 +9,20 @@ GY_INT const char *gy_glm_loss_name(int loss)
     return loss >= 0 && loss < (int)GY_COUNT(names) ? names[loss] : NULL;
 }
 
+/* What was asked for comes first, what nobody wants last. */
+static const char *const glm_model_whys[] = { "gap", "target", "validation", "epochs", "time", "rounding", "stalled", "stopped" };
+
+static int glm_model_why(const char *word)
+{
+    int i = -1;
+    for (size_t k = 0; word && k < GY_COUNT(glm_model_whys); k++)
+        i = strcmp(glm_model_whys[k], word) == 0 ? (int)k : i;
+    return i;
+}
+
+GY_INT const char *gy_glm_why(const char *word) { return glm_model_why(word) < 0 ? NULL : glm_model_whys[glm_model_why(word)]; }
+GY_INT const char *gy_glm_worse(const char *a, const char *b) { return glm_model_why(a) > glm_model_why(b) ? a : b; }
+
 GY_INT int gy_glm_model_take(struct gyre_glm **out, const struct gyre_glm_info *info, const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct gyre_glm *m = gy_alloc_take(alloc, 1, sizeof *m);
@@ -21,14 +35,18 @@ GY_INT int gy_glm_model_take(struct gyre_glm **out, const struct gyre_glm_info *
     m->label = gy_alloc_take(alloc, (size_t)info->classes + 1, sizeof *m->label);
     m->part = gy_alloc_take(alloc, (size_t)m->info.models, sizeof *m->part);
     m->w = gy_alloc_take(alloc, (size_t)m->info.models * (size_t)m->width + 1, sizeof *m->w);
-    if (!m->label || !m->part || !m->w) {
+    m->class_weight = gy_alloc_take(alloc, (size_t)info->classes + 1, sizeof *m->class_weight);
+    if (!m->label || !m->class_weight || !m->part || !m->w) {
         const size_t bytes = (size_t)m->info.models * (size_t)m->width * sizeof *m->w;
         gyre_glm_close(m);
         return GY_NOMEM(err, "a model", bytes);
     }
     if (info->classes)
         memcpy(m->label, info->label, (size_t)info->classes * sizeof *m->label);
+    for (int k = 0; k < info->classes; k++)
+        m->class_weight[k] = info->class_weight ? info->class_weight[k] : 1;
     m->info.label = m->label;
+    m->info.class_weight = m->class_weight;
     for (int i = 0; i < m->info.models; i++)
         m->part[i] = (struct gyre_glm_part){ .weight = m->w + i * m->width, .objective = (double)NAN, .bound = (double)NAN, .loss = (double)NAN };
     *out = m;
@@ -41,6 +59,7 @@ GYRE_API void gyre_glm_close(struct gyre_glm *m)
         return;
     const struct gy_alloc alloc = m->alloc;
     gy_alloc_free(&alloc, m->label, ((size_t)m->info.classes + 1) * sizeof *m->label);
+    gy_alloc_free(&alloc, m->class_weight, ((size_t)m->info.classes + 1) * sizeof *m->class_weight);
     gy_alloc_free(&alloc, m->part, (size_t)m->info.models * sizeof *m->part);
     gy_alloc_free(&alloc, m->w, ((size_t)m->info.models * (size_t)m->width + 1) * sizeof *m->w);
     gy_alloc_free(&alloc, m, sizeof *m);
@@ -71,6 +90,20 @@ GY_INT int32_t gy_glm_model_class(const struct gyre_glm *model, float label)
     /* of the same data one file has 0 where another has -1 */
     const int alias = model->info.classes == 2 && model->label[1] > 0 && (model->label[0] == 0 || model->label[0] == -1);
     return alias && (label == 0 || label == -1) ? 0 : -1;
+}
+
+GY_INT struct gy_glm_problem gy_glm_model_problem(const struct gyre_glm *model, int k)
+{
+    const struct gyre_glm_info *const info = &model->info;
+    const int32_t class = info->models == 1 ? 1 : k;
+    struct gy_glm_problem p = { .loss = info->loss, .l1 = info->l1, .l2 = info->l2, .bias = info->bias, .bias_free = info->bias_free,
+                                .target = info->classes ? GY_GLM_TARGET_CLASS : GY_GLM_TARGET_VALUE, .class_weight = { 1, 1 } };
+    if (info->classes == 0 || gy_glm_model_is_whole(model))
+        return p;
+    p.positive = model->label[class];
+    p.class_weight[1] = model->class_weight[class];
+    p.class_weight[0] = info->models == 1 ? model->class_weight[0] : 1;
+    return p;
 }
 
 /* ---- scores ---- */

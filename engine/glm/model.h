@@ -5,22 +5,29 @@
 #define GY_GLM_MODEL_H
 #include "../../io/blocks.h"
 #include "../base/text.h"
-#include "../gyre.h"
+#include "../gyre_glm.h"
 #include "glm.h"
 
 struct gyre_glm {
     struct gy_alloc alloc;
     struct gyre_glm_info info;   /* label points behind */
-    float *label;                /* [info.classes] */
+    float *label, *class_weight; /* [info.classes] */
     float *w;                    /* [info.models][width] */
     int64_t width;               /* info.features + (info.bias != 0) */
     struct gyre_glm_part *part;  /* [info.models] */
 };
 
-/* All weights 0. info->models follows from classes. */
+/* All weights 0. info->models follows from classes; class_weight NULL: all are 1. */
 GY_INT int gy_glm_model_take(struct gyre_glm **out, const struct gyre_glm_info *info, const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT int32_t gy_glm_model_class(const struct gyre_glm *model, float label); /* its index, or -1 */
 GY_INT const char *gy_glm_loss_name(int loss);
+/* The word as one that lives as long as the program, or NULL: why a model ended. Of two, the later in this order says more: "gap", "target", "validation",
+ * "epochs", "time", "rounding", "stalled", "stopped". */
+GY_INT const char *gy_glm_why(const char *word);
+GY_INT const char *gy_glm_worse(const char *a, const char *b); /* either may be NULL */
+/* What part k is the answer to. Against the rest, the class has its own weight and the others 1, as in liblinear. Of a softmax: penalties and bias alone. */
+GY_INT struct gy_glm_problem gy_glm_model_problem(const struct gyre_glm *model, int k);
+static inline int gy_glm_model_is_whole(const struct gyre_glm *model) { return model->info.softmax && model->info.models > 1; }
 /* Score of rows [from, from + count) with a weight vector, in [0, count) of out with a stride. Ids from features on count nothing; normalize: the row is
  * scaled to length 1 where rows->scale does not do it. */
 struct gy_glm_scorer {

@@ -2,6 +2,7 @@
 /* Model texts, read strictly: liblinear's lines in any order up to the weights, then Gyre's own, if there are any. Every sentence names file and line.
  * Weights of classes are put into the rising order of the labels. */
 #include "../base/file.h"
+#include "../base/hash.h"
 #include "../base/text.h"
 #include "model.h"
 
@@ -9,8 +10,11 @@
 
 struct glm_read {
     const char *path;
-    const unsigned char *at, *end;
+    const unsigned char *begin, *at, *end;
+    const unsigned char *word_at; /* where word begins */
     int64_t line;
+    int64_t version;       /* of Gyre's own lines */
+    int summed;            /* their checksum was there, and right */
     char word[64];
     struct gyre_glm_info info;
     float *label;          /* [GLM_READ_CLASSES] as the file has them */
@@ -32,6 +36,7 @@ static int glm_read_word(struct glm_read *r)
     size_t bytes = 0;
     while (r->at < end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\r'))
         r->at++;
+    r->word_at = r->at;
     while (r->at < end && *r->at > ' ') {
         if (bytes + 1 < sizeof r->word)
             r->word[bytes++] = (char)*r->at;
@@ -228,11 +233,15 @@ static int glm_read_part(struct glm_read *r)
     while (glm_read_word(r)) {
         if (strcmp(r->word, "epochs") == 0)
             GY_TRY(glm_read_whole(r, 0, INT32_MAX, &epochs));
-        else {
+        else if (strcmp(r->word, "why") == 0) {
+            p->why = glm_read_word(r) ? gy_glm_why(r->word) : NULL;
+            if (!p->why)
+                return glm_read_fail(r, "why is none that Gyre knows");
+        } else {
             double *const to = strcmp(r->word, "objective") == 0 ? &p->objective : strcmp(r->word, "bound") == 0 ? &p->bound
                                : strcmp(r->word, "loss") == 0 ? &p->loss : &unused;
             if (to == &unused)
-                return glm_read_fail(r, "a part has epochs, objective, bound and loss");
+                return glm_read_fail(r, "a part has epochs, objective, bound, loss and why");
             GY_TRY(glm_read_number(r, -1e300, 1e300, to));
         }
     }
@@ -265,6 +274,30 @@ static int glm_read_seed(struct glm_read *r)
     return GY_OK;
 }
 
+static int glm_read_class_weights(struct glm_read *r)
+{
+    struct gyre_glm *m = r->model;
+    double value;
+    for (int k = 0; k < m->info.classes; k++) {
+        GY_TRY(glm_read_number(r, 0, 3.4e38, &value));
+        m->class_weight[k] = (float)value;
+    }
+    return GY_OK;
+}
+
+/* Of everything before its line. */
+static int glm_read_sum(struct glm_read *r)
+{
+    char wanted[16];
+    snprintf(wanted, sizeof wanted, "%08" PRIx32, gy_crc32c(0, r->begin, (size_t)(r->word_at - r->begin)));
+    glm_read_word(r);
+    if (strcmp(r->word, wanted) != 0)
+        return GY_FAIL(r->err, GY_E_HASH, "%.300s:%" PRId64 ": its checksum is %s, the file says '%s': it was changed after it was written", r->path, r->line,
+                       wanted, r->word);
+    r->summed = 1;
+    return GY_OK;
+}
+
 static int glm_read_fact(struct glm_read *r)
 {
     struct gyre_glm_info *info = &r->model->info;
@@ -282,6 +315,10 @@ static int glm_read_fact(struct glm_read *r)
         }
     if (strcmp(r->word, "part") == 0)
         return glm_read_part(r);
+    if (strcmp(r->word, "class_weight") == 0)
+        return glm_read_class_weights(r);
+    if (strcmp(r->word, "crc32c") == 0)
+        return glm_read_sum(r);
     if (strcmp(r->word, "loss") == 0)
         return glm_read_loss(r);
     if (strcmp(r->word, "hash_seed") == 0)
@@ -295,13 +332,14 @@ static int glm_read_facts(struct glm_read *r)
 {
     if (!glm_read_line(r))
         return GY_OK; /* liblinear's own */
-    int64_t version;
     if (strcmp(r->word, "gyre") != 0)
         return glm_read_fail(r, "something stands behind the last weight");
-    GY_TRY(glm_read_whole(r, 1, 1, &version));
+    GY_TRY(glm_read_whole(r, 1, 2, &r->version));
     while (glm_read_line(r)) {
         if (strcmp(r->word, "end") == 0)
-            return GY_OK;
+            return r->version == 1 || r->summed ? GY_OK : glm_read_fail(r, "the line crc32c is missing");
+        if (r->summed)
+            return glm_read_fail(r, "behind the checksum there is only the line 'end'");
         GY_TRY(glm_read_fact(r));
         if (glm_read_word(r))
             return glm_read_fail(r, "more on a line than belongs there");
@@ -332,7 +370,7 @@ static int glm_read_all(struct glm_read *r, const struct gy_alloc *alloc)
 GY_INT int gy_glm_model_parse(struct gyre_glm **out, const unsigned char *bytes, size_t count, const char *name, const struct gy_alloc *alloc,
                               struct gy_error *err)
 {
-    struct glm_read r = { .path = name, .at = bytes, .end = bytes + count, .line = 1, .err = err };
+    struct glm_read r = { .path = name, .begin = bytes, .at = bytes, .end = bytes + count, .line = 1, .err = err };
     r.label = gy_alloc_take(alloc, GLM_READ_CLASSES, sizeof *r.label);
     const int status = r.label ? glm_read_all(&r, alloc) : GY_NOMEM(err, "a model's labels", GLM_READ_CLASSES * sizeof *r.label);
     gy_alloc_free(alloc, r.label, GLM_READ_CLASSES * sizeof *r.label);

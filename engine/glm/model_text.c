@@ -2,6 +2,7 @@
 /* A model as text. What liblinear reads comes first: its program 'predict' takes the file as one of its own. It stops behind the last weight; there begin
  * the lines that only Gyre reads: the loss, the penalties, how rows were hashed and normalised, and how far from the optimum each part is. */
 #include "../base/file.h"
+#include "../base/hash.h"
 #include "../base/text.h"
 #include "model.h"
 
@@ -51,23 +52,43 @@ static void glm_text_number(struct gy_sink *out, const char *name, double value)
 static void glm_text_facts(const struct gyre_glm *m, struct gy_sink *out)
 {
     const struct gyre_glm_info *info = &m->info;
-    gy_sink_printf(out, "gyre 1\nloss %s\nl1 %.17g\nl2 %.17g\nbias_free %d\nnormalize %d\nsoftmax %d\nhash_bits %d\nhash_seed %" PRIu64 "\n",
+    gy_sink_printf(out, "gyre 2\nloss %s\nl1 %.17g\nl2 %.17g\nbias_free %d\nnormalize %d\nsoftmax %d\nhash_bits %d\nhash_seed %" PRIu64 "\n",
                    gy_glm_loss_name(info->loss), info->l1, info->l2, info->bias_free, info->normalize, info->softmax, info->hash_bits, info->hash_seed);
+    for (int k = 0; k < info->classes; k++)
+        gy_sink_printf(out, "%s%.9g%s", k ? " " : "class_weight ", (double)m->class_weight[k], k + 1 < info->classes ? "" : "\n");
     for (int k = 0; k < info->models; k++) {
         gy_sink_printf(out, "part %d epochs %d", k, m->part[k].epochs);
         glm_text_number(out, "objective", m->part[k].objective);
         glm_text_number(out, "bound", m->part[k].bound);
         glm_text_number(out, "loss", m->part[k].loss);
+        if (m->part[k].why)
+            gy_sink_printf(out, " why %s", m->part[k].why);
         gy_sink_printf(out, "\n");
     }
-    gy_sink_printf(out, "end\n");
+}
+
+/* What goes on to a sink, and the CRC-32C of it all. */
+struct glm_text_summed {
+    struct gy_sink *to;
+    uint32_t crc;
+};
+
+static int glm_text_sum(void *user, const char *text, size_t bytes)
+{
+    struct glm_text_summed *s = user;
+    s->crc = gy_crc32c(s->crc, text, bytes);
+    return s->to->write(s->to->user, text, bytes);
 }
 
 GY_INT void gy_glm_model_print(const struct gyre_glm *m, struct gy_sink *out)
 {
-    glm_text_head(m, out);
-    glm_text_weights(m, out);
-    glm_text_facts(m, out);
+    struct glm_text_summed summed = { .to = out };
+    struct gy_sink sink = { .write = glm_text_sum, .user = &summed };
+    glm_text_head(m, &sink);
+    glm_text_weights(m, &sink);
+    glm_text_facts(m, &sink);
+    out->failed |= sink.failed;
+    gy_sink_printf(out, "crc32c %08" PRIx32 "\nend\n", summed.crc);
 }
 
 struct glm_text_file {

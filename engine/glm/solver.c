@@ -55,26 +55,31 @@ GY_INT int gy_glm_is_flat(struct gy_glm_checks *checks, double loss, double part
     return ++checks->count > 3 && before - loss < part * fabs(before);
 }
 
-GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, struct gy_error *err)
+GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, uint32_t *tried,
+                                                 struct gy_error *err)
 {
     /* ranks know each other's rows, not their entries, and must choose alike */
     const int alone = feed->rows == feed->all_rows;
     const double rows = (double)gy_max64(feed->all_rows, 1), per = alone ? (double)feed->entries / rows : SOLVER_ENTRIES;
     const struct solver_shape shape = { problem, rows, per, feed->features, alone };
     const struct gy_glm_solver *best = NULL;
+    uint32_t bit = 0;
     const char *why = "there is none of that name", *first_why = NULL;
     double least = HUGE_VAL;
     for (size_t k = 0; k < GY_COUNT(solver_list); k++) {
         const struct gy_glm_solver *const solver = solver_list[k].get();
-        if (name && strcmp(name, solver->name) != 0)
+        if ((name && strcmp(name, solver->name) != 0) || (tried && *tried >> k & 1))
             continue;
         if (solver->fits(problem, feed, &why)) {
             const double cost = solver_list[k].cost(&shape);
+            bit = !best || cost < least ? (uint32_t)1 << k : bit;
             best = !best || cost < least ? solver : best;
             least = fmin(least, cost);
         } else
             first_why = first_why ? first_why : why;
     }
+    if (tried)
+        *tried |= bit;
     if (best)
         return best;
     char names[80];

@@ -16,6 +16,8 @@
 #include "stream.h"
 #include "train.h"
 
+#define GLM_TRAIN_GAP_LEAST 1e-13
+
 GY_STATIC_ASSERT((int)GYRE_GLM_SQUARED == (int)GY_GLM_SQUARED && (int)GYRE_GLM_HINGE == (int)GY_GLM_HINGE, glm_losses);
 GY_STATIC_ASSERT((int)GYRE_GLM_SQUARED_HINGE == (int)GY_GLM_SQUARED_HINGE, glm_losses2);
 
@@ -42,7 +44,7 @@ static int glm_train_check(const struct gyre_glm_config *c, struct gy_error *err
     } rows[] = {
         { "loss", c->loss, GYRE_GLM_LOGISTIC, GYRE_GLM_SQUARED_HINGE }, { "l1", c->l1, 0, 1e30 }, { "l2", c->l2, 0, 1e30 }, { "bias", c->bias, 0, 1e9 },
         { "gap", c->gap, 0, 1 }, { "target", c->target, 0, 1e300 }, { "validation", c->validation, 0, 1 }, { "epochs", c->epochs, 0, 1e9 },
-        { "every", c->every, 0, 1e9 }, { "threads", c->threads, 0, 4096 }, { "pin", c->pin, GYRE_PIN_AUTO, GYRE_PIN_OFF },
+        { "seconds", c->seconds, 0, 1e9 }, { "every", c->every, 0, 1e9 }, { "threads", c->threads, 0, 4096 }, { "pin", c->pin, GYRE_PIN_AUTO, GYRE_PIN_OFF },
         { "folds", c->folds, 0, 1000 }, { "weights", c->weights, 0, 65536 }, { "checkpoint_seconds", c->checkpoint_seconds, 0, 1e9 },
     };
     for (size_t i = 0; i < GY_COUNT(rows); i++)
@@ -51,6 +53,8 @@ static int glm_train_check(const struct gyre_glm_config *c, struct gy_error *err
     for (int i = 0; i < c->weights; i++)
         if (!(c->weight_factor[i] > 0 && c->weight_factor[i] < 1e30f))
             return GY_FAIL(err, GY_E_ARG, "glm config: label %g weighs %g; weights are above 0", (double)c->weight_label[i], (double)c->weight_factor[i]);
+    if (c->gap > 0 && c->gap < GLM_TRAIN_GAP_LEAST)
+        return GY_FAIL(err, GY_E_ARG, "glm config: gap is %g; sums of doubles allow %g at least, or 0 for none", c->gap, GLM_TRAIN_GAP_LEAST);
     if (c->bias_free && !(c->bias > 0))
         return GY_FAIL(err, GY_E_ARG, "glm config: bias_free without a bias: which weight is not to be penalised?");
     if (c->resume && c->overwrite)
@@ -67,7 +71,7 @@ static uint64_t glm_train_settings(const struct glm_train *t)
 {
     const struct gyre_glm_config *c = &t->c;
     const double numbers[] = { c->loss, c->l1, c->l2, c->bias, c->bias_free, c->normalize, c->softmax, c->balanced, c->gap, c->target, c->validation, c->epochs,
-                               c->every, (double)c->seed, c->folds, c->weights };
+                               c->seconds, c->every, (double)c->seed, c->folds, c->weights };
     uint32_t crc = gy_crc32c(0, numbers, sizeof numbers);
     crc = gy_crc32c(crc, c->weight_label, (size_t)c->weights * sizeof *c->weight_label);
     crc = gy_crc32c(crc, c->weight_factor, (size_t)c->weights * sizeof *c->weight_factor);
@@ -115,21 +119,6 @@ static float glm_train_factor(const struct glm_train *t, int32_t class)
     return (float)factor;
 }
 
-/* Problem of model k. Against the rest, the class has its own weight and the others 1, as in liblinear. */
-static void glm_train_problem(const struct glm_train *t, int k, struct gy_glm_problem *p)
-{
-    const struct gyre_glm *m = t->model;
-    *p = (struct gy_glm_problem){ .loss = t->c.loss, .l1 = t->c.l1, .l2 = t->c.l2, .bias = t->c.bias, .bias_free = t->c.bias_free,
-                                  .target = t->c.loss == GYRE_GLM_SQUARED ? GY_GLM_TARGET_VALUE : GY_GLM_TARGET_CLASS, .class_weight = { 1, 1 } };
-    if (m->info.classes == 0)
-        return;
-    const int32_t class = m->info.models == 1 ? 1 : k;
-    p->positive = m->label[class];
-    p->class_weight[1] = glm_train_factor(t, class);
-    if (m->info.models == 1)
-        p->class_weight[0] = glm_train_factor(t, 0);
-}
-
 /* ---- validation ---- */
 
 struct glm_train_loss {
@@ -166,10 +155,10 @@ static int glm_train_loss_take(void *user, const struct gy_glm_slice *s, struct 
 }
 
 /* Every rank reads all of the test rows: then all of them stop at the same epoch. */
-static int glm_train_validate(void *user, const float *w, double *loss, struct gy_error *err)
+GY_INT int gy_glm_train_validate(void *user, const float *w, double *loss, struct gy_error *err)
 {
     struct glm_train *t = user;
-    struct glm_train_loss l = { .problem = t->run.problem, .softmax = gy_glm_train_whole(t) ? t->model : NULL };
+    struct glm_train_loss l = { .problem = t->run.problem, .softmax = gy_glm_model_is_whole(t->model) ? t->model : NULL };
     struct gy_glm_scorer scorer = gy_glm_model_scorer(t->model);
     scorer.w = w;
     scorer.models = l.softmax ? t->model->info.models : 1;
@@ -179,11 +168,6 @@ static int glm_train_validate(void *user, const float *w, double *loss, struct g
 }
 
 /* ---- progress ---- */
-
-static double glm_train_gap(const struct gy_glm_certificate *at)
-{
-    return isfinite(at->dual) ? (at->primal != 0 ? (at->primal - at->dual) / fabs(at->primal) : 0) : (double)NAN;
-}
 
 static int glm_train_tell(struct glm_train *t, const struct gy_glm_progress *p)
 {
@@ -195,13 +179,13 @@ static int glm_train_tell(struct glm_train *t, const struct gy_glm_progress *p)
     if (t->seen) {
         out.objective = p->at.primal;
         out.bound = isfinite(p->at.dual) ? p->at.dual : (double)NAN;
-        out.gap = glm_train_gap(&p->at);
+        out.gap = isfinite(p->at.dual) ? gy_glm_relative_gap(p->at.primal, p->at.dual) : (double)NAN;
     }
     return t->c.progress ? t->c.progress(t->c.user, &out) : 0;
 }
 
 /* One rank that is asked to stop, and the first one's clock, decide for all. */
-static int glm_train_progress(void *user, const struct gy_glm_progress *p)
+GY_INT int gy_glm_train_progress(void *user, const struct gy_glm_progress *p)
 {
     struct glm_train *t = user;
     float want[2] = { 0, 0 };
@@ -215,7 +199,7 @@ static int glm_train_progress(void *user, const struct gy_glm_progress *p)
     return want[0] > 0;
 }
 
-/* ---- one model ---- */
+/* ---- all models ---- */
 
 static size_t glm_train_memory(const struct glm_train *t)
 {
@@ -225,132 +209,28 @@ static size_t glm_train_memory(const struct glm_train *t)
     return pages > 0 && bytes > 0 ? (size_t)((double)pages * (double)bytes * 0.6) : 0;
 }
 
-/* What a solver left, of model t->at. */
-static int glm_train_outcome(struct glm_train *t, int status, struct gy_error *err)
-{
-    struct gyre_glm_part *part = &t->model->part[t->at];
-    if (t->progress_error.status != GY_OK)
-        return *err = t->progress_error, err->status;
-    if (status == GY_E_STOPPED && !t->seen && t->run.w) { /* stopped before the first certificate */
-        struct gy_error own = { 0 };
-        GY_TRY(gy_glm_certify(&t->run, t->run.w, NULL, &t->run.result, &own));
-        t->run.result.dual = -(double)INFINITY;
-    }
-    part->objective = t->run.result.primal;
-    part->bound = isfinite(t->run.result.dual) ? t->run.result.dual : (double)NAN;
-    part->loss = t->run.result.loss;
-    part->epochs = t->run.epochs;
-    t->run_epoch = t->run.epochs;
-    if (t->c.folder && (status == GY_OK || status == GY_E_STOPPED))
-        GY_TRY(gy_glm_train_keep(t, err));
-    t->why = status == GY_E_STOPPED ? "stopped" : t->run.why;
-    return status;
-}
-
-static int glm_train_on_device(struct glm_train *t, struct gy_error *err)
-{
-    const struct gy_log log = gy_log_of(&t->c.log);
-    const struct gy_glm_device device = { .name = t->c.device, .memory = t->c.device_bytes, .use_env = 1, .log = &log };
-    return gy_glm_solve_on(&t->run, &device, err);
-}
-
-/* Where nobody sees the weights before the end, coordinate ascent may have its features in another order: feature is each place's. The bias is last. */
-static int glm_train_solve(struct glm_train *t, const struct gy_glm_solver *solver, struct gy_error *err)
-{
-    struct gy_glm_run *const run = &t->run;
-    const int hidden = solver == gy_glm_sdca() && !t->streamed && !run->validate && gyre_job_ranks(t->c.job) == 1 && !t->c.folder;
-    const uint32_t *const feature = hidden ? gy_glm_feed_order(t->feed, t->pool) : NULL;
-    if (!feature)
-        return glm_train_outcome(t, solver->solve(run, err), err);
-    const uint32_t places = t->feed->features;
-    const int bias = run->problem->bias != 0;
-    float *const w = run->w;
-    run->w = gy_alloc_take(&t->alloc, (size_t)places + 1, sizeof *run->w);
-    if (!run->w)
-        return GY_NOMEM(err, "weights", ((size_t)places + 1) * sizeof *run->w);
-    const int status = glm_train_outcome(t, solver->solve(run, err), err);
-    for (uint32_t j = 0; j < places; j++)
-        w[feature[j]] = run->w[j];
-    if (bias)
-        w[t->model->width - 1] = run->w[places];
-    gy_alloc_free(&t->alloc, run->w, ((size_t)places + 1) * sizeof *run->w);
-    run->w = w;
-    return status;
-}
-
-/* Solves problem k; its weights are the model's. */
-static int glm_train_one(struct glm_train *t, int k, struct gy_error *err)
-{
-    struct gy_glm_problem problem;
-    glm_train_problem(t, k, &problem);
-    const int own = !t->c.device || strcmp(t->c.device, "cpu") == 0;
-    const struct gy_glm_solver *solver = own ? gy_glm_choose(k > 0 ? t->solver : t->c.solver, &problem, t->feed, err) : gy_glm_sdca();
-    if (!solver)
-        return err->status;
-    if (!own && t->c.solver && strcmp(t->c.solver, solver->name) != 0)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "on a device there is one solver, %s; solver is '%.40s'", solver->name, t->c.solver);
-    t->at = k;
-    t->seen = 0;
-    t->solver = solver->name;
-    t->run = (struct gy_glm_run){ .problem = &problem, .feed = t->feed, .alloc = &t->alloc, .pool = t->pool, .seed = t->c.seed,
-                                  .job = t->apart ? NULL : t->c.job,
-                                  .stop = { .gap = t->c.gap, .target = t->c.target, .validation = t->c.validation,
-                                            .epochs = t->c.epochs ? t->c.epochs : 1000, .every = t->c.every },
-                                  .w = t->model->w + k * t->model->width, .dual = t->dual, .validate = t->c.validation > 0 ? glm_train_validate : NULL,
-                                  .progress = glm_train_progress, .user = t };
-    GY_TRY(gy_glm_train_resume(t, err));
-    return own ? glm_train_solve(t, solver, err) : glm_train_outcome(t, glm_train_on_device(t, err), err);
-}
-
-/* All classes at once. */
-static int glm_train_softmax(struct glm_train *t, struct gy_error *err)
-{
-    struct gyre_glm *m = t->model;
-    const struct gy_glm_problem problem = { .loss = t->c.loss, .l2 = t->c.l2, .bias = t->c.bias, .bias_free = t->c.bias_free,
-                                            .class_weight = { 1, 1 } };
-    float factor[GY_BLOCKS_CLASSES];
-    const struct gy_glm_classes classes = { .label = m->label, .factor = factor, .count = m->info.classes };
-    if (t->c.loss != GYRE_GLM_LOGISTIC || t->c.l1 > 0)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax is for the logistic loss with l2");
-    if (t->c.solver)
-        return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax has a solver of its own; solver is '%.40s'", t->c.solver);
-    for (int32_t k = 0; k < m->info.classes; k++)
-        factor[k] = glm_train_factor(t, k);
-    t->solver = "softmax-newton";
-    t->at = 0;
-    t->seen = 0;
-    t->run = (struct gy_glm_run){ .problem = &problem, .feed = t->feed, .alloc = &t->alloc, .pool = t->pool, .seed = t->c.seed,
-                                  .job = t->apart ? NULL : t->c.job,
-                                  .stop = { .gap = t->c.gap, .target = t->c.target, .validation = t->c.validation,
-                                            .epochs = t->c.epochs ? t->c.epochs : 1000, .every = t->c.every },
-                                  .w = m->w, .validate = t->c.validation > 0 ? glm_train_validate : NULL, .progress = glm_train_progress, .user = t };
-    GY_TRY(gy_glm_train_resume(t, err));
-    const int status = gy_glm_softmax(&t->run, &classes, err);
-    for (int k = 0; k < m->info.models; k++)
-        m->part[k].epochs = t->run.epochs;
-    return glm_train_outcome(t, status, err);
-}
-
 static void glm_train_add(struct glm_train *t, struct gyre_glm_report *r)
 {
     const struct gyre_glm_part *p = &t->model->part[t->at];
-    const struct gy_glm_certificate at = { .primal = p->objective, .dual = p->bound };
-    const double gap = glm_train_gap(&at);
+    const double gap = gy_glm_relative_gap(p->objective, p->bound);
     r->objective += p->objective;
     r->bound += p->bound;
-    r->gap = !(gap <= r->gap) ? gap : r->gap; /* no bound for one of them: none for all */
+    r->gap = !(gap <= r->gap) ? gap : r->gap;
     r->epochs += t->run.epochs;
     r->rounds += t->run.rounds;
-    r->why = t->why;
+    r->why = gy_glm_worse(r->why, p->why);
     r->solver = t->solver;
 }
 
 static int glm_train_take_model(struct glm_train *t, struct gy_error *err)
 {
     const struct gy_blocks_info *info = &t->source->info;
+    float factor[GY_BLOCKS_CLASSES];
     const struct gyre_glm_info m = { .loss = t->c.loss, .classes = t->c.loss == GYRE_GLM_SQUARED ? 0 : info->classes, .features = info->features, .l1 = t->c.l1,
                                      .l2 = t->c.l2, .bias = t->c.bias, .bias_free = t->c.bias_free, .normalize = t->c.normalize, .softmax = t->c.softmax,
-                                     .hash_bits = info->hash_bits, .hash_seed = info->hash_seed, .label = info->label };
+                                     .hash_bits = info->hash_bits, .hash_seed = info->hash_seed, .label = info->label, .class_weight = factor };
+    for (int32_t k = 0; k < m.classes; k++)
+        factor[k] = glm_train_factor(t, k);
     return gy_glm_model_take(&t->model, &m, &t->alloc, err);
 }
 
@@ -394,6 +274,8 @@ static void glm_train_close_feed(struct glm_train *t)
     t->feed = NULL;
     gy_alloc_free(&t->alloc, t->dual, ((size_t)t->rows + 1) * sizeof *t->dual);
     t->dual = NULL;
+    gy_alloc_free(&t->alloc, t->point, t->model ? ((size_t)t->model->width + 1) * sizeof *t->point : 0);
+    t->point = NULL;
 }
 
 /* All models over the rows of t->source. */
@@ -413,14 +295,9 @@ static int glm_train_models(struct glm_train *t, struct gyre_glm_report *r, stru
         r->classes = t->model->info.classes;
         r->features = t->model->info.features;
     }
-    const int whole = status == GY_OK && gy_glm_train_whole(t);
-    if (whole) {
-        status = glm_train_softmax(t, err);
-        if (status == GY_OK || status == GY_E_STOPPED)
-            glm_train_add(t, r);
-    }
-    for (int k = 0; status == GY_OK && !whole && k < t->model->info.models; k++) {
-        status = glm_train_one(t, k, err);
+    const int parts = status == GY_OK ? (gy_glm_model_is_whole(t->model) ? 1 : t->model->info.models) : 0;
+    for (int k = 0; status == GY_OK && k < parts; k++) {
+        status = gy_glm_train_one(t, k, err);
         if (status == GY_OK || status == GY_E_STOPPED)
             glm_train_add(t, r);
     }
@@ -537,6 +414,7 @@ static int glm_train(struct gyre_glm **out, const struct gyre_glm_config *config
     GY_TRY(glm_train_check(&t.c, err));
     GY_TRY(gy_config_seal(&t.c.memory, &t.alloc, err));
     const int status = glm_train_run(&t, &r, err);
+    r.reached = status == GY_OK && (t.c.gap == 0 || r.gap <= t.c.gap);
     gy_glm_source_close(t.tests);
     gy_glm_source_close(t.source);
     gy_pool_close(t.pool);

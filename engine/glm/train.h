@@ -3,6 +3,7 @@
 #ifndef GY_GLM_TRAIN_H
 #define GY_GLM_TRAIN_H
 #include "model.h"
+#include "softmax.h"
 
 struct glm_train {
     struct gyre_glm_config c;
@@ -15,19 +16,24 @@ struct glm_train {
     int streamed;            /* the feed is one of stream.h */
     int apart;                 /* rows are so few that every rank trains on all of them, like the others and without them */
     int64_t rows;            /* of this rank */
-    float *dual;             /* [rows + 1]; NULL: nothing is kept */
+    float *dual;             /* [rows + 1]; NULL: nothing is kept, and no solver needed them yet */
+    float *point;            /* [width + 1]; NULL: no solver needed it yet */
+    const struct gy_glm_classes *classes; /* while all are trained as one softmax; else NULL */
     struct gy_glm_run run;   /* of model number `at` */
     int at, run_epoch, seen; /* seen: it has a certificate */
-    const char *solver, *why;
+    const char *solver;
     struct gy_error progress_error; /* of a callback */
     int64_t kept;            /* clock of the last checkpoint */
 };
 
-/* One softmax of all classes: t->at and t->run are of all vectors of weights. */
-static inline int gy_glm_train_whole(const struct glm_train *t)
-{
-    return t->c.softmax && t->model->info.models > 1;
-}
+static inline int gy_glm_train_is_own(const struct glm_train *t) { return !t->c.device || strcmp(t->c.device, "cpu") == 0; }
+GY_INT int gy_glm_train_validate(void *user, const float *w, double *loss, struct gy_error *err);
+GY_INT int gy_glm_train_progress(void *user, const struct gy_glm_progress *p);
+
+/* train_solve.c: model k, or all classes' as one softmax, to its claim. */
+GY_INT int gy_glm_train_one(struct glm_train *t, int k, struct gy_error *err);
+/* (P - D) / P; 0 where both are 0; NAN: P is below 0, or no number. */
+GY_INT double gy_glm_relative_gap(double objective, double bound);
 
 /* train_keep.c: checkpoints, a file a model in config.folder; without a folder nothing happens. */
 GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err);  /* is there, and holds no other run */

@@ -45,7 +45,7 @@ static void keep_list(struct keep_settings *s, const struct glm_train *t)
     s->fields = 0;
     for (size_t i = 0; i < GY_COUNT(rows); i++)
         keep_add(s, rows[i].name, rows[i].value);
-    if (gy_glm_train_whole(t)) {
+    if (gy_glm_model_is_whole(t->model)) {
         keep_add(s, "softmax", 1);
         keep_add(s, "class_weights_crc", keep_weights(c));
     }
@@ -61,7 +61,7 @@ static int keep_path(const struct glm_train *t, int model, char path[4096], stru
 
 static void keep_fill(struct gy_glm_keep *k, const struct glm_train *t, const struct keep_settings *s)
 {
-    const int whole = gy_glm_train_whole(t);
+    const int whole = gy_glm_model_is_whole(t->model);
     int64_t first, end;
     gy_glm_deal(t->source->info.rows, gyre_job_rank(t->c.job), gyre_job_ranks(t->c.job), &first, &end);
     *k = (struct gy_glm_keep){ .data = t->source->info.id, .seed = t->c.seed, .field = s->field, .fields = s->fields,

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* What a model says of itself, looked at by somebody who was not there when it was trained: the referee takes the file's weights, and the bound that their
+ * own slopes prove. Where that is less than the file says, and no proof of the contrary either, the problem is solved once more, for a better bound. */
+#include "../data_api.h"
+#include "../engine.h"
+#include "model.h"
+#include "referee.h"
+
+#define CLAIM_AGAIN 0.2   /* of the gap that is to be proved: what the solution of our own is asked for */
+#define CLAIM_LEAST 1e-12 /* but not for less */
+#define CLAIM_ABOVE 1e-9  /* of it, an objective may be above ours: others' sums have other roundings */
+
+GYRE_API void gyre_glm_verify_default(struct gyre_glm_verify_config *config)
+{
+    memset(config, 0, sizeof *config);
+    config->size = sizeof *config;
+    config->l1 = config->l2 = -1;
+    config->log.level = GYRE_LOG_INFO;
+}
+
+struct glm_verify {
+    const struct gyre_glm *model;
+    struct gyre_glm_info info; /* with the penalties that count */
+    struct gyre_glm_verify_config c;
+    struct gyre_glm_data data;
+    struct gy_pool *pool;
+    struct gy_glm_source *source;
+    struct gyre_glm *own;      /* our solution, as soon as it was needed */
+};
+
+static int glm_verify_check(const struct glm_verify *v, struct gy_error *err)
+{
+    if (!(v->c.gap >= 0 && v->c.gap <= 1))
+        return GY_FAIL(err, GY_E_ARG, "verify config: gap is %g; it must be in 0 .. 1", v->c.gap);
+    if (v->c.threads < 0 || v->c.threads > 4096)
+        return GY_FAIL(err, GY_E_ARG, "verify config: threads is %d; it must be in 0 .. 4096", v->c.threads);
+    if (v->info.softmax && v->info.loss != GYRE_GLM_LOGISTIC)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "the model is of the loss of Crammer and Singer, which is not known here");
+    if (v->info.classes == 1)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "the model has one class");
+    return GY_OK;
+}
+
+static int glm_verify_open(struct glm_verify *v, const struct gyre_glm_verify_config *config, struct gy_error *err)
+{
+    const struct gyre_glm *m = v->model;
+    gyre_glm_verify_default(&v->c);
+    GY_TRY(gy_config_take(&v->c, sizeof v->c, config, config->size, offsetof(struct gyre_glm_verify_config, threads), "verify config", err));
+    v->info = m->info;
+    v->info.l1 = v->c.l1 >= 0 ? v->c.l1 : v->info.l1;
+    v->info.l2 = v->c.l2 >= 0 ? v->c.l2 : v->info.l2;
+    GY_TRY(glm_verify_check(v, err));
+    GY_TRY(gy_glm_data_take(&v->data, v->c.data, "rows", err));
+    GY_TRY(gy_pool_open(&v->pool, &m->alloc, v->c.threads, err));
+    return gy_glm_source_open(&v->source, &v->data, &m->info, v->pool, &m->alloc, err);
+}
+
+/* The same problem over the same rows. */
+static int glm_verify_solve(struct glm_verify *v, double gap, struct gy_error *err)
+{
+    struct gyre_glm_config c;
+    struct gyre_glm_data data = v->data;
+    struct gyre_error error = { 0 };
+    const struct gyre_glm_info *const info = &v->info;
+    if (v->own)
+        return GY_OK;
+    gyre_glm_config_default(&c);
+    data.hash_bits = info->hash_bits;
+    data.hash_seed = info->hash_seed;
+    c.train = &data;
+    c.loss = info->loss;
+    c.l1 = info->l1;
+    c.l2 = info->l2;
+    c.bias = info->bias;
+    c.bias_free = info->bias_free;
+    c.normalize = info->normalize;
+    c.softmax = info->softmax;
+    c.weight_label = info->label;
+    c.weight_factor = info->class_weight;
+    c.weights = info->classes;
+    c.threads = v->c.threads;
+    c.gap = fmax(CLAIM_AGAIN * gap, CLAIM_LEAST);
+    c.seconds = v->c.seconds;
+    c.log = v->c.log;
+    const int status = gyre_glm_train(&v->own, &c, NULL, &error);
+    return status == GYRE_OK ? GY_OK : GY_FAIL(err, error.status, "%s", error.text);
+}
+
+/* Ours has the same classes, or it says nothing of theirs. */
+static const struct gyre_glm_part *glm_verify_own(const struct glm_verify *v, int k)
+{
+    const struct gyre_glm *const own = v->own;
+    return own && own->info.models == v->model->info.models && own->info.features <= v->model->info.features ? &own->part[k] : NULL;
+}
+
+static int glm_verify_look(struct glm_verify *v, int k, struct gy_glm_verdict *out, struct gy_error *err)
+{
+    const struct gyre_glm *const m = v->model;
+    struct gy_glm_problem problem = gy_glm_model_problem(m, k);
+    const struct gy_glm_classes classes = { .label = m->label, .factor = m->class_weight, .count = m->info.classes };
+    const struct gy_glm_answer answer = { .blocks = v->source->blocks, .alloc = &m->alloc, .pool = v->pool, .problem = &problem,
+                                          .classes = gy_glm_model_is_whole(m) ? &classes : NULL, .normalize = v->info.normalize,
+                                          .features = m->info.features, .w = m->part[k].weight };
+    problem.l1 = v->info.l1;
+    problem.l2 = v->info.l2;
+    return gy_glm_referee(&answer, out, err);
+}
+
+/* What is wrong with what the file says, or NULL; *unsure: a better bound may show that nothing is. */
+static const char *glm_verify_wrong(const struct glm_verify *v, const struct gyre_glm_part *claim, const struct gyre_glm_verdict *now, double best,
+                                    int *unsure)
+{
+    const double gap = now->objective > 0 ? (now->objective - now->bound) / now->objective : 0;
+    *unsure = 0;
+    if (!isfinite(now->objective))
+        return "its objective is no number";
+    if (isfinite(claim->objective) && claim->objective < now->least)
+        return "its objective is higher than it says";
+    if (isfinite(claim->objective) && claim->objective > now->objective * (1 + CLAIM_ABOVE))
+        return "its objective is lower than it says: these are other weights, or other rows";
+    if (isfinite(claim->bound) && claim->bound > fmin(best, now->objective))
+        return "its bound is above the optimum";
+    *unsure = 1;
+    if (isfinite(claim->bound) && claim->bound > now->bound)
+        return "its bound is not proved";
+    return v->c.gap > 0 && !(gap <= v->c.gap) ? "the gap that was asked for is not proved" : NULL;
+}
+
+static int glm_verify_part(struct glm_verify *v, int k, struct gyre_glm_verdict *out, struct gy_error *err)
+{
+    const struct gyre_glm_part *const claim = &v->model->part[k];
+    struct gy_glm_verdict found;
+    int unsure;
+    GY_TRY(glm_verify_look(v, k, &found, err));
+    *out = (struct gyre_glm_verdict){ .objective = found.objective, .least = found.least, .bound = found.bound };
+    out->wrong = glm_verify_wrong(v, claim, out, HUGE_VAL, &unsure);
+    if (!out->wrong || !unsure)
+        return GY_OK;
+    const double said = isfinite(claim->bound) && isfinite(claim->objective) ? (claim->objective - claim->bound) / claim->objective : 1;
+    GY_TRY(glm_verify_solve(v, v->c.gap > 0 ? fmin(said, v->c.gap) : said, err));
+    const struct gyre_glm_part *const own = glm_verify_own(v, k);
+    out->bound = own ? fmax(out->bound, own->bound) : out->bound;
+    out->wrong = glm_verify_wrong(v, claim, out, own ? own->objective : HUGE_VAL, &unsure);
+    return GY_OK;
+}
+
+GYRE_API int gyre_glm_verify(const struct gyre_glm *model, const struct gyre_glm_verify_config *config, struct gyre_glm_verdict *verdict,
+                             struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    struct glm_verify v = { .model = model };
+    int status = glm_verify_open(&v, config, &err);
+    const int parts = gy_glm_model_is_whole(model) ? 1 : model->info.models;
+    for (int k = 0; status == GY_OK && k < parts; k++)
+        status = glm_verify_part(&v, k, &verdict[k], &err);
+    gyre_glm_close(v.own);
+    gy_glm_source_close(v.source);
+    gy_pool_close(v.pool);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
+#undef CLAIM_AGAIN
+#undef CLAIM_LEAST
+#undef CLAIM_ABOVE

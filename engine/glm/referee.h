@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* referee.h: what a linear model may claim. Objective and bound are computed once more, from the rows as their blocks have them, the weights that are
+ * written and the dual numbers that are kept; nothing is taken from a solver but its answer. Both are on the safe side of every rounding. */
+#ifndef GY_GLM_REFEREE_H
+#define GY_GLM_REFEREE_H
+#include "../../io/blocks.h"
+#include "softmax.h"
+
+/* An answer. Ranks hand in the same one, but for dual, and each reads its own part of the rows. */
+struct gy_glm_answer {
+    const struct gy_blocks *blocks;
+    const struct gy_alloc *alloc;
+    struct gy_pool *pool;
+    struct gyre_job *job;                /* NULL: alone */
+    const struct gy_glm_problem *problem; /* with classes: its l2 and bias alone */
+    const struct gy_glm_classes *classes; /* one softmax of them all; NULL: one vector of weights */
+    int normalize;
+    uint32_t features;
+    const float *w;                      /* [classes, or 1][features + (bias != 0)] */
+    const float *dual;                   /* [rows of this rank] in the loss's own form (kernels/glm_loss.h); NULL: the slopes at point */
+    const float *point;                  /* as w; NULL: w */
+};
+
+struct gy_glm_verdict {
+    double objective; /* P(w) is not above this */
+    double least;     /* nor below this */
+    double bound;     /* min P is not below this; -INFINITY: the answer does not say */
+    double loss;      /* sum of losses alone, about */
+    double rounding;  /* what a gap cannot well be below: by the doubles here, and by w as floats; about */
+};
+/* One pass over the rows, up to three where a weight is not penalised or there is an l1. Allocates a vector of 24 bytes a weight for some threads, and
+ * room for some blocks. */
+GY_INT int gy_glm_referee(const struct gy_glm_answer *answer, struct gy_glm_verdict *out, struct gy_error *err);
+
+/* ---- referee_row.c: one row ---- */
+
+#define GY_REFEREE_UNIT 0x1p-53 /* an operation's relative error, at most */
+
+static inline double gy_referee_class_units(int count) { return 8 * count + 16; } /* that a probability among so many is off by */
+
+/* A number, and how far from it the truth may be. */
+struct gy_near {
+    double value, error;
+};
+/* How dual numbers are moved into their domain, in this order: less shift times c; by their sign, times a side; for classes, share of the way to q. */
+struct gy_glm_moved {
+    double shift, side[2], share;
+    const double *q;
+};
+/* Of a row whose score is near z: its loss, and by how much that changes when the score moves by grid. */
+GY_INT struct gy_near gy_referee_loss(int loss, double y, double c, struct gy_near z);
+GY_INT double gy_referee_grid(int loss, double y, double c, double z, double grid);
+/* The dual number, own form, that the slope at score z is. */
+GY_INT double gy_referee_slope(int loss, double y, double c, double z);
+/* Conjugate of a dual number, which is brought into its domain first; *pull: its coefficient, with the sign of what it adds to the scores. */
+GY_INT struct gy_near gy_referee_conjugate(int loss, double y, double c, double dual, const struct gy_glm_moved *moved, double *pull);
+/* The same of a softmax: z[count] scores, all within error; z becomes the coefficients. */
+GY_INT void gy_referee_classes(double *z, int count, int y, double c, double error, const struct gy_glm_moved *moved, struct gy_near *loss,
+                               struct gy_near *conjugate);
+
+#endif
