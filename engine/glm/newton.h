@@ -50,8 +50,8 @@ struct gy_nw {
     size_t stride;
     struct gy_nw_sums *sums;    /* [slots] */
     struct gy_nw_columns *columns;
-    float *wire;                /* [2 * room] what is summed over ranks */
-    size_t wire_room;
+    float *wire;                /* [2 * wire_room] what is summed over ranks */
+    size_t wire_room;           /* above 0, where there is one, whatever dims */
     float *block;               /* matrices: [threads][block_room] */
     double *total;              /* [slots of the matrix][numbers of the triangle], total_room at most */
     size_t block_room, total_room;
@@ -115,7 +115,8 @@ GY_INT int gy_nw_finite(double primal, struct gy_error *err);
 /* newton_hinge.c: the hinge loss, of features few enough for a matrix, without a free bias. */
 GY_INT int gy_nw_hinge(struct gy_glm_run *run, struct gy_error *err);
 
-/* newton_sum.c: x[i] = sum over ranks in about 46 bits, with the same bits on all. */
+/* newton_sum.c: x[i] = sum over ranks, with the same bits on all: few of them exact, in the order of ranks; many to 2^-46 of the largest, or a float's
+ * rounding of their own where that is less. */
 GY_INT int gy_nw_sum(struct gy_nw *nw, double *x, size_t count, struct gy_error *err);
 
 /* newton_columns.c */

@@ -42,12 +42,13 @@ GY_INT void gy_nw_exp(double *x, size_t count)
     }
 }
 
-/* Coefficients and curvatures of a block padded to whole vectors. log(1 + e) over the rows is the logarithm of a product: at most 2^64 a lane. up: the sum
- * of max(0, -m) and the products, of y <= 0 and of y > 0. */
-NW_INLINE void nw_logistic_rows(struct gy_nw_block *block, double under[2], double product[2])
+/* Coefficients and curvatures of a block padded to whole vectors. The sum of log(1 + e) is the logarithm of a product, at most 2^64 a lane. The product less 1
+ * is kept: p + e + p e has no term below 0, so the sum is exact where it is far below 1 too. under: the sums of max(0, -m); beyond: the products less 1; both
+ * of y <= 0 and of y > 0. */
+NW_INLINE void nw_logistic_rows(struct gy_nw_block *block, double under[2], double beyond[2])
 {
     const nw_vec zero = NW_SPLAT(0.0), one = NW_SPLAT(1.0), least = NW_SPLAT(-700.0);
-    nw_vec below[2] = { zero, zero }, times[2] = { one, one };
+    nw_vec below[2] = { zero, zero }, over[2] = { zero, zero };
     for (int b = 0; b < block->count; b += NW_LANES) {
         nw_vec z, y, c, e;
         memcpy(&z, block->z + b, sizeof z);
@@ -64,44 +65,44 @@ NW_INLINE void nw_logistic_rows(struct gy_nw_block *block, double under[2], doub
         const nw_vec pull = y * c * share, curve = c * e * inverse * inverse;
         below[0] += NW_CHOOSE(is_up, zero, bad);
         below[1] += NW_CHOOSE(is_up, bad, zero);
-        times[0] *= NW_CHOOSE(is_up, one, one + e);
-        times[1] *= NW_CHOOSE(is_up, one + e, one);
+        over[0] += NW_CHOOSE(is_up, zero, e) * (one + over[0]);
+        over[1] += NW_CHOOSE(is_up, e, zero) * (one + over[1]);
         memcpy(block->pull + b, &pull, sizeof pull);
         for (int l = 0; l < NW_LANES; l++)
             block->curve[b + l] = (float)curve[l];
     }
     for (int s = 0; s < 2; s++) {
         under[s] = (below[s][0] + below[s][1]) + (below[s][2] + below[s][3]);
-        product[s] = (times[s][0] * times[s][1]) * (times[s][2] * times[s][3]);
+        beyond[s] = over[s][0];
+        for (int l = 1; l < NW_LANES; l++)
+            beyond[s] += over[s][l] * (1 + beyond[s]);
     }
 }
 
-static void nw_logistic_plain(struct gy_nw_block *block, double under[2], double product[2]) { nw_logistic_rows(block, under, product); }
+static void nw_logistic_plain(struct gy_nw_block *block, double under[2], double beyond[2]) { nw_logistic_rows(block, under, beyond); }
 #ifdef NW_AVX2
-NW_AVX2 static void nw_logistic_avx2(struct gy_nw_block *block, double under[2], double product[2]) { nw_logistic_rows(block, under, product); }
+NW_AVX2 static void nw_logistic_avx2(struct gy_nw_block *block, double under[2], double beyond[2]) { nw_logistic_rows(block, under, beyond); }
 #endif
 
-/* Rows of z = 0, c = 0 up to whole vectors count log(2) in the product: divided out. */
-static int nw_pad(struct gy_nw_block *block)
+/* Rows that are right by so much that they count nothing, up to whole vectors. */
+static void nw_pad(struct gy_nw_block *block)
 {
-    int extra = 0;
-    for (int b = block->count; b % NW_LANES; b++, extra++) {
-        block->z[b] = 0;
+    for (int b = block->count; b % NW_LANES; b++) {
+        block->z[b] = -1e3;
         block->y[b] = -1;
         block->c[b] = 0;
     }
-    return extra;
 }
 
 static void nw_logistic(struct gy_nw_block *block, int weighted, unsigned cpu, struct gy_nw_sums *sums)
 {
-    double under[2], product[2];
-    const int extra = nw_pad(block);
+    double under[2], beyond[2];
+    nw_pad(block);
 #ifdef NW_AVX2
-    (cpu & GY_CPU_AVX2 ? nw_logistic_avx2 : nw_logistic_plain)(block, under, product);
+    (cpu & GY_CPU_AVX2 ? nw_logistic_avx2 : nw_logistic_plain)(block, under, beyond);
 #else
     (void)cpu;
-    nw_logistic_plain(block, under, product);
+    nw_logistic_plain(block, under, beyond);
 #endif
     float c[2] = { 0, 0 }; /* of this block's rows of a side, all the same */
     for (int b = 0; b < block->count; b++) {
@@ -110,7 +111,7 @@ static void nw_logistic(struct gy_nw_block *block, int weighted, unsigned cpu, s
             sums->loss += (double)block->c[b] * gy_glm_value(GY_GLM_LOGISTIC, (double)block->y[b], block->z[b]);
     }
     if (!weighted)
-        sums->loss += (double)c[0] * (under[0] + (log(product[0]) - extra * 0.69314718055994530942)) + (double)c[1] * (under[1] + log(product[1]));
+        sums->loss += (double)c[0] * (under[0] + log1p(beyond[0])) + (double)c[1] * (under[1] + log1p(beyond[1]));
 }
 
 static void nw_other_losses(struct gy_nw_block *block, struct gy_nw_sums *sums)

@@ -7,6 +7,7 @@
 #include "../job.h"
 
 #define NW_CHUNK 4096 /* columns that are added up as one tile */
+#define NW_WIRE_LEAST 4096 /* numbers that ranks sum at once: matrices, and a softmax model's weights, are longer than the features */
 
 struct nw_pass {
     struct gy_nw_view view;
@@ -434,8 +435,8 @@ static int nw_take(struct gy_nw *nw, int columns, struct gy_error *err)
     } else {
         nw->slot = gy_arena_take(&nw->arena, most, sizeof *nw->slot);
     }
-    nw->wire_room = ranks ? nw->dims : 0;
-    nw->wire = ranks ? gy_arena_take(&nw->arena, 2 * nw->dims, sizeof *nw->wire) : NULL;
+    nw->wire_room = !ranks ? 0 : nw->dims > NW_WIRE_LEAST ? nw->dims : NW_WIRE_LEAST;
+    nw->wire = ranks ? gy_arena_take(&nw->arena, 2 * nw->wire_room, sizeof *nw->wire) : NULL;
     if (!nw->sums || !nw->curve || (ranks && !nw->wire) || (columns ? !nw->pull || !nw->product : !nw->slot))
         return GY_NOMEM(err, "sums of rows and features", most * sizeof *nw->slot + 3 * rows * sizeof *nw->curve);
     return columns ? gy_nw_columns_open(nw, err) : GY_OK;

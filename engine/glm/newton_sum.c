@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums of doubles over ranks by means of sums of floats. Each number is split into a multiple of a common unit, so coarse that the multiples' sums are exact
- * in float in any order, and the small rest, whose rounding does not matter. */
+/* Sums of doubles over ranks by means of sums of floats. Few of them have sizes that differ at will and travel whole (sums.h). Of a vector each number is
+ * split into a multiple of a common unit, so coarse that the multiples' sums are exact in float in any order, and the small rest, which is rounded as a
+ * float is. */
 #include "newton.h"
+#include "sums.h"
 #include "../job.h"
+
+#define NW_FEW 16 /* numbers: with their places for each rank no longer than a short vector */
 
 static double nw_unit(float most)
 {
@@ -28,8 +32,12 @@ static int nw_sum_part(struct gy_nw *nw, double *x, size_t count, double unit, s
 GY_INT int gy_nw_sum(struct gy_nw *nw, double *x, size_t count, struct gy_error *err)
 {
     float most = 0;
-    if (!nw->wire)
+    if (!nw->wire || count == 0)
         return GY_OK;
+    if (count <= NW_FEW) {
+        nw->rounds++;
+        return gy_glm_sum(nw->run, x, (int)count, err);
+    }
     for (size_t i = 0; i < count; i++)
         most = fabs(x[i]) > (double)most ? (float)(fabs(x[i]) * (1 + 1e-6)) : x[i] == x[i] ? most : NAN;
     GY_TRY(gy_job_sum(nw->run->job, &most, 1, err));

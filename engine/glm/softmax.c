@@ -78,30 +78,56 @@ static double soft_weight(const struct soft *soft, const struct gy_rows *rows, i
 /* Loss of scores z, which become what they pull by: the row's class less the probabilities, times c. */
 static double soft_visit_row(const struct soft *soft, double *z, int y, double c, float *probability)
 {
-    double most = z[0], sum = 0;
-    const double at = z[y];
+    int top = 0;
+    double beside = 0; /* the largest term's others: 1 + beside would lose them where the row is right */
     for (int k = 1; k < soft->count; k++)
-        most = z[k] > most ? z[k] : most;
+        top = z[k] > z[top] ? k : top;
+    const double most = z[top], lost = most - z[y];
     for (int k = 0; k < soft->count; k++)
         z[k] = z[k] - most > -700 ? z[k] - most : -700;
     gy_nw_exp(z, (size_t)soft->count);
     for (int k = 0; k < soft->count; k++)
-        sum += z[k];
+        beside += k == top ? 0 : z[k];
+    const double sum = 1 + beside, own = y == top ? beside / sum : 1 - z[y] / sum;
     for (int k = 0; k < soft->count; k++) {
         probability[k] = (float)(z[k] / sum);
-        z[k] = c * ((k == y) - z[k] / sum);
+        z[k] = c * (k == y ? own : -z[k] / sum);
     }
-    return c * (log(sum) + most - at);
+    return c * (log1p(beside) + lost);
 }
 
-/* Scores of a direction become what the curvature makes of them. */
+static int soft_top(const struct soft *soft, const float *probability)
+{
+    int top = 0;
+    for (int k = 1; k < soft->count; k++)
+        top = probability[k] > probability[top] ? k : top;
+    return top;
+}
+
+/* Scores of a direction become what the curvature makes of them. They are taken from that of the likeliest class, whose probability may be 1 but for what
+ * floats round off. */
 static void soft_product_row(const struct soft *soft, double *z, double c, const float *probability)
 {
+    const double from = z[soft_top(soft, probability)];
     double mean = 0;
-    for (int k = 0; k < soft->count; k++)
+    for (int k = 0; k < soft->count; k++) {
+        z[k] -= from;
         mean += z[k] * (double)probability[k];
+    }
     for (int k = 0; k < soft->count; k++)
         z[k] = c * (double)probability[k] * (z[k] - mean);
+}
+
+/* c p (1 - p): of the likeliest class 1 - p is the sum of the others'. */
+static void soft_curves(const struct soft *soft, double c, const float *probability, double *t)
+{
+    const int top = soft_top(soft, probability);
+    double beside = 0;
+    for (int k = 0; k < soft->count; k++) {
+        t[k] = c * (double)probability[k] * (1 - (double)probability[k]);
+        beside += k == top ? 0 : (double)probability[k];
+    }
+    t[top] = c * (double)probability[top] * beside;
 }
 
 static void soft_tile(void *job, int64_t tile, int thread)
@@ -167,8 +193,7 @@ static void soft_diagonal_tile(void *job, int64_t tile, int thread)
         const float *const probability = soft->probability + (size_t)(pass->view.base + i) * count;
         const double scale = rows->scale ? (double)rows->scale[i] : 1.0, bias = soft->nw.problem->bias;
         const double c = soft_weight(soft, rows, i, soft_class(soft, rows->label[i]));
-        for (size_t k = 0; k < count; k++)
-            t[k] = c * (double)probability[k] * (1 - (double)probability[k]);
+        soft_curves(soft, c, probability, t);
         for (uint32_t e = gy_rows_begin(rows, i); e < gy_rows_end(rows, i); e++) {
             const double x = scale * (double)(rows->value ? rows->value[e] : rows->same);
             gy_nw_add(slot + rows->id[e] * count, x * x, t, count);

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* Solvers of second order where problems are not as one would wish: no feature at all, ranks without rows, sums of very different sizes over ranks. */
+#include "../engine/glm/newton.h"
+#include "../engine/glm/softmax.h"
+#include "glm_data.h"
+#include "glm_ranks.h"
+#include "t.h"
+
+#define ED_SECONDS 10 /* after which a rank that still runs hangs */
+#define ED_RANKS 3
+
+/* ---- no feature, no rows ---- */
+
+enum ed_kind { ED_NEWTON, ED_HINGE, ED_L1, ED_SOFTMAX, ED_KINDS };
+
+struct ed_empty {
+    int kind, ranks, rows, resident;
+    double bias;
+    struct gy_glm_certificate *at; /* [ED_RANKS], shared */
+};
+
+/* Rank 1 has the rows from 1 on, the last rank of three has none. */
+static void ed_part(struct glm_data *data, int rank, int ranks, int resident)
+{
+    const int64_t all = data->rows, first = ranks == 1 || rank == 0 ? 0 : rank == 1 ? 1 : all, end = ranks == 1 || rank > 0 ? all : 1;
+    data->start += first;
+    data->label += first;
+    data->weight = data->weight ? data->weight + first : NULL;
+    data->rows = end - first;
+    data->entries = data->start[data->rows] - data->start[0];
+    glm_data_cut(data, 1, resident);
+    data->feed.views = data->rows > 0;
+    data->views = data->rows > 0;
+    data->feed.all_rows = all;
+}
+
+static int ed_solve(struct gy_glm_run *run, int kind, struct gy_error *err)
+{
+    static const float labels[] = { -1, 1 }, factors[] = { 1, 1 };
+    const struct gy_glm_classes classes = { .label = labels, .factor = factors, .count = 2 };
+    return kind == ED_SOFTMAX ? gy_glm_softmax(run, &classes, err) : (kind == ED_L1 ? gy_glm_l1 : gy_glm_newton)()->solve(run, err);
+}
+
+static int ed_rank(void *user, struct gyre_job *job, int rank)
+{
+    const struct ed_empty *const e = user;
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct glm_data data = { .rows = e->rows };
+    struct gy_error err = { 0 };
+    float w[4] = { 0 };
+    alarm(ED_SECONDS);
+    data.start = glm_data_grow(NULL, (size_t)(e->rows + 1) * sizeof *data.start);
+    data.label = glm_data_grow(NULL, (size_t)e->rows * sizeof *data.label);
+    memset(data.start, 0, (size_t)(e->rows + 1) * sizeof *data.start);
+    for (int i = 0; i < e->rows; i++)
+        data.label[i] = i % 3 ? 1.0f : -1.0f;
+    ed_part(&data, rank, e->ranks, e->resident);
+    const struct gy_glm_problem problem = { .loss = e->kind == ED_HINGE ? GY_GLM_HINGE : GY_GLM_LOGISTIC, .l2 = 1, .l1 = e->kind == ED_L1 ? 0.1 : 0,
+                                            .bias = e->bias, .target = GY_GLM_TARGET_CLASS, .positive = 1, .class_weight = { 1, 1 } };
+    struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .job = job, .stop = { .gap = 1e-6, .epochs = 50 }, .w = w };
+    int status = gy_pool_open(&run.pool, &alloc, 1, &err);
+    if (status == GY_OK)
+        status = ed_solve(&run, e->kind, &err);
+    gy_pool_close(run.pool);
+    e->at[rank] = run.result;
+    if (status != GY_OK)
+        printf("rank %d: %s\n", rank, err.text);
+    return status == GY_OK;
+}
+
+/* Without a feature or a bias every score is 0, and P is what that costs a row. */
+static void test_empty(void)
+{
+    struct gy_glm_certificate *const at = gr_memory(ED_RANKS * sizeof *at);
+    for (int kind = ED_NEWTON; kind < ED_KINDS; kind++)
+        for (int ranks = 1; ranks <= ED_RANKS; ranks++)
+            for (int shape = 0; shape < 4; shape++) {
+                struct ed_empty e = { .kind = kind, .ranks = ranks, .rows = 7, .resident = shape & 1, .bias = shape & 2 ? 0.5 : 0, .at = at };
+                memset(at, 0, ED_RANKS * sizeof *at);
+                T_CHECK_MSG(gr_run(ranks, ed_rank, &e), "solver %d, %d ranks, resident %d, bias %g: a rank failed or hung", kind, ranks, e.resident, e.bias);
+                const double zero = 7 * (kind == ED_HINGE ? 1 : log(2.0));
+                const int right = e.bias == 0 ? fabs(at->primal - zero) <= 1e-12 * zero : at->primal < zero && at->primal > 0.5 * zero;
+                T_CHECK_MSG(right && at->gap <= 1e-6 * at->primal && at->dual <= at->primal, "solver %d, %d ranks, bias %g: P %.15g, bound %.15g", kind, ranks,
+                            e.bias, at->primal, at->dual);
+                for (int r = 1; r < ranks; r++)
+                    T_CHECK(memcmp(at, at + r, sizeof *at) == 0);
+            }
+    munmap(at, ED_RANKS * sizeof *at);
+}
+
+/* ---- sums over ranks ---- */
+
+#define ED_LONG 100
+
+struct ed_sums {
+    double few[8], many[ED_LONG];
+};
+
+static double ed_term(int i, int rank) { return ldexp(1 + 0.3 * i + 0.1 * rank, 60 - 17 * (i % 8)) * (rank == 1 && i % 3 == 0 ? -1 : 1); }
+
+static int ed_sum_rank(void *user, struct gyre_job *job, int rank)
+{
+    struct ed_sums *const left = (struct ed_sums *)user + rank;
+    const struct gy_alloc alloc = gy_alloc_default();
+    const struct gy_glm_problem problem = { .loss = GY_GLM_LOGISTIC, .l2 = 1, .class_weight = { 1, 1 } };
+    struct gy_error err = { 0 };
+    struct gy_glm_feed feed = { .features = 3 };
+    struct gy_glm_run run = { .problem = &problem, .feed = &feed, .alloc = &alloc, .job = job };
+    struct gy_nw nw;
+    for (int i = 0; i < ED_LONG; i++)
+        left->many[i] = ed_term(i, rank);
+    memcpy(left->few, left->many, sizeof left->few);
+    int status = gy_pool_open(&run.pool, &alloc, 1, &err);
+    if (status == GY_OK)
+        status = gy_nw_open(&nw, &run, 0, 0, &err);
+    if (status == GY_OK) {
+        status = gy_nw_sum(&nw, left->few, GY_COUNT(left->few), &err);
+        status = status == GY_OK ? gy_nw_sum(&nw, left->many, ED_LONG, &err) : status;
+        gy_nw_close(&nw);
+    }
+    gy_pool_close(run.pool);
+    return status == GY_OK;
+}
+
+/* Of few numbers each is summed as if it were alone; of many the small ones too as exactly as floats. */
+static void test_sums(void)
+{
+    struct ed_sums *const left = gr_memory(ED_RANKS * sizeof *left);
+    T_CHECK(gr_run(ED_RANKS, ed_sum_rank, left));
+    for (int i = 0; i < ED_LONG; i++) {
+        double sum = 0, size = 0;
+        for (int r = 0; r < ED_RANKS; r++) {
+            sum += ed_term(i, r);
+            size += fabs(ed_term(i, r));
+        }
+        if (i < (int)GY_COUNT(left->few))
+            T_CHECK_MSG(fabs(left->few[i] - sum) <= 1e-15 * size, "number %d of few: %.17g, not %.17g", i, left->few[i], sum);
+        T_CHECK_MSG(fabs(left->many[i] - sum) <= 2e-7 * size, "number %d of many: %.17g, not %.17g", i, left->many[i], sum);
+    }
+    for (int r = 1; r < ED_RANKS; r++)
+        T_CHECK(memcmp(left, left + r, sizeof *left) == 0);
+    munmap(left, ED_RANKS * sizeof *left);
+}
+
+/* ---- an objective that is far below the number of rows ---- */
+
+#define ED_TINY_ROWS 6
+
+struct ed_tiny {
+    int kind, ranks, weighted;
+    double l2;
+    struct ed_tiny_left {
+        struct gy_glm_certificate at;
+        float w[4];
+    } *left; /* [ED_RANKS], shared */
+};
+
+/* One feature, and rows that it tells apart: y x = 1 + i / 4. */
+static int ed_tiny_rank(void *user, struct gyre_job *job, int rank)
+{
+    const struct ed_tiny *const e = user;
+    const struct gy_alloc alloc = gy_alloc_default();
+    const struct gy_glm_problem problem = { .loss = GY_GLM_LOGISTIC, .l2 = e->l2, .l1 = e->kind == ED_L1 ? e->l2 : 0, .target = GY_GLM_TARGET_CLASS,
+                                            .positive = 1, .class_weight = { 1, 1 } };
+    int64_t start[ED_TINY_ROWS + 1];
+    uint32_t id[ED_TINY_ROWS] = { 0 };
+    float value[ED_TINY_ROWS], label[ED_TINY_ROWS], weight[ED_TINY_ROWS];
+    struct glm_data data = { .rows = ED_TINY_ROWS, .start = start, .id = id, .value = value, .label = label, .weight = e->weighted ? weight : NULL };
+    struct gy_error err = { 0 };
+    for (int i = 0; i <= ED_TINY_ROWS; i++)
+        start[i] = i;
+    for (int i = 0; i < ED_TINY_ROWS; i++) {
+        label[i] = i % 2 ? 1.0f : -1.0f;
+        value[i] = label[i] * (1 + 0.25f * (float)i);
+        weight[i] = 1 + 0.5f * (float)i;
+    }
+    data.feed.features = 1;
+    ed_part(&data, rank, e->ranks, 1);
+    struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .job = job, .stop = { .gap = 1e-6, .epochs = 200 },
+                              .w = e->left[rank].w };
+    int status = gy_pool_open(&run.pool, &alloc, 1, &err);
+    if (status == GY_OK)
+        status = ed_solve(&run, e->kind, &err);
+    gy_pool_close(run.pool);
+    e->left[rank].at = run.result;
+    return status == GY_OK;
+}
+
+static double ed_tiny_primal(const struct ed_tiny *e)
+{
+    const float *const w = e->left->w;
+    const double margin = e->kind == ED_SOFTMAX ? (double)w[1] - (double)w[0] : (double)w[0];
+    double sum = 0.5 * e->l2 * ((double)w[0] * (double)w[0] + (double)w[1] * (double)w[1]) + (e->kind == ED_L1 ? e->l2 * fabs((double)w[0]) : 0);
+    for (int i = 0; i < ED_TINY_ROWS; i++)
+        sum += (e->weighted ? 1 + 0.5 * i : 1) * log1p(exp(-margin * (1 + 0.25 * i)));
+    return sum;
+}
+
+static void test_tiny(void)
+{
+    static const int kinds[] = { ED_NEWTON, ED_L1, ED_SOFTMAX };
+    struct ed_tiny_left *const left = gr_memory(ED_RANKS * sizeof *left);
+    for (size_t k = 0; k < GY_COUNT(kinds); k++)
+        for (int ranks = 1; ranks <= 2; ranks++)
+            for (int shape = 0; shape < 4; shape++) {
+                struct ed_tiny e = { .kind = kinds[k], .ranks = ranks, .weighted = shape & 1, .l2 = shape & 2 ? 1e-18 : 1e-10, .left = left };
+                memset(left, 0, ED_RANKS * sizeof *left);
+                T_CHECK(gr_run(ranks, ed_tiny_rank, &e));
+                const double is = ed_tiny_primal(&e);
+                T_CHECK_MSG(fabs(left->at.primal - is) <= 1e-12 * is && left->at.gap <= 1e-6 * is,
+                            "solver %d, %d ranks, weights %d, l2 %g: P %.15g, said to be %.15g, gap %g", e.kind, ranks, e.weighted, e.l2, is, left->at.primal,
+                            left->at.gap);
+            }
+    munmap(left, ED_RANKS * sizeof *left);
+}
+
+int main(void)
+{
+    test_empty();
+    test_sums();
+    test_tiny();
+    T_END("t_glm_edges");
+}
