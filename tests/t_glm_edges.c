@@ -214,8 +214,61 @@ static void test_tiny(void)
     munmap(left, ED_RANKS * sizeof *left);
 }
 
+/* ---- few rows, many features ---- */
+
+#define ED_STARVED_ROWS 12
+#define ED_STARVED_FEATURES 150
+
+/* Dense rows whose features have scales from 10^-wild to 10^wild, and weights of 10,000 beside a small l2. */
+static void ed_starve(struct glm_data *data, double wild)
+{
+    const int64_t entries = ED_STARVED_ROWS * ED_STARVED_FEATURES;
+    memset(data, 0, sizeof *data);
+    data->rows = ED_STARVED_ROWS;
+    data->start = glm_data_grow(NULL, (ED_STARVED_ROWS + 1) * sizeof *data->start);
+    data->label = glm_data_grow(NULL, ED_STARVED_ROWS * sizeof *data->label);
+    data->weight = glm_data_grow(NULL, ED_STARVED_ROWS * sizeof *data->weight);
+    data->id = glm_data_grow(NULL, (size_t)entries * sizeof *data->id);
+    data->value = glm_data_grow(NULL, (size_t)entries * sizeof *data->value);
+    for (int64_t e = 0; e < entries; e++) {
+        data->id[e] = (uint32_t)(e % ED_STARVED_FEATURES);
+        data->value[e] = gy_rng_normal(7, 1, 0, (uint64_t)e) * powf(10, (float)(wild * cos((double)data->id[e])));
+    }
+    for (int64_t i = 0; i <= ED_STARVED_ROWS; i++)
+        data->start[i] = i * ED_STARVED_FEATURES;
+    for (int64_t i = 0; i < ED_STARVED_ROWS; i++) {
+        data->label[i] = i % 3 ? 1.0f : -1.0f;
+        data->weight[i] = i % 2 ? 10000.0f : 1.0f;
+    }
+    data->entries = entries;
+    data->feed.features = ED_STARVED_FEATURES;
+    glm_data_cut(data, 2, 1);
+}
+
+/* The curvature has a rank of 12: pivots are l2, and what floats make of them. Every row can be right, so P falls to nearly nothing. */
+static void test_starved(void)
+{
+    static const int losses[] = { GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_SQUARED_HINGE };
+    const struct gy_alloc alloc = gy_alloc_default();
+    for (size_t k = 0; k < 4 * GY_COUNT(losses); k++) {
+        const struct gy_glm_problem problem = { .loss = losses[k / 4], .l2 = 0.01, .bias = 1, .bias_free = (int)(k % 2), .target = GY_GLM_TARGET_CLASS,
+                                                .positive = 1, .class_weight = { 1, 1 } };
+        struct gy_error err = { 0 };
+        struct glm_data data;
+        float w[ED_STARVED_FEATURES + 1] = { 0 };
+        ed_starve(&data, k % 4 < 2 ? 0 : 3);
+        struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .stop = { .gap = 1e-4 }, .w = w };
+        T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK && gy_glm_newton()->solve(&run, &err) == GY_OK);
+        gy_pool_close(run.pool);
+        T_CHECK_MSG(run.result.primal < 10 && run.epochs < 200 && strcmp(run.why, "epochs") != 0, "loss %d, case %zu: P %g after %d epochs until %s",
+                    problem.loss, k % 4, run.result.primal, run.epochs, run.why);
+        glm_data_free(&data);
+    }
+}
+
 int main(void)
 {
+    test_starved();
     test_empty();
     test_sums();
     test_tiny();

@@ -324,36 +324,46 @@ static void test_passes(void)
     }
 }
 
-/* A system solved by the factor, larger than a panel and than what one thread does alone. */
+/* A system of n equations solved by the factor; the largest residual, by the scale of its equation. Scales go from 1 to 10^wild and 10^-wild. */
+static double factor_residual(struct gy_pool *pool, size_t n, double wild)
+{
+    double *const a = glm_data_grow(NULL, n * (n + 1) / 2 * sizeof *a), *const kept = glm_data_grow(NULL, n * (n + 1) / 2 * sizeof *kept);
+    double *const x = glm_data_grow(NULL, 4 * n * sizeof *x), *const b = x + n, *const scale = b + n, *const least = scale + n, worst = 0;
+    for (size_t i = 0; i < n; i++)
+        scale[i] = pow(10, wild * cos((double)i));
+    for (size_t i = 0; i < n; i++) {
+        x[i] = b[i] = (double)gy_rng_normal(5, 6, 7, i) * scale[i];
+        for (size_t k = i; k < n; k++)
+            a[gy_nw_row_at(i, n) + k] = (i == k ? 3.0 * sqrt((double)n) : (double)gy_rng_normal(5, 6, 8, i * n + k)) * scale[i] * scale[k];
+        least[i] = 1e-12 * a[gy_nw_row_at(i, n) + i];
+    }
+    memcpy(kept, a, n * (n + 1) / 2 * sizeof *a);
+    gy_nw_factor(pool, gy_cpu_bits(), a, n, least);
+    gy_nw_solve(a, n, x);
+    for (size_t i = 0; i < n; i++) {
+        double sum = -b[i];
+        for (size_t k = 0; k < n; k++)
+            sum += kept[gy_nw_row_at(i < k ? i : k, n) + (i < k ? k : i)] * x[k];
+        worst = fabs(sum) / scale[i] > worst ? fabs(sum) / scale[i] : worst;
+    }
+    free(a);
+    free(kept);
+    free(x);
+    return worst;
+}
+
+/* Systems larger than a panel and than what one thread does alone, and of features of any scale. */
 static void test_factor(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_error err = { 0 };
     struct gy_pool *pool = NULL;
     T_CHECK(gy_pool_open(&pool, &alloc, 2, &err) == GY_OK);
-    for (size_t n = 1; n < 400; n = n * 3 + 2) {
-        double *const a = glm_data_grow(NULL, n * (n + 1) / 2 * sizeof *a), *const x = glm_data_grow(NULL, 2 * n * sizeof *x), *const b = x + n;
-        double worst = 0;
-        for (size_t i = 0; i < n; i++) {
-            x[i] = b[i] = (double)gy_rng_normal(5, 6, 7, i);
-            for (size_t k = i; k < n; k++)
-                a[gy_nw_row_at(i, n) + k] = i == k ? 3.0 * sqrt((double)n) : (double)gy_rng_normal(5, 6, 8, i * n + k);
+    for (size_t n = 1; n < 400; n = n * 3 + 2)
+        for (int wild = 0; wild <= 12; wild += 6) {
+            const double worst = factor_residual(pool, n, (double)wild);
+            T_CHECK_MSG(worst < 1e-10, "%zu equations, scales to 10^%d: residual %.3g", n, wild, worst);
         }
-        double *const kept = glm_data_grow(NULL, n * (n + 1) / 2 * sizeof *kept);
-        memcpy(kept, a, n * (n + 1) / 2 * sizeof *a);
-        gy_nw_factor(pool, gy_cpu_bits(), a, n, 1e-12);
-        gy_nw_solve(a, n, x);
-        for (size_t i = 0; i < n; i++) {
-            double sum = -b[i];
-            for (size_t k = 0; k < n; k++)
-                sum += kept[gy_nw_row_at(i < k ? i : k, n) + (i < k ? k : i)] * x[k];
-            worst = fabs(sum) > worst ? fabs(sum) : worst;
-        }
-        T_CHECK_MSG(worst < 1e-10, "%zu equations: residual %.3g", n, worst);
-        free(a);
-        free(x);
-        free(kept);
-    }
     gy_pool_close(pool);
 }
 

@@ -13,7 +13,7 @@
 #define LG_ROUNDS 40
 #define LG_ENOUGH 1e-4   /* of the most that a round has promised */
 #define LG_USEFUL 0.05   /* of all rows: in a group, beside those of its longest column */
-#define LG_LEAST 1e-9    /* pivots of E, of the largest */
+#define LG_LEAST 1e-9    /* pivots of E, of their own diagonals */
 
 struct lg_pass {
     struct gy_nw_view view;
@@ -262,20 +262,23 @@ static double lg_newton(struct gy_l1_by_columns *model)
 {
     struct gy_l1_groups *const groups = model->groups;
     size_t loose[GY_L1_GROUPS], n = 0;
-    double x[GY_L1_GROUPS], down[GY_L1_GROUPS], d[GY_L1_GROUPS] = { 0 }, most = 0, slope = 0, curve = 0, *a = groups->factor;
+    double x[GY_L1_GROUPS], down[GY_L1_GROUPS], least[GY_L1_GROUPS], d[GY_L1_GROUPS] = { 0 }, most = 0, slope = 0, curve = 0, *a = groups->factor;
     for (size_t g = 0; g < GY_L1_GROUPS; g++)
         if (groups->from[g] < groups->from[g + 1] && !lg_at_kink(model, g))
             loose[n++] = g;
     for (size_t i = 0; i < n; i++) {
         const double *const e = groups->e[loose[i]];
         most = e[loose[i]] > most ? e[loose[i]] : most;
+        least[i] = LG_LEAST * e[loose[i]];
         x[i] = down[i] = -(groups->slope[loose[i]] + lg_rise(model, loose[i], 1));
         for (size_t k = i; k < n; k++)
             *a++ = e[loose[k]];
     }
     if (!(most > 0))
         return 0;
-    gy_nw_factor(model->nw->run->pool, model->nw->cpu, groups->factor, n, LG_LEAST * most);
+    for (size_t i = 0; i < n; i++)
+        least[i] = least[i] > 0 ? least[i] : LG_LEAST * most;
+    gy_nw_factor(model->nw->run->pool, model->nw->cpu, groups->factor, n, least);
     gy_nw_solve(groups->factor, n, x);
     for (size_t i = 0; i < n; i++) {
         d[loose[i]] = x[i];

@@ -8,6 +8,7 @@
 #define L1_SWEEPS 3
 #define L1_FACES 8
 #define L1_CG_STEPS 15
+#define L1_LEAST 2e-6 /* pivots, of their own diagonals: these are floats */
 
 static double l1_sign(double v) { return v > 0 ? 1.0 : v < 0 ? -1.0 : 0.0; }
 
@@ -56,14 +57,14 @@ static size_t l1_face_list(const struct gy_l1_model *model)
 
 static void l1_face_factor(struct gy_l1_model *model, size_t n)
 {
-    double most = 0, *a = model->factor;
+    double *a = model->factor, *const least = model->moved;
     for (size_t i = 0; i < n; i++) {
         const float *const row = model->matrix + model->face[i].j * model->stride;
-        most = (double)row[model->face[i].j] > most ? (double)row[model->face[i].j] : most;
+        least[i] = row[model->face[i].j] > 0 ? L1_LEAST * (double)row[model->face[i].j] : 1;
         for (size_t k = i; k < n; k++)
             *a++ = (double)row[model->face[k].j];
     }
-    gy_nw_factor(model->pool, model->cpu, model->factor, n, 1e-7 * most);
+    gy_nw_factor(model->pool, model->cpu, model->factor, n, least);
     gy_nw_solve(model->factor, n, model->delta);
 }
 

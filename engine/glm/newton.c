@@ -2,6 +2,8 @@
 /* Newton's method for smooth losses with an l2 penalty (the hinge: newton_hinge.c). A step solves (X'DX + l2) s = -g: by the matrix itself and its Cholesky
  * factor where features are few, else by conjugate gradients, preconditioned by the diagonal, until the residual is as small as this step is worth; then it
  * is halved until P falls.
+ * The matrix is summed in float. Where that brings no more, the factor of one summed in double preconditions conjugate gradients that are solved to the end.
+ * What then moves no more is called rounding if P has at most that to lose which floats make of the weights, else stalled.
  * P is strongly convex in w, so |g|^2 / (2 l2) is the duality gap at the dual point that the slopes make, and costs nothing.
  *
  * With many more rows than features it begins on every 64th row, then every 8th: what few rows know is found at a fraction of a pass. */
@@ -12,18 +14,28 @@
 #define NEWTON_HALVINGS 30
 #define NEWTON_CG_STEPS 250
 #define NEWTON_ROWS_PER_DIM 8   /* at least, on a sample */
+#define NEWTON_EXACT 1e-10      /* of the residual, squared, is left when the system is solved to the end */
+#define NEWTON_PATIENCE 10      /* steps in which P or the gap must have become less: */
+#define NEWTON_SLOW 0.01        /* P by this part, where steps are not solved to the end; the gap by half */
+#define NEWTON_FLOAT 0x1p-24    /* half the distance of two floats from 1 */
+#define NEWTON_DOUBLE 1e-13     /* what is known of a sum of many doubles */
+#define NEWTON_PRODUCTS 2e9     /* at most, in a matrix that is made only because products of gradients were not exact enough */
 
 struct newton {
     struct gy_nw nw;
     float *w, *trial, *narrow;      /* [dims]; w is the caller's */
     double *g, *u, *s;              /* [dims] gradient, pull of the point last visited, step */
-    double *diagonal, *r, *p, *q;   /* [dims] of conjugate gradients */
+    double *diagonal;               /* [dims] of X'DX + l2 */
+    double *r, *p, *q, *z;          /* [dims] of conjugate gradients */
     double *matrix;                 /* triangle, factored; NULL: conjugate gradients */
     struct gy_nw_sums sums;
     double primal, slope;           /* slope: g's */
     double gap;                     /* |g|^2 / (2 l2) of what is penalised */
     double was;                     /* g's of the step before */
     int factored;                   /* the matrix is of an earlier point of these rows */
+    double first;                   /* gap where the run began */
+    double mark_primal, mark_gap;   /* of the last step that brought something, */
+    int idle;                       /* and how many have passed since */
 };
 
 static int newton_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
@@ -67,7 +79,17 @@ static void newton_accept(struct newton *newton, const float *w, double primal)
 
 static int newton_visit(struct newton *newton, const float *w, struct gy_error *err)
 {
-    return gy_nw_visit(&newton->nw, w, newton->u, newton->matrix ? NULL : newton->diagonal, &newton->sums, err);
+    GY_TRY(gy_nw_visit(&newton->nw, w, newton->u, newton->matrix ? NULL : newton->diagonal, &newton->sums, err));
+    for (size_t j = 0; j < newton->nw.dims && !newton->matrix; j++)
+        newton->diagonal[j] += newton_l2(newton, j);
+    return GY_OK;
+}
+
+static int newton_begin(struct newton *newton, struct gy_error *err)
+{
+    GY_TRY(newton_visit(newton, newton->w, err));
+    newton_accept(newton, newton->w, newton_primal(newton, newton->w));
+    return GY_OK;
 }
 
 /* ---- the step ---- */
@@ -82,79 +104,93 @@ static int newton_factor_serves(const struct newton *newton)
     return ratio < 1e-4 || newton->gap * ratio < 0.1 * goal;
 }
 
-static int newton_by_matrix(struct newton *newton, struct gy_error *err)
+/* A pivot is at least l2, and known to a rounding of its own diagonal, whatever the scale of its feature. */
+static int newton_factorise(struct newton *newton, struct gy_error *err)
 {
     const size_t dims = newton->nw.dims;
-    struct gy_pool *const pool = newton->nw.run->pool;
-    double most = 0;
-    if (newton->factored) {
-        for (size_t j = 0; j < dims; j++)
-            newton->s[j] = -newton->g[j];
-        gy_nw_solve(newton->matrix, dims, newton->s);
-        if (newton_factor_serves(newton))
-            return GY_OK;
-    }
+    const double known = newton->nw.exact ? NEWTON_DOUBLE : NEWTON_FLOAT;
+    double *const least = newton->z;
     GY_TRY(gy_nw_matrix(&newton->nw, NULL, dims, newton->matrix, err));
     for (size_t j = 0; j < dims; j++) {
         double *const diagonal = newton->matrix + gy_nw_row_at(j, dims) + j;
         *diagonal += newton_l2(newton, j);
-        most = *diagonal > most ? *diagonal : most;
-        newton->s[j] = -newton->g[j];
+        newton->diagonal[j] = *diagonal;
+        least[j] = newton_l2(newton, j) + known * *diagonal;
+        least[j] = least[j] > 0 ? least[j] : 1;
     }
-    gy_nw_factor(pool, newton->nw.cpu, newton->matrix, dims, 1e-12 * most);
-    gy_nw_solve(newton->matrix, dims, newton->s);
+    gy_nw_factor(newton->nw.run->pool, newton->nw.cpu, newton->matrix, dims, least);
     newton->factored = 1;
     return GY_OK;
 }
 
-/* q = (X'DX + l2) p */
-static int newton_times(struct newton *newton, const double *p, double *q, struct gy_error *err)
+static int newton_by_matrix(struct newton *newton, struct gy_error *err)
 {
     const size_t dims = newton->nw.dims;
-    for (size_t j = 0; j < dims; j++)
+    for (int fresh = !newton->factored;; fresh = 1) {
+        if (fresh)
+            GY_TRY(newton_factorise(newton, err));
+        for (size_t j = 0; j < dims; j++)
+            newton->s[j] = -newton->g[j];
+        gy_nw_solve(newton->matrix, dims, newton->s);
+        if (fresh || newton_factor_serves(newton))
+            return GY_OK;
+    }
+}
+
+/* q = (X'DX + l2) p, of p as it is in float. */
+static int newton_times(struct newton *newton, double *p, double *q, struct gy_error *err)
+{
+    const size_t dims = newton->nw.dims;
+    for (size_t j = 0; j < dims; j++) {
         newton->narrow[j] = (float)p[j];
+        p[j] = (double)newton->narrow[j];
+    }
     GY_TRY(gy_nw_product(&newton->nw, newton->narrow, q, err));
     for (size_t j = 0; j < dims; j++)
         q[j] += newton_l2(newton, j) * p[j];
     return GY_OK;
 }
 
-/* How small the residual of a step becomes, squared, as a share: the square root of how far the gap has come, but no better than the goal needs. */
-static double newton_share(const struct newton *newton, double first)
-{
-    const double far = newton->gap / first, goal = newton->nw.run->stop.gap * fabs(newton->primal), need = 0.1 * goal / newton->gap;
-    const double share = far < 1 ? 0.1 * far : 0.1;
-    return share > need ? share : need < 0.1 ? need : 0.1;
-}
-
-static int newton_by_gradients(struct newton *newton, double first, struct gy_error *err)
+/* z = r by the preconditioner; their product. */
+static double newton_condition(struct newton *newton)
 {
     const size_t dims = newton->nw.dims;
-    double *const r = newton->r, *const p = newton->p, *const q = newton->q, *const s = newton->s, *const inverse = newton->diagonal;
-    double rho = 0;
+    for (size_t j = 0; j < dims; j++)
+        newton->z[j] = newton->matrix ? newton->r[j] : newton->r[j] / (newton->diagonal[j] > 0 ? newton->diagonal[j] : 1);
+    if (newton->matrix)
+        gy_nw_solve(newton->matrix, dims, newton->z);
+    return gy_nw_inner(newton->r, newton->z, dims);
+}
+
+/* How small the residual of a step becomes, squared, as a share: the square root of how far the gap has come, but no better than the goal needs. */
+static double newton_share(const struct newton *newton)
+{
+    const double far = newton->gap / newton->first, goal = newton->nw.run->stop.gap * fabs(newton->primal), need = 0.1 * goal / newton->gap;
+    const double share = far < 1 ? 0.1 * far : 0.1;
+    return newton->nw.exact ? NEWTON_EXACT : share > need ? share : need < 0.1 ? need : 0.1;
+}
+
+static int newton_by_gradients(struct newton *newton, struct gy_error *err)
+{
+    const size_t dims = newton->nw.dims;
+    double *const r = newton->r, *const p = newton->p, *const q = newton->q, *const s = newton->s;
     for (size_t j = 0; j < dims; j++) {
-        const double d = inverse[j] + newton_l2(newton, j);
-        inverse[j] = d > 0 ? 1 / d : 1;
         s[j] = 0;
         r[j] = -newton->g[j];
-        p[j] = inverse[j] * r[j];
-        rho += r[j] * p[j];
     }
-    const double enough = rho * newton_share(newton, first);
+    double rho = newton_condition(newton);
+    memcpy(p, newton->z, dims * sizeof *p);
+    const double enough = rho * newton_share(newton);
     for (int step = 0; step < NEWTON_CG_STEPS && rho > enough; step++) {
         GY_TRY(newton_times(newton, p, q, err));
-        const double curve = gy_nw_inner(p, q, dims), alpha = rho / curve, before = rho;
+        const double curve = gy_nw_inner(p, q, dims), alpha = gy_nw_inner(p, r, dims) / curve, before = rho;
         if (!(curve > 0))
             break;
-        rho = 0;
-        for (size_t j = 0; j < dims; j++) {
-            s[j] += alpha * p[j];
-            r[j] -= alpha * q[j];
-            rho += r[j] * r[j] * inverse[j];
-        }
-        const double beta = rho / before;
+        gy_nw_add(s, alpha, p, dims);
+        gy_nw_add(r, -alpha, q, dims);
+        rho = newton_condition(newton);
         for (size_t j = 0; j < dims; j++)
-            p[j] = inverse[j] * r[j] + beta * p[j];
+            p[j] = newton->z[j] + rho / before * p[j];
     }
     return GY_OK;
 }
@@ -183,9 +219,11 @@ static int newton_search(struct newton *newton, int *moved, struct gy_error *err
     return GY_OK;
 }
 
-static int newton_step(struct newton *newton, double first, struct gy_error *err)
+static int newton_step(struct newton *newton, struct gy_error *err)
 {
-    GY_TRY(newton->matrix ? newton_by_matrix(newton, err) : newton_by_gradients(newton, first, err));
+    if (newton->matrix && newton->nw.exact && (!newton->factored || newton->nw.problem->loss != GY_GLM_SQUARED))
+        GY_TRY(newton_factorise(newton, err));
+    GY_TRY(newton->matrix && !newton->nw.exact ? newton_by_matrix(newton, err) : newton_by_gradients(newton, err));
     newton->slope = gy_nw_inner(newton->g, newton->s, newton->nw.dims);
     newton->was = newton->slope;
     return GY_OK;
@@ -206,10 +244,9 @@ static int newton_sample(struct newton *newton, int step, struct gy_error *err)
     int moved = 1;
     newton->nw.step = step;
     newton->factored = 0;
-    GY_TRY(newton_visit(newton, newton->w, err));
-    newton_accept(newton, newton->w, newton_primal(newton, newton->w));
+    GY_TRY(newton_begin(newton, err));
     for (int i = 0; i < 20 && moved; i++) {
-        GY_TRY(newton_step(newton, 0, err));
+        GY_TRY(newton_step(newton, err));
         if (-0.5 * newton->slope < unknown) {
             for (size_t j = 0; j < newton->nw.dims; j++)
                 newton->w[j] = (float)((double)newton->w[j] + newton->s[j]);
@@ -259,27 +296,67 @@ static int newton_certify(struct newton *newton, int exact, struct gy_error *err
     return GY_OK;
 }
 
+/* From now on steps are solved to the end, with a matrix if one can be had. */
+static int newton_open_exact(struct newton *newton, struct gy_error *err)
+{
+    const struct gy_glm_feed *const feed = newton->nw.run->feed;
+    const size_t dims = newton->nw.dims;
+    const double per_row = (double)feed->entries / (double)(feed->rows > 0 ? feed->rows : 1);
+    int none = !newton->matrix && (dims > NEWTON_MATRIX_DIMS || (double)feed->rows * per_row * per_row > NEWTON_PRODUCTS);
+    GY_TRY(gy_job_any(newton->nw.run->job, none, &none, err));
+    if (!none && !newton->matrix && !(newton->matrix = gy_arena_take(&newton->nw.arena, dims * (dims + 1) / 2, sizeof(double))))
+        return GY_NOMEM(err, "Newton's method", dims * (dims + 1) / 2 * sizeof(double));
+    newton->nw.exact = 1;
+    newton->factored = 0;
+    return newton_begin(newton, err);
+}
+
+/* What the floats of the weights may cost P, and the sums of its terms. */
+static double newton_noise(const struct newton *newton)
+{
+    double size = 0;
+    for (size_t j = 0; j < newton->nw.dims; j++)
+        size += sqrt(newton->diagonal[j]) * fabs((double)newton->w[j]);
+    return 0.5 * (NEWTON_FLOAT * size) * (NEWTON_FLOAT * size) + 1e-12 * fabs(newton->primal);
+}
+
+/* After a step: whether steps still bring something. Those that do not are solved to the end from then on; if this does not help either, *why. */
+static int newton_judge(struct newton *newton, int moved, const char **why, struct gy_error *err)
+{
+    const double part = newton->nw.exact ? 0.1 * newton->nw.run->stop.gap : NEWTON_SLOW, enough = part * fabs(newton->primal), noise = newton_noise(newton);
+    if (moved && (newton->mark_primal - newton->primal > (enough > noise ? enough : noise) || newton->gap < 0.5 * newton->mark_gap)) {
+        newton->mark_primal = newton->primal;
+        newton->mark_gap = newton->gap < newton->mark_gap ? newton->gap : newton->mark_gap;
+        newton->idle = 0;
+    } else if (!moved || ++newton->idle == NEWTON_PATIENCE) {
+        *why = !newton->nw.exact ? NULL : -0.5 * newton->slope <= noise ? "rounding" : "stalled"; /* half the slope is what a step promises */
+        newton->idle = 0;
+        if (!*why)
+            GY_TRY(newton_open_exact(newton, err));
+    }
+    return GY_OK;
+}
+
 static int newton_run(struct newton *newton, struct gy_error *err)
 {
     struct gy_glm_run *const run = newton->nw.run;
     struct gy_nw_watch watch = { 0 };
     int moved = 1;
     GY_TRY(newton_samples(newton, err));
-    GY_TRY(newton_visit(newton, newton->w, err));
-    newton_accept(newton, newton->w, newton_primal(newton, newton->w));
-    const double first = newton->gap;
+    GY_TRY(newton_begin(newton, err));
+    newton->first = newton->mark_gap = newton->gap;
+    newton->mark_primal = newton->primal;
     GY_TRY(gy_nw_finite(newton->primal, err));
     GY_TRY(newton_certify(newton, 0, err));
     run->why = NULL;
     while (!run->why) {
-        const double primal = newton->primal, gap = newton->gap;
-        GY_TRY(newton_step(newton, first, err));
+        GY_TRY(newton_step(newton, err));
         GY_TRY(newton_search(newton, &moved, err));
         if (moved)
             GY_TRY(newton_certify(newton, 0, err));
         GY_TRY(gy_nw_report(&newton->nw, &watch, &run->why, err));
-        if (!run->why && (!moved || (primal - newton->primal <= 1e-13 * fabs(primal) && newton->gap > 0.5 * gap)))
-            run->why = "rounding";
+        if (!run->why)
+            GY_TRY(newton_judge(newton, moved, &run->why, err));
     }
     if (!isfinite(run->result.dual)) {
         GY_TRY(newton_visit(newton, newton->w, err));
@@ -301,16 +378,16 @@ static int newton_take(struct newton *newton, int matrix, struct gy_error *err)
 {
     struct gy_arena *const arena = &newton->nw.arena;
     const size_t dims = newton->nw.dims, room = dims * (dims + 1) / 2;
-    double **const vectors[] = { &newton->g, &newton->u, &newton->s, &newton->diagonal, &newton->r, &newton->p, &newton->q };
+    double **const vectors[] = { &newton->g, &newton->u, &newton->s, &newton->diagonal, &newton->r, &newton->p, &newton->q, &newton->z };
     int bad = 0;
-    for (size_t i = 0; i < (matrix ? 3 : GY_COUNT(vectors)); i++)
+    for (size_t i = 0; i < GY_COUNT(vectors); i++)
         bad |= (*vectors[i] = gy_arena_take(arena, dims, sizeof(double))) == NULL;
     bad |= (newton->trial = gy_arena_take(arena, dims, sizeof(float))) == NULL;
     bad |= (newton->narrow = gy_arena_take(arena, dims, sizeof(float))) == NULL;
     if (matrix)
         bad |= (newton->matrix = gy_arena_take(arena, room, sizeof(double))) == NULL;
     newton->w = newton->nw.run->w;
-    return bad ? GY_NOMEM(err, "Newton's method", (7 * dims + (matrix ? room : 0)) * sizeof(double)) : GY_OK;
+    return bad ? GY_NOMEM(err, "Newton's method", (9 * dims + (matrix ? room : 0)) * sizeof(double)) : GY_OK;
 }
 
 static int newton_solve(struct gy_glm_run *run, struct gy_error *err)

@@ -40,6 +40,7 @@ struct gy_nw {
     int64_t rows;
     int slots, threads;
     int step;                   /* every step-th row counts, step times */
+    int exact;                  /* matrices are summed in double, not in float */
     unsigned cpu;
     struct gy_rows *views;      /* of a resident feed; else NULL */
     int view_count;
@@ -131,8 +132,8 @@ struct gy_nw_block {
     int32_t row[GY_NW_BLOCK];
 };
 GY_INT void gy_nw_losses(struct gy_nw_block *block, int weighted, unsigned cpu, struct gy_nw_sums *sums);
-/* The upper triangle a, row after row, becomes its factor; weak pivots are lifted to `least`. */
-GY_INT void gy_nw_factor(struct gy_pool *pool, unsigned cpu, double *a, size_t count, double least);
+/* The upper triangle a, row after row, becomes its factor; pivot j is lifted to least[j] > 0, which goes with its own diagonal: features have any scale. */
+GY_INT void gy_nw_factor(struct gy_pool *pool, unsigned cpu, double *a, size_t count, const double *least);
 GY_INT void gy_nw_solve(const double *factor, size_t count, double *x); /* x: right side, becomes the solution */
 GY_INT void gy_nw_exp(double *x, size_t count); /* in place, of numbers in [-700, 0]; to 1e-14 */
 GY_INT double gy_nw_inner(const double *a, const double *b, size_t count);

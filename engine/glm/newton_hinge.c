@@ -24,6 +24,7 @@
 #define HINGE_SAMPLED 1.0 /* sigma up to which a sample serves */
 #define HINGE_ROWS 8      /* of a sample, at least, for a feature */
 #define HINGE_LANES 2     /* rows that the search takes at once */
+#define HINGE_FLOAT 0x1p-24 /* half the distance of two floats from 1 */
 
 struct hinge {
     struct gy_nw_view view; /* of a pass: comes first */
@@ -244,10 +245,13 @@ static int hinge_direction(struct hinge *h, struct gy_error *err)
     const size_t dims = nw->dims;
     GY_TRY(gy_nw_matrix(nw, NULL, dims, h->matrix, err));
     for (size_t j = 0; j < dims; j++) {
-        h->matrix[gy_nw_row_at(j, dims) + j] += nw->problem->l2;
-        h->s[j] = -h->g[j];
+        double *const diagonal = h->matrix + gy_nw_row_at(j, dims) + j;
+        *diagonal += nw->problem->l2;
+        h->s[j] = nw->problem->l2 + HINGE_FLOAT * *diagonal; /* no pivot is less, but by rounding */
     }
-    gy_nw_factor(nw->run->pool, nw->cpu, h->matrix, dims, nw->problem->l2); /* no pivot is less, but by rounding */
+    gy_nw_factor(nw->run->pool, nw->cpu, h->matrix, dims, h->s);
+    for (size_t j = 0; j < dims; j++)
+        h->s[j] = -h->g[j];
     gy_nw_solve(h->matrix, dims, h->s);
     for (size_t j = 0; j < dims; j++) {
         h->narrow[j] = (float)h->s[j];
@@ -426,5 +430,6 @@ GY_INT int gy_nw_hinge(struct gy_glm_run *run, struct gy_error *err)
 #undef HINGE_SAMPLED
 #undef HINGE_ROWS
 #undef HINGE_LANES
+#undef HINGE_FLOAT
 #undef HINGE_WHERE
 #undef HINGE_CHOOSE

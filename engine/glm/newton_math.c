@@ -273,13 +273,13 @@ static void nw_factor_row(const struct nw_panel *panel, size_t j, double least)
     row[0] = 1 / inverse;
 }
 
-GY_INT void gy_nw_factor(struct gy_pool *pool, unsigned cpu, double *a, size_t count, double least)
+GY_INT void gy_nw_factor(struct gy_pool *pool, unsigned cpu, double *a, size_t count, const double *least)
 {
     struct nw_panel panel = { .a = a, .count = count, .cpu = cpu };
     for (; panel.at < count; panel.at += NW_PANEL) {
         const size_t end = panel.at + NW_PANEL < count ? panel.at + NW_PANEL : count;
         for (size_t j = panel.at; j < end; j++)
-            nw_factor_row(&panel, j, least);
+            nw_factor_row(&panel, j, least[j]);
         const int64_t tiles = gy_ceil_div((int64_t)(count - end), NW_PANEL_ROWS);
         if (count - end > 256)
             gy_pool_run(pool, nw_panel_tile, &panel, tiles);

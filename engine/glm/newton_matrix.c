@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* X'DX among a set of features, as a triangle, row of data by row of data: a row with m entries in the set adds m (m + 1) / 2 products, so short rows make it
  * cheap, and rows of ones cheapest. A thread adds in float, in a block that stays in its cache, and empties it into the tile's total in double before
- * rounding can pile up. */
+ * rounding can pile up. Exactly, products and sums are doubles, and there is no block. */
 #include "newton.h"
 #include "../job.h"
 
@@ -88,6 +88,21 @@ static void nw_add_values(const struct nw_entries *entries, float h, float *bloc
     }
 }
 
+/* A row's products, its bias among them, as doubles. */
+static void nw_add_exactly(const struct nw_entries *entries, double h, double bias, double *total, size_t count)
+{
+    for (uint32_t a = 0; a < entries->count; a++) {
+        double *const row = total + gy_nw_row_at(entries->id[a], count);
+        const double t = h * entries->times * (entries->value ? (double)entries->value[a] : 1);
+        for (uint32_t b = a; b < entries->count; b++)
+            row[entries->id[b]] += t * entries->times * (entries->value ? (double)entries->value[b] : 1);
+        if (bias != 0)
+            row[count - 1] += t * bias;
+    }
+    if (bias != 0)
+        total[gy_nw_row_at(count - 1, count) + count - 1] += h * bias * bias;
+}
+
 /* The bias is the set's last column. */
 static void nw_add_bias(const struct nw_entries *entries, double h, double bias, float *block, size_t count)
 {
@@ -119,6 +134,10 @@ static void nw_matrix_tile(void *job, int64_t tile, int thread)
         if (h == 0)
             continue;
         const struct nw_entries entries = nw_entries_of(matrix, (int32_t)i, thread);
+        if (nw->exact) {
+            nw_add_exactly(&entries, h, bias, total, matrix->count);
+            continue;
+        }
         (entries.value ? nw_add_values : nw_add_ones)(&entries, (float)(h * entries.times * entries.times), block, matrix->count);
         if (bias != 0)
             nw_add_bias(&entries, h, bias, block, matrix->count);
@@ -206,5 +225,5 @@ GY_INT int gy_nw_matrix(struct gy_nw *nw, const int32_t *map, size_t count, doub
         matrix.slots = (int)(nw->total_room / matrix.room);
     GY_TRY(gy_nw_walk(nw, nw_matrix_tile, &matrix.view, matrix.slots, err));
     gy_pool_run(nw->run->pool, nw_matrix_reduce, &matrix, gy_ceil_div((int64_t)matrix.room, NW_MATRIX_CHUNK));
-    return nw_matrix_sum(nw, out, matrix.room, err);
+    return (nw->exact ? gy_nw_sum : nw_matrix_sum)(nw, out, matrix.room, err);
 }
