@@ -5,7 +5,8 @@
  * threads. D is of the vector that the dual numbers give, not of w, which has drifted from it by the roundings of a whole run: so D bounds P from below
  * whatever w is.
  *
- * The logarithms of the logistic loss are taken of products, of 1 + exp(-|m|) <= 2 over up to CERT_LOGS rows at a time. */
+ * The logarithms of the logistic loss are taken of products, of 1 + exp(-|m|) <= 2 over up to CERT_LOGS rows at a time. What is kept is a product less 1:
+ * the sum of many tiny losses is as near, relative to itself, as that of large ones. */
 #include "../../kernels/cpu/sparse.h"
 #include "sums.h"
 
@@ -30,26 +31,26 @@ struct cert_pass {
     int64_t pieces;
 };
 
-/* Sum of c log(x): a product as long as c stays. */
+/* Sum of c log(1 + e), e >= 0: a product as long as c stays. */
 struct cert_logs {
-    double c, product, sum;
+    double c, over, sum; /* over: the product of 1 + e, less 1 */
     int count;
 };
 
 static void cert_logs_close(struct cert_logs *logs)
 {
-    logs->sum += logs->c * log(logs->product);
-    logs->product = 1;
+    logs->sum += logs->c * log1p(logs->over);
+    logs->over = 0;
     logs->count = 0;
 }
 
-static void cert_logs_add(struct cert_logs *logs, double c, double x)
+static void cert_logs_add(struct cert_logs *logs, double c, double e)
 {
     if (c != logs->c || logs->count == CERT_LOGS) {
         cert_logs_close(logs);
         logs->c = c;
     }
-    logs->product *= x;
+    logs->over += e + logs->over * e;
     logs->count++;
 }
 
@@ -100,7 +101,7 @@ static void cert_piece(struct cert_pass *p, int64_t number)
     const struct gy_glm_problem *const problem = p->run->problem;
     const int32_t end = (int32_t)gy_min64(p->rows.count, (number + 1) * CERT_ROWS);
     const int loss = problem->loss, logistic = loss == GY_GLM_LOGISTIC;
-    struct cert_logs up = { 0, 1, 0, 0 }, down = { 0, 1, 0, 0 };
+    struct cert_logs up = { 0 }, down = { 0 };
     struct cert_piece sum = { 0, 0 };
     for (int32_t i = (int32_t)(number * CERT_ROWS); i < end; i++) {
         const float fy = gy_glm_y(problem, &p->rows, i);
@@ -110,7 +111,7 @@ static void cert_piece(struct cert_pass *p, int64_t number)
         const double z = cert_score(p, i);
         if (logistic) {
             const double m = y * z;
-            cert_logs_add(&up, c, 1 + exp(-fabs(m)));
+            cert_logs_add(&up, c, exp(-fabs(m)));
             sum.loss += m < 0 ? -c * m : 0;
         } else
             sum.loss += c * gy_glm_value(loss, y, z);
@@ -119,7 +120,7 @@ static void cert_piece(struct cert_pass *p, int64_t number)
         const double dual = (double)p->dual[i];
         if (logistic && isfinite(dual)) {
             const double e = exp(-fabs(dual));
-            cert_logs_add(&down, c, 1 + e);
+            cert_logs_add(&down, c, e);
             sum.conjugate += c * (e / (1 + e)) * fabs(dual);
         } else
             sum.conjugate += cert_feasible(loss, dual, c) ? gy_glm_conjugate(loss, y, dual, c) : -HUGE_VAL;
