@@ -222,6 +222,44 @@ static void lv_check_guard(struct lv_left *left)
     glm_data_free(&data);
 }
 
+/* ---- time ---- */
+
+/* Rank 1 alone has a limit, which is over at once: all end in the same round, with the same weights. */
+static int lv_time_rank(void *user, struct gyre_job *job, int rank)
+{
+    const struct lv_case *const c = user;
+    struct lv_left *const left = &c->left[rank];
+    const struct gy_alloc alloc = gy_alloc_default();
+    const struct gy_glm_problem problem = { .l2 = c->set->l2, .target = GY_GLM_TARGET_CLASS, .positive = 1, .class_weight = { 1, 1 } };
+    struct gy_glm_run run = { .problem = &problem, .feed = &c->data->feed, .alloc = &alloc, .job = job, .seed = 3, .w = left->w,
+                              .stop = { .gap = c->gap, .epochs = 500, .seconds = rank == 1 ? 1e-7 : 1e6 } };
+    struct gy_error err = { 0 };
+    memset(left, 0, sizeof *left);
+    lv_part(c->data, rank, c->ranks, c->views);
+    left->status = gy_pool_open(&run.pool, &alloc, c->threads, &err);
+    if (left->status == GY_OK)
+        left->status = gy_glm_sdca()->solve(&run, &err);
+    gy_pool_close(run.pool);
+    left->at = run.result;
+    left->epochs = run.epochs;
+    snprintf(left->why, sizeof left->why, "%s", run.why ? run.why : "?");
+    return left->status == GY_OK;
+}
+
+static void lv_check_time(struct lv_left *left)
+{
+    static const struct lv_set set = { NULL, 0, 0.5, 0 };
+    const struct glm_data_kind kind = { .rows = 400, .features = 60, .most = 12, .values = 1, .seed = 14 };
+    struct glm_data data;
+    glm_data_random(&data, &kind);
+    struct lv_case c = { .data = &data, .set = &set, .ranks = 3, .threads = 2, .views = 1, .gap = 1e-9, .left = left };
+    T_CHECK(gr_run(c.ranks, lv_time_rank, &c));
+    for (int r = 0; r < c.ranks; r++)
+        T_CHECK_MSG(strcmp(left[r].why, "time") == 0 && left[r].epochs <= 2 && left[r].epochs == left->epochs &&
+                    memcmp(left[r].w, left->w, sizeof left->w) == 0, "rank %d ended by '%s' after %d passes", r, left[r].why, left[r].epochs);
+    glm_data_free(&data);
+}
+
 /* ---- what ranks must have alike ---- */
 
 /* A setting of the other rank: a double, or an int, or else a class's weight, its label, the solver, the rows. */
@@ -325,6 +363,7 @@ int main(void)
     lv_check_formula(left);
     lv_check_hidden(left);
     lv_check_guard(left);
+    lv_check_time(left);
     T_CHECK(gr_run(2, lv_settings_rank, NULL));
     for (size_t i = 0; i < GY_COUNT(sets); i++) {
         snprintf(folder, sizeof folder, "%s/glm", root ? root : "/nowhere");

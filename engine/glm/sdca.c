@@ -18,6 +18,11 @@
 #define SDCA_GROWN 4.0           /* gap over the best one, from where on the guard steps in */
 #define SDCA_LEAP 3              /* rounds before the first leap */
 #define SDCA_DRIFTED 8.0         /* certified gap over its estimate, from where on u is made afresh */
+#define SDCA_LOOK 25             /* passes from one certificate to the next, at most, where a gap or a target was asked for */
+#define SDCA_PATIENCE 100        /* passes in which the least P less the largest D must become less by SDCA_LESS of it */
+#define SDCA_LESS 0.1
+#define SDCA_SPURT 4.0           /* times faster than that it may become less in the passes that are left */
+#define SDCA_ROUNDING 1e-6       /* of P: a gap that floats leave, of 24 bits in weights, dual numbers and scores */
 
 static int sdca_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
 {
@@ -199,6 +204,11 @@ struct sdca_watch {
     struct gy_glm_checks checks;
     int risky;             /* the pass before was, and its harm shows in the next one's gap */
     int leap_in, leap_every; /* rounds until the next leap is tried, and after it */
+    int late;              /* a rank's time is up */
+    int looked;            /* epoch of the last certificate with a bound */
+    double primal, dual;   /* the least and the largest that were certified: points go up and down, these do not */
+    double least;          /* their difference, when it had become less by SDCA_LESS last, in epoch `gained` */
+    int gained;
     struct gy_glm_progress progress;
 };
 
@@ -208,21 +218,28 @@ static double sdca_estimate(const struct gy_sdca *s, const struct sdca_watch *wa
     return s->gap * watch->ratio + s->kappa / s->run->problem->l2 * s->move;
 }
 
+static int sdca_has_goal(const struct gy_sdca *s) { return s->run->stop.gap > 0 || s->run->stop.target > 0; }
+
+/* A certificate is made from time to time, whatever the estimate says. */
+static int sdca_must_look(const struct gy_sdca *s, const struct sdca_watch *watch)
+{
+    return watch->epoch >= watch->epochs || watch->late || (sdca_has_goal(s) && watch->epoch - watch->looked >= SDCA_LOOK);
+}
+
 static int sdca_is_due(const struct gy_sdca *s, const struct sdca_watch *watch)
 {
     const struct gy_glm_stop *const stop = &s->run->stop;
-    if (watch->epoch >= watch->epochs || stop->target > 0)
+    if (sdca_must_look(s, watch) || stop->target > 0)
         return 1;
     if (stop->every > 0)
         return watch->epoch % stop->every == 0;
     return stop->validation > 0 || (stop->gap > 0 && !watch->cold && sdca_estimate(s, watch) <= stop->gap * watch->scale);
 }
 
-/* Certifies; only P where nothing but a target was asked for. */
-static int sdca_check(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
+/* The weights as they are now go to run->w, the dual numbers to s->dual, and what they are worth to run->result. */
+static int sdca_certify(struct gy_sdca *s, struct sdca_watch *watch, int primal_only, struct gy_error *err)
 {
     struct gy_glm_run *const run = s->run;
-    const int primal_only = run->stop.target > 0 && !(run->stop.gap > 0) && watch->epoch < watch->epochs;
     gy_sdca_weights(s, run->w);
     if (!primal_only)
         gy_sdca_duals(s, 0);
@@ -230,13 +247,82 @@ static int sdca_check(struct gy_sdca *s, struct sdca_watch *watch, struct gy_err
     watch->progress.at = run->result;
     watch->progress.has_certificate = 1;
     watch->scale = run->result.primal;
+    return GY_OK;
+}
+
+/* u is made afresh from the dual numbers. Its weights take the place of the certified ones where they are better. */
+static int sdca_mend(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
+{
+    struct gy_glm_run *const run = s->run;
+    const struct gy_glm_certificate was = run->result;
+    const size_t bytes = (size_t)s->dim * sizeof *run->w;
+    float *const kept = gy_alloc_take(run->alloc, (size_t)s->dim, sizeof *kept);
+    if (!kept)
+        return GY_NOMEM(err, "the certified weights", bytes);
+    memcpy(kept, run->w, bytes);
+    int status = sdca_from_duals(s, err);
+    if (status == GY_OK)
+        status = sdca_certify(s, watch, 0, err);
+    if (status == GY_OK && !(run->result.primal <= was.primal)) {
+        memcpy(run->w, kept, bytes);
+        run->result = watch->progress.at = was;
+        watch->scale = was.primal;
+    }
+    gy_alloc_free(run->alloc, kept, bytes);
+    return status;
+}
+
+/* How much the estimate is off. */
+static double sdca_ratio(const struct gy_sdca *s)
+{
+    const double gap = s->run->result.gap;
+    return fmax(gap - s->kappa / s->run->problem->l2 * s->move, 0.01 * gap) / s->gap;
+}
+
+static void sdca_note(struct sdca_watch *watch, const struct gy_glm_certificate *at)
+{
+    watch->primal = fmin(watch->primal, at->primal);
+    watch->dual = fmax(watch->dual, at->dual);
+    const double gap = watch->primal - watch->dual;
+    if (gap < HUGE_VAL && gap <= (1 - SDCA_LESS) * watch->least) {
+        watch->least = gap;
+        watch->gained = watch->epoch;
+    }
+}
+
+/* Certifies; only P where nothing but a target was asked for. */
+static int sdca_check(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
+{
+    struct gy_glm_run *const run = s->run;
+    const int primal_only = run->stop.target > 0 && !(run->stop.gap > 0) && !sdca_must_look(s, watch);
+    GY_TRY(sdca_certify(s, watch, primal_only, err));
     if (primal_only)
         return GY_OK;
     (void)gy_glm_levels_guard(&s->levels, run->result.dual);
-    if (!(s->gap > 0) || watch->cold)
-        return GY_OK;
-    watch->ratio = fmax(run->result.gap - s->kappa / run->problem->l2 * s->move, 0.01 * run->result.gap) / s->gap;
-    return watch->ratio > SDCA_DRIFTED ? sdca_from_duals(s, err) : GY_OK;
+    if (s->gap > 0 && !watch->cold) {
+        watch->ratio = sdca_ratio(s);
+        if (!(watch->ratio <= SDCA_DRIFTED))
+            GY_TRY(sdca_mend(s, watch, err));
+    }
+    watch->looked = watch->epoch;
+    sdca_note(watch, &run->result);
+    return GY_OK;
+}
+
+/* Whether the gap may still reach its goal in the epochs that are left, at SDCA_SPURT times the pace since it became less by SDCA_LESS last. */
+static int sdca_has_hope(const struct gy_sdca *s, const struct sdca_watch *watch)
+{
+    const double passes = watch->epoch - watch->gained, goal = s->run->stop.gap * fabs(watch->primal), gap = watch->primal - watch->dual;
+    return gap < watch->least && passes / SDCA_SPURT * log(gap / goal) <= (watch->epochs - watch->epoch) * log(watch->least / gap);
+}
+
+/* Passes bring nothing any more: what that is called, or NULL. */
+static const char *sdca_is_stuck(const struct gy_sdca *s, const struct sdca_watch *watch)
+{
+    const struct gy_glm_certificate *const at = &s->run->result;
+    if (!sdca_has_goal(s) || watch->looked != watch->epoch || watch->epoch - watch->gained < SDCA_PATIENCE || sdca_has_hope(s, watch))
+        return NULL;
+    return at->gap <= SDCA_ROUNDING * fabs(at->primal) ? "rounding" : "stalled";
 }
 
 static int sdca_validate(struct gy_sdca *s, struct sdca_watch *watch, int *plateau, struct gy_error *err)
@@ -260,13 +346,18 @@ static int sdca_is_over(struct gy_sdca *s, struct sdca_watch *watch, const char 
     if (watch->progress.has_certificate) {
         GY_TRY(sdca_validate(s, watch, &plateau, err));
         *why = run->stop.gap > 0 && run->result.gap <= run->stop.gap * run->result.primal ? "gap"
-             : run->stop.target > 0 && run->result.primal <= run->stop.target ? "target" : plateau ? "validation" : NULL;
+             : run->stop.target > 0 && run->result.primal <= run->stop.target ? "target" : plateau ? "validation" : sdca_is_stuck(s, watch);
     }
+    if (!*why && watch->late)
+        *why = "time";
     if (!*why && watch->epoch >= watch->epochs)
         *why = "epochs";
     return GY_OK;
 }
 
+static double sdca_seconds(const struct sdca_watch *watch) { return (double)(gy_clock_ns() - watch->began) * 1e-9; }
+
+/* The weights of a certificate stay as they are; a run that is stopped without one makes it. */
 static int sdca_tell(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
 {
     const struct gy_glm_run *const run = s->run;
@@ -276,19 +367,21 @@ static int sdca_tell(struct gy_sdca *s, struct sdca_watch *watch, struct gy_erro
         return GY_OK;
     progress->epoch = s->pass;
     progress->round = run->rounds;
-    progress->seconds = (double)(gy_clock_ns() - watch->began) * 1e-9;
+    progress->seconds = sdca_seconds(watch);
     progress->rows_done = (int64_t)watch->epoch * run->feed->all_rows;
     progress->rows_per_second = progress->seconds > 0 ? (double)progress->rows_done / progress->seconds : 0;
     progress->seconds_left = -1;
     if (goal > 0 && now > goal && shrinks > 0 && shrinks < 0.999)
         progress->seconds_left = progress->seconds / watch->epoch * log(goal / now) / log(shrinks);
-    if (run->dual) { /* they are kept between runs, and may be now */
+    if (run->dual && !progress->has_certificate) /* they are kept between runs, and may be now */
         gy_sdca_weights(s, run->w);
+    if (run->dual)
         gy_sdca_duals(s, 0);
-    }
-    if (run->progress(run->user, progress) != 0)
-        return GY_FAIL(err, GY_E_STOPPED, "training was stopped after %d passes", s->pass);
-    return GY_OK;
+    if (run->progress(run->user, progress) == 0)
+        return GY_OK;
+    if (!progress->has_certificate)
+        GY_TRY(sdca_certify(s, watch, 0, err));
+    return GY_FAIL(err, GY_E_STOPPED, "training was stopped after %d passes", s->pass);
 }
 
 /* ---- the guard ---- */
@@ -316,6 +409,7 @@ static void sdca_back(struct gy_sdca *s)
     gy_sdca_duals(s, 1);
     for (int64_t j = 0; j < s->dim; j++)
         s->u[j] = (float)(((double)s->u_kept[j] + kappa * (double)s->centre[j]) / all);
+    gy_sdca_means(s);
     s->floor = fmin(2 * fmax(s->floor, s->sigma), s->fan);
     s->sigma = s->floor;
     s->stale = 1;
@@ -379,10 +473,12 @@ static int sdca_leap(struct gy_sdca *s, struct sdca_watch *watch, const struct g
 /* What ranks have summed together, after a round. */
 static int sdca_agree(struct gy_sdca *s, struct sdca_watch *watch, int first, int *guarded, struct gy_error *err)
 {
-    double sums[4] = { s->gap, s->start, s->square, *guarded }; /* of one mind, though their threads' sigma differs */
-    GY_TRY(gy_glm_sum(s->run, sums, 4, err));
+    const double limit = s->run->stop.seconds;
+    double sums[5] = { s->gap, s->start, s->square, *guarded, limit > 0 && sdca_seconds(watch) >= limit }; /* of one mind, whatever each has seen */
+    GY_TRY(gy_glm_sum(s->run, sums, 5, err));
     s->gap = sums[0];
     *guarded = sums[3] > 0;
+    watch->late = sums[4] > 0;
     watch->scale = watch->cold ? sums[1] : watch->scale;
     if (first)
         s->first_kappa = gy_sdca_kappa(s, sums[2], (double)s->run->feed->all_rows);
@@ -420,7 +516,7 @@ static int sdca_rounds(struct gy_sdca *s, struct sdca_watch *watch, struct gy_er
         int unsettled;
         GY_TRY(sdca_round(s, watch, &unsettled, err));
         watch->progress.has_certificate = 0;
-        if (sdca_is_due(s, watch) && (!unsettled || watch->epoch >= watch->epochs))
+        if (sdca_is_due(s, watch) && (!unsettled || watch->epoch >= watch->epochs || watch->late))
             GY_TRY(sdca_check(s, watch, err));
         s->run->epochs = s->pass;
         s->run->rounds = s->levels.rounds;
@@ -436,11 +532,9 @@ GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err)
     const struct gy_glm_stop *const stop = &s->run->stop;
     const int epochs = (stop->epochs > 0 ? stop->epochs : SDCA_EPOCHS) - s->pass;
     struct sdca_watch watch = { .began = gy_clock_ns(), .epochs = epochs > 0 ? epochs : 1, .ratio = 1, .leap_in = SDCA_LEAP,
-                                .leap_every = SDCA_LEAP, .best = HUGE_VAL, .scale = HUGE_VAL };
+                                .leap_every = SDCA_LEAP, .best = HUGE_VAL, .scale = HUGE_VAL, .primal = HUGE_VAL, .dual = -HUGE_VAL, .least = HUGE_VAL };
     const int status = sdca_rounds(s, &watch, err);
     gy_sdca_duals(s, 0);
-    if (status == GY_E_STOPPED)
-        gy_sdca_weights(s, s->run->w);
     return status;
 }
 

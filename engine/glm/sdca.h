@@ -91,6 +91,8 @@ GY_INT int gy_sdca_values(struct gy_sdca *s, struct gy_error *err);
 GY_INT void gy_sdca_duals(struct gy_sdca *s, int take);
 /* The weights that u stands for. */
 GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w);
+/* u was changed by others than a pass: its mean over the pass before is nothing any more, it becomes u itself. */
+GY_INT void gy_sdca_means(struct gy_sdca *s);
 static inline float gy_sdca_shrink(float u, float soft) { return u > soft ? u - soft : u < -soft ? u + soft : soft > 0 ? 0 : u; }
 
 /* ---- sdca_centre.c ---- */

@@ -39,6 +39,12 @@ GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
         w[j] = gy_sdca_shrink(u[j], soft);
 }
 
+GY_INT void gy_sdca_means(struct gy_sdca *s)
+{
+    if (s->mean)
+        memcpy(s->mean, s->u, (size_t)s->pitch * sizeof *s->mean);
+}
+
 GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows)
 {
     static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 0, 2 };
@@ -145,6 +151,7 @@ GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector)
     const double l2 = s->run->problem->l2, all = l2 + s->kappa;
     for (int64_t j = 0; j < s->dim; j++)
         s->u[j] = (float)((l2 * vector[j] + s->kappa * (double)s->centre[j]) / all);
+    gy_sdca_means(s);
     gy_glm_levels_begin(&s->levels, s->u);
     s->stale = 1;
 }
