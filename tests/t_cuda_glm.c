@@ -281,6 +281,35 @@ static void cg_validated(void)
     cg_free(&d);
 }
 
+/* However a run ends, its certificate is of the weights and dual numbers that it leaves. */
+static void cg_ends(void)
+{
+    static const struct { struct gy_glm_stop stop; int stop_after; const char *why; } cases[] = {
+        { { .gap = 1e-9, .epochs = 6, .every = 4 }, 0, "epochs" }, { { .gap = 1e-9, .epochs = 60, .every = 40 }, 3, "" },
+        { { .gap = 1e-9, .epochs = 60, .every = 2 }, 5, "" }, { { .gap = 1e-9, .epochs = 60, .seconds = 1e-6 }, 0, "time" },
+        { { .validation = 0.01, .epochs = 60, .every = 1 }, 0, "validation" }, { { .gap = 1e-3, .epochs = 60 }, 0, "gap" },
+        { { .gap = 1e-15, .epochs = 400 }, 0, "rounding" } };
+    struct cg_data d = cg_make(CG_START | CG_VALUES, 200, 12, 80, GY_GLM_LOGISTIC, 77);
+    for (size_t i = 0; i < GY_COUNT(cases); i++) {
+        struct cg_model m;
+        double primal;
+        cg_model_make(&m, &d, GY_GLM_LOGISTIC, 3, 0, 1, 1);
+        m.run.stop = cases[i].stop;
+        m.stop_after = cases[i].stop_after;
+        m.run.validate = m.run.stop.validation > 0 ? cg_validate : NULL;
+        m.problem.l1 = 0.3;
+        const int status = gy_glm_solve_on(&m.run, &m.device, &m.err);
+        const double gap = cg_gap(&m, &primal);
+        T_CHECK_MSG(status == (m.stop_after ? GY_E_STOPPED : GY_OK) && (m.stop_after || strcmp(m.run.why, cases[i].why) == 0) && m.run.epochs < 400,
+                    "%s: %d, '%s' after %d epochs", cases[i].why, status, m.run.why ? m.run.why : "", m.run.epochs);
+        T_CHECK_MSG(fabs(m.run.result.primal - primal) <= 1e-9 * primal && fabs(m.run.result.gap - gap * primal) <= 1e-5 * primal,
+                    "%s: P %.12g, the weights' is %.12g; gap %g, the dual numbers' is %g", cases[i].why, m.run.result.primal, primal, m.run.result.gap,
+                    gap * primal);
+        cg_model_free(&m);
+    }
+    cg_free(&d);
+}
+
 /* ---- ranks ---- */
 
 struct cg_shared {
@@ -459,6 +488,7 @@ int main(int argc, char **argv)
     cg_a9a();
     cg_stopped();
     cg_validated();
+    cg_ends();
     cg_refusals();
     o.b->close(o.self); /* until here: it holds the library */
     if (strcmp(cg_device, "emu") == 0)

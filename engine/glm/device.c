@@ -70,6 +70,7 @@ static int gld_make_w_of_ranks(struct gy_gld *d)
 /* w as the dual numbers have it: without what rounding has added since. */
 static int gld_make_w(struct gy_gld *d, int epoch)
 {
+    d->settled = 0;
     if (d->levels.base)
         return gld_make_w_of_ranks(d);
     memset(d->run->w, 0, gy_gld_w_bytes(d));
@@ -132,6 +133,7 @@ static int gld_epoch(struct gy_gld *d, int epoch)
 {
     const int64_t began = gy_clock_ns();
     double sums[GLD_TOTALS];
+    d->settled = 0;
     if (epoch % GLD_ANEW == 0)
         GY_TRY(gld_make_w(d, epoch));
     GY_TRY(gld_keep(d, 0));
@@ -184,23 +186,47 @@ static const char *gld_reached(const struct gy_glm_stop *stop, const struct gy_g
     return stop->target > 0 && at->primal <= stop->target ? "target" : NULL;
 }
 
+/* Weights and dual numbers for the caller, and what the host says of them: once for each point. */
+static int gld_settle(struct gy_gld *d)
+{
+    if (d->settled)
+        return GY_OK;
+    GY_TRY(gld_fetch(d));
+    GY_TRY(gy_glm_certify(d->run, d->run->w, d->host_dual, &d->run->result, &d->err));
+    d->settled = 1;
+    return GY_OK;
+}
+
 /* After a look: whether the run ends. What the device believes is asked of the host; where that says no, w is made anew. */
-static int gld_decide(struct gy_gld *d, int epoch, struct gy_glm_certificate *at)
+static int gld_decide(struct gy_gld *d, int epoch, int left, struct gy_glm_certificate *at)
 {
     struct gy_glm_run *run = d->run;
     int flat = 0;
     if (gld_reached(&run->stop, at)) {
-        GY_TRY(gld_fetch(d));
-        GY_TRY(gy_glm_certify(run, run->w, d->host_dual, at, &d->err));
+        GY_TRY(gld_settle(d));
+        *at = run->result;
         run->why = gld_reached(&run->stop, at);
-        run->result = *at;
         if (run->why)
             return GY_OK;
         GY_TRY(gld_make_w(d, epoch));
     }
     if (run->stop.validation > 0 && run->validate)
         GY_TRY(gld_is_flat(d, &flat));
-    run->why = flat ? "validation" : NULL;
+    gy_glm_patience_note(&d->patience, at, epoch);
+    run->why = flat ? "validation" : gy_glm_patience_ends(&d->patience, &run->stop, at, epoch, left);
+    return GY_OK;
+}
+
+/* Whether a rank's time is up. */
+static int gld_is_late(struct gy_gld *d, int *late)
+{
+    const double limit = d->run->stop.seconds;
+    double sum = (double)(gy_clock_ns() - d->began) * 1e-9 >= limit;
+    *late = 0;
+    if (!(limit > 0))
+        return GY_OK;
+    GY_TRY(gy_glm_sum(d->run, &sum, 1, &d->err));
+    *late = sum > 0;
     return GY_OK;
 }
 
@@ -216,8 +242,7 @@ static int gld_tell(struct gy_gld *d, int epoch, const struct gy_glm_certificate
         GY_TRY(gld_fetch(d)); /* the caller may store them */
     if (run->progress(run->user, &p) == 0)
         return GY_OK;
-    GY_TRY(gld_fetch(d));
-    run->result = *at;
+    GY_TRY(gld_settle(d));
     return GY_FAIL(&d->err, GY_E_STOPPED, "stopped after epoch %d", epoch);
 }
 
@@ -227,21 +252,21 @@ static int gld_train(struct gy_gld *d)
     const int last = run->stop.epochs ? run->stop.epochs : 1000, every = run->stop.every ? run->stop.every : GLD_EVERY;
     struct gy_glm_certificate at = { .primal = HUGE_VAL, .dual = -HUGE_VAL, .gap = HUGE_VAL };
     GY_TRY(gld_begin(d));
-    for (int epoch = run->first_epoch + 1; epoch <= last && !run->why; epoch++) {
-        const int look = epoch % every == 0 || epoch == last;
+    gy_glm_patience_begin(&d->patience, run->first_epoch);
+    for (int epoch = run->first_epoch + 1, late; epoch <= last && !run->why; epoch++) {
         GY_TRY(gld_epoch(d, epoch));
+        GY_TRY(gld_is_late(d, &late));
+        const int look = epoch % every == 0 || epoch == last || late;
         run->epochs = epoch;
-        if (look)
+        if (look) {
             GY_TRY(gld_look(d, epoch, &at));
-        if (look)
-            GY_TRY(gld_decide(d, epoch, &at));
+            GY_TRY(gld_decide(d, epoch, last - epoch, &at));
+        }
+        run->why = run->why ? run->why : late ? "time" : NULL;
         GY_TRY(gld_tell(d, epoch, &at, look));
     }
-    if (run->why && strcmp(run->why, "validation") != 0)
-        return GY_OK;
     run->why = run->why ? run->why : "epochs";
-    GY_TRY(gld_fetch(d));
-    return gy_glm_certify(run, run->w, d->host_dual, &run->result, &d->err);
+    return gld_settle(d);
 }
 
 /* ---- opening ---- */

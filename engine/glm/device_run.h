@@ -5,6 +5,7 @@
 #include "../../kernels/backend.h"
 #include "device.h"
 #include "levels.h"
+#include "patience.h"
 #ifndef GY_NO_CUDA
 
 enum { GLD_STEP, GLD_LONG, GLD_BUILD, GLD_SCORES, GLD_SUMS, GLD_SQUARES, GLD_OPS };
@@ -72,7 +73,9 @@ struct gy_gld {
     double conjugates;       /* their sum there */
     struct gy_glm_levels levels;
     int64_t began, visited;
+    int settled;             /* what the caller has, and run->result, are of the present point */
     struct gy_glm_checks checks;
+    struct gy_glm_patience patience;
 };
 
 /* All views of a resident feed; of another one the first. */

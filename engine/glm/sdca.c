@@ -10,6 +10,7 @@
 #include "sdca.h"
 #include "../base/clock.h"
 #include "../job.h"
+#include "patience.h"
 
 #define SDCA_COLD_LOGIT (-40.0f) /* sigmoid 4e-18 */
 #define SDCA_EPOCHS 1000
@@ -19,10 +20,6 @@
 #define SDCA_LEAP 3              /* rounds before the first leap */
 #define SDCA_DRIFTED 8.0         /* certified gap over its estimate, from where on u is made afresh */
 #define SDCA_LOOK 25             /* passes from one certificate to the next, at most, where a gap or a target was asked for */
-#define SDCA_PATIENCE 100        /* passes in which the least P less the largest D must become less by SDCA_LESS of it */
-#define SDCA_LESS 0.1
-#define SDCA_SPURT 4.0           /* times faster than that it may become less in the passes that are left */
-#define SDCA_ROUNDING 1e-6       /* of P: a gap that floats leave, of 24 bits in weights, dual numbers and scores */
 
 static int sdca_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
 {
@@ -206,9 +203,7 @@ struct sdca_watch {
     int leap_in, leap_every; /* rounds until the next leap is tried, and after it */
     int late;              /* a rank's time is up */
     int looked;            /* epoch of the last certificate with a bound */
-    double primal, dual;   /* the least and the largest that were certified: points go up and down, these do not */
-    double least;          /* their difference, when it had become less by SDCA_LESS last, in epoch `gained` */
-    int gained;
+    struct gy_glm_patience patience;
     struct gy_glm_progress progress;
 };
 
@@ -279,17 +274,6 @@ static double sdca_ratio(const struct gy_sdca *s)
     return fmax(gap - s->kappa / s->run->problem->l2 * s->move, 0.01 * gap) / s->gap;
 }
 
-static void sdca_note(struct sdca_watch *watch, const struct gy_glm_certificate *at)
-{
-    watch->primal = fmin(watch->primal, at->primal);
-    watch->dual = fmax(watch->dual, at->dual);
-    const double gap = watch->primal - watch->dual;
-    if (gap < HUGE_VAL && gap <= (1 - SDCA_LESS) * watch->least) {
-        watch->least = gap;
-        watch->gained = watch->epoch;
-    }
-}
-
 /* Certifies; only P where nothing but a target was asked for. */
 static int sdca_check(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
 {
@@ -305,24 +289,15 @@ static int sdca_check(struct gy_sdca *s, struct sdca_watch *watch, struct gy_err
             GY_TRY(sdca_mend(s, watch, err));
     }
     watch->looked = watch->epoch;
-    sdca_note(watch, &run->result);
+    gy_glm_patience_note(&watch->patience, &run->result, watch->epoch);
     return GY_OK;
-}
-
-/* Whether the gap may still reach its goal in the epochs that are left, at SDCA_SPURT times the pace since it became less by SDCA_LESS last. */
-static int sdca_has_hope(const struct gy_sdca *s, const struct sdca_watch *watch)
-{
-    const double passes = watch->epoch - watch->gained, goal = s->run->stop.gap * fabs(watch->primal), gap = watch->primal - watch->dual;
-    return gap < watch->least && passes / SDCA_SPURT * log(gap / goal) <= (watch->epochs - watch->epoch) * log(watch->least / gap);
 }
 
 /* Passes bring nothing any more: what that is called, or NULL. */
 static const char *sdca_is_stuck(const struct gy_sdca *s, const struct sdca_watch *watch)
 {
-    const struct gy_glm_certificate *const at = &s->run->result;
-    if (!sdca_has_goal(s) || watch->looked != watch->epoch || watch->epoch - watch->gained < SDCA_PATIENCE || sdca_has_hope(s, watch))
-        return NULL;
-    return at->gap <= SDCA_ROUNDING * fabs(at->primal) ? "rounding" : "stalled";
+    const struct gy_glm_run *const run = s->run;
+    return watch->looked == watch->epoch ? gy_glm_patience_ends(&watch->patience, &run->stop, &run->result, watch->epoch, watch->epochs - watch->epoch) : NULL;
 }
 
 static int sdca_validate(struct gy_sdca *s, struct sdca_watch *watch, int *plateau, struct gy_error *err)
@@ -532,7 +507,8 @@ GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err)
     const struct gy_glm_stop *const stop = &s->run->stop;
     const int epochs = (stop->epochs > 0 ? stop->epochs : SDCA_EPOCHS) - s->pass;
     struct sdca_watch watch = { .began = gy_clock_ns(), .epochs = epochs > 0 ? epochs : 1, .ratio = 1, .leap_in = SDCA_LEAP,
-                                .leap_every = SDCA_LEAP, .best = HUGE_VAL, .scale = HUGE_VAL, .primal = HUGE_VAL, .dual = -HUGE_VAL, .least = HUGE_VAL };
+                                .leap_every = SDCA_LEAP, .best = HUGE_VAL, .scale = HUGE_VAL };
+    gy_glm_patience_begin(&watch.patience, 0);
     const int status = sdca_rounds(s, &watch, err);
     gy_sdca_duals(s, 0);
     return status;
