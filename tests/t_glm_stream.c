@@ -6,6 +6,7 @@
 #include "../io/blocks_write.h"
 #include "../io/json.h"
 #include "data_files.h"
+#include <sys/resource.h>
 #include <time.h>
 
 enum { ST_WIDE = 40 };
@@ -324,11 +325,12 @@ static void test_memory(void)
 
 /* ---- errors ---- */
 
-static void test_flipped(void)
+/* With a thread that reads ahead, and without. */
+static void test_flipped(const struct st_set *set)
 {
     const struct gy_alloc alloc = gy_alloc_default();
     const char *const path = df_path("flipped.glb");
-    gy_blocks_close(st_write(&st_plain, path));
+    gy_blocks_close(st_write(set, path));
     FILE *const f = fopen(path, "r+b");
     const long at = 4096 + 4096 * 3; /* of one of the first blocks */
     fseek(f, at, SEEK_SET);
@@ -345,8 +347,8 @@ static void test_flipped(void)
         err = (struct gy_error){ 0 };
         if (!T_CHECK(gy_glm_feed_stream(&feed, blocks, 0, 1, 0, k ? st_least(blocks) : 0, &alloc, &err) == GY_OK))
             continue;
-        T_CHECK(st_pass(&st_plain, feed, &row, 0, &err) == -1 && err.status == GY_E_HASH && strstr(err.text, "flipped.glb") && strstr(err.text, "block "));
-        T_CHECK(row < st_plain.rows && row % st_plain.block_rows == 0);
+        T_CHECK(st_pass(set, feed, &row, 0, &err) == -1 && err.status == GY_E_HASH && strstr(err.text, "flipped.glb") && strstr(err.text, "block "));
+        T_CHECK(row < set->rows && row % set->block_rows == 0);
         struct gy_rows rows;
         err = (struct gy_error){ 0 };
         T_CHECK(feed->next(feed->self, &rows, &err) == GY_E_HASH && rows.count == 0 && err.text[0]);
@@ -466,6 +468,35 @@ static void test_train(void)
     gy_blocks_close(blocks);
 }
 
+static long st_waits(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nvcsw;
+}
+
+/* Windows of a few rows: no thread waits for another one at each, and the optimum is the same. */
+static void test_small_windows(void)
+{
+    static const struct st_set rows = { 2830, 2, 9, 1, 0 };
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_blocks *const blocks = st_write(&rows, NULL);
+    struct gy_glm_feed *feed = NULL;
+    struct gy_error err = { 0 };
+    struct gy_glm_stream_counts n;
+    if (T_CHECK(gy_glm_feed_stream(&feed, blocks, 0, 1, 1, st_least(blocks) + 256, &alloc, &err) == GY_OK && feed->views > 500)) {
+        const double one = st_train(feed, 1);
+        const long before = st_waits();
+        const double three = st_train(feed, 3);
+        const long waits = st_waits() - before;
+        gy_glm_feed_stream_counts(feed, &n);
+        T_CHECK_MSG(fabs(one - three) <= 2e-6 * one, "%.9g by one thread, %.9g by three", one, three);
+        T_CHECK_MSG(waits * 10 < n.taken, "%ld waits of a thread, %" PRId64 " windows", waits, n.taken);
+        gy_glm_feed_stream_close(feed);
+    }
+    gy_blocks_close(blocks);
+}
+
 int main(void)
 {
     df_open();
@@ -478,9 +509,11 @@ int main(void)
     test_empty_part();
     test_close();
     test_memory();
-    test_flipped();
+    test_flipped(&st_plain);
+    test_flipped(&st_values);
     test_ahead();
     test_train();
+    test_small_windows();
     df_remove(df_root);
     T_END("t_glm_stream");
 }

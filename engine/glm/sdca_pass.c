@@ -14,8 +14,19 @@
 #define SDCA_TILE 4096          /* elements of the vector */
 #define SDCA_COPY 16384         /* rows whose dual numbers are copied together */
 #define SDCA_LANES 16
+#define SDCA_ROWS_SHARED 128    /* of a window: at 50 ns and more a row, some microseconds */
 #define SDCA_STEPS 20           /* most of Newton's method */
 #define SDCA_MARGIN 1.1         /* sigma over what was measured */
+
+/* Tiles of a window, one a thread. Of few rows by this thread alone: others would wake for longer than they work. The bits are the same. */
+static void sdca_run(struct gy_sdca *s, gy_tile_fn fn, int64_t tiles)
+{
+    if (s->count >= SDCA_ROWS_SHARED)
+        gy_pool_run(s->run->pool, fn, s, tiles);
+    else
+        for (int64_t tile = 0; tile < tiles; tile++)
+            fn(s, tile, 0);
+}
 
 /* ---- random order ---- */
 
@@ -140,7 +151,7 @@ static void sdca_deal_tile(void *job, int64_t tile, int thread)
 /* Where each thread's part of each range begins, and its rows in order. */
 static void sdca_deal(struct gy_sdca *s)
 {
-    gy_pool_run(s->run->pool, sdca_deal_tile, s, s->ranges);
+    sdca_run(s, sdca_deal_tile, s->ranges);
     for (int k = 0; k <= s->fan; k++) {
         int64_t *const part = s->part + k * s->ranges;
         s->begin[k] = 0;
@@ -332,7 +343,7 @@ static int sdca_visit(struct gy_sdca *s, struct gy_error *err)
         s->slices = (int)gy_max64(s->slices, gy_ceil_div(SDCA_MEANS * s->count, gy_max64(1, s->run->feed->rows)));
     for (s->slice = 0; s->slice < s->slices; s->slice++) {
         const int64_t since = s->visited;
-        gy_pool_run(s->run->pool, sdca_visit_tile, s, s->fan);
+        sdca_run(s, sdca_visit_tile, s->fan);
         s->unmet += s->count / s->slices;
         if (s->unmet >= s->meet_every)
             sdca_meet_threads(s);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Windows are numbered pass after pass without end: number n is window n mod windows, and lies in room n mod rooms. The thread that reads may be so far ahead
  * of the solver as there are rooms; it goes on with the next pass while the solver ends this one. All that both touch (filled, released, status, events)
- * changes under the mutex; a room belongs to the thread from released to filled, and else to the solver. */
+ * changes under the mutex; a room belongs to the thread from released to filled, and else to the solver.
+ *
+ * Windows that are read in less time than two threads need to wait for each other have no thread: the solver reads each when it wants it. */
 #include "stream.h"
 #include "../base/clock.h"
 #include "../base/rng.h"
@@ -10,6 +12,7 @@
 
 #define GLMS_ROOMS 3
 #define GLMS_EVENTS 2048
+#define GLMS_SMALL 32768 /* bytes of a window that takes about as long to read as a thread to wake: some 20 microseconds */
 #define GLMS_ROWS_MOST ((int64_t)1 << 30)
 #define GLMS_ENTRIES_MOST (((int64_t)1 << 32) - 1) /* offsets of a view have 32 bits */
 
@@ -29,6 +32,7 @@ struct glms_stream {
     const struct gy_blocks *blocks;
     struct gy_blocks_info info;
     int normalize, shuffle;
+    int alone;                   /* windows are small: no thread reads ahead */
     uint64_t seed;
     int64_t first, end;          /* rows of this part */
     struct glms_window *window;  /* [windows] */
@@ -235,7 +239,8 @@ static int glms_fill(const struct glms_stream *s, int64_t number, struct glms_ro
     int64_t first = w->first, rows = 0, entries = 0;
     for (int64_t b = w->block; b < w->block + w->blocks; b++) {
         struct gy_rows in;
-        gy_blocks_ahead(s->blocks, glms_after(s, number, b), -1);
+        if (!s->alone)
+            gy_blocks_ahead(s->blocks, glms_after(s, number, b), -1);
         GY_TRY(gy_blocks_read(s->blocks, b, &s->scratch, &in, err));
         const int32_t from = (int32_t)gy_max64(0, s->first - first), to = (int32_t)gy_min64(in.count, s->end - first);
         const int64_t count = to >= from ? (int64_t)gy_rows_begin(&in, to) - gy_rows_begin(&in, from) : 0;
@@ -264,10 +269,10 @@ static int glms_may_fill(struct glms_stream *s, int64_t number)
     return go;
 }
 
-static void glms_tell(struct glms_stream *s, int64_t number, int status, const struct gy_error *err, int64_t began)
+/* A window was read. Under the mutex. */
+static void glms_note(struct glms_stream *s, int64_t number, int status, const struct gy_error *err, int64_t began)
 {
     const int64_t now = gy_clock_ns();
-    pthread_mutex_lock(&s->mutex);
     s->read_ns += now - began;
     s->event[number % GLMS_EVENTS] = (struct gy_glm_stream_event){ .number = number, .window = glms_window_of(s, number),
         .pass = number / s->windows, .rows = glms_room_of(s, number)->rows.count, .entries = s->window[glms_window_of(s, number)].entries,
@@ -278,8 +283,23 @@ static void glms_tell(struct glms_stream *s, int64_t number, int status, const s
         s->status = status;
         s->error = *err;
     }
+}
+
+static void glms_tell(struct glms_stream *s, int64_t number, int status, const struct gy_error *err, int64_t began)
+{
+    pthread_mutex_lock(&s->mutex);
+    glms_note(s, number, status, err, began);
     pthread_cond_signal(&s->was_filled);
     pthread_mutex_unlock(&s->mutex);
+}
+
+/* The solver itself, in the thread's place. Under the mutex. */
+static void glms_fill_alone(struct glms_stream *s, int64_t number)
+{
+    struct gy_error err = { 0 };
+    const int64_t began = gy_clock_ns();
+    const int status = glms_fill(s, number, glms_room_of(s, number), &err);
+    glms_note(s, number, status, &err, began);
 }
 
 static void *glms_main(void *self)
@@ -314,6 +334,8 @@ static int glms_wait(struct glms_stream *s, int64_t now, struct gy_error *err)
 {
     const int64_t number = s->feed.resident ? s->at : s->taken;
     const struct glms_room *const room = glms_room_of(s, number);
+    if (s->alone && s->filled <= number && s->status == GY_OK)
+        glms_fill_alone(s, number);
     while (s->filled <= number && s->status == GY_OK)
         pthread_cond_wait(&s->was_filled, &s->mutex);
     if (s->filled <= number) {
@@ -361,7 +383,7 @@ static int glms_next(void *self, struct gy_rows *rows, struct gy_error *err)
 static int glms_start(struct glms_stream *s, struct gy_error *err)
 {
     sigset_t all, before;
-    if (s->windows == 0)
+    if (s->windows == 0 || s->alone)
         return GY_OK;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -455,6 +477,7 @@ static int glms_take_rooms(struct glms_stream *s, struct gy_error *err)
         gy_mem_large_pages(s->room[i].memory, bytes);
         s->memory += bytes;
     }
+    s->alone = !s->feed.resident && s->room_bytes <= GLMS_SMALL;
     s->event = gy_arena_take(&s->arena, GLMS_EVENTS, sizeof *s->event);
     return s->room && s->event ? GY_OK : GY_NOMEM(err, "the trace of windows", GLMS_EVENTS * sizeof *s->event);
 }
@@ -538,5 +561,6 @@ GY_INT int gy_glm_feed_stream_event(const struct gy_glm_feed *feed, int64_t inde
 
 #undef GLMS_ROOMS
 #undef GLMS_EVENTS
+#undef GLMS_SMALL
 #undef GLMS_ROWS_MOST
 #undef GLMS_ENTRIES_MOST
