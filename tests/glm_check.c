@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* Judges a training of a linear model by the exact objective of its weights and by the interval that holds the optimum. */
+#include "glm_check.h"
+
+#define GC_WORK 8e8          /* multiplications for a part's optimum, at most: about a second */
+#define GC_NOISE 1e-13L      /* of the truth, relative */
+#define GC_CLAIM 1e-9L       /* an objective may be so much above the exact one, relative, beside the rounding of float64 */
+#define GC_NARROW 1e-10L     /* an interval that is wider decides nothing */
+#define GC_NEAR 1e-2L        /* "rounding" may be said this near the optimum, or as near as floats are */
+#define GC_FLOATS 100.0L     /* times what rounding scores to float does */
+
+static const char *const gc_whys[] = { "gap", "target", "validation", "epochs", "time", "rounding", "stalled", "stopped" };
+
+static int gc_says(char why[GC_WHY], const char *kind, const struct gc_outcome *o, const char *fmt, ...) GY_PRINTF(4, 5);
+static int gc_says(char why[GC_WHY], const char *kind, const struct gc_outcome *o, const char *fmt, ...)
+{
+    va_list args;
+    const int head = snprintf(why, GC_WHY, "%s (%s): ", kind, o->solver[0] ? o->solver : "none");
+    va_start(args, fmt);
+    vsnprintf(why + head, GC_WHY - (size_t)head, fmt, args);
+    va_end(args);
+    return 1;
+}
+
+/* ---- refusals ---- */
+
+static int gc_loss(const struct gp_case *c) { return (int)c->option[GP_LOSS]; }
+
+static const char *gc_softmax_refusal(const struct gp_case *c)
+{
+    return gc_loss(c) != GYRE_GLM_LOGISTIC ? "softmax of another loss" : gp_on(c, GP_L1) ? "softmax with l1" : gp_on(c, GP_SOLVER) ? "softmax with a solver"
+           : !gp_on(c, GP_L2) ? "softmax without l2" : NULL;
+}
+
+static int gc_fits(const struct gp_case *c, int solver)
+{
+    const int hinge = gc_loss(c) == GYRE_GLM_HINGE, free = gp_on(c, GP_FREE);
+    switch (solver) {
+    case GP_SDCA: return gp_on(c, GP_L2) && !free;
+    case GP_NEWTON: return !gp_on(c, GP_L1) && gp_on(c, GP_L2) && !(hinge && free);
+    default: return gp_on(c, GP_L1) && !hinge;
+    }
+}
+
+const char *gc_refusal(const struct gp_case *c)
+{
+    float label[GP_CLASSES + 1];
+    const int solver = (int)c->option[GP_SOLVER];
+    if (gp_on(c, GP_FREE) && !gp_on(c, GP_BIAS))
+        return "no bias that could be free";
+    if (gc_loss(c) != GYRE_GLM_SQUARED && gp_classes(c, label) == 1)
+        return "one class";
+    if (gp_is_softmax(c))
+        return gc_softmax_refusal(c);
+    if (solver != GP_AUTO)
+        return gc_fits(c, solver) ? NULL : "a solver that does not fit";
+    return gc_fits(c, GP_SDCA) || gc_fits(c, GP_NEWTON) || gc_fits(c, GP_L1_SOLVER) ? NULL : "no solver fits";
+}
+
+/* All rows of a class weigh nothing, or no row has an entry. */
+static int gc_is_empty(const struct gp_case *c)
+{
+    float label[GP_CLASSES + 1];
+    double weight[GP_CLASSES + 1] = { 0 };
+    const int classes = gc_loss(c) == GYRE_GLM_SQUARED ? 1 : gp_classes(c, label);
+    int entries = 0, none = 0;
+    for (int i = 0; i < c->rows; i++) {
+        int class = 0;
+        while (class + 1 < classes && label[class] < c->label[i])
+            class++;
+        weight[class] += c->weighted ? (double)c->weight[i] : 1;
+    }
+    for (int k = 0; k < classes; k++)
+        none |= !(weight[k] > 0);
+    for (int e = 0; e < c->rows * c->features; e++)
+        entries += gp_has(c->x[e]);
+    return none || (entries == 0 && !gp_on(c, GP_BIAS)) || c->features == 0;
+}
+
+/* What may be refused, with a sentence, and need not be. */
+static int gc_may_refuse(const struct gp_case *c, const struct gc_outcome *o)
+{
+    return (o->status == GYRE_E_NOMEM && (int)c->option[GP_SOURCE] == GP_STREAMED)
+           || ((o->status == GYRE_E_ARG || o->status == GYRE_E_FORMAT || o->status == GYRE_E_UNSUPPORTED) && gc_is_empty(c));
+}
+
+static int gc_judge_refusal(const struct gp_case *c, const struct gc_outcome *o, const char *reason, char why[GC_WHY])
+{
+    const int known = o->status == GYRE_E_ARG || o->status == GYRE_E_FORMAT || o->status == GYRE_E_UNSUPPORTED || o->status == GYRE_E_NOMEM;
+    if (!reason && !gc_may_refuse(c, o))
+        return gc_says(why, "refused", o, "status %d: %.400s", o->status, o->text);
+    if (!known)
+        return gc_says(why, "refused", o, "%s, with status %d: %.400s", reason ? reason : "empty", o->status, o->text);
+    if (!o->text[0] || strchr(o->text, '\n') || strlen(o->text) > 500)
+        return gc_says(why, "refused", o, "not with one sentence: '%.400s'", o->text);
+    return 0;
+}
+
+/* ---- the truth ---- */
+
+int gc_is_model(const struct gc_outcome *o) { return o->status == GYRE_OK || o->status == GYRE_E_STOPPED; }
+
+int gc_truth_open(struct gc_truth *truth, const struct gp_case *c, const struct gc_outcome *o)
+{
+    *truth = (struct gc_truth){ 0 };
+    const int parts = gp_is_softmax(c) ? 1 : gp_models(c);
+    if (!gc_is_model(o) || (int)o->features > c->features)
+        return 0;
+    for (int k = 0; k < parts && k < GP_CLASSES; k++, truth->parts++) {
+        if (gt_open(&truth->problem[k], c, k, (int)o->features) != 0)
+            return gc_truth_close(truth), -1;
+        gt_optimum_of(&truth->problem[k], GC_WORK, &truth->optimum[k]);
+        truth->undecided += truth->optimum[k].upper - truth->optimum[k].lower > GC_NARROW * truth->optimum[k].upper;
+    }
+    return 0;
+}
+
+void gc_truth_close(struct gc_truth *truth)
+{
+    for (int k = 0; k < truth->parts; k++)
+        gt_close(&truth->problem[k]);
+    *truth = (struct gc_truth){ 0 };
+}
+
+/* Exact objective of a part's weights. Of softmax all classes are one part. */
+static void gc_exact(const struct gc_truth *truth, const struct gc_outcome *o, int part, struct gt_value *out)
+{
+    const struct gt_problem *const t = &truth->problem[part];
+    float w[GP_CLASSES * GP_WIDTH];
+    for (int k = 0; k < t->classes; k++)
+        memcpy(w + k * t->width, o->part[t->classes > 1 ? k : part].weight, (size_t)t->width * sizeof *w);
+    gt_value_of(t, w, out);
+}
+
+double gc_distance(const struct gc_truth *truth, const struct gc_outcome *o)
+{
+    long double worst = 0;
+    for (int k = 0; k < truth->parts; k++) {
+        struct gt_value v;
+        gc_exact(truth, o, k, &v);
+        const long double off = v.p > truth->optimum[k].upper ? (v.p - truth->optimum[k].upper) / v.p : 0;
+        worst = off > worst ? off : worst;
+    }
+    return (double)worst;
+}
+
+/* ---- claims ---- */
+
+static int gc_part_reaches(const struct gp_case *c, const struct gc_part *p)
+{
+    return p->objective - p->bound <= c->option[GP_GAP] * fabs(p->objective) * (1 + 1e-12);
+}
+
+int gc_reaches(const struct gp_case *c, const struct gc_outcome *o)
+{
+    int all = 1;
+    for (int k = 0; k < (gp_is_softmax(c) ? 1 : o->models); k++)
+        all &= gc_part_reaches(c, &o->part[k]);
+    return all;
+}
+
+static int gc_judge_weights(const struct gc_outcome *o, int width, char why[GC_WHY])
+{
+    for (int k = 0; k < o->models; k++)
+        for (int j = 0; j < width; j++)
+            if (!isfinite(o->part[k].weight[j]))
+                return gc_says(why, "weight", o, "weight %d of model %d is %g", j, k, (double)o->part[k].weight[j]);
+    return 0;
+}
+
+static int gc_judge_part(const struct gc_truth *truth, const struct gc_outcome *o, int k, char why[GC_WHY])
+{
+    const struct gc_part *const p = &o->part[k];
+    const struct gt_optimum *const best = &truth->optimum[k];
+    struct gt_value v;
+    gc_exact(truth, o, k, &v);
+    const long double claim = (long double)p->objective, bound = (long double)p->bound;
+    const long double upper = v.p + v.error < best->upper ? v.p + v.error : best->upper;
+    if (o->status == GYRE_E_STOPPED && isnan(p->objective))
+        return 0; /* its turn had not come */
+    if (!(claim >= v.p - v.error - GC_NOISE * v.p))
+        return gc_says(why, "objective below", o, "model %d claims %.17g; its weights have %.17Lg, %.3Lg more", k, p->objective, v.p, v.p - claim);
+    if (!(claim <= v.p + v.error + GC_CLAIM * v.p + 4 * v.f64 + 1e-30L))
+        return gc_says(why, "objective above", o, "model %d claims %.17g; its weights have %.17Lg, %.3Lg less (float64 explains %.3Lg)", k, p->objective, v.p,
+                       claim - v.p, v.f64);
+    if (bound > upper + GC_NOISE * upper)
+        return gc_says(why, "false bound", o, "model %d: bound %.17g, the optimum is at most %.17Lg, %.3Lg less", k, p->bound, upper, bound - upper);
+    if (isinf(p->bound))
+        return gc_says(why, "bound", o, "model %d: bound %g", k, p->bound);
+    return 0;
+}
+
+/* What a part that ended so may say. */
+static int gc_judge_end(const struct gp_case *c, const struct gc_truth *truth, const struct gc_outcome *o, int k, const char *end, char why[GC_WHY])
+{
+    const struct gc_part *const p = &o->part[k];
+    struct gt_value v;
+    if (strcmp(end, "gap") == 0 && !gc_part_reaches(c, p))
+        return gc_says(why, "not the gap", o, "model %d says \"gap\": objective %.17g, bound %.17g are %.3g apart, not %g", k, p->objective, p->bound,
+                       (p->objective - p->bound) / fabs(p->objective), c->option[GP_GAP]);
+    gc_exact(truth, o, k, &v);
+    const long double off = v.p - truth->optimum[k].upper;
+    if (strcmp(end, "rounding") == 0 && !gc_part_reaches(c, p) && off > GC_NEAR * v.p + GC_FLOATS * v.f32)
+        return gc_says(why, "not rounding", o, "model %d says \"rounding\": %.9Lg, the optimum is %.9Lg at most; rounding scores to float moves it by %.3Lg", k,
+                       v.p, truth->optimum[k].upper, v.f32);
+    return 0;
+}
+
+static int gc_is_why(const char *why)
+{
+    int known = 0;
+    for (size_t k = 0; k < GY_COUNT(gc_whys); k++)
+        known |= strcmp(why, gc_whys[k]) == 0;
+    return known;
+}
+
+/* The end of all of it. */
+static int gc_judge_why(const struct gp_case *c, const struct gc_truth *truth, const struct gc_outcome *o, char why[GC_WHY])
+{
+    int target = 0, epochs = 0;
+    for (int k = 0; k < truth->parts; k++) {
+        target |= o->part[k].objective <= c->option[GP_TARGET];
+        epochs |= o->part[k].epochs >= (int)c->option[GP_EPOCHS];
+    }
+    if (!gc_is_why(o->why))
+        return gc_says(why, "why", o, "\"%s\" is no reason to end", o->why);
+    if ((strcmp(o->why, "stopped") == 0) != (o->status == GYRE_E_STOPPED))
+        return gc_says(why, "why", o, "status %d with \"%s\"", o->status, o->why);
+    if ((strcmp(o->why, "target") == 0 && !target) || (strcmp(o->why, "epochs") == 0 && !epochs) || strcmp(o->why, "time") == 0
+        || (strcmp(o->why, "validation") == 0 && !gp_on(c, GP_VALIDATION)))
+        return gc_says(why, "why", o, "\"%s\", which is not so", o->why);
+    for (int k = 0; k < truth->parts; k++) {
+        /* A part that says its own reason is judged by it; else the report's must hold for every one. */
+        const char *const own = o->part[k].why[0] ? o->part[k].why : o->why;
+        if (o->part[k].why[0] && strcmp(o->why, "gap") == 0 && strcmp(own, "gap") != 0)
+            return gc_says(why, "not the gap", o, "all say \"gap\", model %d says \"%s\"", k, own);
+        if (!gc_is_why(own))
+            return gc_says(why, "why", o, "model %d: \"%s\" is no reason to end", k, own);
+        if (strcmp(o->why, "gap") == 0 && gc_judge_end(c, truth, o, k, "gap", why))
+            return 1;
+        if (gc_judge_end(c, truth, o, k, own, why))
+            return 1;
+    }
+    return 0;
+}
+
+static int gc_differs(double a, double b) { return !(fabs(a - b) <= 1e-12 * (fabs(a) + fabs(b))) && !(isnan(a) && isnan(b)); }
+
+static int gc_judge_report(const struct gc_truth *truth, const struct gc_outcome *o, char why[GC_WHY])
+{
+    double objective = 0, bound = 0, gap = -1;
+    for (int k = 0; k < truth->parts; k++) {
+        const struct gc_part *const p = &o->part[k];
+        const double own = p->objective > 0 ? (p->objective - p->bound) / p->objective : 0;
+        objective += p->objective;
+        bound += p->bound;
+        gap = own > gap || isnan(own) ? own : gap;
+    }
+    if (o->status == GYRE_E_STOPPED) /* parts whose turn did not come are in no sum */
+        return 0;
+    if (gc_differs(objective, o->objective) || gc_differs(bound, o->bound))
+        return gc_says(why, "report", o, "objective %.17g, bound %.17g; the models have %.17g, %.17g", o->objective, o->bound, objective, bound);
+    if (!isnan(gap) && fabs(gap - o->gap) > 1e-12 * (1 + fabs(gap)))
+        return gc_says(why, "report", o, "gap %.17g; the models have %.17g", o->gap, gap);
+    return 0;
+}
+
+int gc_judge(const struct gp_case *c, const struct gc_truth *truth, const struct gc_outcome *o, char why[GC_WHY])
+{
+    const char *const reason = gc_refusal(c);
+    why[0] = 0;
+    if (!gc_is_model(o))
+        return gc_judge_refusal(c, o, reason, why);
+    if (reason)
+        return gc_says(why, "not refused", o, "%s", reason);
+    if (o->models != gp_models(c) || (int)o->features > c->features)
+        return gc_says(why, "model", o, "%d models of %u features", o->models, o->features);
+    if (o->file[0])
+        return gc_says(why, "file", o, "%s", o->file);
+    if (gc_judge_weights(o, truth->problem[0].width, why))
+        return 1;
+    for (int k = 0; k < truth->parts; k++)
+        if (gc_judge_part(truth, o, k, why))
+            return 1;
+    return gc_judge_why(c, truth, o, why) || gc_judge_report(truth, o, why);
+}
+
+void gc_print(const struct gc_truth *truth, const struct gc_outcome *o)
+{
+    printf("    status %d, %s, why \"%s\", %d epochs, %.2f s%s%s%s\n", o->status, o->solver, o->why, o->epochs, o->seconds, o->streamed ? ", streamed" : "",
+           o->text[0] ? ": " : "", o->text);
+    for (int k = 0; k < truth->parts && gc_is_model(o); k++) {
+        struct gt_value v;
+        gc_exact(truth, o, k, &v);
+        const struct gt_optimum *const best = &truth->optimum[k];
+        printf("    model %d: objective %.17g (exact %.17Lg) bound %.17g epochs %d%s%s\n        optimum in [%.17Lg, %.17Lg], %.2Lg wide, %d steps;%s", k,
+               o->part[k].objective, v.p, o->part[k].bound, o->part[k].epochs, o->part[k].why[0] ? " why " : "", o->part[k].why, best->lower, best->upper,
+               best->upper - best->lower, best->steps, truth->problem[k].width > 12 ? "" : " weights");
+        for (int j = 0; j < truth->problem[k].width && truth->problem[k].width <= 12; j++)
+            printf(" %.9g", (double)o->part[k].weight[j]);
+        printf("\n");
+    }
+}
