@@ -6,6 +6,7 @@
 #define GC_NOISE 1e-13L      /* of the truth, relative */
 #define GC_CLAIM 1e-9L       /* an objective may be so much above the exact one, relative, beside the rounding of float64 */
 #define GC_NARROW 1e-10L     /* an interval that is wider decides nothing */
+#define GC_ZERO 1e-30L       /* is as good as 0 */
 #define GC_NEAR 1e-2L        /* "rounding" may be said this near the optimum, or as near as floats are */
 #define GC_FLOATS 100.0L     /* times what rounding scores to float does */
 
@@ -110,7 +111,7 @@ int gc_truth_open(struct gc_truth *truth, const struct gp_case *c, const struct 
         if (gt_open(&truth->problem[k], c, k, (int)o->features) != 0)
             return gc_truth_close(truth), -1;
         gt_optimum_of(&truth->problem[k], GC_WORK, &truth->optimum[k]);
-        truth->undecided += truth->optimum[k].upper - truth->optimum[k].lower > GC_NARROW * truth->optimum[k].upper;
+        truth->undecided += truth->optimum[k].upper - truth->optimum[k].lower > GC_NARROW * truth->optimum[k].upper + GC_ZERO;
     }
     return 0;
 }
@@ -180,10 +181,10 @@ static int gc_judge_part(const struct gc_truth *truth, const struct gc_outcome *
         return 0; /* its turn had not come */
     if (!(claim >= v.p - v.error - GC_NOISE * v.p))
         return gc_says(why, "objective below", o, "model %d claims %.17g; its weights have %.17Lg, %.3Lg more", k, p->objective, v.p, v.p - claim);
-    if (!(claim <= v.p + v.error + GC_CLAIM * v.p + 4 * v.f64 + 1e-30L))
+    if (!(claim <= v.p + v.error + GC_CLAIM * v.p + 4 * v.f64 + GC_ZERO))
         return gc_says(why, "objective above", o, "model %d claims %.17g; its weights have %.17Lg, %.3Lg less (float64 explains %.3Lg)", k, p->objective, v.p,
                        claim - v.p, v.f64);
-    if (bound > upper + GC_NOISE * upper)
+    if (bound > upper + GC_NOISE * upper + GC_ZERO)
         return gc_says(why, "false bound", o, "model %d: bound %.17g, the optimum is at most %.17Lg, %.3Lg less", k, p->bound, upper, bound - upper);
     if (isinf(p->bound))
         return gc_says(why, "bound", o, "model %d: bound %g", k, p->bound);

@@ -10,7 +10,8 @@ typedef long double real;
 
 #define GT_UNIT 5.5e-20L   /* 2^-64: rounding of long double, or more where it is longer */
 #define GT_GOAL 1e-13L     /* relative gap that ends it */
-#define GT_FALL 0.15L      /* mu from stage to stage */
+#define GT_FALL 0.1L       /* mu from stage to stage */
+#define GT_STAGE 40        /* steps of a stage, at most */
 
 /* ---- the problem ---- */
 
@@ -414,14 +415,15 @@ static int gt_search(struct gt_solve *s, real f, real slope)
     return 0;
 }
 
-/* What has been found at w: P, and P less the gap, are kept where they are better. */
-static void gt_keep(const struct gt_solve *s, real row_gaps, struct gt_optimum *out)
+/* What has been found at w: P, and P less the gap, are kept where they are better. Returns the gap. */
+static real gt_keep(const struct gt_solve *s, real row_gaps, struct gt_optimum *out)
 {
     struct gt_value at;
     gt_value_at(s->t, s->w, &at);
     const real gap = gt_gap(s, at.p, row_gaps), noise = at.error + 64 * GT_UNIT * at.p, lower = at.p - gap - gap * 1e-12L - noise;
     out->upper = at.p + noise < out->upper ? at.p + noise : out->upper;
     out->lower = lower > out->lower ? lower : out->lower;
+    return gap;
 }
 
 static void gt_run(struct gt_solve *s, struct gt_optimum *out)
@@ -430,18 +432,23 @@ static void gt_run(struct gt_solve *s, struct gt_optimum *out)
     const real terms = 2 * (real)(t->rows + s->all), share = (real)(t->start[t->rows]) / (real)(t->rows * (t->width ? t->width : 1));
     const double cost = (double)s->all * s->all * ((double)t->rows * (double)(share * share) / 2 + s->all / 6.0 + 4) + 100.0 * t->rows;
     const int smooth = gt_is_smooth(t);
-    int still = 0;
+    int still = 0, stage = 0; /* steps that brought nothing; steps with this mu */
     for (s->mu = out->upper / terms; s->work > 0 && still < 4; s->work -= cost, out->steps++) {
-        real gaps;
-        const real f = gt_smooth(s, s->w, 1, &gaps);
-        gt_keep(s, gaps, out);
+        real row_gaps;
+        const real f = gt_smooth(s, s->w, 1, &row_gaps), gap = gt_keep(s, row_gaps, out);
         if (out->upper - out->lower <= GT_GOAL * out->upper)
             return;
-        const real slope = gt_step(s);
-        const int stands = !gt_search(s, f, slope), near = slope < s->mu * terms / 100;
-        still = smooth ? still + (stands || slope < 1e-30L * out->upper) : stands && s->mu * terms < GT_GOAL * GT_GOAL * out->upper ? 4 : 0;
-        if (!smooth && (near || stands))
+        if (!smooth && (gap <= 2 * terms * s->mu || stage >= GT_STAGE)) {
             s->mu *= GT_FALL;
+            stage = 0;
+            if (s->mu * terms < GT_GOAL * out->upper / 1000)
+                return; /* rounding is larger */
+            continue;
+        }
+        const real slope = gt_step(s);
+        const int stands = !gt_search(s, f, slope) || slope < 1e-30L * out->upper;
+        still = stands && smooth ? still + 1 : 0;
+        stage = stands ? GT_STAGE : stage + 1;
     }
 }
 
