@@ -21,6 +21,7 @@ const struct gp_row gp_rows[GP_OPTIONS] = {
     [GP_SOURCE] = { "source", 0, "arrays blocks streamed" },
     [GP_BLOCK] = { "block", 0, NULL },
     [GP_FOLDER] = { "folder", 0, NULL },
+    [GP_BEFORE] = { "before", 0, NULL },
     [GP_STOP] = { "stop", 0, NULL },
     [GP_GAP] = { "gap", 1e-4, NULL },
     [GP_TARGET] = { "target", 0, NULL },
@@ -101,7 +102,7 @@ static void gp_draw_size(struct gp_case *c, struct random_draw *d)
     static const int row_percent[] = { 30, 45, 19, 6 }, row_most[] = { 6, 40, 150, GP_ROWS };
     static const int feature_percent[] = { 3, 33, 47, 14, 3 }, feature_most[] = { 0, 5, 30, 100, GP_FEATURES };
     c->rows = gp_size(d, row_percent, row_most, 4);
-    c->rows = c->rows < 1 ? 1 : c->rows;
+    c->rows = c->rows > 1 || random_percent(d, 20) ? (c->rows ? c->rows : 1) : 2;
     c->features = gp_size(d, feature_percent, feature_most, 5);
 }
 
@@ -148,6 +149,8 @@ static void gp_draw_doubles(struct gp_case *c, struct random_draw *d)
     }
     for (int n = random_percent(d, 20) ? 1 + c->rows / 5 : 0; n > 0; n--) /* empty */
         memset(c->x + random_below(d, c->rows) * c->features, 0, row);
+    if (random_percent(d, 3)) /* all */
+        memset(c->x, 0, (size_t)c->rows * row);
     for (int n = random_percent(d, 5) && c->features ? 3 : 0; n > 0; n--) /* an entry that is 0 */
         c->x[random_below(d, c->rows * c->features)] = -0.0f;
 }
@@ -168,7 +171,7 @@ static double gp_score(const struct gp_case *c, int i, uint64_t seed)
 static void gp_draw_labels(struct gp_case *c, struct random_draw *d)
 {
     static const float pairs[][2] = { { -1, 1 }, { 0, 1 }, { 3, 7 }, { -1, 1 } };
-    const int loss = (int)c->option[GP_LOSS], pair = random_below(d, 4), several = loss != GYRE_GLM_SQUARED && random_percent(d, 20);
+    const int loss = (int)c->option[GP_LOSS], pair = random_below(d, 4), several = loss != GYRE_GLM_SQUARED && random_percent(d, loss == GYRE_GLM_LOGISTIC ? 35 : 15);
     const int classes = 3 + random_below(d, GP_CLASSES - 3), one = random_percent(d, 2), random = random_percent(d, 20);
     const uint64_t planted = random_word(d);
     const double noise = random_percent(d, 30) ? 0 : 0.5, size = random_percent(d, 70) ? 1 : gp_power(d, -3, 3);
@@ -178,6 +181,10 @@ static void gp_draw_labels(struct gp_case *c, struct random_draw *d)
         class = class < 0 ? 0 : class >= classes ? classes - 1 : class;
         c->label[i] = loss == GYRE_GLM_SQUARED ? gp_short(score * size) : several ? (float)(class + 1) : pairs[pair][score > 0 && !one];
     }
+    float label[GP_CLASSES + 1];
+    const int i = random_below(d, c->rows);
+    if (loss != GYRE_GLM_SQUARED && !one && gp_classes(c, label) == 1) /* by chance */
+        c->label[i] = several ? c->label[i] + 1 : pairs[pair][c->label[i] <= pairs[pair][0]];
 }
 
 static void gp_draw_weights(struct gp_case *c, struct random_draw *d)
@@ -192,19 +199,20 @@ static void gp_draw_weights(struct gp_case *c, struct random_draw *d)
 static void gp_draw_penalty(struct gp_case *c, struct random_draw *d)
 {
     static const int kinds[] = { 66, 15, 18, 1 }; /* l2, l1, both, none */
-    const int kind = gp_pick(d, kinds, 4);
+    const int hinge = (int)c->option[GP_LOSS] == GYRE_GLM_HINGE && random_percent(d, 90), drawn = gp_pick(d, kinds, 4), kind = hinge && drawn % 2 ? 0 : drawn;
     c->option[GP_L2] = kind == 1 || kind == 3 ? 0 : random_percent(d, 30) ? 1 : (double)gp_short(gp_power(d, -6, 4));
     c->option[GP_L1] = kind == 0 || kind == 3 ? 0 : random_percent(d, 30) ? 1 : (double)gp_short(gp_power(d, -4, 2));
     if (random_percent(d, 40))
         c->option[GP_BIAS] = random_percent(d, 60) ? 1 : (double)gp_short(gp_power(d, -2, 2));
-    c->option[GP_FREE] = random_percent(d, gp_on(c, GP_BIAS) ? 35 : 1);
+    c->option[GP_FREE] = random_percent(d, !gp_on(c, GP_BIAS) ? 1 : hinge ? 0 : 35);
     c->option[GP_NORMALIZE] = random_percent(d, 15);
 }
 
 static void gp_draw_classes(struct gp_case *c, struct random_draw *d)
 {
     static const float factors[] = { 0.1f, 2, 10, 10000 };
-    c->option[GP_SOFTMAX] = random_percent(d, gp_models(c) > 1 ? 45 : 5);
+    const int fits = (int)c->option[GP_LOSS] == GYRE_GLM_LOGISTIC && !gp_on(c, GP_L1);
+    c->option[GP_SOFTMAX] = random_percent(d, gp_models(c) == 1 ? 5 : fits ? 70 : 3);
     c->option[GP_BALANCED] = random_percent(d, 10);
     if (random_percent(d, 15)) {
         c->option[GP_FACTOR] = (double)factors[random_below(d, 4)];
@@ -218,18 +226,28 @@ static int gp_draw_solver(const struct gp_case *c, struct random_draw *d)
     const int any = random_below(d, 4), fits = gp_on(c, GP_L1) ? GP_L1_SOLVER : random_percent(d, 50) ? GP_SDCA : GP_NEWTON;
     if (gp_is_softmax(c))
         return random_percent(d, 95) ? GP_AUTO : any;
-    return random_percent(d, 45) ? GP_AUTO : random_percent(d, 70) ? fits : gp_on(c, GP_L2) && random_percent(d, 70) ? GP_SDCA : any;
+    return random_percent(d, 45) ? GP_AUTO : random_percent(d, 80) ? fits : gp_on(c, GP_L2) && random_percent(d, 80) ? GP_SDCA : any;
+}
+
+static int gp_entries(const struct gp_case *c)
+{
+    int count = 0;
+    for (int e = 0; e < c->rows * c->features; e++)
+        count += gp_has(c->x[e]);
+    return count;
 }
 
 static void gp_draw_run(struct gp_case *c, struct random_draw *d)
 {
-    static const int sources[] = { 65, 15, 20 };
+    static const int sources[] = { 60, 12, 28 };
+    const int entries = gp_entries(c), streams = entries > 250 && c->rows > 20;
     c->option[GP_SOLVER] = gp_draw_solver(c, d);
     c->option[GP_THREADS] = random_percent(d, 60) ? 1 : 2 + random_below(d, 2);
-    c->option[GP_RANKS] = random_percent(d, 85) ? 1 : 2;
-    c->option[GP_SOURCE] = gp_pick(d, sources, 3);
-    c->option[GP_BLOCK] = gp_on(c, GP_SOURCE) ? 1 + random_below(d, 1 + c->rows / 3) : 0;
+    c->option[GP_RANKS] = random_percent(d, entries ? 85 : 60) ? 1 : 2;
+    c->option[GP_SOURCE] = c->weighted ? GP_ARRAYS : gp_pick(d, sources, streams ? 3 : 2); /* texts have no weights of rows */
+    c->option[GP_BLOCK] = gp_on(c, GP_SOURCE) ? 1 + random_below(d, 1 + c->rows / (streams ? 8 : 3)) : 0;
     c->option[GP_FOLDER] = random_percent(d, c->option[GP_RANKS] > 1 ? 70 : 15);
+    c->option[GP_BEFORE] = gp_on(c, GP_FOLDER) && random_percent(d, 20);
     c->option[GP_STOP] = gp_on(c, GP_FOLDER) && random_percent(d, 50) ? 1 + random_below(d, 6) : 0;
     c->option[GP_GAP] = random_percent(d, 40) ? 1e-4 : pow(10, -2 - random_below(d, 5));
     c->option[GP_EPOCHS] = random_percent(d, 85) ? 1000 : 1 + random_below(d, 20);
@@ -255,8 +273,6 @@ void gp_draw(struct gp_case *c, uint64_t seed)
     gp_draw_penalty(c, &d);
     gp_draw_classes(c, &d);
     gp_draw_run(c, &d);
-    if (c->weighted)
-        c->option[GP_SOURCE] = GP_ARRAYS; /* texts have no weights of rows */
     /* the exact optimum of a large problem takes long, where it has edges or several classes at once: most of them are smaller */
     if ((gp_on(c, GP_L1) || (int)c->option[GP_LOSS] == GYRE_GLM_HINGE || gp_is_softmax(c)) && (int64_t)c->rows * c->features > 3000 && seed % 8 > 0)
         gp_draw(c, seed + 0x100000000u);

@@ -109,7 +109,8 @@ static int gs_pieces(struct gs_shrink *s, const int *size, int least, void (*dro
 
 /* ---- numbers ---- */
 
-static int gs_number(struct gs_shrink *s, float *value, int may_go)
+/* may_go: 0 is tried too. Weights cannot be negative. */
+static int gs_number(struct gs_shrink *s, float *value, int may_go, int is_weight)
 {
     const double v = (double)*value, size = fabs(v), sign = v < 0 ? -1 : 1;
     const double power = size > 0 ? pow(10, floor(log10(size) + 0.5)) : 0;
@@ -121,6 +122,8 @@ static int gs_number(struct gs_shrink *s, float *value, int may_go)
             return 0; /* 1 or -1: as simple as it gets */
         const int is_power = !gs_differ(gs_rounded(size, 7), gs_rounded(power, 7));
         if ((n > 2 && is_power) || (n == 4 && !gs_differ(gs_rounded(v, 7), simpler[4])) || (n == 5 && !gs_differ(gs_rounded(v, 7), simpler[5])))
+            continue;
+        if (is_weight && n == 2)
             continue;
         *value = (float)simpler[n];
         if (gs_try(s))
@@ -134,11 +137,11 @@ static int gs_numbers(struct gs_shrink *s)
     struct gp_case *const c = s->next;
     int progress = 0;
     for (int i = 0; i < c->rows && !gs_is_over(s); i++) {
-        progress |= gs_number(s, &c->label[i], 0);
+        progress |= gs_number(s, &c->label[i], 0, 0);
         if (c->weighted)
-            progress |= gs_number(s, &c->weight[i], 1);
+            progress |= gs_number(s, &c->weight[i], 1, 1);
         for (int j = 0; j < c->features; j++)
-            progress |= gs_number(s, &c->x[i * c->features + j], 1);
+            progress |= gs_number(s, &c->x[i * c->features + j], 1, 0);
     }
     return progress;
 }

@@ -24,7 +24,7 @@
 #define GG_RANKS 2
 #define GG_TRIES 4000
 #define GG_SHRUNK 2       /* of a kind that are made smaller */
-#define GG_SHRINK_SECONDS 40.0
+#define GG_SHRINK_SECONDS 20.0
 #define GG_KINDS 40
 #define GG_UNDECIDED 3    /* percent of problems whose optimum may stay unknown */
 
@@ -60,9 +60,29 @@ enum gg_plant { GG_NONE, GG_HANGS, GG_CRASHES }; /* what rank 0 does in place of
 struct gg_job {
     const struct gp_case *c;
     enum gg_plant plant;
+    int counts; /* for what is printed in the end; and faults are planted */
 };
 
 static void gg_path(char path[400], const char *name) { snprintf(path, 400, "%s/%s", gg_folder, name); }
+
+static void gg_remove(const char *folder)
+{
+    DIR *const dir = opendir(folder);
+    for (const struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
+        char path[700];
+        struct stat st;
+        snprintf(path, sizeof path, "%.400s/%.255s", folder, e->d_name);
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || lstat(path, &st) != 0)
+            continue;
+        if (S_ISDIR(st.st_mode))
+            gg_remove(path);
+        else
+            unlink(path);
+    }
+    if (dir)
+        closedir(dir);
+    rmdir(folder);
+}
 
 /* ---- rows ---- */
 
@@ -126,7 +146,7 @@ static size_t gg_memory(const struct gp_case *c)
     size_t entries = 0;
     for (int e = 0; e < c->rows * c->features; e++)
         entries += (size_t)gp_has(c->x[e]);
-    return 1 + (entries * 8 + (size_t)c->rows * 4) * 7 / 10 / (size_t)c->option[GP_RANKS];
+    return 1 + (entries * 8 + (size_t)c->rows * 4) * 9 / 10 / (size_t)c->option[GP_RANKS];
 }
 
 /* ---- a training ---- */
@@ -277,6 +297,14 @@ static int gg_rank(const struct gg_job *job, struct gyre_job *ranks, int rank)
     } else
         gg_arrays(c, &t.data);
     gg_configure(&t, ranks, run);
+    if (gp_on(c, GP_BEFORE)) { /* the folder holds another run, which is to be removed */
+        t.config.l2 *= 2;
+        t.stop = 0;
+        gg_train(&t, rank, &gg_shared->out[0][rank]);
+        t.config.l2 = c->option[GP_L2];
+        t.stop = (int)c->option[GP_STOP];
+    }
+    memset(&gg_shared->out[0][rank], 0, sizeof gg_shared->out[0][rank]);
     if (t.stop) {
         gg_train(&t, rank, &gg_shared->out[0][rank]);
         t.stop = 0;
@@ -471,7 +499,7 @@ static void gg_count(const struct gp_case *c, const struct gc_truth *truth, cons
 }
 
 /* Judges what is there. 1: *why says what is wrong. */
-static int gg_judge(const struct gp_case *c, const struct gc_outcome *o, int last, char why[GC_WHY])
+static int gg_judge(const struct gp_case *c, const struct gc_outcome *o, int counts, char why[GC_WHY])
 {
     static struct gc_truth truth;
     int wrong = 0;
@@ -479,7 +507,7 @@ static int gg_judge(const struct gp_case *c, const struct gc_outcome *o, int las
     if (gc_truth_open(&truth, c, o) != 0)
         return snprintf(why, GC_WHY, "test (none): out of memory"), 1;
     wrong = gc_judge(c, &truth, o, why);
-    if (last && !wrong) {
+    if (counts && !wrong) {
         gg_count(c, &truth, o);
         gg_plant(c, &truth, o);
     }
@@ -491,9 +519,11 @@ static int gg_check(const struct gg_job *job, double seconds, char why[GC_WHY])
 {
     const struct gp_case *const c = job->c;
     struct gyre_error error = { 0 };
-    char text[400], blocks[400];
+    char text[400], blocks[400], run[400];
     struct gc_outcome (*const out)[GG_RANKS] = gg_shared->out;
     memset(out, 0, sizeof gg_shared->out);
+    gg_path(run, "run");
+    gg_remove(run);
     gg_path(text, "rows.svm");
     gg_path(blocks, "rows.blocks");
     if (gp_on(c, GP_SOURCE) && gg_write_blocks(c, text, blocks, &error) != GYRE_OK)
@@ -506,9 +536,9 @@ static int gg_check(const struct gg_job *job, double seconds, char why[GC_WHY])
         gg_rank(job, NULL, 0);
         gg_limit(0);
     }
-    if (out[0][0].status == GYRE_E_STOPPED && gg_judge(c, &out[0][0], 0, why))
+    if (gp_on(c, GP_STOP) && out[0][0].status == GYRE_E_STOPPED && gg_judge(c, &out[0][0], 0, why))
         return 1;
-    return gg_judge(c, &out[1][0], 1, why);
+    return gg_judge(c, &out[1][0], job->counts, why);
 }
 
 /* The same in a process of its own. */
@@ -542,7 +572,7 @@ static int gg_same_class(const char *a, const char *b) { return gg_class(a) == g
 static int gg_fails(void *user, const struct gp_case *c)
 {
     const struct gg_failing *const f = user;
-    const struct gg_job job = { c, GG_NONE };
+    const struct gg_job job = { c, GG_NONE, 0 };
     char why[GC_WHY];
     return gg_alone(&job, f->seconds, why) && gg_same_class(why, f->why);
 }
@@ -562,7 +592,7 @@ static void gg_show(const struct gp_case *c, const char *why)
 static void gg_smaller(struct gp_case *c, const char *why)
 {
     struct gg_failing f = { .seconds = strncmp(why, "hang", 4) == 0 ? 0.3 : gg_seconds };
-    const struct gg_job job = { c, GG_NONE };
+    const struct gg_job job = { c, GG_NONE, 0 };
     char last[GC_WHY] = "";
     snprintf(f.why, sizeof f.why, "%s", why);
     if (!gg_alone(&job, f.seconds, last) || !gg_same_class(last, why)) {
@@ -614,7 +644,7 @@ static int gg_problems(const struct gg_options *o)
         const pid_t child = fork();
         if (child == 0) {
             for (; i < o->problems; i++) {
-                const struct gg_job job = { &gg_case, GG_NONE };
+                const struct gg_job job = { &gg_case, GG_NONE, 1 };
                 gp_draw(&gg_case, o->seed + (uint64_t)i);
                 gg_shared->at = i;
                 if (gg_check(&job, gg_seconds, gg_shared->why))
@@ -649,7 +679,7 @@ static void gg_planted_ends(void)
     static const char rows[] = "features=1 ranks=2 folder=1 | 1 1:1 | -1 1:-1";
     char why[GC_WHY] = "";
     T_CHECK(gp_parse(&gg_case, rows, why, sizeof why) == 0);
-    const struct gg_job hangs = { &gg_case, GG_HANGS }, crashes = { &gg_case, GG_CRASHES };
+    const struct gg_job hangs = { &gg_case, GG_HANGS, 0 }, crashes = { &gg_case, GG_CRASHES, 0 };
     T_CHECK_MSG(gg_alone(&hangs, 0.2, why) && strncmp(why, "hang", 4) == 0, "a rank that does not come: %s", why);
     T_CHECK_MSG(gg_alone(&crashes, 2, why) && strncmp(why, "crash", 5) == 0, "ranks that die: %s", why);
     gg_case.option[GP_RANKS] = 1;
@@ -714,7 +744,7 @@ static int gg_one(const struct gg_options *o)
     char why[GC_WHY] = "";
     if (gp_parse(&gg_case, o->one, why, sizeof why) != 0)
         return printf("%s\n", why), 2;
-    const struct gg_job job = { &gg_case, GG_NONE };
+    const struct gg_job job = { &gg_case, GG_NONE, 0 };
     const int failed = gg_alone(&job, gg_seconds, why);
     for (int run = 0; run < 2; run++)
         if (gg_shared->out[run][0].solver[0] || gg_shared->out[run][0].status != GYRE_OK) {
@@ -748,25 +778,6 @@ static void gg_counts(const struct gg_options *o)
     T_CHECK_MSG(s->undecided * 100 <= (s->decided + s->undecided) * GG_UNDECIDED, "%d of %d have no known optimum", s->undecided, s->decided + s->undecided);
     T_CHECK_MSG(!o->counted || (s->streamed >= o->problems / 50 && s->ranks >= o->problems / 20 && s->stopped >= o->problems / 50), "%d, %d, %d", s->streamed,
                 s->ranks, s->stopped);
-}
-
-static void gg_remove(const char *folder)
-{
-    DIR *const dir = opendir(folder);
-    for (const struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
-        char path[700];
-        struct stat st;
-        snprintf(path, sizeof path, "%.400s/%.255s", folder, e->d_name);
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || lstat(path, &st) != 0)
-            continue;
-        if (S_ISDIR(st.st_mode))
-            gg_remove(path);
-        else
-            unlink(path);
-    }
-    if (dir)
-        closedir(dir);
-    rmdir(folder);
 }
 
 static int gg_main(const struct gg_options *o)
