@@ -649,6 +649,8 @@ check_part()
         flavour default
         build_tests
         { have ip && need_ucx; } || ! can_install || install "four hosts on one machine" iproute2 libucx-dev || :
+        LIMIT=3600 one glm_random "$DIR/tests/t_glm_random" --problems 5000
+        sed 's/^/    /' "$LOGS/glm_random.log"
         one run_glm_optima env TMP= sh tests/run_glm_optima.sh "$(cd "$DIR" && pwd)/gyre"
         LIMIT=3600 one run_glm_kill env TMP= sh tests/run_glm_kill.sh "$(cd "$DIR" && pwd)/gyre"
         LIMIT=3600 one run_glm_scale env TMP= sh tests/run_glm_scale.sh "$(cd "$DIR" && pwd)/gyre"

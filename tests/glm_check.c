@@ -43,6 +43,14 @@ static int gc_fits(const struct gp_case *c, int solver)
     }
 }
 
+static int gc_has_label(const struct gp_case *c, float label)
+{
+    int has = 0;
+    for (int i = 0; i < c->rows; i++)
+        has |= c->label[i] >= label && c->label[i] <= label;
+    return has;
+}
+
 const char *gc_refusal(const struct gp_case *c)
 {
     float label[GP_CLASSES + 1];
@@ -51,6 +59,8 @@ const char *gc_refusal(const struct gp_case *c)
         return "no bias that could be free";
     if (gc_loss(c) != GYRE_GLM_SQUARED && gp_classes(c, label) == 1)
         return "one class";
+    if (gc_loss(c) != GYRE_GLM_SQUARED && gp_on(c, GP_FACTOR) && !gc_has_label(c, (float)c->option[GP_FACTOR_LABEL]))
+        return "a weight for a label that no row has";
     if (gp_is_softmax(c))
         return gc_softmax_refusal(c);
     if (solver != GP_AUTO)
@@ -85,13 +95,19 @@ static int gc_may_refuse(const struct gp_case *c, const struct gc_outcome *o)
            || ((o->status == GYRE_E_ARG || o->status == GYRE_E_FORMAT || o->status == GYRE_E_UNSUPPORTED) && gc_is_empty(c));
 }
 
+static int gc_refused(char why[GC_WHY], const struct gc_outcome *o, const char *reason)
+{
+    snprintf(why, GC_WHY, "refused (status %d): %.300s: %.400s", o->status, reason, o->text);
+    return 1;
+}
+
 static int gc_judge_refusal(const struct gp_case *c, const struct gc_outcome *o, const char *reason, char why[GC_WHY])
 {
     const int known = o->status == GYRE_E_ARG || o->status == GYRE_E_FORMAT || o->status == GYRE_E_UNSUPPORTED || o->status == GYRE_E_NOMEM;
     if (!reason && !gc_may_refuse(c, o))
-        return gc_says(why, "refused", o, "status %d: %.400s", o->status, o->text);
+        return gc_refused(why, o, "without reason");
     if (!known)
-        return gc_says(why, "refused", o, "%s, with status %d: %.400s", reason ? reason : "empty", o->status, o->text);
+        return gc_refused(why, o, reason ? reason : "empty");
     if (!o->text[0] || strchr(o->text, '\n') || strlen(o->text) > 500)
         return gc_says(why, "refused", o, "not with one sentence: '%.400s'", o->text);
     return 0;

@@ -171,7 +171,8 @@ static double gp_score(const struct gp_case *c, int i, uint64_t seed)
 static void gp_draw_labels(struct gp_case *c, struct random_draw *d)
 {
     static const float pairs[][2] = { { -1, 1 }, { 0, 1 }, { 3, 7 }, { -1, 1 } };
-    const int loss = (int)c->option[GP_LOSS], pair = random_below(d, 4), several = loss != GYRE_GLM_SQUARED && random_percent(d, loss == GYRE_GLM_LOGISTIC ? 35 : 15);
+    const int loss = (int)c->option[GP_LOSS], pair = random_below(d, 4);
+    const int several = loss != GYRE_GLM_SQUARED && random_percent(d, loss == GYRE_GLM_LOGISTIC ? 35 : 15);
     const int classes = 3 + random_below(d, GP_CLASSES - 3), one = random_percent(d, 2), random = random_percent(d, 20);
     const uint64_t planted = random_word(d);
     const double noise = random_percent(d, 30) ? 0 : 0.5, size = random_percent(d, 70) ? 1 : gp_power(d, -3, 3);
@@ -199,7 +200,8 @@ static void gp_draw_weights(struct gp_case *c, struct random_draw *d)
 static void gp_draw_penalty(struct gp_case *c, struct random_draw *d)
 {
     static const int kinds[] = { 66, 15, 18, 1 }; /* l2, l1, both, none */
-    const int hinge = (int)c->option[GP_LOSS] == GYRE_GLM_HINGE && random_percent(d, 90), drawn = gp_pick(d, kinds, 4), kind = hinge && drawn % 2 ? 0 : drawn;
+    const int hinge = (int)c->option[GP_LOSS] == GYRE_GLM_HINGE && random_percent(d, 90), drawn = gp_pick(d, kinds, 4);
+    const int kind = hinge && drawn % 2 ? 0 : drawn; /* l1 alone fits no solver of the hinge loss */
     c->option[GP_L2] = kind == 1 || kind == 3 ? 0 : random_percent(d, 30) ? 1 : (double)gp_short(gp_power(d, -6, 4));
     c->option[GP_L1] = kind == 0 || kind == 3 ? 0 : random_percent(d, 30) ? 1 : (double)gp_short(gp_power(d, -4, 2));
     if (random_percent(d, 40))

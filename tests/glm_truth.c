@@ -11,6 +11,7 @@ typedef long double real;
 #define GT_UNIT 5.5e-20L   /* 2^-64: rounding of long double, or more where it is longer */
 #define GT_GOAL 1e-13L     /* relative gap that ends it */
 #define GT_FALL 0.1L       /* mu from stage to stage */
+#define GT_STEPS 2000
 #define GT_STAGE 40        /* steps of a stage, at most */
 
 /* ---- the problem ---- */
@@ -287,7 +288,7 @@ static real gt_reach(const struct gt_problem *t, const real *w, real p, real mov
 }
 
 /* What a slope of the free weights that is not 0 can make of them. */
-static real gt_free_gap(const struct gt_solve *s, real p, real others)
+static real gt_free_gap(const struct gt_solve *s, const real *w, real p, real others)
 {
     const struct gt_problem *const t = s->t;
     real slope = 0, gap = 0;
@@ -297,22 +298,23 @@ static real gt_free_gap(const struct gt_solve *s, real p, real others)
         return 0;
     for (int n = 0; n < 3; n++) {
         const real far = n ? others + gap : p, moved = t->l2 > 0 ? sqrtl(2 * far / t->l2) : 2 * p / t->l1;
-        gap = slope * gt_reach(t, s->w, p, moved);
+        gap = slope * gt_reach(t, w, p, moved);
     }
     return gap;
 }
 
-static real gt_gap(const struct gt_solve *s, real p, real row_gaps)
+/* u belongs to the dual numbers, which need not be those of w's slopes. */
+static real gt_gap(const struct gt_solve *s, const real *w, real p, real row_gaps)
 {
     const struct gt_problem *const t = s->t;
     real gap = row_gaps, excess = 0;
     for (int k = 0; k < t->classes; k++)
         for (int j = 0; j < t->width; j++)
             if (gt_is_penalised(t, j))
-                gap += gt_weight_gap(t, s->w[k * t->width + j], s->u[k * t->width + j], &excess);
+                gap += gt_weight_gap(t, w[k * t->width + j], s->u[k * t->width + j], &excess);
     if (excess > 0)
         gap += excess * (t->l1 > 0 ? p / t->l1 : (real)INFINITY); /* |w|_1 at the optimum is at most that */
-    return gap + gt_free_gap(s, p, gap);
+    return gap + gt_free_gap(s, w, p, gap);
 }
 
 /* ---- Newton's method ---- */
@@ -416,14 +418,39 @@ static int gt_search(struct gt_solve *s, real f, real slope)
 }
 
 /* What has been found at w: P, and P less the gap, are kept where they are better. Returns the gap. */
-static real gt_keep(const struct gt_solve *s, real row_gaps, struct gt_optimum *out)
+static real gt_keep(const struct gt_solve *s, const real *w, real row_gaps, struct gt_optimum *out)
 {
     struct gt_value at;
-    gt_value_at(s->t, s->w, &at);
-    const real gap = gt_gap(s, at.p, row_gaps), noise = at.error + 64 * GT_UNIT * at.p, lower = at.p - gap - gap * 1e-12L - noise;
+    gt_value_at(s->t, w, &at);
+    const real gap = gt_gap(s, w, at.p, row_gaps), noise = at.error + 64 * GT_UNIT * at.p, lower = at.p - gap - gap * 1e-12L - noise;
     out->upper = at.p + noise < out->upper ? at.p + noise : out->upper;
     out->lower = lower > out->lower ? lower : out->lower;
     return gap;
+}
+
+/* Of the hinge loss: the point that the step leads to, with the dual numbers that it foretells. Those of the new scores would have lost their digits, where
+ * mu is small; these make the same u as the new weights, to rounding. */
+static void gt_foretell(struct gt_solve *s, struct gt_optimum *out)
+{
+    const struct gt_problem *const t = s->t;
+    struct gt_row_value r = { 0 };
+    real row_gaps = 0, size;
+    memset(s->u, 0, (size_t)s->all * sizeof *s->u);
+    for (int j = 0; j < s->all; j++)
+        s->trial[j] = s->w[j] - s->g[j];
+    for (int i = 0; i < t->rows; i++) {
+        const real *const x = t->x + (size_t)i * (size_t)t->width;
+        if (!(t->c[i] > 0))
+            continue;
+        gt_visit(t, i, s->w, &r);
+        const struct gt_term term = gt_soft_hinge(t->c[i], t->y[i], r.z[0], s->mu);
+        const real alpha = -t->y[i] * (term.slope - term.curve * gt_score(t, i, s->g, &size)), dual = alpha < 0 ? 0 : alpha > t->c[i] ? t->c[i] : alpha;
+        gt_visit(t, i, s->trial, &r);
+        row_gaps += gt_row_gap(t, i, &r, dual);
+        for (int e = t->start[i]; e < t->start[i + 1]; e++)
+            s->u[t->at[e]] += dual * t->y[i] * x[t->at[e]];
+    }
+    gt_keep(s, s->trial, row_gaps, out);
 }
 
 static void gt_run(struct gt_solve *s, struct gt_optimum *out)
@@ -433,9 +460,9 @@ static void gt_run(struct gt_solve *s, struct gt_optimum *out)
     const double cost = (double)s->all * s->all * ((double)t->rows * (double)(share * share) / 2 + s->all / 6.0 + 4) + 100.0 * t->rows;
     const int smooth = gt_is_smooth(t);
     int still = 0, stage = 0; /* steps that brought nothing; steps with this mu */
-    for (s->mu = out->upper / terms; s->work > 0 && still < 4; s->work -= cost, out->steps++) {
+    for (s->mu = out->upper / terms; s->work > 0 && still < 4 && out->steps < GT_STEPS; s->work -= cost, out->steps++) {
         real row_gaps;
-        const real f = gt_smooth(s, s->w, 1, &row_gaps), gap = gt_keep(s, row_gaps, out);
+        const real f = gt_smooth(s, s->w, 1, &row_gaps), gap = gt_keep(s, s->w, row_gaps, out);
         if (out->upper - out->lower <= GT_GOAL * out->upper)
             return;
         if (!smooth && (gap <= 2 * terms * s->mu || stage >= GT_STAGE)) {
@@ -446,6 +473,8 @@ static void gt_run(struct gt_solve *s, struct gt_optimum *out)
             continue;
         }
         const real slope = gt_step(s);
+        if (t->loss == GYRE_GLM_HINGE)
+            gt_foretell(s, out);
         const int stands = !gt_search(s, f, slope) || slope < 1e-30L * out->upper;
         still = stands && smooth ? still + 1 : 0;
         stage = stands ? GT_STAGE : stage + 1;

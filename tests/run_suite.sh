@@ -42,10 +42,12 @@ wanted() { case " ${TESTS:-$1} " in *" $1 "*) ;; *) return 1 ;; esac; }
     for program in "$DIR"/tests/t_*; do
         case $SUITE/${program##*/} in ppc/t_ops) continue ;; esac
         wanted "${program##*/}" || continue
-        # fewer nets where a program runs many times slower: what 300 of them hold is counted elsewhere
+        # fewer nets or problems where a program runs many times slower: what 300 of them hold is counted elsewhere
         case $SUITE/${program##*/} in
         ppc/t_random) fewer='--nets 150' ;;
         tsan/t_random|coverage/t_random) fewer='--nets 80' ;;
+        asan/t_glm_random) fewer='--problems 120 --seconds 60' ;;
+        tsan/t_glm_random|ppc/t_glm_random|coverage/t_glm_random) fewer='--problems 40 --seconds 120' ;;
         *) fewer= ;;
         esac
         [ ! -x "$program" ] || echo "$(basename "$program") ${RUNNER:-} $program${fewer:+ $fewer}"

@@ -8,8 +8,7 @@
  *     --one TEXT                     one problem: "seed=17", or as a failing one is printed; says what comes out
  *     --seconds X                    of a training, at most (10)
  *     --plain                        failing problems are not made smaller */
-#include "../engine/base/clock.h"
-#include "glm_check.h"
+#include "glm_attempt.h"
 #include "t.h"
 #include <dirent.h>
 #include <signal.h>
@@ -63,8 +62,6 @@ struct gg_job {
     int counts; /* for what is printed in the end; and faults are planted */
 };
 
-static void gg_path(char path[400], const char *name) { snprintf(path, 400, "%s/%s", gg_folder, name); }
-
 static void gg_remove(const char *folder)
 {
     DIR *const dir = opendir(folder);
@@ -84,237 +81,6 @@ static void gg_remove(const char *folder)
     rmdir(folder);
 }
 
-/* ---- rows ---- */
-
-struct gg_rows {
-    int64_t start[GP_ROWS + 1];
-    uint32_t id[GP_ROWS * GP_FEATURES + 1];
-    float value[GP_ROWS * GP_FEATURES + 1];
-};
-static struct gg_rows gg_rows;
-
-static void gg_arrays(const struct gp_case *c, struct gyre_glm_data *data)
-{
-    int64_t entries = 0;
-    int ones = 1;
-    for (int i = 0; i < c->rows; i++) {
-        for (int j = 0; j < c->features; j++) {
-            const float x = c->x[i * c->features + j];
-            if (!gp_has(x))
-                continue;
-            gg_rows.id[entries] = (uint32_t)j;
-            gg_rows.value[entries++] = x;
-            ones &= x >= 1 && x <= 1;
-        }
-        gg_rows.start[i + 1] = entries;
-    }
-    data->rows = c->rows;
-    data->start = gg_rows.start;
-    data->id = gg_rows.id;
-    data->value = ones ? NULL : gg_rows.value;
-    data->label = c->label;
-    data->weight = c->weighted ? c->weight : NULL;
-    data->features = (uint32_t)c->features;
-}
-
-static int gg_write_blocks(const struct gp_case *c, const char *text, const char *blocks, struct gyre_error *error)
-{
-    struct gyre_glm_data from;
-    struct gyre_glm_convert_config convert;
-    FILE *const file = fopen(text, "w");
-    if (!file)
-        return snprintf(error->text, sizeof error->text, "%s cannot be written", text), GYRE_E_IO;
-    gp_svmlight(c, file);
-    fclose(file);
-    gyre_glm_data_default(&from);
-    from.files = &text;
-    from.file_count = 1;
-    from.format = "svmlight";
-    from.features = (uint32_t)c->features;
-    from.log.level = GYRE_LOG_ERROR;
-    gyre_glm_convert_default(&convert);
-    convert.from = &from;
-    convert.to = blocks;
-    convert.block_rows = (int32_t)c->option[GP_BLOCK];
-    convert.threads = 1;
-    return gyre_glm_convert(&convert, 0, NULL, error);
-}
-
-/* Bytes of memory that the rows have not. */
-static size_t gg_memory(const struct gp_case *c)
-{
-    size_t entries = 0;
-    for (int e = 0; e < c->rows * c->features; e++)
-        entries += (size_t)gp_has(c->x[e]);
-    return 1 + (entries * 8 + (size_t)c->rows * 4) * 9 / 10 / (size_t)c->option[GP_RANKS];
-}
-
-/* ---- a training ---- */
-
-struct gg_training {
-    const struct gp_case *c;
-    struct gyre_glm_data data;
-    struct gyre_glm_config config;
-    float factor, factor_label;
-    int stop; /* after so many epochs; 0: never */
-};
-
-static int gg_progress(void *user, const struct gyre_glm_progress *p)
-{
-    const struct gg_training *const t = user;
-    return t->stop && p->epoch >= t->stop;
-}
-
-static void gg_configure(struct gg_training *t, struct gyre_job *job, const char *run)
-{
-    static const char *const solvers[] = { NULL, "sdca", "newton", "l1" };
-    const double *const option = t->c->option;
-    struct gyre_glm_config *const g = &t->config;
-    gyre_glm_config_default(g);
-    g->train = &t->data;
-    g->loss = (int)option[GP_LOSS];
-    g->l1 = option[GP_L1];
-    g->l2 = option[GP_L2];
-    g->bias = option[GP_BIAS];
-    g->bias_free = gp_on(t->c, GP_FREE);
-    g->normalize = gp_on(t->c, GP_NORMALIZE);
-    g->softmax = gp_on(t->c, GP_SOFTMAX);
-    g->balanced = gp_on(t->c, GP_BALANCED);
-    t->factor = (float)option[GP_FACTOR];
-    t->factor_label = (float)option[GP_FACTOR_LABEL];
-    g->weights = gp_on(t->c, GP_FACTOR);
-    g->weight_label = &t->factor_label;
-    g->weight_factor = &t->factor;
-    g->solver = solvers[(int)option[GP_SOLVER]];
-    g->threads = (int)option[GP_THREADS];
-    g->pin = GYRE_PIN_OFF;
-    g->job = job;
-    g->gap = option[GP_GAP];
-    g->target = option[GP_TARGET];
-    g->validation = option[GP_VALIDATION];
-    g->test = gp_on(t->c, GP_VALIDATION) ? &t->data : NULL;
-    g->epochs = (int)option[GP_EPOCHS];
-    g->every = (int)option[GP_EVERY];
-    g->seed = (uint64_t)option[GP_ORDER];
-    g->memory_bytes = (int)option[GP_SOURCE] == GP_STREAMED ? gg_memory(t->c) : 0;
-    g->folder = gp_on(t->c, GP_FOLDER) ? run : NULL;
-    g->overwrite = gp_on(t->c, GP_FOLDER);
-    g->log.level = GYRE_LOG_ERROR;
-    g->progress = gg_progress;
-    g->user = t;
-}
-
-static void gg_take_parts(const struct gyre_glm *model, struct gc_outcome *o)
-{
-    struct gyre_glm_info info;
-    struct gyre_glm_part part;
-    gyre_glm_get_info(model, &info);
-    o->models = info.models;
-    o->classes = info.classes;
-    o->features = info.features;
-    const size_t width = (size_t)info.features + (info.bias > 0);
-    for (int k = 0; k < info.models && k < GP_CLASSES && width <= GP_WIDTH; k++) {
-        if (gyre_glm_get_part(model, k, &part) != GYRE_OK)
-            continue;
-        o->part[k].objective = part.objective;
-        o->part[k].bound = part.bound;
-        o->part[k].loss = part.loss;
-        o->part[k].epochs = part.epochs;
-        o->part[k].why[0] = 0; /* a part's own reason, where the interface has one, goes here */
-        memcpy(o->part[k].weight, part.weight, width * sizeof *part.weight);
-    }
-}
-
-static int gg_same(double a, double b) { return (isnan(a) && isnan(b)) || (a <= b && a >= b); }
-
-/* What is judged is what the file holds; it must be what the model had. */
-static void gg_through_file(const struct gyre_glm *model, const char *path, struct gc_outcome *o)
-{
-    struct gc_outcome before = *o;
-    struct gyre_glm *loaded = NULL;
-    struct gyre_error error = { 0 };
-    gg_take_parts(model, &before);
-    if (gyre_glm_save(model, path, &error) != GYRE_OK || gyre_glm_load(&loaded, path, &error) != GYRE_OK) {
-        snprintf(o->file, sizeof o->file, "%.190s", error.text);
-        return;
-    }
-    gg_take_parts(loaded, o);
-    gyre_glm_close(loaded);
-    for (int k = 0; k < o->models && k < GP_CLASSES; k++) {
-        const struct gc_part *const a = &before.part[k], *const b = &o->part[k];
-        if (!gg_same(a->objective, b->objective) || !gg_same(a->bound, b->bound) || !gg_same(a->loss, b->loss) || a->epochs != b->epochs)
-            snprintf(o->file, sizeof o->file, "part %d was loaded with other facts than it was saved with", k);
-        for (int j = 0; j < GP_WIDTH; j++)
-            if (!gg_same((double)a->weight[j], (double)b->weight[j]))
-                snprintf(o->file, sizeof o->file, "weight %d of part %d is %.9g in the file, not %.9g", j, k, (double)b->weight[j], (double)a->weight[j]);
-    }
-}
-
-static void gg_train(struct gg_training *t, int rank, struct gc_outcome *o)
-{
-    struct gyre_glm *model = NULL;
-    struct gyre_glm_report report = { 0 };
-    struct gyre_error error = { 0 };
-    char path[400], name[40];
-    const int64_t began = gy_clock_ns();
-    *o = (struct gc_outcome){ .ranks = (int)t->c->option[GP_RANKS], .threads = (int)t->c->option[GP_THREADS] };
-    o->status = gyre_glm_train(&model, &t->config, &report, &error);
-    o->seconds = (double)(gy_clock_ns() - began) * 1e-9;
-    snprintf(o->text, sizeof o->text, "%s", o->status == GYRE_OK ? "" : error.text);
-    if (!gc_is_model(o))
-        return;
-    snprintf(o->solver, sizeof o->solver, "%s", report.solver ? report.solver : "none");
-    snprintf(o->why, sizeof o->why, "%s", report.why ? report.why : "none");
-    o->objective = report.objective;
-    o->bound = report.bound;
-    o->gap = report.gap;
-    o->epochs = report.epochs;
-    o->streamed = report.streamed;
-    snprintf(name, sizeof name, "model%d.txt", rank);
-    gg_path(path, name);
-    gg_through_file(model, path, o);
-    gyre_glm_close(model);
-}
-
-/* All of the problem by one rank: first until it is stopped, where it is to be, then to the end. */
-static int gg_rank(const struct gg_job *job, struct gyre_job *ranks, int rank)
-{
-    static struct gg_training t; /* large */
-    static char blocks[400], run[400];
-    static const char *files[] = { blocks };
-    const struct gp_case *const c = job->c;
-    if (job->plant == GG_HANGS && rank == 0)
-        pause();
-    if (job->plant == GG_CRASHES)
-        abort();
-    gg_path(blocks, "rows.blocks");
-    gg_path(run, "run");
-    t = (struct gg_training){ .c = c, .stop = (int)c->option[GP_STOP] };
-    gyre_glm_data_default(&t.data);
-    if (gp_on(c, GP_SOURCE)) {
-        t.data.files = files;
-        t.data.file_count = 1;
-    } else
-        gg_arrays(c, &t.data);
-    gg_configure(&t, ranks, run);
-    if (gp_on(c, GP_BEFORE)) { /* the folder holds another run, which is to be removed */
-        t.config.l2 *= 2;
-        t.stop = 0;
-        gg_train(&t, rank, &gg_shared->out[0][rank]);
-        t.config.l2 = c->option[GP_L2];
-        t.stop = (int)c->option[GP_STOP];
-    }
-    memset(&gg_shared->out[0][rank], 0, sizeof gg_shared->out[0][rank]);
-    if (t.stop) {
-        gg_train(&t, rank, &gg_shared->out[0][rank]);
-        t.stop = 0;
-        t.config.overwrite = 0;
-        t.config.resume = 1;
-    }
-    gg_train(&t, rank, &gg_shared->out[1][rank]);
-    return 0;
-}
-
 /* ---- ranks ---- */
 
 /* From now on this process has so many seconds; 0: as many as it wants. */
@@ -330,6 +96,16 @@ static void gg_variable(const char *name, int value)
     char text[16];
     snprintf(text, sizeof text, "%d", value);
     setenv(name, text, 1);
+}
+
+static void gg_rank(const struct gg_job *job, struct gyre_job *ranks)
+{
+    const int rank = gyre_job_rank(ranks);
+    if (job->plant == GG_HANGS && rank == 0)
+        pause();
+    if (job->plant == GG_CRASHES)
+        abort();
+    ga_rank(job->c, ranks, gg_folder, &gg_shared->out[0][rank], &gg_shared->out[1][rank]);
 }
 
 static void gg_rank_process(const struct gg_job *job, int rank, const char *name, double seconds)
@@ -350,7 +126,7 @@ static void gg_rank_process(const struct gg_job *job, int rank, const char *name
         snprintf(gg_shared->out[1][rank].text, sizeof gg_shared->out[1][rank].text, "%s", error.text);
         _exit(0);
     }
-    gg_rank(job, ranks, rank);
+    gg_rank(job, ranks);
     gyre_job_close(ranks);
     fflush(stdout);
     _exit(0);
@@ -393,10 +169,10 @@ static int gg_ranks(const struct gg_job *job, double seconds, char why[GC_WHY])
 /* Both ranks found the same. */
 static int gg_ranks_agree(const struct gc_outcome *a, const struct gc_outcome *b, char why[GC_WHY])
 {
-    int same = a->status == b->status && strcmp(a->why, b->why) == 0 && gg_same(a->objective, b->objective) && gg_same(a->bound, b->bound)
+    int same = a->status == b->status && strcmp(a->why, b->why) == 0 && ga_same(a->objective, b->objective) && ga_same(a->bound, b->bound)
                && a->models == b->models;
     for (int k = 0; k < a->models && k < GP_CLASSES && same; k++)
-        same &= memcmp(a->part[k].weight, b->part[k].weight, sizeof a->part[k].weight) == 0 && gg_same(a->part[k].objective, b->part[k].objective);
+        same &= memcmp(a->part[k].weight, b->part[k].weight, sizeof a->part[k].weight) == 0 && ga_same(a->part[k].objective, b->part[k].objective);
     if (!same)
         snprintf(why, GC_WHY, "ranks (%s): rank 0 has status %d, %s, %.17g, %.17g; rank 1 %d, %s, %.17g, %.17g or other weights; %.200s", a->solver, a->status,
                  a->why, a->objective, a->bound, b->status, b->why, b->objective, b->bound, b->text);
@@ -519,21 +295,19 @@ static int gg_check(const struct gg_job *job, double seconds, char why[GC_WHY])
 {
     const struct gp_case *const c = job->c;
     struct gyre_error error = { 0 };
-    char text[400], blocks[400], run[400];
+    char run[400];
     struct gc_outcome (*const out)[GG_RANKS] = gg_shared->out;
     memset(out, 0, sizeof gg_shared->out);
-    gg_path(run, "run");
+    snprintf(run, sizeof run, "%s/run", gg_folder);
     gg_remove(run);
-    gg_path(text, "rows.svm");
-    gg_path(blocks, "rows.blocks");
-    if (gp_on(c, GP_SOURCE) && gg_write_blocks(c, text, blocks, &error) != GYRE_OK)
+    if (gp_on(c, GP_SOURCE) && ga_write_blocks(c, gg_folder, &error) != GYRE_OK)
         return snprintf(why, GC_WHY, "conversion (none): %.600s", error.text), 1;
     if (c->option[GP_RANKS] > 1) {
         if (gg_ranks(job, seconds, why) || gg_ranks_agree(&out[1][0], &out[1][1], why) || gg_ranks_agree(&out[0][0], &out[0][1], why))
             return 1;
     } else {
         gg_limit(seconds);
-        gg_rank(job, NULL, 0);
+        gg_rank(job, NULL);
         gg_limit(0);
     }
     if (gp_on(c, GP_STOP) && out[0][0].status == GYRE_E_STOPPED && gg_judge(c, &out[0][0], 0, why))
@@ -591,7 +365,8 @@ static void gg_show(const struct gp_case *c, const char *why)
 
 static void gg_smaller(struct gp_case *c, const char *why)
 {
-    struct gg_failing f = { .seconds = strncmp(why, "hang", 4) == 0 ? 0.3 : gg_seconds };
+    const int slow = strncmp(why, "hang", 4) == 0 || strncmp(why, "slow", 4) == 0;
+    struct gg_failing f = { .seconds = slow ? gg_seconds / 10 : gg_seconds };
     const struct gg_job job = { c, GG_NONE, 0 };
     char last[GC_WHY] = "";
     snprintf(f.why, sizeof f.why, "%s", why);
