@@ -4,7 +4,7 @@
  * small enough. The gap is that of the dual numbers which the slopes make. Each of its terms is written as a sum of what cannot be negative (the differences
  * of the Fenchel-Young inequality), so that nothing cancels. */
 #include "glm_truth.h"
-#include "../engine/gyre.h"
+#include "../engine/gyre_glm.h"
 
 typedef long double real;
 

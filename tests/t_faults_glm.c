@@ -5,7 +5,7 @@
 #include "data_files.h"
 #include "faults_device.h"
 
-#include "../engine/gyre.h"
+#include "../engine/gyre_glm.h"
 #include "../io/blocks.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */

@@ -7,6 +7,7 @@
 
 #include "../engine/base/clock.h"
 #include "../engine/base/rng.h"
+#include "../engine/gyre_glm.h"
 #include "../engine/job.h"
 #include "../net/node.h"
 #include "t.h"

@@ -3,6 +3,7 @@
  * same run again. Known optima where the data sets are there, rows by formula otherwise. */
 #include "../engine/glm/sdca.h"
 #include "../engine/glm/stream.h"
+#include "../engine/gyre_glm.h"
 #include "glm_data.h"
 #include "glm_ranks.h"
 

@@ -114,7 +114,7 @@ static struct tr_row tr_row(const struct tr *t, int i)
     double square = 0;
     for (int64_t k = t->start[i]; k < t->start[i + 1]; k++)
         square += (double)t->value[k] * (double)t->value[k];
-    const double scale = t->normalize && square > 0 ? 1 / sqrt(square) : 1; /* as it is defined: in double */
+    const double scale = t->normalize && square > 0 ? (double)(float)(1 / sqrt(square)) : 1; /* as it is defined: a float */
     for (int64_t k = t->start[i]; k < t->start[i + 1]; k++)
         r.x[t->id[k]] = (long double)scale * (long double)t->value[k];
     if (p->bias != 0)

@@ -131,7 +131,7 @@ static double glm_model_scale(const struct gy_glm_scorer *s, const struct gy_row
     if (!s->normalize)
         return 1;
     const double length = glm_model_length(rows, begin, end);
-    return length > 0 ? 1 / length : 1;
+    return length > 0 ? (double)(float)(1 / length) : 1; /* as rows are scaled in training */
 }
 
 /* Ids rise: those that the model has come first. */

@@ -87,7 +87,7 @@ static double referee_off(const struct referee_sum *sum, double count) { return 
 
 /* ---- a row ---- */
 
-/* 1 / |x| where rows are to have length 1; what prediction does. */
+/* 1 / |x| as a float where rows are to have length 1; what training and prediction do. */
 static double referee_scale(const struct referee *r, const struct gy_rows *rows, int32_t i)
 {
     double sum = 0;
@@ -96,7 +96,7 @@ static double referee_scale(const struct referee *r, const struct gy_rows *rows,
         return own;
     for (uint32_t k = gy_rows_begin(rows, i); k < gy_rows_end(rows, i); k++)
         sum += rows->value ? (double)rows->value[k] * (double)rows->value[k] : own * own;
-    return sum > 0 ? own / sqrt(sum) : own;
+    return sum > 0 ? own * (double)(float)(1 / sqrt(sum)) : own;
 }
 
 /* Ids rise: those that the model has come first. */
