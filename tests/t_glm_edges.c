@@ -266,8 +266,72 @@ static void test_starved(void)
     }
 }
 
+/* ---- the hinge loss ---- */
+
+#define ED_HINGE_ROWS 6
+#define ED_HINGE_FEATURES 4
+
+/* A few rows of features of wild scales; odd cases have class weights of 10,000. */
+static void ed_hinge_make(struct glm_data *data, struct gy_glm_problem *problem, int number)
+{
+    const uint64_t seed = (uint64_t)number;
+    const int rows = 2 + number % (ED_HINGE_ROWS - 1), features = 1 + number / 5 % ED_HINGE_FEATURES;
+    *problem = (struct gy_glm_problem){ .loss = GY_GLM_HINGE, .l2 = pow(10, -4.0 * (double)gy_rng_uniform(seed, 1, 0, 0)), .bias = number % 3 == 0,
+                                        .target = GY_GLM_TARGET_CLASS, .positive = 1, .class_weight = { 1, number % 2 ? 10000.0f : 1.0f } };
+    memset(data, 0, sizeof *data);
+    data->rows = rows;
+    data->start = glm_data_grow(NULL, (size_t)(rows + 1) * sizeof *data->start);
+    data->label = glm_data_grow(NULL, (size_t)rows * sizeof *data->label);
+    data->id = glm_data_grow(NULL, (size_t)(rows * features) * sizeof *data->id);
+    data->value = glm_data_grow(NULL, (size_t)(rows * features) * sizeof *data->value);
+    data->start[0] = 0;
+    for (int i = 0; i < rows; i++) {
+        for (int j = 0; j < features; j++) {
+            const uint64_t at = (uint64_t)(i * features + j);
+            if (gy_rng_uniform(seed, 2, 0, at) < 0.3f)
+                continue;
+            data->id[data->entries] = (uint32_t)j;
+            data->value[data->entries++] = gy_rng_normal(seed, 3, 0, at) * powf(10, 6 * gy_rng_uniform(seed, 4, 0, at) - 3);
+        }
+        data->start[i + 1] = data->entries;
+        data->label[i] = gy_rng_uniform(seed, 5, 0, (uint64_t)i) < 0.5f ? 1.0f : -1.0f;
+    }
+    data->feed.features = (uint32_t)features;
+    glm_data_cut(data, 1, 1);
+}
+
+/* What the run says is what its weights and dual numbers are, "gap" is said where that holds, and nothing is worse than where it began. */
+static void test_hinge(void)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    int reached = 0;
+    for (int number = 0; number < 600; number++) {
+        struct gy_glm_problem problem;
+        struct gy_glm_certificate at = { 0 }, zero = { 0 };
+        struct gy_error err = { 0 };
+        struct glm_data data;
+        float w[ED_HINGE_FEATURES + 1] = { 0 }, none[ED_HINGE_FEATURES + 1] = { 0 }, dual[ED_HINGE_ROWS];
+        ed_hinge_make(&data, &problem, number);
+        struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .stop = { .gap = 1e-4 }, .w = w, .dual = dual };
+        T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK);
+        T_CHECK_MSG(gy_glm_newton()->solve(&run, &err) == GY_OK, "problem %d: %s", number, err.text);
+        T_CHECK(gy_glm_certify(&run, none, NULL, &zero, &err) == GY_OK && gy_glm_certify(&run, w, dual, &at, &err) == GY_OK);
+        gy_pool_close(run.pool);
+        const int holds = at.gap <= run.stop.gap * at.primal, is_said = run.why && strcmp(run.why, "gap") == 0;
+        reached += holds;
+        T_CHECK_MSG(holds == is_said && fabs(at.primal - run.result.primal) <= 1e-9 * at.primal && fabs(at.dual - run.result.dual) <= 1e-9 * at.primal &&
+                        at.primal <= zero.primal * (1 + 1e-12),
+                    "problem %d: P %.9g of %g, bound %.9g; said to be %.9g, %.9g until %s", number, at.primal, zero.primal, at.dual, run.result.primal,
+                    run.result.dual, run.why);
+        glm_data_free(&data);
+    }
+    printf("hinge: %d of 600 reach their goal\n", reached);
+    T_CHECK(reached > 480);
+}
+
 int main(void)
 {
+    test_hinge();
     test_starved();
     test_empty();
     test_sums();

@@ -33,15 +33,18 @@ GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, const char 
 {
     struct gy_glm_run *const run = nw->run;
     const struct gy_glm_certificate *const at = &run->result;
-    int validated;
+    int validated, late = run->stop.seconds > 0 && (double)(gy_clock_ns() - nw->began) * 1e-9 >= run->stop.seconds;
     run->epochs = run->first_epoch + ++watch->epoch;
     run->rounds = nw->rounds;
     GY_TRY(nw_tell(nw, run->epochs, err));
     GY_TRY(nw_validated(nw, watch, &validated, err));
+    if (run->stop.seconds > 0)
+        GY_TRY(gy_job_any(run->job, late, &late, err));
     *why = run->stop.gap > 0 && at->gap <= run->stop.gap * fabs(at->primal)        ? "gap"
            : run->stop.target > 0 && at->primal <= run->stop.target                ? "target"
            : validated                                                             ? "validation"
            : run->epochs >= (run->stop.epochs > 0 ? run->stop.epochs : NW_EPOCHS) ? "epochs"
+           : late                                                                  ? "time"
                                                                                    : NULL;
     return GY_OK;
 }
