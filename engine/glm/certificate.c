@@ -11,6 +11,7 @@
 #include "sums.h"
 
 #define CERT_ROWS 2048
+#define CERT_ROWS_SHARED 128
 #define CERT_LOGS 512
 #define CERT_STRIPS 8
 #define CERT_FEATURES 4096 /* of a tile that adds strips */
@@ -216,6 +217,16 @@ static int cert_close_vector(struct cert_pass *p, struct gy_error *err)
 
 /* ---- passes ---- */
 
+/* Views of few rows are this thread's alone: others would wake for longer than they work. */
+static void cert_run(struct cert_pass *p, int64_t tiles)
+{
+    if (p->rows.count >= CERT_ROWS_SHARED)
+        gy_pool_run(p->run->pool, cert_tile, p, tiles);
+    else
+        for (int64_t tile = 0; tile < tiles; tile++)
+            cert_tile(p, tile, 0);
+}
+
 /* sums[0] losses, [1] conjugates. */
 static int cert_rows(struct cert_pass *p, const float *dual, double sums[2], struct gy_error *err)
 {
@@ -226,7 +237,7 @@ static int cert_rows(struct cert_pass *p, const float *dual, double sums[2], str
             return GY_OK;
         p->dual = dual ? dual + (p->rows.first - feed->first) : NULL;
         const int64_t pieces = p->w ? gy_ceil_div(p->rows.count, CERT_ROWS) : 0;
-        gy_pool_run(p->run->pool, cert_tile, p, pieces + (p->u ? p->strips : 0));
+        cert_run(p, pieces + (p->u ? p->strips : 0));
         for (int64_t k = 0; k < pieces; k++) {
             sums[0] += p->piece[k].loss;
             sums[1] += p->piece[k].conjugate;

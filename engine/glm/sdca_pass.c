@@ -344,10 +344,10 @@ static int sdca_visit(struct gy_sdca *s, struct gy_error *err)
     for (s->slice = 0; s->slice < s->slices; s->slice++) {
         const int64_t since = s->visited;
         sdca_run(s, sdca_visit_tile, s->fan);
-        s->unmet += s->count / s->slices;
+        s->visited = before + s->count * (s->slice + 1) / s->slices;
+        s->unmet += s->visited - since; /* more than 0 after the last slice, however few rows there are */
         if (s->unmet >= s->meet_every)
             sdca_meet_threads(s);
-        s->visited = before + s->count * (s->slice + 1) / s->slices;
         sdca_average(s, s->visited, since);
         GY_TRY(sdca_meet_ranks(s, s->visited, err));
     }
