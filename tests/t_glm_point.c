@@ -7,7 +7,7 @@
 #include <float.h>
 
 /* How a run ends. */
-enum { PT_GAP, PT_EPOCHS, PT_TARGET, PT_VALIDATION, PT_STOPPED, PT_TIME, PT_ENDS, PT_ROUNDING = PT_ENDS, PT_ALL };
+enum { PT_GAP, PT_EPOCHS, PT_TARGET, PT_VALIDATION, PT_STOPPED, PT_TIME, PT_ENDS, PT_ROUNDING = PT_ENDS, PT_LONG, PT_ALL };
 static const char *const pt_name[PT_ENDS] = { "gap", "epochs", "target", "validation", "stopped", "time" };
 
 struct pt_left {
@@ -44,7 +44,7 @@ static void pt_run(struct gs_case *c, int end, struct pt_left *left)
         [PT_GAP] = { .gap = 1e-4, .epochs = 300 }, [PT_EPOCHS] = { .gap = 1e-9, .epochs = 12 }, [PT_TARGET] = { .target = 1e-300, .gap = 1e-5, .epochs = 50 },
         [PT_VALIDATION] = { .validation = 0.01, .epochs = 50, .every = 3 }, [PT_STOPPED] = { .gap = 1e-7, .epochs = 100 },
         [PT_TIME] = { .gap = 1e-12, .epochs = 100, .seconds = 1e-7 },
-        [PT_ROUNDING] = { .gap = 1e-15, .epochs = 3000 },
+        [PT_ROUNDING] = { .gap = 1e-15, .epochs = 3000 }, [PT_LONG] = { .gap = 1e-4, .epochs = 1000 },
     };
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_error err = { 0 };
@@ -84,6 +84,53 @@ static void pt_case(uint64_t number, int end)
     free(left.w);
     free(left.dual);
     glm_data_free(&c.data);
+}
+
+/* ---- small problems ---- */
+
+/* Fewer rows than threads, and windows of a row: what threads have done counts all the same. */
+static void pt_few(int loss, int rows, int threads, int views, int resident)
+{
+    struct gs_case c = { .threads = threads };
+    struct pt_left left;
+    const struct glm_data_kind kind = { .rows = rows, .features = 4, .most = 4, .values = 1, .regression = loss == GY_GLM_SQUARED, .seed = 3 };
+    glm_data_random(&c.data, &kind);
+    glm_data_cut(&c.data, views, resident);
+    c.problem = (struct gy_glm_problem){ .loss = loss, .l2 = 2, .bias = 1, .class_weight = { 1, 1 }, .positive = 1,
+                                         .target = loss == GY_GLM_SQUARED ? GY_GLM_TARGET_VALUE : GY_GLM_TARGET_CLASS };
+    pt_run(&c, PT_GAP, &left);
+    T_CHECK_MSG(strcmp(left.why, "gap") == 0, "loss %d, %d rows in %d views%s, %d threads: '%s' after %d passes, P %g, D %g", loss, rows, views,
+                resident ? "" : " that stream", threads, left.why, left.epochs, left.at.primal, left.at.dual);
+    free(left.w);
+    free(left.dual);
+    glm_data_free(&c.data);
+}
+
+static void pt_fewest(void)
+{
+    for (int loss = 0; loss < GY_GLM_LOSSES; loss++)
+        for (int rows = 1; rows <= 5; rows++)
+            for (int threads = 1; threads <= 4; threads++)
+                for (int form = 0; form < 4; form++)
+                    pt_few(loss, rows, threads, form < 2 ? 1 : rows, form % 2);
+}
+
+/* Problems on which the centre brings nothing: without it passes reach the gap. Numbers differ by processor, and so may one of them or two. */
+static void pt_turns(void)
+{
+    static const uint64_t number[] = { 820, 1079, 1774, 1891, 1950, 2000, 2122, 2736 };
+    int reached = 0;
+    for (size_t k = 0; k < GY_COUNT(number); k++) {
+        struct gs_case c;
+        struct pt_left left;
+        gs_make(&c, number[k], -1);
+        pt_run(&c, PT_LONG, &left);
+        reached += strcmp(left.why, "gap") == 0;
+        free(left.w);
+        free(left.dual);
+        glm_data_free(&c.data);
+    }
+    T_CHECK_MSG(reached >= 6, "%d of %zu problems", reached, GY_COUNT(number));
 }
 
 /* ---- passes that bring nothing ---- */
@@ -135,5 +182,7 @@ int main(int argc, char **argv)
         for (int threads = 1; threads <= 2; threads++)
             pt_rounding(loss, threads);
     pt_stalled();
+    pt_fewest();
+    pt_turns();
     T_END("t_glm_point");
 }

@@ -3,7 +3,7 @@
 #include "patience.h"
 #include <float.h>
 
-#define PATIENCE_EPOCHS 100    /* in which the difference must become less by PATIENCE_PART of it */
+#define PATIENCE_EPOCHS 200    /* in which the difference must become less by PATIENCE_PART of it */
 #define PATIENCE_PART 0.1
 #define PATIENCE_SPURT 4.0     /* times faster than so far it may become less in the epochs that are left */
 #define PATIENCE_ROUNDING 1e-6 /* of P: a gap that floats leave, of 24 bits in weights, dual numbers and scores */

@@ -14,7 +14,7 @@ struct gy_glm_patience {
 GY_INT void gy_glm_patience_begin(struct gy_glm_patience *patience, int epoch);
 /* A certificate with a bound was made after that epoch. */
 GY_INT void gy_glm_patience_note(struct gy_glm_patience *patience, const struct gy_glm_certificate *at, int epoch);
-/* "stalled" or "rounding" where a hundred epochs have brought less than a tenth, and the gap cannot be reached in the `left` epochs at four times
+/* "stalled" or "rounding" where two hundred epochs have brought less than a tenth, and the gap cannot be reached in the `left` epochs at four times
  * that pace; else NULL, and always where neither a gap nor a target was asked for. */
 GY_INT const char *gy_glm_patience_ends(const struct gy_glm_patience *patience, const struct gy_glm_stop *stop, const struct gy_glm_certificate *at, int epoch,
                                         int left);

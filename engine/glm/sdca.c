@@ -19,6 +19,7 @@
 #define SDCA_GROWN 4.0           /* gap over the best one, from where on the guard steps in */
 #define SDCA_LEAP 3              /* rounds before the first leap */
 #define SDCA_DRIFTED 8.0         /* certified gap over its estimate, from where on u is made afresh */
+#define SDCA_TURN 75             /* passes that have brought nothing, from where on they go on without kappa, or with it again */
 #define SDCA_LOOK 25             /* passes from one certificate to the next, at most, where a gap or a target was asked for */
 
 static int sdca_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
@@ -204,6 +205,7 @@ struct sdca_watch {
     int late;              /* a rank's time is up */
     int looked;            /* epoch of the last certificate with a bound */
     struct gy_glm_patience patience;
+    int turned;            /* epoch of the last change between passes with kappa and without */
     struct gy_glm_progress progress;
 };
 
@@ -290,6 +292,10 @@ static int sdca_check(struct gy_sdca *s, struct sdca_watch *watch, struct gy_err
     }
     watch->looked = watch->epoch;
     gy_glm_patience_note(&watch->patience, &run->result, watch->epoch);
+    if (sdca_has_goal(s) && watch->epoch - (int)gy_max64(watch->patience.gained, watch->turned) >= SDCA_TURN) {
+        s->rest = !s->rest;
+        watch->turned = watch->epoch;
+    }
     return GY_OK;
 }
 

@@ -37,6 +37,7 @@ struct gy_sdca {
     double floor;            /* least sigma that the guard allows */
     int fixed;               /* sigma stays as it is, whatever is measured */
     int plain;               /* kappa stays 0 */
+    int rest;                /* kappa is 0 until passes without it bring nothing either */
     double kappa, first_kappa; /* first_kappa: what it becomes after the first pass, where that went without */
     float *centre, *before;  /* [pitch]; before: the weights when the centre was moved last */
     double move;             /* kappa / 2 |w - centre|^2 after the pass */

@@ -135,9 +135,9 @@ GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead)
 {
     const double l2 = s->run->problem->l2;
     const int rough = s->run->problem->loss == GY_GLM_HINGE; /* too rough to run ahead */
-    struct centre_job job = { .s = s, .kappa = s->kappa == 0 ? s->first_kappa : measured ? centre_kappa(s) : s->kappa };
+    struct centre_job job = { .s = s, .kappa = s->rest ? 0 : s->kappa == 0 ? s->first_kappa : measured ? centre_kappa(s) : s->kappa };
     const double root = sqrt(l2 / (l2 + job.kappa));
-    if (job.kappa == 0)
+    if (job.kappa == 0 && s->kappa == 0)
         return;
     job.ahead = ahead && !s->turned && !rough && s->kappa > 0 ? (float)((1 - root) / (1 + root)) : 0.0f;
     gy_pool_run(s->run->pool, centre_follow_tile, &job, gy_ceil_div(s->dim, CENTRE_TILE));
