@@ -240,8 +240,9 @@ static int gld_tell(struct gy_gld *d, int epoch, const struct gy_glm_certificate
         return GY_OK;
     if (run->dual)
         GY_TRY(gld_fetch(d)); /* the caller may store them */
-    if (run->progress(run->user, &p) == 0)
-        return GY_OK;
+    const int asked = run->progress(run->user, &p);
+    if (asked <= 0)
+        return asked < 0 ? GY_FAIL(&d->err, asked, "the caller failed after epoch %d", epoch) : GY_OK;
     GY_TRY(gld_settle(d));
     return GY_FAIL(&d->err, GY_E_STOPPED, "stopped after epoch %d", epoch);
 }

@@ -106,7 +106,8 @@ struct gy_glm_run {
     int first_epoch;           /* epochs done before, by a run that was interrupted; 0 */
     /* Mean loss on other rows with the present w, for stop.validation; NULL: none. */
     int (*validate)(void *user, const float *w, double *loss, struct gy_error *err);
-    /* After each epoch; non-zero: stop (GY_E_STOPPED with w and dual as they are). NULL: none. */
+    /* After each epoch; above 0: stop (GY_E_STOPPED with w and dual as they are). A status below 0: it failed, maybe on this rank alone, and ends the run
+     * without another sum. NULL: none. */
     int (*progress)(void *user, const struct gy_glm_progress *progress);
     void *user;
     /* What came out. */

@@ -13,7 +13,10 @@ static int nw_tell(struct gy_nw *nw, int epoch, struct gy_error *err)
     const double seconds = (double)(gy_clock_ns() - nw->began) * 1e-9;
     const struct gy_glm_progress progress = { .epoch = epoch, .round = nw->rounds, .rows_done = nw->visited, .seconds = seconds,
         .rows_per_second = seconds > 0 ? (double)nw->visited / seconds : 0, .seconds_left = -1, .at = run->result, .has_certificate = 1 };
-    int stop = run->progress && run->progress(run->user, &progress);
+    const int asked = run->progress ? run->progress(run->user, &progress) : 0;
+    int stop = asked > 0;
+    if (asked < 0)
+        return GY_FAIL(err, asked, "the caller failed after epoch %d", epoch);
     GY_TRY(gy_job_any(run->job, stop, &stop, err));
     return stop ? GY_FAIL(err, GY_E_STOPPED, "the caller asked to stop after epoch %d", epoch) : GY_OK;
 }

@@ -28,7 +28,7 @@ GY_INT struct gy_near gy_referee_loss(int loss, double y, double c, struct gy_ne
         out.value = under > 0 ? under * under : 0;
         slope = under > -e ? 2 * (fabs(under) + e) : 0;
     }
-    out.error = c * (slope * (e + GY_REFEREE_UNIT * (1 + fabs(z.value))) + 2 * ROW_FUNCTION * out.value);
+    out.error = c * (slope * e + 2 * ROW_FUNCTION * out.value);
     out.value *= c;
     return out;
 }

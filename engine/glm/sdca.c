@@ -358,8 +358,9 @@ static int sdca_tell(struct gy_sdca *s, struct sdca_watch *watch, struct gy_erro
         gy_sdca_weights(s, run->w);
     if (run->dual)
         gy_sdca_duals(s, 0);
-    if (run->progress(run->user, progress) == 0)
-        return GY_OK;
+    const int asked = run->progress(run->user, progress);
+    if (asked <= 0)
+        return asked < 0 ? GY_FAIL(err, asked, "the caller failed after pass %d", s->pass) : GY_OK;
     if (!progress->has_certificate)
         GY_TRY(sdca_certify(s, watch, 0, err));
     return GY_FAIL(err, GY_E_STOPPED, "training was stopped after %d passes", s->pass);

@@ -192,10 +192,10 @@ GY_INT int gy_glm_train_progress(void *user, const struct gy_glm_progress *p)
     t->run_epoch = p->epoch;
     want[0] = glm_train_tell(t, p) != 0;
     want[1] = gy_glm_train_due(t);
-    if (t->c.job && !t->apart && gy_job_sum(t->c.job, want, 2, &t->progress_error) != GY_OK)
-        return 1;
-    if (want[1] > 0 && gy_glm_train_keep(t, &t->progress_error) != GY_OK)
-        return 1;
+    if (t->c.job && !t->apart)
+        GY_TRY(gy_job_sum(t->c.job, want, 2, &t->progress_error));
+    if (want[1] > 0)
+        GY_TRY(gy_glm_train_keep(t, &t->progress_error));
     return want[0] > 0;
 }
 

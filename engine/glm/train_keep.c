@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Checkpoints of a linear training: a file a model, "glm-K.safetensors", written by the clock and when the model is done, so that a run which is started
  * again finds those that are done and goes on with the one that is not. */
+#include <errno.h>
+#include <unistd.h>
+
 #include "../base/clock.h"
 #include "../base/file.h"
 #include "../base/hash.h"
@@ -69,6 +72,18 @@ static void keep_fill(struct gy_glm_keep *k, const struct glm_train *t, const st
                                .all_rows = t->source->info.rows, .w = t->run.w, .dual = whole ? NULL : t->dual, .epoch = t->run_epoch };
 }
 
+/* Every model's, as many as there can be: those of the run that comes must not meet the rest of the one before. */
+static int keep_remove(const struct glm_train *t, struct gy_error *err)
+{
+    char path[4096];
+    for (int k = 0; gyre_job_rank(t->c.job) == 0 && k < GY_BLOCKS_CLASSES; k++) {
+        GY_TRY(keep_path(t, k, path, err));
+        if (unlink(path) != 0 && errno != ENOENT)
+            return GY_FAIL(err, GY_E_IO, "%.400s cannot be removed: %s", path, strerror(errno));
+    }
+    return GY_OK;
+}
+
 GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err)
 {
     char path[4096];
@@ -79,7 +94,9 @@ GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err)
         return GY_FAIL(err, GY_E_ARG, "glm config: cross-validation keeps no checkpoints: no folder");
     GY_TRY(gy_file_make_folder(t->c.folder, err));
     GY_TRY(keep_path(t, 0, path, err));
-    if (t->c.resume || t->c.overwrite)
+    if (t->c.overwrite)
+        return keep_remove(t, err);
+    if (t->c.resume)
         return GY_OK;
     there = gy_file_exists(path) != 0;
     if (t->c.job) /* before one of them writes */

@@ -130,10 +130,10 @@ static void solve_keep(struct solve_best *best, const struct gy_glm_verdict *v, 
 {
     const double bound = best->there ? fmax(best->verdict.bound, v->bound) : v->bound;
     best->is_last = !best->there || v->objective < best->verdict.objective;
-    if (best->is_last) {
+    if (best->is_last)
         best->verdict = *v;
+    if (best->is_last || strcmp(why, "stopped") == 0)
         best->why = why;
-    }
     best->verdict.bound = bound;
     best->there = 1;
 }
