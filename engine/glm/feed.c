@@ -149,7 +149,7 @@ GY_INT int gy_glm_feed_resident(struct gy_glm_feed **out, const struct gy_blocks
     int64_t first, end;
     gy_glm_deal(info.rows, part, parts, &first, &end);
     feed_plan(f, info.blocks, first, end);
-    f->feed = (struct gy_glm_feed){ .next = feed_next, .self = f, .first = first, .all_rows = info.rows, .features = info.features,
+    f->feed = (struct gy_glm_feed){ .next = feed_next, .self = f, .first = first, .parts = parts, .all_rows = info.rows, .features = info.features,
                                     .views = (int)f->views, .resident = 1 };
     const int status = feed_fill(f, pool, err);
     if (status != GY_OK) {

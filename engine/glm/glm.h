@@ -53,7 +53,7 @@ struct gy_glm_feed {
     int64_t most_entries;
     int views;             /* of a pass */
     int resident;
-    int has_norms;         /* reserved */
+    int parts;             /* that all rows are dealt to, the same on all ranks; 0 or 1: this is all */
 };
 
 /* How far a model is. Sums in double. */

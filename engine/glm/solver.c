@@ -59,7 +59,7 @@ GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct 
                                                  struct gy_error *err)
 {
     /* ranks know each other's rows, not their entries, and must choose alike */
-    const int alone = feed->rows == feed->all_rows;
+    const int alone = feed->parts <= 1;
     const double rows = (double)gy_max64(feed->all_rows, 1), per = alone ? (double)feed->entries / rows : SOLVER_ENTRIES;
     const struct solver_shape shape = { problem, rows, per, feed->features, alone };
     const struct gy_glm_solver *best = NULL;

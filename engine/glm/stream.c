@@ -492,6 +492,7 @@ static int glms_open(struct glms_stream *s, int part, int parts, size_t limit, s
     s->scratch.bytes = gy_blocks_room_bytes(s->blocks, -1);
     GY_TRY(glms_plan(s, err));
     glms_describe(s);
+    s->feed.parts = parts;
     s->scratch.memory = gy_arena_take(&s->arena, 1, s->scratch.bytes);
     if (!s->scratch.memory)
         return GY_NOMEM(err, "a block of rows", s->scratch.bytes);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks sum floats. A few doubles travel as three floats each, in a place of their rank's own, zeros elsewhere: nothing is rounded, and every rank
- * adds them in the order of ranks. A long vector is brought to whole multiples of 2^-46 of its largest magnitude, in three digits of 16 bits: sums of
+/* Ranks sum floats. A few doubles travel as their bits, sixteen in a float, in a place of their rank's own, zeros elsewhere: nothing is rounded or
+ * out of range, and every rank adds them in the order of ranks. A long vector is brought to whole multiples of 2^-46 of its largest magnitude, in three digits of 16 bits: sums of
  * such digits over up to 256 ranks are exact in float, in any order. */
 #include "sums.h"
 #include "../job.h"
 
+#define SUMS_WORDS 4 /* of sixteen bits, in a double */
 #define SUMS_PARTS 3
 #define SUMS_CHUNK ((int64_t)1 << 16) /* values of a vector that travel together */
 #define SUMS_DIGIT 65536.0
@@ -12,31 +13,39 @@
 
 static int sums_alone(const struct gy_glm_run *run) { return !run->job || run->job->ranks == 1; }
 
-static void sums_split(double v, float part[SUMS_PARTS])
+static void sums_split(double v, float word[SUMS_WORDS])
 {
-    for (int k = 0; k < SUMS_PARTS; k++) {
-        part[k] = (float)v;
-        v = isfinite(part[k]) ? v - (double)part[k] : 0;
-    }
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    for (int k = 0; k < SUMS_WORDS; k++)
+        word[k] = (float)(bits >> 16 * k & 0xffff);
+}
+
+static double sums_join(const float word[SUMS_WORDS])
+{
+    uint64_t bits = 0;
+    double v;
+    for (int k = 0; k < SUMS_WORDS; k++)
+        bits |= (uint64_t)word[k] << 16 * k;
+    memcpy(&v, &bits, sizeof v);
+    return v;
 }
 
 GY_INT int gy_glm_sum(const struct gy_glm_run *run, double *values, int count, struct gy_error *err)
 {
     if (sums_alone(run))
         return GY_OK;
-    const int64_t ranks = run->job->ranks, each = (int64_t)SUMS_PARTS * count;
+    const int64_t ranks = run->job->ranks, each = (int64_t)SUMS_WORDS * count;
     float *const parts = gy_alloc_take(run->alloc, (size_t)(ranks * each), sizeof *parts);
     if (!parts)
         return GY_NOMEM(err, "sums over ranks", ranks * each * 4);
     for (int i = 0; i < count; i++)
-        sums_split(values[i], parts + run->job->rank * each + SUMS_PARTS * i);
+        sums_split(values[i], parts + run->job->rank * each + SUMS_WORDS * i);
     const int status = gy_job_sum(run->job, parts, ranks * each, err);
     for (int i = 0; status == GY_OK && i < count; i++) {
         values[i] = 0;
-        for (int64_t r = 0; r < ranks; r++) {
-            const float *const p = parts + r * each + (int64_t)SUMS_PARTS * i;
-            values[i] += (double)p[0] + (double)p[1] + (double)p[2];
-        }
+        for (int64_t r = 0; r < ranks; r++)
+            values[i] += sums_join(parts + r * each + (int64_t)SUMS_WORDS * i);
     }
     gy_alloc_free(run->alloc, parts, (size_t)(ranks * each) * sizeof *parts);
     return status;
