@@ -15,8 +15,6 @@
 #define NEWTON_CG_STEPS 250
 #define NEWTON_ROWS_PER_DIM 8   /* at least, on a sample */
 #define NEWTON_EXACT 1e-10      /* of the residual, squared, is left when the system is solved to the end */
-#define NEWTON_PATIENCE 10      /* steps in which P or the gap must have become less: */
-#define NEWTON_SLOW 0.01        /* P by this part, where steps are not solved to the end; the gap by half */
 #define NEWTON_FLOAT 0x1p-24    /* half the distance of two floats from 1 */
 #define NEWTON_DOUBLE 1e-13     /* what is known of a sum of many doubles */
 #define NEWTON_PRODUCTS 2e9     /* at most, in a matrix that is made only because products of gradients were not exact enough */
@@ -34,8 +32,7 @@ struct newton {
     double was;                     /* g's of the step before */
     int factored;                   /* the matrix is of an earlier point of these rows */
     double first;                   /* gap where the run began */
-    double mark_primal, mark_gap;   /* of the last step that brought something, */
-    int idle;                       /* and how many have passed since */
+    struct gy_nw_judge judge;
 };
 
 static int newton_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
@@ -311,30 +308,11 @@ static int newton_open_exact(struct newton *newton, struct gy_error *err)
     return newton_begin(newton, err);
 }
 
-/* What the floats of the weights may cost P, and the sums of its terms. */
-static double newton_noise(const struct newton *newton)
-{
-    double size = 0;
-    for (size_t j = 0; j < newton->nw.dims; j++)
-        size += sqrt(newton->diagonal[j]) * fabs((double)newton->w[j]);
-    return 0.5 * (NEWTON_FLOAT * size) * (NEWTON_FLOAT * size) + 1e-12 * fabs(newton->primal);
-}
-
-/* After a step: whether steps still bring something. Those that do not are solved to the end from then on; if this does not help either, *why. */
 static int newton_judge(struct newton *newton, int moved, const char **why, struct gy_error *err)
 {
-    const double part = newton->nw.exact ? 0.1 * newton->nw.run->stop.gap : NEWTON_SLOW, enough = part * fabs(newton->primal), noise = newton_noise(newton);
-    if (moved && (newton->mark_primal - newton->primal > (enough > noise ? enough : noise) || newton->gap < 0.5 * newton->mark_gap)) {
-        newton->mark_primal = newton->primal;
-        newton->mark_gap = newton->gap < newton->mark_gap ? newton->gap : newton->mark_gap;
-        newton->idle = 0;
-    } else if (!moved || ++newton->idle == NEWTON_PATIENCE) {
-        *why = !newton->nw.exact ? NULL : -0.5 * newton->slope <= noise ? "rounding" : "stalled"; /* half the slope is what a step promises */
-        newton->idle = 0;
-        if (!*why)
-            GY_TRY(newton_open_exact(newton, err));
-    }
-    return GY_OK;
+    const struct gy_nw_step step = { moved, newton->primal, newton->gap, -0.5 * newton->slope,
+                                     gy_nw_noise(newton->w, newton->diagonal, 0, newton->nw.dims, newton->primal) };
+    return gy_nw_judged(&newton->judge, &step, newton->nw.run->stop.gap, why) ? newton_open_exact(newton, err) : GY_OK;
 }
 
 static int newton_run(struct newton *newton, struct gy_error *err)
@@ -344,8 +322,8 @@ static int newton_run(struct newton *newton, struct gy_error *err)
     int moved = 1;
     GY_TRY(newton_samples(newton, err));
     GY_TRY(newton_begin(newton, err));
-    newton->first = newton->mark_gap = newton->gap;
-    newton->mark_primal = newton->primal;
+    newton->first = newton->gap;
+    newton->judge = (struct gy_nw_judge){ .primal = newton->primal, .gap = newton->gap };
     GY_TRY(gy_nw_finite(newton->primal, err));
     GY_TRY(newton_certify(newton, 0, err));
     run->why = NULL;

@@ -94,6 +94,24 @@ struct gy_nw_watch {
 };
 GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, const char **why, struct gy_error *err);
 
+/* Whether the steps of a run still bring something. Zero, then begun with the first point's P and gap. */
+struct gy_nw_judge {
+    double primal, gap; /* of the last step that brought something, */
+    int idle;           /* and how many have passed since */
+    int exact;          /* steps are solved to the end */
+};
+struct gy_nw_step {
+    int moved;          /* P fell, as far as floats show */
+    double primal, gap;
+    double promise;     /* what P should lose by the step, about */
+    double noise;       /* what P may owe to the floats of the weights and the sums of its terms */
+};
+/* 1: from now on they are to be solved to the end: judge->exact has become 1. Steps that bring nothing even so: *why is "rounding" where they promised no more
+ * than noise, else "stalled". */
+GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step, double goal, const char **why);
+/* The noise of weights whose curvatures are this diagonal, or 1 over it. */
+GY_INT double gy_nw_noise(const float *w, const double *diagonal, int inverse, size_t dims, double primal);
+
 /* A view of a pass: what the job of a tile function begins with. */
 struct gy_nw_view {
     struct gy_rows rows;

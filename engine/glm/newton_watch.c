@@ -6,6 +6,10 @@
 #include "../job.h"
 
 #define NW_EPOCHS 1000
+#define NW_PATIENCE 20     /* steps in which P or the gap must have become less: */
+#define NW_SLOW 0.01       /* P by this part, where steps are not solved to the end, else by a tenth of the goal; the gap by half */
+#define NW_FLOAT 0x1p-24   /* half the distance of two floats from 1 */
+#define NW_DOUBLE 1e-12    /* of P: what sums of its terms may owe to doubles */
 
 static int nw_tell(struct gy_nw *nw, int epoch, struct gy_error *err)
 {
@@ -57,4 +61,35 @@ GY_INT int gy_nw_finite(double primal, struct gy_error *err)
     if (isfinite(primal))
         return GY_OK;
     return GY_FAIL(err, GY_E_NONFINITE, "the objective at the weights it begins with is not a number: rows, their weights or the model are too large");
+}
+
+/* ---- whether steps still bring something ---- */
+
+GY_INT double gy_nw_noise(const float *w, const double *diagonal, int inverse, size_t dims, double primal)
+{
+    double size = 0;
+    for (size_t j = 0; j < dims; j++) {
+        const double curve = !inverse ? diagonal[j] : diagonal[j] > 0 ? 1 / diagonal[j] : 0;
+        size += sqrt(curve) * fabs((double)w[j]);
+    }
+    return 0.5 * (NW_FLOAT * size) * (NW_FLOAT * size) + NW_DOUBLE * fabs(primal);
+}
+
+GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step, double goal, const char **why)
+{
+    const double enough = (judge->exact ? 0.1 * goal : NW_SLOW) * fabs(step->primal);
+    if (step->moved && (judge->primal - step->primal > fmax(enough, step->noise) || step->gap < 0.5 * judge->gap)) {
+        judge->primal = step->primal;
+        judge->gap = fmin(step->gap, judge->gap);
+        judge->idle = 0;
+        return 0;
+    }
+    if (step->moved && ++judge->idle < NW_PATIENCE)
+        return 0;
+    judge->idle = 0;
+    if (judge->exact)
+        *why = step->promise <= step->noise ? "rounding" : "stalled";
+    else
+        judge->exact = 1;
+    return *why == NULL;
 }

@@ -8,6 +8,7 @@
 
 #define SOFT_HALVINGS 30
 #define SOFT_CG_STEPS 250
+#define SOFT_EXACT 1e-10 /* of the residual, squared, is left when the system is solved to the end */
 
 struct soft {
     struct gy_nw nw;
@@ -305,11 +306,13 @@ static int soft_direction(struct soft *soft, double share, struct gy_error *err)
     }
     const double enough = rho * share;
     for (int step = 0; step < SOFT_CG_STEPS && rho > enough; step++) {
-        for (size_t j = 0; j < soft->all; j++)
+        for (size_t j = 0; j < soft->all; j++) { /* p as it is in float */
             soft->trial[j] = (float)soft->p[j];
+            soft->p[j] = (double)soft->trial[j];
+        }
         GY_TRY(soft_walk(&pass, sums, err));
         gy_nw_add(soft->q, l2, soft->p, soft->penalised);
-        const double curve = gy_nw_inner(soft->p, soft->q, soft->all), alpha = rho / curve, before = rho;
+        const double curve = gy_nw_inner(soft->p, soft->q, soft->all), alpha = gy_nw_inner(soft->p, soft->r, soft->all) / curve, before = rho;
         if (!(curve > 0))
             break;
         gy_nw_add(soft->s, alpha, soft->p, soft->all);
@@ -323,9 +326,9 @@ static int soft_direction(struct soft *soft, double share, struct gy_error *err)
     return GY_OK;
 }
 
-static int soft_search(struct soft *soft, int *moved, struct gy_error *err)
+static int soft_search(struct soft *soft, double slope, int *moved, struct gy_error *err)
 {
-    const double slope = gy_nw_inner(soft->g, soft->s, soft->all), noise = 1e-13 * fabs(soft->primal);
+    const double noise = 1e-13 * fabs(soft->primal);
     double t = 1, primal;
     *moved = 0;
     for (int halving = 0; halving < SOFT_HALVINGS; halving++, t *= 0.5) {
@@ -353,6 +356,14 @@ static void soft_turn(const struct soft *soft, float *theirs, int give)
         }
 }
 
+/* The share of the residual, squared, that is left of a step: as far as the gap has come, but no better than the goal needs. */
+static double soft_enough(const struct soft *soft, double first, int exact)
+{
+    const double gap = soft->gap, goal = soft->nw.run->stop.gap * soft->primal;
+    const double far = gap > 0 && gap < first ? 0.1 * gap / first : 0.1, need = gap > 0 ? 0.1 * goal / gap : 1;
+    return exact ? SOFT_EXACT : far > need ? far : need < 0.1 ? need : 0.1;
+}
+
 static int soft_run(struct soft *soft, struct gy_error *err)
 {
     struct gy_glm_run *const run = soft->nw.run;
@@ -366,16 +377,19 @@ static int soft_run(struct soft *soft, struct gy_error *err)
     GY_TRY(gy_nw_finite(primal, err));
     soft_accept(soft, soft->w, primal);
     const double first = soft->gap;
+    struct gy_nw_judge judge = { .primal = primal, .gap = first };
     run->why = NULL;
     while (!run->why) {
-        const double before = soft->primal, gap = soft->gap, goal = run->stop.gap * before;
-        const double far = gap > 0 && gap < first ? 0.1 * gap / first : 0.1, need = gap > 0 ? 0.1 * goal / gap : 1;
-        GY_TRY(soft_direction(soft, far > need ? far : need < 0.1 ? need : 0.1, err));
-        GY_TRY(soft_search(soft, &moved, err));
+        GY_TRY(soft_direction(soft, soft_enough(soft, first, judge.exact), err));
+        const double slope = gy_nw_inner(soft->g, soft->s, soft->all);
+        GY_TRY(soft_search(soft, slope, &moved, err));
         soft_turn(soft, run->w, 1);
         GY_TRY(gy_nw_report(&soft->nw, &watch, &run->why, err));
-        if (!run->why && (!moved || (before - soft->primal <= 1e-13 * before && soft->gap > 0.5 * gap)))
-            run->why = "rounding";
+        if (run->why)
+            break;
+        const struct gy_nw_step step = { moved, soft->primal, soft->gap, -0.5 * slope, gy_nw_noise(soft->w, soft->diagonal, 1, soft->all, soft->primal) };
+        if (gy_nw_judged(&judge, &step, run->stop.gap, &run->why) && !moved)
+            GY_TRY(soft_visit(soft, soft->w, &primal, err)); /* the search has left another point's probabilities */
     }
     return GY_OK;
 }
