@@ -108,5 +108,36 @@ GY_GLM_FN void gy_glm_slopes(int loss, double y, double z, double *first, double
     *second = loss == GY_GLM_LOGISTIC ? s * (1 - s) : loss == GY_GLM_SQUARED ? 1 : loss == GY_GLM_HINGE ? 0 : m < 1 ? 2 : 0;
 }
 
+/* Whether it is a dual number at all: the conjugate of any other is -infinity. */
+GY_GLM_FN int gy_glm_is_dual(int loss, double dual, double c)
+{
+    return isfinite(dual) && (loss == GY_GLM_LOGISTIC || loss == GY_GLM_SQUARED || (dual >= 0 && (loss == GY_GLM_SQUARED_HINGE || dual <= c)));
+}
+
+/* The dual number of the slope at z: its coefficient is -c dl/dz. */
+GY_GLM_FN float gy_glm_slope_dual(int loss, float y, float z, float c)
+{
+    const float under = 1.0f - y * z;
+    if (loss == GY_GLM_LOGISTIC)
+        return -y * z;
+    if (loss == GY_GLM_SQUARED)
+        return c * (y - z);
+    return under > 0 ? loss == GY_GLM_HINGE ? c : 2.0f * c * under : 0;
+}
+
+/* log(1 + exp(t)) */
+GY_GLM_FN double gy_glm_soft(double t) { return fmax(t, 0) + log1p(exp(-fabs(t))); }
+
+/* What a row's loss at its score and conjugate at its dual number lack to be each other's, c l + coefficient z - conjugate: 0 where the dual number is
+ * the slope's. */
+GY_GLM_FN double gy_glm_row_gap(int loss, double y, double z, double dual, double c)
+{
+    const double m = y * z, off = y - z - dual / c, under = fmax(1 - m, 0);
+    return loss == GY_GLM_LOGISTIC  ? c * (gy_glm_soft(-m) - gy_glm_soft(dual) + (dual + m) / (1 + exp(-dual)))
+           : loss == GY_GLM_SQUARED ? 0.5 * c * off * off
+           : loss == GY_GLM_HINGE   ? c * under - dual * (1 - m)
+                                    : c * under * under + 0.25 * dual * dual / c - dual * (1 - m);
+}
+
 #endif
 #endif

@@ -92,11 +92,6 @@ static double cert_score(const struct cert_pass *p, int32_t i)
     return all * (value ? 1 : (double)rows->same) * (rows->scale ? (double)rows->scale[i] : 1) + (bias != 0 ? bias * (double)w[p->dim - 1] : 0);
 }
 
-static int cert_feasible(int loss, double dual, double c)
-{
-    return loss == GY_GLM_HINGE ? dual >= 0 && dual <= c : loss == GY_GLM_SQUARED_HINGE ? dual >= 0 : isfinite(dual);
-}
-
 static void cert_piece(struct cert_pass *p, int64_t number)
 {
     const struct gy_glm_problem *const problem = p->run->problem;
@@ -124,7 +119,7 @@ static void cert_piece(struct cert_pass *p, int64_t number)
             cert_logs_add(&down, c, e);
             sum.conjugate += c * (e / (1 + e)) * fabs(dual);
         } else
-            sum.conjugate += cert_feasible(loss, dual, c) ? gy_glm_conjugate(loss, y, dual, c) : -HUGE_VAL;
+            sum.conjugate += gy_glm_is_dual(loss, dual, c) ? gy_glm_conjugate(loss, y, dual, c) : -HUGE_VAL;
     }
     cert_logs_close(&up);
     cert_logs_close(&down);
@@ -277,7 +272,8 @@ static int cert_finish(struct cert_pass *p, const float *w, const double sums[2]
     out->dual = -HUGE_VAL;
     if (p->u) {
         GY_TRY(cert_close_vector(p, err));
-        out->dual = sums[1] - 0.5 * problem->l2 * cert_size_of(NULL, p->u, p->dim, problem->l1 / problem->l2).square;
+        if (sums[1] > -HUGE_VAL) /* else the vector may be no number, of dual numbers that are none */
+            out->dual = sums[1] - 0.5 * problem->l2 * cert_size_of(NULL, p->u, p->dim, problem->l1 / problem->l2).square;
     }
     out->gap = out->primal - out->dual;
     return GY_OK;

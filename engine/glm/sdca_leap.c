@@ -22,24 +22,6 @@ struct leap_pass {
     int step;    /* from row to row */
 };
 
-static float leap_dual(int loss, float y, float c, float z)
-{
-    const float under = 1 - y * z;
-    return loss == GY_GLM_LOGISTIC ? -y * z : loss == GY_GLM_SQUARED ? c * (y - z) : under > 0 ? 2 * c * under : 0;
-}
-
-/* log(1 + exp(t)) */
-static double leap_soft(double t) { return fmax(t, 0) + log1p(exp(-fabs(t))); }
-
-/* What a row's loss at its score and conjugate at its dual number lack to be each other's: 0 where the dual number is the slope's. */
-static double leap_row_gap(int loss, double y, double c, double z, double dual)
-{
-    const double m = y * z, off = y - z - dual / c, under = fmax(1 - m, 0);
-    return loss == GY_GLM_LOGISTIC  ? c * (leap_soft(-m) - leap_soft(dual) + (dual + m) / (1 + exp(-dual)))
-           : loss == GY_GLM_SQUARED ? 0.5 * c * off * off
-                                    : c * under * under + 0.25 * dual * dual / c - dual * (1 - m);
-}
-
 static void leap_tile(void *job, int64_t tile, int thread)
 {
     const struct leap_pass *const p = job;
@@ -51,9 +33,9 @@ static void leap_tile(void *job, int64_t tile, int thread)
     for (int32_t i = (int32_t)(tile * LEAP_ROWS); i < end; i += p->step) {
         const float y = gy_glm_y(problem, &p->rows, i), c = gy_glm_c(problem, &p->rows, i, y), z = gy_glm_dot(&p->rows, i, p->w) + bias;
         if (!p->sum)
-            p->dual[i] = leap_dual(problem->loss, y, c, z);
+            p->dual[i] = gy_glm_slope_dual(problem->loss, y, z, c);
         else if (c > 0)
-            sum += leap_row_gap(problem->loss, (double)y, (double)c, (double)z, (double)p->dual[i]);
+            sum += gy_glm_row_gap(problem->loss, (double)y, (double)z, (double)p->dual[i], (double)c);
     }
     if (p->sum)
         p->sum[tile] = sum * p->step;
