@@ -254,8 +254,10 @@ static struct cert_size cert_size_of(const float *w, const double *u, int64_t co
     struct cert_size all = { 0, 0 };
     for (int64_t at = 0; at < count; at += CERT_FEATURES) {
         struct cert_size part = { 0, 0 };
-        for (int64_t j = at; j < gy_min64(count, at + CERT_FEATURES); j++)
-            cert_grow(&part, w ? (double)w[j] : fmax(fabs(u[j]) - soft, 0));
+        for (int64_t j = at; j < gy_min64(count, at + CERT_FEATURES); j++) {
+            const double over = w ? fabs((double)w[j]) : fabs(u[j]) - soft;
+            cert_grow(&part, over < 0 ? 0 : over); /* what is no number stays none */
+        }
         all.one += part.one;
         all.square += part.square;
     }
