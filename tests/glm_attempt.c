@@ -2,6 +2,7 @@
 /* Trains a drawn problem through the public interface: rows as arrays or as a block file, in one run or in two, and the model through its file. */
 #include "glm_attempt.h"
 #include "../engine/base/clock.h"
+#include "../engine/base/hash.h"
 
 static void ga_path(char path[400], const char *folder, const char *name) { snprintf(path, 400, "%s/%s", folder, name); }
 
@@ -119,6 +120,7 @@ static void ga_configure(struct ga_training *t, struct gyre_job *job, const char
     g->validation = option[GP_VALIDATION];
     g->test = gp_on(t->c, GP_VALIDATION) ? &t->data : NULL;
     g->epochs = (int)option[GP_EPOCHS];
+    g->seconds = option[GP_SECONDS];
     g->every = (int)option[GP_EVERY];
     g->seed = (uint64_t)option[GP_ORDER];
     g->memory_bytes = (int)option[GP_SOURCE] == GP_STREAMED ? ga_memory(t->c) : 0;
@@ -145,15 +147,104 @@ static void ga_take_parts(const struct gyre_glm *model, struct gc_outcome *o)
         o->part[k].bound = part.bound;
         o->part[k].loss = part.loss;
         o->part[k].epochs = part.epochs;
-        o->part[k].why[0] = 0; /* a part's own reason, where the interface has one, goes here */
+        snprintf(o->part[k].why, sizeof o->part[k].why, "%s", part.why ? part.why : "");
         memcpy(o->part[k].weight, part.weight, width * sizeof *part.weight);
     }
 }
 
 int ga_same(double a, double b) { return (isnan(a) && isnan(b)) || (a <= b && a >= b); }
 
+/* ---- the model's file ---- */
+
+/* 0, or -1: what could not be done is in o->verify. */
+static int ga_verify(const struct ga_training *t, const struct gyre_glm *model, struct gc_outcome *o, struct gyre_glm_verdict verdict[GP_CLASSES])
+{
+    struct gyre_glm_verify_config config;
+    struct gyre_error error = { 0 };
+    gyre_glm_verify_default(&config);
+    config.data = &t->data;
+    config.threads = t->config.threads;
+    config.seconds = 1;
+    config.log.level = GYRE_LOG_ERROR;
+    if (gyre_glm_verify(model, &config, verdict, &error) == GYRE_OK)
+        return 0;
+    snprintf(o->verify, sizeof o->verify, "%.290s", error.text);
+    return -1;
+}
+
+/* Copies of the file with one number changed, its checksum made anew or not. */
+static const struct ga_forgery {
+    const char *number;
+    double factor;
+    int summed;        /* 1: loads, and verification must see it; 0: it must not load */
+    const char *about;
+} ga_forgeries[] = {
+    { " objective ", 0.999, 1, "an objective a thousandth too low" },
+    { " bound ", 1.01, 1, "a bound that is above the objective" },
+    { " epochs ", 2, 0, "a number that was changed after the checksum" },
+};
+
+/* 0: there is nothing to change. */
+static int ga_forge(const struct ga_forgery *f, const char *from, const char *to, const struct gc_part *part)
+{
+    static char text[1 << 20], tail[sizeof text / 2 + 1];
+    FILE *const in = fopen(from, "r");
+    const size_t bytes = in ? fread(text, 1, sizeof text / 2, in) : 0;
+    text[bytes] = 0;
+    if (in)
+        fclose(in);
+    char *const at = strstr(text, f->number);
+    char *const end = at ? at + strlen(f->number) : text;
+    const double value = strcmp(f->number, " bound ") == 0 ? part->objective : at ? strtod(end, NULL) : 0;
+    if (!at || !(value > 1e-20))
+        return 0;
+    snprintf(tail, sizeof tail, "%s", end + strcspn(end, " \n"));
+    snprintf(end, (size_t)(text + sizeof text - end), "%.17g%s", value * f->factor, tail);
+    char *const sum = strstr(text, "\ncrc32c ");
+    FILE *const out = sum ? fopen(to, "w") : NULL;
+    if (!out)
+        return 0;
+    if (f->summed)
+        snprintf(sum, (size_t)(text + sizeof text - sum), "\ncrc32c %08" PRIx32 "\nend\n", gy_crc32c(0, text, (size_t)(sum + 1 - text)));
+    fputs(text, out);
+    return fclose(out) == 0;
+}
+
+static void ga_try_forgery(const struct ga_training *t, const struct ga_forgery *f, const char *path, struct gc_outcome *o)
+{
+    struct gyre_glm_verdict verdict[GP_CLASSES];
+    struct gyre_error error = { 0 };
+    struct gyre_glm *forged = NULL;
+    char other[400];
+    snprintf(other, sizeof other, "%.380s.forged", path);
+    if (!ga_forge(f, path, other, &o->part[0]))
+        return;
+    const int status = gyre_glm_load(&forged, other, &error);
+    if ((status == GYRE_OK) != f->summed)
+        snprintf(o->verify, sizeof o->verify, "%s: status %d, %.200s", f->about, status, error.text);
+    else if (f->summed && ga_verify(t, forged, o, verdict) == 0 && !verdict[0].wrong)
+        snprintf(o->verify, sizeof o->verify, "%s is taken", f->about);
+    gyre_glm_close(forged);
+}
+
+/* What verification says of the file, and that it sees what is wrong with other ones. */
+static void ga_verify_file(const struct ga_training *t, const struct gyre_glm *loaded, const char *path, struct gc_outcome *o)
+{
+    struct gyre_glm_verdict verdict[GP_CLASSES];
+    const int parts = gp_is_softmax(t->c) ? 1 : o->models;
+    if (ga_verify(t, loaded, o, verdict) != 0)
+        return;
+    o->verified = 1;
+    for (int k = 0; k < parts && k < GP_CLASSES; k++) {
+        o->verdict[k] = (struct gc_verdict){ .objective = verdict[k].objective, .least = verdict[k].least, .bound = verdict[k].bound };
+        snprintf(o->verdict[k].wrong, sizeof o->verdict[k].wrong, "%s", verdict[k].wrong ? verdict[k].wrong : "");
+    }
+    for (size_t k = 0; k < GY_COUNT(ga_forgeries) && !o->verify[0]; k++)
+        ga_try_forgery(t, &ga_forgeries[k], path, o);
+}
+
 /* What is judged is what the file holds; it must be what the model had. */
-static void ga_through_file(const struct gyre_glm *model, const char *path, struct gc_outcome *o)
+static void ga_through_file(const struct ga_training *t, const struct gyre_glm *model, const char *path, struct gc_outcome *o)
 {
     struct gc_outcome before = *o;
     struct gyre_glm *loaded = NULL;
@@ -164,10 +255,12 @@ static void ga_through_file(const struct gyre_glm *model, const char *path, stru
         return;
     }
     ga_take_parts(loaded, o);
+    if (gp_on(t->c, GP_VERIFY) && gyre_job_rank(t->config.job) == 0)
+        ga_verify_file(t, loaded, path, o);
     gyre_glm_close(loaded);
     for (int k = 0; k < o->models && k < GP_CLASSES; k++) {
         const struct gc_part *const a = &before.part[k], *const b = &o->part[k];
-        if (!ga_same(a->objective, b->objective) || !ga_same(a->bound, b->bound) || !ga_same(a->loss, b->loss) || a->epochs != b->epochs)
+        if (!ga_same(a->objective, b->objective) || !ga_same(a->bound, b->bound) || !ga_same(a->loss, b->loss) || a->epochs != b->epochs || strcmp(a->why, b->why) != 0)
             snprintf(o->file, sizeof o->file, "part %d was loaded with other facts than it was saved with", k);
         for (int j = 0; j < GP_WIDTH; j++)
             if (!ga_same((double)a->weight[j], (double)b->weight[j]))
@@ -194,7 +287,8 @@ static void ga_train(struct ga_training *t, const char *file, struct gc_outcome 
     o->gap = report.gap;
     o->epochs = report.epochs;
     o->streamed = report.streamed;
-    ga_through_file(model, file, o);
+    o->reached = report.reached;
+    ga_through_file(t, model, file, o);
     gyre_glm_close(model);
 }
 

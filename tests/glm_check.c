@@ -10,6 +10,7 @@
 #define GC_NEAR 1e-2L        /* "rounding" may be said this near the optimum, or as near as floats are */
 #define GC_FLOATS 100.0L     /* times what rounding scores to float does */
 
+/* In the order in which the report takes the last one that a part has. */
 static const char *const gc_whys[] = { "gap", "target", "validation", "epochs", "time", "rounding", "stalled", "stopped" };
 
 static int gc_says(char why[GC_WHY], const char *kind, const struct gc_outcome *o, const char *fmt, ...) GY_PRINTF(4, 5);
@@ -207,56 +208,71 @@ static int gc_judge_part(const struct gc_truth *truth, const struct gc_outcome *
     return 0;
 }
 
-/* What a part that ended so may say. */
-static int gc_judge_end(const struct gp_case *c, const struct gc_truth *truth, const struct gc_outcome *o, int k, const char *end, char why[GC_WHY])
+/* Its place among reasons; -1: it is none. */
+static int gc_rank_of(const char *why)
+{
+    for (int k = 0; k < (int)GY_COUNT(gc_whys); k++)
+        if (strcmp(why, gc_whys[k]) == 0)
+            return k;
+    return -1;
+}
+
+/* A part may say of its end only what is so. */
+static int gc_judge_end(const struct gp_case *c, const struct gc_truth *truth, const struct gc_outcome *o, int k, char why[GC_WHY])
 {
     const struct gc_part *const p = &o->part[k];
+    const double *const option = c->option, gap = p->objective - p->bound;
     struct gt_value v;
-    if (strcmp(end, "gap") == 0 && !gc_part_reaches(c, p))
+    if (gc_rank_of(p->why) < 0)
+        return gc_says(why, "why", o, "model %d: \"%s\" is no reason to end", k, p->why);
+    if (strcmp(p->why, "gap") == 0 && !gc_part_reaches(c, p))
         return gc_says(why, "not the gap", o, "model %d says \"gap\": objective %.17g, bound %.17g are %.3g apart, not %g", k, p->objective, p->bound,
-                       (p->objective - p->bound) / fabs(p->objective), c->option[GP_GAP]);
+                       gap / fabs(p->objective), option[GP_GAP]);
+    if ((strcmp(p->why, "target") == 0 && !(p->objective <= option[GP_TARGET])) || (strcmp(p->why, "epochs") == 0 && p->epochs < (int)option[GP_EPOCHS])
+        || (strcmp(p->why, "validation") == 0 && !gp_on(c, GP_VALIDATION)) || (strcmp(p->why, "time") == 0 && !gp_on(c, GP_SECONDS))
+        || (strcmp(p->why, "stopped") == 0 && o->status != GYRE_E_STOPPED))
+        return gc_says(why, "why", o, "model %d says \"%s\", which is not so: objective %.17g, %d epochs", k, p->why, p->objective, p->epochs);
     gc_exact(truth, o, k, &v);
-    const long double off = v.p - truth->optimum[k].upper;
-    if (strcmp(end, "rounding") == 0 && !gc_part_reaches(c, p) && off > GC_NEAR * v.p + GC_FLOATS * v.f32)
-        return gc_says(why, "not rounding", o, "model %d says \"rounding\": %.9Lg, the optimum is %.9Lg at most; rounding scores to float moves it by %.3Lg", k,
-                       v.p, truth->optimum[k].upper, v.f32);
+    if (strcmp(p->why, "rounding") == 0 && (long double)gap > GC_NEAR * v.p + GC_FLOATS * v.f32 + GC_ZERO)
+        return gc_says(why, "not rounding", o, "model %d says \"rounding\": %.9Lg, bound %.9g, optimum %.9Lg; rounding scores to float moves it by %.3Lg", k,
+                       v.p, p->bound, truth->optimum[k].upper, v.f32);
     return 0;
 }
 
-static int gc_is_why(const char *why)
-{
-    int known = 0;
-    for (size_t k = 0; k < GY_COUNT(gc_whys); k++)
-        known |= strcmp(why, gc_whys[k]) == 0;
-    return known;
-}
-
-/* The end of all of it. */
 static int gc_judge_why(const struct gp_case *c, const struct gc_truth *truth, const struct gc_outcome *o, char why[GC_WHY])
 {
-    int target = 0, epochs = 0;
+    int last = 0;
     for (int k = 0; k < truth->parts; k++) {
-        target |= o->part[k].objective <= c->option[GP_TARGET];
-        epochs |= o->part[k].epochs >= (int)c->option[GP_EPOCHS];
+        if (o->status == GYRE_E_STOPPED && isnan(o->part[k].objective))
+            continue; /* its turn had not come */
+        if (gc_judge_end(c, truth, o, k, why))
+            return 1;
+        last = gc_rank_of(o->part[k].why) > last ? gc_rank_of(o->part[k].why) : last;
     }
-    if (!gc_is_why(o->why))
-        return gc_says(why, "why", o, "\"%s\" is no reason to end", o->why);
-    if ((strcmp(o->why, "stopped") == 0) != (o->status == GYRE_E_STOPPED))
-        return gc_says(why, "why", o, "status %d with \"%s\"", o->status, o->why);
-    if ((strcmp(o->why, "target") == 0 && !target) || (strcmp(o->why, "epochs") == 0 && !epochs) || strcmp(o->why, "time") == 0
-        || (strcmp(o->why, "validation") == 0 && !gp_on(c, GP_VALIDATION)))
-        return gc_says(why, "why", o, "\"%s\", which is not so", o->why);
-    for (int k = 0; k < truth->parts; k++) {
-        /* A part that says its own reason is judged by it; else the report's must hold for every one. */
-        const char *const own = o->part[k].why[0] ? o->part[k].why : o->why;
-        if (o->part[k].why[0] && strcmp(o->why, "gap") == 0 && strcmp(own, "gap") != 0)
-            return gc_says(why, "not the gap", o, "all say \"gap\", model %d says \"%s\"", k, own);
-        if (!gc_is_why(own))
-            return gc_says(why, "why", o, "model %d: \"%s\" is no reason to end", k, own);
-        if (strcmp(o->why, "gap") == 0 && gc_judge_end(c, truth, o, k, "gap", why))
-            return 1;
-        if (gc_judge_end(c, truth, o, k, own, why))
-            return 1;
+    if (gc_rank_of(o->why) != last || (strcmp(o->why, "stopped") == 0) != (o->status == GYRE_E_STOPPED))
+        return gc_says(why, "why", o, "status %d, all say \"%s\", the models \"%s\"", o->status, o->why, gc_whys[last]);
+    if (o->status != GYRE_E_STOPPED && o->reached != gc_reaches(c, o))
+        return gc_says(why, "reached", o, "the report says %d", o->reached);
+    return 0;
+}
+
+/* What verification says of the file. */
+static int gc_judge_verdict(const struct gc_truth *truth, const struct gc_outcome *o, char why[GC_WHY])
+{
+    if (o->verify[0])
+        return gc_says(why, "verify", o, "%s", o->verify);
+    for (int k = 0; k < truth->parts && o->verified; k++) {
+        const struct gc_verdict *const d = &o->verdict[k];
+        const struct gt_optimum *const best = &truth->optimum[k];
+        struct gt_value v;
+        gc_exact(truth, o, k, &v);
+        if ((long double)d->objective < v.p - v.error - GC_NOISE * v.p || (long double)d->least > v.p + v.error + GC_NOISE * v.p + GC_ZERO)
+            return gc_says(why, "verdict", o, "model %d: its objective %.17Lg is not in [%.17g, %.17g]", k, v.p, d->least, d->objective);
+        if ((long double)d->bound > best->upper + GC_NOISE * best->upper + GC_ZERO)
+            return gc_says(why, "verdict", o, "model %d: bound %.17g, the optimum is at most %.17Lg", k, d->bound, best->upper);
+        if (d->wrong[0] && !isnan(o->part[k].objective))
+            return gc_says(why, "verdict", o, "model %d: %s (objective %.17g in [%.17g, %.17g], bound %.17g, proved %.17g)", k, d->wrong, o->part[k].objective,
+                           d->least, d->objective, o->part[k].bound, d->bound);
     }
     return 0;
 }
@@ -299,7 +315,7 @@ int gc_judge(const struct gp_case *c, const struct gc_truth *truth, const struct
     for (int k = 0; k < truth->parts; k++)
         if (gc_judge_part(truth, o, k, why))
             return 1;
-    return gc_judge_why(c, truth, o, why) || gc_judge_report(truth, o, why);
+    return gc_judge_why(c, truth, o, why) || gc_judge_report(truth, o, why) || gc_judge_verdict(truth, o, why);
 }
 
 void gc_print(const struct gc_truth *truth, const struct gc_outcome *o)

@@ -11,8 +11,14 @@
 struct gc_part {
     double objective, bound, loss;
     int epochs;
-    char why[24];      /* empty: the report's alone is known */
+    char why[24];      /* empty: it says none */
     float weight[GP_WIDTH];
+};
+
+/* What verification of the model's file says of a part. */
+struct gc_verdict {
+    double objective, least, bound;
+    char wrong[200];   /* empty: nothing */
 };
 
 /* Of one rank. */
@@ -20,10 +26,12 @@ struct gc_outcome {
     int status, models, classes, streamed, threads, ranks;
     uint32_t features;
     double objective, bound, gap, seconds; /* of the report; seconds: of the whole call */
-    int epochs;
+    int epochs, reached, verified;
     char text[600], solver[24], why[24];
     char file[200];    /* what a model that was saved and loaded again has otherwise than before; empty: nothing */
+    char verify[300];  /* what verification itself got wrong; empty: nothing */
     struct gc_part part[GP_CLASSES];
+    struct gc_verdict verdict[GP_CLASSES];
 };
 
 /* Problems of all parts, and their optima. */

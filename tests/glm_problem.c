@@ -29,6 +29,8 @@ const struct gp_row gp_rows[GP_OPTIONS] = {
     [GP_EPOCHS] = { "epochs", 1000, NULL },
     [GP_EVERY] = { "every", 0, NULL },
     [GP_ORDER] = { "order", 1, NULL },
+    [GP_SECONDS] = { "seconds", 0, NULL },
+    [GP_VERIFY] = { "verify", 0, NULL },
 };
 
 int gp_on(const struct gp_case *c, int option) { return c->option[option] > 0; }
@@ -255,6 +257,8 @@ static void gp_draw_run(struct gp_case *c, struct random_draw *d)
     c->option[GP_EPOCHS] = random_percent(d, 85) ? 1000 : 1 + random_below(d, 20);
     c->option[GP_EVERY] = random_percent(d, 90) ? 0 : 1 + random_below(d, 4);
     c->option[GP_ORDER] = random_percent(d, 80) ? 1 : random_below(d, 1000);
+    c->option[GP_SECONDS] = random_percent(d, 4) ? gp_power(d, -5, -1) : 0;
+    c->option[GP_VERIFY] = random_percent(d, 40);
     c->option[GP_TARGET] = random_percent(d, 5) ? (double)gp_short(gp_power(d, -3, 3)) : 0;
     c->option[GP_VALIDATION] = random_percent(d, 4) ? 1e-3 : 0;
 }

@@ -214,7 +214,7 @@ static int gg_break(const struct gp_case *c, const struct gc_truth *truth, struc
     case GG_LIE:
         p->bound = p->objective * (1 - 2 * gap);
         snprintf(o->why, sizeof o->why, "gap");
-        snprintf(p->why, sizeof p->why, "%s", p->why[0] ? "gap" : "");
+        snprintf(p->why, sizeof p->why, "gap");
         return p->objective > 1e-20;
     case GG_REFUSED: o->status = GYRE_E_UNSUPPORTED; return 1;
     case GG_NAN: p->weight[0] = NAN; return truth->problem[0].width > 0;
@@ -262,12 +262,13 @@ static void gg_count(const struct gp_case *c, const struct gc_truth *truth, cons
         return;
     struct gg_kind *const k = gg_kind_of(o);
     const int missed = !gc_reaches(c, o);
+    const int free_run = !gp_on(c, GP_SOLVER) && c->option[GP_EPOCHS] >= 1000 && !gp_on(c, GP_SECONDS) && !gp_on(c, GP_TARGET) && !gp_on(c, GP_VALIDATION);
     const double distance = missed ? gc_distance(truth, o) : 0;
     k->count++;
     k->missed += missed;
     k->farthest = distance > k->farthest ? distance : k->farthest;
-    s->missed_auto += missed && !gp_on(c, GP_SOLVER) && c->option[GP_EPOCHS] >= 1000;
-    s->far_auto += missed && !gp_on(c, GP_SOLVER) && c->option[GP_EPOCHS] >= 1000 && distance > 1e-4;
+    s->missed_auto += missed && free_run;
+    s->far_auto += missed && free_run && distance > 1e-4;
     s->undecided += truth->undecided > 0;
     s->decided += truth->undecided == 0;
     s->streamed += o->streamed;
