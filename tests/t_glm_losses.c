@@ -343,7 +343,7 @@ static double ls_turn(int loss, uint32_t features)
         const double l2 = sqrt(lo * hi);
         const struct gy_glm_problem problem = ls_problem(loss, l2);
         struct gy_error err = { 0 };
-        if (strcmp(gy_glm_choose(NULL, &problem, &feed, &err)->name, "sdca") == 0)
+        if (strcmp(gy_glm_choose(NULL, &problem, &feed, NULL, &err)->name, "sdca") == 0)
             hi = l2;
         else
             lo = l2;
