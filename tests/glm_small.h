@@ -48,7 +48,7 @@ static inline void gs_fill(struct glm_data *data, uint64_t number, uint32_t feat
 static inline void gs_labels(struct gs_case *c, uint64_t number, int regression)
 {
     struct glm_data *const data = &c->data;
-    const int weighted = gs_below(number, 10, 3), kind = (int)gs_below(number, 11, 4); /* kind 0: one class, 1: separable */
+    const int weighted = (int)gs_below(number, 10, 3), kind = (int)gs_below(number, 11, 4); /* kind 0: one class, 1: separable */
     const float far = powf(10, (float)gs_below(number, 12, 5));
     for (int64_t i = 0; i < data->rows; i++) {
         double score = 0.1;
