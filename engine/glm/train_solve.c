@@ -2,6 +2,8 @@
 /* One model of a training: a solver gives an answer, the referee says what it is worth. A solver that believed to have reached the gap goes on with a smaller
  * one; where it stands still far from the gap, and the choice was left to us, another begins anew. The best answer is the model's, the best bound is of
  * them all. */
+#include <float.h>
+
 #include "../base/clock.h"
 #include "../engine.h"
 #include "../job.h"
@@ -12,6 +14,7 @@
 
 #define SOLVE_AGAIN 3        /* times that a solver goes on with a smaller gap */
 #define SOLVE_LEAST_GAP 1e-13 /* some hundred units of a double */
+#define SOLVE_LENGTHEN 8     /* units of a float that weights are lengthened by, at most */
 #define SOLVE_ROUNDING 64    /* a gap of so many times what roundings are worth is not due to them */
 
 struct solve_best {
@@ -240,6 +243,22 @@ static int solve_turn(struct glm_train *t, struct solve_course *course, struct s
     return *more ? solve_prepare(t, course, best, err) : status;
 }
 
+/* Of the hinge loss, rows that should have a margin of 1 have a little less by the weights' roundings to floats. Weights a little longer lose less there. */
+static int solve_lengthen(struct glm_train *t, const struct solve_course *course, struct solve_best *best, struct gy_error *err)
+{
+    struct gy_glm_verdict v;
+    if (t->run.problem->loss != GY_GLM_HINGE || !(t->c.gap > 0) || !solve_is_still(best->why))
+        return GY_OK;
+    for (double more = (double)FLT_EPSILON; more <= SOLVE_LENGTHEN * (double)FLT_EPSILON && !solve_has_gap(t, &best->verdict); more *= 2) {
+        GY_TRY(solve_save(t, best, err));
+        for (int64_t j = 0; j < best->all; j++)
+            t->run.w[j] = (float)((double)best->w[j] * (1 + more));
+        GY_TRY(solve_judge(t, course->solver, &v, err));
+        solve_keep(best, &v, best->why);
+    }
+    return GY_OK;
+}
+
 static void solve_claim(struct glm_train *t, const struct solve_best *best)
 {
     struct gyre_glm_part *const part = &t->model->part[t->at];
@@ -258,6 +277,8 @@ static int solve_to_end(struct glm_train *t, struct solve_course *course, struct
     int more = 1, status = GY_OK;
     while (status == GY_OK && more)
         status = solve_turn(t, course, &best, &more, err);
+    if (status == GY_OK)
+        status = solve_lengthen(t, course, &best, err);
     solve_restore(t, &best);
     if (status != GY_OK && status != GY_E_STOPPED)
         return status;
@@ -321,4 +342,5 @@ GY_INT int gy_glm_train_one(struct glm_train *t, int k, struct gy_error *err)
 
 #undef SOLVE_AGAIN
 #undef SOLVE_LEAST_GAP
+#undef SOLVE_LENGTHEN
 #undef SOLVE_ROUNDING
