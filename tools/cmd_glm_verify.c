@@ -69,7 +69,7 @@ static int cmd_verify_parts(const struct cmd_verify_values *v, const struct gyre
     c.log = data->log;
     if (gyre_glm_verify(model, &c, verdict, &error) != GYRE_OK)
         return cli_error(&error);
-    const int parts = info.softmax ? 1 : info.models;
+    const int parts = info.softmax && info.models > 1 ? 1 : info.models;
     for (int k = 0; k < parts; k++) {
         if (gyre_glm_get_part(model, k, &part) != GYRE_OK)
             return CLI_FAILED;

@@ -34,7 +34,7 @@ static int glm_verify_check(const struct glm_verify *v, struct gy_error *err)
         return GY_FAIL(err, GY_E_ARG, "verify config: gap is %g; it must be in 0 .. 1", v->c.gap);
     if (v->c.threads < 0 || v->c.threads > 4096)
         return GY_FAIL(err, GY_E_ARG, "verify config: threads is %d; it must be in 0 .. 4096", v->c.threads);
-    if (v->info.softmax && v->info.loss != GYRE_GLM_LOGISTIC)
+    if (gy_glm_model_is_whole(v->model) && v->info.loss != GYRE_GLM_LOGISTIC)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "the model is of the loss of Crammer and Singer, which is not known here");
     if (v->info.classes == 1)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "the model has one class");

@@ -5,6 +5,7 @@
 #define SOLVER_DENSE 1024  /* features of which Newton's method keeps a matrix */
 #define SOLVER_ENTRIES 20.0 /* of a row, as ranks suppose */
 #define SOLVER_HINGE 5.0   /* its passes, over those of a loss with a slope everywhere */
+#define SOLVER_NOTHING 1e6  /* a cost that nobody notices: then the first in the table, which gets further where features are of very different sizes */
 #define SOLVER_RANKS 8.0    /* passes of ascent over ranks for one alone, or many more: they damp each other */
 
 /* Nanoseconds on one core, about, of the steps as they were measured; ranks and threads divide all of them. per: entries of a row. */
@@ -37,7 +38,7 @@ static double solver_l1_cost(const struct solver_shape *s) { return 40 * s->rows
 static const struct {
     const struct gy_glm_solver *(*get)(void);
     double (*cost)(const struct solver_shape *shape);
-} solver_list[] = { { gy_glm_sdca, solver_sdca_cost }, { gy_glm_newton, solver_newton_cost }, { gy_glm_l1, solver_l1_cost } };
+} solver_list[] = { { gy_glm_newton, solver_newton_cost }, { gy_glm_l1, solver_l1_cost }, { gy_glm_sdca, solver_sdca_cost } };
 
 static int solver_names(char *text, size_t room)
 {
@@ -71,7 +72,7 @@ GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct 
         if ((name && strcmp(name, solver->name) != 0) || (tried && *tried >> k & 1))
             continue;
         if (solver->fits(problem, feed, &why)) {
-            const double cost = solver_list[k].cost(&shape);
+            const double cost = fmax(solver_list[k].cost(&shape), SOLVER_NOTHING);
             bit = !best || cost < least ? (uint32_t)1 << k : bit;
             best = !best || cost < least ? solver : best;
             least = fmin(least, cost);

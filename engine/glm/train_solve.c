@@ -247,7 +247,7 @@ static int solve_turn(struct glm_train *t, struct solve_course *course, struct s
 static int solve_lengthen(struct glm_train *t, const struct solve_course *course, struct solve_best *best, struct gy_error *err)
 {
     struct gy_glm_verdict v;
-    if (t->run.problem->loss != GY_GLM_HINGE || !(t->c.gap > 0) || !solve_is_still(best->why))
+    if (t->run.problem->loss != GY_GLM_HINGE || !(t->c.gap > 0) || !(solve_is_still(best->why) || strcmp(best->why, "epochs") == 0))
         return GY_OK;
     for (double more = (double)FLT_EPSILON; more <= SOLVE_LENGTHEN * (double)FLT_EPSILON && !solve_has_gap(t, &best->verdict); more *= 2) {
         GY_TRY(solve_save(t, best, err));
