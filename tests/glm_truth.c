@@ -47,9 +47,9 @@ static void gt_row(struct gt_problem *t, const struct gp_case *c, int i, int fea
     real sum = 0, *const x = t->x + (size_t)i * (size_t)t->width;
     for (int j = 0; j < features; j++)
         sum += (real)c->x[i * c->features + j] * (real)c->x[i * c->features + j];
-    const real scale = gp_on(c, GP_NORMALIZE) && sum > 0 ? 1 / sqrtl(sum) : 1;
+    const float scale = gp_on(c, GP_NORMALIZE) && sum > 0 ? (float)(1 / sqrtl(sum)) : 1.0f; /* the problem has it as a float */
     for (int j = 0; j < features; j++)
-        x[j] = (real)c->x[i * c->features + j] * scale;
+        x[j] = (real)c->x[i * c->features + j] * (real)scale;
     if (t->width > features)
         x[features] = (real)c->option[GP_BIAS];
     t->start[i + 1] = t->start[i];
