@@ -25,6 +25,8 @@
 #define GG_SHRUNK 2       /* of a kind that are made smaller */
 #define GG_SHRINK_SECONDS 20.0
 #define GG_KINDS 40
+#define GG_NEAR 1e-4      /* an objective without its gap that is above the optimum by more, relative, is far */
+#define GG_FAR 20         /* of these, their seeds are printed */
 #define GG_UNDECIDED 3    /* percent of problems whose optimum may stay unknown */
 
 /* Faults that the test plants into what came out. */
@@ -37,11 +39,13 @@ struct gg_kind {
     char solver[24], why[24];
     int count, missed;   /* missed: without reaching the gap */
     double farthest;     /* from the optimum, relative */
+    int farthest_at;
 };
 
 /* What the processes share. */
 struct gg_shared {
     int at, undecided, decided, refused, stopped, streamed, ranks, missed_auto, far_auto;
+    int far_at[GG_FAR];
     double slowest;
     int slowest_at;
     int planted[GG_FAULTS], seen[GG_FAULTS];
@@ -266,9 +270,11 @@ static void gg_count(const struct gp_case *c, const struct gc_truth *truth, cons
     const double distance = missed ? gc_distance(truth, o) : 0;
     k->count++;
     k->missed += missed;
+    k->farthest_at = distance > k->farthest ? s->at : k->farthest_at;
     k->farthest = distance > k->farthest ? distance : k->farthest;
     s->missed_auto += missed && free_run;
-    s->far_auto += missed && free_run && distance > 1e-4;
+    if (free_run && distance > GG_NEAR)
+        s->far_at[s->far_auto++ % GG_FAR] = s->at;
     s->undecided += truth->undecided > 0;
     s->decided += truth->undecided == 0;
     s->streamed += o->streamed;
@@ -543,8 +549,12 @@ static void gg_counts(const struct gg_options *o)
            s->stopped, s->streamed, s->ranks, s->slowest, o->seed + (uint64_t)s->slowest_at);
     printf("without the gap that was asked for, by solver and what it said:\n");
     for (const struct gg_kind *k = s->kind; k < s->kind + GG_KINDS && k->solver[0]; k++)
-        printf("    %-16s %-12s %5d, %d without the gap, at most %.3g above the optimum\n", k->solver, k->why, k->count, k->missed, k->farthest);
-    printf("automatic choice, as many epochs as it wants: %d without the gap, %d more than 1e-4 above the optimum\n", s->missed_auto, s->far_auto);
+        printf("    %-16s %-12s %5d, %d without the gap, at most %.3g of it above the optimum (seed=%" PRIu64 ")\n", k->solver, k->why, k->count, k->missed, k->farthest,
+               o->seed + (uint64_t)k->farthest_at);
+    printf("automatic choice, as many epochs as it wants: %d without the gap, %d more than %g above the optimum:", s->missed_auto, s->far_auto, GG_NEAR);
+    for (int k = 0; k < s->far_auto && k < GG_FAR; k++)
+        printf(" seed=%" PRIu64, o->seed + (uint64_t)s->far_at[k]);
+    printf("\n");
     printf("the optimum is known of %d, unknown of %d\n", s->decided, s->undecided);
     for (int k = 0; k < GG_FAULTS; k++) {
         printf("planted: %s: %d, seen %d\n", gg_fault_names[k], s->planted[k], s->seen[k]);
