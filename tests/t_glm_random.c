@@ -549,8 +549,8 @@ static void gg_counts(const struct gg_options *o)
            s->stopped, s->streamed, s->ranks, s->slowest, o->seed + (uint64_t)s->slowest_at);
     printf("without the gap that was asked for, by solver and what it said:\n");
     for (const struct gg_kind *k = s->kind; k < s->kind + GG_KINDS && k->solver[0]; k++)
-        printf("    %-16s %-12s %5d, %d without the gap, at most %.3g of it above the optimum (seed=%" PRIu64 ")\n", k->solver, k->why, k->count, k->missed, k->farthest,
-               o->seed + (uint64_t)k->farthest_at);
+        printf("    %-16s %-12s %5d, %d without the gap, at most %.3g of it above the optimum (seed=%" PRIu64 ")\n", k->solver, k->why, k->count, k->missed,
+               k->farthest, o->seed + (uint64_t)k->farthest_at);
     printf("automatic choice, as many epochs as it wants: %d without the gap, %d more than %g above the optimum:", s->missed_auto, s->far_auto, GG_NEAR);
     for (int k = 0; k < s->far_auto && k < GG_FAR; k++)
         printf(" seed=%" PRIu64, o->seed + (uint64_t)s->far_at[k]);
