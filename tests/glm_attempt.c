@@ -260,7 +260,8 @@ static void ga_through_file(const struct ga_training *t, const struct gyre_glm *
     gyre_glm_close(loaded);
     for (int k = 0; k < o->models && k < GP_CLASSES; k++) {
         const struct gc_part *const a = &before.part[k], *const b = &o->part[k];
-        if (!ga_same(a->objective, b->objective) || !ga_same(a->bound, b->bound) || !ga_same(a->loss, b->loss) || a->epochs != b->epochs || strcmp(a->why, b->why) != 0)
+        const int numbers = ga_same(a->objective, b->objective) && ga_same(a->bound, b->bound) && ga_same(a->loss, b->loss);
+        if (!numbers || a->epochs != b->epochs || strcmp(a->why, b->why) != 0)
             snprintf(o->file, sizeof o->file, "part %d was loaded with other facts than it was saved with", k);
         for (int j = 0; j < GP_WIDTH; j++)
             if (!ga_same((double)a->weight[j], (double)b->weight[j]))

@@ -223,7 +223,7 @@ void gt_value_of(const struct gt_problem *t, const float *w, struct gt_value *ou
     if (v)
         gt_value_at(t, v, out);
     else
-        *out = (struct gt_value){ NAN, NAN, NAN, NAN };
+        *out = (struct gt_value){ nanl(""), nanl(""), nanl(""), nanl("") };
     free(v);
 }
 
@@ -266,7 +266,7 @@ static real gt_reach(const struct gt_problem *t, const real *w, real p, real mov
     real all = 0;
     const int sides = t->loss == GYRE_GLM_SQUARED ? 1 : t->classes > 1 ? t->classes : 2;
     for (int side = 0; side < sides; side++) {
-        real least = INFINITY;
+        real least = HUGE_VALL;
         for (int i = 0; i < t->rows; i++) {
             struct gt_row_value r = { 0 };
             const real *const x = t->x + (size_t)i * (size_t)t->width;
@@ -313,7 +313,7 @@ static real gt_gap(const struct gt_solve *s, const real *w, real p, real row_gap
             if (gt_is_penalised(t, j))
                 gap += gt_weight_gap(t, w[k * t->width + j], s->u[k * t->width + j], &excess);
     if (excess > 0)
-        gap += excess * (t->l1 > 0 ? p / t->l1 : (real)INFINITY); /* |w|_1 at the optimum is at most that */
+        gap += excess * (t->l1 > 0 ? p / t->l1 : HUGE_VALL); /* |w|_1 at the optimum is at most that */
     return gap + gt_free_gap(s, w, p, gap);
 }
 
@@ -487,7 +487,7 @@ void gt_optimum_of(const struct gt_problem *t, double work, struct gt_optimum *o
     struct gt_solve s = { .t = t, .all = (int)all, .work = work };
     struct gt_value zero;
     real *const memory = calloc(4 * all + all * all + 1, sizeof *memory);
-    *out = (struct gt_optimum){ 0, INFINITY, 0 };
+    *out = (struct gt_optimum){ 0, HUGE_VALL, 0 };
     if (!memory)
         return;
     s.w = memory;

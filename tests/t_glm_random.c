@@ -132,18 +132,19 @@ static void gg_rank_process(const struct gg_job *job, int rank, const char *name
     }
     gg_rank(job, ranks);
     gyre_job_close(ranks);
-    fflush(stdout);
-    _exit(0);
+    exit(0);
 }
 
-/* A signal as a finding. */
-static int gg_signal(int signal, const struct gp_case *c, double seconds, char why[GC_WHY])
+/* How a process came to its end. 0: by itself, with nothing to say. */
+static int gg_end(int status, const struct gp_case *c, double seconds, char why[GC_WHY])
 {
     static const char *const solvers[] = { "automatic", "sdca", "newton", "l1" };
+    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0, code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     const char *const kind = signal == SIGALRM ? "hang" : signal == SIGPROF ? "slow" : "crash";
-    snprintf(why, GC_WHY, "%s (%s): %d ranks, signal %d within %g seconds of processor time, %g by the clock", kind, solvers[(int)c->option[GP_SOLVER]],
-             (int)c->option[GP_RANKS], signal, seconds, seconds * GG_WALL);
-    return 1;
+    if (signal || code)
+        snprintf(why, GC_WHY, "%s (%s): %d ranks, signal %d, exit %d within %g seconds of processor time, %g by the clock", kind,
+                 solvers[(int)c->option[GP_SOLVER]], (int)c->option[GP_RANKS], signal, code, seconds, seconds * GG_WALL);
+    return signal || code;
 }
 
 /* 0: all came to an end, by themselves. */
@@ -164,8 +165,8 @@ static int gg_ranks(const struct gg_job *job, double seconds, char why[GC_WHY])
         int status = 0;
         if (child[r] < 0 || waitpid(child[r], &status, 0) != child[r])
             return snprintf(why, GC_WHY, "crash (test): a rank could not be started"), 1;
-        if (WIFSIGNALED(status) && !failed)
-            failed = gg_signal(WTERMSIG(status), job->c, seconds, why);
+        if (!failed)
+            failed = gg_end(status, job->c, seconds, why);
     }
     return failed;
 }
@@ -305,6 +306,7 @@ static int gg_check(const struct gg_job *job, double seconds, char why[GC_WHY])
     char run[400];
     struct gc_outcome (*const out)[GG_RANKS] = gg_shared->out;
     memset(out, 0, sizeof gg_shared->out);
+    gg_shared->why[0] = 0;
     snprintf(run, sizeof run, "%s/run", gg_folder);
     gg_remove(run);
     if (gp_on(c, GP_SOURCE) && ga_write_blocks(c, gg_folder, &error) != GYRE_OK)
@@ -322,6 +324,13 @@ static int gg_check(const struct gg_job *job, double seconds, char why[GC_WHY])
     return gg_judge(c, &out[1][0], job->counts, why);
 }
 
+/* What a process that has checked problems says: its last words, or how it ended. */
+static int gg_said(int status, const struct gp_case *c, double seconds, char why[GC_WHY])
+{
+    snprintf(why, GC_WHY, "%s", gg_shared->why);
+    return WIFEXITED(status) && why[0] ? WEXITSTATUS(status) != 0 : gg_end(status, c, seconds, why);
+}
+
 /* The same in a process of its own. */
 static int gg_alone(const struct gg_job *job, double seconds, char why[GC_WHY])
 {
@@ -329,13 +338,10 @@ static int gg_alone(const struct gg_job *job, double seconds, char why[GC_WHY])
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0)
-        _exit(gg_check(job, seconds, gg_shared->why));
+        exit(gg_check(job, seconds, gg_shared->why)); /* with what a sanitizer looks at in the end */
     if (child < 0 || waitpid(child, &status, 0) != child)
         return snprintf(why, GC_WHY, "test (none): no process"), 1;
-    if (WIFSIGNALED(status))
-        return gg_signal(WTERMSIG(status), job->c, seconds, why);
-    snprintf(why, GC_WHY, "%s", gg_shared->why);
-    return WEXITSTATUS(status) != 0;
+    return gg_said(status, job->c, seconds, why);
 }
 
 /* ---- those that fail ---- */
@@ -430,9 +436,9 @@ static int gg_problems(const struct gg_options *o)
                 gp_draw(&gg_case, o->seed + (uint64_t)i);
                 gg_shared->at = i;
                 if (gg_check(&job, gg_seconds, gg_shared->why))
-                    _exit(1);
+                    exit(1);
             }
-            _exit(0);
+            exit(0);
         }
         int status = 0;
         char why[GC_WHY];
@@ -442,10 +448,7 @@ static int gg_problems(const struct gg_options *o)
             break;
         i = gg_shared->at;
         gp_draw(&gg_case, o->seed + (uint64_t)i);
-        if (WIFSIGNALED(status))
-            gg_signal(WTERMSIG(status), &gg_case, gg_seconds, why);
-        else
-            snprintf(why, sizeof why, "%s", gg_shared->why);
+        gg_said(status, &gg_case, gg_seconds, why);
         gg_failed(o, o->seed + (uint64_t)i, why);
         failed++;
         i++;
