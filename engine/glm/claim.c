@@ -6,9 +6,8 @@
 #include "model.h"
 #include "referee.h"
 
-#define CLAIM_AGAIN 0.2   /* of the gap that is to be proved: what the solution of our own is asked for */
-#define CLAIM_LEAST 1e-12 /* but not for less */
-#define CLAIM_ABOVE 1e-9  /* of it, an objective may be above ours: others' sums have other roundings */
+#define CLAIM_LEAST 1e-12 /* gap that a solution of our own is asked for */
+#define CLAIM_NEAR 1e-9   /* of it, an objective or a bound may be above ours: others' sums have other roundings */
 
 GYRE_API void gyre_glm_verify_default(struct gyre_glm_verify_config *config)
 {
@@ -25,7 +24,7 @@ struct glm_verify {
     struct gyre_glm_data data;
     struct gy_pool *pool;
     struct gy_glm_source *source;
-    struct gyre_glm *own;      /* our solution, as soon as it was needed */
+    struct gyre_glm *own;      /* a solution of ours, where one was needed */
 };
 
 static int glm_verify_check(const struct glm_verify *v, struct gy_error *err)
@@ -55,31 +54,30 @@ static int glm_verify_open(struct glm_verify *v, const struct gyre_glm_verify_co
     return gy_glm_source_open(&v->source, &v->data, &m->info, v->pool, &m->alloc, err);
 }
 
-/* The same problem over the same rows. */
-static int glm_verify_solve(struct glm_verify *v, double gap, struct gy_error *err)
+/* The same problem over the same rows, by one of the solvers; GY_E_UNSUPPORTED: not by this one. */
+static int glm_verify_solve(struct glm_verify *v, const char *solver, double gap, struct gy_error *err)
 {
     struct gyre_glm_config c;
     struct gyre_glm_data data = v->data;
     struct gyre_error error = { 0 };
     const struct gyre_glm_info *const info = &v->info;
-    if (v->own)
-        return GY_OK;
     gyre_glm_config_default(&c);
     data.hash_bits = info->hash_bits;
     data.hash_seed = info->hash_seed;
     c.train = &data;
+    c.solver = solver;
     c.loss = info->loss;
     c.l1 = info->l1;
     c.l2 = info->l2;
     c.bias = info->bias;
     c.bias_free = info->bias_free;
     c.normalize = info->normalize;
-    c.softmax = info->softmax;
+    c.softmax = gy_glm_model_is_whole(v->model);
     c.weight_label = info->label;
     c.weight_factor = info->class_weight;
     c.weights = info->classes;
     c.threads = v->c.threads;
-    c.gap = fmax(CLAIM_AGAIN * gap, CLAIM_LEAST);
+    c.gap = fmax(gap, CLAIM_LEAST);
     c.seconds = v->c.seconds;
     c.log = v->c.log;
     const int status = gyre_glm_train(&v->own, &c, NULL, &error);
@@ -116,32 +114,50 @@ static const char *glm_verify_wrong(const struct glm_verify *v, const struct gyr
         return "its objective is no number";
     if (isfinite(claim->objective) && claim->objective < now->least)
         return "its objective is higher than it says";
-    if (isfinite(claim->objective) && claim->objective > now->objective * (1 + CLAIM_ABOVE))
+    if (isfinite(claim->objective) && claim->objective > now->objective * (1 + CLAIM_NEAR))
         return "its objective is lower than it says: these are other weights, or other rows";
     if (isfinite(claim->bound) && claim->bound > fmin(best, now->objective))
         return "its bound is above the optimum";
     *unsure = 1;
-    if (isfinite(claim->bound) && claim->bound > now->bound)
+    if (isfinite(claim->bound) && claim->bound > now->bound + CLAIM_NEAR * now->objective)
         return "its bound is not proved";
     return v->c.gap > 0 && !(gap <= v->c.gap) ? "the gap that was asked for is not proved" : NULL;
 }
 
+/* Solutions of our own, one solver after the other, until nothing is unsure. */
+static int glm_verify_again(struct glm_verify *v, int k, struct gyre_glm_verdict *out, struct gy_error *err)
+{
+    static const struct {
+        const char *solver;
+        double part; /* of the gap that is to be proved */
+    } turns[] = { { NULL, 0.9 }, { NULL, 0.2 }, { "sdca", 0.9 }, { "newton", 0.9 }, { "l1", 0.9 } };
+    const struct gyre_glm_part *const claim = &v->model->part[k];
+    const double said = isfinite(claim->bound) && isfinite(claim->objective) ? (claim->objective - claim->bound) / claim->objective : 1;
+    double best = HUGE_VAL;
+    int unsure = 1;
+    for (size_t i = 0; unsure && out->wrong && i < GY_COUNT(turns) && !(turns[i].solver && gy_glm_model_is_whole(v->model)); i++) {
+        struct gy_error own_err = { 0 };
+        gyre_glm_close(v->own);
+        v->own = NULL;
+        const int status = glm_verify_solve(v, turns[i].solver, turns[i].part * (v->c.gap > 0 ? fmin(said, v->c.gap) : said), &own_err);
+        if (status != GY_OK && status != GY_E_UNSUPPORTED && status != GY_E_NONFINITE)
+            return *err = own_err, status;
+        const struct gyre_glm_part *const own = status == GY_OK ? glm_verify_own(v, k) : NULL;
+        out->bound = own ? fmax(out->bound, own->bound) : out->bound;
+        best = own ? fmin(best, own->objective) : best;
+        out->wrong = glm_verify_wrong(v, claim, out, best, &unsure);
+    }
+    return GY_OK;
+}
+
 static int glm_verify_part(struct glm_verify *v, int k, struct gyre_glm_verdict *out, struct gy_error *err)
 {
-    const struct gyre_glm_part *const claim = &v->model->part[k];
     struct gy_glm_verdict found;
     int unsure;
     GY_TRY(glm_verify_look(v, k, &found, err));
     *out = (struct gyre_glm_verdict){ .objective = found.objective, .least = found.least, .bound = found.bound };
-    out->wrong = glm_verify_wrong(v, claim, out, HUGE_VAL, &unsure);
-    if (!out->wrong || !unsure)
-        return GY_OK;
-    const double said = isfinite(claim->bound) && isfinite(claim->objective) ? (claim->objective - claim->bound) / claim->objective : 1;
-    GY_TRY(glm_verify_solve(v, v->c.gap > 0 ? fmin(said, v->c.gap) : said, err));
-    const struct gyre_glm_part *const own = glm_verify_own(v, k);
-    out->bound = own ? fmax(out->bound, own->bound) : out->bound;
-    out->wrong = glm_verify_wrong(v, claim, out, own ? own->objective : HUGE_VAL, &unsure);
-    return GY_OK;
+    out->wrong = glm_verify_wrong(v, &v->model->part[k], out, HUGE_VAL, &unsure);
+    return out->wrong && unsure ? glm_verify_again(v, k, out, err) : GY_OK;
 }
 
 GYRE_API int gyre_glm_verify(const struct gyre_glm *model, const struct gyre_glm_verify_config *config, struct gyre_glm_verdict *verdict,
@@ -159,6 +175,5 @@ GYRE_API int gyre_glm_verify(const struct gyre_glm *model, const struct gyre_glm
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
-#undef CLAIM_AGAIN
 #undef CLAIM_LEAST
-#undef CLAIM_ABOVE
+#undef CLAIM_NEAR

@@ -26,7 +26,7 @@ static void glm_text_head(const struct gyre_glm *m, struct gy_sink *out)
         gy_sink_printf(out, "label %.9g %.9g\n", (double)m->label[1], (double)m->label[0]); /* positive scores are of the first */
     for (int c = 0; c < info->classes && info->classes > 2; c++)
         gy_sink_printf(out, "%s%.9g%s", c ? " " : "label ", (double)m->label[c], c + 1 < info->classes ? "" : "\n");
-    gy_sink_printf(out, "nr_feature %" PRIu32 "\nbias %.9g\nw\n", info->features, info->bias != 0 ? info->bias : -1);
+    gy_sink_printf(out, "nr_feature %" PRIu32 "\nbias %.17g\nw\n", info->features, info->bias != 0 ? info->bias : -1);
 }
 
 static void glm_text_weights(const struct gyre_glm *m, struct gy_sink *out)

@@ -20,7 +20,6 @@
 #define REFEREE_STRIPS 8
 #define REFEREE_BATCH 8     /* blocks in memory */
 #define REFEREE_TILE 4096   /* weights that are summed on their own */
-#define REFEREE_BLUR 0x1p-24
 #define REFEREE_TINY 1e-300 /* above all that is taken to be 0 */
 #define REFEREE_EXACT 65536 /* values over all ranks that are summed without rounding */
 
@@ -73,7 +72,7 @@ struct referee {
     int64_t here;                  /* blocks of the batch */
     struct referee_sums total;
     double largest;                /* |u_j| and twice its error, of what is penalised: scaled to l1 it is inside, whatever the roundings of that pass */
-    double square, blur;           /* sums of max(|u_j| + error - l1, 0)^2, and of sizes^2 */
+    double square;                 /* sum of max(|u_j| + error - l1, 0)^2 */
 };
 
 static void referee_put(struct referee_sum *to, struct gy_near x)
@@ -321,7 +320,7 @@ static void referee_measure(struct referee *r, double part)
         most = fmax(most, r->u[j].size);
     if (!referee_sum_is_exact(r) && r->answer->job)
         coarse = (double)referee_ranks(r) * 0x1p-44 * most; /* 2^-46 of twice the largest, a rank (sums.h), of values and sizes */
-    r->largest = r->square = r->blur = 0;
+    r->largest = r->square = 0;
     for (int64_t j = 0; j < r->all; j++) {
         if (j % r->dim >= r->penalised)
             continue;
@@ -329,7 +328,6 @@ static void referee_measure(struct referee *r, double part)
         const double over = fmax(fabs(r->u[j].value) + off - r->problem->l1, 0);
         r->largest = fmax(r->largest, fabs(r->u[j].value) + 2 * off);
         r->square += over * over;
-        r->blur += r->u[j].size * r->u[j].size;
     }
 }
 
@@ -539,8 +537,6 @@ GY_INT int gy_glm_referee(const struct gy_glm_answer *answer, struct gy_glm_verd
     if (status == GY_OK) {
         found.bound = fmax(found.bound, 0); /* no loss and no penalty is below 0 */
         found.rounding += 2 * referee_off(&r.total.conjugate, referee_depth(&r));
-        if (r.problem->l2 > 0) /* dual numbers, or the weights that their slopes are of, are floats */
-            found.rounding += REFEREE_BLUR * REFEREE_BLUR * r.blur / (2 * r.problem->l2);
         *out = found;
     }
     referee_give(&r);
@@ -550,7 +546,6 @@ GY_INT int gy_glm_referee(const struct gy_glm_answer *answer, struct gy_glm_verd
 #undef REFEREE_STRIPS
 #undef REFEREE_BATCH
 #undef REFEREE_TILE
-#undef REFEREE_BLUR
 #undef REFEREE_TINY
 #undef REFEREE_EXACT
 #undef REFEREE_DOUBLES
