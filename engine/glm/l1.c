@@ -26,6 +26,8 @@
 #define L1_ENOUGH 0.1          /* of what was wrong before: what is left in a model whose matrix is made of columns, or whose features are groups */
 #define L1_COLUMNS_FROM 512 /* features from which a resident feed of one rank is taken by columns */
 #define L1_CYCLES 6 /* of coordinate descent and a face, at most, of a step */
+#define L1_RIDGE 1e-6       /* what a matrix's diagonal gains, as a share, where steps bring nothing: its floats leave it with curvatures below 0 */
+#define L1_FLOAT 0x1p-24    /* half the distance of two floats from 1 */
 #define L1_NEAR 0.9         /* of l1: pulls from here on are of interest */
 
 struct l1_candidate {
@@ -58,6 +60,8 @@ struct l1 {
     double violation;          /* of all features, at w */
     double most;               /* the largest of them */
     int same_matrix;           /* squared loss: the set's matrix still holds */
+    double promise;            /* what P should lose by the last step */
+    struct gy_nw_judge judge;  /* exact: matrices have a ridge */
 };
 
 static int l1_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
@@ -252,6 +256,8 @@ static int l1_build(struct l1 *l1, size_t n, struct gy_error *err)
         else
             GY_TRY(l1_build_matrix(l1, err));
         l1->same_matrix = l1->nw.problem->loss == GY_GLM_SQUARED;
+        for (size_t i = 0; i < model->count && l1->judge.exact; i++)
+            model->matrix[i * (model->stride + 1)] *= (float)(1 + L1_RIDGE);
     }
     for (size_t i = 0; i < model->count; i++) {
         const size_t j = l1->set[i];
@@ -298,6 +304,7 @@ static int l1_search(struct l1 *l1, int *moved, struct gy_error *err)
     const double promise = l1_promise(l1), noise = 1e-13 * fabs(l1->primal);
     double t = 1;
     *moved = 0;
+    l1->promise = -promise;
     for (int halving = 0; halving < L1_HALVINGS && promise < 0; halving++, t *= 0.5) {
         l1_place(l1, t);
         GY_TRY(l1_visit(l1, l1->trial, err));
@@ -511,7 +518,12 @@ static int l1_certify(struct l1 *l1, int exact, struct gy_error *err)
     const int near = is_free ? l1->violation < problem->l1 : share * (0.1 + 0.5 * share) <= run->stop.gap;
     if (exact || (!logistic && !is_free) || (near && l1->primal - dual > goal))
         GY_TRY(gy_nw_bound(&l1->nw, l1->w, &l1->sums, l1->u, &dual, err));
-    l1->dual = dual > l1->dual ? dual : l1->dual;
+    if (dual > l1->dual) {
+        l1->dual = dual;
+        run->has_point = run->point != NULL;
+        if (run->point)
+            memcpy(run->point, l1->w, l1->nw.dims * sizeof *l1->w);
+    }
     at->primal = l1->primal;
     at->loss = l1->sums.loss;
     at->dual = l1->dual;
@@ -550,6 +562,36 @@ static int l1_samples(struct l1 *l1, struct gy_error *err)
     return GY_OK;
 }
 
+/* What the floats of the last set's weights may cost P, and the sums of its terms. */
+static double l1_noise(const struct l1 *l1)
+{
+    const struct gy_l1_model *const model = &l1->model;
+    double size = 0;
+    for (size_t i = 0; i < model->count && l1->by_model; i++)
+        size += sqrt(fabs((double)model->matrix[i * (model->stride + 1)])) * fabs((double)l1->w[l1->set[i]]);
+    for (size_t i = 0; i < l1->wide.count && !l1->by_model; i++)
+        size += sqrt(fmax(l1->wide.at[i].curve, 0)) * fabs((double)l1->w[l1->wide.at[i].id]);
+    return 0.5 * (L1_FLOAT * size) * (L1_FLOAT * size) + 1e-12 * fabs(l1->primal);
+}
+
+/* After L1_STUCK steps to nowhere, or many slow ones: matrices get a ridge; if that does not help either, *why. */
+static int l1_judge(struct l1 *l1, int moved, int better, int *stuck, struct gy_error *err)
+{
+    struct gy_glm_run *const run = l1->nw.run;
+    if (!better) {
+        if (!moved)
+            GY_TRY(l1_visit(l1, l1->w, err));
+        GY_TRY(l1_certify(l1, 1, err));
+        ++*stuck;
+    }
+    const struct gy_nw_step step = { *stuck < L1_STUCK, l1->primal, run->result.gap, l1->promise, l1_noise(l1) };
+    if (!step.moved && step.promise <= step.noise)
+        run->why = "rounding";
+    else if (gy_nw_judged(&l1->judge, &step, run->stop.gap, &run->why))
+        l1->same_matrix = l1->kept = *stuck = 0;
+    return GY_OK;
+}
+
 static int l1_run(struct l1 *l1, struct gy_error *err)
 {
     struct gy_glm_run *const run = l1->nw.run;
@@ -560,6 +602,7 @@ static int l1_run(struct l1 *l1, struct gy_error *err)
     GY_TRY(l1_begin(l1, err));
     GY_TRY(gy_nw_finite(l1->primal, err));
     GY_TRY(l1_certify(l1, 0, err));
+    l1->judge = (struct gy_nw_judge){ .primal = l1->primal, .gap = run->result.gap };
     run->why = NULL;
     while (!run->why) {
         if (!l1->focused) { /* a step on few features is judged together with the one that follows */
@@ -571,13 +614,9 @@ static int l1_run(struct l1 *l1, struct gy_error *err)
         if (moved)
             GY_TRY(l1_certify(l1, 0, err));
         GY_TRY(gy_nw_report(&l1->nw, &watch, &run->why, err));
-        const int better = l1->violation <= 0.5 * violation || run->result.gap <= 0.7 * gap;
-        if (run->why || l1->focused || primal - l1->primal > 1e-13 * fabs(primal) || (moved && better))
-            continue;
-        if (!moved)
-            GY_TRY(l1_visit(l1, l1->w, err));
-        GY_TRY(l1_certify(l1, 1, err));
-        run->why = ++stuck == L1_STUCK ? "rounding" : NULL;
+        const int nearer = l1->violation <= 0.5 * violation || run->result.gap <= 0.7 * gap;
+        if (!run->why && !l1->focused)
+            GY_TRY(l1_judge(l1, moved, primal - l1->primal > 1e-13 * fabs(primal) || (moved && nearer), &stuck, err));
     }
     if (!moved)
         GY_TRY(l1_visit(l1, l1->w, err));
