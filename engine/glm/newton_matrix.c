@@ -219,9 +219,11 @@ static int nw_matrix_sum(struct gy_nw *nw, double *out, size_t room, struct gy_e
 GY_INT int gy_nw_matrix(struct gy_nw *nw, const int32_t *map, size_t count, double *out, struct gy_error *err)
 {
     struct nw_matrix matrix = { .nw = nw, .map = map, .count = count, .room = count * (count + 1) / 2, .out = out };
+    if (count == 0) /* on all ranks */
+        return GY_OK;
     GY_TRY(nw_matrix_room(nw, matrix.room, map != NULL, err));
     matrix.slots = map ? nw_matrix_slots(matrix.room) : nw_matrix_filled(nw, nw->curved > 0 ? nw->curved : (double)nw->rows / nw->step, matrix.room);
-    if (matrix.room > 0 && (size_t)matrix.slots > nw->total_room / matrix.room)
+    if ((size_t)matrix.slots > nw->total_room / matrix.room)
         matrix.slots = (int)(nw->total_room / matrix.room);
     GY_TRY(gy_nw_walk(nw, nw_matrix_tile, &matrix.view, matrix.slots, err));
     gy_pool_run(nw->run->pool, nw_matrix_reduce, &matrix, gy_ceil_div((int64_t)matrix.room, NW_MATRIX_CHUNK));
