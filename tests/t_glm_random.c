@@ -564,7 +564,8 @@ static void gg_counts(const struct gg_options *o)
         T_CHECK_MSG(!o->counted || (s->planted[k] > o->problems / 4 && s->seen[k] * 100 >= s->planted[k] * (k == GG_DIGIT || k == GG_OBJECTIVE_UP ? 97 : 100)),
                     "%s: %d of %d", gg_fault_names[k], s->seen[k], s->planted[k]);
     }
-    T_CHECK_MSG(!o->counted || s->undecided * 100 <= (s->decided + s->undecided) * GG_UNDECIDED, "%d of %d have no known optimum", s->undecided, s->decided + s->undecided);
+    T_CHECK_MSG(!o->counted || s->undecided * 100 <= (s->decided + s->undecided) * GG_UNDECIDED, "%d of %d have no known optimum", s->undecided,
+                s->decided + s->undecided);
     T_CHECK_MSG(!o->counted || (s->streamed >= o->problems / 50 && s->ranks >= o->problems / 20 && s->stopped >= o->problems / 50), "%d, %d, %d", s->streamed,
                 s->ranks, s->stopped);
 }
