@@ -233,7 +233,8 @@ static int gc_judge_end(const struct gp_case *c, const struct gc_truth *truth, c
         || (strcmp(p->why, "stopped") == 0 && o->status != GYRE_E_STOPPED))
         return gc_says(why, "why", o, "model %d says \"%s\", which is not so: objective %.17g, %d epochs", k, p->why, p->objective, p->epochs);
     gc_exact(truth, o, k, &v);
-    if (strcmp(p->why, "rounding") == 0 && (long double)gap > GC_NEAR * v.p + GC_FLOATS * v.f32 + GC_ZERO)
+    const int known = truth->optimum[k].upper - truth->optimum[k].lower <= GC_NEAR * truth->optimum[k].upper; /* else no bound may be had at all */
+    if (known && strcmp(p->why, "rounding") == 0 && (long double)gap > GC_NEAR * v.p + GC_FLOATS * v.f32 + v.bound + GC_ZERO)
         return gc_says(why, "not rounding", o, "model %d says \"rounding\": %.9Lg, bound %.9g, optimum %.9Lg; rounding scores to float moves it by %.3Lg", k,
                        v.p, p->bound, truth->optimum[k].upper, v.f32);
     return 0;

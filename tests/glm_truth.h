@@ -23,6 +23,7 @@ struct gt_value {
     long double error;  /* of p itself, at most */
     long double f64;    /* how far a careful computation in float64 may be off */
     long double f32;    /* how much rounding all scores to float moves it */
+    long double bound;  /* and how much that may take from a bound which slopes make */
 };
 /* w: [classes][width]. */
 void gt_value_of(const struct gt_problem *t, const float *w, struct gt_value *out);
