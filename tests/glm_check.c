@@ -257,6 +257,9 @@ static int gc_judge_why(const struct gp_case *c, const struct gc_truth *truth, c
     return 0;
 }
 
+/* A bound that is true, as others see, but that verification has no bound for that is as good. */
+int gc_is_unproved(const struct gc_verdict *verdict) { return strcmp(verdict->wrong, "its bound is not proved") == 0; }
+
 /* What verification says of the file. */
 static int gc_judge_verdict(const struct gc_truth *truth, const struct gc_outcome *o, char why[GC_WHY])
 {
@@ -271,7 +274,7 @@ static int gc_judge_verdict(const struct gc_truth *truth, const struct gc_outcom
             return gc_says(why, "verdict", o, "model %d: its objective %.17Lg is not in [%.17g, %.17g]", k, v.p, d->least, d->objective);
         if ((long double)d->bound > best->upper + GC_NOISE * best->upper + GC_ZERO)
             return gc_says(why, "verdict", o, "model %d: bound %.17g, the optimum is at most %.17Lg", k, d->bound, best->upper);
-        if (d->wrong[0] && !isnan(o->part[k].objective))
+        if (d->wrong[0] && !gc_is_unproved(d) && !isnan(o->part[k].objective))
             return gc_says(why, "verdict", o, "model %d: %s (objective %.17g in [%.17g, %.17g], bound %.17g, proved %.17g)", k, d->wrong, o->part[k].objective,
                            d->least, d->objective, o->part[k].bound, d->bound);
     }

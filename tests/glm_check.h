@@ -51,6 +51,7 @@ int gc_reaches(const struct gp_case *c, const struct gc_outcome *o); /* its gap,
 double gc_distance(const struct gc_truth *truth, const struct gc_outcome *o);
 
 /* 0; 1: *why is "kind (solver): what is wrong". truth is not read where there is no model. */
+int gc_is_unproved(const struct gc_verdict *verdict);
 int gc_judge(const struct gp_case *c, const struct gc_truth *truth, const struct gc_outcome *o, char why[GC_WHY]);
 void gc_print(const struct gc_truth *truth, const struct gc_outcome *o);
 

@@ -27,6 +27,7 @@
 #define GG_KINDS 40
 #define GG_NEAR 1e-4      /* an objective without its gap that is above the optimum by more, relative, is far */
 #define GG_FAR 20         /* of these, their seeds are printed */
+#define GG_UNPROVED 5     /* percent of parts whose bound verification may miss by more than roundings */
 #define GG_UNDECIDED 3    /* percent of problems whose optimum may stay unknown */
 
 /* Faults that the test plants into what came out. */
@@ -44,7 +45,7 @@ struct gg_kind {
 
 /* What the processes share. */
 struct gg_shared {
-    int at, undecided, decided, refused, stopped, streamed, ranks, missed_auto, far_auto;
+    int at, verified, unproved, undecided, decided, refused, stopped, streamed, ranks, missed_auto, far_auto;
     int far_at[GG_FAR];
     double slowest;
     int slowest_at;
@@ -276,6 +277,10 @@ static void gg_count(const struct gp_case *c, const struct gc_truth *truth, cons
     s->missed_auto += missed && free_run;
     if (free_run && distance > GG_NEAR)
         s->far_at[s->far_auto++ % GG_FAR] = s->at;
+    for (int p = 0; p < truth->parts && o->verified; p++) {
+        s->verified++;
+        s->unproved += gc_is_unproved(&o->verdict[p]);
+    }
     s->undecided += truth->undecided > 0;
     s->decided += truth->undecided == 0;
     s->streamed += o->streamed;
@@ -559,6 +564,8 @@ static void gg_counts(const struct gg_options *o)
         printf(" seed=%" PRIu64, o->seed + (uint64_t)s->far_at[k]);
     printf("\n");
     printf("the optimum is known of %d, unknown of %d\n", s->decided, s->undecided);
+    printf("verified: %d parts, the bound of %d was not proved\n", s->verified, s->unproved);
+    T_CHECK_MSG(s->unproved * 100 <= s->verified * GG_UNPROVED + 100, "%d of %d", s->unproved, s->verified);
     for (int k = 0; k < GG_FAULTS; k++) {
         printf("planted: %s: %d, seen %d\n", gg_fault_names[k], s->planted[k], s->seen[k]);
         T_CHECK_MSG(!o->counted || (s->planted[k] > o->problems / 4 && s->seen[k] * 100 >= s->planted[k] * (k == GG_DIGIT || k == GG_OBJECTIVE_UP ? 97 : 100)),

@@ -43,6 +43,10 @@ static int source_array_rows(const struct gyre_glm_data *d, int64_t first, int64
                            d->start[first + i], SOURCE_ROWS);
         start[i] = (uint32_t)at;
     }
+    for (int64_t i = 0; d->weight && i < count; i++)
+        if (!(d->weight[first + i] >= 0 && d->weight[first + i] < 1e30f))
+            return GY_FAIL(err, GY_E_ARG, "data.weight[%" PRId64 "] is %g; rows weigh 0 or more, and less than 1e30", first + i,
+                           (double)d->weight[first + i]);
     *rows = (struct gy_rows){ .first = first, .count = (int32_t)count, .start = start, .id = d->id + d->start[first],
                               .value = d->value ? d->value + d->start[first] : NULL, .same = 1, .label = d->label + first,
                               .weight = d->weight ? d->weight + first : NULL };

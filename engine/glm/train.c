@@ -90,6 +90,9 @@ static int glm_train_agree(const struct glm_train *t, struct gy_error *err)
 
 static int glm_train_check_labels(const struct glm_train *t, const struct gy_glm_source *s, struct gy_error *err)
 {
+    if (s->info.entries == 0 && t->c.bias == 0)
+        return GY_FAIL(err, GY_E_FORMAT, "%.300s: none of %" PRId64 " rows has a feature, and there is no bias: there is nothing to train", s->name,
+                       s->info.rows);
     if (t->c.loss == GYRE_GLM_SQUARED)
         return GY_OK;
     if (s->info.classes == 0)
@@ -242,11 +245,11 @@ static double glm_train_bytes(const struct glm_train *t)
     return ((double)i->entries * entry + (double)i->rows * row) / gyre_job_ranks(t->c.job);
 }
 
-/* A pass that takes less time than ranks need to meet: 50 ns a row and one for each entry, beside a tenth of a millisecond. */
+/* A pass that takes less time than ranks need to meet, and ranks need no common clock: 50 ns a row and one for each entry, beside a tenth of a millisecond. */
 static int glm_train_is_small(const struct glm_train *t)
 {
     const struct gy_blocks_info *i = &t->source->info;
-    return t->c.job && !t->c.folder && !t->c.trace && 50 * i->rows + i->entries < 100000;
+    return t->c.job && !t->c.folder && !t->c.trace && !(t->c.seconds > 0) && 50 * i->rows + i->entries < 100000;
 }
 
 static int glm_train_open_feed(struct glm_train *t, struct gy_error *err)

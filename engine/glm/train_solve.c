@@ -15,6 +15,7 @@
 #define SOLVE_AGAIN 3        /* times that a solver goes on with a smaller gap */
 #define SOLVE_LEAST_GAP 1e-13 /* some hundred units of a double */
 #define SOLVE_LENGTHEN 8     /* units of a float that weights are lengthened by, at most */
+#define SOLVE_NO_TIME 1e-9   /* seconds */
 #define SOLVE_ROUNDING 64    /* a gap of so many times what roundings are worth is not due to them */
 
 struct solve_best {
@@ -99,7 +100,10 @@ static int solve_judge(const struct glm_train *t, const struct gy_glm_solver *so
     const struct gy_glm_answer answer = { .blocks = t->source->blocks, .alloc = &t->alloc, .pool = t->pool, .job = t->run.job, .problem = t->run.problem,
                                           .classes = t->classes, .normalize = t->c.normalize, .features = t->model->info.features, .w = t->run.w,
                                           .dual = solve_has_duals(t, solver) ? t->dual : NULL, .point = t->run.has_point ? t->run.point : NULL };
-    return gy_glm_referee(&answer, out, err);
+    GY_TRY(gy_glm_referee(&answer, out, err));
+    if (isfinite(out->objective))
+        return GY_OK;
+    return GY_FAIL(err, GY_E_NONFINITE, "the objective is no finite number: rows, their weights or the model are too large for floats");
 }
 
 /* ---- what it is worth ---- */
@@ -167,9 +171,17 @@ struct solve_course {
     int64_t began;
 };
 
+/* Never 0 where there is a limit: then there would be none. */
 static double solve_seconds_left(const struct glm_train *t, const struct solve_course *course)
 {
-    return t->c.seconds > 0 ? t->c.seconds - (double)(gy_clock_ns() - course->began) * 1e-9 : 0;
+    return t->c.seconds > 0 ? fmax(t->c.seconds - (double)(gy_clock_ns() - course->began) * 1e-9, SOLVE_NO_TIME) : 0;
+}
+
+/* On any rank. */
+static int solve_is_late(const struct glm_train *t, const struct solve_course *course, int *late, struct gy_error *err)
+{
+    *late = t->c.seconds > 0 && solve_seconds_left(t, course) <= SOLVE_NO_TIME;
+    return t->c.seconds > 0 ? gy_job_any(t->run.job, *late, late, err) : GY_OK;
 }
 
 /* It believes to be there, and goes on with as much smaller a gap as its answer's was too large. */
@@ -199,13 +211,13 @@ static int solve_is_other(const struct glm_train *t, struct solve_course *course
 }
 
 /* Whether another answer is to be sought. v NULL: there was none. */
-static int solve_goes_on(const struct glm_train *t, struct solve_course *course, const struct solve_best *best, const struct gy_glm_verdict *v)
+static int solve_goes_on(const struct glm_train *t, struct solve_course *course, const struct solve_best *best, const struct gy_glm_verdict *v, int late)
 {
     if (!v)
         return solve_is_other(t, course);
     if (!(t->c.gap > 0) || solve_has_gap(t, &best->verdict) || !solve_is_still(t->run.why) || t->run.epochs >= t->run.stop.epochs)
         return 0;
-    if (t->c.seconds > 0 && !(solve_seconds_left(t, course) > 0))
+    if (late)
         return 0;
     return solve_is_further(t, course, v) || solve_is_other(t, course);
 }
@@ -226,11 +238,12 @@ static int solve_prepare(struct glm_train *t, const struct solve_course *course,
 static int solve_turn(struct glm_train *t, struct solve_course *course, struct solve_best *best, int *more, struct gy_error *err)
 {
     struct gy_glm_verdict v;
+    int late;
     t->solver = t->classes ? "softmax-newton" : course->solver->name;
     t->run.stop.gap = course->gap;
     t->run.stop.seconds = solve_seconds_left(t, course);
     int status = solve_with(t, course->solver, err);
-    if (status == GY_E_NONFINITE && solve_goes_on(t, course, best, NULL)) {
+    if (status == GY_E_NONFINITE && solve_goes_on(t, course, best, NULL, 0)) {
         *more = 1;
         return solve_prepare(t, course, best, err);
     }
@@ -238,8 +251,9 @@ static int solve_turn(struct glm_train *t, struct solve_course *course, struct s
     if (status != GY_OK && status != GY_E_STOPPED)
         return status;
     GY_TRY(solve_judge(t, course->solver, &v, err));
+    GY_TRY(solve_is_late(t, course, &late, err));
     solve_keep(best, &v, status == GY_E_STOPPED ? "stopped" : t->run.why);
-    *more = status == GY_OK && solve_goes_on(t, course, best, &v);
+    *more = status == GY_OK && solve_goes_on(t, course, best, &v, late);
     return *more ? solve_prepare(t, course, best, err) : status;
 }
 
@@ -343,4 +357,5 @@ GY_INT int gy_glm_train_one(struct glm_train *t, int k, struct gy_error *err)
 #undef SOLVE_AGAIN
 #undef SOLVE_LEAST_GAP
 #undef SOLVE_LENGTHEN
+#undef SOLVE_NO_TIME
 #undef SOLVE_ROUNDING
