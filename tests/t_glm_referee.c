@@ -369,6 +369,9 @@ static void tr_answer(struct tr *t)
         t->w[j] = kind == 0 ? 0 : (float)(tr_scale(t, kind == 1 ? 4 : 1) * (2 * tr_unit(t) - 1));
     if (kind > 1)
         tr_descend(t, t->w);
+    const float longer = kind == 3 ? (float)(1 + 40 * tr_unit(t)) : 1; /* where rows are told apart, losses far below 1 */
+    for (int j = 0; j < all; j++)
+        t->w[j] *= longer;
     for (int j = 0; j < all; j++)
         t->point[j] = (float)((double)t->w[j] * (1 + 0.01 * tr_unit(t)));
     t->has_dual = !t->classes && tr_below(t, 2);
@@ -434,7 +437,7 @@ static const char *tr_wrong(struct tr *t, const struct gy_glm_verdict *v)
     if (!((long double)v->bound <= tr_objective(t, low, slope)))
         return "the bound is above another objective";
     const long double bound = tr_bound(t, &size);
-    const long double near = t->has_dual ? 1e-9L * size : 1e-5L * size + 1e-12L * at; /* slopes of scores have their roundings, too */
+    const long double near = (t->has_dual ? 1e-9L : 1e-5L) * size + (t->has_dual ? 1e-15L : 1e-12L) * at; /* slopes of scores have their roundings, too */
     if (!t->has_dual && tr_has_kink(t))
         return NULL;
     return fabsl((long double)v->bound - bound) <= near + 1e-30L ? NULL : "the bound is not that of the dual numbers";
