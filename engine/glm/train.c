@@ -275,6 +275,7 @@ static void glm_train_close_feed(struct glm_train *t)
 {
     (t->streamed ? gy_glm_feed_stream_close : gy_glm_feed_close)(t->feed);
     t->feed = NULL;
+    t->placed = 0;
     gy_alloc_free(&t->alloc, t->dual, ((size_t)t->rows + 1) * sizeof *t->dual);
     t->dual = NULL;
     gy_alloc_free(&t->alloc, t->point, t->model ? ((size_t)t->model->width + 1) * sizeof *t->point : 0);

@@ -74,11 +74,27 @@ static int solve_by_places(struct glm_train *t, const struct gy_glm_solver *solv
     return status;
 }
 
+/* The feed anew, with features as the model has them. */
+static int solve_unplace(struct glm_train *t, struct gy_error *err)
+{
+    gy_glm_feed_close(t->feed);
+    t->feed = NULL;
+    t->placed = 0;
+    GY_TRY(gy_glm_feed_resident(&t->feed, t->source->blocks, 0, 1, t->c.normalize, &t->alloc, t->pool, err));
+    t->run.feed = t->feed;
+    return GY_OK;
+}
+
 static int solve_on_cpu(struct glm_train *t, const struct gy_glm_solver *solver, struct gy_error *err)
 {
     const int hidden = solver == gy_glm_sdca() && !t->streamed && !t->run.validate && gyre_job_ranks(t->c.job) == 1 && !t->c.folder;
     const uint32_t *const feature = hidden ? gy_glm_feed_order(t->feed, t->pool) : NULL;
-    return feature ? solve_by_places(t, solver, feature, err) : solver->solve(&t->run, err);
+    t->placed |= feature != NULL;
+    if (feature)
+        return solve_by_places(t, solver, feature, err);
+    if (t->placed)
+        GY_TRY(solve_unplace(t, err));
+    return solver->solve(&t->run, err);
 }
 
 static int solve_with(struct glm_train *t, const struct gy_glm_solver *solver, struct gy_error *err)
