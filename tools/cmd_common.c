@@ -488,7 +488,7 @@ static void floats_of_text(const char *text, float initial, float out[4])
         out[c] = initial;
     for (int c = 0; c < 4 && *text; c++) {
         char *end;
-        out[c] = strtof(text, &end);
+        out[c] = (float)strtod(text, &end);
         if (*end != ',')
             break;
         text = end + 1;
