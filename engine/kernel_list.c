@@ -274,9 +274,10 @@ static int klist_audit_net(const char *path, struct gyre_config *config, struct 
     struct gyre_error error;
     struct gyre_need need;
     const size_t room = (size_t)1 << 20;
-    char *const text = gy_alloc_take(&alloc, 2 * room, 1), *const rows = text + room;
+    char *const text = gy_alloc_take(&alloc, 2 * room, 1);
     if (!text)
         return GY_NOMEM(audit->err, "the net's text", 2 * room);
+    char *const rows = text + room;
     int status = gyre_read_net(path, text, room, NULL, &error);
     if (status != GYRE_OK)
         status = GY_FAIL(audit->err, status, "%s", error.text);

@@ -37,10 +37,10 @@ static void place_lifetimes(struct gy_plan *plan, int timeline)
 {
     int time = 0;
     for (const int *p = place_timeline[timeline]; *p >= 0; p++)
-        for (const struct gy_op *op = plan->program[*p].ops, *end = op + plan->program[*p].count; op < end; op++, time++)
+        for (int i = 0; i < plan->program[*p].count; i++, time++)
             for (int role = 0; role < GY_ROLES; role++)
-                if (op->tensor[role] >= 0)
-                    place_touch(plan, op->tensor[role], time);
+                if (plan->program[*p].ops[i].tensor[role] >= 0)
+                    place_touch(plan, plan->program[*p].ops[i].tensor[role], time);
 }
 
 /* Lets an output of op take over the buffer of an input that dies in it. */
@@ -66,8 +66,8 @@ static void place_merge(struct gy_placer *pl, int timeline)
 {
     int time = 0;
     for (const int *p = place_timeline[timeline]; *p >= 0; p++)
-        for (const struct gy_op *op = pl->plan->program[*p].ops, *end = op + pl->plan->program[*p].count; op < end; op++, time++)
-            place_in_place(pl, op, time);
+        for (int i = 0; i < pl->plan->program[*p].count; i++, time++)
+            place_in_place(pl, &pl->plan->program[*p].ops[i], time);
 }
 
 static int place_meet(const struct gy_buffer *a, const struct gy_buffer *b)
