@@ -8,8 +8,8 @@
 #   ./build.sh demo           trains on the real Fashion-MNIST images and classifies one
 #   ./build.sh test           the test suite with the default compiler; the last line has the counts
 #   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
-#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net glm random options; long: on a bare Debian
-#                             in a folder
+#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net glm random options twice;
+#                             long: on a bare Debian in a folder
 #   ./build.sh check coverage what the suite runs of the library and the command, by folder; what it does not into $BUILD/coverage
 #   ./build.sh check mutants [SEED] [COUNT]: changes that no test notices, for a person to judge
 #   ./build.sh bench          speed of kernels and of a training step
@@ -32,10 +32,15 @@ BUILD=${BUILD:-build}
 JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
 NO_INSTALL=${GYRE_NO_INSTALL:-0}
 USER_CFLAGS=${CFLAGS:-}
-KERNEL_CFLAGS=${KERNEL_CFLAGS:-}
+case $USER_CFLAGS in *-O0*) USER_CFLAGS="$USER_CFLAGS -U_FORTIFY_SOURCE" ;; esac # which needs an optimiser
+KERNEL_FLAGS="-fno-stack-protector -U_FORTIFY_SOURCE ${KERNEL_CFLAGS:-}"
 WARNINGS="-Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wcast-qual -Wstrict-prototypes -Wmissing-prototypes
 -Wwrite-strings -Wformat=2 -Wdouble-promotion -Werror"
 LANGUAGE="-std=c99 -D_POSIX_C_SOURCE=200809L -g -fno-common -fvisibility=hidden -ffp-contract=off"
+case $(pwd) in *[[:space:]]*) ;; *) LANGUAGE="$LANGUAGE -ffile-prefix-map=$(pwd)=." ;; esac # the same bytes from any folder
+# An overrun ends the process, and addresses are not known beforehand. What calls few functions and much arithmetic does without.
+HARDENED="-fPIE -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2"
+HARDENED_LINK="-Wl,-z,relro,-z,now"
 LIBS="-lm -lpthread -ldl"
 MNIST=/usr/share/datasets/fashion-mnist
 TESTS=${TESTS:-}
@@ -196,13 +201,12 @@ sanitizer_compiler() { if works "$CC" "-fsanitize=$1"; then echo "$CC"; else ech
 # flavour NAME: sets DIR (its folder), FCC, FLAGS, LINK, RUNNER (what starts its programs).
 flavour()
 {
-    FLAVOUR=$1 FCC=$CC LINK='' RUNNER='' OPTIMIZE=-O2 MORE='' KERNEL_MORE=''
+    FLAVOUR=$1 FCC=$CC LINK="-pie $HARDENED_LINK" RUNNER='' OPTIMIZE=-O2 MORE=$HARDENED
     case $1 in
     default) FLAVOUR=$(basename "$CC") ;;
     gcc|clang) FCC=$1 ;;
-    static) LINK="-static -no-pie -Wl,--gc-sections -Wl,-z,noseparate-code" OPTIMIZE=-Os
-        KERNEL_MORE="-O2 -fno-tree-pre -fno-tree-ch -fno-tree-loop-im -falign-functions=1 -falign-jumps=1 -falign-loops=1"
-        MORE="-DGY_NO_CUDA -DGY_NO_UCX -DGY_NO_NAMES -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-pie -fmerge-all-constants" ;;
+    static) LINK="-static-pie $HARDENED_LINK -Wl,--gc-sections"
+        MORE="$MORE -DGY_NO_CUDA -DGY_NO_UCX -DGY_NO_NAMES -ffunction-sections -fdata-sections" ;;
     asan) FCC=$(sanitizer_compiler address,undefined) OPTIMIZE=-O1
         MORE="-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer" LINK=$MORE ;;
     tsan) FCC=$(sanitizer_compiler thread) OPTIMIZE=-O1 MORE="-fsanitize=thread -fno-omit-frame-pointer" LINK=$MORE
@@ -211,17 +215,17 @@ flavour()
     fuzz) FCC=clang OPTIMIZE=-O1
         MORE="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION"
         LINK="-fsanitize=address,undefined,fuzzer" ;;
-    ppc) FCC=powerpc64le-linux-gnu-gcc RUNNER="qemu-ppc64le -L /usr/powerpc64le-linux-gnu" MORE="-isystem $BUILD/include" ;;
+    ppc) FCC=powerpc64le-linux-gnu-gcc RUNNER="qemu-ppc64le -L /usr/powerpc64le-linux-gnu" MORE="$MORE -isystem $BUILD/include" ;;
     coverage) FCC=gcc OPTIMIZE=-O1 MORE="--coverage -fprofile-update=atomic"
         LINK="--coverage -Wl,--wrap=_exit $BUILD/coverage_exit.o" ;;
-    shared) MORE="-fPIC" LINK="-shared -Wl,-z,defs -Wl,-soname,libgyre-net.so" ;;
+    shared) MORE="$MORE -fPIC" LINK="-shared $HARDENED_LINK -Wl,-z,defs -Wl,-soname,libgyre-net.so" ;;
     *) fail "no flavour $1" ;;
     esac
     DIR=$BUILD/$FLAVOUR
     # shellcheck disable=SC2086,SC2116 # one line, single spaces
     FLAGS=$(echo $LANGUAGE $OPTIMIZE $WARNINGS $MORE $IMAGE_FLAGS $USER_CFLAGS)
     mkdir -p "$DIR"
-    echo "$FCC $FLAGS | $KERNEL_MORE $KERNEL_CFLAGS | $("$FCC" --version | sed -n 1p)" >"$DIR/flags.new"
+    echo "$FCC $FLAGS | $KERNEL_FLAGS | $("$FCC" --version | sed -n 1p)" >"$DIR/flags.new"
     if ! cmp -s "$DIR/flags.new" "$DIR/flags"; then
         rm -rf "$DIR/obj"
         mv "$DIR/flags.new" "$DIR/flags"
@@ -256,12 +260,11 @@ compile()
     [ -s "$DIR/stale" ] || return 0
     say "  $FLAVOUR: compiling $(wc -l <"$DIR/stale") files"
     # shellcheck disable=SC2016
-    FCC=$FCC FLAGS=$FLAGS DIR=$DIR KERNEL_CFLAGS=$KERNEL_CFLAGS KERNEL_MORE=$KERNEL_MORE SOURCE_ID=$SOURCE_ID xargs -P "$JOBS" -n 1 sh -c '
+    FCC=$FCC FLAGS=$FLAGS DIR=$DIR KERNEL_FLAGS=$KERNEL_FLAGS SOURCE_ID=$SOURCE_ID xargs -P "$JOBS" -n 1 sh -c '
         object=$DIR/obj/${1%.c}
         more=
         case $1 in
-        kernels/cpu/x86_*|kernels/cpu/ppc_*) more="$KERNEL_MORE $KERNEL_CFLAGS" ;;
-        kernels/cpu/*) more=$KERNEL_CFLAGS ;;
+        kernels/cpu/*) more=$KERNEL_FLAGS ;;
         engine/ctx.c) more="-DGY_SOURCE_ID=\"$SOURCE_ID\"" ;;
         esac
         "$FCC" $FLAGS $more -MMD -MF "$object.d" -c "$1" -o "$object.o" || { rm -f "$object.o"; exit 1; }
@@ -289,7 +292,7 @@ archive()
     set -- $(objects_of "$@")
     if ! newest "$archive" "$@" || [ "$(ar t "$archive" | wc -l)" != $# ]; then
         rm -f "$archive"
-        ar rcs "$archive" "$@"
+        ar rcsD "$archive" "$@"
     fi
 }
 
@@ -505,6 +508,17 @@ build_static()
     newest "$BUILD/gyre-static" "$DIR/gyre" || strip -o "$BUILD/gyre-static" "$DIR/gyre"
 }
 
+# How both flavours of the command and the shared library are guarded
+check_products()
+{
+    build_static
+    build_shared
+    flavour default
+    build_library
+    build_command
+    one hardened sh tests/run_hardened.sh "$DIR/obj" "$DIR/gyre" "$BUILD/static/gyre" "$BUILD/libgyre-net.so"
+}
+
 target_test()
 {
     prepare
@@ -517,7 +531,8 @@ target_test()
     one amalgamation env SOURCES="$(library_sources)" sh tests/run_amalgamation.sh quick
     build_static
     one static sh tests/run_static.sh "$BUILD/gyre-static"
-    flavour default
+    check_products
+    one twice sh tests/run_twice.sh shared libgyre-net.so
     one check.sh sh tools/check.sh "$DIR/libgyre.a"
     one nvrtc sh tests/run_nvrtc.sh quick "$DIR"
     close_tally
@@ -588,10 +603,37 @@ check_mutants()
         flavour default
         build_tests
         SUITE=$FLAVOUR
-        export KERNEL_CFLAGS LINK LIBS SUITE
+        export KERNEL_FLAGS LINK LIBS SUITE
         say "  one a line in $LOGS/mutants.log"
         LIMIT=604800 one mutants python3 tests/mutants.py "$counters" "${1:-$(date +%s)}" "${2:-20}"
     )
+}
+
+# check_scripts PART: a part's programs in their order, each with its limit of time in seconds; a short log is shown.
+check_scripts()
+{
+    flavour default
+    build_tests
+    here=$(cd "$DIR" && pwd)
+    while read -r part limit name command; do
+        [ "$part" = "$1" ] || continue
+        # shellcheck disable=SC2086
+        LIMIT=$limit one "$name" env TMP= $command
+        [ "$(wc -l <"$LOGS/$name.log")" -gt 40 ] || sed 's/^/    /' "$LOGS/$name.log"
+    done <<END
+net     3600 run_ranks      sh tests/run_ranks.sh $here/gyre
+net     3600 run_hosts      sh tests/run_hosts.sh $here/gyre
+net     1800 run_simulated  sh tests/run_simulated.sh $here/gyre
+net     3600 run_faults     sh tests/run_faults.sh $here/gyre 50
+net     1800 run_launchers  sh tests/run_launchers.sh $here/gyre
+glm     3600 glm_random     $here/tests/t_glm_random --problems 5000
+glm      900 run_glm_optima sh tests/run_glm_optima.sh $here/gyre
+glm     3600 run_glm_kill   sh tests/run_glm_kill.sh $here/gyre
+glm     3600 run_glm_scale  sh tests/run_glm_scale.sh $here/gyre
+random  3600 random         $here/tests/t_random --nets 5000 --zoo
+options 1800 options        $here/tests/t_options --runs 500 1001
+twice   3600 run_twice      sh tests/run_twice.sh build libgyre.a gyre gyre-static libgyre-emu.so
+END
 }
 
 # check_part PART [NUMBER...]
@@ -613,6 +655,8 @@ check_part()
         flavour default
         build_library
         one check.sh sh tools/check.sh "$DIR/libgyre.a" full
+        check_products
+        sed 's/^/    /' "$LOGS/hardened.log"
         ;;
     single)
         flavour default
@@ -630,51 +674,20 @@ check_part()
         [ ! -f "$BUILD/nvrtc/compiled.txt" ] || sed 's/^/    /' "$BUILD/nvrtc/compiled.txt"
         ;;
     emu) check_emulator ;;
-    net)
-        flavour default
-        build_tests
-        TMP=$(mktemp -d)
-        export TMP
-        LIMIT=3600 one run_ranks sh tests/run_ranks.sh "$(cd "$DIR" && pwd)/gyre"
+    net|glm|random|options|twice)
         { have ip && need_ucx; } || ! can_install || install "four hosts on one machine" iproute2 libucx-dev || :
-        LIMIT=3600 one run_hosts sh tests/run_hosts.sh "$(cd "$DIR" && pwd)/gyre"
-        LIMIT=1800 one run_simulated env TMP= sh tests/run_simulated.sh "$(cd "$DIR" && pwd)/gyre"
-        LIMIT=3600 one run_faults env TMP= sh tests/run_faults.sh "$(cd "$DIR" && pwd)/gyre" 50
-        rm -rf "$TMP"
-        { have mpirun && have slurmctld && have munged && [ -x /usr/sbin/sshd ]; } || ! can_install ||
+        { have mpirun && have slurmctld && have munged && [ -x /usr/sbin/sshd ]; } || [ "$1" != net ] || ! can_install ||
             install "other launchers" openmpi-bin slurm-wlm munge openssh-server || :
-        LIMIT=1800 one run_launchers env TMP= sh tests/run_launchers.sh "$(cd "$DIR" && pwd)/gyre"
-        ;;
-    glm)
-        flavour default
-        build_tests
-        { have ip && need_ucx; } || ! can_install || install "four hosts on one machine" iproute2 libucx-dev || :
-        LIMIT=3600 one glm_random "$DIR/tests/t_glm_random" --problems 5000
-        sed 's/^/    /' "$LOGS/glm_random.log"
-        one run_glm_optima env TMP= sh tests/run_glm_optima.sh "$(cd "$DIR" && pwd)/gyre"
-        LIMIT=3600 one run_glm_kill env TMP= sh tests/run_glm_kill.sh "$(cd "$DIR" && pwd)/gyre"
-        LIMIT=3600 one run_glm_scale env TMP= sh tests/run_glm_scale.sh "$(cd "$DIR" && pwd)/gyre"
-        sed -n 's/^[a-z].*\(ranks:\|epochs in\|passes:\)/    &/p' "$LOGS/run_glm_scale.log"
-        ;;
-    random)
-        flavour default
-        build_tests
-        LIMIT=3600 one random "$DIR/tests/t_random" --nets 5000 --zoo
-        sed 's/^/    /' "$LOGS/random.log"
-        ;;
-    options)
-        flavour default
-        build_tests
-        LIMIT=1800 one options "$DIR/tests/t_options" --runs 500 1001
+        check_scripts "$1"
         ;;
     long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;
-    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net glm random options long coverage mutants" ;;
+    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net glm random options twice long coverage mutants" ;;
     esac
 }
 
 target_check()
 {
-    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc emu net glm random options
+    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc emu net glm random options twice
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     open_tally

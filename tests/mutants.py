@@ -5,7 +5,7 @@ one small random change at a time in a source of the library, compiles that file
 fastest first, until one fails. LINES is what tests/run_coverage.sh left: a file for each test, 'file:line:count:branches'. A mutant is CAUGHT
 by a test, or SURVIVED: then a person judges whether the change makes no difference or a test is missing. One that does not compile, or
 whose machine code is the same, does not count. The same sources and SEED give the same mutants.
-Variables, as build.sh sets them: DIR, FCC, FLAGS, KERNEL_CFLAGS, LINK, LIBS, SOURCE_ID, SUITE."""
+Variables, as build.sh sets them: DIR, FCC, FLAGS, KERNEL_FLAGS, LINK, LIBS, SOURCE_ID, SUITE."""
 import collections
 import os
 import random
@@ -109,7 +109,7 @@ class Bench:
         self.good = {}  # test -> it passes with the library as it is
 
     def compiler(self, path):
-        more = self.env["KERNEL_CFLAGS"].split() if path.startswith("kernels/cpu/") else []
+        more = self.env["KERNEL_FLAGS"].split() if path.startswith("kernels/cpu/") else []
         return [self.env["FCC"], *self.env["FLAGS"].split(), *more, "-w", f'-DGY_SOURCE_ID="{self.env["SOURCE_ID"]}"', path]
 
     def assembly(self, path):
