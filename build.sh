@@ -701,15 +701,6 @@ target_check()
     close_tally
 }
 
-target_ppc()
-{
-    prepare
-    need_ppc || fail "no cross compiler"
-    open_tally
-    suite ppc
-    close_tally
-}
-
 target_amalgamation()
 {
     prepare
@@ -795,7 +786,8 @@ usage() { sed -n '/^#   \.\/build/s/^# //p' "$0"; }
 target=${1:-build}
 [ $# -eq 0 ] || shift
 case $target in
-build|demo|test|check|bench|gpu|ppc|shared|amalgamation|fuzz|clean) "target_$target" "$@" ;;
+build|demo|test|check|bench|gpu|shared|amalgamation|fuzz|clean) "target_$target" "$@" ;;
+ppc) target_check ppc ;;
 help|-h|--help) usage ;;
 *) usage >&2; fail "no target $target" ;;
 esac

@@ -311,7 +311,8 @@ GY_INT uint64_t gy_blocks_shares(const struct gy_blocks_packed *p) { return p->s
 GY_INT void gy_blocks_pack_share(struct gy_blocks_packed *p, uint64_t share, const struct gy_rows *rows, int count)
 {
     const int k = pack_part_of(p, share);
-    const uint64_t from = (share - p->part[k].share) * PACK_SHARE, to = gy_min64((int64_t)(from + PACK_SHARE), (int64_t)p->part[k].numbers);
+    const uint64_t from = (share - p->part[k].share) * PACK_SHARE, next = from + PACK_SHARE;
+    const uint64_t to = next < p->part[k].numbers ? next : p->part[k].numbers;
     uint64_t begin, end, past = 0;
     pack_find(p, share, &begin, &end);
     struct gy_bits_writer writer = { p->bytes + begin, 0, 0 };

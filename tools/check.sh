@@ -266,6 +266,14 @@ rule_without_image()
     "$CC" -std=c99 -D_POSIX_C_SOURCE=200809L -DGY_NO_IMAGE -Wall -Wextra -Wundef -Werror -c io/image_stb.c -o "$SCRATCH/no_image.o" 2>&1 || :
 }
 
+# Whole numbers that change their sign or lose digits without a word. Tables of floats are computed in double on purpose.
+rule_conversions()
+{
+    { cat "$SCRATCH/library_c"; echo tools/gyre.c; files 'cmd_*.c' tools; } | xargs "$CC" -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -fsyntax-only \
+        -DGY_SOURCE_ID='"x"' -Wconversion -Wsign-conversion -Wno-float-conversion \
+        -Wno-unknown-warning-option -Wno-implicit-float-conversion 2>&1 | grep -E 'warning|error' || :
+}
+
 run() { name=$1; shift; "$@" >"$findings" 2>&1 || echo "$name: the rule itself failed" >>"$findings"; rule "$name" "$findings"; }
 
 run "licence line" rule_licence
@@ -292,6 +300,7 @@ run "inline PTX" rule_ptx
 if [ "$extent" = full ]; then
     run "every header alone" rule_headers_alone
     run "library without images" rule_without_image
+    run "conversions" rule_conversions
 fi
 list_long_functions
 printf 'check.sh: %d passed, %d failed' "$passed" "$failed"

@@ -194,7 +194,7 @@ GY_INT int gy_glm_train_progress(void *user, const struct gy_glm_progress *p)
     float want[2] = { 0, 0 };
     t->run_epoch = p->epoch;
     want[0] = glm_train_tell(t, p) != 0;
-    want[1] = gy_glm_train_due(t);
+    want[1] = gy_glm_train_due(t) != 0;
     if (t->c.job && !t->apart)
         GY_TRY(gy_job_sum(t->c.job, want, 2, &t->progress_error));
     if (want[1] > 0)
