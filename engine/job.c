@@ -39,6 +39,7 @@ static int job_world(struct gyre_job *job, int wire, struct gy_error *err)
     const struct gy_net_world_config config = { .bind = bind && strcmp(bind, "0") != 0, .get = job_variable, .wait_ns = job->wait_ns,
                                                 .algorithm = gy_knob_get("GYRE_ALLREDUCE"), .topology = gy_knob_get("GYRE_TOPOLOGY"),
                                                 .transport = gy_knob_get("GYRE_TRANSPORT"), .interface = gy_knob_get("GYRE_INTERFACE"),
+                                                .code = gy_knob_get("GYRE_NET_CODE"),
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_world_open(&job->world, &config, &job->alloc, err));

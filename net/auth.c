@@ -5,7 +5,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../engine/base/hash.h"
 #include "auth.h"
 
 #define AUTH_BLOCK 64
@@ -19,18 +18,28 @@ static void auth_pad(struct gy_sha256 *sha, const unsigned char *key, unsigned c
     gy_sha256_add(sha, block, sizeof(block));
 }
 
+GY_INT void gy_net_hmac_open(struct gy_sha256 *sha, const unsigned char key[GY_NET_KEY_BYTES])
+{
+    auth_pad(sha, key, 0x36);
+}
+
+GY_INT void gy_net_hmac_close(struct gy_sha256 *sha, const unsigned char key[GY_NET_KEY_BYTES], unsigned char mac[GY_NET_MAC_BYTES])
+{
+    unsigned char inner[GY_NET_MAC_BYTES];
+    gy_sha256_close(sha, inner);
+    auth_pad(sha, key, 0x5c);
+    gy_sha256_add(sha, inner, sizeof(inner));
+    gy_sha256_close(sha, mac);
+}
+
 GY_INT void gy_net_hmac(const unsigned char key[GY_NET_KEY_BYTES], const struct gy_net_part *parts, size_t count,
                         unsigned char mac[GY_NET_MAC_BYTES])
 {
     struct gy_sha256 sha;
-    unsigned char inner[GY_NET_MAC_BYTES];
-    auth_pad(&sha, key, 0x36);
+    gy_net_hmac_open(&sha, key);
     for (size_t i = 0; i < count; i++)
         gy_sha256_add(&sha, parts[i].bytes, parts[i].count);
-    gy_sha256_close(&sha, inner);
-    auth_pad(&sha, key, 0x5c);
-    gy_sha256_add(&sha, inner, sizeof(inner));
-    gy_sha256_close(&sha, mac);
+    gy_net_hmac_close(&sha, key, mac);
 }
 
 GY_INT int gy_net_same(const unsigned char *a, const unsigned char *b, size_t count)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* auth.h: who may talk. A job has one secret key of 32 bytes, which its launcher makes and passes by a pipe or a file that only its
  * owner may read, never by a command line. Both ends of a connection prove that they know it (HMAC-SHA-256 of both nonces and of what
- * they claim), and get a session key; every frame afterwards carries a counter and a code made with it, so that nothing can be added,
- * repeated or changed. Sources: RFC 2104, RFC 4231 (test vectors). */
+ * they claim), and get a session key. Every frame of the job's control carries a counter and a code made with it, so that nothing can be added,
+ * repeated or changed; what the frames of data carry is in code.h. Sources: RFC 2104, RFC 4231 (test vectors). */
 #ifndef GY_NET_AUTH_H
 #define GY_NET_AUTH_H
+#include "../engine/base/hash.h"
 #include "../engine/base/status.h"
 
 #define GY_NET_KEY_BYTES 32
@@ -17,6 +18,9 @@ struct gy_net_part {
 };
 GY_INT void gy_net_hmac(const unsigned char key[GY_NET_KEY_BYTES], const struct gy_net_part *parts, size_t count,
                         unsigned char mac[GY_NET_MAC_BYTES]);
+/* The same of what is not there at once: open, gy_sha256_add, close. */
+GY_INT void gy_net_hmac_open(struct gy_sha256 *sha, const unsigned char key[GY_NET_KEY_BYTES]);
+GY_INT void gy_net_hmac_close(struct gy_sha256 *sha, const unsigned char key[GY_NET_KEY_BYTES], unsigned char mac[GY_NET_MAC_BYTES]);
 GY_INT int gy_net_same(const unsigned char *a, const unsigned char *b, size_t count); /* in a time that does not tell where they differ */
 GY_INT int gy_net_random(unsigned char *out, size_t count, struct gy_error *err);      /* from the system */
 /* A file of 64 hexadecimal digits that nobody but its owner may read. */

@@ -10,6 +10,7 @@ struct gy_net_network {
     struct gy_net_network_config config;
     struct gy_net_ucx *ucx; /* one of both */
     struct gy_net_tcp *tcp;
+    enum gy_net_code_kind code;
 };
 
 /* ---- UCX ---- */
@@ -58,7 +59,7 @@ static int network_endpoints(const struct gy_net_network *n, const struct gy_net
 
 static int network_tcp_open(struct gy_net_network *n, struct gy_error *err)
 {
-    struct gy_net_tcp_config config = {.rank = n->config.rank, .ranks = n->config.ranks};
+    struct gy_net_tcp_config config = {.rank = n->config.rank, .ranks = n->config.ranks, .code = n->code};
     struct gy_net_endpoint at, *all;
     const int named = n->config.interface != NULL && n->config.interface[0] != 0;
     gy_net_endpoint_loopback(&config.own);
@@ -117,8 +118,10 @@ static int network_start(struct gy_net_network *n, struct gy_error *err)
 {
     enum network_way way = 0;
     const char *const name = n->config.name != NULL ? n->config.name : "";
-    const struct gy_net_field field = {"the transport (GYRE_TRANSPORT)", name};
-    GY_TRY(gy_net_boot_compare(n->config.boot, &field, 1, err));
+    const struct gy_net_field fields[] = {{"the transport (GYRE_TRANSPORT)", name},
+                                          {"the code of messages (GYRE_NET_CODE)", n->config.code != NULL ? n->config.code : ""}};
+    GY_TRY(gy_net_boot_compare(n->config.boot, fields, GY_COUNT(fields), err));
+    GY_TRY(gy_net_code_parse(n->config.code, &n->code, err));
     while (name[0] != 0 && way < NETWORK_WAYS && strcmp(name, network_ways[way].name) != 0)
         way++;
     if (way == NETWORK_WAYS)

@@ -11,6 +11,7 @@ struct gy_net_network_config {
     int rank, ranks;
     const char *name;         /* of a transport; NULL: by what is there */
     const char *interface;    /* TCP's, "eth1"; NULL: the one of the job's control */
+    const char *code;         /* of messages: "crc" or "hmac"; NULL: crc */
 };
 
 struct gy_net_network;

@@ -257,6 +257,16 @@ GY_INT int gy_net_endpoint_port(const struct gy_net_endpoint *at)
     return ntohs(any.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&any)->sin6_port : ((struct sockaddr_in *)(void *)&any)->sin_port);
 }
 
+GY_INT void gy_net_endpoint_text(const struct gy_net_endpoint *at, char *text, size_t room)
+{
+    unsigned char host[16];
+    char words[INET6_ADDRSTRLEN] = "an unknown address";
+    const int bytes = socket_host(at, host);
+    if (bytes > 0)
+        (void)inet_ntop(bytes == 4 ? AF_INET : AF_INET6, host, words, sizeof(words));
+    snprintf(text, room, bytes == 16 ? "[%s]:%d" : "%s:%d", words, gy_net_endpoint_port(at));
+}
+
 GY_INT void gy_net_endpoint_loopback(struct gy_net_endpoint *out)
 {
     struct sockaddr_storage at = {0};

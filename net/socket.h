@@ -21,6 +21,7 @@ GY_INT int gy_net_endpoint_own(int fd, struct gy_net_endpoint *out);  /* of the 
 GY_INT int gy_net_endpoint_peer(int fd, struct gy_net_endpoint *out);
 GY_INT int gy_net_endpoint_interface(const char *name, struct gy_net_endpoint *out, struct gy_error *err); /* the first address of "eth1" */
 GY_INT void gy_net_endpoint_loopback(struct gy_net_endpoint *out);
+GY_INT void gy_net_endpoint_text(const struct gy_net_endpoint *at, char *text, size_t room); /* "10.0.0.1:4000", "[fe80::1]:4000" */
 GY_INT int gy_net_endpoint_port(const struct gy_net_endpoint *at);
 GY_INT int gy_net_endpoint_is_loopback(const struct gy_net_endpoint *at);
 GY_INT int gy_net_endpoint_same_host(const struct gy_net_endpoint *a, const struct gy_net_endpoint *b);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What travels is frames: a head, and behind a message's head its bytes. A send is over when the system has all of it.
+/* What travels is lines; behind one that begins a message follow its bytes and a line that ends it.
+ * Each line carries a code (code.h) of itself, the one at the end also of the bytes. So no length is
+ * believed, and no message is whole, before its code was found right. Where a code is wrong the
+ * connection ends, and all requests are lost with it. That includes a receive that was given on
+ * while it came (take): its sum never ends as done. A send is over when the system has all of it.
  *
  * All tags share the stream, so a message may stand at its head that nobody waits for yet, while one behind it is waited for: tags are
  * independent of each other, and ranks may depend on each other in a circle. Therefore the stream always moves on: a message that has no receive
@@ -29,12 +33,15 @@
 #define STREAM_ASK_NS 1000000
 #define STREAM_TAGS_MOST ((size_t)1 << 20)
 
-enum stream_kind { STREAM_DATA = 1, STREAM_TAKEN, STREAM_ASKS };
-struct stream_head {
+enum stream_kind { STREAM_DATA = 1, STREAM_TAKEN, STREAM_ASKS, STREAM_END };
+struct stream_line {
     uint32_t kind, tag;
     uint64_t value; /* bytes; of STREAM_ASKS messages */
-    unsigned char pad[GY_CACHE_LINE - 16]; /* what follows lies as in its buffer, in whole lines: the system copies it faster */
+    unsigned char code[GY_NET_CODE_BYTES]; /* of what stands before it; STREAM_END: and of the bytes */
+    /* The bytes lie as in their buffer, in whole lines: the system copies them faster. */
+    unsigned char pad[GY_CACHE_LINE - 16 - GY_NET_CODE_BYTES];
 };
+#define STREAM_SAYS offsetof(struct stream_line, code)
 struct stream_tag {
     uint32_t tag, used;
     uint64_t sent, wanted;  /* messages to the peer: those that went out, those that it asked for */
@@ -67,10 +74,14 @@ struct gy_net_stream {
     int64_t moved;                   /* when bytes came last */
     struct stream_list sends, receives;
     struct stream_tags tags;
-    struct stream_head out, in;
-    struct gy_net_request *sending, *filling; /* the message on its way out (NULL: a head alone), in */
-    size_t out_done, out_bytes;      /* with the head; equal: nothing is under way */
-    size_t in_done;
+    struct stream_line out, out_end, in, in_end; /* of the messages under way, with what ends them */
+    struct gy_net_code out_code, in_code;
+    struct gy_net_stream_fault fault;
+    struct gy_net_request *sending, *filling; /* the message on its way out (NULL: a line alone), in */
+    size_t out_done, out_bytes;      /* with the lines; equal: nothing is under way */
+    size_t out_coded;                /* of the message's bytes */
+    int out_closed;                  /* the code of out_end is there */
+    size_t in_done;                  /* of the message's bytes */
     int in_open;                     /* a message's head is there */
     unsigned char *to;               /* where it goes; NULL: not known yet */
     struct stream_early *early, *aside; /* oldest first; the one that is coming */
@@ -189,17 +200,44 @@ GY_INT void gy_net_stream_end(struct gy_net_stream *s)
     stream_lose(s, &s->receives);
 }
 
+/* ---- codes ---- */
+
+/* The line that ends the message; its bytes are added to its code as they come by. */
+static struct stream_line stream_end_line(struct gy_net_code *code, const struct stream_line *head)
+{
+    const struct stream_line end = {.kind = STREAM_END, .tag = head->tag, .value = head->value};
+    gy_net_code_add(code, &end, STREAM_SAYS);
+    return end;
+}
+
+/* 1: the line is, to its last byte, what it must be with this code. Under a fuzzer it always is. */
+static int stream_is_sealed(struct gy_net_code *code, struct stream_line right, const struct stream_line *line)
+{
+    gy_net_code_close(code, right.code);
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    return line != NULL;
+#else
+    return gy_net_same((const unsigned char *)&right, (const unsigned char *)line, sizeof(right));
+#endif
+}
+
+static int stream_doubt(struct gy_net_stream *s, const char *what, uint32_t tag, uint64_t bytes)
+{
+    s->fault = (struct gy_net_stream_fault){what, tag, bytes, s->in_code.made - 1};
+    return -1;
+}
+
 /* ---- out ---- */
 
 /* The next question; 0: there is none. */
-static int stream_next_question(struct gy_net_stream *s, struct stream_head *out)
+static int stream_next_question(struct gy_net_stream *s, struct stream_line *out)
 {
     for (const struct gy_net_request *r = s->asks ? s->receives.first : NULL; r != NULL; r = r->next) {
         struct stream_tag *const tag = stream_slot(&s->tags, r->tag); /* is there since the post */
         if (tag->asked == tag->posted)
             continue;
         tag->asked = tag->posted;
-        *out = (struct stream_head){.kind = STREAM_ASKS, .tag = r->tag, .value = tag->posted};
+        *out = (struct stream_line){.kind = STREAM_ASKS, .tag = r->tag, .value = tag->posted};
         return 1;
     }
     s->asks = 0;
@@ -225,42 +263,71 @@ static int stream_next(struct gy_net_stream *s)
 {
     s->sending = NULL;
     if (s->came >= STREAM_WINDOW / 4) {
-        s->out = (struct stream_head){.kind = STREAM_TAKEN, .tag = 0, .value = s->came};
+        s->out = (struct stream_line){.kind = STREAM_TAKEN, .tag = 0, .value = s->came};
         s->came = 0;
     } else if (!stream_next_question(s, &s->out)) {
         s->sending = stream_next_send(s);
         if (s->sending == NULL)
             return 0;
-        s->out = (struct stream_head){.kind = STREAM_DATA, .tag = s->sending->tag, .value = s->sending->bytes};
+        s->out = (struct stream_line){.kind = STREAM_DATA, .tag = s->sending->tag, .value = s->sending->bytes};
         s->untaken += s->sending->bytes;
     }
-    s->out_done = 0;
-    s->out_bytes = sizeof(s->out) + (s->sending != NULL ? s->sending->bytes : 0);
+    gy_net_code_add(&s->out_code, &s->out, STREAM_SAYS);
+    gy_net_code_close(&s->out_code, s->out.code);
+    if (s->sending != NULL)
+        s->out_end = stream_end_line(&s->out_code, &s->out);
+    s->out_done = s->out_coded = 0;
+    s->out_closed = 0;
+    s->out_bytes = sizeof(s->out) + (s->sending != NULL ? s->sending->bytes + sizeof(s->out_end) : 0);
     return 1;
 }
 
-/* What is left of the frame, up to a segment. */
-static int stream_pieces(struct gy_net_stream *s, struct iovec piece[2], size_t *bytes)
+/* What goes out next of what lies from byte `begin` of the frame on. */
+static int stream_piece(const struct gy_net_stream *s, struct iovec *piece, void *from, size_t begin, size_t bytes)
 {
-    const size_t head = s->out_done < sizeof(s->out) ? sizeof(s->out) - s->out_done : 0;
-    const size_t done = s->out_done < sizeof(s->out) ? 0 : s->out_done - sizeof(s->out);
-    const size_t rest = s->out_bytes - s->out_done - head, body = rest < STREAM_SEGMENT ? rest : STREAM_SEGMENT;
-    int count = 0;
-    if (head > 0)
-        piece[count++] = (struct iovec){(unsigned char *)&s->out + s->out_done, head};
-    if (body > 0)
-        piece[count++] = (struct iovec){(unsigned char *)s->sending->buffer + done, body};
-    *bytes = head + body;
-    return count;
+    const size_t done = s->out_done > begin ? s->out_done - begin : 0;
+    if (done >= bytes)
+        return 0;
+    *piece = (struct iovec){(unsigned char *)from + done, bytes - done};
+    return 1;
+}
+
+/* Codes the message's bytes up to there, which the system is about to read; the last ones close it. */
+static void stream_code(struct gy_net_stream *s, size_t until)
+{
+    if (until > s->out_coded)
+        gy_net_code_add(&s->out_code, (const unsigned char *)s->sending->buffer + s->out_coded, until - s->out_coded);
+    s->out_coded = until > s->out_coded ? until : s->out_coded;
+    if (s->out_coded < s->sending->bytes || s->out_closed)
+        return;
+    gy_net_code_close(&s->out_code, s->out_end.code);
+    s->out_closed = 1;
+}
+
+/* What is left of the frame, up to a segment of its bytes. */
+static int stream_pieces(struct gy_net_stream *s, struct iovec piece[3])
+{
+    const size_t head = sizeof(s->out), bytes = s->sending != NULL ? s->sending->bytes : 0;
+    const size_t done = s->out_done > head ? s->out_done - head : 0, left = done < bytes ? bytes - done : 0;
+    const size_t until = left > STREAM_SEGMENT ? done + STREAM_SEGMENT : bytes;
+    int count = stream_piece(s, piece, &s->out, 0, head);
+    if (s->sending == NULL)
+        return count;
+    stream_code(s, until);
+    count += stream_piece(s, piece + count, s->sending->buffer, head, until);
+    return until < bytes ? count : count + stream_piece(s, piece + count, &s->out_end, head + bytes, sizeof(s->out_end));
 }
 
 /* Returns how many bytes went out. */
 static size_t stream_write(struct gy_net_stream *s)
 {
-    size_t moved = 0, asked;
-    struct iovec piece[2];
+    size_t moved = 0;
+    struct iovec piece[3];
     while (moved < STREAM_SEGMENT && s->writable && !s->deaf && (s->out_done < s->out_bytes || stream_next(s))) {
-        const struct msghdr message = {.msg_iov = piece, .msg_iovlen = (size_t)stream_pieces(s, piece, &asked)};
+        const struct msghdr message = {.msg_iov = piece, .msg_iovlen = (size_t)stream_pieces(s, piece)};
+        size_t asked = 0;
+        for (size_t i = 0; i < (size_t)message.msg_iovlen; i++)
+            asked += piece[i].iov_len;
         const ssize_t n = sendmsg(s->fd, &message, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
@@ -336,11 +403,16 @@ static unsigned char *stream_at(const struct gy_net_stream *s)
     return s->to + s->in_done - (s->filling != NULL ? s->filling->taken : 0);
 }
 
-/* A head has come. -1: it says what cannot be. */
-static int stream_take_head(struct gy_net_stream *s)
+/* A line has come. -1: it says what cannot be. */
+static int stream_take_line(struct gy_net_stream *s)
 {
     struct stream_tag *tag;
+    gy_net_code_add(&s->in_code, &s->in, STREAM_SAYS);
+    if (!stream_is_sealed(&s->in_code, (struct stream_line){.kind = s->in.kind, .tag = s->in.tag, .value = s->in.value}, &s->in))
+        return stream_doubt(s, "line", s->in.tag, s->in.value);
     s->in_open = s->in.kind == STREAM_DATA;
+    if (s->in_open)
+        s->in_end = stream_end_line(&s->in_code, &s->in);
     s->in_done = 0;
     s->looks = 0;
     if (s->in.kind == STREAM_TAKEN && s->in.value <= s->untaken)
@@ -352,8 +424,11 @@ static int stream_take_head(struct gy_net_stream *s)
     return 0;
 }
 
-static void stream_whole(struct gy_net_stream *s)
+/* The line that ends the message has come. -1: the message is not what was sent. */
+static int stream_whole(struct gy_net_stream *s, const struct stream_line *line)
 {
+    if (!stream_is_sealed(&s->in_code, s->in_end, line))
+        return stream_doubt(s, "message", s->in.tag, s->in.value);
     if (s->filling != NULL)
         stream_finish(s, s->filling, GY_NET_DONE);
     if (s->aside != NULL)
@@ -362,50 +437,72 @@ static void stream_whole(struct gy_net_stream *s)
     s->aside = NULL;
     s->to = NULL;
     s->in_open = 0;
+    return 0;
+}
+
+/* The next line. 0: it is not whole yet. */
+static int stream_line(struct gy_net_stream *s, struct stream_line *line)
+{
+    const size_t there = s->until - s->from;
+    if (there < sizeof(*line)) {
+        memmove(s->stash, s->stash + s->from, there);
+        s->from = 0;
+        s->until = there;
+        return 0;
+    }
+    memcpy(line, s->stash + s->from, sizeof(*line));
+    s->from += sizeof(*line);
+    return 1;
+}
+
+/* Bytes of the message have come to their place. */
+static void stream_came(struct gy_net_stream *s, size_t bytes)
+{
+    if (bytes == 0)
+        return;
+    gy_net_code_add(&s->in_code, stream_at(s), bytes);
+    s->in_done += bytes;
+    stream_give(s);
 }
 
 /* Gives what lies in the stash to where it belongs. 1: more bytes are needed; 0: so is a receive; -1: the stream is none of ours. */
 static int stream_parse(struct gy_net_stream *s)
 {
+    struct stream_line line;
     for (;;) {
-        const size_t there = s->until - s->from;
         if (!s->in_open) {
-            if (there < sizeof(s->in)) {
-                memmove(s->stash, s->stash + s->from, there);
-                s->from = 0;
-                s->until = there;
+            if (!stream_line(s, &s->in))
                 return 1;
-            }
-            memcpy(&s->in, s->stash + s->from, sizeof(s->in));
-            s->from += sizeof(s->in);
-            if (stream_take_head(s) != 0)
+            if (stream_take_line(s) != 0)
                 return -1;
             continue;
         }
         const int placed = s->filling != NULL || s->aside != NULL ? 1 : stream_place(s);
         if (placed != 1)
             return placed;
-        const size_t left = (size_t)s->in.value - s->in_done, n = there < left ? there : left;
+        const size_t there = s->until - s->from, left = (size_t)s->in.value - s->in_done, n = there < left ? there : left;
         if (n > 0)
             memcpy(stream_at(s), s->stash + s->from, n);
         s->from += n;
-        s->in_done += n;
-        stream_give(s);
-        if (s->in_done < s->in.value) {
-            s->from = s->until = 0;
-            return 1;
+        stream_came(s, n);
+        if (s->in_done == s->in.value && stream_line(s, &line)) {
+            if (stream_whole(s, &line) != 0)
+                return -1;
+            continue;
         }
-        stream_whole(s);
+        if (s->in_done < s->in.value)
+            s->from = s->until = 0;
+        return 1;
     }
 }
 
-/* Reads once: the rest of the present message into its place, what follows into the stash. Returns how many bytes, 0 also when the
- * peer is gone. */
+/* Reads once: the rest of the present message into its place, what follows into the stash; behind a
+ * long message no more than the line that ends it. Returns how many bytes, 0: none, or a lost peer. */
 static size_t stream_fill(struct gy_net_stream *s)
 {
     const size_t whole = s->in_open ? (size_t)s->in.value - s->in_done : 0;
     const size_t left = s->filling != NULL && s->filling->take != NULL && whole > STREAM_STRIP ? STREAM_STRIP : whole;
-    const size_t room = whole < STREAM_LONG ? sizeof(s->stash) - s->until : 0;
+    const size_t room = whole < STREAM_LONG ? sizeof(s->stash) - s->until : left == whole ? sizeof(struct stream_line) : 0;
     struct iovec piece[2] = {{s->to != NULL ? stream_at(s) : NULL, left}, {s->stash + s->until, room}};
     ssize_t n;
     do
@@ -420,12 +517,9 @@ static size_t stream_fill(struct gy_net_stream *s)
         return 0;
     }
     const size_t direct = (size_t)n < left ? (size_t)n : left;
-    s->in_done += direct;
     s->until += (size_t)n - direct;
     s->readable = s->hung || (size_t)n == left + room;
-    stream_give(s);
-    if (whole > 0 && direct == whole)
-        stream_whole(s);
+    stream_came(s, direct);
     return (size_t)n;
 }
 
@@ -537,13 +631,20 @@ GY_INT int gy_net_stream_has_ended(const struct gy_net_stream *s)
     return s->ended;
 }
 
+GY_INT const struct gy_net_stream_fault *gy_net_stream_fault(const struct gy_net_stream *s)
+{
+    return s->fault.what != NULL ? &s->fault : NULL;
+}
+
 GY_INT int gy_net_stream_is_pending(const struct gy_net_stream *s)
 {
     return s->sends.first != NULL || s->receives.first != NULL || s->filling != NULL;
 }
 
-GY_INT void gy_net_stream_begin(struct gy_net_stream *s, int fd)
+GY_INT void gy_net_stream_begin(struct gy_net_stream *s, int fd, const struct gy_net_code *out, const struct gy_net_code *in)
 {
+    s->out_code = *out;
+    s->in_code = *in;
     s->fd = fd;
     s->readable = s->writable = 1;
     s->moved = gy_clock_ns();

@@ -3,6 +3,7 @@
  * blocks, and what comes is written straight into the buffer that waits for it. One thread at a time. */
 #ifndef GY_NET_STREAM_H
 #define GY_NET_STREAM_H
+#include "code.h"
 #include "transport.h"
 
 /* What the streams of a transport count together. */
@@ -14,10 +15,18 @@ struct gy_net_tally {
 struct gy_net_stream;
 GY_INT struct gy_net_stream *gy_net_stream_open(struct gy_net_tally *tally, const struct gy_alloc *alloc); /* NULL: no memory */
 GY_INT void gy_net_stream_free(struct gy_net_stream *stream);
-GY_INT void gy_net_stream_begin(struct gy_net_stream *stream, int fd); /* the connection is there; it belongs to the stream */
+/* The connection is there; it belongs to the stream. The codes of both directions, opened, are copied. */
+GY_INT void gy_net_stream_begin(struct gy_net_stream *stream, int fd, const struct gy_net_code *out, const struct gy_net_code *in);
 /* The connection ends, and all requests as GY_NET_LOST; a message that is here already can still be received. Again is fine. */
 GY_INT void gy_net_stream_end(struct gy_net_stream *stream);
 GY_INT int gy_net_stream_has_ended(const struct gy_net_stream *stream);
+/* Why it has ended, where what came was not what was sent; else NULL. */
+struct gy_net_stream_fault {
+    const char *what; /* "line", of which tag and bytes may be wrong themselves, or "message" */
+    uint32_t tag;
+    uint64_t bytes, code; /* code: the number of the one that is wrong */
+};
+GY_INT const struct gy_net_stream_fault *gy_net_stream_fault(const struct gy_net_stream *stream);
 GY_INT int gy_net_stream_is_pending(const struct gy_net_stream *stream); /* requests wait */
 /* GY_E_PEER: it has ended; GY_E_NOMEM. */
 GY_INT int gy_net_stream_post(struct gy_net_stream *stream, struct gy_net_request *request);

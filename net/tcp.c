@@ -33,6 +33,7 @@ struct tcp_peer {
     int64_t patience;             /* until when it is called; 0: it is not */
     struct gy_net_call call;      /* while it is called; deadline: of the next try */
     struct gy_net_stream *stream;
+    struct gy_net_endpoint here, there; /* of the connection */
 };
 struct gy_net_tcp {
     struct gy_alloc alloc;
@@ -44,6 +45,7 @@ struct gy_net_tcp {
     int caller_count, listener, epoll;
     struct gy_net_tally tally;
     unsigned idle;                          /* progress calls in a row that moved nothing */
+    char fault[240];                        /* of the first message that was not what was sent; empty: none */
 };
 
 /* ---- peers ---- */
@@ -71,14 +73,19 @@ static void tcp_gone(struct gy_net_tcp *t, struct tcp_peer *p)
     gy_net_stream_end(p->stream);
 }
 
-static void tcp_adopt(struct gy_net_tcp *t, struct tcp_peer *p, int fd)
+/* call: what was agreed on the connection. */
+static void tcp_adopt(struct gy_net_tcp *t, struct tcp_peer *p, const struct gy_net_call *call, int fd)
 {
+    struct gy_net_code out, in;
+    gy_net_call_codes(call, &t->self, &out, &in);
     t->apart -= p->patience != 0;
     p->call.fd = -1;
     p->state = TCP_OPEN;
     t->open[t->open_count++] = p;
     gy_net_socket_near(fd);
-    gy_net_stream_begin(p->stream, fd);
+    gy_net_endpoint_own(fd, &p->here);
+    gy_net_endpoint_peer(fd, &p->there);
+    gy_net_stream_begin(p->stream, fd, &out, &in);
     if (tcp_listen_to(t, EPOLL_CTL_MOD, fd, TCP_ON_PEER, p->rank) != 0)
         tcp_gone(t, p);
 }
@@ -106,7 +113,7 @@ static void tcp_dialled(struct gy_net_tcp *t, struct tcp_peer *p)
 {
     const int problem = gy_net_connect_problem(p->call.fd), status = problem != 0 ? -1 : gy_net_call_go(&p->call, &t->self);
     if (status > 0) {
-        tcp_adopt(t, p, p->call.fd);
+        tcp_adopt(t, p, &p->call, p->call.fd);
     } else if (status < 0 && problem == ECONNREFUSED) {
         tcp_gone(t, p);
     } else if (status < 0) {
@@ -175,7 +182,7 @@ static void tcp_caller(struct gy_net_tcp *t, int i)
     if (status != 0)
         tcp_drop_caller(t, i, !fits);
     if (fits)
-        tcp_adopt(t, p, fd);
+        tcp_adopt(t, p, call, fd);
 }
 
 /* Those who have had their time. */
@@ -223,6 +230,19 @@ static int tcp_poll(struct gy_net_tcp *t)
 
 /* ---- the transport ---- */
 
+/* Says once why a connection has ended on which came what was not sent. */
+static void tcp_note_fault(struct gy_net_tcp *t, const struct tcp_peer *p)
+{
+    const struct gy_net_stream_fault *const f = gy_net_stream_fault(p->stream);
+    char own[64], peer[64];
+    if (f == NULL || t->fault[0] != 0)
+        return;
+    gy_net_endpoint_text(&p->here, own, sizeof(own));
+    gy_net_endpoint_text(&p->there, peer, sizeof(peer));
+    snprintf(t->fault, sizeof(t->fault), "rank %d got a %s from rank %d that is not what was sent (tag 0x%08" PRIx32 ", %" PRIu64 " bytes, code %" PRIu64
+             "; TCP %s from %s)", t->self.rank, f->what, p->rank, f->tag, f->bytes, f->code, own, peer);
+}
+
 static int tcp_post(void *self, struct gy_net_request *r, struct gy_error *err)
 {
     struct gy_net_tcp *const t = self;
@@ -246,8 +266,10 @@ static size_t tcp_move(struct gy_net_tcp *t)
         struct tcp_peer *const p = t->open[i];
         if (!gy_net_stream_has_ended(p->stream))
             moved += gy_net_stream_move(p->stream);
-        if (gy_net_stream_has_ended(p->stream))
+        if (gy_net_stream_has_ended(p->stream)) {
+            tcp_note_fault(t, p);
             tcp_gone(t, p);
+        }
     }
     return moved;
 }
@@ -275,7 +297,6 @@ static int tcp_progress(void *self, struct gy_error *err)
     const unsigned ended = t->tally.ended;
     const int few = t->open_count > 0 && t->open_count <= TCP_FEW;
     int turn = 0;
-    (void)err;
     if (t->tally.calls++ % TCP_POLL == 0)
         tcp_poll(t);
     for (int i = 0; i < t->open_count && few; i++)
@@ -285,7 +306,7 @@ static int tcp_progress(void *self, struct gy_error *err)
     t->idle = turn > 0 ? 0 : t->idle + 1;
     if (t->idle > 0)
         tcp_wait(t);
-    return GY_OK;
+    return t->fault[0] == 0 ? GY_OK : GY_FAIL(err, GY_E_PEER, "%s", t->fault);
 }
 
 static void tcp_cancel(void *self, int peer)
@@ -323,7 +344,7 @@ GY_INT int gy_net_tcp_open(struct gy_net_tcp **out, const struct gy_net_tcp_conf
     if (t == NULL)
         return GY_NOMEM(err, "the connections between ranks", sizeof(*t));
     t->alloc = *alloc;
-    t->self = (struct gy_net_call_self){.rank = config->rank, .ranks = config->ranks};
+    t->self = (struct gy_net_call_self){.rank = config->rank, .ranks = config->ranks, .code = config->code};
     memcpy(t->self.key, config->key, sizeof(t->self.key));
     t->listener = t->epoll = -1;
     for (int i = 0; i < TCP_CALLERS; i++)

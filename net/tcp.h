@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* tcp.h: the transport between hosts on plain TCP, for where there is nothing faster: one connection for each two ranks that talk, made at the
  * first message, without a library, and without a copy in between: the system writes straight into the buffer that waits. A rank that
- * breaks off ends its requests as GY_NET_LOST. One thread at a time may use it. */
+ * breaks off ends its requests as GY_NET_LOST. So does a message that is not what was sent; from then on
+ * progress fails with a sentence. One thread at a time may use it. */
 #ifndef GY_NET_TCP_H
 #define GY_NET_TCP_H
-#include "auth.h"
+#include "code.h"
 #include "socket.h"
 #include "transport.h"
 
 struct gy_net_tcp_config {
     int rank, ranks;
     unsigned char key[GY_NET_KEY_BYTES]; /* of this start of the job: only who knows it is let in */
+    enum gy_net_code_kind code;          /* of messages; the same on all ranks */
     struct gy_net_endpoint own;          /* the address on which other ranks reach this one; its port does not matter */
 };
 

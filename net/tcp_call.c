@@ -4,7 +4,7 @@
 
 #include "tcp_call.h"
 
-#define CALL_VERSION 2u
+#define CALL_VERSION 3u
 
 static const unsigned char call_magic[4] = {'G', 'Y', 'R', 'D'};
 
@@ -105,4 +105,14 @@ GY_INT int gy_net_call_go(struct gy_net_call *call, const struct gy_net_call_sel
         if (taken != 0 || call->step == step)
             return taken;
     }
+}
+
+GY_INT void gy_net_call_codes(const struct gy_net_call *call, const struct gy_net_call_self *self, struct gy_net_code *out, struct gy_net_code *in)
+{
+    unsigned char key[GY_NET_MAC_BYTES];
+    const int calls = call->hello.from == (uint32_t)self->rank;
+    call_code(call, self, "data, bytes of the caller", key);
+    gy_net_code_open(calls ? out : in, self->code, key);
+    call_code(call, self, "data, bytes of the called", key);
+    gy_net_code_open(calls ? in : out, self->code, key);
 }

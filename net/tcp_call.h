@@ -4,10 +4,11 @@
  *     caller  magic, version, its rank, the rank it calls, nonce
  *     called  nonce, HMAC(key, "data, called", all of the above)
  *     caller  HMAC(key, "data, caller", all of the above)
+ * Each direction gets a key of its own from the same, for the code of its messages.
  * Nothing blocks. Until the proof no more than these bytes, of fixed sizes, are read, and nothing is allocated. */
 #ifndef GY_NET_TCP_CALL_H
 #define GY_NET_TCP_CALL_H
-#include "auth.h"
+#include "code.h"
 
 #define GY_NET_CALL_NONCE 32
 
@@ -26,11 +27,14 @@ struct gy_net_call {
 };
 struct gy_net_call_self {
     int rank, ranks;
+    enum gy_net_code_kind code;
     unsigned char key[GY_NET_KEY_BYTES];
 };
 /* rank: whom it calls; -1: it is called. The connection may still be on its way. */
 GY_INT void gy_net_call_begin(struct gy_net_call *call, int fd, int rank, int64_t deadline);
 /* 1: agreed, with call->rank; 0: it waits for bytes; -1: this is no connection of ours, or it broke. */
 GY_INT int gy_net_call_go(struct gy_net_call *call, const struct gy_net_call_self *self);
+/* Once both have agreed: the codes of what this end sends and gets. */
+GY_INT void gy_net_call_codes(const struct gy_net_call *call, const struct gy_net_call_self *self, struct gy_net_code *out, struct gy_net_code *in);
 
 #endif

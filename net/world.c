@@ -115,7 +115,7 @@ static int world_identities(struct gy_net_world *w, int apart, struct gy_error *
 static int world_network(struct gy_net_world *w, const struct gy_net_world_config *c, struct gy_error *err)
 {
     const struct gy_net_network_config config = {.boot = w->boot, .rank = w->place.rank, .ranks = w->place.ranks, .name = c->transport,
-                                                 .interface = c->interface};
+                                                 .interface = c->interface, .code = c->code};
     if (w->topology.hosts == 1)
         return GY_OK;
     GY_TRY(world_agree(w, gy_net_network_open(&w->network, &config, &w->alloc, err), err));

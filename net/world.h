@@ -13,6 +13,7 @@ struct gy_net_world_config {
                              * NULL: by size */
     const char *transport;  /* between hosts: "ucx", "tcp"; NULL or empty: by what is there */
     const char *interface;  /* for TCP between hosts, "eth1"; NULL or empty: the one on which rank 0 is reached */
+    const char *code;       /* of messages between hosts: "crc", "hmac"; NULL or empty: crc */
     const char *topology;   /* path of a topology file, or NULL */
     int bind;               /* this process keeps to its part of the host's processors */
     const struct gy_net_field *fields; /* that must be equal on all ranks */

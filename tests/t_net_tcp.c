@@ -556,29 +556,47 @@ static int tt_hostile(struct tt_rank *own, struct gy_error *err)
     return status;
 }
 
-/* A rank that has gone mad: it has the key, and says what cannot be. Nothing is taken from it, and its requests end. */
-struct tt_head {
+/* A rank that has gone mad: it has the key, and says what cannot be, with right codes. Nothing is taken from it, and its requests end. */
+struct tt_line {
     uint32_t kind, tag;
     uint64_t value;
-    unsigned char pad[48];
+    unsigned char code[32], pad[16];
 };
 static const struct tt_mad {
     const char *what;
-    struct tt_head head;
+    struct tt_line head;
     int times; /* so often, with as many bytes as the head says */
 } tt_mads[] = {
-    {"an unknown frame", {99, 1, 1, {0}}, 0},
-    {"a message beyond all memory", {1, 5, (uint64_t)1 << 60, {0}}, 0},
-    {"more bytes than the receive has", {1, 1, 200, {0}}, 0},
-    {"more taken than was sent", {2, 0, 5, {0}}, 0},
-    {"more than the window, unasked", {1, 7, 1 << 20, {0}}, 12},
+    {"an unknown frame", {99, 1, 1, {0}, {0}}, 0},
+    {"a message beyond all memory", {1, 5, (uint64_t)1 << 60, {0}, {0}}, 0},
+    {"more bytes than the receive has", {1, 1, 200, {0}, {0}}, 0},
+    {"more taken than was sent", {2, 0, 5, {0}, {0}}, 0},
+    {"more than the window, unasked", {1, 7, 1 << 20, {0}, {0}}, 12},
 };
 static size_t tt_mad_now; /* set while there is one thread */
+
+/* A line, with bytes where it begins a message; < 0: it was noticed. */
+static int tt_mad_say(int fd, const struct tt_line *head, const unsigned char *bytes, struct gy_net_code *code)
+{
+    struct tt_line line = *head, end = {.kind = 4, .tag = head->tag, .value = head->value};
+    gy_net_code_add(code, &line, 16);
+    gy_net_code_close(code, line.code);
+    if (gy_net_write(fd, &line, sizeof(line), gy_clock_ns() + TT_WAIT, NULL) != GY_OK)
+        return -1;
+    if (bytes == NULL)
+        return 0;
+    gy_net_code_add(code, &end, 16);
+    gy_net_code_add(code, bytes, head->value);
+    gy_net_code_close(code, end.code);
+    return gy_net_write(fd, bytes, head->value, gy_clock_ns() + TT_WAIT, NULL) != GY_OK ? -1
+           : gy_net_write(fd, &end, sizeof(end), gy_clock_ns() + TT_WAIT, NULL);
+}
 
 static int tt_mad_rank(const struct tt_rank *own, const struct tt_mad *mad, struct gy_error *err)
 {
     struct gy_net_call_self self = {.rank = 1, .ranks = 2};
     struct gy_net_call call;
+    struct gy_net_code out, in;
     unsigned char *bytes = calloc(1, 1 << 20);
     int fd = -1, agreed = 0;
     memcpy(self.key, own->world->key, sizeof(self.key));
@@ -586,10 +604,10 @@ static int tt_mad_rank(const struct tt_rank *own, const struct tt_mad *mad, stru
         gy_net_call_begin(&call, fd, 0, 0);
         for (int k = 0; k < 5000 && (agreed = gy_net_call_go(&call, &self)) == 0; k++)
             tt_pause();
+        gy_net_call_codes(&call, &self, &out, &in);
         for (int k = 0; k < (mad->times > 0 ? mad->times : 1) && agreed == 1; k++)
-            if (gy_net_write(fd, &mad->head, sizeof(mad->head), gy_clock_ns() + TT_WAIT, NULL) != GY_OK ||
-                (mad->times > 0 && gy_net_write(fd, bytes, mad->head.value, gy_clock_ns() + TT_WAIT, NULL) != GY_OK))
-                break; /* it was noticed */
+            if (tt_mad_say(fd, &mad->head, mad->times > 0 ? bytes : NULL, &out) < 0)
+                break;
     }
     tt_meet(own->world, 2);
     if (fd >= 0)
