@@ -224,6 +224,7 @@ static int ctx_take_memory(struct gyre_net *net)
     }
     if (net->parallel.ranks > 1) {
         GY_TRY(gy_job_take(net->config.job, net->shared_bytes, &net->shared, NULL, &net->error));
+        gy_job_turn(net->config.job, net->shared, net->plan.bucket_count);
         if (net->caps.host_memory)
             net->base[GY_AT_GRAD] = net->shared;
         else

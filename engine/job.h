@@ -57,6 +57,8 @@ GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, void **su
 /* What sums the memory without a copy; NULL: it is none of gy_job_take, or this rank is alone. */
 GY_INT struct gy_net_node *gy_job_node(const struct gyre_job *job, const void *memory);
 GY_INT void gy_job_put(struct gyre_job *job, void *memory); /* NULL is fine; no sums may be open in it */
+/* So many sums of the memory are begun a step: its buckets, by which sentences name them. */
+GY_INT void gy_job_turn(struct gyre_job *job, const void *memory, int sums);
 /* Begins data[i] = sum of all ranks' data[i], in memory of gy_job_take, or in its sums; it is not touched until the sum is there. All ranks begin the same
  * sums in the same order. Does not allocate. */
 GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gy_error *err);

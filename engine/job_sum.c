@@ -215,6 +215,13 @@ GY_INT void gy_job_put(struct gyre_job *job, void *memory)
 
 /* ---- sums ---- */
 
+GY_INT void gy_job_turn(struct gyre_job *job, const void *memory, int sums)
+{
+    const int place = job_find_area(job, memory);
+    if (place >= 0 && job->area[place].node)
+        gy_net_world_turn(job->world, place + 1, sums);
+}
+
 GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gy_error *err)
 {
     const int place = job_find_area(job, data);

@@ -33,7 +33,7 @@ struct gy_net_between {
     struct gy_net_schedule schedule[BETWEEN_SIZES];
     struct between_part *parts;               /* [owned] */
     struct between_run *runs[BETWEEN_FLIGHTS]; /* [owned] */
-    int owned, all;
+    int owned, all, channel;
     int64_t most[BETWEEN_SIZES];              /* floats */
 };
 
@@ -234,6 +234,7 @@ GY_INT int gy_net_between_open(struct gy_net_between **out, const struct gy_net_
     if (b == NULL)
         return GY_NOMEM(err, "the level between hosts", sizeof(*b));
     b->alloc = *alloc;
+    b->channel = config->channel;
     gy_arena_open_hook(&b->arena, alloc);
     int status = between_own(b, config, err);
     between_sizes(b, config);
@@ -260,6 +261,13 @@ GY_INT void gy_net_between_close(struct gy_net_between *b)
         gy_net_close_schedule(&b->schedule[size]);
     gy_arena_close(&b->arena);
     gy_alloc_free(&alloc, b, sizeof(*b));
+}
+
+/* As between_exec makes it, backwards. */
+GY_INT int gy_net_between_flight(const struct gy_net_between *b, uint32_t tag)
+{
+    const int flights = (int)(tag >> 16) / (BETWEEN_WINDOW + 1) / b->all;
+    return flights / BETWEEN_FLIGHTS == b->channel ? flights % BETWEEN_FLIGHTS : -1;
 }
 
 GY_INT void gy_net_between_level(struct gy_net_between *b, struct gy_net_node_level *out)

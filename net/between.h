@@ -30,6 +30,8 @@ struct gy_net_between;
 GY_INT int gy_net_between_open(struct gy_net_between **out, const struct gy_net_between_config *config, const struct gy_alloc *alloc,
                                struct gy_error *err);
 GY_INT void gy_net_between_close(struct gy_net_between *between); /* NULL is fine */
+/* Which of the level's flights a message with this tag belongs to; -1: none, it is of another channel. */
+GY_INT int gy_net_between_flight(const struct gy_net_between *between, uint32_t tag);
 /* What gy_net_node_join takes. */
 GY_INT void gy_net_between_level(struct gy_net_between *between, struct gy_net_node_level *out);
 

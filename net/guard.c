@@ -20,17 +20,17 @@
 
 #define GUARD_MOMENT_NS 200000    /* between looks at whether all are through */
 
-#define GUARD_TEXT 240
+#define GUARD_TEXT 320
 #define GUARD_WATCHED 2           /* processes of this host: the next rank's, and rank 0's */
 #define GUARD_LINE (64 / sizeof(uint64_t)) /* of the board: a rank's own */
 
 long syscall(long number, ...); /* not declared under strict POSIX */
 
-enum guard_kind { GUARD_BEAT, GUARD_BYE, GUARD_LOST, GUARD_DEAD, GUARD_THROUGH };
+enum guard_kind { GUARD_BEAT, GUARD_BYE, GUARD_LOST, GUARD_DEAD, GUARD_THROUGH, GUARD_FOUND };
 struct guard_message {
     uint64_t entered;
     int32_t kind, rank;        /* GUARD_DEAD: the rank whose process is gone; GUARD_BYE: not 0 when this one has failed in a sum */
-    char text[GUARD_TEXT];     /* GUARD_LOST */
+    char text[GUARD_TEXT];     /* GUARD_LOST, GUARD_FOUND */
 };
 enum guard_state { GUARD_HERE, GUARD_LEFT };
 struct guard_peer {
@@ -54,7 +54,8 @@ struct gy_net_guard {
     uint64_t alone, *entered;  /* this rank's count: on the board, or alone */
     int lost, stop, failed;    /* atomic; text is written before lost */
     int through, told, ended;  /* this rank is (atomic); has said so; all are (atomic) */
-    char text[GUARD_TEXT];
+    int found, found_told;     /* this rank has found what ends the job (atomic; found_text is written before); has said so */
+    char text[GUARD_TEXT], found_text[GUARD_TEXT];
 };
 
 static uint64_t guard_entered(struct gy_net_guard *g)
@@ -65,8 +66,8 @@ static uint64_t guard_entered(struct gy_net_guard *g)
 static void guard_send(struct gy_net_guard *g, const struct guard_peer *peer, int kind, int rank)
 {
     struct guard_message m = {.entered = guard_entered(g), .kind = kind, .rank = rank};
-    if (kind == GUARD_LOST)
-        memcpy(m.text, g->text, sizeof(m.text));
+    if (kind == GUARD_LOST || kind == GUARD_FOUND)
+        memcpy(m.text, kind == GUARD_LOST ? g->text : g->found_text, sizeof(m.text));
     if (peer->state == GUARD_HERE && gy_net_boot_socket(g->boot, peer->rank) >= 0)
         gy_net_boot_send(g->boot, peer->rank, &m, sizeof(m), gy_clock_ns() + GUARD_SEND_NS, NULL); /* a broken one is noticed by reading */
 }
@@ -166,6 +167,8 @@ static void guard_take(struct gy_net_guard *g, struct guard_peer *peer)
     peer->through |= m.kind == GUARD_THROUGH;
     if (m.kind == GUARD_LOST && g->rank > 0)
         guard_decide(g, m.text);
+    if (m.kind == GUARD_FOUND && g->rank == 0)
+        guard_decide(g, m.text);
     if (m.kind == GUARD_DEAD && g->rank == 0 && m.rank > 0 && m.rank < g->ranks)
         guard_dead(g, m.rank);
     if (m.kind == GUARD_BYE) {
@@ -240,6 +243,18 @@ static void guard_tell_through(struct gy_net_guard *g)
         __atomic_store_n(&g->ended, 1, __ATOMIC_RELEASE);
 }
 
+/* Rank 0 decides: it may know of a loss that came before. */
+static void guard_tell_found(struct gy_net_guard *g)
+{
+    if (g->found_told || !__atomic_load_n(&g->found, __ATOMIC_ACQUIRE))
+        return;
+    g->found_told = 1;
+    if (g->rank == 0)
+        guard_decide(g, g->found_text);
+    else
+        guard_send(g, &g->peers[0], GUARD_FOUND, 0);
+}
+
 static void guard_begin_anew(struct gy_net_guard *g, int64_t now)
 {
     for (int i = 0; i < g->count; i++)
@@ -284,6 +299,7 @@ static void *guard_thread(void *user)
             guard_begin_anew(g, now);
         turn = now;
         guard_tell_through(g);
+        guard_tell_found(g);
         guard_judge(g, now);
     }
     if (!g->lost)
@@ -405,6 +421,15 @@ GY_INT void gy_net_guard_enter(struct gy_net_guard *g)
 GY_INT void gy_net_guard_fail(struct gy_net_guard *g)
 {
     __atomic_store_n(&g->failed, 1, __ATOMIC_RELEASE);
+}
+
+GY_INT void gy_net_guard_tell(struct gy_net_guard *g, const char *text)
+{
+    if (__atomic_load_n(&g->found, __ATOMIC_RELAXED))
+        return;
+    gy_text_copy(g->found_text, sizeof(g->found_text), text);
+    __atomic_store_n(&g->found, 1, __ATOMIC_RELEASE);
+    guard_wake(g);
 }
 
 GY_INT int gy_net_guard_lost(struct gy_net_guard *g, struct gy_error *err)

@@ -34,6 +34,9 @@ GY_INT int gy_net_guard_open(struct gy_net_guard **out, const struct gy_net_guar
 GY_INT void gy_net_guard_close(struct gy_net_guard *guard);
 GY_INT void gy_net_guard_enter(struct gy_net_guard *guard); /* this rank begins a sum; all ranks begin the same number of them */
 GY_INT void gy_net_guard_fail(struct gy_net_guard *guard);  /* a sum that this rank has begun will not be finished by it */
+/* This rank has found what ends the job: all ranks say this sentence, unless one was lost before.
+ * The first call counts; one thread. */
+GY_INT void gy_net_guard_tell(struct gy_net_guard *guard, const char *text);
 /* This rank is through with its sums: GY_OK when all are, GY_E_PEER with the sentence when one is lost or has left before. Blocks; once. */
 GY_INT int gy_net_guard_end(struct gy_net_guard *guard, struct gy_error *err);
 /* GY_E_PEER with its sentence when a rank is lost, else GY_OK. Any thread. */

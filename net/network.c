@@ -156,6 +156,12 @@ GY_INT int gy_net_network_meet(struct gy_net_network *n, struct gy_net_end *out,
     return network_ways[n->ucx != NULL ? NETWORK_UCX : NETWORK_TCP].meet(n, out, err);
 }
 
+GY_INT const struct gy_net_fault *gy_net_network_fault(const struct gy_net_network *n)
+{
+    const struct gy_net_fault *const fault = n->tcp != NULL ? gy_net_tcp_fault(n->tcp) : NULL;
+    return fault != NULL && fault->text[0] != 0 ? fault : NULL;
+}
+
 GY_INT void gy_net_network_close(struct gy_net_network *n)
 {
     if (n == NULL)

@@ -18,6 +18,8 @@ struct gy_net_network;
 GY_INT int gy_net_network_open(struct gy_net_network **out, const struct gy_net_network_config *config, const struct gy_alloc *alloc,
                                struct gy_error *err);
 GY_INT int gy_net_network_meet(struct gy_net_network *network, struct gy_net_end *out, struct gy_error *err);
+/* Why progress fails from then on; NULL: it does not. */
+GY_INT const struct gy_net_fault *gy_net_network_fault(const struct gy_net_network *network);
 GY_INT void gy_net_network_close(struct gy_net_network *network); /* NULL is fine */
 
 #endif

@@ -384,6 +384,14 @@ GY_INT int gy_net_node_wait(struct gy_net_node *node, int64_t ticket, struct gy_
     return status < 0 ? status : GY_OK;
 }
 
+GY_INT int64_t gy_net_node_in_flight(const struct gy_net_node *node, unsigned flight)
+{
+    for (uint64_t s = node->done; s < node->given; s++)
+        if (s % node->level.flights == flight)
+            return (int64_t)s;
+    return -1;
+}
+
 GY_INT int gy_net_node_busy(const struct gy_net_node *node) { return node->done != node->ready; }
 
 GY_INT int gy_net_node_start(struct gy_net_node *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err)

@@ -66,6 +66,8 @@ struct gy_net_node_level {
 };
 /* Before the first sum, on all ranks of all hosts. */
 GY_INT void gy_net_node_join(struct gy_net_node *node, const struct gy_net_node_level *level);
+/* The ticket of the sum that the level works on in this flight; -1: none. */
+GY_INT int64_t gy_net_node_in_flight(const struct gy_net_node *node, unsigned flight);
 /* What a rank that waits asks again and again: is a rank lost? GY_OK, or a status that ends the wait. */
 GY_INT void gy_net_node_watch(struct gy_net_node *node, int (*lost)(void *self, struct gy_error *err), void *self);
 GY_INT int64_t gy_net_node_part(int64_t count, int parts, int part); /* where a part begins */

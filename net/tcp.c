@@ -45,7 +45,7 @@ struct gy_net_tcp {
     int caller_count, listener, epoll;
     struct gy_net_tally tally;
     unsigned idle;                          /* progress calls in a row that moved nothing */
-    char fault[240];                        /* of the first message that was not what was sent; empty: none */
+    struct gy_net_fault fault;              /* the first */
 };
 
 /* ---- peers ---- */
@@ -234,13 +234,14 @@ static int tcp_poll(struct gy_net_tcp *t)
 static void tcp_note_fault(struct gy_net_tcp *t, const struct tcp_peer *p)
 {
     const struct gy_net_stream_fault *const f = gy_net_stream_fault(p->stream);
-    char own[64], peer[64];
-    if (f == NULL || t->fault[0] != 0)
+    char own[56], peer[56];
+    if (f == NULL || t->fault.text[0] != 0)
         return;
     gy_net_endpoint_text(&p->here, own, sizeof(own));
     gy_net_endpoint_text(&p->there, peer, sizeof(peer));
-    snprintf(t->fault, sizeof(t->fault), "rank %d got a %s from rank %d that is not what was sent (tag 0x%08" PRIx32 ", %" PRIu64 " bytes, code %" PRIu64
-             "; TCP %s from %s)", t->self.rank, f->what, p->rank, f->tag, f->bytes, f->code, own, peer);
+    t->fault.tag = f->tag;
+    snprintf(t->fault.text, sizeof(t->fault.text), "rank %d got a %s from rank %d by TCP, %s from %s, that is not what was sent (tag %08" PRIx32
+             ", %" PRIu64 " bytes)", t->self.rank, f->what, p->rank, own, peer, f->tag, f->bytes);
 }
 
 static int tcp_post(void *self, struct gy_net_request *r, struct gy_error *err)
@@ -306,7 +307,7 @@ static int tcp_progress(void *self, struct gy_error *err)
     t->idle = turn > 0 ? 0 : t->idle + 1;
     if (t->idle > 0)
         tcp_wait(t);
-    return t->fault[0] == 0 ? GY_OK : GY_FAIL(err, GY_E_PEER, "%s", t->fault);
+    return t->fault.text[0] == 0 ? GY_OK : GY_FAIL(err, GY_E_PEER, "%s", t->fault.text);
 }
 
 static void tcp_cancel(void *self, int peer)
@@ -421,6 +422,11 @@ GY_INT int gy_net_tcp_connect(struct gy_net_tcp *t, const struct gy_net_endpoint
     (void)err;
     memcpy(t->addresses, addresses, (size_t)t->self.ranks * sizeof(*addresses));
     return GY_OK;
+}
+
+GY_INT const struct gy_net_fault *gy_net_tcp_fault(const struct gy_net_tcp *t)
+{
+    return &t->fault;
 }
 
 GY_INT void gy_net_tcp_end(struct gy_net_tcp *t, struct gy_net_end *out)

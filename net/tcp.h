@@ -21,6 +21,7 @@ GY_INT int gy_net_tcp_open(struct gy_net_tcp **out, const struct gy_net_tcp_conf
 GY_INT void gy_net_tcp_close(struct gy_net_tcp *tcp); /* sends what is under way, for two seconds at most; NULL is fine */
 GY_INT void gy_net_tcp_address(const struct gy_net_tcp *tcp, struct gy_net_endpoint *address); /* this rank's */
 GY_INT int gy_net_tcp_connect(struct gy_net_tcp *tcp, const struct gy_net_endpoint *addresses, struct gy_error *err); /* [ranks]; copied */
+GY_INT const struct gy_net_fault *gy_net_tcp_fault(const struct gy_net_tcp *tcp); /* its text may be empty */
 GY_INT void gy_net_tcp_end(struct gy_net_tcp *tcp, struct gy_net_end *out);
 
 #endif

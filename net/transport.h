@@ -23,6 +23,12 @@ struct gy_net_request {
     int64_t stamp;
 };
 
+/* What ended a transport: a message that is not what was sent. */
+struct gy_net_fault {
+    uint32_t tag;   /* as it came */
+    char text[256]; /* who noticed it, of whom, on which way; empty: there is none */
+};
+
 struct gy_net_transport {
     /* Posts what the request says. GY_E_PEER when the peer is known to be gone. */
     int (*post)(void *self, struct gy_net_request *request, struct gy_error *err);

@@ -32,6 +32,8 @@ struct gy_net_world {
     struct gy_net_network *network; /* NULL: one host */
     struct gy_net_end end;
     struct gy_net_between *between[GY_NET_CHANNELS];
+    struct gy_net_node *node[GY_NET_CHANNELS]; /* whose sums these are */
+    int turn[GY_NET_CHANNELS];                 /* sums of a turn there; 0: they have no order that matters */
     char algorithm[1024];        /* empty: by size */
     int fastest;                 /* whatever the order of sums */
     struct gy_net_choice choice; /* then */
@@ -274,6 +276,7 @@ GY_INT int gy_net_world_join(struct gy_net_world *w, struct gy_net_node *node, i
     if (channel < 0 || channel >= GY_NET_CHANNELS || w->between[channel] != NULL)
         return GY_FAIL(err, GY_E_STATE, "channel %d is taken or beyond %d", channel, GY_NET_CHANNELS - 1);
     GY_TRY(gy_net_between_open(&w->between[channel], &config, &w->alloc, err));
+    w->node[channel] = node;
     gy_net_between_level(w->between[channel], &level);
     gy_net_node_join(node, &level);
     return GY_OK;
@@ -283,6 +286,13 @@ GY_INT void gy_net_world_leave(struct gy_net_world *w, int channel)
 {
     gy_net_between_close(w->between[channel]);
     w->between[channel] = NULL;
+    w->node[channel] = NULL;
+    w->turn[channel] = 0;
+}
+
+GY_INT void gy_net_world_turn(struct gy_net_world *w, int channel, int sums)
+{
+    w->turn[channel] = sums;
 }
 
 GY_INT void gy_net_world_enter(struct gy_net_world *w)
@@ -307,6 +317,25 @@ GY_INT int gy_net_world_end(struct gy_net_world *w, struct gy_error *err)
     return w != NULL ? gy_net_guard_end(w->guard, err) : GY_OK;
 }
 
+/* Says all ranks what is wrong with the network, and which sum a message belongs to. */
+static void world_tell(struct gy_net_world *w)
+{
+    const struct gy_net_fault *const fault = w->network != NULL ? gy_net_network_fault(w->network) : NULL;
+    char text[320], sum[40] = "";
+    if (fault == NULL)
+        return;
+    for (int c = 0; c < GY_NET_CHANNELS; c++) {
+        const int flight = w->between[c] != NULL ? gy_net_between_flight(w->between[c], fault->tag) : -1;
+        const int64_t ticket = flight >= 0 ? gy_net_node_in_flight(w->node[c], (unsigned)flight) : -1;
+        if (ticket >= 0 && w->turn[c] > 0)
+            snprintf(sum, sizeof(sum), ", bucket %" PRId64, ticket % w->turn[c]);
+        else if (ticket >= 0)
+            snprintf(sum, sizeof(sum), ", sum %" PRId64 " of channel %d", ticket, c);
+    }
+    snprintf(text, sizeof(text), "%s%s", fault->text, sum);
+    gy_net_guard_tell(w->guard, text);
+}
+
 GY_INT int gy_net_world_explain(struct gy_net_world *w, int status, struct gy_error *err)
 {
     const struct timespec moment = {0, 5000000};
@@ -314,6 +343,7 @@ GY_INT int gy_net_world_explain(struct gy_net_world *w, int status, struct gy_er
         gy_net_world_fail(w);
     if (status != GY_E_PEER || w == NULL)
         return status;
+    world_tell(w);
     const int64_t deadline = gy_clock_ns() + GY_NET_SILENT_NS + 2 * GY_NET_BEAT_NS;
     while (gy_net_guard_lost(w->guard, err) == GY_OK && gy_clock_ns() < deadline)
         nanosleep(&moment, NULL);

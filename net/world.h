@@ -45,6 +45,8 @@ GY_INT int gy_net_world_memory(const struct gy_net_world *world);
 enum gy_net_join { GY_NET_JOIN_HALF = 1 /* floats travel as bf16 */, GY_NET_JOIN_TREE = 2 /* by rule, never by what was measured: among a power
  * of two of hosts the order of sums is a balanced tree */ };
 GY_INT int gy_net_world_join(struct gy_net_world *world, struct gy_net_node *node, int channel, size_t most, unsigned how, struct gy_error *err);
+/* The node's sums are begun in turns of so many, the buckets of a step: sentences name them by their place there. */
+GY_INT void gy_net_world_turn(struct gy_net_world *world, int channel, int sums);
 GY_INT void gy_net_world_leave(struct gy_net_world *world, int channel);
 /* This rank begins a sum; all ranks begin the same number of them. NULL is fine. */
 GY_INT void gy_net_world_enter(struct gy_net_world *world);
