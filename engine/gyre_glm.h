@@ -111,7 +111,8 @@ struct gyre_glm_report {
     double open_seconds, train_seconds; /* until rows are ready; until the last certificate */
     struct gyre_glm_metrics test; /* rows 0: not tested */
 };
-/* *model is the caller's until gyre_glm_close (with folds NULL). GYRE_E_STOPPED after a stop: *model stands as it is, report too. */
+/* *model is the caller's until gyre_glm_close (with folds NULL). GYRE_E_STOPPED after a stop: *model stands as it is, report too.
+ * Where a model is trained and then the test rows cannot be read, *model and report are set beside the error; of any other error *model is as it was. */
 GYRE_API int gyre_glm_train(struct gyre_glm **model, const struct gyre_glm_config *config, struct gyre_glm_report *report, struct gyre_error *error);
 GYRE_API void gyre_glm_close(struct gyre_glm *model); /* NULL is fine */
 

@@ -27,7 +27,7 @@ struct train_run {
     int64_t epoch_began, epoch_first; /* clock and batches done when this process began the epoch */
     double seconds_per_batch, seconds_per_test;
     struct gyre_progress progress;
-    int stop, starved;              /* the callback asked to stop; the data failed */
+    int stop, between;              /* the callback asked to stop; the net stands between two steps, whole */
     int halt;                       /* some rank's callback did, and all know it */
     int due;                        /* a checkpoint waits for the next update */
     int32_t mine, all;              /* samples of a step: of this rank, of all */
@@ -468,8 +468,10 @@ static int train_row(struct train_run *run, const struct gyre_report *test)
         row.test_accuracy = test->top1;
         row.test_top5 = test->top5;
     }
-    memset(&run->row, 0, sizeof run->row);
-    return run->config.folder ? gy_run_files_row(&run->files, &row, &run->net->error) : GY_OK;
+    if (run->config.folder)
+        GY_TRY(gy_run_files_row(&run->files, &row, &run->net->error));
+    memset(&run->row, 0, sizeof run->row); /* not before: a checkpoint of a run that fails here has them */
+    return GY_OK;
 }
 
 static int train_test(struct train_run *run, struct gyre_report *report)
@@ -516,13 +518,14 @@ static int train_batch(struct train_run *run)
     const int64_t began = gy_trace_clock(run->net);
     int status = gyre_next_batch(run->loader, &batch, &samples, &error);
     gy_trace_put(run->net, GY_TRACE_INPUT, "wait for images", "input", "input", began, 0);
-    run->starved = status != GYRE_OK;
-    if (run->starved)
+    if (status != GYRE_OK)
         return gy_net_fail(run->net, status, "%s", error.text);
+    run->between = 0;
     status = gyre_step(run->net, &batch, &result);
     if (status == GYRE_E_NONFINITE)
         return train_locate(run, &batch, samples);
     GY_TRY(status);
+    run->between = 1;
     train_sum(&run->epoch, &result);
     train_sum(&run->row, &result);
     run->done++;
@@ -532,28 +535,51 @@ static int train_batch(struct train_run *run)
     return GY_OK;
 }
 
+static int train_is_epoch(const struct train_run *run) { return run->done % run->per_epoch == 0 || run->done == run->total; }
+
 /* Is now the time for a checkpoint? What remains behind the last update of several ranks is in none, and is done again by a longer run. */
-static int train_saves(const struct train_run *run, int epoch)
+static int train_saves(const struct train_run *run)
 {
     const int64_t every = run->config.checkpoint_steps, left = run->total - run->done;
     const int final = left == 0 || (run->net->parallel.ranks > 1 && !train_waits(run) && left < run->net->config.accumulate);
-    return final || run->due || (every ? run->done % every == 0 : epoch);
+    return final || run->due || (every ? run->done % every == 0 : train_is_epoch(run));
+}
+
+/* What a step is followed by: the end of an epoch, or a row. */
+static int train_conclude(struct train_run *run)
+{
+    if (train_is_epoch(run))
+        return train_end_epoch(run);
+    return run->done % run->row_every == 0 ? train_row(run, NULL) : GY_OK;
+}
+
+/* A checkpoint comes before the test and the row of its step, which can fail. Where a run goes on and that row is not there, they come now. */
+static int train_catch_up(struct train_run *run)
+{
+    if (run->saved < 0)
+        return GY_OK;
+    if (gy_run_files_last(&run->files) < run->saved) {
+        run->progress.rate = gy_schedule_rate(&run->net->config.schedule, run->net->updates - (run->net->pending == 0)); /* of that step */
+        return train_conclude(run);
+    }
+    memset(&run->row, 0, sizeof run->row);
+    if (run->done % run->per_epoch == 0)
+        memset(&run->epoch, 0, sizeof run->epoch);
+    return GY_OK;
 }
 
 static int train_loop(struct train_run *run)
 {
     const int several = run->net->parallel.ranks > 1;
+    run->between = 1;
+    GY_TRY(train_catch_up(run));
     run->net->parallel.stop = run->stop;
     run->halt = !several && run->stop;
     while (run->done < run->total && (!run->halt || train_waits(run))) {
         GY_TRY(train_batch(run));
-        const int epoch = run->done % run->per_epoch == 0 || run->done == run->total;
-        if (epoch)
-            GY_TRY(train_end_epoch(run));
-        else if (run->done % run->row_every == 0)
-            GY_TRY(train_row(run, NULL));
-        if (train_saves(run, epoch))
+        if (train_saves(run))
             GY_TRY(train_save(run));
+        GY_TRY(train_conclude(run));
         /* whatever was reported above may have asked to stop: the next step tells all ranks, which stop behind it, or behind an update */
         run->net->parallel.stop = run->stop;
         run->halt = run->halt || (several ? run->net->parallel.stopped : run->stop);
@@ -574,11 +600,11 @@ static int train_finish(struct train_run *run)
                                   : GY_OK;
 }
 
-/* A run that ends for want of data can go on later from where it was. */
+/* A run that fails between two steps, for want of data or of a disk for its rows, can go on later from where it was. */
 static void train_rescue(struct train_run *run)
 {
     const struct gyre_error error = *gyre_last_error(run->net);
-    if (run->starved && run->done > 0 && train_save(run) != GYRE_OK)
+    if (run->between && run->done > 0 && train_save(run) != GYRE_OK)
         gy_log_write(gy_net_log(run->net), GY_LOG_ERROR, "no checkpoint could be written either: %s",
                      gyre_last_error(run->net)->text);
     gy_net_fail(run->net, error.status, "%s", error.text);

@@ -43,6 +43,7 @@ struct gy_run_files {
 /* first_step: batches done by the checkpoint that the run goes on from; -1: a new run. */
 GY_INT int gy_run_files_open(struct gy_run_files *files, const struct gy_alloc *alloc, const char *folder,
                              int64_t first_step, struct gy_error *err);
+GY_INT int64_t gy_run_files_last(const struct gy_run_files *files); /* step of the last row that was there when they were opened, or -1 */
 GY_INT int gy_run_files_close(struct gy_run_files *files, struct gy_error *err); /* safe on a zeroed struct; all gone in any case */
 GY_INT int gy_run_files_row(struct gy_run_files *files, const struct gy_run_row *row, struct gy_error *err);
 /* Draws curve.svg from metrics.csv. per_epoch: batches of an epoch. */

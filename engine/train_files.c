@@ -173,8 +173,11 @@ GY_INT int gy_run_files_open(struct gy_run_files *files, const struct gy_alloc *
     GY_TRY(gy_file_join(path, sizeof path, folder, "metrics.csv", err));
     GY_TRY(gy_csv_open(&files->csv, alloc, path, TRAINF_HEADER, first_step, err));
     GY_TRY(gy_events_open(&files->events, alloc, folder, err));
-    return first_step > 0 ? gy_events_restart(files->events, first_step + 1, err) : GY_OK;
+    const int64_t next = gy_csv_last(files->csv) < first_step ? first_step : first_step + 1; /* the row of first_step may be missing */
+    return first_step > 0 ? gy_events_restart(files->events, next, err) : GY_OK;
 }
+
+GY_INT int64_t gy_run_files_last(const struct gy_run_files *files) { return gy_csv_last(files->csv); }
 
 GY_INT int gy_run_files_close(struct gy_run_files *files, struct gy_error *err)
 {

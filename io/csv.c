@@ -9,6 +9,7 @@ struct gy_csv {
     struct gy_alloc alloc;
     FILE *file;
     char path[4096];
+    int64_t last; /* step of the last row that was kept; -1: none */
 };
 
 /* The step that a row begins with, or -1 when it does not begin with a number. */
@@ -26,8 +27,8 @@ static int64_t csv_step(const char *at, const char *end)
 }
 
 /* Writes the header and, of the old text, every whole row whose step is at most keep_step. */
-static int csv_rewrite(struct gy_outfile *out, const char *header, const char *old, size_t bytes, int64_t keep_step,
-                       struct gy_error *err)
+static int csv_rewrite(struct gy_csv *csv, struct gy_outfile *out, const char *header, const char *old, size_t bytes,
+                       int64_t keep_step, struct gy_error *err)
 {
     const char *end = old + bytes;
     GY_TRY(gy_outfile_write(out, header, strlen(header), err));
@@ -38,8 +39,10 @@ static int csv_rewrite(struct gy_outfile *out, const char *header, const char *o
             break;
         next = newline + 1;
         const int64_t step = csv_step(at, newline);
-        if (step >= 0 && step <= keep_step)
-            GY_TRY(gy_outfile_write(out, at, (size_t)(next - at), err));
+        if (step < 0 || step > keep_step)
+            continue;
+        GY_TRY(gy_outfile_write(out, at, (size_t)(next - at), err));
+        csv->last = step;
     }
     return GY_OK;
 }
@@ -61,7 +64,7 @@ static int csv_skip_header(const char *path, const char *header, const char **at
     return GY_OK;
 }
 
-static int csv_prepare(const struct gy_csv *csv, const char *header, int64_t keep_step, struct gy_error *err)
+static int csv_prepare(struct gy_csv *csv, const char *header, int64_t keep_step, struct gy_error *err)
 {
     struct gy_outfile out;
     char *old = NULL;
@@ -74,7 +77,7 @@ static int csv_prepare(const struct gy_csv *csv, const char *header, int64_t kee
     if (status == GY_OK)
         status = gy_outfile_open(&out, csv->path, err);
     if (status == GY_OK) {
-        status = csv_rewrite(&out, header, at, bytes, keep_step, err);
+        status = csv_rewrite(csv, &out, header, at, bytes, keep_step, err);
         if (status == GY_OK)
             status = gy_outfile_commit(&out, err);
         gy_outfile_abandon(&out);
@@ -91,6 +94,7 @@ GY_INT int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const 
     if (csv == NULL)
         return GY_NOMEM(err, "CSV file", sizeof(*csv));
     csv->alloc = *alloc;
+    csv->last = -1;
     int status = GY_OK;
     if (gy_text_copy(csv->path, sizeof(csv->path), path) != 0)
         status = GY_FAIL(err, GY_E_ARG, "a path of %zu bytes is too long", strlen(path));
@@ -107,6 +111,8 @@ GY_INT int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const 
         *out = csv;
     return status;
 }
+
+GY_INT int64_t gy_csv_last(const struct gy_csv *csv) { return csv->last; }
 
 GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...)
 {

@@ -24,6 +24,7 @@ GY_INT int gy_events_close(struct gy_events *events, struct gy_error *err); /* N
 struct gy_csv;
 GY_INT int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const char *path, const char *header,
                        int64_t keep_step, struct gy_error *err);
+GY_INT int64_t gy_csv_last(const struct gy_csv *csv); /* step of the last row that was kept, or -1 */
 GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...) GY_PRINTF(3, 4); /* flushed */
 GY_INT int gy_csv_close(struct gy_csv *csv, struct gy_error *err); /* NULL is fine; gone in any case */
 

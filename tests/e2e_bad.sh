@@ -42,6 +42,20 @@ says "$err" 'class_2/image_6.ppm: the PNM header is damaged$'
 rm -r "$TMP/data/train"
 mv "$TMP/kept" "$TMP/data/train"
 
+# ---- an unreadable test image ends the run behind its epoch's checkpoint; repaired, it ends with the bits and rows of an undisturbed run
+mv "$TMP/data/test/class_1/image_2.ppm" "$TMP/kept.ppm"
+echo 'not an image' >"$TMP/data/test/class_1/image_2.ppm"
+expect 3 train "$TMP/untested" --epochs 2
+says "$err" 'class_1/image_2.ppm'
+there "$TMP/untested/checkpoint-6.safetensors"
+expect 3 train "$TMP/untested" --epochs 2 --resume
+says "$err" 'class_1/image_2.ppm'
+mv "$TMP/kept.ppm" "$TMP/data/test/class_1/image_2.ppm"
+expect 0 train "$TMP/untested" --epochs 2 --resume
+same "$TMP/good/checkpoint-12.safetensors" "$TMP/untested/checkpoint-12.safetensors"
+for folder in good untested; do sed 's/,[^,]*$//' "$TMP/$folder/metrics.csv" >"$TMP/$folder.rows"; done
+same "$TMP/good.rows" "$TMP/untested.rows"
+
 # ---- a packed file that was damaged
 head -c 5000 "$TMP/data.gyr" >"$TMP/cut.gyr"
 expect 3 "$GYRE" train mlp "$TMP/cut.gyr" --batch 5 --out "$TMP/cut"

@@ -313,6 +313,8 @@ static int sdca_validate(struct gy_sdca *s, struct sdca_watch *watch, int *plate
     *plateau = 0;
     if (!(run->stop.validation > 0) || !run->validate)
         return GY_OK;
+    if (run->dual)
+        gy_sdca_duals(s, 0); /* they are kept where the test rows cannot be read */
     GY_TRY(run->validate(run->user, run->w, &loss, err));
     *plateau = gy_glm_is_flat(&watch->checks, loss, run->stop.validation);
     return GY_OK;

@@ -157,6 +157,21 @@ static int glm_train_loss_take(void *user, const struct gy_glm_slice *s, struct 
     return GY_OK;
 }
 
+/* Test rows that cannot be read on any rank end the run on all: a checkpoint has what was found so far. */
+static int glm_train_rescue(struct glm_train *t, int status, struct gy_error *err)
+{
+    struct gy_error second;
+    int failed = status != GY_OK;
+    GY_TRY(gy_job_any(t->apart ? NULL : t->c.job, failed, &failed, failed ? NULL : err));
+    if (!failed)
+        return GY_OK;
+    const struct gy_log log = gy_log_of(&t->c.log);
+    t->run_epoch = t->run.epochs;
+    if (t->c.folder && gy_glm_train_keep(t, &second) != GY_OK)
+        gy_log_write(&log, GY_LOG_ERROR, "no checkpoint could be written either: %s", second.text);
+    return status != GY_OK ? status : GY_FAIL(err, GY_E_IO, "another rank could not read the test rows");
+}
+
 /* Every rank reads all of the test rows: then all of them stop at the same epoch. */
 GY_INT int gy_glm_train_validate(void *user, const float *w, double *loss, struct gy_error *err)
 {
@@ -165,7 +180,7 @@ GY_INT int gy_glm_train_validate(void *user, const float *w, double *loss, struc
     struct gy_glm_scorer scorer = gy_glm_model_scorer(t->model);
     scorer.w = w;
     scorer.models = l.softmax ? t->model->info.models : 1;
-    GY_TRY(gy_glm_source_score(t->tests, &scorer, t->pool, glm_train_loss_take, &l, err));
+    GY_TRY(glm_train_rescue(t, gy_glm_source_score(t->tests, &scorer, t->pool, glm_train_loss_take, &l, err), err));
     *loss = l.weight > 0 ? l.sum / l.weight : 0;
     return GY_OK;
 }
@@ -400,11 +415,11 @@ static int glm_train_run(struct glm_train *t, struct gyre_glm_report *r, struct 
     r->ranks = gyre_job_ranks(t->c.job);
     r->threads = gy_pool_threads(t->pool);
     GY_TRY(gy_glm_train_folder(t, err));
-    if (t->c.folds)
-        return glm_train_folds(t, r, err);
-    const int status = glm_train_models(t, r, err);
-    if (status != GY_OK && status != GY_E_STOPPED)
+    const int status = t->c.folds ? glm_train_folds(t, r, err) : glm_train_models(t, r, err);
+    r->reached = status == GY_OK && (t->c.gap == 0 || r->gap <= t->c.gap);
+    if (t->c.folds || (status != GY_OK && status != GY_E_STOPPED))
         return status;
+    t->trained = 1;
     GY_TRY(glm_train_test(t, r, err));
     return status;
 }
@@ -418,11 +433,10 @@ static int glm_train(struct gyre_glm **out, const struct gyre_glm_config *config
     GY_TRY(glm_train_check(&t.c, err));
     GY_TRY(gy_config_seal(&t.c.memory, &t.alloc, err));
     const int status = glm_train_run(&t, &r, err);
-    r.reached = status == GY_OK && (t.c.gap == 0 || r.gap <= t.c.gap);
     gy_glm_source_close(t.tests);
     gy_glm_source_close(t.source);
     gy_pool_close(t.pool);
-    if (status != GY_OK && status != GY_E_STOPPED) {
+    if (status != GY_OK && status != GY_E_STOPPED && !t.trained) {
         gyre_glm_close(t.model);
         return status;
     }

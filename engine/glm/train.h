@@ -14,6 +14,7 @@ struct glm_train {
     struct gyre_glm *model;
     int64_t began;           /* clock: when rows began to be opened */
     int streamed;            /* the feed is one of stream.h */
+    int trained;             /* all models are made; what fails now takes none of them away */
     int placed;              /* its features are in another order (feed.h) */
     int apart;                 /* rows are so few that every rank trains on all of them, like the others and without them */
     int64_t rows;            /* of this rank */
