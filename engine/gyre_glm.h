@@ -85,7 +85,7 @@ struct gyre_glm_config {
     int epochs, every;         /* most passes, 1000; passes between certificates, 0: the solver's choice */
     double seconds;            /* most of them for a model; 0: no limit */
     size_t device_bytes;       /* of a GPU's memory, at most; rows that need more stream through it; 0: all */
-    size_t memory_bytes;       /* rows that need more stay in their block file and are streamed; 0: 6/10 of the machine's */
+    size_t memory_bytes;       /* rows that need more stay in their block file and are streamed; 0: 6/10 of the machine's, or of its control group's */
     uint64_t seed;             /* 1 */
     int folds;                 /* cross-validation: trains so often, on all but a part of the rows, and no model comes out; 0 */
     const char *folder;        /* for checkpoints; NULL: none */

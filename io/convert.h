@@ -17,6 +17,7 @@ struct gy_convert_config {
     int lenient;
     int zero_based;          /* svmlight: ids of the text begin with 0 */
     uint32_t features;       /* 0: as many as the ids say */
+    uint32_t features_most;  /* which may be so many, as memory has no room for the weights of more; 0: any */
     int hash_bits;           /* criteo: ids are hashes of so many bits (20); svmlight: ids are hashed when it is not 0 */
     uint64_t hash_seed;
     int label_column;        /* csv: from 0; -1: the last. Other columns are dense features, numbers */

@@ -440,6 +440,7 @@ static int convert_settle(struct convert_job *job, struct gy_error *err)
     s->hash_bits = criteo && c->hash_bits == 0 ? CONVERT_BITS : c->hash_bits;
     s->hash_seed = c->hash_seed;
     s->features = c->features;
+    s->most = c->features_most != 0 ? c->features_most : UINT32_MAX;
     s->label_column = c->label_column;
     s->header = c->header;
     if (s->hash_bits != 0 && s->format == gy_rows_csv())

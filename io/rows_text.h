@@ -28,6 +28,7 @@ struct gy_rows_settings { /* of a whole conversion; read-only while it runs */
     int lenient, zero_based, hash_bits, label_column, header;
     uint64_t hash_seed;
     uint32_t features;     /* 0: any */
+    uint32_t most;         /* then so many at most; UINT32_MAX: all that are read */
     uint32_t *criteo_word; /* [GY_ROWS_CRITEO_TABLE] what an integer becomes, as text (criteo.c); NULL for other formats */
 };
 

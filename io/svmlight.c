@@ -43,7 +43,10 @@ static int svm_odd_id(struct gy_rows_piece *o, struct svm_place *at, const unsig
             return 0;
         }
         gy_rows_fail(o, p, "id %" PRIu64 ", but there are %" PRIu32 " features", number, s->features);
-    } else if (fields || s->lenient) {
+    } else if (s->hash_bits == 0 && s->features == 0 && id >= (int64_t)s->most)
+        gy_rows_fail(o, p, "id %" PRIu64 ", but the memory that is available has room for the weights of %" PRIu32 " features; state how many there are "
+                     "(--features), or hash the ids (--hash-bits)", number, s->most);
+    else if (fields || s->lenient) {
         at->unsorted |= id < at->last;
         at->twice |= id == at->last;
         return 1;
@@ -74,7 +77,7 @@ static inline const unsigned char *svm_digits(const unsigned char *p, uint64_t *
 static inline const unsigned char *svm_entries(struct gy_rows_piece *o, const unsigned char *p, struct svm_place *at, const int fields)
 {
     const struct gy_rows_settings *s = o->settings;
-    const int64_t base = fields ? 0 : !s->zero_based, most = s->hash_bits != 0 ? INT64_MAX : s->features != 0 ? (int64_t)s->features : (int64_t)UINT32_MAX;
+    const int64_t base = fields ? 0 : !s->zero_based, most = s->hash_bits != 0 ? INT64_MAX : s->features != 0 ? (int64_t)s->features : (int64_t)s->most;
     int64_t last = at->last;
     uint32_t k = at->count;
     for (;;) {

@@ -148,4 +148,25 @@ fi
 : >"$TMP/file"
 expect 3 train "$TMP/file/run" --epochs 1
 says "$err" "$TMP/file"
+# ---- few bytes that ask for more memory than there is: said before any of it is taken
+left=$(awk '/^(MemAvailable|SwapFree):/ { kb += $2 } END { print int(kb / 1000000) }' /proc/meminfo 2>/dev/null || :)
+if [ "${left:-0}" -lt 1 ] || [ "$left" -gt 120 ]; then
+    skip "memory of ${left:-unknown} GB: what needs more than there is"
+else
+    printf -- '+1 4200000000:1\n-1 5:1\n' >"$TMP/vast.svm"
+    expect 3 "$GYRE" glm train "$TMP/vast.svm" "$TMP/vast.model"
+    says "$err" 'vast.svm:1:4: id 4200000000, but the memory that is available has room for the weights of [0-9]* features; .*--features.*--hash-bits'
+    expect 3 "$GYRE" glm train "$TMP/vast.svm" "$TMP/vast.model" --lenient
+    expect 4 "$GYRE" glm train "$TMP/vast.svm" "$TMP/vast.model" --features 4200000000
+    says "$err" 'vast.svm: a model of 4200000000 features needs [0-9]* bytes at least; [0-9]* are available'
+    expect 0 "$GYRE" glm convert "$TMP/vast.svm" "$TMP/vast.blocks"
+    expect 4 "$GYRE" glm train "$TMP/vast.blocks" "$TMP/vast.model"
+    absent "$TMP/vast.model"
+    expect 0 "$GYRE" glm train "$TMP/vast.svm" "$TMP/vast.model" --hash-bits 12
+    expect 0 "$GYRE" glm predict "$TMP/vast.svm" "$TMP/vast.model"
+    printf 'input 2000x2000x3\nlinear 700\nlinear 3\nsoftmax\n' >"$TMP/vast.net"
+    expect 4 "$GYRE" train "$TMP/vast.net" "$TMP/data" --batch 1 --steps 1 --out "$TMP/vast"
+    says "$err" 'a memory block needs [0-9]* bytes; [0-9]* are available'
+    expect 4 "$GYRE" train resnet18 "$TMP/data" --batch 60 --size 4096 --steps 1 --out "$TMP/vast"
+fi
 finish

@@ -357,7 +357,7 @@ static void test_generate(void)
     T_CHECK_MSG(all.log_loss > 0.3 && all.log_loss < 0.57 && fabs(all.log_loss - all.entropy) < 0.02, "%g %g", all.log_loss, all.entropy);
     data_of(&da, &files[0]);
     data_of(&db, &files[1]);
-    T_CHECK(gy_glm_source_open(&a, &da, NULL, NULL, &alloc, NULL) == GY_OK && gy_glm_source_open(&b, &db, NULL, NULL, &alloc, NULL) == GY_OK);
+    T_CHECK(gy_glm_source_open(&a, &da, NULL, 0, NULL, &alloc, NULL) == GY_OK && gy_glm_source_open(&b, &db, NULL, 0, NULL, &alloc, NULL) == GY_OK);
     T_CHECK(gy_glm_source_next(a, &x, NULL) == GY_OK && gy_glm_source_next(a, &x, NULL) == GY_OK && gy_glm_source_next(b, &y, NULL) == GY_OK);
     T_CHECK(x.first == 32768 && y.count == 1000 && memcmp(x.label, y.label, 1000 * sizeof *x.label) == 0 && memcmp(x.id, y.id, 39000 * sizeof *x.id) == 0);
     gy_glm_source_close(a);

@@ -395,7 +395,7 @@ static int tr_judge(void *user, struct gyre_job *job, int rank)
     int64_t first = t->rows / ranks * rank + (rank < t->rows % ranks ? rank : t->rows % ranks);
     int status = gy_pool_open(&pool, &alloc, t->threads, &err);
     if (status == GY_OK)
-        status = gy_glm_source_open(&source, &data, NULL, pool, &alloc, &err);
+        status = gy_glm_source_open(&source, &data, NULL, 0, pool, &alloc, &err);
     const struct gy_glm_answer answer = { .blocks = source ? source->blocks : NULL, .alloc = &alloc, .pool = pool, .job = job, .problem = &t->problem,
                                           .classes = t->classes ? &classes : NULL, .normalize = t->normalize, .features = (uint32_t)t->features,
                                           .w = t->w, .dual = t->has_dual ? t->dual + first : NULL, .point = t->has_point ? t->point : NULL };

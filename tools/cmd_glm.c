@@ -97,7 +97,7 @@ static const struct cli_option glm_train_rows[] = {
     { "solver", "NAME", NULL, "sdca, newton, l1; default: what is expected to be fastest", CLI_TEXT, AT(solver), 0, 0 },
     { "device", "NAME", "cpu", "cpu; cuda or cuda:1: a GPU; auto: a GPU where one works; emu: its emulator", CLI_TEXT, AT(device), 0, 0 },
     { "threads", "N", "0", "0: all processors", CLI_WHOLE, AT(threads), 0, 4096 },
-    { "memory", "MB", "0", "rows that need more are streamed from their block file; 0: 6/10 of the machine's", CLI_REAL, AT(memory), 0, 1e12 },
+    { "memory", "MB", "0", "rows that need more are streamed from their block file; 0: 6/10 of the machine's or its group's", CLI_REAL, AT(memory), 0, 1e12 },
     { "device-memory", "MB", "0", "of a GPU, at most: rows that need more stream through it; 0: all", CLI_REAL, AT(device_memory), 0, 1e9 },
     { "seed", "N", "1", "of the order of rows", CLI_WHOLE, AT(seed), 0, 9e18 },
     { "out", "DIR", NULL, "folder for checkpoints; default: none are written", CLI_TEXT, AT(out), 0, 0 },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Chunks of an arena form a list; each begins with its size. Small requests share a chunk, large ones get their own. */
 #include "mem.h"
+#include "memory.h"
 
 #define MEM_CHUNK ((size_t)1 << 16)
 
@@ -9,12 +10,13 @@ struct mem_chunk {
     struct gy_large memory; /* whole, this head included */
 };
 
+/* What the machine does not have is refused: the system would promise it, and end the process that uses it. */
 static void *mem_default_fn(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
 {
+    uint64_t available;
     (void)user;
-    (void)old_bytes;
     if (new_bytes)
-        return realloc(ptr, new_bytes);
+        return new_bytes > old_bytes && gy_memory_short(new_bytes - old_bytes, &available) ? NULL : realloc(ptr, new_bytes);
     free(ptr);
     return NULL;
 }

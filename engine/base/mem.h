@@ -6,6 +6,7 @@
 #ifndef GY_MEM_H
 #define GY_MEM_H
 #include "base.h"
+#include "memory.h"
 #include "status.h"
 
 /* The hook of gyre_config: new_bytes 0 frees, ptr NULL allocates, otherwise resizes; memory is aligned for any type.
@@ -15,7 +16,7 @@ struct gy_alloc {
     void *user;
 };
 
-GY_INT struct gy_alloc gy_alloc_default(void); /* realloc and free */
+GY_INT struct gy_alloc gy_alloc_default(void); /* realloc and free; refuses what the machine does not have (memory.h) */
 
 /* count * elem_bytes zeroed bytes, or NULL (also on overflow). */
 GY_INT void *gy_alloc_take(const struct gy_alloc *alloc, size_t count, size_t elem_bytes);
@@ -58,6 +59,6 @@ GY_INT void gy_arena_freeze(struct gy_arena *arena);
 GY_INT void gy_arena_close(struct gy_arena *arena); /* gives every chunk back; safe on a zeroed struct */
 
 #define GY_NOMEM(err, what, bytes)                                                                                     \
-    GY_FAIL((err), GY_E_NOMEM, "out of memory: %s needs %zu bytes", (what), (size_t)(bytes))
+    GY_FAIL((err), GY_E_NOMEM, "out of memory: %s needs %zu bytes%s", (what), (size_t)(bytes), gy_memory_words((char[64]){ 0 }, 64, (bytes)))
 
 #endif

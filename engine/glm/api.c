@@ -74,7 +74,7 @@ static int glm_scoring_open(struct glm_scoring *s, const struct gyre_glm_predict
         return GY_FAIL(err, GY_E_ARG, "threads is %d; it must be in 0 .. 4096", s->c.threads);
     GY_TRY(gy_glm_data_take(&d, s->c.data, "rows", err));
     GY_TRY(gy_pool_open(&s->pool, &m->alloc, s->c.threads, err));
-    GY_TRY(gy_glm_source_open(&s->source, &d, &m->info, s->pool, &m->alloc, err));
+    GY_TRY(gy_glm_source_open(&s->source, &d, &m->info, 0, s->pool, &m->alloc, err));
     return gy_glm_meter_open(&s->meter, m, &m->alloc, err);
 }
 

@@ -51,7 +51,7 @@ static int glm_verify_open(struct glm_verify *v, const struct gyre_glm_verify_co
     GY_TRY(glm_verify_check(v, err));
     GY_TRY(gy_glm_data_take(&v->data, v->c.data, "rows", err));
     GY_TRY(gy_pool_open(&v->pool, &m->alloc, v->c.threads, err));
-    return gy_glm_source_open(&v->source, &v->data, &m->info, v->pool, &m->alloc, err);
+    return gy_glm_source_open(&v->source, &v->data, &m->info, 0, v->pool, &m->alloc, err);
 }
 
 /* The same problem over the same rows, by one of the solvers; GY_E_UNSUPPORTED: not by this one. */

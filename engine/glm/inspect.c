@@ -48,7 +48,7 @@ static int inspect_rows(const char *path, const struct gyre_glm_data *data, int 
     struct gy_glm_source *s;
     struct gy_rows rows;
     int status;
-    GY_TRY(gy_glm_source_open(&s, data, NULL, NULL, &alloc, err));
+    GY_TRY(gy_glm_source_open(&s, data, NULL, 0, NULL, &alloc, err));
     while ((status = gy_glm_source_next(s, &rows, err)) == GY_OK && rows.count)
         ;
     if (status == GY_OK)

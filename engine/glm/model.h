@@ -65,9 +65,10 @@ struct gy_glm_source {
     int64_t at;                  /* next block */
     char name[512];              /* for sentences: the first file */
 };
-/* hash: what text is to be hashed with, and what a block file must have; NULL: as data says. pool NULL: this thread. */
-GY_INT int gy_glm_source_open(struct gy_glm_source **out, const struct gyre_glm_data *data, const struct gyre_glm_info *hash, struct gy_pool *pool,
-                              const struct gy_alloc *alloc, struct gy_error *err);
+/* hash: what text is to be hashed with, and what a block file must have; NULL: as data says. most: features that there may be where data does not say;
+ * 0: any. pool NULL: this thread. */
+GY_INT int gy_glm_source_open(struct gy_glm_source **out, const struct gyre_glm_data *data, const struct gyre_glm_info *hash, uint32_t most,
+                              struct gy_pool *pool, const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_glm_source_close(struct gy_glm_source *source); /* NULL is fine */
 /* The next rows, valid until the call after; count 0 ends a pass. */
 GY_INT int gy_glm_source_next(struct gy_glm_source *source, struct gy_rows *rows, struct gy_error *err);

@@ -99,12 +99,12 @@ static void source_log_mends(const struct gyre_glm_data *d, const struct gy_conv
                      report->mend[i].count, report->mend[i].line);
 }
 
-static int source_text(struct gy_blocks **out, const struct gyre_glm_data *d, const struct gyre_glm_info *hash, struct gy_pool *pool,
-                       const struct gy_alloc *alloc, struct gy_error *err)
+static int source_text(struct gy_blocks **out, const struct gyre_glm_data *d, const struct gyre_glm_info *hash, uint32_t most,
+                       struct gy_pool *pool, const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct gy_convert_config config = { .from = d->files, .files = d->file_count, .format = d->format, .lenient = d->lenient, .zero_based = d->zero_based,
-                                        .features = d->features, .hash_bits = d->hash_bits, .hash_seed = d->hash_seed, .label_column = d->label_column,
-                                        .header = d->header, .pool = pool };
+                                        .features = d->features, .features_most = most, .hash_bits = d->hash_bits, .hash_seed = d->hash_seed,
+                                        .label_column = d->label_column, .header = d->header, .pool = pool };
     struct gy_convert_report report = { 0 };
     if (hash) {
         config.hash_bits = hash->hash_bits;
@@ -117,7 +117,8 @@ static int source_text(struct gy_blocks **out, const struct gyre_glm_data *d, co
 
 /* ---- opening ---- */
 
-static int source_blocks(struct gy_glm_source *s, const struct gyre_glm_data *d, const struct gyre_glm_info *hash, struct gy_pool *pool, struct gy_error *err)
+static int source_blocks(struct gy_glm_source *s, const struct gyre_glm_data *d, const struct gyre_glm_info *hash, uint32_t most,
+                         struct gy_pool *pool, struct gy_error *err)
 {
     s->in_memory = 1;
     if (!d->files)
@@ -130,7 +131,7 @@ static int source_blocks(struct gy_glm_source *s, const struct gyre_glm_data *d,
                                d->files[i], d->file_count);
             return gy_blocks_open(&s->blocks, d->files[0], &s->alloc, err);
         }
-    return source_text(&s->blocks, d, hash, pool, &s->alloc, err);
+    return source_text(&s->blocks, d, hash, most, pool, &s->alloc, err);
 }
 
 static int source_check_hash(const struct gy_glm_source *s, const struct gyre_glm_info *hash, struct gy_error *err)
@@ -159,8 +160,8 @@ static struct gy_glm_source *source_take(const char *name, const struct gy_alloc
     return s;
 }
 
-GY_INT int gy_glm_source_open(struct gy_glm_source **out, const struct gyre_glm_data *data, const struct gyre_glm_info *hash, struct gy_pool *pool,
-                              const struct gy_alloc *alloc, struct gy_error *err)
+GY_INT int gy_glm_source_open(struct gy_glm_source **out, const struct gyre_glm_data *data, const struct gyre_glm_info *hash, uint32_t most,
+                              struct gy_pool *pool, const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct gy_pool *own = NULL;
     struct gy_glm_source *s = source_take(data->files && data->file_count > 0 ? data->files[0] : "data", alloc);
@@ -170,7 +171,7 @@ GY_INT int gy_glm_source_open(struct gy_glm_source **out, const struct gyre_glm_
     if (status == GY_OK && !pool)
         status = gy_pool_open(&own, alloc, 1, err);
     if (status == GY_OK)
-        status = source_blocks(s, data, hash, pool ? pool : own, err);
+        status = source_blocks(s, data, hash, most, pool ? pool : own, err);
     if (status == GY_OK)
         status = source_ready(s, err);
     if (status == GY_OK && hash)

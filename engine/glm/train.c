@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Training a linear model from rows to certificates: opens rows, deals them to ranks, says what labels mean, and gives one problem after the other to a
  * solver. What a solver finds is kept as it is; only the numbers of the certificate go with it. */
-#include <unistd.h>
-
 #include "../../io/blocks.h"
 #include "../base/clock.h"
 #include "../base/hash.h"
@@ -17,6 +15,7 @@
 #include "train.h"
 
 #define GLM_TRAIN_GAP_LEAST 1e-13
+#define GLM_TRAIN_FEATURE 32 /* bytes that a feature takes at least, with any solver (measured: 36 to 84), beside the weights of further models */
 
 GY_STATIC_ASSERT((int)GYRE_GLM_SQUARED == (int)GY_GLM_SQUARED && (int)GYRE_GLM_HINGE == (int)GY_GLM_HINGE, glm_losses);
 GY_STATIC_ASSERT((int)GYRE_GLM_SQUARED_HINGE == (int)GY_GLM_SQUARED_HINGE, glm_losses2);
@@ -221,10 +220,34 @@ GY_INT int gy_glm_train_progress(void *user, const struct gy_glm_progress *p)
 
 static size_t glm_train_memory(const struct glm_train *t)
 {
-    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    struct gy_memory machine;
     if (t->c.memory_bytes)
         return t->c.memory_bytes;
-    return pages > 0 && bytes > 0 ? (size_t)((double)pages * (double)bytes * 0.6) : 0;
+    gy_memory_look(&machine, "");
+    return machine.total < UINT64_MAX ? (size_t)((double)machine.total * 0.6) : 0;
+}
+
+/* Features that the machine has memory for; 0: any, as the caller gives the memory. */
+static uint32_t glm_train_most(const struct glm_train *t)
+{
+    struct gy_memory machine;
+    if (t->c.memory.hook)
+        return 0;
+    gy_memory_look(&machine, "");
+    return machine.available / GLM_TRAIN_FEATURE < UINT32_MAX ? (uint32_t)(machine.available / GLM_TRAIN_FEATURE) + 1 : 0;
+}
+
+/* The whole need is compared before any of it is taken. */
+static int glm_train_check_memory(const struct glm_train *t, struct gy_error *err)
+{
+    const struct gy_blocks_info *info = &t->source->info;
+    const uint64_t more = t->c.loss == GYRE_GLM_SQUARED || info->classes < 3 ? 0 : (uint64_t)info->classes - 1;
+    const uint64_t bytes = info->features * (GLM_TRAIN_FEATURE + more * sizeof(float));
+    uint64_t available;
+    if (t->c.memory.hook || !gy_memory_short(bytes, &available))
+        return GY_OK;
+    return GY_FAIL(err, GY_E_NOMEM, "%.200s: a model of %" PRIu32 " features needs %" PRIu64 " bytes at least; %" PRIu64 " are available; take fewer "
+                   "(--features), or hash the ids of text (--hash-bits)", t->source->name, info->features, bytes, available);
 }
 
 static void glm_train_add(struct glm_train *t, struct gyre_glm_report *r)
@@ -301,6 +324,8 @@ static void glm_train_close_feed(struct glm_train *t)
 static int glm_train_models(struct glm_train *t, struct gyre_glm_report *r, struct gy_error *err)
 {
     int status = glm_train_check_labels(t, t->source, err);
+    if (status == GY_OK)
+        status = glm_train_check_memory(t, err);
     if (status == GY_OK)
         status = glm_train_open_feed(t, err);
     if (status == GY_OK)
@@ -397,12 +422,13 @@ static int glm_train_open(struct glm_train *t, struct gy_error *err)
 {
     struct gyre_glm_data data;
     GY_TRY(gy_pool_open_compute(&t->pool, &t->alloc, t->c.threads, t->c.pin, NULL, err));
+    const uint32_t most = glm_train_most(t);
     GY_TRY(gy_glm_data_take(&data, t->c.train, "training rows", err));
-    GY_TRY(gy_glm_source_open(&t->source, &data, NULL, t->pool, &t->alloc, err));
+    GY_TRY(gy_glm_source_open(&t->source, &data, NULL, most, t->pool, &t->alloc, err));
     if (t->c.test) {
         const struct gyre_glm_info hash = { .hash_bits = t->source->info.hash_bits, .hash_seed = t->source->info.hash_seed };
         GY_TRY(gy_glm_data_take(&data, t->c.test, "test rows", err));
-        GY_TRY(gy_glm_source_open(&t->tests, &data, &hash, t->pool, &t->alloc, err));
+        GY_TRY(gy_glm_source_open(&t->tests, &data, &hash, 0, t->pool, &t->alloc, err));
     }
     return glm_train_agree(t, err);
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* memory.h: how much memory there is. A request that the machine cannot grant is refused before it is taken: systems promise more than they have, and
+ * end a process that uses what it was promised. */
+#ifndef GY_MEMORY_H
+#define GY_MEMORY_H
+#include "base.h"
+
+#define GY_MEMORY_ASKED ((size_t)64 << 20) /* bytes; smaller requests are not compared: looking takes 0.1 ms */
+
+/* Bytes; UINT64_MAX where the system does not say. */
+struct gy_memory {
+    uint64_t total;     /* of the machine, or of the process's control group where that is less */
+    uint64_t available; /* of these: free, or given back by the system on demand; swap space counts */
+};
+/* root: "", or a folder that has proc and sys like the system's. */
+GY_INT void gy_memory_look(struct gy_memory *memory, const char *root);
+/* 1: these bytes are more than what is available; *available is set then. Few bytes never are. */
+GY_INT int gy_memory_short(uint64_t bytes, uint64_t *available);
+/* "; 123 are available" where these bytes are more than that, else "". Returns text. */
+GY_INT const char *gy_memory_words(char *text, size_t room, uint64_t bytes);
+
+#endif
