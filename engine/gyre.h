@@ -317,6 +317,8 @@ GYRE_API int gyre_print_language(const struct gyre_sink *sink); /* the layers, t
 GYRE_API int gyre_print_knobs(const struct gyre_sink *sink);    /* environment variables */
 /* Programs and memory map: op, shapes, FLOPs, bytes, offset, kernel variant. json: one object instead of a table. */
 GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *sink);
+/* The same of a net that is not opened, as gyre_measure plans it: its tensors take no memory. */
+GYRE_API int gyre_print_config_plan(const struct gyre_config *config, int json, const struct gyre_sink *sink, struct gyre_error *error);
 /* Times every op of a training step, runs runs of each: a table, or CSV: op, shape, microseconds (least), GFLOP/s, GB/s, each beside
  * the measured peak and bandwidth, and the op's limit: the larger of FLOPs over peak and bytes over bandwidth. The table ends with
  * the convolutions by shape, three passes each, and sums by kind. Weights are not kept. Takes memory for its duration. */

@@ -108,32 +108,59 @@ static void print_tuned(const struct gyre_net *net, struct gy_sink *sink)
                        net->config.tune ? net->config.tune : "a file");
 }
 
-GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *out)
+static void print_plan(const struct gyre_net *net, int json, struct gy_sink *sink)
 {
-    struct gy_sink sink = gy_sink_of(out);
     char size[24], without[24];
     if (json) {
-        gy_sink_printf(&sink, "{\"net\":");
-        gy_print_json_text(net->config.net_name, &sink);
-        gy_sink_printf(&sink, ",\"device\":\"%s\",\"batch\":%d,\"parameters\":%" PRId64 ",\"peak_bytes\":%zu,\"programs\":{",
+        gy_sink_printf(sink, "{\"net\":");
+        gy_print_json_text(net->config.net_name, sink);
+        gy_sink_printf(sink, ",\"device\":\"%s\",\"batch\":%d,\"parameters\":%" PRId64 ",\"peak_bytes\":%zu,\"programs\":{",
                        net->caps.device, net->config.batch, print_parameters(net), print_total(net));
     } else
-        gy_sink_printf(&sink, "net %s, batch %d, on %s, %" PRId64 " parameters\n\n", net->config.net_name, net->config.batch,
+        gy_sink_printf(sink, "net %s, batch %d, on %s, %" PRId64 " parameters\n\n", net->config.net_name, net->config.batch,
                        net->caps.device, print_parameters(net));
     if (!json)
-        print_tuned(net, &sink);
-    print_programs(net, json, &sink);
-    gy_sink_printf(&sink, json ? "},\"regions\":{" : "memory\n");
-    print_regions(net, json, &sink);
+        print_tuned(net, sink);
+    print_programs(net, json, sink);
+    gy_sink_printf(sink, json ? "},\"regions\":{" : "memory\n");
+    print_regions(net, json, sink);
     if (json)
-        gy_sink_printf(&sink, "},\"tensors\":[");
-    print_tensors(net, json, &sink);
+        gy_sink_printf(sink, "},\"tensors\":[");
+    print_tensors(net, json, sink);
     if (json)
-        gy_sink_printf(&sink, "]}\n");
+        gy_sink_printf(sink, "]}\n");
     else
-        gy_sink_printf(&sink, "\npeak: %zu bytes (%s); without shared activations %s\n", print_total(net),
+        gy_sink_printf(sink, "\npeak: %zu bytes (%s); without shared activations %s\n", print_total(net),
                        gy_text_bytes(size, sizeof size, (double)print_total(net)),
                        gy_text_bytes(without, sizeof without, (double)(print_total(net) - net->plan.region_bytes[GY_AT_ACT]) +
                                                                   (double)net->plan.act_sum_bytes));
+}
+
+GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *out)
+{
+    struct gy_sink sink = gy_sink_of(out);
+    print_plan(net, json, &sink);
     return sink.failed ? gy_net_fail(net, GY_E_IO, "the plan could not be written") : GYRE_OK;
+}
+
+struct print_look {
+    struct gy_sink sink;
+    int json;
+};
+
+static void print_look(void *user, const struct gyre_net *net)
+{
+    struct print_look *look = user;
+    print_plan(net, look->json, &look->sink);
+}
+
+GYRE_API int gyre_print_config_plan(const struct gyre_config *config, int json, const struct gyre_sink *out, struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    struct gyre_need need;
+    struct print_look look = { .sink = gy_sink_of(out), .json = json };
+    int status = gy_net_measure(config, &need, print_look, &look, &err);
+    if (status == GY_OK && look.sink.failed)
+        status = GY_FAIL(&err, GY_E_IO, "the plan could not be written");
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }

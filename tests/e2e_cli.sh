@@ -98,6 +98,8 @@ says "$out" '^input 48x48x3'
 cp "$out" "$TMP/my.net"
 expect 0 "$GYRE" plan "$TMP/my.net" --batch 4
 says "$out" '^peak: [1-9][0-9]* bytes ([0-9.]* MB); without shared activations [0-9.]* MB$'
+expect 0 "$GYRE" plan resnet152 --batch 4096 # a plan takes no memory of the net's size
+says "$out" '^peak: [0-9]* bytes'
 expect 0 "$GYRE" plan lenet5 --batch 2 --json
 json
 expect 0 "$GYRE" plan resnet20 --batch 2 --recompute --json

@@ -51,27 +51,48 @@ static struct gyre_shape wanted_shape(const struct net_values *v)
     return (struct gyre_shape){ (int32_t)v->size, (int32_t)v->size, (int32_t)v->channels, (int32_t)v->classes, 0 };
 }
 
-/* Opens NET as training would; *text is to free(). */
-static int open_plain(struct gyre_net **net, const struct net_values *v, const char *name)
+/* NET as training would open it; the text is to free(). NULL: *code says why. */
+static char *configure_plain(struct gyre_config *config, const struct net_values *v, const char *name, int *code)
 {
     const struct gyre_shape shape = wanted_shape(v);
+    char *text = cli_net_text(name, &shape, code);
+    if (!text)
+        return NULL;
+    cli_net_config(config, &v->net, text, name);
+    config->batch = (int)v->batch;
+    config->recompute = (int)v->recompute;
+    config->mode = v->infer ? GYRE_INFER : GYRE_TRAIN;
+    config->input = GYRE_INPUT_U8;
+    config->optimizer.kind = (int)v->optimizer;
+    config->shards = (int)v->shards;
+    config->sync_bn = (int)v->sync_bn;
+    config->bucket_bytes = (size_t)(v->bucket * 1048576);
+    config->job = v->job;
+    return text;
+}
+
+static int open_plain(struct gyre_net **net, const struct net_values *v, const char *name)
+{
     struct gyre_config config;
     struct gyre_error error;
     int code = CLI_OK;
-    char *text = cli_net_text(name, &shape, &code);
-    if (!text)
-        return code;
-    cli_net_config(&config, &v->net, text, name);
-    config.batch = (int)v->batch;
-    config.recompute = (int)v->recompute;
-    config.mode = v->infer ? GYRE_INFER : GYRE_TRAIN;
-    config.input = GYRE_INPUT_U8;
-    config.optimizer.kind = (int)v->optimizer;
-    config.shards = (int)v->shards;
-    config.sync_bn = (int)v->sync_bn;
-    config.bucket_bytes = (size_t)(v->bucket * 1048576);
-    config.job = v->job;
-    if (gyre_open(net, &config, &error) != GYRE_OK)
+    char *text = configure_plain(&config, v, name, &code);
+    if (text && gyre_open(net, &config, &error) != GYRE_OK)
+        code = cli_error(&error);
+    free(text);
+    return code;
+}
+
+/* Every rank plans, one prints. Nothing is opened: a plan takes no memory of the net's size. */
+static int plan_plain(const struct net_values *v, const char *name)
+{
+    struct gyre_config config;
+    struct gyre_error error;
+    struct gyre_need need;
+    int code = CLI_OK;
+    char *text = configure_plain(&config, v, name, &code);
+    const int prints = gyre_job_rank(v->job) == 0;
+    if (text && (prints ? gyre_print_config_plan(&config, (int)v->json, &cli_stdout, &error) : gyre_measure(&config, &need, &error)) != GYRE_OK)
         code = cli_error(&error);
     free(text);
     return code;
@@ -81,15 +102,10 @@ static int plan_run(const void *values, char **args, int count)
 {
     struct net_values v = *(const struct net_values *)values;
     struct gyre_error error;
-    struct gyre_net *net = NULL;
     (void)count;
     if (gyre_job_open(&v.job, NULL, &error) != GYRE_OK)
         return cli_error(&error);
-    int code = open_plain(&net, &v, args[0]);
-    if (code == CLI_OK && gyre_job_rank(v.job) == 0 && gyre_print_plan(net, (int)v.json, &cli_stdout) != GYRE_OK)
-        code = cli_net_error(net);
-    code = cli_job_end(v.job, code);
-    gyre_close(net);
+    const int code = cli_job_end(v.job, plan_plain(&v, args[0]));
     gyre_job_close(v.job);
     return code;
 }
