@@ -325,8 +325,10 @@ GY_INT int gy_tuned_put(struct gy_tuned *t, const struct gy_tuned_row *row, stru
         t->count++;
     }
     t->rows[place] = *row;
-    if (empty)
+    if (empty) {
+        t->others -= !tuned_is_here(t, row);
         memmove(&t->rows[place], &t->rows[place + 1], (size_t)(--t->count - place) * sizeof *t->rows);
+    }
     return GY_OK;
 }
 
