@@ -7,6 +7,7 @@
 #   ./build.sh                library and both flavours of the command
 #   ./build.sh demo           trains on the real Fashion-MNIST images and classifies one
 #   ./build.sh test           the test suite with the default compiler; the last line has the counts
+#   ./build.sh test NAME... [OPTION...]  some of its programs (t_engine, fuzz_idx, e2e_train) with options of theirs
 #   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
 #   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net glm random options twice;
 #                             long: on a bare Debian in a folder
@@ -360,33 +361,31 @@ build_emulator()
         fail "the CUDA emulator does not compile"
 }
 
-# Everything that tests run, in one flavour
-build_tests()
+# What every test stands on
+build_base()
 {
     build_library
     build_emulator
     build_command
-    HELPERS=
     # shellcheck disable=SC2046
-    set -- $(helper_sources)
-    if [ $# -gt 0 ]; then
-        archive libtests.a "$@"
-        HELPERS=$DIR/libtests.a
-    fi
-    # shellcheck disable=SC2046
-    build_programs tests $(test_sources)
-    HELPERS=
-    # shellcheck disable=SC2046
-    build_programs examples $(example_sources)
-    build_replays
+    archive libtests.a $(helper_sources)
+    HELPERS=$DIR/libtests.a
 }
 
-# Fuzz targets with a main that replays the corpus
+# Everything that tests run, in one flavour
+# shellcheck disable=SC2046
+build_tests()
+{
+    build_base
+    build_programs tests $(test_sources)
+    HELPERS=
+    build_programs examples $(example_sources)
+    build_replays $(fuzz_sources)
+}
+
+# build_replays SOURCE...: fuzz targets with a main that replays the corpus
 build_replays()
 {
-    # shellcheck disable=SC2046
-    set -- $(fuzz_sources)
-    [ $# -gt 0 ] || return 0
     compile tests/replay.c "$@"
     for source in "$@"; do
         link "$DIR/replay/$(program_name "$source")" "$DIR/obj/${source%.c}.o" "$DIR/obj/tests/replay.o"
@@ -519,8 +518,10 @@ check_products()
     one hardened sh tests/run_hardened.sh "$DIR/obj" "$DIR/gyre" "$BUILD/static/gyre" "$BUILD/libgyre-net.so"
 }
 
+# target_test [NAME...] [OPTION...]: the suite, or some of its programs with options of theirs
 target_test()
 {
+    [ $# -eq 0 ] || { test_some "$@"; return; }
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     have busybox || ! can_install || install "the empty container" busybox-static || :
@@ -538,155 +539,37 @@ target_test()
     close_tally
 }
 
-# emulator_alone FLAGS...: the emulator and its own tests in the flavour's folder emu, without the library; FLAGS are the emulator's.
-# shellcheck disable=SC2046,SC2086
-emulator_alone()
+# test_some NAME... [OPTION...]: t_NAME, fuzz_NAME (replays its corpus) and e2e_NAME, built as for the suite; what they print is shown.
+test_some()
 {
-    mkdir -p "$DIR/emu/tests"
-    "$FCC" $LANGUAGE $WARNINGS "$@" -fPIC -shared -o "$DIR/emu/libgyre-emu.so" $(existing tests/emu/*.c) $LIBS &&
-        "$FCC" $FLAGS $LINK -o "$DIR/emu/tests/t_emu" tests/t_emu.c $LIBS &&
-        "$FCC" $FLAGS $LINK -o "$DIR/emu/tests/t_emu_hopper" tests/t_emu_hopper.c $LIBS ||
-        fail "$FLAVOUR: the emulator does not compile"
-}
-
-# All that the emulator can prove; itself under AddressSanitizer and UBSan, and kernels under ThreadSanitizer, where there are any.
-# shellcheck disable=SC2086
-check_emulator()
-{
-    asan='' tsan=''
-    if optional "the emulator under ASan and UBSan" need_sanitizer address,undefined; then
-        flavour asan
-        emulator_alone $OPTIMIZE $LINK
-        asan=$DIR/emu
-    fi
-    if optional "kernels under TSan" need_sanitizer thread; then
-        flavour tsan
-        emulator_alone -O2
-        tsan=$DIR/emu TSAN_RUNNER=$RUNNER
-    fi
-    flavour default
-    build_tests
-    ASAN=$asan TSAN=$tsan TSAN_RUNNER=${TSAN_RUNNER:-} sh tests/run_emu.sh "$DIR"
-}
-
-# The suite with counters, a folder of them for each program, and what they say
-check_coverage()
-{
-    need_ucx || say "  tests of UCX will be skipped"
-    flavour coverage
-    COUNTERS=$(cd "$DIR" && pwd)/counters
-    export COUNTERS
-    rm -rf "$COUNTERS" "$COUNTERS.seconds" "$DIR/of"
-    suite coverage
-    one coverage sh tests/run_coverage.sh "$DIR" "$COUNTERS"
-    sed -n '/^folder/,/^all/s/^/    /p' "$LOGS/coverage.log"
-    coverage_of >"$DIR/of"
-}
-
-# What counters depend on
-coverage_of() { { find engine io kernels net tests tools -type f | sort | xargs sha256sum; echo "$TESTS"; } | sha256sum; }
-
-# check_mutants [SEED] [COUNT]: tests/mutants.py in a copy of the tree, with counters of this one
-check_mutants()
-{
-    [ "$(cat "$BUILD/coverage/of" 2>/dev/null)" = "$(coverage_of)" ] || check_coverage
-    mkdir -p "$BUILD/mutants"
-    (
-        counters=$(cd "$BUILD/coverage" && pwd) LOGS=$(cd "$LOGS" && pwd) TALLY=$(cd "$BUILD" && pwd)/tally
-        for part in build.sh engine io kernels net tests tools; do
-            rm -rf "$BUILD/mutants/${part:?}"
-            cp -Rp "$part" "$BUILD/mutants"
-        done
-        cd "$BUILD/mutants"
-        BUILD=build
-        prepare >/dev/null
-        flavour default
-        build_tests
-        SUITE=$FLAVOUR
-        export KERNEL_FLAGS LINK LIBS SUITE
-        say "  one a line in $LOGS/mutants.log"
-        LIMIT=604800 one mutants python3 tests/mutants.py "$counters" "${1:-$(date +%s)}" "${2:-20}"
-    )
-}
-
-# check_scripts PART: a part's programs in their order, each with its limit of time in seconds; a short log is shown.
-check_scripts()
-{
-    flavour default
-    build_tests
-    here=$(cd "$DIR" && pwd)
-    while read -r part limit name command; do
-        [ "$part" = "$1" ] || continue
-        # shellcheck disable=SC2086
-        LIMIT=$limit one "$name" env TMP= $command
-        [ "$(wc -l <"$LOGS/$name.log")" -gt 40 ] || sed 's/^/    /' "$LOGS/$name.log"
-    done <<END
-net     3600 run_ranks      sh tests/run_ranks.sh $here/gyre
-net     3600 run_hosts      sh tests/run_hosts.sh $here/gyre
-net     1800 run_simulated  sh tests/run_simulated.sh $here/gyre
-net     3600 run_faults     sh tests/run_faults.sh $here/gyre 50
-net     1800 run_launchers  sh tests/run_launchers.sh $here/gyre
-glm     3600 glm_random     $here/tests/t_glm_random --problems 5000
-glm      900 run_glm_optima sh tests/run_glm_optima.sh $here/gyre
-glm     3600 run_glm_kill   sh tests/run_glm_kill.sh $here/gyre
-glm     3600 run_glm_scale  sh tests/run_glm_scale.sh $here/gyre
-random  3600 random         $here/tests/t_random --nets 5000 --zoo
-options 1800 options        $here/tests/t_options --runs 500 1001
-twice   3600 run_twice      sh tests/run_twice.sh build libgyre.a gyre gyre-static libgyre-emu.so
-END
-}
-
-# check_part PART [NUMBER...]
-check_part()
-{
-    case $1 in
-    gcc) ! optional "tests with gcc" need_gcc || suite gcc ;;
-    clang) ! optional "tests with clang" need_clang || suite clang ;;
-    asan) ! optional "ASan, UBSan" need_sanitizer address,undefined || suite asan ;;
-    tsan) ! optional "TSan" need_sanitizer thread || suite tsan ;;
-    ppc) ! optional "POWER" need_ppc || suite ppc ;;
-    coverage) ! optional "coverage" need_coverage || check_coverage ;;
-    mutants)
+    names='' worst=0
+    while [ $# -gt 0 ]; do
+        case $1 in -*) break ;; esac
+        names="$names $1"
         shift
-        ! optional "mutants" need_mutants || check_mutants "$@"
-        ;;
-    style)
-        have g++ || ! can_install || install "the public header as C++" g++ || :
-        flavour default
-        build_library
-        one check.sh sh tools/check.sh "$DIR/libgyre.a" full
-        check_products
-        sed 's/^/    /' "$LOGS/hardened.log"
-        ;;
-    single)
-        flavour default
-        build_tests
-        one amalgamation env SOURCES="$(library_sources)" sh tests/run_amalgamation.sh full
-        ;;
-    static)
-        build_static
-        one static sh tests/run_static.sh "$BUILD/gyre-static"
-        ;;
-    nvrtc)
-        flavour default
-        build_tests
-        LIMIT=3600 one nvrtc sh tests/run_nvrtc.sh full "$DIR"
-        [ ! -f "$BUILD/nvrtc/compiled.txt" ] || sed 's/^/    /' "$BUILD/nvrtc/compiled.txt"
-        ;;
-    emu) check_emulator ;;
-    net|glm|random|options|twice)
-        { have ip && need_ucx; } || ! can_install || install "four hosts on one machine" iproute2 libucx-dev || :
-        { have mpirun && have slurmctld && have munged && [ -x /usr/sbin/sshd ]; } || [ "$1" != net ] || ! can_install ||
-            install "other launchers" openmpi-bin slurm-wlm munge openssh-server || :
-        check_scripts "$1"
-        ;;
-    long) LIMIT=3600 one bare_debian sh tests/bare_debian.sh test ;;
-    *) fail "check has the parts gcc clang asan tsan ppc style single static nvrtc emu net glm random options twice long coverage mutants" ;;
-    esac
+    done
+    prepare
+    flavour default
+    build_base
+    here=$(cd "$DIR" && pwd)
+    export GYRE="$here/gyre" EXAMPLES="$here/examples" GYRE_KERNEL_CACHE="$here/../kernels"
+    for name in $names; do
+        # shellcheck disable=SC2046
+        case $(existing "tests/$name.c" "tests/$name.sh") in
+        tests/t_*.c) build_programs tests "tests/$name.c"; start=$here/tests/$name ;;
+        tests/fuzz_*.c) build_replays "tests/$name.c"; start="$here/replay/$name tests/corpus/${name#fuzz_}" ;;
+        tests/e2e_*.sh) HELPERS='' build_programs examples $(example_sources); start="sh tests/$name.sh" ;;
+        *) fail "there is no test '$name'; tests/ has t_NAME.c, fuzz_NAME.c and e2e_NAME.sh" ;;
+        esac
+        say "$name"
+        $start "$@" || worst=1
+    done
+    return $worst
 }
 
 target_check()
 {
+    . tests/check.inc
     [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc emu net glm random options twice
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
