@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The handshake, whoever begins it being the client:
- *     client  magic, protocol, epoch, rank, ranks, nonce
- *     server  nonce, HMAC(key, "server", all of the above)
- *     client  HMAC(key, "client", all of the above)
- * and the session key is HMAC(key, "session", the same). A rank that is taken, a wrong number of ranks, another protocol or epoch, a
- * wrong code or a slow sender is dropped and the listener goes on; nothing but 48 bytes is read before the proof.
+/* Ranks call rank 0 and prove themselves by the handshake of tcp_call.h; the session key of a connection is made of both its nonces. Rank 0 serves all
+ * callers at once (callers.h). Whoever is sent away before it was let in calls again for a while: it may have been in the way of others.
  * A frame: length, bytes, HMAC(session key, direction, counter, length, bytes). Where the length is all ones, a sentence follows instead: rank 0's last
  * words, why there will be no job, so that every rank ends with the same. */
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../engine/base/clock.h"
 #include "../engine/base/log.h"
 #include "../engine/base/text.h"
 #include "boot.h"
+#include "callers.h"
 #include "socket.h"
 
-#define BOOT_NONCE 32
 #define BOOT_FIELD (64 + GY_NET_MAC_BYTES)
-#define BOOT_PATIENCE_NS 2000000000 /* for one handshake */
+#define BOOT_ANSWER_NS 2000000000   /* for rank 0 to answer the first call */
+#define BOOT_PAUSE_NS 20000000      /* before the next one */
+#define BOOT_AGAIN_NS 5000000000    /* of calls that end otherwise than by being let in */
 #define BOOT_LOOK_NS 500000000      /* while ranks are missing: are those here that came? */
 #define BOOT_SILENCE_NS 30000000000 /* once all have come, they answer soon: they open the network, no more */
 #define BOOT_WORDS_NS 200000000     /* to tell each rank that there will be no job */
@@ -27,11 +26,6 @@
 #define BOOT_LAST UINT32_MAX
 #define BOOT_WORDS 256
 
-struct boot_hello {
-    unsigned char magic[4];
-    uint32_t protocol, epoch, rank, ranks; /* little-endian */
-    unsigned char nonce[BOOT_NONCE];
-};
 struct boot_link {
     int fd;
     unsigned char key[GY_NET_MAC_BYTES];
@@ -43,12 +37,12 @@ struct gy_net_boot {
     struct gy_net_boot_config config;
     struct boot_link *links;  /* rank 0: [ranks]; others: [1], to rank 0 */
     unsigned char *room;      /* [ranks][BOOT_FIELD]: what fields are compared in */
+    struct gy_net_call_self self;
     int listener;
+    int missing;              /* rank 0: ranks that are not here yet */
     int met;                  /* an exchange has ended well: all have come */
     char refusal[120];        /* why the last caller that was sent away was; empty: none */
 };
-
-static const unsigned char boot_magic[4] = {'G', 'Y', 'R', 'E'};
 
 static uint32_t boot_word(uint32_t v)
 {
@@ -57,104 +51,80 @@ static uint32_t boot_word(uint32_t v)
     return v;
 }
 
-static void boot_code(const struct gy_net_boot *boot, const char *role, const struct boot_hello *hello, const unsigned char *nonce,
-                      unsigned char *mac)
-{
-    const struct gy_net_part parts[] = {{role, strlen(role)}, {hello, sizeof(*hello)}, {nonce, BOOT_NONCE}};
-    gy_net_hmac(boot->config.key, parts, GY_COUNT(parts), mac);
-}
+static const char boot_session[] = "control, session";
 
-static void boot_hello(const struct gy_net_boot *boot, struct boot_hello *hello)
-{
-    memcpy(hello->magic, boot_magic, sizeof(boot_magic));
-    hello->protocol = boot_word(GY_NET_PROTOCOL);
-    hello->epoch = boot_word(boot->config.epoch);
-    hello->rank = boot_word((uint32_t)boot->config.place.rank);
-    hello->ranks = boot_word((uint32_t)boot->config.place.ranks);
-}
+/* ---- a rank ---- */
 
-/* ---- client ---- */
-
-static int boot_prove(struct gy_net_boot *boot, int fd, int64_t deadline, struct gy_error *err)
+/* Both prove themselves. GY_E_MISMATCH: the other end has another key; GY_E_STATE: it does not answer. */
+static int boot_agree(struct gy_net_boot *boot, int fd, int64_t deadline, struct gy_error *err)
 {
-    struct boot_hello hello;
-    unsigned char answer[BOOT_NONCE + GY_NET_MAC_BYTES], mac[GY_NET_MAC_BYTES];
-    boot_hello(boot, &hello);
-    GY_TRY(gy_net_random(hello.nonce, sizeof(hello.nonce), err));
-    GY_TRY(gy_net_write(fd, &hello, sizeof(hello), deadline, err));
-    GY_TRY(gy_net_read(fd, answer, sizeof(answer), deadline, err));
-    boot_code(boot, "server", &hello, answer, mac);
-    if (!gy_net_same(mac, answer + BOOT_NONCE, sizeof(mac)))
+    struct gy_net_call call;
+    int status;
+    gy_net_call_begin(&call, fd, 0, deadline);
+    while ((status = gy_net_call_go(&call, &boot->self)) == 0)
+        if (!gy_net_wait(fd, deadline))
+            return GY_FAIL(err, GY_E_STATE, "it does not answer");
+    if (status == -2)
         return GY_FAIL(err, GY_E_MISMATCH, "rank 0 does not have this job's key");
-    boot_code(boot, "client", &hello, answer, mac);
-    GY_TRY(gy_net_write(fd, mac, sizeof(mac), deadline, err));
-    boot_code(boot, "session", &hello, answer, boot->links[0].key);
+    if (status < 0)
+        return GY_FAIL(err, GY_E_PEER, "%s", call.why);
+    gy_net_call_key(&call, &boot->self, boot_session, boot->links[0].key);
     boot->links[0].fd = fd;
     return GY_OK;
 }
 
+/* A try may take twice as long as the one before; whoever was sent away again and again for BOOT_AGAIN_NS gives up. */
 static int boot_join(struct gy_net_boot *boot, struct gy_error *err)
 {
     const struct gy_net_place *p = &boot->config.place;
+    const char *const host = p->host[0] ? p->host : "127.0.0.1";
     const int64_t deadline = gy_clock_ns() + boot->config.wait_ns;
-    int fd;
-    GY_TRY(gy_net_connect(p->host[0] ? p->host : "127.0.0.1", p->port, deadline, &fd, err));
-    const int status = boot_prove(boot, fd, deadline, err);
-    if (status == GY_OK)
-        return GY_OK;
-    close(fd);
-    const struct gy_error why = err != NULL ? *err : (struct gy_error){0};
-    return GY_FAIL(err, status, "rank %d was not accepted by rank 0 at %s port %d: %s", p->rank, p->host[0] ? p->host : "127.0.0.1", p->port,
-                   why.text);
+    int64_t until = deadline;
+    int status, fd;
+    for (int64_t patience = BOOT_ANSWER_NS;; patience *= 2) {
+        struct gy_error why = {0};
+        GY_TRY(gy_net_connect(host, p->port, deadline, &fd, err));
+        const int64_t now = gy_clock_ns();
+        status = boot_agree(boot, fd, patience < deadline - now ? now + patience : deadline, &why);
+        if (status == GY_OK)
+            return GY_OK;
+        close(fd);
+        until = status == GY_E_PEER ? gy_min64(until, now + BOOT_AGAIN_NS) : until;
+        if (status == GY_E_MISMATCH || gy_clock_ns() >= until)
+            return GY_FAIL(err, status == GY_E_MISMATCH ? status : GY_E_PEER, "rank %d was not accepted by rank 0 at %s port %d: %s", p->rank, host,
+                           p->port, why.text);
+        nanosleep(&(const struct timespec){0, BOOT_PAUSE_NS}, NULL);
+    }
 }
 
-/* ---- server ---- */
+/* ---- rank 0 ---- */
 
-/* Why the caller is no rank that is waited for; NULL: it may be. */
-static const char *boot_doubt(const struct gy_net_boot *boot, const struct boot_hello *hello)
+static int boot_is_missing(void *owner, int rank)
 {
-    const struct gy_net_place *p = &boot->config.place;
-    const uint32_t rank = boot_word(hello->rank);
-    if (memcmp(hello->magic, boot_magic, sizeof(boot_magic)) != 0)
-        return "it is no rank of Gyre";
-    if (boot_word(hello->protocol) != GY_NET_PROTOCOL)
-        return "it has another version of Gyre";
-    if (boot_word(hello->epoch) != boot->config.epoch)
-        return "it is of another start of the job";
-    if (boot_word(hello->ranks) != (uint32_t)p->ranks)
-        return "it counts another number of ranks";
-    if (rank == 0 || rank >= (uint32_t)p->ranks || boot->links[rank].fd >= 0)
-        return "it claims a rank that is taken";
-    return NULL;
+    const struct gy_net_boot *const boot = owner;
+    return boot->links[rank].fd < 0;
 }
 
-/* NULL: the caller is the rank of its hello, else why not. */
-static const char *boot_welcome(struct gy_net_boot *boot, int fd, struct boot_hello *hello, int64_t deadline)
+static int boot_let_in(void *owner, struct gy_net_call *call)
 {
-    unsigned char answer[BOOT_NONCE + GY_NET_MAC_BYTES], mac[GY_NET_MAC_BYTES], proof[GY_NET_MAC_BYTES];
-    if (gy_net_read(fd, hello, sizeof(*hello), deadline, NULL) != GY_OK || gy_net_random(answer, BOOT_NONCE, NULL) != GY_OK)
-        return "it says nothing";
-    const char *const doubt = boot_doubt(boot, hello);
-    if (doubt != NULL)
-        return doubt;
-    boot_code(boot, "server", hello, answer, answer + BOOT_NONCE);
-    if (gy_net_write(fd, answer, sizeof(answer), deadline, NULL) != GY_OK || gy_net_read(fd, proof, sizeof(proof), deadline, NULL) != GY_OK)
-        return "it has another key, or was lost";
-    boot_code(boot, "client", hello, answer, mac);
-    if (!gy_net_same(mac, proof, sizeof(mac)))
-        return "it has another key";
-    struct boot_link *const link = &boot->links[boot_word(hello->rank)];
-    boot_code(boot, "session", hello, answer, link->key);
-    link->fd = fd;
-    return NULL;
+    struct gy_net_boot *const boot = owner;
+    struct boot_link *const link = &boot->links[call->rank];
+    if (link->fd >= 0 || gy_net_call_take(call, &boot->self) != 0)
+        return -1;
+    gy_net_call_key(call, &boot->self, boot_session, link->key);
+    link->fd = call->fd;
+    boot->missing--;
+    return 0;
 }
 
-static void boot_refuse(struct gy_net_boot *boot, int fd, const struct boot_hello *hello, const char *why)
+/* Strangers are not worth more than a rank's mistake. */
+static void boot_refuse(void *owner, const struct gy_net_call *call, const char *why)
 {
-    snprintf(boot->refusal, sizeof(boot->refusal), "; a caller that says it is rank %" PRIu32 " was sent away: %s", boot_word(hello->rank), why);
-    if (memcmp(hello->magic, boot_magic, sizeof(boot_magic)) != 0)
+    struct gy_net_boot *const boot = owner;
+    if (call->hello.from != 0 && call->hello.ranks != 0)
+        snprintf(boot->refusal, sizeof(boot->refusal), "; a caller that says it is rank %" PRIu32 " was sent away: %s", call->hello.from, why);
+    else if (boot->refusal[0] == 0)
         snprintf(boot->refusal, sizeof(boot->refusal), "; a caller was sent away: %s", why);
-    close(fd);
 }
 
 static int boot_missing(const struct gy_net_boot *boot, struct gy_error *err)
@@ -268,28 +238,37 @@ static int boot_gone(const struct gy_net_boot *boot)
     return -1;
 }
 
-static int boot_receive_all(struct gy_net_boot *boot, struct gy_error *err)
+/* Until all are there. */
+static int boot_receive(struct gy_net_boot *boot, struct gy_net_callers *callers, struct gy_error *err)
 {
     const int64_t deadline = gy_clock_ns() + boot->config.wait_ns;
-    for (int left = boot->config.place.ranks - 1; left > 0;) {
-        int fd;
-        struct boot_hello hello = {0};
-        if (gy_net_accept(boot->listener, gy_min64(deadline, gy_clock_ns() + BOOT_LOOK_NS), &fd, NULL) != GY_OK) {
-            const int gone = boot_gone(boot);
-            if (gone > 0)
-                return boot_lost(boot, gone, GY_FAIL(err, GY_E_PEER, "it came and has ended"), err);
-            if (gy_clock_ns() < deadline)
-                continue;
-            const int status = boot_missing(boot, err);
-            return boot_tell(boot, err != NULL ? err->text : "ranks did not come in time", status);
-        }
-        const char *const why = boot_welcome(boot, fd, &hello, gy_min64(deadline, gy_clock_ns() + BOOT_PATIENCE_NS));
-        if (why == NULL)
-            left--;
-        else
-            boot_refuse(boot, fd, &hello, why);
+    int64_t look = 0;
+    while (boot->missing > 0) {
+        const int64_t now = gy_clock_ns();
+        const int gone = now >= look ? boot_gone(boot) : -1;
+        if (gone > 0)
+            return boot_lost(boot, gone, GY_FAIL(err, GY_E_PEER, "it came and has ended"), err);
+        if (now >= deadline)
+            return boot_missing(boot, err);
+        look = now >= look ? now + BOOT_LOOK_NS : look;
+        GY_TRY(gy_net_callers_serve(callers, gy_min64(deadline, look), err));
     }
     return GY_OK;
+}
+
+static int boot_receive_all(struct gy_net_boot *boot, struct gy_error *err)
+{
+    const struct gy_net_callers_config config = {.listener = boot->listener, .wake = -1, .self = &boot->self, .take = boot_let_in,
+                                                 .refuse = boot_refuse, .owner = boot};
+    struct gy_net_callers *callers;
+    struct gy_error why = {0};
+    boot->missing = boot->config.place.ranks - 1;
+    if (boot->missing == 0)
+        return GY_OK;
+    GY_TRY(gy_net_callers_open(&callers, &config, &boot->alloc, err));
+    const int status = boot_receive(boot, callers, &why);
+    gy_net_callers_close(callers);
+    return status == GY_OK ? GY_OK : boot_tell(boot, why.text, GY_FAIL(err, status, "%s", why.text));
 }
 
 /* The first exchange of a rank that came early lasts until the last one has come, and rank 0 is the one who gives up. */
@@ -380,6 +359,9 @@ GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_c
     if (boot == NULL)
         return GY_NOMEM(err, "the job's control", sizeof(*boot));
     *boot = (struct gy_net_boot){.alloc = *alloc, .config = *config, .listener = config->listener};
+    boot->self = (struct gy_net_call_self){.kind = GY_NET_CALL_CONTROL, .rank = config->place.rank, .ranks = config->place.ranks, .epoch = config->epoch,
+                                           .missing = boot_is_missing, .owner = boot};
+    memcpy(boot->self.key, config->key, sizeof(boot->self.key));
     boot->links = gy_alloc_take(alloc, links, sizeof(*boot->links));
     boot->room = gy_alloc_take(alloc, (size_t)config->place.ranks, BOOT_FIELD);
     for (size_t i = 0; boot->links != NULL && i < links; i++)

@@ -7,7 +7,6 @@
 #include "../engine/base/mem.h"
 #include "auth.h"
 
-#define GY_NET_PROTOCOL 3
 #define GY_NET_FIELDS 16
 #define GY_NET_BLOB_MOST (1 << 22)
 

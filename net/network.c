@@ -59,7 +59,7 @@ static int network_endpoints(const struct gy_net_network *n, const struct gy_net
 
 static int network_tcp_open(struct gy_net_network *n, struct gy_error *err)
 {
-    struct gy_net_tcp_config config = {.rank = n->config.rank, .ranks = n->config.ranks, .code = n->code};
+    struct gy_net_tcp_config config = {.rank = n->config.rank, .ranks = n->config.ranks, .code = n->code, .wait_ns = n->config.wait_ns};
     struct gy_net_endpoint at, *all;
     const int named = n->config.interface != NULL && n->config.interface[0] != 0;
     gy_net_endpoint_loopback(&config.own);
@@ -160,6 +160,11 @@ GY_INT const struct gy_net_fault *gy_net_network_fault(const struct gy_net_netwo
 {
     const struct gy_net_fault *const fault = n->tcp != NULL ? gy_net_tcp_fault(n->tcp) : NULL;
     return fault != NULL && fault->text[0] != 0 ? fault : NULL;
+}
+
+GY_INT int gy_net_network_cut(struct gy_net_network *n)
+{
+    return n->tcp != NULL ? gy_net_tcp_cut(n->tcp) : -1;
 }
 
 GY_INT void gy_net_network_close(struct gy_net_network *n)

@@ -11,6 +11,7 @@ struct gy_net_network_config {
     int rank, ranks;
     const char *name;         /* of a transport; NULL: by what is there */
     const char *interface;    /* TCP's, "eth1"; NULL: the one of the job's control */
+    int64_t wait_ns;          /* how long a rank is called that does not answer */
     const char *code;         /* of messages: "crc" or "hmac"; NULL: crc */
 };
 
@@ -20,6 +21,8 @@ GY_INT int gy_net_network_open(struct gy_net_network **out, const struct gy_net_
 GY_INT int gy_net_network_meet(struct gy_net_network *network, struct gy_net_end *out, struct gy_error *err);
 /* Why progress fails from then on; NULL: it does not. */
 GY_INT const struct gy_net_fault *gy_net_network_fault(const struct gy_net_network *network);
+/* The next rank that is waited for while nothing comes through to it, each once; -1: none, or the network cannot tell. Asked while ranks wait. */
+GY_INT int gy_net_network_cut(struct gy_net_network *network);
 GY_INT void gy_net_network_close(struct gy_net_network *network); /* NULL is fine */
 
 #endif

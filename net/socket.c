@@ -15,6 +15,7 @@
 #include "socket.h"
 
 #define SOCKET_RETRY_NS 20000000 /* between tries to connect */
+#define SOCKET_BACKLOG 1024      /* callers that the system keeps until they are let in; it takes as many as it may (somaxconn) */
 
 static int socket_ready(int fd, short events, int64_t deadline)
 {
@@ -92,7 +93,7 @@ GY_INT int gy_net_listen(const char *host, int port, int *fd, int *bound, struct
         return GY_E_ARG;
     const int one = 1, s = socket(found.at.ss_family, SOCK_STREAM, 0);
     int good = s >= 0 && socket_set_up(s) && setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0;
-    good = good && bind(s, (const struct sockaddr *)(const void *)&found.at, found.bytes) == 0 && listen(s, 128) == 0;
+    good = good && bind(s, (const struct sockaddr *)(const void *)&found.at, found.bytes) == 0 && listen(s, SOCKET_BACKLOG) == 0;
     const int problem = errno;
     if (!good) {
         if (s >= 0)
@@ -152,6 +153,11 @@ GY_INT int gy_net_connect(const char *host, int port, int64_t deadline, int *fd,
         return GY_FAIL(err, GY_E_PEER, "nobody answers at %s port %d", host, port);
     *fd = s;
     return GY_OK;
+}
+
+GY_INT int gy_net_wait(int fd, int64_t deadline)
+{
+    return socket_ready(fd, POLLIN, deadline);
 }
 
 GY_INT int gy_net_read(int fd, void *bytes, size_t count, int64_t deadline, struct gy_error *err)
@@ -306,7 +312,7 @@ GY_INT int gy_net_listen_at(const struct gy_net_endpoint *own, int *fd, struct g
     memcpy(&at, own->bytes, own->count);
     socket_any_port(&at);
     const int s = socket(at.ss_family, SOCK_STREAM, 0);
-    const int good = s >= 0 && socket_set_up(s) && bind(s, (const struct sockaddr *)(const void *)&at, own->count) == 0 && listen(s, 128) == 0 &&
+    const int good = s >= 0 && socket_set_up(s) && bind(s, (const struct sockaddr *)(const void *)&at, own->count) == 0 && listen(s, SOCKET_BACKLOG) == 0 &&
                      gy_net_endpoint_own(s, bound) == 0;
     const int problem = errno;
     if (!good && s >= 0)
@@ -317,14 +323,15 @@ GY_INT int gy_net_listen_at(const struct gy_net_endpoint *own, int *fd, struct g
 
 GY_INT int gy_net_accept_now(int listener, int *fd)
 {
-    const int s = accept(listener, NULL, NULL);
-    if (s >= 0 && socket_set_up(s)) {
-        *fd = s;
-        return 0;
-    }
-    if (s >= 0)
+    const int s = accept(listener, NULL, NULL), problem = errno;
+    if (s < 0)
+        return problem != 0 ? problem : EIO;
+    if (!socket_set_up(s)) {
         close(s);
-    return -1;
+        return EIO;
+    }
+    *fd = s;
+    return 0;
 }
 
 GY_INT int gy_net_connect_begin(const struct gy_net_endpoint *to, int *fd)
@@ -348,6 +355,33 @@ GY_INT int gy_net_connect_problem(int fd)
     int problem = 0;
     socklen_t bytes = sizeof(problem);
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &bytes) == 0 ? problem : errno;
+}
+
+/* As many questions as there can be: whoever waits for the connection decides when it is cut, the system never. */
+GY_INT void gy_net_socket_watch(int fd)
+{
+    static const int on = 1, seconds = 1, questions = 127;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof(questions));
+}
+
+/* The begin of Linux's struct tcp_info (linux/tcp.h), which does not change. Probes are unanswered questions, of a silent connection or of
+ * one whose other end has no room; both numbers begin anew with each answer. Times are in ms. */
+struct socket_info {
+    unsigned char state, ca_state, retransmits, probes, backoff, options, scales, flags;
+    uint32_t rto, ato, snd_mss, rcv_mss, unacked, sacked, lost, retrans, fackets, last_data_sent, last_ack_sent, last_data_recv, last_ack_recv;
+};
+
+GY_INT int gy_net_socket_is_cut(int fd, int waits)
+{
+    struct socket_info info;
+    socklen_t bytes = sizeof(info);
+    memset(&info, 0, sizeof(info));
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 || bytes < sizeof(info))
+        return 0;
+    return info.last_data_recv >= GY_NET_CUT_MS && info.last_ack_recv >= GY_NET_CUT_MS && ((waits && info.probes >= 2) || info.retransmits >= 2);
 }
 
 GY_INT void gy_net_socket_near(int fd)

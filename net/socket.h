@@ -10,6 +10,7 @@ GY_INT int gy_net_listen(const char *host, int port, int *fd, int *bound, struct
 GY_INT int gy_net_accept(int listener, int64_t deadline, int *fd, struct gy_error *err); /* GY_E_PEER: nobody came */
 /* Tries again until the deadline while nobody listens yet. */
 GY_INT int gy_net_connect(const char *host, int port, int64_t deadline, int *fd, struct gy_error *err);
+GY_INT int gy_net_wait(int fd, int64_t deadline); /* 1: there is something to read, or it broke */
 GY_INT int gy_net_read(int fd, void *bytes, size_t count, int64_t deadline, struct gy_error *err);  /* GY_E_PEER: closed or late */
 GY_INT int gy_net_write(int fd, const void *bytes, size_t count, int64_t deadline, struct gy_error *err);
 /* The same for sockets that nobody waits for. An address as the system has it, in bytes that can travel. */
@@ -27,9 +28,15 @@ GY_INT int gy_net_endpoint_is_loopback(const struct gy_net_endpoint *at);
 GY_INT int gy_net_endpoint_same_host(const struct gy_net_endpoint *a, const struct gy_net_endpoint *b);
 /* Listens on that address, on any port; *bound: with it. Does not block. */
 GY_INT int gy_net_listen_at(const struct gy_net_endpoint *at, int *fd, struct gy_net_endpoint *bound, struct gy_error *err);
-GY_INT int gy_net_accept_now(int listener, int *fd);                          /* < 0: nobody is there */
+GY_INT int gy_net_accept_now(int listener, int *fd);                          /* 0; EAGAIN: nobody is there; else errno's number */
 GY_INT int gy_net_connect_begin(const struct gy_net_endpoint *to, int *fd);   /* < 0: refused at once */
 GY_INT int gy_net_connect_problem(int fd);                                    /* 0: connected or under way; else errno's number */
+/* The system asks the other end of a silent connection once a second whether it can be reached, whatever its process does. */
+GY_INT void gy_net_socket_watch(int fd);
+/* 1: for GY_NET_CUT_MS nothing came from the other end's system, though it was asked twice at least, by what was sent, or, where something is
+ * waited for, by questions. Where its process reads nothing its system still answers. */
+#define GY_NET_CUT_MS 2500
+GY_INT int gy_net_socket_is_cut(int fd, int waits);
 GY_INT void gy_net_socket_near(int fd); /* where both ends are of this machine there is nothing to pace: the simplest control of the rate */
 /* Splits "host:port" into host (room bytes) and port. */
 GY_INT int gy_net_address(const char *text, char *host, size_t room, int *port, struct gy_error *err);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* One connection for each two ranks that talk (stream.h); the higher rank calls the lower one at its first message to or from it
- * (tcp_call.h). The system tells by edges (EPOLLET) what may be read and written: while something moves no time is spent on asking, and with
- * few connections none at all. */
+ * (tcp_call.h). Who is called answers in a thread of its own (callers.h), so that a rank that computes is late, not lost; its connections
+ * lie ready for the thread that uses the transport. The system tells by edges (EPOLLET) what may be read and written: while something moves
+ * no time is spent on asking, and with few connections none at all. */
+#include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -9,6 +12,7 @@
 #include <unistd.h>
 
 #include "../engine/base/clock.h"
+#include "callers.h"
 #include "stream.h"
 #include "tcp.h"
 #include "tcp_call.h"
@@ -19,11 +23,11 @@
 #define TCP_YIELDS 32     /* calls that move nothing before the processor is given away */
 #define TCP_LONG 4000     /* and before this rank sleeps until something comes, for TCP_MOMENT_NS at most: it is far ahead of the others */
 #define TCP_MOMENT_NS 50000
-#define TCP_PATIENCE_NS 10000000000 /* for both ends of a connection to agree */
-#define TCP_CALLER_NS 2000000000    /* for a caller to say whose it is */
+#define TCP_CONNECT_NS 500000000    /* for a system to answer a call; then it is called again, sooner than the system itself would */
+#define TCP_ANSWER_NS 2000000000    /* for the rank behind it to answer */
 #define TCP_RETRY_NS 20000000
+#define TCP_ASK_NS 250000000        /* between looks at whether connections are cut */
 #define TCP_CLOSE_NS 2000000000     /* for what is under way at the end */
-#define TCP_CALLERS 64    /* connections that have not said yet whose they are */
 #define TCP_EVENTS 32
 
 enum tcp_state { TCP_APART /* its call is waited for, or ours under way */, TCP_OPEN, TCP_GONE };
@@ -31,6 +35,9 @@ struct tcp_peer {
     int rank;
     enum tcp_state state;
     int64_t patience;             /* until when it is called; 0: it is not */
+    int64_t reached;              /* while it is called: when its system answered last */
+    int broke, told;              /* its connection ended while it was waited for; that, or a cut, was told */
+    int fd;                       /* TCP_OPEN: the stream's */
     struct gy_net_call call;      /* while it is called; deadline: of the next try */
     struct gy_net_stream *stream;
     struct gy_net_endpoint here, there; /* of the connection */
@@ -41,8 +48,17 @@ struct gy_net_tcp {
     struct gy_net_endpoint own, *addresses; /* [ranks] */
     struct tcp_peer **peers, **open;        /* [ranks]: NULL: none yet; those with a connection */
     int open_count, apart;                  /* apart: peers that this rank is calling */
-    struct gy_net_call callers[TCP_CALLERS];
-    int caller_count, listener, epoll;
+    int listener, epoll;
+    int64_t wait_ns;                        /* how long a rank is called */
+    int64_t asked;                          /* when it was looked for cut connections last */
+    struct gy_net_callers *callers;         /* of the serving thread, as what follows */
+    struct gy_net_call *arrived;            /* [ranks]: who was let in; fd TCP_NOBODY: not yet, TCP_SEEN: it has its peer; under lock */
+    pthread_mutex_t lock;
+    pthread_t server;
+    int locked, serves, stop, wake[2];      /* locked, serves: there are a lock and a thread; stop: atomic */
+    unsigned arrivals, arrivals_seen;       /* arrivals: atomic */
+    int deaf;                               /* atomic, after deaf_why: nobody is let in any more */
+    struct gy_error deaf_why;
     struct gy_net_tally tally;
     unsigned idle;                          /* progress calls in a row that moved nothing */
     struct gy_net_fault fault;              /* the first */
@@ -50,12 +66,12 @@ struct gy_net_tcp {
 
 /* ---- peers ---- */
 
-enum tcp_event { TCP_ON_PEER, TCP_ON_CALLER, TCP_ON_LISTENER };
+enum { TCP_NOBODY = -1, TCP_SEEN = -2 };
 
-static int tcp_listen_to(const struct gy_net_tcp *t, int operation, int fd, enum tcp_event event, int index)
+static int tcp_listen_to(const struct gy_net_tcp *t, int operation, int fd, int rank)
 {
-    struct epoll_event e = {.events = event == TCP_ON_LISTENER ? EPOLLIN : EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET};
-    e.data.u64 = (uint64_t)event << 32 | (uint32_t)index;
+    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET};
+    e.data.fd = rank;
     return epoll_ctl(t->epoll, operation, fd, &e);
 }
 
@@ -73,21 +89,39 @@ static void tcp_gone(struct gy_net_tcp *t, struct tcp_peer *p)
     gy_net_stream_end(p->stream);
 }
 
-/* call: what was agreed on the connection. */
-static void tcp_adopt(struct gy_net_tcp *t, struct tcp_peer *p, const struct gy_net_call *call, int fd)
+/* Its connection is lost to those who wait for it. */
+static void tcp_break(struct gy_net_tcp *t, struct tcp_peer *p)
+{
+    p->broke = 1;
+    tcp_gone(t, p);
+}
+
+/* call: what was agreed on the connection; operation: EPOLL_CTL_MOD where it is listened to already. */
+static void tcp_adopt(struct gy_net_tcp *t, struct tcp_peer *p, const struct gy_net_call *call, int operation)
 {
     struct gy_net_code out, in;
+    const int fd = call->fd;
     gy_net_call_codes(call, &t->self, &out, &in);
     t->apart -= p->patience != 0;
     p->call.fd = -1;
     p->state = TCP_OPEN;
+    p->fd = fd;
     t->open[t->open_count++] = p;
     gy_net_socket_near(fd);
+    gy_net_socket_watch(fd);
     gy_net_endpoint_own(fd, &p->here);
     gy_net_endpoint_peer(fd, &p->there);
     gy_net_stream_begin(p->stream, fd, &out, &in);
-    if (tcp_listen_to(t, EPOLL_CTL_MOD, fd, TCP_ON_PEER, p->rank) != 0)
-        tcp_gone(t, p);
+    if (tcp_listen_to(t, operation, fd, p->rank) != 0)
+        tcp_break(t, p);
+}
+
+/* The call under way, if there is one, has failed. */
+static void tcp_hang_up(struct tcp_peer *p, int64_t now)
+{
+    if (p->call.fd >= 0)
+        close(p->call.fd);
+    p->call = (struct gy_net_call){.fd = -1, .deadline = now + TCP_RETRY_NS};
 }
 
 /* Begins to call a lower rank. */
@@ -96,29 +130,36 @@ static void tcp_dial(struct gy_net_tcp *t, struct tcp_peer *p)
     const int64_t now = gy_clock_ns();
     int fd = -1;
     if (p->patience == 0) {
-        p->patience = now + TCP_PATIENCE_NS;
+        p->patience = t->wait_ns > 0 ? now + t->wait_ns : INT64_MAX;
+        p->reached = now;
         t->apart++;
     }
-    if (now < p->patience && gy_net_connect_begin(&t->addresses[p->rank], &fd) == 0 && tcp_listen_to(t, EPOLL_CTL_ADD, fd, TCP_ON_PEER, p->rank) == 0) {
-        gy_net_call_begin(&p->call, fd, p->rank, 0);
-        return;
+    if (now > p->patience) {
+        tcp_break(t, p);
+    } else if (gy_net_connect_begin(&t->addresses[p->rank], &fd) == 0 && tcp_listen_to(t, EPOLL_CTL_ADD, fd, p->rank) == 0) {
+        gy_net_socket_watch(fd);
+        gy_net_call_begin(&p->call, fd, p->rank, now + TCP_CONNECT_NS);
+    } else {
+        p->call.fd = fd;
+        tcp_hang_up(p, now);
     }
-    if (fd >= 0)
-        close(fd);
-    tcp_gone(t, p);
 }
 
-/* The call goes on. When it breaks off it is tried again, unless nobody listens there any more. */
+/* The call goes on. When it breaks off it is tried again, unless nobody listens there any more. Who has proved itself waits for the last word. */
 static void tcp_dialled(struct gy_net_tcp *t, struct tcp_peer *p)
 {
+    const enum gy_net_call_step before = p->call.step;
     const int problem = gy_net_connect_problem(p->call.fd), status = problem != 0 ? -1 : gy_net_call_go(&p->call, &t->self);
+    const int64_t now = gy_clock_ns();
     if (status > 0) {
-        tcp_adopt(t, p, &p->call, p->call.fd);
+        tcp_adopt(t, p, &p->call, EPOLL_CTL_MOD);
     } else if (status < 0 && problem == ECONNREFUSED) {
-        tcp_gone(t, p);
+        tcp_break(t, p);
     } else if (status < 0) {
-        close(p->call.fd);
-        p->call = (struct gy_net_call){.fd = -1, .deadline = gy_clock_ns() + TCP_RETRY_NS};
+        tcp_hang_up(p, now);
+    } else if (p->call.step != before) {
+        p->reached = now;
+        p->call.deadline = p->call.step == GY_NET_CALL_HOPES ? INT64_MAX : now + TCP_ANSWER_NS;
     }
 }
 
@@ -137,93 +178,99 @@ static struct tcp_peer *tcp_peer(struct gy_net_tcp *t, int rank)
     return NULL;
 }
 
-/* ---- calls ---- */
+/* ---- calls to this rank, in a thread of their own ---- */
 
-static void tcp_drop_caller(struct gy_net_tcp *t, int i, int closes)
+static int tcp_missing(void *owner, int rank)
 {
-    if (closes)
-        close(t->callers[i].fd);
-    t->callers[i].fd = -1;
-    t->caller_count--;
+    struct gy_net_tcp *const t = owner;
+    pthread_mutex_lock(&t->lock);
+    const int missing = t->arrived[rank].fd == TCP_NOBODY;
+    pthread_mutex_unlock(&t->lock);
+    return missing;
 }
 
-/* Where the next caller goes: where they are all busy, whoever came first has had its time. */
-static int tcp_caller_place(struct gy_net_tcp *t)
+static int tcp_take(void *owner, struct gy_net_call *call)
 {
-    int oldest = 0;
-    for (int i = 0; i < TCP_CALLERS; i++) {
-        if (t->callers[i].fd < 0)
-            return i;
-        oldest = t->callers[i].deadline < t->callers[oldest].deadline ? i : oldest;
+    struct gy_net_tcp *const t = owner;
+    pthread_mutex_lock(&t->lock);
+    const int fits = t->arrived[call->rank].fd == TCP_NOBODY && gy_net_call_take(call, &t->self) == 0;
+    if (fits) {
+        t->arrived[call->rank] = *call;
+        __atomic_add_fetch(&t->arrivals, 1, __ATOMIC_RELEASE);
     }
-    tcp_drop_caller(t, oldest, 1);
-    return oldest;
+    pthread_mutex_unlock(&t->lock);
+    return fits ? 0 : -1;
 }
 
-static void tcp_accept(struct gy_net_tcp *t)
+static void *tcp_serve(void *user)
 {
-    int fd;
-    for (int k = 0; k < TCP_EVENTS && gy_net_accept_now(t->listener, &fd) == 0; k++) {
-        const int i = tcp_caller_place(t);
-        gy_net_call_begin(&t->callers[i], fd, -1, gy_clock_ns() + TCP_CALLER_NS);
-        t->caller_count++;
-        if (tcp_listen_to(t, EPOLL_CTL_ADD, fd, TCP_ON_CALLER, i) != 0)
-            tcp_drop_caller(t, i, 1);
+    struct gy_net_tcp *const t = user;
+    while (!__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE))
+        if (gy_net_callers_serve(t->callers, INT64_MAX, &t->deaf_why) != GY_OK) {
+            __atomic_store_n(&t->deaf, 1, __ATOMIC_RELEASE);
+            break;
+        }
+    return NULL;
+}
+
+/* A rank that was let in. */
+static void tcp_arrive(struct gy_net_tcp *t, const struct gy_net_call *call)
+{
+    struct tcp_peer *const p = tcp_peer(t, call->rank);
+    if (p != NULL && p->state == TCP_APART)
+        tcp_adopt(t, p, call, EPOLL_CTL_ADD);
+    else
+        close(call->fd);
+}
+
+static void tcp_look_for_arrivals(struct gy_net_tcp *t)
+{
+    const unsigned arrivals = __atomic_load_n(&t->arrivals, __ATOMIC_ACQUIRE);
+    if (arrivals == t->arrivals_seen)
+        return;
+    t->arrivals_seen = arrivals;
+    for (int r = t->self.rank + 1; r < t->self.ranks; r++) {
+        pthread_mutex_lock(&t->lock);
+        const struct gy_net_call call = t->arrived[r];
+        t->arrived[r].fd = call.fd >= 0 ? TCP_SEEN : call.fd;
+        pthread_mutex_unlock(&t->lock);
+        if (call.fd >= 0)
+            tcp_arrive(t, &call);
     }
 }
 
-static void tcp_caller(struct gy_net_tcp *t, int i)
-{
-    struct gy_net_call *const call = &t->callers[i];
-    const int status = call->fd >= 0 ? gy_net_call_go(call, &t->self) : 0;
-    struct tcp_peer *const p = status > 0 ? tcp_peer(t, call->rank) : NULL;
-    const int fits = p != NULL && p->state == TCP_APART && p->patience == 0;
-    const int fd = call->fd;
-    if (status != 0)
-        tcp_drop_caller(t, i, !fits);
-    if (fits)
-        tcp_adopt(t, p, call, fd);
-}
+/* ---- what the system tells ---- */
 
-/* Those who have had their time. */
+/* Calls that have had their time are made again. */
 static void tcp_calls(struct gy_net_tcp *t)
 {
     const int64_t now = gy_clock_ns();
-    for (int i = 0; i < TCP_CALLERS && t->caller_count > 0; i++)
-        if (t->callers[i].fd >= 0 && now > t->callers[i].deadline)
-            tcp_drop_caller(t, i, 1);
     for (int r = 0; r < t->self.rank && t->apart > 0; r++) {
         struct tcp_peer *const p = t->peers[r];
-        if (p != NULL && p->state == TCP_APART && p->patience != 0 && (now > p->patience || (p->call.fd < 0 && now > p->call.deadline)))
-            tcp_dial(t, p);
+        if (p == NULL || p->state != TCP_APART || p->patience == 0 || (now <= p->call.deadline && now <= p->patience))
+            continue;
+        tcp_hang_up(p, now);
+        tcp_dial(t, p);
     }
 }
 
 static void tcp_event(struct gy_net_tcp *t, const struct epoll_event *e)
 {
-    const int index = (int)(e->data.u64 & 0xffffffffu);
-    const enum tcp_event event = (enum tcp_event)(e->data.u64 >> 32);
-    if (event == TCP_ON_LISTENER) {
-        tcp_accept(t);
-    } else if (event == TCP_ON_CALLER) {
-        tcp_caller(t, index);
-    } else {
-        struct tcp_peer *const p = t->peers[index];
-        gy_net_stream_news(p->stream, (e->events & EPOLLIN ? GY_NET_STREAM_IN : 0) | (e->events & EPOLLOUT ? GY_NET_STREAM_OUT : 0) |
-                                          (e->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) ? GY_NET_STREAM_HUNG : 0));
-        if (p->state == TCP_APART && p->call.fd >= 0)
-            tcp_dialled(t, p);
-    }
+    struct tcp_peer *const p = t->peers[e->data.fd];
+    gy_net_stream_news(p->stream, (e->events & EPOLLIN ? GY_NET_STREAM_IN : 0) | (e->events & EPOLLOUT ? GY_NET_STREAM_OUT : 0) |
+                                      (e->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) ? GY_NET_STREAM_HUNG : 0));
+    if (p->state == TCP_APART && p->call.fd >= 0)
+        tcp_dialled(t, p);
 }
 
-/* What the system has to tell; returns how many events. */
+/* Returns how many events there were. */
 static int tcp_poll(struct gy_net_tcp *t)
 {
     struct epoll_event events[TCP_EVENTS];
     const int count = epoll_wait(t->epoll, events, TCP_EVENTS, 0);
     for (int i = 0; i < count; i++)
         tcp_event(t, &events[i]);
-    if (t->caller_count > 0 || t->apart > 0)
+    if (t->apart > 0)
         tcp_calls(t);
     return count > 0 ? count : 0;
 }
@@ -254,6 +301,7 @@ static int tcp_post(void *self, struct gy_net_request *r, struct gy_error *err)
     if (p->state == TCP_APART && r->peer < t->self.rank && p->patience == 0)
         tcp_dial(t, p);
     const int status = gy_net_stream_post(p->stream, r);
+    p->broke |= status == GY_E_PEER;
     if (status == GY_OK)
         return GY_OK;
     return status == GY_E_PEER ? GY_FAIL(err, GY_E_PEER, "rank %d is gone", r->peer)
@@ -265,9 +313,11 @@ static size_t tcp_move(struct gy_net_tcp *t)
     size_t moved = 0;
     for (int i = t->open_count - 1; i >= 0; i--) { /* whoever goes leaves its place to one that was looked at */
         struct tcp_peer *const p = t->open[i];
+        const int pending = gy_net_stream_is_pending(p->stream);
         if (!gy_net_stream_has_ended(p->stream))
             moved += gy_net_stream_move(p->stream);
         if (gy_net_stream_has_ended(p->stream)) {
+            p->broke |= pending;
             tcp_note_fault(t, p);
             tcp_gone(t, p);
         }
@@ -298,6 +348,7 @@ static int tcp_progress(void *self, struct gy_error *err)
     const unsigned ended = t->tally.ended;
     const int few = t->open_count > 0 && t->open_count <= TCP_FEW;
     int turn = 0;
+    tcp_look_for_arrivals(t);
     if (t->tally.calls++ % TCP_POLL == 0)
         tcp_poll(t);
     for (int i = 0; i < t->open_count && few; i++)
@@ -307,6 +358,10 @@ static int tcp_progress(void *self, struct gy_error *err)
     t->idle = turn > 0 ? 0 : t->idle + 1;
     if (t->idle > 0)
         tcp_wait(t);
+    if (__atomic_load_n(&t->deaf, __ATOMIC_ACQUIRE) && t->fault.text[0] == 0) {
+        t->fault.tag = UINT32_MAX; /* it is of no message */
+        snprintf(t->fault.text, sizeof(t->fault.text), "rank %d: %.180s", t->self.rank, t->deaf_why.text);
+    }
     return t->fault.text[0] == 0 ? GY_OK : GY_FAIL(err, GY_E_PEER, "%s", t->fault.text);
 }
 
@@ -316,12 +371,58 @@ static void tcp_cancel(void *self, int peer)
     for (int r = 0; r < t->self.ranks; r++)
         if (peer == r || (peer < 0 && t->peers[r] != NULL)) {
             struct tcp_peer *const p = tcp_peer(t, r);
-            if (p != NULL)
-                tcp_gone(t, p);
+            if (p == NULL)
+                continue;
+            p->told = 1; /* it was this rank's wish */
+            tcp_gone(t, p);
         }
 }
 
+/* Something waits for it, and nothing comes through, or its connection broke. A rank that has not called yet is late, and it is its call that may be cut. */
+static int tcp_is_cut(const struct tcp_peer *p, int64_t now)
+{
+    if (p->state == TCP_OPEN)
+        return gy_net_socket_is_cut(p->fd, gy_net_stream_is_pending(p->stream));
+    if (p->state == TCP_GONE || p->patience == 0)
+        return p->broke;
+    if (p->call.fd >= 0 && p->call.step != GY_NET_CALL_CONNECTS)
+        return gy_net_socket_is_cut(p->call.fd, 1);
+    return now - p->reached > (int64_t)GY_NET_CUT_MS * 1000000;
+}
+
+GY_INT int gy_net_tcp_cut(struct gy_net_tcp *t)
+{
+    const int64_t now = gy_clock_ns();
+    for (int r = 0; r < t->self.ranks && now - t->asked > TCP_ASK_NS; r++) {
+        struct tcp_peer *const p = t->peers[r];
+        if (p == NULL || p->told || !tcp_is_cut(p, now))
+            continue;
+        p->told = 1;
+        return r;
+    }
+    t->asked = now - t->asked > TCP_ASK_NS ? now : t->asked;
+    return -1;
+}
+
 /* ---- open and close ---- */
+
+static int tcp_start_server(struct gy_net_tcp *t, struct gy_error *err)
+{
+    const struct gy_net_callers_config config = {.listener = t->listener, .wake = t->wake[0], .self = &t->self, .take = tcp_take, .owner = t};
+    GY_TRY(gy_net_callers_open(&t->callers, &config, &t->alloc, err));
+    t->locked = pthread_mutex_init(&t->lock, NULL) == 0;
+    const int problem = t->locked ? pthread_create(&t->server, NULL, tcp_serve, t) : ENOMEM;
+    t->serves = problem == 0;
+    return problem == 0 ? GY_OK : GY_FAIL(err, GY_E_NOMEM, "the calls of other ranks get no thread: %s", strerror(problem));
+}
+
+static void tcp_stop_server(struct gy_net_tcp *t)
+{
+    __atomic_store_n(&t->stop, 1, __ATOMIC_RELEASE);
+    if (t->serves && write(t->wake[1], "", 1) == 1)
+        pthread_join(t->server, NULL);
+    t->serves = 0;
+}
 
 static int tcp_start(struct gy_net_tcp *t, const struct gy_net_tcp_config *c, struct gy_error *err)
 {
@@ -329,14 +430,18 @@ static int tcp_start(struct gy_net_tcp *t, const struct gy_net_tcp_config *c, st
     t->addresses = gy_alloc_take(&t->alloc, ranks, sizeof(*t->addresses));
     t->peers = gy_alloc_take(&t->alloc, ranks, sizeof(struct tcp_peer *));
     t->open = gy_alloc_take(&t->alloc, ranks, sizeof(struct tcp_peer *));
-    if (t->addresses == NULL || t->peers == NULL || t->open == NULL)
+    t->arrived = gy_alloc_take(&t->alloc, ranks, sizeof(*t->arrived));
+    if (t->addresses == NULL || t->peers == NULL || t->open == NULL || t->arrived == NULL)
         return GY_NOMEM(err, "the ranks' connections", ranks * sizeof(*t->addresses));
+    for (size_t r = 0; r < ranks; r++)
+        t->arrived[r].fd = TCP_NOBODY;
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (t->epoll < 0)
+    if (t->epoll < 0 || pipe(t->wake) != 0)
         return GY_FAIL(err, GY_E_IO, "no file to wait for connections with: %s", strerror(errno));
     GY_TRY(gy_net_listen_at(&c->own, &t->listener, &t->own, err));
-    return tcp_listen_to(t, EPOLL_CTL_ADD, t->listener, TCP_ON_LISTENER, 0) == 0
-               ? GY_OK : GY_FAIL(err, GY_E_IO, "connections cannot be waited for: %s", strerror(errno));
+    fcntl(t->wake[0], F_SETFD, FD_CLOEXEC);
+    fcntl(t->wake[1], F_SETFD, FD_CLOEXEC);
+    return tcp_start_server(t, err);
 }
 
 GY_INT int gy_net_tcp_open(struct gy_net_tcp **out, const struct gy_net_tcp_config *config, const struct gy_alloc *alloc, struct gy_error *err)
@@ -345,11 +450,11 @@ GY_INT int gy_net_tcp_open(struct gy_net_tcp **out, const struct gy_net_tcp_conf
     if (t == NULL)
         return GY_NOMEM(err, "the connections between ranks", sizeof(*t));
     t->alloc = *alloc;
-    t->self = (struct gy_net_call_self){.rank = config->rank, .ranks = config->ranks, .code = config->code};
+    t->self = (struct gy_net_call_self){.rank = config->rank, .ranks = config->ranks, .code = config->code, .missing = tcp_missing,
+                                         .owner = t};
+    t->wait_ns = config->wait_ns;
     memcpy(t->self.key, config->key, sizeof(t->self.key));
-    t->listener = t->epoll = -1;
-    for (int i = 0; i < TCP_CALLERS; i++)
-        t->callers[i].fd = -1;
+    t->listener = t->epoll = t->wake[0] = t->wake[1] = -1;
     const int status = tcp_start(t, config, err);
     if (status == GY_OK)
         *out = t;
@@ -393,19 +498,24 @@ GY_INT void gy_net_tcp_close(struct gy_net_tcp *t)
         return;
     const struct gy_alloc alloc = t->alloc;
     const size_t ranks = (size_t)t->self.ranks;
+    tcp_stop_server(t);
     if (tcp_is_pending(t))
         tcp_cancel(t, -1);
     tcp_leave(t);
     for (size_t r = 0; t->peers != NULL && r < ranks; r++)
         if (t->peers[r] != NULL)
             tcp_free_peer(t, t->peers[r]);
-    for (int i = 0; i < TCP_CALLERS; i++)
-        if (t->callers[i].fd >= 0)
-            close(t->callers[i].fd);
-    if (t->listener >= 0)
-        close(t->listener);
-    if (t->epoll >= 0)
-        close(t->epoll);
+    for (size_t r = 0; t->arrived != NULL && r < ranks; r++)
+        if (t->arrived[r].fd >= 0)
+            close(t->arrived[r].fd);
+    gy_net_callers_close(t->callers);
+    if (t->locked)
+        pthread_mutex_destroy(&t->lock);
+    const int files[] = {t->listener, t->epoll, t->wake[0], t->wake[1]};
+    for (size_t i = 0; i < GY_COUNT(files); i++)
+        if (files[i] >= 0)
+            close(files[i]);
+    gy_alloc_free(&alloc, t->arrived, ranks * sizeof(*t->arrived));
     gy_alloc_free(&alloc, t->addresses, ranks * sizeof(*t->addresses));
     gy_alloc_free(&alloc, t->peers, ranks * sizeof(struct tcp_peer *));
     gy_alloc_free(&alloc, t->open, ranks * sizeof(struct tcp_peer *));

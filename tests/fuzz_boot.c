@@ -42,9 +42,13 @@ static void fuzz_greeting(struct gy_net_boot *boot, const uint8_t *bytes, size_t
 {
     int other;
     const int fd = fuzz_sent(bytes, count, &other);
-    boot->config.place.rank = 0;
-    struct boot_hello hello = {0};
-    FUZZ_REQUIRE(boot_welcome(boot, fd, &hello, fuzz_deadline()) != NULL);
+    boot->config.place.rank = boot->self.rank = 0;
+    struct gy_net_call call;
+    int status;
+    gy_net_call_begin(&call, fd, -1, 0);
+    while ((status = gy_net_call_go(&call, &boot->self)) == 0 && gy_net_wait(fd, fuzz_deadline()))
+        continue;
+    FUZZ_REQUIRE(status < 0 && call.why != NULL);
     for (int r = 0; r < boot->config.place.ranks; r++)
         FUZZ_REQUIRE(boot->links[r].fd == -1);
     fuzz_end(fd, other);
@@ -55,8 +59,8 @@ static void fuzz_answer(struct gy_net_boot *boot, const uint8_t *bytes, size_t c
     struct gy_error err = {0};
     int other;
     const int fd = fuzz_sent(bytes, count, &other);
-    boot->config.place.rank = 1;
-    FUZZ_REQUIRE(boot_prove(boot, fd, fuzz_deadline(), &err) != GY_OK && err.text[0] != 0 && boot->links[0].fd == -1);
+    boot->config.place.rank = boot->self.rank = 1;
+    FUZZ_REQUIRE(boot_agree(boot, fd, fuzz_deadline(), &err) != GY_OK && err.text[0] != 0 && boot->links[0].fd == -1);
     fuzz_end(fd, other);
 }
 
@@ -117,6 +121,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     boot.config.epoch = 5;
     for (size_t i = 0; i < sizeof(boot.config.key); i++)
         boot.config.key[i] = (unsigned char)(i * 37 + 11);
+    boot.self = (struct gy_net_call_self){.kind = GY_NET_CALL_CONTROL, .ranks = 3, .epoch = 5, .missing = boot_is_missing, .owner = &boot};
+    memcpy(boot.self.key, boot.config.key, sizeof(boot.self.key));
     const struct boot_link key = {.fd = -1, .key = {1, 2, 3}, .sent = 7, .received = 7};
     switch (bytes[0] % 4) {
     case 0: fuzz_greeting(&boot, bytes + 1, count - 1); break;
