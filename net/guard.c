@@ -19,17 +19,22 @@
 #define GUARD_SILENT "is silent for 2.5 seconds: it stands still or cannot be reached"
 
 #define GUARD_MOMENT_NS 200000    /* between looks at whether all are through */
+#define GUARD_AWAY_NS 1000000000  /* whose own thread was not seen for so long does not wait: it works, or hangs */
+#define GUARD_GATHER_NS 1500000000 /* from the first word of a cut path until it is judged: systems ask once a second, so ends notice apart */
 
 #define GUARD_TEXT 320
+#define GUARD_PAIRS 64            /* of ranks between which no data comes through */
 #define GUARD_WATCHED 2           /* processes of this host: the next rank's, and rank 0's */
 #define GUARD_LINE (64 / sizeof(uint64_t)) /* of the board: a rank's own */
 
 long syscall(long number, ...); /* not declared under strict POSIX */
 
-enum guard_kind { GUARD_BEAT, GUARD_BYE, GUARD_LOST, GUARD_DEAD, GUARD_THROUGH, GUARD_FOUND };
+enum guard_kind { GUARD_BEAT, GUARD_BYE, GUARD_LOST, GUARD_DEAD, GUARD_THROUGH, GUARD_FOUND, GUARD_CUT };
 struct guard_message {
     uint64_t entered;
-    int32_t kind, rank;        /* GUARD_DEAD: the rank whose process is gone; GUARD_BYE: not 0 when this one has failed in a sum */
+    int64_t away;              /* ns since the rank's own thread was last seen to begin a sum or to wait */
+    int32_t kind, rank;        /* GUARD_DEAD, GUARD_CUT: the rank whose process is gone, to whom no data comes through; GUARD_BYE: not 0 when this
+                                * one has failed in a sum */
     char text[GUARD_TEXT];     /* GUARD_LOST, GUARD_FOUND */
 };
 enum guard_state { GUARD_HERE, GUARD_LEFT };
@@ -37,7 +42,10 @@ struct guard_peer {
     int rank, state, through;  /* through: it said so; of rank 0: all are */
     uint64_t entered;          /* as it said last */
     const uint64_t *line;      /* where it counts; NULL: on another host */
-    int64_t seen;
+    int64_t seen, away;        /* away: as it said last */
+};
+struct guard_pair {
+    int one, other;
 };
 struct guard_watch {
     int rank, fd;              /* -1: nobody, or no longer */
@@ -52,11 +60,22 @@ struct gy_net_guard {
     int rank, ranks, count, one_host, wake[2];
     pthread_t thread;
     uint64_t alone, *entered;  /* this rank's count: on the board, or alone */
+    uint64_t waits;            /* grows while this rank's own thread waits (atomic) */
+    uint64_t last_entered, last_waits; /* both as the guard saw them last */
+    int64_t wait_ns, active;   /* active: when one of them was another */
+    uint64_t all_entered;      /* rank 0: the sums of all ranks together; since when they are so many while somebody waits */
+    int64_t quiet;
+    unsigned char *cut;        /* [ranks], enum guard_cut (atomic) */
+    struct guard_pair pair[GUARD_PAIRS]; /* rank 0: that were told, the first one when */
+    int pairs;
+    int64_t first_pair;
     int lost, stop, failed;    /* atomic; text is written before lost */
     int through, told, ended;  /* this rank is (atomic); has said so; all are (atomic) */
     int found, found_told;     /* this rank has found what ends the job (atomic; found_text is written before); has said so */
     char text[GUARD_TEXT], found_text[GUARD_TEXT];
 };
+
+enum guard_cut { GUARD_WHOLE, GUARD_CUT_NOW, GUARD_CUT_TOLD };
 
 static uint64_t guard_entered(struct gy_net_guard *g)
 {
@@ -65,7 +84,7 @@ static uint64_t guard_entered(struct gy_net_guard *g)
 
 static void guard_send(struct gy_net_guard *g, const struct guard_peer *peer, int kind, int rank)
 {
-    struct guard_message m = {.entered = guard_entered(g), .kind = kind, .rank = rank};
+    struct guard_message m = {.entered = guard_entered(g), .away = gy_clock_ns() - g->active, .kind = kind, .rank = rank};
     if (kind == GUARD_LOST || kind == GUARD_FOUND)
         memcpy(m.text, kind == GUARD_LOST ? g->text : g->found_text, sizeof(m.text));
     if (peer->state == GUARD_HERE && gy_net_boot_socket(g->boot, peer->rank) >= 0)
@@ -121,6 +140,117 @@ static void guard_blame(struct gy_net_guard *g, const struct guard_peer *peer, c
     guard_decide(g, text);
 }
 
+/* Rank 0 of itself or of another. */
+static void guard_blame_rank(struct gy_net_guard *g, int rank, const char *how)
+{
+    const struct guard_peer self = {.rank = 0, .entered = guard_entered(g), .seen = gy_clock_ns()};
+    guard_blame(g, rank == 0 ? &self : &g->peers[rank - 1], how);
+}
+
+/* ---- late, or hanging ---- */
+
+/* What this rank's own thread did since the last look. */
+static void guard_see_own(struct gy_net_guard *g, int64_t now)
+{
+    const uint64_t entered = guard_entered(g), waits = __atomic_load_n(&g->waits, __ATOMIC_RELAXED);
+    if (entered != g->last_entered || waits != g->last_waits)
+        g->active = now;
+    g->last_entered = entered;
+    g->last_waits = waits;
+}
+
+/* Some rank waits, and for wait_ns none has begun another sum: whose own thread was away longest? */
+static void guard_judge_late(struct gy_net_guard *g, int64_t now)
+{
+    int64_t longest = now - g->active, shortest = longest;
+    uint64_t entered = guard_entered(g);
+    int who = 0;
+    char how[120];
+    for (int i = 0; i < g->count; i++) {
+        const struct guard_peer *peer = &g->peers[i];
+        entered += guard_peer_entered(peer);
+        if (peer->state != GUARD_HERE)
+            continue;
+        shortest = gy_min64(shortest, peer->away);
+        who = peer->away > longest ? peer->rank : who;
+        longest = gy_max64(longest, peer->away);
+    }
+    if (shortest > GUARD_AWAY_NS || entered != g->all_entered) {
+        g->all_entered = entered;
+        g->quiet = now;
+    }
+    if (g->lost || g->wait_ns == 0 || now - g->quiet < g->wait_ns)
+        return;
+    const double seconds = (double)g->wait_ns * 1e-9;
+    snprintf(how, sizeof(how), "lives, but others have waited for it for %.1f s", seconds);
+    if (longest > GUARD_AWAY_NS) {
+        guard_blame_rank(g, who, how);
+        return;
+    }
+    snprintf(how, sizeof(how), "all ranks have waited for %.1f s in sums that do not end: they do not do the same", seconds);
+    guard_decide(g, how);
+}
+
+/* ---- cut paths ---- */
+
+static void guard_add_pair(struct gy_net_guard *g, int one, int other)
+{
+    const struct guard_pair pair = {one < other ? one : other, one < other ? other : one};
+    for (int i = 0; i < g->pairs; i++)
+        if (g->pair[i].one == pair.one && g->pair[i].other == pair.other)
+            return;
+    if (g->pairs == 0)
+        g->first_pair = gy_clock_ns();
+    if (g->pairs < GUARD_PAIRS && one != other)
+        g->pair[g->pairs++] = pair;
+}
+
+/* What this rank's own thread found goes to rank 0. */
+static void guard_tell_cuts(struct gy_net_guard *g)
+{
+    for (int r = 0; r < g->ranks; r++) {
+        if (__atomic_load_n(&g->cut[r], __ATOMIC_ACQUIRE) != GUARD_CUT_NOW)
+            continue;
+        __atomic_store_n(&g->cut[r], GUARD_CUT_TOLD, __ATOMIC_RELAXED);
+        if (g->rank == 0)
+            guard_add_pair(g, 0, r);
+        else
+            guard_send(g, &g->peers[0], GUARD_CUT, r);
+    }
+}
+
+static int guard_count_pairs(const struct gy_net_guard *g, int rank)
+{
+    int count = 0;
+    for (int i = 0; i < g->pairs; i++)
+        count += g->pair[i].one == rank || g->pair[i].other == rank;
+    return count;
+}
+
+/* A rank that cannot be reached at all is silent soon, and lost for that. */
+static void guard_judge_cuts(struct gy_net_guard *g, int64_t now)
+{
+    int most = 0, who = -1;
+    char text[GUARD_TEXT];
+    if (g->lost || g->pairs == 0 || now - g->first_pair < GUARD_GATHER_NS)
+        return;
+    for (int r = 0; r < g->ranks; r++) {
+        const int count = guard_count_pairs(g, r);
+        who = count > most ? r : who;
+        most = count > most ? count : most;
+        if (count > 0 && r > 0 && now - g->peers[r - 1].seen > GUARD_AWAY_NS)
+            return;
+    }
+    if (most > 1) {
+        guard_blame_rank(g, who, "lives, but no data comes through to it or from it");
+        return;
+    }
+    const struct gy_net_identity *const one = &g->all[g->pair[0].one], *const other = &g->all[g->pair[0].other];
+    snprintf(text, sizeof(text), "no data comes through between rank %d on %.40s (process %" PRId32 ") and rank %d on %.40s (process %" PRId32
+             "), which both live", g->pair[0].one, one->name, one->pid, g->pair[0].other, other->name, other->pid);
+    guard_decide(g, text);
+}
+
 static void guard_judge(struct gy_net_guard *g, int64_t now)
 {
     for (int i = 0; i < g->count && !g->lost; i++) {
@@ -163,6 +293,7 @@ static void guard_take(struct gy_net_guard *g, struct guard_peer *peer)
     }
     m.text[sizeof(m.text) - 1] = 0;
     peer->seen = gy_clock_ns();
+    peer->away = m.away;
     peer->entered = m.entered > peer->entered ? m.entered : peer->entered;
     peer->through |= m.kind == GUARD_THROUGH;
     if (m.kind == GUARD_LOST && g->rank > 0)
@@ -171,6 +302,8 @@ static void guard_take(struct gy_net_guard *g, struct guard_peer *peer)
         guard_decide(g, m.text);
     if (m.kind == GUARD_DEAD && g->rank == 0 && m.rank > 0 && m.rank < g->ranks)
         guard_dead(g, m.rank);
+    if (m.kind == GUARD_CUT && g->rank == 0 && m.rank >= 0 && m.rank < g->ranks)
+        guard_add_pair(g, peer->rank, m.rank);
     if (m.kind == GUARD_BYE) {
         gy_net_boot_drop(g->boot, peer->rank);
         peer->state = GUARD_LEFT;
@@ -286,6 +419,7 @@ static void *guard_thread(void *user)
 {
     struct gy_net_guard *g = user;
     int64_t beat = gy_clock_ns(), turn = beat;
+    g->active = g->quiet = beat;
     guard_begin_anew(g, beat);
     while (!__atomic_load_n(&g->stop, __ATOMIC_ACQUIRE)) {
         int64_t now = gy_clock_ns();
@@ -298,9 +432,15 @@ static void *guard_thread(void *user)
         if (now - turn > GUARD_PAUSE_NS + GY_NET_BEAT_NS)
             guard_begin_anew(g, now);
         turn = now;
+        guard_see_own(g, now);
+        guard_tell_cuts(g);
         guard_tell_through(g);
         guard_tell_found(g);
         guard_judge(g, now);
+        if (g->rank == 0) {
+            guard_judge_late(g, now);
+            guard_judge_cuts(g, now);
+        }
     }
     if (!g->lost)
         guard_leave(g);
@@ -346,7 +486,8 @@ static int guard_fill(struct gy_net_guard *g, uint64_t *board, struct gy_error *
 {
     g->peers = gy_alloc_take(&g->alloc, (size_t)g->count, sizeof(*g->peers));
     g->polled = gy_alloc_take(&g->alloc, (size_t)g->count + GUARD_WATCHED + 1, sizeof(*g->polled));
-    if (g->peers == NULL || g->polled == NULL)
+    g->cut = gy_alloc_take(&g->alloc, (size_t)g->ranks, sizeof(*g->cut));
+    if (g->peers == NULL || g->polled == NULL || g->cut == NULL)
         return GY_NOMEM(err, "the guard of the ranks", (size_t)g->count * sizeof(*g->peers));
     for (int i = 0; i < g->count; i++)
         g->peers[i].rank = g->rank == 0 ? i + 1 : 0;
@@ -370,6 +511,7 @@ static void guard_free(struct gy_net_guard *g)
             close(g->watch[i].fd);
     gy_alloc_free(&alloc, g->peers, (size_t)g->count * sizeof(*g->peers));
     gy_alloc_free(&alloc, g->polled, ((size_t)g->count + GUARD_WATCHED + 1) * sizeof(*g->polled));
+    gy_alloc_free(&alloc, g->cut, (size_t)g->ranks * sizeof(*g->cut));
     gy_alloc_free(&alloc, g, sizeof(*g));
 }
 
@@ -378,7 +520,7 @@ GY_INT int gy_net_guard_open(struct gy_net_guard **out, const struct gy_net_guar
     struct gy_net_guard *g = gy_alloc_take(alloc, 1, sizeof(*g));
     if (g == NULL)
         return GY_NOMEM(err, "the guard of the ranks", sizeof(*g));
-    *g = (struct gy_net_guard){.alloc = *alloc, .boot = c->boot, .all = c->all, .rank = c->rank, .ranks = c->ranks,
+    *g = (struct gy_net_guard){.alloc = *alloc, .boot = c->boot, .all = c->all, .rank = c->rank, .ranks = c->ranks, .wait_ns = c->wait_ns,
                                .count = c->rank == 0 ? c->ranks - 1 : 1, .wake = {-1, -1}, .watch = {{-1, -1}, {-1, -1}}};
     g->entered = &g->alone;
     const int status = guard_fill(g, c->board, err);
@@ -407,6 +549,7 @@ GY_INT int gy_net_guard_end(struct gy_net_guard *g, struct gy_error *err)
     __atomic_store_n(&g->through, 1, __ATOMIC_RELEASE);
     guard_wake(g);
     while (!__atomic_load_n(&g->ended, __ATOMIC_ACQUIRE)) {
+        gy_net_guard_wait(g);
         GY_TRY(gy_net_guard_lost(g, err));
         nanosleep(&moment, NULL);
     }
@@ -430,6 +573,18 @@ GY_INT void gy_net_guard_tell(struct gy_net_guard *g, const char *text)
     gy_text_copy(g->found_text, sizeof(g->found_text), text);
     __atomic_store_n(&g->found, 1, __ATOMIC_RELEASE);
     guard_wake(g);
+}
+
+GY_INT void gy_net_guard_wait(struct gy_net_guard *g)
+{
+    __atomic_add_fetch(&g->waits, 1, __ATOMIC_RELAXED);
+}
+
+GY_INT void gy_net_guard_cut(struct gy_net_guard *g, int rank)
+{
+    unsigned char whole = GUARD_WHOLE;
+    if (__atomic_compare_exchange_n(&g->cut[rank], &whole, GUARD_CUT_NOW, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        guard_wake(g);
 }
 
 GY_INT int gy_net_guard_lost(struct gy_net_guard *g, struct gy_error *err)

@@ -16,6 +16,7 @@
 
 #define NODE_PAGE ((size_t)4096)
 #define NODE_LOOKS 2000      /* before a rank yields */
+#define NODE_GRACE_NS 3000000000 /* whoever watches has the first word, at wait_ns: it knows all ranks */
 #define NODE_FEW 512         /* bytes: beyond them two meetings and a slice each are faster than one meeting and all of it */
 #define NODE_STRIP 2048      /* floats that are summed at a time: they stay in the first cache */
 #define NODE_DEPTH 7         /* strips that a sum of 64 ranks keeps at once */
@@ -138,7 +139,7 @@ static int node_pause(const struct gy_net_node *node, int look, int64_t *deadlin
     if (node->lost != NULL)
         GY_TRY(node->lost(node->watch, err));
     const int64_t now = gy_clock_ns();
-    *deadline = *deadline == 0 ? now + node->wait_ns : *deadline;
+    *deadline = *deadline == 0 ? now + node->wait_ns + (node->lost != NULL ? NODE_GRACE_NS : 0) : *deadline;
     return now > *deadline;
 }
 
@@ -360,17 +361,26 @@ GY_INT int gy_net_node_test(struct gy_net_node *node, int64_t ticket, struct gy_
     return 1;
 }
 
-/* Who is to blame: the first that has not begun the sum, else the first that has not finished it. */
+/* Who is to blame: the first that has not begun the sum, else the first that has not finished it, but never who asks; -1: none of this host. */
 static int node_missing_rank(const struct gy_net_node *node, int64_t ticket)
 {
     int late = -1;
     for (int r = node->ranks - 1; r >= 0; r--)
-        if (__atomic_load_n(&node->lines[r].ready, __ATOMIC_ACQUIRE) <= (uint64_t)ticket)
+        if (r != node->rank && __atomic_load_n(&node->lines[r].ready, __ATOMIC_ACQUIRE) <= (uint64_t)ticket)
             late = r;
-    for (int r = node->ranks - 1; r >= 0 && late < 0; r--)
-        if (__atomic_load_n(&node->lines[r].done, __ATOMIC_ACQUIRE) <= (uint64_t)ticket)
+    for (int r = node->ranks - 1; r >= 0 && late < 0 && node->level.parts == 0; r--)
+        if (r != node->rank && __atomic_load_n(&node->lines[r].done, __ATOMIC_ACQUIRE) <= (uint64_t)ticket)
             late = r;
     return late;
+}
+
+static int node_late(const struct gy_net_node *node, int64_t ticket, struct gy_error *err)
+{
+    const int late = node_missing_rank(node, ticket);
+    const double seconds = (double)node->wait_ns * 1e-9;
+    if (late < 0)
+        return GY_FAIL(err, GY_E_PEER, "sum %" PRId64 " did not come back from the other ranks within %.1f s", ticket, seconds);
+    return GY_FAIL(err, GY_E_PEER, "rank %d of this host did not take part in sum %" PRId64 " within %.1f s", late, ticket, seconds);
 }
 
 GY_INT int gy_net_node_wait(struct gy_net_node *node, int64_t ticket, struct gy_error *err)
@@ -379,8 +389,7 @@ GY_INT int gy_net_node_wait(struct gy_net_node *node, int64_t ticket, struct gy_
     int status, over;
     for (int look = 0; (status = gy_net_node_test(node, ticket, err)) == 0; look++)
         if ((over = node_pause(node, look, &deadline, err)) != 0)
-            return over < 0 ? over : GY_FAIL(err, GY_E_PEER, "rank %d of this host did not take part in sum %" PRId64 " within %.1f s",
-                           node_missing_rank(node, ticket), ticket, (double)node->wait_ns * 1e-9);
+            return over < 0 ? over : node_late(node, ticket, err);
     return status < 0 ? status : GY_OK;
 }
 

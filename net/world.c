@@ -117,7 +117,7 @@ static int world_identities(struct gy_net_world *w, int apart, struct gy_error *
 static int world_network(struct gy_net_world *w, const struct gy_net_world_config *c, struct gy_error *err)
 {
     const struct gy_net_network_config config = {.boot = w->boot, .rank = w->place.rank, .ranks = w->place.ranks, .name = c->transport,
-                                                 .interface = c->interface, .code = c->code};
+                                                 .interface = c->interface, .code = c->code, .wait_ns = c->wait_ns};
     if (w->topology.hosts == 1)
         return GY_OK;
     GY_TRY(world_agree(w, gy_net_network_open(&w->network, &config, &w->alloc, err), err));
@@ -184,7 +184,8 @@ static int world_fill(struct gy_net_world *w, const struct gy_net_world_config *
     GY_TRY(world_same_algorithm(w, name, err));
     GY_TRY(world_agree(w, world_hosts(w, c->topology, err), err));
     GY_TRY(world_agree(w, world_network(w, c, err), err));
-    const struct gy_net_guard_config guard = {.boot = w->boot, .all = w->all, .rank = w->place.rank, .ranks = w->place.ranks, .board = w->board};
+    const struct gy_net_guard_config guard = {.boot = w->boot, .all = w->all, .rank = w->place.rank, .ranks = w->place.ranks, .board = w->board,
+                                              .wait_ns = c->wait_ns};
     return gy_net_guard_open(&w->guard, &guard, &w->alloc, err);
 }
 
@@ -258,9 +259,19 @@ GY_INT int gy_net_world_memory(const struct gy_net_world *w)
     return w->fd;
 }
 
-static int world_lost(void *self, struct gy_error *err)
+/* The network says to whom data does not come through, the guard of all ranks who is lost. */
+static int world_lost(struct gy_net_world *w, struct gy_error *err)
 {
-    return gy_net_guard_lost(self, err);
+    for (int r; w->network != NULL && (r = gy_net_network_cut(w->network)) >= 0;)
+        gy_net_guard_cut(w->guard, r);
+    return gy_net_guard_lost(w->guard, err);
+}
+
+static int world_waits(void *self, struct gy_error *err)
+{
+    struct gy_net_world *const w = self;
+    gy_net_guard_wait(w->guard);
+    return world_lost(w, err);
 }
 
 GY_INT int gy_net_world_join(struct gy_net_world *w, struct gy_net_node *node, int channel, size_t most, unsigned how, struct gy_error *err)
@@ -270,7 +281,7 @@ GY_INT int gy_net_world_join(struct gy_net_world *w, struct gy_net_node *node, i
                                                  .choice = how & GY_NET_JOIN_TREE ? NULL : &w->choice};
     struct gy_net_node_level level;
     config.end.half = (how & GY_NET_JOIN_HALF) != 0;
-    gy_net_node_watch(node, world_lost, w->guard);
+    gy_net_node_watch(node, world_waits, w);
     if (w->topology.hosts == 1)
         return GY_OK;
     if (channel < 0 || channel >= GY_NET_CHANNELS || w->between[channel] != NULL)
@@ -309,7 +320,7 @@ GY_INT void gy_net_world_fail(struct gy_net_world *w)
 
 GY_INT int gy_net_world_check(struct gy_net_world *w, struct gy_error *err)
 {
-    return w != NULL ? gy_net_guard_lost(w->guard, err) : GY_OK;
+    return w != NULL ? world_lost(w, err) : GY_OK;
 }
 
 GY_INT int gy_net_world_end(struct gy_net_world *w, struct gy_error *err)
@@ -345,7 +356,7 @@ GY_INT int gy_net_world_explain(struct gy_net_world *w, int status, struct gy_er
         return status;
     world_tell(w);
     const int64_t deadline = gy_clock_ns() + GY_NET_SILENT_NS + 2 * GY_NET_BEAT_NS;
-    while (gy_net_guard_lost(w->guard, err) == GY_OK && gy_clock_ns() < deadline)
+    while (world_lost(w, err) == GY_OK && gy_clock_ns() < deadline)
         nanosleep(&moment, NULL);
     return status;
 }
