@@ -59,6 +59,6 @@ GY_INT void gy_arena_freeze(struct gy_arena *arena);
 GY_INT void gy_arena_close(struct gy_arena *arena); /* gives every chunk back; safe on a zeroed struct */
 
 #define GY_NOMEM(err, what, bytes)                                                                                     \
-    GY_FAIL((err), GY_E_NOMEM, "out of memory: %s needs %zu bytes%s", (what), (size_t)(bytes), gy_memory_words((char[64]){ 0 }, 64, (bytes)))
+    GY_FAIL((err), GY_E_NOMEM, "out of memory: %s needs %zu bytes%s", (what), (size_t)(bytes), gy_memory_words((char[64]){ 0 }, 64, (uint64_t)(bytes)))
 
 #endif
