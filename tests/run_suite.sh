@@ -46,6 +46,7 @@ wanted() { case " ${TESTS:-$1} " in *" $1 "*) ;; *) return 1 ;; esac; }
         case $SUITE/${program##*/} in
         ppc/t_random) fewer='--nets 150' ;;
         tsan/t_random|coverage/t_random) fewer='--nets 80' ;;
+        coverage/t_ops) fewer='--part 1/12' ;;
         asan/t_glm_random) fewer='--problems 120 --seconds 60' ;;
         tsan/t_glm_random|ppc/t_glm_random|coverage/t_glm_random) fewer='--problems 40 --seconds 120' ;;
         *) fewer= ;;
