@@ -2,6 +2,7 @@
 /* Each transport is opened, then all ranks learn each other's address of it. That of UCX is its own affair; that of TCP is an interface's that was
  * named, else where the job's control reaches this rank, or, where that is the loopback address, where it reaches rank 0, which is on the same host then. */
 #include "network.h"
+#include "sealed.h"
 #include "tcp.h"
 #include "ucx.h"
 
@@ -11,14 +12,34 @@ struct gy_net_network {
     struct gy_net_ucx *ucx; /* one of both */
     struct gy_net_tcp *tcp;
     enum gy_net_code_kind code;
+    struct gy_net_sealed *sealed; /* on ucx */
 };
 
 /* ---- UCX ---- */
 
+static int network_ucx_open_by(struct gy_net_network *n, const char *transports, struct gy_error *err)
+{
+    struct gy_net_ucx_config config = {.rank = n->config.rank, .ranks = n->config.ranks, .transports = transports};
+    unsigned char key[GY_NET_KEY_BYTES];
+    gy_net_boot_secret(n->config.boot, "ucx, tags", key);
+    memcpy(&config.secret, key, sizeof(config.secret));
+    return gy_net_ucx_open(&n->ucx, &config, &n->alloc, err);
+}
+
 static int network_ucx_open(struct gy_net_network *n, struct gy_error *err)
 {
-    const struct gy_net_ucx_config config = {.rank = n->config.rank, .ranks = n->config.ranks};
-    return gy_net_ucx_open(&n->ucx, &config, &n->alloc, err);
+    return network_ucx_open_by(n, NULL, err);
+}
+
+/* The library's messages with a check of each. */
+static int network_ucx_seal(struct gy_net_network *n, struct gy_net_end *out, struct gy_error *err)
+{
+    struct gy_net_sealed_config config = {.code = n->code};
+    gy_net_ucx_end(n->ucx, &config.inner);
+    gy_net_boot_secret(n->config.boot, "ucx, messages", config.key);
+    GY_TRY(gy_net_sealed_open(&n->sealed, &config, &n->alloc, err));
+    gy_net_sealed_end(n->sealed, out);
+    return GY_OK;
 }
 
 static int network_ucx_meet(struct gy_net_network *n, struct gy_net_end *out, struct gy_error *err)
@@ -35,9 +56,8 @@ static int network_ucx_meet(struct gy_net_network *n, struct gy_net_end *out, st
     gy_net_ucx_address(n->ucx, own);
     int status = gy_net_boot_gather(n->config.boot, own, sizeof(own), all, err);
     status = status == GY_OK ? gy_net_ucx_connect(n->ucx, all, err) : status;
-    gy_net_ucx_end(n->ucx, out);
     gy_alloc_free(&n->alloc, all, bytes);
-    return status;
+    return status == GY_OK ? network_ucx_seal(n, out, err) : status;
 }
 
 /* ---- TCP ---- */
@@ -103,7 +123,7 @@ static const struct {
 static int network_choose(struct gy_net_network *n, enum network_way *out, struct gy_error *err)
 {
     const size_t ranks = (size_t)n->config.ranks;
-    int32_t able = gy_net_ucx_has_rdma() && network_ucx_open(n, NULL) == GY_OK, *const all = gy_alloc_take(&n->alloc, ranks, sizeof(*all));
+    int32_t able = gy_net_ucx_has_rdma() && network_ucx_open_by(n, GY_NET_UCX_RDMA, NULL) == GY_OK, *const all = gy_alloc_take(&n->alloc, ranks, sizeof(*all));
     if (all == NULL)
         return GY_NOMEM(err, "the ranks' votes", ranks * sizeof(*all));
     const int status = gy_net_boot_gather(n->config.boot, &able, sizeof(able), all, err);
@@ -158,7 +178,7 @@ GY_INT int gy_net_network_meet(struct gy_net_network *n, struct gy_net_end *out,
 
 GY_INT const struct gy_net_fault *gy_net_network_fault(const struct gy_net_network *n)
 {
-    const struct gy_net_fault *const fault = n->tcp != NULL ? gy_net_tcp_fault(n->tcp) : NULL;
+    const struct gy_net_fault *const fault = n->tcp != NULL ? gy_net_tcp_fault(n->tcp) : n->sealed != NULL ? gy_net_sealed_fault(n->sealed) : NULL;
     return fault != NULL && fault->text[0] != 0 ? fault : NULL;
 }
 
@@ -172,6 +192,7 @@ GY_INT void gy_net_network_close(struct gy_net_network *n)
     if (n == NULL)
         return;
     const struct gy_alloc alloc = n->alloc;
+    gy_net_sealed_close(n->sealed);
     gy_net_ucx_close(n->ucx);
     gy_net_tcp_close(n->tcp);
     gy_alloc_free(&alloc, n, sizeof(*n));

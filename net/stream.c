@@ -22,6 +22,7 @@
 
 #include "../engine/base/clock.h"
 #include "stream.h"
+#include "tags.h"
 
 #define STREAM_WINDOW ((uint64_t)8 << 20)
 #define STREAM_STASH 4096                  /* what is read beyond the present message: heads, and whole small messages */
@@ -31,7 +32,6 @@
 #define STREAM_UNIT ((size_t)64)           /* given but at the end: whole elements of any type */
 #define STREAM_LOOKS 8
 #define STREAM_ASK_NS 1000000
-#define STREAM_TAGS_MOST ((size_t)1 << 20)
 
 enum stream_kind { STREAM_DATA = 1, STREAM_TAKEN, STREAM_ASKS, STREAM_END };
 struct stream_line {
@@ -42,15 +42,6 @@ struct stream_line {
     unsigned char pad[GY_CACHE_LINE - 16 - GY_NET_CODE_BYTES];
 };
 #define STREAM_SAYS offsetof(struct stream_line, code)
-struct stream_tag {
-    uint32_t tag, used;
-    uint64_t sent, wanted;  /* messages to the peer: those that went out, those that it asked for */
-    uint64_t posted, asked; /* receives: all, and those that were told in STREAM_ASKS */
-};
-struct stream_tags {
-    struct stream_tag *slots; /* [room], a power of two, at most half of them used */
-    size_t room, used;
-};
 struct stream_early {
     struct stream_early *next;
     uint32_t tag;
@@ -73,7 +64,7 @@ struct gy_net_stream {
     unsigned looks, looked;          /* at a message that nobody waits for; in which call last */
     int64_t moved;                   /* when bytes came last */
     struct stream_list sends, receives;
-    struct stream_tags tags;
+    struct gy_net_tags tags;
     struct stream_line out, out_end, in, in_end; /* of the messages under way, with what ends them */
     struct gy_net_code out_code, in_code;
     struct gy_net_stream_fault fault;
@@ -128,38 +119,6 @@ static void stream_lose(struct gy_net_stream *s, struct stream_list *list)
         stream_remove(list, r);
         stream_finish(s, r, GY_NET_LOST);
     }
-}
-
-/* ---- tags ---- */
-
-static struct stream_tag *stream_slot(const struct stream_tags *tags, uint32_t tag)
-{
-    size_t at = (size_t)(tag * 2654435761u >> 8) & (tags->room - 1);
-    while (tags->slots[at].used && tags->slots[at].tag != tag)
-        at = (at + 1) & (tags->room - 1);
-    return &tags->slots[at];
-}
-
-/* NULL: no memory, or more tags than there can be. The place holds until the next call. */
-static struct stream_tag *stream_tag(struct gy_net_stream *s, uint32_t tag)
-{
-    struct stream_tags *const tags = &s->tags;
-    if (tags->used * 2 >= tags->room) {
-        const size_t room = tags->room > 0 ? tags->room * 2 : 64;
-        struct stream_tags larger = {room <= STREAM_TAGS_MOST ? gy_alloc_take(&s->alloc, room, sizeof(*larger.slots)) : NULL, room, tags->used};
-        if (larger.slots == NULL)
-            return NULL;
-        for (size_t i = 0; i < tags->room; i++)
-            if (tags->slots[i].used)
-                *stream_slot(&larger, tags->slots[i].tag) = tags->slots[i];
-        gy_alloc_free(&s->alloc, tags->slots, tags->room * sizeof(*tags->slots));
-        *tags = larger;
-    }
-    struct stream_tag *const slot = stream_slot(tags, tag);
-    tags->used += !slot->used;
-    slot->tag = tag;
-    slot->used = 1;
-    return slot;
 }
 
 static void stream_free_early(struct gy_net_stream *s, struct stream_early **at)
@@ -233,7 +192,7 @@ static int stream_doubt(struct gy_net_stream *s, const char *what, uint32_t tag,
 static int stream_next_question(struct gy_net_stream *s, struct stream_line *out)
 {
     for (const struct gy_net_request *r = s->asks ? s->receives.first : NULL; r != NULL; r = r->next) {
-        struct stream_tag *const tag = stream_slot(&s->tags, r->tag); /* is there since the post */
+        struct gy_net_tag *const tag = gy_net_tags_find(&s->tags, r->tag); /* is there since the post */
         if (tag->asked == tag->posted)
             continue;
         tag->asked = tag->posted;
@@ -249,7 +208,7 @@ static struct gy_net_request *stream_next_send(struct gy_net_stream *s)
 {
     int held = 0;
     for (struct gy_net_request *r = s->sends.first; r != NULL; r = r->next) {
-        struct stream_tag *const tag = stream_slot(&s->tags, r->tag);
+        struct gy_net_tag *const tag = gy_net_tags_find(&s->tags, r->tag);
         held = held || s->untaken + r->bytes > STREAM_WINDOW;
         if (held && tag->wanted <= tag->sent)
             continue;
@@ -406,7 +365,7 @@ static unsigned char *stream_at(const struct gy_net_stream *s)
 /* A line has come. -1: it says what cannot be. */
 static int stream_take_line(struct gy_net_stream *s)
 {
-    struct stream_tag *tag;
+    struct gy_net_tag *tag;
     gy_net_code_add(&s->in_code, &s->in, STREAM_SAYS);
     if (!stream_is_sealed(&s->in_code, (struct stream_line){.kind = s->in.kind, .tag = s->in.tag, .value = s->in.value}, &s->in))
         return stream_doubt(s, "line", s->in.tag, s->in.value);
@@ -417,7 +376,7 @@ static int stream_take_line(struct gy_net_stream *s)
     s->looks = 0;
     if (s->in.kind == STREAM_TAKEN && s->in.value <= s->untaken)
         s->untaken -= s->in.value;
-    else if (s->in.kind == STREAM_ASKS && (tag = stream_tag(s, s->in.tag)) != NULL)
+    else if (s->in.kind == STREAM_ASKS && (tag = gy_net_tags_take(&s->tags, s->in.tag, &s->alloc)) != NULL)
         tag->wanted = s->in.value;
     else if (!s->in_open)
         return -1;
@@ -539,7 +498,7 @@ static size_t stream_read(struct gy_net_stream *s)
 
 static int stream_post_send(struct gy_net_stream *s, struct gy_net_request *r)
 {
-    if (stream_tag(s, r->tag) == NULL)
+    if (gy_net_tags_take(&s->tags, r->tag, &s->alloc) == NULL)
         return GY_E_NOMEM;
     const int alone = s->sends.first == NULL && s->fd >= 0;
     stream_append(&s->sends, r);
@@ -550,7 +509,7 @@ static int stream_post_send(struct gy_net_stream *s, struct gy_net_request *r)
 
 static int stream_post_receive(struct gy_net_stream *s, struct gy_net_request *r)
 {
-    struct stream_tag *const tag = stream_tag(s, r->tag);
+    struct gy_net_tag *const tag = gy_net_tags_take(&s->tags, r->tag, &s->alloc);
     if (tag == NULL)
         return GY_E_NOMEM;
     tag->posted++;
@@ -567,7 +526,7 @@ static int stream_take_early(struct gy_net_stream *s, struct gy_net_request *r)
     while (*at != NULL && (*at)->tag != r->tag)
         at = &(*at)->next;
     const struct stream_early *const early = *at;
-    struct stream_tag *const tag = early != NULL ? stream_tag(s, r->tag) : NULL;
+    struct gy_net_tag *const tag = early != NULL ? gy_net_tags_take(&s->tags, r->tag, &s->alloc) : NULL;
     if (tag == NULL)
         return 0;
     if (early->bytes != r->bytes) { /* the ranks do not do the same */
@@ -684,6 +643,6 @@ GY_INT void gy_net_stream_free(struct gy_net_stream *s)
     gy_net_stream_end(s);
     while (s->early != NULL)
         stream_free_early(s, &s->early);
-    gy_alloc_free(&alloc, s->tags.slots, s->tags.room * sizeof(*s->tags.slots));
+    gy_net_tags_free(&s->tags, &alloc);
     gy_alloc_free(&alloc, s, sizeof(*s));
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A message's tag at UCX is (sender, tag); receives name both. Requests under way lie in one list. UCX calls back when one is over; when
- * an endpoint fails, it only marks the peer, and the next progress cancels what is still to come from it and closes the endpoint by
- * force, which ends its sends. Endpoints work in UCX's peer mode: without it a send to a lost peer would never end.
+/* A message's tag at UCX is (sender, tag) xor the job's secret; receives name both. UCX lets in whoever
+ * reaches its port: a stranger's messages meet no receive, and what others hold is checked (sealed.h).
+ * Requests under way lie in one list. UCX calls back when one is over; when an endpoint fails, it only
+ * marks the peer, and the next progress cancels what is still to come from it and closes the endpoint by
+ * force, which ends its sends. Endpoints work in UCX's peer mode: without it a send to a lost peer would
+ * never end.
  *
  * UCX's own ways of sharing memory stay closed: ranks of one host use memory of ours. Its signal handlers are taken back. Its connections of TCP
  * whose ends are both on this machine are found by their ports and get the simplest control of the rate: BBR, where a system has chosen it, takes
  * more than half of the rate there. */
 #include "../engine/base/clock.h"
+#include "../engine/base/file.h"
 #include "ports.h"
 #include "ucx.h"
 #include "ucx_api.h"
@@ -24,6 +28,7 @@
 #define UCX_LONG 4000           /* and before this rank sleeps for a moment: it is far ahead of the others */
 #define UCX_MOMENT_NS 50000
 #define UCX_SEGMENT "264k"      /* of TCP: 256 KiB with its heads; 64 KiB, UCX's own, and 136 are slower, 520 no faster */
+#define UCX_PORTS 4             /* of a device that are looked at; adapters have one or two */
 #define UCX_SETTLED 16          /* posts; by then connections have come. They are looked for again after twice as many */
 
 struct ucx_peer {
@@ -183,18 +188,23 @@ static int ucx_endpoint(struct gy_net_ucx *u, int rank, struct gy_error *err)
     return GY_FAIL(err, GY_E_PEER, "rank %d cannot be reached by UCX: %s", rank, u->f.status_string(status));
 }
 
+static uint64_t ucx_tag(const struct gy_net_ucx *u, int sender, uint32_t tag)
+{
+    return ((uint64_t)sender << 32 | tag) ^ u->config.secret;
+}
+
 static void *ucx_send(const struct gy_net_ucx *u, struct gy_net_request *r)
 {
     const struct ucx_request_param param = {.op_attr_mask = UCX_OP_CALLBACK | UCX_OP_USER_DATA | UCX_OP_MEMORY_TYPE,
                                             .cb = {.send = ucx_on_send}, .user_data = r};
-    return u->f.tag_send(u->peers[r->peer].ep, r->buffer, r->bytes, (uint64_t)u->config.rank << 32 | r->tag, &param);
+    return u->f.tag_send(u->peers[r->peer].ep, r->buffer, r->bytes, ucx_tag(u, u->config.rank, r->tag), &param);
 }
 
 static void *ucx_receive(const struct gy_net_ucx *u, struct gy_net_request *r, struct ucx_tag_info *info)
 {
     const struct ucx_request_param param = {.op_attr_mask = UCX_OP_CALLBACK | UCX_OP_USER_DATA | UCX_OP_MEMORY_TYPE | UCX_OP_RECV_INFO,
                                             .cb = {.recv = ucx_on_receive}, .user_data = r, .recv_info = info};
-    return u->f.tag_recv(u->worker, r->buffer, r->bytes, (uint64_t)r->peer << 32 | r->tag, UINT64_MAX, &param);
+    return u->f.tag_recv(u->worker, r->buffer, r->bytes, ucx_tag(u, r->peer, r->tag), UINT64_MAX, &param);
 }
 
 static int ucx_post(void *self, struct gy_net_request *r, struct gy_error *err)
@@ -309,12 +319,24 @@ static int ucx_progress(void *self, struct gy_error *err)
 
 /* ---- open and close ---- */
 
+/* Has one of the device's ports the state "4: ACTIVE"? */
+static int ucx_is_active(const char *device)
+{
+    char path[320], line[64];
+    for (int port = 1; port <= UCX_PORTS; port++) {
+        snprintf(path, sizeof(path), "/sys/class/infiniband/%.200s/ports/%d/state", device, port);
+        if (strstr(gy_file_line(path, line, sizeof(line)), "ACTIVE") != NULL)
+            return 1;
+    }
+    return 0;
+}
+
 GY_INT int gy_net_ucx_has_rdma(void)
 {
     DIR *const folder = opendir("/sys/class/infiniband");
     int found = 0;
     for (const struct dirent *d; folder != NULL && !found && (d = readdir(folder)) != NULL;)
-        found = d->d_name[0] != '.';
+        found = d->d_name[0] != '.' && ucx_is_active(d->d_name);
     if (folder != NULL)
         closedir(folder);
     return found;

@@ -11,6 +11,7 @@
 struct gy_net_ucx_config {
     int rank, ranks;
     const char *transports; /* UCX's names, where its own variable UCX_TLS says nothing; NULL: all but shared memory */
+    uint64_t secret;        /* of this start of the job, in every tag: who does not know it meets no receive */
 };
 
 struct gy_net_ucx;
@@ -23,7 +24,8 @@ GY_INT void gy_net_ucx_address(const struct gy_net_ucx *ucx, unsigned char *addr
 /* Everybody's: [ranks][GY_NET_UCX_ADDRESS]; copied. */
 GY_INT int gy_net_ucx_connect(struct gy_net_ucx *ucx, const unsigned char *addresses, struct gy_error *err);
 GY_INT void gy_net_ucx_end(struct gy_net_ucx *ucx, struct gy_net_end *out);
-GY_INT int gy_net_ucx_has_rdma(void); /* are there devices that move memory themselves? */
+#define GY_NET_UCX_RDMA "^sm,tcp"     /* transports: all but shared memory and UCX's own use of TCP */
+GY_INT int gy_net_ucx_has_rdma(void); /* are there devices that move memory themselves, and work? */
 GY_INT void gy_net_ucx_version(const struct gy_net_ucx *ucx, char *text, size_t room); /* "1.13": what two ranks must share */
 
 #endif

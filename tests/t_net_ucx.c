@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "../net/boot.h"
 #include "../net/exec.h"
 #include "../net/ports.h"
+#include "../net/sealed.h"
 #include "../net/socket.h"
 #include "../net/ucx.h"
 #include "t.h"
@@ -127,29 +129,110 @@ static void ucx_ports(void)
 
 /* ---- processes ---- */
 
+static const int64_t ucx_counts[] = {0, 1, 2, 3, 17, 1000, 4099, UCX_MOST, 0, 5};
+
+/* In memory of the ranks and of a stranger. */
+struct ucx_shared {
+    int named;        /* ranks that say what is wrong */
+    int met, went;    /* ranks whose addresses are there; strangers that have sent all */
+    uint64_t secret;
+    unsigned char addresses[2 * GY_NET_UCX_ADDRESS];
+};
+enum ucx_stranger { UCX_NONE, UCX_BLIND /* knows all but the job's secret */, UCX_SEES /* and the tags, of what it saw go by */ };
+
 struct ucx_world {
+    struct ucx_shared *shared; /* NULL: there is no stranger */
     struct gy_net_boot_config config;
     const char *transports;
     int kill; /* 1: rank UCX_VICTIM dies */
+    enum ucx_stranger stranger;
     struct gy_net_boot *boot;
     struct gy_net_ucx *ucx;
+    struct gy_net_sealed *sealed;
     struct gy_net_end end;
     struct gy_alloc alloc;
     unsigned epoch;
     uint64_t results; /* of all sums */
 };
 
+/* ---- a stranger ---- */
+
+/* Sends what rank `from` would send in the first sums, before it does so. */
+static int ucx_intrude_as(const struct ucx_shared *shared, enum ucx_stranger kind, int from, const char *transports, struct gy_error *err)
+{
+    static unsigned char junk[UCX_MOST * sizeof(float)];
+    const struct gy_net_ucx_config config = {from, 2, transports, kind == UCX_SEES ? shared->secret : 0};
+    const struct gy_alloc alloc = gy_alloc_default();
+    const int64_t deadline = gy_clock_ns() + 2000000000;
+    struct gy_net_request r[2 * GY_COUNT(ucx_counts)];
+    struct gy_net_ucx *ucx = NULL;
+    struct gy_net_end end;
+    size_t count = 0;
+    memset(junk, 0x41, sizeof(junk));
+    GY_TRY(gy_net_ucx_open(&ucx, &config, &alloc, err));
+    int status = gy_net_ucx_connect(ucx, shared->addresses, err);
+    gy_net_ucx_end(ucx, &end);
+    for (size_t k = 0; k < GY_COUNT(ucx_counts) && status == GY_OK; k++) {
+        const size_t bytes = (size_t)ucx_counts[k] * sizeof(float), word = GY_NET_CODE_BYTES;
+        const size_t first = bytes <= 4096 && kind == UCX_SEES ? bytes + word : bytes;
+        for (int part = 0; part <= (kind == UCX_SEES && bytes > 4096) && status == GY_OK; part++, count++) {
+            r[count] = (struct gy_net_request){.sends = 1, .peer = 1 - from, .tag = 1u << 16, .buffer = junk, .bytes = part ? word : first};
+            status = end.transport->post(end.self, &r[count], err);
+        }
+    }
+    for (int k = 0; gy_clock_ns() < deadline && k < 2000 && status == GY_OK; k++)
+        status = end.transport->progress(end.self, err);
+    gy_net_ucx_close(ucx);
+    return status;
+}
+
+static int ucx_intrude(struct ucx_shared *shared, enum ucx_stranger kind, const char *transports)
+{
+    struct gy_error err = {0};
+    const int64_t deadline = gy_clock_ns() + UCX_WAIT;
+    while (__atomic_load_n(&shared->met, __ATOMIC_ACQUIRE) < 2)
+        if (gy_clock_ns() > deadline)
+            return 1;
+    int status = ucx_intrude_as(shared, kind, 0, transports, &err);
+    status = status == GY_OK ? ucx_intrude_as(shared, kind, 1, transports, &err) : status;
+    __atomic_store_n(&shared->went, 1, __ATOMIC_RELEASE);
+    if (status != GY_OK)
+        printf("    the stranger: %s\n", err.text);
+    return status != GY_OK;
+}
+
+/* Everything that the stranger needs is there; the first sum begins when its messages are. */
+static void ucx_let_in(struct ucx_world *w, const unsigned char *all, uint64_t secret)
+{
+    const int64_t deadline = gy_clock_ns() + UCX_WAIT;
+    if (w->shared == NULL)
+        return;
+    memcpy(w->shared->addresses, all, sizeof(w->shared->addresses));
+    w->shared->secret = secret;
+    __atomic_add_fetch(&w->shared->met, 1, __ATOMIC_ACQ_REL);
+    while (!__atomic_load_n(&w->shared->went, __ATOMIC_ACQUIRE) && gy_clock_ns() < deadline)
+        if (w->end.transport->progress(w->end.self, NULL) != GY_OK)
+            return;
+}
+
 static int ucx_open_world(struct ucx_world *w, struct gy_error *err)
 {
-    const struct gy_net_ucx_config config = {w->config.place.rank, w->config.place.ranks, w->transports};
+    struct gy_net_ucx_config config = {w->config.place.rank, w->config.place.ranks, w->transports, 0};
+    struct gy_net_sealed_config seal = {.code = GY_NET_CODE_CRC};
     unsigned char own[GY_NET_UCX_ADDRESS], all[8 * GY_NET_UCX_ADDRESS];
     w->alloc = gy_alloc_default();
-    GY_TRY(gy_net_ucx_open(&w->ucx, &config, &w->alloc, err));
     GY_TRY(gy_net_boot_open(&w->boot, &w->config, &w->alloc, err));
+    gy_net_boot_secret(w->boot, "ucx, tags", seal.key);
+    memcpy(&config.secret, seal.key, sizeof(config.secret));
+    GY_TRY(gy_net_ucx_open(&w->ucx, &config, &w->alloc, err));
     gy_net_ucx_address(w->ucx, own);
     GY_TRY(gy_net_boot_gather(w->boot, own, sizeof(own), all, err));
     GY_TRY(gy_net_ucx_connect(w->ucx, all, err));
-    gy_net_ucx_end(w->ucx, &w->end);
+    gy_net_ucx_end(w->ucx, &seal.inner);
+    gy_net_boot_secret(w->boot, "ucx, messages", seal.key);
+    GY_TRY(gy_net_sealed_open(&w->sealed, &seal, &w->alloc, err));
+    gy_net_sealed_end(w->sealed, &w->end);
+    ucx_let_in(w, all, config.secret);
     return GY_OK;
 }
 
@@ -190,7 +273,6 @@ static int ucx_sum(struct gy_net_exec *exec, float *data, int64_t count, struct 
 /* One algorithm with all counts; returns GY_OK, or the error of the first that is wrong. */
 static int ucx_algorithm(struct ucx_world *w, const char *name, int lanes, float *data, struct gy_error *err)
 {
-    static const int64_t counts[] = {0, 1, 2, 3, 17, 1000, 4099, UCX_MOST, 0, 5};
     struct gy_net_shape shape = {.ranks = w->end.ranks, .lanes = lanes};
     struct gy_net_schedule s = {0};
     struct gy_net_exec *exec = NULL;
@@ -200,12 +282,12 @@ static int ucx_algorithm(struct ucx_world *w, const char *name, int lanes, float
     int status = gy_net_build(&s, name, &shape, GY_NET_ALLREDUCE, &w->alloc, err);
     status = status == GY_OK ? gy_net_verify(&s, &proof, err) : status;
     status = status == GY_OK ? gy_net_exec_open(&exec, &s, &w->end, UCX_MOST, ++w->epoch, NULL, &w->alloc, err) : status;
-    for (size_t k = 0; k < GY_COUNT(counts) && status == GY_OK; k++) {
-        for (int64_t i = 0; i < counts[k]; i++)
+    for (size_t k = 0; k < GY_COUNT(ucx_counts) && status == GY_OK; k++) {
+        for (int64_t i = 0; i < ucx_counts[k]; i++)
             data[i] = ucx_value(w->end.rank, i);
-        status = ucx_sum(exec, data, counts[k], err);
-        status = status < 0 ? status : ucx_right(w, data, counts[k]) ? GY_OK : GY_FAIL(err, GY_E_BUG, "%s: wrong sum of %" PRId64, name, counts[k]);
-        ucx_note(w, data, counts[k]);
+        status = ucx_sum(exec, data, ucx_counts[k], err);
+        status = status < 0 ? status : ucx_right(w, data, ucx_counts[k]) ? GY_OK : GY_FAIL(err, GY_E_BUG, "%s: wrong sum of %" PRId64, name, ucx_counts[k]);
+        ucx_note(w, data, ucx_counts[k]);
     }
     gy_net_exec_close(exec);
     gy_net_close_schedule(&s);
@@ -243,6 +325,16 @@ static int ucx_lose(struct ucx_world *w, float *data, struct gy_error *err)
     return status == GY_E_PEER ? GY_OK : GY_FAIL(err, GY_E_BUG, "status %d after the loss", status);
 }
 
+/* Who sees the tags breaks sums off, and is found out. */
+static int ucx_meets(struct ucx_world *w, float *data, struct gy_error *err)
+{
+    const int status = ucx_algorithm(w, "doubling", 1, data, err);
+    if (w->stranger == UCX_BLIND)
+        return status;
+    __atomic_add_fetch(&w->shared->named, strstr(err->text, "is not what was sent") != NULL, __ATOMIC_ACQ_REL);
+    return status == GY_E_PEER ? GY_OK : GY_FAIL(err, GY_E_BUG, "status %d with a stranger who sees the tags", status);
+}
+
 /* All ranks had the same bits in all sums. */
 static int ucx_same(struct ucx_world *w, struct gy_error *err)
 {
@@ -265,11 +357,13 @@ static int ucx_process(struct ucx_world *w, int rank, int port)
     int status = data != NULL ? ucx_open_world(w, &err) : GY_E_NOMEM;
     if (status == GY_E_UNSUPPORTED && (strstr(err.text, "needs the library UCX") != NULL || strstr(err.text, "this build has no UCX") != NULL))
         _exit(UCX_ABSENT);
-    status = status == GY_OK ? w->kill ? ucx_lose(w, data, &err) : ucx_all(w, data, &err) : status;
+    if (status == GY_OK)
+        status = w->kill ? ucx_lose(w, data, &err) : w->stranger != UCX_NONE ? ucx_meets(w, data, &err) : ucx_all(w, data, &err);
     if (status != GY_OK)
         printf("    rank %d of %d over %s: %s\n", rank, w->config.place.ranks, w->transports, err.text);
-    if (status == GY_OK && !w->kill)
+    if (status == GY_OK && !w->kill && w->stranger != UCX_SEES)
         status = ucx_same(w, &err);
+    gy_net_sealed_close(w->sealed);
     gy_net_ucx_close(w->ucx);
     gy_net_boot_close(w->boot);
     free(data);
@@ -277,11 +371,12 @@ static int ucx_process(struct ucx_world *w, int rank, int port)
     return status == GY_OK ? 0 : 1;
 }
 
-static void ucx_world_run(int ranks, const char *transports, int kill_one)
+static void ucx_run(struct ucx_world *world, int ranks)
 {
-    struct ucx_world w = {.transports = transports, .kill = kill_one};
+    struct ucx_world w = *world;
     struct gy_error err = {0};
     pid_t pids[8] = {0};
+    const int kill_one = w.kill;
     int port = 0, bad = 0, absent = 0, lost = 0;
     w.config = (struct gy_net_boot_config){.place = {.ranks = ranks}, .wait_ns = UCX_WAIT};
     if (!T_CHECK(gy_net_listen(NULL, 0, &w.config.listener, &port, &err) == GY_OK))
@@ -296,9 +391,14 @@ static void ucx_world_run(int ranks, const char *transports, int kill_one)
             _exit(ucx_process(&w, r, port));
         }
     close(w.config.listener);
-    for (int left = ranks; left > 0; left--) { /* whoever ends first: a process that nobody has waited for still looks alive */
-        int code = -1;
+    for (int left = ranks; left > 0;) { /* whoever ends first: a process that nobody has waited for still looks alive */
+        int code = -1, rank = 0;
         const pid_t pid = waitpid(-1, &code, 0);
+        while (rank < ranks && pids[rank] != pid)
+            rank++;
+        if (rank == ranks && pid > 0)
+            continue; /* the stranger */
+        left--;
         absent += WIFEXITED(code) && WEXITSTATUS(code) == UCX_ABSENT;
         lost += kill_one && pid == pids[UCX_VICTIM] && WIFSIGNALED(code) && WTERMSIG(code) == SIGKILL;
         bad += !(kill_one && pid == pids[UCX_VICTIM]) && (!WIFEXITED(code) || WEXITSTATUS(code) != 0);
@@ -307,8 +407,37 @@ static void ucx_world_run(int ranks, const char *transports, int kill_one)
     if (absent == ranks)
         T_SKIP("no UCX here");
     else
-        T_CHECK_MSG(bad == 0 && lost == kill_one && (!kill_one || seconds < 6), "%d ranks over %s%s: %d bad, %d killed, %.1f s", ranks, transports,
-                    kill_one ? ", one killed" : "", bad, lost, seconds);
+        T_CHECK_MSG(bad == 0 && lost == kill_one && (!kill_one || seconds < 6), "%d ranks over %s%s%s: %d bad, %d killed, %.1f s", ranks,
+                    w.transports, kill_one ? ", one killed" : "", w.stranger ? ", with a stranger" : "", bad, lost, seconds);
+}
+
+static void ucx_world_run(int ranks, const char *transports, int kill_one)
+{
+    struct ucx_world w = {.transports = transports, .kill = kill_one};
+    ucx_run(&w, ranks);
+}
+
+static void ucx_stranger_run(enum ucx_stranger kind, const char *transports)
+{
+    FILE *const file = tmpfile();
+    struct ucx_shared *const shared = file != NULL && ftruncate(fileno(file), sizeof(*shared)) == 0
+        ? mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0) : MAP_FAILED;
+    struct ucx_world w = {.transports = transports, .stranger = kind, .shared = shared};
+    if (!T_CHECK(shared != MAP_FAILED))
+        return;
+    fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const int code = ucx_intrude(shared, kind, transports);
+        fflush(stdout);
+        _exit(code);
+    }
+    ucx_run(&w, 2);
+    kill(pid, SIGKILL); /* where there is no UCX it waits for the ranks */
+    waitpid(pid, NULL, 0);
+    T_CHECK(shared->met == 0 || (shared->went && (kind == UCX_BLIND || shared->named > 0)));
+    munmap(shared, sizeof(*shared));
+    fclose(file);
 }
 
 int main(void)
@@ -332,5 +461,7 @@ int main(void)
     ucx_world_run(3, "tcp,self", 1);
     ucx_world_run(4, "tcp,self", 1);
     ucx_world_run(3, "posix,self", 1);
+    ucx_stranger_run(UCX_BLIND, "tcp,self");
+    ucx_stranger_run(UCX_SEES, "tcp,self");
     T_END("t_net_ucx");
 }

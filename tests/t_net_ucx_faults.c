@@ -349,7 +349,7 @@ static int ux_open(struct ux_pair *p, struct gy_error *err)
     unsigned char all[2][GY_NET_UCX_ADDRESS];
     memset(p, 0, sizeof *p);
     for (int r = 0; r < 2; r++) {
-        const struct gy_net_ucx_config config = { r, 2, NULL };
+        const struct gy_net_ucx_config config = { r, 2, NULL, 0x123456789abcdef };
         GY_TRY(gy_net_ucx_open(&p->ucx[r], &config, &alloc, err));
         gy_net_ucx_address(p->ucx[r], all[r]);
     }
