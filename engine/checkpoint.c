@@ -154,6 +154,7 @@ static int ckpt_write(struct gyre_net *net, const char *path, int everything)
 
 GYRE_API int gyre_save(struct gyre_net *net, const char *path)
 {
+    GY_TRY(gy_net_given(net, path, "gyre_save: path"));
     GY_TRY(gy_net_ready(net, "gyre_save", 0));
     if (net->parallel.ranks > 1 && net->pending > 0)
         return gy_net_fail(net, GY_E_STATE, "gyre_save: each of %d ranks has gradients of its own that wait for their update, of %d of %d batches; "
@@ -164,6 +165,7 @@ GYRE_API int gyre_save(struct gyre_net *net, const char *path)
 
 GYRE_API int gyre_export(struct gyre_net *net, const char *path)
 {
+    GY_TRY(gy_net_given(net, path, "gyre_export: path"));
     GY_TRY(gy_net_ready(net, "gyre_export", 0));
     return ckpt_write(net, path, 0);
 }
@@ -403,6 +405,7 @@ static int ckpt_open(struct gyre_net *net, const char *path, struct ckpt_reader 
 
 GYRE_API int gyre_load(struct gyre_net *net, const char *path)
 {
+    GY_TRY(gy_net_given(net, path, "gyre_load: path"));
     struct ckpt_reader r = { 0 };
     GY_TRY(gy_net_ready(net, "gyre_load", 0));
     return ckpt_open(net, path, &r, ckpt_load);
@@ -410,6 +413,7 @@ GYRE_API int gyre_load(struct gyre_net *net, const char *path)
 
 GYRE_API int gyre_import(struct gyre_net *net, const char *path, int partial, int *skipped)
 {
+    GY_TRY(gy_net_given(net, path, "gyre_import: path"));
     struct ckpt_reader r = { .partial = partial };
     GY_TRY(gy_net_ready(net, "gyre_import", 0));
     GY_TRY(ckpt_open(net, path, &r, ckpt_import));
@@ -438,6 +442,8 @@ static int ckpt_text(const char *path, const char *key, char *text, size_t room,
 
 GYRE_API int gyre_read_net(const char *path, char *text, size_t room, size_t *bytes, struct gyre_error *error)
 {
+    GY_TRY(gy_given(path, "gyre_read_net: path", error));
+    GY_TRY(gy_given(text, "gyre_read_net: text", error));
     struct gy_error err = { 0 };
     const int status = ckpt_text(path, "gyre.net", text, room, bytes, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
@@ -445,6 +451,9 @@ GYRE_API int gyre_read_net(const char *path, char *text, size_t room, size_t *by
 
 GYRE_API int gyre_read_note(const char *path, const char *key, char *text, size_t room, struct gyre_error *error)
 {
+    GY_TRY(gy_given(path, "gyre_read_note: path", error));
+    GY_TRY(gy_given(key, "gyre_read_note: key", error));
+    GY_TRY(gy_given(text, "gyre_read_note: text", error));
     struct gy_error err = { 0 };
     char full[160];
     snprintf(full, sizeof full, "note.%.140s", key);
@@ -489,6 +498,8 @@ static int ckpt_note_set(struct gyre_net *net, int index, const char *key, const
 
 GYRE_API int gyre_note(struct gyre_net *net, const char *key, const char *value)
 {
+    GY_TRY(gy_net_given(net, key, "gyre_note: key"));
+    GY_TRY(gy_net_given(net, value, "gyre_note: value"));
     int index = 0;
     while (index < net->note_count && strcmp(net->notes[index].key, key) != 0)
         index++;

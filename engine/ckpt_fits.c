@@ -160,6 +160,8 @@ static int fits_read_file(const char *path, struct gyre_config *config, struct g
 
 GYRE_API int gyre_read_input(const char *path, struct gyre_config *config, struct gyre_error *error)
 {
+    GY_TRY(gy_given(path, "gyre_read_input: path", error));
+    GY_TRY(gy_given(config, "gyre_read_input: config", error));
     struct gy_error err = { 0 };
     const int status = fits_read_file(path, config, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);

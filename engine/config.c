@@ -11,6 +11,8 @@ GY_STATIC_ASSERT(sizeof(struct gyre_mix) == sizeof(struct gy_mix), mix_size);
 
 GYRE_API void gyre_config_default(struct gyre_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->net_name = "net";
@@ -198,7 +200,7 @@ GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger)
 
 GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink)
 {
-    return (struct gy_sink){ .write = sink->write, .user = sink->user };
+    return sink ? (struct gy_sink){ .write = sink->write, .user = sink->user } : (struct gy_sink){ NULL, NULL, 1 };
 }
 
 /* The caller's block: its first bytes say how far it is taken. Freed memory is not used again. */

@@ -28,13 +28,23 @@ GY_INT int gy_net_fail(struct gyre_net *net, int status, const char *fmt, ...)
 GY_INT const struct gy_alloc *gy_net_alloc(const struct gyre_net *net) { return &net->alloc; }
 GY_INT const struct gy_log *gy_net_log(const struct gyre_net *net) { return &net->log; }
 
+GY_INT int gy_net_given(struct gyre_net *net, const void *pointer, const char *what)
+{
+    if (!net)
+        return GY_E_ARG;
+    return pointer ? GY_OK : gy_net_fail(net, GY_E_ARG, "%s is NULL", what);
+}
+
 GYRE_API const struct gyre_error *gyre_last_error(const struct gyre_net *net)
 {
-    return (const struct gyre_error *)(const void *)&net->error;
+    static const struct gyre_error none = { .status = GYRE_E_ARG, .file = "", .text = "the net is NULL" };
+    return net ? (const struct gyre_error *)(const void *)&net->error : &none;
 }
 
 GYRE_API void gyre_get_shape(const struct gyre_net *net, struct gyre_shape *shape)
 {
+    if (!net || !shape)
+        return;
     const struct gy_graph *g = &net->graph;
     *shape = (struct gyre_shape){ g->h, g->w, g->c, g->classes, net->config.batch };
 }
@@ -312,6 +322,8 @@ static int ctx_open(struct gyre_net **out, const struct gyre_config *config, str
 
 GYRE_API int gyre_open(struct gyre_net **out, const struct gyre_config *config, struct gyre_error *error)
 {
+    GY_TRY(gy_given(out, "gyre_open: net", error));
+    GY_TRY(gy_given(config, "gyre_open: config", error));
     struct gy_error err = { 0 };
     const int status = ctx_open(out, config, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
@@ -379,6 +391,8 @@ GY_INT int gy_net_measure(const struct gyre_config *config, struct gyre_need *ne
 
 GYRE_API int gyre_measure(const struct gyre_config *config, struct gyre_need *need, struct gyre_error *error)
 {
+    GY_TRY(gy_given(config, "gyre_measure: config", error));
+    GY_TRY(gy_given(need, "gyre_measure: need", error));
     struct gy_error err = { 0 };
     const int status = gy_net_measure(config, need, NULL, NULL, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);

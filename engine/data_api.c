@@ -19,16 +19,6 @@ struct gyre_loader {
     int32_t batch, h, w, c;
 };
 
-GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t given, size_t least, const char *name,
-                          struct gy_error *err)
-{
-    if (given < least || given > bytes)
-        return GY_FAIL(err, GY_E_ARG, "%s.size is %zu; its default function sets it to %zu", name, given, bytes);
-    memcpy(out, in, given);
-    memcpy(out, &bytes, sizeof bytes); /* size is the first field */
-    return GY_OK;
-}
-
 static int api_check_log(const struct gyre_logger *log, const char *name, struct gy_error *err)
 {
     return log->level >= 0 && log->level <= GYRE_LOG_DEBUG ? GY_OK : GY_FAIL(err, GY_E_ARG, "%s.log.level is %d; it must be in 0 .. %d", name, log->level,
@@ -37,6 +27,8 @@ static int api_check_log(const struct gyre_logger *log, const char *name, struct
 
 GYRE_API void gyre_data_config_default(struct gyre_data_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->split = "";
@@ -49,7 +41,7 @@ static int api_open_data(struct gyre_data **out, const struct gyre_data_config *
     struct gyre_data_config c;
     struct gy_alloc alloc;
     gyre_data_config_default(&c);
-    GY_TRY(gy_config_take(&c, sizeof c, config, config->size, offsetof(struct gyre_data_config, max_bad), "data config", err));
+    GY_TRY(gy_config_take(&c, sizeof c, config, offsetof(struct gyre_data_config, max_bad), "data config", err));
     GY_TRY(api_check_log(&c.log, "data config", err));
     GY_TRY(gy_config_seal(&c.memory, &alloc, err));
     struct gyre_data *data = gy_alloc_take(&alloc, 1, sizeof *data);
@@ -71,6 +63,8 @@ static int api_open_data(struct gyre_data **out, const struct gyre_data_config *
 
 GYRE_API int gyre_open_data(struct gyre_data **data, const struct gyre_data_config *config, struct gyre_error *error)
 {
+    GY_TRY(gy_given(data, "gyre_open_data: data", error));
+    GY_TRY(gy_given(config, "gyre_open_data: config", error));
     struct gy_error err = { 0 };
     const int status = api_open_data(data, config, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
@@ -87,6 +81,8 @@ GYRE_API void gyre_close_data(struct gyre_data *data)
 
 GYRE_API void gyre_get_data_info(const struct gyre_data *data, struct gyre_data_info *info)
 {
+    if (!data || !info)
+        return;
     info->format = gy_data_format(data->data);
     info->samples = gy_data_count(data->data);
     info->bad = gy_data_bad(data->data);
@@ -114,18 +110,24 @@ GY_INT int gy_data_check_input(struct gyre_net *net, const struct gyre_data *dat
 
 GYRE_API const char *gyre_class_name(const struct gyre_data *data, int32_t label)
 {
-    return gy_data_class_name(data->data, label);
+    return data ? gy_data_class_name(data->data, label) : NULL;
 }
 
 GYRE_API const char *gyre_sample_name(const struct gyre_data *data, int64_t index, char *buf, size_t room)
 {
-    return gy_data_sample_name(data->data, index, buf, room);
+    if (data && buf && room > 0)
+        return gy_data_sample_name(data->data, index, buf, room);
+    if (buf && room > 0)
+        buf[0] = 0;
+    return buf;
 }
 
 /* ---- loader ---- */
 
 GYRE_API void gyre_loader_config_default(struct gyre_loader_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->batch = 32;
@@ -155,7 +157,7 @@ static int api_open_loader(struct gyre_loader **out, struct gyre_data *data, con
     struct gyre_loader_config c;
     struct gy_alloc alloc;
     gyre_loader_config_default(&c);
-    GY_TRY(gy_config_take(&c, sizeof c, config, config->size, offsetof(struct gyre_loader_config, training), "loader config",
+    GY_TRY(gy_config_take(&c, sizeof c, config, offsetof(struct gyre_loader_config, training), "loader config",
                           err));
     GY_TRY(api_check_log(&c.log, "loader config", err));
     GY_TRY(gy_config_seal(&c.memory, &alloc, err));
@@ -175,6 +177,9 @@ static int api_open_loader(struct gyre_loader **out, struct gyre_data *data, con
 GYRE_API int gyre_open_loader(struct gyre_loader **loader, struct gyre_data *data, const struct gyre_loader_config *config,
                               struct gyre_error *error)
 {
+    GY_TRY(gy_given(loader, "gyre_open_loader: loader", error));
+    GY_TRY(gy_given(data, "gyre_open_loader: data", error));
+    GY_TRY(gy_given(config, "gyre_open_loader: config", error));
     struct gy_error err = { 0 };
     const int status = api_open_loader(loader, data, config, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
@@ -183,6 +188,8 @@ GYRE_API int gyre_open_loader(struct gyre_loader **loader, struct gyre_data *dat
 GYRE_API int gyre_next_batch(struct gyre_loader *loader, struct gyre_batch *batch, const int64_t **samples,
                              struct gyre_error *error)
 {
+    GY_TRY(gy_given(loader, "gyre_next_batch: loader", error));
+    GY_TRY(gy_given(batch, "gyre_next_batch: batch", error));
     struct gy_error err = { 0 };
     struct gy_batch b = { 0 };
     const int status = gy_loader_next(loader->loader, &b, &err);
@@ -284,6 +291,8 @@ static int api_sheet_write(const struct gyre_loader *l, const struct gyre_batch 
 
 GYRE_API int gyre_write_contact_sheet(struct gyre_loader *loader, const char *path, struct gyre_error *error)
 {
+    GY_TRY(gy_given(loader, "gyre_write_contact_sheet: loader", error));
+    GY_TRY(gy_given(path, "gyre_write_contact_sheet: path", error));
     struct gyre_batch batch = { 0 };
     struct gy_error err = { 0 };
     int status = gyre_next_batch(loader, &batch, NULL, error);
@@ -318,6 +327,8 @@ static int api_read_image(const char *path, int32_t h, int32_t w, int32_t c, int
 GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *pixels,
                              struct gyre_error *error)
 {
+    GY_TRY(gy_given(path, "gyre_read_image: path", error));
+    GY_TRY(gy_given(pixels, "gyre_read_image: pixels", error));
     struct gy_error err = { 0 };
     const int status = api_read_image(path, h, w, c, resize, pixels, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
@@ -328,6 +339,8 @@ GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, 
 GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, int threads,
                        int (*progress)(void *user, int64_t done, int64_t total), void *user, struct gyre_error *error)
 {
+    GY_TRY(gy_given(data, "gyre_pack: data", error));
+    GY_TRY(gy_given(path, "gyre_pack: path", error));
     struct gy_error err = { 0 };
     const struct gy_pack_config config = { .alloc = &data->alloc, .log = &data->log, .side = side, .threads = threads,
                                            .progress = progress, .user = user };

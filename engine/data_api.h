@@ -12,11 +12,6 @@ struct gyre_data {
     struct gy_data *data;
 };
 
-/* Copies a caller's configuration over defaults that stand in out. given: its size field; at least `least` bytes of it are
- * needed. GY_E_ARG when it cannot be one of ours. */
-GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t given, size_t least, const char *name,
-                          struct gy_error *err);
-
 /* GY_E_MISMATCH when the net's input is of another type than the data's samples; which: "training". */
 GY_INT int gy_data_check_input(struct gyre_net *net, const struct gyre_data *data, const char *which);
 

@@ -80,6 +80,13 @@ GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink);
 GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in, struct gy_error *err); /* checked */
 GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger);
 GY_INT int gy_error_out(struct gyre_error *out, const struct gy_error *err); /* copies when out is not NULL; returns the status */
+/* GYRE_OK, or GYRE_E_ARG where pointer is NULL; what: "gyre_save: path". error may be NULL. */
+GY_INT int gy_given(const void *pointer, const char *what, struct gyre_error *error);
+/* The same of a call on a net, which may be NULL itself; the sentence goes into the net. */
+GY_INT int gy_net_given(struct gyre_net *net, const void *pointer, const char *what);
+/* Copies a caller's configuration over defaults that stand in out. Both begin with their size; at least `least` bytes are needed. GY_E_ARG when it
+ * cannot be one of ours. */
+GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t least, const char *name, struct gy_error *err);
 GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink);
 GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *alloc, struct gy_error *err);
 

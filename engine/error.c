@@ -24,3 +24,25 @@ GY_INT int gy_error_out(struct gyre_error *out, const struct gy_error *err)
         memcpy(out, from, sizeof *out);
     return from->status;
 }
+
+GY_INT int gy_given(const void *pointer, const char *what, struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    if (pointer)
+        return GYRE_OK;
+    GY_FAIL(&err, GY_E_ARG, "%s is NULL", what);
+    return gy_error_out(error, &err);
+}
+
+GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t least, const char *name, struct gy_error *err)
+{
+    size_t given;
+    if (!in)
+        return GY_FAIL(err, GY_E_ARG, "%s is NULL", name);
+    memcpy(&given, in, sizeof given); /* size is the first field */
+    if (given < least || given > bytes)
+        return GY_FAIL(err, GY_E_ARG, "%s.size is %zu; its default function sets it to %zu", name, given, bytes);
+    memcpy(out, in, given);
+    memcpy(out, &bytes, sizeof bytes);
+    return GY_OK;
+}

@@ -7,6 +7,8 @@
 
 GYRE_API void gyre_evaluate_config_default(struct gyre_evaluate_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->loader_threads = 1;
@@ -153,10 +155,11 @@ static void eval_close(struct eval_run *run)
 
 GYRE_API int gyre_evaluate(struct gyre_net *net, const struct gyre_evaluate_config *config, struct gyre_report *report)
 {
+    GY_TRY(gy_net_given(net, config, "gyre_evaluate: config"));
     struct eval_run run = { .net = net };
     const int64_t began = gy_clock_ns();
     gyre_evaluate_config_default(&run.config);
-    GY_TRY(gy_config_take(&run.config, sizeof run.config, config, config->size,
+    GY_TRY(gy_config_take(&run.config, sizeof run.config, config,
                           offsetof(struct gyre_evaluate_config, resize), "evaluate config", &net->error));
     if (!run.config.data)
         return gy_net_fail(net, GY_E_ARG, "gyre_evaluate needs a data set");

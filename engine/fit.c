@@ -35,6 +35,8 @@ struct fit_run {
 
 GYRE_API void gyre_fit_config_default(struct gyre_fit_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->dtypes = 1 << GYRE_F32 | 1 << GYRE_BF16;
@@ -264,6 +266,8 @@ static int fit_measure(struct fit_run *run, struct gy_error *err)
 GYRE_API int gyre_print_fit(const struct gyre_config *config, const struct gyre_fit_config *fit, struct gyre_fit *choice,
                             const struct gyre_sink *out, struct gyre_error *error)
 {
+    GY_TRY(gy_given(config, "gyre_print_fit: config", error));
+    GY_TRY(gy_given(fit, "gyre_print_fit: fit", error));
     struct gy_error err = { 0 };
     const struct gy_alloc alloc = gy_alloc_default();
     struct fit_run *run = gy_alloc_take(&alloc, 1, sizeof *run);

@@ -23,7 +23,15 @@
  * gyre_last_error(net); it names the thing, the value found and the limit. Outputs are set on success only. After a status of GYRE_E_DEVICE and
  * below a net can only be closed. The library never exits, prints or handles signals.
  *
+ * NULL. A pointer that is NULL and may not be gives GYRE_E_ARG, and a sentence that names it. error may be NULL in every call, and so may results that
+ * are said to. What closes or releases something, and what fills in defaults or facts without a status, does nothing with NULL. What returns a
+ * text returns NULL, or "" as gyre_sample_name does. A job that is NULL is one of this process alone.
+ *
  * Threads. Different nets may be used from different threads at once; one net by one thread at a time.
+ *
+ * fork. A child process has none of its parent's threads, and shares its GPU, its files and its connections to other ranks: it must not use, nor
+ * close, anything that the parent opened here, and may only call _exit or one of exec. A program that wants several processes forks before its
+ * first call.
  *
  * Results. Same inputs give the same bits, whatever the number of threads. Random numbers are counted, not drawn: a run that was interrupted and
  * resumed ends with the same bits as one that was not. */
@@ -207,10 +215,10 @@ struct gyre_net;
 /* On success *net is owned by the caller until gyre_close. error may be NULL. Weights start as the seed says. */
 GYRE_API int gyre_open(struct gyre_net **net, const struct gyre_config *config, struct gyre_error *error);
 GYRE_API void gyre_close(struct gyre_net *net); /* NULL is fine */
-GYRE_API const struct gyre_error *gyre_last_error(const struct gyre_net *net);
+GYRE_API const struct gyre_error *gyre_last_error(const struct gyre_net *net); /* NULL: of calls that got no net; never NULL */
 
 struct gyre_shape { int32_t h, w, c, classes, batch; };
-GYRE_API void gyre_get_shape(const struct gyre_net *net, struct gyre_shape *shape);
+GYRE_API void gyre_get_shape(const struct gyre_net *net, struct gyre_shape *shape); /* NULL is fine, of both */
 
 /* How a sample is made: moved by (dy, dx), where zeros come in, then mirrored, then mixed with another of the batch that was moved in its own
  * way (mixup, cutmix). */
@@ -274,8 +282,8 @@ struct gyre_tensor_info {
     int64_t count;
     int trained;       /* 0: running statistics */
 };
-GYRE_API int gyre_tensor_count(const struct gyre_net *net);
-GYRE_API int gyre_tensor_at(const struct gyre_net *net, int index, struct gyre_tensor_info *info);
+GYRE_API int gyre_tensor_count(const struct gyre_net *net); /* NULL: 0 */
+GYRE_API int gyre_tensor_at(const struct gyre_net *net, int index, struct gyre_tensor_info *info); /* GYRE_E_ARG, without a sentence: there is none */
 /* Values in PyTorch's layout. name may begin with "grad." (after gyre_gradient or gyre_step: a mean over samples), "momentum.", "second." or "ema.". */
 GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *values, int64_t count);
 /* A weight's average becomes the same, so that evaluation uses it; "ema.NAME" sets the average alone. */
@@ -313,8 +321,8 @@ GYRE_API const char *gyre_zoo_name(int index);  /* NULL after the last */
 GYRE_API const char *gyre_zoo_about(int index);
 /* classes, h, w, c: 0 means the net's own. */
 GYRE_API int gyre_zoo_text(const char *name, int32_t classes, int32_t h, int32_t w, int32_t c, const struct gyre_sink *sink, struct gyre_error *error);
-GYRE_API int gyre_print_language(const struct gyre_sink *sink); /* the layers, their options and defaults */
-GYRE_API int gyre_print_knobs(const struct gyre_sink *sink);    /* environment variables */
+GYRE_API int gyre_print_language(const struct gyre_sink *sink); /* the layers, their options and defaults; fails without a sentence */
+GYRE_API int gyre_print_knobs(const struct gyre_sink *sink);    /* environment variables; fails without a sentence */
 /* Programs and memory map: op, shapes, FLOPs, bytes, offset, kernel variant. json: one object instead of a table. */
 GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *sink);
 /* The same of a net that is not opened, as gyre_measure plans it: its tensors take no memory. */
@@ -336,7 +344,7 @@ GYRE_API void gyre_tune_config_default(struct gyre_tune_config *config);
 /* Measures block sizes for every distinct convolution of the net, forward and both gradients, on this machine, prints a table and writes the winners, with
  * their source, into a text file beside what it holds of other shapes and machines. Nets that are opened later with this file use them. With whatever rows,
  * results are the same for any number of threads. On a GPU whole kernels race, each with its own order of sums: only with any_order; rows hold for the kernel's
- * text that was measured. Tensors are overwritten: the net is to be closed then. Takes memory for its duration. */
+ * text that was measured. Tensors are overwritten: the net is to be closed then. config may be NULL. Takes memory for its duration. */
 GYRE_API int gyre_print_tune(struct gyre_net *net, const struct gyre_tune_config *config, const struct gyre_sink *sink);
 
 /* Kernels of a GPU, which are compiled for a net's shapes. config.device is an architecture ("sm_90": no GPU is needed, only
@@ -405,7 +413,7 @@ struct gyre_data_info {
     int64_t hold_of;    /* samples of both parts */
     uint32_t hold_labels; /* a checksum of their labels: where it is the same, the parts are */
 };
-GYRE_API void gyre_get_data_info(const struct gyre_data *data, struct gyre_data_info *info);
+GYRE_API void gyre_get_data_info(const struct gyre_data *data, struct gyre_data_info *info); /* NULL is fine, of both */
 GYRE_API const char *gyre_class_name(const struct gyre_data *data, int32_t label); /* NULL out of range */
 GYRE_API const char *gyre_sample_name(const struct gyre_data *data, int64_t index, char *buf, size_t room); /* returns buf */
 
@@ -441,7 +449,7 @@ GYRE_API int gyre_open_loader(struct gyre_loader **loader, struct gyre_data *dat
                               struct gyre_error *error);
 /* The next batch, valid until the call after; count 0 after the last. samples (may be NULL): indexes in the data set. */
 GYRE_API int gyre_next_batch(struct gyre_loader *loader, struct gyre_batch *batch, const int64_t **samples, struct gyre_error *error);
-GYRE_API void gyre_close_loader(struct gyre_loader *loader);
+GYRE_API void gyre_close_loader(struct gyre_loader *loader); /* NULL is fine */
 
 /* Pixels -> PNG of the loader's next batch as a grid, for looking at augmentation. */
 GYRE_API int gyre_write_contact_sheet(struct gyre_loader *loader, const char *path, struct gyre_error *error);

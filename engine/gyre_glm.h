@@ -128,7 +128,7 @@ struct gyre_glm_info {
     uint64_t hash_seed;
     const float *label, *class_weight; /* [classes] rising; how often a row of each counts */
 };
-GYRE_API void gyre_glm_get_info(const struct gyre_glm *model, struct gyre_glm_info *info);
+GYRE_API void gyre_glm_get_info(const struct gyre_glm *model, struct gyre_glm_info *info); /* NULL is fine, of both */
 struct gyre_glm_part {
     const float *weight;       /* [features + (bias != 0)]; of two classes the larger label has positive scores */
     double objective, bound, loss; /* proved: this objective is not above the first, the best one not below the second; of a softmax only in part 0; or NAN */
@@ -136,7 +136,7 @@ struct gyre_glm_part {
     const char *why;           /* "gap", "target", "validation", "epochs", "time"; "rounding": the gap is near to what floats allow, "stalled": no step
                                   brought more, and it is not; "stopped"; NULL: unknown */
 };
-GYRE_API int gyre_glm_get_part(const struct gyre_glm *model, int index, struct gyre_glm_part *part);
+GYRE_API int gyre_glm_get_part(const struct gyre_glm *model, int index, struct gyre_glm_part *part); /* GYRE_E_ARG, without a sentence: there is none */
 
 struct gyre_glm_scores {
     int64_t first;             /* number of the first row */

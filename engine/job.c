@@ -80,17 +80,20 @@ static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, 
 
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config)
 {
+    if (!config)
+        return;
     *config = (struct gyre_job_config){ .size = sizeof *config, .wait_seconds = 600 };
 }
 
 GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *config, struct gyre_error *error)
 {
+    GY_TRY(gy_given(out, "gyre_job_open: job", error));
     struct gyre_job_config c;
     struct gy_error err = { 0 };
     const struct gy_alloc alloc = gy_alloc_default();
     gyre_job_config_default(&c);
-    if (config)
-        memcpy(&c, config, config->size < sizeof c ? config->size : sizeof c);
+    if (config && gy_config_take(&c, sizeof c, config, sizeof c.size, "job config", &err) != GY_OK)
+        return gy_error_out(error, &err);
     struct gyre_job *job = gy_alloc_take(&alloc, 1, sizeof *job);
     int status = job ? GY_OK : GY_NOMEM(&err, "the job's handle", sizeof *job);
     if (job) {
@@ -135,7 +138,12 @@ GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct g
 
 GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, struct gyre_error *error)
 {
+    GY_TRY(gy_given(data, "gyre_job_sum: data", error));
     struct gy_error err = { 0 };
+    if (count < 0) {
+        GY_FAIL(&err, GY_E_ARG, "gyre_job_sum: count is %" PRId64, count);
+        return gy_error_out(error, &err);
+    }
     return gy_job_sum(job, data, count, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 

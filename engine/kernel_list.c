@@ -17,6 +17,8 @@ struct klist_job {
 
 GYRE_API void gyre_kernels_config_default(struct gyre_kernels_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
 }
@@ -102,15 +104,17 @@ static void klist_look(void *user, const struct gyre_net *net)
 GYRE_API int gyre_print_kernels(const struct gyre_config *config, const struct gyre_kernels_config *what, const struct gyre_sink *sink,
                                 struct gyre_error *error)
 {
+    GY_TRY(gy_given(config, "gyre_print_kernels: config", error));
+    GY_TRY(gy_given(sink, "gyre_print_kernels: sink", error));
     struct gy_error err = { 0 };
     struct gyre_kernels_config kernels;
     struct gyre_need need;
     struct gy_sink out = gy_sink_of(sink);
     gyre_kernels_config_default(&kernels);
-    if (what)
-        memcpy(&kernels, what, what->size < sizeof kernels ? what->size : sizeof kernels);
     struct klist_job job = { .config = &kernels, .sink = &out, .err = &err };
-    int status = gy_net_measure(config, &need, klist_look, &job, &err);
+    int status = what ? gy_config_take(&kernels, sizeof kernels, what, sizeof kernels.size, "kernels config", &err) : GY_OK;
+    if (status == GY_OK)
+        status = gy_net_measure(config, &need, klist_look, &job, &err);
     if (status == GY_OK)
         status = job.status;
     if (status == GY_OK && out.failed)
@@ -134,9 +138,12 @@ static int klist_pack(const struct gyre_config *config, const int *archs, int co
 {
     struct gy_kernel_pack pack = { .count = 0 };
     struct klist_job job = { .pack = &pack, .err = err };
-    int status = GY_OK;
+    struct gyre_config one;
+    gyre_config_default(&one);
+    int status = gy_config_take(&one, sizeof one, config, sizeof one.size, "config", err);
+    if (status == GY_OK && count < 1)
+        status = GY_FAIL(err, GY_E_ARG, "gyre_pack_kernels: %d architectures", count);
     for (int i = 0; i < count && status == GY_OK; i++) {
-        struct gyre_config one = *config;
         struct gyre_need need;
         char device[16];
         snprintf(device, sizeof device, "sm_%d", archs[i]);
@@ -152,6 +159,9 @@ static int klist_pack(const struct gyre_config *config, const int *archs, int co
 
 GYRE_API int gyre_pack_kernels(const struct gyre_config *config, const int *archs, int count, const char *path, struct gyre_error *error)
 {
+    GY_TRY(gy_given(config, "gyre_pack_kernels: config", error));
+    GY_TRY(gy_given(archs, "gyre_pack_kernels: archs", error));
+    GY_TRY(gy_given(path, "gyre_pack_kernels: path", error));
     struct gy_error err = { 0 };
     const int status = klist_pack(config, archs, count, path, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
@@ -330,6 +340,8 @@ static int klist_audit_run(const char *path, const struct gyre_logger *log, stru
 
 GYRE_API int gyre_print_audit(const char *path, const struct gyre_logger *log, const struct gyre_sink *sink, struct gyre_error *error)
 {
+    GY_TRY(gy_given(path, "gyre_print_audit: path", error));
+    GY_TRY(gy_given(sink, "gyre_print_audit: sink", error));
     static const struct gyre_logger silent = { NULL, NULL, 0 };
     struct gy_error err = { 0 };
     struct gy_sink out = gy_sink_of(sink);

@@ -24,6 +24,8 @@ GYRE_API const char *gyre_collective_about(int index)
 
 GYRE_API void gyre_collective_default(struct gyre_collective *out)
 {
+    if (!out)
+        return;
     *out = (struct gyre_collective){ .size = sizeof *out, .algorithm = "multihalving", .ranks = 1, .lanes = 1, .rank = -2 };
 }
 
@@ -48,6 +50,8 @@ static int net_api_schedule(struct gy_net_schedule *s, const struct gyre_collect
     const struct gy_net_shape shape = net_api_shape(c);
     char *text;
     size_t bytes;
+    if (!c->file && !c->algorithm)
+        return GY_FAIL(err, GY_E_ARG, "collective: neither an algorithm nor a file");
     if (!c->file)
         return gy_net_build(s, c->algorithm, &shape, net_api_goal(c->algorithm), alloc, err);
     *s = (struct gy_net_schedule){ .failed = 1 };
@@ -57,20 +61,32 @@ static int net_api_schedule(struct gy_net_schedule *s, const struct gyre_collect
     return status;
 }
 
-GYRE_API int gyre_print_collective(const struct gyre_collective *c, const struct gyre_sink *sink, struct gyre_error *error)
+static int net_api_collective(const struct gyre_collective *c, struct gy_sink *out, struct gy_error *err)
 {
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_net_schedule s;
     struct gy_net_proof proof;
+    memset(&s, 0, sizeof s);
+    int status = net_api_schedule(&s, c, &alloc, err);
+    status = status == GY_OK ? gy_net_verify(&s, &proof, err) : status;
+    if (status == GY_OK && c->rank >= s.ranks)
+        status = GY_FAIL(err, GY_E_ARG, "there is no rank %d of %d", c->rank, s.ranks);
+    if (status == GY_OK)
+        gy_net_print(&s, &proof, c->rank, out);
+    gy_net_close_schedule(&s);
+    return status;
+}
+
+GYRE_API int gyre_print_collective(const struct gyre_collective *config, const struct gyre_sink *sink, struct gyre_error *error)
+{
+    struct gyre_collective c;
     struct gy_error err = { 0 };
     struct gy_sink out = gy_sink_of(sink);
-    int status = net_api_schedule(&s, c, &alloc, &err);
-    status = status == GY_OK ? gy_net_verify(&s, &proof, &err) : status;
-    if (status == GY_OK && c->rank >= s.ranks)
-        status = GY_FAIL(&err, GY_E_ARG, "there is no rank %d of %d", c->rank, s.ranks);
+    GY_TRY(gy_given(sink, "gyre_print_collective: sink", error));
+    gyre_collective_default(&c);
+    int status = gy_config_take(&c, sizeof c, config, sizeof c.size, "collective", &err);
     if (status == GY_OK)
-        gy_net_print(&s, &proof, c->rank, &out);
-    gy_net_close_schedule(&s);
+        status = net_api_collective(&c, &out, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
@@ -78,6 +94,8 @@ GYRE_API int gyre_print_collective(const struct gyre_collective *c, const struct
 
 GYRE_API void gyre_simulation_default(struct gyre_simulation *out)
 {
+    if (!out)
+        return;
     *out = (struct gyre_simulation){ .size = sizeof *out, .algorithm = "multihalving", .lanes = 4, .bytes = 102e6, .bucket_bytes = 16e6,
                                      .samples = 15 };
 }
@@ -171,6 +189,8 @@ static int net_api_table(const struct gyre_simulation *c, const struct gy_net_cl
 
 static int net_api_check(const struct gyre_simulation *c, struct gy_error *err)
 {
+    if (!c->cluster || !c->algorithm)
+        return GY_FAIL(err, GY_E_ARG, "simulation: %s is NULL", c->cluster ? "algorithm" : "cluster");
     if (c->samples < 1 || c->samples > NET_API_SAMPLES_MOST)
         return GY_FAIL(err, GY_E_ARG, "%d samples; there may be 1 to %d", c->samples, NET_API_SAMPLES_MOST);
     if (!(c->bytes > 0) || !(c->bucket_bytes > 0) || c->bytes / c->bucket_bytes > 64)
@@ -178,23 +198,35 @@ static int net_api_check(const struct gyre_simulation *c, struct gy_error *err)
     return GY_OK;
 }
 
-GYRE_API int gyre_print_simulation(const struct gyre_simulation *c, const struct gyre_sink *sink, struct gyre_error *error)
+static int net_api_simulate(const struct gyre_simulation *c, struct gy_sink *out, struct gy_error *err)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    const size_t samples = c->samples > 0 && c->samples <= NET_API_SAMPLES_MOST ? (size_t)c->samples : 1;
     struct gy_net_cluster cluster = { 0 };
-    struct gy_error err = { 0 };
-    struct gy_sink out = gy_sink_of(sink);
     char *text = NULL;
     size_t bytes = 0;
-    double *const room = gy_alloc_take(&alloc, 2 * samples, sizeof *room);
-    int status = room ? net_api_check(c, &err) : GY_NOMEM(&err, "a simulation's samples", 2 * samples * sizeof *room);
-    status = status == GY_OK ? gy_file_read(&alloc, c->cluster, NET_API_FILE_MOST, &text, &bytes, &err) : status;
-    status = status == GY_OK ? gy_net_cluster_parse(&cluster, text, bytes, c->cluster, &err) : status;
-    if (status == GY_OK && !(cluster.compute > 0))
-        status = GY_FAIL(&err, GY_E_FORMAT, "%s: compute is missing: the seconds of a step", c->cluster);
-    status = status == GY_OK ? net_api_table(c, &cluster, room, &out, &err) : status;
+    GY_TRY(net_api_check(c, err));
+    GY_TRY(gy_file_read(&alloc, c->cluster, NET_API_FILE_MOST, &text, &bytes, err));
+    int status = gy_net_cluster_parse(&cluster, text, bytes, c->cluster, err);
     gy_alloc_free(&alloc, text, bytes + 1);
-    gy_alloc_free(&alloc, room, 2 * samples * sizeof *room);
+    if (status == GY_OK && !(cluster.compute > 0))
+        status = GY_FAIL(err, GY_E_FORMAT, "%s: compute is missing: the seconds of a step", c->cluster);
+    GY_TRY(status);
+    const size_t room = 2 * (size_t)c->samples;
+    double *const samples = gy_alloc_take(&alloc, room, sizeof *samples);
+    status = samples ? net_api_table(c, &cluster, samples, out, err) : GY_NOMEM(err, "a simulation's samples", room * sizeof *samples);
+    gy_alloc_free(&alloc, samples, room * sizeof *samples);
+    return status;
+}
+
+GYRE_API int gyre_print_simulation(const struct gyre_simulation *config, const struct gyre_sink *sink, struct gyre_error *error)
+{
+    struct gyre_simulation c;
+    struct gy_error err = { 0 };
+    struct gy_sink out = gy_sink_of(sink);
+    GY_TRY(gy_given(sink, "gyre_print_simulation: sink", error));
+    gyre_simulation_default(&c);
+    int status = gy_config_take(&c, sizeof c, config, sizeof c.size, "simulation", &err);
+    if (status == GY_OK)
+        status = net_api_simulate(&c, &out, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }

@@ -167,6 +167,8 @@ static int nonfinite_replay(struct gyre_net *net, const struct gyre_batch *batch
 GYRE_API int gyre_find_nonfinite(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample,
                                  struct gyre_error *where)
 {
+    GY_TRY(gy_given(net, "gyre_find_nonfinite: net", where));
+    GY_TRY(gy_given(batch, "gyre_find_nonfinite: batch", where));
     struct gy_error err = { 0 };
     int32_t found = -1;
     const int status = nonfinite_replay(net, batch, &found, &err);

@@ -138,6 +138,7 @@ static void print_plan(const struct gyre_net *net, int json, struct gy_sink *sin
 
 GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *out)
 {
+    GY_TRY(gy_net_given(net, out, "gyre_print_plan: sink"));
     struct gy_sink sink = gy_sink_of(out);
     print_plan(net, json, &sink);
     return sink.failed ? gy_net_fail(net, GY_E_IO, "the plan could not be written") : GYRE_OK;
@@ -156,6 +157,8 @@ static void print_look(void *user, const struct gyre_net *net)
 
 GYRE_API int gyre_print_config_plan(const struct gyre_config *config, int json, const struct gyre_sink *out, struct gyre_error *error)
 {
+    GY_TRY(gy_given(config, "gyre_print_config_plan: config", error));
+    GY_TRY(gy_given(out, "gyre_print_config_plan: sink", error));
     struct gy_error err = { 0 };
     struct gyre_need need;
     struct print_look look = { .sink = gy_sink_of(out), .json = json };

@@ -205,6 +205,7 @@ static int rbench_print(struct rbench *b)
 
 GYRE_API int gyre_print_bench(struct gyre_net *net, int runs, int csv, const struct gyre_sink *out)
 {
+    GY_TRY(gy_net_given(net, out, "gyre_print_bench: sink"));
     struct rbench b = { .net = net, .runs = runs, .csv = csv, .sink = gy_sink_of(out) };
     size_t count = 0;
     if (runs < 1)

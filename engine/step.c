@@ -394,6 +394,7 @@ static int step_update(struct gyre_net *net)
 
 GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result)
 {
+    GY_TRY(gy_net_given(net, batch, "gyre_step: batch"));
     struct gyre_result r;
     GY_TRY(gy_net_ready(net, "gyre_step", 1));
     GY_TRY(step_gradients(net, batch, net->pending > 0, 1, &r));
@@ -411,6 +412,7 @@ GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, str
 
 GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result)
 {
+    GY_TRY(gy_net_given(net, batch, "gyre_gradient: batch"));
     struct gyre_result r;
     GY_TRY(gy_net_ready(net, "gyre_gradient", 1));
     GY_TRY(gy_net_updated(net, "gyre_gradient"));
@@ -423,6 +425,7 @@ GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch,
 
 GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result)
 {
+    GY_TRY(gy_net_given(net, batch, "gyre_eval: batch"));
     GY_TRY(gy_net_ready(net, "gyre_eval", 0));
     GY_TRY(gy_net_feed(net, batch));
     GY_TRY(gy_net_run(net, GY_EVAL));
@@ -435,6 +438,8 @@ GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, str
 
 GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, float *scores)
 {
+    GY_TRY(gy_net_given(net, batch, "gyre_predict: batch"));
+    GY_TRY(gy_net_given(net, scores, "gyre_predict: scores"));
     GY_TRY(gyre_eval(net, batch, NULL));
     const size_t bytes = (size_t)batch->count * (size_t)net->graph.classes * sizeof(float);
     GY_TRY(step_fetch_scores(net));
@@ -444,6 +449,8 @@ GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, 
 
 GYRE_API int gyre_get_scores(struct gyre_net *net, const float **scores, const float **loss, const int32_t **rank)
 {
+    if (!net)
+        return GYRE_E_ARG;
     if (scores)
         GY_TRY(step_fetch_scores(net));
     const struct gy_plan *plan = &net->plan;

@@ -9,6 +9,8 @@ GYRE_API const char *gyre_zoo_about(int index) { return gy_zoo_about(index); }
 GYRE_API int gyre_zoo_text(const char *name, int32_t classes, int32_t h, int32_t w, int32_t c, const struct gyre_sink *out,
                            struct gyre_error *error)
 {
+    GY_TRY(gy_given(name, "gyre_zoo_text: name", error));
+    GY_TRY(gy_given(out, "gyre_zoo_text: sink", error));
     struct gy_error err = { 0 };
     struct gy_sink sink = gy_sink_of(out);
     int status = gy_zoo_write(&sink, name, classes, h, w, c, &err);
@@ -19,6 +21,8 @@ GYRE_API int gyre_zoo_text(const char *name, int32_t classes, int32_t h, int32_t
 
 GYRE_API int gyre_print_language(const struct gyre_sink *out)
 {
+    if (!out)
+        return GYRE_E_ARG;
     struct gy_sink sink = gy_sink_of(out);
     gy_layer_help(&sink);
     return sink.failed ? GYRE_E_IO : GYRE_OK;
@@ -26,6 +30,8 @@ GYRE_API int gyre_print_language(const struct gyre_sink *out)
 
 GYRE_API int gyre_print_knobs(const struct gyre_sink *out)
 {
+    if (!out)
+        return GYRE_E_ARG;
     struct gy_sink sink = gy_sink_of(out);
     gy_knob_print(&sink);
     return sink.failed ? GYRE_E_IO : GYRE_OK;

@@ -119,6 +119,7 @@ static int trace_in_turn(struct gyre_net *net, const char *path)
 
 GYRE_API int gyre_write_trace(struct gyre_net *net, const char *path)
 {
+    GY_TRY(gy_net_given(net, path, "gyre_write_trace: path"));
     char own[4096];
     struct gyre_job *job = net->config.job;
     if (!net->trace.events)

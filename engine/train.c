@@ -35,6 +35,8 @@ struct train_run {
 
 GYRE_API void gyre_train_config_default(struct gyre_train_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->epochs = 1;
@@ -612,9 +614,10 @@ static void train_rescue(struct train_run *run)
 
 GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *config)
 {
+    GY_TRY(gy_net_given(net, config, "gyre_train: config"));
     struct train_run run = { .net = net };
     gyre_train_config_default(&run.config);
-    GY_TRY(gy_config_take(&run.config, sizeof run.config, config, config->size, offsetof(struct gyre_train_config, epochs),
+    GY_TRY(gy_config_take(&run.config, sizeof run.config, config, offsetof(struct gyre_train_config, epochs),
                           "train config", &net->error));
     int status = train_open(&run);
     if (status == GY_OK) {

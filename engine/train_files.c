@@ -158,6 +158,8 @@ static int trainf_find(const char *folder, char *path, size_t room, struct gy_er
 
 GYRE_API int gyre_find_checkpoint(const char *folder, char *path, size_t room, struct gyre_error *error)
 {
+    GY_TRY(gy_given(folder, "gyre_find_checkpoint: folder", error));
+    GY_TRY(gy_given(path, "gyre_find_checkpoint: path", error));
     struct gy_error err = { 0 };
     const int status = trainf_find(folder, path, room, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);

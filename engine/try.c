@@ -10,6 +10,8 @@
 
 GYRE_API void gyre_try_config_default(struct gyre_try_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->runs = 5;
@@ -21,6 +23,9 @@ GYRE_API void gyre_try_config_default(struct gyre_try_config *config)
 GYRE_API int gyre_print_try(const struct gyre_config *config, const struct gyre_try_config *what, const struct gyre_sink *sink,
                             struct gyre_error *error)
 {
+    GY_TRY(gy_given(config, "gyre_print_try: config", error));
+    GY_TRY(gy_given(what, "gyre_print_try: what", error));
+    GY_TRY(gy_given(sink, "gyre_print_try: sink", error));
     struct gy_error err = { 0 };
     (void)config, (void)what, (void)sink;
     GY_FAIL(&err, GY_E_UNSUPPORTED, "this build has no CUDA");
@@ -289,16 +294,20 @@ static int try_main(struct try_run *r, const struct gyre_config *config)
 GYRE_API int gyre_print_try(const struct gyre_config *config, const struct gyre_try_config *what, const struct gyre_sink *sink,
                             struct gyre_error *error)
 {
+    GY_TRY(gy_given(config, "gyre_print_try: config", error));
+    GY_TRY(gy_given(what, "gyre_print_try: what", error));
+    GY_TRY(gy_given(sink, "gyre_print_try: sink", error));
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_error err = { 0 };
     struct try_run *const r = gy_alloc_take(&alloc, 1, sizeof *r);
     int status = r ? GY_OK : GY_NOMEM(&err, "a kernel to try", sizeof *r);
     if (r) {
         gyre_try_config_default(&r->config);
-        memcpy(&r->config, what, what->size < sizeof r->config ? what->size : sizeof r->config);
         r->sink = gy_sink_of(sink);
         r->err = &err;
-        status = try_main(r, config);
+        status = gy_config_take(&r->config, sizeof r->config, what, sizeof r->config.size, "try config", &err);
+        if (status == GY_OK)
+            status = try_main(r, config);
         gy_alloc_free(&alloc, r, sizeof *r);
     }
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);

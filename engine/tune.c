@@ -42,6 +42,8 @@ struct tune_race {
 
 GYRE_API void gyre_tune_config_default(struct gyre_tune_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->runs = 5;
@@ -393,6 +395,7 @@ static int tune_run(struct tune *t, const struct gyre_tune_config *config)
 
 GYRE_API int gyre_print_tune(struct gyre_net *net, const struct gyre_tune_config *config, const struct gyre_sink *out)
 {
+    GY_TRY(gy_net_given(net, out, "gyre_print_tune: sink"));
     struct gyre_tune_config usual;
     struct tune t = { .net = net, .sink = gy_sink_of(out) };
     gyre_tune_config_default(&usual);

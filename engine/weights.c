@@ -75,10 +75,12 @@ GY_INT int gy_param_write_row(struct gyre_net *net, int param, int region, int32
     return gy_net_checked(net, status, "sending a tensor");
 }
 
-GYRE_API int gyre_tensor_count(const struct gyre_net *net) { return net->graph.param_count; }
+GYRE_API int gyre_tensor_count(const struct gyre_net *net) { return net ? net->graph.param_count : 0; }
 
 GYRE_API int gyre_tensor_at(const struct gyre_net *net, int index, struct gyre_tensor_info *info)
 {
+    if (!net || !info)
+        return GYRE_E_ARG;
     if (index < 0 || index >= net->graph.param_count)
         return GYRE_E_ARG;
     const struct gy_param *p = &net->graph.params[index];
@@ -131,6 +133,8 @@ static float weights_scale(const struct gyre_net *net, int region)
 
 GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *values, int64_t count)
 {
+    GY_TRY(gy_net_given(net, name, "gyre_get_tensor: name"));
+    GY_TRY(gy_net_given(net, values, "gyre_get_tensor: values"));
     int param, region;
     GY_TRY(weights_find(net, name, count, &param, &region));
     const int64_t row = gy_param_row_count(&net->graph.params[param]);
@@ -144,6 +148,8 @@ GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *valu
 
 GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float *values, int64_t count)
 {
+    GY_TRY(gy_net_given(net, name, "gyre_set_tensor: name"));
+    GY_TRY(gy_net_given(net, values, "gyre_set_tensor: values"));
     int param, region;
     GY_TRY(weights_find(net, name, count, &param, &region));
     const int64_t row = gy_param_row_count(&net->graph.params[param]);

@@ -28,6 +28,8 @@ struct why_run {
 
 GYRE_API void gyre_why_config_default(struct gyre_why_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->augment = (struct gyre_augment){ .scale_min = 0.08f, .scale_max = 1, .ratio_min = 0.75f, .ratio_max = 1.3333f };
@@ -538,6 +540,7 @@ static int why_measure(struct why_run *run)
 
 GYRE_API int gyre_print_why(struct gyre_net *net, const struct gyre_why_config *config, const struct gyre_sink *out)
 {
+    GY_TRY(gy_net_given(net, out, "gyre_print_why: sink"));
     struct why_run run = { .why.net = net };
     struct gy_sink sink = gy_sink_of(out);
     GY_TRY(gy_net_ready(net, "gyre_print_why", 1));
@@ -545,7 +548,7 @@ GYRE_API int gyre_print_why(struct gyre_net *net, const struct gyre_why_config *
     GY_TRY(gy_parallel_alone(net, "gyre_print_why"));
     gyre_why_config_default(&run.config);
     if (config)
-        GY_TRY(gy_config_take(&run.config, sizeof run.config, config, config->size, sizeof(size_t), "why config", &net->error));
+        GY_TRY(gy_config_take(&run.config, sizeof run.config, config, sizeof(size_t), "why config", &net->error));
     if (run.config.steps < 1 || run.config.steps > WHY_STEPS_MOST)
         return gy_net_fail(net, GY_E_ARG, "steps is %d; it must be in 1 .. %d", run.config.steps, WHY_STEPS_MOST);
     for (int p = GY_FORWARD; p <= GY_UPDATE; p++)

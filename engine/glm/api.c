@@ -7,6 +7,8 @@
 
 GYRE_API void gyre_glm_data_default(struct gyre_glm_data *data)
 {
+    if (!data)
+        return;
     memset(data, 0, sizeof *data);
     data->size = sizeof *data;
     data->header = -1;
@@ -18,7 +20,7 @@ GY_INT int gy_glm_data_take(struct gyre_glm_data *out, const struct gyre_glm_dat
     gyre_glm_data_default(out);
     if (!in)
         return GY_FAIL(err, GY_E_ARG, "%s are missing", name);
-    GY_TRY(gy_config_take(out, sizeof *out, in, in->size, offsetof(struct gyre_glm_data, zero_based), name, err));
+    GY_TRY(gy_config_take(out, sizeof *out, in, offsetof(struct gyre_glm_data, zero_based), name, err));
     if (out->hash_bits < 0 || out->hash_bits > 31)
         return GY_FAIL(err, GY_E_ARG, "%s: hash_bits is %d; it must be in 0 .. 31", name, out->hash_bits);
     return GY_OK;
@@ -34,6 +36,8 @@ static int glm_is_onnx(const char *path)
 
 GYRE_API int gyre_glm_save(const struct gyre_glm *model, const char *path, struct gyre_error *error)
 {
+    GY_TRY(gy_given(model, "gyre_glm_save: model", error));
+    GY_TRY(gy_given(path, "gyre_glm_save: path", error));
     struct gy_error err = { 0 };
     const int status = glm_is_onnx(path) ? gy_glm_model_onnx(model, path, &err) : gy_glm_model_write(model, path, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
@@ -41,6 +45,8 @@ GYRE_API int gyre_glm_save(const struct gyre_glm *model, const char *path, struc
 
 GYRE_API int gyre_glm_load(struct gyre_glm **model, const char *path, struct gyre_error *error)
 {
+    GY_TRY(gy_given(model, "gyre_glm_load: model", error));
+    GY_TRY(gy_given(path, "gyre_glm_load: path", error));
     struct gy_error err = { 0 };
     const struct gy_alloc alloc = gy_alloc_default();
     return gy_glm_model_read(model, path, &alloc, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
@@ -50,6 +56,8 @@ GYRE_API int gyre_glm_load(struct gyre_glm **model, const char *path, struct gyr
 
 GYRE_API void gyre_glm_predict_default(struct gyre_glm_predict_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
 }
@@ -69,7 +77,7 @@ static int glm_scoring_open(struct glm_scoring *s, const struct gyre_glm_predict
     struct gyre_glm_data d;
     const struct gyre_glm *m = s->model;
     gyre_glm_predict_default(&s->c);
-    GY_TRY(gy_config_take(&s->c, sizeof s->c, config, config->size, offsetof(struct gyre_glm_predict_config, threads), "predict config", err));
+    GY_TRY(gy_config_take(&s->c, sizeof s->c, config, offsetof(struct gyre_glm_predict_config, threads), "predict config", err));
     if (s->c.threads < 0 || s->c.threads > 4096)
         return GY_FAIL(err, GY_E_ARG, "threads is %d; it must be in 0 .. 4096", s->c.threads);
     GY_TRY(gy_glm_data_take(&d, s->c.data, "rows", err));
@@ -138,6 +146,8 @@ static int glm_scoring_run(struct glm_scoring *s, struct gyre_glm_metrics *metri
 GYRE_API int gyre_glm_predict(const struct gyre_glm *model, const struct gyre_glm_predict_config *config, struct gyre_glm_metrics *metrics,
                               struct gyre_error *error)
 {
+    GY_TRY(gy_given(model, "gyre_glm_predict: model", error));
+    GY_TRY(gy_given(config, "gyre_glm_predict: config", error));
     struct gy_error err = { 0 };
     struct glm_scoring s = { .model = model };
     int status = glm_scoring_open(&s, config, &err);
@@ -151,6 +161,8 @@ GYRE_API int gyre_glm_predict(const struct gyre_glm *model, const struct gyre_gl
 
 GYRE_API void gyre_glm_convert_default(struct gyre_glm_convert_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
 }
@@ -183,7 +195,7 @@ static int glm_convert(const struct gyre_glm_convert_config *config, int json, c
     struct gy_convert_report report = { 0 };
     struct gy_pool *pool;
     gyre_glm_convert_default(&c);
-    GY_TRY(gy_config_take(&c, sizeof c, config, config->size, offsetof(struct gyre_glm_convert_config, append), "convert config", err));
+    GY_TRY(gy_config_take(&c, sizeof c, config, offsetof(struct gyre_glm_convert_config, append), "convert config", err));
     GY_TRY(gy_glm_data_take(&d, c.from, "files to convert", err));
     if (!d.files || d.file_count < 1 || !c.to)
         return GY_FAIL(err, GY_E_ARG, "conversion needs files and a file to write");
@@ -205,6 +217,7 @@ static int glm_convert(const struct gyre_glm_convert_config *config, int json, c
 
 GYRE_API int gyre_glm_convert(const struct gyre_glm_convert_config *config, int json, const struct gyre_sink *text, struct gyre_error *error)
 {
+    GY_TRY(gy_given(config, "gyre_glm_convert: config", error));
     struct gy_error err = { 0 };
     return glm_convert(config, json, text, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }

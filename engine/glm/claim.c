@@ -11,6 +11,8 @@
 
 GYRE_API void gyre_glm_verify_default(struct gyre_glm_verify_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->l1 = config->l2 = -1;
@@ -44,7 +46,7 @@ static int glm_verify_open(struct glm_verify *v, const struct gyre_glm_verify_co
 {
     const struct gyre_glm *m = v->model;
     gyre_glm_verify_default(&v->c);
-    GY_TRY(gy_config_take(&v->c, sizeof v->c, config, config->size, offsetof(struct gyre_glm_verify_config, threads), "verify config", err));
+    GY_TRY(gy_config_take(&v->c, sizeof v->c, config, offsetof(struct gyre_glm_verify_config, threads), "verify config", err));
     v->info = m->info;
     v->info.l1 = v->c.l1 >= 0 ? v->c.l1 : v->info.l1;
     v->info.l2 = v->c.l2 >= 0 ? v->c.l2 : v->info.l2;
@@ -163,6 +165,9 @@ static int glm_verify_part(struct glm_verify *v, int k, struct gyre_glm_verdict 
 GYRE_API int gyre_glm_verify(const struct gyre_glm *model, const struct gyre_glm_verify_config *config, struct gyre_glm_verdict *verdict,
                              struct gyre_error *error)
 {
+    GY_TRY(gy_given(model, "gyre_glm_verify: model", error));
+    GY_TRY(gy_given(config, "gyre_glm_verify: config", error));
+    GY_TRY(gy_given(verdict, "gyre_glm_verify: verdict", error));
     struct gy_error err = { 0 };
     struct glm_verify v = { .model = model };
     int status = glm_verify_open(&v, config, &err);

@@ -308,6 +308,8 @@ static void gen_close(struct gen *g)
 
 GYRE_API void gyre_glm_generate_default(struct gyre_glm_generate_config *config)
 {
+    if (!config)
+        return;
     *config = (struct gyre_glm_generate_config){ .size = sizeof *config, .rows = 1000000, .features = 1000000, .zipf = 1.1, .rate = 0.256, .scale = 1.1,
                                                  .seed = 1 };
 }
@@ -343,11 +345,12 @@ static int gen_run(struct gen *g, struct gyre_glm_generated *out, struct gy_erro
 
 GYRE_API int gyre_glm_generate(const struct gyre_glm_generate_config *config, struct gyre_glm_generated *out, struct gyre_error *error)
 {
+    GY_TRY(gy_given(config, "gyre_glm_generate: config", error));
     struct gen g = { .alloc = gy_alloc_default() };
     struct gyre_glm_generated made = { 0 };
     struct gy_error err = { 0 };
     gyre_glm_generate_default(&g.c);
-    int status = gy_config_take(&g.c, sizeof g.c, config, config->size, offsetof(struct gyre_glm_generate_config, rows), "generate config", &err);
+    int status = gy_config_take(&g.c, sizeof g.c, config, offsetof(struct gyre_glm_generate_config, rows), "generate config", &err);
     if (status == GY_OK)
         status = gen_check(&g.c, &err);
     if (status == GY_OK)

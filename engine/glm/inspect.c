@@ -143,6 +143,8 @@ static int inspect_is_model(const char *path)
 
 GYRE_API int gyre_glm_print_inspect(const char *path, const struct gyre_glm_data *how, int json, const struct gyre_sink *text, struct gyre_error *error)
 {
+    GY_TRY(gy_given(path, "gyre_glm_print_inspect: path", error));
+    GY_TRY(gy_given(text, "gyre_glm_print_inspect: text", error));
     struct gy_error err = { 0 };
     struct gy_sink sink = gy_sink_of(text);
     struct gyre_glm_data data;

@@ -65,10 +65,16 @@ GYRE_API void gyre_glm_close(struct gyre_glm *m)
     gy_alloc_free(&alloc, m, sizeof *m);
 }
 
-GYRE_API void gyre_glm_get_info(const struct gyre_glm *model, struct gyre_glm_info *info) { *info = model->info; }
+GYRE_API void gyre_glm_get_info(const struct gyre_glm *model, struct gyre_glm_info *info)
+{
+    if (model && info)
+        *info = model->info;
+}
 
 GYRE_API int gyre_glm_get_part(const struct gyre_glm *model, int index, struct gyre_glm_part *part)
 {
+    if (!model || !part)
+        return GYRE_E_ARG;
     if (index < 0 || index >= model->info.models)
         return GYRE_E_ARG;
     *part = model->part[index];

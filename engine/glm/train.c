@@ -22,6 +22,8 @@ GY_STATIC_ASSERT((int)GYRE_GLM_SQUARED_HINGE == (int)GY_GLM_SQUARED_HINGE, glm_l
 
 GYRE_API void gyre_glm_config_default(struct gyre_glm_config *config)
 {
+    if (!config)
+        return;
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->l2 = 1;
@@ -49,6 +51,8 @@ static int glm_train_check(const struct gyre_glm_config *c, struct gy_error *err
     for (size_t i = 0; i < GY_COUNT(rows); i++)
         if (!(rows[i].value >= rows[i].lo && rows[i].value <= rows[i].hi))
             return GY_FAIL(err, GY_E_ARG, "glm config: %s is %g; it must be in %g .. %g", rows[i].name, rows[i].value, rows[i].lo, rows[i].hi);
+    if (c->weights > 0 && (!c->weight_label || !c->weight_factor))
+        return GY_FAIL(err, GY_E_ARG, "glm config: %d weights, but weight_label or weight_factor is NULL", c->weights);
     for (int i = 0; i < c->weights; i++)
         if (!(c->weight_factor[i] > 0 && c->weight_factor[i] < 1e30f))
             return GY_FAIL(err, GY_E_ARG, "glm config: label %g weighs %g; weights are above 0", (double)c->weight_label[i], (double)c->weight_factor[i]);
@@ -455,7 +459,7 @@ static int glm_train(struct gyre_glm **out, const struct gyre_glm_config *config
     struct glm_train t = { .began = gy_clock_ns() };
     struct gyre_glm_report r = { 0 };
     gyre_glm_config_default(&t.c);
-    GY_TRY(gy_config_take(&t.c, sizeof t.c, config, config->size, offsetof(struct gyre_glm_config, loss), "glm config", err));
+    GY_TRY(gy_config_take(&t.c, sizeof t.c, config, offsetof(struct gyre_glm_config, loss), "glm config", err));
     GY_TRY(glm_train_check(&t.c, err));
     GY_TRY(gy_config_seal(&t.c.memory, &t.alloc, err));
     const int status = glm_train_run(&t, &r, err);
@@ -474,6 +478,8 @@ static int glm_train(struct gyre_glm **out, const struct gyre_glm_config *config
 
 GYRE_API int gyre_glm_train(struct gyre_glm **model, const struct gyre_glm_config *config, struct gyre_glm_report *report, struct gyre_error *error)
 {
+    GY_TRY(gy_given(model, "gyre_glm_train: model", error));
+    GY_TRY(gy_given(config, "gyre_glm_train: config", error));
     struct gy_error err = { 0 };
     return glm_train(model, config, report, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
