@@ -135,7 +135,10 @@ static int glmk_take(const struct gy_st_file *file, const char *path, const char
         return GY_FAIL(err, GY_E_MISMATCH, "%.300s: tensor '%s' %s; it must have %" PRId64 " numbers", path, name, t ? "has another shape" : "is missing", all);
     for (int64_t done = 0; done < count; done += GLMK_PIECE) {
         const int64_t some = gy_min64(GLMK_PIECE, count - done);
-        GY_TRY(gy_st_read_f32(t, from + done, some, to + done, err));
+        struct gy_error why = { 0 };
+        const int status = gy_st_read_f32(t, from + done, some, to + done, &why);
+        if (status != GY_OK)
+            return GY_FAIL(err, status, "%.200s: %.240s", path, why.text);
         for (int64_t i = done; i < done + some; i++)
             if (!isfinite(to[i]))
                 return GY_FAIL(err, GY_E_MISMATCH, "%.300s: tensor '%s' holds %g at element %" PRId64, path, name, (double)to[i], from + i);
