@@ -9,8 +9,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 /* Every line of the file but its first is one of the input, in the same order. */
 static void fuzz_kept(const char *text, const uint8_t *bytes, size_t count)
 {
-    const char *line = strchr(text, '\n') + 1;
+    const char *line = text + strcspn(text, "\n");
     size_t at = 0;
+    FUZZ_REQUIRE(*line++ == '\n');
     while (*line) {
         const size_t length = strcspn(line, "\n") + 1;
         while (at + length <= count && memcmp(bytes + at, line, length) != 0)
