@@ -14,6 +14,7 @@
 #include "../net/exec.h"
 #include "../net/socket.h"
 #include "../net/tcp.h"
+#include "../net/tcp_call.h"
 #include "t.h"
 
 #define TF_MOST 70001
@@ -24,7 +25,7 @@
 
 enum tf_way { TF_UP /* from rank 1 */, TF_DOWN, TF_WAYS };
 /* What both ends say before there are lines: tcp_call.h. */
-static const size_t tf_hello[TF_WAYS] = {48 + 32, 32 + 32};
+static const size_t tf_hello[TF_WAYS] = {sizeof(struct gy_net_call_hello) + GY_NET_MAC_BYTES, GY_NET_CALL_NONCE + 2 * GY_NET_MAC_BYTES};
 
 enum tf_harm { TF_NONE, TF_HEAD, TF_BYTES, TF_END, TF_OUT, TF_TWICE, TF_SWAP, TF_HELLO, TF_HARMS };
 static const char *const tf_harms[] = {"nothing", "a byte of a head", "a byte of a body", "a byte of an end", "a message left out",
@@ -108,6 +109,8 @@ static int tf_units(struct tf_world *w, struct tf_lane *lane, enum tf_way way, i
         memcpy(&kind, lane->room + at, sizeof(kind));
         memcpy(&value, lane->room + at + 8, sizeof(value));
         const size_t bytes = kind == 1 ? (size_t)value + 2 * TF_LINE : TF_LINE;
+        if (value > TF_ROOM)
+            return -1; /* none of ours */
         if (lane->there - at < bytes)
             break;
         status = tf_pass(w, lane, way, lane->room + at, bytes, to);
