@@ -51,7 +51,8 @@ static uint32_t boot_word(uint32_t v)
     return v;
 }
 
-static const char boot_session[] = "control, session";
+/* What the job's key is used for, beside what tcp_call.c does. */
+static const char boot_session[] = "control, session", boot_field[] = "control, field", boot_secret[] = "control, secret";
 
 /* ---- a rank ---- */
 
@@ -314,9 +315,9 @@ GY_INT int gy_net_boot_compare(struct gy_net_boot *boot, const struct gy_net_fie
     const int ranks = boot->config.place.ranks;
     for (int f = 0; f < count; f++) {
         unsigned char own[BOOT_FIELD] = {0};
-        const struct gy_net_part part = {fields[f].value, strlen(fields[f].value)};
+        const struct gy_net_part parts[] = {{boot_field, sizeof(boot_field)}, {fields[f].value, strlen(fields[f].value)}};
         snprintf((char *)own, 64, "%s", fields[f].value);
-        gy_net_hmac(boot->config.key, &part, 1, own + 64);
+        gy_net_hmac(boot->config.key, parts, GY_COUNT(parts), own + 64);
         GY_TRY(gy_net_boot_gather(boot, own, sizeof(own), boot->room, err));
         for (int r = 1; r < ranks; r++) {
             const unsigned char *other = boot->room + (size_t)r * sizeof(own);
@@ -325,6 +326,19 @@ GY_INT int gy_net_boot_compare(struct gy_net_boot *boot, const struct gy_net_fie
                                (const char *)boot->room, r, (const char *)other);
         }
     }
+    return GY_OK;
+}
+
+/* A key of a file is that of many starts: what is mixed with random bytes of all ranks is of this one. */
+GY_INT int gy_net_boot_secret(struct gy_net_boot *boot, const char *purpose, unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err)
+{
+    const uint32_t epoch = boot_word(boot->config.epoch);
+    unsigned char own[GY_NET_KEY_BYTES];
+    GY_TRY(gy_net_random(own, sizeof(own), err));
+    GY_TRY(gy_net_boot_gather(boot, own, sizeof(own), boot->room, err));
+    const struct gy_net_part parts[] = {{boot_secret, sizeof(boot_secret)}, {purpose, strlen(purpose) + 1}, {&epoch, sizeof(epoch)},
+                                        {boot->room, (size_t)boot->config.place.ranks * sizeof(own)}};
+    gy_net_hmac(boot->config.key, parts, GY_COUNT(parts), key);
     return GY_OK;
 }
 
@@ -403,13 +417,6 @@ GY_INT int gy_net_boot_send(struct gy_net_boot *boot, int rank, const void *byte
 GY_INT int gy_net_boot_take(struct gy_net_boot *boot, int rank, void *bytes, size_t count, int64_t deadline, struct gy_error *err)
 {
     return boot_take(boot_link_of(boot, rank), boot->config.place.rank == 0, bytes, count, deadline, err);
-}
-
-GY_INT void gy_net_boot_secret(const struct gy_net_boot *boot, const char *purpose, unsigned char key[GY_NET_KEY_BYTES])
-{
-    const uint32_t epoch = boot_word(boot->config.epoch);
-    const struct gy_net_part parts[] = {{purpose, strlen(purpose)}, {&epoch, sizeof(epoch)}};
-    gy_net_hmac(boot->config.key, parts, GY_COUNT(parts), key);
 }
 
 GY_INT void gy_net_boot_drop(struct gy_net_boot *boot, int rank)

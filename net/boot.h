@@ -40,13 +40,13 @@ struct gy_net_field {
     const char *name, *value;
 };
 GY_INT int gy_net_boot_compare(struct gy_net_boot *boot, const struct gy_net_field *fields, int count, struct gy_error *err);
+/* A collective: a key for a purpose, the same on all ranks and of this start of the job alone. */
+GY_INT int gy_net_boot_secret(struct gy_net_boot *boot, const char *purpose, unsigned char key[GY_NET_KEY_BYTES], struct gy_error *err);
 /* The connection to a rank (rank 0: to any; others: to 0), for heartbeats; -1: none. */
 GY_INT int gy_net_boot_socket(const struct gy_net_boot *boot, int rank);
 /* One frame over it, the same number of bytes at both ends. GY_E_PEER: closed, late, or not of this job. */
 GY_INT int gy_net_boot_send(struct gy_net_boot *boot, int rank, const void *bytes, size_t count, int64_t deadline, struct gy_error *err);
 GY_INT int gy_net_boot_take(struct gy_net_boot *boot, int rank, void *bytes, size_t count, int64_t deadline, struct gy_error *err);
-/* A key of this start of the job for another purpose, the same on all ranks. */
-GY_INT void gy_net_boot_secret(const struct gy_net_boot *boot, const char *purpose, unsigned char key[GY_NET_KEY_BYTES]);
 GY_INT void gy_net_boot_drop(struct gy_net_boot *boot, int rank); /* ends it */
 
 #endif

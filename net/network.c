@@ -12,8 +12,15 @@ struct gy_net_network {
     struct gy_net_ucx *ucx; /* one of both */
     struct gy_net_tcp *tcp;
     enum gy_net_code_kind code;
+    unsigned char key[GY_NET_KEY_BYTES]; /* of this start, from which each use has its own */
     struct gy_net_sealed *sealed; /* on ucx */
 };
+
+static void network_key(const struct gy_net_network *n, const char *use, unsigned char key[GY_NET_KEY_BYTES])
+{
+    const struct gy_net_part part = {use, strlen(use) + 1};
+    gy_net_hmac(n->key, &part, 1, key);
+}
 
 /* ---- UCX ---- */
 
@@ -21,7 +28,7 @@ static int network_ucx_open_by(struct gy_net_network *n, const char *transports,
 {
     struct gy_net_ucx_config config = {.rank = n->config.rank, .ranks = n->config.ranks, .transports = transports};
     unsigned char key[GY_NET_KEY_BYTES];
-    gy_net_boot_secret(n->config.boot, "ucx, tags", key);
+    network_key(n, "ucx, tags", key);
     memcpy(&config.secret, key, sizeof(config.secret));
     return gy_net_ucx_open(&n->ucx, &config, &n->alloc, err);
 }
@@ -36,7 +43,7 @@ static int network_ucx_seal(struct gy_net_network *n, struct gy_net_end *out, st
 {
     struct gy_net_sealed_config config = {.code = n->code};
     gy_net_ucx_end(n->ucx, &config.inner);
-    gy_net_boot_secret(n->config.boot, "ucx, messages", config.key);
+    network_key(n, "ucx, messages", config.key);
     GY_TRY(gy_net_sealed_open(&n->sealed, &config, &n->alloc, err));
     gy_net_sealed_end(n->sealed, out);
     return GY_OK;
@@ -92,7 +99,7 @@ static int network_tcp_open(struct gy_net_network *n, struct gy_error *err)
         config.own = all[0];
     gy_alloc_free(&n->alloc, all, (size_t)config.ranks * sizeof(*all));
     GY_TRY(status);
-    gy_net_boot_secret(n->config.boot, "data", config.key);
+    network_key(n, "data", config.key);
     return gy_net_tcp_open(&n->tcp, &config, &n->alloc, err);
 }
 
@@ -142,6 +149,7 @@ static int network_start(struct gy_net_network *n, struct gy_error *err)
                                           {"the code of messages (GYRE_NET_CODE)", n->config.code != NULL ? n->config.code : ""}};
     GY_TRY(gy_net_boot_compare(n->config.boot, fields, GY_COUNT(fields), err));
     GY_TRY(gy_net_code_parse(n->config.code, &n->code, err));
+    GY_TRY(gy_net_boot_secret(n->config.boot, "network", n->key, err));
     while (name[0] != 0 && way < NETWORK_WAYS && strcmp(name, network_ways[way].name) != 0)
         way++;
     if (way == NETWORK_WAYS)

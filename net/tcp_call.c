@@ -10,7 +10,7 @@ static const struct {
     const char *called, *caller, *taken;
 } call_kinds[] = {
     [GY_NET_CALL_DATA] = {{'G', 'Y', 'R', 'D'}, 4, "data, called", "data, caller", "data, taken"},
-    [GY_NET_CALL_CONTROL] = {{'G', 'Y', 'R', 'E'}, 3, "control, called", "control, caller", "control, taken"},
+    [GY_NET_CALL_CONTROL] = {{'G', 'Y', 'R', 'E'}, 4, "control, called", "control, caller", "control, taken"},
 };
 
 GY_INT void gy_net_call_key(const struct gy_net_call *call, const struct gy_net_call_self *self, const char *purpose, unsigned char key[GY_NET_KEY_BYTES])

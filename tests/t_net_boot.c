@@ -122,6 +122,22 @@ struct boot_world {
 };
 enum boot_kind { BOOT_RIGHT, BOOT_FIELD, BOOT_KEY, BOOT_EPOCH, BOOT_DEATH, BOOT_EARLY };
 
+/* The ranks of one start have one secret; no other start or purpose has it. Returns whether the ranks' are equal. */
+static int boot_secrets(struct gy_net_boot *boot, int ranks)
+{
+    struct gy_error err = {0};
+    unsigned char key[3][GY_NET_KEY_BYTES], all[16][GY_NET_KEY_BYTES];
+    static const char *const purposes[] = {"a purpose", "a purpose", "another purpose"};
+    int right = 1;
+    for (int k = 0; k < 3 && right; k++) {
+        right = gy_net_boot_secret(boot, purposes[k], key[k], &err) == GY_OK && gy_net_boot_gather(boot, key[k], sizeof(key[k]), all, &err) == GY_OK;
+        for (int r = 0; r < ranks; r++)
+            right = right && memcmp(all[r], key[k], sizeof(key[k])) == 0;
+    }
+    const int apart = memcmp(key[0], key[1], sizeof(key[0])) != 0 && memcmp(key[1], key[2], sizeof(key[0])) != 0;
+    return right && apart;
+}
+
 static int boot_talk(struct gy_net_boot *boot, int rank, int ranks, int kind)
 {
     struct gy_error err = {0};
@@ -134,6 +150,7 @@ static int boot_talk(struct gy_net_boot *boot, int rank, int ranks, int kind)
     }
     const struct gy_net_field fields[] = {{"version", "1.2"}, {"seed", kind == BOOT_FIELD && rank == 2 ? "8" : "7"}};
     const int status = gy_net_boot_compare(boot, fields, 2, &err);
+    right &= boot_secrets(boot, ranks);
     if (kind != BOOT_FIELD)
         return right && status == GY_OK;
     return right && status == GY_E_MISMATCH && strstr(err.text, "seed") != NULL && strstr(err.text, "rank 2") != NULL;

@@ -222,14 +222,14 @@ static int ucx_open_world(struct ucx_world *w, struct gy_error *err)
     unsigned char own[GY_NET_UCX_ADDRESS], all[8 * GY_NET_UCX_ADDRESS];
     w->alloc = gy_alloc_default();
     GY_TRY(gy_net_boot_open(&w->boot, &w->config, &w->alloc, err));
-    gy_net_boot_secret(w->boot, "ucx, tags", seal.key);
+    GY_TRY(gy_net_boot_secret(w->boot, "ucx, tags", seal.key, err));
     memcpy(&config.secret, seal.key, sizeof(config.secret));
     GY_TRY(gy_net_ucx_open(&w->ucx, &config, &w->alloc, err));
     gy_net_ucx_address(w->ucx, own);
     GY_TRY(gy_net_boot_gather(w->boot, own, sizeof(own), all, err));
     GY_TRY(gy_net_ucx_connect(w->ucx, all, err));
     gy_net_ucx_end(w->ucx, &seal.inner);
-    gy_net_boot_secret(w->boot, "ucx, messages", seal.key);
+    GY_TRY(gy_net_boot_secret(w->boot, "ucx, messages", seal.key, err));
     GY_TRY(gy_net_sealed_open(&w->sealed, &seal, &w->alloc, err));
     gy_net_sealed_end(w->sealed, &w->end);
     ucx_let_in(w, all, config.secret);
