@@ -25,6 +25,7 @@
 #include "tags.h"
 
 #define STREAM_WINDOW ((uint64_t)8 << 20)
+#define STREAM_MESSAGE ((uint64_t)1024)    /* of the window, for each message besides its bytes: 8192 without any fill it */
 #define STREAM_STASH 4096                  /* what is read beyond the present message: heads, and whole small messages */
 #define STREAM_SEGMENT ((size_t)1 << 20)   /* written before it is looked for what came */
 #define STREAM_STRIP ((size_t)1 << 17)     /* read before it is given to who takes a message while it comes: it is still in a cache then */
@@ -121,11 +122,14 @@ static void stream_lose(struct gy_net_stream *s, struct stream_list *list)
     }
 }
 
+/* What a message takes of the window. */
+static uint64_t stream_weight(uint64_t bytes) { return bytes + STREAM_MESSAGE; }
+
 static void stream_free_early(struct gy_net_stream *s, struct stream_early **at)
 {
     struct stream_early *const early = *at;
     *at = early->next;
-    s->early_bytes -= early->bytes;
+    s->early_bytes -= stream_weight(early->bytes);
     gy_alloc_free(&s->alloc, early, sizeof(*early) + early->bytes);
 }
 
@@ -209,7 +213,7 @@ static struct gy_net_request *stream_next_send(struct gy_net_stream *s)
     int held = 0;
     for (struct gy_net_request *r = s->sends.first; r != NULL; r = r->next) {
         struct gy_net_tag *const tag = gy_net_tags_find(&s->tags, r->tag);
-        held = held || s->untaken + r->bytes > STREAM_WINDOW;
+        held = held || s->untaken + stream_weight(r->bytes) > STREAM_WINDOW;
         if (held && tag->wanted <= tag->sent)
             continue;
         tag->sent++;
@@ -229,7 +233,7 @@ static int stream_next(struct gy_net_stream *s)
         if (s->sending == NULL)
             return 0;
         s->out = (struct stream_line){.kind = STREAM_DATA, .tag = s->sending->tag, .value = s->sending->bytes};
-        s->untaken += s->sending->bytes;
+        s->untaken += stream_weight(s->sending->bytes);
     }
     gy_net_code_add(&s->out_code, &s->out, STREAM_SAYS);
     gy_net_code_close(&s->out_code, s->out.code);
@@ -318,12 +322,13 @@ static int stream_place(struct gy_net_stream *s)
         if (r->bytes != s->in.value)
             return -1;
         stream_remove(&s->receives, r);
-        s->came += r->bytes;
+        s->came += stream_weight(r->bytes);
         s->filling = r;
         s->to = r->buffer;
         return 1;
     }
-    if (s->in.value > STREAM_WINDOW - s->early_bytes) /* it was not asked for, and is beyond what may be sent so */
+    /* It was not asked for: no more than may be sent so. */
+    if (s->in.value > STREAM_WINDOW || stream_weight(s->in.value) > STREAM_WINDOW - s->early_bytes)
         return -1;
     s->looks += s->looked != s->tally->calls; /* in between, whoever has what came may ask for more */
     s->looked = s->tally->calls;
@@ -337,7 +342,7 @@ static int stream_place(struct gy_net_stream *s)
     while (*last != NULL)
         last = &(*last)->next;
     *last = s->aside = early;
-    s->early_bytes += early->bytes;
+    s->early_bytes += stream_weight(early->bytes);
     s->to = early->data;
     return 1;
 }
@@ -535,7 +540,7 @@ static int stream_take_early(struct gy_net_stream *s, struct gy_net_request *r)
     }
     const size_t there = early->whole ? early->bytes : s->in_done;
     tag->posted++;
-    s->came += early->bytes;
+    s->came += stream_weight(early->bytes);
     if (there > 0)
         memcpy(r->buffer, early->data, there);
     if (early->whole) {

@@ -2,7 +2,7 @@
 /* Alive, late and lost are told apart. Schedules at random, of a seed: two to four ranks, each a host of its own, sum over TCP; some are late, and at
  * one sum a victim is killed, stopped, left hanging by its own thread, leaves, or its data is cut off while its control goes on. An oracle says who
  * must be named, by all that are left with the same sentence, and when; where nobody is lost all sums must be right.
- *     t_liveness [--cases N] [--seed S]     at random; without words a few of each kind
+ *     t_liveness [--cases N] [--seed S]     at random, N of the kinds in turn; without words the first four
  *     t_liveness --late SECONDS             rank 0 comes so late to its first sum, its seconds beyond what anybody waits for a connection
  *     t_liveness --hang SECONDS             what a rank that hangs for ever costs a job that waits so long
  *     t_liveness --flood JOBS               strangers call the data ports of jobs as fast as they can
@@ -33,7 +33,7 @@
 #define TL_AT_ONCE 4 /* cases */
 #define TL_FILES 512
 
-enum tl_event { TL_NONE, TL_KILLED, TL_STOPPED, TL_HANGS, TL_HANGS_INSIDE, TL_LEAVES, TL_CUT, TL_CUT_PAIR, TL_EVENTS };
+enum tl_event { TL_NONE, TL_HANGS, TL_CUT, TL_CUT_PAIR, TL_KILLED, TL_STOPPED, TL_HANGS_INSIDE, TL_LEAVES, TL_EVENTS };
 static const struct tl_kind {
     const char *name, *words; /* in the sentence */
     double most;              /* seconds from the event until all have said it, but for those that wait */

@@ -23,6 +23,7 @@
 #define TT_MOST 140001
 #define TT_WAIT 120000000000LL /* all ranks may share one loaded core */
 #define TT_VICTIM 1
+#define TT_BUSY 4000000000LL
 
 /* In memory that threads and processes share. */
 struct tt_world {
@@ -509,6 +510,27 @@ static int tt_cancel(struct tt_rank *own, struct gy_error *err)
     return tt_break(own, 1, err);
 }
 
+/* Rank 0 asks for more than systems keep, then reads nothing for longer than a cut path stays unnoticed: its system still answers, so it is not cut off. */
+static int tt_busy(struct tt_rank *own, struct gy_error *err)
+{
+    const size_t bytes = (size_t)64 << 20;
+    unsigned char *room = calloc(1, bytes);
+    struct gy_net_request r = tt_request(own->rank == 1, 1 - own->rank, 2, room, bytes);
+    int status = room != NULL ? tt_post(own, &r, err) : GY_E_NOMEM;
+    const int64_t began = gy_clock_ns();
+    for (int k = 0; gy_clock_ns() < began + TT_BUSY && status == GY_OK; k++) {
+        if (own->rank == 1 || k < 10)
+            tt_progress(own, err);
+        if (r.state != GY_NET_PENDING || (own->rank == 1 && gy_net_tcp_cut(own->tcp) >= 0))
+            status = GY_FAIL(err, GY_E_BUG, "a rank that reads nothing: state %d, or it is called cut off", r.state);
+        tt_pause();
+    }
+    status = status == GY_OK ? tt_expect(tt_wait(own, &r), GY_NET_DONE, "after", err) : status;
+    status = status == GY_OK ? tt_farewell(own, err) : status;
+    free(room);
+    return status;
+}
+
 /* ---- strangers ---- */
 
 /* Says something else than a rank would, as `kind` tells; the connection stays open. */
@@ -565,13 +587,14 @@ struct tt_line {
 static const struct tt_mad {
     const char *what;
     struct tt_line head;
-    int times; /* so often, with as many bytes as the head says */
+    int times; /* so often, with as many bytes as the head says; then nothing more, but the connection stays open */
 } tt_mads[] = {
     {"an unknown frame", {99, 1, 1, {0}, {0}}, 0},
     {"a message beyond all memory", {1, 5, (uint64_t)1 << 60, {0}, {0}}, 0},
     {"more bytes than the receive has", {1, 1, 200, {0}, {0}}, 0},
     {"more taken than was sent", {2, 0, 5, {0}, {0}}, 0},
     {"more than the window, unasked", {1, 7, 1 << 20, {0}, {0}}, 12},
+    {"more messages of no bytes than anybody keeps", {1, 7, 0, {0}, {0}}, 9000},
 };
 static size_t tt_mad_now; /* set while there is one thread */
 
@@ -703,6 +726,7 @@ int main(void)
     tt_run(2, tt_leave, "a farewell");
     tt_run(2, tt_mismatch, "sizes that differ");
     tt_run(2, tt_cancel, "a cancelled receive");
+    tt_run(2, tt_busy, "a rank that reads nothing for a while");
     tt_run(3, tt_hostile, "strangers");
     for (tt_mad_now = 0; tt_mad_now < GY_COUNT(tt_mads); tt_mad_now++)
         tt_run(2, tt_mad, tt_mads[tt_mad_now].what);
