@@ -318,8 +318,11 @@ static int ckpt_load(struct gyre_net *net, struct ckpt_reader *r)
         gy_log_write(&net->log, GY_LOG_WARN, "%s: of the gradients that wait for their update it has those of rank 0; they stand for those of all %d ranks",
                      r->path, net->parallel.ranks);
     r->average = !train;
-    for (r->write = 0; r->write < 2; r->write++)
+    for (r->write = 0; r->write < 2; r->write++) {
+        net->torn = r->write ? GY_TORN_ALL : net->torn;
         GY_TRY(ckpt_each_all(net, train, train && c.pending > 0, ckpt_take, r));
+    }
+    net->torn = GY_TORN_NOT;
     net->updates = c.updates;
     net->micro = c.batches;
     net->pending = train ? (int)c.pending : 0;
@@ -385,7 +388,9 @@ static int ckpt_import(struct gyre_net *net, struct ckpt_reader *r)
     GY_TRY(ckpt_each_all(net, 0, 0, ckpt_take, r));
     GY_TRY(ckpt_left_over(net, r));
     r->write = 1;
+    net->torn = GY_TORN_WEIGHTS;
     GY_TRY(ckpt_each_all(net, 0, 0, ckpt_take, r));
+    net->torn = GY_TORN_NOT;
     const size_t bytes = net->plan.region_bytes[GY_AT_EMA];
     if (bytes == 0)
         return GY_OK;
@@ -393,9 +398,14 @@ static int ckpt_import(struct gyre_net *net, struct ckpt_reader *r)
     return gy_net_checked(net, status, "copying the averaged weights");
 }
 
-static int ckpt_open(struct gyre_net *net, const char *path, struct ckpt_reader *r,
+/* torn: what it makes whole. */
+static int ckpt_open(struct gyre_net *net, const char *path, struct ckpt_reader *r, int torn,
                      int (*read)(struct gyre_net *, struct ckpt_reader *))
 {
+    const int was = net->torn;
+    net->torn = was == torn ? GY_TORN_NOT : was;
+    GY_TRY(gy_net_ready(net, torn == GY_TORN_ALL ? "gyre_load" : "gyre_import", 0));
+    net->torn = was;
     GY_TRY(gy_st_open(&r->file, &net->alloc, path, &net->error));
     r->path = path;
     const int status = read(net, r);
@@ -407,16 +417,14 @@ GYRE_API int gyre_load(struct gyre_net *net, const char *path)
 {
     GY_TRY(gy_net_given(net, path, "gyre_load: path"));
     struct ckpt_reader r = { 0 };
-    GY_TRY(gy_net_ready(net, "gyre_load", 0));
-    return ckpt_open(net, path, &r, ckpt_load);
+    return ckpt_open(net, path, &r, GY_TORN_ALL, ckpt_load);
 }
 
 GYRE_API int gyre_import(struct gyre_net *net, const char *path, int partial, int *skipped)
 {
     GY_TRY(gy_net_given(net, path, "gyre_import: path"));
     struct ckpt_reader r = { .partial = partial };
-    GY_TRY(gy_net_ready(net, "gyre_import", 0));
-    GY_TRY(ckpt_open(net, path, &r, ckpt_import));
+    GY_TRY(ckpt_open(net, path, &r, GY_TORN_WEIGHTS, ckpt_import));
     if (skipped)
         *skipped = r.skipped;
     return GYRE_OK;

@@ -22,6 +22,9 @@ struct gy_scale {
     int64_t skipped; /* updates */
 };
 
+/* Of weights by gyre_import; of all by gyre_load. The same call makes it whole again. */
+enum gy_torn { GY_TORN_NOT, GY_TORN_WEIGHTS, GY_TORN_ALL };
+
 struct gyre_net {
     struct gyre_config config;      /* net, net_name, device and isa point into the arena */
     struct gy_alloc alloc;
@@ -57,6 +60,7 @@ struct gyre_net {
     void *shared;                   /* several ranks: the gradients, where all of them sum; taken from the job */
     size_t shared_bytes;
     int failed;                     /* GYRE_E_DEVICE or below: only close is allowed */
+    int torn;                       /* reading ended amid what was to be written into the net: enum gy_torn */
     int64_t refused;                /* allocations after open */
     struct gy_note notes[GY_NOTE_KEYS];
     int note_count;

@@ -293,7 +293,8 @@ GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float
  * absent. On several ranks only behind an update: with accumulate, GYRE_E_STATE in between. */
 GYRE_API int gyre_save(struct gyre_net *net, const char *path);
 /* Continues a checkpoint of the same net exactly: weights, optimiser, counters. Anything missing or not finite, other layers, and an input, mean or
- * std that is not the file's are GYRE_E_MISMATCH. With GYRE_INFER a dropout's rate and a loss's smoothing may be others. */
+ * std that is not the file's are GYRE_E_MISMATCH. With GYRE_INFER a dropout's rate and a loss's smoothing may be others. An error leaves the net as it
+ * was; but where all of the file was right and then it cannot be read again, every further call but gyre_load and gyre_close is GYRE_E_STATE. */
 GYRE_API int gyre_load(struct gyre_net *net, const char *path);
 /* Weights alone, without optimiser state: for PyTorch. */
 GYRE_API int gyre_export(struct gyre_net *net, const char *path);

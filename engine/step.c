@@ -148,6 +148,8 @@ GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training)
 {
     if (net->failed)
         return gy_net_fail(net, GY_E_STATE, "%s: the device failed before; the net can only be closed", call);
+    if (net->torn)
+        return gy_net_fail(net, GY_E_STATE, "%s: the net has only a part of the file that was read last; it can be read again, or the net closed", call);
     if (training && net->config.mode != GYRE_TRAIN)
         return gy_net_fail(net, GY_E_STATE, "%s: the net was opened with GYRE_INFER", call);
     return GY_OK;

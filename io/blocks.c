@@ -7,20 +7,14 @@
 #include "../engine/base/text.h"
 #include "blocks_file.h"
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define BLOCKS_STEP 1024 /* numbers that are unpacked and looked at together, a multiple of 8 */
 
 struct gy_blocks {
     struct gy_alloc alloc;
     char name[1024];
-    struct gy_map map;
-    const unsigned char *bytes; /* the whole file: the map, or memory; NULL: blocks are read into the room */
+    struct gy_file file;        /* or memory: then blocks are not copied into the room */
     uint64_t count;             /* bytes of the file as the header says */
-    uint64_t size;              /* bytes that are there */
-    int fd;                     /* -1: none */
     void *own;
     size_t own_bytes;
     struct gy_blocks_head head;
@@ -171,8 +165,8 @@ static int blocks_check_head(struct gy_blocks *b, const unsigned char *bytes, st
             return GY_FAIL(err, GY_E_FORMAT, "%.300s: byte %d of its header is %d, not 0", b->name, i, bytes[i]);
     if (h.version != 1 || h.flags != 0)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "%.300s: version %" PRIu32 " with flags %" PRIu32 "; this build reads version 1", b->name, h.version, h.flags);
-    if (h.file_bytes > b->size)
-        return GY_FAIL(err, GY_E_TRUNCATED, "%.300s: %" PRIu64 " bytes, its header says %" PRIu64, b->name, b->size, h.file_bytes);
+    if (h.file_bytes > b->file.size)
+        return GY_FAIL(err, GY_E_TRUNCATED, "%.300s: %" PRIu64 " bytes, its header says %" PRIu64, b->name, b->file.size, h.file_bytes);
     if (h.blocks > BLOCKS_COUNT || h.classes > GY_BLOCKS_CLASSES || h.hash_bits > 32 || h.told > 1)
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: its header says %" PRIu64 " blocks, %" PRIu32 " labels, ids hashed to %" PRIu32 " bits", b->name, h.blocks,
                        h.classes, h.hash_bits);
@@ -274,26 +268,11 @@ static int blocks_check_index(struct gy_blocks *b, const unsigned char *index, s
 
 /* ---- open and close ---- */
 
-/* The bytes [at, at + count) of the file, which are there: in the map, or read into buf. NULL when reading fails. */
-static const unsigned char *blocks_fetch(const struct gy_blocks *b, uint64_t at, size_t count, void *buf)
+/* The bytes [at, at + count) of the file, which were there when it was opened: in memory, or read into buf. */
+static int blocks_fetch(const struct gy_blocks *b, uint64_t at, size_t count, void *buf, const unsigned char **out, struct gy_error *err)
 {
-    size_t done = 0;
-    if (b->bytes != NULL)
-        return b->bytes + at;
-    while (done < count) {
-        const ssize_t got = pread(b->fd, (unsigned char *)buf + done, count - done, (off_t)(at + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return NULL;
-        done += (size_t)got;
-    }
-    return buf;
-}
-
-static int blocks_read_fail(const struct gy_blocks *b, const char *what, struct gy_error *err)
-{
-    return GY_FAIL(err, GY_E_IO, "%.300s: %s cannot be read: %s", b->name, what, errno != 0 ? strerror(errno) : "the file became shorter");
+    *out = b->file.bytes ? b->file.bytes + at : buf;
+    return b->file.bytes ? GY_OK : gy_file_read_at(&b->file, at, buf, count, err);
 }
 
 static int blocks_open_index(struct gy_blocks *b, struct gy_error *err)
@@ -302,12 +281,12 @@ static int blocks_open_index(struct gy_blocks *b, struct gy_error *err)
     b->entry = gy_alloc_take(&b->alloc, blocks, sizeof *b->entry);
     b->label = gy_alloc_take(&b->alloc, classes, sizeof *b->label);
     b->label_rows = gy_alloc_take(&b->alloc, classes, sizeof *b->label_rows);
-    void *buf = b->bytes == NULL ? gy_alloc_take(&b->alloc, bytes, 1) : NULL;
-    if (b->entry == NULL || b->label == NULL || b->label_rows == NULL || (b->bytes == NULL && buf == NULL))
-        return GY_NOMEM(err, "the index of a block file", bytes);
-    errno = 0;
-    const unsigned char *index = blocks_fetch(b, b->head.index_at, bytes, buf);
-    const int status = index != NULL ? blocks_check_index(b, index, err) : blocks_read_fail(b, "its index", err);
+    void *buf = b->file.bytes == NULL ? gy_alloc_take(&b->alloc, bytes, 1) : NULL;
+    const unsigned char *index;
+    int status = b->entry == NULL || b->label == NULL || b->label_rows == NULL || (b->file.bytes == NULL && buf == NULL)
+                     ? GY_NOMEM(err, "the index of a block file", bytes) : blocks_fetch(b, b->head.index_at, bytes, buf, &index, err);
+    if (status == GY_OK)
+        status = blocks_check_index(b, index, err);
     gy_alloc_free(&b->alloc, buf, bytes);
     return status;
 }
@@ -315,15 +294,12 @@ static int blocks_open_index(struct gy_blocks *b, struct gy_error *err)
 static int blocks_open_bytes(struct gy_blocks *b, struct gy_error *err)
 {
     unsigned char buf[BLOCKS_HEAD];
-    errno = 0;
-    const unsigned char *head = b->size >= 8 ? blocks_fetch(b, 0, b->size < BLOCKS_HEAD ? (size_t)b->size : BLOCKS_HEAD, buf) : NULL;
-    if (b->size >= 8 && head == NULL)
-        return blocks_read_fail(b, "its header", err);
-    if (b->size < 8 || memcmp(head, BLOCKS_MAGIC, 8) != 0)
+    GY_TRY(gy_file_read_at(&b->file, 0, buf, b->file.size < BLOCKS_HEAD ? (size_t)b->file.size : BLOCKS_HEAD, err));
+    if (b->file.size < 8 || memcmp(buf, BLOCKS_MAGIC, 8) != 0)
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: not a block file", b->name);
-    if (b->size < BLOCKS_HEAD)
-        return GY_FAIL(err, GY_E_TRUNCATED, "%.300s: %" PRIu64 " bytes are too few for a block file", b->name, b->size);
-    GY_TRY(blocks_check_head(b, head, err));
+    if (b->file.size < BLOCKS_HEAD)
+        return GY_FAIL(err, GY_E_TRUNCATED, "%.300s: %" PRIu64 " bytes are too few for a block file", b->name, b->file.size);
+    GY_TRY(blocks_check_head(b, buf, err));
     return blocks_open_index(b, err);
 }
 
@@ -338,7 +314,6 @@ static int blocks_new(struct gy_blocks **out, const char *name, const struct gy_
     if (b == NULL)
         return GY_NOMEM(err, "a block file", sizeof *b);
     b->alloc = *alloc;
-    b->fd = -1;
     (void)gy_text_copy(b->name, sizeof b->name, name);
     *out = b;
     return GY_OK;
@@ -353,40 +328,14 @@ static int blocks_finish_open(struct gy_blocks **out, struct gy_blocks *b, int s
     return status;
 }
 
-/* Mapped where that can be. A file that is larger than the address space that is left is not: then blocks are read. */
-static int blocks_open_file(struct gy_blocks *b, const char *path, int mapped, struct gy_error *err)
-{
-    struct stat info;
-    b->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (b->fd < 0)
-        return GY_FAIL(err, GY_E_IO, "%.300s: cannot be read: %s", path, strerror(errno));
-    if (fstat(b->fd, &info) != 0 || !S_ISREG(info.st_mode))
-        return GY_FAIL(err, GY_E_IO, "%.300s: not a regular file", path);
-    b->size = (uint64_t)info.st_size;
-    if (mapped && gy_map_open(&b->map, path, NULL) == GY_OK) {
-        b->bytes = b->map.bytes;
-        b->size = b->map.size;
-        close(b->fd);
-        b->fd = -1;
-    }
-    return blocks_open_bytes(b, err);
-}
-
-static int blocks_open_path(struct gy_blocks **out, const char *path, const struct gy_alloc *alloc, int mapped, struct gy_error *err)
+GY_INT int gy_blocks_open(struct gy_blocks **out, const char *path, const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct gy_blocks *b = NULL;
     GY_TRY(blocks_new(&b, path, alloc, err));
-    return blocks_finish_open(out, b, blocks_open_file(b, path, mapped, err));
-}
-
-GY_INT int gy_blocks_open(struct gy_blocks **out, const char *path, const struct gy_alloc *alloc, struct gy_error *err)
-{
-    return blocks_open_path(out, path, alloc, 1, err);
-}
-
-GY_INT int gy_blocks_open_unmapped(struct gy_blocks **out, const char *path, const struct gy_alloc *alloc, struct gy_error *err)
-{
-    return blocks_open_path(out, path, alloc, 0, err);
+    int status = gy_file_open(&b->file, path, err);
+    if (status == GY_OK)
+        status = blocks_open_bytes(b, err);
+    return blocks_finish_open(out, b, status);
 }
 
 GY_INT int gy_blocks_open_memory(struct gy_blocks **out, const unsigned char *bytes, size_t count, const char *name, const struct gy_alloc *alloc,
@@ -398,8 +347,7 @@ GY_INT int gy_blocks_open_memory(struct gy_blocks **out, const unsigned char *by
         gy_alloc_free(alloc, own, own_bytes);
         return status;
     }
-    b->bytes = bytes;
-    b->size = count;
+    b->file = gy_file_of(bytes, count, name);
     b->own = own;
     b->own_bytes = own_bytes;
     return blocks_finish_open(out, b, blocks_open_bytes(b, err));
@@ -414,9 +362,7 @@ GY_INT void gy_blocks_close(struct gy_blocks *b)
     gy_alloc_free(&alloc, b->label, b->head.classes * sizeof *b->label);
     gy_alloc_free(&alloc, b->label_rows, b->head.classes * sizeof *b->label_rows);
     gy_alloc_free(&alloc, b->own, b->own_bytes);
-    gy_map_close(&b->map);
-    if (b->fd >= 0)
-        close(b->fd);
+    gy_file_close(&b->file);
     gy_alloc_free(&alloc, b, sizeof *b);
 }
 
@@ -440,10 +386,10 @@ GY_INT void gy_blocks_size(const struct gy_blocks *b, int64_t block, int32_t *ro
 
 static size_t blocks_align(uint64_t bytes) { return gy_align_up((size_t)bytes, GY_CACHE_LINE); }
 
-/* Bytes of the room that the block's arrays take: raw (when it is not mapped), start, id, values that are packed, label. */
+/* Bytes of the room that the block's arrays take: raw (of a file), start, id, values that are packed, label. */
 static size_t blocks_room(const struct gy_blocks *b, const struct gy_blocks_entry *e)
 {
-    return GY_CACHE_LINE + (b->bytes == NULL ? blocks_align(e->bytes) : 0) + (e->width == 0 ? blocks_align(4 * ((uint64_t)e->rows + 1)) : 0) +
+    return GY_CACHE_LINE + (b->file.bytes == NULL ? blocks_align(e->bytes) : 0) + (e->width == 0 ? blocks_align(4 * ((uint64_t)e->rows + 1)) : 0) +
            blocks_align(4 * (uint64_t)e->entries) * (e->value_bits ? 2 : 1) + blocks_align(4 * (uint64_t)e->rows);
 }
 
@@ -475,12 +421,8 @@ static void *blocks_take(struct blocks_read *r, uint64_t bytes)
 
 static int blocks_read_raw(struct blocks_read *r, struct gy_error *err)
 {
-    void *buf = r->b->bytes == NULL ? blocks_take(r, r->e->bytes) : NULL;
-    errno = 0;
-    r->raw = blocks_fetch(r->b, r->e->at, (size_t)r->e->bytes, buf);
-    if (r->raw == NULL)
-        return GY_FAIL(err, GY_E_IO, "%.300s: block %" PRId64 " cannot be read: %s", r->b->name, r->block,
-                       errno != 0 ? strerror(errno) : "the file became shorter");
+    void *buf = r->b->file.bytes == NULL ? blocks_take(r, r->e->bytes) : NULL;
+    GY_TRY(blocks_fetch(r->b, r->e->at, (size_t)r->e->bytes, buf, &r->raw, err));
     if (gy_crc32c_differs(r->raw, (size_t)r->e->bytes, r->e->crc))
         return GY_FAIL(err, GY_E_HASH, "%.300s: the checksum of block %" PRId64 " differs (%" PRIu64 " bytes at byte %" PRIu64 ")", r->b->name, r->block,
                        r->e->bytes, r->e->at);
@@ -603,35 +545,10 @@ GY_INT int gy_blocks_read(const struct gy_blocks *b, int64_t block, const struct
     return GY_OK;
 }
 
-#if defined(__linux__)
-#define BLOCKS_ADVISE_AWAY 4 /* MADV_DONTNEED: of a mapped file it frees no more than this process's pages; POSIX headers hide it */
-extern int madvise(void *, size_t, int);
-#endif
-
-GY_INT void gy_blocks_ahead(const struct gy_blocks *b, int64_t soon, int64_t past)
+GY_INT void gy_blocks_ahead(const struct gy_blocks *b, int64_t soon)
 {
-    if (soon >= 0 && soon < b->info.blocks && b->fd >= 0)
-        (void)posix_fadvise(b->fd, (off_t)b->entry[soon].at, (off_t)b->entry[soon].bytes, POSIX_FADV_WILLNEED);
-    if (b->map.bytes == NULL)
-        return;
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    unsigned char *map = (unsigned char *)(uintptr_t)b->map.bytes;
-    if (soon >= 0 && soon < b->info.blocks) {
-        const uint64_t from = b->entry[soon].at / page * page;
-        (void)posix_madvise(map + from, (size_t)(b->entry[soon].at + b->entry[soon].bytes - from), POSIX_MADV_WILLNEED);
-    }
-#if defined(__linux__)
-    if (past >= 0 && past < b->info.blocks) {
-        const uint64_t from = (b->entry[past].at + page - 1) / page * page, to = (b->entry[past].at + b->entry[past].bytes) / page * page;
-        if (to > from)
-            (void)madvise(map + from, (size_t)(to - from), BLOCKS_ADVISE_AWAY);
-    }
-#else
-    (void)past;
-#endif
+    if (soon >= 0 && soon < b->info.blocks && b->file.open)
+        (void)posix_fadvise(b->file.fd, (off_t)b->entry[soon].at, (off_t)b->entry[soon].bytes, POSIX_FADV_WILLNEED);
 }
 
 #undef BLOCKS_STEP
-#if defined(__linux__)
-#undef BLOCKS_ADVISE_AWAY
-#endif

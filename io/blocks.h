@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* blocks.h: a data set of sparse rows as one file of blocks, each of some tens of thousands of rows and some megabytes. A block is the unit of reading, of
- * checking (CRC-32C), of dealing rows to ranks, and of shuffling what does not fit into memory. Written once by conversion, mapped when it is read;
+ * checking (CRC-32C), of dealing rows to ranks, and of shuffling what does not fit into memory. Written once by conversion;
  * further blocks can be appended. Ids are packed to the bits that the largest needs, whole values to those of their range; values, weights and
  * offsets are there only where rows differ in them. */
 #ifndef GY_BLOCKS_H
@@ -44,7 +44,6 @@ GY_INT size_t gy_blocks_room_bytes(const struct gy_blocks *blocks, int64_t block
 /* Checks the block's CRC and unpacks it; *rows lives as long as room and the open file (arrays that need no unpacking point into the map).
  * From any number of threads at once, each with a room of its own. GY_E_HASH names file and block. */
 GY_INT int gy_blocks_read(const struct gy_blocks *blocks, int64_t block, const struct gy_blocks_room *room, struct gy_rows *rows, struct gy_error *err);
-/* Asks the system to have a block's bytes in memory soon, and that those of another may go; -1: none. */
-GY_INT void gy_blocks_ahead(const struct gy_blocks *blocks, int64_t soon, int64_t past);
+GY_INT void gy_blocks_ahead(const struct gy_blocks *blocks, int64_t soon); /* asks the system to have a block's bytes in memory soon; -1: none */
 
 #endif

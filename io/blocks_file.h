@@ -147,8 +147,6 @@ GY_INT uint32_t gy_blocks_packed_crc(const struct gy_blocks_packed *packed);
 /* Bytes of a block file that stay where they are until close; own: they are given back then, as own_bytes bytes. */
 GY_INT int gy_blocks_open_memory(struct gy_blocks **out, const unsigned char *bytes, size_t count, const char *name, const struct gy_alloc *alloc,
                                  void *own, size_t own_bytes, struct gy_error *err);
-/* As gy_blocks_open, but blocks are read into the room instead of mapped: what opening does too where the file is too large to be mapped. */
-GY_INT int gy_blocks_open_unmapped(struct gy_blocks **out, const char *path, const struct gy_alloc *alloc, struct gy_error *err);
 /* For appending: the header, and the entries and label counts as they are. */
 GY_INT void gy_blocks_get_head(const struct gy_blocks *blocks, struct gy_blocks_head *head, const struct gy_blocks_entry **entry);
 

@@ -219,17 +219,16 @@ static int blocks_write_index(struct gy_blocks_writer *w, struct gy_error *err)
 
 static int blocks_finish_append(struct gy_blocks_writer *w, const unsigned char *head, struct gy_error *err)
 {
-    if (ftruncate(w->fd, (off_t)w->head.file_bytes) != 0 || fsync(w->fd) != 0) /* an append that was killed may have left more */
+    if (ftruncate(w->fd, (off_t)w->head.file_bytes) != 0 || gy_file_sync(w->fd) != 0) /* an append that was killed may have left more */
         return GY_FAIL(err, GY_E_IO, "%.300s: cannot be written: %s", w->path, strerror(errno));
     w->decided = 1;
     GY_TRY(blocks_write_at(w, 0, head, BLOCKS_HEAD, err));
-    return fsync(w->fd) != 0 ? GY_FAIL(err, GY_E_IO, "%.300s: cannot be written: %s", w->path, strerror(errno)) : GY_OK;
+    return gy_file_sync(w->fd) != 0 ? GY_FAIL(err, GY_E_IO, "%.300s: cannot be written: %s", w->path, strerror(errno)) : GY_OK;
 }
 
 static int blocks_finish_new(struct gy_blocks_writer *w, const unsigned char *head, struct gy_error *err)
 {
-    if (fseek(w->out.file, 0, SEEK_SET) != 0)
-        return GY_FAIL(err, GY_E_IO, "%.300s: the header cannot be written: %s", w->path, strerror(errno));
+    GY_TRY(gy_outfile_rewind(&w->out, err));
     GY_TRY(gy_outfile_write(&w->out, head, BLOCKS_HEAD, err));
     return gy_outfile_commit(&w->out, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CIFAR's binary files: records of one label byte (CIFAR-100: a coarse one before it) and a 32x32 image, the red plane,
- * then green, then blue. Files are mapped; the planes are interleaved when a sample is read. */
+ * then green, then blue. Labels are kept when a file is opened; the planes are read and interleaved with their sample. */
 #include "../engine/base/text.h"
 #include "data_set.h"
 
@@ -21,7 +21,8 @@ static const struct cifar_kind cifar_kinds[] = {
 
 struct cifar_data {
     const struct cifar_kind *kind;
-    struct gy_map maps[CIFAR_FILES];
+    struct gy_file file[CIFAR_FILES];
+    unsigned char *label[CIFAR_FILES]; /* of each record */
     const char *names[CIFAR_FILES];
     int64_t first[CIFAR_FILES + 1]; /* sample number at which each file begins */
     int files;
@@ -29,25 +30,33 @@ struct cifar_data {
 
 static size_t cifar_record_bytes(const struct cifar_kind *kind) { return (size_t)kind->label_bytes + 3 * CIFAR_PLANE; }
 
-/* The record of a sample; *file: its file's number. */
-static const unsigned char *cifar_record(const struct cifar_data *own, int64_t index, int *file)
+/* The file of a sample; *record: its number there. */
+static int cifar_record(const struct cifar_data *own, int64_t index, int64_t *record)
 {
     int f = 0;
     while (f + 1 < own->files && index >= own->first[f + 1])
         f++;
-    *file = f;
-    return own->maps[f].bytes + (size_t)(index - own->first[f]) * cifar_record_bytes(own->kind);
+    *record = index - own->first[f];
+    return f;
+}
+
+static int64_t cifar_records(const struct cifar_data *own, int file)
+{
+    return (int64_t)(own->file[file].size / cifar_record_bytes(own->kind));
 }
 
 static int cifar_read(struct gy_data *data, int64_t index, struct gy_decoder *decoder, struct gy_image *image,
                       struct gy_error *err)
 {
     const struct cifar_data *own = data->own;
-    int file;
-    const unsigned char *planes = cifar_record(own, index, &file) + own->kind->label_bytes;
+    int64_t record;
+    const int file = cifar_record(own, index, &record);
+    unsigned char planes[3 * CIFAR_PLANE];
     uint8_t *pixels = gy_decoder_take(decoder, CIFAR_PLANE, 3);
     if (!pixels)
         return GY_FAIL(err, GY_E_IMAGE, "%s: needs more memory than the decoder has", own->names[file]);
+    const uint64_t at = (uint64_t)record * cifar_record_bytes(own->kind) + (uint64_t)own->kind->label_bytes;
+    GY_TRY(gy_file_read_at(&own->file[file], at, planes, sizeof(planes), err));
     for (int i = 0; i < CIFAR_PLANE; i++)
         for (int c = 0; c < 3; c++)
             pixels[3 * i + c] = planes[c * CIFAR_PLANE + i];
@@ -58,16 +67,17 @@ static int cifar_read(struct gy_data *data, int64_t index, struct gy_decoder *de
 static int32_t cifar_label(const struct gy_data *data, int64_t index)
 {
     const struct cifar_data *own = data->own;
-    int file;
-    return cifar_record(own, index, &file)[own->kind->label_bytes - 1];
+    int64_t record;
+    const int file = cifar_record(own, index, &record);
+    return own->label[file][record];
 }
 
 static void cifar_sample_name(const struct gy_data *data, int64_t index, char *buf, size_t room)
 {
     const struct cifar_data *own = data->own;
-    int file;
-    (void)cifar_record(own, index, &file);
-    snprintf(buf, room, "%s[%" PRId64 "]", own->names[file], index - own->first[file]);
+    int64_t record;
+    const int file = cifar_record(own, index, &record);
+    snprintf(buf, room, "%s[%" PRId64 "]", own->names[file], record);
 }
 
 static void cifar_close(struct gy_data *data)
@@ -75,24 +85,32 @@ static void cifar_close(struct gy_data *data)
     struct cifar_data *own = data->own;
     if (!own)
         return;
-    for (int i = 0; i < own->files; i++)
-        gy_map_close(&own->maps[i]);
+    for (int i = 0; i < own->files; i++) {
+        gy_alloc_free(&data->alloc, own->label[i], own->label[i] ? (size_t)cifar_records(own, i) : 0);
+        gy_file_close(&own->file[i]);
+    }
     gy_alloc_free(&data->alloc, own, sizeof(*own));
 }
 
 static const struct gy_data_format cifar_format = {"cifar", cifar_read, cifar_label, cifar_sample_name, cifar_close};
 
-static int cifar_check_file(const struct cifar_data *own, int file, const char *path, struct gy_error *err)
+static int cifar_take_labels(struct cifar_data *own, int file, const struct gy_alloc *alloc, const char *path,
+                             struct gy_error *err)
 {
-    const struct gy_map *map = &own->maps[file];
+    const struct gy_file *f = &own->file[file];
     const size_t record = cifar_record_bytes(own->kind);
-    if (map->size == 0 || map->size % record != 0)
-        return GY_FAIL(err, GY_E_TRUNCATED, "%s: %zu bytes are no whole number of CIFAR records of %zu", path,
-                       map->size, record);
-    for (size_t i = 0; i < map->size / record; i++) {
-        const int label = map->bytes[i * record + (size_t)own->kind->label_bytes - 1];
-        if (label >= own->kind->classes)
-            return GY_FAIL(err, GY_E_FORMAT, "%s: record %zu has label %d, the last class is %d", path, i, label,
+    if (f->size == 0 || f->size % record != 0)
+        return GY_FAIL(err, GY_E_TRUNCATED, "%s: %" PRIu64 " bytes are no whole number of CIFAR records of %zu", path,
+                       f->size, record);
+    const int64_t count = cifar_records(own, file);
+    unsigned char *label = own->label[file] = gy_alloc_take(alloc, (size_t)count, 1);
+    if (!label)
+        return GY_NOMEM(err, "labels", (size_t)count);
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t at = (uint64_t)i * record + (uint64_t)own->kind->label_bytes - 1;
+        GY_TRY(gy_file_read_at(f, at, &label[i], 1, err));
+        if (label[i] >= own->kind->classes)
+            return GY_FAIL(err, GY_E_FORMAT, "%s: record %" PRId64 " has label %d, the last class is %d", path, i, label[i],
                            own->kind->classes - 1);
     }
     return GY_OK;
@@ -103,11 +121,11 @@ static int cifar_add_file(struct gy_data *data, struct cifar_data *own, const ch
 {
     char path[4096];
     GY_TRY(gy_file_join(path, sizeof(path), folder, name, err));
-    GY_TRY(gy_map_open(&own->maps[own->files], path, err));
+    GY_TRY(gy_file_open(&own->file[own->files], path, err));
     const int file = own->files++;
     own->names[file] = name;
-    GY_TRY(cifar_check_file(own, file, path, err));
-    data->count += (int64_t)(own->maps[file].size / cifar_record_bytes(own->kind));
+    GY_TRY(cifar_take_labels(own, file, &data->alloc, path, err));
+    data->count += cifar_records(own, file);
     own->first[file + 1] = data->count;
     return GY_OK;
 }

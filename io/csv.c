@@ -2,12 +2,15 @@
 /* A CSV that grows by a row at a time and survives being killed: a row is one flush, and a resumed run first rewrites
  * the file, whole or absent, with the rows that it keeps. */
 #include "report.h"
+#include <fcntl.h>
+#include <unistd.h>
 
 #define CSV_LIMIT ((size_t)1 << 30) /* bytes of an old file */
+#define CSV_ROW 1024                /* bytes of a row, its newline and a NUL */
 
 struct gy_csv {
     struct gy_alloc alloc;
-    FILE *file;
+    int open, fd;
     char path[4096];
     int64_t last; /* step of the last row that was kept; -1: none */
 };
@@ -101,8 +104,9 @@ GY_INT int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const 
     if (status == GY_OK)
         status = csv_prepare(csv, header, keep_step, err);
     if (status == GY_OK) {
-        csv->file = fopen(path, "ab");
-        if (csv->file == NULL)
+        csv->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+        csv->open = csv->fd >= 0;
+        if (!csv->open)
             status = GY_FAIL(err, GY_E_IO, "%s: cannot open: %s", path, strerror(errno));
     }
     if (status != GY_OK)
@@ -116,12 +120,15 @@ GY_INT int64_t gy_csv_last(const struct gy_csv *csv) { return csv->last; }
 
 GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...)
 {
+    char row[CSV_ROW];
     va_list args;
     va_start(args, fmt);
-    errno = 0;
-    const int printed = vfprintf(csv->file, fmt, args);
+    const int bytes = vsnprintf(row, sizeof(row) - 1, fmt, args);
     va_end(args);
-    if (printed < 0 || fputc('\n', csv->file) == EOF || fflush(csv->file) != 0)
+    if (bytes < 0 || (size_t)bytes >= sizeof(row) - 1)
+        return GY_FAIL(err, GY_E_BUG, "%s: a row of %d bytes; at most %d are written", csv->path, bytes, CSV_ROW - 2);
+    row[bytes] = '\n';
+    if (gy_file_write_all(csv->fd, row, (size_t)bytes + 1) != 0)
         return GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", csv->path, strerror(errno));
     return GY_OK;
 }
@@ -131,8 +138,11 @@ GY_INT int gy_csv_close(struct gy_csv *csv, struct gy_error *err)
     if (csv == NULL)
         return GY_OK;
     const struct gy_alloc alloc = csv->alloc;
-    const int bad = csv->file != NULL && fclose(csv->file) != 0;
+    const int bad = csv->open && close(csv->fd) != 0 && errno != EINTR;
     const int status = bad ? GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", csv->path, strerror(errno)) : GY_OK;
     gy_alloc_free(&alloc, csv, sizeof(*csv));
     return status;
 }
+
+#undef CSV_LIMIT
+#undef CSV_ROW

@@ -136,25 +136,31 @@ GY_INT int gy_data_is_bad_status(int status); /* 1: this sample's fault, others 
 struct gy_idx_view {
     int32_t dims;
     int64_t shape[4];
-    const unsigned char *cells; /* u8, row-major */
+    size_t at; /* offset of the cells: u8, row-major */
 };
+/* bytes: the first GY_IDX_HEAD of a file of count, or all of a shorter one. */
+#define GY_IDX_HEAD 20
 GY_INT int gy_idx_parse(const unsigned char *bytes, size_t count, const char *name, struct gy_idx_view *view,
                         struct gy_error *err);
 
 struct gy_packed_view {
     int64_t count;
     int32_t classes, channels, h, w, max_h, max_w;
-    const unsigned char *bytes, *index; /* file; first index entry */
+    unsigned char *index;               /* first index entry: a copy of all behind the pixels, so that it stays as it was checked */
+    size_t index_bytes;                 /* of that copy */
+    uint64_t index_at;                  /* where the pixels end */
+    size_t most_bytes;                  /* pixels of the largest sample */
     const char *class_names;            /* classes names, each with its NUL */
     const char *names;                  /* sample names, each with its NUL */
 };
 struct gy_packed_record {
-    const unsigned char *pixels;
+    uint64_t at; /* of its pixels in the file */
     const char *name;
     int32_t h, w, label;
     uint32_t crc;
 };
-GY_INT int gy_packed_parse(const unsigned char *bytes, size_t count, const char *name, struct gy_packed_view *view,
+/* view->index is freed with gy_alloc_free(alloc, view->index, view->index_bytes). */
+GY_INT int gy_packed_parse(const struct gy_file *file, const struct gy_alloc *alloc, struct gy_packed_view *view,
                            struct gy_error *err);
 GY_INT void gy_packed_at(const struct gy_packed_view *view, int64_t index, struct gy_packed_record *record);
 

@@ -14,7 +14,7 @@
 
 struct gy_events {
     struct gy_alloc alloc;
-    FILE *file;
+    int open, fd;
     char path[4096];
 };
 
@@ -67,17 +67,18 @@ static uint32_t ev_masked_crc(const void *bytes, size_t count)
     return (crc >> 15 | crc << 17) + 0xA282EAD8u;
 }
 
-/* Frames the message, writes it with one flush. */
+/* Frames the message, writes it at once. */
 static int ev_write(struct gy_events *events, const struct ev_message *message, struct gy_error *err)
 {
     struct ev_message head = {{0}, 0}, tail = {{0}, 0};
     ev_fixed(&head, message->count, 8);
     ev_fixed(&head, ev_masked_crc(head.bytes, 8), 4);
     ev_fixed(&tail, ev_masked_crc(message->bytes, message->count), 4);
-    errno = 0;
-    if (fwrite(head.bytes, 1, head.count, events->file) != head.count ||
-        fwrite(message->bytes, 1, message->count, events->file) != message->count ||
-        fwrite(tail.bytes, 1, tail.count, events->file) != tail.count || fflush(events->file) != 0)
+    unsigned char record[12 + EV_MESSAGE + 4];
+    memcpy(record, head.bytes, head.count);
+    memcpy(record + head.count, message->bytes, message->count);
+    memcpy(record + head.count + message->count, tail.bytes, tail.count);
+    if (gy_file_write_all(events->fd, record, head.count + message->count + tail.count) != 0)
         return GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", events->path, strerror(errno));
     return GY_OK;
 }
@@ -96,17 +97,14 @@ static int ev_create(struct gy_events *events, const char *folder, struct gy_err
     for (int64_t later = 0; handle < 0 && later < 1000; later++) {
         snprintf(name, sizeof(name), "events.out.tfevents.%010" PRId64 ".%s", now + later, host);
         GY_TRY(gy_file_join(events->path, sizeof(events->path), folder, name, err));
-        handle = open(events->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666);
+        handle = open(events->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
         if (handle < 0 && errno != EEXIST)
             break;
     }
     if (handle < 0)
         return GY_FAIL(err, GY_E_IO, "%s: cannot create: %s", events->path, strerror(errno));
-    events->file = fdopen(handle, "ab");
-    if (events->file == NULL) {
-        close(handle);
-        return GY_FAIL(err, GY_E_IO, "%s: cannot create: %s", events->path, strerror(errno));
-    }
+    events->fd = handle;
+    events->open = 1;
     return GY_OK;
 }
 
@@ -164,7 +162,7 @@ GY_INT int gy_events_close(struct gy_events *events, struct gy_error *err)
     if (events == NULL)
         return GY_OK;
     const struct gy_alloc alloc = events->alloc;
-    const int bad = events->file != NULL && fclose(events->file) != 0;
+    const int bad = events->open && close(events->fd) != 0 && errno != EINTR;
     const int status = bad ? GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", events->path, strerror(errno)) : GY_OK;
     gy_alloc_free(&alloc, events, sizeof(*events));
     return status;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* IDX: the files of MNIST and its kin. A header (two zero bytes, a type, the number of dimensions, big-endian sizes),
- * then the cells. Images are u8 [N][H][W] or [N][H][W][C], labels u8 [N] in a file beside. Plain files are mapped, .gz
- * files are unpacked into memory at open; the file's length must be exactly what its header says. */
+ * then the cells. Images are u8 [N][H][W] or [N][H][W][C], labels u8 [N] in a file beside. Labels are kept at open, images
+ * are read with their sample; .gz files are unpacked into memory at open. The file's length must be exactly what its
+ * header says. */
 #include "../engine/base/text.h"
 #include "data_set.h"
 
@@ -9,14 +10,15 @@
 #define IDX_LIMIT ((size_t)INT_MAX)
 
 struct idx_file {
-    struct gy_map map;
+    struct gy_file file;
     unsigned char *unpacked; /* NULL: plain */
     size_t unpacked_bytes;
+    struct gy_idx_view view;
 };
 
 struct idx_data {
     struct idx_file images, labels;
-    struct gy_idx_view image_view, label_view;
+    unsigned char *label; /* of each sample */
     char name[256]; /* of the images file, without folder */
 };
 
@@ -31,7 +33,7 @@ GY_INT int gy_idx_parse(const unsigned char *bytes, size_t count, const char *na
     if (bytes[2] != IDX_U8)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: IDX cells of type 0x%02x, only 0x08 (bytes) is read", name,
                        bytes[2]);
-    struct gy_idx_view got = {bytes[3], {1, 1, 1, 1}, NULL};
+    struct gy_idx_view got = {bytes[3], {1, 1, 1, 1}, 0};
     const size_t head = 4 + 4 * (size_t)got.dims;
     if (count < head)
         return GY_FAIL(err, GY_E_TRUNCATED, "%s: ends inside the IDX header", name);
@@ -46,7 +48,7 @@ GY_INT int gy_idx_parse(const unsigned char *bytes, size_t count, const char *na
     if (have != (uint64_t)cells)
         return GY_FAIL(err, have < (uint64_t)cells ? GY_E_TRUNCATED : GY_E_FORMAT,
                        "%s: %" PRIu64 " bytes after the header, which says %" PRId64, name, have, cells);
-    got.cells = bytes + head;
+    got.at = head;
     *view = got;
     return GY_OK;
 }
@@ -62,23 +64,31 @@ static int idx_ends_in_gz(const char *path)
 static void idx_close_file(struct idx_file *file, const struct gy_alloc *alloc)
 {
     gy_alloc_free(alloc, file->unpacked, file->unpacked_bytes);
-    gy_map_close(&file->map);
+    gy_file_close(&file->file);
 }
 
-static int idx_open_file(struct idx_file *file, const struct gy_alloc *alloc, const char *path,
-                         struct gy_idx_view *view, struct gy_error *err)
+static int idx_unpack(struct idx_file *file, const struct gy_alloc *alloc, const char *path, struct gy_error *err)
 {
-    GY_TRY(gy_map_open(&file->map, path, err));
-    const unsigned char *bytes = file->map.bytes;
-    size_t count = file->map.size;
-    if (idx_ends_in_gz(path)) {
-        GY_TRY(gy_gzip_read(alloc, bytes, count, path, IDX_LIMIT, &file->unpacked, &file->unpacked_bytes, err));
-        gy_map_close(&file->map);
-        file->map = (struct gy_map){NULL, 0};
-        bytes = file->unpacked;
-        count = file->unpacked_bytes;
-    }
-    return gy_idx_parse(bytes, count, path, view, err);
+    char *packed;
+    size_t bytes;
+    GY_TRY(gy_file_read(alloc, path, SIZE_MAX, &packed, &bytes, err));
+    const int status = gy_gzip_read(alloc, (const unsigned char *)packed, bytes, path, IDX_LIMIT, &file->unpacked,
+                                    &file->unpacked_bytes, err);
+    gy_alloc_free(alloc, packed, bytes + 1);
+    if (status == GY_OK)
+        file->file = gy_file_of(file->unpacked, file->unpacked_bytes, path);
+    return status;
+}
+
+static int idx_open_file(struct idx_file *file, const struct gy_alloc *alloc, const char *path, struct gy_error *err)
+{
+    unsigned char head[GY_IDX_HEAD] = {0};
+    GY_TRY(idx_ends_in_gz(path) ? idx_unpack(file, alloc, path, err) : gy_file_open(&file->file, path, err));
+    if (file->file.size > SIZE_MAX)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: %" PRIu64 " bytes are more than this machine can count", path, file->file.size);
+    const size_t count = (size_t)file->file.size;
+    GY_TRY(gy_file_read_at(&file->file, 0, head, count < sizeof(head) ? count : sizeof(head), err));
+    return gy_idx_parse(head, count, path, &file->view, err);
 }
 
 /* ---- which files ---- */
@@ -154,16 +164,19 @@ static int idx_read(struct gy_data *data, int64_t index, struct gy_decoder *deco
                     struct gy_error *err)
 {
     const struct idx_data *own = data->own;
-    (void)decoder, (void)err;
     const size_t bytes = (size_t)data->h * (size_t)data->w * (size_t)data->channels;
-    *image = (struct gy_image){own->image_view.cells + (size_t)index * bytes, data->h, data->w, data->channels, NULL};
+    uint8_t *pixels = gy_decoder_take(decoder, bytes, 1);
+    if (!pixels)
+        return GY_FAIL(err, GY_E_IMAGE, "%s: needs more memory than the decoder has", own->name);
+    GY_TRY(gy_file_read_at(&own->images.file, own->images.view.at + (uint64_t)index * bytes, pixels, bytes, err));
+    *image = (struct gy_image){pixels, data->h, data->w, data->channels, NULL};
     return GY_OK;
 }
 
 static int32_t idx_label(const struct gy_data *data, int64_t index)
 {
     const struct idx_data *own = data->own;
-    return own->label_view.cells[index];
+    return own->label[index];
 }
 
 static void idx_sample_name(const struct gy_data *data, int64_t index, char *buf, size_t room)
@@ -177,6 +190,7 @@ static void idx_close(struct gy_data *data)
     struct idx_data *own = data->own;
     if (!own)
         return;
+    gy_alloc_free(&data->alloc, own->label, own->label ? (size_t)own->labels.view.shape[0] : 0);
     idx_close_file(&own->images, &data->alloc);
     idx_close_file(&own->labels, &data->alloc);
     gy_alloc_free(&data->alloc, own, sizeof(*own));
@@ -187,32 +201,37 @@ static const struct gy_data_format idx_format = {"idx", idx_read, idx_label, idx
 static int idx_check(struct gy_data *data, const struct idx_data *own, const char *images, const char *labels,
                      struct gy_error *err)
 {
-    const struct gy_idx_view *v = &own->image_view;
+    const struct gy_idx_view *v = &own->images.view, *l = &own->labels.view;
     if (v->dims < 3 || (v->dims == 4 && v->shape[3] != 1 && v->shape[3] != 3))
         return GY_FAIL(err, GY_E_FORMAT,
                        "%s: %d dimensions, last %" PRId64 "; images have 3, or 4 with 1 or 3 channels", images, v->dims,
                        v->shape[v->dims - 1]);
     GY_TRY(gy_image_check_size(v->shape[1], v->shape[2], data->max_pixels, images, err));
-    if (own->label_view.dims != 1)
-        return GY_FAIL(err, GY_E_FORMAT, "%s: %d dimensions, labels have 1", labels, own->label_view.dims);
-    if (own->label_view.shape[0] != v->shape[0])
+    if (l->dims != 1)
+        return GY_FAIL(err, GY_E_FORMAT, "%s: %d dimensions, labels have 1", labels, l->dims);
+    if (l->shape[0] != v->shape[0])
         return GY_FAIL(err, GY_E_MISMATCH, "%s: %" PRId64 " labels for %" PRId64 " images", labels,
-                       own->label_view.shape[0], v->shape[0]);
+                       l->shape[0], v->shape[0]);
     return GY_OK;
 }
 
-/* Fills data from the views. */
-static int idx_describe(struct gy_data *data, const struct idx_data *own, struct gy_error *err)
+/* Fills data from the views, and keeps the labels. */
+static int idx_describe(struct gy_data *data, struct idx_data *own, struct gy_error *err)
 {
-    const struct gy_idx_view *v = &own->image_view;
+    const struct gy_idx_view *v = &own->images.view;
+    own->label = gy_alloc_take(&data->alloc, (size_t)v->shape[0], 1);
+    if (!own->label)
+        return GY_NOMEM(err, "labels", (size_t)v->shape[0]);
+    GY_TRY(gy_file_read_at(&own->labels.file, own->labels.view.at, own->label, (size_t)v->shape[0], err));
     data->count = v->shape[0];
     data->h = data->max_h = (int32_t)v->shape[1];
     data->w = data->max_w = (int32_t)v->shape[2];
     data->channels = v->dims == 4 ? (int32_t)v->shape[3] : 1;
+    data->decode_bytes = gy_align_up((size_t)data->h * (size_t)data->w * (size_t)data->channels, GY_CACHE_LINE) + GY_CACHE_LINE;
     int32_t classes = 1;
     for (int64_t i = 0; i < data->count; i++)
-        if (own->label_view.cells[i] >= classes)
-            classes = own->label_view.cells[i] + 1;
+        if (own->label[i] >= classes)
+            classes = own->label[i] + 1;
     return gy_data_number_classes(data, classes, err);
 }
 
@@ -231,8 +250,8 @@ GY_INT int gy_idx_open(struct gy_data *data, const char *path, const char *split
         return GY_NOMEM(err, "an IDX data set", sizeof(*own));
     data->format = &idx_format;
     data->own = own;
-    GY_TRY(idx_open_file(&own->images, &data->alloc, images, &own->image_view, err));
-    GY_TRY(idx_open_file(&own->labels, &data->alloc, labels, &own->label_view, err));
+    GY_TRY(idx_open_file(&own->images, &data->alloc, images, err));
+    GY_TRY(idx_open_file(&own->labels, &data->alloc, labels, err));
     GY_TRY(idx_check(data, own, images, labels, err));
     const char *base = strrchr(images, '/');
     (void)gy_text_copy(own->name, sizeof(own->name), base ? base + 1 : images);

@@ -137,7 +137,7 @@ static int pack_samples(struct pack_job *job, struct gy_error *err)
 }
 
 /* Index, class names, sample names; then the header at the front. */
-static int pack_finish(struct pack_job *job, const char *path, struct gy_error *err)
+static int pack_finish(struct pack_job *job, struct gy_error *err)
 {
     const struct gy_data *data = job->data;
     const uint64_t class_at = job->index.bytes;
@@ -162,8 +162,7 @@ static int pack_finish(struct pack_job *job, const char *path, struct gy_error *
     gy_put_le32(head + 72,
                 gy_crc32c(gy_crc32c(0, job->index.text, job->index.bytes), job->names.text, job->names.bytes));
     gy_put_le32(head + PACKED_HEADER - 4, gy_crc32c(0, head, PACKED_HEADER - 4));
-    if (fseek(job->out.file, 0, SEEK_SET))
-        return GY_FAIL(err, GY_E_IO, "%s: the header cannot be written: %s", path, strerror(errno));
+    GY_TRY(gy_outfile_rewind(&job->out, err));
     return gy_outfile_write(&job->out, head, sizeof(head), err);
 }
 
@@ -176,7 +175,7 @@ static int pack_write(struct pack_job *job, const char *path, struct gy_error *e
     if (status == GY_OK)
         status = pack_samples(job, err);
     if (status == GY_OK)
-        status = pack_finish(job, path, err);
+        status = pack_finish(job, err);
     if (status == GY_OK)
         return gy_outfile_commit(&job->out, err);
     gy_outfile_abandon(&job->out);

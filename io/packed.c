@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a packed file (.gyr): raw pixels of a whole data set in one mapped file. All numbers are little-endian.
+/* Reading a packed file (.gyr): raw pixels of a whole data set in one file. All numbers are little-endian.
  *
  *   header  96 bytes: 8 magic, u32 version 1, u32 flags 0, u64 samples, u32 classes, u32 channels, u32 h, u32 w
  *           (0 x 0: they differ), u64 offset of the index, u64 bytes of class names, u64 bytes of sample names,
@@ -10,15 +10,15 @@
  *           sample names
  *   names   of the classes in order, then of the samples in order, each with a NUL
  *
- * Opening checks every field of it against the file, so that reading has nothing left to check but the pixels' sum. */
+ * Opening checks every field of it against the file, and keeps index and names as they were checked, so that reading has
+ * nothing left to check but the pixels' sum. */
 #include "packed.h"
 #include "../engine/base/hash.h"
 #include "../engine/base/text.h"
 
 struct packed_data {
-    struct gy_map map;
+    struct gy_file file;
     struct gy_packed_view view;
-    char path[4096];
 };
 
 struct packed_header {
@@ -45,7 +45,7 @@ static struct packed_header packed_read_header(const unsigned char *b)
     return h;
 }
 
-static int packed_check_header(const struct packed_header *h, const unsigned char *bytes, size_t count,
+static int packed_check_header(const struct packed_header *h, const unsigned char *bytes, uint64_t count,
                                const char *name, struct gy_error *err)
 {
     if (gy_crc32c_differs(bytes, PACKED_HEADER - 4, h->crc))
@@ -56,7 +56,7 @@ static int packed_check_header(const struct packed_header *h, const unsigned cha
                        h->flags);
     if (h->file_bytes != count)
         return GY_FAIL(err, h->file_bytes > count ? GY_E_TRUNCATED : GY_E_FORMAT,
-                       "%s: %zu bytes, its header says %" PRIu64, name, count, h->file_bytes);
+                       "%s: %" PRIu64 " bytes, its header says %" PRIu64, name, count, h->file_bytes);
     if (h->count < 1 || h->count > PACKED_SAMPLES || h->classes < 1 || h->classes > INT32_MAX ||
         (h->channels != 1 && h->channels != 3))
         return GY_FAIL(err, GY_E_FORMAT, "%s: %" PRIu64 " samples, %" PRIu32 " classes, %" PRIu32 " channels", name,
@@ -65,10 +65,8 @@ static int packed_check_header(const struct packed_header *h, const unsigned cha
     const uint64_t index_bytes = h->count * PACKED_ENTRY;
     if (h->index_at < PACKED_HEADER || h->index_at > count || index_bytes > count - h->index_at ||
         h->class_bytes > count - h->index_at - index_bytes ||
-        h->name_bytes != count - h->index_at - index_bytes - h->class_bytes)
+        h->name_bytes != count - h->index_at - index_bytes - h->class_bytes || count - h->index_at > SIZE_MAX)
         return GY_FAIL(err, GY_E_FORMAT, "%s: its index and names do not fill the file", name);
-    if (gy_crc32c_differs(bytes + h->index_at, count - h->index_at, h->tail_crc))
-        return GY_FAIL(err, GY_E_HASH, "%s: the checksum of its index differs", name);
     return GY_OK;
 }
 
@@ -115,6 +113,8 @@ static int packed_check_index(const struct packed_header *h, struct gy_packed_vi
         const int32_t ih = (int32_t)gy_le32(entry + 8), iw = (int32_t)gy_le32(entry + 12);
         view->max_h = ih > view->max_h ? ih : view->max_h;
         view->max_w = iw > view->max_w ? iw : view->max_w;
+        const size_t bytes = (size_t)ih * (size_t)iw * h->channels;
+        view->most_bytes = bytes > view->most_bytes ? bytes : view->most_bytes;
     }
     if (pixel_at != h->index_at)
         return GY_FAIL(err, GY_E_FORMAT, "%s: the pixels end at byte %" PRIu64 ", the index begins at %" PRIu64, name,
@@ -122,40 +122,51 @@ static int packed_check_index(const struct packed_header *h, struct gy_packed_vi
     return GY_OK;
 }
 
-GY_INT int gy_packed_parse(const unsigned char *bytes, size_t count, const char *name, struct gy_packed_view *view,
+/* What the copy of all behind the pixels holds. */
+static int packed_check_tail(const struct packed_header *h, struct gy_packed_view *view, const char *name,
+                             struct gy_error *err)
+{
+    if (gy_crc32c_differs(view->index, view->index_bytes, h->tail_crc))
+        return GY_FAIL(err, GY_E_HASH, "%s: the checksum of its index differs", name);
+    view->class_names = (const char *)view->index + h->count * PACKED_ENTRY;
+    view->names = view->class_names + h->class_bytes;
+    if (!packed_has_texts((const unsigned char *)view->class_names, h->class_bytes, h->classes) ||
+        !packed_has_texts((const unsigned char *)view->names, h->name_bytes, h->count))
+        return GY_FAIL(err, GY_E_FORMAT, "%s: the names of its classes or samples are damaged", name);
+    return packed_check_index(h, view, name, err);
+}
+
+GY_INT int gy_packed_parse(const struct gy_file *file, const struct gy_alloc *alloc, struct gy_packed_view *view,
                            struct gy_error *err)
 {
-    if (count < PACKED_HEADER)
-        return GY_FAIL(err, GY_E_TRUNCATED, "%s: %zu bytes are too few for a packed file", name, count);
-    if (memcmp(bytes, PACKED_MAGIC, 8) != 0)
-        return GY_FAIL(err, GY_E_FORMAT, "%s: not a packed file", name);
-    const struct packed_header h = packed_read_header(bytes);
-    GY_TRY(packed_check_header(&h, bytes, count, name, err));
-    struct gy_packed_view got = {(int64_t)h.count,
-                                 (int32_t)h.classes,
-                                 (int32_t)h.channels,
-                                 (int32_t)h.h,
-                                 (int32_t)h.w,
-                                 0,
-                                 0,
-                                 bytes,
-                                 bytes + h.index_at,
-                                 NULL,
-                                 NULL};
-    got.class_names = (const char *)got.index + h.count * PACKED_ENTRY;
-    got.names = got.class_names + h.class_bytes;
-    if (!packed_has_texts((const unsigned char *)got.class_names, h.class_bytes, h.classes) ||
-        !packed_has_texts((const unsigned char *)got.names, h.name_bytes, h.count))
-        return GY_FAIL(err, GY_E_FORMAT, "%s: the names of its classes or samples are damaged", name);
-    GY_TRY(packed_check_index(&h, &got, name, err));
-    *view = got;
-    return GY_OK;
+    unsigned char head[PACKED_HEADER];
+    if (file->size < PACKED_HEADER)
+        return GY_FAIL(err, GY_E_TRUNCATED, "%s: %" PRIu64 " bytes are too few for a packed file", file->name, file->size);
+    GY_TRY(gy_file_read_at(file, 0, head, sizeof(head), err));
+    if (memcmp(head, PACKED_MAGIC, 8) != 0)
+        return GY_FAIL(err, GY_E_FORMAT, "%s: not a packed file", file->name);
+    const struct packed_header h = packed_read_header(head);
+    GY_TRY(packed_check_header(&h, head, file->size, file->name, err));
+    struct gy_packed_view got = {.count = (int64_t)h.count, .classes = (int32_t)h.classes, .channels = (int32_t)h.channels,
+                                 .h = (int32_t)h.h, .w = (int32_t)h.w, .index_at = h.index_at,
+                                 .index_bytes = (size_t)(file->size - h.index_at)};
+    got.index = gy_alloc_take(alloc, got.index_bytes, 1);
+    if (!got.index)
+        return GY_NOMEM(err, "the index of a packed file", got.index_bytes);
+    int status = gy_file_read_at(file, h.index_at, got.index, got.index_bytes, err);
+    if (status == GY_OK)
+        status = packed_check_tail(&h, &got, file->name, err);
+    if (status == GY_OK)
+        *view = got;
+    else
+        gy_alloc_free(alloc, got.index, got.index_bytes);
+    return status;
 }
 
 GY_INT void gy_packed_at(const struct gy_packed_view *view, int64_t index, struct gy_packed_record *record)
 {
     const unsigned char *entry = view->index + (size_t)index * PACKED_ENTRY;
-    record->pixels = view->bytes + gy_le64(entry);
+    record->at = gy_le64(entry);
     record->h = (int32_t)gy_le32(entry + 8);
     record->w = (int32_t)gy_le32(entry + 12);
     record->label = (int32_t)gy_le32(entry + 16);
@@ -170,12 +181,16 @@ static int packed_read(struct gy_data *data, int64_t index, struct gy_decoder *d
 {
     const struct packed_data *own = data->own;
     struct gy_packed_record r;
-    (void)decoder;
     gy_packed_at(&own->view, index, &r);
     const int32_t c = own->view.channels;
-    if (gy_crc32c_differs(r.pixels, (size_t)r.h * (size_t)r.w * (size_t)c, r.crc))
-        return GY_FAIL(err, GY_E_HASH, "%s: the checksum of sample %" PRId64 " (%s) differs", own->path, index, r.name);
-    *image = (struct gy_image){r.pixels, r.h, r.w, c, NULL};
+    const size_t bytes = (size_t)r.h * (size_t)r.w * (size_t)c;
+    uint8_t *pixels = gy_decoder_take(decoder, bytes, 1);
+    if (!pixels)
+        return GY_FAIL(err, GY_E_IMAGE, "%s: needs more memory than the decoder has", own->file.name);
+    GY_TRY(gy_file_read_at(&own->file, r.at, pixels, bytes, err));
+    if (gy_crc32c_differs(pixels, bytes, r.crc))
+        return GY_FAIL(err, GY_E_HASH, "%s: the checksum of sample %" PRId64 " (%s) differs", own->file.name, index, r.name);
+    *image = (struct gy_image){pixels, r.h, r.w, c, NULL};
     return GY_OK;
 }
 
@@ -200,7 +215,8 @@ static void packed_close(struct gy_data *data)
     struct packed_data *own = data->own;
     if (!own)
         return;
-    gy_map_close(&own->map);
+    gy_alloc_free(&data->alloc, own->view.index, own->view.index_bytes);
+    gy_file_close(&own->file);
     gy_alloc_free(&data->alloc, own, sizeof(*own));
 }
 
@@ -222,6 +238,7 @@ static int packed_describe(struct gy_data *data, const struct gy_packed_view *vi
     data->w = view->w;
     data->max_h = view->max_h;
     data->max_w = view->max_w;
+    data->decode_bytes = gy_align_up(view->most_bytes, GY_CACHE_LINE) + GY_CACHE_LINE;
     return GY_OK;
 }
 
@@ -230,13 +247,7 @@ static int packed_find(const char *path, const char *split, char *file, size_t r
 {
     *has_splits = gy_file_exists(path) != 1;
     if (!*has_splits) {
-        char magic[8];
-        FILE *f = fopen(path, "rb");
-        const size_t got = f ? fread(magic, 1, sizeof(magic), f) : 0;
-        if (f)
-            fclose(f);
-        return got == sizeof(magic) && memcmp(magic, PACKED_MAGIC, sizeof(magic)) == 0 &&
-               gy_text_copy(file, room, path) == 0;
+        return gy_file_begins(path, PACKED_MAGIC, 8) && gy_text_copy(file, room, path) == 0;
     }
     const char *alias;
     for (int i = 0; (alias = gy_data_split_alias(split[0] ? split : "train", i)) != NULL; i++) {
@@ -260,8 +271,7 @@ GY_INT int gy_packed_open(struct gy_data *data, const char *path, const char *sp
         return GY_NOMEM(err, "a packed data set", sizeof(*own));
     data->format = &packed_format;
     data->own = own;
-    (void)gy_text_copy(own->path, sizeof(own->path), file);
-    GY_TRY(gy_map_open(&own->map, file, err));
-    GY_TRY(gy_packed_parse(own->map.bytes, own->map.size, file, &own->view, err));
+    GY_TRY(gy_file_open(&own->file, file, err));
+    GY_TRY(gy_packed_parse(&own->file, &data->alloc, &own->view, err));
     return packed_describe(data, &own->view, err);
 }

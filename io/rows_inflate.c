@@ -14,6 +14,8 @@
 #define INFLATE_MASK ((1u << INFLATE_FAST) - 1)
 #define INFLATE_MASK_FAR ((1u << INFLATE_FAST_FAR) - 1)
 #define INFLATE_LONGEST 15
+#define INFLATE_INPUT ((size_t)1 << 18) /* bytes of the file that are held: more than a stored block or a member's extra field */
+#define INFLATE_BEHIND 8                /* of those, bytes that were taken and may be given back */
 #define INFLATE_AHEAD 16 /* bytes of the file that the short loop may read */
 
 /* What a code is found to be: bits 0 to 3 its bits, 4 to 7 the bits behind it that are added to the value, 8 and 9 how many literals it is, 16 to 31 the
@@ -31,9 +33,10 @@ enum inflate_state { INFLATE_MEMBER, INFLATE_BLOCK, INFLATE_STORED, INFLATE_CODE
 
 struct gy_inflate {
     struct gy_alloc alloc;
-    const unsigned char *bytes;
-    size_t count, at;
-    char name[320];
+    const struct gy_file *file;
+    uint64_t base;          /* place in the file of the first byte that is held */
+    size_t count, at;       /* bytes that are held, and of them taken */
+    struct gy_error broken; /* why the file could not be read on; status 0: it could */
     uint64_t word; /* the lowest `bits` bits are next */
     int bits, last, state;
     size_t stored; /* bytes left of a stored block */
@@ -41,15 +44,34 @@ struct gy_inflate {
     struct inflate_code literal, distance;
     size_t filled, taken; /* of the window: decoded, and handed out */
     unsigned char window[INFLATE_WINDOW];
+    unsigned char bytes[INFLATE_INPUT];
 };
+
+static uint64_t inflate_place(const struct gy_inflate *z) { return z->base + z->at; }
+
+/* At least n bytes are held from `at` on then, or all that the file has. n: at most INFLATE_INPUT - INFLATE_BEHIND. */
+static void inflate_hold(struct gy_inflate *z, size_t n)
+{
+    const uint64_t left = z->file->size - z->base - z->count;
+    if (z->count - z->at >= n || left == 0)
+        return;
+    const size_t drop = z->at > INFLATE_BEHIND ? z->at - INFLATE_BEHIND : 0, room = INFLATE_INPUT - (z->count - drop);
+    const size_t some = left < room ? (size_t)left : room;
+    memmove(z->bytes, z->bytes + drop, z->count - drop);
+    z->base += drop;
+    z->at -= drop;
+    z->count -= drop;
+    if (z->broken.status == GY_OK && gy_file_read_at(z->file, z->base + z->count, z->bytes + z->count, some, &z->broken) == GY_OK)
+        z->count += some;
+}
 
 static int inflate_cut(const struct gy_inflate *z, struct gy_error *err)
 {
-    return GY_FAIL(err, GY_E_TRUNCATED, "%s: the .gz file ends at byte %zu, inside its content", z->name, z->count);
+    return GY_FAIL(err, GY_E_TRUNCATED, "%s: the .gz file ends at byte %" PRIu64 ", inside its content", z->file->name, z->file->size);
 }
 static int inflate_bad(const struct gy_inflate *z, const char *what, struct gy_error *err)
 {
-    return GY_FAIL(err, GY_E_FORMAT, "%s: damaged .gz content before byte %zu: %s", z->name, z->at, what);
+    return GY_FAIL(err, GY_E_FORMAT, "%s: damaged .gz content before byte %" PRIu64 ": %s", z->file->name, inflate_place(z), what);
 }
 
 /* ---- bits ---- */
@@ -57,6 +79,7 @@ static int inflate_bad(const struct gy_inflate *z, const char *what, struct gy_e
 /* At least 48 bits wait then, or all that there are. */
 static inline void inflate_fill(struct gy_inflate *z)
 {
+    inflate_hold(z, 8);
     if (z->count - z->at >= 8) {
         z->word |= gy_rows_word(z->bytes + z->at) << z->bits;
         const int taken = (63 - z->bits) >> 3;
@@ -236,6 +259,7 @@ static int inflate_dynamic(struct gy_inflate *z, struct gy_error *err)
 /* Skips n bytes; -1 when there are fewer. Whole bytes are read only where no bits wait. */
 static int inflate_skip(struct gy_inflate *z, size_t n)
 {
+    inflate_hold(z, n);
     if (z->count - z->at < n)
         return -1;
     z->at += n;
@@ -243,17 +267,26 @@ static int inflate_skip(struct gy_inflate *z, size_t n)
 }
 static int inflate_skip_text(struct gy_inflate *z)
 {
-    const unsigned char *nul = z->at < z->count ? memchr(z->bytes + z->at, 0, z->count - z->at) : NULL;
-    return nul != NULL ? inflate_skip(z, (size_t)(nul - z->bytes) + 1 - z->at) : -1;
+    for (;;) {
+        inflate_hold(z, 1);
+        const unsigned char *nul = z->at < z->count ? memchr(z->bytes + z->at, 0, z->count - z->at) : NULL;
+        if (nul != NULL)
+            return inflate_skip(z, (size_t)(nul - z->bytes) + 1 - z->at);
+        if (z->at == z->count)
+            return -1;
+        z->at = z->count;
+    }
 }
 
 static int inflate_member(struct gy_inflate *z, struct gy_error *err)
 {
+    inflate_hold(z, 18);
     const unsigned char *b = z->bytes + z->at;
     if (z->count - z->at < 18)
         return inflate_cut(z, err);
     if (b[0] != 0x1f || b[1] != 0x8b || b[2] != 8 || (b[3] & 224) != 0)
-        return GY_FAIL(err, GY_E_FORMAT, "%s: not a .gz member at byte %zu: begins with %02x %02x %02x %02x", z->name, z->at, b[0], b[1], b[2], b[3]);
+        return GY_FAIL(err, GY_E_FORMAT, "%s: not a .gz member at byte %" PRIu64 ": begins with %02x %02x %02x %02x", z->file->name, inflate_place(z),
+                       b[0], b[1], b[2], b[3]);
     const int flags = b[3];
     z->at += 10;
     int cut = 0;
@@ -292,6 +325,7 @@ static int inflate_block(struct gy_inflate *z, struct gy_error *err)
         return inflate_bad(z, "a block of no kind", err);
     else {
         inflate_to_byte(z);
+        inflate_hold(z, 4);
         const unsigned char *b = z->bytes + z->at;
         if (inflate_skip(z, 4) != 0)
             return inflate_cut(z, err);
@@ -307,6 +341,7 @@ static int inflate_stored(struct gy_inflate *z, struct gy_error *err)
 {
     size_t n = INFLATE_WINDOW - z->filled;
     n = n < z->stored ? n : z->stored;
+    inflate_hold(z, n);
     if (z->count - z->at < n)
         return inflate_cut(z, err);
     memcpy(z->window + z->filled, z->bytes + z->at, n);
@@ -401,6 +436,7 @@ static inline void inflate_copy(unsigned char *to, size_t distance, size_t lengt
 /* Literals and matches as long as all is found at once. */
 static void inflate_run(struct gy_inflate *z)
 {
+    inflate_hold(z, INFLATE_AHEAD);
     if (z->count - z->at < INFLATE_AHEAD)
         return;
     const uint32_t *const literal = z->literal.fast, *const distance = z->distance.fast;
@@ -469,17 +505,18 @@ static void inflate_sum(struct gy_inflate *z, size_t from)
 static int inflate_trailer(struct gy_inflate *z, struct gy_error *err)
 {
     inflate_to_byte(z);
+    inflate_hold(z, 8);
     const unsigned char *b = z->bytes + z->at;
     if (inflate_skip(z, 8) != 0)
         return inflate_cut(z, err);
     const uint32_t crc = (uint32_t)(gy_rows_word(b)), length = (uint32_t)(gy_rows_word(b) >> 32);
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
     if (crc != z->crc || length != z->length)
-        return GY_FAIL(err, GY_E_HASH, "%s: the checksum or length of the .gz content before byte %zu differs", z->name, z->at);
+        return GY_FAIL(err, GY_E_HASH, "%s: the checksum or length of the .gz content before byte %" PRIu64 " differs", z->file->name, inflate_place(z));
 #else
     (void)crc, (void)length;
 #endif
-    while (z->at < z->count && z->bytes[z->at] == 0) /* what fills up a tape's record */
+    for (inflate_hold(z, 1); z->at < z->count && z->bytes[z->at] == 0; inflate_hold(z, 1)) /* what fills up a tape's record */
         z->at++;
     z->state = z->at == z->count ? INFLATE_END : INFLATE_MEMBER;
     return GY_OK;
@@ -489,23 +526,22 @@ static int inflate_step(struct gy_inflate *z, struct gy_error *err)
 {
     static int (*const part[])(struct gy_inflate *, struct gy_error *) = { inflate_member, inflate_block, inflate_stored, inflate_codes, inflate_trailer };
     const size_t from = z->filled;
-    const int member = z->state == INFLATE_MEMBER;
-    GY_TRY(part[z->state](z, err));
+    const int member = z->state == INFLATE_MEMBER, status = part[z->state](z, err);
+    if (z->broken.status != GY_OK)
+        return GY_FAIL(err, z->broken.status, "%s", z->broken.text);
+    GY_TRY(status);
     if (!member)
         inflate_sum(z, from);
     return GY_OK;
 }
 
-GY_INT int gy_inflate_open(struct gy_inflate **out, const unsigned char *bytes, size_t count, const char *name, const struct gy_alloc *alloc,
-                           struct gy_error *err)
+GY_INT int gy_inflate_open(struct gy_inflate **out, const struct gy_file *file, const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct gy_inflate *z = gy_alloc_take(alloc, 1, sizeof *z);
     if (z == NULL)
         return GY_NOMEM(err, "unpacking", sizeof *z);
     z->alloc = *alloc;
-    z->bytes = bytes;
-    z->count = count;
-    snprintf(z->name, sizeof z->name, "%.300s", name);
+    z->file = file;
     *out = z;
     return GY_OK;
 }
@@ -530,7 +566,7 @@ GY_INT int gy_inflate_read(struct gy_inflate *z, unsigned char *out, size_t room
     return GY_OK;
 }
 
-GY_INT size_t gy_inflate_taken(const struct gy_inflate *z) { return z->at; }
+GY_INT uint64_t gy_inflate_taken(const struct gy_inflate *z) { return inflate_place(z); }
 
 GY_INT void gy_inflate_close(struct gy_inflate *z)
 {
@@ -552,3 +588,5 @@ GY_INT void gy_inflate_close(struct gy_inflate *z)
 #undef INFLATE_FAST
 #undef INFLATE_FAST_FAR
 #undef INFLATE_LONGEST
+#undef INFLATE_INPUT
+#undef INFLATE_BEHIND

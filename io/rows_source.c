@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Text in pieces of whole lines, whether it comes from a file, a .gz file's decoder or memory. What a decoder gives is read in turn: the beginning of a
  * line that does not end in one piece waits for the next. So is a file's beginning, which says what the file is like; all further pieces of a file are
- * read by whoever parses them: a piece is the lines that begin in its bytes. Files are read, not mapped, so that no more of one is in memory than
- * its pieces. */
-#include "../engine/base/file.h"
+ * read by whoever parses them: a piece is the lines that begin in its bytes. */
 #include "rows_text.h"
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -31,7 +29,7 @@ struct gy_rows_source {
     int files, at;
     int open, first;
     int fd;              /* -1: none */
-    struct gy_map map;   /* of a .gz file */
+    struct gy_file packed; /* a .gz file, or its bytes */
     struct gy_inflate *gz;
     size_t pos;          /* bytes of the file that are read or dealt */
     int in_turn;         /* all of this file is to be read in turn */
@@ -86,7 +84,7 @@ GY_INT int gy_rows_source_open(struct gy_rows_source **out, const struct gy_conv
 static void source_close_file(struct gy_rows_source *s)
 {
     gy_inflate_close(s->gz);
-    gy_map_close(&s->map);
+    gy_file_close(&s->packed);
     if (s->fd >= 0)
         close(s->fd);
     s->fd = -1;
@@ -125,7 +123,7 @@ static int source_read(struct gy_rows_source *s, unsigned char *to, size_t room,
     size_t done = 0;
     if (s->gz != NULL) {
         const int status = gy_inflate_read(s->gz, to, room, got, err);
-        s->pos = gy_inflate_taken(s->gz);
+        s->pos = (size_t)gy_inflate_taken(s->gz);
         return status;
     }
     if (f->bytes != NULL) {
@@ -155,9 +153,10 @@ static int source_open_gz(struct gy_rows_source *s, const unsigned char *begin, 
     if (got < 2 || begin[0] != 0x1f || begin[1] != 0x8b)
         return f->bytes != NULL || lseek(s->fd, 0, SEEK_SET) == 0 ? GY_OK : GY_FAIL(err, GY_E_IO, "%.300s: cannot be read: %s", f->name, strerror(errno));
     if (f->bytes != NULL)
-        return gy_inflate_open(&s->gz, f->bytes, (size_t)f->size, f->name, &s->alloc, err);
-    GY_TRY(gy_map_open(&s->map, f->name, err));
-    return gy_inflate_open(&s->gz, s->map.bytes, s->map.size, f->name, &s->alloc, err);
+        s->packed = gy_file_of(f->bytes, (size_t)f->size, f->name);
+    else
+        GY_TRY(gy_file_open(&s->packed, f->name, err));
+    return gy_inflate_open(&s->gz, &s->packed, &s->alloc, err);
 }
 
 static int source_open_file(struct gy_rows_source *s, struct gy_error *err)

@@ -4,6 +4,7 @@
  * GY_ROWS_PAD bytes behind it can be read, so that a parser needs no look at the end: every loop ends at a newline, and numbers are read by words. */
 #ifndef GY_ROWS_TEXT_H
 #define GY_ROWS_TEXT_H
+#include "../engine/base/file.h"
 #include "blocks_file.h"
 #include "convert.h"
 
@@ -191,12 +192,11 @@ GY_INT void gy_rows_keep_close(struct gy_rows_keep *keep, const struct gy_alloc 
 /* ---- .gz (rows_inflate.c) ---- */
 
 struct gy_inflate;
-/* Of a .gz file in memory, of any number of members, which stays until close. */
-GY_INT int gy_inflate_open(struct gy_inflate **out, const unsigned char *bytes, size_t count, const char *name, const struct gy_alloc *alloc,
-                           struct gy_error *err);
+/* Of a .gz file of any number of members, which stays until close. */
+GY_INT int gy_inflate_open(struct gy_inflate **out, const struct gy_file *file, const struct gy_alloc *alloc, struct gy_error *err);
 /* The next bytes of its content, at most room; fewer only at the end. Checks each member's sum and length. */
 GY_INT int gy_inflate_read(struct gy_inflate *inflate, unsigned char *out, size_t room, size_t *got, struct gy_error *err);
-GY_INT size_t gy_inflate_taken(const struct gy_inflate *inflate); /* bytes of the file that are used up */
+GY_INT uint64_t gy_inflate_taken(const struct gy_inflate *inflate); /* bytes of the file that are used up */
 GY_INT void gy_inflate_close(struct gy_inflate *inflate);
 
 #endif

@@ -11,13 +11,12 @@ struct st_pair {
 
 struct gy_st_file {
     struct gy_alloc alloc;
-    struct gy_map map;             /* zeroed when parsed from memory */
+    struct gy_file file;           /* or memory */
     const char *name;              /* for sentences; valid only while opening */
-    const unsigned char *data;     /* the data section */
-    size_t data_bytes;
+    uint64_t data_at, data_bytes;  /* the data section */
     size_t text_bytes, text_used;  /* decoded names and metadata: together never longer than the header */
     char *text;
-    struct gy_st_tensor *tensors;  /* in the header's order; data holds no address before st_place */
+    struct gy_st_tensor *tensors;  /* in the header's order */
     struct st_pair *pairs;
     int32_t tensor_count, tensor_room, pair_count, pair_room;
     int32_t *by_name, *by_key;     /* indexes, sorted */
@@ -95,12 +94,11 @@ static int st_less_key(const void *context, int32_t a, int32_t b)
     return strcmp(pairs[a].key, pairs[b].key) < 0;
 }
 
-/* By first byte, then by end: empty tensors stand before the one that begins at the same place. The first byte is
- * kept in `data` as an offset from the section until all is checked. */
+/* By first byte, then by end: empty tensors stand before the one that begins at the same place. */
 static int st_less_place(const void *context, int32_t a, int32_t b)
 {
     const struct gy_st_tensor *tensors = context;
-    const unsigned char *x = tensors[a].data, *y = tensors[b].data;
+    const uint64_t x = tensors[a].at, y = tensors[b].at;
     return x != y ? x < y : tensors[a].bytes < tensors[b].bytes;
 }
 
@@ -218,11 +216,13 @@ static int st_check_tensor(const struct gy_st_file *file, struct gy_st_tensor *t
                        " but its shape needs %" PRId64 " bytes", file->name, name, offsets[0], offsets[1], bits / 8);
     if ((uint64_t)offsets[1] > file->data_bytes)
         return GY_FAIL(err, GY_E_TRUNCATED, "%s: tensor \"%s\" ends at byte %" PRId64
-                       " but the file holds %zu bytes of data", file->name, name, offsets[1], file->data_bytes);
+                       " but the file holds %" PRIu64 " bytes of data", file->name, name, offsets[1], file->data_bytes);
     tensor->dtype = dtype->word;
     tensor->type = dtype->type;
     tensor->bytes = (size_t)(offsets[1] - offsets[0]);
-    tensor->data = file->data + offsets[0];
+    tensor->at = file->data_at + (uint64_t)offsets[0];
+    tensor->data = file->file.bytes ? file->file.bytes + tensor->at : NULL;
+    tensor->file = &file->file;
     return GY_OK;
 }
 
@@ -301,18 +301,18 @@ static int st_order(const struct gy_st_file *file, int32_t count, int32_t **orde
 static int st_check_places(const struct gy_st_file *file, int32_t *order, struct gy_error *err)
 {
     char show[128];
-    size_t end = 0;
+    uint64_t end = 0;
     gy_st_sort(order, file->tensor_count, st_less_place, file->tensors);
     for (int32_t i = 0; i < file->tensor_count; i++) {
         const struct gy_st_tensor *tensor = &file->tensors[order[i]];
-        const size_t begin = (size_t)(tensor->data - file->data);
+        const uint64_t begin = tensor->at - file->data_at;
         if (begin != end)
-            return GY_FAIL(err, GY_E_FORMAT, "%s: tensor \"%s\" begins at byte %zu, %s the end of its neighbour, %zu",
+            return GY_FAIL(err, GY_E_FORMAT, "%s: tensor \"%s\" begins at byte %" PRIu64 ", %s the end of its neighbour, %" PRIu64,
                            file->name, gy_st_show(show, tensor->name), begin, begin > end ? "after" : "before", end);
         end = begin + tensor->bytes;
     }
     if (end != file->data_bytes)
-        return GY_FAIL(err, GY_E_FORMAT, "%s: %zu bytes follow the last tensor, which ends at byte %zu of the data",
+        return GY_FAIL(err, GY_E_FORMAT, "%s: %" PRIu64 " bytes follow the last tensor, which ends at byte %" PRIu64 " of the data",
                        file->name, file->data_bytes - end, end);
     return GY_OK;
 }
@@ -337,43 +337,61 @@ static int st_index(struct gy_st_file *file, struct gy_error *err)
     return GY_OK;
 }
 
-/* Finds the header in the bytes, then reads and checks it. */
-static int st_load(struct gy_st_file *file, const unsigned char *bytes, size_t count, struct gy_error *err)
+/* Reads and checks the header, of that many bytes from byte 8 on. */
+static int st_load_header(struct gy_st_file *file, size_t bytes, struct gy_error *err)
 {
-    uint64_t header = 0;
     struct gy_json json;
+    unsigned char *text = gy_alloc_take(&file->alloc, bytes, 1);
+    file->text_bytes = bytes;
+    file->text = gy_alloc_take(&file->alloc, bytes, 1);
+    int status = text == NULL || file->text == NULL ? GY_NOMEM(err, "safetensors header", bytes) : gy_file_read_at(&file->file, 8, text, bytes, err);
+    if (status == GY_OK && text[0] != '{')
+        status = GY_FAIL(err, GY_E_FORMAT, "%s: not a safetensors file: the header does not begin with '{'", file->name);
+    if (status == GY_OK) {
+        gy_json_open(&json, text, bytes, file->name, err);
+        status = st_read_header(file, &json);
+    }
+    gy_alloc_free(&file->alloc, text, bytes);
+    return status;
+}
+
+/* Finds the header, then reads and checks it. */
+static int st_load(struct gy_st_file *file, struct gy_error *err)
+{
+    const uint64_t count = file->file.size;
+    unsigned char head[8];
+    uint64_t header = 0;
     if (count < 8)
-        return GY_FAIL(err, GY_E_TRUNCATED, "%s: %zu bytes; a safetensors file has at least 10", file->name, count);
+        return GY_FAIL(err, GY_E_TRUNCATED, "%s: %" PRIu64 " bytes; a safetensors file has at least 10", file->name, count);
+    GY_TRY(gy_file_read_at(&file->file, 0, head, sizeof(head), err));
     for (int i = 8; i-- > 0;)
-        header = header << 8 | bytes[i];
+        header = header << 8 | head[i];
     if (header > GY_ST_MAX_HEADER)
         return GY_FAIL(err, GY_E_FORMAT, "%s: not a safetensors file: header of %" PRIu64 " bytes, at most %d allowed",
                        file->name, header, GY_ST_MAX_HEADER);
     if (header > count - 8)
-        return GY_FAIL(err, GY_E_TRUNCATED, "%s: header of %" PRIu64 " bytes, but only %zu bytes follow", file->name,
+        return GY_FAIL(err, GY_E_TRUNCATED, "%s: header of %" PRIu64 " bytes, but only %" PRIu64 " bytes follow", file->name,
                        header, count - 8);
-    if (header < 2 || bytes[8] != '{')
+    if (header < 2)
         return GY_FAIL(err, GY_E_FORMAT, "%s: not a safetensors file: the header does not begin with '{'", file->name);
-    file->text_bytes = (size_t)header;
-    file->text = gy_alloc_take(&file->alloc, file->text_bytes, 1);
-    if (file->text == NULL)
-        return GY_NOMEM(err, "safetensors header", file->text_bytes);
-    file->data = bytes + 8 + header;
-    file->data_bytes = count - 8 - (size_t)header;
-    gy_json_open(&json, bytes + 8, (size_t)header, file->name, err);
-    GY_TRY(st_read_header(file, &json));
+    file->data_at = 8 + header;
+    file->data_bytes = count - 8 - header;
+    GY_TRY(st_load_header(file, (size_t)header, err));
     return st_index(file, err);
 }
 
-GY_INT int gy_st_parse(struct gy_st_file **out, const struct gy_alloc *alloc, const unsigned char *bytes, size_t count,
-                       const char *name, struct gy_error *err)
+/* Takes the source over, whatever happens. */
+static int st_take(struct gy_st_file **out, const struct gy_alloc *alloc, struct gy_file source, const char *name, struct gy_error *err)
 {
     struct gy_st_file *file = gy_alloc_take(alloc, 1, sizeof(*file));
-    if (file == NULL)
+    if (file == NULL) {
+        gy_file_close(&source);
         return GY_NOMEM(err, "safetensors file", sizeof(*file));
+    }
     file->alloc = *alloc;
+    file->file = source;
     file->name = name;
-    const int status = st_load(file, bytes, count, err);
+    const int status = st_load(file, err);
     file->name = NULL;
     if (status != GY_OK)
         gy_st_close(file);
@@ -382,19 +400,17 @@ GY_INT int gy_st_parse(struct gy_st_file **out, const struct gy_alloc *alloc, co
     return status;
 }
 
+GY_INT int gy_st_parse(struct gy_st_file **out, const struct gy_alloc *alloc, const unsigned char *bytes, size_t count,
+                       const char *name, struct gy_error *err)
+{
+    return st_take(out, alloc, gy_file_of(bytes, count, name), name, err);
+}
+
 GY_INT int gy_st_open(struct gy_st_file **out, const struct gy_alloc *alloc, const char *path, struct gy_error *err)
 {
-    struct gy_map map;
-    struct gy_st_file *file;
-    GY_TRY(gy_map_open(&map, path, err));
-    const int status = gy_st_parse(&file, alloc, map.bytes, map.size, path, err);
-    if (status != GY_OK) {
-        gy_map_close(&map);
-        return status;
-    }
-    file->map = map;
-    *out = file;
-    return GY_OK;
+    struct gy_file source;
+    GY_TRY(gy_file_open(&source, path, err));
+    return st_take(out, alloc, source, path, err);
 }
 
 GY_INT void gy_st_close(struct gy_st_file *file)
@@ -402,7 +418,7 @@ GY_INT void gy_st_close(struct gy_st_file *file)
     if (file == NULL)
         return;
     const struct gy_alloc alloc = file->alloc;
-    gy_map_close(&file->map);
+    gy_file_close(&file->file);
     gy_alloc_free(&alloc, file->by_key, ((size_t)file->pair_count + 1) * sizeof(int32_t));
     gy_alloc_free(&alloc, file->by_name, ((size_t)file->tensor_count + 1) * sizeof(int32_t));
     gy_alloc_free(&alloc, file->pairs, (size_t)file->pair_room * sizeof(struct st_pair));

@@ -18,7 +18,9 @@ struct gy_st_tensor {
     int dims;                  /* 0: one element */
     int64_t shape[GY_ST_DIMS];
     int64_t count;             /* elements */
-    const unsigned char *data; /* little-endian, maybe unaligned; in the mapped file */
+    const unsigned char *data; /* little-endian, maybe unaligned; NULL: in a file, at `at` */
+    const struct gy_file *file;
+    uint64_t at;
     size_t bytes;
 };
 
@@ -36,6 +38,7 @@ GY_INT const struct gy_st_tensor *gy_st_find(const struct gy_st_file *file, cons
 GY_INT const char *gy_st_meta(const struct gy_st_file *file, const char *key); /* __metadata__ text, or NULL */
 GY_INT int gy_st_meta_count(const struct gy_st_file *file);
 GY_INT const char *gy_st_meta_key(const struct gy_st_file *file, int index); /* in the header's order */
+GY_INT int gy_st_read_bytes(const struct gy_st_tensor *tensor, size_t from, size_t bytes, void *to, struct gy_error *err); /* as they are */
 /* Elements [first, first + count) as float (F32, F16, BF16, F64); GY_E_FORMAT for others, GY_E_ARG out of range. */
 GY_INT int gy_st_read_f32(const struct gy_st_tensor *tensor, int64_t first, int64_t count, float *out,
                           struct gy_error *err);

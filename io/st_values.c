@@ -3,6 +3,8 @@
  * own byte order and alignment do not matter; where they agree with the file's, float data is copied. */
 #include "safetensors.h"
 
+#define STV_PIECE 4096 /* bytes that are converted at a time */
+
 static uint64_t stv_load(const unsigned char *at, int bytes)
 {
     uint64_t bits = 0;
@@ -77,19 +79,38 @@ static int stv_check(const struct gy_st_tensor *tensor, int64_t first, int64_t c
     return GY_OK;
 }
 
+GY_INT int gy_st_read_bytes(const struct gy_st_tensor *tensor, size_t from, size_t bytes, void *to, struct gy_error *err)
+{
+    if (tensor->data == NULL)
+        return gy_file_read_at(tensor->file, tensor->at + from, to, bytes, err);
+    if (bytes > 0)
+        memcpy(to, tensor->data + from, bytes);
+    return GY_OK;
+}
+
+/* As many elements as the piece has room for; *part of the count. */
+static int stv_piece(const struct gy_st_tensor *tensor, int64_t first, int64_t count, unsigned char piece[STV_PIECE], int64_t *part,
+                     struct gy_error *err)
+{
+    const size_t bytes = (size_t)gy_st_element_bytes(tensor->type);
+    *part = gy_min64(count, (int64_t)(STV_PIECE / bytes));
+    return gy_st_read_bytes(tensor, (size_t)first * bytes, (size_t)*part * bytes, piece, err);
+}
+
 GY_INT int gy_st_read_f32(const struct gy_st_tensor *tensor, int64_t first, int64_t count, float *out,
                           struct gy_error *err)
 {
     float (*const reader)(uint64_t) = stv_reader(tensor->type);
     GY_TRY(stv_check(tensor, first, count, reader != NULL, "real numbers", err));
     const int bytes = gy_st_element_bytes(tensor->type);
-    const unsigned char *at = tensor->data + (size_t)first * (size_t)bytes;
-    if (count > 0 && tensor->type == GY_ST_F32 && stv_host_is_little()) {
-        memcpy(out, at, (size_t)count * sizeof(float));
-        return GY_OK;
+    unsigned char piece[STV_PIECE];
+    if (tensor->type == GY_ST_F32 && stv_host_is_little())
+        return gy_st_read_bytes(tensor, (size_t)first * sizeof(float), (size_t)count * sizeof(float), out, err);
+    for (int64_t done = 0, part; done < count; done += part) {
+        GY_TRY(stv_piece(tensor, first + done, count - done, piece, &part, err));
+        for (int64_t i = 0; i < part; i++)
+            out[done + i] = reader(stv_load(piece + i * bytes, bytes));
     }
-    for (int64_t i = 0; i < count; i++, at += bytes)
-        out[i] = reader(stv_load(at, bytes));
     return GY_OK;
 }
 
@@ -99,19 +120,22 @@ GY_INT int gy_st_read_i64(const struct gy_st_tensor *tensor, int64_t first, int6
     const int fits = tensor->type == GY_ST_I64 || tensor->type == GY_ST_I32 || tensor->type == GY_ST_U8;
     GY_TRY(stv_check(tensor, first, count, fits, "integers", err));
     const int bytes = gy_st_element_bytes(tensor->type);
-    const unsigned char *at = tensor->data + (size_t)first * (size_t)bytes;
-    for (int64_t i = 0; i < count; i++, at += bytes) {
-        uint64_t bits = stv_load(at, bytes);
-        if (tensor->type == GY_ST_I32 && bits >> 31)
-            bits |= 0xFFFFFFFF00000000u;
-        memcpy(&out[i], &bits, sizeof(bits));
+    unsigned char piece[STV_PIECE];
+    for (int64_t done = 0, part; done < count; done += part) {
+        GY_TRY(stv_piece(tensor, first + done, count - done, piece, &part, err));
+        for (int64_t i = 0; i < part; i++) {
+            uint64_t bits = stv_load(piece + i * bytes, bytes);
+            if (tensor->type == GY_ST_I32 && bits >> 31)
+                bits |= 0xFFFFFFFF00000000u;
+            memcpy(&out[done + i], &bits, sizeof(bits));
+        }
     }
     return GY_OK;
 }
 
 GY_INT int gy_st_write_f32(struct gy_st_writer *writer, const float *values, int64_t count, struct gy_error *err)
 {
-    unsigned char piece[4096];
+    unsigned char piece[STV_PIECE];
     if (stv_host_is_little())
         return gy_st_write(writer, values, (size_t)count * sizeof(float), err);
     while (count > 0) {
@@ -130,7 +154,7 @@ GY_INT int gy_st_write_f32(struct gy_st_writer *writer, const float *values, int
 
 GY_INT int gy_st_write_i64(struct gy_st_writer *writer, const int64_t *values, int64_t count, struct gy_error *err)
 {
-    unsigned char piece[4096];
+    unsigned char piece[STV_PIECE];
     while (count > 0) {
         const int64_t part = gy_min64(count, (int64_t)sizeof(piece) / 8);
         for (int64_t i = 0; i < part; i++)
@@ -141,3 +165,5 @@ GY_INT int gy_st_write_i64(struct gy_st_writer *writer, const int64_t *values, i
     }
     return GY_OK;
 }
+
+#undef STV_PIECE

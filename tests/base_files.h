@@ -156,24 +156,32 @@ static void base_test_full_disk(void)
     rmdir(folder);
 }
 
-static void base_test_map(void)
+static void base_test_read_at(void)
 {
-    struct gy_map map = { NULL, 0 };
-    const char *path = base_path("map"), *fifo = base_path("fifo");
-    gy_map_close(&map);
-    T_CHECK(base_put(path, "mapped") == GY_OK);
-    if (T_CHECK(gy_map_open(&map, path, &base_err) == GY_OK))
-        T_CHECK(map.size == 6 && memcmp(map.bytes, "mapped", 6) == 0);
-    gy_map_close(&map);
-    T_CHECK(map.bytes == NULL && map.size == 0);
-    T_CHECK(base_put(path, "") == GY_OK && gy_map_open(&map, path, &base_err) == GY_OK);
-    T_CHECK(map.bytes == NULL && map.size == 0);
-    gy_map_close(&map);
+    struct gy_file file = { .size = 0 };
+    char text[8] = "";
+    const char *path = base_path("any"), *fifo = base_path("fifo");
+    gy_file_close(&file);
+    T_CHECK(base_put(path, "places") == GY_OK);
+    if (T_CHECK(gy_file_open(&file, path, &base_err) == GY_OK))
+        T_CHECK(file.size == 6 && gy_file_read_at(&file, 2, text, 4, &base_err) == GY_OK && strcmp(text, "aces") == 0);
+    T_CHECK(gy_file_read_at(&file, 5, text, 2, &base_err) == GY_E_TRUNCATED && gy_file_read_at(&file, UINT64_MAX, text, 2, &base_err) == GY_E_TRUNCATED);
+    T_CHECK(gy_file_read_at(&file, 6, text, 0, &base_err) == GY_OK);
+    T_CHECK(truncate(path, 3) == 0 && gy_file_read_at(&file, 2, text, 4, &base_err) == GY_E_TRUNCATED);
+    T_CHECK(strstr(base_err.text, path) && strstr(base_err.text, "nothing is at byte 3 any more; it had 6 bytes when it was opened"));
+    gy_file_close(&file);
+    T_CHECK(!file.open && file.size == 0);
+    file = gy_file_of("memory", 6, "m");
+    T_CHECK(gy_file_read_at(&file, 3, text, 3, &base_err) == GY_OK && memcmp(text, "ory", 3) == 0);
+    T_CHECK(gy_file_read_at(&file, 3, text, 4, &base_err) == GY_E_TRUNCATED);
+    T_CHECK(base_put(path, "") == GY_OK && gy_file_open(&file, path, &base_err) == GY_OK && file.size == 0);
+    gy_file_close(&file);
+    T_CHECK(base_put(path, "begin") == GY_OK && gy_file_begins(path, "beg", 3) && !gy_file_begins(path, "begins", 6) && !gy_file_begins(base_folder, "b", 1));
     remove(path);
-    T_CHECK(gy_map_open(&map, path, &base_err) == GY_E_IO && strstr(base_err.text, path));
-    T_CHECK(strstr(base_err.text, strerror(ENOENT)) && map.bytes == NULL);
-    T_CHECK(gy_map_open(&map, base_folder, &base_err) == GY_E_IO && strstr(base_err.text, "not a regular file"));
-    T_CHECK(mkfifo(fifo, 0600) == 0 && gy_map_open(&map, fifo, &base_err) == GY_E_IO);
+    T_CHECK(gy_file_open(&file, path, &base_err) == GY_E_IO && strstr(base_err.text, path));
+    T_CHECK(strstr(base_err.text, strerror(ENOENT)) && !file.open);
+    T_CHECK(gy_file_open(&file, base_folder, &base_err) == GY_E_IO && strstr(base_err.text, "not a regular file"));
+    T_CHECK(mkfifo(fifo, 0600) == 0 && gy_file_open(&file, fifo, &base_err) == GY_E_IO);
     remove(fifo);
 }
 
@@ -248,7 +256,7 @@ static void base_test_files(void)
     base_test_nomem(base_path("out.txt"));
     base_test_outfile_refused();
     base_test_full_disk();
-    base_test_map();
+    base_test_read_at();
     base_test_read();
     base_test_folders();
     remove(base_path("out.txt"));

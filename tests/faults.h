@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* faults.h: the n-th call of a kind fails. A program that includes this has its own realloc, open, fwrite, fsync ...; they go on to the C
+/* faults.h: the n-th call of a kind fails. A program that includes this has its own realloc, open, write, fsync ...; they go on to the C
  * library, but for the one call that is to fail. The library's memory comes from a hook of the test or from realloc, and its backends
  * are copies of the real ones, in whose tables every function that can fail counts. Calls count between faults_begin and faults_end
  * alone. */
@@ -25,9 +25,9 @@ static struct {
     int64_t left;     /* calls that still go well */
     int hit;          /* calls that failed */
     const char *what; /* the first of them */
-    FILE *bad;        /* the stream whose reading failed */
-    FILE *writes;     /* the stream that was written to last, by so many calls before */
-    int row;
+    int interrupts;   /* reading and writing are interrupted every second time, and else get half of the bytes */
+    int64_t calls;    /* of those */
+    unsigned char unsynced[1024]; /* by descriptor: 1: written since the last fsync */
     int64_t bytes;    /* of the hook that are held */
 } faults;
 
@@ -36,7 +36,6 @@ static void faults_begin(int kinds, int mode, int64_t n)
     faults.mode = mode;
     faults.hit = 0;
     faults.what = "nothing";
-    faults.bad = faults.writes = NULL;
     __atomic_store_n(&faults.left, n, __ATOMIC_SEQ_CST);
     __atomic_store_n(&faults.kinds, kinds, __ATOMIC_SEQ_CST);
 }
@@ -66,6 +65,18 @@ static int faults_fails(int kind, const char *what, int reason)
     if (!faults_now(kind, what))
         return 0;
     errno = reason;
+    return 1;
+}
+
+/* A call that a signal interrupts: 1. Else *bytes becomes what it may move. */
+static int faults_interrupted(size_t *bytes)
+{
+    if (!__atomic_load_n(&faults.interrupts, __ATOMIC_RELAXED))
+        return 0;
+    *bytes = *bytes > 1 ? *bytes / 2 : *bytes;
+    if (__atomic_fetch_add(&faults.calls, 1, __ATOMIC_RELAXED) % 2)
+        return 0;
+    errno = EINTR;
     return 1;
 }
 
@@ -147,14 +158,6 @@ FILE *fopen(const char *path, const char *mode)
     return faults_fails(mode[0] == 'r' ? FAULTS_READ : FAULTS_WRITE, "fopen", EIO) ? NULL : next(path, mode);
 }
 
-FILE *fdopen(int fd, const char *mode)
-{
-    static FILE *(*next)(int, const char *);
-    if (!next)
-        faults_next("fdopen", &next);
-    return faults_fails(FAULTS_WRITE, "fdopen", ENOMEM) ? NULL : next(fd, mode);
-}
-
 int fstat(int fd, struct stat *info)
 {
     static int (*next)(int, struct stat *);
@@ -184,7 +187,7 @@ ssize_t read(int fd, void *to, size_t bytes)
     static ssize_t (*next)(int, void *, size_t);
     if (!next)
         faults_next("read", &next);
-    return faults_fails(FAULTS_READ, "read", EIO) ? -1 : next(fd, to, bytes);
+    return faults_fails(FAULTS_READ, "read", EIO) || faults_interrupted(&bytes) ? -1 : next(fd, to, bytes);
 }
 
 ssize_t pread(int fd, void *to, size_t bytes, off_t from)
@@ -192,26 +195,7 @@ ssize_t pread(int fd, void *to, size_t bytes, off_t from)
     static ssize_t (*next)(int, void *, size_t, off_t);
     if (!next)
         faults_next("pread", &next);
-    return faults_fails(FAULTS_READ, "pread", EIO) ? -1 : next(fd, to, bytes, from);
-}
-
-size_t fread(void *to, size_t each, size_t count, FILE *file)
-{
-    static size_t (*next)(void *, size_t, size_t, FILE *);
-    if (!next)
-        faults_next("fread", &next);
-    if (!faults_fails(FAULTS_READ, "fread", EIO))
-        return next(to, each, count, file);
-    faults.bad = file;
-    return 0;
-}
-
-int ferror(FILE *file)
-{
-    static int (*next)(FILE *);
-    if (!next)
-        faults_next("ferror", &next);
-    return faults.bad == file ? 1 : next(file);
+    return faults_fails(FAULTS_READ, "pread", EIO) || faults_interrupted(&bytes) ? -1 : next(fd, to, bytes, from);
 }
 
 DIR *opendir(const char *path)
@@ -230,70 +214,46 @@ struct dirent *readdir(DIR *dir)
     return faults_fails(FAULTS_READ, "readdir", EIO) ? NULL : next(dir);
 }
 
+static unsigned char *faults_unsynced(int fd) { return &faults.unsynced[(unsigned)fd % sizeof faults.unsynced]; }
+
 ssize_t pwrite(int fd, const void *from, size_t bytes, off_t at)
 {
+    *faults_unsynced(fd) = 1;
     static ssize_t (*next)(int, const void *, size_t, off_t);
     if (!next)
         faults_next("pwrite", &next);
-    return faults_fails(FAULTS_WRITE, "pwrite", ENOSPC) ? -1 : next(fd, from, bytes, at);
+    return faults_fails(FAULTS_WRITE, "pwrite", ENOSPC) || faults_interrupted(&bytes) ? -1 : next(fd, from, bytes, at);
 }
 
-/* Of many in a row to one stream those behind the 16th fail as it does: of them every 64th counts. */
-size_t fwrite(const void *from, size_t each, size_t count, FILE *file)
+ssize_t write(int fd, const void *from, size_t bytes)
 {
-    static size_t (*next)(const void *, size_t, size_t, FILE *);
+    *faults_unsynced(fd) = 1;
+    static ssize_t (*next)(int, const void *, size_t);
     if (!next)
-        faults_next("fwrite", &next);
-    faults.row = file == faults.writes ? faults.row + 1 : 0;
-    faults.writes = file;
-    if (faults.row >= 16 && faults.row % 64 != 0)
-        return next(from, each, count, file);
-    return faults_fails(FAULTS_WRITE, "fwrite", ENOSPC) ? 0 : next(from, each, count, file);
+        faults_next("write", &next);
+    return faults_fails(FAULTS_WRITE, "write", ENOSPC) || faults_interrupted(&bytes) ? -1 : next(fd, from, bytes);
 }
 
-int fputc(int c, FILE *file)
+/* What was not written to, or is synced, closes without a fault. */
+int close(int fd)
 {
-    static int (*next)(int, FILE *);
+    static int (*next)(int);
     if (!next)
-        faults_next("fputc", &next);
-    return faults_fails(FAULTS_WRITE, "fputc", ENOSPC) ? EOF : next(c, file);
-}
-
-int vfprintf(FILE *file, const char *fmt, va_list args)
-{
-    static int (*next)(FILE *, const char *, va_list);
-    if (!next)
-        faults_next("vfprintf", &next);
-    return faults_fails(FAULTS_WRITE, "vfprintf", ENOSPC) ? -1 : next(file, fmt, args);
-}
-
-int fflush(FILE *file)
-{
-    static int (*next)(FILE *);
-    if (!next)
-        faults_next("fflush", &next);
-    return faults_fails(FAULTS_WRITE, "fflush", ENOSPC) ? EOF : next(file);
-}
-
-/* What was opened for reading closes without a fault. */
-int fclose(FILE *file)
-{
-    static int (*next)(FILE *);
-    if (!next)
-        faults_next("fclose", &next);
-    const int reads = (fcntl(fileno(file), F_GETFL) & O_ACCMODE) == O_RDONLY;
-    faults.bad = faults.bad == file ? NULL : faults.bad;
-    const int fails = !reads && faults_now(FAULTS_WRITE, "fclose"), closed = next(file);
-    faults.writes = NULL;
+        faults_next("close", &next);
+    unsigned char *const unsynced = faults_unsynced(fd);
+    const int fails = *unsynced && faults_now(FAULTS_WRITE, "close"), closed = next(fd);
+    *unsynced = 0;
     errno = fails ? ENOSPC : errno;
-    return fails ? EOF : closed;
+    return fails ? -1 : closed;
 }
+
 
 /* Nobody's disk is waited for. */
 int fsync(int fd)
 {
-    (void)fd;
-    return faults_fails(FAULTS_WRITE, "fsync", EIO) ? -1 : 0;
+    size_t bytes = 0;
+    *faults_unsynced(fd) = 0;
+    return faults_fails(FAULTS_WRITE, "fsync", EIO) || faults_interrupted(&bytes) ? -1 : 0;
 }
 
 int rename(const char *from, const char *to)

@@ -56,7 +56,7 @@ static int ck_write(struct gy_st_writer *w, const struct gy_st_tensor *t, enum c
     const float nan = NAN;
     if (t->bytes > sizeof bytes)
         return GY_FAIL(err, GY_E_BUG, "%s is larger than the test's buffer", t->name);
-    memcpy(bytes, t->data, t->bytes);
+    GY_TRY(gy_st_read_bytes(t, 0, t->bytes, bytes, err));
     if (how == CK_NAN)
         memcpy(bytes + 4, &nan, sizeof nan);
     return gy_st_write(w, bytes, t->bytes - (how == CK_LESS ? t->bytes / (size_t)t->shape[t->dims - 1] : 0), err);

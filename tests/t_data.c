@@ -453,6 +453,15 @@ static void test_pack(void)
     gy_data_close(folder);
 }
 
+static int data_parse(const unsigned char *bytes, size_t count)
+{
+    struct gy_packed_view view = {.index = NULL};
+    const struct gy_file file = gy_file_of(bytes, count, "p");
+    const int status = gy_packed_parse(&file, &data_alloc, &view, &data_err);
+    gy_alloc_free(&data_alloc, view.index, view.index_bytes);
+    return status;
+}
+
 /* Every byte of header, index and names is guarded; pixels are found when they are read. */
 static void test_packed_damage(void)
 {
@@ -462,18 +471,21 @@ static void test_packed_damage(void)
     struct gy_packed_record record;
     T_CHECK(gy_file_read(&data_alloc, df_path("train.gyr"), 1 << 20, &bytes, &count, &data_err) == GY_OK);
     unsigned char *b = (unsigned char *)bytes;
-    T_CHECK(gy_packed_parse(b, count, "p", &view, &data_err) == GY_OK);
+    const struct gy_file file = gy_file_of(b, count, "p");
+    T_CHECK(gy_packed_parse(&file, &data_alloc, &view, &data_err) == GY_OK);
     gy_packed_at(&view, 0, &record);
-    const size_t pixels_end = (size_t)(view.index - b);
+    const size_t pixels_end = (size_t)view.index_at;
+    T_CHECK(record.at == 96);
+    gy_alloc_free(&data_alloc, view.index, view.index_bytes);
     int seen = 0, cut = 0;
     for (size_t i = 0; i < count; i++) {
         b[i] ^= 0x10;
-        seen += gy_packed_parse(b, count, "p", &view, &data_err) != GY_OK;
+        seen += data_parse(b, count) != GY_OK;
         b[i] ^= 0x10;
-        cut += gy_packed_parse(b, i, "p", &view, &data_err) != GY_OK;
+        cut += data_parse(b, i) != GY_OK;
     }
     T_CHECK(seen == (int)(96 + count - pixels_end) && cut == (int)count);
-    DATA_REFUSED(gy_packed_parse(b, count - 1, "p", &view, &data_err), GY_E_TRUNCATED, "its header says");
+    DATA_REFUSED(data_parse(b, count - 1), GY_E_TRUNCATED, "its header says");
     b[100] ^= 1;
     df_write("broken.gyr", b, count);
     struct gy_data *data;

@@ -235,7 +235,7 @@ static int ft_load_of(int kinds, int mode, int64_t n, int (*load)(struct gyre_ne
     faults_begin(kinds, mode, n);
     const int status = load(net), hit = faults_end();
     if (hit && ft_told("gyre_load", n, status, gyre_last_error(net)) && kinds != FAULTS_DEVICE)
-        T_CHECK_MSG(ft_stands(net, 1), "call %" PRId64 " (%s): the net has changed", n, faults.what);
+        T_CHECK_MSG(ft_stands(net, 1) || ft_step(net, 0) == GYRE_E_STATE, "call %" PRId64 " (%s): the net has changed", n, faults.what);
     if (hit && kinds == FAULTS_DEVICE)
         ft_ended(net, "gyre_load", n);
     else
@@ -377,8 +377,8 @@ static void ft_host(void)
     for (int mode = FAULTS_ONCE; mode <= FAULTS_ON; mode++) {
         ft_sweep("gyre_open, memory", FAULTS_MEMORY, mode, 4, ft_open_once);
         ft_sweep("gyre_save, memory", FAULTS_MEMORY, mode, 8, ft_save_once);
-        ft_sweep("gyre_save, files", FAULTS_WRITE, mode, 20, ft_save_once);
-        ft_sweep("gyre_export, files", FAULTS_WRITE, mode, 10, ft_export_once);
+        ft_sweep("gyre_save, files", FAULTS_WRITE, mode, 5, ft_save_once);
+        ft_sweep("gyre_export, files", FAULTS_WRITE, mode, 5, ft_export_once);
         ft_sweep("gyre_load, memory", FAULTS_MEMORY, mode, 5, ft_load_once);
         ft_sweep("gyre_load, files", FAULTS_READ, mode, 3, ft_load_once);
         ft_sweep("gyre_import, files", FAULTS_READ, mode, 3, ft_import_once);

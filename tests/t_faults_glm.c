@@ -17,7 +17,7 @@
 #endif
 #endif
 
-#define FG_ROWS 80
+#define FG_ROWS 200
 #define FG_FEATURES 12
 
 static const char *fg_name; /* of the sweep */
@@ -178,7 +178,7 @@ static void fg_blocks(void)
         for (int mode = FAULTS_ONCE; mode <= FAULTS_ON; mode++) {
             fg_sweep(fg_append ? "appending, memory" : "converting, memory", FAULTS_MEMORY, mode, 10, fg_convert_once);
             fg_sweep(fg_append ? "appending, reading" : "converting, reading", FAULTS_READ, mode, 3, fg_convert_once);
-            fg_sweep(fg_append ? "appending, writing" : "converting, writing", FAULTS_WRITE, mode, 8, fg_convert_once);
+            fg_sweep(fg_append ? "appending, writing" : "converting, writing", FAULTS_WRITE, mode, 7, fg_convert_once);
         }
     df_write("rows.blocks", fg_once.text, fg_once.bytes);
 }
@@ -195,7 +195,7 @@ static struct fg_case fg_now;
 
 #define FG_GAP 1e-3
 #define FG_DEVICE 11000 /* bytes of a device: rows and their dual numbers come and go */
-#define FG_WINDOWS 3000 /* bytes: less than the rows need, and enough for two blocks */
+#define FG_WINDOWS 7200 /* bytes: less than the rows need, and enough for two blocks */
 
 struct fg_model {
     float w[FG_FEATURES + 2];

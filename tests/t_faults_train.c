@@ -274,6 +274,21 @@ static void fr_damaged(void)
     fr_goes_on = 0;
 }
 
+/* Signals that interrupt reading and writing, and calls that move half of the bytes, are nobody's business. */
+static void fr_interrupted(void)
+{
+    struct fr_run run;
+    df_remove(fr_folder);
+    faults.interrupts = 1;
+    if (T_CHECK(fr_open(&run) == GYRE_OK)) {
+        T_CHECK_MSG(fr_train(&run, fr_folder, 0) == GYRE_OK, "%s", run.error.text);
+        fr_close(&run);
+    }
+    faults.interrupts = 0;
+    T_CHECK_MSG(faults.calls > 20, "only %" PRId64 " calls", faults.calls);
+    fr_whole(fr_folder, "interrupted", 0);
+}
+
 /* ---- evaluation ---- */
 
 struct fr_page {
@@ -493,18 +508,21 @@ int main(void)
     fr_data();
     fr_use("split");
     fr_damaged();
+    fr_interrupted();
     fr_evaluations(1);
     for (fr_goes_on = 0; fr_goes_on < 2; fr_goes_on++)
         fr_sweep_every(FR_SLOW, "training, reading", FAULTS_READ, FAULTS_ONCE, 40, fr_once);
     fr_goes_on = 0;
+    fr_use("packed.gyr");
+    fr_interrupted();
     fr_use("idx"); /* decoders of photographs are large, and slow under a sanitizer */
     fr_evaluations(0);
     for (fr_goes_on = 0; fr_goes_on < 2; fr_goes_on++) {
         fr_sweep("training, memory", FAULTS_MEMORY, FAULTS_ONCE, 40, fr_once);
-        fr_sweep("training, writing", FAULTS_WRITE, FAULTS_ONCE, 120, fr_once);
+        fr_sweep("training, writing", FAULTS_WRITE, FAULTS_ONCE, 35, fr_once);
     }
     fr_goes_on = 0;
-    fr_sweep("training, a full disk", FAULTS_WRITE, FAULTS_ON, 200, fr_once);
+    fr_sweep("training, a full disk", FAULTS_WRITE, FAULTS_ON, 70, fr_once);
     fr_sweep("training, device", FAULTS_DEVICE, FAULTS_ONCE, 200, fr_once);
     fr_free(&fr_want);
     df_remove(df_root);

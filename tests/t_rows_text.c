@@ -258,14 +258,13 @@ static int txt_convert_file(const char *from, const char *second, const char *to
 
 static int txt_same_files(const char *a, const char *b)
 {
-    struct gy_map x, y;
-    int same = gy_map_open(&x, a, &txt_err) == GY_OK;
-    if (same && gy_map_open(&y, b, &txt_err) == GY_OK) {
-        same = x.size > 0 && x.size == y.size && memcmp(x.bytes, y.bytes, x.size) == 0;
-        gy_map_close(&y);
-    } else
-        same = 0;
-    gy_map_close(&x);
+    const struct gy_alloc alloc = gy_alloc_default();
+    char *x = NULL, *y = NULL;
+    size_t xs = 0, ys = 0;
+    const int same = gy_file_read(&alloc, a, SIZE_MAX, &x, &xs, &txt_err) == GY_OK && gy_file_read(&alloc, b, SIZE_MAX, &y, &ys, &txt_err) == GY_OK &&
+                     xs > 0 && xs == ys && memcmp(x, y, xs) == 0;
+    gy_alloc_free(&alloc, x, xs + 1);
+    gy_alloc_free(&alloc, y, ys + 1);
     return same;
 }
 

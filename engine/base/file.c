@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing beside, syncing, renaming; mapping for reading. */
+/* Writing beside, syncing, renaming; reading at any place, or whole. */
 #include "file.h"
 #include "text.h"
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,7 +46,7 @@ static int file_make_temp(struct gy_outfile *out)
 
 GY_INT int gy_outfile_open(struct gy_outfile *out, const char *path, struct gy_error *err)
 {
-    memset(out, 0, sizeof *out);
+    memset(out, 0, offsetof(struct gy_outfile, buffer));
     if (gy_text_copy(out->path, sizeof out->path, path) != 0) {
         errno = ENAMETOOLONG;
         return file_out_fail(out, err);
@@ -55,21 +54,17 @@ GY_INT int gy_outfile_open(struct gy_outfile *out, const char *path, struct gy_e
     const int fd = file_make_temp(out);
     if (fd < 0)
         return file_out_fail(out, err);
-    out->file = fdopen(fd, "wb");
-    if (!out->file) {
-        file_out_fail(out, err);
-        close(fd);
-        remove(out->temp);
-    }
-    return out->status;
+    out->fd = fd;
+    out->open = 1;
+    return GY_OK;
 }
 
 GY_INT void gy_outfile_abandon(struct gy_outfile *out)
 {
-    if (!out->file)
+    if (!out->open)
         return;
-    fclose(out->file);
-    out->file = NULL;
+    close(out->fd);
+    out->open = 0;
     remove(out->temp);
 }
 
@@ -82,19 +77,75 @@ GY_INT void gy_file_begin_sync(int fd) { (void)sync_file_range(fd, 0, 0, FILE_BE
 GY_INT void gy_file_begin_sync(int fd) { (void)fd; }
 #endif
 
-GY_INT int gy_outfile_write(struct gy_outfile *out, const void *bytes, size_t count, struct gy_error *err)
+GY_INT int gy_file_write_all(int fd, const void *bytes, size_t count)
+{
+    for (size_t done = 0; done < count;) {
+        const ssize_t some = write(fd, (const unsigned char *)bytes + done, count - done);
+        if (some < 0 && errno == EINTR)
+            continue;
+        if (some <= 0) {
+            errno = some == 0 ? EIO : errno;
+            return -1;
+        }
+        done += (size_t)some;
+    }
+    return 0;
+}
+
+GY_INT int gy_file_sync(int fd)
+{
+    int failed;
+    do
+        failed = fsync(fd);
+    while (failed != 0 && errno == EINTR);
+    return failed;
+}
+
+static int file_out_flush(struct gy_outfile *out)
+{
+    const int failed = gy_file_write_all(out->fd, out->buffer, out->held);
+    out->held = 0;
+    return failed ? file_out_fail(out, NULL) : GY_OK;
+}
+
+/* What does not fit into the buffer goes past it. */
+static int file_out_put(struct gy_outfile *out, const unsigned char *bytes, size_t count)
+{
+    if (out->held + count > sizeof out->buffer)
+        GY_TRY(file_out_flush(out));
+    if (count > sizeof out->buffer)
+        return gy_file_write_all(out->fd, bytes, count) ? file_out_fail(out, NULL) : GY_OK;
+    if (count)
+        memcpy(out->buffer + out->held, bytes, count);
+    out->held += count;
+    return GY_OK;
+}
+
+static int file_out_open(const struct gy_outfile *out, struct gy_error *err)
 {
     GY_TRY(file_out_status(out, err));
-    if (!out->file)
-        return GY_FAIL(err, GY_E_STATE, "%.300s: not open for writing", out->path);
+    return out->open ? GY_OK : GY_FAIL(err, GY_E_STATE, "%.300s: not open for writing", out->path);
+}
+
+GY_INT int gy_outfile_write(struct gy_outfile *out, const void *bytes, size_t count, struct gy_error *err)
+{
+    GY_TRY(file_out_open(out, err));
     for (size_t done = 0, some; done < count; done += some) {
         some = count - done < GY_FILE_AHEAD ? count - done : GY_FILE_AHEAD;
-        if (fwrite((const unsigned char *)bytes + done, 1, some, out->file) != some)
-            return file_out_fail(out, err);
+        if (file_out_put(out, (const unsigned char *)bytes + done, some) != GY_OK)
+            return file_out_status(out, err);
         if (some == GY_FILE_AHEAD)
-            gy_file_begin_sync(fileno(out->file));
+            gy_file_begin_sync(out->fd);
     }
     return GY_OK;
+}
+
+GY_INT int gy_outfile_rewind(struct gy_outfile *out, struct gy_error *err)
+{
+    GY_TRY(file_out_open(out, err));
+    if (file_out_flush(out) == GY_OK && lseek(out->fd, 0, SEEK_SET) != 0)
+        file_out_fail(out, NULL);
+    return file_out_status(out, err);
 }
 
 /* The rename is durable only when the folder is. */
@@ -107,21 +158,20 @@ static int file_sync_folder(const char *path, struct gy_error *err)
     const int fd = open(folder, O_RDONLY | O_CLOEXEC);
     if (fd < 0) /* a folder may allow writing but not reading: then it cannot be synced */
         return errno == EACCES ? GY_OK : file_fail(err, folder, "cannot be opened");
-    const int status = fsync(fd) != 0 && errno != EINVAL ? file_fail(err, folder, "syncing failed") : GY_OK;
+    const int status = gy_file_sync(fd) != 0 && errno != EINVAL ? file_fail(err, folder, "syncing failed") : GY_OK;
     close(fd);
     return status;
 }
 
 GY_INT int gy_outfile_commit(struct gy_outfile *out, struct gy_error *err)
 {
-    if (!out->file)
-        return out->status != GY_OK ? file_out_status(out, err)
-                                    : GY_FAIL(err, GY_E_STATE, "%.300s: not open for writing", out->path);
-    if (out->status == GY_OK && (fflush(out->file) != 0 || fsync(fileno(out->file)) != 0))
+    if (!out->open)
+        return file_out_open(out, err);
+    if (out->status == GY_OK && file_out_flush(out) == GY_OK && gy_file_sync(out->fd) != 0)
         file_out_fail(out, NULL);
-    const int closed = fclose(out->file);
-    out->file = NULL;
-    if (out->status == GY_OK && (closed != 0 || rename(out->temp, out->path) != 0))
+    const int closed = close(out->fd);
+    out->open = 0;
+    if (out->status == GY_OK && ((closed != 0 && errno != EINTR) || rename(out->temp, out->path) != 0))
         file_out_fail(out, NULL);
     if (out->status != GY_OK) {
         remove(out->temp);
@@ -130,11 +180,23 @@ GY_INT int gy_outfile_commit(struct gy_outfile *out, struct gy_error *err)
     return file_sync_folder(out->path, err);
 }
 
-GY_INT int gy_map_open(struct gy_map *map, const char *path, struct gy_error *err)
+/* ---- reading ---- */
+
+static int file_open_read(const char *path, int flags)
+{
+    int fd;
+    do
+        fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+GY_INT int gy_file_open(struct gy_file *file, const char *path, struct gy_error *err)
 {
     struct stat info;
-    memset(map, 0, sizeof *map);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused below, not waited for */
+    memset(file, 0, sizeof *file);
+    snprintf(file->name, sizeof file->name, "%.300s", path);
+    const int fd = file_open_read(path, O_NONBLOCK); /* a pipe is refused, not waited for */
     if (fd < 0)
         return file_fail(err, path, "cannot be read");
     int status = GY_OK;
@@ -142,22 +204,59 @@ GY_INT int gy_map_open(struct gy_map *map, const char *path, struct gy_error *er
         status = file_fail(err, path, "cannot be read");
     else if (!S_ISREG(info.st_mode))
         status = GY_FAIL(err, GY_E_IO, "%.300s: not a regular file", path);
-    else if (info.st_size > 0) {
-        void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        if (bytes == MAP_FAILED)
-            status = file_fail(err, path, "cannot be mapped");
-        else
-            *map = (struct gy_map){ bytes, (size_t)info.st_size };
+    if (status != GY_OK) {
+        close(fd);
+        return status;
     }
-    close(fd);
-    return status;
+    file->size = (uint64_t)info.st_size;
+    file->fd = fd;
+    file->open = 1;
+    return GY_OK;
 }
 
-GY_INT void gy_map_close(struct gy_map *map)
+GY_INT struct gy_file gy_file_of(const void *bytes, size_t count, const char *name)
 {
-    if (map->bytes)
-        munmap((void *)(uintptr_t)map->bytes, map->size);
-    memset(map, 0, sizeof *map);
+    struct gy_file file = { .bytes = count ? bytes : (const unsigned char *)"", .size = count };
+    snprintf(file.name, sizeof file.name, "%.300s", name);
+    return file;
+}
+
+GY_INT void gy_file_close(struct gy_file *file)
+{
+    if (file->open)
+        close(file->fd);
+    memset(file, 0, sizeof *file);
+}
+
+GY_INT int gy_file_read_at(const struct gy_file *file, uint64_t at, void *to, size_t count, struct gy_error *err)
+{
+    if (at > file->size || count > file->size - at)
+        return GY_FAIL(err, GY_E_TRUNCATED, "%.300s: %zu bytes at byte %" PRIu64 " of %" PRIu64, file->name, count, at, file->size);
+    if (file->bytes && count)
+        memcpy(to, file->bytes + at, count);
+    for (size_t done = 0; !file->bytes && done < count;) {
+        const ssize_t some = pread(file->fd, (unsigned char *)to + done, count - done, (off_t)(at + done));
+        if (some < 0 && errno == EINTR)
+            continue;
+        if (some < 0)
+            return file_fail(err, file->name, "cannot be read");
+        if (some == 0)
+            return GY_FAIL(err, GY_E_TRUNCATED, "%.300s: nothing is at byte %" PRIu64 " any more; it had %" PRIu64 " bytes when it was opened",
+                           file->name, at + done, file->size);
+        done += (size_t)some;
+    }
+    return GY_OK;
+}
+
+GY_INT int gy_file_begins(const char *path, const void *magic, size_t bytes)
+{
+    unsigned char head[16];
+    struct gy_file file;
+    if (bytes > sizeof head || gy_file_open(&file, path, NULL) != GY_OK)
+        return 0;
+    const int same = gy_file_read_at(&file, 0, head, bytes, NULL) == GY_OK && memcmp(head, magic, bytes) == 0;
+    gy_file_close(&file);
+    return same;
 }
 
 /* What a read has gathered: room bytes taken, bytes of them used; one stays free for the NUL. */
@@ -178,17 +277,22 @@ static int file_resize(const struct gy_alloc *alloc, struct file_text *t, size_t
 }
 
 /* Reads to the end, whatever size was foretold: a pipe has none, and a file may change. */
-static int file_read_all(const struct gy_alloc *alloc, FILE *file, const char *path, size_t limit, struct file_text *t,
+static int file_read_all(const struct gy_alloc *alloc, int fd, const char *path, size_t limit, struct file_text *t,
                          struct gy_error *err)
 {
     for (;;) {
-        t->bytes += fread(t->text + t->bytes, 1, t->room - t->bytes, file);
-        if (ferror(file))
+        const ssize_t some = read(fd, t->text + t->bytes, t->room - t->bytes);
+        if (some < 0 && errno == EINTR)
+            continue;
+        if (some < 0)
             return file_fail(err, path, "reading failed");
+        if (some == 0)
+            break;
+        t->bytes += (size_t)some;
         if (t->bytes > limit)
             return GY_FAIL(err, GY_E_FORMAT, "%.300s: more than %zu bytes", path, limit);
         if (t->bytes < t->room)
-            break;
+            continue;
         GY_TRY(file_resize(alloc, t, t->room < limit / 2 ? 2 * t->room : limit + 1, path, err));
     }
     GY_TRY(file_resize(alloc, t, t->bytes + 1, path, err));
@@ -196,11 +300,11 @@ static int file_read_all(const struct gy_alloc *alloc, FILE *file, const char *p
     return GY_OK;
 }
 
-static int file_read_open(const struct gy_alloc *alloc, FILE *file, const char *path, size_t limit, char **data,
+static int file_read_open(const struct gy_alloc *alloc, int fd, const char *path, size_t limit, char **data,
                           size_t *bytes, struct gy_error *err)
 {
     struct stat info;
-    if (fstat(fileno(file), &info) != 0 || S_ISDIR(info.st_mode))
+    if (fstat(fd, &info) != 0 || S_ISDIR(info.st_mode))
         return GY_FAIL(err, GY_E_IO, "%.300s: not a file", path);
     const int regular = S_ISREG(info.st_mode);
     if (regular && (uint64_t)info.st_size > limit)
@@ -209,7 +313,7 @@ static int file_read_open(const struct gy_alloc *alloc, FILE *file, const char *
     struct file_text t = { NULL, 0, 0 };
     int status = file_resize(alloc, &t, regular && info.st_size > 0 ? (size_t)info.st_size + 1 : 4096, path, err);
     if (status == GY_OK)
-        status = file_read_all(alloc, file, path, limit, &t, err);
+        status = file_read_all(alloc, fd, path, limit, &t, err);
     if (status != GY_OK) {
         gy_alloc_free(alloc, t.text, t.room);
         return status;
@@ -223,11 +327,11 @@ GY_INT int gy_file_read(const struct gy_alloc *alloc, const char *path, size_t l
                         struct gy_error *err)
 {
     limit = limit < SIZE_MAX / 4 ? limit : SIZE_MAX / 4;
-    FILE *file = fopen(path, "rb");
-    if (!file)
+    const int fd = file_open_read(path, 0);
+    if (fd < 0)
         return file_fail(err, path, "cannot be read");
-    const int status = file_read_open(alloc, file, path, limit, data, bytes, err);
-    fclose(file);
+    const int status = file_read_open(alloc, fd, path, limit, data, bytes, err);
+    close(fd);
     return status;
 }
 

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* file.h: files that are whole or absent. Writing goes to a temporary file beside the target, is synced, renamed over
- * the target, and the folder is synced; an error at any point leaves the old file as it was. Reading maps the file or
- * reads it whole, with a limit. Every sentence names the path and the system's reason. */
+ * the target, and the folder is synced; an error at any point leaves the old file as it was. Nothing is mapped: a mapped
+ * file that becomes shorter ends the process. A file is read whole, with a limit, or at any place; then a file that became
+ * shorter is an error. A signal interrupts neither. Every sentence names the path and the system's reason. */
 #ifndef GY_FILE_H
 #define GY_FILE_H
 #include "mem.h"
 
+#define GY_FILE_BUFFER 16384 /* bytes that are written together at least */
+
 struct gy_outfile {
-    FILE *file;
+    int open, fd;
     char path[4096], temp[4096];
     int status; /* first error, sticky */
     int reason; /* errno of that error */
+    size_t held; /* bytes of the buffer */
+    unsigned char buffer[GY_FILE_BUFFER];
 };
 GY_INT int gy_outfile_open(struct gy_outfile *out, const char *path, struct gy_error *err);
 GY_INT int gy_outfile_write(struct gy_outfile *out, const void *bytes, size_t count, struct gy_error *err);
+GY_INT int gy_outfile_rewind(struct gy_outfile *out, struct gy_error *err); /* what is written next stands at the file's beginning */
 /* Asks the system to write what it holds of the file, without waiting: then the sync at the end waits for little. */
 #define GY_FILE_AHEAD ((size_t)1 << 20) /* bytes after which that is worth it */
 GY_INT void gy_file_begin_sync(int fd);
@@ -21,12 +27,23 @@ GY_INT void gy_file_begin_sync(int fd);
 GY_INT int gy_outfile_commit(struct gy_outfile *out, struct gy_error *err);
 GY_INT void gy_outfile_abandon(struct gy_outfile *out); /* safe after commit or a failed open */
 
-struct gy_map {
-    const unsigned char *bytes; /* read-only; NULL when size is 0 */
-    size_t size;
+/* A file that is read at any place, by any number of threads at once, or bytes in memory that are read as one. */
+struct gy_file {
+    const unsigned char *bytes; /* in memory, which is the caller's; NULL: a file */
+    uint64_t size;              /* when it was opened */
+    int open, fd;
+    char name[304];             /* for sentences */
 };
-GY_INT int gy_map_open(struct gy_map *map, const char *path, struct gy_error *err);
-GY_INT void gy_map_close(struct gy_map *map); /* safe on a zeroed struct */
+GY_INT int gy_file_open(struct gy_file *file, const char *path, struct gy_error *err); /* a regular one */
+GY_INT struct gy_file gy_file_of(const void *bytes, size_t count, const char *name);
+/* All of count bytes from `at` on, which lie below the size; GY_E_TRUNCATED when the file has become shorter since it was opened. */
+GY_INT int gy_file_read_at(const struct gy_file *file, uint64_t at, void *to, size_t count, struct gy_error *err);
+GY_INT void gy_file_close(struct gy_file *file); /* safe on a zeroed struct */
+GY_INT int gy_file_begins(const char *path, const void *magic, size_t bytes); /* 1: a regular file that begins with these, at most 16; else 0 */
+
+/* All of count bytes; 0, or -1 with errno. For files that grow. */
+GY_INT int gy_file_write_all(int fd, const void *bytes, size_t count);
+GY_INT int gy_file_sync(int fd); /* as fsync */
 
 /* Whole file or pipe, through the hook, at most limit bytes; one more byte, a NUL, follows. Freed with
  * gy_alloc_free(alloc, *data, *bytes + 1). */

@@ -383,10 +383,11 @@ GY_INT int gy_glm_model_parse(struct gyre_glm **out, const unsigned char *bytes,
 
 GY_INT int gy_glm_model_read(struct gyre_glm **out, const char *path, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    struct gy_map map;
-    GY_TRY(gy_map_open(&map, path, err));
-    const int status = gy_glm_model_parse(out, map.bytes, map.size, path, alloc, err);
-    gy_map_close(&map);
+    char *text;
+    size_t bytes;
+    GY_TRY(gy_file_read(alloc, path, SIZE_MAX, &text, &bytes, err));
+    const int status = gy_glm_model_parse(out, (const unsigned char *)text, bytes, path, alloc, err);
+    gy_alloc_free(alloc, text, bytes + 1);
     return status;
 }
 

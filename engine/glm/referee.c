@@ -241,7 +241,7 @@ static int referee_rows(struct referee *r, struct gy_error *err)
         referee_plan(r, &block, &row);
         if (r->here == 0)
             return GY_OK;
-        gy_blocks_ahead(r->answer->blocks, block < r->blocks ? block : -1, -1);
+        gy_blocks_ahead(r->answer->blocks, block < r->blocks ? block : -1);
         gy_pool_run(r->answer->pool, referee_read_tile, r, r->here);
         for (int64_t b = 0; b < r->here; b++)
             if (r->status[b] != GY_OK)

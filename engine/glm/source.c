@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows for a model, wherever they are: a block file is mapped and read a block at a time, everything else becomes blocks in memory first. Slices are of a
+/* Rows for a model, wherever they are: a block file is read a block at a time, everything else becomes blocks in memory first. Slices are of a
  * size that does not depend on the threads. */
 #include "../../io/blocks_write.h"
 #include "../../io/convert.h"
+#include "../base/file.h"
 #include "../base/log.h"
 #include "../base/rng.h"
 #include "../engine.h"
@@ -15,13 +16,7 @@
 
 GY_INT int gy_glm_is_blocks(const char *path)
 {
-    unsigned char head[4] = { 0 };
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return 0;
-    const size_t bytes = fread(head, 1, sizeof head, file);
-    fclose(file);
-    return bytes == sizeof head && memcmp(head, "\x89GYB", 4) == 0;
+    return gy_file_begins(path, "\x89GYB", 4);
 }
 
 /* ---- the caller's arrays ---- */
@@ -212,7 +207,7 @@ GY_INT int gy_glm_source_next(struct gy_glm_source *s, struct gy_rows *rows, str
     }
     if (!s->room.memory)
         GY_TRY(source_block_room(s, err));
-    gy_blocks_ahead(s->blocks, s->at + 1 < s->info.blocks ? s->at + 1 : -1, s->at - 1);
+    gy_blocks_ahead(s->blocks, s->at + 1 < s->info.blocks ? s->at + 1 : -1);
     GY_TRY(gy_blocks_read(s->blocks, s->at, &s->room, rows, err));
     s->at++;
     return GY_OK;

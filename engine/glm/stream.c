@@ -231,7 +231,7 @@ static int64_t glms_after(const struct glms_stream *s, int64_t number, int64_t b
     return b + 1 < w->block + w->blocks ? b + 1 : s->feed.resident && number + 1 >= s->windows ? -1 : s->window[glms_window_of(s, number + 1)].block;
 }
 
-/* Reads the window's blocks into its room. What is read stays in none of the system's pages that this process maps. */
+/* Reads the window's blocks into its room. */
 static int glms_fill(const struct glms_stream *s, int64_t number, struct glms_room *room, struct gy_error *err)
 {
     const struct glms_window *const w = &s->window[glms_window_of(s, number)];
@@ -240,14 +240,13 @@ static int glms_fill(const struct glms_stream *s, int64_t number, struct glms_ro
     for (int64_t b = w->block; b < w->block + w->blocks; b++) {
         struct gy_rows in;
         if (!s->alone)
-            gy_blocks_ahead(s->blocks, glms_after(s, number, b), -1);
+            gy_blocks_ahead(s->blocks, glms_after(s, number, b));
         GY_TRY(gy_blocks_read(s->blocks, b, &s->scratch, &in, err));
         const int32_t from = (int32_t)gy_max64(0, s->first - first), to = (int32_t)gy_min64(in.count, s->end - first);
         const int64_t count = to >= from ? (int64_t)gy_rows_begin(&in, to) - gy_rows_begin(&in, from) : 0;
         if (to < from || rows + to - from > w->rows || entries + count > w->entries)
             return GY_FAIL(err, GY_E_FORMAT, "block %" PRId64 " has %d rows, more than the index of its file says", b, (int)in.count);
         glms_append(&in, from, to, &a, rows, entries);
-        gy_blocks_ahead(s->blocks, -1, b);
         rows += to - from;
         entries += count;
         first += in.count;

@@ -77,14 +77,19 @@ static void cuda_imagine_device(struct gy_cuda_backend *cuda, int arch)
 /* Kernels of an emulator depend on its library. */
 static int cuda_hash_emulator(struct gy_cuda_backend *cuda, const char *path, struct gy_error *err)
 {
-    struct gy_map map = { .size = 0 };
+    unsigned char piece[4096];
+    struct gy_file file;
     struct gy_sha256 sha;
-    GY_TRY(gy_map_open(&map, path, err));
+    int status = gy_file_open(&file, path, err);
     gy_sha256_open(&sha);
-    gy_sha256_add(&sha, map.bytes, map.size);
+    for (uint64_t at = 0; status == GY_OK && at < file.size; at += sizeof piece) {
+        const size_t some = file.size - at < sizeof piece ? (size_t)(file.size - at) : sizeof piece;
+        status = gy_file_read_at(&file, at, piece, some, err);
+        gy_sha256_add(&sha, piece, status == GY_OK ? some : 0);
+    }
     gy_sha256_close(&sha, cuda->compiler.emulator);
-    gy_map_close(&map);
-    return GY_OK;
+    gy_file_close(&file);
+    return status;
 }
 
 static int cuda_open_stream(struct gy_cuda_backend *cuda, struct gy_error *err)
