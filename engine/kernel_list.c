@@ -271,8 +271,10 @@ static int klist_audit_read(const char *path, struct klist_record *was, struct g
         return GY_FAIL(err, GY_E_ARG, "%.300s records no kernels: it was not trained on a GPU", path);
     if (status != GYRE_OK)
         return GY_FAIL(err, status, "%s", error.text);
-    if (!klist_record_read(line, was) || gyre_read_note(path, "kernels.config", line, sizeof line, &error) != GYRE_OK ||
-        !klist_config_read(line, config))
+    const int record = klist_record_read(line, was), second = gyre_read_note(path, "kernels.config", line, sizeof line, &error);
+    if (second != GYRE_OK && second != GYRE_E_ARG)
+        return GY_FAIL(err, second, "%s", error.text);
+    if (!record || second != GYRE_OK || !klist_config_read(line, config))
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: its note of kernels is damaged", path);
     config->device = was->device;
     return GY_OK;
@@ -310,12 +312,13 @@ static int klist_audit_rows(const char *path, struct gy_sink *sink, struct gy_er
     char *const text = gy_alloc_take(&alloc, GY_NOTE_BYTES, 1);
     if (!text)
         return GY_NOMEM(err, "the rows of kernels", GY_NOTE_BYTES);
-    if (gyre_read_note(path, "kernels.tune", text, GY_NOTE_BYTES, &error) == GYRE_OK)
+    const int status = gyre_read_note(path, "kernels.tune", text, GY_NOTE_BYTES, &error);
+    if (status == GYRE_OK)
         for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n')
             if (at != text)
                 gy_sink_printf(sink, "  %.*s\n", (int)gy_min64((int64_t)strcspn(at, "\n"), 400), at);
     gy_alloc_free(&alloc, text, GY_NOTE_BYTES);
-    return GY_OK;
+    return status == GYRE_OK || status == GYRE_E_ARG ? GY_OK : GY_FAIL(err, status, "%s", error.text);
 }
 
 static int klist_audit_run(const char *path, const struct gyre_logger *log, struct gy_sink *sink, struct gy_error *err)
