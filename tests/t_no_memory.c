@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The n-th allocation fails, for every n, while what a stranger wrote is read: the corpora of every parser, from memory, from a mapped file and from one
- * that is read; text of rows also as .gz; models, nets, schedules, checkpoints and their notes, data sets. A reader that fails says that memory was short,
+/* The n-th allocation fails, for every n, while what a stranger wrote is read: the corpora of every parser, from memory and from a
+ * file; text of rows also as .gz; models, nets, schedules, checkpoints and their notes, data sets. A reader that fails says that memory was short,
  * holds nothing afterwards, and reads the same input as before when there is memory again. `--all`: also with all later allocations failing, and
  * with changes of each input. */
 #include "data_files.h"
@@ -112,16 +112,10 @@ static int nm_blocks(const struct nm_input *in, struct gy_error *err)
     GY_TRY(gy_blocks_open_memory(&blocks, in->bytes, in->count, "x", &nm_alloc, NULL, 0, err));
     return nm_read_blocks(blocks, err);
 }
-static int nm_blocks_mapped(const struct nm_input *in, struct gy_error *err)
+static int nm_blocks_file(const struct nm_input *in, struct gy_error *err)
 {
     struct gy_blocks *blocks;
     GY_TRY(gy_blocks_open(&blocks, in->path, &nm_alloc, err));
-    return nm_read_blocks(blocks, err);
-}
-static int nm_blocks_unmapped(const struct nm_input *in, struct gy_error *err)
-{
-    struct gy_blocks *blocks;
-    GY_TRY(gy_blocks_open_unmapped(&blocks, in->path, &nm_alloc, err));
     return nm_read_blocks(blocks, err);
 }
 
@@ -323,8 +317,7 @@ static const struct nm_reader {
     { "notes of checkpoints", "tests/corpus/safetensors", nm_notes },
     { "import", "tests/corpus/safetensors", nm_import },
     { "blocks", "tests/corpus/blocks", nm_blocks },
-    { "blocks, mapped", "tests/corpus/blocks", nm_blocks_mapped },
-    { "blocks, read", "tests/corpus/blocks", nm_blocks_unmapped },
+    { "blocks, a file", "tests/corpus/blocks", nm_blocks_file },
     { "rows", "tests/corpus/rows", nm_rows },
     { "rows of files", "tests/corpus/rows", nm_rows_file },
     { "rows of .gz files", "tests/corpus/rows", nm_rows_gz },
@@ -335,8 +328,7 @@ static const struct nm_reader {
     { "checkpoints", "checkpoints", nm_notes },
     { "audits", "checkpoints", nm_audit },
     { "imports", "checkpoints", nm_import },
-    { "blocks of a real file, mapped", "blocks", nm_blocks_mapped },
-    { "blocks of a real file, read", "blocks", nm_blocks_unmapped },
+    { "blocks of a real file", "blocks", nm_blocks_file },
     { "metrics.csv", "metrics", nm_csv },
     { "whole files", "tests/corpus/net", nm_file },
     { "pipes", "tests/corpus/net", nm_pipe },
