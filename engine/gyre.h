@@ -550,7 +550,7 @@ struct gyre_train_config {
     struct gyre_augment augment; /* training; evaluation uses .resize of it alone */
     int loader_threads;        /* 1 */
     const char *folder;        /* output: metrics.csv, curve.svg, events, checkpoints; NULL: nothing is written */
-    int64_t checkpoint_steps;  /* between checkpoints; 0: each epoch; of several ranks each waits for the next update */
+    int64_t checkpoint_steps;  /* between checkpoints; 0: each epoch; of several ranks each waits for the next update, and rank 0's number counts */
     int keep;                  /* checkpoints kept; 3 */
     int resume;                /* 1: go on from the newest readable checkpoint in folder when there is one; GYRE_E_MISMATCH when data, batch, accumulate,
                                 * shards, or without them ranks, are not the same */
@@ -560,7 +560,8 @@ struct gyre_train_config {
 };
 GYRE_API void gyre_train_config_default(struct gyre_train_config *config);
 /* Trains; net must be in GYRE_TRAIN mode with the input that the data need. GYRE_E_STOPPED after a stop: everything is saved. GYRE_E_NONFINITE: the sentence
- * names op, tensor, index and the sample's file; the last checkpoint stands. */
+ * names op, tensor, index and the sample's file; the last checkpoint stands. Before each checkpoint of
+ * rank 0, and at the end, ranks compare their weights: GYRE_E_PEER names those that have others. */
 GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *config);
 /* The newest checkpoint in a folder of gyre_train, into room bytes. GYRE_E_IO when there is none. */
 GYRE_API int gyre_find_checkpoint(const char *folder, char *path, size_t room, struct gyre_error *error);

@@ -45,6 +45,9 @@ GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct g
 GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error *err);
 /* GY_E_MISMATCH when a rank has another value than rank 0; what: "the seed", for the sentence, which is the same on every rank. Blocks. */
 GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, struct gy_error *err);
+/* The same among ranks of a kind: each is compared with the first rank that gives the same kind. */
+GY_INT int gy_job_agree_alike(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value, struct gy_error *err);
+GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *err); /* *value = rank 0's, on every rank */
 
 /* ---- job_sum.c: sums that are begun ---- */
 

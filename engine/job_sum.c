@@ -14,30 +14,82 @@
 
 #define JOB_PAGE GY_NET_WORLD_BYTES /* whole pages, whatever their size */
 
+/* ---- what must be equal ---- */
+
+#define JOB_PARTS 8 /* of 16 bits, exact in float: the kind, then the value */
+#define JOB_NAMED 8 /* ranks in a sentence */
+
+/* A rank's word is its row; the others' rows are 0, so that the sum has all of them. */
+static void job_put_word(float row[JOB_PARTS], uint64_t kind, uint64_t value)
+{
+    for (int k = 0; k < JOB_PARTS; k++)
+        row[k] = (float)((k < 4 ? kind : value) >> 16 * (k % 4) & 0xffff);
+}
+
+/* The first rank of the same kind, itself where it is that. */
+static int job_first_like(const float *words, int rank)
+{
+    int first = 0;
+    while (memcmp(words + first * JOB_PARTS, words + rank * JOB_PARTS, 4 * sizeof *words) != 0)
+        first++;
+    return first;
+}
+
+/* The ranks whose value is another than that of the first of their kind, as text. Returns how many; *like: of the first of them. */
+static int job_differ(const float *words, int ranks, int *like, char *text, size_t room)
+{
+    int count = 0;
+    size_t at = 0;
+    for (int r = 1; r < ranks; r++) {
+        const int first = job_first_like(words, r);
+        if (memcmp(words + first * JOB_PARTS, words + r * JOB_PARTS, JOB_PARTS * sizeof *words) == 0)
+            continue;
+        *like = count == 0 ? first : *like;
+        if (count++ < JOB_NAMED && at < room)
+            at += (size_t)snprintf(text + at, room - at, "%s%d", count > 1 ? ", " : "", r);
+    }
+    if (count > JOB_NAMED && at < room)
+        snprintf(text + at, room - at, " and %d more", count - JOB_NAMED);
+    return count;
+}
+
+GY_INT int gy_job_agree_alike(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value, struct gy_error *err)
+{
+    const int ranks = gyre_job_ranks(job);
+    char who[160];
+    int like = 0;
+    if (ranks == 1)
+        return GY_OK;
+    const size_t count = (size_t)ranks * JOB_PARTS;
+    float *const words = gy_alloc_take(&job->alloc, count, sizeof *words);
+    if (!words)
+        return GY_NOMEM(err, "what ranks must agree on", count * sizeof *words);
+    job_put_word(words + (size_t)job->rank * JOB_PARTS, kind, value);
+    const int status = gy_job_sum(job, words, (int64_t)count, err), differ = status == GY_OK ? job_differ(words, ranks, &like, who, sizeof who) : 0;
+    gy_alloc_free(&job->alloc, words, count * sizeof *words);
+    GY_TRY(status);
+    if (differ == 0)
+        return GY_OK;
+    return GY_FAIL(err, GY_E_MISMATCH, differ == 1 ? "rank %s has not the same as rank %d: %s" : "ranks %s have not the same as rank %d: %s", who, like, what);
+}
+
 GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, struct gy_error *err)
 {
-    float parts[GY_NET_NODE_RANKS][4];
-    int64_t other = -1;
+    return gy_job_agree_alike(job, what, 0, value, err);
+}
+
+GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *err)
+{
+    float parts[JOB_PARTS] = { 0 };
+    uint64_t all = 0;
     if (gyre_job_ranks(job) == 1)
         return GY_OK;
-    for (int first = 0; first < job->ranks; first += GY_NET_NODE_RANKS) {
-        static const uint64_t low = 0xffff;
-        float lead[4] = { 0 };
-        memset(parts, 0, sizeof parts);
-        for (int k = 0; k < 4; k++) { /* exact in float */
-            const float part = (float)(value >> 16 * k & low);
-            if (job->rank >= first && job->rank < first + GY_NET_NODE_RANKS)
-                parts[job->rank - first][k] = part;
-            lead[k] = job->rank == 0 ? part : 0;
-        }
-        GY_TRY(gy_job_sum(job, &parts[0][0], 4 * GY_NET_NODE_RANKS, err));
-        GY_TRY(gy_job_sum(job, lead, 4, err));
-        for (int r = first; r < job->ranks && r < first + GY_NET_NODE_RANKS && other < 0; r++)
-            if (memcmp(parts[r - first], lead, sizeof lead) != 0)
-                other = r;
-    }
-    if (other >= 0)
-        return GY_FAIL(err, GY_E_MISMATCH, "rank %" PRId64 " has not the same as rank 0: %s", other, what);
+    if (job->rank == 0)
+        job_put_word(parts, 0, (uint64_t)*value);
+    GY_TRY(gy_job_sum(job, parts, JOB_PARTS, err));
+    for (int k = 4; k < JOB_PARTS; k++)
+        all |= (uint64_t)parts[k] << 16 * (k % 4);
+    *value = (int64_t)all;
     return GY_OK;
 }
 
@@ -249,3 +301,5 @@ GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *er
 }
 
 #undef JOB_PAGE
+#undef JOB_PARTS
+#undef JOB_NAMED

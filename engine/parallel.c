@@ -109,6 +109,47 @@ static int parallel_agree(struct gyre_net *net)
     return GY_OK;
 }
 
+/* ---- weights ---- */
+
+/* Two sums of other polynomials: 64 bits. */
+static int parallel_hash_weights(struct gyre_net *net, uint64_t *hash)
+{
+    uint32_t low = 0, high = 0;
+    for (int i = 0; i < net->graph.param_count; i++) {
+        const struct gy_param *p = &net->graph.params[i];
+        const size_t bytes = (size_t)gy_param_row_count(p) * sizeof(float);
+        for (int32_t k = 0; gy_region_has(net, GY_AT_PARAM, i) && k < p->k; k++) {
+            GY_TRY(gy_param_read_row(net, i, GY_AT_PARAM, k, net->row2));
+            low = gy_crc32c(low, net->row2, bytes);
+            high = gy_crc32(high, net->row2, bytes);
+        }
+    }
+    *hash = (uint64_t)high << 32 | low;
+    return GY_OK;
+}
+
+/* Kernels of one set round alike; those of others need not. */
+static uint64_t parallel_kind(const struct gyre_net *net)
+{
+    const char *const set = net->caps.set ? net->caps.set : "", *const versions = net->caps.versions ? net->caps.versions : "";
+    return parallel_hash(set, strlen(set)) ^ parallel_hash(versions, strlen(versions)) << 1;
+}
+
+GY_INT int gy_parallel_same(struct gyre_net *net, int64_t step)
+{
+    uint64_t hash;
+    char what[120];
+    if (net->parallel.ranks == 1)
+        return GY_OK;
+    GY_TRY(gy_scale_settle(net));
+    GY_TRY(parallel_hash_weights(net, &hash));
+    snprintf(what, sizeof what, "the weights after step %" PRId64 ", of which no checkpoint is written", step);
+    const int status = gy_job_agree_alike(net->config.job, what, parallel_kind(net), hash, &net->error);
+    if (status == GY_E_MISMATCH)
+        net->error.status = GY_E_PEER;
+    return status == GY_E_MISMATCH ? GY_E_PEER : status;
+}
+
 /* Channels of the widest batch norm that is synchronised. */
 static int64_t parallel_channels(const struct gyre_net *net)
 {

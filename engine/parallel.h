@@ -46,6 +46,8 @@ GY_INT int gy_parallel_poll(struct gyre_net *net);
 GY_INT void gy_parallel_join(struct gyre_net *net, const struct gyre_result *result);
 /* GY_E_PEER: a rank is lost. For who is busy without other ranks, as in an evaluation. */
 GY_INT int gy_parallel_alive(struct gyre_net *net);
+/* GY_E_PEER: ranks, which are named, have other weights than those before them with the same kernel set. Of all ranks, between two steps. */
+GY_INT int gy_parallel_same(struct gyre_net *net, int64_t step);
 /* Figures of all samples of all ranks. */
 GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result);
 /* GY_E_UNSUPPORTED for calls that run ops by themselves. */

@@ -22,6 +22,7 @@ struct train_run {
     struct gy_run_files files;
     int64_t per_epoch, total, done; /* batches */
     int64_t saved;                  /* batches done at the last checkpoint; -1: none */
+    int64_t compared;               /* batches done when the ranks' weights were compared last; -1: never */
     int64_t row_every;
     struct train_sums epoch, row;   /* since the epoch's begin, since the last row */
     int64_t epoch_began, epoch_first; /* clock and batches done when this process began the epoch */
@@ -182,10 +183,7 @@ static int train_save(struct train_run *run)
 {
     char path[4096];
     struct gy_error *err = &run->net->error;
-    if (!run->config.folder || run->saved == run->done)
-        return GY_OK;
-    run->due = train_waits(run);
-    if (run->due)
+    if (!run->config.folder || run->saved == run->done || train_waits(run))
         return GY_OK;
     GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, run->done, err));
     GY_TRY(train_write_notes(run));
@@ -351,6 +349,7 @@ static int train_agree(struct train_run *run)
     struct gyre_job *job = run->net->config.job;
     if (run->net->parallel.ranks == 1)
         return GY_OK;
+    GY_TRY(gy_job_follow(job, &run->config.checkpoint_steps, &run->net->error)); /* weights are compared then */
     GY_TRY(gy_job_agree(job, "number of training samples", (uint64_t)run->info.samples, &run->net->error));
     return gy_job_agree(job, "step that the run goes on from", (uint64_t)run->done, &run->net->error);
 }
@@ -371,7 +370,7 @@ static int train_open(struct train_run *run)
         return gy_net_fail(run->net, GY_E_ARG, "a run of %" PRId64 " steps makes no update: accumulate is %d", run->total, run->net->config.accumulate);
     run->row_every = gy_max64(1, run->per_epoch / TRAIN_ROWS);
     run->done = run->net->micro;
-    run->saved = -1;
+    run->saved = run->compared = -1;
     run->progress.loss = run->progress.accuracy = (double)NAN;
     if (gyre_job_rank(run->net->config.job) > 0)
         GY_TRY(train_follow(run));
@@ -547,6 +546,21 @@ static int train_saves(const struct train_run *run)
     return final || run->due || (every ? run->done % every == 0 : train_is_epoch(run));
 }
 
+/* All ranks have the same weights, or there is no checkpoint of them, nor one of what comes behind. */
+static int train_keep(struct train_run *run)
+{
+    run->due = train_waits(run);
+    if (run->due)
+        return GY_OK;
+    if (run->compared != run->done) {
+        run->compared = run->done;
+        run->between = 0;
+        GY_TRY(gy_parallel_same(run->net, run->done));
+        run->between = 1;
+    }
+    return train_save(run);
+}
+
 /* What a step is followed by: the end of an epoch, or a row. */
 static int train_conclude(struct train_run *run)
 {
@@ -580,7 +594,7 @@ static int train_loop(struct train_run *run)
     while (run->done < run->total && (!run->halt || train_waits(run))) {
         GY_TRY(train_batch(run));
         if (train_saves(run))
-            GY_TRY(train_save(run));
+            GY_TRY(train_keep(run));
         GY_TRY(train_conclude(run));
         /* whatever was reported above may have asked to stop: the next step tells all ranks, which stop behind it, or behind an update */
         run->net->parallel.stop = run->stop;
@@ -594,7 +608,7 @@ static int train_finish(struct train_run *run)
     if (run->done == run->total && run->net->pending > 0 && gyre_job_rank(run->net->config.job) == 0)
         gy_log_write(gy_net_log(run->net), GY_LOG_WARN, "the last %d of %" PRId64 " steps have made no update: accumulate is %d", run->net->pending,
                      run->total, run->net->config.accumulate);
-    GY_TRY(train_save(run));
+    GY_TRY(train_keep(run));
     if (run->config.folder && run->done > 0)
         GY_TRY(gy_run_files_curve(&run->files, run->per_epoch, &run->net->error));
     return run->done < run->total ? gy_net_fail(run->net, GY_E_STOPPED, "stopped after %" PRId64 " of %" PRId64 " steps",

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks that do not have the same end together and say so. Of what a rank reads from another host a bit is another, at random: no rank goes
+ * on, all have one sentence, with both ranks, the way and the bucket. A rank has another weight: that is found at the next checkpoint, which
+ * is not written. Ranks that have the same go on, also from their last checkpoint. */
+#include "data_files.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "../engine/base/rng.h"
+#include "../engine/gyre.h"
+
+#define RS_RANKS 4
+#define RS_LARGE 2048 /* bytes of a read that is of gradients: what the ranks say beside them is shorter */
+#define RS_FLIPS 12
+
+struct rs_case {
+    const char *name;
+    int ranks, odd;          /* odd: the rank with another weight; -1: none */
+    const char *hosts, *code; /* GYRE_ALLREDUCE, GYRE_NET_CODE; NULL */
+    int flip;                /* number of the large read of rank 1 that is changed; -1: none */
+    uint32_t at;             /* which bit of it */
+    int resume;
+};
+struct rs_left {
+    int status, reads;
+    char text[480];
+};
+static struct rs_left *rs_left; /* [RS_RANKS], of all processes */
+
+/* ---- what is read ---- */
+
+#ifndef RTLD_NEXT
+#define RTLD_NEXT ((void *)-1L) /* POSIX headers hide it */
+#endif
+
+static int rs_reads, rs_flip = -1; /* of this process */
+static uint32_t rs_at;
+
+static void rs_change(unsigned char *bytes, ssize_t count)
+{
+    if (count >= RS_LARGE && rs_reads++ == rs_flip)
+        bytes[rs_at / 8 % (uint32_t)count] ^= (unsigned char)(1u << rs_at % 8);
+}
+
+ssize_t recv(int fd, void *bytes, size_t room, int flags)
+{
+    ssize_t (*next)(int, void *, size_t, int);
+    void *const at = dlsym(RTLD_NEXT, "recv");
+    memcpy(&next, &at, sizeof next);
+    const ssize_t count = next(fd, bytes, room, flags);
+    if (!(flags & MSG_PEEK))
+        rs_change(bytes, count);
+    return count;
+}
+
+ssize_t readv(int fd, const struct iovec *pieces, int count)
+{
+    ssize_t (*next)(int, const struct iovec *, int);
+    void *const at = dlsym(RTLD_NEXT, "readv");
+    memcpy(&next, &at, sizeof next);
+    const ssize_t bytes = next(fd, pieces, count);
+    const size_t first = pieces[0].iov_len;
+    if (bytes >= RS_LARGE)
+        rs_change(pieces[0].iov_base, bytes < (ssize_t)first ? bytes : (ssize_t)first);
+    return bytes;
+}
+
+/* ---- ranks ---- */
+
+static void rs_set(const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+static int rs_train(const struct rs_case *c, struct gyre_net *net, struct gyre_data *data, int rank)
+{
+    struct gyre_train_config config;
+    float weight[5 * 32];
+    gyre_train_config_default(&config);
+    config.train = data;
+    config.epochs = 2;
+    config.folder = df_path("run");
+    config.checkpoint_steps = rank == 0 ? 2 : 0; /* rank 0's is taken */
+    config.resume = c->resume;
+    config.overwrite = !c->resume;
+    if (rank == c->odd) {
+        if (gyre_get_tensor(net, "fc.weight", weight, 5 * 32) != GYRE_OK)
+            return GYRE_E_BUG;
+        weight[7] = nextafterf(weight[7], 2);
+        if (gyre_set_tensor(net, "fc.weight", weight, 5 * 32) != GYRE_OK)
+            return GYRE_E_BUG;
+    }
+    rs_reads = 0;
+    rs_flip = rank == 1 ? c->flip : -1;
+    rs_at = c->at;
+    const int status = gyre_train(net, &config);
+    rs_flip = -1;
+    return status;
+}
+
+static void rs_rank(const struct rs_case *c, int rank, const char *name)
+{
+    const struct gyre_job_config wait = { .size = sizeof wait, .wait_seconds = 30 };
+    struct rs_left *const left = &rs_left[rank];
+    struct gyre_config config;
+    struct gyre_data_config d;
+    struct gyre_error error = { 0 };
+    struct gyre_job *job = NULL;
+    struct gyre_net *net = NULL;
+    struct gyre_data *data = NULL;
+    rs_set("GYRE_RANK", rank);
+    rs_set("GYRE_LOCAL_RANK", rank);
+    rs_set("GYRE_RANKS", c->ranks);
+    rs_set("GYRE_LOCAL_RANKS", c->ranks);
+    setenv("GYRE_JOB", name, 1);
+    if (c->hosts)
+        setenv("GYRE_ALLREDUCE", c->hosts, 1);
+    if (c->code)
+        setenv("GYRE_NET_CODE", c->code, 1);
+    gyre_config_default(&config);
+    config.net = "input 8x8x1\nconv 32 3x3\nrelu\nconv 32 3x3\nrelu\ngap\nfc: linear 5\nsoftmax\n";
+    config.batch = 4;
+    config.input = GYRE_INPUT_U8;
+    config.threads = 1;
+    config.bucket_bytes = 8192;
+    gyre_data_config_default(&d);
+    d.path = df_root;
+    d.split = "train";
+    left->status = gyre_job_open(&job, &wait, &error);
+    config.job = job;
+    if (left->status == GYRE_OK)
+        left->status = gyre_open_data(&data, &d, &error);
+    if (left->status == GYRE_OK)
+        left->status = gyre_open(&net, &config, &error);
+    if (left->status == GYRE_OK) {
+        left->status = rs_train(c, net, data, rank);
+        error = *gyre_last_error(net);
+    }
+    left->reads = rs_reads;
+    memcpy(left->text, left->status == GYRE_OK ? "" : error.text, left->status == GYRE_OK ? 1 : sizeof left->text);
+    gyre_close(net);
+    gyre_close_data(data);
+    gyre_job_close(job);
+}
+
+static void rs_run(const struct rs_case *c)
+{
+    static int jobs;
+    char name[64];
+    snprintf(name, sizeof name, "t_ranks_same %ld %d", (long)getpid(), jobs++);
+    memset(rs_left, 0, RS_RANKS * sizeof *rs_left);
+    fflush(stdout);
+    for (int r = 0; r < c->ranks; r++)
+        if (fork() == 0) {
+            rs_rank(c, r, name);
+            _exit(0);
+        }
+    for (int r = 0; r < c->ranks; r++) {
+        int code = -1;
+        wait(&code);
+        T_CHECK_MSG(WIFEXITED(code) && WEXITSTATUS(code) == 0, "%s: a rank's process ended with %d", c->name, code);
+    }
+}
+
+static int rs_has_checkpoint(void)
+{
+    char path[1024];
+    return gyre_find_checkpoint(df_path("run"), path, sizeof path, NULL) == GYRE_OK;
+}
+
+/* All ranks end with GYRE_E_PEER and rank 0's sentence. */
+static void rs_check_all(const struct rs_case *c)
+{
+    for (int r = 0; r < c->ranks; r++)
+        T_CHECK_MSG(rs_left[r].status == GYRE_E_PEER && strcmp(rs_left[r].text, rs_left[0].text) == 0, "%s: rank %d says %d, '%s'; rank 0 '%s'", c->name,
+                    r, rs_left[r].status, rs_left[r].text, rs_left[0].text);
+}
+
+/* ---- cases ---- */
+
+static void rs_check_weights(const char *hosts)
+{
+    static const struct {
+        int ranks, odd;
+        const char *says;
+    } rows[] = { { 2, 1, "rank 1 has not the same as rank 0: the weights after step 2, of which no checkpoint is written" },
+                 { 2, 0, "rank 1 has not the same as rank 0: the weights after step 2, of which no checkpoint is written" },
+                 { 3, 2, "rank 2 has not the same as rank 0: the weights after step 2" },
+                 { 4, 0, "ranks 1, 2, 3 have not the same as rank 0: the weights after step 2" } };
+    for (size_t i = 0; i < GY_COUNT(rows); i++) {
+        struct rs_case c = { .name = "another weight", .ranks = rows[i].ranks, .odd = rows[i].odd, .hosts = hosts, .flip = -1 };
+        df_remove(df_path("run"));
+        rs_run(&c);
+        rs_check_all(&c);
+        T_CHECK_MSG(strncmp(rs_left[0].text, rows[i].says, strlen(rows[i].says)) == 0 && !rs_has_checkpoint(), "%d ranks: '%s', %s checkpoint",
+                    rows[i].ranks, rs_left[0].text, rs_has_checkpoint() ? "a" : "no");
+    }
+}
+
+static void rs_check_good(const char *hosts)
+{
+    struct rs_case c = { .name = "the same weights", .ranks = 2, .odd = -1, .hosts = hosts, .flip = -1 };
+    for (c.resume = 0; c.resume < 2; c.resume++) { /* the second run finds all steps done */
+        rs_run(&c);
+        for (int r = 0; r < c.ranks; r++)
+            T_CHECK_MSG(rs_left[r].status == GYRE_OK, "%s, rank %d: %d, '%s'", c.name, r, rs_left[r].status, rs_left[r].text);
+        T_CHECK(rs_has_checkpoint());
+    }
+}
+
+static void rs_check_flips(const char *code)
+{
+    struct rs_case c = { .name = "a bit of what was read", .ranks = 2, .odd = -1, .hosts = "flat/", .code = code, .flip = -1 };
+    int buckets = 0;
+    rs_run(&c);
+    const int reads = rs_left[1].reads;
+    T_CHECK_MSG(rs_left[0].status == GYRE_OK && rs_left[1].status == GYRE_OK && reads > 10, "%d, %d: %s; %d reads", rs_left[0].status, rs_left[1].status,
+                rs_left[1].text, reads);
+    for (uint32_t k = 0; k < RS_FLIPS && reads > 0; k++) {
+        uint32_t words[4];
+        gy_rng_words(51, k, 0, 0, words);
+        c.flip = (int)(words[0] % (uint32_t)(reads / 2)); /* how what comes is cut into reads differs a little from run to run */
+        c.at = words[1];
+        rs_run(&c);
+        rs_check_all(&c);
+        T_CHECK_MSG(strncmp(rs_left[0].text, "rank 1 got a ", 13) == 0 && strstr(rs_left[0].text, " from rank 0 by TCP, ") != NULL &&
+                        strstr(rs_left[0].text, "is not what was sent (tag ") != NULL, "flip %u at read %d: '%s'", k, c.flip, rs_left[0].text);
+        buckets += strstr(rs_left[0].text, ", bucket ") != NULL;
+    }
+    T_CHECK_MSG(buckets > RS_FLIPS / 2, "%d of %d name a bucket", buckets, RS_FLIPS);
+}
+
+int main(void)
+{
+    FILE *const file = tmpfile();
+    rs_left = file && ftruncate(fileno(file), RS_RANKS * sizeof *rs_left) == 0
+                  ? mmap(NULL, RS_RANKS * sizeof *rs_left, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0) : MAP_FAILED;
+    if (!T_CHECK(rs_left != MAP_FAILED))
+        return 1;
+    setenv("GYRE_TRANSPORT", "tcp", 1);
+    df_open();
+    df_write_idx("train", 40, 8, 8, 5);
+    rs_check_good(NULL);
+    rs_check_good("flat/");
+    rs_check_weights(NULL);
+    rs_check_weights("flat/");
+    rs_check_flips("crc");
+    rs_check_flips("hmac");
+    df_remove(df_root);
+    T_END("t_ranks_same");
+}
