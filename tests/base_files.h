@@ -200,6 +200,11 @@ static void base_test_read(void)
     T_CHECK(bytes == 5 && data && strcmp(data, "12345") == 0);
     T_CHECK(heap.live_bytes == 6);
     gy_alloc_free(&alloc, data, bytes + 1);
+    FILE *const longer = base_put(path, "a long one\nb\n1234567\n12345678\nlast") == GY_OK ? fopen(path, "r") : NULL;
+    static const char *const lines[] = { "a long ", "b\n", "1234567", "1234567", "last" }; /* what is cut off opens no line */
+    for (size_t i = 0; longer && i < GY_COUNT(lines); i++)
+        T_CHECK(gy_file_next(longer, name, 8) == 1 && strcmp(name, lines[i]) == 0);
+    T_CHECK(longer && gy_file_next(longer, name, 8) == 0 && fclose(longer) == 0);
     T_CHECK(base_put(path, "one\ntwo\n") == GY_OK && strcmp(gy_file_line(path, name, sizeof name), "one\n") == 0);
     T_CHECK(strcmp(gy_file_line(path, name, 3), "on") == 0);
     T_CHECK(base_put(path, "") == GY_OK && base_holds(path, "") && strcmp(gy_file_line(path, name, sizeof name), "") == 0);

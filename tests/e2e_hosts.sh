@@ -97,6 +97,9 @@ refused 2 "$TMP/hosts:1: \"address=\" is not known; after a host's name come slo
 refused 2 "$TMP/hosts:1: this is no host's name" '-oProxyCommand=x\n'
 refused 2 "$TMP/hosts:1: this is no host's name" "$(printf '%0300d' 0)\n"
 refused 2 "$TMP/hosts:2: a line of more than 1022 bytes" "a\n# $(printf '%01100d' 0) b\n"
+refused 2 "$TMP/hosts:1: a line of more than 1022 bytes" "# $(printf '%01021d' 0)"
+refused 2 "$TMP/hosts:2: a byte of the line is 0; a file of hosts is text" '# a\na \0slots=2\n'
+refused 2 "$TMP/hosts:1: a byte of the line is 0; a file of hosts is text" '# a comment\0\nb\n'
 refused 2 "$TMP/hosts: there is no host in it" '# nothing\n\n'
 refused 2 '3 processes; the hosts have room for 2, a job for 256' 'a\nb\n' -n 3
 refused 2 '257 processes; the hosts have room for 257, a job for 256' 'a slots=256\nb\n'

@@ -57,22 +57,41 @@ static int host_line(char *text, const char *path, int line, struct launch_host 
     return CLI_OK;
 }
 
+/* A line without its end. 1: it is there; 0: there is none; -1: it is too long; -2: a byte of it is 0. */
+static int host_next_line(FILE *file, char *text, size_t room)
+{
+    size_t count = 0;
+    int c = getc(file);
+    if (c == EOF)
+        return 0;
+    for (; c != EOF && c != '\n'; c = getc(file)) {
+        if (c == 0)
+            return -2;
+        if (count + 1 == room)
+            return -1;
+        text[count++] = (char)c;
+    }
+    text[count] = 0;
+    return 1;
+}
+
 int launch_read_hosts(const char *path, struct launch_host *hosts, int *count)
 {
-    char text[1024];
-    int code = CLI_OK, line = 0, taken;
+    char text[LAUNCH_LINE + 1];
+    int code = CLI_OK, line = 0, taken, there;
     FILE *file = fopen(path, "r");
     if (!file)
         return cli_fail(CLI_DATA, "%s: cannot be opened: %s", path, strerror(errno));
     *count = 0;
-    while (code == CLI_OK && fgets(text, sizeof text, file)) {
+    while (code == CLI_OK && (there = host_next_line(file, text, sizeof text)) != 0) {
         line++;
         if (*count == LAUNCH_HOSTS) {
             code = cli_fail(CLI_USAGE, "%s:%d: more than %d hosts", path, line, LAUNCH_HOSTS);
             break;
         }
-        if (!strchr(text, '\n') && !feof(file)) {
-            code = cli_fail(CLI_USAGE, "%s:%d: a line of more than %d bytes", path, line, (int)sizeof text - 2);
+        if (there < 0) {
+            code = there == -2 ? cli_fail(CLI_USAGE, "%s:%d: a byte of the line is 0; a file of hosts is text", path, line)
+                               : cli_fail(CLI_USAGE, "%s:%d: a line of more than %d bytes", path, line, LAUNCH_LINE);
             break;
         }
         code = host_line(text, path, line, &hosts[*count], &taken);

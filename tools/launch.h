@@ -7,6 +7,7 @@
 
 #define LAUNCH_MOST 256   /* ranks */
 #define LAUNCH_HOSTS 256
+#define LAUNCH_LINE 1022 /* bytes of a line of the file of hosts */
 #define LAUNCH_KEY 64     /* hexadecimal digits */
 #define LAUNCH_SSH_WORDS 16
 #define LAUNCH_STILL 4    /* seconds that a process may be stopped; where the others notice, they do so sooner, and say more */

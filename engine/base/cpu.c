@@ -102,7 +102,7 @@ GY_INT const char *gy_cpu_model(char *buf, size_t room)
     char line[256];
     FILE *file = fopen("/proc/cpuinfo", "r");
     snprintf(buf, room, "unknown");
-    while (file && fgets(line, sizeof line, file)) {
+    while (file && gy_file_next(file, line, sizeof line)) {
         const char *colon = strchr(line, ':');
         if (!colon || (strncmp(line, "model name", 10) != 0 && strncmp(line, "cpu\t", 4) != 0))
             continue;

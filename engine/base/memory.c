@@ -18,7 +18,7 @@ static uint64_t memory_number(const char *path, const char *name)
     char line[256];
     uint64_t value = UINT64_MAX;
     FILE *const file = fopen(path, "r");
-    while (file && value == UINT64_MAX && fgets(line, sizeof line, file)) {
+    while (file && value == UINT64_MAX && gy_file_next(file, line, sizeof line)) {
         const char *at = line + strlen(name);
         if (strncmp(line, name, strlen(name)) != 0)
             continue;
@@ -89,7 +89,7 @@ GY_INT void gy_memory_look(struct gy_memory *m, const char *root)
     m->available = memory_sum(free_kb, swap) > UINT64_MAX / 1024 || free_kb == UINT64_MAX ? UINT64_MAX : memory_sum(free_kb, swap) * 1024;
     snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
     FILE *const file = fopen(path, "r");
-    while (file && fgets(line, sizeof line, file))
+    while (file && gy_file_next(file, line, sizeof line))
         for (int version = 0; version < (int)GY_COUNT(memory_versions); version++) {
             char copy[1100];
             memcpy(copy, line, sizeof copy);
