@@ -56,14 +56,15 @@ static const char boot_session[] = "control, session", boot_field[] = "control, 
 
 /* ---- a rank ---- */
 
-/* Both prove themselves. GY_E_MISMATCH: the other end has another key; GY_E_STATE: it does not answer. */
-static int boot_agree(struct gy_net_boot *boot, int fd, int64_t deadline, struct gy_error *err)
+/* Both prove themselves. GY_E_MISMATCH: the other end has another key; GY_E_STATE: it does not answer in time. Who has proved itself may have been let in
+ * already, and waits for that word until the deadline. */
+static int boot_agree(struct gy_net_boot *boot, int fd, int64_t until, int64_t deadline, struct gy_error *err)
 {
     struct gy_net_call call;
     int status;
     gy_net_call_begin(&call, fd, 0, deadline);
     while ((status = gy_net_call_go(&call, &boot->self)) == 0)
-        if (!gy_net_wait(fd, deadline))
+        if (!gy_net_wait(fd, call.step == GY_NET_CALL_HOPES ? deadline : until))
             return GY_FAIL(err, GY_E_STATE, "it does not answer");
     if (status == -2)
         return GY_FAIL(err, GY_E_MISMATCH, "rank 0 does not have this job's key");
@@ -86,7 +87,7 @@ static int boot_join(struct gy_net_boot *boot, struct gy_error *err)
         struct gy_error why = {0};
         GY_TRY(gy_net_connect(host, p->port, deadline, &fd, err));
         const int64_t now = gy_clock_ns();
-        status = boot_agree(boot, fd, patience < deadline - now ? now + patience : deadline, &why);
+        status = boot_agree(boot, fd, patience < deadline - now ? now + patience : deadline, deadline, &why);
         if (status == GY_OK)
             return GY_OK;
         close(fd);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A table of calls under way and one poll for all of them. */
 #include <poll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../engine/base/clock.h"
 #include "callers.h"
 #include "socket.h"
 
-#define CALLERS_MOST 128
+#define CALLERS_MOST 256
 #define CALLERS_TIME_NS 2000000000    /* for a caller to prove which rank it is */
 #define CALLERS_AT_ONCE 32            /* that are let in before those who are here go on */
 #define CALLERS_SHORT_NS 10000000     /* until the next try where no file is free */
@@ -18,7 +19,8 @@ struct gy_net_callers {
     struct gy_alloc alloc;
     struct gy_net_callers_config config;
     struct gy_net_call call[CALLERS_MOST]; /* fd -1: a free place */
-    struct pollfd polled[CALLERS_FIRST + CALLERS_MOST];
+    struct pollfd polled[CALLERS_FIRST + CALLERS_MOST]; /* no more of them than there are: so many may be more than files */
+    struct gy_net_call *waits[CALLERS_MOST]; /* whose these are */
     int64_t starved; /* since when no file is free; 0: there are some */
 };
 
@@ -122,28 +124,36 @@ static int64_t callers_expire(struct gy_net_callers *c, int64_t now)
     return next;
 }
 
-static void callers_poll(struct gy_net_callers *c, int64_t until)
+/* Returns how many callers were waited for. */
+static int callers_poll(struct gy_net_callers *c, int64_t until)
 {
     const int64_t left = until - gy_clock_ns();
+    int count = 0;
     const int deaf = c->starved != 0 || !callers_have_place(c); /* else the listener would be ready all the time */
     c->polled[CALLERS_LISTENER] = (struct pollfd){.fd = deaf ? -1 : c->config.listener, .events = POLLIN};
     c->polled[CALLERS_WAKE] = (struct pollfd){.fd = c->config.wake, .events = POLLIN};
-    for (int i = 0; i < CALLERS_MOST; i++)
-        c->polled[CALLERS_FIRST + i] = (struct pollfd){.fd = c->call[i].fd, .events = POLLIN};
-    if (poll(c->polled, GY_COUNT(c->polled), left <= 0 ? 0 : (int)gy_min64(left / 1000000 + 1, 1000)) > 0)
-        return;
-    for (size_t i = 0; i < GY_COUNT(c->polled); i++)
+    for (int i = 0; i < CALLERS_MOST; i++) {
+        if (c->call[i].fd < 0)
+            continue;
+        c->polled[CALLERS_FIRST + count] = (struct pollfd){.fd = c->call[i].fd, .events = POLLIN};
+        c->waits[count++] = &c->call[i];
+    }
+    const int ready = poll(c->polled, (nfds_t)(CALLERS_FIRST + count), left <= 0 ? 0 : (int)gy_min64(left / 1000000 + 1, 1000));
+    if (ready < 0 && errno != EINTR)
+        nanosleep(&(const struct timespec){0, CALLERS_SHORT_NS}, NULL);
+    for (int i = 0; i < CALLERS_FIRST + count && ready <= 0; i++)
         c->polled[i].revents = 0;
+    return count;
 }
 
 GY_INT int gy_net_callers_serve(struct gy_net_callers *c, int64_t until, struct gy_error *err)
 {
     int64_t now = gy_clock_ns();
     until = gy_min64(until, callers_expire(c, now));
-    callers_poll(c, c->starved != 0 ? gy_min64(until, now + CALLERS_SHORT_NS) : until);
-    for (int i = 0; i < CALLERS_MOST; i++)
-        if (c->call[i].fd >= 0 && c->polled[CALLERS_FIRST + i].revents != 0)
-            callers_go(c, &c->call[i]);
+    const int count = callers_poll(c, c->starved != 0 ? gy_min64(until, now + CALLERS_SHORT_NS) : until);
+    for (int i = 0; i < count; i++)
+        if (c->polled[CALLERS_FIRST + i].revents != 0)
+            callers_go(c, c->waits[i]);
     now = gy_clock_ns();
     callers_expire(c, now);
     return c->starved != 0 || c->polled[CALLERS_LISTENER].revents != 0 ? callers_accept(c, now, err) : GY_OK;

@@ -60,7 +60,7 @@ static void fuzz_answer(struct gy_net_boot *boot, const uint8_t *bytes, size_t c
     int other;
     const int fd = fuzz_sent(bytes, count, &other);
     boot->config.place.rank = boot->self.rank = 1;
-    FUZZ_REQUIRE(boot_agree(boot, fd, fuzz_deadline(), &err) != GY_OK && err.text[0] != 0 && boot->links[0].fd == -1);
+    FUZZ_REQUIRE(boot_agree(boot, fd, fuzz_deadline(), fuzz_deadline(), &err) != GY_OK && err.text[0] != 0 && boot->links[0].fd == -1);
     fuzz_end(fd, other);
 }
 

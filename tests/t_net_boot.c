@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* How ranks find each other: codes against the RFC's vectors, launchers' variables, keys in files; then processes: gathering, fields that
- * differ, a wrong key, strangers with noise or silence, ranks of an earlier start. */
+ * differ, a wrong key, strangers with noise or silence, crowds of them, ranks of an earlier start, a process that may open no more files. */
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 #include "../engine/base/hash.h"
 #include "../net/boot.h"
 #include "../net/socket.h"
+#include "../net/tcp_call.h"
 #include "t.h"
 
 #define BOOT_WAIT 10000000000LL
@@ -274,6 +276,125 @@ static void boot_world_run(int ranks, int kind, int strangers)
         T_CHECK_MSG(strstr(err.text, "sent away: it is of another start of the job") != NULL, "%s", err.text);
 }
 
+/* ---- crowds ---- */
+
+#define BOOT_CROWD 300
+
+/* Strangers call the port and stay: they say nothing, or that they are rank 1, and no more. */
+static void boot_crowd(int port, int count, int names, int fds[BOOT_CROWD])
+{
+    const struct gy_net_call_hello hello = {.magic = {'G', 'Y', 'R', 'E'}, .version = 3, .epoch = 4, .ranks = 4, .from = 1};
+    for (int k = 0; k < count; k++) {
+        fds[k] = -1;
+        if (gy_net_connect("127.0.0.1", port, gy_clock_ns() + 100000000, &fds[k], NULL) == GY_OK && names)
+            gy_net_write(fds[k], &hello, sizeof(hello), gy_clock_ns() + BOOT_WAIT, NULL);
+    }
+}
+
+static void boot_crowded(int names)
+{
+    struct boot_world w = {.kind = BOOT_RIGHT};
+    struct gy_error err = {0};
+    int port = 0, bad = 0, fds[BOOT_CROWD];
+    pid_t pids[4];
+    w.config = (struct gy_net_boot_config){.place = {.ranks = 4}, .wait_ns = BOOT_WAIT, .epoch = 4};
+    memset(w.config.key, 0x42, sizeof(w.config.key));
+    if (!T_CHECK(gy_net_listen(NULL, 0, &w.config.listener, &port, &err) == GY_OK))
+        return;
+    boot_crowd(port, BOOT_CROWD, names, fds);
+    fflush(stdout);
+    for (int r = 1; r < 4; r++)
+        if ((pids[r] = fork()) == 0)
+            _exit(boot_child(&w, r, port) ? 0 : 1);
+    const int64_t began = gy_clock_ns();
+    const int status = boot_server(&w, &err);
+    const double seconds = (double)(gy_clock_ns() - began) * 1e-9;
+    for (int r = 1; r < 4; r++) {
+        int code = -1;
+        waitpid(pids[r], &code, 0);
+        bad += !WIFEXITED(code) || WEXITSTATUS(code) != 0;
+    }
+    for (int k = 0; k < BOOT_CROWD; k++)
+        if (fds[k] >= 0)
+            close(fds[k]);
+    T_CHECK_MSG(status == 1 && bad == 0 && seconds < 5, "%d strangers who %s: %d, %d bad, %.1f s: %s", BOOT_CROWD, names ? "name a rank" : "say nothing",
+                status, bad, seconds, err.text);
+}
+
+/* ---- no more files ---- */
+
+/* Processor seconds of this process. */
+static double boot_spent(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (double)used.ru_utime.tv_sec + (double)used.ru_stime.tv_sec + (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
+}
+
+/* Rank 0 may open so many files more, and strangers may call. */
+static int boot_starve(int room, struct gy_net_boot_config *config)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_net_boot *boot = NULL;
+    struct gy_error err = {0};
+    struct rlimit limit;
+    int all[2], own = 0;
+    const int next = dup(config->listener);
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = (rlim_t)(next + room);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    const double before = boot_spent();
+    const int64_t began = gy_clock_ns();
+    const int status = gy_net_boot_open(&boot, config, &alloc, &err);
+    const double spent = boot_spent() - before, seconds = (double)(gy_clock_ns() - began) * 1e-9;
+    const int good = (room > 0 ? status == GY_OK && gy_net_boot_gather(boot, &own, sizeof(own), all, &err) == GY_OK
+                               : status == GY_E_IO && strcmp(err.text, "other ranks cannot be let in: Too many open files") == 0) &&
+                     spent < 0.3 && seconds < 4;
+    if (!good)
+        printf("    %d, '%s' after %.1f s, in which the processor worked for %.2f\n", status, err.text, seconds, spent);
+    gy_net_boot_close(boot);
+    return good;
+}
+
+/* Rank 1, behind a crowd. */
+static int boot_behind(int port, int room, int strangers, struct gy_net_boot_config *config)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_net_boot *boot = NULL;
+    struct gy_error err = {0};
+    int all[2], own = 1, fds[BOOT_CROWD];
+    boot_crowd(port, strangers, 0, fds);
+    config->place.rank = 1;
+    config->place.port = port;
+    config->wait_ns = room > 0 ? BOOT_WAIT / 2 : BOOT_WAIT / 8;
+    const int status = gy_net_boot_open(&boot, config, &alloc, &err);
+    return status == GY_OK && gy_net_boot_gather(boot, &own, sizeof(own), all, &err) == GY_OK;
+}
+
+static void boot_starved(int room, int strangers)
+{
+    struct gy_net_boot_config config = {.place = {.ranks = 2}, .wait_ns = BOOT_WAIT, .epoch = 4};
+    struct gy_error err = {0};
+    int port = 0, code = -1;
+    pid_t pids[2];
+    memset(config.key, 0x42, sizeof(config.key));
+    if (!T_CHECK(gy_net_listen(NULL, 0, &config.listener, &port, &err) == GY_OK))
+        return;
+    fflush(stdout);
+    for (int r = 0; r < 2; r++)
+        if ((pids[r] = fork()) == 0) {
+            const int good = r == 0 ? boot_starve(room, &config) : boot_behind(port, room, strangers, &config);
+            fflush(stdout);
+            _exit(good ? 0 : 1);
+        }
+    close(config.listener);
+    for (int r = 0; r < 2; r++) {
+        waitpid(pids[r], &code, 0);
+        T_CHECK_MSG((WIFEXITED(code) && WEXITSTATUS(code) == 0) == (r == 0 || room > 0), "rank %d, %d files free, %d strangers", r, room, strangers);
+    }
+}
+
 static void boot_addresses(void)
 {
     char host[16];
@@ -302,5 +423,9 @@ int main(void)
     boot_world_run(3, BOOT_EPOCH, 0);
     boot_world_run(4, BOOT_DEATH, 0);
     boot_world_run(4, BOOT_EARLY, 0);
+    boot_crowded(0);
+    boot_crowded(1);
+    boot_starved(0, 0);
+    boot_starved(4, 40);
     T_END("t_net_boot");
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -684,6 +685,58 @@ static int tt_lose(struct tt_rank *own, struct gy_error *err)
     return GY_OK;
 }
 
+/* Rank 0 can open no further file when rank 1 calls: it says so, and does not turn in circles. In processes. */
+static int tt_starved(struct tt_rank *own, struct gy_error *err)
+{
+    char byte = 0;
+    struct gy_net_request r = tt_request(0, 1 - own->rank, 1, &byte, 1);
+    struct rlimit limit;
+    const int next = dup(0);
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = (rlim_t)next;
+    if (own->rank == 0)
+        setrlimit(RLIMIT_NOFILE, &limit);
+    tt_meet(own->world, 2);
+    const int64_t until = gy_clock_ns() + 10000000000;
+    int status = tt_post(own, &r, err);
+    while (status == GY_OK && gy_clock_ns() < until && !__atomic_load_n(&own->world->named, __ATOMIC_ACQUIRE)) {
+        status = tt_progress(own, err);
+        tt_pause();
+    }
+    if (own->rank == 1)
+        return GY_OK;
+    __atomic_store_n(&own->world->named, 1, __ATOMIC_RELEASE);
+    return status == GY_E_PEER && strstr(err->text, "rank 0: other ranks cannot be let in: Too many open files") != NULL
+               ? GY_OK : GY_FAIL(err, GY_E_BUG, "without a free file rank 0 says %d", status);
+}
+
+static void tt_starve(void)
+{
+    struct tt_world *w = tt_world(2);
+    struct rusage used;
+    pid_t pids[2] = {0};
+    int bad = 0;
+    fflush(stdout);
+    for (int r = 0; r < 2; r++)
+        if ((pids[r] = fork()) == 0) {
+            struct tt_rank own = {.world = w, .rank = r, .body = tt_starved};
+            tt_thread(&own);
+            getrusage(RUSAGE_SELF, &used);
+            if (used.ru_utime.tv_sec + used.ru_stime.tv_sec > 0)
+                printf("    rank %d works while it waits\n", r);
+            fflush(stdout);
+            _exit(own.status != GY_OK || used.ru_utime.tv_sec + used.ru_stime.tv_sec > 0);
+        }
+    for (int r = 0; r < 2; r++) {
+        int code = -1;
+        waitpid(pids[r], &code, 0);
+        bad += !WIFEXITED(code) || WEXITSTATUS(code) != 0;
+    }
+    T_CHECK_MSG(bad == 0, "%d of 2 ranks are not right without a free file", bad);
+    munmap(w, sizeof(*w));
+}
+
 static void tt_kill(int ranks)
 {
     struct tt_world *w = tt_world(ranks);
@@ -730,6 +783,7 @@ int main(void)
     tt_run(3, tt_hostile, "strangers");
     for (tt_mad_now = 0; tt_mad_now < GY_COUNT(tt_mads); tt_mad_now++)
         tt_run(2, tt_mad, tt_mads[tt_mad_now].what);
+    tt_starve();
     tt_kill(3);
     tt_kill(4);
     T_END("t_net_tcp");
