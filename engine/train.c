@@ -20,6 +20,7 @@ struct train_run {
     struct gyre_data_info info;
     struct gyre_loader *loader;
     struct gy_run_files files;
+    struct gy_lock lock;            /* of the folder */
     int64_t per_epoch, total, done; /* batches */
     int64_t saved;                  /* batches done at the last checkpoint; -1: none */
     int64_t compared;               /* batches done when the ranks' weights were compared last; -1: never */
@@ -240,6 +241,7 @@ static int train_open_folder(struct train_run *run)
     struct gy_checkpoints list;
     const struct gy_alloc *alloc = gy_net_alloc(run->net);
     GY_TRY(gy_file_make_folder(run->config.folder, &run->net->error));
+    GY_TRY(gy_run_folder_lock(&run->lock, run->config.folder, &run->net->error));
     gy_run_folder_clean(run->config.folder);
     GY_TRY(gy_checkpoints_list(&list, alloc, run->config.folder, &run->net->error));
     const int status = train_take_folder(run, &list);
@@ -389,6 +391,7 @@ static int train_close(struct train_run *run, int status)
     struct gy_error err = { 0 };
     gyre_close_loader(run->loader);
     const int closed = gy_run_files_close(&run->files, &err);
+    gy_lock_drop(&run->lock);
     if (closed == GY_OK || (status != GY_OK && status != GY_E_STOPPED))
         return status;
     return gy_net_fail(run->net, closed, "%s", err.text);

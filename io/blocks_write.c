@@ -16,6 +16,7 @@ struct gy_blocks_writer {
     char path[4096]; /* "": memory */
     int append;
     struct gy_outfile out;
+    struct gy_lock lock;
     int fd;                /* of an append; -1: none */
     int decided;           /* an append: the new header may stand */
     unsigned char *memory;
@@ -157,6 +158,8 @@ GY_INT int gy_blocks_create(struct gy_blocks_writer **out, const struct gy_block
     int status = gy_text_copy(w->path, sizeof w->path, config->path != NULL ? config->path : "");
     if (status != 0 || (config->path != NULL && w->path[0] == 0))
         status = GY_FAIL(err, GY_E_ARG, "the path of a block file is empty or longer than %zu bytes", sizeof w->path - 1);
+    if (status == GY_OK && w->path[0] != 0)
+        status = gy_lock_beside(&w->lock, w->path, err);
     if (status == GY_OK)
         status = w->append ? blocks_create_append(w, config, err) : blocks_create_new(w, config, err);
     if (status != GY_OK) {
@@ -261,6 +264,7 @@ GY_INT void gy_blocks_abandon(struct gy_blocks_writer *w)
         return;
     const struct gy_alloc alloc = w->alloc;
     gy_outfile_abandon(&w->out);
+    gy_lock_drop(&w->lock);
     if (w->fd >= 0 && !w->decided && ftruncate(w->fd, (off_t)w->old_bytes) != 0)
         w->decided = 1; /* what was appended stays behind the end that the header states, and is passed over */
     if (w->fd >= 0)

@@ -60,7 +60,7 @@ GY_INT int gy_decoder_open(struct gy_decoder **out, const struct gy_alloc *alloc
 GY_INT void gy_decoder_close(struct gy_decoder *decoder);
 
 struct gy_image {
-    const uint8_t *pixels;  /* [h][w][c], rows without gaps; in the decoder's memory or in the mapped file */
+    const uint8_t *pixels;  /* [h][w][c], rows without gaps; in the decoder's memory */
     int32_t h, w, c;
     const float *values;    /* the same of a float set, in its own scale, 0 .. 1 by custom; pixels is NULL then */
 };
@@ -91,7 +91,7 @@ struct gy_pack_config {
     int (*progress)(void *user, int64_t done, int64_t total); /* may be NULL; non-zero stops */
     void *user;
 };
-/* Writes every sample of data as raw pixels into one file (memory-mapped when read, checksummed, whole or absent). */
+/* Writes every sample of data as raw pixels into one file (checksummed, whole or absent). */
 GY_INT int gy_data_pack(struct gy_data *data, const char *path, const struct gy_pack_config *config,
                         struct gy_error *err);
 

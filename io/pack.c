@@ -27,6 +27,7 @@ struct pack_job {
     struct pack_place places[PACK_WINDOW];
     int64_t first;                         /* sample in place 0 */
     struct gy_outfile out;
+    struct gy_lock lock;
     struct gy_buf index, names;
     uint64_t at, count;                    /* next pixel byte; samples written */
     int32_t h, w;                          /* of all so far; 0: they differ */
@@ -170,6 +171,7 @@ static int pack_write(struct pack_job *job, const char *path, struct gy_error *e
 {
     const unsigned char blank[PACKED_HEADER] = {0};
     job->at = PACKED_HEADER;
+    GY_TRY(gy_lock_beside(&job->lock, path, err));
     GY_TRY(gy_outfile_open(&job->out, path, err));
     int status = gy_outfile_write(&job->out, blank, sizeof(blank), err);
     if (status == GY_OK)
@@ -216,6 +218,7 @@ static void pack_close(struct pack_job *job)
         gy_buf_close(&job->index);
     if (job->names.alloc.fn)
         gy_buf_close(&job->names);
+    gy_lock_drop(&job->lock);
     gy_pool_close(job->pool);
     gy_alloc_free(alloc, job, sizeof(*job));
 }

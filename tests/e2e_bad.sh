@@ -123,6 +123,45 @@ says "$err" 'step [0-9]* is not finite'
 says "$err" 'class_[012]/image_[0-9]*.ppm'
 there "$(newest "$TMP/wild")"
 
+# ---- two runs in one folder: the second one is refused while the first one writes there, and whoever is killed leaves nobody locked out
+in_use() # in_use FOLDER PROCESS COMMAND...
+{
+    folder=$1 process=$2
+    shift 2
+    expect 2 "$@"
+    says "$err" "$folder is being written by another process, process $process on .*; two at once would remove each other.s files"
+}
+wait_for() # wait_for FILE
+{
+    waited=0
+    while [ ! -s "$1" ] && [ $waited -lt 200 ]; do
+        waited=$((waited + 1))
+        sleep 0.05
+    done
+}
+"$GYRE" train mlp "$TMP/data" --size 12 --batch 10 --lr .01 --out "$TMP/both" --epochs 100000 >/dev/null 2>&1 </dev/null &
+pid=$!
+wait_for "$TMP/both/checkpoint-6.safetensors"
+in_use "$TMP/both" $pid train "$TMP/both" --epochs 1 --overwrite
+in_use "$TMP/both" $pid train "$TMP/both" --epochs 1 --resume
+awk 'BEGIN { for (i = 0; i < 300; i++) print i % 2, i % 7 + 1 ":1" }' >"$TMP/rows.svm"
+in_use "$TMP/both" $pid "$GYRE" glm train "$TMP/rows.svm" "$TMP/rows.model" --out "$TMP/both"
+kill -9 $pid
+wait $pid 2>/dev/null
+there "$TMP/both/run.lock"
+last=$(newest "$TMP/both" | sed 's/.*-\([0-9]*\).*/\1/')
+expect 0 train "$TMP/both" --steps $((last + 6)) --resume
+absent "$TMP/both/run.lock"
+"$GYRE" glm generate "$TMP/g.blocks" --rows 40000000 --features 3000 >/dev/null 2>&1 </dev/null &
+pid=$!
+wait_for "$TMP/g.blocks.lock"
+in_use "$TMP/g.blocks" $pid "$GYRE" glm convert "$TMP/rows.svm" "$TMP/g.blocks"
+kill -9 $pid
+wait $pid 2>/dev/null
+expect 0 "$GYRE" glm convert "$TMP/rows.svm" "$TMP/g.blocks"
+absent "$TMP/g.blocks.lock"
+rm -f "$TMP"/g.blocks*
+
 # ---- a full disk
 disk=$TMP/disk
 mkdir "$disk"

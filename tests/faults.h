@@ -237,6 +237,16 @@ ssize_t write(int fd, const void *from, size_t bytes)
     return faults_fails(FAULTS_WRITE, "write", ENOSPC) || faults_interrupted(&bytes) ? -1 : next(fd, from, bytes);
 }
 
+/* A file without a name is lost in any case. */
+static int faults_has_name(int fd)
+{
+    static int (*next)(int, struct stat *);
+    struct stat info;
+    if (!next)
+        faults_next("fstat", &next);
+    return next(fd, &info) == 0 && info.st_nlink > 0;
+}
+
 /* What was not written to, or is synced, closes without a fault. */
 int close(int fd)
 {
@@ -244,7 +254,7 @@ int close(int fd)
     if (!next)
         faults_next("close", &next);
     unsigned char *const unsynced = faults_unsynced(fd);
-    const int fails = *unsynced && faults_now(FAULTS_WRITE, "close"), closed = next(fd);
+    const int fails = *unsynced && faults_has_name(fd) && faults_now(FAULTS_WRITE, "close"), closed = next(fd);
     *unsynced = 0;
     errno = fails ? ENOSPC : errno;
     return fails ? -1 : closed;

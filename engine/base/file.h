@@ -45,6 +45,18 @@ GY_INT int gy_file_begins(const char *path, const void *magic, size_t bytes); /*
 GY_INT int gy_file_write_all(int fd, const void *bytes, size_t count);
 GY_INT int gy_file_sync(int fd); /* as fsync */
 
+/* Who writes a folder or a file alone: a lock file, which says whose it is and is gone with its owner. The system gives it back when the process ends,
+ * however it ends; over NFS as far as locks work there. */
+struct gy_lock {
+    int open, fd;
+    char path[4096];
+};
+/* path: of the lock file; what: it stands for, in the sentence. GY_E_STATE when another process holds it. A file system without locks holds nobody
+ * back. */
+GY_INT int gy_lock_take(struct gy_lock *lock, const char *path, const char *what, struct gy_error *err);
+GY_INT int gy_lock_beside(struct gy_lock *lock, const char *path, struct gy_error *err); /* path.lock, for a file that is written */
+GY_INT void gy_lock_drop(struct gy_lock *lock); /* safe on a zeroed struct */
+
 /* Whole file or pipe, through the hook, at most limit bytes; one more byte, a NUL, follows. Freed with
  * gy_alloc_free(alloc, *data, *bytes + 1). */
 GY_INT int gy_file_read(const struct gy_alloc *alloc, const char *path, size_t limit, char **data, size_t *bytes,

@@ -463,6 +463,7 @@ static int glm_train(struct gyre_glm **out, const struct gyre_glm_config *config
     GY_TRY(glm_train_check(&t.c, err));
     GY_TRY(gy_config_seal(&t.c.memory, &t.alloc, err));
     const int status = glm_train_run(&t, &r, err);
+    gy_lock_drop(&t.lock);
     gy_glm_source_close(t.tests);
     gy_glm_source_close(t.source);
     gy_pool_close(t.pool);

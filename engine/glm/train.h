@@ -2,6 +2,7 @@
 /* train.h: a training in progress: what train.c runs and train_keep.c writes down. */
 #ifndef GY_GLM_TRAIN_H
 #define GY_GLM_TRAIN_H
+#include "../base/file.h"
 #include "model.h"
 #include "softmax.h"
 
@@ -25,6 +26,7 @@ struct glm_train {
     int at, run_epoch, seen; /* seen: it has a certificate */
     const char *solver;
     struct gy_error progress_error; /* of a callback */
+    struct gy_lock lock;     /* of the folder; of the first rank */
     int64_t kept;            /* clock of the last checkpoint */
 };
 

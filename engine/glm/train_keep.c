@@ -8,6 +8,7 @@
 #include "../base/file.h"
 #include "../base/hash.h"
 #include "../job.h"
+#include "../train.h"
 #include "keep.h"
 #include "stream.h"
 #include "train.h"
@@ -93,6 +94,8 @@ GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err)
     if (t->c.folds)
         return GY_FAIL(err, GY_E_ARG, "glm config: cross-validation keeps no checkpoints: no folder");
     GY_TRY(gy_file_make_folder(t->c.folder, err));
+    if (gyre_job_rank(t->c.job) == 0)
+        GY_TRY(gy_run_folder_lock(&t->lock, t->c.folder, err));
     GY_TRY(keep_path(t, 0, path, err));
     if (t->c.overwrite)
         return keep_remove(t, err);
