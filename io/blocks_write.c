@@ -33,12 +33,13 @@ struct gy_blocks_writer {
 
 static int blocks_write_at(const struct gy_blocks_writer *w, uint64_t at, const unsigned char *bytes, size_t count, struct gy_error *err)
 {
+    char why[160];
     for (size_t done = 0; done < count;) {
         const ssize_t put = pwrite(w->fd, bytes + done, count - done < GY_FILE_AHEAD ? count - done : GY_FILE_AHEAD, (off_t)(at + done));
         if (put < 0 && errno == EINTR)
             continue;
         if (put <= 0)
-            return GY_FAIL(err, GY_E_IO, "%.300s: cannot be written: %s", w->path, strerror(errno));
+            return GY_FAIL(err, GY_E_IO, "%.300s: cannot be written: %s", w->path, gy_file_reason(errno, why));
         done += (size_t)put;
         if ((size_t)put == GY_FILE_AHEAD)
             gy_file_begin_sync(w->fd);

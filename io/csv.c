@@ -120,7 +120,7 @@ GY_INT int64_t gy_csv_last(const struct gy_csv *csv) { return csv->last; }
 
 GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt, ...)
 {
-    char row[CSV_ROW];
+    char row[CSV_ROW], why[160];
     va_list args;
     va_start(args, fmt);
     const int bytes = vsnprintf(row, sizeof(row) - 1, fmt, args);
@@ -129,7 +129,7 @@ GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt,
         return GY_FAIL(err, GY_E_BUG, "%s: a row of %d bytes; at most %d are written", csv->path, bytes, CSV_ROW - 2);
     row[bytes] = '\n';
     if (gy_file_write_all(csv->fd, row, (size_t)bytes + 1) != 0)
-        return GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", csv->path, strerror(errno));
+        return GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", csv->path, gy_file_reason(errno, why));
     return GY_OK;
 }
 

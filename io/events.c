@@ -75,11 +75,12 @@ static int ev_write(struct gy_events *events, const struct ev_message *message, 
     ev_fixed(&head, ev_masked_crc(head.bytes, 8), 4);
     ev_fixed(&tail, ev_masked_crc(message->bytes, message->count), 4);
     unsigned char record[12 + EV_MESSAGE + 4];
+    char why[160];
     memcpy(record, head.bytes, head.count);
     memcpy(record + head.count, message->bytes, message->count);
     memcpy(record + head.count + message->count, tail.bytes, tail.count);
     if (gy_file_write_all(events->fd, record, head.count + message->count + tail.count) != 0)
-        return GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", events->path, strerror(errno));
+        return GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", events->path, gy_file_reason(errno, why));
     return GY_OK;
 }
 

@@ -183,6 +183,34 @@ else
     skip 'no tmpfs can be mounted here: a full disk'
 fi
 
+# ---- a file that becomes larger than allowed: its name and the limit, and no part of it is left
+(ulimit -f 40; "$GYRE" train mlp "$TMP/data" --size 12 --batch 10 --lr .01 --out "$TMP/limited" --epochs 2 >"$out" 2>"$err") </dev/null
+got=$?
+if [ $got = 3 ]; then ok; else bad "code $got under a limit"; cat "$err"; fi
+says "$err" 'limited/checkpoint-6.safetensors: cannot be written: File too large; the limit of this process is [1-9][0-9]* bytes$'
+if [ -z "$(find "$TMP/limited" -name '*.part*')" ]; then ok; else bad "$(ls "$TMP/limited")"; fi
+
+# ---- standard input and output that are closed: no file takes their numbers, and nothing is written into it
+"$GYRE" train mlp "$TMP/data" --size 12 --batch 10 --lr .01 --out "$TMP/closed" --epochs 2 <&- >&- 2>&-
+got=$?
+if [ $got = 0 ]; then ok; else bad "code $got with closed descriptors"; fi
+same "$TMP/good/checkpoint-12.safetensors" "$TMP/closed/checkpoint-12.safetensors"
+sed 's/,[^,]*$//' "$TMP/closed/metrics.csv" >"$TMP/closed.rows"
+same "$TMP/good.rows" "$TMP/closed.rows"
+
+# ---- a path that is too long is refused, not cut
+long=$TMP/$(awk 'BEGIN { for (i = 0; i < 500; i++) printf "./././././" }')here
+expect 2 train "$long" --epochs 1
+says "$err" 'the path .* has [0-9]* bytes; at most 4095 are taken'
+expect 2 "$GYRE" glm train "$TMP/rows.svm" "$long"
+says "$err" 'the path .* has [0-9]* bytes; at most 4095 are taken'
+expect 2 "$GYRE" eval "$long" "$TMP/data"
+middle=$TMP/$(awk 'BEGIN { for (i = 0; i < 250; i++) printf "./././././" }')deep
+expect 0 train "$middle" --epochs 1
+there "$TMP/deep/checkpoint-6.safetensors"
+expect 0 "$GYRE" glm train "$TMP/rows.svm" "$middle.model" -q
+there "$TMP/deep.model"
+
 # ---- a folder that cannot be written
 : >"$TMP/file"
 expect 3 train "$TMP/file/run" --epochs 1

@@ -104,6 +104,7 @@ extern const struct cli_option cli_net_option_rows[8];
 #define CLI_NET_GROUP(values, member) { cli_net_option_rows, CLI_COUNT(cli_net_option_rows), offsetof(values, member) }
 
 int cli_fail(int exit_code, const char *fmt, ...) CLI_PRINTF(2, 3); /* "gyre: ..." on stderr; returns the code */
+int cli_path(char *path, size_t room, const char *fmt, ...) CLI_PRINTF(3, 4); /* CLI_USAGE after a sentence when the path is longer than the room */
 int cli_exit_of(int status);                                        /* enum gyre_status to enum cli_exit */
 int cli_error(const struct gyre_error *error);                      /* says it, returns the exit code */
 int cli_job_end(struct gyre_job *job, int code);                    /* the code; where it is good, after all ranks came here, or that of a lost one */

@@ -118,7 +118,7 @@ static int bench_sum_launch(const struct bench_sum_values *v)
 {
     char path[4096], text[6][32];
     const ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (bytes <= 0)
+    if (bytes <= 0 || (size_t)bytes >= sizeof path - 1)
         return cli_fail(CLI_RESOURCES, "this program does not find itself in /proc; gyre launch -- gyre bench allreduce");
     path[bytes] = 0;
     const struct {

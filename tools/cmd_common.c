@@ -41,6 +41,17 @@ int cli_exit_of(int status)
     return CLI_FAILED;
 }
 
+int cli_path(char *path, size_t room, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const int bytes = vsnprintf(path, room, fmt, args);
+    va_end(args);
+    if (bytes >= 0 && (size_t)bytes < room)
+        return CLI_OK;
+    return cli_fail(CLI_USAGE, "the path %.80s... has %d bytes; at most %zu are taken", path, bytes, room - 1);
+}
+
 int cli_error(const struct gyre_error *error) { return cli_fail(cli_exit_of(error->status), "%s", error->text); }
 
 int cli_job_end(struct gyre_job *job, int code)
@@ -551,12 +562,14 @@ static int read_checkpoint(struct cli_checkpoint *c)
 int cli_open_checkpoint(struct cli_checkpoint *c, const char *path)
 {
     struct gyre_error error;
+    int code = CLI_OK;
     memset(c, 0, sizeof *c);
     if (!cli_is_folder(path))
-        snprintf(c->path, sizeof c->path, "%s", path);
+        code = cli_path(c->path, sizeof c->path, "%s", path);
     else if (gyre_find_checkpoint(path, c->path, sizeof c->path, &error) != GYRE_OK)
         return cli_error(&error);
-    const int code = read_checkpoint(c);
+    if (code == CLI_OK)
+        code = read_checkpoint(c);
     if (code != CLI_OK)
         cli_close_checkpoint(c);
     return code;

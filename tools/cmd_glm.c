@@ -387,23 +387,22 @@ static int glm_train_with(const struct glm_values *v, struct gyre_glm_config *c,
 }
 
 /* As liblinear names it: the data's name without folders, and .model. */
-static void glm_model_path(char path[1024], char *const *args, int count)
+static int glm_model_path(char path[4096], char *const *args, int count)
 {
     const char *slash = strrchr(args[0], '/');
-    if (count > 1)
-        snprintf(path, 1024, "%s", args[1]);
-    else
-        snprintf(path, 1024, "%.1000s.model", slash ? slash + 1 : args[0]);
+    return count > 1 ? cli_path(path, 4096, "%s", args[1]) : cli_path(path, 4096, "%s.model", slash ? slash + 1 : args[0]);
 }
 
 static int glm_train_run(const void *values, char **args, int count)
 {
     const struct glm_values *v = values;
-    char path[1024], *test[1] = { NULL };
+    char path[4096], *test[1] = { NULL };
     struct gyre_glm_data train, other;
     struct gyre_glm_config c;
     struct gyre_error error;
     int code = glm_config(v, &c);
+    if (code == CLI_OK)
+        code = glm_model_path(path, args, count);
     if (code != CLI_OK)
         return code;
     cli_glm_data(&train, &v->data, args, 1);
@@ -416,7 +415,6 @@ static int glm_train_run(const void *values, char **args, int count)
     }
     if (gyre_job_open(&c.job, NULL, &error) != GYRE_OK)
         return cli_error(&error);
-    glm_model_path(path, args, count);
     code = cli_job_end(c.job, glm_train_with(v, &c, path));
     gyre_job_close(c.job);
     return code;

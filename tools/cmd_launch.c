@@ -166,6 +166,7 @@ static void launch_become(const struct launch_job *job, int rank, int key)
         args[words] = NULL;
         command = args;
     }
+    signal(SIGXFSZ, SIG_DFL); /* as this program found it */
     if (host->here || text)
         execvp(command[0], command);
     fprintf(stderr, "gyre: %s cannot be started: %s\n", command[0], strerror(errno));

@@ -105,7 +105,7 @@ struct train_job {
     struct gyre_train_config loop;
     struct gyre_net *net;
     struct gyre_job *ranks;           /* the processes that train together */
-    char folder[2048];
+    char folder[4096];
     int64_t per_epoch, steps;
 };
 
@@ -346,14 +346,12 @@ static void set_loop(struct train_job *job, struct cli_progress *progress)
 }
 
 /* runs/resnet20 for resnet20 and for nets/resnet20.net */
-static void set_folder(struct train_job *job)
+static int set_folder(struct train_job *job)
 {
     const char *slash = strrchr(job->net_name, '/'), *base = slash ? slash + 1 : job->net_name, *dot = strrchr(base, '.');
     const int bytes = dot && dot > base ? (int)(dot - base) : (int)strlen(base);
-    if (job->v->out)
-        snprintf(job->folder, sizeof job->folder, "%s", job->v->out);
-    else
-        snprintf(job->folder, sizeof job->folder, "runs/%.*s", bytes, base);
+    return job->v->out ? cli_path(job->folder, sizeof job->folder, "%s", job->v->out)
+                       : cli_path(job->folder, sizeof job->folder, "runs/%.*s", bytes, base);
 }
 
 /* What the run goes on from, if anything: it says what this call does not. */
@@ -503,8 +501,9 @@ static int run_job(struct train_job *job, const char *path)
     ranks.wire = (int)job->v->wire;
     if (gyre_job_open(&job->ranks, &ranks, &error) != GYRE_OK)
         return cli_error(&error);
-    set_folder(job);
-    int code = open_earlier(job);
+    int code = set_folder(job);
+    if (code == CLI_OK)
+        code = open_earlier(job);
     if (code == CLI_OK)
         code = open_job_data(job, path);
     if (code == CLI_OK)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The command: finds the subcommand's row, lets the options mechanism read the rest, runs it. */
 #include "cli.h"
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct cli_command *const commands[] = {
     &cmd_train, &cmd_eval, &cmd_predict, &cmd_plan, &cmd_zoo, &cmd_pack, &cmd_export, &cmd_import, &cmd_info, &cmd_bench, &cmd_bench_sum,
@@ -104,8 +107,24 @@ static int run(int argc, char **argv)
     return command ? run_command(command, argv + 2, argc - 2) : CLI_USAGE;
 }
 
+/* A file that is opened takes the first number that is free: standard input and output must not be. */
+static int take_standard(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd < 0)
+        return -1;
+    close(fd);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (take_standard() != 0)
+        return CLI_RESOURCES;
+    signal(SIGXFSZ, SIG_IGN); /* a file that would become larger than allowed is an error of its writer, who says so */
     const int code = run(argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == CLI_OK)
         return cli_fail(CLI_DATA, "writing to standard output failed");

@@ -3,21 +3,34 @@
 #include "file.h"
 #include "text.h"
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+GY_INT const char *gy_file_reason(int reason, char text[160])
+{
+    struct rlimit limit;
+    if (reason == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        snprintf(text, 160, "%.80s; the limit of this process is %" PRIu64 " bytes", strerror(reason), (uint64_t)limit.rlim_cur);
+    else
+        snprintf(text, 160, "%.150s", strerror(reason));
+    return text;
+}
+
 static int file_fail(struct gy_error *err, const char *path, const char *what)
 {
-    const int reason = errno;
-    return GY_FAIL(err, GY_E_IO, "%.300s: %s: %s", path, what, strerror(reason));
+    char why[160];
+    gy_file_reason(errno, why);
+    return GY_FAIL(err, GY_E_IO, "%.300s: %s: %s", path, what, why);
 }
 
 /* The first error of a file stays; whoever asks later gets the same sentence. */
 static int file_out_status(const struct gy_outfile *out, struct gy_error *err)
 {
+    char why[160];
     if (out->status == GY_OK)
         return GY_OK;
-    return GY_FAIL(err, out->status, "%.300s: cannot be written: %s", out->path, strerror(out->reason));
+    return GY_FAIL(err, out->status, "%.300s: cannot be written: %s", out->path, gy_file_reason(out->reason, why));
 }
 
 static int file_out_fail(struct gy_outfile *out, struct gy_error *err)

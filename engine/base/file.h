@@ -44,6 +44,8 @@ GY_INT int gy_file_begins(const char *path, const void *magic, size_t bytes); /*
 /* All of count bytes; 0, or -1 with errno. For files that grow. */
 GY_INT int gy_file_write_all(int fd, const void *bytes, size_t count);
 GY_INT int gy_file_sync(int fd); /* as fsync */
+/* strerror of it; of a file that would be larger than this process may write, with the limit. Returns text. */
+GY_INT const char *gy_file_reason(int reason, char text[160]);
 
 /* Who writes a folder or a file alone: a lock file, which says whose it is and is gone with its owner. The system gives it back when the process ends,
  * however it ends; over NFS as far as locks work there. */
