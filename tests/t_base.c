@@ -516,7 +516,7 @@ static uint32_t base_crc_by_bits(uint32_t polynomial, const unsigned char *p, si
 
 static void base_test_crc(void)
 {
-    unsigned char bytes[300], zeros[32] = { 0 };
+    unsigned char bytes[8000], zeros[32] = { 0 };
     int whole = 1, pieces = 1;
     T_CHECK(gy_crc32c(0, "123456789", 9) == 0xe3069283 && gy_crc32(0, "123456789", 9) == 0xcbf43926);
     T_CHECK(gy_crc32c(0, zeros, 32) == 0x8a9136aa); /* RFC 3720, B.4 */
@@ -524,7 +524,7 @@ static void base_test_crc(void)
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)(i * 131 + (i >> 3));
     for (size_t at = 0; at < 9; at++)
-        for (size_t n = 0; n + at <= sizeof bytes; n++) {
+        for (size_t n = 0; n + at <= sizeof bytes; n += n < 300 ? 1 : 611) { /* lanes from 3072 on */
             const uint32_t c = base_crc_by_bits(0x82f63b78, bytes + at, n);
             const uint32_t z = base_crc_by_bits(0xedb88320, bytes + at, n);
             whole &= gy_crc32c(0, bytes + at, n) == c && gy_crc32(0, bytes + at, n) == z;

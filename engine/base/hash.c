@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SHA-256 as FIPS 180-4 writes it. Both CRCs, reflected, eight bytes at a time: the sixteen half bytes are looked up
- * independently, each in the table for its distance from the end. CRC-32C uses x86's instruction where there is one; CRC-32 multiplies polynomials
+ * independently, each in the table for its distance from the end. CRC-32C uses x86's instruction where there is one,
+ * for long inputs on three lanes side by side; CRC-32 multiplies polynomials
  * there: 64 bytes are folded onto the 64 behind them until few are left, which have the same sum. */
 #include "hash.h"
 #include "cpu.h"
@@ -213,11 +214,42 @@ __attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const 
         c = _mm_crc32_u8((uint32_t)c, *p);
     return ~(uint32_t)c;
 }
+
+#define CRC_LANE ((size_t)1024)                       /* bytes of each of three sums side by side */
+#define CRC_LANES __attribute__((target("sse4.2,pclmul")))
+
+/* The sum of what came before, moved over the bytes behind it: by is x^(8n - 33), n bytes, modulo the polynomial. */
+CRC_LANES static uint64_t crc_move(uint64_t crc, uint64_t by)
+{
+    const __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)crc), _mm_cvtsi64_si128((long long)by), 0x00);
+    return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
+}
+
+/* The instruction takes three cycles and can begin in each of them. */
+CRC_LANES static uint32_t crc_sse42_lanes(uint32_t crc, const unsigned char *p, size_t count)
+{
+    uint64_t a = (uint32_t)~crc;
+    for (; count >= 3 * CRC_LANE; count -= 3 * CRC_LANE, p += 3 * CRC_LANE) {
+        uint64_t b = 0, c = 0, word[3];
+        for (size_t i = 0; i < CRC_LANE; i += 8) {
+            memcpy(&word[0], p + i, 8);
+            memcpy(&word[1], p + CRC_LANE + i, 8);
+            memcpy(&word[2], p + 2 * CRC_LANE + i, 8);
+            a = _mm_crc32_u64(a, word[0]);
+            b = _mm_crc32_u64(b, word[1]);
+            c = _mm_crc32_u64(c, word[2]);
+        }
+        a = crc_move(a, 0xa51b6135) ^ crc_move(b, 0x170076fa) ^ c; /* over two lanes, over one */
+    }
+    return crc_sse42(~(uint32_t)a, p, count);
+}
 #endif
 
 GY_INT uint32_t gy_crc32c(uint32_t crc, const void *bytes, size_t count)
 {
 #if defined(__x86_64__)
+    if (count >= 3 * CRC_LANE && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul"))
+        return crc_sse42_lanes(crc, bytes, count);
     if (__builtin_cpu_supports("sse4.2"))
         return crc_sse42(crc, bytes, count);
 #endif
