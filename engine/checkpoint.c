@@ -5,6 +5,8 @@
 #include "engine.h"
 #include "../io/safetensors.h"
 
+#define CKPT_BATCHES ((int64_t)1 << 53) /* whole numbers up to this are doubles, which rates are made of */
+
 /* A group of tensors in the file: name prefix, region. */
 struct ckpt_section {
     const char *prefix;
@@ -265,7 +267,8 @@ static int ckpt_scale_read(struct gyre_net *net, const struct ckpt_reader *r, st
         const uint32_t word = (uint32_t)bits;
         memcpy(&c->scale.now, &word, sizeof word);
         c->scale.good = (int)good;
-        if (!(c->scale.now > 0) || !isfinite(c->scale.now) || good < 0 || good > 1000000 || c->scale.skipped < 0)
+        if (bits != word || !(c->scale.now > 0) || !isfinite(c->scale.now) || good < 0 || good > 1000000 || c->scale.skipped < 0 ||
+            c->scale.skipped > c->updates)
             return gy_net_fail(net, GY_E_MISMATCH, "%.200s: the loss scale %g, %" PRId64 " and %" PRId64 " cannot be", r->path,
                                (double)c->scale.now, good, c->scale.skipped);
     }
@@ -299,8 +302,8 @@ static int ckpt_counters_read(struct gyre_net *net, const struct ckpt_reader *r,
     if (net->config.mode == GYRE_TRAIN && c->optimizer != net->config.optimizer.kind)
         return gy_net_fail(net, GY_E_MISMATCH, "%.200s: the run's optimizer was kind %" PRId64 ", this net's is %d", r->path,
                            c->optimizer, net->config.optimizer.kind);
-    if (c->updates < 0 || c->batches < 0 || c->pending < 0 ||
-        (net->config.mode == GYRE_TRAIN && c->pending >= net->config.accumulate))
+    if (c->updates < 0 || c->pending < 0 || c->batches > CKPT_BATCHES || c->updates > c->batches ||
+        (net->config.mode == GYRE_TRAIN && (c->pending >= net->config.accumulate || c->pending > c->batches - c->updates)))
         return gy_net_fail(net, GY_E_MISMATCH, "%.200s: counters %" PRId64 ", %" PRId64 ", %" PRId64 " do not fit this net",
                            r->path, c->updates, c->batches, c->pending);
     GY_TRY(ckpt_weight_read(net, r, c));
@@ -516,3 +519,5 @@ GYRE_API int gyre_note(struct gyre_net *net, const char *key, const char *value)
                            GY_NOTE_KEYS, GY_NOTE_BYTES);
     return GYRE_OK;
 }
+
+#undef CKPT_BATCHES

@@ -117,11 +117,20 @@ static int train_read_step(struct train_run *run, const char *path)
                        "of ranks)", path, text, want);
 }
 
+/* Three numbers of the note: a sum of losses, and of how many samples, of which how many were right; they are of one epoch at most. */
+static int train_take_sums(const struct train_run *run, const double in[3], struct train_sums *out)
+{
+    const double most = (double)run->per_epoch * (double)run->all;
+    if (!isfinite(in[0]) || !(in[1] >= 0 && in[1] <= most) || !(in[2] >= 0 && in[2] <= in[1]))
+        return -1;
+    *out = (struct train_sums){ in[0], (int64_t)in[1], (int64_t)in[2] };
+    return (double)out->labelled == in[1] && (double)out->right == in[2] ? 0 : -1;
+}
+
 /* The checkpoint was made on this data set with this batch, else its counters mean something else. */
 static int train_read_notes(struct train_run *run, const char *path)
 {
     char text[256], want[256];
-    struct train_sums *e = &run->epoch, *r = &run->row;
     int found = train_read_note(run, path, "train.data", text, sizeof text);
     if (found != 1)
         return found; /* none: not of this loop, weights and counters alone go on */
@@ -133,10 +142,8 @@ static int train_read_notes(struct train_run *run, const char *path)
     found = train_read_note(run, path, "train.sums", text, sizeof text);
     if (found < 0)
         return found;
-    if (found == 0 || gy_text_reals(text, sums, 6) != 6)
+    if (found == 0 || gy_text_reals(text, sums, 6) != 6 || train_take_sums(run, sums, &run->epoch) != 0 || train_take_sums(run, sums + 3, &run->row) != 0)
         return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: its note of the epoch's sums is damaged", path);
-    *e = (struct train_sums){ sums[0], (int64_t)sums[1], (int64_t)sums[2] };
-    *r = (struct train_sums){ sums[3], (int64_t)sums[4], (int64_t)sums[5] };
     return GY_OK;
 }
 
@@ -199,6 +206,15 @@ static int train_save(struct train_run *run)
     return GY_OK;
 }
 
+/* One of the list. A file under another name would take the place of others, or lose it to them. */
+static int train_load(struct train_run *run, const char *path, int64_t step)
+{
+    GY_TRY(gyre_load(run->net, path));
+    if (run->net->micro != step)
+        return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: it is of step %" PRId64 ", not of the step that its name says", path, run->net->micro);
+    return GY_OK;
+}
+
 /* Newest first, until one can be loaded. The first sentence is the one that counts when none can. */
 static int train_load_newest(struct train_run *run, const struct gy_checkpoints *list)
 {
@@ -206,7 +222,7 @@ static int train_load_newest(struct train_run *run, const struct gy_checkpoints 
     char path[4096];
     for (int i = 0; i < list->count; i++) {
         GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, list->steps[i], &run->net->error));
-        if (gyre_load(run->net, path) == GYRE_OK) {
+        if (train_load(run, path, list->steps[i]) == GYRE_OK) {
             run->done = run->saved = run->net->micro;
             gy_log_write(gy_net_log(run->net), GY_LOG_INFO, "going on from %s", path);
             return train_read_notes(run, path);

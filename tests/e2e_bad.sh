@@ -92,6 +92,27 @@ fits_not()
 fits_not "the run's seed was 7, this net's is 1" 'gyre.seed":"1"' 'gyre.seed":"7"'
 fits_not "the run's optimizer was kind 2, this net's is 0" 'gyre.optimizer":"0"' 'gyre.optimizer":"2"'
 fits_not 'counters -6, 36, 0 do not fit this net' 'gyre.updates":"36"' 'gyre.updates":"-6"'
+fits_not 'it is of step 96, not of the step that its name says' 'gyre.batches":"36"' 'gyre.batches":"96"'
+fits_not 'counters 99, 36, 0 do not fit this net' 'gyre.updates":"36"' 'gyre.updates":"99"'
+old=$(grep -ao 'train.sums":"[^"]*' "$TMP/whole/checkpoint-36.safetensors" | head -n 1)
+spoilt() # spoilt FROM TO: as above, but the net itself is as it was, so that it can still be tested
+{
+    rm -rf "$TMP/misfit"
+    mkdir "$TMP/misfit"
+    sed "s/$1/$2/" "$TMP/whole/checkpoint-36.safetensors" >"$TMP/misfit/checkpoint-36.safetensors"
+    if cmp -s "$TMP/whole/checkpoint-36.safetensors" "$TMP/misfit/checkpoint-36.safetensors"; then bad "no '$1' in a checkpoint"; fi
+    expect 3 train "$TMP/misfit" --epochs 8 --resume
+    says "$err" "misfit/checkpoint-36.safetensors: its note of the epoch's sums is damaged"
+    absent "$TMP/misfit/checkpoint-42.safetensors"
+    expect 0 "$GYRE" eval "$TMP/misfit" "$TMP/data"
+}
+# the sum of losses, samples and right ones of the epoch: of equal length, and none can be
+first=$(echo "$old" | sed 's/.*:"//; s/ .*//')
+for wrong in nan -inf 1e999; do
+    spoilt "$first 60" "$(printf "%-${#first}s" "$wrong") 60"
+done
+spoilt "$first 60 " "$first 99 "
+spoilt "$first 60 " "$first -6 "
 fits_not "metadata 'gyre.batches' is missing or not a number: not a checkpoint of Gyre" 'gyre.batches"' 'gyre.butches"'
 expect 3 "$GYRE" eval "$TMP/misfit" "$TMP/data"
 says "$err" "metadata 'gyre.batches' is missing or not a number"

@@ -388,6 +388,7 @@ int cli_note_input(struct gyre_net *net, const float mean[4], const float std[4]
     return code;
 }
 
+#define IMAGE_SIDE 16384 /* longest side of an image that the library reads */
 #define HOLD_NOTE "val-split"
 
 int cli_note_hold(struct gyre_net *net, const struct gyre_data *data)
@@ -536,6 +537,11 @@ static int read_input(struct cli_checkpoint *c)
     return CLI_OK;
 }
 
+static int damaged_note(const struct cli_checkpoint *c, const char *key, const char *text)
+{
+    return cli_fail(CLI_DATA, "%.300s: its note '%s', '%.80s', is damaged", c->path, key, text);
+}
+
 static int read_checkpoint(struct cli_checkpoint *c)
 {
     const size_t room = (size_t)1 << 20;
@@ -554,8 +560,14 @@ static int read_checkpoint(struct cli_checkpoint *c)
     code = code != CLI_OK ? code : read_note(c->path, HOLD_NOTE, hold, sizeof hold);
     if (code != CLI_OK)
         return code;
-    c->resize = (int32_t)strtol(resize, NULL, 10);
+    char *end;
+    const long side = strtol(resize, &end, 10);
+    if (*end || side < 0 || side > IMAGE_SIDE)
+        return damaged_note(c, "resize", resize);
+    c->resize = (int32_t)side;
     c->hold = hold_of_text(hold);
+    if (hold[0] && !(c->hold.share > 0 && c->hold.share < 1 && c->hold.of > 0))
+        return damaged_note(c, HOLD_NOTE, hold);
     return read_input(c);
 }
 
@@ -604,3 +616,4 @@ int cli_open_net(struct gyre_net **net, const struct cli_checkpoint *c, const st
 }
 
 #undef HOLD_NOTE
+#undef IMAGE_SIDE

@@ -7,6 +7,7 @@
 #include "stream.h"
 
 #define GLMK_FORM "1"
+#define GLMK_EPOCHS 1000000000 /* most of a run: what glm_train_check allows */
 #define GLMK_PIECE 65536 /* numbers that are looked at at a time */
 
 static int glmk_path(char own[4096], const char *path, int rank, struct gy_error *err)
@@ -153,7 +154,7 @@ static int glmk_part(struct gy_glm_keep *k, const struct gy_st_file *file, const
     int64_t first, end;
     GY_TRY(glmk_belongs(k, file, path, err));
     GY_TRY(glmk_get(file, path, "glm.epoch", &epoch, err));
-    if (epoch > INT_MAX)
+    if (epoch > GLMK_EPOCHS)
         return GY_FAIL(err, GY_E_MISMATCH, "%.300s: the epoch %" PRIu64 " cannot be", path, epoch);
     if (rank == 0) {
         k->epoch = (int)epoch;
@@ -195,4 +196,5 @@ GY_INT int gy_glm_keep_read(struct gy_glm_keep *keep, const char *path, struct g
 }
 
 #undef GLMK_FORM
+#undef GLMK_EPOCHS
 #undef GLMK_PIECE
