@@ -61,7 +61,7 @@ struct tl_left {
 };
 struct tl_shared {
     struct gy_net_ports ports[TL_RANKS];
-    int opened;
+    int opened, pair; /* pair: the port of the higher one's end of what is cut */
     int64_t happened; /* when the event did */
     struct tl_left left[TL_RANKS];
 };
@@ -120,28 +120,41 @@ static int tl_has(const struct gy_net_ports *ports, int port)
     return 0;
 }
 
-/* 1: the socket is of this rank's data, with any rank or with `other`. */
-static int tl_is_data(const struct tl_shared *shared, const struct tl_case *c, int rank, int fd, int other)
+/* 1: the socket is of this rank's data: it listens, was called, or has called a lower rank. */
+static int tl_is_data(const struct tl_shared *shared, int rank, int fd)
 {
     struct gy_net_endpoint own, peer;
     if (gy_net_endpoint_own(fd, &own) != 0)
         return 0;
-    const int here = gy_net_endpoint_port(&own), has_peer = gy_net_endpoint_peer(fd, &peer) == 0;
-    if (!has_peer)
-        return other < 0 && tl_has(&shared->ports[rank], here);
-    for (int r = 0; r < c->ranks; r++) /* the higher rank calls the lower one */
-        if (r != rank && (other < 0 || r == other) && r < rank && tl_has(&shared->ports[r], gy_net_endpoint_port(&peer)))
-            return 1;
-    return tl_has(&shared->ports[rank], here) && (other < 0 || other > rank);
+    int is = tl_has(&shared->ports[rank], gy_net_endpoint_port(&own));
+    for (int r = 0; r < rank && !is && gy_net_endpoint_peer(fd, &peer) == 0; r++)
+        is = tl_has(&shared->ports[r], gy_net_endpoint_port(&peer));
+    return is;
 }
 
-/* A pair is cut at the higher rank's end: connections of several ranks come to one port of the lower one. */
-static void tl_cut(const struct tl_shared *shared, const struct tl_case *c, int rank, int other)
+/* 1: it is the connection of the pair: the higher rank knows it by the lower one's port, and says its own, by which the lower one does. */
+static int tl_is_pair(struct tl_shared *shared, int rank, int other, int fd)
+{
+    struct gy_net_endpoint own, peer;
+    if (gy_net_endpoint_own(fd, &own) != 0 || gy_net_endpoint_peer(fd, &peer) != 0)
+        return 0;
+    if (rank < other)
+        return gy_net_endpoint_port(&peer) == __atomic_load_n(&shared->pair, __ATOMIC_ACQUIRE);
+    if (!tl_has(&shared->ports[other], gy_net_endpoint_port(&peer)))
+        return 0;
+    __atomic_store_n(&shared->pair, gy_net_endpoint_port(&own), __ATOMIC_RELEASE);
+    return 1;
+}
+
+/* other: from whom; -1: from all. */
+static void tl_cut(struct tl_shared *shared, int rank, int other)
 {
     struct sock_filter nothing = {.code = BPF_RET | BPF_K, .k = 0};
     const struct sock_fprog filter = {.len = 1, .filter = &nothing};
+    while (rank < other && __atomic_load_n(&shared->pair, __ATOMIC_ACQUIRE) == 0)
+        tl_sleep(0.001);
     for (int fd = 3; fd < TL_FILES; fd++)
-        if (tl_is_data(shared, c, rank, fd, other))
+        if (other < 0 ? tl_is_data(shared, rank, fd) : tl_is_pair(shared, rank, other, fd))
             setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
 }
 
@@ -149,12 +162,12 @@ static void tl_cut(const struct tl_shared *shared, const struct tl_case *c, int 
 
 static void tl_happens(const struct tl_case *c, struct tl_shared *shared, int rank)
 {
-    const int higher = c->victim > c->other ? c->victim : c->other;
-    if (rank != (c->event == TL_CUT_PAIR ? higher : c->victim))
+    const int pair = c->event == TL_CUT_PAIR && (rank == c->victim || rank == c->other);
+    if (rank != c->victim && !pair)
         return;
     shared->happened = gy_clock_ns();
-    if (c->event == TL_CUT_PAIR)
-        tl_cut(shared, c, rank, c->victim + c->other - rank);
+    if (pair)
+        tl_cut(shared, rank, c->victim + c->other - rank);
     if (c->event == TL_KILLED)
         raise(SIGKILL);
     if (c->event == TL_STOPPED)
@@ -162,7 +175,7 @@ static void tl_happens(const struct tl_case *c, struct tl_shared *shared, int ra
     if (c->event == TL_HANGS)
         pause();
     if (c->event == TL_CUT)
-        tl_cut(shared, c, rank, -1);
+        tl_cut(shared, rank, -1);
 }
 
 static int tl_sum(const struct tl_case *c, struct gyre_job *job, float *data, int number, int begins, struct gyre_error *error)
