@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* gy_idx_parse: whatever the bytes, nothing is read outside of them; what is accepted has 1 to 4 sides above 0, whose product, as gy_mul_count says
+ * it, is the bytes behind the header. */
+#define contract_gy_mul_count proved_gy_mul_count
+#include "proof.h"
+#undef contract_gy_mul_count
+#include "../../io/idx.c"
+
+static int64_t sides[4], product = 1;
+static int side_count;
+
+/* Stands for gy_mul_count: any product that is none of 0, or too large. It notes what was multiplied. */
+int contract_gy_mul_count(int64_t a, int64_t b, int64_t *out)
+{
+    const int64_t result = nondet_int64();
+    PROOF_CLAIM(a == product && b > 0 && side_count < 4);
+    if (result <= 0)
+        return -1;
+    sides[side_count++] = b;
+    product = *out = result;
+    return 0;
+}
+
+void proof(void)
+{
+    struct gy_idx_view view;
+    struct gy_error err;
+    const size_t count = nondet_size();
+    PROOF_ASSUME(count > 0 && count <= PROOF_MOST);
+    unsigned char *const bytes = malloc(count);
+    PROOF_ASSUME(bytes);
+    if (gy_idx_parse(bytes, count, "file", &view, &err) == GY_OK) {
+        PROOF_CLAIM(view.dims >= 1 && view.dims <= 4 && view.cells == bytes + 4 + 4 * view.dims && side_count == view.dims);
+        for (int i = 0; i < 4; i++)
+            PROOF_CLAIM(view.shape[i] == (i < view.dims ? sides[i] : 1));
+        PROOF_CLAIM((size_t)product == count - 4 - 4 * (size_t)view.dims);
+    }
+    free(bytes);
+}
