@@ -168,7 +168,7 @@ static int an_odd_data(void)
 static int an_no_path(void) { an.data_config.path = NULL; return an_odd_data(); }
 static int an_data_size(void) { an.data_config.size = 1; return an_odd_data(); }
 static int an_hold_less(void) { an.data_config.hold_out = -1; return an_odd_data(); }
-static int an_hold_nan(void) { an.data_config.hold_out = NAN; return an_odd_data(); }
+static int an_hold_nan(void) { an.data_config.hold_out = (double)NAN; return an_odd_data(); }
 static int an_bad_less(void) { an.data_config.max_bad = INT64_MIN; return an_odd_data(); }
 static int an_class_less(void) { return an_text(gyre_class_name(an.data, -1)); }
 static int an_class_vast(void) { return an_text(gyre_class_name(an.data, INT32_MAX)); }
@@ -247,7 +247,7 @@ static int an_simulation_none(void)
 static int an_simulation_size(void) { gyre_simulation_default(&an_simulation); an_simulation.size = 1; return an_odd_simulation(); }
 static int an_simulation_algorithm(void) { gyre_simulation_default(&an_simulation); an_simulation.algorithm = NULL; return an_odd_simulation(); }
 static int an_simulation_samples(void) { gyre_simulation_default(&an_simulation); an_simulation.samples = INT_MAX; return an_odd_simulation(); }
-static int an_simulation_bytes(void) { gyre_simulation_default(&an_simulation); an_simulation.bytes = NAN; return an_odd_simulation(); }
+static int an_simulation_bytes(void) { gyre_simulation_default(&an_simulation); an_simulation.bytes = (double)NAN; return an_odd_simulation(); }
 static int an_simulation_bucket(void) { gyre_simulation_default(&an_simulation); an_simulation.bucket_bytes = 0; return an_odd_simulation(); }
 
 static int an_odd_train(void) { return an_by_net(gyre_train(an.net, &an_train_config)); }
@@ -301,7 +301,7 @@ static void an_set_glm(void)
 }
 static int an_glm_none(void) { an_set_glm(); an_glm_config.train = NULL; return an_odd_glm(); }
 static int an_glm_loss(void) { an_set_glm(); an_glm_config.loss = 99; return an_odd_glm(); }
-static int an_glm_l2(void) { an_set_glm(); an_glm_config.l2 = NAN; return an_odd_glm(); }
+static int an_glm_l2(void) { an_set_glm(); an_glm_config.l2 = (double)NAN; return an_odd_glm(); }
 static int an_glm_weights(void) { an_set_glm(); an_glm_config.weights = 2; return an_odd_glm(); }
 static int an_glm_threads(void) { an_set_glm(); an_glm_config.threads = -1; return an_odd_glm(); }
 static int an_glm_folds(void) { an_set_glm(); an_glm_config.folds = INT_MAX; return an_odd_glm(); }

@@ -21,6 +21,9 @@ GY_INT int gy_glm_data_take(struct gyre_glm_data *out, const struct gyre_glm_dat
     if (!in)
         return GY_FAIL(err, GY_E_ARG, "%s are missing", name);
     GY_TRY(gy_config_take(out, sizeof *out, in, offsetof(struct gyre_glm_data, zero_based), name, err));
+    for (int i = 0; out->files && i < out->file_count; i++)
+        if (!out->files[i])
+            return GY_FAIL(err, GY_E_ARG, "%s: files[%d] is NULL", name, i);
     if (out->hash_bits < 0 || out->hash_bits > 31)
         return GY_FAIL(err, GY_E_ARG, "%s: hash_bits is %d; it must be in 0 .. 31", name, out->hash_bits);
     return GY_OK;

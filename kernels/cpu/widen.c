@@ -112,7 +112,7 @@ GY_INT void gy_cpu_wide_run(const struct gy_cpu *cpu, const struct gy_op *op, gy
         if (count > 0)
             wide.ptr[wide_roles[i]] = at;
     }
-    wide.ptr[GY_SCRATCH] = carve.base + carve.used;
+    wide.ptr[GY_SCRATCH] = carve.base != NULL ? carve.base + carve.used : NULL;
     for (int64_t first = 0; first < op->geom.n; first += step) {
         wide.geom.n = gy_min64(step, op->geom.n - first);
         if (step < op->geom.n && op->ptr[GY_ARG] != NULL)
