@@ -2,10 +2,12 @@
 /* What several commands need: sentences and exit codes, nets by name or file, data sets by path, checkpoints with their notes. */
 #include "cli.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- sentences ---- */
 
@@ -114,16 +116,28 @@ void cli_text_free(struct cli_text *text)
     memset(text, 0, sizeof *text);
 }
 
-static char *read_open_file(FILE *file, const char *path, size_t limit, struct gyre_error *error)
+/* Bytes of the file, at most room; -1 with errno. */
+static ssize_t read_all(int fd, char *text, size_t room)
 {
-    char *text = malloc(limit + 1);
-    const size_t bytes = text ? fread(text, 1, limit + 1, file) : 0;
-    if (text && bytes <= limit && !ferror(file)) {
+    size_t bytes = 0;
+    for (ssize_t some = 1; some != 0 && bytes < room; bytes += some > 0 ? (size_t)some : 0) {
+        some = read(fd, text + bytes, room - bytes);
+        if (some < 0 && errno != EINTR)
+            return -1;
+    }
+    return (ssize_t)bytes;
+}
+
+static char *read_open_file(int fd, const char *path, size_t limit, struct gyre_error *error)
+{
+    char *text = malloc(limit + 2);
+    const ssize_t bytes = text ? read_all(fd, text, limit + 1) : 0;
+    if (text && bytes >= 0 && (size_t)bytes <= limit) {
         text[bytes] = 0;
         return text;
     }
-    error->status = !text ? GYRE_E_NOMEM : bytes > limit ? GYRE_E_FORMAT : GYRE_E_IO;
-    if (bytes > limit)
+    error->status = !text ? GYRE_E_NOMEM : bytes < 0 ? GYRE_E_IO : GYRE_E_FORMAT;
+    if (bytes > 0)
         snprintf(error->text, sizeof error->text, "%.300s: larger than %zu bytes", path, limit);
     else
         snprintf(error->text, sizeof error->text, "%.300s: cannot be read: %s", path, strerror(errno));
@@ -133,14 +147,17 @@ static char *read_open_file(FILE *file, const char *path, size_t limit, struct g
 
 char *cli_read_file(const char *path, size_t limit, struct gyre_error *error)
 {
-    FILE *file = fopen(path, "rb");
-    if (!file) {
+    int fd;
+    do
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0) {
         error->status = GYRE_E_IO;
         snprintf(error->text, sizeof error->text, "%.300s: cannot be read: %s", path, strerror(errno));
         return NULL;
     }
-    char *text = read_open_file(file, path, limit, error);
-    fclose(file);
+    char *text = read_open_file(fd, path, limit, error);
+    close(fd);
     return text;
 }
 

@@ -110,20 +110,17 @@ static int run(int argc, char **argv)
 /* A file that is opened takes the first number that is free: standard input and output must not be. */
 static int take_standard(void)
 {
-    int fd;
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd < 0)
-        return -1;
-    close(fd);
-    return 0;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            return cli_fail(CLI_RESOURCES, "descriptor %d is closed, and /dev/null cannot stand in for it", fd);
+    return CLI_OK;
 }
 
 int main(int argc, char **argv)
 {
-    if (take_standard() != 0)
-        return CLI_RESOURCES;
+    const int standard = take_standard();
+    if (standard != CLI_OK)
+        return standard;
     signal(SIGXFSZ, SIG_IGN); /* a file that would become larger than allowed is an error of its writer, who says so */
     const int code = run(argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == CLI_OK)
