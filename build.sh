@@ -9,8 +9,8 @@
 #   ./build.sh test           the test suite with the default compiler; the last line has the counts
 #   ./build.sh test NAME... [OPTION...]  some of its programs (t_engine, fuzz_idx, e2e_train) with options of theirs
 #   ./build.sh check          test with gcc and clang, sanitizers, style checks, POWER, amalgamation
-#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net glm random options proof small
-#                             twice; long: on a bare Debian in a folder
+#   ./build.sh check PART...  some of it: gcc clang asan tsan ppc style single static nvrtc emu net glm random options faults
+#                             proof small twice; long: on a bare Debian in a folder
 #   ./build.sh check coverage what the suite runs of the library and the command, by folder; what it does not into $BUILD/coverage
 #   ./build.sh check mutants [SEED] [COUNT]: changes that no test notices, for a person to judge
 #   ./build.sh bench          speed of kernels and of a training step
@@ -570,7 +570,7 @@ test_some()
 target_check()
 {
     . tests/check.inc
-    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc emu net glm random options proof small twice
+    [ $# -gt 0 ] || set -- gcc clang asan tsan ppc style single static nvrtc emu net glm random options faults proof small twice
     prepare
     need_mnist || say "  tests on Fashion-MNIST will be skipped"
     open_tally

@@ -331,7 +331,8 @@ for scenario in $scenarios; do
     k=0
     while [ $k -lt "$KILLS" ]; do
         k=$((k + 1))
-        wait_s=$(awk -v s="$SEED" -v n="$k" -v w="$scenario" -v ms="$whole_ms" 'BEGIN { srand(s % 100000 * 1000 + length(w) * 100 + n); print rand() * ms * 1.1 / 1000 }')
+        wait_s=$(awk -v s="$SEED" -v n="$k" -v w="$scenario" -v ms="$whole_ms" '
+            BEGIN { srand(s % 100000 * 1000 + length(w) * 100 + n); print rand() * ms * 1.1 / 1000 }')
         disturbed "$scenario" kill "killed after $wait_s s" timeout --foreground -s KILL "$wait_s"
         [ "$got" = 0 ] || killed=$((killed + 1))
     done
