@@ -332,7 +332,7 @@ GY_INT int gy_net_world_end(struct gy_net_world *w, struct gy_error *err)
 static void world_tell(struct gy_net_world *w)
 {
     const struct gy_net_fault *const fault = w->network != NULL ? gy_net_network_fault(w->network) : NULL;
-    char text[320], sum[40] = "";
+    char text[320], sum[64] = "";
     if (fault == NULL)
         return;
     for (int c = 0; c < GY_NET_CHANNELS; c++) {
