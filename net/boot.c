@@ -75,7 +75,7 @@ static int boot_agree(struct gy_net_boot *boot, int fd, int64_t until, int64_t d
     return GY_OK;
 }
 
-/* A try may take twice as long as the one before; whoever was sent away again and again for BOOT_AGAIN_NS gives up. */
+/* After a try that was not answered the next one may take twice as long; whoever was sent away again and again for BOOT_AGAIN_NS gives up. */
 static int boot_join(struct gy_net_boot *boot, struct gy_error *err)
 {
     const struct gy_net_place *p = &boot->config.place;
@@ -83,7 +83,7 @@ static int boot_join(struct gy_net_boot *boot, struct gy_error *err)
     const int64_t deadline = gy_clock_ns() + boot->config.wait_ns;
     int64_t until = deadline;
     int status, fd;
-    for (int64_t patience = BOOT_ANSWER_NS;; patience *= 2) {
+    for (int64_t patience = BOOT_ANSWER_NS;;) {
         struct gy_error why = {0};
         GY_TRY(gy_net_connect(host, p->port, deadline, &fd, err));
         const int64_t now = gy_clock_ns();
@@ -91,6 +91,7 @@ static int boot_join(struct gy_net_boot *boot, struct gy_error *err)
         if (status == GY_OK)
             return GY_OK;
         close(fd);
+        patience *= status == GY_E_STATE && patience < deadline - now ? 2 : 1;
         until = status == GY_E_PEER ? gy_min64(until, now + BOOT_AGAIN_NS) : until;
         if (status == GY_E_MISMATCH || gy_clock_ns() >= until)
             return GY_FAIL(err, status == GY_E_MISMATCH ? status : GY_E_PEER, "rank %d was not accepted by rank 0 at %s port %d: %s", p->rank, host,

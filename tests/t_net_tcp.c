@@ -704,6 +704,7 @@ static int tt_starved(struct tt_rank *own, struct gy_error *err)
         status = tt_progress(own, err);
         tt_pause();
     }
+    own->end.transport->cancel(own->end.self, -1); /* the request ends with this function */
     if (own->rank == 1)
         return GY_OK;
     __atomic_store_n(&own->world->named, 1, __ATOMIC_RELEASE);
