@@ -3,6 +3,7 @@
  * solver. What a solver finds is kept as it is; only the numbers of the certificate go with it. */
 #include "../../io/blocks.h"
 #include "../base/clock.h"
+#include "../base/cpu.h"
 #include "../base/hash.h"
 #include "../data_api.h"
 #include "../engine.h"
@@ -324,6 +325,19 @@ static void glm_train_close_feed(struct glm_train *t)
     t->point = NULL;
 }
 
+/* Ranks have found the same, or there is no model: each is compared with the first whose processor has the same instructions. */
+static int glm_train_same(const struct glm_train *t, struct gy_error *err)
+{
+    const size_t bytes = (size_t)t->model->info.models * (size_t)t->model->width * sizeof *t->model->w;
+    if (!t->c.job)
+        return GY_OK;
+    const uint64_t hash = (uint64_t)gy_crc32(0, t->model->w, bytes) << 32 | gy_crc32c(0, t->model->w, bytes);
+    const int status = gy_job_agree_alike(t->c.job, "the weights of the linear model", gy_cpu_bits(), hash, err);
+    if (status == GY_E_MISMATCH && err)
+        err->status = GY_E_PEER;
+    return status == GY_E_MISMATCH ? GY_E_PEER : status;
+}
+
 /* All models over the rows of t->source. */
 static int glm_train_models(struct glm_train *t, struct gyre_glm_report *r, struct gy_error *err)
 {
@@ -350,6 +364,8 @@ static int glm_train_models(struct glm_train *t, struct gyre_glm_report *r, stru
             glm_train_add(t, r);
     }
     r->train_seconds += (double)(gy_clock_ns() - began) * 1e-9;
+    if (status == GY_OK)
+        status = glm_train_same(t, err);
     if (status == GY_OK && t->c.trace)
         status = gy_glm_feed_stream_trace(t->feed, t->c.trace, gyre_job_rank(t->c.job), gyre_job_ranks(t->c.job), err);
     glm_train_close_feed(t);
