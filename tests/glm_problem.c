@@ -101,7 +101,7 @@ static float gp_short(double v)
 
 static void gp_draw_size(struct gp_case *c, struct random_draw *d)
 {
-    static const int row_percent[] = { 30, 45, 19, 6 }, row_most[] = { 6, 40, 150, GP_ROWS };
+    static const int row_percent[] = { 30, 41, 19, 10 }, row_most[] = { 6, 40, 150, GP_ROWS };
     static const int feature_percent[] = { 3, 33, 47, 14, 3 }, feature_most[] = { 0, 5, 30, 100, GP_FEATURES };
     c->rows = gp_size(d, row_percent, row_most, 4);
     c->rows = c->rows > 1 || random_percent(d, 20) ? (c->rows ? c->rows : 1) : 2;
@@ -121,7 +121,7 @@ static float gp_entry(struct random_draw *d, int kind)
 static void gp_draw_rows(struct gp_case *c, struct random_draw *d)
 {
     static const int kinds[] = { 15, 15, 15, 55 }, percents[] = { 100, 50, 20, 5 };
-    const int kind = gp_pick(d, kinds, 4), percent = percents[random_below(d, 4)];
+    const int kind = gp_pick(d, kinds, 4), percent = percents[random_below(d, c->rows > 150 ? 2 : 4)]; /* many are for streaming */
     for (int e = 0; e < c->rows * c->features; e++)
         c->x[e] = random_percent(d, percent) ? gp_entry(d, kind) : 0;
 }
@@ -243,8 +243,8 @@ static int gp_entries(const struct gp_case *c)
 
 static void gp_draw_run(struct gp_case *c, struct random_draw *d)
 {
-    static const int sources[] = { 60, 12, 28 };
-    const int entries = gp_entries(c), streams = entries > 250 && c->rows > 20;
+    static const int sources[] = { 20, 8, 72 };
+    const int entries = gp_entries(c), streams = entries > 700 && c->rows > 20; /* a block takes a page of a window's room */
     c->option[GP_SOLVER] = gp_draw_solver(c, d);
     c->option[GP_THREADS] = random_percent(d, 60) ? 1 : 2 + random_below(d, 2);
     c->option[GP_RANKS] = random_percent(d, entries ? 85 : 60) ? 1 : 2;

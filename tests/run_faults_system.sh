@@ -35,7 +35,8 @@ train() # train FOLDER OPTIONS...
 {
     folder=$1
     shift
-    exec_or_run "$GYRE" train "$TMP/small.net" "$TMP/data" --batch 8 --lr .05 --steps 12 --checkpoint-every 2 --keep 9 --threads 1 --flip --ema .9 --schedule constant \
+    exec_or_run "$GYRE" train "$TMP/small.net" "$TMP/data" --batch 8 --lr .05 --steps 12 --checkpoint-every 2 --keep 9 --threads 1 --flip \
+        --ema .9 --schedule constant \
         --out "$folder" "$@"
 }
 exec_or_run() { $RUN "$@"; }
@@ -120,7 +121,11 @@ glm_run()
     exec_or_run "$GYRE" glm train "$TMP/new.blocks" "$1/a.model" --solver newton --l2 2 --gap 1e-6 -m 1 --out "$1/run" --checkpoint-every 0 --resume -q
 }
 # a training that goes on ends at another point of the same proved gap
-glm_whole() { cmp -s "$1/a.model" "$TMP/new.model" || "$GYRE" glm verify "$1/a.model" "$TMP/new.blocks" >/dev/null 2>&1 || problem 'another model'; no_parts "$1"; }
+glm_whole()
+{
+    cmp -s "$1/a.model" "$TMP/new.model" || "$GYRE" glm verify "$1/a.model" "$TMP/new.blocks" >/dev/null 2>&1 || problem 'another model'
+    no_parts "$1"
+}
 glm_sound() { one_of "$1/a.model" "$TMP/old.model" "$TMP/new.model"; no_parts "$1"; }
 glm_again() { glm_run "$1"; }
 

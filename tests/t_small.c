@@ -79,7 +79,10 @@ static const unsigned char *sm_white(const struct sm_json *j, const unsigned cha
         p++;
     return p;
 }
-static const unsigned char *sm_one(const struct sm_json *j, const unsigned char *p, const char *set) { return p && p < j->end && *p && strchr(set, *p) ? p + 1 : NULL; }
+static const unsigned char *sm_one(const struct sm_json *j, const unsigned char *p, const char *set)
+{
+    return p && p < j->end && *p && strchr(set, *p) ? p + 1 : NULL;
+}
 static const unsigned char *sm_digits(const struct sm_json *j, const unsigned char *p)
 {
     const unsigned char *const from = p;
@@ -195,7 +198,10 @@ static const unsigned char *sm_value(const struct sm_json *j, const unsigned cha
     }
 }
 
-static int sm_told(int status, const struct gy_error *err) { return status == GY_OK || (err->status == status && strncmp(err->text, "x: JSON header, byte ", 21) == 0); }
+static int sm_told(int status, const struct gy_error *err)
+{
+    return status == GY_OK || (err->status == status && strncmp(err->text, "x: JSON header, byte ", 21) == 0);
+}
 
 static void sm_look_json(const unsigned char *text, size_t bytes)
 {
