@@ -35,9 +35,8 @@ train() # train FOLDER OPTIONS...
 {
     folder=$1
     shift
-    exec_or_run "$GYRE" train "$TMP/small.net" "$TMP/data" --batch 8 --lr .05 --steps 12 --checkpoint-every 2 --keep 9 --threads 1 --flip \
-        --ema .9 --schedule constant \
-        --out "$folder" "$@"
+    exec_or_run "$GYRE" train "$TMP/small.net" "$TMP/data" --batch 8 --lr .05 --steps 12 --checkpoint-every 2 --keep 9 --threads 1 --flip --ema .9 \
+        --schedule constant --out "$folder" "$@"
 }
 exec_or_run() { $RUN "$@"; }
 RUN=
@@ -285,7 +284,10 @@ else
                 disturbed "$scenario" $strict "$error at call $n of $count of $call" \
                     strace -f -qq -o /dev/null -e "trace=$call" -e "inject=$call:error=$error:when=$n"
                 # words on standard output go through the C library, which gives up; that is told
-                if [ "$how" = quiet ] && [ "$got" != 0 ] && [ "$said" != 'gyre: writing to standard output failed' ]; then bad "$scenario, $error at call $n of $call: code $got: $said"; fi
+                case $how/$got/$said in
+                */0/* | strict/* | any/* | */'gyre: writing to standard output failed') ;;
+                *) bad "$scenario, $error at call $n of $call: code $got: $said" ;;
+                esac
             done
         done
     done <"$TMP/kinds"
