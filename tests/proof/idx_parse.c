@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_idx_parse: whatever the bytes, nothing is read outside of them; what is accepted has 1 to 4 sides above 0, whose product, as gy_mul_count says
- * it, is the bytes behind the header. */
+/* gy_idx_parse: of any file no more than the first 20 bytes are read, and nothing outside of it; what is accepted has 1 to 4 sides above 0, whose
+ * product, as gy_mul_count says it, is the bytes behind the header. */
 #define contract_gy_mul_count proved_gy_mul_count
 #include "proof.h"
 #undef contract_gy_mul_count
@@ -23,17 +23,15 @@ int contract_gy_mul_count(int64_t a, int64_t b, int64_t *out)
 
 void proof(void)
 {
+    unsigned char head[GY_IDX_HEAD];
     struct gy_idx_view view;
     struct gy_error err;
     const size_t count = nondet_size();
-    PROOF_ASSUME(count > 0 && count <= PROOF_MOST);
-    unsigned char *const bytes = malloc(count);
-    PROOF_ASSUME(bytes);
-    if (gy_idx_parse(bytes, count, "file", &view, &err) == GY_OK) {
-        PROOF_CLAIM(view.dims >= 1 && view.dims <= 4 && view.cells == bytes + 4 + 4 * view.dims && side_count == view.dims);
-        for (int i = 0; i < 4; i++)
-            PROOF_CLAIM(view.shape[i] == (i < view.dims ? sides[i] : 1));
-        PROOF_CLAIM((size_t)product == count - 4 - 4 * (size_t)view.dims);
-    }
-    free(bytes);
+    const unsigned char *const bytes = head + (count < GY_IDX_HEAD ? GY_IDX_HEAD - count : 0);
+    if (gy_idx_parse(bytes, count, "file", &view, &err) != GY_OK)
+        return;
+    PROOF_CLAIM(view.dims >= 1 && view.dims <= 4 && view.at == 4 + 4 * (size_t)view.dims && side_count == view.dims);
+    for (int i = 0; i < 4; i++)
+        PROOF_CLAIM(view.shape[i] == (i < view.dims ? sides[i] : 1));
+    PROOF_CLAIM(count >= view.at && (size_t)product == count - view.at);
 }

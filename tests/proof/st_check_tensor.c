@@ -18,15 +18,19 @@ void proof(void)
     const int64_t offsets[2] = { nondet_int64(), nondet_int64() };
     const size_t kind = nondet_size();
     PROOF_ASSUME(kind < GY_COUNT(st_dtypes) && offsets[0] >= 0 && offsets[1] >= 0);
-    file.data_bytes = nondet_size();
-    PROOF_ASSUME(file.data_bytes > 0 && file.data_bytes <= PROOF_MOST);
-    file.data = malloc(file.data_bytes);
-    PROOF_ASSUME(file.data);
+    const uint64_t size = nondet_uint64(); /* of the file; none: it is no memory */
+    file.data_at = nondet_uint64();
+    file.data_bytes = nondet_uint64();
+    PROOF_ASSUME(size > 0 && size <= PROOF_MOST && file.data_at <= size && file.data_bytes == size - file.data_at);
+    unsigned char *const bytes = malloc(size);
+    file.file.bytes = nondet_int() ? bytes : NULL;
+    PROOF_ASSUME(bytes);
     tensor.count = nondet_int64();
     PROOF_ASSUME(tensor.count >= 0);
     if (st_check_tensor(&file, &tensor, &st_dtypes[kind], offsets, &err) == GY_OK) {
         PROOF_CLAIM((proof_wide)tensor.bytes * 8 == (proof_wide)tensor.count * (proof_wide)st_dtypes[kind].bits);
-        PROOF_CLAIM(tensor.data == file.data + offsets[0] && (proof_wide)offsets[0] + tensor.bytes <= file.data_bytes);
+        PROOF_CLAIM(tensor.at >= file.data_at && (proof_wide)tensor.at + tensor.bytes <= size);
+        PROOF_CLAIM(tensor.data == (file.file.bytes ? bytes + tensor.at : NULL));
     }
-    free((void *)(uintptr_t)file.data);
+    free(bytes);
 }
