@@ -268,7 +268,7 @@ static int ckpt_scale_read(struct gyre_net *net, const struct ckpt_reader *r, st
         memcpy(&c->scale.now, &word, sizeof word);
         c->scale.good = (int)good;
         if (bits != word || !(c->scale.now > 0) || !isfinite(c->scale.now) || good < 0 || good > 1000000 || c->scale.skipped < 0 ||
-            c->scale.skipped > c->updates)
+            c->scale.skipped > c->batches - c->updates)
             return gy_net_fail(net, GY_E_MISMATCH, "%.200s: the loss scale %g, %" PRId64 " and %" PRId64 " cannot be", r->path,
                                (double)c->scale.now, good, c->scale.skipped);
     }
