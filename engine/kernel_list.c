@@ -271,6 +271,7 @@ static int klist_audit_read(const char *path, struct klist_record *was, struct g
         return GY_FAIL(err, GY_E_ARG, "%.300s records no kernels: it was not trained on a GPU", path);
     if (status != GYRE_OK)
         return GY_FAIL(err, status, "%s", error.text);
+    gy_text_plain(line, sizeof line);
     const int record = klist_record_read(line, was), second = gyre_read_note(path, "kernels.config", line, sizeof line, &error);
     if (second != GYRE_OK && second != GYRE_E_ARG)
         return GY_FAIL(err, second, "%s", error.text);
@@ -314,9 +315,13 @@ static int klist_audit_rows(const char *path, struct gy_sink *sink, struct gy_er
         return GY_NOMEM(err, "the rows of kernels", GY_NOTE_BYTES);
     const int status = gyre_read_note(path, "kernels.tune", text, GY_NOTE_BYTES, &error);
     if (status == GYRE_OK)
-        for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n')
+        for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+            char row[1024];
+            snprintf(row, sizeof row, "%.*s", (int)gy_min64((int64_t)strcspn(at, "\n"), 400), at);
+            gy_text_plain(row, sizeof row);
             if (at != text)
-                gy_sink_printf(sink, "  %.*s\n", (int)gy_min64((int64_t)strcspn(at, "\n"), 400), at);
+                gy_sink_printf(sink, "  %s\n", row);
+        }
     gy_alloc_free(&alloc, text, GY_NOTE_BYTES);
     return status == GYRE_OK || status == GYRE_E_ARG ? GY_OK : GY_FAIL(err, status, "%s", error.text);
 }

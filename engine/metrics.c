@@ -273,7 +273,7 @@ static void met_name(struct gy_sink *sink, const char *const *names, int32_t lab
     int shown = 0;
     for (; at < end && (width == 0 || shown < width); shown++) {
         const int length = gy_utf8_length(at, end);
-        if (length == 0 || *at < 0x20 || *at == 0x7F)
+        if (length == 0 || *at < 0x20 || *at == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0))
             gy_sink_printf(sink, "?");
         else
             gy_sink_printf(sink, "%.*s", length, (const char *)at);

@@ -109,6 +109,7 @@ static int script_head(struct script *x, struct gy_net_schedule *s, const struct
         return script_bad(x, "ranks times pieces may be 1 to 4194304");
     if (count < 1 || count > UINT16_MAX || pieces % count != 0)
         return script_bad(x, "the pieces must be a multiple of the lanes, at least one lane");
+    gy_text_plain(f.word[1], sizeof(f.word[1])); /* it will be printed */
     gy_net_open_schedule(s, alloc, f.word[1], goal, (int)ranks, (int32_t)pieces, (int)count);
     return GY_OK;
 }

@@ -236,6 +236,34 @@ there "$TMP/deep.model"
 : >"$TMP/file"
 expect 3 train "$TMP/file/run" --epochs 1
 says "$err" "$TMP/file"
+# ---- names that speak to the terminal: no control character is printed, whatever prints them
+escape=$(printf "\033") speaks=$(printf 'red\033[2J\rgyre: all is well\302\233m')
+mkdir -p "$TMP/odd/train/$speaks" "$TMP/odd/train/plain" "$TMP/odd/test"
+cp "$TMP/data/train/class_0/"* "$TMP/odd/train/$speaks/"
+cp "$TMP/data/train/class_1/"* "$TMP/odd/train/plain/"
+cp -r "$TMP/odd/train/." "$TMP/odd/test"
+quiet() # quiet CODE COMMAND...: its output has no control character but ends of lines
+{
+    expect "$@"
+    if cat "$out" "$err" | tr -d '\n' | grep -q "$(printf '[\001-\037\177]')" || grep -q "$(printf '\302\233')" "$out" "$err"; then
+        bad "control characters: $*"
+    else
+        ok
+    fi
+}
+quiet 0 "$GYRE" info "$TMP/odd"
+says "$out" 'red.x1b\[2J.x0dgyre: all is well.xc2.x9bm$'
+quiet 0 "$GYRE" train mlp "$TMP/odd" --size 12 --batch 10 --lr .01 --epochs 1 --out "$TMP/oddrun" --json
+quiet 0 "$GYRE" eval "$TMP/oddrun" "$TMP/odd"
+quiet 0 "$GYRE" predict "$TMP/oddrun" "$TMP/odd/test/$speaks/image_1.ppm"
+quiet 0 "$GYRE" info "$TMP/oddrun" --tensors
+echo 'no image' >"$TMP/odd/train/$speaks/image_0$escape[31m.ppm"
+quiet 3 "$GYRE" train mlp "$TMP/odd" --size 12 --batch 10 --out "$TMP/oddrun2" --json
+says "$err" 'image_0.x1b'
+quiet 3 "$GYRE" predict "$TMP/oddrun" "$TMP/odd/train/$speaks/image_0$escape[31m.ppm"
+quiet 2 "$GYRE" plan "$escape[31mnet"
+quiet 2 "$GYRE" "$escape[31m"
+
 # ---- few bytes that ask for more memory than there is: said before any of it is taken
 left=$(awk '/^(MemAvailable|SwapFree):/ { kb += $2 } END { print int(kb / 1000000) }' /proc/meminfo 2>/dev/null || :)
 if [ "${left:-0}" -lt 1 ] || [ "$left" -gt 120 ]; then

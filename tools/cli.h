@@ -123,6 +123,8 @@ char *cli_read_file(const char *path, size_t limit, struct gyre_error *error); /
 
 void cli_json_text(FILE *file, const char *text);                         /* quoted */
 const char *cli_json_number(char buf[32], double value);                  /* "null" when not finite */
+/* text with control characters as \xNN, for terminals; returns buf, in which what is too long is cut */
+const char *cli_plain(char *buf, size_t room, const char *text);
 const char *cli_bytes(char buf[32], double bytes);                        /* "12.3 MB" */
 
 /* A net by name of the zoo or by file: its text, to free(); NULL after a sentence with *exit_code set. classes, h, w, c as in

@@ -12,16 +12,32 @@
 /* ---- sentences ---- */
 
 /* Written at once: the ranks of a job may all have something to say. */
+const char *cli_plain(char *buf, size_t room, const char *text)
+{
+    size_t used = 0;
+    int more = 0; /* bytes that a UTF-8 character still has */
+    for (const unsigned char *at = (const unsigned char *)text; *at && used + 5 < room; at++) {
+        const int inside = more > 0 && (*at & 0xc0) == 0x80;
+        more = inside ? more - 1 : *at >= 0xf0 ? 3 : *at >= 0xe0 ? 2 : *at >= 0xc0 ? 1 : 0;
+        const int above = (*at >= 0x80 && *at < 0xa0) || (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0); /* terminals take U+0080 to U+009F for controls */
+        const int control = !inside && (*at < 0x20 || *at == 0x7f || above);
+        used += (size_t)snprintf(buf + used, room - used, control ? "\\x%02x" : "%c", *at);
+        more = control ? 0 : more;
+    }
+    buf[used] = 0;
+    return buf;
+}
+
 int cli_fail(int exit_code, const char *fmt, ...)
 {
-    char text[8192];
+    char text[8192], plain[sizeof text];
     va_list args;
     cli_progress_skip_line();
     fflush(stdout);
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    fprintf(stderr, "gyre: %s\n", text);
+    fprintf(stderr, "gyre: %s\n", cli_plain(plain, sizeof plain, text));
     return exit_code;
 }
 
@@ -67,9 +83,10 @@ int cli_net_error(const struct gyre_net *net) { return cli_error(gyre_last_error
 static void write_log(void *user, int level, const char *text)
 {
     static const char *const names[] = { "", "error: ", "warning: ", "", "" };
+    char plain[2048];
     (void)user;
     cli_progress_skip_line();
-    fprintf(stderr, "gyre: %s%s\n", level >= 1 && level <= 4 ? names[level] : "", text);
+    fprintf(stderr, "gyre: %s%s\n", level >= 1 && level <= 4 ? names[level] : "", cli_plain(plain, sizeof plain, text));
 }
 
 struct gyre_logger cli_logger(int64_t level)

@@ -49,8 +49,9 @@ static void warn_classes(const struct cli_checkpoint *c, const struct gyre_data 
     for (int32_t i = 0; c->classes[0] && !only_numbers(data) && i < info.classes; i++) {
         const char *trained = cli_class(c->classes, i, buf, sizeof buf), *here = gyre_class_name(data, i);
         if (strcmp(trained, here) != 0) {
+            char own[1024], other[1024];
             fprintf(stderr, "gyre: warning: class %d is '%s' in the checkpoint and '%s' in the data; are the classes the same?\n", i,
-                    trained, here);
+                    cli_plain(own, sizeof own, trained), cli_plain(other, sizeof other, here));
             return;
         }
     }

@@ -213,6 +213,7 @@ static int info_data(const char *path, const struct info_values *v)
 {
     struct gyre_data *data;
     struct gyre_data_info info;
+    char plain[1024];
     const struct cli_source source = { .path = path, .split = v->split, .log = v->net.log };
     const int code = cli_open_data(&data, &source);
     if (code != CLI_OK)
@@ -226,7 +227,7 @@ static int info_data(const char *path, const struct info_values *v)
                info.channels, info.h, info.w, info.h ? "" : " (they differ)", info.classes);
     for (int32_t i = 0; i < info.classes; i++) {
         if (!v->json)
-            printf("  %d %s\n", i, gyre_class_name(data, i));
+            printf("  %d %s\n", i, cli_plain(plain, sizeof plain, gyre_class_name(data, i)));
         else {
             fputs(i ? "," : "", stdout);
             cli_json_text(stdout, gyre_class_name(data, i));
@@ -268,7 +269,7 @@ static void info_print(const struct cli_checkpoint *c, const struct gyre_net *ne
 {
     static const char *const keys[] = { "name", "epochs", "train.data", "mean", "std", "resize", "val-split" };
     struct gyre_shape shape;
-    char text[512];
+    char text[512], plain[1024];
     gyre_get_shape(net, &shape);
     if (v->json) {
         printf("{\"kind\":\"checkpoint\",\"path\":");
@@ -285,7 +286,7 @@ static void info_print(const struct cli_checkpoint *c, const struct gyre_net *ne
             printf(",\"%s\":", keys[i]);
             cli_json_text(stdout, text);
         } else
-            printf("%s: %s\n", keys[i], text);
+            printf("%s: %s\n", keys[i], cli_plain(plain, sizeof plain, text));
     }
     if (v->json)
         printf(",\"tensors\":[");

@@ -47,12 +47,12 @@ static int32_t take_best(float *scores, int32_t classes, float *score)
 
 static void print_class(const struct predict_job *job, int rank)
 {
-    char name[512], number[32];
+    char name[512], number[32], plain[1024];
     float score;
     const int32_t best = take_best(job->scores, job->shape.classes, &score);
     const char *text = cli_class(job->checkpoint->classes, best, name, sizeof name);
     if (!job->v->json) {
-        printf("  %6.2f %%  %s\n", 100 * (double)score, text);
+        printf("  %6.2f %%  %s\n", 100 * (double)score, cli_plain(plain, sizeof plain, text));
         return;
     }
     printf("%s{\"class\":%d,\"name\":", rank ? "," : "", best);
@@ -66,7 +66,7 @@ static size_t pixels_of(const struct predict_job *job) { return (size_t)job->sha
 static int predict_one(struct predict_job *job, const char *name, int32_t truth)
 {
     const struct gyre_batch batch = { .x = job->values ? (const void *)job->values : job->pixels, .count = 1 };
-    char buf[512];
+    char buf[512], plain[1024], label[1024];
     for (size_t i = 0; job->values && i < pixels_of(job); i++)
         job->values[i] = (float)job->pixels[i] / 255;
     if (gyre_predict(job->net, &batch, job->scores) != GYRE_OK)
@@ -81,7 +81,8 @@ static int predict_one(struct predict_job *job, const char *name, int32_t truth)
         }
         printf(",\"top\":[");
     } else
-        printf("%s%s%s%s\n", name, truth >= 0 ? " (labelled " : "", class, truth >= 0 ? ")" : "");
+        printf("%s%s%s%s\n", cli_plain(plain, sizeof plain, name), truth >= 0 ? " (labelled " : "",
+               cli_plain(label, sizeof label, class), truth >= 0 ? ")" : "");
     for (int i = 0; i < job->v->top && i < job->shape.classes; i++)
         print_class(job, i);
     if (job->v->json)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One line to the caller's callback, cut at the size of the buffer. */
 #include "log.h"
+#include "text.h"
 
 GY_INT void gy_log_write(const struct gy_log *log, int level, const char *fmt, ...)
 {
@@ -11,5 +12,6 @@ GY_INT void gy_log_write(const struct gy_log *log, int level, const char *fmt, .
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    gy_text_plain(text, sizeof text);
     log->fn(log->user, level, text);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The words for statuses, and the one place where an error's sentence is written. */
 #include "status.h"
+#include "text.h"
 
 static const struct { int status; const char *name; } status_names[] = {
     { GY_OK, "ok" },
@@ -35,6 +36,7 @@ GY_INT int gy_error_set(struct gy_error *err, int status, const char *file, int 
     va_start(args, fmt);
     vsnprintf(err->text, sizeof err->text, fmt, args);
     va_end(args);
+    gy_text_plain(err->text, sizeof err->text);
     return status;
 }
 
