@@ -328,7 +328,10 @@ static int train_check(struct train_run *run)
     if (run->info.samples < run->all)
         return gy_net_fail(run->net, GY_E_ARG, "the batch of %d%s is larger than the training data, %" PRId64 " samples", run->shape.batch,
                            run->net->parallel.sharded ? " of each shard" : run->all > run->mine ? " of each rank" : "", run->info.samples);
-    return train_check_classes(run);
+    GY_TRY(train_check_classes(run));
+    if (gyre_job_rank(run->net->config.job) > 0)
+        return GY_OK;
+    return gy_data_warn_empty(c->train->data, "the training data", gy_net_alloc(run->net), gy_net_log(run->net), &run->net->error);
 }
 
 /* Says where the run goes on. */

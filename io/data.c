@@ -151,6 +151,34 @@ GY_INT int32_t gy_data_label(const struct gy_data *data, int64_t index)
     return index >= 0 && index < data->count ? data->format->label(data, data_number(data, index)) : -1;
 }
 
+GY_INT int gy_data_warn_empty(const struct gy_data *data, const char *what, const struct gy_alloc *alloc, const struct gy_log *log,
+                              struct gy_error *err)
+{
+    const size_t classes = (size_t)data->classes;
+    int32_t empty = 0, first = -1;
+    unsigned char *const seen = gy_alloc_take(alloc, classes, 1);
+    if (seen == NULL)
+        return GY_NOMEM(err, "a list of classes", classes);
+    for (int64_t i = 0; i < data->count; i++) {
+        const int32_t label = gy_data_label(data, i);
+        if (label >= 0 && label < data->classes)
+            seen[label] = 1;
+    }
+    for (int32_t c = data->classes - 1; c >= 0; c--)
+        if (!seen[c]) {
+            empty++;
+            first = c;
+        }
+    gy_alloc_free(alloc, seen, classes);
+    if (empty == 1)
+        gy_log_write(log, GY_LOG_WARN, "%s: class %" PRId32 " ('%.200s') of %" PRId32 " has no sample", what, first, gy_data_class_name(data, first),
+                     data->classes);
+    else if (empty > 1)
+        gy_log_write(log, GY_LOG_WARN, "%s: %" PRId32 " of %" PRId32 " classes have no sample, the first is class %" PRId32 " ('%.200s')", what, empty,
+                     data->classes, first, gy_data_class_name(data, first));
+    return GY_OK;
+}
+
 GY_INT void gy_data_side(const struct gy_data *data, int32_t *h, int32_t *w)
 {
     *h = data->h;

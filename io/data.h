@@ -40,6 +40,9 @@ GY_INT int32_t gy_data_classes(const struct gy_data *data);
 /* Folder name or number; NULL out of range. */
 GY_INT const char *gy_data_class_name(const struct gy_data *data, int32_t label);
 GY_INT int32_t gy_data_label(const struct gy_data *data, int64_t index);
+/* A warning where classes have no sample, which names the first of them; what: "the training data". One label that is wrong makes such classes. */
+GY_INT int gy_data_warn_empty(const struct gy_data *data, const char *what, const struct gy_alloc *alloc, const struct gy_log *log,
+                              struct gy_error *err);
 GY_INT int32_t gy_data_channels(const struct gy_data *data);                        /* 1 or 3 */
 GY_INT int gy_data_is_real(const struct gy_data *data); /* 1: samples are float32 (a folder of .pfm), all of one size */
 GY_INT void gy_data_side(const struct gy_data *data, int32_t *h, int32_t *w); /* 0 x 0 when images differ in size */

@@ -238,6 +238,8 @@ GY_INT int gy_data_pack(struct gy_data *data, const char *path, const struct gy_
     job->config = config;
     int status = pack_open(job, err);
     if (status == GY_OK)
+        status = gy_data_warn_empty(data, path, config->alloc, config->log, err);
+    if (status == GY_OK)
         status = pack_write(job, path, err);
     const int64_t count = (int64_t)job->count;
     const uint64_t bytes = job->at;

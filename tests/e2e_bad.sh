@@ -236,6 +236,24 @@ there "$TMP/deep.model"
 : >"$TMP/file"
 expect 3 train "$TMP/file/run" --epochs 1
 says "$err" "$TMP/file"
+# ---- a class without a sample is a warning: a folder that is empty, a label that is far too large
+mkdir "$TMP/data/train/class_9" "$TMP/data/test/class_9"
+expect 0 train "$TMP/empty" --epochs 1
+says "$err" "^gyre: warning: the training data: class 3 ('class_9') of 4 has no sample$"
+expect 0 "$GYRE" pack "$TMP/data" "$TMP/empty.gyr"
+says "$err" "empty.gyr: class 3 ('class_9') of 4 has no sample$"
+mkdir "$TMP/data/train/class_8" "$TMP/data/test/class_8"
+expect 0 train "$TMP/empty2" --epochs 1
+says "$err" "the training data: 2 of 5 classes have no sample, the first is class 3 ('class_8')$"
+rmdir "$TMP/data/"*/class_[89]
+expect 0 train "$TMP/full" --epochs 1
+if grep -q 'no sample' "$err"; then bad 'a warning where each class has samples'; else ok; fi
+mkdir "$TMP/label"
+printf '\000\000\010\003\000\000\000\004\000\000\000\002\000\000\000\002abcdefghijklmnop' >"$TMP/label/train-images-idx3-ubyte"
+printf '\000\000\010\001\000\000\000\004\000\001\000\377' >"$TMP/label/train-labels-idx1-ubyte"
+expect 0 "$GYRE" train mlp "$TMP/label" --test-data none --size 2 --batch 2 --steps 1 --out "$TMP/labels"
+says "$err" "the training data: 253 of 256 classes have no sample, the first is class 2 ('2')$"
+
 # ---- names that speak to the terminal: no control character is printed, whatever prints them
 escape=$(printf "\033") speaks=$(printf 'red\033[2J\rgyre: all is well\302\233m')
 mkdir -p "$TMP/odd/train/$speaks" "$TMP/odd/train/plain" "$TMP/odd/test"
