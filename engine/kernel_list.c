@@ -86,8 +86,9 @@ static int klist_dump(struct klist_job *job, const struct gyre_net *net)
             GY_TRY(gy_cuda_list_dump(net->backend_self, op, form, job->sink, job->err));
             found = 1;
         }
-    return found ? GY_OK : GY_FAIL(job->err, GY_E_ARG, "no op of the net is of layer '%s'%s%s", job->config->layer ? job->config->layer : "",
-                                   job->config->op ? " and does " : "", job->config->op ? job->config->op : "");
+    const char *const layer = job->config->layer, *const op = job->config->op;
+    return found ? GY_OK : GY_FAIL(job->err, GY_E_ARG, "no op of the net%s%s%s%s%s", layer ? " is of layer '" : "", layer ? layer : "",
+                                   layer ? op ? "' and does " : "'" : "", op && !layer ? " does " : "", op ? op : "");
 }
 
 static void klist_look(void *user, const struct gyre_net *net)
@@ -113,6 +114,8 @@ GYRE_API int gyre_print_kernels(const struct gyre_config *config, const struct g
     gyre_kernels_config_default(&kernels);
     struct klist_job job = { .config = &kernels, .sink = &out, .err = &err };
     int status = what ? gy_config_take(&kernels, sizeof kernels, what, sizeof kernels.size, "kernels config", &err) : GY_OK;
+    if (status == GY_OK && (kernels.form < GYRE_KERNELS_LIST || kernels.form > GYRE_KERNELS_CUBIN))
+        status = GY_FAIL(&err, GY_E_ARG, "kernels config.form is %d; it must be in %d .. %d", kernels.form, GYRE_KERNELS_LIST, GYRE_KERNELS_CUBIN);
     if (status == GY_OK)
         status = gy_net_measure(config, &need, klist_look, &job, &err);
     if (status == GY_OK)

@@ -122,9 +122,11 @@ static void place_sort(struct gy_placer *pl)
     }
 }
 
-static void place_open(struct gy_placer *pl)
+/* No offset can be larger than all buffers together: that this sum is a size is enough for every other sum of this file. */
+static int place_open(struct gy_placer *pl, struct gy_error *err)
 {
     struct gy_plan *plan = pl->plan;
+    size_t sum = 0;
     for (int i = 0; i < plan->tensor_count; i++) {
         struct gy_tensor *t = &plan->tensors[i];
         t->buffer = i;
@@ -132,8 +134,11 @@ static void place_open(struct gy_placer *pl)
             continue;
         pl->buffers[i] = (struct gy_buffer){ .bytes = gy_align_up(t->bytes + t->bytes / PLACE_SHARE, GY_CACHE_LINE), .first = t->first,
                                              .last = t->last, .timeline = t->timeline };
-        plan->act_sum_bytes += (int64_t)pl->buffers[i].bytes;
+        if (t->bytes > SIZE_MAX / 4 || gy_add_size(sum, pl->buffers[i].bytes, &sum) != 0 || sum > (size_t)INT64_MAX)
+            return GY_FAIL(err, GY_E_NOMEM, "out of memory: the activations need more bytes than 63 bits count");
     }
+    plan->act_sum_bytes = (int64_t)sum;
+    return GY_OK;
 }
 
 GY_INT int gy_build_places(struct gy_builder *b)
@@ -147,7 +152,7 @@ GY_INT int gy_build_places(struct gy_builder *b)
         return GY_NOMEM(b->err, "the plan's buffers", count * sizeof *pl.buffers);
     for (int timeline = 0; timeline < 2; timeline++)
         place_lifetimes(b->plan, timeline);
-    place_open(&pl);
+    GY_TRY(place_open(&pl, b->err));
     for (int timeline = 0; timeline < 2; timeline++)
         place_merge(&pl, timeline);
     place_sort(&pl);

@@ -160,6 +160,22 @@ static int an_archs_less(void)
     return an_by_error(gyre_pack_kernels(&an.config, archs, -1, an.other, &an.error));
 }
 
+static int an_odd_kernels(void)
+{
+    an.config.device = "sm_90";
+    return an_by_error(gyre_print_kernels(&an.config, &an_kernels_config, &an.sink, &an.error));
+}
+static int an_kernels_form(void) { gyre_kernels_config_default(&an_kernels_config); an_kernels_config.form = 99; return an_odd_kernels(); }
+static int an_kernels_less(void) { gyre_kernels_config_default(&an_kernels_config); an_kernels_config.form = -1; return an_odd_kernels(); }
+static int an_kernels_op(void)
+{
+    gyre_kernels_config_default(&an_kernels_config);
+    an_kernels_config.form = GYRE_KERNELS_SOURCE;
+    an_kernels_config.op = "nonsense";
+    const int status = an_odd_kernels();
+    return status == GYRE_E_ARG && strcmp(an.error.text, "no op of the net does nonsense") != 0 ? GYRE_OK : status;
+}
+
 static int an_odd_data(void)
 {
     struct gyre_data *data;
@@ -370,7 +386,9 @@ static const struct an_odd {
     { "mix_odd", an_mix_odd }, { "box_odd", an_box_odd }, { "tensor_less", an_tensor_less }, { "tensor_vast", an_tensor_vast },
     { "values_less", an_values_less }, { "values_vast", an_values_vast }, { "room_0", an_room_0 }, { "note_room_0", an_note_room_0 },
     { "find_room_0", an_find_room_0 }, { "zoo_odd", an_zoo_odd }, { "zoo_vast", an_zoo_vast }, { "runs_less", an_runs_less },
-    { "archs_less", an_archs_less }, { "no_path", an_no_path }, { "data_size", an_data_size }, { "hold_less", an_hold_less },
+    { "archs_less", an_archs_less }, { "no_path", an_no_path },
+    { "kernels_form", an_kernels_form }, { "kernels_less", an_kernels_less }, { "kernels_op", an_kernels_op }, { "data_size", an_data_size },
+    { "hold_less", an_hold_less },
     { "hold_nan", an_hold_nan }, { "bad_less", an_bad_less }, { "class_less", an_class_less }, { "class_vast", an_class_vast },
     { "sample_less", an_sample_less }, { "loader_batch", an_loader_batch }, { "loader_batch_vast", an_loader_batch_vast },
     { "loader_h", an_loader_h }, { "loader_vast", an_loader_vast }, { "loader_c", an_loader_c }, { "loader_threads", an_loader_threads },

@@ -100,6 +100,13 @@ expect 0 "$GYRE" plan "$TMP/my.net" --batch 4
 says "$out" '^peak: [1-9][0-9]* bytes ([0-9.]* MB); without shared activations [0-9.]* MB$'
 expect 0 "$GYRE" plan resnet152 --batch 4096 # a plan takes no memory of the net's size
 says "$out" '^peak: [0-9]* bytes'
+{
+    echo 'input 16384x16384x4'
+    awk 'BEGIN { for (i = 0; i < 1300; i++) print "conv 4 1x1\nrelu" }'
+    printf 'maxpool 16\nmaxpool 16\nmaxpool 16\nlinear 2\nsoftmax\n'
+} >"$TMP/vast.net"
+expect 4 "$GYRE" plan "$TMP/vast.net" --batch 1048576
+says "$err" 'out of memory: the activations need more bytes than 63 bits count$'
 expect 0 "$GYRE" plan lenet5 --batch 2 --json
 json
 expect 0 "$GYRE" plan resnet20 --batch 2 --recompute --json
