@@ -59,7 +59,7 @@ plant()
     ! cmp -s "$(field 2)" "$1/$(field 2)"
 }
 
-say_row() { printf '  %-7s %-18s %-26s %4s s  %s\n' "$1" "$name" "$(field 7)" "$2" "$3"; }
+say_row() { printf '  %-7s %-18s %-28s %4s s  %s\n' "$1" "$name" "$(field 7)" "$2" "$3"; }
 
 one()
 {
