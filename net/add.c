@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One body, compiled for the machine's least common vectors and again for wider ones. */
+/* Sums of two rows of floats. One body is written in vectors of eight floats; it is compiled for what every
+ * processor of the kind has, and on x86 again for AVX2, which is chosen when it is called. */
 #include "add.h"
 
 #if defined(__x86_64__)
