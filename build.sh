@@ -37,7 +37,7 @@ case $USER_CFLAGS in *-O0*) USER_CFLAGS="$USER_CFLAGS -U_FORTIFY_SOURCE" ;; esac
 KERNEL_FLAGS="-fno-stack-protector -U_FORTIFY_SOURCE ${KERNEL_CFLAGS:-}"
 WARNINGS="-Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wcast-qual -Wstrict-prototypes -Wmissing-prototypes
 -Wwrite-strings -Wformat=2 -Wdouble-promotion -Werror"
-LANGUAGE="-std=c99 -D_POSIX_C_SOURCE=200809L -g -fno-common -fvisibility=hidden -ffp-contract=off"
+LANGUAGE="-std=c99 -I. -D_POSIX_C_SOURCE=200809L -g -fno-common -fvisibility=hidden -ffp-contract=off"
 case $(pwd) in *[[:space:]]*) ;; *) LANGUAGE="$LANGUAGE -ffile-prefix-map=$(pwd)=." ;; esac # the same bytes from any folder
 # An overrun ends the process, and addresses are not known beforehand. What calls few functions and much arithmetic does without.
 HARDENED="-fPIE -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2"
@@ -266,6 +266,7 @@ compile()
         more=
         case $1 in
         kernels/cpu/*) more=$KERNEL_FLAGS ;;
+        tools/examples/*) more=-Iengine ;;
         engine/ctx.c) more="-DGY_SOURCE_ID=\"$SOURCE_ID\"" ;;
         esac
         "$FCC" $FLAGS $more -MMD -MF "$object.d" -c "$1" -o "$object.o" || { rm -f "$object.o"; exit 1; }

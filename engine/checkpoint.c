@@ -2,8 +2,8 @@
 /* Checkpoints: one safetensors file with weights under PyTorch's names and layout, then optimiser state under the same names with a prefix;
  * counters, the net's text and the caller's notes as metadata. Loading first checks everything, then writes: a file that does not fit
  * changes nothing. */
-#include "engine.h"
-#include "../io/safetensors.h"
+#include "engine/engine.h"
+#include "io/safetensors.h"
 
 #define CKPT_BATCHES ((int64_t)1 << 53) /* whole numbers up to this are doubles, which rates are made of */
 

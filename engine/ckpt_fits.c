@@ -3,8 +3,8 @@
  * different things can have the same. So a checkpoint holds the net's text and how samples
  * become input, and loading compares both: layer by layer, so that comments, spaces, labels and
  * repetitions do not count. */
-#include "engine.h"
-#include "../io/safetensors.h"
+#include "engine/engine.h"
+#include "io/safetensors.h"
 #include <float.h>
 
 #define FITS_INPUT "gyre.input" /* metadata: "u8 mean 0.286 std 0.353", a number a channel */

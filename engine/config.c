@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Configuration: defaults, checks that end in a sentence before any work starts, and the small adapters between public structs and
  * those of engine/base. */
-#include "device.h"
-#include "base/cpu.h"
-#include "base/knob.h"
-#include "base/pin.h"
+#include "engine/device.h"
+#include "engine/base/cpu.h"
+#include "engine/base/knob.h"
+#include "engine/base/pin.h"
 
 GY_STATIC_ASSERT((int)GYRE_PIN_ON == (int)GY_PIN_ON && (int)GYRE_PIN_OFF == (int)GY_PIN_OFF, pin);
 GY_STATIC_ASSERT(sizeof(struct gyre_mix) == sizeof(struct gy_mix), mix_size);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening a net: configuration, graph, backend, plan, memory, first weights; closing in reverse. Measuring is opening with an
  * allocator that counts and without the tensors' memory, so the two cannot disagree. */
-#include "device.h"
-#include "kernel_list.h"
-#include "base/clock.h"
-#include "base/file.h"
-#include "tuned.h"
+#include "engine/device.h"
+#include "engine/kernel_list.h"
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "engine/tuned.h"
 
 #ifndef GY_SOURCE_ID
 #define GY_SOURCE_ID "unknown"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls on data: thin handles around io/. The structs of both sides have the same fields, which is checked at compile time
  * where they are handed over whole. */
-#include "data_api.h"
+#include "engine/data_api.h"
 
 #define API_IMAGE_SIDE 16384 /* of what is asked for */
 

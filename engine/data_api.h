@@ -2,9 +2,9 @@
 /* data_api.h: what the loop and the evaluation see of the public data handles. */
 #ifndef GY_DATA_API_H
 #define GY_DATA_API_H
-#include "engine.h"
-#include "../io/data.h"
-#include "../io/loader.h"
+#include "engine/engine.h"
+#include "io/data.h"
+#include "io/loader.h"
 
 struct gyre_data {
     struct gy_alloc alloc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which backend a net runs on. This is the only file that knows them by name. */
-#include "device.h"
-#include "base/file.h"
-#include "base/knob.h"
+#include "engine/device.h"
+#include "engine/base/file.h"
+#include "engine/base/knob.h"
 #include <unistd.h>
 
 GY_INT int gy_device_parse(const char *text, struct gy_device *out)

@@ -2,7 +2,7 @@
 /* device.h: from the name of a device to an open backend. */
 #ifndef GY_DEVICE_H
 #define GY_DEVICE_H
-#include "engine.h"
+#include "engine/engine.h"
 
 enum gy_device_kind {
     GY_DEVICE_CPU,

@@ -3,7 +3,7 @@
  * later ones add to it (GY_F_ADD_DX), so no gradient is ever cleared. Weight gradients come before data gradients: they can be
  * sent to other machines while the rest is computed. But one that reads the output of a batch norm waits for that norm's own
  * backward, which reads what the output is made from and leaves it on the way: so the output need not be kept from forward on. */
-#include "emit.h"
+#include "engine/emit.h"
 
 static struct gy_op bwd_op(const struct gy_emit *e, int code, int i)
 {

@@ -2,10 +2,10 @@
 /* engine.h: an open net. Everything that it holds was taken in gyre_open and is given back in gyre_close. */
 #ifndef GY_ENGINE_H
 #define GY_ENGINE_H
-#include "gyre.h"
-#include "parallel.h"
-#include "plan.h"
-#include "trace.h"
+#include "engine/gyre.h"
+#include "engine/parallel.h"
+#include "engine/plan.h"
+#include "engine/trace.h"
 
 #define GY_NOTE_KEYS 64
 #define GY_NOTE_BYTES 16384

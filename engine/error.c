@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public error is the internal one under another name: both have the same numbers and the same layout. */
-#include "engine.h"
+#include "engine/engine.h"
 
 GY_STATIC_ASSERT((int)GYRE_E_ARG == (int)GY_E_ARG && (int)GYRE_E_STATE == (int)GY_E_STATE, status_call);
 GY_STATIC_ASSERT((int)GYRE_E_UNSUPPORTED == (int)GY_E_UNSUPPORTED && (int)GYRE_E_FROZEN == (int)GY_E_FROZEN, status_call2);

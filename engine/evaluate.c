@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Evaluation: every sample of a data set once, in order, through the net; sums in that order, so that equal weights give equal bits. */
-#include "data_api.h"
-#include "metrics.h"
-#include "base/clock.h"
-#include "../io/report.h"
+#include "engine/data_api.h"
+#include "engine/metrics.h"
+#include "engine/base/clock.h"
+#include "io/report.h"
 
 GYRE_API void gyre_evaluate_config_default(struct gyre_evaluate_config *config)
 {

@@ -2,8 +2,8 @@
 /* Which batch, accumulation, recomputation and type fit a machine's memory and train fastest. Nothing is trained: each candidate is
  * planned, which tells its memory exactly, and its images per second are expected from this machine's measured peak and bandwidth
  * and the shares of them that ops of each kind reach (roofline.c). */
-#include "engine.h"
-#include "roofline.h"
+#include "engine/engine.h"
+#include "engine/roofline.h"
 
 #define FIT_BATCHES 64
 #define FIT_WAYS 4            /* float and bf16, kept and recomputed */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is done together. A node is absorbed by its input's op when it is the only reader of that value, so that the value
  * in between need not exist. See emit.h for the list. */
-#include "emit.h"
+#include "engine/emit.h"
 
 GY_INT int gy_emit_act(int layer)
 {

@@ -4,9 +4,9 @@
  * stand in an order in which each follows its inputs. All memory is the arena's. */
 #ifndef GY_GRAPH_H
 #define GY_GRAPH_H
-#include "../kernels/op.h"
-#include "base/mem.h"
-#include "base/text.h"
+#include "kernels/op.h"
+#include "engine/base/mem.h"
+#include "engine/base/text.h"
 
 #define GY_NODE_INPUTS 16
 #define GY_MAX_NODES 8192

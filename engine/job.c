@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/knob.h"
-#include "engine.h"
-#include "job.h"
+#include "engine/base/knob.h"
+#include "engine/engine.h"
+#include "engine/job.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
 

@@ -6,9 +6,9 @@
  * gy_job_wait). */
 #ifndef GY_JOB_H
 #define GY_JOB_H
-#include "gyre.h"
-#include "../net/sockets.h"
-#include "../net/world.h"
+#include "engine/gyre.h"
+#include "net/sockets.h"
+#include "net/world.h"
 
 #define GY_JOB_AREAS 16
 

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "engine.h"
-#include "job.h"
+#include "engine/engine.h"
+#include "engine/job.h"
 
 #define JOB_PAGE GY_NET_WORLD_BYTES /* whole pages, whatever their size */
 

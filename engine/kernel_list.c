@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A GPU's kernels for people, for packs and for audits. Nothing of this runs a kernel: a net is measured, and while it stands there
  * its kernels are compiled and looked at, on a machine with or without a GPU. */
-#include "../kernels/cuda/list.h"
-#include "device.h"
-#include "kernel_list.h"
+#include "kernels/cuda/list.h"
+#include "engine/device.h"
+#include "engine/kernel_list.h"
 #include <float.h>
 
 struct klist_job {

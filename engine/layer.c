@@ -6,7 +6,7 @@
  * A flattened value remembers the height and width it had: PyTorch numbers its elements CHW,
  * Gyre HWC. Layers that only look at single elements may follow; a linear layer ends it; others, which would mix the
  * two orders, are refused. */
-#include "layer.h"
+#include "engine/layer.h"
 
 GY_INT int gy_layer_fail(struct gy_error *err, const char *source, int line, int column, const char *fmt, ...)
 {

@@ -3,7 +3,7 @@
  * function that infers the shape. A new layer kind is a new row in layer.c. */
 #ifndef GY_LAYER_H
 #define GY_LAYER_H
-#include "graph.h"
+#include "engine/graph.h"
 
 #define GY_MAX_PARAM_COUNT ((int64_t)1 << 33)  /* elements of all parameters together */
 #define GY_MAX_VALUE_COUNT ((int64_t)1 << 30)  /* elements of one value of one sample; weights of one filter */

@@ -2,8 +2,8 @@
 /* Counting of what a net got right. Average precision of a class needs no sorting of all its scores: recall rises
  * only at the scores of the class's own samples, so those are sorted, and every other sample is counted at the place
  * where it falls among them. */
-#include "metrics.h"
-#include "../io/json.h"
+#include "engine/metrics.h"
+#include "io/json.h"
 
 struct gy_metrics {
     struct gy_alloc alloc;

@@ -4,8 +4,8 @@
  * equal runs give equal bits. */
 #ifndef GY_METRICS_H
 #define GY_METRICS_H
-#include "base/mem.h"
-#include "base/text.h"
+#include "engine/base/mem.h"
+#include "engine/base/text.h"
 
 #define GY_METRICS_SCORES ((int64_t)1 << 27) /* samples * classes that are kept at most for average precision */
 #define GY_METRICS_MATRIX 4096               /* classes of a confusion matrix at most */

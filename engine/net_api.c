@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The public side of net/ that needs no network: schedules printed with their proof, and simulated trainings on described clusters. */
-#include "../net/sim.h"
-#include "base/file.h"
-#include "engine.h"
+#include "net/sim.h"
+#include "engine/base/file.h"
+#include "engine/engine.h"
 
 #define NET_API_SAMPLES_MOST 1000
 #define NET_API_FILE_MOST ((size_t)1 << 20)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The op set as data: roles read and written decide how long a tensor lives; the in-place pairs decide which output may take over
  * the memory of an input that dies there. */
-#include "op.h"
+#include "engine/op.h"
 
 #define OP_R(role) (1ull << (role))
 #define OP_RES (OP_R(GY_RES) | OP_R(GY_RES_SCALE) | OP_R(GY_RES_SHIFT))

@@ -3,7 +3,7 @@
  * input, and how much work it is. One table, in the order of the codes. */
 #ifndef GY_ENGINE_OP_H
 #define GY_ENGINE_OP_H
-#include "../kernels/op.h"
+#include "kernels/op.h"
 
 struct gy_op_row {
     const char *name;

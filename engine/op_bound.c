@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Bounds follow from the number and size of an output's terms, and for activations that are stored in 16 bits from half a step of
  * the type. Where the gradient of a curve is a difference, the sizes of its terms count. */
-#include "op_bound.h"
-#include "../kernels/cpu/ref.h"
+#include "engine/op_bound.h"
+#include "kernels/cpu/ref.h"
 
 #define BOUND_EPS 5.9604645e-8         /* 2^-24 */
 #define BOUND_SMALLEST 1.4013e-45      /* the step between denormals */

@@ -4,7 +4,7 @@
  * below 2^24; of inputs in 16 bits also by an eighth of what their rounding moved. The op test and 'gyre kernels try' hold kernels against it. */
 #ifndef GY_OP_BOUND_H
 #define GY_OP_BOUND_H
-#include "../kernels/op.h"
+#include "kernels/op.h"
 
 /* An op and its tensors, inputs and outputs. */
 struct gy_bound {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers that depend on the step alone (the learning rate), and the numbers that a net starts with. */
-#include "engine.h"
-#include "base/rng.h"
+#include "engine/engine.h"
+#include "engine/base/rng.h"
 
 static const double optim_pi = 3.14159265358979323846;
 

@@ -3,8 +3,8 @@
  * computed one after the other where a rank has several). */
 #ifndef GY_PARALLEL_H
 #define GY_PARALLEL_H
-#include "job.h"
-#include "plan.h"
+#include "engine/job.h"
+#include "engine/plan.h"
 
 #define GY_SHARDS_MOST 65536
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* From graph to plan: permanent tensors first (parameters in reverse layer order, gradients, optimiser state, batch), then the
  * programs, then kernels for every op, then places. Errors are sticky in the builder, so that emitters need not check. */
-#include "plan.h"
-#include "emit.h"
-#include "tuned.h"
+#include "engine/plan.h"
+#include "engine/emit.h"
+#include "engine/tuned.h"
 
 static const char *const plan_region_names[GY_REGIONS] = { "param", "grad", "opt1", "opt2", "ema", "state",
                                                            "keep",  "in",   "out",  "act",  "levels", "land" };

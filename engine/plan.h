@@ -6,10 +6,10 @@
  * memory. All other regions are permanent. Parameters and gradients lie in reverse layer order, at equal offsets in both regions. */
 #ifndef GY_PLAN_H
 #define GY_PLAN_H
-#include "../kernels/backend.h"
-#include "base/text.h"
-#include "graph.h"
-#include "op.h"
+#include "kernels/backend.h"
+#include "engine/base/text.h"
+#include "engine/graph.h"
+#include "engine/op.h"
 
 enum gy_region {
     GY_AT_PARAM,    /* trained weights, float32 masters */

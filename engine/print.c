@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a plan looks like: the programs, op by op, and the memory map. For people, and as JSON. */
-#include "engine.h"
-#include "roofline.h"
+#include "engine/engine.h"
+#include "engine/roofline.h"
 
 static const struct gy_tensor *print_tensor(const struct gyre_net *net, const struct gy_op *op, int role)
 {

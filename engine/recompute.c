@@ -10,7 +10,7 @@
  * all of them, as far as they can be made; that takes passes of their own along the chain. The net's input is cheap too: it is made from
  * samples that stay. So is, before a batch norm, what few products an element make of a value that is kept, where it is large: of
  * ResNet-50 the first shortcut. */
-#include "emit.h"
+#include "engine/emit.h"
 
 #define REC_PRODUCTS 64    /* so few multiplications an element cost about as much as some passes over it, */
 #ifndef REC_BYTES          /* a test of small nets has smaller thresholds */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Work of an op, its limit, and the table of shares that are reached. */
-#include "roofline.h"
+#include "engine/roofline.h"
 
 static const char *const roof_kind_names[GY_OP_KINDS] = {
     "other", "convolution, forward", "convolution, data gradient", "convolution, weight gradient", "batch norm, forward",

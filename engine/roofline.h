@@ -4,8 +4,8 @@
  * unless it does less. What is expected is the limit over a share that ops of its kind reach, from a table with its source. */
 #ifndef GY_ROOFLINE_H
 #define GY_ROOFLINE_H
-#include "base/text.h"
-#include "plan.h"
+#include "engine/base/text.h"
+#include "engine/plan.h"
 
 struct gy_work {
     double flops;         /* multiplications and additions as the op is defined */

@@ -2,9 +2,9 @@
 /* How long each op of a training step takes, alone and run again and again, beside this machine's measured peak and bandwidth and
  * the limit that they set: op by op, then the convolutions shape by shape, then sums by kind. Multiplications are those of the op's
  * definition, so a kernel that does less (Winograd's) may be above the peak; its limit is that of what it does. */
-#include "base/clock.h"
-#include "engine.h"
-#include "roofline.h"
+#include "engine/base/clock.h"
+#include "engine/engine.h"
+#include "engine/roofline.h"
 
 struct rbench_time {
     const struct gy_op *op;

@@ -3,7 +3,7 @@
  * again. Gradients that overflow make their norm infinite or NaN; the device then leaves all weights alone (GY_F_SKIP), so that nobody has
  * to wait for the norm. The host looks at it before the next gradients are made: after an overflow the scale is halved and the update was
  * none; after SCALE_GOOD updates in a row it is doubled. The scale is a power of two where it starts as one: scaling is exact. */
-#include "engine.h"
+#include "engine/engine.h"
 
 #define SCALE_GOOD 2000
 #define SCALE_MOST 16777216.0f               /* 2^24 */

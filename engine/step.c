@@ -3,8 +3,8 @@
  * A device with memory of its own is kept busy: the batch goes up in a queue beside the last step's backward pass, and the backward pass
  * is started before its step's results have come back.
  * A step that ends in a loss that is not finite leaves weights and running statistics as they were. */
-#include "engine.h"
-#include "job.h"
+#include "engine/engine.h"
+#include "engine/job.h"
 
 #define STEP_FAR 65536 /* by how many pixels nothing is moved */
 

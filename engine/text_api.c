@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls that only print: zoo, language, knobs. */
-#include "engine.h"
-#include "base/knob.h"
+#include "engine/engine.h"
+#include "engine/base/knob.h"
 
 GYRE_API const char *gyre_zoo_name(int index) { return gy_zoo_name(index); }
 GYRE_API const char *gyre_zoo_about(int index) { return gy_zoo_about(index); }

@@ -2,9 +2,9 @@
 /* The ring is filled by the thread that steps the net, without a lock or an allocation, and written as a JSON array of trace events:
  * microseconds of the monotonic clock, which all processes of a host share. There the ranks write one file in turn, each behind what stands
  * there; on several hosts each rank writes its own. */
-#include "base/clock.h"
-#include "base/file.h"
-#include "engine.h"
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "engine/engine.h"
 
 #define TRACE_FILE_MOST ((size_t)1 << 31)
 

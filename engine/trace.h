@@ -2,7 +2,7 @@
 /* trace.h: what a net did when, kept in a ring, for Chrome's trace viewer. Rows of a rank: its ops, its sums with other ranks, its input. */
 #ifndef GY_TRACE_H
 #define GY_TRACE_H
-#include "base/base.h"
+#include "engine/base/base.h"
 
 enum gy_trace_row { GY_TRACE_COMPUTE, GY_TRACE_TALK, GY_TRACE_INPUT, GY_TRACE_ROWS };
 

@@ -2,9 +2,9 @@
 /* The loop: batches from the loader through gyre_step, an evaluation after each epoch, rows of metrics, checkpoints. A checkpoint also
  * holds, as notes, the sums that the next row and epoch will need; with the counted random numbers of loader and net, a run that goes on
  * from a checkpoint ends with the same bits as one that was never stopped. */
-#include "train.h"
-#include "base/clock.h"
-#include "job.h"
+#include "engine/train.h"
+#include "engine/base/clock.h"
+#include "engine/job.h"
 
 #define TRAIN_ROWS 20 /* rows of metrics in an epoch */
 

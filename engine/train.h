@@ -2,8 +2,8 @@
 /* train.h: the folder of a run, for the training loop: its checkpoints by number, its metric rows, events and curve. */
 #ifndef GY_TRAIN_H
 #define GY_TRAIN_H
-#include "data_api.h"
-#include "../io/report.h"
+#include "engine/data_api.h"
+#include "io/report.h"
 
 /* Checkpoints of a folder by batches done, newest first. */
 struct gy_checkpoints {

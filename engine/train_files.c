@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The folder of a run. Whatever a run must know to go on is in its checkpoints; metrics.csv is what the curve is drawn from, so a
  * resumed run draws the whole curve. */
-#include "train.h"
-#include "../io/safetensors.h"
+#include "engine/train.h"
+#include "io/safetensors.h"
 #include <dirent.h>
 #include <unistd.h>
 

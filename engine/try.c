@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* A user's own kernel: compiled, checked against the reference on random inputs, and timed beside the library's variants of the op. No
  * net is needed: of one only what opens a device is filled. */
-#include "try.h"
-#include "../kernels/cuda/list.h"
-#include "base/file.h"
-#include "device.h"
-#include "op.h"
-#include "try_case.h"
+#include "engine/try.h"
+#include "kernels/cuda/list.h"
+#include "engine/base/file.h"
+#include "engine/device.h"
+#include "engine/op.h"
+#include "engine/try_case.h"
 
 GYRE_API void gyre_try_config_default(struct gyre_try_config *config)
 {

@@ -16,8 +16,8 @@
  * N H W C P Q K R S GROUPS BYTES (of an element) by + - * / % ( ), up(a,b) (a / b rounded up), min(a,b), max(a,b). */
 #ifndef GY_TRY_H
 #define GY_TRY_H
-#include "../kernels/cuda/variants.h"
-#include "base/status.h"
+#include "kernels/cuda/variants.h"
+#include "engine/base/status.h"
 #ifndef GY_NO_CUDA
 
 #define GY_TRY_SHAPES 8

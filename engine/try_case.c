@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Outputs are poisoned before the kernel runs, and guard zones lie around every tensor. The truth is the reference in float, on what the
  * stored inputs really are; its own roundings are allowed beside the kernel's. A second run must give the same bits. */
-#include "try_case.h"
-#include "../kernels/cpu/kernels.h"
-#include "../kernels/cpu/ref.h"
-#include "base/rng.h"
-#include "op.h"
-#include "op_bound.h"
+#include "engine/try_case.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/ref.h"
+#include "engine/base/rng.h"
+#include "engine/op.h"
+#include "engine/op_bound.h"
 #ifndef GY_NO_CUDA
 
 #define TRYC_POISON 0xff /* a number that is none */

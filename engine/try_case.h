@@ -3,8 +3,8 @@
  * the reference; and the comparison of what came back. */
 #ifndef GY_TRY_CASE_H
 #define GY_TRY_CASE_H
-#include "../kernels/backend.h"
-#include "try.h"
+#include "kernels/backend.h"
+#include "engine/try.h"
 #ifndef GY_NO_CUDA
 
 struct gy_try_tensor {

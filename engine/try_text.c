@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The lines of a user's kernel. A line is words; the first names a row of a table, the others go to its function. */
-#include "try.h"
-#include "base/text.h"
-#include "op.h"
+#include "engine/try.h"
+#include "engine/base/text.h"
+#include "engine/op.h"
 #ifndef GY_NO_CUDA
 
 #define TRY_MARK "// gyre:"

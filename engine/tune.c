@@ -2,11 +2,11 @@
 /* Measuring block sizes, or on a GPU kernels: for every distinct convolution of the programs, one size after the other, all its candidates take turns, so
  * that another program on the machine is in the way of all alike; the fastest run of each counts. What won is measured once more
  * against the sizes of the table, and kept when it is faster by more than chance. */
-#include "base/clock.h"
-#include "base/file.h"
-#include "engine.h"
-#include "roofline.h"
-#include "tuned.h"
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "engine/engine.h"
+#include "engine/roofline.h"
+#include "engine/tuned.h"
 
 #define TUNE_LEAST_GAIN 1.02
 #define TUNE_TURN 1e-3 /* seconds: a run is repeated until it takes about as long */

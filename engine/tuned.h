@@ -4,8 +4,8 @@
  * kernel alone. All others pass it over. */
 #ifndef GY_TUNED_H
 #define GY_TUNED_H
-#include "../kernels/backend.h"
-#include "base/text.h"
+#include "kernels/backend.h"
+#include "engine/base/text.h"
 
 struct gy_tuned_row {
     const char *machine, *set; /* texts are the file's, or the caller's of gy_tuned_put */

@@ -3,10 +3,10 @@
  * around each op, so that caches, memory and loader are as in training. Times are medians over the steps, waits are means.
  * What a change would bring is predicted: the net is planned anew with the change, and each op of the new plan is expected
  * to come as near to its limit as ops of its kind came here. */
-#include "why.h"
-#include "base/clock.h"
-#include "base/thread.h"
-#include "data_api.h"
+#include "engine/why.h"
+#include "engine/base/clock.h"
+#include "engine/base/thread.h"
+#include "engine/data_api.h"
 
 #define WHY_WARM 3
 #define WHY_STEPS_MOST 100000

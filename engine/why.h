@@ -2,8 +2,8 @@
 /* why.h: what was measured in some steps, between taking it (why.c) and saying it (why_page.c). */
 #ifndef GY_WHY_H
 #define GY_WHY_H
-#include "engine.h"
-#include "roofline.h"
+#include "engine/engine.h"
+#include "engine/roofline.h"
 
 #define GY_WHY_KNOBS 8
 #define GY_WHY_WORST 5

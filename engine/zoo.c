@@ -2,7 +2,7 @@
 /* Well-known nets, written in the language that users write, laid out as one would by hand. Residual nets come from a
  * table of stages; the others are text. Names of layers are PyTorch's (torchvision's where it has the net), so that
  * weights can be exchanged. */
-#include "graph.h"
+#include "engine/graph.h"
 
 struct zoo_net {
     const char *name, *about;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Geometry and mixing of training samples, as torchvision does them, with counted draws: every use has its own element
  * number in the random stream, so switching one thing on does not change the draws of another. Colour is in jitter.c. */
-#include "augment.h"
-#include "../engine/base/rng.h"
-#include "data_set.h"
+#include "io/augment.h"
+#include "engine/base/rng.h"
+#include "io/data_set.h"
 
 enum augment_draw { /* element numbers; a batch's own draws lie above all samples' */
     AUGMENT_CROP = 0, /* one for each of the ten attempts */

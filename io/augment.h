@@ -4,7 +4,7 @@
  * decoder. */
 #ifndef GY_AUGMENT_H
 #define GY_AUGMENT_H
-#include "loader.h"
+#include "io/loader.h"
 
 /* A rectangle of u8 pixels; stride: bytes from one row to the next. */
 struct gy_window {

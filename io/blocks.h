@@ -5,8 +5,8 @@
  * offsets are there only where rows differ in them. */
 #ifndef GY_BLOCKS_H
 #define GY_BLOCKS_H
-#include "../engine/base/mem.h"
-#include "rows.h"
+#include "engine/base/mem.h"
+#include "io/rows.h"
 
 #define GY_BLOCKS_CLASSES 1024 /* most different labels that are counted one by one */
 

@@ -16,7 +16,7 @@
  * header last: whoever is stopped before that has changed nothing, and what then lies behind the end is passed over. */
 #ifndef GY_BLOCKS_FILE_H
 #define GY_BLOCKS_FILE_H
-#include "blocks.h"
+#include "io/blocks.h"
 
 #define BLOCKS_MAGIC "\x89GYB\r\n\x1a\n"
 #define BLOCKS_HEAD 4096

@@ -3,7 +3,7 @@
  * side; blocks are put in order. Nothing is at the path before finish, except with append, where the old content stays readable until then. */
 #ifndef GY_BLOCKS_WRITE_H
 #define GY_BLOCKS_WRITE_H
-#include "blocks.h"
+#include "io/blocks.h"
 
 struct gy_blocks_write {
     const char *path;    /* NULL: into memory */

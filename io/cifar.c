@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* CIFAR's binary files: records of one label byte (CIFAR-100: a coarse one before it) and a 32x32 image, the red plane,
  * then green, then blue. Labels are kept when a file is opened; the planes are read and interleaved with their sample. */
-#include "../engine/base/text.h"
-#include "data_set.h"
+#include "engine/base/text.h"
+#include "io/data_set.h"
 
 #define CIFAR_SIDE 32
 #define CIFAR_PLANE (CIFAR_SIDE * CIFAR_SIDE)

@@ -4,9 +4,9 @@
  * line and column. Lenient: what can be read without doubt is mended and counted; nothing is dropped silently. */
 #ifndef GY_CONVERT_H
 #define GY_CONVERT_H
-#include "../engine/base/mem.h"
-#include "../engine/base/thread.h"
-#include "blocks.h"
+#include "engine/base/mem.h"
+#include "engine/base/thread.h"
+#include "io/blocks.h"
 
 struct gy_convert_config {
     const char *const *from; /* paths; .gz too */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A data set seen from outside: finding out which format a path holds, the questions that every format answers, and the
  * record of samples that could not be read. */
-#include "data_set.h"
+#include "io/data_set.h"
 
 typedef int (*data_open_fn)(struct gy_data *data, const char *path, const char *split, int *found,
                             struct gy_error *err);

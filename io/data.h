@@ -4,8 +4,8 @@
  * a time, from any thread, into memory that the caller brings. */
 #ifndef GY_DATA_H
 #define GY_DATA_H
-#include "../engine/base/log.h"
-#include "../engine/base/mem.h"
+#include "engine/base/log.h"
+#include "engine/base/mem.h"
 
 struct gy_data;
 

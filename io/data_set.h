@@ -6,8 +6,8 @@
 #define GY_DATA_SET_H
 #include <pthread.h>
 
-#include "../engine/base/file.h"
-#include "data.h"
+#include "engine/base/file.h"
+#include "io/data.h"
 
 #define GY_IMAGE_SIDE 16384                   /* longest side that is read */
 #define GY_IMAGE_PIXELS ((int64_t)64 << 20)   /* pixels of an image when the caller sets no limit */

@@ -4,8 +4,8 @@
  * before it is needed (of float maps the first one, for the size of all), so 50,000 of them open in a moment and cost their name and 16 bytes each. */
 #include <dirent.h>
 
-#include "../engine/base/text.h"
-#include "data_set.h"
+#include "engine/base/text.h"
+#include "io/data_set.h"
 
 struct folder_pool { /* names behind each other, each with its NUL */
     char *text;

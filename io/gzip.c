@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A .gz file (RFC 1952) of one member, read whole: the trailer's size says how much memory the content takes, and is
  * believed only as far as deflate could reach it; then length and CRC-32 are checked. */
-#include "../engine/base/hash.h"
-#include "data_set.h"
+#include "engine/base/hash.h"
+#include "io/data_set.h"
 
 #define GZIP_HEAD 10
 #define GZIP_TAIL 8

@@ -3,9 +3,9 @@
  * smaller one to test on. Of each class the same share is held out. Which samples these are is a
  * function of (seed, class, number within the class) in integers alone: the same on every
  * machine and in every process, and every sample is in one part. */
-#include "../engine/base/hash.h"
-#include "../engine/base/rng.h"
-#include "data_set.h"
+#include "engine/base/hash.h"
+#include "engine/base/rng.h"
+#include "io/data_set.h"
 
 #define HOLD_WHOLE 1000000 /* shares are counted in millionths */
 

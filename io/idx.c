@@ -3,8 +3,8 @@
  * then the cells. Images are u8 [N][H][W] or [N][H][W][C], labels u8 [N] in a file beside. Labels are kept at open, images
  * are read with their sample; .gz files are unpacked into memory at open. The file's length must be exactly what its
  * header says. */
-#include "../engine/base/text.h"
-#include "data_set.h"
+#include "engine/base/text.h"
+#include "io/data_set.h"
 
 #define IDX_U8 8
 #define IDX_LIMIT ((size_t)INT_MAX)

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "data_set.h"
+#include "io/data_set.h"
 
 #define IMAGE_FILE_BYTES ((int64_t)1 << 30)
 

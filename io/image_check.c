@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The structure of JPEG, PNG and BMP files, walked before they are decoded: size, end mark, lengths inside the file,
  * PNG's checksums. stb_image accepts cut files in silence (it reads zeros behind the end); these walks do not. */
-#include "../engine/base/hash.h"
-#include "data_set.h"
+#include "engine/base/hash.h"
+#include "io/data_set.h"
 
 /* ---- JPEG (ITU-T T.81): segments of FF, a mark, a length; coded data in which 00 or a restart mark follows FF ---- */
 

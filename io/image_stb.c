@@ -3,7 +3,7 @@
  * decoder's block (zeroed, bounded, forgotten as a whole), its assertions become errors, and callers have checked
  * headers and sizes before. stb_image has no user pointer, hence the one thread-local variable of Gyre: the decoder at
  * work on this thread. Without the header, build with GY_NO_IMAGE. */
-#include "data_set.h"
+#include "io/data_set.h"
 
 #ifdef GY_NO_IMAGE
 

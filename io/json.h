@@ -4,7 +4,7 @@
  * allocated. */
 #ifndef GY_JSON_H
 #define GY_JSON_H
-#include "../engine/base/text.h"
+#include "engine/base/text.h"
 
 #define GY_JSON_DEPTH 32 /* arrays and objects within each other in skipped values */
 

@@ -10,10 +10,10 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "../engine/base/clock.h"
-#include "../engine/base/rng.h"
-#include "augment.h"
-#include "data_set.h"
+#include "engine/base/clock.h"
+#include "engine/base/rng.h"
+#include "io/augment.h"
+#include "io/data_set.h"
 
 #define LOADER_THREADS 1024
 #define LOADER_DEPTH 1024

@@ -4,7 +4,7 @@
  * seed, whatever the number of threads: sample order and every draw are counted (gy_rng), so a run resumes anywhere. */
 #ifndef GY_LOADER_H
 #define GY_LOADER_H
-#include "data.h"
+#include "io/data.h"
 
 /* Augmentation of one sample, in this order; all zero: resize (when sizes differ) and centre crop only. */
 struct gy_augment {

@@ -2,11 +2,11 @@
 /* Writing a packed file: a window of samples is decoded and resized by the threads, then written in order, window after
  * window. So the file's bytes depend on the data set and the side alone. The header is written last, over its place,
  * before the file gets its name. */
-#include "../engine/base/hash.h"
-#include "../engine/base/text.h"
-#include "../engine/base/thread.h"
-#include "augment.h"
-#include "packed.h"
+#include "engine/base/hash.h"
+#include "engine/base/text.h"
+#include "engine/base/thread.h"
+#include "io/augment.h"
+#include "io/packed.h"
 
 #define PACK_WINDOW 64
 

@@ -12,9 +12,9 @@
  *
  * Opening checks every field of it against the file, and keeps index and names as they were checked, so that reading has
  * nothing left to check but the pixels' sum. */
-#include "packed.h"
-#include "../engine/base/hash.h"
-#include "../engine/base/text.h"
+#include "io/packed.h"
+#include "engine/base/hash.h"
+#include "engine/base/text.h"
 
 struct packed_data {
     struct gy_file file;

@@ -2,7 +2,7 @@
 /* packed.h: the numbers of the packed format that its reader and its writer share; packed.c describes it. */
 #ifndef GY_PACKED_H
 #define GY_PACKED_H
-#include "data_set.h"
+#include "io/data_set.h"
 
 #define PACKED_MAGIC "\x89GYR\r\n\x1a\n"
 #define PACKED_HEADER 96

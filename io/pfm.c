@@ -2,8 +2,8 @@
 /* Portable Float Map: "PF" (colour) or "Pf" (gray), width, height, a scale whose sign is the byte order (negative: low
  * byte first), then float32 rows from the bottom up. The scale's size is a unit of light that training does not need, so
  * values are taken as they are; finding those that are not finite is the training's task. */
-#include "../engine/base/text.h"
-#include "data_set.h"
+#include "engine/base/text.h"
+#include "io/data_set.h"
 
 struct pfm_header {
     int64_t h, w;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Netpbm's gray and colour maps: P5 and P6 (binary), P2 and P3 (numbers as text), values up to 65535, scaled to 0..255.
  * Reads with its own parser since stb_image's was a source of faults. */
-#include "data_set.h"
+#include "io/data_set.h"
 
 struct pnm_reader {
     const unsigned char *at, *end;

@@ -3,8 +3,8 @@
  * as SVG. */
 #ifndef GY_REPORT_H
 #define GY_REPORT_H
-#include "../engine/base/file.h"
-#include "../engine/base/text.h"
+#include "engine/base/file.h"
+#include "engine/base/text.h"
 
 /* TensorBoard: TFRecord framing (length, masked CRC-32C) around Event messages with one simple_value each, in a new
  * file "events.out.tfevents.<seconds>.<host>" of the folder. Appended and flushed per event, since a run may be

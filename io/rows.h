@@ -3,7 +3,7 @@
  * nothing, and says how long its arrays live. Ids count from 0; what a text file calls feature 1 is id 0. */
 #ifndef GY_ROWS_H
 #define GY_ROWS_H
-#include "../engine/base/base.h"
+#include "engine/base/base.h"
 
 /* Row i has entries [begin, end) of id and value: start[i], start[i + 1], or i * width, (i + 1) * width. Its features are value * scale[i]. */
 struct gy_rows {

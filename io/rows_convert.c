@@ -3,9 +3,9 @@
  * of the blocks cut before are packed, those packed before are written. Between rounds one thread cuts the parsed rows into blocks. Where a piece or a
  * round ends decides nothing about the blocks, so that the file has the same bytes with any number of threads; memory is that of a piece of text a
  * thread, and of the rows of the blocks between two rounds. */
-#include "../engine/base/file.h"
-#include "blocks_write.h"
-#include "rows_text.h"
+#include "engine/base/file.h"
+#include "io/blocks_write.h"
+#include "io/rows_text.h"
 
 #define CONVERT_PIECES 16                       /* of a round, a thread */
 #define CONVERT_GROWTH 4                        /* so many times the pieces of the round before, until there are so many */

@@ -2,7 +2,7 @@
 /* Plain CSV of numbers: one column is the label, the others are dense features in their order; zeros are not stored. Columns are separated by tabs,
  * semicolons or commas, whichever of these the first line has first. A first line with a column that is no number has names. A missing number is a
  * failure: it is not zero. */
-#include "rows_text.h"
+#include "io/rows_text.h"
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif

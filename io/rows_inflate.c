@@ -3,8 +3,8 @@
  * may reach back to, and what is decoded next; a reader takes from it. A code of up to 11 bits is looked up, two literals at once where both fit; what
  * is looked up says how many bits it takes and what they mean, so that nearly all content is decoded by one short loop. That loop leaves alone whatever is
  * rare or wrong, and the ends of file and window: there one symbol is decoded bit by bit, by counting codes of each length. */
-#include "../engine/base/hash.h"
-#include "rows_text.h"
+#include "engine/base/hash.h"
+#include "io/rows_text.h"
 
 #define INFLATE_BACK ((size_t)32768)
 #define INFLATE_WINDOW (8 * INFLATE_BACK)

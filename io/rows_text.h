@@ -4,9 +4,9 @@
  * GY_ROWS_PAD bytes behind it can be read, so that a parser needs no look at the end: every loop ends at a newline, and numbers are read by words. */
 #ifndef GY_ROWS_TEXT_H
 #define GY_ROWS_TEXT_H
-#include "../engine/base/file.h"
-#include "blocks_file.h"
-#include "convert.h"
+#include "engine/base/file.h"
+#include "io/blocks_file.h"
+#include "io/convert.h"
 
 #define GY_ROWS_PAD 64
 #define GY_ROWS_CRITEO_TABLE 4096 /* integers below are looked up */

@@ -2,8 +2,8 @@
 /* Reading safetensors. The header is walked once; tensors are then sorted by place, which proves that they tile the
  * data section without gap or overlap, and by name, which proves that no name occurs twice and makes finding a binary
  * search. */
-#include "safetensors.h"
-#include "json.h"
+#include "io/safetensors.h"
+#include "io/json.h"
 
 struct st_pair {
     const char *key, *value;

@@ -4,7 +4,7 @@
  * no byte outside. Format: https://huggingface.co/docs/safetensors */
 #ifndef GY_SAFETENSORS_H
 #define GY_SAFETENSORS_H
-#include "../engine/base/file.h"
+#include "engine/base/file.h"
 
 #define GY_ST_DIMS 8
 #define GY_ST_MAX_HEADER 100000000 /* bytes, as the format says */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Writing safetensors. The header's text grows as tensors are declared; the first byte of data fixes it and writes it
  * out. Nothing is seen under the target's name before commit. */
-#include "json.h"
-#include "safetensors.h"
+#include "io/json.h"
+#include "io/safetensors.h"
 
 struct gy_st_writer {
     struct gy_alloc alloc;

@@ -4,9 +4,9 @@
  * allocates nor blocks on anything but the device's own work. */
 #ifndef GY_BACKEND_H
 #define GY_BACKEND_H
-#include "../engine/base/log.h"
-#include "../engine/base/mem.h"
-#include "op.h"
+#include "engine/base/log.h"
+#include "engine/base/mem.h"
+#include "kernels/op.h"
 
 struct gy_backend_config {
     const struct gy_alloc *alloc;

@@ -17,7 +17,7 @@
 #define GY_GLM_LOSS_H
 
 #ifndef GY_GLM_FN /* kernels of a GPU give their own mark before they include this */
-#include "../engine/base/base.h"
+#include "engine/base/base.h"
 #define GY_GLM_FN static inline __attribute__((unused)) /* in one file with all sources clang would name them */
 #endif
 

@@ -7,8 +7,8 @@
  * Backward ops mirror forward ops; gradients begin with D. ORDER: engine/op.c and kernels/cpu/backend.c have a row per code. */
 #ifndef GY_OP_H
 #define GY_OP_H
-#include "../engine/base/base.h"
-#include "op_device.h"
+#include "engine/base/base.h"
+#include "kernels/op_device.h"
 
 /* code                 reads                          writes                  meaning (f[] are the record's constants)
  * GY_OP_INPUT          X (u8 or f32, NHWC) [MIX]      Y                       y = (x/255 - f[c]) * f[4+c], moved and mixed as MIX says; f32 input: without /255

@@ -2,7 +2,7 @@
 /* add.h: sums of float arrays as wide as the processor adds. The same bits whatever its width: elements do not meet. */
 #ifndef GY_NET_ADD_H
 #define GY_NET_ADD_H
-#include "../engine/base/base.h"
+#include "engine/base/base.h"
 
 /* to[i] = a[i] + b[i]; to may be a or b. */
 GY_INT void gy_net_sum2(float *to, const float *a, const float *b, int64_t count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The algorithms by name, and the checks that all of them share. */
-#include "algorithms.h"
+#include "net/algorithms.h"
 
 #define ALGORITHM_SCATTERS (1u << GY_NET_ALLREDUCE | 1u << GY_NET_REDUCE_SCATTER | 1u << GY_NET_ALL_GATHER)
 

@@ -2,7 +2,7 @@
 /* algorithms.h: the functions behind the table of algorithms; each file's head has the idea and a picture. */
 #ifndef GY_NET_ALGORITHMS_H
 #define GY_NET_ALGORITHMS_H
-#include "schedule.h"
+#include "net/schedule.h"
 
 #define GY_NET_BUILDER(name)                                                                                           \
     GY_INT int name(struct gy_net_schedule *out, const struct gy_net_shape *shape, int goal, const struct gy_alloc *alloc, \

@@ -5,7 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "auth.h"
+#include "net/auth.h"
 
 #define AUTH_BLOCK 64
 

@@ -5,8 +5,8 @@
  * repeated or changed; what the frames of data carry is in code.h. Sources: RFC 2104, RFC 4231 (test vectors). */
 #ifndef GY_NET_AUTH_H
 #define GY_NET_AUTH_H
-#include "../engine/base/hash.h"
-#include "../engine/base/status.h"
+#include "engine/base/hash.h"
+#include "engine/base/status.h"
 
 #define GY_NET_KEY_BYTES 32
 #define GY_NET_MAC_BYTES 32

@@ -3,9 +3,9 @@
  * the fewest bytes. Large parts go through BETWEEN_WINDOW executors piece by piece: while one piece is added others travel, and what came
  * is still in a cache when it is added. An executor knows hosts 0, 1, ...; its end of the transport turns them into the ranks
  * that own the part there. */
-#include "../engine/base/file.h"
-#include "algorithms.h"
-#include "between.h"
+#include "engine/base/file.h"
+#include "net/algorithms.h"
+#include "net/between.h"
 
 #define BETWEEN_FLIGHTS 4
 #define BETWEEN_WINDOW 2                 /* pieces of a part that are under way at once: more of them leave the caches */

@@ -8,10 +8,10 @@
  *     host C:  c0 c1 */
 #ifndef GY_NET_BETWEEN_H
 #define GY_NET_BETWEEN_H
-#include "choice.h"
-#include "exec.h"
-#include "node.h"
-#include "topology.h"
+#include "net/choice.h"
+#include "net/exec.h"
+#include "net/node.h"
+#include "net/topology.h"
 
 #define GY_NET_FILE "file:"
 

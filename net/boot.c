@@ -7,12 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "../engine/base/log.h"
-#include "../engine/base/text.h"
-#include "boot.h"
-#include "callers.h"
-#include "socket.h"
+#include "engine/base/clock.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "net/boot.h"
+#include "net/callers.h"
+#include "net/socket.h"
 
 #define BOOT_FIELD (64 + GY_NET_MAC_BYTES)
 #define BOOT_ANSWER_NS 2000000000   /* for rank 0 to answer the first call */

@@ -4,8 +4,8 @@
  * anything else it compares what must be equal everywhere and names the field and the rank that differ. */
 #ifndef GY_NET_BOOT_H
 #define GY_NET_BOOT_H
-#include "../engine/base/mem.h"
-#include "auth.h"
+#include "engine/base/mem.h"
+#include "net/auth.h"
 
 #define GY_NET_FIELDS 16
 #define GY_NET_BLOB_MOST (1 << 22)

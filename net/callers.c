@@ -4,9 +4,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "callers.h"
-#include "socket.h"
+#include "engine/base/clock.h"
+#include "net/callers.h"
+#include "net/socket.h"
 
 #define CALLERS_MOST 256
 #define CALLERS_TIME_NS 2000000000    /* for a caller to prove which rank it is */

@@ -6,8 +6,8 @@
  * a rank out: it says its name at once, and calls again should it have been sent away before. */
 #ifndef GY_NET_CALLERS_H
 #define GY_NET_CALLERS_H
-#include "../engine/base/mem.h"
-#include "tcp_call.h"
+#include "engine/base/mem.h"
+#include "net/tcp_call.h"
 
 struct gy_net_callers_config {
     int listener;

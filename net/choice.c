@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What was measured is kept as a line of text in the cache folder, one file for each pair of hosts and transport. */
-#include "choice.h"
-#include "../engine/base/clock.h"
-#include "../engine/base/file.h"
-#include "../engine/base/hash.h"
+#include "net/choice.h"
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "engine/base/hash.h"
 
 #define CHOICE_DAY 86400.0
 

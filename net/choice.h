@@ -6,9 +6,9 @@
  * fastest is taken. Only who asks for the fastest of all gets sums whose last bits may change. */
 #ifndef GY_NET_CHOICE_H
 #define GY_NET_CHOICE_H
-#include "boot.h"
-#include "cost.h"
-#include "topology.h"
+#include "net/boot.h"
+#include "net/cost.h"
+#include "net/topology.h"
 
 #define GY_NET_CHOICE_FEW 16384.0  /* bytes of a host's sum that the small choice is made for */
 #define GY_NET_PIECE_MOST ((int64_t)1 << 20) /* floats of a piece of a large sum, however many hosts; the large choice is made for a piece */

@@ -5,8 +5,8 @@
  * begin of the connection, so that nothing can be left out, repeated or moved. */
 #ifndef GY_NET_CODE_H
 #define GY_NET_CODE_H
-#include "../engine/base/hash.h"
-#include "auth.h"
+#include "engine/base/hash.h"
+#include "net/auth.h"
 
 #define GY_NET_CODE_BYTES GY_NET_MAC_BYTES /* of a CRC all but the first four are 0 */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Small messages go forth and back: half the shortest time is the latency. Then longer ones, twice as long each time, until a way takes
  * some milliseconds: what it took beyond the latency gives the rate. */
-#include "cost.h"
-#include "../engine/base/clock.h"
-#include "algorithms.h"
-#include "exec.h"
+#include "net/cost.h"
+#include "engine/base/clock.h"
+#include "net/algorithms.h"
+#include "net/exec.h"
 
 #define COST_TURNS 24                     /* small messages; the first ones warm up */
 #define COST_TRIES 4                      /* longer ones */

@@ -4,8 +4,8 @@
  * as soon as its schedule is. One rank chooses for all, so that they never differ. */
 #ifndef GY_NET_COST_H
 #define GY_NET_COST_H
-#include "sim.h"
-#include "transport.h"
+#include "net/sim.h"
+#include "net/transport.h"
 
 #define GY_NET_COST_HOSTS 64 /* more are not simulated: that would take longer than it saves */
 

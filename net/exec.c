@@ -5,8 +5,8 @@
  *
  * Floats that travel as bf16 are half the bytes; sums are made in float. What a rank sends it rounds in its own buffer, too, so that it goes
  * on with what the other one has; and at the end every rank rounds what it has. So all end with the same bits. */
-#include "add.h"
-#include "exec.h"
+#include "net/add.h"
+#include "net/exec.h"
 
 #define EXEC_STRIP 1024
 

@@ -2,8 +2,8 @@
 /* exec.h: runs one rank's part of a schedule on a transport. Nothing is allocated after open. */
 #ifndef GY_NET_EXEC_H
 #define GY_NET_EXEC_H
-#include "schedule.h"
-#include "transport.h"
+#include "net/schedule.h"
+#include "net/transport.h"
 
 /* dst[i] += src[i] */
 typedef void (*gy_net_add_fn)(float *dst, const float *src, int64_t count);

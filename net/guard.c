@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "guard.h"
+#include "engine/base/clock.h"
+#include "net/guard.h"
 
 #define GUARD_SEND_NS 200000000   /* to hand a message to the system */
 #define GUARD_PAUSE_NS 1000000000 /* a turn that took longer: this process itself stood still */

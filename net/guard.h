@@ -17,8 +17,8 @@
  * the last sign of life said. */
 #ifndef GY_NET_GUARD_H
 #define GY_NET_GUARD_H
-#include "boot.h"
-#include "topology.h"
+#include "net/boot.h"
+#include "net/topology.h"
 
 #define GY_NET_BEAT_NS 250000000
 #define GY_NET_SILENT_NS 2500000000LL

@@ -3,8 +3,8 @@
  * of a (sender, tag) with the first receive. A send is over when its bytes were copied, as in a rendezvous. */
 #include <pthread.h>
 
-#include "../engine/base/rng.h"
-#include "local.h"
+#include "engine/base/rng.h"
+#include "net/local.h"
 
 #define LOCAL_STREAM 0x6e6574
 

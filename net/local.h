@@ -3,7 +3,7 @@
  * happen, and happens again with the same seed while one thread drives all ranks. Any ends may be used by threads of their own. */
 #ifndef GY_NET_LOCAL_H
 #define GY_NET_LOCAL_H
-#include "transport.h"
+#include "net/transport.h"
 
 struct gy_net_local;
 

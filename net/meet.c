@@ -8,11 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "../engine/base/hash.h"
-#include "../engine/base/text.h"
-#include "meet.h"
-#include "socket.h"
+#include "engine/base/clock.h"
+#include "engine/base/hash.h"
+#include "engine/base/text.h"
+#include "net/meet.h"
+#include "net/socket.h"
 
 #define MEET_KEY (2 * GY_NET_KEY_BYTES)
 #define MEET_LOOK_NS 10000000

@@ -6,7 +6,7 @@
  *                      same job find it. Where the folder or the file is not this user's, every rank says at once whose it is */
 #ifndef GY_NET_MEET_H
 #define GY_NET_MEET_H
-#include "boot.h"
+#include "net/boot.h"
 
 struct gy_net_meeting {
     char folder[64], name[32]; /* of the file that rank 0 left; name empty: none */

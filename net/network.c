@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Each transport is opened, then all ranks learn each other's address of it. That of UCX is its own affair; that of TCP is an interface's that was
  * named, else where the job's control reaches this rank, or, where that is the loopback address, where it reaches rank 0, which is on the same host then. */
-#include "network.h"
-#include "sealed.h"
-#include "tcp.h"
-#include "ucx.h"
+#include "net/network.h"
+#include "net/sealed.h"
+#include "net/tcp.h"
+#include "net/ucx.h"
 
 struct gy_net_network {
     struct gy_alloc alloc;

@@ -5,8 +5,8 @@
  * is a collective of two steps, between which ranks agree that all of them could. */
 #ifndef GY_NET_NETWORK_H
 #define GY_NET_NETWORK_H
-#include "boot.h"
-#include "transport.h"
+#include "net/boot.h"
+#include "net/transport.h"
 
 struct gy_net_network_config {
     struct gy_net_boot *boot; /* connections that nothing else uses meanwhile */

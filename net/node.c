@@ -9,10 +9,10 @@
  * the level works on the slice in it, and nothing is copied. The result's place is that of a further rank's buffers. */
 #include <sched.h>
 
-#include "../engine/base/clock.h"
-#include "../engine/base/cpu.h"
-#include "add.h"
-#include "node.h"
+#include "engine/base/clock.h"
+#include "engine/base/cpu.h"
+#include "net/add.h"
+#include "net/node.h"
 
 #define NODE_PAGE ((size_t)4096)
 #define NODE_LOOKS 2000      /* before a rank yields */

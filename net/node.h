@@ -16,7 +16,7 @@
  * beyond the caches, where reading is what takes long, and 1.1 to 1.6 times as long in them, which hold a third piece now. */
 #ifndef GY_NET_NODE_H
 #define GY_NET_NODE_H
-#include "../engine/base/mem.h"
+#include "engine/base/mem.h"
 
 #define GY_NET_NODE_RANKS 64
 #define GY_NET_NODE_SMALL 4096 /* bytes of a slot */

@@ -3,8 +3,8 @@
  * number of ranks in a variable, and its other words only through its library: GYRE_RANKS has to be set there. */
 #include <sys/stat.h>
 
-#include "../engine/base/text.h"
-#include "boot.h"
+#include "engine/base/text.h"
+#include "net/boot.h"
 
 struct place_row {
     const char *launcher, *rank, *ranks, *local, *locals, *host, *port;

@@ -4,9 +4,9 @@
 #include <limits.h>
 #include <sys/socket.h>
 
-#include "../engine/base/text.h"
-#include "ports.h"
-#include "socket.h"
+#include "engine/base/text.h"
+#include "net/ports.h"
+#include "net/socket.h"
 
 typedef void (*ports_look)(int fd, void *self);
 

@@ -3,7 +3,7 @@
  * the other processes: each connection has such a port at one of its ends. */
 #ifndef GY_NET_PORTS_H
 #define GY_NET_PORTS_H
-#include "../engine/base/base.h"
+#include "engine/base/base.h"
 
 #define GY_NET_PORTS 15
 struct gy_net_ports {            /* one process's */

@@ -10,8 +10,8 @@
  * before use, and then run by an executor or timed by a simulator: all three read the same bytes. */
 #ifndef GY_NET_SCHEDULE_H
 #define GY_NET_SCHEDULE_H
-#include "../engine/base/mem.h"
-#include "../engine/base/text.h"
+#include "engine/base/mem.h"
+#include "engine/base/text.h"
 
 #define GY_NET_RANKS_MOST 4096
 #define GY_NET_DIMS 8

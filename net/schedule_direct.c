@@ -5,7 +5,7 @@
  *     m  ->  m + 1, m + 2, ...     n - 1 messages of one round
  *
  * The same bytes as a ring, one message deep instead of n - 1: right for few members on a switched network. */
-#include "schedule.h"
+#include "net/schedule.h"
 
 static void direct_exchange(struct gy_net_schedule *s, const struct gy_net_group *g, int round, int kind)
 {

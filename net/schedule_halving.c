@@ -8,7 +8,7 @@
  *
  * k latencies where a ring has 2^k - 1, the same bytes; the sums form a balanced tree over the members. Which ranks meet first, and
  * exchange most, the caller decides by who owns which block. (Rabenseifner 2004, Thakur et al. 2005.) */
-#include "schedule.h"
+#include "net/schedule.h"
 
 /* What the owner of block b holds at this distance: the blocks that agree with b in the bits from there on. */
 static int32_t halving_piece(const struct gy_net_group *g, int b, int distance)

@@ -6,7 +6,7 @@
  *     round 1   ...                       after t = n - 2 it holds block m
  *
  * Time n - 1 latencies, (n - 1) / n of the bytes: right for large buffers. (Patarasuk and Yuan 2009.) */
-#include "schedule.h"
+#include "net/schedule.h"
 
 static int ring_rank(const struct gy_net_group *g, int member)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Each request has one or two of the inner transport's, kept in a record until they are over. Messages of one tag keep their order, so the
  * second one has the tag of the first. Records are used again; there are as many as requests were ever under way at once. */
-#include "sealed.h"
-#include "tags.h"
+#include "net/sealed.h"
+#include "net/tags.h"
 
 #define SEALED_SMALL ((size_t)4096) /* bytes that are copied: that takes less than a second message */
 

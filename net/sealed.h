@@ -4,8 +4,8 @@
  * then on progress fails and says so. Small messages carry the word; behind a large one it is a message of its own. */
 #ifndef GY_NET_SEALED_H
 #define GY_NET_SEALED_H
-#include "code.h"
-#include "transport.h"
+#include "net/code.h"
+#include "net/transport.h"
 
 struct gy_net_sealed_config {
     struct gy_net_end inner;

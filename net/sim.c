@@ -4,8 +4,8 @@
  * least left for each of its flows fixes these flows, again and again (max-min fairness). Other flows keep their rates.
  *
  * A link with a token bucket has its peak rate while there are tokens: they come at its own rate and go with what flows. */
-#include "../engine/base/rng.h"
-#include "sim.h"
+#include "engine/base/rng.h"
+#include "net/sim.h"
 
 #define SIM_STREAM 0x73696d
 #define SIM_TOKENS 1e-3 /* bytes: fewer count as none */

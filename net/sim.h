@@ -6,7 +6,7 @@
  * beginnings are drawn from a seed. A figure from here is a simulation, never a measurement. */
 #ifndef GY_NET_SIM_H
 #define GY_NET_SIM_H
-#include "schedule.h"
+#include "net/schedule.h"
 
 /* A cluster: hosts of ranks, racks of hosts. Every rank has a link out of and into its host's inside; every host one out of and into its
  * network; every rack one up and down. */

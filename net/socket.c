@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "../engine/base/text.h"
-#include "socket.h"
+#include "engine/base/clock.h"
+#include "engine/base/text.h"
+#include "net/socket.h"
 
 #define SOCKET_RETRY_NS 20000000 /* between tries to connect */
 #define SOCKET_BACKLOG 1024      /* callers that the system keeps until they are let in; it takes as many as it may (somaxconn) */

@@ -3,7 +3,7 @@
  * gains nothing. Addresses are numeric or names, "host:port" or "[v6]:port". */
 #ifndef GY_NET_SOCKET_H
 #define GY_NET_SOCKET_H
-#include "../engine/base/status.h"
+#include "engine/base/status.h"
 
 /* Binds one address (host NULL: the loopback address alone); port 0: any. *port: the one it got. */
 GY_INT int gy_net_listen(const char *host, int port, int *fd, int *bound, struct gy_error *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The mapping: a line a rank with the number of sums that it is ready for and that it has done its share of; then the groups' own mappings.
  * A part's owners divide it among themselves again: each sums its share of all their buffers and writes the sum into all of them. */
-#include "add.h"
-#include "algorithms.h"
-#include "sockets.h"
+#include "net/add.h"
+#include "net/algorithms.h"
+#include "net/sockets.h"
 
 #define SOCKETS_FLIGHTS 4
 #define SOCKETS_STRIP 2048 /* floats that are summed at a time */

@@ -10,8 +10,8 @@
  * Sums are in the order of a balanced tree over the groups. */
 #ifndef GY_NET_SOCKETS_H
 #define GY_NET_SOCKETS_H
-#include "node.h"
-#include "topology.h"
+#include "net/node.h"
+#include "net/topology.h"
 
 struct gy_net_sockets_config {
     void *base;            /* the mapping, the same memory in every rank, zeroed; the caller's */

@@ -20,9 +20,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "stream.h"
-#include "tags.h"
+#include "engine/base/clock.h"
+#include "net/stream.h"
+#include "net/tags.h"
 
 #define STREAM_WINDOW ((uint64_t)8 << 20)
 #define STREAM_MESSAGE ((uint64_t)1024)    /* of the window, for each message besides its bytes: 8192 without any fill it */

@@ -3,8 +3,8 @@
  * blocks, and what comes is written straight into the buffer that waits for it. One thread at a time. */
 #ifndef GY_NET_STREAM_H
 #define GY_NET_STREAM_H
-#include "code.h"
-#include "transport.h"
+#include "net/code.h"
+#include "net/transport.h"
 
 /* What the streams of a transport count together. */
 struct gy_net_tally {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A hash table with open addressing: where a place is taken the next one is tried. */
-#include "tags.h"
+#include "net/tags.h"
 
 #define TAGS_FIRST ((size_t)64)
 #define TAGS_MOST ((size_t)1 << 20)

@@ -2,7 +2,7 @@
 /* tags.h: what is counted for each tag of the messages between two ranks. */
 #ifndef GY_NET_TAGS_H
 #define GY_NET_TAGS_H
-#include "../engine/base/mem.h"
+#include "engine/base/mem.h"
 
 struct gy_net_tag {
     uint32_t tag, used;

@@ -11,11 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "callers.h"
-#include "stream.h"
-#include "tcp.h"
-#include "tcp_call.h"
+#include "engine/base/clock.h"
+#include "net/callers.h"
+#include "net/stream.h"
+#include "net/tcp.h"
+#include "net/tcp_call.h"
 
 #define TCP_TURNS 16      /* of moving bytes in one progress call, while no request ends */
 #define TCP_FEW 2         /* connections that are simply tried: asking first would be a call of the system more */

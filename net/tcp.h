@@ -5,9 +5,9 @@
  * progress fails with a sentence. One thread at a time may use it; another, its own, lets other ranks in meanwhile. */
 #ifndef GY_NET_TCP_H
 #define GY_NET_TCP_H
-#include "code.h"
-#include "socket.h"
-#include "transport.h"
+#include "net/code.h"
+#include "net/socket.h"
+#include "net/transport.h"
 
 struct gy_net_tcp_config {
     int rank, ranks;

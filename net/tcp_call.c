@@ -2,7 +2,7 @@
 /* A table of steps: what has to come, and what is done with it. What is sent is less than any socket's room, so it goes out whole. */
 #include <sys/socket.h>
 
-#include "tcp_call.h"
+#include "net/tcp_call.h"
 
 static const struct {
     unsigned char magic[4];

@@ -9,7 +9,7 @@
  * Nothing blocks. Until the proof no more than these bytes, of fixed sizes, are read, and nothing is allocated. */
 #ifndef GY_NET_TCP_CALL_H
 #define GY_NET_TCP_CALL_H
-#include "code.h"
+#include "net/code.h"
 
 #define GY_NET_CALL_NONCE 32
 

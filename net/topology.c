@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../engine/base/hash.h"
-#include "topology.h"
+#include "engine/base/hash.h"
+#include "net/topology.h"
 
 #define TOPOLOGY_WORD 64
 

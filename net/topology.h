@@ -9,8 +9,8 @@
  *     sockets 3 2                groups of every host with so many ranks: the first three, the other two */
 #ifndef GY_NET_TOPOLOGY_H
 #define GY_NET_TOPOLOGY_H
-#include "../engine/base/pin.h"
-#include "schedule.h"
+#include "engine/base/pin.h"
+#include "net/schedule.h"
 
 #define GY_NET_GROUPS 16 /* of a host */
 

@@ -3,7 +3,7 @@
  * order in which they were posted; others in any order. Nothing blocks: post, then progress until a request is done. */
 #ifndef GY_NET_TRANSPORT_H
 #define GY_NET_TRANSPORT_H
-#include "../engine/base/mem.h"
+#include "engine/base/mem.h"
 
 /* One message on its way. The owner keeps it, and the buffer, until state is not GY_NET_PENDING. */
 enum gy_net_state { GY_NET_PENDING, GY_NET_DONE, GY_NET_LOST /* the peer is gone, or the request was cancelled */ };

@@ -9,11 +9,11 @@
  * UCX's own ways of sharing memory stay closed: ranks of one host use memory of ours. Its signal handlers are taken back. Its connections of TCP
  * whose ends are both on this machine are found by their ports and get the simplest control of the rate: BBR, where a system has chosen it, takes
  * more than half of the rate there. */
-#include "../engine/base/clock.h"
-#include "../engine/base/file.h"
-#include "ports.h"
-#include "ucx.h"
-#include "ucx_api.h"
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "net/ports.h"
+#include "net/ucx.h"
+#include "net/ucx_api.h"
 
 #ifndef GY_NO_UCX
 #include <dirent.h>

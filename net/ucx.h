@@ -4,7 +4,7 @@
  * requests as GY_NET_LOST. One thread at a time may use it. */
 #ifndef GY_NET_UCX_H
 #define GY_NET_UCX_H
-#include "transport.h"
+#include "net/transport.h"
 
 #define GY_NET_UCX_ADDRESS 1024 /* bytes that are kept for one rank's address */
 

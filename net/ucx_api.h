@@ -4,7 +4,7 @@
  * sizes and offsets with UCX's own headers where they are installed. */
 #ifndef GY_NET_UCX_API_H
 #define GY_NET_UCX_API_H
-#include "../engine/base/base.h"
+#include "engine/base/base.h"
 
 #define UCX_API_MAJOR 1
 #define UCX_API_MINOR 11

@@ -4,8 +4,8 @@
  * message passes when both ends have reached its round, as a rendezvous does: if nothing can move and something is left, the
  * schedule can hang. At the end each node knows how many contributions it has, and a sum of random words that only the complete
  * set can have; the nodes' own hashes make the certificate of order. */
-#include "../engine/base/hash.h"
-#include "schedule.h"
+#include "engine/base/hash.h"
+#include "net/schedule.h"
 
 #define VERIFY_NONE (-1) /* a piece without a defined content */
 

@@ -7,12 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "../engine/base/file.h"
-#include "../engine/base/hash.h"
-#include "meet.h"
-#include "network.h"
-#include "world.h"
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "engine/base/hash.h"
+#include "net/meet.h"
+#include "net/network.h"
+#include "net/world.h"
 
 #define WORLD_FLAT "flat/"
 #define WORLD_FASTEST "fastest"

@@ -3,8 +3,8 @@
  * collective: all ranks do it, and all of them fail when one does. */
 #ifndef GY_NET_WORLD_H
 #define GY_NET_WORLD_H
-#include "between.h"
-#include "guard.h"
+#include "net/between.h"
+#include "net/guard.h"
 
 struct gy_net_world_config {
     const char *(*get)(const char *name); /* variables of the environment */

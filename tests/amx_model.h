@@ -5,7 +5,7 @@
  * nothing here but count as a fault. */
 #ifndef GY_AMX_MODEL_H
 #define GY_AMX_MODEL_H
-#include "../engine/base/base.h"
+#include "engine/base/base.h"
 #include <immintrin.h>
 #include <math.h>
 

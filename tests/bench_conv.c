@@ -4,8 +4,8 @@
  * has the shape. Then the passes of batch norm in GB/s. Not part of the tests.
  *
  * bench_conv [resnet50|resnet20|alexnet|lenet5] [batch] [threads] [kernel set] [repetitions] */
-#include "../engine/base/clock.h"
-#include "../kernels/backend.h"
+#include "engine/base/clock.h"
+#include "kernels/backend.h"
 
 struct bench_shape {
     int count, side, c, k, r, stride, pad;

@@ -5,9 +5,9 @@
  *
  * bench_loader [FOLDER with a folder of images per class] [rounds]; without a folder: the photographs and the CIFAR images of
  * GYRE_TEST_DATA. */
-#include "../engine/base/clock.h"
-#include "../io/augment.h"
-#include "data_files.h"
+#include "engine/base/clock.h"
+#include "io/augment.h"
+#include "tests/data_files.h"
 
 #if defined(__has_include)
 #if __has_include(<jpeglib.h>)

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../engine/base/file.h"
-#include "../io/loader.h"
-#include "t.h"
+#include "engine/base/file.h"
+#include "io/loader.h"
+#include "tests/t.h"
 
 static char df_root[64];
 

@@ -6,8 +6,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include "../engine/base/file.h"
-#include "t.h"
+#include "engine/base/file.h"
+#include "tests/t.h"
 
 /* The emulator's library: GYRE_EMU, or beside the program, or one or two folders above it; NULL: nowhere. */
 static inline const char *dh_emulator(char *path, size_t room)

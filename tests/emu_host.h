@@ -2,13 +2,13 @@
 /* What tests of the CUDA emulator share: the library opened as the backend opens it, compiling a file of kernels, launching. */
 #ifndef GY_TEST_EMU_HOST_H
 #define GY_TEST_EMU_HOST_H
-#include "t.h"
+#include "tests/t.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include "../kernels/op_device.h"
-#include "../kernels/cuda/args.h"
+#include "kernels/op_device.h"
+#include "kernels/cuda/args.h"
 
 /* ---- the library's functions ---- */
 

@@ -5,8 +5,8 @@
  * alone. */
 #ifndef GY_FAULTS_H
 #define GY_FAULTS_H
-#include "../engine/base/mem.h"
-#include "../kernels/backend.h"
+#include "engine/base/mem.h"
+#include "kernels/backend.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

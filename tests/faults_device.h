@@ -4,7 +4,7 @@
  * pinned memory go the way that they go there. Opening and compiling count as well. */
 #ifndef GY_FAULTS_DEVICE_H
 #define GY_FAULTS_DEVICE_H
-#include "faults.h"
+#include "tests/faults.h"
 
 static const struct gy_backend *faults_real; /* of the last backend that was opened */
 static int faults_apart;
@@ -95,7 +95,7 @@ static const struct gy_backend *faults_cuda(void) { return faults_table(gy_cuda_
 /* The file that knows backends by name, with these: this program's own, in place of the library's. */
 #define gy_cpu_backend faults_cpu
 #define gy_cuda_backend faults_cuda
-#include "../engine/device.c"
+#include "engine/device.c"
 #undef gy_cpu_backend
 #undef gy_cuda_backend
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Trains a drawn problem through the public interface: rows as arrays or as a block file, in one run or in two, and the model through its file. */
-#include "glm_attempt.h"
-#include "../engine/base/clock.h"
-#include "../engine/base/hash.h"
+#include "tests/glm_attempt.h"
+#include "engine/base/clock.h"
+#include "engine/base/hash.h"
 
 static void ga_path(char path[400], const char *folder, const char *name) { snprintf(path, 400, "%s/%s", folder, name); }
 

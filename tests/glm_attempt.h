@@ -2,7 +2,7 @@
 /* glm_attempt.h: a drawn problem trained by the library. */
 #ifndef GY_GLM_ATTEMPT_H
 #define GY_GLM_ATTEMPT_H
-#include "glm_check.h"
+#include "tests/glm_check.h"
 
 /* The problem's rows as a block file in the folder. */
 int ga_write_blocks(const struct gp_case *c, const char *folder, struct gyre_error *error);

@@ -3,8 +3,8 @@
  * wrong name: each gives a sentence. */
 #ifndef GY_GLM_CHECK_H
 #define GY_GLM_CHECK_H
-#include "../engine/gyre_glm.h"
-#include "glm_truth.h"
+#include "engine/gyre_glm.h"
+#include "tests/glm_truth.h"
 
 #define GC_WHY 800
 

@@ -3,8 +3,8 @@
  * in one or several views. Everything lies in memory of malloc; a test that runs out of it stops with a message. */
 #ifndef GY_GLM_DATA_H
 #define GY_GLM_DATA_H
-#include "../engine/base/rng.h"
-#include "../engine/glm/glm.h"
+#include "engine/base/rng.h"
+#include "engine/glm/glm.h"
 
 struct glm_data {
     struct gy_glm_feed feed;

@@ -2,15 +2,15 @@
 /* glm_device_ops.h: the kernels of glm.cu op by op on a device, beside plain loops on the host in the same order of rows; each row once; scores and sums. */
 #ifndef GY_GLM_DEVICE_OPS_H
 #define GY_GLM_DEVICE_OPS_H
-#include "../engine/base/file.h"
-#include "../engine/device.h"
-#include "../engine/glm/device.h"
-#include "../kernels/cuda/backend.h"
-#include "../kernels/glm_window.h"
-#include "device_here.h"
-#include "glm_ranks.h"
-#include "glm_rows.h"
-#include "t.h"
+#include "engine/base/file.h"
+#include "engine/device.h"
+#include "engine/glm/device.h"
+#include "kernels/cuda/backend.h"
+#include "kernels/glm_window.h"
+#include "tests/device_here.h"
+#include "tests/glm_ranks.h"
+#include "tests/glm_rows.h"
+#include "tests/t.h"
 
 #include <dlfcn.h>
 

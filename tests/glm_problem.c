@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Draws problems for linear models, and writes and reads them as text. What makes a problem hard comes often: columns of very different scales, rows and
  * columns that are there twice, rows without an entry, classes that a plane separates, weights of 0 and 10,000. */
-#include "glm_problem.h"
-#include "../engine/gyre_glm.h"
+#include "tests/glm_problem.h"
+#include "engine/gyre_glm.h"
 
 const struct gp_row gp_rows[GP_OPTIONS] = {
     [GP_LOSS] = { "loss", 0, "logistic squared hinge squared-hinge" },

@@ -3,7 +3,7 @@
  * problem on which something fails, made as small as it still fails. */
 #ifndef GY_GLM_PROBLEM_H
 #define GY_GLM_PROBLEM_H
-#include "random_net.h"
+#include "tests/random_net.h"
 
 #define GP_ROWS 400
 #define GP_FEATURES 300

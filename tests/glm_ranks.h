@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../engine/job.h"
-#include "t.h"
+#include "engine/job.h"
+#include "tests/t.h"
 
 /* Zeroed memory that forked processes share; exits where there is none. */
 static inline void *gr_memory(size_t bytes)

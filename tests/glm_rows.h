@@ -2,8 +2,8 @@
 /* glm_rows.h: rows of linear models in every form, made from planted weights. */
 #ifndef GY_GLM_ROWS_H
 #define GY_GLM_ROWS_H
-#include "../engine/base/rng.h"
-#include "../engine/glm/glm.h"
+#include "engine/base/rng.h"
+#include "engine/glm/glm.h"
 
 enum { CG_VALUES = 1, CG_START = 2, CG_SCALE = 4, CG_WEIGHT = 8, CG_LONG = 16, CG_SINGLE = 32 /* row i has feature i alone */ };
 

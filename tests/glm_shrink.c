@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes a linear problem on which something fails smaller: plainer options, fewer rows, columns and entries, shorter numbers. What still fails is the problem
  * from then on. */
-#include "../engine/base/clock.h"
-#include "glm_problem.h"
+#include "engine/base/clock.h"
+#include "tests/glm_problem.h"
 
 struct gs_shrink {
     struct gp_case *now, *next; /* next: with one thing changed */

@@ -3,7 +3,7 @@
  * columns, empty rows, weights of 0 and 10,000, penalties 1e-4 to 1e4. And P and D of given weights and dual numbers, plainly, in long double. */
 #ifndef GY_GLM_SMALL_H
 #define GY_GLM_SMALL_H
-#include "glm_data.h"
+#include "tests/glm_data.h"
 
 struct gs_case {
     struct gy_glm_problem problem;

@@ -3,8 +3,8 @@
  * of weight mu whose inner variables are eliminated in closed form (Boyd and Vandenberghe, "Convex Optimization", 11.3); mu falls until the duality gap is
  * small enough. The gap is that of the dual numbers which the slopes make. Each of its terms is written as a sum of what cannot be negative (the differences
  * of the Fenchel-Young inequality), so that nothing cancels. */
-#include "glm_truth.h"
-#include "../engine/gyre_glm.h"
+#include "tests/glm_truth.h"
+#include "engine/gyre_glm.h"
 
 typedef long double real;
 

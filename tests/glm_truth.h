@@ -3,7 +3,7 @@
  * the problem alone and shares nothing with the engine. */
 #ifndef GY_GLM_TRUTH_H
 #define GY_GLM_TRUTH_H
-#include "glm_problem.h"
+#include "tests/glm_problem.h"
 
 /* One minimisation: min over w of sum c_i loss(y_i, x_i . w) + l2/2 |w|^2 + l1 |w|_1. Of softmax, w has `classes` vectors. */
 struct gt_problem {

@@ -33,7 +33,7 @@ part()
 
 bench_rows()
 {
-    ${CC:-cc} -O2 -o "$out/bench_gpu" tests/peer/bench_gpu.c "$folder/libgyre.a" -lm -lpthread -ldl || return 1
+    ${CC:-cc} -O2 -I. -o "$out/bench_gpu" tests/peer/bench_gpu.c "$folder/libgyre.a" -lm -lpthread -ldl || return 1
     echo "who,net,batch,type,images_per_second,first_step_seconds,fastest_ms,median_ms,bytes,loss" >"$out/bench.csv"
     for row in "resnet50 64 bf16" "resnet50 256 bf16" "resnet50 512 bf16" "resnet50 64 f32" "resnet20 256 f32"; do
         # shellcheck disable=SC2086

@@ -4,9 +4,9 @@
  * in evaluation. */
 #ifndef GY_NET_CASE_H
 #define GY_NET_CASE_H
-#include "../engine/engine.h"
-#include "net_truth.h"
-#include "random_net.h"
+#include "engine/engine.h"
+#include "tests/net_truth.h"
+#include "tests/random_net.h"
 
 #define NET_WHY 600
 

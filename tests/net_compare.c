@@ -2,7 +2,7 @@
 /* Compares what the engine gives with the interpreter. How far they may differ is measured: the
  * interpreter runs once more with every value rounded at random. A few times what that does is
  * allowed. */
-#include "net_case.h"
+#include "tests/net_case.h"
 
 /* Numbers are rounded to so many parts of a value: f32 has 24 bits, bf16 8. Transforms of
  * convolutions cost f32 a few bits. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs a net in the engine: gives it weights and samples, collects every number that comes out. */
-#include "net_case.h"
+#include "tests/net_case.h"
 #include <unistd.h>
 
 struct run_net {

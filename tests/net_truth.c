@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The interpreter of the graph. A layer kind is one function, forward and back; the table is at the end. */
-#include "net_truth.h"
-#include "../engine/base/rng.h"
+#include "tests/net_truth.h"
+#include "engine/base/rng.h"
 
 /* A layer at work: makes its value; or, back, adds its part to gradients of inputs and parameters. */
 struct truth_layer {

@@ -3,13 +3,13 @@
  * in float (or bf16) for the kernel, once in double for the truth, the former between guard zones. */
 #ifndef GY_OP_CASE_H
 #define GY_OP_CASE_H
-#include "../engine/base/mem.h"
-#include "../engine/base/rng.h"
-#include "../engine/op.h"
-#include "../kernels/backend.h"
-#include "../kernels/cpu/kernels.h"
-#include "../kernels/cpu/ref.h"
-#include "t.h"
+#include "engine/base/mem.h"
+#include "engine/base/rng.h"
+#include "engine/op.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/ref.h"
+#include "tests/t.h"
 
 /* The truth of each op code: the references in double (ref_double.c). */
 const gy_ref_fn *op_truth_table(void);

@@ -3,7 +3,7 @@
  * every option, hostile values. */
 #ifndef GY_OP_CASES_H
 #define GY_OP_CASES_H
-#include "op_run.h"
+#include "tests/op_run.h"
 
 #define OP_CASES_MAX 12288
 

@@ -3,8 +3,8 @@
  * number must stay so and infect no other. */
 #ifndef GY_OP_CHECK_H
 #define GY_OP_CHECK_H
-#include "../engine/op_bound.h"
-#include "op_case.h"
+#include "engine/op_bound.h"
+#include "tests/op_case.h"
 
 static int op_quiet; /* the tests of the test: complaints are only counted */
 

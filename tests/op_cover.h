@@ -5,8 +5,8 @@
  * of the first two a case of the op table is chosen that executes it, at random but for its size. */
 #ifndef GY_OP_COVER_H
 #define GY_OP_COVER_H
-#include "../kernels/cuda/backend.h"
-#include "op_half.h"
+#include "kernels/cuda/backend.h"
+#include "tests/op_half.h"
 
 #include <dlfcn.h>
 

@@ -4,7 +4,7 @@
  * has a kink, inputs keep away from it: activations at 0 and 6, max pooling at equal cells. */
 #ifndef GY_OP_GRADIENT_H
 #define GY_OP_GRADIENT_H
-#include "op_check.h"
+#include "tests/op_check.h"
 
 #define GRAD_STEP 1e-5
 #define GRAD_SAMPLES 24 /* elements looked at, a tensor */

@@ -3,7 +3,7 @@
  * what bf16 has no room for: denormals, which the processor's pair products take as zero. */
 #ifndef GY_OP_HALF_H
 #define GY_OP_HALF_H
-#include "op_cases.h"
+#include "tests/op_cases.h"
 
 /* Under an emulator, or with every access watched, time is short. */
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)

@@ -3,8 +3,8 @@
  * (tests/peer/op_values.py). Backward ops are held by central differences (op_gradient.h). */
 #ifndef GY_OP_KNOWN_H
 #define GY_OP_KNOWN_H
-#include "op_check.h"
-#include "op_known_values.h"
+#include "tests/op_check.h"
+#include "tests/op_known_values.h"
 
 #define KNOWN_MAX 256
 

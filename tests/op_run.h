@@ -3,7 +3,7 @@
  * the comparison must notice. */
 #ifndef GY_OP_RUN_H
 #define GY_OP_RUN_H
-#include "op_check.h"
+#include "tests/op_check.h"
 
 /* Faults of the results (one element of one output), then faults of the work (the kernel is given another op). */
 enum op_fault {

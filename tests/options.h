@@ -3,7 +3,7 @@
  * leaves behind after every step. */
 #ifndef GY_OPTIONS_H
 #define GY_OPTIONS_H
-#include "../engine/gyre.h"
+#include "engine/gyre.h"
 
 #define OPT_STEPS 5
 #define OPT_ROWS 48        /* of the table, at most */

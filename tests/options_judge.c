@@ -2,9 +2,9 @@
 /* What ranks left beside the truth, number by number. */
 #include <math.h>
 
-#include "options.h"
-#include "t.h"
-#include "train_truth.h"
+#include "tests/options.h"
+#include "tests/t.h"
+#include "tests/train_truth.h"
 
 #define OPT_TIGHT 1e-4 /* of a tensor's largest number */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A training with a combination of options: batches, ranks as processes, and after every step a second net that goes on from
  * a file, as somebody would whose run was interrupted then. */
-#include "options.h"
-#include "glm_ranks.h"
+#include "tests/options.h"
+#include "tests/glm_ranks.h"
 
 const char *const opt_prefix[] = { "", "momentum.", "second.", "ema.", "", "grad." };
 #define OPT_KINDS 6

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of options: what there is, how it is written and drawn, and what cannot go together. */
-#include "options.h"
-#include "t.h"
+#include "tests/options.h"
+#include "tests/t.h"
 
 enum opt_type { OPT_INT, OPT_FLOAT, OPT_INT64, OPT_SIZE, OPT_SEED };
 

@@ -2,7 +2,7 @@
 /* Draws nets. A net grows by motifs: a layer, or a few that belong together. Each begins at a value
  * and returns the one that goes on; what is left over is brought together before the loss. Sizes
  * are bounded by a budget, which the batch divides. */
-#include "random_net.h"
+#include "tests/random_net.h"
 
 #define RNET_VALUES 120
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes a net that fails smaller. The net's graph is written as text again, each time with one
  * thing changed; what is legal and still fails is the net from then on. */
-#include "random_net.h"
+#include "tests/random_net.h"
 
 #define SHRINK_NODES 400
 

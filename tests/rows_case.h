@@ -2,9 +2,9 @@
 /* rows_case.h: what tests of text that becomes rows share: a conversion from memory, its rows as text, random rows, and a folder for files. */
 #ifndef GY_ROWS_CASE_H
 #define GY_ROWS_CASE_H
-#include "../engine/base/text.h"
-#include "../io/rows_text.h"
-#include "t.h"
+#include "engine/base/text.h"
+#include "io/rows_text.h"
+#include "tests/t.h"
 #include <unistd.h>
 
 #define TXT_LENIENT 1

@@ -47,12 +47,12 @@ holds "it is made again" make_it "$folder/again"
 holds "same inputs, same bytes" same
 holds "cc -c gyre.c" in_folder "$CC" -c gyre.c
 holds "only gyre_ names leave it" only_public "$folder/gyre.o"
-sed 's|../engine/||' tests/hdr.c >"$folder/app.c"
+sed 's|engine/||' tests/hdr.c >"$folder/app.c"
 holds "cc app.c gyre.c, and it runs" with_app
 for example in tools/examples/*.c; do
     [ -f "$example" ] || continue
     # shellcheck disable=SC2086
-    holds "$example links" "$CC" -o "$folder/example" "$example" "$folder/gyre.o" $libs
+    holds "$example links" "$CC" -Iengine -o "$folder/example" "$example" "$folder/gyre.o" $libs
 done
 strict="-std=c99 -pedantic -Wall -Wextra -Wshadow -Wundef -Werror -ffp-contract=off"
 # shellcheck disable=SC2086

@@ -40,7 +40,7 @@ prove()
     [ "$(field 5)" != kissat ] || with="--external-sat-solver $tools/kissat"
     # shellcheck disable=SC2046,SC2086,SC3045 # words; every shell of today has this limit
     {
-        "$tools/goto-cc" -std=gnu99 -D_POSIX_C_SOURCE=200809L --function proof -o "$2.goto" "$1/tests/proof/$name.c" &&
+        "$tools/goto-cc" -std=gnu99 -I "$1" -D_POSIX_C_SOURCE=200809L --function proof -o "$2.goto" "$1/tests/proof/$name.c" &&
             { [ -z "$replace" ] || "$tools/goto-instrument" $replace "$2.goto" "$2.goto"; } || return 1
         code=0
         (ulimit -t "$LIMIT" && exec "$tools/cbmc" "$2.goto" $(checks) --unwind $(unwind) $with) || code=$?

@@ -3,7 +3,7 @@
  * program ends with T_END, whose exit code is non-zero when a check failed or none ran. */
 #ifndef GY_T_H
 #define GY_T_H
-#include "../engine/base/base.h"
+#include "engine/base/base.h"
 
 static int t_passed, t_failed, t_skipped;
 

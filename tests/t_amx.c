@@ -3,17 +3,17 @@
  * here once more, with functions of the model in place of the instructions. First the model must refuse what the processor
  * would; then kernels run over shapes around every edge of a tile, and convolutions from the op test through the
  * drivers; not one instruction may be refused, and the tiles must be empty after every call. */
-#include "../engine/base/base.h"
+#include "engine/base/base.h"
 #if defined(__x86_64__)
-#include "amx_model.h"
+#include "tests/amx_model.h"
 #define gy_kernels_amx amx_under_test /* the library has one of its own */
-#include "../kernels/cpu/x86_amx.c"
+#include "kernels/cpu/x86_amx.c"
 #undef gy_kernels_amx
 #pragma GCC diagnostic ignored "-Wunused-function" /* of the op test, a part is used */
-#include "../engine/base/cpu.h"
-#include "../kernels/cpu/conv.h"
-#include "op_half.h"
-#include "tile_check.h"
+#include "engine/base/cpu.h"
+#include "kernels/cpu/conv.h"
+#include "tests/op_half.h"
+#include "tests/tile_check.h"
 
 /* ---- the model itself ---- */
 
@@ -198,7 +198,7 @@ int main(void)
 }
 
 #else
-#include "t.h"
+#include "tests/t.h"
 
 int main(void)
 {

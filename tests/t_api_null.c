@@ -3,7 +3,7 @@
  * says what must come of it; it is compared with the public headers, function by function and pointer by pointer. Then numbers out of range. */
 #include <sys/wait.h>
 
-#include "api_null.h"
+#include "tests/api_null.h"
 
 #define AN_SECONDS 60 /* that a call may take */
 
@@ -259,7 +259,7 @@ static void an_headers(void)
 
 /* ---- members that are NULL, and numbers out of range: GYRE_E_ARG, or another refusal with a sentence ---- */
 
-#include "api_odd.h"
+#include "tests/api_odd.h"
 
 int main(void)
 {

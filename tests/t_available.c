@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* How much memory there is: control groups of both versions, in a folder that looks like the system's; what the machine does not have is not taken. */
-#include "data_files.h"
+#include "tests/data_files.h"
 
-#include "../engine/base/mem.h"
-#include "../engine/gyre_glm.h"
+#include "engine/base/mem.h"
+#include "engine/gyre_glm.h"
 
 /* A file below the test's folder, which has proc and sys as the system has them. */
 static void av_says(const char *name, const char *text)

@@ -2,14 +2,14 @@
 /* The base layer: published answers for random numbers and hashes, memory that runs out at every place, threads on many
  * tiny jobs, files on a full disk, and text at its edges. */
 #define _GNU_SOURCE 1 /* unshare, mount: a disk that is full */
-#include "t.h"
-#include "../engine/base/clock.h"
-#include "../engine/base/cpu.h"
-#include "../engine/base/file.h"
-#include "../engine/base/hash.h"
-#include "../engine/base/knob.h"
-#include "../engine/base/rng.h"
-#include "../engine/base/thread.h"
+#include "tests/t.h"
+#include "engine/base/clock.h"
+#include "engine/base/cpu.h"
+#include "engine/base/file.h"
+#include "engine/base/hash.h"
+#include "engine/base/knob.h"
+#include "engine/base/rng.h"
+#include "engine/base/thread.h"
 #include <dirent.h>
 #include <locale.h>
 #include <sched.h>
@@ -779,8 +779,8 @@ static void base_test_knobs(void)
     gy_buf_close(&buf);
 }
 
-#include "base_files.h"
-#include "base_machine.h"
+#include "tests/base_files.h"
+#include "tests/base_machine.h"
 
 int main(void)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The block file: what is written comes back bit for bit whatever the widths; every cut and every changed byte of a file is noticed; an append adds, and
  * one that was stopped has changed nothing. Rows are made by a counter, so that a failure can be looked at again. */
-#include "../engine/base/file.h"
-#include "../engine/base/hash.h"
-#include "../io/blocks_file.h"
-#include "../io/blocks_write.h"
-#include "t.h"
+#include "engine/base/file.h"
+#include "engine/base/hash.h"
+#include "io/blocks_file.h"
+#include "io/blocks_write.h"
+#include "tests/t.h"
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Checkpoints that do not fit: of another shape, optimiser, seed or type, with counters that cannot be, with tensors that are missing or hold
  * no numbers. Each is refused with its sentence, and the net stays as it was. Every one is made of a good checkpoint by one change. */
-#include "../engine/base/hash.h"
-#include "../engine/base/rng.h"
-#include "../engine/gyre.h"
-#include "../io/safetensors.h"
-#include "data_files.h"
+#include "engine/base/hash.h"
+#include "engine/base/rng.h"
+#include "engine/gyre.h"
+#include "io/safetensors.h"
+#include "tests/data_files.h"
 
 static const char ck_text[] = "input 4x4x1\nconv1: conv 2 3x3\nbn1: bn\nrelu\nfc: linear 3\nsoftmax\n";
 

@@ -3,8 +3,8 @@
  * normalised in another way; files of older versions; imports of weights that the net has no place for. */
 #include <unistd.h>
 
-#include "../engine/gyre.h"
-#include "t.h"
+#include "engine/gyre.h"
+#include "tests/t.h"
 
 static char ckpt_path[] = "/tmp/gyre_t_ckpt_XXXXXX";
 static char ckpt_said[1024]; /* the last line of the log */

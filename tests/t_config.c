@@ -4,9 +4,9 @@
 #include <float.h>
 #include <unistd.h>
 
-#include "../engine/base/cpu.h"
-#include "../engine/gyre.h"
-#include "data_files.h"
+#include "engine/base/cpu.h"
+#include "engine/gyre.h"
+#include "tests/data_files.h"
 
 enum conf_kind {
     CONF_INT, CONF_LONG, CONF_FLOAT, CONF_DOUBLE,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The host's side of the CUDA backend without a GPU: what is said when libraries or devices are missing, compiling by NVRTC where it is
  * installed, the cache against damage and many writers, packs. */
-#include "../engine/base/file.h"
-#include "../engine/base/thread.h"
-#include "../kernels/cuda/compile.h"
-#include "device_here.h"
-#include "t.h"
+#include "engine/base/file.h"
+#include "engine/base/thread.h"
+#include "kernels/cuda/compile.h"
+#include "tests/device_here.h"
+#include "tests/t.h"
 #include <glob.h>
 #include <unistd.h>
 

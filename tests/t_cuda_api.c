@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Gyre's mirror of CUDA's declarations beside the toolkit's own headers, where these are installed: the same numbers, the same sizes,
  * and every function has the same parameters and result. Nothing is linked or called. */
-#include "../kernels/cuda/api.h"
-#include "t.h"
+#include "kernels/cuda/api.h"
+#include "tests/t.h"
 
 #if defined(__has_include) && (defined(__x86_64__) || defined(__aarch64__))
 #if __has_include("/usr/local/cuda/include/cuda_runtime_api.h") && __has_include("/usr/local/cuda/include/cuda.h") && \

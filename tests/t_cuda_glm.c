@@ -2,7 +2,7 @@
 /* Linear models on a device: the kernels of glm.cu op by op beside plain loops on the host, then whole runs, on the emulator, which checks every access
  * for races and bounds, or on a GPU ('t_cuda_glm cuda'). Certificates are made here once more, plainly, in double. In the end
  * kernels that are wrong on purpose: all must be noticed. */
-#include "glm_device_ops.h"
+#include "tests/glm_device_ops.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* f16 with loss scaling, on the emulator or on a GPU ('t_cuda_half cuda'): training goes as in float; gradients that overflow cost an update
  * and half the scale, never a weight; the scale is part of a checkpoint; it grows again. The CPU, which has no f16, says so. */
-#include "../engine/engine.h"
-#include "data_files.h"
-#include "device_here.h"
+#include "engine/engine.h"
+#include "tests/data_files.h"
+#include "tests/device_here.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Images are normalised, moved (random crop from a border, flip) and mixed on the device: bytes go up, and what a net on the emulator or a
  * GPU ('t_cuda_input cuda') computes of them has the bits of the CPU's. A whole training, augmentation included, ends as on the CPU. */
-#include "../engine/engine.h"
-#include "data_files.h"
-#include "device_here.h"
+#include "engine/engine.h"
+#include "tests/data_files.h"
+#include "tests/device_here.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A net on the CUDA backend beside the same net on the CPU: the emulator, or a GPU with 't_cuda_net cuda'. Loss, gradients, weights and
  * scores agree within rounding; programs captured into graphs repeat what walked ones do; devices that are not there are named. */
-#include "../engine/gyre.h"
-#include "device_here.h"
-#include "t.h"
+#include "engine/gyre.h"
+#include "tests/device_here.h"
+#include "tests/t.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)

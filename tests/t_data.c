@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Data sets: every format against files made here with known pixels, every refusal with its sentence, packing there and
  * back, resizing and jitter against worked values. */
-#include "../engine/base/hash.h"
-#include "../io/augment.h"
-#include "../io/data_set.h"
-#include "data_files.h"
+#include "engine/base/hash.h"
+#include "io/augment.h"
+#include "io/data_set.h"
+#include "tests/data_files.h"
 
 static struct gy_alloc data_alloc;
 static struct gy_decoder *data_decoder;

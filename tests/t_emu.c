@@ -4,7 +4,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
-#include "emu_host.h"
+#include "tests/emu_host.h"
 
 #include <signal.h>
 #include <sys/wait.h>

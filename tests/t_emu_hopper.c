@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The emulator's words of sm_90: pipelines of bulk copies and products of a warp group against plain loops, in every layout of
  * operands; pixels of im2col boxes against the definition; and what is left out is found. */
-#include "emu_host.h"
+#include "tests/emu_host.h"
 
 enum { TYPE_BF16 = 9, SHARED = 98304 };
 static const char *hopper_options[12] = {"-DGY_ARCH=90", "-DGY_SHARED_BYTES=98304", "-DGY_DTYPE=1", "-DGY_ACT=0"};

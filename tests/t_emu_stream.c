@@ -4,7 +4,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
-#include "emu_host.h"
+#include "tests/emu_host.h"
 
 enum { STREAM_COUNT = 64 };
 static const char *const stream_options[] = {"-DGY_ARCH=80", "-DGY_THREADS=64", "-DGY_SHARED_BYTES=1024", "-DGY_DTYPE=0", "-DGY_ACT=0",

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* An open net as a user sees it: lifecycle, memory, bits, files. The nets are small but have every kind of fusion. */
-#include "../engine/base/file.h"
-#include "../engine/base/mem.h"
-#include "../engine/base/rng.h"
-#include "../engine/gyre.h"
-#include "t.h"
+#include "engine/base/file.h"
+#include "engine/base/mem.h"
+#include "engine/base/rng.h"
+#include "engine/gyre.h"
+#include "tests/t.h"
 #include <unistd.h>
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(GY_T_NO_TRAP)

@@ -2,11 +2,11 @@
 /* Faults by count in linear models: the n-th allocation, reading, writing and call of the device fails while text becomes a block file, a
  * model is trained (in memory, from a file, with checkpoints, on a device), saved, loaded and asked. A call that fails says why and leaves
  * what was there before; one that says nothing has the result of an undisturbed one. */
-#include "data_files.h"
-#include "faults_device.h"
+#include "tests/data_files.h"
+#include "tests/faults_device.h"
 
-#include "../engine/gyre_glm.h"
-#include "../io/blocks.h"
+#include "engine/gyre_glm.h"
+#include "io/blocks.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)

@@ -3,14 +3,14 @@
  * fails at the first, second, third ... call, or an allocation or a mapping of it. The other rank is told, soon and by name where it can be,
  * and nothing that it had taken stays: while nets are opened, step (with synchronised batch norms, with shards, in mid-accumulation), and
  * while linear models are trained. */
-#include "faults_device.h"
+#include "tests/faults_device.h"
 
-#include "../engine/base/clock.h"
-#include "../engine/base/rng.h"
-#include "../engine/gyre_glm.h"
-#include "../engine/job.h"
-#include "../net/node.h"
-#include "t.h"
+#include "engine/base/clock.h"
+#include "engine/base/rng.h"
+#include "engine/gyre_glm.h"
+#include "engine/job.h"
+#include "net/node.h"
+#include "tests/t.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -72,8 +72,8 @@ static int fk_start(struct gy_net_node *node, float *data, int64_t count, int64_
 #define gy_net_node_allreduce fk_allreduce
 #define gy_net_node_allreduce_outside fk_outside
 #define gy_net_node_start fk_start
-#include "../engine/job.c"
-#include "../engine/job_sum.c"
+#include "engine/job.c"
+#include "engine/job_sum.c"
 #undef gy_net_node_allreduce
 #undef gy_net_node_allreduce_outside
 #undef gy_net_node_start

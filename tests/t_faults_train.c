@@ -2,11 +2,11 @@
 /* Faults by count around the loop: a run that is disturbed by a failing allocation, reading, writing or call of the device at any moment says
  * so, leaves checkpoints that load, and ends, resumed, with the bits and rows of one that was not. The second-newest checkpoint is taken
  * when the newest is damaged. Evaluation gives the report of an undisturbed one, or none. */
-#include "../engine/base/hash.h"
-#include "data_files.h"
-#include "faults_device.h"
+#include "engine/base/hash.h"
+#include "tests/data_files.h"
+#include "tests/faults_device.h"
 
-#include "../engine/engine.h"
+#include "engine/engine.h"
 
 #define FR_IMAGES 6
 #define FR_BATCH 2

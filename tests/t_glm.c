@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Dual coordinate ascent and certificates. Optima of real data are compared with values that were certified by other programs; of synthetic data, by
  * certificates, which are compared with plain sums. */
-#include "../engine/glm/sdca.h"
-#include "glm_data.h"
-#include "t.h"
-#include "t_memory.h"
+#include "engine/glm/sdca.h"
+#include "tests/glm_data.h"
+#include "tests/t.h"
+#include "tests/t_memory.h"
 
 static const char *const t_loss_name[GY_GLM_LOSSES] = { "logistic", "squared", "hinge", "squared hinge" };
 

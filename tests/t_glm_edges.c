@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Solvers of second order where problems are not as one would wish: no feature at all, ranks without rows, sums of very different sizes over ranks. */
-#include "../engine/glm/newton.h"
-#include "../engine/glm/softmax.h"
-#include "glm_data.h"
-#include "glm_ranks.h"
-#include "t.h"
+#include "engine/glm/newton.h"
+#include "engine/glm/softmax.h"
+#include "tests/glm_data.h"
+#include "tests/glm_ranks.h"
+#include "tests/t.h"
 
 #define ED_SECONDS 10 /* after which a rank that still runs hangs */
 #define ED_RANKS 3

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The feed of rows of blocks: every row once, in order, whatever part and cut; and features in the order of how often they occur. */
 #include <limits.h>
-#include "../engine/glm/feed.h"
-#include "../io/blocks_write.h"
-#include "glm_data.h"
-#include "t.h"
-#include "t_memory.h"
+#include "engine/glm/feed.h"
+#include "io/blocks_write.h"
+#include "tests/glm_data.h"
+#include "tests/t.h"
+#include "tests/t_memory.h"
 
 /* The data's views become blocks in memory. */
 static struct gy_blocks *feed_blocks(struct glm_data *data)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A checkpoint of a linear training gives back what was written, also to another number of ranks; of another run it is refused with what differs. */
-#include "../engine/glm/keep.h"
-#include "../engine/glm/stream.h"
-#include "data_files.h"
-#include "glm_ranks.h"
+#include "engine/glm/keep.h"
+#include "engine/glm/stream.h"
+#include "tests/data_files.h"
+#include "tests/glm_ranks.h"
 
 enum { KT_ROWS = 1003, KT_WIDTH = 57 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Linear models as a user meets them in C: model texts (round trips, liblinear's own, damaged ones), scores and probabilities, metrics beside plain counting,
  * training from arrays with known answers, folds, generated rows in parts. */
-#include "../engine/base/file.h"
-#include "../engine/base/rng.h"
-#include "../engine/glm/model.h"
-#include "t.h"
+#include "engine/base/file.h"
+#include "engine/base/rng.h"
+#include "engine/glm/model.h"
+#include "tests/t.h"
 #include <unistd.h>
 
 static char folder[256], path[512], path2[512];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of losses, and each solver of second order for each loss, beside sums in long double that share nothing with them: slopes beside differences of
  * the losses, and the optimum by its least subgradient r, for P is strongly convex: it is at most |r|^2 / (2 l2) above the least that there is. */
-#include "../engine/glm/newton.h"
-#include "../engine/glm/softmax.h"
-#include "glm_data.h"
-#include "t.h"
+#include "engine/glm/newton.h"
+#include "engine/glm/softmax.h"
+#include "tests/glm_data.h"
+#include "tests/t.h"
 
 #define LS_DIMS 12 /* features; the bias comes after them */
 #define LS_CLASSES 3

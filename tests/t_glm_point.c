@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* However a run of coordinate ascent ends, the weights and dual numbers that it leaves are those whose objective and bound it gives: both are computed here
  * once more from what was left. */
-#include "../engine/glm/sdca.h"
-#include "glm_small.h"
-#include "t.h"
+#include "engine/glm/sdca.h"
+#include "tests/glm_small.h"
+#include "tests/t.h"
 #include <float.h>
 
 /* How a run ends. */

@@ -8,8 +8,8 @@
  *     --one TEXT                     one problem: "seed=17", or as a failing one is printed; says what comes out
  *     --seconds X                    of a training, at most (10)
  *     --plain                        failing problems are not made smaller */
-#include "glm_attempt.h"
-#include "t.h"
+#include "tests/glm_attempt.h"
+#include "tests/t.h"
 #include <dirent.h>
 #include <signal.h>
 #include <sys/mman.h>

@@ -4,11 +4,11 @@
  * of any weights that this test finds; ranks and threads say the same.
  *
  *     t_glm_referee [--problems N] [--seed S] [--one N] */
-#include "../engine/base/rng.h"
-#include "../engine/glm/model.h"
-#include "../engine/glm/referee.h"
-#include "glm_ranks.h"
-#include "t.h"
+#include "engine/base/rng.h"
+#include "engine/glm/model.h"
+#include "engine/glm/referee.h"
+#include "tests/glm_ranks.h"
+#include "tests/t.h"
 
 #define TR_ROWS 60
 #define TR_FEATURES 12

@@ -19,13 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "../engine/base/rng.h"
-#include "../engine/base/text.h"
-#include "../engine/gyre.h"
-#include "../net/ports.h"
-#include "../net/socket.h"
-#include "t.h"
+#include "engine/base/clock.h"
+#include "engine/base/rng.h"
+#include "engine/base/text.h"
+#include "engine/gyre.h"
+#include "net/ports.h"
+#include "net/socket.h"
+#include "tests/t.h"
 
 #define TL_RANKS 4
 #define TL_SUMS 6

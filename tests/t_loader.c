@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The loader: the same batches for any number of threads and from any first batch, whole epochs, evaluation's short
  * end, unreadable samples, and what an allocator sees of it all. */
-#include "../engine/base/hash.h"
-#include "data_files.h"
+#include "engine/base/hash.h"
+#include "tests/data_files.h"
 
 struct watch { /* an allocator that counts, and fails once at a chosen call */
     int64_t calls, fail_at, live;

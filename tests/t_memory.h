@@ -2,7 +2,7 @@
 /* t_memory.h: memory of which the allocation after `left` others fails; bytes that are held. */
 #ifndef GY_T_MEMORY_H
 #define GY_T_MEMORY_H
-#include "../engine/base/mem.h"
+#include "engine/base/mem.h"
 
 struct t_memory {
     int left;

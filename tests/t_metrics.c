@@ -2,8 +2,8 @@
 /* Metrics against scikit-learn's: the scores come from a small generator that was run in Python too, with many equal
  * scores in them; the expected figures were printed there by accuracy_score, top_k_accuracy_score,
  * precision_recall_fscore_support and average_precision_score (script: tests/peer/metrics_values.py). */
-#include "../engine/metrics.h"
-#include "t.h"
+#include "engine/metrics.h"
+#include "tests/t.h"
 
 enum { MT_N = 500, MT_C = 7 };
 
@@ -33,7 +33,7 @@ static void mt_fill(void)
 
 static int mt_near(double value, double expected) { return fabs(value - expected) <= 1e-9; }
 
-#include "t_metrics_values.h"
+#include "tests/t_metrics_values.h"
 
 static struct gy_metrics *mt_gather(const struct gy_alloc *alloc, int batch, int64_t ap_samples)
 {

@@ -2,8 +2,8 @@
 /* Net text, graph and zoo: known parameter counts and work of well-known nets, shapes of every layer kind, and every
  * sentence that a mistake in a text can bring, word by word with its line and column. Memory: each allocation fails
  * once in turn. */
-#include "../engine/graph.h"
-#include "t.h"
+#include "engine/graph.h"
+#include "tests/t.h"
 
 #define NET_LINES(...) "input 8x8x4\n" __VA_ARGS__
 
@@ -424,7 +424,7 @@ struct mistake {
 };
 
 static const struct mistake mistakes[] = {
-#include "t_net_mistakes.h"
+#include "tests/t_net_mistakes.h"
 };
 
 static void check_mistake(const char *text, size_t bytes, const char *sentence)

@@ -3,10 +3,10 @@
  * messages in adversarial order; who is of which host, racks and dims of a topology file, and its mistakes. */
 #include <pthread.h>
 
-#include "../engine/base/rng.h"
-#include "../net/between.h"
-#include "../net/local.h"
-#include "t.h"
+#include "engine/base/rng.h"
+#include "net/between.h"
+#include "net/local.h"
+#include "tests/t.h"
 
 #define BETWEEN_RANKS 12
 #define BETWEEN_BYTES ((size_t)1 << 20)

@@ -8,12 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "../engine/base/hash.h"
-#include "../net/boot.h"
-#include "../net/socket.h"
-#include "../net/tcp_call.h"
-#include "t.h"
+#include "engine/base/clock.h"
+#include "engine/base/hash.h"
+#include "net/boot.h"
+#include "net/socket.h"
+#include "net/tcp_call.h"
+#include "tests/t.h"
 
 #define BOOT_WAIT 10000000000LL
 

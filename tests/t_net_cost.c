@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The choice of an algorithm by cost: what is measured between two ranks, a lost or silent one, and that the choice is the fastest of all
  * that there are, by simulating each of them again. */
-#include "../net/cost.h"
-#include "../net/local.h"
-#include "t.h"
+#include "net/cost.h"
+#include "net/local.h"
+#include "tests/t.h"
 #include <pthread.h>
 
 struct cost_rank {

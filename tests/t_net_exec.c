@@ -4,10 +4,10 @@
  * dead rank ends the others with its number. Also with a thread a rank, for the thread checker. */
 #include <pthread.h>
 
-#include "../engine/base/rng.h"
-#include "../net/exec.h"
-#include "../net/local.h"
-#include "t.h"
+#include "engine/base/rng.h"
+#include "net/exec.h"
+#include "net/local.h"
+#include "tests/t.h"
 
 #define EXEC_RANKS 16
 #define EXEC_COUNT 5000

@@ -8,14 +8,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "../engine/base/rng.h"
-#include "../net/algorithms.h"
-#include "../net/exec.h"
-#include "../net/socket.h"
-#include "../net/tcp.h"
-#include "../net/tcp_call.h"
-#include "t.h"
+#include "engine/base/clock.h"
+#include "engine/base/rng.h"
+#include "net/algorithms.h"
+#include "net/exec.h"
+#include "net/socket.h"
+#include "net/tcp.h"
+#include "net/tcp_call.h"
+#include "tests/t.h"
 
 #define TF_MOST 70001
 #define TF_TURNS 100

@@ -9,10 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "../net/guard.h"
-#include "../net/socket.h"
-#include "t.h"
+#include "engine/base/clock.h"
+#include "net/guard.h"
+#include "net/socket.h"
+#include "tests/t.h"
 
 long syscall(long number, ...); /* not declared under strict POSIX */
 

@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "../net/meet.h"
-#include "t.h"
+#include "engine/base/clock.h"
+#include "net/meet.h"
+#include "tests/t.h"
 
 #define TM_WAIT 20000000000LL
 

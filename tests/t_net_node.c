@@ -8,11 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../engine/base/cpu.h"
-#include "../engine/base/rng.h"
-#include "../net/add.h"
-#include "../net/node.h"
-#include "t.h"
+#include "engine/base/cpu.h"
+#include "engine/base/rng.h"
+#include "net/add.h"
+#include "net/node.h"
+#include "tests/t.h"
 
 #define NODE_MOST (1 << 20)
 #define NODE_WAIT 20000000000LL

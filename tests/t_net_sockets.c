@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../engine/base/rng.h"
-#include "../net/sockets.h"
-#include "t.h"
+#include "engine/base/rng.h"
+#include "net/sockets.h"
+#include "tests/t.h"
 
 #define SOCKETS_RANKS 12
 #define SOCKETS_BYTES ((size_t)1 << 18)

@@ -13,12 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "../engine/base/rng.h"
-#include "../net/exec.h"
-#include "../net/tcp.h"
-#include "../net/tcp_call.h"
-#include "t.h"
+#include "engine/base/clock.h"
+#include "engine/base/rng.h"
+#include "net/exec.h"
+#include "net/tcp.h"
+#include "net/tcp_call.h"
+#include "tests/t.h"
 
 #define TT_RANKS 8
 #define TT_MOST 140001

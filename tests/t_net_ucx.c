@@ -10,15 +10,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "../engine/base/rng.h"
-#include "../net/boot.h"
-#include "../net/exec.h"
-#include "../net/ports.h"
-#include "../net/sealed.h"
-#include "../net/socket.h"
-#include "../net/ucx.h"
-#include "t.h"
+#include "engine/base/clock.h"
+#include "engine/base/rng.h"
+#include "net/boot.h"
+#include "net/exec.h"
+#include "net/ports.h"
+#include "net/sealed.h"
+#include "net/socket.h"
+#include "net/ucx.h"
+#include "tests/t.h"
 
 #define UCX_MOST 70001
 #define UCX_WAIT 60000000000LL
@@ -33,7 +33,7 @@
 #endif
 #endif
 #ifdef UCX_HAS_HEADERS
-#include "../net/ucx_api.h"
+#include "net/ucx_api.h"
 #include <ucp/api/ucp.h>
 
 #define UCX_SAME_SIZE(ours, theirs) T_CHECK(sizeof(ours) == sizeof(theirs))

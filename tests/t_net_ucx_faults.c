@@ -2,7 +2,7 @@
 /* The transport on UCX beside a stand-in for that library, of which the n-th call fails: nothing is sent anywhere, two ends of one process
  * talk through lists. Whatever fails is told with a sentence, ends its requests, and leaves no context, worker, endpoint or request. Calls
  * come back at once, later, or while they are posted; messages are cut or broken; a peer is lost; what is cancelled never ends. */
-#include "t.h"
+#include "tests/t.h"
 
 #if !defined(GY_NO_UCX)
 #include <dlfcn.h>
@@ -65,7 +65,7 @@ static void *ux_dlsym(void *handle, const char *name);
 #define dlopen ux_dlopen
 #define dlsym ux_dlsym
 #define dlerror ux_dlerror
-#include "../net/ucx.c"
+#include "net/ucx.c"
 #undef dlopen
 #undef dlsym
 #undef dlerror

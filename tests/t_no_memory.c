@@ -3,22 +3,22 @@
  * file; text of rows also as .gz; models, nets, schedules, checkpoints and their notes, data sets. A reader that fails says that memory was short,
  * holds nothing afterwards, and reads the same input as before when there is memory again. `--all`: also with all later allocations failing, and
  * with changes of each input. */
-#include "data_files.h"
-#include "faults.h"
+#include "tests/data_files.h"
+#include "tests/faults.h"
 
 #include <signal.h>
 
-#include "../engine/base/hash.h"
-#include "../engine/glm/model.h"
-#include "../engine/layer.h"
-#include "../engine/tuned.h"
-#include "../io/blocks_file.h"
-#include "../io/data_set.h"
-#include "../io/report.h"
-#include "../io/rows_text.h"
-#include "../io/safetensors.h"
-#include "../net/schedule.h"
-#include "../net/sim.h"
+#include "engine/base/hash.h"
+#include "engine/glm/model.h"
+#include "engine/layer.h"
+#include "engine/tuned.h"
+#include "io/blocks_file.h"
+#include "io/data_set.h"
+#include "io/report.h"
+#include "io/rows_text.h"
+#include "io/safetensors.h"
+#include "net/schedule.h"
+#include "net/sim.h"
 
 #define NM_SECONDS 6 /* that one input may take */
 #define NM_CHANGES 6

@@ -12,11 +12,11 @@
  *     --fault NAME             with a kernel that is wrong on purpose: it must fail
  *
  * Sizes lie around every vector width and tile edge; outputs are poisoned, tensors stand between guard zones. */
-#include "../engine/base/clock.h"
-#include "../engine/base/cpu.h"
-#include "op_half.h"
-#include "op_gradient.h"
-#include "op_known.h"
+#include "engine/base/clock.h"
+#include "engine/base/cpu.h"
+#include "tests/op_half.h"
+#include "tests/op_gradient.h"
+#include "tests/op_known.h"
 
 struct ops_options {
     const char *isa, *only;

@@ -11,15 +11,15 @@
  *     --case TEXT --row NAME --op NAME --seed N
  *
  * On a GPU tensors stand between guard zones; on the emulator they do not, because it checks every access by itself. */
-#include "../engine/base/clock.h"
-#include "../engine/base/file.h"
-#include "../kernels/cuda/backend.h"
-#include "../kernels/cuda/list.h"
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/list.h"
 #pragma GCC diagnostic ignored "-Wunused-function" /* the headers are for t_ops first */
-#include "device_here.h"
-#include "op_check.h"
-#include "op_cover.h"
-#include "op_glm.h"
+#include "tests/device_here.h"
+#include "tests/op_check.h"
+#include "tests/op_cover.h"
+#include "tests/op_glm.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)

@@ -11,9 +11,9 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "glm_ranks.h"
-#include "options.h"
-#include "train_truth.h"
+#include "tests/glm_ranks.h"
+#include "tests/options.h"
+#include "tests/train_truth.h"
 
 #define OPT_QUICK 240       /* combinations of the quick suite */
 #define OPT_FIRST 1         /* the first one's number */

@@ -8,12 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../engine/base/file.h"
-#include "../engine/base/rng.h"
-#include "../engine/gyre.h"
-#include "device_here.h"
-#include "glm_ranks.h"
-#include "t.h"
+#include "engine/base/file.h"
+#include "engine/base/rng.h"
+#include "engine/gyre.h"
+#include "tests/device_here.h"
+#include "tests/glm_ranks.h"
+#include "tests/t.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)

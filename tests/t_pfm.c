@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Portable Float Maps: both byte orders, both kinds, rows turned over, values passed on bit by bit, and every damage
  * refused by a sentence. Batches of a float set hold the same floats. */
-#include "../io/augment.h"
-#include "../io/data_set.h"
-#include "data_files.h"
-#include "t.h"
+#include "io/augment.h"
+#include "io/data_set.h"
+#include "tests/data_files.h"
+#include "tests/t.h"
 
 static struct gy_decoder *pfm_decoder;
 static struct gy_error pfm_err;

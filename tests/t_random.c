@@ -10,9 +10,9 @@
  *     --one SEED [--text]            one net, by its seed; its text alone
  *     --net FILE [--batch N]         the net of a file
  *     --zoo                          the large nets of the zoo too: minutes */
-#include "../engine/base/cpu.h"
-#include "net_case.h"
-#include "t.h"
+#include "engine/base/cpu.h"
+#include "tests/net_case.h"
+#include "tests/t.h"
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@
 static int64_t random_large = 67108864, random_near = 33554432;
 #define REC_BYTES random_large
 #define REC_NEAR random_near
-#include "../engine/recompute.c"
+#include "engine/recompute.c"
 
 #define RANDOM_NETS 300
 #define RANDOM_LEAST 20   /* times that each kind of fusion and recomputation appears in them */

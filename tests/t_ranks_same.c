@@ -3,7 +3,7 @@
  * from another host a bit is another, at random: no rank goes on, all have one sentence, with both ranks,
  * the way and the bucket. A rank has another weight: that is found at the next checkpoint, which is not
  * written. Ranks that have the same go on, also from their last checkpoint. */
-#include "data_files.h"
+#include "tests/data_files.h"
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -11,10 +11,10 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "../engine/base/hash.h"
-#include "../engine/base/rng.h"
-#include "../engine/gyre.h"
-#include "../engine/gyre_glm.h"
+#include "engine/base/hash.h"
+#include "engine/base/rng.h"
+#include "engine/gyre.h"
+#include "engine/gyre_glm.h"
 
 static int rs_spoils; /* this rank's linear model becomes another before it is compared */
 
@@ -28,7 +28,7 @@ static uint32_t rs_sum(uint32_t crc, const float *weights, size_t bytes)
 
 /* The file of the library with this sum of the weights in place of the library's. */
 #define gy_crc32(crc, weights, bytes) rs_sum(crc, weights, bytes)
-#include "../engine/glm/train.c"
+#include "engine/glm/train.c"
 #undef gy_crc32
 
 #define RS_RANKS 4

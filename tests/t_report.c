@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a run leaves for people: event files are decoded here byte by byte, CSV files are resumed and torn, charts
  * must be well-formed XML. With --write FOLDER the program only leaves samples there, for other readers. */
-#include "../engine/base/hash.h"
-#include "../io/report.h"
-#include "t.h"
+#include "engine/base/hash.h"
+#include "io/report.h"
+#include "tests/t.h"
 #include <dirent.h>
 #include <unistd.h>
 

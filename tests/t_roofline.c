@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Work and limits of ops against sums by hand; what the backend measures; gyre_print_why leaves a net as it was; gyre_print_fit keeps
  * the limit. No figure of speed is judged. */
-#include "../engine/engine.h"
-#include "../engine/roofline.h"
-#include "t.h"
+#include "engine/engine.h"
+#include "engine/roofline.h"
+#include "tests/t.h"
 
 /* 100 and 200 GFLOP/s; 10 and 20 GB/s, in the cache of 1 MB 100 and 200. */
 static const struct gy_ceilings roof_machine = { .f32 = 100, .bf16 = 200, .read = 10, .copy = 20, .cache_read = 100,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Schedules: every algorithm is proved for every number of ranks, layouts and goals; numbers run through them give the sums that the
  * proof promises; and each kind of damage to a schedule is noticed. */
-#include "../engine/base/clock.h"
-#include "../engine/base/rng.h"
-#include "../net/schedule.h"
-#include "t.h"
+#include "engine/base/clock.h"
+#include "engine/base/rng.h"
+#include "net/schedule.h"
+#include "tests/t.h"
 
 static const struct gy_alloc *schedule_alloc(void)
 {

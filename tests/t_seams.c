@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Options in company: an update is what a plain second implementation makes of the same gradients, whatever rule, clipping, decay, averaging,
  * accumulation and checkpoints it is combined with. On the reference, the machine's own kernels and the CUDA emulator. */
-#include "../engine/base/file.h"
-#include "../engine/base/rng.h"
-#include "../engine/gyre.h"
-#include "data_files.h"
-#include "t.h"
+#include "engine/base/file.h"
+#include "engine/base/rng.h"
+#include "engine/gyre.h"
+#include "tests/data_files.h"
+#include "tests/t.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)

@@ -4,12 +4,12 @@
  * `--all`, which takes a minute; the name of a scope: that one alone. Inputs end where their memory ends, so that a sanitizer sees a look behind them. */
 #include <unistd.h>
 
-#include "../engine/base/clock.h"
-#include "../engine/base/text.h"
-#include "../io/data_set.h"
-#include "../io/json.h"
-#include "../net/schedule.h"
-#include "t.h"
+#include "engine/base/clock.h"
+#include "engine/base/text.h"
+#include "io/data_set.h"
+#include "io/json.h"
+#include "net/schedule.h"
+#include "tests/t.h"
 
 #define SM_BYTES 64  /* of a prefix and its letters */
 #define SM_TEXT 2048 /* of a schedule */

@@ -2,10 +2,10 @@
 /* Block sizes: every value worth trying leaves every bit, or, where sums may be cut elsewhere, the result to within rounding; and
  * whatever the sizes, also odd ones, the bits are the same for any number of threads. The file of measured sizes: what is put
  * in comes out, keys are exact, and no bytes break the reader. */
-#include "../engine/base/file.h"
-#include "../engine/base/rng.h"
-#include "../engine/tuned.h"
-#include "t.h"
+#include "engine/base/file.h"
+#include "engine/base/rng.h"
+#include "engine/tuned.h"
+#include "tests/t.h"
 #include <unistd.h>
 
 struct tune_case {

@@ -4,8 +4,8 @@
  * poisoned, and memory has exactly the size that may be read, so that a sanitizer sees more. */
 #ifndef GY_TILE_CHECK_H
 #define GY_TILE_CHECK_H
-#include "../kernels/cpu/kernels.h"
-#include "t.h"
+#include "kernels/cpu/kernels.h"
+#include "tests/t.h"
 #include <math.h>
 
 #define TILE_ROWS 32      /* most in a tile of any set */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rules, an element at a time. What an element may be off follows from its gradient and from the norms, each taken as far
  * off as it may be. */
-#include "train_rules.h"
+#include "tests/train_rules.h"
 
 #define TRAIN_STEPS 8                    /* of halving what a gradient may be off */
 #define TRAIN_MORE 1.1                   /* nor where it was looked at */

@@ -2,7 +2,7 @@
 /* train_rules.h: the rules of updates, in double: the rate, the cut, the optimisers, the average of weights. */
 #ifndef GY_TRAIN_RULES_H
 #define GY_TRAIN_RULES_H
-#include "train_truth.h"
+#include "tests/train_truth.h"
 
 double train_rate(const struct gyre_schedule *s, int64_t update, int fault);
 /* From the gradients that are there, with what they may be off: new weights, momentum, second moments, averages. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a call makes of the samples of all ranks: dealing them out, statistics, dropout, sums. Rules of updates are in
  * train_rules.c. */
-#include "train_truth.h"
-#include "../engine/base/rng.h"
-#include "train_rules.h"
+#include "tests/train_truth.h"
+#include "engine/base/rng.h"
+#include "tests/train_rules.h"
 
 #define TRAIN_PARTS 8           /* of a group, at most */
 #define TRAIN_SURE 12           /* times the largest difference between worlds that was seen */

@@ -12,8 +12,8 @@
  *     train_adopt(&t.vector[TRAIN_WEIGHT][0][3], weights);    goes on from the engine's: roundings do not add up */
 #ifndef GY_TRAIN_TRUTH_H
 #define GY_TRAIN_TRUTH_H
-#include "../engine/gyre.h"
-#include "net_truth.h"
+#include "engine/gyre.h"
+#include "tests/net_truth.h"
 
 #define TRAIN_WORLDS 6  /* the first is the truth */
 #define TRAIN_RANKS 4

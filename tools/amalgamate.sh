@@ -19,13 +19,6 @@ awk -v list="$list" '
 # folder part of a path, with the slash
 function folder_of(path) { return match(path, /.*\//) ? substr(path, 1, RLENGTH) : "" }
 
-# a/b/../c to a/c
-function normal(path) {
-    while (match(path, /[^\/.][^\/]*\/\.\.\//))
-        path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH)
-    return path
-}
-
 function stop(sentence) { print "amalgamate: " sentence > "/dev/stderr"; bad = 1; exit 1 }
 
 # Prints the file; depth counts open #if of this file alone, the guard of a header not counted.
@@ -47,7 +40,8 @@ function put(path, from,    line, depth, number, guard, name, shown) {
             name = line
             sub(/^[^"]*"/, "", name)
             sub(/".*/, "", name)
-            name = normal(folder_of(path) name)
+            if (name !~ /\//)
+                name = folder_of(path) name
             if (name in done)
                 continue
             if (depth > guard)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre eval: a checkpoint on a data set. */
-#include "cli.h"
+#include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Commands on files: pack a data set, export and import weights, say what a file is. */
-#include "cli.h"
+#include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>
 

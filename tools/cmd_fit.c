@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre fit: a memory limit to the options of gyre train. */
-#include "cli.h"
+#include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre glm verify: whether what a linear model's file says of itself holds. */
-#include "cli.h"
+#include "tools/cli.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

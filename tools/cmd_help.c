@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre help: the overview, a command, the language of nets, exit codes. */
-#include "cli.h"
+#include "tools/cli.h"
 #include <string.h>
 
 static int help_overview(void)

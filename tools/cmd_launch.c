@@ -3,7 +3,7 @@
  * number and the job's key, through a pipe; those of other hosts get it as the first line of their input, which stays open as long as
  * the launcher lives. When one ends badly, it says which and how, and ends the others; when one stands still while nobody notices (they are
  * meeting, or all done), it is ended. */
-#include "launch.h"
+#include "tools/launch.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Commands that look at a net without data: plan, bench, tune, zoo, knobs. */
-#include "cli.h"
+#include "tools/cli.h"
 #include <stdlib.h>
 
 struct net_values {

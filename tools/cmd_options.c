@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Options from their table: defaults go through the same setter as what the user gives, so a default can be printed and cannot be
  * out of range unnoticed. */
-#include "cli.h"
+#include "tools/cli.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre predict: what a net sees in images, from files or from a data set. */
-#include "cli.h"
+#include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>
 

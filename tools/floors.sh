@@ -16,14 +16,7 @@ find $FOLDERS -maxdepth 1 -name '*.[ch]' -type f | sort >"$SCRATCH/files"
 
 # 'includer included', both as paths from the root
 xargs grep -n '^#include "' <"$SCRATCH/files" | awk -F'[:"]' '{
-    n = split($1, part, "/") - 1
-    m = split($4, step, "/")
-    for (i = 1; i <= m; i++)
-        if (step[i] == "..") n--
-        else part[++n] = step[i]
-    path = part[1]
-    for (i = 2; i <= n; i++) path = path "/" part[i]
-    print "include", $1, path
+    print "include", $1, $4
 }' >"$SCRATCH/facts"
 
 # 'defines file symbol', 'uses file symbol'

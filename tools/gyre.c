@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The command: finds the subcommand's row, lets the options mechanism read the rest, runs it. */
-#include "cli.h"
+#include "tools/cli.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* launch.h: parts of gyre launch: the file of hosts, the job's key, and a command line for another host. */
 #ifndef GYRE_LAUNCH_H
 #define GYRE_LAUNCH_H
-#include "cli.h"
+#include "tools/cli.h"
 #include <sys/socket.h>
 
 #define LAUNCH_MOST 256   /* ranks */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The two clocks of POSIX. */
-#include "clock.h"
+#include "engine/base/clock.h"
 #include <time.h>
 
 GY_INT int64_t gy_clock_ns(void)

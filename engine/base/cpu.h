@@ -2,7 +2,7 @@
 /* cpu.h: what this processor can do, found at run time. A kernel set may be used only if all its bits are present. */
 #ifndef GY_CPU_H
 #define GY_CPU_H
-#include "base.h"
+#include "engine/base/base.h"
 
 enum gy_cpu_bits {
     GY_CPU_AVX2 = 1,       /* AVX2 and FMA, and the system saves the registers */

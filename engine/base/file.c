@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Writing beside, syncing, renaming; reading at any place, or whole. */
-#include "file.h"
-#include "text.h"
+#include "engine/base/file.h"
+#include "engine/base/text.h"
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -5,7 +5,7 @@
  * shorter is an error. A signal interrupts neither. Every sentence names the path and the system's reason. */
 #ifndef GY_FILE_H
 #define GY_FILE_H
-#include "mem.h"
+#include "engine/base/mem.h"
 
 #define GY_FILE_BUFFER 16384 /* bytes that are written together at least */
 

@@ -4,8 +4,8 @@
  * instruction; long inputs take three lanes of it, or products of polynomials where one instruction makes
  * four (V. Gopal et al., Intel, 2009, has both). CRC-32 takes such products, one at a time: 64 bytes are
  * folded onto the 64 behind them until few are left, which have the same sum. */
-#include "hash.h"
-#include "cpu.h"
+#include "engine/base/hash.h"
+#include "engine/base/cpu.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif

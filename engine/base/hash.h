@@ -2,7 +2,7 @@
 /* hash.h: SHA-256 (FIPS 180-4) for identity, CRC-32C (Castagnoli) for records and event files, CRC-32 for PNG. */
 #ifndef GY_HASH_H
 #define GY_HASH_H
-#include "base.h"
+#include "engine/base/base.h"
 
 struct gy_sha256 {
     uint32_t state[8];

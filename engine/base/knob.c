@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of environment variables, and a look through the environment for ones that are not in it. */
-#include "knob.h"
+#include "engine/base/knob.h"
 
 extern char **environ;
 

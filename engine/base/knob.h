@@ -4,8 +4,8 @@
  * that it resembles. */
 #ifndef GY_KNOB_H
 #define GY_KNOB_H
-#include "log.h"
-#include "text.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
 
 struct gy_knob {
     const char *name;    /* "GYRE_THREADS" */

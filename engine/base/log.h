@@ -3,7 +3,7 @@
  * name a cause, info is a line per open or epoch, debug a line per op at open. Nothing is logged per step. */
 #ifndef GY_LOG_H
 #define GY_LOG_H
-#include "base.h"
+#include "engine/base/base.h"
 
 enum gy_log_level { GY_LOG_ERROR = 1, GY_LOG_WARN = 2, GY_LOG_INFO = 3, GY_LOG_DEBUG = 4 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Chunks of an arena form a list; each begins with its size. Small requests share a chunk, large ones get their own. */
-#include "mem.h"
-#include "memory.h"
+#include "engine/base/mem.h"
+#include "engine/base/memory.h"
 
 #define MEM_CHUNK ((size_t)1 << 16)
 

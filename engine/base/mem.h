@@ -5,9 +5,9 @@
  * gy_arena_freeze an allocation fails and is counted: nothing is allocated while a net steps. */
 #ifndef GY_MEM_H
 #define GY_MEM_H
-#include "base.h"
-#include "memory.h"
-#include "status.h"
+#include "engine/base/base.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
 
 /* The hook of gyre_config: new_bytes 0 frees, ptr NULL allocates, otherwise resizes; memory is aligned for any type.
  * Returns NULL on failure (ptr stays valid then). May be called from any thread. */

@@ -3,7 +3,7 @@
  * end a process that uses what it was promised. */
 #ifndef GY_MEMORY_H
 #define GY_MEMORY_H
-#include "base.h"
+#include "engine/base/base.h"
 
 #define GY_MEMORY_ASKED ((size_t)64 << 20) /* bytes; smaller requests are not compared: looking takes 0.1 ms */
 

@@ -3,7 +3,7 @@
  * first one of every core, then the cores' other hardware threads. */
 #ifndef GY_PIN_H
 #define GY_PIN_H
-#include "base.h"
+#include "engine/base/base.h"
 
 #define GY_PIN_PROCESSORS 4096
 struct gy_pin_set {

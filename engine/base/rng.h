@@ -4,7 +4,7 @@
  * drawn again alone, in any order, on any device. Streams separate uses. */
 #ifndef GY_RNG_H
 #define GY_RNG_H
-#include "base.h"
+#include "engine/base/base.h"
 
 enum gy_rng_stream {
     GY_RNG_INIT = 1,    /* + parameter index in the element's high bits */

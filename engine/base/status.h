@@ -7,7 +7,7 @@
  * must be rebuilt: -1.. the call, -20.. the data, -40.. resources, -60.. the context, -80.. the job, -100.. numbers. */
 #ifndef GY_STATUS_H
 #define GY_STATUS_H
-#include "base.h"
+#include "engine/base/base.h"
 
 enum gy_status {
     GY_OK = 0,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Text out: sinks and growing buffers. Text in: whole-string numbers, and the nearest word. */
-#include "text.h"
+#include "engine/base/text.h"
 #include <float.h>
 
 GY_INT void gy_sink_printf(struct gy_sink *sink, const char *fmt, ...)

@@ -2,8 +2,8 @@
 /* text.h: text going out (a sink that the caller supplies) and small helpers for text coming in. */
 #ifndef GY_TEXT_H
 #define GY_TEXT_H
-#include "base.h"
-#include "mem.h"
+#include "engine/base/base.h"
+#include "engine/base/mem.h"
 
 /* Where printed reports go. write returns 0, or non-zero to stop (the printer then returns GY_E_IO). */
 struct gy_sink {

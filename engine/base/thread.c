@@ -8,8 +8,8 @@
  * Waiting first spins for a short time, because the next op usually comes within microseconds, then sleeps on a
  * condition variable. With more threads than processors nobody spins, nor yields: a sleeper that is woken gets its turn
  * at once, one that yielded on a busy machine gets it after all others, when the job is over. */
-#include "thread.h"
-#include "clock.h"
+#include "engine/base/thread.h"
+#include "engine/base/clock.h"
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>

@@ -4,8 +4,8 @@
  * same bits for any number of threads. The calling thread works too; with one thread no other thread exists. */
 #ifndef GY_THREAD_H
 #define GY_THREAD_H
-#include "mem.h"
-#include "pin.h"
+#include "engine/base/mem.h"
+#include "engine/base/pin.h"
 
 struct gy_pool;
 

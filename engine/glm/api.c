@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls on linear models and their rows, without training: defaults, files, scores, conversion. */
-#include "../../io/convert.h"
-#include "../data_api.h"
-#include "../engine.h"
-#include "model.h"
+#include "io/convert.h"
+#include "engine/data_api.h"
+#include "engine/engine.h"
+#include "engine/glm/model.h"
 
 GYRE_API void gyre_glm_data_default(struct gyre_glm_data *data)
 {

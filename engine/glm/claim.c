@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What a model says of itself, looked at by somebody who was not there when it was trained: the referee takes the file's weights, and the bound that their
  * own slopes prove. Where that is less than the file says, and no proof of the contrary either, the problem is solved once more, for a better bound. */
-#include "../data_api.h"
-#include "../engine.h"
-#include "model.h"
-#include "referee.h"
+#include "engine/data_api.h"
+#include "engine/engine.h"
+#include "engine/glm/model.h"
+#include "engine/glm/referee.h"
 
 #define CLAIM_LEAST 1e-12 /* gap that a solution of our own is asked for */
 #define CLAIM_NEAR 1e-9   /* of it, an objective or a bound may be above ours: others' sums have other roundings */

@@ -8,11 +8,11 @@
  * own part, sum of conjugates - l2 / (2 sigma) |v|^2, which its steps alone make rise; sigma is the number of ranks, so that nothing can diverge.
  *
  * Who decides is the host's certificate, in double: what the device believes to be enough is checked there before the run ends. */
-#include "device_run.h"
-#include "../base/clock.h"
-#include "../device.h"
-#include "../op.h"
-#include "sums.h"
+#include "engine/glm/device_run.h"
+#include "engine/base/clock.h"
+#include "engine/device.h"
+#include "engine/op.h"
+#include "engine/glm/sums.h"
 
 #ifndef GY_NO_CUDA
 

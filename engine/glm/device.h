@@ -2,8 +2,8 @@
 /* device.h: linear models on a device with memory of its own. */
 #ifndef GY_GLM_DEVICE_H
 #define GY_GLM_DEVICE_H
-#include "../base/log.h"
-#include "glm.h"
+#include "engine/base/log.h"
+#include "engine/glm/glm.h"
 
 struct gy_glm_device {
     const char *name;          /* "cuda", "cuda:1", "emu"; "auto": CUDA where it works, else the CPU's solver; "cpu" */

@@ -2,10 +2,10 @@
 /* device_run.h: a run on a device, for the files that make it up: device.c trains, device_pass.c deals memory and brings rows through it. */
 #ifndef GY_GLM_DEVICE_RUN_H
 #define GY_GLM_DEVICE_RUN_H
-#include "../../kernels/backend.h"
-#include "device.h"
-#include "levels.h"
-#include "patience.h"
+#include "kernels/backend.h"
+#include "engine/glm/device.h"
+#include "engine/glm/levels.h"
+#include "engine/glm/patience.h"
 #ifndef GY_NO_CUDA
 
 enum { GLD_STEP, GLD_LONG, GLD_BUILD, GLD_SCORES, GLD_SUMS, GLD_SQUARES, GLD_OPS };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows as a device wants them: one piece of memory, labels already what the loss calls y, weights what it calls c. Where each piece's rows and
  * entries go is known before any is copied, so the pool's threads copy them side by side. */
-#include "device.h"
-#include "../../kernels/glm_window.h"
-#include "../base/rng.h"
+#include "engine/glm/device.h"
+#include "kernels/glm_window.h"
+#include "engine/base/rng.h"
 
 enum { GLW_ALIGN = 16 };
 

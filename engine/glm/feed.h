@@ -2,8 +2,8 @@
 /* feed.h: rows of a block file in memory, for solvers. */
 #ifndef GY_GLM_FEED_H
 #define GY_GLM_FEED_H
-#include "../../io/blocks.h"
-#include "glm.h"
+#include "io/blocks.h"
+#include "engine/glm/glm.h"
 
 /* Unpacks part `part` of `parts` (consecutive rows, about the same number in each part) by all threads of the pool. A view is a block, or what of it
  * belongs to the part. normalize: every row gets a scale of 1 / |x|, rows of zeros 1. blocks stays open as long as the feed. */

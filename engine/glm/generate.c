@@ -3,13 +3,13 @@
  * a click is. Everything is a function of the seed and the row's number, so that any part can be made alone, by any number of threads, with the same bits.
  *
  * An id's rank k in its field falls like k^-zipf: it is drawn by inverting the tail's power, ranks are then scattered over the field's ids. */
-#include "../../io/blocks_write.h"
-#include "../base/file.h"
-#include "../base/rng.h"
-#include "../base/text.h"
-#include "../data_api.h"
-#include "../engine.h"
-#include "model.h"
+#include "io/blocks_write.h"
+#include "engine/base/file.h"
+#include "engine/base/rng.h"
+#include "engine/base/text.h"
+#include "engine/data_api.h"
+#include "engine/engine.h"
+#include "engine/glm/model.h"
 
 #define GEN_FIELDS 39
 #define GEN_BLOCK 32768   /* rows that a thread makes at a time: a block of the file */

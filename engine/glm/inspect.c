@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What a file of rows or a model is and holds. Of rows every block is read, so that a damaged one is found. */
-#include "../engine.h"
-#include "../base/file.h"
-#include "model.h"
+#include "engine/engine.h"
+#include "engine/base/file.h"
+#include "engine/glm/model.h"
 
 #define INSPECT_LABELS 20 /* lines of text; JSON has them all */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What a run was is kept as metadata in words, so that a file which does not belong to a run can be refused with the setting's name and both values. */
-#include "keep.h"
-#include "../../io/safetensors.h"
-#include "../base/text.h"
-#include "../job.h"
-#include "stream.h"
+#include "engine/glm/keep.h"
+#include "io/safetensors.h"
+#include "engine/base/text.h"
+#include "engine/job.h"
+#include "engine/glm/stream.h"
 
 #define GLMK_FORM "1"
 #define GLMK_EPOCHS 1000000000 /* most of a run: what glm_train_check allows */

@@ -4,7 +4,7 @@
  * the first writes: where `path` is, the others are, of the same epoch or a later one. Any number of ranks can go on: any dual numbers are good ones. */
 #ifndef GY_GLM_KEEP_H
 #define GY_GLM_KEEP_H
-#include "../base/mem.h"
+#include "engine/base/mem.h"
 
 struct gyre_job;
 

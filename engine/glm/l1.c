@@ -5,8 +5,8 @@
  * whatever the feed, and ranks add up pulls and matrices: the model is then the same on all, and so is its minimum.
  *
  * The dual point is made of the slopes, scaled until no feature is pulled beyond l1 (newton_bound.c). */
-#include "l1.h"
-#include "../job.h"
+#include "engine/glm/l1.h"
+#include "engine/job.h"
 
 #define L1_SET_MOST 2048    /* features of a set */
 #define L1_SET_LEAST 256

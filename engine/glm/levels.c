@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Every decision (when to sum, how much to damp) is made of numbers that all ranks have alike, bit for bit: of sums over them. */
-#include "levels.h"
-#include "../base/clock.h"
-#include "../job.h"
+#include "engine/glm/levels.h"
+#include "engine/base/clock.h"
+#include "engine/job.h"
 
 #define GLML_RANKS 256     /* whose times are compared */
 #define GLML_INNER_MOST 8

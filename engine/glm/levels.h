@@ -11,7 +11,7 @@
  * levels->sigma, and calls gy_glm_levels_pass after each pass. After a sum v is w, the same bits on all ranks. Alone sigma is 1 and nothing happens. */
 #ifndef GY_GLM_LEVELS_H
 #define GY_GLM_LEVELS_H
-#include "glm.h"
+#include "engine/glm/glm.h"
 
 struct gy_glm_levels {
     double sigma;        /* of ranks */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A linear model in memory: one weight vector for two classes or a regression, one a class for more. Scores are sums in double, so that they do not
  * depend on how rows were cut. */
-#include "model.h"
+#include "engine/glm/model.h"
 
 GY_INT const char *gy_glm_loss_name(int loss)
 {

@@ -3,10 +3,10 @@
  * threads score. */
 #ifndef GY_GLM_MODEL_H
 #define GY_GLM_MODEL_H
-#include "../../io/blocks.h"
-#include "../base/text.h"
-#include "../gyre_glm.h"
-#include "glm.h"
+#include "io/blocks.h"
+#include "engine/base/text.h"
+#include "engine/gyre_glm.h"
+#include "engine/glm/glm.h"
 
 struct gyre_glm {
     struct gy_alloc alloc;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Model texts, read strictly: liblinear's lines in any order up to the weights, then Gyre's own, if there are any. Every sentence names file and line.
  * Weights of classes are put into the rising order of the labels. */
-#include "../base/file.h"
-#include "../base/hash.h"
-#include "../base/text.h"
-#include "model.h"
+#include "engine/base/file.h"
+#include "engine/base/hash.h"
+#include "engine/base/text.h"
+#include "engine/glm/model.h"
 
 #define GLM_READ_CLASSES 65536
 

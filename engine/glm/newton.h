@@ -6,7 +6,7 @@
  * Every pass cuts each view into the same tiles, a tile adds into a slot of its own, slots are added in order: the same bits for any number of threads. */
 #ifndef GY_GLM_NEWTON_H
 #define GY_GLM_NEWTON_H
-#include "glm.h"
+#include "engine/glm/glm.h"
 
 #define GY_NW_BLOCK 256 /* rows whose losses are taken at once */
 #define GY_NW_SLOTS 16  /* at most */

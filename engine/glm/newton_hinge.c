@@ -13,8 +13,8 @@
  *
  * Margins and sum of y a x are moved on in double, and made anew from w and a where a stage begins after long ways. The goal is reached when the certificate
  * of w and a as the floats that they are kept in says so. */
-#include "newton.h"
-#include "../job.h"
+#include "engine/glm/newton.h"
+#include "engine/job.h"
 
 #define HINGE_SIGMA 0.25  /* at first: all rows lie inside. A power of two, so that sums of equal curvatures are exact */
 #define HINGE_CENTRE 0.5  /* of c */

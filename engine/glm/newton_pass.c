@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Passes over the rows. A resident feed's views are listed once; another feed is read from its beginning in each pass. Of a row only its curvature stays
  * between passes, one float, so that memory does not grow with the entries. */
-#include "newton.h"
-#include "../base/clock.h"
-#include "../base/cpu.h"
-#include "../job.h"
+#include "engine/glm/newton.h"
+#include "engine/base/clock.h"
+#include "engine/base/cpu.h"
+#include "engine/job.h"
 
 #define NW_CHUNK 4096 /* columns that are added up as one tile */
 #define NW_WIRE_LEAST 4096 /* numbers that ranks sum at once: matrices, and a softmax model's weights, are longer than the features */

@@ -2,9 +2,9 @@
 /* Sums of doubles over ranks by means of sums of floats. Few of them have sizes that differ at will and travel whole (sums.h). Of a vector each number is
  * split into a multiple of a common unit, so coarse that the multiples' sums are exact in float in any order, and the small rest, which is rounded as a
  * float is. */
-#include "newton.h"
-#include "sums.h"
-#include "../job.h"
+#include "engine/glm/newton.h"
+#include "engine/glm/sums.h"
+#include "engine/job.h"
 
 #define NW_FEW 16 /* numbers: with their places for each rank no longer than a short vector */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* When a solver of second order stops, and what it says on the way. All ranks decide the same: they have the same sums, and ask each other where only one may
  * know. */
-#include "newton.h"
-#include "../base/clock.h"
-#include "../job.h"
+#include "engine/glm/newton.h"
+#include "engine/base/clock.h"
+#include "engine/job.h"
 
 #define NW_EPOCHS 1000
 #define NW_PATIENCE 20     /* steps in which P or the gap must have become less: */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The passes that a run may take without coming nearer to its goal. */
-#include "patience.h"
+#include "engine/glm/patience.h"
 #include <float.h>
 
 #define PATIENCE_EPOCHS 200    /* in which the difference must become less by PATIENCE_PART of it */

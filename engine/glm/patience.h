@@ -3,7 +3,7 @@
  * their difference that is watched. */
 #ifndef GY_GLM_PATIENCE_H
 #define GY_GLM_PATIENCE_H
-#include "glm.h"
+#include "engine/glm/glm.h"
 
 struct gy_glm_patience {
     double primal, dual; /* the least, and the largest */

@@ -12,10 +12,10 @@
  * conjugates are concave and 0 at 0, so scaling these by 1 - d, which some real number d does exactly, costs d times their sum at most.
  *
  * Blocks are read a batch at a time; strip s takes the s-th share of the rows of each block, and has sums of its own, so that bits do not depend on threads. */
-#include "referee.h"
-#include "../job.h"
-#include "stream.h"
-#include "sums.h"
+#include "engine/glm/referee.h"
+#include "engine/job.h"
+#include "engine/glm/stream.h"
+#include "engine/glm/sums.h"
 
 #define REFEREE_STRIPS 8
 #define REFEREE_BATCH 8     /* blocks in memory */

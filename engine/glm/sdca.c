@@ -7,10 +7,10 @@
  * A certificate costs about as much as a pass, so it is made when the rows' gaps, which a pass sums as it goes (each as of the time of its
  * visit), say that it may end the run; each one made tells how much that estimate is off. The guard watches the same sums: where they have grown,
  * although ascent can only make the gap smaller in the long run, sigma was too small, and the run goes on from the best point with twice as much. */
-#include "sdca.h"
-#include "../base/clock.h"
-#include "../job.h"
-#include "patience.h"
+#include "engine/glm/sdca.h"
+#include "engine/base/clock.h"
+#include "engine/job.h"
+#include "engine/glm/patience.h"
 
 #define SDCA_COLD_LOGIT (-40.0f) /* sigmoid 4e-18 */
 #define SDCA_EPOCHS 1000

@@ -14,9 +14,9 @@
  * and Zhang, 2014; Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization", 2015). */
 #ifndef GY_GLM_SDCA_H
 #define GY_GLM_SDCA_H
-#include "../../kernels/cpu/sparse.h"
-#include "levels.h"
-#include "sums.h"
+#include "kernels/cpu/sparse.h"
+#include "engine/glm/levels.h"
+#include "engine/glm/sums.h"
 
 #define SDCA_RANGE 32768 /* rows that are shuffled together */
 #define SDCA_FILL 8192   /* rows that are filled in together */

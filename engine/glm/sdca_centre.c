@@ -5,7 +5,7 @@
  * and the rest goes down so slowly where kappa is small that the balance is another one. The centre runs ahead by the momentum that
  * belongs to kappa for strongly convex functions; between ranks, whose points are rough, not where the weights turn back from it (O'Donoghue and Candes,
  * "Adaptive restart for accelerated gradient schemes", 2015). */
-#include "sdca.h"
+#include "engine/glm/sdca.h"
 
 #define CENTRE_TILE 4096
 #define CENTRE_BALANCE 15.0

@@ -8,8 +8,8 @@
  * Threads meet when they have done so much that meeting costs a small part of it: the sooner, the less their changes overlap, and the smaller sigma may
  * be. It follows what is measured at each meeting: |sum of changes|^2 / sum of |change|^2, which is 1 for changes at right angles and
  * fan for equal ones, and sigma at or above it makes the meeting raise the dual objective by at least what the threads saw. */
-#include "../base/rng.h"
-#include "sdca.h"
+#include "engine/base/rng.h"
+#include "engine/glm/sdca.h"
 
 #define SDCA_TILE 4096          /* elements of the vector */
 #define SDCA_COPY 16384         /* rows whose dual numbers are copied together */

@@ -4,7 +4,7 @@
  *     min over W:  sum over rows i of c_i (log sum_k exp(x_i . w_k) - x_i . w_y) + l2 / 2 |W|^2 */
 #ifndef GY_GLM_SOFTMAX_H
 #define GY_GLM_SOFTMAX_H
-#include "glm.h"
+#include "engine/glm/glm.h"
 
 /* Labels, at least 2, each once; a row with another is refused. */
 struct gy_glm_classes {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of solvers, the choice among those that fit, by the time that each is expected to take, and when validation ends any of them. */
-#include "glm.h"
+#include "engine/glm/glm.h"
 
 #define SOLVER_DENSE 1024  /* features of which Newton's method keeps a matrix */
 #define SOLVER_ENTRIES 20.0 /* of a row, as ranks suppose */

@@ -4,9 +4,9 @@
  * changes under the mutex; a room belongs to the thread from released to filled, and else to the solver.
  *
  * Windows that are read in less time than two threads need to wait for each other have no thread: the solver reads each when it wants it. */
-#include "stream.h"
-#include "../base/clock.h"
-#include "../base/rng.h"
+#include "engine/glm/stream.h"
+#include "engine/base/clock.h"
+#include "engine/base/rng.h"
 #include <pthread.h>
 #include <signal.h>
 

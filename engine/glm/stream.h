@@ -8,8 +8,8 @@
  * neighbours. Where all of them fit, rows are resident: every window is read once and views stay valid (feed.h does that by all threads). */
 #ifndef GY_GLM_STREAM_H
 #define GY_GLM_STREAM_H
-#include "../../io/blocks.h"
-#include "glm.h"
+#include "io/blocks.h"
+#include "engine/glm/glm.h"
 
 /* Rows [*first, *end) of the whole are those of rank `part` of `parts`. */
 static inline void gy_glm_deal(int64_t rows, int part, int parts, int64_t *first, int64_t *end)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* When windows were read and when they were trained on: for Chrome's trace viewer, or as a drawing of two rows, in which a bar above and the bar of the same
  * colour below are one window. Where the lower row has no gaps, reading costs nothing. Numbers are printed as integers, whatever the locale. */
-#include "../base/file.h"
-#include "../base/text.h"
-#include "stream.h"
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "engine/glm/stream.h"
 
 enum { GLMT_WIDE = 9600, GLMT_HIGH = 2500, GLMT_LEFT = 900, GLMT_RIGHT = 9400, GLMT_ROW = 750, GLMT_NEXT = 500, GLMT_BAR = 360, GLMT_BARS = 72 };
 

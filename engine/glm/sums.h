@@ -2,7 +2,7 @@
 /* sums.h: sums in double over rows, features and ranks, with the same bits for any number of threads, and on every rank. */
 #ifndef GY_GLM_SUMS_H
 #define GY_GLM_SUMS_H
-#include "glm.h"
+#include "engine/glm/glm.h"
 
 /* values[i] = sum over ranks, in the order of ranks; as they are without a job. Blocks, allocates. */
 GY_INT int gy_glm_sum(const struct gy_glm_run *run, double *values, int count, struct gy_error *err);

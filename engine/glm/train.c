@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Training a linear model from rows to certificates: opens rows, deals them to ranks, says what labels mean, and gives one problem after the other to a
  * solver. What a solver finds is kept as it is; only the numbers of the certificate go with it. */
-#include "../../io/blocks.h"
-#include "../base/clock.h"
-#include "../base/cpu.h"
-#include "../base/hash.h"
-#include "../data_api.h"
-#include "../engine.h"
-#include "../job.h"
-#include "device.h"
-#include "feed.h"
-#include "model.h"
-#include "softmax.h"
-#include "stream.h"
-#include "train.h"
+#include "io/blocks.h"
+#include "engine/base/clock.h"
+#include "engine/base/cpu.h"
+#include "engine/base/hash.h"
+#include "engine/data_api.h"
+#include "engine/engine.h"
+#include "engine/job.h"
+#include "engine/glm/device.h"
+#include "engine/glm/feed.h"
+#include "engine/glm/model.h"
+#include "engine/glm/softmax.h"
+#include "engine/glm/stream.h"
+#include "engine/glm/train.h"
 
 #define GLM_TRAIN_GAP_LEAST 1e-13
 #define GLM_TRAIN_FEATURE 32 /* bytes that a feature takes at least, with any solver (measured: 36 to 84), beside the weights of further models */

@@ -2,9 +2,9 @@
 /* train.h: a training in progress: what train.c runs and train_keep.c writes down. */
 #ifndef GY_GLM_TRAIN_H
 #define GY_GLM_TRAIN_H
-#include "../base/file.h"
-#include "model.h"
-#include "softmax.h"
+#include "engine/base/file.h"
+#include "engine/glm/model.h"
+#include "engine/glm/softmax.h"
 
 struct glm_train {
     struct gyre_glm_config c;

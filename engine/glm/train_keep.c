@@ -4,14 +4,14 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
-#include "../base/file.h"
-#include "../base/hash.h"
-#include "../job.h"
-#include "../train.h"
-#include "keep.h"
-#include "stream.h"
-#include "train.h"
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "engine/base/hash.h"
+#include "engine/job.h"
+#include "engine/train.h"
+#include "engine/glm/keep.h"
+#include "engine/glm/stream.h"
+#include "engine/glm/train.h"
 
 #define KEEP_FIELDS 11
 

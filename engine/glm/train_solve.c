@@ -4,13 +4,13 @@
  * them all. */
 #include <float.h>
 
-#include "../base/clock.h"
-#include "../engine.h"
-#include "../job.h"
-#include "device.h"
-#include "feed.h"
-#include "referee.h"
-#include "train.h"
+#include "engine/base/clock.h"
+#include "engine/engine.h"
+#include "engine/job.h"
+#include "engine/glm/device.h"
+#include "engine/glm/feed.h"
+#include "engine/glm/referee.h"
+#include "engine/glm/train.h"
 
 #define SOLVE_AGAIN 3        /* times that a solver goes on with a smaller gap */
 #define SOLVE_LEAST_GAP 1e-13 /* some hundred units of a double */

@@ -3,13 +3,13 @@
  * is done. A table gives each op code its fast driver and the condition under which it applies; whatever has none,
  * or does not meet it, runs the reference, sample by sample in parallel where samples are independent. Kernel set
  * "ref" runs references only, on one thread. bf16: drivers that know it are marked; all else is widened to float. */
-#include "../../engine/base/clock.h"
-#include "../../engine/base/cpu.h"
-#include "../backend.h"
-#include "ceiling.h"
-#include "norm.h"
-#include "ref.h"
-#include "widen.h"
+#include "engine/base/clock.h"
+#include "engine/base/cpu.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/ceiling.h"
+#include "kernels/cpu/norm.h"
+#include "kernels/cpu/ref.h"
+#include "kernels/cpu/widen.h"
 
 enum cpu_half { CPU_HALF_NO, CPU_HALF_YES, CPU_HALF_FLAT /* not with sigmoid or tanh */ };
 struct cpu_row {

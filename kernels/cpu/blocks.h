@@ -4,7 +4,7 @@
  * results have the same bits for any number of threads. */
 #ifndef GY_CPU_BLOCKS_H
 #define GY_CPU_BLOCKS_H
-#include "../backend.h"
+#include "kernels/backend.h"
 
 /* Places in struct gy_op.block. */
 enum gy_cpu_block {

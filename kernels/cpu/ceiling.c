@@ -2,10 +2,10 @@
 /* What this machine can do at most, measured with all threads of the backend at once: multiply-adds in registers
  * alone, and bytes to and from memory and the last cache. The loops use the vectors of the kernel set, so a masked set
  * is held against its own peak. A figure is the best of many short turns: on a busy machine one of them runs alone. */
-#include "ceiling.h"
-#include "../../engine/base/clock.h"
-#include "../../engine/base/cpu.h"
-#include "micro.h"
+#include "kernels/cpu/ceiling.h"
+#include "engine/base/clock.h"
+#include "engine/base/cpu.h"
+#include "kernels/cpu/micro.h"
 
 #define CEILING_SUMS 12                        /* independent chains: latency times width of any present processor */
 #define CEILING_TURN_NS 1000000                /* length of a turn: shorter than a slice of the system's */

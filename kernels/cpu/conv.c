@@ -3,7 +3,7 @@
  * run the micro-kernel. Inside a tile: for each slice of the reduction, pointers to the input rows are laid out once,
  * then every panel meets every register tile of the strip. With the last slice the micro-kernel takes statistics and rounds
  * while sums are in registers, if it can; else they are left in the cache, and it is done there. */
-#include "conv.h"
+#include "kernels/cpu/conv.h"
 
 #define CONV_TURN 16  /* pairs of a reduction that are turned at a time */
 #define CONV_AHEAD 16 /* rows of weights that are asked for beforehand */

@@ -9,9 +9,9 @@
  * into slices whose panel stays near the core; sums wait in the output between slices. */
 #ifndef GY_CPU_CONV_H
 #define GY_CPU_CONV_H
-#include "../../engine/base/thread.h"
-#include "blocks.h"
-#include "kernels.h"
+#include "engine/base/thread.h"
+#include "kernels/cpu/blocks.h"
+#include "kernels/cpu/kernels.h"
 
 struct gy_axis {
     int32_t grid;                     /* output pixels of this view */

@@ -2,7 +2,7 @@
 /* Depthwise convolution: nothing is summed over channels, so channels lie in vectors and each pixel sums its taps.
  * Filters are turned to [tap][channel] first. A tile is a run of pixels; for each pixel only taps inside the image
  * are listed. */
-#include "norm.h"
+#include "kernels/cpu/norm.h"
 
 #define DEPTH_TAPS 1024    /* most taps of a filter */
 #define DEPTH_RUN 128      /* pixels in a tile */

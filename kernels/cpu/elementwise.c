@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Ops that meet every element once: activations, sums of branches, and their gradients. Tensors are cut into flat
  * pieces. ReLU and ReLU6 are clamps and go through the vector kernels; sigmoid and tanh are plain loops. */
-#include "../../engine/base/rng.h"
-#include "norm.h"
+#include "engine/base/rng.h"
+#include "kernels/cpu/norm.h"
 
 #define EW_PIECE 32768 /* floats in a tile */
 #define EW_DROP 256    /* elements that are dropped or kept at a time */

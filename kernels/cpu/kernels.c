@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel table in portable C, and the choice of what overrides it. Vectors of four floats through the compiler's
  * vector types: every 64-bit processor has them, and where it has not, the compiler writes plain code. */
-#include "../../engine/base/cpu.h"
-#include "micro_pool.h"
-#include "micro_wino.h"
+#include "engine/base/cpu.h"
+#include "kernels/cpu/micro_pool.h"
+#include "kernels/cpu/micro_wino.h"
 
 #define C4_ATTR
 typedef float c4_f4 __attribute__((vector_size(16)));

@@ -9,8 +9,8 @@
  * zeros), and a panel of weights [tap][channel][width]; the sums stay in registers over all taps and channels. */
 #ifndef GY_CPU_KERNELS_H
 #define GY_CPU_KERNELS_H
-#include "../../engine/base/base.h"
-#include "../op.h"
+#include "engine/base/base.h"
+#include "kernels/op.h"
 
 #define GY_KINDS 3         /* panel widths a kernel set offers, widest first */
 #define GY_ROWS_MAX 16     /* most pixels (or output channels) in a tile of vector registers; tiles of AMX have 32 */

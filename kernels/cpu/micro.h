@@ -7,7 +7,7 @@
  * Sums run in the written order, so the bits depend on the kernel set and the shapes only. */
 #ifndef GY_CPU_MICRO_H
 #define GY_CPU_MICRO_H
-#include "kernels.h"
+#include "kernels/cpu/kernels.h"
 
 /* Loops over registers are unrolled whole; where size counts they stay loops, and under a sanitizer, or compiling would take minutes. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__OPTIMIZE_SIZE__)

@@ -5,7 +5,7 @@
  * floats, which hold them exactly. A set without such instructions has P_bytes, floats of W bytes, and GY_MICRO_BYTES, GY_MICRO_PUT_BYTES. */
 #ifndef GY_CPU_MICRO_POOL_H
 #define GY_CPU_MICRO_POOL_H
-#include "micro_rows.h"
+#include "kernels/cpu/micro_rows.h"
 
 #define GY_POOL_AHEAD 2 /* rows from what is read to what is asked for */
 

@@ -5,7 +5,7 @@
  * floats. Everything else is float. */
 #ifndef GY_CPU_MICRO_ROWS_H
 #define GY_CPU_MICRO_ROWS_H
-#include "micro.h"
+#include "kernels/cpu/micro.h"
 
 #define GY_BN_ROWS 8       /* most rows of a block of batch norm's gradient */
 #define GY_BN_RUN 1024     /* bytes of them, side by side in memory */

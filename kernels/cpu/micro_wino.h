@@ -19,7 +19,7 @@
  * that met the middle tap are such products of m gradients, the others F(m, 2) of m + 1. */
 #ifndef GY_CPU_MICRO_WINO_H
 #define GY_CPU_MICRO_WINO_H
-#include "micro.h"
+#include "kernels/cpu/micro.h"
 
 /* What the matrices hold, of two, three or four pairs. */
 #define WINO_PAIRS_MAX 4

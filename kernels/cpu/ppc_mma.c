@@ -5,8 +5,8 @@
  *
  * The batch-reduce product reads four neighbours of the reduction from four rows at a time and turns them over. Rows that
  * are missing to a whole group of four are computed as a repetition of the last one and not stored. */
-#include "kernels.h"
-#include "micro.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/micro.h"
 
 #if GY_WITH_MMA
 #include <altivec.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* POWER8 and later, VSX: 64 registers of 4 floats. Register tiles of 8 x 16, 8 x 8 and 8 x 4; the first holds 32
  * sums, more than two pipes of seven cycles need. */
-#include "micro_pool.h"
-#include "micro_wino.h"
+#include "kernels/cpu/micro_pool.h"
+#include "kernels/cpu/micro_wino.h"
 
 #if defined(__powerpc64__) && defined(__VSX__)
 #include <altivec.h>

@@ -19,7 +19,7 @@
  *   ema = uniform.keep ema + (1 - uniform.keep) w. */
 #ifndef GY_REF_H
 #define GY_REF_H
-#include "../op.h"
+#include "kernels/op.h"
 
 #ifndef GY_REAL
 #define GY_REAL float

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ops that go element by element: input, activation, addition, dropout, and moving channels. */
-#include "ref.h"
-#include "../../engine/base/rng.h"
+#include "kernels/cpu/ref.h"
+#include "engine/base/rng.h"
 
 /* Pixel (h, w) of sample n, moved as m says (NULL: not at all), normalised. */
 static GY_REAL ref_input_pixel(const struct gy_op *op, const struct gy_mix *m, int64_t n, int32_t h, int32_t w, int32_t c)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolution and its two gradients: every output is one sum, taken in the order r, s, c. */
-#include "ref.h"
+#include "kernels/cpu/ref.h"
 
 struct ref_conv_pixel {
     int64_t n;

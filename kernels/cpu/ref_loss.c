@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Losses, a sample at a time. Softmax subtracts the largest score first; sums are in double. */
-#include "ref.h"
+#include "kernels/cpu/ref.h"
 
 /* How many classes score higher than the label; among equals the lower class number counts as higher. Against a score
  * that is not a number every class counts. */

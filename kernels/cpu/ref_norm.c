@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Batch norm in five steps (statistics, finish, apply; sums, gradient) and local response norm. Sums over a channel are
  * taken in double, pixel by pixel. */
-#include "ref.h"
+#include "kernels/cpu/ref.h"
 
 /* Pixels of the samples that are there. */
 static int64_t ref_bn_pixels(const struct gy_op *op) { return (op->geom.n - op->u->absent) * op->geom.h * op->geom.w; }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Updates over all parameters. A gradient is first scaled (accumulation, loss scale) and cut to the allowed total norm.
  */
-#include "ref.h"
+#include "kernels/cpu/ref.h"
 
 /* SUMS: for span s |w|^2 at 2 s and |g|^2 at 2 s + 1; the totals behind them. */
 GY_INT void GY_REF(norms)(const struct gy_op *op)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The reference of each op code. */
-#include "ref.h"
+#include "kernels/cpu/ref.h"
 
 GY_INT const gy_ref_fn *GY_REF_TABLE(void)
 {

@@ -4,7 +4,7 @@
  * Newton step needs none (sig(dual) is at hand), and rows, ids and weights are fetched ahead.
  *
  * Newton's method stops early: where a row's number has nearly settled, one step is as good as forty, and the fixed point, t = -y z, is the same. */
-#include "sparse.h"
+#include "kernels/cpu/sparse.h"
 
 #define SPARSE_ROW_AHEAD 24
 #define SPARSE_ID_AHEAD 12

@@ -6,7 +6,7 @@
  * others; what counts is that the next row's numbers are on their way before its turn. */
 #ifndef GY_CPU_SPARSE_H
 #define GY_CPU_SPARSE_H
-#include "../glm_loss.h"
+#include "kernels/glm_loss.h"
 
 /* A row as the sweep sees it: half a cache line. */
 struct gy_sparse_row {

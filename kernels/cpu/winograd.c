@@ -9,7 +9,7 @@
  * The data gradient is the same convolution with turned weights and padding r - 1 - pad. Filters are transformed beforehand; where
  * there is one block only, slice by slice and row by row of points beside the products, as none is needed twice. Where several items share
  * a block, its tiles are transformed beforehand too. */
-#include "winograd.h"
+#include "kernels/cpu/winograd.h"
 
 #define WINO_CHANNELS_LEAST 32
 #define WINO_TURN 32          /* channels of a work item of the filters */

@@ -7,7 +7,7 @@
  * and what a net says of an image shall not depend on the images beside it. */
 #ifndef GY_CPU_WINOGRAD_H
 #define GY_CPU_WINOGRAD_H
-#include "conv.h"
+#include "kernels/cpu/conv.h"
 
 #define GY_WINO_EDGE_MAX 15    /* points, inputs or outputs along a side: 2 m + 1 with a stride of 2 */
 #define GY_WINO_POINTS_MAX 225 /* its square */

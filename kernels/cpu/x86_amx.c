@@ -6,7 +6,7 @@
  * ldtilecfg gives every tile its shape, so edges need no masks: rows, columns and the pairs of a step are those of the
  * task. It also clears the tiles, so there is one for a task; tilerelease at its end leaves nothing behind, and no
  * shape is kept from call to call. The instruction takes numbers below 2^-126 as zero, like vdpbf16ps. */
-#include "x86_avx512.h"
+#include "kernels/cpu/x86_avx512.h"
 
 #if defined(__x86_64__)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* AVX2 and FMA: 16 registers of 8 floats. Register tiles of 6 x 16 and 12 x 8: 12 sums each. Cut vectors use masks read
  * from a sliding table. */
-#include "micro_pool.h"
-#include "micro_wino.h"
+#include "kernels/cpu/micro_pool.h"
+#include "kernels/cpu/micro_wino.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* AVX-512 (F, BW, DQ, VL): 32 registers of 16 floats. Register tiles of 6 x 64 (24 sums, 6 pointers that stay in
  * general registers), 8 x 32 and 8 x 16 for what is left of the channels. Cut vectors use mask registers. */
-#include "x86_avx512.h"
-#include "micro_wino.h"
+#include "kernels/cpu/x86_avx512.h"
+#include "kernels/cpu/micro_wino.h"
 
 #if defined(__x86_64__)
 

@@ -5,12 +5,12 @@
  * dr_launch_kernel). Ranges: runtime and NVRTC 11.8 to 13.x. */
 #ifndef GY_CUDA_API_H
 #define GY_CUDA_API_H
-#include "../../engine/base/base.h"
-#include "../../engine/base/log.h"
-#include "../../engine/base/mem.h"
-#include "../../engine/base/text.h"
-#include "../op.h"
-#include "args.h"
+#include "engine/base/base.h"
+#include "engine/base/log.h"
+#include "engine/base/mem.h"
+#include "engine/base/text.h"
+#include "kernels/op.h"
+#include "kernels/cuda/args.h"
 #ifndef GY_NO_CUDA
 
 typedef int gy_cuda_error;                    /* cudaError_t, CUresult, nvrtcResult: 0 is success */

@@ -2,10 +2,10 @@
 /* The CUDA backend: a queue is a stream, on which launches and copies stand in the order of the calls; a mark is an event. What changes
  * per step is a block of the device's memory, sent when it changed. A program is walked once; the second time its launches and marks are
  * captured into a graph, which from then on is launched as one. The first error is logged with its text and sticks. */
-#include "../../engine/base/file.h"
-#include "../../engine/base/hash.h"
-#include "backend.h"
-#include "list.h"
+#include "engine/base/file.h"
+#include "engine/base/hash.h"
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/list.h"
 #ifndef GY_NO_CUDA
 
 GY_INT int gy_cuda_check(struct gy_cuda_backend *cuda, gy_cuda_error error, const char *what)

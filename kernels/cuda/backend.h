@@ -3,9 +3,9 @@
  * A unit is compiled once and shared by all ops that want the same file with the same macros. A plan is one op made ready. */
 #ifndef GY_CUDA_BACKEND_H
 #define GY_CUDA_BACKEND_H
-#include "../backend.h"
-#include "compile.h"
-#include "variants.h"
+#include "kernels/backend.h"
+#include "kernels/cuda/compile.h"
+#include "kernels/cuda/variants.h"
 #ifndef GY_NO_CUDA
 
 #define GY_CUDA_UNIFORMS 64

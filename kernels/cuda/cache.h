@@ -5,7 +5,7 @@
  * A pack is one file with many compiled kernels, for machines without NVRTC: its keys leave the compiler out. */
 #ifndef GY_CUDA_CACHE_H
 #define GY_CUDA_CACHE_H
-#include "api.h"
+#include "kernels/cuda/api.h"
 #ifndef GY_NO_CUDA
 
 /* Machine code and what the compiler said. Memory: malloc's, because its size is not known before the compiler ran. */

@@ -2,11 +2,11 @@
 /* Threads do nothing but run the compiler; everything that allocates, logs or writes files happens on the calling thread. Options are
  * the same for every kernel: exact arithmetic, fused multiply-add, no debug lines; the architecture is the real one (sm_XX), so
  * that the result is machine code and the driver has nothing left to compile. */
-#include "compile.h"
+#include "kernels/cuda/compile.h"
 #ifndef GY_NO_CUDA
-#include "../../engine/base/clock.h"
-#include "../../engine/base/hash.h"
-#include "../../engine/base/thread.h"
+#include "engine/base/clock.h"
+#include "engine/base/hash.h"
+#include "engine/base/thread.h"
 
 #define COMPILE_OPTIONS 128
 static const char *const compile_fixed[] = { "--std=c++17", "--fmad=true", "--ptxas-options=-v" };

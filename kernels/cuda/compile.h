@@ -3,8 +3,8 @@
  * the cache folder, or by NVRTC, all that are missing at once in parallel threads. */
 #ifndef GY_CUDA_COMPILE_H
 #define GY_CUDA_COMPILE_H
-#include "cache.h"
-#include "sources.h"
+#include "kernels/cuda/cache.h"
+#include "kernels/cuda/sources.h"
 #ifndef GY_NO_CUDA
 
 struct gy_cuda_unit {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Looks into plans and units. Registers, stack and spills are what the compiler's log says; how many threads of a block fit a
  * multiprocessor follows from them (CUDA C Programming Guide, compute capabilities). */
-#include "list.h"
+#include "kernels/cuda/list.h"
 #ifndef GY_NO_CUDA
-#include "backend.h"
-#include "../../engine/base/hash.h"
+#include "kernels/cuda/backend.h"
+#include "engine/base/hash.h"
 
 static struct gy_cuda_plan *list_plan(const struct gy_op *op)
 {

@@ -2,8 +2,8 @@
 /* list.h: what the CUDA backend would launch for a prepared op, and what the compiler made of it: for people and for packs. */
 #ifndef GY_CUDA_LIST_H
 #define GY_CUDA_LIST_H
-#include "../backend.h"
-#include "../../engine/base/text.h"
+#include "kernels/backend.h"
+#include "engine/base/text.h"
 
 struct gy_kernel_info {
     const char *file, *entry, *row;    /* "conv_ffma.cu", name of the kernel, name of the variant */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Ops made ready. prepare chooses a row of the variant table and finds or adds the unit that it wants compiled; ready compiles all
  * units at once and loads them; run fills the kernels' one parameter when addresses are seen for the first time, and launches. */
-#include "backend.h"
+#include "kernels/cuda/backend.h"
 #ifndef GY_NO_CUDA
-#include "../../engine/base/hash.h"
+#include "engine/base/hash.h"
 
 #define PLANS_OPTIONS 8192 /* bytes of a variant's macros */
 #define PLANS_SHARED 49152 /* bytes of shared memory that need no permission */

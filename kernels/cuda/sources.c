@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The texts that are compiled at run time, by name. The texts themselves stand in a file that tools/embed.sh makes. */
-#include "sources.h"
+#include "kernels/cuda/sources.h"
 #ifndef GY_NO_CUDA
 
 GY_INT const char *gy_cuda_source_name(int index)

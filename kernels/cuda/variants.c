@@ -2,8 +2,8 @@
 /* The variants of every op but convolutions, as a table, and how one is picked and told to the compiler. A cut counts its grid from
  * the op's shape, spans and type alone. GY_VEC elements are one access of 16 bytes: 4 floats or 8 16-bit numbers where the
  * shape allows it. */
-#include "variants.h"
-#include "../../engine/base/rng.h"
+#include "kernels/cuda/variants.h"
+#include "engine/base/rng.h"
 #ifndef GY_NO_CUDA
 
 enum { CUT_THREADS = 256, CUT_BLOCKS = 1024 /* enough for any card where a pass may be cut at will */ };

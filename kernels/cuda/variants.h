@@ -5,8 +5,8 @@
  * device's; 'gyre tune' may choose another one that fits. Everything here is a pure function of op and device: no memory is taken. */
 #ifndef GY_CUDA_VARIANTS_H
 #define GY_CUDA_VARIANTS_H
-#include "../op.h"
-#include "args.h"
+#include "kernels/op.h"
+#include "kernels/cuda/args.h"
 
 #define GY_CUDA_LAUNCHES 4
 #define GY_CUDA_DEFINES 16

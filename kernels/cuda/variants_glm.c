@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The variants of linear models' ops: one row a code, all from the same compiled file. How many blocks make steps at a time is the
  * caller's business (geom.n): each more makes the model older that a row sees. */
-#include "variants.h"
-#include "../../engine/base/rng.h"
+#include "kernels/cuda/variants.h"
+#include "engine/base/rng.h"
 #ifndef GY_NO_CUDA
 
 enum { GLM_CUT_THREADS = 256, GLM_CUT_WARPS = GLM_CUT_THREADS / 32, GLM_CUT_BLOCKS = 1024, GLM_CUT_PARTS = 256 };

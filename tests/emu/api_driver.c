@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The driver's functions, reached through cudaGetDriverEntryPoint. The image of a module is a shared object of the host: it
  * is written to a file in this process's folder and opened with dlopen. */
-#include "order.h"
+#include "tests/emu/order.h"
 
 #include <dlfcn.h>
 #include <elf.h>

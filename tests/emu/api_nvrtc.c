@@ -3,7 +3,7 @@
  * compiler (GYRE_EMU_CC, CC or cc) makes a shared object of them. Its messages are the log, its output is the 'cubin'. Any number
  * of threads may compile at the same time. GYRE_EMU_CFLAGS ("-O0") are added. GYRE_EMU_KEEP=FOLDER keeps the
  * sources there. */
-#include "emu.h"
+#include "tests/emu/emu.h"
 
 #include <spawn.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
  * which order it might have happened on a GPU, which events say. While a stream is being captured, launches and copies are noted in a
  * graph instead, also those of streams that wait for an event of it; launching the graph repeats them in the order in which they were
  * noted. */
-#include "order.h"
+#include "tests/emu/order.h"
 
 #include <pthread.h>
 #include <time.h>

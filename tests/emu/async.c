@@ -3,7 +3,7 @@
  * emulator is as unkind as the manual allows: until then the place they go to holds NaNs and may not be touched by anybody,
  * and what they bring is read either at once or only at the wait, at random. Other threads see the data after the wait
  * and a barrier, as after a store. */
-#include "emu.h"
+#include "tests/emu/emu.h"
 
 struct async_copy {
     unsigned char *shared;

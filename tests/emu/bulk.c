@@ -6,7 +6,7 @@
  * is dense, innermost first; a swizzle of 128 bytes exchanges pieces of 16 bytes: bits 4 to 6 of an address ^= bits 7 to 9.
  *
  * A copy is queued and finished at a random moment, at the latest when no thread can go on; meanwhile its place holds NaNs. */
-#include "emu.h"
+#include "tests/emu/emu.h"
 
 /* What the emulated driver writes into CUDA's 128 bytes. */
 struct bulk_map {

@@ -14,7 +14,7 @@
  *
  * Shared memory is undefined when a block starts: a bit for each byte says whether anybody wrote it, and a mark for each word
  * whether an asynchronous copy is on its way. */
-#include "order.h"
+#include "tests/emu/order.h"
 
 #include <sys/mman.h>
 

@@ -4,7 +4,7 @@
  * block: an access is stamped with it; who releases publishes that all he did until now can be seen and lets it tick; who
  * acquires sees what was published. What goes on by itself has numbers behind the threads': a product of warp group g is read by
  * EMU_AGENT_GROUP + g, a bulk copy is written by EMU_AGENT_BAR + its barrier. Without such words nothing here costs time. */
-#include "emu.h"
+#include "tests/emu/emu.h"
 
 static uint16_t clock_seen[EMU_IDS][EMU_IDS];
 uint16_t emu_clock_time;

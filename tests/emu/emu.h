@@ -29,9 +29,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../kernels/op_device.h"
-#include "../../kernels/cuda/args.h"
-#include "words.h"
+#include "kernels/op_device.h"
+#include "kernels/cuda/args.h"
+#include "tests/emu/words.h"
 
 #define EMU_API __attribute__((visibility("default")))
 #define EMU_THREADS_MOST 1024

@@ -3,7 +3,7 @@
  * switch pushes those registers onto the own stack, exchanges stack pointers and pops the other's: a call that returns in
  * another fiber. Stacks are mapped once, a page that may not be touched below them, and used for every later block.
  * Built with AddressSanitizer, a switch tells it which stack comes next. */
-#include "emu.h"
+#include "tests/emu/emu.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

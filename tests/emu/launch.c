@@ -3,7 +3,7 @@
  * (the seed is GYRE_EMU_SEED) and lets it run until it waits for others: at a barrier, at a word of its whole warp, or for
  * a copy. When nobody is ready, either all that live have met at one barrier, and they go on, or somebody waits for a
  * thread that will never come: then the launch ends with a sentence that names both. */
-#include "emu.h"
+#include "tests/emu/emu.h"
 
 #include <signal.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * its shadow (check.c). The table of what lives is sorted by address. Outside launches and copies device memory cannot be
  * touched by the process at all, so that a host that follows a device pointer crashes here as it would with a GPU: always while there
  * is little of it, of much of it now and then, because that takes longer than most launches. */
-#include "emu.h"
+#include "tests/emu/emu.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

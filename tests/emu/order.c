@@ -6,7 +6,7 @@
  *
  * The host has its part: pinned memory from which a copy reads must not change before the host has waited for the copy, and what a copy
  * brings to pinned memory is not there before. Work inside a captured program counts as one stream. */
-#include "order.h"
+#include "tests/emu/order.h"
 
 #define ORDER_KERNELS 4096 /* the newest; older ones count as done */
 #define ORDER_COPIES 256

@@ -2,7 +2,7 @@
 /* Order between streams: what has happened before what, whoever ran first here. */
 #ifndef GY_EMU_ORDER_H
 #define GY_EMU_ORDER_H
-#include "emu.h"
+#include "tests/emu/emu.h"
 
 #define EMU_STREAMS 16
 

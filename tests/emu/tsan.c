@@ -4,7 +4,7 @@
  * goes acquires. So it reports a missing barrier with both stacks, as it does for threads. Every block has shared memory and
  * barriers at addresses of its own, with no order between blocks but the launch's begin and end. Its functions are looked up
  * by name, so the emulator itself is not built with it. It does not see bulk copies. */
-#include "emu.h"
+#include "tests/emu/emu.h"
 
 #include <dlfcn.h>
 #include <sys/mman.h>

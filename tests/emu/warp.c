@@ -6,7 +6,7 @@
  * A lane is 4 * group + pair. m16n8k8 and m16n8k16: a register holds two neighbours in k of A (row group, or group + 8) or of B
  * (column group), at k = 2 * pair, or 2 * pair + 8; d holds (group, 2 * pair), its right neighbour, and both of row group + 8.
  * m8n8k4 (sm_70) is four products of 8x8x4 at once; product q has the lanes 4q to 4q + 3 and those 16 above. */
-#include "emu.h"
+#include "tests/emu/emu.h"
 
 typedef float warp_decode(unsigned half);
 

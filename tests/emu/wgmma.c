@@ -6,7 +6,7 @@
  *   k innermost      (m / 8) * SBO + (m % 8) * row + k * 2; no swizzle: (m / 8) * SBO + (k / 8) * LBO + (m % 8) * 16 + k % 8 * 2
  *   m innermost      m % (8 << s) * 2 + m / (8 << s) * LBO + (k % 8) * row + (k / 8) * SBO; no swizzle: SBO and LBO exchanged
  * The swizzle then exchanges pieces of 16 bytes by the bits of the whole address, as a bulk copy does. */
-#include "emu.h"
+#include "tests/emu/emu.h"
 
 #define WGMMA_GROUPS (EMU_THREADS_MOST / 128)
 

@@ -2,7 +2,7 @@
 /* Times whole training steps of a zoo net on a device, on random images that never change: bench_gpu NET BATCH f32|bf16 [DEVICE [STEPS]]
  * prints a CSV row: net, batch, type, images a second (median step), seconds until the first step was done (opening and compiling
  * included), milliseconds of a step: fastest, median; device bytes; loss of the last step. */
-#include "../../engine/gyre.h"
+#include "engine/gyre.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

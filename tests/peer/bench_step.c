@@ -8,7 +8,7 @@
  * --serve: after the warm-up steps and a line 'ready SECONDS' (of the last of them) it obeys lines on standard input, so that several
  * programs can be measured in turn: 'run N' answers with N times in seconds, 'memory' with KiB since the warm-up and since the start,
  * 'waits' with the steps that had to wait for data and the seconds they waited; the end of input ends it. */
-#include "../../engine/gyre.h"
+#include "engine/gyre.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

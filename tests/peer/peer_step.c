@@ -6,9 +6,9 @@
  *         [--recompute] [--init]
  *
  * --init: W is written, not read: the weights that Gyre starts with. */
-#include "../../engine/base/file.h"
-#include "../../engine/gyre.h"
-#include "../../io/safetensors.h"
+#include "engine/base/file.h"
+#include "engine/gyre.h"
+#include "io/safetensors.h"
 
 struct peer_args {
     const char *net, *weights, *batch, *out, *isa;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gy_add_size: the sum where it fits, else -1 and nothing changed. */
-#include "proof.h"
+#include "tests/proof/proof.h"
 
 void proof(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gy_align_up: the least multiple of a power of two that is not below the bytes. */
-#include "proof.h"
+#include "tests/proof/proof.h"
 
 void proof(void)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* gy_arena_take in a fixed block: what is given out lies inside, begins at a cache line, and lies behind what was given out before. */
 #define contract_gy_mul_size proved_gy_mul_size
-#include "proof.h"
+#include "tests/proof/proof.h"
 #undef contract_gy_mul_size
-#include "../../engine/base/mem.h"
+#include "engine/base/mem.h"
 #define memset proof_memset
 static void *proof_memset(void *at, int byte, size_t count);
-#include "../../engine/base/mem.c"
+#include "engine/base/mem.c"
 #undef memset
 
 enum { BLOCK = 256 };

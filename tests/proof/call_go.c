@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* gy_net_call_go: a connection is agreed to only after the code of the right words agreed, all of it; what comes stays in its room; whoever called is a
  * rank that may call this one; whoever is turned away is told why. */
-#include "proof.h"
+#include "tests/proof/proof.h"
 #include <sys/socket.h>
-#include "../../net/tcp_call.c"
+#include "net/tcp_call.c"
 
 enum { PIECES = 3 };
 static const char *words;  /* of the last code that was made */

@@ -2,9 +2,9 @@
 /* gy_idx_parse: of any file no more than the first 20 bytes are read, and nothing outside of it; what is accepted has 1 to 4 sides above 0, whose
  * product, as gy_mul_count says it, is the bytes behind the header. */
 #define contract_gy_mul_count proved_gy_mul_count
-#include "proof.h"
+#include "tests/proof/proof.h"
 #undef contract_gy_mul_count
-#include "../../io/idx.c"
+#include "io/idx.c"
 
 static int64_t sides[4], product = 1;
 static int side_count;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* jpeg_skip_scan: nothing is read outside of the file; it ends at a mark that is neither data, fill nor restart, or at the file's end. */
-#include "proof.h"
+#include "tests/proof/proof.h"
 #define memchr proof_memchr
-#include "../../io/image_check.c"
+#include "io/image_check.c"
 
 enum { FILE_BYTES = 10 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* gy_json_count: nothing is read outside of the text; no digit is left and no number is above 2^63 - 1. One of at most 3
  * digits is that of its digits: longer ones take solvers long. */
-#include "proof.h"
-#include "../../io/json.c"
+#include "tests/proof/proof.h"
+#include "io/json.c"
 
 enum { TEXT = 24, DIGITS = 3 };
 

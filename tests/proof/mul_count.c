@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gy_mul_count, with counts of 16 bits: the product where it fits and none is below 0, else -1 and nothing changed. Solvers take the
  * division of 64 bits for ever. */
-#include "proof.h"
+#include "tests/proof/proof.h"
 #undef GY_BASE_H
 #undef INT64_MAX
 #define INT64_MAX INT16_MAX
@@ -13,7 +13,7 @@
 #define gy_add_size narrow_add_size
 #define gy_mul_count narrow_mul_count
 #define gy_align_up narrow_align_up
-#include "../../engine/base/base.h"
+#include "engine/base/base.h"
 
 int16_t nondet_int16(void);
 

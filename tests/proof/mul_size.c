@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gy_mul_size, with a size of 16 bits: the product where it fits, else -1 and nothing changed. Solvers take the division of 64 bits for ever. */
-#include "proof.h"
+#include "tests/proof/proof.h"
 #undef GY_BASE_H
 #undef SIZE_MAX
 #define SIZE_MAX UINT16_MAX
@@ -12,7 +12,7 @@
 #define gy_add_size narrow_add_size
 #define gy_mul_count narrow_mul_count
 #define gy_align_up narrow_align_up
-#include "../../engine/base/base.h"
+#include "engine/base/base.h"
 
 uint16_t nondet_uint16(void);
 

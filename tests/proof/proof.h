@@ -3,7 +3,7 @@
  * what its callers keep, and claims what it promises. nondet_X gives any value of its type; contract_F stands for F where the table says so. */
 #ifndef PROOF_H
 #define PROOF_H
-#include "../../engine/base/status.h"
+#include "engine/base/status.h"
 
 #define PROOF_ASSUME(cond) __CPROVER_assume(cond)
 #define PROOF_CLAIM(cond) __CPROVER_assert(cond, #cond)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* st_check_tensor: a tensor that is accepted lies inside the data of the file, and has as many bytes as its elements. */
-#include "proof.h"
-#include "../../io/safetensors.c"
+#include "tests/proof/proof.h"
+#include "io/safetensors.c"
 
 const char *contract_gy_st_show(char buf[128], const char *name)
 {

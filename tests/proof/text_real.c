@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* gy_text_real: nothing is read behind the text's end, nothing written outside of the room; what is accepted is finite and inside its range. */
-#include "proof.h"
+#include "tests/proof/proof.h"
 #define strtod(text, end) nondet_double()
 #undef isfinite
 #define isfinite(x) __CPROVER_isfinited(x)
 #define snprintf proof_snprintf
 static int proof_snprintf(char *to, size_t room, const char *fmt, ...);
-#include "../../engine/base/text.c"
+#include "engine/base/text.c"
 #undef snprintf
 
 enum { TEXT = 11 };

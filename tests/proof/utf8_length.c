@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gy_utf8_length and json_encode are inverse to each other: every character has one sequence, and every sequence that is accepted is one. */
-#include "proof.h"
-#include "../../io/json.c"
+#include "tests/proof/proof.h"
+#include "io/json.c"
 
 static uint32_t decoded(const unsigned char *at, int length)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Says which class an image is. Usage: predict CHECKPOINT IMAGE, for a checkpoint of the program train beside this file. */
-#include "../../engine/gyre.h"
+#include "gyre.h"
 #include <stdio.h>
 
 int main(int argc, char **argv)

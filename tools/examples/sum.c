@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Sums over processes, for a program that trains by other means: memory that the ranks share, sums that run while the program computes.
  *
- *   cc tools/examples/sum.c -o sum -Lbuild -lgyre-net          or with build/libgyre.a -lm -lpthread -ldl
+ *   cc -Iengine tools/examples/sum.c -o sum -Lbuild -lgyre-net          or with build/libgyre.a -lm -lpthread -ldl
  *   gyre launch -n 4 -- ./sum 1000000
  *
  * Exit status: 0 every sum is right on this rank, 1 not. */
-#include "../../engine/gyre.h"
+#include "gyre.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Trains LeNet-5 from C: data, net, loop. Usage: train DATA FOLDER; the checkpoint, curve and metrics come into FOLDER.
  *     cc train.c libgyre.a -lm -lpthread -ldl */
-#include "../../engine/gyre.h"
+#include "gyre.h"
 #include <stdio.h>
 
 static int show(void *user, const struct gyre_progress *p)
