@@ -24,9 +24,9 @@ struct gy_metrics {
 static int met_take(struct gy_metrics *metrics, void *place, size_t count, size_t elem_bytes, struct gy_error *err)
 {
     void *memory = gy_alloc_take(&metrics->alloc, count, elem_bytes);
-    if (memory == NULL)
+    if (!memory)
         return GY_NOMEM(err, "metrics", count * elem_bytes);
-    memcpy(place, &memory, sizeof(memory));
+    memcpy(place, &memory, sizeof memory);
     return GY_OK;
 }
 
@@ -52,14 +52,14 @@ GY_INT int gy_metrics_open(struct gy_metrics **out, const struct gy_alloc *alloc
 {
     if (classes < 1 || ap_samples < 0)
         return GY_FAIL(err, GY_E_ARG, "metrics of %d classes and %" PRId64 " samples", (int)classes, ap_samples);
-    struct gy_metrics *metrics = gy_alloc_take(alloc, 1, sizeof(*metrics));
-    if (metrics == NULL)
-        return GY_NOMEM(err, "metrics", sizeof(*metrics));
+    struct gy_metrics *metrics = gy_alloc_take(alloc, 1, sizeof *metrics);
+    if (!metrics)
+        return GY_NOMEM(err, "metrics", sizeof *metrics);
     metrics->alloc = *alloc;
     metrics->classes = classes;
     metrics->room = ap_samples <= GY_METRICS_SCORES / classes ? ap_samples : 0;
     if (metrics->room != ap_samples)
-        snprintf(metrics->note, sizeof(metrics->note),
+        snprintf(metrics->note, sizeof metrics->note,
                  "average precision is left out: %" PRId64 " samples x %d classes are more than %" PRId64 " scores",
                  ap_samples, (int)classes, GY_METRICS_SCORES);
     const int status = met_take_all(metrics, err);
@@ -75,7 +75,7 @@ GY_INT int gy_metrics_open(struct gy_metrics **out, const struct gy_alloc *alloc
 
 GY_INT void gy_metrics_close(struct gy_metrics *metrics)
 {
-    if (metrics == NULL)
+    if (!metrics)
         return;
     const struct gy_alloc alloc = metrics->alloc;
     const size_t classes = (size_t)metrics->classes, room = (size_t)metrics->room;
@@ -88,7 +88,7 @@ GY_INT void gy_metrics_close(struct gy_metrics *metrics)
     gy_alloc_free(&alloc, metrics->right, classes * sizeof(int64_t));
     gy_alloc_free(&alloc, metrics->predicted, classes * sizeof(int64_t));
     gy_alloc_free(&alloc, metrics->truth, classes * sizeof(int64_t));
-    gy_alloc_free(&alloc, metrics, sizeof(*metrics));
+    gy_alloc_free(&alloc, metrics, sizeof *metrics);
 }
 
 /* The first class with the highest score; NaN counts as lowest. */
@@ -119,7 +119,7 @@ GY_INT int gy_metrics_add(struct gy_metrics *metrics, const float *scores, const
         metrics->truth[label]++;
         metrics->predicted[best]++;
         metrics->right[label] += best == label;
-        if (metrics->confusion != NULL)
+        if (metrics->confusion)
             metrics->confusion[(int64_t)label * metrics->classes + best]++;
         if (metrics->kept < metrics->room) {
             metrics->label[metrics->kept] = label;
@@ -226,7 +226,7 @@ GY_INT void gy_metrics_total(const struct gy_metrics *metrics, struct gy_metrics
 {
     struct gy_class_metrics one, sum;
     int32_t classes = 0;
-    memset(&sum, 0, sizeof(sum));
+    memset(&sum, 0, sizeof sum);
     for (int32_t c = 0; c < metrics->classes; c++) {
         gy_metrics_class(metrics, c, &one);
         sum.truth += one.truth;
@@ -266,8 +266,8 @@ enum { MET_FULL = 20, MET_WORST = 10, MET_PAIRS = 10, MET_NAME = 24, MET_JSON_MA
 static void met_name(struct gy_sink *sink, const char *const *names, int32_t label, int width)
 {
     char number[16];
-    snprintf(number, sizeof(number), "%d", (int)label);
-    const char *name = names != NULL && names[label] != NULL ? names[label] : number;
+    snprintf(number, sizeof number, "%d", (int)label);
+    const char *name = names && names[label] ? names[label] : number;
     const unsigned char *at = (const unsigned char *)name;
     const unsigned char *end = at + strlen(name);
     int shown = 0;
@@ -286,9 +286,9 @@ static void met_name(struct gy_sink *sink, const char *const *names, int32_t lab
 static int met_name_width(const char *const *names, int32_t classes)
 {
     int widest = 10;
-    for (int32_t c = 0; c < classes && names != NULL; c++) {
+    for (int32_t c = 0; c < classes && names; c++) {
         int width = 0;
-        for (const char *at = names[c] != NULL ? names[c] : ""; *at != 0; at++)
+        for (const char *at = names[c] ? names[c] : ""; *at != 0; at++)
             width += ((unsigned char)*at & 0xC0) != 0x80;
         widest = width > widest ? width : widest;
     }
@@ -334,7 +334,7 @@ static int32_t met_next_worst(const struct gy_metrics *metrics, double f1, int32
 
 static void met_print_classes(const struct gy_metrics *metrics, const char *const *names, struct gy_sink *sink)
 {
-    struct gy_class_metrics row = {.f1 = -1};
+    struct gy_class_metrics row = { .f1 = -1 };
     struct gy_metrics_total total;
     const int width = met_name_width(names, metrics->classes), full = metrics->classes <= MET_FULL;
     const int with_average = metrics->kept > 0;
@@ -416,7 +416,7 @@ GY_INT void gy_metrics_print(const struct gy_metrics *metrics, const char *const
     met_print_classes(metrics, names, sink);
     if (metrics->note[0] != 0)
         gy_sink_printf(sink, "%s\n", metrics->note);
-    if (metrics->confusion == NULL)
+    if (!metrics->confusion)
         return;
     if (metrics->classes <= MET_FULL)
         met_print_matrix(metrics, names, sink);
@@ -427,7 +427,7 @@ GY_INT void gy_metrics_print(const struct gy_metrics *metrics, const char *const
 static void met_json_number(struct gy_sink *sink, const char *name, double value)
 {
     char text[40];
-    snprintf(text, sizeof(text), "%.9g", value);
+    snprintf(text, sizeof text, "%.9g", value);
     for (char *at = text; *at != 0; at++)
         if (*at == ',')
             *at = '.';
@@ -470,7 +470,7 @@ GY_INT void gy_metrics_json(const struct gy_metrics *metrics, const char *const 
     for (int32_t c = 0; c < metrics->classes; c++) {
         gy_metrics_class(metrics, c, &row);
         gy_sink_printf(sink, "%s{\"label\":%d", c > 0 ? "," : "", (int)c);
-        if (names != NULL && names[c] != NULL) {
+        if (names && names[c]) {
             gy_sink_printf(sink, ",\"name\":");
             gy_json_quote(sink, names[c]);
         }
@@ -479,7 +479,7 @@ GY_INT void gy_metrics_json(const struct gy_metrics *metrics, const char *const 
         met_json_rates(sink, &row);
     }
     gy_sink_printf(sink, "]");
-    if (metrics->confusion != NULL && metrics->classes <= MET_JSON_MATRIX)
+    if (metrics->confusion && metrics->classes <= MET_JSON_MATRIX)
         met_json_matrix(metrics, sink);
     if (metrics->note[0] != 0) {
         gy_sink_printf(sink, ",\"note\":");

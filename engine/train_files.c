@@ -130,7 +130,7 @@ GY_INT void gy_run_folder_clean(const char *folder)
     char path[4096];
     struct gy_error err;
     DIR *dir = opendir(folder);
-    for (const struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
         if (trainf_is_leftover(entry->d_name) && gy_file_join(path, sizeof path, folder, entry->d_name, &err) == GY_OK)
             unlink(path);
     if (dir)

@@ -342,7 +342,7 @@ static int try_read_shape(struct try_line *l)
         return try_wrong(l, "there may be 8 shapes", NULL);
     struct gy_geom g = { .n = in[0], .h = (int32_t)in[1], .w = (int32_t)in[2], .c = (int32_t)in[3], .r = 1, .s = 1, .stride_h = 1,
                          .stride_w = 1, .dil_h = 1, .dil_w = 1, .groups = 1 };
-    while ((name = try_next(l)) != NULL)
+    while ((name = try_next(l)))
         GY_TRY(try_read_option(l, name, &g));
     GY_TRY(try_finish_shape(l, &g));
     l->t->shape_text[l->t->shapes] = text;
@@ -378,7 +378,7 @@ static int try_read_launch(struct try_line *l)
     if (l->t->launches == GY_CUDA_LAUNCHES)
         return try_wrong(l, "there may be four launches", NULL);
     *launch = (struct gy_try_launch){ .entry = try_next(l), .grid = { NULL, "1", "1" }, .threads = "256", .shared = "0" };
-    while ((name = try_next(l)) != NULL) {
+    while ((name = try_next(l))) {
         if (!try_is_launch_word(name) || l->at == l->count)
             return try_wrong(l, "behind the kernel's name come grid, threads and shared with numbers", name);
         if (strcmp(name, "threads") == 0)

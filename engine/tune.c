@@ -188,7 +188,7 @@ static int tune_kernels_of(struct tune *t, const struct gy_op *op, struct tune_r
     race->count = 1;
     race->op[0] = *op;
     backend->kernel_hash(self, op, usual);
-    for (int i = 0; race->count < TUNE_KERNELS && (name = backend->variant(self, op, i)) != NULL; i++) {
+    for (int i = 0; race->count < TUNE_KERNELS && (name = backend->variant(self, op, i)); i++) {
         struct gy_op *const other = &race->op[race->count];
         *other = *op;
         other->variant = name;

@@ -380,7 +380,7 @@ GY_INT void gy_augment_mix(const struct gy_augment *augment, uint64_t seed, int6
     const double coin = augment_next(&s);
     const int cut = augment->cutmix > 0 && (!(augment->mixup > 0) || coin < 0.5);
     const double weight = augment_beta(&s, cut ? (double)augment->cutmix : (double)augment->mixup);
-    struct gy_batch_mix m = {.inside = (float)weight, .label = (float)weight, .h1 = h, .w1 = w};
+    struct gy_batch_mix m = { .inside = (float)weight, .label = (float)weight, .h1 = h, .w1 = w };
     if (cut)
         m = augment_cutmix(&s, weight, h, w);
     for (int32_t i = 0; i < batch; i++) {

@@ -281,9 +281,9 @@ static int blocks_open_index(struct gy_blocks *b, struct gy_error *err)
     b->entry = gy_alloc_take(&b->alloc, blocks, sizeof *b->entry);
     b->label = gy_alloc_take(&b->alloc, classes, sizeof *b->label);
     b->label_rows = gy_alloc_take(&b->alloc, classes, sizeof *b->label_rows);
-    void *buf = b->file.bytes == NULL ? gy_alloc_take(&b->alloc, bytes, 1) : NULL;
+    void *buf = !b->file.bytes ? gy_alloc_take(&b->alloc, bytes, 1) : NULL;
     const unsigned char *index;
-    int status = b->entry == NULL || b->label == NULL || b->label_rows == NULL || (b->file.bytes == NULL && buf == NULL)
+    int status = !b->entry || !b->label || !b->label_rows || (!b->file.bytes && !buf)
                      ? GY_NOMEM(err, "the index of a block file", bytes) : blocks_fetch(b, b->head.index_at, bytes, buf, &index, err);
     if (status == GY_OK)
         status = blocks_check_index(b, index, err);
@@ -311,7 +311,7 @@ static int blocks_new(struct gy_blocks **out, const char *name, const struct gy_
     if (low != 1)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "%.300s: block files are little-endian, this machine is not", name);
     struct gy_blocks *b = gy_alloc_take(alloc, 1, sizeof *b);
-    if (b == NULL)
+    if (!b)
         return GY_NOMEM(err, "a block file", sizeof *b);
     b->alloc = *alloc;
     (void)gy_text_copy(b->name, sizeof b->name, name);
@@ -355,7 +355,7 @@ GY_INT int gy_blocks_open_memory(struct gy_blocks **out, const unsigned char *by
 
 GY_INT void gy_blocks_close(struct gy_blocks *b)
 {
-    if (b == NULL)
+    if (!b)
         return;
     const struct gy_alloc alloc = b->alloc;
     gy_alloc_free(&alloc, b->entry, (size_t)b->head.blocks * sizeof *b->entry);
@@ -376,9 +376,9 @@ GY_INT void gy_blocks_get_head(const struct gy_blocks *b, struct gy_blocks_head 
 
 GY_INT void gy_blocks_size(const struct gy_blocks *b, int64_t block, int32_t *rows, int64_t *entries)
 {
-    if (rows != NULL)
+    if (rows)
         *rows = (int32_t)b->entry[block].rows;
-    if (entries != NULL)
+    if (entries)
         *entries = b->entry[block].entries;
 }
 
@@ -389,7 +389,7 @@ static size_t blocks_align(uint64_t bytes) { return gy_align_up((size_t)bytes, G
 /* Bytes of the room that the block's arrays take: raw (of a file), start, id, values that are packed, label. */
 static size_t blocks_room(const struct gy_blocks *b, const struct gy_blocks_entry *e)
 {
-    return GY_CACHE_LINE + (b->file.bytes == NULL ? blocks_align(e->bytes) : 0) + (e->width == 0 ? blocks_align(4 * ((uint64_t)e->rows + 1)) : 0) +
+    return GY_CACHE_LINE + (!b->file.bytes ? blocks_align(e->bytes) : 0) + (e->width == 0 ? blocks_align(4 * ((uint64_t)e->rows + 1)) : 0) +
            blocks_align(4 * (uint64_t)e->entries) * (e->value_bits ? 2 : 1) + blocks_align(4 * (uint64_t)e->rows);
 }
 
@@ -421,7 +421,7 @@ static void *blocks_take(struct blocks_read *r, uint64_t bytes)
 
 static int blocks_read_raw(struct blocks_read *r, struct gy_error *err)
 {
-    void *buf = r->b->file.bytes == NULL ? blocks_take(r, r->e->bytes) : NULL;
+    void *buf = !r->b->file.bytes ? blocks_take(r, r->e->bytes) : NULL;
     GY_TRY(blocks_fetch(r->b, r->e->at, (size_t)r->e->bytes, buf, &r->raw, err));
     if (gy_crc32c_differs(r->raw, (size_t)r->e->bytes, r->e->crc))
         return GY_FAIL(err, GY_E_HASH, "%.300s: the checksum of block %" PRId64 " differs (%" PRIu64 " bytes at byte %" PRIu64 ")", r->b->name, r->block,

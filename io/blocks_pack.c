@@ -104,15 +104,15 @@ GY_INT int gy_blocks_sum_add(struct gy_blocks_sum *sum, const struct gy_rows *ro
     if (rows->count == 0)
         return GY_OK;
     const uint32_t from = gy_rows_begin(rows, 0), n = gy_rows_end(rows, rows->count - 1) - from;
-    const float *const value = rows->value != NULL ? rows->value + from : NULL;
+    const float *const value = rows->value ? rows->value + from : NULL;
     const size_t allowed = pack_sum_rows(sum, rows), falls = sum->look.falls;
     gy_bits_see(&sum->look, rows->id + from, n, 0);
-    pack_sum_whole(sum, value != NULL ? value : &rows->same, value != NULL ? n : n > 0);
+    pack_sum_whole(sum, value ? value : &rows->same, value ? n : n > 0);
     if (sum->look.falls - falls != allowed || pack_some_not_finite(rows->label, (uint32_t)rows->count) ||
-        (value != NULL && sum->fraction && pack_some_not_finite(value, n)) ||
-        (rows->weight != NULL && pack_some_not_finite(rows->weight, (uint32_t)rows->count)))
+        (value && sum->fraction && pack_some_not_finite(value, n)) ||
+        (rows->weight && pack_some_not_finite(rows->weight, (uint32_t)rows->count)))
         return pack_row_fail(rows, err);
-    if (value != NULL && n > 0)
+    if (value && n > 0)
         pack_sum_values(sum, value[0], !pack_all_are(value, n, value[0]), n);
     else
         pack_sum_values(sum, rows->same, 0, n);
@@ -193,14 +193,14 @@ static int pack_take_room(struct gy_blocks_packed *p, const struct gy_alloc *all
         gy_alloc_free(alloc, p->crc, p->crc_room * sizeof *p->crc);
         p->crc_room = 2 * shares;
         p->crc = gy_alloc_grow(alloc, NULL, 0, p->crc_room, sizeof *p->crc);
-        p->crc_room = p->crc != NULL ? p->crc_room : 0;
+        p->crc_room = p->crc ? p->crc_room : 0;
     }
-    return p->bytes != NULL && p->crc != NULL ? GY_OK : GY_NOMEM(err, "a packed block", bytes);
+    return p->bytes && p->crc ? GY_OK : GY_NOMEM(err, "a packed block", bytes);
 }
 
 GY_INT int gy_blocks_plan(struct gy_blocks_packed **packed, const struct gy_blocks_sum *sum, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    if (*packed == NULL && (*packed = gy_alloc_take(alloc, 1, sizeof **packed)) == NULL)
+    if (!*packed && !(*packed = gy_alloc_take(alloc, 1, sizeof **packed)))
         return GY_NOMEM(err, "a packed block", sizeof **packed);
     struct gy_blocks_packed *p = *packed;
     if (sum->rows < 1 || sum->rows > BLOCKS_ROWS || sum->entries > BLOCKS_ENTRIES || sum->look.most == UINT32_MAX)
@@ -219,9 +219,9 @@ typedef void (*pack_put)(struct gy_bits_writer *to, const struct gy_rows *rows, 
 /* Real numbers, from an array, or the same for all. */
 static void pack_reals(struct gy_bits_writer *to, const float *from, float same, uint32_t n)
 {
-    if (from != NULL)
+    if (from)
         memcpy(to->to, from, (size_t)n * sizeof *from);
-    for (uint32_t k = 0; k < n && from == NULL; k++)
+    for (uint32_t k = 0; k < n && !from; k++)
         memcpy(to->to + (size_t)k * sizeof same, &same, sizeof same);
     to->to += (size_t)n * sizeof same;
 }
@@ -244,7 +244,7 @@ static void pack_ids(struct gy_bits_writer *to, const struct gy_rows *rows, uint
 
 static void pack_values(struct gy_bits_writer *to, const struct gy_rows *rows, uint32_t from, uint32_t n, const struct gy_blocks_entry *entry)
 {
-    const float *const value = rows->value != NULL ? rows->value + gy_rows_begin(rows, 0) + from : NULL;
+    const float *const value = rows->value ? rows->value + gy_rows_begin(rows, 0) + from : NULL;
     const int32_t least = (int32_t)(entry->value_bits ? entry->same : 0);
     uint32_t above[PACK_SOME];
     if (entry->value_bits == 0)
@@ -252,7 +252,7 @@ static void pack_values(struct gy_bits_writer *to, const struct gy_rows *rows, u
     for (uint32_t k = 0; k < n && entry->value_bits; k += PACK_SOME) {
         const uint32_t some = n - k < PACK_SOME ? n - k : PACK_SOME;
         for (uint32_t i = 0; i < some; i++)
-            above[i] = (uint32_t)((int32_t)(value != NULL ? value[k + i] : rows->same) - least);
+            above[i] = (uint32_t)((int32_t)(value ? value[k + i] : rows->same) - least);
         gy_bits_pack(to, above, some, entry->value_bits);
     }
 }
@@ -274,7 +274,7 @@ static void pack_labels(struct gy_bits_writer *to, const struct gy_rows *rows, u
 static void pack_weights(struct gy_bits_writer *to, const struct gy_rows *rows, uint32_t from, uint32_t n, const struct gy_blocks_entry *entry)
 {
     (void)entry;
-    pack_reals(to, rows->weight != NULL ? rows->weight + from : NULL, 1, n);
+    pack_reals(to, rows->weight ? rows->weight + from : NULL, 1, n);
 }
 
 static const struct pack_kind { /* of a part */
@@ -352,7 +352,7 @@ GY_INT int gy_blocks_pack(struct gy_blocks_packed **packed, const struct gy_rows
 
 GY_INT void gy_blocks_drop(struct gy_blocks_packed *packed, const struct gy_alloc *alloc)
 {
-    if (packed == NULL)
+    if (!packed)
         return;
     gy_large_drop(&packed->memory, alloc);
     gy_alloc_free(alloc, packed->crc, packed->crc_room * sizeof *packed->crc);

@@ -56,7 +56,7 @@ static int blocks_write_memory(struct gy_blocks_writer *w, const unsigned char *
         room += room / 2;
     if (room != w->room) {
         unsigned char *grown = gy_alloc_grow(&w->alloc, w->memory, w->room, room, 1);
-        if (grown == NULL)
+        if (!grown)
             return GY_NOMEM(err, "blocks in memory", room);
         w->memory = grown;
         w->room = room;
@@ -94,7 +94,7 @@ static int blocks_grow_entries(struct gy_blocks_writer *w, size_t need, struct g
         return GY_OK;
     const size_t room = need < 32 ? 64 : 2 * need;
     struct gy_blocks_entry *grown = gy_alloc_grow(&w->alloc, w->entry, w->entries_room, room, sizeof *grown);
-    if (grown == NULL)
+    if (!grown)
         return GY_NOMEM(err, "the index of a block file", room * sizeof *grown);
     w->entry = grown;
     w->entries_room = room;
@@ -148,16 +148,16 @@ static int blocks_create_new(struct gy_blocks_writer *w, const struct gy_blocks_
 
 GY_INT int gy_blocks_create(struct gy_blocks_writer **out, const struct gy_blocks_write *config, struct gy_error *err)
 {
-    if (config->hash_bits < 0 || config->hash_bits > 32 || (config->append && config->path == NULL))
+    if (config->hash_bits < 0 || config->hash_bits > 32 || (config->append && !config->path))
         return GY_FAIL(err, GY_E_ARG, "blocks: %d bits of hashed ids; at most 32, and only a file can be appended to", config->hash_bits);
     struct gy_blocks_writer *w = gy_alloc_take(config->alloc, 1, sizeof *w);
-    if (w == NULL)
+    if (!w)
         return GY_NOMEM(err, "writing blocks", sizeof *w);
     w->alloc = *config->alloc;
     w->append = config->append;
     w->fd = -1;
-    int status = gy_text_copy(w->path, sizeof w->path, config->path != NULL ? config->path : "");
-    if (status != 0 || (config->path != NULL && w->path[0] == 0))
+    int status = gy_text_copy(w->path, sizeof w->path, config->path ? config->path : "");
+    if (status != 0 || (config->path && w->path[0] == 0))
         status = GY_FAIL(err, GY_E_ARG, "the path of a block file is empty or longer than %zu bytes", sizeof w->path - 1);
     if (status == GY_OK && w->path[0] != 0)
         status = gy_lock_beside(&w->lock, w->path, err);
@@ -261,7 +261,7 @@ GY_INT int gy_blocks_finish(struct gy_blocks_writer *w, struct gy_blocks **memor
 
 GY_INT void gy_blocks_abandon(struct gy_blocks_writer *w)
 {
-    if (w == NULL)
+    if (!w)
         return;
     const struct gy_alloc alloc = w->alloc;
     gy_outfile_abandon(&w->out);

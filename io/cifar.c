@@ -56,7 +56,7 @@ static int cifar_read(struct gy_data *data, int64_t index, struct gy_decoder *de
     if (!pixels)
         return GY_FAIL(err, GY_E_IMAGE, "%s: needs more memory than the decoder has", own->names[file]);
     const uint64_t at = (uint64_t)record * cifar_record_bytes(own->kind) + (uint64_t)own->kind->label_bytes;
-    GY_TRY(gy_file_read_at(&own->file[file], at, planes, sizeof(planes), err));
+    GY_TRY(gy_file_read_at(&own->file[file], at, planes, sizeof planes, err));
     for (int i = 0; i < CIFAR_PLANE; i++)
         for (int c = 0; c < 3; c++)
             pixels[3 * i + c] = planes[c * CIFAR_PLANE + i];
@@ -89,7 +89,7 @@ static void cifar_close(struct gy_data *data)
         gy_alloc_free(&data->alloc, own->label[i], own->label[i] ? (size_t)cifar_records(own, i) : 0);
         gy_file_close(&own->file[i]);
     }
-    gy_alloc_free(&data->alloc, own, sizeof(*own));
+    gy_alloc_free(&data->alloc, own, sizeof *own);
 }
 
 static const struct gy_data_format cifar_format = {"cifar", cifar_read, cifar_label, cifar_sample_name, cifar_close};
@@ -120,7 +120,7 @@ static int cifar_add_file(struct gy_data *data, struct cifar_data *own, const ch
                           struct gy_error *err)
 {
     char path[4096];
-    GY_TRY(gy_file_join(path, sizeof(path), folder, name, err));
+    GY_TRY(gy_file_join(path, sizeof path, folder, name, err));
     GY_TRY(gy_file_open(&own->file[own->files], path, err));
     const int file = own->files++;
     own->names[file] = name;
@@ -137,7 +137,7 @@ static int cifar_name_classes(struct gy_data *data, const struct cifar_kind *kin
     char path[4096], *text = NULL;
     size_t bytes = 0;
     GY_TRY(gy_data_number_classes(data, kind->classes, err));
-    GY_TRY(gy_file_join(path, sizeof(path), folder, kind->names, err));
+    GY_TRY(gy_file_join(path, sizeof path, folder, kind->names, err));
     if (gy_file_exists(path) != 1)
         return GY_OK;
     GY_TRY(gy_file_read(&data->alloc, path, 65536, &text, &bytes, err));
@@ -165,7 +165,7 @@ static const struct cifar_kind *cifar_find(const char *path, int test, char *fol
             char file[4096];
             const int n = snprintf(folder, room, "%s%s%s", path, inside ? "/" : "", inside ? kind->inside : "");
             if (n > 0 && (size_t)n < room &&
-                gy_file_join(file, sizeof(file), folder, test ? kind->test[0] : kind->train[0], NULL) == GY_OK &&
+                gy_file_join(file, sizeof file, folder, test ? kind->test[0] : kind->train[0], NULL) == GY_OK &&
                 gy_file_exists(file) == 1)
                 return kind;
         }
@@ -177,13 +177,13 @@ GY_INT int gy_cifar_open(struct gy_data *data, const char *path, const char *spl
     char folder[4096];
     const int test = strcmp(split, "test") == 0;
     const int known = test || gy_data_is_whole(split);
-    const struct cifar_kind *kind = known && gy_file_exists(path) == 2 ? cifar_find(path, test, folder, sizeof(folder)) : NULL;
+    const struct cifar_kind *kind = known && gy_file_exists(path) == 2 ? cifar_find(path, test, folder, sizeof folder) : NULL;
     if (!kind)
         return GY_OK;
     *found = data->has_splits = 1;
-    struct cifar_data *own = gy_alloc_take(&data->alloc, 1, sizeof(*own));
+    struct cifar_data *own = gy_alloc_take(&data->alloc, 1, sizeof *own);
     if (!own)
-        return GY_NOMEM(err, "a CIFAR data set", sizeof(*own));
+        return GY_NOMEM(err, "a CIFAR data set", sizeof *own);
     own->kind = kind;
     data->format = &cifar_format;
     data->own = own;

@@ -172,7 +172,7 @@ static const unsigned char *criteo_label(struct gy_rows_piece *o, const unsigned
         return p + 1;
     }
     p = gy_rows_real(p, &o->label[o->rows]);
-    return p != NULL && *p == separator ? p : gy_rows_fail_number(o, label, "the label");
+    return p && *p == separator ? p : gy_rows_fail_number(o, label, "the label");
 }
 
 /* One line that is not blank; returns its newline. */
@@ -193,7 +193,7 @@ static const unsigned char *criteo_row(struct gy_rows_piece *o, const unsigned c
             p = criteo_integer(o, p, &hash);
         id[field] = (int32_t)(hash >> (64 - s->hash_bits));
     }
-    if (p == NULL)
+    if (!p)
         return NULL;
     if (!gy_rows_at_end(p))
         return gy_rows_fail(o, p, *p == separator ? "more than %d columns behind the label" : "a carriage return inside the line, behind %d columns",
@@ -218,7 +218,7 @@ static int criteo_parse(struct gy_rows_piece *o)
             header = 0;
         } else
             p = criteo_row(o, p, separator);
-        if (p == NULL)
+        if (!p)
             return o->status;
         p = gy_rows_behind(p);
     }
@@ -239,7 +239,7 @@ static int criteo_look(struct gy_rows_layout *layout, const struct gy_rows_setti
 {
     (void)settings;
     float label;
-    layout->separator = memchr(line, '\t', (size_t)(end - line)) != NULL ? '\t' : ',';
+    layout->separator = memchr(line, '\t', (size_t)(end - line)) ? '\t' : ',';
     layout->columns = criteo_columns(line, end, layout->separator);
     layout->label = layout->columns == CRITEO_FIELDS + 2;
     if (layout->columns != CRITEO_FIELDS + 1 && layout->columns != CRITEO_FIELDS + 2)
@@ -248,7 +248,7 @@ static int criteo_look(struct gy_rows_layout *layout, const struct gy_rows_setti
     const unsigned char *p = line;
     if (layout->label == 1)
         p = (const unsigned char *)memchr(line, layout->separator, (size_t)(end - line)) + 1;
-    layout->header = *p != layout->separator && gy_rows_real(p, &label) == NULL;
+    layout->header = *p != layout->separator && !gy_rows_real(p, &label);
     return GY_OK;
 }
 

@@ -21,7 +21,7 @@ static int64_t csv_step(const char *at, const char *end)
     char text[24];
     int64_t step = -1;
     size_t length = 0;
-    while (at + length < end && length < sizeof(text) - 1 && at[length] != ',') {
+    while (at + length < end && length < sizeof text - 1 && at[length] != ',') {
         text[length] = at[length];
         length++;
     }
@@ -38,7 +38,7 @@ static int csv_rewrite(struct gy_csv *csv, struct gy_outfile *out, const char *h
     GY_TRY(gy_outfile_write(out, "\n", 1, err));
     for (const char *at = old, *next; at < end; at = next) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
-        if (newline == NULL)
+        if (!newline)
             break;
         next = newline + 1;
         const int64_t step = csv_step(at, newline);
@@ -54,8 +54,8 @@ static int csv_rewrite(struct gy_csv *csv, struct gy_outfile *out, const char *h
 static int csv_skip_header(const char *path, const char *header, const char **at, size_t *bytes, struct gy_error *err)
 {
     const char *newline = *bytes > 0 ? memchr(*at, '\n', *bytes) : NULL;
-    const size_t length = newline != NULL ? (size_t)(newline - *at) : 0;
-    if (newline == NULL) { /* killed before the header was whole */
+    const size_t length = newline ? (size_t)(newline - *at) : 0;
+    if (!newline) { /* killed before the header was whole */
         *bytes = 0;
         return GY_OK;
     }
@@ -74,7 +74,7 @@ static int csv_prepare(struct gy_csv *csv, const char *header, int64_t keep_step
     size_t room = 0;
     if (keep_step >= 0 && gy_file_exists(csv->path) != 0)
         GY_TRY(gy_file_read(&csv->alloc, csv->path, CSV_LIMIT, &old, &room, err));
-    const char *at = old != NULL ? old : "";
+    const char *at = old ? old : "";
     size_t bytes = room;
     int status = csv_skip_header(csv->path, header, &at, &bytes, err);
     if (status == GY_OK)
@@ -85,7 +85,7 @@ static int csv_prepare(struct gy_csv *csv, const char *header, int64_t keep_step
             status = gy_outfile_commit(&out, err);
         gy_outfile_abandon(&out);
     }
-    if (old != NULL)
+    if (old)
         gy_alloc_free(&csv->alloc, old, room + 1);
     return status;
 }
@@ -93,13 +93,13 @@ static int csv_prepare(struct gy_csv *csv, const char *header, int64_t keep_step
 GY_INT int gy_csv_open(struct gy_csv **out, const struct gy_alloc *alloc, const char *path, const char *header,
                        int64_t keep_step, struct gy_error *err)
 {
-    struct gy_csv *csv = gy_alloc_take(alloc, 1, sizeof(*csv));
-    if (csv == NULL)
-        return GY_NOMEM(err, "CSV file", sizeof(*csv));
+    struct gy_csv *csv = gy_alloc_take(alloc, 1, sizeof *csv);
+    if (!csv)
+        return GY_NOMEM(err, "CSV file", sizeof *csv);
     csv->alloc = *alloc;
     csv->last = -1;
     int status = GY_OK;
-    if (gy_text_copy(csv->path, sizeof(csv->path), path) != 0)
+    if (gy_text_copy(csv->path, sizeof csv->path, path) != 0)
         status = GY_FAIL(err, GY_E_ARG, "a path of %zu bytes is too long", strlen(path));
     if (status == GY_OK)
         status = csv_prepare(csv, header, keep_step, err);
@@ -123,9 +123,9 @@ GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt,
     char row[CSV_ROW], why[160];
     va_list args;
     va_start(args, fmt);
-    const int bytes = vsnprintf(row, sizeof(row) - 1, fmt, args);
+    const int bytes = vsnprintf(row, sizeof row - 1, fmt, args);
     va_end(args);
-    if (bytes < 0 || (size_t)bytes >= sizeof(row) - 1)
+    if (bytes < 0 || (size_t)bytes >= sizeof row - 1)
         return GY_FAIL(err, GY_E_BUG, "%s: a row of %d bytes; at most %d are written", csv->path, bytes, CSV_ROW - 2);
     row[bytes] = '\n';
     if (gy_file_write_all(csv->fd, row, (size_t)bytes + 1) != 0)
@@ -135,12 +135,12 @@ GY_INT int gy_csv_row(struct gy_csv *csv, struct gy_error *err, const char *fmt,
 
 GY_INT int gy_csv_close(struct gy_csv *csv, struct gy_error *err)
 {
-    if (csv == NULL)
+    if (!csv)
         return GY_OK;
     const struct gy_alloc alloc = csv->alloc;
     const int bad = csv->open && close(csv->fd) != 0 && errno != EINTR;
     const int status = bad ? GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", csv->path, strerror(errno)) : GY_OK;
-    gy_alloc_free(&alloc, csv, sizeof(*csv));
+    gy_alloc_free(&alloc, csv, sizeof *csv);
     return status;
 }
 

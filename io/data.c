@@ -23,16 +23,16 @@ GY_INT const char *gy_data_split_alias(const char *split, int number)
 
 GY_INT int gy_data_number_classes(struct gy_data *data, int32_t classes, struct gy_error *err)
 {
-    const char **names = gy_arena_take(&data->arena, (size_t)classes, sizeof(*names));
+    const char **names = gy_arena_take(&data->arena, (size_t)classes, sizeof *names);
     for (int32_t i = 0; names && i < classes; i++) {
         char text[16];
-        const int n = snprintf(text, sizeof(text), "%" PRId32, i);
+        const int n = snprintf(text, sizeof text, "%" PRId32, i);
         names[i] = gy_arena_text(&data->arena, text, (size_t)n);
         if (!names[i])
             return GY_NOMEM(err, "class names", (size_t)n + 1);
     }
     if (!names)
-        return GY_NOMEM(err, "class names", (size_t)classes * sizeof(*names));
+        return GY_NOMEM(err, "class names", (size_t)classes * sizeof *names);
     data->class_names = names;
     data->classes = classes;
     return GY_OK;
@@ -86,16 +86,16 @@ static int data_check(const struct gy_data_config *config, struct gy_error *err)
 GY_INT int gy_data_open(struct gy_data **out, const struct gy_data_config *config, struct gy_error *err)
 {
     GY_TRY(data_check(config, err));
-    struct gy_data *data = gy_alloc_take(config->alloc, 1, sizeof(*data));
+    struct gy_data *data = gy_alloc_take(config->alloc, 1, sizeof *data);
     if (!data)
-        return GY_NOMEM(err, "a data set", sizeof(*data));
+        return GY_NOMEM(err, "a data set", sizeof *data);
     data->alloc = *config->alloc;
     if (config->log)
         data->log = *config->log;
     data->max_bad = config->max_bad;
     data->max_pixels = config->max_pixels ? config->max_pixels : GY_IMAGE_PIXELS;
     if (pthread_mutex_init(&data->bad_lock, NULL)) {
-        gy_alloc_free(config->alloc, data, sizeof(*data));
+        gy_alloc_free(config->alloc, data, sizeof *data);
         return GY_FAIL(err, GY_E_NOMEM, "out of memory: a lock cannot be made");
     }
     gy_arena_open_hook(&data->arena, &data->alloc);
@@ -116,12 +116,12 @@ GY_INT void gy_data_close(struct gy_data *data)
         return;
     const struct gy_alloc alloc = data->alloc;
     gy_alloc_free(&alloc, data->bad_map, (size_t)(data->count / 8 + 1));
-    gy_alloc_free(&alloc, data->chosen, (size_t)data->count * sizeof(*data->chosen));
+    gy_alloc_free(&alloc, data->chosen, (size_t)data->count * sizeof *data->chosen);
     if (data->format)
         data->format->close(data);
     gy_arena_close(&data->arena);
     pthread_mutex_destroy(&data->bad_lock);
-    gy_alloc_free(&alloc, data, sizeof(*data));
+    gy_alloc_free(&alloc, data, sizeof *data);
 }
 
 GY_INT int64_t gy_data_count(const struct gy_data *data) { return data->count; }
@@ -157,7 +157,7 @@ GY_INT int gy_data_warn_empty(const struct gy_data *data, const char *what, cons
     const size_t classes = (size_t)data->classes;
     int32_t empty = 0, first = -1;
     unsigned char *const seen = gy_alloc_take(alloc, classes, 1);
-    if (seen == NULL)
+    if (!seen)
         return GY_NOMEM(err, "a list of classes", classes);
     for (int64_t i = 0; i < data->count; i++) {
         const int32_t label = gy_data_label(data, i);

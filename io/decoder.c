@@ -26,16 +26,16 @@
 GY_INT int gy_decoder_open(struct gy_decoder **out, const struct gy_alloc *alloc, size_t limit_bytes,
                            struct gy_error *err)
 {
-    struct gy_decoder *decoder = gy_alloc_take(alloc, 1, sizeof(*decoder));
+    struct gy_decoder *decoder = gy_alloc_take(alloc, 1, sizeof *decoder);
     if (!decoder)
-        return GY_NOMEM(err, "an image decoder", sizeof(*decoder));
+        return GY_NOMEM(err, "an image decoder", sizeof *decoder);
     decoder->alloc = *alloc;
     decoder->room = gy_align_up(limit_bytes < 4096 ? 4096 : limit_bytes, GY_CACHE_LINE);
     /* not through gy_alloc_take: pages that no image needs stay untouched */
     decoder->block = alloc->fn(alloc->user, NULL, 0, decoder->room);
     if (!decoder->block) {
         const size_t room = decoder->room;
-        gy_alloc_free(alloc, decoder, sizeof(*decoder));
+        gy_alloc_free(alloc, decoder, sizeof *decoder);
         return GY_NOMEM(err, "an image decoder", room);
     }
     gy_decoder_reset(decoder);
@@ -50,7 +50,7 @@ GY_INT void gy_decoder_close(struct gy_decoder *decoder)
     const struct gy_alloc alloc = decoder->alloc;
     DECODER_SHOW(decoder->block, decoder->room);
     gy_alloc_free(&alloc, decoder->block, decoder->room);
-    gy_alloc_free(&alloc, decoder, sizeof(*decoder));
+    gy_alloc_free(&alloc, decoder, sizeof *decoder);
 }
 
 GY_INT void gy_decoder_reset(struct gy_decoder *decoder)

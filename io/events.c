@@ -51,7 +51,7 @@ static void ev_begin(struct ev_message *message, int64_t step)
 {
     const double wall = gy_clock_wall();
     uint64_t bits;
-    memcpy(&bits, &wall, sizeof(bits));
+    memcpy(&bits, &wall, sizeof bits);
     message->count = 0;
     ev_byte(message, 1 << 3 | 1);
     ev_fixed(message, bits, 8);
@@ -88,7 +88,7 @@ static int ev_write(struct gy_events *events, const struct ev_message *message, 
 static int ev_create(struct gy_events *events, const char *folder, struct gy_error *err)
 {
     char host[128] = "", name[256];
-    if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == 0)
+    if (gethostname(host, sizeof host - 1) != 0 || host[0] == 0)
         memcpy(host, "localhost", 10);
     for (char *at = host; *at != 0; at++)
         if (*at == '/' || (unsigned char)*at < 0x21)
@@ -96,8 +96,8 @@ static int ev_create(struct gy_events *events, const char *folder, struct gy_err
     const int64_t now = (int64_t)gy_clock_wall();
     int handle = -1;
     for (int64_t later = 0; handle < 0 && later < 1000; later++) {
-        snprintf(name, sizeof(name), "events.out.tfevents.%010" PRId64 ".%s", now + later, host);
-        GY_TRY(gy_file_join(events->path, sizeof(events->path), folder, name, err));
+        snprintf(name, sizeof name, "events.out.tfevents.%010" PRId64 ".%s", now + later, host);
+        GY_TRY(gy_file_join(events->path, sizeof events->path, folder, name, err));
         handle = open(events->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
         if (handle < 0 && errno != EEXIST)
             break;
@@ -114,14 +114,14 @@ GY_INT int gy_events_open(struct gy_events **out, const struct gy_alloc *alloc, 
 {
     static const char version[] = "brain.Event:2";
     struct ev_message message;
-    struct gy_events *events = gy_alloc_take(alloc, 1, sizeof(*events));
-    if (events == NULL)
-        return GY_NOMEM(err, "event file", sizeof(*events));
+    struct gy_events *events = gy_alloc_take(alloc, 1, sizeof *events);
+    if (!events)
+        return GY_NOMEM(err, "event file", sizeof *events);
     events->alloc = *alloc;
     int status = ev_create(events, folder, err);
     if (status == GY_OK) {
         ev_begin(&message, 0);
-        ev_bytes(&message, 3, version, sizeof(version) - 1);
+        ev_bytes(&message, 3, version, sizeof version - 1);
         status = ev_write(events, &message, err);
     }
     if (status != GY_OK)
@@ -139,7 +139,7 @@ GY_INT int gy_events_scalar(struct gy_events *events, int64_t step, const char *
     uint32_t bits;
     if (length > EV_TAG)
         return GY_FAIL(err, GY_E_ARG, "%s: a tag of %zu bytes, at most %d allowed", events->path, length, EV_TAG);
-    memcpy(&bits, &single, sizeof(bits));
+    memcpy(&bits, &single, sizeof bits);
     ev_bytes(&entry, 1, tag, length);
     ev_byte(&entry, 2 << 3 | 5);
     ev_fixed(&entry, bits, 4);
@@ -154,17 +154,17 @@ GY_INT int gy_events_restart(struct gy_events *events, int64_t step, struct gy_e
     static const unsigned char start[] = {1 << 3, 1}; /* status = START */
     struct ev_message message;
     ev_begin(&message, step);
-    ev_bytes(&message, 7, start, sizeof(start));
+    ev_bytes(&message, 7, start, sizeof start);
     return ev_write(events, &message, err);
 }
 
 GY_INT int gy_events_close(struct gy_events *events, struct gy_error *err)
 {
-    if (events == NULL)
+    if (!events)
         return GY_OK;
     const struct gy_alloc alloc = events->alloc;
     const int bad = events->open && close(events->fd) != 0 && errno != EINTR;
     const int status = bad ? GY_FAIL(err, GY_E_IO, "%s: cannot write: %s", events->path, strerror(errno)) : GY_OK;
-    gy_alloc_free(&alloc, events, sizeof(*events));
+    gy_alloc_free(&alloc, events, sizeof *events);
     return status;
 }

@@ -84,9 +84,9 @@ static int folder_add(struct folder_list *list, const struct gy_alloc *alloc, co
     if (list->count == list->room) {
         const int64_t room = list->room * 2 + 64;
         struct folder_entry *entries =
-            gy_alloc_grow(alloc, list->entries, (size_t)list->room, (size_t)room, sizeof(*entries));
+            gy_alloc_grow(alloc, list->entries, (size_t)list->room, (size_t)room, sizeof *entries);
         if (!entries)
-            return GY_NOMEM(err, "a list of files", (size_t)room * sizeof(*entries));
+            return GY_NOMEM(err, "a list of files", (size_t)room * sizeof *entries);
         list->entries = entries;
         list->room = room;
     }
@@ -104,7 +104,7 @@ static const char *folder_name_of(const struct folder_list *list, int64_t index)
 
 static void folder_free(struct folder_list *list, const struct gy_alloc *alloc)
 {
-    gy_alloc_free(alloc, list->entries, (size_t)list->room * sizeof(*list->entries));
+    gy_alloc_free(alloc, list->entries, (size_t)list->room * sizeof *list->entries);
     gy_alloc_free(alloc, list->pool.text, list->pool.room);
 }
 
@@ -189,7 +189,7 @@ static int folder_take_class(void *user, const char *name, struct gy_error *err)
     char path[4096];
     if (folder_is_image(name))
         return GY_OK;
-    GY_TRY(gy_file_join(path, sizeof(path), walk->root, name, err));
+    GY_TRY(gy_file_join(path, sizeof path, walk->root, name, err));
     const int kind = gy_file_exists(path);
     if (kind < 0) /* a class too few would give all behind it other labels */
         return GY_FAIL(err, GY_E_IO, "%s: cannot be read: %s", path, strerror(errno));
@@ -211,7 +211,7 @@ static int folder_read_class(struct gy_data *data, struct folder_data *own, int3
     char path[4096];
     const int64_t first = own->files.count;
     struct folder_walk walk = {data, own->root, &own->files, label, 0, 0};
-    GY_TRY(gy_file_join(path, sizeof(path), own->root, data->class_names[label], err));
+    GY_TRY(gy_file_join(path, sizeof path, own->root, data->class_names[label], err));
     GY_TRY(folder_each(path, folder_take_file, &walk, err));
     own->ignored += walk.ignored;
     own->real += walk.real;
@@ -227,7 +227,7 @@ static int folder_name_classes(struct gy_data *data, const struct folder_list *l
     if (list->count > INT32_MAX)
         return GY_FAIL(err, GY_E_FORMAT, "%" PRId64 " classes are too many", list->count);
     folder_sort(list, 0);
-    const char **names = gy_arena_take(&data->arena, (size_t)list->count + 1, sizeof(*names));
+    const char **names = gy_arena_take(&data->arena, (size_t)list->count + 1, sizeof *names);
     for (int64_t i = 0; names && i < list->count; i++) {
         const char *name = folder_name_of(list, i);
         names[i] = gy_arena_text(&data->arena, name, strlen(name));
@@ -235,7 +235,7 @@ static int folder_name_classes(struct gy_data *data, const struct folder_list *l
             return GY_NOMEM(err, "class names", strlen(name) + 1);
     }
     if (!names)
-        return GY_NOMEM(err, "class names", (size_t)list->count * sizeof(*names));
+        return GY_NOMEM(err, "class names", (size_t)list->count * sizeof *names);
     data->class_names = names;
     data->classes = (int32_t)list->count;
     return GY_OK;
@@ -289,8 +289,8 @@ static int folder_read(struct gy_data *data, int64_t index, struct gy_decoder *d
 {
     const struct folder_data *own = data->own;
     char path[4096 + 512];
-    if (folder_place(data, own->root, index, path, sizeof(path)))
-        return GY_FAIL(err, GY_E_IO, "%s/...: the path is longer than %zu bytes", own->root, sizeof(path));
+    if (folder_place(data, own->root, index, path, sizeof path))
+        return GY_FAIL(err, GY_E_IO, "%s/...: the path is longer than %zu bytes", own->root, sizeof path);
     if (data->real)
         return folder_read_real(data, path, decoder, image, err);
     return gy_image_read_file(decoder, path, path, 3, data->max_pixels, image, err);
@@ -308,7 +308,7 @@ static void folder_close(struct gy_data *data)
     if (!own)
         return;
     folder_free(&own->files, &data->alloc);
-    gy_alloc_free(&data->alloc, own, sizeof(*own));
+    gy_alloc_free(&data->alloc, own, sizeof *own);
 }
 
 static const struct gy_data_format folder_format = {"folder", folder_read, folder_label, folder_sample_name,
@@ -325,7 +325,7 @@ static int folder_look_at(void *user, const char *name, struct gy_error *err)
     struct folder_look *look = user;
     char path[4096];
     if (!look->found && !folder_is_image(name)) {
-        GY_TRY(gy_file_join(path, sizeof(path), look->path, name, err));
+        GY_TRY(gy_file_join(path, sizeof path, look->path, name, err));
         const int kind = gy_file_exists(path);
         if (kind < 0)
             return GY_FAIL(err, GY_E_IO, "%s: cannot be read: %s", path, strerror(errno));
@@ -339,7 +339,7 @@ static int folder_look_at(void *user, const char *name, struct gy_error *err)
 static int folder_find_split(char *root, size_t room, const char *path, const char *split, int *found, struct gy_error *err)
 {
     const char *alias;
-    for (int i = 0; !*found && (alias = gy_data_split_alias(split, i)) != NULL; i++) {
+    for (int i = 0; !*found && (alias = gy_data_split_alias(split, i)); i++) {
         GY_TRY(gy_file_join(root, room, path, alias, err));
         struct folder_look look = {root, 0};
         const int kind = gy_file_exists(root);
@@ -429,12 +429,12 @@ GY_INT int gy_folder_open(struct gy_data *data, const char *path, const char *sp
     if (gy_file_exists(path) != 2)
         return GY_OK;
     *found = 1;
-    struct folder_data *own = gy_alloc_take(&data->alloc, 1, sizeof(*own));
+    struct folder_data *own = gy_alloc_take(&data->alloc, 1, sizeof *own);
     if (!own)
-        return GY_NOMEM(err, "a folder data set", sizeof(*own));
+        return GY_NOMEM(err, "a folder data set", sizeof *own);
     data->format = &folder_format;
     data->own = own;
-    GY_TRY(folder_find_root(data, own->root, sizeof(own->root), path, split, err));
+    GY_TRY(folder_find_root(data, own->root, sizeof own->root, path, split, err));
     GY_TRY(folder_find_classes(data, own->root, err));
     for (int32_t label = 0; label < data->classes; label++)
         GY_TRY(folder_read_class(data, own, label, err));

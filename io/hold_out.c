@@ -31,7 +31,7 @@ static int64_t hold_count(const struct gy_data *data, struct hold_class *classes
         const int32_t label = gy_data_label(data, i);
         classes[label].samples++;
         gy_put_le32(bytes, (uint32_t)label);
-        *labels = gy_crc32c(*labels, bytes, sizeof(bytes));
+        *labels = gy_crc32c(*labels, bytes, sizeof bytes);
     }
     for (int32_t c = 0; c < data->classes; c++)
         all += classes[c].held = hold_share(classes[c].samples, millionths);
@@ -58,9 +58,9 @@ static int hold_make(struct gy_data *data, const struct gy_data_config *config, 
     if (out == 0)
         return GY_FAIL(err, GY_E_ARG, "%s: hold_out of %g is none of %" PRId64 " samples in %" PRId32 " classes", config->path,
                        config->hold_out, data->count, data->classes);
-    int64_t *chosen = gy_alloc_take(&data->alloc, (size_t)count, sizeof(*chosen));
+    int64_t *chosen = gy_alloc_take(&data->alloc, (size_t)count, sizeof *chosen);
     if (!chosen)
-        return GY_NOMEM(err, "the list of a part's samples", (size_t)count * sizeof(*chosen));
+        return GY_NOMEM(err, "the list of a part's samples", (size_t)count * sizeof *chosen);
     hold_choose(data, classes, config->hold_seed, config->held, chosen);
     data->hold = (struct gy_data_hold){(double)millionths / HOLD_WHOLE, config->hold_seed, data->count, labels};
     data->chosen = chosen;
@@ -71,7 +71,7 @@ static int hold_make(struct gy_data *data, const struct gy_data_config *config, 
 GY_INT int gy_data_hold_out(struct gy_data *data, const struct gy_data_config *config, struct gy_error *err)
 {
     const size_t bytes = (size_t)data->classes * sizeof(struct hold_class);
-    struct hold_class *classes = gy_alloc_take(&data->alloc, (size_t)data->classes, sizeof(*classes));
+    struct hold_class *classes = gy_alloc_take(&data->alloc, (size_t)data->classes, sizeof *classes);
     if (!classes)
         return GY_NOMEM(err, "samples of each class", bytes);
     const int status = hold_make(data, config, classes, err);

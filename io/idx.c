@@ -87,7 +87,7 @@ static int idx_open_file(struct idx_file *file, const struct gy_alloc *alloc, co
     if (file->file.size > SIZE_MAX)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: %" PRIu64 " bytes are more than this machine can count", path, file->file.size);
     const size_t count = (size_t)file->file.size;
-    GY_TRY(gy_file_read_at(&file->file, 0, head, count < sizeof(head) ? count : sizeof(head), err));
+    GY_TRY(gy_file_read_at(&file->file, 0, head, count < sizeof head ? count : sizeof head, err));
     return gy_idx_parse(head, count, path, &file->view, err);
 }
 
@@ -117,7 +117,7 @@ static int idx_find_images(char *out, size_t room, const char *path, const char 
         const char *alias;
         for (int i = 0; (alias = gy_data_split_alias(split[0] ? split : "train", i)) != NULL; i++) {
             char middle[64];
-            snprintf(middle, sizeof(middle), "%c%s", kind == 2 ? '/' : '-', alias);
+            snprintf(middle, sizeof middle, "%c%s", kind == 2 ? '/' : '-', alias);
             if (idx_try(out, room, path, middle, tails[t]))
                 return *has_splits = 1;
         }
@@ -141,7 +141,7 @@ static int idx_find_labels(char *out, size_t room, const char *images, struct gy
 {
     const char *word = idx_last(images, "images");
     char stem[4096];
-    if (!word || gy_text_copy(stem, sizeof(stem), images))
+    if (!word || gy_text_copy(stem, sizeof stem, images))
         return GY_FAIL(
             err, GY_E_ARG,
             "%s: an IDX images file needs \"images\" in its name, its labels file the same name with \"labels\"",
@@ -193,7 +193,7 @@ static void idx_close(struct gy_data *data)
     gy_alloc_free(&data->alloc, own->label, own->label ? (size_t)own->labels.view.shape[0] : 0);
     idx_close_file(&own->images, &data->alloc);
     idx_close_file(&own->labels, &data->alloc);
-    gy_alloc_free(&data->alloc, own, sizeof(*own));
+    gy_alloc_free(&data->alloc, own, sizeof *own);
 }
 
 static const struct gy_data_format idx_format = {"idx", idx_read, idx_label, idx_sample_name, idx_close};
@@ -238,23 +238,23 @@ static int idx_describe(struct gy_data *data, struct idx_data *own, struct gy_er
 GY_INT int gy_idx_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err)
 {
     char images[4096], labels[4096];
-    const int whole = gy_data_is_whole(split), here = idx_find_images(images, sizeof(images), path, split, &data->has_splits);
-    *found = here || (!whole && idx_find_images(images, sizeof(images), path, "train", &data->has_splits));
+    const int whole = gy_data_is_whole(split), here = idx_find_images(images, sizeof images, path, split, &data->has_splits);
+    *found = here || (!whole && idx_find_images(images, sizeof images, path, "train", &data->has_splits));
     if (!*found)
         return GY_OK;
     if (!here || (!data->has_splits && !whole))
         return gy_data_no_split(path, split, err);
-    GY_TRY(idx_find_labels(labels, sizeof(labels), images, err));
-    struct idx_data *own = gy_alloc_take(&data->alloc, 1, sizeof(*own));
+    GY_TRY(idx_find_labels(labels, sizeof labels, images, err));
+    struct idx_data *own = gy_alloc_take(&data->alloc, 1, sizeof *own);
     if (!own)
-        return GY_NOMEM(err, "an IDX data set", sizeof(*own));
+        return GY_NOMEM(err, "an IDX data set", sizeof *own);
     data->format = &idx_format;
     data->own = own;
     GY_TRY(idx_open_file(&own->images, &data->alloc, images, err));
     GY_TRY(idx_open_file(&own->labels, &data->alloc, labels, err));
     GY_TRY(idx_check(data, own, images, labels, err));
     const char *base = strrchr(images, '/');
-    (void)gy_text_copy(own->name, sizeof(own->name), base ? base + 1 : images);
+    (void)gy_text_copy(own->name, sizeof own->name, base ? base + 1 : images);
     return idx_describe(data, own, err);
 }
 

@@ -134,7 +134,7 @@ GY_INT int gy_stb_decode(struct gy_decoder *decoder, const unsigned char *bytes,
     if (count > INT_MAX)
         return GY_FAIL(err, GY_E_IMAGE, "%s: %zu bytes are more than an image file may have", name, count);
     struct stb_call call;
-    memset(&call, 0, sizeof(call));
+    memset(&call, 0, sizeof call);
     call.decoder = decoder;
     unsigned char *volatile pixels = NULL;
     int w = 0, h = 0, c = 0;
@@ -157,7 +157,7 @@ GY_INT int gy_stb_inflate(const unsigned char *bytes, size_t count, unsigned cha
         return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: .gz files above %d bytes are not read; unpack it first", name,
                        INT_MAX);
     struct stb_call call;
-    memset(&call, 0, sizeof(call));
+    memset(&call, 0, sizeof call);
     volatile int got = -1;
     stb_now = &call;
     if (setjmp(call.back) == 0) /* stb_image only reads through these pointers of char */

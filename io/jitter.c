@@ -63,7 +63,7 @@ static void jitter_turn(float *cell, float turn)
     const float p = jitter_clamp(hi * (1 - s)), q = jitter_clamp(hi * (1 - s * f)),
                 t = jitter_clamp(hi * (1 - s * (1 - f)));
     const float table[6][3] = {{hi, t, p}, {q, hi, p}, {p, hi, t}, {p, q, hi}, {t, p, hi}, {hi, p, q}};
-    memcpy(cell, table[(int)sixth % 6], sizeof(table[0]));
+    memcpy(cell, table[(int)sixth % 6], sizeof table[0]);
 }
 
 static void jitter_hue(const struct jitter_image *image, float turn)

@@ -89,7 +89,7 @@ static int json_hex4(struct gy_json *json, uint32_t *out)
         const int c = json->at < json->end ? *json->at : 0;
         static const char digits[] = "0123456789abcdef0123456789ABCDEF";
         const char *found = c != 0 ? strchr(digits, c) : NULL;
-        if (found == NULL)
+        if (!found)
             return gy_json_fail(json, "expected four hexadecimal digits after \\u");
         value = value * 16 + (uint32_t)((found - digits) & 15);
     }
@@ -143,7 +143,7 @@ static int json_escape(struct gy_json *json, unsigned char out[4], int *length)
         return GY_OK;
     }
     const char *found = c != 0 ? strchr(from, c) : NULL;
-    if (found == NULL)
+    if (!found)
         return gy_json_fail(json, "unknown escape in a string");
     out[0] = (unsigned char)to[found - from];
     *length = 1;
@@ -171,14 +171,14 @@ GY_INT int gy_json_string(struct gy_json *json, char *out, size_t *bytes)
             memcpy(piece, json->at, (size_t)length);
             json->at += length;
         }
-        if (out != NULL)
+        if (out)
             memcpy(out + count, piece, (size_t)length);
         count += (size_t)length;
     }
     if (json->at == json->end)
         return gy_json_fail(json, "a string without an end");
     json->at++;
-    if (out != NULL)
+    if (out)
         out[count] = 0;
     *bytes = count;
     return GY_OK;

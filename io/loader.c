@@ -150,7 +150,7 @@ static void loader_prepare(const struct gy_loader *loader, const struct loader_s
     }
     for (int32_t i = 0; i < c->batch && loader->telling; i++) {
         if (!loader->mixing)
-            slot->mix[i] = (struct gy_batch_mix){.partner = i, .inside = 1, .label = 1};
+            slot->mix[i] = (struct gy_batch_mix){ .partner = i, .inside = 1, .label = 1 };
         gy_augment_tell(&c->augment, c->seed, loader_position(c, number, i), &slot->mix[i]);
     }
     memset(slot->pixels + (size_t)count * loader->sample_bytes, 0, (size_t)(c->batch - count) * loader->sample_bytes);
@@ -272,7 +272,7 @@ static int loader_note(struct gy_loader *loader, const struct loader_slot *slot,
     if (status == GY_OK) {
         char name[256];
         GY_FAIL(&why, GY_E_IMAGE, "%s: could not be read at first",
-                gy_data_sample_name(loader->data, index, name, sizeof(name)));
+                gy_data_sample_name(loader->data, index, name, sizeof name));
     }
     if (!loader->config.training)
         memset(out, 0, loader->sample_bytes);
@@ -304,7 +304,7 @@ GY_INT int gy_loader_next(struct gy_loader *loader, struct gy_batch *batch, stru
     const struct loader_slot *slot = number < loader->end ? loader_slot_of(loader, number) : NULL;
     loader_wait(loader, slot);
     if (!slot) {
-        *batch = (struct gy_batch){.number = number};
+        *batch = (struct gy_batch){ .number = number };
         return GY_OK;
     }
     loader->failed = loader_settle(loader, slot, &loader->failure);
@@ -312,8 +312,8 @@ GY_INT int gy_loader_next(struct gy_loader *loader, struct gy_batch *batch, stru
         return GY_FAIL(err, loader->failed, "%s", loader->failure.text);
     loader->held = 1;
     loader->next_number++;
-    *batch = (struct gy_batch){.number = number, .count = slot->count, .labels = slot->labels, .mix = slot->mix,
-                               .samples = slot->samples};
+    *batch = (struct gy_batch){ .number = number, .count = slot->count, .labels = slot->labels, .mix = slot->mix,
+                               .samples = slot->samples };
     if (loader->data->real)
         batch->values = (const float *)(const void *)slot->pixels;
     else
@@ -382,18 +382,18 @@ static int loader_take_slots(struct gy_loader *loader, struct gy_error *err)
     const size_t batch = (size_t)loader->config.batch, depth = (size_t)loader->config.depth;
     const int mixes = loader->mixing || loader->telling;
     struct gy_arena *arena = &loader->arena;
-    loader->slots = gy_arena_take(arena, depth, sizeof(*loader->slots));
-    loader->threads = gy_arena_take(arena, (size_t)loader->config.threads, sizeof(*loader->threads));
+    loader->slots = gy_arena_take(arena, depth, sizeof *loader->slots);
+    loader->threads = gy_arena_take(arena, (size_t)loader->config.threads, sizeof *loader->threads);
     if (!loader->slots || !loader->threads)
-        return GY_NOMEM(err, "a loader", depth * sizeof(*loader->slots));
+        return GY_NOMEM(err, "a loader", depth * sizeof *loader->slots);
     for (size_t i = 0; i < depth; i++) {
         struct loader_slot *slot = &loader->slots[i];
         slot->number = -1;
         slot->pixels = gy_arena_take(arena, batch, loader->sample_bytes);
-        slot->labels = gy_arena_take(arena, batch, sizeof(*slot->labels));
-        slot->tries = gy_arena_take(arena, batch, sizeof(*slot->tries));
-        slot->samples = gy_arena_take(arena, batch, sizeof(*slot->samples));
-        slot->mix = mixes ? gy_arena_take(arena, batch, sizeof(*slot->mix)) : NULL;
+        slot->labels = gy_arena_take(arena, batch, sizeof *slot->labels);
+        slot->tries = gy_arena_take(arena, batch, sizeof *slot->tries);
+        slot->samples = gy_arena_take(arena, batch, sizeof *slot->samples);
+        slot->mix = mixes ? gy_arena_take(arena, batch, sizeof *slot->mix) : NULL;
         if (!slot->pixels || !slot->labels || !slot->tries || !slot->samples || (mixes && !slot->mix))
             return GY_NOMEM(err, "a loader's batch", batch * loader->sample_bytes);
     }
@@ -472,11 +472,11 @@ GY_INT int gy_loader_open(struct gy_loader **out, struct gy_data *data, const st
                           struct gy_error *err)
 {
     GY_TRY(loader_check(data, config, err));
-    struct gy_loader *loader = gy_alloc_take(config->alloc, 1, sizeof(*loader));
+    struct gy_loader *loader = gy_alloc_take(config->alloc, 1, sizeof *loader);
     if (!loader)
-        return GY_NOMEM(err, "a loader", sizeof(*loader));
+        return GY_NOMEM(err, "a loader", sizeof *loader);
     if (loader_take_locks(loader)) {
-        gy_alloc_free(config->alloc, loader, sizeof(*loader));
+        gy_alloc_free(config->alloc, loader, sizeof *loader);
         return GY_FAIL(err, GY_E_NOMEM, "out of memory: a loader's locks cannot be made");
     }
     loader_describe(loader, data, config);
@@ -512,7 +512,7 @@ GY_INT void gy_loader_close(struct gy_loader *loader)
     pthread_cond_destroy(&loader->ready);
     pthread_cond_destroy(&loader->room);
     pthread_mutex_destroy(&loader->lock);
-    gy_alloc_free(&alloc, loader, sizeof(*loader));
+    gy_alloc_free(&alloc, loader, sizeof *loader);
 }
 
 #undef LOADER_THREADS

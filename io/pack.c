@@ -93,8 +93,8 @@ static int pack_append(struct pack_job *job, const struct pack_place *place, int
     gy_put_le32(entry + 16, (uint32_t)gy_data_label(job->data, index));
     gy_put_le32(entry + 20, place->crc);
     gy_put_le64(entry + 24, job->names.bytes);
-    gy_data_sample_name(job->data, index, name, sizeof(name));
-    gy_buf_add(&job->index, entry, sizeof(entry));
+    gy_data_sample_name(job->data, index, name, sizeof name);
+    gy_buf_add(&job->index, entry, sizeof entry);
     gy_buf_add(&job->names, name, strlen(name) + 1);
     if (job->index.failed || job->names.failed)
         return GY_NOMEM(err, "the index of a packed file", job->index.bytes);
@@ -164,7 +164,7 @@ static int pack_finish(struct pack_job *job, struct gy_error *err)
                 gy_crc32c(gy_crc32c(0, job->index.text, job->index.bytes), job->names.text, job->names.bytes));
     gy_put_le32(head + PACKED_HEADER - 4, gy_crc32c(0, head, PACKED_HEADER - 4));
     GY_TRY(gy_outfile_rewind(&job->out, err));
-    return gy_outfile_write(&job->out, head, sizeof(head), err);
+    return gy_outfile_write(&job->out, head, sizeof head, err);
 }
 
 static int pack_write(struct pack_job *job, const char *path, struct gy_error *err)
@@ -173,7 +173,7 @@ static int pack_write(struct pack_job *job, const char *path, struct gy_error *e
     job->at = PACKED_HEADER;
     GY_TRY(gy_lock_beside(&job->lock, path, err));
     GY_TRY(gy_outfile_open(&job->out, path, err));
-    int status = gy_outfile_write(&job->out, blank, sizeof(blank), err);
+    int status = gy_outfile_write(&job->out, blank, sizeof blank, err);
     if (status == GY_OK)
         status = pack_samples(job, err);
     if (status == GY_OK)
@@ -195,9 +195,9 @@ static int pack_open(struct pack_job *job, struct gy_error *err)
                          (job->data->max_h ? (size_t)GY_IMAGE_SIDE * 64 : 0);
     GY_TRY(gy_pool_open(&job->pool, c->alloc, c->threads, err));
     const int threads = gy_pool_threads(job->pool);
-    job->decoders = gy_alloc_take(c->alloc, (size_t)threads, sizeof(*job->decoders));
+    job->decoders = gy_alloc_take(c->alloc, (size_t)threads, sizeof *job->decoders);
     if (!job->decoders)
-        return GY_NOMEM(err, "decoders", (size_t)threads * sizeof(*job->decoders));
+        return GY_NOMEM(err, "decoders", (size_t)threads * sizeof *job->decoders);
     for (int i = 0; i < threads; i++)
         GY_TRY(gy_decoder_open(&job->decoders[i], c->alloc, bytes, err));
     gy_buf_open(&job->index, c->alloc);
@@ -211,7 +211,7 @@ static void pack_close(struct pack_job *job)
     const int threads = job->pool ? gy_pool_threads(job->pool) : 0;
     for (int i = 0; job->decoders && i < threads; i++)
         gy_decoder_close(job->decoders[i]);
-    gy_alloc_free(alloc, job->decoders, (size_t)threads * sizeof(*job->decoders));
+    gy_alloc_free(alloc, job->decoders, (size_t)threads * sizeof *job->decoders);
     for (int i = 0; i < PACK_WINDOW; i++)
         gy_alloc_free(alloc, job->places[i].pixels, job->places[i].room);
     if (job->index.alloc.fn)
@@ -220,7 +220,7 @@ static void pack_close(struct pack_job *job)
         gy_buf_close(&job->names);
     gy_lock_drop(&job->lock);
     gy_pool_close(job->pool);
-    gy_alloc_free(alloc, job, sizeof(*job));
+    gy_alloc_free(alloc, job, sizeof *job);
 }
 
 GY_INT int gy_data_pack(struct gy_data *data, const char *path, const struct gy_pack_config *config,
@@ -231,9 +231,9 @@ GY_INT int gy_data_pack(struct gy_data *data, const char *path, const struct gy_
                        GY_IMAGE_SIDE, config->threads);
     if (data->real)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "%s: float images cannot be packed; a packed file holds bytes", path);
-    struct pack_job *job = gy_alloc_take(config->alloc, 1, sizeof(*job));
+    struct pack_job *job = gy_alloc_take(config->alloc, 1, sizeof *job);
     if (!job)
-        return GY_NOMEM(err, "packing", sizeof(*job));
+        return GY_NOMEM(err, "packing", sizeof *job);
     job->data = data;
     job->config = config;
     int status = pack_open(job, err);

@@ -142,14 +142,14 @@ GY_INT int gy_packed_parse(const struct gy_file *file, const struct gy_alloc *al
     unsigned char head[PACKED_HEADER];
     if (file->size < PACKED_HEADER)
         return GY_FAIL(err, GY_E_TRUNCATED, "%s: %" PRIu64 " bytes are too few for a packed file", file->name, file->size);
-    GY_TRY(gy_file_read_at(file, 0, head, sizeof(head), err));
+    GY_TRY(gy_file_read_at(file, 0, head, sizeof head, err));
     if (memcmp(head, PACKED_MAGIC, 8) != 0)
         return GY_FAIL(err, GY_E_FORMAT, "%s: not a packed file", file->name);
     const struct packed_header h = packed_read_header(head);
     GY_TRY(packed_check_header(&h, head, file->size, file->name, err));
-    struct gy_packed_view got = {.count = (int64_t)h.count, .classes = (int32_t)h.classes, .channels = (int32_t)h.channels,
+    struct gy_packed_view got = { .count = (int64_t)h.count, .classes = (int32_t)h.classes, .channels = (int32_t)h.channels,
                                  .h = (int32_t)h.h, .w = (int32_t)h.w, .index_at = h.index_at,
-                                 .index_bytes = (size_t)(file->size - h.index_at)};
+                                 .index_bytes = (size_t)(file->size - h.index_at) };
     got.index = gy_alloc_take(alloc, got.index_bytes, 1);
     if (!got.index)
         return GY_NOMEM(err, "the index of a packed file", got.index_bytes);
@@ -217,7 +217,7 @@ static void packed_close(struct gy_data *data)
         return;
     gy_alloc_free(&data->alloc, own->view.index, own->view.index_bytes);
     gy_file_close(&own->file);
-    gy_alloc_free(&data->alloc, own, sizeof(*own));
+    gy_alloc_free(&data->alloc, own, sizeof *own);
 }
 
 static const struct gy_data_format packed_format = {"packed", packed_read, packed_label, packed_sample_name,
@@ -225,9 +225,9 @@ static const struct gy_data_format packed_format = {"packed", packed_read, packe
 
 static int packed_describe(struct gy_data *data, const struct gy_packed_view *view, struct gy_error *err)
 {
-    data->class_names = gy_arena_take(&data->arena, (size_t)view->classes, sizeof(*data->class_names));
+    data->class_names = gy_arena_take(&data->arena, (size_t)view->classes, sizeof *data->class_names);
     if (!data->class_names)
-        return GY_NOMEM(err, "class names", (size_t)view->classes * sizeof(*data->class_names));
+        return GY_NOMEM(err, "class names", (size_t)view->classes * sizeof *data->class_names);
     const char *name = view->class_names;
     for (int32_t i = 0; i < view->classes; i++, name += strlen(name) + 1)
         data->class_names[i] = name;
@@ -261,14 +261,14 @@ static int packed_find(const char *path, const char *split, char *file, size_t r
 GY_INT int gy_packed_open(struct gy_data *data, const char *path, const char *split, int *found, struct gy_error *err)
 {
     char file[4096];
-    if (!packed_find(path, split, file, sizeof(file), &data->has_splits))
+    if (!packed_find(path, split, file, sizeof file, &data->has_splits))
         return GY_OK;
     *found = 1;
     if (!data->has_splits && !gy_data_is_whole(split))
         return gy_data_no_split(path, split, err);
-    struct packed_data *own = gy_alloc_take(&data->alloc, 1, sizeof(*own));
+    struct packed_data *own = gy_alloc_take(&data->alloc, 1, sizeof *own);
     if (!own)
-        return GY_NOMEM(err, "a packed data set", sizeof(*own));
+        return GY_NOMEM(err, "a packed data set", sizeof *own);
     data->format = &packed_format;
     data->own = own;
     GY_TRY(gy_file_open(&own->file, file, err));

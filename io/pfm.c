@@ -37,9 +37,9 @@ static int pfm_parse(const unsigned char *bytes, size_t count, struct pfm_header
     char kind[4], w[16], h[16], scale[40];
     double value;
     size_t at = 0;
-    if (count == 0 || bytes[0] != 'P' || pfm_word(bytes, count, &at, kind, sizeof(kind)) ||
-        pfm_word(bytes, count, &at, w, sizeof(w)) || pfm_word(bytes, count, &at, h, sizeof(h)) ||
-        pfm_word(bytes, count, &at, scale, sizeof(scale)))
+    if (count == 0 || bytes[0] != 'P' || pfm_word(bytes, count, &at, kind, sizeof kind) ||
+        pfm_word(bytes, count, &at, w, sizeof w) || pfm_word(bytes, count, &at, h, sizeof h) ||
+        pfm_word(bytes, count, &at, scale, sizeof scale))
         return -1;
     if ((strcmp(kind, "PF") != 0 && strcmp(kind, "Pf") != 0) || gy_text_int(w, 0, 1 << 24, &header->w) ||
         gy_text_int(h, 0, 1 << 24, &header->h) || gy_text_real(scale, -1e30, 1e30, &value) || !(value < 0 || value > 0))
@@ -55,7 +55,7 @@ static void pfm_row(const unsigned char *from, size_t cells, int low_first, floa
 {
     for (size_t i = 0; i < cells; i++) {
         const uint32_t bits = low_first ? gy_le32(from + 4 * i) : gy_be32(from + 4 * i);
-        memcpy(&out[i], &bits, sizeof(bits));
+        memcpy(&out[i], &bits, sizeof bits);
     }
 }
 
@@ -71,7 +71,7 @@ GY_INT int gy_pfm_decode(struct gy_decoder *decoder, const unsigned char *bytes,
     if (there != need)
         return GY_FAIL(err, there < need ? GY_E_TRUNCATED : GY_E_IMAGE, "%s: %zu bytes of pixels, %" PRId64 " x %" PRId64
                        " x %" PRId32 " float pixels have %zu", name, there, header.w, header.h, header.c, need);
-    float *values = gy_decoder_take(decoder, row * h, sizeof(*values));
+    float *values = gy_decoder_take(decoder, row * h, sizeof *values);
     if (!values)
         return GY_FAIL(err, GY_E_IMAGE, "%s: decoding it needs more memory than a decoder has", name);
     for (size_t y = 0; y < h; y++)

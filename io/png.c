@@ -50,7 +50,7 @@ static int png_put_row(struct png_out *out, const uint8_t *row, size_t bytes, in
                                    (unsigned char)~length, (unsigned char)(~length >> 8), 0};
     png_add_adler(out, head + 5, 1);
     png_add_adler(out, row, bytes);
-    GY_TRY(png_put(out, head, sizeof(head), err));
+    GY_TRY(png_put(out, head, sizeof head, err));
     return png_put(out, row, bytes, err);
 }
 
@@ -64,8 +64,8 @@ static int png_write_all(struct png_out *out, const uint8_t *pixels, int32_t h, 
     head[8] = 8;
     head[9] = c == 3 ? 2 : 0;
     GY_TRY(gy_outfile_write(&out->file, "\x89PNG\r\n\x1a\n", 8, err));
-    GY_TRY(png_begin_chunk(out, "IHDR", sizeof(head), err));
-    GY_TRY(png_put(out, head, sizeof(head), err));
+    GY_TRY(png_begin_chunk(out, "IHDR", sizeof head, err));
+    GY_TRY(png_put(out, head, sizeof head, err));
     GY_TRY(png_end_chunk(out, err));
     GY_TRY(png_begin_chunk(out, "IDAT", 2 + (row + 6) * (size_t)h + 4, err));
     GY_TRY(png_put(out, "\x78\x01", 2, err));
@@ -86,7 +86,7 @@ GY_INT int gy_image_write_png(const char *path, const uint8_t *pixels, int32_t h
         return GY_FAIL(err, GY_E_ARG, "%s: a PNG of %" PRId32 " x %" PRId32 " x %" PRId32 " cannot be written", path, h,
                        w, c);
     struct png_out out;
-    memset(&out, 0, sizeof(out));
+    memset(&out, 0, sizeof out);
     out.low = 1;
     GY_TRY(gy_outfile_open(&out.file, path, err));
     int status = png_write_all(&out, pixels, h, w, c, err);

@@ -97,13 +97,13 @@ RESAMPLE_AVX2 static int32_t resample_row_avx2(const struct resample_axis *axis,
         __m128i sum = _mm_set1_epi32(RESAMPLE_HALF);
         for (int32_t k = 0; k < axis->length[i]; k++, at += 3) {
             int32_t cells;
-            memcpy(&cells, at, sizeof(cells));
+            memcpy(&cells, at, sizeof cells);
             sum = _mm_add_epi32(sum, _mm_mullo_epi32(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(cells)), _mm_set1_epi32(weights[k])));
         }
         sum = _mm_srai_epi32(sum, RESAMPLE_BITS);
         sum = _mm_packs_epi32(sum, sum);
         const int32_t cells = _mm_cvtsi128_si32(_mm_packus_epi16(sum, sum));
-        memcpy(out + 3 * (int64_t)i, &cells, sizeof(cells));
+        memcpy(out + 3 * (int64_t)i, &cells, sizeof cells);
     }
     return i;
 }

@@ -70,7 +70,7 @@ struct convert_job {
 static void convert_push(struct convert_list *list, struct gy_rows_piece *piece)
 {
     piece->next = NULL;
-    if (list->tail != NULL)
+    if (list->tail)
         list->tail->next = piece;
     else
         list->head = piece;
@@ -80,9 +80,9 @@ static void convert_push(struct convert_list *list, struct gy_rows_piece *piece)
 static struct gy_rows_piece *convert_pop(struct convert_list *list)
 {
     struct gy_rows_piece *piece = list->head;
-    if (piece != NULL)
+    if (piece)
         list->head = piece->next;
-    if (list->head == NULL)
+    if (!list->head)
         list->tail = NULL;
     return piece;
 }
@@ -92,9 +92,9 @@ static struct gy_rows_piece *convert_pop(struct convert_list *list)
 static struct gy_rows_piece *convert_new_piece(struct convert_job *job)
 {
     struct gy_rows_piece *p = convert_pop(&job->idle);
-    if (p == NULL)
+    if (!p)
         p = gy_alloc_take(&job->alloc, 1, sizeof *p);
-    if (p == NULL)
+    if (!p)
         return NULL;
     p->settings = &job->settings;
     p->rows = p->used = 0;
@@ -111,12 +111,12 @@ static int convert_fetch(struct convert_job *job, struct gy_error *err)
     struct convert_pieces *const to = &job->fetched;
     while (job->more && to->count < job->ahead) {
         struct gy_rows_piece *p = convert_new_piece(job);
-        int status = p != NULL ? GY_OK : GY_NOMEM(err, "a piece of text", sizeof *p);
+        int status = p ? GY_OK : GY_NOMEM(err, "a piece of text", sizeof *p);
         if (status == GY_OK)
             status = gy_rows_source_next(job->source, &job->settings, p, &to->text[to->count], &job->more, err);
         if (status != GY_OK)
             job->more = 0;
-        if (!job->more && p != NULL)
+        if (!job->more && p)
             convert_push(&job->idle, p);
         GY_TRY(status);
         if (job->more)
@@ -157,7 +157,7 @@ static void convert_pack(const struct convert_job *job, uint64_t share)
 static int convert_parse(struct convert_job *job, struct gy_rows_keep *keep, struct gy_rows_piece *p, struct gy_error *err)
 {
     p->column = p->same = 1;
-    if (p->text == NULL)
+    if (!p->text)
         GY_TRY(gy_rows_source_read(job->source, p, &keep->text, err));
     GY_TRY(gy_rows_keep_room(keep, p, &job->alloc, err));
     GY_TRY(job->settings.format->parse(p)); /* the sentence is p's already */
@@ -231,7 +231,7 @@ static int convert_add_view(struct convert_job *job, struct gy_rows_piece *p, in
     if ((size_t)job->views == job->view_room) {
         const size_t room = job->view_room ? 2 * job->view_room : 64;
         struct gy_rows *grown = gy_alloc_grow(&job->alloc, job->view, job->view_room, room, sizeof *grown);
-        if (grown == NULL)
+        if (!grown)
             return GY_NOMEM(err, "views of rows", room * sizeof *grown);
         job->view = grown;
         job->view_room = room;
@@ -251,7 +251,7 @@ static int convert_close_block(struct convert_job *job, struct gy_rows_piece *la
     if ((size_t)b->count == b->room) {
         const size_t room = b->room ? 2 * b->room : 16;
         struct convert_block *grown = gy_alloc_grow(&job->alloc, b->block, b->room, room, sizeof *grown);
-        if (grown == NULL)
+        if (!grown)
             return GY_NOMEM(err, "a list of blocks", room * sizeof *grown);
         memset(grown + b->room, 0, (room - b->room) * sizeof *grown);
         b->block = grown;
@@ -332,7 +332,7 @@ static int convert_progress(const struct convert_job *job, struct gy_error *err)
 {
     const struct gy_convert_config *c = job->config;
     const int64_t done = gy_rows_source_done(job->source), total = gy_rows_source_total(job->source);
-    if (c->progress != NULL && c->progress(c->user, done, total) != 0)
+    if (c->progress && c->progress(c->user, done, total) != 0)
         return GY_FAIL(err, GY_E_STOPPED, "the conversion was stopped at byte %" PRId64 " of %" PRId64, done, total);
     return GY_OK;
 }
@@ -384,9 +384,9 @@ static const struct gy_rows_format *convert_format(int index)
 GY_INT const char *gy_convert_format(int index, const char **about)
 {
     const struct gy_rows_format *f = convert_format(index);
-    if (f != NULL && about != NULL)
+    if (f && about)
         *about = f->about;
-    return f != NULL ? f->name : NULL;
+    return f ? f->name : NULL;
 }
 
 /* The first format that one of the first lines looks like. A label alone could be of several. */
@@ -410,12 +410,12 @@ static int convert_guess(struct convert_job *job, struct gy_error *err)
 static int convert_choose_format(struct convert_job *job, struct gy_error *err)
 {
     const char *name = job->config->format;
-    if (name == NULL)
+    if (!name)
         return convert_guess(job, err);
     for (int i = 0; convert_format(i) != NULL; i++)
         if (strcmp(convert_format(i)->name, name) == 0)
             job->settings.format = convert_format(i);
-    return job->settings.format != NULL ? GY_OK : GY_FAIL(err, GY_E_ARG, "format '%.60s'; there are svmlight, libffm, criteo and csv", name);
+    return job->settings.format ? GY_OK : GY_FAIL(err, GY_E_ARG, "format '%.60s'; there are svmlight, libffm, criteo and csv", name);
 }
 
 static int convert_check_config(const struct gy_convert_config *c, struct gy_error *err)
@@ -450,7 +450,7 @@ static int convert_settle(struct convert_job *job, struct gy_error *err)
     s->features = s->hash_bits != 0 ? 1u << s->hash_bits : s->features;
     if (criteo) {
         s->criteo_word = gy_alloc_take(&job->alloc, GY_ROWS_CRITEO_TABLE, sizeof *s->criteo_word);
-        if (s->criteo_word == NULL)
+        if (!s->criteo_word)
             return GY_NOMEM(err, "a table of integers", GY_ROWS_CRITEO_TABLE * sizeof *s->criteo_word);
         gy_rows_criteo_words(s->criteo_word);
     }
@@ -478,7 +478,7 @@ static int convert_take_pieces(const struct convert_job *job, struct convert_pie
 {
     pieces->piece = gy_alloc_take(&job->alloc, (size_t)job->window, sizeof *pieces->piece);
     pieces->text = gy_alloc_take(&job->alloc, (size_t)job->window, sizeof *pieces->text);
-    return pieces->piece != NULL && pieces->text != NULL ? GY_OK : GY_NOMEM(err, "a list of pieces", (size_t)job->window * sizeof *pieces->text);
+    return pieces->piece && pieces->text ? GY_OK : GY_NOMEM(err, "a list of pieces", (size_t)job->window * sizeof *pieces->text);
 }
 
 static int convert_open(struct convert_job *job, const struct gy_rows_bytes *bytes, int memory, struct gy_error *err)
@@ -488,12 +488,12 @@ static int convert_open(struct convert_job *job, const struct gy_rows_bytes *byt
     GY_TRY(gy_rows_source_open(&job->source, c, bytes, &job->alloc, err));
     GY_TRY(convert_settle(job, err));
     job->pool = c->pool;
-    if (job->pool == NULL)
+    if (!job->pool)
         GY_TRY(gy_pool_open(&job->pool, &job->alloc, 1, err));
     job->ahead = job->threads = gy_pool_threads(job->pool);
     job->window = CONVERT_PIECES * job->threads;
     job->thread = gy_alloc_take(&job->alloc, (size_t)job->threads, sizeof *job->thread);
-    if (job->thread == NULL)
+    if (!job->thread)
         return GY_NOMEM(err, "what threads keep", (size_t)job->threads * sizeof *job->thread);
     GY_TRY(convert_take_pieces(job, &job->fetched, err));
     GY_TRY(convert_take_pieces(job, &job->parsed, err));
@@ -505,7 +505,7 @@ static int convert_open(struct convert_job *job, const struct gy_rows_bytes *byt
     convert_pass_on(job);
     const struct gy_blocks_write to = { memory ? NULL : c->to, c->append && !memory, job->settings.features, job->settings.hash_bits,
                                         job->settings.hash_bits != 0 ? c->hash_seed : 0, &job->alloc };
-    if (!memory && c->to == NULL)
+    if (!memory && !c->to)
         return GY_FAIL(err, GY_E_ARG, "no path for the block file");
     return gy_blocks_create(&job->writer, &to, err);
 }
@@ -549,7 +549,7 @@ static void convert_close(struct convert_job *job)
     gy_alloc_free(&alloc, job->thread, (size_t)job->threads * sizeof *job->thread);
     gy_alloc_free(&alloc, job->settings.criteo_word, GY_ROWS_CRITEO_TABLE * sizeof *job->settings.criteo_word);
     gy_blocks_abandon(job->writer);
-    if (job->config->pool == NULL)
+    if (!job->config->pool)
         gy_pool_close(job->pool);
     gy_rows_source_close(job->source);
     gy_alloc_free(&alloc, job, sizeof *job);
@@ -561,7 +561,7 @@ static void convert_report(struct convert_job *job, struct gy_convert_report *re
         if (job->mend[k] > 0)
             job->report.mend[job->report.mends++] = (struct gy_convert_mend){ gy_rows_mend_text((enum gy_rows_mend)k), job->mend[k], job->mend_line[k],
                 job->mend_file[k] };
-    if (report != NULL)
+    if (report)
         *report = job->report;
 }
 
@@ -569,7 +569,7 @@ static int convert_all(struct gy_blocks **memory, const struct gy_convert_config
                        struct gy_convert_report *report, struct gy_error *err)
 {
     struct convert_job *job = gy_alloc_take(alloc, 1, sizeof *job);
-    if (job == NULL)
+    if (!job)
         return GY_NOMEM(err, "a conversion", sizeof *job);
     job->config = config;
     job->alloc = *alloc;

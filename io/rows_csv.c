@@ -17,7 +17,7 @@ static const unsigned char *rcsv_number(struct gy_rows_piece *o, const unsigned 
     if (quoted)
         gy_rows_note(o, GY_MEND_QUOTED, 1);
     p = gy_rows_number(p + quoted, value);
-    if (p == NULL || (quoted && *p != '"'))
+    if (!p || (quoted && *p != '"'))
         return gy_rows_fail_number(o, first, "a column");
     p += quoted;
     while (*p == ' ')
@@ -117,7 +117,7 @@ static __attribute__((noinline)) const unsigned char *rcsv_odd(struct gy_rows_pi
 {
     const struct gy_rows_layout *const l = o->layout;
     p = rcsv_number(o, p, value);
-    if (p == NULL)
+    if (!p)
         return NULL;
     if (column + 1 < l->columns)
         return *p == l->separator ? p + 1 : gy_rows_fail(o, p, "%" PRId32 " columns, not %" PRId32, column + 1, l->columns);
@@ -145,7 +145,7 @@ static inline const unsigned char *rcsv_row(struct gy_rows_piece *o, const unsig
         else {
             float odd;
             p = rcsv_odd(o, p, column, &odd);
-            if (p == NULL)
+            if (!p)
                 return NULL;
             rcsv_stand_at(stops, p);
             value = odd;
@@ -167,7 +167,7 @@ static inline const unsigned char *rcsv_row(struct gy_rows_piece *o, const unsig
 static const unsigned char *rcsv_blank(struct gy_rows_piece *o, const unsigned char *p)
 {
     p = gy_rows_blank_line(o, p);
-    return p != NULL ? gy_rows_behind(p) : NULL;
+    return p ? gy_rows_behind(p) : NULL;
 }
 
 static int rcsv_parse(struct gy_rows_piece *o)
@@ -184,7 +184,7 @@ static int rcsv_parse(struct gy_rows_piece *o)
             header = 0;
         } else
             p = rcsv_row(o, p, &stops);
-        if (p == NULL)
+        if (!p)
             return o->status;
     }
     return GY_OK;
@@ -209,8 +209,8 @@ static int32_t rcsv_columns(const unsigned char *line, const unsigned char *end,
             line++;
         const unsigned char *stop = memchr(line, separator, (size_t)(end - line)), *p = gy_rows_real(line, &value);
         columns++;
-        *names |= p == NULL || (*p > ' ' && *p != separator && *p != '"');
-        if (stop == NULL)
+        *names |= !p || (*p > ' ' && *p != separator && *p != '"');
+        if (!stop)
             return columns;
         line = stop + 1;
     }
@@ -232,7 +232,7 @@ static int rcsv_look(struct gy_rows_layout *layout, const struct gy_rows_setting
 static int rcsv_fits(const unsigned char *line, const unsigned char *end)
 {
     const unsigned char separator = rcsv_separator(line, end);
-    return memchr(line, separator, (size_t)(end - line)) != NULL && memchr(line, ':', (size_t)(end - line)) == NULL;
+    return memchr(line, separator, (size_t)(end - line)) && !memchr(line, ':', (size_t)(end - line));
 }
 
 static const struct gy_rows_format rcsv_format = { "csv", "numbers between commas, semicolons or tabs: a label and dense features", 0, 2, rcsv_look,

@@ -270,7 +270,7 @@ static int inflate_skip_text(struct gy_inflate *z)
     for (;;) {
         inflate_hold(z, 1);
         const unsigned char *nul = z->at < z->count ? memchr(z->bytes + z->at, 0, z->count - z->at) : NULL;
-        if (nul != NULL)
+        if (nul)
             return inflate_skip(z, (size_t)(nul - z->bytes) + 1 - z->at);
         if (z->at == z->count)
             return -1;
@@ -538,7 +538,7 @@ static int inflate_step(struct gy_inflate *z, struct gy_error *err)
 GY_INT int gy_inflate_open(struct gy_inflate **out, const struct gy_file *file, const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct gy_inflate *z = gy_alloc_take(alloc, 1, sizeof *z);
-    if (z == NULL)
+    if (!z)
         return GY_NOMEM(err, "unpacking", sizeof *z);
     z->alloc = *alloc;
     z->file = file;
@@ -570,7 +570,7 @@ GY_INT uint64_t gy_inflate_taken(const struct gy_inflate *z) { return inflate_pl
 
 GY_INT void gy_inflate_close(struct gy_inflate *z)
 {
-    if (z == NULL)
+    if (!z)
         return;
     const struct gy_alloc alloc = z->alloc;
     gy_alloc_free(&alloc, z, sizeof *z);

@@ -21,7 +21,7 @@ struct gy_rows_slab {
 GY_INT int gy_rows_keep_room(struct gy_rows_keep *keep, struct gy_rows_piece *p, const struct gy_alloc *alloc, struct gy_error *err)
 {
     const struct gy_rows_format *const format = p->settings->format;
-    if (p->bytes > keep->bytes || keep->memory == NULL) {
+    if (p->bytes > keep->bytes || !keep->memory) {
         const size_t bytes = p->bytes + p->bytes / 8, entries = bytes / (size_t)format->entry_bytes + GY_ROWS_PAD, rows = bytes / 2 + 2;
         const size_t count = (format->ones ? 1 : 2) * entries + 2 * rows;
         if (entries > UINT32_MAX || rows > INT32_MAX)
@@ -29,7 +29,7 @@ GY_INT int gy_rows_keep_room(struct gy_rows_keep *keep, struct gy_rows_piece *p,
         gy_alloc_free(alloc, keep->memory, keep->count * sizeof *keep->memory);
         keep->bytes = keep->count = 0;
         keep->memory = gy_alloc_grow(alloc, NULL, 0, count, sizeof *keep->memory);
-        if (keep->memory == NULL)
+        if (!keep->memory)
             return GY_NOMEM(err, "rows of a piece of text", count * sizeof *keep->memory);
         keep->bytes = bytes;
         keep->count = count;
@@ -48,7 +48,7 @@ static struct gy_rows_slab *keep_new_slab(struct gy_rows_keep *keep, size_t byte
 {
     const size_t room = bytes > KEEP_SLAB ? bytes : bytes > KEEP_SLAB / KEEP_PIECES ? KEEP_SLAB : KEEP_PIECES * bytes;
     struct gy_rows_slab *slab = gy_alloc_take(alloc, 1, sizeof *slab);
-    if (slab == NULL || gy_large_take(&slab->memory, alloc, room) != 0) {
+    if (!slab || gy_large_take(&slab->memory, alloc, room) != 0) {
         gy_alloc_free(alloc, slab, sizeof *slab);
         return NULL;
     }
@@ -63,14 +63,14 @@ static struct gy_rows_slab *keep_new_slab(struct gy_rows_keep *keep, size_t byte
 static struct gy_rows_slab *keep_slab(struct gy_rows_keep *keep, size_t bytes, const struct gy_alloc *alloc)
 {
     struct gy_rows_slab *const last = keep->slab, *const empty = keep->empty;
-    if (last != NULL && last->room - last->used >= bytes)
+    if (last && last->room - last->used >= bytes)
         return last;
-    if (empty != NULL && empty->room >= bytes) {
+    if (empty && empty->room >= bytes) {
         keep->empty = empty->next;
         keep->slab = empty;
-    } else if ((keep->slab = keep_new_slab(keep, bytes, alloc)) == NULL)
+    } else if (!(keep->slab = keep_new_slab(keep, bytes, alloc)))
         return NULL;
-    if (last != NULL && last->pieces == 0) {
+    if (last && last->pieces == 0) {
         last->next = keep->empty;
         keep->empty = last;
     }
@@ -86,14 +86,14 @@ static void *keep_copy(unsigned char **to, const void *from, size_t bytes)
 
 GY_INT int gy_rows_keep(struct gy_rows_keep *keep, struct gy_rows_piece *p, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    const size_t rows = (size_t)p->rows, entries = p->start[rows], values = p->value != NULL && p->sum.values ? entries : 0;
+    const size_t rows = (size_t)p->rows, entries = p->start[rows], values = p->value && p->sum.values ? entries : 0;
     const size_t bytes = gy_align_up((2 * rows + 1 + entries + values) * sizeof(uint32_t), KEEP_APART);
     p->slab = NULL;
     p->same = p->sum.entries > 0 ? p->sum.same : 1;
     if (rows == 0)
         return GY_OK;
     struct gy_rows_slab *const slab = keep_slab(keep, bytes, alloc);
-    if (slab == NULL)
+    if (!slab)
         return GY_NOMEM(err, "rows that wait for their block", bytes);
     unsigned char *to = slab->memory.bytes + slab->used;
     p->start = keep_copy(&to, p->start, (rows + 1) * sizeof *p->start);
@@ -110,7 +110,7 @@ GY_INT void gy_rows_let_go(struct gy_rows_piece *p)
 {
     struct gy_rows_slab *const slab = p->slab;
     p->slab = NULL;
-    if (slab == NULL || --slab->pieces > 0)
+    if (!slab || --slab->pieces > 0)
         return;
     slab->used = 0;
     if (slab == slab->keep->slab)

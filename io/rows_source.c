@@ -44,13 +44,13 @@ struct gy_rows_source {
 static int source_make_files(struct gy_rows_source *s, const struct gy_convert_config *config, const struct gy_rows_bytes *bytes, struct gy_error *err)
 {
     struct stat info;
-    s->files = bytes != NULL ? 1 : config->files;
+    s->files = bytes ? 1 : config->files;
     if (s->files < 1)
         return GY_FAIL(err, GY_E_ARG, "no files to convert");
     s->file = gy_alloc_take(&s->alloc, (size_t)s->files, sizeof *s->file);
-    if (s->file == NULL)
+    if (!s->file)
         return GY_NOMEM(err, "a list of files", (size_t)s->files * sizeof *s->file);
-    if (bytes != NULL) {
+    if (bytes) {
         s->file[0] = (struct source_file){ bytes->name, bytes->count > 0 ? bytes->bytes : (const unsigned char *)"", (int64_t)bytes->count, { 0, 0, 0, 0 } };
         return GY_OK;
     }
@@ -68,7 +68,7 @@ GY_INT int gy_rows_source_open(struct gy_rows_source **out, const struct gy_conv
                                struct gy_error *err)
 {
     struct gy_rows_source *s = gy_alloc_take(alloc, 1, sizeof *s);
-    if (s == NULL)
+    if (!s)
         return GY_NOMEM(err, "reading text", sizeof *s);
     s->alloc = *alloc;
     s->fd = -1;
@@ -94,7 +94,7 @@ static void source_close_file(struct gy_rows_source *s)
 
 GY_INT void gy_rows_source_close(struct gy_rows_source *s)
 {
-    if (s == NULL)
+    if (!s)
         return;
     const struct gy_alloc alloc = s->alloc;
     source_close_file(s);
@@ -121,16 +121,16 @@ static int source_read(struct gy_rows_source *s, unsigned char *to, size_t room,
 {
     const struct source_file *f = &s->file[s->at];
     size_t done = 0;
-    if (s->gz != NULL) {
+    if (s->gz) {
         const int status = gy_inflate_read(s->gz, to, room, got, err);
         s->pos = (size_t)gy_inflate_taken(s->gz);
         return status;
     }
-    if (f->bytes != NULL) {
+    if (f->bytes) {
         done = room < (size_t)f->size - s->pos ? room : (size_t)f->size - s->pos;
         memcpy(to, f->bytes + s->pos, done);
     }
-    while (f->bytes == NULL && done < room) {
+    while (!f->bytes && done < room) {
         const ssize_t some = read(s->fd, to + done, room - done);
         if (some < 0 && errno == EINTR)
             continue;
@@ -151,8 +151,8 @@ static int source_open_gz(struct gy_rows_source *s, const unsigned char *begin, 
     const struct source_file *f = &s->file[s->at];
     s->pos = 0;
     if (got < 2 || begin[0] != 0x1f || begin[1] != 0x8b)
-        return f->bytes != NULL || lseek(s->fd, 0, SEEK_SET) == 0 ? GY_OK : GY_FAIL(err, GY_E_IO, "%.300s: cannot be read: %s", f->name, strerror(errno));
-    if (f->bytes != NULL)
+        return f->bytes || lseek(s->fd, 0, SEEK_SET) == 0 ? GY_OK : GY_FAIL(err, GY_E_IO, "%.300s: cannot be read: %s", f->name, strerror(errno));
+    if (f->bytes)
         s->packed = gy_file_of(f->bytes, (size_t)f->size, f->name);
     else
         GY_TRY(gy_file_open(&s->packed, f->name, err));
@@ -167,7 +167,7 @@ static int source_open_file(struct gy_rows_source *s, struct gy_error *err)
     s->open = s->first = 1;
     s->ended = 0;
     s->pos = s->rest_bytes = 0;
-    if (f->bytes == NULL) {
+    if (!f->bytes) {
         s->fd = open(f->name, O_RDONLY | O_CLOEXEC);
         if (s->fd < 0)
             return GY_FAIL(err, GY_E_IO, "%.300s: cannot be read: %s", f->name, strerror(errno));
@@ -181,7 +181,7 @@ static int source_open_file(struct gy_rows_source *s, struct gy_error *err)
 GY_INT int gy_rows_source_peek(struct gy_rows_source *s, const unsigned char **text, size_t *bytes, struct gy_error *err)
 {
     size_t got = 0;
-    if (s->peek == NULL && (s->peek = gy_alloc_take(&s->alloc, SOURCE_PEEK + GY_ROWS_PAD, 1)) == NULL)
+    if (!s->peek && !(s->peek = gy_alloc_take(&s->alloc, SOURCE_PEEK + GY_ROWS_PAD, 1)))
         return GY_NOMEM(err, "the first lines", SOURCE_PEEK);
     int status = source_open_file(s, err);
     if (status == GY_OK)
@@ -203,7 +203,7 @@ static int source_room(const struct gy_rows_source *s, struct gy_rows_text *text
         return GY_OK;
     const size_t more = need + need / 8; /* the next piece may need a little more */
     unsigned char *grown = gy_alloc_grow(&s->alloc, text->bytes, text->room, more, 1);
-    if (grown == NULL)
+    if (!grown)
         return GY_NOMEM(err, "a piece of text", more);
     *text = (struct gy_rows_text){ grown, more };
     return GY_OK;
@@ -256,7 +256,7 @@ static int source_fill(struct gy_rows_source *s, struct gy_rows_piece *piece, st
 /* All of `count` bytes of the file at `at`. */
 static int source_read_at(const struct source_file *f, int fd, int64_t at, unsigned char *to, size_t count, struct gy_error *err)
 {
-    if (f->bytes != NULL)
+    if (f->bytes)
         memcpy(to, f->bytes + at, count);
     for (size_t done = 0; f->bytes == NULL && done < count;) {
         const ssize_t some = pread(fd, to + done, count - done, (off_t)(at + (int64_t)done));
@@ -286,13 +286,13 @@ static int source_read_piece(const struct gy_rows_source *s, int fd, struct gy_r
         GY_TRY(source_read_at(f, fd, piece->from - 1 + (int64_t)have, text->bytes + have, want - have, err));
         have = want;
         const unsigned char *const first = memchr(text->bytes, '\n', piece->span);
-        if (first == NULL) { /* they are all of a line that began before */
+        if (!first) { /* they are all of a line that began before */
             begin = end = 1;
             break;
         }
         const unsigned char *const last = memchr(text->bytes + seen, '\n', have - seen);
         begin = (size_t)(first - text->bytes) + 1;
-        end = last != NULL ? (size_t)(last - text->bytes) + 1 : have == all ? have : 0;
+        end = last ? (size_t)(last - text->bytes) + 1 : have == all ? have : 0;
         want *= 2;
     }
     source_end_piece(piece, text->bytes, begin, end);
@@ -302,8 +302,8 @@ static int source_read_piece(const struct gy_rows_source *s, int fd, struct gy_r
 GY_INT int gy_rows_source_read(const struct gy_rows_source *s, struct gy_rows_piece *piece, struct gy_rows_text *text, struct gy_error *err)
 {
     const struct source_file *f = &s->file[piece->file];
-    const int fd = f->bytes == NULL ? open(f->name, O_RDONLY | O_CLOEXEC) : -1;
-    if (f->bytes == NULL && fd < 0)
+    const int fd = !f->bytes ? open(f->name, O_RDONLY | O_CLOEXEC) : -1;
+    if (!f->bytes && fd < 0)
         return GY_FAIL(err, GY_E_IO, "the file cannot be read: %s", strerror(errno));
     const int status = source_read_piece(s, fd, piece, text, err);
     if (fd >= 0)
@@ -357,7 +357,7 @@ static int source_next_text(struct gy_rows_source *s, const struct gy_rows_setti
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: the file is empty", s->file[s->at].name);
     GY_TRY(source_skip_mark(s, settings, piece, err));
     GY_TRY(source_look(s, settings, piece, err));
-    s->in_turn = s->gz != NULL || (int64_t)s->pos >= s->file[s->at].size;
+    s->in_turn = s->gz || (int64_t)s->pos >= s->file[s->at].size;
     if (!s->in_turn) {
         s->pos -= s->rest_bytes;
         s->rest_bytes = 0;

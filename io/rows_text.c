@@ -202,10 +202,10 @@ static const unsigned char *rtext_real(const unsigned char *p, float *value)
         while ((*p >= '0' && *p <= '9') || *p == '.')
             p++;
         p = rtext_power(p, &exponent);
-        return p != NULL ? rtext_real_slow(first, p, value) : NULL;
+        return p ? rtext_real_slow(first, p, value) : NULL;
     }
     p = rtext_power(p, &exponent);
-    if (p == NULL)
+    if (!p)
         return NULL;
     if (!rtext_certain(m, exponent, value))
         return rtext_real_slow(first, p, value);
@@ -216,7 +216,7 @@ static const unsigned char *rtext_real(const unsigned char *p, float *value)
 GY_INT const unsigned char *gy_rows_real(const unsigned char *p, float *value)
 {
     const unsigned char *const end = rtext_short(p, value);
-    return end != NULL ? end : rtext_real(p, value);
+    return end ? end : rtext_real(p, value);
 }
 
 /* ---- a row ---- */
@@ -226,7 +226,7 @@ static void rtext_swap(uint32_t *id, float *value, uint32_t a, uint32_t b)
     const uint32_t i = id[a];
     id[a] = id[b];
     id[b] = i;
-    if (value != NULL) {
+    if (value) {
         const float v = value[a];
         value[a] = value[b];
         value[b] = v;
@@ -270,12 +270,12 @@ GY_INT uint32_t gy_rows_tidy(uint32_t *id, float *value, uint32_t n)
     rtext_sort(id, value, n);
     for (uint32_t k = 0; k < n; k++) {
         if (left > 0 && id[left - 1] == id[k]) {
-            if (value != NULL)
+            if (value)
                 value[left - 1] += value[k];
             continue;
         }
         id[left] = id[k];
-        if (value != NULL)
+        if (value)
             value[left] = value[k];
         left++;
     }

@@ -120,7 +120,7 @@ static int st_grow(struct gy_st_file *file, void **list, int32_t count, int32_t 
     if (count == *room) {
         const int32_t wider = *room == 0 ? 64 : *room * 2; /* a header of 10^8 bytes has far less than 2^30 entries */
         void *grown = gy_alloc_grow(&file->alloc, *list, (size_t)*room, (size_t)wider, elem_bytes);
-        if (grown == NULL)
+        if (!grown)
             return GY_NOMEM(err, "safetensors header", (size_t)wider * elem_bytes);
         *list = grown;
         *room = wider;
@@ -158,7 +158,7 @@ static int st_read_dtype(struct gy_json *json, const char *name, int *index)
     size_t bytes;
     const unsigned char *begin = json->at;
     GY_TRY(gy_json_string(json, NULL, &bytes));
-    if (bytes < sizeof(word)) {
+    if (bytes < sizeof word) {
         json->at = begin;
         GY_TRY(gy_json_string(json, word, &bytes));
         for (*index = 0; *index < (int)GY_COUNT(st_dtypes); ++*index)
@@ -166,7 +166,7 @@ static int st_read_dtype(struct gy_json *json, const char *name, int *index)
                 return GY_OK;
     }
     return GY_FAIL(json->err, GY_E_UNSUPPORTED, "%s: tensor \"%s\" has an unknown dtype of %zu bytes: \"%.24s\"",
-                   json->source, gy_st_show(show, name), bytes, bytes < sizeof(word) ? word : "...");
+                   json->source, gy_st_show(show, name), bytes, bytes < sizeof word ? word : "...");
 }
 
 static int st_read_shape(struct gy_json *json, struct gy_st_tensor *tensor)
@@ -242,7 +242,7 @@ static int st_read_tensor(struct gy_st_file *file, struct gy_json *json, struct 
             break;
         const unsigned char *begin = json->at;
         GY_TRY(gy_json_string(json, NULL, &bytes));
-        if (bytes >= sizeof(key))
+        if (bytes >= sizeof key)
             return gy_json_fail(json, "a member's name is too long");
         json->at = begin;
         GY_TRY(gy_json_string(json, key, &bytes));
@@ -290,7 +290,7 @@ static int st_read_header(struct gy_st_file *file, struct gy_json *json)
 static int st_order(const struct gy_st_file *file, int32_t count, int32_t **order, struct gy_error *err)
 {
     *order = gy_alloc_take(&file->alloc, (size_t)count + 1, sizeof(int32_t));
-    if (*order == NULL)
+    if (!*order)
         return GY_NOMEM(err, "safetensors index", ((size_t)count + 1) * sizeof(int32_t));
     for (int32_t i = 0; i < count; i++)
         (*order)[i] = i;
@@ -344,7 +344,7 @@ static int st_load_header(struct gy_st_file *file, size_t bytes, struct gy_error
     unsigned char *text = gy_alloc_take(&file->alloc, bytes, 1);
     file->text_bytes = bytes;
     file->text = gy_alloc_take(&file->alloc, bytes, 1);
-    int status = text == NULL || file->text == NULL ? GY_NOMEM(err, "safetensors header", bytes) : gy_file_read_at(&file->file, 8, text, bytes, err);
+    int status = !text || !file->text ? GY_NOMEM(err, "safetensors header", bytes) : gy_file_read_at(&file->file, 8, text, bytes, err);
     if (status == GY_OK && text[0] != '{')
         status = GY_FAIL(err, GY_E_FORMAT, "%s: not a safetensors file: the header does not begin with '{'", file->name);
     if (status == GY_OK) {
@@ -363,7 +363,7 @@ static int st_load(struct gy_st_file *file, struct gy_error *err)
     uint64_t header = 0;
     if (count < 8)
         return GY_FAIL(err, GY_E_TRUNCATED, "%s: %" PRIu64 " bytes; a safetensors file has at least 10", file->name, count);
-    GY_TRY(gy_file_read_at(&file->file, 0, head, sizeof(head), err));
+    GY_TRY(gy_file_read_at(&file->file, 0, head, sizeof head, err));
     for (int i = 8; i-- > 0;)
         header = header << 8 | head[i];
     if (header > GY_ST_MAX_HEADER)
@@ -383,10 +383,10 @@ static int st_load(struct gy_st_file *file, struct gy_error *err)
 /* Takes the source over, whatever happens. */
 static int st_take(struct gy_st_file **out, const struct gy_alloc *alloc, struct gy_file source, const char *name, struct gy_error *err)
 {
-    struct gy_st_file *file = gy_alloc_take(alloc, 1, sizeof(*file));
-    if (file == NULL) {
+    struct gy_st_file *file = gy_alloc_take(alloc, 1, sizeof *file);
+    if (!file) {
         gy_file_close(&source);
-        return GY_NOMEM(err, "safetensors file", sizeof(*file));
+        return GY_NOMEM(err, "safetensors file", sizeof *file);
     }
     file->alloc = *alloc;
     file->file = source;
@@ -415,7 +415,7 @@ GY_INT int gy_st_open(struct gy_st_file **out, const struct gy_alloc *alloc, con
 
 GY_INT void gy_st_close(struct gy_st_file *file)
 {
-    if (file == NULL)
+    if (!file)
         return;
     const struct gy_alloc alloc = file->alloc;
     gy_file_close(&file->file);
@@ -424,7 +424,7 @@ GY_INT void gy_st_close(struct gy_st_file *file)
     gy_alloc_free(&alloc, file->pairs, (size_t)file->pair_room * sizeof(struct st_pair));
     gy_alloc_free(&alloc, file->tensors, (size_t)file->tensor_room * sizeof(struct gy_st_tensor));
     gy_alloc_free(&alloc, file->text, file->text_bytes);
-    gy_alloc_free(&alloc, file, sizeof(*file));
+    gy_alloc_free(&alloc, file, sizeof *file);
 }
 
 GY_INT int gy_st_count(const struct gy_st_file *file) { return file->tensor_count; }

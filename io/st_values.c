@@ -31,14 +31,14 @@ static float stv_f32(uint64_t bits)
 {
     const uint32_t word = (uint32_t)bits;
     float value;
-    memcpy(&value, &word, sizeof(value));
+    memcpy(&value, &word, sizeof value);
     return value;
 }
 
 static float stv_f64(uint64_t bits)
 {
     double value;
-    memcpy(&value, &bits, sizeof(value));
+    memcpy(&value, &bits, sizeof value);
     return (float)value;
 }
 
@@ -81,7 +81,7 @@ static int stv_check(const struct gy_st_tensor *tensor, int64_t first, int64_t c
 
 GY_INT int gy_st_read_bytes(const struct gy_st_tensor *tensor, size_t from, size_t bytes, void *to, struct gy_error *err)
 {
-    if (tensor->data == NULL)
+    if (!tensor->data)
         return gy_file_read_at(tensor->file, tensor->at + from, to, bytes, err);
     if (bytes > 0)
         memcpy(to, tensor->data + from, bytes);
@@ -127,7 +127,7 @@ GY_INT int gy_st_read_i64(const struct gy_st_tensor *tensor, int64_t first, int6
             uint64_t bits = stv_load(piece + i * bytes, bytes);
             if (tensor->type == GY_ST_I32 && bits >> 31)
                 bits |= 0xFFFFFFFF00000000u;
-            memcpy(&out[done + i], &bits, sizeof(bits));
+            memcpy(&out[done + i], &bits, sizeof bits);
         }
     }
     return GY_OK;
@@ -139,10 +139,10 @@ GY_INT int gy_st_write_f32(struct gy_st_writer *writer, const float *values, int
     if (stv_host_is_little())
         return gy_st_write(writer, values, (size_t)count * sizeof(float), err);
     while (count > 0) {
-        const int64_t part = gy_min64(count, (int64_t)sizeof(piece) / 4);
+        const int64_t part = gy_min64(count, (int64_t)sizeof piece / 4);
         for (int64_t i = 0; i < part; i++) {
             uint32_t bits;
-            memcpy(&bits, &values[i], sizeof(bits));
+            memcpy(&bits, &values[i], sizeof bits);
             stv_store(piece + 4 * i, bits, 4);
         }
         GY_TRY(gy_st_write(writer, piece, (size_t)part * 4, err));
@@ -156,7 +156,7 @@ GY_INT int gy_st_write_i64(struct gy_st_writer *writer, const int64_t *values, i
 {
     unsigned char piece[STV_PIECE];
     while (count > 0) {
-        const int64_t part = gy_min64(count, (int64_t)sizeof(piece) / 8);
+        const int64_t part = gy_min64(count, (int64_t)sizeof piece / 8);
         for (int64_t i = 0; i < part; i++)
             stv_store(piece + 8 * i, (uint64_t)values[i], 8);
         GY_TRY(gy_st_write(writer, piece, (size_t)part * 8, err));

@@ -20,12 +20,12 @@ struct gy_st_writer {
 
 GY_INT int gy_st_create(struct gy_st_writer **out, const struct gy_alloc *alloc, const char *path, struct gy_error *err)
 {
-    struct gy_st_writer *writer = gy_alloc_take(alloc, 1, sizeof(*writer));
-    if (writer == NULL)
-        return GY_NOMEM(err, "safetensors writer", sizeof(*writer));
+    struct gy_st_writer *writer = gy_alloc_take(alloc, 1, sizeof *writer);
+    if (!writer)
+        return GY_NOMEM(err, "safetensors writer", sizeof *writer);
     const int status = gy_outfile_open(&writer->out, path, err);
     if (status != GY_OK) {
-        gy_alloc_free(alloc, writer, sizeof(*writer));
+        gy_alloc_free(alloc, writer, sizeof *writer);
         return status;
     }
     writer->alloc = *alloc;
@@ -38,7 +38,7 @@ GY_INT int gy_st_create(struct gy_st_writer **out, const struct gy_alloc *alloc,
 
 GY_INT void gy_st_abandon(struct gy_st_writer *writer)
 {
-    if (writer == NULL)
+    if (!writer)
         return;
     const struct gy_alloc alloc = writer->alloc;
     gy_outfile_abandon(&writer->out);
@@ -47,7 +47,7 @@ GY_INT void gy_st_abandon(struct gy_st_writer *writer)
     gy_buf_close(&writer->names);
     gy_buf_close(&writer->meta);
     gy_buf_close(&writer->header);
-    gy_alloc_free(&alloc, writer, sizeof(*writer));
+    gy_alloc_free(&alloc, writer, sizeof *writer);
 }
 
 static int stw_buffers(const struct gy_st_writer *writer, struct gy_error *err)
@@ -78,7 +78,7 @@ static int stw_grow(struct gy_st_writer *writer, struct gy_error *err)
     const int32_t wider = writer->room == 0 ? 64 : writer->room * 2;
     size_t *name_at = gy_alloc_take(&writer->alloc, (size_t)wider, sizeof(size_t));
     int32_t *order = gy_alloc_take(&writer->alloc, (size_t)wider, sizeof(int32_t));
-    if (name_at == NULL || order == NULL) {
+    if (!name_at || !order) {
         gy_alloc_free(&writer->alloc, name_at, (size_t)wider * sizeof(size_t));
         gy_alloc_free(&writer->alloc, order, (size_t)wider * sizeof(int32_t));
         return GY_NOMEM(err, "safetensors header", (size_t)wider * (sizeof(size_t) + sizeof(int32_t)));
@@ -184,7 +184,7 @@ static int stw_begin(struct gy_st_writer *writer, struct gy_error *err)
         status = GY_FAIL(err, GY_E_ARG, "%s: header of %zu bytes, at most %d allowed", writer->out.path, text.bytes,
                          GY_ST_MAX_HEADER);
     if (status == GY_OK)
-        status = gy_outfile_write(&writer->out, length, sizeof(length), err);
+        status = gy_outfile_write(&writer->out, length, sizeof length, err);
     if (status == GY_OK)
         status = gy_outfile_write(&writer->out, text.text, text.bytes, err);
     gy_buf_close(&text);

@@ -41,7 +41,7 @@ static void svg_text(struct gy_sink *sink, const char *text, int limit)
         const int nonsense = length == 3 && at[0] == 0xEF && at[1] == 0xBF && at[2] >= 0xBE;
         if (length == 0 || nonsense || *at < 0x20 || *at == 0x7F)
             gy_sink_printf(sink, "?");
-        else if (strchr("&<>\"'", *at) != NULL)
+        else if (strchr("&<>\"'", *at))
             gy_sink_printf(sink, "&#%d;", *at);
         else
             gy_sink_printf(sink, "%.*s", length, (const char *)at);
@@ -173,7 +173,7 @@ static void svg_axis_y(struct gy_sink *sink, const struct svg_axis *axis, int ri
         svg_tick(sink, value, axis->step, svg_largest(axis));
         gy_sink_printf(sink, "</text>\n");
     }
-    if (label == NULL)
+    if (!label)
         return;
     gy_sink_printf(sink, "<text transform=\"translate(%d,%d) rotate(%d)\" text-anchor=\"middle\" fill=\"%s\""
                    " font-size=\"13\">", right ? SVG_W - 18 : 24, (int)middle, right ? 90 : -90, SVG_INK);
@@ -194,7 +194,7 @@ static void svg_axis_x(struct gy_sink *sink, const struct svg_axis *axis, const 
         svg_tick(sink, value, axis->step, svg_largest(axis));
         gy_sink_printf(sink, "</text>\n");
     }
-    if (label == NULL)
+    if (!label)
         return;
     svg_label(sink, (SVG_LEFT + SVG_W - SVG_RIGHT) / 2.0, SVG_H - 16, "middle", SVG_INK, 13);
     svg_text(sink, label, 80);
@@ -279,10 +279,10 @@ static void svg_begin(struct gy_sink *sink, int width, int height, const char *t
     gy_sink_printf(sink, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"");
     gy_sink_printf(sink, " width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" " SVG_FONT ">\n<title>",
                    width, height, width, height);
-    svg_text(sink, title != NULL ? title : "", 200);
+    svg_text(sink, title ? title : "", 200);
     gy_sink_printf(sink, "</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", width, height);
     gy_sink_printf(sink, "<text x=\"%d\" y=\"34\" fill=\"%s\" font-size=\"17\" font-weight=\"600\">", left, SVG_INK);
-    svg_text(sink, title != NULL ? title : "", 90);
+    svg_text(sink, title ? title : "", 90);
     gy_sink_printf(sink, "</text>\n");
 }
 
@@ -349,7 +349,7 @@ struct svg_matrix {
 
 static void svg_class(const struct svg_matrix *matrix, int32_t label)
 {
-    if (matrix->names != NULL && matrix->names[label] != NULL)
+    if (matrix->names && matrix->names[label])
         svg_text(matrix->sink, matrix->names[label], 16);
     else
         gy_sink_printf(matrix->sink, "%d", (int)label);
@@ -435,7 +435,7 @@ GY_INT int gy_svg_confusion(const char *path, const char *title, const int64_t *
     if (classes < 1 || classes > 16384)
         return GY_FAIL(err, GY_E_ARG, "a confusion matrix of %d classes cannot be drawn, 1 to 16384 can", (int)classes);
     const int fit = SVG_MATRIX / classes, cell = fit < 1 ? 1 : fit > 56 ? 56 : fit;
-    const int labels = classes > SVG_NAMED ? 40 : names != NULL ? 130 : 60, side = cell * classes;
+    const int labels = classes > SVG_NAMED ? 40 : names ? 130 : 60, side = cell * classes;
     const struct svg_matrix matrix = {&sink, counts, names, classes, cell, labels + 30, 74};
     out.err = err;
     GY_TRY(gy_outfile_open(&out.file, path, err));

@@ -96,7 +96,7 @@ static inline const unsigned char *svm_entries(struct gy_rows_piece *o, const un
         if (*colon != ':')
             return gy_rows_fail(o, colon, "%s", fields ? "not field:id:value" : "no ':' behind an id");
         p = gy_rows_number(colon + 1, &value);
-        if (p == NULL)
+        if (!p)
             return gy_rows_fail_number(o, colon + 1, "a value");
         if (*p > ' ' && *p != '#')
             return gy_rows_fail_number(o, colon + 1, "a value");
@@ -162,18 +162,18 @@ static inline const unsigned char *svm_row(struct gy_rows_piece *o, const unsign
     struct svm_place at = { o->id + start, o->value + start, 0, 0, 0, -1 };
     const unsigned char *label = p;
     p = gy_rows_number(p, &o->label[o->rows]);
-    if (p == NULL || (*p > ' ' && *p != '#'))
+    if (!p || (*p > ' ' && *p != '#'))
         return gy_rows_fail_number(o, label, "the label");
     p = svm_entries(o, p, &at, fields);
-    if (p != NULL && *p == 'q' && memcmp(p, "qid:", 4) == 0 && at.count == 0 && !fields) {
+    if (p && *p == 'q' && memcmp(p, "qid:", 4) == 0 && at.count == 0 && !fields) {
         p = svm_qid(o, p);
-        p = p != NULL ? svm_entries(o, p, &at, fields) : NULL;
+        p = p ? svm_entries(o, p, &at, fields) : NULL;
     }
-    if (p != NULL)
+    if (p)
         p = svm_line_end(o, p, fields);
-    if (p != NULL && (at.unsorted || at.twice || o->settings->hash_bits != 0))
+    if (p && (at.unsorted || at.twice || o->settings->hash_bits != 0))
         p = svm_order(o, &at, p, fields);
-    if (p == NULL)
+    if (!p)
         return NULL;
     o->start[++o->rows] = start + at.count;
     return p;
@@ -191,7 +191,7 @@ static inline int svm_parse(struct gy_rows_piece *o, const int fields)
             p = gy_rows_blank_line(o, p);
         else
             p = svm_row(o, p, fields);
-        if (p == NULL)
+        if (!p)
             return o->status;
         p = gy_rows_behind(p);
     }
@@ -215,7 +215,7 @@ static int svm_colons(const unsigned char *line)
     float label;
     int colons = 0;
     const unsigned char *p = gy_rows_real(gy_rows_blanks(line), &label);
-    if (p == NULL || *p > ' ')
+    if (!p || *p > ' ')
         return -1;
     p = gy_rows_blanks(p);
     if (memcmp(p, "qid:", 4) == 0)

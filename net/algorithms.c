@@ -58,9 +58,9 @@ static int algorithm_check(const struct gy_net_shape *shape, struct gy_error *er
 GY_INT int gy_net_algorithm_parse(const char *text, char *name, size_t room, int *lanes, struct gy_error *err)
 {
     const char *colon = strchr(text, ':');
-    const size_t bytes = colon != NULL ? (size_t)(colon - text) : strlen(text);
+    const size_t bytes = colon ? (size_t)(colon - text) : strlen(text);
     int64_t value = *lanes;
-    if (bytes >= room || (colon != NULL && gy_text_int(colon + 1, 1, 64, &value) != 0))
+    if (bytes >= room || (colon && gy_text_int(colon + 1, 1, 64, &value) != 0))
         return GY_FAIL(err, GY_E_ARG, "\"%.100s\" is no algorithm between hosts; it must be NAME or NAME:LANES with 1 to 64 lanes", text);
     memcpy(name, text, bytes);
     name[bytes] = 0;
@@ -74,8 +74,8 @@ GY_INT int gy_net_build(struct gy_net_schedule *out, const char *algorithm, cons
                         const struct gy_alloc *alloc, struct gy_error *err)
 {
     const struct gy_net_algorithm *row = gy_net_algorithm(algorithm);
-    *out = (struct gy_net_schedule){.failed = 1};
-    if (row == NULL)
+    *out = (struct gy_net_schedule){ .failed = 1 };
+    if (!row)
         return GY_FAIL(err, GY_E_ARG, "there is no algorithm \"%s\"", algorithm);
     if (!(row->goals & 1u << goal))
         return GY_FAIL(err, GY_E_UNSUPPORTED, "the algorithm %s makes no %s", algorithm, algorithm_goals[goal]);

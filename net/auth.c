@@ -15,7 +15,7 @@ static void auth_pad(struct gy_sha256 *sha, const unsigned char *key, unsigned c
     for (size_t i = 0; i < AUTH_BLOCK; i++)
         block[i] = (unsigned char)((i < GY_NET_KEY_BYTES ? key[i] : 0) ^ with);
     gy_sha256_open(sha);
-    gy_sha256_add(sha, block, sizeof(block));
+    gy_sha256_add(sha, block, sizeof block);
 }
 
 GY_INT void gy_net_hmac_open(struct gy_sha256 *sha, const unsigned char key[GY_NET_KEY_BYTES])
@@ -28,7 +28,7 @@ GY_INT void gy_net_hmac_close(struct gy_sha256 *sha, const unsigned char key[GY_
     unsigned char inner[GY_NET_MAC_BYTES];
     gy_sha256_close(sha, inner);
     auth_pad(sha, key, 0x5c);
-    gy_sha256_add(sha, inner, sizeof(inner));
+    gy_sha256_add(sha, inner, sizeof inner);
     gy_sha256_close(sha, mac);
 }
 
@@ -98,7 +98,7 @@ GY_INT int gy_net_key_read(const char *path, unsigned char key[GY_NET_KEY_BYTES]
     if (fd < 0)
         return GY_FAIL(err, GY_E_IO, "%s: cannot be opened: %s", path, strerror(errno));
     const int open_to_others = fstat(fd, &st) != 0 || (st.st_mode & 077) != 0 || st.st_uid != geteuid();
-    const ssize_t n = read(fd, text, sizeof(text));
+    const ssize_t n = read(fd, text, sizeof text);
     close(fd);
     if (open_to_others)
         return GY_FAIL(err, GY_E_ARG, "%s: a key may be read by its owner alone (chmod 600)", path);
@@ -111,12 +111,12 @@ GY_INT int gy_net_key_take(int fd, unsigned char key[GY_NET_KEY_BYTES], struct g
 {
     char text[2 * GY_NET_KEY_BYTES];
     size_t have = 0;
-    while (have < sizeof(text)) {
-        const ssize_t n = read(fd, text + have, sizeof(text) - have);
+    while (have < sizeof text) {
+        const ssize_t n = read(fd, text + have, sizeof text - have);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return GY_FAIL(err, GY_E_IO, "the open file %d gives %zu of a key's %zu digits", fd, have, sizeof(text));
+            return GY_FAIL(err, GY_E_IO, "the open file %d gives %zu of a key's %zu digits", fd, have, sizeof text);
         have += (size_t)n;
     }
     return auth_parse("the key's open file", text, have, key, err);

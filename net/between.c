@@ -96,7 +96,7 @@ static int between_start(void *self, unsigned flight, float *data, int64_t count
 static int between_look(const struct gy_net_between *b, struct between_run *run, int place, struct gy_error *err)
 {
     int status = 1;
-    while (run->now[place] != NULL && (status = gy_net_exec_look(run->now[place], err)) == 1)
+    while (run->now[place] && (status = gy_net_exec_look(run->now[place], err)) == 1)
         GY_TRY(between_next(b, run, place, err));
     return status;
 }
@@ -121,9 +121,9 @@ static int between_test(void *self, unsigned flight, struct gy_error *err)
 
 static const char *between_choice(const struct gy_net_between_config *c, int size)
 {
-    if (c->algorithm != NULL)
+    if (c->algorithm)
         return c->algorithm;
-    if (c->choice == NULL)
+    if (!c->choice)
         return gy_net_choice_rule(c->topology, c->end.transport, size == BETWEEN_MANY);
     return size == BETWEEN_FEW ? c->choice->few : c->choice->many;
 }
@@ -146,15 +146,15 @@ static int between_file(struct gy_net_schedule *out, const char *path, int hosts
 static int between_schedule(struct gy_net_between *b, const struct gy_net_between_config *c, int size, struct gy_error *err)
 {
     const struct gy_net_topology *t = c->topology;
-    struct gy_net_shape shape = {.ranks = t->hosts, .lanes = size == BETWEEN_FEW ? 1 : 2, .dim_count = t->dim_count};
+    struct gy_net_shape shape = { .ranks = t->hosts, .lanes = size == BETWEEN_FEW ? 1 : 2, .dim_count = t->dim_count };
     struct gy_net_proof proof;
     char name[48];
     const char *const said = between_choice(c, size);
-    memcpy(shape.dims, t->dims, sizeof(shape.dims));
+    memcpy(shape.dims, t->dims, sizeof shape.dims);
     if (strncmp(said, GY_NET_FILE, strlen(GY_NET_FILE)) == 0) {
         GY_TRY(between_file(&b->schedule[size], said + strlen(GY_NET_FILE), t->hosts, &b->alloc, err));
     } else {
-        GY_TRY(gy_net_algorithm_parse(said, name, sizeof(name), &shape.lanes, err));
+        GY_TRY(gy_net_algorithm_parse(said, name, sizeof name, &shape.lanes, err));
         GY_TRY(gy_net_build(&b->schedule[size], name, &shape, GY_NET_ALLREDUCE, &b->alloc, err));
     }
     return gy_net_verify(&b->schedule[size], &proof, err);
@@ -167,9 +167,9 @@ static int between_owner(const struct gy_net_topology *t, int host, int part, in
 
 static int between_count(struct gy_net_between *b, const struct gy_net_topology *t, struct gy_error *err)
 {
-    int *const size = gy_arena_take(&b->arena, (size_t)t->hosts, sizeof(*size));
-    if (size == NULL)
-        return GY_NOMEM(err, "the hosts", (size_t)t->hosts * sizeof(*size));
+    int *const size = gy_arena_take(&b->arena, (size_t)t->hosts, sizeof *size);
+    if (!size)
+        return GY_NOMEM(err, "the hosts", (size_t)t->hosts * sizeof *size);
     for (int h = 0; h < t->hosts; h++)
         size[h] = gy_net_topology_locals(t, h);
     b->all = gy_net_parts(size, t->hosts);
@@ -180,18 +180,18 @@ static int between_own(struct gy_net_between *b, const struct gy_net_between_con
 {
     const struct gy_net_topology *t = c->topology;
     GY_TRY(between_count(b, t, err));
-    b->parts = gy_arena_take(&b->arena, (size_t)b->all, sizeof(*b->parts));
+    b->parts = gy_arena_take(&b->arena, (size_t)b->all, sizeof *b->parts);
     for (int p = 0; b->parts != NULL && p < b->all; p++) {
         if (between_owner(t, t->host[c->end.rank], p, b->all) != c->end.rank)
             continue;
         struct between_part *part = &b->parts[b->owned++];
-        *part = (struct between_part){.end = c->end, .part = p, .rank = gy_arena_take(&b->arena, (size_t)t->hosts, sizeof(int))};
-        if (part->rank == NULL)
+        *part = (struct between_part){ .end = c->end, .part = p, .rank = gy_arena_take(&b->arena, (size_t)t->hosts, sizeof(int)) };
+        if (!part->rank)
             return GY_NOMEM(err, "a part's owners", (size_t)t->hosts * sizeof(int));
         for (int h = 0; h < t->hosts; h++)
             part->rank[h] = between_owner(t, h, p, b->all);
     }
-    return b->parts != NULL ? GY_OK : GY_NOMEM(err, "the parts of a sum", (size_t)b->all * sizeof(*b->parts));
+    return b->parts ? GY_OK : GY_NOMEM(err, "the parts of a sum", (size_t)b->all * sizeof *b->parts);
 }
 
 static int between_exec(struct gy_net_between *b, const struct gy_net_between_config *c, int flight, int part, int place, struct gy_error *err)
@@ -208,9 +208,9 @@ static int between_exec(struct gy_net_between *b, const struct gy_net_between_co
 static int between_runs(struct gy_net_between *b, const struct gy_net_between_config *c, struct gy_error *err)
 {
     for (int f = 0; f < BETWEEN_FLIGHTS; f++) {
-        b->runs[f] = gy_arena_take(&b->arena, (size_t)b->owned + 1, sizeof(*b->runs[f]));
-        if (b->runs[f] == NULL)
-            return GY_NOMEM(err, "sums between hosts", (size_t)b->owned * sizeof(*b->runs[f]));
+        b->runs[f] = gy_arena_take(&b->arena, (size_t)b->owned + 1, sizeof *b->runs[f]);
+        if (!b->runs[f])
+            return GY_NOMEM(err, "sums between hosts", (size_t)b->owned * sizeof *b->runs[f]);
         for (int k = 0; k < b->owned; k++)
             for (int place = 0; place <= BETWEEN_WINDOW; place++)
                 GY_TRY(between_exec(b, c, f, k, place, err));
@@ -230,9 +230,9 @@ static void between_sizes(struct gy_net_between *b, const struct gy_net_between_
 GY_INT int gy_net_between_open(struct gy_net_between **out, const struct gy_net_between_config *config, const struct gy_alloc *alloc,
                                struct gy_error *err)
 {
-    struct gy_net_between *b = gy_alloc_take(alloc, 1, sizeof(*b));
-    if (b == NULL)
-        return GY_NOMEM(err, "the level between hosts", sizeof(*b));
+    struct gy_net_between *b = gy_alloc_take(alloc, 1, sizeof *b);
+    if (!b)
+        return GY_NOMEM(err, "the level between hosts", sizeof *b);
     b->alloc = *alloc;
     b->channel = config->channel;
     gy_arena_open_hook(&b->arena, alloc);
@@ -250,17 +250,17 @@ GY_INT int gy_net_between_open(struct gy_net_between **out, const struct gy_net_
 
 GY_INT void gy_net_between_close(struct gy_net_between *b)
 {
-    if (b == NULL)
+    if (!b)
         return;
     const struct gy_alloc alloc = b->alloc;
-    for (int f = 0; f < BETWEEN_FLIGHTS && b->runs[f] != NULL; f++)
+    for (int f = 0; f < BETWEEN_FLIGHTS && b->runs[f]; f++)
         for (int k = 0; k < b->owned; k++)
             for (int place = 0; place <= BETWEEN_WINDOW; place++)
                 gy_net_exec_close(place < BETWEEN_WINDOW ? b->runs[f][k].many[place] : b->runs[f][k].few);
     for (int size = 0; size < BETWEEN_SIZES; size++)
         gy_net_close_schedule(&b->schedule[size]);
     gy_arena_close(&b->arena);
-    gy_alloc_free(&alloc, b, sizeof(*b));
+    gy_alloc_free(&alloc, b, sizeof *b);
 }
 
 /* As between_exec makes it, backwards. */
@@ -272,5 +272,5 @@ GY_INT int gy_net_between_flight(const struct gy_net_between *b, uint32_t tag)
 
 GY_INT void gy_net_between_level(struct gy_net_between *b, struct gy_net_node_level *out)
 {
-    *out = (struct gy_net_node_level){.self = b, .parts = b->all, .flights = BETWEEN_FLIGHTS, .start = between_start, .test = between_test};
+    *out = (struct gy_net_node_level){ .self = b, .parts = b->all, .flights = BETWEEN_FLIGHTS, .start = between_start, .test = between_test };
 }

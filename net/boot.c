@@ -47,7 +47,7 @@ struct gy_net_boot {
 static uint32_t boot_word(uint32_t v)
 {
     unsigned char b[4] = {(unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16), (unsigned char)(v >> 24)};
-    memcpy(&v, b, sizeof(v));
+    memcpy(&v, b, sizeof v);
     return v;
 }
 
@@ -125,9 +125,9 @@ static void boot_refuse(void *owner, const struct gy_net_call *call, const char 
 {
     struct gy_net_boot *const boot = owner;
     if (call->hello.from != 0 && call->hello.ranks != 0)
-        snprintf(boot->refusal, sizeof(boot->refusal), "; a caller that says it is rank %" PRIu32 " was sent away: %s", call->hello.from, why);
+        snprintf(boot->refusal, sizeof boot->refusal, "; a caller that says it is rank %" PRIu32 " was sent away: %s", call->hello.from, why);
     else if (boot->refusal[0] == 0)
-        snprintf(boot->refusal, sizeof(boot->refusal), "; a caller was sent away: %s", why);
+        snprintf(boot->refusal, sizeof boot->refusal, "; a caller was sent away: %s", why);
 }
 
 static int boot_missing(const struct gy_net_boot *boot, struct gy_error *err)
@@ -152,22 +152,22 @@ static void boot_frame_code(const struct boot_link *link, int to_client, uint64_
     for (int i = 0; i < 8; i++)
         number[i] = (unsigned char)(counter >> (8 * i));
     const uint32_t length = boot_word(mark);
-    const struct gy_net_part parts[] = {{way, strlen(way)}, {number, sizeof(number)}, {&length, sizeof(length)}, {bytes, count}};
+    const struct gy_net_part parts[] = {{way, strlen(way)}, {number, sizeof number}, {&length, sizeof length}, {bytes, count}};
     gy_net_hmac(link->key, parts, GY_COUNT(parts), mac);
 }
 
 /* A small frame goes out whole: whoever stops or dies leaves no half of it. */
 static int boot_put(struct boot_link *link, int server, uint32_t mark, const void *bytes, size_t count, int64_t deadline, struct gy_error *err)
 {
-    unsigned char whole[sizeof(mark) + BOOT_WHOLE + GY_NET_MAC_BYTES], *const end = whole + sizeof(mark) + (count <= BOOT_WHOLE ? count : 0);
+    unsigned char whole[sizeof mark + BOOT_WHOLE + GY_NET_MAC_BYTES], *const end = whole + sizeof mark + (count <= BOOT_WHOLE ? count : 0);
     const uint32_t length = boot_word(mark);
-    memcpy(whole, &length, sizeof(length));
+    memcpy(whole, &length, sizeof length);
     boot_frame_code(link, server, link->sent++, mark, bytes, count, end);
     if (count <= BOOT_WHOLE) {
-        memcpy(whole + sizeof(mark), bytes, count);
-        return gy_net_write(link->fd, whole, sizeof(mark) + count + GY_NET_MAC_BYTES, deadline, err);
+        memcpy(whole + sizeof mark, bytes, count);
+        return gy_net_write(link->fd, whole, sizeof mark + count + GY_NET_MAC_BYTES, deadline, err);
     }
-    GY_TRY(gy_net_write(link->fd, &length, sizeof(length), deadline, err));
+    GY_TRY(gy_net_write(link->fd, &length, sizeof length, deadline, err));
     GY_TRY(gy_net_write(link->fd, bytes, count, deadline, err));
     return gy_net_write(link->fd, end, GY_NET_MAC_BYTES, deadline, err);
 }
@@ -182,16 +182,16 @@ static int boot_take_rest(struct boot_link *link, int server, uint32_t mark, voi
 {
     unsigned char mac[GY_NET_MAC_BYTES], claimed[GY_NET_MAC_BYTES];
     GY_TRY(gy_net_read(link->fd, bytes, count, deadline, err));
-    GY_TRY(gy_net_read(link->fd, claimed, sizeof(claimed), deadline, err));
+    GY_TRY(gy_net_read(link->fd, claimed, sizeof claimed, deadline, err));
     boot_frame_code(link, !server, link->received++, mark, bytes, count, mac);
-    return gy_net_same(mac, claimed, sizeof(mac)) ? GY_OK : GY_FAIL(err, GY_E_PEER, "a frame's code is wrong");
+    return gy_net_same(mac, claimed, sizeof mac) ? GY_OK : GY_FAIL(err, GY_E_PEER, "a frame's code is wrong");
 }
 
 static int boot_take_words(struct boot_link *link, int64_t deadline, struct gy_error *err)
 {
     char words[BOOT_WORDS];
-    GY_TRY(boot_take_rest(link, 0, BOOT_LAST, words, sizeof(words), deadline, err));
-    words[sizeof(words) - 1] = 0;
+    GY_TRY(boot_take_rest(link, 0, BOOT_LAST, words, sizeof words, deadline, err));
+    words[sizeof words - 1] = 0;
     link->told = 1;
     return GY_FAIL(err, GY_E_PEER, "%s", words);
 }
@@ -199,7 +199,7 @@ static int boot_take_words(struct boot_link *link, int64_t deadline, struct gy_e
 static int boot_take(struct boot_link *link, int server, void *bytes, size_t count, int64_t deadline, struct gy_error *err)
 {
     uint32_t length;
-    GY_TRY(gy_net_read(link->fd, &length, sizeof(length), deadline, err));
+    GY_TRY(gy_net_read(link->fd, &length, sizeof length, deadline, err));
     if (boot_word(length) == BOOT_LAST && !server)
         return boot_take_words(link, deadline, err);
     if (boot_word(length) != count)
@@ -211,10 +211,10 @@ static int boot_take(struct boot_link *link, int server, void *bytes, size_t cou
 static int boot_tell(struct gy_net_boot *boot, const char *sentence, int status)
 {
     char words[BOOT_WORDS] = {0};
-    gy_text_copy(words, sizeof(words), sentence);
+    gy_text_copy(words, sizeof words, sentence);
     for (int r = 1; r < boot->config.place.ranks && boot->config.place.rank == 0; r++)
         if (boot->links[r].fd >= 0)
-            boot_put(&boot->links[r], 1, BOOT_LAST, words, sizeof(words), gy_clock_ns() + BOOT_WORDS_NS, NULL);
+            boot_put(&boot->links[r], 1, BOOT_LAST, words, sizeof words, gy_clock_ns() + BOOT_WORDS_NS, NULL);
     return status;
 }
 
@@ -223,7 +223,7 @@ static int boot_lost(struct gy_net_boot *boot, int rank, int status, struct gy_e
     char words[BOOT_WORDS];
     if (boot->config.place.rank > 0 && boot->links[0].told)
         return status;
-    snprintf(words, sizeof(words), "rank %d was lost while the ranks met: %.180s", rank, err != NULL ? err->text : "");
+    snprintf(words, sizeof words, "rank %d was lost while the ranks met: %.180s", rank, err ? err->text : "");
     return boot_tell(boot, words, GY_FAIL(err, status, "%s", words));
 }
 
@@ -261,8 +261,8 @@ static int boot_receive(struct gy_net_boot *boot, struct gy_net_callers *callers
 
 static int boot_receive_all(struct gy_net_boot *boot, struct gy_error *err)
 {
-    const struct gy_net_callers_config config = {.listener = boot->listener, .wake = -1, .self = &boot->self, .take = boot_let_in,
-                                                 .refuse = boot_refuse, .owner = boot};
+    const struct gy_net_callers_config config = { .listener = boot->listener, .wake = -1, .self = &boot->self, .take = boot_let_in,
+                                                 .refuse = boot_refuse, .owner = boot };
     struct gy_net_callers *callers;
     struct gy_error why = {0};
     boot->missing = boot->config.place.ranks - 1;
@@ -317,13 +317,13 @@ GY_INT int gy_net_boot_compare(struct gy_net_boot *boot, const struct gy_net_fie
     const int ranks = boot->config.place.ranks;
     for (int f = 0; f < count; f++) {
         unsigned char own[BOOT_FIELD] = {0};
-        const struct gy_net_part parts[] = {{boot_field, sizeof(boot_field)}, {fields[f].value, strlen(fields[f].value)}};
+        const struct gy_net_part parts[] = {{boot_field, sizeof boot_field}, {fields[f].value, strlen(fields[f].value)}};
         snprintf((char *)own, 64, "%s", fields[f].value);
         gy_net_hmac(boot->config.key, parts, GY_COUNT(parts), own + 64);
-        GY_TRY(gy_net_boot_gather(boot, own, sizeof(own), boot->room, err));
+        GY_TRY(gy_net_boot_gather(boot, own, sizeof own, boot->room, err));
         for (int r = 1; r < ranks; r++) {
-            const unsigned char *other = boot->room + (size_t)r * sizeof(own);
-            if (memcmp(other, boot->room, sizeof(own)) != 0)
+            const unsigned char *other = boot->room + (size_t)r * sizeof own;
+            if (memcmp(other, boot->room, sizeof own) != 0)
                 return GY_FAIL(err, GY_E_MISMATCH, "%s differs: rank 0 has \"%.63s\", rank %d has \"%.63s\"", fields[f].name,
                                (const char *)boot->room, r, (const char *)other);
         }
@@ -336,10 +336,10 @@ GY_INT int gy_net_boot_secret(struct gy_net_boot *boot, const char *purpose, uns
 {
     const uint32_t epoch = boot_word(boot->config.epoch);
     unsigned char own[GY_NET_KEY_BYTES];
-    GY_TRY(gy_net_random(own, sizeof(own), err));
-    GY_TRY(gy_net_boot_gather(boot, own, sizeof(own), boot->room, err));
-    const struct gy_net_part parts[] = {{boot_secret, sizeof(boot_secret)}, {purpose, strlen(purpose) + 1}, {&epoch, sizeof(epoch)},
-                                        {boot->room, (size_t)boot->config.place.ranks * sizeof(own)}};
+    GY_TRY(gy_net_random(own, sizeof own, err));
+    GY_TRY(gy_net_boot_gather(boot, own, sizeof own, boot->room, err));
+    const struct gy_net_part parts[] = {{boot_secret, sizeof boot_secret}, {purpose, strlen(purpose) + 1}, {&epoch, sizeof epoch},
+                                        {boot->room, (size_t)boot->config.place.ranks * sizeof own}};
     gy_net_hmac(boot->config.key, parts, GY_COUNT(parts), key);
     return GY_OK;
 }
@@ -371,18 +371,18 @@ GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_c
                             struct gy_error *err)
 {
     const size_t links = config->place.rank == 0 ? (size_t)config->place.ranks : 1;
-    struct gy_net_boot *boot = gy_alloc_take(alloc, 1, sizeof(*boot));
-    if (boot == NULL)
-        return GY_NOMEM(err, "the job's control", sizeof(*boot));
-    *boot = (struct gy_net_boot){.alloc = *alloc, .config = *config, .listener = config->listener};
-    boot->self = (struct gy_net_call_self){.kind = GY_NET_CALL_CONTROL, .rank = config->place.rank, .ranks = config->place.ranks, .epoch = config->epoch,
-                                           .missing = boot_is_missing, .owner = boot};
-    memcpy(boot->self.key, config->key, sizeof(boot->self.key));
-    boot->links = gy_alloc_take(alloc, links, sizeof(*boot->links));
+    struct gy_net_boot *boot = gy_alloc_take(alloc, 1, sizeof *boot);
+    if (!boot)
+        return GY_NOMEM(err, "the job's control", sizeof *boot);
+    *boot = (struct gy_net_boot){ .alloc = *alloc, .config = *config, .listener = config->listener };
+    boot->self = (struct gy_net_call_self){ .kind = GY_NET_CALL_CONTROL, .rank = config->place.rank, .ranks = config->place.ranks, .epoch = config->epoch,
+                                           .missing = boot_is_missing, .owner = boot };
+    memcpy(boot->self.key, config->key, sizeof boot->self.key);
+    boot->links = gy_alloc_take(alloc, links, sizeof *boot->links);
     boot->room = gy_alloc_take(alloc, (size_t)config->place.ranks, BOOT_FIELD);
     for (size_t i = 0; boot->links != NULL && i < links; i++)
         boot->links[i].fd = -1;
-    const int status = boot->links == NULL || boot->room == NULL ? GY_NOMEM(err, "the job's control", (size_t)config->place.ranks * BOOT_FIELD)
+    const int status = !boot->links || !boot->room ? GY_NOMEM(err, "the job's control", (size_t)config->place.ranks * BOOT_FIELD)
                                                                  : boot_connect(boot, err);
     if (status == GY_OK)
         *out = boot;
@@ -393,7 +393,7 @@ GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_c
 
 GY_INT void gy_net_boot_close(struct gy_net_boot *boot)
 {
-    if (boot == NULL)
+    if (!boot)
         return;
     const struct gy_alloc alloc = boot->alloc;
     const size_t links = boot->config.place.rank == 0 ? (size_t)boot->config.place.ranks : 1;
@@ -401,9 +401,9 @@ GY_INT void gy_net_boot_close(struct gy_net_boot *boot)
         if (boot->links[i].fd >= 0)
             close(boot->links[i].fd);
     boot_listen_no_more(boot);
-    gy_alloc_free(&alloc, boot->links, links * sizeof(*boot->links));
+    gy_alloc_free(&alloc, boot->links, links * sizeof *boot->links);
     gy_alloc_free(&alloc, boot->room, (size_t)boot->config.place.ranks * BOOT_FIELD);
-    gy_alloc_free(&alloc, boot, sizeof(*boot));
+    gy_alloc_free(&alloc, boot, sizeof *boot);
 }
 
 static struct boot_link *boot_link_of(struct gy_net_boot *boot, int rank)

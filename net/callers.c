@@ -27,7 +27,7 @@ struct gy_net_callers {
 /* Says why; the place is free. */
 static void callers_send_away(struct gy_net_callers *c, struct gy_net_call *call, const char *why)
 {
-    if (c->config.refuse != NULL)
+    if (c->config.refuse)
         c->config.refuse(c->config.owner, call, why);
     close(call->fd);
     call->fd = -1;
@@ -50,9 +50,9 @@ static struct gy_net_call *callers_stranger(struct gy_net_callers *c)
 {
     struct gy_net_call *oldest = NULL;
     for (int i = 0; i < CALLERS_MOST; i++)
-        if (c->call[i].fd >= 0 && c->call[i].step == GY_NET_CALL_LISTENS && (oldest == NULL || c->call[i].deadline < oldest->deadline))
+        if (c->call[i].fd >= 0 && c->call[i].step == GY_NET_CALL_LISTENS && (!oldest || c->call[i].deadline < oldest->deadline))
             oldest = &c->call[i];
-    if (oldest == NULL)
+    if (!oldest)
         return NULL;
     callers_go(c, oldest);
     return oldest->fd < 0 || oldest->step == GY_NET_CALL_LISTENS ? oldest : callers_stranger(c);
@@ -71,7 +71,7 @@ static int callers_have_place(const struct gy_net_callers *c)
 static struct gy_net_call *callers_make_place(struct gy_net_callers *c)
 {
     struct gy_net_call *const stranger = callers_stranger(c);
-    if (stranger != NULL && stranger->fd >= 0)
+    if (stranger && stranger->fd >= 0)
         callers_send_away(c, stranger, "it says nothing");
     return stranger;
 }
@@ -79,9 +79,9 @@ static struct gy_net_call *callers_make_place(struct gy_net_callers *c)
 static void callers_begin(struct gy_net_callers *c, int fd, int64_t now)
 {
     struct gy_net_call *place = NULL;
-    for (int i = 0; i < CALLERS_MOST && place == NULL; i++)
+    for (int i = 0; i < CALLERS_MOST && !place; i++)
         place = c->call[i].fd < 0 ? &c->call[i] : NULL;
-    if (place == NULL && (place = callers_make_place(c)) == NULL) {
+    if (!place && !(place = callers_make_place(c))) {
         close(fd); /* it calls again */
         return;
     }
@@ -96,7 +96,7 @@ static int callers_accept(struct gy_net_callers *c, int64_t now, struct gy_error
         const int problem = gy_net_accept_now(c->config.listener, &fd);
         if (problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM) {
             c->starved = c->starved != 0 ? c->starved : now;
-            if (callers_make_place(c) != NULL)
+            if (callers_make_place(c))
                 continue;
             return now - c->starved < CALLERS_STARVED_NS
                        ? GY_OK : GY_FAIL(err, GY_E_IO, "other ranks cannot be let in: %s", strerror(problem));
@@ -130,12 +130,12 @@ static int callers_poll(struct gy_net_callers *c, int64_t until)
     const int64_t left = until - gy_clock_ns();
     int count = 0;
     const int deaf = c->starved != 0 || !callers_have_place(c); /* else the listener would be ready all the time */
-    c->polled[CALLERS_LISTENER] = (struct pollfd){.fd = deaf ? -1 : c->config.listener, .events = POLLIN};
-    c->polled[CALLERS_WAKE] = (struct pollfd){.fd = c->config.wake, .events = POLLIN};
+    c->polled[CALLERS_LISTENER] = (struct pollfd){ .fd = deaf ? -1 : c->config.listener, .events = POLLIN };
+    c->polled[CALLERS_WAKE] = (struct pollfd){ .fd = c->config.wake, .events = POLLIN };
     for (int i = 0; i < CALLERS_MOST; i++) {
         if (c->call[i].fd < 0)
             continue;
-        c->polled[CALLERS_FIRST + count] = (struct pollfd){.fd = c->call[i].fd, .events = POLLIN};
+        c->polled[CALLERS_FIRST + count] = (struct pollfd){ .fd = c->call[i].fd, .events = POLLIN };
         c->waits[count++] = &c->call[i];
     }
     const int ready = poll(c->polled, (nfds_t)(CALLERS_FIRST + count), left <= 0 ? 0 : (int)gy_min64(left / 1000000 + 1, 1000));
@@ -162,9 +162,9 @@ GY_INT int gy_net_callers_serve(struct gy_net_callers *c, int64_t until, struct 
 GY_INT int gy_net_callers_open(struct gy_net_callers **out, const struct gy_net_callers_config *config, const struct gy_alloc *alloc,
                                struct gy_error *err)
 {
-    struct gy_net_callers *const c = gy_alloc_take(alloc, 1, sizeof(*c));
-    if (c == NULL)
-        return GY_NOMEM(err, "the calls of other ranks", sizeof(*c));
+    struct gy_net_callers *const c = gy_alloc_take(alloc, 1, sizeof *c);
+    if (!c)
+        return GY_NOMEM(err, "the calls of other ranks", sizeof *c);
     c->alloc = *alloc;
     c->config = *config;
     for (int i = 0; i < CALLERS_MOST; i++)
@@ -175,11 +175,11 @@ GY_INT int gy_net_callers_open(struct gy_net_callers **out, const struct gy_net_
 
 GY_INT void gy_net_callers_close(struct gy_net_callers *c)
 {
-    if (c == NULL)
+    if (!c)
         return;
     const struct gy_alloc alloc = c->alloc;
     for (int i = 0; i < CALLERS_MOST; i++)
         if (c->call[i].fd >= 0)
             close(c->call[i].fd);
-    gy_alloc_free(&alloc, c, sizeof(*c));
+    gy_alloc_free(&alloc, c, sizeof *c);
 }

@@ -60,9 +60,9 @@ static int cluster_number(struct cluster_text *t, double *out)
     char text[32];
     const size_t bytes = cluster_word(t, &word);
     size_t digits = 0;
-    while (digits < bytes && (strchr("0123456789.", word[digits]) != NULL || ((word[digits] == 'e' || word[digits] == '-') && digits > 0)))
+    while (digits < bytes && (strchr("0123456789.", word[digits]) || ((word[digits] == 'e' || word[digits] == '-') && digits > 0)))
         digits++;
-    if (digits == 0 || bytes >= sizeof(text))
+    if (digits == 0 || bytes >= sizeof text)
         return cluster_bad(t, "a number is missing here");
     unit = word + digits;
     memcpy(text, word, digits);
@@ -88,9 +88,9 @@ static int cluster_fill(struct cluster_text *t, const struct cluster_row *row, s
     if (row->kind == CLUSTER_COUNT && (first < 1 || first > GY_NET_RANKS_MOST || first != floor(first)))
         return cluster_bad(t, "this must be a whole number from 1 to 4096");
     const int counts = row->kind == CLUSTER_COUNT, count = counts ? (int)first : 0;
-    memcpy(place + row->first, counts ? (const void *)&count : (const void *)&first, counts ? sizeof(count) : sizeof(first));
+    memcpy(place + row->first, counts ? (const void *)&count : (const void *)&first, counts ? sizeof count : sizeof first);
     if (row->second != 0)
-        memcpy(place + row->second, &second, sizeof(second));
+        memcpy(place + row->second, &second, sizeof second);
     return GY_OK;
 }
 
@@ -111,12 +111,12 @@ static int cluster_line(struct cluster_text *t, struct gy_net_cluster *out)
 
 GY_INT int gy_net_cluster_parse(struct gy_net_cluster *out, const char *text, size_t bytes, const char *name, struct gy_error *err)
 {
-    struct cluster_text t = {.at = text, .name = name, .number = 1, .err = err};
-    struct gy_net_cluster c = {.hosts = 1, .ranks_per_host = 1, .backward = 2.0 / 3};
+    struct cluster_text t = { .at = text, .name = name, .number = 1, .err = err };
+    struct gy_net_cluster c = { .hosts = 1, .ranks_per_host = 1, .backward = 2.0 / 3 };
     for (const char *at = text, *last = text + bytes; at < last; t.number++) {
         const char *newline = memchr(at, '\n', (size_t)(last - at));
         t.at = t.line = at;
-        t.end = newline != NULL ? newline : last;
+        t.end = newline ? newline : last;
         GY_TRY(cluster_line(&t, &c));
         at = t.end + 1;
     }

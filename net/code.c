@@ -9,14 +9,14 @@ static void code_begin(struct gy_net_code *code)
     code->crc = 0;
     if (code->kind == GY_NET_CODE_HMAC)
         gy_net_hmac_open(&code->sha, code->key);
-    gy_net_code_add(code, &number, sizeof(number));
+    gy_net_code_add(code, &number, sizeof number);
 }
 
 GY_INT void gy_net_code_open(struct gy_net_code *code, enum gy_net_code_kind kind, const unsigned char key[GY_NET_KEY_BYTES])
 {
-    memset(code, 0, sizeof(*code));
+    memset(code, 0, sizeof *code);
     code->kind = kind;
-    memcpy(code->key, key, sizeof(code->key));
+    memcpy(code->key, key, sizeof code->key);
     code_begin(code);
 }
 
@@ -34,7 +34,7 @@ GY_INT void gy_net_code_close(struct gy_net_code *code, unsigned char out[GY_NET
     if (code->kind == GY_NET_CODE_HMAC)
         gy_net_hmac_close(&code->sha, code->key, out);
     else
-        memcpy(out, &code->crc, sizeof(code->crc));
+        memcpy(out, &code->crc, sizeof code->crc);
     code_begin(code);
 }
 
@@ -42,7 +42,7 @@ GY_INT int gy_net_code_parse(const char *name, enum gy_net_code_kind *out, struc
 {
     static const char *const names[] = {[GY_NET_CODE_CRC] = "crc", [GY_NET_CODE_HMAC] = "hmac"};
     for (size_t i = 0; i < GY_COUNT(names); i++)
-        if (name == NULL || name[0] == 0 || strcmp(name, names[i]) == 0) {
+        if (!name || name[0] == 0 || strcmp(name, names[i]) == 0) {
             *out = (enum gy_net_code_kind)i;
             return GY_OK;
         }

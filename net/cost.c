@@ -26,7 +26,7 @@ static int cost_state(const struct gy_net_request *request)
 /* One message, done when this returns. */
 static int cost_move(const struct gy_net_end *end, int peer, int sends, void *buffer, size_t bytes, struct gy_error *err)
 {
-    struct gy_net_request request = {.sends = sends, .peer = peer, .tag = COST_TAG, .buffer = buffer, .bytes = bytes};
+    struct gy_net_request request = { .sends = sends, .peer = peer, .tag = COST_TAG, .buffer = buffer, .bytes = bytes };
     const int64_t deadline = gy_clock_ns() + COST_PATIENCE_NS;
     GY_TRY(end->transport->post(end->self, &request, err));
     while (cost_state(&request) == GY_NET_PENDING) {
@@ -73,7 +73,7 @@ static int cost_rate(struct gy_net_costs *out, const struct gy_net_end *end, int
         }
         out->rate = (double)bytes / fmax(least - out->latency, 1e-9);
         word[0] = least >= COST_ENOUGH;
-        GY_TRY(cost_move(end, peer, leads, word, sizeof(word), err));
+        GY_TRY(cost_move(end, peer, leads, word, sizeof word, err));
         enough = word[0];
     }
     return GY_OK;
@@ -95,7 +95,7 @@ GY_INT int gy_net_cost_measure(struct gy_net_costs *out, const struct gy_net_end
 {
     struct gy_net_costs costs = {0};
     void *const buffer = gy_alloc_take(alloc, 1, COST_MOST);
-    if (buffer == NULL)
+    if (!buffer)
         return GY_NOMEM(err, "measuring the network", COST_MOST);
     cost_add(&costs, buffer);
     int status = cost_latency(&costs, end, peer, leads, buffer, err);
@@ -120,7 +120,7 @@ static int cost_certify(const char *name, const struct gy_net_shape *shape, unsi
     struct gy_net_proof proof;
     GY_TRY(gy_net_build(&s, name, shape, GY_NET_ALLREDUCE, alloc, err));
     const int status = gy_net_verify(&s, &proof, err);
-    memcpy(order, proof.order, sizeof(proof.order));
+    memcpy(order, proof.order, sizeof proof.order);
     gy_net_close_schedule(&s);
     return status;
 }
@@ -130,11 +130,11 @@ static int cost_like(const char *like, const struct gy_net_shape *shape, struct 
 {
     struct gy_net_shape one = *shape;
     char name[48];
-    *out = (struct cost_order){.wanted = like != NULL};
-    if (like == NULL)
+    *out = (struct cost_order){ .wanted = like != NULL };
+    if (!like)
         return GY_OK;
     one.lanes = 1;
-    GY_TRY(gy_net_algorithm_parse(like, name, sizeof(name), &one.lanes, err));
+    GY_TRY(gy_net_algorithm_parse(like, name, sizeof name, &one.lanes, err));
     return cost_certify(name, &one, out->order, alloc, err);
 }
 
@@ -146,7 +146,7 @@ static double cost_expect(const char *name, const struct gy_net_shape *shape, co
     struct gy_error why = {0};
     unsigned char order[32];
     double seconds = HUGE_VAL;
-    if (like->wanted && (cost_certify(name, shape, order, alloc, &why) != GY_OK || memcmp(order, like->order, sizeof(order)) != 0))
+    if (like->wanted && (cost_certify(name, shape, order, alloc, &why) != GY_OK || memcmp(order, like->order, sizeof order) != 0))
         return HUGE_VAL;
     if (gy_net_build(&s, name, shape, GY_NET_ALLREDUCE, alloc, &why) != GY_OK)
         return HUGE_VAL;
@@ -158,8 +158,8 @@ static double cost_expect(const char *name, const struct gy_net_shape *shape, co
 
 GY_INT struct gy_net_cluster gy_net_cost_cluster(const struct gy_net_costs *c, const struct gy_net_shape *shape)
 {
-    return (struct gy_net_cluster){.hosts = shape->ranks, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = c->rate,
-                                   .nic_latency = c->latency / 2, .overhead = c->latency / 4, .add_rate = c->add};
+    return (struct gy_net_cluster){ .hosts = shape->ranks, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = c->rate,
+                                   .nic_latency = c->latency / 2, .overhead = c->latency / 4, .add_rate = c->add };
 }
 
 GY_INT int gy_net_cost_choose(const struct gy_net_costs *costs, const struct gy_net_shape *shape, const char *like, double bytes, char *name,
@@ -187,10 +187,10 @@ GY_INT int gy_net_cost_choose(const struct gy_net_costs *costs, const struct gy_
                 lanes = cost_lanes[l];
             }
         }
-    if (best == NULL)
+    if (!best)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "no algorithm can be simulated for %d hosts", shape->ranks);
     snprintf(name, room, "%s:%d", best->name, lanes);
-    if (seconds != NULL)
+    if (seconds)
         *seconds = least;
     return GY_OK;
 }

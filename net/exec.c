@@ -59,7 +59,7 @@ static int64_t exec_round_end(const struct gy_net_exec *e, const struct exec_lan
 static uint16_t exec_half(float value)
 {
     uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
+    memcpy(&bits, &value, sizeof bits);
     if ((bits & 0x7fffffffu) > 0x7f800000u)
         return (uint16_t)(bits >> 16 | 0x40u); /* stays no number */
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16); /* to nearest, ties to even */
@@ -69,7 +69,7 @@ static float exec_float(uint16_t half)
 {
     const uint32_t bits = (uint32_t)half << 16;
     float value;
-    memcpy(&value, &bits, sizeof(value));
+    memcpy(&value, &bits, sizeof value);
     return value;
 }
 
@@ -79,7 +79,7 @@ static void exec_pack(uint16_t *to, float *data, int64_t count)
     for (int64_t i = 0; i < count; i++) {
         const uint16_t half = exec_half(data[i]);
         data[i] = exec_float(half);
-        if (to != NULL)
+        if (to)
             to[i] = half;
     }
 }
@@ -140,8 +140,8 @@ static int exec_post(struct gy_net_exec *e, struct exec_lane *lane, struct gy_er
             const int64_t n = exec_elements(e, t, e->count);
             float *const data = e->data + gy_net_piece_at(e->s, t->piece, e->count);
             struct gy_net_request *r = &e->requests[i - e->first];
-            *r = (struct gy_net_request){.sends = sends, .peer = t->peer, .tag = e->tag | t->lane, .bytes = exec_bytes(e, n),
-                                         .buffer = exec_is_staged(e, t) ? (void *)room : data};
+            *r = (struct gy_net_request){ .sends = sends, .peer = t->peer, .tag = e->tag | t->lane, .bytes = exec_bytes(e, n),
+                                         .buffer = exec_is_staged(e, t) ? (void *)room : data };
             if (exec_is_staged(e, t))
                 room += gy_align_up(r->bytes, sizeof(float));
             if (exec_is_staged(e, t) && !sends && e->alone[i - e->first]) {
@@ -275,16 +275,16 @@ static void exec_find_alone(struct gy_net_exec *e, int64_t steps)
 static int exec_memory(struct gy_net_exec *e, struct gy_error *err)
 {
     const size_t steps = (size_t)(e->s->first[e->end.rank + 1] - e->first);
-    e->requests = gy_arena_take(&e->arena, steps + 1, sizeof(*e->requests));
+    e->requests = gy_arena_take(&e->arena, steps + 1, sizeof *e->requests);
     e->alone = gy_arena_take(&e->arena, steps + 1, 1);
-    e->lanes = gy_arena_take(&e->arena, (size_t)e->s->lanes, sizeof(*e->lanes));
-    if (e->requests == NULL || e->alone == NULL || e->lanes == NULL)
-        return GY_NOMEM(err, "an executor", steps * sizeof(*e->requests));
+    e->lanes = gy_arena_take(&e->arena, (size_t)e->s->lanes, sizeof *e->lanes);
+    if (!e->requests || !e->alone || !e->lanes)
+        return GY_NOMEM(err, "an executor", steps * sizeof *e->requests);
     exec_find_alone(e, (int64_t)steps);
     for (int l = 0; l < e->s->lanes; l++) {
         const size_t bytes = exec_bytes(e, exec_staging(e, l)) + sizeof(float);
         e->lanes[l].staging = gy_arena_take(&e->arena, bytes, 1);
-        if (e->lanes[l].staging == NULL)
+        if (!e->lanes[l].staging)
             return GY_NOMEM(err, "an executor's staging", bytes);
     }
     return GY_OK;
@@ -295,13 +295,13 @@ GY_INT int gy_net_exec_open(struct gy_net_exec **out, const struct gy_net_schedu
 {
     if (end->ranks != s->ranks || epoch >= 1u << 16)
         return GY_FAIL(err, GY_E_ARG, "a schedule for %d ranks on %d, epoch %u", s->ranks, end->ranks, epoch);
-    struct gy_net_exec *e = gy_alloc_take(alloc, 1, sizeof(*e));
-    if (e == NULL)
-        return GY_NOMEM(err, "an executor", sizeof(*e));
+    struct gy_net_exec *e = gy_alloc_take(alloc, 1, sizeof *e);
+    if (!e)
+        return GY_NOMEM(err, "an executor", sizeof *e);
     e->alloc = *alloc;
     e->s = s;
     e->end = *end;
-    e->add = add != NULL ? add : gy_net_add_plain;
+    e->add = add ? add : gy_net_add_plain;
     e->most = most;
     e->first = s->first[end->rank];
     e->tag = (uint32_t)epoch << 16;
@@ -316,13 +316,13 @@ GY_INT int gy_net_exec_open(struct gy_net_exec **out, const struct gy_net_schedu
 
 GY_INT void gy_net_exec_close(struct gy_net_exec *e)
 {
-    if (e == NULL)
+    if (!e)
         return;
     const struct gy_alloc alloc = e->alloc;
     if (e->left > 0)
         e->end.transport->cancel(e->end.self, -1);
     gy_arena_close(&e->arena);
-    gy_alloc_free(&alloc, e, sizeof(*e));
+    gy_alloc_free(&alloc, e, sizeof *e);
 }
 
 #undef EXEC_STRIP

@@ -84,11 +84,11 @@ static uint64_t guard_entered(struct gy_net_guard *g)
 
 static void guard_send(struct gy_net_guard *g, const struct guard_peer *peer, int kind, int rank)
 {
-    struct guard_message m = {.entered = guard_entered(g), .away = gy_clock_ns() - g->active, .kind = kind, .rank = rank};
+    struct guard_message m = { .entered = guard_entered(g), .away = gy_clock_ns() - g->active, .kind = kind, .rank = rank };
     if (kind == GUARD_LOST || kind == GUARD_FOUND)
-        memcpy(m.text, kind == GUARD_LOST ? g->text : g->found_text, sizeof(m.text));
+        memcpy(m.text, kind == GUARD_LOST ? g->text : g->found_text, sizeof m.text);
     if (peer->state == GUARD_HERE && gy_net_boot_socket(g->boot, peer->rank) >= 0)
-        gy_net_boot_send(g->boot, peer->rank, &m, sizeof(m), gy_clock_ns() + GUARD_SEND_NS, NULL); /* a broken one is noticed by reading */
+        gy_net_boot_send(g->boot, peer->rank, &m, sizeof m, gy_clock_ns() + GUARD_SEND_NS, NULL); /* a broken one is noticed by reading */
 }
 
 static void guard_send_all(struct gy_net_guard *g, int kind)
@@ -102,7 +102,7 @@ static void guard_send_all(struct gy_net_guard *g, int kind)
 /* The sums that a rank was seen to have begun. */
 static uint64_t guard_peer_entered(const struct guard_peer *peer)
 {
-    const uint64_t now = peer->line != NULL ? __atomic_load_n(peer->line, __ATOMIC_RELAXED) : 0;
+    const uint64_t now = peer->line ? __atomic_load_n(peer->line, __ATOMIC_RELAXED) : 0;
     return now > peer->entered ? now : peer->entered;
 }
 
@@ -121,7 +121,7 @@ static void guard_decide(struct gy_net_guard *g, const char *text)
 {
     if (g->lost)
         return;
-    gy_text_copy(g->text, sizeof(g->text), text);
+    gy_text_copy(g->text, sizeof g->text, text);
     __atomic_store_n(&g->lost, 1, __ATOMIC_RELEASE);
     if (g->rank == 0)
         guard_send_all(g, GUARD_LOST);
@@ -132,18 +132,18 @@ static void guard_blame(struct gy_net_guard *g, const struct guard_peer *peer, c
 {
     char text[GUARD_TEXT], sum[64] = "", seen[48] = "";
     const struct gy_net_identity *who = &g->all[peer->rank];
-    if (g->rank == 0 || (g->one_host && peer->line != NULL))
-        snprintf(sum, sizeof(sum), "; it has not entered sum %" PRIu64, guard_peer_entered(peer) + 1);
+    if (g->rank == 0 || (g->one_host && peer->line))
+        snprintf(sum, sizeof sum, "; it has not entered sum %" PRIu64, guard_peer_entered(peer) + 1);
     if (g->rank == 0)
-        snprintf(seen, sizeof(seen), ", last seen %.1f s ago", (double)(gy_clock_ns() - peer->seen) * 1e-9);
-    snprintf(text, sizeof(text), "rank %d on %.63s (process %" PRId32 ") %s%s%s", peer->rank, who->name, who->pid, how, sum, seen);
+        snprintf(seen, sizeof seen, ", last seen %.1f s ago", (double)(gy_clock_ns() - peer->seen) * 1e-9);
+    snprintf(text, sizeof text, "rank %d on %.63s (process %" PRId32 ") %s%s%s", peer->rank, who->name, who->pid, how, sum, seen);
     guard_decide(g, text);
 }
 
 /* Rank 0 of itself or of another. */
 static void guard_blame_rank(struct gy_net_guard *g, int rank, const char *how)
 {
-    const struct guard_peer self = {.rank = 0, .entered = guard_entered(g), .seen = gy_clock_ns()};
+    const struct guard_peer self = { .rank = 0, .entered = guard_entered(g), .seen = gy_clock_ns() };
     guard_blame(g, rank == 0 ? &self : &g->peers[rank - 1], how);
 }
 
@@ -182,12 +182,12 @@ static void guard_judge_late(struct gy_net_guard *g, int64_t now)
     if (g->lost || g->wait_ns == 0 || now - g->quiet < g->wait_ns)
         return;
     const double seconds = (double)g->wait_ns * 1e-9;
-    snprintf(how, sizeof(how), "lives, but others have waited for it for %.1f s", seconds);
+    snprintf(how, sizeof how, "lives, but others have waited for it for %.1f s", seconds);
     if (longest > GUARD_AWAY_NS) {
         guard_blame_rank(g, who, how);
         return;
     }
-    snprintf(how, sizeof(how), "all ranks have waited for %.1f s in sums that do not end: they do not do the same", seconds);
+    snprintf(how, sizeof how, "all ranks have waited for %.1f s in sums that do not end: they do not do the same", seconds);
     guard_decide(g, how);
 }
 
@@ -246,7 +246,7 @@ static void guard_judge_cuts(struct gy_net_guard *g, int64_t now)
         return;
     }
     const struct gy_net_identity *const one = &g->all[g->pair[0].one], *const other = &g->all[g->pair[0].other];
-    snprintf(text, sizeof(text), "no data comes through between rank %d on %.40s (process %" PRId32 ") and rank %d on %.40s (process %" PRId32
+    snprintf(text, sizeof text, "no data comes through between rank %d on %.40s (process %" PRId32 ") and rank %d on %.40s (process %" PRId32
              "), which both live", g->pair[0].one, one->name, one->pid, g->pair[0].other, other->name, other->pid);
     guard_decide(g, text);
 }
@@ -287,11 +287,11 @@ static void guard_dead(struct gy_net_guard *g, int rank);
 static void guard_take(struct gy_net_guard *g, struct guard_peer *peer)
 {
     struct guard_message m;
-    if (gy_net_boot_take(g->boot, peer->rank, &m, sizeof(m), gy_clock_ns() + GUARD_PAUSE_NS, NULL) != GY_OK) {
+    if (gy_net_boot_take(g->boot, peer->rank, &m, sizeof m, gy_clock_ns() + GUARD_PAUSE_NS, NULL) != GY_OK) {
         guard_end(g, peer, "breaks off in the middle of a message");
         return;
     }
-    m.text[sizeof(m.text) - 1] = 0;
+    m.text[sizeof m.text - 1] = 0;
     peer->seen = gy_clock_ns();
     peer->away = m.away;
     peer->entered = m.entered > peer->entered ? m.entered : peer->entered;
@@ -346,10 +346,10 @@ static void guard_poll(struct gy_net_guard *g, int64_t until)
     const int64_t left = until - gy_clock_ns();
     struct pollfd *const watched = g->polled + g->count;
     for (int i = 0; i < g->count; i++)
-        g->polled[i] = (struct pollfd){.fd = g->peers[i].state == GUARD_HERE ? gy_net_boot_socket(g->boot, g->peers[i].rank) : -1, .events = POLLIN};
+        g->polled[i] = (struct pollfd){ .fd = g->peers[i].state == GUARD_HERE ? gy_net_boot_socket(g->boot, g->peers[i].rank) : -1, .events = POLLIN };
     for (int i = 0; i < GUARD_WATCHED; i++)
-        watched[i] = (struct pollfd){.fd = g->watch[i].fd, .events = POLLIN};
-    watched[GUARD_WATCHED] = (struct pollfd){.fd = g->wake[0], .events = POLLIN};
+        watched[i] = (struct pollfd){ .fd = g->watch[i].fd, .events = POLLIN };
+    watched[GUARD_WATCHED] = (struct pollfd){ .fd = g->wake[0], .events = POLLIN };
     if (poll(g->polled, (nfds_t)(g->count + GUARD_WATCHED + 1), left <= 0 ? 0 : (int)(left / 1000000) + 1) <= 0)
         return;
     for (int i = 0; i < g->count; i++)
@@ -464,13 +464,13 @@ static void guard_neighbours(struct gy_net_guard *g, uint64_t *board)
 {
     int local = 0, first = -1, next = -1;
     for (int r = 0; r < g->ranks; r++) {
-        if (memcmp(g->all[r].host, g->all[g->rank].host, sizeof(g->all[r].host)) != 0)
+        if (memcmp(g->all[r].host, g->all[g->rank].host, sizeof g->all[r].host) != 0)
             continue;
-        uint64_t *const line = board != NULL && local < (int)(GY_NET_BOARD_BYTES / 64) ? board + (size_t)local * GUARD_LINE : NULL;
+        uint64_t *const line = board && local < (int)(GY_NET_BOARD_BYTES / 64) ? board + (size_t)local * GUARD_LINE : NULL;
         struct guard_peer *const peer = r == g->rank || (r > 0 && g->rank > 0) ? NULL : &g->peers[g->rank == 0 ? r - 1 : 0];
-        if (peer != NULL)
+        if (peer)
             peer->line = line;
-        if (r == g->rank && line != NULL)
+        if (r == g->rank && line)
             g->entered = line;
         first = first < 0 ? r : first;
         next = next < 0 && r > g->rank ? r : next;
@@ -484,11 +484,11 @@ static void guard_neighbours(struct gy_net_guard *g, uint64_t *board)
 
 static int guard_fill(struct gy_net_guard *g, uint64_t *board, struct gy_error *err)
 {
-    g->peers = gy_alloc_take(&g->alloc, (size_t)g->count, sizeof(*g->peers));
-    g->polled = gy_alloc_take(&g->alloc, (size_t)g->count + GUARD_WATCHED + 1, sizeof(*g->polled));
-    g->cut = gy_alloc_take(&g->alloc, (size_t)g->ranks, sizeof(*g->cut));
-    if (g->peers == NULL || g->polled == NULL || g->cut == NULL)
-        return GY_NOMEM(err, "the guard of the ranks", (size_t)g->count * sizeof(*g->peers));
+    g->peers = gy_alloc_take(&g->alloc, (size_t)g->count, sizeof *g->peers);
+    g->polled = gy_alloc_take(&g->alloc, (size_t)g->count + GUARD_WATCHED + 1, sizeof *g->polled);
+    g->cut = gy_alloc_take(&g->alloc, (size_t)g->ranks, sizeof *g->cut);
+    if (!g->peers || !g->polled || !g->cut)
+        return GY_NOMEM(err, "the guard of the ranks", (size_t)g->count * sizeof *g->peers);
     for (int i = 0; i < g->count; i++)
         g->peers[i].rank = g->rank == 0 ? i + 1 : 0;
     guard_neighbours(g, board);
@@ -509,19 +509,19 @@ static void guard_free(struct gy_net_guard *g)
     for (int i = 0; i < GUARD_WATCHED; i++)
         if (g->watch[i].fd >= 0)
             close(g->watch[i].fd);
-    gy_alloc_free(&alloc, g->peers, (size_t)g->count * sizeof(*g->peers));
-    gy_alloc_free(&alloc, g->polled, ((size_t)g->count + GUARD_WATCHED + 1) * sizeof(*g->polled));
-    gy_alloc_free(&alloc, g->cut, (size_t)g->ranks * sizeof(*g->cut));
-    gy_alloc_free(&alloc, g, sizeof(*g));
+    gy_alloc_free(&alloc, g->peers, (size_t)g->count * sizeof *g->peers);
+    gy_alloc_free(&alloc, g->polled, ((size_t)g->count + GUARD_WATCHED + 1) * sizeof *g->polled);
+    gy_alloc_free(&alloc, g->cut, (size_t)g->ranks * sizeof *g->cut);
+    gy_alloc_free(&alloc, g, sizeof *g);
 }
 
 GY_INT int gy_net_guard_open(struct gy_net_guard **out, const struct gy_net_guard_config *c, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    struct gy_net_guard *g = gy_alloc_take(alloc, 1, sizeof(*g));
-    if (g == NULL)
-        return GY_NOMEM(err, "the guard of the ranks", sizeof(*g));
-    *g = (struct gy_net_guard){.alloc = *alloc, .boot = c->boot, .all = c->all, .rank = c->rank, .ranks = c->ranks, .wait_ns = c->wait_ns,
-                               .count = c->rank == 0 ? c->ranks - 1 : 1, .wake = {-1, -1}, .watch = {{-1, -1}, {-1, -1}}};
+    struct gy_net_guard *g = gy_alloc_take(alloc, 1, sizeof *g);
+    if (!g)
+        return GY_NOMEM(err, "the guard of the ranks", sizeof *g);
+    *g = (struct gy_net_guard){ .alloc = *alloc, .boot = c->boot, .all = c->all, .rank = c->rank, .ranks = c->ranks, .wait_ns = c->wait_ns,
+                               .count = c->rank == 0 ? c->ranks - 1 : 1, .wake = {-1, -1}, .watch = {{-1, -1}, {-1, -1}} };
     g->entered = &g->alone;
     const int status = guard_fill(g, c->board, err);
     if (status == GY_OK)
@@ -535,7 +535,7 @@ static int guard_wake(struct gy_net_guard *g) { return write(g->wake[1], "", 1) 
 
 GY_INT void gy_net_guard_close(struct gy_net_guard *g)
 {
-    if (g == NULL)
+    if (!g)
         return;
     __atomic_store_n(&g->stop, 1, __ATOMIC_RELEASE);
     guard_wake(g);
@@ -570,7 +570,7 @@ GY_INT void gy_net_guard_tell(struct gy_net_guard *g, const char *text)
 {
     if (__atomic_load_n(&g->found, __ATOMIC_RELAXED))
         return;
-    gy_text_copy(g->found_text, sizeof(g->found_text), text);
+    gy_text_copy(g->found_text, sizeof g->found_text, text);
     __atomic_store_n(&g->found, 1, __ATOMIC_RELEASE);
     guard_wake(g);
 }

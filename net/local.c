@@ -25,7 +25,7 @@ struct gy_net_local {
 
 static void local_append(struct gy_net_request **list, struct gy_net_request *request)
 {
-    while (*list != NULL)
+    while (*list)
         list = &(*list)->next;
     request->next = NULL;
     *list = request;
@@ -61,9 +61,9 @@ static int local_post(void *self, struct gy_net_request *request, struct gy_erro
 static struct gy_net_request **local_find(struct local_rank *own, const struct gy_net_request *receive)
 {
     struct gy_net_request **at = &own->sends;
-    while (*at != NULL && (LOCAL_SENDER(*at) != receive->peer || (*at)->tag != receive->tag))
+    while (*at && (LOCAL_SENDER(*at) != receive->peer || (*at)->tag != receive->tag))
         at = &(*at)->next;
-    return *at != NULL && LOCAL_TIME(*at) <= own->clock ? at : NULL;
+    return *at && LOCAL_TIME(*at) <= own->clock ? at : NULL;
 }
 
 static int local_pass(struct local_rank *own, struct gy_net_request *receive, struct gy_net_request **at, struct gy_error *err)
@@ -87,7 +87,7 @@ static int local_progress(void *self, struct gy_error *err)
     own->clock++;
     for (struct gy_net_request **at = &own->receives; *at != NULL && status == GY_OK;) {
         struct gy_net_request *receive = *at, **send = local_find(own, receive);
-        if (send == NULL) {
+        if (!send) {
             at = &receive->next;
             continue;
         }
@@ -101,7 +101,7 @@ static int local_progress(void *self, struct gy_error *err)
 /* Ends those requests of a list whose other end is peer; -1: anybody. */
 static void local_drop(struct gy_net_request **list, int peer)
 {
-    while (*list != NULL) {
+    while (*list) {
         struct gy_net_request *request = *list;
         const int other = request->sends ? LOCAL_SENDER(request) : request->peer;
         if (peer >= 0 && other != peer) {
@@ -148,7 +148,7 @@ GY_INT int gy_net_local_open(struct gy_net_local **out, int ranks, uint64_t seed
 {
     const size_t bytes = sizeof(struct gy_net_local) + (size_t)ranks * sizeof(struct local_rank);
     struct gy_net_local *local = gy_alloc_take(alloc, 1, bytes);
-    if (local == NULL)
+    if (!local)
         return GY_NOMEM(err, "the ranks of a process", bytes);
     local->alloc = *alloc;
     local->ranks = ranks;
@@ -168,10 +168,10 @@ GY_INT int gy_net_local_open(struct gy_net_local **out, int ranks, uint64_t seed
 
 GY_INT void gy_net_local_close(struct gy_net_local *local)
 {
-    if (local == NULL)
+    if (!local)
         return;
     const struct gy_alloc alloc = local->alloc;
-    const size_t bytes = sizeof(*local) + (size_t)local->ranks * sizeof(struct local_rank);
+    const size_t bytes = sizeof *local + (size_t)local->ranks * sizeof(struct local_rank);
     pthread_mutex_destroy(&local->lock);
     gy_alloc_free(&alloc, local, bytes);
 }

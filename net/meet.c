@@ -23,7 +23,7 @@ static int meet_number(const char *(*get)(const char *), const char *name, int64
 {
     const char *text = get(name);
     int64_t value;
-    if (text == NULL || text[0] == 0)
+    if (!text || text[0] == 0)
         return GY_OK;
     if (gy_text_int(text, least, most, &value) != 0)
         return GY_FAIL(err, GY_E_ARG, "%s is \"%s\"; it must be a number from %" PRId64 " to %" PRId64, name, text, least, most);
@@ -44,9 +44,9 @@ static void meet_names(const struct gy_net_place *place, struct gy_net_meeting *
     gy_sha256_add(&sha, place->job, strlen(place->job) + 1);
     gy_sha256_close(&sha, digest);
     gy_sha256_hex(digest, hex);
-    snprintf(meeting->folder, sizeof(meeting->folder), "%s/gyre-%ld", stat("/dev/shm", &at) == 0 && S_ISDIR(at.st_mode) ? "/dev/shm" : "/tmp",
+    snprintf(meeting->folder, sizeof meeting->folder, "%s/gyre-%ld", stat("/dev/shm", &at) == 0 && S_ISDIR(at.st_mode) ? "/dev/shm" : "/tmp",
              (long)geteuid());
-    snprintf(meeting->name, sizeof(meeting->name), "%.24s", hex);
+    snprintf(meeting->name, sizeof meeting->name, "%.24s", hex);
 }
 
 /* What is there is of this kind, of this user, and closed to others; else the sentence says what it is. */
@@ -84,7 +84,7 @@ static int meet_check_file(const struct gy_net_meeting *meeting, int folder, str
 {
     char path[128];
     struct stat st;
-    snprintf(path, sizeof(path), "%s/%s", meeting->folder, meeting->name);
+    snprintf(path, sizeof path, "%s/%s", meeting->folder, meeting->name);
     return fstatat(folder, meeting->name, &st, AT_SYMLINK_NOFOLLOW) != 0 ? GY_OK : meet_check(path, &st, S_ISREG(st.st_mode), "file", err);
 }
 
@@ -98,7 +98,7 @@ static int meet_write(const struct gy_net_meeting *meeting, const char *text, si
     if (folder < 0)
         return 1;
     int status = meet_check_file(meeting, folder, err);
-    snprintf(temporary, sizeof(temporary), "%s.%ld", meeting->name, (long)getpid());
+    snprintf(temporary, sizeof temporary, "%s.%ld", meeting->name, (long)getpid());
     const int fd = status == GY_OK ? openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
     const int good = fd >= 0 && write(fd, text, bytes) == (ssize_t)bytes && renameat(folder, temporary, folder, meeting->name) == 0;
     const int why = errno;
@@ -116,10 +116,10 @@ static int meet_write(const struct gy_net_meeting *meeting, const char *text, si
 static int meet_leave(struct gy_net_meeting *meeting, struct gy_net_boot_config *config, struct gy_error *err)
 {
     char text[MEET_KEY + 64];
-    GY_TRY(gy_net_random(config->key, sizeof(config->key), err));
+    GY_TRY(gy_net_random(config->key, sizeof config->key, err));
     GY_TRY(gy_net_listen(NULL, 0, &config->listener, &config->place.port, err));
     gy_net_key_text(config->key, text);
-    const int bytes = MEET_KEY + snprintf(text + MEET_KEY, sizeof(text) - MEET_KEY, " %d %ld\n", config->place.port, (long)getpid());
+    const int bytes = MEET_KEY + snprintf(text + MEET_KEY, sizeof text - MEET_KEY, " %d %ld\n", config->place.port, (long)getpid());
     for (int k = 0; k < MEET_TRIES; k++) {
         const int status = meet_write(meeting, text, (size_t)bytes, err);
         if (status <= 0)
@@ -133,7 +133,7 @@ static int meet_take(int fd, struct gy_net_boot_config *config)
 {
     char text[MEET_KEY + 64] = {0}, *rest;
     int64_t port, pid;
-    if (gy_net_key_take(fd, config->key, NULL) != GY_OK || read(fd, text, sizeof(text) - 1) <= 2 || (rest = strchr(text + 1, ' ')) == NULL)
+    if (gy_net_key_take(fd, config->key, NULL) != GY_OK || read(fd, text, sizeof text - 1) <= 2 || !(rest = strchr(text + 1, ' ')))
         return 0;
     *rest++ = 0;
     rest[strcspn(rest, "\n")] = 0;
@@ -176,7 +176,7 @@ static int meet_find(const struct gy_net_meeting *meeting, struct gy_net_boot_co
 
 static int meet_on_host(struct gy_net_meeting *meeting, struct gy_net_boot_config *config, struct gy_error *err)
 {
-    gy_text_copy(config->place.host, sizeof(config->place.host), "127.0.0.1");
+    gy_text_copy(config->place.host, sizeof config->place.host, "127.0.0.1");
     meet_names(&config->place, meeting);
     const int status = config->place.rank == 0 ? meet_leave(meeting, config, err) : meet_find(meeting, config, err);
     if (config->place.rank > 0 || status != GY_OK)
@@ -189,7 +189,7 @@ static int meet_on_host(struct gy_net_meeting *meeting, struct gy_net_boot_confi
 /* torchrun keeps its own port busy. */
 static void meet_port(struct gy_net_boot_config *config, const char *(*get)(const char *))
 {
-    const int taken = config->place.launcher != NULL && strcmp(config->place.launcher, "torchrun") == 0 && get("GYRE_MASTER_PORT") == NULL;
+    const int taken = config->place.launcher && strcmp(config->place.launcher, "torchrun") == 0 && !get("GYRE_MASTER_PORT");
     config->place.port = config->place.port == 0 ? MEET_PORT : config->place.port + taken;
 }
 
@@ -225,7 +225,7 @@ GY_INT int gy_net_meet(struct gy_net_meeting *meeting, struct gy_net_boot_config
     config->epoch = (uint32_t)epoch;
     if (fd >= 0)
         return meet_by_pipe(config, fd, get, err);
-    if (file != NULL && file[0] != 0)
+    if (file && file[0] != 0)
         return meet_by_file(config, file, get, err);
     if (p->locals == p->ranks && p->job[0] != 0)
         return meet_on_host(meeting, config, err);
@@ -238,7 +238,7 @@ GY_INT int gy_net_meet(struct gy_net_meeting *meeting, struct gy_net_boot_config
 GY_INT void gy_net_meet_end(struct gy_net_meeting *meeting)
 {
     char path[128];
-    snprintf(path, sizeof(path), "%s/%s", meeting->folder, meeting->name);
+    snprintf(path, sizeof path, "%s/%s", meeting->folder, meeting->name);
     if (meeting->name[0] != 0 && unlink(path) == 0)
         (void)rmdir(meeting->folder); /* not empty: another job meets there */
     meeting->name[0] = 0;

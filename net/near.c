@@ -13,8 +13,8 @@ static int32_t near_node(const char *root, const struct gy_pin_set *allowed)
     char path[512], list[1024];
     int32_t found = -1;
     for (int n = 0; n < NEAR_NODES; n++) {
-        snprintf(path, sizeof(path), "%.400s/node/node%d/cpulist", root, n);
-        if (gy_pin_list_first(gy_file_line(path, list, sizeof(list)), allowed) < 0)
+        snprintf(path, sizeof path, "%.400s/node/node%d/cpulist", root, n);
+        if (gy_pin_list_first(gy_file_line(path, list, sizeof list), allowed) < 0)
             continue;
         if (found >= 0)
             return -1;
@@ -30,8 +30,8 @@ static int32_t near_socket(const char *root, const struct gy_pin_set *allowed)
     for (int cpu = 0; cpu < GY_PIN_PROCESSORS; cpu++) {
         if (!gy_pin_has(allowed, cpu))
             continue;
-        snprintf(path, sizeof(path), "%.400s/cpu/cpu%d/topology/physical_package_id", root, cpu);
-        gy_file_line(path, line, sizeof(line));
+        snprintf(path, sizeof path, "%.400s/cpu/cpu%d/topology/physical_package_id", root, cpu);
+        gy_file_line(path, line, sizeof line);
         line[strcspn(line, "\n")] = 0;
         if (gy_text_int(line, 0, INT32_MAX, &number) != 0 || (found >= 0 && number != found))
             return -1;
@@ -55,7 +55,7 @@ struct near_cpu { /* in the order of comparison */
 static int near_compare(const void *a, const void *b)
 {
     const int32_t *x = a, *y = b;
-    for (size_t i = 0; i < sizeof(struct near_cpu) / sizeof(*x); i++)
+    for (size_t i = 0; i < sizeof(struct near_cpu) / sizeof *x; i++)
         if (x[i] != y[i])
             return x[i] < y[i] ? -1 : 1;
     return 0;
@@ -77,19 +77,19 @@ static int near_list(const char *root, const struct gy_pin_set *allowed, struct 
         if (!gy_pin_has(allowed, cpu))
             continue;
         const struct gy_pin_set one = near_one(cpu);
-        snprintf(path, sizeof(path), "%.400s/cpu/cpu%d/topology/thread_siblings_list", root, cpu);
-        const int core = gy_pin_list_first(gy_file_line(path, line, sizeof(line)), allowed);
+        snprintf(path, sizeof path, "%.400s/cpu/cpu%d/topology/thread_siblings_list", root, cpu);
+        const int core = gy_pin_list_first(gy_file_line(path, line, sizeof line), allowed);
         list[count++] = (struct near_cpu){near_socket(root, &one), -1, core < 0 ? cpu : core, cpu};
     }
     for (int n = 0; n < NEAR_NODES; n++) {
-        snprintf(path, sizeof(path), "%.400s/node/node%d/cpulist", root, n);
-        gy_file_line(path, line, sizeof(line));
+        snprintf(path, sizeof path, "%.400s/node/node%d/cpulist", root, n);
+        gy_file_line(path, line, sizeof line);
         for (int i = 0; i < count && line[0] != 0; i++) {
             const struct gy_pin_set one = near_one(list[i].cpu);
             list[i].node = gy_pin_list_first(line, &one) >= 0 ? n : list[i].node;
         }
     }
-    qsort(list, (size_t)count, sizeof(*list), near_compare);
+    qsort(list, (size_t)count, sizeof *list, near_compare);
     return count;
 }
 
@@ -99,13 +99,13 @@ GY_INT int gy_net_near_share(const char *root, const struct gy_pin_set *allowed,
     const size_t bytes = GY_PIN_PROCESSORS * sizeof(struct near_cpu);
     struct near_cpu *const list = gy_alloc_take(alloc, 1, bytes);
     int cores = 0, at = -1;
-    if (list == NULL)
+    if (!list)
         return GY_NOMEM(err, "a list of the processors", bytes);
     const int count = near_list(root, allowed, list);
     for (int i = 0; i < count; i++)
         cores += i == 0 || list[i].core != list[i - 1].core;
     const int whole = cores >= parts, units = whole ? cores : count;
-    memset(out, 0, sizeof(*out));
+    memset(out, 0, sizeof *out);
     for (int i = 0; i < count; i++) {
         at += !whole || i == 0 || list[i].core != list[i - 1].core;
         if ((int64_t)at * parts / gy_max64(units, parts) == part || (units < parts && at == part % units))

@@ -73,11 +73,11 @@ GY_INT int gy_net_node_open(struct gy_net_node **out, void *base, int rank, int 
 {
     if (gy_net_node_bytes(ranks, most, 0) == 0 || rank < 0 || rank >= ranks)
         return GY_FAIL(err, GY_E_ARG, "rank %d of %d on a host with %zu bytes each; there may be %d", rank, ranks, most, GY_NET_NODE_RANKS);
-    struct gy_net_node *node = gy_alloc_take(alloc, 1, sizeof(*node));
-    if (node == NULL)
-        return GY_NOMEM(err, "a host's ranks", sizeof(*node));
+    struct gy_net_node *node = gy_alloc_take(alloc, 1, sizeof *node);
+    if (!node)
+        return GY_NOMEM(err, "a host's ranks", sizeof *node);
     const size_t each = node_each(most), lines = gy_align_up((size_t)ranks * sizeof(struct node_line), NODE_PAGE);
-    *node = (struct gy_net_node){.alloc = *alloc, .lines = base, .rank = rank, .ranks = ranks, .most = most, .wait_ns = wait_ns};
+    *node = (struct gy_net_node){ .alloc = *alloc, .lines = base, .rank = rank, .ranks = ranks, .most = most, .wait_ns = wait_ns };
     node->slots = (unsigned char *)base + lines;
     for (int r = 0; r < ranks; r++)
         node->memory[r] = node->slots + 2 * (size_t)ranks * GY_NET_NODE_SMALL + (size_t)r * each;
@@ -98,15 +98,15 @@ static int node_shared(const struct gy_net_node *node) { return node->result != 
 
 GY_INT void gy_net_node_close(struct gy_net_node *node)
 {
-    if (node != NULL) {
+    if (node) {
         const struct gy_alloc alloc = node->alloc;
-        gy_alloc_free(&alloc, node, sizeof(*node));
+        gy_alloc_free(&alloc, node, sizeof *node);
     }
 }
 
 GY_INT void gy_net_node_clear(struct gy_net_node *node)
 {
-    memset(&node->lines[node->rank], 0, sizeof(node->lines[0]));
+    memset(&node->lines[node->rank], 0, sizeof node->lines[0]);
     memset(node->memory[node->rank], 0, node->most);
     if (node_shared(node)) {
         const int64_t begin = gy_net_node_part((int64_t)node->most, node->ranks, node->rank);
@@ -136,10 +136,10 @@ static int node_pause(const struct gy_net_node *node, int look, int64_t *deadlin
     if (look < NODE_LOOKS)
         return 0;
     sched_yield();
-    if (node->lost != NULL)
+    if (node->lost)
         GY_TRY(node->lost(node->watch, err));
     const int64_t now = gy_clock_ns();
-    *deadline = *deadline == 0 ? now + node->wait_ns + (node->lost != NULL ? NODE_GRACE_NS : 0) : *deadline;
+    *deadline = *deadline == 0 ? now + node->wait_ns + (node->lost ? NODE_GRACE_NS : 0) : *deadline;
     return now > *deadline;
 }
 
@@ -351,7 +351,7 @@ GY_INT int gy_net_node_test(struct gy_net_node *node, int64_t ticket, struct gy_
 {
     node_progress(node);
     if (node->status != GY_OK) {
-        if (err != NULL)
+        if (err)
             *err = node->err;
         return node->status;
     }

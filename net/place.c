@@ -26,9 +26,9 @@ static const struct place_row place_rows[] = {
 
 static int place_number(const char *(*get)(const char *), const char *name, int64_t lo, int64_t hi, int *out, struct gy_error *err)
 {
-    const char *text = name != NULL ? get(name) : NULL;
+    const char *text = name ? get(name) : NULL;
     int64_t value;
-    if (text == NULL || text[0] == 0)
+    if (!text || text[0] == 0)
         return GY_OK;
     if (gy_text_int(text, lo, hi, &value) != 0)
         return GY_FAIL(err, GY_E_ARG, "%s is \"%s\"; it must be a number from %" PRId64 " to %" PRId64, name, text, lo, hi);
@@ -39,8 +39,8 @@ static int place_number(const char *(*get)(const char *), const char *name, int6
 /* Slurm writes one number for all hosts, as 4 or 4(x2), or 4,2 when they differ: then it stays unknown. */
 static int place_locals(const char *(*get)(const char *), const char *name, int *out, struct gy_error *err)
 {
-    const char *text = name != NULL ? get(name) : NULL;
-    if (text != NULL && strpbrk(text, "(,") != NULL)
+    const char *text = name ? get(name) : NULL;
+    if (text && strpbrk(text, "(,"))
         return GY_OK;
     return place_number(get, name, 1, 4096, out, err);
 }
@@ -59,14 +59,14 @@ static const char *place_file(const char *number, char *text, size_t room)
 static void place_job(const char *(*get)(const char *), const struct place_row *row, struct gy_net_place *p)
 {
     size_t at = 0;
-    for (size_t i = 0; i < GY_COUNT(row->job) && row->job[i] != NULL; i++) {
+    for (size_t i = 0; i < GY_COUNT(row->job) && row->job[i]; i++) {
         const int file = row->job[i][0] == '*';
         const char *value = get(row->job[i] + file);
         char text[32];
-        if (file && value != NULL)
-            value = place_file(value, text, sizeof(text));
-        if (value != NULL && value[0] != 0 && at < sizeof(p->job))
-            at += (size_t)snprintf(p->job + at, sizeof(p->job) - at, "%s%s", at > 0 ? "/" : "", value);
+        if (file && value)
+            value = place_file(value, text, sizeof text);
+        if (value && value[0] != 0 && at < sizeof p->job)
+            at += (size_t)snprintf(p->job + at, sizeof p->job - at, "%s%s", at > 0 ? "/" : "", value);
     }
 }
 
@@ -81,7 +81,7 @@ static int place_first(const char *list, char *out, size_t room)
             return -1;
         memcpy(out + at, p + open, bytes);
         at += bytes;
-        if (open && (p = strchr(p, ']')) == NULL)
+        if (open && !(p = strchr(p, ']')))
             return -1;
     }
     out[at] = 0;
@@ -91,14 +91,14 @@ static int place_first(const char *list, char *out, size_t room)
 /* Where rank 0 listens: as it was said, or on the first of the launcher's hosts. Every rank finds the same. */
 static int place_host(const char *(*get)(const char *), const struct place_row *row, struct gy_net_place *p, struct gy_error *err)
 {
-    const char *const host = get(row->host != NULL ? row->host : "GYRE_MASTER_HOST"), *list = NULL;
-    if (host != NULL)
-        return gy_text_copy(p->host, sizeof(p->host), host) == 0
-                   ? GY_OK : GY_FAIL(err, GY_E_ARG, "the host name of rank 0 has more than %zu bytes", sizeof(p->host) - 1);
+    const char *const host = get(row->host ? row->host : "GYRE_MASTER_HOST"), *list = NULL;
+    if (host)
+        return gy_text_copy(p->host, sizeof p->host, host) == 0
+                   ? GY_OK : GY_FAIL(err, GY_E_ARG, "the host name of rank 0 has more than %zu bytes", sizeof p->host - 1);
     for (size_t i = GY_COUNT(row->nodes); i-- > 0;)
-        if (row->nodes[i] != NULL && get(row->nodes[i]) != NULL)
+        if (row->nodes[i] && get(row->nodes[i]))
             list = get(row->nodes[i]);
-    if (list != NULL && place_first(list, p->host, sizeof(p->host)) != 0)
+    if (list && place_first(list, p->host, sizeof p->host) != 0)
         return GY_FAIL(err, GY_E_ARG, "the list of hosts \"%.80s\" of %s does not begin with a name; GYRE_MASTER_HOST says where rank 0 is", list,
                        row->launcher);
     return GY_OK;
@@ -113,7 +113,7 @@ static int place_fill(struct gy_net_place *p, const struct place_row *row, const
     GY_TRY(place_number(get, row->local, 0, 4095, &p->local, err));
     GY_TRY(place_locals(get, row->locals, &p->locals, err));
     place_job(get, row, p);
-    GY_TRY(place_number(get, row->port != NULL ? row->port : "GYRE_MASTER_PORT", 1, 65535, &p->port, err));
+    GY_TRY(place_number(get, row->port ? row->port : "GYRE_MASTER_PORT", 1, 65535, &p->port, err));
     GY_TRY(place_host(get, row, p, err));
     if (p->ranks == 0)
         return GY_FAIL(err, GY_E_ARG, "%s says rank %d (%s), but not how many there are: %s is not set", row->launcher, p->rank, row->rank, row->ranks);
@@ -124,10 +124,10 @@ static int place_fill(struct gy_net_place *p, const struct place_row *row, const
 
 GY_INT int gy_net_place_read(struct gy_net_place *out, const char *(*get)(const char *name), struct gy_error *err)
 {
-    struct gy_net_place p = {.ranks = 1, .local = -1, .locals = -1};
-    for (size_t i = 0; i < GY_COUNT(place_rows) && p.launcher == NULL; i++) {
+    struct gy_net_place p = { .ranks = 1, .local = -1, .locals = -1 };
+    for (size_t i = 0; i < GY_COUNT(place_rows) && !p.launcher; i++) {
         const char *rank = get(place_rows[i].rank);
-        if (rank != NULL && rank[0] != 0)
+        if (rank && rank[0] != 0)
             GY_TRY(place_fill(&p, &place_rows[i], get, err));
     }
     *out = p;

@@ -14,10 +14,10 @@ static void ports_walk(ports_look look, void *self)
 {
     DIR *const folder = opendir("/proc/self/fd");
     int64_t fd;
-    for (const struct dirent *d; folder != NULL && (d = readdir(folder)) != NULL;)
+    for (const struct dirent *d; folder != NULL && (d = readdir(folder));)
         if (gy_text_int(d->d_name, 0, INT_MAX, &fd) == 0)
             look((int)fd, self);
-    if (folder != NULL)
+    if (folder)
         closedir(folder);
 }
 
@@ -26,7 +26,7 @@ static void ports_listener(int fd, void *self)
     struct gy_net_ports *const found = self;
     struct gy_net_endpoint own;
     int listens = 0;
-    socklen_t bytes = sizeof(listens);
+    socklen_t bytes = sizeof listens;
     if (found->count < GY_NET_PORTS && getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && listens &&
         gy_net_endpoint_own(fd, &own) == 0)
         found->port[found->count++] = (uint16_t)gy_net_endpoint_port(&own);
@@ -48,7 +48,7 @@ static void ports_connection(int fd, void *self)
 
 GY_INT void gy_net_ports_read(struct gy_net_ports *out)
 {
-    *out = (struct gy_net_ports){.count = 0};
+    *out = (struct gy_net_ports){ .count = 0 };
     ports_walk(ports_listener, out);
 }
 

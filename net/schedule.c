@@ -6,32 +6,32 @@
 GY_INT void gy_net_open_schedule(struct gy_net_schedule *s, const struct gy_alloc *alloc, const char *name, int goal, int ranks,
                                  int32_t pieces, int lanes)
 {
-    *s = (struct gy_net_schedule){.goal = goal, .ranks = ranks, .pieces = pieces, .lanes = lanes, .alloc = *alloc};
-    snprintf(s->name, sizeof(s->name), "%s", name);
+    *s = (struct gy_net_schedule){ .goal = goal, .ranks = ranks, .pieces = pieces, .lanes = lanes, .alloc = *alloc };
+    snprintf(s->name, sizeof s->name, "%s", name);
 }
 
 GY_INT void gy_net_close_schedule(struct gy_net_schedule *s)
 {
     if (s->room > 0) {
-        gy_alloc_free(&s->alloc, s->steps, (size_t)s->room * sizeof(*s->steps));
-        gy_alloc_free(&s->alloc, s->rank_of, (size_t)s->room * sizeof(*s->rank_of));
+        gy_alloc_free(&s->alloc, s->steps, (size_t)s->room * sizeof *s->steps);
+        gy_alloc_free(&s->alloc, s->rank_of, (size_t)s->room * sizeof *s->rank_of);
     }
-    if (s->first != NULL)
-        gy_alloc_free(&s->alloc, s->first, ((size_t)s->ranks + 1) * sizeof(*s->first));
-    *s = (struct gy_net_schedule){.failed = 1};
+    if (s->first)
+        gy_alloc_free(&s->alloc, s->first, ((size_t)s->ranks + 1) * sizeof *s->first);
+    *s = (struct gy_net_schedule){ .failed = 1 };
 }
 
 static int schedule_grow(struct gy_net_schedule *s)
 {
     const int64_t room = s->room == 0 ? 1024 : 2 * s->room;
-    struct gy_net_step *steps = gy_alloc_grow(&s->alloc, s->steps, (size_t)s->room, (size_t)room, sizeof(*steps));
-    if (steps == NULL)
+    struct gy_net_step *steps = gy_alloc_grow(&s->alloc, s->steps, (size_t)s->room, (size_t)room, sizeof *steps);
+    if (!steps)
         return 0;
     s->steps = steps;
-    int32_t *rank_of = gy_alloc_grow(&s->alloc, s->rank_of, (size_t)s->room, (size_t)room, sizeof(*rank_of));
-    if (rank_of == NULL) { /* steps have room places already: give the size they really have */
-        gy_alloc_free(&s->alloc, s->steps, (size_t)room * sizeof(*steps));
-        gy_alloc_free(&s->alloc, s->rank_of, (size_t)s->room * sizeof(*rank_of));
+    int32_t *rank_of = gy_alloc_grow(&s->alloc, s->rank_of, (size_t)s->room, (size_t)room, sizeof *rank_of);
+    if (!rank_of) { /* steps have room places already: give the size they really have */
+        gy_alloc_free(&s->alloc, s->steps, (size_t)room * sizeof *steps);
+        gy_alloc_free(&s->alloc, s->rank_of, (size_t)s->room * sizeof *rank_of);
         s->steps = NULL;
         s->rank_of = NULL;
         s->room = s->count = 0;
@@ -52,8 +52,8 @@ GY_INT void gy_net_add(struct gy_net_schedule *s, int rank, int lane, int round,
         return;
     }
     s->rank_of[s->count] = rank;
-    s->steps[s->count++] = (struct gy_net_step){.lane = (uint16_t)lane, .round = (uint16_t)round, .kind = (uint8_t)kind,
-                                                .peer = peer, .piece = piece, .pieces = pieces};
+    s->steps[s->count++] = (struct gy_net_step){ .lane = (uint16_t)lane, .round = (uint16_t)round, .kind = (uint8_t)kind,
+                                                .peer = peer, .piece = piece, .pieces = pieces };
 }
 
 GY_INT void gy_net_move(struct gy_net_schedule *s, int lane, int round, int from, int to, int kind, int32_t piece, int32_t pieces)
@@ -78,7 +78,7 @@ static int schedule_key_of(const struct schedule_list *list, int64_t i, enum sch
 static void schedule_sort(const struct schedule_list *from, const struct schedule_list *to, int64_t count, enum schedule_key key,
                           int64_t *at, int64_t keys)
 {
-    memset(at, 0, ((size_t)keys + 1) * sizeof(*at));
+    memset(at, 0, ((size_t)keys + 1) * sizeof *at);
     for (int64_t i = 0; i < count; i++)
         at[schedule_key_of(from, i, key) + 1]++;
     for (int64_t k = 0; k < keys; k++)
@@ -110,20 +110,20 @@ GY_INT int gy_net_finish(struct gy_net_schedule *s, struct gy_error *err)
         return GY_FAIL(err, GY_E_NOMEM, "the schedule %s for %d ranks takes more than %" PRId64 " steps or all memory", s->name,
                        s->ranks, GY_NET_STEPS_MOST);
     const size_t room = (size_t)s->room, keys = (size_t)gy_max64(UINT16_MAX + 2, s->ranks + 1);
-    struct schedule_list other = {gy_alloc_take(&s->alloc, room, sizeof(*s->steps)),
-                                  gy_alloc_take(&s->alloc, room, sizeof(*s->rank_of))};
+    struct schedule_list other = {gy_alloc_take(&s->alloc, room, sizeof *s->steps),
+                                  gy_alloc_take(&s->alloc, room, sizeof *s->rank_of)};
     const struct schedule_list built = {s->steps, s->rank_of};
-    int64_t *at = gy_alloc_take(&s->alloc, keys, sizeof(*at));
-    s->first = gy_alloc_take(&s->alloc, (size_t)s->ranks + 1, sizeof(*s->first));
-    const int there = other.steps != NULL && other.rank_of != NULL && at != NULL && s->first != NULL;
+    int64_t *at = gy_alloc_take(&s->alloc, keys, sizeof *at);
+    s->first = gy_alloc_take(&s->alloc, (size_t)s->ranks + 1, sizeof *s->first);
+    const int there = other.steps && other.rank_of && at && s->first;
     if (there) {
         schedule_order(s, &other, at);
         other = built;
     }
-    gy_alloc_free(&s->alloc, other.steps, room * sizeof(*other.steps));
-    gy_alloc_free(&s->alloc, other.rank_of, room * sizeof(*other.rank_of));
-    gy_alloc_free(&s->alloc, at, keys * sizeof(*at));
-    return there ? GY_OK : GY_NOMEM(err, "a schedule", room * sizeof(*s->steps));
+    gy_alloc_free(&s->alloc, other.steps, room * sizeof *other.steps);
+    gy_alloc_free(&s->alloc, other.rank_of, room * sizeof *other.rank_of);
+    gy_alloc_free(&s->alloc, at, keys * sizeof *at);
+    return there ? GY_OK : GY_NOMEM(err, "a schedule", room * sizeof *s->steps);
 }
 
 GY_INT int gy_net_turned(int i, int n)

@@ -100,10 +100,10 @@ static int dims_build(struct gy_net_schedule *out, const char *name, const struc
     const int core = dims_core(shape, kind, flat);
     if (core < shape->ranks && goal != GY_NET_ALLREDUCE)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "%s of %d ranks: only an allreduce works without a power of two", name, shape->ranks);
-    int *const rank = gy_alloc_take(alloc, (size_t)shape->ranks, sizeof(*rank));
-    if (rank == NULL)
-        return GY_NOMEM(err, "a schedule's ranks", (size_t)shape->ranks * sizeof(*rank));
-    struct dims_walk w = {.s = out, .kind = kind, .rank = rank};
+    int *const rank = gy_alloc_take(alloc, (size_t)shape->ranks, sizeof *rank);
+    if (!rank)
+        return GY_NOMEM(err, "a schedule's ranks", (size_t)shape->ranks * sizeof *rank);
+    struct dims_walk w = { .s = out, .kind = kind, .rank = rank };
     gy_net_open_schedule(out, alloc, name, goal, core, core * shape->lanes, shape->lanes);
     out->dim_count = flat || shape->dim_count == 0 ? 1 : shape->dim_count;
     out->dims[0] = core;
@@ -114,7 +114,7 @@ static int dims_build(struct gy_net_schedule *out, const char *name, const struc
     for (w.lane = 0; w.lane < shape->lanes; w.lane++)
         dims_lane(&w, core, shape->ranks, goal);
     out->ranks = shape->ranks;
-    gy_alloc_free(alloc, rank, (size_t)shape->ranks * sizeof(*rank));
+    gy_alloc_free(alloc, rank, (size_t)shape->ranks * sizeof *rank);
     return gy_net_finish(out, err);
 }
 

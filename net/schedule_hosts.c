@@ -85,10 +85,10 @@ static int hosts_fill(const struct gy_net_shape *shape, int hosts, int *size, in
 GY_NET_BUILDER(gy_net_build_hosts)
 {
     const int hosts = shape->host_count > 0 ? shape->host_count : shape->dim_count > 0 ? shape->ranks / shape->dims[0] : 1;
-    int *const table = gy_alloc_take(alloc, (size_t)hosts * 3, sizeof(*table));
-    if (table == NULL)
-        return GY_NOMEM(err, "a schedule's hosts", (size_t)hosts * 3 * sizeof(*table));
-    struct hosts_walk w = {.s = out, .size = table, .base = table + hosts, .rank = table + 2 * hosts, .hosts = hosts};
+    int *const table = gy_alloc_take(alloc, (size_t)hosts * 3, sizeof *table);
+    if (!table)
+        return GY_NOMEM(err, "a schedule's hosts", (size_t)hosts * 3 * sizeof *table);
+    struct hosts_walk w = { .s = out, .size = table, .base = table + hosts, .rank = table + 2 * hosts, .hosts = hosts };
     const int sum = hosts_fill(shape, hosts, table, table + hosts);
     int status = sum == shape->ranks ? GY_OK : GY_FAIL(err, GY_E_ARG, "the hosts have %d ranks together, not %d", sum, shape->ranks);
     if (status == GY_OK) {
@@ -100,6 +100,6 @@ GY_NET_BUILDER(gy_net_build_hosts)
         }
         status = gy_net_finish(out, err);
     }
-    gy_alloc_free(alloc, table, (size_t)hosts * 3 * sizeof(*table));
+    gy_alloc_free(alloc, table, (size_t)hosts * 3 * sizeof *table);
     return status;
 }

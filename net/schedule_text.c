@@ -78,7 +78,7 @@ static int script_match(struct script *x, const char *pattern, struct script_fou
         } else if (*p == '?') {
             if (word[0] == 0)
                 return 0;
-            memcpy(found->word[words++], word, sizeof(word));
+            memcpy(found->word[words++], word, sizeof word);
         } else if (strlen(word) != bytes || memcmp(word, p, bytes) != 0) {
             return 0;
         }
@@ -109,7 +109,7 @@ static int script_head(struct script *x, struct gy_net_schedule *s, const struct
         return script_bad(x, "ranks times pieces may be 1 to 4194304");
     if (count < 1 || count > UINT16_MAX || pieces % count != 0)
         return script_bad(x, "the pieces must be a multiple of the lanes, at least one lane");
-    gy_text_plain(f.word[1], sizeof(f.word[1])); /* it will be printed */
+    gy_text_plain(f.word[1], sizeof f.word[1]); /* it will be printed */
     gy_net_open_schedule(s, alloc, f.word[1], goal, (int)ranks, (int32_t)pieces, (int)count);
     return GY_OK;
 }
@@ -147,11 +147,11 @@ static int script_lines(struct script *x, const char *text, const char *last, st
     int begun = 0;
     for (const char *at = text; at < last; at = x->end + (x->end < last)) {
         const char *newline = memchr(at, '\n', (size_t)(last - at));
-        const char *end = newline != NULL ? newline : last, *remark = memchr(at, '#', (size_t)(end - at));
+        const char *end = newline ? newline : last, *remark = memchr(at, '#', (size_t)(end - at));
         char word[SCRIPT_WORD];
         x->line++;
         x->at = at;
-        x->end = remark != NULL ? remark : end;
+        x->end = remark ? remark : end;
         script_word(x, word);
         x->at = at;
         if (word[0] != 0)
@@ -165,8 +165,8 @@ static int script_lines(struct script *x, const char *text, const char *last, st
 GY_INT int gy_net_read_schedule(struct gy_net_schedule *out, const char *text, size_t bytes, const char *name, const struct gy_alloc *alloc,
                                 struct gy_error *err)
 {
-    struct script x = {.name = name, .err = err};
-    *out = (struct gy_net_schedule){.failed = 1};
+    struct script x = { .name = name, .err = err };
+    *out = (struct gy_net_schedule){ .failed = 1 };
     int status = script_lines(&x, text, text + bytes, out, alloc);
     status = status == GY_OK ? gy_net_finish(out, err) : status;
     if (status != GY_OK)

@@ -68,7 +68,7 @@ static void tree_edges(const struct tree_walk *w, int lo, int hi, int depth)
 
 GY_NET_BUILDER(gy_net_build_tree)
 {
-    struct tree_walk w = {.s = out, .ranks = shape->ranks};
+    struct tree_walk w = { .s = out, .ranks = shape->ranks };
     while (1 << w.height <= shape->ranks)
         w.height++;
     tree_open(out, "tree", shape, 2 * shape->lanes, goal, alloc);

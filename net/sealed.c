@@ -32,7 +32,7 @@ static void sealed_word(const struct gy_net_sealed *s, const struct sealed_work 
     const uint64_t own = (uint64_t)s->config.inner.rank, peer = (uint64_t)r->peer;
     const uint64_t head[] = {r->sends ? own : peer, r->sends ? peer : own, r->tag, w->number, r->bytes};
     const uint32_t crc = s->config.code == GY_NET_CODE_CRC ? gy_crc32c(0, r->buffer, r->bytes) : 0;
-    const struct gy_net_part parts[] = {{use, sizeof(use)}, {head, sizeof(head)}, {&crc, sizeof(crc)}, {r->buffer, r->bytes}};
+    const struct gy_net_part parts[] = {{use, sizeof use}, {head, sizeof head}, {&crc, sizeof crc}, {r->buffer, r->bytes}};
     gy_net_hmac(s->config.key, parts, GY_COUNT(parts) - (s->config.code == GY_NET_CODE_CRC), word);
 }
 
@@ -41,15 +41,15 @@ static int sealed_is_right(const struct gy_net_sealed *s, const struct sealed_wo
 {
     unsigned char right[GY_NET_CODE_BYTES];
     sealed_word(s, w, right);
-    return gy_net_same(right, came, sizeof(right));
+    return gy_net_same(right, came, sizeof right);
 }
 
 /* ---- records ---- */
 
 static struct sealed_work *sealed_take(struct gy_net_sealed *s)
 {
-    struct sealed_work *const w = s->spare != NULL ? s->spare : gy_alloc_take(&s->alloc, 1, sizeof(*w));
-    if (w != NULL && w == s->spare)
+    struct sealed_work *const w = s->spare ? s->spare : gy_alloc_take(&s->alloc, 1, sizeof *w);
+    if (w && w == s->spare)
         s->spare = w->next;
     return w;
 }
@@ -77,7 +77,7 @@ static void sealed_note_fault(struct gy_net_sealed *s, const struct gy_net_reque
     if (s->fault.text[0] != 0)
         return;
     s->fault.tag = r->tag;
-    snprintf(s->fault.text, sizeof(s->fault.text), "rank %d got a message from rank %d by %s that is not what was sent (tag %08" PRIx32 ", %zu bytes)",
+    snprintf(s->fault.text, sizeof s->fault.text, "rank %d got a message from rank %d by %s that is not what was sent (tag %08" PRIx32 ", %zu bytes)",
              s->config.inner.rank, r->peer, s->transport.name, r->tag, r->bytes);
 }
 
@@ -115,21 +115,21 @@ static void sealed_look(struct gy_net_sealed *s)
 
 static void sealed_prepare(const struct gy_net_sealed *s, struct sealed_work *w)
 {
-    struct gy_net_request *const r = w->outer, part = {.sends = r->sends, .peer = r->peer, .tag = r->tag, .buffer = r->buffer, .bytes = r->bytes};
+    struct gy_net_request *const r = w->outer, part = { .sends = r->sends, .peer = r->peer, .tag = r->tag, .buffer = r->buffer, .bytes = r->bytes };
     w->parts = r->bytes > SEALED_SMALL ? 2 : 1;
     w->part[0] = w->part[1] = part;
     w->part[1].buffer = w->word;
-    w->part[1].bytes = sizeof(w->word);
+    w->part[1].bytes = sizeof w->word;
     if (r->sends)
         sealed_word(s, w, w->word);
     if (w->parts == 2)
         return;
     w->part[0].buffer = w->room;
-    w->part[0].bytes = r->bytes + sizeof(w->word);
+    w->part[0].bytes = r->bytes + sizeof w->word;
     if (r->sends && r->bytes > 0)
         memcpy(w->room, r->buffer, r->bytes);
     if (r->sends)
-        memcpy(w->room + r->bytes, w->word, sizeof(w->word));
+        memcpy(w->room + r->bytes, w->word, sizeof w->word);
 }
 
 static int sealed_post(void *self, struct gy_net_request *r, struct gy_error *err)
@@ -137,11 +137,11 @@ static int sealed_post(void *self, struct gy_net_request *r, struct gy_error *er
     struct gy_net_sealed *const s = self;
     const struct gy_net_end *const inner = &s->config.inner;
     struct gy_net_tag *const tag = gy_net_tags_take(&s->tags[r->peer], r->tag, &s->alloc);
-    struct sealed_work *const w = tag != NULL ? sealed_take(s) : NULL;
+    struct sealed_work *const w = tag ? sealed_take(s) : NULL;
     int status = GY_OK;
     r->state = GY_NET_LOST;
-    if (w == NULL)
-        return GY_NOMEM(err, "the tags of messages", sizeof(*w));
+    if (!w)
+        return GY_NOMEM(err, "the tags of messages", sizeof *w);
     w->outer = r;
     w->number = r->sends ? tag->sent++ : tag->posted++;
     sealed_prepare(s, w);
@@ -180,16 +180,16 @@ GY_INT int gy_net_sealed_open(struct gy_net_sealed **out, const struct gy_net_se
                               struct gy_error *err)
 {
     const struct gy_net_transport *const inner = config->inner.transport;
-    struct gy_net_sealed *const s = gy_alloc_take(alloc, 1, sizeof(*s));
-    if (s == NULL)
-        return GY_NOMEM(err, "the check of messages", sizeof(*s));
+    struct gy_net_sealed *const s = gy_alloc_take(alloc, 1, sizeof *s);
+    if (!s)
+        return GY_NOMEM(err, "the check of messages", sizeof *s);
     s->alloc = *alloc;
     s->config = *config;
     s->transport = (struct gy_net_transport){sealed_post, sealed_progress, sealed_cancel, inner->name, inner->piece, inner->lanes};
-    s->tags = gy_alloc_take(alloc, (size_t)config->inner.ranks, sizeof(*s->tags));
-    if (s->tags == NULL) {
+    s->tags = gy_alloc_take(alloc, (size_t)config->inner.ranks, sizeof *s->tags);
+    if (!s->tags) {
         gy_net_sealed_close(s);
-        return GY_NOMEM(err, "the check of messages", (size_t)config->inner.ranks * sizeof(*s->tags));
+        return GY_NOMEM(err, "the check of messages", (size_t)config->inner.ranks * sizeof *s->tags);
     }
     *out = s;
     return GY_OK;
@@ -197,19 +197,19 @@ GY_INT int gy_net_sealed_open(struct gy_net_sealed **out, const struct gy_net_se
 
 GY_INT void gy_net_sealed_close(struct gy_net_sealed *s)
 {
-    if (s == NULL)
+    if (!s)
         return;
     const struct gy_alloc alloc = s->alloc;
-    if (s->pending != NULL)
+    if (s->pending)
         sealed_cancel(s, -1);
     for (struct sealed_work *w = s->spare, *next; w != NULL; w = next) {
         next = w->next;
-        gy_alloc_free(&alloc, w, sizeof(*w));
+        gy_alloc_free(&alloc, w, sizeof *w);
     }
     for (int r = 0; s->tags != NULL && r < s->config.inner.ranks; r++)
         gy_net_tags_free(&s->tags[r], &alloc);
-    gy_alloc_free(&alloc, s->tags, (size_t)s->config.inner.ranks * sizeof(*s->tags));
-    gy_alloc_free(&alloc, s, sizeof(*s));
+    gy_alloc_free(&alloc, s->tags, (size_t)s->config.inner.ranks * sizeof *s->tags);
+    gy_alloc_free(&alloc, s, sizeof *s);
 }
 
 GY_INT void gy_net_sealed_end(struct gy_net_sealed *s, struct gy_net_end *out)

@@ -78,9 +78,9 @@ static int sim_push(struct sim *m, double at, int kind, int64_t what, int32_t tu
 {
     if (m->events == m->room) {
         const int64_t room = 2 * m->room + 1024;
-        struct sim_event *heap = gy_alloc_grow(&m->alloc, m->heap, (size_t)m->room, (size_t)room, sizeof(*heap));
-        if (heap == NULL)
-            return GY_NOMEM(m->err, "a simulation's events", (size_t)room * sizeof(*heap));
+        struct sim_event *heap = gy_alloc_grow(&m->alloc, m->heap, (size_t)m->room, (size_t)room, sizeof *heap);
+        if (!heap)
+            return GY_NOMEM(m->err, "a simulation's events", (size_t)room * sizeof *heap);
         m->heap = heap;
         m->room = room;
     }
@@ -453,16 +453,16 @@ static int sim_take(struct sim *m)
     struct gy_arena *a = &m->arena;
     m->lane_count = (int64_t)m->s->ranks * m->s->lanes;
     m->link_count = sim_rack_link(m, sim_rack(m, m->c->hosts - 1) + 1, SIM_OUT);
-    int there = (m->match = gy_arena_take(a, count, sizeof(*m->match))) != NULL;
+    int there = (m->match = gy_arena_take(a, count, sizeof *m->match)) != NULL;
     there &= (m->posted = gy_arena_take(a, count, 1)) != NULL;
-    there &= (m->rank_of = gy_arena_take(a, count, sizeof(*m->rank_of))) != NULL;
-    there &= (m->messages = gy_arena_take(a, count, sizeof(*m->messages))) != NULL;
-    there &= (m->open_flows = gy_arena_take(a, count, sizeof(*m->open_flows))) != NULL;
-    there &= (m->lanes = gy_arena_take(a, (size_t)m->lane_count, sizeof(*m->lanes))) != NULL;
-    there &= (m->busy = gy_arena_take(a, (size_t)m->s->ranks, sizeof(*m->busy))) != NULL;
-    there &= (m->links = gy_arena_take(a, (size_t)m->link_count, sizeof(*m->links))) != NULL;
-    there &= (m->open_links = gy_arena_take(a, (size_t)m->link_count, sizeof(*m->open_links))) != NULL;
-    return there ? GY_OK : GY_NOMEM(m->err, "a simulation", count * sizeof(*m->messages));
+    there &= (m->rank_of = gy_arena_take(a, count, sizeof *m->rank_of)) != NULL;
+    there &= (m->messages = gy_arena_take(a, count, sizeof *m->messages)) != NULL;
+    there &= (m->open_flows = gy_arena_take(a, count, sizeof *m->open_flows)) != NULL;
+    there &= (m->lanes = gy_arena_take(a, (size_t)m->lane_count, sizeof *m->lanes)) != NULL;
+    there &= (m->busy = gy_arena_take(a, (size_t)m->s->ranks, sizeof *m->busy)) != NULL;
+    there &= (m->links = gy_arena_take(a, (size_t)m->link_count, sizeof *m->links)) != NULL;
+    there &= (m->open_links = gy_arena_take(a, (size_t)m->link_count, sizeof *m->open_links)) != NULL;
+    return there ? GY_OK : GY_NOMEM(m->err, "a simulation", count * sizeof *m->messages);
 }
 
 /* Every lane begins when its rank does. */
@@ -489,7 +489,7 @@ static int sim_start(struct sim *m)
 GY_INT int gy_net_simulate(const struct gy_net_schedule *s, const struct gy_net_cluster *c, double bytes, uint64_t seed, double *seconds,
                            struct gy_error *err)
 {
-    struct sim m = {.s = s, .c = c, .seed = seed, .piece_bytes = bytes / s->pieces, .alloc = s->alloc, .err = err};
+    struct sim m = { .s = s, .c = c, .seed = seed, .piece_bytes = bytes / s->pieces, .alloc = s->alloc, .err = err };
     if (c->hosts * c->ranks_per_host != s->ranks)
         return GY_FAIL(err, GY_E_ARG, "%d hosts of %d ranks; the schedule is for %d ranks", c->hosts, c->ranks_per_host, s->ranks);
     gy_arena_open_hook(&m.arena, &s->alloc);
@@ -500,7 +500,7 @@ GY_INT int gy_net_simulate(const struct gy_net_schedule *s, const struct gy_net_
         status = sim_start(&m);
         status = status == GY_OK ? sim_run(&m) : status;
     }
-    gy_alloc_free(&s->alloc, m.heap, (size_t)m.room * sizeof(*m.heap));
+    gy_alloc_free(&s->alloc, m.heap, (size_t)m.room * sizeof *m.heap);
     gy_arena_close(&m.arena);
     if (status == GY_OK)
         *seconds = m.now;

@@ -21,7 +21,7 @@ static int socket_ready(int fd, short events, int64_t deadline)
 {
     for (;;) {
         const int64_t left = deadline - gy_clock_ns();
-        struct pollfd p = {.fd = fd, .events = events};
+        struct pollfd p = { .fd = fd, .events = events };
         const int n = poll(&p, 1, left <= 0 ? 0 : (int)gy_min64(left / 1000000 + 1, 1000));
         if (n > 0)
             return 1;
@@ -33,7 +33,7 @@ static int socket_ready(int fd, short events, int64_t deadline)
 static int socket_set_up(int fd)
 {
     const int one = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
@@ -47,11 +47,11 @@ struct socket_address {
 /* Returns how many of `room` addresses were filled; 0 after a sentence. */
 static int socket_find(const char *host, int port, int listens, struct socket_address *out, int room, struct gy_error *err)
 {
-    const struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | (listens ? AI_PASSIVE : 0)};
+    const struct addrinfo want = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | (listens ? AI_PASSIVE : 0) };
     struct addrinfo *found = NULL;
     char service[16];
     int count = 0;
-    snprintf(service, sizeof(service), "%d", port);
+    snprintf(service, sizeof service, "%d", port);
     const int status = getaddrinfo(host, service, &want, &found);
     if (status != 0) {
         (void)GY_FAIL(err, GY_E_ARG, "the host \"%s\" is not known: %s", host, gai_strerror(status));
@@ -68,14 +68,14 @@ static int socket_find(const char *host, int port, int listens, struct socket_ad
 /* A static build looks no names up: the system would need libraries for it. */
 static int socket_find(const char *host, int port, int listens, struct socket_address *out, int room, struct gy_error *err)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
     (void)listens, (void)room;
     if (inet_pton(AF_INET, host, &at.sin_addr) != 1) {
         (void)GY_FAIL(err, GY_E_UNSUPPORTED, "\"%s\" is no address in numbers; this build knows no names of hosts", host);
         return 0;
     }
-    memcpy(&out->at, &at, sizeof(at));
-    out->bytes = sizeof(at);
+    memcpy(&out->at, &at, sizeof at);
+    out->bytes = sizeof at;
     return 1;
 }
 #endif
@@ -89,16 +89,16 @@ static int socket_port(int fd)
 GY_INT int gy_net_listen(const char *host, int port, int *fd, int *bound, struct gy_error *err)
 {
     struct socket_address found;
-    if (socket_find(host != NULL ? host : "127.0.0.1", port, 1, &found, 1, err) == 0)
+    if (socket_find(host ? host : "127.0.0.1", port, 1, &found, 1, err) == 0)
         return GY_E_ARG;
     const int one = 1, s = socket(found.at.ss_family, SOCK_STREAM, 0);
-    int good = s >= 0 && socket_set_up(s) && setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0;
+    int good = s >= 0 && socket_set_up(s) && setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0;
     good = good && bind(s, (const struct sockaddr *)(const void *)&found.at, found.bytes) == 0 && listen(s, SOCKET_BACKLOG) == 0;
     const int problem = errno;
     if (!good) {
         if (s >= 0)
             close(s);
-        return GY_FAIL(err, GY_E_IO, "cannot listen on %s port %d: %s", host != NULL ? host : "127.0.0.1", port, strerror(problem));
+        return GY_FAIL(err, GY_E_IO, "cannot listen on %s port %d: %s", host ? host : "127.0.0.1", port, strerror(problem));
     }
     *fd = s;
     *bound = socket_port(s);
@@ -124,7 +124,7 @@ static int socket_try(const struct socket_address *to, int64_t deadline)
 {
     const int s = socket(to->at.ss_family, SOCK_STREAM, 0);
     int problem = 0;
-    socklen_t bytes = sizeof(problem);
+    socklen_t bytes = sizeof problem;
     if (s < 0)
         return -1;
     int good = socket_set_up(s) && (connect(s, (const struct sockaddr *)(const void *)&to->at, to->bytes) == 0 || errno == EINPROGRESS);
@@ -194,9 +194,9 @@ GY_INT int gy_net_write(int fd, const void *bytes, size_t count, int64_t deadlin
 
 static int socket_keep(const struct sockaddr_storage *at, socklen_t bytes, struct gy_net_endpoint *out)
 {
-    if (bytes > sizeof(out->bytes) || (at->ss_family != AF_INET && at->ss_family != AF_INET6))
+    if (bytes > sizeof out->bytes || (at->ss_family != AF_INET && at->ss_family != AF_INET6))
         return -1;
-    memset(out, 0, sizeof(*out));
+    memset(out, 0, sizeof *out);
     memcpy(out->bytes, at, bytes);
     out->count = bytes;
     return 0;
@@ -209,16 +209,16 @@ static int socket_host(const struct gy_net_endpoint *at, unsigned char host[16])
     struct sockaddr_in6 v6;
     struct sockaddr_in v4;
     struct sockaddr_storage any = {0};
-    memcpy(&any, at->bytes, at->count <= sizeof(at->bytes) ? at->count : 0);
-    if (any.ss_family == AF_INET && at->count == sizeof(v4)) {
-        memcpy(&v4, &any, sizeof(v4));
+    memcpy(&any, at->bytes, at->count <= sizeof at->bytes ? at->count : 0);
+    if (any.ss_family == AF_INET && at->count == sizeof v4) {
+        memcpy(&v4, &any, sizeof v4);
         memcpy(host, &v4.sin_addr, 4);
         return 4;
     }
-    if (any.ss_family != AF_INET6 || at->count != sizeof(v6))
+    if (any.ss_family != AF_INET6 || at->count != sizeof v6)
         return 0;
-    memcpy(&v6, &any, sizeof(v6));
-    const int is_mapped = memcmp(&v6.sin6_addr, mapped, sizeof(mapped)) == 0;
+    memcpy(&v6, &any, sizeof v6);
+    const int is_mapped = memcmp(&v6.sin6_addr, mapped, sizeof mapped) == 0;
     memcpy(host, (const unsigned char *)&v6.sin6_addr + (is_mapped ? 12 : 0), is_mapped ? 4 : 16);
     return is_mapped ? 4 : 16;
 }
@@ -226,14 +226,14 @@ static int socket_host(const struct gy_net_endpoint *at, unsigned char host[16])
 GY_INT int gy_net_endpoint_own(int fd, struct gy_net_endpoint *out)
 {
     struct sockaddr_storage at;
-    socklen_t bytes = sizeof(at);
+    socklen_t bytes = sizeof at;
     return getsockname(fd, (struct sockaddr *)(void *)&at, &bytes) == 0 ? socket_keep(&at, bytes, out) : -1;
 }
 
 GY_INT int gy_net_endpoint_peer(int fd, struct gy_net_endpoint *out)
 {
     struct sockaddr_storage at;
-    socklen_t bytes = sizeof(at);
+    socklen_t bytes = sizeof at;
     return getpeername(fd, (struct sockaddr *)(void *)&at, &bytes) == 0 ? socket_keep(&at, bytes, out) : -1;
 }
 
@@ -245,7 +245,7 @@ GY_INT int gy_net_endpoint_interface(const char *name, struct gy_net_endpoint *o
         return GY_FAIL(err, GY_E_IO, "the network interfaces of this host cannot be listed: %s", strerror(errno));
     for (const struct ifaddrs *a = all; a != NULL && !found; a = a->ifa_next) {
         struct sockaddr_storage at = {0};
-        const int v4 = a->ifa_addr != NULL && a->ifa_addr->sa_family == AF_INET, v6 = a->ifa_addr != NULL && a->ifa_addr->sa_family == AF_INET6;
+        const int v4 = a->ifa_addr && a->ifa_addr->sa_family == AF_INET, v6 = a->ifa_addr && a->ifa_addr->sa_family == AF_INET6;
         const socklen_t bytes = v4 ? sizeof(struct sockaddr_in) : v6 ? sizeof(struct sockaddr_in6) : 0;
         if (bytes == 0 || strcmp(a->ifa_name, name) != 0)
             continue;
@@ -259,7 +259,7 @@ GY_INT int gy_net_endpoint_interface(const char *name, struct gy_net_endpoint *o
 GY_INT int gy_net_endpoint_port(const struct gy_net_endpoint *at)
 {
     struct sockaddr_storage any = {0};
-    memcpy(&any, at->bytes, at->count <= sizeof(at->bytes) ? at->count : 0);
+    memcpy(&any, at->bytes, at->count <= sizeof at->bytes ? at->count : 0);
     return ntohs(any.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&any)->sin6_port : ((struct sockaddr_in *)(void *)&any)->sin_port);
 }
 
@@ -269,17 +269,17 @@ GY_INT void gy_net_endpoint_text(const struct gy_net_endpoint *at, char *text, s
     char words[INET6_ADDRSTRLEN] = "an unknown address";
     const int bytes = socket_host(at, host);
     if (bytes > 0)
-        (void)inet_ntop(bytes == 4 ? AF_INET : AF_INET6, host, words, sizeof(words));
+        (void)inet_ntop(bytes == 4 ? AF_INET : AF_INET6, host, words, sizeof words);
     snprintf(text, room, bytes == 16 ? "[%s]:%d" : "%s:%d", words, gy_net_endpoint_port(at));
 }
 
 GY_INT void gy_net_endpoint_loopback(struct gy_net_endpoint *out)
 {
     struct sockaddr_storage at = {0};
-    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in v4 = { .sin_family = AF_INET };
     v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    memcpy(&at, &v4, sizeof(v4));
-    (void)socket_keep(&at, sizeof(v4), out);
+    memcpy(&at, &v4, sizeof v4);
+    (void)socket_keep(&at, sizeof v4, out);
 }
 
 GY_INT int gy_net_endpoint_is_loopback(const struct gy_net_endpoint *at)
@@ -287,7 +287,7 @@ GY_INT int gy_net_endpoint_is_loopback(const struct gy_net_endpoint *at)
     static const unsigned char v6[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
     unsigned char host[16];
     const int bytes = socket_host(at, host);
-    return bytes == 4 ? host[0] == 127 : bytes == 16 && memcmp(host, v6, sizeof(v6)) == 0;
+    return bytes == 4 ? host[0] == 127 : bytes == 16 && memcmp(host, v6, sizeof v6) == 0;
 }
 
 GY_INT int gy_net_endpoint_same_host(const struct gy_net_endpoint *a, const struct gy_net_endpoint *b)
@@ -337,7 +337,7 @@ GY_INT int gy_net_accept_now(int listener, int *fd)
 GY_INT int gy_net_connect_begin(const struct gy_net_endpoint *to, int *fd)
 {
     struct sockaddr_storage at = {0};
-    if (to->count > sizeof(to->bytes))
+    if (to->count > sizeof to->bytes)
         return -1;
     memcpy(&at, to->bytes, to->count);
     const int s = socket(at.ss_family, SOCK_STREAM, 0);
@@ -353,7 +353,7 @@ GY_INT int gy_net_connect_begin(const struct gy_net_endpoint *to, int *fd)
 GY_INT int gy_net_connect_problem(int fd)
 {
     int problem = 0;
-    socklen_t bytes = sizeof(problem);
+    socklen_t bytes = sizeof problem;
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &bytes) == 0 ? problem : errno;
 }
 
@@ -361,10 +361,10 @@ GY_INT int gy_net_connect_problem(int fd)
 GY_INT void gy_net_socket_watch(int fd)
 {
     static const int on = 1, seconds = 1, questions = 127;
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof(questions));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &questions, sizeof questions);
 }
 
 /* The begin of Linux's struct tcp_info (linux/tcp.h), which does not change. Probes are unanswered questions, of a silent connection or of
@@ -377,9 +377,9 @@ struct socket_info {
 GY_INT int gy_net_socket_is_cut(int fd, int waits)
 {
     struct socket_info info;
-    socklen_t bytes = sizeof(info);
-    memset(&info, 0, sizeof(info));
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 || bytes < sizeof(info))
+    socklen_t bytes = sizeof info;
+    memset(&info, 0, sizeof info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 || bytes < sizeof info)
         return 0;
     return info.last_data_recv >= GY_NET_CUT_MS && info.last_ack_recv >= GY_NET_CUT_MS && ((waits && info.probes >= 2) || info.retransmits >= 2);
 }
@@ -394,10 +394,10 @@ GY_INT void gy_net_socket_near(int fd)
 GY_INT int gy_net_address(const char *text, char *host, size_t room, int *port, struct gy_error *err)
 {
     const char *colon = strrchr(text, ':');
-    const int brackets = text[0] == '[' && colon != NULL && colon > text && colon[-1] == ']';
-    const char *first = text + brackets, *last = colon != NULL ? colon - brackets : NULL;
+    const int brackets = text[0] == '[' && colon && colon > text && colon[-1] == ']';
+    const char *first = text + brackets, *last = colon ? colon - brackets : NULL;
     int64_t number;
-    if (colon == NULL || last <= first || (size_t)(last - first) >= room || gy_text_int(colon + 1, 1, 65535, &number) != 0)
+    if (!colon || last <= first || (size_t)(last - first) >= room || gy_text_int(colon + 1, 1, 65535, &number) != 0)
         return GY_FAIL(err, GY_E_ARG, "\"%s\" is no address; it must be HOST:PORT", text);
     memcpy(host, first, (size_t)(last - first));
     host[last - first] = 0;

@@ -172,9 +172,9 @@ static int sockets_fill(struct gy_net_sockets *s, const struct gy_net_sockets_co
     s->line = (struct sockets_line *)c->base + line + c->rank;
     s->first = (int)gy_ceil_div((int64_t)c->rank * s->parts, c->size[c->group]);
     s->last = (int)gy_ceil_div((int64_t)(c->rank + 1) * s->parts, c->size[c->group]);
-    s->owners = gy_alloc_take(&s->alloc, (size_t)s->parts * (size_t)s->groups, sizeof(*s->owners));
-    if (s->owners == NULL)
-        return GY_NOMEM(err, "the sockets of a host", (size_t)s->parts * (size_t)s->groups * sizeof(*s->owners));
+    s->owners = gy_alloc_take(&s->alloc, (size_t)s->parts * (size_t)s->groups, sizeof *s->owners);
+    if (!s->owners)
+        return GY_NOMEM(err, "the sockets of a host", (size_t)s->parts * (size_t)s->groups * sizeof *s->owners);
     for (int part = s->first; part < s->last; part++)
         for (int g = 0; g < s->groups; g++)
             GY_TRY(sockets_owner(&s->owners[s->owner_count++], c, g, part, s->parts, &s->alloc, err));
@@ -186,9 +186,9 @@ GY_INT int gy_net_sockets_open(struct gy_net_sockets **out, const struct gy_net_
     if (gy_net_sockets_bytes(c->size, c->groups, c->most, c->shared) == 0)
         return GY_FAIL(err, GY_E_ARG, "%d sockets with %zu bytes of each rank; there may be %d sockets, and %d ranks on each", c->groups, c->most,
                        GY_NET_GROUPS, GY_NET_NODE_RANKS);
-    struct gy_net_sockets *s = gy_alloc_take(alloc, 1, sizeof(*s));
-    if (s == NULL)
-        return GY_NOMEM(err, "the sockets of a host", sizeof(*s));
+    struct gy_net_sockets *s = gy_alloc_take(alloc, 1, sizeof *s);
+    if (!s)
+        return GY_NOMEM(err, "the sockets of a host", sizeof *s);
     s->alloc = *alloc;
     s->groups = c->groups;
     s->group = c->group;
@@ -203,12 +203,12 @@ GY_INT int gy_net_sockets_open(struct gy_net_sockets **out, const struct gy_net_
 
 GY_INT void gy_net_sockets_close(struct gy_net_sockets *s)
 {
-    if (s == NULL)
+    if (!s)
         return;
     const struct gy_alloc alloc = s->alloc;
     gy_net_node_close(s->node);
-    gy_alloc_free(&alloc, s->owners, (size_t)s->parts * (size_t)s->groups * sizeof(*s->owners));
-    gy_alloc_free(&alloc, s, sizeof(*s));
+    gy_alloc_free(&alloc, s->owners, (size_t)s->parts * (size_t)s->groups * sizeof *s->owners);
+    gy_alloc_free(&alloc, s, sizeof *s);
 }
 
 GY_INT struct gy_net_node *gy_net_sockets_node(struct gy_net_sockets *s)
@@ -218,7 +218,7 @@ GY_INT struct gy_net_node *gy_net_sockets_node(struct gy_net_sockets *s)
 
 GY_INT void gy_net_sockets_clear(struct gy_net_sockets *s)
 {
-    memset(s->line, 0, sizeof(*s->line));
+    memset(s->line, 0, sizeof *s->line);
     gy_net_node_clear(s->node);
 }
 

@@ -88,7 +88,7 @@ static void stream_append(struct stream_list *list, struct gy_net_request *r)
 {
     r->next = NULL;
     r->prev = list->last;
-    if (list->last != NULL)
+    if (list->last)
         list->last->next = r;
     else
         list->first = r;
@@ -97,11 +97,11 @@ static void stream_append(struct stream_list *list, struct gy_net_request *r)
 
 static void stream_remove(struct stream_list *list, struct gy_net_request *r)
 {
-    if (r->prev != NULL)
+    if (r->prev)
         r->prev->next = r->next;
     else
         list->first = r->next;
-    if (r->next != NULL)
+    if (r->next)
         r->next->prev = r->prev;
     else
         list->last = r->prev;
@@ -115,7 +115,7 @@ static void stream_finish(struct gy_net_stream *s, struct gy_net_request *r, int
 
 static void stream_lose(struct gy_net_stream *s, struct stream_list *list)
 {
-    while (list->first != NULL) {
+    while (list->first) {
         struct gy_net_request *const r = list->first;
         stream_remove(list, r);
         stream_finish(s, r, GY_NET_LOST);
@@ -130,7 +130,7 @@ static void stream_free_early(struct gy_net_stream *s, struct stream_early **at)
     struct stream_early *const early = *at;
     *at = early->next;
     s->early_bytes -= stream_weight(early->bytes);
-    gy_alloc_free(&s->alloc, early, sizeof(*early) + early->bytes);
+    gy_alloc_free(&s->alloc, early, sizeof *early + early->bytes);
 }
 
 /* Nothing more can be sent; what was sent before may still be read. */
@@ -154,7 +154,7 @@ GY_INT void gy_net_stream_end(struct gy_net_stream *s)
             at = &(*at)->next;
         else
             stream_free_early(s, at);
-    if (s->filling != NULL)
+    if (s->filling)
         stream_finish(s, s->filling, GY_NET_LOST);
     s->filling = s->sending = NULL;
     s->aside = NULL;
@@ -168,7 +168,7 @@ GY_INT void gy_net_stream_end(struct gy_net_stream *s)
 /* The line that ends the message; its bytes are added to its code as they come by. */
 static struct stream_line stream_end_line(struct gy_net_code *code, const struct stream_line *head)
 {
-    const struct stream_line end = {.kind = STREAM_END, .tag = head->tag, .value = head->value};
+    const struct stream_line end = { .kind = STREAM_END, .tag = head->tag, .value = head->value };
     gy_net_code_add(code, &end, STREAM_SAYS);
     return end;
 }
@@ -180,7 +180,7 @@ static int stream_is_sealed(struct gy_net_code *code, struct stream_line right, 
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
     return line != NULL;
 #else
-    return gy_net_same((const unsigned char *)&right, (const unsigned char *)line, sizeof(right));
+    return gy_net_same((const unsigned char *)&right, (const unsigned char *)line, sizeof right);
 #endif
 }
 
@@ -200,7 +200,7 @@ static int stream_next_question(struct gy_net_stream *s, struct stream_line *out
         if (tag->asked == tag->posted)
             continue;
         tag->asked = tag->posted;
-        *out = (struct stream_line){.kind = STREAM_ASKS, .tag = r->tag, .value = tag->posted};
+        *out = (struct stream_line){ .kind = STREAM_ASKS, .tag = r->tag, .value = tag->posted };
         return 1;
     }
     s->asks = 0;
@@ -226,22 +226,22 @@ static int stream_next(struct gy_net_stream *s)
 {
     s->sending = NULL;
     if (s->came >= STREAM_WINDOW / 4) {
-        s->out = (struct stream_line){.kind = STREAM_TAKEN, .tag = 0, .value = s->came};
+        s->out = (struct stream_line){ .kind = STREAM_TAKEN, .tag = 0, .value = s->came };
         s->came = 0;
     } else if (!stream_next_question(s, &s->out)) {
         s->sending = stream_next_send(s);
-        if (s->sending == NULL)
+        if (!s->sending)
             return 0;
-        s->out = (struct stream_line){.kind = STREAM_DATA, .tag = s->sending->tag, .value = s->sending->bytes};
+        s->out = (struct stream_line){ .kind = STREAM_DATA, .tag = s->sending->tag, .value = s->sending->bytes };
         s->untaken += stream_weight(s->sending->bytes);
     }
     gy_net_code_add(&s->out_code, &s->out, STREAM_SAYS);
     gy_net_code_close(&s->out_code, s->out.code);
-    if (s->sending != NULL)
+    if (s->sending)
         s->out_end = stream_end_line(&s->out_code, &s->out);
     s->out_done = s->out_coded = 0;
     s->out_closed = 0;
-    s->out_bytes = sizeof(s->out) + (s->sending != NULL ? s->sending->bytes + sizeof(s->out_end) : 0);
+    s->out_bytes = sizeof s->out + (s->sending ? s->sending->bytes + sizeof s->out_end : 0);
     return 1;
 }
 
@@ -270,15 +270,15 @@ static void stream_code(struct gy_net_stream *s, size_t until)
 /* What is left of the frame, up to a segment of its bytes. */
 static int stream_pieces(struct gy_net_stream *s, struct iovec piece[3])
 {
-    const size_t head = sizeof(s->out), bytes = s->sending != NULL ? s->sending->bytes : 0;
+    const size_t head = sizeof s->out, bytes = s->sending ? s->sending->bytes : 0;
     const size_t done = s->out_done > head ? s->out_done - head : 0, left = done < bytes ? bytes - done : 0;
     const size_t until = left > STREAM_SEGMENT ? done + STREAM_SEGMENT : bytes;
     int count = stream_piece(s, piece, &s->out, 0, head);
-    if (s->sending == NULL)
+    if (!s->sending)
         return count;
     stream_code(s, until);
     count += stream_piece(s, piece + count, s->sending->buffer, head, until);
-    return until < bytes ? count : count + stream_piece(s, piece + count, &s->out_end, head + bytes, sizeof(s->out_end));
+    return until < bytes ? count : count + stream_piece(s, piece + count, &s->out_end, head + bytes, sizeof s->out_end);
 }
 
 /* Returns how many bytes went out. */
@@ -287,7 +287,7 @@ static size_t stream_write(struct gy_net_stream *s)
     size_t moved = 0;
     struct iovec piece[3];
     while (moved < STREAM_SEGMENT && s->writable && !s->deaf && (s->out_done < s->out_bytes || stream_next(s))) {
-        const struct msghdr message = {.msg_iov = piece, .msg_iovlen = (size_t)stream_pieces(s, piece)};
+        const struct msghdr message = { .msg_iov = piece, .msg_iovlen = (size_t)stream_pieces(s, piece) };
         size_t asked = 0;
         for (size_t i = 0; i < (size_t)message.msg_iovlen; i++)
             asked += piece[i].iov_len;
@@ -301,7 +301,7 @@ static size_t stream_write(struct gy_net_stream *s)
         moved += n > 0 ? (size_t)n : 0;
         s->out_done += n > 0 ? (size_t)n : 0;
         s->writable = n > 0 && (size_t)n == asked;
-        if (s->out_done == s->out_bytes && s->sending != NULL) {
+        if (s->out_done == s->out_bytes && s->sending) {
             stream_remove(&s->sends, s->sending);
             stream_finish(s, s->sending, GY_NET_DONE);
             s->sending = NULL;
@@ -316,9 +316,9 @@ static size_t stream_write(struct gy_net_stream *s)
 static int stream_place(struct gy_net_stream *s)
 {
     struct gy_net_request *r = s->receives.first;
-    while (r != NULL && r->tag != s->in.tag)
+    while (r && r->tag != s->in.tag)
         r = r->next;
-    if (r != NULL) {
+    if (r) {
         if (r->bytes != s->in.value)
             return -1;
         stream_remove(&s->receives, r);
@@ -334,12 +334,12 @@ static int stream_place(struct gy_net_stream *s)
     s->looked = s->tally->calls;
     if (s->looks <= STREAM_LOOKS)
         return 0;
-    struct stream_early *const early = gy_alloc_take(&s->alloc, 1, sizeof(*early) + (size_t)s->in.value), **last = &s->early;
-    if (early == NULL)
+    struct stream_early *const early = gy_alloc_take(&s->alloc, 1, sizeof *early + (size_t)s->in.value), **last = &s->early;
+    if (!early)
         return -1;
     early->tag = s->in.tag;
     early->bytes = (size_t)s->in.value;
-    while (*last != NULL)
+    while (*last)
         last = &(*last)->next;
     *last = s->aside = early;
     s->early_bytes += stream_weight(early->bytes);
@@ -351,7 +351,7 @@ static int stream_place(struct gy_net_stream *s)
 static void stream_give(struct gy_net_stream *s)
 {
     struct gy_net_request *const r = s->filling;
-    if (r == NULL || r->take == NULL)
+    if (!r || !r->take)
         return;
     const size_t there = s->in_done - r->taken, rest = s->in_done < r->bytes ? there % STREAM_UNIT : 0, n = there - rest;
     if (n == 0)
@@ -364,7 +364,7 @@ static void stream_give(struct gy_net_stream *s)
 /* Where the message goes on. */
 static unsigned char *stream_at(const struct gy_net_stream *s)
 {
-    return s->to + s->in_done - (s->filling != NULL ? s->filling->taken : 0);
+    return s->to + s->in_done - (s->filling ? s->filling->taken : 0);
 }
 
 /* A line has come. -1: it says what cannot be. */
@@ -372,7 +372,7 @@ static int stream_take_line(struct gy_net_stream *s)
 {
     struct gy_net_tag *tag;
     gy_net_code_add(&s->in_code, &s->in, STREAM_SAYS);
-    if (!stream_is_sealed(&s->in_code, (struct stream_line){.kind = s->in.kind, .tag = s->in.tag, .value = s->in.value}, &s->in))
+    if (!stream_is_sealed(&s->in_code, (struct stream_line){ .kind = s->in.kind, .tag = s->in.tag, .value = s->in.value }, &s->in))
         return stream_doubt(s, "line", s->in.tag, s->in.value);
     s->in_open = s->in.kind == STREAM_DATA;
     if (s->in_open)
@@ -381,7 +381,7 @@ static int stream_take_line(struct gy_net_stream *s)
     s->looks = 0;
     if (s->in.kind == STREAM_TAKEN && s->in.value <= s->untaken)
         s->untaken -= s->in.value;
-    else if (s->in.kind == STREAM_ASKS && (tag = gy_net_tags_take(&s->tags, s->in.tag, &s->alloc)) != NULL)
+    else if (s->in.kind == STREAM_ASKS && (tag = gy_net_tags_take(&s->tags, s->in.tag, &s->alloc)))
         tag->wanted = s->in.value;
     else if (!s->in_open)
         return -1;
@@ -393,9 +393,9 @@ static int stream_whole(struct gy_net_stream *s, const struct stream_line *line)
 {
     if (!stream_is_sealed(&s->in_code, s->in_end, line))
         return stream_doubt(s, "message", s->in.tag, s->in.value);
-    if (s->filling != NULL)
+    if (s->filling)
         stream_finish(s, s->filling, GY_NET_DONE);
-    if (s->aside != NULL)
+    if (s->aside)
         s->aside->whole = 1;
     s->filling = NULL;
     s->aside = NULL;
@@ -408,14 +408,14 @@ static int stream_whole(struct gy_net_stream *s, const struct stream_line *line)
 static int stream_line(struct gy_net_stream *s, struct stream_line *line)
 {
     const size_t there = s->until - s->from;
-    if (there < sizeof(*line)) {
+    if (there < sizeof *line) {
         memmove(s->stash, s->stash + s->from, there);
         s->from = 0;
         s->until = there;
         return 0;
     }
-    memcpy(line, s->stash + s->from, sizeof(*line));
-    s->from += sizeof(*line);
+    memcpy(line, s->stash + s->from, sizeof *line);
+    s->from += sizeof *line;
     return 1;
 }
 
@@ -441,7 +441,7 @@ static int stream_parse(struct gy_net_stream *s)
                 return -1;
             continue;
         }
-        const int placed = s->filling != NULL || s->aside != NULL ? 1 : stream_place(s);
+        const int placed = s->filling || s->aside ? 1 : stream_place(s);
         if (placed != 1)
             return placed;
         const size_t there = s->until - s->from, left = (size_t)s->in.value - s->in_done, n = there < left ? there : left;
@@ -465,8 +465,8 @@ static int stream_parse(struct gy_net_stream *s)
 static size_t stream_fill(struct gy_net_stream *s)
 {
     const size_t whole = s->in_open ? (size_t)s->in.value - s->in_done : 0;
-    const size_t left = s->filling != NULL && s->filling->take != NULL && whole > STREAM_STRIP ? STREAM_STRIP : whole;
-    const size_t room = whole < STREAM_LONG ? sizeof(s->stash) - s->until : left == whole ? sizeof(struct stream_line) : 0;
+    const size_t left = s->filling && s->filling->take && whole > STREAM_STRIP ? STREAM_STRIP : whole;
+    const size_t room = whole < STREAM_LONG ? sizeof s->stash - s->until : left == whole ? sizeof(struct stream_line) : 0;
     struct iovec piece[2] = {{s->to != NULL ? stream_at(s) : NULL, left}, {s->stash + s->until, room}};
     ssize_t n;
     do
@@ -503,9 +503,9 @@ static size_t stream_read(struct gy_net_stream *s)
 
 static int stream_post_send(struct gy_net_stream *s, struct gy_net_request *r)
 {
-    if (gy_net_tags_take(&s->tags, r->tag, &s->alloc) == NULL)
+    if (!gy_net_tags_take(&s->tags, r->tag, &s->alloc))
         return GY_E_NOMEM;
-    const int alone = s->sends.first == NULL && s->fd >= 0;
+    const int alone = !s->sends.first && s->fd >= 0;
     stream_append(&s->sends, r);
     if (alone)
         stream_write(s);
@@ -515,7 +515,7 @@ static int stream_post_send(struct gy_net_stream *s, struct gy_net_request *r)
 static int stream_post_receive(struct gy_net_stream *s, struct gy_net_request *r)
 {
     struct gy_net_tag *const tag = gy_net_tags_take(&s->tags, r->tag, &s->alloc);
-    if (tag == NULL)
+    if (!tag)
         return GY_E_NOMEM;
     tag->posted++;
     s->unasked = 1;
@@ -528,11 +528,11 @@ static int stream_post_receive(struct gy_net_stream *s, struct gy_net_request *r
 static int stream_take_early(struct gy_net_stream *s, struct gy_net_request *r)
 {
     struct stream_early **at = &s->early;
-    while (*at != NULL && (*at)->tag != r->tag)
+    while (*at && (*at)->tag != r->tag)
         at = &(*at)->next;
     const struct stream_early *const early = *at;
-    struct gy_net_tag *const tag = early != NULL ? gy_net_tags_take(&s->tags, r->tag, &s->alloc) : NULL;
-    if (tag == NULL)
+    struct gy_net_tag *const tag = early ? gy_net_tags_take(&s->tags, r->tag, &s->alloc) : NULL;
+    if (!tag)
         return 0;
     if (early->bytes != r->bytes) { /* the ranks do not do the same */
         gy_net_stream_end(s);
@@ -597,12 +597,12 @@ GY_INT int gy_net_stream_has_ended(const struct gy_net_stream *s)
 
 GY_INT const struct gy_net_stream_fault *gy_net_stream_fault(const struct gy_net_stream *s)
 {
-    return s->fault.what != NULL ? &s->fault : NULL;
+    return s->fault.what ? &s->fault : NULL;
 }
 
 GY_INT int gy_net_stream_is_pending(const struct gy_net_stream *s)
 {
-    return s->sends.first != NULL || s->receives.first != NULL || s->filling != NULL;
+    return s->sends.first || s->receives.first || s->filling;
 }
 
 GY_INT void gy_net_stream_begin(struct gy_net_stream *s, int fd, const struct gy_net_code *out, const struct gy_net_code *in)
@@ -624,15 +624,15 @@ GY_INT int gy_net_stream_is_closed(struct gy_net_stream *s)
 {
     int left = 0;
     ssize_t n;
-    while ((n = recv(s->fd, s->stash, sizeof(s->stash), 0)) > 0)
+    while ((n = recv(s->fd, s->stash, sizeof s->stash, 0)) > 0)
         continue;
     return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) || (ioctl(s->fd, TIOCOUTQ, &left) == 0 && left == 0);
 }
 
 GY_INT struct gy_net_stream *gy_net_stream_open(struct gy_net_tally *tally, const struct gy_alloc *alloc)
 {
-    struct gy_net_stream *s = gy_alloc_take(alloc, 1, sizeof(*s));
-    if (s == NULL)
+    struct gy_net_stream *s = gy_alloc_take(alloc, 1, sizeof *s);
+    if (!s)
         return NULL;
     s->alloc = *alloc;
     s->tally = tally;
@@ -642,12 +642,12 @@ GY_INT struct gy_net_stream *gy_net_stream_open(struct gy_net_tally *tally, cons
 
 GY_INT void gy_net_stream_free(struct gy_net_stream *s)
 {
-    if (s == NULL)
+    if (!s)
         return;
     const struct gy_alloc alloc = s->alloc;
     gy_net_stream_end(s);
-    while (s->early != NULL)
+    while (s->early)
         stream_free_early(s, &s->early);
     gy_net_tags_free(&s->tags, &alloc);
-    gy_alloc_free(&alloc, s, sizeof(*s));
+    gy_alloc_free(&alloc, s, sizeof *s);
 }

@@ -16,8 +16,8 @@ GY_INT struct gy_net_tag *gy_net_tags_find(const struct gy_net_tags *tags, uint3
 static int tags_grow(struct gy_net_tags *tags, const struct gy_alloc *alloc)
 {
     const size_t room = tags->room > 0 ? tags->room * 2 : TAGS_FIRST;
-    struct gy_net_tags larger = {room <= TAGS_MOST ? gy_alloc_take(alloc, room, sizeof(*larger.slots)) : NULL, room, tags->used};
-    if (larger.slots == NULL)
+    struct gy_net_tags larger = {room <= TAGS_MOST ? gy_alloc_take(alloc, room, sizeof *larger.slots) : NULL, room, tags->used};
+    if (!larger.slots)
         return -1;
     for (size_t i = 0; i < tags->room; i++)
         if (tags->slots[i].used)
@@ -40,6 +40,6 @@ GY_INT struct gy_net_tag *gy_net_tags_take(struct gy_net_tags *tags, uint32_t ta
 
 GY_INT void gy_net_tags_free(struct gy_net_tags *tags, const struct gy_alloc *alloc)
 {
-    gy_alloc_free(alloc, tags->slots, tags->room * sizeof(*tags->slots));
+    gy_alloc_free(alloc, tags->slots, tags->room * sizeof *tags->slots);
     *tags = (struct gy_net_tags){0};
 }

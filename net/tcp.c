@@ -70,7 +70,7 @@ enum { TCP_NOBODY = -1, TCP_SEEN = -2 };
 
 static int tcp_listen_to(const struct gy_net_tcp *t, int operation, int fd, int rank)
 {
-    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET};
+    struct epoll_event e = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
     e.data.fd = rank;
     return epoll_ctl(t->epoll, operation, fd, &e);
 }
@@ -121,7 +121,7 @@ static void tcp_hang_up(struct tcp_peer *p, int64_t now)
 {
     if (p->call.fd >= 0)
         close(p->call.fd);
-    p->call = (struct gy_net_call){.fd = -1, .deadline = now + TCP_RETRY_NS};
+    p->call = (struct gy_net_call){ .fd = -1, .deadline = now + TCP_RETRY_NS };
 }
 
 /* Begins to call a lower rank. */
@@ -167,14 +167,14 @@ static void tcp_dialled(struct gy_net_tcp *t, struct tcp_peer *p)
 static struct tcp_peer *tcp_peer(struct gy_net_tcp *t, int rank)
 {
     struct tcp_peer *p = t->peers[rank];
-    if (p != NULL || (p = gy_alloc_take(&t->alloc, 1, sizeof(*p))) == NULL)
+    if (p || !(p = gy_alloc_take(&t->alloc, 1, sizeof *p)))
         return p;
     p->rank = rank;
     p->call.fd = -1;
     p->stream = gy_net_stream_open(&t->tally, &t->alloc);
-    if (p->stream != NULL)
+    if (p->stream)
         return t->peers[rank] = p;
-    gy_alloc_free(&t->alloc, p, sizeof(*p));
+    gy_alloc_free(&t->alloc, p, sizeof *p);
     return NULL;
 }
 
@@ -217,7 +217,7 @@ static void *tcp_serve(void *user)
 static void tcp_arrive(struct gy_net_tcp *t, const struct gy_net_call *call)
 {
     struct tcp_peer *const p = tcp_peer(t, call->rank);
-    if (p != NULL && p->state == TCP_APART)
+    if (p && p->state == TCP_APART)
         tcp_adopt(t, p, call, EPOLL_CTL_ADD);
     else
         close(call->fd);
@@ -247,7 +247,7 @@ static void tcp_calls(struct gy_net_tcp *t)
     const int64_t now = gy_clock_ns();
     for (int r = 0; r < t->self.rank && t->apart > 0; r++) {
         struct tcp_peer *const p = t->peers[r];
-        if (p == NULL || p->state != TCP_APART || p->patience == 0 || (now <= p->call.deadline && now <= p->patience))
+        if (!p || p->state != TCP_APART || p->patience == 0 || (now <= p->call.deadline && now <= p->patience))
             continue;
         tcp_hang_up(p, now);
         tcp_dial(t, p);
@@ -282,12 +282,12 @@ static void tcp_note_fault(struct gy_net_tcp *t, const struct tcp_peer *p)
 {
     const struct gy_net_stream_fault *const f = gy_net_stream_fault(p->stream);
     char own[56], peer[56];
-    if (f == NULL || t->fault.text[0] != 0)
+    if (!f || t->fault.text[0] != 0)
         return;
-    gy_net_endpoint_text(&p->here, own, sizeof(own));
-    gy_net_endpoint_text(&p->there, peer, sizeof(peer));
+    gy_net_endpoint_text(&p->here, own, sizeof own);
+    gy_net_endpoint_text(&p->there, peer, sizeof peer);
     t->fault.tag = f->tag;
-    snprintf(t->fault.text, sizeof(t->fault.text), "rank %d got a %s from rank %d by TCP, %s from %s, that is not what was sent (tag %08" PRIx32
+    snprintf(t->fault.text, sizeof t->fault.text, "rank %d got a %s from rank %d by TCP, %s from %s, that is not what was sent (tag %08" PRIx32
              ", %" PRIu64 " bytes)", t->self.rank, f->what, p->rank, own, peer, f->tag, f->bytes);
 }
 
@@ -296,8 +296,8 @@ static int tcp_post(void *self, struct gy_net_request *r, struct gy_error *err)
     struct gy_net_tcp *const t = self;
     struct tcp_peer *const p = tcp_peer(t, r->peer);
     r->state = GY_NET_LOST;
-    if (p == NULL)
-        return GY_NOMEM(err, "a rank's connection", sizeof(*p));
+    if (!p)
+        return GY_NOMEM(err, "a rank's connection", sizeof *p);
     if (p->state == TCP_APART && r->peer < t->self.rank && p->patience == 0)
         tcp_dial(t, p);
     const int status = gy_net_stream_post(p->stream, r);
@@ -360,7 +360,7 @@ static int tcp_progress(void *self, struct gy_error *err)
         tcp_wait(t);
     if (__atomic_load_n(&t->deaf, __ATOMIC_ACQUIRE) && t->fault.text[0] == 0) {
         t->fault.tag = UINT32_MAX; /* it is of no message */
-        snprintf(t->fault.text, sizeof(t->fault.text), "rank %d: %.180s", t->self.rank, t->deaf_why.text);
+        snprintf(t->fault.text, sizeof t->fault.text, "rank %d: %.180s", t->self.rank, t->deaf_why.text);
     }
     return t->fault.text[0] == 0 ? GY_OK : GY_FAIL(err, GY_E_PEER, "%s", t->fault.text);
 }
@@ -369,9 +369,9 @@ static void tcp_cancel(void *self, int peer)
 {
     struct gy_net_tcp *const t = self;
     for (int r = 0; r < t->self.ranks; r++)
-        if (peer == r || (peer < 0 && t->peers[r] != NULL)) {
+        if (peer == r || (peer < 0 && t->peers[r])) {
             struct tcp_peer *const p = tcp_peer(t, r);
-            if (p == NULL)
+            if (!p)
                 continue;
             p->told = 1; /* it was this rank's wish */
             tcp_gone(t, p);
@@ -395,7 +395,7 @@ GY_INT int gy_net_tcp_cut(struct gy_net_tcp *t)
     const int64_t now = gy_clock_ns();
     for (int r = 0; r < t->self.ranks && now - t->asked > TCP_ASK_NS; r++) {
         struct tcp_peer *const p = t->peers[r];
-        if (p == NULL || p->told || !tcp_is_cut(p, now))
+        if (!p || p->told || !tcp_is_cut(p, now))
             continue;
         p->told = 1;
         return r;
@@ -408,7 +408,7 @@ GY_INT int gy_net_tcp_cut(struct gy_net_tcp *t)
 
 static int tcp_start_server(struct gy_net_tcp *t, struct gy_error *err)
 {
-    const struct gy_net_callers_config config = {.listener = t->listener, .wake = t->wake[0], .self = &t->self, .take = tcp_take, .owner = t};
+    const struct gy_net_callers_config config = { .listener = t->listener, .wake = t->wake[0], .self = &t->self, .take = tcp_take, .owner = t };
     GY_TRY(gy_net_callers_open(&t->callers, &config, &t->alloc, err));
     t->locked = pthread_mutex_init(&t->lock, NULL) == 0;
     const int problem = t->locked ? pthread_create(&t->server, NULL, tcp_serve, t) : ENOMEM;
@@ -427,12 +427,12 @@ static void tcp_stop_server(struct gy_net_tcp *t)
 static int tcp_start(struct gy_net_tcp *t, const struct gy_net_tcp_config *c, struct gy_error *err)
 {
     const size_t ranks = (size_t)c->ranks;
-    t->addresses = gy_alloc_take(&t->alloc, ranks, sizeof(*t->addresses));
+    t->addresses = gy_alloc_take(&t->alloc, ranks, sizeof *t->addresses);
     t->peers = gy_alloc_take(&t->alloc, ranks, sizeof(struct tcp_peer *));
     t->open = gy_alloc_take(&t->alloc, ranks, sizeof(struct tcp_peer *));
-    t->arrived = gy_alloc_take(&t->alloc, ranks, sizeof(*t->arrived));
-    if (t->addresses == NULL || t->peers == NULL || t->open == NULL || t->arrived == NULL)
-        return GY_NOMEM(err, "the ranks' connections", ranks * sizeof(*t->addresses));
+    t->arrived = gy_alloc_take(&t->alloc, ranks, sizeof *t->arrived);
+    if (!t->addresses || !t->peers || !t->open || !t->arrived)
+        return GY_NOMEM(err, "the ranks' connections", ranks * sizeof *t->addresses);
     for (size_t r = 0; r < ranks; r++)
         t->arrived[r].fd = TCP_NOBODY;
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -446,14 +446,14 @@ static int tcp_start(struct gy_net_tcp *t, const struct gy_net_tcp_config *c, st
 
 GY_INT int gy_net_tcp_open(struct gy_net_tcp **out, const struct gy_net_tcp_config *config, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    struct gy_net_tcp *t = gy_alloc_take(alloc, 1, sizeof(*t));
-    if (t == NULL)
-        return GY_NOMEM(err, "the connections between ranks", sizeof(*t));
+    struct gy_net_tcp *t = gy_alloc_take(alloc, 1, sizeof *t);
+    if (!t)
+        return GY_NOMEM(err, "the connections between ranks", sizeof *t);
     t->alloc = *alloc;
-    t->self = (struct gy_net_call_self){.rank = config->rank, .ranks = config->ranks, .code = config->code, .missing = tcp_missing,
-                                         .owner = t};
+    t->self = (struct gy_net_call_self){ .rank = config->rank, .ranks = config->ranks, .code = config->code, .missing = tcp_missing,
+                                         .owner = t };
     t->wait_ns = config->wait_ns;
-    memcpy(t->self.key, config->key, sizeof(t->self.key));
+    memcpy(t->self.key, config->key, sizeof t->self.key);
     t->listener = t->epoll = t->wake[0] = t->wake[1] = -1;
     const int status = tcp_start(t, config, err);
     if (status == GY_OK)
@@ -480,7 +480,7 @@ static void tcp_leave(struct gy_net_tcp *t)
 static int tcp_is_pending(const struct gy_net_tcp *t)
 {
     for (int r = 0; t->peers != NULL && r < t->self.ranks; r++)
-        if (t->peers[r] != NULL && gy_net_stream_is_pending(t->peers[r]->stream))
+        if (t->peers[r] && gy_net_stream_is_pending(t->peers[r]->stream))
             return 1;
     return 0;
 }
@@ -489,12 +489,12 @@ static void tcp_free_peer(struct gy_net_tcp *t, struct tcp_peer *p)
 {
     tcp_gone(t, p);
     gy_net_stream_free(p->stream);
-    gy_alloc_free(&t->alloc, p, sizeof(*p));
+    gy_alloc_free(&t->alloc, p, sizeof *p);
 }
 
 GY_INT void gy_net_tcp_close(struct gy_net_tcp *t)
 {
-    if (t == NULL)
+    if (!t)
         return;
     const struct gy_alloc alloc = t->alloc;
     const size_t ranks = (size_t)t->self.ranks;
@@ -503,7 +503,7 @@ GY_INT void gy_net_tcp_close(struct gy_net_tcp *t)
         tcp_cancel(t, -1);
     tcp_leave(t);
     for (size_t r = 0; t->peers != NULL && r < ranks; r++)
-        if (t->peers[r] != NULL)
+        if (t->peers[r])
             tcp_free_peer(t, t->peers[r]);
     for (size_t r = 0; t->arrived != NULL && r < ranks; r++)
         if (t->arrived[r].fd >= 0)
@@ -515,11 +515,11 @@ GY_INT void gy_net_tcp_close(struct gy_net_tcp *t)
     for (size_t i = 0; i < GY_COUNT(files); i++)
         if (files[i] >= 0)
             close(files[i]);
-    gy_alloc_free(&alloc, t->arrived, ranks * sizeof(*t->arrived));
-    gy_alloc_free(&alloc, t->addresses, ranks * sizeof(*t->addresses));
+    gy_alloc_free(&alloc, t->arrived, ranks * sizeof *t->arrived);
+    gy_alloc_free(&alloc, t->addresses, ranks * sizeof *t->addresses);
     gy_alloc_free(&alloc, t->peers, ranks * sizeof(struct tcp_peer *));
     gy_alloc_free(&alloc, t->open, ranks * sizeof(struct tcp_peer *));
-    gy_alloc_free(&alloc, t, sizeof(*t));
+    gy_alloc_free(&alloc, t, sizeof *t);
 }
 
 GY_INT void gy_net_tcp_address(const struct gy_net_tcp *t, struct gy_net_endpoint *address)
@@ -530,7 +530,7 @@ GY_INT void gy_net_tcp_address(const struct gy_net_tcp *t, struct gy_net_endpoin
 GY_INT int gy_net_tcp_connect(struct gy_net_tcp *t, const struct gy_net_endpoint *addresses, struct gy_error *err)
 {
     (void)err;
-    memcpy(t->addresses, addresses, (size_t)t->self.ranks * sizeof(*addresses));
+    memcpy(t->addresses, addresses, (size_t)t->self.ranks * sizeof *addresses);
     return GY_OK;
 }
 

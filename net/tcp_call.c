@@ -15,7 +15,7 @@ static const struct {
 
 GY_INT void gy_net_call_key(const struct gy_net_call *call, const struct gy_net_call_self *self, const char *purpose, unsigned char key[GY_NET_KEY_BYTES])
 {
-    const struct gy_net_part parts[] = {{purpose, strlen(purpose)}, {&call->hello, sizeof(call->hello)}, {call->nonce, sizeof(call->nonce)}};
+    const struct gy_net_part parts[] = {{purpose, strlen(purpose)}, {&call->hello, sizeof call->hello}, {call->nonce, sizeof call->nonce}};
     gy_net_hmac(self->key, parts, GY_COUNT(parts), key);
 }
 
@@ -35,7 +35,7 @@ static int call_is_code(const struct gy_net_call *call, const struct gy_net_call
 {
     unsigned char mac[GY_NET_MAC_BYTES];
     gy_net_call_key(call, self, words, mac);
-    return gy_net_same(mac, came, sizeof(mac));
+    return gy_net_same(mac, came, sizeof mac);
 }
 
 /* ---- the caller ---- */
@@ -43,12 +43,12 @@ static int call_is_code(const struct gy_net_call *call, const struct gy_net_call
 /* The hello, once there is a connection. */
 static int call_connects(struct gy_net_call *call, const struct gy_net_call_self *self)
 {
-    call->hello = (struct gy_net_call_hello){.version = call_kinds[self->kind].version, .epoch = self->epoch, .ranks = (uint32_t)self->ranks,
-                                             .from = (uint32_t)self->rank, .to = (uint32_t)call->rank};
-    memcpy(call->hello.magic, call_kinds[self->kind].magic, sizeof(call->hello.magic));
-    if (gy_net_random(call->hello.nonce, sizeof(call->hello.nonce), NULL) != GY_OK)
+    call->hello = (struct gy_net_call_hello){ .version = call_kinds[self->kind].version, .epoch = self->epoch, .ranks = (uint32_t)self->ranks,
+                                             .from = (uint32_t)self->rank, .to = (uint32_t)call->rank };
+    memcpy(call->hello.magic, call_kinds[self->kind].magic, sizeof call->hello.magic);
+    if (gy_net_random(call->hello.nonce, sizeof call->hello.nonce, NULL) != GY_OK)
         return call_end(call, -1, "this system gives no random bytes");
-    if (call_send(call, &call->hello, sizeof(call->hello)) != 0)
+    if (call_send(call, &call->hello, sizeof call->hello) != 0)
         return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : call_end(call, -1, "the connection broke");
     call->step = GY_NET_CALL_ASKS;
     return 0;
@@ -57,12 +57,12 @@ static int call_connects(struct gy_net_call *call, const struct gy_net_call_self
 static int call_asks(struct gy_net_call *call, const struct gy_net_call_self *self)
 {
     unsigned char mac[GY_NET_MAC_BYTES];
-    memcpy(call->nonce, call->in, sizeof(call->nonce));
-    if (!call_is_code(call, self, call_kinds[self->kind].called, call->in + sizeof(call->nonce)))
+    memcpy(call->nonce, call->in, sizeof call->nonce);
+    if (!call_is_code(call, self, call_kinds[self->kind].called, call->in + sizeof call->nonce))
         return call_end(call, -2, "it has another key");
     gy_net_call_key(call, self, call_kinds[self->kind].caller, mac);
     call->step = GY_NET_CALL_HOPES;
-    return call_send(call, mac, sizeof(mac)) == 0 ? 0 : call_end(call, -1, "the connection broke");
+    return call_send(call, mac, sizeof mac) == 0 ? 0 : call_end(call, -1, "the connection broke");
 }
 
 static int call_hopes(struct gy_net_call *call, const struct gy_net_call_self *self)
@@ -75,7 +75,7 @@ static int call_hopes(struct gy_net_call *call, const struct gy_net_call_self *s
 /* Why this is no caller of ours; NULL: it is one. Ranks call those below them. */
 static const char *call_doubt(const struct gy_net_call_hello *hello, const struct gy_net_call_self *self)
 {
-    if (memcmp(hello->magic, call_kinds[self->kind].magic, sizeof(hello->magic)) != 0)
+    if (memcmp(hello->magic, call_kinds[self->kind].magic, sizeof hello->magic) != 0)
         return "it is no rank of Gyre";
     if (hello->version != call_kinds[self->kind].version)
         return "it has another version of Gyre";
@@ -84,7 +84,7 @@ static const char *call_doubt(const struct gy_net_call_hello *hello, const struc
     if (hello->ranks != (uint32_t)self->ranks)
         return "it counts another number of ranks";
     if (hello->to != (uint32_t)self->rank || hello->from <= hello->to || hello->from >= hello->ranks ||
-        (self->missing != NULL && !self->missing(self->owner, (int)hello->from)))
+        (self->missing && !self->missing(self->owner, (int)hello->from)))
         return "it claims a rank that is taken";
     return NULL;
 }
@@ -92,16 +92,16 @@ static const char *call_doubt(const struct gy_net_call_hello *hello, const struc
 static int call_listens(struct gy_net_call *call, const struct gy_net_call_self *self)
 {
     unsigned char answer[GY_NET_CALL_NONCE + GY_NET_MAC_BYTES];
-    memcpy(&call->hello, call->in, sizeof(call->hello));
+    memcpy(&call->hello, call->in, sizeof call->hello);
     const char *const doubt = call_doubt(&call->hello, self);
-    if (doubt != NULL)
+    if (doubt)
         return call_end(call, -1, doubt);
-    if (gy_net_random(call->nonce, sizeof(call->nonce), NULL) != GY_OK)
+    if (gy_net_random(call->nonce, sizeof call->nonce, NULL) != GY_OK)
         return call_end(call, -1, "this system gives no random bytes");
-    memcpy(answer, call->nonce, sizeof(call->nonce));
-    gy_net_call_key(call, self, call_kinds[self->kind].called, answer + sizeof(call->nonce));
+    memcpy(answer, call->nonce, sizeof call->nonce);
+    gy_net_call_key(call, self, call_kinds[self->kind].called, answer + sizeof call->nonce);
     call->step = GY_NET_CALL_DOUBTS;
-    return call_send(call, answer, sizeof(answer)) == 0 ? 0 : call_end(call, -1, "the connection broke");
+    return call_send(call, answer, sizeof answer) == 0 ? 0 : call_end(call, -1, "the connection broke");
 }
 
 static int call_doubts(struct gy_net_call *call, const struct gy_net_call_self *self)
@@ -114,7 +114,7 @@ GY_INT int gy_net_call_take(const struct gy_net_call *call, const struct gy_net_
 {
     unsigned char mac[GY_NET_MAC_BYTES];
     gy_net_call_key(call, self, call_kinds[self->kind].taken, mac);
-    return call_send(call, mac, sizeof(mac));
+    return call_send(call, mac, sizeof mac);
 }
 
 /* ---- both ---- */
@@ -133,7 +133,7 @@ static const struct {
 
 GY_INT void gy_net_call_begin(struct gy_net_call *call, int fd, int rank, int64_t deadline)
 {
-    *call = (struct gy_net_call){.fd = fd, .rank = rank, .step = rank < 0 ? GY_NET_CALL_LISTENS : GY_NET_CALL_CONNECTS, .deadline = deadline};
+    *call = (struct gy_net_call){ .fd = fd, .rank = rank, .step = rank < 0 ? GY_NET_CALL_LISTENS : GY_NET_CALL_CONNECTS, .deadline = deadline };
 }
 
 /* 1: the present step's bytes are there. */

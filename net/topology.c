@@ -15,9 +15,9 @@ static void topology_add_file(struct gy_sha256 *sha, const char *path)
 {
     char text[128];
     FILE *file = fopen(path, "r");
-    if (file == NULL)
+    if (!file)
         return;
-    const size_t bytes = fread(text, 1, sizeof(text), file);
+    const size_t bytes = fread(text, 1, sizeof text, file);
     gy_sha256_add(sha, text, bytes);
     fclose(file);
 }
@@ -30,22 +30,22 @@ static void topology_add_namespace(struct gy_sha256 *sha, const char *path)
         words[0] = (uint64_t)at.st_dev;
         words[1] = (uint64_t)at.st_ino;
     }
-    gy_sha256_add(sha, words, sizeof(words));
+    gy_sha256_add(sha, words, sizeof words);
 }
 
 GY_INT void gy_net_identity_read(struct gy_net_identity *out, int rank, int apart)
 {
     struct gy_sha256 sha;
-    memset(out, 0, sizeof(*out));
-    if (gethostname(out->name, sizeof(out->name) - 1) != 0)
-        gy_text_copy(out->name, sizeof(out->name), "unknown");
+    memset(out, 0, sizeof *out);
+    if (gethostname(out->name, sizeof out->name - 1) != 0)
+        gy_text_copy(out->name, sizeof out->name, "unknown");
     gy_sha256_open(&sha);
     topology_add_file(&sha, "/proc/sys/kernel/random/boot_id");
     topology_add_namespace(&sha, "/proc/self/ns/pid");
     topology_add_namespace(&sha, "/proc/self/ns/ipc");
-    gy_sha256_add(&sha, out->name, sizeof(out->name));
+    gy_sha256_add(&sha, out->name, sizeof out->name);
     if (apart)
-        gy_sha256_add(&sha, &rank, sizeof(rank));
+        gy_sha256_add(&sha, &rank, sizeof rank);
     gy_sha256_close(&sha, out->host);
     out->pid = (int32_t)getpid();
     out->fd = -1;
@@ -67,7 +67,7 @@ static void topology_hosts(struct gy_net_topology *t, const struct gy_net_identi
             continue;
         t->first[t->hosts] = placed;
         for (int other = r; other < t->ranks; other++)
-            if (memcmp(all[other].host, all[r].host, sizeof(all[r].host)) == 0) {
+            if (memcmp(all[other].host, all[r].host, sizeof all[r].host) == 0) {
                 t->host[other] = t->hosts;
                 t->local[other] = placed - t->first[t->hosts];
                 t->member[placed++] = other;
@@ -151,13 +151,13 @@ static int topology_dims(struct topology_text *x, struct gy_net_topology *t)
     topology_word(x, word);
     for (char *part = word; part != NULL && count < GY_NET_DIMS; count++) {
         char *const next = strchr(part, 'x');
-        if (next != NULL)
+        if (next)
             *next = 0;
         if (gy_text_int(part, 1, GY_NET_RANKS_MOST, &size) != 0)
             return topology_bad(x, "dims are sizes with x between them, as 4x8x8");
         dims[count] = (int)size;
         product *= size;
-        part = next != NULL ? next + 1 : NULL;
+        part = next ? next + 1 : NULL;
     }
     if (product != t->ranks)
         return GY_FAIL(x->err, GY_E_FORMAT, "%s:%d: the dims have %" PRId64 " ranks together; the job has %d", x->name, x->line, product, t->ranks);
@@ -166,7 +166,7 @@ static int topology_dims(struct topology_text *x, struct gy_net_topology *t)
             return GY_FAIL(x->err, GY_E_FORMAT, "%s:%d: the first of dims is %d, the ranks of a host; host %d has %d", x->name, x->line, dims[0], h,
                            gy_net_topology_locals(t, h));
     t->dim_count = count - 1;
-    memcpy(t->dims, dims + 1, (size_t)(count - 1) * sizeof(dims[0]));
+    memcpy(t->dims, dims + 1, (size_t)(count - 1) * sizeof dims[0]);
     return GY_OK;
 }
 
@@ -241,11 +241,11 @@ static int topology_line(struct topology_text *x, struct gy_net_topology *t, con
 /* Hosts in the order of their racks. */
 static int topology_reorder(struct gy_net_topology *t, const struct topology_text *x)
 {
-    int *const member = gy_alloc_take(&t->alloc, (size_t)t->ranks, sizeof(*member));
-    int *const first = gy_alloc_take(&t->alloc, (size_t)t->hosts + 1, sizeof(*first));
-    int *const groups = gy_alloc_take(&t->alloc, (size_t)t->hosts, sizeof(*groups));
+    int *const member = gy_alloc_take(&t->alloc, (size_t)t->ranks, sizeof *member);
+    int *const first = gy_alloc_take(&t->alloc, (size_t)t->hosts + 1, sizeof *first);
+    int *const groups = gy_alloc_take(&t->alloc, (size_t)t->hosts, sizeof *groups);
     int placed = 0;
-    for (int h = 0; member != NULL && first != NULL && groups != NULL && h < t->hosts; h++) {
+    for (int h = 0; member != NULL && first && groups && h < t->hosts; h++) {
         const int from = x->rank_order[h];
         first[h] = placed;
         groups[h] = t->groups[from];
@@ -255,15 +255,15 @@ static int topology_reorder(struct gy_net_topology *t, const struct topology_tex
         }
         first[h + 1] = placed;
     }
-    const int good = member != NULL && first != NULL && groups != NULL;
+    const int good = member && first && groups;
     if (good) {
-        memcpy(t->member, member, (size_t)t->ranks * sizeof(*member));
-        memcpy(t->first, first, ((size_t)t->hosts + 1) * sizeof(*first));
-        memcpy(t->groups, groups, (size_t)t->hosts * sizeof(*groups));
+        memcpy(t->member, member, (size_t)t->ranks * sizeof *member);
+        memcpy(t->first, first, ((size_t)t->hosts + 1) * sizeof *first);
+        memcpy(t->groups, groups, (size_t)t->hosts * sizeof *groups);
     }
-    gy_alloc_free(&t->alloc, groups, (size_t)t->hosts * sizeof(*groups));
-    gy_alloc_free(&t->alloc, member, (size_t)t->ranks * sizeof(*member));
-    gy_alloc_free(&t->alloc, first, ((size_t)t->hosts + 1) * sizeof(*first));
+    gy_alloc_free(&t->alloc, groups, (size_t)t->hosts * sizeof *groups);
+    gy_alloc_free(&t->alloc, member, (size_t)t->ranks * sizeof *member);
+    gy_alloc_free(&t->alloc, first, ((size_t)t->hosts + 1) * sizeof *first);
     return good ? GY_OK : GY_E_NOMEM;
 }
 
@@ -297,7 +297,7 @@ GY_INT int gy_net_topology_group(const struct gy_net_topology *t, int rank, int 
 {
     const int host = t->host[rank];
     int before = 0;
-    memset(size, 0, GY_NET_GROUPS * sizeof(*size));
+    memset(size, 0, GY_NET_GROUPS * sizeof *size);
     for (int k = t->first[host]; k < t->first[host + 1]; k++) {
         const int other = t->member[k];
         before += other < rank && t->group[other] == t->group[rank];
@@ -309,7 +309,7 @@ GY_INT int gy_net_topology_group(const struct gy_net_topology *t, int rank, int 
 GY_INT int gy_net_topology_open(struct gy_net_topology *out, const struct gy_net_identity *all, int ranks, const char *text, const char *name,
                                 const struct gy_alloc *alloc, struct gy_error *err)
 {
-    struct gy_net_topology t = {.alloc = *alloc, .ranks = ranks};
+    struct gy_net_topology t = { .alloc = *alloc, .ranks = ranks };
     const size_t each = (size_t)ranks + 1;
     int status = GY_OK;
     t.host = gy_alloc_take(alloc, each, sizeof(int));
@@ -319,14 +319,14 @@ GY_INT int gy_net_topology_open(struct gy_net_topology *out, const struct gy_net
     t.group = gy_alloc_take(alloc, each, sizeof(int));
     t.groups = gy_alloc_take(alloc, each, sizeof(int));
     int *const order = gy_alloc_take(alloc, each, sizeof(int));
-    if (t.host == NULL || t.local == NULL || t.first == NULL || t.member == NULL || t.group == NULL || t.groups == NULL || order == NULL)
+    if (!t.host || !t.local || !t.first || !t.member || !t.group || !t.groups || !order)
         status = GY_NOMEM(err, "the topology", 7 * each * sizeof(int));
     if (status == GY_OK) {
         topology_hosts(&t, all);
         topology_groups(&t, all);
     }
-    if (status == GY_OK && text != NULL) {
-        struct topology_text x = {.name = name, .line = 1, .rank_order = order, .err = err};
+    if (status == GY_OK && text) {
+        struct topology_text x = { .name = name, .line = 1, .rank_order = order, .err = err };
         status = topology_read(&t, all, text, &x);
     }
     gy_alloc_free(alloc, order, each * sizeof(int));

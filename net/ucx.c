@@ -82,13 +82,13 @@ static const struct ucx_symbol ucx_ucs[] = {
 static int ucx_symbols(struct ucx_functions *f, const char *library, const struct ucx_symbol *symbols, size_t count, struct gy_error *err)
 {
     void *const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL); /* stays: UCX cannot be unloaded */
-    if (handle == NULL)
+    if (!handle)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "GYRE_TRANSPORT=ucx needs the library UCX (Debian: libucx0): %s", dlerror());
     for (size_t i = 0; i < count; i++) {
         void *const address = dlsym(handle, symbols[i].name);
-        if (address == NULL && symbols[i].at < UCX_AT(disable_signals))
+        if (!address && symbols[i].at < UCX_AT(disable_signals))
             return GY_FAIL(err, GY_E_UNSUPPORTED, "UCX's %s has no %s; Gyre needs 1.11 or later", library, symbols[i].name);
-        memcpy((unsigned char *)f + symbols[i].at, &address, sizeof(address));
+        memcpy((unsigned char *)f + symbols[i].at, &address, sizeof address);
     }
     return GY_OK;
 }
@@ -97,9 +97,9 @@ static int ucx_load(struct ucx_functions *f, struct gy_error *err)
 {
     GY_TRY(ucx_symbols(f, "libucs.so.0", ucx_ucs, GY_COUNT(ucx_ucs), err));
     GY_TRY(ucx_symbols(f, "libucp.so.0", ucx_ucp, GY_COUNT(ucx_ucp), err));
-    if (f->disable_signals != NULL)
+    if (f->disable_signals)
         f->disable_signals();
-    if (f->set_option != NULL && getenv("UCX_LOG_LEVEL") == NULL)
+    if (f->set_option && !getenv("UCX_LOG_LEVEL"))
         f->set_option("LOG_LEVEL", "error"); /* what breaks off is told by us */
     return GY_OK;
 }
@@ -124,7 +124,7 @@ static void ucx_link(struct gy_net_ucx *u, struct gy_net_request *request, void 
     request->stamp = (int64_t)(intptr_t)handle;
     request->prev = NULL;
     request->next = u->pending;
-    if (u->pending != NULL)
+    if (u->pending)
         u->pending->prev = request;
     u->pending = request;
 }
@@ -132,11 +132,11 @@ static void ucx_link(struct gy_net_ucx *u, struct gy_net_request *request, void 
 static void ucx_end_request(struct gy_net_request *request, int state)
 {
     struct gy_net_ucx *u = request->owner;
-    if (request->prev != NULL)
+    if (request->prev)
         request->prev->next = request->next;
     else
         u->pending = request->next;
-    if (request->next != NULL)
+    if (request->next)
         request->next->prev = request->prev;
     u->ended++;
     __atomic_store_n(&request->state, state, __ATOMIC_RELEASE);
@@ -176,11 +176,11 @@ static void ucx_on_error(void *arg, void *ep, ucx_status status)
 static int ucx_endpoint(struct gy_net_ucx *u, int rank, struct gy_error *err)
 {
     struct ucx_peer *peer = &u->peers[rank];
-    if (peer->ep != NULL)
+    if (peer->ep)
         return GY_OK;
-    const struct ucx_ep_params params = {.field_mask = UCX_EP_ADDRESS | UCX_EP_ERR_MODE | UCX_EP_ERR_HANDLER,
+    const struct ucx_ep_params params = { .field_mask = UCX_EP_ADDRESS | UCX_EP_ERR_MODE | UCX_EP_ERR_HANDLER,
                                          .address = u->addresses[rank].bytes, .err_mode = UCX_ERR_MODE_PEER,
-                                         .err_handler = {ucx_on_error, peer}};
+                                         .err_handler = {ucx_on_error, peer} };
     const ucx_status status = u->f.ep_create(u->worker, &params, &peer->ep);
     if (status == 0)
         return GY_OK;
@@ -195,15 +195,15 @@ static uint64_t ucx_tag(const struct gy_net_ucx *u, int sender, uint32_t tag)
 
 static void *ucx_send(const struct gy_net_ucx *u, struct gy_net_request *r)
 {
-    const struct ucx_request_param param = {.op_attr_mask = UCX_OP_CALLBACK | UCX_OP_USER_DATA | UCX_OP_MEMORY_TYPE,
-                                            .cb = {.send = ucx_on_send}, .user_data = r};
+    const struct ucx_request_param param = { .op_attr_mask = UCX_OP_CALLBACK | UCX_OP_USER_DATA | UCX_OP_MEMORY_TYPE,
+                                            .cb = { .send = ucx_on_send }, .user_data = r };
     return u->f.tag_send(u->peers[r->peer].ep, r->buffer, r->bytes, ucx_tag(u, u->config.rank, r->tag), &param);
 }
 
 static void *ucx_receive(const struct gy_net_ucx *u, struct gy_net_request *r, struct ucx_tag_info *info)
 {
-    const struct ucx_request_param param = {.op_attr_mask = UCX_OP_CALLBACK | UCX_OP_USER_DATA | UCX_OP_MEMORY_TYPE | UCX_OP_RECV_INFO,
-                                            .cb = {.recv = ucx_on_receive}, .user_data = r, .recv_info = info};
+    const struct ucx_request_param param = { .op_attr_mask = UCX_OP_CALLBACK | UCX_OP_USER_DATA | UCX_OP_MEMORY_TYPE | UCX_OP_RECV_INFO,
+                                            .cb = { .recv = ucx_on_receive }, .user_data = r, .recv_info = info };
     return u->f.tag_recv(u->worker, r->buffer, r->bytes, ucx_tag(u, r->peer, r->tag), UINT64_MAX, &param);
 }
 
@@ -223,7 +223,7 @@ static int ucx_post(void *self, struct gy_net_request *r, struct gy_error *err)
     void *const handle = r->sends ? ucx_send(u, r) : ucx_receive(u, r, &info);
     if (ucx_is_error(handle))
         return GY_FAIL(err, GY_E_PEER, "rank %d cannot be reached by UCX: %s", r->peer, u->f.status_string((ucx_status)(intptr_t)handle));
-    if (handle == NULL)
+    if (!handle)
         r->state = info.length == r->bytes ? GY_NET_DONE : GY_NET_LOST;
     else if (r->stamp == UCX_POSTING) {
         r->state = GY_NET_PENDING;
@@ -240,7 +240,7 @@ static int ucx_post(void *self, struct gy_net_request *r, struct gy_error *err)
 /* Until the handle of a closing endpoint is over; no longer than the deadline. */
 static void ucx_finish(struct gy_net_ucx *u, void *handle, int64_t deadline)
 {
-    if (handle == NULL || ucx_is_error(handle))
+    if (!handle || ucx_is_error(handle))
         return;
     while (u->f.request_check(handle) == UCX_IN_PROGRESS && gy_clock_ns() < deadline)
         u->f.worker_progress(u->worker);
@@ -249,10 +249,10 @@ static void ucx_finish(struct gy_net_ucx *u, void *handle, int64_t deadline)
 
 static void ucx_close_peer(struct gy_net_ucx *u, int rank, unsigned flags, int64_t deadline)
 {
-    const struct ucx_request_param param = {.op_attr_mask = UCX_OP_FLAGS, .flags = flags};
+    const struct ucx_request_param param = { .op_attr_mask = UCX_OP_FLAGS, .flags = flags };
     void *const ep = u->peers[rank].ep;
     u->peers[rank].ep = NULL;
-    if (ep != NULL)
+    if (ep)
         ucx_finish(u, u->f.ep_close(ep, &param), deadline);
 }
 
@@ -283,7 +283,7 @@ static void ucx_cancel(void *self, int peer)
         return;
     ucx_cancel_receives(u, peer);
     for (int r = 0; r < u->config.ranks; r++)
-        if (peer == r || (peer < 0 && u->peers[r].ep != NULL)) {
+        if (peer == r || (peer < 0 && u->peers[r].ep)) {
             u->failed -= u->peers[r].failed == 1;
             u->peers[r].failed = 2;
             ucx_close_peer(u, r, UCX_CLOSE_FORCE, deadline);
@@ -293,7 +293,7 @@ static void ucx_cancel(void *self, int peer)
     if (!ucx_waits_for(u, peer))
         return;
     u->broken = 1;
-    while (u->pending != NULL)
+    while (u->pending)
         ucx_end_request(u->pending, GY_NET_LOST);
 }
 
@@ -324,8 +324,8 @@ static int ucx_is_active(const char *device)
 {
     char path[320], line[64];
     for (int port = 1; port <= UCX_PORTS; port++) {
-        snprintf(path, sizeof(path), "/sys/class/infiniband/%.200s/ports/%d/state", device, port);
-        if (strstr(gy_file_line(path, line, sizeof(line)), "ACTIVE") != NULL)
+        snprintf(path, sizeof path, "/sys/class/infiniband/%.200s/ports/%d/state", device, port);
+        if (strstr(gy_file_line(path, line, sizeof line), "ACTIVE"))
             return 1;
     }
     return 0;
@@ -335,9 +335,9 @@ GY_INT int gy_net_ucx_has_rdma(void)
 {
     DIR *const folder = opendir("/sys/class/infiniband");
     int found = 0;
-    for (const struct dirent *d; folder != NULL && !found && (d = readdir(folder)) != NULL;)
+    for (const struct dirent *d; folder != NULL && !found && (d = readdir(folder));)
         found = d->d_name[0] != '.' && ucx_is_active(d->d_name);
-    if (folder != NULL)
+    if (folder)
         closedir(folder);
     return found;
 }
@@ -346,16 +346,16 @@ GY_INT int gy_net_ucx_has_rdma(void)
  * must have the same. UCX 1.13 knows them here by the names that have no TCP_. */
 static int ucx_configure(const struct gy_net_ucx *u, void *config, struct gy_error *err)
 {
-    const char *const transports = u->config.transports != NULL ? u->config.transports : "^sm";
+    const char *const transports = u->config.transports ? u->config.transports : "^sm";
     const char *const ask = gy_net_ucx_has_rdma() ? "auto" : "inf"; /* asking first costs time over TCP */
-    const char *const segment = getenv("UCX_TCP_TX_SEG_SIZE") != NULL ? "UCX_TCP_TX_SEG_SIZE" : "UCX_TCP_RX_SEG_SIZE";
+    const char *const segment = getenv("UCX_TCP_TX_SEG_SIZE") ? "UCX_TCP_TX_SEG_SIZE" : "UCX_TCP_RX_SEG_SIZE";
     const struct {
         const char *variable, *name, *value;
     } rows[] = {{"UCX_TLS", "TLS", transports}, {"UCX_KEEPALIVE_INTERVAL", "KEEPALIVE_INTERVAL", "1000s"}, {"UCX_RNDV_THRESH", "RNDV_THRESH", ask},
                 {segment, "TCP_TX_SEG_SIZE", UCX_SEGMENT}, {segment, "TX_SEG_SIZE", UCX_SEGMENT},
                 {segment, "TCP_RX_SEG_SIZE", UCX_SEGMENT}, {segment, "RX_SEG_SIZE", UCX_SEGMENT}};
     for (size_t i = 0; i < GY_COUNT(rows); i++) {
-        const ucx_status status = getenv(rows[i].variable) == NULL ? u->f.config_modify(config, rows[i].name, rows[i].value) : 0;
+        const ucx_status status = !getenv(rows[i].variable) ? u->f.config_modify(config, rows[i].name, rows[i].value) : 0;
         if (status != 0)
             return ucx_fail(u, status, rows[i].variable, err);
     }
@@ -365,7 +365,7 @@ static int ucx_configure(const struct gy_net_ucx *u, void *config, struct gy_err
 /* What this process listens on from here on is UCX's. */
 static int ucx_open_worker(struct gy_net_ucx *u, struct gy_error *err)
 {
-    const struct ucx_worker_params worker = {.field_mask = UCX_WORKER_THREAD_MODE, .thread_mode = UCX_THREAD_SERIALIZED};
+    const struct ucx_worker_params worker = { .field_mask = UCX_WORKER_THREAD_MODE, .thread_mode = UCX_THREAD_SERIALIZED };
     struct gy_net_ports before;
     gy_net_ports_read(&before);
     const ucx_status status = u->f.worker_create(u->context, &worker, &u->worker);
@@ -378,9 +378,9 @@ static int ucx_open_worker(struct gy_net_ucx *u, struct gy_error *err)
 
 static int ucx_start(struct gy_net_ucx *u, void *config, struct gy_error *err)
 {
-    const struct ucx_params params = {.field_mask = UCX_PARAM_FEATURES | UCX_PARAM_RANKS, .features = UCX_FEATURE_TAG,
-                                      .estimated_num_eps = (size_t)u->config.ranks};
-    struct ucx_worker_attr attr = {.field_mask = UCX_WORKER_ATTR_ADDRESS};
+    const struct ucx_params params = { .field_mask = UCX_PARAM_FEATURES | UCX_PARAM_RANKS, .features = UCX_FEATURE_TAG,
+                                      .estimated_num_eps = (size_t)u->config.ranks };
+    struct ucx_worker_attr attr = { .field_mask = UCX_WORKER_ATTR_ADDRESS };
     GY_TRY(ucx_configure(u, config, err));
     ucx_status status = u->f.init_version(UCX_API_MAJOR, UCX_API_MINOR, &params, config, &u->context);
     if (status != 0)
@@ -389,7 +389,7 @@ static int ucx_start(struct gy_net_ucx *u, void *config, struct gy_error *err)
     status = u->f.worker_query(u->worker, &attr);
     if (status != 0)
         return ucx_fail(u, status, "no address", err);
-    const size_t bytes = attr.address_length, room = sizeof(u->own.bytes);
+    const size_t bytes = attr.address_length, room = sizeof u->own.bytes;
     if (bytes <= room)
         memcpy(u->own.bytes, attr.address, bytes);
     u->f.worker_release_address(u->worker, attr.address);
@@ -402,9 +402,9 @@ static int ucx_fill(struct gy_net_ucx *u, struct gy_error *err)
 {
     void *config = NULL;
     const size_t ranks = (size_t)u->config.ranks;
-    u->addresses = gy_alloc_take(&u->alloc, ranks, sizeof(*u->addresses));
-    u->peers = gy_alloc_take(&u->alloc, ranks, sizeof(*u->peers));
-    if (u->addresses == NULL || u->peers == NULL)
+    u->addresses = gy_alloc_take(&u->alloc, ranks, sizeof *u->addresses);
+    u->peers = gy_alloc_take(&u->alloc, ranks, sizeof *u->peers);
+    if (!u->addresses || !u->peers)
         return GY_NOMEM(err, "the ranks' addresses", ranks * GY_NET_UCX_ADDRESS);
     for (size_t r = 0; r < ranks; r++)
         u->peers[r].ucx = u;
@@ -420,9 +420,9 @@ static int ucx_fill(struct gy_net_ucx *u, struct gy_error *err)
 GY_INT int gy_net_ucx_open(struct gy_net_ucx **out, const struct gy_net_ucx_config *config, const struct gy_alloc *alloc,
                            struct gy_error *err)
 {
-    struct gy_net_ucx *u = gy_alloc_take(alloc, 1, sizeof(*u));
-    if (u == NULL)
-        return GY_NOMEM(err, "the connection by UCX", sizeof(*u));
+    struct gy_net_ucx *u = gy_alloc_take(alloc, 1, sizeof *u);
+    if (!u)
+        return GY_NOMEM(err, "the connection by UCX", sizeof *u);
     u->alloc = *alloc;
     u->config = *config;
     const int status = ucx_fill(u, err);
@@ -435,7 +435,7 @@ GY_INT int gy_net_ucx_open(struct gy_net_ucx **out, const struct gy_net_ucx_conf
 
 GY_INT void gy_net_ucx_close(struct gy_net_ucx *u)
 {
-    if (u == NULL)
+    if (!u)
         return;
     const struct gy_alloc alloc = u->alloc;
     const int64_t deadline = gy_clock_ns() + UCX_CLOSE_NS;
@@ -443,24 +443,24 @@ GY_INT void gy_net_ucx_close(struct gy_net_ucx *u)
         ucx_cancel(u, -1);
     for (int r = 0; u->peers != NULL && !u->broken && r < u->config.ranks; r++)
         ucx_close_peer(u, r, u->peers[r].failed ? UCX_CLOSE_FORCE : 0, deadline);
-    if (u->worker != NULL && !u->broken)
+    if (u->worker && !u->broken)
         u->f.worker_destroy(u->worker);
-    if (u->context != NULL && !u->broken)
+    if (u->context && !u->broken)
         u->f.cleanup(u->context);
-    gy_alloc_free(&alloc, u->addresses, (size_t)u->config.ranks * sizeof(*u->addresses));
-    gy_alloc_free(&alloc, u->peers, (size_t)u->config.ranks * sizeof(*u->peers));
-    gy_alloc_free(&alloc, u, sizeof(*u));
+    gy_alloc_free(&alloc, u->addresses, (size_t)u->config.ranks * sizeof *u->addresses);
+    gy_alloc_free(&alloc, u->peers, (size_t)u->config.ranks * sizeof *u->peers);
+    gy_alloc_free(&alloc, u, sizeof *u);
 }
 
 GY_INT void gy_net_ucx_address(const struct gy_net_ucx *u, unsigned char *address)
 {
-    memcpy(address, &u->own, sizeof(u->own));
+    memcpy(address, &u->own, sizeof u->own);
 }
 
 GY_INT int gy_net_ucx_connect(struct gy_net_ucx *u, const unsigned char *addresses, struct gy_error *err)
 {
     (void)err;
-    memcpy(u->addresses, addresses, (size_t)u->config.ranks * sizeof(*u->addresses));
+    memcpy(u->addresses, addresses, (size_t)u->config.ranks * sizeof *u->addresses);
     u->rdma = 1;
     for (int r = 0; r < u->config.ranks; r++) {
         gy_net_ports_add(&u->ports, &u->addresses[r].ports);

@@ -87,7 +87,7 @@ static int verify_step(const struct verify *v, int64_t i, int rank)
     if (t->pieces < 1 || t->piece < t->lane * part || t->pieces > part || t->piece > (t->lane + 1) * part - t->pieces)
         return verify_bad(v, i, "the pieces are not its lane's");
     const struct gy_net_step *before = i > s->first[rank] ? t - 1 : NULL;
-    if (before != NULL && (before->lane > t->lane || (before->lane == t->lane && before->round > t->round)))
+    if (before && (before->lane > t->lane || (before->lane == t->lane && before->round > t->round)))
         return verify_bad(v, i, "the steps are not in order");
     return GY_OK;
 }
@@ -148,7 +148,7 @@ static int verify_sort_key(const struct verify_sort *o, int64_t step, int which)
 static void verify_pass(const struct verify_sort *o, const int64_t *from, int64_t *to, int64_t count, int which)
 {
     const int keys = which == 1 ? o->s->lanes : o->s->ranks;
-    memset(o->at, 0, ((size_t)keys + 1) * sizeof(*o->at));
+    memset(o->at, 0, ((size_t)keys + 1) * sizeof *o->at);
     for (int64_t i = 0; i < count; i++)
         o->at[verify_sort_key(o, from[i], which) + 1]++;
     for (int k = 0; k < keys; k++)
@@ -177,7 +177,7 @@ static int verify_match(struct verify *v)
     int64_t *other = gy_arena_take(&v->arena, count, sizeof(int64_t)), number[2] = {0, 0};
     int32_t *rank_of = gy_arena_take(&v->arena, count, sizeof(int32_t));
     int64_t *at = gy_arena_take(&v->arena, (size_t)gy_max64(s->ranks, s->lanes) + 1, sizeof(int64_t));
-    if (list[0] == NULL || list[1] == NULL || other == NULL || rank_of == NULL || at == NULL)
+    if (!list[0] || !list[1] || !other || !rank_of || !at)
         return GY_NOMEM(v->err, "a schedule's proof", count * sizeof(int64_t));
     for (int r = 0; r < s->ranks; r++)
         for (int64_t i = s->first[r]; i < s->first[r + 1]; i++) {
@@ -190,7 +190,7 @@ static int verify_match(struct verify *v)
         verify_pass(&order, list[side], other, number[side], 0);
         verify_pass(&order, other, list[side], number[side], 1);
         verify_pass(&order, list[side], other, number[side], 2);
-        memcpy(list[side], other, (size_t)number[side] * sizeof(*other));
+        memcpy(list[side], other, (size_t)number[side] * sizeof *other);
     }
     for (int64_t i = 0; i < gy_min64(number[0], number[1]); i++)
         GY_TRY(verify_pair(v, &order, list[0][i], list[1][i]));
@@ -215,8 +215,8 @@ static int verify_sum(struct verify *v, int32_t a, int32_t b, int32_t *out)
         return GY_FAIL(v->err, GY_E_NOMEM, "schedule %s: more than %" PRId64 " different sums", v->s->name, v->node_room);
     const struct verify_node *l = &v->nodes[left], *r = &v->nodes[right];
     const uint64_t low = l->order < r->order ? l->order : r->order, high = l->order < r->order ? r->order : l->order;
-    v->nodes[v->node_count] = (struct verify_node){.order = verify_mix(verify_mix(low) + high), .leaves = l->leaves + r->leaves,
-                                                   .count = l->count + r->count, .left = left, .right = right, .next = *head};
+    v->nodes[v->node_count] = (struct verify_node){ .order = verify_mix(verify_mix(low) + high), .leaves = l->leaves + r->leaves,
+                                                   .count = l->count + r->count, .left = left, .right = right, .next = *head };
     *out = *head = (int32_t)v->node_count++;
     return GY_OK;
 }
@@ -311,8 +311,8 @@ static void verify_begin(struct verify *v)
     const struct gy_net_schedule *s = v->s;
     int64_t staged = 0;
     for (int r = 0; r < s->ranks; r++)
-        v->nodes[r] = (struct verify_node){.order = verify_mix((uint64_t)r), .leaves = verify_mix((uint64_t)r + 1000003), .count = 1,
-                                           .left = r, .right = r, .next = VERIFY_NONE};
+        v->nodes[r] = (struct verify_node){ .order = verify_mix((uint64_t)r), .leaves = verify_mix((uint64_t)r + 1000003), .count = 1,
+                                           .left = r, .right = r, .next = VERIFY_NONE };
     v->node_count = s->ranks;
     for (int64_t c = 0; c < v->chains; c++)
         v->heads[c] = VERIFY_NONE;
@@ -328,7 +328,7 @@ static void verify_begin(struct verify *v)
     for (int r = 0; r < s->ranks; r++)
         for (int64_t i = s->first[r], lane = 0; lane < s->lanes; lane++) {
             struct verify_lane *l = &v->lanes[(int64_t)r * s->lanes + lane];
-            *l = (struct verify_lane){.at = i, .rank = r};
+            *l = (struct verify_lane){ .at = i, .rank = r };
             while (i < s->first[r + 1] && s->steps[i].lane == lane)
                 i++;
             l->last = i;
@@ -374,7 +374,7 @@ static int verify_end(const struct verify *v, struct gy_net_proof *proof)
     for (int r = 0; r < s->ranks; r++)
         for (int32_t p = 0; p < s->pieces; p++)
             GY_TRY(verify_cell_end(v, r, p, all));
-    *proof = (struct gy_net_proof){.messages = s->count / 2};
+    *proof = (struct gy_net_proof){ .messages = s->count / 2 };
     for (int64_t i = 0; i < s->count; i++) {
         proof->pieces_sent += s->steps[i].kind == GY_NET_SEND ? s->steps[i].pieces : 0;
         proof->rounds = (int)gy_max64(proof->rounds, s->steps[i].round + 1);
@@ -396,22 +396,22 @@ static int verify_take(struct verify *v)
     v->chains = v->node_room * 2 + 1;
     const size_t count = (size_t)s->count + 1, lanes = (size_t)s->ranks * (size_t)s->lanes;
     struct gy_arena *a = &v->arena;
-    int there = (v->nodes = gy_arena_take(a, (size_t)v->node_room, sizeof(*v->nodes))) != NULL;
-    there &= (v->heads = gy_arena_take(a, (size_t)v->chains, sizeof(*v->heads))) != NULL;
-    there &= (v->cells = gy_arena_take(a, (size_t)s->ranks * (size_t)s->pieces, sizeof(*v->cells))) != NULL;
-    there &= (v->match = gy_arena_take(a, count, sizeof(*v->match))) != NULL;
-    there &= (v->stage_at = gy_arena_take(a, count, sizeof(*v->stage_at))) != NULL;
-    there &= (v->stage = gy_arena_take(a, (size_t)staged + 1, sizeof(*v->stage))) != NULL;
+    int there = (v->nodes = gy_arena_take(a, (size_t)v->node_room, sizeof *v->nodes)) != NULL;
+    there &= (v->heads = gy_arena_take(a, (size_t)v->chains, sizeof *v->heads)) != NULL;
+    there &= (v->cells = gy_arena_take(a, (size_t)s->ranks * (size_t)s->pieces, sizeof *v->cells)) != NULL;
+    there &= (v->match = gy_arena_take(a, count, sizeof *v->match)) != NULL;
+    there &= (v->stage_at = gy_arena_take(a, count, sizeof *v->stage_at)) != NULL;
+    there &= (v->stage = gy_arena_take(a, (size_t)staged + 1, sizeof *v->stage)) != NULL;
     there &= (v->posted = gy_arena_take(a, count, 1)) != NULL;
-    there &= (v->lanes = gy_arena_take(a, lanes, sizeof(*v->lanes))) != NULL;
-    there &= (v->ready = gy_arena_take(a, lanes, sizeof(*v->ready))) != NULL;
-    return there ? GY_OK : GY_NOMEM(v->err, "a schedule's proof", (size_t)v->node_room * sizeof(*v->nodes));
+    there &= (v->lanes = gy_arena_take(a, lanes, sizeof *v->lanes)) != NULL;
+    there &= (v->ready = gy_arena_take(a, lanes, sizeof *v->ready)) != NULL;
+    return there ? GY_OK : GY_NOMEM(v->err, "a schedule's proof", (size_t)v->node_room * sizeof *v->nodes);
 }
 
 static int verify_all(struct verify *v, struct gy_net_proof *proof)
 {
     for (int kind = 0; kind < GY_NET_KINDS; kind++)
-        if ((v->stamp[kind] = gy_arena_take(&v->arena, (size_t)v->s->pieces, sizeof(int64_t))) == NULL)
+        if (!(v->stamp[kind] = gy_arena_take(&v->arena, (size_t)v->s->pieces, sizeof(int64_t))))
             return GY_NOMEM(v->err, "a schedule's proof", (size_t)v->s->pieces * sizeof(int64_t));
     GY_TRY(verify_steps(v)); /* sizes are sound from here on */
     GY_TRY(verify_take(v));
@@ -423,7 +423,7 @@ static int verify_all(struct verify *v, struct gy_net_proof *proof)
 
 GY_INT int gy_net_verify(const struct gy_net_schedule *s, struct gy_net_proof *proof, struct gy_error *err)
 {
-    struct verify v = {.s = s, .err = err};
+    struct verify v = { .s = s, .err = err };
     if (s->ranks < 1 || s->ranks > GY_NET_RANKS_MOST || s->lanes < 1 || s->pieces < 1 || s->pieces % s->lanes != 0)
         return GY_FAIL(err, GY_E_FORMAT, "schedule %s: %d ranks, %d pieces in %d lanes", s->name, s->ranks, s->pieces, s->lanes);
     gy_arena_open_hook(&v.arena, &s->alloc);

@@ -20,7 +20,7 @@ static int base_entries(const char *folder)
 {
     int count = 0;
     DIR *dir = opendir(folder);
-    for (const struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
         count += entry->d_name[0] != '.';
     if (dir)
         closedir(dir);

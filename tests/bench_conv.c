@@ -75,7 +75,7 @@ static double bench_op(const struct bench *b, struct gy_op op)
 {
     struct gy_error err;
     for (int i = 0; i < GY_ROLES; i++)
-        op.tensor[i] = op.ptr[i] != NULL ? i : -1;
+        op.tensor[i] = op.ptr[i] ? i : -1;
     if (b->backend->prepare(b->self, &op, &err) != GY_OK) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);
@@ -95,18 +95,18 @@ static double bench_op(const struct bench *b, struct gy_op op)
 /* The three passes of a shape, and the weighted sums: seconds of each pass, then its flops. */
 static void bench_conv_shape(const struct bench *b, const struct bench_shape *s, int64_t batch, double total[6])
 {
-    struct gy_uniform u = {.grad_scale = 1.0f};
-    struct gy_geom g = {.n = batch, .h = s->side, .w = s->side, .c = s->c, .k = s->k, .r = s->r, .s = s->r,
+    struct gy_uniform u = { .grad_scale = 1.0f };
+    struct gy_geom g = { .n = batch, .h = s->side, .w = s->side, .c = s->c, .k = s->k, .r = s->r, .s = s->r,
                         .stride_h = s->stride, .stride_w = s->stride, .pad_h = s->pad, .pad_w = s->pad, .dil_h = 1,
-                        .dil_w = 1, .groups = 1};
+                        .dil_w = 1, .groups = 1 };
     g.p = g.q = (s->side + 2 * s->pad - s->r) / s->stride + 1;
     const int64_t nx = g.n * g.h * g.w * g.c, ny = g.n * g.p * g.q * g.k, nw = (int64_t)g.k * g.r * g.s * g.c;
     float *const x = bench_tensor(b, nx), *const y = bench_tensor(b, ny), *const w = bench_tensor(b, nw);
     float *const dw = bench_tensor(b, nw), *const stats = bench_tensor(b, 2 * g.k);
     const struct gy_op ops[3] = {
-        {.code = GY_OP_CONV, .geom = g, .u = &u, .ptr = {[GY_X] = x, [GY_W] = w, [GY_Y] = y, [GY_STATS] = stats}},
-        {.code = GY_OP_CONV_DGRAD, .geom = g, .u = &u, .ptr = {[GY_DY] = y, [GY_W] = w, [GY_DX] = x}},
-        {.code = GY_OP_CONV_WGRAD, .geom = g, .u = &u, .ptr = {[GY_X] = x, [GY_DY] = y, [GY_DW] = dw}}};
+        { .code = GY_OP_CONV, .geom = g, .u = &u, .ptr = {[GY_X] = x, [GY_W] = w, [GY_Y] = y, [GY_STATS] = stats} },
+        { .code = GY_OP_CONV_DGRAD, .geom = g, .u = &u, .ptr = {[GY_DY] = y, [GY_W] = w, [GY_DX] = x} },
+        { .code = GY_OP_CONV_WGRAD, .geom = g, .u = &u, .ptr = {[GY_X] = x, [GY_DY] = y, [GY_DW] = dw} }};
     const double flops = 2.0 * (double)ny * g.r * g.s * g.c;
     printf("%2d x %4d -> %4d  %2dx%-2d /%d  %3d |", s->count, s->c, s->k, s->r, s->r, s->stride, s->side);
     for (int i = 0; i < 3; i++) {
@@ -131,8 +131,8 @@ static void bench_conv_shape(const struct bench *b, const struct bench_shape *s,
 
 static void bench_norm(const struct bench *b, int64_t rows, int32_t c)
 {
-    struct gy_uniform u = {.grad_scale = 1.0f};
-    const struct gy_geom g = {.n = rows, .h = 1, .w = 1, .c = c, .p = 1, .q = 1, .k = c};
+    struct gy_uniform u = { .grad_scale = 1.0f };
+    const struct gy_geom g = { .n = rows, .h = 1, .w = 1, .c = c, .p = 1, .q = 1, .k = c };
     const int64_t count = rows * c;
     float *const x = bench_tensor(b, count), *const y = bench_tensor(b, count), *const z = bench_tensor(b, count);
     float *const v = bench_tensor(b, 8 * c);
@@ -142,21 +142,21 @@ static void bench_norm(const struct bench *b, int64_t rows, int32_t c)
         int tensors; /* read and written */
         struct gy_op op;
     } passes[] = {
-        {"stats", 1, {.code = GY_OP_BN_STATS, .ptr = {[GY_X] = x, [GY_STATS] = v}}},
+        {"stats", 1, { .code = GY_OP_BN_STATS, .ptr = {[GY_X] = x, [GY_STATS] = v} }},
         {"apply + relu", 2,
-         {.code = GY_OP_BN_APPLY, .act = GY_ACT_RELU,
-          .ptr = {[GY_X] = x, [GY_SCALE] = v, [GY_SHIFT] = v + c, [GY_Y] = y}}},
+         { .code = GY_OP_BN_APPLY, .act = GY_ACT_RELU,
+          .ptr = {[GY_X] = x, [GY_SCALE] = v, [GY_SHIFT] = v + c, [GY_Y] = y} }},
         {"apply + add + relu", 3,
-         {.code = GY_OP_BN_APPLY, .act = GY_ACT_RELU,
-          .ptr = {[GY_X] = x, [GY_SCALE] = v, [GY_SHIFT] = v + c, [GY_RES] = z, [GY_Y] = y}}},
+         { .code = GY_OP_BN_APPLY, .act = GY_ACT_RELU,
+          .ptr = {[GY_X] = x, [GY_SCALE] = v, [GY_SHIFT] = v + c, [GY_RES] = z, [GY_Y] = y} }},
         {"backward sums", 3,
-         {.code = GY_OP_BN_SUMS, .act = GY_ACT_RELU,
+         { .code = GY_OP_BN_SUMS, .act = GY_ACT_RELU,
           .ptr = {[GY_DY] = dy, [GY_X] = x, [GY_Y] = y, [GY_MEAN] = v, [GY_RSTD] = v + c, [GY_SUMS] = v + 2 * c,
-                  [GY_DGAMMA] = v + 4 * c, [GY_DBETA] = v + 5 * c}}},
+                  [GY_DGAMMA] = v + 4 * c, [GY_DBETA] = v + 5 * c} }},
         {"backward", 4,
-         {.code = GY_OP_BN_BWD, .act = GY_ACT_RELU,
+         { .code = GY_OP_BN_BWD, .act = GY_ACT_RELU,
           .ptr = {[GY_DY] = dy, [GY_X] = x, [GY_Y] = y, [GY_MEAN] = v, [GY_RSTD] = v + c, [GY_GAMMA] = v + 4 * c,
-                  [GY_SUMS] = v + 2 * c, [GY_DX] = z}}},
+                  [GY_SUMS] = v + 2 * c, [GY_DX] = z} }},
     };
     printf("batch norm, %" PRId64 " x %d:", rows, (int)c);
     for (size_t i = 0; i < GY_COUNT(passes); i++) {
@@ -180,13 +180,13 @@ int main(int argc, char **argv)
     const struct gy_alloc alloc = gy_alloc_default();
     const struct gy_log log = {NULL, NULL, 0};
     const struct gy_backend_config config = {&alloc, &log, isa, argc > 3 ? atoi(argv[3]) : 0};
-    struct bench b = {.backend = gy_cpu_backend(), .reps = argc > 5 ? atoi(argv[5]) : 3};
+    struct bench b = { .backend = gy_cpu_backend(), .reps = argc > 5 ? atoi(argv[5]) : 3 };
     const struct bench_net *net = NULL;
     struct gy_error err;
     struct gy_caps caps;
     for (size_t i = 0; i < GY_COUNT(bench_nets); i++)
         net = strcmp(bench_nets[i].name, name) == 0 ? &bench_nets[i] : net;
-    if (net == NULL || batch < 1 || b.backend->open(&b.self, &config, &err) != GY_OK) {
+    if (!net || batch < 1 || b.backend->open(&b.self, &config, &err) != GY_OK) {
         fprintf(stderr, "usage: bench_conv [resnet50|resnet20|alexnet|lenet5] [batch] [threads] [kernel set] "
                         "[repetitions]\n");
         return 2;

@@ -75,7 +75,7 @@ static int bench_file(const struct bench_case *c)
     struct gy_convert_report report;
     double convert = 0, reload = 0;
     int64_t packed = 0, ids = 0;
-    snprintf(to, sizeof to, "%s/bench_rows.gyb", folder != NULL ? folder : "/tmp");
+    snprintf(to, sizeof to, "%s/bench_rows.gyb", folder ? folder : "/tmp");
     int status = bench_convert(c, to, &convert, &report);
     if (status == GY_OK)
         status = bench_reload(to, 10, &reload, &packed, &ids);

@@ -31,7 +31,7 @@ static inline void df_remove(const char *path)
         char sub[1024];
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
-        if (gy_file_join(sub, sizeof(sub), path, e->d_name, NULL) == GY_OK)
+        if (gy_file_join(sub, sizeof sub, path, e->d_name, NULL) == GY_OK)
             df_remove(sub);
     }
     closedir(dir);
@@ -44,7 +44,7 @@ static inline const char *df_path(const char *name)
     static char paths[8][512];
     static int next;
     char *path = paths[next++ % 8];
-    snprintf(path, sizeof(paths[0]), "%s/%s", df_root, name);
+    snprintf(path, sizeof paths[0], "%s/%s", df_root, name);
     return path;
 }
 
@@ -102,12 +102,12 @@ static inline void df_write_idx(const char *stem, int n, int h, int w, int class
     df_be32(bytes + 12, (uint32_t)w);
     for (int i = 0; i < n; i++)
         df_fill(bytes + 16 + i * h * w, i, h, w, 1);
-    snprintf(name, sizeof(name), "%s-images-idx3-ubyte", stem);
+    snprintf(name, sizeof name, "%s-images-idx3-ubyte", stem);
     df_write(name, bytes, 16 + (size_t)(n * h * w));
     df_be32(bytes, 0x00000801);
     for (int i = 0; i < n; i++)
         bytes[8 + i] = (unsigned char)(i % classes);
-    snprintf(name, sizeof(name), "%s-labels-idx1-ubyte", stem);
+    snprintf(name, sizeof name, "%s-labels-idx1-ubyte", stem);
     df_write(name, bytes, 8 + (size_t)n);
 }
 
@@ -120,7 +120,7 @@ static inline void df_take_log(void *user, int level, const char *text)
     struct df_log *log = user;
     (void)level;
     log->lines++;
-    snprintf(log->last, sizeof(log->last), "%s", text);
+    snprintf(log->last, sizeof log->last, "%s", text);
 }
 
 /* Opens a data set; its status. */
@@ -129,7 +129,7 @@ static inline int df_data(struct gy_data **data, const char *path, const char *s
 {
     const struct gy_alloc alloc = gy_alloc_default();
     const struct gy_log to = {df_take_log, log, GY_LOG_WARN};
-    const struct gy_data_config config = {.alloc = &alloc, .log = log ? &to : NULL, .path = path, .split = split, .max_bad = max_bad};
+    const struct gy_data_config config = { .alloc = &alloc, .log = log ? &to : NULL, .path = path, .split = split, .max_bad = max_bad };
     *data = NULL;
     return gy_data_open(data, &config, err);
 }

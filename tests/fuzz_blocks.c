@@ -12,14 +12,14 @@ static void fuzz_check_rows(const struct gy_rows *rows, const struct gy_blocks_i
 {
     float sum = 0; /* every number is read */
     volatile float kept;
-    FUZZ_REQUIRE(rows->count > 0 && (rows->width > 0) == (rows->start == NULL));
+    FUZZ_REQUIRE(rows->count > 0 && (rows->width > 0) == (!rows->start));
     for (int32_t i = 0; i < rows->count; i++) {
         const uint32_t begin = gy_rows_begin(rows, i), end = gy_rows_end(rows, i);
         FUZZ_REQUIRE(begin <= end);
-        sum += rows->label[i] + (rows->weight != NULL ? rows->weight[i] : 1);
+        sum += rows->label[i] + (rows->weight ? rows->weight[i] : 1);
         for (uint32_t k = begin; k < end; k++) {
             FUZZ_REQUIRE(rows->id[k] < info->features && (k == begin || rows->id[k] > rows->id[k - 1]));
-            sum += rows->value != NULL ? rows->value[k] : rows->same;
+            sum += rows->value ? rows->value[k] : rows->same;
         }
     }
     kept = sum;

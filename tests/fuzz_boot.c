@@ -18,7 +18,7 @@ static int fuzz_sent(const uint8_t *bytes, size_t count, int *other)
     int ends[2];
     const int room = 1 << 20;
     FUZZ_REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
-    FUZZ_REQUIRE(setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)) == 0);
+    FUZZ_REQUIRE(setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room) == 0);
     while (count > 0) {
         const ssize_t sent = write(ends[1], bytes, count);
         FUZZ_REQUIRE(sent > 0);
@@ -48,7 +48,7 @@ static void fuzz_greeting(struct gy_net_boot *boot, const uint8_t *bytes, size_t
     gy_net_call_begin(&call, fd, -1, 0);
     while ((status = gy_net_call_go(&call, &boot->self)) == 0 && gy_net_wait(fd, fuzz_deadline()))
         continue;
-    FUZZ_REQUIRE(status < 0 && call.why != NULL);
+    FUZZ_REQUIRE(status < 0 && call.why);
     for (int r = 0; r < boot->config.place.ranks; r++)
         FUZZ_REQUIRE(boot->links[r].fd == -1);
     fuzz_end(fd, other);
@@ -113,17 +113,17 @@ static void fuzz_changed(const struct boot_link *key, int words, const uint8_t *
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    struct boot_link links[3] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
-    struct gy_net_boot boot = {.links = links, .listener = -1};
+    struct boot_link links[3] = {{ .fd = -1 }, { .fd = -1 }, { .fd = -1 }};
+    struct gy_net_boot boot = { .links = links, .listener = -1 };
     if (count == 0 || count > 8192)
         return 0;
     boot.config.place.ranks = 3;
     boot.config.epoch = 5;
-    for (size_t i = 0; i < sizeof(boot.config.key); i++)
+    for (size_t i = 0; i < sizeof boot.config.key; i++)
         boot.config.key[i] = (unsigned char)(i * 37 + 11);
-    boot.self = (struct gy_net_call_self){.kind = GY_NET_CALL_CONTROL, .ranks = 3, .epoch = 5, .missing = boot_is_missing, .owner = &boot};
-    memcpy(boot.self.key, boot.config.key, sizeof(boot.self.key));
-    const struct boot_link key = {.fd = -1, .key = {1, 2, 3}, .sent = 7, .received = 7};
+    boot.self = (struct gy_net_call_self){ .kind = GY_NET_CALL_CONTROL, .ranks = 3, .epoch = 5, .missing = boot_is_missing, .owner = &boot };
+    memcpy(boot.self.key, boot.config.key, sizeof boot.self.key);
+    const struct boot_link key = { .fd = -1, .key = {1, 2, 3}, .sent = 7, .received = 7 };
     switch (bytes[0] % 4) {
     case 0: fuzz_greeting(&boot, bytes + 1, count - 1); break;
     case 1: fuzz_answer(&boot, bytes + 1, count - 1); break;

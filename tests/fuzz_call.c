@@ -40,7 +40,7 @@ static int fuzz_say(struct fuzz_talk *t, const void *bytes, size_t count, int la
 {
     unsigned char said[256];
     int result = 0;
-    FUZZ_REQUIRE(count <= sizeof(said));
+    FUZZ_REQUIRE(count <= sizeof said);
     memcpy(said, bytes, count);
     for (; t->changes > 0 && t->end - t->at >= 3; t->changes--, t->at += 3) {
         const int where = t->at[0];
@@ -56,7 +56,7 @@ static int fuzz_say(struct fuzz_talk *t, const void *bytes, size_t count, int la
         if (last && at + some == count)
             FUZZ_REQUIRE(send(t->fd, "behind", FUZZ_BEHIND, MSG_NOSIGNAL) == FUZZ_BEHIND);
         result = gy_net_call_go(&t->call, &t->here);
-        FUZZ_REQUIRE(t->call.have < sizeof(t->call.in) && (result >= 0 || t->call.why != NULL));
+        FUZZ_REQUIRE(t->call.have < sizeof t->call.in && (result >= 0 || t->call.why));
     }
     return result;
 }
@@ -70,38 +70,38 @@ static int fuzz_hear(struct fuzz_talk *t, void *bytes, size_t count)
 static int fuzz_called(struct fuzz_talk *t)
 {
     unsigned char answer[GY_NET_CALL_NONCE + GY_NET_MAC_BYTES], mac[GY_NET_MAC_BYTES];
-    struct gy_net_call other = {.fd = -1};
+    struct gy_net_call other = { .fd = -1 };
     gy_net_call_begin(&t->call, t->call.fd, 1, 0);
     int result = gy_net_call_go(&t->call, &t->here);
-    FUZZ_REQUIRE(result == 0 && fuzz_hear(t, &other.hello, sizeof(other.hello)) == 0 && call_doubt(&other.hello, &t->there) == NULL);
-    FUZZ_REQUIRE(gy_net_random(other.nonce, sizeof(other.nonce), NULL) == GY_OK);
-    memcpy(answer, other.nonce, sizeof(other.nonce));
-    gy_net_call_key(&other, &t->there, call_kinds[t->there.kind].called, answer + sizeof(other.nonce));
-    result = fuzz_say(t, answer, sizeof(answer), 0);
+    FUZZ_REQUIRE(result == 0 && fuzz_hear(t, &other.hello, sizeof other.hello) == 0 && !call_doubt(&other.hello, &t->there));
+    FUZZ_REQUIRE(gy_net_random(other.nonce, sizeof other.nonce, NULL) == GY_OK);
+    memcpy(answer, other.nonce, sizeof other.nonce);
+    gy_net_call_key(&other, &t->there, call_kinds[t->there.kind].called, answer + sizeof other.nonce);
+    result = fuzz_say(t, answer, sizeof answer, 0);
     if (result != 0)
         return result;
-    FUZZ_REQUIRE(t->changed || (fuzz_hear(t, mac, sizeof(mac)) == 0 && call_is_code(&other, &t->there, call_kinds[t->there.kind].caller, mac)));
+    FUZZ_REQUIRE(t->changed || (fuzz_hear(t, mac, sizeof mac) == 0 && call_is_code(&other, &t->there, call_kinds[t->there.kind].caller, mac)));
     gy_net_call_key(&other, &t->there, call_kinds[t->there.kind].taken, mac);
-    return fuzz_say(t, mac, sizeof(mac), 1);
+    return fuzz_say(t, mac, sizeof mac, 1);
 }
 
 /* This side is the caller. */
 static int fuzz_caller(struct fuzz_talk *t)
 {
     unsigned char answer[GY_NET_CALL_NONCE + GY_NET_MAC_BYTES], mac[GY_NET_MAC_BYTES];
-    struct gy_net_call other = {.fd = -1};
-    other.hello = (struct gy_net_call_hello){.version = call_kinds[t->there.kind].version, .epoch = t->there.epoch, .ranks = (uint32_t)t->there.ranks,
-                                             .from = (uint32_t)t->there.rank, .to = (uint32_t)t->here.rank};
-    memcpy(other.hello.magic, call_kinds[t->there.kind].magic, sizeof(other.hello.magic));
+    struct gy_net_call other = { .fd = -1 };
+    other.hello = (struct gy_net_call_hello){ .version = call_kinds[t->there.kind].version, .epoch = t->there.epoch, .ranks = (uint32_t)t->there.ranks,
+                                             .from = (uint32_t)t->there.rank, .to = (uint32_t)t->here.rank };
+    memcpy(other.hello.magic, call_kinds[t->there.kind].magic, sizeof other.hello.magic);
     gy_net_call_begin(&t->call, t->call.fd, -1, 0);
-    const int result = fuzz_say(t, &other.hello, sizeof(other.hello), 0);
+    const int result = fuzz_say(t, &other.hello, sizeof other.hello, 0);
     if (result != 0)
         return result;
-    FUZZ_REQUIRE(fuzz_hear(t, answer, sizeof(answer)) == 0);
-    memcpy(other.nonce, answer, sizeof(other.nonce));
-    FUZZ_REQUIRE(t->changed || call_is_code(&other, &t->there, call_kinds[t->there.kind].called, answer + sizeof(other.nonce)));
+    FUZZ_REQUIRE(fuzz_hear(t, answer, sizeof answer) == 0);
+    memcpy(other.nonce, answer, sizeof other.nonce);
+    FUZZ_REQUIRE(t->changed || call_is_code(&other, &t->there, call_kinds[t->there.kind].called, answer + sizeof other.nonce));
     gy_net_call_key(&other, &t->there, call_kinds[t->there.kind].caller, mac);
-    return fuzz_say(t, mac, sizeof(mac), 1);
+    return fuzz_say(t, mac, sizeof mac, 1);
 }
 
 /* This side says the rest of the input. */
@@ -129,7 +129,7 @@ static void fuzz_judge(struct fuzz_talk *t, int result)
     shutdown(t->fd, SHUT_WR);
     for (int i = 0; i < 4 && result == 0; i++)
         result = gy_net_call_go(&t->call, &t->here);
-    FUZZ_REQUIRE(result == 1 || (result < 0 && t->call.why != NULL));
+    FUZZ_REQUIRE(result == 1 || (result < 0 && t->call.why));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
@@ -138,9 +138,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     if (count < 2 || count > 4096)
         return 0;
     const int calls = bytes[0] & 1, anything = bytes[0] & 2;
-    struct fuzz_talk t = {.at = bytes + 2, .end = bytes + count, .changes = bytes[0] >> 4, .piece = (size_t)bytes[1] + 1};
-    t.here = (struct gy_net_call_self){.kind = bytes[0] & 4 ? GY_NET_CALL_CONTROL : GY_NET_CALL_DATA, .rank = calls ? 2 : 1, .ranks = 3, .epoch = 5,
-                                       .key = {1, 2, 3}};
+    struct fuzz_talk t = { .at = bytes + 2, .end = bytes + count, .changes = bytes[0] >> 4, .piece = (size_t)bytes[1] + 1 };
+    t.here = (struct gy_net_call_self){ .kind = bytes[0] & 4 ? GY_NET_CALL_CONTROL : GY_NET_CALL_DATA, .rank = calls ? 2 : 1, .ranks = 3, .epoch = 5,
+                                       .key = {1, 2, 3} };
     t.there = t.here;
     t.there.rank = calls ? 1 : 2;
     fuzz_dice = 1;

@@ -17,7 +17,7 @@ static inline void fuzz_empty(void)
 {
     char path[FUZZ_PATH + 256];
     DIR *dir = opendir(fuzz_folder_name);
-    for (const struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
         if (entry->d_name[0] != '.' && snprintf(path, sizeof path, "%s/%s", fuzz_folder_name, entry->d_name) > 0)
             unlink(path);
     if (dir)

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     struct gyre_glm *model = NULL;
     struct gy_error err = { 0 };
     const int status = gy_glm_model_parse(&model, bytes, count, "fuzz", &alloc, &err);
-    FUZZ_REQUIRE(status == GY_OK || (model == NULL && err.status == status && err.text[0] != 0));
+    FUZZ_REQUIRE(status == GY_OK || (!model && err.status == status && err.text[0] != 0));
     if (status != GY_OK)
         return 0;
     for (int64_t i = 0; i < model->info.models * model->width; i++)

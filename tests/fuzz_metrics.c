@@ -27,7 +27,7 @@ static int fuzz_kept(struct gy_buf *kept, const uint8_t *bytes, size_t count, in
     const uint8_t *const end = bytes + count, *line = memchr(bytes, '\n', count), *next;
     int odd = 0;
     gy_buf_add(kept, fuzz_header, sizeof fuzz_header - 1);
-    for (line = line ? line + 1 : end; line < end && (next = memchr(line, '\n', (size_t)(end - line))) != NULL; line = next + 1) {
+    for (line = line ? line + 1 : end; line < end && (next = memchr(line, '\n', (size_t)(end - line))); line = next + 1) {
         const int64_t step = fuzz_step(line, next, &odd);
         if (step >= 0 && step <= keep)
             gy_buf_add(kept, (const char *)line, (size_t)(next + 1 - line));

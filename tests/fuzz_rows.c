@@ -14,7 +14,7 @@ static void fuzz_check_block(const struct gy_rows *rows, const struct gy_blocks_
         FUZZ_REQUIRE(isfinite(rows->label[i]));
         for (uint32_t k = gy_rows_begin(rows, i); k < gy_rows_end(rows, i); k++) {
             FUZZ_REQUIRE(rows->id[k] < info->features && (k == gy_rows_begin(rows, i) || rows->id[k] > rows->id[k - 1]));
-            FUZZ_REQUIRE(isfinite(rows->value != NULL ? rows->value[k] : rows->same));
+            FUZZ_REQUIRE(isfinite(rows->value ? rows->value[k] : rows->same));
         }
     }
 }

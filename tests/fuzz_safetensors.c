@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     struct gy_st_file *file = NULL;
     struct gy_error err;
     const int status = gy_st_parse(&file, &alloc, bytes, count, "fuzz", &err);
-    FUZZ_REQUIRE(status == GY_OK || (file == NULL && err.status == status && err.text[0] != 0));
+    FUZZ_REQUIRE(status == GY_OK || (!file && err.status == status && err.text[0] != 0));
     if (status != GY_OK)
         return 0;
     for (int i = 0; i < gy_st_count(file); i++)

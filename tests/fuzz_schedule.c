@@ -32,14 +32,14 @@ static int fuzz_write(void *user, const char *text, size_t count)
 static void fuzz_again(const struct gy_net_schedule *s, const struct gy_alloc *alloc)
 {
     struct fuzz_text text = {NULL, 0, 0};
-    struct gy_sink sink = {.write = fuzz_write, .user = &text};
-    const struct gy_net_proof proof = {.messages = 0};
+    struct gy_sink sink = { .write = fuzz_write, .user = &text };
+    const struct gy_net_proof proof = { .messages = 0 };
     struct gy_net_schedule again;
     struct gy_error err;
     gy_net_print(s, &proof, -1, &sink);
     FUZZ_REQUIRE(gy_net_read_schedule(&again, text.bytes, text.count, "again", alloc, &err) == GY_OK);
     FUZZ_REQUIRE(again.ranks == s->ranks && again.count == s->count && again.pieces == s->pieces && again.lanes == s->lanes);
-    FUZZ_REQUIRE(s->count == 0 || memcmp(again.steps, s->steps, (size_t)s->count * sizeof(*s->steps)) == 0);
+    FUZZ_REQUIRE(s->count == 0 || memcmp(again.steps, s->steps, (size_t)s->count * sizeof *s->steps) == 0);
     gy_net_close_schedule(&again);
     free(text.bytes);
 }

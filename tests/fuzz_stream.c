@@ -67,7 +67,7 @@ static void fuzz_put(struct fuzz_state *f, const void *bytes, size_t count)
 
 static struct stream_line fuzz_sealed(struct gy_net_code *code, uint32_t kind, uint32_t tag, uint64_t value)
 {
-    struct stream_line line = {.kind = kind, .tag = tag, .value = value};
+    struct stream_line line = { .kind = kind, .tag = tag, .value = value };
     gy_net_code_add(code, &line, STREAM_SAYS);
     gy_net_code_close(code, line.code);
     return line;
@@ -80,15 +80,15 @@ static void fuzz_message(struct fuzz_state *f, int tag, size_t size)
     if (number == FUZZ_POSTS || f->waits + size + 2 * sizeof(struct stream_line) > FUZZ_WIRE)
         return;
     const struct stream_line head = fuzz_sealed(&f->code, STREAM_DATA, (uint32_t)tag, size);
-    struct stream_line end = {.kind = STREAM_END, .tag = (uint32_t)tag, .value = size};
+    struct stream_line end = { .kind = STREAM_END, .tag = (uint32_t)tag, .value = size };
     for (size_t i = 0; i < size; i++)
         body[i] = fuzz_byte(tag, number, i);
     gy_net_code_add(&f->code, &end, STREAM_SAYS);
     gy_net_code_add(&f->code, body, size);
     gy_net_code_close(&f->code, end.code);
-    fuzz_put(f, &head, sizeof(head));
+    fuzz_put(f, &head, sizeof head);
     fuzz_put(f, body, size);
-    fuzz_put(f, &end, sizeof(end));
+    fuzz_put(f, &end, sizeof end);
     f->sizes[tag][number] = size;
     f->sent[tag]++;
 }
@@ -98,7 +98,7 @@ static void fuzz_line(struct fuzz_state *f, uint32_t kind, struct fuzz_text *tex
     const uint32_t tag = fuzz_take(text, 1);
     const uint64_t high = fuzz_take(text, 1) % 3 == 0 ? (uint64_t)fuzz_take(text, 4) << 32 : 0;
     const struct stream_line line = fuzz_sealed(&f->code, kind, tag, high | fuzz_take(text, 3));
-    fuzz_put(f, &line, sizeof(line));
+    fuzz_put(f, &line, sizeof line);
     f->changed |= kind == STREAM_DATA;
 }
 
@@ -111,7 +111,7 @@ static void fuzz_post(struct fuzz_state *f, int sends, int tag, size_t size)
     struct fuzz_post *const p = &f->post[f->posts++];
     p->buffer = calloc(size + (size == 0), 1);
     p->number = f->received[tag];
-    p->request = (struct gy_net_request){.sends = sends, .tag = (uint32_t)tag, .buffer = p->buffer, .bytes = size};
+    p->request = (struct gy_net_request){ .sends = sends, .tag = (uint32_t)tag, .buffer = p->buffer, .bytes = size };
     FUZZ_REQUIRE(p->buffer != NULL);
     const int status = gy_net_stream_post(f->stream, &p->request);
     f->received[tag] += !sends && p->request.state != GY_NET_LOST; /* what is refused takes no message */
@@ -156,7 +156,7 @@ static void fuzz_move(struct fuzz_state *f, size_t piece)
         }
     }
     f->waits = 0;
-    while (recv(f->peer, sent, sizeof(sent), MSG_DONTWAIT) > 0)
+    while (recv(f->peer, sent, sizeof sent, MSG_DONTWAIT) > 0)
         continue;
     fuzz_check(f);
 }
@@ -212,7 +212,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     int ends[2];
     if (count == 0 || count > 4096)
         return 0;
-    memset(&f, 0, sizeof(f));
+    memset(&f, 0, sizeof f);
     const enum gy_net_code_kind kind = fuzz_take(&text, 1) & 1 ? GY_NET_CODE_HMAC : GY_NET_CODE_CRC;
     FUZZ_REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     f.peer = ends[1];

@@ -151,7 +151,7 @@ static void cover_list_kernels(void)
 {
     for (int i = 0; gy_cuda_source_name(i); i++) {
         const char *file = gy_cuda_source_name(i), *at = gy_cuda_source(file);
-        while ((at = strstr(at, "\nGY_KERNEL(")) != NULL) {
+        while ((at = strstr(at, "\nGY_KERNEL("))) {
             struct cover_kernel *k = &cover.kernel[cover.kernels];
             at += strlen("\nGY_KERNEL(");
             snprintf(k->file, sizeof k->file, "%s", file);

@@ -325,7 +325,7 @@ void opt_judge_all(const struct opt_case *c, const struct opt_left *left, int fa
 static int opt_refused_by(const struct opt_refusal *r, const struct opt_case *c, const struct opt_left *left)
 {
     const int status = r->at_step ? left->step[0].status : left->status;
-    return r->when(c) && status == r->status && strstr(r->at_step ? left->step[0].text : left->text, r->says) != NULL;
+    return r->when(c) && status == r->status && strstr(r->at_step ? left->step[0].text : left->text, r->says);
 }
 
 int opt_judge_refusal(const struct opt_case *c, const struct opt_left *left, struct opt_verdict *v)

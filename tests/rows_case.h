@@ -54,7 +54,7 @@ static inline void txt_print(const struct gy_blocks *blocks, struct gy_buf *buf)
             for (int32_t i = 0; i < rows.count; i++) {
                 gy_buf_printf(buf, "%.9g", (double)rows.label[i]);
                 for (uint32_t k = gy_rows_begin(&rows, i); k < gy_rows_end(&rows, i); k++)
-                    gy_buf_printf(buf, " %" PRIu32 ":%.9g", rows.id[k], (double)(rows.value != NULL ? rows.value[k] : rows.same));
+                    gy_buf_printf(buf, " %" PRIu32 ":%.9g", rows.id[k], (double)(rows.value ? rows.value[k] : rows.same));
                 gy_buf_printf(buf, ";");
             }
     }
@@ -107,8 +107,8 @@ static inline const char *txt_path(char path[320], const char *name)
 static inline int txt_write_file(const char *path, const void *bytes, size_t count)
 {
     FILE *file = fopen(path, "wb");
-    const int bad = file == NULL || fwrite(bytes, 1, count, file) != count;
-    return (file != NULL && fclose(file) != 0) || bad;
+    const int bad = !file || fwrite(bytes, 1, count, file) != count;
+    return (file && fclose(file) != 0) || bad;
 }
 
 /* About 3 MB of rows, of any length, values and labels as kind says. */

@@ -83,8 +83,8 @@ static void base_test_alloc(void)
     T_CHECK(q && q[0] == 0xa5 && q[2999] == 0xa5);
     gy_alloc_free(&plain, q ? q : p, 6000);
     gy_alloc_free(&plain, NULL, 5);
-    T_CHECK(gy_alloc_take(&plain, SIZE_MAX / 2, 3) == NULL);
-    T_CHECK(gy_alloc_grow(&plain, NULL, 0, SIZE_MAX / 2, 3) == NULL);
+    T_CHECK(!gy_alloc_take(&plain, SIZE_MAX / 2, 3));
+    T_CHECK(!gy_alloc_grow(&plain, NULL, 0, SIZE_MAX / 2, 3));
 
     void *none = gy_alloc_take(&counted, 0, 8);
     T_CHECK(none != NULL);
@@ -109,17 +109,17 @@ static void base_test_arena_fixed(void)
     T_CHECK(a && base_is_zero(a, 100) && a >= block + 3);
     T_CHECK(arena.used == 128 + 64);
     const size_t left = arena.left;
-    T_CHECK(gy_arena_take(&arena, left + 1, 1) == NULL && arena.left == left);
-    T_CHECK(gy_arena_take(&arena, SIZE_MAX, 2) == NULL && gy_arena_take(&arena, SIZE_MAX, 1) == NULL);
+    T_CHECK(!gy_arena_take(&arena, left + 1, 1) && arena.left == left);
+    T_CHECK(!gy_arena_take(&arena, SIZE_MAX, 2) && !gy_arena_take(&arena, SIZE_MAX, 1));
     int taken = 0;
     while (taken < 100 && gy_arena_take(&arena, 1, 1))
         taken++;
     T_CHECK(taken < 100 && block[0] == 0xff && block[2] == 0xff);
     gy_arena_close(&arena);
     gy_arena_open_fixed(&arena, NULL, 0);
-    T_CHECK(gy_arena_take(&arena, 1, 1) == NULL);
+    T_CHECK(!gy_arena_take(&arena, 1, 1));
     gy_arena_open_fixed(&arena, block + 1, 3);
-    T_CHECK(gy_arena_take(&arena, 1, 1) == NULL);
+    T_CHECK(!gy_arena_take(&arena, 1, 1));
     gy_arena_close(&arena);
 }
 
@@ -143,10 +143,10 @@ static void base_test_arena_hook(void)
     T_CHECK(arena.used == sum && arena.reserved == (size_t)heap.live_bytes && arena.reserved >= sum);
     const char *text = gy_arena_text(&arena, "abcdef", 3), *empty = gy_arena_text(&arena, NULL, 0);
     T_CHECK(text && strcmp(text, "abc") == 0 && empty && empty[0] == 0);
-    T_CHECK(gy_arena_text(&arena, "x", SIZE_MAX) == NULL);
+    T_CHECK(!gy_arena_text(&arena, "x", SIZE_MAX));
     const int64_t calls = heap.calls;
     gy_arena_freeze(&arena);
-    T_CHECK(gy_arena_take(&arena, 1, 1) == NULL && gy_arena_text(&arena, "x", 1) == NULL);
+    T_CHECK(!gy_arena_take(&arena, 1, 1) && !gy_arena_text(&arena, "x", 1));
     T_CHECK(arena.refused_after_freeze == 2 && heap.calls == calls);
     gy_arena_close(&arena);
     T_CHECK(heap.live_bytes == 0);
@@ -270,7 +270,7 @@ static void base_test_sinks(void)
     gy_buf_printf(&buf, "%5000d", 1);
     T_CHECK(buf.failed);
     gy_buf_close(&buf);
-    T_CHECK(buf.text == NULL && buf.bytes == 0);
+    T_CHECK(!buf.text && buf.bytes == 0);
     FILE *file = tmpfile();
     if (!T_CHECK(file != NULL))
         return;
@@ -361,7 +361,7 @@ static int base_suggests(const char *word, const char *expected)
 {
     static const char *const words[] = { "conv", "linear", "stride", "relu", "dropout" };
     const char *found = gy_text_nearest(word, words, GY_COUNT(words));
-    return expected ? found && strcmp(found, expected) == 0 : found == NULL;
+    return expected ? found && strcmp(found, expected) == 0 : !found;
 }
 
 static void base_test_nearest(void)
@@ -375,7 +375,7 @@ static void base_test_nearest(void)
     T_CHECK(base_suggests("zzzzzz", NULL) && base_suggests("", NULL) && base_suggests(word, NULL));
     T_CHECK(gy_text_nearest("ab", turned, 1) == turned[0]); /* one swap, but two changes */
     T_CHECK(gy_text_nearest("abcd", swap, 2) == swap[0]); /* both are one edit away: the first wins */
-    T_CHECK(gy_text_nearest("abcd", swap + 1, 1) == swap[1] && gy_text_nearest("abcd", swap, 0) == NULL);
+    T_CHECK(gy_text_nearest("abcd", swap + 1, 1) == swap[1] && !gy_text_nearest("abcd", swap, 0));
 }
 
 static void base_test_bytes(void)
@@ -610,8 +610,8 @@ static void base_test_pool_edges(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_pool *pool = NULL;
-    T_CHECK(gy_pool_open(&pool, &alloc, -1, &base_err) == GY_E_ARG && pool == NULL);
-    T_CHECK(gy_pool_open(&pool, &alloc, 1000000, &base_err) == GY_E_ARG && pool == NULL);
+    T_CHECK(gy_pool_open(&pool, &alloc, -1, &base_err) == GY_E_ARG && !pool);
+    T_CHECK(gy_pool_open(&pool, &alloc, 1000000, &base_err) == GY_E_ARG && !pool);
     gy_pool_close(NULL);
     T_CHECK(gy_thread_count_available() >= 1);
     if (T_CHECK(gy_pool_open(&pool, &alloc, 0, &base_err) == GY_OK))
@@ -704,7 +704,7 @@ static void base_test_cpu(void)
     T_CHECK((bits & (GY_CPU_AVX2 | GY_CPU_AVX512)) == 0);
     T_CHECK(!(bits & GY_CPU_VSX) == !__builtin_cpu_supports("vsx"));
 #endif
-    T_CHECK(strlen(gy_cpu_model(model, sizeof model)) > 0 && strchr(model, '\n') == NULL);
+    T_CHECK(strlen(gy_cpu_model(model, sizeof model)) > 0 && !strchr(model, '\n'));
     T_CHECK(strlen(gy_cpu_model(tiny, sizeof tiny)) <= 3);
     T_CHECK(gy_cpu_cache_bytes(1) >= 4096 && gy_cpu_cache_bytes(2) >= 65536 && gy_cpu_cache_bytes(3) >= 65536);
     T_CHECK(gy_cpu_cache_bytes(0) == 0 && gy_cpu_cache_bytes(4) == 0);
@@ -757,12 +757,12 @@ static void base_test_knobs(void)
     for (size_t i = 0; i < count; i++)
         T_CHECK_MSG(strncmp(table[i].name, "GYRE_", 5) == 0 && table[i].type[0] && table[i].help[0], "row %d", (int)i);
     unsetenv("GYRE_THREADS");
-    T_CHECK(gy_knob_get("GYRE_THREADS") == NULL);
+    T_CHECK(!gy_knob_get("GYRE_THREADS"));
     setenv("GYRE_THREADS", "", 1);
-    T_CHECK(gy_knob_get("GYRE_THREADS") == NULL);
+    T_CHECK(!gy_knob_get("GYRE_THREADS"));
     setenv("GYRE_THREADS", "3", 1);
     const char *value = gy_knob_get("GYRE_THREADS");
-    T_CHECK(value && strcmp(value, "3") == 0 && gy_knob_get("PATH") == NULL);
+    T_CHECK(value && strcmp(value, "3") == 0 && !gy_knob_get("PATH"));
     const int before = gy_knob_warn_unknown(&log);
     setenv("GYRE_THREDS", "3", 1);
     T_CHECK(gy_knob_warn_unknown(&log) == before + 1);

@@ -97,13 +97,13 @@ static struct gy_rows blk_part(const struct gy_rows *all, int32_t from, int32_t 
     part.count = count;
     part.start = all->width > 0 ? NULL : start;
     part.id += first;
-    part.value = all->value != NULL ? all->value + first : NULL;
+    part.value = all->value ? all->value + first : NULL;
     part.label += from;
-    part.weight = all->weight != NULL ? all->weight + from : NULL;
+    part.weight = all->weight ? all->weight + from : NULL;
     return part;
 }
 
-static float blk_value(const struct gy_rows *rows, uint32_t k) { return rows->value != NULL ? rows->value[k] : rows->same; }
+static float blk_value(const struct gy_rows *rows, uint32_t k) { return rows->value ? rows->value[k] : rows->same; }
 
 /* 1: row j of got is row i of want, to the bit. */
 static int blk_same_row(const struct gy_rows *want, int32_t i, const struct gy_rows *got, int32_t j)
@@ -113,7 +113,7 @@ static int blk_same_row(const struct gy_rows *want, int32_t i, const struct gy_r
     for (uint32_t k = 0; same && k < n; k++)
         same = want->id[a + k] == got->id[b + k] && blk_value(want, a + k) == blk_value(got, b + k) &&
                !signbit(blk_value(want, a + k)) == !signbit(blk_value(got, b + k));
-    return same && (want->weight != NULL ? want->weight[i] : 1) == (got->weight != NULL ? got->weight[j] : 1);
+    return same && (want->weight ? want->weight[i] : 1) == (got->weight ? got->weight[j] : 1);
 }
 
 /* Blocks of `step` rows, the first of each block a view of its own. */
@@ -329,7 +329,7 @@ static void blk_test_damage(void)
     }
     for (size_t n = 0; n < count; n++) {
         copy[n] = (unsigned char)(copy[n] ^ (1u << n % 8));
-        changed += blk_read_bytes(copy, count) == GY_OK || strstr(blk_err.text, "bytes") == NULL;
+        changed += blk_read_bytes(copy, count) == GY_OK || !strstr(blk_err.text, "bytes");
         copy[n] = (unsigned char)bytes[n];
     }
     T_CHECK_MSG(cut == 0 && changed == 0, "%zu cuts and %zu changed bytes of %zu were not noticed", cut, changed, count);
@@ -570,7 +570,7 @@ static void blk_test_refused_rows(void)
     const struct gy_rows rows = { 10, 2, 2, NULL, id, value, 1, label, NULL, NULL };
     struct gy_blocks *memory = NULL;
     id[3] = 3;
-    T_CHECK(blk_write(NULL, &rows, 20, 0, 0, &memory) == GY_E_ARG && strstr(blk_err.text, "row 11: id 3 behind 3") != NULL);
+    T_CHECK(blk_write(NULL, &rows, 20, 0, 0, &memory) == GY_E_ARG && strstr(blk_err.text, "row 11: id 3 behind 3"));
     id[3] = UINT32_MAX;
     T_CHECK(blk_write(NULL, &rows, 20, 0, 0, &memory) == GY_E_ARG);
     id[3] = 4;
@@ -580,7 +580,7 @@ static void blk_test_refused_rows(void)
     label[0] = (float)NAN;
     T_CHECK(blk_write(NULL, &rows, 20, 0, 0, &memory) == GY_E_ARG);
     label[0] = 1;
-    T_CHECK(blk_write(NULL, &rows, 20, 0, 4, &memory) == GY_E_MISMATCH && memory == NULL);
+    T_CHECK(blk_write(NULL, &rows, 20, 0, 4, &memory) == GY_E_MISMATCH && !memory);
     BLK_OK(blk_write(NULL, &rows, 20, 0, 5, &memory));
     gy_blocks_close(memory);
 }
@@ -622,7 +622,7 @@ int main(void)
 {
     const char *const names[] = { "damage", "hostile", "ids", "append", "told", "sizes" };
     const char *base = getenv("TMPDIR");
-    snprintf(blk_folder, sizeof blk_folder, "%s/t_blocks_%ld", base != NULL ? base : "/tmp", (long)getpid());
+    snprintf(blk_folder, sizeof blk_folder, "%s/t_blocks_%ld", base ? base : "/tmp", (long)getpid());
     BLK_OK(gy_file_make_folder(blk_folder, &blk_err));
     blk_test_bits();
     blk_test_round_trip();

@@ -48,7 +48,7 @@ static void cut_data(const char *set, const char *split, const char *file, off_t
     T_CHECK_MSG(strstr(cut_err.text, file) != NULL, "%s", cut_err.text);
     T_CHECK(truncate(df_path(file), 0) == 0);
     CUT_REFUSED(gy_data_read(data, good, cut_decoder, &image, &cut_err), "nothing is at byte ");
-    T_CHECK(gy_data_label(data, gone) == label && gy_data_sample_name(data, gone, name, sizeof(name))[0] != 0);
+    T_CHECK(gy_data_label(data, gone) == label && gy_data_sample_name(data, gone, name, sizeof name)[0] != 0);
     gy_data_close(data);
 }
 
@@ -57,7 +57,7 @@ static void cut_test_data(void)
     char name[64];
     df_folder("c10c");
     for (int i = 1; i <= 5; i++) {
-        snprintf(name, sizeof(name), "c10c/data_batch_%d.bin", i);
+        snprintf(name, sizeof name, "c10c/data_batch_%d.bin", i);
         cut_write_cifar(name, 3, 1, -1);
     }
     cut_data("c10c", "train", "c10c/data_batch_2.bin", 3073 + 100, 3, 4);
@@ -84,13 +84,13 @@ static void cut_test_changed(void)
     struct gy_data *data;
     struct gy_image image;
     const struct gy_pack_config config = {&cut_alloc, NULL, 0, 1, NULL, NULL};
-    memset(wild, 0xff, sizeof(wild));
+    memset(wild, 0xff, sizeof wild);
     T_CHECK(df_data(&data, df_path("idxc"), "train", 0, NULL, &cut_err) == GY_OK);
     T_CHECK(gy_data_pack(data, df_path("changed.gyr"), &config, &cut_err) == GY_OK);
     gy_data_close(data);
     T_CHECK(df_data(&data, df_path("changed.gyr"), "", 0, NULL, &cut_err) == GY_OK);
     FILE *f = fopen(df_path("changed.gyr"), "r+b");
-    T_CHECK(f && fseek(f, 96 + 13 * 3500, SEEK_SET) == 0 && fwrite(wild, 1, sizeof(wild), f) == sizeof(wild) && fclose(f) == 0);
+    T_CHECK(f && fseek(f, 96 + 13 * 3500, SEEK_SET) == 0 && fwrite(wild, 1, sizeof wild, f) == sizeof wild && fclose(f) == 0);
     T_CHECK_MSG(gy_data_read(data, 12, cut_decoder, &image, &cut_err) == GY_OK && gy_data_label(data, 6) == 2, "%s", cut_err.text);
     T_CHECK(image.h == 50 && image.w == 70 && image.pixels[3499] == df_pixel(12, 49, 69, 0));
     f = fopen(df_path("changed.gyr"), "r+b");

@@ -60,10 +60,10 @@ static void test_idx(void)
     gy_data_side(data, &h, &w);
     T_CHECK(gy_data_count(data) == 13 && gy_data_classes(data) == 4 && h == 5 && w == 7 && gy_data_channels(data) == 1);
     T_CHECK(strcmp(gy_data_format(data), "idx") == 0 && strcmp(gy_data_class_name(data, 3), "3") == 0);
-    T_CHECK(gy_data_class_name(data, 4) == NULL && gy_data_class_name(data, -1) == NULL);
+    T_CHECK(!gy_data_class_name(data, 4) && !gy_data_class_name(data, -1));
     T_CHECK(gy_data_label(data, 6) == 2 && gy_data_label(data, 13) == -1);
     T_CHECK(data_same(data, 0, 0, 5, 7, 1) && data_same(data, 12, 12, 5, 7, 1));
-    gy_data_sample_name(data, 12, name, sizeof(name));
+    gy_data_sample_name(data, 12, name, sizeof name);
     T_CHECK_MSG(strcmp(name, "train-images-idx3-ubyte[12]") == 0, "%s", name);
     struct gy_image image;
     DATA_REFUSED(gy_data_read(data, 13, data_decoder, &image, &data_err), GY_E_ARG, "13");
@@ -80,7 +80,7 @@ static void test_idx_refused(void)
 {
     unsigned char head[64];
     struct gy_idx_view view;
-    memset(head, 0, sizeof(head));
+    memset(head, 0, sizeof head);
     head[2] = 8, head[3] = 3, head[7] = 2, head[11] = 3, head[15] = 4;
     T_CHECK(gy_idx_parse(head, 16 + 24, "i", &view, &data_err) == GY_OK && view.shape[0] == 2 && view.shape[2] == 4);
     DATA_REFUSED(gy_idx_parse(head, 16 + 23, "i", &view, &data_err), GY_E_TRUNCATED, "23 bytes");
@@ -109,8 +109,8 @@ static void test_idx_refused(void)
 static size_t data_gzip(unsigned char *out, const unsigned char *bytes, size_t count)
 {
     static const unsigned char head[] = {0x1f, 0x8b, 8, 8, 0, 0, 0, 0, 0, 3, 'a', 0};
-    memcpy(out, head, sizeof(head));
-    unsigned char *at = out + sizeof(head);
+    memcpy(out, head, sizeof head);
+    unsigned char *at = out + sizeof head;
     *at++ = 1;
     *at++ = (unsigned char)count, *at++ = (unsigned char)(count >> 8);
     *at++ = (unsigned char)~count, *at++ = (unsigned char)(~count >> 8);
@@ -127,7 +127,7 @@ static void test_gzip(void)
     size_t bytes = 0;
     for (int i = 0; i < 300; i++)
         plain[i] = (unsigned char)(i * i);
-    const size_t n = data_gzip(packed, plain, sizeof(plain));
+    const size_t n = data_gzip(packed, plain, sizeof plain);
     T_CHECK(gy_gzip_read(&data_alloc, packed, n, "z.gz", 1 << 20, &out, &bytes, &data_err) == GY_OK);
     T_CHECK(bytes == 300 && out && memcmp(out, plain, 300) == 0);
     gy_alloc_free(&data_alloc, out, bytes);
@@ -194,24 +194,24 @@ static const unsigned char data_jpeg[] = {
 static void test_jpeg(void)
 {
     struct gy_image image;
-    unsigned char bytes[sizeof(data_jpeg)];
-    T_CHECK_MSG(data_decode(data_jpeg, sizeof(data_jpeg), &image) == GY_OK, "%s", data_err.text);
+    unsigned char bytes[sizeof data_jpeg];
+    T_CHECK_MSG(data_decode(data_jpeg, sizeof data_jpeg, &image) == GY_OK, "%s", data_err.text);
     T_CHECK(image.h == 8 && image.w == 8 && image.c == 1 && image.pixels[0] == 128 && image.pixels[63] == 128);
     int cut = 0;
-    for (size_t n = 3; n < sizeof(data_jpeg); n++)
+    for (size_t n = 3; n < sizeof data_jpeg; n++)
         cut += data_decode(data_jpeg, n, &image) == GY_E_TRUNCATED;
-    T_CHECK_MSG(cut == (int)sizeof(data_jpeg) - 3, "%d of %d cuts are seen", cut, (int)sizeof(data_jpeg) - 3);
-    memcpy(bytes, data_jpeg, sizeof(bytes));
+    T_CHECK_MSG(cut == (int)sizeof data_jpeg - 3, "%d of %d cuts are seen", cut, (int)sizeof data_jpeg - 3);
+    memcpy(bytes, data_jpeg, sizeof bytes);
     bytes[72] = 0xc9; /* arithmetic coding */
-    DATA_REFUSED(data_decode(bytes, sizeof(bytes), &image), GY_E_IMAGE, "SOF9");
+    DATA_REFUSED(data_decode(bytes, sizeof bytes, &image), GY_E_IMAGE, "SOF9");
     bytes[72] = 0xc0, bytes[75] = 12;
-    DATA_REFUSED(data_decode(bytes, sizeof(bytes), &image), GY_E_IMAGE, "12 bits");
+    DATA_REFUSED(data_decode(bytes, sizeof bytes, &image), GY_E_IMAGE, "12 bits");
     bytes[75] = 8, bytes[76] = 0xff;
-    DATA_REFUSED(data_decode(bytes, sizeof(bytes), &image), GY_E_IMAGE, "up to 16384");
+    DATA_REFUSED(data_decode(bytes, sizeof bytes, &image), GY_E_IMAGE, "up to 16384");
     bytes[76] = 0, bytes[77] = 0;
-    DATA_REFUSED(data_decode(bytes, sizeof(bytes), &image), GY_E_IMAGE, "8 x 0");
+    DATA_REFUSED(data_decode(bytes, sizeof bytes, &image), GY_E_IMAGE, "8 x 0");
     bytes[77] = 8, bytes[89] = 200; /* more codes than the segment has values */
-    DATA_REFUSED(data_decode(bytes, sizeof(bytes), &image), GY_E_IMAGE, "Huffman table of 200 codes");
+    DATA_REFUSED(data_decode(bytes, sizeof bytes, &image), GY_E_IMAGE, "Huffman table of 200 codes");
 }
 
 static size_t data_bmp(unsigned char *out, int h, int w)
@@ -261,10 +261,10 @@ static void test_pnm(void)
     T_CHECK(image.pixels[5] == df_pixel(1, 0, 1, 2) && image.pixels[35] == df_pixel(1, 2, 3, 2));
     DATA_REFUSED(data_decode(bytes, count - 1, &image), GY_E_TRUNCATED, "PNM");
     static const char text[] = "P2 2 2 10\n0 5 # five\n10 1\n", wide[] = "P5 1 1 1000\n\x01\xf4";
-    T_CHECK(data_decode(text, sizeof(text) - 1, &image) == GY_OK && image.c == 1);
+    T_CHECK(data_decode(text, sizeof text - 1, &image) == GY_OK && image.c == 1);
     T_CHECK(image.pixels[0] == 0 && image.pixels[1] == 128 && image.pixels[2] == 255 && image.pixels[3] == 26);
-    T_CHECK(data_decode(wide, sizeof(wide) - 1, &image) == GY_OK && image.pixels[0] == 128);
-    T_CHECK(gy_image_decode(data_decoder, (const unsigned char *)text, sizeof(text) - 1, "t", 3, 0, &image,
+    T_CHECK(data_decode(wide, sizeof wide - 1, &image) == GY_OK && image.pixels[0] == 128);
+    T_CHECK(gy_image_decode(data_decoder, (const unsigned char *)text, sizeof text - 1, "t", 3, 0, &image,
                             &data_err) == GY_OK &&
             image.c == 3 && image.pixels[3] == 128 && image.pixels[5] == 128);
     DATA_REFUSED(data_decode("P2 2 2 10 0 5 11 1", 18, &image), GY_E_TRUNCATED, "damaged");
@@ -329,7 +329,7 @@ static void test_folder(void)
     struct gy_image image;
     T_CHECK(gy_data_read(data, 1, data_decoder, &image, &data_err) == GY_OK && image.c == 3 &&
             image.pixels[4] == df_pixel(26, 0, 1, 0));
-    gy_data_sample_name(data, 3, name, sizeof(name));
+    gy_data_sample_name(data, 3, name, sizeof name);
     T_CHECK_MSG(strcmp(name, "train/b (1) [x]/2 two.ppm") == 0, "%s", name);
     gy_data_close(data);
     T_CHECK(df_data(&data, df_path("f/train"), "", 0, NULL, &data_err) == GY_OK && gy_data_count(data) == 4);
@@ -347,15 +347,15 @@ static void test_folder_order(void)
     char name[64], before[64] = "";
     df_folder("many"), df_folder("many/c");
     for (int i = 0; i < 500; i++) {
-        snprintf(name, sizeof(name), "many/c/%u.jpg", (unsigned)(i * 2654435761u) % 100003u);
+        snprintf(name, sizeof name, "many/c/%u.jpg", (unsigned)(i * 2654435761u) % 100003u);
         df_write(name, "x", 1);
     }
     T_CHECK(df_data(&data, df_path("many"), "", 0, NULL, &data_err) == GY_OK && gy_data_count(data) == 500);
     int sorted = 0;
     for (int64_t i = 0; i < 500; i++) {
-        gy_data_sample_name(data, i, name, sizeof(name));
+        gy_data_sample_name(data, i, name, sizeof name);
         sorted += strcmp(before, name) < 0;
-        memcpy(before, name, sizeof(name));
+        memcpy(before, name, sizeof name);
     }
     T_CHECK(sorted == 500);
     gy_data_close(data);
@@ -384,7 +384,7 @@ static void test_cifar(void)
     char name[64];
     df_folder("c10");
     for (int i = 1; i <= 5; i++) {
-        snprintf(name, sizeof(name), "c10/data_batch_%d.bin", i);
+        snprintf(name, sizeof name, "c10/data_batch_%d.bin", i);
         data_write_cifar(name, i < 5 ? 2 : 1, 1, -1);
     }
     data_write_cifar("c10/test_batch.bin", 3, 1, -1);
@@ -393,7 +393,7 @@ static void test_cifar(void)
     T_CHECK(strcmp(gy_data_format(data), "cifar") == 0 && gy_data_count(data) == 9 && gy_data_classes(data) == 10);
     T_CHECK(strcmp(gy_data_class_name(data, 2), "bird") == 0 && strcmp(gy_data_class_name(data, 3), "3") == 0);
     T_CHECK(data_same(data, 3, 1, 32, 32, 3) && gy_data_label(data, 3) == 1 && data_same(data, 8, 0, 32, 32, 3));
-    gy_data_sample_name(data, 3, name, sizeof(name));
+    gy_data_sample_name(data, 3, name, sizeof name);
     T_CHECK(strcmp(name, "data_batch_2.bin[1]") == 0);
     gy_data_close(data);
     data_write_cifar("c10/test_batch.bin", 2, 1, 10);
@@ -434,7 +434,7 @@ static void test_pack(void)
     T_CHECK(strcmp(gy_data_format(packed), "packed") == 0 && gy_data_count(packed) == 4 && h == 0 && w == 0);
     T_CHECK(strcmp(gy_data_class_name(packed, 1), "b (1) [x]") == 0 && gy_data_label(packed, 2) == 1);
     T_CHECK(data_same(packed, 0, 1, 3, 3, 3) && data_same(packed, 3, 2, 6, 5, 3));
-    T_CHECK(strcmp(gy_data_sample_name(packed, 3, name, sizeof(name)), "train/b (1) [x]/2 two.ppm") == 0);
+    T_CHECK(strcmp(gy_data_sample_name(packed, 3, name, sizeof name), "train/b (1) [x]/2 two.ppm") == 0);
     gy_data_close(packed);
     config.side = 4;
     T_CHECK(gy_data_pack(folder, df_path("again.gyr"), &config, &data_err) == GY_OK);
@@ -455,7 +455,7 @@ static void test_pack(void)
 
 static int data_parse(const unsigned char *bytes, size_t count)
 {
-    struct gy_packed_view view = {.index = NULL};
+    struct gy_packed_view view = { .index = NULL };
     const struct gy_file file = gy_file_of(bytes, count, "p");
     const int status = gy_packed_parse(&file, &data_alloc, &view, &data_err);
     gy_alloc_free(&data_alloc, view.index, view.index_bytes);
@@ -550,7 +550,7 @@ static void test_resample_sizes(void)
 {
     static uint8_t pixels[40 * 50 * 3], out[90 * 90 * 3];
     static const int32_t sizes[][2] = {{13, 17}, {40, 49}, {1, 1}, {90, 90}, {39, 3}, {7, 88}};
-    for (size_t i = 0; i < sizeof(pixels); i++)
+    for (size_t i = 0; i < sizeof pixels; i++)
         pixels[i] = (uint8_t)(i % 7 == 0 ? 255 : i * 2654435761u >> 11);
     for (int32_t c = 1; c <= 3; c += 2)
         for (size_t i = 0; i < GY_COUNT(sizes); i++) {
@@ -617,7 +617,7 @@ static void test_augment(void)
     df_fill(pixels, 0, 32, 32, 3);
     const struct gy_image image = {pixels, 32, 32, 3, NULL};
     struct gy_augment aug;
-    memset(&aug, 0, sizeof(aug));
+    memset(&aug, 0, sizeof aug);
     aug.flip = 1;
     gy_decoder_reset(data_decoder);
     T_CHECK(gy_augment_sample(&aug, &image, 1, 2, 32, 32, 3, a, data_decoder, &data_err) == GY_OK);
@@ -627,7 +627,7 @@ static void test_augment(void)
     for (int i = 0; i < 200; i++) {
         gy_decoder_reset(data_decoder);
         (void)gy_augment_sample(&aug, &image, 1, i, 32, 32, 3, a, data_decoder, &data_err);
-        shifts += memcmp(a, pixels, sizeof(a)) != 0;
+        shifts += memcmp(a, pixels, sizeof a) != 0;
         const int dy = (a[(16 * 32 + 16) * 3] - df_pixel(0, 16, 16, 0)); /* 7 a row, 3 a column */
         for (int y = -4; y <= 4; y++)
             for (int x = -4; x <= 4; x++)
@@ -667,7 +667,7 @@ static void test_crop_fallback(void)
     };
     static uint8_t pixels[32 * 32 * 3], out[32 * 32 * 3];
     struct gy_augment aug;
-    memset(&aug, 0, sizeof(aug));
+    memset(&aug, 0, sizeof aug);
     aug.resized_crop = 1, aug.scale_min = aug.scale_max = 1;
     for (size_t i = 0; i < GY_COUNT(rows); i++) {
         const struct gy_image image = {pixels, rows[i].h, rows[i].w, 3, NULL};
@@ -689,12 +689,12 @@ static void test_crop_fallback(void)
 /* Moments of the weights that mixing draws: Beta(a, a) has mean 1/2 and variance 1 / (4 (2a + 1)). */
 static void test_mix(void)
 {
-    static const float alphas[] = {.1f, .2f, 1, 4};
+    static const float alphas[] = { .1f, .2f, 1, 4 };
     struct gy_augment aug;
     struct gy_batch_mix mix[4];
     for (size_t k = 0; k < GY_COUNT(alphas); k++) {
         double sum = 0, squares = 0;
-        memset(&aug, 0, sizeof(aug));
+        memset(&aug, 0, sizeof aug);
         aug.mixup = alphas[k];
         for (int64_t n = 0; n < 20000; n++) {
             gy_augment_mix(&aug, 3, n, 4, 8, 8, mix);

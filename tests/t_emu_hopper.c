@@ -67,7 +67,7 @@ static void test_pipeline(int columns)
     void *module = compile_hopper(2, more);
     static float y[64 * 256];
     struct matrix x, w;
-    struct run run = {.grid = {1, 1, 1}, .threads = 256, .shared = SHARED};
+    struct run run = { .grid = {1, 1, 1}, .threads = 256, .shared = SHARED };
     matrix_open(&x, &run.args.map[0], 64, 256, 64, 64, 3, 1);
     matrix_open(&w, &run.args.map[1], columns, 256, columns, 64, 3, 2);
     run.args.ptr[GY_Y] = device_of(NULL, sizeof y);
@@ -91,7 +91,7 @@ static void test_layout(int swizzle, int turn_a, int turn_b)
     void *module = compile_hopper(5, more);
     static float y[64 * 128];
     struct matrix x, w;
-    struct run run = {.grid = {1, 1, 1}, .threads = 128, .shared = SHARED};
+    struct run run = { .grid = {1, 1, 1}, .threads = 128, .shared = SHARED };
     matrix_open(&x, &run.args.map[0], 64, 64, 64, 8 << swizzle, swizzle, 1);
     matrix_open(&w, &run.args.map[1], turn_b ? 64 : 128, turn_b ? 128 : 64, turn_b ? 64 : 128, 8 << swizzle, swizzle, 2);
     run.args.ptr[GY_Y] = device_of(NULL, sizeof y);
@@ -131,7 +131,7 @@ static void check_window(void *module, const struct window *v, int first, int tr
     for (int i = 0; x && i < count; i++)
         x[i] = (uint16_t)(i + 1);
     const int32_t at[5] = {first % q * v->stride - v->pad, first / q % p * v->stride - v->pad, first / q / p, ts * v->dilation, tr * v->dilation};
-    struct run run = {.grid = {1, 1, 1}, .threads = 128, .shared = SHARED};
+    struct run run = { .grid = {1, 1, 1}, .threads = 128, .shared = SHARED };
     void *device = device_of(x, (size_t)count * sizeof *x);
     run.args.ptr[GY_ARG] = device_of(at, sizeof at);
     run.args.ptr[GY_Y] = device_of(NULL, sizeof y);
@@ -208,7 +208,7 @@ static void check_left_out(const struct left_out *l, int number)
     for (size_t seed = 0; seed < GY_COUNT(seeds); seed++) {
         setenv("GYRE_EMU_SEED", seeds[seed], 1);
         struct matrix x, w, y;
-        struct run run = {.grid = {1, 1, 1}, .threads = l->threads, .shared = SHARED};
+        struct run run = { .grid = {1, 1, 1}, .threads = l->threads, .shared = SHARED };
         matrix_open(&x, &run.args.map[0], 64, 256, 64, 64, 3, 1);
         matrix_open(&w, &run.args.map[1], 64, 256, 64, 64, 3, 2);
         matrix_open(&y, &run.args.map[2], 128, 256, 16, 64, 0, 3);

@@ -28,7 +28,7 @@ static int stream_upload(void) { return cuda.copy(at.x, at.pinned, stream_bytes,
 /* y = sum of x */
 static int stream_kernel(void *on)
 {
-    struct run run = {.grid = {1, 1, 1}, .threads = STREAM_COUNT, .shared = 1024, .stream = on};
+    struct run run = { .grid = {1, 1, 1}, .threads = STREAM_COUNT, .shared = 1024, .stream = on };
     run.args.ptr[GY_X] = at.x;
     run.args.ptr[GY_Y] = at.y;
     return launch(at.module, "tree", &run);

@@ -437,7 +437,7 @@ static void eng_test_nonfinite(void)
         w[i] = 3e38f;
     T_CHECK(gyre_set_tensor(net, "layer2.0.downsample.0.weight", w, 16 * 8) == GYRE_OK);
     T_CHECK(gyre_find_nonfinite(net, &d.batch, &sample, &where) == GYRE_E_NONFINITE);
-    T_CHECK_MSG(strstr(where.text, "layer2.0.downsample") != NULL && strstr(where.text, "op"), "%s", where.text);
+    T_CHECK_MSG(strstr(where.text, "layer2.0.downsample") && strstr(where.text, "op"), "%s", where.text);
     gyre_close(net);
 }
 

@@ -79,7 +79,7 @@ static int ft_count(const char *folder)
 {
     int count = 0;
     DIR *dir = opendir(folder);
-    for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+    for (const struct dirent *e; dir && (e = readdir(dir));)
         count += e->d_name[0] != '.';
     if (dir)
         closedir(dir);

@@ -116,7 +116,7 @@ static int fg_parts(void)
 {
     int parts = 0;
     DIR *dir = opendir(df_path("blocks"));
-    for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+    for (const struct dirent *e; dir && (e = readdir(dir));)
         parts += strstr(e->d_name, ".part") != NULL;
     if (dir)
         closedir(dir);
@@ -378,7 +378,7 @@ static int fg_load_once(int kinds, int mode, int64_t n)
         T_CHECK(gyre_glm_save(model, df_path("again.model"), &error) == GYRE_OK && fg_is("again.model", &fg_file));
         gyre_glm_close(model);
     } else
-        T_CHECK(model == NULL);
+        T_CHECK(!model);
     return hit;
 }
 

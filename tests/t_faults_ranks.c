@@ -253,7 +253,7 @@ static int fk_once(const struct fk_case *c, int mode, int64_t n)
         T_CHECK_MSG(a->failed_in < 0 && b->failed_in < 0, "%s: %s%s", c->name, a->text, b->text);
         return 0;
     }
-    const int named = a->status == GYRE_E_PEER && strstr(a->text, "rank 1") != NULL;
+    const int named = a->status == GYRE_E_PEER && strstr(a->text, "rank 1");
     T_CHECK_MSG(mode < FK_MEMORY ? named : a->status < 0 && a->text[0], "%s, sum %" PRId64 ": rank 0 says %d, '%s'", c->name, n, a->status, a->text);
     if (mode == FK_DIES) { /* in its sum number n, from 0: as the board of the host has it, long before the next sign of life */
         char sum[64];

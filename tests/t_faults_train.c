@@ -157,10 +157,10 @@ static void fr_whole(const char *folder, const char *name, int64_t n)
 static void fr_all_load(struct gyre_net *net, const char *folder, const char *name, int64_t n)
 {
     DIR *dir = opendir(folder);
-    for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+    for (const struct dirent *e; dir && (e = readdir(dir));) {
         char path[1024];
         snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        T_CHECK_MSG(strstr(e->d_name, ".part") == NULL, "%s, call %" PRId64 " (%s): %s is left", name, n, faults.what, e->d_name);
+        T_CHECK_MSG(!strstr(e->d_name, ".part"), "%s, call %" PRId64 " (%s): %s is left", name, n, faults.what, e->d_name);
         if (strncmp(e->d_name, "checkpoint-", 11) == 0)
             T_CHECK_MSG(gyre_load(net, path) == GYRE_OK, "%s, call %" PRId64 " (%s): %s", name, n, faults.what, gyre_last_error(net)->text);
     }

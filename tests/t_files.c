@@ -19,10 +19,10 @@ static const char *files_path(char buf[2048], const char *name)
 static char *files_load(const char *path, size_t *bytes)
 {
     FILE *file = fopen(path, "rb");
-    if (file == NULL)
+    if (!file)
         return NULL;
     char *data = calloc(1, 1 << 20);
-    *bytes = data != NULL ? fread(data, 1, (1 << 20) - 1, file) : 0;
+    *bytes = data ? fread(data, 1, (1 << 20) - 1, file) : 0;
     fclose(file);
     return data;
 }
@@ -69,7 +69,7 @@ static void files_test_json(void)
     memset(deep, '[', 100);
     memset(deep + 100, ']', 99);
     deep[199] = 0;
-    T_CHECK(files_json(deep, 'v', NULL, NULL) == GY_E_FORMAT && strstr(files_err.text, "nested") != NULL);
+    T_CHECK(files_json(deep, 'v', NULL, NULL) == GY_E_FORMAT && strstr(files_err.text, "nested"));
 }
 
 static void files_test_quote(void)
@@ -136,8 +136,8 @@ static void files_test_bad_headers(void)
         struct gy_st_file *file = NULL;
         const size_t count = files_build(bytes, cases[i].header, cases[i].data);
         const int status = gy_st_parse(&file, &alloc, bytes, count, "bad.safetensors", &files_err);
-        T_CHECK_MSG(status == cases[i].status && file == NULL && strstr(files_err.text, cases[i].word) != NULL &&
-                    strstr(files_err.text, "bad.safetensors") != NULL, "case %zu: %d %s", i, status, files_err.text);
+        T_CHECK_MSG(status == cases[i].status && !file && strstr(files_err.text, cases[i].word) &&
+                    strstr(files_err.text, "bad.safetensors"), "case %zu: %d %s", i, status, files_err.text);
         gy_st_close(file);
     }
 }
@@ -182,18 +182,18 @@ static void files_test_good(void)
     const size_t count = files_build(bytes, header, 9);
     if (!T_CHECK(gy_st_parse(&file, &alloc, bytes, count, "good", &files_err) == GY_OK))
         return;
-    T_CHECK(gy_st_count(file) == 4 && strcmp(gy_st_at(file, 0)->name, "z") == 0 && gy_st_at(file, 4) == NULL);
-    T_CHECK(gy_st_meta_count(file) == 2 && strcmp(gy_st_meta(file, "k"), "v\n") == 0 && gy_st_meta(file, "x") == NULL);
+    T_CHECK(gy_st_count(file) == 4 && strcmp(gy_st_at(file, 0)->name, "z") == 0 && !gy_st_at(file, 4));
+    T_CHECK(gy_st_meta_count(file) == 2 && strcmp(gy_st_meta(file, "k"), "v\n") == 0 && !gy_st_meta(file, "x"));
     T_CHECK(strcmp(gy_st_meta(file, ""), "empty") == 0 && strcmp(gy_st_meta_key(file, 0), "k") == 0);
     const struct gy_st_tensor *half = gy_st_find(file, "a"), *flags = gy_st_find(file, "flags");
-    T_CHECK(half != NULL && half->dims == 2 && half->shape[1] == 2 && half->type == GY_ST_F16 && half->bytes == 4);
-    T_CHECK(flags != NULL && flags->type == GY_ST_OTHER && flags->dims == 0 && flags->data && flags->data[0] == 8);
-    T_CHECK(gy_st_find(file, "none")->count == 0 && gy_st_find(file, "nome") == NULL);
+    T_CHECK(half && half->dims == 2 && half->shape[1] == 2 && half->type == GY_ST_F16 && half->bytes == 4);
+    T_CHECK(flags && flags->type == GY_ST_OTHER && flags->dims == 0 && flags->data && flags->data[0] == 8);
+    T_CHECK(gy_st_find(file, "none")->count == 0 && !gy_st_find(file, "nome"));
     T_CHECK(gy_st_read_f32(half, 0, 2, value, &files_err) == GY_OK);
     T_CHECK(value[0] == 256.0f / 16777216.0f && value[1] == 770.0f / 16777216.0f); /* 0x0100 and 0x0302: subnormal */
     T_CHECK(gy_st_read_f32(half, 1, 2, value, &files_err) == GY_E_ARG);
     T_CHECK(gy_st_read_f32(half, -1, 1, value, &files_err) == GY_E_ARG);
-    T_CHECK(gy_st_read_f32(flags, 0, 1, value, &files_err) == GY_E_FORMAT && strstr(files_err.text, "BOOL") != NULL);
+    T_CHECK(gy_st_read_f32(flags, 0, 1, value, &files_err) == GY_E_FORMAT && strstr(files_err.text, "BOOL"));
     gy_st_close(file);
 }
 
@@ -204,7 +204,7 @@ static void files_test_values(void)
                                          0x00, 0x80, 0x01, 0x7E, 0x00, 0x04};
     static const unsigned char brain[] = {0, 0x80, 0x3F, 0x40, 0xC0};
     static const unsigned char integer[] = {0, 0xFE, 0xFF, 0xFF, 0xFF, 0x05, 0, 0, 0};
-    struct gy_st_tensor tensor = {.name = "t", .dtype = "F16", .type = GY_ST_F16, .count = 7, .data = half + 1};
+    struct gy_st_tensor tensor = { .name = "t", .dtype = "F16", .type = GY_ST_F16, .count = 7, .data = half + 1 };
     float value[7];
     int64_t number[2];
     T_CHECK(gy_st_read_f32(&tensor, 0, 7, value, &files_err) == GY_OK);
@@ -275,7 +275,7 @@ static void files_test_round_trip(void)
     T_CHECK(gy_st_count(file) == 5 && strcmp(gy_st_at(file, 1)->name, "conv1.weight") == 0);
     T_CHECK(strcmp(gy_st_meta(file, "net"), "conv 16 3x3\n\"quoted\" \\ \xC3\xA9 \x01") == 0);
     T_CHECK(gy_st_read_f32(gy_st_find(file, "conv1.weight"), 0, 6, value, &files_err) == GY_OK);
-    T_CHECK(memcmp(value, files_reals, sizeof(value)) == 0);
+    T_CHECK(memcmp(value, files_reals, sizeof value) == 0);
     T_CHECK(gy_st_read_i64(gy_st_find(file, "counters"), 0, 2, number, &files_err) == GY_OK && number[0] == -1 &&
             number[1] == INT64_MAX);
     T_CHECK(gy_st_read_i64(gy_st_find(file, "bytes"), 1, 2, number, &files_err) == GY_OK && number[0] == 8 &&
@@ -284,7 +284,7 @@ static void files_test_round_trip(void)
     gy_st_close(file);
     size_t bytes = 0;
     unsigned char *raw = (unsigned char *)files_load(path, &bytes);
-    T_CHECK(raw != NULL && raw[0] % 8 == 0 && bytes == 8 + (size_t)raw[0] + 256 * (size_t)raw[1] + 16 + 24 + 4 + 3);
+    T_CHECK(raw && raw[0] % 8 == 0 && bytes == 8 + (size_t)raw[0] + 256 * (size_t)raw[1] + 16 + 24 + 4 + 3);
     free(raw);
     T_CHECK(gy_st_open(&file, &alloc, files_path(path, "absent"), &files_err) == GY_E_IO);
 }
@@ -316,7 +316,7 @@ static void files_test_writer_errors(void)
         return;
     T_CHECK(gy_st_declare(writer, "a", GY_ST_U8, one, 1, &files_err) == GY_OK);
     T_CHECK(gy_st_declare(writer, "a", GY_ST_U8, one, 1, &files_err) == GY_OK);
-    T_CHECK(gy_st_write(writer, "x", 1, &files_err) == GY_E_ARG && strstr(files_err.text, "twice") != NULL);
+    T_CHECK(gy_st_write(writer, "x", 1, &files_err) == GY_E_ARG && strstr(files_err.text, "twice"));
     gy_st_abandon(writer);
     T_CHECK(gy_file_exists(path) == 0);
 }
@@ -335,8 +335,8 @@ static void *files_limited(void *user, void *ptr, size_t old_bytes, size_t new_b
         return NULL;
     }
     void *grown = budget->left-- > 0 ? realloc(ptr, new_bytes) : NULL;
-    if (grown != NULL)
-        budget->live += (int64_t)new_bytes - (ptr != NULL ? (int64_t)old_bytes : 0);
+    if (grown)
+        budget->live += (int64_t)new_bytes - (ptr ? (int64_t)old_bytes : 0);
     return grown;
 }
 
@@ -371,15 +371,15 @@ static void files_test_real(void)
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_st_file *file = NULL;
     char path[2048];
-    snprintf(path, sizeof(path), "%s/weights/resnet20-cifar.safetensors", data != NULL ? data : "");
-    if (data == NULL || gy_file_exists(path) != 1) {
+    snprintf(path, sizeof path, "%s/weights/resnet20-cifar.safetensors", data ? data : "");
+    if (!data || gy_file_exists(path) != 1) {
         T_SKIP("weights/resnet20-cifar.safetensors under GYRE_TEST_DATA");
         return;
     }
     if (!T_CHECK(gy_st_open(&file, &alloc, path, &files_err) == GY_OK))
         return;
     const struct gy_st_tensor *conv = gy_st_find(file, "layer1.0.conv1.weight");
-    T_CHECK(conv != NULL && conv->dims == 4 && conv->shape[0] == 16 && conv->shape[2] == 3 && conv->count == 2304);
+    T_CHECK(conv && conv->dims == 4 && conv->shape[0] == 16 && conv->shape[2] == 3 && conv->count == 2304);
     gy_st_close(file);
 }
 
@@ -388,12 +388,12 @@ int main(int argc, char **argv)
     const struct gy_alloc alloc = gy_alloc_default();
     char path[2048];
     if (argc == 3 && strcmp(argv[1], "--write") == 0) {
-        snprintf(path, sizeof(path), "%s/sample.safetensors", argv[2]);
+        snprintf(path, sizeof path, "%s/sample.safetensors", argv[2]);
         return files_write_sample(path, &alloc) != GY_OK;
     }
     const char *base = getenv("TMPDIR");
-    snprintf(files_folder, sizeof(files_folder), "%s/gyre-t_files-XXXXXX", base != NULL ? base : "/tmp");
-    if (mkdtemp(files_folder) == NULL) {
+    snprintf(files_folder, sizeof files_folder, "%s/gyre-t_files-XXXXXX", base ? base : "/tmp");
+    if (!mkdtemp(files_folder)) {
         printf("cannot make %s\n", files_folder);
         return 1;
     }

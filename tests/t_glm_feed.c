@@ -98,7 +98,7 @@ static void test_feed(void)
 static int order_rename(struct glm_data *data, const uint32_t *feature, uint32_t places, uint32_t features, uint32_t *times)
 {
     uint32_t *const place = malloc(features * sizeof *place);
-    int missing = place == NULL;
+    int missing = !place;
     for (uint32_t j = 0; place && j < features; j++)
         place[j] = UINT32_MAX;
     for (uint32_t p = 0; place && p < places; p++)

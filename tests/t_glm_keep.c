@@ -142,7 +142,7 @@ static int kt_write_refused(void *user, struct gyre_job *job, int rank)
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_error err = { 0 };
     kt_fill(&run, rank, c->ranks, c->epoch, 1);
-    return gy_glm_keep_write(&run.keep, c->path, job, &alloc, &err) == GY_E_IO && strstr(err.text, c->path) != NULL;
+    return gy_glm_keep_write(&run.keep, c->path, job, &alloc, &err) == GY_E_IO && strstr(err.text, c->path);
 }
 
 static int kt_read_rank(void *user, struct gyre_job *job, int rank)

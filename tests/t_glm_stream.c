@@ -121,7 +121,7 @@ static size_t st_least(const struct gy_blocks *blocks) /* the limit that the sen
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_glm_feed *feed = NULL;
     struct gy_error err = { 0 };
-    T_CHECK(gy_glm_feed_stream(&feed, blocks, 0, 1, 0, 100, &alloc, &err) == GY_E_NOMEM && feed == NULL);
+    T_CHECK(gy_glm_feed_stream(&feed, blocks, 0, 1, 0, 100, &alloc, &err) == GY_E_NOMEM && !feed);
     T_CHECK(strstr(err.text, "the limit is 100 bytes") != NULL);
     const char *const at = strstr(err.text, "at a time: ");
     return at ? (size_t)strtoull(at + 11, NULL, 10) : 0;
@@ -247,7 +247,7 @@ static void test_shuffle(const struct st_set *s)
         gy_glm_feed_stream_close(feed);
     }
     struct gy_glm_feed *feed = NULL;
-    T_CHECK(gy_glm_feed_stream(&feed, blocks, 0, 1, 0, 0, &alloc, &err) == GY_OK && feed->shuffle == NULL);
+    T_CHECK(gy_glm_feed_stream(&feed, blocks, 0, 1, 0, 0, &alloc, &err) == GY_OK && !feed->shuffle);
     gy_glm_feed_stream_close(feed);
     gy_blocks_close(blocks);
 }
@@ -268,7 +268,7 @@ static void test_empty_part(void)
     T_CHECK(feed->rows == 0 && feed->entries == 0 && feed->all_rows == 3 && !gy_glm_feed_stream_event(feed, 0, &e));
     gy_glm_feed_stream_close(feed);
     feed = NULL;
-    T_CHECK(gy_glm_feed_stream(&feed, blocks, 5, 5, 0, 0, &alloc, &err) == GY_E_ARG && feed == NULL);
+    T_CHECK(gy_glm_feed_stream(&feed, blocks, 5, 5, 0, 0, &alloc, &err) == GY_E_ARG && !feed);
     gy_blocks_close(blocks);
 }
 

@@ -75,7 +75,7 @@ static void tl_sleep(double seconds)
 static void *tl_memory(size_t bytes)
 {
     FILE *const file = tmpfile();
-    void *const at = file != NULL && ftruncate(fileno(file), (off_t)bytes) == 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0)
+    void *const at = file && ftruncate(fileno(file), (off_t)bytes) == 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0)
                                                                                 : MAP_FAILED;
     if (at == MAP_FAILED) {
         puts("no memory that processes share");
@@ -96,7 +96,7 @@ static uint32_t tl_draw(uint64_t seed, int number, uint64_t what, uint32_t below
 
 static struct tl_case tl_make(uint64_t seed, int number, int event)
 {
-    struct tl_case c = {.number = number, .event = event, .wait = tl_kinds[event].waits ? 2.5 : 30};
+    struct tl_case c = { .number = number, .event = event, .wait = tl_kinds[event].waits ? 2.5 : 30 };
     c.ranks = 2 + (int)tl_draw(seed, number, 1, TL_RANKS - 1);
     const int cut = event == TL_CUT || event == TL_CUT_PAIR;
     c.ranks = cut && c.ranks == 2 ? 3 : c.ranks;
@@ -149,13 +149,13 @@ static int tl_is_pair(struct tl_shared *shared, int rank, int other, int fd)
 /* other: from whom; -1: from all. */
 static void tl_cut(struct tl_shared *shared, int rank, int other)
 {
-    struct sock_filter nothing = {.code = BPF_RET | BPF_K, .k = 0};
-    const struct sock_fprog filter = {.len = 1, .filter = &nothing};
+    struct sock_filter nothing = { .code = BPF_RET | BPF_K, .k = 0 };
+    const struct sock_fprog filter = { .len = 1, .filter = &nothing };
     while (rank < other && __atomic_load_n(&shared->pair, __ATOMIC_ACQUIRE) == 0)
         tl_sleep(0.001);
     for (int fd = 3; fd < TL_FILES; fd++)
         if (other < 0 ? tl_is_data(shared, rank, fd) : tl_is_pair(shared, rank, other, fd))
-            setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
+            setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
 }
 
 /* ---- a rank ---- */
@@ -232,13 +232,13 @@ static int tl_work(const struct tl_case *c, struct tl_shared *shared, struct gyr
 static void tl_set(const char *name, int value)
 {
     char text[16];
-    snprintf(text, sizeof(text), "%d", value);
+    snprintf(text, sizeof text, "%d", value);
     setenv(name, text, 1);
 }
 
 static void tl_rank(const struct tl_case *c, struct tl_shared *shared, int rank, const char *name)
 {
-    const struct gyre_job_config config = {.size = sizeof(config), .wait_seconds = c->wait};
+    const struct gyre_job_config config = { .size = sizeof config, .wait_seconds = c->wait };
     struct tl_left *const left = &shared->left[rank];
     struct gyre_error error = {0};
     struct gyre_job *job = NULL;
@@ -258,7 +258,7 @@ static void tl_rank(const struct tl_case *c, struct tl_shared *shared, int rank,
     if (left->status == GYRE_OK)
         left->status = tl_work(c, shared, job, &error);
     left->ended = gy_clock_ns();
-    memcpy(left->text, error.text, sizeof(left->text));
+    memcpy(left->text, error.text, sizeof left->text);
     left->done = 1;
     gyre_job_close(job);
 }
@@ -271,16 +271,16 @@ static void tl_check_rank(const struct tl_case *c, const struct tl_shared *share
     const struct tl_kind *const kind = &tl_kinds[c->event];
     const double seconds = (double)(left->ended - shared->happened) * 1e-9, most = kind->most + (kind->waits ? c->wait : 0) + 1; /* 1: late ones */
     char who[40], other[40];
-    snprintf(who, sizeof(who), "rank %d on ", c->victim);
-    snprintf(other, sizeof(other), "rank %d on ", c->other);
+    snprintf(who, sizeof who, "rank %d on ", c->victim);
+    snprintf(other, sizeof other, "rank %d on ", c->other);
     T_CHECK_MSG(left->done && left->right, "case %d (%s): rank %d of %d %s", c->number, kind->name, rank, c->ranks,
                 left->done ? "has wrong sums" : "did not end");
     if (c->event == TL_NONE) {
         T_CHECK_MSG(left->status == GYRE_OK, "case %d: rank %d of %d says %d, '%s'", c->number, rank, c->ranks, left->status, left->text);
         return;
     }
-    const int named = strstr(left->text, who) != NULL && strstr(left->text, kind->words) != NULL &&
-                      (c->event != TL_CUT_PAIR || strstr(left->text, other) != NULL);
+    const int named = strstr(left->text, who) && strstr(left->text, kind->words) &&
+                      (c->event != TL_CUT_PAIR || strstr(left->text, other));
     T_CHECK_MSG(left->status == GYRE_E_PEER && named, "case %d (rank %d of %d %s at sum %d): rank %d says %d, '%s'", c->number, c->victim, c->ranks,
                 kind->name, c->sum, rank, left->status, left->text);
     T_CHECK_MSG(seconds < most, "case %d (%s): rank %d says so after %.1f s, not within %.1f", c->number, kind->name, rank, seconds, most);
@@ -296,7 +296,7 @@ static void tl_check(const struct tl_case *c, const struct tl_shared *shared)
         if (r == c->victim && !speaks)
             continue;
         tl_check_rank(c, shared, r);
-        first = first == NULL ? shared->left[r].text : first;
+        first = !first ? shared->left[r].text : first;
         T_CHECK_MSG(strcmp(first, shared->left[r].text) == 0, "case %d: other words: '%s'", c->number, shared->left[r].text);
     }
 }
@@ -306,7 +306,7 @@ static void tl_check(const struct tl_case *c, const struct tl_shared *shared)
 static void tl_start(const struct tl_case *c, struct tl_shared *shared, pid_t pids[TL_RANKS])
 {
     char name[64];
-    snprintf(name, sizeof(name), "t_liveness %ld %d", (long)getpid(), c->number);
+    snprintf(name, sizeof name, "t_liveness %ld %d", (long)getpid(), c->number);
     fflush(stdout);
     for (int r = 0; r < c->ranks; r++)
         if ((pids[r] = fork()) == 0) {
@@ -332,7 +332,7 @@ static void tl_finish(const struct tl_case *c, const struct tl_shared *shared, c
 
 static void tl_run(const struct tl_case *cases, int count, double most)
 {
-    struct tl_shared *const shared = tl_memory((size_t)count * sizeof(*shared));
+    struct tl_shared *const shared = tl_memory((size_t)count * sizeof *shared);
     pid_t pids[TL_AT_ONCE][TL_RANKS];
     for (int first = 0; first < count; first += TL_AT_ONCE) {
         const int64_t deadline = gy_clock_ns() + (int64_t)(most * 1e9);
@@ -344,12 +344,12 @@ static void tl_run(const struct tl_case *cases, int count, double most)
             tl_check(&cases[i], &shared[i]);
         }
     }
-    munmap(shared, (size_t)count * sizeof(*shared));
+    munmap(shared, (size_t)count * sizeof *shared);
 }
 
 static void tl_random(uint64_t seed, int count)
 {
-    struct tl_case *const cases = calloc((size_t)count, sizeof(*cases));
+    struct tl_case *const cases = calloc((size_t)count, sizeof *cases);
     int seen[TL_EVENTS] = {0};
     if (!T_CHECK(cases != NULL))
         return;
@@ -365,13 +365,13 @@ static void tl_random(uint64_t seed, int count)
 
 static void tl_late(double seconds)
 {
-    struct tl_case c = {.event = TL_NONE, .ranks = 3, .wait = 600, .late = {seconds, 0, 0}};
+    struct tl_case c = { .event = TL_NONE, .ranks = 3, .wait = 600, .late = {seconds, 0, 0} };
     tl_run(&c, 1, seconds + 20);
 }
 
 static void tl_hang(double seconds)
 {
-    struct tl_case c = {.event = TL_HANGS, .ranks = 3, .wait = seconds, .victim = 1, .sum = 2};
+    struct tl_case c = { .event = TL_HANGS, .ranks = 3, .wait = seconds, .victim = 1, .sum = 2 };
     tl_run(&c, 1, seconds + 20);
 }
 
@@ -389,7 +389,7 @@ static void *tl_flood(void *user)
     struct tl_flood *const flood = user;
     unsigned char noise[64];
     int fds[256], at = 0;
-    memset(noise, 'G', sizeof(noise));
+    memset(noise, 'G', sizeof noise);
     for (int i = 0; i < 256; i++)
         fds[i] = -1;
     while (!__atomic_load_n(&flood->stop, __ATOMIC_ACQUIRE))
@@ -397,11 +397,11 @@ static void *tl_flood(void *user)
             for (int i = 0; i < flood->shared->ports[r].count; i++) {
                 char port[24], host[16];
                 int fd = -1, number;
-                snprintf(port, sizeof(port), "127.0.0.1:%d", flood->shared->ports[r].port[i]);
-                if (gy_net_address(port, host, sizeof(host), &number, NULL) != GY_OK || gy_net_connect(host, number, gy_clock_ns(), &fd, NULL) != GY_OK)
+                snprintf(port, sizeof port, "127.0.0.1:%d", flood->shared->ports[r].port[i]);
+                if (gy_net_address(port, host, sizeof host, &number, NULL) != GY_OK || gy_net_connect(host, number, gy_clock_ns(), &fd, NULL) != GY_OK)
                     continue;
                 if (flood->calls++ % 3 == 0)
-                    (void)!send(fd, noise, sizeof(noise), MSG_NOSIGNAL);
+                    (void)!send(fd, noise, sizeof noise, MSG_NOSIGNAL);
                 if (fds[at] >= 0)
                     close(fds[at]);
                 fds[at] = fd;
@@ -416,9 +416,9 @@ static void *tl_flood(void *user)
 static void tl_flooded(int jobs)
 {
     for (int k = 0; k < jobs; k++) {
-        struct tl_shared *const shared = tl_memory(sizeof(*shared));
-        struct tl_flood flood = {.shared = shared};
-        const struct tl_case c = {.event = TL_NONE, .ranks = TL_RANKS, .wait = 30, .number = k, .late = {1, 0, 0.5, 1.5}};
+        struct tl_shared *const shared = tl_memory(sizeof *shared);
+        struct tl_flood flood = { .shared = shared };
+        const struct tl_case c = { .event = TL_NONE, .ranks = TL_RANKS, .wait = 30, .number = k, .late = {1, 0, 0.5, 1.5} };
         pid_t pids[TL_RANKS];
         pthread_t thread;
         tl_start(&c, shared, pids);
@@ -431,7 +431,7 @@ static void tl_flooded(int jobs)
         tl_check(&c, shared);
         T_CHECK_MSG(flood.calls > 100, "only %" PRId64 " calls of strangers", flood.calls);
         printf("job %d of %d: %.1f s, %" PRId64 " calls of strangers\n", k + 1, jobs, seconds, flood.calls);
-        munmap(shared, sizeof(*shared));
+        munmap(shared, sizeof *shared);
     }
 }
 

@@ -31,7 +31,7 @@ static struct gy_error loader_err;
 static struct gy_loader_config loader_config(int32_t batch, int32_t side, int32_t c, int training, int threads)
 {
     struct gy_loader_config config;
-    memset(&config, 0, sizeof(config));
+    memset(&config, 0, sizeof config);
     config.alloc = &watch_alloc;
     config.batch = batch;
     config.h = config.w = side;
@@ -54,16 +54,16 @@ static int loader_open_data(struct gy_data **data, const char *path, const char 
                             struct df_log *log)
 {
     const struct gy_log to = {df_take_log, log, GY_LOG_WARN};
-    const struct gy_data_config config = {.alloc = &watch_alloc, .log = log ? &to : NULL, .path = path, .split = split, .max_bad = max_bad};
+    const struct gy_data_config config = { .alloc = &watch_alloc, .log = log ? &to : NULL, .path = path, .split = split, .max_bad = max_bad };
     return gy_data_open(data, &config, &loader_err);
 }
 
 static uint32_t loader_sum_batch(const struct gy_loader_config *c, const struct gy_batch *b, uint32_t crc)
 {
     crc = gy_crc32c(crc, b->pixels, (size_t)c->batch * (size_t)c->h * (size_t)c->w * (size_t)c->c);
-    crc = gy_crc32c(crc, b->labels, (size_t)c->batch * sizeof(*b->labels));
-    crc = gy_crc32c(crc, b->samples, (size_t)c->batch * sizeof(*b->samples));
-    return b->mix ? gy_crc32c(crc, b->mix, (size_t)c->batch * sizeof(*b->mix)) : crc;
+    crc = gy_crc32c(crc, b->labels, (size_t)c->batch * sizeof *b->labels);
+    crc = gy_crc32c(crc, b->samples, (size_t)c->batch * sizeof *b->samples);
+    return b->mix ? gy_crc32c(crc, b->mix, (size_t)c->batch * sizeof *b->mix) : crc;
 }
 
 /* The sum of batches [config.first_batch, + n); 0 after an error. */
@@ -137,7 +137,7 @@ static void test_epochs(void)
         for (int i = 0; i < 6; i++) {
             T_CHECK(gy_loader_next(loader, &batch, &loader_err) == GY_OK);
             gy_loader_order(loader, batch.number, order);
-            right += memcmp(order, batch.samples, sizeof(order)) == 0;
+            right += memcmp(order, batch.samples, sizeof order) == 0;
             for (int k = 0; k < 16; k++) {
                 twice += seen[order[k]]++ > 0;
                 pixels +=
@@ -193,7 +193,7 @@ static void test_evaluation(void)
         for (int k = 0; k < batch.count; k++, at++)
             right += batch.samples[k] == at && batch.labels[k] == at % 10 &&
                      batch.pixels[(k * 64 + 10) * 3 + 1] == df_pixel((int)at, 1, 2, 0);
-        T_CHECK(batch.mix == NULL && batch.count == (batch.number < 6 ? 16 : 4));
+        T_CHECK(!batch.mix && batch.count == (batch.number < 6 ? 16 : 4));
         if (batch.number == 6)
             T_CHECK(batch.labels[4] == -1 && batch.labels[15] == -1 && batch.samples[4] == -1 &&
                     batch.pixels[4 * 64 * 3] == 0 && batch.pixels[16 * 64 * 3 - 1] == 0);
@@ -239,13 +239,13 @@ static int64_t loader_compare_moves(const struct gy_batch *made, const struct gy
 static void test_moves(void)
 {
     static const struct { struct gy_augment a; int32_t c; int tells; } rows[] = {
-        {{.pad = 2, .flip = 0.5f}, 1, 1},
-        {{.pad = 9}, 3, 1}, /* out of the image, too */
-        {{.flip = 1}, 3, 1},
-        {{.pad = 3, .flip = 0.5f, .mixup = 0.2f, .cutmix = 1}, 1, 1},
-        {{.resized_crop = 1, .scale_min = 0.3f, .scale_max = 1, .ratio_min = 0.75f, .ratio_max = 1.3333f, .flip = 0.5f}, 3, 1},
-        {{.pad = 2, .flip = 0.5f, .contrast = 0.4f}, 3, 0},
-        {{.resized_crop = 1, .scale_min = 0.3f, .scale_max = 1, .ratio_min = 0.75f, .ratio_max = 1.3333f}, 3, 0},
+        {{ .pad = 2, .flip = 0.5f }, 1, 1},
+        {{ .pad = 9 }, 3, 1}, /* out of the image, too */
+        {{ .flip = 1 }, 3, 1},
+        {{ .pad = 3, .flip = 0.5f, .mixup = 0.2f, .cutmix = 1 }, 1, 1},
+        {{ .resized_crop = 1, .scale_min = 0.3f, .scale_max = 1, .ratio_min = 0.75f, .ratio_max = 1.3333f, .flip = 0.5f }, 3, 1},
+        {{ .pad = 2, .flip = 0.5f, .contrast = 0.4f }, 3, 0},
+        {{ .resized_crop = 1, .scale_min = 0.3f, .scale_max = 1, .ratio_min = 0.75f, .ratio_max = 1.3333f }, 3, 0},
     };
     struct gy_data *data;
     T_CHECK(loader_open_data(&data, df_path("idx"), "train", 0, NULL) == GY_OK);
@@ -289,9 +289,9 @@ static void test_refused(void)
     config = loader_config(4, 8, 1, 1, 1);
     config.augment.hue = 2;
     T_CHECK(gy_loader_open(&loader, data, &config, &loader_err) == GY_E_ARG && strstr(loader_err.text, "hue 2"));
-    config.augment = (struct gy_augment){.resized_crop = 1, .scale_min = .5f, .scale_max = 1, .ratio_min = 1, .ratio_max = 1, .pad = 4};
+    config.augment = (struct gy_augment){ .resized_crop = 1, .scale_min = .5f, .scale_max = 1, .ratio_min = 1, .ratio_max = 1, .pad = 4 };
     T_CHECK(gy_loader_open(&loader, data, &config, &loader_err) == GY_E_ARG && strstr(loader_err.text, "pad 4 and resized_crop"));
-    T_CHECK(loader == NULL);
+    T_CHECK(!loader);
     gy_data_close(data);
 }
 
@@ -302,7 +302,7 @@ static void loader_make_folder(void)
     char name[64];
     df_folder("f"), df_folder("f/a"), df_folder("f/b");
     for (int i = 0; i < 12; i++) {
-        snprintf(name, sizeof(name), "f/%s/%02d.ppm", i < 6 ? "a" : "b", i);
+        snprintf(name, sizeof name, "f/%s/%02d.ppm", i < 6 ? "a" : "b", i);
         df_write_pnm(name, i, 8, 8, 3);
     }
     df_write("f/a/03.ppm", "P6 8 8 255\nshort", 16);
@@ -454,7 +454,7 @@ static void test_jpegs(void)
     struct gy_data *data;
     struct gy_loader *loader;
     struct gy_batch batch;
-    snprintf(command, sizeof(command),
+    snprintf(command, sizeof command,
              "mkdir -p %s/in/all && tar xf %s/images/imagenet-120.tar -C %s/in/all 2>/dev/null", df_root,
              root ? root : "/nonexistent", df_root);
     if (!root || system(command)) {

@@ -94,7 +94,7 @@ static void mt_test_edges(void)
     struct gy_metrics *metrics = NULL;
     struct gy_metrics_total total;
     struct gy_error err;
-    T_CHECK(gy_metrics_open(&metrics, &alloc, 0, 0, &err) == GY_E_ARG && metrics == NULL);
+    T_CHECK(gy_metrics_open(&metrics, &alloc, 0, 0, &err) == GY_E_ARG && !metrics);
     if (!T_CHECK(gy_metrics_open(&metrics, &alloc, 2, 3, &err) == GY_OK))
         return;
     gy_metrics_finish(metrics);
@@ -120,11 +120,11 @@ static void mt_test_limits(void)
     struct gy_error err;
     if (!T_CHECK(gy_metrics_open(&metrics, &alloc, 1000, 1 << 20, &err) == GY_OK))
         return;
-    T_CHECK(gy_metrics_note(metrics) != NULL && strstr(gy_metrics_note(metrics), "1048576 samples") != NULL);
+    T_CHECK(gy_metrics_note(metrics) && strstr(gy_metrics_note(metrics), "1048576 samples"));
     gy_metrics_close(metrics);
     if (!T_CHECK(gy_metrics_open(&metrics, &alloc, GY_METRICS_MATRIX + 1, 0, &err) == GY_OK))
         return;
-    T_CHECK(gy_metrics_confusion(metrics) == NULL && gy_metrics_note(metrics) == NULL);
+    T_CHECK(!gy_metrics_confusion(metrics) && !gy_metrics_note(metrics));
     gy_metrics_close(metrics);
 }
 
@@ -138,15 +138,15 @@ static void mt_test_text(void)
     gy_buf_open(&buf, &alloc);
     struct gy_sink sink = gy_sink_buf(&buf);
     gy_metrics_print(metrics, names, &sink);
-    T_CHECK(!buf.failed && strstr(buf.text, "airplane") != NULL && strstr(buf.text, "macro mean") != NULL);
-    T_CHECK(strstr(buf.text, "bird?[31m") != NULL && strchr(buf.text, 0x1B) == NULL);
-    T_CHECK(strstr(buf.text, "confusion matrix") != NULL && strstr(buf.text, " taken for ") != NULL);
+    T_CHECK(!buf.failed && strstr(buf.text, "airplane") && strstr(buf.text, "macro mean"));
+    T_CHECK(strstr(buf.text, "bird?[31m") && !strchr(buf.text, 0x1B));
+    T_CHECK(strstr(buf.text, "confusion matrix") && strstr(buf.text, " taken for "));
     gy_buf_close(&buf);
     gy_buf_open(&buf, &alloc);
     sink = gy_sink_buf(&buf);
     gy_metrics_json(metrics, names, &sink);
-    T_CHECK(!buf.failed && strstr(buf.text, "\"name\":\"a \\\"quoted\\\" one\"") != NULL);
-    T_CHECK(strstr(buf.text, "\"recall\":null") != NULL && strstr(buf.text, "nan") == NULL);
+    T_CHECK(!buf.failed && strstr(buf.text, "\"name\":\"a \\\"quoted\\\" one\""));
+    T_CHECK(strstr(buf.text, "\"recall\":null") && !strstr(buf.text, "nan"));
     gy_buf_close(&buf);
     gy_metrics_close(metrics);
 }
@@ -176,8 +176,8 @@ static void mt_test_worst(void)
     if (!T_CHECK(!buf.failed))
         return;
     const char *first = strstr(buf.text, "\n28 "), *last = strstr(buf.text, "\n19 ");
-    T_CHECK(first != NULL && last != NULL && first < last && strstr(buf.text, "\n18 ") == NULL);
-    T_CHECK(strstr(buf.text, "28  28 taken for 29") != NULL && strstr(buf.text, "confusion matrix") == NULL);
+    T_CHECK(first && last && first < last && !strstr(buf.text, "\n18 "));
+    T_CHECK(strstr(buf.text, "28  28 taken for 29") && !strstr(buf.text, "confusion matrix"));
     gy_buf_close(&buf);
     gy_metrics_close(metrics);
 }

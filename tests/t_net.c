@@ -107,7 +107,7 @@ static void test_zoo_counts(void)
     while (gy_zoo_name((int)names))
         T_CHECK(gy_zoo_about((int)names++) != NULL);
     T_CHECK(names == GY_COUNT(known));
-    T_CHECK(gy_zoo_about((int)names) == NULL && gy_zoo_name(-1) == NULL);
+    T_CHECK(!gy_zoo_about((int)names) && !gy_zoo_name(-1));
 }
 
 struct shape_row {
@@ -433,7 +433,7 @@ static void check_mistake(const char *text, size_t bytes, const char *sentence)
     net_parse_bytes(&n, text, bytes);
     T_CHECK_MSG(n.status == GY_E_NET && strcmp(n.err.text, sentence) == 0, "%.60s\n    got:  %s\n    want: %s", text,
                 n.status == GY_OK ? "no error" : n.err.text, sentence);
-    T_CHECK(n.graph.nodes == NULL && n.graph.node_count == 0);
+    T_CHECK(!n.graph.nodes && n.graph.node_count == 0);
     gy_arena_close(&n.arena);
 }
 
@@ -538,7 +538,7 @@ static void test_allocation_failures(void)
         struct gy_arena arena;
         gy_arena_open_hook(&arena, &alloc);
         status = gy_graph_parse(&graph, &arena, text, buf.bytes, "net", &err);
-        T_CHECK(status == GY_OK || (strncmp(err.text, "out of memory: ", 15) == 0 && graph.nodes == NULL));
+        T_CHECK(status == GY_OK || (strncmp(err.text, "out of memory: ", 15) == 0 && !graph.nodes));
         gy_arena_close(&arena);
         T_CHECK(f.bytes == 0);
     }

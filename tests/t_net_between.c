@@ -19,12 +19,12 @@ static void between_identities(struct gy_net_identity *all, const int *locals, i
     int ranks = 0, placed[BETWEEN_RANKS] = {0};
     for (int h = 0; h < hosts; h++)
         ranks += locals[h];
-    memset(all, 0, (size_t)ranks * sizeof(*all));
+    memset(all, 0, (size_t)ranks * sizeof *all);
     for (int r = 0, h = 0; r < ranks; r++) {
         while (placed[h] == locals[h]) /* one host after the other, or dealt round */
             h = (h + 1) % hosts;
         all[r].host[0] = (unsigned char)(h + 1);
-        snprintf(all[r].name, sizeof(all[r].name), "node%d", h);
+        snprintf(all[r].name, sizeof all[r].name, "node%d", h);
         placed[h]++;
         h = dealt ? (h + 1) % hosts : h;
     }
@@ -58,12 +58,12 @@ static void between_topology(void)
         {"rack", "has a name"}, {"dims 2x4\nrack a node0 node1\nrack b node2 node3", "not both"},
     };
     for (size_t i = 0; i < GY_COUNT(bad); i++)
-        T_CHECK_MSG(gy_net_topology_open(&t, all, 8, bad[i][0], "bad.txt", &alloc, &err) == GY_E_FORMAT && strstr(err.text, bad[i][1]) != NULL &&
-                    strstr(err.text, "bad.txt") != NULL, "\"%s\": %s", bad[i][0], err.text);
+        T_CHECK_MSG(gy_net_topology_open(&t, all, 8, bad[i][0], "bad.txt", &alloc, &err) == GY_E_FORMAT && strstr(err.text, bad[i][1]) &&
+                    strstr(err.text, "bad.txt"), "\"%s\": %s", bad[i][0], err.text);
     struct gy_net_identity own, apart;
     gy_net_identity_read(&own, 1, 0);
     gy_net_identity_read(&apart, 1, 1);
-    T_CHECK(memcmp(own.host, apart.host, sizeof(own.host)) != 0 && own.name[0] != 0);
+    T_CHECK(memcmp(own.host, apart.host, sizeof own.host) != 0 && own.name[0] != 0);
 }
 
 /* ---- sums ---- */
@@ -140,8 +140,8 @@ static void *between_thread(void *user)
     const struct gy_net_topology *t = &w->topology;
     const struct gy_alloc alloc = gy_alloc_default();
     const int host = t->host[own->rank];
-    struct gy_net_between_config config = {.topology = t, .algorithm = w->algorithm, .channel = 3, .most = BETWEEN_BYTES,
-                                           .piece = w->piece};
+    struct gy_net_between_config config = { .topology = t, .algorithm = w->algorithm, .channel = 3, .most = BETWEEN_BYTES,
+                                           .piece = w->piece };
     struct gy_net_node_level level;
     struct gy_net_between *between = NULL;
     struct gy_net_node *node = NULL;
@@ -158,7 +158,7 @@ static void *between_thread(void *user)
     }
     if (status != GY_OK || w->bad[own->rank] != 0) {
         w->bad[own->rank]++;
-        printf("    rank %d, %s: %s\n", own->rank, w->algorithm != NULL ? w->algorithm : "by size", err.text);
+        printf("    rank %d, %s: %s\n", own->rank, w->algorithm ? w->algorithm : "by size", err.text);
     }
     gy_net_between_close(between);
     gy_net_node_close(node);
@@ -168,7 +168,7 @@ static void *between_thread(void *user)
 static void between_case(const int *locals, int hosts, int dealt, const char *text, const char *algorithm, uint64_t seed, int shared)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    struct between_world w = {.algorithm = algorithm, .piece = seed % 2 == 1 ? 700 : 0, .shared = shared}; /* up to 29 pieces, or one */
+    struct between_world w = { .algorithm = algorithm, .piece = seed % 2 == 1 ? 700 : 0, .shared = shared }; /* up to 29 pieces, or one */
     struct between_rank ranks[BETWEEN_RANKS];
     struct gy_net_identity all[BETWEEN_RANKS];
     struct gy_error err = {0};
@@ -181,7 +181,7 @@ static void between_case(const int *locals, int hosts, int dealt, const char *te
     for (int h = 0; h < hosts && status == GY_OK; h++)
         w.memory[h] = calloc(1, gy_net_node_bytes(gy_net_topology_locals(&w.topology, h), BETWEEN_BYTES, shared));
     for (int r = 0; r < count && status == GY_OK; r++) {
-        ranks[r] = (struct between_rank){.w = &w, .rank = r};
+        ranks[r] = (struct between_rank){ .w = &w, .rank = r };
         T_CHECK(pthread_create(&ranks[r].thread, NULL, between_thread, &ranks[r]) == 0);
     }
     for (int r = 0; r < count && status == GY_OK; r++) {
@@ -189,7 +189,7 @@ static void between_case(const int *locals, int hosts, int dealt, const char *te
         bad += w.bad[r];
     }
     T_CHECK_MSG(status == GY_OK && bad == 0, "%d ranks on %d hosts, %s, shared %d: %d bad, %s", count, hosts,
-                algorithm != NULL ? algorithm : "by size", shared, bad, err.text);
+                algorithm ? algorithm : "by size", shared, bad, err.text);
     gy_net_local_close(w.local);
     gy_net_topology_close(&w.topology);
     for (int h = 0; h < hosts; h++)

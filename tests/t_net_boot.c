@@ -26,7 +26,7 @@ static void boot_hmac(void)
     gy_net_hmac(key, hi, 2, mac);
     gy_sha256_hex(mac, hex);
     T_CHECK(strcmp(hex, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7") == 0);
-    memset(key, 0, sizeof(key));
+    memset(key, 0, sizeof key);
     memcpy(key, "Jefe", 4);
     const struct gy_net_part want = {"what do ya want for nothing?", 28};
     gy_net_hmac(key, &want, 1, mac);
@@ -59,7 +59,7 @@ static void boot_places(void)
     const char *const bad[] = {"SLURM_PROCID", "4", "SLURM_NTASKS", "4", NULL}, *const word[] = {"PMI_RANK", "one", "PMI_SIZE", "4", NULL};
     const char *const first[] = {"GYRE_RANK", "0", "GYRE_RANKS", "2", "RANK", "5", "WORLD_SIZE", "6", NULL};
     struct gy_net_place p;
-    T_CHECK(boot_place_of(none, &p) == GY_OK && p.ranks == 1 && p.rank == 0 && p.launcher == NULL);
+    T_CHECK(boot_place_of(none, &p) == GY_OK && p.ranks == 1 && p.rank == 0 && !p.launcher);
     T_CHECK(boot_place_of(ompi, &p) == GY_OK && p.ranks == 8 && p.rank == 3 && p.local == 1 && p.port == 4711 && strcmp(p.host, "node7") == 0);
     T_CHECK(boot_place_of(torch, &p) == GY_OK && p.ranks == 2 && p.port == 29500 && strcmp(p.launcher, "torchrun") == 0);
     T_CHECK(boot_place_of(first, &p) == GY_OK && p.ranks == 2 && strcmp(p.launcher, "gyre") == 0);
@@ -78,7 +78,7 @@ static void boot_lists(void)
     for (size_t i = 0; i < GY_COUNT(rows); i++) {
         const char *const list[] = {"SLURM_PROCID", "1", "SLURM_NTASKS", "4", "SLURM_JOB_NODELIST", rows[i][0], NULL};
         const int status = boot_place_of(list, &p);
-        T_CHECK_MSG(rows[i][1] != NULL ? status == GY_OK && strcmp(p.host, rows[i][1]) == 0 : status == GY_E_ARG, "%s: %d %s", rows[i][0], status, p.host);
+        T_CHECK_MSG(rows[i][1] ? status == GY_OK && strcmp(p.host, rows[i][1]) == 0 : status == GY_E_ARG, "%s: %d %s", rows[i][0], status, p.host);
     }
     const char *const both[] = {"SLURM_PROCID", "1", "SLURM_NTASKS", "4", "SLURM_JOB_NODELIST", "n1,n2,n3", "SLURM_STEP_NODELIST", "n[2-3]", NULL};
     const char *const said[] = {"SLURM_PROCID", "1", "SLURM_NTASKS", "4", "SLURM_JOB_NODELIST", "n1,n2", "GYRE_MASTER_HOST", "10.0.0.1", NULL};
@@ -88,7 +88,7 @@ static void boot_lists(void)
     struct stat input;
     char inode[32] = "0";
     if (fstat(0, &input) == 0)
-        snprintf(inode, sizeof(inode), "%" PRIu64, (uint64_t)input.st_ino);
+        snprintf(inode, sizeof inode, "%" PRIu64, (uint64_t)input.st_ino);
     T_CHECK(boot_place_of(open, &p) == GY_OK && strcmp(p.job, inode) == 0);
     T_CHECK(boot_place_of(closed, &p) == GY_OK && strcmp(p.job, "1000000") == 0);
     T_CHECK(boot_place_of(both, &p) == GY_OK && strcmp(p.host, "n2") == 0);
@@ -106,11 +106,11 @@ static void boot_keys(void)
     if (!T_CHECK(fd >= 0))
         return;
     close(fd);
-    T_CHECK(gy_net_random(key, sizeof(key), &err) == GY_OK);
+    T_CHECK(gy_net_random(key, sizeof key, &err) == GY_OK);
     T_CHECK(gy_net_key_write(path, key, &err) == GY_E_IO);
     unlink(path);
     T_CHECK(gy_net_key_write(path, key, &err) == GY_OK);
-    T_CHECK(gy_net_key_read(path, again, &err) == GY_OK && memcmp(key, again, sizeof(key)) == 0);
+    T_CHECK(gy_net_key_read(path, again, &err) == GY_OK && memcmp(key, again, sizeof key) == 0);
     T_CHECK(chmod(path, 0644) == 0 && gy_net_key_read(path, again, &err) == GY_E_ARG);
     T_CHECK(chmod(path, 0600) == 0 && truncate(path, 63) == 0 && gy_net_key_read(path, again, &err) == GY_E_FORMAT);
     unlink(path);
@@ -132,11 +132,11 @@ static int boot_secrets(struct gy_net_boot *boot, int ranks)
     static const char *const purposes[] = {"a purpose", "a purpose", "another purpose"};
     int right = 1;
     for (int k = 0; k < 3 && right; k++) {
-        right = gy_net_boot_secret(boot, purposes[k], key[k], &err) == GY_OK && gy_net_boot_gather(boot, key[k], sizeof(key[k]), all, &err) == GY_OK;
+        right = gy_net_boot_secret(boot, purposes[k], key[k], &err) == GY_OK && gy_net_boot_gather(boot, key[k], sizeof key[k], all, &err) == GY_OK;
         for (int r = 0; r < ranks; r++)
-            right = right && memcmp(all[r], key[k], sizeof(key[k])) == 0;
+            right = right && memcmp(all[r], key[k], sizeof key[k]) == 0;
     }
-    const int apart = memcmp(key[0], key[1], sizeof(key[0])) != 0 && memcmp(key[1], key[2], sizeof(key[0])) != 0;
+    const int apart = memcmp(key[0], key[1], sizeof key[0]) != 0 && memcmp(key[1], key[2], sizeof key[0]) != 0;
     return right && apart;
 }
 
@@ -146,7 +146,7 @@ static int boot_talk(struct gy_net_boot *boot, int rank, int ranks, int kind)
     uint32_t own = 1000u + (uint32_t)rank, all[16];
     int right = 1;
     for (int round = 0; round < 20; round++, own += 7) {
-        right &= gy_net_boot_gather(boot, &own, sizeof(own), all, &err) == GY_OK;
+        right &= gy_net_boot_gather(boot, &own, sizeof own, all, &err) == GY_OK;
         for (int r = 0; r < ranks; r++)
             right &= all[r] == own - (uint32_t)rank + (uint32_t)r;
     }
@@ -155,7 +155,7 @@ static int boot_talk(struct gy_net_boot *boot, int rank, int ranks, int kind)
     right &= boot_secrets(boot, ranks);
     if (kind != BOOT_FIELD)
         return right && status == GY_OK;
-    return right && status == GY_E_MISMATCH && strstr(err.text, "seed") != NULL && strstr(err.text, "rank 2") != NULL;
+    return right && status == GY_E_MISMATCH && strstr(err.text, "seed") && strstr(err.text, "rank 2");
 }
 
 /* Rank 2 dies between two exchanges: every other rank has the same sentence. */
@@ -163,11 +163,11 @@ static int boot_bereaved(struct gy_net_boot *boot, int rank)
 {
     struct gy_error err = {0};
     uint32_t own = 1, all[16];
-    if (gy_net_boot_gather(boot, &own, sizeof(own), all, &err) != GY_OK)
+    if (gy_net_boot_gather(boot, &own, sizeof own, all, &err) != GY_OK)
         return 0;
     if (rank == 2)
         raise(SIGKILL);
-    const int status = gy_net_boot_gather(boot, &own, sizeof(own), all, &err);
+    const int status = gy_net_boot_gather(boot, &own, sizeof own, all, &err);
     const int right = status == GY_E_PEER && strncmp(err.text, "rank 2 was lost while the ranks met: ", 37) == 0;
     if (!right)
         fprintf(stderr, "rank %d: %d %s\n", rank, status, err.text);
@@ -180,7 +180,7 @@ static int boot_came(struct gy_net_boot *boot, int rank, int status, struct gy_e
     uint32_t own = 1, all[16];
     if (status != GY_OK || rank == 2)
         raise(SIGKILL);
-    return gy_net_boot_gather(boot, &own, sizeof(own), all, err) == GY_E_PEER && strncmp(err->text, "rank 2 was lost while the ranks met: it came", 44) == 0;
+    return gy_net_boot_gather(boot, &own, sizeof own, all, err) == GY_E_PEER && strncmp(err->text, "rank 2 was lost while the ranks met: it came", 44) == 0;
 }
 
 static int boot_child(struct boot_world *w, int rank, int port)
@@ -200,7 +200,7 @@ static int boot_child(struct boot_world *w, int rank, int port)
     const int status = gy_net_boot_open(&boot, &w->config, &alloc, &err);
     if (w->kind == BOOT_KEY || w->kind == BOOT_EPOCH) /* rank 2 waits for the others, until rank 0 gives up */
         return rank == 1 ? status == GY_E_MISMATCH || status == GY_E_PEER
-                         : status == GY_OK && gy_net_boot_gather(boot, &rank, sizeof(rank), all, &err) == GY_E_PEER &&
+                         : status == GY_OK && gy_net_boot_gather(boot, &rank, sizeof rank, all, &err) == GY_E_PEER &&
                                strncmp(err.text, "1 of 3 ranks did not come", 25) == 0;
     if (w->kind == BOOT_EARLY)
         return boot_came(boot, rank, status, &err);
@@ -225,11 +225,11 @@ static void boot_strangers(int port)
     struct gy_error err = {0};
     unsigned char noise[48];
     int fd;
-    memset(noise, 0x55, sizeof(noise));
+    memset(noise, 0x55, sizeof noise);
     for (int k = 0; k < 3; k++) {
         if (gy_net_connect("127.0.0.1", port, gy_clock_ns() + BOOT_WAIT, &fd, &err) != GY_OK)
             continue;
-        gy_net_write(fd, noise, k == 2 ? 1 : sizeof(noise), gy_clock_ns() + BOOT_WAIT, &err);
+        gy_net_write(fd, noise, k == 2 ? 1 : sizeof noise, gy_clock_ns() + BOOT_WAIT, &err);
         if (k < 2)
             close(fd); /* the third stays open, silent, until this process ends */
     }
@@ -237,13 +237,13 @@ static void boot_strangers(int port)
 
 static void boot_world_run(int ranks, int kind, int strangers)
 {
-    struct boot_world w = {.kind = kind};
+    struct boot_world w = { .kind = kind };
     struct gy_error err = {0};
     int port = 0, bad = 0;
     pid_t pids[8] = {0};
-    w.config = (struct gy_net_boot_config){.place = {.ranks = ranks}, .wait_ns = kind == BOOT_KEY || kind == BOOT_EPOCH ? 3000000000 : BOOT_WAIT,
-                                           .epoch = 4};
-    memset(w.config.key, 0x42, sizeof(w.config.key));
+    w.config = (struct gy_net_boot_config){ .place = { .ranks = ranks }, .wait_ns = kind == BOOT_KEY || kind == BOOT_EPOCH ? 3000000000 : BOOT_WAIT,
+                                           .epoch = 4 };
+    memset(w.config.key, 0x42, sizeof w.config.key);
     if (!T_CHECK(gy_net_listen(NULL, 0, &w.config.listener, &port, &err) == GY_OK))
         return;
     fflush(stdout);
@@ -283,22 +283,22 @@ static void boot_world_run(int ranks, int kind, int strangers)
 /* Strangers call the port and stay: they say nothing, or that they are rank 1, and no more. */
 static void boot_crowd(int port, int count, int names, int fds[BOOT_CROWD])
 {
-    const struct gy_net_call_hello hello = {.magic = {'G', 'Y', 'R', 'E'}, .version = 3, .epoch = 4, .ranks = 4, .from = 1};
+    const struct gy_net_call_hello hello = { .magic = {'G', 'Y', 'R', 'E'}, .version = 3, .epoch = 4, .ranks = 4, .from = 1 };
     for (int k = 0; k < count; k++) {
         fds[k] = -1;
         if (gy_net_connect("127.0.0.1", port, gy_clock_ns() + 100000000, &fds[k], NULL) == GY_OK && names)
-            gy_net_write(fds[k], &hello, sizeof(hello), gy_clock_ns() + BOOT_WAIT, NULL);
+            gy_net_write(fds[k], &hello, sizeof hello, gy_clock_ns() + BOOT_WAIT, NULL);
     }
 }
 
 static void boot_crowded(int names)
 {
-    struct boot_world w = {.kind = BOOT_RIGHT};
+    struct boot_world w = { .kind = BOOT_RIGHT };
     struct gy_error err = {0};
     int port = 0, bad = 0, fds[BOOT_CROWD];
     pid_t pids[4];
-    w.config = (struct gy_net_boot_config){.place = {.ranks = 4}, .wait_ns = BOOT_WAIT, .epoch = 4};
-    memset(w.config.key, 0x42, sizeof(w.config.key));
+    w.config = (struct gy_net_boot_config){ .place = { .ranks = 4 }, .wait_ns = BOOT_WAIT, .epoch = 4 };
+    memset(w.config.key, 0x42, sizeof w.config.key);
     if (!T_CHECK(gy_net_listen(NULL, 0, &w.config.listener, &port, &err) == GY_OK))
         return;
     boot_crowd(port, BOOT_CROWD, names, fds);
@@ -348,7 +348,7 @@ static int boot_starve(int room, struct gy_net_boot_config *config)
     const int64_t began = gy_clock_ns();
     const int status = gy_net_boot_open(&boot, config, &alloc, &err);
     const double spent = boot_spent() - before, seconds = (double)(gy_clock_ns() - began) * 1e-9;
-    const int good = (room > 0 ? status == GY_OK && gy_net_boot_gather(boot, &own, sizeof(own), all, &err) == GY_OK
+    const int good = (room > 0 ? status == GY_OK && gy_net_boot_gather(boot, &own, sizeof own, all, &err) == GY_OK
                                : status == GY_E_IO && strcmp(err.text, "other ranks cannot be let in: Too many open files") == 0) &&
                      spent < 0.3 && seconds < 4;
     if (!good)
@@ -369,16 +369,16 @@ static int boot_behind(int port, int room, int strangers, struct gy_net_boot_con
     config->place.port = port;
     config->wait_ns = room > 0 ? BOOT_WAIT / 2 : BOOT_WAIT / 8;
     const int status = gy_net_boot_open(&boot, config, &alloc, &err);
-    return status == GY_OK && gy_net_boot_gather(boot, &own, sizeof(own), all, &err) == GY_OK;
+    return status == GY_OK && gy_net_boot_gather(boot, &own, sizeof own, all, &err) == GY_OK;
 }
 
 static void boot_starved(int room, int strangers)
 {
-    struct gy_net_boot_config config = {.place = {.ranks = 2}, .wait_ns = BOOT_WAIT, .epoch = 4};
+    struct gy_net_boot_config config = { .place = { .ranks = 2 }, .wait_ns = BOOT_WAIT, .epoch = 4 };
     struct gy_error err = {0};
     int port = 0, code = -1;
     pid_t pids[2];
-    memset(config.key, 0x42, sizeof(config.key));
+    memset(config.key, 0x42, sizeof config.key);
     if (!T_CHECK(gy_net_listen(NULL, 0, &config.listener, &port, &err) == GY_OK))
         return;
     fflush(stdout);
@@ -400,11 +400,11 @@ static void boot_addresses(void)
     char host[16];
     int port;
     struct gy_error err = {0};
-    T_CHECK(gy_net_address("node1:4000", host, sizeof(host), &port, &err) == GY_OK && strcmp(host, "node1") == 0 && port == 4000);
-    T_CHECK(gy_net_address("[::1]:80", host, sizeof(host), &port, &err) == GY_OK && strcmp(host, "::1") == 0);
-    T_CHECK(gy_net_address("node1", host, sizeof(host), &port, &err) == GY_E_ARG);
-    T_CHECK(gy_net_address("a-name-that-is-long:1", host, sizeof(host), &port, &err) == GY_E_ARG);
-    T_CHECK(gy_net_address("node1:70000", host, sizeof(host), &port, &err) == GY_E_ARG);
+    T_CHECK(gy_net_address("node1:4000", host, sizeof host, &port, &err) == GY_OK && strcmp(host, "node1") == 0 && port == 4000);
+    T_CHECK(gy_net_address("[::1]:80", host, sizeof host, &port, &err) == GY_OK && strcmp(host, "::1") == 0);
+    T_CHECK(gy_net_address("node1", host, sizeof host, &port, &err) == GY_E_ARG);
+    T_CHECK(gy_net_address("a-name-that-is-long:1", host, sizeof host, &port, &err) == GY_E_ARG);
+    T_CHECK(gy_net_address("node1:70000", host, sizeof host, &port, &err) == GY_E_ARG);
     T_CHECK(gy_net_connect("127.0.0.1", 1, gy_clock_ns() + 100000000, &port, &err) == GY_E_PEER);
 }
 

@@ -25,7 +25,7 @@ static void cost_test_measure(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_net_local *local;
-    struct cost_rank ranks[2] = {{.leads = 1}, {.leads = 0}};
+    struct cost_rank ranks[2] = {{ .leads = 1 }, { .leads = 0 }};
     struct gy_error err;
     pthread_t thread[2];
     if (!T_CHECK(gy_net_local_open(&local, 2, 3, 4, &alloc, &err) == GY_OK))
@@ -47,7 +47,7 @@ static void cost_test_lost(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_net_local *local;
-    struct cost_rank rank = {.leads = 1};
+    struct cost_rank rank = { .leads = 1 };
     struct gy_error err;
     if (!T_CHECK(gy_net_local_open(&local, 2, 3, 0, &alloc, &err) == GY_OK))
         return;
@@ -78,13 +78,13 @@ static double cost_of(const char *name, const struct gy_net_shape *shape, int la
 static void cost_test_choice(int hosts, const struct gy_net_costs *c, double bytes)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    const struct gy_net_shape shape = {.ranks = hosts, .lanes = 1, .dim_count = hosts % 2 == 0 && hosts > 2 ? 2 : 0, .dims = {2, hosts / 2}};
+    const struct gy_net_shape shape = { .ranks = hosts, .lanes = 1, .dim_count = hosts % 2 == 0 && hosts > 2 ? 2 : 0, .dims = {2, hosts / 2} };
     char name[48] = "";
     double seconds = 0;
     struct gy_error err;
     size_t count;
     const struct gy_net_algorithm *rows = gy_net_algorithms(&count);
-    if (!T_CHECK(gy_net_cost_choose(c, &shape, NULL, bytes, name, sizeof(name), &seconds, &alloc, &err) == GY_OK))
+    if (!T_CHECK(gy_net_cost_choose(c, &shape, NULL, bytes, name, sizeof name, &seconds, &alloc, &err) == GY_OK))
         return;
     for (size_t i = 0; i < count; i++)
         for (int lanes = 1; lanes <= 4 && (rows[i].goals & 1u << GY_NET_ALLREDUCE); lanes *= 2) {
@@ -108,11 +108,11 @@ static int cost_certificate(const char *said, const struct gy_net_shape *shape, 
     struct gy_net_proof proof;
     struct gy_error err;
     char name[48];
-    if (gy_net_algorithm_parse(said, name, sizeof(name), &one.lanes, &err) != GY_OK ||
+    if (gy_net_algorithm_parse(said, name, sizeof name, &one.lanes, &err) != GY_OK ||
         gy_net_build(&s, name, &one, GY_NET_ALLREDUCE, &alloc, &err) != GY_OK)
         return 0;
     const int good = gy_net_verify(&s, &proof, &err) == GY_OK;
-    memcpy(order, proof.order, sizeof(proof.order));
+    memcpy(order, proof.order, sizeof proof.order);
     gy_net_close_schedule(&s);
     return good;
 }
@@ -121,20 +121,20 @@ static int cost_certificate(const char *said, const struct gy_net_shape *shape, 
 static void cost_test_like(int hosts, const char *like, const struct gy_net_costs *c, double bytes)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    const struct gy_net_shape shape = {.ranks = hosts, .lanes = 1, .dim_count = hosts % 2 == 0 && hosts > 2 ? 2 : 0, .dims = {2, hosts / 2}};
+    const struct gy_net_shape shape = { .ranks = hosts, .lanes = 1, .dim_count = hosts % 2 == 0 && hosts > 2 ? 2 : 0, .dims = {2, hosts / 2} };
     unsigned char wanted[32], found[32];
     char name[48] = "", row[64];
     double seconds = 0;
     struct gy_error err;
     size_t count;
     const struct gy_net_algorithm *rows = gy_net_algorithms(&count);
-    if (!T_CHECK(gy_net_cost_choose(c, &shape, like, bytes, name, sizeof(name), &seconds, &alloc, &err) == GY_OK))
+    if (!T_CHECK(gy_net_cost_choose(c, &shape, like, bytes, name, sizeof name, &seconds, &alloc, &err) == GY_OK))
         return;
     T_CHECK_MSG(cost_certificate(like, &shape, wanted) && cost_certificate(name, &shape, found) && memcmp(wanted, found, 32) == 0,
                 "%d hosts: %s does not make the sums of %s", hosts, name, like);
     for (size_t i = 0; i < count; i++)
         for (int lanes = 1; lanes <= 4 && (rows[i].goals & 1u << GY_NET_ALLREDUCE); lanes *= 2) {
-            snprintf(row, sizeof(row), "%s:%d", rows[i].name, lanes);
+            snprintf(row, sizeof row, "%s:%d", rows[i].name, lanes);
             if (cost_certificate(row, &shape, found) && memcmp(wanted, found, 32) == 0)
                 T_CHECK_MSG(seconds <= cost_of(rows[i].name, &shape, lanes, c, bytes) * 1.021, "%d hosts, %.0f bytes, like %s: %s is slower than %s",
                             hosts, bytes, like, name, row);
@@ -145,12 +145,12 @@ static void cost_test_like(int hosts, const char *like, const struct gy_net_cost
 static void cost_test_lanes(void)
 {
     const struct gy_net_costs loopback = {5e-6, 4e9, 5e10, 0};
-    const struct gy_net_shape two = {.ranks = 2, .lanes = 1};
+    const struct gy_net_shape two = { .ranks = 2, .lanes = 1 };
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_error err;
     char name[48] = "";
-    T_CHECK(gy_net_cost_choose(&loopback, &two, "halving:2", 524288, name, sizeof(name), NULL, &alloc, &err) == GY_OK);
-    T_CHECK_MSG(strchr(name, ':') != NULL && strcmp(strchr(name, ':'), ":1") == 0, "%s", name);
+    T_CHECK(gy_net_cost_choose(&loopback, &two, "halving:2", 524288, name, sizeof name, NULL, &alloc, &err) == GY_OK);
+    T_CHECK_MSG(strchr(name, ':') && strcmp(strchr(name, ':'), ":1") == 0, "%s", name);
 }
 
 int main(void)
@@ -158,7 +158,7 @@ int main(void)
     static const struct gy_net_costs costs[] = {{1e-6, 1e10, 1e10, 0}, {3e-5, 1.25e8, 5e9, 0}, {1e-3, 1e9, 1e10, 0}};
     static const int hosts[] = {2, 3, 4, 6, 8};
     const struct gy_alloc alloc = gy_alloc_default();
-    const struct gy_net_shape many = {.ranks = GY_NET_COST_HOSTS + 1, .lanes = 1};
+    const struct gy_net_shape many = { .ranks = GY_NET_COST_HOSTS + 1, .lanes = 1 };
     struct gy_error err;
     char name[48];
     cost_test_measure();
@@ -175,8 +175,8 @@ int main(void)
             cost_test_like(6, "multihalving:2", &costs[c], bytes);
             cost_test_like(3, "ring:2", &costs[c], bytes);
         }
-    T_CHECK(gy_net_cost_choose(&costs[0], &(struct gy_net_shape){.ranks = 4, .lanes = 1}, "none:1", 1e6, name, sizeof(name), NULL, &alloc,
+    T_CHECK(gy_net_cost_choose(&costs[0], &(struct gy_net_shape){ .ranks = 4, .lanes = 1 }, "none:1", 1e6, name, sizeof name, NULL, &alloc,
                                &err) == GY_E_ARG);
-    T_CHECK(gy_net_cost_choose(&costs[0], &many, NULL, 1e6, name, sizeof(name), NULL, &alloc, &err) == GY_E_UNSUPPORTED);
+    T_CHECK(gy_net_cost_choose(&costs[0], &many, NULL, 1e6, name, sizeof name, NULL, &alloc, &err) == GY_E_UNSUPPORTED);
     T_END("t_net_cost");
 }

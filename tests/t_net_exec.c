@@ -97,7 +97,7 @@ static int exec_right(int ranks)
         pull += ((double)world.data[0][i] - sum) * (sum < 0 ? -1 : 1);
         size += fabs(sum);
         uint32_t bits;
-        memcpy(&bits, &world.data[0][i], sizeof(bits));
+        memcpy(&bits, &world.data[0][i], sizeof bits);
         right &= !world.half || (bits & 0xffff) == 0;
         for (int r = 1; r < ranks; r++)
             right &= memcmp(&world.data[0][i], &world.data[r][i], sizeof(float)) == 0;
@@ -108,11 +108,11 @@ static int exec_right(int ranks)
 static void exec_case(const char *algorithm, int ranks, int lanes, int64_t count, uint64_t seed)
 {
     const int hosts[] = {1, 3, ranks - 4};
-    struct gy_net_shape shape = {.ranks = ranks, .lanes = lanes};
+    struct gy_net_shape shape = { .ranks = ranks, .lanes = lanes };
     if (ranks % 2 == 0)
-        shape = (struct gy_net_shape){.ranks = ranks, .lanes = lanes, .dim_count = 2, .dims = {2, ranks / 2}};
+        shape = (struct gy_net_shape){ .ranks = ranks, .lanes = lanes, .dim_count = 2, .dims = {2, ranks / 2} };
     if (ranks > 4 && strcmp(algorithm, "hosts") == 0)
-        shape = (struct gy_net_shape){.ranks = ranks, .lanes = lanes, .host_count = 3, .hosts = hosts};
+        shape = (struct gy_net_shape){ .ranks = ranks, .lanes = lanes, .host_count = 3, .hosts = hosts };
     if (!exec_open(algorithm, &shape, seed, (int)(seed % 7), count))
         return;
     const int left = exec_drive(ranks, seed);
@@ -137,13 +137,13 @@ static void exec_same_bits(void)
     static float first[EXEC_COUNT];
     const char *const names[] = {"halving", "doubling", "multihalving"};
     for (size_t k = 0; k < GY_COUNT(names); k++) {
-        const struct gy_net_shape shape = {.ranks = 16, .lanes = 1 + (int)k, .dim_count = 2, .dims = {4, 4}};
+        const struct gy_net_shape shape = { .ranks = 16, .lanes = 1 + (int)k, .dim_count = 2, .dims = {4, 4} };
         if (!exec_open(names[k], &shape, k, 3, EXEC_COUNT))
             return;
         T_CHECK(exec_drive(16, k) == 0);
         if (k == 0)
-            memcpy(first, world.data[0], sizeof(first));
-        T_CHECK_MSG(memcmp(first, world.data[0], sizeof(first)) == 0, "%s has other bits", names[k]);
+            memcpy(first, world.data[0], sizeof first);
+        T_CHECK_MSG(memcmp(first, world.data[0], sizeof first) == 0, "%s has other bits", names[k]);
         exec_shut(16);
     }
 }
@@ -152,16 +152,16 @@ static void exec_same_bits(void)
 static int exec_misses(int rank, int other)
 {
     char lost[24], gone[24];
-    snprintf(lost, sizeof(lost), "rank %d was lost", other);
-    snprintf(gone, sizeof(gone), "rank %d is gone", other);
-    return strstr(world.err[rank].text, lost) != NULL || strstr(world.err[rank].text, gone) != NULL;
+    snprintf(lost, sizeof lost, "rank %d was lost", other);
+    snprintf(gone, sizeof gone, "rank %d is gone", other);
+    return strstr(world.err[rank].text, lost) || strstr(world.err[rank].text, gone);
 }
 
 /* A rank dies amid a sum. Who would have sent to it and who would have received from it name it; they leave, so that all end. */
 static void exec_dead(int call)
 {
     enum { RANKS = 8, VICTIM = 5 };
-    const struct gy_net_shape shape = {.ranks = RANKS, .lanes = 1};
+    const struct gy_net_shape shape = { .ranks = RANKS, .lanes = 1 };
     if (!exec_open("ring", &shape, 1, 2, 1000))
         return;
     world.victim = VICTIM;
@@ -187,7 +187,7 @@ static void *exec_thread(void *arg)
 
 static void exec_threads(const char *algorithm)
 {
-    const struct gy_net_shape shape = {.ranks = 4, .lanes = 2, .dim_count = 2, .dims = {2, 2}};
+    const struct gy_net_shape shape = { .ranks = 4, .lanes = 2, .dim_count = 2, .dims = {2, 2} };
     pthread_t threads[4];
     if (!exec_open(algorithm, &shape, 9, 1, EXEC_COUNT))
         return;

@@ -106,8 +106,8 @@ static int tf_units(struct tf_world *w, struct tf_lane *lane, enum tf_way way, i
     while (status == 0 && lane->there - at >= TF_LINE) {
         uint32_t kind;
         uint64_t value;
-        memcpy(&kind, lane->room + at, sizeof(kind));
-        memcpy(&value, lane->room + at + 8, sizeof(value));
+        memcpy(&kind, lane->room + at, sizeof kind);
+        memcpy(&value, lane->room + at + 8, sizeof value);
         const size_t bytes = kind == 1 ? (size_t)value + 2 * TF_LINE : TF_LINE;
         if (value > TF_ROOM)
             return -1; /* none of ours */
@@ -129,14 +129,14 @@ static void tf_between(struct tf_world *w, int up, int down)
     for (int way = 0; way < TF_WAYS; way++)
         tf_lanes[way].there = tf_lanes[way].passed = tf_lanes[way].held_bytes = tf_lanes[way].messages = 0;
     while (open && !__atomic_load_n(&w->over, __ATOMIC_ACQUIRE)) {
-        struct pollfd polled[TF_WAYS] = {{.fd = up, .events = POLLIN}, {.fd = down, .events = POLLIN}};
+        struct pollfd polled[TF_WAYS] = {{ .fd = up, .events = POLLIN }, { .fd = down, .events = POLLIN }};
         if (poll(polled, TF_WAYS, 2) <= 0)
             continue;
         for (int way = 0; way < TF_WAYS && open; way++) {
             struct tf_lane *const lane = &tf_lanes[way];
             if (polled[way].revents == 0)
                 continue;
-            const ssize_t n = recv(from[way], lane->room + lane->there, sizeof(lane->room) - lane->there, 0);
+            const ssize_t n = recv(from[way], lane->room + lane->there, sizeof lane->room - lane->there, 0);
             lane->there += n > 0 ? (size_t)n : 0;
             open = n > 0 ? tf_units(w, lane, (enum tf_way)way, to[way]) == 0 : n < 0 && errno == EAGAIN;
         }
@@ -150,7 +150,7 @@ static int tf_dial(const struct gy_net_endpoint *to)
     int fd = -1;
     if (gy_net_connect_begin(to, &fd) != 0)
         return -1;
-    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    struct pollfd p = { .fd = fd, .events = POLLOUT };
     return poll(&p, 1, 5000) > 0 ? fd : -1;
 }
 
@@ -160,10 +160,10 @@ static void *tf_proxy(void *user)
     int replayed = -1, fd;
     while (__atomic_load_n(&w->met, __ATOMIC_ACQUIRE) < 2)
         nanosleep(&(const struct timespec){0, 100000}, NULL);
-    if (w->replay != NULL && (replayed = tf_dial(&w->address[0])) >= 0)
+    if (w->replay && (replayed = tf_dial(&w->address[0])) >= 0)
         (void)tf_put(replayed, w->replay, tf_hello[TF_UP]);
     while (!__atomic_load_n(&w->over, __ATOMIC_ACQUIRE)) {
-        struct pollfd p = {.fd = w->listener, .events = POLLIN};
+        struct pollfd p = { .fd = w->listener, .events = POLLIN };
         if (poll(&p, 1, 2) <= 0 || gy_net_accept_now(w->listener, &fd) != 0)
             continue;
         const int to = tf_dial(&w->address[0]);
@@ -189,7 +189,7 @@ static int tf_sums(struct tf_world *w, int rank, const struct gy_net_end *end, s
     static const int64_t counts[] = {17, TF_MOST, 1, 4099, 0, 50000};
     static float room[2][TF_MOST];
     const struct gy_alloc alloc = gy_alloc_default();
-    const struct gy_net_shape shape = {.ranks = 2, .lanes = 2};
+    const struct gy_net_shape shape = { .ranks = 2, .lanes = 2 };
     const int64_t deadline = gy_clock_ns() + TF_WAIT;
     struct gy_net_schedule s = {0};
     struct gy_net_exec *exec = NULL;
@@ -228,12 +228,12 @@ static void *tf_thread(void *user)
 {
     const struct tf_rank *const own = user;
     struct tf_world *const w = own->world;
-    struct gy_net_tcp_config config = {.rank = own->rank, .ranks = 2, .code = w->code};
+    struct gy_net_tcp_config config = { .rank = own->rank, .ranks = 2, .code = w->code };
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_error err = {0};
     struct gy_net_tcp *tcp = NULL;
     struct gy_net_end end;
-    memcpy(config.key, w->key, sizeof(config.key));
+    memcpy(config.key, w->key, sizeof config.key);
     gy_net_endpoint_loopback(&config.own);
     int status = gy_net_tcp_open(&tcp, &config, &alloc, &err);
     if (status == GY_OK)
@@ -248,7 +248,7 @@ static void *tf_thread(void *user)
         status = tf_sums(w, own->rank, &end, &err);
     }
     w->status[own->rank] = status;
-    memcpy(w->text[own->rank], err.text, sizeof(err.text));
+    memcpy(w->text[own->rank], err.text, sizeof err.text);
     gy_net_tcp_close(tcp);
     return NULL;
 }
@@ -259,7 +259,7 @@ static void tf_run(struct tf_world *w)
     struct gy_net_endpoint loopback;
     struct gy_error err = {0};
     pthread_t threads[3];
-    memset(w->key, 9, sizeof(w->key));
+    memset(w->key, 9, sizeof w->key);
     gy_net_endpoint_loopback(&loopback);
     if (!T_CHECK(gy_net_listen_at(&loopback, &w->listener, &w->proxy, &err) == GY_OK))
         return;
@@ -280,9 +280,9 @@ static const char *const tf_algorithms[] = {"ring", "halving", "doubling"};
 static int tf_names(const struct tf_world *w, int rank)
 {
     char here[64], there[64];
-    snprintf(here, sizeof(here), "rank %d got a ", rank);
-    snprintf(there, sizeof(there), "from rank %d by TCP, 127.0.0.1:", 1 - rank);
-    return strncmp(w->text[rank], here, strlen(here)) == 0 && strstr(w->text[rank], there) != NULL && strstr(w->text[rank], "not what was sent") != NULL;
+    snprintf(here, sizeof here, "rank %d got a ", rank);
+    snprintf(there, sizeof there, "from rank %d by TCP, 127.0.0.1:", 1 - rank);
+    return strncmp(w->text[rank], here, strlen(here)) == 0 && strstr(w->text[rank], there) && strstr(w->text[rank], "not what was sent");
 }
 
 static void tf_judge(const struct tf_world *w, uint32_t turn)
@@ -296,7 +296,7 @@ static void tf_judge(const struct tf_world *w, uint32_t turn)
         return;
     }
     /* who sent the last message may be through */
-    const int other = w->status[1 - finder], lost = w->plan.harm == TF_OUT && strstr(w->text[finder], "was lost") != NULL;
+    const int other = w->status[1 - finder], lost = w->plan.harm == TF_OUT && strstr(w->text[finder], "was lost");
     T_CHECK_MSG(w->harmed && w->status[finder] == GY_E_PEER && (other == GY_OK || other == GY_E_PEER) && (lost || tf_names(w, finder)),
                 "turn %u, %s of message %u, at %u: %d '%s', %d '%s'", turn, what, w->plan.message, w->plan.at, w->status[0], w->text[0],
                 w->status[1], w->text[1]);
@@ -306,7 +306,7 @@ static void tf_judge(const struct tf_world *w, uint32_t turn)
 static void tf_clean(enum gy_net_code_kind code, const char *algorithm, uint32_t messages[TF_WAYS], const unsigned char *replay)
 {
     static struct tf_world w;
-    w = (struct tf_world){.code = code, .algorithm = algorithm, .replay = replay};
+    w = (struct tf_world){ .code = code, .algorithm = algorithm, .replay = replay };
     tf_run(&w);
     T_CHECK_MSG(w.status[0] == GY_OK && w.status[1] == GY_OK, "untouched: '%s', '%s'", w.text[0], w.text[1]);
     for (int way = 0; way < TF_WAYS; way++)
@@ -321,7 +321,7 @@ static void tf_all(enum gy_net_code_kind code)
     int count[TF_HARMS] = {0};
     for (size_t a = 0; a < GY_COUNT(tf_algorithms); a++)
         tf_clean(code, tf_algorithms[a], messages[a], NULL);
-    memcpy(earlier, tf_lanes[TF_UP].first, sizeof(earlier));
+    memcpy(earlier, tf_lanes[TF_UP].first, sizeof earlier);
     tf_clean(code, tf_algorithms[0], messages[0], earlier);
     for (uint32_t turn = 0; turn < TF_TURNS; turn++) {
         gy_rng_words(31, code, turn, 0, words);
@@ -330,7 +330,7 @@ static void tf_all(enum gy_net_code_kind code)
         const enum tf_way way = words[1] % 2;
         /* half of them in bodies; two that are swapped need a second one */
         const enum tf_harm harm = more[2] % 2 ? TF_BYTES : (enum tf_harm)(1 + more[1] % (TF_HARMS - 1));
-        w = (struct tf_world){.code = code, .algorithm = tf_algorithms[a]};
+        w = (struct tf_world){ .code = code, .algorithm = tf_algorithms[a] };
         w.plan = (struct tf_plan){harm, way, words[2] % (messages[a][way] - (harm == TF_SWAP)), words[3], (unsigned char)(1u << more[0] % 8)};
         tf_run(&w);
         tf_judge(&w, turn);

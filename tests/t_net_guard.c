@@ -91,13 +91,13 @@ static void guard_process(const struct guard_case *c, struct gy_net_boot_config 
     struct gy_error err = {0};
     gy_net_identity_read(&own, rank, 0);
     int status = gy_net_boot_open(&boot, config, &alloc, &err);
-    status = status == GY_OK ? gy_net_boot_gather(boot, &own, sizeof(own), all, &err) : status;
-    const struct gy_net_guard_config g = {.boot = boot, .all = all, .rank = rank, .ranks = GUARD_RANKS, .board = c->board ? shared->board : NULL};
+    status = status == GY_OK ? gy_net_boot_gather(boot, &own, sizeof own, all, &err) : status;
+    const struct gy_net_guard_config g = { .boot = boot, .all = all, .rank = rank, .ranks = GUARD_RANKS, .board = c->board ? shared->board : NULL };
     status = status == GY_OK ? gy_net_guard_open(&guard, &g, &alloc, &err) : status;
     left[rank].pid = getpid();
     if (status == GY_OK)
         status = guard_rank(c, guard, rank, &left[rank], &err);
-    memcpy(left[rank].text, err.text, sizeof(err.text));
+    memcpy(left[rank].text, err.text, sizeof err.text);
     left[rank].status = status;
     gy_net_guard_close(guard);
     gy_net_boot_close(boot);
@@ -107,7 +107,7 @@ static void guard_process(const struct guard_case *c, struct gy_net_boot_config 
 static void guard_check(const struct guard_case *c, const struct guard_left *left)
 {
     char who[64];
-    snprintf(who, sizeof(who), "(process %ld)", (long)left[c->victim].pid);
+    snprintf(who, sizeof who, "(process %ld)", (long)left[c->victim].pid);
     for (int r = 0; r < GUARD_RANKS; r++) {
         if (r == c->victim && c->end != GUARD_END_PEACE)
             continue;
@@ -115,7 +115,7 @@ static void guard_check(const struct guard_case *c, const struct guard_left *lef
             T_CHECK_MSG(left[r].done && left[r].status == GY_OK, "rank %d: %s", r, left[r].text);
             continue;
         }
-        T_CHECK_MSG(left[r].status == GY_E_PEER && strstr(left[r].text, c->sentence) != NULL && strstr(left[r].text, who) != NULL,
+        T_CHECK_MSG(left[r].status == GY_E_PEER && strstr(left[r].text, c->sentence) && strstr(left[r].text, who),
                     "rank %d of case %d: %d %s", r, c->end, left[r].status, left[r].text);
         T_CHECK_MSG(strcmp(left[r].text, left[c->victim == 1 ? 2 : 1].text) == 0, "rank %d says another sentence: %s", r, left[r].text);
         T_CHECK_MSG(left[r].seconds < 5, "rank %d after %.1f s", r, left[r].seconds);
@@ -124,11 +124,11 @@ static void guard_check(const struct guard_case *c, const struct guard_left *lef
 
 static void guard_run(const struct guard_case *c, struct guard_shared *shared)
 {
-    struct gy_net_boot_config config = {.place = {.ranks = GUARD_RANKS}, .wait_ns = GUARD_WAIT};
+    struct gy_net_boot_config config = { .place = { .ranks = GUARD_RANKS }, .wait_ns = GUARD_WAIT };
     struct gy_error err = {0};
     pid_t pids[GUARD_RANKS];
     int listener, port = 0;
-    memset(shared, 0, sizeof(*shared));
+    memset(shared, 0, sizeof *shared);
     if (!T_CHECK(gy_net_listen(NULL, 0, &listener, &port, &err) == GY_OK))
         return;
     fflush(stdout);
@@ -186,9 +186,9 @@ int main(void)
     const int pidfd = guard_has_pidfd();
     struct guard_shared *shared = NULL;
     FILE *file = tmpfile();
-    if (file != NULL && ftruncate(fileno(file), (off_t)sizeof(*shared)) == 0)
-        shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
-    if (T_CHECK(shared != NULL && shared != MAP_FAILED))
+    if (file && ftruncate(fileno(file), (off_t)sizeof *shared) == 0)
+        shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+    if (T_CHECK(shared && shared != MAP_FAILED))
         for (size_t i = 0; i < GY_COUNT(cases); i++) {
             if (cases[i].end == GUARD_END_ORPHAN && !pidfd)
                 T_SKIP("this system has no pidfd_open");

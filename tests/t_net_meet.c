@@ -40,15 +40,15 @@ static void tm_pause(void) { nanosleep(&(const struct timespec){0, 10000000}, NU
 /* One rank meets; rank 0 stays until the other has. */
 static void tm_rank(struct tm_left *left, int rank, uid_t user)
 {
-    struct gy_net_boot_config config = {.place = {.rank = rank, .ranks = 2, .locals = 2, .launcher = "gyre", .job = "t_net_meet"}, .wait_ns = TM_WAIT};
+    struct gy_net_boot_config config = { .place = { .rank = rank, .ranks = 2, .locals = 2, .launcher = "gyre", .job = "t_net_meet"}, .wait_ns = TM_WAIT };
     struct gy_net_meeting meeting;
     struct gy_error err = {0};
     const int64_t began = gy_clock_ns();
     left[rank].status = setuid(user) != 0 ? GY_E_BUG : gy_net_meet(&meeting, &config, tm_get, &err);
     left[rank].seconds = (double)(gy_clock_ns() - began) * 1e-9;
     left[rank].port = config.place.port;
-    memcpy(left[rank].key, config.key, sizeof(config.key));
-    memcpy(left[rank].text, err.text, sizeof(err.text));
+    memcpy(left[rank].key, config.key, sizeof config.key);
+    memcpy(left[rank].text, err.text, sizeof err.text);
     __atomic_store_n(&left[rank].done, 1, __ATOMIC_RELEASE);
     while (left[rank].status == GY_OK && rank == 0 && !__atomic_load_n(&left[1].done, __ATOMIC_ACQUIRE))
         tm_pause();
@@ -87,7 +87,7 @@ static void tm_find(uid_t user, struct gy_net_meeting *shared)
 {
     const pid_t pid = fork();
     if (pid == 0) {
-        struct gy_net_boot_config config = {.place = {.ranks = 2, .locals = 2, .launcher = "gyre", .job = "t_net_meet"}, .wait_ns = TM_WAIT};
+        struct gy_net_boot_config config = { .place = { .ranks = 2, .locals = 2, .launcher = "gyre", .job = "t_net_meet"}, .wait_ns = TM_WAIT };
         struct gy_net_meeting meeting;
         if (setuid(user) == 0 && gy_net_meet(&meeting, &config, tm_get, NULL) == GY_OK) {
             *shared = meeting;
@@ -102,11 +102,11 @@ static void tm_run(const struct tm_case *c, struct tm_left *left, const struct g
 {
     char file[128];
     pid_t pids[2];
-    snprintf(file, sizeof(file), "%s/%s", names->folder, names->name);
+    snprintf(file, sizeof file, "%s/%s", names->folder, names->name);
     if (c->inside)
         T_CHECK(mkdir(names->folder, 0700) == 0 && chown(names->folder, user, 0) == 0);
     tm_put(c, c->inside ? file : names->folder, user);
-    memset(left, 0, 2 * sizeof(*left));
+    memset(left, 0, 2 * sizeof *left);
     fflush(stdout);
     for (int r = 1; r >= 0; r--)
         if ((pids[r] = fork()) == 0) {
@@ -121,10 +121,10 @@ static void tm_run(const struct tm_case *c, struct tm_left *left, const struct g
             kill(pids[r], SIGKILL);
         waitpid(pids[r], NULL, 0);
         if (c->what == TM_NOTHING)
-            T_CHECK_MSG(left[r].status == GY_OK && left[r].port == left[0].port && memcmp(left[r].key, left[0].key, sizeof(left->key)) == 0,
+            T_CHECK_MSG(left[r].status == GY_OK && left[r].port == left[0].port && memcmp(left[r].key, left[0].key, sizeof left->key) == 0,
                         "rank %d: %d %s", r, left[r].status, left[r].text);
         else
-            T_CHECK_MSG(left[r].status == GY_E_IO && strstr(left[r].text, names->folder) != NULL && strstr(left[r].text, c->words) != NULL,
+            T_CHECK_MSG(left[r].status == GY_E_IO && strstr(left[r].text, names->folder) && strstr(left[r].text, c->words),
                         "rank %d says %d, '%s', not '%s'", r, left[r].status, left[r].text, c->words);
     }
     struct stat st;
@@ -152,8 +152,8 @@ int main(void)
         T_END("t_net_meet");
     }
     FILE *const memory = tmpfile();
-    shared = memory != NULL && ftruncate(fileno(memory), (off_t)sizeof(*shared)) == 0
-                 ? mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fileno(memory), 0) : MAP_FAILED;
+    shared = memory && ftruncate(fileno(memory), (off_t)sizeof *shared) == 0
+                 ? mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(memory), 0) : MAP_FAILED;
     if (!T_CHECK(shared != MAP_FAILED))
         T_END("t_net_meet");
     tm_find(user, &shared->names);

@@ -50,8 +50,8 @@ static int node_case(struct gy_net_node *node, int rank, int ranks, int64_t coun
         for (int r = 0; r < ranks; r++)
             v[r] = node_value(r, i, round);
         const float sum = node_tree(v, ranks);
-        right &= memcmp(&sum, &sums[i], sizeof(sum)) == 0;
-        right &= sums == data || memcmp(&v[rank], &data[i], sizeof(sum)) == 0;
+        right &= memcmp(&sum, &sums[i], sizeof sum) == 0;
+        right &= sums == data || memcmp(&v[rank], &data[i], sizeof sum) == 0;
     }
     return right && (sums != data || gy_net_node_barrier(node, &err) == GY_OK);
 }
@@ -65,7 +65,7 @@ static int node_is_sum(const float *data, int ranks, int64_t count, uint64_t rou
         for (int r = 0; r < ranks; r++)
             v[r] = node_value(r, i, round);
         const float sum = node_tree(v, ranks);
-        right &= memcmp(&sum, &data[i], sizeof(sum)) == 0;
+        right &= memcmp(&sum, &data[i], sizeof sum) == 0;
     }
     return right;
 }
@@ -180,7 +180,7 @@ static void *node_map(int ranks, size_t most)
 {
     const size_t bytes = gy_net_node_bytes(ranks, most, 1);
     FILE *file = tmpfile();
-    if (file == NULL || ftruncate(fileno(file), (off_t)bytes) != 0)
+    if (!file || ftruncate(fileno(file), (off_t)bytes) != 0)
         return NULL;
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
     fclose(file);
@@ -328,7 +328,7 @@ static void node_missing(void)
     struct gy_error err = {0};
     struct gy_net_node *node = NULL;
     void *base = node_map(3, 4096);
-    if (!T_CHECK(base != NULL && gy_net_node_open(&node, base, 1, 3, 4096, 50000000, &alloc, &err) == GY_OK))
+    if (!T_CHECK(base && gy_net_node_open(&node, base, 1, 3, 4096, 50000000, &alloc, &err) == GY_OK))
         return;
     T_CHECK(gy_net_node_allreduce(node, gy_net_node_memory(node), 4, &err) == GY_E_PEER);
     T_CHECK_MSG(strstr(err.text, "rank 2") != NULL, "%s", err.text);

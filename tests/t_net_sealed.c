@@ -36,7 +36,7 @@ static struct {
 static void tl_push(int to, uint32_t tag, const void *bytes, size_t count)
 {
     struct tl_message *const m = &tl.held[tl.count++];
-    *m = (struct tl_message){.tag = tag, .to = to, .bytes = count};
+    *m = (struct tl_message){ .tag = tag, .to = to, .bytes = count };
     memcpy(m->data, bytes, count);
 }
 
@@ -94,7 +94,7 @@ static int tl_meet(int rank, struct gy_net_request *r)
         if (m->bytes == r->bytes)
             memcpy(r->buffer, m->data, m->bytes);
         r->state = m->bytes == r->bytes ? GY_NET_DONE : GY_NET_LOST;
-        memmove(m, m + 1, (size_t)(--tl.count - i) * sizeof(*m));
+        memmove(m, m + 1, (size_t)(--tl.count - i) * sizeof *m);
         return 1;
     }
     return 0;
@@ -147,9 +147,9 @@ static void tl_make(uint32_t turn)
         c->bytes = words[2] % 2 ? sizes[words[3] % GY_COUNT(sizes)] : 200;
         for (size_t i = 0; i < c->bytes; i++)
             c->out[i] = (unsigned char)(words[0] + i * 7 + i / 250);
-        memset(c->in, 0, sizeof(c->in));
-        c->send = (struct gy_net_request){.sends = 1, .peer = 1 - c->from, .tag = c->tag, .buffer = c->out, .bytes = c->bytes};
-        c->receive = (struct gy_net_request){.peer = c->from, .tag = c->tag, .buffer = c->in, .bytes = c->bytes};
+        memset(c->in, 0, sizeof c->in);
+        c->send = (struct gy_net_request){ .sends = 1, .peer = 1 - c->from, .tag = c->tag, .buffer = c->out, .bytes = c->bytes };
+        c->receive = (struct gy_net_request){ .peer = c->from, .tag = c->tag, .buffer = c->in, .bytes = c->bytes };
     }
 }
 
@@ -165,7 +165,7 @@ static int tl_talk(const struct gy_net_end end[2])
     }
     for (int rank = 0; rank < 2; rank++) {
         char says[80];
-        snprintf(says, sizeof(says), "rank %d got a message from rank %d by post that is not what was sent", rank, 1 - rank);
+        snprintf(says, sizeof says, "rank %d got a message from rank %d by post that is not what was sent", rank, 1 - rank);
         const int status = end[rank].transport->progress(end[rank].self, &err);
         T_CHECK_MSG(status == GY_OK || (status == GY_E_PEER && strncmp(err.text, says, strlen(says)) == 0), "%d, '%s'", status, err.text);
         named |= status != GY_OK;
@@ -180,14 +180,14 @@ static int tl_turn(enum gy_net_code_kind code, enum tl_harm harm, uint32_t turn)
     struct gy_net_end end[2];
     struct gy_error err = {0};
     int lost = 0;
-    memset(&tl, 0, sizeof(tl));
+    memset(&tl, 0, sizeof tl);
     tl.harm = harm;
     gy_rng_words(42, turn, 0, 0, tl.words);
     tl.at = (int)(tl.words[2] % (TL_MESSAGES - 4));
     tl_make(turn);
     for (int rank = 0; rank < 2; rank++) {
-        struct gy_net_sealed_config config = {.inner = {&tl_transport, &tl_ranks[rank], rank, 2, 0}, .code = code};
-        memset(config.key, harm == TL_STRANGER ? rank : 5, sizeof(config.key));
+        struct gy_net_sealed_config config = { .inner = {&tl_transport, &tl_ranks[rank], rank, 2, 0}, .code = code };
+        memset(config.key, harm == TL_STRANGER ? rank : 5, sizeof config.key);
         if (!T_CHECK(gy_net_sealed_open(&sealed[rank], &config, &alloc, &err) == GY_OK))
             return 0;
         gy_net_sealed_end(sealed[rank], &end[rank]);

@@ -24,8 +24,8 @@ static int sim_near(double a, double b)
 
 static void sim_formulas(void)
 {
-    const struct gy_net_cluster c = {.hosts = 8, .ranks_per_host = 1, .inside_rate = 1e12, .nic_rate = 1e9, .nic_latency = 1e-5};
-    const struct gy_net_shape shape = {.ranks = 8, .lanes = 1};
+    const struct gy_net_cluster c = { .hosts = 8, .ranks_per_host = 1, .inside_rate = 1e12, .nic_rate = 1e9, .nic_latency = 1e-5 };
+    const struct gy_net_shape shape = { .ranks = 8, .lanes = 1 };
     const double n = 8e6, ring = 2 * 7 * (1e-5 + n / 8 / 1e9), halving = 2 * (3 * 1e-5 + 7.0 / 8 * n / 1e9);
     T_CHECK(sim_near(sim_time("ring", &c, &shape, n, 1), ring));
     T_CHECK(sim_near(sim_time("halving", &c, &shape, n, 1), halving));
@@ -36,8 +36,8 @@ static void sim_formulas(void)
 
 static void sim_sharing(void)
 {
-    struct gy_net_cluster c = {.hosts = 2, .ranks_per_host = 4, .inside_rate = 1e12, .nic_rate = 1e9};
-    const struct gy_net_shape shape = {.ranks = 8, .lanes = 1, .dim_count = 2, .dims = {4, 2}};
+    struct gy_net_cluster c = { .hosts = 2, .ranks_per_host = 4, .inside_rate = 1e12, .nic_rate = 1e9 };
+    const struct gy_net_shape shape = { .ranks = 8, .lanes = 1, .dim_count = 2, .dims = {4, 2} };
     const double n = 8e6;
     /* between the hosts each of four ranks exchanges an eighth, then gets it back: the NIC carries a half each way, twice */
     const double seconds = sim_time("multihalving", &c, &shape, n, 1);
@@ -52,16 +52,16 @@ static void sim_sharing(void)
 /* Two ranks exchange halves in four lanes that arrive together: what a rank adds it adds in turn. */
 static void sim_adds(void)
 {
-    const struct gy_net_cluster c = {.hosts = 2, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = 1e9, .add_rate = 1e8};
+    const struct gy_net_cluster c = { .hosts = 2, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = 1e9, .add_rate = 1e8 };
     const double n = 8e6, wire = n / 1e9, add = n / 2 / 1e8;
-    const double one = sim_time("halving", &c, &(struct gy_net_shape){.ranks = 2, .lanes = 1}, n, 1);
-    const double four = sim_time("halving", &c, &(struct gy_net_shape){.ranks = 2, .lanes = 4}, n, 1);
+    const double one = sim_time("halving", &c, &(struct gy_net_shape){ .ranks = 2, .lanes = 1 }, n, 1);
+    const double four = sim_time("halving", &c, &(struct gy_net_shape){ .ranks = 2, .lanes = 4 }, n, 1);
     T_CHECK_MSG(sim_near(one, wire + add), "%g %g", one, wire + add);
     /* the first three lanes' way back lies within the adding of the next ones */
     T_CHECK_MSG(sim_near(four, wire / 2 + add + wire / 8), "%g %g", four, wire / 2 + add + wire / 8);
     /* a message sent and one received each round, and their work at the end of it */
-    const struct gy_net_cluster d = {.hosts = 2, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = 1e9, .nic_latency = 1e-4, .overhead = 1e-5};
-    const double works = sim_time("halving", &d, &(struct gy_net_shape){.ranks = 2, .lanes = 1}, n, 1);
+    const struct gy_net_cluster d = { .hosts = 2, .ranks_per_host = 1, .inside_rate = 1e15, .nic_rate = 1e9, .nic_latency = 1e-4, .overhead = 1e-5 };
+    const double works = sim_time("halving", &d, &(struct gy_net_shape){ .ranks = 2, .lanes = 1 }, n, 1);
     T_CHECK_MSG(sim_near(works, wire + 2 * (1e-4 + 2e-5)), "%g", works);
 }
 
@@ -74,9 +74,9 @@ static double sim_bucket_round(const struct gy_net_cluster *c, double bytes)
 
 static void sim_buckets(void)
 {
-    struct gy_net_cluster c = {.hosts = 8, .ranks_per_host = 1, .inside_rate = 1e12, .nic_rate = 1e8, .nic_latency = 1e-3, .burst = 2e5,
-                               .peak = 1e9};
-    const struct gy_net_shape shape = {.ranks = 8, .lanes = 1};
+    struct gy_net_cluster c = { .hosts = 8, .ranks_per_host = 1, .inside_rate = 1e12, .nic_rate = 1e8, .nic_latency = 1e-3, .burst = 2e5,
+                               .peak = 1e9 };
+    const struct gy_net_shape shape = { .ranks = 8, .lanes = 1 };
     const double n = 8e6;
     T_CHECK(sim_near(sim_time("ring", &c, &shape, n, 1), 2 * 7 * sim_bucket_round(&c, n / 8)));
     T_CHECK(sim_near(sim_time("doubling", &c, &shape, n, 1), 3 * sim_bucket_round(&c, n)));
@@ -90,16 +90,16 @@ static void sim_buckets(void)
     /* rates that others' flows leave over: the bucket of a host's way in, shared by all */
     c.burst = 5e5;
     c.peak = 1e9;
-    const double shared = sim_time("hosts", &(struct gy_net_cluster){.hosts = 4, .ranks_per_host = 2, .inside_rate = 1e12, .nic_rate = 1e8,
-                                   .nic_latency = 1e-3, .burst = 5e5, .peak = 1e9}, &(struct gy_net_shape){.ranks = 8, .lanes = 3, .dim_count = 2,
-                                   .dims = {2, 4}}, n, 1), least = 2 * 3 * n / 4 / 1e8;
+    const double shared = sim_time("hosts", &(struct gy_net_cluster){ .hosts = 4, .ranks_per_host = 2, .inside_rate = 1e12, .nic_rate = 1e8,
+                                   .nic_latency = 1e-3, .burst = 5e5, .peak = 1e9 }, &(struct gy_net_shape){ .ranks = 8, .lanes = 3, .dim_count = 2,
+                                   .dims = {2, 4} }, n, 1), least = 2 * 3 * n / 4 / 1e8;
     T_CHECK_MSG(shared >= 0.999 * least && shared < 1.05 * least, "%g %g", shared, least);
 }
 
 static void sim_noise(void)
 {
-    const struct gy_net_cluster c = {.hosts = 8, .ranks_per_host = 1, .inside_rate = 1e12, .nic_rate = 1e9, .noise = 0.2, .skew = 1e-3};
-    const struct gy_net_shape shape = {.ranks = 8, .lanes = 2};
+    const struct gy_net_cluster c = { .hosts = 8, .ranks_per_host = 1, .inside_rate = 1e12, .nic_rate = 1e9, .noise = 0.2, .skew = 1e-3 };
+    const struct gy_net_shape shape = { .ranks = 8, .lanes = 2 };
     const double a = sim_time("ring", &c, &shape, 1e6, 1), b = sim_time("ring", &c, &shape, 1e6, 2);
     T_CHECK(a == sim_time("ring", &c, &shape, 1e6, 1) && a != b);
 }
@@ -123,7 +123,7 @@ static void sim_files(void)
                {"hosts 2\ninside 1G 1us\nnic 1G 1us\nburst 64k 1G", "burst"}, {"hosts 2\nburst 64k", ":2:10: a number"},
                {"hosts 4096\nranks-per-host 2\ninside 1G 1us\nnic 1G 1us", "4096"}, {"", "missing"}};
     for (size_t i = 0; i < GY_COUNT(bad); i++)
-        T_CHECK_MSG(sim_parse(bad[i].text, &c, &err) == GY_E_FORMAT && strstr(err.text, bad[i].where) != NULL, "%zu: %s", i, err.text);
+        T_CHECK_MSG(sim_parse(bad[i].text, &c, &err) == GY_E_FORMAT && strstr(err.text, bad[i].where), "%zu: %s", i, err.text);
 }
 
 int main(void)

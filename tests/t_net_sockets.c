@@ -64,7 +64,7 @@ static int sockets_right(const struct sockets_case *c, const float *data, int su
     int right = 1;
     for (int64_t i = 0; i < count; i++) {
         const float want = sockets_want(c, sum, i);
-        right &= memcmp(&want, &data[i], sizeof(want)) == 0;
+        right &= memcmp(&want, &data[i], sizeof want) == 0;
     }
     return right;
 }
@@ -117,9 +117,9 @@ static void *sockets_thread(void *user)
     struct gy_net_sockets *s = NULL;
     struct gy_error err = {0};
     r->bad = gy_net_sockets_open(&s, &r->config, &alloc, &err) != GY_OK;
-    if (r->kept != NULL && r->bad == 0)
+    if (r->kept && r->bad == 0)
         r->bad = sockets_keep(r, gy_net_sockets_node(s), &err) != GY_OK;
-    for (int round = 0; round < 2 && r->bad == 0 && r->kept == NULL; round++)
+    for (int round = 0; round < 2 && r->bad == 0 && !r->kept; round++)
         r->bad = sockets_sums(r, gy_net_sockets_node(s), round * 1000, &err);
     if (r->bad > 0)
         printf("    rank %d: %s\n", r->number, err.text);
@@ -140,9 +140,9 @@ static void sockets_run(const struct sockets_case *c, int shared, float *kept)
     for (int g = 0; g < c->groups; g++)
         for (int k = 0; k < c->size[g]; k++, count++)
             ranks[count] = (struct sockets_rank){
-                .config = {.base = base, .size = c->size, .groups = c->groups, .group = g, .rank = k, .most = SOCKETS_BYTES, .shared = shared,
-                           .wait_ns = SOCKETS_WAIT},
-                .c = c, .number = count, .kept = kept != NULL ? kept + count * SOCKETS_KEPT : NULL};
+                .config = { .base = base, .size = c->size, .groups = c->groups, .group = g, .rank = k, .most = SOCKETS_BYTES, .shared = shared,
+                           .wait_ns = SOCKETS_WAIT },
+                .c = c, .number = count, .kept = kept ? kept + count * SOCKETS_KEPT : NULL};
     for (int r = 0; r < count; r++)
         T_CHECK(pthread_create(&ranks[r].thread, NULL, sockets_thread, &ranks[r]) == 0);
     for (int r = 0; r < count; r++) {
@@ -161,8 +161,8 @@ static void sockets_order(void)
     for (size_t n = 0; n < GY_COUNT(cases); n++) {
         const int ranks = cases[n].groups * cases[n].size[0];
         const struct sockets_case whole = {{ranks}, 1};
-        memset(apart, 0, sizeof(apart));
-        memset(together, 0xff, sizeof(together));
+        memset(apart, 0, sizeof apart);
+        memset(together, 0xff, sizeof together);
         sockets_run(&cases[n], 0, apart);
         sockets_run(&whole, 0, together);
         T_CHECK_MSG(memcmp(apart, together, (size_t)ranks * SOCKETS_KEPT * sizeof(float)) == 0, "%d groups of %d: other bits than one group of all",
@@ -175,7 +175,7 @@ static void sockets_order(void)
 static void sockets_put(const char *root, const char *path, const char *text)
 {
     char whole[512];
-    snprintf(whole, sizeof(whole), "%.200s/%.250s", root, path);
+    snprintf(whole, sizeof whole, "%.200s/%.250s", root, path);
     for (char *p = whole + strlen(root) + 1; *p != 0; p++)
         if (*p == '/') {
             *p = 0;
@@ -212,7 +212,7 @@ static void sockets_shares(const char *root)
     static const char *const sibling[] = {"0-1\n", "0-1\n", "2-3\n", "2-3\n", "4,6\n", "5,7\n", "4,6\n", "5,7\n"};
     char path[80];
     for (int cpu = 0; cpu < 8; cpu++) {
-        snprintf(path, sizeof(path), "cpu/cpu%d/topology/thread_siblings_list", cpu);
+        snprintf(path, sizeof path, "cpu/cpu%d/topology/thread_siblings_list", cpu);
         sockets_put(root, path, sibling[cpu]);
     }
     T_CHECK(sockets_share(root, 0xff, 0, 2) == 0x0f && sockets_share(root, 0xff, 1, 2) == 0xf0);
@@ -233,12 +233,12 @@ static void sockets_system(void)
         return;
     static const char *const node[][2] = {{"0", "0-1\n"}, {"1", "2-3\n"}, {"8", "4,6\n"}, {"9", "5,7\n"}, {"250", "\n"}};
     for (size_t i = 0; i < GY_COUNT(node); i++) {
-        snprintf(path, sizeof(path), "node/node%s/cpulist", node[i][0]);
+        snprintf(path, sizeof path, "node/node%s/cpulist", node[i][0]);
         sockets_put(root, path, node[i][1]);
     }
     for (int cpu = 0; cpu < 8; cpu++) {
-        snprintf(path, sizeof(path), "cpu/cpu%d/topology/physical_package_id", cpu);
-        snprintf(text, sizeof(text), "%d\n", cpu / 4);
+        snprintf(path, sizeof path, "cpu/cpu%d/topology/physical_package_id", cpu);
+        snprintf(text, sizeof text, "%d\n", cpu / 4);
         sockets_put(root, path, text);
     }
     struct gy_net_near near = sockets_near(root, 0x03);
@@ -254,7 +254,7 @@ static void sockets_system(void)
     sockets_shares(root);
     near = sockets_near(root, 0x1ff); /* a processor of which the system says nothing */
     T_CHECK(near.socket == -1);
-    snprintf(path, sizeof(path), "rm -r %s", root);
+    snprintf(path, sizeof path, "rm -r %s", root);
     T_CHECK(system(path) == 0);
 }
 
@@ -276,19 +276,19 @@ static void sockets_topology(void)
     struct gy_net_topology t;
     struct gy_error err = {0};
     int size[GY_NET_GROUPS];
-    memset(all, 0, sizeof(all));
+    memset(all, 0, sizeof all);
     for (size_t i = 0; i < GY_COUNT(rows); i++) {
         for (int r = 0; r < 5; r++)
             all[r].near = rows[i].near[r];
         if (!T_CHECK(gy_net_topology_open(&t, all, 5, rows[i].text, "sockets.txt", &alloc, &err) == GY_OK))
             continue;
-        T_CHECK_MSG(t.groups[0] == rows[i].groups && memcmp(t.group, rows[i].group, sizeof(rows[i].group)) == 0, "row %zu: %d groups", i, t.groups[0]);
+        T_CHECK_MSG(t.groups[0] == rows[i].groups && memcmp(t.group, rows[i].group, sizeof rows[i].group) == 0, "row %zu: %d groups", i, t.groups[0]);
         if (i == 0)
             T_CHECK(gy_net_topology_group(&t, 4, size) == 2 && size[0] == 3 && size[1] == 2 && gy_net_topology_group(&t, 3, size) == 1);
         gy_net_topology_close(&t);
     }
     for (size_t i = 0; i < GY_COUNT(bad); i++)
-        T_CHECK_MSG(gy_net_topology_open(&t, all, 5, bad[i][0], "bad.txt", &alloc, &err) == GY_E_FORMAT && strstr(err.text, bad[i][1]) != NULL,
+        T_CHECK_MSG(gy_net_topology_open(&t, all, 5, bad[i][0], "bad.txt", &alloc, &err) == GY_E_FORMAT && strstr(err.text, bad[i][1]),
                     "\"%s\": %s", bad[i][0], err.text);
 }
 

@@ -59,10 +59,10 @@ static void tt_meet(struct tt_world *w, int times)
 
 static int tt_open(struct tt_rank *own, struct gy_error *err)
 {
-    struct gy_net_tcp_config config = {.rank = own->rank, .ranks = own->world->ranks};
+    struct gy_net_tcp_config config = { .rank = own->rank, .ranks = own->world->ranks };
     own->alloc = gy_alloc_default();
     gy_net_endpoint_loopback(&config.own);
-    memcpy(config.key, own->world->key, sizeof(config.key));
+    memcpy(config.key, own->world->key, sizeof config.key);
     const int status = gy_net_tcp_open(&own->tcp, &config, &own->alloc, err);
     if (status == GY_OK)
         gy_net_tcp_address(own->tcp, &own->world->address[own->rank]);
@@ -90,15 +90,15 @@ static void *tt_thread(void *user)
 static struct tt_world *tt_world(int ranks)
 {
     FILE *file = tmpfile(); /* memory that belongs to nobody, in POSIX */
-    struct tt_world *w = file != NULL && ftruncate(fileno(file), sizeof(*w)) == 0
-                             ? mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0) : MAP_FAILED;
-    if (file == NULL || w == MAP_FAILED) {
+    struct tt_world *w = file && ftruncate(fileno(file), sizeof *w) == 0
+                             ? mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0) : MAP_FAILED;
+    if (!file || w == MAP_FAILED) {
         puts("no memory that processes share");
         exit(1);
     }
     fclose(file);
     w->ranks = ranks;
-    memset(w->key, 7, sizeof(w->key));
+    memset(w->key, 7, sizeof w->key);
     return w;
 }
 
@@ -107,22 +107,22 @@ static void tt_run(int ranks, int (*body)(struct tt_rank *own, struct gy_error *
     struct tt_world *w = tt_world(ranks);
     struct tt_rank own[TT_RANKS];
     pthread_t threads[TT_RANKS];
-    memset(own, 0, sizeof(own));
+    memset(own, 0, sizeof own);
     for (int r = 0; r < ranks; r++) {
-        own[r] = (struct tt_rank){.world = w, .rank = r, .body = body};
+        own[r] = (struct tt_rank){ .world = w, .rank = r, .body = body };
         pthread_create(&threads[r], NULL, tt_thread, &own[r]);
     }
     for (int r = 0; r < ranks; r++)
         pthread_join(threads[r], NULL);
     T_CHECK_MSG(w->failed == 0, "%d ranks, %s", ranks, what);
-    munmap(w, sizeof(*w));
+    munmap(w, sizeof *w);
 }
 
 /* ---- requests ---- */
 
 static struct gy_net_request tt_request(int sends, int peer, uint32_t tag, void *buffer, size_t bytes)
 {
-    return (struct gy_net_request){.sends = sends, .peer = peer, .tag = tag, .buffer = buffer, .bytes = bytes};
+    return (struct gy_net_request){ .sends = sends, .peer = peer, .tag = tag, .buffer = buffer, .bytes = bytes };
 }
 
 static int tt_post(const struct tt_rank *own, struct gy_net_request *r, struct gy_error *err)
@@ -254,12 +254,12 @@ static int tt_algorithm(struct tt_rank *own, const char *name, int lanes, float 
 {
     static const int64_t counts[] = {0, 1, 3, 17, 4099, TT_MOST, 0, 5};
     const struct gy_net_end ends[2] = {own->end, {&tt_whole, own, own->rank, own->end.ranks, own->end.half}};
-    struct gy_net_shape shape = {.ranks = own->end.ranks, .lanes = lanes};
+    struct gy_net_shape shape = { .ranks = own->end.ranks, .lanes = lanes };
     struct gy_net_schedule s = {0};
     struct gy_net_exec *exec[2] = {NULL, NULL};
     struct gy_net_proof proof;
     if (shape.ranks == 4)
-        shape = (struct gy_net_shape){.ranks = 4, .lanes = lanes, .dim_count = 2, .dims = {2, 2}};
+        shape = (struct gy_net_shape){ .ranks = 4, .lanes = lanes, .dim_count = 2, .dims = {2, 2} };
     int status = gy_net_build(&s, name, &shape, GY_NET_ALLREDUCE, &own->alloc, err);
     status = status == GY_OK ? gy_net_verify(&s, &proof, err) : status;
     for (int whole = 0; whole < 2 && status == GY_OK; whole++)
@@ -276,8 +276,8 @@ static int tt_sums(struct tt_rank *own, struct gy_error *err)
 {
     size_t count;
     const struct gy_net_algorithm *rows = gy_net_algorithms(&count);
-    float *room = calloc(2 * TT_MOST, sizeof(*room)), *const data[2] = {room, room + TT_MOST};
-    int status = room != NULL ? GY_OK : GY_E_NOMEM;
+    float *room = calloc(2 * TT_MOST, sizeof *room), *const data[2] = {room, room + TT_MOST};
+    int status = room ? GY_OK : GY_E_NOMEM;
     for (int lanes = 1; lanes <= 3; lanes += 2)
         for (size_t i = 0; i < count && status == GY_OK; i++)
             if (rows[i].goals & 1u << GY_NET_ALLREDUCE)
@@ -304,7 +304,7 @@ static int tt_taken(struct tt_rank *own, struct gy_error *err)
 {
     static const size_t sizes[] = {1, 63, 64, 5000, 1000003, 131072, 3000001};
     unsigned char *room = malloc(2 * sizes[6]), *const to = room + sizes[6];
-    int status = room != NULL ? GY_OK : GY_E_NOMEM;
+    int status = room ? GY_OK : GY_E_NOMEM;
     for (uint32_t k = 0; k < 3 * GY_COUNT(sizes) && status == GY_OK; k++) {
         const size_t bytes = sizes[k % GY_COUNT(sizes)];
         const int calls = k < GY_COUNT(sizes) ? 0 : k < 2 * GY_COUNT(sizes) ? 10 : 200;
@@ -339,8 +339,8 @@ static int tt_taken(struct tt_rank *own, struct gy_error *err)
 static int tt_reverse(struct tt_rank *own, struct gy_error *err)
 {
     unsigned char *room = malloc(TT_LARGE * TT_MANY);
-    struct gy_net_request *r = calloc(TT_MANY, sizeof(*r));
-    int status = room != NULL && r != NULL ? GY_OK : GY_E_NOMEM;
+    struct gy_net_request *r = calloc(TT_MANY, sizeof *r);
+    int status = room && r ? GY_OK : GY_E_NOMEM;
     for (uint32_t k = 0; k < TT_MANY && status == GY_OK && own->rank == 0; k++) {
         tt_fill(room + k * TT_LARGE, k, 0, TT_LARGE);
         r[k] = tt_request(1, 1, k, room + k * TT_LARGE, TT_LARGE);
@@ -366,7 +366,7 @@ static int tt_huge(struct tt_rank *own, struct gy_error *err)
 {
     const size_t bytes = (size_t)20 << 20;
     unsigned char *out = malloc(bytes), *in = malloc(bytes);
-    int status = in != NULL && out != NULL ? GY_OK : GY_E_NOMEM;
+    int status = in && out ? GY_OK : GY_E_NOMEM;
     for (uint32_t k = 0; k < 3 && status == GY_OK; k++) {
         struct gy_net_request sends = tt_request(1, 1 - own->rank, k, out, bytes), receives = tt_request(0, 1 - own->rank, k, in, bytes);
         tt_fill(out, (uint32_t)own->rank, k, bytes);
@@ -400,7 +400,7 @@ static void tt_mix(struct tt_mixed *all, int shuffled)
         gy_rng_words(11, 1, k, 0, words);
         const uint32_t tag = words[0] % TT_TAGS;
         bytes[tag][count[tag]] = words[1] % 3 == 0 ? words[2] % 300000 : words[2] % 50;
-        all[k] = (struct tt_mixed){.tag = tag, .number = count[tag], .bytes = bytes[tag][count[tag]]};
+        all[k] = (struct tt_mixed){ .tag = tag, .number = count[tag], .bytes = bytes[tag][count[tag]] };
         count[tag]++;
     }
     if (!shuffled)
@@ -411,7 +411,7 @@ static void tt_mix(struct tt_mixed *all, int shuffled)
         uint32_t tag = words[0] % TT_TAGS;
         while (next[tag] == count[tag])
             tag = (tag + 1) % TT_TAGS;
-        all[k] = (struct tt_mixed){.tag = tag, .number = next[tag], .bytes = bytes[tag][next[tag]]};
+        all[k] = (struct tt_mixed){ .tag = tag, .number = next[tag], .bytes = bytes[tag][next[tag]] };
         next[tag]++;
     }
 }
@@ -427,10 +427,10 @@ static int tt_mixed_one(const struct tt_rank *own, struct tt_mixed *m, struct gy
 
 static int tt_mixed(struct tt_rank *own, struct gy_error *err)
 {
-    struct tt_mixed *all = calloc(TT_MIXED, sizeof(*all));
-    int status = all != NULL ? GY_OK : GY_E_NOMEM;
+    struct tt_mixed *all = calloc(TT_MIXED, sizeof *all);
+    int status = all ? GY_OK : GY_E_NOMEM;
     uint32_t waited = 0;
-    if (all != NULL)
+    if (all)
         tt_mix(all, own->rank == 0);
     for (uint32_t k = 0; k < TT_MIXED && status == GY_OK; k++) {
         struct tt_mixed *m = &all[k];
@@ -456,7 +456,7 @@ static int tt_leave(struct tt_rank *own, struct gy_error *err)
 {
     static const size_t bytes = 100000;
     unsigned char *room = malloc(3 * bytes);
-    int status = room != NULL ? GY_OK : GY_E_NOMEM;
+    int status = room ? GY_OK : GY_E_NOMEM;
     struct gy_net_request r[3], extra = tt_request(1, 0, 9, room, 10);
     if (own->rank == 1 && status == GY_OK) { /* makes the connection */
         status = tt_post(own, &extra, err);
@@ -517,7 +517,7 @@ static int tt_busy(struct tt_rank *own, struct gy_error *err)
     const size_t bytes = (size_t)64 << 20;
     unsigned char *room = calloc(1, bytes);
     struct gy_net_request r = tt_request(own->rank == 1, 1 - own->rank, 2, room, bytes);
-    int status = room != NULL ? tt_post(own, &r, err) : GY_E_NOMEM;
+    int status = room ? tt_post(own, &r, err) : GY_E_NOMEM;
     const int64_t began = gy_clock_ns();
     for (int k = 0; gy_clock_ns() < began + TT_BUSY && status == GY_OK; k++) {
         if (own->rank == 1 || k < 10)
@@ -538,15 +538,15 @@ static int tt_busy(struct tt_rank *own, struct gy_error *err)
 static int tt_stranger(const struct tt_world *w, int kind)
 {
     unsigned char noise[4096];
-    struct gy_net_call_self self = {.rank = 1, .ranks = w->ranks};
+    struct gy_net_call_self self = { .rank = 1, .ranks = w->ranks };
     struct gy_net_call call;
     int fd = -1;
     if (gy_net_connect_begin(&w->address[0], &fd) != 0)
         return -1;
     tt_pause();
-    memset(noise, kind == 1 ? 0xff : 0, sizeof(noise));
+    memset(noise, kind == 1 ? 0xff : 0, sizeof noise);
     if (kind == 1 || kind == 2)
-        (void)!send(fd, noise, sizeof(noise), MSG_NOSIGNAL);
+        (void)!send(fd, noise, sizeof noise, MSG_NOSIGNAL);
     if (kind == 3)
         (void)!send(fd, "GYRD", 4, MSG_NOSIGNAL);
     if (kind == 4) { /* everything right but the key */
@@ -602,29 +602,29 @@ static size_t tt_mad_now; /* set while there is one thread */
 /* A line, with bytes where it begins a message; < 0: it was noticed. */
 static int tt_mad_say(int fd, const struct tt_line *head, const unsigned char *bytes, struct gy_net_code *code)
 {
-    struct tt_line line = *head, end = {.kind = 4, .tag = head->tag, .value = head->value};
+    struct tt_line line = *head, end = { .kind = 4, .tag = head->tag, .value = head->value };
     gy_net_code_add(code, &line, 16);
     gy_net_code_close(code, line.code);
-    if (gy_net_write(fd, &line, sizeof(line), gy_clock_ns() + TT_WAIT, NULL) != GY_OK)
+    if (gy_net_write(fd, &line, sizeof line, gy_clock_ns() + TT_WAIT, NULL) != GY_OK)
         return -1;
-    if (bytes == NULL)
+    if (!bytes)
         return 0;
     gy_net_code_add(code, &end, 16);
     gy_net_code_add(code, bytes, head->value);
     gy_net_code_close(code, end.code);
     return gy_net_write(fd, bytes, head->value, gy_clock_ns() + TT_WAIT, NULL) != GY_OK ? -1
-           : gy_net_write(fd, &end, sizeof(end), gy_clock_ns() + TT_WAIT, NULL);
+           : gy_net_write(fd, &end, sizeof end, gy_clock_ns() + TT_WAIT, NULL);
 }
 
 static int tt_mad_rank(const struct tt_rank *own, const struct tt_mad *mad, struct gy_error *err)
 {
-    struct gy_net_call_self self = {.rank = 1, .ranks = 2};
+    struct gy_net_call_self self = { .rank = 1, .ranks = 2 };
     struct gy_net_call call;
     struct gy_net_code out, in;
     unsigned char *bytes = calloc(1, 1 << 20);
     int fd = -1, agreed = 0;
-    memcpy(self.key, own->world->key, sizeof(self.key));
-    if (bytes != NULL && gy_net_connect_begin(&own->world->address[0], &fd) == 0) {
+    memcpy(self.key, own->world->key, sizeof self.key);
+    if (bytes && gy_net_connect_begin(&own->world->address[0], &fd) == 0) {
         gy_net_call_begin(&call, fd, 0, 0);
         for (int k = 0; k < 5000 && (agreed = gy_net_call_go(&call, &self)) == 0; k++)
             tt_pause();
@@ -646,7 +646,7 @@ static int tt_mad(struct tt_rank *own, struct gy_error *err)
     const struct tt_mad *mad = &tt_mads[tt_mad_now];
     if (own->rank == 1)
         return tt_mad_rank(own, mad, err);
-    struct gy_net_request r = tt_request(0, 1, 1, room, sizeof(room));
+    struct gy_net_request r = tt_request(0, 1, 1, room, sizeof room);
     int status = tt_post(own, &r, err);
     status = status == GY_OK ? tt_expect(tt_wait(own, &r), GY_NET_LOST, mad->what, err) : status;
     tt_meet(own->world, 2);
@@ -658,14 +658,14 @@ static int tt_mad(struct tt_rank *own, struct gy_error *err)
 /* A ring turns until the victim is gone: the others must see GY_E_PEER, and soon; who sees it first names it. */
 static int tt_lose(struct tt_rank *own, struct gy_error *err)
 {
-    const struct gy_net_shape shape = {.ranks = own->end.ranks, .lanes = 2};
+    const struct gy_net_shape shape = { .ranks = own->end.ranks, .lanes = 2 };
     struct gy_net_schedule s = {0};
     struct gy_net_exec *exec = NULL;
-    float *data = calloc(TT_MOST, sizeof(*data));
+    float *data = calloc(TT_MOST, sizeof *data);
     GY_TRY(gy_net_build(&s, "ring", &shape, GY_NET_ALLREDUCE, &own->alloc, err));
     int status = gy_net_exec_open(&exec, &s, &own->end, TT_MOST, 1, NULL, &own->alloc, err);
     for (int k = 0; k < 3000 && status == GY_OK; k++) {
-        memset(data, 0, TT_MOST * sizeof(*data));
+        memset(data, 0, TT_MOST * sizeof *data);
         if (k == 20 && own->rank == TT_VICTIM) {
             own->world->killed = gy_clock_ns();
             kill(getpid(), SIGKILL);
@@ -679,9 +679,9 @@ static int tt_lose(struct tt_rank *own, struct gy_error *err)
     if (status != GY_E_PEER)
         return GY_FAIL(err, GY_E_BUG, "status %d after the loss", status);
     char lost[24], gone[24];
-    snprintf(lost, sizeof(lost), "rank %d was lost", TT_VICTIM);
-    snprintf(gone, sizeof(gone), "rank %d is gone", TT_VICTIM);
-    __atomic_add_fetch(&own->world->named, strstr(err->text, lost) != NULL || strstr(err->text, gone) != NULL, __ATOMIC_ACQ_REL);
+    snprintf(lost, sizeof lost, "rank %d was lost", TT_VICTIM);
+    snprintf(gone, sizeof gone, "rank %d is gone", TT_VICTIM);
+    __atomic_add_fetch(&own->world->named, strstr(err->text, lost) || strstr(err->text, gone), __ATOMIC_ACQ_REL);
     return GY_OK;
 }
 
@@ -708,7 +708,7 @@ static int tt_starved(struct tt_rank *own, struct gy_error *err)
     if (own->rank == 1)
         return GY_OK;
     __atomic_store_n(&own->world->named, 1, __ATOMIC_RELEASE);
-    return status == GY_E_PEER && strstr(err->text, "rank 0: other ranks cannot be let in: Too many open files") != NULL
+    return status == GY_E_PEER && strstr(err->text, "rank 0: other ranks cannot be let in: Too many open files")
                ? GY_OK : GY_FAIL(err, GY_E_BUG, "without a free file rank 0 says %d", status);
 }
 
@@ -721,7 +721,7 @@ static void tt_starve(void)
     fflush(stdout);
     for (int r = 0; r < 2; r++)
         if ((pids[r] = fork()) == 0) {
-            struct tt_rank own = {.world = w, .rank = r, .body = tt_starved};
+            struct tt_rank own = { .world = w, .rank = r, .body = tt_starved };
             tt_thread(&own);
             getrusage(RUSAGE_SELF, &used);
             if (used.ru_utime.tv_sec + used.ru_stime.tv_sec > 0)
@@ -735,7 +735,7 @@ static void tt_starve(void)
         bad += !WIFEXITED(code) || WEXITSTATUS(code) != 0;
     }
     T_CHECK_MSG(bad == 0, "%d of 2 ranks are not right without a free file", bad);
-    munmap(w, sizeof(*w));
+    munmap(w, sizeof *w);
 }
 
 static void tt_kill(int ranks)
@@ -746,7 +746,7 @@ static void tt_kill(int ranks)
     fflush(stdout);
     for (int r = 0; r < ranks; r++)
         if ((pids[r] = fork()) == 0) {
-            struct tt_rank own = {.world = w, .rank = r, .body = tt_lose};
+            struct tt_rank own = { .world = w, .rank = r, .body = tt_lose };
             tt_thread(&own);
             fflush(stdout);
             _exit(own.status != GY_OK);
@@ -763,7 +763,7 @@ static void tt_kill(int ranks)
     T_CHECK_MSG(lost && w->killed > 0, "%d ranks: none was killed", ranks);
     T_CHECK_MSG(w->named > 0, "%d ranks: nobody says who was killed", ranks);
     T_CHECK_MSG(bad == 0 && seconds < 6, "%d ranks, one killed: %d bad, %.1f s", ranks, bad, seconds);
-    munmap(w, sizeof(*w));
+    munmap(w, sizeof *w);
 }
 
 int main(void)

@@ -84,17 +84,17 @@ struct ucx_pair {
 static int ucx_is_control(int fd, const char *name)
 {
     char now[16] = "";
-    socklen_t bytes = sizeof(now) - 1;
+    socklen_t bytes = sizeof now - 1;
     return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, now, &bytes) == 0 && strcmp(now, name) == 0;
 }
 
 static int ucx_pair_open(struct ucx_pair *p, struct gy_error *err)
 {
     const int64_t deadline = gy_clock_ns() + UCX_WAIT;
-    socklen_t bytes = sizeof(p->control) - 1;
+    socklen_t bytes = sizeof p->control - 1;
     GY_TRY(gy_net_connect("127.0.0.1", p->port, deadline, &p->caller, err));
     GY_TRY(gy_net_accept(p->listener, deadline, &p->called, err));
-    memset(p->control, 0, sizeof(p->control));
+    memset(p->control, 0, sizeof p->control);
     return getsockopt(p->caller, IPPROTO_TCP, TCP_CONGESTION, p->control, &bytes);
 }
 
@@ -168,7 +168,7 @@ static int ucx_intrude_as(const struct ucx_shared *shared, enum ucx_stranger kin
     struct gy_net_ucx *ucx = NULL;
     struct gy_net_end end;
     size_t count = 0;
-    memset(junk, 0x41, sizeof(junk));
+    memset(junk, 0x41, sizeof junk);
     GY_TRY(gy_net_ucx_open(&ucx, &config, &alloc, err));
     int status = gy_net_ucx_connect(ucx, shared->addresses, err);
     gy_net_ucx_end(ucx, &end);
@@ -176,7 +176,7 @@ static int ucx_intrude_as(const struct ucx_shared *shared, enum ucx_stranger kin
         const size_t bytes = (size_t)ucx_counts[k] * sizeof(float), word = GY_NET_CODE_BYTES;
         const size_t first = bytes <= 4096 && kind == UCX_SEES ? bytes + word : bytes;
         for (int part = 0; part <= (kind == UCX_SEES && bytes > 4096) && status == GY_OK; part++, count++) {
-            r[count] = (struct gy_net_request){.sends = 1, .peer = 1 - from, .tag = 1u << 16, .buffer = junk, .bytes = part ? word : first};
+            r[count] = (struct gy_net_request){ .sends = 1, .peer = 1 - from, .tag = 1u << 16, .buffer = junk, .bytes = part ? word : first };
             status = end.transport->post(end.self, &r[count], err);
         }
     }
@@ -205,9 +205,9 @@ static int ucx_intrude(struct ucx_shared *shared, enum ucx_stranger kind, const 
 static void ucx_let_in(struct ucx_world *w, const unsigned char *all, uint64_t secret)
 {
     const int64_t deadline = gy_clock_ns() + UCX_WAIT;
-    if (w->shared == NULL)
+    if (!w->shared)
         return;
-    memcpy(w->shared->addresses, all, sizeof(w->shared->addresses));
+    memcpy(w->shared->addresses, all, sizeof w->shared->addresses);
     w->shared->secret = secret;
     __atomic_add_fetch(&w->shared->met, 1, __ATOMIC_ACQ_REL);
     while (!__atomic_load_n(&w->shared->went, __ATOMIC_ACQUIRE) && gy_clock_ns() < deadline)
@@ -218,15 +218,15 @@ static void ucx_let_in(struct ucx_world *w, const unsigned char *all, uint64_t s
 static int ucx_open_world(struct ucx_world *w, struct gy_error *err)
 {
     struct gy_net_ucx_config config = {w->config.place.rank, w->config.place.ranks, w->transports, 0};
-    struct gy_net_sealed_config seal = {.code = GY_NET_CODE_CRC};
+    struct gy_net_sealed_config seal = { .code = GY_NET_CODE_CRC };
     unsigned char own[GY_NET_UCX_ADDRESS], all[8 * GY_NET_UCX_ADDRESS];
     w->alloc = gy_alloc_default();
     GY_TRY(gy_net_boot_open(&w->boot, &w->config, &w->alloc, err));
     GY_TRY(gy_net_boot_secret(w->boot, "ucx, tags", seal.key, err));
-    memcpy(&config.secret, seal.key, sizeof(config.secret));
+    memcpy(&config.secret, seal.key, sizeof config.secret);
     GY_TRY(gy_net_ucx_open(&w->ucx, &config, &w->alloc, err));
     gy_net_ucx_address(w->ucx, own);
-    GY_TRY(gy_net_boot_gather(w->boot, own, sizeof(own), all, err));
+    GY_TRY(gy_net_boot_gather(w->boot, own, sizeof own, all, err));
     GY_TRY(gy_net_ucx_connect(w->ucx, all, err));
     gy_net_ucx_end(w->ucx, &seal.inner);
     GY_TRY(gy_net_boot_secret(w->boot, "ucx, messages", seal.key, err));
@@ -245,7 +245,7 @@ static float ucx_value(int rank, int64_t i)
 static void ucx_note(struct ucx_world *w, const float *data, int64_t count)
 {
     const unsigned char *const bytes = (const unsigned char *)data;
-    for (int64_t i = 0; i < count * (int64_t)sizeof(*data); i++)
+    for (int64_t i = 0; i < count * (int64_t)sizeof *data; i++)
         w->results = (w->results ^ bytes[i]) * 0x100000001b3u;
 }
 
@@ -273,12 +273,12 @@ static int ucx_sum(struct gy_net_exec *exec, float *data, int64_t count, struct 
 /* One algorithm with all counts; returns GY_OK, or the error of the first that is wrong. */
 static int ucx_algorithm(struct ucx_world *w, const char *name, int lanes, float *data, struct gy_error *err)
 {
-    struct gy_net_shape shape = {.ranks = w->end.ranks, .lanes = lanes};
+    struct gy_net_shape shape = { .ranks = w->end.ranks, .lanes = lanes };
     struct gy_net_schedule s = {0};
     struct gy_net_exec *exec = NULL;
     struct gy_net_proof proof;
     if (shape.ranks == 4)
-        shape = (struct gy_net_shape){.ranks = 4, .lanes = lanes, .dim_count = 2, .dims = {2, 2}};
+        shape = (struct gy_net_shape){ .ranks = 4, .lanes = lanes, .dim_count = 2, .dims = {2, 2} };
     int status = gy_net_build(&s, name, &shape, GY_NET_ALLREDUCE, &w->alloc, err);
     status = status == GY_OK ? gy_net_verify(&s, &proof, err) : status;
     status = status == GY_OK ? gy_net_exec_open(&exec, &s, &w->end, UCX_MOST, ++w->epoch, NULL, &w->alloc, err) : status;
@@ -308,13 +308,13 @@ static int ucx_all(struct ucx_world *w, float *data, struct gy_error *err)
 /* A ring turns until the victim is gone: the others must see GY_E_PEER, and soon. */
 static int ucx_lose(struct ucx_world *w, float *data, struct gy_error *err)
 {
-    const struct gy_net_shape shape = {.ranks = w->end.ranks, .lanes = 2};
+    const struct gy_net_shape shape = { .ranks = w->end.ranks, .lanes = 2 };
     struct gy_net_schedule s = {0};
     struct gy_net_exec *exec = NULL;
     GY_TRY(gy_net_build(&s, "ring", &shape, GY_NET_ALLREDUCE, &w->alloc, err));
     int status = gy_net_exec_open(&exec, &s, &w->end, UCX_MOST, 1, NULL, &w->alloc, err);
     for (int k = 0; k < 3000 && status == GY_OK; k++) {
-        memset(data, 0, UCX_MOST * sizeof(*data));
+        memset(data, 0, UCX_MOST * sizeof *data);
         if (k == 20 && w->end.rank == UCX_VICTIM)
             kill(getpid(), SIGKILL);
         status = ucx_sum(exec, data, UCX_MOST, err);
@@ -339,7 +339,7 @@ static int ucx_meets(struct ucx_world *w, float *data, struct gy_error *err)
 static int ucx_same(struct ucx_world *w, struct gy_error *err)
 {
     uint64_t all[8];
-    GY_TRY(gy_net_boot_gather(w->boot, &w->results, sizeof(w->results), all, err));
+    GY_TRY(gy_net_boot_gather(w->boot, &w->results, sizeof w->results, all, err));
     for (int r = 0; r < w->config.place.ranks; r++)
         if (all[r] != w->results) {
             printf("    rank %d has other bits than rank %d\n", w->config.place.rank, r);
@@ -351,11 +351,11 @@ static int ucx_same(struct ucx_world *w, struct gy_error *err)
 static int ucx_process(struct ucx_world *w, int rank, int port)
 {
     struct gy_error err = {0};
-    float *data = malloc(UCX_MOST * sizeof(*data));
+    float *data = malloc(UCX_MOST * sizeof *data);
     w->config.place.rank = rank;
     w->config.place.port = port;
-    int status = data != NULL ? ucx_open_world(w, &err) : GY_E_NOMEM;
-    if (status == GY_E_UNSUPPORTED && (strstr(err.text, "needs the library UCX") != NULL || strstr(err.text, "this build has no UCX") != NULL))
+    int status = data ? ucx_open_world(w, &err) : GY_E_NOMEM;
+    if (status == GY_E_UNSUPPORTED && (strstr(err.text, "needs the library UCX") || strstr(err.text, "this build has no UCX")))
         _exit(UCX_ABSENT);
     if (status == GY_OK)
         status = w->kill ? ucx_lose(w, data, &err) : w->stranger != UCX_NONE ? ucx_meets(w, data, &err) : ucx_all(w, data, &err);
@@ -378,7 +378,7 @@ static void ucx_run(struct ucx_world *world, int ranks)
     pid_t pids[8] = {0};
     const int kill_one = w.kill;
     int port = 0, bad = 0, absent = 0, lost = 0;
-    w.config = (struct gy_net_boot_config){.place = {.ranks = ranks}, .wait_ns = UCX_WAIT};
+    w.config = (struct gy_net_boot_config){ .place = { .ranks = ranks }, .wait_ns = UCX_WAIT };
     if (!T_CHECK(gy_net_listen(NULL, 0, &w.config.listener, &port, &err) == GY_OK))
         return;
     fflush(stdout);
@@ -413,16 +413,16 @@ static void ucx_run(struct ucx_world *world, int ranks)
 
 static void ucx_world_run(int ranks, const char *transports, int kill_one)
 {
-    struct ucx_world w = {.transports = transports, .kill = kill_one};
+    struct ucx_world w = { .transports = transports, .kill = kill_one };
     ucx_run(&w, ranks);
 }
 
 static void ucx_stranger_run(enum ucx_stranger kind, const char *transports)
 {
     FILE *const file = tmpfile();
-    struct ucx_shared *const shared = file != NULL && ftruncate(fileno(file), sizeof(*shared)) == 0
-        ? mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0) : MAP_FAILED;
-    struct ucx_world w = {.transports = transports, .stranger = kind, .shared = shared};
+    struct ucx_shared *const shared = file && ftruncate(fileno(file), sizeof *shared) == 0
+        ? mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0) : MAP_FAILED;
+    struct ucx_world w = { .transports = transports, .stranger = kind, .shared = shared };
     if (!T_CHECK(shared != MAP_FAILED))
         return;
     fflush(stdout);
@@ -436,7 +436,7 @@ static void ucx_stranger_run(enum ucx_stranger kind, const char *transports)
     kill(pid, SIGKILL); /* where there is no UCX it waits for the ranks */
     waitpid(pid, NULL, 0);
     T_CHECK(shared->met == 0 || (shared->went && (kind == UCX_BLIND || shared->named > 0)));
-    munmap(shared, sizeof(*shared));
+    munmap(shared, sizeof *shared);
     fclose(file);
 }
 

@@ -414,7 +414,7 @@ static int ux_once(int way, int64_t n)
     if (opened)
         status = ux_talk(&p, &done, &err);
     const char *const failed = ux.failed;
-    const int closing = failed == NULL;
+    const int closing = !failed;
     ux_close(&p);
     ux_clean("a talk", n);
     if (closing) { /* what fails when endpoints close is nobody's loss */

@@ -353,7 +353,7 @@ static void nm_sweep(const struct nm_reader *reader, const struct nm_input *in, 
         nm_calls += hit;
         nm_refused += hit && status == GY_E_NOMEM;
         nm_needless += hit && status == usual;
-        T_CHECK_MSG(status == usual || (hit && status == GY_E_NOMEM && strstr(err.text, "memory") != NULL), "%s: status %d, '%s'; with memory %d", nm_where,
+        T_CHECK_MSG(status == usual || (hit && status == GY_E_NOMEM && strstr(err.text, "memory")), "%s: status %d, '%s'; with memory %d", nm_where,
                     status, err.text, usual);
         T_CHECK_MSG(faults.bytes == 0, "%s: %" PRId64 " bytes are held", nm_where, faults.bytes);
     }
@@ -407,7 +407,7 @@ static void nm_corpus(const struct nm_reader *reader)
     DIR *const dir = opendir(folder);
     int inputs = 0;
     const int64_t calls = nm_calls;
-    for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+    for (const struct dirent *e; dir && (e = readdir(dir));) {
         char path[1000];
         if (e->d_name[0] == '.')
             continue;

@@ -29,7 +29,7 @@ static const char *const ops_isas[] = { "ref", "avx2", "avx512", "avx512bf16", "
 static int ops_selected(const struct ops_options *o, const struct op_case *c)
 {
     char text[300];
-    return !o->only || strstr(op_text(c, text, sizeof text), o->only) != NULL;
+    return !o->only || strstr(op_text(c, text, sizeof text), o->only);
 }
 
 static void ops_correctness(const struct ops_options *o, const struct op_device *d, const struct op_cases *cases)

@@ -12,7 +12,7 @@ static struct gy_error parts_err;
 static void parts_make_cifar(const char *name, int count)
 {
     static unsigned char bytes[64 * 3073];
-    memset(bytes, 7, sizeof(bytes));
+    memset(bytes, 7, sizeof bytes);
     for (int i = 0; i < count; i++)
         bytes[i * 3073] = (unsigned char)(i % 10);
     df_write(name, bytes, (size_t)count * 3073);
@@ -33,10 +33,10 @@ static void parts_make_folder(const char *name, const char *const *classes, int 
     char path[256];
     df_folder(name);
     for (int k = 0; classes[k]; k++) {
-        snprintf(path, sizeof(path), "%s/%s", name, classes[k]);
+        snprintf(path, sizeof path, "%s/%s", name, classes[k]);
         df_folder(path);
         for (int i = 0; i < k + least; i++) {
-            snprintf(path, sizeof(path), "%s/%s/%02d.ppm", name, classes[k], i);
+            snprintf(path, sizeof path, "%s/%s/%02d.ppm", name, classes[k], i);
             df_write_pnm(path, i, 2, 2, 3);
         }
     }
@@ -64,7 +64,7 @@ static void parts_make_files(void)
     parts_make_cifar("c10/data_batch_1.bin", 12);
     for (int i = 2; i <= 5; i++) {
         char name[64];
-        snprintf(name, sizeof(name), "c10/data_batch_%d.bin", i);
+        snprintf(name, sizeof name, "c10/data_batch_%d.bin", i);
         parts_make_cifar(name, 1);
     }
 }
@@ -110,7 +110,7 @@ static void test_splits(void)
 
 static int parts_open(struct gy_data **data, const char *path, double share, uint64_t seed, int held)
 {
-    const struct gy_data_config config = {.alloc = &parts_alloc, .path = path, .split = "train", .hold_out = share, .hold_seed = seed, .held = held};
+    const struct gy_data_config config = { .alloc = &parts_alloc, .path = path, .split = "train", .hold_out = share, .hold_seed = seed, .held = held };
     *data = NULL;
     parts_err.text[0] = 0;
     return gy_data_open(data, &config, &parts_err);
@@ -130,8 +130,8 @@ static int parts_inside(const struct gy_data *all, const struct gy_data *part, u
     int64_t at = 0;
     for (int64_t i = 0; i < gy_data_count(all) && at < gy_data_count(part); i++) {
         char want[256], got[256];
-        gy_data_sample_name(all, i, want, sizeof(want));
-        gy_data_sample_name(part, at, got, sizeof(got));
+        gy_data_sample_name(all, i, want, sizeof want);
+        gy_data_sample_name(part, at, got, sizeof got);
         if (strcmp(want, got) != 0)
             continue;
         if (taken[i]++ || gy_data_label(all, i) != gy_data_label(part, at))
@@ -151,7 +151,7 @@ static void parts_check(const char *path, double share, uint64_t seed)
     T_CHECK_MSG(opened, "%s: %s", path, parts_err.text);
     if (!opened)
         return;
-    memset(taken, 0, sizeof(taken));
+    memset(taken, 0, sizeof taken);
     T_CHECK_MSG(parts_inside(all, kept, taken) && parts_inside(all, held, taken), "%s: a sample twice, or in another order", path);
     T_CHECK_MSG(gy_data_count(kept) + gy_data_count(held) == gy_data_count(all) && gy_data_hold(kept).of == gy_data_count(all) &&
                 gy_data_hold(held).labels == gy_data_hold(kept).labels, "%s: %d and %d of %d", path, (int)gy_data_count(kept),
@@ -187,7 +187,7 @@ static void parts_list(const char *path, uint64_t seed, char *text, size_t room)
     T_CHECK_MSG(parts_open(&data, df_path(path), 0.25, seed, 1) == GY_OK, "%s", parts_err.text);
     for (int64_t i = 0; data && i < gy_data_count(data) && used < room; i++) {
         char name[256];
-        used += (size_t)snprintf(text + used, room - used, "%s ", gy_data_sample_name(data, i, name, sizeof(name)));
+        used += (size_t)snprintf(text + used, room - used, "%s ", gy_data_sample_name(data, i, name, sizeof name));
     }
     gy_data_close(data);
 }
@@ -198,9 +198,9 @@ static void test_known(void)
     static const char known[] = "train/a/00.ppm train/a/05.ppm train/b/05.ppm train/b/07.ppm train/b/09.ppm train/c/01.ppm train/c/04.ppm train/c/09.ppm "
                                 "train/d/00.ppm train/d/03.ppm train/d/05.ppm ";
     char folder[1024], packed[1024], other[1024];
-    parts_list("many", 1, folder, sizeof(folder));
-    parts_list("many.gyr", 1, packed, sizeof(packed));
-    parts_list("many", 2, other, sizeof(other));
+    parts_list("many", 1, folder, sizeof folder);
+    parts_list("many.gyr", 1, packed, sizeof packed);
+    parts_list("many", 2, other, sizeof other);
     T_CHECK_MSG(strcmp(folder, known) == 0, "%s", folder);
     T_CHECK_MSG(strcmp(packed, folder) == 0, "%s", packed);
     T_CHECK(strcmp(other, folder) != 0);
@@ -249,7 +249,7 @@ static void test_memory(void)
     for (int left = 0; left < 200 && !opened; left++) {
         struct parts_budget budget = {left, 0};
         const struct gy_alloc alloc = {parts_limited, &budget};
-        const struct gy_data_config config = {.alloc = &alloc, .path = df_path("many"), .split = "train", .hold_out = 0.25, .hold_seed = 1};
+        const struct gy_data_config config = { .alloc = &alloc, .path = df_path("many"), .split = "train", .hold_out = 0.25, .hold_seed = 1 };
         struct gy_data *data = NULL;
         const int status = gy_data_open(&data, &config, &parts_err);
         opened = status == GY_OK;
@@ -268,7 +268,7 @@ static void test_loader(void)
     struct gy_batch batch;
     int seen[4] = {0};
     T_CHECK_MSG(parts_open(&data, df_path("many"), 0.25, 1, 0) == GY_OK, "%s", parts_err.text);
-    const struct gy_loader_config config = {.alloc = &parts_alloc, .batch = 31, .h = 2, .w = 2, .c = 3, .training = 1, .seed = 3, .threads = 1, .depth = 2};
+    const struct gy_loader_config config = { .alloc = &parts_alloc, .batch = 31, .h = 2, .w = 2, .c = 3, .training = 1, .seed = 3, .threads = 1, .depth = 2 };
     T_CHECK_MSG(gy_loader_open(&loader, data, &config, &parts_err) == GY_OK, "%s", parts_err.text);
     T_CHECK(gy_loader_batches_per_epoch(loader) == 1 && gy_data_count(data) == 31);
     T_CHECK_MSG(gy_loader_next(loader, &batch, &parts_err) == GY_OK && batch.count == 31, "%s", parts_err.text);

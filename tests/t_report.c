@@ -20,9 +20,9 @@ static const char *report_path(char buf[2048], const char *name)
 static char *report_load(const char *path, size_t *bytes)
 {
     FILE *file = fopen(path, "rb");
-    char *data = file != NULL ? calloc(1, (4 << 20) + 1) : NULL;
-    *bytes = data != NULL ? fread(data, 1, 4 << 20, file) : 0;
-    if (file != NULL)
+    char *data = file ? calloc(1, (4 << 20) + 1) : NULL;
+    *bytes = data ? fread(data, 1, 4 << 20, file) : 0;
+    if (file)
         fclose(file);
     return data;
 }
@@ -31,9 +31,9 @@ static int report_same(const char *path, const char *text)
 {
     size_t bytes = 0;
     char *data = report_load(path, &bytes);
-    const int same = data != NULL && bytes == strlen(text) && memcmp(data, text, bytes) == 0;
+    const int same = data && bytes == strlen(text) && memcmp(data, text, bytes) == 0;
     if (!same)
-        printf("    found: %s\n", data != NULL ? data : "no file");
+        printf("    found: %s\n", data ? data : "no file");
     free(data);
     return same;
 }
@@ -72,12 +72,12 @@ static int report_find_events(char path[2048])
 {
     int found = 0;
     DIR *folder = opendir(report_folder);
-    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;)
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder));)
         if (strncmp(entry->d_name, "events.out.tfevents.", 20) == 0) {
             report_path(path, entry->d_name);
             found++;
         }
-    if (folder != NULL)
+    if (folder)
         closedir(folder);
     return found;
 }
@@ -114,15 +114,15 @@ static void report_test_events(void)
     const unsigned char *at = data;
     for (int i = 0; i < 5; i++)
         message[i] = report_record(&at, data + bytes, &count[i]);
-    T_CHECK(at == data + bytes && message[0] != NULL && message[1] != NULL && message[2] != NULL && message[4] != NULL);
+    T_CHECK(at == data + bytes && message[0] && message[1] && message[2] && message[4]);
     /* Every event begins with its wall time, a fixed 64-bit field. */
     T_CHECK(count[0] == 9 + 15 && message[0][0] == 9 && memcmp(message[0] + 9, "\x1A\x0D" "brain.Event:2", 15) == 0);
     T_CHECK(count[1] == 9 + 21 && message[1][9] == 0x2A); /* step 0 is not written */
-    T_CHECK(count[2] == 9 + sizeof(scalar) && memcmp(message[2] + 9, scalar, sizeof(scalar)) == 0);
-    T_CHECK(count[3] == 9 + sizeof(restart) && memcmp(message[3] + 9, restart, sizeof(restart)) == 0);
+    T_CHECK(count[2] == 9 + sizeof scalar && memcmp(message[2] + 9, scalar, sizeof scalar) == 0);
+    T_CHECK(count[3] == 9 + sizeof restart && memcmp(message[3] + 9, restart, sizeof restart) == 0);
     free(data);
-    memset(tag, 'x', sizeof(tag) - 1);
-    tag[sizeof(tag) - 1] = 0;
+    memset(tag, 'x', sizeof tag - 1);
+    tag[sizeof tag - 1] = 0;
     struct gy_events *events = NULL;
     if (T_CHECK(gy_events_open(&events, &alloc, report_folder, &report_err) == GY_OK)) /* a second one: another name */
         T_CHECK(gy_events_scalar(events, 1, tag, 0, &report_err) == GY_E_ARG);
@@ -143,7 +143,7 @@ static void report_clear_events(void)
 static void report_put(const char *path, const char *text)
 {
     FILE *file = fopen(path, "wb");
-    if (file == NULL)
+    if (!file)
         return;
     fputs(text, file);
     fclose(file);
@@ -157,12 +157,12 @@ static void report_csv_case(const char *before, int64_t keep_step, const char *a
     char path[2048];
     report_path(path, "metrics.csv");
     remove(path);
-    if (before != NULL)
+    if (before)
         report_put(path, before);
     if (!T_CHECK(gy_csv_open(&csv, &alloc, path, "step,loss", keep_step, &report_err) == GY_OK))
         return;
     T_CHECK(gy_csv_row(csv, &report_err, "%d,%s", 9, "new") == GY_OK);
-    T_CHECK_MSG(report_same(path, after), "keep %d of: %s", (int)keep_step, before != NULL ? before : "no file");
+    T_CHECK_MSG(report_same(path, after), "keep %d of: %s", (int)keep_step, before ? before : "no file");
     T_CHECK(gy_csv_close(csv, NULL) == GY_OK);
     remove(path);
 }
@@ -186,7 +186,7 @@ static void report_test_csv(void)
     report_path(path, "metrics.csv");
     report_put(path, "step,accuracy\n1,a\n");
     T_CHECK(gy_csv_open(&csv, &alloc, path, "step,loss", 5, &report_err) == GY_E_MISMATCH);
-    T_CHECK(strstr(report_err.text, "step,accuracy") != NULL && report_same(path, "step,accuracy\n1,a\n"));
+    T_CHECK(strstr(report_err.text, "step,accuracy") && report_same(path, "step,accuracy\n1,a\n"));
     remove(path);
     T_CHECK(gy_csv_open(&csv, &alloc, "/absent-folder/x.csv", "step,loss", 5, &report_err) == GY_E_IO);
 }
@@ -200,7 +200,7 @@ static int report_xml(const char *text)
     for (const char *at = strchr(text, '<'); at != NULL; at = strchr(at, '<')) {
         const char *end = strchr(at, '>');
         int quotes = 0;
-        if (end == NULL)
+        if (!end)
             return 0;
         for (const char *c = at; c < end; c++)
             quotes += *c == '"';
@@ -218,7 +218,7 @@ static int report_xml(const char *text)
     for (const char *at = strchr(text, '&'); at != NULL; at = strchr(at + 1, '&'))
         if (at[1] != '#')
             return 0;
-    return depth == 0 && strstr(text, "nan") == NULL && strstr(text, "inf") == NULL && strstr(text, "<script") == NULL;
+    return depth == 0 && !strstr(text, "nan") && !strstr(text, "inf") && !strstr(text, "<script");
 }
 
 /* The chart at path, checked as XML and removed; holds every word of `words` (ended by NULL). */
@@ -286,8 +286,8 @@ static void report_test_confusion(void)
     T_CHECK(gy_svg_confusion(path, "test", counts, 3, names, &report_err) == GY_OK);
     report_check_svg(path, words);
     for (size_t i = 0; i < GY_COUNT(sizes); i++) {
-        int64_t *zero = calloc((size_t)(sizes[i] * sizes[i]), sizeof(*zero));
-        T_CHECK(zero != NULL && gy_svg_confusion(path, NULL, zero, sizes[i], NULL, &report_err) == GY_OK);
+        int64_t *zero = calloc((size_t)(sizes[i] * sizes[i]), sizeof *zero);
+        T_CHECK(zero && gy_svg_confusion(path, NULL, zero, sizes[i], NULL, &report_err) == GY_OK);
         report_check_svg(path, bare);
         free(zero);
     }
@@ -299,12 +299,12 @@ int main(int argc, char **argv)
     const struct gy_alloc alloc = gy_alloc_default();
     if (argc == 3 && strcmp(argv[1], "--write") == 0) {
         char path[2048];
-        snprintf(path, sizeof(path), "%s/curve.svg", argv[2]);
+        snprintf(path, sizeof path, "%s/curve.svg", argv[2]);
         return report_write_events(argv[2], &alloc) != GY_OK || report_write_curve(path) != GY_OK;
     }
     const char *base = getenv("TMPDIR");
-    snprintf(report_folder, sizeof(report_folder), "%s/gyre-t_report-XXXXXX", base != NULL ? base : "/tmp");
-    if (mkdtemp(report_folder) == NULL) {
+    snprintf(report_folder, sizeof report_folder, "%s/gyre-t_report-XXXXXX", base ? base : "/tmp");
+    if (!mkdtemp(report_folder)) {
         printf("cannot make %s\n", report_folder);
         return 1;
     }

@@ -128,7 +128,7 @@ static void txt_test_criteo_failures(void)
         char text[400];
         snprintf(text, sizeof text, "%s%s", cases[0].row, cases[i].row);
         const int status = txt_convert(&blocks, &config, text, strlen(text), NULL);
-        T_CHECK_MSG((cases[i].says == NULL) == (status == GY_OK) && (status == GY_OK || strncmp(txt_err.text, cases[i].says, strlen(cases[i].says)) == 0),
+        T_CHECK_MSG((!cases[i].says) == (status == GY_OK) && (status == GY_OK || strncmp(txt_err.text, cases[i].says, strlen(cases[i].says)) == 0),
                     "case %zu: %s", i,
                     txt_err.text);
         gy_blocks_close(blocks);
@@ -222,7 +222,7 @@ static void txt_check_gz(const void *bytes, size_t count, const char *want, size
     struct gy_convert_report report;
     struct gy_buf got;
     if (TXT_OK(txt_rows(&config, bytes, count, &got, &report) == GY_OK, "gz", txt_err.text)) {
-        T_CHECK_MSG(want == NULL || strcmp(got.text, want) == 0, "%s", got.text);
+        T_CHECK_MSG(!want || strcmp(got.text, want) == 0, "%s", got.text);
         T_CHECK((size_t)report.rows == want_rows);
     }
     gy_buf_close(&got);
@@ -365,7 +365,7 @@ static void txt_test_gz_codes(void)
         literal['1'] = literal[' '] = literal[':'] = literal['\n'] = (unsigned char)rows[i].literal;
         literal[256] = (unsigned char)rows[i].end;
         const size_t count = txt_make_dynamic(&gz, literal, distance);
-        if (rows[i].says == NULL)
+        if (!rows[i].says)
             txt_check_gz(gz.bytes, count, "1 0:1;", 1);
         else {
             const uint64_t id = txt_gz_id((const char *)gz.bytes, count);
@@ -426,7 +426,7 @@ static void txt_test_files(void)
         { "criteo.tiny.test.csv", 0, 1, 1999, 77961, 1u << 20 },
     };
     const char *folder = getenv("GYRE_TEST_DATA");
-    if (folder == NULL || folder[0] == 0) {
+    if (!folder || folder[0] == 0) {
         T_SKIP("GYRE_TEST_DATA is not set: real files are not converted");
         return;
     }

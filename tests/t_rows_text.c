@@ -18,7 +18,7 @@ static void txt_check_mends(const struct txt_case *c, const struct gy_convert_re
     for (int i = 0; i < report->mends; i++)
         snprintf(said + strlen(said), sizeof said - strlen(said), "%s%s %" PRId64 " %" PRId64, i ? ", " : "", report->mend[i].what, report->mend[i].count,
                  report->mend[i].line);
-    T_CHECK_MSG(strcmp(said, c->place != NULL ? c->place : "") == 0, "%s: '%s': mended '%s'", c->format, c->text, said);
+    T_CHECK_MSG(strcmp(said, c->place ? c->place : "") == 0, "%s: '%s': mended '%s'", c->format, c->text, said);
 }
 
 static void txt_check_case(const struct txt_case *c)
@@ -28,7 +28,7 @@ static void txt_check_case(const struct txt_case *c)
     struct gy_buf buf;
     char place[64];
     const int status = txt_rows(&config, c->text, strlen(c->text), &buf, &report);
-    if (c->rows != NULL) {
+    if (c->rows) {
         if (TXT_OK(status == GY_OK, c->text, txt_err.text)) {
             T_CHECK_MSG(strcmp(buf.text, c->rows) == 0, "%s: '%s' became '%s'", c->format, c->text, buf.text);
             T_CHECK(report.bytes == (int64_t)strlen(c->text) || (c->flags & TXT_LENIENT) != 0);
@@ -36,7 +36,7 @@ static void txt_check_case(const struct txt_case *c)
         }
     } else {
         snprintf(place, sizeof place, "text:%s: ", c->place);
-        T_CHECK_MSG(status == GY_E_FORMAT && strncmp(txt_err.text, place, strlen(place)) == 0 && strstr(txt_err.text, c->says) != NULL,
+        T_CHECK_MSG(status == GY_E_FORMAT && strncmp(txt_err.text, place, strlen(place)) == 0 && strstr(txt_err.text, c->says),
                     "%s: '%s': status %d, %s", c->format,
                     c->text, status, status != GY_OK ? txt_err.text : buf.text);
     }
@@ -168,7 +168,7 @@ static void txt_test_empty(void)
         const struct gy_convert_config config = txt_config(cases[i].format, 0);
         struct gy_blocks *blocks;
         const int status = txt_convert(&blocks, &config, cases[i].text, cases[i].count, NULL);
-        T_CHECK_MSG(status == GY_E_FORMAT && blocks == NULL && strstr(txt_err.text, cases[i].says) != NULL, "case %zu: status %d, %s", i, status,
+        T_CHECK_MSG(status == GY_E_FORMAT && !blocks && strstr(txt_err.text, cases[i].says), "case %zu: status %d, %s", i, status,
                     txt_err.text);
     }
 }
@@ -221,7 +221,7 @@ static void txt_test_numbers(void)
         const double want = strtod(text, NULL);
         const unsigned char *end = gy_rows_real((const unsigned char *)text, &value);
         const int fits = isfinite((float)want);
-        const int same = fits ? end == (const unsigned char *)text + strlen(text) && value == (float)want : end == NULL;
+        const int same = fits ? end == (const unsigned char *)text + strlen(text) && value == (float)want : !end;
         bad += !same;
         if (!same && bad < 10)
             printf("    %s is %.17g, not %.9g\n", text, want, (double)value);
@@ -241,12 +241,12 @@ static int txt_convert_files(const char *from, const char *second, const char *t
     struct gy_pool *pool = NULL;
     T_CHECK(gy_pool_open(&pool, &alloc, threads, &txt_err) == GY_OK);
     config.from = files;
-    config.files = second != NULL ? 2 : 1;
+    config.files = second ? 2 : 1;
     config.to = to;
     config.append = append;
     config.block_rows = block_rows;
     config.pool = threads == 1 ? NULL : pool;
-    const int status = to != NULL ? gy_convert(&config, &alloc, report, &txt_err) : gy_convert_to_memory(memory, &config, &alloc, report, &txt_err);
+    const int status = to ? gy_convert(&config, &alloc, report, &txt_err) : gy_convert_to_memory(memory, &config, &alloc, report, &txt_err);
     gy_pool_close(pool);
     return status;
 }
@@ -317,7 +317,7 @@ static void txt_test_long_lines(void)
         struct gy_blocks_info info = { 0 };
         struct gy_blocks *blocks = NULL;
         T_CHECK_MSG(txt_convert_files(from, NULL, NULL, &blocks, threads, 500, 0, &report) == GY_OK, "%s", txt_err.text);
-        if (blocks == NULL)
+        if (!blocks)
             break;
         gy_blocks_get_info(blocks, &info);
         id[threads - 1] = info.id;
@@ -386,7 +386,7 @@ static void *txt_take(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
     struct txt_memory *m = user;
     if (new_bytes > 0 && m->left-- <= 0)
         return NULL;
-    m->out += (int64_t)new_bytes - (ptr != NULL ? (int64_t)old_bytes : 0);
+    m->out += (int64_t)new_bytes - (ptr ? (int64_t)old_bytes : 0);
     if (new_bytes > 0)
         return realloc(ptr, new_bytes);
     free(ptr);
@@ -463,15 +463,15 @@ static void txt_test_config(void)
     const char *about = NULL;
     int formats = 0;
     for (; gy_convert_format(formats, &about) != NULL; formats++)
-        T_CHECK(about != NULL && about[0] != 0);
-    T_CHECK(formats == 4 && gy_convert_format(-1, NULL) == NULL);
+        T_CHECK(about && about[0] != 0);
+    T_CHECK(formats == 4 && !gy_convert_format(-1, NULL));
 }
 
 int main(void)
 {
     static const char *const names[] = { "text", "one", "many", "a", "b", "appended" };
     const char *base = getenv("TMPDIR");
-    snprintf(txt_folder, sizeof txt_folder, "%s/t_rows_text_%ld", base != NULL ? base : "/tmp", (long)getpid());
+    snprintf(txt_folder, sizeof txt_folder, "%s/t_rows_text_%ld", base ? base : "/tmp", (long)getpid());
     T_CHECK(gy_file_make_folder(txt_folder, &txt_err) == GY_OK);
     txt_test_tables();
     txt_test_empty();

@@ -54,7 +54,7 @@ static void schedule_all(int ranks, int lanes)
 {
     size_t count;
     const struct gy_net_algorithm *rows = gy_net_algorithms(&count);
-    struct gy_net_shape shape = {.ranks = ranks, .lanes = lanes};
+    struct gy_net_shape shape = { .ranks = ranks, .lanes = lanes };
     struct gy_net_proof proof;
     schedule_dims(&shape);
     for (size_t i = 0; i < count; i++)
@@ -66,7 +66,7 @@ static void schedule_all(int ranks, int lanes)
 static void schedule_unequal(uint64_t seed)
 {
     int hosts[8];
-    struct gy_net_shape shape = {.lanes = 2, .hosts = hosts, .host_count = 2 + (int)(seed % 6)};
+    struct gy_net_shape shape = { .lanes = 2, .hosts = hosts, .host_count = 2 + (int)(seed % 6) };
     struct gy_net_proof proof;
     for (int h = 0; h < shape.host_count; h++) {
         uint32_t words[4];
@@ -80,15 +80,15 @@ static void schedule_unequal(uint64_t seed)
 /* Powers of two: flat, by dimensions and by doubling, sums are one tree. */
 static void schedule_certificates(void)
 {
-    const struct gy_net_shape flat = {.ranks = 64, .lanes = 1}, grid = {.ranks = 64, .lanes = 3, .dim_count = 3, .dims = {4, 2, 8}};
+    const struct gy_net_shape flat = { .ranks = 64, .lanes = 1 }, grid = { .ranks = 64, .lanes = 3, .dim_count = 3, .dims = {4, 2, 8} };
     struct gy_net_proof a, b, c, ring;
     schedule_prove("halving", &flat, GY_NET_ALLREDUCE, &a);
     schedule_prove("multihalving", &grid, GY_NET_ALLREDUCE, &b);
     schedule_prove("doubling", &flat, GY_NET_ALLREDUCE, &c);
     schedule_prove("ring", &flat, GY_NET_ALLREDUCE, &ring);
-    T_CHECK(memcmp(a.order, b.order, sizeof(a.order)) == 0);
-    T_CHECK(memcmp(a.order, c.order, sizeof(a.order)) == 0);
-    T_CHECK(memcmp(a.order, ring.order, sizeof(a.order)) != 0);
+    T_CHECK(memcmp(a.order, b.order, sizeof a.order) == 0);
+    T_CHECK(memcmp(a.order, c.order, sizeof a.order) == 0);
+    T_CHECK(memcmp(a.order, ring.order, sizeof a.order) != 0);
     T_CHECK(a.rounds == 12 && c.rounds == 7 && ring.rounds == 126);
 }
 
@@ -98,7 +98,7 @@ enum schedule_damage { DAMAGE_DROP, DAMAGE_DOUBLE, DAMAGE_PEER, DAMAGE_PIECE, DA
 
 static void schedule_remove(struct gy_net_schedule *s, int64_t at)
 {
-    memmove(&s->steps[at], &s->steps[at + 1], (size_t)(s->count - at - 1) * sizeof(*s->steps));
+    memmove(&s->steps[at], &s->steps[at + 1], (size_t)(s->count - at - 1) * sizeof *s->steps);
     s->count--;
     for (int r = 0; r <= s->ranks; r++)
         s->first[r] -= s->first[r] > at;
@@ -106,7 +106,7 @@ static void schedule_remove(struct gy_net_schedule *s, int64_t at)
 
 static void schedule_repeat(struct gy_net_schedule *s, int64_t at)
 {
-    memmove(&s->steps[at + 1], &s->steps[at], (size_t)(s->count - at) * sizeof(*s->steps));
+    memmove(&s->steps[at + 1], &s->steps[at], (size_t)(s->count - at) * sizeof *s->steps);
     s->count++;
     for (int r = 0; r <= s->ranks; r++)
         s->first[r] += s->first[r] > at;
@@ -180,28 +180,28 @@ static const struct {
     int status;
     const char *says;
 } schedule_limits[] = {
-    {{.ranks = 0, .lanes = 1}, GY_E_ARG, "0 ranks; a schedule has 1 to"},
-    {{.ranks = 1, .lanes = 1}, GY_OK, ""},
-    {{.ranks = GY_NET_RANKS_MOST + 1, .lanes = 1}, GY_E_ARG, "ranks; a schedule has 1 to"},
-    {{.ranks = 4, .lanes = 0}, GY_E_ARG, "0 lanes; a schedule has 1 to 1024"},
-    {{.ranks = 4, .lanes = 1024}, GY_OK, ""},
-    {{.ranks = 4, .lanes = 1025}, GY_E_ARG, "1025 lanes; a schedule has 1 to 1024"},
-    {{.ranks = 4, .lanes = 1, .dim_count = -1}, GY_E_ARG, "-1 dimensions; there may be 8"},
-    {{.ranks = 4, .lanes = 1, .dim_count = 0}, GY_OK, ""},
-    {{.ranks = 256, .lanes = 1, .dim_count = 8, .dims = {2, 2, 2, 2, 2, 2, 2, 2}}, GY_OK, ""},
-    {{.ranks = 256, .lanes = 1, .dim_count = 9, .dims = {2, 2, 2, 2, 2, 2, 2, 2}}, GY_E_ARG, "9 dimensions; there may be 8"},
-    {{.ranks = 6, .lanes = 1, .dim_count = 2, .dims = {2, 2}}, GY_E_ARG, "the dimensions multiply to 4, not to 6 ranks"},
-    {{.ranks = 6, .lanes = 1, .dim_count = 2, .dims = {6, 0}}, GY_E_ARG, "dimension 1 has 0 ranks; it must have 1 to 6"},
-    {{.ranks = 6, .lanes = 1, .dim_count = 2, .dims = {7, 1}}, GY_E_ARG, "dimension 0 has 7 ranks; it must have 1 to 6"},
-    {{.ranks = 6, .lanes = 1, .dim_count = 2, .dims = {6, 1}}, GY_OK, ""},
-    {{.ranks = 6, .lanes = 1, .host_count = 2, .hosts = (const int[]){6, 0}}, GY_E_ARG, "host 1 has 0 ranks; it must have at least 1"},
+    {{ .ranks = 0, .lanes = 1 }, GY_E_ARG, "0 ranks; a schedule has 1 to"},
+    {{ .ranks = 1, .lanes = 1 }, GY_OK, ""},
+    {{ .ranks = GY_NET_RANKS_MOST + 1, .lanes = 1 }, GY_E_ARG, "ranks; a schedule has 1 to"},
+    {{ .ranks = 4, .lanes = 0 }, GY_E_ARG, "0 lanes; a schedule has 1 to 1024"},
+    {{ .ranks = 4, .lanes = 1024 }, GY_OK, ""},
+    {{ .ranks = 4, .lanes = 1025 }, GY_E_ARG, "1025 lanes; a schedule has 1 to 1024"},
+    {{ .ranks = 4, .lanes = 1, .dim_count = -1 }, GY_E_ARG, "-1 dimensions; there may be 8"},
+    {{ .ranks = 4, .lanes = 1, .dim_count = 0 }, GY_OK, ""},
+    {{ .ranks = 256, .lanes = 1, .dim_count = 8, .dims = {2, 2, 2, 2, 2, 2, 2, 2} }, GY_OK, ""},
+    {{ .ranks = 256, .lanes = 1, .dim_count = 9, .dims = {2, 2, 2, 2, 2, 2, 2, 2} }, GY_E_ARG, "9 dimensions; there may be 8"},
+    {{ .ranks = 6, .lanes = 1, .dim_count = 2, .dims = {2, 2} }, GY_E_ARG, "the dimensions multiply to 4, not to 6 ranks"},
+    {{ .ranks = 6, .lanes = 1, .dim_count = 2, .dims = {6, 0} }, GY_E_ARG, "dimension 1 has 0 ranks; it must have 1 to 6"},
+    {{ .ranks = 6, .lanes = 1, .dim_count = 2, .dims = {7, 1} }, GY_E_ARG, "dimension 0 has 7 ranks; it must have 1 to 6"},
+    {{ .ranks = 6, .lanes = 1, .dim_count = 2, .dims = {6, 1} }, GY_OK, ""},
+    {{ .ranks = 6, .lanes = 1, .host_count = 2, .hosts = (const int[]){6, 0} }, GY_E_ARG, "host 1 has 0 ranks; it must have at least 1"},
 };
 
 static void schedule_refusals(void)
 {
     struct gy_net_schedule s;
     struct gy_error err = {0};
-    const struct gy_net_shape good = {.ranks = 4, .lanes = 1};
+    const struct gy_net_shape good = { .ranks = 4, .lanes = 1 };
     T_CHECK(gy_net_build(&s, "spiral", &good, GY_NET_ALLREDUCE, schedule_alloc(), &err) == GY_E_ARG);
     T_CHECK(gy_net_build(&s, "binomial", &good, GY_NET_ALLREDUCE, schedule_alloc(), &err) == GY_E_UNSUPPORTED);
     for (size_t i = 0; i < GY_COUNT(schedule_limits); i++) {
@@ -216,7 +216,7 @@ static void schedule_refusals(void)
 /* 256 ranks as PowerAI DDL had them. */
 static void schedule_large(void)
 {
-    const struct gy_net_shape shape = {.ranks = 256, .lanes = 4, .dim_count = 3, .dims = {4, 8, 8}};
+    const struct gy_net_shape shape = { .ranks = 256, .lanes = 4, .dim_count = 3, .dims = {4, 8, 8} };
     struct gy_net_proof proof;
     struct gy_net_schedule s;
     struct gy_error err = {0};
@@ -245,8 +245,8 @@ int main(void)
     schedule_certificates();
     const char *const names[] = {"ring", "halving", "direct", "multiring", "multihalving", "hosts", "doubling", "tree"};
     for (size_t i = 0; i < GY_COUNT(names); i++) {
-        const struct gy_net_shape six = {.ranks = 6, .lanes = 1, .dim_count = 2, .dims = {2, 3}};
-        const struct gy_net_shape eight = {.ranks = 8, .lanes = 2, .dim_count = 2, .dims = {2, 4}};
+        const struct gy_net_shape six = { .ranks = 6, .lanes = 1, .dim_count = 2, .dims = {2, 3} };
+        const struct gy_net_shape eight = { .ranks = 8, .lanes = 2, .dim_count = 2, .dims = {2, 4} };
         schedule_mutants(names[i], &six);
         schedule_mutants(names[i], &eight);
     }

@@ -37,7 +37,7 @@ static void script_round(const char *name, const struct gy_net_shape *shape)
     struct gy_net_schedule built, read;
     struct gy_net_proof proof, again;
     struct script_text text = {NULL, 0, 0};
-    struct gy_sink sink = {.write = script_write, .user = &text};
+    struct gy_sink sink = { .write = script_write, .user = &text };
     struct gy_error err = {0};
     if (!T_CHECK(gy_net_build(&built, name, shape, goal, &alloc, &err) == GY_OK && gy_net_verify(&built, &proof, &err) == GY_OK))
         return;
@@ -47,9 +47,9 @@ static void script_round(const char *name, const struct gy_net_shape *shape)
     if (status == GY_OK) {
         T_CHECK(strcmp(read.name, built.name) == 0 && read.goal == built.goal && read.ranks == built.ranks);
         T_CHECK(read.pieces == built.pieces && read.lanes == built.lanes && read.count == built.count);
-        T_CHECK(memcmp(read.first, built.first, ((size_t)built.ranks + 1) * sizeof(*built.first)) == 0);
-        T_CHECK(memcmp(read.steps, built.steps, (size_t)built.count * sizeof(*built.steps)) == 0);
-        T_CHECK(gy_net_verify(&read, &again, &err) == GY_OK && memcmp(again.order, proof.order, sizeof(proof.order)) == 0);
+        T_CHECK(memcmp(read.first, built.first, ((size_t)built.ranks + 1) * sizeof *built.first) == 0);
+        T_CHECK(memcmp(read.steps, built.steps, (size_t)built.count * sizeof *built.steps) == 0);
+        T_CHECK(gy_net_verify(&read, &again, &err) == GY_OK && memcmp(again.order, proof.order, sizeof proof.order) == 0);
         gy_net_close_schedule(&read);
     }
     text.count = 0;
@@ -71,7 +71,7 @@ static void script_by_hand(void)
     struct gy_net_schedule s;
     struct gy_net_proof proof;
     struct gy_error err;
-    if (T_CHECK(script_read(&s, right, sizeof(right) - 1, &err) == GY_OK)) {
+    if (T_CHECK(script_read(&s, right, sizeof right - 1, &err) == GY_OK)) {
         T_CHECK_MSG(gy_net_verify(&s, &proof, &err) == GY_OK && proof.messages == 2 && proof.rounds == 2, "%s", err.text);
         gy_net_close_schedule(&s);
     }
@@ -120,13 +120,13 @@ int main(void)
     struct gy_error err;
     for (size_t i = 0; i < GY_COUNT(names); i++)
         for (int lanes = 1; lanes <= 3; lanes++) {
-            const struct gy_net_shape shape = {.ranks = 6, .lanes = lanes, .dim_count = 2, .dims = {2, 3}};
+            const struct gy_net_shape shape = { .ranks = 6, .lanes = lanes, .dim_count = 2, .dims = {2, 3} };
             script_round(names[i], &shape);
         }
     script_by_hand();
     for (size_t i = 0; i < GY_COUNT(script_mistakes); i++) {
         const struct script_mistake *m = &script_mistakes[i];
-        T_CHECK_MSG(script_read(&s, m->text, strlen(m->text), &err) == GY_E_FORMAT && strstr(err.text, m->says) != NULL,
+        T_CHECK_MSG(script_read(&s, m->text, strlen(m->text), &err) == GY_E_FORMAT && strstr(err.text, m->says),
                     "mistake %zu: \"%s\" does not say \"%s\"", i, err.text, m->says);
     }
     T_END("t_schedule_text");

@@ -156,9 +156,9 @@ static const unsigned char *sm_number(const struct sm_json *j, const unsigned ch
     p = q ? q : p;
     q = sm_one(j, p, "0");
     p = q ? q : sm_digits(j, p);
-    if ((q = sm_one(j, p, ".")) != NULL)
+    if ((q = sm_one(j, p, ".")))
         p = sm_digits(j, q);
-    if ((q = sm_one(j, p, "eE")) != NULL) {
+    if ((q = sm_one(j, p, "eE"))) {
         next = sm_one(j, q, "+-");
         p = sm_digits(j, next ? next : q);
     }
@@ -186,14 +186,14 @@ static const unsigned char *sm_value(const struct sm_json *j, const unsigned cha
     if (sm_one(j, p, close))
         return p + 1;
     for (;;) {
-        if (object && ((p = sm_string(j, sm_white(j, p))) == NULL || (p = sm_one(j, sm_white(j, p), ":")) == NULL))
+        if (object && (!(p = sm_string(j, sm_white(j, p))) || !(p = sm_one(j, sm_white(j, p), ":"))))
             return NULL;
-        if ((p = sm_value(j, p)) == NULL)
+        if (!(p = sm_value(j, p)))
             return NULL;
         p = sm_white(j, p);
         if (sm_one(j, p, close))
             return p + 1;
-        if ((p = sm_one(j, p, ",")) == NULL)
+        if (!(p = sm_one(j, p, ",")))
             return NULL;
     }
 }

@@ -100,14 +100,14 @@ int main(void)
         tile_check_gemm(&set);
         tile_check_finish(&set);
         tile_check_outer(&set);
-        if (k.gemm_pair[0].fn == NULL)
+        if (!k.gemm_pair[0].fn)
             continue;
         set.pair = 1;
         tile_check_gemm(&set);
         tile_check_finish(&set);
         tile_check_outer(&set);
         tiles_check_pairs_made(&k);
-        if (k.pair_turn != NULL)
+        if (k.pair_turn)
             tiles_check_pairs_turned(&k);
     }
     T_END("t_tiles");

@@ -52,8 +52,8 @@ static void tune_round(float *x, int64_t count)
 
 static struct gy_geom tune_geom(const struct tune_case *c)
 {
-    struct gy_geom g = {.n = c->n, .h = c->side, .w = c->side, .c = c->c, .k = c->k, .r = c->r, .s = c->r, .stride_h = c->stride,
-                        .stride_w = c->stride, .pad_h = c->pad, .pad_w = c->pad, .dil_h = 1, .dil_w = 1, .groups = c->groups};
+    struct gy_geom g = { .n = c->n, .h = c->side, .w = c->side, .c = c->c, .k = c->k, .r = c->r, .s = c->r, .stride_h = c->stride,
+                        .stride_w = c->stride, .pad_h = c->pad, .pad_w = c->pad, .dil_h = 1, .dil_w = 1, .groups = c->groups };
     g.p = g.q = (c->side + 2 * c->pad - c->r) / c->stride + 1;
     return g;
 }
@@ -65,8 +65,8 @@ struct tune_memory {
 
 static struct tune_memory tune_memory_of(const struct gy_geom *g, int dtype, int code)
 {
-    struct tune_memory m = {.nx = g->n * g->h * g->w * g->c, .nw = (int64_t)g->k * g->r * g->s * (g->c / g->groups),
-                            .ny = g->n * g->p * g->q * g->k};
+    struct tune_memory m = { .nx = g->n * g->h * g->w * g->c, .nw = (int64_t)g->k * g->r * g->s * (g->c / g->groups),
+                            .ny = g->n * g->p * g->q * g->k };
     m.x = tune_floats(m.nx, 1);
     m.w = tune_floats(m.nw, 2);
     m.y = tune_floats(m.ny, 3);
@@ -89,7 +89,7 @@ static void tune_memory_free(struct tune_memory *m)
 
 static struct gy_op tune_make(int code, int dtype, const struct gy_geom *g, int stats, const struct gy_uniform *u)
 {
-    struct gy_op op = {.code = code, .dtype = dtype, .geom = *g, .u = u, .name = "test"};
+    struct gy_op op = { .code = code, .dtype = dtype, .geom = *g, .u = u, .name = "test"};
     static const int roles[3][3] = {{GY_X, GY_W, GY_Y}, {GY_DX, GY_W, GY_DY}, {GY_X, GY_DW, GY_DY}};
     for (int r = 0; r < GY_ROLES; r++)
         op.tensor[r] = -1;
@@ -218,12 +218,12 @@ static void tune_check_op(const struct tune_device *d, const struct gy_op *op)
 
 static void tune_test_sizes(const char *isa)
 {
-    struct tune_device d = {.backend = gy_cpu_backend()};
+    struct tune_device d = { .backend = gy_cpu_backend() };
     const struct gy_alloc alloc = gy_alloc_default();
-    const struct gy_uniform u = {.grad_scale = 1.0f};
+    const struct gy_uniform u = { .grad_scale = 1.0f };
     struct gy_error err;
     for (int t = 0; t < 3; t++) {
-        const struct gy_backend_config config = {.alloc = &alloc, .isa = isa, .threads = tune_threads[t]};
+        const struct gy_backend_config config = { .alloc = &alloc, .isa = isa, .threads = tune_threads[t] };
         if (!T_CHECK(d.backend->open(&d.self[t], &config, &err) == GY_OK))
             return;
     }
@@ -249,14 +249,14 @@ static int tune_write_text(const char *path, const void *text, size_t bytes)
 static void tune_test_file(const char *path)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    const struct gy_caps caps = {.machine = "A processor", .set = "a set"}, elsewhere = {.machine = "A processor", .set = "other"};
+    const struct gy_caps caps = { .machine = "A processor", .set = "a set"}, elsewhere = { .machine = "A processor", .set = "other"};
     const struct gy_backend *const backend = gy_cpu_backend();
     struct gy_error err;
     struct gy_tuned t;
     const struct gy_geom g = tune_geom(&tune_cases[0]);
     struct gy_op op = tune_make(GY_OP_CONV, GY_F32, &g, 0, NULL);
-    const struct gy_tuned_row row = {.machine = "A processor", .set = "a set", .source = "today, here", .variant = "gemm", .code = GY_OP_CONV,
-                                     .geom = g, .block = {84, 0, 48}, .gain = 1.25};
+    const struct gy_tuned_row row = { .machine = "A processor", .set = "a set", .source = "today, here", .variant = "gemm", .code = GY_OP_CONV,
+                                     .geom = g, .block = {84, 0, 48}, .gain = 1.25 };
     remove(path);
     T_CHECK(gy_tuned_read(&t, path, &alloc, backend, &caps, &err) == GY_OK && t.count == 0 && !gy_tuned_find(&t, &op));
     T_CHECK(gy_tuned_put(&t, &row, &err) == GY_OK && gy_tuned_put(&t, &row, &err) == GY_OK && t.count == 1);
@@ -290,7 +290,7 @@ static void tune_test_file(const char *path)
 static void tune_test_hostile(const char *path)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    const struct gy_caps caps = {.machine = "A processor", .set = "a set"};
+    const struct gy_caps caps = { .machine = "A processor", .set = "a set"};
     static const char spice[] = "\n\r\t x=|.-+09#\377\001 on from";
     char *good = NULL, text[4096];
     size_t bytes = 0;

@@ -49,7 +49,7 @@ static int host_line(char *text, const char *path, int line, struct launch_host 
         return cli_fail(CLI_USAGE, "%s:%d: this is no host's name", path, line);
     *host = (struct launch_host){ .slots = 1, .here = host_is_here(word) };
     snprintf(host->name, sizeof host->name, "%s", word);
-    while ((word = strtok_r(NULL, " \t\r\n", &rest)) != NULL) {
+    while ((word = strtok_r(NULL, " \t\r\n", &rest))) {
         const int code = host_word(host, word, path, line);
         if (code != CLI_OK)
             return code;

@@ -137,7 +137,7 @@ GY_INT size_t gy_cpu_cache_text(const char *text)
     text += unit != NULL;
     if ((*text != 0 && *text != '\n') || bytes > (SIZE_MAX >> 30))
         return 0;
-    return bytes << (unit != NULL ? 10 * (unit - units + 1) : 0);
+    return bytes << (unit ? 10 * (unit - units + 1) : 0);
 }
 
 GY_INT size_t gy_cpu_cache_leaf(const uint32_t r[3], int level)

@@ -351,9 +351,9 @@ GY_INT int gy_file_read(const struct gy_alloc *alloc, const char *path, size_t l
 GY_INT const char *gy_file_line(const char *path, char *line, int room)
 {
     FILE *file = fopen(path, "r");
-    if (file == NULL || fgets(line, room, file) == NULL)
+    if (!file || !fgets(line, room, file))
         line[0] = 0;
-    if (file != NULL)
+    if (file)
         fclose(file);
     return line;
 }
@@ -370,7 +370,7 @@ GY_INT int gy_file_next(FILE *file, char *line, int room)
 GY_INT int gy_file_cache(char *path, size_t room, const char *name)
 {
     const char *const cache = getenv("XDG_CACHE_HOME"), *const home = getenv("HOME");
-    const int set = cache != NULL && cache[0] == '/', known = set || (home != NULL && home[0] == '/');
+    const int set = cache && cache[0] == '/', known = set || (home && home[0] == '/');
     const int bytes = known ? snprintf(path, room, "%s%s/gyre/%s", set ? cache : home, set ? "" : "/.cache", name) : -1;
     if (bytes > 0 && (size_t)bytes < room)
         return 0;

@@ -81,7 +81,7 @@ static int mem_take(struct gy_large *memory, const struct gy_alloc *alloc, size_
     memset(memory, 0, sizeof *memory);
     memory->room = pages ? whole + MEM_LARGE_PAGE : whole;
     memory->memory = gy_alloc_grow(alloc, NULL, 0, memory->room, 1);
-    if (memory->memory == NULL)
+    if (!memory->memory)
         return -1;
     memory->bytes = (unsigned char *)memory->memory + (pages ? (size_t)(-(uintptr_t)memory->memory & (MEM_LARGE_PAGE - 1)) : 0);
     gy_mem_large_pages(memory->bytes, whole);

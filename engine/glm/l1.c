@@ -68,7 +68,7 @@ static int l1_fits(const struct gy_glm_problem *problem, const struct gy_glm_fee
 {
     (void)feed;
     *why = problem->loss == GY_GLM_HINGE ? "the hinge loss has no second derivative" : problem->l1 <= 0 ? "there is no l1 penalty" : NULL;
-    return *why == NULL;
+    return !*why;
 }
 
 /* The i-th feature that counts. */

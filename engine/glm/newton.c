@@ -43,7 +43,7 @@ static int newton_fits(const struct gy_glm_problem *problem, const struct gy_glm
            : hinge && feed->features >= NEWTON_MATRIX_DIMS   ? "the hinge loss needs a matrix, and there are too many features for one"
            : hinge && problem->bias != 0 && problem->bias_free ? "the hinge loss with a weight that is not penalised has no bound"
                                                              : NULL;
-    return *why == NULL;
+    return !*why;
 }
 
 static double newton_l2(const struct newton *newton, size_t j)
@@ -359,11 +359,11 @@ static int newton_take(struct newton *newton, int matrix, struct gy_error *err)
     double **const vectors[] = { &newton->g, &newton->u, &newton->s, &newton->diagonal, &newton->r, &newton->p, &newton->q, &newton->z };
     int bad = 0;
     for (size_t i = 0; i < GY_COUNT(vectors); i++)
-        bad |= (*vectors[i] = gy_arena_take(arena, dims, sizeof(double))) == NULL;
-    bad |= (newton->trial = gy_arena_take(arena, dims, sizeof(float))) == NULL;
-    bad |= (newton->narrow = gy_arena_take(arena, dims, sizeof(float))) == NULL;
+        bad |= !(*vectors[i] = gy_arena_take(arena, dims, sizeof(double)));
+    bad |= !(newton->trial = gy_arena_take(arena, dims, sizeof(float)));
+    bad |= !(newton->narrow = gy_arena_take(arena, dims, sizeof(float)));
     if (matrix)
-        bad |= (newton->matrix = gy_arena_take(arena, room, sizeof(double))) == NULL;
+        bad |= !(newton->matrix = gy_arena_take(arena, room, sizeof(double)));
     newton->w = newton->nw.run->w;
     return bad ? GY_NOMEM(err, "Newton's method", (9 * dims + (matrix ? room : 0)) * sizeof(double)) : GY_OK;
 }

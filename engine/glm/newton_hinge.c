@@ -428,15 +428,15 @@ static int hinge_take(struct hinge *h, struct gy_error *err)
     const size_t dims = h->nw.dims, rows = ((size_t)h->nw.rows + HINGE_LANES - 1) / HINGE_LANES * HINGE_LANES, room = dims * (dims + 1) / 2;
     double **const vectors[] = { &h->w, &h->u, &h->g, &h->s };
     float **const of_rows[] = { &h->before, &h->c, &h->centre, &h->dual };
-    int bad = (h->narrow = gy_arena_take(arena, dims, sizeof *h->narrow)) == NULL;
-    bad |= (h->matrix = gy_arena_take(arena, room, sizeof *h->matrix)) == NULL;
-    bad |= (h->kept = gy_arena_take(arena, dims, sizeof *h->kept)) == NULL;
-    bad |= (h->margin = gy_arena_take(arena, rows, sizeof *h->margin)) == NULL;
-    bad |= (h->move = gy_arena_take(arena, rows, sizeof *h->move)) == NULL;
+    int bad = !(h->narrow = gy_arena_take(arena, dims, sizeof *h->narrow));
+    bad |= !(h->matrix = gy_arena_take(arena, room, sizeof *h->matrix));
+    bad |= !(h->kept = gy_arena_take(arena, dims, sizeof *h->kept));
+    bad |= !(h->margin = gy_arena_take(arena, rows, sizeof *h->margin));
+    bad |= !(h->move = gy_arena_take(arena, rows, sizeof *h->move));
     for (size_t i = 0; i < GY_COUNT(vectors); i++)
-        bad |= (*vectors[i] = gy_arena_take(arena, dims, sizeof(double))) == NULL;
+        bad |= !(*vectors[i] = gy_arena_take(arena, dims, sizeof(double)));
     for (size_t i = 0; i < GY_COUNT(of_rows); i++)
-        bad |= (*of_rows[i] = gy_arena_take(arena, rows, sizeof(float))) == NULL;
+        bad |= !(*of_rows[i] = gy_arena_take(arena, rows, sizeof(float)));
     if (bad)
         return GY_NOMEM(err, "Newton's method", (5 * dims + room + 4 * rows) * sizeof(double));
     h->lanes = (int64_t)rows / HINGE_LANES;

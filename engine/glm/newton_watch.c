@@ -91,5 +91,5 @@ GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step
         *why = step->promise <= step->noise ? "rounding" : "stalled";
     else
         judge->exact = 1;
-    return *why == NULL;
+    return !*why;
 }

@@ -27,7 +27,7 @@ static int sdca_fits(const struct gy_glm_problem *problem, const struct gy_glm_f
     (void)feed;
     *why = !(problem->l2 > 0) ? "dual coordinate ascent needs an l2 above 0"
          : problem->bias != 0 && problem->bias_free ? "dual coordinate ascent has no weight that is not penalised" : NULL;
-    return *why == NULL;
+    return !*why;
 }
 
 /* ---- room ---- */

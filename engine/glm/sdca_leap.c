@@ -69,7 +69,7 @@ GY_INT int gy_sdca_inside(struct gy_sdca *s, double *inside, struct gy_error *er
     const struct gy_glm_run *const run = s->run;
     const size_t tiles = (size_t)gy_ceil_div(run->feed->most_rows, LEAP_ROWS) + 1;
     struct leap_pass p = { .run = run, .w = run->w, .step = run->feed->all_rows > LEAP_SAMPLED ? LEAP_SAMPLE : 1 };
-    double sums[2] = { 0, s->view == NULL };
+    double sums[2] = { 0, !s->view };
     int status = GY_OK;
     p.sum = gy_alloc_take(run->alloc, tiles, sizeof *p.sum);
     if (!p.sum)

@@ -403,15 +403,15 @@ static int soft_take(struct soft *soft, struct gy_error *err)
     const size_t count = (size_t)soft->count, slots = (size_t)soft->slots;
     int bad = 0;
     if (soft->penalised < soft->all)
-        bad |= (soft->own = gy_arena_take(arena, soft->all, sizeof(double))) == NULL;
+        bad |= !(soft->own = gy_arena_take(arena, soft->all, sizeof(double)));
     for (size_t i = 0; i < GY_COUNT(vectors); i++)
-        bad |= (*vectors[i] = gy_arena_take(arena, soft->all, sizeof(double))) == NULL;
-    bad |= (soft->w = gy_arena_take(arena, soft->all, sizeof(float))) == NULL;
-    bad |= (soft->trial = gy_arena_take(arena, soft->all, sizeof(float))) == NULL;
-    bad |= (soft->probability = gy_arena_take(arena, (size_t)soft->nw.rows, count * sizeof(float))) == NULL;
-    bad |= (soft->slot = gy_arena_take(arena, slots, soft->all * sizeof(double))) == NULL;
-    bad |= (soft->loss = gy_arena_take(arena, slots * 2, sizeof(double))) == NULL;
-    bad |= (soft->scratch = gy_arena_take(arena, (size_t)soft->nw.threads * count, sizeof(double))) == NULL;
+        bad |= !(*vectors[i] = gy_arena_take(arena, soft->all, sizeof(double)));
+    bad |= !(soft->w = gy_arena_take(arena, soft->all, sizeof(float)));
+    bad |= !(soft->trial = gy_arena_take(arena, soft->all, sizeof(float)));
+    bad |= !(soft->probability = gy_arena_take(arena, (size_t)soft->nw.rows, count * sizeof(float)));
+    bad |= !(soft->slot = gy_arena_take(arena, slots, soft->all * sizeof(double)));
+    bad |= !(soft->loss = gy_arena_take(arena, slots * 2, sizeof(double)));
+    bad |= !(soft->scratch = gy_arena_take(arena, (size_t)soft->nw.threads * count, sizeof(double)));
     return bad ? GY_NOMEM(err, "a model of several classes", (slots + 8) * soft->all * sizeof(double) + (size_t)soft->nw.rows * count * sizeof(float)) : GY_OK;
 }
 

@@ -361,7 +361,7 @@ GY_INT int gy_glm_train_one(struct glm_train *t, int k, struct gy_error *err)
     t->run = solve_run(t, &problem, k);
     if (t->classes)
         GY_TRY(solve_check_softmax(t, err));
-    else if ((course.solver = solve_first(t, &course, err)) == NULL)
+    else if (!(course.solver = solve_first(t, &course, err)))
         return err->status;
     GY_TRY(gy_glm_train_resume(t, err));
     t->run.epochs = t->run.first_epoch;

@@ -60,7 +60,7 @@ static const struct cpu_row cpu_rows[GY_OP_CODES] = {
 };
 
 /* bf16 through float kernels: the mark of such an op. */
-static const struct cpu_row cpu_wide_row = {.variant = "widened"};
+static const struct cpu_row cpu_wide_row = { .variant = "widened"};
 
 /* Convolutions by Winograd's way; NULL: the direct way. ORDER: wino of struct gy_kernels. */
 static const struct cpu_row *cpu_wino_row(const struct gy_op *op, const struct gy_kernels *k)
@@ -127,7 +127,7 @@ static void cpu_sample_tile(void *arg, int64_t tile, int thread)
     op.geom.n = 1;
     for (size_t i = 0; i < GY_COUNT(job->row->roles); i++) {
         const struct cpu_sample_role *r = &job->row->roles[i];
-        if (r->shape == CPU_SHAPE_NONE || op.ptr[r->role] == NULL)
+        if (r->shape == CPU_SHAPE_NONE || !op.ptr[r->role])
             continue;
         const int64_t count = r->shape == CPU_SHAPE_IN ? in : out;
         op.ptr[r->role] = (unsigned char *)op.ptr[r->role] + tile * count * r->bytes;
@@ -150,15 +150,15 @@ static int cpu_open(void **self, const struct gy_backend_config *config, struct 
     unsigned mask = 0;
     if (gy_cpu_mask(config->isa, &mask) != 0)
         return GY_FAIL(err, GY_E_ARG, "unknown CPU kernel set \"%s\"", config->isa);
-    struct cpu_backend *cpu = gy_alloc_take(config->alloc, 1, sizeof(*cpu));
-    if (cpu == NULL)
-        return GY_NOMEM(err, "the CPU backend", sizeof(*cpu));
+    struct cpu_backend *cpu = gy_alloc_take(config->alloc, 1, sizeof *cpu);
+    if (!cpu)
+        return GY_NOMEM(err, "the CPU backend", sizeof *cpu);
     cpu->alloc = *config->alloc;
     cpu->ref = mask == 0;
     const char *why = NULL;
     const int status = gy_pool_open_compute(&cpu->cpu.pool, &cpu->alloc, cpu->ref ? 1 : config->threads, config->pin, &why, err);
     if (status != GY_OK) {
-        gy_alloc_free(&cpu->alloc, cpu, sizeof(*cpu));
+        gy_alloc_free(&cpu->alloc, cpu, sizeof *cpu);
         return status;
     }
     cpu->cpu.threads = gy_pool_threads(cpu->cpu.pool);
@@ -167,8 +167,8 @@ static int cpu_open(void **self, const struct gy_backend_config *config, struct 
     const int running = gy_pool_running(cpu->cpu.pool);
     char few[32] = "";
     if (running < cpu->cpu.threads)
-        snprintf(few, sizeof(few), " on %d processor%s", running, running == 1 ? "" : "s");
-    snprintf(cpu->device, sizeof(cpu->device), "%s, %d thread%s%s, %s", gy_cpu_model(cpu->model, sizeof(cpu->model)),
+        snprintf(few, sizeof few, " on %d processor%s", running, running == 1 ? "" : "s");
+    snprintf(cpu->device, sizeof cpu->device, "%s, %d thread%s%s, %s", gy_cpu_model(cpu->model, sizeof cpu->model),
              cpu->cpu.threads, cpu->cpu.threads == 1 ? "" : "s", few, cpu->ref ? "reference kernels" : cpu->cpu.k.name);
     *self = cpu;
     return GY_OK;
@@ -177,19 +177,19 @@ static int cpu_open(void **self, const struct gy_backend_config *config, struct 
 static void cpu_close(void *self)
 {
     struct cpu_backend *cpu = self;
-    if (cpu == NULL)
+    if (!cpu)
         return;
     const struct gy_alloc alloc = cpu->alloc;
     gy_pool_close(cpu->cpu.pool);
-    gy_alloc_free(&alloc, cpu, sizeof(*cpu));
+    gy_alloc_free(&alloc, cpu, sizeof *cpu);
 }
 
 static void cpu_caps(void *self, struct gy_caps *out)
 {
     const struct cpu_backend *cpu = self;
-    *out = (struct gy_caps){.device = cpu->device, .host_memory = 1, .dtypes = 1u << GY_F32 | 1u << GY_BF16,
+    *out = (struct gy_caps){ .device = cpu->device, .host_memory = 1, .dtypes = 1u << GY_F32 | 1u << GY_BF16,
                             .threads = cpu->cpu.threads, .machine = cpu->model,
-                            .set = cpu->ref ? "ref" : cpu->cpu.k.name};
+                            .set = cpu->ref ? "ref" : cpu->cpu.k.name };
 }
 
 /* The block starts with room for alignment; the address that the hook gave stands before the aligned one. */
@@ -203,7 +203,7 @@ static int cpu_mem_get(void *self, size_t bytes, int kind, void **out, struct gy
     if (gy_add_size(bytes, CPU_MEM_EXTRA, &total) != 0)
         return GY_NOMEM(err, "a memory block", bytes);
     unsigned char *const raw = gy_alloc_grow(&cpu->alloc, NULL, 0, total, 1);
-    if (raw == NULL)
+    if (!raw)
         return GY_NOMEM(err, "a memory block", total);
     gy_mem_large_pages(raw, total); /* before the first write, which makes the pages */
     memset(raw, 0, total);
@@ -218,7 +218,7 @@ static void cpu_mem_put(void *self, void *ptr, size_t bytes, int kind)
     struct cpu_backend *cpu = self;
     void *raw;
     (void)kind;
-    if (ptr == NULL)
+    if (!ptr)
         return;
     memcpy(&raw, (unsigned char *)ptr - sizeof(void *), sizeof(void *));
     gy_alloc_free(&cpu->alloc, raw, bytes + CPU_MEM_EXTRA);
@@ -228,23 +228,23 @@ static void cpu_mem_put(void *self, void *ptr, size_t bytes, int kind)
 static const struct cpu_row *cpu_pick(const struct cpu_backend *cpu, const struct gy_op *op)
 {
     const struct cpu_row *row = &cpu_rows[op->code];
-    if (gy_cpu_is_depthwise(op) && cpu_depth_row(op->code) != NULL)
+    if (gy_cpu_is_depthwise(op) && cpu_depth_row(op->code))
         row = cpu_depth_row(op->code);
     const struct cpu_row *wino = cpu_wino_row(op, &cpu->cpu.k);
-    if (wino != NULL)
+    if (wino)
         row = wino;
-    return cpu->ref || row->run == NULL || (row->fits != NULL && !row->fits(op)) ? NULL : row;
+    return cpu->ref || !row->run || (row->fits && !row->fits(op)) ? NULL : row;
 }
 
 static int cpu_is_half(const struct cpu_row *row, const struct gy_op *op)
 {
-    return row != NULL && (row->half == CPU_HALF_YES || (row->half == CPU_HALF_FLAT && !gy_act_is_curve(op->act)));
+    return row && (row->half == CPU_HALF_YES || (row->half == CPU_HALF_FLAT && !gy_act_is_curve(op->act)));
 }
 
 static int cpu_prepare(void *self, struct gy_op *op, struct gy_error *err)
 {
     const struct cpu_backend *cpu = self;
-    const char *const name = op->name != NULL ? op->name : "?";
+    const char *const name = op->name ? op->name : "?";
     if (op->code >= GY_OP_GLM_STEP && op->code < GY_OP_GLM_END)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "ops of linear models are for devices with memory of their own; the CPU trains without them");
     if (op->code < 0 || op->code >= GY_OP_CODES)
@@ -254,13 +254,13 @@ static int cpu_prepare(void *self, struct gy_op *op, struct gy_error *err)
     const struct cpu_row *row = cpu_pick(cpu, op);
     const int wide = op->dtype == GY_BF16 && !cpu_is_half(row, op);
     struct gy_op inner = wide ? gy_cpu_wide_op(op) : *op;
-    inner.variant = row != NULL ? row->variant : "ref";
+    inner.variant = row ? row->variant : "ref";
     gy_cpu_blocks_choose(&inner, cpu->cpu.k.name);
-    memcpy(op->block, inner.block, sizeof(op->block));
+    memcpy(op->block, inner.block, sizeof op->block);
     op->scratch_bytes = wide ? gy_cpu_wide_need(op) : 0;
     op->kernel = wide ? &cpu_wide_row : row;
     op->variant = wide ? cpu_wide_row.variant : inner.variant;
-    if (row != NULL && row->need != NULL)
+    if (row && row->need)
         op->scratch_bytes += row->need(&cpu->cpu, &inner);
     return GY_OK;
 }
@@ -270,9 +270,9 @@ static void cpu_run_float(const void *self, const struct gy_op *op)
     const struct cpu_backend *cpu = self;
     const struct cpu_row *row = cpu_pick(cpu, op);
     struct cpu_sample_job job = {op, cpu->ref ? NULL : cpu_sample_row(op->code)};
-    if (row != NULL)
+    if (row)
         row->run(&cpu->cpu, op);
-    else if (job.row != NULL)
+    else if (job.row)
         gy_pool_run(cpu->cpu.pool, cpu_sample_tile, &job, op->geom.n);
     else
         gy_ref_table()[op->code](op);
@@ -284,7 +284,7 @@ static int cpu_run(void *self, const struct gy_op *op)
     const struct cpu_row *row = op->kernel;
     if (row == &cpu_wide_row)
         gy_cpu_wide_run(&cpu->cpu, op, cpu_run_float, cpu);
-    else if (row != NULL)
+    else if (row)
         row->run(&cpu->cpu, op);
     else
         cpu_run_float(self, op);

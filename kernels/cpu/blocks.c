@@ -63,8 +63,8 @@ static int blocks_is_pass(const struct gy_op *op)
 static int blocks_fits(const struct blocks_row *row, const struct gy_op *op, const char *set)
 {
     const int shape = op->geom.r * op->geom.s == 1 ? BLOCKS_1X1 : BLOCKS_TAPS;
-    return (row->set == NULL || strncmp(row->set, set, strlen(row->set)) == 0) && (row->code < 0 || row->code == op->code) &&
-           (row->variant == NULL || strcmp(row->variant, op->variant) == 0) && (row->dtype < 0 || row->dtype == op->dtype) &&
+    return (!row->set || strncmp(row->set, set, strlen(row->set)) == 0) && (row->code < 0 || row->code == op->code) &&
+           (!row->variant || strcmp(row->variant, op->variant) == 0) && (row->dtype < 0 || row->dtype == op->dtype) &&
            (row->shape == BLOCKS_ANY || row->shape == shape);
 }
 

@@ -315,7 +315,7 @@ static double ceiling_cache_bytes(const struct gy_cpu *cpu, struct ceiling_job *
 static void ceiling_peaks(const struct gy_cpu *cpu, struct ceiling_job *job, struct gy_ceilings *c)
 {
     c->f32 = fmax(c->f32, ceiling_peak(cpu, job, job->set->mul, job->set->flops));
-    if (job->set->bf16 != NULL)
+    if (job->set->bf16)
         c->bf16 = fmax(c->bf16, ceiling_peak(cpu, job, job->set->bf16, job->set->bf16_flops));
     else
         c->bf16 = c->f32;
@@ -328,11 +328,11 @@ GY_INT int gy_cpu_ceilings(const struct gy_cpu *cpu, const struct gy_alloc *allo
     const size_t share = 4 * CEILING_MIB * (size_t)cpu->threads;
     const size_t cached = gy_align_up(share < bytes / 16 ? share : bytes / 16, CEILING_MIB);
     void *const raw = gy_alloc_take(alloc, 1, bytes + GY_CACHE_LINE);
-    if (raw == NULL)
+    if (!raw)
         return GY_E_NOMEM;
     float *const memory = (float *)(void *)((unsigned char *)raw + (-(uintptr_t)raw & (GY_CACHE_LINE - 1)));
-    struct ceiling_job job = {.set = ceiling_find(cpu->k.name), .x = memory, .y = memory, .walk = 1};
-    struct gy_ceilings c = {.f32 = 0.0};
+    struct ceiling_job job = { .set = ceiling_find(cpu->k.name), .x = memory, .y = memory, .walk = 1 };
+    struct gy_ceilings c = { .f32 = 0.0 };
     job.factor[0] = 0.5f;
     job.factor[1] = 0.25f;
     ceiling_peaks(cpu, &job, &c);

@@ -45,9 +45,9 @@ static struct conv_own conv_carve_own(const struct gy_product *p, struct gy_carv
 {
     struct conv_own own;
     const size_t strip = (size_t)p->strip;
-    own.rows = gy_carve_take(carve, strip * (size_t)p->tap_block, sizeof(*own.rows));
-    own.outs = gy_carve_take(carve, strip, sizeof(*own.outs));
-    own.sum_rows = gy_carve_take(carve, strip, sizeof(*own.sum_rows));
+    own.rows = gy_carve_take(carve, strip * (size_t)p->tap_block, sizeof *own.rows);
+    own.outs = gy_carve_take(carve, strip, sizeof *own.outs);
+    own.sum_rows = gy_carve_take(carve, strip, sizeof *own.sum_rows);
     own.sums = gy_carve_take(carve, p->half ? strip * GY_WIDTH_MAX : 0, sizeof(float));
     size_t buffer = 0;
     if (p->patch)
@@ -82,7 +82,7 @@ static void conv_pack_turned(const struct conv_job *job, const struct gy_panel *
         k->transpose(dst, width, src, pitch, panel->cols, len);
         return;
     }
-    if (k->pair_turn != NULL) {
+    if (k->pair_turn) {
         k->pair_turn(dst, width, src, pitch, panel->cols, gy_min64(2 * len, elems));
         return;
     }
@@ -152,7 +152,7 @@ static void conv_pack_slice(const struct conv_job *job, int64_t group, const str
 /* The slice that begins at (first, tap); slices run over taps first, then over channels. */
 static struct conv_slice conv_slice_at(const struct gy_product *p, int64_t first, int64_t tap)
 {
-    struct conv_slice s = {.tap = tap, .first = first};
+    struct conv_slice s = { .tap = tap, .first = first };
     s.taps = gy_min64(p->tap_block, p->taps - tap);
     s.len = gy_min64(p->depth_block, p->depth - first);
     s.before = first * p->taps + tap * s.len;
@@ -244,7 +244,7 @@ static struct conv_block conv_block_at(const struct conv_job *job, const struct 
 {
     const struct gy_product *p = job->p;
     const int64_t step = p->pair ? 2 : 1, red = conv_red(p), from = s->first * step;
-    if (job->packed != NULL || p->r * p->s > 1 || index >= a->end || s->first >= p->depth)
+    if (job->packed || p->r * p->s > 1 || index >= a->end || s->first >= p->depth)
         return (struct conv_block){0};
     const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, index);
     if (p->transposed)
@@ -279,8 +279,8 @@ static void conv_ask(const struct conv_own *own, const struct conv_step *step, i
     const struct gy_panel *const panel = &step->panel;
     const int64_t unit = half ? 2 : 4;
     const int goes = panel->kind->finishes == GY_GEMM_ASKS, outs = step->far & CONV_FAR_OUTS;
-    t->ask = (struct gy_gemm_ask){.first = panel->first * unit, .bytes = panel->cols * unit, .from = end - at, .outs = own->outs + end,
-                                  .count = outs ? next - end : 0};
+    t->ask = (struct gy_gemm_ask){ .first = panel->first * unit, .bytes = panel->cols * unit, .from = end - at, .outs = own->outs + end,
+                                  .count = outs ? next - end : 0 };
     t->ask.to = step->far & CONV_FAR_ROWS ? next - at : t->ask.from;
     gy_gemm_ask_outs(&t->ask, goes ? t->len * (int64_t)sizeof(float) : 0);
     if (!goes)
@@ -299,7 +299,7 @@ static void conv_panel(const struct conv_job *job, const struct conv_own *own, c
         next = i + 1 < even.tiles ? gy_even_next(&even) : end;
         t->rows = own->rows + at;
         t->out = own->sum_rows + at;
-        if (finish != NULL) {
+        if (finish) {
             finish->rows = own->outs + at;
             finish->before = at;
             finish->last = i + 1 == even.tiles;
@@ -316,13 +316,13 @@ GY_INT void gy_cpu_epilogue(const struct gy_cpu *cpu, const struct gy_op *op, in
 {
     const int64_t pitch = op->geom.k, at = pixel * pitch + channel;
     const float *scale = op->ptr[GY_SCALE], *shift = op->ptr[GY_SHIFT];
-    if (scale == NULL && op->ptr[GY_RES] == NULL && op->act == GY_ACT_NONE)
+    if (!scale && !op->ptr[GY_RES] && op->act == GY_ACT_NONE)
         return;
     void *const y = gy_cpu_out(op->ptr[GY_Y], at, op->dtype);
-    struct gy_affine_rows a = {.y = y, .x = y, .res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype),
-                               .scale = scale != NULL ? scale + channel : NULL,
-                               .shift = shift != NULL ? shift + channel : NULL, .rows = rows, .cols = cols,
-                               .pitch = pitch};
+    struct gy_affine_rows a = { .y = y, .x = y, .res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype),
+                               .scale = scale ? scale + channel : NULL,
+                               .shift = shift ? shift + channel : NULL, .rows = rows, .cols = cols,
+                               .pitch = pitch };
     gy_act_limits(op->act, &a.lo, &a.hi);
     cpu->k.affine[op->dtype](&a);
     for (int64_t i = 0; gy_act_is_curve(op->act) && i < rows; i++)
@@ -333,7 +333,7 @@ static void conv_sum_stats(const struct conv_job *job, const struct conv_area *a
                            int64_t channel, int64_t cols)
 {
     const int64_t at = a->strip * job->p->out_pitch + channel;
-    if (job->mean != NULL)
+    if (job->mean)
         job->cpu->k.stats[GY_F32](x, a->count, cols, pitch, job->mean + at, job->m2 + at);
 }
 
@@ -368,21 +368,21 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
     const struct gy_product *p = job->p;
     const struct gy_panel *const panel = &step->panel;
     const struct conv_slice *const s = &step->slice;
-    struct gy_gemm_tile t = {.row_pitch = a->count, .taps = s->taps, .len = s->len, .cols = panel->cols};
+    struct gy_gemm_tile t = { .row_pitch = a->count, .taps = s->taps, .len = s->len, .cols = panel->cols };
     const int finishes = s->last && conv_finishes(p, panel);
     const int late = p->half || (finishes && s->before == 0); /* what is there is added last: no multiplication waits for it */
     t.out_first = p->half ? 0 : panel->first;
     if (s->before == 0 && (late || !job->add))
-        t.init = job->bias != NULL ? job->bias + a->group * p->vec + panel->first : job->cpu->zeros;
-    if (job->packed != NULL) {
+        t.init = job->bias ? job->bias + a->group * p->vec + panel->first : job->cpu->zeros;
+    if (job->packed) {
         t.panel = job->packed + (a->group * conv_padded(p) + panel->first) * p->taps * p->depth +
                   s->before * panel->kind->width;
     } else {
         conv_pack_slice(job, a->group, panel, s, own->panel);
         t.panel = own->panel;
     }
-    struct gy_gemm_finish finish = {.first = panel->first, .add = job->add && late, .stream = job->stream};
-    if (job->mean != NULL) {
+    struct gy_gemm_finish finish = { .first = panel->first, .add = job->add && late, .stream = job->stream };
+    if (job->mean) {
         const int64_t at = a->strip * p->out_pitch + a->group * p->vec + panel->first;
         finish.mean = job->mean + at;
         finish.m2 = job->m2 + at;
@@ -396,8 +396,8 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
 /* A slice of panel i; far: the strip's rows are not near yet. */
 static struct conv_step conv_step_at(const struct conv_job *job, const struct conv_area *a, int64_t i, const struct conv_slice *s, int far)
 {
-    return (struct conv_step){.panel = gy_product_panel(job->p, &job->cpu->k, i), .slice = *s,
-                              .far = far && i == a->first ? CONV_FAR_ROWS : 0};
+    return (struct conv_step){ .panel = gy_product_panel(job->p, &job->cpu->k, i), .slice = *s,
+                              .far = far && i == a->first ? CONV_FAR_ROWS : 0 };
 }
 
 /* Sums wait in the output: each slice's rows are laid out once. */
@@ -445,7 +445,7 @@ static void conv_tile(void *arg, int64_t tile, int thread)
     const struct conv_job *job = arg;
     const struct gy_product *p = job->p;
     const int64_t set = tile % p->panel_groups, strip = tile / p->panel_groups % p->strips;
-    struct conv_area a = {.group = tile / p->panel_groups / p->strips, .strip = strip, .pixel = strip * p->strip};
+    struct conv_area a = { .group = tile / p->panel_groups / p->strips, .strip = strip, .pixel = strip * p->strip };
     a.count = gy_min64(p->strip, p->pixels - a.pixel);
     a.first = set * p->panel_group;
     a.end = gy_min64(a.first + p->panel_group, p->panels);
@@ -512,7 +512,7 @@ static void conv_run_product(const struct gy_cpu *cpu, struct conv_job *job)
             gy_pool_run(cpu->pool, conv_zero_tile, job, p->strips);
         return;
     }
-    if (job->packed != NULL)
+    if (job->packed)
         gy_pool_run(cpu->pool, conv_pack_tile, job, p->groups * p->panels);
     gy_pool_run(cpu->pool, conv_tile, job, p->groups * p->strips * p->panel_groups);
 }
@@ -538,12 +538,12 @@ GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct gy_product p;
     gy_product_forward(&p, op, &cpu->k, GY_PRODUCT_PAIRS);
-    struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_X], .weights = op->ptr[GY_W],
-                           .bias = op->ptr[GY_BIAS], .out = op->ptr[GY_Y]};
-    job.stream = conv_streams(&p, &job) && op->ptr[GY_SCALE] == NULL && op->ptr[GY_RES] == NULL && op->act == GY_ACT_NONE;
+    struct conv_job job = { .cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_X], .weights = op->ptr[GY_W],
+                           .bias = op->ptr[GY_BIAS], .out = op->ptr[GY_Y] };
+    job.stream = conv_streams(&p, &job) && !op->ptr[GY_SCALE] && !op->ptr[GY_RES] && op->act == GY_ACT_NONE;
     conv_place(cpu, &p, op, op->ptr[GY_SCRATCH], &job);
     conv_run_product(cpu, &job);
-    if (job.mean != NULL)
+    if (job.mean)
         gy_cpu_merge_stats(cpu, job.mean, job.m2, p.strips, p.out_pitch, p.strip, p.pixels, op->ptr[GY_STATS]);
 }
 
@@ -570,8 +570,8 @@ GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
         for (int32_t b = 0; b < g->stride_w; b++) {
             struct gy_product p;
             gy_product_dgrad(&p, op, &cpu->k, a, b);
-            struct conv_job job = {.cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_DY], .weights = op->ptr[GY_W],
-                                   .out = op->ptr[GY_DX], .add = (op->flags & GY_F_ADD_DX) != 0};
+            struct conv_job job = { .cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_DY], .weights = op->ptr[GY_W],
+                                   .out = op->ptr[GY_DX], .add = (op->flags & GY_F_ADD_DX) != 0 };
             job.stream = conv_streams(&p, &job);
             conv_place(cpu, &p, op, op->ptr[GY_SCRATCH], &job);
             conv_run_product(cpu, &job);

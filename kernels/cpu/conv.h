@@ -105,11 +105,11 @@ struct gy_cpu {
 /* Element i of activations of type dtype; NULL stays NULL. */
 static inline const void *gy_cpu_at(const void *base, int64_t i, int dtype)
 {
-    return base == NULL ? NULL : (const unsigned char *)base + i * (dtype == GY_F32 ? 4 : 2);
+    return !base ? NULL : (const unsigned char *)base + i * (dtype == GY_F32 ? 4 : 2);
 }
 static inline void *gy_cpu_out(void *base, int64_t i, int dtype)
 {
-    return base == NULL ? NULL : (unsigned char *)base + i * (dtype == GY_F32 ? 4 : 2);
+    return !base ? NULL : (unsigned char *)base + i * (dtype == GY_F32 ? 4 : 2);
 }
 
 /* Bump allocation inside an op's scratch; with base NULL it only counts. */
@@ -119,7 +119,7 @@ struct gy_carve {
 };
 static inline void *gy_carve_take(struct gy_carve *carve, size_t count, size_t elem_bytes)
 {
-    void *const at = carve->base != NULL ? (void *)(carve->base + carve->used) : NULL;
+    void *const at = carve->base ? (void *)(carve->base + carve->used) : NULL;
     carve->used = gy_align_up(carve->used + count * elem_bytes, GY_CACHE_LINE);
     return at;
 }

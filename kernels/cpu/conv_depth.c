@@ -93,7 +93,7 @@ static void depth_forward_tile(void *arg, int64_t tile, int thread)
         depth_list(&op->geom, i, op->ptr[GY_X], job->filter, &taps);
         job->cpu->k.depthwise(y + i * c, taps.x, taps.w, taps.count, c, op->ptr[GY_BIAS]);
     }
-    if (op->ptr[GY_STATS] != NULL)
+    if (op->ptr[GY_STATS])
         job->cpu->k.stats[GY_F32](y + first * c, count, c, c, job->mean + tile * c, job->m2 + tile * c);
     gy_cpu_epilogue(job->cpu, op, first, count, 0, c);
     (void)thread;
@@ -114,12 +114,12 @@ static void depth_turn_filter(const struct gy_cpu *cpu, const struct gy_op *op, 
 
 GY_INT void gy_cpu_depth_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct depth_job job = {.cpu = cpu, .op = op};
+    struct depth_job job = { .cpu = cpu, .op = op };
     depth_place(op, op->ptr[GY_STATS] != NULL, 0, op->ptr[GY_SCRATCH], &job);
     depth_turn_filter(cpu, op, job.filter);
     const int64_t runs = gy_ceil_div(job.pixels, job.run);
     gy_pool_run(cpu->pool, depth_forward_tile, &job, runs);
-    if (op->ptr[GY_STATS] != NULL)
+    if (op->ptr[GY_STATS])
         gy_cpu_merge_stats(cpu, job.mean, job.m2, runs, op->geom.c, job.run, job.pixels, op->ptr[GY_STATS]);
 }
 
@@ -146,7 +146,7 @@ GY_INT size_t gy_cpu_depth_dgrad_need(const struct gy_cpu *cpu, const struct gy_
 
 GY_INT void gy_cpu_depth_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct depth_job job = {.cpu = cpu, .op = op};
+    struct depth_job job = { .cpu = cpu, .op = op };
     depth_place(op, 0, 0, op->ptr[GY_SCRATCH], &job);
     depth_turn_filter(cpu, op, job.filter);
     gy_pool_run(cpu->pool, depth_dgrad_tile, &job, gy_ceil_div(job.pixels, job.run));
@@ -180,7 +180,7 @@ GY_INT size_t gy_cpu_depth_wgrad_need(const struct gy_cpu *cpu, const struct gy_
 
 GY_INT void gy_cpu_depth_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct depth_job job = {.cpu = cpu, .op = op};
+    struct depth_job job = { .cpu = cpu, .op = op };
     depth_place(op, 0, 1, op->ptr[GY_SCRATCH], &job);
     const int64_t parts = gy_ceil_div(job.pixels, job.run), c = op->geom.c, taps = (int64_t)op->geom.r * op->geom.s;
     float *const dw = op->ptr[GY_DW], *const dbias = op->ptr[GY_DBIAS];
@@ -190,7 +190,7 @@ GY_INT void gy_cpu_depth_wgrad_run(const struct gy_cpu *cpu, const struct gy_op 
     for (int64_t k = 0; k < c; k++)
         for (int64_t t = 0; t < taps; t++)
             dw[k * taps + t] = (op->u->accumulate ? dw[k * taps + t] : 0.0f) + job.filter[t * c + k];
-    if (dbias == NULL)
+    if (!dbias)
         return;
     if (!op->u->accumulate)
         memset(dbias, 0, (size_t)c * sizeof(float));

@@ -131,12 +131,12 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
 {
     const struct gy_product *p = &w->p;
     const struct gy_kernels *k = &cpu->k;
-    *w = (struct wgrad_plan){.zeros = cpu->zeros};
+    *w = (struct wgrad_plan){ .zeros = cpu->zeros };
     if (!wgrad_take_lines(w, op, k)) {
         gy_product_forward(&w->p, op, k, GY_PRODUCT_SINGLE);
         w->taps = p->taps;
         w->depth = p->depth;
-        w->pair = op->dtype == GY_BF16 && k->outer_pair[0].fn != NULL && !p->lines && !p->patch;
+        w->pair = op->dtype == GY_BF16 && k->outer_pair[0].fn && !p->lines && !p->patch;
     }
     w->half = op->dtype == GY_BF16;
     w->panels = !w->half && !w->lines && k->outer[0].panels;
@@ -168,12 +168,12 @@ static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_ca
     struct wgrad_own own;
     const size_t strip = (size_t)w->strip;
     const size_t lines = w->lines ? (size_t)(gy_product_lines_floats(&w->p) + (int64_t)w->p.w.in_step * w->p.red + 16) : 0;
-    own.rows = gy_carve_take(carve, strip * (w->join ? (size_t)w->p.h.taps : 1), sizeof(*own.rows));
-    own.next = gy_carve_take(carve, w->taps == 1 ? strip : 0, sizeof(*own.next));
-    own.dy_rows = gy_carve_take(carve, strip, sizeof(*own.dy_rows));
+    own.rows = gy_carve_take(carve, strip * (w->join ? (size_t)w->p.h.taps : 1), sizeof *own.rows);
+    own.next = gy_carve_take(carve, w->taps == 1 ? strip : 0, sizeof *own.next);
+    own.dy_rows = gy_carve_take(carve, strip, sizeof *own.dy_rows);
     own.lines = gy_carve_take(carve, lines, sizeof(float));
     own.pairs = gy_carve_take(carve, w->pair ? 2 * lines : 0, sizeof(float));
-    own.at = gy_carve_take(carve, strip + GY_OUTER_AHEAD, sizeof(*own.at));
+    own.at = gy_carve_take(carve, strip + GY_OUTER_AHEAD, sizeof *own.at);
     own.patch = gy_carve_take(carve, w->join ? strip * (size_t)w->pitch
                                              : w->p.patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
     own.turned = gy_carve_take(carve, w->turned ? (size_t)(w->depth * w->k_block) : 0, sizeof(float));
@@ -384,7 +384,7 @@ static struct wgrad_ahead wgrad_make_ahead(const struct wgrad_job *job, const st
     const int64_t unit = w->half ? 2 : 4, width = area->kinds[0].width;
     const int direct = !w->lines && !w->p.patch, more = direct && c < area->c_to;
     const int64_t from = more ? c : area->c_from, lines = wgrad_lines_of(gy_min64(width, area->c_to - from) * unit);
-    struct wgrad_ahead a = {.every = w->pair && direct ? 2 : 1};
+    struct wgrad_ahead a = { .every = w->pair && direct ? 2 : 1 };
     a.part[0] = wgrad_dy_ahead(job, own, area, next, c, pixels);
     if (more)
         a.part[1] = (struct wgrad_rows){(const void *const *)own->rows, from * unit, lines, pixels, 0};
@@ -473,7 +473,7 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
     if (copied && !same)
         wgrad_copy_dy(job, own, area, pixels);
     *laid = (struct wgrad_laid){pixels == count, same ? laid->kind : NULL};
-    memset(own->at + pixels, 0, GY_OUTER_AHEAD * sizeof(*own->at));
+    memset(own->at + pixels, 0, GY_OUTER_AHEAD * sizeof *own->at);
     t->at = copied || w->panels || pixels == count ? NULL : own->at; /* what is copied lies without gaps */
     const struct wgrad_next none = {0, 0};
     wgrad_tap(job, own, area, t, t->dw + tap * w->depth, w->half || copied ? own->dy : (const float *)dy + area->k_from,
@@ -608,7 +608,7 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
         const void *const dy = gy_cpu_at(job->dy, at * p->out_pitch + group * p->vec, dtype);
         const int64_t left = gy_min64(w->strip, end - at - count);
         const struct wgrad_next next = wgrad_next_strip(job, &own, x, at + count, left, count);
-        struct gy_outer_tile t = {.x = own.x, .dw = dw, .dw_pitch = row};
+        struct gy_outer_tile t = { .x = own.x, .dw = dw, .dw_pitch = row };
         t.add = at > split * w->split || (job->add && job->part_pitch == 0);
         if (w->lines)
             wgrad_strip_lines(job, &own, &area, &t, x, at, dy, count, &next);
@@ -655,7 +655,7 @@ GY_INT void gy_cpu_dbias_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct wgrad_bias_job job = wgrad_bias(cpu, op);
     const int64_t parts = gy_ceil_div(job.rows, WGRAD_BIAS_ROWS);
-    if (op->ptr[GY_DBIAS] == NULL)
+    if (!op->ptr[GY_DBIAS])
         return;
     gy_pool_run(cpu->pool, wgrad_bias_tile, &job, parts);
     gy_cpu_sum_parts(cpu, job.parts, parts, job.channels, job.channels, op->ptr[GY_DBIAS], op->u->accumulate != 0);
@@ -675,7 +675,7 @@ GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
     struct wgrad_plan w;
     const int add = op->u->accumulate != 0;
     wgrad_make_plan(&w, op, cpu);
-    struct wgrad_job job = {.cpu = cpu, .plan = &w, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add};
+    struct wgrad_job job = { .cpu = cpu, .plan = &w, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add };
     wgrad_place(cpu, &w, op->ptr[GY_SCRATCH], &job);
     if (job.part_pitch == 0)
         job.dw = op->ptr[GY_DW];

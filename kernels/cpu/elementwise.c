@@ -47,7 +47,7 @@ struct ew_job {
 static void ew_run(const struct gy_cpu *cpu, const struct gy_op *op, gy_tile_fn fn)
 {
     const struct gy_geom *g = &op->geom;
-    struct ew_job job = {.k = &cpu->k, .op = op, .count = g->n * g->h * g->w * g->c};
+    struct ew_job job = { .k = &cpu->k, .op = op, .count = g->n * g->h * g->w * g->c };
     gy_act_limits(op->act, &job.lo, &job.hi);
     gy_pool_run(cpu->pool, fn, &job, gy_ceil_div(job.count, EW_PIECE));
 }
@@ -57,11 +57,11 @@ static void ew_forward_tile(void *arg, int64_t tile, int thread)
     const struct ew_job *job = arg;
     const int64_t at = tile * EW_PIECE, count = gy_min64(EW_PIECE, job->count - at);
     const struct gy_op *op = job->op;
-    const struct gy_affine_rows a = {.y = gy_cpu_out(op->ptr[GY_Y], at, op->dtype),
+    const struct gy_affine_rows a = { .y = gy_cpu_out(op->ptr[GY_Y], at, op->dtype),
                                      .x = gy_cpu_at(op->ptr[GY_X], at, op->dtype),
                                      .res = gy_cpu_at(op->ptr[GY_RES], at, op->dtype), .rows = 1, .cols = count,
-                                     .lo = job->lo, .hi = job->hi};
-    if (gy_act_is_curve(op->act) && a.res == NULL) {
+                                     .lo = job->lo, .hi = job->hi };
+    if (gy_act_is_curve(op->act) && !a.res) {
         gy_act_curve(op->act, a.y, a.x, count);
         return;
     }
@@ -93,8 +93,8 @@ static void ew_curve_back(const struct ew_job *job, struct gy_back_rows *a)
         a->count = gy_min64(256, count - i);
         gy_act_curve_back(job->op->act, block, dy + i, y + i, a->count);
         a->dy = block;
-        a->dx = dx != NULL ? dx + i : NULL;
-        a->dres = dres != NULL ? dres + i : NULL;
+        a->dx = dx ? dx + i : NULL;
+        a->dres = dres ? dres + i : NULL;
         job->k->back[GY_F32](a);
     }
 }
@@ -104,13 +104,13 @@ static void ew_back_tile(void *arg, int64_t tile, int thread)
     const struct ew_job *job = arg;
     const struct gy_op *op = job->op;
     const int64_t at = tile * EW_PIECE;
-    struct gy_back_rows a = {.dy = gy_cpu_at(op->ptr[GY_DY], at, op->dtype),
+    struct gy_back_rows a = { .dy = gy_cpu_at(op->ptr[GY_DY], at, op->dtype),
                              .y = op->act != GY_ACT_NONE ? gy_cpu_at(op->ptr[GY_Y], at, op->dtype) : NULL,
                              .dx = gy_cpu_out(op->ptr[GY_DX], at, op->dtype),
                              .dres = gy_cpu_out(op->ptr[GY_DRES], at, op->dtype),
                              .count = gy_min64(EW_PIECE, job->count - at), .lo = job->lo, .hi = job->hi,
-                             .add_dx = (op->flags & GY_F_ADD_DX) != 0, .add_dres = (op->flags & GY_F_ADD_DRES) != 0};
-    if (a.y != NULL && gy_act_is_curve(op->act))
+                             .add_dx = (op->flags & GY_F_ADD_DX) != 0, .add_dres = (op->flags & GY_F_ADD_DRES) != 0 };
+    if (a.y && gy_act_is_curve(op->act))
         ew_curve_back(job, &a);
     else
         job->k->back[op->dtype](&a);
@@ -147,7 +147,7 @@ static void ew_shortcut_tile(void *arg, int64_t tile, int thread)
 
 GY_INT void gy_cpu_shortcut_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct ew_job job = {.k = &cpu->k, .op = op};
+    struct ew_job job = { .k = &cpu->k, .op = op };
     gy_pool_run(cpu->pool, ew_shortcut_tile, &job, op->geom.n * op->geom.p);
 }
 
@@ -164,9 +164,9 @@ static void ew_shortcut_back_tile(void *arg, int64_t tile, int thread)
     if (!add)
         memset(dx, 0, line);
     for (int32_t q = 0; q < g->q && h % g->stride_h == 0; q++) {
-        const struct gy_back_rows a = {.dy = gy_cpu_at(op->ptr[GY_DY], (row * g->q + q) * g->k + first, op->dtype),
+        const struct gy_back_rows a = { .dy = gy_cpu_at(op->ptr[GY_DY], (row * g->q + q) * g->k + first, op->dtype),
                                        .dx = gy_cpu_out(dx, (int64_t)q * g->stride_w * g->c, op->dtype),
-                                       .count = g->c, .add_dx = add};
+                                       .count = g->c, .add_dx = add };
         job->k->back[op->dtype](&a);
     }
     (void)thread;
@@ -174,7 +174,7 @@ static void ew_shortcut_back_tile(void *arg, int64_t tile, int thread)
 
 GY_INT void gy_cpu_shortcut_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct ew_job job = {.k = &cpu->k, .op = op};
+    struct ew_job job = { .k = &cpu->k, .op = op };
     gy_pool_run(cpu->pool, ew_shortcut_back_tile, &job, op->geom.n * op->geom.h);
 }
 
@@ -294,8 +294,8 @@ static void ew_input_tile(void *arg, int64_t tile, int thread)
     const struct gy_geom *g = &op->geom;
     const struct gy_mix *mix = op->ptr[GY_MIX];
     const int64_t line = (int64_t)g->w * g->c, sample = g->h * line;
-    const int plain = mix == NULL || mix[tile].partner == tile;
-    if (mix != NULL && (ew_is_moved(&mix[tile]) || ew_is_moved(&mix[mix[tile].partner]))) {
+    const int plain = !mix || mix[tile].partner == tile;
+    if (mix && (ew_is_moved(&mix[tile]) || ew_is_moved(&mix[mix[tile].partner]))) {
         ew_input_image(op, mix, tile);
         return;
     }
@@ -303,7 +303,7 @@ static void ew_input_tile(void *arg, int64_t tile, int thread)
     for (int32_t h = (int32_t)done; h < g->h; h++) {
         const int64_t row = tile * sample + h * line;
         int32_t from = 0, to = 0;
-        if (mix != NULL && mix[tile].partner != tile && h >= mix[tile].h0 && h < mix[tile].h1) {
+        if (mix && mix[tile].partner != tile && h >= mix[tile].h0 && h < mix[tile].h1) {
             from = mix[tile].w0 < 0 ? 0 : mix[tile].w0;
             to = mix[tile].w1 > g->w ? g->w : mix[tile].w1;
         }
@@ -318,7 +318,7 @@ static void ew_input_tile(void *arg, int64_t tile, int thread)
 
 GY_INT void gy_cpu_input_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct ew_job job = {.k = &cpu->k, .op = op};
+    struct ew_job job = { .k = &cpu->k, .op = op };
     gy_pool_run(cpu->pool, ew_input_tile, &job, op->geom.n);
 }
 

@@ -17,7 +17,7 @@ GY_ALWAYS c4_f4 c4_load_n(const float *p, int64_t n)
 }
 GY_ALWAYS c4_f4 c4_load(const float *p) { return c4_load_n(p, 4); }
 GY_ALWAYS void c4_store_n(float *p, c4_f4 v, int64_t n) { memcpy(p, &v, (size_t)n * sizeof(float)); }
-GY_ALWAYS void c4_store(float *p, c4_f4 v) { memcpy(p, &v, sizeof(v)); }
+GY_ALWAYS void c4_store(float *p, c4_f4 v) { memcpy(p, &v, sizeof v); }
 GY_ALWAYS void c4_stream(float *p, c4_f4 v) { c4_store(p, v); }
 GY_ALWAYS void c4_fence(void) {}
 GY_ALWAYS c4_f4 c4_set1(float v) { return (c4_f4){v, v, v, v}; }

@@ -83,7 +83,7 @@ static void norm_sum_tile(void *arg, int64_t tile, int thread)
 {
     const struct norm_sum_job *job = arg;
     const int64_t from = tile * job->block, count = gy_min64(job->block, job->count - from);
-    struct gy_affine_rows a = {.y = job->out + from, .rows = 1, .cols = count, .lo = -INFINITY, .hi = INFINITY};
+    struct gy_affine_rows a = { .y = job->out + from, .rows = 1, .cols = count, .lo = -INFINITY, .hi = INFINITY };
     for (int64_t p = 0; p < job->parts; p++) {
         a.x = p == 0 && !job->add ? job->part + from : job->out + from;
         a.res = p == 0 && !job->add ? NULL : job->part + p * job->pitch + from;
@@ -102,7 +102,7 @@ GY_INT void gy_cpu_sum_parts(const struct gy_cpu *cpu, const float *part, int64_
 static int norm_streams(const struct gy_op *op, const void *out)
 {
     const int aligned = op->geom.c % 16 == 0 && (uintptr_t)out % GY_CACHE_LINE == 0;
-    return out != NULL && aligned && norm_rows(op) * op->geom.c * (op->dtype == GY_F32 ? 4 : 2) >= NORM_STREAM;
+    return out && aligned && norm_rows(op) * op->geom.c * (op->dtype == GY_F32 ? 4 : 2) >= NORM_STREAM;
 }
 
 struct norm_job {
@@ -114,8 +114,8 @@ struct norm_job {
 
 static struct norm_job norm_make_job_of(const struct gy_cpu *cpu, const struct gy_op *op, int64_t begin, int64_t rows)
 {
-    return (struct norm_job){.cpu = cpu, .op = op, .parts = op->ptr[GY_SCRATCH], .begin = begin, .rows = rows,
-                             .part_rows = norm_part_rows(rows - begin, op->geom.c)};
+    return (struct norm_job){ .cpu = cpu, .op = op, .parts = op->ptr[GY_SCRATCH], .begin = begin, .rows = rows,
+                             .part_rows = norm_part_rows(rows - begin, op->geom.c) };
 }
 
 static struct norm_job norm_make_job(const struct gy_cpu *cpu, const struct gy_op *op)
@@ -154,10 +154,10 @@ static void norm_apply_tile(void *arg, int64_t tile, int thread)
     const struct gy_op *op = job->op;
     const int64_t first = tile * job->part_rows, rows = gy_min64(job->part_rows, job->rows - first), c = op->geom.c, at = first * c;
     const int dtype = op->dtype, curve = gy_act_is_curve(op->act);
-    struct gy_affine_rows a = {.y = gy_cpu_out(op->ptr[GY_Y], at, dtype), .x = gy_cpu_at(op->ptr[GY_X], at, dtype),
+    struct gy_affine_rows a = { .y = gy_cpu_out(op->ptr[GY_Y], at, dtype), .x = gy_cpu_at(op->ptr[GY_X], at, dtype),
                                .res = gy_cpu_at(op->ptr[GY_RES], at, dtype), .scale = op->ptr[GY_SCALE], .shift = op->ptr[GY_SHIFT],
                                .res_scale = op->ptr[GY_RES_SCALE], .res_shift = op->ptr[GY_RES_SHIFT],
-                               .rows = rows, .cols = c, .pitch = c, .stream = norm_streams(op, op->ptr[GY_Y]) && !curve};
+                               .rows = rows, .cols = c, .pitch = c, .stream = norm_streams(op, op->ptr[GY_Y]) && !curve };
     gy_act_limits(op->act, &a.lo, &a.hi);
     job->cpu->k.affine[dtype](&a);
     if (curve) /* float only */
@@ -177,10 +177,10 @@ static struct gy_bn_rows norm_back_rows(const struct gy_op *op, int64_t first, i
     const int64_t at = first * op->geom.c;
     const int dtype = op->dtype;
     const void *y = op->act != GY_ACT_NONE ? op->ptr[GY_Y] : NULL;
-    struct gy_bn_rows a = {.dy = gy_cpu_at(op->ptr[GY_DY], at, dtype), .x = gy_cpu_at(op->ptr[GY_X], at, dtype),
+    struct gy_bn_rows a = { .dy = gy_cpu_at(op->ptr[GY_DY], at, dtype), .x = gy_cpu_at(op->ptr[GY_X], at, dtype),
                            .y = gy_cpu_at(y, at, dtype), .res = gy_cpu_at(op->ptr[GY_RES], at, dtype), .scale = op->ptr[GY_SCALE],
                            .shift = op->ptr[GY_SHIFT], .res_scale = op->ptr[GY_RES_SCALE], .res_shift = op->ptr[GY_RES_SHIFT],
-                           .mean = op->ptr[GY_MEAN], .rstd = op->ptr[GY_RSTD], .rows = rows, .cols = op->geom.c, .pitch = op->geom.c};
+                           .mean = op->ptr[GY_MEAN], .rstd = op->ptr[GY_RSTD], .rows = rows, .cols = op->geom.c, .pitch = op->geom.c };
     gy_act_limits(op->act, &a.lo, &a.hi);
     return a;
 }

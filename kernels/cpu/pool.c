@@ -69,7 +69,7 @@ static size_t pool_place(const struct gy_op *op, void *base, struct pool_job *jo
     const struct gy_geom *g = &op->geom;
     const int average = op->code == GY_OP_POOL_AVG || op->code == GY_OP_POOL_AVG_BWD;
     struct gy_carve carve = {base, 0};
-    job->spans = gy_carve_take(&carve, (size_t)(pool_is_back(op) ? g->w : g->q), sizeof(*job->spans));
+    job->spans = gy_carve_take(&carve, (size_t)(pool_is_back(op) ? g->w : g->q), sizeof *job->spans);
     job->share_h = gy_carve_take(&carve, average ? (size_t)g->p : 0, sizeof(float));
     job->share_w = gy_carve_take(&carve, average ? (size_t)g->q : 0, sizeof(float));
     job->one = gy_carve_take(&carve, average ? (size_t)pool_max32(g->r, g->w) : 0, sizeof(float));
@@ -86,7 +86,7 @@ GY_INT size_t gy_cpu_pool_need(const struct gy_cpu *cpu, const struct gy_op *op)
 static struct pool_job pool_make_job(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
-    struct pool_job job = {.cpu = cpu, .op = op};
+    struct pool_job job = { .cpu = cpu, .op = op };
     pool_place(op, op->ptr[GY_SCRATCH], &job);
     pool_spans(job.spans, op);
     if (op->code != GY_OP_POOL_AVG && op->code != GY_OP_POOL_AVG_BWD)
@@ -105,10 +105,10 @@ static struct gy_pool_rows pool_forward_rows(const struct pool_job *job, int64_t
     const struct gy_geom *g = &op->geom;
     const struct pool_range h = pool_cells(p, g->stride_h, g->pad_h, g->r, g->h);
     const int64_t row = (int64_t)p * g->stride_h - g->pad_h + h.from, out = (n * g->p + p) * g->q * g->c;
-    return (struct gy_pool_rows){.x = gy_cpu_at(op->ptr[GY_X], (n * g->h + row) * g->w * g->c, op->dtype),
+    return (struct gy_pool_rows){ .x = gy_cpu_at(op->ptr[GY_X], (n * g->h + row) * g->w * g->c, op->dtype),
                                  .rows = h.to - h.from, .row_pitch = (int64_t)g->w * g->c, .cols = g->c,
                                  .id = (int64_t)h.from * g->s, .id_row = g->s, .id_cell = 1, .span = job->spans, .count = g->q,
-                                 .y = gy_cpu_out(op->ptr[GY_Y], out, op->dtype)};
+                                 .y = gy_cpu_out(op->ptr[GY_Y], out, op->dtype) };
 }
 
 static void pool_max_tile(void *arg, int64_t tile, int thread)
@@ -117,7 +117,7 @@ static void pool_max_tile(void *arg, int64_t tile, int thread)
     const struct gy_geom *g = &job->op->geom;
     uint8_t *const cells = job->op->ptr[GY_ARG];
     struct gy_pool_rows a = pool_forward_rows(job, tile / g->p, (int32_t)(tile % g->p));
-    a.cell = cells != NULL ? cells + tile * g->q * g->c : NULL;
+    a.cell = cells ? cells + tile * g->q * g->c : NULL;
     job->cpu->k.pool_max[job->op->dtype](&a);
     (void)thread;
 }
@@ -165,13 +165,13 @@ static struct gy_pool_rows pool_back_rows(const struct pool_job *job, int64_t n,
     const int64_t at = (n * g->p + p.from) * g->q * g->c, to = (n * g->h + h) * g->w * g->c;
     const int64_t r = (int64_t)h + g->pad_h - (int64_t)p.from * g->stride_h;
     const uint8_t *const cells = op->ptr[GY_ARG];
-    return (struct gy_pool_rows){.x = gy_cpu_at(op->ptr[GY_DY], at, op->dtype), .rows = p.to - p.from,
+    return (struct gy_pool_rows){ .x = gy_cpu_at(op->ptr[GY_DY], at, op->dtype), .rows = p.to - p.from,
                                  .row_pitch = (int64_t)g->q * g->c, .cols = g->c, .id = r * g->s,
                                  .id_row = -(int64_t)g->stride_h * g->s, .id_cell = -g->stride_w, .span = job->spans,
-                                 .count = g->w, .from = cells != NULL ? cells + at : NULL,
+                                 .count = g->w, .from = cells ? cells + at : NULL,
                                  .share_row = job->share_h + p.from, .share_cell = job->share_w, .scale = 1.0f,
                                  .y = gy_cpu_out(op->ptr[GY_DX], to, op->dtype), .add = (op->flags & GY_F_ADD_DX) != 0,
-                                 .stream = pool_streams(op)};
+                                 .stream = pool_streams(op) };
 }
 
 static void pool_back_tile(void *arg, int64_t tile, int thread)

@@ -99,7 +99,7 @@ MMA_ATTR GY_ALWAYS void mma_add_row(float *to, const float *from, mma_f4 sum[][4
     GY_UNROLL for (int v = 0; v < N; v++)
     {
         const int64_t at = v * MMA_LINE;
-        const mma_f4 first = from != NULL ? mma_load_n(from + at, cols - at) : vec_splats(0.0f);
+        const mma_f4 first = from ? mma_load_n(from + at, cols - at) : vec_splats(0.0f);
         mma_store_n(to + at, vec_add(first, sum[i / MMA_LINE][v][i % MMA_LINE]), cols - at);
     }
 }
@@ -243,12 +243,12 @@ MMA_ATTR static void mma_pair_rows(float *dst, int64_t pitch, const uint16_t *co
         const uint16_t *const a = rows[i] + first, *const b = i + 1 < count ? rows[i + 1] + first : NULL;
         int64_t c = 0;
         for (; c + 8 <= cols; c += 8) {
-            const mma_u8 va = vec_xl(0, a + c), vb = b != NULL ? vec_xl(0, b + c) : vec_splats((unsigned short)0);
+            const mma_u8 va = vec_xl(0, a + c), vb = b ? vec_xl(0, b + c) : vec_splats((unsigned short)0);
             mma_store(dst + c, (mma_f4)vec_mergeh(va, vb));
             mma_store(dst + c + 4, (mma_f4)vec_mergel(va, vb));
         }
         for (; c < cols; c++) {
-            const uint16_t pair[2] = {a[c], b != NULL ? b[c] : 0};
+            const uint16_t pair[2] = {a[c], b ? b[c] : 0};
             memcpy(dst + c, pair, sizeof pair);
         }
     }

@@ -20,16 +20,16 @@ static int32_t product_gcd(int32_t a, int32_t b)
 static struct gy_axis product_forward_axis(int32_t out, int32_t in, int32_t taps, int32_t stride, int32_t pad,
                                            int32_t dil)
 {
-    return (struct gy_axis){.grid = out, .taps = taps, .tap_step = 1, .off0 = -pad, .off_step = dil,
-                            .in_step = stride, .in_size = in, .out_step = 1, .out_size = out};
+    return (struct gy_axis){ .grid = out, .taps = taps, .tap_step = 1, .off0 = -pad, .off_step = dil,
+                            .in_step = stride, .in_size = in, .out_step = 1, .out_size = out };
 }
 
 /* dx row a + stride * i receives dy row i + (a + pad - tap * dil) / stride from every tap for which that divides. */
 static struct gy_axis product_dgrad_axis(int32_t dx, int32_t dy, int32_t taps, int32_t stride, int32_t pad, int32_t dil,
                                          int32_t a)
 {
-    struct gy_axis x = {.grid = dx > a ? (dx - a + stride - 1) / stride : 0, .in_step = 1, .in_size = dy, .out0 = a,
-                        .out_step = stride, .out_size = dx};
+    struct gy_axis x = { .grid = dx > a ? (dx - a + stride - 1) / stride : 0, .in_step = 1, .in_size = dy, .out0 = a,
+                        .out_step = stride, .out_size = dx };
     int32_t tap = 0;
     while (tap < taps && (a + pad - (int64_t)tap * dil) % stride != 0)
         tap++;
@@ -134,7 +134,7 @@ static void product_cut(struct gy_product *p, const struct gy_kernels *k, const 
 static void product_type(struct gy_product *p, const struct gy_kernels *k, int dtype, enum gy_product_use use)
 {
     p->half = dtype == GY_BF16;
-    p->pair = p->half && use != GY_PRODUCT_SINGLE && k->gemm_pair[0].fn != NULL;
+    p->pair = p->half && use != GY_PRODUCT_SINGLE && k->gemm_pair[0].fn;
     p->odd = p->pair && (use == GY_PRODUCT_LINES || p->red % 2 != 0 || p->in_pitch % 2 != 0);
     p->unit = p->half && (!p->pair || p->odd) ? 2 : 4;
     p->widen = k->widen[GY_BF16];
@@ -155,8 +155,8 @@ GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, con
                                enum gy_product_use use)
 {
     const struct gy_geom *g = &op->geom;
-    *p = (struct gy_product){.n = g->n, .groups = g->groups, .red = g->c / g->groups, .vec = g->k / g->groups,
-                             .r = g->r, .s = g->s, .in_pitch = g->c, .out_pitch = g->k};
+    *p = (struct gy_product){ .n = g->n, .groups = g->groups, .red = g->c / g->groups, .vec = g->k / g->groups,
+                             .r = g->r, .s = g->s, .in_pitch = g->c, .out_pitch = g->k };
     product_type(p, k, op->dtype, use);
     p->h = product_forward_axis(g->p, g->h, g->r, g->stride_h, g->pad_h, g->dil_h);
     p->w = product_forward_axis(g->q, g->w, g->s, g->stride_w, g->pad_w, g->dil_w);
@@ -168,8 +168,8 @@ GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, con
 GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k, int32_t a, int32_t b)
 {
     const struct gy_geom *g = &op->geom;
-    *p = (struct gy_product){.n = g->n, .groups = g->groups, .red = g->k / g->groups, .vec = g->c / g->groups,
-                             .r = g->r, .s = g->s, .in_pitch = g->k, .out_pitch = g->c, .transposed = 1};
+    *p = (struct gy_product){ .n = g->n, .groups = g->groups, .red = g->k / g->groups, .vec = g->c / g->groups,
+                             .r = g->r, .s = g->s, .in_pitch = g->k, .out_pitch = g->c, .transposed = 1 };
     product_type(p, k, op->dtype, GY_PRODUCT_PAIRS);
     p->h = product_dgrad_axis(g->h, g->p, g->r, g->stride_h, g->pad_h, g->dil_h, a);
     p->w = product_dgrad_axis(g->w, g->q, g->s, g->stride_w, g->pad_w, g->dil_w, b);
@@ -301,7 +301,7 @@ GY_INT int64_t gy_product_lines_floats(const struct gy_product *p)
 static void product_line(const struct gy_product *p, const void *row, float *dst)
 {
     const int64_t cols = (p->w.grid - 1) * (int64_t)p->w.in_step + p->w.taps, red = p->red;
-    const int64_t from = row != NULL ? product_clamp(-p->w.off0, 0, cols) : cols;
+    const int64_t from = row ? product_clamp(-p->w.off0, 0, cols) : cols;
     const int64_t to = product_clamp(p->w.in_size - (int64_t)p->w.off0, from, cols);
     const size_t cell = (size_t)gy_product_cell(p);
     unsigned char *const at = (unsigned char *)dst, *const end = (unsigned char *)(dst + p->line_pitch);

@@ -88,7 +88,7 @@ static double update_cut(const struct gy_op *op)
 {
     const float *sums = op->ptr[GY_SUMS];
     const double limit = (double)op->f[GY_C_CLIP];
-    const double norm = sums != NULL && limit > 0.0 ? sqrt((double)sums[2 * op->span_count + 1]) : 0.0;
+    const double norm = sums && limit > 0.0 ? sqrt((double)sums[2 * op->span_count + 1]) : 0.0;
     return norm > limit ? limit / norm : 1.0;
 }
 
@@ -113,12 +113,12 @@ static void update_tile(void *arg, int64_t tile, int thread)
     const struct gy_span *span = &op->spans[s];
     float *const v = op->ptr[GY_V], *const ema = op->ptr[GY_EMA];
     const float lr = op->u->lr * span->rate;
-    struct gy_update_rows a = {.w = (float *)op->ptr[GY_W] + first, .m = (float *)op->ptr[GY_M] + first,
-                               .v = v != NULL ? v + first : NULL, .g = (const float *)op->ptr[GY_DW] + first,
-                               .ema = ema != NULL ? ema + first : NULL, .count = count, .inner = 1.0f, .outer = lr,
+    struct gy_update_rows a = { .w = (float *)op->ptr[GY_W] + first, .m = (float *)op->ptr[GY_M] + first,
+                               .v = v ? v + first : NULL, .g = (const float *)op->ptr[GY_DW] + first,
+                               .ema = ema ? ema + first : NULL, .count = count, .inner = 1.0f, .outer = lr,
                                .mu = op->f[GY_C_MOMENTUM], .decay = op->f[GY_C_DECAY] * span->decay,
                                .scale = job->scale, .keep = op->u->keep,
-                               .nesterov = (op->flags & GY_F_NESTEROV) != 0};
+                               .nesterov = (op->flags & GY_F_NESTEROV) != 0 };
     if (op->code == GY_OP_LARS) {
         a.inner = (float)((double)op->u->lr * (double)span->rate * update_lars_rate(op, s));
         a.outer = 1.0f;

@@ -18,7 +18,7 @@ static int wide_is_loss(int code)
 static int64_t wide_count(const struct gy_op *op, int role)
 {
     const struct gy_geom *g = &op->geom;
-    if (op->tensor[role] < 0 && op->ptr[role] == NULL)
+    if (op->tensor[role] < 0 && !op->ptr[role])
         return 0;
     if ((role == GY_Y && wide_is_loss(op->code)) || (role == GY_X && op->code == GY_OP_INPUT))
         return 0;
@@ -112,10 +112,10 @@ GY_INT void gy_cpu_wide_run(const struct gy_cpu *cpu, const struct gy_op *op, gy
         if (count > 0)
             wide.ptr[wide_roles[i]] = at;
     }
-    wide.ptr[GY_SCRATCH] = carve.base != NULL ? carve.base + carve.used : NULL;
+    wide.ptr[GY_SCRATCH] = carve.base ? carve.base + carve.used : NULL;
     for (int64_t first = 0; first < op->geom.n; first += step) {
         wide.geom.n = gy_min64(step, op->geom.n - first);
-        if (step < op->geom.n && op->ptr[GY_ARG] != NULL)
+        if (step < op->geom.n && op->ptr[GY_ARG])
             wide.ptr[GY_ARG] = (uint8_t *)op->ptr[GY_ARG] + first * wide_count(op, op->code < GY_OP_SOFTMAX_CE_BWD ? GY_Y : GY_DY);
         wide_convert(cpu, op, &wide, first, 0);
         run(self, &wide);

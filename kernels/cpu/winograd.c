@@ -84,7 +84,7 @@ static double wino_cost(const struct gy_op *op, int m)
 static double wino_direct_cost(const struct gy_op *op, const struct gy_kernels *k)
 {
     const struct gy_geom *g = &op->geom;
-    const int back = op->code == GY_OP_CONV_DGRAD && g->stride_h == 1, pairs = op->dtype == GY_BF16 && k->gemm_pair[0].fn != NULL;
+    const int back = op->code == GY_OP_CONV_DGRAD && g->stride_h == 1, pairs = op->dtype == GY_BF16 && k->gemm_pair[0].fn;
     const double pixels = back ? (double)g->h * g->w : (double)g->p * g->q, pace = k->pair_pace > 0 ? (double)k->pair_pace : 2;
     const double cost = (double)g->n * pixels * g->r * g->s * g->c * g->k;
     return !pairs ? cost : cost / pace * (op->code == GY_OP_CONV_WGRAD ? WINO_PAIRS_GRAD : WINO_PAIRS);
@@ -118,7 +118,7 @@ static int wino_can(const struct gy_op *op, const struct gy_wino *k, const struc
     const int64_t image = (int64_t)g->p * g->q;
     const int back = op->code == GY_OP_CONV_DGRAD, reach = g->r - 1;
     const int grad = op->code == GY_OP_CONV_WGRAD;
-    if (k->r != g->r || k->stride != g->stride_h || (grad ? k->spread[op->dtype] == NULL : k->input[back][op->dtype] == NULL))
+    if (k->r != g->r || k->stride != g->stride_h || (grad ? !k->spread[op->dtype] : !k->input[back][op->dtype]))
         return 0;
     const int pad_h = back ? reach - g->pad_h : g->pad_h, pad_w = back ? reach - g->pad_w : g->pad_w;
     if (grad)
@@ -163,8 +163,8 @@ GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, co
 {
     const struct gy_geom *g = &op->geom;
     const int back = op->code == GY_OP_CONV_DGRAD;
-    *w = (struct gy_wino_plan){.kernels = &cpu->k.wino[gy_cpu_wino_find(op, &cpu->k)], .zeros = cpu->zeros, .dtype = op->dtype,
-                               .taps = g->r * g->r, .transposed = back};
+    *w = (struct gy_wino_plan){ .kernels = &cpu->k.wino[gy_cpu_wino_find(op, &cpu->k)], .zeros = cpu->zeros, .dtype = op->dtype,
+                               .taps = g->r * g->r, .transposed = back };
     w->red = back ? g->k : g->c;
     w->vec = back ? g->c : g->k;
     wino_cut_best(w, op, w->kernels->m);
@@ -246,7 +246,7 @@ static void wino_make_cut(struct wino_cut *w, const struct gy_op *op, const stru
     const struct gy_kernels *const k = &cpu->k;
     const struct gy_wino_plan *p = &w->p;
     gy_wino_make_plan(&w->p, op, cpu);
-    const struct gy_product panels = {.vec = p->vec};
+    const struct gy_product panels = { .vec = p->vec };
     const int64_t image = (int64_t)p->tiles_h * p->tiles_w;
     const int whole = p->out_h % p->out_step == 0 && p->out_w % p->out_step == 0, stats = op->tensor[GY_STATS] >= 0;
     w->pitch = p->red + WINO_PAD;
@@ -311,11 +311,11 @@ static struct wino_own wino_carve_own(const struct wino_cut *w, struct gy_carve 
     own.m = gy_carve_take(carve, points * (size_t)w->m_plane, sizeof(float));
     own.room = gy_carve_take(carve, (size_t)w->p.taps * (w->near ? (size_t)w->len : WINO_TURN) * GY_WIDTH_MAX, sizeof(float));
     own.y = gy_carve_take(carve, outs * GY_WIDTH_MAX, sizeof(float));
-    own.rows = gy_carve_take(carve, block, sizeof(*own.rows));
-    own.sums = gy_carve_take(carve, block, sizeof(*own.sums));
-    own.pairs = gy_carve_take(carve, block, sizeof(*own.pairs));
-    own.pixels = gy_carve_take(carve, outs, sizeof(*own.pixels));
-    own.numbers = gy_carve_take(carve, outs, sizeof(*own.numbers));
+    own.rows = gy_carve_take(carve, block, sizeof *own.rows);
+    own.sums = gy_carve_take(carve, block, sizeof *own.sums);
+    own.pairs = gy_carve_take(carve, block, sizeof *own.pairs);
+    own.pixels = gy_carve_take(carve, outs, sizeof *own.pixels);
+    own.numbers = gy_carve_take(carve, outs, sizeof *own.numbers);
     return own;
 }
 
@@ -341,7 +341,7 @@ static struct wino_own wino_get_own(const struct wino_job *job, int thread)
 
 static struct gy_panel wino_panel(const struct wino_job *job, int64_t index)
 {
-    const struct gy_product p = {.vec = job->w->p.vec};
+    const struct gy_product p = { .vec = job->w->p.vec };
     return gy_product_panel(&p, &job->cpu->k, index);
 }
 
@@ -367,8 +367,8 @@ static void wino_filters(const struct wino_job *job, const struct gy_panel *pane
     const float *taps[GY_WINO_TAPS_MAX];
     for (int tap = 0; tap < job->w->p.taps; tap++)
         taps[tap] = room + tap * count * GY_WIDTH_MAX;
-    const struct gy_wino_filters f = {.u = u, .pitch = job->w->u_plane, .taps = taps, .step = GY_WIDTH_MAX, .channels = count,
-                                      .width = panel->kind->width, .count = panel->cols, .row = row};
+    const struct gy_wino_filters f = { .u = u, .pitch = job->w->u_plane, .taps = taps, .step = GY_WIDTH_MAX, .channels = count,
+                                      .width = panel->kind->width, .count = panel->cols, .row = row };
     job->w->p.kernels->filter(&f);
 }
 
@@ -444,7 +444,7 @@ static void wino_product(const struct wino_job *job, const struct wino_own *own,
     const struct wino_cut *w = job->w;
     const int64_t xi = w->p.order[n], next = w->p.order[gy_min64(n + 1, w->p.points - 1)];
     const int asks = (int64_t)w->p.points * w->v_plane > WINO_NEXT;
-    struct gy_gemm_tile t = {.taps = 1, .out_first = xi * w->m_plane, .cols = panel->cols};
+    struct gy_gemm_tile t = { .taps = 1, .out_first = xi * w->m_plane, .cols = panel->cols };
     for (int64_t i = 0, from = 0, to; i < even.tiles; i++, from = to) {
         to = gy_even_next(&even);
         t.rows = own->rows + from;
@@ -493,11 +493,11 @@ static int64_t wino_outputs(const struct wino_job *job, const struct wino_own *o
 static void wino_clamp(const struct wino_job *job, const struct wino_own *own, const struct gy_panel *panel, int64_t pixels)
 {
     const float *const scale = job->op->ptr[GY_SCALE], *const shift = job->op->ptr[GY_SHIFT];
-    if (scale == NULL && job->op->act == GY_ACT_NONE)
+    if (!scale && job->op->act == GY_ACT_NONE)
         return;
-    struct gy_affine_rows a = {.y = own->y, .x = own->y, .scale = scale != NULL ? scale + panel->first : NULL,
-                               .shift = shift != NULL ? shift + panel->first : NULL, .rows = pixels, .cols = panel->cols,
-                               .pitch = GY_WIDTH_MAX};
+    struct gy_affine_rows a = { .y = own->y, .x = own->y, .scale = scale ? scale + panel->first : NULL,
+                               .shift = shift ? shift + panel->first : NULL, .rows = pixels, .cols = panel->cols,
+                               .pitch = GY_WIDTH_MAX };
     gy_act_limits(job->op->act, &a.lo, &a.hi);
     job->cpu->k.affine[GY_F32](&a);
 }
@@ -506,8 +506,8 @@ static void wino_clamp(const struct wino_job *job, const struct wino_own *own, c
 static int wino_is_plain(const struct wino_job *job, const struct gy_panel *panel)
 {
     const struct gy_op *op = job->op;
-    const int epilogue = !job->w->p.transposed && (op->ptr[GY_SCALE] != NULL || op->ptr[GY_RES] != NULL || op->act != GY_ACT_NONE);
-    return op->dtype == GY_F32 && !job->add && job->mean == NULL && !epilogue && panel->cols % job->cpu->k.lanes == 0;
+    const int epilogue = !job->w->p.transposed && (op->ptr[GY_SCALE] || op->ptr[GY_RES] || op->act != GY_ACT_NONE);
+    return op->dtype == GY_F32 && !job->add && !job->mean && !epilogue && panel->cols % job->cpu->k.lanes == 0;
 }
 
 /* Back from the transformed sums, statistics, and to their places; what is added to outputs lies beside these places. */
@@ -516,8 +516,8 @@ static void wino_finish(const struct wino_job *job, const struct wino_own *own, 
 {
     const struct wino_cut *w = job->w;
     const struct gy_kernels *k = &job->cpu->k;
-    const float *const first = job->bias != NULL ? job->bias + panel->first : w->p.zeros;
-    const int forward = !w->p.transposed, adds = forward && job->op->ptr[GY_RES] != NULL;
+    const float *const first = job->bias ? job->bias + panel->first : w->p.zeros;
+    const int forward = !w->p.transposed, adds = forward && job->op->ptr[GY_RES];
     const int plain = wino_is_plain(job, panel);
     float *y[GY_WINO_OUTS_MAX];
     for (int64_t i = 0, n = 0; i < count; i++) {
@@ -531,7 +531,7 @@ static void wino_finish(const struct wino_job *job, const struct wino_own *own, 
     if (plain)
         return;
     const int64_t at = block * w->p.vec + panel->first;
-    if (job->mean != NULL)
+    if (job->mean)
         k->stats[GY_F32](own->y, pixels, panel->cols, GY_WIDTH_MAX, job->mean + at, job->m2 + at);
     if (forward && !adds)
         wino_clamp(job, own, panel, pixels);
@@ -579,16 +579,16 @@ GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op)
     struct wino_cut w;
     wino_make_cut(&w, op, cpu);
     const int back = w.p.transposed;
-    struct wino_job job = {.cpu = cpu, .w = &w, .op = op, .in = op->ptr[back ? GY_DY : GY_X], .weights = op->ptr[GY_W],
+    struct wino_job job = { .cpu = cpu, .w = &w, .op = op, .in = op->ptr[back ? GY_DY : GY_X], .weights = op->ptr[GY_W],
                            .bias = back ? NULL : op->ptr[GY_BIAS], .out = op->ptr[back ? GY_DX : GY_Y],
-                           .add = back && (op->flags & GY_F_ADD_DX) != 0};
+                           .add = back && (op->flags & GY_F_ADD_DX) != 0 };
     wino_place(cpu, &w, op->ptr[GY_STATS] != NULL, op->ptr[GY_SCRATCH], &job);
     if (!w.near)
         gy_pool_run(cpu->pool, wino_filter_tile, &job, w.panels * w.slices * gy_ceil_div(w.len, WINO_TURN));
     if (w.shared)
         gy_pool_run(cpu->pool, wino_input_tile, &job, w.blocks * gy_ceil_div(w.block, WINO_INPUTS));
     gy_pool_run(cpu->pool, wino_tile, &job, w.blocks * w.panel_groups);
-    if (job.mean != NULL)
+    if (job.mean)
         gy_cpu_merge_stats(cpu, job.mean, job.m2, w.blocks, w.p.vec, w.pixels, w.p.n * w.p.out_h * w.p.out_w,
                            op->ptr[GY_STATS]);
 }

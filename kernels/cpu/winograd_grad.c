@@ -76,8 +76,8 @@ static struct wgwino_own wgwino_carve_own(const struct wgwino_plan *g, struct gy
     own.u = gy_carve_take(carve, (size_t)(g->w.filters * g->w.filters) * (size_t)g->u_plane, sizeof(float));
     own.v = gy_carve_take(carve, g->round > 0 ? 0 : points * (size_t)g->v_plane, sizeof(float));
     own.m = gy_carve_take(carve, g->round > 0 ? 0 : points * (size_t)g->m_plane, sizeof(float));
-    own.lines = gy_carve_take(carve, 2 * WGWINO_K * WGWINO_LINES, sizeof(*own.lines));
-    own.at = gy_carve_take(carve, WGWINO_STRIP + GY_OUTER_AHEAD, sizeof(*own.at));
+    own.lines = gy_carve_take(carve, 2 * WGWINO_K * WGWINO_LINES, sizeof *own.lines);
+    own.at = gy_carve_take(carve, WGWINO_STRIP + GY_OUTER_AHEAD, sizeof *own.at);
     return own;
 }
 
@@ -171,8 +171,8 @@ static void wgwino_ask(const struct wgwino_plan *g, const struct wgwino_own *own
 static void wgwino_products(const struct wgwino_job *job, const struct wgwino_own *own, const struct wgwino_strip *s)
 {
     const struct wgwino_plan *g = job->g;
-    struct gy_outer_tile t = {.x_pitch = g->v_pitch, .at = own->at, .dy_pitch = g->m_pitch, .pixels = s->count,
-                              .dw_pitch = WGWINO_C};
+    struct gy_outer_tile t = { .x_pitch = g->v_pitch, .at = own->at, .dy_pitch = g->m_pitch, .pixels = s->count,
+                              .dw_pitch = WGWINO_C };
     for (int n = 0; n < g->w.points; n++) {
         const int64_t xi = g->w.order[n];
         float *const u = own->u + g->w.filter[n] * g->u_plane;
@@ -231,7 +231,7 @@ static void wgwino_tile(void *arg, int64_t tile, int thread)
     const int64_t c = tile % g->c_blocks * WGWINO_C, begin = split * g->split, end = gy_min64(begin + g->split, g->w.tiles);
     struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
     const struct wgwino_own own = wgwino_carve_own(g, &carve);
-    struct wgwino_strip s = {.v = own.v, .m = own.m, .rows = gy_min64(WGWINO_K, g->w.vec - k), .cols = gy_min64(WGWINO_C, g->w.red - c)};
+    struct wgwino_strip s = { .v = own.v, .m = own.m, .rows = gy_min64(WGWINO_K, g->w.vec - k), .cols = gy_min64(WGWINO_C, g->w.red - c) };
     for (int32_t i = 0; i < WGWINO_STRIP + GY_OUTER_AHEAD; i++)
         own.at[i] = i < WGWINO_STRIP ? i : 0;
     for (int64_t at = begin; at < end; at += WGWINO_STRIP) {
@@ -264,7 +264,7 @@ GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *o
     struct wgwino_plan g;
     wgwino_make_plan(&g, op, cpu);
     const int add = op->u->accumulate != 0;
-    struct wgwino_job job = {.cpu = cpu, .g = &g, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add};
+    struct wgwino_job job = { .cpu = cpu, .g = &g, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add };
     wgwino_place(cpu, &g, op->ptr[GY_SCRATCH], &job);
     if (job.part_pitch == 0)
         job.dw = op->ptr[GY_DW];

@@ -106,7 +106,7 @@ struct amx_block {
 
 AMX_ATTR static void amx_gemm_configure(const struct amx_block *k)
 {
-    struct amx_config c = {.palette = 1};
+    struct amx_config c = { .palette = 1 };
     const int64_t left = gy_min64(k->cols, AMX_EDGE), right = k->right ? AMX_EDGE : 0;
     for (int half = 0; half < 2; half++) {
         amx_shape(&c, 2 * half, k->rows[half], left);
@@ -159,7 +159,7 @@ AMX_ATTR static void amx_gemm_begin(struct amx_block *k)
     const struct gy_gemm_tile *t = k->t;
     const int64_t at = t->out_first + k->first, cols = gy_min64(k->cols - k->first, AMX_BLOCK);
     int64_t pitch;
-    if (t->init != NULL) {
+    if (t->init) {
         amx_gemm_load(k, t->init + k->first, 0, 0);
         return;
     }
@@ -279,7 +279,7 @@ AMX_ATTR static struct amx_place amx_turn(float *dst, const struct gy_outer_tile
     __m512 v[AMX_EDGE];
     AMX_SETTLED(dst);
     GY_UNROLL for (int p = 0; p < AMX_EDGE; p++)
-        v[p] = p < n ? amx_row(t->dy + (t->at != NULL ? t->at[first + p] : first + p) * t->dy_pitch, count) : a512_set1(0.0f);
+        v[p] = p < n ? amx_row(t->dy + (t->at ? t->at[first + p] : first + p) * t->dy_pitch, count) : a512_set1(0.0f);
     GY_UNROLL for (int p = 0; p < AMX_EDGE; p += 4) amx_turn_4(v + p);
     GY_UNROLL for (int j = 0; j < 4; j++)
     {
@@ -298,7 +298,7 @@ AMX_ATTR static struct amx_place amx_turn(float *dst, const struct gy_outer_tile
 /* Sums in tiles 0 to 3, side by side; dy turned in 4; columns of x in 5 and 6, in turn. */
 AMX_ATTR static void amx_outer_configure(int64_t rows, int64_t cols, int64_t depth)
 {
-    struct amx_config c = {.palette = 1};
+    struct amx_config c = { .palette = 1 };
     for (int v = 0; v < AMX_OUTER; v++)
         amx_shape(&c, v, rows, gy_min64(cols - v * AMX_EDGE, AMX_EDGE));
     amx_shape(&c, 4, rows, depth);

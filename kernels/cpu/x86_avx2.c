@@ -79,7 +79,7 @@ AVX2_ATTR GY_ALWAYS __m256 avx2h_load(const uint16_t *p)
 AVX2_ATTR GY_ALWAYS __m256 avx2h_load_n(const uint16_t *p, int64_t n)
 {
     uint16_t t[8] = {0};
-    memcpy(t, p, (size_t)n * sizeof(*t));
+    memcpy(t, p, (size_t)n * sizeof *t);
     return avx2h_load(t);
 }
 AVX2_ATTR GY_ALWAYS void avx2h_store(uint16_t *p, __m256 v) { _mm_storeu_si128((__m128i *)(void *)p, avx2h_round(v)); }
@@ -87,7 +87,7 @@ AVX2_ATTR GY_ALWAYS void avx2h_store_n(uint16_t *p, __m256 v, int64_t n)
 {
     uint16_t t[8];
     avx2h_store(t, v);
-    memcpy(p, t, (size_t)n * sizeof(*t));
+    memcpy(p, t, (size_t)n * sizeof *t);
 }
 AVX2_ATTR GY_ALWAYS void avx2h_stream(uint16_t *p, __m256 v) { _mm_stream_si128((__m128i *)(void *)p, avx2h_round(v)); }
 

@@ -109,7 +109,7 @@ P512_ATTR GY_ALWAYS __m512i p512_wide(const uint16_t *p, int64_t n)
 /* 16 columns of two rows, interleaved. */
 P512_ATTR GY_ALWAYS void p512_pair(float *dst, const uint16_t *a, const uint16_t *b, int64_t n)
 {
-    const __m512i hi = b != NULL ? _mm512_slli_epi32(p512_wide(b, n), 16) : _mm512_setzero_si512();
+    const __m512i hi = b ? _mm512_slli_epi32(p512_wide(b, n), 16) : _mm512_setzero_si512();
     const __m512 pair = _mm512_castsi512_ps(_mm512_or_si512(p512_wide(a, n), hi));
     if (n >= 16)
         _mm512_storeu_ps(dst, pair);

@@ -288,7 +288,7 @@ GY_INT int gy_cuda_compile(struct gy_cuda_compiler *compiler, struct gy_cuda_uni
 static int compile_number_before(const char *line, const char *end, const char *what)
 {
     const char *at = line;
-    while ((at = strstr(at, what)) != NULL && at < end) {
+    while ((at = strstr(at, what)) && at < end) {
         const char *digit = at;
         while (digit > line && digit[-1] >= '0' && digit[-1] <= '9')
             digit--;

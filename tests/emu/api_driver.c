@@ -207,7 +207,7 @@ static int cu_launch_kernel(void *function, unsigned gx, unsigned gy, unsigned g
         gx > 2147483647u || gy > 65535 || gz > 65535 || shared > (unsigned)f->shared_most)
         return emu_refuse(EMU_INVALID_VALUE, "kernel %s: a grid of %u x %u x %u blocks of %u x %u x %u threads with %u bytes of %d", f->name,
                           gx, gy, gz, bx, by, bz, shared, f->shared_most);
-    struct emu_launch launch = {.function = f, .grid = {(int)gx, (int)gy, (int)gz}, .threads = (int)bx, .shared = shared};
+    struct emu_launch launch = { .function = f, .grid = {(int)gx, (int)gy, (int)gz}, .threads = (int)bx, .shared = shared };
     memcpy(&launch.args, parameters[0], sizeof launch.args);
     emu_lock();
     int error = emu_failed();

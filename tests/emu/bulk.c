@@ -264,7 +264,7 @@ static void bulk_remove(int i)
 
 static struct bulk_copy *bulk_new(const void *map, const void *shared, const int *c, int rank, const char *site)
 {
-    struct bulk_copy k = {.shared = NULL, .tid = emu_block()->acting, .site = site};
+    struct bulk_copy k = { .shared = NULL, .tid = emu_block()->acting, .site = site };
     memcpy(&k.map, map, sizeof k.map);
     memcpy(&k.shared, &shared, sizeof shared);
     memcpy(k.c, c, (size_t)rank * sizeof *c);

@@ -121,7 +121,7 @@ static void launch_guard(int begins)
         sigaltstack(&before, NULL);
         return;
     }
-    const stack_t own = {.ss_sp = room, .ss_size = sizeof room};
+    const stack_t own = { .ss_sp = room, .ss_size = sizeof room };
     memset(&action, 0, sizeof action);
     action.sa_sigaction = launch_crash;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;

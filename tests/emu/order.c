@@ -264,7 +264,7 @@ static int order_note(const unsigned char *p, size_t bytes, int write)
     *c = (struct order_copy){p, bytes, order_now->seen.upto[order_now->number], order_now->number, write, host, 0, NULL};
     if (host && !write)
         c->sum = order_sum(p, bytes);
-    else if (host && (c->late = malloc(bytes)) != NULL) {
+    else if (host && (c->late = malloc(bytes))) {
         memcpy(c->late, p, bytes);
         memset((unsigned char *)(uintptr_t)p, 0xff, bytes); /* NaNs until then */
     }

@@ -14,7 +14,7 @@ static const struct gy_net_call *present;
 void gy_net_hmac(const unsigned char key[GY_NET_KEY_BYTES], const struct gy_net_part *parts, size_t count, unsigned char mac[GY_NET_MAC_BYTES])
 {
     PROOF_CLAIM(count == 3 && parts[1].count == sizeof(struct gy_net_call_hello) && parts[2].count == GY_NET_CALL_NONCE);
-    PROOF_CLAIM(parts[1].bytes == &present->hello && parts[2].bytes == present->nonce && key != NULL);
+    PROOF_CLAIM(parts[1].bytes == &present->hello && parts[2].bytes == present->nonce && key);
     words = parts[0].bytes;
     mac[nondet_size() % GY_NET_MAC_BYTES] = nondet_byte();
 }
@@ -74,7 +74,7 @@ void proof(void)
     gy_net_call_begin(&call, 3, rank, 0);
     for (int i = 0; i < 2 && result == 0; i++) {
         result = gy_net_call_go(&call, &self);
-        PROOF_CLAIM(call.have < sizeof(call.in) && (result >= 0 || call.why != NULL));
+        PROOF_CLAIM(call.have < sizeof call.in && (result >= 0 || call.why));
     }
     if (result != 1)
         return;
