@@ -4,7 +4,9 @@
 # by lying in its folder. A flavour (compiler, sanitizer, target) has its own folder under $BUILD; an object is compiled
 # again when its source, a header it read, or the flavour's flags changed.
 #
-#   ./build.sh                library and both flavours of the command
+#   ./build.sh                library and command
+#   ./build.sh static         the command that needs no library: for an empty container
+#   ./build.sh emu            the CUDA emulator, for --device emu
 #   ./build.sh demo           trains on the real Fashion-MNIST images and classifies one
 #   ./build.sh test           the test suite with the default compiler; the last line has the counts
 #   ./build.sh test NAME... [OPTION...]  some of its programs (t_engine, fuzz_idx, e2e_train) with options of theirs
@@ -489,13 +491,31 @@ target_build()
     build_command
     cp "$DIR/libgyre.a" "$BUILD/libgyre.a"
     [ ! -f "$DIR/gyre" ] || cp "$DIR/gyre" "$BUILD/gyre"
-    build_emulator
-    cp "$DIR/libgyre-emu.so" "$BUILD/libgyre-emu.so"
-    build_static
+    built "$BUILD/libgyre.a" "$BUILD/gyre"
+}
+
+built()
+{
     say "built:"
-    for made in "$BUILD/libgyre.a" "$BUILD/gyre" "$BUILD/gyre-static" "$BUILD/libgyre-emu.so"; do
+    for made in "$@"; do
         [ ! -f "$made" ] || found "$(wc -c <"$made") B" "$made"
     done
+}
+
+target_static()
+{
+    prepare
+    build_static
+    built "$BUILD/gyre-static"
+}
+
+target_emu()
+{
+    prepare
+    flavour default
+    build_emulator
+    cp "$DIR/libgyre-emu.so" "$BUILD/libgyre-emu.so"
+    built "$BUILD/libgyre-emu.so"
 }
 
 # The command that needs nothing: for an empty container
@@ -670,7 +690,7 @@ usage() { sed -n '/^#   \.\/build/s/^# //p' "$0"; }
 target=${1:-build}
 [ $# -eq 0 ] || shift
 case $target in
-build|demo|test|check|bench|gpu|shared|amalgamation|fuzz|clean) "target_$target" "$@" ;;
+build|static|emu|demo|test|check|bench|gpu|shared|amalgamation|fuzz|clean) "target_$target" "$@" ;;
 ppc) target_check ppc ;;
 help|-h|--help) usage ;;
 *) usage >&2; fail "no target $target" ;;
