@@ -179,7 +179,7 @@ int main(int argc, char **argv)
     const int64_t batch = argc > 2 ? atoi(argv[2]) : 16;
     const struct gy_alloc alloc = gy_alloc_default();
     const struct gy_log log = {NULL, NULL, 0};
-    const struct gy_backend_config config = {&alloc, &log, isa, argc > 3 ? atoi(argv[3]) : 0};
+    const struct gy_backend_config config = { .alloc = &alloc, .log = &log, .isa = isa, .threads = argc > 3 ? atoi(argv[3]) : 0 };
     struct bench b = { .backend = gy_cpu_backend(), .reps = argc > 5 ? atoi(argv[5]) : 3 };
     const struct bench_net *net = NULL;
     struct gy_error err;
