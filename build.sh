@@ -164,12 +164,17 @@ existing()
     done
 }
 
-written_sources() { existing engine/base/*.c kernels/*.c kernels/cpu/*.c kernels/cuda/*.c io/*.c net/*.c engine/*.c engine/glm/*.c; }
+# from the ground up
+LIBRARY_FOLDERS="engine/base kernels kernels/cpu/ref kernels/cpu/isa kernels/cpu kernels/cuda io io/images io/rows net/transport net/schedule
+net/comm engine/text engine/plan engine/run engine/job engine/train engine/glm/solve engine/glm tools/lab"
+in_folders() { for folder in $LIBRARY_FOLDERS; do existing "$folder"/*."$1"; done; }
+written_sources() { in_folders c; }
 # with what tools/embed.sh makes of the CUDA kernels
 library_sources() { written_sources; existing "$BUILD"/generated/*.c; }
 library_headers()
 {
-    existing engine/base/*.h kernels/*.h kernels/cpu/*.h kernels/cuda/*.h io/*.h net/*.h engine/*.h engine/glm/*.h
+    existing engine/*.h
+    in_folders h
     existing kernels/cuda/*.cu kernels/cuda/*.cuh
 }
 command_sources() { existing tools/gyre.c tools/cmd_*.c; }
@@ -253,7 +258,7 @@ compile()
     for source in "$@"; do
         object=$DIR/obj/${source%.c}.o
         case $source in # the file that holds the source id follows every change
-        engine/ctx.c) [ "$(cat "$DIR/id" 2>/dev/null)" = "$SOURCE_ID" ] || rm -f "$object" ;;
+        engine/run/open.c) [ "$(cat "$DIR/id" 2>/dev/null)" = "$SOURCE_ID" ] || rm -f "$object" ;;
         esac
         if stale "$source" "$object"; then
             mkdir -p "$(dirname "$object")"
@@ -269,7 +274,7 @@ compile()
         case $1 in
         kernels/cpu/*) more=$KERNEL_FLAGS ;;
         tools/examples/*) more=-Iengine ;;
-        engine/ctx.c) more="-DGY_SOURCE_ID=\"$SOURCE_ID\"" ;;
+        engine/run/open.c) more="-DGY_SOURCE_ID=\"$SOURCE_ID\"" ;;
         esac
         "$FCC" $FLAGS $more -MMD -MF "$object.d" -c "$1" -o "$object.o" || { rm -f "$object.o"; exit 1; }
     ' compile <"$DIR/stale" || fail "$FLAVOUR: a file does not compile"
@@ -325,7 +330,7 @@ build_command()
 }
 
 # What of the library sums over processes, with nothing of nets; its public functions are exported.
-network_sources() { existing engine/base/*.c engine/error.c engine/job*.c net/*.c; }
+network_sources() { existing engine/base/*.c engine/run/error.c engine/job/*.c net/*/*.c; }
 
 build_shared()
 {

@@ -2,7 +2,7 @@
 /* A PNG writer. Rows are stored without compression (deflate's stored blocks, one for each row), so the
  * writer is a page long and needs no memory but a row. */
 #include "engine/base/hash.h"
-#include "io/data_set.h"
+#include "io/images/data_set.h"
 
 #define PNG_ADLER 65521u
 

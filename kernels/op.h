@@ -4,7 +4,7 @@
  * step to step stands in one small block, struct gy_uniform, that the record points to.
  *
  * Activations are NHWC, convolution weights [K][R][S][C/groups]. A fully connected layer is a convolution of a 1x1 image.
- * Backward ops mirror forward ops; gradients begin with D. ORDER: engine/op.c and kernels/cpu/backend.c have a row per code. */
+ * Backward ops mirror forward ops; gradients begin with D. ORDER: kernels/op_table.c and kernels/cpu/cpu_backend.c have a row per code. */
 #ifndef GY_OP_H
 #define GY_OP_H
 #include "engine/base/base.h"
@@ -53,7 +53,7 @@
  * GY_OP_CONCAT_BWD     DY                             DX                      the K-channel DY's channels geom.r .. geom.r + C
  * GY_OP_SHORTCUT_BWD   DY                             DX
  *
- * In place: where engine/op.c lists a pair (output role, input role), both may be one tensor; such an op reads every input element
+ * In place: where kernels/op_table.c lists a pair (output role, input role), both may be one tensor; such an op reads every input element
  * before it writes the same element of any output, and never reads it again. Pairs: Y of BN_APPLY, ACT, DROPOUT, ADD, MSE with X or
  * RES; DX or DRES of BN_SUMS, BN_BWD, ACT_BWD, ADD_BWD with DY.
  *

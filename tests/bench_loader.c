@@ -6,7 +6,7 @@
  * bench_loader [FOLDER with a folder of images per class] [rounds]; without a folder: the photographs and the CIFAR images of
  * GYRE_TEST_DATA. */
 #include "engine/base/clock.h"
-#include "io/augment.h"
+#include "io/images/augment.h"
 #include "tests/data_files.h"
 
 #if defined(__has_include)

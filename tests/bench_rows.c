@@ -3,8 +3,8 @@
  * core, with the block file written to $TMPDIR, and then how fast its blocks are read again, in GB a second of packed bytes and of unpacked ids. Least of
  * several runs. */
 #include "engine/base/clock.h"
-#include "io/blocks_file.h"
-#include "io/rows_text.h"
+#include "io/rows/blocks_file.h"
+#include "io/rows/rows_text.h"
 
 struct bench_case {
     const char *path, *format;

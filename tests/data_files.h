@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "engine/base/file.h"
-#include "io/loader.h"
+#include "io/images/loader.h"
 #include "tests/t.h"
 
 static char df_root[64];

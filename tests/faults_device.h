@@ -95,7 +95,7 @@ static const struct gy_backend *faults_cuda(void) { return faults_table(gy_cuda_
 /* The file that knows backends by name, with these: this program's own, in place of the library's. */
 #define gy_cpu_backend faults_cpu
 #define gy_cuda_backend faults_cuda
-#include "engine/device.c"
+#include "kernels/devices.c"
 #undef gy_cpu_backend
 #undef gy_cuda_backend
 

@@ -2,12 +2,12 @@
 /* Fuzz target: the handshake of a connection, from either side. The other side says what it must, with some of its bytes changed, cut or put in; or it
  * says any bytes. Only what was not changed at all is agreed to; no more is read than the handshake has; whoever is turned away is told why. The system's
  * random bytes are the same in every run, so the files that make them are part of this one. */
-#include "net/auth.h"
+#include "net/transport/auth.h"
 #define gy_net_random auth_net_random
 GY_INT int auth_net_random(unsigned char *out, size_t count, struct gy_error *err);
-#include "net/auth.c"
+#include "net/transport/auth.c"
 #undef gy_net_random
-#include "net/tcp_call.c"
+#include "net/transport/tcp_handshake.c"
 #include <sys/ioctl.h>
 
 #define FUZZ_REQUIRE(cond) ((cond) ? (void)0 : abort())

@@ -2,8 +2,8 @@
 /* Fuzz target: any bytes as a checkpoint of a net, or, after a first byte that is odd, as lines "key=value" of its metadata: a good checkpoint with
  * these counters, texts and notes instead of its own, a key alone taken away. What does not fit changes no counter; what is taken has counters and
  * sums that can be, and saved and loaded again it is the same. The file that reads notes is part of this one. */
-#include "engine/train.c"
-#include "engine/engine.h"
+#include "engine/train/net_train.c"
+#include "engine/run/engine.h"
 #include "io/safetensors.h"
 #include "tests/fuzz_file.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/schedule.h"
-#include "net/sim.h"
+#include "net/schedule/schedule.h"
+#include "tools/lab/simulation.h"
 
 #define FUZZ_REQUIRE(cond) ((cond) ? (void)0 : abort())
 

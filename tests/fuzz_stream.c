@@ -3,7 +3,7 @@
  * message, a message's first line with any length, any bytes; one byte on its way is changed; what waits is delivered in pieces. A receive that is
  * done has the bytes of the message that was sent as this one of its tag; memory is bounded; all ends. Codes are true where nothing was changed; the
  * fuzzer's build takes all of them, so there what was changed is only not to break anything. */
-#include "net/stream.c"
+#include "net/transport/stream.c"
 
 #define FUZZ_REQUIRE(cond) ((cond) ? (void)0 : abort())
 

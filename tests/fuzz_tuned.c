@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Fuzz target: any bytes as a file of measured block sizes. What is read has rows of sizes inside their ranges; written and read again it has the
  * same rows. */
-#include "engine/op.h"
-#include "engine/tuned.h"
+#include "kernels/op_table.h"
+#include "engine/plan/tuning_file.h"
 #include "tests/fuzz_file.h"
 
 #define FUZZ_WRITTEN ((size_t)1 << 20) /* bytes of a file that is read again */

@@ -3,9 +3,9 @@
 #ifndef GY_GLM_DEVICE_OPS_H
 #define GY_GLM_DEVICE_OPS_H
 #include "engine/base/file.h"
-#include "engine/device.h"
-#include "engine/glm/device.h"
-#include "kernels/cuda/backend.h"
+#include "kernels/devices.h"
+#include "engine/glm/solve/glm_device.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/glm_window.h"
 #include "tests/device_here.h"
 #include "tests/glm_ranks.h"

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/job.h"
+#include "engine/job/job.h"
 #include "tests/t.h"
 
 /* Zeroed memory that forked processes share; exits where there is none. */

@@ -4,7 +4,7 @@
  * in evaluation. */
 #ifndef GY_NET_CASE_H
 #define GY_NET_CASE_H
-#include "engine/engine.h"
+#include "engine/run/engine.h"
 #include "tests/net_truth.h"
 #include "tests/random_net.h"
 

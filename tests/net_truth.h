@@ -7,7 +7,7 @@
  *     truth_forward(&t, &batch, 1);  truth_backward(&t); */
 #ifndef GY_NET_TRUTH_H
 #define GY_NET_TRUTH_H
-#include "engine/graph.h"
+#include "engine/text/graph.h"
 
 /* Only the first `count` samples exist: batch norms take their statistics from them alone. */
 struct truth_batch {

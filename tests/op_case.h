@@ -5,10 +5,10 @@
 #define GY_OP_CASE_H
 #include "engine/base/mem.h"
 #include "engine/base/rng.h"
-#include "engine/op.h"
+#include "kernels/op_table.h"
 #include "kernels/backend.h"
-#include "kernels/cpu/kernels.h"
-#include "kernels/cpu/ref.h"
+#include "kernels/cpu/isa/table.h"
+#include "kernels/cpu/ref/ref.h"
 #include "tests/t.h"
 
 /* The truth of each op code: the references in double (ref_double.c). */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* op_check.h: holds every output of a case against the truth, as far off as engine/op_bound.h allows. A value that is not a
+/* op_check.h: holds every output of a case against the truth, as far off as tools/lab/op_bound.h allows. A value that is not a
  * number must stay so and infect no other. */
 #ifndef GY_OP_CHECK_H
 #define GY_OP_CHECK_H
-#include "engine/op_bound.h"
+#include "tools/lab/op_bound.h"
 #include "tests/op_case.h"
 
 static int op_quiet; /* the tests of the test: complaints are only counted */
 
-/* The case for engine/op_bound.h; the memory stays the case's. */
+/* The case for tools/lab/op_bound.h; the memory stays the case's. */
 static struct gy_bound op_bound(const struct op_case *c, const struct op_memory *m)
 {
     struct gy_bound b = { .code = c->code, .act = c->act, .dtype = c->dtype, .geom = c->geom, .whole = c->values == OP_POWERS };

@@ -5,7 +5,7 @@
  * of the first two a case of the op table is chosen that executes it, at random but for its size. */
 #ifndef GY_OP_COVER_H
 #define GY_OP_COVER_H
-#include "kernels/cuda/backend.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "tests/op_half.h"
 
 #include <dlfcn.h>

@@ -3,8 +3,8 @@
  * tests what they compute). Here all of them are compiled, for any architecture, and run once each. */
 #ifndef GY_OP_GLM_H
 #define GY_OP_GLM_H
-#include "engine/glm/device.h"
-#include "kernels/cuda/list.h"
+#include "engine/glm/solve/glm_device.h"
+#include "kernels/cuda/cuda_list.h"
 #include "tests/op_cover.h"
 
 enum { OP_GLM_CODES = GY_OP_GLM_END - GY_OP_GLM_STEP };

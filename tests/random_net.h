@@ -4,7 +4,7 @@
  * net that fails, made as small as it still fails. */
 #ifndef GY_RANDOM_NET_H
 #define GY_RANDOM_NET_H
-#include "engine/graph.h"
+#include "engine/text/graph.h"
 
 #define RANDOM_TEXT 8192
 #define RANDOM_NORM_LEAST 6 /* values that a batch norm's statistics are of, at least: fewer say nothing */

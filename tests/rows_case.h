@@ -3,7 +3,7 @@
 #ifndef GY_ROWS_CASE_H
 #define GY_ROWS_CASE_H
 #include "engine/base/text.h"
-#include "io/rows_text.h"
+#include "io/rows/rows_text.h"
 #include "tests/t.h"
 #include <unistd.h>
 

@@ -209,4 +209,4 @@ else
     done
 fi
 awk '{ p += $1; f += $2; s += $3 }
-     END { printf("%d passed, %d failed%s\n", p, f, (s ? ", " s " skipped" : "")); exit (f > 0) }' "$folder/tally"
+     END { printf("proof: %d passed, %d failed%s\n", p, f, (s ? ", " s " skipped" : "")); exit (f > 0) }' "$folder/tally"

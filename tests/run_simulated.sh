@@ -99,7 +99,7 @@ measured()
         sed -n 's/.*"median_us":\([0-9.]*\).*/\1/p'
 }
 # simulated ALGORITHM LANES HOSTS LOCALS BYTES MBIT LATENCY_US: microseconds. A packet of 1514 bytes carries 1448 of the sums, and for two
-# of them one of 66 comes the other way, where there are sums, too. Lanes: the pieces of a sum (net/between.c).
+# of them one of 66 comes the other way, where there are sums, too. Lanes: the pieces of a sum (net/comm/inter_host.c).
 simulated()
 {
     cat >"$TMP/x.cluster" <<END

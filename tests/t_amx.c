@@ -7,7 +7,7 @@
 #if defined(__x86_64__)
 #include "tests/amx_model.h"
 #define gy_kernels_amx amx_under_test /* the library has one of its own */
-#include "kernels/cpu/x86_amx.c"
+#include "kernels/cpu/isa/x86_amx.c"
 #undef gy_kernels_amx
 #pragma GCC diagnostic ignored "-Wunused-function" /* of the op test, a part is used */
 #include "engine/base/cpu.h"

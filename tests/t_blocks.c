@@ -3,8 +3,8 @@
  * one that was stopped has changed nothing. Rows are made by a counter, so that a failure can be looked at again. */
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
-#include "io/blocks_file.h"
-#include "io/blocks_write.h"
+#include "io/rows/blocks_file.h"
+#include "io/rows/blocks_write.h"
 #include "tests/t.h"
 #include <signal.h>
 #include <sys/stat.h>

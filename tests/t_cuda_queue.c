@@ -3,7 +3,7 @@
  * soon as their mark inside a captured program is reached, results are there when the host has reached theirs. On the emulator a wait that
  * is left out is found. */
 #include "engine/base/file.h"
-#include "engine/op.h"
+#include "kernels/op_table.h"
 #include "kernels/backend.h"
 #include "tests/device_here.h"
 #include "tests/t.h"

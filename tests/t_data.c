@@ -2,8 +2,8 @@
 /* Data sets: every format against files made here with known pixels, every refusal with its sentence, packing there and
  * back, resizing and jitter against worked values. */
 #include "engine/base/hash.h"
-#include "io/augment.h"
-#include "io/data_set.h"
+#include "io/images/augment.h"
+#include "io/images/data_set.h"
 #include "tests/data_files.h"
 
 static struct gy_alloc data_alloc;
@@ -499,7 +499,7 @@ static void test_packed_damage(void)
 
 /* ---- resizing ---- */
 
-/* What an output position is made of, as the head of io/resample.c says. */
+/* What an output position is made of, as the head of io/images/resample.c says. */
 static int32_t data_weights(int32_t in, int32_t out, int32_t i, int32_t *first, int32_t *weights)
 {
     const double scale = (double)in / out, width = scale > 1 ? scale : 1, centre = (i + 0.5) * scale;

@@ -5,7 +5,7 @@
 #include "tests/data_files.h"
 #include "tests/faults_device.h"
 
-#include "engine/engine.h"
+#include "engine/run/engine.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)

@@ -6,7 +6,7 @@
 #include "tests/faults_device.h"
 
 #include "engine/gyre_glm.h"
-#include "io/blocks.h"
+#include "io/rows/blocks.h"
 
 /* The emulator's kernels call its own thread checker, which this one would replace. */
 #if defined(__SANITIZE_THREAD__)

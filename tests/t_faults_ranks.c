@@ -8,8 +8,8 @@
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"
 #include "engine/gyre_glm.h"
-#include "engine/job.h"
-#include "net/node.h"
+#include "engine/job/job.h"
+#include "net/comm/host_memory.h"
 #include "tests/t.h"
 
 #include <sys/mman.h>
@@ -72,8 +72,8 @@ static int fk_start(struct gy_net_node *node, float *data, int64_t count, int64_
 #define gy_net_node_allreduce fk_allreduce
 #define gy_net_node_allreduce_outside fk_outside
 #define gy_net_node_start fk_start
-#include "engine/job.c"
-#include "engine/job_sum.c"
+#include "engine/job/job.c"
+#include "engine/job/job_sum.c"
 #undef gy_net_node_allreduce
 #undef gy_net_node_allreduce_outside
 #undef gy_net_node_start

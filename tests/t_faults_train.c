@@ -6,7 +6,7 @@
 #include "tests/data_files.h"
 #include "tests/faults_device.h"
 
-#include "engine/engine.h"
+#include "engine/run/engine.h"
 
 #define FR_IMAGES 6
 #define FR_BATCH 2

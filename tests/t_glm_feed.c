@@ -2,7 +2,7 @@
 /* The feed of rows of blocks: every row once, in order, whatever part and cut; and features in the order of how often they occur. */
 #include <limits.h>
 #include "engine/glm/feed.h"
-#include "io/blocks_write.h"
+#include "io/rows/blocks_write.h"
 #include "tests/glm_data.h"
 #include "tests/t.h"
 #include "tests/t_memory.h"

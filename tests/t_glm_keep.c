@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A checkpoint of a linear training gives back what was written, also to another number of ranks; of another run it is refused with what differs. */
-#include "engine/glm/keep.h"
-#include "engine/glm/stream.h"
+#include "engine/glm/glm_checkpoint.h"
+#include "engine/glm/glm_stream.h"
 #include "tests/data_files.h"
 #include "tests/glm_ranks.h"
 

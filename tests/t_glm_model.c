@@ -3,7 +3,7 @@
  * training from arrays with known answers, folds, generated rows in parts. */
 #include "engine/base/file.h"
 #include "engine/base/rng.h"
-#include "engine/glm/model.h"
+#include "engine/glm/glm_model.h"
 #include "tests/t.h"
 #include <unistd.h>
 

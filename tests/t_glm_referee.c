@@ -5,7 +5,7 @@
  *
  *     t_glm_referee [--problems N] [--seed S] [--one N] */
 #include "engine/base/rng.h"
-#include "engine/glm/model.h"
+#include "engine/glm/glm_model.h"
 #include "engine/glm/referee.h"
 #include "tests/glm_ranks.h"
 #include "tests/t.h"

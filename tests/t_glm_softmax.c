@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The softmax model: two classes are the logistic model with half the penalty, gradients beside differences of plain sums, the same bits for any number of
  * threads, views that do not stay, and what is refused. */
-#include "engine/glm/newton.h"
-#include "engine/glm/softmax.h"
+#include "engine/glm/solve/newton.h"
+#include "engine/glm/solve/softmax.h"
 #include "tests/glm_data.h"
 #include "tests/t.h"
 

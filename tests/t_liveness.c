@@ -23,8 +23,8 @@
 #include "engine/base/rng.h"
 #include "engine/base/text.h"
 #include "engine/gyre.h"
-#include "net/ports.h"
-#include "net/socket.h"
+#include "net/transport/ports.h"
+#include "net/transport/socket.h"
 #include "tests/t.h"
 
 #define TL_RANKS 4

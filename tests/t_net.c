@@ -2,7 +2,7 @@
 /* Net text, graph and zoo: known parameter counts and work of well-known nets, shapes of every layer kind, and every
  * sentence that a mistake in a text can bring, word by word with its line and column. Memory: each allocation fails
  * once in turn. */
-#include "engine/graph.h"
+#include "engine/text/graph.h"
 #include "tests/t.h"
 
 #define NET_LINES(...) "input 8x8x4\n" __VA_ARGS__

@@ -10,9 +10,9 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/hash.h"
-#include "net/boot.h"
-#include "net/socket.h"
-#include "net/tcp_call.h"
+#include "net/comm/boot.h"
+#include "net/transport/socket.h"
+#include "net/transport/tcp_handshake.h"
 #include "tests/t.h"
 
 #define BOOT_WAIT 10000000000LL

@@ -5,8 +5,8 @@
 #include <pthread.h>
 
 #include "engine/base/rng.h"
-#include "net/exec.h"
-#include "net/local.h"
+#include "net/schedule/exec.h"
+#include "tests/net_local.h"
 #include "tests/t.h"
 
 #define EXEC_RANKS 16

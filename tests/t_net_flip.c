@@ -10,11 +10,11 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"
-#include "net/algorithms.h"
-#include "net/exec.h"
-#include "net/socket.h"
-#include "net/tcp.h"
-#include "net/tcp_call.h"
+#include "net/schedule/algorithms.h"
+#include "net/schedule/exec.h"
+#include "net/transport/socket.h"
+#include "net/transport/tcp.h"
+#include "net/transport/tcp_handshake.h"
 #include "tests/t.h"
 
 #define TF_MOST 70001
@@ -24,7 +24,7 @@
 #define TF_ROOM ((size_t)1 << 20)
 
 enum tf_way { TF_UP /* from rank 1 */, TF_DOWN, TF_WAYS };
-/* What both ends say before there are lines: tcp_call.h. */
+/* What both ends say before there are lines: tcp_handshake.h. */
 static const size_t tf_hello[TF_WAYS] = {sizeof(struct gy_net_call_hello) + GY_NET_MAC_BYTES, GY_NET_CALL_NONCE + 2 * GY_NET_MAC_BYTES};
 
 enum tf_harm { TF_NONE, TF_HEAD, TF_BYTES, TF_END, TF_OUT, TF_TWICE, TF_SWAP, TF_HELLO, TF_HARMS };

@@ -3,7 +3,7 @@
  * another or made by who has another key, at random. Whatever a receive believes is what was sent; what is not is named and lost. Without
  * harm all arrives, of any size and tag, in whatever order it was asked for. */
 #include "engine/base/rng.h"
-#include "net/sealed.h"
+#include "net/transport/sealed.h"
 #include "tests/t.h"
 
 #define TL_MESSAGES 40

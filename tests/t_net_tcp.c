@@ -15,9 +15,9 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"
-#include "net/exec.h"
-#include "net/tcp.h"
-#include "net/tcp_call.h"
+#include "net/schedule/exec.h"
+#include "net/transport/tcp.h"
+#include "net/transport/tcp_handshake.h"
 #include "tests/t.h"
 
 #define TT_RANKS 8

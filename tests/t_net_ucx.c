@@ -12,12 +12,12 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"
-#include "net/boot.h"
-#include "net/exec.h"
-#include "net/ports.h"
-#include "net/sealed.h"
-#include "net/socket.h"
-#include "net/ucx.h"
+#include "net/comm/boot.h"
+#include "net/schedule/exec.h"
+#include "net/transport/ports.h"
+#include "net/transport/sealed.h"
+#include "net/transport/socket.h"
+#include "net/transport/ucx.h"
 #include "tests/t.h"
 
 #define UCX_MOST 70001
@@ -33,7 +33,7 @@
 #endif
 #endif
 #ifdef UCX_HAS_HEADERS
-#include "net/ucx_api.h"
+#include "net/transport/ucx_api.h"
 #include <ucp/api/ucp.h>
 
 #define UCX_SAME_SIZE(ours, theirs) T_CHECK(sizeof(ours) == sizeof(theirs))

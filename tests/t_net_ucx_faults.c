@@ -65,7 +65,7 @@ static void *ux_dlsym(void *handle, const char *name);
 #define dlopen ux_dlopen
 #define dlsym ux_dlsym
 #define dlerror ux_dlerror
-#include "net/ucx.c"
+#include "net/transport/ucx.c"
 #undef dlopen
 #undef dlsym
 #undef dlerror

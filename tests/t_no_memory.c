@@ -9,16 +9,16 @@
 #include <signal.h>
 
 #include "engine/base/hash.h"
-#include "engine/glm/model.h"
-#include "engine/layer.h"
-#include "engine/tuned.h"
-#include "io/blocks_file.h"
-#include "io/data_set.h"
+#include "engine/glm/glm_model.h"
+#include "engine/text/layer.h"
+#include "engine/plan/tuning_file.h"
+#include "io/rows/blocks_file.h"
+#include "io/images/data_set.h"
 #include "io/report.h"
-#include "io/rows_text.h"
+#include "io/rows/rows_text.h"
 #include "io/safetensors.h"
-#include "net/schedule.h"
-#include "net/sim.h"
+#include "net/schedule/schedule.h"
+#include "tools/lab/simulation.h"
 
 #define NM_SECONDS 6 /* that one input may take */
 #define NM_CHANGES 6

@@ -22,7 +22,7 @@
 static int64_t random_large = 67108864, random_near = 33554432;
 #define REC_BYTES random_large
 #define REC_NEAR random_near
-#include "engine/recompute.c"
+#include "engine/plan/recompute.c"
 
 #define RANDOM_NETS 300
 #define RANDOM_LEAST 20   /* times that each kind of fusion and recomputation appears in them */

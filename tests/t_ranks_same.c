@@ -28,7 +28,7 @@ static uint32_t rs_sum(uint32_t crc, const float *weights, size_t bytes)
 
 /* The file of the library with this sum of the weights in place of the library's. */
 #define gy_crc32(crc, weights, bytes) rs_sum(crc, weights, bytes)
-#include "engine/glm/train.c"
+#include "engine/glm/glm_train.c"
 #undef gy_crc32
 
 #define RS_RANKS 4

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Work and limits of ops against sums by hand; what the backend measures; gyre_print_why leaves a net as it was; gyre_print_fit keeps
  * the limit. No figure of speed is judged. */
-#include "engine/engine.h"
-#include "engine/roofline.h"
+#include "engine/run/engine.h"
+#include "tools/lab/roofline.h"
 #include "tests/t.h"
 
 /* 100 and 200 GFLOP/s; 10 and 20 GB/s, in the cache of 1 MB 100 and 200. */

@@ -6,9 +6,9 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/text.h"
-#include "io/data_set.h"
+#include "io/images/data_set.h"
 #include "io/json.h"
-#include "net/schedule.h"
+#include "net/schedule/schedule.h"
 #include "tests/t.h"
 
 #define SM_BYTES 64  /* of a prefix and its letters */

@@ -4,7 +4,7 @@
  * in comes out, keys are exact, and no bytes break the reader. */
 #include "engine/base/file.h"
 #include "engine/base/rng.h"
-#include "engine/tuned.h"
+#include "engine/plan/tuning_file.h"
 #include "tests/t.h"
 #include <unistd.h>
 

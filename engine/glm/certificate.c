@@ -8,7 +8,7 @@
  * The logarithms of the logistic loss are taken of products, of 1 + exp(-|m|) <= 2 over up to CERT_LOGS rows at a time. What is kept is a product less 1:
  * the sum of many tiny losses is as near, relative to itself, as that of large ones. */
 #include "kernels/cpu/sparse.h"
-#include "engine/glm/sums.h"
+#include "engine/glm/exact_sums.h"
 
 #define CERT_ROWS 2048
 #define CERT_ROWS_SHARED 128

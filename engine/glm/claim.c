@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a model says of itself, looked at by somebody who was not there when it was trained: the referee takes the file's weights, and the bound that their
  * own slopes prove. Where that is less than the file says, and no proof of the contrary either, the problem is solved once more, for a better bound. */
-#include "engine/data_api.h"
-#include "engine/engine.h"
-#include "engine/glm/model.h"
+#include "engine/train/net_data.h"
+#include "engine/run/engine.h"
+#include "engine/glm/glm_model.h"
 #include "engine/glm/referee.h"
 
 #define CLAIM_LEAST 1e-12 /* gap that a solution of our own is asked for */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A feed whose views are the unpacked blocks themselves; the first and the last of a part may be cut, then their offsets are counted anew. */
 #include "engine/glm/feed.h"
-#include "engine/glm/stream.h"
+#include "engine/glm/glm_stream.h"
 
 #define FEED_MANY 8192    /* features; the weights of fewer lie in the nearest cache in any order */
 #define FEED_COUNTED 4    /* entries for each feature, from where on a thread's counting them is worth it */

@@ -2,7 +2,7 @@
 /* feed.h: rows of a block file in memory, for solvers. */
 #ifndef GY_GLM_FEED_H
 #define GY_GLM_FEED_H
-#include "io/blocks.h"
+#include "io/rows/blocks.h"
 #include "engine/glm/glm.h"
 
 /* Unpacks part `part` of `parts` (consecutive rows, about the same number in each part) by all threads of the pool. A view is a block, or what of it

@@ -7,7 +7,7 @@
  * lower bound of the optimum, so that their difference, the duality gap, bounds how far w is from the best. */
 #ifndef GY_GLM_H
 #define GY_GLM_H
-#include "io/rows.h"
+#include "io/rows/rows.h"
 #include "kernels/glm_loss.h"
 #include "engine/base/mem.h"
 #include "engine/base/thread.h"

@@ -13,9 +13,9 @@
  *
  * Blocks are read a batch at a time; strip s takes the s-th share of the rows of each block, and has sums of its own, so that bits do not depend on threads. */
 #include "engine/glm/referee.h"
-#include "engine/job.h"
-#include "engine/glm/stream.h"
-#include "engine/glm/sums.h"
+#include "engine/job/job.h"
+#include "engine/glm/glm_stream.h"
+#include "engine/glm/exact_sums.h"
 
 #define REFEREE_STRIPS 8
 #define REFEREE_BATCH 8     /* blocks in memory */
@@ -319,7 +319,7 @@ static void referee_measure(struct referee *r, double part)
     for (int64_t j = 0; j < r->all; j++)
         most = fmax(most, r->u[j].size);
     if (!referee_sum_is_exact(r) && r->answer->job)
-        coarse = (double)referee_ranks(r) * 0x1p-44 * most; /* 2^-46 of twice the largest, a rank (sums.h), of values and sizes */
+        coarse = (double)referee_ranks(r) * 0x1p-44 * most; /* 2^-46 of twice the largest, a rank (exact_sums.h), of values and sizes */
     r->largest = r->square = 0;
     for (int64_t j = 0; j < r->all; j++) {
         if (j % r->dim >= r->penalised)

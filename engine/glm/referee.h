@@ -3,8 +3,8 @@
  * written and the dual numbers that are kept; nothing is taken from a solver but its answer. Both are on the safe side of every rounding. */
 #ifndef GY_GLM_REFEREE_H
 #define GY_GLM_REFEREE_H
-#include "io/blocks.h"
-#include "engine/glm/softmax.h"
+#include "io/rows/blocks.h"
+#include "engine/glm/solve/softmax.h"
 
 /* An answer. Ranks hand in the same one, but for dual, and each reads its own part of the rows. */
 struct gy_glm_answer {

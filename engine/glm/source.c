@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows for a model, wherever they are: a block file is read a block at a time, everything else becomes blocks in memory first. Slices are of a
  * size that does not depend on the threads. */
-#include "io/blocks_write.h"
-#include "io/convert.h"
+#include "io/rows/blocks_write.h"
+#include "io/rows/convert.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/rng.h"
-#include "engine/engine.h"
-#include "engine/glm/model.h"
+#include "engine/run/engine.h"
+#include "engine/glm/glm_model.h"
 
 #define SOURCE_ROWS 65536
 #define SOURCE_TILE 1024    /* rows that a thread scores at a time */

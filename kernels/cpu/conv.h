@@ -10,8 +10,8 @@
 #ifndef GY_CPU_CONV_H
 #define GY_CPU_CONV_H
 #include "engine/base/thread.h"
-#include "kernels/cpu/blocks.h"
-#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/block_sizes.h"
+#include "kernels/cpu/isa/table.h"
 
 struct gy_axis {
     int32_t grid;                     /* output pixels of this view */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""roofline_shares.py WHY.json...: the tables of shares in engine/roofline.c, from what `gyre why NET --threads 1 --json` wrote.
+"""roofline_shares.py WHY.json...: the tables of shares in tools/lab/roofline.c, from what `gyre why NET --threads 1 --json` wrote.
 
 For each op code, and for convolutions each type, the share of the limit that its ops reach in real steps, at the knots of the
 tables: for convolutions multiplications and additions a byte, for other ops bytes over the cache's bytes, as powers of two. A

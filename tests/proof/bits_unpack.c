@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* gy_bits_unpack in plain C: numbers are the bits that lie there, lowest first, and no more is read than the slack behind them. */
 #include "tests/proof/proof.h"
-#include "io/blocks_file.h"
+#include "io/rows/blocks_file.h"
 #undef __x86_64__
-#include "io/blocks_bits.c"
+#include "io/rows/blocks_bits.c"
 
 enum { NUMBERS = 8, MOST = NUMBERS * 32 / 8 + BLOCKS_SLACK };
 

@@ -3,7 +3,7 @@
  * rank that may call this one; whoever is turned away is told why. */
 #include "tests/proof/proof.h"
 #include <sys/socket.h>
-#include "net/tcp_call.c"
+#include "net/transport/tcp_handshake.c"
 
 enum { PIECES = 3 };
 static const char *words;  /* of the last code that was made */

@@ -4,7 +4,7 @@
 #define contract_gy_mul_count proved_gy_mul_count
 #include "tests/proof/proof.h"
 #undef contract_gy_mul_count
-#include "io/idx.c"
+#include "io/images/idx.c"
 
 static int64_t sides[4], product = 1;
 static int side_count;

@@ -2,7 +2,7 @@
 /* jpeg_skip_scan: nothing is read outside of the file; it ends at a mark that is neither data, fill nor restart, or at the file's end. */
 #include "tests/proof/proof.h"
 #define memchr proof_memchr
-#include "io/image_check.c"
+#include "io/images/image_check.c"
 
 enum { FILE_BYTES = 10 };
 

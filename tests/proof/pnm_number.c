@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pnm_number: nothing is read outside of the file; the number is -1 or in its range, and ends at a byte that is no digit or at the file's end. */
 #include "tests/proof/proof.h"
-#include "io/pnm.c"
+#include "io/images/pnm.c"
 
 enum { FILE_BYTES = 10 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* script_word: nothing is read outside of the line and nothing written outside of a word; the word has an end and no blank. */
 #include "tests/proof/proof.h"
-#include "net/schedule_text.c"
+#include "net/schedule/schedule_text.c"
 
 enum { LINE = 52, WORD = 48 /* SCRIPT_WORD */ };
 

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* glm_checkpoint.h: a linear training that can go on after it was interrupted. One safetensors file
+ * holds the weights, the dual numbers where the solver has them, the epoch, and what the run was: data set, seed, settings. With several ranks the first writes `path` and rank r its rows' dual numbers into "path.r", before
+ * the first writes: where `path` is, the others are, of the same epoch or a later one. Any number of ranks can go on: any dual numbers are good ones. */
+#ifndef GY_GLM_KEEP_H
+#define GY_GLM_KEEP_H
+#include "engine/base/mem.h"
+
+struct gyre_job;
+
+/* A setting on which the course of the run depends: "l2", "0.1". */
+struct gy_glm_keep_field {
+    const char *name, *value;
+};
+
+struct gy_glm_keep {
+    uint64_t data;       /* which data set: gy_blocks_info.id */
+    uint64_t seed;
+    const struct gy_glm_keep_field *field;
+    int fields;
+    int64_t width;       /* of w: features and bias */
+    int64_t rows, first; /* of this rank, and the number of its first row (gy_glm_deal) */
+    int64_t all_rows;
+    float *w;            /* [width] of the caller */
+    float *dual;         /* [rows] of the caller; NULL: none are kept */
+    int epoch;           /* passes that trained */
+    int exact;           /* read: 1: w belongs to the dual numbers; 0: w is to be made from them anew */
+};
+
+/* Whole or absent. All ranks call it together; a failure of one is a failure of all. */
+GY_INT int gy_glm_keep_write(const struct gy_glm_keep *keep, const char *path, struct gyre_job *job, const struct gy_alloc *alloc, struct gy_error *err);
+/* Fills w, dual, epoch and exact. GY_E_MISMATCH names what differs of data set, seed and settings, with both values. All ranks call it together. */
+GY_INT int gy_glm_keep_read(struct gy_glm_keep *keep, const char *path, struct gyre_job *job, const struct gy_alloc *alloc, struct gy_error *err);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* glm_stream.h: rows of a block file that need not fit into memory. A thread reads ahead: it takes the next blocks of this rank's part, checks and unpacks them
+ * into a room and joins them to one window, while the solver trains on the window before. Rooms are few and taken when the feed is opened. Windows come in
+ * the order of rows, or, shuffled, in a new one every pass: which of them trains last matters less and less then. Windows of a few KiB are read when
+ * they are wanted, without that thread.
+ *
+ * Rows are dealt by number: a rank has one contiguous piece, as long as the others' to one row; a block on a border is read by both
+ * neighbours. Where all of them fit, rows are resident: every window is read once and views stay valid (feed.h does that by all threads). */
+#ifndef GY_GLM_STREAM_H
+#define GY_GLM_STREAM_H
+#include "io/rows/blocks.h"
+#include "engine/glm/glm.h"
+
+/* Rows [*first, *end) of the whole are those of rank `part` of `parts`. */
+static inline void gy_glm_deal(int64_t rows, int part, int parts, int64_t *first, int64_t *end)
+{
+    const int64_t each = rows / parts, more = rows % parts;
+    *first = each * part + gy_min64(part, more);
+    *end = *first + each + (part < more);
+}
+
+/* What the feed did since it was opened. Seconds of the thread that reads run beside those of the solver. */
+struct gy_glm_stream_counts {
+    double read;     /* seconds of reading, checking and unpacking */
+    double waited;   /* of the solver, for a window that was not read */
+    double computed; /* of the solver, between two calls of next */
+    int64_t windows; /* of a pass */
+    int64_t taken, ready; /* windows that were handed out, and that were read so far */
+    int rooms;
+    size_t memory;   /* bytes of rooms */
+};
+
+/* A window's life: read into its room, then trained on. gy_clock_ns; 0: not yet. */
+struct gy_glm_stream_event {
+    int64_t number;         /* of all windows that were handed out, from 0 */
+    int64_t window, pass;
+    int64_t rows, entries;
+    int64_t read_began, read_ended; /* 0, 0: it was resident */
+    int64_t train_began, train_ended;
+};
+
+/* A feed over part `part` of `parts`, in at most memory_limit bytes (0: no limit: all is resident). normalize: rows are handed out with scale 1 / |x|. blocks
+ * outlives the feed. GY_E_NOMEM names what is needed when the limit is below two windows of one block each; GY_E_HASH and others of reading come from next. */
+GY_INT int gy_glm_feed_stream(struct gy_glm_feed **out, const struct gy_blocks *blocks, int part, int parts, int normalize, size_t memory_limit,
+                              const struct gy_alloc *alloc, struct gy_error *err);
+GY_INT void gy_glm_feed_stream_close(struct gy_glm_feed *feed); /* NULL is fine; not during next */
+GY_INT void gy_glm_feed_stream_counts(const struct gy_glm_feed *feed, struct gy_glm_stream_counts *counts);
+/* 1: event `index` of those that are kept, the oldest first; 0: there are no more. */
+GY_INT int gy_glm_feed_stream_event(const struct gy_glm_feed *feed, int64_t index, struct gy_glm_stream_event *event);
+
+/* Writes what was read and trained when: a path that ends in .svg has two rows of bars, any other is for Chrome's trace viewer. With several ranks, each
+ * writes its own file, "name.RANK.svg". glm_stream_trace.c */
+GY_INT int gy_glm_feed_stream_trace(const struct gy_glm_feed *feed, const char *path, int rank, int ranks, struct gy_error *err);
+
+#endif

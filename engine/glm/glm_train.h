@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* glm_train.h: a training in progress: what glm_train.c runs and glm_train_checkpoint.c writes down. */
+#ifndef GY_GLM_TRAIN_H
+#define GY_GLM_TRAIN_H
+#include "engine/base/file.h"
+#include "engine/glm/glm_model.h"
+#include "engine/glm/solve/softmax.h"
+
+struct glm_train {
+    struct gyre_glm_config c;
+    struct gy_alloc alloc;
+    struct gy_pool *pool;
+    struct gy_glm_source *source, *tests; /* tests may be NULL */
+    struct gy_glm_feed *feed;
+    struct gyre_glm *model;
+    int64_t began;           /* clock: when rows began to be opened */
+    int streamed;            /* the feed is one of glm_stream.h */
+    int trained;             /* all models are made; what fails now takes none of them away */
+    int placed;              /* its features are in another order (feed.h) */
+    int apart;                 /* rows are so few that every rank trains on all of them, like the others and without them */
+    int64_t rows;            /* of this rank */
+    float *dual;             /* [rows + 1]; NULL: nothing is kept, and no solver needed them yet */
+    float *point;            /* [width + 1]; NULL: no solver needed it yet */
+    const struct gy_glm_classes *classes; /* while all are trained as one softmax; else NULL */
+    struct gy_glm_run run;   /* of model number `at` */
+    int at, run_epoch, seen; /* seen: it has a certificate */
+    const char *solver;
+    struct gy_error progress_error; /* of a callback */
+    struct gy_lock lock;     /* of the folder; of the first rank */
+    int64_t kept;            /* clock of the last checkpoint */
+};
+
+static inline int gy_glm_train_is_own(const struct glm_train *t) { return !t->c.device || strcmp(t->c.device, "cpu") == 0; }
+GY_INT int gy_glm_train_validate(void *user, const float *w, double *loss, struct gy_error *err);
+GY_INT int gy_glm_train_progress(void *user, const struct gy_glm_progress *p);
+
+/* glm_train_solve.c: model k, or all classes' as one softmax, to its claim. */
+GY_INT int gy_glm_train_one(struct glm_train *t, int k, struct gy_error *err);
+/* (P - D) / P; 0 where both are 0; NAN: P is below 0, or no number. */
+GY_INT double gy_glm_relative_gap(double objective, double bound);
+
+/* glm_train_checkpoint.c: checkpoints, a file a model in config.folder; without a folder nothing happens. */
+GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err);  /* is there, and holds no other run */
+GY_INT int gy_glm_train_resume(struct glm_train *t, struct gy_error *err);  /* of model t->at: into t->run */
+GY_INT int gy_glm_train_due(const struct glm_train *t);                     /* this rank is the first, and it is time */
+GY_INT int gy_glm_train_keep(struct glm_train *t, struct gy_error *err);    /* all ranks together */
+
+#endif

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/* One model of a training: a solver gives an answer, the referee says what it is worth. A solver that believed to have reached the gap goes on with a smaller
+ * one; where it stands still far from the gap, and the choice was left to us, another begins anew. The best answer is the model's, the best bound is of
+ * them all. */
+#include <float.h>
+
+#include "engine/base/clock.h"
+#include "engine/run/engine.h"
+#include "engine/job/job.h"
+#include "engine/glm/solve/glm_device.h"
+#include "engine/glm/feed.h"
+#include "engine/glm/referee.h"
+#include "engine/glm/glm_train.h"
+
+#define SOLVE_AGAIN 3        /* times that a solver goes on with a smaller gap */
+#define SOLVE_LEAST_GAP 1e-13 /* some hundred units of a double */
+#define SOLVE_LENGTHEN 8     /* units of a float that weights are lengthened by, at most */
+#define SOLVE_NO_TIME 1e-9   /* seconds */
+#define SOLVE_ROUNDING 64    /* a gap of so many times what roundings are worth is not due to them */
+
+struct solve_best {
+    struct gy_glm_verdict verdict; /* objective and bound may be of two answers */
+    const char *why;       /* what the solver said of its weights */
+    int there, is_last;    /* is_last: they are the run's */
+    float *w;              /* [all] else; NULL until another answer is sought */
+    int64_t all;
+};
+
+/* ---- an answer ---- */
+
+/* These leave dual numbers; of the others' weights the slopes are. */
+static int solve_has_duals(const struct glm_train *t, const struct gy_glm_solver *solver)
+{
+    return !t->classes && (solver == gy_glm_sdca() || t->run.problem->loss == GY_GLM_HINGE);
+}
+
+static int solve_take(struct glm_train *t, float **at, int64_t count, const char *what, struct gy_error *err)
+{
+    *at = *at ? *at : gy_alloc_take(&t->alloc, (size_t)count + 1, sizeof **at);
+    return *at ? GY_OK : GY_NOMEM(err, what, ((size_t)count + 1) * sizeof **at);
+}
+
+/* Room for what the solver proves by. */
+static int solve_take_proof(struct glm_train *t, const struct gy_glm_solver *solver, struct gy_error *err)
+{
+    if (solve_has_duals(t, solver))
+        GY_TRY(solve_take(t, &t->dual, t->rows, "dual numbers of rows", err));
+    if (!t->classes && solver == gy_glm_l1())
+        GY_TRY(solve_take(t, &t->point, t->model->width, "the weights of the best bound", err));
+    t->run.dual = t->dual;
+    t->run.point = t->point;
+    t->run.has_point = 0;
+    return GY_OK;
+}
+
+/* Where nobody sees the weights before the end, coordinate ascent may have its features in another order: feature is each place's. The bias is last. */
+static int solve_by_places(struct glm_train *t, const struct gy_glm_solver *solver, const uint32_t *feature, struct gy_error *err)
+{
+    struct gy_glm_run *const run = &t->run;
+    const uint32_t places = t->feed->features;
+    float *const w = run->w;
+    run->w = gy_alloc_take(&t->alloc, (size_t)places + 1, sizeof *run->w);
+    if (!run->w) {
+        run->w = w;
+        return GY_NOMEM(err, "weights", ((size_t)places + 1) * sizeof *run->w);
+    }
+    const int status = solver->solve(run, err);
+    for (uint32_t j = 0; j < places; j++)
+        w[feature[j]] = run->w[j];
+    if (run->problem->bias != 0)
+        w[t->model->width - 1] = run->w[places];
+    gy_alloc_free(&t->alloc, run->w, ((size_t)places + 1) * sizeof *run->w);
+    run->w = w;
+    return status;
+}
+
+/* The feed anew, with features as the model has them. */
+static int solve_unplace(struct glm_train *t, struct gy_error *err)
+{
+    gy_glm_feed_close(t->feed);
+    t->feed = NULL;
+    t->placed = 0;
+    GY_TRY(gy_glm_feed_resident(&t->feed, t->source->blocks, 0, 1, t->c.normalize, &t->alloc, t->pool, err));
+    t->run.feed = t->feed;
+    return GY_OK;
+}
+
+static int solve_on_cpu(struct glm_train *t, const struct gy_glm_solver *solver, struct gy_error *err)
+{
+    const int hidden = solver == gy_glm_sdca() && !t->streamed && !t->run.validate && gyre_job_ranks(t->c.job) == 1 && !t->c.folder;
+    const uint32_t *const feature = hidden ? gy_glm_feed_order(t->feed, t->pool) : NULL;
+    t->placed |= feature != NULL;
+    if (feature)
+        return solve_by_places(t, solver, feature, err);
+    if (t->placed)
+        GY_TRY(solve_unplace(t, err));
+    return solver->solve(&t->run, err);
+}
+
+static int solve_with(struct glm_train *t, const struct gy_glm_solver *solver, struct gy_error *err)
+{
+    const struct gy_log log = gy_log_of(&t->c.log);
+    const struct gy_glm_device device = { .name = t->c.device, .memory = t->c.device_bytes, .use_env = 1, .log = &log };
+    const int rounds = t->run.rounds;
+    GY_TRY(solve_take_proof(t, solver, err));
+    const int status = t->classes ? gy_glm_softmax(&t->run, t->classes, err) : gy_glm_train_is_own(t) ? solve_on_cpu(t, solver, err)
+                                  : gy_glm_solve_on(&t->run, &device, err);
+    t->run.rounds += rounds;
+    if (t->progress_error.status != GY_OK)
+        return *err = t->progress_error, err->status;
+    return status;
+}
+
+static int solve_judge(const struct glm_train *t, const struct gy_glm_solver *solver, struct gy_glm_verdict *out, struct gy_error *err)
+{
+    const struct gy_glm_answer answer = { .blocks = t->source->blocks, .alloc = &t->alloc, .pool = t->pool, .job = t->run.job, .problem = t->run.problem,
+                                          .classes = t->classes, .normalize = t->c.normalize, .features = t->model->info.features, .w = t->run.w,
+                                          .dual = solve_has_duals(t, solver) ? t->dual : NULL, .point = t->run.has_point ? t->run.point : NULL };
+    GY_TRY(gy_glm_referee(&answer, out, err));
+    if (isfinite(out->objective))
+        return GY_OK;
+    return GY_FAIL(err, GY_E_NONFINITE, "the objective is no finite number: rows, their weights or the model are too large for floats");
+}
+
+/* ---- what it is worth ---- */
+
+GY_INT double gy_glm_relative_gap(double objective, double bound)
+{
+    return objective > 0 ? (objective - bound) / objective : objective == 0 ? 0 : (double)NAN;
+}
+
+static int solve_has_gap(const struct glm_train *t, const struct gy_glm_verdict *v)
+{
+    return t->c.gap > 0 && gy_glm_relative_gap(v->objective, v->bound) <= t->c.gap;
+}
+
+/* Said by a solver that found no better step, or believed to be there. */
+static int solve_is_still(const char *why) { return strcmp(why, "gap") == 0 || strcmp(why, "rounding") == 0 || strcmp(why, "stalled") == 0; }
+
+static const char *solve_why(const struct glm_train *t, const struct solve_best *best)
+{
+    const struct gy_glm_verdict *const v = &best->verdict;
+    if (strcmp(best->why, "stopped") == 0)
+        return best->why;
+    if (solve_has_gap(t, v))
+        return "gap";
+    if (!solve_is_still(best->why))
+        return best->why;
+    return v->objective - v->bound <= SOLVE_ROUNDING * v->rounding ? "rounding" : "stalled";
+}
+
+static void solve_keep(struct solve_best *best, const struct gy_glm_verdict *v, const char *why)
+{
+    const double bound = best->there ? fmax(best->verdict.bound, v->bound) : v->bound;
+    best->is_last = !best->there || v->objective < best->verdict.objective;
+    if (best->is_last)
+        best->verdict = *v;
+    if (best->is_last || strcmp(why, "stopped") == 0)
+        best->why = why;
+    best->verdict.bound = bound;
+    best->there = 1;
+}
+
+/* The best weights to a place of their own, before the run's change; and back. */
+static int solve_save(struct glm_train *t, struct solve_best *best, struct gy_error *err)
+{
+    GY_TRY(solve_take(t, &best->w, best->all, "the best weights", err));
+    if (best->is_last)
+        memcpy(best->w, t->run.w, (size_t)best->all * sizeof *best->w);
+    return GY_OK;
+}
+
+static void solve_restore(const struct glm_train *t, const struct solve_best *best)
+{
+    if (best->there && !best->is_last && best->w)
+        memcpy(t->run.w, best->w, (size_t)best->all * sizeof *best->w);
+    gy_alloc_free(&t->alloc, best->w, ((size_t)best->all + 1) * sizeof *best->w);
+}
+
+/* ---- again ---- */
+
+struct solve_course {
+    const struct gy_glm_solver *solver;
+    uint32_t tried;        /* solvers */
+    int again, warm;       /* turns of this one; from where it was */
+    double gap;            /* that it is asked for */
+    int64_t began;
+};
+
+/* Never 0 where there is a limit: then there would be none. */
+static double solve_seconds_left(const struct glm_train *t, const struct solve_course *course)
+{
+    return t->c.seconds > 0 ? fmax(t->c.seconds - (double)(gy_clock_ns() - course->began) * 1e-9, SOLVE_NO_TIME) : 0;
+}
+
+/* On any rank. */
+static int solve_is_late(const struct glm_train *t, const struct solve_course *course, int *late, struct gy_error *err)
+{
+    *late = t->c.seconds > 0 && solve_seconds_left(t, course) <= SOLVE_NO_TIME;
+    return t->c.seconds > 0 ? gy_job_any(t->run.job, *late, late, err) : GY_OK;
+}
+
+/* It believes to be there, and goes on with as much smaller a gap as its answer's was too large. */
+static int solve_is_further(const struct glm_train *t, struct solve_course *course, const struct gy_glm_verdict *v)
+{
+    const double gap = gy_glm_relative_gap(v->objective, v->bound), next = 0.5 * course->gap * fmin(1, t->c.gap / gap);
+    if (strcmp(t->run.why, "gap") != 0 || course->again == SOLVE_AGAIN || !(next >= SOLVE_LEAST_GAP))
+        return 0;
+    course->again++;
+    course->gap = next;
+    course->warm = 1;
+    return 1;
+}
+
+static int solve_is_other(const struct glm_train *t, struct solve_course *course)
+{
+    struct gy_error none = { 0 };
+    if (t->classes || t->c.solver || !gy_glm_train_is_own(t))
+        return 0;
+    const struct gy_glm_solver *const other = gy_glm_choose(NULL, t->run.problem, t->feed, &course->tried, &none);
+    if (!other)
+        return 0;
+    course->solver = other;
+    course->again = course->warm = 0;
+    course->gap = t->c.gap;
+    return 1;
+}
+
+/* Whether another answer is to be sought. v NULL: there was none. */
+static int solve_goes_on(const struct glm_train *t, struct solve_course *course, const struct solve_best *best, const struct gy_glm_verdict *v, int late)
+{
+    if (!v)
+        return solve_is_other(t, course);
+    if (!(t->c.gap > 0) || solve_has_gap(t, &best->verdict) || !solve_is_still(t->run.why) || t->run.epochs >= t->run.stop.epochs)
+        return 0;
+    if (late)
+        return 0;
+    return solve_is_further(t, course, v) || solve_is_other(t, course);
+}
+
+static int solve_prepare(struct glm_train *t, const struct solve_course *course, struct solve_best *best, struct gy_error *err)
+{
+    if (best->there)
+        GY_TRY(solve_save(t, best, err));
+    if (!course->warm)
+        memset(t->run.w, 0, (size_t)best->all * sizeof *t->run.w);
+    t->run.has_dual = course->warm && solve_has_duals(t, course->solver);
+    t->run.first_epoch = t->run.epochs;
+    best->is_last = 0;
+    return GY_OK;
+}
+
+/* One answer; *more: another is to be sought. */
+static int solve_turn(struct glm_train *t, struct solve_course *course, struct solve_best *best, int *more, struct gy_error *err)
+{
+    struct gy_glm_verdict v;
+    int late;
+    t->solver = t->classes ? "softmax-newton" : course->solver->name;
+    t->run.stop.gap = course->gap;
+    t->run.stop.seconds = solve_seconds_left(t, course);
+    int status = solve_with(t, course->solver, err);
+    if (status == GY_E_NONFINITE && solve_goes_on(t, course, best, NULL, 0)) {
+        *more = 1;
+        return solve_prepare(t, course, best, err);
+    }
+    *more = 0;
+    if (status != GY_OK && status != GY_E_STOPPED)
+        return status;
+    GY_TRY(solve_judge(t, course->solver, &v, err));
+    GY_TRY(solve_is_late(t, course, &late, err));
+    solve_keep(best, &v, status == GY_E_STOPPED ? "stopped" : t->run.why);
+    *more = status == GY_OK && solve_goes_on(t, course, best, &v, late);
+    return *more ? solve_prepare(t, course, best, err) : status;
+}
+
+/* Of the hinge loss, rows that should have a margin of 1 have a little less by the weights' roundings to floats. Weights a little longer lose less there. */
+static int solve_lengthen(struct glm_train *t, const struct solve_course *course, struct solve_best *best, struct gy_error *err)
+{
+    struct gy_glm_verdict v;
+    if (t->run.problem->loss != GY_GLM_HINGE || !(t->c.gap > 0) || !(solve_is_still(best->why) || strcmp(best->why, "epochs") == 0))
+        return GY_OK;
+    for (double more = (double)FLT_EPSILON; more <= SOLVE_LENGTHEN * (double)FLT_EPSILON && !solve_has_gap(t, &best->verdict); more *= 2) {
+        GY_TRY(solve_save(t, best, err));
+        for (int64_t j = 0; j < best->all; j++)
+            t->run.w[j] = (float)((double)best->w[j] * (1 + more));
+        GY_TRY(solve_judge(t, course->solver, &v, err));
+        solve_keep(best, &v, best->why);
+    }
+    return GY_OK;
+}
+
+static void solve_claim(struct glm_train *t, const struct solve_best *best)
+{
+    struct gyre_glm_part *const part = &t->model->part[t->at];
+    part->objective = best->verdict.objective;
+    part->bound = best->verdict.bound;
+    part->loss = best->verdict.loss;
+    part->why = solve_why(t, best);
+    for (int k = t->at; k < (t->classes ? t->model->info.models : t->at + 1); k++)
+        t->model->part[k].epochs = t->run.epochs;
+    t->run_epoch = t->run.epochs;
+}
+
+static int solve_to_end(struct glm_train *t, struct solve_course *course, struct gy_error *err)
+{
+    struct solve_best best = { .all = t->model->width * (t->classes ? t->model->info.models : 1) };
+    int more = 1, status = GY_OK;
+    while (status == GY_OK && more)
+        status = solve_turn(t, course, &best, &more, err);
+    if (status == GY_OK)
+        status = solve_lengthen(t, course, &best, err);
+    solve_restore(t, &best);
+    if (status != GY_OK && status != GY_E_STOPPED)
+        return status;
+    solve_claim(t, &best);
+    if (t->c.folder)
+        GY_TRY(gy_glm_train_keep(t, err));
+    return status;
+}
+
+/* ---- one model ---- */
+
+static struct gy_glm_run solve_run(struct glm_train *t, const struct gy_glm_problem *problem, int k)
+{
+    return (struct gy_glm_run){ .problem = problem, .feed = t->feed, .alloc = &t->alloc, .pool = t->pool, .seed = t->c.seed,
+                                .job = t->apart ? NULL : t->c.job,
+                                .stop = { .gap = t->c.gap, .target = t->c.target, .validation = t->c.validation,
+                                          .epochs = t->c.epochs ? t->c.epochs : 1000, .every = t->c.every },
+                                .w = t->model->w + k * t->model->width, .dual = t->dual, .validate = t->c.validation > 0 ? gy_glm_train_validate : NULL,
+                                .progress = gy_glm_train_progress, .user = t };
+}
+
+static int solve_check_softmax(const struct glm_train *t, struct gy_error *err)
+{
+    if (t->c.loss != GYRE_GLM_LOGISTIC || t->c.l1 > 0)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax is for the logistic loss with l2");
+    if (t->c.solver)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "softmax has a solver of its own; solver is '%.40s'", t->c.solver);
+    return GY_OK;
+}
+
+static const struct gy_glm_solver *solve_first(const struct glm_train *t, struct solve_course *course, struct gy_error *err)
+{
+    if (gy_glm_train_is_own(t))
+        return gy_glm_choose(t->c.solver, t->run.problem, t->feed, &course->tried, err);
+    if (!t->c.solver || strcmp(t->c.solver, gy_glm_sdca()->name) == 0)
+        return gy_glm_sdca();
+    (void)GY_FAIL(err, GY_E_UNSUPPORTED, "on a device there is one solver, %s; solver is '%.40s'", gy_glm_sdca()->name, t->c.solver);
+    return NULL;
+}
+
+GY_INT int gy_glm_train_one(struct glm_train *t, int k, struct gy_error *err)
+{
+    const struct gyre_glm *const m = t->model;
+    const struct gy_glm_problem problem = gy_glm_model_problem(m, k);
+    const struct gy_glm_classes classes = { .label = m->label, .factor = m->class_weight, .count = m->info.classes };
+    struct solve_course course = { .gap = t->c.gap, .began = gy_clock_ns() };
+    t->classes = gy_glm_model_is_whole(m) ? &classes : NULL;
+    t->at = k;
+    t->seen = 0;
+    t->run = solve_run(t, &problem, k);
+    if (t->classes)
+        GY_TRY(solve_check_softmax(t, err));
+    else if (!(course.solver = solve_first(t, &course, err)))
+        return err->status;
+    GY_TRY(gy_glm_train_resume(t, err));
+    t->run.epochs = t->run.first_epoch;
+    const int status = solve_to_end(t, &course, err);
+    t->classes = NULL;
+    return status;
+}
+
+#undef SOLVE_AGAIN
+#undef SOLVE_LEAST_GAP
+#undef SOLVE_LENGTHEN
+#undef SOLVE_NO_TIME
+#undef SOLVE_ROUNDING

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* rank_sums.h: ranks that train one linear model together, each on its own rows: nested CoCoA (Ma et al., "Adding vs. averaging in distributed primal-dual
+ * optimization", 2015). A leaf (a thread, a block of a GPU) of level 2 inside a rank, level 1, sees
+ *
+ *     w + sigma1 u + sigma1 sigma2 u'          q = sigma1 sigma2 |x|^2 / l2
+ *
+ * u: what its rank changed since the last sum over ranks, u': what it changed itself since its rank's last merge. A level's sigma is safe where it is the
+ * number of those who work beside each other; less is enough where they move w in different directions, which is measured at every sum.
+ *
+ * What a solver does: its vector v is w + sigma1 u. It trains on v as if it were alone, with every step's q and every change of v multiplied by
+ * levels->sigma, and calls gy_glm_levels_pass after each pass. After a sum v is w, the same bits on all ranks. Alone sigma is 1 and nothing happens. */
+#ifndef GY_GLM_LEVELS_H
+#define GY_GLM_LEVELS_H
+#include "engine/glm/glm.h"
+
+struct gy_glm_levels {
+    double sigma;        /* of ranks */
+    int fixed;           /* 1: sigma is not measured; the guard may still raise it */
+    int inner;           /* passes from one sum to the next */
+    int parts;           /* of a pass, with a sum after each: more than 1 where inner is 1 */
+    int rounds;          /* sums so far */
+    double seconds_summing, seconds_training; /* of this rank, in all */
+    /* its own: */
+    struct gyre_job *job;
+    struct gy_alloc alloc;
+    int64_t width;
+    float *base, *change; /* [width] w of the last sum; [width + 1] what this rank changed, and its square */
+    int forced, since;    /* inner was given; passes since the last sum */
+    int part;             /* parts of this pass that are done */
+    double fan, floor, last_dual; /* ranks; least sigma that the guard allows; of the last certificate */
+    double pass_seconds;  /* since the last sum */
+};
+
+/* Takes memory for vectors of `width` floats: base, and change, which lies where ranks sum without a copy. inner: passes between two sums; 0: one on one
+ * host, else what sums and passes are measured to take: then runs are not repeated bit by bit. Collective. */
+GY_INT int gy_glm_levels_open(struct gy_glm_levels *levels, struct gyre_job *job, const struct gy_alloc *alloc, int64_t width, int inner, struct gy_error *err);
+GY_INT void gy_glm_levels_close(struct gy_glm_levels *levels); /* safe on a zeroed struct */
+/* v is w of all ranks from here on: at the start, and where it was made anew from their dual numbers. */
+GY_INT void gy_glm_levels_begin(struct gy_glm_levels *levels, const float *v);
+/* How often ranks of one host meet in a pass: so often that sums cost a small part of it, by the shape of the data alone. Collective. */
+GY_INT int gy_glm_levels_plan(struct gy_glm_levels *levels, int64_t rows, int64_t entries, int threads, struct gy_error *err);
+/* Whether gy_glm_levels_meet is due inside the pass, when `visited` of this rank's `rows` rows are done. At a pass's end it is asked with INT64_MAX until it
+ * is not: all ranks meet equally often. */
+GY_INT int gy_glm_levels_part(const struct gy_glm_levels *levels, int64_t visited, int64_t rows);
+/* v becomes w of all ranks. Collective. */
+GY_INT int gy_glm_levels_meet(struct gy_glm_levels *levels, float *v, struct gy_error *err);
+/* After a pass of `seconds`. When the sum is due, or now != 0 on all ranks, v becomes w of all ranks and *summed 1. Collective. */
+GY_INT int gy_glm_levels_pass(struct gy_glm_levels *levels, float *v, double seconds, int now, int *summed, struct gy_error *err);
+/* Whether the next pass ends with a sum: where certificates can be made. */
+GY_INT int gy_glm_levels_due(const struct gy_glm_levels *levels);
+/* Steps were too long together, as all ranks have seen: sigma doubles, up to the number of ranks, and stays at or above that. */
+GY_INT void gy_glm_levels_damp(struct gy_glm_levels *levels);
+/* The dual objective of all ranks, after a sum: damps where it fell. 1: it fell. */
+GY_INT int gy_glm_levels_guard(struct gy_glm_levels *levels, double dual);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* l1.h: the quadratic model that a proximal Newton step minimises, over a set of features small enough that its matrix lies in memory:
+ *
+ *     q(v) = g.(v - w) + (v - w)'M(v - w) / 2 + sum over j of l1_j |v_j| */
+#ifndef GY_GLM_L1_H
+#define GY_GLM_L1_H
+#include "engine/glm/solve/newton.h"
+
+/* A value that moves along a line. */
+struct gy_l1_line {
+    uint32_t j;
+    double v, d, l1;
+    double at; /* the share of d after which the value is 0 */
+};
+/* The best share of the whole of d where q has this slope at its beginning and this curve along it. *stop_at: the same number when a value is 0 there, else -1.
+ * Sorts the line by at. */
+GY_INT double gy_l1_best_share(struct gy_l1_line *line, size_t count, double slope, double curve, double *stop_at);
+
+struct gy_l1_model {
+    struct gy_pool *pool;
+    unsigned cpu;
+    size_t count, stride; /* features of the set; floats from one row of the matrix to the next */
+    float *matrix;        /* [count][stride], both triangles */
+    double *l1;           /* [count] penalties; 0 for a free bias */
+    double *v, *r;        /* [count] values, gradient of the smooth part there: in g at w, out */
+    struct gy_l1_line *face; /* [count] scratch */
+    double *delta, *moved, *factor; /* [count], [count], triangle of GY_L1_FACE */
+};
+#define GY_L1_FACE 256    /* features that are not 0: at most so many by a factor, else by conjugate gradients */
+
+/* Sum of how far coordinates are from their conditions: |r + l1 sign(v)|, or above l1 where v is 0. */
+GY_INT double gy_l1_violation(const struct gy_l1_model *model);
+/* Moves v until the violation is at most enough. */
+GY_INT void gy_l1_minimise(struct gy_l1_model *model, double enough);
+
+/* l1_matrix.c: the matrix of a set of at most GY_L1_LISTED features at the point last visited, l2 in its diagonal, where nw has columns. set:
+ * ids, rising. listed: zero before the first call; its memory is nw's. */
+#define GY_L1_LISTED 2048
+#define GY_L1_LISTED_ENTRIES UINT32_MAX /* of all rows, at most */
+struct gy_l1_listed {
+    struct gy_l1_entries { uint32_t from, to; } *row; /* [rows] its entries in the set */
+    uint16_t *place;      /* [entries] in the set */
+    float *value;         /* [entries] NULL: all are the columns' same */
+    double *sum;          /* [threads][GY_L1_LISTED] */
+};
+GY_INT int gy_l1_matrix(struct gy_nw *nw, const uint32_t *set, struct gy_l1_listed *listed, struct gy_l1_model *model, struct gy_error *err);
+
+/* l1_groups.c: groups of features of which no row has two. */
+#define GY_L1_GROUPS 64
+#define GY_L1_GROUP_SUMS (GY_L1_GROUPS * (GY_L1_GROUPS + 1)) /* slopes, and E */
+struct gy_l1_groups {
+    uint8_t *of;     /* [dims] 1 + its group, 1 + GY_L1_GROUPS: none; 0: not looked for yet */
+    uint8_t *now;    /* [dims] zeros; during a pass 1 + the group of those that move */
+    uint64_t *taken; /* [rows] bit g: the row is in group g */
+    double *sum;     /* [slots][GY_L1_GROUP_SUMS] */
+    int64_t rows[GY_L1_GROUPS], longest[GY_L1_GROUPS]; /* entries of its columns, of the longest */
+    size_t from[GY_L1_GROUPS + 1]; /* members in the model's order */
+    double e[GY_L1_GROUPS][GY_L1_GROUPS], first[GY_L1_GROUPS], slope[GY_L1_GROUPS], t[GY_L1_GROUPS]; /* first: the slope where t is 0 */
+    double factor[GY_L1_GROUPS * (GY_L1_GROUPS + 1) / 2];
+};
+
+/* The same by columns, for a resident feed of one rank: no matrix, so any number of features. */
+struct gy_l1_row {
+    float curve, slope;   /* D, and D times the row's score along v - w */
+};
+struct gy_l1_coordinate {
+    uint32_t id;
+    double w, v, g, l1, l2;
+    double curve; /* of its column; below 0: not known yet */
+};
+struct gy_l1_by_columns {
+    struct gy_nw *nw;
+    const struct gy_nw_columns *columns;
+    size_t features, count, room; /* features: the id of the bias; room: of what is [count] */
+    double bias;
+    struct gy_l1_row *rows;       /* [row_count] */
+    int64_t row_count;
+    struct gy_l1_coordinate *at;  /* [count] */
+    uint32_t *order;              /* [count] scratch */
+    float *narrow;                /* [features + bias] zeros */
+    double *r, *p, *q, *inverse, *first; /* [count] */
+    struct gy_l1_line *line;      /* [count] */
+    struct gy_l1_groups *groups;  /* NULL: not looked for yet */
+    uint64_t seed;
+};
+/* Takes features whose value is not 0 into groups; *useful: some of these are of many features. */
+GY_INT int gy_l1_find_groups(struct gy_l1_by_columns *model, int *useful, struct gy_error *err);
+/* Values that are not 0 move, those of a group together. order is overwritten. */
+GY_INT int gy_l1_shift_groups(struct gy_l1_by_columns *model, struct gy_error *err);
+/* Moves v until the sum of how far coordinates were from their conditions is at most enough: *done; or for so many cycles of rounds and a face, 0: only by
+ * LC_ROUNDS_LEAST rounds. grouped: twice as many cycles, of one round and a shift of the groups. */
+GY_INT int gy_l1_descend(struct gy_l1_by_columns *model, double enough, int cycles, int grouped, int *done, struct gy_error *err);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* When a solver of second order stops, and what it says on the way. All ranks decide the same: they have the same sums, and ask each other where only one may
+ * know. */
+#include "engine/glm/solve/newton.h"
+#include "engine/base/clock.h"
+#include "engine/job/job.h"
+
+#define NW_EPOCHS 1000
+#define NW_PATIENCE 20     /* steps in which P or the gap must have become less: */
+#define NW_SLOW 0.1        /* P by this part, where steps are not solved to the end, else by a tenth of the goal; the gap by half */
+#define NW_FLOAT 0x1p-24   /* half the distance of two floats from 1 */
+#define NW_DOUBLE 1e-12    /* of P: what sums of its terms may owe to doubles */
+
+static int nw_tell(struct gy_nw *nw, int epoch, struct gy_error *err)
+{
+    struct gy_glm_run *const run = nw->run;
+    const double seconds = (double)(gy_clock_ns() - nw->began) * 1e-9;
+    const struct gy_glm_progress progress = { .epoch = epoch, .round = nw->rounds, .rows_done = nw->visited, .seconds = seconds,
+        .rows_per_second = seconds > 0 ? (double)nw->visited / seconds : 0, .seconds_left = -1, .at = run->result, .has_certificate = 1 };
+    const int asked = run->progress ? run->progress(run->user, &progress) : 0;
+    int stop = asked > 0;
+    if (asked < 0)
+        return GY_FAIL(err, asked, "the caller failed after epoch %d", epoch);
+    GY_TRY(gy_job_any(run->job, stop, &stop, err));
+    return stop ? GY_FAIL(err, GY_E_STOPPED, "the caller asked to stop after epoch %d", epoch) : GY_OK;
+}
+
+static int nw_validated(struct gy_nw *nw, struct gy_nw_watch *watch, int *done, struct gy_error *err)
+{
+    struct gy_glm_run *const run = nw->run;
+    double loss;
+    *done = 0;
+    if (run->stop.validation <= 0 || !run->validate)
+        return GY_OK;
+    GY_TRY(run->validate(run->user, run->w, &loss, err));
+    return gy_job_any(run->job, gy_glm_is_flat(&watch->checks, loss, run->stop.validation), done, err);
+}
+
+GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, const char **why, struct gy_error *err)
+{
+    struct gy_glm_run *const run = nw->run;
+    const struct gy_glm_certificate *const at = &run->result;
+    int validated, late = run->stop.seconds > 0 && (double)(gy_clock_ns() - nw->began) * 1e-9 >= run->stop.seconds;
+    run->epochs = run->first_epoch + ++watch->epoch;
+    run->rounds = nw->rounds;
+    GY_TRY(nw_tell(nw, run->epochs, err));
+    GY_TRY(nw_validated(nw, watch, &validated, err));
+    if (run->stop.seconds > 0)
+        GY_TRY(gy_job_any(run->job, late, &late, err));
+    *why = run->stop.gap > 0 && at->gap <= run->stop.gap * fabs(at->primal)        ? "gap"
+           : run->stop.target > 0 && at->primal <= run->stop.target                ? "target"
+           : validated                                                             ? "validation"
+           : run->epochs >= (run->stop.epochs > 0 ? run->stop.epochs : NW_EPOCHS) ? "epochs"
+           : late                                                                  ? "time"
+                                                                                   : NULL;
+    return GY_OK;
+}
+
+GY_INT int gy_nw_finite(double primal, struct gy_error *err)
+{
+    if (isfinite(primal))
+        return GY_OK;
+    return GY_FAIL(err, GY_E_NONFINITE, "the objective at the weights it begins with is not a number: rows, their weights or the model are too large");
+}
+
+/* ---- whether steps still bring something ---- */
+
+GY_INT double gy_nw_noise(const float *w, const double *diagonal, int inverse, size_t dims, double primal)
+{
+    double size = 0;
+    for (size_t j = 0; j < dims; j++) {
+        const double curve = !inverse ? diagonal[j] : diagonal[j] > 0 ? 1 / diagonal[j] : 0;
+        size += sqrt(curve) * fabs((double)w[j]);
+    }
+    return 0.5 * (NW_FLOAT * size) * (NW_FLOAT * size) + NW_DOUBLE * fabs(primal);
+}
+
+GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step, double goal, const char **why)
+{
+    const double enough = (judge->exact ? 0.1 * goal : NW_SLOW) * fabs(step->primal);
+    if (step->moved && (judge->primal - step->primal > fmax(enough, step->noise) || step->gap < 0.5 * judge->gap)) {
+        judge->primal = step->primal;
+        judge->gap = fmin(step->gap, judge->gap);
+        judge->idle = 0;
+        return 0;
+    }
+    if (step->moved && ++judge->idle < NW_PATIENCE)
+        return 0;
+    judge->idle = 0;
+    if (judge->exact)
+        *why = step->promise <= step->noise ? "rounding" : "stalled";
+    else
+        judge->exact = 1;
+    return !*why;
+}

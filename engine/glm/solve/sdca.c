@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: MIT */
+/* Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang, 2013), proximal where there is an l1 besides the l2, over threads as SySCD has it
+ * (Ioannou, Mendler-Duenner, Parnell, 2019). The first dual point is 0 everywhere, of the logistic loss so small that it adds nothing to u in float.
+ *
+ * The same inputs give the same bits for the same number of threads; with another number rows are visited in another order.
+ *
+ * A certificate costs about as much as a pass, so it is made when the rows' gaps, which a pass sums as it goes (each as of the time of its
+ * visit), say that it may end the run; each one made tells how much that estimate is off. The guard watches the same sums: where they have grown,
+ * although ascent can only make the gap smaller in the long run, sigma was too small, and the run goes on from the best point with twice as much. */
+#include "engine/glm/solve/sdca.h"
+#include "engine/base/clock.h"
+#include "engine/job/job.h"
+#include "engine/glm/stop.h"
+
+#define SDCA_COLD_LOGIT (-40.0f) /* sigmoid 4e-18 */
+#define SDCA_EPOCHS 1000
+#define SDCA_MEET_COST 16        /* threads meet when they have worked so many times longer than a meeting lasts */
+#define SDCA_RESTART 1.5         /* gap over that of the pass before, from where on the centre stops running ahead */
+#define SDCA_GROWN 4.0           /* gap over the best one, from where on the guard steps in */
+#define SDCA_LEAP 3              /* rounds before the first leap */
+#define SDCA_DRIFTED 8.0         /* certified gap over its estimate, from where on u is made afresh */
+#define SDCA_TURN 75             /* passes that have brought nothing, from where on they go on without kappa, or with it again */
+#define SDCA_LOOK 25             /* passes from one certificate to the next, at most, where a gap or a target was asked for */
+
+static int sdca_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
+{
+    (void)feed;
+    *why = !(problem->l2 > 0) ? "dual coordinate ascent needs an l2 above 0"
+         : problem->bias != 0 && problem->bias_free ? "dual coordinate ascent has no weight that is not penalised" : NULL;
+    return !*why;
+}
+
+/* ---- room ---- */
+
+static void *sdca_take(struct gy_sdca *s, int64_t count, size_t bytes)
+{
+    void *const p = gy_arena_take(&s->arena, (size_t)gy_max64(count, 1), bytes);
+    if (p)
+        gy_mem_large_pages(p, (size_t)count * bytes);
+    return p;
+}
+
+/* Rows between two meetings: a meeting reads and writes all replicas, about half a nanosecond an element; a row is 50 ns and one for each entry. */
+static int64_t sdca_meet_rows(const struct gy_sdca *s)
+{
+    const struct gy_glm_feed *const feed = s->run->feed;
+    const double entries = feed->rows ? (double)feed->entries / (double)feed->rows : 1, fan = s->fan;
+    const double meeting = 2000 + 0.5 * (double)s->dim * (fan + 1) / fan, row = (50 + entries) / fan;
+    return (int64_t)(SDCA_MEET_COST * meeting / row) + 1;
+}
+
+/* What rows and vectors take, about. */
+static size_t sdca_bytes(const struct gy_sdca *s, int64_t rows, int64_t most)
+{
+    const size_t vectors = (size_t)(s->fan + 5) * (size_t)s->pitch * sizeof *s->u;
+    return vectors + (size_t)most * (sizeof *s->row + 2 * sizeof *s->order) + (size_t)rows * (2 * sizeof *s->dual);
+}
+
+static int sdca_room(struct gy_sdca *s, struct gy_error *err)
+{
+    const struct gy_glm_feed *const feed = s->run->feed;
+    const int fan = s->fan;
+    const int64_t rows = feed->rows, most = feed->resident ? rows : feed->most_rows;
+    int ok = 1;
+    s->most_ranges = gy_ceil_div(gy_ceil_div(most, SDCA_RANGE) + 1, fan) * fan;
+    ok &= gy_arena_reserve(&s->arena, sdca_bytes(s, rows, most)) == 0;
+    ok &= !!(s->u = sdca_take(s, s->pitch, sizeof *s->u));
+    ok &= !!(s->centre = sdca_take(s, s->pitch, sizeof *s->centre));
+    ok &= !!(s->before = sdca_take(s, s->pitch, sizeof *s->before));
+    ok &= !!(s->overlap = sdca_take(s, 2 * (s->pitch / 16 + 1), sizeof *s->overlap));
+    ok &= !!(s->dual = s->run->dual ? s->run->dual : sdca_take(s, rows, sizeof *s->dual));
+    ok &= !!(s->row = sdca_take(s, most, sizeof *s->row));
+    ok &= !!(s->deal = sdca_take(s, most, sizeof *s->deal));
+    ok &= !!(s->order = sdca_take(s, most, sizeof *s->order));
+    ok &= !!(s->dealt = sdca_take(s, s->most_ranges, sizeof *s->dealt));
+    ok &= !!(s->part = sdca_take(s, (fan + 1) * s->most_ranges, sizeof *s->part));
+    ok &= !!(s->begin = sdca_take(s, fan + 1, sizeof *s->begin));
+    ok &= !!(s->gaps = sdca_take(s, fan * SDCA_APART, sizeof *s->gaps));
+    ok &= !!(s->fill_sums = sdca_take(s, 2 * gy_ceil_div(most, SDCA_FILL), sizeof *s->fill_sums));
+    if (s->run->problem->loss == GY_GLM_HINGE || (!feed->resident && feed->views > 1))
+        ok &= !!(s->mean = sdca_take(s, s->pitch, sizeof *s->mean));
+    if (!feed->resident)
+        ok &= !!(s->norm = sdca_take(s, rows, sizeof *s->norm));
+    if (fan > 1)
+        ok &= !!(s->replica = sdca_take(s, fan * s->pitch, sizeof *s->replica));
+    if (fan > 1 || s->levels.base) {
+        ok &= !!(s->dual_kept = sdca_take(s, rows, sizeof *s->dual_kept));
+        ok &= !!(s->u_kept = sdca_take(s, s->pitch, sizeof *s->u_kept));
+    }
+    return ok ? GY_OK : GY_NOMEM(err, "coordinate ascent", s->arena.used);
+}
+
+GY_INT int gy_sdca_values(struct gy_sdca *s, struct gy_error *err)
+{
+    const struct gy_glm_feed *const feed = s->run->feed;
+    const int64_t most = feed->resident ? feed->rows : feed->most_rows;
+    s->value = s->value ? s->value : sdca_take(s, most, sizeof *s->value);
+    return s->value ? GY_OK : GY_NOMEM(err, "pointers to values", (size_t)most * sizeof *s->value);
+}
+
+/* A resident feed's views, once and for all. */
+static int sdca_views(struct gy_sdca *s, struct gy_error *err)
+{
+    struct gy_glm_feed *const feed = s->run->feed;
+    int64_t at = 0;
+    int values = 0;
+    if (!feed->resident)
+        return GY_OK;
+    if (feed->rows > UINT32_MAX)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "%" PRId64 " rows in memory of one rank; coordinate ascent takes %u", feed->rows, UINT32_MAX);
+    s->views = feed->views;
+    s->view = sdca_take(s, s->views, sizeof *s->view);
+    s->view_at = sdca_take(s, s->views, sizeof *s->view_at);
+    if (!s->view || !s->view_at)
+        return GY_NOMEM(err, "the table of views", (size_t)s->views * sizeof *s->view);
+    for (int64_t v = 0;; v++) {
+        struct gy_rows rows;
+        GY_TRY(feed->next(feed->self, &rows, err));
+        if (rows.count == 0)
+            return values ? gy_sdca_values(s, err) : GY_OK;
+        values |= rows.value != NULL;
+        if (v == s->views)
+            return GY_FAIL(err, GY_E_BUG, "a feed of %d views has more", feed->views);
+        s->view[v] = rows;
+        s->view_at[v] = at;
+        at += rows.count;
+    }
+}
+
+static int sdca_from_duals(struct gy_sdca *s, struct gy_error *err)
+{
+    double *const u = gy_alloc_take(s->run->alloc, (size_t)s->dim, sizeof *u);
+    if (!u)
+        return GY_NOMEM(err, "the vector of the duals", (size_t)s->dim * sizeof *u);
+    const int status = gy_glm_rebuild(s->run, s->dual, u, err);
+    if (status == GY_OK)
+        gy_sdca_set(s, u);
+    gy_alloc_free(s->run->alloc, u, (size_t)s->dim * sizeof *u);
+    return status;
+}
+
+static int sdca_begin(struct gy_sdca *s, struct gy_error *err)
+{
+    const float cold = s->run->problem->loss == GY_GLM_LOGISTIC ? SDCA_COLD_LOGIT : 0.0f;
+    for (int64_t i = 0; s->norm && i < s->run->feed->rows; i++)
+        s->norm[i] = -1;
+    s->fresh = !(s->run->has_dual && s->run->dual);
+    s->first = 1;
+    s->pass = s->run->first_epoch;
+    if (!s->fresh)
+        return sdca_from_duals(s, err);
+    for (int64_t i = 0; i < s->run->feed->rows; i++)
+        s->dual[i] = cold;
+    gy_glm_levels_begin(&s->levels, s->u);
+    return GY_OK;
+}
+
+GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_error *err)
+{
+    memset(s, 0, sizeof *s);
+    s->run = run;
+    s->fan = gy_pool_threads(run->pool);
+    s->sigma = s->fan;
+    gy_arena_open_hook(&s->arena, run->alloc);
+    s->dim = (int64_t)run->feed->features + (run->problem->bias != 0);
+    s->pitch = (int64_t)gy_align_up((size_t)s->dim, 64);
+    s->floor = 1;
+    s->plain = run->problem->loss == GY_GLM_HINGE && run->job && run->job->ranks > 1;
+    s->meet_every = sdca_meet_rows(s);
+    int status = gy_glm_levels_open(&s->levels, run->job, run->alloc, s->dim, 0, err);
+    if (status == GY_OK)
+        status = gy_glm_levels_plan(&s->levels, run->feed->rows, run->feed->entries, s->fan, err);
+    if (status == GY_OK)
+        status = sdca_room(s, err);
+    if (status == GY_OK)
+        status = sdca_views(s, err);
+    if (status == GY_OK && !s->view && run->feed->shuffle)
+        status = run->feed->shuffle(run->feed->self, 1, run->seed, err);
+    if (status == GY_OK)
+        status = sdca_begin(s, err);
+    if (status != GY_OK)
+        gy_sdca_close(s);
+    return status;
+}
+
+GY_INT void gy_sdca_close(struct gy_sdca *s)
+{
+    gy_arena_close(&s->arena);
+    gy_glm_levels_close(&s->levels);
+}
+
+/* ---- passes ---- */
+
+/* What a run goes by. */
+struct sdca_watch {
+    int64_t began;         /* ns */
+    int epoch, epochs;     /* done by this run, at most */
+    int cold;              /* the last pass was the first of a run without duals */
+    double ratio;          /* certified gap over its estimate */
+    double scale;          /* P as it is known; at first of w = 0 */
+    double best, before;   /* estimates: the least, and that of the pass before */
+    struct gy_glm_checks checks;
+    int risky;             /* the pass before was, and its harm shows in the next one's gap */
+    int leap_in, leap_every; /* rounds until the next leap is tried, and after it */
+    int late;              /* a rank's time is up */
+    int looked;            /* epoch of the last certificate with a bound */
+    struct gy_glm_patience patience;
+    int turned;            /* epoch of the last change between passes with kappa and without */
+    struct gy_glm_progress progress;
+};
+
+/* P - D is the sum of the rows' gaps, and l2 / 2 |w - the duals' vector|^2. */
+static double sdca_estimate(const struct gy_sdca *s, const struct sdca_watch *watch)
+{
+    return s->gap * watch->ratio + s->kappa / s->run->problem->l2 * s->move;
+}
+
+static int sdca_has_goal(const struct gy_sdca *s) { return s->run->stop.gap > 0 || s->run->stop.target > 0; }
+
+/* A certificate is made from time to time, whatever the estimate says. */
+static int sdca_must_look(const struct gy_sdca *s, const struct sdca_watch *watch)
+{
+    return watch->epoch >= watch->epochs || watch->late || (sdca_has_goal(s) && watch->epoch - watch->looked >= SDCA_LOOK);
+}
+
+static int sdca_is_due(const struct gy_sdca *s, const struct sdca_watch *watch)
+{
+    const struct gy_glm_stop *const stop = &s->run->stop;
+    if (sdca_must_look(s, watch) || stop->target > 0)
+        return 1;
+    if (stop->every > 0)
+        return watch->epoch % stop->every == 0;
+    return stop->validation > 0 || (stop->gap > 0 && !watch->cold && sdca_estimate(s, watch) <= stop->gap * watch->scale);
+}
+
+/* The weights as they are now go to run->w, the dual numbers to s->dual, and what they are worth to run->result. */
+static int sdca_certify(struct gy_sdca *s, struct sdca_watch *watch, int primal_only, struct gy_error *err)
+{
+    struct gy_glm_run *const run = s->run;
+    gy_sdca_weights(s, run->w);
+    if (!primal_only)
+        gy_sdca_duals(s, 0);
+    GY_TRY(gy_glm_certify(run, run->w, primal_only ? NULL : s->dual, &run->result, err));
+    watch->progress.at = run->result;
+    watch->progress.has_certificate = 1;
+    watch->scale = run->result.primal;
+    return GY_OK;
+}
+
+/* u is made afresh from the dual numbers. Its weights take the place of the certified ones where they are better. */
+static int sdca_mend(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
+{
+    struct gy_glm_run *const run = s->run;
+    const struct gy_glm_certificate was = run->result;
+    const size_t bytes = (size_t)s->dim * sizeof *run->w;
+    float *const kept = gy_alloc_take(run->alloc, (size_t)s->dim, sizeof *kept);
+    if (!kept)
+        return GY_NOMEM(err, "the certified weights", bytes);
+    memcpy(kept, run->w, bytes);
+    int status = sdca_from_duals(s, err);
+    if (status == GY_OK)
+        status = sdca_certify(s, watch, 0, err);
+    if (status == GY_OK && !(run->result.primal <= was.primal)) {
+        memcpy(run->w, kept, bytes);
+        run->result = watch->progress.at = was;
+        watch->scale = was.primal;
+    }
+    gy_alloc_free(run->alloc, kept, bytes);
+    return status;
+}
+
+/* How much the estimate is off. */
+static double sdca_ratio(const struct gy_sdca *s)
+{
+    const double gap = s->run->result.gap;
+    return fmax(gap - s->kappa / s->run->problem->l2 * s->move, 0.01 * gap) / s->gap;
+}
+
+/* Certifies; only P where nothing but a target was asked for. */
+static int sdca_check(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
+{
+    struct gy_glm_run *const run = s->run;
+    const int primal_only = run->stop.target > 0 && !(run->stop.gap > 0) && !sdca_must_look(s, watch);
+    GY_TRY(sdca_certify(s, watch, primal_only, err));
+    if (primal_only)
+        return GY_OK;
+    (void)gy_glm_levels_guard(&s->levels, run->result.dual);
+    if (s->gap > 0 && !watch->cold) {
+        watch->ratio = sdca_ratio(s);
+        if (!(watch->ratio <= SDCA_DRIFTED))
+            GY_TRY(sdca_mend(s, watch, err));
+    }
+    watch->looked = watch->epoch;
+    gy_glm_patience_note(&watch->patience, &run->result, watch->epoch);
+    if (sdca_has_goal(s) && watch->epoch - (int)gy_max64(watch->patience.gained, watch->turned) >= SDCA_TURN) {
+        s->rest = !s->rest;
+        watch->turned = watch->epoch;
+    }
+    return GY_OK;
+}
+
+/* Passes bring nothing any more: what that is called, or NULL. */
+static const char *sdca_is_stuck(const struct gy_sdca *s, const struct sdca_watch *watch)
+{
+    const struct gy_glm_run *const run = s->run;
+    return watch->looked == watch->epoch ? gy_glm_patience_ends(&watch->patience, &run->stop, &run->result, watch->epoch, watch->epochs - watch->epoch) : NULL;
+}
+
+static int sdca_validate(struct gy_sdca *s, struct sdca_watch *watch, int *plateau, struct gy_error *err)
+{
+    const struct gy_glm_run *const run = s->run;
+    double loss;
+    *plateau = 0;
+    if (!(run->stop.validation > 0) || !run->validate)
+        return GY_OK;
+    if (run->dual)
+        gy_sdca_duals(s, 0); /* they are kept where the test rows cannot be read */
+    GY_TRY(run->validate(run->user, run->w, &loss, err));
+    *plateau = gy_glm_is_flat(&watch->checks, loss, run->stop.validation);
+    return GY_OK;
+}
+
+/* Why the run ends here, or NULL. */
+static int sdca_is_over(struct gy_sdca *s, struct sdca_watch *watch, const char **why, struct gy_error *err)
+{
+    const struct gy_glm_run *const run = s->run;
+    int plateau = 0;
+    *why = NULL;
+    if (watch->progress.has_certificate) {
+        GY_TRY(sdca_validate(s, watch, &plateau, err));
+        *why = run->stop.gap > 0 && run->result.gap <= run->stop.gap * run->result.primal ? "gap"
+             : run->stop.target > 0 && run->result.primal <= run->stop.target ? "target" : plateau ? "validation" : sdca_is_stuck(s, watch);
+    }
+    if (!*why && watch->late)
+        *why = "time";
+    if (!*why && watch->epoch >= watch->epochs)
+        *why = "epochs";
+    return GY_OK;
+}
+
+static double sdca_seconds(const struct sdca_watch *watch) { return (double)(gy_clock_ns() - watch->began) * 1e-9; }
+
+/* The weights of a certificate stay as they are; a run that is stopped without one makes it. */
+static int sdca_tell(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
+{
+    const struct gy_glm_run *const run = s->run;
+    struct gy_glm_progress *const progress = &watch->progress;
+    const double goal = run->stop.gap * watch->scale, now = sdca_estimate(s, watch), shrinks = s->gap / watch->before;
+    if (!run->progress)
+        return GY_OK;
+    progress->epoch = s->pass;
+    progress->round = run->rounds;
+    progress->seconds = sdca_seconds(watch);
+    progress->rows_done = (int64_t)watch->epoch * run->feed->all_rows;
+    progress->rows_per_second = progress->seconds > 0 ? (double)progress->rows_done / progress->seconds : 0;
+    progress->seconds_left = -1;
+    if (goal > 0 && now > goal && shrinks > 0 && shrinks < 0.999)
+        progress->seconds_left = progress->seconds / watch->epoch * log(goal / now) / log(shrinks);
+    if (run->dual && !progress->has_certificate) /* they are kept between runs, and may be now */
+        gy_sdca_weights(s, run->w);
+    if (run->dual)
+        gy_sdca_duals(s, 0);
+    const int asked = run->progress(run->user, progress);
+    if (asked <= 0)
+        return asked < 0 ? GY_FAIL(err, asked, "the caller failed after pass %d", s->pass) : GY_OK;
+    if (!progress->has_certificate)
+        GY_TRY(sdca_certify(s, watch, 0, err));
+    return GY_FAIL(err, GY_E_STOPPED, "training was stopped after %d passes", s->pass);
+}
+
+/* ---- the guard ---- */
+
+static int sdca_may_diverge(const struct gy_sdca *s)
+{
+    return s->dual_kept && (s->sigma < s->fan || s->levels.sigma < s->levels.fan);
+}
+
+/* What is kept of u is the sum of coefficient x, whatever kappa and centre will be. */
+static void sdca_keep(struct gy_sdca *s)
+{
+    const double kappa = s->kappa, all = s->run->problem->l2 + kappa;
+    gy_sdca_duals(s, 0);
+    memcpy(s->dual_kept, s->dual, (size_t)s->run->feed->rows * sizeof *s->dual);
+    for (int64_t j = 0; j < s->dim; j++)
+        s->u_kept[j] = (float)(all * (double)s->u[j] - kappa * (double)s->centre[j]);
+}
+
+/* Back to the best point, and twice the damping; at the number of members nothing can diverge. */
+static void sdca_back(struct gy_sdca *s)
+{
+    const double kappa = s->kappa, all = s->run->problem->l2 + kappa;
+    memcpy(s->dual, s->dual_kept, (size_t)s->run->feed->rows * sizeof *s->dual);
+    gy_sdca_duals(s, 1);
+    for (int64_t j = 0; j < s->dim; j++)
+        s->u[j] = (float)(((double)s->u_kept[j] + kappa * (double)s->centre[j]) / all);
+    gy_sdca_means(s);
+    s->floor = fmin(2 * fmax(s->floor, s->sigma), s->fan);
+    s->sigma = s->floor;
+    s->stale = 1;
+    gy_glm_levels_damp(&s->levels);
+    gy_glm_levels_begin(&s->levels, s->u);
+}
+
+/* Whether the passes have made it worse, and then goes back. A pass sums gaps as of the visits; the first one of a cold run says nothing. */
+static int sdca_guard(struct gy_sdca *s, struct sdca_watch *watch, int guarded)
+{
+    if (watch->cold)
+        return 0;
+    if (guarded && !(s->gap <= SDCA_GROWN * watch->best)) {
+        sdca_back(s);
+        return 1;
+    }
+    watch->best = fmin(watch->best, s->gap);
+    return 0;
+}
+
+/* A pass with safe sigma and one sum: w is calm after it. Gives back what was set before. */
+static struct gy_glm_levels sdca_calm(struct gy_sdca *s)
+{
+    const struct gy_glm_levels before = s->levels;
+    s->levels.sigma = s->levels.fan;
+    s->levels.parts = s->levels.inner = s->levels.fixed = 1;
+    return before;
+}
+
+/* *unsettled: w has been moved. */
+static int sdca_leap(struct gy_sdca *s, struct sdca_watch *watch, const struct gy_glm_levels *before, int *unsettled, struct gy_error *err)
+{
+    int done = 0;
+    s->levels.parts = before->parts;
+    s->levels.inner = before->inner;
+    s->levels.fixed = before->fixed;
+    if (*unsettled)
+        return GY_OK;
+    s->levels.sigma = before->sigma;
+    struct gy_glm_certificate at; /* between ranks the estimate may be off by far, and a leap must not be worse than where it begins */
+    gy_sdca_weights(s, s->run->w);
+    gy_sdca_duals(s, 0);
+    GY_TRY(gy_glm_certify(s->run, s->run->w, s->dual, &at, err));
+    double gap = at.gap;
+    watch->ratio = s->gap > 0 ? fmax(gap - s->kappa / s->run->problem->l2 * s->move, 0.01 * gap) / s->gap : watch->ratio;
+    if (!(gap > s->run->stop.gap * at.primal) || !(watch->ratio > 0))
+        return GY_OK;
+    GY_TRY(gy_sdca_leap(s, &gap, &done, err));
+    if (done) {
+        gy_sdca_duals(s, 1);
+        s->gap = gap / watch->ratio;
+        watch->best = HUGE_VAL;
+        *unsettled = 1;
+    }
+    sdca_keep(s);
+    watch->leap_every = done ? SDCA_LEAP : watch->leap_every < 4 * SDCA_LEAP ? watch->leap_every + SDCA_LEAP : watch->leap_every;
+    watch->leap_in = watch->leap_every;
+    return GY_OK;
+}
+
+/* What ranks have summed together, after a round. */
+static int sdca_agree(struct gy_sdca *s, struct sdca_watch *watch, int first, int *guarded, struct gy_error *err)
+{
+    const double limit = s->run->stop.seconds;
+    double sums[5] = { s->gap, s->start, s->square, *guarded, limit > 0 && sdca_seconds(watch) >= limit }; /* of one mind, whatever each has seen */
+    GY_TRY(gy_glm_sum(s->run, sums, 5, err));
+    s->gap = sums[0];
+    *guarded = sums[3] > 0;
+    watch->late = sums[4] > 0;
+    watch->scale = watch->cold ? sums[1] : watch->scale;
+    if (first)
+        s->first_kappa = gy_sdca_kappa(s, sums[2], (double)s->run->feed->all_rows);
+    s->stale |= s->levels.base != NULL;
+    return gy_sdca_measure(s, err);
+}
+
+/* Passes until ranks have met; *unsettled: the guard has gone back, or a leap has moved w, and the next pass must show what it is worth. */
+static int sdca_round(struct gy_sdca *s, struct sdca_watch *watch, int *unsettled, struct gy_error *err)
+{
+    const int first = s->first, risky = sdca_may_diverge(s), leap = gy_sdca_can_leap(s) && watch->leap_in-- <= 0;
+    const struct gy_glm_levels before = leap ? sdca_calm(s) : s->levels;
+    int met = 0, guarded = risky || watch->risky;
+    if (!first)
+        gy_sdca_follow(s, !watch->cold, watch->cold || s->gap < SDCA_RESTART * watch->before);
+    watch->cold = s->fresh;
+    watch->before = s->gap;
+    if ((guarded || s->levels.base) && s->gap <= watch->best)
+        sdca_keep(s);
+    while (!met) {
+        const int64_t began = gy_clock_ns();
+        GY_TRY(gy_sdca_pass(s, err));
+        watch->epoch++;
+        GY_TRY(gy_glm_levels_pass(&s->levels, s->u, (double)(gy_clock_ns() - began) * 1e-9, watch->epoch >= watch->epochs, &met, err));
+    }
+    GY_TRY(sdca_agree(s, watch, first, &guarded, err));
+    watch->risky = risky;
+    *unsettled = sdca_guard(s, watch, guarded);
+    return leap ? sdca_leap(s, watch, &before, unsettled, err) : GY_OK;
+}
+
+static int sdca_rounds(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
+{
+    for (;;) {
+        int unsettled;
+        GY_TRY(sdca_round(s, watch, &unsettled, err));
+        watch->progress.has_certificate = 0;
+        if (sdca_is_due(s, watch) && (!unsettled || watch->epoch >= watch->epochs || watch->late))
+            GY_TRY(sdca_check(s, watch, err));
+        s->run->epochs = s->pass;
+        s->run->rounds = s->levels.rounds;
+        GY_TRY(sdca_is_over(s, watch, &s->run->why, err));
+        GY_TRY(sdca_tell(s, watch, err));
+        if (s->run->why)
+            return GY_OK;
+    }
+}
+
+GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err)
+{
+    const struct gy_glm_stop *const stop = &s->run->stop;
+    const int epochs = (stop->epochs > 0 ? stop->epochs : SDCA_EPOCHS) - s->pass;
+    struct sdca_watch watch = { .began = gy_clock_ns(), .epochs = epochs > 0 ? epochs : 1, .ratio = 1, .leap_in = SDCA_LEAP,
+                                .leap_every = SDCA_LEAP, .best = HUGE_VAL, .scale = HUGE_VAL };
+    gy_glm_patience_begin(&watch.patience, 0);
+    const int status = sdca_rounds(s, &watch, err);
+    gy_sdca_duals(s, 0);
+    return status;
+}
+
+static int sdca_solve(struct gy_glm_run *run, struct gy_error *err)
+{
+    struct gy_sdca s;
+    GY_TRY(gy_sdca_open(&s, run, err));
+    int status = gy_sdca_run(&s, err);
+    if (status == GY_OK && !s.view && run->feed->shuffle)
+        status = run->feed->shuffle(run->feed->self, 0, 0, err);
+    gy_sdca_close(&s);
+    return status;
+}
+
+GY_INT const struct gy_glm_solver *gy_glm_sdca(void)
+{
+    static const struct gy_glm_solver solver = { "sdca", "stochastic dual coordinate ascent: any loss with an l2, one pass of exact steps after another",
+                                                 sdca_fits, sdca_solve };
+    return &solver;
+}

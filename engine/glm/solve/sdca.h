@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* sdca.h: the state of a run of stochastic dual coordinate ascent, for its own files.
+ *
+ * u is the shared vector: 1 / l2 sum of coefficient x; the weights are u, or u shrunk by l1 / l2. Each of `fan` threads moves a replica of its own, by
+ * sigma times what a row says, takes a row's curvature that much larger, and when the threads meet
+ *
+ *     u += (sum over threads of (replica - u)) / sigma        replica = u
+ *
+ * sigma = fan is safe for any data (CoCoA+: Ma et al., 2015); less is enough where threads move u in different directions. Ranks are the level above
+ * (rank_sums.h), and multiply what threads do by their own sigma.
+ *
+ * The passes are those of the problem with kappa / 2 |w - centre|^2 added, where they gain more: its u is (sum of coefficient x + kappa centre) / (l2 + kappa).
+ * The centre follows w, and runs ahead of it; where both stand still, it is the problem itself that is solved (accelerated proximal point: Shalev-Shwartz
+ * and Zhang, 2014; Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization", 2015). */
+#ifndef GY_GLM_SDCA_H
+#define GY_GLM_SDCA_H
+#include "kernels/cpu/sparse.h"
+#include "engine/glm/rank_sums.h"
+#include "engine/glm/exact_sums.h"
+
+#define SDCA_RANGE 32768 /* rows that are shuffled together */
+#define SDCA_FILL 8192   /* rows that are filled in together */
+#define SDCA_MEANS 8     /* values of u in its mean */
+#define SDCA_APART 8     /* doubles, so that threads write to cache lines of their own */
+
+/* What a tile of rows adds up. */
+struct sdca_sums {
+    double start, square;
+};
+
+struct gy_sdca {
+    struct gy_glm_run *run;
+    struct gy_arena arena;
+    struct gy_glm_levels levels; /* ranks */
+    int fan;                 /* threads */
+    double sigma;            /* of threads */
+    double floor;            /* least sigma that the guard allows */
+    int fixed;               /* sigma stays as it is, whatever is measured */
+    int plain;               /* kappa stays 0 */
+    int rest;                /* kappa is 0 until passes without it bring nothing either */
+    double kappa, first_kappa; /* first_kappa: what it becomes after the first pass, where that went without */
+    float *centre, *before;  /* [pitch]; before: the weights when the centre was moved last */
+    double move;             /* kappa / 2 |w - centre|^2 after the pass */
+    int turned;              /* ranks' weights have gone back against the way from those before */
+    double inside;           /* the rows' gaps at the weights after the pass, where ranks hide them from gap (sdca_leap.c); else 0 */
+    double step;             /* hinge: move / kappa of the pass before; 0: none */
+    int64_t dim, pitch;      /* of the vector, bias included; floats from replica to replica */
+    float *u;                /* [pitch] this rank's */
+    float *replica;          /* [fan][pitch], between meetings equal to u; NULL: one thread moves u itself */
+    float *mean;             /* [pitch] of u over the last pass, where its last value is too rough: hinge loss, or windows; else NULL */
+    int stale;               /* u has been changed by others than threads: replicas are not equal to it */
+    float *dual;             /* [rows] */
+    float *norm;             /* [rows] |x|^2 as soon as it is known, else -1; NULL: the feed is resident */
+    float *dual_kept, *u_kept; /* what the guard goes back to; NULL: sigma is always safe */
+    struct gy_rows *view;    /* [views] of a resident feed; NULL: it is not */
+    int64_t *view_at;        /* [views] rows before it */
+    int64_t views;
+    /* The window: all rows of a resident feed, else the view that is out. */
+    struct gy_rows rows;
+    struct gy_sparse_row *row; /* [rows of the largest window] */
+    const float **value;     /* [rows] NULL: rows have none */
+    int64_t at, count;       /* rows of this rank before it, in it */
+    int64_t window;          /* its number in the pass */
+    uint32_t *deal, *order;  /* rows in random order: by range, and by thread */
+    int64_t ranges, most_ranges;
+    int64_t *dealt;          /* [ranges] rows of each that count; -1: not known */
+    int64_t *part;           /* [fan + 1][ranges] of deal: where each thread's rows of a range begin */
+    int64_t *begin;          /* [fan + 1] of order */
+    int take;
+    double *fill_sums;       /* [tiles of the largest window][2]: P(0), sum of c |x|^2 */
+    double *gaps;            /* [fan], SDCA_APART from one to the next: about the sum of the rows' gaps */
+    double *overlap;         /* [tiles of the vector][2]: |sum of changes|^2, sum of |change|^2 */
+    int64_t visited;         /* rows of the pass */
+    int64_t unmet;           /* rows since threads met last */
+    int64_t meet_every;
+    int slice, slices;
+    float share;             /* of the pass, that u now counts for in mean */
+    int pass;                /* passes begun, from first_epoch on */
+    int fresh;               /* this is the first pass of a run without duals */
+    int first;               /* this is the first pass of the run */
+    double gap, start, square; /* sums of the pass; of all ranks once they have met */
+};
+
+/* Room for a run, and u from its duals. */
+GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_error *err);
+GY_INT void gy_sdca_close(struct gy_sdca *s);
+/* Visits every row of this rank once; its threads have met afterwards. Sets gap. */
+GY_INT int gy_sdca_pass(struct gy_sdca *s, struct gy_error *err);
+/* Room for pointers to rows' values, if there is none. */
+GY_INT int gy_sdca_values(struct gy_sdca *s, struct gy_error *err);
+/* A resident feed's dual numbers stay with its rows: they are copied to dual; or, take, from it. */
+GY_INT void gy_sdca_duals(struct gy_sdca *s, int take);
+/* The weights that u stands for. */
+GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w);
+/* u was changed by others than a pass: its mean over the pass before is nothing any more, it becomes u itself. */
+GY_INT void gy_sdca_means(struct gy_sdca *s);
+static inline float gy_sdca_shrink(float u, float soft) { return u > soft ? u - soft : u < -soft ? u + soft : soft > 0 ? 0 : u; }
+
+/* ---- sdca_centre.c ---- */
+
+/* The first kappa, of the sum of c |x|^2 of some rows. */
+GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows);
+/* After a pass and the ranks' meeting: move, inside. Collective. */
+GY_INT int gy_sdca_measure(struct gy_sdca *s, struct gy_error *err);
+/* Before the next pass: kappa follows what was measured, if that says something, the centre the weights; ahead: it may run ahead of them. */
+GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead);
+/* u of the vector that the duals give: 1 / l2 sum of coefficient x. */
+GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector);
+/* sdca_leap.c: with several ranks and a loss that has a slope everywhere, from time to time: towards dual numbers from w itself, where that makes *gap
+ * smaller. The guard's copy is lost. Collective. */
+GY_INT int gy_sdca_can_leap(const struct gy_sdca *s);
+/* The rows' gaps at the weights that all ranks have, by a sample of their rows; 0: a rank's feed is not resident. While a rank's pass goes on, its rows agree
+ * with the vector as this rank has moved it, so that what they sum may be a hundredth of it. Collective. */
+GY_INT int gy_sdca_inside(struct gy_sdca *s, double *inside, struct gy_error *err);
+GY_INT int gy_sdca_leap(struct gy_sdca *s, double *gap, int *done, struct gy_error *err);
+/* Passes until the run's conditions hold. */
+GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err);
+
+#endif

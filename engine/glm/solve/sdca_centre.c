@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* The centre of the proximal term, and kappa. The larger kappa, the faster a pass goes towards the best point of its own problem, and the slower those
+ * points go towards the best of all. Both are balanced where the gap that is left inside, summed by the pass, is about CENTRE_BALANCE times
+ * kappa / 2 |w - centre|^2, which is what the centre still lacks; so kappa is moved towards that by steps. Between ranks a pass sums but a part of that gap,
+ * and the rest goes down so slowly where kappa is small that the balance is another one. The centre runs ahead by the momentum that
+ * belongs to kappa for strongly convex functions; between ranks, whose points are rough, not where the weights turn back from it (O'Donoghue and Candes,
+ * "Adaptive restart for accelerated gradient schemes", 2015). */
+#include "engine/glm/solve/sdca.h"
+
+#define CENTRE_TILE 4096
+#define CENTRE_BALANCE 15.0
+#define CENTRE_HIDDEN 3.0   /* the gap at the weights over what the pass summed, from where on ranks hide it */
+#define CENTRE_BALANCE_HIDDEN 0.7
+#define CENTRE_STEP 2.0     /* most that kappa changes by */
+#define CENTRE_DOWN_RANKS 0.7 /* least factor between ranks: what a smaller one has spoilt, they take long to mend */
+#define CENTRE_LEAST 0.02   /* kappa / l2 */
+#define CENTRE_MOST 4096.0
+#define CENTRE_FIRST 0.25   /* kappa / l2 at first, over the mean |x|^2 / l2 times the loss's curvature */
+#define CENTRE_HINGE 1.2    /* kappa of the hinge loss at first, over sqrt(l2 mean |x|^2) */
+#define CENTRE_HINGE_STEP 1.21 /* most that it changes by */
+#define CENTRE_SHRINKS 0.6  /* what is aimed at: how the centre's steps shrink, over how they would were each pass exact; as measured */
+
+struct centre_job {
+    struct gy_sdca *s;
+    double kappa;       /* the next */
+    float ahead;
+};
+
+static float centre_soft(const struct gy_sdca *s) { return (float)(s->run->problem->l1 / (s->run->problem->l2 + s->kappa)); }
+
+/* The u of the weights that are given out: of the hinge loss, and where windows come one after another, its mean over a pass. Ranks have each another
+ * mean, and give u. */
+static const float *centre_u(const struct gy_sdca *s) { return s->mean && !s->levels.base && !s->first ? s->mean : s->u; }
+
+GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
+{
+    const float soft = centre_soft(s), *const u = centre_u(s);
+    for (int64_t j = 0; j < s->dim; j++)
+        w[j] = gy_sdca_shrink(u[j], soft);
+}
+
+GY_INT void gy_sdca_means(struct gy_sdca *s)
+{
+    if (s->mean)
+        memcpy(s->mean, s->u, (size_t)s->pitch * sizeof *s->mean);
+}
+
+GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows)
+{
+    static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 0, 2 };
+    const struct gy_glm_problem *const problem = s->run->problem;
+    if (s->plain || !(rows > 0))
+        return 0;
+    const double mean = square / rows;
+    /* hinge: a pass gains inside about (l2 + kappa) / |x|^2, and the centre l2 / (l2 + kappa): alike where kappa is about their geometric mean */
+    const double kappa = problem->loss == GY_GLM_HINGE ? CENTRE_HINGE * sqrt(problem->l2 * mean) : CENTRE_FIRST * curvature[problem->loss] * mean;
+    return fmin(kappa, CENTRE_MOST * problem->l2);
+}
+
+static void centre_measure_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const int64_t end = gy_min64(s->dim, (tile + 1) * CENTRE_TILE);
+    const float soft = centre_soft(s);
+    float sum[4] = { 0, 0, 0, 0 }, along[4] = { 0, 0, 0, 0 };
+    (void)thread;
+    for (int64_t j = tile * CENTRE_TILE; j < end; j++) {
+        const float w = gy_sdca_shrink(s->u[j], soft), d = w - s->centre[j];
+        sum[j & 3] += d * d;
+        along[j & 3] += d * (w - s->before[j]);
+    }
+    s->overlap[2 * tile] = (double)sum[0] + (double)sum[1] + (double)sum[2] + (double)sum[3];
+    s->overlap[2 * tile + 1] = (double)along[0] + (double)along[1] + (double)along[2] + (double)along[3];
+}
+
+GY_INT int gy_sdca_measure(struct gy_sdca *s, struct gy_error *err)
+{
+    const int64_t tiles = gy_ceil_div(s->dim, CENTRE_TILE);
+    double sum = 0, along = 0;
+    s->inside = s->move = s->turned = 0;
+    if (s->kappa == 0)
+        return GY_OK;
+    gy_pool_run(s->run->pool, centre_measure_tile, s, tiles);
+    for (int64_t t = 0; t < tiles; t++) {
+        sum += s->overlap[2 * t];
+        along += s->overlap[2 * t + 1];
+    }
+    s->move = 0.5 * s->kappa * sum;
+    s->turned = s->levels.base && along < 0;
+    return gy_sdca_can_leap(s) ? gy_sdca_inside(s, &s->inside, err) : GY_OK;
+}
+
+/* (l2 + kappa) u - kappa centre is the sum of coefficient x, and stays. */
+static void centre_follow_tile(void *job, int64_t tile, int thread)
+{
+    const struct centre_job *const c = job;
+    struct gy_sdca *const s = c->s;
+    const int64_t end = gy_min64(s->dim, (tile + 1) * CENTRE_TILE);
+    const double l2 = s->run->problem->l2, per = 1 / (l2 + c->kappa);
+    const float soft = centre_soft(s), keep = (float)((l2 + s->kappa) * per), drop = (float)(s->kappa * per), take = (float)(c->kappa * per);
+    (void)thread;
+    for (int64_t j = tile * CENTRE_TILE; j < end; j++) {
+        const float w = gy_sdca_shrink(s->u[j], soft), next = w + c->ahead * (w - s->before[j]);
+        s->u[j] = keep * s->u[j] + (take * next - drop * s->centre[j]);
+        s->centre[j] = next;
+        s->before[j] = w;
+    }
+}
+
+/* Gaps inside go down too slowly, with the hinge loss, for a balance with them. But where passes were exact, the centre's steps would shrink by
+ * kappa / (l2 + kappa) or more: steps that shrink nearly so slowly want less kappa, steps that do not shrink, for passes are rough, more. */
+static double centre_hinge(struct gy_sdca *s)
+{
+    const double l2 = s->run->problem->l2, step = s->move / s->kappa, before = s->step;
+    s->step = step;
+    if (!(step > 0 && before > 0))
+        return s->kappa;
+    const double shrinks = 0.5 * log(step / before) / log(s->kappa / (l2 + s->kappa));
+    const double by = pow(CENTRE_HINGE_STEP, fmin(fmax(CENTRE_SHRINKS - shrinks, -1), 1));
+    return fmin(fmax(s->kappa * by, CENTRE_LEAST * l2), CENTRE_MOST * l2);
+}
+
+static double centre_kappa(struct gy_sdca *s)
+{
+    if (s->run->problem->loss == GY_GLM_HINGE)
+        return centre_hinge(s);
+    const int hidden = s->inside > CENTRE_HIDDEN * s->gap;
+    const double l2 = s->run->problem->l2, lacks = hidden ? s->inside / CENTRE_BALANCE_HIDDEN : s->gap / CENTRE_BALANCE;
+    const double step = s->move > 0 ? sqrt(lacks / s->move) : CENTRE_STEP;
+    const double least = s->levels.base ? CENTRE_DOWN_RANKS : 1 / CENTRE_STEP;
+    return fmin(fmax(s->kappa * fmin(fmax(step, least), CENTRE_STEP), CENTRE_LEAST * l2), CENTRE_MOST * l2);
+}
+
+GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead)
+{
+    const double l2 = s->run->problem->l2;
+    const int rough = s->run->problem->loss == GY_GLM_HINGE; /* too rough to run ahead */
+    struct centre_job job = { .s = s, .kappa = s->rest ? 0 : s->kappa == 0 ? s->first_kappa : measured ? centre_kappa(s) : s->kappa };
+    const double root = sqrt(l2 / (l2 + job.kappa));
+    if (job.kappa == 0 && s->kappa == 0)
+        return;
+    job.ahead = ahead && !s->turned && !rough && s->kappa > 0 ? (float)((1 - root) / (1 + root)) : 0.0f;
+    gy_pool_run(s->run->pool, centre_follow_tile, &job, gy_ceil_div(s->dim, CENTRE_TILE));
+    s->kappa = job.kappa;
+    gy_glm_levels_begin(&s->levels, s->u);
+    s->stale = 1;
+}
+
+GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector)
+{
+    const double l2 = s->run->problem->l2, all = l2 + s->kappa;
+    for (int64_t j = 0; j < s->dim; j++)
+        s->u[j] = (float)((l2 * vector[j] + s->kappa * (double)s->centre[j]) / all);
+    gy_sdca_means(s);
+    gy_glm_levels_begin(&s->levels, s->u);
+    s->stale = 1;
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/* One pass. The rows of a resident feed are one window, those of another are one window a view. A window's rows are dealt to the threads afresh in each
+ * pass: it is cut into ranges that fit a cache, each range is shuffled and cut into as many parts as there are threads, and a thread takes its part of every
+ * range, a row of each range in turn. Order depends on seed, pass and window alone. Rows are shuffled one by one, over the whole window: windows, or
+ * buckets of neighbours, that stay together pass after pass cost many passes where rows share frequent features, for then what the windows' dual
+ * numbers add up to can only move slowly from one window to the other.
+ *
+ * Threads meet when they have done so much that meeting costs a small part of it: the sooner, the less their changes overlap, and the smaller sigma may
+ * be. It follows what is measured at each meeting: |sum of changes|^2 / sum of |change|^2, which is 1 for changes at right angles and
+ * fan for equal ones, and sigma at or above it makes the meeting raise the dual objective by at least what the threads saw. */
+#include "engine/base/rng.h"
+#include "engine/glm/solve/sdca.h"
+
+#define SDCA_TILE 4096          /* elements of the vector */
+#define SDCA_COPY 16384         /* rows whose dual numbers are copied together */
+#define SDCA_LANES 16
+#define SDCA_ROWS_SHARED 128    /* of a window: at 50 ns and more a row, some microseconds */
+#define SDCA_STEPS 20           /* most of Newton's method */
+#define SDCA_MARGIN 1.1         /* sigma over what was measured */
+
+/* Tiles of a window, one a thread. Of few rows by this thread alone: others would wake for longer than they work. The bits are the same. */
+static void sdca_run(struct gy_sdca *s, gy_tile_fn fn, int64_t tiles)
+{
+    if (s->count >= SDCA_ROWS_SHARED)
+        gy_pool_run(s->run->pool, fn, s, tiles);
+    else
+        for (int64_t tile = 0; tile < tiles; tile++)
+            fn(s, tile, 0);
+}
+
+/* ---- random order ---- */
+
+static uint32_t sdca_random(uint64_t *state, uint32_t below)
+{
+    uint64_t x = *state;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    *state = x;
+    return (uint32_t)((x >> 32) * below >> 32);
+}
+
+static uint64_t sdca_random_open(const struct gy_sdca *s, uint64_t element)
+{
+    uint32_t words[4];
+    gy_rng_words(s->run->seed, GY_RNG_ORDER, (uint64_t)s->pass, element, words);
+    return (uint64_t)words[0] << 32 | words[1] | 1;
+}
+
+static void sdca_shuffle(uint32_t *list, int64_t count, uint64_t state)
+{
+    for (int64_t i = count - 1; i > 0; i--) {
+        const uint32_t j = sdca_random(&state, (uint32_t)i + 1), keep = list[i];
+        list[i] = list[j];
+        list[j] = keep;
+    }
+}
+
+/* ---- a window's rows ---- */
+
+static int64_t sdca_share(int64_t count, int64_t part, int64_t parts) { return count / parts * part + count % parts * part / parts; }
+
+static float sdca_square(const struct gy_sdca *s, const struct gy_rows *rows, int64_t at, uint32_t begin, uint32_t end, float f)
+{
+    const double bias = s->run->problem->bias;
+    float *const kept = s->norm && rows->value ? s->norm + at : NULL;
+    double sum = 0;
+    if (kept && *kept >= 0)
+        return *kept;
+    for (uint32_t k = begin; rows->value && k < end; k++)
+        sum += (double)rows->value[k] * (double)rows->value[k];
+    sum = (rows->value ? sum : (double)(end - begin)) * (double)f * (double)f + bias * bias;
+    if (kept)
+        *kept = (float)sum;
+    return (float)sum;
+}
+
+/* Row i of a view becomes row `at` of the window, and `number` of the rank. */
+static void sdca_fill(struct gy_sdca *s, const struct gy_rows *rows, int32_t i, int64_t at, int64_t number, struct sdca_sums *sums)
+{
+    const struct gy_glm_problem *const problem = s->run->problem;
+    const uint32_t begin = gy_rows_begin(rows, i), end = gy_rows_end(rows, i);
+    const float y = gy_glm_y(problem, rows, i), c = gy_glm_c(problem, rows, i, y), dual = s->dual[number];
+    struct gy_sparse_row *const row = &s->row[at];
+    row->id = rows->id + begin;
+    row->count = end - begin;
+    row->dual = dual;
+    row->part = problem->loss == GY_GLM_LOGISTIC ? gy_sparse_sigmoid(dual) : y;
+    row->f = (rows->scale ? rows->scale[i] : 1.0f) * (rows->value ? 1.0f : rows->same);
+    row->q = sdca_square(s, rows, number, begin, end, row->f);
+    row->c = !(c > 0) ? 0 : problem->loss != GY_GLM_SQUARED && y < 0 ? -c : c;
+    if (s->value)
+        s->value[at] = rows->value ? rows->value + begin : NULL;
+    if (!s->first || row->c == 0)
+        return;
+    sums->start += (double)c * gy_glm_value(problem->loss, (double)y, 0);
+    sums->square += (double)c * (double)row->q;
+}
+
+/* Rows of the window, of one view or several. */
+static void sdca_fill_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const int64_t first = tile * SDCA_FILL, last = gy_min64(first + SDCA_FILL, s->count);
+    struct sdca_sums sums = { 0 };
+    (void)thread;
+    for (int64_t v = 0; v < (s->view ? s->views : 1); v++) {
+        const struct gy_rows *const rows = s->view ? &s->view[v] : &s->rows;
+        const int64_t base = s->view ? s->view_at[v] : 0, end = gy_min64(last, base + rows->count);
+        for (int64_t i = gy_max64(first, base); i < end; i++)
+            sdca_fill(s, rows, (int32_t)(i - base), i, s->at + i, &sums);
+    }
+    s->fill_sums[2 * tile] = sums.start;
+    s->fill_sums[2 * tile + 1] = sums.square;
+}
+
+/* The window's rows, and when they are seen for the first time, what they say about the start. */
+static void sdca_fill_window(struct gy_sdca *s)
+{
+    const int64_t tiles = gy_ceil_div(s->count, SDCA_FILL);
+    double square = 0;
+    gy_pool_run(s->run->pool, sdca_fill_tile, s, tiles);
+    for (int64_t t = 0; s->first && t < tiles; t++) {
+        s->start += s->fill_sums[2 * t];
+        square += s->fill_sums[2 * t + 1];
+    }
+    s->square += square;
+    if (s->fresh && s->window == 0 && !s->levels.base)
+        s->kappa = gy_sdca_kappa(s, square, (double)s->count);
+}
+
+/* Range `tile` is shuffled: its rows that count. */
+static void sdca_deal_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const int64_t first = sdca_share(s->count, tile, s->ranges), last = sdca_share(s->count, tile + 1, s->ranges);
+    uint32_t *const deal = s->deal + first;
+    int64_t count = 0;
+    (void)thread;
+    if (s->dealt[tile] == last - first)
+        for (; count < last - first; count++)
+            deal[count] = (uint32_t)(first + count);
+    else
+        for (int64_t i = first; i < last; i++)
+            if (s->row[i].c != 0)
+                deal[count++] = (uint32_t)i;
+    sdca_shuffle(deal, count, sdca_random_open(s, (uint64_t)s->window << 32 | (uint64_t)tile));
+    s->dealt[tile] = count;
+}
+
+/* Where each thread's part of each range begins, and its rows in order. */
+static void sdca_deal(struct gy_sdca *s)
+{
+    sdca_run(s, sdca_deal_tile, s->ranges);
+    for (int k = 0; k <= s->fan; k++) {
+        int64_t *const part = s->part + k * s->ranges;
+        s->begin[k] = 0;
+        for (int64_t j = 0; j < s->ranges; j++) {
+            const int64_t first = sdca_share(s->count, j, s->ranges);
+            part[j] = first + sdca_share(s->dealt[j], k, s->fan);
+            s->begin[k] += part[j] - first;
+        }
+    }
+}
+
+/* Thread k's part of every range, a row of each in turn. */
+static void sdca_collect(struct gy_sdca *s, int k)
+{
+    uint32_t *to = s->order + s->begin[k], *const end = s->order + s->begin[k + 1];
+    const int64_t *const part = s->part + k * s->ranges, *const next = part + s->ranges;
+    for (int64_t i = 0; to < end; i++)
+        for (int64_t j = 0; j < s->ranges; j++)
+            if (part[j] + i < next[j])
+                *to++ = s->deal[part[j] + i];
+}
+
+static void sdca_visit_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const struct gy_glm_problem *const problem = s->run->problem;
+    const double l2 = problem->l2 + s->kappa;
+    (void)thread;
+    if (s->slice == 0)
+        sdca_collect(s, (int)tile);
+    const int64_t count = s->begin[tile + 1] - s->begin[tile], first = sdca_share(count, s->slice, s->slices);
+    struct gy_sparse_sweep sweep = {
+        .loss = problem->loss,
+        .steps = SDCA_STEPS,
+        .order = s->order + s->begin[tile] + first,
+        .count = sdca_share(count, s->slice + 1, s->slices) - first,
+        .row = s->row,
+        .value = s->value,
+        .u = s->fan == 1 ? s->u : s->replica + tile * s->pitch,
+        .rate = (float)(s->levels.sigma * s->sigma / l2),
+        .soft = (float)(problem->l1 / l2),
+        .bias = (float)problem->bias,
+        .bias_at = (uint32_t)(s->dim - 1),
+    };
+    gy_sparse_visit(&sweep);
+    s->gaps[tile * SDCA_APART] += sweep.gap;
+}
+
+/* ---- threads meet ---- */
+
+/* Lanes that the compiler makes vectors of; the vector's end is padded with zeros. */
+static void sdca_meet_lanes(struct gy_sdca *s, int64_t at, float per_sigma, float together[SDCA_LANES], float apart[SDCA_LANES])
+{
+    float *const u = s->u + at, sum[SDCA_LANES] = { 0 };
+    for (int k = 0; k < s->fan; k++) {
+        const float *const replica = s->replica + k * s->pitch + at;
+        for (int j = 0; j < SDCA_LANES; j++) {
+            const float d = replica[j] - u[j];
+            sum[j] += d;
+            apart[j] += d * d;
+        }
+    }
+    for (int j = 0; j < SDCA_LANES; j++) {
+        together[j] += sum[j] * sum[j];
+        u[j] += sum[j] * per_sigma;
+    }
+    for (int k = 0; k < s->fan; k++)
+        memcpy(s->replica + k * s->pitch + at, u, SDCA_LANES * sizeof *u);
+}
+
+static void sdca_meet_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const int64_t end = gy_min64(s->pitch, (tile + 1) * SDCA_TILE);
+    float together[SDCA_LANES] = { 0 }, apart[SDCA_LANES] = { 0 };
+    (void)thread;
+    for (int64_t at = tile * SDCA_TILE; at < end; at += SDCA_LANES)
+        sdca_meet_lanes(s, at, (float)(1 / s->sigma), together, apart);
+    double *const overlap = s->overlap + 2 * tile;
+    overlap[0] = overlap[1] = 0;
+    for (int j = 0; j < SDCA_LANES; j++) {
+        overlap[0] += (double)together[j];
+        overlap[1] += (double)apart[j];
+    }
+}
+
+static void sdca_meet_threads(struct gy_sdca *s)
+{
+    const int64_t tiles = gy_ceil_div(s->pitch, SDCA_TILE);
+    double together = 0, apart = 0;
+    s->unmet = 0;
+    if (s->fan == 1)
+        return;
+    gy_pool_run(s->run->pool, sdca_meet_tile, s, tiles);
+    for (int64_t t = 0; t < tiles; t++) {
+        together += s->overlap[2 * t];
+        apart += s->overlap[2 * t + 1];
+    }
+    if (s->fixed || !(apart > 0))
+        return;
+    const double wanted = fmin(SDCA_MARGIN * together / apart, s->fan), now = s->sigma;
+    s->sigma = fmax(s->floor, wanted > now ? wanted : 0.5 * (wanted + now));
+}
+
+/* ---- a pass ---- */
+
+static void sdca_copy_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const int64_t end = gy_min64(s->count, (tile + 1) * SDCA_COPY);
+    (void)thread;
+    for (int64_t i = tile * SDCA_COPY; i < end; i++)
+        if (s->take)
+            s->row[i].dual = s->dual[s->at + i];
+        else
+            s->dual[s->at + i] = s->row[i].dual;
+    for (int64_t i = tile * SDCA_COPY; s->take && s->run->problem->loss == GY_GLM_LOGISTIC && i < end; i++)
+        s->row[i].part = gy_sparse_sigmoid(s->row[i].dual);
+}
+
+static void sdca_copy(struct gy_sdca *s, int take)
+{
+    s->take = take;
+    gy_pool_run(s->run->pool, sdca_copy_tile, s, gy_ceil_div(s->count, SDCA_COPY));
+}
+
+GY_INT void gy_sdca_duals(struct gy_sdca *s, int take)
+{
+    if (s->view && !s->first)
+        sdca_copy(s, take);
+}
+
+/* Ranges of about SDCA_RANGE rows, a multiple of the threads' number, so that all have equal work. */
+static void sdca_cut(struct gy_sdca *s)
+{
+    const int64_t ranges = gy_min64(s->most_ranges, gy_ceil_div(gy_ceil_div(s->count, SDCA_RANGE), s->fan) * s->fan);
+    s->ranges = gy_max64(ranges, 1);
+    for (int64_t j = 0; j < s->ranges; j++)
+        s->dealt[j] = -1;
+}
+
+/* Every replica is u. */
+static void sdca_spread(struct gy_sdca *s)
+{
+    for (int k = 0; s->replica && k < s->fan; k++)
+        memcpy(s->replica + k * s->pitch, s->u, (size_t)s->pitch * sizeof *s->u);
+}
+
+/* Ranks meet inside a pass too, each after the same parts of its own rows. */
+static int sdca_meet_ranks(struct gy_sdca *s, int64_t visited, struct gy_error *err)
+{
+    while (gy_glm_levels_part(&s->levels, visited, s->run->feed->rows)) {
+        if (s->unmet > 0)
+            sdca_meet_threads(s);
+        GY_TRY(gy_glm_levels_meet(&s->levels, s->u, err));
+        sdca_spread(s);
+    }
+    return GY_OK;
+}
+
+static void sdca_average_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const int64_t end = gy_min64(s->dim, (tile + 1) * SDCA_TILE);
+    (void)thread;
+    for (int64_t j = tile * SDCA_TILE; j < end; j++)
+        s->mean[j] += s->share * s->u[j];
+}
+
+/* A part of the pass is done: threads meet, and u counts in its mean. */
+static void sdca_average(struct gy_sdca *s, int64_t visited, int64_t before)
+{
+    const int64_t rows = gy_max64(1, s->run->feed->rows);
+    s->share = (float)(visited * SDCA_MEANS / rows - before * SDCA_MEANS / rows) / SDCA_MEANS;
+    if (!s->mean || s->share == 0)
+        return;
+    if (s->unmet > 0)
+        sdca_meet_threads(s);
+    gy_pool_run(s->run->pool, sdca_average_tile, s, gy_ceil_div(s->dim, SDCA_TILE));
+}
+
+static int sdca_visit(struct gy_sdca *s, struct gy_error *err)
+{
+    const int64_t before = s->visited;
+    sdca_deal(s);
+    s->slices = s->fan == 1 ? 1 : (int)gy_max64(1, (s->count + s->meet_every / 2) / s->meet_every);
+    s->slices = (int)gy_max64(s->slices, gy_ceil_div((int64_t)s->levels.parts * s->count, gy_max64(1, s->run->feed->rows)));
+    if (s->mean)
+        s->slices = (int)gy_max64(s->slices, gy_ceil_div(SDCA_MEANS * s->count, gy_max64(1, s->run->feed->rows)));
+    for (s->slice = 0; s->slice < s->slices; s->slice++) {
+        const int64_t since = s->visited;
+        sdca_run(s, sdca_visit_tile, s->fan);
+        s->visited = before + s->count * (s->slice + 1) / s->slices;
+        s->unmet += s->visited - since; /* more than 0 after the last slice, however few rows there are */
+        if (s->unmet >= s->meet_every)
+            sdca_meet_threads(s);
+        sdca_average(s, s->visited, since);
+        GY_TRY(sdca_meet_ranks(s, s->visited, err));
+    }
+    return GY_OK;
+}
+
+static int sdca_stream(struct gy_sdca *s, struct gy_error *err)
+{
+    struct gy_glm_feed *const feed = s->run->feed;
+    for (s->window = 0;; s->window++) {
+        GY_TRY(feed->next(feed->self, &s->rows, err));
+        s->count = s->rows.count;
+        if (s->count == 0)
+            return GY_OK;
+        s->at = s->rows.first - feed->first;
+        if (s->rows.value)
+            GY_TRY(gy_sdca_values(s, err));
+        sdca_cut(s);
+        sdca_fill_window(s);
+        GY_TRY(sdca_visit(s, err));
+        sdca_copy(s, 0);
+    }
+}
+
+static int sdca_resident(struct gy_sdca *s, struct gy_error *err)
+{
+    s->count = s->run->feed->rows;
+    if (s->first) {
+        sdca_cut(s);
+        sdca_fill_window(s);
+    }
+    return sdca_visit(s, err);
+}
+
+GY_INT int gy_sdca_pass(struct gy_sdca *s, struct gy_error *err)
+{
+    memset(s->gaps, 0, (size_t)(s->fan * SDCA_APART) * sizeof *s->gaps);
+    if (s->stale)
+        sdca_spread(s);
+    s->unmet = s->visited = s->stale = 0;
+    if (s->mean)
+        memset(s->mean, 0, (size_t)s->pitch * sizeof *s->mean);
+    GY_TRY(s->view ? sdca_resident(s, err) : sdca_stream(s, err));
+    GY_TRY(sdca_meet_ranks(s, INT64_MAX, err));
+    if (s->unmet > 0)
+        sdca_meet_threads(s);
+    s->gap = 0;
+    for (int k = 0; k < s->fan; k++)
+        s->gap += s->gaps[k * SDCA_APART];
+    s->pass++;
+    s->fresh = s->first = 0;
+    return GY_OK;
+}

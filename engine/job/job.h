@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* job.h: the processes that train one net together. What a net needs of them: sums over all ranks, the same bits on each.
+ *
+ * Sums of gradients are begun as soon as a part of them is complete, and finished later. The gradients lie in memory that all ranks of a
+ * host map, and nothing is copied; the rank's own thread sums its slice, and talks to other hosts, when it looks (gy_job_test,
+ * gy_job_wait). */
+#ifndef GY_JOB_H
+#define GY_JOB_H
+#include "engine/gyre.h"
+#include "net/comm/host_sockets.h"
+#include "net/comm/comm.h"
+
+#define GY_JOB_AREAS 16
+
+/* Memory of gy_job_take: this rank's part, and what it belongs to. */
+struct gy_job_area {
+    void *at;                 /* NULL: a free place in the table */
+    size_t bytes;
+    int shared;               /* sums go into one result */
+    void *base;               /* mapping; NULL: of this process alone */
+    size_t base_bytes, offset; /* in the host's file */
+    struct gy_net_node *node;  /* of all ranks of this host, or of its socket's */
+    struct gy_net_sockets *sockets; /* then, else NULL; it owns the node */
+};
+
+struct gyre_job {
+    struct gy_alloc alloc;
+    struct gy_net_world *world; /* NULL: alone */
+    int rank, ranks, local, locals, hosts; /* local: among those of this host */
+    void *base;               /* mapping of the host's file, for sums that are copied */
+    size_t bytes;
+    struct gy_net_node *node;
+    int fd;                   /* the file that is the memory of this host's ranks; the world's */
+    int half;                 /* gradients travel as bf16 between hosts */
+    int tree;                 /* memory that is taken now is for sums in the order of the tree of shards */
+    int64_t wait_ns;
+    size_t end;               /* bytes of the file that are taken */
+    struct gy_job_area area[GY_JOB_AREAS];
+};
+
+/* data[i] = sum of all ranks' data[i]; NULL or one rank: as it is. Outside gy_job_take it is copied; with sums of their own (there) they stand
+ * in those. Blocks; GY_E_PEER when a rank does not come. */
+GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err);
+/* flag of any rank, on every rank. */
+GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error *err);
+/* GY_E_MISMATCH when a rank has another value than rank 0; what: "the seed", for the sentence, which is the same on every rank. Blocks. */
+GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, struct gy_error *err);
+/* The same among ranks of a kind: each is compared with the first rank that gives the same kind. */
+GY_INT int gy_job_agree_alike(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value, struct gy_error *err);
+GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *err); /* *value = rank 0's, on every rank */
+
+/* ---- job_sum.c: sums that are begun ---- */
+
+/* The file of the ranks' memory has at least so many bytes, and pages for them. */
+GY_INT int gy_job_lengthen(int fd, size_t bytes, struct gy_error *err);
+
+/* Zeroed memory for sums without copies, on a page of its own; all ranks take the same, in the same order. More than one rank. sums: NULL: they
+ * stand in that memory; else where they stand, at the same offset, which is memory of all ranks of the host or socket (gy_net_node_share). */
+GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gy_error *err);
+/* What sums the memory without a copy; NULL: it is none of gy_job_take, or this rank is alone. */
+GY_INT struct gy_net_node *gy_job_node(const struct gyre_job *job, const void *memory);
+GY_INT void gy_job_put(struct gyre_job *job, void *memory); /* NULL is fine; no sums may be open in it */
+/* So many sums of the memory are begun a step: its buckets, by which sentences name them. */
+GY_INT void gy_job_turn(struct gyre_job *job, const void *memory, int sums);
+/* Begins data[i] = sum of all ranks' data[i], in memory of gy_job_take, or in its sums; it is not touched until the sum is there. All ranks begin the same
+ * sums in the same order. Does not allocate. */
+GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gy_error *err);
+/* Helps along; 1: the sum is there, 0: not yet, below 0: a status. Does not wait. */
+GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *err);
+GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* emit.h: the working state while a graph becomes programs, once for training and once for evaluation.
+ *
+ * Fusion is decided first (fuse.c): a node that is done as part of another's op is absorbed, and its value is that op's output.
+ *     conv | linear  + act                         one conv op with an activation
+ *     conv + bn [+ add] [+ act]                    training: conv writes statistics, one pass normalises, adds and activates;
+ *                                                  what it adds may be another norm's output, which is then not made
+ *                                                  evaluation: all of it in the conv's epilogue
+ *     add + act, flatten, dropout in evaluation    one op; no op; no op
+ *     (conv | linear | add) + relu + maxpool       training: relu behind the pool, on fewer values */
+#ifndef GY_EMIT_H
+#define GY_EMIT_H
+#include "engine/plan/plan.h"
+
+struct gy_emit_node {
+    int head;      /* node whose op makes this node's value; itself when it is not absorbed */
+    int tail;      /* of a head: the last node that it absorbed, or itself */
+    int users;     /* nodes that read this one */
+    int user;      /* the last of them */
+    int last_use;  /* highest node that reads it; itself when none */
+    int act;       /* of a head: activation done with it */
+    int res;       /* of a head: head of the value that is added, or -1 */
+    int through;   /* of a batch norm: its output is not made, the norm that adds it makes it of what this one reads */
+    int bn;        /* of a conv: batch norm that follows: its statistics (training) or its fold (evaluation); -1 */
+    int needs;     /* a gradient with respect to its value is needed */
+    int read;      /* ops of backward read its value, or it is a cut of recomputation: kept, unless it is cheap */
+    int added;     /* a batch norm adds it */
+    int cheap;     /* its value is not kept for backward, but made again there where it is wanted */
+    int value;     /* tensor, -1 not yet */
+    int late;      /* the value made again, -1 not yet */
+    int gradient;  /* tensor, -1 not yet */
+    int stats, scale, shift, mean, rstd, arg; /* tensors, -1 none */
+    int waiting;   /* of a batch norm: the last conv whose weight gradient waits for its backward, -1 none */
+    int next;      /* of a waiting conv: the next one, -1 none */
+    int dy;        /* of a waiting conv: gradient of its output, a tensor */
+};
+
+struct gy_emit {
+    struct gy_builder *b;
+    struct gy_emit_node *nodes;
+    int train;    /* else evaluation */
+    int program;  /* where forward ops go */
+    int again;    /* recomputing in backward: statistics are known already */
+};
+
+GY_INT int gy_emit_fuse(struct gy_emit *e);                  /* fuse.c: fills nodes; GY_E_NOMEM */
+GY_INT int gy_emit_added(const struct gy_emit *e, int bn, struct gy_op *op); /* fuse.c: head of what bn's op adds, -1: nothing; sets how */
+GY_INT int gy_emit_act(int layer);                           /* fuse.c: enum gy_act of an activation layer, else 0 */
+GY_INT void gy_emit_forward(struct gy_emit *e, int node);    /* emit_forward.c */
+GY_INT struct gy_op gy_emit_input(const struct gy_emit *e, int node); /* emit_forward.c: the input's op, Y still missing */
+GY_INT void gy_emit_backward(struct gy_emit *e, int node);   /* emit_backward.c */
+GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end); /* recompute.c: number of segments */
+GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments); /* recompute.c: fills cheap */
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* plan.h: a graph made ready to run: flat programs of ops and a place in memory for every tensor. Nothing here depends on data.
+ *
+ * Time is the position of an op in the training timeline (forward, backward, update) or in the evaluation timeline. A tensor of
+ * the ACT region lives from the op that first writes it to the last op that touches it; tensors whose lives do not overlap share
+ * memory. All other regions are permanent. Parameters and gradients lie in reverse layer order, at equal offsets in both regions. */
+#ifndef GY_PLAN_H
+#define GY_PLAN_H
+#include "kernels/backend.h"
+#include "engine/base/text.h"
+#include "engine/text/graph.h"
+#include "kernels/op_table.h"
+
+enum gy_region {
+    GY_AT_PARAM,    /* trained weights, float32 masters */
+    GY_AT_GRAD,     /* their gradients, the same layout */
+    GY_AT_OPT1, GY_AT_OPT2, /* momentum; second moment: the same layout */
+    GY_AT_EMA,      /* moving average of weights: the same layout */
+    GY_AT_STATE,    /* running statistics */
+    GY_AT_KEEP,     /* copy of STATE from before the step, to undo it */
+    GY_AT_IN,       /* the batch: samples, labels, mix, targets */
+    GY_AT_OUT,      /* scores, loss and rank of each sample, norms */
+    GY_AT_ACT,      /* activations, their gradients, scratch of ops: shared by lifetime */
+    GY_AT_LEVELS,   /* several shards in one process: sums of 1, 2, 4 ... shards' gradients and running statistics */
+    GY_AT_LAND,     /* a device with memory of its own: where the next batch lands while IN is read */
+    GY_REGIONS
+};
+
+enum gy_program_kind { GY_FORWARD, GY_BACKWARD, GY_UPDATE, GY_EVAL, GY_PROGRAMS };
+
+struct gy_tensor {
+    const char *name;
+    int region, dtype;
+    int32_t dims;
+    int64_t dim[4];      /* shape, 1..4 of them */
+    int64_t count;
+    size_t bytes, offset; /* in its region */
+    int timeline;        /* ACT: 0 training, 1 evaluation */
+    int first, last;     /* ACT: times */
+    int buffer;          /* ACT: tensors with one buffer share one piece of memory */
+};
+
+struct gy_program {
+    struct gy_op *ops;
+    int count, room;
+};
+
+struct gy_plan_config {
+    int64_t batch;
+    int train, u8;
+    int recompute;         /* 1: segments of the net; 0: only what takes no time: outputs of batch norms, the input; -1: nothing */
+    int dtype;             /* of activations and their gradients */
+    float mean[4], std[4];
+    int optimizer;         /* enum gyre_optimizer_kind */
+    int nesterov, decay_all, average; /* average: of weights, for evaluation */
+    float f[8];            /* update constants, enum gy_update_constant */
+    int ranks, shards;     /* processes; shards of each of them, one after the other: at least 1 */
+    int sync_bn;           /* statistics of batch norms over all ranks */
+    size_t bucket_bytes;   /* gradients that are summed at a time; 0: GY_BUCKET_BYTES */
+    struct gy_tuned *tuned; /* measured block sizes, or NULL */
+};
+
+#define GY_BUCKET_BYTES ((size_t)4 << 20)
+
+/* Gradients that are summed together: a contiguous piece of their region, and the spans in it. */
+struct gy_bucket {
+    int tensor;            /* that piece */
+    int first_span, span_count;
+    int ready;             /* last op of backward that writes into it; -1: none */
+};
+
+struct gy_plan {
+    struct gy_program program[GY_PROGRAMS];
+    struct gy_tensor *tensors;
+    int tensor_count, tensor_room;
+    struct gy_span *spans;
+    int span_count;
+    struct gy_bucket *buckets; /* in the order in which they are complete; only where there are several ranks or shards */
+    int bucket_count;
+    int levels;            /* of GY_AT_LEVELS */
+    int *param;            /* tensor of each graph parameter */
+    int *grad;             /* tensor of its gradient, -1 for state */
+    int *span_of;          /* span of each graph parameter, -1 for state */
+    int input, label, mix, target;     /* tensors; mix and target -1 when unused */
+    int scores, loss, rank;            /* GY_AT_OUT */
+    int all_scores, all_loss, all_rank; /* the same of all shards of a step, GY_AT_OUT; -1: there is one shard */
+    int norms;             /* GY_AT_OUT: of weights and gradients before the last update; -1 when nobody needs them */
+    size_t region_bytes[GY_REGIONS];
+    int64_t act_sum_bytes; /* what ACT would take without sharing */
+};
+
+/* Everything but addresses. The backend's prepare is called for each op. Memory: the arena's. */
+GY_INT int gy_plan_build(struct gy_plan *plan, const struct gy_graph *graph, const struct gy_plan_config *config,
+                         const struct gy_uniform *uniform, const struct gy_backend *backend, void *backend_self,
+                         struct gy_arena *arena, struct gy_error *err);
+/* Fills every op's ptr from the regions' base addresses. */
+GY_INT void gy_plan_place(struct gy_plan *plan, void *const base[GY_REGIONS]);
+
+GY_INT const char *gy_region_name(int region);
+GY_INT const char *gy_program_name(int program);
+
+/* -- shared by plan.c, emit*.c and lifetimes.c -- */
+struct gy_builder {
+    struct gy_plan *plan;
+    const struct gy_graph *graph;
+    const struct gy_plan_config *config;
+    const struct gy_uniform *uniform;
+    struct gy_arena *arena;
+    struct gy_error *err;
+    int status;      /* first error, sticky: emitting goes on without effect */
+    int timeline;    /* of tensors that are made now */
+};
+
+GY_INT int gy_build_tensor(struct gy_builder *b, const char *name, int region, int dtype, int dims, int64_t d0, int64_t d1,
+                           int64_t d2, int64_t d3); /* index, or -1 after an error */
+GY_INT struct gy_op *gy_build_op(struct gy_builder *b, int program, const struct gy_op *op); /* NULL after an error */
+GY_INT void gy_build_programs(struct gy_builder *b);                  /* plan.c */
+GY_INT void gy_build_buckets(struct gy_builder *b);                   /* bucket.c: after the backward program */
+GY_INT int gy_build_places(struct gy_builder *b);                     /* lifetimes.c */
+
+#endif

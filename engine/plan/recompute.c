@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* Trading time for memory (Chen et al. 2016, "Training deep nets with sublinear memory cost"). The net is cut where a single value
+ * goes from everything before to everything after. Only the values at the cuts are kept through forward; in backward each segment
+ * but the last is computed once more before its own backward ops. Where to cut is found by trying segment sizes: the peak is
+ * about the sum of the values at the cuts plus the largest segment.
+ *
+ * And always: a batch norm's input is kept for its own backward, which can make its output y = act(x * scale + shift [+ res]) again on
+ * the way, for one more write. Such values are called cheap and are not kept, if the residual is, or is itself made by one pass, as where
+ * a chain of residual blocks begins: of the chain every second output, from the first on, and the last where it is small. With segments
+ * all of them, as far as they can be made; that takes passes of their own along the chain. The net's input is cheap too: it is made from
+ * samples that stay. So is, before a batch norm, what few products an element make of a value that is kept, where it is large: of
+ * ResNet-50 the first shortcut. */
+#include "engine/plan/emit.h"
+
+#define REC_PRODUCTS 64    /* so few multiplications an element cost about as much as some passes over it, */
+#ifndef REC_BYTES          /* a test of small nets has smaller thresholds */
+#define REC_BYTES 67108864 /* which so large a tensor is worth */
+#define REC_NEAR 33554432  /* a pass over so few bytes costs little: caches hold some of them */
+#endif
+
+static int64_t rec_elements(const struct gy_emit *e, int i)
+{
+    const struct gy_geom *g = &e->b->graph->nodes[i].geom;
+    return e->nodes[i].head == i ? (int64_t)g->p * g->q * g->k : 0;
+}
+
+static int64_t rec_bytes(const struct gy_emit *e, int i)
+{
+    return rec_elements(e, i) * e->b->config->batch * (int64_t)gy_dtype_bytes(e->b->config->dtype);
+}
+
+/* May the net be cut behind node i? `crossing`: values that are made at or before i and read later. */
+static int rec_can_cut(const struct gy_emit *e, int i, int crossing)
+{
+    return crossing == 1 && e->nodes[i].last_use > i && e->nodes[e->nodes[i].head].tail == i;
+}
+
+/* Cuts greedily once a segment holds `limit` elements; returns the number of segments and the estimated peak. */
+static int rec_cut(const struct gy_emit *e, int64_t limit, int *segment_end, int64_t *peak)
+{
+    const int count = e->b->graph->node_count;
+    int segments = 0, open = 0;
+    int64_t kept = 0, largest = 0, size = 0;
+    for (int i = 0; i < count; i++) {
+        size += rec_elements(e, i);
+        open += e->nodes[i].last_use > i;
+        for (int k = 0, counted = -1; k < e->b->graph->nodes[i].input_count; k++) {
+            const int in = e->b->graph->nodes[i].input[k];
+            if (e->nodes[in].last_use == i && in != counted)
+                open--, counted = in;
+        }
+        const int last = i + 1 == count;
+        if (!last && (size < limit || !rec_can_cut(e, i, open)))
+            continue;
+        if (segment_end)
+            segment_end[segments] = i;
+        segments++;
+        kept += last ? 0 : rec_elements(e, e->nodes[i].head);
+        largest = size > largest ? size : largest;
+        size = 0;
+    }
+    *peak = kept + largest;
+    return segments;
+}
+
+GY_INT int gy_emit_segments(const struct gy_emit *e, int *segment_end)
+{
+    int64_t total = 0, best = INT64_MAX, best_limit = INT64_MAX, peak = 0;
+    for (int i = 0; i < e->b->graph->node_count; i++)
+        total += rec_elements(e, i);
+    for (int parts = 1; parts <= 64 && e->b->config->recompute > 0; parts++) {
+        rec_cut(e, total / parts, NULL, &peak);
+        if (peak < best)
+            best = peak, best_limit = total / parts;
+    }
+    return rec_cut(e, best_limit, segment_end, &peak);
+}
+
+/* Marks values that backward ops read, inputs of some layers and own outputs of activations; and those that a batch norm adds. */
+static void rec_mark_read(struct gy_emit *e)
+{
+    static const uint8_t reads_input[GY_LAYERS] = { [GY_LAYER_CONV] = 1, [GY_LAYER_LINEAR] = 1, [GY_LAYER_BN] = 1,
+                                                    [GY_LAYER_LRN] = 1 };
+    const struct gy_graph *g = e->b->graph;
+    for (int i = 0; i < g->node_count; i++) {
+        if (e->nodes[i].res >= 0)
+            e->nodes[e->nodes[i].res].added = 1;
+        e->nodes[i].read |= e->nodes[i].act != GY_ACT_NONE || gy_emit_act(g->nodes[i].layer) != GY_ACT_NONE;
+        for (int k = 0; k < g->nodes[i].input_count && reads_input[g->nodes[i].layer]; k++)
+            e->nodes[e->nodes[g->nodes[i].input[k]].head].read = 1;
+    }
+}
+
+/* A convolution of few products, before a batch norm, of an input that is kept. */
+static int rec_cheap_conv(const struct gy_emit *e, int i)
+{
+    const struct gy_node *node = &e->b->graph->nodes[i];
+    const struct gy_geom *g = &node->geom;
+    const struct gy_emit_node *n = &e->nodes[i];
+    if (node->layer != GY_LAYER_CONV || n->head != i || n->bn < 0 || e->b->config->recompute != 0)
+        return 0;
+    const struct gy_emit_node *in = &e->nodes[e->nodes[node->input[0]].head];
+    return rec_bytes(e, i) >= REC_BYTES && g->r * g->s * g->c / g->groups <= REC_PRODUCTS && in->read && !in->cheap;
+}
+
+GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments)
+{
+    const struct gy_graph *g = e->b->graph;
+    rec_mark_read(e);
+    for (int i = 0, s = 0; i < g->node_count; i++) {
+        struct gy_emit_node *n = &e->nodes[i];
+        const struct gy_emit_node *res = n->res < 0 ? NULL : &e->nodes[n->res];
+        const int begins = res && res->res < 0 && !res->read, ends = !n->added && rec_bytes(e, i) <= REC_NEAR;
+        const int made = res && res->cheap && (e->b->config->recompute > 0 || begins || ends); /* by a pass of its own */
+        const int res_there = !res || made || (res->read && !res->cheap);
+        const int kind = g->nodes[i].layer == GY_LAYER_BN || (g->nodes[i].layer == GY_LAYER_INPUT && segments == 1);
+        n->cheap = (e->b->config->recompute >= 0 && n->head == i && kind && res_there) || rec_cheap_conv(e, i);
+        for (; s + 1 < segments && e->nodes[segment_end[s]].head == i; s++) {
+            n->cheap = 0;
+            n->read = 1;
+        }
+    }
+}

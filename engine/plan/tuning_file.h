@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* tuning_file.h: what was measured on a machine, as rows of a text file: block sizes, or on a GPU which kernel is the fastest. A row holds for
+ * one convolution in one direction, by exact shape and type, on one kernel set and one model of processor; one of block sizes for one
+ * kernel alone. All others pass it over. */
+#ifndef GY_TUNED_H
+#define GY_TUNED_H
+#include "kernels/backend.h"
+#include "engine/base/text.h"
+
+struct gy_tuned_row {
+    const char *machine, *set; /* texts are the file's, or the caller's of gy_tuned_put */
+    const char *source;        /* date, version, command */
+    const char *variant;
+    char kernel[13];           /* not empty: the row chooses this variant, for the kernel of this hash; "any": of whatever hash */
+    int code, dtype;
+    int stats;                 /* forward with statistics, whose sums follow the cut */
+    struct gy_geom geom;
+    int32_t block[GY_OP_BLOCKS]; /* 0: as the backend chooses */
+    double gain;                 /* time without over time with */
+    int used;                    /* by an op of this process */
+};
+struct gy_tuned {
+    struct gy_alloc alloc;
+    const struct gy_backend *backend;
+    const char *machine, *set; /* of this process: which rows hold; machine NULL: of any with this set */
+    char *text;
+    size_t text_bytes;
+    struct gy_tuned_row *rows;
+    int count, room;
+    int others;                /* rows of other machines and sets */
+    int used;                  /* ops that took a row */
+    int stale;                 /* ops whose row chooses a kernel that is not this library's, or does not fit */
+};
+
+/* Where the rows are: wanted, or with use_env GYRE_TUNE or tune.txt in gyre's folder of the user's cache; "": nowhere. *named: the
+ * caller or the variable said it, so that a file that cannot be used is an error. */
+GY_INT int gy_tuned_path(char *path, size_t room, const char *wanted, int use_env, int *named, struct gy_error *err);
+/* Reads a file, or begins an empty table where path is "" or there is none. Where gy_tuned_is_text, path is the file's text itself. The
+ * sentence has the file and the line. On failure there is nothing to close. caps: of the opened backend; must outlive the table. */
+GY_INT int gy_tuned_is_text(const char *path);
+GY_INT int gy_tuned_read(struct gy_tuned *tuned, const char *path, const struct gy_alloc *alloc, const struct gy_backend *backend,
+                         const struct gy_caps *caps, struct gy_error *err);
+GY_INT void gy_tuned_close(struct gy_tuned *tuned);
+/* The row for a convolution, whatever kernel does it; NULL: none. */
+GY_INT const struct gy_tuned_row *gy_tuned_find(const struct gy_tuned *tuned, const struct gy_op *op);
+/* Replaces the row of the same key or adds it; with all sizes 0 and no kernel it is taken away. */
+GY_INT int gy_tuned_put(struct gy_tuned *tuned, const struct gy_tuned_row *row, struct gy_error *err);
+/* The rows that ops took, as a file's text. */
+GY_INT void gy_tuned_print_used(const struct gy_tuned *tuned, struct gy_sink *sink);
+/* Beside and renamed. */
+GY_INT int gy_tuned_write(const struct gy_tuned *tuned, const char *path, struct gy_error *err);
+/* prepare with the row's sizes where there is one and its kernel is the chosen one, or with the kernel that the row chooses. tuned may
+ * be NULL. */
+GY_INT int gy_tuned_prepare(struct gy_tuned *tuned, const struct gy_backend *backend, void *self, struct gy_op *op,
+                            struct gy_error *err);
+/* "strip=168 items=48 " */
+GY_INT void gy_tuned_sizes(const struct gy_backend *backend, const int32_t block[GY_OP_BLOCKS], struct gy_sink *sink);
+
+#endif

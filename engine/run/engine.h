@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* engine.h: an open net. Everything that it holds was taken in gyre_open and is given back in gyre_close. */
+#ifndef GY_ENGINE_H
+#define GY_ENGINE_H
+#include "engine/gyre.h"
+#include "engine/run/parallel.h"
+#include "engine/plan/plan.h"
+#include "engine/run/trace.h"
+
+#define GY_NOTE_KEYS 64
+#define GY_NOTE_BYTES 16384
+
+struct gy_note {
+    const char *key, *value; /* in gyre_net.note_text */
+};
+
+/* Loss scaling: GYRE_F16; else the scale is 1. */
+struct gy_scale {
+    float now;       /* multiplies the loss's gradient */
+    int good;        /* updates since the last overflow or change */
+    int open;        /* whether the last update was skipped is not known yet: it counts as done */
+    int64_t skipped; /* updates */
+};
+
+/* Of weights by gyre_import; of all by gyre_load. The same call makes it whole again. */
+enum gy_torn { GY_TORN_NOT, GY_TORN_WEIGHTS, GY_TORN_ALL };
+
+struct gyre_net {
+    struct gyre_config config;      /* net, net_name, device and isa point into the arena */
+    struct gy_alloc alloc;
+    struct gy_log log;
+    struct gy_error error;          /* of the last call that failed */
+    struct gy_arena arena;          /* graph, plan, tables: frozen after open */
+    struct gy_graph graph;
+    struct gy_plan plan;
+    struct gy_uniform uniform;
+    const struct gy_backend *backend;
+    void *backend_self;
+    struct gy_caps caps;
+    int tuned_ops;                  /* ops whose block sizes or kernels are of the file config.tune */
+    const char *tuned_rows;         /* on a GPU, its rows for them, as such a file; NULL: none */
+    void *memory;                   /* all regions, one piece */
+    size_t memory_bytes;
+    void *base[GY_REGIONS];         /* on the device */
+    void *pinned;                   /* IN and OUT as the host sees them, when it cannot read the device's memory; else NULL */
+    size_t pinned_bytes;
+    void *seen[GY_REGIONS];         /* IN and OUT: where the host reads and writes; base on a device with the host's memory */
+    float *row, *row2;              /* one output channel of the largest weight: for changes of layout */
+    int64_t row_count;
+    int64_t micro;                  /* gyre_step calls that went through */
+    int64_t updates;
+    int pending;                    /* gyre_step calls whose gradients were summed since the last update */
+    double weight;                  /* labelled samples whose gradients were summed for an update, in batches; of all ranks */
+    double grad_weight;             /* of those in GY_AT_GRAD: this rank's, behind an update all */
+    int mixed;                      /* the mix tensor is not the identity */
+    int unnamed;                    /* the batch has targets but no labels: its samples have no rank */
+    struct gy_scale scale;
+    struct gy_parallel parallel;
+    struct gy_trace trace;
+    void *shared;                   /* several ranks: the gradients, where all of them sum; taken from the job */
+    size_t shared_bytes;
+    int failed;                     /* GYRE_E_DEVICE or below: only close is allowed */
+    int torn;                       /* reading ended amid what was to be written into the net: enum gy_torn */
+    int64_t refused;                /* allocations after open */
+    struct gy_note notes[GY_NOTE_KEYS];
+    int note_count;
+    char note_text[GY_NOTE_BYTES];
+    size_t note_bytes;
+};
+
+/* Sets the net's last error and returns status: for calls above the core, such as the training loop. */
+GY_INT int gy_net_fail(struct gyre_net *net, int status, const char *fmt, ...) GY_PRINTF(3, 4);
+GY_INT const struct gy_alloc *gy_net_alloc(const struct gyre_net *net);
+GY_INT const struct gy_log *gy_net_log(const struct gyre_net *net);
+
+/* open.c: gyre_measure, and a look at the net while it is planned, without memory for its tensors. look may be NULL. */
+GY_INT int gy_net_measure(const struct gyre_config *config, struct gyre_need *need,
+                          void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
+
+/* plan_print.c: in quotes; quotes, backslashes and control characters are escaped. A net's name may be a path. */
+GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink);
+
+/* config.c */
+GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in, struct gy_error *err); /* checked */
+GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger);
+GY_INT int gy_error_out(struct gyre_error *out, const struct gy_error *err); /* copies when out is not NULL; returns the status */
+/* GYRE_OK, or GYRE_E_ARG where pointer is NULL; what: "gyre_save: path". error may be NULL. */
+GY_INT int gy_given(const void *pointer, const char *what, struct gyre_error *error);
+/* The same of a call on a net, which may be NULL itself; the sentence goes into the net. */
+GY_INT int gy_net_given(struct gyre_net *net, const void *pointer, const char *what);
+/* Copies a caller's configuration over defaults that stand in out. Both begin with their size; at least `least` bytes are needed. GY_E_ARG when it
+ * cannot be one of ours. */
+GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t least, const char *name, struct gy_error *err);
+GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink);
+GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *alloc, struct gy_error *err);
+
+/* optim.c */
+GY_INT float gy_schedule_rate(const struct gyre_schedule *schedule, int64_t step);
+GY_INT float gy_average_keep(float decay, int64_t updates); /* what the average of weights keeps of itself after so many updates */
+GY_INT int gy_init_weights(struct gyre_net *net);
+
+/* staging.c: several ranks, each with a device with memory of its own */
+GY_INT int gy_bridge_is(const struct gyre_net *net);
+GY_INT int gy_bridge_mark(struct gyre_net *net, int bucket);   /* in backward: the bucket is complete */
+GY_INT int gy_bridge_fetch(struct gyre_net *net);              /* behind backward: all buckets, as they become complete */
+GY_INT int gy_bridge_take(struct gyre_net *net, int bucket, float **data); /* waits for it: in the ranks' memory */
+GY_INT int gy_bridge_return(struct gyre_net *net, int bucket); /* its sum, to the device: the update waits for it there */
+
+/* checkpoint_fits.c: GY_E_MISMATCH when the file is of another net, or of one whose samples become input in another way. */
+struct gy_st_file;
+struct gy_st_writer;
+GY_INT int gy_ckpt_check_net(struct gyre_net *net, const struct gy_st_file *file, const char *path);
+GY_INT int gy_ckpt_check_input(struct gyre_net *net, const struct gy_st_file *file, const char *path);
+GY_INT int gy_ckpt_put_input(struct gyre_net *net, struct gy_st_writer *writer);
+
+/* loss_scale.c */
+GY_INT void gy_scale_open(struct gyre_net *net);
+GY_INT int gy_scale_updated(struct gyre_net *net); /* after the update program was started: asks for its outcome */
+GY_INT int gy_scale_settle(struct gyre_net *net);  /* waits for it; afterwards net->updates and the scale are true */
+
+/* weights.c: one parameter at a time, in PyTorch's layout, row k of it into or out of memory. */
+GY_INT int64_t gy_param_row_count(const struct gy_param *p); /* elements of one row (output channel) */
+GY_INT int gy_param_read_row(struct gyre_net *net, int param, int region, int32_t k, float *row);
+GY_INT int gy_param_write_row(struct gyre_net *net, int param, int region, int32_t k, const float *row);
+GY_INT int gy_param_shape(const struct gy_param *p, int64_t shape[4]); /* PyTorch's; returns dims */
+GY_INT int gy_region_has(const struct gyre_net *net, int region, int param);
+
+/* The device's limits, measured now. */
+GY_INT int gy_net_ceilings(struct gyre_net *net, struct gy_ceilings *out);
+/* status, where the device gave it. One that is not GY_OK is told, and the net can only be closed. what: "sending the batch". */
+GY_INT int gy_net_checked(struct gyre_net *net, int status, const char *what);
+/* Runs one program. */
+GY_INT int gy_net_run(struct gyre_net *net, int program);
+GY_INT int gy_net_skips(const struct gyre_net *net, const struct gy_op *op); /* ops for batches with absent samples, which this one is not */
+/* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.absent. */
+GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch);
+GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training); /* may this call be made now? */
+GY_INT int gy_net_updated(struct gyre_net *net, const char *call); /* GY_E_STATE while gradients wait for their update */
+
+#endif

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening a net: configuration, graph, backend, plan, memory, first weights; closing in reverse. Measuring is opening with an
+ * allocator that counts and without the tensors' memory, so the two cannot disagree. */
+#include "kernels/devices.h"
+#include "tools/lab/kernel_list.h"
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "engine/plan/tuning_file.h"
+
+#ifndef GY_SOURCE_ID
+#define GY_SOURCE_ID "unknown"
+#endif
+
+GYRE_API int gyre_version(void) { return GYRE_VERSION; }
+GYRE_API const char *gyre_source_id(void) { return GY_SOURCE_ID; }
+GYRE_API const char *gyre_status_name(int status) { return gy_status_name(status); }
+
+GY_INT int gy_net_fail(struct gyre_net *net, int status, const char *fmt, ...)
+{
+    char text[sizeof net->error.text];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return GY_FAIL(&net->error, status, "%s", text);
+}
+
+GY_INT const struct gy_alloc *gy_net_alloc(const struct gyre_net *net) { return &net->alloc; }
+GY_INT const struct gy_log *gy_net_log(const struct gyre_net *net) { return &net->log; }
+
+GY_INT int gy_net_given(struct gyre_net *net, const void *pointer, const char *what)
+{
+    if (!net)
+        return GY_E_ARG;
+    return pointer ? GY_OK : gy_net_fail(net, GY_E_ARG, "%s is NULL", what);
+}
+
+GYRE_API const struct gyre_error *gyre_last_error(const struct gyre_net *net)
+{
+    static const struct gyre_error none = { .status = GYRE_E_ARG, .file = "", .text = "the net is NULL" };
+    return net ? (const struct gyre_error *)(const void *)&net->error : &none;
+}
+
+GYRE_API void gyre_get_shape(const struct gyre_net *net, struct gyre_shape *shape)
+{
+    if (!net || !shape)
+        return;
+    const struct gy_graph *g = &net->graph;
+    *shape = (struct gyre_shape){ g->h, g->w, g->c, g->classes, net->config.batch };
+}
+
+static struct gy_plan_config ctx_plan_config(const struct gyre_config *c)
+{
+    struct gy_plan_config p = { .batch = c->batch, .train = c->mode == GYRE_TRAIN, .recompute = c->recompute, .dtype = c->dtype,
+                                .u8 = c->input == GYRE_INPUT_U8, .optimizer = c->optimizer.kind,
+                                .nesterov = c->optimizer.nesterov, .decay_all = c->optimizer.decay_all };
+    memcpy(p.mean, c->mean, sizeof p.mean);
+    memcpy(p.std, c->std, sizeof p.std);
+    p.f[GY_C_MOMENTUM] = c->optimizer.momentum;
+    p.f[GY_C_DECAY] = c->optimizer.weight_decay;
+    p.f[GY_C_BETA1] = c->optimizer.beta1;
+    p.f[GY_C_BETA2] = c->optimizer.beta2;
+    p.f[GY_C_EPS] = c->optimizer.eps;
+    p.f[GY_C_ETA] = c->optimizer.lars_eta;
+    p.f[GY_C_CLIP] = c->optimizer.clip_norm;
+    p.average = c->optimizer.ema > 0;
+    return p;
+}
+
+/* The configuration's texts move into the arena: the caller may free them. */
+static int ctx_keep_texts(struct gyre_net *net)
+{
+    const char **texts[] = { &net->config.net, &net->config.net_name, &net->config.device, &net->config.isa,
+                             &net->config.tune, &net->config.kernel_cache, &net->config.kernel_pack };
+    for (size_t i = 0; i < GY_COUNT(texts); i++) {
+        if (!*texts[i])
+            continue;
+        const size_t bytes = strlen(*texts[i]);
+        *texts[i] = gy_arena_text(&net->arena, *texts[i], bytes);
+        if (!*texts[i])
+            return GY_NOMEM(&net->error, "the net's text", bytes);
+    }
+    return GY_OK;
+}
+
+static int ctx_rows(struct gyre_net *net)
+{
+    net->row_count = 1;
+    for (int i = 0; i < net->graph.param_count; i++)
+        net->row_count = gy_max64(net->row_count, gy_param_row_count(&net->graph.params[i]));
+    net->row = gy_arena_take(&net->arena, (size_t)net->row_count, sizeof(float));
+    net->row2 = gy_arena_take(&net->arena, (size_t)net->row_count, sizeof(float));
+    if (!net->row || !net->row2)
+        return GY_NOMEM(&net->error, "a row of weights", (size_t)net->row_count * sizeof(float));
+    return GY_OK;
+}
+
+/* mean and std have four places. */
+static int ctx_check_channels(struct gyre_net *net)
+{
+    int plain = net->config.input == GYRE_INPUT_F32;
+    for (int c = 0; c < 4; c++)
+        plain &= net->config.mean[c] == 0 && net->config.std[c] == 1;
+    if (net->graph.c > 4 && !plain)
+        return GY_FAIL(&net->error, GY_E_UNSUPPORTED, "an input of %d channels cannot be normalised: mean and std have 4 places; "
+                       "use GYRE_INPUT_F32 with mean 0 and std 1", net->graph.c);
+    return GY_OK;
+}
+
+/* Measured block sizes. A file that nobody named is no reason not to train. */
+static int ctx_read_tuned(struct gyre_net *net, struct gy_tuned *tuned, char *path, size_t room)
+{
+    int named = 0;
+    if (net->config.tune && gy_tuned_is_text(net->config.tune)) {
+        gy_text_copy(path, room, "the rows of a checkpoint");
+        return gy_tuned_read(tuned, net->config.tune, &net->alloc, net->backend, &net->caps, &net->error);
+    }
+    GY_TRY(gy_tuned_path(path, room, net->config.tune, net->config.use_env, &named, &net->error));
+    const int absent = named && path[0] && !gy_file_exists(path);
+    const int status = absent ? GY_FAIL(&net->error, GY_E_IO, "%.300s: there is no such file of block sizes", path)
+                              : gy_tuned_read(tuned, path, &net->alloc, net->backend, &net->caps, &net->error);
+    if (status == GY_OK || named || status == GY_E_NOMEM)
+        return status;
+    gy_log_write(&net->log, GY_LOG_WARN, "%s: block sizes are not used", net->error.text);
+    path[0] = 0;
+    return gy_tuned_read(tuned, path, &net->alloc, net->backend, &net->caps, &net->error);
+}
+
+static int ctx_check_dtype(struct gyre_net *net)
+{
+    if (net->caps.dtypes >> net->config.dtype & 1)
+        return GY_OK;
+    return GY_FAIL(&net->error, GY_E_UNSUPPORTED, "dtype f16: %s has no kernels for it; it computes in f32 and bf16, a GPU (device cuda) in f16, too",
+                   net->caps.device);
+}
+
+/* The rows that chose kernels, for checkpoints. */
+static int ctx_keep_rows(struct gyre_net *net, const struct gy_tuned *tuned)
+{
+    struct gy_buf buf;
+    if (net->caps.host_memory || !tuned->used)
+        return GY_OK;
+    gy_buf_open(&buf, &net->alloc);
+    struct gy_sink sink = gy_sink_buf(&buf);
+    gy_tuned_print_used(tuned, &sink);
+    net->tuned_rows = sink.failed || buf.failed ? NULL : gy_arena_text(&net->arena, buf.text, buf.bytes);
+    gy_buf_close(&buf);
+    return net->tuned_rows ? GY_OK : GY_NOMEM(&net->error, "the rows of kernels", buf.bytes);
+}
+
+static int ctx_plan(struct gyre_net *net)
+{
+    char path[4096];
+    struct gy_tuned tuned;
+    struct gy_plan_config plan = ctx_plan_config(&net->config);
+    GY_TRY(ctx_check_dtype(net));
+    GY_TRY(gy_parallel_plan(net, &plan));
+    GY_TRY(ctx_read_tuned(net, &tuned, path, sizeof path));
+    plan.tuned = &tuned;
+    int status = gy_plan_build(&net->plan, &net->graph, &plan, &net->uniform, net->backend, net->backend_self, &net->arena,
+                                     &net->error);
+    if (tuned.others)
+        gy_log_write(&net->log, GY_LOG_INFO, "%s: %d of %d rows are for other processors or kernel sets: passed over", path,
+                     tuned.others, tuned.count);
+    if (tuned.stale)
+        gy_log_write(&net->log, GY_LOG_INFO, "%s: rows of %d ops choose kernels that are not this library's: passed over", path, tuned.stale);
+    net->tuned_ops = tuned.used;
+    if (status == GY_OK)
+        status = ctx_keep_rows(net, &tuned);
+    net->config.tune = NULL;
+    if (status == GY_OK && tuned.used) {
+        net->config.tune = gy_arena_text(&net->arena, path, strlen(path));
+        gy_log_write(&net->log, GY_LOG_INFO, "%d ops have %s from %s", tuned.used, net->caps.host_memory ? "block sizes" : "kernels", path);
+    }
+    gy_tuned_close(&tuned);
+    net->plan.region_bytes[GY_AT_LAND] = net->caps.host_memory ? 0 : net->plan.region_bytes[GY_AT_IN];
+    return status;
+}
+
+/* Bytes of a region in the net's own piece of memory: gradients of several ranks lie where all of them sum, if the device can reach it. */
+static size_t ctx_own_bytes(const struct gyre_net *net, int region)
+{
+    return region == GY_AT_GRAD && net->parallel.ranks > 1 && net->caps.host_memory ? 0 : gy_align_up(net->plan.region_bytes[region], 4096);
+}
+
+/* Everything but the tensors' memory. The arena is frozen at the end: what measuring counts is all that opening takes. */
+static int ctx_compile(struct gyre_net *net)
+{
+    gy_arena_open_hook(&net->arena, &net->alloc);
+    GY_TRY(ctx_keep_texts(net));
+    GY_TRY(gy_graph_parse(&net->graph, &net->arena, net->config.net, strlen(net->config.net), net->config.net_name,
+                          &net->error));
+    GY_TRY(ctx_check_channels(net));
+    GY_TRY(gy_device_open(net));
+    GY_TRY(ctx_plan(net));
+    for (int r = 0; r < GY_REGIONS; r++)
+        if (gy_add_size(net->memory_bytes, ctx_own_bytes(net, r), &net->memory_bytes))
+            return GY_FAIL(&net->error, GY_E_NOMEM, "the net's tensors are beyond the address space");
+    net->shared_bytes = net->parallel.ranks > 1 ? net->plan.region_bytes[GY_AT_GRAD] : 0;
+    GY_TRY(gy_parallel_tables(net));
+    GY_TRY(gy_trace_open(net));
+    GY_TRY(ctx_rows(net));
+    gy_arena_freeze(&net->arena);
+    return GY_OK;
+}
+
+static size_t ctx_pinned_bytes(const struct gyre_net *net)
+{
+    const size_t *bytes = net->plan.region_bytes;
+    return net->caps.host_memory ? 0 : gy_align_up(bytes[GY_AT_IN], 4096) + gy_align_up(bytes[GY_AT_OUT], 4096);
+}
+
+/* What comes from and goes to the caller, as the host sees it. */
+static int ctx_take_pinned(struct gyre_net *net)
+{
+    net->seen[GY_AT_IN] = net->base[GY_AT_IN];
+    net->seen[GY_AT_OUT] = net->base[GY_AT_OUT];
+    if (net->caps.host_memory)
+        return GY_OK;
+    net->pinned_bytes = ctx_pinned_bytes(net);
+    GY_TRY(net->backend->mem_get(net->backend_self, net->pinned_bytes, GY_MEM_HOST, &net->pinned, &net->error));
+    net->seen[GY_AT_IN] = net->pinned;
+    net->seen[GY_AT_OUT] = (unsigned char *)net->pinned + gy_align_up(net->plan.region_bytes[GY_AT_IN], 4096);
+    return GY_OK;
+}
+
+static int ctx_take_memory(struct gyre_net *net)
+{
+    GY_TRY(net->backend->mem_get(net->backend_self, net->memory_bytes, GY_MEM_DEVICE, &net->memory, &net->error));
+    size_t at = 0;
+    for (int r = 0; r < GY_REGIONS; r++) {
+        net->base[r] = (unsigned char *)net->memory + at;
+        at += ctx_own_bytes(net, r);
+    }
+    if (net->parallel.ranks > 1) {
+        GY_TRY(gy_job_take(net->config.job, net->shared_bytes, &net->shared, NULL, &net->error));
+        gy_job_turn(net->config.job, net->shared, net->plan.bucket_count);
+        if (net->caps.host_memory)
+            net->base[GY_AT_GRAD] = net->shared;
+        else
+            net->backend->pin(net->backend_self, net->shared, net->shared_bytes, 1);
+    }
+    gy_plan_place(&net->plan, net->base);
+    return ctx_take_pinned(net);
+}
+
+/* What has to lie on the device goes there with the first batch. */
+static void ctx_identity_mix(struct gyre_net *net)
+{
+    struct gy_mix *mix = (void *)((unsigned char *)net->seen[GY_AT_IN] + net->plan.tensors[net->plan.mix].offset);
+    for (int i = 0; i < net->config.batch; i++)
+        mix[i] = (struct gy_mix){ .partner = i, .inside = 1, .label = 1 };
+}
+
+GYRE_API void gyre_close(struct gyre_net *net)
+{
+    if (!net)
+        return;
+    const struct gy_alloc alloc = net->alloc;
+    if (net->pinned)
+        net->backend->mem_put(net->backend_self, net->pinned, net->pinned_bytes, GY_MEM_HOST);
+    if (net->shared && !net->caps.host_memory)
+        net->backend->pin(net->backend_self, net->shared, net->shared_bytes, 0);
+    if (net->shared)
+        gy_job_put(net->config.job, net->shared);
+    if (net->memory)
+        net->backend->mem_put(net->backend_self, net->memory, net->memory_bytes, GY_MEM_DEVICE);
+    if (net->backend_self)
+        net->backend->close(net->backend_self);
+    gy_arena_close(&net->arena);
+    gy_alloc_free(&alloc, net, sizeof *net);
+}
+
+/* net with everything but memory, or NULL; *err says why. */
+static struct gyre_net *ctx_new(const struct gyre_config *config, const struct gy_alloc *alloc, struct gy_error *err)
+{
+    struct gyre_net *net = gy_alloc_take(alloc, 1, sizeof *net);
+    if (!net) {
+        GY_NOMEM(err, "the net's handle", sizeof *net);
+        return NULL;
+    }
+    net->config = *config;
+    net->alloc = *alloc;
+    net->log = gy_log_of(&config->log);
+    if (ctx_compile(net) == GY_OK)
+        return net;
+    *err = net->error;
+    gyre_close(net);
+    return NULL;
+}
+
+static int ctx_open(struct gyre_net **out, const struct gyre_config *config, struct gy_error *err)
+{
+    struct gyre_config copy;
+    struct gy_alloc alloc;
+    GY_TRY(gy_config_copy(&copy, config, err));
+    GY_TRY(gy_config_seal(&copy.memory, &alloc, err));
+    struct gyre_net *net = ctx_new(&copy, &alloc, err);
+    if (!net)
+        return err->status;
+    int status = gy_parallel_open(net);
+    if (status == GY_OK)
+        status = ctx_take_memory(net);
+    if (status == GY_OK)
+        status = net->backend->ready(net->backend_self, &net->error);
+    if (status == GY_OK)
+        status = gy_net_note_kernels(net);
+    if (status == GY_OK) {
+        ctx_identity_mix(net);
+        net->uniform.seed = copy.seed;
+        gy_scale_open(net);
+        status = gy_init_weights(net);
+    }
+    if (status != GY_OK) {
+        *err = net->error;
+        gyre_close(net);
+        return status;
+    }
+    *out = net;
+    return GY_OK;
+}
+
+GYRE_API int gyre_open(struct gyre_net **out, const struct gyre_config *config, struct gyre_error *error)
+{
+    GY_TRY(gy_given(out, "gyre_open: net", error));
+    GY_TRY(gy_given(config, "gyre_open: config", error));
+    struct gy_error err = { 0 };
+    const int status = ctx_open(out, config, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
+#define CTX_BLOCK_HEAD ((size_t)512) /* head of a caller's block, and what a backend adds to align the tensors' memory */
+
+/* Counts what goes through it, in whole cache lines, as a block of the caller's would be used. */
+struct ctx_counter {
+    struct gy_alloc inner;
+    size_t bytes;
+};
+
+static void *ctx_count_fn(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
+{
+    struct ctx_counter *counter = user;
+    void *p = counter->inner.fn(counter->inner.user, ptr, old_bytes, new_bytes);
+    if (p && new_bytes && new_bytes < SIZE_MAX / 2)
+        counter->bytes += gy_align_up(new_bytes, GY_CACHE_LINE);
+    return p;
+}
+
+static void ctx_need(const struct gyre_net *net, size_t counted, struct gyre_need *need)
+{
+    const size_t *bytes = net->plan.region_bytes;
+    memset(need, 0, sizeof *need);
+    need->host_bytes = counted + net->memory_bytes + net->shared_bytes + CTX_BLOCK_HEAD;
+    need->param_bytes = bytes[GY_AT_PARAM] + bytes[GY_AT_STATE];
+    need->gradient_bytes = bytes[GY_AT_GRAD];
+    need->optimizer_bytes = bytes[GY_AT_OPT1] + bytes[GY_AT_OPT2] + bytes[GY_AT_EMA];
+    need->activation_bytes = bytes[GY_AT_ACT] + bytes[GY_AT_IN] + bytes[GY_AT_OUT];
+    need->other_bytes = need->host_bytes - need->param_bytes - need->gradient_bytes - need->optimizer_bytes -
+                        need->activation_bytes;
+    if (!net->caps.host_memory) {
+        need->device_bytes = net->memory_bytes;
+        need->pinned_bytes = ctx_pinned_bytes(net);
+        need->host_bytes -= net->memory_bytes;
+    }
+    for (int i = 0; i < net->plan.span_count; i++)
+        need->parameters += net->plan.spans[i].count;
+    const int last = net->config.mode == GYRE_TRAIN ? GY_UPDATE : GY_EVAL;
+    for (int p = net->config.mode == GYRE_TRAIN ? GY_FORWARD : GY_EVAL; p <= last; p++)
+        for (int i = 0; i < net->plan.program[p].count; i++)
+            need->flops += gy_op_flops(&net->plan.program[p].ops[i]);
+}
+
+GY_INT int gy_net_measure(const struct gyre_config *config, struct gyre_need *need,
+                          void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err)
+{
+    struct gyre_config copy;
+    GY_TRY(gy_config_copy(&copy, config, err));
+    struct ctx_counter counter = { .inner = gy_alloc_default() };
+    if (copy.memory.hook && !copy.memory.block)
+        counter.inner = (struct gy_alloc){ copy.memory.hook, copy.memory.user };
+    const struct gy_alloc alloc = { ctx_count_fn, &counter };
+    struct gyre_net *net = ctx_new(&copy, &alloc, err);
+    if (!net)
+        return err->status;
+    ctx_need(net, counter.bytes, need);
+    if (look)
+        look(user, net);
+    gyre_close(net);
+    return GY_OK;
+}
+
+GYRE_API int gyre_measure(const struct gyre_config *config, struct gyre_need *need, struct gyre_error *error)
+{
+    GY_TRY(gy_given(config, "gyre_measure: config", error));
+    GY_TRY(gy_given(need, "gyre_measure: need", error));
+    struct gy_error err = { 0 };
+    const int status = gy_net_measure(config, need, NULL, NULL, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks and shards of a step. With gyre_config.shards the global batch is so many shards, each with batch-norm statistics, random numbers
+ * and gradients of its own; everything that they have in common is a sum in the order of a balanced tree over the shards,
+ * ((0 + 1) + (2 + 3)) + ... A rank that has a power of two of them sums a whole subtree, and the ranks sum the rest in the same order: so 1,
+ * 2, 4 ... ranks give the same bits. Within a rank the tree is made as a binary counter adds: the sum of 2^k shards waits on level k until
+ * the next 2^k are there. */
+#include "engine/run/engine.h"
+#include "engine/base/hash.h"
+#include "engine/base/knob.h"
+
+/* ---- opening ---- */
+
+/* Between hosts the tree is that of recursive halving and doubling: over a power of two of hosts with as many ranks each, dealt in order. */
+static int parallel_check_hosts(struct gyre_net *net)
+{
+    const struct gyre_job *job = net->config.job;
+    const int even = job->ranks % job->hosts == 0 && job->locals == job->ranks / job->hosts && job->rank % job->locals == job->local;
+    const char *algorithm = gy_knob_get("GYRE_ALLREDUCE"), *name = algorithm && strncmp(algorithm, "flat/", 5) == 0 ? algorithm + 5 : algorithm;
+    if (job->hosts == 1)
+        return GY_OK;
+    if (!even || (job->ranks & (job->ranks - 1)) != 0)
+        return GY_FAIL(&net->error, GY_E_ARG, "shards on %d ranks of %d hosts: the same sums on any number of ranks need 1, 2, 4, 8 ... hosts with as "
+                       "many ranks each, numbered host by host", job->ranks, job->hosts);
+    if (name && name[0] && strncmp(name, "doubling", 8) != 0 && strncmp(name, "halving", 7) != 0 && strncmp(name, "multihalving", 12) != 0)
+        return GY_FAIL(&net->error, GY_E_ARG, "shards with GYRE_ALLREDUCE=%.40s: only doubling, halving and multihalving sum as the shards' tree", algorithm);
+    if (job->half)
+        return GY_FAIL(&net->error, GY_E_ARG, "shards with a wire of bf16: gradients would be rounded as often as there are hosts");
+    return GY_OK;
+}
+
+static int parallel_check(struct gyre_net *net)
+{
+    const struct gyre_config *c = &net->config;
+    const struct gy_parallel *p = &net->parallel;
+    struct gy_error *err = &net->error;
+    if (p->shards % p->ranks != 0)
+        return GY_FAIL(err, GY_E_ARG, "%d shards cannot be dealt to %d ranks: each must have as many", p->shards, p->ranks);
+    if (p->ranks > 1 && (p->mine & (p->mine - 1)) != 0)
+        return GY_FAIL(err, GY_E_ARG, "%d shards on %d ranks are %d each; only 1, 2, 4, 8 ... give the same sums on any number of ranks", p->shards,
+                       p->ranks, p->mine);
+    if (p->sharded && p->ranks > 1)
+        GY_TRY(parallel_check_hosts(net));
+    if (p->sharded && c->accumulate > 1)
+        return GY_FAIL(err, GY_E_ARG, "shards and accumulate together: more shards do what accumulate does");
+    if (p->sharded && c->sync_bn)
+        return GY_FAIL(err, GY_E_ARG, "shards and sync_bn together: each shard has batch-norm statistics of its own");
+    if ((p->sharded || (p->ranks > 1 && c->sync_bn)) && !net->caps.host_memory)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "shards and sync_bn are for the CPU alone in this version, not for %s", net->caps.device);
+    return GY_OK;
+}
+
+GY_INT int gy_parallel_plan(struct gyre_net *net, struct gy_plan_config *plan)
+{
+    struct gy_parallel *p = &net->parallel;
+    const int train = net->config.mode == GYRE_TRAIN;
+    p->ranks = train ? gyre_job_ranks(net->config.job) : 1;
+    p->rank = train ? gyre_job_rank(net->config.job) : 0;
+    p->sharded = train && net->config.shards > 0;
+    p->shards = p->sharded ? net->config.shards : p->ranks;
+    p->mine = p->shards / p->ranks;
+    plan->ranks = p->ranks;
+    plan->shards = p->mine;
+    plan->sync_bn = net->config.sync_bn;
+    plan->bucket_bytes = net->config.bucket_bytes;
+    return parallel_check(net);
+}
+
+static uint64_t parallel_hash(const void *bytes, size_t count)
+{
+    struct gy_sha256 sha;
+    unsigned char digest[32];
+    uint64_t value;
+    gy_sha256_open(&sha);
+    gy_sha256_add(&sha, bytes, count);
+    gy_sha256_close(&sha, digest);
+    memcpy(&value, digest, sizeof value);
+    return value;
+}
+
+/* What all ranks must have in common. */
+static int parallel_agree(struct gyre_net *net)
+{
+    const struct gyre_config *c = &net->config;
+    const struct gyre_schedule *s = &c->schedule;
+    char schedule[400];
+    snprintf(schedule, sizeof schedule, "%d %a %" PRId64 " %a %" PRId64 " %a %a %a", s->kind, (double)s->rate, s->warmup, (double)s->warmup_from,
+             s->steps, (double)s->final_rate, (double)s->power, (double)s->gamma);
+    const struct {
+        const char *what;
+        uint64_t value;
+    } row[] = {
+        { "version of Gyre", GYRE_VERSION },
+        { "net", parallel_hash(c->net, strlen(c->net)) },
+        { "batch", (uint64_t)c->batch },
+        { "dtype", (uint64_t)c->dtype },
+        { "input", (uint64_t)c->input },
+        { "mean and std of the input", parallel_hash(c->mean, sizeof c->mean) ^ parallel_hash(c->std, sizeof c->std) },
+        { "seed", c->seed },
+        { "accumulate", (uint64_t)c->accumulate },
+        { "shards", (uint64_t)c->shards },
+        { "sync_bn", (uint64_t)c->sync_bn },
+        { "bucket_bytes", (uint64_t)c->bucket_bytes },
+        { "optimizer", parallel_hash(&c->optimizer, sizeof c->optimizer) },
+        { "schedule", parallel_hash(schedule, strlen(schedule)) ^ parallel_hash(s->milestone, sizeof s->milestone) },
+        { "size of the gradients", (uint64_t)net->plan.region_bytes[GY_AT_GRAD] },
+    };
+    for (size_t i = 0; i < GY_COUNT(row) && net->parallel.ranks > 1; i++)
+        GY_TRY(gy_job_agree(c->job, row[i].what, row[i].value, &net->error));
+    return GY_OK;
+}
+
+/* ---- weights ---- */
+
+/* Two sums of other polynomials: 64 bits. */
+static int parallel_hash_weights(struct gyre_net *net, uint64_t *hash)
+{
+    uint32_t low = 0, high = 0;
+    for (int i = 0; i < net->graph.param_count; i++) {
+        const struct gy_param *p = &net->graph.params[i];
+        const size_t bytes = (size_t)gy_param_row_count(p) * sizeof(float);
+        for (int32_t k = 0; gy_region_has(net, GY_AT_PARAM, i) && k < p->k; k++) {
+            GY_TRY(gy_param_read_row(net, i, GY_AT_PARAM, k, net->row2));
+            low = gy_crc32c(low, net->row2, bytes);
+            high = gy_crc32(high, net->row2, bytes);
+        }
+    }
+    *hash = (uint64_t)high << 32 | low;
+    return GY_OK;
+}
+
+/* Kernels of one set round alike; those of others need not. */
+static uint64_t parallel_kind(const struct gyre_net *net)
+{
+    const char *const set = net->caps.set ? net->caps.set : "", *const versions = net->caps.versions ? net->caps.versions : "";
+    return parallel_hash(set, strlen(set)) ^ parallel_hash(versions, strlen(versions)) << 1;
+}
+
+GY_INT int gy_parallel_same(struct gyre_net *net, int64_t step)
+{
+    uint64_t hash;
+    char what[120];
+    if (net->parallel.ranks == 1)
+        return GY_OK;
+    GY_TRY(gy_scale_settle(net));
+    GY_TRY(parallel_hash_weights(net, &hash));
+    snprintf(what, sizeof what, "the weights after step %" PRId64 ", of which no checkpoint is written", step);
+    const int status = gy_job_agree_alike(net->config.job, what, parallel_kind(net), hash, &net->error);
+    if (status == GY_E_MISMATCH)
+        net->error.status = GY_E_PEER;
+    return status == GY_E_MISMATCH ? GY_E_PEER : status;
+}
+
+/* Channels of the widest batch norm that is synchronised. */
+static int64_t parallel_channels(const struct gyre_net *net)
+{
+    const struct gy_program *p = &net->plan.program[GY_FORWARD];
+    int64_t most = 1;
+    for (int i = 0; i < p->count; i++)
+        if (p->ops[i].code == GY_OP_SHARE_STATS)
+            most = gy_max64(most, p->ops[i].geom.c);
+    return most;
+}
+
+GY_INT int gy_parallel_tables(struct gyre_net *net)
+{
+    struct gy_parallel *p = &net->parallel;
+    const size_t buckets = (size_t)net->plan.bucket_count + 1, levels = (size_t)net->plan.levels + 1;
+    p->ticket = gy_arena_take(&net->arena, buckets, sizeof *p->ticket);
+    p->began = gy_arena_take(&net->arena, buckets, sizeof *p->began);
+    p->level = gy_arena_take(&net->arena, levels, sizeof *p->level);
+    p->room = gy_arena_take(&net->arena, (size_t)parallel_channels(net), sizeof *p->room);
+    if (!p->ticket || !p->began || !p->level || !p->room)
+        return GY_NOMEM(&net->error, "the tables of buckets", buckets * 2 * sizeof(int64_t) + levels * sizeof *p->level);
+    return GY_OK;
+}
+
+GY_INT int gy_parallel_open(struct gyre_net *net)
+{
+    if (net->parallel.ranks > 1)
+        net->config.job->tree = net->parallel.sharded;
+    return parallel_agree(net);
+}
+
+/* ---- a step ---- */
+
+GY_INT int gy_parallel_is_late(const struct gyre_net *net, int training)
+{
+    return net->parallel.sharded || (training && net->parallel.ranks > 1 && net->config.accumulate == 1);
+}
+
+GY_INT uint64_t gy_parallel_counter(const struct gyre_net *net)
+{
+    const struct gy_parallel *p = &net->parallel;
+    return (uint64_t)net->micro * (uint64_t)p->shards + (uint64_t)p->rank * (uint64_t)p->mine + (uint64_t)p->shard;
+}
+
+GY_INT struct gyre_batch gy_parallel_part(struct gyre_net *net, const struct gyre_batch *batch, int shard)
+{
+    struct gyre_batch part = *batch;
+    const size_t sample = net->plan.tensors[net->plan.input].bytes / (size_t)net->config.batch, first = (size_t)shard * (size_t)net->config.batch;
+    net->parallel.shard = shard;
+    if (net->parallel.closed == net->parallel.opened)
+        net->parallel.closed = net->parallel.opened = 0;
+    if (net->parallel.mine == 1)
+        return part;
+    part.x = (const unsigned char *)batch->x + first * sample;
+    part.label = batch->label ? batch->label + first : NULL;
+    part.target = batch->target ? batch->target + first * (size_t)net->graph.classes : NULL;
+    part.mix = batch->mix ? batch->mix + first : NULL;
+    part.count = net->config.batch;
+    return part;
+}
+
+/* ---- the tree of shards ---- */
+
+static void parallel_add(float *to, const float *from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = from[i] + to[i];
+}
+
+/* data: this shard's; level 0 of what stands at the same place of each level, stride floats apart. Of the last shard: the sum of all. */
+static void parallel_tree(const struct gy_parallel *p, float *data, float *level, size_t stride, int64_t count)
+{
+    const int last = p->shard + 1 == p->mine;
+    int l = 0;
+    for (; p->shard >> l & 1; l++)
+        parallel_add(data, level + (size_t)l * stride, count);
+    if (!last) {
+        memcpy(level + (size_t)l * stride, data, (size_t)count * sizeof *data);
+        return;
+    }
+    for (; p->shard >> l; l++)
+        if (p->shard >> l & 1)
+            parallel_add(data, level + (size_t)l * stride, count);
+}
+
+/* offset: bytes behind the begin of a level. */
+static void parallel_tree_at(const struct gyre_net *net, float *data, size_t offset, int64_t count)
+{
+    const size_t each = net->plan.region_bytes[GY_AT_GRAD] + net->plan.region_bytes[GY_AT_STATE];
+    unsigned char *const levels = net->base[GY_AT_LEVELS];
+    if (net->parallel.mine > 1)
+        parallel_tree(&net->parallel, data, (float *)(void *)(levels + offset), each / sizeof(float), count);
+}
+
+/* A sum that this rank waits for. */
+static int parallel_sum(struct gyre_net *net, const char *name, float *data, int64_t count)
+{
+    const int64_t began = gy_trace_clock(net);
+    if (net->parallel.ranks == 1)
+        return GY_OK;
+    GY_TRY(gy_job_sum(net->config.job, data, count, &net->error));
+    gy_trace_put(net, GY_TRACE_TALK, name, "allreduce", "sums", began, (double)count * sizeof(float));
+    return GY_OK;
+}
+
+GY_INT void gy_parallel_join(struct gyre_net *net, const struct gyre_result *result)
+{
+    struct gy_parallel *p = &net->parallel;
+    const float sums[4] = { (float)(result->loss * result->labelled), (float)result->labelled, (float)result->top1, (float)result->top5 };
+    memcpy(p->results, sums, sizeof sums);
+    parallel_tree(p, p->results, p->level[0], 4, 4);
+    if (p->sharded)
+        parallel_tree_at(net, net->base[GY_AT_STATE], net->plan.region_bytes[GY_AT_GRAD],
+                         (int64_t)(net->plan.region_bytes[GY_AT_STATE] / sizeof(float)));
+}
+
+GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result)
+{
+    struct gy_parallel *p = &net->parallel;
+    float sums[5];
+    memcpy(sums, p->results, sizeof p->results);
+    sums[4] = p->stop != 0;
+    p->stopped = p->stop;
+    if (p->ranks == 1 && !p->sharded)
+        return GY_OK; /* as it is, in double */
+    GY_TRY(parallel_sum(net, "results", sums, 5));
+    p->stopped = sums[4] != 0;
+    result->labelled = (int32_t)sums[1];
+    result->top1 = (int32_t)sums[2];
+    result->top5 = (int32_t)sums[3];
+    result->loss = result->labelled ? (double)sums[0] / result->labelled : (double)sums[0];
+    return GY_OK;
+}
+
+GY_INT int gy_parallel_alone(struct gyre_net *net, const char *call)
+{
+    if (net->plan.bucket_count == 0)
+        return GY_OK;
+    return gy_net_fail(net, GY_E_UNSUPPORTED, "%s: %d ranks and %d shards; it looks at a net of one process without shards", call,
+                       net->parallel.ranks, net->parallel.sharded ? net->parallel.shards : 0);
+}
+
+GY_INT int gy_parallel_state(struct gyre_net *net)
+{
+    float *const state = net->base[GY_AT_STATE];
+    const int64_t count = (int64_t)(net->plan.region_bytes[GY_AT_STATE] / sizeof(float));
+    const float part = 1.0f / (float)net->parallel.shards;
+    if (!net->parallel.sharded || count == 0)
+        return GY_OK;
+    GY_TRY(parallel_sum(net, "running statistics", state, count));
+    for (int64_t i = 0; i < count; i++)
+        state[i] *= part;
+    return GY_OK;
+}
+
+/* ---- ops ---- */
+
+static int parallel_start(struct gyre_net *net, int bucket, float *data, int64_t count)
+{
+    struct gy_parallel *p = &net->parallel;
+    p->began[bucket] = gy_trace_clock(net);
+    GY_TRY(gy_job_start(net->config.job, data, count, &p->ticket[bucket], &net->error));
+    p->opened = bucket + 1;
+    return GY_OK;
+}
+
+GY_INT int gy_parallel_fetch(struct gyre_net *net)
+{
+    float *data = NULL;
+    if (!net->parallel.begin || !gy_bridge_is(net))
+        return GY_OK;
+    GY_TRY(gy_bridge_fetch(net));
+    for (int k = 0; k < net->plan.bucket_count; k++) {
+        GY_TRY(gy_bridge_take(net, k, &data));
+        GY_TRY(parallel_start(net, k, data, net->plan.tensors[net->plan.buckets[k].tensor].count));
+        GY_TRY(gy_parallel_poll(net));
+    }
+    return GY_OK;
+}
+
+static int parallel_bucket(struct gyre_net *net, const struct gy_op *op)
+{
+    const struct gy_parallel *p = &net->parallel;
+    if (gy_bridge_is(net))
+        return gy_bridge_mark(net, op->id);
+    parallel_tree_at(net, op->ptr[GY_DW], net->plan.tensors[op->tensor[GY_DW]].offset, op->geom.n);
+    if (!p->begin || p->ranks == 1)
+        return GY_OK;
+    return parallel_start(net, op->id, op->ptr[GY_DW], op->geom.n);
+}
+
+static void parallel_closed(struct gyre_net *net)
+{
+    struct gy_parallel *p = &net->parallel;
+    const struct gy_tensor *t = &net->plan.tensors[net->plan.buckets[p->closed].tensor];
+    gy_trace_put(net, GY_TRACE_TALK, t->name, "allreduce", "gradients", p->began[p->closed], (double)t->bytes);
+    p->closed++;
+}
+
+GY_INT int gy_parallel_poll(struct gyre_net *net)
+{
+    struct gy_parallel *p = &net->parallel;
+    while (p->closed < p->opened) {
+        const int status = gy_job_test(net->config.job, p->ticket[p->closed], &net->error);
+        if (status != 1)
+            return status;
+        parallel_closed(net);
+    }
+    return GY_OK;
+}
+
+GY_INT int gy_parallel_alive(struct gyre_net *net)
+{
+    return net->config.job ? gy_net_world_check(net->config.job->world, &net->error) : GY_OK;
+}
+
+static int parallel_await(struct gyre_net *net, const struct gy_op *op)
+{
+    struct gy_parallel *p = &net->parallel;
+    while (p->closed <= op->id && p->closed < p->opened) {
+        GY_TRY(gy_job_wait(net->config.job, p->ticket[p->closed], &net->error));
+        parallel_closed(net);
+    }
+    return gy_bridge_is(net) && op->id < net->plan.bucket_count ? gy_bridge_return(net, op->id) : GY_OK;
+}
+
+GY_INT int gy_parallel_settle(struct gyre_net *net)
+{
+    const struct gy_op all = { .id = net->plan.bucket_count };
+    return parallel_await(net, &all);
+}
+
+/* Two sums: of the means, then of squared deviations from the common mean. Nothing is cancelled, whatever the mean. */
+static int parallel_stats(struct gyre_net *net, const struct gy_op *op)
+{
+    const int64_t channels = op->geom.c;
+    const double each = (double)op->geom.n * op->geom.h * op->geom.w;
+    const float part = 1.0f / (float)net->parallel.ranks;
+    float *const mean = op->ptr[GY_STATS], *const square = mean + channels, *const own = net->parallel.room;
+    memcpy(own, mean, (size_t)channels * sizeof *own);
+    GY_TRY(parallel_sum(net, op->name, mean, channels));
+    for (int64_t c = 0; c < channels; c++) {
+        mean[c] *= part;
+        const double apart = (double)own[c] - (double)mean[c];
+        square[c] = (float)((double)square[c] + each * apart * apart);
+    }
+    return parallel_sum(net, op->name, square, channels);
+}
+
+static int parallel_sums(struct gyre_net *net, const struct gy_op *op)
+{
+    const int64_t count = net->plan.tensors[op->tensor[GY_SUMS]].count;
+    const float part = 1.0f / (float)net->parallel.ranks;
+    float *const sums = op->ptr[GY_SUMS];
+    GY_TRY(parallel_sum(net, op->name, sums, count));
+    for (int64_t i = 0; i < count; i++)
+        sums[i] *= part;
+    return GY_OK;
+}
+
+GY_INT int gy_parallel_run(struct gyre_net *net, const struct gy_op *op)
+{
+    static int (*const run[])(struct gyre_net *, const struct gy_op *) = { parallel_bucket, parallel_await, parallel_stats, parallel_sums };
+    return run[op->code - GY_OP_CODES](net, op);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* parallel.h: what one step does in several parts: ranks (processes, each with samples of its own) and shards (parts of the global batch,
+ * computed one after the other where a rank has several). */
+#ifndef GY_PARALLEL_H
+#define GY_PARALLEL_H
+#include "engine/job/job.h"
+#include "engine/plan/plan.h"
+
+#define GY_SHARDS_MOST 65536
+
+struct gyre_net;
+
+struct gy_parallel {
+    int ranks, rank;
+    int shards;          /* of the global batch: gyre_config.shards, or one a rank */
+    int mine;            /* of this rank: [rank * mine, (rank + 1) * mine) */
+    int sharded;         /* gyre_config.shards was given: the same bits for any number of ranks */
+    int shard;           /* the one that is computed: 0 .. mine - 1 */
+    int begin;           /* this backward pass begins sums over the ranks */
+    int64_t *ticket;     /* [buckets] */
+    int64_t *began;      /* [buckets]: clock when the sum was begun, for traces */
+    float *room;         /* one value a channel: this rank's means */
+    int opened, closed;  /* buckets whose sum was begun; whose sum is there: in the order of the plan */
+    float (*level)[4];   /* [levels + 1]: sums of results, as the tree of shards has them */
+    float results[4];    /* of the shards so far: loss, labelled, top 1, top 5 */
+    int stop, stopped;   /* this rank was asked to stop; some rank was, as of the last step: the same on all */
+};
+
+/* Numbers of a configuration: do ranks and shards fit? Before planning. */
+GY_INT int gy_parallel_plan(struct gyre_net *net, struct gy_plan_config *plan);
+GY_INT int gy_parallel_tables(struct gyre_net *net); /* after planning: takes the tables of buckets and shards from the arena */
+GY_INT int gy_parallel_open(struct gyre_net *net); /* all ranks compare what they train */
+/* Is the loss looked at after the backward pass, when all ranks' sums are there anyway? */
+GY_INT int gy_parallel_is_late(const struct gyre_net *net, int training);
+GY_INT uint64_t gy_parallel_counter(const struct gyre_net *net); /* of random numbers: differs for every shard of the run */
+/* The samples of a shard, out of those of this rank; it becomes the present one. */
+GY_INT struct gyre_batch gy_parallel_part(struct gyre_net *net, const struct gyre_batch *batch, int shard);
+
+/* An op with a code from GY_OP_CODES on. */
+GY_INT int gy_parallel_run(struct gyre_net *net, const struct gy_op *op);
+/* After backward was started on a device with memory of its own: sums begin there as buckets come. */
+GY_INT int gy_parallel_fetch(struct gyre_net *net);
+/* Between two ops: buckets whose sum is there. */
+GY_INT int gy_parallel_poll(struct gyre_net *net);
+/* After backward of a shard: running statistics and results join those of the shards before. */
+GY_INT void gy_parallel_join(struct gyre_net *net, const struct gyre_result *result);
+/* GY_E_PEER: a rank is lost. For who is busy without other ranks, as in an evaluation. */
+GY_INT int gy_parallel_alive(struct gyre_net *net);
+/* GY_E_PEER: ranks, which are named, have other weights than those before them with the same kernel set. Of all ranks, between two steps. */
+GY_INT int gy_parallel_same(struct gyre_net *net, int64_t step);
+/* Figures of all samples of all ranks. */
+GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result);
+/* GY_E_UNSUPPORTED for calls that run ops by themselves. */
+GY_INT int gy_parallel_alone(struct gyre_net *net, const char *call);
+/* Running statistics become the mean over all shards; nothing without gyre_config.shards. */
+GY_INT int gy_parallel_state(struct gyre_net *net);
+/* Waits for every sum that was begun: the gradients may be written again. */
+GY_INT int gy_parallel_settle(struct gyre_net *net);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* The ring is filled by the thread that steps the net, without a lock or an allocation, and written as a JSON array of trace events:
+ * microseconds of the monotonic clock, which all processes of a host share. There the ranks write one file in turn, each behind what stands
+ * there; on several hosts each rank writes its own. */
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "engine/run/engine.h"
+
+#define TRACE_FILE_MOST ((size_t)1 << 31)
+
+static const char trace_end[] = "\n]\n";
+
+GY_INT int gy_trace_open(struct gyre_net *net)
+{
+    struct gy_trace *t = &net->trace;
+    if (net->config.trace_events == 0)
+        return GY_OK;
+    t->room = net->config.trace_events;
+    t->events = gy_arena_take(&net->arena, (size_t)t->room, sizeof *t->events);
+    return t->events ? GY_OK : GY_NOMEM(&net->error, "the trace", (size_t)t->room * sizeof *t->events);
+}
+
+GY_INT int64_t gy_trace_clock(const struct gyre_net *net) { return net->trace.events ? gy_clock_ns() : 0; }
+
+GY_INT void gy_trace_put(struct gyre_net *net, int row, const char *name, const char *what, const char *group, int64_t began, double bytes)
+{
+    struct gy_trace *t = &net->trace;
+    if (!t->events)
+        return;
+    struct gy_trace_event *e = &t->events[t->count++ % t->room];
+    *e = (struct gy_trace_event){ .name = name, .what = what, .group = group, .began = began, .ended = gy_clock_ns(),
+                                  .step = net->updates, .bytes = bytes, .row = row };
+    if (row == GY_TRACE_TALK) { /* a row shows one thing at a time: a sum waits for the one before */
+        e->began = gy_max64(e->began, t->talk_ended);
+        t->talk_ended = e->ended;
+    }
+}
+
+/* ---- writing ---- */
+
+static int trace_to_file(void *user, const char *text, size_t bytes)
+{
+    return gy_outfile_write(user, text, bytes, NULL);
+}
+
+static void trace_names(int rank, struct gy_sink *sink)
+{
+    static const char *const rows[GY_TRACE_ROWS] = { "compute", "communication", "input" };
+    gy_sink_printf(sink, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}", rank, rank);
+    gy_sink_printf(sink, ",\n{\"name\":\"process_sort_index\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"sort_index\":%d}}", rank, rank);
+    for (int row = 0; row < GY_TRACE_ROWS; row++)
+        gy_sink_printf(sink, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}", rank, row, rows[row]);
+}
+
+static void trace_event(const struct gy_trace_event *e, int rank, struct gy_sink *sink)
+{
+    gy_sink_printf(sink, ",\n{\"name\":");
+    gy_print_json_text(e->name, sink);
+    gy_sink_printf(sink, ",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d,\"args\":{\"op\":\"%s\",\"step\":%" PRId64,
+                   e->group, (double)e->began * 1e-3, (double)(e->ended - e->began) * 1e-3, rank, e->row, e->what, e->step);
+    if (e->bytes > 0)
+        gy_sink_printf(sink, ",\"bytes\":%.0f", e->bytes);
+    gy_sink_printf(sink, "}}");
+}
+
+static void trace_print(const struct gyre_net *net, struct gy_sink *sink)
+{
+    const struct gy_trace *t = &net->trace;
+    const int rank = gyre_job_rank(net->config.job);
+    trace_names(rank, sink);
+    for (int64_t i = gy_max64(0, t->count - t->room); i < t->count; i++)
+        trace_event(&t->events[i % t->room], rank, sink);
+    gy_sink_printf(sink, "%s", trace_end);
+}
+
+/* behind: the file as other ranks left it, or NULL. */
+static int trace_write(struct gyre_net *net, const char *path, const char *behind, size_t bytes)
+{
+    struct gy_outfile out;
+    GY_TRY(gy_outfile_open(&out, path, &net->error));
+    struct gy_sink sink = { .write = trace_to_file, .user = &out };
+    if (behind) {
+        gy_outfile_write(&out, behind, bytes - (sizeof trace_end - 1), NULL);
+        gy_sink_printf(&sink, ",\n");
+    } else
+        gy_sink_printf(&sink, "[\n");
+    trace_print(net, &sink);
+    return gy_outfile_commit(&out, &net->error); /* the first error of all that was written, too */
+}
+
+static int trace_append(struct gyre_net *net, const char *path)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    GY_TRY(gy_file_read(&net->alloc, path, TRACE_FILE_MOST, &text, &bytes, &net->error));
+    const size_t end = sizeof trace_end - 1;
+    const int whole = bytes > end && memcmp(text + bytes - end, trace_end, end) == 0;
+    const int status = whole ? trace_write(net, path, text, bytes)
+                             : gy_net_fail(net, GY_E_MISMATCH, "%.300s is not the trace that rank 0 wrote", path);
+    gy_alloc_free(&net->alloc, text, bytes + 1);
+    return status;
+}
+
+/* One rank after the other; the first that fails ends it for all. */
+static int trace_in_turn(struct gyre_net *net, const char *path)
+{
+    struct gyre_job *job = net->config.job;
+    int status = GY_OK, failed = 0;
+    for (int turn = 0; turn < gyre_job_ranks(job) && !failed; turn++) {
+        if (turn == gyre_job_rank(job))
+            status = turn == 0 ? trace_write(net, path, NULL, 0) : trace_append(net, path);
+        const int wrong = status != GY_OK;
+        GY_TRY(gy_job_any(job, wrong, &failed, &net->error));
+    }
+    if (failed && status == GY_OK)
+        status = gy_net_fail(net, GY_E_IO, "another rank could not write its part of %.300s", path);
+    return status;
+}
+
+GYRE_API int gyre_write_trace(struct gyre_net *net, const char *path)
+{
+    GY_TRY(gy_net_given(net, path, "gyre_write_trace: path"));
+    char own[4096];
+    struct gyre_job *job = net->config.job;
+    if (!net->trace.events)
+        return gy_net_fail(net, GY_E_STATE, "gyre_write_trace: the net was opened with trace_events 0");
+    if (gyre_job_ranks(job) == 1)
+        return trace_write(net, path, NULL, 0);
+    if (job->hosts == 1)
+        return trace_in_turn(net, path);
+    if ((size_t)snprintf(own, sizeof own, "%s.%d", path, gyre_job_rank(job)) >= sizeof own)
+        return gy_net_fail(net, GY_E_ARG, "the trace's path is longer than %zu bytes", sizeof own - 16);
+    return trace_write(net, own, NULL, 0);
+}
+
+#undef TRACE_FILE_MOST

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* blocks.h: a data set of sparse rows as one file of blocks, each of some tens of thousands of rows and some megabytes. A block is the unit of reading, of
+ * checking (CRC-32C), of dealing rows to ranks, and of shuffling what does not fit into memory. Written once by conversion;
+ * further blocks can be appended. Ids are packed to the bits that the largest needs, whole values to those of their range; values, weights and
+ * offsets are there only where rows differ in them. */
+#ifndef GY_BLOCKS_H
+#define GY_BLOCKS_H
+#include "engine/base/mem.h"
+#include "io/rows/rows.h"
+
+#define GY_BLOCKS_CLASSES 1024 /* most different labels that are counted one by one */
+
+struct gy_blocks_info {
+    int64_t rows, entries, blocks;
+    uint32_t features;      /* 1 + the largest id, or what the conversion was told (hashing to 2^b) */
+    int32_t width;          /* entries of every row; 0: they differ */
+    int32_t id_bits;
+    int has_values, has_weights, has_norms;
+    float same;             /* the value of all entries, when has_values is 0 */
+    int32_t most_rows;      /* rows of the largest block */
+    int64_t most_entries;
+    int32_t classes;        /* different labels; 0: more than GY_BLOCKS_CLASSES: targets of a regression */
+    const float *label;     /* [classes] rising; lives as long as the file is open */
+    const int64_t *label_rows; /* [classes] */
+    int hash_bits;          /* ids are hashes; 0: they are not */
+    uint64_t hash_seed;
+    uint64_t id;            /* hash over all of the blocks' checksums: tells two data sets apart */
+};
+
+/* Room that a block is unpacked into. Its arrays lie in one piece of memory of the caller. */
+struct gy_blocks_room {
+    void *memory;
+    size_t bytes; /* at least gy_blocks_room_bytes */
+};
+
+struct gy_blocks;
+/* Maps the file and checks header and index; rows are checked when they are read. */
+GY_INT int gy_blocks_open(struct gy_blocks **out, const char *path, const struct gy_alloc *alloc, struct gy_error *err);
+GY_INT void gy_blocks_close(struct gy_blocks *blocks); /* NULL is fine */
+GY_INT void gy_blocks_get_info(const struct gy_blocks *blocks, struct gy_blocks_info *info);
+/* Rows and entries of a block, from the index; either may be NULL. */
+GY_INT void gy_blocks_size(const struct gy_blocks *blocks, int64_t block, int32_t *rows, int64_t *entries);
+GY_INT size_t gy_blocks_room_bytes(const struct gy_blocks *blocks, int64_t block); /* of one block; -1: of the largest */
+/* Checks the block's CRC and unpacks it; *rows lives as long as room and the open file (arrays that need no unpacking point into the map).
+ * From any number of threads at once, each with a room of its own. GY_E_HASH names file and block. */
+GY_INT int gy_blocks_read(const struct gy_blocks *blocks, int64_t block, const struct gy_blocks_room *room, struct gy_rows *rows, struct gy_error *err);
+GY_INT void gy_blocks_ahead(const struct gy_blocks *blocks, int64_t soon); /* asks the system to have a block's bytes in memory soon; -1: none */
+
+#endif

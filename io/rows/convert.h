@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* convert.h: text files of rows become a file of blocks (blocks.h), once, by all threads: a thread takes a piece of whole lines at a time, and blocks are
+ * written in the order of the text, so that the result does not depend on the threads. Strict: the first line that is not of the format ends it with file,
+ * line and column. Lenient: what can be read without doubt is mended and counted; nothing is dropped silently. */
+#ifndef GY_CONVERT_H
+#define GY_CONVERT_H
+#include "engine/base/mem.h"
+#include "engine/base/thread.h"
+#include "io/rows/blocks.h"
+
+struct gy_convert_config {
+    const char *const *from; /* paths; .gz too */
+    int files;
+    const char *to;          /* path of the block file */
+    const char *format;      /* "svmlight", "libffm", "criteo" (TSV or CSV by its first line), "csv"; NULL: by the look of the first lines */
+    int append;              /* 1: `to` exists, rows are added behind its own; settings that do not agree are GY_E_MISMATCH */
+    int lenient;
+    int zero_based;          /* svmlight: ids of the text begin with 0 */
+    uint32_t features;       /* 0: as many as the ids say */
+    uint32_t features_most;  /* which may be so many, as memory has no room for the weights of more; 0: any */
+    int hash_bits;           /* criteo: ids are hashes of so many bits (20); svmlight: ids are hashed when it is not 0 */
+    uint64_t hash_seed;
+    int label_column;        /* csv: from 0; -1: the last. Other columns are dense features, numbers */
+    int header;              /* csv: 1: the first line has names; -1: by its look */
+    int32_t block_rows;      /* 0: 65536, fewer where rows are long */
+    struct gy_pool *pool;
+    int (*progress)(void *user, int64_t done, int64_t total); /* bytes of the files; non-zero stops; NULL */
+    void *user;
+};
+struct gy_convert_report {
+    int64_t rows, entries, bytes; /* bytes of text */
+    struct gy_convert_mend {
+        const char *what;    /* "duplicate ids, values were added" */
+        int64_t count, line; /* how often, and the first one's line */
+        int file;
+    } mend[12];
+    int mends;
+};
+GY_INT int gy_convert(const struct gy_convert_config *config, const struct gy_alloc *alloc, struct gy_convert_report *report, struct gy_error *err);
+/* The same, into memory: blocks that were never a file. config->to is not used. */
+GY_INT int gy_convert_to_memory(struct gy_blocks **out, const struct gy_convert_config *config, const struct gy_alloc *alloc, struct gy_convert_report *report,
+                                struct gy_error *err);
+/* Name of format number index, and one line about it (about may be NULL); NULL after the last. */
+GY_INT const char *gy_convert_format(int index, const char **about);
+
+#endif

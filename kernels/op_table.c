@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* The op set as data: roles read and written decide how long a tensor lives; the in-place pairs decide which output may take over
+ * the memory of an input that dies there. */
+#include "kernels/op_table.h"
+
+#define OP_R(role) (1ull << (role))
+#define OP_RES (OP_R(GY_RES) | OP_R(GY_RES_SCALE) | OP_R(GY_RES_SHIFT))
+#define OP_NONE { { -1, -1 }, { -1, -1 } }
+#define OP_ONE(out, in) { { (out), (in) }, { -1, -1 } }
+#define OP_TWO(out, in, out2, in2) { { (out), (in) }, { (out2), (in2) } }
+
+static const struct gy_op_row op_rows[GY_OP_ALL_CODES] = {
+    [GY_OP_INPUT] = { "input", OP_R(GY_X) | OP_R(GY_MIX), OP_R(GY_Y), OP_NONE },
+    [GY_OP_CONV] = { "conv",
+                     OP_R(GY_X) | OP_R(GY_W) | OP_R(GY_BIAS) | OP_R(GY_SCALE) | OP_R(GY_SHIFT) | OP_R(GY_RES),
+                     OP_R(GY_Y) | OP_R(GY_STATS), OP_NONE },
+    [GY_OP_BN_STATS] = { "bn-stats", OP_R(GY_X), OP_R(GY_STATS), OP_NONE },
+    [GY_OP_BN_FINISH] = { "bn-finish",
+                          OP_R(GY_STATS) | OP_R(GY_GAMMA) | OP_R(GY_BETA) | OP_R(GY_RUN_MEAN) | OP_R(GY_RUN_VAR),
+                          OP_R(GY_SCALE) | OP_R(GY_SHIFT) | OP_R(GY_MEAN) | OP_R(GY_RSTD) | OP_R(GY_RUN_MEAN) |
+                              OP_R(GY_RUN_VAR),
+                          OP_NONE },
+    [GY_OP_BN_FOLD] = { "bn-fold",
+                        OP_R(GY_GAMMA) | OP_R(GY_BETA) | OP_R(GY_RUN_MEAN) | OP_R(GY_RUN_VAR) | OP_R(GY_BIAS),
+                        OP_R(GY_SCALE) | OP_R(GY_SHIFT), OP_NONE },
+    [GY_OP_BN_APPLY] = { "bn-apply", OP_R(GY_X) | OP_R(GY_SCALE) | OP_R(GY_SHIFT) | OP_RES, OP_R(GY_Y),
+                         OP_TWO(GY_Y, GY_X, GY_Y, GY_RES) },
+    [GY_OP_ACT] = { "act", OP_R(GY_X), OP_R(GY_Y), OP_ONE(GY_Y, GY_X) },
+    [GY_OP_POOL_MAX] = { "max-pool", OP_R(GY_X), OP_R(GY_Y) | OP_R(GY_ARG), OP_NONE },
+    [GY_OP_POOL_AVG] = { "avg-pool", OP_R(GY_X), OP_R(GY_Y), OP_NONE },
+    [GY_OP_LRN] = { "lrn", OP_R(GY_X), OP_R(GY_Y), OP_NONE },
+    [GY_OP_DROPOUT] = { "dropout", OP_R(GY_X), OP_R(GY_Y), OP_ONE(GY_Y, GY_X) },
+    [GY_OP_ADD] = { "add", OP_R(GY_X) | OP_R(GY_RES), OP_R(GY_Y), OP_TWO(GY_Y, GY_X, GY_Y, GY_RES) },
+    [GY_OP_CONCAT] = { "concat", OP_R(GY_X), OP_R(GY_Y), OP_NONE },
+    [GY_OP_SHORTCUT] = { "shortcut", OP_R(GY_X), OP_R(GY_Y), OP_NONE },
+    [GY_OP_SOFTMAX_CE] = { "softmax-ce", OP_R(GY_X) | OP_R(GY_LABEL) | OP_R(GY_MIX),
+                           OP_R(GY_Y) | OP_R(GY_LOSS) | OP_R(GY_ARG), OP_NONE },
+    [GY_OP_MSE] = { "mse", OP_R(GY_X) | OP_R(GY_LABEL) | OP_R(GY_TARGET) | OP_R(GY_MIX),
+                    OP_R(GY_Y) | OP_R(GY_LOSS) | OP_R(GY_ARG), OP_NONE },
+    [GY_OP_SOFTMAX_CE_BWD] = { "softmax-ce-bwd", OP_R(GY_Y) | OP_R(GY_LABEL) | OP_R(GY_MIX), OP_R(GY_DX), OP_NONE },
+    [GY_OP_MSE_BWD] = { "mse-bwd", OP_R(GY_Y) | OP_R(GY_LABEL) | OP_R(GY_TARGET) | OP_R(GY_MIX), OP_R(GY_DX), OP_NONE },
+    [GY_OP_CONV_DGRAD] = { "conv-dgrad", OP_R(GY_DY) | OP_R(GY_W), OP_R(GY_DX), OP_NONE },
+    [GY_OP_CONV_WGRAD] = { "conv-wgrad", OP_R(GY_X) | OP_R(GY_DY), OP_R(GY_DW) | OP_R(GY_DBIAS), OP_NONE },
+    [GY_OP_BN_SUMS] = { "bn-sums",
+                        OP_R(GY_DY) | OP_R(GY_X) | OP_R(GY_MEAN) | OP_R(GY_RSTD) | OP_R(GY_Y) | OP_R(GY_SCALE) |
+                            OP_R(GY_SHIFT) | OP_RES,
+                        OP_R(GY_SUMS) | OP_R(GY_DGAMMA) | OP_R(GY_DBETA) | OP_R(GY_DRES) | OP_R(GY_AGAIN), OP_ONE(GY_DRES, GY_DY) },
+    [GY_OP_BN_BWD] = { "bn-bwd",
+                       OP_R(GY_DY) | OP_R(GY_X) | OP_R(GY_MEAN) | OP_R(GY_RSTD) | OP_R(GY_GAMMA) | OP_R(GY_SUMS) |
+                           OP_R(GY_Y) | OP_R(GY_SCALE) | OP_R(GY_SHIFT) | OP_R(GY_RES),
+                       OP_R(GY_DX) | OP_R(GY_DRES), OP_TWO(GY_DRES, GY_DY, GY_DX, GY_DY) },
+    [GY_OP_ACT_BWD] = { "act-bwd", OP_R(GY_DY) | OP_R(GY_Y), OP_R(GY_DX), OP_ONE(GY_DX, GY_DY) },
+    [GY_OP_POOL_MAX_BWD] = { "max-pool-bwd", OP_R(GY_DY) | OP_R(GY_ARG), OP_R(GY_DX), OP_NONE },
+    [GY_OP_POOL_AVG_BWD] = { "avg-pool-bwd", OP_R(GY_DY), OP_R(GY_DX), OP_NONE },
+    [GY_OP_LRN_BWD] = { "lrn-bwd", OP_R(GY_DY) | OP_R(GY_X), OP_R(GY_DX), OP_NONE },
+    [GY_OP_ADD_BWD] = { "add-bwd", OP_R(GY_DY) | OP_R(GY_Y), OP_R(GY_DX) | OP_R(GY_DRES),
+                        OP_TWO(GY_DX, GY_DY, GY_DRES, GY_DY) },
+    [GY_OP_CONCAT_BWD] = { "concat-bwd", OP_R(GY_DY), OP_R(GY_DX), OP_NONE },
+    [GY_OP_SHORTCUT_BWD] = { "shortcut-bwd", OP_R(GY_DY), OP_R(GY_DX), OP_NONE },
+    [GY_OP_NORMS] = { "norms", OP_R(GY_W) | OP_R(GY_DW), OP_R(GY_SUMS), OP_NONE },
+    [GY_OP_SGD] = { "sgd", OP_R(GY_W) | OP_R(GY_DW) | OP_R(GY_M) | OP_R(GY_SUMS) | OP_R(GY_EMA),
+                    OP_R(GY_W) | OP_R(GY_M) | OP_R(GY_EMA), OP_NONE },
+    [GY_OP_LARS] = { "lars", OP_R(GY_W) | OP_R(GY_DW) | OP_R(GY_M) | OP_R(GY_SUMS) | OP_R(GY_EMA),
+                     OP_R(GY_W) | OP_R(GY_M) | OP_R(GY_EMA), OP_NONE },
+    [GY_OP_ADAMW] = { "adamw", OP_R(GY_W) | OP_R(GY_DW) | OP_R(GY_M) | OP_R(GY_V) | OP_R(GY_SUMS) | OP_R(GY_EMA),
+                      OP_R(GY_W) | OP_R(GY_M) | OP_R(GY_V) | OP_R(GY_EMA), OP_NONE },
+    [GY_OP_BUCKET] = { "bucket", OP_R(GY_DW), OP_R(GY_DW), OP_NONE },
+    [GY_OP_AWAIT] = { "await", OP_R(GY_DW), OP_R(GY_DW), OP_NONE },
+    [GY_OP_SHARE_STATS] = { "share-stats", OP_R(GY_STATS), OP_R(GY_STATS), OP_NONE },
+    [GY_OP_SHARE_SUMS] = { "share-sums", OP_R(GY_SUMS), OP_R(GY_SUMS), OP_NONE },
+};
+
+static const char *const op_role_names[GY_ROLES] = {
+    "x", "y", "w", "bias", "res", "stats", "gamma", "beta", "scale", "shift", "res_scale", "res_shift", "mean", "rstd", "run_mean",
+    "run_var", "arg", "label", "mix", "target", "loss", "dx", "dy", "dw", "dbias", "dres", "sums", "dgamma", "dbeta", "again", "m", "v", "ema", "scratch"
+};
+
+static const char *const op_act_names[GY_ACTS] = { "", "relu", "relu6", "sigmoid", "tanh" };
+static const uint8_t op_dtype_bytes[GY_DTYPES] = { 4, 2, 2, 4, 1 };
+
+GY_INT const struct gy_op_row *gy_op_row(int code) { return &op_rows[code]; }
+GY_INT const char *gy_role_name(int role) { return op_role_names[role]; }
+GY_INT const char *gy_act_name(int act) { return op_act_names[act]; }
+GY_INT size_t gy_dtype_bytes(int dtype) { return op_dtype_bytes[dtype]; }
+
+/* Convolutions are counted exactly; of the rest only an order of magnitude matters: one operation an element and filter cell. */
+GY_INT int64_t gy_op_flops(const struct gy_op *op)
+{
+    const struct gy_geom *g = &op->geom;
+    const int64_t outputs = g->n * g->p * g->q * g->k, window = (int64_t)g->r * g->s;
+    if (op->code == GY_OP_CONV || op->code == GY_OP_CONV_DGRAD || op->code == GY_OP_CONV_WGRAD)
+        return 2 * outputs * window * (g->c / g->groups);
+    return op->spans || op->code >= GY_OP_CODES || op->flags & GY_F_PARTIAL ? 0 : outputs * window;
+}
+
+GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom *geom)
+{
+    struct gy_op op;
+    memset(&op, 0, sizeof op);
+    op.code = code;
+    op.name = name;
+    if (geom)
+        op.geom = *geom;
+    for (int role = 0; role < GY_ROLES; role++)
+        op.tensor[role] = -1;
+    return op;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* op_table.h: what the engine knows of each op code: name, which roles are read and written, which output may take the place of which
+ * input, and how much work it is. One table, in the order of the codes. */
+#ifndef GY_ENGINE_OP_H
+#define GY_ENGINE_OP_H
+#include "kernels/op.h"
+
+struct gy_op_row {
+    const char *name;
+    uint64_t reads, writes; /* bits 1 << enum gy_role */
+    struct { int8_t out, in; } in_place[2]; /* out -1 ends the list */
+};
+
+GY_INT const struct gy_op_row *gy_op_row(int code);
+GY_INT const char *gy_role_name(int role);
+GY_INT const char *gy_act_name(int act);
+GY_INT size_t gy_dtype_bytes(int dtype);
+GY_INT int64_t gy_op_flops(const struct gy_op *op);   /* multiplications and additions */
+GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom *geom); /* all roles empty */
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* choice.h: the algorithms that a job uses between its hosts when nobody named one. The first rank of the first host measures the way to
+ * the first rank of the second (or remembers it from a job of the last day), chooses for a small and for a large sum, and tells all.
+ *
+ * What was measured differs from run to run, and sums must not: of the schedules that make the sums of a fixed rule, bit for bit, the
+ * fastest is taken. Only who asks for the fastest of all gets sums whose last bits may change. */
+#ifndef GY_NET_CHOICE_H
+#define GY_NET_CHOICE_H
+#include "net/comm/boot.h"
+#include "net/schedule/cost.h"
+#include "net/comm/topology.h"
+
+#define GY_NET_CHOICE_FEW 16384.0  /* bytes of a host's sum that the small choice is made for */
+#define GY_NET_PIECE_MOST ((int64_t)1 << 20) /* floats of a piece of a large sum, however many hosts; the large choice is made for a piece */
+
+struct gy_net_choice {
+    struct gy_net_costs costs;  /* what was measured; zero: nothing */
+    char few[48], many[48];     /* "name:lanes" */
+};
+/* The rule, "name:lanes": recursive doubling where rounds count; where bytes count, halving over the dimensions, or over a power of two of
+ * hosts, or a ring. */
+GY_INT const char *gy_net_choice_rule(const struct gy_net_topology *topology, const struct gy_net_transport *transport, int many);
+/* A collective of all ranks, of at least two hosts. all: their identities; fastest: of all schedules, whatever their order of sums. Does
+ * not fail for want of a cache folder. */
+GY_INT int gy_net_choice_make(struct gy_net_choice *out, struct gy_net_boot *boot, const struct gy_net_end *end,
+                              const struct gy_net_topology *topology, const struct gy_net_identity *all, int fastest,
+                              const struct gy_alloc *alloc, struct gy_error *err);
+
+#endif

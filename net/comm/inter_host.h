@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* inter_host.h: the level between hosts. A host's ranks have summed what they have in the memory that they share, each its slice; now the
+ * slices are summed over the hosts, by any algorithm, and the host's ranks get the sums back (host_memory.h does both). Every rank
+ * works on its own slice, so all of them use the network at once:
+ *
+ *     host A:  a0 a1      part 0:  a0 - b0 - c0          with unequal hosts a rank has several parts, as many as
+ *     host B:  b0 b1      part 1:  a1 - b1 - c1          make the slices of all hosts fit each other
+ *     host C:  c0 c1 */
+#ifndef GY_NET_BETWEEN_H
+#define GY_NET_BETWEEN_H
+#include "net/comm/choice.h"
+#include "net/schedule/exec.h"
+#include "net/comm/host_memory.h"
+#include "net/comm/topology.h"
+
+#define GY_NET_FILE "file:"
+
+struct gy_net_between_config {
+    const struct gy_net_topology *topology;
+    struct gy_net_end end;    /* among all ranks */
+    const char *algorithm;    /* "multiring" or "multiring:4" (lanes), "file:PATH" (a schedule as text); NULL: by size */
+    const struct gy_net_choice *choice; /* for few and for many bytes, where no algorithm is named; NULL: by rule */
+    int channel;              /* keeps its messages apart from those of other levels between the same ranks */
+    size_t most;              /* bytes of the largest sum */
+    int64_t piece;            /* floats of a part that travel together; 0: by the number of hosts */
+};
+
+struct gy_net_between;
+/* topology must outlive it. */
+GY_INT int gy_net_between_open(struct gy_net_between **out, const struct gy_net_between_config *config, const struct gy_alloc *alloc,
+                               struct gy_error *err);
+GY_INT void gy_net_between_close(struct gy_net_between *between); /* NULL is fine */
+/* Which of the level's flights a message with this tag belongs to; -1: none, it is of another channel. */
+GY_INT int gy_net_between_flight(const struct gy_net_between *between, uint32_t tag);
+/* What gy_net_node_join takes. */
+GY_INT void gy_net_between_level(struct gy_net_between *between, struct gy_net_node_level *out);
+
+#endif

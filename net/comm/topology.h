@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* topology.h: who is near whom. Ranks that see the same kernel and the same processes are of one host: they can map each other's memory.
+ * Hosts are numbered by their first rank. Ranks of a host that are bound to different sockets, or else to different NUMA nodes, are its
+ * groups, numbered by their first rank; where one rank may run anywhere, the host is one group. What the system cannot tell stands in a
+ * file:
+ *
+ *     dims 4x8x8                 sizes whose product is the number of ranks, the nearest first: ranks of a host, hosts of a rack, racks
+ *     rack left  node0 node1     hosts of a rack by name; all racks have equally many hosts, each host is in one
+ *     sockets 3 2                groups of every host with so many ranks: the first three, the other two */
+#ifndef GY_NET_TOPOLOGY_H
+#define GY_NET_TOPOLOGY_H
+#include "engine/base/pin.h"
+#include "net/schedule/schedule.h"
+
+#define GY_NET_GROUPS 16 /* of a host */
+
+/* Numbers of the system, -1: on several, or not known. */
+struct gy_net_near {
+    int32_t node, socket;
+};
+/* root: "/sys/devices/system". */
+GY_INT void gy_net_near_read(const char *root, const struct gy_pin_set *allowed, struct gy_net_near *out);
+/* out: the processors of a part of several, about equal ones: whole cores where there are enough, socket by socket, node by node. */
+GY_INT int gy_net_near_share(const char *root, const struct gy_pin_set *allowed, int part, int parts, struct gy_pin_set *out,
+                             const struct gy_alloc *alloc, struct gy_error *err);
+
+/* What a rank tells of itself. Fixed size: all ranks exchange it. */
+struct gy_net_identity {
+    unsigned char host[32]; /* equal on ranks of one host, and there alone */
+    char name[64];          /* of the host, for people */
+    int32_t pid;            /* in the host's own numbers */
+    int32_t fd;             /* an open file that the others of its host may open; -1 */
+    struct gy_net_near near;
+};
+/* apart: this rank is a host of its own. */
+GY_INT void gy_net_identity_read(struct gy_net_identity *out, int rank, int apart);
+
+struct gy_net_topology {
+    struct gy_alloc alloc;
+    int ranks, hosts;
+    int *host;      /* [ranks] */
+    int *local;     /* [ranks]: its number on its host */
+    int *first;     /* [hosts + 1]: where a host's ranks begin in member */
+    int *member;    /* [ranks]: ranks, host after host */
+    int *group;     /* [ranks]: of its host's */
+    int *groups;    /* [hosts] */
+    int told;       /* groups are those of the file */
+    int dim_count, dims[GY_NET_DIMS]; /* of hosts; 0: one dimension */
+};
+/* all: [ranks]. text: of a topology file, or NULL; name is its name in sentences. */
+GY_INT int gy_net_topology_open(struct gy_net_topology *out, const struct gy_net_identity *all, int ranks, const char *text, const char *name,
+                                const struct gy_alloc *alloc, struct gy_error *err);
+GY_INT void gy_net_topology_close(struct gy_net_topology *topology); /* safe on a zeroed struct */
+GY_INT int gy_net_topology_locals(const struct gy_net_topology *topology, int host);
+/* size: [GY_NET_GROUPS], ranks of each group of the host; returns the rank's number in its own group. */
+GY_INT int gy_net_topology_group(const struct gy_net_topology *topology, int rank, int size[GY_NET_GROUPS]);
+
+#endif

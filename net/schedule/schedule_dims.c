@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* Collectives over dimensions. Ranks form a grid; along each dimension in turn the groups that differ in this coordinate only
+ * scatter what they still hold, then gather in the reverse order. Parts become smaller from dimension to dimension, so that the far
+ * and slow dimensions move the least; and all groups of a dimension work at once, each on its own part: many rings.
+ *
+ *     dims 4x8x8:   scatter in hosts (1 -> 1/4), in racks (1/4 -> 1/32), between racks (1/32 -> 1/256), gather back
+ *
+ * This is the mesh collective of Barnett and van de Geijn (1994), the multi-ring of PowerAI DDL (Cho et al. 2017) when each dimension
+ * runs rings, and better than it on switched networks when each runs recursive halving. One dimension gives the flat forms. Halving
+ * begins with the nearest ranks, in every dimension: its sums are the balanced tree over ranks, the same for any powers of two. Lanes
+ * follow each other through the dimensions, so that all of them are busy. Ranks beyond a power of two, where halving needs one, add
+ * to a partner first and are told the result at the end. */
+#include "net/schedule/algorithms.h"
+
+struct dims_kind {
+    gy_net_group_fn scatter, gather;
+    int power; /* members must be a power of two */
+};
+static const struct dims_kind dims_ring = {gy_net_ring_scatter, gy_net_ring_gather, 0};
+static const struct dims_kind dims_halving = {gy_net_halving_scatter, gy_net_halving_gather, 1};
+static const struct dims_kind dims_direct = {gy_net_direct_scatter, gy_net_direct_gather, 0};
+
+static int dims_is_power(int n)
+{
+    return (n & (n - 1)) == 0;
+}
+
+/* The shape of one lane's walk through the grid. */
+struct dims_walk {
+    struct gy_net_schedule *s;
+    const struct dims_kind *kind;
+    int lane, round;
+    int *rank; /* [largest dimension] */
+};
+
+/* The block of a coordinate along dimension d. */
+static int dims_block(const struct gy_net_schedule *s, int d, int at)
+{
+    return s->turned >> d & 1 ? gy_net_turned(at, s->dims[d]) : at;
+}
+
+/* All groups along dimension d, each on the part that its members hold: coordinates before d fixed it. */
+static int dims_along(const struct dims_walk *w, int d, int scatter)
+{
+    const struct gy_net_schedule *s = w->s;
+    int stride = 1, held = s->pieces / s->lanes, end = w->round;
+    for (int k = 0; k < d; k++) {
+        stride *= s->dims[k];
+        held /= s->dims[k];
+    }
+    const struct dims_kind *kind = w->kind->power && !dims_is_power(s->dims[d]) ? &dims_ring : w->kind;
+    for (int base = 0; base < s->ranks; base++) {
+        if (base / stride % s->dims[d] != 0)
+            continue;
+        int32_t piece = w->lane * (s->pieces / s->lanes), part = s->pieces / s->lanes;
+        for (int k = 0, rest = base; k < d; rest /= s->dims[k++])
+            piece += dims_block(s, k, rest % s->dims[k]) * (part /= s->dims[k]);
+        for (int m = 0; m < s->dims[d]; m++)
+            w->rank[dims_block(s, d, m)] = base + m * stride;
+        const struct gy_net_group g = {w->lane, s->dims[d], w->rank, piece, held / s->dims[d]};
+        end = (scatter ? kind->scatter : kind->gather)(w->s, &g, w->round);
+    }
+    return end;
+}
+
+/* Ranks from core on give everything to (kind GY_NET_ADD), or take it from, the ranks at the front. */
+static void dims_fold(const struct dims_walk *w, int core, int ranks, int kind)
+{
+    const int32_t part = w->s->pieces / w->s->lanes;
+    for (int r = core; r < ranks; r++)
+        gy_net_move(w->s, w->lane, w->round, kind == GY_NET_ADD ? r : r - core, kind == GY_NET_ADD ? r - core : r, kind,
+                    w->lane * part, part);
+}
+
+static void dims_lane(struct dims_walk *w, int core, int ranks, int goal)
+{
+    w->round = 0;
+    if (core < ranks)
+        dims_fold(w, core, ranks, GY_NET_ADD), w->round++;
+    for (int d = 0; goal != GY_NET_ALL_GATHER && d < w->s->dim_count; d++)
+        w->round = dims_along(w, d, 1);
+    for (int d = w->s->dim_count - 1; goal != GY_NET_REDUCE_SCATTER && d >= 0; d--)
+        w->round = dims_along(w, d, 0);
+    if (core < ranks)
+        dims_fold(w, core, ranks, GY_NET_RECV);
+}
+
+/* Ranks of the grid: all, or the largest power of two below when one dimension needs it. */
+static int dims_core(const struct gy_net_shape *shape, const struct dims_kind *kind, int flat)
+{
+    int core = 1;
+    while (core * 2 <= shape->ranks)
+        core *= 2;
+    return kind->power && flat ? core : shape->ranks;
+}
+
+static int dims_build(struct gy_net_schedule *out, const char *name, const struct dims_kind *kind, const struct gy_net_shape *shape,
+                      int flat, int goal, const struct gy_alloc *alloc, struct gy_error *err)
+{
+    const int core = dims_core(shape, kind, flat);
+    if (core < shape->ranks && goal != GY_NET_ALLREDUCE)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "%s of %d ranks: only an allreduce works without a power of two", name, shape->ranks);
+    int *const rank = gy_alloc_take(alloc, (size_t)shape->ranks, sizeof *rank);
+    if (!rank)
+        return GY_NOMEM(err, "a schedule's ranks", (size_t)shape->ranks * sizeof *rank);
+    struct dims_walk w = { .s = out, .kind = kind, .rank = rank };
+    gy_net_open_schedule(out, alloc, name, goal, core, core * shape->lanes, shape->lanes);
+    out->dim_count = flat || shape->dim_count == 0 ? 1 : shape->dim_count;
+    out->dims[0] = core;
+    for (int d = 0; d < out->dim_count && !flat && shape->dim_count > 0; d++)
+        out->dims[d] = shape->dims[d];
+    for (int d = 0; d < out->dim_count; d++)
+        out->turned |= kind->power && dims_is_power(out->dims[d]) ? 1u << d : 0;
+    for (w.lane = 0; w.lane < shape->lanes; w.lane++)
+        dims_lane(&w, core, shape->ranks, goal);
+    out->ranks = shape->ranks;
+    gy_alloc_free(alloc, rank, (size_t)shape->ranks * sizeof *rank);
+    return gy_net_finish(out, err);
+}
+
+#define DIMS_ALGORITHM(function, name, kind, flat)                                                                     \
+    GY_NET_BUILDER(function)                                                                                           \
+    {                                                                                                                  \
+        return dims_build(out, name, &kind, shape, flat, goal, alloc, err);                                            \
+    }
+DIMS_ALGORITHM(gy_net_build_ring, "ring", dims_ring, 1)
+DIMS_ALGORITHM(gy_net_build_halving, "halving", dims_halving, 1)
+DIMS_ALGORITHM(gy_net_build_direct, "direct", dims_direct, 1)
+DIMS_ALGORITHM(gy_net_build_multiring, "multiring", dims_ring, 0)
+DIMS_ALGORITHM(gy_net_build_multihalving, "multihalving", dims_halving, 0)
+#undef DIMS_ALGORITHM

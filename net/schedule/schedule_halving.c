@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Recursive halving and doubling among 2^k members, told by the blocks that they own. Scatter: in every round the blocks that a
+ * member still holds are split in two; it sends the half that is not its own to the partner that keeps it, and adds its own half
+ * from there. Gather: the same backward, the parts doubling.
+ *
+ *     blocks 0 1 2 3     distance 2   0 <-> 2   1 <-> 3     half of the buffer
+ *                        distance 1   0 <-> 1   2 <-> 3     a quarter
+ *
+ * k latencies where a ring has 2^k - 1, the same bytes; the sums form a balanced tree over the members. Which ranks meet first, and
+ * exchange most, the caller decides by who owns which block. (Rabenseifner 2004, Thakur et al. 2005.) */
+#include "net/schedule/schedule.h"
+
+/* What the owner of block b holds at this distance: the blocks that agree with b in the bits from there on. */
+static int32_t halving_piece(const struct gy_net_group *g, int b, int distance)
+{
+    return g->piece + b / distance * distance * g->block;
+}
+
+static void halving_exchange(struct gy_net_schedule *s, const struct gy_net_group *g, int round, int distance, int kind)
+{
+    for (int b = 0; b < g->members; b++) {
+        const int partner = b ^ distance, owner = kind == GY_NET_ADD ? partner : b;
+        gy_net_move(s, g->lane, round, g->rank[b], g->rank[partner], kind, halving_piece(g, owner, distance), distance * g->block);
+    }
+}
+
+GY_INT int gy_net_halving_scatter(struct gy_net_schedule *s, const struct gy_net_group *g, int round)
+{
+    for (int distance = g->members / 2; distance > 0; distance /= 2)
+        halving_exchange(s, g, round++, distance, GY_NET_ADD);
+    return round;
+}
+
+GY_INT int gy_net_halving_gather(struct gy_net_schedule *s, const struct gy_net_group *g, int round)
+{
+    for (int distance = 1; distance < g->members; distance *= 2)
+        halving_exchange(s, g, round++, distance, GY_NET_RECV);
+    return round;
+}

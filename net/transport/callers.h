@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* callers.h: who calls a listening socket, until it is known whether it is a rank of this job. All
+ * callers are served at once, and none is waited for. Of CALLERS_MOST that are here together, whoever
+ * has named a missing rank keeps its place until its time is over; of the others, which have said
+ * nothing yet, the oldest leaves for the next one. So neither silence nor a flood of strangers keeps
+ * a rank out: it says its name at once, and calls again should it have been sent away before. */
+#ifndef GY_NET_CALLERS_H
+#define GY_NET_CALLERS_H
+#include "engine/base/mem.h"
+#include "net/transport/tcp_handshake.h"
+
+struct gy_net_callers_config {
+    int listener;
+    int wake;                          /* ends a wait when it can be read; -1: none */
+    const struct gy_net_call_self *self; /* must outlive the callers, as owner */
+    /* A caller has proved that it is call->rank. 0: it is let in, and its connection is the owner's. */
+    int (*take)(void *owner, struct gy_net_call *call);
+    /* A caller was sent away: why. NULL: nobody wants to know. */
+    void (*refuse)(void *owner, const struct gy_net_call *call, const char *why);
+    void *owner;
+};
+
+struct gy_net_callers;
+GY_INT int gy_net_callers_open(struct gy_net_callers **out, const struct gy_net_callers_config *config, const struct gy_alloc *alloc,
+                               struct gy_error *err);
+/* Serves whoever calls until something has happened, the time has come or wake can be read.
+ * GY_E_IO: no file has been free for a connection for a second, and no stranger held one. */
+GY_INT int gy_net_callers_serve(struct gy_net_callers *callers, int64_t until, struct gy_error *err);
+GY_INT void gy_net_callers_close(struct gy_net_callers *callers); /* NULL is fine; the listener is its owner's */
+
+#endif

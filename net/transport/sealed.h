@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* sealed.h: a transport on another one that checks nothing, such as a library's. With each message goes a word that only who knows
+ * the key can make: of the ranks, the tag, how many messages the tag had before, and the bytes. What has another word is lost, and from
+ * then on progress fails and says so. Small messages carry the word; behind a large one it is a message of its own. */
+#ifndef GY_NET_SEALED_H
+#define GY_NET_SEALED_H
+#include "net/transport/code.h"
+#include "net/transport/transport.h"
+
+struct gy_net_sealed_config {
+    struct gy_net_end inner;
+    enum gy_net_code_kind code;          /* crc: the word is of the bytes' CRC-32C; hmac: of all of them */
+    unsigned char key[GY_NET_KEY_BYTES]; /* of this start of the job, and of nothing else */
+};
+
+struct gy_net_sealed;
+GY_INT int gy_net_sealed_open(struct gy_net_sealed **out, const struct gy_net_sealed_config *config, const struct gy_alloc *alloc,
+                              struct gy_error *err);
+GY_INT void gy_net_sealed_close(struct gy_net_sealed *sealed); /* cancels what is pending; before the inner one; NULL is fine */
+GY_INT void gy_net_sealed_end(struct gy_net_sealed *sealed, struct gy_net_end *out);
+GY_INT const struct gy_net_fault *gy_net_sealed_fault(const struct gy_net_sealed *sealed); /* its text may be empty */
+
+#endif

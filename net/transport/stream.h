@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* stream.h: the messages between two ranks on one connection, both ways. It is made before there is a connection: requests wait for it. Nothing
+ * blocks, and what comes is written straight into the buffer that waits for it. One thread at a time. */
+#ifndef GY_NET_STREAM_H
+#define GY_NET_STREAM_H
+#include "net/transport/code.h"
+#include "net/transport/transport.h"
+
+/* What the streams of a transport count together. */
+struct gy_net_tally {
+    unsigned ended; /* requests that are over */
+    unsigned calls; /* of progress; whoever makes them counts */
+};
+
+struct gy_net_stream;
+GY_INT struct gy_net_stream *gy_net_stream_open(struct gy_net_tally *tally, const struct gy_alloc *alloc); /* NULL: no memory */
+GY_INT void gy_net_stream_free(struct gy_net_stream *stream);
+/* The connection is there; it belongs to the stream. The codes of both directions, opened, are copied. */
+GY_INT void gy_net_stream_begin(struct gy_net_stream *stream, int fd, const struct gy_net_code *out, const struct gy_net_code *in);
+/* The connection ends, and all requests as GY_NET_LOST; a message that is here already can still be received. Again is fine. */
+GY_INT void gy_net_stream_end(struct gy_net_stream *stream);
+GY_INT int gy_net_stream_has_ended(const struct gy_net_stream *stream);
+/* Why it has ended, where what came was not what was sent; else NULL. */
+struct gy_net_stream_fault {
+    const char *what; /* "line", of which tag and bytes may be wrong themselves, or "message" */
+    uint32_t tag;
+    uint64_t bytes, code; /* code: the number of the one that is wrong */
+};
+GY_INT const struct gy_net_stream_fault *gy_net_stream_fault(const struct gy_net_stream *stream);
+GY_INT int gy_net_stream_is_pending(const struct gy_net_stream *stream); /* requests wait */
+/* GY_E_PEER: it has ended; GY_E_NOMEM. */
+GY_INT int gy_net_stream_post(struct gy_net_stream *stream, struct gy_net_request *request);
+/* What the system says of the connection since it refused. */
+enum gy_net_stream_news { GY_NET_STREAM_IN = 1, GY_NET_STREAM_OUT = 2, GY_NET_STREAM_HUNG = 4 };
+GY_INT void gy_net_stream_news(struct gy_net_stream *stream, unsigned news);
+GY_INT size_t gy_net_stream_move(struct gy_net_stream *stream);      /* writes and reads; returns 0 when nothing moved. It may end. */
+GY_INT void gy_net_stream_rest(struct gy_net_stream *stream, int64_t now); /* nothing moved in a progress call */
+/* Before the end: nothing more will be sent; then, until 1: the peer has all of it, or has ended. What comes meanwhile is dropped. */
+GY_INT void gy_net_stream_close(struct gy_net_stream *stream);
+GY_INT int gy_net_stream_is_closed(struct gy_net_stream *stream);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* tcp.h: the transport between hosts on plain TCP, for where there is nothing faster: one connection for each two ranks that talk, made at the
+ * first message, without a library, and without a copy in between: the system writes straight into the buffer that waits. A rank that
+ * breaks off ends its requests as GY_NET_LOST. So does a message that is not what was sent; from then on
+ * progress fails with a sentence. One thread at a time may use it; another, its own, lets other ranks in meanwhile. */
+#ifndef GY_NET_TCP_H
+#define GY_NET_TCP_H
+#include "net/transport/code.h"
+#include "net/transport/socket.h"
+#include "net/transport/transport.h"
+
+struct gy_net_tcp_config {
+    int rank, ranks;
+    unsigned char key[GY_NET_KEY_BYTES]; /* of this start of the job: only who knows it is let in */
+    enum gy_net_code_kind code;          /* of messages; the same on all ranks */
+    int64_t wait_ns;                     /* how long a rank is called that does not answer; 0: for ever */
+    struct gy_net_endpoint own;          /* the address on which other ranks reach this one; its port does not matter */
+};
+
+struct gy_net_tcp;
+GY_INT int gy_net_tcp_open(struct gy_net_tcp **out, const struct gy_net_tcp_config *config, const struct gy_alloc *alloc, struct gy_error *err);
+GY_INT void gy_net_tcp_close(struct gy_net_tcp *tcp); /* sends what is under way, for two seconds at most; NULL is fine */
+GY_INT void gy_net_tcp_address(const struct gy_net_tcp *tcp, struct gy_net_endpoint *address); /* this rank's */
+GY_INT int gy_net_tcp_connect(struct gy_net_tcp *tcp, const struct gy_net_endpoint *addresses, struct gy_error *err); /* [ranks]; copied */
+GY_INT const struct gy_net_fault *gy_net_tcp_fault(const struct gy_net_tcp *tcp); /* its text may be empty */
+/* The next rank that is waited for while nothing comes through to it, or whose connection broke, each once; -1: none. Of the thread that uses it. */
+GY_INT int gy_net_tcp_cut(struct gy_net_tcp *tcp);
+GY_INT void gy_net_tcp_end(struct gy_net_tcp *tcp, struct gy_net_end *out);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* tcp_handshake.h: how both ends of a fresh connection learn that it is between two ranks of one start of a job: for the job's control (boot.h) and
+ * for data (tcp.h). Both prove that they know its key, over nonces of both; the last word says that the caller was let in:
+ *     caller  magic, version, epoch, number of ranks, its rank, the rank it calls, nonce
+ *     called  nonce, HMAC(key, "data, called", all of the above)
+ *     caller  HMAC(key, "data, caller", all of the above)
+ *     called  HMAC(key, "data, taken", the same)
+ * Control has words of its own. Each direction of data gets a key of its own from the same, for the code of its messages.
+ * Nothing blocks. Until the proof no more than these bytes, of fixed sizes, are read, and nothing is allocated. */
+#ifndef GY_NET_TCP_CALL_H
+#define GY_NET_TCP_CALL_H
+#include "net/transport/code.h"
+
+#define GY_NET_CALL_NONCE 32
+
+struct gy_net_call_hello {
+    unsigned char magic[4];
+    uint32_t version, epoch, ranks, from, to; /* in this machine's order of bytes: so are floats, and a machine of another order is refused */
+    unsigned char nonce[GY_NET_CALL_NONCE];
+};
+/* What is waited for: a caller's connection, the answer, the last word; a caller's hello, its proof. */
+enum gy_net_call_step { GY_NET_CALL_CONNECTS, GY_NET_CALL_ASKS, GY_NET_CALL_HOPES, GY_NET_CALL_LISTENS, GY_NET_CALL_DOUBTS };
+struct gy_net_call {
+    int fd;           /* -1: none */
+    enum gy_net_call_step step;
+    int rank;         /* the other end's; when called, not known before the end */
+    size_t have;      /* bytes of the present step */
+    int64_t deadline;
+    const char *why;  /* it was ended by gy_net_call_go */
+    struct gy_net_call_hello hello;
+    unsigned char nonce[GY_NET_CALL_NONCE], in[GY_NET_CALL_NONCE + GY_NET_MAC_BYTES];
+};
+enum gy_net_call_kind { GY_NET_CALL_DATA, GY_NET_CALL_CONTROL };
+struct gy_net_call_self {
+    enum gy_net_call_kind kind;
+    int rank, ranks;
+    uint32_t epoch;                        /* of the start of the job; data has a key for each */
+    enum gy_net_code_kind code;
+    unsigned char key[GY_NET_KEY_BYTES];
+    int (*missing)(void *owner, int rank); /* is this rank to call? NULL: any may */
+    void *owner;
+};
+/* rank: whom it calls; -1: it is called. The connection may still be on its way. */
+GY_INT void gy_net_call_begin(struct gy_net_call *call, int fd, int rank, int64_t deadline);
+/* 1: agreed, with call->rank, who waits for gy_net_call_take where it called; 0: it waits for bytes; -1: this is no connection of ours, or it
+ * broke; -2: the other end has another key. */
+GY_INT int gy_net_call_go(struct gy_net_call *call, const struct gy_net_call_self *self);
+/* The called end's last word: the caller is let in. < 0: it is gone. */
+GY_INT int gy_net_call_take(const struct gy_net_call *call, const struct gy_net_call_self *self);
+/* Once both have agreed: a key of this connection for a purpose. */
+GY_INT void gy_net_call_key(const struct gy_net_call *call, const struct gy_net_call_self *self, const char *purpose, unsigned char key[GY_NET_KEY_BYTES]);
+/* The same as codes of what this end sends and gets. */
+GY_INT void gy_net_call_codes(const struct gy_net_call *call, const struct gy_net_call_self *self, struct gy_net_code *out, struct gy_net_code *in);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* transport.h: what moves bytes between ranks. All functions are mandatory. Messages between two ranks with one tag arrive in the
+ * order in which they were posted; others in any order. Nothing blocks: post, then progress until a request is done. */
+#ifndef GY_NET_TRANSPORT_H
+#define GY_NET_TRANSPORT_H
+#include "engine/base/mem.h"
+
+/* One message on its way. The owner keeps it, and the buffer, until state is not GY_NET_PENDING. */
+enum gy_net_state { GY_NET_PENDING, GY_NET_DONE, GY_NET_LOST /* the peer is gone, or the request was cancelled */ };
+struct gy_net_request {
+    int state;               /* written by progress (of the same thread) only */
+    int sends, peer;
+    uint32_t tag;
+    void *buffer;            /* a send only reads it */
+    size_t bytes;
+    /* Of a receive, NULL or: it may be called while the message comes, in the order of its bytes, with those behind `taken`, which lie at the begin of
+     * the buffer; then their place is used again. What was not given so when the request is done lies there, too. A transport may leave it all. */
+    void (*take)(struct gy_net_request *request, size_t bytes);
+    void *taker;             /* the owner's, for take */
+    size_t taken;            /* the transport's */
+    struct gy_net_request *next, *prev; /* the transport's, as what follows */
+    void *owner;
+    int64_t stamp;
+};
+
+/* What ended a transport: a message that is not what was sent. */
+struct gy_net_fault {
+    uint32_t tag;   /* as it came */
+    char text[256]; /* who noticed it, of whom, on which way; empty: there is none */
+};
+
+struct gy_net_transport {
+    /* Posts what the request says. GY_E_PEER when the peer is known to be gone. */
+    int (*post)(void *self, struct gy_net_request *request, struct gy_error *err);
+    /* Moves what can be moved; < 0: the transport is broken. */
+    int (*progress)(void *self, struct gy_error *err);
+    /* Ends every pending request of a peer (-1: of all) as GY_NET_LOST. */
+    void (*cancel)(void *self, int peer);
+    const char *name;        /* what is measured on it is kept under it */
+    int64_t piece;           /* floats for each host of a piece of a large sum: pieces follow each other (inter_host.c) */
+    int lanes;               /* at most so many are worth having; 0: any number */
+};
+
+/* A rank's end of a transport. */
+struct gy_net_end {
+    const struct gy_net_transport *transport;
+    void *self;
+    int rank, ranks;
+    int half; /* floats of sums travel as bf16 */
+};
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* ucx.h: the transport between hosts on UCX: whatever network it finds, RDMA or TCP. Its library is opened at run time, so that Gyre
+ * builds and starts without it. An endpoint is made at the first message from or to a rank; a rank that breaks off ends its
+ * requests as GY_NET_LOST. One thread at a time may use it. */
+#ifndef GY_NET_UCX_H
+#define GY_NET_UCX_H
+#include "net/transport/transport.h"
+
+#define GY_NET_UCX_ADDRESS 1024 /* bytes that are kept for one rank's address */
+
+struct gy_net_ucx_config {
+    int rank, ranks;
+    const char *transports; /* UCX's names, where its own variable UCX_TLS says nothing; NULL: all but shared memory */
+    uint64_t secret;        /* of this start of the job, in every tag: who does not know it meets no receive */
+};
+
+struct gy_net_ucx;
+/* GY_E_UNSUPPORTED: no UCX here. */
+GY_INT int gy_net_ucx_open(struct gy_net_ucx **out, const struct gy_net_ucx_config *config, const struct gy_alloc *alloc,
+                           struct gy_error *err);
+GY_INT void gy_net_ucx_close(struct gy_net_ucx *ucx); /* sends what is under way, for two seconds at most; NULL is fine */
+/* This rank's address; the rest of the GY_NET_UCX_ADDRESS bytes is 0. */
+GY_INT void gy_net_ucx_address(const struct gy_net_ucx *ucx, unsigned char *address);
+/* Everybody's: [ranks][GY_NET_UCX_ADDRESS]; copied. */
+GY_INT int gy_net_ucx_connect(struct gy_net_ucx *ucx, const unsigned char *addresses, struct gy_error *err);
+GY_INT void gy_net_ucx_end(struct gy_net_ucx *ucx, struct gy_net_end *out);
+#define GY_NET_UCX_RDMA "^sm,tcp"     /* transports: all but shared memory and UCX's own use of TCP */
+GY_INT int gy_net_ucx_has_rdma(void); /* are there devices that move memory themselves, and work? */
+GY_INT void gy_net_ucx_version(const struct gy_net_ucx *ucx, char *text, size_t room); /* "1.13": what two ranks must share */
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* simulation.h: how long a schedule takes on a cluster that is described, not there. The same steps that an executor would run are run by
+ * events: a message begins when both ends have posted it, waits for its latency, then flows; all flows share the links on their
+ * ways max-min fairly; what is added, and every message, costs time of the rank, one lane after another. A host's way may be shaped by a
+ * token bucket: what it did not carry while it was idle, up to the burst, it carries faster afterwards. Noise and the ranks' different
+ * beginnings are drawn from a seed. A figure from here is a simulation, never a measurement. */
+#ifndef GY_NET_SIM_H
+#define GY_NET_SIM_H
+#include "net/schedule/schedule.h"
+
+/* A cluster: hosts of ranks, racks of hosts. Every rank has a link out of and into its host's inside; every host one out of and into its
+ * network; every rack one up and down. */
+struct gy_net_cluster {
+    int hosts, ranks_per_host, hosts_per_rack; /* hosts_per_rack 0: no racks */
+    double inside_rate, inside_latency;        /* bytes a second, seconds: of a rank's way inside its host */
+    double nic_rate, nic_latency;              /* of a host's way to the network, each direction */
+    double burst, peak;                        /* token bucket of that way: bytes, empty at first; rate while there are any. 0: none */
+    double rack_rate, rack_latency;            /* of a rack's way to other racks, each direction */
+    double add_rate;                           /* bytes a second that a rank adds; 0: at once */
+    double overhead;                           /* seconds that a rank spends on each message, sent or received, when it is over */
+    double noise;                              /* spread of a message's time: log-normal sigma */
+    double skew;                               /* seconds within which ranks begin */
+    double compute, backward;                  /* seconds of a step without communication; part of it that makes gradients */
+    char about[128];
+};
+
+/* The text format is explained by tools/examples/ddl.cluster; errors give line and column. */
+GY_INT int gy_net_cluster_parse(struct gy_net_cluster *out, const char *text, size_t bytes, const char *name, struct gy_error *err);
+/* Seconds from the first rank's beginning to the last one's end, for a buffer of so many bytes. */
+GY_INT int gy_net_simulate(const struct gy_net_schedule *s, const struct gy_net_cluster *cluster, double bytes, uint64_t seed,
+                           double *seconds, struct gy_error *err);
+
+#endif
