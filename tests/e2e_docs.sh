@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What newcomers read is true: the C program of README.md compiles and runs, its figures stand in docs/measured.md, every
-# path and every link of README.md and docs/ leads somewhere, and README.md keeps its size. DOCS names another tree, whose
-# pages have a fault that this script must find.
+# What newcomers read is true: the C program of README.md compiles and runs, its figures stand in docs/measured.md,
+# every path and every link of README.md and docs/ leads somewhere, and README.md keeps its size. DOCS names another
+# tree, whose pages have a fault that this script must find.
 . "$(dirname "$0")/e2e.inc"
 DOCS=${DOCS:-$(cd "$(dirname "$0")/.." && pwd)}
 LINES_MOST=100 COLUMNS_MOST=120 CELL_MOST=59 CHANGES_COLUMNS=159
@@ -28,7 +28,7 @@ at_most "lines of README.md" "$(wc -l <README.md)" $LINES_MOST
 # wide FILE MOST: its lines of more characters; bytes 128 to 191 continue one
 wide()
 {
-    awk -v most="$2" '{ gsub(/[\200-\277]/, ""); if (length > most) print FILENAME ":" FNR ": " length " columns" }' "$1"
+    awk -v most="$2" '{ gsub(/[\200-\277]/, ""); if (length > most) print FILENAME ":" FNR ": " length }' "$1"
 }
 wide README.md $COLUMNS_MOST >"$found"
 none "README.md is too wide"
@@ -95,7 +95,7 @@ none "numbers of README.md that are not in docs/measured.md"
 
 # ---- places ----
 
-# A path is a word that begins with a folder of the tree; it may be a pattern. What the build makes is no part of the tree.
+# A path is a word that begins with a folder of the tree; it may be a pattern. What the build makes is none.
 for page in README.md docs/*.md; do
     grep -oE '(^|[^A-Za-z0-9_./-])(engine|kernels|net|io|tools|tests|docs|\.ci)/[A-Za-z0-9_./*-]*' "$page" |
         sed -E 's/^[^A-Za-z.]//; s/[.]$//' | sort -u | while read -r path; do
