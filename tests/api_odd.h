@@ -304,6 +304,20 @@ static int an_evaluate_threads(void)
     return an_by_net(gyre_evaluate(an.net, &an_evaluate_config, NULL));
 }
 
+/* Images of bytes for a net that was opened for floats */
+static int an_evaluate_kind(void)
+{
+    struct gyre_net *net;
+    an.config.input = GYRE_INPUT_F32;
+    T_CHECK_MSG(gyre_open(&net, &an.config, &an.error) == GYRE_OK, "%s", an.error.text);
+    gyre_evaluate_config_default(&an_evaluate_config);
+    an_evaluate_config.data = an.data;
+    const int status = gyre_evaluate(net, &an_evaluate_config, NULL);
+    T_CHECK(status == GYRE_E_MISMATCH && strstr(gyre_last_error(net)->text, "the data set's samples are u8"));
+    gyre_close(net);
+    return an_mute(status);
+}
+
 static int an_odd_glm(void)
 {
     struct gyre_glm *model;
@@ -403,7 +417,8 @@ static const struct an_odd {
     { "simulation_bucket", an_simulation_bucket }, { "train_none", an_train_none }, { "train_epochs", an_train_epochs },
     { "train_steps", an_train_steps }, { "train_threads", an_train_threads }, { "train_keep", an_train_keep }, { "train_every", an_train_every },
     { "why_steps", an_why_steps }, { "fit_batch", an_fit_batch }, { "evaluate_none", an_evaluate_none },
-    { "evaluate_threads", an_evaluate_threads }, { "glm_none", an_glm_none }, { "glm_loss", an_glm_loss }, { "glm_l2", an_glm_l2 },
+    { "evaluate_threads", an_evaluate_threads }, { "evaluate_kind", an_evaluate_kind },
+    { "glm_none", an_glm_none }, { "glm_loss", an_glm_loss }, { "glm_l2", an_glm_l2 },
     { "glm_weights", an_glm_weights }, { "glm_threads", an_glm_threads }, { "glm_folds", an_glm_folds }, { "glm_solver", an_glm_solver },
     { "glm_device", an_glm_device }, { "glm_file", an_glm_file }, { "glm_files", an_glm_files }, { "glm_bits", an_glm_bits },
     { "glm_arrays", an_glm_arrays }, { "glm_data_size", an_glm_data_size }, { "part_less", an_part_less }, { "predict_none", an_predict_none },
