@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check.sh LIBRARY [full]: the rules of this tree that a compiler does not know. Each rule prints what breaks it, with file and
+# check.sh LIBRARY [full|RULE]: the rules of this tree that a compiler does not know. Each rule prints what breaks it, with file and
 # line, and counts once. LIBRARY is a built libgyre.a. `full` adds what takes longer: every header alone, and the library
-# without its options. Variables: CC (default cc), SCRATCH (a folder to write in, default a new one).
+# without its options; RULE: the one of this name alone. Variables: CC (default cc), SCRATCH (a folder to write in, default a new one).
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -204,6 +204,22 @@ rule_directions()
     }' <"$SCRATCH/all_c"
 }
 
+# The form of the tree gets no worse than tools/limits.
+rule_form()
+{
+    SCRATCH=$SCRATCH sh tools/floors.sh "$(dirname "$library")/obj" >"$SCRATCH/form"
+    awk 'FNR == NR { if ($1 ~ /^[a-z]/) limit[$1] = $2; next }
+        /^(circle|climbs|stand twice):/ { place[++places] = $0 }
+        $1 in limit && NF == 2 { seen[$1] = 1; if ($2 + 0 > limit[$1]) { print $1 " " $2 ", at most " limit[$1] " (tools/limits)"; worse[$1] = 1 } }
+        END {
+            for (name in limit) if (!(name in seen)) print name ": not measured by tools/floors.sh"
+            for (i = 1; i <= places; i++) {
+                name = place[i] ~ /^circle/ ? "circles" : place[i] ~ /^climbs/ ? "climbs" : "doubled_names"
+                if (name in worse) print place[i]
+            }
+        }' tools/limits "$SCRATCH/form"
+}
+
 # Calls that the library never makes, and those that nobody needs
 rule_calls()
 {
@@ -304,7 +320,14 @@ rule_conversions()
         grep -E '(warning|error):' | grep -v 'implicit-float-conversion' || :
 }
 
-run() { name=$1; shift; "$@" >"$findings" 2>&1 || echo "$name: the rule itself failed" >>"$findings"; rule "$name" "$findings"; }
+run()
+{
+    name=$1
+    shift
+    case $extent in quick|full|"$name") ;; *) return 0 ;; esac
+    "$@" >"$findings" 2>&1 || echo "$name: the rule itself failed" >>"$findings"
+    rule "$name" "$findings"
+}
 
 run "licence line" rule_licence
 run "first comment" rule_first_comment
@@ -312,6 +335,7 @@ run "text" rule_text
 run "file size" rule_file_size
 run "function size" rule_function_size
 run "include directions" rule_directions
+run "form of the tree" rule_form
 run "forbidden calls" rule_calls
 run "unique names" rule_unique_names
 run "symbols" rule_symbols
