@@ -25,7 +25,8 @@
 #   ./build.sh clean
 #
 # Variables: CC, CFLAGS (added at the end), KERNEL_CFLAGS (for kernels/cpu), BUILD (default build), JOBS,
-# GYRE_NO_INSTALL=1 (never installs a package), TESTS (names of the suite's programs, default all).
+# GYRE_NO_INSTALL=1 (never installs a package), TESTS (names of the suite's programs, default all),
+# GYRE_TEST_ALL=1 (`test` takes every case of the op test, not a sample).
 set -eu
 unset CDPATH
 export LC_ALL=C

@@ -13,7 +13,7 @@ timeout -k 5 "${LIMIT:-900}" "$@" >"$log" 2>&1 </dev/null || status=$?
 seconds=$(($(date +%s) - started))
 
 # the closing line: 'name: 3 passed, 0 failed' with or without ', 1 skipped'
-counts=$(sed -n -E '$s/^.*[: ]([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' "$log")
+counts=$(sed -n -E '$s/^(.*[: ])?([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\2 \3 \5/p' "$log")
 # shellcheck disable=SC2086
 set -- $counts
 passed=${1:-0} failed=${2:-0} skipped=${3:-0}

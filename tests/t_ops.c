@@ -8,10 +8,13 @@
  *     t_ops --bench            time, GFLOP/s and GB/s of layers of real nets, as CSV
  *     t_ops --list             the cases
  *     --isa NAME --case TEXT --seed N   one kernel set; cases whose description holds TEXT; other random numbers
+ *     --sample                 some of the cases, drawn by the seed, which is the clock's where none is given: every op code
+ *                              and type with every shape that it has, and with every combination of options that it has
  *     --part I/N               the Ith of N parts of the cases; part 0: all that is not about one case
  *     --fault NAME             with a kernel that is wrong on purpose: it must fail
  *
  * Sizes lie around every vector width and tile edge; outputs are poisoned, tensors stand between guard zones. */
+#include <time.h>
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
 #include "tests/op_half.h"
@@ -20,7 +23,7 @@
 
 struct ops_options {
     const char *isa, *only;
-    int bench, list, grad, fault, part, parts;
+    int bench, list, grad, fault, part, parts, sample;
     uint64_t seed;
 };
 
@@ -171,6 +174,68 @@ static void ops_take_part(const struct ops_options *o, struct op_cases *cases)
     cases->count = o->part > 0 ? kept : cases->count;
 }
 
+/* ---- a sample ---- */
+
+#define OPS_SEEN 65536 /* a power of two, several times OP_CASES_MAX */
+
+/* The case with its shape alone, or with its options alone; memory that no member owns is 0. */
+static struct op_case ops_half_of(const struct op_case *c, int shape)
+{
+    struct op_case half;
+    memset(&half, 0, sizeof half);
+    half.code = c->code;
+    half.dtype = c->dtype;
+    half.spans = c->spans;
+    half.span_room = shape ? c->span_room : 0;
+    if (shape) {
+        half.geom = c->geom;
+        return half;
+    }
+    half.act = c->act;
+    half.flags = c->flags;
+    memcpy(half.f, c->f, sizeof half.f);
+    half.without = c->without;
+    half.accumulate = c->accumulate;
+    half.valid_less = c->valid_less;
+    half.values = c->values;
+    half.absent = c->absent;
+    half.geom.groups = c->geom.groups > 1; /* groups and strides beside every option */
+    half.geom.stride_h = c->geom.stride_h > 1;
+    return half;
+}
+
+/* 1 where no case so far had this half; it then has it. */
+static int ops_is_first(struct op_case *seen, const struct op_case *half)
+{
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < sizeof *half; i++)
+        hash = (hash ^ ((const unsigned char *)half)[i]) * 16777619u;
+    size_t at = hash % OPS_SEEN;
+    for (; seen[at].dtype != -1; at = (at + 1) % OPS_SEEN)
+        if (memcmp(&seen[at], half, sizeof *half) == 0)
+            return 0;
+    memcpy(&seen[at], half, sizeof *half);
+    return 1;
+}
+
+/* Leaves those cases that show a shape or options which none before them showed; they come in an order drawn by the seed. */
+static void ops_take_sample(const struct ops_options *o, struct op_cases *cases)
+{
+    static struct op_case seen[OPS_SEEN], drawn[OP_CASES_MAX];
+    const int count = cases->count;
+    memcpy(drawn, cases->list, (size_t)count * sizeof *drawn);
+    memset(seen, 0xff, sizeof seen);
+    cases->count = 0;
+    for (int i = 0; i < count; i++) {
+        const struct op_case *c = &drawn[gy_rng_permute(o->seed, GY_RNG_ORDER, 0, count, i)];
+        const struct op_case shape = ops_half_of(c, 1), options = ops_half_of(c, 0);
+        const int new_shape = ops_is_first(seen, &shape), new_options = ops_is_first(seen, &options);
+        if (new_shape || new_options)
+            cases->list[cases->count++] = *c;
+    }
+    printf("a sample of %d cases\n", count);
+}
+
 static void ops_list(const struct op_cases *cases)
 {
     char text[300];
@@ -243,6 +308,8 @@ static int ops_options_read(struct ops_options *o, int argc, char **argv)
             o->list = 1;
         else if (strcmp(argv[i], "--grad") == 0)
             o->grad = 1;
+        else if (strcmp(argv[i], "--sample") == 0)
+            o->sample = 1;
         else if (strcmp(argv[i], "--isa") == 0 && i + 1 < argc)
             o->isa = argv[++i];
         else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc)
@@ -262,16 +329,20 @@ static int ops_options_read(struct ops_options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct ops_options o = { .seed = 1000 };
+    struct ops_options o = { .seed = 0 };
     static struct op_cases cases;
     char seen[GY_COUNT(ops_isas)][80];
     int count = 0;
     setvbuf(stdout, NULL, _IOLBF, 4096);
     if (ops_options_read(&o, argc, argv) != 0)
-        return printf("t_ops [--grad] [--bench] [--list] [--isa NAME] [--case TEXT] [--seed N] [--part I/N] [--fault NAME]\n"), 2;
+        return printf("t_ops [--grad] [--bench] [--list] [--isa NAME] [--case TEXT] [--seed N] [--sample] [--part I/N] [--fault NAME]\n"), 2;
+    if (o.seed == 0)
+        o.seed = o.sample ? (uint64_t)time(NULL) : 1000;
     op_cases_make(&cases);
     op_add_blocks(&cases);
     op_add_halves(&cases);
+    if (o.sample)
+        ops_take_sample(&o, &cases);
     ops_take_part(&o, &cases);
     if (o.list)
         return ops_list(&cases), 0;
