@@ -9,7 +9,16 @@ log=$LOGS/$name.log
 [ -z "${COUNTERS:-}" ] || export GCOV_PREFIX="$COUNTERS/$name"
 started=$(date +%s)
 status=0
+watch=
+if [ -t 1 ]; then
+    # a person sees which program runs, and after ten seconds where it is
+    while sleep 2; do
+        [ $(($(date +%s) - started)) -lt 10 ] || printf '\r\033[K  %s: %.100s' "$name" "$(tail -n 1 "$log" | tr -d '\000-\037')"
+    done &
+    watch=$!
+fi
 timeout -k 5 "${LIMIT:-900}" "$@" >"$log" 2>&1 </dev/null || status=$?
+[ -z "$watch" ] || { kill $watch 2>/dev/null && printf '\r\033[K'; }
 seconds=$(($(date +%s) - started))
 
 # the closing line: 'name: 3 passed, 0 failed' with or without ', 1 skipped'

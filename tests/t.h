@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* t.h: the test harness. A test is a program: checks count, failures print one line with file, line and values, and the
- * program ends with T_END, whose exit code is non-zero when a check failed or none ran. */
+ * program ends with T_END, whose exit code is non-zero when a check failed or none ran. A program that runs for longer
+ * says now and then where it is. */
 #ifndef GY_T_H
 #define GY_T_H
+#include <time.h>
 #include "engine/base/base.h"
 
 static int t_passed, t_failed, t_skipped;
 
+#define T_QUIET 10 /* seconds without a word at first; then at least so many between two */
+#define T_EVERY 5
+
+static inline void t_where(const char *file, int line)
+{
+    static time_t began, said;
+    const time_t now = time(NULL);
+    if (!began)
+        began = said = now;
+    if (now - began < T_QUIET || now - said < T_EVERY)
+        return;
+    said = now;
+    printf("  after %d s: %s:%d, %d checks\n", (int)(now - began), file, line, t_passed + t_failed);
+    fflush(stdout);
+}
+
 static inline int t_note(int ok, const char *file, int line, const char *what)
 {
+    t_where(file, line);
     if (ok) {
         t_passed++;
         return 1;

@@ -14,7 +14,6 @@
  *     --fault NAME             with a kernel that is wrong on purpose: it must fail
  *
  * Sizes lie around every vector width and tile edge; outputs are poisoned, tensors stand between guard zones. */
-#include <time.h>
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
 #include "tests/op_half.h"
