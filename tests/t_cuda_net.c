@@ -20,6 +20,12 @@ static const char cnet_residual[] =
     "block layer1.0 {\n conv1: conv 16 3x3 stride 2\n bn1: bn\n relu\n conv2: conv 16 3x3\n bn2: bn\n"
     " downsample.0: conv 16 1x1 stride 2 from in\n downsample.1: bn\n add bn2\n relu\n}\n"
     "dropout 0.2\ngap\nfc: linear 5\nsoftmax smooth 0.1\n";
+/* The same with a bend in place of the corner of relu: a rounding that takes a value over it changes its whole gradient. */
+static const char cnet_smooth[] =
+    "input 8x8x3\nconv1: conv 16 3x3\nbn1: bn\ntanh\n"
+    "block layer1.0 {\n conv1: conv 16 3x3 stride 2\n bn1: bn\n tanh\n conv2: conv 16 3x3\n bn2: bn\n"
+    " downsample.0: conv 16 1x1 stride 2 from in\n downsample.1: bn\n add bn2\n tanh\n}\n"
+    "dropout 0.2\ngap\nfc: linear 5\nsoftmax smooth 0.1\n";
 static const char cnet_plain[] =
     "input 9x9x2\n"
     "conv1: conv 6 3x3 bias\nrelu\nlrn 5 alpha 1e-4 beta 0.75 k 1\nmaxpool 3x3 stride 2\n"
@@ -39,7 +45,8 @@ struct cnet_case {
 static const struct cnet_case cnet_cases[] = {
     { "residual", cnet_residual, 8, 8, 3, GYRE_SGD, GYRE_F32, 2e-5, 2e-5 },
     { "plain", cnet_plain, 9, 9, 2, GYRE_ADAMW, GYRE_F32, 2e-5, 2e-5 },
-    { "residual bf16", cnet_residual, 8, 8, 3, GYRE_LARS, GYRE_BF16, 2e-3, 2e-2 },
+    { "smooth bf16", cnet_smooth, 8, 8, 3, GYRE_LARS, GYRE_BF16, 2e-3, 2e-2 },
+    { "residual bf16", cnet_residual, 8, 8, 3, GYRE_LARS, GYRE_BF16, 1e-2, 0.15 }, /* roundings turn some of its ReLUs; one weighs 0.04 */
 };
 
 static const char *cnet_device = "emu";
