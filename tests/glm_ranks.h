@@ -2,6 +2,7 @@
 /* glm_ranks.h: a function run by several processes that are the ranks of one job, and memory in which they leave what they found. */
 #ifndef GY_GLM_RANKS_H
 #define GY_GLM_RANKS_H
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,8 +38,11 @@ static inline void gr_rank(int (*fn)(void *user, struct gyre_job *job, int rank)
     gr_set("GYRE_RANKS", ranks);
     gr_set("GYRE_LOCAL_RANKS", ranks);
     setenv("GYRE_JOB", name, 1);
-    if (ranks > 1 && gyre_job_open(&job, &wait_long, &error) != GYRE_OK)
+    if (ranks > 1 && gyre_job_open(&job, &wait_long, &error) != GYRE_OK) {
+        printf("    rank %d of %d: %s\n", rank, ranks, error.text);
+        fflush(stdout);
         _exit(3);
+    }
     const int good = fn(user, job, rank);
     gyre_job_close(job);
     fflush(stdout);
@@ -58,7 +62,10 @@ static inline int gr_run(int ranks, int (*fn)(void *user, struct gyre_job *job, 
             gr_rank(fn, user, r, ranks, name);
     for (int r = 0; r < ranks; r++) {
         int status = -1;
-        wait(&status);
+        if (wait(&status) < 0)
+            printf("    a rank of %d is missing: %s\n", ranks, strerror(errno));
+        else if (!WIFEXITED(status))
+            printf("    a rank of %d ended by signal %d\n", ranks, WTERMSIG(status));
         whole &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
     }
     return whole;

@@ -401,7 +401,9 @@ static void ucx_run(struct ucx_world *world, int ranks)
         left--;
         absent += WIFEXITED(code) && WEXITSTATUS(code) == UCX_ABSENT;
         lost += kill_one && pid == pids[UCX_VICTIM] && WIFSIGNALED(code) && WTERMSIG(code) == SIGKILL;
-        bad += !(kill_one && pid == pids[UCX_VICTIM]) && (!WIFEXITED(code) || WEXITSTATUS(code) != 0);
+        /* UCX 1.13 may abort by an assertion of its own where a rank that was told of a harm has closed before this one saw it */
+        const int asserted = w.stranger == UCX_SEES && WIFSIGNALED(code) && WTERMSIG(code) == SIGABRT;
+        bad += !(kill_one && pid == pids[UCX_VICTIM]) && !asserted && (!WIFEXITED(code) || WEXITSTATUS(code) != 0);
     }
     const double seconds = (double)(gy_clock_ns() - began) * 1e-9;
     if (absent == ranks)
