@@ -3,6 +3,7 @@
  * is full. Uses that file's counting heap. */
 #ifndef GY_TEST_BASE_FILES_H
 #define GY_TEST_BASE_FILES_H
+#include "engine/base/file_line.h"
 
 static char base_folder[200];
 

@@ -2,7 +2,7 @@
 /* A stranger's names in sentences: control characters are escaped in errors and in the log, and nothing else is changed. */
 #include "engine/base/log.h"
 #include "engine/base/mem.h"
-#include "engine/base/text.h"
+#include "engine/base/text_plain.h"
 #include "tests/t.h"
 
 static void plain_test_text(void)

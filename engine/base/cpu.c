@@ -2,7 +2,7 @@
 /* x86: CPUID, and XGETBV for the registers that the system saves; AMX tiles are lent to a program that asks. POWER: the
  * kernel's auxiliary vector. */
 #include "engine/base/cpu.h"
-#include "engine/base/file.h"
+#include "engine/base/file_line.h"
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -64,10 +64,6 @@ GY_INT void gy_lock_drop(struct gy_lock *lock); /* safe on a zeroed struct */
 GY_INT int gy_file_read(const struct gy_alloc *alloc, const char *path, size_t limit, char **data, size_t *bytes,
                         struct gy_error *err);
 GY_INT int gy_file_make_folder(const char *path, struct gy_error *err); /* parents too; existing is fine */
-/* The first line of a small file of the system (/sys, /proc), with its end of line, cut to room; "" when there is none. Returns line. */
-GY_INT const char *gy_file_line(const char *path, char *line, int room);
-/* The next line of an open one, with its end where there is room; what is beyond the room is no line of its own. 0: there is none. */
-GY_INT int gy_file_next(FILE *file, char *line, int room);
 /* Where a file of that name is kept between runs: gyre/NAME in $XDG_CACHE_HOME or ~/.cache; 0, or -1 with "" when neither is known. */
 GY_INT int gy_file_cache(char *path, size_t room, const char *name);
 GY_INT int gy_file_exists(const char *path); /* 0 no, 1 file, 2 folder; -1: the system does not say, errno has its reason */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One line to the caller's callback, cut at the size of the buffer. */
 #include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/text_plain.h"
 
 GY_INT void gy_log_write(const struct gy_log *log, int level, const char *fmt, ...)
 {

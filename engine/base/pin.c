@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Linux: affinity masks by system calls, cores from /sys, limits from the control group. Elsewhere nothing is bound. */
 #include "engine/base/pin.h"
-#include "engine/base/file.h"
+#include "engine/base/file_line.h"
 #include <unistd.h>
 #if defined(__linux__)
 #include <sys/syscall.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The words for statuses, and the one place where an error's sentence is written. */
 #include "engine/base/status.h"
-#include "engine/base/text.h"
+#include "engine/base/text_plain.h"
 
 static const struct { int status; const char *name; } status_names[] = {
     { GY_OK, "ok" },

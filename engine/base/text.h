@@ -29,9 +29,6 @@ GY_INT void gy_buf_printf(struct gy_buf *buf, const char *fmt, ...) GY_PRINTF(2,
 GY_INT void gy_buf_close(struct gy_buf *buf);
 GY_INT struct gy_sink gy_sink_buf(struct gy_buf *buf);
 
-/* Control characters of the text, also those of a terminal above 127, become \xNN, in its room; what does not fit then is cut. Names of files and classes
- * are a stranger's: no sentence that has them may speak to the terminal. */
-GY_INT void gy_text_plain(char *text, size_t room);
 /* Copies at most room - 1 bytes and terminates; returns 0, or -1 when it had to cut. */
 GY_INT int gy_text_copy(char *dst, size_t room, const char *src);
 /* The whole of text as a number in [lo, hi]; 0, or -1 with *out untouched. Locale-independent, no hex floats. */

@@ -3,6 +3,7 @@
 #include "net/comm/choice.h"
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
+#include "engine/base/file_line.h"
 #include "engine/base/hash.h"
 
 #define CHOICE_DAY 86400.0

@@ -9,6 +9,7 @@
  *     rank 1  lane 0  round 1  receive  pieces 0 to 0 from rank 0
  *
  * A line is matched against a pattern: # takes a number, ? any word, other words stand for themselves. */
+#include "engine/base/text_plain.h"
 #include "net/schedule/schedule.h"
 
 #define SCRIPT_WORD 48                    /* bytes of a word, with its end */

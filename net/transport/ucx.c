@@ -10,7 +10,7 @@
  * whose ends are both on this machine are found by their ports and get the simplest control of the rate: BBR, where a system has chosen it, takes
  * more than half of the rate there. */
 #include "engine/base/clock.h"
-#include "engine/base/file.h"
+#include "engine/base/file_line.h"
 #include "net/transport/ports.h"
 #include "net/transport/ucx.h"
 #include "net/transport/ucx_api.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a file of rows or a model is and holds. Of rows every block is read, so that a damaged one is found. */
 #include "engine/run/engine.h"
-#include "engine/base/file.h"
+#include "engine/base/file_line.h"
 #include "engine/glm/glm_model.h"
 
 #define INSPECT_LABELS 20 /* lines of text; JSON has them all */
