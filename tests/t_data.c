@@ -4,6 +4,9 @@
 #include "engine/base/hash.h"
 #include "io/images/augment.h"
 #include "io/images/data_set.h"
+#include "io/images/loader.h"
+#include "io/images/resample.h"
+#include "io/png.h"
 #include "tests/data_files.h"
 
 static struct gy_alloc data_alloc;

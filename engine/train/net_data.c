@@ -2,6 +2,7 @@
 /* The public calls on data: thin handles around io/. The structs of both sides have the same fields, which is checked at compile time
  * where they are handed over whole. */
 #include "engine/train/net_data.h"
+#include "io/png.h"
 
 #define API_IMAGE_SIDE 16384 /* of what is asked for */
 

@@ -4,6 +4,8 @@
 #include "io/images/augment.h"
 #include "engine/base/rng.h"
 #include "io/images/data_set.h"
+#include "io/images/jitter.h"
+#include "io/images/resample.h"
 
 enum augment_draw { /* element numbers; a batch's own draws lie above all samples' */
     AUGMENT_CROP = 0, /* one for each of the ten attempts */

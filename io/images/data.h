@@ -6,6 +6,7 @@
 #define GY_DATA_H
 #include "engine/base/log.h"
 #include "engine/base/mem.h"
+#include "io/images/decoder.h"
 
 struct gy_data;
 
@@ -54,14 +55,6 @@ GY_INT const char *gy_data_sample_name(const struct gy_data *data, int64_t index
 /* Different samples that loaders and gy_data_pack could not read so far. */
 GY_INT int64_t gy_data_bad(const struct gy_data *data);
 
-/* Per-thread memory for decoding: one block of limit_bytes, taken at once but touched only as images need it, reset for
- * each image. */
-#define GY_DECODER_BYTES ((size_t)256 << 20) /* enough for 20 million pixels of any JPEG */
-struct gy_decoder;
-GY_INT int gy_decoder_open(struct gy_decoder **out, const struct gy_alloc *alloc, size_t limit_bytes,
-                           struct gy_error *err);
-GY_INT void gy_decoder_close(struct gy_decoder *decoder);
-
 struct gy_image {
     const uint8_t *pixels;  /* [h][w][c], rows without gaps; in the decoder's memory */
     int32_t h, w, c;
@@ -82,10 +75,6 @@ GY_INT int gy_image_read(struct gy_decoder *decoder, const char *path, int32_t c
  * Scratch comes from the decoder, in which image may lie. */
 GY_INT int gy_image_fit(const struct gy_image *image, int32_t h, int32_t w, int32_t c, int32_t resize, uint8_t *out,
                         struct gy_decoder *decoder, struct gy_error *err);
-/* pixels [h][w][c], c 1 or 3, as PNG; written whole or not at all. */
-GY_INT int gy_image_write_png(const char *path, const uint8_t *pixels, int32_t h, int32_t w, int32_t c,
-                              const struct gy_alloc *alloc, struct gy_error *err);
-
 struct gy_pack_config {
     const struct gy_alloc *alloc;
     const struct gy_log *log;

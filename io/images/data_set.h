@@ -7,25 +7,11 @@
 #include <pthread.h>
 
 #include "engine/base/file.h"
+#include "io/byte_order.h"
 #include "io/images/data.h"
 
 #define GY_IMAGE_SIDE 16384                   /* longest side that is read */
 #define GY_IMAGE_PIXELS ((int64_t)64 << 20)   /* pixels of an image when the caller sets no limit */
-
-/* ---- memory for decoding: one block, handed out upwards, forgotten at once ---- */
-
-struct gy_decoder {
-    struct gy_alloc alloc;
-    unsigned char *block;
-    size_t room, used;
-    size_t last; /* offset of the newest piece: it alone can grow or be given back */
-};
-GY_INT void gy_decoder_reset(struct gy_decoder *decoder);
-/* count * elem_bytes bytes of undefined content, aligned for any type, or NULL when the block is exhausted. */
-GY_INT void *gy_decoder_take(struct gy_decoder *decoder, size_t count, size_t elem_bytes);
-/* As realloc; the old piece is lost unless it was the newest. */
-GY_INT void *gy_decoder_resize(struct gy_decoder *decoder, void *ptr, size_t old_bytes, size_t new_bytes);
-GY_INT void gy_decoder_drop(struct gy_decoder *decoder, void *ptr); /* gives the newest piece back; others stay */
 
 /* ---- images ---- */
 
@@ -163,30 +149,5 @@ struct gy_packed_record {
 GY_INT int gy_packed_parse(const struct gy_file *file, const struct gy_alloc *alloc, struct gy_packed_view *view,
                            struct gy_error *err);
 GY_INT void gy_packed_at(const struct gy_packed_view *view, int64_t index, struct gy_packed_record *record);
-
-static inline uint32_t gy_le32(const unsigned char *at)
-{
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-static inline uint64_t gy_le64(const unsigned char *at) { return gy_le32(at) | (uint64_t)gy_le32(at + 4) << 32; }
-static inline uint32_t gy_be32(const unsigned char *at)
-{
-    return (uint32_t)at[3] | (uint32_t)at[2] << 8 | (uint32_t)at[1] << 16 | (uint32_t)at[0] << 24;
-}
-static inline void gy_put_le32(unsigned char *at, uint32_t value)
-{
-    for (int i = 0; i < 4; i++)
-        at[i] = (unsigned char)(value >> (8 * i));
-}
-static inline void gy_put_le64(unsigned char *at, uint64_t value)
-{
-    gy_put_le32(at, (uint32_t)value);
-    gy_put_le32(at + 4, (uint32_t)(value >> 32));
-}
-static inline void gy_put_be32(unsigned char *at, uint32_t value)
-{
-    for (int i = 0; i < 4; i++)
-        at[i] = (unsigned char)(value >> (24 - 8 * i));
-}
 
 #endif

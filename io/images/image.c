@@ -38,19 +38,6 @@ static const struct image_magic *image_find_magic(const unsigned char *bytes, si
     return NULL;
 }
 
-GY_INT int gy_image_check_size(int64_t h, int64_t w, int64_t max_pixels, const char *name, struct gy_error *err)
-{
-    if (h < 1 || w < 1)
-        return GY_FAIL(err, GY_E_IMAGE, "%s: an image of %" PRId64 " x %" PRId64 " pixels", name, w, h);
-    if (h > GY_IMAGE_SIDE || w > GY_IMAGE_SIDE)
-        return GY_FAIL(err, GY_E_IMAGE, "%s: %" PRId64 " x %" PRId64 " pixels, a side is read up to %d", name, w, h,
-                       GY_IMAGE_SIDE);
-    if (h * w > (max_pixels ? max_pixels : GY_IMAGE_PIXELS))
-        return GY_FAIL(err, GY_E_IMAGE, "%s: %" PRId64 " x %" PRId64 " pixels, at most %" PRId64 " in all are read",
-                       name, w, h, max_pixels ? max_pixels : GY_IMAGE_PIXELS);
-    return GY_OK;
-}
-
 static int image_decode_checked(struct gy_decoder *decoder, const unsigned char *bytes, size_t count, const char *name,
                                 const struct image_magic *magic, int32_t channels, int64_t max_pixels,
                                 struct gy_image *image, struct gy_error *err)

@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* The structure of JPEG, PNG and BMP files, walked before they are decoded: size, end mark, lengths inside the file,
- * PNG's checksums. stb_image accepts cut files in silence (it reads zeros behind the end); these walks do not. */
+/* The size that an image may have, and the structure of JPEG, PNG and BMP files, walked before they are decoded:
+ * size, end mark, lengths inside the file, PNG's checksums. stb_image accepts cut files in silence (it reads zeros
+ * behind the end); these walks do not. */
 #include "engine/base/hash.h"
 #include "io/images/data_set.h"
+
+GY_INT int gy_image_check_size(int64_t h, int64_t w, int64_t max_pixels, const char *name, struct gy_error *err)
+{
+    if (h < 1 || w < 1)
+        return GY_FAIL(err, GY_E_IMAGE, "%s: an image of %" PRId64 " x %" PRId64 " pixels", name, w, h);
+    if (h > GY_IMAGE_SIDE || w > GY_IMAGE_SIDE)
+        return GY_FAIL(err, GY_E_IMAGE, "%s: %" PRId64 " x %" PRId64 " pixels, a side is read up to %d", name, w, h,
+                       GY_IMAGE_SIDE);
+    if (h * w > (max_pixels ? max_pixels : GY_IMAGE_PIXELS))
+        return GY_FAIL(err, GY_E_IMAGE, "%s: %" PRId64 " x %" PRId64 " pixels, at most %" PRId64 " in all are read",
+                       name, w, h, max_pixels ? max_pixels : GY_IMAGE_PIXELS);
+    return GY_OK;
+}
 
 /* ---- JPEG (ITU-T T.81): segments of FF, a mark, a length; coded data in which 00 or a restart mark follows FF ---- */
 

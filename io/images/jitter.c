@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Colour jitter by torchvision's formulas: brightness, contrast, saturation and hue, each by a random factor, in random
  * order. Pixels are floats in [0, 1] from the first to the last of them and are rounded once. */
+#include "io/images/jitter.h"
 #include "engine/base/rng.h"
-#include "io/images/augment.h"
-#include "io/images/data_set.h"
 
 enum jitter_draw { JITTER_ORDER = 16, JITTER_FACTORS = 17 };
 

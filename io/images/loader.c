@@ -14,6 +14,7 @@
 #include "engine/base/rng.h"
 #include "io/images/augment.h"
 #include "io/images/data_set.h"
+#include "io/images/loader.h"
 
 #define LOADER_THREADS 1024
 #define LOADER_DEPTH 1024

@@ -4,19 +4,8 @@
  * seed, whatever the number of threads: sample order and every draw are counted (gy_rng), so a run resumes anywhere. */
 #ifndef GY_LOADER_H
 #define GY_LOADER_H
+#include "io/images/batch.h"
 #include "io/images/data.h"
-
-/* Augmentation of one sample, in this order; all zero: resize (when sizes differ) and centre crop only. */
-struct gy_augment {
-    int32_t pad;                     /* zero border before a random crop of the net's size (CIFAR: 4) */
-    int resized_crop;                /* random resized crop: */
-    float scale_min, scale_max;      /*   area as part of the image: .08 .. 1 */
-    float ratio_min, ratio_max;      /*   aspect ratio: 3/4 .. 4/3 */
-    float flip;                      /* probability of a horizontal flip */
-    float brightness, contrast, saturation, hue; /* colour jitter, as torchvision's */
-    float mixup, cutmix;             /* alpha of the Beta distributions; 0 off; both on: one or the other a batch */
-    int32_t resize;                  /* evaluation: shorter side before the centre crop; 0: the crop's own size */
-};
 
 struct gy_loader_config {
     const struct gy_alloc *alloc;
@@ -30,14 +19,6 @@ struct gy_loader_config {
     int32_t part, parts;             /* training: every step's samples are dealt to so many loaders, of which this is one; 0, 1 or 0: alone */
     int32_t groups;                  /* of a batch, equal parts of it: samples are mixed within their group; 0 or 1: one */
     int moves;                       /* training: padded crops and flips are told in mix, not made, where no colour jitter follows */
-};
-
-/* How sample i of a batch is moved, mirrored and mixed with another: equals struct gy_mix of kernels/op.h field by field. */
-struct gy_batch_mix {
-    int32_t partner;
-    float inside, label;
-    int32_t h0, w0, h1, w1;
-    int32_t dy, dx, flip;
 };
 
 struct gy_batch {

@@ -7,6 +7,7 @@
 #include "engine/base/thread.h"
 #include "io/images/augment.h"
 #include "io/images/packed.h"
+#include "io/images/resample.h"
 
 #define PACK_WINDOW 64
 

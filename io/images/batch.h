@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* batch.h: what the samples of a batch go through: the settings of augmentation, and what is told of a sample
+ * instead of made. The augmentation and the loader above it share both. */
+#ifndef GY_BATCH_H
+#define GY_BATCH_H
+#include "engine/base/base.h"
+
+/* Augmentation of one sample, in this order; all zero: resize (when sizes differ) and centre crop only. */
+struct gy_augment {
+    int32_t pad;                     /* zero border before a random crop of the net's size (CIFAR: 4) */
+    int resized_crop;                /* random resized crop: */
+    float scale_min, scale_max;      /*   area as part of the image: .08 .. 1 */
+    float ratio_min, ratio_max;      /*   aspect ratio: 3/4 .. 4/3 */
+    float flip;                      /* probability of a horizontal flip */
+    float brightness, contrast, saturation, hue; /* colour jitter, as torchvision's */
+    float mixup, cutmix;             /* alpha of the Beta distributions; 0 off; both on: one or the other a batch */
+    int32_t resize;                  /* evaluation: shorter side before the centre crop; 0: the crop's own size */
+};
+
+/* How sample i of a batch is moved, mirrored and mixed with another: equals struct gy_mix of kernels/op.h field by field. */
+struct gy_batch_mix {
+    int32_t partner;
+    float inside, label;
+    int32_t h0, w0, h1, w1;
+    int32_t dy, dx, flip;
+};
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* resample.h: a part of a resized image. */
+#ifndef GY_RESAMPLE_H
+#define GY_RESAMPLE_H
+#include "io/images/data.h"
+
+/* A rectangle of u8 pixels; stride: bytes from one row to the next. */
+struct gy_window {
+    const uint8_t *pixels;
+    size_t stride;
+    int32_t h, w, c;
+};
+GY_INT struct gy_window gy_window_of(const struct gy_image *image);
+
+/* What a resize to total_h x total_w would give in its rows [y0, y0 + h) and columns [x0, x0 + w): Pillow's bilinear
+ * filter (triangle, widened on reduction), horizontal then vertical, 8 bits between, fixed-point weights: the same bits
+ * as Pillow. */
+struct gy_resize {
+    int64_t total_h, total_w, y0, x0;
+    int32_t h, w;
+};
+GY_INT int gy_resample(const struct gy_window *from, const struct gy_resize *to, uint8_t *out, size_t out_stride,
+                       struct gy_decoder *decoder, struct gy_error *err);
+
+#endif
