@@ -6,9 +6,8 @@
 #ifndef GY_BLOCKS_H
 #define GY_BLOCKS_H
 #include "engine/base/mem.h"
+#include "io/rows/blocks_labels.h"
 #include "io/rows/rows.h"
-
-#define GY_BLOCKS_CLASSES 1024 /* most different labels that are counted one by one */
 
 struct gy_blocks_info {
     int64_t rows, entries, blocks;
@@ -45,5 +44,15 @@ GY_INT size_t gy_blocks_room_bytes(const struct gy_blocks *blocks, int64_t block
  * From any number of threads at once, each with a room of its own. GY_E_HASH names file and block. */
 GY_INT int gy_blocks_read(const struct gy_blocks *blocks, int64_t block, const struct gy_blocks_room *room, struct gy_rows *rows, struct gy_error *err);
 GY_INT void gy_blocks_ahead(const struct gy_blocks *blocks, int64_t soon); /* asks the system to have a block's bytes in memory soon; -1: none */
+
+/* ---- what reading and writing share ---- */
+
+struct gy_blocks_head;
+struct gy_blocks_entry;
+/* Bytes of a block file that stay where they are until close; own: they are given back then, as own_bytes bytes. */
+GY_INT int gy_blocks_open_memory(struct gy_blocks **out, const unsigned char *bytes, size_t count, const char *name, const struct gy_alloc *alloc,
+                                 void *own, size_t own_bytes, struct gy_error *err);
+/* For appending: the header, and the entries and label counts as they are. */
+GY_INT void gy_blocks_get_head(const struct gy_blocks *blocks, struct gy_blocks_head *head, const struct gy_blocks_entry **entry);
 
 #endif

@@ -16,7 +16,7 @@
  * header last: whoever is stopped before that has changed nothing, and what then lies behind the end is passed over. */
 #ifndef GY_BLOCKS_FILE_H
 #define GY_BLOCKS_FILE_H
-#include "io/rows/blocks.h"
+#include "engine/base/base.h"
 
 #define BLOCKS_MAGIC "\x89GYB\r\n\x1a\n"
 #define BLOCKS_HEAD 4096
@@ -86,69 +86,6 @@ struct gy_bits_look {
 GY_INT void gy_bits_see(struct gy_bits_look *look, const uint32_t *id, size_t n, int before);
 /* Widens range (least, largest) to n values; not 0: one is no whole number of at most BLOCKS_WHOLE_MOST, and the range says nothing. */
 GY_INT int gy_bits_see_whole(const float *value, size_t n, int32_t range[2]);
-
-/* ---- labels (blocks_labels.c) ---- */
-
-/* Different labels and how many rows have each; too_many: more than GY_BLOCKS_CLASSES, no longer counted. Zeroed is empty. */
-struct gy_blocks_counts {
-    int32_t count;
-    int too_many, last;
-    float label[GY_BLOCKS_CLASSES];
-    int64_t rows[GY_BLOCKS_CLASSES];
-    uint16_t slot[2 * GY_BLOCKS_CLASSES]; /* 1 + index, by the label's bits */
-};
-GY_INT void gy_blocks_count(struct gy_blocks_counts *counts, float label, int64_t rows);
-GY_INT void gy_blocks_count_all(struct gy_blocks_counts *counts, const struct gy_blocks_counts *more);
-GY_INT void gy_blocks_sort(struct gy_blocks_counts *counts); /* rising; nothing can be counted any more */
-
-/* ---- packing in steps (blocks_pack.c): what gy_blocks_pack does in one call ---- */
-
-/* What a block's rows are like. Zeroed is empty. */
-struct gy_blocks_sum {
-    uint64_t rows, entries;
-    uint32_t longest, shortest;
-    struct gy_bits_look look;
-    int values, weights; /* they are not all the same; some rows have weights */
-    float same;          /* value of the first entry */
-    int fraction;        /* a value is no whole number of at most BLOCKS_WHOLE_MOST */
-    int32_t whole[2];    /* the least and the largest, where there is none such */
-    struct gy_blocks_counts counts;
-};
-/* Adds the rows of a view. GY_E_ARG as for gy_blocks_pack. */
-GY_INT int gy_blocks_sum_add(struct gy_blocks_sum *sum, const struct gy_rows *rows, struct gy_error *err);
-GY_INT void gy_blocks_sum_join(struct gy_blocks_sum *sum, const struct gy_blocks_sum *next); /* rows behind those of sum */
-
-#define GY_BLOCKS_PARTS 5
-struct gy_blocks_part {
-    uint64_t begin, end; /* bytes of the block */
-    uint64_t numbers;
-    uint32_t bits;       /* of a number */
-    uint64_t share;      /* its first one */
-};
-struct gy_blocks_packed {
-    struct gy_large memory;
-    unsigned char *bytes;
-    uint32_t *crc; /* [shares] */
-    size_t room, crc_room;
-    uint64_t shares;
-    struct gy_blocks_part part[GY_BLOCKS_PARTS];
-    struct gy_blocks_entry entry; /* its crc is not known before all shares are packed */
-    struct gy_blocks_counts counts;
-};
-/* Makes *packed (NULL, or one that can be used again) ready for rows like those. */
-GY_INT int gy_blocks_plan(struct gy_blocks_packed **packed, const struct gy_blocks_sum *sum, const struct gy_alloc *alloc, struct gy_error *err);
-GY_INT uint64_t gy_blocks_shares(const struct gy_blocks_packed *packed);
-/* Packs one share of the rows that were summed, `count` views; from any thread, each share once. */
-GY_INT void gy_blocks_pack_share(struct gy_blocks_packed *packed, uint64_t share, const struct gy_rows *rows, int count);
-GY_INT uint32_t gy_blocks_packed_crc(const struct gy_blocks_packed *packed);
-
-/* ---- opening what is not a file ---- */
-
-/* Bytes of a block file that stay where they are until close; own: they are given back then, as own_bytes bytes. */
-GY_INT int gy_blocks_open_memory(struct gy_blocks **out, const unsigned char *bytes, size_t count, const char *name, const struct gy_alloc *alloc,
-                                 void *own, size_t own_bytes, struct gy_error *err);
-/* For appending: the header, and the entries and label counts as they are. */
-GY_INT void gy_blocks_get_head(const struct gy_blocks *blocks, struct gy_blocks_head *head, const struct gy_blocks_entry **entry);
 
 static inline uint32_t gy_blocks_bits_of_float(float value)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Counting different labels: a table of 2 * GY_BLOCKS_CLASSES places, found by the label's bits; nearly always a label is the one before it or that
  * one's neighbour. */
+#include "io/rows/blocks_labels.h"
 #include "io/rows/blocks_file.h"
 
 #define LABELS_SLOTS (2 * GY_BLOCKS_CLASSES)

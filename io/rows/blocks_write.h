@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks_write.h: making a block file, or blocks in memory, from rows. Packing a block needs nothing but its rows, so that threads do it side by
- * side; blocks are put in order. Nothing is at the path before finish, except with append, where the old content stays readable until then. */
+/* blocks_write.h: makes a block file, or blocks in memory, from packed blocks (blocks_pack.h), which are put in order.
+ * Nothing is at the path before finish, except with append, where the old content stays readable until then. */
 #ifndef GY_BLOCKS_WRITE_H
 #define GY_BLOCKS_WRITE_H
 #include "io/rows/blocks.h"
+#include "io/rows/blocks_pack.h"
 
 struct gy_blocks_write {
     const char *path;    /* NULL: into memory */
@@ -14,14 +15,8 @@ struct gy_blocks_write {
     const struct gy_alloc *alloc;
 };
 struct gy_blocks_writer;
-struct gy_blocks_packed; /* one block, packed; can be used again for another */
 
 GY_INT int gy_blocks_create(struct gy_blocks_writer **out, const struct gy_blocks_write *config, struct gy_error *err);
-/* At most 2^20 rows with 2^30 entries, which lie in `count` views one behind the other. ids must rise in a row, values be finite: GY_E_ARG names the row.
- * Rows' scale is
- * not kept. Thread-safe for different packed ones. */
-GY_INT int gy_blocks_pack(struct gy_blocks_packed **packed, const struct gy_rows *rows, int count, const struct gy_alloc *alloc, struct gy_error *err);
-GY_INT void gy_blocks_drop(struct gy_blocks_packed *packed, const struct gy_alloc *alloc); /* NULL is fine */
 GY_INT int gy_blocks_put(struct gy_blocks_writer *writer, const struct gy_blocks_packed *packed, struct gy_error *err);
 /* Writes index and header and closes the writer, also when it fails. memory (NULL for a file): the blocks, open. */
 GY_INT int gy_blocks_finish(struct gy_blocks_writer *writer, struct gy_blocks **memory, struct gy_error *err);

@@ -5,7 +5,7 @@
 #ifndef GY_ROWS_TEXT_H
 #define GY_ROWS_TEXT_H
 #include "engine/base/file.h"
-#include "io/rows/blocks_file.h"
+#include "io/rows/blocks_pack.h"
 #include "io/rows/convert.h"
 
 #define GY_ROWS_PAD 64
