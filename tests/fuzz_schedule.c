@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "net/schedule/schedule.h"
-#include "tools/lab/simulation.h"
+#include "tools/lab/cluster.h"
 
 #define FUZZ_REQUIRE(cond) ((cond) ? (void)0 : abort())
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "engine/base/rng.h"
+#include "net/schedule/algorithms.h"
 #include "net/schedule/exec.h"
 #include "tests/net_local.h"
 #include "tests/t.h"

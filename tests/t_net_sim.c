@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The simulator against times that can be calculated: rings and halving without contention, flows that share a link, latency; and the
  * cluster format with its mistakes. */
-#include "tools/lab/simulation.h"
+#include "net/schedule/algorithms.h"
+#include "tools/lab/cluster.h"
 #include "tests/t.h"
 
 static double sim_time(const char *algorithm, const struct gy_net_cluster *c, const struct gy_net_shape *shape, double bytes, uint64_t seed)

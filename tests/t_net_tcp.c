@@ -15,6 +15,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"
+#include "net/schedule/algorithms.h"
 #include "net/schedule/exec.h"
 #include "net/transport/tcp.h"
 #include "net/transport/tcp_handshake.h"

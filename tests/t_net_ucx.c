@@ -13,6 +13,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"
 #include "net/comm/boot.h"
+#include "net/schedule/algorithms.h"
 #include "net/schedule/exec.h"
 #include "net/transport/ports.h"
 #include "net/transport/sealed.h"

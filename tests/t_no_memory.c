@@ -18,7 +18,7 @@
 #include "io/rows/rows_text.h"
 #include "io/safetensors.h"
 #include "net/schedule/schedule.h"
-#include "tools/lab/simulation.h"
+#include "net/schedule/simulation.h"
 
 #define NM_SECONDS 6 /* that one input may take */
 #define NM_CHANGES 6

@@ -3,6 +3,7 @@
  * proof promises; and each kind of damage to a schedule is noticed. */
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"
+#include "net/schedule/algorithms.h"
 #include "net/schedule/schedule.h"
 #include "tests/t.h"
 

@@ -165,7 +165,6 @@ tools            tools/lab
 # What still has to go
 DIRECTIONS="$DIRECTIONS
 kernels          engine/run
-net/schedule     tools/lab
 engine/job       engine/run
 engine/text      engine/run
 engine/run       tools/lab

@@ -2,9 +2,9 @@
 /* Which NUMA node and which socket a process runs on: those in which all the processors lie that it may use. And which processors are its own
  * among several processes: they stand in the order of sockets, nodes and cores, which is not that of their numbers everywhere, and the order is
  * cut. */
+#include "net/comm/affinity.h"
 #include "engine/base/file_line.h"
 #include "engine/base/text.h"
-#include "net/comm/topology.h"
 
 #define NEAR_NODES 256 /* numbers of NUMA nodes may have gaps */
 

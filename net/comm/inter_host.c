@@ -6,6 +6,7 @@
 #include "engine/base/file.h"
 #include "net/schedule/algorithms.h"
 #include "net/comm/inter_host.h"
+#include "net/schedule/builders.h"
 
 #define BETWEEN_FLIGHTS 4
 #define BETWEEN_WINDOW 2                 /* pieces of a part that are under way at once: more of them leave the caches */

@@ -9,20 +9,10 @@
  *     sockets 3 2                groups of every host with so many ranks: the first three, the other two */
 #ifndef GY_NET_TOPOLOGY_H
 #define GY_NET_TOPOLOGY_H
-#include "engine/base/pin.h"
+#include "net/comm/affinity.h"
 #include "net/schedule/schedule.h"
 
 #define GY_NET_GROUPS 16 /* of a host */
-
-/* Numbers of the system, -1: on several, or not known. */
-struct gy_net_near {
-    int32_t node, socket;
-};
-/* root: "/sys/devices/system". */
-GY_INT void gy_net_near_read(const char *root, const struct gy_pin_set *allowed, struct gy_net_near *out);
-/* out: the processors of a part of several, about equal ones: whole cores where there are enough, socket by socket, node by node. */
-GY_INT int gy_net_near_share(const char *root, const struct gy_pin_set *allowed, int part, int parts, struct gy_pin_set *out,
-                             const struct gy_alloc *alloc, struct gy_error *err);
 
 /* What a rank tells of itself. Fixed size: all ranks exchange it. */
 struct gy_net_identity {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The algorithms by name, and the checks that all of them share. */
 #include "net/schedule/algorithms.h"
+#include "net/schedule/builders.h"
 
 #define ALGORITHM_SCATTERS (1u << GY_NET_ALLREDUCE | 1u << GY_NET_REDUCE_SCATTER | 1u << GY_NET_ALL_GATHER)
 

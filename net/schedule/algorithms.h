@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* algorithms.h: the functions behind the table of algorithms; each file's head has the idea and a picture. */
+/* algorithms.h: the table of algorithms, and schedules by an algorithm's name. It stands above the files that build. */
 #ifndef GY_NET_ALGORITHMS_H
 #define GY_NET_ALGORITHMS_H
 #include "net/schedule/schedule.h"
 
-#define GY_NET_BUILDER(name)                                                                                           \
-    GY_INT int name(struct gy_net_schedule *out, const struct gy_net_shape *shape, int goal, const struct gy_alloc *alloc, \
-                    struct gy_error *err)
-GY_NET_BUILDER(gy_net_build_ring);         /* schedule_dims.c */
-GY_NET_BUILDER(gy_net_build_halving);
-GY_NET_BUILDER(gy_net_build_direct);
-GY_NET_BUILDER(gy_net_build_multiring);
-GY_NET_BUILDER(gy_net_build_multihalving);
-GY_NET_BUILDER(gy_net_build_hosts);        /* schedule_hosts.c */
-GY_NET_BUILDER(gy_net_build_doubling);     /* schedule_tree.c */
-GY_NET_BUILDER(gy_net_build_tree);
-GY_NET_BUILDER(gy_net_build_binomial);
-
-/* Parts that every host deals to its ranks in order: part p to its local rank p * size / parts. The least common multiple of the sizes,
- * or the largest of them where that is too many. */
-GY_INT int gy_net_parts(const int *size, int hosts);
+struct gy_net_algorithm {
+    const char *name;    /* "ring" */
+    const char *about;   /* one line for people */
+    int (*build)(struct gy_net_schedule *out, const struct gy_net_shape *shape, int goal, const struct gy_alloc *alloc,
+                 struct gy_error *err);
+    unsigned goals;      /* bits 1 << enum gy_net_goal */
+};
+GY_INT const struct gy_net_algorithm *gy_net_algorithms(size_t *count);
+GY_INT const struct gy_net_algorithm *gy_net_algorithm(const char *name); /* NULL: none */
+GY_INT const char *gy_net_goal_name(int goal);                           /* "allreduce" */
+/* "name" or "name:lanes"; lanes stays where none are said. */
+GY_INT int gy_net_algorithm_parse(const char *text, char *name, size_t room, int *lanes, struct gy_error *err);
+GY_INT int gy_net_build(struct gy_net_schedule *out, const char *algorithm, const struct gy_net_shape *shape, int goal,
+                        const struct gy_alloc *alloc, struct gy_error *err);
 
 #endif

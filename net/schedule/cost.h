@@ -4,7 +4,7 @@
  * as soon as its schedule is. One rank chooses for all, so that they never differ. */
 #ifndef GY_NET_COST_H
 #define GY_NET_COST_H
-#include "tools/lab/simulation.h"
+#include "net/schedule/simulation.h"
 #include "net/transport/transport.h"
 
 #define GY_NET_COST_HOSTS 64 /* more are not simulated: that would take longer than it saves */

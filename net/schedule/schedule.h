@@ -73,22 +73,6 @@ GY_INT int gy_net_turned(int i, int n);
 /* Who holds a piece after a reduce-scatter, and before an all-gather. */
 GY_INT int gy_net_owner(const struct gy_net_schedule *s, int32_t piece);
 
-/* Algorithms by name. */
-struct gy_net_algorithm {
-    const char *name;    /* "ring" */
-    const char *about;   /* one line for people */
-    int (*build)(struct gy_net_schedule *out, const struct gy_net_shape *shape, int goal, const struct gy_alloc *alloc,
-                 struct gy_error *err);
-    unsigned goals;      /* bits 1 << enum gy_net_goal */
-};
-GY_INT const struct gy_net_algorithm *gy_net_algorithms(size_t *count);
-GY_INT const struct gy_net_algorithm *gy_net_algorithm(const char *name); /* NULL: none */
-GY_INT const char *gy_net_goal_name(int goal);                           /* "allreduce" */
-/* "name" or "name:lanes"; lanes stays where none are said. */
-GY_INT int gy_net_algorithm_parse(const char *text, char *name, size_t room, int *lanes, struct gy_error *err);
-GY_INT int gy_net_build(struct gy_net_schedule *out, const char *algorithm, const struct gy_net_shape *shape, int goal,
-                        const struct gy_alloc *alloc, struct gy_error *err);
-
 /* A group of ranks that work on consecutive blocks of pieces; after a scatter, the owner of block b holds its sum, of pieces
  * [piece + b * block, + block). round: the first round to use; the functions return the one after the last. */
 struct gy_net_group {

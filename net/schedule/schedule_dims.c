@@ -10,7 +10,7 @@
  * begins with the nearest ranks, in every dimension: its sums are the balanced tree over ranks, the same for any powers of two. Lanes
  * follow each other through the dimensions, so that all of them are busy. Ranks beyond a power of two, where halving needs one, add
  * to a partner first and are told the result at the end. */
-#include "net/schedule/algorithms.h"
+#include "net/schedule/builders.h"
 
 struct dims_kind {
     gy_net_group_fn scatter, gather;

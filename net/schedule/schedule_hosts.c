@@ -7,7 +7,7 @@
  *
  *     host A: a0 a1 a2          parts of 6:  a0 a0 a1 a1 a2 a2
  *     host B: b0 b1                          b0 b0 b0 b1 b1 b1     rings: a0-b0, a0-b0, a1-b0, a1-b1, a2-b1, a2-b1 */
-#include "net/schedule/algorithms.h"
+#include "net/schedule/builders.h"
 
 #define HOSTS_PARTS_MOST 64
 

@@ -10,7 +10,7 @@
  *
  * A line is matched against a pattern: # takes a number, ? any word, other words stand for themselves. */
 #include "engine/base/text_plain.h"
-#include "net/schedule/schedule.h"
+#include "net/schedule/algorithms.h"
 
 #define SCRIPT_WORD 48                    /* bytes of a word, with its end */
 #define SCRIPT_CELLS ((int64_t)1 << 22)   /* ranks times pieces, at most */

@@ -10,7 +10,7 @@
  *               1     5           2     6         sums up to the root, result down
  *              0 2   4 6         1 3   5 0
  * binomial:   broadcast: in round t the ranks below 2^t send to those 2^t further on. */
-#include "net/schedule/algorithms.h"
+#include "net/schedule/builders.h"
 
 static void tree_open(struct gy_net_schedule *s, const char *name, const struct gy_net_shape *shape, int lanes, int goal,
                       const struct gy_alloc *alloc)

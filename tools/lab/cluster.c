@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cluster files: a line for each property, `name value [value]`, in any order; # begins a comment. Rates in bytes a second, times in
  * seconds, both with an optional unit: 11.5G, 8us. */
-#include "tools/lab/simulation.h"
+#include "tools/lab/cluster.h"
 
 enum cluster_kind { CLUSTER_COUNT, CLUSTER_RATE, CLUSTER_NUMBER };
 struct cluster_row {

@@ -24,8 +24,6 @@ struct gy_net_cluster {
     char about[128];
 };
 
-/* The text format is explained by tools/examples/ddl.cluster; errors give line and column. */
-GY_INT int gy_net_cluster_parse(struct gy_net_cluster *out, const char *text, size_t bytes, const char *name, struct gy_error *err);
 /* Seconds from the first rank's beginning to the last one's end, for a buffer of so many bytes. */
 GY_INT int gy_net_simulate(const struct gy_net_schedule *s, const struct gy_net_cluster *cluster, double bytes, uint64_t seed,
                            double *seconds, struct gy_error *err);

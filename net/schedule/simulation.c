@@ -5,7 +5,7 @@
  *
  * A link with a token bucket has its peak rate while there are tokens: they come at its own rate and go with what flows. */
 #include "engine/base/rng.h"
-#include "tools/lab/simulation.h"
+#include "net/schedule/simulation.h"
 
 #define SIM_STREAM 0x73696d
 #define SIM_TOKENS 1e-3 /* bytes: fewer count as none */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* affinity.h: the NUMA node and the socket that a process is bound to, and its own processors among several
+ * processes of a host. */
+#ifndef GY_NET_AFFINITY_H
+#define GY_NET_AFFINITY_H
+#include "engine/base/mem.h"
+#include "engine/base/pin.h"
+
+/* Numbers of the system, -1: on several, or not known. */
+struct gy_net_near {
+    int32_t node, socket;
+};
+/* root: "/sys/devices/system". */
+GY_INT void gy_net_near_read(const char *root, const struct gy_pin_set *allowed, struct gy_net_near *out);
+/* out: the processors of a part of several, about equal ones: whole cores where there are enough, socket by socket, node by node. */
+GY_INT int gy_net_near_share(const char *root, const struct gy_pin_set *allowed, int part, int parts, struct gy_pin_set *out,
+                             const struct gy_alloc *alloc, struct gy_error *err);
+
+#endif
