@@ -43,10 +43,10 @@ static void fuzz_greeting(struct gy_net_boot *boot, const uint8_t *bytes, size_t
     int other;
     const int fd = fuzz_sent(bytes, count, &other);
     boot->config.place.rank = boot->self.rank = 0;
-    struct gy_net_call call;
+    struct gy_net_handshake call;
     int status;
-    gy_net_call_begin(&call, fd, -1, 0);
-    while ((status = gy_net_call_go(&call, &boot->self)) == 0 && gy_net_wait(fd, fuzz_deadline()))
+    gy_net_handshake_begin(&call, fd, -1, 0);
+    while ((status = gy_net_handshake_go(&call, &boot->self)) == 0 && gy_net_wait(fd, fuzz_deadline()))
         continue;
     FUZZ_REQUIRE(status < 0 && call.why);
     for (int r = 0; r < boot->config.place.ranks; r++)
@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     boot.config.epoch = 5;
     for (size_t i = 0; i < sizeof boot.config.key; i++)
         boot.config.key[i] = (unsigned char)(i * 37 + 11);
-    boot.self = (struct gy_net_call_self){ .kind = GY_NET_CALL_CONTROL, .ranks = 3, .epoch = 5, .missing = boot_is_missing, .owner = &boot };
+    boot.self = (struct gy_net_handshake_self){ .kind = GY_NET_HANDSHAKE_CONTROL, .ranks = 3, .epoch = 5, .missing = boot_is_missing, .owner = &boot };
     memcpy(boot.self.key, boot.config.key, sizeof boot.self.key);
     const struct boot_link key = { .fd = -1, .key = {1, 2, 3}, .sent = 7, .received = 7 };
     switch (bytes[0] % 4) {

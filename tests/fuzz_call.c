@@ -31,8 +31,8 @@ struct fuzz_talk {
     int changed;             /* one was not undone */
     size_t piece;
     int fd;
-    struct gy_net_call call;
-    struct gy_net_call_self here, there;
+    struct gy_net_handshake call;
+    struct gy_net_handshake_self here, there;
 };
 
 /* This side says these bytes, some of them others. last: more follow at once that are not of the handshake. */
@@ -55,7 +55,7 @@ static int fuzz_say(struct fuzz_talk *t, const void *bytes, size_t count, int la
         FUZZ_REQUIRE(send(t->fd, said + at, some, MSG_NOSIGNAL) == (ssize_t)some);
         if (last && at + some == count)
             FUZZ_REQUIRE(send(t->fd, "behind", FUZZ_BEHIND, MSG_NOSIGNAL) == FUZZ_BEHIND);
-        result = gy_net_call_go(&t->call, &t->here);
+        result = gy_net_handshake_go(&t->call, &t->here);
         FUZZ_REQUIRE(t->call.have < sizeof t->call.in && (result >= 0 || t->call.why));
     }
     return result;
@@ -69,38 +69,38 @@ static int fuzz_hear(struct fuzz_talk *t, void *bytes, size_t count)
 /* This side is the called one. */
 static int fuzz_called(struct fuzz_talk *t)
 {
-    unsigned char answer[GY_NET_CALL_NONCE + GY_NET_MAC_BYTES], mac[GY_NET_MAC_BYTES];
-    struct gy_net_call other = { .fd = -1 };
-    gy_net_call_begin(&t->call, t->call.fd, 1, 0);
-    int result = gy_net_call_go(&t->call, &t->here);
-    FUZZ_REQUIRE(result == 0 && fuzz_hear(t, &other.hello, sizeof other.hello) == 0 && !call_doubt(&other.hello, &t->there));
+    unsigned char answer[GY_NET_HANDSHAKE_NONCE + GY_NET_MAC_BYTES], mac[GY_NET_MAC_BYTES];
+    struct gy_net_handshake other = { .fd = -1 };
+    gy_net_handshake_begin(&t->call, t->call.fd, 1, 0);
+    int result = gy_net_handshake_go(&t->call, &t->here);
+    FUZZ_REQUIRE(result == 0 && fuzz_hear(t, &other.hello, sizeof other.hello) == 0 && !handshake_doubt(&other.hello, &t->there));
     FUZZ_REQUIRE(gy_net_random(other.nonce, sizeof other.nonce, NULL) == GY_OK);
     memcpy(answer, other.nonce, sizeof other.nonce);
-    gy_net_call_key(&other, &t->there, call_kinds[t->there.kind].called, answer + sizeof other.nonce);
+    gy_net_handshake_key(&other, &t->there, handshake_kinds[t->there.kind].called, answer + sizeof other.nonce);
     result = fuzz_say(t, answer, sizeof answer, 0);
     if (result != 0)
         return result;
-    FUZZ_REQUIRE(t->changed || (fuzz_hear(t, mac, sizeof mac) == 0 && call_is_code(&other, &t->there, call_kinds[t->there.kind].caller, mac)));
-    gy_net_call_key(&other, &t->there, call_kinds[t->there.kind].taken, mac);
+    FUZZ_REQUIRE(t->changed || (fuzz_hear(t, mac, sizeof mac) == 0 && handshake_is_code(&other, &t->there, handshake_kinds[t->there.kind].caller, mac)));
+    gy_net_handshake_key(&other, &t->there, handshake_kinds[t->there.kind].taken, mac);
     return fuzz_say(t, mac, sizeof mac, 1);
 }
 
 /* This side is the caller. */
 static int fuzz_caller(struct fuzz_talk *t)
 {
-    unsigned char answer[GY_NET_CALL_NONCE + GY_NET_MAC_BYTES], mac[GY_NET_MAC_BYTES];
-    struct gy_net_call other = { .fd = -1 };
-    other.hello = (struct gy_net_call_hello){ .version = call_kinds[t->there.kind].version, .epoch = t->there.epoch, .ranks = (uint32_t)t->there.ranks,
-                                             .from = (uint32_t)t->there.rank, .to = (uint32_t)t->here.rank };
-    memcpy(other.hello.magic, call_kinds[t->there.kind].magic, sizeof other.hello.magic);
-    gy_net_call_begin(&t->call, t->call.fd, -1, 0);
+    unsigned char answer[GY_NET_HANDSHAKE_NONCE + GY_NET_MAC_BYTES], mac[GY_NET_MAC_BYTES];
+    struct gy_net_handshake other = { .fd = -1 };
+    other.hello = (struct gy_net_handshake_hello){ .version = handshake_kinds[t->there.kind].version, .epoch = t->there.epoch,
+                                                   .ranks = (uint32_t)t->there.ranks, .from = (uint32_t)t->there.rank, .to = (uint32_t)t->here.rank };
+    memcpy(other.hello.magic, handshake_kinds[t->there.kind].magic, sizeof other.hello.magic);
+    gy_net_handshake_begin(&t->call, t->call.fd, -1, 0);
     const int result = fuzz_say(t, &other.hello, sizeof other.hello, 0);
     if (result != 0)
         return result;
     FUZZ_REQUIRE(fuzz_hear(t, answer, sizeof answer) == 0);
     memcpy(other.nonce, answer, sizeof other.nonce);
-    FUZZ_REQUIRE(t->changed || call_is_code(&other, &t->there, call_kinds[t->there.kind].called, answer + sizeof other.nonce));
-    gy_net_call_key(&other, &t->there, call_kinds[t->there.kind].caller, mac);
+    FUZZ_REQUIRE(t->changed || handshake_is_code(&other, &t->there, handshake_kinds[t->there.kind].called, answer + sizeof other.nonce));
+    gy_net_handshake_key(&other, &t->there, handshake_kinds[t->there.kind].caller, mac);
     return fuzz_say(t, mac, sizeof mac, 1);
 }
 
@@ -108,11 +108,11 @@ static int fuzz_caller(struct fuzz_talk *t)
 static int fuzz_anything(struct fuzz_talk *t, int calls)
 {
     int result = 0;
-    gy_net_call_begin(&t->call, t->call.fd, calls ? 1 : -1, 0);
+    gy_net_handshake_begin(&t->call, t->call.fd, calls ? 1 : -1, 0);
     t->changed = 1;
     t->changes = 0;
     if (calls)
-        result = gy_net_call_go(&t->call, &t->here);
+        result = gy_net_handshake_go(&t->call, &t->here);
     while (result == 0 && t->at < t->end) {
         const size_t rest = (size_t)(t->end - t->at), some = rest < 128 ? rest : 128;
         t->at += some;
@@ -128,7 +128,7 @@ static void fuzz_judge(struct fuzz_talk *t, int result)
     FUZZ_REQUIRE(result != 1 || (t->call.rank == t->there.rank && ioctl(t->call.fd, FIONREAD, &left) == 0 && left == FUZZ_BEHIND));
     shutdown(t->fd, SHUT_WR);
     for (int i = 0; i < 4 && result == 0; i++)
-        result = gy_net_call_go(&t->call, &t->here);
+        result = gy_net_handshake_go(&t->call, &t->here);
     FUZZ_REQUIRE(result == 1 || (result < 0 && t->call.why));
 }
 
@@ -139,8 +139,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         return 0;
     const int calls = bytes[0] & 1, anything = bytes[0] & 2;
     struct fuzz_talk t = { .at = bytes + 2, .end = bytes + count, .changes = bytes[0] >> 4, .piece = (size_t)bytes[1] + 1 };
-    t.here = (struct gy_net_call_self){ .kind = bytes[0] & 4 ? GY_NET_CALL_CONTROL : GY_NET_CALL_DATA, .rank = calls ? 2 : 1, .ranks = 3, .epoch = 5,
-                                       .key = {1, 2, 3} };
+    t.here = (struct gy_net_handshake_self){ .kind = bytes[0] & 4 ? GY_NET_HANDSHAKE_CONTROL : GY_NET_HANDSHAKE_DATA,
+                                            .rank = calls ? 2 : 1, .ranks = 3, .epoch = 5, .key = {1, 2, 3} };
     t.there = t.here;
     t.there.rank = calls ? 1 : 2;
     fuzz_dice = 1;

@@ -50,33 +50,33 @@ static int fk_now(struct gy_error *err)
     return GY_FAIL(err, GY_E_BUG, "a fault was planted in a sum"); /* of GY_E_PEER it would be asked who is lost */
 }
 
-static int fk_allreduce(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
+static int fk_allreduce(struct gy_net_host *node, float *data, int64_t count, struct gy_error *err)
 {
     GY_TRY(fk_now(err));
-    return gy_net_node_allreduce(node, data, count, err);
+    return gy_net_host_allreduce(node, data, count, err);
 }
 
-static int fk_outside(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
+static int fk_outside(struct gy_net_host *node, float *data, int64_t count, struct gy_error *err)
 {
     GY_TRY(fk_now(err));
-    return gy_net_node_allreduce_outside(node, data, count, err);
+    return gy_net_host_allreduce_outside(node, data, count, err);
 }
 
-static int fk_start(struct gy_net_node *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err)
+static int fk_start(struct gy_net_host *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err)
 {
     GY_TRY(fk_now(err));
-    return gy_net_node_start(node, data, count, ticket, err);
+    return gy_net_host_start(node, data, count, ticket, err);
 }
 
 /* The job's files with these sums, in place of the library's. */
-#define gy_net_node_allreduce fk_allreduce
-#define gy_net_node_allreduce_outside fk_outside
-#define gy_net_node_start fk_start
+#define gy_net_host_allreduce fk_allreduce
+#define gy_net_host_allreduce_outside fk_outside
+#define gy_net_host_start fk_start
 #include "engine/job/job.c"
 #include "engine/job/job_sum.c"
-#undef gy_net_node_allreduce
-#undef gy_net_node_allreduce_outside
-#undef gy_net_node_start
+#undef gy_net_host_allreduce
+#undef gy_net_host_allreduce_outside
+#undef gy_net_host_start
 
 /* ---- what the ranks do ---- */
 

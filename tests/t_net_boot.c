@@ -44,11 +44,11 @@ static const char *boot_get(const char *name)
     return NULL;
 }
 
-static int boot_place_of(const char *const *variables, struct gy_net_place *p)
+static int boot_place_of(const char *const *variables, struct gy_net_launcher *p)
 {
     struct gy_error err = {0};
     boot_variables = variables;
-    return gy_net_place_read(p, boot_get, &err);
+    return gy_net_launcher_read(p, boot_get, &err);
 }
 
 static void boot_places(void)
@@ -58,7 +58,7 @@ static void boot_places(void)
     const char *const torch[] = {"RANK", "1", "WORLD_SIZE", "2", "MASTER_ADDR", "10.0.0.1", "MASTER_PORT", "29500", NULL};
     const char *const bad[] = {"SLURM_PROCID", "4", "SLURM_NTASKS", "4", NULL}, *const word[] = {"PMI_RANK", "one", "PMI_SIZE", "4", NULL};
     const char *const first[] = {"GYRE_RANK", "0", "GYRE_RANKS", "2", "RANK", "5", "WORLD_SIZE", "6", NULL};
-    struct gy_net_place p;
+    struct gy_net_launcher p;
     T_CHECK(boot_place_of(none, &p) == GY_OK && p.ranks == 1 && p.rank == 0 && !p.launcher);
     T_CHECK(boot_place_of(ompi, &p) == GY_OK && p.ranks == 8 && p.rank == 3 && p.local == 1 && p.port == 4711 && strcmp(p.host, "node7") == 0);
     T_CHECK(boot_place_of(torch, &p) == GY_OK && p.ranks == 2 && p.port == 29500 && strcmp(p.launcher, "torchrun") == 0);
@@ -74,7 +74,7 @@ static void boot_lists(void)
         {"n1", "n1"}, {"n[01-04,7],m3", "n01"}, {"n[7,01-04]", "n7"}, {"rack[1-2]-node[03-05].site", "rack1-node03.site"}, {"a,b", "a"}, {"n[12]", "n12"},
         {",b", NULL}, {"n[1-2", NULL}, {"", NULL}, {"n[", NULL},
     };
-    struct gy_net_place p;
+    struct gy_net_launcher p;
     for (size_t i = 0; i < GY_COUNT(rows); i++) {
         const char *const list[] = {"SLURM_PROCID", "1", "SLURM_NTASKS", "4", "SLURM_JOB_NODELIST", rows[i][0], NULL};
         const int status = boot_place_of(list, &p);
@@ -283,7 +283,7 @@ static void boot_world_run(int ranks, int kind, int strangers)
 /* Strangers call the port and stay: they say nothing, or that they are rank 1, and no more. */
 static void boot_crowd(int port, int count, int names, int fds[BOOT_CROWD])
 {
-    const struct gy_net_call_hello hello = { .magic = {'G', 'Y', 'R', 'E'}, .version = 3, .epoch = 4, .ranks = 4, .from = 1 };
+    const struct gy_net_handshake_hello hello = { .magic = {'G', 'Y', 'R', 'E'}, .version = 3, .epoch = 4, .ranks = 4, .from = 1 };
     for (int k = 0; k < count; k++) {
         fds[k] = -1;
         if (gy_net_connect("127.0.0.1", port, gy_clock_ns() + 100000000, &fds[k], NULL) == GY_OK && names)

@@ -46,18 +46,18 @@ static void guard_sleep(double seconds)
 }
 
 /* A few sums together; then the case; the others begin one more and wait in it, or wait for all to be through, rank 1 perhaps still in a sum. */
-static int guard_rank(const struct guard_case *c, struct gy_net_guard *guard, int rank, struct guard_left *left, struct gy_error *err)
+static int guard_rank(const struct guard_case *c, struct gy_net_failure *guard, int rank, struct guard_left *left, struct gy_error *err)
 {
     for (int k = 0; k < 5; k++)
-        gy_net_guard_enter(guard);
+        gy_net_failure_enter(guard);
     guard_sleep(0.6); /* signs of life pass */
     if (c->end == GUARD_END_PEACE)
-        return gy_net_guard_end(guard, err);
+        return gy_net_failure_end(guard, err);
     if ((c->end == GUARD_END_EARLY || c->end == GUARD_END_LAST_LEFT) && rank == c->victim)
         return GY_OK;
     if (rank == c->victim && c->end == GUARD_END_FAILED) { /* in the sum in which the others wait */
-        gy_net_guard_enter(guard);
-        gy_net_guard_fail(guard);
+        gy_net_failure_enter(guard);
+        gy_net_failure_fail(guard);
         return GY_OK;
     }
     if (rank == c->victim && c->end == GUARD_END_ORPHAN && fork() == 0) {
@@ -69,12 +69,12 @@ static int guard_rank(const struct guard_case *c, struct gy_net_guard *guard, in
     const int64_t began = gy_clock_ns();
     int status = GY_OK;
     if (c->end < GUARD_END_LAST_STOP)
-        gy_net_guard_enter(guard);
+        gy_net_failure_enter(guard);
     else if (c->end == GUARD_END_LAST_LEFT || rank != 1)
-        status = gy_net_guard_end(guard, err);
+        status = gy_net_failure_end(guard, err);
     while (status == GY_OK && gy_clock_ns() < began + GUARD_WAIT) {
         guard_sleep(0.005);
-        status = gy_net_guard_lost(guard, err);
+        status = gy_net_failure_lost(guard, err);
     }
     left->seconds = (double)(gy_clock_ns() - began) * 1e-9;
     return status;
@@ -87,19 +87,19 @@ static void guard_process(const struct guard_case *c, struct gy_net_boot_config 
     const int rank = config->place.rank;
     struct gy_net_identity own, all[GUARD_RANKS];
     struct gy_net_boot *boot = NULL;
-    struct gy_net_guard *guard = NULL;
+    struct gy_net_failure *guard = NULL;
     struct gy_error err = {0};
     gy_net_identity_read(&own, rank, 0);
     int status = gy_net_boot_open(&boot, config, &alloc, &err);
     status = status == GY_OK ? gy_net_boot_gather(boot, &own, sizeof own, all, &err) : status;
-    const struct gy_net_guard_config g = { .boot = boot, .all = all, .rank = rank, .ranks = GUARD_RANKS, .board = c->board ? shared->board : NULL };
-    status = status == GY_OK ? gy_net_guard_open(&guard, &g, &alloc, &err) : status;
+    const struct gy_net_failure_config g = { .boot = boot, .all = all, .rank = rank, .ranks = GUARD_RANKS, .board = c->board ? shared->board : NULL };
+    status = status == GY_OK ? gy_net_failure_open(&guard, &g, &alloc, &err) : status;
     left[rank].pid = getpid();
     if (status == GY_OK)
         status = guard_rank(c, guard, rank, &left[rank], &err);
     memcpy(left[rank].text, err.text, sizeof err.text);
     left[rank].status = status;
-    gy_net_guard_close(guard);
+    gy_net_failure_close(guard);
     gy_net_boot_close(boot);
     left[rank].done = 1;
 }

@@ -25,7 +25,7 @@
 
 enum tf_way { TF_UP /* from rank 1 */, TF_DOWN, TF_WAYS };
 /* What both ends say before there are lines: tcp_handshake.h. */
-static const size_t tf_hello[TF_WAYS] = {sizeof(struct gy_net_call_hello) + GY_NET_MAC_BYTES, GY_NET_CALL_NONCE + 2 * GY_NET_MAC_BYTES};
+static const size_t tf_hello[TF_WAYS] = {sizeof(struct gy_net_handshake_hello) + GY_NET_MAC_BYTES, GY_NET_HANDSHAKE_NONCE + 2 * GY_NET_MAC_BYTES};
 
 enum tf_harm { TF_NONE, TF_HEAD, TF_BYTES, TF_END, TF_OUT, TF_TWICE, TF_SWAP, TF_HELLO, TF_HARMS };
 static const char *const tf_harms[] = {"nothing", "a byte of a head", "a byte of a body", "a byte of an end", "a message left out",

@@ -25,7 +25,7 @@ struct sockets_case {
     int size[GY_NET_GROUPS], groups;
 };
 struct sockets_rank {
-    struct gy_net_sockets_config config;
+    struct gy_net_host_sockets_config config;
     const struct sockets_case *c;
     int number, bad; /* number: among all ranks, group after group */
     float *kept;     /* [SOCKETS_KEPT] of the first sum, or NULL */
@@ -76,25 +76,25 @@ static void sockets_fill_data(float *data, int rank, int sum, int64_t count)
 }
 
 /* Each alone, then all begun and waited for from the last; twice, for numbers that go on. Returns how many are wrong. */
-static int sockets_sums(const struct sockets_rank *r, struct gy_net_node *node, int round, struct gy_error *err)
+static int sockets_sums(const struct sockets_rank *r, struct gy_net_host *node, int round, struct gy_error *err)
 {
-    float *const data = gy_net_node_memory(node), *const sums = gy_net_node_sums(node);
+    float *const data = gy_net_host_memory(node), *const sums = gy_net_host_sums(node);
     int64_t ticket[SOCKETS_SUMS], at[SOCKETS_SUMS], offset = 0;
     int bad = 0;
     for (int k = 0; k < SOCKETS_SUMS; k++) {
         sockets_fill_data(data, r->number, round + k, sockets_counts[k]);
-        bad += gy_net_node_allreduce(node, data, sockets_counts[k], err) != GY_OK || !sockets_right(r->c, sums, round + k, sockets_counts[k]);
+        bad += gy_net_host_allreduce(node, data, sockets_counts[k], err) != GY_OK || !sockets_right(r->c, sums, round + k, sockets_counts[k]);
     }
     for (int k = 0; k < SOCKETS_SUMS; k++) {
         at[k] = offset;
         offset += gy_ceil_div(sockets_counts[k], 16) * 16;
         sockets_fill_data(data + at[k], r->number, round + 100 + k, sockets_counts[k]);
-        bad += gy_net_node_start(node, data + at[k], sockets_counts[k], &ticket[k], err) != GY_OK;
+        bad += gy_net_host_start(node, data + at[k], sockets_counts[k], &ticket[k], err) != GY_OK;
         for (int look = 0; look < (r->number * 7 + k) % 3; look++)
-            gy_net_node_test(node, ticket[0], err);
+            gy_net_host_test(node, ticket[0], err);
     }
     for (int k = SOCKETS_SUMS - 1; k >= 0; k--)
-        bad += gy_net_node_wait(node, ticket[k], err) != GY_OK || !sockets_right(r->c, sums + at[k], round + 100 + k, sockets_counts[k]);
+        bad += gy_net_host_wait(node, ticket[k], err) != GY_OK || !sockets_right(r->c, sums + at[k], round + 100 + k, sockets_counts[k]);
     for (int k = 0; k < SOCKETS_SUMS && sums != data; k++)
         for (int64_t i = 0; i < sockets_counts[k]; i++)
             bad += data[at[k] + i] != sockets_value(r->number, round + 100 + k, i); /* what a rank gave stays */
@@ -102,11 +102,11 @@ static int sockets_sums(const struct sockets_rank *r, struct gy_net_node *node, 
 }
 
 /* A sum of fresh values, whose result is kept. */
-static int sockets_keep(const struct sockets_rank *r, struct gy_net_node *node, struct gy_error *err)
+static int sockets_keep(const struct sockets_rank *r, struct gy_net_host *node, struct gy_error *err)
 {
-    sockets_fill_data(gy_net_node_memory(node), r->number, 9, SOCKETS_KEPT);
-    GY_TRY(gy_net_node_allreduce(node, gy_net_node_memory(node), SOCKETS_KEPT, err));
-    memcpy(r->kept, gy_net_node_sums(node), SOCKETS_KEPT * sizeof(float));
+    sockets_fill_data(gy_net_host_memory(node), r->number, 9, SOCKETS_KEPT);
+    GY_TRY(gy_net_host_allreduce(node, gy_net_host_memory(node), SOCKETS_KEPT, err));
+    memcpy(r->kept, gy_net_host_sums(node), SOCKETS_KEPT * sizeof(float));
     return GY_OK;
 }
 
@@ -114,16 +114,16 @@ static void *sockets_thread(void *user)
 {
     struct sockets_rank *r = user;
     const struct gy_alloc alloc = gy_alloc_default();
-    struct gy_net_sockets *s = NULL;
+    struct gy_net_host_sockets *s = NULL;
     struct gy_error err = {0};
-    r->bad = gy_net_sockets_open(&s, &r->config, &alloc, &err) != GY_OK;
+    r->bad = gy_net_host_sockets_open(&s, &r->config, &alloc, &err) != GY_OK;
     if (r->kept && r->bad == 0)
-        r->bad = sockets_keep(r, gy_net_sockets_node(s), &err) != GY_OK;
+        r->bad = sockets_keep(r, gy_net_host_sockets_node(s), &err) != GY_OK;
     for (int round = 0; round < 2 && r->bad == 0 && !r->kept; round++)
-        r->bad = sockets_sums(r, gy_net_sockets_node(s), round * 1000, &err);
+        r->bad = sockets_sums(r, gy_net_host_sockets_node(s), round * 1000, &err);
     if (r->bad > 0)
         printf("    rank %d: %s\n", r->number, err.text);
-    gy_net_sockets_close(s);
+    gy_net_host_sockets_close(s);
     return NULL;
 }
 
@@ -131,7 +131,7 @@ static void *sockets_thread(void *user)
 static void sockets_run(const struct sockets_case *c, int shared, float *kept)
 {
     struct sockets_rank ranks[SOCKETS_RANKS];
-    const size_t bytes = gy_net_sockets_bytes(c->size, c->groups, SOCKETS_BYTES, shared);
+    const size_t bytes = gy_net_host_sockets_bytes(c->size, c->groups, SOCKETS_BYTES, shared);
     void *base = NULL;
     int count = 0, bad = 0;
     if (!T_CHECK(bytes > 0 && posix_memalign(&base, 4096, bytes) == 0))
@@ -189,11 +189,11 @@ static void sockets_put(const char *root, const char *path, const char *text)
     }
 }
 
-static struct gy_net_near sockets_near(const char *root, uint64_t processors)
+static struct gy_net_affinity sockets_near(const char *root, uint64_t processors)
 {
     struct gy_pin_set set = {{processors}};
-    struct gy_net_near near;
-    gy_net_near_read(root, &set, &near);
+    struct gy_net_affinity near;
+    gy_net_affinity_read(root, &set, &near);
     return near;
 }
 
@@ -203,7 +203,7 @@ static uint64_t sockets_share(const char *root, uint64_t processors, int part, i
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_pin_set set = {{processors}}, out;
     struct gy_error err = {0};
-    return T_CHECK(gy_net_near_share(root, &set, part, parts, &out, &alloc, &err) == GY_OK) ? out.bits[0] : 0;
+    return T_CHECK(gy_net_affinity_share(root, &set, part, parts, &out, &alloc, &err) == GY_OK) ? out.bits[0] : 0;
 }
 
 /* Processors 2k and 2k + 1 are one core, but for 5 and 7 with 4 and 6: there 4, 6 and 5, 7. */
@@ -241,7 +241,7 @@ static void sockets_system(void)
         snprintf(text, sizeof text, "%d\n", cpu / 4);
         sockets_put(root, path, text);
     }
-    struct gy_net_near near = sockets_near(root, 0x03);
+    struct gy_net_affinity near = sockets_near(root, 0x03);
     T_CHECK(near.node == 0 && near.socket == 0);
     near = sockets_near(root, 0x80);
     T_CHECK(near.node == 9 && near.socket == 1);
@@ -260,10 +260,10 @@ static void sockets_system(void)
 
 static void sockets_topology(void)
 {
-    static const struct gy_net_near two[] = {{0, 0}, {8, 1}, {-1, 0}, {9, 1}, {1, 0}}, nodes[] = {{0, 0}, {1, 0}, {0, 0}, {1, 0}, {2, 0}},
+    static const struct gy_net_affinity two[] = {{0, 0}, {8, 1}, {-1, 0}, {9, 1}, {1, 0}}, nodes[] = {{0, 0}, {1, 0}, {0, 0}, {1, 0}, {2, 0}},
                                     free_one[] = {{0, 0}, {8, 1}, {-1, -1}, {9, 1}, {1, 0}};
     static const struct {
-        const struct gy_net_near *near;
+        const struct gy_net_affinity *near;
         const char *text;
         int groups, group[5];
     } rows[] = {

@@ -109,24 +109,24 @@ static int between_right(const float *data, int ranks, int sum, int64_t count)
 static const int64_t between_counts[BETWEEN_SUMS] = {5000, 0, 1, 17, 33, 1000, 4096, 12345, 20000};
 
 /* Each alone, then all begun and waited for from the last. Returns how many are wrong. */
-static int between_sums(struct gy_net_node *node, int rank, int ranks, struct gy_error *err)
+static int between_sums(struct gy_net_host *node, int rank, int ranks, struct gy_error *err)
 {
-    float *const data = gy_net_node_memory(node), *const sums = gy_net_node_sums(node);
+    float *const data = gy_net_host_memory(node), *const sums = gy_net_host_sums(node);
     int64_t ticket[BETWEEN_SUMS], at[BETWEEN_SUMS];
     int bad = 0;
     for (int k = 0; k < BETWEEN_SUMS; k++) {
         between_fill(data, rank, k, between_counts[k]);
-        bad += gy_net_node_allreduce(node, data, between_counts[k], err) != GY_OK || !between_right(sums, ranks, k, between_counts[k]);
+        bad += gy_net_host_allreduce(node, data, between_counts[k], err) != GY_OK || !between_right(sums, ranks, k, between_counts[k]);
     }
     int64_t offset = 0;
     for (int k = 0; k < BETWEEN_SUMS; k++) {
         at[k] = offset;
         offset += gy_ceil_div(between_counts[k], 16) * 16;
         between_fill(data + at[k], rank, 100 + k, between_counts[k]);
-        bad += gy_net_node_start(node, data + at[k], between_counts[k], &ticket[k], err) != GY_OK;
+        bad += gy_net_host_start(node, data + at[k], between_counts[k], &ticket[k], err) != GY_OK;
     }
     for (int k = BETWEEN_SUMS - 1; k >= 0; k--)
-        bad += gy_net_node_wait(node, ticket[k], err) != GY_OK || !between_right(sums + at[k], ranks, 100 + k, between_counts[k]);
+        bad += gy_net_host_wait(node, ticket[k], err) != GY_OK || !between_right(sums + at[k], ranks, 100 + k, between_counts[k]);
     for (int k = 0; k < BETWEEN_SUMS && sums != data; k++)
         for (int64_t i = 0; i < between_counts[k]; i++)
             bad += data[at[k] + i] != between_value(rank, 100 + k, i); /* what a rank gave stays */
@@ -140,28 +140,28 @@ static void *between_thread(void *user)
     const struct gy_net_topology *t = &w->topology;
     const struct gy_alloc alloc = gy_alloc_default();
     const int host = t->host[own->rank];
-    struct gy_net_between_config config = { .topology = t, .algorithm = w->algorithm, .channel = 3, .most = BETWEEN_BYTES,
-                                           .piece = w->piece };
-    struct gy_net_node_level level;
-    struct gy_net_between *between = NULL;
-    struct gy_net_node *node = NULL;
+    struct gy_net_inter_host_config config = { .topology = t, .algorithm = w->algorithm, .channel = 3, .most = BETWEEN_BYTES,
+                                              .piece = w->piece };
+    struct gy_net_host_level level;
+    struct gy_net_inter_host *between = NULL;
+    struct gy_net_host *node = NULL;
     struct gy_error err = {0};
     gy_net_local_end(w->local, own->rank, &config.end);
-    int status = gy_net_node_open(&node, w->memory[host], t->local[own->rank], gy_net_topology_locals(t, host), BETWEEN_BYTES, 60000000000, &alloc, &err);
-    status = status == GY_OK ? gy_net_between_open(&between, &config, &alloc, &err) : status;
+    int status = gy_net_host_open(&node, w->memory[host], t->local[own->rank], gy_net_topology_locals(t, host), BETWEEN_BYTES, 60000000000, &alloc, &err);
+    status = status == GY_OK ? gy_net_inter_host_open(&between, &config, &alloc, &err) : status;
     if (status == GY_OK && w->shared)
-        gy_net_node_share(node);
+        gy_net_host_share(node);
     if (status == GY_OK) {
-        gy_net_between_level(between, &level);
-        gy_net_node_join(node, &level);
+        gy_net_inter_host_level(between, &level);
+        gy_net_host_join(node, &level);
         w->bad[own->rank] = between_sums(node, own->rank, t->ranks, &err);
     }
     if (status != GY_OK || w->bad[own->rank] != 0) {
         w->bad[own->rank]++;
         printf("    rank %d, %s: %s\n", own->rank, w->algorithm ? w->algorithm : "by size", err.text);
     }
-    gy_net_between_close(between);
-    gy_net_node_close(node);
+    gy_net_inter_host_close(between);
+    gy_net_host_close(node);
     return NULL;
 }
 
@@ -179,7 +179,7 @@ static void between_case(const int *locals, int hosts, int dealt, const char *te
     int status = gy_net_topology_open(&w.topology, all, count, text, "a topology", &alloc, &err);
     status = status == GY_OK ? gy_net_local_open(&w.local, count, seed, (int)(seed % 5), &alloc, &err) : status;
     for (int h = 0; h < hosts && status == GY_OK; h++)
-        w.memory[h] = calloc(1, gy_net_node_bytes(gy_net_topology_locals(&w.topology, h), BETWEEN_BYTES, shared));
+        w.memory[h] = calloc(1, gy_net_host_bytes(gy_net_topology_locals(&w.topology, h), BETWEEN_BYTES, shared));
     for (int r = 0; r < count && status == GY_OK; r++) {
         ranks[r] = (struct between_rank){ .w = &w, .rank = r };
         T_CHECK(pthread_create(&ranks[r].thread, NULL, between_thread, &ranks[r]) == 0);

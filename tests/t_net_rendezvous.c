@@ -41,10 +41,10 @@ static void tm_pause(void) { nanosleep(&(const struct timespec){0, 10000000}, NU
 static void tm_rank(struct tm_left *left, int rank, uid_t user)
 {
     struct gy_net_boot_config config = { .place = { .rank = rank, .ranks = 2, .locals = 2, .launcher = "gyre", .job = "t_net_meet"}, .wait_ns = TM_WAIT };
-    struct gy_net_meeting meeting;
+    struct gy_net_rendezvous meeting;
     struct gy_error err = {0};
     const int64_t began = gy_clock_ns();
-    left[rank].status = setuid(user) != 0 ? GY_E_BUG : gy_net_meet(&meeting, &config, tm_get, &err);
+    left[rank].status = setuid(user) != 0 ? GY_E_BUG : gy_net_rendezvous(&meeting, &config, tm_get, &err);
     left[rank].seconds = (double)(gy_clock_ns() - began) * 1e-9;
     left[rank].port = config.place.port;
     memcpy(left[rank].key, config.key, sizeof config.key);
@@ -53,7 +53,7 @@ static void tm_rank(struct tm_left *left, int rank, uid_t user)
     while (left[rank].status == GY_OK && rank == 0 && !__atomic_load_n(&left[1].done, __ATOMIC_ACQUIRE))
         tm_pause();
     if (left[rank].status == GY_OK)
-        gy_net_meet_end(&meeting);
+        gy_net_rendezvous_end(&meeting);
 }
 
 static void tm_put(const struct tm_case *c, const char *path, uid_t user)
@@ -83,22 +83,22 @@ static void tm_take_away(const char *folder, const char *file)
 }
 
 /* The name of the file: it is found by a rank 0 that leaves it. */
-static void tm_find(uid_t user, struct gy_net_meeting *shared)
+static void tm_find(uid_t user, struct gy_net_rendezvous *shared)
 {
     const pid_t pid = fork();
     if (pid == 0) {
         struct gy_net_boot_config config = { .place = { .ranks = 2, .locals = 2, .launcher = "gyre", .job = "t_net_meet"}, .wait_ns = TM_WAIT };
-        struct gy_net_meeting meeting;
-        if (setuid(user) == 0 && gy_net_meet(&meeting, &config, tm_get, NULL) == GY_OK) {
+        struct gy_net_rendezvous meeting;
+        if (setuid(user) == 0 && gy_net_rendezvous(&meeting, &config, tm_get, NULL) == GY_OK) {
             *shared = meeting;
-            gy_net_meet_end(&meeting);
+            gy_net_rendezvous_end(&meeting);
         }
         _exit(0);
     }
     waitpid(pid, NULL, 0);
 }
 
-static void tm_run(const struct tm_case *c, struct tm_left *left, const struct gy_net_meeting *names, uid_t user)
+static void tm_run(const struct tm_case *c, struct tm_left *left, const struct gy_net_rendezvous *names, uid_t user)
 {
     char file[128];
     pid_t pids[2];
@@ -145,7 +145,7 @@ int main(void)
     const uid_t user = 100000 + (uid_t)getpid() % 800000; /* nobody else's */
     struct tm_shared {
         struct tm_left left[2];
-        struct gy_net_meeting names;
+        struct gy_net_rendezvous names;
     } *shared = NULL;
     if (geteuid() != 0) {
         T_SKIP("several users need root");

@@ -539,8 +539,8 @@ static int tt_busy(struct tt_rank *own, struct gy_error *err)
 static int tt_stranger(const struct tt_world *w, int kind)
 {
     unsigned char noise[4096];
-    struct gy_net_call_self self = { .rank = 1, .ranks = w->ranks };
-    struct gy_net_call call;
+    struct gy_net_handshake_self self = { .rank = 1, .ranks = w->ranks };
+    struct gy_net_handshake call;
     int fd = -1;
     if (gy_net_connect_begin(&w->address[0], &fd) != 0)
         return -1;
@@ -551,8 +551,8 @@ static int tt_stranger(const struct tt_world *w, int kind)
     if (kind == 3)
         (void)!send(fd, "GYRD", 4, MSG_NOSIGNAL);
     if (kind == 4) { /* everything right but the key */
-        gy_net_call_begin(&call, fd, 0, 0);
-        for (int k = 0; k < 50 && gy_net_call_go(&call, &self) == 0; k++)
+        gy_net_handshake_begin(&call, fd, 0, 0);
+        for (int k = 0; k < 50 && gy_net_handshake_go(&call, &self) == 0; k++)
             tt_pause();
         (void)!send(fd, noise, 32, MSG_NOSIGNAL);
     }
@@ -619,17 +619,17 @@ static int tt_mad_say(int fd, const struct tt_line *head, const unsigned char *b
 
 static int tt_mad_rank(const struct tt_rank *own, const struct tt_mad *mad, struct gy_error *err)
 {
-    struct gy_net_call_self self = { .rank = 1, .ranks = 2 };
-    struct gy_net_call call;
+    struct gy_net_handshake_self self = { .rank = 1, .ranks = 2 };
+    struct gy_net_handshake call;
     struct gy_net_code out, in;
     unsigned char *bytes = calloc(1, 1 << 20);
     int fd = -1, agreed = 0;
     memcpy(self.key, own->world->key, sizeof self.key);
     if (bytes && gy_net_connect_begin(&own->world->address[0], &fd) == 0) {
-        gy_net_call_begin(&call, fd, 0, 0);
-        for (int k = 0; k < 5000 && (agreed = gy_net_call_go(&call, &self)) == 0; k++)
+        gy_net_handshake_begin(&call, fd, 0, 0);
+        for (int k = 0; k < 5000 && (agreed = gy_net_handshake_go(&call, &self)) == 0; k++)
             tt_pause();
-        gy_net_call_codes(&call, &self, &out, &in);
+        gy_net_handshake_codes(&call, &self, &out, &in);
         for (int k = 0; k < (mad->times > 0 ? mad->times : 1) && agreed == 1; k++)
             if (tt_mad_say(fd, &mad->head, mad->times > 0 ? bytes : NULL, &out) < 0)
                 break;

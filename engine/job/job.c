@@ -17,16 +17,16 @@ static const char *job_variable(const char *name) { return getenv(name); }
 
 static int job_map(struct gyre_job *job, struct gy_error *err)
 {
-    job->fd = gy_net_world_memory(job->world);
-    job->bytes = gy_net_node_bytes(job->locals, JOB_BYTES, 0);
+    job->fd = gy_net_comm_memory(job->world);
+    job->bytes = gy_net_host_bytes(job->locals, JOB_BYTES, 0);
     if (job->bytes == 0)
-        return GY_FAIL(err, GY_E_ARG, "%d ranks on one host; there may be %d", job->locals, GY_NET_NODE_RANKS);
-    GY_TRY(gy_job_lengthen(job->fd, GY_NET_WORLD_BYTES + job->bytes, err));
-    void *const base = mmap(NULL, job->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, (off_t)GY_NET_WORLD_BYTES);
+        return GY_FAIL(err, GY_E_ARG, "%d ranks on one host; there may be %d", job->locals, GY_NET_HOST_RANKS);
+    GY_TRY(gy_job_lengthen(job->fd, GY_NET_COMM_BYTES + job->bytes, err));
+    void *const base = mmap(NULL, job->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, (off_t)GY_NET_COMM_BYTES);
     if (base == MAP_FAILED)
         return GY_FAIL(err, GY_E_NOMEM, "the ranks' memory of %zu bytes cannot be mapped: %s", job->bytes, strerror(errno));
     job->base = base;
-    job->end = gy_align_up(GY_NET_WORLD_BYTES + job->bytes, GY_NET_WORLD_BYTES);
+    job->end = gy_align_up(GY_NET_COMM_BYTES + job->bytes, GY_NET_COMM_BYTES);
     return GY_OK;
 }
 
@@ -36,14 +36,14 @@ static int job_world(struct gyre_job *job, int wire, struct gy_error *err)
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
     const struct gy_net_field fields[] = { { "the version of Gyre", version }, { "the wire's type", wire == GYRE_WIRE_BF16 ? "bf16" : "f32" } };
     const char *const bind = gy_knob_get("GYRE_BIND");
-    const struct gy_net_world_config config = { .bind = bind && strcmp(bind, "0") != 0, .get = job_variable, .wait_ns = job->wait_ns,
-                                                .algorithm = gy_knob_get("GYRE_ALLREDUCE"), .topology = gy_knob_get("GYRE_TOPOLOGY"),
-                                                .transport = gy_knob_get("GYRE_TRANSPORT"), .interface = gy_knob_get("GYRE_INTERFACE"),
-                                                .code = gy_knob_get("GYRE_NET_CODE"),
-                                                .fields = fields, .field_count = GY_COUNT(fields) };
+    const struct gy_net_comm_config config = { .bind = bind && strcmp(bind, "0") != 0, .get = job_variable, .wait_ns = job->wait_ns,
+                                               .algorithm = gy_knob_get("GYRE_ALLREDUCE"), .topology = gy_knob_get("GYRE_TOPOLOGY"),
+                                               .transport = gy_knob_get("GYRE_TRANSPORT"), .interface = gy_knob_get("GYRE_INTERFACE"),
+                                               .code = gy_knob_get("GYRE_NET_CODE"),
+                                               .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
-    GY_TRY(gy_net_world_open(&job->world, &config, &job->alloc, err));
-    gy_net_world_standing(job->world, &at);
+    GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
+    gy_net_comm_standing(job->world, &at);
     job->rank = at.rank;
     job->ranks = at.ranks;
     job->local = at.local;
@@ -74,8 +74,8 @@ static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, 
     if (job->ranks == 1)
         return GY_OK;
     GY_TRY(job_map(job, err));
-    GY_TRY(gy_net_node_open(&job->node, job->base, job->local, job->locals, JOB_BYTES, job->wait_ns, &job->alloc, err));
-    return gy_net_world_join(job->world, job->node, 0, JOB_BYTES, GY_NET_JOIN_TREE, err);
+    GY_TRY(gy_net_host_open(&job->node, job->base, job->local, job->locals, JOB_BYTES, job->wait_ns, &job->alloc, err));
+    return gy_net_comm_join(job->world, job->node, 0, JOB_BYTES, GY_NET_JOIN_TREE, err);
 }
 
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config)
@@ -111,7 +111,7 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
 GYRE_API int gyre_job_end(struct gyre_job *job, struct gyre_error *error)
 {
     struct gy_error err = { 0 };
-    return !job || gy_net_world_end(job->world, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+    return !job || gy_net_comm_end(job->world, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
 GYRE_API void gyre_job_close(struct gyre_job *job)
@@ -119,8 +119,8 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
     if (!job)
         return;
     const struct gy_alloc alloc = job->alloc;
-    gy_net_world_close(job->world);
-    gy_net_node_close(job->node);
+    gy_net_comm_close(job->world);
+    gy_net_host_close(job->node);
     if (job->base)
         munmap(job->base, job->bytes);
     gy_alloc_free(&alloc, job, sizeof *job);
@@ -130,10 +130,10 @@ GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct g
 {
     if (!job || job->ranks == 1)
         return GY_OK;
-    struct gy_net_node *const node = gy_job_node(job, data);
-    gy_net_world_enter(job->world);
-    const int status = node ? gy_net_node_allreduce(node, data, count, err) : gy_net_node_allreduce_outside(job->node, data, count, err);
-    return gy_net_world_explain(job->world, status, err);
+    struct gy_net_host *const node = gy_job_node(job, data);
+    gy_net_comm_enter(job->world);
+    const int status = node ? gy_net_host_allreduce(node, data, count, err) : gy_net_host_allreduce_outside(job->node, data, count, err);
+    return gy_net_comm_explain(job->world, status, err);
 }
 
 GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, struct gyre_error *error)

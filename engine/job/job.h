@@ -19,17 +19,17 @@ struct gy_job_area {
     int shared;               /* sums go into one result */
     void *base;               /* mapping; NULL: of this process alone */
     size_t base_bytes, offset; /* in the host's file */
-    struct gy_net_node *node;  /* of all ranks of this host, or of its socket's */
-    struct gy_net_sockets *sockets; /* then, else NULL; it owns the node */
+    struct gy_net_host *node;  /* of all ranks of this host, or of its socket's */
+    struct gy_net_host_sockets *sockets; /* then, else NULL; it owns the node */
 };
 
 struct gyre_job {
     struct gy_alloc alloc;
-    struct gy_net_world *world; /* NULL: alone */
+    struct gy_net_comm *world; /* NULL: alone */
     int rank, ranks, local, locals, hosts; /* local: among those of this host */
     void *base;               /* mapping of the host's file, for sums that are copied */
     size_t bytes;
-    struct gy_net_node *node;
+    struct gy_net_host *node;
     int fd;                   /* the file that is the memory of this host's ranks; the world's */
     int half;                 /* gradients travel as bf16 between hosts */
     int tree;                 /* memory that is taken now is for sums in the order of the tree of shards */
@@ -55,10 +55,10 @@ GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *
 GY_INT int gy_job_lengthen(int fd, size_t bytes, struct gy_error *err);
 
 /* Zeroed memory for sums without copies, on a page of its own; all ranks take the same, in the same order. More than one rank. sums: NULL: they
- * stand in that memory; else where they stand, at the same offset, which is memory of all ranks of the host or socket (gy_net_node_share). */
+ * stand in that memory; else where they stand, at the same offset, which is memory of all ranks of the host or socket (gy_net_host_share). */
 GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gy_error *err);
 /* What sums the memory without a copy; NULL: it is none of gy_job_take, or this rank is alone. */
-GY_INT struct gy_net_node *gy_job_node(const struct gyre_job *job, const void *memory);
+GY_INT struct gy_net_host *gy_job_node(const struct gyre_job *job, const void *memory);
 GY_INT void gy_job_put(struct gyre_job *job, void *memory); /* NULL is fine; no sums may be open in it */
 /* So many sums of the memory are begun a step: its buckets, by which sentences name them. */
 GY_INT void gy_job_turn(struct gyre_job *job, const void *memory, int sums);

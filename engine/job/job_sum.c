@@ -12,7 +12,7 @@
 #include "engine/run/engine.h"
 #include "engine/job/job.h"
 
-#define JOB_PAGE GY_NET_WORLD_BYTES /* whole pages, whatever their size */
+#define JOB_PAGE GY_NET_COMM_BYTES /* whole pages, whatever their size */
 
 /* ---- what must be equal ---- */
 
@@ -123,11 +123,11 @@ static int job_map_area(const struct gyre_job *job, struct gy_job_area *a, struc
 
 /* Where the ranks of one host are on several sockets, and some together. In the order of the tree of shards only sockets of 1, 2, 4, 8 ...
  * ranks, numbered one after the other, sum as all ranks would. All ranks of the host find the same. */
-static int job_has_sockets(const struct gyre_job *job, struct gy_net_sockets_config *c, int *size)
+static int job_has_sockets(const struct gyre_job *job, struct gy_net_host_sockets_config *c, int *size)
 {
-    *c = (struct gy_net_sockets_config){ .size = size, .wait_ns = job->wait_ns };
+    *c = (struct gy_net_host_sockets_config){ .size = size, .wait_ns = job->wait_ns };
     int most = 0, even = 1, ordered = 0;
-    c->groups = gy_net_world_groups(job->world, size, &c->group, &c->rank, &ordered);
+    c->groups = gy_net_comm_groups(job->world, size, &c->group, &c->rank, &ordered);
     for (int g = 0; g < c->groups; g++) {
         most = size[g] > most ? size[g] : most;
         even = even && size[g] == size[0];
@@ -138,29 +138,29 @@ static int job_has_sockets(const struct gyre_job *job, struct gy_net_sockets_con
 static int job_open_sums(struct gyre_job *job, struct gy_job_area *a, struct gy_error *err)
 {
     int size[GY_NET_GROUPS];
-    struct gy_net_sockets_config c;
+    struct gy_net_host_sockets_config c;
     if (!job_has_sockets(job, &c, size)) {
-        GY_TRY(gy_net_node_open(&a->node, a->base, job->local, job->locals, a->bytes, job->wait_ns, &job->alloc, err));
+        GY_TRY(gy_net_host_open(&a->node, a->base, job->local, job->locals, a->bytes, job->wait_ns, &job->alloc, err));
         if (a->shared)
-            gy_net_node_share(a->node);
-        gy_net_node_clear(a->node);
+            gy_net_host_share(a->node);
+        gy_net_host_clear(a->node);
         return GY_OK;
     }
     c.base = a->base;
     c.most = a->bytes;
     c.shared = a->shared;
-    GY_TRY(gy_net_sockets_open(&a->sockets, &c, &job->alloc, err));
-    gy_net_sockets_clear(a->sockets);
-    a->node = gy_net_sockets_node(a->sockets);
+    GY_TRY(gy_net_host_sockets_open(&a->sockets, &c, &job->alloc, err));
+    gy_net_host_sockets_clear(a->sockets);
+    a->node = gy_net_host_sockets_node(a->sockets);
     return GY_OK;
 }
 
 static size_t job_area_bytes(const struct gyre_job *job, const struct gy_job_area *a)
 {
     int size[GY_NET_GROUPS];
-    struct gy_net_sockets_config c;
+    struct gy_net_host_sockets_config c;
     const int sockets = job_has_sockets(job, &c, size);
-    return gy_align_up(sockets ? gy_net_sockets_bytes(size, c.groups, a->bytes, a->shared) : gy_net_node_bytes(job->locals, a->bytes, a->shared),
+    return gy_align_up(sockets ? gy_net_host_sockets_bytes(size, c.groups, a->bytes, a->shared) : gy_net_host_bytes(job->locals, a->bytes, a->shared),
                        JOB_PAGE);
 }
 
@@ -169,18 +169,18 @@ static int job_open_area(struct gyre_job *job, struct gy_job_area *a, int channe
     GY_TRY(job_map_area(job, a, err));
     GY_TRY(job_open_sums(job, a, err));
     const unsigned how = (job->half ? GY_NET_JOIN_HALF : 0u) | (job->tree ? GY_NET_JOIN_TREE : 0u);
-    GY_TRY(gy_net_world_join(job->world, a->node, channel, a->bytes, how, err));
-    a->at = gy_net_node_memory(a->node);
+    GY_TRY(gy_net_comm_join(job->world, a->node, channel, a->bytes, how, err));
+    a->at = gy_net_host_memory(a->node);
     return GY_OK;
 }
 
 static void job_close_area(struct gyre_job *job, struct gy_job_area *a, int channel)
 {
-    gy_net_world_leave(job->world, channel);
+    gy_net_comm_leave(job->world, channel);
     if (a->sockets)
-        gy_net_sockets_close(a->sockets);
+        gy_net_host_sockets_close(a->sockets);
     else
-        gy_net_node_close(a->node);
+        gy_net_host_close(a->node);
     if (a->base)
         munmap(a->base, a->base_bytes);
     *a = (struct gy_job_area){ 0 };
@@ -227,7 +227,7 @@ GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, void **su
     job->area[place] = a;
     *out = a.at;
     if (sums)
-        *sums = a.node ? gy_net_node_sums(a.node) : a.at;
+        *sums = a.node ? gy_net_host_sums(a.node) : a.at;
     return GY_OK;
 }
 
@@ -241,7 +241,7 @@ static int job_find_area(const struct gyre_job *job, const void *memory)
     return -1;
 }
 
-GY_INT struct gy_net_node *gy_job_node(const struct gyre_job *job, const void *memory)
+GY_INT struct gy_net_host *gy_job_node(const struct gyre_job *job, const void *memory)
 {
     const int place = job_find_area(job, memory);
     return place >= 0 ? job->area[place].node : NULL;
@@ -258,8 +258,8 @@ GY_INT void gy_job_put(struct gyre_job *job, void *memory)
         *a = (struct gy_job_area){ 0 };
         return;
     }
-    if (gy_net_node_busy(a->node)) /* after a failure: others wait for them */
-        gy_net_world_fail(job->world);
+    if (gy_net_host_busy(a->node)) /* after a failure: others wait for them */
+        gy_net_comm_fail(job->world);
     if (job->end == a->offset + a->base_bytes)
         job->end = a->offset;
     job_close_area(job, a, place + 1);
@@ -271,7 +271,7 @@ GY_INT void gy_job_turn(struct gyre_job *job, const void *memory, int sums)
 {
     const int place = job_find_area(job, memory);
     if (place >= 0 && job->area[place].node)
-        gy_net_world_turn(job->world, place + 1, sums);
+        gy_net_comm_turn(job->world, place + 1, sums);
 }
 
 GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gy_error *err)
@@ -280,24 +280,24 @@ GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_
     int64_t number = 0;
     if (place < 0)
         return GY_FAIL(err, GY_E_BUG, "a sum of %" PRId64 " floats was begun outside the ranks' memory", count);
-    gy_net_world_enter(job->world);
+    gy_net_comm_enter(job->world);
     if (job->area[place].node)
-        GY_TRY(gy_net_world_explain(job->world, gy_net_node_start(job->area[place].node, data, count, &number, err), err));
+        GY_TRY(gy_net_comm_explain(job->world, gy_net_host_start(job->area[place].node, data, count, &number, err), err));
     *ticket = number * GY_JOB_AREAS + place;
     return GY_OK;
 }
 
 GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *err)
 {
-    struct gy_net_node *const node = job->area[ticket % GY_JOB_AREAS].node;
-    const int status = node ? gy_net_node_test(node, ticket / GY_JOB_AREAS, err) : 1;
-    return status == 0 ? gy_net_world_check(job->world, err) : gy_net_world_explain(job->world, status, err);
+    struct gy_net_host *const node = job->area[ticket % GY_JOB_AREAS].node;
+    const int status = node ? gy_net_host_test(node, ticket / GY_JOB_AREAS, err) : 1;
+    return status == 0 ? gy_net_comm_check(job->world, err) : gy_net_comm_explain(job->world, status, err);
 }
 
 GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err)
 {
-    struct gy_net_node *const node = job->area[ticket % GY_JOB_AREAS].node;
-    return node ? gy_net_world_explain(job->world, gy_net_node_wait(node, ticket / GY_JOB_AREAS, err), err) : GY_OK;
+    struct gy_net_host *const node = job->area[ticket % GY_JOB_AREAS].node;
+    return node ? gy_net_comm_explain(job->world, gy_net_host_wait(node, ticket / GY_JOB_AREAS, err), err) : GY_OK;
 }
 
 #undef JOB_PAGE

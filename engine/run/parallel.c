@@ -363,7 +363,7 @@ GY_INT int gy_parallel_poll(struct gyre_net *net)
 
 GY_INT int gy_parallel_alive(struct gyre_net *net)
 {
-    return net->config.job ? gy_net_world_check(net->config.job->world, &net->error) : GY_OK;
+    return net->config.job ? gy_net_comm_check(net->config.job->world, &net->error) : GY_OK;
 }
 
 static int parallel_await(struct gyre_net *net, const struct gy_op *op)

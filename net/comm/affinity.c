@@ -6,13 +6,13 @@
 #include "engine/base/file_line.h"
 #include "engine/base/text.h"
 
-#define NEAR_NODES 256 /* numbers of NUMA nodes may have gaps */
+#define AFFINITY_NODES 256 /* numbers of NUMA nodes may have gaps */
 
-static int32_t near_node(const char *root, const struct gy_pin_set *allowed)
+static int32_t affinity_node(const char *root, const struct gy_pin_set *allowed)
 {
     char path[512], list[1024];
     int32_t found = -1;
-    for (int n = 0; n < NEAR_NODES; n++) {
+    for (int n = 0; n < AFFINITY_NODES; n++) {
         snprintf(path, sizeof path, "%.400s/node/node%d/cpulist", root, n);
         if (gy_pin_list_first(gy_file_line(path, list, sizeof list), allowed) < 0)
             continue;
@@ -23,7 +23,7 @@ static int32_t near_node(const char *root, const struct gy_pin_set *allowed)
     return found;
 }
 
-static int32_t near_socket(const char *root, const struct gy_pin_set *allowed)
+static int32_t affinity_socket(const char *root, const struct gy_pin_set *allowed)
 {
     char path[512], line[64];
     int64_t found = -1, number;
@@ -40,28 +40,28 @@ static int32_t near_socket(const char *root, const struct gy_pin_set *allowed)
     return (int32_t)found;
 }
 
-GY_INT void gy_net_near_read(const char *root, const struct gy_pin_set *allowed, struct gy_net_near *out)
+GY_INT void gy_net_affinity_read(const char *root, const struct gy_pin_set *allowed, struct gy_net_affinity *out)
 {
-    out->node = near_node(root, allowed);
-    out->socket = near_socket(root, allowed);
+    out->node = affinity_node(root, allowed);
+    out->socket = affinity_socket(root, allowed);
 }
 
 /* ---- shares ---- */
 
-struct near_cpu { /* in the order of comparison */
+struct affinity_cpu { /* in the order of comparison */
     int32_t socket, node, core, cpu;
 };
 
-static int near_compare(const void *a, const void *b)
+static int affinity_compare(const void *a, const void *b)
 {
     const int32_t *x = a, *y = b;
-    for (size_t i = 0; i < sizeof(struct near_cpu) / sizeof *x; i++)
+    for (size_t i = 0; i < sizeof(struct affinity_cpu) / sizeof *x; i++)
         if (x[i] != y[i])
             return x[i] < y[i] ? -1 : 1;
     return 0;
 }
 
-static struct gy_pin_set near_one(int cpu)
+static struct gy_pin_set affinity_one(int cpu)
 {
     struct gy_pin_set one = {{0}};
     one.bits[cpu / 64] = (uint64_t)1 << (cpu % 64);
@@ -69,39 +69,39 @@ static struct gy_pin_set near_one(int cpu)
 }
 
 /* Returns how many; the core is that of its first allowed processor. */
-static int near_list(const char *root, const struct gy_pin_set *allowed, struct near_cpu *list)
+static int affinity_list(const char *root, const struct gy_pin_set *allowed, struct affinity_cpu *list)
 {
     char path[512], line[1024];
     int count = 0;
     for (int cpu = 0; cpu < GY_PIN_PROCESSORS; cpu++) {
         if (!gy_pin_has(allowed, cpu))
             continue;
-        const struct gy_pin_set one = near_one(cpu);
+        const struct gy_pin_set one = affinity_one(cpu);
         snprintf(path, sizeof path, "%.400s/cpu/cpu%d/topology/thread_siblings_list", root, cpu);
         const int core = gy_pin_list_first(gy_file_line(path, line, sizeof line), allowed);
-        list[count++] = (struct near_cpu){near_socket(root, &one), -1, core < 0 ? cpu : core, cpu};
+        list[count++] = (struct affinity_cpu){affinity_socket(root, &one), -1, core < 0 ? cpu : core, cpu};
     }
-    for (int n = 0; n < NEAR_NODES; n++) {
+    for (int n = 0; n < AFFINITY_NODES; n++) {
         snprintf(path, sizeof path, "%.400s/node/node%d/cpulist", root, n);
         gy_file_line(path, line, sizeof line);
         for (int i = 0; i < count && line[0] != 0; i++) {
-            const struct gy_pin_set one = near_one(list[i].cpu);
+            const struct gy_pin_set one = affinity_one(list[i].cpu);
             list[i].node = gy_pin_list_first(line, &one) >= 0 ? n : list[i].node;
         }
     }
-    qsort(list, (size_t)count, sizeof *list, near_compare);
+    qsort(list, (size_t)count, sizeof *list, affinity_compare);
     return count;
 }
 
-GY_INT int gy_net_near_share(const char *root, const struct gy_pin_set *allowed, int part, int parts, struct gy_pin_set *out,
-                             const struct gy_alloc *alloc, struct gy_error *err)
+GY_INT int gy_net_affinity_share(const char *root, const struct gy_pin_set *allowed, int part, int parts, struct gy_pin_set *out,
+                                 const struct gy_alloc *alloc, struct gy_error *err)
 {
-    const size_t bytes = GY_PIN_PROCESSORS * sizeof(struct near_cpu);
-    struct near_cpu *const list = gy_alloc_take(alloc, 1, bytes);
+    const size_t bytes = GY_PIN_PROCESSORS * sizeof(struct affinity_cpu);
+    struct affinity_cpu *const list = gy_alloc_take(alloc, 1, bytes);
     int cores = 0, at = -1;
     if (!list)
         return GY_NOMEM(err, "a list of the processors", bytes);
-    const int count = near_list(root, allowed, list);
+    const int count = affinity_list(root, allowed, list);
     for (int i = 0; i < count; i++)
         cores += i == 0 || list[i].core != list[i - 1].core;
     const int whole = cores >= parts, units = whole ? cores : count;
@@ -115,4 +115,4 @@ GY_INT int gy_net_near_share(const char *root, const struct gy_pin_set *allowed,
     return count > 0 ? GY_OK : GY_FAIL(err, GY_E_UNSUPPORTED, "the system does not say which processors this process may use");
 }
 
-#undef NEAR_NODES
+#undef AFFINITY_NODES

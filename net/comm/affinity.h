@@ -7,13 +7,13 @@
 #include "engine/base/pin.h"
 
 /* Numbers of the system, -1: on several, or not known. */
-struct gy_net_near {
+struct gy_net_affinity {
     int32_t node, socket;
 };
 /* root: "/sys/devices/system". */
-GY_INT void gy_net_near_read(const char *root, const struct gy_pin_set *allowed, struct gy_net_near *out);
+GY_INT void gy_net_affinity_read(const char *root, const struct gy_pin_set *allowed, struct gy_net_affinity *out);
 /* out: the processors of a part of several, about equal ones: whole cores where there are enough, socket by socket, node by node. */
-GY_INT int gy_net_near_share(const char *root, const struct gy_pin_set *allowed, int part, int parts, struct gy_pin_set *out,
-                             const struct gy_alloc *alloc, struct gy_error *err);
+GY_INT int gy_net_affinity_share(const char *root, const struct gy_pin_set *allowed, int part, int parts, struct gy_pin_set *out,
+                                 const struct gy_alloc *alloc, struct gy_error *err);
 
 #endif

@@ -37,7 +37,7 @@ struct gy_net_boot {
     struct gy_net_boot_config config;
     struct boot_link *links;  /* rank 0: [ranks]; others: [1], to rank 0 */
     unsigned char *room;      /* [ranks][BOOT_FIELD]: what fields are compared in */
-    struct gy_net_call_self self;
+    struct gy_net_handshake_self self;
     int listener;
     int missing;              /* rank 0: ranks that are not here yet */
     int met;                  /* an exchange has ended well: all have come */
@@ -60,17 +60,17 @@ static const char boot_session[] = "control, session", boot_field[] = "control, 
  * already, and waits for that word until the deadline. */
 static int boot_agree(struct gy_net_boot *boot, int fd, int64_t until, int64_t deadline, struct gy_error *err)
 {
-    struct gy_net_call call;
+    struct gy_net_handshake call;
     int status;
-    gy_net_call_begin(&call, fd, 0, deadline);
-    while ((status = gy_net_call_go(&call, &boot->self)) == 0)
-        if (!gy_net_wait(fd, call.step == GY_NET_CALL_HOPES ? deadline : until))
+    gy_net_handshake_begin(&call, fd, 0, deadline);
+    while ((status = gy_net_handshake_go(&call, &boot->self)) == 0)
+        if (!gy_net_wait(fd, call.step == GY_NET_HANDSHAKE_HOPES ? deadline : until))
             return GY_FAIL(err, GY_E_STATE, "it does not answer");
     if (status == -2)
         return GY_FAIL(err, GY_E_MISMATCH, "rank 0 does not have this job's key");
     if (status < 0)
         return GY_FAIL(err, GY_E_PEER, "%s", call.why);
-    gy_net_call_key(&call, &boot->self, boot_session, boot->links[0].key);
+    gy_net_handshake_key(&call, &boot->self, boot_session, boot->links[0].key);
     boot->links[0].fd = fd;
     return GY_OK;
 }
@@ -78,7 +78,7 @@ static int boot_agree(struct gy_net_boot *boot, int fd, int64_t until, int64_t d
 /* After a try that was not answered the next one may take twice as long; whoever was sent away again and again for BOOT_AGAIN_NS gives up. */
 static int boot_join(struct gy_net_boot *boot, struct gy_error *err)
 {
-    const struct gy_net_place *p = &boot->config.place;
+    const struct gy_net_launcher *p = &boot->config.place;
     const char *const host = p->host[0] ? p->host : "127.0.0.1";
     const int64_t deadline = gy_clock_ns() + boot->config.wait_ns;
     int64_t until = deadline;
@@ -108,20 +108,20 @@ static int boot_is_missing(void *owner, int rank)
     return boot->links[rank].fd < 0;
 }
 
-static int boot_let_in(void *owner, struct gy_net_call *call)
+static int boot_let_in(void *owner, struct gy_net_handshake *call)
 {
     struct gy_net_boot *const boot = owner;
     struct boot_link *const link = &boot->links[call->rank];
-    if (link->fd >= 0 || gy_net_call_take(call, &boot->self) != 0)
+    if (link->fd >= 0 || gy_net_handshake_take(call, &boot->self) != 0)
         return -1;
-    gy_net_call_key(call, &boot->self, boot_session, link->key);
+    gy_net_handshake_key(call, &boot->self, boot_session, link->key);
     link->fd = call->fd;
     boot->missing--;
     return 0;
 }
 
 /* Strangers are not worth more than a rank's mistake. */
-static void boot_refuse(void *owner, const struct gy_net_call *call, const char *why)
+static void boot_refuse(void *owner, const struct gy_net_handshake *call, const char *why)
 {
     struct gy_net_boot *const boot = owner;
     if (call->hello.from != 0 && call->hello.ranks != 0)
@@ -356,7 +356,7 @@ static void boot_listen_no_more(struct gy_net_boot *boot)
 /* Once all are there nobody listens: the same job may be started again while a rank 0 that stood still is about to end. */
 static int boot_connect(struct gy_net_boot *boot, struct gy_error *err)
 {
-    const struct gy_net_place *p = &boot->config.place;
+    const struct gy_net_launcher *p = &boot->config.place;
     if (p->rank > 0)
         return boot_join(boot, err);
     int port;
@@ -375,8 +375,8 @@ GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_c
     if (!boot)
         return GY_NOMEM(err, "the job's control", sizeof *boot);
     *boot = (struct gy_net_boot){ .alloc = *alloc, .config = *config, .listener = config->listener };
-    boot->self = (struct gy_net_call_self){ .kind = GY_NET_CALL_CONTROL, .rank = config->place.rank, .ranks = config->place.ranks, .epoch = config->epoch,
-                                           .missing = boot_is_missing, .owner = boot };
+    boot->self = (struct gy_net_handshake_self){ .kind = GY_NET_HANDSHAKE_CONTROL, .rank = config->place.rank,
+                                                .ranks = config->place.ranks, .epoch = config->epoch, .missing = boot_is_missing, .owner = boot };
     memcpy(boot->self.key, config->key, sizeof boot->self.key);
     boot->links = gy_alloc_take(alloc, links, sizeof *boot->links);
     boot->room = gy_alloc_take(alloc, (size_t)config->place.ranks, BOOT_FIELD);

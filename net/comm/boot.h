@@ -11,7 +11,7 @@
 #define GY_NET_BLOB_MOST (1 << 22)
 
 /* Where a process stands in its job, from the first launcher that left its variables: GYRE_RANK ..., Open MPI, PMI, Slurm, torchrun. */
-struct gy_net_place {
+struct gy_net_launcher {
     int rank, ranks;
     int local, locals;      /* among those of its host; -1 when the launcher does not say */
     const char *launcher;   /* "gyre", "Open MPI", ... or NULL: alone, rank 0 of 1 */
@@ -19,10 +19,10 @@ struct gy_net_place {
     int port;               /* 0: not known */
     char job[192];          /* the job among those of its launcher: equal on its ranks, and there alone; empty: not known */
 };
-GY_INT int gy_net_place_read(struct gy_net_place *out, const char *(*get)(const char *name), struct gy_error *err);
+GY_INT int gy_net_launcher_read(struct gy_net_launcher *out, const char *(*get)(const char *name), struct gy_error *err);
 
 struct gy_net_boot_config {
-    struct gy_net_place place;
+    struct gy_net_launcher place;
     unsigned char key[GY_NET_KEY_BYTES];
     int listener;           /* rank 0: a listening socket that somebody opened for it, or -1: open place.port */
     int64_t wait_ns;        /* for everybody to come; an exchange among those who came takes at most half a minute of it */

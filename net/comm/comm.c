@@ -14,25 +14,25 @@
 #include "net/comm/network.h"
 #include "net/comm/comm.h"
 
-#define WORLD_FLAT "flat/"
-#define WORLD_FASTEST "fastest"
-#define WORLD_SCHEDULE_MOST ((size_t)64 << 20)
-#define WORLD_TEXT_MOST ((size_t)1 << 20)
-#define WORLD_GROUP 4 /* ranks of a socket: with fewer, what is saved between sockets is less than the level's own passes over memory */
+#define COMM_FLAT "flat/"
+#define COMM_FASTEST "fastest"
+#define COMM_SCHEDULE_MOST ((size_t)64 << 20)
+#define COMM_TEXT_MOST ((size_t)1 << 20)
+#define COMM_GROUP 4 /* ranks of a socket: with fewer, what is saved between sockets is less than the level's own passes over memory */
 
 long syscall(long number, ...); /* not declared under strict POSIX */
 
-struct gy_net_world {
+struct gy_net_comm {
     struct gy_alloc alloc;
-    struct gy_net_place place;
+    struct gy_net_launcher place;
     struct gy_net_boot *boot;
-    struct gy_net_guard *guard;
+    struct gy_net_failure *guard;
     struct gy_net_identity *all; /* [ranks] */
     struct gy_net_topology topology;
     struct gy_net_network *network; /* NULL: one host */
     struct gy_net_end end;
-    struct gy_net_between *between[GY_NET_CHANNELS];
-    struct gy_net_node *node[GY_NET_CHANNELS]; /* whose sums these are */
+    struct gy_net_inter_host *between[GY_NET_CHANNELS];
+    struct gy_net_host *node[GY_NET_CHANNELS]; /* whose sums these are */
     int turn[GY_NET_CHANNELS];                 /* sums of a turn there; 0: they have no order that matters */
     char algorithm[1024];        /* empty: by size */
     int fastest;                 /* whatever the order of sums */
@@ -42,9 +42,9 @@ struct gy_net_world {
 };
 
 /* All ranks go on, or none: the first that failed says why. */
-static int world_agree(struct gy_net_world *w, int status, struct gy_error *err)
+static int comm_agree(struct gy_net_comm *w, int status, struct gy_error *err)
 {
-    struct world_word {
+    struct comm_word {
         int32_t status;
         char text[480];
     } own = { .status = status }, *all = gy_alloc_take(&w->alloc, (size_t)w->place.ranks, sizeof own);
@@ -62,7 +62,7 @@ static int world_agree(struct gy_net_world *w, int status, struct gy_error *err)
 
 /* ---- the host ---- */
 
-static int world_memory(struct gy_net_world *w, struct gy_error *err)
+static int comm_memory(struct gy_net_comm *w, struct gy_error *err)
 {
     const struct gy_net_topology *t = &w->topology;
     const int leader = t->member[t->first[t->host[w->place.rank]]];
@@ -77,29 +77,29 @@ static int world_memory(struct gy_net_world *w, struct gy_error *err)
 }
 
 /* The pages are there, or this fails: one that is missing later would be a SIGBUS. */
-static int world_board(struct gy_net_world *w, struct gy_error *err)
+static int comm_board(struct gy_net_comm *w, struct gy_error *err)
 {
-    const int reason = posix_fallocate(w->fd, 0, (off_t)GY_NET_WORLD_BYTES);
-    void *const board = reason == 0 ? mmap(NULL, GY_NET_WORLD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0) : MAP_FAILED;
+    const int reason = posix_fallocate(w->fd, 0, (off_t)GY_NET_COMM_BYTES);
+    void *const board = reason == 0 ? mmap(NULL, GY_NET_COMM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0) : MAP_FAILED;
     if (board == MAP_FAILED)
-        return GY_FAIL(err, GY_E_NOMEM, "the memory of this host's ranks cannot have %zu bytes: %s", GY_NET_WORLD_BYTES,
+        return GY_FAIL(err, GY_E_NOMEM, "the memory of this host's ranks cannot have %zu bytes: %s", GY_NET_COMM_BYTES,
                        strerror(reason != 0 ? reason : errno));
     w->board = board;
     return GY_OK;
 }
 
-static int world_hosts(struct gy_net_world *w, const char *path, struct gy_error *err)
+static int comm_hosts(struct gy_net_comm *w, const char *path, struct gy_error *err)
 {
     char *text = NULL;
     size_t bytes = 0;
-    int status = path ? gy_file_read(&w->alloc, path, WORLD_TEXT_MOST, &text, &bytes, err) : GY_OK;
+    int status = path ? gy_file_read(&w->alloc, path, COMM_TEXT_MOST, &text, &bytes, err) : GY_OK;
     status = status == GY_OK ? gy_net_topology_open(&w->topology, w->all, w->place.ranks, text, path, &w->alloc, err) : status;
     gy_alloc_free(&w->alloc, text, bytes + 1);
-    status = status == GY_OK ? world_memory(w, err) : status;
-    return status == GY_OK ? world_board(w, err) : status;
+    status = status == GY_OK ? comm_memory(w, err) : status;
+    return status == GY_OK ? comm_board(w, err) : status;
 }
 
-static int world_identities(struct gy_net_world *w, int apart, struct gy_error *err)
+static int comm_identities(struct gy_net_comm *w, int apart, struct gy_error *err)
 {
     struct gy_net_identity own;
     gy_net_identity_read(&own, w->place.rank, apart);
@@ -114,13 +114,13 @@ static int world_identities(struct gy_net_world *w, int apart, struct gy_error *
 
 /* ---- the network ---- */
 
-static int world_network(struct gy_net_world *w, const struct gy_net_world_config *c, struct gy_error *err)
+static int comm_network(struct gy_net_comm *w, const struct gy_net_comm_config *c, struct gy_error *err)
 {
     const struct gy_net_network_config config = { .boot = w->boot, .rank = w->place.rank, .ranks = w->place.ranks, .name = c->transport,
                                                  .interface = c->interface, .code = c->code, .wait_ns = c->wait_ns };
     if (w->topology.hosts == 1)
         return GY_OK;
-    GY_TRY(world_agree(w, gy_net_network_open(&w->network, &config, &w->alloc, err), err));
+    GY_TRY(comm_agree(w, gy_net_network_open(&w->network, &config, &w->alloc, err), err));
     GY_TRY(gy_net_network_meet(w->network, &w->end, err));
     return w->algorithm[0] != 0 ? GY_OK : gy_net_choice_make(&w->choice, w->boot, &w->end, &w->topology, w->all, w->fastest, &w->alloc, err);
 }
@@ -128,29 +128,29 @@ static int world_network(struct gy_net_world *w, const struct gy_net_world_confi
 /* ---- open ---- */
 
 /* Threads that it starts from here on have the same part. */
-static int world_bind(const struct gy_net_place *p, const struct gy_alloc *alloc, struct gy_error *err)
+static int comm_bind(const struct gy_net_launcher *p, const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct gy_pin_set allowed, own;
     if (p->local < 0 || p->locals < 1 || p->local >= p->locals)
         return GY_FAIL(err, GY_E_ARG, "GYRE_BIND: %s does not say which of its host's processes this is; GYRE_LOCAL_RANK and GYRE_LOCAL_RANKS of gyre "
                        "launch do", p->launcher);
     gy_pin_allowed(&allowed);
-    GY_TRY(gy_net_near_share("/sys/devices/system", &allowed, p->local, p->locals, &own, alloc, err));
+    GY_TRY(gy_net_affinity_share("/sys/devices/system", &allowed, p->local, p->locals, &own, alloc, err));
     return gy_pin_to(&own) == 0 ? GY_OK : GY_FAIL(err, GY_E_UNSUPPORTED, "GYRE_BIND: the system does not let this process choose its processors");
 }
 
-static int world_meet(struct gy_net_world *w, const struct gy_net_world_config *c, struct gy_error *err)
+static int comm_meet(struct gy_net_comm *w, const struct gy_net_comm_config *c, struct gy_error *err)
 {
     struct gy_net_boot_config boot = { .place = w->place, .wait_ns = c->wait_ns };
-    struct gy_net_meeting meeting;
-    int status = gy_net_meet(&meeting, &boot, c->get, err);
+    struct gy_net_rendezvous meeting;
+    int status = gy_net_rendezvous(&meeting, &boot, c->get, err);
     status = status == GY_OK ? gy_net_boot_open(&w->boot, &boot, &w->alloc, err) : status;
-    gy_net_meet_end(&meeting);
+    gy_net_rendezvous_end(&meeting);
     return status == GY_OK ? gy_net_boot_compare(w->boot, c->fields, c->field_count, err) : status;
 }
 
 /* The same name, and behind it the same schedule, on all ranks. */
-static int world_same_algorithm(struct gy_net_world *w, const char *name, struct gy_error *err)
+static int comm_same_algorithm(struct gy_net_comm *w, const char *name, struct gy_error *err)
 {
     struct gy_sha256 sha;
     unsigned char digest[32];
@@ -158,72 +158,72 @@ static int world_same_algorithm(struct gy_net_world *w, const char *name, struct
     size_t bytes = 0;
     int status = GY_OK;
     if (strncmp(w->algorithm, GY_NET_FILE, strlen(GY_NET_FILE)) == 0)
-        status = gy_file_read(&w->alloc, w->algorithm + strlen(GY_NET_FILE), WORLD_SCHEDULE_MOST, &text, &bytes, err);
+        status = gy_file_read(&w->alloc, w->algorithm + strlen(GY_NET_FILE), COMM_SCHEDULE_MOST, &text, &bytes, err);
     gy_sha256_open(&sha);
     gy_sha256_add(&sha, text ? text : "", bytes);
     gy_sha256_close(&sha, digest);
     gy_sha256_hex(digest, hex);
     if (text)
         gy_alloc_free(&w->alloc, text, bytes + 1);
-    GY_TRY(world_agree(w, status, err));
+    GY_TRY(comm_agree(w, status, err));
     const struct gy_net_field fields[] = {{"the algorithm (GYRE_ALLREDUCE)", name}, {"the schedule's file (its SHA-256)", hex}};
     return gy_net_boot_compare(w->boot, fields, GY_COUNT(fields), err);
 }
 
-static int world_fill(struct gy_net_world *w, const struct gy_net_world_config *c, struct gy_error *err)
+static int comm_fill(struct gy_net_comm *w, const struct gy_net_comm_config *c, struct gy_error *err)
 {
     const char *name = c->algorithm ? c->algorithm : "";
-    const int flat = strncmp(name, WORLD_FLAT, strlen(WORLD_FLAT)) == 0;
-    if (gy_text_copy(w->algorithm, sizeof w->algorithm, name + (flat ? strlen(WORLD_FLAT) : 0)) != 0)
+    const int flat = strncmp(name, COMM_FLAT, strlen(COMM_FLAT)) == 0;
+    if (gy_text_copy(w->algorithm, sizeof w->algorithm, name + (flat ? strlen(COMM_FLAT) : 0)) != 0)
         return GY_FAIL(err, GY_E_ARG, "\"%s\" is no algorithm", name);
-    w->fastest = strcmp(w->algorithm, WORLD_FASTEST) == 0;
+    w->fastest = strcmp(w->algorithm, COMM_FASTEST) == 0;
     if (w->fastest)
         w->algorithm[0] = 0;
-    GY_TRY(world_meet(w, c, err));
-    GY_TRY(world_identities(w, flat, err));
-    GY_TRY(world_same_algorithm(w, name, err));
-    GY_TRY(world_agree(w, world_hosts(w, c->topology, err), err));
-    GY_TRY(world_agree(w, world_network(w, c, err), err));
-    const struct gy_net_guard_config guard = { .boot = w->boot, .all = w->all, .rank = w->place.rank, .ranks = w->place.ranks, .board = w->board,
-                                              .wait_ns = c->wait_ns };
-    return gy_net_guard_open(&w->guard, &guard, &w->alloc, err);
+    GY_TRY(comm_meet(w, c, err));
+    GY_TRY(comm_identities(w, flat, err));
+    GY_TRY(comm_same_algorithm(w, name, err));
+    GY_TRY(comm_agree(w, comm_hosts(w, c->topology, err), err));
+    GY_TRY(comm_agree(w, comm_network(w, c, err), err));
+    const struct gy_net_failure_config guard = { .boot = w->boot, .all = w->all, .rank = w->place.rank, .ranks = w->place.ranks, .board = w->board,
+                                                .wait_ns = c->wait_ns };
+    return gy_net_failure_open(&w->guard, &guard, &w->alloc, err);
 }
 
-GY_INT int gy_net_world_open(struct gy_net_world **out, const struct gy_net_world_config *config, const struct gy_alloc *alloc,
-                             struct gy_error *err)
+GY_INT int gy_net_comm_open(struct gy_net_comm **out, const struct gy_net_comm_config *config, const struct gy_alloc *alloc,
+                            struct gy_error *err)
 {
-    struct gy_net_place place;
-    GY_TRY(gy_net_place_read(&place, config->get, err));
+    struct gy_net_launcher place;
+    GY_TRY(gy_net_launcher_read(&place, config->get, err));
     *out = NULL;
     if (place.ranks == 1)
         return GY_OK;
     if (config->bind)
-        GY_TRY(world_bind(&place, alloc, err));
-    struct gy_net_world *w = gy_alloc_take(alloc, 1, sizeof *w);
+        GY_TRY(comm_bind(&place, alloc, err));
+    struct gy_net_comm *w = gy_alloc_take(alloc, 1, sizeof *w);
     if (!w)
         return GY_NOMEM(err, "the job's ranks", sizeof *w);
-    *w = (struct gy_net_world){ .alloc = *alloc, .place = place, .fd = -1 };
-    const int status = world_fill(w, config, err);
+    *w = (struct gy_net_comm){ .alloc = *alloc, .place = place, .fd = -1 };
+    const int status = comm_fill(w, config, err);
     if (status == GY_OK)
         *out = w;
     else
-        gy_net_world_close(w);
+        gy_net_comm_close(w);
     return status;
 }
 
-GY_INT void gy_net_world_close(struct gy_net_world *w)
+GY_INT void gy_net_comm_close(struct gy_net_comm *w)
 {
     if (!w)
         return;
     const struct gy_alloc alloc = w->alloc;
-    if (w->guard && w->network && gy_net_guard_lost(w->guard, NULL) != GY_OK)
+    if (w->guard && w->network && gy_net_failure_lost(w->guard, NULL) != GY_OK)
         w->end.transport->cancel(w->end.self, -1); /* nobody waits for what is under way */
     for (int c = 0; c < GY_NET_CHANNELS; c++)
-        gy_net_world_leave(w, c);
+        gy_net_comm_leave(w, c);
     gy_net_network_close(w->network);
-    gy_net_guard_close(w->guard);
+    gy_net_failure_close(w->guard);
     if (w->board)
-        munmap(w->board, GY_NET_WORLD_BYTES);
+        munmap(w->board, GY_NET_COMM_BYTES);
     gy_net_topology_close(&w->topology);
     gy_alloc_free(&alloc, w->all, (size_t)w->place.ranks * sizeof *w->all);
     if (w->fd >= 0)
@@ -232,7 +232,7 @@ GY_INT void gy_net_world_close(struct gy_net_world *w)
     gy_alloc_free(&alloc, w, sizeof *w);
 }
 
-GY_INT void gy_net_world_standing(const struct gy_net_world *w, struct gy_net_standing *out)
+GY_INT void gy_net_comm_standing(const struct gy_net_comm *w, struct gy_net_standing *out)
 {
     *out = (struct gy_net_standing){0, 1, 0, 1, 0, 1};
     if (!w)
@@ -242,7 +242,7 @@ GY_INT void gy_net_world_standing(const struct gy_net_world *w, struct gy_net_st
                                     host, w->topology.hosts};
 }
 
-GY_INT int gy_net_world_groups(const struct gy_net_world *w, int size[GY_NET_GROUPS], int *group, int *rank, int *ordered)
+GY_INT int gy_net_comm_groups(const struct gy_net_comm *w, int size[GY_NET_GROUPS], int *group, int *rank, int *ordered)
 {
     const struct gy_net_topology *t = &w->topology;
     const int host = t->host[w->place.rank];
@@ -251,112 +251,112 @@ GY_INT int gy_net_world_groups(const struct gy_net_world *w, int size[GY_NET_GRO
     for (int k = t->first[host] + 1; k < t->first[host + 1]; k++)
         *ordered = *ordered && t->group[t->member[k]] >= t->group[t->member[k - 1]];
     *rank = gy_net_topology_group(t, w->place.rank, size);
-    return t->told || gy_net_topology_locals(t, host) >= WORLD_GROUP * t->groups[host] ? t->groups[host] : 1;
+    return t->told || gy_net_topology_locals(t, host) >= COMM_GROUP * t->groups[host] ? t->groups[host] : 1;
 }
 
-GY_INT int gy_net_world_memory(const struct gy_net_world *w)
+GY_INT int gy_net_comm_memory(const struct gy_net_comm *w)
 {
     return w->fd;
 }
 
 /* The network says to whom data does not come through, the guard of all ranks who is lost. */
-static int world_lost(struct gy_net_world *w, struct gy_error *err)
+static int comm_lost(struct gy_net_comm *w, struct gy_error *err)
 {
     for (int r; w->network != NULL && (r = gy_net_network_cut(w->network)) >= 0;)
-        gy_net_guard_cut(w->guard, r);
-    return gy_net_guard_lost(w->guard, err);
+        gy_net_failure_cut(w->guard, r);
+    return gy_net_failure_lost(w->guard, err);
 }
 
-static int world_waits(void *self, struct gy_error *err)
+static int comm_waits(void *self, struct gy_error *err)
 {
-    struct gy_net_world *const w = self;
-    gy_net_guard_wait(w->guard);
-    return world_lost(w, err);
+    struct gy_net_comm *const w = self;
+    gy_net_failure_wait(w->guard);
+    return comm_lost(w, err);
 }
 
-GY_INT int gy_net_world_join(struct gy_net_world *w, struct gy_net_node *node, int channel, size_t most, unsigned how, struct gy_error *err)
+GY_INT int gy_net_comm_join(struct gy_net_comm *w, struct gy_net_host *node, int channel, size_t most, unsigned how, struct gy_error *err)
 {
-    struct gy_net_between_config config = { .topology = &w->topology, .end = w->end, .channel = channel, .most = most,
+    struct gy_net_inter_host_config config = { .topology = &w->topology, .end = w->end, .channel = channel, .most = most,
                                                  .algorithm = w->algorithm[0] != 0 ? w->algorithm : NULL,
                                                  .choice = how & GY_NET_JOIN_TREE ? NULL : &w->choice };
-    struct gy_net_node_level level;
+    struct gy_net_host_level level;
     config.end.half = (how & GY_NET_JOIN_HALF) != 0;
-    gy_net_node_watch(node, world_waits, w);
+    gy_net_host_watch(node, comm_waits, w);
     if (w->topology.hosts == 1)
         return GY_OK;
     if (channel < 0 || channel >= GY_NET_CHANNELS || w->between[channel])
         return GY_FAIL(err, GY_E_STATE, "channel %d is taken or beyond %d", channel, GY_NET_CHANNELS - 1);
-    GY_TRY(gy_net_between_open(&w->between[channel], &config, &w->alloc, err));
+    GY_TRY(gy_net_inter_host_open(&w->between[channel], &config, &w->alloc, err));
     w->node[channel] = node;
-    gy_net_between_level(w->between[channel], &level);
-    gy_net_node_join(node, &level);
+    gy_net_inter_host_level(w->between[channel], &level);
+    gy_net_host_join(node, &level);
     return GY_OK;
 }
 
-GY_INT void gy_net_world_leave(struct gy_net_world *w, int channel)
+GY_INT void gy_net_comm_leave(struct gy_net_comm *w, int channel)
 {
-    gy_net_between_close(w->between[channel]);
+    gy_net_inter_host_close(w->between[channel]);
     w->between[channel] = NULL;
     w->node[channel] = NULL;
     w->turn[channel] = 0;
 }
 
-GY_INT void gy_net_world_turn(struct gy_net_world *w, int channel, int sums)
+GY_INT void gy_net_comm_turn(struct gy_net_comm *w, int channel, int sums)
 {
     w->turn[channel] = sums;
 }
 
-GY_INT void gy_net_world_enter(struct gy_net_world *w)
+GY_INT void gy_net_comm_enter(struct gy_net_comm *w)
 {
     if (w)
-        gy_net_guard_enter(w->guard);
+        gy_net_failure_enter(w->guard);
 }
 
-GY_INT void gy_net_world_fail(struct gy_net_world *w)
+GY_INT void gy_net_comm_fail(struct gy_net_comm *w)
 {
     if (w)
-        gy_net_guard_fail(w->guard);
+        gy_net_failure_fail(w->guard);
 }
 
-GY_INT int gy_net_world_check(struct gy_net_world *w, struct gy_error *err)
+GY_INT int gy_net_comm_check(struct gy_net_comm *w, struct gy_error *err)
 {
-    return w ? world_lost(w, err) : GY_OK;
+    return w ? comm_lost(w, err) : GY_OK;
 }
 
-GY_INT int gy_net_world_end(struct gy_net_world *w, struct gy_error *err)
+GY_INT int gy_net_comm_end(struct gy_net_comm *w, struct gy_error *err)
 {
-    return w ? gy_net_guard_end(w->guard, err) : GY_OK;
+    return w ? gy_net_failure_end(w->guard, err) : GY_OK;
 }
 
 /* Says all ranks what is wrong with the network, and which sum a message belongs to. */
-static void world_tell(struct gy_net_world *w)
+static void comm_tell(struct gy_net_comm *w)
 {
     const struct gy_net_fault *const fault = w->network ? gy_net_network_fault(w->network) : NULL;
     char text[320], sum[64] = "";
     if (!fault)
         return;
     for (int c = 0; c < GY_NET_CHANNELS; c++) {
-        const int flight = w->between[c] ? gy_net_between_flight(w->between[c], fault->tag) : -1;
-        const int64_t ticket = flight >= 0 ? gy_net_node_in_flight(w->node[c], (unsigned)flight) : -1;
+        const int flight = w->between[c] ? gy_net_inter_host_flight(w->between[c], fault->tag) : -1;
+        const int64_t ticket = flight >= 0 ? gy_net_host_in_flight(w->node[c], (unsigned)flight) : -1;
         if (ticket >= 0 && w->turn[c] > 0)
             snprintf(sum, sizeof sum, ", bucket %" PRId64, ticket % w->turn[c]);
         else if (ticket >= 0)
             snprintf(sum, sizeof sum, ", sum %" PRId64 " of channel %d", ticket, c);
     }
     snprintf(text, sizeof text, "%s%s", fault->text, sum);
-    gy_net_guard_tell(w->guard, text);
+    gy_net_failure_tell(w->guard, text);
 }
 
-GY_INT int gy_net_world_explain(struct gy_net_world *w, int status, struct gy_error *err)
+GY_INT int gy_net_comm_explain(struct gy_net_comm *w, int status, struct gy_error *err)
 {
     const struct timespec moment = {0, 5000000};
     if (status < 0)
-        gy_net_world_fail(w);
+        gy_net_comm_fail(w);
     if (status != GY_E_PEER || !w)
         return status;
-    world_tell(w);
+    comm_tell(w);
     const int64_t deadline = gy_clock_ns() + GY_NET_SILENT_NS + 2 * GY_NET_BEAT_NS;
-    while (world_lost(w, err) == GY_OK && gy_clock_ns() < deadline)
+    while (comm_lost(w, err) == GY_OK && gy_clock_ns() < deadline)
         nanosleep(&moment, NULL);
     return status;
 }

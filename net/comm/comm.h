@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* comm.h: a process among the ranks of its job: where it stands, the connections, who is near, the memory of its host. Opening it is a
  * collective: all ranks do it, and all of them fail when one does. */
-#ifndef GY_NET_WORLD_H
-#define GY_NET_WORLD_H
+#ifndef GY_NET_COMM_H
+#define GY_NET_COMM_H
 #include "net/comm/inter_host.h"
 #include "net/comm/failure.h"
 
-struct gy_net_world_config {
+struct gy_net_comm_config {
     const char *(*get)(const char *name); /* variables of the environment */
     int64_t wait_ns;        /* how long ranks wait for each other */
     const char *algorithm;  /* between hosts: "ring", "multiring:4"; "flat/ring": every rank counts as a host; "file:PATH"; "fastest";
@@ -20,41 +20,41 @@ struct gy_net_world_config {
     int field_count;
 };
 
-struct gy_net_world;
+struct gy_net_comm;
 /* *out is NULL when this process is alone. */
-GY_INT int gy_net_world_open(struct gy_net_world **out, const struct gy_net_world_config *config, const struct gy_alloc *alloc,
-                             struct gy_error *err);
-GY_INT void gy_net_world_close(struct gy_net_world *world); /* NULL is fine */
+GY_INT int gy_net_comm_open(struct gy_net_comm **out, const struct gy_net_comm_config *config, const struct gy_alloc *alloc,
+                            struct gy_error *err);
+GY_INT void gy_net_comm_close(struct gy_net_comm *world); /* NULL is fine */
 
 /* Its place; NULL: rank 0 of 1. */
 struct gy_net_standing {
     int rank, ranks, local, locals, host, hosts;
 };
-GY_INT void gy_net_world_standing(const struct gy_net_world *world, struct gy_net_standing *out);
+GY_INT void gy_net_comm_standing(const struct gy_net_comm *world, struct gy_net_standing *out);
 /* This host's groups (sockets) of ranks; size: [GY_NET_GROUPS]; group, rank: this one's, and its number there;
  * ordered: they are numbered one group after the other. Returns how many; 1, whatever the
  * others say: not worth a level of their own. */
-GY_INT int gy_net_world_groups(const struct gy_net_world *world, int size[GY_NET_GROUPS], int *group, int *rank, int *ordered);
-/* The open file that is the memory of this host's ranks; the world's, and so are its first GY_NET_WORLD_BYTES. */
-#define GY_NET_WORLD_BYTES ((size_t)65536) /* whole pages, whatever their size */
-GY_INT int gy_net_world_memory(const struct gy_net_world *world);
+GY_INT int gy_net_comm_groups(const struct gy_net_comm *world, int size[GY_NET_GROUPS], int *group, int *rank, int *ordered);
+/* The open file that is the memory of this host's ranks; the world's, and so are its first GY_NET_COMM_BYTES. */
+#define GY_NET_COMM_BYTES ((size_t)65536) /* whole pages, whatever their size */
+GY_INT int gy_net_comm_memory(const struct gy_net_comm *world);
 /* Sums of a node of this host (as many ranks as it has) become sums over all hosts. All ranks give the same channel, below
  * GY_NET_CHANNELS; most: bytes of the node's buffers; how: enum gy_net_join.
- * One node a channel; ended by gy_net_world_leave before the node closes. */
+ * One node a channel; ended by gy_net_comm_leave before the node closes. */
 #define GY_NET_CHANNELS 32
 enum gy_net_join { GY_NET_JOIN_HALF = 1 /* floats travel as bf16 */, GY_NET_JOIN_TREE = 2 /* by rule, never by what was measured: among a power
  * of two of hosts the order of sums is a balanced tree */ };
-GY_INT int gy_net_world_join(struct gy_net_world *world, struct gy_net_node *node, int channel, size_t most, unsigned how, struct gy_error *err);
+GY_INT int gy_net_comm_join(struct gy_net_comm *world, struct gy_net_host *node, int channel, size_t most, unsigned how, struct gy_error *err);
 /* The node's sums are begun in turns of so many, the buckets of a step: sentences name them by their place there. */
-GY_INT void gy_net_world_turn(struct gy_net_world *world, int channel, int sums);
-GY_INT void gy_net_world_leave(struct gy_net_world *world, int channel);
+GY_INT void gy_net_comm_turn(struct gy_net_comm *world, int channel, int sums);
+GY_INT void gy_net_comm_leave(struct gy_net_comm *world, int channel);
 /* This rank begins a sum; all ranks begin the same number of them. NULL is fine. */
-GY_INT void gy_net_world_enter(struct gy_net_world *world);
-GY_INT void gy_net_world_fail(struct gy_net_world *world); /* as gy_net_guard_fail; NULL is fine */
-GY_INT int gy_net_world_check(struct gy_net_world *world, struct gy_error *err); /* GY_E_PEER: a rank is lost */
+GY_INT void gy_net_comm_enter(struct gy_net_comm *world);
+GY_INT void gy_net_comm_fail(struct gy_net_comm *world); /* as gy_net_failure_fail; NULL is fine */
+GY_INT int gy_net_comm_check(struct gy_net_comm *world, struct gy_error *err); /* GY_E_PEER: a rank is lost */
 /* Waits until all ranks have come here. GY_E_PEER: one is lost, or has left. NULL is fine. */
-GY_INT int gy_net_world_end(struct gy_net_world *world, struct gy_error *err);
+GY_INT int gy_net_comm_end(struct gy_net_comm *world, struct gy_error *err);
 /* Of a sum that failed with this status: where a rank is lost, the sentence that all ranks have for it, if it comes soon. */
-GY_INT int gy_net_world_explain(struct gy_net_world *world, int status, struct gy_error *err);
+GY_INT int gy_net_comm_explain(struct gy_net_comm *world, int status, struct gy_error *err);
 
 #endif

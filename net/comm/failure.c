@@ -12,51 +12,51 @@
 #include "engine/base/clock.h"
 #include "net/comm/failure.h"
 
-#define GUARD_SEND_NS 200000000   /* to hand a message to the system */
-#define GUARD_PAUSE_NS 1000000000 /* a turn that took longer: this process itself stood still */
-#define GUARD_LEAVE_NS 1000000000 /* for farewells to arrive */
-#define GUARD_STILL_NS (GY_NET_SILENT_NS - 2 * GY_NET_BEAT_NS) /* whoever ends after so long without a sign of life stood still */
-#define GUARD_SILENT "is silent for 2.5 seconds: it stands still or cannot be reached"
+#define FAILURE_SEND_NS 200000000   /* to hand a message to the system */
+#define FAILURE_PAUSE_NS 1000000000 /* a turn that took longer: this process itself stood still */
+#define FAILURE_LEAVE_NS 1000000000 /* for farewells to arrive */
+#define FAILURE_STILL_NS (GY_NET_SILENT_NS - 2 * GY_NET_BEAT_NS) /* whoever ends after so long without a sign of life stood still */
+#define FAILURE_SILENT "is silent for 2.5 seconds: it stands still or cannot be reached"
 
-#define GUARD_MOMENT_NS 200000    /* between looks at whether all are through */
-#define GUARD_AWAY_NS 1000000000  /* whose own thread was not seen for so long does not wait: it works, or hangs */
-#define GUARD_GATHER_NS 1500000000 /* from the first word of a cut path until it is judged: systems ask once a second, so ends notice apart */
+#define FAILURE_MOMENT_NS 200000    /* between looks at whether all are through */
+#define FAILURE_AWAY_NS 1000000000  /* whose own thread was not seen for so long does not wait: it works, or hangs */
+#define FAILURE_GATHER_NS 1500000000 /* from the first word of a cut path until it is judged: systems ask once a second, so ends notice apart */
 
-#define GUARD_TEXT 320
-#define GUARD_PAIRS 64            /* of ranks between which no data comes through */
-#define GUARD_WATCHED 2           /* processes of this host: the next rank's, and rank 0's */
-#define GUARD_LINE (64 / sizeof(uint64_t)) /* of the board: a rank's own */
+#define FAILURE_TEXT 320
+#define FAILURE_PAIRS 64            /* of ranks between which no data comes through */
+#define FAILURE_WATCHED 2           /* processes of this host: the next rank's, and rank 0's */
+#define FAILURE_LINE (64 / sizeof(uint64_t)) /* of the board: a rank's own */
 
 long syscall(long number, ...); /* not declared under strict POSIX */
 
-enum guard_kind { GUARD_BEAT, GUARD_BYE, GUARD_LOST, GUARD_DEAD, GUARD_THROUGH, GUARD_FOUND, GUARD_CUT };
-struct guard_message {
+enum failure_kind { FAILURE_BEAT, FAILURE_BYE, FAILURE_LOST, FAILURE_DEAD, FAILURE_THROUGH, FAILURE_FOUND, FAILURE_CUT };
+struct failure_message {
     uint64_t entered;
     int64_t away;              /* ns since the rank's own thread was last seen to begin a sum or to wait */
-    int32_t kind, rank;        /* GUARD_DEAD, GUARD_CUT: the rank whose process is gone, to whom no data comes through; GUARD_BYE: not 0 when this
+    int32_t kind, rank;        /* FAILURE_DEAD, FAILURE_CUT: the rank whose process is gone, to whom no data comes through; FAILURE_BYE: not 0 when this
                                 * one has failed in a sum */
-    char text[GUARD_TEXT];     /* GUARD_LOST, GUARD_FOUND */
+    char text[FAILURE_TEXT];     /* FAILURE_LOST, FAILURE_FOUND */
 };
-enum guard_state { GUARD_HERE, GUARD_LEFT };
-struct guard_peer {
+enum failure_state { FAILURE_HERE, FAILURE_LEFT };
+struct failure_peer {
     int rank, state, through;  /* through: it said so; of rank 0: all are */
     uint64_t entered;          /* as it said last */
     const uint64_t *line;      /* where it counts; NULL: on another host */
     int64_t seen, away;        /* away: as it said last */
 };
-struct guard_pair {
+struct failure_pair {
     int one, other;
 };
-struct guard_watch {
+struct failure_watch {
     int rank, fd;              /* -1: nobody, or no longer */
 };
-struct gy_net_guard {
+struct gy_net_failure {
     struct gy_alloc alloc;
     struct gy_net_boot *boot;
     const struct gy_net_identity *all;
-    struct guard_peer *peers;  /* rank 0: [ranks - 1]; others: rank 0 */
-    struct pollfd *polled;     /* [count + GUARD_WATCHED + 1], the last one wakes */
-    struct guard_watch watch[GUARD_WATCHED];
+    struct failure_peer *peers;  /* rank 0: [ranks - 1]; others: rank 0 */
+    struct pollfd *polled;     /* [count + FAILURE_WATCHED + 1], the last one wakes */
+    struct failure_watch watch[FAILURE_WATCHED];
     int rank, ranks, count, one_host, wake[2];
     pthread_t thread;
     uint64_t alone, *entered;  /* this rank's count: on the board, or alone */
@@ -65,94 +65,94 @@ struct gy_net_guard {
     int64_t wait_ns, active;   /* active: when one of them was another */
     uint64_t all_entered;      /* rank 0: the sums of all ranks together; since when they are so many while somebody waits */
     int64_t quiet;
-    unsigned char *cut;        /* [ranks], enum guard_cut (atomic) */
-    struct guard_pair pair[GUARD_PAIRS]; /* rank 0: that were told, the first one when */
+    unsigned char *cut;        /* [ranks], enum failure_cut (atomic) */
+    struct failure_pair pair[FAILURE_PAIRS]; /* rank 0: that were told, the first one when */
     int pairs;
     int64_t first_pair;
     int lost, stop, failed;    /* atomic; text is written before lost */
     int through, told, ended;  /* this rank is (atomic); has said so; all are (atomic) */
     int found, found_told;     /* this rank has found what ends the job (atomic; found_text is written before); has said so */
-    char text[GUARD_TEXT], found_text[GUARD_TEXT];
+    char text[FAILURE_TEXT], found_text[FAILURE_TEXT];
 };
 
-enum guard_cut { GUARD_WHOLE, GUARD_CUT_NOW, GUARD_CUT_TOLD };
+enum failure_cut { FAILURE_WHOLE, FAILURE_CUT_NOW, FAILURE_CUT_TOLD };
 
-static uint64_t guard_entered(struct gy_net_guard *g)
+static uint64_t failure_entered(struct gy_net_failure *g)
 {
     return __atomic_load_n(g->entered, __ATOMIC_RELAXED);
 }
 
-static void guard_send(struct gy_net_guard *g, const struct guard_peer *peer, int kind, int rank)
+static void failure_send(struct gy_net_failure *g, const struct failure_peer *peer, int kind, int rank)
 {
-    struct guard_message m = { .entered = guard_entered(g), .away = gy_clock_ns() - g->active, .kind = kind, .rank = rank };
-    if (kind == GUARD_LOST || kind == GUARD_FOUND)
-        memcpy(m.text, kind == GUARD_LOST ? g->text : g->found_text, sizeof m.text);
-    if (peer->state == GUARD_HERE && gy_net_boot_socket(g->boot, peer->rank) >= 0)
-        gy_net_boot_send(g->boot, peer->rank, &m, sizeof m, gy_clock_ns() + GUARD_SEND_NS, NULL); /* a broken one is noticed by reading */
+    struct failure_message m = { .entered = failure_entered(g), .away = gy_clock_ns() - g->active, .kind = kind, .rank = rank };
+    if (kind == FAILURE_LOST || kind == FAILURE_FOUND)
+        memcpy(m.text, kind == FAILURE_LOST ? g->text : g->found_text, sizeof m.text);
+    if (peer->state == FAILURE_HERE && gy_net_boot_socket(g->boot, peer->rank) >= 0)
+        gy_net_boot_send(g->boot, peer->rank, &m, sizeof m, gy_clock_ns() + FAILURE_SEND_NS, NULL); /* a broken one is noticed by reading */
 }
 
-static void guard_send_all(struct gy_net_guard *g, int kind)
+static void failure_send_all(struct gy_net_failure *g, int kind)
 {
     for (int i = 0; i < g->count; i++)
-        guard_send(g, &g->peers[i], kind, 0);
+        failure_send(g, &g->peers[i], kind, 0);
 }
 
 /* ---- verdicts ---- */
 
 /* The sums that a rank was seen to have begun. */
-static uint64_t guard_peer_entered(const struct guard_peer *peer)
+static uint64_t failure_peer_entered(const struct failure_peer *peer)
 {
     const uint64_t now = peer->line ? __atomic_load_n(peer->line, __ATOMIC_RELAXED) : 0;
     return now > peer->entered ? now : peer->entered;
 }
 
 /* The most of all ranks. */
-static uint64_t guard_most(struct gy_net_guard *g)
+static uint64_t failure_most(struct gy_net_failure *g)
 {
-    uint64_t most = guard_entered(g);
+    uint64_t most = failure_entered(g);
     for (int i = 0; i < g->count; i++) {
-        const uint64_t entered = guard_peer_entered(&g->peers[i]);
+        const uint64_t entered = failure_peer_entered(&g->peers[i]);
         most = entered > most ? entered : most;
     }
     return most;
 }
 
-static void guard_decide(struct gy_net_guard *g, const char *text)
+static void failure_decide(struct gy_net_failure *g, const char *text)
 {
     if (g->lost)
         return;
     gy_text_copy(g->text, sizeof g->text, text);
     __atomic_store_n(&g->lost, 1, __ATOMIC_RELEASE);
     if (g->rank == 0)
-        guard_send_all(g, GUARD_LOST);
+        failure_send_all(g, FAILURE_LOST);
 }
 
 /* Without rank 0 everybody says no more than what all see alike: on one host the board, where a process that is gone counts no further. */
-static void guard_blame(struct gy_net_guard *g, const struct guard_peer *peer, const char *how)
+static void failure_blame(struct gy_net_failure *g, const struct failure_peer *peer, const char *how)
 {
-    char text[GUARD_TEXT], sum[64] = "", seen[48] = "";
+    char text[FAILURE_TEXT], sum[64] = "", seen[48] = "";
     const struct gy_net_identity *who = &g->all[peer->rank];
     if (g->rank == 0 || (g->one_host && peer->line))
-        snprintf(sum, sizeof sum, "; it has not entered sum %" PRIu64, guard_peer_entered(peer) + 1);
+        snprintf(sum, sizeof sum, "; it has not entered sum %" PRIu64, failure_peer_entered(peer) + 1);
     if (g->rank == 0)
         snprintf(seen, sizeof seen, ", last seen %.1f s ago", (double)(gy_clock_ns() - peer->seen) * 1e-9);
     snprintf(text, sizeof text, "rank %d on %.63s (process %" PRId32 ") %s%s%s", peer->rank, who->name, who->pid, how, sum, seen);
-    guard_decide(g, text);
+    failure_decide(g, text);
 }
 
 /* Rank 0 of itself or of another. */
-static void guard_blame_rank(struct gy_net_guard *g, int rank, const char *how)
+static void failure_blame_rank(struct gy_net_failure *g, int rank, const char *how)
 {
-    const struct guard_peer self = { .rank = 0, .entered = guard_entered(g), .seen = gy_clock_ns() };
-    guard_blame(g, rank == 0 ? &self : &g->peers[rank - 1], how);
+    const struct failure_peer self = { .rank = 0, .entered = failure_entered(g), .seen = gy_clock_ns() };
+    failure_blame(g, rank == 0 ? &self : &g->peers[rank - 1], how);
 }
 
 /* ---- late, or hanging ---- */
 
 /* What this rank's own thread did since the last look. */
-static void guard_see_own(struct gy_net_guard *g, int64_t now)
+static void failure_see_own(struct gy_net_failure *g, int64_t now)
 {
-    const uint64_t entered = guard_entered(g), waits = __atomic_load_n(&g->waits, __ATOMIC_RELAXED);
+    const uint64_t entered = failure_entered(g), waits = __atomic_load_n(&g->waits, __ATOMIC_RELAXED);
     if (entered != g->last_entered || waits != g->last_waits)
         g->active = now;
     g->last_entered = entered;
@@ -160,22 +160,22 @@ static void guard_see_own(struct gy_net_guard *g, int64_t now)
 }
 
 /* Some rank waits, and for wait_ns none has begun another sum: whose own thread was away longest? */
-static void guard_judge_late(struct gy_net_guard *g, int64_t now)
+static void failure_judge_late(struct gy_net_failure *g, int64_t now)
 {
     int64_t longest = now - g->active, shortest = longest;
-    uint64_t entered = guard_entered(g);
+    uint64_t entered = failure_entered(g);
     int who = 0;
     char how[120];
     for (int i = 0; i < g->count; i++) {
-        const struct guard_peer *peer = &g->peers[i];
-        entered += guard_peer_entered(peer);
-        if (peer->state != GUARD_HERE)
+        const struct failure_peer *peer = &g->peers[i];
+        entered += failure_peer_entered(peer);
+        if (peer->state != FAILURE_HERE)
             continue;
         shortest = gy_min64(shortest, peer->away);
         who = peer->away > longest ? peer->rank : who;
         longest = gy_max64(longest, peer->away);
     }
-    if (shortest > GUARD_AWAY_NS || entered != g->all_entered) {
+    if (shortest > FAILURE_AWAY_NS || entered != g->all_entered) {
         g->all_entered = entered;
         g->quiet = now;
     }
@@ -183,43 +183,43 @@ static void guard_judge_late(struct gy_net_guard *g, int64_t now)
         return;
     const double seconds = (double)g->wait_ns * 1e-9;
     snprintf(how, sizeof how, "lives, but others have waited for it for %.1f s", seconds);
-    if (longest > GUARD_AWAY_NS) {
-        guard_blame_rank(g, who, how);
+    if (longest > FAILURE_AWAY_NS) {
+        failure_blame_rank(g, who, how);
         return;
     }
     snprintf(how, sizeof how, "all ranks have waited for %.1f s in sums that do not end: they do not do the same", seconds);
-    guard_decide(g, how);
+    failure_decide(g, how);
 }
 
 /* ---- cut paths ---- */
 
-static void guard_add_pair(struct gy_net_guard *g, int one, int other)
+static void failure_add_pair(struct gy_net_failure *g, int one, int other)
 {
-    const struct guard_pair pair = {one < other ? one : other, one < other ? other : one};
+    const struct failure_pair pair = {one < other ? one : other, one < other ? other : one};
     for (int i = 0; i < g->pairs; i++)
         if (g->pair[i].one == pair.one && g->pair[i].other == pair.other)
             return;
     if (g->pairs == 0)
         g->first_pair = gy_clock_ns();
-    if (g->pairs < GUARD_PAIRS && one != other)
+    if (g->pairs < FAILURE_PAIRS && one != other)
         g->pair[g->pairs++] = pair;
 }
 
 /* What this rank's own thread found goes to rank 0. */
-static void guard_tell_cuts(struct gy_net_guard *g)
+static void failure_tell_cuts(struct gy_net_failure *g)
 {
     for (int r = 0; r < g->ranks; r++) {
-        if (__atomic_load_n(&g->cut[r], __ATOMIC_ACQUIRE) != GUARD_CUT_NOW)
+        if (__atomic_load_n(&g->cut[r], __ATOMIC_ACQUIRE) != FAILURE_CUT_NOW)
             continue;
-        __atomic_store_n(&g->cut[r], GUARD_CUT_TOLD, __ATOMIC_RELAXED);
+        __atomic_store_n(&g->cut[r], FAILURE_CUT_TOLD, __ATOMIC_RELAXED);
         if (g->rank == 0)
-            guard_add_pair(g, 0, r);
+            failure_add_pair(g, 0, r);
         else
-            guard_send(g, &g->peers[0], GUARD_CUT, r);
+            failure_send(g, &g->peers[0], FAILURE_CUT, r);
     }
 }
 
-static int guard_count_pairs(const struct gy_net_guard *g, int rank)
+static int failure_count_pairs(const struct gy_net_failure *g, int rank)
 {
     int count = 0;
     for (int i = 0; i < g->pairs; i++)
@@ -228,53 +228,53 @@ static int guard_count_pairs(const struct gy_net_guard *g, int rank)
 }
 
 /* A rank that cannot be reached at all is silent soon, and lost for that. */
-static void guard_judge_cuts(struct gy_net_guard *g, int64_t now)
+static void failure_judge_cuts(struct gy_net_failure *g, int64_t now)
 {
     int most = 0, who = -1;
-    char text[GUARD_TEXT];
-    if (g->lost || g->pairs == 0 || now - g->first_pair < GUARD_GATHER_NS)
+    char text[FAILURE_TEXT];
+    if (g->lost || g->pairs == 0 || now - g->first_pair < FAILURE_GATHER_NS)
         return;
     for (int r = 0; r < g->ranks; r++) {
-        const int count = guard_count_pairs(g, r);
+        const int count = failure_count_pairs(g, r);
         who = count > most ? r : who;
         most = count > most ? count : most;
-        if (count > 0 && r > 0 && now - g->peers[r - 1].seen > GUARD_AWAY_NS)
+        if (count > 0 && r > 0 && now - g->peers[r - 1].seen > FAILURE_AWAY_NS)
             return;
     }
     if (most > 1) {
-        guard_blame_rank(g, who, "lives, but no data comes through to it or from it");
+        failure_blame_rank(g, who, "lives, but no data comes through to it or from it");
         return;
     }
     const struct gy_net_identity *const one = &g->all[g->pair[0].one], *const other = &g->all[g->pair[0].other];
     snprintf(text, sizeof text, "no data comes through between rank %d on %.40s (process %" PRId32 ") and rank %d on %.40s (process %" PRId32
              "), which both live", g->pair[0].one, one->name, one->pid, g->pair[0].other, other->name, other->pid);
-    guard_decide(g, text);
+    failure_decide(g, text);
 }
 
-static void guard_judge(struct gy_net_guard *g, int64_t now)
+static void failure_judge(struct gy_net_failure *g, int64_t now)
 {
     for (int i = 0; i < g->count && !g->lost; i++) {
-        const struct guard_peer *peer = &g->peers[i];
-        if (peer->state == GUARD_HERE && now - peer->seen > GY_NET_SILENT_NS)
-            guard_blame(g, peer, GUARD_SILENT);
-        else if (peer->state == GUARD_LEFT &&
-                 (guard_most(g) > guard_peer_entered(peer) || (!peer->through && __atomic_load_n(&g->through, __ATOMIC_ACQUIRE))))
-            guard_blame(g, peer, "has left the job");
+        const struct failure_peer *peer = &g->peers[i];
+        if (peer->state == FAILURE_HERE && now - peer->seen > GY_NET_SILENT_NS)
+            failure_blame(g, peer, FAILURE_SILENT);
+        else if (peer->state == FAILURE_LEFT &&
+                 (failure_most(g) > failure_peer_entered(peer) || (!peer->through && __atomic_load_n(&g->through, __ATOMIC_ACQUIRE))))
+            failure_blame(g, peer, "has left the job");
     }
 }
 
 /* ---- messages ---- */
 
 /* One that stood still may be ended by whoever noticed it first, before the others do: they say the same. */
-static void guard_end(struct gy_net_guard *g, struct guard_peer *peer, const char *how)
+static void failure_end(struct gy_net_failure *g, struct failure_peer *peer, const char *how)
 {
     gy_net_boot_drop(g->boot, peer->rank);
-    peer->state = GUARD_LEFT;
-    guard_blame(g, peer, gy_clock_ns() - peer->seen > GUARD_STILL_NS ? GUARD_SILENT : how);
+    peer->state = FAILURE_LEFT;
+    failure_blame(g, peer, gy_clock_ns() - peer->seen > FAILURE_STILL_NS ? FAILURE_SILENT : how);
 }
 
 /* 1: a message is there, 0: none, -1: the connection has ended. */
-static int guard_look(const struct gy_net_guard *g, const struct guard_peer *peer)
+static int failure_look(const struct gy_net_failure *g, const struct failure_peer *peer)
 {
     char first;
     const ssize_t n = recv(gy_net_boot_socket(g->boot, peer->rank), &first, 1, MSG_PEEK);
@@ -282,94 +282,94 @@ static int guard_look(const struct gy_net_guard *g, const struct guard_peer *pee
 }
 
 /* The process of a rank is gone: its farewell may be here already. Only rank 0 decides, and whoever loses rank 0. */
-static void guard_dead(struct gy_net_guard *g, int rank);
+static void failure_dead(struct gy_net_failure *g, int rank);
 
-static void guard_take(struct gy_net_guard *g, struct guard_peer *peer)
+static void failure_take(struct gy_net_failure *g, struct failure_peer *peer)
 {
-    struct guard_message m;
-    if (gy_net_boot_take(g->boot, peer->rank, &m, sizeof m, gy_clock_ns() + GUARD_PAUSE_NS, NULL) != GY_OK) {
-        guard_end(g, peer, "breaks off in the middle of a message");
+    struct failure_message m;
+    if (gy_net_boot_take(g->boot, peer->rank, &m, sizeof m, gy_clock_ns() + FAILURE_PAUSE_NS, NULL) != GY_OK) {
+        failure_end(g, peer, "breaks off in the middle of a message");
         return;
     }
     m.text[sizeof m.text - 1] = 0;
     peer->seen = gy_clock_ns();
     peer->away = m.away;
     peer->entered = m.entered > peer->entered ? m.entered : peer->entered;
-    peer->through |= m.kind == GUARD_THROUGH;
-    if (m.kind == GUARD_LOST && g->rank > 0)
-        guard_decide(g, m.text);
-    if (m.kind == GUARD_FOUND && g->rank == 0)
-        guard_decide(g, m.text);
-    if (m.kind == GUARD_DEAD && g->rank == 0 && m.rank > 0 && m.rank < g->ranks)
-        guard_dead(g, m.rank);
-    if (m.kind == GUARD_CUT && g->rank == 0 && m.rank >= 0 && m.rank < g->ranks)
-        guard_add_pair(g, peer->rank, m.rank);
-    if (m.kind == GUARD_BYE) {
+    peer->through |= m.kind == FAILURE_THROUGH;
+    if (m.kind == FAILURE_LOST && g->rank > 0)
+        failure_decide(g, m.text);
+    if (m.kind == FAILURE_FOUND && g->rank == 0)
+        failure_decide(g, m.text);
+    if (m.kind == FAILURE_DEAD && g->rank == 0 && m.rank > 0 && m.rank < g->ranks)
+        failure_dead(g, m.rank);
+    if (m.kind == FAILURE_CUT && g->rank == 0 && m.rank >= 0 && m.rank < g->ranks)
+        failure_add_pair(g, peer->rank, m.rank);
+    if (m.kind == FAILURE_BYE) {
         gy_net_boot_drop(g->boot, peer->rank);
-        peer->state = GUARD_LEFT;
+        peer->state = FAILURE_LEFT;
         if (m.rank != 0)
-            guard_blame(g, peer, "has failed in a sum and left the job");
+            failure_blame(g, peer, "has failed in a sum and left the job");
     }
 }
 
-static void guard_read(struct gy_net_guard *g, struct guard_peer *peer)
+static void failure_read(struct gy_net_failure *g, struct failure_peer *peer)
 {
-    const int there = guard_look(g, peer);
+    const int there = failure_look(g, peer);
     if (there > 0)
-        guard_take(g, peer);
+        failure_take(g, peer);
     else if (there < 0)
-        guard_end(g, peer, "has ended");
+        failure_end(g, peer, "has ended");
 }
 
-static void guard_dead(struct gy_net_guard *g, int rank)
+static void failure_dead(struct gy_net_failure *g, int rank)
 {
-    struct guard_peer *const peer = &g->peers[g->rank == 0 ? rank - 1 : 0];
+    struct failure_peer *const peer = &g->peers[g->rank == 0 ? rank - 1 : 0];
     if (peer->rank != rank) {
-        guard_send(g, peer, GUARD_DEAD, rank);
+        failure_send(g, peer, FAILURE_DEAD, rank);
         return;
     }
-    while (peer->state == GUARD_HERE && guard_look(g, peer) > 0)
-        guard_take(g, peer);
-    if (peer->state == GUARD_HERE)
-        guard_end(g, peer, "has ended");
+    while (peer->state == FAILURE_HERE && failure_look(g, peer) > 0)
+        failure_take(g, peer);
+    if (peer->state == FAILURE_HERE)
+        failure_end(g, peer, "has ended");
 }
 
-static void guard_gone(struct gy_net_guard *g, struct guard_watch *w)
+static void failure_gone(struct gy_net_failure *g, struct failure_watch *w)
 {
     close(w->fd);
     w->fd = -1;
-    guard_dead(g, w->rank);
+    failure_dead(g, w->rank);
 }
 
-static void guard_poll(struct gy_net_guard *g, int64_t until)
+static void failure_poll(struct gy_net_failure *g, int64_t until)
 {
     const int64_t left = until - gy_clock_ns();
     struct pollfd *const watched = g->polled + g->count;
     for (int i = 0; i < g->count; i++)
-        g->polled[i] = (struct pollfd){ .fd = g->peers[i].state == GUARD_HERE ? gy_net_boot_socket(g->boot, g->peers[i].rank) : -1, .events = POLLIN };
-    for (int i = 0; i < GUARD_WATCHED; i++)
+        g->polled[i] = (struct pollfd){ .fd = g->peers[i].state == FAILURE_HERE ? gy_net_boot_socket(g->boot, g->peers[i].rank) : -1, .events = POLLIN };
+    for (int i = 0; i < FAILURE_WATCHED; i++)
         watched[i] = (struct pollfd){ .fd = g->watch[i].fd, .events = POLLIN };
-    watched[GUARD_WATCHED] = (struct pollfd){ .fd = g->wake[0], .events = POLLIN };
-    if (poll(g->polled, (nfds_t)(g->count + GUARD_WATCHED + 1), left <= 0 ? 0 : (int)(left / 1000000) + 1) <= 0)
+    watched[FAILURE_WATCHED] = (struct pollfd){ .fd = g->wake[0], .events = POLLIN };
+    if (poll(g->polled, (nfds_t)(g->count + FAILURE_WATCHED + 1), left <= 0 ? 0 : (int)(left / 1000000) + 1) <= 0)
         return;
     for (int i = 0; i < g->count; i++)
-        if (g->polled[i].revents != 0 && g->peers[i].state == GUARD_HERE)
-            guard_read(g, &g->peers[i]);
-    for (int i = 0; i < GUARD_WATCHED; i++)
+        if (g->polled[i].revents != 0 && g->peers[i].state == FAILURE_HERE)
+            failure_read(g, &g->peers[i]);
+    for (int i = 0; i < FAILURE_WATCHED; i++)
         if (watched[i].revents != 0)
-            guard_gone(g, &g->watch[i]);
-    if (watched[GUARD_WATCHED].revents != 0 && read(g->wake[0], &(char){0}, 1) < 0)
+            failure_gone(g, &g->watch[i]);
+    if (watched[FAILURE_WATCHED].revents != 0 && read(g->wake[0], &(char){0}, 1) < 0)
         return;
 }
 
 /* Rank 0 hears it of all, then tells all. */
-static void guard_tell_through(struct gy_net_guard *g)
+static void failure_tell_through(struct gy_net_failure *g)
 {
     int others = 1;
     for (int i = 0; i < g->count; i++)
         others = others && g->peers[i].through;
     if (!g->told && __atomic_load_n(&g->through, __ATOMIC_ACQUIRE) && (g->rank > 0 || others)) {
-        guard_send_all(g, GUARD_THROUGH);
+        failure_send_all(g, FAILURE_THROUGH);
         g->told = 1;
     }
     if (g->told && others)
@@ -377,79 +377,79 @@ static void guard_tell_through(struct gy_net_guard *g)
 }
 
 /* Rank 0 decides: it may know of a loss that came before. */
-static void guard_tell_found(struct gy_net_guard *g)
+static void failure_tell_found(struct gy_net_failure *g)
 {
     if (g->found_told || !__atomic_load_n(&g->found, __ATOMIC_ACQUIRE))
         return;
     g->found_told = 1;
     if (g->rank == 0)
-        guard_decide(g, g->found_text);
+        failure_decide(g, g->found_text);
     else
-        guard_send(g, &g->peers[0], GUARD_FOUND, 0);
+        failure_send(g, &g->peers[0], FAILURE_FOUND, 0);
 }
 
-static void guard_begin_anew(struct gy_net_guard *g, int64_t now)
+static void failure_begin_anew(struct gy_net_failure *g, int64_t now)
 {
     for (int i = 0; i < g->count; i++)
         g->peers[i].seen = now;
 }
 
 /* A farewell must be read before the connection ends: whoever gets it ends the connection. */
-static void guard_leave(struct gy_net_guard *g)
+static void failure_leave(struct gy_net_failure *g)
 {
-    const int64_t deadline = gy_clock_ns() + GUARD_LEAVE_NS;
+    const int64_t deadline = gy_clock_ns() + FAILURE_LEAVE_NS;
     int left = 0;
     for (int i = 0; i < g->count; i++)
-        guard_send(g, &g->peers[i], GUARD_BYE, __atomic_load_n(&g->failed, __ATOMIC_ACQUIRE));
+        failure_send(g, &g->peers[i], FAILURE_BYE, __atomic_load_n(&g->failed, __ATOMIC_ACQUIRE));
     for (int i = 0; i < g->count; i++) {
-        const int fd = g->peers[i].state == GUARD_HERE ? gy_net_boot_socket(g->boot, g->peers[i].rank) : -1;
+        const int fd = g->peers[i].state == FAILURE_HERE ? gy_net_boot_socket(g->boot, g->peers[i].rank) : -1;
         if (fd >= 0)
             left += shutdown(fd, SHUT_WR) == 0;
     }
     __atomic_store_n(&g->lost, 1, __ATOMIC_RELEASE); /* nobody is blamed any more */
     while (left > 0 && gy_clock_ns() < deadline) {
-        guard_poll(g, gy_min64(deadline, gy_clock_ns() + 20000000));
+        failure_poll(g, gy_min64(deadline, gy_clock_ns() + 20000000));
         left = 0;
         for (int i = 0; i < g->count; i++)
-            left += g->peers[i].state == GUARD_HERE;
+            left += g->peers[i].state == FAILURE_HERE;
     }
 }
 
-static void *guard_thread(void *user)
+static void *failure_thread(void *user)
 {
-    struct gy_net_guard *g = user;
+    struct gy_net_failure *g = user;
     int64_t beat = gy_clock_ns(), turn = beat;
     g->active = g->quiet = beat;
-    guard_begin_anew(g, beat);
+    failure_begin_anew(g, beat);
     while (!__atomic_load_n(&g->stop, __ATOMIC_ACQUIRE)) {
         int64_t now = gy_clock_ns();
         if (now >= beat) {
-            guard_send_all(g, GUARD_BEAT);
+            failure_send_all(g, FAILURE_BEAT);
             beat = now + GY_NET_BEAT_NS;
         }
-        guard_poll(g, beat);
+        failure_poll(g, beat);
         now = gy_clock_ns();
-        if (now - turn > GUARD_PAUSE_NS + GY_NET_BEAT_NS)
-            guard_begin_anew(g, now);
+        if (now - turn > FAILURE_PAUSE_NS + GY_NET_BEAT_NS)
+            failure_begin_anew(g, now);
         turn = now;
-        guard_see_own(g, now);
-        guard_tell_cuts(g);
-        guard_tell_through(g);
-        guard_tell_found(g);
-        guard_judge(g, now);
+        failure_see_own(g, now);
+        failure_tell_cuts(g);
+        failure_tell_through(g);
+        failure_tell_found(g);
+        failure_judge(g, now);
         if (g->rank == 0) {
-            guard_judge_late(g, now);
-            guard_judge_cuts(g, now);
+            failure_judge_late(g, now);
+            failure_judge_cuts(g, now);
         }
     }
     if (!g->lost)
-        guard_leave(g);
+        failure_leave(g);
     return NULL;
 }
 
 /* ---- open and close ---- */
 
-static void guard_watch_rank(const struct gy_net_guard *g, struct guard_watch *w, int rank)
+static void failure_watch_rank(const struct gy_net_failure *g, struct failure_watch *w, int rank)
 {
 #ifdef SYS_pidfd_open
     w->rank = rank;
@@ -460,14 +460,14 @@ static void guard_watch_rank(const struct gy_net_guard *g, struct guard_watch *w
 }
 
 /* Who is on this host counts on its board, in the order of the ranks, and watches the next one. */
-static void guard_neighbours(struct gy_net_guard *g, uint64_t *board)
+static void failure_neighbours(struct gy_net_failure *g, uint64_t *board)
 {
     int local = 0, first = -1, next = -1;
     for (int r = 0; r < g->ranks; r++) {
         if (memcmp(g->all[r].host, g->all[g->rank].host, sizeof g->all[r].host) != 0)
             continue;
-        uint64_t *const line = board && local < (int)(GY_NET_BOARD_BYTES / 64) ? board + (size_t)local * GUARD_LINE : NULL;
-        struct guard_peer *const peer = r == g->rank || (r > 0 && g->rank > 0) ? NULL : &g->peers[g->rank == 0 ? r - 1 : 0];
+        uint64_t *const line = board && local < (int)(GY_NET_BOARD_BYTES / 64) ? board + (size_t)local * FAILURE_LINE : NULL;
+        struct failure_peer *const peer = r == g->rank || (r > 0 && g->rank > 0) ? NULL : &g->peers[g->rank == 0 ? r - 1 : 0];
         if (peer)
             peer->line = line;
         if (r == g->rank && line)
@@ -478,116 +478,116 @@ static void guard_neighbours(struct gy_net_guard *g, uint64_t *board)
     }
     next = next < 0 ? first : next;
     g->one_host = local == g->ranks;
-    guard_watch_rank(g, &g->watch[0], next != g->rank ? next : -1);
-    guard_watch_rank(g, &g->watch[1], first == 0 && next != 0 && g->rank != 0 ? 0 : -1);
+    failure_watch_rank(g, &g->watch[0], next != g->rank ? next : -1);
+    failure_watch_rank(g, &g->watch[1], first == 0 && next != 0 && g->rank != 0 ? 0 : -1);
 }
 
-static int guard_fill(struct gy_net_guard *g, uint64_t *board, struct gy_error *err)
+static int failure_fill(struct gy_net_failure *g, uint64_t *board, struct gy_error *err)
 {
     g->peers = gy_alloc_take(&g->alloc, (size_t)g->count, sizeof *g->peers);
-    g->polled = gy_alloc_take(&g->alloc, (size_t)g->count + GUARD_WATCHED + 1, sizeof *g->polled);
+    g->polled = gy_alloc_take(&g->alloc, (size_t)g->count + FAILURE_WATCHED + 1, sizeof *g->polled);
     g->cut = gy_alloc_take(&g->alloc, (size_t)g->ranks, sizeof *g->cut);
     if (!g->peers || !g->polled || !g->cut)
         return GY_NOMEM(err, "the guard of the ranks", (size_t)g->count * sizeof *g->peers);
     for (int i = 0; i < g->count; i++)
         g->peers[i].rank = g->rank == 0 ? i + 1 : 0;
-    guard_neighbours(g, board);
+    failure_neighbours(g, board);
     if (pipe(g->wake) != 0)
         return GY_FAIL(err, GY_E_IO, "the guard of the ranks gets no pipe: %s", strerror(errno));
     fcntl(g->wake[0], F_SETFD, FD_CLOEXEC);
     fcntl(g->wake[1], F_SETFD, FD_CLOEXEC);
-    const int problem = pthread_create(&g->thread, NULL, guard_thread, g);
+    const int problem = pthread_create(&g->thread, NULL, failure_thread, g);
     return problem == 0 ? GY_OK : GY_FAIL(err, GY_E_NOMEM, "the guard of the ranks gets no thread: %s", strerror(problem));
 }
 
-static void guard_free(struct gy_net_guard *g)
+static void failure_free(struct gy_net_failure *g)
 {
     const struct gy_alloc alloc = g->alloc;
     for (int i = 0; i < 2; i++)
         if (g->wake[i] >= 0)
             close(g->wake[i]);
-    for (int i = 0; i < GUARD_WATCHED; i++)
+    for (int i = 0; i < FAILURE_WATCHED; i++)
         if (g->watch[i].fd >= 0)
             close(g->watch[i].fd);
     gy_alloc_free(&alloc, g->peers, (size_t)g->count * sizeof *g->peers);
-    gy_alloc_free(&alloc, g->polled, ((size_t)g->count + GUARD_WATCHED + 1) * sizeof *g->polled);
+    gy_alloc_free(&alloc, g->polled, ((size_t)g->count + FAILURE_WATCHED + 1) * sizeof *g->polled);
     gy_alloc_free(&alloc, g->cut, (size_t)g->ranks * sizeof *g->cut);
     gy_alloc_free(&alloc, g, sizeof *g);
 }
 
-GY_INT int gy_net_guard_open(struct gy_net_guard **out, const struct gy_net_guard_config *c, const struct gy_alloc *alloc, struct gy_error *err)
+GY_INT int gy_net_failure_open(struct gy_net_failure **out, const struct gy_net_failure_config *c, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    struct gy_net_guard *g = gy_alloc_take(alloc, 1, sizeof *g);
+    struct gy_net_failure *g = gy_alloc_take(alloc, 1, sizeof *g);
     if (!g)
         return GY_NOMEM(err, "the guard of the ranks", sizeof *g);
-    *g = (struct gy_net_guard){ .alloc = *alloc, .boot = c->boot, .all = c->all, .rank = c->rank, .ranks = c->ranks, .wait_ns = c->wait_ns,
-                               .count = c->rank == 0 ? c->ranks - 1 : 1, .wake = {-1, -1}, .watch = {{-1, -1}, {-1, -1}} };
+    *g = (struct gy_net_failure){ .alloc = *alloc, .boot = c->boot, .all = c->all, .rank = c->rank, .ranks = c->ranks, .wait_ns = c->wait_ns,
+                                 .count = c->rank == 0 ? c->ranks - 1 : 1, .wake = {-1, -1}, .watch = {{-1, -1}, {-1, -1}} };
     g->entered = &g->alone;
-    const int status = guard_fill(g, c->board, err);
+    const int status = failure_fill(g, c->board, err);
     if (status == GY_OK)
         *out = g;
     else
-        guard_free(g);
+        failure_free(g);
     return status;
 }
 
-static int guard_wake(struct gy_net_guard *g) { return write(g->wake[1], "", 1) == 1; }
+static int failure_wake(struct gy_net_failure *g) { return write(g->wake[1], "", 1) == 1; }
 
-GY_INT void gy_net_guard_close(struct gy_net_guard *g)
+GY_INT void gy_net_failure_close(struct gy_net_failure *g)
 {
     if (!g)
         return;
     __atomic_store_n(&g->stop, 1, __ATOMIC_RELEASE);
-    guard_wake(g);
+    failure_wake(g);
     pthread_join(g->thread, NULL);
-    guard_free(g);
+    failure_free(g);
 }
 
-GY_INT int gy_net_guard_end(struct gy_net_guard *g, struct gy_error *err)
+GY_INT int gy_net_failure_end(struct gy_net_failure *g, struct gy_error *err)
 {
-    const struct timespec moment = {0, GUARD_MOMENT_NS};
+    const struct timespec moment = {0, FAILURE_MOMENT_NS};
     __atomic_store_n(&g->through, 1, __ATOMIC_RELEASE);
-    guard_wake(g);
+    failure_wake(g);
     while (!__atomic_load_n(&g->ended, __ATOMIC_ACQUIRE)) {
-        gy_net_guard_wait(g);
-        GY_TRY(gy_net_guard_lost(g, err));
+        gy_net_failure_wait(g);
+        GY_TRY(gy_net_failure_lost(g, err));
         nanosleep(&moment, NULL);
     }
     return GY_OK;
 }
 
-GY_INT void gy_net_guard_enter(struct gy_net_guard *g)
+GY_INT void gy_net_failure_enter(struct gy_net_failure *g)
 {
     __atomic_add_fetch(g->entered, 1, __ATOMIC_RELAXED);
 }
 
-GY_INT void gy_net_guard_fail(struct gy_net_guard *g)
+GY_INT void gy_net_failure_fail(struct gy_net_failure *g)
 {
     __atomic_store_n(&g->failed, 1, __ATOMIC_RELEASE);
 }
 
-GY_INT void gy_net_guard_tell(struct gy_net_guard *g, const char *text)
+GY_INT void gy_net_failure_tell(struct gy_net_failure *g, const char *text)
 {
     if (__atomic_load_n(&g->found, __ATOMIC_RELAXED))
         return;
     gy_text_copy(g->found_text, sizeof g->found_text, text);
     __atomic_store_n(&g->found, 1, __ATOMIC_RELEASE);
-    guard_wake(g);
+    failure_wake(g);
 }
 
-GY_INT void gy_net_guard_wait(struct gy_net_guard *g)
+GY_INT void gy_net_failure_wait(struct gy_net_failure *g)
 {
     __atomic_add_fetch(&g->waits, 1, __ATOMIC_RELAXED);
 }
 
-GY_INT void gy_net_guard_cut(struct gy_net_guard *g, int rank)
+GY_INT void gy_net_failure_cut(struct gy_net_failure *g, int rank)
 {
-    unsigned char whole = GUARD_WHOLE;
-    if (__atomic_compare_exchange_n(&g->cut[rank], &whole, GUARD_CUT_NOW, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        guard_wake(g);
+    unsigned char whole = FAILURE_WHOLE;
+    if (__atomic_compare_exchange_n(&g->cut[rank], &whole, FAILURE_CUT_NOW, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        failure_wake(g);
 }
 
-GY_INT int gy_net_guard_lost(struct gy_net_guard *g, struct gy_error *err)
+GY_INT int gy_net_failure_lost(struct gy_net_failure *g, struct gy_error *err)
 {
     if (!__atomic_load_n(&g->lost, __ATOMIC_ACQUIRE))
         return GY_OK;

@@ -4,7 +4,7 @@
  * the system's word (pidfd), should a child of it keep the connection open; one that stands still or cannot be reached, after
  * GY_NET_SILENT_NS. Rank 0 decides who is lost and tells all, so that every rank has the same sentence; without rank 0 each rank says
  * that of rank 0. Who leaves in peace says so, with the number of sums that it took part in: it is lost only when somebody begins another,
- * or waits for all to be through (gy_net_guard_end). Who has failed in a sum says that as well, and is lost at once: others may wait in the
+ * or waits for all to be through (gy_net_failure_end). Who has failed in a sum says that as well, and is lost at once: others may wait in the
  * same sum, which it has entered. Without that wait a rank may be gone while another still waits for the last sum, and
  * nobody is left who notices that a third one stands still.
  *
@@ -15,8 +15,8 @@
  *
  * Ranks of one host count their sums in memory that all of them see, so that the sentence is exact there; of other hosts it tells what
  * the last sign of life said. */
-#ifndef GY_NET_GUARD_H
-#define GY_NET_GUARD_H
+#ifndef GY_NET_FAILURE_H
+#define GY_NET_FAILURE_H
 #include "net/comm/boot.h"
 #include "net/comm/topology.h"
 
@@ -24,7 +24,7 @@
 #define GY_NET_SILENT_NS 2500000000LL
 #define GY_NET_BOARD_BYTES ((size_t)4096)
 
-struct gy_net_guard_config {
+struct gy_net_failure_config {
     struct gy_net_boot *boot;          /* nothing else may use its connections until the guard closes */
     const struct gy_net_identity *all; /* [ranks], who is who */
     int rank, ranks;
@@ -32,22 +32,22 @@ struct gy_net_guard_config {
     int64_t wait_ns;                   /* how long ranks that live wait for each other; 0: for ever */
 };
 
-struct gy_net_guard;
+struct gy_net_failure;
 /* boot, all and board must outlive the guard. */
-GY_INT int gy_net_guard_open(struct gy_net_guard **out, const struct gy_net_guard_config *config, const struct gy_alloc *alloc,
-                             struct gy_error *err);
+GY_INT int gy_net_failure_open(struct gy_net_failure **out, const struct gy_net_failure_config *config, const struct gy_alloc *alloc,
+                               struct gy_error *err);
 /* Says farewell, unless a rank was lost. NULL is fine. */
-GY_INT void gy_net_guard_close(struct gy_net_guard *guard);
-GY_INT void gy_net_guard_enter(struct gy_net_guard *guard); /* this rank begins a sum; all ranks begin the same number of them */
-GY_INT void gy_net_guard_fail(struct gy_net_guard *guard);  /* a sum that this rank has begun will not be finished by it */
+GY_INT void gy_net_failure_close(struct gy_net_failure *guard);
+GY_INT void gy_net_failure_enter(struct gy_net_failure *guard); /* this rank begins a sum; all ranks begin the same number of them */
+GY_INT void gy_net_failure_fail(struct gy_net_failure *guard);  /* a sum that this rank has begun will not be finished by it */
 /* This rank has found what ends the job: all ranks say this sentence, unless one was lost before.
  * The first call counts; one thread. */
-GY_INT void gy_net_guard_tell(struct gy_net_guard *guard, const char *text);
-GY_INT void gy_net_guard_cut(struct gy_net_guard *guard, int rank); /* no data comes through between this rank and that one; again is fine */
+GY_INT void gy_net_failure_tell(struct gy_net_failure *guard, const char *text);
+GY_INT void gy_net_failure_cut(struct gy_net_failure *guard, int rank); /* no data comes through between this rank and that one; again is fine */
 /* This rank is through with its sums: GY_OK when all are, GY_E_PEER with the sentence when one is lost or has left before. Blocks; once. */
-GY_INT int gy_net_guard_end(struct gy_net_guard *guard, struct gy_error *err);
-GY_INT void gy_net_guard_wait(struct gy_net_guard *guard); /* this rank's own thread waits: said again and again */
+GY_INT int gy_net_failure_end(struct gy_net_failure *guard, struct gy_error *err);
+GY_INT void gy_net_failure_wait(struct gy_net_failure *guard); /* this rank's own thread waits: said again and again */
 /* GY_E_PEER with its sentence when a rank is lost, else GY_OK. Any thread. */
-GY_INT int gy_net_guard_lost(struct gy_net_guard *guard, struct gy_error *err);
+GY_INT int gy_net_failure_lost(struct gy_net_failure *guard, struct gy_error *err);
 
 #endif

@@ -14,37 +14,37 @@
 #include "net/schedule/add.h"
 #include "net/comm/host_memory.h"
 
-#define NODE_PAGE ((size_t)4096)
-#define NODE_LOOKS 2000      /* before a rank yields */
-#define NODE_GRACE_NS 3000000000 /* whoever watches has the first word, at wait_ns: it knows all ranks */
-#define NODE_FEW 512         /* bytes: beyond them two meetings and a slice each are faster than one meeting and all of it */
-#define NODE_STRIP 2048      /* floats that are summed at a time: they stay in the first cache */
-#define NODE_DEPTH 7         /* strips that a sum of 64 ranks keeps at once */
+#define HOST_PAGE ((size_t)4096)
+#define HOST_LOOKS 2000      /* before a rank yields */
+#define HOST_GRACE_NS 3000000000 /* whoever watches has the first word, at wait_ns: it knows all ranks */
+#define HOST_FEW 512         /* bytes: beyond them two meetings and a slice each are faster than one meeting and all of it */
+#define HOST_STRIP 2048      /* floats that are summed at a time: they stay in the first cache */
+#define HOST_DEPTH 7         /* strips that a sum of 64 ranks keeps at once */
 
-struct node_line {
+struct host_memory_line {
     uint64_t reached, ready, done;
     unsigned char pad[GY_CACHE_LINE - 3 * sizeof(uint64_t)];
 };
-struct node_begun {
+struct host_begun {
     size_t offset;
     int64_t count;
 };
-struct gy_net_node {
+struct gy_net_host {
     struct gy_alloc alloc;
-    struct node_line *lines;                /* [ranks] */
-    unsigned char *slots;                   /* [2][ranks][GY_NET_NODE_SMALL] */
-    unsigned char *memory[GY_NET_NODE_RANKS];
+    struct host_memory_line *lines;                /* [ranks] */
+    unsigned char *slots;                   /* [2][ranks][GY_NET_HOST_SMALL] */
+    unsigned char *memory[GY_NET_HOST_RANKS];
     unsigned char *result;                  /* this rank's memory, or the result of all */
     int64_t past;                           /* floats: the last cache does not hold so many of each rank and their sums */
-    float strip[NODE_DEPTH][NODE_STRIP];
+    float strip[HOST_DEPTH][HOST_STRIP];
     int rank, ranks;
     size_t most;
     int64_t wait_ns;
     uint64_t meeting;                       /* the last one that this rank reached */
     unsigned turn;
-    struct node_begun sums[GY_NET_NODE_OPEN]; /* ticket % GY_NET_NODE_OPEN */
+    struct host_begun sums[GY_NET_HOST_OPEN]; /* ticket % GY_NET_HOST_OPEN */
     uint64_t ready, done;                   /* this rank's, as they stand in its line */
-    struct gy_net_node_level level;         /* above; parts 0: none */
+    struct gy_net_host_level level;         /* above; parts 0: none */
     int (*lost)(void *self, struct gy_error *err);
     void *watch;                            /* of lost */
     uint64_t given;                         /* sums that were given to it */
@@ -54,49 +54,49 @@ struct gy_net_node {
 
 /* A rank's memory: an odd number of pages. The same place of two ranks is then never a large power of two apart, where caches that guess a way by a hash of
  * the address (Zen's first one) take one for the other: sums were 15 times as slow 256 MiB apart. At most two pages more than asked for. */
-static size_t node_each(size_t most) { return ((gy_align_up(most, NODE_PAGE) / NODE_PAGE) | 1) * NODE_PAGE; }
+static size_t host_each(size_t most) { return ((gy_align_up(most, HOST_PAGE) / HOST_PAGE) | 1) * HOST_PAGE; }
 
-GY_INT size_t gy_net_node_bytes(int ranks, size_t most, int shared)
+GY_INT size_t gy_net_host_bytes(int ranks, size_t most, int shared)
 {
     size_t each, bytes;
-    if (ranks < 1 || ranks > GY_NET_NODE_RANKS || gy_add_size(most, 2 * NODE_PAGE, &each) != 0)
+    if (ranks < 1 || ranks > GY_NET_HOST_RANKS || gy_add_size(most, 2 * HOST_PAGE, &each) != 0)
         return 0;
-    each = node_each(most);
-    if (gy_add_size(each, sizeof(struct node_line) + 2 * GY_NET_NODE_SMALL, &each) != 0 ||
+    each = host_each(most);
+    if (gy_add_size(each, sizeof(struct host_memory_line) + 2 * GY_NET_HOST_SMALL, &each) != 0 ||
         gy_mul_size(each, (size_t)ranks + (shared && ranks > 1), &bytes) != 0)
         return 0;
-    return gy_add_size(bytes, NODE_PAGE, &bytes) == 0 ? bytes : 0;
+    return gy_add_size(bytes, HOST_PAGE, &bytes) == 0 ? bytes : 0;
 }
 
-GY_INT int gy_net_node_open(struct gy_net_node **out, void *base, int rank, int ranks, size_t most, int64_t wait_ns,
+GY_INT int gy_net_host_open(struct gy_net_host **out, void *base, int rank, int ranks, size_t most, int64_t wait_ns,
                             const struct gy_alloc *alloc, struct gy_error *err)
 {
-    if (gy_net_node_bytes(ranks, most, 0) == 0 || rank < 0 || rank >= ranks)
-        return GY_FAIL(err, GY_E_ARG, "rank %d of %d on a host with %zu bytes each; there may be %d", rank, ranks, most, GY_NET_NODE_RANKS);
-    struct gy_net_node *node = gy_alloc_take(alloc, 1, sizeof *node);
+    if (gy_net_host_bytes(ranks, most, 0) == 0 || rank < 0 || rank >= ranks)
+        return GY_FAIL(err, GY_E_ARG, "rank %d of %d on a host with %zu bytes each; there may be %d", rank, ranks, most, GY_NET_HOST_RANKS);
+    struct gy_net_host *node = gy_alloc_take(alloc, 1, sizeof *node);
     if (!node)
         return GY_NOMEM(err, "a host's ranks", sizeof *node);
-    const size_t each = node_each(most), lines = gy_align_up((size_t)ranks * sizeof(struct node_line), NODE_PAGE);
-    *node = (struct gy_net_node){ .alloc = *alloc, .lines = base, .rank = rank, .ranks = ranks, .most = most, .wait_ns = wait_ns };
+    const size_t each = host_each(most), lines = gy_align_up((size_t)ranks * sizeof(struct host_memory_line), HOST_PAGE);
+    *node = (struct gy_net_host){ .alloc = *alloc, .lines = base, .rank = rank, .ranks = ranks, .most = most, .wait_ns = wait_ns };
     node->slots = (unsigned char *)base + lines;
     for (int r = 0; r < ranks; r++)
-        node->memory[r] = node->slots + 2 * (size_t)ranks * GY_NET_NODE_SMALL + (size_t)r * each;
+        node->memory[r] = node->slots + 2 * (size_t)ranks * GY_NET_HOST_SMALL + (size_t)r * each;
     node->result = node->memory[rank];
     *out = node;
     return GY_OK;
 }
 
-GY_INT void gy_net_node_share(struct gy_net_node *node)
+GY_INT void gy_net_host_share(struct gy_net_host *node)
 {
     if (node->ranks == 1)
         return;
-    node->result = node->memory[node->ranks - 1] + node_each(node->most);
+    node->result = node->memory[node->ranks - 1] + host_each(node->most);
     node->past = (int64_t)(gy_cpu_cache_bytes(3) / (size_t)(node->ranks + 1) / sizeof(float));
 }
 
-static int node_shared(const struct gy_net_node *node) { return node->result != node->memory[node->rank]; }
+static int host_shared(const struct gy_net_host *node) { return node->result != node->memory[node->rank]; }
 
-GY_INT void gy_net_node_close(struct gy_net_node *node)
+GY_INT void gy_net_host_close(struct gy_net_host *node)
 {
     if (node) {
         const struct gy_alloc alloc = node->alloc;
@@ -104,49 +104,49 @@ GY_INT void gy_net_node_close(struct gy_net_node *node)
     }
 }
 
-GY_INT void gy_net_node_clear(struct gy_net_node *node)
+GY_INT void gy_net_host_clear(struct gy_net_host *node)
 {
     memset(&node->lines[node->rank], 0, sizeof node->lines[0]);
     memset(node->memory[node->rank], 0, node->most);
-    if (node_shared(node)) {
-        const int64_t begin = gy_net_node_part((int64_t)node->most, node->ranks, node->rank);
-        memset(node->result + begin, 0, (size_t)(gy_net_node_part((int64_t)node->most, node->ranks, node->rank + 1) - begin));
+    if (host_shared(node)) {
+        const int64_t begin = gy_net_host_part((int64_t)node->most, node->ranks, node->rank);
+        memset(node->result + begin, 0, (size_t)(gy_net_host_part((int64_t)node->most, node->ranks, node->rank + 1) - begin));
     }
 }
 
-GY_INT void *gy_net_node_memory(struct gy_net_node *node)
+GY_INT void *gy_net_host_memory(struct gy_net_host *node)
 {
     return node->memory[node->rank];
 }
 
-GY_INT void *gy_net_node_sums(struct gy_net_node *node)
+GY_INT void *gy_net_host_sums(struct gy_net_host *node)
 {
     return node->result;
 }
 
-GY_INT void gy_net_node_watch(struct gy_net_node *node, int (*lost)(void *self, struct gy_error *err), void *self)
+GY_INT void gy_net_host_watch(struct gy_net_host *node, int (*lost)(void *self, struct gy_error *err), void *self)
 {
     node->lost = lost;
     node->watch = self;
 }
 
-/* After NODE_LOOKS looks: gives the processor away. 1: the deadline, which the first call sets, is over; < 0: a rank is lost. */
-static int node_pause(const struct gy_net_node *node, int look, int64_t *deadline, struct gy_error *err)
+/* After HOST_LOOKS looks: gives the processor away. 1: the deadline, which the first call sets, is over; < 0: a rank is lost. */
+static int host_pause(const struct gy_net_host *node, int look, int64_t *deadline, struct gy_error *err)
 {
-    if (look < NODE_LOOKS)
+    if (look < HOST_LOOKS)
         return 0;
     sched_yield();
     if (node->lost)
         GY_TRY(node->lost(node->watch, err));
     const int64_t now = gy_clock_ns();
-    *deadline = *deadline == 0 ? now + node->wait_ns + (node->lost ? NODE_GRACE_NS : 0) : *deadline;
+    *deadline = *deadline == 0 ? now + node->wait_ns + (node->lost ? HOST_GRACE_NS : 0) : *deadline;
     return now > *deadline;
 }
 
-static int node_wait(const struct gy_net_node *node, int other, int64_t *deadline, struct gy_error *err)
+static int host_wait(const struct gy_net_host *node, int other, int64_t *deadline, struct gy_error *err)
 {
     for (int look = 0; __atomic_load_n(&node->lines[other].reached, __ATOMIC_ACQUIRE) < node->meeting; look++) {
-        const int over = node_pause(node, look, deadline, err);
+        const int over = host_pause(node, look, deadline, err);
         if (over != 0)
             return over < 0 ? over : GY_FAIL(err, GY_E_PEER, "rank %d of this host did not come to meeting %" PRIu64 " within %.1f s", other, node->meeting,
                            (double)node->wait_ns * 1e-9);
@@ -154,17 +154,17 @@ static int node_wait(const struct gy_net_node *node, int other, int64_t *deadlin
     return GY_OK;
 }
 
-GY_INT int gy_net_node_barrier(struct gy_net_node *node, struct gy_error *err)
+GY_INT int gy_net_host_barrier(struct gy_net_host *node, struct gy_error *err)
 {
     int64_t deadline = 0;
     __atomic_store_n(&node->lines[node->rank].reached, ++node->meeting, __ATOMIC_RELEASE);
     for (int k = 1; k < node->ranks; k++)
-        GY_TRY(node_wait(node, (node->rank + k) % node->ranks, &deadline, err));
+        GY_TRY(host_wait(node, (node->rank + k) % node->ranks, &deadline, err));
     return GY_OK;
 }
 
 /* How many of count ranks the left branch of the tree has. */
-static int node_left(int count)
+static int host_left(int count)
 {
     int left = 1;
     while (left * 2 < count)
@@ -173,41 +173,41 @@ static int node_left(int count)
 }
 
 /* The sum of from[0 .. count) from float `at` on, as a balanced tree: it stands in `to`, or where it was if count is 1. room: a strip for each level. */
-static const float *node_sum(float *to, const float *const *from, int count, int64_t at, int64_t n, float (*room)[NODE_STRIP])
+static const float *host_sum(float *to, const float *const *from, int count, int64_t at, int64_t n, float (*room)[HOST_STRIP])
 {
     if (count == 1)
         return from[0] + at;
-    const int left = node_left(count), right = count - left;
-    const float *const a = left == 1 ? from[0] + at : node_sum(to, from, left, at, n, room);
-    const float *const b = right == 1 ? from[left] + at : node_sum(room[0], from + left, right, at, n, room + 1);
+    const int left = host_left(count), right = count - left;
+    const float *const a = left == 1 ? from[0] + at : host_sum(to, from, left, at, n, room);
+    const float *const b = right == 1 ? from[left] + at : host_sum(room[0], from + left, right, at, n, room + 1);
     gy_net_sum2(to, a, b, n);
     return to;
 }
 
-GY_INT int64_t gy_net_node_part(int64_t count, int parts, int part)
+GY_INT int64_t gy_net_host_part(int64_t count, int parts, int part)
 {
     return part >= parts ? count : gy_min64(gy_ceil_div(gy_ceil_div(count, parts), 16) * 16 * part, count);
 }
 
 /* This rank's slice [from, to) of count floats, on whole cache lines. */
-static int64_t node_slice(const struct gy_net_node *node, int64_t count, int rank)
+static int64_t host_slice(const struct gy_net_host *node, int64_t count, int rank)
 {
     const int parts = node->level.parts > 0 ? node->level.parts : node->ranks;
-    return gy_net_node_part(count, parts, (int)gy_ceil_div((int64_t)rank * parts, node->ranks));
+    return gy_net_host_part(count, parts, (int)gy_ceil_div((int64_t)rank * parts, node->ranks));
 }
 
-static void node_reduce(struct gy_net_node *node, float *const *data, int64_t count)
+static void host_reduce(struct gy_net_host *node, float *const *data, int64_t count)
 {
     if (node->ranks == 1)
         return;
-    const int64_t begin = node_slice(node, count, node->rank), end = node_slice(node, count, node->rank + 1);
+    const int64_t begin = host_slice(node, count, node->rank), end = host_slice(node, count, node->rank + 1);
     if (node->ranks == 2) { /* each byte is read once and written once */
         gy_net_sum_both(data[0] + begin, data[1] + begin, end - begin);
         return;
     }
-    for (int64_t at = begin; at < end; at += NODE_STRIP) {
-        const int64_t n = gy_min64(NODE_STRIP, end - at);
-        node_sum(node->strip[0], (const float *const *)data, node->ranks, at, n, node->strip + 1);
+    for (int64_t at = begin; at < end; at += HOST_STRIP) {
+        const int64_t n = gy_min64(HOST_STRIP, end - at);
+        host_sum(node->strip[0], (const float *const *)data, node->ranks, at, n, node->strip + 1);
         for (int r = 0; r < node->ranks; r++)
             memcpy(data[r] + at, node->strip[0], (size_t)n * sizeof(float));
     }
@@ -215,33 +215,33 @@ static void node_reduce(struct gy_net_node *node, float *const *data, int64_t co
 
 /* Into the shared result: the branches of the tree are summed in the first cache, and only their sum leaves it. Where it would not stay in the last
  * one its lines are not read into it. */
-static void node_reduce_shared(struct gy_net_node *node, const float *const *from, float *to, int64_t count)
+static void host_reduce_shared(struct gy_net_host *node, const float *const *from, float *to, int64_t count)
 {
-    const int64_t begin = node_slice(node, count, node->rank), end = node_slice(node, count, node->rank + 1);
-    const int left = node_left(node->ranks);
-    for (int64_t at = begin; at < end; at += NODE_STRIP) {
-        const int64_t n = gy_min64(NODE_STRIP, end - at);
-        const float *const a = node_sum(node->strip[0], from, left, at, n, node->strip + 1);
-        const float *const b = node_sum(node->strip[1], from + left, node->ranks - left, at, n, node->strip + 2);
+    const int64_t begin = host_slice(node, count, node->rank), end = host_slice(node, count, node->rank + 1);
+    const int left = host_left(node->ranks);
+    for (int64_t at = begin; at < end; at += HOST_STRIP) {
+        const int64_t n = gy_min64(HOST_STRIP, end - at);
+        const float *const a = host_sum(node->strip[0], from, left, at, n, node->strip + 1);
+        const float *const b = host_sum(node->strip[1], from + left, node->ranks - left, at, n, node->strip + 2);
         (count > node->past ? gy_net_sum2_past : gy_net_sum2)(to + at, a, b, n);
     }
     gy_net_past_end();
 }
 
-static int node_small(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
+static int host_small(struct gy_net_host *node, float *data, int64_t count, struct gy_error *err)
 {
-    const float *from[GY_NET_NODE_RANKS];
-    unsigned char *slots = node->slots + (size_t)(node->turn++ % 2) * (size_t)node->ranks * GY_NET_NODE_SMALL;
-    memcpy(slots + (size_t)node->rank * GY_NET_NODE_SMALL, data, (size_t)count * sizeof(float));
-    GY_TRY(gy_net_node_barrier(node, err));
+    const float *from[GY_NET_HOST_RANKS];
+    unsigned char *slots = node->slots + (size_t)(node->turn++ % 2) * (size_t)node->ranks * GY_NET_HOST_SMALL;
+    memcpy(slots + (size_t)node->rank * GY_NET_HOST_SMALL, data, (size_t)count * sizeof(float));
+    GY_TRY(gy_net_host_barrier(node, err));
     for (int r = 0; r < node->ranks; r++)
-        from[r] = (const float *)(const void *)(slots + (size_t)r * GY_NET_NODE_SMALL);
+        from[r] = (const float *)(const void *)(slots + (size_t)r * GY_NET_HOST_SMALL);
     if (node->ranks > 1)
-        node_sum(data, from, node->ranks, 0, count, node->strip);
+        host_sum(data, from, node->ranks, 0, count, node->strip);
     return GY_OK;
 }
 
-static int node_place(const struct gy_net_node *node, const float *data, int64_t count, size_t *offset, struct gy_error *err)
+static int host_place(const struct gy_net_host *node, const float *data, int64_t count, size_t *offset, struct gy_error *err)
 {
     *offset = (size_t)((const unsigned char *)data - node->memory[node->rank]);
     if (count < 0 || *offset > node->most || (uint64_t)count > (node->most - *offset) / sizeof(float))
@@ -249,50 +249,50 @@ static int node_place(const struct gy_net_node *node, const float *data, int64_t
     return GY_OK;
 }
 
-static void node_reduce_at(struct gy_net_node *node, size_t offset, int64_t count)
+static void host_reduce_at(struct gy_net_host *node, size_t offset, int64_t count)
 {
-    float *all[GY_NET_NODE_RANKS];
+    float *all[GY_NET_HOST_RANKS];
     for (int r = 0; r < node->ranks; r++)
         all[r] = (float *)(void *)(node->memory[r] + offset);
-    if (node_shared(node))
-        node_reduce_shared(node, (const float *const *)all, (float *)(void *)(node->result + offset), count);
+    if (host_shared(node))
+        host_reduce_shared(node, (const float *const *)all, (float *)(void *)(node->result + offset), count);
     else
-        node_reduce(node, all, count);
+        host_reduce(node, all, count);
 }
 
-static int node_both(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
+static int host_both(struct gy_net_host *node, float *data, int64_t count, struct gy_error *err)
 {
     int64_t ticket;
-    GY_TRY(gy_net_node_start(node, data, count, &ticket, err));
-    return gy_net_node_wait(node, ticket, err);
+    GY_TRY(gy_net_host_start(node, data, count, &ticket, err));
+    return gy_net_host_wait(node, ticket, err);
 }
 
-GY_INT int gy_net_node_allreduce(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
+GY_INT int gy_net_host_allreduce(struct gy_net_host *node, float *data, int64_t count, struct gy_error *err)
 {
     size_t offset;
-    GY_TRY(node_place(node, data, count, &offset, err));
+    GY_TRY(host_place(node, data, count, &offset, err));
     if (node->level.parts > 0)
-        return node_both(node, data, count, err);
-    if ((size_t)count * sizeof(float) <= NODE_FEW && !node_shared(node))
-        return node_small(node, data, count, err);
-    GY_TRY(gy_net_node_barrier(node, err));
-    node_reduce_at(node, offset, count);
-    return gy_net_node_barrier(node, err);
+        return host_both(node, data, count, err);
+    if ((size_t)count * sizeof(float) <= HOST_FEW && !host_shared(node))
+        return host_small(node, data, count, err);
+    GY_TRY(gy_net_host_barrier(node, err));
+    host_reduce_at(node, offset, count);
+    return gy_net_host_barrier(node, err);
 }
 
 /* ---- sums that are begun ---- */
 
 /* This rank's slice: summed into its own buffer or the shared result, or copied from its own buffer into the others'. */
-static void node_own(struct gy_net_node *node, const struct node_begun *sum, int spread)
+static void host_own(struct gy_net_host *node, const struct host_begun *sum, int spread)
 {
-    const float *from[GY_NET_NODE_RANKS];
-    const int64_t begin = node_slice(node, sum->count, node->rank), end = node_slice(node, sum->count, node->rank + 1);
+    const float *from[GY_NET_HOST_RANKS];
+    const int64_t begin = host_slice(node, sum->count, node->rank), end = host_slice(node, sum->count, node->rank + 1);
     float *const own = (float *)(void *)(node->result + sum->offset);
     for (int r = 0; r < node->ranks; r++)
         from[r] = (const float *)(const void *)(node->memory[r] + sum->offset);
-    for (int64_t at = begin; at < end && !spread && node->ranks > 1; at += NODE_STRIP) {
-        const int64_t n = gy_min64(NODE_STRIP, end - at);
-        node_sum(node->strip[0], from, node->ranks, at, n, node->strip + 1);
+    for (int64_t at = begin; at < end && !spread && node->ranks > 1; at += HOST_STRIP) {
+        const int64_t n = gy_min64(HOST_STRIP, end - at);
+        host_sum(node->strip[0], from, node->ranks, at, n, node->strip + 1);
         memcpy(own + at, node->strip[0], (size_t)n * sizeof(float));
     }
     for (int r = 0; r < node->ranks && spread && end > begin; r++)
@@ -301,13 +301,13 @@ static void node_own(struct gy_net_node *node, const struct node_begun *sum, int
 }
 
 /* As many sums as the level takes are with it at once; they come back in their order. */
-static void node_progress_level(struct gy_net_node *node, uint64_t all)
+static void host_progress_level(struct gy_net_host *node, uint64_t all)
 {
-    const struct gy_net_node_level *level = &node->level;
+    const struct gy_net_host_level *level = &node->level;
     int done = 1;
     for (; node->status == GY_OK && node->given < all && node->given - node->done < level->flights; node->given++) {
-        const struct node_begun *sum = &node->sums[node->given % GY_NET_NODE_OPEN];
-        node_own(node, sum, 0);
+        const struct host_begun *sum = &node->sums[node->given % GY_NET_HOST_OPEN];
+        host_own(node, sum, 0);
         node->status = level->start(level->self, (unsigned)(node->given % level->flights), (float *)(void *)(node->result + sum->offset),
                                     sum->count, &node->err);
     }
@@ -317,14 +317,14 @@ static void node_progress_level(struct gy_net_node *node, uint64_t all)
         done = done && there == 1;
         if (!done)
             continue; /* later ones move too */
-        if (!node_shared(node))
-            node_own(node, &node->sums[s % GY_NET_NODE_OPEN], 1);
+        if (!host_shared(node))
+            host_own(node, &node->sums[s % GY_NET_HOST_OPEN], 1);
         __atomic_store_n(&node->lines[node->rank].done, ++node->done, __ATOMIC_RELEASE);
     }
 }
 
 /* Sums this rank's slice of all that every rank is ready for. */
-static void node_progress(struct gy_net_node *node)
+static void host_progress(struct gy_net_host *node)
 {
     uint64_t all = node->ready;
     for (int r = 0; r < node->ranks && all > node->done; r++) {
@@ -332,24 +332,24 @@ static void node_progress(struct gy_net_node *node)
         all = ready < all ? ready : all;
     }
     if (node->level.parts > 0) {
-        node_progress_level(node, all);
+        host_progress_level(node, all);
         return;
     }
     while (node->done < all) {
-        const struct node_begun *sum = &node->sums[node->done % GY_NET_NODE_OPEN];
-        node_reduce_at(node, sum->offset, sum->count);
+        const struct host_begun *sum = &node->sums[node->done % GY_NET_HOST_OPEN];
+        host_reduce_at(node, sum->offset, sum->count);
         __atomic_store_n(&node->lines[node->rank].done, ++node->done, __ATOMIC_RELEASE);
     }
 }
 
-GY_INT void gy_net_node_join(struct gy_net_node *node, const struct gy_net_node_level *level)
+GY_INT void gy_net_host_join(struct gy_net_host *node, const struct gy_net_host_level *level)
 {
     node->level = *level;
 }
 
-GY_INT int gy_net_node_test(struct gy_net_node *node, int64_t ticket, struct gy_error *err)
+GY_INT int gy_net_host_test(struct gy_net_host *node, int64_t ticket, struct gy_error *err)
 {
-    node_progress(node);
+    host_progress(node);
     if (node->status != GY_OK) {
         if (err)
             *err = node->err;
@@ -362,7 +362,7 @@ GY_INT int gy_net_node_test(struct gy_net_node *node, int64_t ticket, struct gy_
 }
 
 /* Who is to blame: the first that has not begun the sum, else the first that has not finished it, but never who asks; -1: none of this host. */
-static int node_missing_rank(const struct gy_net_node *node, int64_t ticket)
+static int host_missing_rank(const struct gy_net_host *node, int64_t ticket)
 {
     int late = -1;
     for (int r = node->ranks - 1; r >= 0; r--)
@@ -374,26 +374,26 @@ static int node_missing_rank(const struct gy_net_node *node, int64_t ticket)
     return late;
 }
 
-static int node_late(const struct gy_net_node *node, int64_t ticket, struct gy_error *err)
+static int host_late(const struct gy_net_host *node, int64_t ticket, struct gy_error *err)
 {
-    const int late = node_missing_rank(node, ticket);
+    const int late = host_missing_rank(node, ticket);
     const double seconds = (double)node->wait_ns * 1e-9;
     if (late < 0)
         return GY_FAIL(err, GY_E_PEER, "sum %" PRId64 " did not come back from the other ranks within %.1f s", ticket, seconds);
     return GY_FAIL(err, GY_E_PEER, "rank %d of this host did not take part in sum %" PRId64 " within %.1f s", late, ticket, seconds);
 }
 
-GY_INT int gy_net_node_wait(struct gy_net_node *node, int64_t ticket, struct gy_error *err)
+GY_INT int gy_net_host_wait(struct gy_net_host *node, int64_t ticket, struct gy_error *err)
 {
     int64_t deadline = 0;
     int status, over;
-    for (int look = 0; (status = gy_net_node_test(node, ticket, err)) == 0; look++)
-        if ((over = node_pause(node, look, &deadline, err)) != 0)
-            return over < 0 ? over : node_late(node, ticket, err);
+    for (int look = 0; (status = gy_net_host_test(node, ticket, err)) == 0; look++)
+        if ((over = host_pause(node, look, &deadline, err)) != 0)
+            return over < 0 ? over : host_late(node, ticket, err);
     return status < 0 ? status : GY_OK;
 }
 
-GY_INT int64_t gy_net_node_in_flight(const struct gy_net_node *node, unsigned flight)
+GY_INT int64_t gy_net_host_in_flight(const struct gy_net_host *node, unsigned flight)
 {
     for (uint64_t s = node->done; s < node->given; s++)
         if (s % node->level.flights == flight)
@@ -401,31 +401,31 @@ GY_INT int64_t gy_net_node_in_flight(const struct gy_net_node *node, unsigned fl
     return -1;
 }
 
-GY_INT int gy_net_node_busy(const struct gy_net_node *node) { return node->done != node->ready; }
+GY_INT int gy_net_host_busy(const struct gy_net_host *node) { return node->done != node->ready; }
 
-GY_INT int gy_net_node_start(struct gy_net_node *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err)
+GY_INT int gy_net_host_start(struct gy_net_host *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err)
 {
     size_t offset;
-    GY_TRY(node_place(node, data, count, &offset, err));
-    if (node->ready - node->done == GY_NET_NODE_OPEN)
-        GY_TRY(gy_net_node_wait(node, (int64_t)node->done, err));
+    GY_TRY(host_place(node, data, count, &offset, err));
+    if (node->ready - node->done == GY_NET_HOST_OPEN)
+        GY_TRY(gy_net_host_wait(node, (int64_t)node->done, err));
     *ticket = (int64_t)node->ready;
-    node->sums[node->ready % GY_NET_NODE_OPEN] = (struct node_begun){offset, count};
+    node->sums[node->ready % GY_NET_HOST_OPEN] = (struct host_begun){offset, count};
     __atomic_store_n(&node->lines[node->rank].ready, ++node->ready, __ATOMIC_RELEASE);
     return GY_OK;
 }
 
-GY_INT int gy_net_node_allreduce_outside(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err)
+GY_INT int gy_net_host_allreduce_outside(struct gy_net_host *node, float *data, int64_t count, struct gy_error *err)
 {
     const int64_t most = (int64_t)(node->most / sizeof(float));
-    float *const own = gy_net_node_memory(node);
-    const float *const sums = gy_net_node_sums(node);
+    float *const own = gy_net_host_memory(node);
+    const float *const sums = gy_net_host_sums(node);
     if (most == 0 && count > 0)
         return GY_FAIL(err, GY_E_ARG, "the ranks of this host have no memory together");
     for (int64_t at = 0; at < count; at += most) {
         const int64_t n = gy_min64(most, count - at);
         memcpy(own, data + at, (size_t)n * sizeof(float));
-        GY_TRY(gy_net_node_allreduce(node, own, n, err));
+        GY_TRY(gy_net_host_allreduce(node, own, n, err));
         memcpy(data + at, sums, (size_t)n * sizeof(float));
     }
     return GY_OK;

@@ -14,62 +14,62 @@
  * it is. That needs no further meeting: the result of a sum is written again only when all ranks have begun a later sum at the same place, and a
  * rank begins that one when it has read this one. On two cores of Zen 5 it takes 0.7 to 1 of the time with 3, 4 and 8 ranks; with two, 0.9 to 1
  * beyond the caches, where reading is what takes long, and 1.1 to 1.6 times as long in them, which hold a third piece now. */
-#ifndef GY_NET_NODE_H
-#define GY_NET_NODE_H
+#ifndef GY_NET_HOST_H
+#define GY_NET_HOST_H
 #include "engine/base/mem.h"
 
-#define GY_NET_NODE_RANKS 64
-#define GY_NET_NODE_SMALL 4096 /* bytes of a slot */
-#define GY_NET_NODE_OPEN 256   /* sums that a rank may have begun and not finished */
+#define GY_NET_HOST_RANKS 64
+#define GY_NET_HOST_SMALL 4096 /* bytes of a slot */
+#define GY_NET_HOST_OPEN 256   /* sums that a rank may have begun and not finished */
 
-struct gy_net_node;
+struct gy_net_host;
 
-/* Bytes of a mapping for so many ranks with `most` bytes of buffers each; shared: with room for gy_net_node_share. 0: beyond the limits. */
-GY_INT size_t gy_net_node_bytes(int ranks, size_t most, int shared);
+/* Bytes of a mapping for so many ranks with `most` bytes of buffers each; shared: with room for gy_net_host_share. 0: beyond the limits. */
+GY_INT size_t gy_net_host_bytes(int ranks, size_t most, int shared);
 /* base: the mapping, the same memory in every rank, zeroed before the first one opens it; it belongs to the caller. All ranks give the
  * same ranks and most. wait_ns: how long a rank waits for the others before GY_E_PEER, which names the first that is missing. */
-GY_INT int gy_net_node_open(struct gy_net_node **out, void *base, int rank, int ranks, size_t most, int64_t wait_ns,
+GY_INT int gy_net_host_open(struct gy_net_host **out, void *base, int rank, int ranks, size_t most, int64_t wait_ns,
                             const struct gy_alloc *alloc, struct gy_error *err);
-GY_INT void gy_net_node_close(struct gy_net_node *node);
+GY_INT void gy_net_host_close(struct gy_net_host *node);
 /* From now on sums go into one result, `most` bytes that belong to the mapping: a sum stands there at the same offset as data in
- * gy_net_node_memory. Ranks only read it, and those of an earlier sum there have done so when they begin the next; data may be written again as
+ * gy_net_host_memory. Ranks only read it, and those of an earlier sum there have done so when they begin the next; data may be written again as
  * soon as the sum is there. A rank that is alone sums in its own memory still. On all ranks, before the first sum. */
-GY_INT void gy_net_node_share(struct gy_net_node *node);
-/* Where sums stand: that result, or gy_net_node_memory. */
-GY_INT void *gy_net_node_sums(struct gy_net_node *node);
+GY_INT void gy_net_host_share(struct gy_net_host *node);
+/* Where sums stand: that result, or gy_net_host_memory. */
+GY_INT void *gy_net_host_sums(struct gy_net_host *node);
 /* Zeroes what this rank writes of a mapping that was used before: its line, its buffers, its part of the result. Before all have done so nobody
  * may go on. */
-GY_INT void gy_net_node_clear(struct gy_net_node *node);
+GY_INT void gy_net_host_clear(struct gy_net_host *node);
 /* This rank's buffers: `most` bytes, aligned to a cache line. Every rank uses the same offsets in it. */
-GY_INT void *gy_net_node_memory(struct gy_net_node *node);
-/* Sums count floats at data, which lies in gy_net_node_memory at the same offset on every rank; the sum stands in gy_net_node_sums. Blocks. */
-GY_INT int gy_net_node_allreduce(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err);
+GY_INT void *gy_net_host_memory(struct gy_net_host *node);
+/* Sums count floats at data, which lies in gy_net_host_memory at the same offset on every rank; the sum stands in gy_net_host_sums. Blocks. */
+GY_INT int gy_net_host_allreduce(struct gy_net_host *node, float *data, int64_t count, struct gy_error *err);
 /* The same for memory of the rank's own: copied in and out, a piece at a time. */
-GY_INT int gy_net_node_allreduce_outside(struct gy_net_node *node, float *data, int64_t count, struct gy_error *err);
+GY_INT int gy_net_host_allreduce_outside(struct gy_net_host *node, float *data, int64_t count, struct gy_error *err);
 /* Begins the sum of count floats at data, as above; they and the place of the sum are not touched until it is there. All ranks begin the same
- * sums in the same order; tickets count from 0. Does not wait for other ranks, except when GY_NET_NODE_OPEN sums of this rank are not finished. */
-GY_INT int gy_net_node_start(struct gy_net_node *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err);
+ * sums in the same order; tickets count from 0. Does not wait for other ranks, except when GY_NET_HOST_OPEN sums of this rank are not finished. */
+GY_INT int gy_net_host_start(struct gy_net_host *node, float *data, int64_t count, int64_t *ticket, struct gy_error *err);
 /* Sums what is ready; 1: the sum is there, 0: not yet, below 0: a status of the level above. Does not wait. */
-GY_INT int gy_net_node_test(struct gy_net_node *node, int64_t ticket, struct gy_error *err);
-GY_INT int gy_net_node_wait(struct gy_net_node *node, int64_t ticket, struct gy_error *err);
-GY_INT int gy_net_node_busy(const struct gy_net_node *node); /* not 0: sums were begun that this rank has not done its part of */
-GY_INT int gy_net_node_barrier(struct gy_net_node *node, struct gy_error *err); /* of this host alone */
+GY_INT int gy_net_host_test(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
+GY_INT int gy_net_host_wait(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
+GY_INT int gy_net_host_busy(const struct gy_net_host *node); /* not 0: sums were begun that this rank has not done its part of */
+GY_INT int gy_net_host_barrier(struct gy_net_host *node, struct gy_error *err); /* of this host alone */
 
 /* The level above. A sum is cut into parts, equal up to 16 floats, that the ranks own in order: rank r of n from part ceil(r parts / n) on. */
-struct gy_net_node_level {
+struct gy_net_host_level {
     void *self;
     int parts;
     unsigned flights; /* sums that it works on at once, numbered from 0 */
-    /* Begins the sum over hosts of what this rank owns of count floats at data, in gy_net_node_sums. Flights are used in turn. */
+    /* Begins the sum over hosts of what this rank owns of count floats at data, in gy_net_host_sums. Flights are used in turn. */
     int (*start)(void *self, unsigned flight, float *data, int64_t count, struct gy_error *err);
     int (*test)(void *self, unsigned flight, struct gy_error *err); /* 1: it is there, 0: not yet, < 0 status */
 };
 /* Before the first sum, on all ranks of all hosts. */
-GY_INT void gy_net_node_join(struct gy_net_node *node, const struct gy_net_node_level *level);
+GY_INT void gy_net_host_join(struct gy_net_host *node, const struct gy_net_host_level *level);
 /* The ticket of the sum that the level works on in this flight; -1: none. */
-GY_INT int64_t gy_net_node_in_flight(const struct gy_net_node *node, unsigned flight);
+GY_INT int64_t gy_net_host_in_flight(const struct gy_net_host *node, unsigned flight);
 /* What a rank that waits asks again and again: is a rank lost? GY_OK, or a status that ends the wait. */
-GY_INT void gy_net_node_watch(struct gy_net_node *node, int (*lost)(void *self, struct gy_error *err), void *self);
-GY_INT int64_t gy_net_node_part(int64_t count, int parts, int part); /* where a part begins */
+GY_INT void gy_net_host_watch(struct gy_net_host *node, int (*lost)(void *self, struct gy_error *err), void *self);
+GY_INT int64_t gy_net_host_part(int64_t count, int parts, int part); /* where a part begins */
 
 #endif

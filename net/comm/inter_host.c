@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A sum in flight has executors for each of this rank's parts and each size of message: small ones take the fewest rounds, large ones
- * the fewest bytes. Large parts go through BETWEEN_WINDOW executors piece by piece: while one piece is added others travel, and what came
+ * the fewest bytes. Large parts go through INTER_HOST_WINDOW executors piece by piece: while one piece is added others travel, and what came
  * is still in a cache when it is added. An executor knows hosts 0, 1, ...; its end of the transport turns them into the ranks
  * that own the part there. */
 #include "engine/base/file.h"
@@ -8,84 +8,84 @@
 #include "net/comm/inter_host.h"
 #include "net/schedule/builders.h"
 
-#define BETWEEN_FLIGHTS 4
-#define BETWEEN_WINDOW 2                 /* pieces of a part that are under way at once: more of them leave the caches */
-#define BETWEEN_FILE_MOST ((size_t)64 << 20)
-#define BETWEEN_SMALL ((int64_t)1 << 14) /* floats of a part: up to here rounds count more than bytes */
-#define BETWEEN_PAIR ((int64_t)1 << 17)  /* the same of two hosts, or what the transport names: in one round as many bytes travel as in two */
+#define INTER_HOST_FLIGHTS 4
+#define INTER_HOST_WINDOW 2                 /* pieces of a part that are under way at once: more of them leave the caches */
+#define INTER_HOST_FILE_MOST ((size_t)64 << 20)
+#define INTER_HOST_SMALL ((int64_t)1 << 14) /* floats of a part: up to here rounds count more than bytes */
+#define INTER_HOST_PAIR ((int64_t)1 << 17)  /* the same of two hosts, or what the transport names: in one round as many bytes travel as in two */
 
-enum between_size { BETWEEN_FEW, BETWEEN_MANY, BETWEEN_SIZES };
+enum inter_host_size { INTER_HOST_FEW, INTER_HOST_MANY, INTER_HOST_SIZES };
 
-struct between_part {
+struct inter_host_part {
     struct gy_net_end end; /* the job's */
     int *rank;             /* [hosts]: who owns this part there */
     int part;
 };
-struct between_run {       /* one part of one sum; piece k is worked on in place k % BETWEEN_WINDOW, on every rank */
-    struct gy_net_exec *few, *many[BETWEEN_WINDOW];
-    struct gy_net_exec *now[BETWEEN_WINDOW]; /* that work; NULL: none */
-    int64_t next[BETWEEN_WINDOW];            /* where a place's next piece begins */
+struct inter_host_run {       /* one part of one sum; piece k is worked on in place k % INTER_HOST_WINDOW, on every rank */
+    struct gy_net_exec *few, *many[INTER_HOST_WINDOW];
+    struct gy_net_exec *now[INTER_HOST_WINDOW]; /* that work; NULL: none */
+    int64_t next[INTER_HOST_WINDOW];            /* where a place's next piece begins */
     float *data;
     int64_t count;
 };
-struct gy_net_between {
+struct gy_net_inter_host {
     struct gy_alloc alloc;
     struct gy_arena arena;
-    struct gy_net_schedule schedule[BETWEEN_SIZES];
-    struct between_part *parts;               /* [owned] */
-    struct between_run *runs[BETWEEN_FLIGHTS]; /* [owned] */
+    struct gy_net_schedule schedule[INTER_HOST_SIZES];
+    struct inter_host_part *parts;               /* [owned] */
+    struct inter_host_run *runs[INTER_HOST_FLIGHTS]; /* [owned] */
     int owned, all, channel;
-    int64_t most[BETWEEN_SIZES];              /* floats */
+    int64_t most[INTER_HOST_SIZES];              /* floats */
 };
 
 /* ---- the transport among the owners of one part ---- */
 
-static int between_post(void *self, struct gy_net_request *request, struct gy_error *err)
+static int inter_host_post(void *self, struct gy_net_request *request, struct gy_error *err)
 {
-    const struct between_part *part = self;
+    const struct inter_host_part *part = self;
     request->peer = part->rank[request->peer];
     return part->end.transport->post(part->end.self, request, err);
 }
 
-static int between_progress(void *self, struct gy_error *err)
+static int inter_host_progress(void *self, struct gy_error *err)
 {
-    const struct between_part *part = self;
+    const struct inter_host_part *part = self;
     return part->end.transport->progress(part->end.self, err);
 }
 
-static void between_cancel(void *self, int peer)
+static void inter_host_cancel(void *self, int peer)
 {
-    const struct between_part *part = self;
+    const struct inter_host_part *part = self;
     part->end.transport->cancel(part->end.self, peer < 0 ? -1 : part->rank[peer]);
 }
 
-static const struct gy_net_transport between_transport = {between_post, between_progress, between_cancel, "part", 0, 0};
+static const struct gy_net_transport inter_host_transport = {inter_host_post, inter_host_progress, inter_host_cancel, "part", 0, 0};
 
 /* ---- sums ---- */
 
 /* Begins the next piece of a part in a place of the window; nothing is left: 1. */
-static int between_next(const struct gy_net_between *b, struct between_run *run, int place, struct gy_error *err)
+static int inter_host_next(const struct gy_net_inter_host *b, struct inter_host_run *run, int place, struct gy_error *err)
 {
-    const int64_t at = run->next[place], piece = b->most[BETWEEN_MANY];
+    const int64_t at = run->next[place], piece = b->most[INTER_HOST_MANY];
     run->now[place] = NULL;
     if (at >= run->count)
         return 1;
-    run->now[place] = run->count <= b->most[BETWEEN_FEW] ? run->few : run->many[place];
-    run->next[place] = at + BETWEEN_WINDOW * piece;
+    run->now[place] = run->count <= b->most[INTER_HOST_FEW] ? run->few : run->many[place];
+    run->next[place] = at + INTER_HOST_WINDOW * piece;
     return gy_net_exec_start(run->now[place], run->data + at, gy_min64(run->count - at, piece), err);
 }
 
-static int between_start(void *self, unsigned flight, float *data, int64_t count, struct gy_error *err)
+static int inter_host_start(void *self, unsigned flight, float *data, int64_t count, struct gy_error *err)
 {
-    struct gy_net_between *b = self;
+    struct gy_net_inter_host *b = self;
     for (int k = 0; k < b->owned; k++) {
-        struct between_run *run = &b->runs[flight][k];
-        const int64_t begin = gy_net_node_part(count, b->all, b->parts[k].part);
+        struct inter_host_run *run = &b->runs[flight][k];
+        const int64_t begin = gy_net_host_part(count, b->all, b->parts[k].part);
         run->data = data + begin;
-        run->count = gy_net_node_part(count, b->all, b->parts[k].part + 1) - begin;
-        for (int place = 0; place < BETWEEN_WINDOW; place++) {
-            run->next[place] = place * b->most[BETWEEN_MANY];
-            const int status = between_next(b, run, place, err);
+        run->count = gy_net_host_part(count, b->all, b->parts[k].part + 1) - begin;
+        for (int place = 0; place < INTER_HOST_WINDOW; place++) {
+            run->next[place] = place * b->most[INTER_HOST_MANY];
+            const int status = inter_host_next(b, run, place, err);
             if (status < 0)
                 return status;
         }
@@ -94,23 +94,23 @@ static int between_start(void *self, unsigned flight, float *data, int64_t count
 }
 
 /* 1: nothing of the part is left in this place. */
-static int between_look(const struct gy_net_between *b, struct between_run *run, int place, struct gy_error *err)
+static int inter_host_look(const struct gy_net_inter_host *b, struct inter_host_run *run, int place, struct gy_error *err)
 {
     int status = 1;
     while (run->now[place] && (status = gy_net_exec_look(run->now[place], err)) == 1)
-        GY_TRY(between_next(b, run, place, err));
+        GY_TRY(inter_host_next(b, run, place, err));
     return status;
 }
 
-static int between_test(void *self, unsigned flight, struct gy_error *err)
+static int inter_host_test(void *self, unsigned flight, struct gy_error *err)
 {
-    struct gy_net_between *b = self;
+    struct gy_net_inter_host *b = self;
     int done = 1;
     if (b->owned > 0)
-        GY_TRY(between_progress(&b->parts[0], err));
+        GY_TRY(inter_host_progress(&b->parts[0], err));
     for (int k = 0; k < b->owned; k++)
-        for (int place = 0; place < BETWEEN_WINDOW; place++) {
-            const int status = between_look(b, &b->runs[flight][k], place, err);
+        for (int place = 0; place < INTER_HOST_WINDOW; place++) {
+            const int status = inter_host_look(b, &b->runs[flight][k], place, err);
             if (status < 0)
                 return status;
             done &= status;
@@ -120,21 +120,21 @@ static int between_test(void *self, unsigned flight, struct gy_error *err)
 
 /* ---- open ---- */
 
-static const char *between_choice(const struct gy_net_between_config *c, int size)
+static const char *inter_host_choice(const struct gy_net_inter_host_config *c, int size)
 {
     if (c->algorithm)
         return c->algorithm;
     if (!c->choice)
-        return gy_net_choice_rule(c->topology, c->end.transport, size == BETWEEN_MANY);
-    return size == BETWEEN_FEW ? c->choice->few : c->choice->many;
+        return gy_net_choice_rule(c->topology, c->end.transport, size == INTER_HOST_MANY);
+    return size == INTER_HOST_FEW ? c->choice->few : c->choice->many;
 }
 
 /* A schedule that somebody wrote, for as many ranks as there are hosts. */
-static int between_file(struct gy_net_schedule *out, const char *path, int hosts, const struct gy_alloc *alloc, struct gy_error *err)
+static int inter_host_file(struct gy_net_schedule *out, const char *path, int hosts, const struct gy_alloc *alloc, struct gy_error *err)
 {
     char *text;
     size_t bytes;
-    GY_TRY(gy_file_read(alloc, path, BETWEEN_FILE_MOST, &text, &bytes, err));
+    GY_TRY(gy_file_read(alloc, path, INTER_HOST_FILE_MOST, &text, &bytes, err));
     const int status = gy_net_read_schedule(out, text, bytes, path, alloc, err);
     gy_alloc_free(alloc, text, bytes + 1);
     GY_TRY(status);
@@ -144,16 +144,16 @@ static int between_file(struct gy_net_schedule *out, const char *path, int hosts
     return GY_OK;
 }
 
-static int between_schedule(struct gy_net_between *b, const struct gy_net_between_config *c, int size, struct gy_error *err)
+static int inter_host_schedule(struct gy_net_inter_host *b, const struct gy_net_inter_host_config *c, int size, struct gy_error *err)
 {
     const struct gy_net_topology *t = c->topology;
-    struct gy_net_shape shape = { .ranks = t->hosts, .lanes = size == BETWEEN_FEW ? 1 : 2, .dim_count = t->dim_count };
+    struct gy_net_shape shape = { .ranks = t->hosts, .lanes = size == INTER_HOST_FEW ? 1 : 2, .dim_count = t->dim_count };
     struct gy_net_proof proof;
     char name[48];
-    const char *const said = between_choice(c, size);
+    const char *const said = inter_host_choice(c, size);
     memcpy(shape.dims, t->dims, sizeof shape.dims);
     if (strncmp(said, GY_NET_FILE, strlen(GY_NET_FILE)) == 0) {
-        GY_TRY(between_file(&b->schedule[size], said + strlen(GY_NET_FILE), t->hosts, &b->alloc, err));
+        GY_TRY(inter_host_file(&b->schedule[size], said + strlen(GY_NET_FILE), t->hosts, &b->alloc, err));
     } else {
         GY_TRY(gy_net_algorithm_parse(said, name, sizeof name, &shape.lanes, err));
         GY_TRY(gy_net_build(&b->schedule[size], name, &shape, GY_NET_ALLREDUCE, &b->alloc, err));
@@ -161,12 +161,12 @@ static int between_schedule(struct gy_net_between *b, const struct gy_net_betwee
     return gy_net_verify(&b->schedule[size], &proof, err);
 }
 
-static int between_owner(const struct gy_net_topology *t, int host, int part, int parts)
+static int inter_host_owner(const struct gy_net_topology *t, int host, int part, int parts)
 {
     return t->member[t->first[host] + (int)((int64_t)part * gy_net_topology_locals(t, host) / parts)];
 }
 
-static int between_count(struct gy_net_between *b, const struct gy_net_topology *t, struct gy_error *err)
+static int inter_host_count(struct gy_net_inter_host *b, const struct gy_net_topology *t, struct gy_error *err)
 {
     int *const size = gy_arena_take(&b->arena, (size_t)t->hosts, sizeof *size);
     if (!size)
@@ -177,101 +177,101 @@ static int between_count(struct gy_net_between *b, const struct gy_net_topology 
     return GY_OK;
 }
 
-static int between_own(struct gy_net_between *b, const struct gy_net_between_config *c, struct gy_error *err)
+static int inter_host_own(struct gy_net_inter_host *b, const struct gy_net_inter_host_config *c, struct gy_error *err)
 {
     const struct gy_net_topology *t = c->topology;
-    GY_TRY(between_count(b, t, err));
+    GY_TRY(inter_host_count(b, t, err));
     b->parts = gy_arena_take(&b->arena, (size_t)b->all, sizeof *b->parts);
     for (int p = 0; b->parts != NULL && p < b->all; p++) {
-        if (between_owner(t, t->host[c->end.rank], p, b->all) != c->end.rank)
+        if (inter_host_owner(t, t->host[c->end.rank], p, b->all) != c->end.rank)
             continue;
-        struct between_part *part = &b->parts[b->owned++];
-        *part = (struct between_part){ .end = c->end, .part = p, .rank = gy_arena_take(&b->arena, (size_t)t->hosts, sizeof(int)) };
+        struct inter_host_part *part = &b->parts[b->owned++];
+        *part = (struct inter_host_part){ .end = c->end, .part = p, .rank = gy_arena_take(&b->arena, (size_t)t->hosts, sizeof(int)) };
         if (!part->rank)
             return GY_NOMEM(err, "a part's owners", (size_t)t->hosts * sizeof(int));
         for (int h = 0; h < t->hosts; h++)
-            part->rank[h] = between_owner(t, h, p, b->all);
+            part->rank[h] = inter_host_owner(t, h, p, b->all);
     }
     return b->parts ? GY_OK : GY_NOMEM(err, "the parts of a sum", (size_t)b->all * sizeof *b->parts);
 }
 
-static int between_exec(struct gy_net_between *b, const struct gy_net_between_config *c, int flight, int part, int place, struct gy_error *err)
+static int inter_host_exec(struct gy_net_inter_host *b, const struct gy_net_inter_host_config *c, int flight, int part, int place, struct gy_error *err)
 {
     const struct gy_net_topology *t = c->topology;
-    struct between_run *run = &b->runs[flight][part];
-    const int size = place == BETWEEN_WINDOW ? BETWEEN_FEW : BETWEEN_MANY;
-    const struct gy_net_end end = {&between_transport, &b->parts[part], t->host[c->end.rank], t->hosts, c->end.half};
-    const int flights = (c->channel * BETWEEN_FLIGHTS + flight) * b->all + b->parts[part].part;
-    return gy_net_exec_open(size == BETWEEN_FEW ? &run->few : &run->many[place], &b->schedule[size], &end, b->most[size],
-                            (unsigned)(flights * (BETWEEN_WINDOW + 1) + place), NULL, &b->alloc, err);
+    struct inter_host_run *run = &b->runs[flight][part];
+    const int size = place == INTER_HOST_WINDOW ? INTER_HOST_FEW : INTER_HOST_MANY;
+    const struct gy_net_end end = {&inter_host_transport, &b->parts[part], t->host[c->end.rank], t->hosts, c->end.half};
+    const int flights = (c->channel * INTER_HOST_FLIGHTS + flight) * b->all + b->parts[part].part;
+    return gy_net_exec_open(size == INTER_HOST_FEW ? &run->few : &run->many[place], &b->schedule[size], &end, b->most[size],
+                            (unsigned)(flights * (INTER_HOST_WINDOW + 1) + place), NULL, &b->alloc, err);
 }
 
-static int between_runs(struct gy_net_between *b, const struct gy_net_between_config *c, struct gy_error *err)
+static int inter_host_runs(struct gy_net_inter_host *b, const struct gy_net_inter_host_config *c, struct gy_error *err)
 {
-    for (int f = 0; f < BETWEEN_FLIGHTS; f++) {
+    for (int f = 0; f < INTER_HOST_FLIGHTS; f++) {
         b->runs[f] = gy_arena_take(&b->arena, (size_t)b->owned + 1, sizeof *b->runs[f]);
         if (!b->runs[f])
             return GY_NOMEM(err, "sums between hosts", (size_t)b->owned * sizeof *b->runs[f]);
         for (int k = 0; k < b->owned; k++)
-            for (int place = 0; place <= BETWEEN_WINDOW; place++)
-                GY_TRY(between_exec(b, c, f, k, place, err));
+            for (int place = 0; place <= INTER_HOST_WINDOW; place++)
+                GY_TRY(inter_host_exec(b, c, f, k, place, err));
     }
     return GY_OK;
 }
 
 /* Pieces are as large as the parts that hosts have of them are worth a message. */
-static void between_sizes(struct gy_net_between *b, const struct gy_net_between_config *c)
+static void inter_host_sizes(struct gy_net_inter_host *b, const struct gy_net_inter_host_config *c)
 {
     const int64_t piece = c->piece > 0 ? c->piece : gy_min64(c->end.transport->piece * c->topology->hosts, GY_NET_PIECE_MOST);
-    b->most[BETWEEN_MANY] = gy_min64((int64_t)(c->most / sizeof(float)) / gy_max64(b->all, 1) + 32, piece);
-    const int64_t pair = gy_max64(BETWEEN_PAIR, c->end.transport->piece);
-    b->most[BETWEEN_FEW] = gy_min64(b->most[BETWEEN_MANY], c->topology->hosts == 2 ? pair : BETWEEN_SMALL);
+    b->most[INTER_HOST_MANY] = gy_min64((int64_t)(c->most / sizeof(float)) / gy_max64(b->all, 1) + 32, piece);
+    const int64_t pair = gy_max64(INTER_HOST_PAIR, c->end.transport->piece);
+    b->most[INTER_HOST_FEW] = gy_min64(b->most[INTER_HOST_MANY], c->topology->hosts == 2 ? pair : INTER_HOST_SMALL);
 }
 
-GY_INT int gy_net_between_open(struct gy_net_between **out, const struct gy_net_between_config *config, const struct gy_alloc *alloc,
-                               struct gy_error *err)
+GY_INT int gy_net_inter_host_open(struct gy_net_inter_host **out, const struct gy_net_inter_host_config *config, const struct gy_alloc *alloc,
+                                  struct gy_error *err)
 {
-    struct gy_net_between *b = gy_alloc_take(alloc, 1, sizeof *b);
+    struct gy_net_inter_host *b = gy_alloc_take(alloc, 1, sizeof *b);
     if (!b)
         return GY_NOMEM(err, "the level between hosts", sizeof *b);
     b->alloc = *alloc;
     b->channel = config->channel;
     gy_arena_open_hook(&b->arena, alloc);
-    int status = between_own(b, config, err);
-    between_sizes(b, config);
-    for (int size = 0; size < BETWEEN_SIZES && status == GY_OK; size++)
-        status = between_schedule(b, config, size, err);
-    status = status == GY_OK ? between_runs(b, config, err) : status;
+    int status = inter_host_own(b, config, err);
+    inter_host_sizes(b, config);
+    for (int size = 0; size < INTER_HOST_SIZES && status == GY_OK; size++)
+        status = inter_host_schedule(b, config, size, err);
+    status = status == GY_OK ? inter_host_runs(b, config, err) : status;
     if (status == GY_OK)
         *out = b;
     else
-        gy_net_between_close(b);
+        gy_net_inter_host_close(b);
     return status;
 }
 
-GY_INT void gy_net_between_close(struct gy_net_between *b)
+GY_INT void gy_net_inter_host_close(struct gy_net_inter_host *b)
 {
     if (!b)
         return;
     const struct gy_alloc alloc = b->alloc;
-    for (int f = 0; f < BETWEEN_FLIGHTS && b->runs[f]; f++)
+    for (int f = 0; f < INTER_HOST_FLIGHTS && b->runs[f]; f++)
         for (int k = 0; k < b->owned; k++)
-            for (int place = 0; place <= BETWEEN_WINDOW; place++)
-                gy_net_exec_close(place < BETWEEN_WINDOW ? b->runs[f][k].many[place] : b->runs[f][k].few);
-    for (int size = 0; size < BETWEEN_SIZES; size++)
+            for (int place = 0; place <= INTER_HOST_WINDOW; place++)
+                gy_net_exec_close(place < INTER_HOST_WINDOW ? b->runs[f][k].many[place] : b->runs[f][k].few);
+    for (int size = 0; size < INTER_HOST_SIZES; size++)
         gy_net_close_schedule(&b->schedule[size]);
     gy_arena_close(&b->arena);
     gy_alloc_free(&alloc, b, sizeof *b);
 }
 
-/* As between_exec makes it, backwards. */
-GY_INT int gy_net_between_flight(const struct gy_net_between *b, uint32_t tag)
+/* As inter_host_exec makes it, backwards. */
+GY_INT int gy_net_inter_host_flight(const struct gy_net_inter_host *b, uint32_t tag)
 {
-    const int flights = (int)(tag >> 16) / (BETWEEN_WINDOW + 1) / b->all;
-    return flights / BETWEEN_FLIGHTS == b->channel ? flights % BETWEEN_FLIGHTS : -1;
+    const int flights = (int)(tag >> 16) / (INTER_HOST_WINDOW + 1) / b->all;
+    return flights / INTER_HOST_FLIGHTS == b->channel ? flights % INTER_HOST_FLIGHTS : -1;
 }
 
-GY_INT void gy_net_between_level(struct gy_net_between *b, struct gy_net_node_level *out)
+GY_INT void gy_net_inter_host_level(struct gy_net_inter_host *b, struct gy_net_host_level *out)
 {
-    *out = (struct gy_net_node_level){ .self = b, .parts = b->all, .flights = BETWEEN_FLIGHTS, .start = between_start, .test = between_test };
+    *out = (struct gy_net_host_level){ .self = b, .parts = b->all, .flights = INTER_HOST_FLIGHTS, .start = inter_host_start, .test = inter_host_test };
 }

@@ -6,8 +6,8 @@
  *     host A:  a0 a1      part 0:  a0 - b0 - c0          with unequal hosts a rank has several parts, as many as
  *     host B:  b0 b1      part 1:  a1 - b1 - c1          make the slices of all hosts fit each other
  *     host C:  c0 c1 */
-#ifndef GY_NET_BETWEEN_H
-#define GY_NET_BETWEEN_H
+#ifndef GY_NET_INTER_HOST_H
+#define GY_NET_INTER_HOST_H
 #include "net/comm/choice.h"
 #include "net/schedule/exec.h"
 #include "net/comm/host_memory.h"
@@ -15,7 +15,7 @@
 
 #define GY_NET_FILE "file:"
 
-struct gy_net_between_config {
+struct gy_net_inter_host_config {
     const struct gy_net_topology *topology;
     struct gy_net_end end;    /* among all ranks */
     const char *algorithm;    /* "multiring" or "multiring:4" (lanes), "file:PATH" (a schedule as text); NULL: by size */
@@ -25,14 +25,14 @@ struct gy_net_between_config {
     int64_t piece;            /* floats of a part that travel together; 0: by the number of hosts */
 };
 
-struct gy_net_between;
+struct gy_net_inter_host;
 /* topology must outlive it. */
-GY_INT int gy_net_between_open(struct gy_net_between **out, const struct gy_net_between_config *config, const struct gy_alloc *alloc,
-                               struct gy_error *err);
-GY_INT void gy_net_between_close(struct gy_net_between *between); /* NULL is fine */
+GY_INT int gy_net_inter_host_open(struct gy_net_inter_host **out, const struct gy_net_inter_host_config *config, const struct gy_alloc *alloc,
+                                  struct gy_error *err);
+GY_INT void gy_net_inter_host_close(struct gy_net_inter_host *between); /* NULL is fine */
 /* Which of the level's flights a message with this tag belongs to; -1: none, it is of another channel. */
-GY_INT int gy_net_between_flight(const struct gy_net_between *between, uint32_t tag);
-/* What gy_net_node_join takes. */
-GY_INT void gy_net_between_level(struct gy_net_between *between, struct gy_net_node_level *out);
+GY_INT int gy_net_inter_host_flight(const struct gy_net_inter_host *between, uint32_t tag);
+/* What gy_net_host_join takes. */
+GY_INT void gy_net_inter_host_level(struct gy_net_inter_host *between, struct gy_net_host_level *out);
 
 #endif

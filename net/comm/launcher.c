@@ -6,12 +6,12 @@
 #include "engine/base/text.h"
 #include "net/comm/boot.h"
 
-struct place_row {
+struct launcher_row {
     const char *launcher, *rank, *ranks, *local, *locals, *host, *port;
     const char *job[3]; /* together they tell its jobs and their restarts apart; with a star: the number of an open file, which all of them have */
     const char *nodes[2]; /* names of its hosts, that of rank 0 first; the first variable that is set */
 };
-static const struct place_row place_rows[] = {
+static const struct launcher_row launcher_rows[] = {
     {"gyre", "GYRE_RANK", "GYRE_RANKS", "GYRE_LOCAL_RANK", "GYRE_LOCAL_RANKS", "GYRE_MASTER_HOST", "GYRE_MASTER_PORT", {"GYRE_JOB"}, {NULL}},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", NULL, NULL,
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", NULL}, {NULL}},
@@ -24,7 +24,7 @@ static const struct place_row place_rows[] = {
     {"PMIx", "PMIX_RANK", "GYRE_RANKS", "GYRE_LOCAL_RANK", "GYRE_LOCAL_RANKS", NULL, NULL, {"PMIX_NAMESPACE"}, {NULL}},
 };
 
-static int place_number(const char *(*get)(const char *), const char *name, int64_t lo, int64_t hi, int *out, struct gy_error *err)
+static int launcher_number(const char *(*get)(const char *), const char *name, int64_t lo, int64_t hi, int *out, struct gy_error *err)
 {
     const char *text = name ? get(name) : NULL;
     int64_t value;
@@ -37,16 +37,16 @@ static int place_number(const char *(*get)(const char *), const char *name, int6
 }
 
 /* Slurm writes one number for all hosts, as 4 or 4(x2), or 4,2 when they differ: then it stays unknown. */
-static int place_locals(const char *(*get)(const char *), const char *name, int *out, struct gy_error *err)
+static int launcher_locals(const char *(*get)(const char *), const char *name, int *out, struct gy_error *err)
 {
     const char *text = name ? get(name) : NULL;
     if (text && strpbrk(text, "(,"))
         return GY_OK;
-    return place_number(get, name, 1, 4096, out, err);
+    return launcher_number(get, name, 1, 4096, out, err);
 }
 
 /* What tells an open file from all others of this host: its number alone is that of other jobs too. */
-static const char *place_file(const char *number, char *text, size_t room)
+static const char *launcher_file(const char *number, char *text, size_t room)
 {
     struct stat st;
     int64_t fd;
@@ -56,7 +56,7 @@ static const char *place_file(const char *number, char *text, size_t room)
     return text;
 }
 
-static void place_job(const char *(*get)(const char *), const struct place_row *row, struct gy_net_place *p)
+static void launcher_job(const char *(*get)(const char *), const struct launcher_row *row, struct gy_net_launcher *p)
 {
     size_t at = 0;
     for (size_t i = 0; i < GY_COUNT(row->job) && row->job[i]; i++) {
@@ -64,14 +64,14 @@ static void place_job(const char *(*get)(const char *), const struct place_row *
         const char *value = get(row->job[i] + file);
         char text[32];
         if (file && value)
-            value = place_file(value, text, sizeof text);
+            value = launcher_file(value, text, sizeof text);
         if (value && value[0] != 0 && at < sizeof p->job)
             at += (size_t)snprintf(p->job + at, sizeof p->job - at, "%s%s", at > 0 ? "/" : "", value);
     }
 }
 
 /* The first name of a list like n[01-04,7],m3: n01. Every bracket stands for its first number. */
-static int place_first(const char *list, char *out, size_t room)
+static int launcher_first(const char *list, char *out, size_t room)
 {
     size_t at = 0;
     for (const char *p = list; *p != 0 && *p != ','; p++) {
@@ -89,7 +89,7 @@ static int place_first(const char *list, char *out, size_t room)
 }
 
 /* Where rank 0 listens: as it was said, or on the first of the launcher's hosts. Every rank finds the same. */
-static int place_host(const char *(*get)(const char *), const struct place_row *row, struct gy_net_place *p, struct gy_error *err)
+static int launcher_host(const char *(*get)(const char *), const struct launcher_row *row, struct gy_net_launcher *p, struct gy_error *err)
 {
     const char *const host = get(row->host ? row->host : "GYRE_MASTER_HOST"), *list = NULL;
     if (host)
@@ -98,23 +98,23 @@ static int place_host(const char *(*get)(const char *), const struct place_row *
     for (size_t i = GY_COUNT(row->nodes); i-- > 0;)
         if (row->nodes[i] && get(row->nodes[i]))
             list = get(row->nodes[i]);
-    if (list && place_first(list, p->host, sizeof p->host) != 0)
+    if (list && launcher_first(list, p->host, sizeof p->host) != 0)
         return GY_FAIL(err, GY_E_ARG, "the list of hosts \"%.80s\" of %s does not begin with a name; GYRE_MASTER_HOST says where rank 0 is", list,
                        row->launcher);
     return GY_OK;
 }
 
-static int place_fill(struct gy_net_place *p, const struct place_row *row, const char *(*get)(const char *), struct gy_error *err)
+static int launcher_fill(struct gy_net_launcher *p, const struct launcher_row *row, const char *(*get)(const char *), struct gy_error *err)
 {
     p->launcher = row->launcher;
     p->ranks = 0;
-    GY_TRY(place_number(get, row->rank, 0, 4095, &p->rank, err));
-    GY_TRY(place_number(get, row->ranks, 1, 4096, &p->ranks, err));
-    GY_TRY(place_number(get, row->local, 0, 4095, &p->local, err));
-    GY_TRY(place_locals(get, row->locals, &p->locals, err));
-    place_job(get, row, p);
-    GY_TRY(place_number(get, row->port ? row->port : "GYRE_MASTER_PORT", 1, 65535, &p->port, err));
-    GY_TRY(place_host(get, row, p, err));
+    GY_TRY(launcher_number(get, row->rank, 0, 4095, &p->rank, err));
+    GY_TRY(launcher_number(get, row->ranks, 1, 4096, &p->ranks, err));
+    GY_TRY(launcher_number(get, row->local, 0, 4095, &p->local, err));
+    GY_TRY(launcher_locals(get, row->locals, &p->locals, err));
+    launcher_job(get, row, p);
+    GY_TRY(launcher_number(get, row->port ? row->port : "GYRE_MASTER_PORT", 1, 65535, &p->port, err));
+    GY_TRY(launcher_host(get, row, p, err));
     if (p->ranks == 0)
         return GY_FAIL(err, GY_E_ARG, "%s says rank %d (%s), but not how many there are: %s is not set", row->launcher, p->rank, row->rank, row->ranks);
     if (p->rank >= p->ranks)
@@ -122,13 +122,13 @@ static int place_fill(struct gy_net_place *p, const struct place_row *row, const
     return GY_OK;
 }
 
-GY_INT int gy_net_place_read(struct gy_net_place *out, const char *(*get)(const char *name), struct gy_error *err)
+GY_INT int gy_net_launcher_read(struct gy_net_launcher *out, const char *(*get)(const char *name), struct gy_error *err)
 {
-    struct gy_net_place p = { .ranks = 1, .local = -1, .locals = -1 };
-    for (size_t i = 0; i < GY_COUNT(place_rows) && !p.launcher; i++) {
-        const char *rank = get(place_rows[i].rank);
+    struct gy_net_launcher p = { .ranks = 1, .local = -1, .locals = -1 };
+    for (size_t i = 0; i < GY_COUNT(launcher_rows) && !p.launcher; i++) {
+        const char *rank = get(launcher_rows[i].rank);
         if (rank && rank[0] != 0)
-            GY_TRY(place_fill(&p, &place_rows[i], get, err));
+            GY_TRY(launcher_fill(&p, &launcher_rows[i], get, err));
     }
     *out = p;
     return GY_OK;

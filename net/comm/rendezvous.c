@@ -14,12 +14,12 @@
 #include "net/comm/rendezvous.h"
 #include "net/transport/socket.h"
 
-#define MEET_KEY (2 * GY_NET_KEY_BYTES)
-#define MEET_LOOK_NS 10000000
-#define MEET_TRIES 100
-#define MEET_PORT 47201 /* where nobody says another */
+#define RENDEZVOUS_KEY (2 * GY_NET_KEY_BYTES)
+#define RENDEZVOUS_LOOK_NS 10000000
+#define RENDEZVOUS_TRIES 100
+#define RENDEZVOUS_PORT 47201 /* where nobody says another */
 
-static int meet_number(const char *(*get)(const char *), const char *name, int64_t least, int64_t most, int *out, struct gy_error *err)
+static int rendezvous_number(const char *(*get)(const char *), const char *name, int64_t least, int64_t most, int *out, struct gy_error *err)
 {
     const char *text = get(name);
     int64_t value;
@@ -33,7 +33,7 @@ static int meet_number(const char *(*get)(const char *), const char *name, int64
 
 /* ---- one host ---- */
 
-static void meet_names(const struct gy_net_place *place, struct gy_net_meeting *meeting)
+static void rendezvous_names(const struct gy_net_launcher *place, struct gy_net_rendezvous *meeting)
 {
     struct gy_sha256 sha;
     struct stat at;
@@ -50,7 +50,7 @@ static void meet_names(const struct gy_net_place *place, struct gy_net_meeting *
 }
 
 /* What is there is of this kind, of this user, and closed to others; else the sentence says what it is. */
-static int meet_check(const char *path, const struct stat *st, int right, const char *kind, struct gy_error *err)
+static int rendezvous_check(const char *path, const struct stat *st, int right, const char *kind, struct gy_error *err)
 {
     if (st->st_uid != geteuid())
         return GY_FAIL(err, GY_E_IO, "%s belongs to user %ld, not to this one, %ld: the ranks of this host cannot meet there", path, (long)st->st_uid,
@@ -63,14 +63,14 @@ static int meet_check(const char *path, const struct stat *st, int right, const 
 }
 
 /* Opens the folder. *fd -1: it is not there. */
-static int meet_folder(const char *path, int *fd, struct gy_error *err)
+static int rendezvous_folder(const char *path, int *fd, struct gy_error *err)
 {
     struct stat st;
     *fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     const int problem = errno, there = *fd >= 0 ? fstat(*fd, &st) == 0 : lstat(path, &st) == 0;
     if (!there && *fd < 0 && problem == ENOENT)
         return GY_OK;
-    const int status = there ? meet_check(path, &st, S_ISDIR(st.st_mode), "folder", err) : GY_E_IO;
+    const int status = there ? rendezvous_check(path, &st, S_ISDIR(st.st_mode), "folder", err) : GY_E_IO;
     if (status == GY_OK && *fd >= 0)
         return GY_OK;
     if (*fd >= 0)
@@ -80,24 +80,24 @@ static int meet_folder(const char *path, int *fd, struct gy_error *err)
 }
 
 /* What has the file's name in the folder, should there be anything, must be a file of this user. */
-static int meet_check_file(const struct gy_net_meeting *meeting, int folder, struct gy_error *err)
+static int rendezvous_check_file(const struct gy_net_rendezvous *meeting, int folder, struct gy_error *err)
 {
     char path[128];
     struct stat st;
     snprintf(path, sizeof path, "%s/%s", meeting->folder, meeting->name);
-    return fstatat(folder, meeting->name, &st, AT_SYMLINK_NOFOLLOW) != 0 ? GY_OK : meet_check(path, &st, S_ISREG(st.st_mode), "file", err);
+    return fstatat(folder, meeting->name, &st, AT_SYMLINK_NOFOLLOW) != 0 ? GY_OK : rendezvous_check(path, &st, S_ISREG(st.st_mode), "file", err);
 }
 
 /* Writes the file. > 0: the folder was taken away meanwhile, by another job that ended. */
-static int meet_write(const struct gy_net_meeting *meeting, const char *text, size_t bytes, struct gy_error *err)
+static int rendezvous_write(const struct gy_net_rendezvous *meeting, const char *text, size_t bytes, struct gy_error *err)
 {
     char temporary[64];
     int folder;
     (void)mkdir(meeting->folder, 0700);
-    GY_TRY(meet_folder(meeting->folder, &folder, err));
+    GY_TRY(rendezvous_folder(meeting->folder, &folder, err));
     if (folder < 0)
         return 1;
-    int status = meet_check_file(meeting, folder, err);
+    int status = rendezvous_check_file(meeting, folder, err);
     snprintf(temporary, sizeof temporary, "%s.%ld", meeting->name, (long)getpid());
     const int fd = status == GY_OK ? openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
     const int good = fd >= 0 && write(fd, text, bytes) == (ssize_t)bytes && renameat(folder, temporary, folder, meeting->name) == 0;
@@ -113,15 +113,15 @@ static int meet_write(const struct gy_net_meeting *meeting, const char *text, si
                                    : GY_FAIL(err, GY_E_IO, "%s/%s: cannot be made for the other ranks: %s", meeting->folder, meeting->name, strerror(why));
 }
 
-static int meet_leave(struct gy_net_meeting *meeting, struct gy_net_boot_config *config, struct gy_error *err)
+static int rendezvous_leave(struct gy_net_rendezvous *meeting, struct gy_net_boot_config *config, struct gy_error *err)
 {
-    char text[MEET_KEY + 64];
+    char text[RENDEZVOUS_KEY + 64];
     GY_TRY(gy_net_random(config->key, sizeof config->key, err));
     GY_TRY(gy_net_listen(NULL, 0, &config->listener, &config->place.port, err));
     gy_net_key_text(config->key, text);
-    const int bytes = MEET_KEY + snprintf(text + MEET_KEY, sizeof text - MEET_KEY, " %d %ld\n", config->place.port, (long)getpid());
-    for (int k = 0; k < MEET_TRIES; k++) {
-        const int status = meet_write(meeting, text, (size_t)bytes, err);
+    const int bytes = RENDEZVOUS_KEY + snprintf(text + RENDEZVOUS_KEY, sizeof text - RENDEZVOUS_KEY, " %d %ld\n", config->place.port, (long)getpid());
+    for (int k = 0; k < RENDEZVOUS_TRIES; k++) {
+        const int status = rendezvous_write(meeting, text, (size_t)bytes, err);
         if (status <= 0)
             return status;
     }
@@ -129,9 +129,9 @@ static int meet_leave(struct gy_net_meeting *meeting, struct gy_net_boot_config 
 }
 
 /* What the file says. 1: it is of a living rank 0. */
-static int meet_take(int fd, struct gy_net_boot_config *config)
+static int rendezvous_take(int fd, struct gy_net_boot_config *config)
 {
-    char text[MEET_KEY + 64] = {0}, *rest;
+    char text[RENDEZVOUS_KEY + 64] = {0}, *rest;
     int64_t port, pid;
     if (gy_net_key_take(fd, config->key, NULL) != GY_OK || read(fd, text, sizeof text - 1) <= 2 || !(rest = strchr(text + 1, ' ')))
         return 0;
@@ -144,28 +144,28 @@ static int meet_take(int fd, struct gy_net_boot_config *config)
 }
 
 /* 1: it was there and is of a living rank 0; 0: not yet; < 0: something else is in its place. */
-static int meet_read(const struct gy_net_meeting *meeting, struct gy_net_boot_config *config, struct gy_error *err)
+static int rendezvous_read(const struct gy_net_rendezvous *meeting, struct gy_net_boot_config *config, struct gy_error *err)
 {
     int folder;
-    GY_TRY(meet_folder(meeting->folder, &folder, err));
+    GY_TRY(rendezvous_folder(meeting->folder, &folder, err));
     if (folder < 0)
         return 0;
-    const int status = meet_check_file(meeting, folder, err);
+    const int status = rendezvous_check_file(meeting, folder, err);
     const int fd = status == GY_OK ? openat(folder, meeting->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
     close(folder);
     if (fd < 0)
         return status;
-    const int found = meet_take(fd, config);
+    const int found = rendezvous_take(fd, config);
     close(fd);
     return found;
 }
 
-static int meet_find(const struct gy_net_meeting *meeting, struct gy_net_boot_config *config, struct gy_error *err)
+static int rendezvous_find(const struct gy_net_rendezvous *meeting, struct gy_net_boot_config *config, struct gy_error *err)
 {
     const int64_t deadline = gy_clock_ns() + config->wait_ns;
-    const struct timespec pause = {0, MEET_LOOK_NS};
+    const struct timespec pause = {0, RENDEZVOUS_LOOK_NS};
     int found;
-    while ((found = meet_read(meeting, config, err)) == 0) {
+    while ((found = rendezvous_read(meeting, config, err)) == 0) {
         if (gy_clock_ns() > deadline)
             return GY_FAIL(err, GY_E_PEER, "rank 0 did not come within %.1f s: it leaves no %s/%s", (double)config->wait_ns * 1e-9, meeting->folder,
                            meeting->name);
@@ -174,11 +174,11 @@ static int meet_find(const struct gy_net_meeting *meeting, struct gy_net_boot_co
     return found < 0 ? found : GY_OK;
 }
 
-static int meet_on_host(struct gy_net_meeting *meeting, struct gy_net_boot_config *config, struct gy_error *err)
+static int rendezvous_on_host(struct gy_net_rendezvous *meeting, struct gy_net_boot_config *config, struct gy_error *err)
 {
     gy_text_copy(config->place.host, sizeof config->place.host, "127.0.0.1");
-    meet_names(&config->place, meeting);
-    const int status = config->place.rank == 0 ? meet_leave(meeting, config, err) : meet_find(meeting, config, err);
+    rendezvous_names(&config->place, meeting);
+    const int status = config->place.rank == 0 ? rendezvous_leave(meeting, config, err) : rendezvous_find(meeting, config, err);
     if (config->place.rank > 0 || status != GY_OK)
         meeting->name[0] = 0;
     return status;
@@ -187,55 +187,55 @@ static int meet_on_host(struct gy_net_meeting *meeting, struct gy_net_boot_confi
 /* ---- several hosts ---- */
 
 /* torchrun keeps its own port busy. */
-static void meet_port(struct gy_net_boot_config *config, const char *(*get)(const char *))
+static void rendezvous_port(struct gy_net_boot_config *config, const char *(*get)(const char *))
 {
     const int taken = config->place.launcher && strcmp(config->place.launcher, "torchrun") == 0 && !get("GYRE_MASTER_PORT");
-    config->place.port = config->place.port == 0 ? MEET_PORT : config->place.port + taken;
+    config->place.port = config->place.port == 0 ? RENDEZVOUS_PORT : config->place.port + taken;
 }
 
-static int meet_by_file(struct gy_net_boot_config *config, const char *path, const char *(*get)(const char *), struct gy_error *err)
+static int rendezvous_by_file(struct gy_net_boot_config *config, const char *path, const char *(*get)(const char *), struct gy_error *err)
 {
     GY_TRY(gy_net_key_read(path, config->key, err));
-    meet_port(config, get);
+    rendezvous_port(config, get);
     return GY_OK;
 }
 
-static int meet_by_pipe(struct gy_net_boot_config *config, int fd, const char *(*get)(const char *), struct gy_error *err)
+static int rendezvous_by_pipe(struct gy_net_boot_config *config, int fd, const char *(*get)(const char *), struct gy_error *err)
 {
     GY_TRY(gy_net_key_take(fd, config->key, err));
     if (fd > 2)
         close(fd);
     if (config->place.rank == 0)
-        GY_TRY(meet_number(get, "GYRE_LISTEN_FD", 0, INT_MAX, &config->listener, err));
+        GY_TRY(rendezvous_number(get, "GYRE_LISTEN_FD", 0, INT_MAX, &config->listener, err));
     if (config->listener >= 0 && (fcntl(config->listener, F_SETFD, FD_CLOEXEC) != 0 || fcntl(config->listener, F_SETFL, O_NONBLOCK) != 0))
         return GY_FAIL(err, GY_E_ARG, "GYRE_LISTEN_FD is %d, which is not open: %s", config->listener, strerror(errno));
     return GY_OK;
 }
 
-GY_INT int gy_net_meet(struct gy_net_meeting *meeting, struct gy_net_boot_config *config, const char *(*get)(const char *name),
-                       struct gy_error *err)
+GY_INT int gy_net_rendezvous(struct gy_net_rendezvous *meeting, struct gy_net_boot_config *config, const char *(*get)(const char *name),
+                             struct gy_error *err)
 {
-    const struct gy_net_place *p = &config->place;
+    const struct gy_net_launcher *p = &config->place;
     const char *file = get("GYRE_KEY_FILE");
     int fd = -1, epoch = 0;
     meeting->name[0] = 0;
     config->listener = -1;
-    GY_TRY(meet_number(get, "GYRE_EPOCH", 0, INT_MAX, &epoch, err));
-    GY_TRY(meet_number(get, "GYRE_KEY_FD", 0, INT_MAX, &fd, err));
+    GY_TRY(rendezvous_number(get, "GYRE_EPOCH", 0, INT_MAX, &epoch, err));
+    GY_TRY(rendezvous_number(get, "GYRE_KEY_FD", 0, INT_MAX, &fd, err));
     config->epoch = (uint32_t)epoch;
     if (fd >= 0)
-        return meet_by_pipe(config, fd, get, err);
+        return rendezvous_by_pipe(config, fd, get, err);
     if (file && file[0] != 0)
-        return meet_by_file(config, file, get, err);
+        return rendezvous_by_file(config, file, get, err);
     if (p->locals == p->ranks && p->job[0] != 0)
-        return meet_on_host(meeting, config, err);
+        return rendezvous_on_host(meeting, config, err);
     return GY_FAIL(err, GY_E_UNSUPPORTED, "the variables of %s say that this is rank %d of %d; on several hosts the ranks need a key that they share: "
                    "GYRE_KEY_FILE, a file of 64 hexadecimal digits that its owner alone may read%s; gyre launch brings both, and GYRE_RANK=0 "
                    "GYRE_RANKS=1 trains alone", p->launcher, p->rank, p->ranks,
                    p->host[0] != 0 ? "" : ", and GYRE_MASTER_HOST, where rank 0 is");
 }
 
-GY_INT void gy_net_meet_end(struct gy_net_meeting *meeting)
+GY_INT void gy_net_rendezvous_end(struct gy_net_rendezvous *meeting)
 {
     char path[128];
     snprintf(path, sizeof path, "%s/%s", meeting->folder, meeting->name);

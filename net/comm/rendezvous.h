@@ -4,17 +4,17 @@
  *     GYRE_KEY_FILE    a file of 64 hexadecimal digits that only its owner may read, and an address from the launcher's variables
  *     one host         rank 0 leaves address and key in a file in shared memory, in a folder that only its user may enter; the others of the
  *                      same job find it. Where the folder or the file is not this user's, every rank says at once whose it is */
-#ifndef GY_NET_MEET_H
-#define GY_NET_MEET_H
+#ifndef GY_NET_RENDEZVOUS_H
+#define GY_NET_RENDEZVOUS_H
 #include "net/comm/boot.h"
 
-struct gy_net_meeting {
+struct gy_net_rendezvous {
     char folder[64], name[32]; /* of the file that rank 0 left; name empty: none */
 };
 /* Fills config, but for wait_ns, which it reads. get: variables of the environment. */
-GY_INT int gy_net_meet(struct gy_net_meeting *meeting, struct gy_net_boot_config *config, const char *(*get)(const char *name),
-                       struct gy_error *err);
+GY_INT int gy_net_rendezvous(struct gy_net_rendezvous *meeting, struct gy_net_boot_config *config, const char *(*get)(const char *name),
+                             struct gy_error *err);
 /* When all are together or nobody will come any more: takes the file away. */
-GY_INT void gy_net_meet_end(struct gy_net_meeting *meeting);
+GY_INT void gy_net_rendezvous_end(struct gy_net_rendezvous *meeting);
 
 #endif

@@ -49,10 +49,10 @@ GY_INT void gy_net_identity_read(struct gy_net_identity *out, int rank, int apar
     gy_sha256_close(&sha, out->host);
     out->pid = (int32_t)getpid();
     out->fd = -1;
-    out->near = (struct gy_net_near){-1, -1};
+    out->near = (struct gy_net_affinity){-1, -1};
     struct gy_pin_set allowed = {{0}};
     if (gy_pin_allowed(&allowed) > 0)
-        gy_net_near_read("/sys/devices/system", &allowed, &out->near);
+        gy_net_affinity_read("/sys/devices/system", &allowed, &out->near);
 }
 
 /* ---- hosts ---- */
@@ -85,7 +85,7 @@ static int topology_group_by(struct gy_net_topology *t, const struct gy_net_iden
     int32_t seen[GY_NET_GROUPS];
     int count = 0;
     for (int k = t->first[host]; k < t->first[host + 1]; k++) {
-        const struct gy_net_near *near = &all[t->member[k]].near;
+        const struct gy_net_affinity *near = &all[t->member[k]].near;
         const int32_t number = by_socket ? near->socket : near->node;
         int g = 0;
         while (g < count && seen[g] != number)

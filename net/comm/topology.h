@@ -20,7 +20,7 @@ struct gy_net_identity {
     char name[64];          /* of the host, for people */
     int32_t pid;            /* in the host's own numbers */
     int32_t fd;             /* an open file that the others of its host may open; -1 */
-    struct gy_net_near near;
+    struct gy_net_affinity near;
 };
 /* apart: this rank is a host of its own. */
 GY_INT void gy_net_identity_read(struct gy_net_identity *out, int rank, int apart);

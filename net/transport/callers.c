@@ -18,14 +18,14 @@ enum { CALLERS_LISTENER, CALLERS_WAKE, CALLERS_FIRST };
 struct gy_net_callers {
     struct gy_alloc alloc;
     struct gy_net_callers_config config;
-    struct gy_net_call call[CALLERS_MOST]; /* fd -1: a free place */
+    struct gy_net_handshake call[CALLERS_MOST]; /* fd -1: a free place */
     struct pollfd polled[CALLERS_FIRST + CALLERS_MOST]; /* no more of them than there are: so many may be more than files */
-    struct gy_net_call *waits[CALLERS_MOST]; /* whose these are */
+    struct gy_net_handshake *waits[CALLERS_MOST]; /* whose these are */
     int64_t starved; /* since when no file is free; 0: there are some */
 };
 
 /* Says why; the place is free. */
-static void callers_send_away(struct gy_net_callers *c, struct gy_net_call *call, const char *why)
+static void callers_send_away(struct gy_net_callers *c, struct gy_net_handshake *call, const char *why)
 {
     if (c->config.refuse)
         c->config.refuse(c->config.owner, call, why);
@@ -34,9 +34,9 @@ static void callers_send_away(struct gy_net_callers *c, struct gy_net_call *call
 }
 
 /* A caller goes on as far as its bytes are here. */
-static void callers_go(struct gy_net_callers *c, struct gy_net_call *call)
+static void callers_go(struct gy_net_callers *c, struct gy_net_handshake *call)
 {
-    const int status = gy_net_call_go(call, c->config.self);
+    const int status = gy_net_handshake_go(call, c->config.self);
     if (status < 0)
         callers_send_away(c, call, call->why);
     else if (status > 0 && c->config.take(c->config.owner, call) != 0)
@@ -46,31 +46,31 @@ static void callers_go(struct gy_net_callers *c, struct gy_net_call *call)
 }
 
 /* The oldest that has not said yet, also by what lies unread, whom it calls. NULL: all have. */
-static struct gy_net_call *callers_stranger(struct gy_net_callers *c)
+static struct gy_net_handshake *callers_stranger(struct gy_net_callers *c)
 {
-    struct gy_net_call *oldest = NULL;
+    struct gy_net_handshake *oldest = NULL;
     for (int i = 0; i < CALLERS_MOST; i++)
-        if (c->call[i].fd >= 0 && c->call[i].step == GY_NET_CALL_LISTENS && (!oldest || c->call[i].deadline < oldest->deadline))
+        if (c->call[i].fd >= 0 && c->call[i].step == GY_NET_HANDSHAKE_LISTENS && (!oldest || c->call[i].deadline < oldest->deadline))
             oldest = &c->call[i];
     if (!oldest)
         return NULL;
     callers_go(c, oldest);
-    return oldest->fd < 0 || oldest->step == GY_NET_CALL_LISTENS ? oldest : callers_stranger(c);
+    return oldest->fd < 0 || oldest->step == GY_NET_HANDSHAKE_LISTENS ? oldest : callers_stranger(c);
 }
 
 /* 1: there is a free place, or a stranger can be sent away for one. */
 static int callers_have_place(const struct gy_net_callers *c)
 {
     for (int i = 0; i < CALLERS_MOST; i++)
-        if (c->call[i].fd < 0 || c->call[i].step == GY_NET_CALL_LISTENS)
+        if (c->call[i].fd < 0 || c->call[i].step == GY_NET_HANDSHAKE_LISTENS)
             return 1;
     return 0;
 }
 
 /* The place of a stranger, who has to leave. NULL: all who are here have named a missing rank. */
-static struct gy_net_call *callers_make_place(struct gy_net_callers *c)
+static struct gy_net_handshake *callers_make_place(struct gy_net_callers *c)
 {
-    struct gy_net_call *const stranger = callers_stranger(c);
+    struct gy_net_handshake *const stranger = callers_stranger(c);
     if (stranger && stranger->fd >= 0)
         callers_send_away(c, stranger, "it says nothing");
     return stranger;
@@ -78,14 +78,14 @@ static struct gy_net_call *callers_make_place(struct gy_net_callers *c)
 
 static void callers_begin(struct gy_net_callers *c, int fd, int64_t now)
 {
-    struct gy_net_call *place = NULL;
+    struct gy_net_handshake *place = NULL;
     for (int i = 0; i < CALLERS_MOST && !place; i++)
         place = c->call[i].fd < 0 ? &c->call[i] : NULL;
     if (!place && !(place = callers_make_place(c))) {
         close(fd); /* it calls again */
         return;
     }
-    gy_net_call_begin(place, fd, -1, now + CALLERS_TIME_NS);
+    gy_net_handshake_begin(place, fd, -1, now + CALLERS_TIME_NS);
     callers_go(c, place);
 }
 
@@ -115,9 +115,9 @@ static int64_t callers_expire(struct gy_net_callers *c, int64_t now)
 {
     int64_t next = INT64_MAX;
     for (int i = 0; i < CALLERS_MOST; i++) {
-        struct gy_net_call *const call = &c->call[i];
+        struct gy_net_handshake *const call = &c->call[i];
         if (call->fd >= 0 && now >= call->deadline)
-            callers_send_away(c, call, call->step == GY_NET_CALL_LISTENS ? "it says nothing" : "it has another key, or was lost");
+            callers_send_away(c, call, call->step == GY_NET_HANDSHAKE_LISTENS ? "it says nothing" : "it has another key, or was lost");
         else if (call->fd >= 0)
             next = gy_min64(next, call->deadline);
     }

@@ -12,11 +12,11 @@
 struct gy_net_callers_config {
     int listener;
     int wake;                          /* ends a wait when it can be read; -1: none */
-    const struct gy_net_call_self *self; /* must outlive the callers, as owner */
+    const struct gy_net_handshake_self *self; /* must outlive the callers, as owner */
     /* A caller has proved that it is call->rank. 0: it is let in, and its connection is the owner's. */
-    int (*take)(void *owner, struct gy_net_call *call);
+    int (*take)(void *owner, struct gy_net_handshake *call);
     /* A caller was sent away: why. NULL: nobody wants to know. */
-    void (*refuse)(void *owner, const struct gy_net_call *call, const char *why);
+    void (*refuse)(void *owner, const struct gy_net_handshake *call, const char *why);
     void *owner;
 };
 

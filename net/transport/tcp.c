@@ -38,13 +38,13 @@ struct tcp_peer {
     int64_t reached;              /* while it is called: when its system answered last */
     int broke, told;              /* its connection ended while it was waited for; that, or a cut, was told */
     int fd;                       /* TCP_OPEN: the stream's */
-    struct gy_net_call call;      /* while it is called; deadline: of the next try */
+    struct gy_net_handshake call;      /* while it is called; deadline: of the next try */
     struct gy_net_stream *stream;
     struct gy_net_endpoint here, there; /* of the connection */
 };
 struct gy_net_tcp {
     struct gy_alloc alloc;
-    struct gy_net_call_self self;
+    struct gy_net_handshake_self self;
     struct gy_net_endpoint own, *addresses; /* [ranks] */
     struct tcp_peer **peers, **open;        /* [ranks]: NULL: none yet; those with a connection */
     int open_count, apart;                  /* apart: peers that this rank is calling */
@@ -52,7 +52,7 @@ struct gy_net_tcp {
     int64_t wait_ns;                        /* how long a rank is called */
     int64_t asked;                          /* when it was looked for cut connections last */
     struct gy_net_callers *callers;         /* of the serving thread, as what follows */
-    struct gy_net_call *arrived;            /* [ranks]: who was let in; fd TCP_NOBODY: not yet, TCP_SEEN: it has its peer; under lock */
+    struct gy_net_handshake *arrived;            /* [ranks]: who was let in; fd TCP_NOBODY: not yet, TCP_SEEN: it has its peer; under lock */
     pthread_mutex_t lock;
     pthread_t server;
     int locked, serves, stop, wake[2];      /* locked, serves: there are a lock and a thread; stop: atomic */
@@ -97,11 +97,11 @@ static void tcp_break(struct gy_net_tcp *t, struct tcp_peer *p)
 }
 
 /* call: what was agreed on the connection; operation: EPOLL_CTL_MOD where it is listened to already. */
-static void tcp_adopt(struct gy_net_tcp *t, struct tcp_peer *p, const struct gy_net_call *call, int operation)
+static void tcp_adopt(struct gy_net_tcp *t, struct tcp_peer *p, const struct gy_net_handshake *call, int operation)
 {
     struct gy_net_code out, in;
     const int fd = call->fd;
-    gy_net_call_codes(call, &t->self, &out, &in);
+    gy_net_handshake_codes(call, &t->self, &out, &in);
     t->apart -= p->patience != 0;
     p->call.fd = -1;
     p->state = TCP_OPEN;
@@ -121,7 +121,7 @@ static void tcp_hang_up(struct tcp_peer *p, int64_t now)
 {
     if (p->call.fd >= 0)
         close(p->call.fd);
-    p->call = (struct gy_net_call){ .fd = -1, .deadline = now + TCP_RETRY_NS };
+    p->call = (struct gy_net_handshake){ .fd = -1, .deadline = now + TCP_RETRY_NS };
 }
 
 /* Begins to call a lower rank. */
@@ -138,7 +138,7 @@ static void tcp_dial(struct gy_net_tcp *t, struct tcp_peer *p)
         tcp_break(t, p);
     } else if (gy_net_connect_begin(&t->addresses[p->rank], &fd) == 0 && tcp_listen_to(t, EPOLL_CTL_ADD, fd, p->rank) == 0) {
         gy_net_socket_watch(fd);
-        gy_net_call_begin(&p->call, fd, p->rank, now + TCP_CONNECT_NS);
+        gy_net_handshake_begin(&p->call, fd, p->rank, now + TCP_CONNECT_NS);
     } else {
         p->call.fd = fd;
         tcp_hang_up(p, now);
@@ -148,8 +148,8 @@ static void tcp_dial(struct gy_net_tcp *t, struct tcp_peer *p)
 /* The call goes on. When it breaks off it is tried again, unless nobody listens there any more. Who has proved itself waits for the last word. */
 static void tcp_dialled(struct gy_net_tcp *t, struct tcp_peer *p)
 {
-    const enum gy_net_call_step before = p->call.step;
-    const int problem = gy_net_connect_problem(p->call.fd), status = problem != 0 ? -1 : gy_net_call_go(&p->call, &t->self);
+    const enum gy_net_handshake_step before = p->call.step;
+    const int problem = gy_net_connect_problem(p->call.fd), status = problem != 0 ? -1 : gy_net_handshake_go(&p->call, &t->self);
     const int64_t now = gy_clock_ns();
     if (status > 0) {
         tcp_adopt(t, p, &p->call, EPOLL_CTL_MOD);
@@ -159,7 +159,7 @@ static void tcp_dialled(struct gy_net_tcp *t, struct tcp_peer *p)
         tcp_hang_up(p, now);
     } else if (p->call.step != before) {
         p->reached = now;
-        p->call.deadline = p->call.step == GY_NET_CALL_HOPES ? INT64_MAX : now + TCP_ANSWER_NS;
+        p->call.deadline = p->call.step == GY_NET_HANDSHAKE_HOPES ? INT64_MAX : now + TCP_ANSWER_NS;
     }
 }
 
@@ -189,11 +189,11 @@ static int tcp_missing(void *owner, int rank)
     return missing;
 }
 
-static int tcp_take(void *owner, struct gy_net_call *call)
+static int tcp_take(void *owner, struct gy_net_handshake *call)
 {
     struct gy_net_tcp *const t = owner;
     pthread_mutex_lock(&t->lock);
-    const int fits = t->arrived[call->rank].fd == TCP_NOBODY && gy_net_call_take(call, &t->self) == 0;
+    const int fits = t->arrived[call->rank].fd == TCP_NOBODY && gy_net_handshake_take(call, &t->self) == 0;
     if (fits) {
         t->arrived[call->rank] = *call;
         __atomic_add_fetch(&t->arrivals, 1, __ATOMIC_RELEASE);
@@ -214,7 +214,7 @@ static void *tcp_serve(void *user)
 }
 
 /* A rank that was let in. */
-static void tcp_arrive(struct gy_net_tcp *t, const struct gy_net_call *call)
+static void tcp_arrive(struct gy_net_tcp *t, const struct gy_net_handshake *call)
 {
     struct tcp_peer *const p = tcp_peer(t, call->rank);
     if (p && p->state == TCP_APART)
@@ -231,7 +231,7 @@ static void tcp_look_for_arrivals(struct gy_net_tcp *t)
     t->arrivals_seen = arrivals;
     for (int r = t->self.rank + 1; r < t->self.ranks; r++) {
         pthread_mutex_lock(&t->lock);
-        const struct gy_net_call call = t->arrived[r];
+        const struct gy_net_handshake call = t->arrived[r];
         t->arrived[r].fd = call.fd >= 0 ? TCP_SEEN : call.fd;
         pthread_mutex_unlock(&t->lock);
         if (call.fd >= 0)
@@ -385,7 +385,7 @@ static int tcp_is_cut(const struct tcp_peer *p, int64_t now)
         return gy_net_socket_is_cut(p->fd, gy_net_stream_is_pending(p->stream));
     if (p->state == TCP_GONE || p->patience == 0)
         return p->broke;
-    if (p->call.fd >= 0 && p->call.step != GY_NET_CALL_CONNECTS)
+    if (p->call.fd >= 0 && p->call.step != GY_NET_HANDSHAKE_CONNECTS)
         return gy_net_socket_is_cut(p->call.fd, 1);
     return now - p->reached > (int64_t)GY_NET_CUT_MS * 1000000;
 }
@@ -450,8 +450,8 @@ GY_INT int gy_net_tcp_open(struct gy_net_tcp **out, const struct gy_net_tcp_conf
     if (!t)
         return GY_NOMEM(err, "the connections between ranks", sizeof *t);
     t->alloc = *alloc;
-    t->self = (struct gy_net_call_self){ .rank = config->rank, .ranks = config->ranks, .code = config->code, .missing = tcp_missing,
-                                         .owner = t };
+    t->self = (struct gy_net_handshake_self){ .rank = config->rank, .ranks = config->ranks, .code = config->code, .missing = tcp_missing,
+                                              .owner = t };
     t->wait_ns = config->wait_ns;
     memcpy(t->self.key, config->key, sizeof t->self.key);
     t->listener = t->epoll = t->wake[0] = t->wake[1] = -1;

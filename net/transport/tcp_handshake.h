@@ -11,28 +11,28 @@
 #define GY_NET_TCP_CALL_H
 #include "net/transport/code.h"
 
-#define GY_NET_CALL_NONCE 32
+#define GY_NET_HANDSHAKE_NONCE 32
 
-struct gy_net_call_hello {
+struct gy_net_handshake_hello {
     unsigned char magic[4];
     uint32_t version, epoch, ranks, from, to; /* in this machine's order of bytes: so are floats, and a machine of another order is refused */
-    unsigned char nonce[GY_NET_CALL_NONCE];
+    unsigned char nonce[GY_NET_HANDSHAKE_NONCE];
 };
 /* What is waited for: a caller's connection, the answer, the last word; a caller's hello, its proof. */
-enum gy_net_call_step { GY_NET_CALL_CONNECTS, GY_NET_CALL_ASKS, GY_NET_CALL_HOPES, GY_NET_CALL_LISTENS, GY_NET_CALL_DOUBTS };
-struct gy_net_call {
+enum gy_net_handshake_step { GY_NET_HANDSHAKE_CONNECTS, GY_NET_HANDSHAKE_ASKS, GY_NET_HANDSHAKE_HOPES, GY_NET_HANDSHAKE_LISTENS, GY_NET_HANDSHAKE_DOUBTS };
+struct gy_net_handshake {
     int fd;           /* -1: none */
-    enum gy_net_call_step step;
+    enum gy_net_handshake_step step;
     int rank;         /* the other end's; when called, not known before the end */
     size_t have;      /* bytes of the present step */
     int64_t deadline;
-    const char *why;  /* it was ended by gy_net_call_go */
-    struct gy_net_call_hello hello;
-    unsigned char nonce[GY_NET_CALL_NONCE], in[GY_NET_CALL_NONCE + GY_NET_MAC_BYTES];
+    const char *why;  /* it was ended by gy_net_handshake_go */
+    struct gy_net_handshake_hello hello;
+    unsigned char nonce[GY_NET_HANDSHAKE_NONCE], in[GY_NET_HANDSHAKE_NONCE + GY_NET_MAC_BYTES];
 };
-enum gy_net_call_kind { GY_NET_CALL_DATA, GY_NET_CALL_CONTROL };
-struct gy_net_call_self {
-    enum gy_net_call_kind kind;
+enum gy_net_handshake_kind { GY_NET_HANDSHAKE_DATA, GY_NET_HANDSHAKE_CONTROL };
+struct gy_net_handshake_self {
+    enum gy_net_handshake_kind kind;
     int rank, ranks;
     uint32_t epoch;                        /* of the start of the job; data has a key for each */
     enum gy_net_code_kind code;
@@ -41,15 +41,17 @@ struct gy_net_call_self {
     void *owner;
 };
 /* rank: whom it calls; -1: it is called. The connection may still be on its way. */
-GY_INT void gy_net_call_begin(struct gy_net_call *call, int fd, int rank, int64_t deadline);
-/* 1: agreed, with call->rank, who waits for gy_net_call_take where it called; 0: it waits for bytes; -1: this is no connection of ours, or it
+GY_INT void gy_net_handshake_begin(struct gy_net_handshake *call, int fd, int rank, int64_t deadline);
+/* 1: agreed, with call->rank, who waits for gy_net_handshake_take where it called; 0: it waits for bytes; -1: this is no connection of ours, or it
  * broke; -2: the other end has another key. */
-GY_INT int gy_net_call_go(struct gy_net_call *call, const struct gy_net_call_self *self);
+GY_INT int gy_net_handshake_go(struct gy_net_handshake *call, const struct gy_net_handshake_self *self);
 /* The called end's last word: the caller is let in. < 0: it is gone. */
-GY_INT int gy_net_call_take(const struct gy_net_call *call, const struct gy_net_call_self *self);
+GY_INT int gy_net_handshake_take(const struct gy_net_handshake *call, const struct gy_net_handshake_self *self);
 /* Once both have agreed: a key of this connection for a purpose. */
-GY_INT void gy_net_call_key(const struct gy_net_call *call, const struct gy_net_call_self *self, const char *purpose, unsigned char key[GY_NET_KEY_BYTES]);
+GY_INT void gy_net_handshake_key(const struct gy_net_handshake *call, const struct gy_net_handshake_self *self, const char *purpose,
+                                 unsigned char key[GY_NET_KEY_BYTES]);
 /* The same as codes of what this end sends and gets. */
-GY_INT void gy_net_call_codes(const struct gy_net_call *call, const struct gy_net_call_self *self, struct gy_net_code *out, struct gy_net_code *in);
+GY_INT void gy_net_handshake_codes(const struct gy_net_handshake *call, const struct gy_net_handshake_self *self, struct gy_net_code *out,
+                                   struct gy_net_code *in);
 
 #endif

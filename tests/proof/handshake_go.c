@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gy_net_call_go: a connection is agreed to only after the code of the right words agreed, all of it; what comes stays in its room; whoever called is a
- * rank that may call this one; whoever is turned away is told why. */
+/* gy_net_handshake_go: a connection is agreed to only after the code of the right words agreed, all of it; what comes stays
+ * in its room; whoever called is a rank that may call this one; whoever is turned away is told why. */
 #include "tests/proof/proof.h"
 #include <sys/socket.h>
 #include "net/transport/tcp_handshake.c"
@@ -8,12 +8,12 @@
 enum { PIECES = 3 };
 static const char *words;  /* of the last code that was made */
 static int agreed, pieces; /* the last code that was compared did; reads of this step that gave bytes */
-static const struct gy_net_call *present;
+static const struct gy_net_handshake *present;
 
 /* Stands for HMAC: any code; the words are noted. */
 void gy_net_hmac(const unsigned char key[GY_NET_KEY_BYTES], const struct gy_net_part *parts, size_t count, unsigned char mac[GY_NET_MAC_BYTES])
 {
-    PROOF_CLAIM(count == 3 && parts[1].count == sizeof(struct gy_net_call_hello) && parts[2].count == GY_NET_CALL_NONCE);
+    PROOF_CLAIM(count == 3 && parts[1].count == sizeof(struct gy_net_handshake_hello) && parts[2].count == GY_NET_HANDSHAKE_NONCE);
     PROOF_CLAIM(parts[1].bytes == &present->hello && parts[2].bytes == present->nonce && key);
     words = parts[0].bytes;
     mac[nondet_size() % GY_NET_MAC_BYTES] = nondet_byte();
@@ -59,26 +59,26 @@ ssize_t send(int fd, const void *from, size_t count, int flags)
     return nondet_int() ? (ssize_t)count : -1;
 }
 
-struct gy_net_call_self nondet_self(void);
+struct gy_net_handshake_self nondet_self(void);
 
 void proof(void)
 {
-    struct gy_net_call_self self = nondet_self();
-    struct gy_net_call call;
+    struct gy_net_handshake_self self = nondet_self();
+    struct gy_net_handshake call;
     const int rank = nondet_int(), kind = nondet_int() != 0;
     int result = 0;
     PROOF_ASSUME(rank >= -1 && self.rank >= 0 && self.ranks > self.rank && rank < self.ranks);
-    self.kind = kind ? GY_NET_CALL_CONTROL : GY_NET_CALL_DATA;
+    self.kind = kind ? GY_NET_HANDSHAKE_CONTROL : GY_NET_HANDSHAKE_DATA;
     self.missing = NULL;
     present = &call;
-    gy_net_call_begin(&call, 3, rank, 0);
+    gy_net_handshake_begin(&call, 3, rank, 0);
     for (int i = 0; i < 2 && result == 0; i++) {
-        result = gy_net_call_go(&call, &self);
+        result = gy_net_handshake_go(&call, &self);
         PROOF_CLAIM(call.have < sizeof call.in && (result >= 0 || call.why));
     }
     if (result != 1)
         return;
-    PROOF_CLAIM(agreed && words == (rank < 0 ? call_kinds[kind].caller : call_kinds[kind].taken));
+    PROOF_CLAIM(agreed && words == (rank < 0 ? handshake_kinds[kind].caller : handshake_kinds[kind].taken));
     PROOF_CLAIM(rank >= 0 ? call.rank == rank : call.rank > self.rank && call.rank < self.ranks);
-    PROOF_CLAIM(call.step == (rank < 0 ? GY_NET_CALL_DOUBTS : GY_NET_CALL_HOPES));
+    PROOF_CLAIM(call.step == (rank < 0 ? GY_NET_HANDSHAKE_DOUBTS : GY_NET_HANDSHAKE_HOPES));
 }
