@@ -178,7 +178,7 @@ library_headers()
     in_folders h
     existing kernels/cuda/*.cu kernels/cuda/*.cuh
 }
-command_sources() { existing tools/gyre.c tools/cmd_*.c; }
+command_sources() { existing tools/gyre.c tools/cli.c tools/cmd_*.c; }
 test_sources()    { existing tests/t_*.c; }
 fuzz_sources()    { existing tests/fuzz_*.c; }
 bench_sources()   { existing tests/bench_*.c; }

@@ -28,6 +28,17 @@ enum cli_exit {
     CLI_UNPROVED = 7   /* a linear model: the gap was not reached, or what its file says does not hold */
 };
 
+/* ---- sentences, words, JSON (cli.c) ---- */
+
+int cli_fail(int exit_code, const char *fmt, ...) CLI_PRINTF(2, 3); /* "gyre: ..." on stderr; returns the code */
+const char *cli_nearest(const char *word, const char *const *words, size_t count); /* or NULL */
+void cli_json_text(FILE *file, const char *text);                         /* quoted */
+const char *cli_json_number(char buf[32], double value);                  /* "null" when not finite */
+/* text with control characters as \xNN, for terminals; returns buf, in which what is too long is cut */
+const char *cli_plain(char *buf, size_t room, const char *text);
+void cli_progress_keep_line(void); /* a bar stands on the terminal's last line */
+int cli_progress_skip_line(void); /* ends an unfinished bar before other output */
+
 /* ---- options (cmd_options.c) ---- */
 
 enum cli_type {
@@ -82,16 +93,24 @@ struct cli_command {
     int (*run)(const void *values, char **args, int count);
 };
 
-const struct cli_command *const *cli_commands(size_t *count); /* gyre.c: in the order of the overview */
-const struct cli_command *cli_find_command(const char *name); /* or NULL, after a sentence */
-/* Commands of two words, "glm train". NULL: there is none; *wrong 1: after a sentence. */
-const struct cli_command *cli_find_two(const char *first, const char *second, int *wrong);
 /* Fills values (zeroed) and moves the positional arguments to the front of args. Returns how many there are, -1 after a sentence,
  * -2 when help was asked for. */
 int cli_parse(const struct cli_command *command, char **args, int count, void *values);
 void cli_print_command(const struct cli_command *command, FILE *file);
-const char *cli_nearest(const char *word, const char *const *words, size_t count); /* or NULL */
-int cli_help(const char *topic, const char *more); /* cmd_help.c; NULL: the overview; more: the second word of a command, or NULL */
+
+/* ---- commands by name, and help (cmd_help.c) ---- */
+
+#define CLI_COMMANDS_MOST 64
+struct cli_table { /* gyre.c has it */
+    const struct cli_command *const *commands; /* in the order of the overview */
+    size_t count;
+    const struct cli_command *const *two_words; /* those of two words, "glm train" */
+    size_t two_count;
+};
+const struct cli_command *cli_find_command(const struct cli_table *table, const char *name); /* or NULL, after a sentence */
+/* Commands of two words. NULL: there is none; *wrong 1: after a sentence. */
+const struct cli_command *cli_find_two(const struct cli_table *table, const char *first, const char *second, int *wrong);
+int cli_help(const struct cli_table *table, const char *topic, const char *more); /* NULL: the overview; more: the second word of a command, or NULL */
 
 /* ---- common to commands (cmd_common.c) ---- */
 
@@ -103,7 +122,6 @@ struct cli_net_options {
 extern const struct cli_option cli_net_option_rows[8];
 #define CLI_NET_GROUP(values, member) { cli_net_option_rows, CLI_COUNT(cli_net_option_rows), offsetof(values, member) }
 
-int cli_fail(int exit_code, const char *fmt, ...) CLI_PRINTF(2, 3); /* "gyre: ..." on stderr; returns the code */
 int cli_path(char *path, size_t room, const char *fmt, ...) CLI_PRINTF(3, 4); /* CLI_USAGE after a sentence when the path is longer than the room */
 int cli_exit_of(int status);                                        /* enum gyre_status to enum cli_exit */
 int cli_error(const struct gyre_error *error);                      /* says it, returns the exit code */
@@ -121,10 +139,6 @@ struct gyre_sink cli_text_sink(struct cli_text *text);
 void cli_text_free(struct cli_text *text);
 char *cli_read_file(const char *path, size_t limit, struct gyre_error *error); /* NUL-terminated, to free(); NULL on failure */
 
-void cli_json_text(FILE *file, const char *text);                         /* quoted */
-const char *cli_json_number(char buf[32], double value);                  /* "null" when not finite */
-/* text with control characters as \xNN, for terminals; returns buf, in which what is too long is cut */
-const char *cli_plain(char *buf, size_t room, const char *text);
 const char *cli_bytes(char buf[32], double bytes);                        /* "12.3 MB" */
 
 /* A net by name of the zoo or by file: its text, to free(); NULL after a sentence with *exit_code set. classes, h, w, c as in
@@ -195,7 +209,6 @@ int cli_progress_train(void *progress, const struct gyre_progress *p); /* gyre_t
 int cli_progress_count(void *progress, int64_t done, int64_t total);   /* for gyre_pack */
 /* A bar on a terminal, ten times a second; elsewhere line, not sooner than `pause` seconds after the last one. */
 int cli_progress_show(struct cli_progress *progress, const char *left, double part, const char *right, const char *line, double pause);
-int cli_progress_skip_line(void); /* ends an unfinished bar before other output */
 
 /* Ctrl-C, SIGTERM and SIGHUP: a flag. */
 void cli_catch_signals(void);
@@ -225,6 +238,6 @@ void cli_glm_data(struct gyre_glm_data *data, const struct cli_glm_options *opti
 
 extern const struct cli_command cmd_train, cmd_eval, cmd_predict, cmd_plan, cmd_bench, cmd_bench_sum, cmd_tune, cmd_kernels, cmd_audit, cmd_why, cmd_fit,
     cmd_network, cmd_launch, cmd_glm, cmd_glm_train, cmd_glm_predict, cmd_glm_verify, cmd_glm_convert, cmd_glm_inspect, cmd_glm_generate,
-    cmd_zoo, cmd_knobs, cmd_pack, cmd_export, cmd_import, cmd_info, cmd_help;
+    cmd_zoo, cmd_knobs, cmd_pack, cmd_export, cmd_import, cmd_info;
 
 #endif

@@ -11,36 +11,6 @@
 
 /* ---- sentences ---- */
 
-/* Written at once: the ranks of a job may all have something to say. */
-const char *cli_plain(char *buf, size_t room, const char *text)
-{
-    size_t used = 0;
-    int more = 0; /* bytes that a UTF-8 character still has */
-    for (const unsigned char *at = (const unsigned char *)text; *at && used + 5 < room; at++) {
-        const int inside = more > 0 && (*at & 0xc0) == 0x80;
-        more = inside ? more - 1 : *at >= 0xf0 ? 3 : *at >= 0xe0 ? 2 : *at >= 0xc0 ? 1 : 0;
-        const int above = (*at >= 0x80 && *at < 0xa0) || (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0); /* terminals take U+0080 to U+009F for controls */
-        const int control = !inside && (*at < 0x20 || *at == 0x7f || above);
-        used += (size_t)snprintf(buf + used, room - used, control ? "\\x%02x" : "%c", *at);
-        more = control ? 0 : more;
-    }
-    buf[used] = 0;
-    return buf;
-}
-
-int cli_fail(int exit_code, const char *fmt, ...)
-{
-    char text[8192], plain[sizeof text];
-    va_list args;
-    cli_progress_skip_line();
-    fflush(stdout);
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    fprintf(stderr, "gyre: %s\n", cli_plain(plain, sizeof plain, text));
-    return exit_code;
-}
-
 int cli_exit_of(int status)
 {
     static const struct {
@@ -176,53 +146,6 @@ char *cli_read_file(const char *path, size_t limit, struct gyre_error *error)
     char *text = read_open_file(fd, path, limit, error);
     close(fd);
     return text;
-}
-
-/* Bytes of a UTF-8 letter at text, 0 when it is none. */
-static int utf8_bytes(const unsigned char *text)
-{
-    static const struct {
-        unsigned mask, lead, least;
-    } rows[] = { { 0x80, 0, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 } };
-    for (int n = 0; n < 4; n++) {
-        if ((text[0] & rows[n].mask) != rows[n].lead)
-            continue;
-        unsigned letter = text[0] & ~rows[n].mask;
-        for (int i = 1; i <= n; i++) {
-            if ((text[i] & 0xc0) != 0x80)
-                return 0;
-            letter = letter << 6 | (text[i] & 0x3f);
-        }
-        return letter >= rows[n].least && letter <= 0x10ffff && (letter < 0xd800 || letter > 0xdfff) ? n + 1 : 0;
-    }
-    return 0;
-}
-
-void cli_json_text(FILE *file, const char *text)
-{
-    fputc('"', file);
-    while (*text) {
-        const unsigned char c = (unsigned char)*text;
-        const int bytes = utf8_bytes((const unsigned char *)text);
-        if (c == '"' || c == '\\')
-            fprintf(file, "\\%c", c);
-        else if (c < 32 || c == 127)
-            fprintf(file, "\\u%04x", c);
-        else if (bytes == 0)
-            fputs("\\ufffd", file);
-        else
-            fwrite(text, 1, (size_t)bytes, file);
-        text += bytes ? bytes : 1;
-    }
-    fputc('"', file);
-}
-
-const char *cli_json_number(char buf[32], double value)
-{
-    if (value - value != 0)
-        return "null";
-    snprintf(buf, 32, "%.9g", value);
-    return buf;
 }
 
 const char *cli_bytes(char buf[32], double bytes)

@@ -1,16 +1,58 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre help: the overview, a command, the language of nets, exit codes. */
+/* Commands by name, and what gyre help prints: the overview, a command, the language of nets, exit codes. The table of
+ * commands is gyre.c's. */
 #include "tools/cli.h"
 #include <string.h>
 
-static int help_overview(void)
+const struct cli_command *cli_find_command(const struct cli_table *table, const char *name)
 {
-    size_t count;
-    const struct cli_command *const *commands = cli_commands(&count);
+    const char *names[CLI_COMMANDS_MOST];
+    for (size_t i = 0; i < table->count; i++) {
+        if (strcmp(table->commands[i]->name, name) == 0)
+            return table->commands[i];
+        names[i] = table->commands[i]->name;
+    }
+    const char *near = cli_nearest(name, names, table->count);
+    if (near)
+        cli_fail(CLI_USAGE, "there is no command '%s'; did you mean %s?", name, near);
+    else
+        cli_fail(CLI_USAGE, "there is no command '%s'; 'gyre help' lists them", name);
+    return NULL;
+}
+
+const struct cli_command *cli_find_two(const struct cli_table *table, const char *first, const char *second, int *wrong)
+{
+    const char *names[CLI_COMMANDS_MOST];
+    const size_t bytes = strlen(first);
+    size_t count = 0;
+    *wrong = 0;
+    for (size_t i = 0; i < table->two_count; i++) {
+        const char *name = table->two_words[i]->name;
+        if (strncmp(name, first, bytes) != 0 || name[bytes] != ' ')
+            continue;
+        names[count++] = name + bytes + 1;
+        if (strcmp(name + bytes + 1, second) == 0)
+            return table->two_words[i];
+    }
+    if (strcmp(first, cmd_glm.name) != 0 || second[0] == '-')
+        return NULL; /* the first word is a command of its own */
+    const char *near = cli_nearest(second, names, count);
+    if (near)
+        cli_fail(CLI_USAGE, "there is no command 'glm %s'; did you mean glm %s?", second, near);
+    else
+        cli_fail(CLI_USAGE, "there is no command 'glm %s'; 'gyre help glm' lists them", second);
+    *wrong = 1;
+    return NULL;
+}
+
+/* ---- help ---- */
+
+static int help_overview(const struct cli_table *table)
+{
     printf("gyre %d.%d.%d: trains convolutional nets and linear models\n\nusage: gyre COMMAND ...\n\n", GYRE_VERSION_MAJOR, GYRE_VERSION_MINOR,
            GYRE_VERSION_PATCH);
-    for (size_t i = 0; i < count; i++)
-        printf("  %-10s %s\n", commands[i]->name, commands[i]->about);
+    for (size_t i = 0; i < table->count; i++)
+        printf("  %-10s %s\n", table->commands[i]->name, table->commands[i]->about);
     printf("\n'gyre help COMMAND' says more; also 'gyre help language' (how nets are written) and 'gyre help exit' (exit codes).\n"
            "'gyre --version' prints version and source id.\n\n"
            "Examples:\n"
@@ -41,16 +83,16 @@ static int help_exit(void)
     return CLI_OK;
 }
 
-int cli_help(const char *topic, const char *more)
+int cli_help(const struct cli_table *table, const char *topic, const char *more)
 {
     if (!topic)
-        return help_overview();
+        return help_overview(table);
     if (strcmp(topic, "exit") == 0)
         return help_exit();
     if (strcmp(topic, "language") == 0)
         return gyre_print_language(&cli_stdout) == GYRE_OK ? CLI_OK : CLI_FAILED;
     int wrong = 0;
-    const struct cli_command *command = more ? cli_find_two(topic, more, &wrong) : cli_find_command(topic);
+    const struct cli_command *command = more ? cli_find_two(table, topic, more, &wrong) : cli_find_command(table, topic);
     if (!command && more && !wrong)
         return cli_fail(CLI_USAGE, "there is no command '%s %s'; 'gyre help' lists them", topic, more);
     if (!command)
@@ -58,14 +100,3 @@ int cli_help(const char *topic, const char *more)
     cli_print_command(command, stdout);
     return CLI_OK;
 }
-
-static int help_run(const void *values, char **args, int count)
-{
-    (void)values;
-    return cli_help(count ? args[0] : NULL, count > 1 ? args[1] : NULL);
-}
-
-const struct cli_command cmd_help = {
-    .name = "help", .args = "[COMMAND|language|exit]", .about = "explains a command, the language of nets, exit codes", .most = 2,
-    .run = help_run,
-};

@@ -7,47 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- did you mean ---- */
-
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
-/* Edit distance with swaps of neighbours; words of at most 31 letters. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t d[32][32];
-    const size_t n = strlen(a), m = strlen(b);
-    if (n > 31 || m > 31)
-        return 99;
-    for (size_t i = 0; i <= n; i++)
-        for (size_t j = 0; j <= m; j++) {
-            if (i == 0 || j == 0) {
-                d[i][j] = i + j;
-                continue;
-            }
-            d[i][j] = least(least(d[i - 1][j], d[i][j - 1]) + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
-        }
-    return d[n][m];
-}
-
-const char *cli_nearest(const char *word, const char *const *words, size_t count)
-{
-    const char *best = NULL;
-    size_t best_distance = 1 + strlen(word) / 3;
-    for (size_t i = 0; i < count; i++) {
-        const size_t d = distance(word, words[i]);
-        if (d < best_distance || (d == best_distance && !best)) {
-            best = words[i];
-            best_distance = d;
-        }
-    }
-    for (size_t i = 0; !best && i < count; i++) /* "check" for "checkpoint-every" */
-        if (strlen(word) > 2 && strncmp(word, words[i], strlen(word)) == 0)
-            best = words[i];
-    return best;
-}
-
 /* ---- setters ---- */
 
 static int set_whole(const struct cli_option *o, const char *text, void *at)

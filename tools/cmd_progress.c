@@ -15,7 +15,6 @@ struct cli_progress {
     double shown; /* seconds of the clock at the last line or bar */
 };
 
-static int bar_open; /* a bar stands on the terminal's last line */
 static volatile sig_atomic_t signal_seen;
 
 /* ---- signals ---- */
@@ -69,16 +68,6 @@ void cli_progress_close(struct cli_progress *progress)
     free(progress);
 }
 
-int cli_progress_skip_line(void)
-{
-    if (!bar_open)
-        return 0;
-    fputs("\r\033[K", stdout);
-    fflush(stdout);
-    bar_open = 0;
-    return 1;
-}
-
 static int columns(void)
 {
 #ifdef TIOCGWINSZ
@@ -117,7 +106,7 @@ static void draw_bar(const struct cli_progress *progress, const char *left, doub
     else
         printf("\r%.*s\033[K", width > 0 ? width : 0, right);
     fflush(stdout);
-    bar_open = 1;
+    cli_progress_keep_line();
 }
 
 /* ---- training ---- */

@@ -7,60 +7,28 @@
 #include <string.h>
 #include <unistd.h>
 
+static int help_run(const void *values, char **args, int count);
+static const struct cli_command help = {
+    .name = "help", .args = "[COMMAND|language|exit]", .about = "explains a command, the language of nets, exit codes", .most = 2,
+    .run = help_run,
+};
+
 static const struct cli_command *const commands[] = {
     &cmd_train, &cmd_eval, &cmd_predict, &cmd_plan, &cmd_zoo, &cmd_pack, &cmd_export, &cmd_import, &cmd_info, &cmd_bench, &cmd_bench_sum,
-    &cmd_tune, &cmd_kernels, &cmd_audit, &cmd_why, &cmd_fit, &cmd_network, &cmd_launch, &cmd_glm, &cmd_knobs, &cmd_help,
+    &cmd_tune, &cmd_kernels, &cmd_audit, &cmd_why, &cmd_fit, &cmd_network, &cmd_launch, &cmd_glm, &cmd_knobs, &help,
 };
 
 static const struct cli_command *const two_words[] = {
     &cmd_bench_sum, &cmd_glm_train, &cmd_glm_predict, &cmd_glm_verify, &cmd_glm_convert, &cmd_glm_inspect, &cmd_glm_generate,
 };
 
-const struct cli_command *const *cli_commands(size_t *count)
-{
-    *count = CLI_COUNT(commands);
-    return commands;
-}
+typedef char gyre_names_fit[CLI_COUNT(commands) <= CLI_COMMANDS_MOST && CLI_COUNT(two_words) <= CLI_COMMANDS_MOST ? 1 : -1];
+static const struct cli_table table = { commands, CLI_COUNT(commands), two_words, CLI_COUNT(two_words) };
 
-const struct cli_command *cli_find_command(const char *name)
+static int help_run(const void *values, char **args, int count)
 {
-    const char *names[CLI_COUNT(commands)];
-    for (size_t i = 0; i < CLI_COUNT(commands); i++) {
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-        names[i] = commands[i]->name;
-    }
-    const char *near = cli_nearest(name, names, CLI_COUNT(names));
-    if (near)
-        cli_fail(CLI_USAGE, "there is no command '%s'; did you mean %s?", name, near);
-    else
-        cli_fail(CLI_USAGE, "there is no command '%s'; 'gyre help' lists them", name);
-    return NULL;
-}
-
-const struct cli_command *cli_find_two(const char *first, const char *second, int *wrong)
-{
-    const char *names[CLI_COUNT(two_words)];
-    const size_t bytes = strlen(first);
-    size_t count = 0;
-    *wrong = 0;
-    for (size_t i = 0; i < CLI_COUNT(two_words); i++) {
-        const char *name = two_words[i]->name;
-        if (strncmp(name, first, bytes) != 0 || name[bytes] != ' ')
-            continue;
-        names[count++] = name + bytes + 1;
-        if (strcmp(name + bytes + 1, second) == 0)
-            return two_words[i];
-    }
-    if (strcmp(first, cmd_glm.name) != 0 || second[0] == '-')
-        return NULL; /* the first word is a command of its own */
-    const char *near = cli_nearest(second, names, count);
-    if (near)
-        cli_fail(CLI_USAGE, "there is no command 'glm %s'; did you mean glm %s?", second, near);
-    else
-        cli_fail(CLI_USAGE, "there is no command 'glm %s'; 'gyre help glm' lists them", second);
-    *wrong = 1;
-    return NULL;
+    (void)values;
+    return cli_help(&table, count ? args[0] : NULL, count > 1 ? args[1] : NULL);
 }
 
 static int run_command(const struct cli_command *command, char **args, int count)
@@ -90,20 +58,20 @@ static int print_version(void)
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
-        cli_help(NULL, NULL);
+        cli_help(&table, NULL, NULL);
         return CLI_USAGE;
     }
     if (strcmp(argv[1], "--version") == 0)
         return print_version();
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return cli_help(argc > 2 ? argv[2] : NULL, argc > 3 ? argv[3] : NULL);
+        return cli_help(&table, argc > 2 ? argv[2] : NULL, argc > 3 ? argv[3] : NULL);
     int wrong = 0;
-    const struct cli_command *command = argc > 2 ? cli_find_two(argv[1], argv[2], &wrong) : NULL;
+    const struct cli_command *command = argc > 2 ? cli_find_two(&table, argv[1], argv[2], &wrong) : NULL;
     if (wrong)
         return CLI_USAGE;
     if (command)
         return run_command(command, argv + 3, argc - 3);
-    command = cli_find_command(argv[1]);
+    command = cli_find_command(&table, argv[1]);
     return command ? run_command(command, argv + 2, argc - 2) : CLI_USAGE;
 }
 
