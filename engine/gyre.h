@@ -365,7 +365,7 @@ GYRE_API int gyre_print_kernels(const struct gyre_config *config, const struct g
 /* Compiles the net's kernels for architectures (75, 80, 90 ...) into one file, gyre_config.kernel_pack of machines without NVRTC. */
 GYRE_API int gyre_pack_kernels(const struct gyre_config *config, const int *archs, int count, const char *path, struct gyre_error *error);
 /* A user's own kernel, in the dialect of kernels/cuda/prelude.cuh, for an op of the library.
- * Lines '// gyre: ...' of the file say what it is (tools/lab/try.h). */
+ * Lines '// gyre: ...' of the file say what it is (tools/lab/try_text.h). */
 struct gyre_try_config {
     size_t size;
     const char *file;

@@ -5,7 +5,7 @@
  *     gyre kernels try tools/examples/bn_apply.cu --device emu      without one: checked, races and accesses beside tensors found
  *     gyre kernels try tools/examples/bn_apply.cu --arch 90         compiled alone: registers, stack, spills
  *
- * The lines below say what it is; tools/lab/try.h lists them, kernels/op.h has the ops, kernels/cuda/prelude.cuh the dialect: C without
+ * The lines below say what it is; tools/lab/try_text.h lists them, kernels/op.h has the ops, kernels/cuda/prelude.cuh the dialect: C without
  * pointers to shared memory but GY_SHARED, tensors by GY_P, shapes as macros. */
 // gyre: op bn-apply
 // gyre: dtype f32 bf16

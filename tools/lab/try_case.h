@@ -4,7 +4,7 @@
 #ifndef GY_TRY_CASE_H
 #define GY_TRY_CASE_H
 #include "kernels/backend.h"
-#include "tools/lab/try.h"
+#include "tools/lab/try_text.h"
 #ifndef GY_NO_CUDA
 
 struct gy_try_tensor {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* try.h: a kernel file of a user's own, with lines at any place of it that say what it is:
+/* try_text.h: a kernel file of a user's own, with lines at any place of it that say what it is:
  *
  *     // gyre: op bn-apply                          what it does; one of 'gyre kernels' (column does)
  *     // gyre: dtype bf16 f32                       what activations are stored as; each is tried (default f32)
@@ -14,8 +14,8 @@
  *
  * Where a number stands behind grid (up to three), threads, shared, scratch or define, it may be computed, without blanks: from
  * N H W C P Q K R S GROUPS BYTES (of an element) by + - * / % ( ), up(a,b) (a / b rounded up), min(a,b), max(a,b). */
-#ifndef GY_TRY_H
-#define GY_TRY_H
+#ifndef GY_TRY_TEXT_H
+#define GY_TRY_TEXT_H
 #include "kernels/cuda/variants.h"
 #include "engine/base/status.h"
 #ifndef GY_NO_CUDA

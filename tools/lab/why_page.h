@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* why.h: what was measured in some steps, between taking it (why.c) and saying it (why_page.c). */
-#ifndef GY_WHY_H
-#define GY_WHY_H
+/* why_page.h: what was measured in some steps, as why.c hands it over and the page says it. */
+#ifndef GY_WHY_PAGE_H
+#define GY_WHY_PAGE_H
 #include "engine/run/engine.h"
 #include "tools/lab/roofline.h"
 
@@ -52,7 +52,6 @@ struct gy_why {
     int knob_count;
 };
 
-/* why_page.c */
 GY_INT void gy_why_print(const struct gy_why *why, int json, int all_ops, struct gy_sink *sink);
 
 #endif
