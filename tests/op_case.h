@@ -3,11 +3,11 @@
  * in float (or bf16) for the kernel, once in double for the truth, the former between guard zones. */
 #ifndef GY_OP_CASE_H
 #define GY_OP_CASE_H
+#include "engine/base/half.h"
 #include "engine/base/mem.h"
 #include "engine/base/rng.h"
 #include "kernels/op_table.h"
 #include "kernels/backend.h"
-#include "kernels/cpu/isa/table.h"
 #include "kernels/cpu/ref/ref.h"
 #include "tests/t.h"
 

@@ -4,6 +4,7 @@
  * poisoned, and memory has exactly the size that may be read, so that a sanitizer sees more. */
 #ifndef GY_TILE_CHECK_H
 #define GY_TILE_CHECK_H
+#include "engine/base/half.h"
 #include "kernels/cpu/isa/table.h"
 #include "tests/t.h"
 #include <math.h>

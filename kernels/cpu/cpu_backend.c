@@ -7,6 +7,7 @@
 #include "engine/base/cpu.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_ceiling.h"
+#include "kernels/cpu/isa/select.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/ref/ref.h"
 #include "kernels/cpu/widen.h"

@@ -5,6 +5,7 @@
  *
  * Floats that travel as bf16 are half the bytes; sums are made in float. What a rank sends it rounds in its own buffer, too, so that it goes
  * on with what the other one has; and at the end every rank rounds what it has. So all end with the same bits. */
+#include "engine/base/half.h"
 #include "net/schedule/add.h"
 #include "net/schedule/exec.h"
 
@@ -56,29 +57,12 @@ static int64_t exec_round_end(const struct gy_net_exec *e, const struct exec_lan
 
 /* ---- bf16 ---- */
 
-static uint16_t exec_half(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7fffffffu) > 0x7f800000u)
-        return (uint16_t)(bits >> 16 | 0x40u); /* stays no number */
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16); /* to nearest, ties to even */
-}
-
-static float exec_float(uint16_t half)
-{
-    const uint32_t bits = (uint32_t)half << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* Rounds data where it lies; to may be NULL. */
 static void exec_pack(uint16_t *to, float *data, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
-        const uint16_t half = exec_half(data[i]);
-        data[i] = exec_float(half);
+        const uint16_t half = gy_bf16_narrow(data[i]);
+        data[i] = gy_bf16_widen(half);
         if (to)
             to[i] = half;
     }
@@ -91,7 +75,7 @@ static void exec_unpack(const struct gy_net_exec *e, float *data, const uint16_t
         const int64_t n = gy_min64(EXEC_STRIP, count - at);
         float *const to = adds ? strip : data + at;
         for (int64_t i = 0; i < n; i++)
-            to[i] = exec_float(from[at + i]);
+            to[i] = gy_bf16_widen(from[at + i]);
         if (adds)
             e->add(data + at, strip, n);
     }

@@ -2,8 +2,8 @@
 /* Outputs are poisoned before the kernel runs, and guard zones lie around every tensor. The truth is the reference in float, on what the
  * stored inputs really are; its own roundings are allowed beside the kernel's. A second run must give the same bits. */
 #include "tools/lab/try_case.h"
-#include "kernels/cpu/isa/table.h"
 #include "kernels/cpu/ref/ref.h"
+#include "engine/base/half.h"
 #include "engine/base/rng.h"
 #include "kernels/op_table.h"
 #include "tools/lab/op_bound.h"

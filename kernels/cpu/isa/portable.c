@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel table in portable C, and the choice of what overrides it. Vectors of four floats through the compiler's
- * vector types: every 64-bit processor has them, and where it has not, the compiler writes plain code. */
-#include "engine/base/cpu.h"
+/* The kernel table in portable C: vectors of four floats through the compiler's vector types. Every
+ * 64-bit processor has them; where it has not, the compiler writes plain code. */
+#include "engine/base/half.h"
 #include "kernels/cpu/isa/micro_pool.h"
 #include "kernels/cpu/isa/micro_wino.h"
 
@@ -118,7 +118,7 @@ static void c4_join(uint16_t *dst, int64_t pitch, const uint16_t *const *rows, i
     }
 }
 
-static void c4_kernels(struct gy_kernels *k)
+GY_INT void gy_kernels_portable(struct gy_kernels *k)
 {
     k->name = "portable";
     k->gemm[0] = (struct gy_gemm_kind){8, 4, c4_gemm_list_2, 0};
@@ -136,24 +136,4 @@ static void c4_kernels(struct gy_kernels *k)
     GY_MICRO_TABLE_ROWS(c4h, GY_BF16, k);
     GY_MICRO_TABLE_POOL(c4, GY_F32, k);
     GY_MICRO_TABLE_POOL(c4h, GY_BF16, k);
-}
-
-GY_INT struct gy_kernels gy_kernels_select(unsigned bits)
-{
-    struct gy_kernels k;
-    memset(&k, 0, sizeof k);
-    c4_kernels(&k);
-    if (bits & GY_CPU_AVX2)
-        gy_kernels_avx2(&k);
-    if (bits & GY_CPU_AVX512)
-        gy_kernels_avx512(&k);
-    if (bits & GY_CPU_AVX512BF16)
-        gy_kernels_avx512bf16(&k);
-    if (bits & GY_CPU_AMX)
-        gy_kernels_amx(&k);
-    if (bits & GY_CPU_VSX)
-        gy_kernels_vsx(&k);
-    if (bits & GY_CPU_MMA)
-        gy_kernels_mma(&k);
-    return k;
 }

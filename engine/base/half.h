@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* half.h: bf16 in plain C, for kernels, for what travels between ranks and for tests: the same bits everywhere. */
+#ifndef GY_HALF_H
+#define GY_HALF_H
+#include "engine/base/base.h"
+
+/* bf16 is the upper half of a float; rounding is to nearest, ties to even, and keeps what is not a number. */
+static inline float gy_bf16_widen(uint16_t v)
+{
+    const uint32_t bits = (uint32_t)v << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+static inline uint16_t gy_bf16_narrow(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+#endif
