@@ -4,6 +4,9 @@
  * then every panel meets every register tile of the strip. With the last slice the micro-kernel takes statistics and rounds
  * while sums are in registers, if it can; else they are left in the cache, and it is done there. */
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/norm.h"
+#include "kernels/cpu/product.h"
 
 #define CONV_TURN 16  /* pairs of a reduction that are turned at a time */
 #define CONV_AHEAD 16 /* rows of weights that are asked for beforehand */

@@ -2,6 +2,8 @@
 /* Depthwise convolution: nothing is summed over channels, so channels lie in vectors and each pixel sums its taps.
  * Filters are turned to [tap][channel] first. A tile is a run of pixels; for each pixel only taps inside the image
  * are listed. */
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/conv_depth.h"
 #include "kernels/cpu/norm.h"
 
 #define DEPTH_TAPS 1024    /* most taps of a filter */

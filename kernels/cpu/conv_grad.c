@@ -13,7 +13,10 @@
  * With few channels, whole patches of lines take part, so that vectors are full: a line is copied once, of bf16 as pairs
  * of each value and the next pixel's. Where output channels are whole panels of the widest kind, vectors run over them instead: rows
  * of a register tile are values of the patches, and the block of dw is turned at the end. */
-#include "kernels/cpu/conv.h"
+#include "kernels/cpu/block_sizes.h"
+#include "kernels/cpu/conv_grad.h"
+#include "kernels/cpu/norm.h"
+#include "kernels/cpu/product.h"
 
 #define WGRAD_TILE 32768       /* floats of dw of a tile, as counted where pixels are split */
 #define WGRAD_SPLIT_PIXELS 256 /* fewest pixels a split is worth */

@@ -6,11 +6,20 @@
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/block_sizes.h"
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/conv_depth.h"
+#include "kernels/cpu/conv_grad.h"
 #include "kernels/cpu/cpu_ceiling.h"
+#include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/isa/select.h"
 #include "kernels/cpu/norm.h"
+#include "kernels/cpu/pool.h"
 #include "kernels/cpu/ref/ref.h"
+#include "kernels/cpu/update.h"
 #include "kernels/cpu/widen.h"
+#include "kernels/cpu/winograd.h"
+#include "kernels/cpu/winograd_grad.h"
 
 enum cpu_half { CPU_HALF_NO, CPU_HALF_YES, CPU_HALF_FLAT /* not with sigmoid or tanh */ };
 struct cpu_row {

@@ -3,7 +3,7 @@
 #ifndef GY_CPU_CEILING_H
 #define GY_CPU_CEILING_H
 #include "kernels/backend.h"
-#include "kernels/cpu/conv.h"
+#include "kernels/cpu/cpu.h"
 
 /* Measures with cpu's threads and kernel set, about half a second; up to 128 MiB, 512 with more than 8 threads, is taken
  * from alloc and given back. GY_E_NOMEM: *out is untouched. */

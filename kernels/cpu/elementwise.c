@@ -3,7 +3,7 @@
  * pieces. ReLU and ReLU6 are clamps and go through the vector kernels; sigmoid and tanh are plain loops. */
 #include "engine/base/half.h"
 #include "engine/base/rng.h"
-#include "kernels/cpu/norm.h"
+#include "kernels/cpu/elementwise.h"
 
 #define EW_PIECE 32768 /* floats in a tile */
 #define EW_DROP 256    /* elements that are dropped or kept at a time */

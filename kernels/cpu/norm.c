@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Batch norm as passes over rows (pixels) of channels, each pass once over memory: rows are cut into fixed parts, a
  * part leaves its sums in scratch, the parts are joined in a fixed order. Activations are float or bf16. */
+#include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"
 
 #define NORM_PART_FLOATS 32768 /* floats of one tensor in a part: about a core's second cache over three tensors */

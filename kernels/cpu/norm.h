@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* norm.h: drivers of batch norm, element-wise ops, pooling, loss and updates, as the backend's table lists them. */
+/* norm.h: drivers of batch norm, and the joining of statistics and sums that tiles left in parts. */
 #ifndef GY_CPU_NORM_H
 #define GY_CPU_NORM_H
-#include "kernels/cpu/conv.h"
+#include "kernels/cpu/cpu.h"
 
 GY_INT size_t gy_cpu_bn_parts_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_bn_stats_run(const struct gy_cpu *cpu, const struct gy_op *op);
@@ -11,23 +11,12 @@ GY_INT void gy_cpu_bn_sums_run(const struct gy_cpu *cpu, const struct gy_op *op)
 GY_INT size_t gy_cpu_bn_back_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_bn_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
-GY_INT void gy_cpu_act_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_add_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_act_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_add_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
-
-GY_INT void gy_cpu_shortcut_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_shortcut_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_input_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_dropout_run(const struct gy_cpu *cpu, const struct gy_op *op);
-
-GY_INT size_t gy_cpu_pool_need(const struct gy_cpu *cpu, const struct gy_op *op); /* both kinds, both ways */
-GY_INT void gy_cpu_pool_max_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_pool_avg_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_pool_back_run(const struct gy_cpu *cpu, const struct gy_op *op); /* both kinds */
-
-GY_INT size_t gy_cpu_norms_need(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_norms_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_update_run(const struct gy_cpu *cpu, const struct gy_op *op); /* SGD, LARS, AdamW */
+/* Statistics of parts, merged pairwise in a fixed tree (Chan et al. 1979). part p covers rows [p * rows / parts ...) as
+ * ends tells; mean, m2: [parts][channels], destroyed. Writes stats [2][channels]. */
+GY_INT void gy_cpu_merge_stats(const struct gy_cpu *cpu, float *mean, float *m2, int64_t parts, int64_t channels,
+                               int64_t part_rows, int64_t rows, float *stats);
+/* out = (add ? out : 0) + sum over parts of part[p][count], in the order of p. */
+GY_INT void gy_cpu_sum_parts(const struct gy_cpu *cpu, const float *part, int64_t parts, int64_t count, int64_t pitch,
+                             float *out, int add);
 
 #endif

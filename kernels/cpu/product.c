@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Geometry of convolution products: the two views (forward, a class of the data gradient), how their work is cut, and
  * which input pixel stands behind each (output pixel, tap). */
-#include "kernels/cpu/conv.h"
+#include "kernels/cpu/block_sizes.h"
+#include "kernels/cpu/product.h"
 
 #define PRODUCT_PATCH_BELOW 8   /* with fewer channels a pointer per tap would be all overhead */
 #define PRODUCT_LINES_BELOW 16  /* units of fewer than so many channels: lines are cheaper than pointers a tap */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Updates of all parameters: spans are cut into pieces, a piece is a tile. Norms are summed a piece at a time in
  * double, then joined in the order of pieces. The arithmetic is the references'. */
-#include "kernels/cpu/norm.h"
+#include "kernels/cpu/update.h"
 
 #define UPDATE_PIECE 16384
 #define UPDATE_DOT 4096 /* floats summed in one call of dot */

@@ -2,7 +2,7 @@
 /* widen.h: ops on bf16 through float kernels; see widen.c. */
 #ifndef GY_CPU_WIDEN_H
 #define GY_CPU_WIDEN_H
-#include "kernels/cpu/conv.h"
+#include "kernels/cpu/cpu.h"
 
 typedef void (*gy_wide_fn)(const void *self, const struct gy_op *op);
 

@@ -9,6 +9,11 @@
  * The data gradient is the same convolution with turned weights and padding r - 1 - pad. Filters are transformed beforehand; where
  * there is one block only, slice by slice and row by row of points beside the products, as none is needed twice. Where several items share
  * a block, its tiles are transformed beforehand too. */
+#include "kernels/cpu/block_sizes.h"
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/norm.h"
+#include "kernels/cpu/product.h"
 #include "kernels/cpu/winograd.h"
 
 #define WINO_CHANNELS_LEAST 32

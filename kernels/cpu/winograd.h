@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* winograd.h: what the Winograd drivers share: how images are cut into tiles. A tile is m x m outputs and the e x e inputs
- * that they meet, e = m + r - 1 with filters r x r, with a stride of 2 e = 2 m + 1, and in a data gradient of that stride
- * (2 m)^2 outputs of (m + 1)^2 inputs; tiles are numbered row by row, image after image; those at the lower and right edge may
- * stick out. Where that would be many, gradients take side x side images as one large one, a cell an image with the zeros around it: of 13 x 13
- * outputs, four images have 49 tiles of m = 4 together and 64 alone. Forward passes do not: a tile's outputs share roundings,
- * and what a net says of an image shall not depend on the images beside it. */
+/* winograd.h: drivers of Winograd's way, and how images are cut into tiles, which the weight gradient
+ * shares. A tile is m x m outputs and the e x e inputs that they meet, e = m + r - 1 with filters
+ * r x r; with a stride of 2, e = 2 m + 1, and a data gradient of that stride has (2 m)^2 outputs of
+ * (m + 1)^2 inputs. Tiles are numbered row by row, image after image; those at the lower and right
+ * edge may stick out. Where that would be many, gradients take side x side images as one large one, a
+ * cell an image with the zeros around it: of 13 x 13 outputs, four images have 49 tiles of m = 4
+ * together and 64 alone. Forward passes do not: a tile's outputs share roundings, and what a net says
+ * of an image shall not depend on the images beside it. */
 #ifndef GY_CPU_WINOGRAD_H
 #define GY_CPU_WINOGRAD_H
-#include "kernels/cpu/conv.h"
+#include "kernels/cpu/cpu.h"
 
 #define GY_WINO_EDGE_MAX 15    /* points, inputs or outputs along a side: 2 m + 1 with a stride of 2 */
 #define GY_WINO_POINTS_MAX 225 /* its square */
@@ -41,5 +43,11 @@ static inline int64_t gy_wino_plane(int64_t floats)
 {
     return ((floats + 15) / 16 | 1) * 16;
 }
+
+/* Winograd: 3x3 and 5x5 with stride 1, 3x3 with stride 2, enough channels. */
+/* Which of its sizes is faster than the direct way; -1: none. */
+GY_INT int gy_cpu_wino_find(const struct gy_op *op, const struct gy_kernels *k);
+GY_INT size_t gy_cpu_wino_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 #endif

@@ -3,7 +3,11 @@
  * tiles of outer products, [K x tiles] [tiles x C]. A work item owns a block of K x C of all points and walks the tiles,
  * a strip of them at a time; where there are few blocks, tiles are split too and the parts added in a fixed order. Where several blocks
  * need the same tiles, these are transformed beforehand, in rounds of as many splits as stay in the last cache. */
+#include "kernels/cpu/block_sizes.h"
+#include "kernels/cpu/conv_grad.h"
+#include "kernels/cpu/norm.h"
 #include "kernels/cpu/winograd.h"
+#include "kernels/cpu/winograd_grad.h"
 
 #define WGWINO_K 64     /* output channels of a block */
 #define WGWINO_C 64     /* input channels, at most */

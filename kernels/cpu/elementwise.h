@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* elementwise.h: drivers of ops that meet every element once, and activation functions. */
+#ifndef GY_CPU_ELEMENTWISE_H
+#define GY_CPU_ELEMENTWISE_H
+#include "kernels/cpu/cpu.h"
+
+/* The limits that clamp forward and select backward; sigmoid and tanh have none (-inf, inf) and are done apart. */
+GY_INT void gy_act_limits(int act, float *lo, float *hi);
+GY_INT int gy_act_is_curve(int act); /* sigmoid or tanh */
+GY_INT void gy_act_curve(int act, float *y, const float *x, int64_t count);
+GY_INT void gy_act_curve_back(int act, float *d, const float *dy, const float *y, int64_t count);
+
+GY_INT void gy_cpu_act_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_add_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_act_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_add_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
+
+GY_INT void gy_cpu_shortcut_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_shortcut_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_input_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_dropout_run(const struct gy_cpu *cpu, const struct gy_op *op);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* pool.h: drivers of pooling. */
+#ifndef GY_CPU_POOL_H
+#define GY_CPU_POOL_H
+#include "kernels/cpu/cpu.h"
+
+GY_INT size_t gy_cpu_pool_need(const struct gy_cpu *cpu, const struct gy_op *op); /* both kinds, both ways */
+GY_INT void gy_cpu_pool_max_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_pool_avg_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_pool_back_run(const struct gy_cpu *cpu, const struct gy_op *op); /* both kinds */
+
+#endif

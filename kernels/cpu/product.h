@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* product.h: the geometry of convolution products. Forward and data gradient are the same product seen from two
+ * sides: a grid of output pixels, a list of filter taps, and for each (pixel, tap) one input pixel or none. Along
+ * one axis the input coordinate is always grid * in_step + off0 + tap * off_step, so an axis is eleven integers.
+ * The data gradient of a strided convolution is cut into classes of equal remainder, each of which has this form
+ * with step 1: no multiplication with inserted zeros is ever done.
+ *
+ * Work is cut by shape alone: strips of pixels x groups of weight panels. The reduction (taps x channels) is cut
+ * into slices whose panel stays near the core; sums wait in the output between slices. */
+#ifndef GY_CPU_PRODUCT_H
+#define GY_CPU_PRODUCT_H
+#include "kernels/cpu/isa/table.h"
+
+struct gy_axis {
+    int32_t grid;                     /* output pixels of this view */
+    int32_t taps, tap0, tap_step;     /* filter coordinates tap0 + j * tap_step */
+    int32_t off0, off_step, in_step;  /* input coordinate = g * in_step + off0 + j * off_step */
+    int32_t in_size;                  /* outside of [0, in_size): zero */
+    int32_t out0, out_step, out_size; /* output coordinate = out0 + g * out_step */
+};
+
+/* One product. Channels are counted per group; red are summed over, vec lie in vectors. */
+struct gy_product {
+    struct gy_axis h, w;
+    int64_t n;
+    int32_t groups, red, vec, r, s;
+    int64_t in_pitch, out_pitch; /* units from pixel to pixel */
+    int unit;                    /* bytes of an input unit: 4, a float or a pair of bf16; 2, a bf16 that is widened */
+    int half;                    /* activations are bf16: outputs are rounded from sums that wait in a buffer */
+    int pair;                    /* pairs of bf16 are multiplied: red, depth and in_pitch count them, as gemm_pair does */
+    int odd;                     /* pairs though red is odd: lines are joined to whole patches of one tap; red and in_pitch count
+                                  * bf16 (unit 2), depth pairs, the last one filled up by a zero */
+    void (*widen)(float *dst, const void *src, int64_t count); /* for unit 2 */
+    int transposed;              /* weights are [red][r][s][vec] instead of [vec][r][s][red] */
+    int lines;                   /* input channels are few: padded lines are copied, a tap is a whole filter row */
+    int patch;                   /* the same, but lines would not be contiguous: whole patches are copied */
+    int copy;                    /* copy slices: unit 2 */
+    int64_t taps, depth;         /* as the kernel sees it: taps and red; lines: h.taps and w.taps*red; patch, odd: 1 and r*s*red */
+    int64_t line_pitch, line_tap; /* floats of a copied line; from a filter row to the next */
+    int64_t tap_block, depth_block;
+    int64_t pixels, strip, strips;
+    int64_t panels, panel_group, panel_groups; /* panels in all, a tile, tiles along them */
+    int64_t packed;              /* floats of packed weights, all groups; 0: tiles pack their own slices */
+};
+
+struct gy_panel {
+    const struct gy_gemm_kind *kind;
+    int64_t first, cols; /* channels [first, first + cols) */
+};
+
+/* What is wanted of a product: single bf16; pairs of bf16 where the channels allow it and the processor multiplies them; or,
+ * for few channels, lines of floats or of single bf16 that the caller makes pairs of (odd). */
+enum gy_product_use { GY_PRODUCT_SINGLE, GY_PRODUCT_PAIRS, GY_PRODUCT_LINES };
+/* op: geometry, type of the activations, block sizes. */
+GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k,
+                               enum gy_product_use use);
+/* Class (a, b) of dx's pixels: rows a, a + stride_h, ..., columns b, b + stride_w, ... taps may be 0. */
+GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k, int32_t a, int32_t b);
+/* Input unit i. */
+static inline const void *gy_product_in(const struct gy_product *p, const void *in, int64_t i)
+{
+    return (const unsigned char *)in + i * p->unit;
+}
+/* Bytes of a unit of red in lines. */
+static inline int64_t gy_product_cell(const struct gy_product *p)
+{
+    return p->odd ? 2 : 4;
+}
+/* dst = count units of src, widened where they are single bf16 that do not go in pairs. */
+static inline void gy_product_take(const struct gy_product *p, void *dst, const void *src, int64_t count)
+{
+    if (p->unit == 2 && !p->odd)
+        p->widen(dst, src, count);
+    else
+        memcpy(dst, src, (size_t)(count * p->unit));
+}
+GY_INT struct gy_panel gy_product_panel(const struct gy_product *p, const struct gy_kernels *k, int64_t index);
+
+/* Pointers to the input pixels that grid pixels [first, first + count) meet at a tap; zero where there is none. */
+GY_INT void gy_product_rows(const struct gy_product *p, const void *in, int64_t first, int64_t count, int64_t tap,
+                            const float *zero, const float **rows);
+GY_INT void gy_product_outs(const struct gy_product *p, void *out, int64_t first, int64_t count, void **outs);
+/* Copies whole patches [count][r * s * red] (rows pitch floats apart), zeros outside the image. */
+GY_INT void gy_product_patches(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *patch,
+                               int64_t pitch);
+GY_INT int64_t gy_product_patch_pitch(const struct gy_product *p);
+/* Copies the padded lines that the pixels meet, each image's once, and returns how many; then pointers to each pixel's first, tap t is line_tap
+ * floats further. 16 floats beyond a pixel's w.taps*red may be read. */
+GY_INT int64_t gy_product_lines_floats(const struct gy_product *p);
+GY_INT int64_t gy_product_lines(const struct gy_product *p, const void *in, int64_t first, int64_t count, float *lines);
+GY_INT void gy_product_line_rows(const struct gy_product *p, const float *lines, int64_t first, int64_t count,
+                                 const float **rows);
+
+#endif
