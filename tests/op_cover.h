@@ -5,7 +5,9 @@
  * of the first two a case of the op table is chosen that executes it, at random but for its size. */
 #ifndef GY_OP_COVER_H
 #define GY_OP_COVER_H
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/cuda_state.h"
+#include "kernels/cuda/variants_conv.h"
+#include "kernels/cuda/variants_ops.h"
 #include "tests/op_half.h"
 
 #include <dlfcn.h>

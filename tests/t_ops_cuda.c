@@ -13,8 +13,10 @@
  * On a GPU tensors stand between guard zones; on the emulator they do not, because it checks every access by itself. */
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
-#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_list.h"
+#include "kernels/cuda/cuda_state.h"
+#include "kernels/cuda/plans.h"
+#include "kernels/cuda/variants.h"
 #pragma GCC diagnostic ignored "-Wunused-function" /* the headers are for t_ops first */
 #include "tests/device_here.h"
 #include "tests/op_check.h"

@@ -4,24 +4,13 @@
  * captured into a graph, which from then on is launched as one. The first error is logged with its text and sticks. */
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/backend.h"
 #include "kernels/cuda/cuda_list.h"
+#include "kernels/cuda/cuda_state.h"
+#include "kernels/cuda/peak.h"
+#include "kernels/cuda/plans.h"
+#include "kernels/cuda/timing.h"
 #ifndef GY_NO_CUDA
-
-GY_INT int gy_cuda_check(struct gy_cuda_backend *cuda, gy_cuda_error error, const char *what)
-{
-    if (error != 0 && cuda->failed == GY_OK) {
-        const char *const text = cuda->lib.api.rt_error_text(error); /* the driver's numbers are the runtime's */
-        gy_log_write(&cuda->log, GY_LOG_ERROR, "%s: %s: %s", cuda->set, what, text ? text : "(no text)");
-        cuda->failed = GY_E_DEVICE;
-    }
-    return cuda->failed;
-}
-
-static int cuda_here(struct gy_cuda_backend *cuda)
-{
-    return gy_cuda_check(cuda, cuda->lib.api.rt_set_device(cuda->ordinal), "choosing the device");
-}
 
 /* ---- opening ---- */
 
@@ -297,7 +286,7 @@ static int cuda_mem_get(void *self, size_t bytes, int kind, void **out, struct g
     void *ptr = NULL;
     if (cuda->offline)
         return GY_FAIL(err, GY_E_NODEVICE, "device '%s' is an architecture, not a device: nothing can run on it", cuda->set);
-    GY_TRY(cuda_here(cuda));
+    GY_TRY(gy_cuda_here(cuda));
     if (kind == GY_MEM_HOST)
         return cuda_get_pinned(cuda, bytes, out, err);
     if (cuda->lib.api.rt_malloc(&ptr, bytes) != 0 || !ptr) {
@@ -340,7 +329,7 @@ static int cuda_copy_on(void *self, int queue, void *dst, const void *src, size_
     const gy_cuda_stream stream = cuda->queue[queue];
     if (bytes == 0)
         return GY_OK;
-    GY_TRY(cuda_here(cuda));
+    GY_TRY(gy_cuda_here(cuda));
     GY_TRY(gy_cuda_check(cuda, cuda->lib.api.rt_memcpy_async(dst, src, bytes, cuda_copy_kind[kind], stream), "a copy"));
     const void *const host = kind == GY_COPY_TO_HOST ? dst : src;
     if (kind == GY_COPY_ON_DEVICE || cuda_is_pinned(cuda, host))
@@ -360,7 +349,7 @@ static int cuda_mark(void *self, int queue, unsigned mark)
 {
     struct gy_cuda_backend *cuda = self;
     const int inside = cuda->capturing >= 0 && queue == GY_QUEUE_WORK;
-    GY_TRY(cuda_here(cuda));
+    GY_TRY(gy_cuda_here(cuda));
     return gy_cuda_check(cuda, inside ? cuda->lib.api.rt_event_record_flags(cuda->event[mark], cuda->stream, GY_CUDA_EVENT_EXTERNAL)
                                       : cuda->lib.api.rt_event_record(cuda->event[mark], cuda->queue[queue]), "a mark");
 }
@@ -368,14 +357,14 @@ static int cuda_mark(void *self, int queue, unsigned mark)
 static int cuda_wait(void *self, int queue, unsigned mark)
 {
     struct gy_cuda_backend *cuda = self;
-    GY_TRY(cuda_here(cuda));
+    GY_TRY(gy_cuda_here(cuda));
     return gy_cuda_check(cuda, cuda->lib.api.rt_stream_wait_event(cuda->queue[queue], cuda->event[mark], 0), "a wait");
 }
 
 static int cuda_poll(void *self, unsigned mark)
 {
     struct gy_cuda_backend *cuda = self;
-    GY_TRY(cuda_here(cuda));
+    GY_TRY(gy_cuda_here(cuda));
     const gy_cuda_error error = cuda->lib.api.rt_event_query(cuda->event[mark]);
     if (error == GY_CUDA_NOT_READY)
         return 0;
@@ -386,33 +375,18 @@ static int cuda_poll(void *self, unsigned mark)
 static int cuda_reach(void *self, unsigned mark)
 {
     struct gy_cuda_backend *cuda = self;
-    GY_TRY(cuda_here(cuda));
+    GY_TRY(gy_cuda_here(cuda));
     return gy_cuda_check(cuda, cuda->lib.api.rt_event_synchronize(cuda->event[mark]), "the work so far");
 }
 
 static int cuda_sync(void *self)
 {
     struct gy_cuda_backend *cuda = self;
-    GY_TRY(cuda_here(cuda));
+    GY_TRY(gy_cuda_here(cuda));
     return gy_cuda_check(cuda, cuda_sync_queues(cuda), "the work so far");
 }
 
 /* ---- programs ---- */
-
-/* Copies leave from a ring of pinned blocks: one is used again only after the queue was empty in between. */
-GY_INT int gy_cuda_send_uniform(struct gy_cuda_backend *cuda, const struct gy_uniform *u)
-{
-    GY_TRY(cuda_here(cuda));
-    if (!u || (cuda->sent_any && memcmp(&cuda->sent[cuda->sent_at], u, sizeof *u) == 0))
-        return cuda->failed;
-    cuda->sent_at = cuda->sent_any ? (cuda->sent_at + 1) % GY_CUDA_UNIFORMS : 0;
-    cuda->sent_any = 1;
-    if (cuda->sent_at == 0)
-        GY_TRY(gy_cuda_check(cuda, cuda->lib.api.rt_stream_synchronize(cuda->stream), "the work so far"));
-    cuda->sent[cuda->sent_at] = *u;
-    return gy_cuda_check(cuda, cuda->lib.api.rt_memcpy_async(cuda->uniform, &cuda->sent[cuda->sent_at], sizeof *u, GY_CUDA_TO_DEVICE,
-                                                             cuda->stream), "a copy");
-}
 
 /* From now on programs are walked op by op. */
 static int cuda_without_graphs(struct gy_cuda_backend *cuda, gy_cuda_error error)

@@ -3,7 +3,10 @@
  * multiprocessor follows from them (CUDA C Programming Guide, compute capabilities). */
 #include "kernels/cuda/cuda_list.h"
 #ifndef GY_NO_CUDA
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/plans.h"
+#include "kernels/cuda/variants.h"
+#include "kernels/cuda/variants_conv.h"
+#include "kernels/cuda/variants_ops.h"
 #include "engine/base/hash.h"
 
 static struct gy_cuda_plan *list_plan(const struct gy_op *op)

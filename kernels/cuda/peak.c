@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The device's limits, measured by the kernels of ceiling.cu between two events; the best of a few tries counts. The matrix units'
  * peak is not measured: it is what NVIDIA states a multiprocessor does in a clock, at the clock that the multiply-adds ran at. */
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/peak.h"
+#include "kernels/cuda/cuda_state.h"
 #ifndef GY_NO_CUDA
 
 #define PEAK_BYTES ((size_t)512 << 20) /* a buffer far beyond every cache */

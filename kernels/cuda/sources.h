@@ -2,10 +2,13 @@
 /* sources.h: the texts that are compiled at run time: .cu and .cuh files and the headers that they share with the host. */
 #ifndef GY_CUDA_SOURCES_H
 #define GY_CUDA_SOURCES_H
-#include "kernels/cuda/variants.h"
+#include "engine/base/base.h"
 #ifndef GY_NO_CUDA
 
 GY_INT const char *const *gy_cuda_texts(void); /* made by tools/embed.sh: name, text, name, text, NULL */
+/* Text by file name, or NULL. */
+GY_INT const char *gy_cuda_source(const char *name);
+GY_INT const char *gy_cuda_source_name(int index); /* NULL past the last */
 
 #endif
 #endif

@@ -1,82 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* variants.h: how an op becomes launches of compiled kernels. A row of the variant table (variants.c) says for which op code,
- * architectures and types it is made, whether it fits the op's shape, which file holds its kernels, which facts of the op become
- * macros, and how the grid is cut. The best row that fits is the last one in the table whose architecture is not above the
- * device's; 'gyre tune' may choose another one that fits. Everything here is a pure function of op and device: no memory is taken. */
+/* variants.h: how an op becomes launches of compiled kernels. The best row that fits is the last one
+ * of the three tables whose architecture is not above the device's: rows of all ops but convolutions
+ * (variants_ops.h), of convolutions (variants_conv.h), of linear models (variants_glm.h). 'gyre tune'
+ * may choose another one that fits. */
 #ifndef GY_CUDA_VARIANTS_H
 #define GY_CUDA_VARIANTS_H
-#include "kernels/op.h"
-#include "kernels/cuda/args.h"
-
-#define GY_CUDA_LAUNCHES 4
-#define GY_CUDA_DEFINES 16
-
-struct gy_cuda_device {
-    int arch;            /* 60, 70, 75, 80, 86, 89, 90, 100, 120 ... */
-    int processors;      /* multiprocessors. A cut never depends on it where sums are made: the same bits on every card */
-    int shared_most;     /* bytes of shared memory a block may have */
-    int bulk;            /* the driver makes tensor maps */
-};
-
-struct gy_cuda_launch {
-    const char *entry;   /* name of the kernel in the file */
-    unsigned grid[3];    /* at most 2^31 - 1, 65535, 65535 */
-    unsigned threads;    /* a block */
-    unsigned shared;     /* bytes */
-};
-
-/* Tensor map wanted for args.map[i]; filled when addresses are known. */
-enum gy_cuda_map_kind { GY_MAP_NONE, GY_MAP_TILED, GY_MAP_IM2COL };
-struct gy_cuda_map {
-    int kind, role;      /* of the tensor */
-    uint64_t sizes[4], strides[3];         /* innermost first; strides in bytes from the second dimension on */
-    uint32_t box[4], element_strides[4];   /* tiled: elements of a box */
-    int lower[2], upper[2];                /* im2col: corner of the pixel box, W then H */
-    uint32_t channels, pixels;             /* im2col: a load brings pixels x channels */
-    int swizzle;                           /* 0 none, 1 32 bytes, 2 64, 3 128 */
-    int rank, f32;                         /* f32: elements are floats, else 16-bit */
-};
-
-/* One kernel file compiled with one set of macros, and what is launched from it, in order. */
-struct gy_cuda_cut {
-    const char *file;                                   /* "conv_ffma.cu" */
-    const char *text;                                   /* a file that is not the library's; NULL: the library's of this name */
-    int launches, defines;
-    struct gy_cuda_launch launch[GY_CUDA_LAUNCHES];     /* all from the same compiled file */
-    struct { const char *name; int64_t value; } define[GY_CUDA_DEFINES]; /* beyond the row's facts: tile sizes, slices */
-    struct gy_cuda_map map[GY_CUDA_MAPS];
-    size_t scratch;                                     /* bytes of GY_SCRATCH */
-};
-
-/* Facts of an op that become macros, by name as in prelude.cuh. */
-enum gy_cuda_facts {
-    GY_FACT_SHAPE = 1,    /* GY_N GY_H GY_W_ GY_C (GY_W and GY_P are other things) */
-    GY_FACT_OUT = 2,      /* GY_P_ GY_Q GY_K */
-    GY_FACT_WINDOW = 4,   /* GY_R GY_S GY_STRIDE_* GY_PAD_* GY_DIL_* GY_GROUPS */
-    GY_FACT_ACT = 8,      /* GY_ACT (else 0) */
-    GY_FACT_FLAGS = 16,   /* GY_FLAGS (else 0) */
-    GY_FACT_ID = 32,      /* GY_ID */
-    GY_FACT_F = 64,       /* GY_F0 .. GY_F7 */
-    GY_FACT_HAS = 128,    /* GY_HAS_X .. one for each role */
-    GY_FACT_SPANS = 256   /* GY_SPANS */
-};
-
-struct gy_cuda_row {
-    int code;             /* enum gy_opcode */
-    const char *name;     /* for people, unique for its code: "ffma", "mma16", "wgmma", "rows" */
-    int arch;             /* least architecture; a row for exactly one generation says so in fits */
-    unsigned dtypes;      /* bits 1 << enum gy_dtype */
-    unsigned facts;
-    int (*fits)(const struct gy_op *op, const struct gy_cuda_device *device);                         /* NULL: always */
-    void (*cut)(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out); /* out is zeroed */
-};
-
-/* All rows, one after another: those of variants.c, then those of variants_conv.c; those of linear models by themselves (variants_glm.c).
- * NULL past the last. */
-GY_INT const struct gy_cuda_row *gy_cuda_conv_row_at(int index);
+#include "kernels/cuda/variant_row.h"
 #ifndef GY_NO_CUDA
-GY_INT const struct gy_cuda_row *gy_cuda_glm_row_at(int index);
-GY_INT const struct gy_cuda_row *gy_cuda_row_at(int index);
+
 /* The row for an op, or NULL when none fits. want: a row's name that is taken if it fits, or NULL. */
 GY_INT const struct gy_cuda_row *gy_cuda_pick(const struct gy_op *op, const struct gy_cuda_device *device, const char *want);
 /* The macros of a variant as compiler options, each "-DNAME=VALUE", written one after another with a zero byte behind each; returns how
@@ -84,9 +15,5 @@ GY_INT const struct gy_cuda_row *gy_cuda_pick(const struct gy_op *op, const stru
 GY_INT int gy_cuda_options(const struct gy_op *op, const struct gy_cuda_row *row, const struct gy_cuda_cut *cut,
                            const struct gy_cuda_device *device, char *room, size_t bytes, size_t *used);
 
-/* sources.c, made by tools/embed.sh from the .cu and .cuh files here and op_device.h: text by file name, or NULL. */
-GY_INT const char *gy_cuda_source(const char *name);
-GY_INT const char *gy_cuda_source_name(int index); /* NULL past the last */
 #endif
-
 #endif

@@ -2,7 +2,7 @@
 /* Rows of the convolutions. How a tile, a slice or a chunk is cut follows from the op's shape alone, never from the
  * device: what is summed in which order is the same on every card. Rows whose name has a tile are for 'gyre tune';
  * the one without, behind them, takes the tile that the shape suggests. */
-#include "kernels/cuda/variants.h"
+#include "kernels/cuda/variants_conv.h"
 
 #define CONV_THREADS 256
 #define CONV_BLOCKS 256          /* blocks a weight gradient is cut into, so that any card has work */

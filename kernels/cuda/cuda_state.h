@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda_backend.h: what is inside the CUDA backend, for the files that make it up and for tools that list kernels.
- * A unit is compiled once and shared by all ops that want the same file with the same macros. A plan is one op made ready. */
-#ifndef GY_CUDA_BACKEND_H
-#define GY_CUDA_BACKEND_H
+/* cuda_state.h: the struct behind the CUDA backend, for the files that make it up and for tools that
+ * list kernels, and what all of them call. A unit is compiled once; all ops share it that want the
+ * same file with the same macros. A plan is one op made ready. */
+#ifndef GY_CUDA_STATE_H
+#define GY_CUDA_STATE_H
 #include "kernels/backend.h"
 #include "kernels/cuda/compile.h"
-#include "kernels/cuda/variants.h"
+#include "kernels/cuda/variant_row.h"
 #ifndef GY_NO_CUDA
 
 #define GY_CUDA_UNIFORMS 64
@@ -62,22 +63,10 @@ struct gy_cuda_backend {
     int failed;                         /* a status; sticky */
 };
 
-/* plans.c */
-GY_INT int gy_cuda_compile_units(struct gy_cuda_backend *cuda, struct gy_error *err); /* those that are missing; hashes of all */
-GY_INT int gy_cuda_prepare(void *self, struct gy_op *op, struct gy_error *err);
-/* The same for a row and a cut, also such as stand in no table; texts and row are to live as long as the backend. */
-GY_INT int gy_cuda_prepare_cut(struct gy_cuda_backend *cuda, struct gy_op *op, const struct gy_cuda_row *row,
-                               const struct gy_cuda_cut *cut, struct gy_error *err);
-/* SHA-256, in hex, of text, macros and architecture of the kernel that op->variant names, or of the table's choice where that is
- * NULL; 0: there is none. Nothing is prepared. */
-GY_INT int gy_cuda_kernel_hash(void *self, const struct gy_op *op, char hash[65]);
-GY_INT int gy_cuda_ready(void *self, struct gy_error *err);
-GY_INT int gy_cuda_run(void *self, const struct gy_op *op);
-GY_INT int gy_cuda_ceilings(void *self, struct gy_ceilings *out); /* peak.c */
-GY_INT int gy_cuda_time(void *self, const struct gy_op *op, int repeats, double *seconds, struct gy_error *err); /* timing.c */
-GY_INT void gy_cuda_plans_close(struct gy_cuda_backend *cuda);
 /* Logs what failed and where, remembers and returns GY_E_DEVICE. error 0: GY_OK. */
 GY_INT int gy_cuda_check(struct gy_cuda_backend *cuda, gy_cuda_error error, const char *what);
+/* Makes the device current for this thread. */
+GY_INT int gy_cuda_here(struct gy_cuda_backend *cuda);
 /* Makes the device current for this thread and sends u to the device if it changed. */
 GY_INT int gy_cuda_send_uniform(struct gy_cuda_backend *cuda, const struct gy_uniform *u);
 

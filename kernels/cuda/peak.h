@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* peak.h: the device's limits, measured. */
+#ifndef GY_CUDA_PEAK_H
+#define GY_CUDA_PEAK_H
+#include "kernels/backend.h"
+#ifndef GY_NO_CUDA
+
+GY_INT int gy_cuda_ceilings(void *self, struct gy_ceilings *out); /* as backend.h says */
+
+#endif
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* timing.h: the time of one op on the device. */
+#ifndef GY_CUDA_TIMING_H
+#define GY_CUDA_TIMING_H
+#include "kernels/backend.h"
+#ifndef GY_NO_CUDA
+
+/* As backend.h says. */
+GY_INT int gy_cuda_time(void *self, const struct gy_op *op, int repeats, double *seconds, struct gy_error *err);
+
+#endif
+#endif
