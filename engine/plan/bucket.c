@@ -8,7 +8,7 @@
  * sum is there, whichever that is. Between hosts up to four sums are under way at once and share the links; on one host the ranks
  * themselves add, and a bucket is summed when the last rank has made it. An order other than that of production could only make the
  * links idle. */
-#include "engine/plan/plan.h"
+#include "engine/plan/program.h"
 
 static int bucket_tensor(struct gy_builder *b, int number, size_t from, size_t to)
 {

@@ -10,7 +10,7 @@
  *     (conv | linear | add) + relu + maxpool       training: relu behind the pool, on fewer values */
 #ifndef GY_EMIT_H
 #define GY_EMIT_H
-#include "engine/plan/plan.h"
+#include "engine/plan/program.h"
 
 struct gy_emit_node {
     int head;      /* node whose op makes this node's value; itself when it is not absorbed */

@@ -4,7 +4,7 @@
  * buffer that lives at the same time. Each is a little larger than its tensor, by a share of its size, so that two halves still take
  * a whole's place: without it sizes are often whole pages, rows of all tensors of an op lie equally far from a page's begin, and a
  * processor takes a load from one for a load of what was just stored to the other. */
-#include "engine/plan/plan.h"
+#include "engine/plan/program.h"
 
 #define PLACE_SHARE 1024 /* of a tensor's bytes is left free behind it */
 

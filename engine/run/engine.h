@@ -4,7 +4,7 @@
 #define GY_ENGINE_H
 #include "engine/gyre.h"
 #include "engine/run/parallel.h"
-#include "engine/plan/plan.h"
+#include "engine/plan/program.h"
 #include "engine/run/trace.h"
 
 #define GY_NOTE_KEYS 64

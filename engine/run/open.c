@@ -5,6 +5,7 @@
 #include "tools/lab/kernel_list.h"
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
+#include "engine/plan/plan_compile.h"
 #include "engine/plan/tuning_file.h"
 
 #ifndef GY_SOURCE_ID

@@ -4,7 +4,7 @@
 #ifndef GY_PARALLEL_H
 #define GY_PARALLEL_H
 #include "engine/job/job.h"
-#include "engine/plan/plan.h"
+#include "engine/plan/program.h"
 
 #define GY_SHARDS_MOST 65536
 

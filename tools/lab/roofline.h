@@ -5,7 +5,7 @@
 #ifndef GY_ROOFLINE_H
 #define GY_ROOFLINE_H
 #include "engine/base/text.h"
-#include "engine/plan/plan.h"
+#include "engine/plan/program.h"
 
 struct gy_work {
     double flops;         /* multiplications and additions as the op is defined */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* plan.h: a graph made ready to run: flat programs of ops and a place in memory for every tensor. Nothing here depends on data.
+/* program.h: a graph made ready to run: flat programs of ops and a place in memory for every tensor. Nothing here depends on data.
  *
  * Time is the position of an op in the training timeline (forward, backward, update) or in the evaluation timeline. A tensor of
  * the ACT region lives from the op that first writes it to the last op that touches it; tensors whose lives do not overlap share
  * memory. All other regions are permanent. Parameters and gradients lie in reverse layer order, at equal offsets in both regions. */
-#ifndef GY_PLAN_H
-#define GY_PLAN_H
+#ifndef GY_PROGRAM_H
+#define GY_PROGRAM_H
 #include "kernels/backend.h"
 #include "engine/base/text.h"
 #include "engine/text/graph.h"
@@ -89,17 +89,13 @@ struct gy_plan {
     int64_t act_sum_bytes; /* what ACT would take without sharing */
 };
 
-/* Everything but addresses. The backend's prepare is called for each op. Memory: the arena's. */
-GY_INT int gy_plan_build(struct gy_plan *plan, const struct gy_graph *graph, const struct gy_plan_config *config,
-                         const struct gy_uniform *uniform, const struct gy_backend *backend, void *backend_self,
-                         struct gy_arena *arena, struct gy_error *err);
 /* Fills every op's ptr from the regions' base addresses. */
 GY_INT void gy_plan_place(struct gy_plan *plan, void *const base[GY_REGIONS]);
 
 GY_INT const char *gy_region_name(int region);
 GY_INT const char *gy_program_name(int program);
 
-/* -- shared by plan.c, emit*.c and lifetimes.c -- */
+/* What works on a plan while it is made. Compiling opens it; emitters, buckets and places fill the plan through it. */
 struct gy_builder {
     struct gy_plan *plan;
     const struct gy_graph *graph;
@@ -114,7 +110,6 @@ struct gy_builder {
 GY_INT int gy_build_tensor(struct gy_builder *b, const char *name, int region, int dtype, int dims, int64_t d0, int64_t d1,
                            int64_t d2, int64_t d3); /* index, or -1 after an error */
 GY_INT struct gy_op *gy_build_op(struct gy_builder *b, int program, const struct gy_op *op); /* NULL after an error */
-GY_INT void gy_build_programs(struct gy_builder *b);                  /* plan.c */
 GY_INT void gy_build_buckets(struct gy_builder *b);                   /* bucket.c: after the backward program */
 GY_INT int gy_build_places(struct gy_builder *b);                     /* lifetimes.c */
 
