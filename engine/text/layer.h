@@ -59,21 +59,4 @@ GY_INT const char *gy_layer_suggest(const char *word); /* nearest word that can 
 GY_INT int gy_layer_fail(struct gy_error *err, const char *source, int line, int column, const char *fmt, ...)
     GY_PRINTF(5, 6);
 
-/* graph.c: names of values, found by hash. */
-struct gy_names {
-    const struct gy_graph *graph;
-    int *slots;       /* node + 1, 0 empty */
-    uint32_t mask;
-};
-GY_INT int gy_names_open(struct gy_names *names, const struct gy_graph *graph, int count, struct gy_arena *arena,
-                         struct gy_error *err);
-GY_INT int gy_names_find(const struct gy_names *names, const char *name); /* node, or -1 */
-GY_INT void gy_names_add(struct gy_names *names, int node);               /* its name must be new */
-
-/* Ends a graph whose nodes are all there: loss, unused values, names of unlabelled nodes, parameters. unlabelled[node]:
- * number of the node among the unlabelled ones of its kind and scope, and its name is the scope's prefix; 0: it has a
- * name. */
-GY_INT int gy_graph_finish(struct gy_graph *graph, struct gy_names *names, const int *unlabelled,
-                           struct gy_arena *arena, const char *source, struct gy_error *err);
-
 #endif

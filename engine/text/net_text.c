@@ -10,6 +10,7 @@
  * Three passes over a table of the lines that say something: braces are matched; layers are counted, so that the
  * graph's tables are taken once and at their size; then the statements run, a repeated body once a copy. Work is
  * bounded: text, line and depth have limits, every block holds a layer, and there are at most GY_MAX_NODES layers. */
+#include "engine/text/graph_finish.h"
 #include "engine/text/layer.h"
 
 #define PARSE_BYTES ((size_t)1 << 20)

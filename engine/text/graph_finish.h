@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* graph_finish.h: what the parser of net text calls when all layers are there, and the names by which it finds them. */
+#ifndef GY_GRAPH_FINISH_H
+#define GY_GRAPH_FINISH_H
+#include "engine/text/graph.h"
+
+/* Names of values, found by hash. */
+struct gy_names {
+    const struct gy_graph *graph;
+    int *slots;       /* node + 1, 0 empty */
+    uint32_t mask;
+};
+GY_INT int gy_names_open(struct gy_names *names, const struct gy_graph *graph, int count, struct gy_arena *arena,
+                         struct gy_error *err);
+GY_INT int gy_names_find(const struct gy_names *names, const char *name); /* node, or -1 */
+GY_INT void gy_names_add(struct gy_names *names, int node);               /* its name must be new */
+
+/* Ends a graph whose nodes are all there: loss, unused values, names of unlabelled nodes, parameters. unlabelled[node]:
+ * number of the node among the unlabelled ones of its kind and scope, and its name is the scope's prefix; 0: it has a
+ * name. */
+GY_INT int gy_graph_finish(struct gy_graph *graph, struct gy_names *names, const int *unlabelled,
+                           struct gy_arena *arena, const char *source, struct gy_error *err);
+
+#endif
