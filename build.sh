@@ -331,7 +331,7 @@ build_command()
 }
 
 # What of the library sums over processes, with nothing of nets; its public functions are exported.
-network_sources() { existing engine/base/*.c engine/run/error.c engine/job/*.c net/*/*.c; }
+network_sources() { existing engine/base/*.c engine/job/*.c net/*/*.c; }
 
 build_shared()
 {

@@ -16,6 +16,14 @@ GY_INT void gy_sink_printf(struct gy_sink *sink, const char *fmt, ...)
     sink->failed = sink->write(sink->user, text, bytes) != 0 || bytes < (size_t)length;
 }
 
+GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink)
+{
+    gy_sink_printf(sink, "\"");
+    for (; *text; text++)
+        gy_sink_printf(sink, *text == '"' || *text == '\\' ? "\\%c" : (unsigned char)*text < 32 ? "\\u%04x" : "%c", *text);
+    gy_sink_printf(sink, "\"");
+}
+
 static int text_write_file(void *user, const char *text, size_t bytes) { return fwrite(text, 1, bytes, user) != bytes; }
 
 GY_INT struct gy_sink gy_sink_file(FILE *file) { return (struct gy_sink){ text_write_file, file, 0 }; }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "engine/base/knob.h"
-#include "engine/run/engine.h"
+#include "engine/base/public.h"
 #include "engine/job/job.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The sums of a job for programs that train by other means: the same memory and the same sums that a net's gradients take. Alone, a sum is
  * what it was. */
-#include "engine/run/engine.h"
+#include "engine/base/public.h"
 #include "engine/job/job.h"
 
 static int job_api_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gyre_error *error)

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "engine/run/engine.h"
 #include "engine/job/job.h"
 
 #define JOB_PAGE GY_NET_COMM_BYTES /* whole pages, whatever their size */

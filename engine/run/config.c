@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Configuration: defaults, checks that end in a sentence before any work starts, and the small adapters between public structs and
- * those of engine/base. */
+/* Configuration: defaults, and checks that end in a sentence before any work starts. */
 #include "kernels/devices.h"
 #include "engine/base/cpu.h"
 #include "engine/base/knob.h"
@@ -191,52 +190,4 @@ GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in,
     GY_TRY(config_check_optimizer(&out->optimizer, err));
     GY_TRY(config_check_schedule(&out->schedule, err));
     return config_check_rest(out, err);
-}
-
-GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger)
-{
-    return (struct gy_log){ .fn = logger->write, .user = logger->user, .level = logger->level };
-}
-
-GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink)
-{
-    return sink ? (struct gy_sink){ .write = sink->write, .user = sink->user } : (struct gy_sink){ NULL, NULL, 1 };
-}
-
-/* The caller's block: its first bytes say how far it is taken. Freed memory is not used again. */
-struct config_block {
-    unsigned char *at;
-    size_t left;
-};
-
-static void *config_block_fn(void *user, void *ptr, size_t old_bytes, size_t new_bytes)
-{
-    struct config_block *block = user;
-    if (new_bytes == 0)
-        return NULL;
-    if (new_bytes > SIZE_MAX / 2 || gy_align_up(new_bytes, GY_CACHE_LINE) > block->left)
-        return NULL;
-    void *p = block->at;
-    block->at += gy_align_up(new_bytes, GY_CACHE_LINE);
-    block->left -= gy_align_up(new_bytes, GY_CACHE_LINE);
-    memset(p, 0, new_bytes);
-    if (ptr)
-        memcpy(p, ptr, old_bytes < new_bytes ? old_bytes : new_bytes);
-    return p;
-}
-
-GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *alloc, struct gy_error *err)
-{
-    if (!memory->block) {
-        *alloc = memory->hook ? (struct gy_alloc){ memory->hook, memory->user } : gy_alloc_default();
-        return GY_OK;
-    }
-    if ((uintptr_t)memory->block % GY_CACHE_LINE || memory->block_bytes < GY_CACHE_LINE)
-        return GY_FAIL(err, GY_E_ARG, "memory.block of %zu bytes at %p: it must be aligned to %d and not empty",
-                       memory->block_bytes, memory->block, GY_CACHE_LINE);
-    struct config_block *block = memory->block;
-    block->at = (unsigned char *)memory->block + GY_CACHE_LINE;
-    block->left = memory->block_bytes - GY_CACHE_LINE;
-    *alloc = (struct gy_alloc){ config_block_fn, block };
-    return GY_OK;
 }

@@ -2,7 +2,7 @@
 /* engine.h: an open net. Everything that it holds was taken in gyre_open and is given back in gyre_close. */
 #ifndef GY_ENGINE_H
 #define GY_ENGINE_H
-#include "engine/gyre.h"
+#include "engine/base/public.h"
 #include "engine/run/parallel.h"
 #include "engine/plan/program.h"
 #include "engine/run/trace.h"
@@ -72,27 +72,15 @@ struct gyre_net {
 GY_INT int gy_net_fail(struct gyre_net *net, int status, const char *fmt, ...) GY_PRINTF(3, 4);
 GY_INT const struct gy_alloc *gy_net_alloc(const struct gyre_net *net);
 GY_INT const struct gy_log *gy_net_log(const struct gyre_net *net);
+/* GY_E_ARG where the net or pointer is NULL; the sentence goes into the net. what: "gyre_save: path". */
+GY_INT int gy_net_given(struct gyre_net *net, const void *pointer, const char *what);
 
 /* open.c: gyre_measure, and a look at the net while it is planned, without memory for its tensors. look may be NULL. */
 GY_INT int gy_net_measure(const struct gyre_config *config, struct gyre_need *need,
                           void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
 
-/* plan_print.c: in quotes; quotes, backslashes and control characters are escaped. A net's name may be a path. */
-GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink);
-
 /* config.c */
 GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in, struct gy_error *err); /* checked */
-GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger);
-GY_INT int gy_error_out(struct gyre_error *out, const struct gy_error *err); /* copies when out is not NULL; returns the status */
-/* GYRE_OK, or GYRE_E_ARG where pointer is NULL; what: "gyre_save: path". error may be NULL. */
-GY_INT int gy_given(const void *pointer, const char *what, struct gyre_error *error);
-/* The same of a call on a net, which may be NULL itself; the sentence goes into the net. */
-GY_INT int gy_net_given(struct gyre_net *net, const void *pointer, const char *what);
-/* Copies a caller's configuration over defaults that stand in out. Both begin with their size; at least `least` bytes are needed. GY_E_ARG when it
- * cannot be one of ours. */
-GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t least, const char *name, struct gy_error *err);
-GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink);
-GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *alloc, struct gy_error *err);
 
 /* optim.c */
 GY_INT float gy_schedule_rate(const struct gyre_schedule *schedule, int64_t step);

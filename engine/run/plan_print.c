@@ -92,14 +92,6 @@ static int64_t print_parameters(const struct gyre_net *net)
     return sum;
 }
 
-GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink)
-{
-    gy_sink_printf(sink, "\"");
-    for (; *text; text++)
-        gy_sink_printf(sink, *text == '"' || *text == '\\' ? "\\%c" : (unsigned char)*text < 32 ? "\\u%04x" : "%c", *text);
-    gy_sink_printf(sink, "\"");
-}
-
 /* Only where measured sizes are used: they may change the last bits of results. */
 static void print_tuned(const struct gyre_net *net, struct gy_sink *sink)
 {

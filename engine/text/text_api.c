@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls that only print: zoo, language, knobs. */
-#include "engine/run/engine.h"
+#include "engine/base/public.h"
+#include "engine/text/graph.h"
 #include "engine/base/knob.h"
 
 GYRE_API const char *gyre_zoo_name(int index) { return gy_zoo_name(index); }
