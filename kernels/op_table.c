@@ -105,3 +105,46 @@ GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom 
         op.tensor[role] = -1;
     return op;
 }
+
+/* ---- kinds and shapes, for people ---- */
+
+static const char *const op_kind_names[GY_OP_KINDS] = {
+    "other", "convolution, forward", "convolution, data gradient", "convolution, weight gradient", "batch norm, forward",
+    "batch norm, backward", "add, activation, copy", "pooling", "update",
+};
+
+/* ORDER: enum gy_opcode. What is not named is of the first kind. */
+static const uint8_t op_kinds[GY_OP_ALL_CODES] = {
+    [GY_OP_CONV] = GY_OP_IS_CONV, [GY_OP_BN_STATS] = GY_OP_IS_NORM, [GY_OP_BN_FINISH] = GY_OP_IS_NORM,
+    [GY_OP_BN_FOLD] = GY_OP_IS_NORM, [GY_OP_BN_APPLY] = GY_OP_IS_NORM, [GY_OP_ACT] = GY_OP_IS_ELEMENT,
+    [GY_OP_POOL_MAX] = GY_OP_IS_POOL, [GY_OP_POOL_AVG] = GY_OP_IS_POOL, [GY_OP_DROPOUT] = GY_OP_IS_ELEMENT,
+    [GY_OP_ADD] = GY_OP_IS_ELEMENT, [GY_OP_CONCAT] = GY_OP_IS_ELEMENT, [GY_OP_SHORTCUT] = GY_OP_IS_ELEMENT,
+    [GY_OP_CONV_DGRAD] = GY_OP_IS_DGRAD, [GY_OP_CONV_WGRAD] = GY_OP_IS_WGRAD, [GY_OP_BN_SUMS] = GY_OP_IS_NORM_BACK,
+    [GY_OP_BN_BWD] = GY_OP_IS_NORM_BACK, [GY_OP_ACT_BWD] = GY_OP_IS_ELEMENT, [GY_OP_POOL_MAX_BWD] = GY_OP_IS_POOL,
+    [GY_OP_POOL_AVG_BWD] = GY_OP_IS_POOL, [GY_OP_ADD_BWD] = GY_OP_IS_ELEMENT, [GY_OP_CONCAT_BWD] = GY_OP_IS_ELEMENT,
+    [GY_OP_SHORTCUT_BWD] = GY_OP_IS_ELEMENT, [GY_OP_NORMS] = GY_OP_IS_UPDATE, [GY_OP_SGD] = GY_OP_IS_UPDATE,
+    [GY_OP_LARS] = GY_OP_IS_UPDATE, [GY_OP_ADAMW] = GY_OP_IS_UPDATE,
+};
+
+GY_INT const char *gy_kind_name(int kind) { return op_kind_names[kind]; }
+GY_INT int gy_op_kind(const struct gy_op *op) { return op_kinds[op->code]; }
+
+GY_INT int gy_op_is_conv(const struct gy_op *op)
+{
+    return op_kinds[op->code] >= GY_OP_IS_CONV && op_kinds[op->code] <= GY_OP_IS_WGRAD;
+}
+
+GY_INT const char *gy_op_shape(const struct gy_op *op, char *text, size_t room)
+{
+    const struct gy_geom *g = &op->geom;
+    if (op->spans)
+        snprintf(text, room, "%d spans", op->span_count);
+    else if (op->code >= GY_OP_CODES)
+        snprintf(text, room, "%" PRId64 " floats", g->n);
+    else if (gy_op_is_conv(op))
+        snprintf(text, room, g->groups > 1 ? "%" PRId64 "x%dx%dx%d * %dx%d/%d -> %d by %d" : "%" PRId64 "x%dx%dx%d * %dx%d/%d -> %d",
+                 g->n, g->h, g->w, g->c, g->r, g->s, g->stride_h, g->k, g->groups);
+    else
+        snprintf(text, room, "%" PRId64 "x%dx%dx%d", g->n, g->h, g->w, g->c);
+    return text;
+}

@@ -18,4 +18,16 @@ GY_INT size_t gy_dtype_bytes(int dtype);
 GY_INT int64_t gy_op_flops(const struct gy_op *op);   /* multiplications and additions */
 GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom *geom); /* all roles empty */
 
+/* Kinds of ops, as tables and predictions know them. */
+enum gy_op_kinds {
+    GY_OP_IS_OTHER, GY_OP_IS_CONV, GY_OP_IS_DGRAD, GY_OP_IS_WGRAD, GY_OP_IS_NORM, GY_OP_IS_NORM_BACK, GY_OP_IS_ELEMENT,
+    GY_OP_IS_POOL, GY_OP_IS_UPDATE,
+    GY_OP_KINDS
+};
+GY_INT const char *gy_kind_name(int kind);
+GY_INT int gy_op_kind(const struct gy_op *op);
+GY_INT int gy_op_is_conv(const struct gy_op *op); /* forward or either gradient */
+/* "32x56x56x64 * 3x3/1 -> 64", or the shape alone, or spans; returns text. */
+GY_INT const char *gy_op_shape(const struct gy_op *op, char *text, size_t room);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a plan looks like: the programs, op by op, and the memory map. For people, and as JSON. */
 #include "engine/run/engine.h"
-#include "tools/lab/roofline.h"
+#include "engine/plan/op_work.h"
 
 static const struct gy_tensor *print_tensor(const struct gyre_net *net, const struct gy_op *op, int role)
 {

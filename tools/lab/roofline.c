@@ -1,95 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Work of an op, its limit, and the table of shares that are reached. */
+/* The limit of an op, and the table of shares that are reached. */
 #include "tools/lab/roofline.h"
-
-static const char *const roof_kind_names[GY_OP_KINDS] = {
-    "other", "convolution, forward", "convolution, data gradient", "convolution, weight gradient", "batch norm, forward",
-    "batch norm, backward", "add, activation, copy", "pooling", "update",
-};
-
-/* ORDER: enum gy_opcode. What is not named is of the first kind. */
-static const uint8_t roof_kinds[GY_OP_ALL_CODES] = {
-    [GY_OP_CONV] = GY_OP_IS_CONV, [GY_OP_BN_STATS] = GY_OP_IS_NORM, [GY_OP_BN_FINISH] = GY_OP_IS_NORM,
-    [GY_OP_BN_FOLD] = GY_OP_IS_NORM, [GY_OP_BN_APPLY] = GY_OP_IS_NORM, [GY_OP_ACT] = GY_OP_IS_ELEMENT,
-    [GY_OP_POOL_MAX] = GY_OP_IS_POOL, [GY_OP_POOL_AVG] = GY_OP_IS_POOL, [GY_OP_DROPOUT] = GY_OP_IS_ELEMENT,
-    [GY_OP_ADD] = GY_OP_IS_ELEMENT, [GY_OP_CONCAT] = GY_OP_IS_ELEMENT, [GY_OP_SHORTCUT] = GY_OP_IS_ELEMENT,
-    [GY_OP_CONV_DGRAD] = GY_OP_IS_DGRAD, [GY_OP_CONV_WGRAD] = GY_OP_IS_WGRAD, [GY_OP_BN_SUMS] = GY_OP_IS_NORM_BACK,
-    [GY_OP_BN_BWD] = GY_OP_IS_NORM_BACK, [GY_OP_ACT_BWD] = GY_OP_IS_ELEMENT, [GY_OP_POOL_MAX_BWD] = GY_OP_IS_POOL,
-    [GY_OP_POOL_AVG_BWD] = GY_OP_IS_POOL, [GY_OP_ADD_BWD] = GY_OP_IS_ELEMENT, [GY_OP_CONCAT_BWD] = GY_OP_IS_ELEMENT,
-    [GY_OP_SHORTCUT_BWD] = GY_OP_IS_ELEMENT, [GY_OP_NORMS] = GY_OP_IS_UPDATE, [GY_OP_SGD] = GY_OP_IS_UPDATE,
-    [GY_OP_LARS] = GY_OP_IS_UPDATE, [GY_OP_ADAMW] = GY_OP_IS_UPDATE,
-};
-
-GY_INT const char *gy_kind_name(int kind) { return roof_kind_names[kind]; }
-GY_INT int gy_op_kind(const struct gy_op *op) { return roof_kinds[op->code]; }
-
-GY_INT int gy_op_is_conv(const struct gy_op *op)
-{
-    return roof_kinds[op->code] >= GY_OP_IS_CONV && roof_kinds[op->code] <= GY_OP_IS_WGRAD;
-}
-
-GY_INT const char *gy_op_shape(const struct gy_op *op, char *text, size_t room)
-{
-    const struct gy_geom *g = &op->geom;
-    if (op->spans)
-        snprintf(text, room, "%d spans", op->span_count);
-    else if (op->code >= GY_OP_CODES)
-        snprintf(text, room, "%" PRId64 " floats", g->n);
-    else if (gy_op_is_conv(op))
-        snprintf(text, room, g->groups > 1 ? "%" PRId64 "x%dx%dx%d * %dx%d/%d -> %d by %d" : "%" PRId64 "x%dx%dx%d * %dx%d/%d -> %d",
-                 g->n, g->h, g->w, g->c, g->r, g->s, g->stride_h, g->k, g->groups);
-    else
-        snprintf(text, room, "%" PRId64 "x%dx%dx%d", g->n, g->h, g->w, g->c);
-    return text;
-}
-
-/* ---- work ---- */
-
-/* Part of a tensor that the op touches: a filter smaller than its stride leaves input out, and concatenation has one
- * input's channels of the whole. */
-static double roof_part(const struct gy_op *op, int role)
-{
-    const struct gy_geom *g = &op->geom;
-    const int whole = op->code == GY_OP_CONCAT ? GY_Y : op->code == GY_OP_CONCAT_BWD ? GY_DY : -1;
-    if (role == whole)
-        return (double)g->c / (double)g->k;
-    if (role == GY_X && (op->code == GY_OP_CONV || op->code == GY_OP_CONV_WGRAD))
-        return fmin(1.0, (double)g->r / g->stride_h) * fmin(1.0, (double)g->s / g->stride_w);
-    return 1.0;
-}
-
-/* Winograd's way, on m x m outputs, of an r x r filter: (m + r - 1)^2 multiplications for (m r)^2, with a stride of 2 (2 m + 1)^2;
- * in float, whatever the tensors are. */
-static int roof_is_winograd(const struct gy_op *op) { return op->variant && strncmp(op->variant, "winograd", 8) == 0; }
-
-static double roof_multiplications(const struct gy_op *op)
-{
-    if (!roof_is_winograd(op))
-        return 1;
-    const double m = op->variant[8] - '0', r = op->geom.r, once = m + r - 1;
-    const double edge = op->geom.stride_h != 2 ? once : 2 * m + 1, share = edge / (m * r);
-    return share * share;
-}
-
-GY_INT struct gy_work gy_op_work(const struct gy_plan *plan, const struct gy_op *op)
-{
-    const struct gy_op_row *row = gy_op_row(op->code);
-    const uint64_t adds = ((op->flags & GY_F_ADD_DX) != 0 ? 1ull << GY_DX : 0) |
-                          ((op->flags & GY_F_ADD_DRES) != 0 ? 1ull << GY_DRES : 0);
-    if (op->flags & GY_F_PARTIAL) /* no part of a usual step */
-        return (struct gy_work){ 0 };
-    struct gy_work work = { .flops = (double)gy_op_flops(op), .half = op->dtype != GY_F32 && gy_op_is_conv(op) && !roof_is_winograd(op) };
-    work.done = work.flops * roof_multiplications(op);
-    for (int role = 0; role < GY_ROLES; role++) {
-        if (op->tensor[role] < 0 || role == GY_SCRATCH)
-            continue;
-        const struct gy_tensor *t = &plan->tensors[op->tensor[role]];
-        const double bytes = roof_part(op, role) * (double)t->count * (double)gy_dtype_bytes(t->dtype);
-        work.read += ((row->reads | adds) >> role & 1) ? bytes : 0;
-        work.written += (row->writes >> role & 1) ? bytes : 0;
-    }
-    return work;
-}
 
 /* ---- limits ---- */
 
@@ -189,7 +100,7 @@ static double roof_between(const double *share, int knots, double at)
 static int roof_width(const struct gy_op *op)
 {
     const int32_t c = op->geom.c / op->geom.groups;
-    return roof_is_winograd(op) ? 3 : c < 8 ? 2 : c <= 16 || op->geom.k <= 16;
+    return gy_op_is_winograd(op) ? 3 : c < 8 ? 2 : c <= 16 || op->geom.k <= 16;
 }
 
 static double roof_share(const struct gy_op *op, const struct gy_work *work, const struct gy_ceilings *c)
