@@ -5,6 +5,12 @@
 #include "engine/base/knob.h"
 #include <unistd.h>
 
+#ifdef GY_NO_CUDA
+static const struct gy_backend *device_cuda(void) { return NULL; }
+#else
+static const struct gy_backend *device_cuda(void) { return gy_cuda_backend(); }
+#endif
+
 GY_INT int gy_device_parse(const char *text, struct gy_device *out)
 {
     static const struct { const char *name; int kind, number; /* a number follows: */ const char *mark; } names[] = {
@@ -72,14 +78,14 @@ static int device_open_emulator(const struct device_wish *wish, struct gy_error 
                        "GYRE_EMU names it");
     if (!wish->config->emulator)
         wish->config->emulator = path;
-    return device_open_as(wish, gy_cuda_backend(), err);
+    return device_open_as(wish, device_cuda(), err);
 }
 
 static int device_open_auto(const struct device_wish *wish, struct gy_error *err)
 {
     struct gy_error why = { 0 };
     wish->config->device = wish->own;
-    if (device_open_as(wish, gy_cuda_backend(), &why) == GY_OK)
+    if (device_open_as(wish, device_cuda(), &why) == GY_OK)
         return GY_OK;
     gy_log_write(wish->config->log, GY_LOG_INFO, "device auto: the CPU, because %s", why.text);
     return device_open_as(wish, gy_cpu_backend(), err);
@@ -104,17 +110,5 @@ GY_INT int gy_device_open_backend(const char *name, struct gy_backend_config *co
     case GY_DEVICE_CUDA: config->device = strcmp(name, "cuda") == 0 ? own : device.number; break;
     default: return device_open_as(&wish, gy_cpu_backend(), err);
     }
-    return device_open_as(&wish, gy_cuda_backend(), err);
-}
-
-GY_INT int gy_device_open(struct gyre_net *net)
-{
-    const struct gyre_job *const job = net->config.job;
-    struct gy_backend_config config = { .alloc = &net->alloc, .log = &net->log, .isa = net->config.isa, .threads = net->config.threads,
-                                        .pin = net->config.pin, .kernel_cache = net->config.kernel_cache,
-                                        .kernel_pack = net->config.kernel_pack };
-    const int own = job && job->locals > 1 ? job->local : 0; /* each rank of a host has its own GPU */
-    GY_TRY(gy_device_open_backend(net->config.device, &config, net->config.use_env, own, &net->backend, &net->backend_self, &net->error));
-    net->backend->caps(net->backend_self, &net->caps);
-    return GY_OK;
+    return device_open_as(&wish, device_cuda(), err);
 }

@@ -2,7 +2,7 @@
 /* devices.h: from the name of a device to an open backend. */
 #ifndef GY_DEVICE_H
 #define GY_DEVICE_H
-#include "engine/run/engine.h"
+#include "kernels/backend.h"
 
 enum gy_device_kind {
     GY_DEVICE_CPU,
@@ -21,7 +21,5 @@ GY_INT int gy_device_parse(const char *text, struct gy_device *out);
  * name has none. auto: CUDA where it works, else the CPU. */
 GY_INT int gy_device_open_backend(const char *name, struct gy_backend_config *config, int use_env, int own, const struct gy_backend **backend,
                                   void **self, struct gy_error *err);
-/* Opens what net->config.device says into net->backend, backend_self and caps. */
-GY_INT int gy_device_open(struct gyre_net *net);
 
 #endif

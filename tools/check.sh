@@ -164,8 +164,6 @@ tools            tools/lab
 '
 # What still has to go
 DIRECTIONS="$DIRECTIONS
-kernels          engine/run
-engine/run       tools/lab
 engine/glm       engine/run engine/train engine/text
 "
 rule_directions()

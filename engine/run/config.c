@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Configuration: defaults, and checks that end in a sentence before any work starts. */
 #include "kernels/devices.h"
+#include "engine/run/engine.h"
 #include "engine/base/cpu.h"
 #include "engine/base/knob.h"
 #include "engine/base/pin.h"

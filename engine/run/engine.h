@@ -3,10 +3,9 @@
 #ifndef GY_ENGINE_H
 #define GY_ENGINE_H
 #include "engine/base/public.h"
-#include "engine/run/parallel.h"
 #include "engine/plan/program.h"
-#include "engine/run/trace.h"
 
+#define GY_SHARDS_MOST 65536
 #define GY_NOTE_KEYS 64
 #define GY_NOTE_BYTES 16384
 
@@ -20,6 +19,38 @@ struct gy_scale {
     int good;        /* updates since the last overflow or change */
     int open;        /* whether the last update was skipped is not known yet: it counts as done */
     int64_t skipped; /* updates */
+};
+
+/* What one step does in several parts: parallel.h. */
+struct gy_parallel {
+    int ranks, rank;
+    int shards;          /* of the global batch: gyre_config.shards, or one a rank */
+    int mine;            /* of this rank: [rank * mine, (rank + 1) * mine) */
+    int sharded;         /* gyre_config.shards was given: the same bits for any number of ranks */
+    int shard;           /* the one that is computed: 0 .. mine - 1 */
+    int begin;           /* this backward pass begins sums over the ranks */
+    int64_t *ticket;     /* [buckets] */
+    int64_t *began;      /* [buckets]: clock when the sum was begun, for traces */
+    float *room;         /* one value a channel: this rank's means */
+    int opened, closed;  /* buckets whose sum was begun; whose sum is there: in the order of the plan */
+    float (*level)[4];   /* [levels + 1]: sums of results, as the tree of shards has them */
+    float results[4];    /* of the shards so far: loss, labelled, top 1, top 5 */
+    int stop, stopped;   /* this rank was asked to stop; some rank was, as of the last step: the same on all */
+};
+
+/* What the net did when, in a ring: trace.h. */
+struct gy_trace_event {
+    const char *name, *what, *group; /* they live as long as the net */
+    int64_t began, ended;            /* gy_clock_ns */
+    int64_t step;
+    double bytes;                    /* 0: not said */
+    int row;
+};
+
+struct gy_trace {
+    struct gy_trace_event *events;   /* [room]; NULL: nothing is kept */
+    int64_t room, count;             /* count: of all times; the last `room` of them are there */
+    int64_t talk_ended;              /* sums are there one after the other */
 };
 
 /* Of weights by gyre_import; of all by gyre_load. The same call makes it whole again. */
@@ -74,10 +105,17 @@ GY_INT const struct gy_alloc *gy_net_alloc(const struct gyre_net *net);
 GY_INT const struct gy_log *gy_net_log(const struct gyre_net *net);
 /* GY_E_ARG where the net or pointer is NULL; the sentence goes into the net. what: "gyre_save: path". */
 GY_INT int gy_net_given(struct gyre_net *net, const void *pointer, const char *what);
+/* status, where the device gave it. One that is not GY_OK is told, and the net can only be closed. what: "sending the batch". */
+GY_INT int gy_net_checked(struct gyre_net *net, int status, const char *what);
+GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training); /* may this call be made now? */
+GY_INT int gy_net_updated(struct gyre_net *net, const char *call); /* GY_E_STATE while gradients wait for their update */
 
 /* open.c: gyre_measure, and a look at the net while it is planned, without memory for its tensors. look may be NULL. */
 GY_INT int gy_net_measure(const struct gyre_config *config, struct gyre_need *need,
                           void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
+
+/* open.c: opens what net->config.device says into net->backend, backend_self and caps. */
+GY_INT int gy_net_open_device(struct gyre_net *net);
 
 /* config.c */
 GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in, struct gy_error *err); /* checked */
@@ -113,16 +151,12 @@ GY_INT int gy_param_write_row(struct gyre_net *net, int param, int region, int32
 GY_INT int gy_param_shape(const struct gy_param *p, int64_t shape[4]); /* PyTorch's; returns dims */
 GY_INT int gy_region_has(const struct gyre_net *net, int region, int param);
 
-/* The device's limits, measured now. */
+/* step.c: the device's limits, measured now. */
 GY_INT int gy_net_ceilings(struct gyre_net *net, struct gy_ceilings *out);
-/* status, where the device gave it. One that is not GY_OK is told, and the net can only be closed. what: "sending the batch". */
-GY_INT int gy_net_checked(struct gyre_net *net, int status, const char *what);
 /* Runs one program. */
 GY_INT int gy_net_run(struct gyre_net *net, int program);
 GY_INT int gy_net_skips(const struct gyre_net *net, const struct gy_op *op); /* ops for batches with absent samples, which this one is not */
 /* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.absent. */
 GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch);
-GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training); /* may this call be made now? */
-GY_INT int gy_net_updated(struct gyre_net *net, const char *call); /* GY_E_STATE while gradients wait for their update */
 
 #endif

@@ -2,7 +2,10 @@
 /* Opening a net: configuration, graph, backend, plan, memory, first weights; closing in reverse. Measuring is opening with an
  * allocator that counts and without the tensors' memory, so the two cannot disagree. */
 #include "kernels/devices.h"
-#include "tools/lab/kernel_list.h"
+#include "engine/job/job.h"
+#include "engine/run/kernel_notes.h"
+#include "engine/run/parallel.h"
+#include "engine/run/trace.h"
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/plan/plan_compile.h"
@@ -15,40 +18,6 @@
 GYRE_API int gyre_version(void) { return GYRE_VERSION; }
 GYRE_API const char *gyre_source_id(void) { return GY_SOURCE_ID; }
 GYRE_API const char *gyre_status_name(int status) { return gy_status_name(status); }
-
-GY_INT int gy_net_fail(struct gyre_net *net, int status, const char *fmt, ...)
-{
-    char text[sizeof net->error.text];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    return GY_FAIL(&net->error, status, "%s", text);
-}
-
-GY_INT const struct gy_alloc *gy_net_alloc(const struct gyre_net *net) { return &net->alloc; }
-GY_INT const struct gy_log *gy_net_log(const struct gyre_net *net) { return &net->log; }
-
-GY_INT int gy_net_given(struct gyre_net *net, const void *pointer, const char *what)
-{
-    if (!net)
-        return GY_E_ARG;
-    return pointer ? GY_OK : gy_net_fail(net, GY_E_ARG, "%s is NULL", what);
-}
-
-GYRE_API const struct gyre_error *gyre_last_error(const struct gyre_net *net)
-{
-    static const struct gyre_error none = { .status = GYRE_E_ARG, .file = "", .text = "the net is NULL" };
-    return net ? (const struct gyre_error *)(const void *)&net->error : &none;
-}
-
-GYRE_API void gyre_get_shape(const struct gyre_net *net, struct gyre_shape *shape)
-{
-    if (!net || !shape)
-        return;
-    const struct gy_graph *g = &net->graph;
-    *shape = (struct gyre_shape){ g->h, g->w, g->c, g->classes, net->config.batch };
-}
 
 static struct gy_plan_config ctx_plan_config(const struct gyre_config *c)
 {
@@ -184,6 +153,18 @@ static size_t ctx_own_bytes(const struct gyre_net *net, int region)
     return region == GY_AT_GRAD && net->parallel.ranks > 1 && net->caps.host_memory ? 0 : gy_align_up(net->plan.region_bytes[region], 4096);
 }
 
+GY_INT int gy_net_open_device(struct gyre_net *net)
+{
+    const struct gyre_job *const job = net->config.job;
+    struct gy_backend_config config = { .alloc = &net->alloc, .log = &net->log, .isa = net->config.isa, .threads = net->config.threads,
+                                        .pin = net->config.pin, .kernel_cache = net->config.kernel_cache,
+                                        .kernel_pack = net->config.kernel_pack };
+    const int own = job && job->locals > 1 ? job->local : 0; /* each rank of a host has its own GPU */
+    GY_TRY(gy_device_open_backend(net->config.device, &config, net->config.use_env, own, &net->backend, &net->backend_self, &net->error));
+    net->backend->caps(net->backend_self, &net->caps);
+    return GY_OK;
+}
+
 /* Everything but the tensors' memory. The arena is frozen at the end: what measuring counts is all that opening takes. */
 static int ctx_compile(struct gyre_net *net)
 {
@@ -192,7 +173,7 @@ static int ctx_compile(struct gyre_net *net)
     GY_TRY(gy_graph_parse(&net->graph, &net->arena, net->config.net, strlen(net->config.net), net->config.net_name,
                           &net->error));
     GY_TRY(ctx_check_channels(net));
-    GY_TRY(gy_device_open(net));
+    GY_TRY(gy_net_open_device(net));
     GY_TRY(ctx_plan(net));
     for (int r = 0; r < GY_REGIONS; r++)
         if (gy_add_size(net->memory_bytes, ctx_own_bytes(net, r), &net->memory_bytes))

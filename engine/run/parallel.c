@@ -4,7 +4,9 @@
  * ((0 + 1) + (2 + 3)) + ... A rank that has a power of two of them sums a whole subtree, and the ranks sum the rest in the same order: so 1,
  * 2, 4 ... ranks give the same bits. Within a rank the tree is made as a binary counter adds: the sum of 2^k shards waits on level k until
  * the next 2^k are there. */
-#include "engine/run/engine.h"
+#include "engine/run/parallel.h"
+#include "engine/run/trace.h"
+#include "engine/job/job.h"
 #include "engine/base/hash.h"
 #include "engine/base/knob.h"
 

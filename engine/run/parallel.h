@@ -3,28 +3,7 @@
  * computed one after the other where a rank has several). */
 #ifndef GY_PARALLEL_H
 #define GY_PARALLEL_H
-#include "engine/job/job.h"
-#include "engine/plan/program.h"
-
-#define GY_SHARDS_MOST 65536
-
-struct gyre_net;
-
-struct gy_parallel {
-    int ranks, rank;
-    int shards;          /* of the global batch: gyre_config.shards, or one a rank */
-    int mine;            /* of this rank: [rank * mine, (rank + 1) * mine) */
-    int sharded;         /* gyre_config.shards was given: the same bits for any number of ranks */
-    int shard;           /* the one that is computed: 0 .. mine - 1 */
-    int begin;           /* this backward pass begins sums over the ranks */
-    int64_t *ticket;     /* [buckets] */
-    int64_t *began;      /* [buckets]: clock when the sum was begun, for traces */
-    float *room;         /* one value a channel: this rank's means */
-    int opened, closed;  /* buckets whose sum was begun; whose sum is there: in the order of the plan */
-    float (*level)[4];   /* [levels + 1]: sums of results, as the tree of shards has them */
-    float results[4];    /* of the shards so far: loss, labelled, top 1, top 5 */
-    int stop, stopped;   /* this rank was asked to stop; some rank was, as of the last step: the same on all */
-};
+#include "engine/run/engine.h"
 
 /* Numbers of a configuration: do ranks and shards fit? Before planning. */
 GY_INT int gy_parallel_plan(struct gyre_net *net, struct gy_plan_config *plan);

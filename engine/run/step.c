@@ -3,7 +3,8 @@
  * A device with memory of its own is kept busy: the batch goes up in a queue beside the last step's backward pass, and the backward pass
  * is started before its step's results have come back.
  * A step that ends in a loss that is not finite leaves weights and running statistics as they were. */
-#include "engine/run/engine.h"
+#include "engine/run/parallel.h"
+#include "engine/run/trace.h"
 #include "engine/job/job.h"
 
 #define STEP_FAR 65536 /* by how many pixels nothing is moved */
@@ -61,14 +62,6 @@ GY_INT int gy_net_ceilings(struct gyre_net *net, struct gy_ceilings *out)
         return GY_OK;
     return gy_net_fail(net, status, status == GY_E_NOMEM ? "out of memory: buffers to measure the bandwidth with"
                                                          : "the speed of this device cannot be measured");
-}
-
-GY_INT int gy_net_checked(struct gyre_net *net, int status, const char *what)
-{
-    if (status == GY_OK)
-        return GY_OK;
-    net->failed = 1;
-    return gy_net_fail(net, status, "the device failed in %s or in what came before; the log says how", what);
 }
 
 /* A tensor of the batch or of the results, where the host reads and writes it. */
@@ -142,25 +135,6 @@ static int step_await_results(struct gyre_net *net, const char *what)
     step_keep_part(net, plan->loss, plan->all_loss);
     step_keep_part(net, plan->rank, plan->all_rank);
     return GY_OK;
-}
-
-GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training)
-{
-    if (net->failed)
-        return gy_net_fail(net, GY_E_STATE, "%s: the device failed before; the net can only be closed", call);
-    if (net->torn)
-        return gy_net_fail(net, GY_E_STATE, "%s: the net has only a part of the file that was read last; it can be read again, or the net closed", call);
-    if (training && net->config.mode != GYRE_TRAIN)
-        return gy_net_fail(net, GY_E_STATE, "%s: the net was opened with GYRE_INFER", call);
-    return GY_OK;
-}
-
-GY_INT int gy_net_updated(struct gyre_net *net, const char *call)
-{
-    if (net->pending == 0)
-        return GY_OK;
-    return gy_net_fail(net, GY_E_STATE, "%s in mid-accumulation: the gradients of %d of %d calls of gyre_step wait for their update and would be lost",
-                       call, net->pending, net->config.accumulate);
 }
 
 /* Of the present shard, in the batch that the caller gave. */

@@ -4,7 +4,8 @@
  * there; on several hosts each rank writes its own. */
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
-#include "engine/run/engine.h"
+#include "engine/run/trace.h"
+#include "engine/job/job.h"
 
 #define TRACE_FILE_MOST ((size_t)1 << 31)
 

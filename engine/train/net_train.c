@@ -5,6 +5,8 @@
 #include "engine/train/net_train.h"
 #include "engine/base/clock.h"
 #include "engine/job/job.h"
+#include "engine/run/parallel.h"
+#include "engine/run/trace.h"
 
 #define TRAIN_ROWS 20 /* rows of metrics in an epoch */
 

@@ -4,8 +4,7 @@
 #include "engine/base/text_plain.h"
 #include "kernels/cuda/cuda_list.h"
 #include "kernels/devices.h"
-#include "tools/lab/kernel_list.h"
-#include <float.h>
+#include "engine/run/kernel_notes.h"
 
 struct klist_job {
     const struct gyre_kernels_config *config;
@@ -173,68 +172,6 @@ GYRE_API int gyre_pack_kernels(const struct gyre_config *config, const int *arch
 
 /* ---- audits ---- */
 
-/* What the macros of kernels depend on, as one line of a checkpoint's note, and back. */
-static const struct klist_item {
-    size_t at;
-    int real; /* a float; else an int */
-} klist_items[] = {
-#define KLIST_INT(member) { offsetof(struct gyre_config, member), 0 }
-#define KLIST_REAL(member) { offsetof(struct gyre_config, member), 1 }
-    KLIST_INT(mode), KLIST_INT(batch), KLIST_INT(recompute), KLIST_INT(dtype), KLIST_INT(input), KLIST_REAL(mean[0]), KLIST_REAL(mean[1]),
-    KLIST_REAL(mean[2]), KLIST_REAL(mean[3]), KLIST_REAL(std[0]), KLIST_REAL(std[1]), KLIST_REAL(std[2]), KLIST_REAL(std[3]),
-    KLIST_INT(optimizer.kind), KLIST_REAL(optimizer.momentum), KLIST_INT(optimizer.nesterov), KLIST_REAL(optimizer.weight_decay),
-    KLIST_INT(optimizer.decay_all), KLIST_REAL(optimizer.beta1), KLIST_REAL(optimizer.beta2), KLIST_REAL(optimizer.eps),
-    KLIST_REAL(optimizer.lars_eta), KLIST_REAL(optimizer.clip_norm), KLIST_REAL(optimizer.ema),
-#undef KLIST_INT
-#undef KLIST_REAL
-};
-#define KLIST_ITEMS ((int)GY_COUNT(klist_items))
-
-static void klist_config_text(const struct gyre_config *c, char *text, size_t room)
-{
-    size_t used = 0;
-    for (int i = 0; i < KLIST_ITEMS && used < room; i++) {
-        const unsigned char *at = (const unsigned char *)c + klist_items[i].at;
-        const double value = klist_items[i].real ? (double)*(const float *)(const void *)at : (double)*(const int *)(const void *)at;
-        used += (size_t)gy_max64(0, snprintf(text + used, room - used, i == 0 ? "%.9g" : " %.9g", value));
-    }
-}
-
-static int klist_config_read(const char *text, struct gyre_config *c)
-{
-    double value[GY_COUNT(klist_items)];
-    if (gy_text_reals(text, value, KLIST_ITEMS) != KLIST_ITEMS)
-        return 0;
-    for (int i = 0; i < KLIST_ITEMS; i++) {
-        unsigned char *at = (unsigned char *)c + klist_items[i].at;
-        if (fabs(value[i]) > (klist_items[i].real ? (double)FLT_MAX : 1e9))
-            return 0;
-        if (klist_items[i].real)
-            *(float *)(void *)at = (float)value[i];
-        else
-            *(int *)(void *)at = (int)value[i];
-    }
-    return 1;
-}
-
-GY_INT int gy_net_note_kernels(struct gyre_net *net)
-{
-    char texts[65], code[65], line[512];
-    struct gy_device device;
-    int count;
-    if (net->caps.host_memory)
-        return GY_OK;
-    gy_cuda_list_hash(net->backend_self, texts, code, &count);
-    const int emulated = gy_device_parse(net->config.device, &device) == 0 && device.kind == GY_DEVICE_EMU;
-    snprintf(line, sizeof line, "%s %d %s %s", emulated ? "emu" : net->caps.set, count, texts, code);
-    GY_TRY(gyre_note(net, "kernels", line));
-    if (net->tuned_rows && gyre_note(net, "kernels.tune", net->tuned_rows) != GYRE_OK)
-        gy_log_write(&net->log, GY_LOG_WARN, "the rows of %s are too many for a checkpoint's notes: 'gyre audit' will not know them",
-                     net->config.tune);
-    klist_config_text(&net->config, line, sizeof line);
-    return gyre_note(net, "kernels.config", line);
-}
-
 /* What a checkpoint says of its kernels. */
 struct klist_record {
     char device[32], texts[65], code[65];
@@ -279,7 +216,7 @@ static int klist_audit_read(const char *path, struct klist_record *was, struct g
     const int record = klist_record_read(line, was), second = gyre_read_note(path, "kernels.config", line, sizeof line, &error);
     if (second != GYRE_OK && second != GYRE_E_ARG)
         return GY_FAIL(err, second, "%s", error.text);
-    if (!record || second != GYRE_OK || !klist_config_read(line, config))
+    if (!record || second != GYRE_OK || !gy_kernel_notes_config(line, config))
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: its note of kernels is damaged", path);
     config->device = was->device;
     return GY_OK;

@@ -10,6 +10,8 @@
  * Who decides is the host's certificate, in double: what the device believes to be enough is checked there before the run ends. */
 #include "engine/glm/solve/glm_device_run.h"
 #include "engine/base/clock.h"
+#include "engine/base/text.h"
+#include "engine/job/job.h"
 #include "kernels/devices.h"
 #include "kernels/op_table.h"
 #include "engine/glm/exact_sums.h"
