@@ -54,7 +54,7 @@ static int cin_input(struct gyre_net *net, const struct gyre_batch *batch, float
     const struct gy_op *op = &net->plan.program[GY_FORWARD].ops[0];
     if (!T_CHECK(op->code == GY_OP_INPUT))
         return -1;
-    GY_TRY(gy_net_feed(net, batch));
+    GY_TRY(gy_engine_feed(net, batch));
     GY_TRY(net->backend->run(net->backend_self, op));
     GY_TRY(net->backend->copy(net->backend_self, out, op->ptr[GY_Y], CIN_PIXELS * sizeof *out, GY_COPY_TO_HOST));
     return net->backend->sync(net->backend_self);

@@ -178,7 +178,7 @@ static void roof_test_planned(void)
     for (int dtype = GYRE_F32; dtype <= GYRE_BF16; dtype++) {
         struct roof_sum sum = { 0 };
         config.dtype = dtype;
-        T_CHECK(gy_net_measure(&config, &need, roof_look, &sum, &err) == GY_OK);
+        T_CHECK(gy_engine_measure(&config, &need, roof_look, &sum, &err) == GY_OK);
         T_CHECK(sum.ops > 8 && sum.bad == 0 && sum.flops == (double)need.flops);
     }
 }

@@ -28,7 +28,7 @@ static int ckpt_each(struct gyre_net *net, const struct ckpt_section *sections, 
             if (!gy_region_has(net, sections[s].region, i))
                 continue;
             if ((size_t)snprintf(name, sizeof name, "%s%s", sections[s].prefix, net->graph.params[i].name) >= sizeof name)
-                return gy_net_fail(net, GY_E_NET, "the name of '%.100s...' is longer than %zu bytes", name, sizeof name - 16);
+                return gy_engine_fail(net, GY_E_NET, "the name of '%.100s...' is longer than %zu bytes", name, sizeof name - 16);
             GY_TRY(visit(net, ctx, i, sections[s].region, name));
         }
     return GY_OK;
@@ -156,19 +156,19 @@ static int ckpt_write(struct gyre_net *net, const char *path, int everything)
 
 GYRE_API int gyre_save(struct gyre_net *net, const char *path)
 {
-    GY_TRY(gy_net_given(net, path, "gyre_save: path"));
-    GY_TRY(gy_net_ready(net, "gyre_save", 0));
+    GY_TRY(gy_engine_given(net, path, "gyre_save: path"));
+    GY_TRY(gy_engine_ready(net, "gyre_save", 0));
     if (net->parallel.ranks > 1 && net->pending > 0)
-        return gy_net_fail(net, GY_E_STATE, "gyre_save: each of %d ranks has gradients of its own that wait for their update, of %d of %d batches; "
-                           "save behind an update", net->parallel.ranks, net->pending, net->config.accumulate);
+        return gy_engine_fail(net, GY_E_STATE, "gyre_save: each of %d ranks has gradients of its own that wait for their update, of %d of %d batches; "
+                              "save behind an update", net->parallel.ranks, net->pending, net->config.accumulate);
     GY_TRY(gy_scale_settle(net));
     return ckpt_write(net, path, 1);
 }
 
 GYRE_API int gyre_export(struct gyre_net *net, const char *path)
 {
-    GY_TRY(gy_net_given(net, path, "gyre_export: path"));
-    GY_TRY(gy_net_ready(net, "gyre_export", 0));
+    GY_TRY(gy_engine_given(net, path, "gyre_export: path"));
+    GY_TRY(gy_engine_ready(net, "gyre_export", 0));
     return ckpt_write(net, path, 0);
 }
 
@@ -188,7 +188,7 @@ static int ckpt_misfit(struct gyre_net *net, struct ckpt_reader *r, const char *
         r->skipped += r->write;
         return GY_OK;
     }
-    return gy_net_fail(net, GY_E_MISMATCH, "%.200s: tensor '%.120s' %s", r->path, name, why);
+    return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: tensor '%.120s' %s", r->path, name, why);
 }
 
 static int ckpt_fits(const struct gy_st_tensor *t, const struct gy_param *p)
@@ -204,12 +204,12 @@ static int ckpt_row(struct gyre_net *net, struct ckpt_reader *r, const struct gy
     struct gy_error err;
     const int status = gy_st_read_f32(t, k * count, count, net->row2, &err);
     if (status != GY_OK)
-        return gy_net_fail(net, status, "%.200s: %.240s", r->path, err.text);
+        return gy_engine_fail(net, status, "%.200s: %.240s", r->path, err.text);
     const int overflows = region == GY_AT_GRAD && net->config.dtype == GYRE_F16; /* the update will skip such sums */
     for (int64_t i = 0; i < count && !overflows; i++)
         if (!isfinite(net->row2[i]))
-            return gy_net_fail(net, GY_E_MISMATCH, "%.200s: tensor '%.120s' holds %g at element %" PRId64, r->path, t->name,
-                               (double)net->row2[i], k * count + i);
+            return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: tensor '%.120s' holds %g at element %" PRId64, r->path, t->name,
+                                  (double)net->row2[i], k * count + i);
     return r->write ? gy_param_write_row(net, param, region, k, net->row2) : GY_OK;
 }
 
@@ -245,7 +245,7 @@ static int ckpt_number(struct gyre_net *net, const struct ckpt_reader *r, const 
 {
     const char *text = gy_st_meta(r->file, key);
     if (!text || gy_text_int(text, INT64_MIN, INT64_MAX, value) != 0)
-        return gy_net_fail(net, GY_E_MISMATCH, "%.200s: metadata '%s' is missing or not a number: not a checkpoint of Gyre", r->path, key);
+        return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: metadata '%s' is missing or not a number: not a checkpoint of Gyre", r->path, key);
     return GY_OK;
 }
 
@@ -269,12 +269,12 @@ static int ckpt_scale_read(struct gyre_net *net, const struct ckpt_reader *r, st
         c->scale.good = (int)good;
         if (bits != word || !(c->scale.now > 0) || !isfinite(c->scale.now) || good < 0 || good > 1000000 || c->scale.skipped < 0 ||
             c->scale.skipped > c->batches - c->updates)
-            return gy_net_fail(net, GY_E_MISMATCH, "%.200s: the loss scale %g, %" PRId64 " and %" PRId64 " cannot be", r->path,
-                               (double)c->scale.now, good, c->scale.skipped);
+            return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: the loss scale %g, %" PRId64 " and %" PRId64 " cannot be", r->path,
+                                  (double)c->scale.now, good, c->scale.skipped);
     }
     if (c->pending > 0 && half != (c->scale.now > 0) && net->config.mode == GYRE_TRAIN)
-        return gy_net_fail(net, GY_E_MISMATCH, "%.200s: gradients wait for their update, with%s a loss scale; this net's dtype is %s", r->path,
-                           half ? "out" : "", half ? "f16" : "not f16");
+        return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: gradients wait for their update, with%s a loss scale; this net's dtype is %s", r->path,
+                              half ? "out" : "", half ? "f16" : "not f16");
     return GY_OK;
 }
 
@@ -285,7 +285,7 @@ static int ckpt_weight_read(struct gyre_net *net, const struct ckpt_reader *r, s
     const double most = (double)c->pending * net->parallel.shards;
     c->weight = most;
     if (text && (gy_text_real(text, 0, most, &c->weight) != 0 || (c->pending > 0 && c->weight == 0)))
-        return gy_net_fail(net, GY_E_MISMATCH, "%.200s: gradients of %" PRId64 " calls cannot be worth '%.40s' batches", r->path, c->pending, text);
+        return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: gradients of %" PRId64 " calls cannot be worth '%.40s' batches", r->path, c->pending, text);
     return GY_OK;
 }
 
@@ -297,15 +297,15 @@ static int ckpt_counters_read(struct gyre_net *net, const struct ckpt_reader *r,
     GY_TRY(ckpt_number(net, r, "gyre.batches", &c->batches));
     GY_TRY(ckpt_number(net, r, "gyre.pending", &c->pending));
     if (net->config.mode == GYRE_TRAIN && (uint64_t)c->seed != net->config.seed)
-        return gy_net_fail(net, GY_E_MISMATCH, "%.200s: the run's seed was %" PRIu64 ", this net's is %" PRIu64, r->path,
-                           (uint64_t)c->seed, net->config.seed);
+        return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: the run's seed was %" PRIu64 ", this net's is %" PRIu64, r->path,
+                              (uint64_t)c->seed, net->config.seed);
     if (net->config.mode == GYRE_TRAIN && c->optimizer != net->config.optimizer.kind)
-        return gy_net_fail(net, GY_E_MISMATCH, "%.200s: the run's optimizer was kind %" PRId64 ", this net's is %d", r->path,
-                           c->optimizer, net->config.optimizer.kind);
+        return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: the run's optimizer was kind %" PRId64 ", this net's is %d", r->path,
+                              c->optimizer, net->config.optimizer.kind);
     if (c->updates < 0 || c->pending < 0 || c->batches > CKPT_BATCHES || c->updates > c->batches ||
         (net->config.mode == GYRE_TRAIN && (c->pending >= net->config.accumulate || c->pending > c->batches - c->updates)))
-        return gy_net_fail(net, GY_E_MISMATCH, "%.200s: counters %" PRId64 ", %" PRId64 ", %" PRId64 " do not fit this net",
-                           r->path, c->updates, c->batches, c->pending);
+        return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: counters %" PRId64 ", %" PRId64 ", %" PRId64 " do not fit this net",
+                              r->path, c->updates, c->batches, c->pending);
     GY_TRY(ckpt_weight_read(net, r, c));
     return ckpt_scale_read(net, r, c);
 }
@@ -380,8 +380,8 @@ static int ckpt_left_over(struct gyre_net *net, const struct ckpt_reader *r)
     if (!count)
         return GY_OK;
     if (!r->partial)
-        return gy_net_fail(net, GY_E_MISMATCH, "%.200s: %d of its tensors are not in this net, such as '%.120s'; a partial import leaves them out", r->path,
-                           count, first);
+        return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: %d of its tensors are not in this net, such as '%.120s'; a partial import leaves them out", r->path,
+                              count, first);
     gy_log_write(&net->log, GY_LOG_WARN, "%s: %d of its tensors are not in this net, such as '%.120s': left out", r->path, count, first);
     return GY_OK;
 }
@@ -398,7 +398,7 @@ static int ckpt_import(struct gyre_net *net, struct ckpt_reader *r)
     if (bytes == 0)
         return GY_OK;
     const int status = net->backend->copy(net->backend_self, net->base[GY_AT_EMA], net->base[GY_AT_PARAM], bytes, GY_COPY_ON_DEVICE);
-    return gy_net_checked(net, status, "copying the averaged weights");
+    return gy_engine_checked(net, status, "copying the averaged weights");
 }
 
 /* torn: what it makes whole. */
@@ -407,7 +407,7 @@ static int ckpt_open(struct gyre_net *net, const char *path, struct ckpt_reader 
 {
     const int was = net->torn;
     net->torn = was == torn ? GY_TORN_NOT : was;
-    GY_TRY(gy_net_ready(net, torn == GY_TORN_ALL ? "gyre_load" : "gyre_import", 0));
+    GY_TRY(gy_engine_ready(net, torn == GY_TORN_ALL ? "gyre_load" : "gyre_import", 0));
     net->torn = was;
     GY_TRY(gy_st_open(&r->file, &net->alloc, path, &net->error));
     r->path = path;
@@ -418,14 +418,14 @@ static int ckpt_open(struct gyre_net *net, const char *path, struct ckpt_reader 
 
 GYRE_API int gyre_load(struct gyre_net *net, const char *path)
 {
-    GY_TRY(gy_net_given(net, path, "gyre_load: path"));
+    GY_TRY(gy_engine_given(net, path, "gyre_load: path"));
     struct ckpt_reader r = { 0 };
     return ckpt_open(net, path, &r, GY_TORN_ALL, ckpt_load);
 }
 
 GYRE_API int gyre_import(struct gyre_net *net, const char *path, int partial, int *skipped)
 {
-    GY_TRY(gy_net_given(net, path, "gyre_import: path"));
+    GY_TRY(gy_engine_given(net, path, "gyre_import: path"));
     struct ckpt_reader r = { .partial = partial };
     GY_TRY(ckpt_open(net, path, &r, GY_TORN_WEIGHTS, ckpt_import));
     if (skipped)
@@ -509,14 +509,14 @@ static int ckpt_note_set(struct gyre_net *net, int index, const char *key, const
 
 GYRE_API int gyre_note(struct gyre_net *net, const char *key, const char *value)
 {
-    GY_TRY(gy_net_given(net, key, "gyre_note: key"));
-    GY_TRY(gy_net_given(net, value, "gyre_note: value"));
+    GY_TRY(gy_engine_given(net, key, "gyre_note: key"));
+    GY_TRY(gy_engine_given(net, value, "gyre_note: value"));
     int index = 0;
     while (index < net->note_count && strcmp(net->notes[index].key, key) != 0)
         index++;
     if (strlen(key) > 140 || index == GY_NOTE_KEYS || ckpt_note_set(net, index, key, value) != GY_OK)
-        return gy_net_fail(net, GY_E_ARG, "note '%.40s' does not fit: at most %d keys of 140 bytes, %d bytes in all", key,
-                           GY_NOTE_KEYS, GY_NOTE_BYTES);
+        return gy_engine_fail(net, GY_E_ARG, "note '%.40s' does not fit: at most %d keys of 140 bytes, %d bytes in all", key,
+                              GY_NOTE_KEYS, GY_NOTE_BYTES);
     return GYRE_OK;
 }
 

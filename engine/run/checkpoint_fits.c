@@ -45,12 +45,12 @@ static int fits_compare(struct gyre_net *net, const struct gy_graph *other, cons
     const int count = own->node_count < other->node_count ? own->node_count : other->node_count;
     for (int i = 0; i < count; i++)
         if (!fits_same_node(own, other, i, net->config.mode == GYRE_INFER))
-            return gy_net_fail(net, GY_E_MISMATCH, "%.200s: it is of another net: layer %d is '%.60s' (%s) there and '%.60s' (%s) in this net, and they "
-                               "differ", path, i, other->nodes[i].name, gy_layer_name(other->nodes[i].layer), own->nodes[i].name,
-                               gy_layer_name(own->nodes[i].layer));
+            return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: it is of another net: layer %d is '%.60s' (%s) there and '%.60s' (%s) in this net, and they "
+                                  "differ", path, i, other->nodes[i].name, gy_layer_name(other->nodes[i].layer), own->nodes[i].name,
+                                  gy_layer_name(own->nodes[i].layer));
     return own->node_count == other->node_count ? GY_OK
-                                                : gy_net_fail(net, GY_E_MISMATCH, "%.200s: it is of another net: of %d layers, this one has %d", path,
-                                                              other->node_count, own->node_count);
+                                                : gy_engine_fail(net, GY_E_MISMATCH, "%.200s: it is of another net: of %d layers, this one has %d", path,
+                                                                 other->node_count, own->node_count);
 }
 
 GY_INT int gy_ckpt_check_net(struct gyre_net *net, const struct gy_st_file *file, const char *path)
@@ -59,12 +59,12 @@ GY_INT int gy_ckpt_check_net(struct gyre_net *net, const struct gy_st_file *file
     struct gy_arena arena;
     struct gy_graph other;
     if (!text)
-        return gy_net_fail(net, GY_E_MISMATCH, "%.200s: it has no net text: not a checkpoint of Gyre", path);
+        return gy_engine_fail(net, GY_E_MISMATCH, "%.200s: it has no net text: not a checkpoint of Gyre", path);
     if (strcmp(text, net->config.net) == 0)
         return GY_OK;
     gy_arena_open_hook(&arena, &net->alloc);
     int status = gy_graph_parse(&other, &arena, text, strlen(text), path, &net->error);
-    status = status == GY_OK ? fits_compare(net, &other, path) : status == GY_E_NET ? gy_net_fail(net, GY_E_MISMATCH, "%s", net->error.text) : status;
+    status = status == GY_OK ? fits_compare(net, &other, path) : status == GY_E_NET ? gy_engine_fail(net, GY_E_MISMATCH, "%s", net->error.text) : status;
     gy_arena_close(&arena);
     return status;
 }
@@ -104,7 +104,7 @@ GY_INT int gy_ckpt_check_input(struct gyre_net *net, const struct gy_st_file *fi
     fits_input_text(net, now);
     if (!was || strcmp(was, now) == 0)
         return GY_OK; /* files of older versions do not say it */
-    return gy_net_fail(net, GY_E_MISMATCH, "%.150s: its input was '%.140s', this net's is '%s'", path, was, now);
+    return gy_engine_fail(net, GY_E_MISMATCH, "%.150s: its input was '%.140s', this net's is '%s'", path, was, now);
 }
 
 /* Numbers of *at into values, at least one and at most four, up to the word `end` or, where it

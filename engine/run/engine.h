@@ -100,22 +100,22 @@ struct gyre_net {
 };
 
 /* Sets the net's last error and returns status: for calls above the core, such as the training loop. */
-GY_INT int gy_net_fail(struct gyre_net *net, int status, const char *fmt, ...) GY_PRINTF(3, 4);
-GY_INT const struct gy_alloc *gy_net_alloc(const struct gyre_net *net);
-GY_INT const struct gy_log *gy_net_log(const struct gyre_net *net);
+GY_INT int gy_engine_fail(struct gyre_net *net, int status, const char *fmt, ...) GY_PRINTF(3, 4);
+GY_INT const struct gy_alloc *gy_engine_alloc(const struct gyre_net *net);
+GY_INT const struct gy_log *gy_engine_log(const struct gyre_net *net);
 /* GY_E_ARG where the net or pointer is NULL; the sentence goes into the net. what: "gyre_save: path". */
-GY_INT int gy_net_given(struct gyre_net *net, const void *pointer, const char *what);
+GY_INT int gy_engine_given(struct gyre_net *net, const void *pointer, const char *what);
 /* status, where the device gave it. One that is not GY_OK is told, and the net can only be closed. what: "sending the batch". */
-GY_INT int gy_net_checked(struct gyre_net *net, int status, const char *what);
-GY_INT int gy_net_ready(struct gyre_net *net, const char *call, int training); /* may this call be made now? */
-GY_INT int gy_net_updated(struct gyre_net *net, const char *call); /* GY_E_STATE while gradients wait for their update */
+GY_INT int gy_engine_checked(struct gyre_net *net, int status, const char *what);
+GY_INT int gy_engine_ready(struct gyre_net *net, const char *call, int training); /* may this call be made now? */
+GY_INT int gy_engine_updated(struct gyre_net *net, const char *call); /* GY_E_STATE while gradients wait for their update */
 
 /* open.c: gyre_measure, and a look at the net while it is planned, without memory for its tensors. look may be NULL. */
-GY_INT int gy_net_measure(const struct gyre_config *config, struct gyre_need *need,
-                          void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
+GY_INT int gy_engine_measure(const struct gyre_config *config, struct gyre_need *need,
+                             void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
 
 /* open.c: opens what net->config.device says into net->backend, backend_self and caps. */
-GY_INT int gy_net_open_device(struct gyre_net *net);
+GY_INT int gy_engine_open_device(struct gyre_net *net);
 
 /* config.c */
 GY_INT int gy_config_copy(struct gyre_config *out, const struct gyre_config *in, struct gy_error *err); /* checked */
@@ -152,11 +152,11 @@ GY_INT int gy_param_shape(const struct gy_param *p, int64_t shape[4]); /* PyTorc
 GY_INT int gy_region_has(const struct gyre_net *net, int region, int param);
 
 /* step.c: the device's limits, measured now. */
-GY_INT int gy_net_ceilings(struct gyre_net *net, struct gy_ceilings *out);
+GY_INT int gy_engine_ceilings(struct gyre_net *net, struct gy_ceilings *out);
 /* Runs one program. */
-GY_INT int gy_net_run(struct gyre_net *net, int program);
-GY_INT int gy_net_skips(const struct gyre_net *net, const struct gy_op *op); /* ops for batches with absent samples, which this one is not */
+GY_INT int gy_engine_run(struct gyre_net *net, int program);
+GY_INT int gy_engine_skips(const struct gyre_net *net, const struct gy_op *op); /* ops for batches with absent samples, which this one is not */
 /* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.absent. */
-GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch);
+GY_INT int gy_engine_feed(struct gyre_net *net, const struct gyre_batch *batch);
 
 #endif

@@ -53,7 +53,7 @@ static int nonfinite_tensor(struct gyre_net *net, int tensor, struct nonfinite_p
     for (int64_t first = 0; first < t->count; first += net->row_count) {
         const int64_t count = gy_min64(net->row_count, t->count - first);
         const int status = net->backend->copy(net->backend_self, net->row, base + (size_t)first * each, (size_t)count * each, GY_COPY_TO_HOST);
-        GY_TRY(gy_net_checked(net, status, "a replay"));
+        GY_TRY(gy_engine_checked(net, status, "a replay"));
         const int64_t found = nonfinite_scan(net->row, count, t->dtype, &at->value);
         if (found >= 0) {
             at->tensor = tensor;
@@ -113,12 +113,12 @@ static int nonfinite_program(struct gyre_net *net, int program, int32_t *sample,
     struct nonfinite_place at;
     for (int i = 0; i < net->plan.program[program].count; i++) {
         const struct gy_op *op = &net->plan.program[program].ops[i];
-        if (gy_net_skips(net, op))
+        if (gy_engine_skips(net, op))
             continue;
         if (op->code >= GY_OP_CODES) /* other ranks are not asked: they may be at another place */
             continue;
-        GY_TRY(gy_net_checked(net, net->backend->run(net->backend_self, op), "a replay"));
-        GY_TRY(gy_net_checked(net, net->backend->sync(net->backend_self), "a replay"));
+        GY_TRY(gy_engine_checked(net, net->backend->run(net->backend_self, op), "a replay"));
+        GY_TRY(gy_engine_checked(net, net->backend->sync(net->backend_self), "a replay"));
         const int found = nonfinite_op(net, op, &at);
         if (found == 0)
             continue;
@@ -135,7 +135,7 @@ static int nonfinite_program(struct gyre_net *net, int program, int32_t *sample,
 static int nonfinite_find(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample, struct gy_error *where)
 {
     struct nonfinite_place at;
-    GY_TRY(gy_net_feed(net, batch));
+    GY_TRY(gy_engine_feed(net, batch));
     const int found = nonfinite_before(net, &at);
     if (found != 0)
         return found < 0 ? found : nonfinite_report(net, &at, "before the first op", sample, where);
@@ -151,13 +151,13 @@ static int nonfinite_find(struct gyre_net *net, const struct gyre_batch *batch, 
 static int nonfinite_copy_state(struct gyre_net *net, int to, int from)
 {
     const size_t bytes = net->plan.region_bytes[GY_AT_KEEP];
-    return gy_net_checked(net, net->backend->copy(net->backend_self, net->base[to], net->base[from], bytes, GY_COPY_ON_DEVICE), "a replay");
+    return gy_engine_checked(net, net->backend->copy(net->backend_self, net->base[to], net->base[from], bytes, GY_COPY_ON_DEVICE), "a replay");
 }
 
 /* Running statistics are afterwards what they were. */
 static int nonfinite_replay(struct gyre_net *net, const struct gyre_batch *batch, int32_t *sample, struct gy_error *where)
 {
-    GY_TRY(gy_net_ready(net, "gyre_find_nonfinite", 1));
+    GY_TRY(gy_engine_ready(net, "gyre_find_nonfinite", 1));
     GY_TRY(nonfinite_copy_state(net, GY_AT_KEEP, GY_AT_STATE));
     const int status = nonfinite_find(net, batch, sample, where);
     GY_TRY(nonfinite_copy_state(net, GY_AT_STATE, GY_AT_KEEP));

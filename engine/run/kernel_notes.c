@@ -62,7 +62,7 @@ static void notes_hash(void *self, char texts[65], char code[65], int *count)
 static void notes_hash(void *self, char texts[65], char code[65], int *count) { gy_cuda_list_hash(self, texts, code, count); }
 #endif
 
-GY_INT int gy_net_note_kernels(struct gyre_net *net)
+GY_INT int gy_engine_note_kernels(struct gyre_net *net)
 {
     char texts[65], code[65], line[512];
     struct gy_device device;

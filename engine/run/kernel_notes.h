@@ -5,7 +5,7 @@
 #include "engine/run/engine.h"
 
 /* Notes of the kernels that the net runs, and of what they depend on, for every later gyre_save; nothing on the CPU. */
-GY_INT int gy_net_note_kernels(struct gyre_net *net);
+GY_INT int gy_engine_note_kernels(struct gyre_net *net);
 /* The configuration of which note "kernels.config" speaks, into c; 0 where the text is no such note. */
 GY_INT int gy_kernel_notes_config(const char *text, struct gyre_config *c);
 

@@ -32,7 +32,7 @@ GY_INT int gy_scale_updated(struct gyre_net *net)
                                     (unsigned char *)net->base[GY_AT_OUT] + scale_at(net), sizeof(float), GY_COPY_TO_HOST);
     if (status == GY_OK)
         status = net->backend->mark(net->backend_self, GY_QUEUE_WORK, GY_MARK_UPDATE);
-    return gy_net_checked(net, status, "the update");
+    return gy_engine_checked(net, status, "the update");
 }
 
 static int scale_halve(struct gyre_net *net)
@@ -42,8 +42,8 @@ static int scale_halve(struct gyre_net *net)
     s->skipped++;
     s->good = 0;
     if (s->now / 2 < SCALE_LEAST)
-        return gy_net_fail(net, GY_E_NONFINITE, "the gradients at step %" PRId64 " are not finite, even with a loss scale of %g", net->updates,
-                           (double)s->now);
+        return gy_engine_fail(net, GY_E_NONFINITE, "the gradients at step %" PRId64 " are not finite, even with a loss scale of %g", net->updates,
+                              (double)s->now);
     s->now /= 2;
     gy_log_write(&net->log, GY_LOG_INFO, "update %" PRId64 " was skipped: gradients overflowed f16; the loss scale is now %g",
                  net->updates + 1, (double)s->now);
@@ -56,7 +56,7 @@ GY_INT int gy_scale_settle(struct gyre_net *net)
     float norm;
     if (!s->open)
         return GY_OK;
-    GY_TRY(gy_net_checked(net, net->backend->reach(net->backend_self, GY_MARK_UPDATE), "the update"));
+    GY_TRY(gy_engine_checked(net, net->backend->reach(net->backend_self, GY_MARK_UPDATE), "the update"));
     s->open = 0;
     memcpy(&norm, (const unsigned char *)net->seen[GY_AT_OUT] + scale_at(net), sizeof norm);
     if (!isfinite(norm))

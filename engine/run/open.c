@@ -153,7 +153,7 @@ static size_t ctx_own_bytes(const struct gyre_net *net, int region)
     return region == GY_AT_GRAD && net->parallel.ranks > 1 && net->caps.host_memory ? 0 : gy_align_up(net->plan.region_bytes[region], 4096);
 }
 
-GY_INT int gy_net_open_device(struct gyre_net *net)
+GY_INT int gy_engine_open_device(struct gyre_net *net)
 {
     const struct gyre_job *const job = net->config.job;
     struct gy_backend_config config = { .alloc = &net->alloc, .log = &net->log, .isa = net->config.isa, .threads = net->config.threads,
@@ -173,7 +173,7 @@ static int ctx_compile(struct gyre_net *net)
     GY_TRY(gy_graph_parse(&net->graph, &net->arena, net->config.net, strlen(net->config.net), net->config.net_name,
                           &net->error));
     GY_TRY(ctx_check_channels(net));
-    GY_TRY(gy_net_open_device(net));
+    GY_TRY(gy_engine_open_device(net));
     GY_TRY(ctx_plan(net));
     for (int r = 0; r < GY_REGIONS; r++)
         if (gy_add_size(net->memory_bytes, ctx_own_bytes(net, r), &net->memory_bytes))
@@ -286,7 +286,7 @@ static int ctx_open(struct gyre_net **out, const struct gyre_config *config, str
     if (status == GY_OK)
         status = net->backend->ready(net->backend_self, &net->error);
     if (status == GY_OK)
-        status = gy_net_note_kernels(net);
+        status = gy_engine_note_kernels(net);
     if (status == GY_OK) {
         ctx_identity_mix(net);
         net->uniform.seed = copy.seed;
@@ -352,8 +352,8 @@ static void ctx_need(const struct gyre_net *net, size_t counted, struct gyre_nee
             need->flops += gy_op_flops(&net->plan.program[p].ops[i]);
 }
 
-GY_INT int gy_net_measure(const struct gyre_config *config, struct gyre_need *need,
-                          void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err)
+GY_INT int gy_engine_measure(const struct gyre_config *config, struct gyre_need *need,
+                             void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err)
 {
     struct gyre_config copy;
     GY_TRY(gy_config_copy(&copy, config, err));
@@ -376,6 +376,6 @@ GYRE_API int gyre_measure(const struct gyre_config *config, struct gyre_need *ne
     GY_TRY(gy_given(config, "gyre_measure: config", error));
     GY_TRY(gy_given(need, "gyre_measure: need", error));
     struct gy_error err = { 0 };
-    const int status = gy_net_measure(config, need, NULL, NULL, &err);
+    const int status = gy_engine_measure(config, need, NULL, NULL, &err);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }

@@ -290,8 +290,8 @@ GY_INT int gy_parallel_alone(struct gyre_net *net, const char *call)
 {
     if (net->plan.bucket_count == 0)
         return GY_OK;
-    return gy_net_fail(net, GY_E_UNSUPPORTED, "%s: %d ranks and %d shards; it looks at a net of one process without shards", call,
-                       net->parallel.ranks, net->parallel.sharded ? net->parallel.shards : 0);
+    return gy_engine_fail(net, GY_E_UNSUPPORTED, "%s: %d ranks and %d shards; it looks at a net of one process without shards", call,
+                          net->parallel.ranks, net->parallel.sharded ? net->parallel.shards : 0);
 }
 
 GY_INT int gy_parallel_state(struct gyre_net *net)

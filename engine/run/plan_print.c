@@ -130,10 +130,10 @@ static void print_plan(const struct gyre_net *net, int json, struct gy_sink *sin
 
 GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *out)
 {
-    GY_TRY(gy_net_given(net, out, "gyre_print_plan: sink"));
+    GY_TRY(gy_engine_given(net, out, "gyre_print_plan: sink"));
     struct gy_sink sink = gy_sink_of(out);
     print_plan(net, json, &sink);
-    return sink.failed ? gy_net_fail(net, GY_E_IO, "the plan could not be written") : GYRE_OK;
+    return sink.failed ? gy_engine_fail(net, GY_E_IO, "the plan could not be written") : GYRE_OK;
 }
 
 struct print_look {
@@ -154,7 +154,7 @@ GYRE_API int gyre_print_config_plan(const struct gyre_config *config, int json, 
     struct gy_error err = { 0 };
     struct gyre_need need;
     struct print_look look = { .sink = gy_sink_of(out), .json = json };
-    int status = gy_net_measure(config, &need, print_look, &look, &err);
+    int status = gy_engine_measure(config, &need, print_look, &look, &err);
     if (status == GY_OK && look.sink.failed)
         status = GY_FAIL(&err, GY_E_IO, "the plan could not be written");
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);

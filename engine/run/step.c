@@ -26,10 +26,10 @@ static int step_failed(struct gyre_net *net, int program, int status)
     net->failed = 1;
     if (status == GY_E_PEER || status == GY_E_BUG)
         return status;
-    return gy_net_fail(net, status, "the device failed in the %s program; the log says how", gy_program_name(program));
+    return gy_engine_fail(net, status, "the device failed in the %s program; the log says how", gy_program_name(program));
 }
 
-GY_INT int gy_net_skips(const struct gyre_net *net, const struct gy_op *op)
+GY_INT int gy_engine_skips(const struct gyre_net *net, const struct gy_op *op)
 {
     return op->flags & GY_F_PARTIAL && net->uniform.absent == 0;
 }
@@ -40,7 +40,7 @@ static int step_number(const struct gyre_net *net, int program)
     return program == GY_FORWARD && net->uniform.absent > 0 ? GY_PROGRAMS : program;
 }
 
-GY_INT int gy_net_run(struct gyre_net *net, int program)
+GY_INT int gy_engine_run(struct gyre_net *net, int program)
 {
     const struct gy_program *p = &net->plan.program[program];
     const int number = step_number(net, program);
@@ -49,18 +49,18 @@ GY_INT int gy_net_run(struct gyre_net *net, int program)
     if (status == 1)
         return GY_OK;
     for (int i = 0; i < p->count && status == GY_OK; i++)
-        status = gy_net_skips(net, &p->ops[i]) ? GY_OK : step_op(net, program, &p->ops[i]);
+        status = gy_engine_skips(net, &p->ops[i]) ? GY_OK : step_op(net, program, &p->ops[i]);
     if (status == GY_OK && !meets)
         status = net->backend->end(net->backend_self, number);
     return status == GY_OK ? GY_OK : step_failed(net, program, status);
 }
 
-GY_INT int gy_net_ceilings(struct gyre_net *net, struct gy_ceilings *out)
+GY_INT int gy_engine_ceilings(struct gyre_net *net, struct gy_ceilings *out)
 {
     const int status = net->backend->ceilings(net->backend_self, out);
     if (status == GY_OK)
         return GY_OK;
-    return gy_net_fail(net, status, status == GY_E_NOMEM ? "out of memory: buffers to measure the bandwidth with"
+    return gy_engine_fail(net, status, status == GY_E_NOMEM ? "out of memory: buffers to measure the bandwidth with"
                                                          : "the speed of this device cannot be measured");
 }
 
@@ -100,8 +100,8 @@ static int step_fetch(struct gyre_net *net, int queue, int tensor)
 
 static int step_fetch_scores(struct gyre_net *net)
 {
-    GY_TRY(gy_net_checked(net, step_fetch(net, GY_QUEUE_WORK, net->plan.scores), "the evaluation"));
-    return gy_net_checked(net, net->backend->sync(net->backend_self), "the evaluation");
+    GY_TRY(gy_engine_checked(net, step_fetch(net, GY_QUEUE_WORK, net->plan.scores), "the evaluation"));
+    return gy_engine_checked(net, net->backend->sync(net->backend_self), "the evaluation");
 }
 
 /* Loss and rank of every sample are asked for: beside the work that follows. */
@@ -128,7 +128,7 @@ static void step_keep_part(const struct gyre_net *net, int part, int all)
 static int step_await_results(struct gyre_net *net, const char *what)
 {
     const struct gy_plan *plan = &net->plan;
-    GY_TRY(gy_net_checked(net, net->backend->reach(net->backend_self, GY_MARK_RESULTS), what));
+    GY_TRY(gy_engine_checked(net, net->backend->reach(net->backend_self, GY_MARK_RESULTS), what));
     if (net->unnamed)
         memset(step_place(net, plan->rank), 0xff, plan->tensors[plan->rank].bytes); /* -1 */
     step_keep_part(net, plan->scores, plan->all_scores);
@@ -148,11 +148,11 @@ static int step_check_mix(struct gyre_net *net, const struct gyre_batch *batch)
         const int box = m->h0 >= 0 && m->w0 >= 0 && m->h0 <= m->h1 && m->w0 <= m->w1 && m->h1 <= net->graph.h &&
                         m->w1 <= net->graph.w;
         if (partner < 0 || partner >= batch->count || !box)
-            return gy_net_fail(net, GY_E_ARG, "batch.mix[%d]: partner %d, box [%d,%d) x [%d,%d); it must be in a batch of %d and "
-                               "an image of %d x %d", i, partner, m->h0, m->h1, m->w0, m->w1, batch->count, net->graph.h,
-                               net->graph.w);
+            return gy_engine_fail(net, GY_E_ARG, "batch.mix[%d]: partner %d, box [%d,%d) x [%d,%d); it must be in a batch of %d and "
+                                  "an image of %d x %d", i, partner, m->h0, m->h1, m->w0, m->w1, batch->count, net->graph.h,
+                                  net->graph.w);
         if (m->dy <= -STEP_FAR || m->dy >= STEP_FAR || m->dx <= -STEP_FAR || m->dx >= STEP_FAR)
-            return gy_net_fail(net, GY_E_ARG, "batch.mix[%d]: moved by %d, %d; it must be by less than %d", i, m->dy, m->dx, STEP_FAR);
+            return gy_engine_fail(net, GY_E_ARG, "batch.mix[%d]: moved by %d, %d; it must be by less than %d", i, m->dy, m->dx, STEP_FAR);
     }
     return GY_OK;
 }
@@ -160,12 +160,12 @@ static int step_check_mix(struct gyre_net *net, const struct gyre_batch *batch)
 static int step_check(struct gyre_net *net, const struct gyre_batch *batch)
 {
     if (!batch || !batch->x || batch->count < 1 || batch->count > net->config.batch)
-        return gy_net_fail(net, GY_E_ARG, "batch of %d samples; the net was opened for 1 .. %d", batch ? batch->count : 0,
-                           net->config.batch);
+        return gy_engine_fail(net, GY_E_ARG, "batch of %d samples; the net was opened for 1 .. %d", batch ? batch->count : 0,
+                              net->config.batch);
     for (int i = 0; i < batch->count && batch->label; i++)
         if (batch->label[i] < -1 || batch->label[i] >= net->graph.classes)
-            return gy_net_fail(net, GY_E_ARG, "label %d of sample %d is not in -1 .. %d", batch->label[i], i,
-                               net->graph.classes - 1);
+            return gy_engine_fail(net, GY_E_ARG, "label %d of sample %d is not in -1 .. %d", batch->label[i], i,
+                                  net->graph.classes - 1);
     return batch->mix ? step_check_mix(net, batch) : GY_OK;
 }
 
@@ -211,20 +211,20 @@ static void step_mix(struct gyre_net *net, const struct gyre_batch *batch)
     net->mixed = batch->mix != NULL;
 }
 
-GY_INT int gy_net_feed(struct gyre_net *net, const struct gyre_batch *batch)
+GY_INT int gy_engine_feed(struct gyre_net *net, const struct gyre_batch *batch)
 {
     GY_TRY(step_check(net, batch));
     const struct gy_tensor *x = &net->plan.tensors[net->plan.input];
     const size_t sample = x->bytes / (size_t)net->config.batch, used = sample * (size_t)batch->count;
     unsigned char *place = step_place(net, net->plan.input);
-    GY_TRY(gy_net_checked(net, net->backend->reach(net->backend_self, GY_MARK_SENT), "sending the last batch"));
+    GY_TRY(gy_engine_checked(net, net->backend->reach(net->backend_self, GY_MARK_SENT), "sending the last batch"));
     memcpy(place, batch->x, used);
     memset(place + used, 0, x->bytes - used);
     net->uniform.absent = net->config.batch - batch->count;
     step_labels(net, batch);
     step_targets(net, batch);
     step_mix(net, batch);
-    return gy_net_checked(net, step_send(net), "sending the batch");
+    return gy_engine_checked(net, step_send(net), "sending the batch");
 }
 
 /* In training a batch norm needs two values a channel, as in PyTorch; and between ranks, as many samples of each. */
@@ -237,11 +237,11 @@ static int step_check_norms(struct gyre_net *net, int32_t count)
         if (node->layer != GY_LAYER_BN)
             continue;
         if (ranks > 1 && count < net->config.batch)
-            return gy_net_fail(net, GY_E_ARG, "%d of %d samples with sync_bn on %d ranks: layer '%.80s' needs as many of each", count,
-                               net->config.batch, ranks, node->name);
+            return gy_engine_fail(net, GY_E_ARG, "%d of %d samples with sync_bn on %d ranks: layer '%.80s' needs as many of each", count,
+                                  net->config.batch, ranks, node->name);
         if ((int64_t)count * ranks * g->h * g->w < 2)
-            return gy_net_fail(net, GY_E_ARG, "%d sample of %d x %d: layer '%.80s' is a batch norm, which needs more than 1 value a channel to train",
-                               count, g->h, g->w, node->name);
+            return gy_engine_fail(net, GY_E_ARG, "%d sample of %d x %d: layer '%.80s' is a batch norm, which needs more than 1 value a channel to train",
+                                  count, g->h, g->w, node->name);
     }
     return GY_OK;
 }
@@ -271,7 +271,7 @@ static int step_keep_state(struct gyre_net *net, int restore)
     void *state = net->base[GY_AT_STATE], *kept = net->base[GY_AT_KEEP];
     const size_t bytes = net->plan.region_bytes[GY_AT_KEEP];
     const int status = net->backend->copy(net->backend_self, restore ? state : kept, restore ? kept : state, bytes, GY_COPY_ON_DEVICE);
-    return gy_net_checked(net, status, "keeping the running statistics");
+    return gy_engine_checked(net, status, "keeping the running statistics");
 }
 
 /* Is the loss, of all ranks' samples, one to learn from? Else nothing of the call remains. */
@@ -282,8 +282,8 @@ static int step_judge(struct gyre_net *net, const struct gyre_result *result)
     GY_TRY(gy_parallel_settle(net));
     GY_TRY(step_keep_state(net, 1));
     if (isfinite(result->loss))
-        return gy_net_fail(net, GY_E_ARG, "no sample has a label: there is nothing to learn from");
-    return gy_net_fail(net, GY_E_NONFINITE, "the loss is %g at step %" PRId64, result->loss, net->updates);
+        return gy_engine_fail(net, GY_E_ARG, "no sample has a label: there is nothing to learn from");
+    return gy_engine_fail(net, GY_E_NONFINITE, "the loss is %g at step %" PRId64, result->loss, net->updates);
 }
 
 static int step_backward(struct gyre_net *net)
@@ -293,7 +293,7 @@ static int step_backward(struct gyre_net *net)
         GY_TRY(step_keep_state(net, 1));
     GY_TRY(status);
     net->uniform.loss_scale = net->scale.now;
-    GY_TRY(gy_net_run(net, GY_BACKWARD)); /* nobody waits: a GPU may still be at it when the next batch is fed */
+    GY_TRY(gy_engine_run(net, GY_BACKWARD)); /* nobody waits: a GPU may still be at it when the next batch is fed */
     const int fetched = gy_parallel_fetch(net);
     return fetched == GY_OK ? GY_OK : step_failed(net, GY_BACKWARD, fetched);
 }
@@ -303,14 +303,14 @@ static int step_backward(struct gyre_net *net)
  * leave as they are. */
 static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int add, int late, struct gyre_result *result)
 {
-    GY_TRY(gy_net_feed(net, batch));
+    GY_TRY(gy_engine_feed(net, batch));
     GY_TRY(step_check_norms(net, batch->count));
     net->uniform.step = gy_parallel_counter(net);
     net->uniform.accumulate = add;
     GY_TRY(step_keep_state(net, net->parallel.shard > 0)); /* every shard begins with the same running statistics */
-    GY_TRY(gy_net_run(net, GY_FORWARD));
+    GY_TRY(gy_engine_run(net, GY_FORWARD));
     const int early = net->pinned && !add && (late || net->parallel.ranks == 1);
-    GY_TRY(gy_net_checked(net, step_ask_results(net), "the forward pass"));
+    GY_TRY(gy_engine_checked(net, step_ask_results(net), "the forward pass"));
     if (early)
         GY_TRY(step_backward(net));
     GY_TRY(step_await_results(net, "the forward pass"));
@@ -329,8 +329,8 @@ static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, 
     struct gy_parallel *p = &net->parallel;
     const int late = gy_parallel_is_late(net, train);
     if (p->sharded && (!batch || batch->count != p->mine * net->config.batch))
-        return gy_net_fail(net, GY_E_ARG, "batch of %d samples; %d shards of %d on %d ranks need %d", batch ? batch->count : 0, p->shards,
-                           net->config.batch, p->ranks, p->mine * net->config.batch);
+        return gy_engine_fail(net, GY_E_ARG, "batch of %d samples; %d shards of %d on %d ranks need %d", batch ? batch->count : 0, p->shards,
+                              net->config.batch, p->ranks, p->mine * net->config.batch);
     int status = GY_OK;
     for (int s = 0; s < p->mine && status == GY_OK; s++) {
         const struct gyre_batch part = batch ? gy_parallel_part(net, batch, s) : (struct gyre_batch){ 0 };
@@ -361,7 +361,7 @@ static int step_update(struct gyre_net *net)
     u->bias1 = (float)(1 - pow((double)net->config.optimizer.beta1, t));
     u->bias2 = (float)(1 - pow((double)net->config.optimizer.beta2, t));
     u->keep = gy_average_keep(net->config.optimizer.ema, net->updates);
-    GY_TRY(gy_net_run(net, GY_UPDATE));
+    GY_TRY(gy_engine_run(net, GY_UPDATE));
     net->pending = 0;
     net->grad_weight = net->weight;
     net->updates++;
@@ -370,9 +370,9 @@ static int step_update(struct gyre_net *net)
 
 GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result)
 {
-    GY_TRY(gy_net_given(net, batch, "gyre_step: batch"));
+    GY_TRY(gy_engine_given(net, batch, "gyre_step: batch"));
     struct gyre_result r;
-    GY_TRY(gy_net_ready(net, "gyre_step", 1));
+    GY_TRY(gy_engine_ready(net, "gyre_step", 1));
     GY_TRY(step_gradients(net, batch, net->pending > 0, 1, &r));
     net->micro++;
     r.rate = gy_schedule_rate(&net->config.schedule, net->updates);
@@ -388,10 +388,10 @@ GYRE_API int gyre_step(struct gyre_net *net, const struct gyre_batch *batch, str
 
 GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result)
 {
-    GY_TRY(gy_net_given(net, batch, "gyre_gradient: batch"));
+    GY_TRY(gy_engine_given(net, batch, "gyre_gradient: batch"));
     struct gyre_result r;
-    GY_TRY(gy_net_ready(net, "gyre_gradient", 1));
-    GY_TRY(gy_net_updated(net, "gyre_gradient"));
+    GY_TRY(gy_engine_ready(net, "gyre_gradient", 1));
+    GY_TRY(gy_engine_updated(net, "gyre_gradient"));
     GY_TRY(step_gradients(net, batch, 0, 0, &r));
     GY_TRY(step_keep_state(net, 1));
     if (result)
@@ -401,11 +401,11 @@ GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch,
 
 GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result)
 {
-    GY_TRY(gy_net_given(net, batch, "gyre_eval: batch"));
-    GY_TRY(gy_net_ready(net, "gyre_eval", 0));
-    GY_TRY(gy_net_feed(net, batch));
-    GY_TRY(gy_net_run(net, GY_EVAL));
-    GY_TRY(gy_net_checked(net, step_ask_results(net), "the evaluation"));
+    GY_TRY(gy_engine_given(net, batch, "gyre_eval: batch"));
+    GY_TRY(gy_engine_ready(net, "gyre_eval", 0));
+    GY_TRY(gy_engine_feed(net, batch));
+    GY_TRY(gy_engine_run(net, GY_EVAL));
+    GY_TRY(gy_engine_checked(net, step_ask_results(net), "the evaluation"));
     GY_TRY(step_await_results(net, "the evaluation"));
     if (result)
         step_collect(net, 0, result);
@@ -414,8 +414,8 @@ GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, str
 
 GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, float *scores)
 {
-    GY_TRY(gy_net_given(net, batch, "gyre_predict: batch"));
-    GY_TRY(gy_net_given(net, scores, "gyre_predict: scores"));
+    GY_TRY(gy_engine_given(net, batch, "gyre_predict: batch"));
+    GY_TRY(gy_engine_given(net, scores, "gyre_predict: scores"));
     GY_TRY(gyre_eval(net, batch, NULL));
     const size_t bytes = (size_t)batch->count * (size_t)net->graph.classes * sizeof(float);
     GY_TRY(step_fetch_scores(net));

@@ -97,7 +97,7 @@ static int trace_append(struct gyre_net *net, const char *path)
     const size_t end = sizeof trace_end - 1;
     const int whole = bytes > end && memcmp(text + bytes - end, trace_end, end) == 0;
     const int status = whole ? trace_write(net, path, text, bytes)
-                             : gy_net_fail(net, GY_E_MISMATCH, "%.300s is not the trace that rank 0 wrote", path);
+                             : gy_engine_fail(net, GY_E_MISMATCH, "%.300s is not the trace that rank 0 wrote", path);
     gy_alloc_free(&net->alloc, text, bytes + 1);
     return status;
 }
@@ -114,23 +114,23 @@ static int trace_in_turn(struct gyre_net *net, const char *path)
         GY_TRY(gy_job_any(job, wrong, &failed, &net->error));
     }
     if (failed && status == GY_OK)
-        status = gy_net_fail(net, GY_E_IO, "another rank could not write its part of %.300s", path);
+        status = gy_engine_fail(net, GY_E_IO, "another rank could not write its part of %.300s", path);
     return status;
 }
 
 GYRE_API int gyre_write_trace(struct gyre_net *net, const char *path)
 {
-    GY_TRY(gy_net_given(net, path, "gyre_write_trace: path"));
+    GY_TRY(gy_engine_given(net, path, "gyre_write_trace: path"));
     char own[4096];
     struct gyre_job *job = net->config.job;
     if (!net->trace.events)
-        return gy_net_fail(net, GY_E_STATE, "gyre_write_trace: the net was opened with trace_events 0");
+        return gy_engine_fail(net, GY_E_STATE, "gyre_write_trace: the net was opened with trace_events 0");
     if (gyre_job_ranks(job) == 1)
         return trace_write(net, path, NULL, 0);
     if (job->hosts == 1)
         return trace_in_turn(net, path);
     if ((size_t)snprintf(own, sizeof own, "%s.%d", path, gyre_job_rank(job)) >= sizeof own)
-        return gy_net_fail(net, GY_E_ARG, "the trace's path is longer than %zu bytes", sizeof own - 16);
+        return gy_engine_fail(net, GY_E_ARG, "the trace's path is longer than %zu bytes", sizeof own - 16);
     return trace_write(net, own, NULL, 0);
 }
 

@@ -61,7 +61,7 @@ GY_INT int gy_param_read_row(struct gyre_net *net, int param, int region, int32_
     const struct weights_row w = weights_row_of(&net->graph.params[param]);
     const size_t bytes = (size_t)gy_param_row_count(&net->graph.params[param]) * sizeof(float);
     const int status = net->backend->copy(net->backend_self, net->row, weights_place(net, param, region, k), bytes, GY_COPY_TO_HOST);
-    GY_TRY(gy_net_checked(net, status, "fetching a tensor"));
+    GY_TRY(gy_engine_checked(net, status, "fetching a tensor"));
     weights_turn(&w, net->row, row, 1);
     return GY_OK;
 }
@@ -72,7 +72,7 @@ GY_INT int gy_param_write_row(struct gyre_net *net, int param, int region, int32
     const size_t bytes = (size_t)gy_param_row_count(&net->graph.params[param]) * sizeof(float);
     weights_turn(&w, row, net->row, 0);
     const int status = net->backend->copy(net->backend_self, weights_place(net, param, region, k), net->row, bytes, GY_COPY_TO_DEVICE);
-    return gy_net_checked(net, status, "sending a tensor");
+    return gy_engine_checked(net, status, "sending a tensor");
 }
 
 GYRE_API int gyre_tensor_count(const struct gyre_net *net) { return net ? net->graph.param_count : 0; }
@@ -117,10 +117,10 @@ static int weights_find(struct gyre_net *net, const char *name, int64_t count, i
         }
     }
     if (*param < 0 || !gy_region_has(net, *region, *param))
-        return gy_net_fail(net, GY_E_ARG, "the net has no tensor '%.120s'", name);
+        return gy_engine_fail(net, GY_E_ARG, "the net has no tensor '%.120s'", name);
     if (count != net->graph.params[*param].count)
-        return gy_net_fail(net, GY_E_ARG, "tensor '%.120s' has %" PRId64 " elements, not %" PRId64, name,
-                           net->graph.params[*param].count, count);
+        return gy_engine_fail(net, GY_E_ARG, "tensor '%.120s' has %" PRId64 " elements, not %" PRId64, name,
+                              net->graph.params[*param].count, count);
     return GY_OK;
 }
 
@@ -133,8 +133,8 @@ static float weights_scale(const struct gyre_net *net, int region)
 
 GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *values, int64_t count)
 {
-    GY_TRY(gy_net_given(net, name, "gyre_get_tensor: name"));
-    GY_TRY(gy_net_given(net, values, "gyre_get_tensor: values"));
+    GY_TRY(gy_engine_given(net, name, "gyre_get_tensor: name"));
+    GY_TRY(gy_engine_given(net, values, "gyre_get_tensor: values"));
     int param, region;
     GY_TRY(weights_find(net, name, count, &param, &region));
     const int64_t row = gy_param_row_count(&net->graph.params[param]);
@@ -148,8 +148,8 @@ GYRE_API int gyre_get_tensor(struct gyre_net *net, const char *name, float *valu
 
 GYRE_API int gyre_set_tensor(struct gyre_net *net, const char *name, const float *values, int64_t count)
 {
-    GY_TRY(gy_net_given(net, name, "gyre_set_tensor: name"));
-    GY_TRY(gy_net_given(net, values, "gyre_set_tensor: values"));
+    GY_TRY(gy_engine_given(net, name, "gyre_set_tensor: name"));
+    GY_TRY(gy_engine_given(net, values, "gyre_set_tensor: values"));
     int param, region;
     GY_TRY(weights_find(net, name, count, &param, &region));
     const int64_t row = gy_param_row_count(&net->graph.params[param]);

@@ -42,17 +42,17 @@ static int eval_open_loader(struct eval_run *run)
     c.augment.resize = run->config.resize;
     c.threads = run->config.loader_threads;
     const int status = gyre_open_loader(&run->loader, run->config.data, &c, &error);
-    return status == GYRE_OK ? GYRE_OK : gy_net_fail(run->net, status, "%s", error.text);
+    return status == GYRE_OK ? GYRE_OK : gy_engine_fail(run->net, status, "%s", error.text);
 }
 
 static int eval_names(struct eval_run *run)
 {
-    const struct gy_alloc *alloc = gy_net_alloc(run->net);
+    const struct gy_alloc *alloc = gy_engine_alloc(run->net);
     const int32_t classes = run->shape.classes;
     run->names = gy_alloc_take(alloc, (size_t)classes, sizeof *run->names);
     run->numbers = gy_alloc_take(alloc, (size_t)classes, sizeof *run->numbers);
     if (!run->names || !run->numbers)
-        return gy_net_fail(run->net, GY_E_NOMEM, "out of memory: the names of %d classes", classes);
+        return gy_engine_fail(run->net, GY_E_NOMEM, "out of memory: the names of %d classes", classes);
     for (int32_t i = 0; i < classes; i++) {
         snprintf(run->numbers[i], sizeof run->numbers[i], "%d", i);
         run->names[i] = run->config.names ? run->config.names[i] : gyre_class_name(run->config.data, i);
@@ -68,11 +68,11 @@ static int eval_open(struct eval_run *run)
     gyre_get_shape(run->net, &run->shape);
     gyre_get_data_info(run->config.data, &run->info);
     if (run->info.classes > run->shape.classes)
-        return gy_net_fail(run->net, GY_E_MISMATCH, "the data set has %d classes, the net %d", run->info.classes,
-                           run->shape.classes);
+        return gy_engine_fail(run->net, GY_E_MISMATCH, "the data set has %d classes, the net %d", run->info.classes,
+                              run->shape.classes);
     if (detailed) {
         GY_TRY(eval_names(run));
-        GY_TRY(gy_metrics_open(&run->metrics, gy_net_alloc(run->net), run->shape.classes,
+        GY_TRY(gy_metrics_open(&run->metrics, gy_engine_alloc(run->net), run->shape.classes,
                                run->config.text ? run->info.samples : 0, &run->net->error));
     }
     return eval_open_loader(run);
@@ -101,7 +101,7 @@ static int eval_all(struct eval_run *run)
         struct gyre_error error;
         const int status = gyre_next_batch(run->loader, &batch, NULL, &error);
         if (status != GYRE_OK)
-            return gy_net_fail(run->net, status, "%s", error.text);
+            return gy_engine_fail(run->net, status, "%s", error.text);
         if (batch.count == 0)
             return GY_OK;
         GY_TRY(gy_parallel_alive(run->net));
@@ -113,8 +113,8 @@ static int eval_svg(struct eval_run *run)
 {
     const int64_t *counts = gy_metrics_confusion(run->metrics);
     if (!counts)
-        return gy_net_fail(run->net, GY_E_UNSUPPORTED, "%.200s: a confusion matrix is drawn for at most %d classes; there are %d",
-                           run->config.confusion_svg, GY_METRICS_MATRIX, run->shape.classes);
+        return gy_engine_fail(run->net, GY_E_UNSUPPORTED, "%.200s: a confusion matrix is drawn for at most %d classes; there are %d",
+                              run->config.confusion_svg, GY_METRICS_MATRIX, run->shape.classes);
     return gy_svg_confusion(run->config.confusion_svg, "confusion matrix", counts, run->shape.classes, run->names,
                             &run->net->error);
 }
@@ -126,7 +126,7 @@ static int eval_print(struct eval_run *run)
         gy_metrics_json(run->metrics, run->names, &sink);
     else
         gy_metrics_print(run->metrics, run->names, &sink);
-    return sink.failed ? gy_net_fail(run->net, GY_E_IO, "the report could not be written") : GY_OK;
+    return sink.failed ? gy_engine_fail(run->net, GY_E_IO, "the report could not be written") : GY_OK;
 }
 
 static int eval_finish(struct eval_run *run, int64_t began)
@@ -147,7 +147,7 @@ static int eval_finish(struct eval_run *run, int64_t began)
 
 static void eval_close(struct eval_run *run)
 {
-    const struct gy_alloc *alloc = gy_net_alloc(run->net);
+    const struct gy_alloc *alloc = gy_engine_alloc(run->net);
     gyre_close_loader(run->loader);
     gy_metrics_close(run->metrics);
     gy_alloc_free(alloc, run->numbers, (size_t)run->shape.classes * sizeof *run->numbers);
@@ -156,14 +156,14 @@ static void eval_close(struct eval_run *run)
 
 GYRE_API int gyre_evaluate(struct gyre_net *net, const struct gyre_evaluate_config *config, struct gyre_report *report)
 {
-    GY_TRY(gy_net_given(net, config, "gyre_evaluate: config"));
+    GY_TRY(gy_engine_given(net, config, "gyre_evaluate: config"));
     struct eval_run run = { .net = net };
     const int64_t began = gy_clock_ns();
     gyre_evaluate_config_default(&run.config);
     GY_TRY(gy_config_take(&run.config, sizeof run.config, config,
                           offsetof(struct gyre_evaluate_config, resize), "evaluate config", &net->error));
     if (!run.config.data)
-        return gy_net_fail(net, GY_E_ARG, "gyre_evaluate needs a data set");
+        return gy_engine_fail(net, GY_E_ARG, "gyre_evaluate needs a data set");
     GY_TRY(gy_data_check_input(net, run.config.data, "data set's"));
     int status = eval_open(&run);
     if (status == GY_OK)

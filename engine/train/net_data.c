@@ -105,8 +105,8 @@ GY_INT int gy_data_check_input(struct gyre_net *net, const struct gyre_data *dat
     const int real = gy_data_is_real(data->data);
     if (real == (net->config.input == GYRE_INPUT_F32))
         return GY_OK;
-    return gy_net_fail(net, GY_E_MISMATCH, "the %s samples are %s; the net was opened with %s", which, names[real],
-                       real ? "GYRE_INPUT_U8" : "GYRE_INPUT_F32");
+    return gy_engine_fail(net, GY_E_MISMATCH, "the %s samples are %s; the net was opened with %s", which, names[real],
+                          real ? "GYRE_INPUT_U8" : "GYRE_INPUT_F32");
 }
 
 GYRE_API const char *gyre_class_name(const struct gyre_data *data, int32_t label)

@@ -104,7 +104,7 @@ static int train_read_note(struct train_run *run, const char *path, const char *
 {
     struct gyre_error error;
     const int status = gyre_read_note(path, key, text, room, &error);
-    return status == GYRE_OK ? 1 : status == GYRE_E_ARG ? 0 : gy_net_fail(run->net, status, "%s", error.text);
+    return status == GYRE_OK ? 1 : status == GYRE_E_ARG ? 0 : gy_engine_fail(run->net, status, "%s", error.text);
 }
 
 /* The checkpoint's steps were as those of this run. Older versions did not write it. */
@@ -115,8 +115,8 @@ static int train_read_step(struct train_run *run, const char *path)
     const int found = train_read_note(run, path, "train.step", text, sizeof text);
     if (found != 1 || strcmp(text, want) == 0)
         return found < 0 ? found : GY_OK;
-    return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: the run had %.80s; now it has %.80s: its steps would be others (shards go on with any number "
-                       "of ranks)", path, text, want);
+    return gy_engine_fail(run->net, GY_E_MISMATCH, "%.200s: the run had %.80s; now it has %.80s: its steps would be others (shards go on with any number "
+                          "of ranks)", path, text, want);
 }
 
 /* Three numbers of the note: a sum of losses, and of how many samples, of which how many were right; they are of one epoch at most. */
@@ -138,14 +138,14 @@ static int train_read_notes(struct train_run *run, const char *path)
         return found; /* none: not of this loop, weights and counters alone go on */
     train_data_text(run, want, sizeof want);
     if (strcmp(text, want) != 0)
-        return gy_net_fail(run->net, GY_E_MISMATCH, "%.120s: the run had %.160s; now there are %.160s", path, text, want);
+        return gy_engine_fail(run->net, GY_E_MISMATCH, "%.120s: the run had %.160s; now there are %.160s", path, text, want);
     GY_TRY(train_read_step(run, path));
     double sums[6];
     found = train_read_note(run, path, "train.sums", text, sizeof text);
     if (found < 0)
         return found;
     if (found == 0 || gy_text_reals(text, sums, 6) != 6 || train_take_sums(run, sums, &run->epoch) != 0 || train_take_sums(run, sums + 3, &run->row) != 0)
-        return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: its note of the epoch's sums is damaged", path);
+        return gy_engine_fail(run->net, GY_E_MISMATCH, "%.200s: its note of the epoch's sums is damaged", path);
     return GY_OK;
 }
 
@@ -201,7 +201,7 @@ static int train_save(struct train_run *run)
     GY_TRY(gyre_save(run->net, path));
     gy_trace_put(run->net, GY_TRACE_INPUT, "checkpoint", "save", "files", began, 0);
     run->saved = run->done;
-    GY_TRY(gy_checkpoints_prune(gy_net_alloc(run->net), gy_net_log(run->net), run->config.folder, run->done, run->config.keep,
+    GY_TRY(gy_checkpoints_prune(gy_engine_alloc(run->net), gy_engine_log(run->net), run->config.folder, run->done, run->config.keep,
                                 err));
     run->progress.path = path;
     train_report(run, "checkpoint");
@@ -213,7 +213,7 @@ static int train_load(struct train_run *run, const char *path, int64_t step)
 {
     GY_TRY(gyre_load(run->net, path));
     if (run->net->micro != step)
-        return gy_net_fail(run->net, GY_E_MISMATCH, "%.200s: it is of step %" PRId64 ", not of the step that its name says", path, run->net->micro);
+        return gy_engine_fail(run->net, GY_E_MISMATCH, "%.200s: it is of step %" PRId64 ", not of the step that its name says", path, run->net->micro);
     return GY_OK;
 }
 
@@ -226,16 +226,16 @@ static int train_load_newest(struct train_run *run, const struct gy_checkpoints 
         GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, list->steps[i], &run->net->error));
         if (train_load(run, path, list->steps[i]) == GYRE_OK) {
             run->done = run->saved = run->net->micro;
-            gy_log_write(gy_net_log(run->net), GY_LOG_INFO, "going on from %s", path);
+            gy_log_write(gy_engine_log(run->net), GY_LOG_INFO, "going on from %s", path);
             return train_read_notes(run, path);
         }
         if (!gy_checkpoint_is_bad(gyre_last_error(run->net)->status))
             return gyre_last_error(run->net)->status;
         if (i == 0)
             first = *gyre_last_error(run->net);
-        gy_log_write(gy_net_log(run->net), GY_LOG_WARN, "this checkpoint cannot be used: %s", gyre_last_error(run->net)->text);
+        gy_log_write(gy_engine_log(run->net), GY_LOG_WARN, "this checkpoint cannot be used: %s", gyre_last_error(run->net)->text);
     }
-    return gy_net_fail(run->net, first.status, "%.420s; no older one can be used", first.text);
+    return gy_engine_fail(run->net, first.status, "%.420s; no older one can be used", first.text);
 }
 
 /* What is in the folder already: go on, start anew, or refuse. */
@@ -249,15 +249,15 @@ static int train_take_folder(struct train_run *run, const struct gy_checkpoints 
         return train_load_newest(run, list);
     GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, list->steps[0], err));
     if (!run->config.overwrite)
-        return gy_net_fail(run->net, GY_E_STATE, "%.300s is there: the folder holds a run; resume it, overwrite it, or take another "
-                           "folder", path);
-    return gy_checkpoints_prune(gy_net_alloc(run->net), gy_net_log(run->net), run->config.folder, INT64_MAX, 0, err);
+        return gy_engine_fail(run->net, GY_E_STATE, "%.300s is there: the folder holds a run; resume it, overwrite it, or take another "
+                              "folder", path);
+    return gy_checkpoints_prune(gy_engine_alloc(run->net), gy_engine_log(run->net), run->config.folder, INT64_MAX, 0, err);
 }
 
 static int train_open_folder(struct train_run *run)
 {
     struct gy_checkpoints list;
-    const struct gy_alloc *alloc = gy_net_alloc(run->net);
+    const struct gy_alloc *alloc = gy_engine_alloc(run->net);
     GY_TRY(gy_file_make_folder(run->config.folder, &run->net->error));
     GY_TRY(gy_run_folder_lock(&run->lock, run->config.folder, &run->net->error));
     gy_run_folder_clean(run->config.folder);
@@ -289,7 +289,7 @@ static int train_open_loader(struct train_run *run)
     c.parts = run->all / run->mine;
     c.groups = run->mine / run->shape.batch;
     const int status = gyre_open_loader(&run->loader, run->config.train, &c, &error);
-    return status == GYRE_OK ? GYRE_OK : gy_net_fail(run->net, status, "%s", error.text);
+    return status == GYRE_OK ? GYRE_OK : gy_engine_fail(run->net, status, "%s", error.text);
 }
 
 /* Folders number their classes by name: a class that is missing on one side would shift all labels. */
@@ -303,8 +303,8 @@ static int train_check_classes(struct train_run *run)
     for (int32_t i = 0; i < test.classes; i++) {
         const char *a = gyre_class_name(c->train, i), *b = gyre_class_name(c->test, i);
         if (!a || !b || strcmp(a, b) != 0)
-            return gy_net_fail(run->net, GY_E_MISMATCH, "class %d is '%.80s' in the training data and '%.80s' in the test data", i,
-                               a ? a : "(none)", b ? b : "(none)");
+            return gy_engine_fail(run->net, GY_E_MISMATCH, "class %d is '%.80s' in the training data and '%.80s' in the test data", i,
+                                  a ? a : "(none)", b ? b : "(none)");
     }
     return GY_OK;
 }
@@ -313,27 +313,27 @@ static int train_check(struct train_run *run)
 {
     const struct gyre_train_config *c = &run->config;
     if (!c->train || run->net->config.mode != GYRE_TRAIN)
-        return gy_net_fail(run->net, GY_E_ARG, "gyre_train needs training data and a net with GYRE_TRAIN");
+        return gy_engine_fail(run->net, GY_E_ARG, "gyre_train needs training data and a net with GYRE_TRAIN");
     GY_TRY(gy_data_check_input(run->net, c->train, "training"));
     if (c->test)
         GY_TRY(gy_data_check_input(run->net, c->test, "test"));
     if (c->resume < 0 || c->resume > 1 || c->overwrite < 0 || c->overwrite > 1)
-        return gy_net_fail(run->net, GY_E_ARG, "resume is %d and overwrite %d; they must be 0 or 1", c->resume, c->overwrite);
+        return gy_engine_fail(run->net, GY_E_ARG, "resume is %d and overwrite %d; they must be 0 or 1", c->resume, c->overwrite);
     if (c->resume && c->overwrite)
-        return gy_net_fail(run->net, GY_E_ARG, "resume goes on from the folder's checkpoints, overwrite removes them; take one of both");
+        return gy_engine_fail(run->net, GY_E_ARG, "resume goes on from the folder's checkpoints, overwrite removes them; take one of both");
     if (c->epochs < 1 || c->max_steps < 0 || c->checkpoint_steps < 0 || c->keep < 1)
-        return gy_net_fail(run->net, GY_E_ARG, "epochs %d and keep %d must be 1 or more, max_steps %" PRId64
-                           " and checkpoint_steps %" PRId64 " 0 or more", c->epochs, c->keep, c->max_steps, c->checkpoint_steps);
+        return gy_engine_fail(run->net, GY_E_ARG, "epochs %d and keep %d must be 1 or more, max_steps %" PRId64
+                              " and checkpoint_steps %" PRId64 " 0 or more", c->epochs, c->keep, c->max_steps, c->checkpoint_steps);
     if (run->info.classes > run->shape.classes)
-        return gy_net_fail(run->net, GY_E_MISMATCH, "the training data has %d classes, the net %d", run->info.classes,
-                           run->shape.classes);
+        return gy_engine_fail(run->net, GY_E_MISMATCH, "the training data has %d classes, the net %d", run->info.classes,
+                              run->shape.classes);
     if (run->info.samples < run->all)
-        return gy_net_fail(run->net, GY_E_ARG, "the batch of %d%s is larger than the training data, %" PRId64 " samples", run->shape.batch,
-                           run->net->parallel.sharded ? " of each shard" : run->all > run->mine ? " of each rank" : "", run->info.samples);
+        return gy_engine_fail(run->net, GY_E_ARG, "the batch of %d%s is larger than the training data, %" PRId64 " samples", run->shape.batch,
+                              run->net->parallel.sharded ? " of each shard" : run->all > run->mine ? " of each rank" : "", run->info.samples);
     GY_TRY(train_check_classes(run));
     if (gyre_job_rank(run->net->config.job) > 0)
         return GY_OK;
-    return gy_data_warn_empty(c->train->data, "the training data", gy_net_alloc(run->net), gy_net_log(run->net), &run->net->error);
+    return gy_data_warn_empty(c->train->data, "the training data", gy_engine_alloc(run->net), gy_engine_log(run->net), &run->net->error);
 }
 
 /* Says where the run goes on. */
@@ -357,7 +357,7 @@ static int train_follow(struct train_run *run)
     run->config.test = NULL;
     run->config.progress = NULL;
     if (folder && run->config.resume) {
-        GY_TRY(gy_checkpoints_list(&list, gy_net_alloc(run->net), folder, &run->net->error));
+        GY_TRY(gy_checkpoints_list(&list, gy_engine_alloc(run->net), folder, &run->net->error));
         status = list.count > 0 ? train_load_newest(run, &list) : GY_OK;
         gy_checkpoints_close(&list);
     }
@@ -387,10 +387,10 @@ static int train_open(struct train_run *run)
     GY_TRY(train_check(run));
     run->per_epoch = run->info.samples / run->all;
     if (gy_mul_count(run->per_epoch, run->config.epochs, &run->total))
-        return gy_net_fail(run->net, GY_E_ARG, "%d epochs of %" PRId64 " steps are too many", run->config.epochs, run->per_epoch);
+        return gy_engine_fail(run->net, GY_E_ARG, "%d epochs of %" PRId64 " steps are too many", run->config.epochs, run->per_epoch);
     run->total = run->config.max_steps ? run->config.max_steps : run->total;
     if (run->total < run->net->config.accumulate)
-        return gy_net_fail(run->net, GY_E_ARG, "a run of %" PRId64 " steps makes no update: accumulate is %d", run->total, run->net->config.accumulate);
+        return gy_engine_fail(run->net, GY_E_ARG, "a run of %" PRId64 " steps makes no update: accumulate is %d", run->total, run->net->config.accumulate);
     run->row_every = gy_max64(1, run->per_epoch / TRAIN_ROWS);
     run->done = run->net->micro;
     run->saved = run->compared = -1;
@@ -415,7 +415,7 @@ static int train_close(struct train_run *run, int status)
     gy_lock_drop(&run->lock);
     if (closed == GY_OK || (status != GY_OK && status != GY_E_STOPPED))
         return status;
-    return gy_net_fail(run->net, closed, "%s", err.text);
+    return gy_engine_fail(run->net, closed, "%s", err.text);
 }
 
 /* ---- a loss that is not finite ---- */
@@ -439,7 +439,7 @@ static void train_list_samples(const struct train_run *run, const struct gyre_ba
     const int32_t shown = batch->count < 8 ? batch->count : 8;
     for (int32_t i = 0; i < shown; i++) {
         train_name_sample(run, batch, samples, i, text, sizeof text);
-        gy_log_write(gy_net_log(run->net), GY_LOG_ERROR, "sample %d of %d of this batch: %s", i, batch->count, text);
+        gy_log_write(gy_engine_log(run->net), GY_LOG_ERROR, "sample %d of %d of this batch: %s", i, batch->count, text);
     }
 }
 
@@ -465,16 +465,16 @@ static int train_locate(struct train_run *run, const struct gyre_batch *batch, c
     if (status == GYRE_OK)
         snprintf(where.text, sizeof where.text, "a replay with all tensors checked found none");
     else if (status != GYRE_E_NONFINITE)
-        return gy_net_fail(run->net, status, "%s", where.text);
+        return gy_engine_fail(run->net, status, "%s", where.text);
     if (sample >= 0 && sample < batch->count) {
         train_name_sample(run, batch, samples, sample, name, sizeof name);
-        return gy_net_fail(run->net, GY_E_NONFINITE, "step %" PRId64 " is not finite: %.220s; image %.220s", run->done + 1,
-                           where.text, name);
+        return gy_engine_fail(run->net, GY_E_NONFINITE, "step %" PRId64 " is not finite: %.220s; image %.220s", run->done + 1,
+                              where.text, name);
     }
     train_list_samples(run, batch, samples);
     train_name_sample(run, batch, samples, 0, name, sizeof name);
-    return gy_net_fail(run->net, GY_E_NONFINITE, "step %" PRId64 " is not finite: %.240s; the batch's %d images begin with %.160s",
-                       run->done + 1, where.text, batch->count, name);
+    return gy_engine_fail(run->net, GY_E_NONFINITE, "step %" PRId64 " is not finite: %.240s; the batch's %d images begin with %.160s",
+                          run->done + 1, where.text, batch->count, name);
 }
 
 /* ---- the loop ---- */
@@ -544,7 +544,7 @@ static int train_batch(struct train_run *run)
     int status = gyre_next_batch(run->loader, &batch, &samples, &error);
     gy_trace_put(run->net, GY_TRACE_INPUT, "wait for images", "input", "input", began, 0);
     if (status != GYRE_OK)
-        return gy_net_fail(run->net, status, "%s", error.text);
+        return gy_engine_fail(run->net, status, "%s", error.text);
     run->between = 0;
     status = gyre_step(run->net, &batch, &result);
     if (status == GYRE_E_NONFINITE)
@@ -630,13 +630,13 @@ static int train_loop(struct train_run *run)
 static int train_finish(struct train_run *run)
 {
     if (run->done == run->total && run->net->pending > 0 && gyre_job_rank(run->net->config.job) == 0)
-        gy_log_write(gy_net_log(run->net), GY_LOG_WARN, "the last %d of %" PRId64 " steps have made no update: accumulate is %d", run->net->pending,
+        gy_log_write(gy_engine_log(run->net), GY_LOG_WARN, "the last %d of %" PRId64 " steps have made no update: accumulate is %d", run->net->pending,
                      run->total, run->net->config.accumulate);
     GY_TRY(train_keep(run));
     if (run->config.folder && run->done > 0)
         GY_TRY(gy_run_files_curve(&run->files, run->per_epoch, &run->net->error));
-    return run->done < run->total ? gy_net_fail(run->net, GY_E_STOPPED, "stopped after %" PRId64 " of %" PRId64 " steps",
-                                                run->done, run->total)
+    return run->done < run->total ? gy_engine_fail(run->net, GY_E_STOPPED, "stopped after %" PRId64 " of %" PRId64 " steps",
+                                                   run->done, run->total)
                                   : GY_OK;
 }
 
@@ -645,14 +645,14 @@ static void train_rescue(struct train_run *run)
 {
     const struct gyre_error error = *gyre_last_error(run->net);
     if (run->between && run->done > 0 && train_save(run) != GYRE_OK)
-        gy_log_write(gy_net_log(run->net), GY_LOG_ERROR, "no checkpoint could be written either: %s",
+        gy_log_write(gy_engine_log(run->net), GY_LOG_ERROR, "no checkpoint could be written either: %s",
                      gyre_last_error(run->net)->text);
-    gy_net_fail(run->net, error.status, "%s", error.text);
+    gy_engine_fail(run->net, error.status, "%s", error.text);
 }
 
 GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *config)
 {
-    GY_TRY(gy_net_given(net, config, "gyre_train: config"));
+    GY_TRY(gy_engine_given(net, config, "gyre_train: config"));
     struct train_run run = { .net = net };
     gyre_train_config_default(&run.config);
     GY_TRY(gy_config_take(&run.config, sizeof run.config, config, offsetof(struct gyre_train_config, epochs),

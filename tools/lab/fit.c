@@ -96,7 +96,7 @@ static int fit_try(struct fit_run *run, int index, int way, struct gy_error *err
     const struct gyre_config config = fit_config(run, run->batch[index], way);
     struct fit_candidate *c = &run->candidate[index][way];
     struct gyre_need need = { 0 };
-    GY_TRY(gy_net_measure(&config, &need, fit_look, run, err));
+    GY_TRY(gy_engine_measure(&config, &need, fit_look, run, err));
     *c = (struct fit_candidate){ config.batch, config.accumulate, config.recompute, config.dtype, 0, 0, 0 };
     c->bytes = need.host_bytes + FIT_PROCESS + FIT_QUEUE * (size_t)config.batch * run->sample_bytes;
     c->fits = c->bytes <= run->fit.bytes;
@@ -255,7 +255,7 @@ static int fit_measure(struct fit_run *run, struct gy_error *err)
     struct gyre_need need = { 0 };
     fit_batches(run);
     const struct gyre_config first = fit_config(run, run->batch[0], 0);
-    GY_TRY(gy_net_measure(&first, &need, fit_look_machine, run, err));
+    GY_TRY(gy_engine_measure(&first, &need, fit_look_machine, run, err));
     if (run->status != GY_OK)
         return GY_FAIL(err, run->status, "out of memory: buffers to measure the bandwidth with");
     GY_TRY(fit_try_all(run, err));

@@ -117,7 +117,7 @@ GYRE_API int gyre_print_kernels(const struct gyre_config *config, const struct g
     if (status == GY_OK && (kernels.form < GYRE_KERNELS_LIST || kernels.form > GYRE_KERNELS_CUBIN))
         status = GY_FAIL(&err, GY_E_ARG, "kernels config.form is %d; it must be in %d .. %d", kernels.form, GYRE_KERNELS_LIST, GYRE_KERNELS_CUBIN);
     if (status == GY_OK)
-        status = gy_net_measure(config, &need, klist_look, &job, &err);
+        status = gy_engine_measure(config, &need, klist_look, &job, &err);
     if (status == GY_OK)
         status = job.status;
     if (status == GY_OK && out.failed)
@@ -151,7 +151,7 @@ static int klist_pack(const struct gyre_config *config, const int *archs, int co
         char device[16];
         snprintf(device, sizeof device, "sm_%d", archs[i]);
         one.device = device;
-        status = gy_net_measure(&one, &need, klist_collect, &job, err);
+        status = gy_engine_measure(&one, &need, klist_collect, &job, err);
         status = status == GY_OK ? job.status : status;
     }
     if (status == GY_OK)
@@ -241,7 +241,7 @@ static int klist_audit_net(const char *path, struct gyre_config *config, struct 
     config->net = text;
     config->tune = tuned == GYRE_OK ? rows : "off";
     if (status == GY_OK)
-        status = gy_net_measure(config, &need, klist_audit_look, audit, audit->err);
+        status = gy_engine_measure(config, &need, klist_audit_look, audit, audit->err);
     gy_alloc_free(&alloc, text, 2 * room);
     return status == GY_OK ? audit->status : status;
 }

@@ -95,7 +95,7 @@ static int rbench_run(struct rbench *b)
             t->program = p;
             t->seconds = rbench_time_op(net, t->op, b->runs);
             if (t->seconds < 0)
-                return gy_net_fail(net, GY_E_DEVICE, "the device failed in op %d of the %s program", i, gy_program_name(p));
+                return gy_engine_fail(net, GY_E_DEVICE, "the device failed in op %d of the %s program", i, gy_program_name(p));
             t->work = gy_op_work(&net->plan, t->op);
             t->limit = gy_roofline(&t->work, &b->ceilings);
             rbench_op(b, t);
@@ -194,31 +194,31 @@ static void rbench_kinds(struct rbench *b)
 
 static int rbench_print(struct rbench *b)
 {
-    GY_TRY(gy_net_ceilings(b->net, &b->ceilings));
+    GY_TRY(gy_engine_ceilings(b->net, &b->ceilings));
     rbench_head(b);
     GY_TRY(rbench_run(b));
     if (!b->csv) {
         rbench_shapes(b);
         rbench_kinds(b);
     }
-    return b->sink.failed ? gy_net_fail(b->net, GY_E_IO, "the table could not be written") : GY_OK;
+    return b->sink.failed ? gy_engine_fail(b->net, GY_E_IO, "the table could not be written") : GY_OK;
 }
 
 GYRE_API int gyre_print_bench(struct gyre_net *net, int runs, int csv, const struct gyre_sink *out)
 {
-    GY_TRY(gy_net_given(net, out, "gyre_print_bench: sink"));
+    GY_TRY(gy_engine_given(net, out, "gyre_print_bench: sink"));
     struct rbench b = { .net = net, .runs = runs, .csv = csv, .sink = gy_sink_of(out) };
     size_t count = 0;
     if (runs < 1)
-        return gy_net_fail(net, GY_E_ARG, "runs is %d; it must be at least 1", runs);
-    GY_TRY(gy_net_ready(net, "gyre_print_bench", 0));
+        return gy_engine_fail(net, GY_E_ARG, "runs is %d; it must be at least 1", runs);
+    GY_TRY(gy_engine_ready(net, "gyre_print_bench", 0));
     GY_TRY(gy_parallel_alone(net, "gyre_print_bench"));
     for (int p = 0; p < GY_PROGRAMS; p++)
         count += (size_t)net->plan.program[p].count;
-    b.times = gy_alloc_take(gy_net_alloc(net), count, sizeof *b.times);
+    b.times = gy_alloc_take(gy_engine_alloc(net), count, sizeof *b.times);
     if (!b.times)
         return GY_NOMEM(&net->error, "a table of times", count * sizeof *b.times);
     const int status = rbench_print(&b);
-    gy_alloc_free(gy_net_alloc(net), b.times, count * sizeof *b.times);
+    gy_alloc_free(gy_engine_alloc(net), b.times, count * sizeof *b.times);
     return status;
 }

@@ -252,7 +252,7 @@ static int try_open(struct try_run *r, const struct gyre_config *config)
     gy_device_parse(net->config.device, &device);
     r->offline = device.kind == GY_DEVICE_ARCH;
     r->emulated = device.kind == GY_DEVICE_EMU;
-    const int status = gy_net_open_device(net);
+    const int status = gy_engine_open_device(net);
     if (status != GY_OK)
         *r->err = net->error;
     else if (net->caps.host_memory)

@@ -86,7 +86,7 @@ static int tune_collect(struct tune *t)
     const int train = net->config.mode == GYRE_TRAIN, first = train ? GY_FORWARD : GY_EVAL, last = train ? GY_BACKWARD : GY_EVAL;
     for (int p = first; p <= last; p++)
         t->room += net->plan.program[p].count;
-    t->ops = gy_alloc_take(gy_net_alloc(net), (size_t)t->room, sizeof *t->ops);
+    t->ops = gy_alloc_take(gy_engine_alloc(net), (size_t)t->room, sizeof *t->ops);
     if (!t->ops)
         return GY_NOMEM(&t->net->error, "a table of convolutions", (size_t)t->room * sizeof *t->ops);
     for (int p = first; p <= last; p++)
@@ -246,13 +246,13 @@ static int tune_kernel(struct tune *t, struct tune_op *o, struct tune_race *race
 
 static int tune_every_kernel(struct tune *t)
 {
-    struct tune_race *const race = gy_alloc_take(gy_net_alloc(t->net), 1, sizeof *race);
+    struct tune_race *const race = gy_alloc_take(gy_engine_alloc(t->net), 1, sizeof *race);
     int status = race ? GY_OK : GY_NOMEM(&t->net->error, "the list of variants", sizeof *race);
     if (status == GY_OK)
         status = tune_compile(t, race);
     for (int i = 0; i < t->count && status == GY_OK; i++)
         status = tune_kernel(t, &t->ops[i], race);
-    gy_alloc_free(gy_net_alloc(t->net), race, sizeof *race);
+    gy_alloc_free(gy_engine_alloc(t->net), race, sizeof *race);
     return status;
 }
 
@@ -337,8 +337,8 @@ static int tune_check_path(struct tune *t)
     int named;
     GY_TRY(gy_tuned_path(t->path, sizeof t->path, wanted, net->config.use_env, &named, &net->error));
     if (!t->path[0])
-        return gy_net_fail(net, GY_E_ARG, "there is no place for block sizes: tuning is off, or neither a path, GYRE_TUNE, XDG_CACHE_HOME "
-                           "nor HOME is set");
+        return gy_engine_fail(net, GY_E_ARG, "there is no place for block sizes: tuning is off, or neither a path, GYRE_TUNE, XDG_CACHE_HOME "
+                              "nor HOME is set");
     char folder[sizeof t->path];
     memcpy(folder, t->path, sizeof folder);
     char *const slash = strrchr(folder, '/');
@@ -355,15 +355,15 @@ static int tune_check(struct tune *t, const struct gyre_tune_config *config)
 {
     struct gyre_net *net = t->net;
     if (config->size != sizeof *config)
-        return gy_net_fail(net, GY_E_ARG, "tune config.size is %zu; its default function sets it to %zu", config->size, sizeof *config);
+        return gy_engine_fail(net, GY_E_ARG, "tune config.size is %zu; its default function sets it to %zu", config->size, sizeof *config);
     t->config = *config;
     if (config->runs < 1 || config->runs > 1000)
-        return gy_net_fail(net, GY_E_ARG, "runs is %d; it must be in 1 .. 1000", config->runs);
-    GY_TRY(gy_net_ready(net, "gyre_print_tune", 0));
+        return gy_engine_fail(net, GY_E_ARG, "runs is %d; it must be in 1 .. 1000", config->runs);
+    GY_TRY(gy_engine_ready(net, "gyre_print_tune", 0));
     t->kernels = !net->caps.host_memory;
     if (t->kernels && !config->any_order)
-        return gy_net_fail(net, GY_E_ARG, "the kernels of %s take sums in different orders, so that results differ in their last bits: "
-                           "any order (--any-order) must be allowed", net->caps.device);
+        return gy_engine_fail(net, GY_E_ARG, "the kernels of %s take sums in different orders, so that results differ in their last bits: "
+                              "any order (--any-order) must be allowed", net->caps.device);
     return tune_check_path(t);
 }
 
@@ -381,28 +381,28 @@ static int tune_run(struct tune *t, const struct gyre_tune_config *config)
     struct gyre_net *net = t->net;
     GY_TRY(tune_check(t, config));
     GY_TRY(tune_check_clock(t));
-    GY_TRY(gy_tuned_read(&t->tuned, t->path, gy_net_alloc(net), net->backend, &net->caps, &net->error));
+    GY_TRY(gy_tuned_read(&t->tuned, t->path, gy_engine_alloc(net), net->backend, &net->caps, &net->error));
     tune_say_source(t);
     GY_TRY(tune_collect(t));
     if (t->count == 0)
-        return gy_net_fail(net, GY_E_UNSUPPORTED, "%.200s has no convolution whose %s can be chosen on %s", net->config.net_name,
-                           t->kernels ? "kernels" : "block sizes", net->caps.device);
+        return gy_engine_fail(net, GY_E_UNSUPPORTED, "%.200s has no convolution whose %s can be chosen on %s", net->config.net_name,
+                              t->kernels ? "kernels" : "block sizes", net->caps.device);
     GY_TRY(tune_all(t));
     GY_TRY(gy_tuned_write(&t->tuned, t->path, &net->error));
     gy_sink_printf(&t->sink, "%d rows in %s\n", t->tuned.count, t->path);
-    return t->sink.failed ? gy_net_fail(net, GY_E_IO, "the table could not be written") : GY_OK;
+    return t->sink.failed ? gy_engine_fail(net, GY_E_IO, "the table could not be written") : GY_OK;
 }
 
 GYRE_API int gyre_print_tune(struct gyre_net *net, const struct gyre_tune_config *config, const struct gyre_sink *out)
 {
-    GY_TRY(gy_net_given(net, out, "gyre_print_tune: sink"));
+    GY_TRY(gy_engine_given(net, out, "gyre_print_tune: sink"));
     struct gyre_tune_config usual;
     struct tune t = { .net = net, .sink = gy_sink_of(out) };
     gyre_tune_config_default(&usual);
     const int status = tune_run(&t, config ? config : &usual);
     if (t.scratch)
         net->backend->mem_put(net->backend_self, t.scratch, t.scratch_bytes, GY_MEM_DEVICE);
-    gy_alloc_free(gy_net_alloc(net), t.ops, (size_t)t.room * sizeof *t.ops);
+    gy_alloc_free(gy_engine_alloc(net), t.ops, (size_t)t.room * sizeof *t.ops);
     if (t.tuned.alloc.fn)
         gy_tuned_close(&t.tuned);
     return status;

@@ -139,7 +139,7 @@ static int why_open_loader(struct why_run *run)
     c.threads = run->config.loader_threads;
     GY_TRY(gy_data_check_input(net, run->config.data, "training"));
     const int status = gyre_open_loader(&run->loader, run->config.data, &c, &error);
-    return status == GYRE_OK ? GYRE_OK : gy_net_fail(net, status, "%s", error.text);
+    return status == GYRE_OK ? GYRE_OK : gy_engine_fail(net, status, "%s", error.text);
 }
 
 /* Samples of noise with all labels in turn. */
@@ -147,7 +147,7 @@ static int why_make_batch(struct why_run *run)
 {
     struct gyre_net *net = run->why.net;
     const struct gy_tensor *x = &net->plan.tensors[net->plan.input];
-    const struct gy_alloc *alloc = gy_net_alloc(net);
+    const struct gy_alloc *alloc = gy_engine_alloc(net);
     const size_t batch = (size_t)net->config.batch;
     run->samples = gy_alloc_take(alloc, x->bytes, 1);
     run->labels = gy_alloc_take(alloc, batch, sizeof *run->labels);
@@ -176,7 +176,7 @@ static int why_step(struct why_run *run)
     if (run->loader) {
         const int status = gyre_next_batch(run->loader, &batch, NULL, &error);
         if (status != GYRE_OK)
-            return gy_net_fail(net, status, "%s", error.text);
+            return gy_engine_fail(net, status, "%s", error.text);
     }
     const int64_t ready = gy_clock_ns();
     GY_TRY(gyre_step(net, &batch, NULL));
@@ -335,7 +335,7 @@ static struct gy_why_knob *why_try(struct gy_why *why, const char *name, const s
 {
     struct gyre_need need = { 0 };
     struct gy_error err = { 0 };
-    if (why->knob_count == GY_WHY_KNOBS || gy_net_measure(config, &need, why_guess_net, guess, &err) != GY_OK)
+    if (why->knob_count == GY_WHY_KNOBS || gy_engine_measure(config, &need, why_guess_net, guess, &err) != GY_OK)
         return NULL;
     struct gy_why_knob *knob = &why->knob[why->knob_count++];
     const double scale = (double)config->batch / why->net->config.batch;
@@ -485,7 +485,7 @@ static void why_try_all(struct gy_why *why, int loader_threads)
 static int why_take(struct why_run *run)
 {
     struct gyre_net *net = run->why.net;
-    const struct gy_alloc *alloc = gy_net_alloc(net);
+    const struct gy_alloc *alloc = gy_engine_alloc(net);
     const size_t steps = (size_t)run->config.steps, ops = (size_t)run->why.op_count;
     run->why.ops = gy_alloc_take(alloc, ops, sizeof *run->why.ops);
     run->ns = gy_alloc_take(alloc, ops * steps, sizeof *run->ns);
@@ -501,7 +501,7 @@ static int why_take(struct why_run *run)
 static void why_give(struct why_run *run)
 {
     struct gyre_net *net = run->why.net;
-    const struct gy_alloc *alloc = gy_net_alloc(net);
+    const struct gy_alloc *alloc = gy_engine_alloc(net);
     const size_t steps = (size_t)run->config.steps, ops = (size_t)run->why.op_count;
     gyre_close_loader(run->loader);
     gy_alloc_free(alloc, run->labels, (size_t)net->config.batch * sizeof *run->labels);
@@ -514,7 +514,7 @@ static void why_give(struct why_run *run)
 static int why_ceilings(struct gy_why *why)
 {
     struct gy_ceilings c;
-    GY_TRY(gy_net_ceilings(why->net, &c));
+    GY_TRY(gy_engine_ceilings(why->net, &c));
     gy_ceilings_merge(&why->ceilings, &c);
     return GY_OK;
 }
@@ -541,17 +541,17 @@ static int why_measure(struct why_run *run)
 
 GYRE_API int gyre_print_why(struct gyre_net *net, const struct gyre_why_config *config, const struct gyre_sink *out)
 {
-    GY_TRY(gy_net_given(net, out, "gyre_print_why: sink"));
+    GY_TRY(gy_engine_given(net, out, "gyre_print_why: sink"));
     struct why_run run = { .why.net = net };
     struct gy_sink sink = gy_sink_of(out);
-    GY_TRY(gy_net_ready(net, "gyre_print_why", 1));
-    GY_TRY(gy_net_updated(net, "gyre_print_why"));
+    GY_TRY(gy_engine_ready(net, "gyre_print_why", 1));
+    GY_TRY(gy_engine_updated(net, "gyre_print_why"));
     GY_TRY(gy_parallel_alone(net, "gyre_print_why"));
     gyre_why_config_default(&run.config);
     if (config)
         GY_TRY(gy_config_take(&run.config, sizeof run.config, config, sizeof(size_t), "why config", &net->error));
     if (run.config.steps < 1 || run.config.steps > WHY_STEPS_MOST)
-        return gy_net_fail(net, GY_E_ARG, "steps is %d; it must be in 1 .. %d", run.config.steps, WHY_STEPS_MOST);
+        return gy_engine_fail(net, GY_E_ARG, "steps is %d; it must be in 1 .. %d", run.config.steps, WHY_STEPS_MOST);
     for (int p = GY_FORWARD; p <= GY_UPDATE; p++)
         run.why.op_count += net->plan.program[p].count;
     const int status = why_measure(&run);
@@ -559,7 +559,7 @@ GYRE_API int gyre_print_why(struct gyre_net *net, const struct gyre_why_config *
         gy_why_print(&run.why, run.config.json, run.config.all_ops, &sink);
     why_give(&run);
     GY_TRY(status);
-    return sink.failed ? gy_net_fail(net, GY_E_IO, "the page could not be written") : GYRE_OK;
+    return sink.failed ? gy_engine_fail(net, GY_E_IO, "the page could not be written") : GYRE_OK;
 }
 
 #undef WHY_WARM
