@@ -68,12 +68,11 @@ static int fk_start(struct gy_net_host *node, float *data, int64_t count, int64_
     return gy_net_host_start(node, data, count, ticket, err);
 }
 
-/* The job's files with these sums, in place of the library's. */
+/* The job with these sums, in place of the library's. */
 #define gy_net_host_allreduce fk_allreduce
 #define gy_net_host_allreduce_outside fk_outside
 #define gy_net_host_start fk_start
 #include "engine/job/job.c"
-#include "engine/job/job_sum.c"
 #undef gy_net_host_allreduce
 #undef gy_net_host_allreduce_outside
 #undef gy_net_host_start

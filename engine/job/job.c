@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* A job is opened by its ranks together: they find each other, compare what must be equal, map the memory of their host, and connect the
- * hosts. Channel 0 between hosts is that of the memory for sums that are copied; those of gy_job_take have one each. */
+ * hosts. Channel 0 between hosts is that of the memory for sums that are copied; those of gy_job_take have one each.
+ *
+ * Memory in which sums over ranks need no copy is a further piece of the file of a host's ranks, which the first of them makes longer;
+ * every rank maps it and has its part. Sums are begun there. Between hosts it has a channel of its own.
+ *
+ * Who sums? The rank's own thread, when it comes by between two ops. A thread of its own would take processor time from those that
+ * compute: with shared memory summing is work, not waiting, and a rank's threads fill its processors already. A rank that is ahead
+ * does not wait at each bucket either: it marks its buffer as ready and computes on, so that ranks meet once a step.
+ *
+ * The public calls on sums are for programs that train by other means: the same memory and the same sums that a net's gradients take.
+ * Alone, a sum is what it was. */
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,9 +20,21 @@
 #include "engine/job/job.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
+#define JOB_PAGE GY_NET_COMM_BYTES /* whole pages, whatever their size */
 
 GYRE_API int gyre_job_rank(const struct gyre_job *job) { return job ? job->rank : 0; }
 GYRE_API int gyre_job_ranks(const struct gyre_job *job) { return job ? job->ranks : 1; }
+
+/* ---- opening ---- */
+
+/* Never shorter, whoever comes late; and the pages are there, or this fails: one that is missing later would be a SIGBUS. */
+static int job_lengthen(int fd, size_t bytes, struct gy_error *err)
+{
+    const int reason = posix_fallocate(fd, 0, (off_t)bytes);
+    if (reason != 0)
+        return GY_FAIL(err, GY_E_IO, "the ranks' memory cannot have %zu bytes: %s", bytes, strerror(reason));
+    return GY_OK;
+}
 
 static const char *job_variable(const char *name) { return getenv(name); }
 
@@ -21,7 +44,7 @@ static int job_map(struct gyre_job *job, struct gy_error *err)
     job->bytes = gy_net_host_bytes(job->locals, JOB_BYTES, 0);
     if (job->bytes == 0)
         return GY_FAIL(err, GY_E_ARG, "%d ranks on one host; there may be %d", job->locals, GY_NET_HOST_RANKS);
-    GY_TRY(gy_job_lengthen(job->fd, GY_NET_COMM_BYTES + job->bytes, err));
+    GY_TRY(job_lengthen(job->fd, GY_NET_COMM_BYTES + job->bytes, err));
     void *const base = mmap(NULL, job->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, (off_t)GY_NET_COMM_BYTES);
     if (base == MAP_FAILED)
         return GY_FAIL(err, GY_E_NOMEM, "the ranks' memory of %zu bytes cannot be mapped: %s", job->bytes, strerror(errno));
@@ -37,10 +60,10 @@ static int job_world(struct gyre_job *job, int wire, struct gy_error *err)
     const struct gy_net_field fields[] = { { "the version of Gyre", version }, { "the wire's type", wire == GYRE_WIRE_BF16 ? "bf16" : "f32" } };
     const char *const bind = gy_knob_get("GYRE_BIND");
     const struct gy_net_comm_config config = { .bind = bind && strcmp(bind, "0") != 0, .get = job_variable, .wait_ns = job->wait_ns,
-                                               .algorithm = gy_knob_get("GYRE_ALLREDUCE"), .topology = gy_knob_get("GYRE_TOPOLOGY"),
-                                               .transport = gy_knob_get("GYRE_TRANSPORT"), .interface = gy_knob_get("GYRE_INTERFACE"),
-                                               .code = gy_knob_get("GYRE_NET_CODE"),
-                                               .fields = fields, .field_count = GY_COUNT(fields) };
+                                                .algorithm = gy_knob_get("GYRE_ALLREDUCE"), .topology = gy_knob_get("GYRE_TOPOLOGY"),
+                                                .transport = gy_knob_get("GYRE_TRANSPORT"), .interface = gy_knob_get("GYRE_INTERFACE"),
+                                                .code = gy_knob_get("GYRE_NET_CODE"),
+                                                .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
     gy_net_comm_standing(job->world, &at);
@@ -77,6 +100,305 @@ static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, 
     GY_TRY(gy_net_host_open(&job->node, job->base, job->local, job->locals, JOB_BYTES, job->wait_ns, &job->alloc, err));
     return gy_net_comm_join(job->world, job->node, 0, JOB_BYTES, GY_NET_JOIN_TREE, err);
 }
+
+/* ---- sums at once ---- */
+
+GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err)
+{
+    if (!job || job->ranks == 1)
+        return GY_OK;
+    struct gy_net_host *const node = gy_job_node(job, data);
+    gy_net_comm_enter(job->world);
+    const int status = node ? gy_net_host_allreduce(node, data, count, err) : gy_net_host_allreduce_outside(job->node, data, count, err);
+    return gy_net_comm_explain(job->world, status, err);
+}
+
+GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error *err)
+{
+    float sum = flag != 0;
+    GY_TRY(gy_job_sum(job, &sum, 1, err));
+    *out = sum != 0;
+    return GY_OK;
+}
+
+/* ---- what must be equal ---- */
+
+#define JOB_PARTS 8 /* of 16 bits, exact in float: the kind, then the value */
+#define JOB_NAMED 8 /* ranks in a sentence */
+
+/* A rank's word is its row; the others' rows are 0, so that the sum has all of them. */
+static void job_put_word(float row[JOB_PARTS], uint64_t kind, uint64_t value)
+{
+    for (int k = 0; k < JOB_PARTS; k++)
+        row[k] = (float)((k < 4 ? kind : value) >> 16 * (k % 4) & 0xffff);
+}
+
+/* The first rank of the same kind, itself where it is that. */
+static int job_first_like(const float *words, int rank)
+{
+    int first = 0;
+    while (memcmp(words + first * JOB_PARTS, words + rank * JOB_PARTS, 4 * sizeof *words) != 0)
+        first++;
+    return first;
+}
+
+/* The ranks whose value is another than that of the first of their kind, as text. Returns how many; *like: of the first of them. */
+static int job_differ(const float *words, int ranks, int *like, char *text, size_t room)
+{
+    int count = 0;
+    size_t at = 0;
+    for (int r = 1; r < ranks; r++) {
+        const int first = job_first_like(words, r);
+        if (memcmp(words + first * JOB_PARTS, words + r * JOB_PARTS, JOB_PARTS * sizeof *words) == 0)
+            continue;
+        *like = count == 0 ? first : *like;
+        if (count++ < JOB_NAMED && at < room)
+            at += (size_t)snprintf(text + at, room - at, "%s%d", count > 1 ? ", " : "", r);
+    }
+    if (count > JOB_NAMED && at < room)
+        snprintf(text + at, room - at, " and %d more", count - JOB_NAMED);
+    return count;
+}
+
+GY_INT int gy_job_agree_alike(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value, struct gy_error *err)
+{
+    const int ranks = gyre_job_ranks(job);
+    char who[160];
+    int like = 0;
+    if (ranks == 1)
+        return GY_OK;
+    const size_t count = (size_t)ranks * JOB_PARTS;
+    float *const words = gy_alloc_take(&job->alloc, count, sizeof *words);
+    if (!words)
+        return GY_NOMEM(err, "what ranks must agree on", count * sizeof *words);
+    job_put_word(words + (size_t)job->rank * JOB_PARTS, kind, value);
+    const int status = gy_job_sum(job, words, (int64_t)count, err), differ = status == GY_OK ? job_differ(words, ranks, &like, who, sizeof who) : 0;
+    gy_alloc_free(&job->alloc, words, count * sizeof *words);
+    GY_TRY(status);
+    if (differ == 0)
+        return GY_OK;
+    return GY_FAIL(err, GY_E_MISMATCH, differ == 1 ? "rank %s has not the same as rank %d: %s" : "ranks %s have not the same as rank %d: %s", who, like, what);
+}
+
+GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, struct gy_error *err)
+{
+    return gy_job_agree_alike(job, what, 0, value, err);
+}
+
+GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *err)
+{
+    float parts[JOB_PARTS] = { 0 };
+    uint64_t all = 0;
+    if (gyre_job_ranks(job) == 1)
+        return GY_OK;
+    if (job->rank == 0)
+        job_put_word(parts, 0, (uint64_t)*value);
+    GY_TRY(gy_job_sum(job, parts, JOB_PARTS, err));
+    for (int k = 4; k < JOB_PARTS; k++)
+        all |= (uint64_t)parts[k] << 16 * (k % 4);
+    *value = (int64_t)all;
+    return GY_OK;
+}
+
+/* ---- memory ---- */
+
+static int job_free_area(struct gyre_job *job)
+{
+    for (int i = 0; i < GY_JOB_AREAS; i++)
+        if (!job->area[i].at)
+            return i;
+    return -1;
+}
+
+static int job_map_area(const struct gyre_job *job, struct gy_job_area *a, struct gy_error *err)
+{
+    void *const base = mmap(NULL, a->base_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, (off_t)a->offset);
+    if (base == MAP_FAILED)
+        return GY_FAIL(err, GY_E_NOMEM, "the ranks' memory of %zu bytes cannot be mapped: %s", a->base_bytes, strerror(errno));
+    a->base = base;
+    return GY_OK;
+}
+
+/* Where the ranks of one host are on several sockets, and some together. In the order of the tree of shards only sockets of 1, 2, 4, 8 ...
+ * ranks, numbered one after the other, sum as all ranks would. All ranks of the host find the same. */
+static int job_has_sockets(const struct gyre_job *job, struct gy_net_host_sockets_config *c, int *size)
+{
+    *c = (struct gy_net_host_sockets_config){ .size = size, .wait_ns = job->wait_ns };
+    int most = 0, even = 1, ordered = 0;
+    c->groups = gy_net_comm_groups(job->world, size, &c->group, &c->rank, &ordered);
+    for (int g = 0; g < c->groups; g++) {
+        most = size[g] > most ? size[g] : most;
+        even = even && size[g] == size[0];
+    }
+    return job->hosts == 1 && c->groups > 1 && most > 1 && (!job->tree || (even && ordered && (size[0] & (size[0] - 1)) == 0));
+}
+
+static int job_open_sums(struct gyre_job *job, struct gy_job_area *a, struct gy_error *err)
+{
+    int size[GY_NET_GROUPS];
+    struct gy_net_host_sockets_config c;
+    if (!job_has_sockets(job, &c, size)) {
+        GY_TRY(gy_net_host_open(&a->node, a->base, job->local, job->locals, a->bytes, job->wait_ns, &job->alloc, err));
+        if (a->shared)
+            gy_net_host_share(a->node);
+        gy_net_host_clear(a->node);
+        return GY_OK;
+    }
+    c.base = a->base;
+    c.most = a->bytes;
+    c.shared = a->shared;
+    GY_TRY(gy_net_host_sockets_open(&a->sockets, &c, &job->alloc, err));
+    gy_net_host_sockets_clear(a->sockets);
+    a->node = gy_net_host_sockets_node(a->sockets);
+    return GY_OK;
+}
+
+static size_t job_area_bytes(const struct gyre_job *job, const struct gy_job_area *a)
+{
+    int size[GY_NET_GROUPS];
+    struct gy_net_host_sockets_config c;
+    const int sockets = job_has_sockets(job, &c, size);
+    return gy_align_up(sockets ? gy_net_host_sockets_bytes(size, c.groups, a->bytes, a->shared) : gy_net_host_bytes(job->locals, a->bytes, a->shared),
+                       JOB_PAGE);
+}
+
+static int job_open_area(struct gyre_job *job, struct gy_job_area *a, int channel, struct gy_error *err)
+{
+    GY_TRY(job_map_area(job, a, err));
+    GY_TRY(job_open_sums(job, a, err));
+    const unsigned how = (job->half ? GY_NET_JOIN_HALF : 0u) | (job->tree ? GY_NET_JOIN_TREE : 0u);
+    GY_TRY(gy_net_comm_join(job->world, a->node, channel, a->bytes, how, err));
+    a->at = gy_net_host_memory(a->node);
+    return GY_OK;
+}
+
+static void job_close_area(struct gyre_job *job, struct gy_job_area *a, int channel)
+{
+    gy_net_comm_leave(job->world, channel);
+    if (a->sockets)
+        gy_net_host_sockets_close(a->sockets);
+    else
+        gy_net_host_close(a->node);
+    if (a->base)
+        munmap(a->base, a->base_bytes);
+    *a = (struct gy_job_area){ 0 };
+}
+
+/* Two meetings: the file is long enough; all have mapped and cleared what is theirs. A failure of one is a failure of all. */
+static int job_take_shared(struct gyre_job *job, struct gy_job_area *a, int channel, struct gy_error *err)
+{
+    int failed = 0;
+    a->base_bytes = job_area_bytes(job, a);
+    if (a->base_bytes == 0 || gy_add_size(job->end, a->base_bytes, &a->offset) != 0)
+        return GY_FAIL(err, GY_E_NOMEM, "%d ranks with %zu bytes of gradients each are beyond the address space", job->locals, a->bytes);
+    a->offset = job->end;
+    int status = job->local == 0 ? job_lengthen(job->fd, a->offset + a->base_bytes, err) : GY_OK;
+    GY_TRY(gy_job_any(job, status != GY_OK, &failed, err));
+    if (!failed)
+        status = job_open_area(job, a, channel, err);
+    GY_TRY(gy_job_any(job, failed || status != GY_OK, &failed, err));
+    if (status == GY_OK && failed)
+        status = GY_FAIL(err, GY_E_NOMEM, "another rank could not take its part of the ranks' memory of %zu bytes", a->base_bytes);
+    if (status == GY_OK)
+        job->end = a->offset + a->base_bytes;
+    return status;
+}
+
+GY_INT int gy_job_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gy_error *err)
+{
+    const int place = job_free_area(job);
+    if (place < 0)
+        return GY_FAIL(err, GY_E_STATE, "%d nets are open in one job; there may be no more", GY_JOB_AREAS);
+    struct gy_job_area a = { .bytes = bytes, .shared = sums != NULL };
+    if (job->node) {
+        const int status = job_take_shared(job, &a, place + 1, err);
+        if (status != GY_OK) {
+            job_close_area(job, &a, place + 1);
+            return status;
+        }
+    } else {
+        a.base = NULL;
+        a.at = gy_alloc_take(&job->alloc, 1, bytes + 1);
+        if (!a.at)
+            return GY_NOMEM(err, "gradients that are sent", bytes);
+    }
+    job->area[place] = a;
+    *out = a.at;
+    if (sums)
+        *sums = a.node ? gy_net_host_sums(a.node) : a.at;
+    return GY_OK;
+}
+
+static int job_find_area(const struct gyre_job *job, const void *memory)
+{
+    for (int i = 0; i < GY_JOB_AREAS; i++) {
+        const unsigned char *at = job->area[i].at, *p = memory;
+        if (at && p >= at && p < at + job->area[i].bytes)
+            return i;
+    }
+    return -1;
+}
+
+GY_INT struct gy_net_host *gy_job_node(const struct gyre_job *job, const void *memory)
+{
+    const int place = job_find_area(job, memory);
+    return place >= 0 ? job->area[place].node : NULL;
+}
+
+GY_INT void gy_job_put(struct gyre_job *job, void *memory)
+{
+    const int place = memory ? job_find_area(job, memory) : -1;
+    if (place < 0)
+        return;
+    struct gy_job_area *a = &job->area[place];
+    if (!a->node) {
+        gy_alloc_free(&job->alloc, a->at, a->bytes + 1);
+        *a = (struct gy_job_area){ 0 };
+        return;
+    }
+    if (gy_net_host_busy(a->node)) /* after a failure: others wait for them */
+        gy_net_comm_fail(job->world);
+    if (job->end == a->offset + a->base_bytes)
+        job->end = a->offset;
+    job_close_area(job, a, place + 1);
+}
+
+/* ---- sums that are begun ---- */
+
+GY_INT void gy_job_turn(struct gyre_job *job, const void *memory, int sums)
+{
+    const int place = job_find_area(job, memory);
+    if (place >= 0 && job->area[place].node)
+        gy_net_comm_turn(job->world, place + 1, sums);
+}
+
+GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gy_error *err)
+{
+    const int place = job_find_area(job, data);
+    int64_t number = 0;
+    if (place < 0)
+        return GY_FAIL(err, GY_E_BUG, "a sum of %" PRId64 " floats was begun outside the ranks' memory", count);
+    gy_net_comm_enter(job->world);
+    if (job->area[place].node)
+        GY_TRY(gy_net_comm_explain(job->world, gy_net_host_start(job->area[place].node, data, count, &number, err), err));
+    *ticket = number * GY_JOB_AREAS + place;
+    return GY_OK;
+}
+
+GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *err)
+{
+    struct gy_net_host *const node = job->area[ticket % GY_JOB_AREAS].node;
+    const int status = node ? gy_net_host_test(node, ticket / GY_JOB_AREAS, err) : 1;
+    return status == 0 ? gy_net_comm_check(job->world, err) : gy_net_comm_explain(job->world, status, err);
+}
+
+GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err)
+{
+    struct gy_net_host *const node = job->area[ticket % GY_JOB_AREAS].node;
+    return node ? gy_net_comm_explain(job->world, gy_net_host_wait(node, ticket / GY_JOB_AREAS, err), err) : GY_OK;
+}
+
+/* ---- the public calls ---- */
 
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config)
 {
@@ -126,16 +448,6 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
     gy_alloc_free(&alloc, job, sizeof *job);
 }
 
-GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err)
-{
-    if (!job || job->ranks == 1)
-        return GY_OK;
-    struct gy_net_host *const node = gy_job_node(job, data);
-    gy_net_comm_enter(job->world);
-    const int status = node ? gy_net_host_allreduce(node, data, count, err) : gy_net_host_allreduce_outside(job->node, data, count, err);
-    return gy_net_comm_explain(job->world, status, err);
-}
-
 GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, struct gyre_error *error)
 {
     GY_TRY(gy_given(data, "gyre_job_sum: data", error));
@@ -147,10 +459,70 @@ GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, stru
     return gy_job_sum(job, data, count, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
-GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error *err)
+static int job_api_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gyre_error *error)
 {
-    float sum = flag != 0;
-    GY_TRY(gy_job_sum(job, &sum, 1, err));
-    *out = sum != 0;
-    return GY_OK;
+    struct gy_error err = { 0 };
+    if (bytes == 0 || bytes > SIZE_MAX / 4) {
+        GY_FAIL(&err, GY_E_ARG, "%zu bytes of the ranks' memory; there may be 1 to %zu", bytes, SIZE_MAX / 4);
+        return gy_error_out(error, &err);
+    }
+    return gy_job_take(job, bytes, out, sums, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
+
+GYRE_API int gyre_job_memory(struct gyre_job *job, size_t bytes, void **out, struct gyre_error *error)
+{
+    GY_TRY(gy_given(job, "gyre_job_memory: job", error));
+    GY_TRY(gy_given(out, "gyre_job_memory: memory", error));
+    return job_api_take(job, bytes, out, NULL, error);
+}
+
+GYRE_API int gyre_job_memory_shared(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gyre_error *error)
+{
+    GY_TRY(gy_given(job, "gyre_job_memory_shared: job", error));
+    GY_TRY(gy_given(out, "gyre_job_memory_shared: memory", error));
+    GY_TRY(gy_given(sums, "gyre_job_memory_shared: sums", error));
+    return job_api_take(job, bytes, out, sums, error);
+}
+
+GYRE_API void gyre_job_release(struct gyre_job *job, void *memory)
+{
+    if (job)
+        gy_job_put(job, memory);
+}
+
+GYRE_API int gyre_job_sum_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gyre_error *error)
+{
+    GY_TRY(gy_given(data, "gyre_job_sum_start: data", error));
+    GY_TRY(gy_given(ticket, "gyre_job_sum_start: ticket", error));
+    struct gy_error err = { 0 };
+    if (count < 0) {
+        GY_FAIL(&err, GY_E_ARG, "gyre_job_sum_start: count is %" PRId64, count);
+        return gy_error_out(error, &err);
+    }
+    *ticket = 0;
+    if (gyre_job_ranks(job) == 1)
+        return GYRE_OK;
+    return gy_job_start(job, data, count, ticket, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
+GYRE_API int gyre_job_sum_test(struct gyre_job *job, int64_t ticket, int *done, struct gyre_error *error)
+{
+    GY_TRY(gy_given(done, "gyre_job_sum_test: done", error));
+    struct gy_error err = { 0 };
+    const int status = gyre_job_ranks(job) == 1 ? 1 : gy_job_test(job, ticket, &err);
+    if (status < 0)
+        return gy_error_out(error, &err);
+    *done = status;
+    return GYRE_OK;
+}
+
+GYRE_API int gyre_job_sum_wait(struct gyre_job *job, int64_t ticket, struct gyre_error *error)
+{
+    struct gy_error err = { 0 };
+    return gyre_job_ranks(job) == 1 || gy_job_wait(job, ticket, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+}
+
+#undef JOB_BYTES
+#undef JOB_PAGE
+#undef JOB_PARTS
+#undef JOB_NAMED

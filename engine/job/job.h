@@ -49,10 +49,7 @@ GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, 
 GY_INT int gy_job_agree_alike(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value, struct gy_error *err);
 GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *err); /* *value = rank 0's, on every rank */
 
-/* ---- job_sum.c: sums that are begun ---- */
-
-/* The file of the ranks' memory has at least so many bytes, and pages for them. */
-GY_INT int gy_job_lengthen(int fd, size_t bytes, struct gy_error *err);
+/* ---- sums that are begun ---- */
 
 /* Zeroed memory for sums without copies, on a page of its own; all ranks take the same, in the same order. More than one rank. sums: NULL: they
  * stand in that memory; else where they stand, at the same offset, which is memory of all ranks of the host or socket (gy_net_host_share). */
