@@ -22,9 +22,6 @@
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
 #define JOB_PAGE GY_NET_COMM_BYTES /* whole pages, whatever their size */
 
-GYRE_API int gyre_job_rank(const struct gyre_job *job) { return job ? job->rank : 0; }
-GYRE_API int gyre_job_ranks(const struct gyre_job *job) { return job ? job->ranks : 1; }
-
 /* ---- opening ---- */
 
 /* Never shorter, whoever comes late; and the pages are there, or this fails: one that is missing later would be a SIGBUS. */
@@ -398,6 +395,16 @@ GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *er
     return node ? gy_net_comm_explain(job->world, gy_net_host_wait(node, ticket / GY_JOB_AREAS, err), err) : GY_OK;
 }
 
+/* ---- what a net calls ---- */
+
+static int job_alive(struct gyre_job *job, struct gy_error *err) { return gy_net_comm_check(job->world, err); }
+
+static const struct gy_peers job_peers = {
+    .sum = gy_job_sum, .any = gy_job_any, .agree = gy_job_agree, .agree_alike = gy_job_agree_alike, .follow = gy_job_follow,
+    .alive = job_alive, .take = gy_job_take, .put = gy_job_put, .turn = gy_job_turn, .start = gy_job_start, .test = gy_job_test,
+    .wait = gy_job_wait,
+};
+
 /* ---- the public calls ---- */
 
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config)
@@ -420,6 +427,7 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
     int status = job ? GY_OK : GY_NOMEM(&err, "the job's handle", sizeof *job);
     if (job) {
         job->alloc = alloc;
+        job->peers = &job_peers;
         status = job_fill(job, &c, &err);
     }
     if (status == GY_OK) {

@@ -6,37 +6,9 @@
  * gy_job_wait). */
 #ifndef GY_JOB_H
 #define GY_JOB_H
-#include "engine/gyre.h"
+#include "engine/job/peers.h"
 #include "net/comm/host_sockets.h"
 #include "net/comm/comm.h"
-
-#define GY_JOB_AREAS 16
-
-/* Memory of gy_job_take: this rank's part, and what it belongs to. */
-struct gy_job_area {
-    void *at;                 /* NULL: a free place in the table */
-    size_t bytes;
-    int shared;               /* sums go into one result */
-    void *base;               /* mapping; NULL: of this process alone */
-    size_t base_bytes, offset; /* in the host's file */
-    struct gy_net_host *node;  /* of all ranks of this host, or of its socket's */
-    struct gy_net_host_sockets *sockets; /* then, else NULL; it owns the node */
-};
-
-struct gyre_job {
-    struct gy_alloc alloc;
-    struct gy_net_comm *world; /* NULL: alone */
-    int rank, ranks, local, locals, hosts; /* local: among those of this host */
-    void *base;               /* mapping of the host's file, for sums that are copied */
-    size_t bytes;
-    struct gy_net_host *node;
-    int fd;                   /* the file that is the memory of this host's ranks; the world's */
-    int half;                 /* gradients travel as bf16 between hosts */
-    int tree;                 /* memory that is taken now is for sums in the order of the tree of shards */
-    int64_t wait_ns;
-    size_t end;               /* bytes of the file that are taken */
-    struct gy_job_area area[GY_JOB_AREAS];
-};
 
 /* data[i] = sum of all ranks' data[i]; NULL or one rank: as it is. Outside gy_job_take it is copied; with sums of their own (there) they stand
  * in those. Blocks; GY_E_PEER when a rank does not come. */

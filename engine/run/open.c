@@ -2,7 +2,7 @@
 /* Opening a net: configuration, graph, backend, plan, memory, first weights; closing in reverse. Measuring is opening with an
  * allocator that counts and without the tensors' memory, so the two cannot disagree. */
 #include "kernels/devices.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 #include "engine/run/kernel_notes.h"
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
@@ -215,8 +215,8 @@ static int ctx_take_memory(struct gyre_net *net)
         at += ctx_own_bytes(net, r);
     }
     if (net->parallel.ranks > 1) {
-        GY_TRY(gy_job_take(net->config.job, net->shared_bytes, &net->shared, NULL, &net->error));
-        gy_job_turn(net->config.job, net->shared, net->plan.bucket_count);
+        GY_TRY(net->config.job->peers->take(net->config.job, net->shared_bytes, &net->shared, NULL, &net->error));
+        net->config.job->peers->turn(net->config.job, net->shared, net->plan.bucket_count);
         if (net->caps.host_memory)
             net->base[GY_AT_GRAD] = net->shared;
         else
@@ -244,7 +244,7 @@ GYRE_API void gyre_close(struct gyre_net *net)
     if (net->shared && !net->caps.host_memory)
         net->backend->pin(net->backend_self, net->shared, net->shared_bytes, 0);
     if (net->shared)
-        gy_job_put(net->config.job, net->shared);
+        net->config.job->peers->put(net->config.job, net->shared);
     if (net->memory)
         net->backend->mem_put(net->backend_self, net->memory, net->memory_bytes, GY_MEM_DEVICE);
     if (net->backend_self)

@@ -6,7 +6,7 @@
  * the next 2^k are there. */
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 #include "engine/base/hash.h"
 #include "engine/base/knob.h"
 
@@ -107,7 +107,7 @@ static int parallel_agree(struct gyre_net *net)
         { "size of the gradients", (uint64_t)net->plan.region_bytes[GY_AT_GRAD] },
     };
     for (size_t i = 0; i < GY_COUNT(row) && net->parallel.ranks > 1; i++)
-        GY_TRY(gy_job_agree(c->job, row[i].what, row[i].value, &net->error));
+        GY_TRY(gy_peers_agree(c->job, row[i].what, row[i].value, &net->error));
     return GY_OK;
 }
 
@@ -146,7 +146,7 @@ GY_INT int gy_parallel_same(struct gyre_net *net, int64_t step)
     GY_TRY(gy_scale_settle(net));
     GY_TRY(parallel_hash_weights(net, &hash));
     snprintf(what, sizeof what, "the weights after step %" PRId64 ", of which no checkpoint is written", step);
-    const int status = gy_job_agree_alike(net->config.job, what, parallel_kind(net), hash, &net->error);
+    const int status = gy_peers_agree_alike(net->config.job, what, parallel_kind(net), hash, &net->error);
     if (status == GY_E_MISMATCH)
         net->error.status = GY_E_PEER;
     return status == GY_E_MISMATCH ? GY_E_PEER : status;
@@ -252,7 +252,7 @@ static int parallel_sum(struct gyre_net *net, const char *name, float *data, int
     const int64_t began = gy_trace_clock(net);
     if (net->parallel.ranks == 1)
         return GY_OK;
-    GY_TRY(gy_job_sum(net->config.job, data, count, &net->error));
+    GY_TRY(gy_peers_sum(net->config.job, data, count, &net->error));
     gy_trace_put(net, GY_TRACE_TALK, name, "allreduce", "sums", began, (double)count * sizeof(float));
     return GY_OK;
 }
@@ -313,7 +313,7 @@ static int parallel_start(struct gyre_net *net, int bucket, float *data, int64_t
 {
     struct gy_parallel *p = &net->parallel;
     p->began[bucket] = gy_trace_clock(net);
-    GY_TRY(gy_job_start(net->config.job, data, count, &p->ticket[bucket], &net->error));
+    GY_TRY(net->config.job->peers->start(net->config.job, data, count, &p->ticket[bucket], &net->error));
     p->opened = bucket + 1;
     return GY_OK;
 }
@@ -355,7 +355,7 @@ GY_INT int gy_parallel_poll(struct gyre_net *net)
 {
     struct gy_parallel *p = &net->parallel;
     while (p->closed < p->opened) {
-        const int status = gy_job_test(net->config.job, p->ticket[p->closed], &net->error);
+        const int status = net->config.job->peers->test(net->config.job, p->ticket[p->closed], &net->error);
         if (status != 1)
             return status;
         parallel_closed(net);
@@ -365,14 +365,14 @@ GY_INT int gy_parallel_poll(struct gyre_net *net)
 
 GY_INT int gy_parallel_alive(struct gyre_net *net)
 {
-    return net->config.job ? gy_net_comm_check(net->config.job->world, &net->error) : GY_OK;
+    return gy_peers_alive(net->config.job, &net->error);
 }
 
 static int parallel_await(struct gyre_net *net, const struct gy_op *op)
 {
     struct gy_parallel *p = &net->parallel;
     while (p->closed <= op->id && p->closed < p->opened) {
-        GY_TRY(gy_job_wait(net->config.job, p->ticket[p->closed], &net->error));
+        GY_TRY(net->config.job->peers->wait(net->config.job, p->ticket[p->closed], &net->error));
         parallel_closed(net);
     }
     return gy_bridge_is(net) && op->id < net->plan.bucket_count ? gy_bridge_return(net, op->id) : GY_OK;

@@ -5,7 +5,7 @@
  * A step that ends in a loss that is not finite leaves weights and running statistics as they were. */
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 
 #define STEP_FAR 65536 /* by how many pixels nothing is moved */
 

@@ -5,7 +5,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/run/trace.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 
 #define TRACE_FILE_MOST ((size_t)1 << 31)
 
@@ -111,7 +111,7 @@ static int trace_in_turn(struct gyre_net *net, const char *path)
         if (turn == gyre_job_rank(job))
             status = turn == 0 ? trace_write(net, path, NULL, 0) : trace_append(net, path);
         const int wrong = status != GY_OK;
-        GY_TRY(gy_job_any(job, wrong, &failed, &net->error));
+        GY_TRY(gy_peers_any(job, wrong, &failed, &net->error));
     }
     if (failed && status == GY_OK)
         status = gy_engine_fail(net, GY_E_IO, "another rank could not write its part of %.300s", path);

@@ -4,7 +4,7 @@
  * from a checkpoint ends with the same bits as one that was never stopped. */
 #include "engine/train/net_train.h"
 #include "engine/base/clock.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 
@@ -372,9 +372,9 @@ static int train_agree(struct train_run *run)
     struct gyre_job *job = run->net->config.job;
     if (run->net->parallel.ranks == 1)
         return GY_OK;
-    GY_TRY(gy_job_follow(job, &run->config.checkpoint_steps, &run->net->error)); /* weights are compared then */
-    GY_TRY(gy_job_agree(job, "number of training samples", (uint64_t)run->info.samples, &run->net->error));
-    return gy_job_agree(job, "step that the run goes on from", (uint64_t)run->done, &run->net->error);
+    GY_TRY(gy_peers_follow(job, &run->config.checkpoint_steps, &run->net->error)); /* weights are compared then */
+    GY_TRY(gy_peers_agree(job, "number of training samples", (uint64_t)run->info.samples, &run->net->error));
+    return gy_peers_agree(job, "step that the run goes on from", (uint64_t)run->done, &run->net->error);
 }
 
 static int train_open(struct train_run *run)
