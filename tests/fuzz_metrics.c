@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fuzz target: any bytes as the metrics.csv of a run that goes on. The first byte is the step of its checkpoint, the rest is the file. A file that
  * is taken keeps its whole rows of steps up to that one, and no other, by a second reader; it takes a new row, is drawn, and opens the same once more. */
-#include "engine/train/net_train.h"
+#include "engine/train/train_files.h"
 #include "tests/fuzz_file.h"
 
 static const char fuzz_header[] = "step,epoch,loss,accuracy,test_loss,test_accuracy,test_top5,rate,images_per_second\n";

@@ -8,7 +8,7 @@
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "engine/job/job.h"
-#include "engine/train/net_train.h"
+#include "engine/train/train_files.h"
 #include "engine/glm/glm_checkpoint.h"
 #include "engine/glm/glm_stream.h"
 #include "engine/glm/glm_train.h"

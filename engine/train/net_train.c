@@ -2,7 +2,7 @@
 /* The loop: batches from the loader through gyre_step, an evaluation after each epoch, rows of metrics, checkpoints. A checkpoint also
  * holds, as notes, the sums that the next row and epoch will need; with the counted random numbers of loader and net, a run that goes on
  * from a checkpoint ends with the same bits as one that was never stopped. */
-#include "engine/train/net_train.h"
+#include "engine/train/train_files.h"
 #include "engine/base/clock.h"
 #include "engine/job/peers.h"
 #include "engine/run/parallel.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* why_page.h: what was measured in some steps, as why.c hands it over and the page says it. */
+/* why_page.h: what was measured in some steps, between taking it (why.c) and saying it (why_page.c). */
 #ifndef GY_WHY_PAGE_H
 #define GY_WHY_PAGE_H
 #include "engine/run/engine.h"
@@ -52,6 +52,7 @@ struct gy_why {
     int knob_count;
 };
 
+/* The page, or one JSON object. */
 GY_INT void gy_why_print(const struct gy_why *why, int json, int all_ops, struct gy_sink *sink);
 
 #endif

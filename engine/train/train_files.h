@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* net_train.h: the folder of a run, for the training loop: its checkpoints by number, its metric rows, events and curve. */
-#ifndef GY_TRAIN_H
-#define GY_TRAIN_H
+/* train_files.h: the folder of a run, for the training loop: its checkpoints by number, its metric rows, events and curve. */
+#ifndef GY_TRAIN_FILES_H
+#define GY_TRAIN_FILES_H
 #include "engine/train/net_data.h"
 #include "io/report.h"
 
