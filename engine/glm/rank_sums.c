@@ -50,7 +50,7 @@ GY_INT void gy_glm_levels_begin(struct gy_glm_levels *levels, const float *v)
     levels->since = levels->part = 0;
 }
 
-/* A row takes 50 ns and one for each entry (as for threads: sdca.c). */
+/* A row takes 50 ns and one for each entry (as for threads: sdca_state.c). */
 GY_INT int gy_glm_levels_plan(struct gy_glm_levels *levels, int64_t rows, int64_t entries, int threads, struct gy_error *err)
 {
     float work[2] = { (float)(50 * (double)rows + (double)entries), (float)threads };

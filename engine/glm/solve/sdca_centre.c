@@ -5,7 +5,7 @@
  * and the rest goes down so slowly where kappa is small that the balance is another one. The centre runs ahead by the momentum that
  * belongs to kappa for strongly convex functions; between ranks, whose points are rough, not where the weights turn back from it (O'Donoghue and Candes,
  * "Adaptive restart for accelerated gradient schemes", 2015). */
-#include "engine/glm/solve/sdca.h"
+#include "engine/glm/solve/sdca_state.h"
 
 #define CENTRE_TILE 4096
 #define CENTRE_BALANCE 15.0
@@ -26,25 +26,6 @@ struct centre_job {
     float ahead;
 };
 
-static float centre_soft(const struct gy_sdca *s) { return (float)(s->run->problem->l1 / (s->run->problem->l2 + s->kappa)); }
-
-/* The u of the weights that are given out: of the hinge loss, and where windows come one after another, its mean over a pass. Ranks have each another
- * mean, and give u. */
-static const float *centre_u(const struct gy_sdca *s) { return s->mean && !s->levels.base && !s->first ? s->mean : s->u; }
-
-GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
-{
-    const float soft = centre_soft(s), *const u = centre_u(s);
-    for (int64_t j = 0; j < s->dim; j++)
-        w[j] = gy_sdca_shrink(u[j], soft);
-}
-
-GY_INT void gy_sdca_means(struct gy_sdca *s)
-{
-    if (s->mean)
-        memcpy(s->mean, s->u, (size_t)s->pitch * sizeof *s->mean);
-}
-
 GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows)
 {
     static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 0, 2 };
@@ -61,7 +42,7 @@ static void centre_measure_tile(void *job, int64_t tile, int thread)
 {
     struct gy_sdca *const s = job;
     const int64_t end = gy_min64(s->dim, (tile + 1) * CENTRE_TILE);
-    const float soft = centre_soft(s);
+    const float soft = gy_sdca_soft(s);
     float sum[4] = { 0, 0, 0, 0 }, along[4] = { 0, 0, 0, 0 };
     (void)thread;
     for (int64_t j = tile * CENTRE_TILE; j < end; j++) {
@@ -97,7 +78,7 @@ static void centre_follow_tile(void *job, int64_t tile, int thread)
     struct gy_sdca *const s = c->s;
     const int64_t end = gy_min64(s->dim, (tile + 1) * CENTRE_TILE);
     const double l2 = s->run->problem->l2, per = 1 / (l2 + c->kappa);
-    const float soft = centre_soft(s), keep = (float)((l2 + s->kappa) * per), drop = (float)(s->kappa * per), take = (float)(c->kappa * per);
+    const float soft = gy_sdca_soft(s), keep = (float)((l2 + s->kappa) * per), drop = (float)(s->kappa * per), take = (float)(c->kappa * per);
     (void)thread;
     for (int64_t j = tile * CENTRE_TILE; j < end; j++) {
         const float w = gy_sdca_shrink(s->u[j], soft), next = w + c->ahead * (w - s->before[j]);
@@ -142,16 +123,6 @@ GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead)
     job.ahead = ahead && !s->turned && !rough && s->kappa > 0 ? (float)((1 - root) / (1 + root)) : 0.0f;
     gy_pool_run(s->run->pool, centre_follow_tile, &job, gy_ceil_div(s->dim, CENTRE_TILE));
     s->kappa = job.kappa;
-    gy_glm_levels_begin(&s->levels, s->u);
-    s->stale = 1;
-}
-
-GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector)
-{
-    const double l2 = s->run->problem->l2, all = l2 + s->kappa;
-    for (int64_t j = 0; j < s->dim; j++)
-        s->u[j] = (float)((l2 * vector[j] + s->kappa * (double)s->centre[j]) / all);
-    gy_sdca_means(s);
     gy_glm_levels_begin(&s->levels, s->u);
     s->stale = 1;
 }

@@ -6,7 +6,7 @@
  *
  * which is l2 / 2 |w - u|^2 = g without an l1. A part r of the way to them takes the gap from G to G - r G + r^2 g or less, D being concave: best is
  * r = G / 2g, at most 1. They are as good as w is calm: the round before is done with the safe sigma and one sum. */
-#include "engine/glm/solve/sdca.h"
+#include "engine/glm/solve/sdca_state.h"
 
 #define LEAP_ROWS 2048
 #define LEAP_LEAST 0.2 /* of the way; less is not worth it */

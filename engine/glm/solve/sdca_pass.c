@@ -9,10 +9,9 @@
  * be. It follows what is measured at each meeting: |sum of changes|^2 / sum of |change|^2, which is 1 for changes at right angles and
  * fan for equal ones, and sigma at or above it makes the meeting raise the dual objective by at least what the threads saw. */
 #include "engine/base/rng.h"
-#include "engine/glm/solve/sdca.h"
+#include "engine/glm/solve/sdca_state.h"
 
 #define SDCA_TILE 4096          /* elements of the vector */
-#define SDCA_COPY 16384         /* rows whose dual numbers are copied together */
 #define SDCA_LANES 16
 #define SDCA_ROWS_SHARED 128    /* of a window: at 50 ns and more a row, some microseconds */
 #define SDCA_STEPS 20           /* most of Newton's method */
@@ -258,32 +257,6 @@ static void sdca_meet_threads(struct gy_sdca *s)
 
 /* ---- a pass ---- */
 
-static void sdca_copy_tile(void *job, int64_t tile, int thread)
-{
-    struct gy_sdca *const s = job;
-    const int64_t end = gy_min64(s->count, (tile + 1) * SDCA_COPY);
-    (void)thread;
-    for (int64_t i = tile * SDCA_COPY; i < end; i++)
-        if (s->take)
-            s->row[i].dual = s->dual[s->at + i];
-        else
-            s->dual[s->at + i] = s->row[i].dual;
-    for (int64_t i = tile * SDCA_COPY; s->take && s->run->problem->loss == GY_GLM_LOGISTIC && i < end; i++)
-        s->row[i].part = gy_sparse_sigmoid(s->row[i].dual);
-}
-
-static void sdca_copy(struct gy_sdca *s, int take)
-{
-    s->take = take;
-    gy_pool_run(s->run->pool, sdca_copy_tile, s, gy_ceil_div(s->count, SDCA_COPY));
-}
-
-GY_INT void gy_sdca_duals(struct gy_sdca *s, int take)
-{
-    if (s->view && !s->first)
-        sdca_copy(s, take);
-}
-
 /* Ranges of about SDCA_RANGE rows, a multiple of the threads' number, so that all have equal work. */
 static void sdca_cut(struct gy_sdca *s)
 {
@@ -368,7 +341,7 @@ static int sdca_stream(struct gy_sdca *s, struct gy_error *err)
         sdca_cut(s);
         sdca_fill_window(s);
         GY_TRY(sdca_visit(s, err));
-        sdca_copy(s, 0);
+        gy_sdca_copy(s, 0);
     }
 }
 

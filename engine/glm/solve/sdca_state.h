@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sdca.h: the state of a run of stochastic dual coordinate ascent, for its own files.
+/* sdca_state.h: the state of a run of stochastic dual coordinate ascent, for its own files.
  *
  * u is the shared vector: 1 / l2 sum of coefficient x; the weights are u, or u shrunk by l1 / l2. Each of `fan` threads moves a replica of its own, by
  * sigma times what a row says, takes a row's curvature that much larger, and when the threads meet
@@ -12,8 +12,8 @@
  * The passes are those of the problem with kappa / 2 |w - centre|^2 added, where they gain more: its u is (sum of coefficient x + kappa centre) / (l2 + kappa).
  * The centre follows w, and runs ahead of it; where both stand still, it is the problem itself that is solved (accelerated proximal point: Shalev-Shwartz
  * and Zhang, 2014; Lin, Mairal, Harchaoui, "A universal catalyst for first-order optimization", 2015). */
-#ifndef GY_GLM_SDCA_H
-#define GY_GLM_SDCA_H
+#ifndef GY_GLM_SDCA_STATE_H
+#define GY_GLM_SDCA_STATE_H
 #include "kernels/cpu/sparse.h"
 #include "engine/glm/rank_sums.h"
 #include "engine/glm/exact_sums.h"
@@ -81,20 +81,28 @@ struct gy_sdca {
     double gap, start, square; /* sums of the pass; of all ranks once they have met */
 };
 
+/* ---- sdca_state.c ---- */
+
 /* Room for a run, and u from its duals. */
 GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_error *err);
 GY_INT void gy_sdca_close(struct gy_sdca *s);
-/* Visits every row of this rank once; its threads have met afterwards. Sets gap. */
-GY_INT int gy_sdca_pass(struct gy_sdca *s, struct gy_error *err);
 /* Room for pointers to rows' values, if there is none. */
 GY_INT int gy_sdca_values(struct gy_sdca *s, struct gy_error *err);
+/* The dual numbers of the window's rows are copied to dual; or, take, from it. */
+GY_INT void gy_sdca_copy(struct gy_sdca *s, int take);
 /* A resident feed's dual numbers stay with its rows: they are copied to dual; or, take, from it. */
 GY_INT void gy_sdca_duals(struct gy_sdca *s, int take);
+/* What the weights are shrunk by: l1 / (l2 + kappa). */
+GY_INT float gy_sdca_soft(const struct gy_sdca *s);
+static inline float gy_sdca_shrink(float u, float soft) { return u > soft ? u - soft : u < -soft ? u + soft : soft > 0 ? 0 : u; }
 /* The weights that u stands for. */
 GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w);
 /* u was changed by others than a pass: its mean over the pass before is nothing any more, it becomes u itself. */
 GY_INT void gy_sdca_means(struct gy_sdca *s);
-static inline float gy_sdca_shrink(float u, float soft) { return u > soft ? u - soft : u < -soft ? u + soft : soft > 0 ? 0 : u; }
+/* u of the vector that the duals give: 1 / l2 sum of coefficient x. */
+GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector);
+/* u from the dual numbers. Collective. */
+GY_INT int gy_sdca_from_duals(struct gy_sdca *s, struct gy_error *err);
 
 /* ---- sdca_centre.c ---- */
 
@@ -104,15 +112,24 @@ GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows)
 GY_INT int gy_sdca_measure(struct gy_sdca *s, struct gy_error *err);
 /* Before the next pass: kappa follows what was measured, if that says something, the centre the weights; ahead: it may run ahead of them. */
 GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead);
-/* u of the vector that the duals give: 1 / l2 sum of coefficient x. */
-GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector);
-/* sdca_leap.c: with several ranks and a loss that has a slope everywhere, from time to time: towards dual numbers from w itself, where that makes *gap
- * smaller. The guard's copy is lost. Collective. */
+
+/* ---- sdca_leap.c ---- */
+
+/* With several ranks and a loss that has a slope everywhere. */
 GY_INT int gy_sdca_can_leap(const struct gy_sdca *s);
+/* From time to time: towards dual numbers from w itself, where that makes *gap smaller. The guard's copy is lost. Collective. */
+GY_INT int gy_sdca_leap(struct gy_sdca *s, double *gap, int *done, struct gy_error *err);
 /* The rows' gaps at the weights that all ranks have, by a sample of their rows; 0: a rank's feed is not resident. While a rank's pass goes on, its rows agree
  * with the vector as this rank has moved it, so that what they sum may be a hundredth of it. Collective. */
 GY_INT int gy_sdca_inside(struct gy_sdca *s, double *inside, struct gy_error *err);
-GY_INT int gy_sdca_leap(struct gy_sdca *s, double *gap, int *done, struct gy_error *err);
+
+/* ---- sdca_pass.c ---- */
+
+/* Visits every row of this rank once; its threads have met afterwards. Sets gap. */
+GY_INT int gy_sdca_pass(struct gy_sdca *s, struct gy_error *err);
+
+/* ---- sdca.c ---- */
+
 /* Passes until the run's conditions hold. */
 GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err);
 

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of dual coordinate ascent share: room for a run, the rows' dual numbers, and the
+ * weights that the shared vector stands for. The first dual point is 0 everywhere; of the logistic
+ * loss it is so small that it adds nothing to u in float. */
+#include "engine/glm/solve/sdca_state.h"
+#include "engine/job/job.h"
+
+#define SDCA_COLD_LOGIT (-40.0f) /* sigmoid 4e-18 */
+#define SDCA_MEET_COST 16        /* threads meet when they have worked so many times longer than a meeting lasts */
+#define SDCA_COPY 16384          /* rows whose dual numbers are copied together */
+
+/* ---- weights ---- */
+
+GY_INT float gy_sdca_soft(const struct gy_sdca *s) { return (float)(s->run->problem->l1 / (s->run->problem->l2 + s->kappa)); }
+
+/* The u of the weights that are given out: of the hinge loss, and where windows come one after another, its mean over a pass. Ranks have each another
+ * mean, and give u. */
+static const float *sdca_u(const struct gy_sdca *s) { return s->mean && !s->levels.base && !s->first ? s->mean : s->u; }
+
+GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
+{
+    const float soft = gy_sdca_soft(s), *const u = sdca_u(s);
+    for (int64_t j = 0; j < s->dim; j++)
+        w[j] = gy_sdca_shrink(u[j], soft);
+}
+
+GY_INT void gy_sdca_means(struct gy_sdca *s)
+{
+    if (s->mean)
+        memcpy(s->mean, s->u, (size_t)s->pitch * sizeof *s->mean);
+}
+
+GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector)
+{
+    const double l2 = s->run->problem->l2, all = l2 + s->kappa;
+    for (int64_t j = 0; j < s->dim; j++)
+        s->u[j] = (float)((l2 * vector[j] + s->kappa * (double)s->centre[j]) / all);
+    gy_sdca_means(s);
+    gy_glm_levels_begin(&s->levels, s->u);
+    s->stale = 1;
+}
+
+/* ---- dual numbers ---- */
+
+static void sdca_copy_tile(void *job, int64_t tile, int thread)
+{
+    struct gy_sdca *const s = job;
+    const int64_t end = gy_min64(s->count, (tile + 1) * SDCA_COPY);
+    (void)thread;
+    for (int64_t i = tile * SDCA_COPY; i < end; i++)
+        if (s->take)
+            s->row[i].dual = s->dual[s->at + i];
+        else
+            s->dual[s->at + i] = s->row[i].dual;
+    for (int64_t i = tile * SDCA_COPY; s->take && s->run->problem->loss == GY_GLM_LOGISTIC && i < end; i++)
+        s->row[i].part = gy_sparse_sigmoid(s->row[i].dual);
+}
+
+GY_INT void gy_sdca_copy(struct gy_sdca *s, int take)
+{
+    s->take = take;
+    gy_pool_run(s->run->pool, sdca_copy_tile, s, gy_ceil_div(s->count, SDCA_COPY));
+}
+
+GY_INT void gy_sdca_duals(struct gy_sdca *s, int take)
+{
+    if (s->view && !s->first)
+        gy_sdca_copy(s, take);
+}
+
+/* ---- room ---- */
+
+static void *sdca_take(struct gy_sdca *s, int64_t count, size_t bytes)
+{
+    void *const p = gy_arena_take(&s->arena, (size_t)gy_max64(count, 1), bytes);
+    if (p)
+        gy_mem_large_pages(p, (size_t)count * bytes);
+    return p;
+}
+
+/* Rows between two meetings: a meeting reads and writes all replicas, about half a nanosecond an element; a row is 50 ns and one for each entry. */
+static int64_t sdca_meet_rows(const struct gy_sdca *s)
+{
+    const struct gy_glm_feed *const feed = s->run->feed;
+    const double entries = feed->rows ? (double)feed->entries / (double)feed->rows : 1, fan = s->fan;
+    const double meeting = 2000 + 0.5 * (double)s->dim * (fan + 1) / fan, row = (50 + entries) / fan;
+    return (int64_t)(SDCA_MEET_COST * meeting / row) + 1;
+}
+
+/* What rows and vectors take, about. */
+static size_t sdca_bytes(const struct gy_sdca *s, int64_t rows, int64_t most)
+{
+    const size_t vectors = (size_t)(s->fan + 5) * (size_t)s->pitch * sizeof *s->u;
+    return vectors + (size_t)most * (sizeof *s->row + 2 * sizeof *s->order) + (size_t)rows * (2 * sizeof *s->dual);
+}
+
+static int sdca_room(struct gy_sdca *s, struct gy_error *err)
+{
+    const struct gy_glm_feed *const feed = s->run->feed;
+    const int fan = s->fan;
+    const int64_t rows = feed->rows, most = feed->resident ? rows : feed->most_rows;
+    int ok = 1;
+    s->most_ranges = gy_ceil_div(gy_ceil_div(most, SDCA_RANGE) + 1, fan) * fan;
+    ok &= gy_arena_reserve(&s->arena, sdca_bytes(s, rows, most)) == 0;
+    ok &= !!(s->u = sdca_take(s, s->pitch, sizeof *s->u));
+    ok &= !!(s->centre = sdca_take(s, s->pitch, sizeof *s->centre));
+    ok &= !!(s->before = sdca_take(s, s->pitch, sizeof *s->before));
+    ok &= !!(s->overlap = sdca_take(s, 2 * (s->pitch / 16 + 1), sizeof *s->overlap));
+    ok &= !!(s->dual = s->run->dual ? s->run->dual : sdca_take(s, rows, sizeof *s->dual));
+    ok &= !!(s->row = sdca_take(s, most, sizeof *s->row));
+    ok &= !!(s->deal = sdca_take(s, most, sizeof *s->deal));
+    ok &= !!(s->order = sdca_take(s, most, sizeof *s->order));
+    ok &= !!(s->dealt = sdca_take(s, s->most_ranges, sizeof *s->dealt));
+    ok &= !!(s->part = sdca_take(s, (fan + 1) * s->most_ranges, sizeof *s->part));
+    ok &= !!(s->begin = sdca_take(s, fan + 1, sizeof *s->begin));
+    ok &= !!(s->gaps = sdca_take(s, fan * SDCA_APART, sizeof *s->gaps));
+    ok &= !!(s->fill_sums = sdca_take(s, 2 * gy_ceil_div(most, SDCA_FILL), sizeof *s->fill_sums));
+    if (s->run->problem->loss == GY_GLM_HINGE || (!feed->resident && feed->views > 1))
+        ok &= !!(s->mean = sdca_take(s, s->pitch, sizeof *s->mean));
+    if (!feed->resident)
+        ok &= !!(s->norm = sdca_take(s, rows, sizeof *s->norm));
+    if (fan > 1)
+        ok &= !!(s->replica = sdca_take(s, fan * s->pitch, sizeof *s->replica));
+    if (fan > 1 || s->levels.base) {
+        ok &= !!(s->dual_kept = sdca_take(s, rows, sizeof *s->dual_kept));
+        ok &= !!(s->u_kept = sdca_take(s, s->pitch, sizeof *s->u_kept));
+    }
+    return ok ? GY_OK : GY_NOMEM(err, "coordinate ascent", s->arena.used);
+}
+
+GY_INT int gy_sdca_values(struct gy_sdca *s, struct gy_error *err)
+{
+    const struct gy_glm_feed *const feed = s->run->feed;
+    const int64_t most = feed->resident ? feed->rows : feed->most_rows;
+    s->value = s->value ? s->value : sdca_take(s, most, sizeof *s->value);
+    return s->value ? GY_OK : GY_NOMEM(err, "pointers to values", (size_t)most * sizeof *s->value);
+}
+
+/* A resident feed's views, once and for all. */
+static int sdca_views(struct gy_sdca *s, struct gy_error *err)
+{
+    struct gy_glm_feed *const feed = s->run->feed;
+    int64_t at = 0;
+    int values = 0;
+    if (!feed->resident)
+        return GY_OK;
+    if (feed->rows > UINT32_MAX)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "%" PRId64 " rows in memory of one rank; coordinate ascent takes %u", feed->rows, UINT32_MAX);
+    s->views = feed->views;
+    s->view = sdca_take(s, s->views, sizeof *s->view);
+    s->view_at = sdca_take(s, s->views, sizeof *s->view_at);
+    if (!s->view || !s->view_at)
+        return GY_NOMEM(err, "the table of views", (size_t)s->views * sizeof *s->view);
+    for (int64_t v = 0;; v++) {
+        struct gy_rows rows;
+        GY_TRY(feed->next(feed->self, &rows, err));
+        if (rows.count == 0)
+            return values ? gy_sdca_values(s, err) : GY_OK;
+        values |= rows.value != NULL;
+        if (v == s->views)
+            return GY_FAIL(err, GY_E_BUG, "a feed of %d views has more", feed->views);
+        s->view[v] = rows;
+        s->view_at[v] = at;
+        at += rows.count;
+    }
+}
+
+GY_INT int gy_sdca_from_duals(struct gy_sdca *s, struct gy_error *err)
+{
+    double *const u = gy_alloc_take(s->run->alloc, (size_t)s->dim, sizeof *u);
+    if (!u)
+        return GY_NOMEM(err, "the vector of the duals", (size_t)s->dim * sizeof *u);
+    const int status = gy_glm_rebuild(s->run, s->dual, u, err);
+    if (status == GY_OK)
+        gy_sdca_set(s, u);
+    gy_alloc_free(s->run->alloc, u, (size_t)s->dim * sizeof *u);
+    return status;
+}
+
+static int sdca_begin(struct gy_sdca *s, struct gy_error *err)
+{
+    const float cold = s->run->problem->loss == GY_GLM_LOGISTIC ? SDCA_COLD_LOGIT : 0.0f;
+    for (int64_t i = 0; s->norm && i < s->run->feed->rows; i++)
+        s->norm[i] = -1;
+    s->fresh = !(s->run->has_dual && s->run->dual);
+    s->first = 1;
+    s->pass = s->run->first_epoch;
+    if (!s->fresh)
+        return gy_sdca_from_duals(s, err);
+    for (int64_t i = 0; i < s->run->feed->rows; i++)
+        s->dual[i] = cold;
+    gy_glm_levels_begin(&s->levels, s->u);
+    return GY_OK;
+}
+
+GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_error *err)
+{
+    memset(s, 0, sizeof *s);
+    s->run = run;
+    s->fan = gy_pool_threads(run->pool);
+    s->sigma = s->fan;
+    gy_arena_open_hook(&s->arena, run->alloc);
+    s->dim = (int64_t)run->feed->features + (run->problem->bias != 0);
+    s->pitch = (int64_t)gy_align_up((size_t)s->dim, 64);
+    s->floor = 1;
+    s->plain = run->problem->loss == GY_GLM_HINGE && run->job && run->job->ranks > 1;
+    s->meet_every = sdca_meet_rows(s);
+    int status = gy_glm_levels_open(&s->levels, run->job, run->alloc, s->dim, 0, err);
+    if (status == GY_OK)
+        status = gy_glm_levels_plan(&s->levels, run->feed->rows, run->feed->entries, s->fan, err);
+    if (status == GY_OK)
+        status = sdca_room(s, err);
+    if (status == GY_OK)
+        status = sdca_views(s, err);
+    if (status == GY_OK && !s->view && run->feed->shuffle)
+        status = run->feed->shuffle(run->feed->self, 1, run->seed, err);
+    if (status == GY_OK)
+        status = sdca_begin(s, err);
+    if (status != GY_OK)
+        gy_sdca_close(s);
+    return status;
+}
+
+GY_INT void gy_sdca_close(struct gy_sdca *s)
+{
+    gy_arena_close(&s->arena);
+    gy_glm_levels_close(&s->levels);
+}
