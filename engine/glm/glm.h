@@ -82,14 +82,6 @@ struct gy_glm_stop {
     double seconds;    /* of solving; 0: no. Ranks decide together */
 };
 
-/* Mean losses on the validation rows, the oldest of the last three first. */
-struct gy_glm_checks {
-    double loss[3];
-    int count;
-};
-/* Takes the next loss. 1: since three checks ago it has improved by a smaller part. solver.c */
-GY_INT int gy_glm_is_flat(struct gy_glm_checks *checks, double loss, double part);
-
 struct gy_glm_run {
     const struct gy_glm_problem *problem;
     struct gy_glm_feed *feed;

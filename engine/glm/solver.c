@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of solvers, the choice among those that fit, by the time that each is expected to take, and when validation ends any of them. */
+/* The table of solvers, and the choice among those that fit, by the time that each is expected to take. */
 #include "engine/glm/glm.h"
 
 #define SOLVER_DENSE 1024  /* features of which Newton's method keeps a matrix */
@@ -46,14 +46,6 @@ static int solver_names(char *text, size_t room)
     for (size_t k = 0; k < GY_COUNT(solver_list) && (size_t)used < room; k++)
         used += snprintf(text + used, room - (size_t)used, "%s%s", k ? ", " : "", solver_list[k].get()->name);
     return used;
-}
-
-GY_INT int gy_glm_is_flat(struct gy_glm_checks *checks, double loss, double part)
-{
-    const double before = checks->loss[0];
-    memmove(checks->loss, checks->loss + 1, 2 * sizeof *checks->loss);
-    checks->loss[2] = loss;
-    return ++checks->count > 3 && before - loss < part * fabs(before);
 }
 
 GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, uint32_t *tried,

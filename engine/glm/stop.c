@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The passes that a run may take without coming nearer to its goal. */
+/* When validation ends a run, and the passes that it may take without coming nearer to its goal. */
 #include "engine/glm/stop.h"
 #include <float.h>
 
@@ -7,6 +7,14 @@
 #define PATIENCE_PART 0.1
 #define PATIENCE_SPURT 4.0     /* times faster than so far it may become less in the epochs that are left */
 #define PATIENCE_ROUNDING 1e-6 /* of P: a gap that floats leave, of 24 bits in weights, dual numbers and scores */
+
+GY_INT int gy_glm_is_flat(struct gy_glm_checks *checks, double loss, double part)
+{
+    const double before = checks->loss[0];
+    memmove(checks->loss, checks->loss + 1, 2 * sizeof *checks->loss);
+    checks->loss[2] = loss;
+    return ++checks->count > 3 && before - loss < part * fabs(before);
+}
 
 GY_INT void gy_glm_patience_begin(struct gy_glm_patience *patience, int epoch)
 {

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* stop.h: whether passes still bring a run nearer to its goal. Certified points go up and down; the least P and the largest D of all do not, and it is
- * their difference that is watched. */
-#ifndef GY_GLM_PATIENCE_H
-#define GY_GLM_PATIENCE_H
+/* stop.h: whether passes still bring a run nearer to its goal. Certified points go up and down; the
+ * least P and the largest D of all do not, and it is their difference that is watched. A loss on
+ * validation rows is compared with that of three checks ago. */
+#ifndef GY_GLM_STOP_H
+#define GY_GLM_STOP_H
 #include "engine/glm/glm.h"
+
+/* Mean losses on the validation rows, the oldest of the last three first. */
+struct gy_glm_checks {
+    double loss[3];
+    int count;
+};
+/* Takes the next loss. 1: since three checks ago it has improved by a smaller part. */
+GY_INT int gy_glm_is_flat(struct gy_glm_checks *checks, double loss, double part);
 
 struct gy_glm_patience {
     double primal, dual; /* the least, and the largest */

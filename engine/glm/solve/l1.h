@@ -4,7 +4,7 @@
  *     q(v) = g.(v - w) + (v - w)'M(v - w) / 2 + sum over j of l1_j |v_j| */
 #ifndef GY_GLM_L1_H
 #define GY_GLM_L1_H
-#include "engine/glm/solve/newton.h"
+#include "engine/glm/solve/newton_state.h"
 
 /* A value that moves along a line. */
 struct gy_l1_line {

@@ -7,7 +7,7 @@
  * P is strongly convex in w, so |g|^2 / (2 l2) is the duality gap at the dual point that the slopes make, and costs nothing.
  *
  * With many more rows than features it begins on every 64th row, then every 8th: what few rows know is found at a fraction of a pass. */
-#include "engine/glm/solve/newton.h"
+#include "engine/glm/solve/newton_state.h"
 #include "engine/job/job.h"
 
 #define NEWTON_MATRIX_DIMS 1024 /* at most so many features have a matrix */

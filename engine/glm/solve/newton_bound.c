@@ -5,7 +5,7 @@
  *
  * once they respect what its domain asks for beside: without l2 no |u_j| above l1, so all of them are scaled down; and with a bias that is free, a sum of 0, so
  * the side of y that has more is scaled to what the other has (squared loss: every row gives the same share of the excess). */
-#include "engine/glm/solve/newton.h"
+#include "engine/glm/solve/newton_state.h"
 
 static double nw_most(const double *u, size_t penalised)
 {

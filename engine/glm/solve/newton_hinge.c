@@ -13,7 +13,7 @@
  *
  * Margins and sum of y a x are moved on in double, and made anew from w and a where a stage begins after long ways. The goal is reached when the certificate
  * of w and a as the floats that they are kept in says so. */
-#include "engine/glm/solve/newton.h"
+#include "engine/glm/solve/newton_state.h"
 #include "engine/job/job.h"
 
 #define HINGE_SIGMA 0.25  /* at first: all rows lie inside. A power of two, so that sums of equal curvatures are exact */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* When a solver of second order stops, and what it says on the way. All ranks decide the same: they have the same sums, and ask each other where only one may
  * know. */
-#include "engine/glm/solve/newton.h"
+#include "engine/glm/solve/newton_state.h"
 #include "engine/base/clock.h"
 #include "engine/job/job.h"
 

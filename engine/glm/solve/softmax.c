@@ -4,7 +4,7 @@
  * probabilities make. A bias that is not penalised wants rows' probabilities that add up to the rows of each class; they are moved towards one distribution for
  * all rows just so far that they do. Weights lie feature by feature, the classes of a feature beside each other. */
 #include "engine/glm/solve/softmax.h"
-#include "engine/glm/solve/newton.h"
+#include "engine/glm/solve/newton_state.h"
 
 #define SOFT_HALVINGS 30
 #define SOFT_CG_STEPS 250

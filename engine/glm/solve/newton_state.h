@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* newton.h: what the solvers of second order share. A point w is visited by a pass over the rows, which leaves three things: sums of losses, the pull of
- * the rows u = sum of coefficient_i x_i (minus the gradient of the losses), and the curvature of each row's loss. Further passes at the same point give
- * products of the curvature matrix X'DX with a direction, or the matrix itself for a set of features.
+/* newton_state.h: what the solvers of second order share. A point w is visited by a pass over the
+ * rows, which leaves three things: sums of losses, the pull of the rows u = sum of coefficient_i x_i
+ * (minus the gradient of the losses), and the curvature of each row's loss. Further passes at the
+ * same point give products of the curvature matrix X'DX with a direction, or the matrix itself for a
+ * set of features.
  *
- * Every pass cuts each view into the same tiles, a tile adds into a slot of its own, slots are added in order: the same bits for any number of threads. */
-#ifndef GY_GLM_NEWTON_H
-#define GY_GLM_NEWTON_H
-#include "engine/glm/glm.h"
+ * Every pass cuts each view into the same tiles, a tile adds into a slot of its own, and slots are
+ * added in order: the same bits for any number of threads. */
+#ifndef GY_GLM_NEWTON_STATE_H
+#define GY_GLM_NEWTON_STATE_H
+#include "engine/glm/stop.h"
 
 #define GY_NW_BLOCK 256 /* rows whose losses are taken at once */
 #define GY_NW_SLOTS 16  /* at most */
