@@ -5,7 +5,7 @@
  * whatever the feed, and ranks add up pulls and matrices: the model is then the same on all, and so is its minimum.
  *
  * The dual point is made of the slopes, scaled until no feature is pulled beyond l1 (newton_bound.c). */
-#include "engine/glm/solve/l1.h"
+#include "engine/glm/solve/l1_state.h"
 #include "engine/job/job.h"
 
 #define L1_SET_MOST 2048    /* features of a set */

@@ -7,7 +7,7 @@
  *
  * is least: with all its kinks, so that the weights of a group that every row is in come to their median. Groups are found first fit, long columns first: a
  * feature joins the first group that none of its rows is in. The bias is a group. */
-#include "engine/glm/solve/l1.h"
+#include "engine/glm/solve/l1_state.h"
 
 #define LG_SAMPLE 32768  /* rows that E is made of, about */
 #define LG_ROUNDS 40

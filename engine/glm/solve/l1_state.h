@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* l1.h: the quadratic model that a proximal Newton step minimises, over a set of features small enough that its matrix lies in memory:
+/* l1_state.h: what the files of the L1 solver share: the quadratic model that a proximal Newton step
+ * minimises, over a set of features,
  *
- *     q(v) = g.(v - w) + (v - w)'M(v - w) / 2 + sum over j of l1_j |v_j| */
-#ifndef GY_GLM_L1_H
-#define GY_GLM_L1_H
+ *     q(v) = g.(v - w) + (v - w)'M(v - w) / 2 + sum over j of l1_j |v_j|
+ *
+ * with its matrix in memory where the set is small enough, else by columns. */
+#ifndef GY_GLM_L1_STATE_H
+#define GY_GLM_L1_STATE_H
 #include "engine/glm/solve/newton_state.h"
+
+/* ---- l1_model.c: the matrix lies in memory ---- */
 
 /* A value that moves along a line. */
 struct gy_l1_line {
