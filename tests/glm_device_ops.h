@@ -7,6 +7,7 @@
 #include "engine/glm/solve/glm_device.h"
 #include "kernels/cuda/plans.h"
 #include "kernels/cuda/variants.h"
+#include "engine/glm/solve/glm_device_window.h"
 #include "kernels/glm_window.h"
 #include "tests/device_here.h"
 #include "tests/glm_ranks.h"

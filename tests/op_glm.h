@@ -3,7 +3,7 @@
  * tests what they compute). Here all of them are compiled, for any architecture, and run once each. */
 #ifndef GY_OP_GLM_H
 #define GY_OP_GLM_H
-#include "engine/glm/solve/glm_device.h"
+#include "engine/glm/solve/glm_device_window.h"
 #include "kernels/cuda/cuda_list.h"
 #include "tests/op_cover.h"
 

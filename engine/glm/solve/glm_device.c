@@ -8,7 +8,8 @@
  * own part, sum of conjugates - l2 / (2 sigma) |v|^2, which its steps alone make rise; sigma is the number of ranks, so that nothing can diverge.
  *
  * Who decides is the host's certificate, in double: what the device believes to be enough is checked there before the run ends. */
-#include "engine/glm/solve/glm_device_run.h"
+#include "engine/glm/solve/glm_device.h"
+#include "engine/glm/solve/glm_device_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/text.h"
 #include "engine/job/job.h"

@@ -11,7 +11,7 @@
  * Where rows lie in the host's memory all the time, a window is made of pieces of a few rows from everywhere, and a window that streams anew for each
  * pass: in a fixed order of neighbours the dual objective rises many times slower. A feed that hands out one view after another is asked for an order
  * of its own. Dual numbers that stay on the device are in the order in which rows came to it. */
-#include "engine/glm/solve/glm_device_run.h"
+#include "engine/glm/solve/glm_device_state.h"
 #include "kernels/glm_window.h"
 #include "engine/base/rng.h"
 #ifndef GY_NO_CUDA

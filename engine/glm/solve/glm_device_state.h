@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_device_run.h: a run on a device, for the files that make it up: glm_device.c trains, glm_device_pass.c deals memory and brings rows through it. */
-#ifndef GY_GLM_DEVICE_RUN_H
-#define GY_GLM_DEVICE_RUN_H
+/* glm_device_state.h: a run on a device, for the files that make it up: glm_device.c trains,
+ * glm_device_pass.c deals memory and brings rows through it. */
+#ifndef GY_GLM_DEVICE_STATE_H
+#define GY_GLM_DEVICE_STATE_H
 #include "kernels/backend.h"
-#include "engine/glm/solve/glm_device.h"
+#include "engine/base/log.h"
+#include "engine/glm/solve/glm_device_window.h"
 #include "engine/glm/rank_sums.h"
 #include "engine/glm/stop.h"
 #ifndef GY_NO_CUDA
