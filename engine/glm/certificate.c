@@ -281,6 +281,11 @@ static int cert_finish(struct cert_pass *p, const float *w, const double sums[2]
     return GY_OK;
 }
 
+GY_INT double gy_glm_relative_gap(double objective, double bound)
+{
+    return objective > 0 ? (objective - bound) / objective : objective == 0 ? 0 : (double)NAN;
+}
+
 GY_INT int gy_glm_certify(struct gy_glm_run *run, const float *w, const float *dual, struct gy_glm_certificate *out, struct gy_error *err)
 {
     const struct gy_glm_problem *const problem = run->problem;

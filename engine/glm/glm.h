@@ -124,6 +124,8 @@ GY_INT const struct gy_glm_solver *gy_glm_l1(void);     /* l1.c: proximal Newton
 GY_INT const struct gy_glm_solver *gy_glm_choose(const char *name, const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, uint32_t *tried,
                                                  struct gy_error *err);
 
+/* (P - D) / P; 0 where both are 0; NAN: P is below 0, or no number. certificate.c */
+GY_INT double gy_glm_relative_gap(double objective, double bound);
 /* P(w) exactly, in double, and with dual variables D: one pass over the feed, all ranks together. dual NULL: primal alone. certificate.c */
 GY_INT int gy_glm_certify(struct gy_glm_run *run, const float *w, const float *dual, struct gy_glm_certificate *out, struct gy_error *err);
 

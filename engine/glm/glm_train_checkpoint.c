@@ -11,7 +11,7 @@
 #include "engine/train/train_files.h"
 #include "engine/glm/glm_checkpoint.h"
 #include "engine/glm/glm_stream.h"
-#include "engine/glm/glm_train.h"
+#include "engine/glm/glm_train_state.h"
 
 #define KEEP_FIELDS 11
 

@@ -10,7 +10,7 @@
 #include "engine/glm/solve/glm_device.h"
 #include "engine/glm/feed.h"
 #include "engine/glm/referee.h"
-#include "engine/glm/glm_train.h"
+#include "engine/glm/glm_train_state.h"
 
 #define SOLVE_AGAIN 3        /* times that a solver goes on with a smaller gap */
 #define SOLVE_LEAST_GAP 1e-13 /* some hundred units of a double */
@@ -123,11 +123,6 @@ static int solve_judge(const struct glm_train *t, const struct gy_glm_solver *so
 }
 
 /* ---- what it is worth ---- */
-
-GY_INT double gy_glm_relative_gap(double objective, double bound)
-{
-    return objective > 0 ? (objective - bound) / objective : objective == 0 ? 0 : (double)NAN;
-}
 
 static int solve_has_gap(const struct glm_train *t, const struct gy_glm_verdict *v)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_train.h: a training in progress: what glm_train.c runs and glm_train_checkpoint.c writes down. */
-#ifndef GY_GLM_TRAIN_H
-#define GY_GLM_TRAIN_H
+/* glm_train_state.h: a training in progress, which the files of glm_train share. */
+#ifndef GY_GLM_TRAIN_STATE_H
+#define GY_GLM_TRAIN_STATE_H
 #include "engine/base/file.h"
 #include "engine/glm/glm_model.h"
 #include "engine/glm/solve/softmax.h"
@@ -31,13 +31,13 @@ struct glm_train {
 };
 
 static inline int gy_glm_train_is_own(const struct glm_train *t) { return !t->c.device || strcmp(t->c.device, "cpu") == 0; }
+
+/* glm_train_progress.c: what a solver calls; user is the training. */
 GY_INT int gy_glm_train_validate(void *user, const float *w, double *loss, struct gy_error *err);
 GY_INT int gy_glm_train_progress(void *user, const struct gy_glm_progress *p);
 
 /* glm_train_solve.c: model k, or all classes' as one softmax, to its claim. */
 GY_INT int gy_glm_train_one(struct glm_train *t, int k, struct gy_error *err);
-/* (P - D) / P; 0 where both are 0; NAN: P is below 0, or no number. */
-GY_INT double gy_glm_relative_gap(double objective, double bound);
 
 /* glm_train_checkpoint.c: checkpoints, a file a model in config.folder; without a folder nothing happens. */
 GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err);  /* is there, and holds no other run */
