@@ -162,10 +162,6 @@ engine/glm       base kernels io engine/job
 tools/lab        base kernels io net/transport net/schedule net/comm engine/text engine/plan engine/run engine/train engine/job engine/glm
 tools            tools/lab
 '
-# What still has to go
-DIRECTIONS="$DIRECTIONS
-engine/glm       engine/run engine/train engine/text
-"
 rule_directions()
 {
     xargs awk -v directions="$DIRECTIONS" '

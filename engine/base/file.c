@@ -476,6 +476,13 @@ GY_INT int gy_lock_beside(struct gy_lock *lock, const char *path, struct gy_erro
     return gy_lock_take(lock, name, path, err);
 }
 
+GY_INT int gy_run_folder_lock(struct gy_lock *lock, const char *folder, struct gy_error *err)
+{
+    char path[4096];
+    GY_TRY(gy_file_join(path, sizeof path, folder, "run.lock", err));
+    return gy_lock_take(lock, path, folder, err);
+}
+
 GY_INT void gy_lock_drop(struct gy_lock *lock)
 {
     if (!lock->open)

@@ -57,6 +57,8 @@ struct gy_lock {
  * back. */
 GY_INT int gy_lock_take(struct gy_lock *lock, const char *path, const char *what, struct gy_error *err);
 GY_INT int gy_lock_beside(struct gy_lock *lock, const char *path, struct gy_error *err); /* path.lock, for a file that is written */
+/* Until it is dropped, no other run may write into the folder. */
+GY_INT int gy_run_folder_lock(struct gy_lock *lock, const char *folder, struct gy_error *err);
 GY_INT void gy_lock_drop(struct gy_lock *lock); /* safe on a zeroed struct */
 
 /* Whole file or pipe, through the hook, at most limit bytes; one more byte, a NUL, follows. Freed with

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls on linear models and their rows, without training: defaults, files, scores, conversion. */
 #include "io/rows/convert.h"
-#include "engine/train/net_data.h"
-#include "engine/run/engine.h"
+#include "engine/base/public.h"
 #include "engine/glm/glm_model.h"
 
 GYRE_API void gyre_glm_data_default(struct gyre_glm_data *data)

@@ -5,7 +5,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
 #include "engine/base/hash.h"
-#include "engine/run/engine.h"
+#include "engine/base/public.h"
 #include "engine/job/job.h"
 #include "engine/glm/feed.h"
 #include "engine/glm/glm_model.h"

@@ -8,7 +8,6 @@
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "engine/job/job.h"
-#include "engine/train/train_files.h"
 #include "engine/glm/glm_checkpoint.h"
 #include "engine/glm/glm_stream.h"
 #include "engine/glm/glm_train_state.h"

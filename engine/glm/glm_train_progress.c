@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a solver calls back while it trains: the mean loss on the test rows, for its rule to stop, and
  * the caller's progress, with a checkpoint where one is due. */
-#include "engine/run/engine.h"
+#include "engine/base/public.h"
 #include "engine/job/job.h"
 #include "engine/glm/glm_model.h"
 #include "engine/glm/glm_train_state.h"

@@ -5,7 +5,7 @@
 #include <float.h>
 
 #include "engine/base/clock.h"
-#include "engine/run/engine.h"
+#include "engine/base/public.h"
 #include "engine/job/job.h"
 #include "engine/glm/solve/glm_device.h"
 #include "engine/glm/feed.h"

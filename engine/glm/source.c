@@ -6,7 +6,7 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/rng.h"
-#include "engine/run/engine.h"
+#include "engine/base/public.h"
 #include "engine/glm/glm_model.h"
 
 #define SOURCE_ROWS 65536

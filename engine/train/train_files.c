@@ -118,13 +118,6 @@ static int trainf_is_leftover(const char *name)
     return 0;
 }
 
-GY_INT int gy_run_folder_lock(struct gy_lock *lock, const char *folder, struct gy_error *err)
-{
-    char path[4096];
-    GY_TRY(gy_file_join(path, sizeof path, folder, "run.lock", err));
-    return gy_lock_take(lock, path, folder, err);
-}
-
 GY_INT void gy_run_folder_clean(const char *folder)
 {
     char path[4096];

@@ -20,8 +20,6 @@ GY_INT int gy_checkpoint_path(char *path, size_t room, const char *folder, int64
 /* Removes all but the newest `keep` of those with at most `step` batches. A file that cannot be removed is only named in the log. */
 GY_INT int gy_checkpoints_prune(const struct gy_alloc *alloc, const struct gy_log *log, const char *folder, int64_t step,
                                 int keep, struct gy_error *err);
-/* Until it is dropped, no other run may write into the folder. */
-GY_INT int gy_run_folder_lock(struct gy_lock *lock, const char *folder, struct gy_error *err);
 /* Removes what a killed process left half written in the folder. */
 GY_INT void gy_run_folder_clean(const char *folder);
 
