@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One model of a training: a solver gives an answer, the referee says what it is worth. A solver that believed to have reached the gap goes on with a smaller
  * one; where it stands still far from the gap, and the choice was left to us, another begins anew. The best answer is the model's, the best bound is of
- * them all. */
+ * them all. An answer whose objective is not finite is none. */
 #include <float.h>
 
 #include "engine/base/clock.h"
@@ -225,7 +225,7 @@ static int solve_is_other(const struct glm_train *t, struct solve_course *course
 static int solve_goes_on(const struct glm_train *t, struct solve_course *course, const struct solve_best *best, const struct gy_glm_verdict *v, int late)
 {
     if (!v)
-        return solve_is_other(t, course);
+        return !late && solve_is_other(t, course);
     if (!(t->c.gap > 0) || solve_has_gap(t, &best->verdict) || !solve_is_still(t->run.why) || t->run.epochs >= t->run.stop.epochs)
         return 0;
     if (late)
@@ -245,23 +245,44 @@ static int solve_prepare(struct glm_train *t, const struct solve_course *course,
     return GY_OK;
 }
 
+/* The turn ended with status and without an answer: another solver is to give one, or the best answer
+ * so far stands. The dual numbers that the turn has left are none to go on from. */
+static int solve_without(struct glm_train *t, struct solve_course *course, struct solve_best *best, int status, int *more, struct gy_error *err)
+{
+    int late = 0;
+    if (best->there) {
+        if (t->dual && solve_has_duals(t, course->solver))
+            memset(t->dual, 0, (size_t)t->rows * sizeof *t->dual);
+        if (status == GY_E_STOPPED) {
+            best->why = "stopped";
+            return status;
+        }
+        GY_TRY(solve_is_late(t, course, &late, err));
+    }
+    *more = solve_goes_on(t, course, best, NULL, late);
+    return *more ? solve_prepare(t, course, best, err) : best->there ? GY_OK : status;
+}
+
 /* One answer; *more: another is to be sought. */
 static int solve_turn(struct glm_train *t, struct solve_course *course, struct solve_best *best, int *more, struct gy_error *err)
 {
     struct gy_glm_verdict v;
+    struct gy_error why = { 0 };
     int late;
+    *more = 0;
     t->solver = t->classes ? "softmax-newton" : course->solver->name;
     t->run.stop.gap = course->gap;
     t->run.stop.seconds = solve_seconds_left(t, course);
-    int status = solve_with(t, course->solver, err);
-    if (status == GY_E_NONFINITE && solve_goes_on(t, course, best, NULL, 0)) {
-        *more = 1;
-        return solve_prepare(t, course, best, err);
-    }
-    *more = 0;
+    const int status = solve_with(t, course->solver, err);
+    if (status == GY_E_NONFINITE)
+        return solve_without(t, course, best, status, more, err);
     if (status != GY_OK && status != GY_E_STOPPED)
         return status;
-    GY_TRY(solve_judge(t, course->solver, &v, err));
+    const int judged = solve_judge(t, course->solver, &v, &why);
+    if (judged == GY_E_NONFINITE && best->there)
+        return solve_without(t, course, best, status, more, err);
+    if (judged != GY_OK)
+        return *err = why, judged;
     GY_TRY(solve_is_late(t, course, &late, err));
     solve_keep(best, &v, status == GY_E_STOPPED ? "stopped" : t->run.why);
     *more = status == GY_OK && solve_goes_on(t, course, best, &v, late);
@@ -278,7 +299,12 @@ static int solve_lengthen(struct glm_train *t, const struct solve_course *course
         GY_TRY(solve_save(t, best, err));
         for (int64_t j = 0; j < best->all; j++)
             t->run.w[j] = (float)((double)best->w[j] * (1 + more));
-        GY_TRY(solve_judge(t, course->solver, &v, err));
+        const int judged = solve_judge(t, course->solver, &v, err);
+        if (judged == GY_E_NONFINITE) {
+            best->is_last = 0;
+            return GY_OK;
+        }
+        GY_TRY(judged);
         solve_keep(best, &v, best->why);
     }
     return GY_OK;
