@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Looks into plans and units. Registers, stack and spills are what the compiler's log says; how many threads of a block fit a
  * multiprocessor follows from them (CUDA C Programming Guide, compute capabilities). */
+#include "engine/base/hash.h"
 #include "kernels/cuda/cuda_list.h"
-#ifndef GY_NO_CUDA
 #include "kernels/cuda/plans.h"
 #include "kernels/cuda/variants.h"
 #include "kernels/cuda/variants_conv.h"
 #include "kernels/cuda/variants_ops.h"
-#include "engine/base/hash.h"
+#ifndef GY_NO_CUDA
 
 static struct gy_cuda_plan *list_plan(const struct gy_op *op)
 {
