@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* backend.h: what a device must do for the engine. All functions are mandatory; the engine never asks for a name.
- * An op is refused only in prepare, so a running program cannot discover missing support. run only enqueues: it neither
+/* backend.h: what a device must do for the engine, and what it may offer to those who measure it. All
+ * functions of either struct are mandatory; the engine never asks for a name. An op is refused only
+ * in prepare, so a running program cannot discover missing support. run only enqueues: it neither
  * allocates nor blocks on anything but the device's own work. */
 #ifndef GY_BACKEND_H
 #define GY_BACKEND_H
@@ -59,6 +60,26 @@ enum gy_queue { GY_QUEUE_WORK, GY_QUEUE_COPY, GY_QUEUE_PEERS /* what goes to and
 enum gy_mark { GY_MARK_SENT, GY_MARK_TAKEN, GY_MARK_FORWARD, GY_MARK_RESULTS, GY_MARK_UPDATE, GY_MARK_SUMMED, GY_MARK_BUCKET = 8,
                GY_MARK_FETCHED = 72, GY_MARKS = 136 };
 
+/* What measured block sizes and the tools that measure ask of a backend. Training does without. */
+struct gy_backend_lab {
+    /* Measures now, a fraction of a second; takes memory for its duration. GY_E_NOMEM: *out is untouched. */
+    int (*ceilings)(void *self, struct gy_ceilings *out);
+    /* Name and range of struct gy_op.block[place]; NULL after the last. Whatever their values, results have the same bits for
+     * any number of threads. */
+    const struct gy_block_info *(*block)(int place);
+    /* Values of block[place] worth trying for a prepared op, in values; returns how many, 0 where it does not matter. Without
+     * any_order only such that leave every bit of the result. */
+    int (*block_tries)(void *self, const struct gy_op *op, int place, int any_order, int32_t values[GY_BLOCK_TRIES]);
+    /* Name of kernel number index of those that could do the op, any of which prepare takes when op->variant names it; sums may be
+     * taken in another order by each. NULL behind the last, and where the shape alone decides. */
+    const char *(*variant)(void *self, const struct gy_op *op, int index);
+    /* SHA-256 in hex of the kernel that op->variant names, or of the usual one where it is NULL. 0: there is none, or it is not
+     * compiled at run time. Nothing is prepared. */
+    int (*kernel_hash)(void *self, const struct gy_op *op, char hash[65]);
+    /* Seconds of one run of a placed op, the mean of repeats runs without a pause. GY_E_UNSUPPORTED where there is no clock. */
+    int (*time)(void *self, const struct gy_op *op, int repeats, double *seconds, struct gy_error *err);
+};
+
 struct gy_backend {
     int (*open)(void **self, const struct gy_backend_config *config, struct gy_error *err);
     void (*close)(void *self); /* NULL is fine */
@@ -91,22 +112,7 @@ struct gy_backend {
     int (*poll)(void *self, unsigned mark);  /* 1 done, 0 not yet, < 0 status */
     int (*reach)(void *self, unsigned mark); /* the host waits */
     int (*sync)(void *self);                 /* until all queues are empty; returns the first error of the work */
-    /* Measures now, a fraction of a second; takes memory for its duration. GY_E_NOMEM: *out is untouched. */
-    int (*ceilings)(void *self, struct gy_ceilings *out);
-    /* Name and range of struct gy_op.block[place]; NULL after the last. Whatever their values, results have the same bits for
-     * any number of threads. */
-    const struct gy_block_info *(*block)(int place);
-    /* Values of block[place] worth trying for a prepared op, in values; returns how many, 0 where it does not matter. Without
-     * any_order only such that leave every bit of the result. */
-    int (*block_tries)(void *self, const struct gy_op *op, int place, int any_order, int32_t values[GY_BLOCK_TRIES]);
-    /* Name of kernel number index of those that could do the op, any of which prepare takes when op->variant names it; sums may be
-     * taken in another order by each. NULL behind the last, and where the shape alone decides. */
-    const char *(*variant)(void *self, const struct gy_op *op, int index);
-    /* SHA-256 in hex of the kernel that op->variant names, or of the usual one where it is NULL. 0: there is none, or it is not
-     * compiled at run time. Nothing is prepared. */
-    int (*kernel_hash)(void *self, const struct gy_op *op, char hash[65]);
-    /* Seconds of one run of a placed op, the mean of repeats runs without a pause. GY_E_UNSUPPORTED where there is no clock. */
-    int (*time)(void *self, const struct gy_op *op, int repeats, double *seconds, struct gy_error *err);
+    const struct gy_backend_lab *lab;        /* NULL: none */
 };
 
 GY_INT const struct gy_backend *gy_cpu_backend(void);

@@ -193,7 +193,7 @@ int main(int argc, char **argv)
     }
     b.backend->caps(b.self, &caps);
     struct gy_ceilings ceilings = {0};
-    b.backend->ceilings(b.self, &ceilings);
+    b.backend->lab->ceilings(b.self, &ceilings);
     b.peak = ceilings.f32;
     printf("%s, batch %d on %s; multiply-add peak %.0f GFLOP/s\n", name, (int)batch, caps.device, b.peak);
     printf("count  channels       filter  side |  forward       data grad    weight grad  (GFLOP/s, %% of peak)\n");

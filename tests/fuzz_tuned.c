@@ -14,7 +14,7 @@ static void fuzz_row(const struct gy_tuned_row *row, const struct gy_backend *ba
     const struct gy_block_info *info;
     FUZZ_REQUIRE(row->machine[0] && row->set[0] && row->source && row->variant && row->gain >= 0 && row->gain <= 1e6);
     FUZZ_REQUIRE(strlen(row->kernel) == 0 || strcmp(row->kernel, "any") == 0 || strlen(row->kernel) == 12);
-    for (int place = 0; place < GY_OP_BLOCKS && (info = backend->block(place)); place++)
+    for (int place = 0; place < GY_OP_BLOCKS && (info = backend->lab->block(place)); place++)
         FUZZ_REQUIRE(row->block[place] == 0 || (row->block[place] >= info->lo && row->block[place] <= info->hi));
     FUZZ_REQUIRE(row->geom.n >= 1 && row->geom.h >= 1 && row->geom.stride_h >= 1 && row->geom.pad_w >= 0 && row->geom.groups >= 1);
 }

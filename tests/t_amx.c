@@ -11,7 +11,7 @@
 #undef gy_kernels_amx
 #pragma GCC diagnostic ignored "-Wunused-function" /* of the op test, a part is used */
 #include "engine/base/cpu.h"
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_context.h"
 #include "kernels/cpu/isa/select.h"
 #include "tests/op_half.h"
 #include "tests/tile_check.h"

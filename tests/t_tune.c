@@ -195,13 +195,13 @@ static void tune_check_op(const struct tune_device *d, const struct gy_op *op)
     T_CHECK(tune_run(d, 0, *op, &usual) == GY_OK);
     for (int place = 0; place < GY_OP_BLOCKS; place++) {
         int32_t values[GY_BLOCK_TRIES];
-        const int kept = d->backend->block_tries(d->self[0], &ready, place, 0, values);
-        const int tries = d->backend->block_tries(d->self[0], &ready, place, 1, values);
+        const int kept = d->backend->lab->block_tries(d->self[0], &ready, place, 0, values);
+        const int tries = d->backend->lab->block_tries(d->self[0], &ready, place, 1, values);
         T_CHECK(kept == 0 || kept == tries);
         tune_places[0] += kept > 0;
         tune_places[1] += kept == 0 && tries > 0;
         for (int i = 0; i < tries; i++) {
-            const struct gy_block_info *const info = d->backend->block(place);
+            const struct gy_block_info *const info = d->backend->lab->block(place);
             struct gy_op other = *op;
             T_CHECK(info && values[i] >= info->lo && values[i] <= info->hi);
             other.block[place] = values[i];
@@ -316,8 +316,8 @@ static void tune_test_hostile(const char *path)
         const int status = gy_tuned_read(&t, path, &alloc, gy_cpu_backend(), &caps, &err);
         if (status == GY_OK) {
             for (int i = 0; i < t.count; i++)
-                for (int place = 0; gy_cpu_backend()->block(place); place++) {
-                    const struct gy_block_info *const info = gy_cpu_backend()->block(place);
+                for (int place = 0; gy_cpu_backend()->lab->block(place); place++) {
+                    const struct gy_block_info *const info = gy_cpu_backend()->lab->block(place);
                     const int32_t v = t.rows[i].block[place];
                     read += v == 0 || (v >= info->lo && v <= info->hi) ? 1 : 1000000;
                 }

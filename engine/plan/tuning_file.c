@@ -116,7 +116,7 @@ static int tuned_size(struct tuned_reader *r, const char *word, struct gy_tuned_
         return tuned_kernel(r, equals + 1, row);
     if (bytes == 4 && memcmp(word, "gain", 4) == 0)
         return gy_text_real(equals + 1, 0, 1e6, &row->gain) == 0 ? GY_OK : tuned_wrong(r, "gain is a number", word);
-    for (int place = 0; place < GY_OP_BLOCKS && (info = r->tuned->backend->block(place)); place++) {
+    for (int place = 0; place < GY_OP_BLOCKS && (info = r->tuned->backend->lab->block(place)); place++) {
         if (strlen(info->name) != bytes || memcmp(info->name, word, bytes) != 0)
             continue;
         if (gy_text_int(equals + 1, info->lo, info->hi, &value) != 0)
@@ -239,7 +239,7 @@ GY_INT int gy_tuned_read(struct gy_tuned *tuned, const char *path, const struct 
                          const struct gy_caps *caps, struct gy_error *err)
 {
     struct gy_tuned t = { .alloc = *alloc, .backend = backend, .machine = caps->machine, .set = caps->set };
-    if (!backend->block || !caps->set || !path[0] || (!gy_tuned_is_text(path) && !gy_file_exists(path))) {
+    if (!backend->lab || !caps->set || !path[0] || (!gy_tuned_is_text(path) && !gy_file_exists(path))) {
         *tuned = t;
         return GY_OK;
     }
@@ -338,7 +338,7 @@ static void tuned_choose(struct gy_tuned *tuned, const struct gy_tuned_row *row,
 {
     char hash[65] = "";
     op->variant = row->variant;
-    const int there = backend->kernel_hash(self, op, hash);
+    const int there = backend->lab->kernel_hash(self, op, hash);
     if (there && (strcmp(row->kernel, "any") == 0 || strncmp(hash, row->kernel, sizeof row->kernel - 1) == 0))
         return;
     op->variant = NULL;
@@ -372,7 +372,7 @@ GY_INT int gy_tuned_prepare(struct gy_tuned *tuned, const struct gy_backend *bac
 GY_INT void gy_tuned_sizes(const struct gy_backend *backend, const int32_t block[GY_OP_BLOCKS], struct gy_sink *sink)
 {
     const struct gy_block_info *info;
-    for (int place = 0; place < GY_OP_BLOCKS && (info = backend->block(place)); place++)
+    for (int place = 0; place < GY_OP_BLOCKS && (info = backend->lab->block(place)); place++)
         if (block[place])
             gy_sink_printf(sink, "%s=%d ", info->name, (int)block[place]);
 }

@@ -57,7 +57,8 @@ GY_INT int gy_engine_run(struct gyre_net *net, int program)
 
 GY_INT int gy_engine_ceilings(struct gyre_net *net, struct gy_ceilings *out)
 {
-    const int status = net->backend->ceilings(net->backend_self, out);
+    const struct gy_backend_lab *const lab = net->backend->lab;
+    const int status = lab ? lab->ceilings(net->backend_self, out) : GY_E_UNSUPPORTED;
     if (status == GY_OK)
         return GY_OK;
     return gy_engine_fail(net, status, status == GY_E_NOMEM ? "out of memory: buffers to measure the bandwidth with"

@@ -3,7 +3,7 @@
  * convolutions share with them. */
 #ifndef GY_CPU_CONV_H
 #define GY_CPU_CONV_H
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_context.h"
 
 GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op);

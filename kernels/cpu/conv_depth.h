@@ -2,7 +2,7 @@
 /* conv_depth.h: drivers of depthwise convolutions. */
 #ifndef GY_CPU_CONV_DEPTH_H
 #define GY_CPU_CONV_DEPTH_H
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_context.h"
 
 /* Depthwise: every channel is a group of its own. */
 GY_INT int gy_cpu_is_depthwise(const struct gy_op *op);

@@ -2,7 +2,7 @@
 /* conv_grad.h: drivers of weight gradients by products, and of the bias's part alone. */
 #ifndef GY_CPU_CONV_GRAD_H
 #define GY_CPU_CONV_GRAD_H
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_context.h"
 
 GY_INT size_t gy_cpu_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);

@@ -411,11 +411,13 @@ static int cpu_time(void *self, const struct gy_op *op, int repeats, double *sec
 
 GY_INT const struct gy_backend *gy_cpu_backend(void)
 {
+    static const struct gy_backend_lab lab = {
+        .ceilings = cpu_ceilings, .block = gy_cpu_block_info, .block_tries = cpu_block_tries, .variant = cpu_variant,
+        .kernel_hash = cpu_kernel_hash, .time = cpu_time };
     static const struct gy_backend backend = {
-        .variant = cpu_variant, .kernel_hash = cpu_kernel_hash, .time = cpu_time,
         .open = cpu_open, .close = cpu_close, .caps = cpu_caps, .mem_get = cpu_mem_get, .mem_put = cpu_mem_put, .pin = cpu_pin,
         .prepare = cpu_prepare, .ready = cpu_ready, .run = cpu_run, .begin = cpu_begin, .end = cpu_end, .copy = cpu_copy,
-        .copy_on = cpu_copy_on, .mark = cpu_mark, .wait = cpu_mark, .poll = cpu_poll, .reach = cpu_reach, .sync = cpu_sync, .ceilings = cpu_ceilings,
-        .block = gy_cpu_block_info, .block_tries = cpu_block_tries};
+        .copy_on = cpu_copy_on, .mark = cpu_mark, .wait = cpu_mark, .poll = cpu_poll, .reach = cpu_reach, .sync = cpu_sync,
+        .lab = &lab };
     return &backend;
 }

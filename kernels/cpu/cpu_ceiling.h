@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* cpu_ceiling.h: the CPU's part of gy_backend.ceilings. */
+/* cpu_ceiling.h: the CPU's part of gy_backend_lab.ceilings. */
 #ifndef GY_CPU_CEILING_H
 #define GY_CPU_CEILING_H
 #include "kernels/backend.h"
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_context.h"
 
 /* Measures with cpu's threads and kernel set, about half a second; up to 128 MiB, 512 with more than 8 threads, is taken
  * from alloc and given back. GY_E_NOMEM: *out is untouched. */

@@ -2,7 +2,7 @@
 /* elementwise.h: drivers of ops that meet every element once, and activation functions. */
 #ifndef GY_CPU_ELEMENTWISE_H
 #define GY_CPU_ELEMENTWISE_H
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_context.h"
 
 /* The limits that clamp forward and select backward; sigmoid and tanh have none (-inf, inf) and are done apart. */
 GY_INT void gy_act_limits(int act, float *lo, float *hi);

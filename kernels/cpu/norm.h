@@ -2,7 +2,7 @@
 /* norm.h: drivers of batch norm, and the joining of statistics and sums that tiles left in parts. */
 #ifndef GY_CPU_NORM_H
 #define GY_CPU_NORM_H
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_context.h"
 
 GY_INT size_t gy_cpu_bn_parts_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_bn_stats_run(const struct gy_cpu *cpu, const struct gy_op *op);

@@ -2,7 +2,7 @@
 /* pool.h: drivers of pooling. */
 #ifndef GY_CPU_POOL_H
 #define GY_CPU_POOL_H
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_context.h"
 
 GY_INT size_t gy_cpu_pool_need(const struct gy_cpu *cpu, const struct gy_op *op); /* both kinds, both ways */
 GY_INT void gy_cpu_pool_max_run(const struct gy_cpu *cpu, const struct gy_op *op);

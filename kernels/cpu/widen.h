@@ -2,7 +2,7 @@
 /* widen.h: ops on bf16 through float kernels; see widen.c. */
 #ifndef GY_CPU_WIDEN_H
 #define GY_CPU_WIDEN_H
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_context.h"
 
 typedef void (*gy_wide_fn)(const void *self, const struct gy_op *op);
 

@@ -9,7 +9,7 @@
  * of an image shall not depend on the images beside it. */
 #ifndef GY_CPU_WINOGRAD_H
 #define GY_CPU_WINOGRAD_H
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/cpu_context.h"
 
 #define GY_WINO_EDGE_MAX 15    /* points, inputs or outputs along a side: 2 m + 1 with a stride of 2 */
 #define GY_WINO_POINTS_MAX 225 /* its square */

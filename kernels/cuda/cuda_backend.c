@@ -450,12 +450,14 @@ static int cuda_block_tries(void *self, const struct gy_op *op, int place, int a
 
 GY_INT const struct gy_backend *gy_cuda_backend(void)
 {
+    static const struct gy_backend_lab lab = {
+        .ceilings = gy_cuda_ceilings, .block = cuda_block, .block_tries = cuda_block_tries, .variant = gy_cuda_list_variant,
+        .kernel_hash = gy_cuda_kernel_hash, .time = gy_cuda_time };
     static const struct gy_backend backend = {
-        .variant = gy_cuda_list_variant, .kernel_hash = gy_cuda_kernel_hash, .time = gy_cuda_time,
         .open = cuda_open, .close = cuda_close, .caps = cuda_caps, .mem_get = cuda_mem_get, .mem_put = cuda_mem_put, .pin = cuda_pin,
         .prepare = gy_cuda_prepare, .ready = gy_cuda_ready, .run = gy_cuda_run, .begin = cuda_begin, .end = cuda_end, .copy = cuda_copy,
-        .copy_on = cuda_copy_on, .mark = cuda_mark, .wait = cuda_wait, .poll = cuda_poll, .reach = cuda_reach, .sync = cuda_sync, .ceilings = gy_cuda_ceilings,
-        .block = cuda_block, .block_tries = cuda_block_tries };
+        .copy_on = cuda_copy_on, .mark = cuda_mark, .wait = cuda_wait, .poll = cuda_poll, .reach = cuda_reach, .sync = cuda_sync,
+        .lab = &lab };
     return &backend;
 }
 

@@ -64,8 +64,9 @@ static void fit_look_machine(void *user, const struct gyre_net *net)
     net->backend->caps(net->backend_self, &run->caps);
     snprintf(run->device, sizeof run->device, "%s", run->caps.device);
     run->sample_bytes = net->plan.tensors[net->plan.input].bytes / (size_t)net->config.batch;
-    run->status = net->backend->ceilings(net->backend_self, &run->ceilings);
-    if (run->status == GY_OK && net->backend->ceilings(net->backend_self, &again) == GY_OK)
+    const struct gy_backend_lab *const lab = net->backend->lab;
+    run->status = lab ? lab->ceilings(net->backend_self, &run->ceilings) : GY_E_UNSUPPORTED;
+    if (run->status == GY_OK && lab->ceilings(net->backend_self, &again) == GY_OK)
         gy_ceilings_merge(&run->ceilings, &again);
 }
 

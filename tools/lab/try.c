@@ -97,7 +97,7 @@ static int try_ready(struct try_run *r, struct gy_try_case *c, struct gy_op *op)
 static int try_find_clock(struct try_run *r, const struct gy_op *own)
 {
     double seconds;
-    const int status = r->offline ? GY_E_UNSUPPORTED : r->net->backend->time(r->net->backend_self, own, 1, &seconds, r->err);
+    const int status = r->offline ? GY_E_UNSUPPORTED : r->net->backend->lab->time(r->net->backend_self, own, 1, &seconds, r->err);
     r->clock = status == GY_OK;
     return status == GY_E_UNSUPPORTED ? GY_OK : status;
 }
@@ -110,7 +110,7 @@ static int try_collect(struct try_run *r, struct gy_try_case *c, struct try_race
     const char *name;
     int count = 1;
     for (int i = 0; count < TRY_ROWS && (i == 0 || all); i++) {
-        name = all ? net->backend->variant(net->backend_self, &racer[0].op, i) : NULL;
+        name = all ? net->backend->lab->variant(net->backend_self, &racer[0].op, i) : NULL;
         if (all && !name)
             break;
         struct gy_op op = gy_try_op(c, "kernel");
@@ -130,7 +130,7 @@ static int try_time(struct try_run *r, struct try_racer *racer, int count)
             const double turns = racer[i].seconds > 0 ? TRY_TURN / racer[i].seconds : 1;
             const int repeats = (int)fmax(1, fmin(turns, TRY_REPEATS));
             double seconds;
-            GY_TRY(net->backend->time(net->backend_self, &racer[i].op, repeats, &seconds, r->err));
+            GY_TRY(net->backend->lab->time(net->backend_self, &racer[i].op, repeats, &seconds, r->err));
             racer[i].seconds = run <= 1 ? seconds : fmin(racer[i].seconds, seconds);
         }
     return GY_OK;

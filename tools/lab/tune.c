@@ -61,9 +61,9 @@ static int tune_has_sizes(const struct tune *t, const struct gy_op *op)
 {
     int32_t values[GY_BLOCK_TRIES];
     if (t->kernels)
-        return t->net->backend->variant(t->net->backend_self, op, 1) != NULL;
+        return t->net->backend->lab->variant(t->net->backend_self, op, 1) != NULL;
     for (int place = 0; place < GY_OP_BLOCKS; place++)
-        if (t->net->backend->block_tries(t->net->backend_self, op, place, t->config.any_order, values) > 0)
+        if (t->net->backend->lab->block_tries(t->net->backend_self, op, place, t->config.any_order, values) > 0)
             return 1;
     return 0;
 }
@@ -122,7 +122,7 @@ static int tune_time(struct tune *t, struct gy_op *op, int repeats, double *seco
 {
     struct gyre_net *net = t->net;
     op->ptr[GY_SCRATCH] = op->scratch_bytes ? t->scratch : NULL;
-    return net->backend->time(net->backend_self, op, repeats, seconds, &net->error);
+    return net->backend->lab->time(net->backend_self, op, repeats, seconds, &net->error);
 }
 
 /* Every candidate in turn, runs times. */
@@ -157,7 +157,7 @@ static int tune_place(struct tune *t, struct gy_op *op, int place)
 {
     struct tune_race race = { .count = 1 };
     int32_t values[GY_BLOCK_TRIES];
-    const int tries = t->net->backend->block_tries(t->net->backend_self, op, place, t->config.any_order, values);
+    const int tries = t->net->backend->lab->block_tries(t->net->backend_self, op, place, t->config.any_order, values);
     race.op[0] = *op;
     for (int i = 0; i < tries; i++) {
         if (values[i] == op->block[place])
@@ -187,12 +187,12 @@ static int tune_kernels_of(struct tune *t, const struct gy_op *op, struct tune_r
     struct gy_error unused;
     race->count = 1;
     race->op[0] = *op;
-    backend->kernel_hash(self, op, usual);
-    for (int i = 0; race->count < TUNE_KERNELS && (name = backend->variant(self, op, i)); i++) {
+    backend->lab->kernel_hash(self, op, usual);
+    for (int i = 0; race->count < TUNE_KERNELS && (name = backend->lab->variant(self, op, i)); i++) {
         struct gy_op *const other = &race->op[race->count];
         *other = *op;
         other->variant = name;
-        if (!backend->kernel_hash(self, other, hash) || strcmp(hash, usual) == 0 || backend->prepare(self, other, &unused) != GY_OK)
+        if (!backend->lab->kernel_hash(self, other, hash) || strcmp(hash, usual) == 0 || backend->prepare(self, other, &unused) != GY_OK)
             continue;
         race->count++;
     }
@@ -225,7 +225,7 @@ static int tune_keep_kernel(struct tune *t, struct tune_op *o, const struct gy_o
                                 .stats = best->tensor[GY_STATS] >= 0 };
     row.gain = last.seconds[0] / last.seconds[1];
     const int better = strcmp(best->variant, o->op.variant) != 0 && row.gain >= TUNE_LEAST_GAIN;
-    if (better && t->net->backend->kernel_hash(t->net->backend_self, best, hash))
+    if (better && t->net->backend->lab->kernel_hash(t->net->backend_self, best, hash))
         memcpy(row.kernel, hash, sizeof row.kernel - 1);
     o->before = last.seconds[0];
     o->after = better ? last.seconds[1] : o->before;
@@ -360,6 +360,8 @@ static int tune_check(struct tune *t, const struct gyre_tune_config *config)
     if (config->runs < 1 || config->runs > 1000)
         return gy_engine_fail(net, GY_E_ARG, "runs is %d; it must be in 1 .. 1000", config->runs);
     GY_TRY(gy_engine_ready(net, "gyre_print_tune", 0));
+    if (!net->backend->lab)
+        return gy_engine_fail(net, GY_E_UNSUPPORTED, "%s has neither block sizes nor kernels to choose from", net->caps.device);
     t->kernels = !net->caps.host_memory;
     if (t->kernels && !config->any_order)
         return gy_engine_fail(net, GY_E_ARG, "the kernels of %s take sums in different orders, so that results differ in their last bits: "
@@ -373,7 +375,7 @@ static int tune_check_clock(struct tune *t)
     struct gyre_net *net = t->net;
     const int program = net->config.mode == GYRE_TRAIN ? GY_FORWARD : GY_EVAL;
     double seconds;
-    return t->kernels ? net->backend->time(net->backend_self, &net->plan.program[program].ops[0], 1, &seconds, &net->error) : GY_OK;
+    return t->kernels ? net->backend->lab->time(net->backend_self, &net->plan.program[program].ops[0], 1, &seconds, &net->error) : GY_OK;
 }
 
 static int tune_run(struct tune *t, const struct gyre_tune_config *config)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cpu.h: a CPU backend as its drivers see it, and what they all use: places in activations of either
+/* cpu_context.h: a CPU backend as its drivers see it, and what they all use: places in activations of either
  * type, scratch handed out piece by piece, rows cut into even tiles. A driver is a pair of functions:
  * ..._need tells the bytes of scratch that an op wants, ..._run does its work with all threads. */
 #ifndef GY_CPU_CPU_H
