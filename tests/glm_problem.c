@@ -2,6 +2,7 @@
 /* Draws problems for linear models, and writes and reads them as text. What makes a problem hard comes often: columns of very different scales, rows and
  * columns that are there twice, rows without an entry, classes that a plane separates, weights of 0 and 10,000. */
 #include "tests/glm_problem.h"
+#include "tests/words.h"
 #include "engine/gyre_glm.h"
 
 const struct gp_row gp_rows[GP_OPTIONS] = {
@@ -286,24 +287,6 @@ void gp_draw(struct gp_case *c, uint64_t seed)
 
 /* ---- text ---- */
 
-struct gp_words {
-    char *at;
-    size_t left;
-};
-
-static void gp_put(struct gp_words *w, const char *fmt, ...) GY_PRINTF(2, 3);
-static void gp_put(struct gp_words *w, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    const int bytes = vsnprintf(w->at, w->left, fmt, args);
-    va_end(args);
-    if (bytes < 0 || (size_t)bytes >= w->left)
-        return;
-    w->at += bytes;
-    w->left -= (size_t)bytes;
-}
-
 /* Word number n of a list. */
 static int gp_word(const char *words, int n, char *word, size_t room)
 {
@@ -317,35 +300,35 @@ static int gp_word(const char *words, int n, char *word, size_t room)
 
 void gp_options(const struct gp_case *c, char *text, size_t room)
 {
-    struct gp_words w = { text, room };
+    struct words w = { text, room };
     char word[24];
-    gp_put(&w, "features=%d", c->features);
+    words_put(&w, "features=%d", c->features);
     for (int k = 0; k < GP_OPTIONS; k++) {
         if (!(c->option[k] < gp_rows[k].plain || c->option[k] > gp_rows[k].plain))
             continue;
         if (gp_word(gp_rows[k].words, (int)c->option[k], word, sizeof word))
-            gp_put(&w, " %s=%s", gp_rows[k].name, word);
+            words_put(&w, " %s=%s", gp_rows[k].name, word);
         else
-            gp_put(&w, " %s=%.9g", gp_rows[k].name, c->option[k]);
+            words_put(&w, " %s=%.9g", gp_rows[k].name, c->option[k]);
     }
 }
 
-static void gp_put_row(struct gp_words *w, const struct gp_case *c, int i, int weighted)
+static void gp_put_row(struct words *w, const struct gp_case *c, int i, int weighted)
 {
-    gp_put(w, "%.9g", (double)c->label[i]);
+    words_put(w, "%.9g", (double)c->label[i]);
     if (weighted)
-        gp_put(w, "*%.9g", (double)c->weight[i]);
+        words_put(w, "*%.9g", (double)c->weight[i]);
     for (int j = 0; j < c->features; j++)
         if (gp_has(c->x[i * c->features + j]))
-            gp_put(w, " %d:%.9g", j + 1, (double)c->x[i * c->features + j]);
+            words_put(w, " %d:%.9g", j + 1, (double)c->x[i * c->features + j]);
 }
 
 void gp_print(const struct gp_case *c, char *text, size_t room)
 {
     gp_options(c, text, room);
-    struct gp_words w = { text + strlen(text), room - strlen(text) };
+    struct words w = { text + strlen(text), room - strlen(text) };
     for (int i = 0; i < c->rows; i++) {
-        gp_put(&w, " | ");
+        words_put(&w, " | ");
         gp_put_row(&w, c, i, c->weighted);
     }
 }
@@ -354,7 +337,7 @@ void gp_svmlight(const struct gp_case *c, FILE *file)
 {
     static char line[GP_WIDTH * 32];
     for (int i = 0; i < c->rows; i++) {
-        struct gp_words w = { line, sizeof line };
+        struct words w = { line, sizeof line };
         gp_put_row(&w, c, i, 0);
         fprintf(file, "%s\n", line);
     }
@@ -369,21 +352,21 @@ void gp_command(const struct gp_case *c, char *text, size_t room)
                  { GP_FREE, 0, "-R" },               { GP_NORMALIZE, 0, "--normalize" }, { GP_SOFTMAX, 0, "--softmax" }, { GP_BALANCED, 0, "--balanced" },
                  { GP_SOLVER, 1, "--solver" },       { GP_GAP, 1, "--gap" },     { GP_TARGET, 1, "--target" }, { GP_EPOCHS, 1, "--epochs" },
                  { GP_EVERY, 1, "--every" },         { GP_ORDER, 1, "--seed" },  { GP_FOLDER, 0, "--out run" } };
-    struct gp_words w = { text, room };
+    struct words w = { text, room };
     char word[24];
-    gp_put(&w, "%sgyre glm train d.svm m --format svmlight -m %d", c->option[GP_RANKS] > 1 ? "gyre launch -n 2 " : "", (int)c->option[GP_THREADS]);
+    words_put(&w, "%sgyre glm train d.svm m --format svmlight -m %d", c->option[GP_RANKS] > 1 ? "gyre launch -n 2 " : "", (int)c->option[GP_THREADS]);
     for (size_t k = 0; k < GY_COUNT(rows); k++) {
         const double value = c->option[rows[k].option], plain = gp_rows[rows[k].option].plain;
         if (!(value < plain || value > plain) && rows[k].option != GP_L2)
             continue;
-        gp_put(&w, " %s", rows[k].word);
+        words_put(&w, " %s", rows[k].word);
         if (rows[k].value && gp_word(gp_rows[rows[k].option].words, (int)value, word, sizeof word))
-            gp_put(&w, " %s", word);
+            words_put(&w, " %s", word);
         else if (rows[k].value)
-            gp_put(&w, " %.9g", value);
+            words_put(&w, " %.9g", value);
     }
     if (gp_on(c, GP_FACTOR))
-        gp_put(&w, " --class-weight %.9g:%.9g", c->option[GP_FACTOR_LABEL], c->option[GP_FACTOR]);
+        words_put(&w, " --class-weight %.9g:%.9g", c->option[GP_FACTOR_LABEL], c->option[GP_FACTOR]);
 }
 
 static int gp_set(struct gp_case *c, const char *name, const char *value)

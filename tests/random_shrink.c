@@ -2,6 +2,7 @@
 /* Makes a net that fails smaller. The net's graph is written as text again, each time with one
  * thing changed; what is legal and still fails is the net from then on. */
 #include "tests/random_net.h"
+#include "tests/words.h"
 
 #define SHRINK_NODES 400
 
@@ -16,78 +17,60 @@ struct shrink {
 
 /* ---- text ---- */
 
-struct shrink_words {
-    char *at;
-    size_t left;
-};
-
-static void shrink_put(struct shrink_words *w, const char *fmt, ...) GY_PRINTF(2, 3);
-static void shrink_put(struct shrink_words *w, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    const int bytes = vsnprintf(w->at, w->left, fmt, args);
-    va_end(args);
-    if (bytes < 0 || (size_t)bytes >= w->left)
-        return;
-    w->at += bytes;
-    w->left -= (size_t)bytes;
-}
-
-static void shrink_pair(struct shrink_words *w, const char *word, int a, int b, int usual_a, int usual_b)
+static void shrink_pair(struct words *w, const char *word, int a, int b, int usual_a, int usual_b)
 {
     if (a == b && (a != usual_a || b != usual_b))
-        shrink_put(w, " %s %d", word, a);
+        words_put(w, " %s %d", word, a);
     else if (a != usual_a || b != usual_b)
-        shrink_put(w, " %s %dx%d", word, a, b);
+        words_put(w, " %s %dx%d", word, a, b);
 }
 
 /* Output pixels of a pool along a side without ceil. */
 static int shrink_floor(int side, int window, int stride, int pad) { return (side + 2 * pad - window) / stride + 1; }
 
-static void shrink_window(struct shrink_words *w, const struct gy_node *node)
+static void shrink_window(struct words *w, const struct gy_node *node)
 {
     const struct gy_geom *g = &node->geom;
     if (node->layer == GY_LAYER_CONV) {
-        shrink_put(w, " %d %dx%d", g->k, g->r, g->s);
+        words_put(w, " %d %dx%d", g->k, g->r, g->s);
         shrink_pair(w, "stride", g->stride_h, g->stride_w, 1, 1);
         shrink_pair(w, "pad", g->pad_h, g->pad_w, g->dil_h * (g->r - 1) / 2, g->dil_w * (g->s - 1) / 2);
         shrink_pair(w, "dilation", g->dil_h, g->dil_w, 1, 1);
         shrink_pair(w, "groups", g->groups, g->groups, 1, 1);
-        shrink_put(w, "%s", node->bias >= 0 ? " bias" : "");
+        words_put(w, "%s", node->bias >= 0 ? " bias" : "");
         return;
     }
     const int up = g->p != shrink_floor(g->h, g->r, g->stride_h, g->pad_h) ||
                    g->q != shrink_floor(g->w, g->s, g->stride_w, g->pad_w);
-    shrink_put(w, " %dx%d", g->r, g->s);
+    words_put(w, " %dx%d", g->r, g->s);
     shrink_pair(w, "stride", g->stride_h, g->stride_w, g->r, g->s);
     shrink_pair(w, "pad", g->pad_h, g->pad_w, 0, 0);
-    shrink_put(w, "%s%s", node->layer == GY_LAYER_AVGPOOL && node->f[0] > 0 ? " exclude-pad" : "", up ? " ceil" : "");
+    words_put(w, "%s%s", node->layer == GY_LAYER_AVGPOOL && node->f[0] > 0 ? " exclude-pad" : "", up ? " ceil" : "");
 }
 
 void random_net_words(const struct gy_node *node, char *words, size_t room)
 {
-    struct shrink_words w = { words, room };
+    struct words w = { words, room };
     const struct gy_geom *g = &node->geom;
     const double a = (double)node->f[0], b = (double)node->f[1], c = (double)node->f[2];
-    shrink_put(&w, "%s", gy_layer_name(node->layer));
+    words_put(&w, "%s", gy_layer_name(node->layer));
     switch (node->layer) {
-    case GY_LAYER_INPUT: shrink_put(&w, " %dx%dx%d", g->p, g->q, g->k); break;
+    case GY_LAYER_INPUT: words_put(&w, " %dx%dx%d", g->p, g->q, g->k); break;
     case GY_LAYER_CONV: case GY_LAYER_MAXPOOL: case GY_LAYER_AVGPOOL: shrink_window(&w, node); break;
-    case GY_LAYER_LINEAR: shrink_put(&w, " %d%s", g->k, node->bias >= 0 ? "" : " nobias"); break;
+    case GY_LAYER_LINEAR: words_put(&w, " %d%s", g->k, node->bias >= 0 ? "" : " nobias"); break;
     case GY_LAYER_BN:
         if (node->f[0] != 1e-5f || node->f[1] != 0.1f)
-            shrink_put(&w, " eps %.9g momentum %.9g", a, b);
+            words_put(&w, " eps %.9g momentum %.9g", a, b);
         break;
-    case GY_LAYER_LRN: shrink_put(&w, " %d alpha %.9g beta %.9g k %.9g", g->r, b, c, a); break;
-    case GY_LAYER_DROPOUT: shrink_put(&w, " %.9g", a); break;
+    case GY_LAYER_LRN: words_put(&w, " %d alpha %.9g beta %.9g k %.9g", g->r, b, c, a); break;
+    case GY_LAYER_DROPOUT: words_put(&w, " %.9g", a); break;
     case GY_LAYER_SHORTCUT:
-        shrink_put(&w, " %d", g->k);
+        words_put(&w, " %d", g->k);
         shrink_pair(&w, "stride", g->stride_h, g->stride_w, 1, 1);
         break;
     case GY_LAYER_SOFTMAX:
         if (a > 0)
-            shrink_put(&w, " smooth %.9g", a);
+            words_put(&w, " smooth %.9g", a);
         break;
     default: break;
     }
@@ -105,20 +88,20 @@ static int shrink_is_named(const struct shrink *s, int i)
 
 static void shrink_text(const struct shrink *s, struct random_net *net)
 {
-    struct shrink_words w = { net->text, sizeof net->text };
+    struct words w = { net->text, sizeof net->text };
     net->batch = s->batch;
     for (int i = 0; i < s->count; i++) {
         const struct gy_node *node = &s->node[i];
         char words[200];
         random_net_words(node, words, sizeof words);
         if (shrink_is_named(s, i))
-            shrink_put(&w, "v%d: ", i);
-        shrink_put(&w, "%s", words);
+            words_put(&w, "v%d: ", i);
+        words_put(&w, "%s", words);
         for (int k = 1; k < node->input_count; k++)
-            shrink_put(&w, " v%d", node->input[k]);
+            words_put(&w, " v%d", node->input[k]);
         if (node->input_count && node->input[0] != i - 1)
-            shrink_put(&w, " from v%d", node->input[0]);
-        shrink_put(&w, "\n");
+            words_put(&w, " from v%d", node->input[0]);
+        words_put(&w, "\n");
     }
 }
 
