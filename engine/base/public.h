@@ -16,7 +16,8 @@ GY_INT int gy_given(const void *pointer, const char *what, struct gyre_error *er
 GY_INT int gy_config_take(void *out, size_t bytes, const void *in, size_t least, const char *name, struct gy_error *err);
 GY_INT struct gy_log gy_log_of(const struct gyre_logger *logger);
 GY_INT struct gy_sink gy_sink_of(const struct gyre_sink *sink);
-/* The allocator that a caller asked for: his block, his hook, or the usual one. GY_E_ARG where the block is not aligned. */
+/* The allocator that a caller asked for: a block, a hook, or the usual one. GY_E_ARG where the
+ * block is empty or not aligned. */
 GY_INT int gy_config_seal(const struct gyre_memory *memory, struct gy_alloc *alloc, struct gy_error *err);
 
 #endif

@@ -14,7 +14,8 @@ struct gy_sink {
 
 /* At most 4095 bytes a call; longer text is cut and counts as failed. */
 GY_INT void gy_sink_printf(struct gy_sink *sink, const char *fmt, ...) GY_PRINTF(2, 3);
-/* As text of JSON, in quotes; quotes, backslashes and control characters are escaped. A net's name may be a path. */
+/* As text of JSON, in quotes; quotes, backslashes and control characters are escaped. A net's name
+ * may be a path. */
 GY_INT void gy_print_json_text(const char *text, struct gy_sink *sink);
 GY_INT struct gy_sink gy_sink_file(FILE *file);
 

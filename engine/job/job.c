@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* A job is opened by its ranks together: they find each other, compare what must be equal, map the memory of their host, and connect the
- * hosts. Channel 0 between hosts is that of the memory for sums that are copied; those of gy_job_take have one each.
+/* A job is opened by its ranks together. They find each other, compare what must be equal, map the
+ * memory of their host, and connect the hosts.
  *
- * Memory in which sums over ranks need no copy is a further piece of the file of a host's ranks, which the first of them makes longer;
- * every rank maps it and has its part. Sums are begun there. Between hosts it has a channel of its own.
+ * Sums that are copied go through one memory, channel 0 between hosts. Memory of gy_job_take needs
+ * no copy: the first rank of a host makes the file of its ranks longer by it, and each rank maps it
+ * and has its part. Sums are begun there. Between hosts each such memory has its own channel.
  *
- * Who sums? The rank's own thread, when it comes by between two ops. A thread of its own would take processor time from those that
- * compute: with shared memory summing is work, not waiting, and a rank's threads fill its processors already. A rank that is ahead
- * does not wait at each bucket either: it marks its buffer as ready and computes on, so that ranks meet once a step.
+ * Who sums? The rank's own thread, when it comes by between two ops. With shared memory summing is
+ * work, not waiting, and a rank's threads fill its processors already: one more would take time
+ * from them. A rank that is ahead does not wait at each bucket either. It marks its buffer as ready
+ * and computes on, so that ranks meet once a step.
  *
- * The public calls on sums are for programs that train by other means: the same memory and the same sums that a net's gradients take.
- * Alone, a sum is what it was. */
+ * The public calls on sums are for programs that train by other means. They get the same memory and
+ * the same sums that a net's gradients take. Alone, a sum is what it was. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

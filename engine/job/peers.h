@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* peers.h: the other ranks, as a net and its loop see them: who they are, and a table of calls that a job brings along. Whoever opens
- * no job links no job and no network. */
+/* peers.h: the other ranks, as a net and its loop see them. A job brings a table of its calls
+ * along; whoever opens no job links no network. */
 #ifndef GY_PEERS_H
 #define GY_PEERS_H
 #include "engine/gyre.h"
@@ -57,7 +57,8 @@ struct gyre_job {
     struct gy_job_area area[GY_JOB_AREAS];
 };
 
-/* The calls that a rank may make without a job, which is NULL then: it agrees with itself, and a sum is what it was. */
+/* The calls that a rank may make without a job, which is NULL then: it agrees with itself, and a
+ * sum is what it was. */
 GY_INT int gy_peers_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err);
 GY_INT int gy_peers_any(struct gyre_job *job, int flag, int *out, struct gy_error *err);
 GY_INT int gy_peers_agree(struct gyre_job *job, const char *what, uint64_t value, struct gy_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Work of an op: operations as it is defined and as its kernel does it, bytes that are read and written. */
+/* Work of an op: operations as defined and as its kernel does them, bytes read and written. */
 #include "engine/plan/op_work.h"
 
 /* Part of a tensor that the op touches: a filter smaller than its stride leaves input out, and concatenation has one

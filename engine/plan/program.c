@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan as data: names of regions and programs, tensors and ops that are added to it, addresses that are filled in. */
+/* A plan as data. Tensors and ops are added to it, and in the end the addresses of its ops. */
 #include "engine/plan/program.h"
 
 static const char *const plan_region_names[GY_REGIONS] = { "param", "grad", "opt1", "opt2", "ema", "state",

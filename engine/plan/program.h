@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* program.h: a graph made ready to run: flat programs of ops and a place in memory for every tensor. Nothing here depends on data.
+/* program.h: a graph made ready to run, as flat programs of ops with a place in memory for every
+ * tensor. Nothing here depends on data.
  *
  * Time is the position of an op in the training timeline (forward, backward, update) or in the evaluation timeline. A tensor of
  * the ACT region lives from the op that first writes it to the last op that touches it; tensors whose lives do not overlap share
@@ -95,7 +96,7 @@ GY_INT void gy_plan_place(struct gy_plan *plan, void *const base[GY_REGIONS]);
 GY_INT const char *gy_region_name(int region);
 GY_INT const char *gy_program_name(int program);
 
-/* What works on a plan while it is made. Compiling opens it; emitters, buckets and places fill the plan through it. */
+/* A plan while it is made. plan_compile.c opens it; emitters, buckets and places fill it. */
 struct gy_builder {
     struct gy_plan *plan;
     const struct gy_graph *graph;

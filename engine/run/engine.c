@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An open net as all its calls see it: the sentence of what failed, and whether a call may be made now. */
+/* What all calls on an open net need: the sentence of a failure, and whether a call may be made. */
 #include "engine/run/engine.h"
 
 GY_INT int gy_engine_fail(struct gyre_net *net, int status, const char *fmt, ...)

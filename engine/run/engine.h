@@ -103,7 +103,7 @@ struct gyre_net {
 GY_INT int gy_engine_fail(struct gyre_net *net, int status, const char *fmt, ...) GY_PRINTF(3, 4);
 GY_INT const struct gy_alloc *gy_engine_alloc(const struct gyre_net *net);
 GY_INT const struct gy_log *gy_engine_log(const struct gyre_net *net);
-/* GY_E_ARG where the net or pointer is NULL; the sentence goes into the net. what: "gyre_save: path". */
+/* GY_E_ARG where net or pointer is NULL, with a sentence in the net. what: "gyre_save: path". */
 GY_INT int gy_engine_given(struct gyre_net *net, const void *pointer, const char *what);
 /* status, where the device gave it. One that is not GY_OK is told, and the net can only be closed. what: "sending the batch". */
 GY_INT int gy_engine_checked(struct gyre_net *net, int status, const char *what);

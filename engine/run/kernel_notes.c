@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a checkpoint records of a GPU's kernels: hashes of their texts and code, rows that chose them, and what their macros depend on. */
+/* What a checkpoint records of a GPU's kernels: hashes of texts and code, the rows that chose them,
+ * and what their macros depend on. */
 #ifndef GY_NO_CUDA
 #include "kernels/cuda/cuda_list.h"
 #endif

@@ -6,7 +6,7 @@
 
 /* Notes of the kernels that the net runs, and of what they depend on, for every later gyre_save; nothing on the CPU. */
 GY_INT int gy_engine_note_kernels(struct gyre_net *net);
-/* The configuration of which note "kernels.config" speaks, into c; 0 where the text is no such note. */
+/* The configuration of note "kernels.config", into c; 0 where the text is no such note. */
 GY_INT int gy_kernel_notes_config(const char *text, struct gyre_config *c);
 
 #endif

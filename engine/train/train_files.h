@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* train_files.h: the folder of a run, for the training loop: its checkpoints by number, its metric rows, events and curve. */
+/* train_files.h: the folder of a run, for the training loop: its checkpoints by number, its metric
+ * rows, events and curve. */
 #ifndef GY_TRAIN_FILES_H
 #define GY_TRAIN_FILES_H
 #include "engine/train/net_data.h"
