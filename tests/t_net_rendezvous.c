@@ -14,6 +14,8 @@
 #include "tests/t.h"
 
 #define TM_WAIT 20000000000LL
+#define TM_ROUNDS 60
+#define TM_BURST 2000 /* jobs that begin and end at once, before a pause */
 
 enum tm_what { TM_NOTHING, TM_FOLDER, TM_FIFO, TM_FILE, TM_LINK };
 struct tm_case {
@@ -132,6 +134,36 @@ static void tm_run(const struct tm_case *c, struct tm_left *left, const struct g
     tm_take_away(names->folder, file);
 }
 
+/* Other jobs of the user begin and end meanwhile: each makes the folder, and takes it away. */
+static void tm_neighbours(struct tm_left *left, const struct gy_net_rendezvous *names, uid_t user)
+{
+    fflush(stdout);
+    const pid_t neighbour = fork();
+    if (neighbour == 0 && setuid(user) == 0)
+        for (int k = 0;; k++) {
+            (void)mkdir(names->folder, 0700);
+            (void)rmdir(names->folder);
+            if (k % TM_BURST == 0)
+                nanosleep(&(const struct timespec){ 0, 1000000 }, NULL);
+        }
+    for (int k = 0; k < TM_ROUNDS; k++) {
+        pid_t pids[2];
+        memset(left, 0, 2 * sizeof *left);
+        for (int r = 1; r >= 0; r--)
+            if ((pids[r] = fork()) == 0) {
+                tm_rank(left, r, user);
+                _exit(0);
+            }
+        for (int r = 0; r < 2; r++) {
+            waitpid(pids[r], NULL, 0);
+            T_CHECK_MSG(left[r].status == GY_OK, "rank %d beside other jobs: %d %s", r, left[r].status, left[r].text);
+        }
+    }
+    kill(neighbour, SIGKILL);
+    waitpid(neighbour, NULL, 0);
+    (void)rmdir(names->folder);
+}
+
 int main(void)
 {
     static const struct tm_case cases[] = {
@@ -149,16 +181,18 @@ int main(void)
     } *shared = NULL;
     if (geteuid() != 0) {
         T_SKIP("several users need root");
-        T_END("t_net_meet");
+        T_END("t_net_rendezvous");
     }
     FILE *const memory = tmpfile();
     shared = memory && ftruncate(fileno(memory), (off_t)sizeof *shared) == 0
                  ? mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(memory), 0) : MAP_FAILED;
     if (!T_CHECK(shared != MAP_FAILED))
-        T_END("t_net_meet");
+        T_END("t_net_rendezvous");
     tm_find(user, &shared->names);
     if (T_CHECK(shared->names.name[0] != 0))
         for (size_t i = 0; i < GY_COUNT(cases); i++)
             tm_run(&cases[i], shared->left, &shared->names, user);
-    T_END("t_net_meet");
+    if (t_failed == 0)
+        tm_neighbours(shared->left, &shared->names, user);
+    T_END("t_net_rendezvous");
 }

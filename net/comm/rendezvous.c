@@ -16,7 +16,7 @@
 
 #define RENDEZVOUS_KEY (2 * GY_NET_KEY_BYTES)
 #define RENDEZVOUS_LOOK_NS 10000000
-#define RENDEZVOUS_TRIES 100
+#define RENDEZVOUS_AGAIN_NS 1000000 /* another job of the user has just taken the folder away */
 #define RENDEZVOUS_PORT 47201 /* where nobody says another */
 
 static int rendezvous_number(const char *(*get)(const char *), const char *name, int64_t least, int64_t most, int *out, struct gy_error *err)
@@ -67,9 +67,10 @@ static int rendezvous_folder(const char *path, int *fd, struct gy_error *err)
 {
     struct stat st;
     *fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    const int problem = errno, there = *fd >= 0 ? fstat(*fd, &st) == 0 : lstat(path, &st) == 0;
-    if (!there && *fd < 0 && problem == ENOENT)
+    const int problem = errno;
+    if (*fd < 0 && problem == ENOENT) /* whatever is there by now: another job may have made it */
         return GY_OK;
+    const int there = *fd >= 0 ? fstat(*fd, &st) == 0 : lstat(path, &st) == 0;
     const int status = there ? rendezvous_check(path, &st, S_ISDIR(st.st_mode), "folder", err) : GY_E_IO;
     if (status == GY_OK && *fd >= 0)
         return GY_OK;
@@ -120,11 +121,14 @@ static int rendezvous_leave(struct gy_net_rendezvous *meeting, struct gy_net_boo
     GY_TRY(gy_net_listen(NULL, 0, &config->listener, &config->place.port, err));
     gy_net_key_text(config->key, text);
     const int bytes = RENDEZVOUS_KEY + snprintf(text + RENDEZVOUS_KEY, sizeof text - RENDEZVOUS_KEY, " %d %ld\n", config->place.port, (long)getpid());
-    for (int k = 0; k < RENDEZVOUS_TRIES; k++) {
+    const int64_t deadline = gy_clock_ns() + config->wait_ns;
+    const struct timespec pause = {0, RENDEZVOUS_AGAIN_NS};
+    do {
         const int status = rendezvous_write(meeting, text, (size_t)bytes, err);
         if (status <= 0)
             return status;
-    }
+        nanosleep(&pause, NULL);
+    } while (gy_clock_ns() < deadline);
     return GY_FAIL(err, GY_E_IO, "%s is taken away again and again", meeting->folder);
 }
 
