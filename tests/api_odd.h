@@ -206,6 +206,11 @@ static int an_loader_parts(void) { an_set_loader(); an_loader_config.part = 5; r
 static int an_loader_groups(void) { an_set_loader(); an_loader_config.groups = -3; return an_odd_loader(); }
 static int an_loader_first(void) { an_set_loader(); an_loader_config.first_batch = -1; return an_odd_loader(); }
 static int an_loader_flip(void) { an_set_loader(); an_loader_config.augment.flip = NAN; return an_odd_loader(); }
+static int an_sheet_nowhere(void)
+{
+    struct gyre_loader *const loader = an_loader();
+    return an_by_error(gyre_write_contact_sheet(loader, "/no/such/folder/sheet.png", &an.error));
+}
 static int an_image_less(void) { return an_by_error(gyre_read_image(an.image, -1, 4, 3, 0, (uint8_t *)an.text, &an.error)); }
 static int an_image_c(void) { return an_by_error(gyre_read_image(an.image, 4, 4, 0, 0, (uint8_t *)an.text, &an.error)); }
 static int an_image_vast(void) { return an_by_error(gyre_read_image(an.image, INT32_MAX, INT32_MAX, 3, 0, (uint8_t *)an.text, &an.error)); }
@@ -418,6 +423,7 @@ static const struct an_odd {
     { "train_steps", an_train_steps }, { "train_threads", an_train_threads }, { "train_keep", an_train_keep }, { "train_every", an_train_every },
     { "why_steps", an_why_steps }, { "fit_batch", an_fit_batch }, { "evaluate_none", an_evaluate_none },
     { "evaluate_threads", an_evaluate_threads }, { "evaluate_kind", an_evaluate_kind },
+    { "sheet_nowhere", an_sheet_nowhere },
     { "glm_none", an_glm_none }, { "glm_loss", an_glm_loss }, { "glm_l2", an_glm_l2 },
     { "glm_weights", an_glm_weights }, { "glm_threads", an_glm_threads }, { "glm_folds", an_glm_folds }, { "glm_solver", an_glm_solver },
     { "glm_device", an_glm_device }, { "glm_file", an_glm_file }, { "glm_files", an_glm_files }, { "glm_bits", an_glm_bits },

@@ -187,7 +187,7 @@ static void fg_blocks(void)
 
 struct fg_case {
     const char *solver, *device;
-    int streamed, folder, validate, folds, epochs; /* epochs 0: 200 */
+    int streamed, folder, validate, folds, softmax, epochs; /* epochs 0: 200 */
     size_t device_bytes;
     double l1, gap;    /* gap 0: FG_GAP */
 };
@@ -203,6 +203,26 @@ struct fg_model {
     int epochs, streamed;
 };
 static struct fg_model fg_want;
+
+/* Rows of three classes, in arrays: each has the feature of its class, and another. */
+static void fg_classes(struct gyre_glm_data *rows)
+{
+    static int64_t start[FG_ROWS + 1];
+    static uint32_t id[2 * FG_ROWS];
+    static float label[FG_ROWS];
+    for (int i = 0; i < FG_ROWS; i++) {
+        start[i + 1] = 2 * (i + 1);
+        id[2 * i] = (uint32_t)(i * 5 % 7 == 0 ? 1 : i % 3);
+        id[2 * i + 1] = (uint32_t)(3 + i * 11 % (FG_FEATURES - 3));
+        label[i] = (float)(i % 3);
+    }
+    rows->files = NULL;
+    rows->file_count = 0;
+    rows->rows = FG_ROWS;
+    rows->start = start;
+    rows->id = id;
+    rows->label = label;
+}
 
 static int fg_train(struct fg_model *out, int resume, struct gyre_error *error)
 {
@@ -224,6 +244,9 @@ static int fg_train(struct fg_model *out, int resume, struct gyre_error *error)
     c.validation = fg_now.validate ? 1e-4 : 0;
     c.solver = fg_now.solver;
     c.device = fg_now.device ? fg_now.device : "cpu";
+    c.softmax = fg_now.softmax;
+    if (fg_now.softmax)
+        fg_classes(&rows);
     c.l1 = fg_now.l1;
     c.l2 = fg_now.l1 > 0 ? 0 : 1;
     c.bias = 1;
@@ -315,6 +338,7 @@ static void fg_training(void)
         { "ascent, reading", { .solver = "sdca" }, FAULTS_READ, 3 },
         { "newton, memory", { .solver = "newton" }, FAULTS_MEMORY, 10 },
         { "l1, memory", { .solver = "l1", .l1 = 0.5 }, FAULTS_MEMORY, 10 },
+        { "softmax, memory", { .softmax = 1 }, FAULTS_MEMORY, 10 },
         { "validation, memory", { .solver = "newton", .validate = 1 }, FAULTS_MEMORY, 10 },
         { "folds, memory", { .solver = "sdca", .folds = 3 }, FAULTS_MEMORY, 30 },
         { "streamed, memory", { .solver = "sdca", .streamed = 1 }, FAULTS_MEMORY, 10 },
