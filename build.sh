@@ -167,7 +167,7 @@ existing()
 
 # from the ground up
 LIBRARY_FOLDERS="engine/base kernels kernels/cpu/ref kernels/cpu/isa kernels/cpu kernels/cuda io io/images io/rows net/transport net/schedule
-net/comm engine/text engine/plan engine/run engine/job engine/train engine/glm/solve engine/glm tools/lab"
+net/comm engine/text engine/plan engine/run engine/job engine/train engine/glm/solve engine/glm"
 in_folders() { for folder in $LIBRARY_FOLDERS; do existing "$folder"/*."$1"; done; }
 written_sources() { in_folders c; }
 # with what tools/embed.sh makes of the CUDA kernels
@@ -179,6 +179,7 @@ library_headers()
     existing kernels/cuda/*.cu kernels/cuda/*.cuh
 }
 command_sources() { existing tools/gyre.c tools/cli.c tools/cmd_*.c; }
+lab_sources()     { existing tools/lab/*.c; }
 test_sources()    { existing tests/t_*.c; }
 fuzz_sources()    { existing tests/fuzz_*.c; }
 bench_sources()   { existing tests/bench_*.c; }
@@ -308,17 +309,21 @@ archive()
 }
 
 # shellcheck disable=SC2046
-build_library() { archive libgyre.a $(library_sources); }
+build_library()
+{
+    archive libgyre.a $(library_sources)
+    archive liblab.a $(lab_sources)
+}
 
 # link PROGRAM FILE...: objects and archives, with the flavour's library
 link()
 {
     program=$1
     shift
-    newest "$program" "$DIR/libgyre.a" "$@" && return 0
+    newest "$program" "$DIR/libgyre.a" "$DIR/liblab.a" "$@" && return 0
     mkdir -p "$(dirname "$program")"
     # shellcheck disable=SC2086
-    "$FCC" $LINK -o "$program" "$@" "$DIR/libgyre.a" $LIBS || fail "$program does not link"
+    "$FCC" $LINK -o "$program" "$@" "$DIR/liblab.a" "$DIR/libgyre.a" $LIBS || fail "$program does not link"
 }
 
 build_command()

@@ -190,33 +190,6 @@ struct gyre_glm_convert_config {
 GYRE_API void gyre_glm_convert_default(struct gyre_glm_convert_config *config);
 /* What was read and mended is printed to text (may be NULL), with json as one JSON object. */
 GYRE_API int gyre_glm_convert(const struct gyre_glm_convert_config *config, int json, const struct gyre_sink *text, struct gyre_error *error);
-/* What a block file, a text of rows or a model is and holds; rows are read whole and checked. how: of text; may be NULL. */
-GYRE_API int gyre_glm_print_inspect(const char *path, const struct gyre_glm_data *how, int json, const struct gyre_sink *text,
-                                    struct gyre_error *error);
-
-struct gyre_glm_generate_config {
-    size_t size;
-    const char *to;            /* block file; with text: svmlight */
-    int text;
-    int64_t rows;              /* 1,000,000 */
-    int64_t features;          /* most of them; the largest of 39 fields (10,131,227 ids) are cut; 0: 33,762,577 and some; 1,000,000 */
-    double zipf;               /* exponent of the ids' frequencies, 1.05 .. 1.2; 1.1 */
-    double rate;               /* of clicks; .256 */
-    double scale;              /* standard deviation of the planted scores; 1.1 */
-    uint64_t seed;             /* of the planted model, and of rows from first_row on: rows are a function of seed and number; 1 */
-    int64_t first_row;         /* 0 */
-    const char *weights;       /* file for the planted model; NULL */
-    int threads;
-    int (*progress)(void *user, int64_t done, int64_t total);
-    void *user;
-};
-GYRE_API void gyre_glm_generate_default(struct gyre_glm_generate_config *config);
-struct gyre_glm_generated {
-    uint32_t features;
-    double rate, entropy, log_loss; /* of the rows: clicks; expected and actual log-loss of the planted model, below which none comes */
-};
-GYRE_API int gyre_glm_generate(const struct gyre_glm_generate_config *config, struct gyre_glm_generated *out, struct gyre_error *error);
-
 #ifdef __cplusplus
 }
 #endif

@@ -36,7 +36,7 @@ with_app() { in_folder "$CC" -o app app.c gyre.c $libs && "$folder/app"; }
 run_test()
 {
     # shellcheck disable=SC2086
-    "$CC" -o "$folder/tests/$1" "$DIR/obj/tests/$1.o" $helpers "$folder/all.o" $libs || return 1
+    "$CC" -o "$folder/tests/$1" "$DIR/obj/tests/$1.o" $helpers "$DIR/liblab.a" "$folder/all.o" $libs || return 1
     "$folder/tests/$1" >"$folder/tests/$1.log" 2>&1 && return 0
     tail -n 5 "$folder/tests/$1.log"
     return 1

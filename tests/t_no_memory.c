@@ -3,6 +3,7 @@
  * file; text of rows also as .gz; models, nets, schedules, checkpoints and their notes, data sets. A reader that fails says that memory was short,
  * holds nothing afterwards, and reads the same input as before when there is memory again. `--all`: also with all later allocations failing, and
  * with changes of each input. */
+#include "tools/lab/lab.h"
 #include "tests/data_files.h"
 #include "tests/faults.h"
 

@@ -308,7 +308,7 @@ rule_without_image()
 # Whole numbers that change their sign or lose digits without a word. Tables of floats are computed in double on purpose.
 rule_conversions()
 {
-    { cat "$SCRATCH/library_c"; printf '%s\n' tools/gyre.c tools/cli.c; files 'cmd_*.c' tools; } |
+    { cat "$SCRATCH/library_c"; printf '%s\n' tools/gyre.c tools/cli.c; files 'cmd_*.c' tools; files '*.c' tools/lab; } |
         xargs "$CC" -std=c99 -I. -D_POSIX_C_SOURCE=200809L -O1 -fsyntax-only \
         -DGY_SOURCE_ID='"x"' -Wconversion -Wsign-conversion -Wno-float-conversion 2>&1 |
         grep -E '(warning|error):' | grep -v 'implicit-float-conversion' || :

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre fit: a memory limit to the options of gyre train. */
+#include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>

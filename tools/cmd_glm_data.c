@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre glm convert, inspect, generate, predict: everything about linear models but training. */
+#include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>

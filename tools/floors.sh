@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 objects=$1
 SCRATCH=${SCRATCH:-$(mktemp -d)}/floors
 mkdir -p "$SCRATCH"
-FOLDERS="engine/base kernels kernels/cpu/ref kernels/cpu/isa kernels/cpu kernels/cuda io io/images io/rows net/transport
+FOLDERS="engine engine/base kernels kernels/cpu/ref kernels/cpu/isa kernels/cpu kernels/cuda io io/images io/rows net/transport
 net/schedule net/comm engine/job engine/text engine/plan engine/run engine/train engine/glm/solve engine/glm tools/lab tools"
 
 find $FOLDERS -maxdepth 1 -name '*.[ch]' -type f | sort >"$SCRATCH/files"
@@ -29,7 +29,7 @@ done <"$SCRATCH/files" | xargs nm -A -g 2>/dev/null | sed -nE -e "s|^$objects/(.
 # 'lines file count'
 xargs wc -l <"$SCRATCH/files" | awk '$2 != "total" { print "lines", $2, $1 }' >>"$SCRATCH/facts"
 
-awk -v folders="$(echo $FOLDERS)" '
+awk -v folders="$(echo "$FOLDERS" | tr "\n" " ")" '
 function folder_of(path) { sub("/[^/]*$", "", path); return path }
 # Folders of one level: whose rooms use each other both ways, but in no circle
 function level_of(folder) {

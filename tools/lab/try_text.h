@@ -16,6 +16,7 @@
  * N H W C P Q K R S GROUPS BYTES (of an element) by + - * / % ( ), up(a,b) (a / b rounded up), min(a,b), max(a,b). */
 #ifndef GY_TRY_TEXT_H
 #define GY_TRY_TEXT_H
+#include "tools/lab/lab.h"
 #include "kernels/cuda/variants.h"
 #include "engine/base/status.h"
 #ifndef GY_NO_CUDA

@@ -3,6 +3,7 @@
  * around each op, so that caches, memory and loader are as in training. Times are medians over the steps, waits are means.
  * What a change would bring is predicted: the net is planned anew with the change, and each op of the new plan is expected
  * to come as near to its limit as ops of its kind came here. */
+#include "tools/lab/lab.h"
 #include "engine/run/parallel.h"
 #include "tools/lab/why_page.h"
 #include "engine/base/clock.h"

@@ -2,6 +2,7 @@
 /* why_page.h: what was measured in some steps, between taking it (why.c) and saying it (why_page.c). */
 #ifndef GY_WHY_PAGE_H
 #define GY_WHY_PAGE_H
+#include "tools/lab/lab.h"
 #include "engine/run/engine.h"
 #include "tools/lab/roofline.h"
 

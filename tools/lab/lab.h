@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* lab.h: the workbench of the command: what prints, measures or generates. It is linked by the command
+ * and stands above the library, in no amalgamation. Its functions follow the rules at the head of gyre.h:
+ * statuses, sentences, NULL, and struct sizes that their default functions set. */
+#ifndef GYRE_LAB_H
+#define GYRE_LAB_H
+#include "engine/gyre_glm.h"
+
+/* ---- speed ------------------------------------------------------------------------------------- */
+
+/* Times every op of a training step, runs runs of each: a table, or CSV: op, shape, microseconds (least), GFLOP/s, GB/s, each beside
+ * the measured peak and bandwidth, and the op's limit: the larger of FLOPs over peak and bytes over bandwidth. The table ends with
+ * the convolutions by shape, three passes each, and sums by kind. Weights are not kept. Takes memory for its duration. */
+GYRE_API int gyre_print_bench(struct gyre_net *net, int runs, int csv, const struct gyre_sink *sink);
+
+struct gyre_tune_config {
+    size_t size;
+    int runs;                  /* of every candidate, in turn with the others; the fastest counts; 5 */
+    int any_order;             /* 1: also sizes that change the order of sums, so results differ in their last bits from those
+                                * without the file; 0: every bit stays */
+    const char *path;          /* file to write; NULL: gyre_config.tune, else GYRE_TUNE, else the usual place */
+    const char *command;       /* kept with the rows, for people; may be NULL */
+};
+GYRE_API void gyre_tune_config_default(struct gyre_tune_config *config);
+/* Measures block sizes for every distinct convolution of the net, forward and both gradients, on this machine, prints a table and writes the winners, with
+ * their source, into a text file beside what it holds of other shapes and machines. Nets that are opened later with this file use them. With whatever rows,
+ * results are the same for any number of threads. On a GPU whole kernels race, each with its own order of sums: only with any_order; rows hold for the kernel's
+ * text that was measured. Tensors are overwritten: the net is to be closed then. config may be NULL. Takes memory for its duration. */
+GYRE_API int gyre_print_tune(struct gyre_net *net, const struct gyre_tune_config *config, const struct gyre_sink *sink);
+
+/* ---- kernels of a GPU -------------------------------------------------------------------------- */
+
+/* Kernels of a GPU, which are compiled for a net's shapes. config.device is an architecture ("sm_90": no GPU is needed, only
+ * CUDA's compiler NVRTC), or a GPU. */
+enum gyre_kernels_form { GYRE_KERNELS_LIST, GYRE_KERNELS_SOURCE, GYRE_KERNELS_PTX, GYRE_KERNELS_CUBIN };
+struct gyre_kernels_config {
+    size_t size;
+    int form;          /* enum gyre_kernels_form: a line a launch (registers, stack, spills, occupancy); or dumps of one layer */
+    const char *layer; /* name of a layer, or NULL: all */
+    const char *op;    /* for dumps: what the op does, such as "conv-wgrad"; NULL: all ops of the layer */
+    int strict;        /* 1: GYRE_E_BUG when a convolution spills registers */
+};
+GYRE_API void gyre_kernels_config_default(struct gyre_kernels_config *config);
+/* what may be NULL: the list. Compiles what the cache does not hold. */
+GYRE_API int gyre_print_kernels(const struct gyre_config *config, const struct gyre_kernels_config *what, const struct gyre_sink *sink,
+                                struct gyre_error *error);
+/* Compiles the net's kernels for architectures (75, 80, 90 ...) into one file, gyre_config.kernel_pack of machines without NVRTC. */
+GYRE_API int gyre_pack_kernels(const struct gyre_config *config, const int *archs, int count, const char *path, struct gyre_error *error);
+/* A user's own kernel, in the dialect of kernels/cuda/prelude.cuh, for an op of the library.
+ * Lines '// gyre: ...' of the file say what it is (tools/lab/try_text.h). */
+struct gyre_try_config {
+    size_t size;
+    const char *file;
+    int runs;          /* of every variant when they are timed, in turn; the fastest counts; 5 */
+    uint64_t seed;     /* of the inputs */
+};
+GYRE_API void gyre_try_config_default(struct gyre_try_config *config);
+/* Compiles it, checks it on every shape and type of its lines against the reference, with random inputs and poisoned outputs, and times
+ * it beside the library's variants. config.device: a GPU; "emu": no times; "sm_90": it is only compiled; config.net may be NULL.
+ * GYRE_E_MISMATCH: the sentence names the first wrong element, what was expected and what came. */
+GYRE_API int gyre_print_try(const struct gyre_config *config, const struct gyre_try_config *what, const struct gyre_sink *sink,
+                            struct gyre_error *error);
+/* Compiles the kernels that a checkpoint records once more and compares hashes of their texts and of the machine code: GYRE_OK when both
+ * are the same, GYRE_E_MISMATCH when they differ, GYRE_E_ARG when the checkpoint was not made on a GPU. log may be NULL. */
+GYRE_API int gyre_print_audit(const char *path, const struct gyre_logger *log, const struct gyre_sink *sink, struct gyre_error *error);
+
+/* ---- schedules --------------------------------------------------------------------------------- */
+
+GYRE_API const char *gyre_collective_name(int index); /* algorithms of allreduce and broadcast; NULL after the last */
+GYRE_API const char *gyre_collective_about(int index);
+struct gyre_collective {
+    size_t size;
+    const char *algorithm;  /* "multihalving" */
+    int ranks, lanes;       /* lanes: parts of the buffer that follow each other; 1, 1 */
+    int dims[8];            /* their product is ranks, the nearest first; 0 ends: one dimension */
+    int rank;               /* whose steps are printed; -1: all; -2: none */
+    const char *file;       /* a schedule as it is printed, in place of an algorithm; NULL */
+};
+GYRE_API void gyre_collective_default(struct gyre_collective *collective);
+/* Builds a schedule or reads it, proves it (every contribution exactly once, the same order on all ranks, no deadlock) and prints it. */
+GYRE_API int gyre_print_collective(const struct gyre_collective *collective, const struct gyre_sink *sink, struct gyre_error *error);
+
+struct gyre_simulation {
+    size_t size;
+    const char *cluster;    /* file, as tools/examples/ddl.cluster */
+    const char *algorithm;  /* "multihalving", over ranks of a host and two dimensions of hosts */
+    int lanes;              /* 4 */
+    double bytes, bucket_bytes; /* gradients of a step, and reduced at a time: 102e6 (ResNet-50 in float), 16e6 */
+    int samples;            /* with other noise each; 15 */
+};
+GYRE_API void gyre_simulation_default(struct gyre_simulation *simulation);
+/* A table of simulated data-parallel training on 1, 2, 4 ... hosts of the cluster: time of an allreduce and of a step, and the efficiency
+ * against one rank, as median and 95th percentile. A simulation, never a measurement. */
+GYRE_API int gyre_print_simulation(const struct gyre_simulation *simulation, const struct gyre_sink *sink, struct gyre_error *error);
+
+/* ---- a step, a machine ------------------------------------------------------------------------- */
+
+struct gyre_why_config {
+    size_t size;
+    struct gyre_data *data;    /* NULL: synthetic samples */
+    struct gyre_augment augment; /* as in training */
+    int loader_threads;        /* 1 */
+    int steps;                 /* that are measured, after three others; 20 */
+    int json;                  /* 0: a page, 1: one JSON object */
+    int all_ops;               /* 1: the page ends with a line for each op; the JSON object has them always */
+};
+GYRE_API void gyre_why_config_default(struct gyre_why_config *config);
+/* Why training is as fast as it is. Runs real training steps with a clock around each op and prints: where a step's time goes; whether input, compute or memory
+ * binds; each kind of op beside its limit (the larger of multiplications over the measured peak and bytes over the measured bandwidth); the five ops that lose
+ * most; what batch, type, recomputation, threads and packed data would bring, as predictions with their reasons. The steps have learning rate 0: weights stay,
+ * momentum, averages and running statistics do not. Not in mid-accumulation. config may be NULL. Takes memory for its duration. */
+GYRE_API int gyre_print_why(struct gyre_net *net, const struct gyre_why_config *config, const struct gyre_sink *sink);
+
+struct gyre_fit_config {
+    size_t size;
+    size_t bytes;              /* limit of the training process's memory: the net, the loader's batches, the program */
+    int target_batch;          /* samples an update, batch times accumulation; 0: a batch of at most 256, no accumulation */
+    int dtypes;                /* that may be chosen: bits 1 << enum gyre_dtype, f32 and bf16; both */
+    int json;                  /* 0: a table, 1: one JSON object */
+};
+struct gyre_fit {
+    int batch, accumulate, recompute, dtype; /* as in struct gyre_config */
+    size_t bytes;              /* planned */
+    double images_per_second;  /* expected, when input never waits */
+};
+GYRE_API void gyre_fit_config_default(struct gyre_fit_config *config);
+/* Chooses batch, accumulation, recomputation and type for training config's net within fit->bytes, by planning alone: of all that fit
+ * the fastest, of those within 2 % the largest batch, of these the plainest. Speeds are expected, from this machine's measured peak and
+ * bandwidth (half a second) and the share of them that ops of each kind reach. GYRE_E_NOMEM when nothing fits. choice, sink and error may be NULL. */
+GYRE_API int gyre_print_fit(const struct gyre_config *config, const struct gyre_fit_config *fit, struct gyre_fit *choice,
+                            const struct gyre_sink *sink, struct gyre_error *error);
+
+/* ---- rows and models --------------------------------------------------------------------------- */
+
+/* What a block file, a text of rows or a model is and holds; rows are read whole and checked. how: of text; may be NULL. */
+GYRE_API int gyre_glm_print_inspect(const char *path, const struct gyre_glm_data *how, int json, const struct gyre_sink *text,
+                                    struct gyre_error *error);
+
+struct gyre_glm_generate_config {
+    size_t size;
+    const char *to;            /* block file; with text: svmlight */
+    int text;
+    int64_t rows;              /* 1,000,000 */
+    int64_t features;          /* most of them; the largest of 39 fields (10,131,227 ids) are cut; 0: 33,762,577 and some; 1,000,000 */
+    double zipf;               /* exponent of the ids' frequencies, 1.05 .. 1.2; 1.1 */
+    double rate;               /* of clicks; .256 */
+    double scale;              /* standard deviation of the planted scores; 1.1 */
+    uint64_t seed;             /* of the planted model, and of rows from first_row on: rows are a function of seed and number; 1 */
+    int64_t first_row;         /* 0 */
+    const char *weights;       /* file for the planted model; NULL */
+    int threads;
+    int (*progress)(void *user, int64_t done, int64_t total);
+    void *user;
+};
+GYRE_API void gyre_glm_generate_default(struct gyre_glm_generate_config *config);
+struct gyre_glm_generated {
+    uint32_t features;
+    double rate, entropy, log_loss; /* of the rows: clicks; expected and actual log-loss of the planted model, below which none comes */
+};
+GYRE_API int gyre_glm_generate(const struct gyre_glm_generate_config *config, struct gyre_glm_generated *out, struct gyre_error *error);
+
+#endif
