@@ -3,7 +3,7 @@
  * out of range, and every rank adds them in the order of ranks. A long vector is brought to whole multiples of 2^-46 of its largest
  * magnitude, in three digits of 16 bits: sums of such digits over up to 256 ranks are exact in float, in any order. */
 #include "engine/glm/exact_sums.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 
 #define SUMS_WORDS 4 /* of sixteen bits, in a double */
 #define SUMS_PARTS 3
@@ -41,7 +41,7 @@ GY_INT int gy_glm_sum(const struct gy_glm_run *run, double *values, int count, s
         return GY_NOMEM(err, "sums over ranks", ranks * each * 4);
     for (int i = 0; i < count; i++)
         sums_split(values[i], parts + run->job->rank * each + SUMS_WORDS * i);
-    const int status = gy_job_sum(run->job, parts, ranks * each, err);
+    const int status = gy_peers_sum(run->job, parts, ranks * each, err);
     for (int i = 0; status == GY_OK && i < count; i++) {
         values[i] = 0;
         for (int64_t r = 0; r < ranks; r++)
@@ -61,7 +61,7 @@ static int sums_largest(const struct gy_glm_run *run, const double *values, int6
         most = fabs(values[i]) > most ? fabs(values[i]) : most;
     frexp(most, &exponent);
     seen[most > 0 ? exponent + 1074 < 2047 ? exponent + 1074 : 2047 : 0] = 1;
-    GY_TRY(gy_job_sum(run->job, seen, (int64_t)GY_COUNT(seen), err));
+    GY_TRY(gy_peers_sum(run->job, seen, (int64_t)GY_COUNT(seen), err));
     int top = 2047;
     while (top > 0 && seen[top] == 0)
         top--;
@@ -80,7 +80,7 @@ static int sums_chunk(const struct gy_glm_run *run, double *values, int64_t coun
             left -= whole;
         }
     }
-    GY_TRY(gy_job_sum(run->job, parts, count * SUMS_PARTS, err));
+    GY_TRY(gy_peers_sum(run->job, parts, count * SUMS_PARTS, err));
     for (int64_t i = 0; i < count; i++) {
         const float *const p = parts + SUMS_PARTS * i;
         values[i] = (((double)p[2] / SUMS_DIGIT + (double)p[1]) / SUMS_DIGIT + (double)p[0]) / (0.5 * SUMS_DIGIT) * scale;

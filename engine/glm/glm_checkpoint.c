@@ -3,7 +3,7 @@
 #include "engine/glm/glm_checkpoint.h"
 #include "io/safetensors.h"
 #include "engine/base/text.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 #include "engine/glm/glm_stream.h"
 
 #define GLMK_FORM "1"
@@ -20,7 +20,7 @@ static int glmk_path(char own[4096], const char *path, int rank, struct gy_error
 static int glmk_together(struct gyre_job *job, int status, const char *path, struct gy_error *err)
 {
     int failed = 0;
-    GY_TRY(gy_job_any(job, status != GY_OK, &failed, status == GY_OK ? err : NULL));
+    GY_TRY(gy_peers_any(job, status != GY_OK, &failed, status == GY_OK ? err : NULL));
     if (failed && status == GY_OK)
         return GY_FAIL(err, GY_E_IO, "another rank could not use its part of the checkpoint %.300s", path);
     return status;

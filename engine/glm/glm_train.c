@@ -6,7 +6,7 @@
 #include "engine/base/cpu.h"
 #include "engine/base/hash.h"
 #include "engine/base/public.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 #include "engine/glm/feed.h"
 #include "engine/glm/glm_model.h"
 #include "engine/glm/solve/softmax.h"
@@ -84,8 +84,8 @@ static int glm_train_agree(const struct glm_train *t, struct gy_error *err)
 {
     if (!t->c.job)
         return GY_OK;
-    GY_TRY(gy_job_agree(t->c.job, "the linear model's settings", glm_train_settings(t), err));
-    return gy_job_agree(t->c.job, "the rows", t->source->info.id, err);
+    GY_TRY(gy_peers_agree(t->c.job, "the linear model's settings", glm_train_settings(t), err));
+    return gy_peers_agree(t->c.job, "the rows", t->source->info.id, err);
 }
 
 /* ---- labels ---- */
@@ -235,7 +235,7 @@ static int glm_train_same(const struct glm_train *t, struct gy_error *err)
     if (!t->c.job)
         return GY_OK;
     const uint64_t hash = (uint64_t)gy_crc32(0, t->model->w, bytes) << 32 | gy_crc32c(0, t->model->w, bytes);
-    const int status = gy_job_agree_alike(t->c.job, "the weights of the linear model", gy_cpu_bits(), hash, err);
+    const int status = gy_peers_agree_alike(t->c.job, "the weights of the linear model", gy_cpu_bits(), hash, err);
     if (status == GY_E_MISMATCH && err)
         err->status = GY_E_PEER;
     return status == GY_E_MISMATCH ? GY_E_PEER : status;

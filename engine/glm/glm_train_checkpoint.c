@@ -7,7 +7,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 #include "engine/glm/glm_checkpoint.h"
 #include "engine/glm/glm_stream.h"
 #include "engine/glm/glm_train_state.h"
@@ -102,7 +102,7 @@ GY_INT int gy_glm_train_folder(struct glm_train *t, struct gy_error *err)
         return GY_OK;
     there = gy_file_exists(path) != 0;
     if (t->c.job) /* before one of them writes */
-        GY_TRY(gy_job_any(t->c.job, there, &there, err));
+        GY_TRY(gy_peers_any(t->c.job, there, &there, err));
     return there ? GY_FAIL(err, GY_E_STATE, "%.300s holds a run; it is neither to be resumed nor to be overwritten", t->c.folder) : GY_OK;
 }
 
@@ -118,7 +118,7 @@ GY_INT int gy_glm_train_resume(struct glm_train *t, struct gy_error *err)
     GY_TRY(keep_path(t, t->at, path, err));
     int there = gy_file_exists(path) != 0; /* what cannot be read says so when it is read */
     if (t->c.job)
-        GY_TRY(gy_job_any(t->c.job, there, &there, err));
+        GY_TRY(gy_peers_any(t->c.job, there, &there, err));
     if (!there)
         return GY_OK;
     keep_list(&s, t);

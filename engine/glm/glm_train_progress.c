@@ -2,7 +2,7 @@
 /* What a solver calls back while it trains: the mean loss on the test rows, for its rule to stop, and
  * the caller's progress, with a checkpoint where one is due. */
 #include "engine/base/public.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 #include "engine/glm/glm_model.h"
 #include "engine/glm/glm_train_state.h"
 
@@ -46,7 +46,7 @@ static int glm_train_rescue(struct glm_train *t, int status, struct gy_error *er
 {
     struct gy_error second;
     int failed = status != GY_OK;
-    GY_TRY(gy_job_any(t->apart ? NULL : t->c.job, failed, &failed, failed ? NULL : err));
+    GY_TRY(gy_peers_any(t->apart ? NULL : t->c.job, failed, &failed, failed ? NULL : err));
     if (!failed)
         return GY_OK;
     const struct gy_log log = gy_log_of(&t->c.log);
@@ -95,7 +95,7 @@ GY_INT int gy_glm_train_progress(void *user, const struct gy_glm_progress *p)
     want[0] = glm_train_tell(t, p) != 0;
     want[1] = gy_glm_train_due(t) != 0;
     if (t->c.job && !t->apart)
-        GY_TRY(gy_job_sum(t->c.job, want, 2, &t->progress_error));
+        GY_TRY(gy_peers_sum(t->c.job, want, 2, &t->progress_error));
     if (want[1] > 0)
         GY_TRY(gy_glm_train_keep(t, &t->progress_error));
     return want[0] > 0;

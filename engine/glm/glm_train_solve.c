@@ -6,7 +6,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/public.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 #include "engine/glm/solve/glm_device.h"
 #include "engine/glm/feed.h"
 #include "engine/glm/referee.h"
@@ -192,7 +192,7 @@ static double solve_seconds_left(const struct glm_train *t, const struct solve_c
 static int solve_is_late(const struct glm_train *t, const struct solve_course *course, int *late, struct gy_error *err)
 {
     *late = t->c.seconds > 0 && solve_seconds_left(t, course) <= SOLVE_NO_TIME;
-    return t->c.seconds > 0 ? gy_job_any(t->run.job, *late, late, err) : GY_OK;
+    return t->c.seconds > 0 ? gy_peers_any(t->run.job, *late, late, err) : GY_OK;
 }
 
 /* It believes to be there, and goes on with as much smaller a gap as its answer's was too large. */

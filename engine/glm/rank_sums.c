@@ -2,7 +2,7 @@
 /* Every decision (when to sum, how much to damp) is made of numbers that all ranks have alike, bit for bit: of sums over them. */
 #include "engine/glm/rank_sums.h"
 #include "engine/base/clock.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 
 #define GLML_RANKS 256     /* whose times are compared */
 #define GLML_INNER_MOST 8
@@ -23,11 +23,11 @@ GY_INT int gy_glm_levels_open(struct gy_glm_levels *levels, struct gyre_job *job
         return GY_OK;
     levels->base = gy_alloc_take(alloc, (size_t)width, sizeof(float));
     int failed = 0, status = levels->base ? GY_OK : GY_NOMEM(err, "the weights of the last sum", (size_t)width * sizeof(float));
-    GY_TRY(gy_job_any(job, status != GY_OK, &failed, status == GY_OK ? err : NULL));
+    GY_TRY(gy_peers_any(job, status != GY_OK, &failed, status == GY_OK ? err : NULL));
     if (failed && status == GY_OK)
         status = GY_FAIL(err, GY_E_NOMEM, "another rank has no memory for %" PRId64 " weights", width);
     if (status == GY_OK)
-        status = gy_job_take(job, ((size_t)width + 1) * sizeof(float), &memory, NULL, err);
+        status = job->peers->take(job, ((size_t)width + 1) * sizeof(float), &memory, NULL, err);
     levels->change = memory;
     if (status != GY_OK)
         gy_glm_levels_close(levels);
@@ -37,7 +37,7 @@ GY_INT int gy_glm_levels_open(struct gy_glm_levels *levels, struct gyre_job *job
 GY_INT void gy_glm_levels_close(struct gy_glm_levels *levels)
 {
     if (levels->change)
-        gy_job_put(levels->job, levels->change);
+        levels->job->peers->put(levels->job, levels->change);
     if (levels->base)
         gy_alloc_free(&levels->alloc, levels->base, (size_t)levels->width * sizeof(float));
     levels->base = levels->change = NULL;
@@ -56,7 +56,7 @@ GY_INT int gy_glm_levels_plan(struct gy_glm_levels *levels, int64_t rows, int64_
     float work[2] = { (float)(50 * (double)rows + (double)entries), (float)threads };
     if (!levels->base || levels->job->hosts > 1 || levels->inner > 1)
         return GY_OK;
-    GY_TRY(gy_job_sum(levels->job, work, 2, err));
+    GY_TRY(gy_peers_sum(levels->job, work, 2, err));
     const double pass = (double)work[0] / (double)work[1], sum = GLML_SUM_NS + GLML_ELEMENT_NS * (double)levels->width * (levels->fan + 2);
     levels->parts = (int)fmax(1, fmin(floor(pass / (GLML_COST * sum)), GLML_PARTS_MOST));
     return GY_OK;
@@ -74,7 +74,7 @@ static int glml_choose(struct gy_glm_levels *levels, double sum_seconds, struct 
         sum[rank] = (float)sum_seconds;
         pass[rank] = (float)(levels->pass_seconds / levels->since);
     }
-    GY_TRY(gy_job_sum(levels->job, sum, 2 * GLML_RANKS, err));
+    GY_TRY(gy_peers_sum(levels->job, sum, 2 * GLML_RANKS, err));
     for (int r = 0; r < ranks; r++) {
         least = fminf(least, sum[r]);
         most = fmaxf(most, pass[r]);
@@ -106,7 +106,7 @@ static int glml_sum(struct gy_glm_levels *levels, float *v, struct gy_error *err
         apart += (double)change[j] * (double)change[j];
     }
     change[levels->width] = (float)apart;
-    GY_TRY(gy_job_sum(levels->job, change, levels->width + 1, err));
+    GY_TRY(gy_peers_sum(levels->job, change, levels->width + 1, err));
     for (int64_t j = 0; j < levels->width; j++) {
         together += (double)change[j] * (double)change[j];
         v[j] = base[j] += change[j] * back;

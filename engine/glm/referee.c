@@ -14,7 +14,7 @@
  * Blocks are read a batch at a time; strip s takes the s-th share of the rows of each block, and has sums of its own, so that bits do not depend on threads. */
 #include "engine/glm/referee.h"
 #include "engine/glm/referee_row.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 #include "engine/glm/glm_stream.h"
 #include "engine/glm/exact_sums.h"
 

@@ -12,7 +12,7 @@
 #include "engine/glm/solve/glm_device_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/text.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 #include "kernels/devices.h"
 #include "kernels/op_table.h"
 #include "engine/glm/exact_sums.h"

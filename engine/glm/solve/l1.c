@@ -6,7 +6,7 @@
  *
  * The dual point is made of the slopes, scaled until no feature is pulled beyond l1 (newton_bound.c). */
 #include "engine/glm/solve/l1_state.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 
 #define L1_SET_MOST 2048    /* features of a set */
 #define L1_SET_LEAST 256
@@ -541,7 +541,7 @@ static int l1_samples(struct l1 *l1, struct gy_error *err)
     const struct gy_glm_feed *const feed = l1->nw.run->feed;
     const int64_t rows = feed->all_rows > feed->rows ? feed->all_rows : feed->rows;
     int streamed = !feed->resident || gy_nw_has_begun(l1->w, l1->nw.dims); /* on any rank; a sample would spoil what an earlier run found */
-    GY_TRY(gy_job_any(l1->nw.run->job, streamed, &streamed, err));
+    GY_TRY(gy_peers_any(l1->nw.run->job, streamed, &streamed, err));
     if (streamed || l1->nw.columns)
         return GY_OK;
     for (size_t i = 0; i < GY_COUNT(steps); i++) {

@@ -8,7 +8,7 @@
  *
  * With many more rows than features it begins on every 64th row, then every 8th: what few rows know is found at a fraction of a pass. */
 #include "engine/glm/solve/newton_state.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 
 #define NEWTON_MATRIX_DIMS 1024 /* at most so many features have a matrix */
 #define NEWTON_HALVINGS 30
@@ -259,7 +259,7 @@ static int newton_samples(struct newton *newton, struct gy_error *err)
     static const int steps[] = { 512, 64, 8 };
     const struct gy_glm_feed *const feed = newton->nw.run->feed;
     int streamed = !feed->resident || gy_nw_has_begun(newton->w, newton->nw.dims); /* on any rank; a sample would spoil what an earlier run found */
-    GY_TRY(gy_job_any(newton->nw.run->job, streamed, &streamed, err));
+    GY_TRY(gy_peers_any(newton->nw.run->job, streamed, &streamed, err));
     if (!newton->matrix || streamed)
         return GY_OK;
     for (size_t i = 0; i < GY_COUNT(steps); i++)
@@ -300,7 +300,7 @@ static int newton_open_exact(struct newton *newton, struct gy_error *err)
     const size_t dims = newton->nw.dims;
     const double per_row = (double)feed->entries / (double)(feed->rows > 0 ? feed->rows : 1);
     int none = !newton->matrix && (dims > NEWTON_MATRIX_DIMS || (double)feed->rows * per_row * per_row > NEWTON_PRODUCTS);
-    GY_TRY(gy_job_any(newton->nw.run->job, none, &none, err));
+    GY_TRY(gy_peers_any(newton->nw.run->job, none, &none, err));
     if (!none && !newton->matrix && !(newton->matrix = gy_arena_take(&newton->nw.arena, dims * (dims + 1) / 2, sizeof(double))))
         return GY_NOMEM(err, "Newton's method", dims * (dims + 1) / 2 * sizeof(double));
     newton->nw.exact = 1;
@@ -375,7 +375,7 @@ static int newton_solve(struct gy_glm_run *run, struct gy_error *err)
     int matrix = newton_wants_matrix(run->feed, dims);
     if (run->problem->loss == GY_GLM_HINGE)
         return gy_nw_hinge(run, err);
-    GY_TRY(gy_job_any(run->job, !matrix, &matrix, err)); /* one rank without: none has one */
+    GY_TRY(gy_peers_any(run->job, !matrix, &matrix, err)); /* one rank without: none has one */
     matrix = !matrix;
     GY_TRY(gy_nw_open(&newton.nw, run, !matrix, !matrix, err));
     int status = newton_take(&newton, matrix, err);

@@ -14,7 +14,7 @@
  * Margins and sum of y a x are moved on in double, and made anew from w and a where a stage begins after long ways. The goal is reached when the certificate
  * of w and a as the floats that they are kept in says so. */
 #include "engine/glm/solve/newton_state.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 
 #define HINGE_SIGMA 0.25  /* at first: all rows lie inside. A power of two, so that sums of equal curvatures are exact */
 #define HINGE_CENTRE 0.5  /* of c */
@@ -375,7 +375,7 @@ static int hinge_samples(struct hinge *h, struct gy_error *err)
     static const int steps[] = { 512, 64, 8 };
     const struct gy_glm_feed *const feed = h->nw.run->feed;
     int begun = !feed->resident || h->nw.run->has_dual || gy_nw_has_begun(h->nw.run->w, h->nw.dims); /* on any rank */
-    GY_TRY(gy_job_any(h->nw.run->job, begun, &begun, err));
+    GY_TRY(gy_peers_any(h->nw.run->job, begun, &begun, err));
     for (size_t i = 0; !begun && i < GY_COUNT(steps); i++)
         if (feed->all_rows / steps[i] >= HINGE_ROWS * (int64_t)h->nw.dims)
             GY_TRY(hinge_sample(h, steps[i], err));
@@ -452,7 +452,7 @@ GY_INT int gy_nw_hinge(struct gy_glm_run *run, struct gy_error *err)
     int large = (double)run->feed->entries * per_row > HINGE_SMALL;
     int status = hinge_take(&h, err);
     if (status == GY_OK)
-        status = gy_job_any(run->job, large, &large, err);
+        status = gy_peers_any(run->job, large, &large, err);
     h.nw.exact = !large;
     if (status == GY_OK)
         status = hinge_run(&h, err);

@@ -3,7 +3,7 @@
  * cheap, and rows of ones cheapest. A thread adds in float, in a block that stays in its cache, and empties it into the tile's total in double before
  * rounding can pile up. Exactly, products and sums are doubles, and there is no block. */
 #include "engine/glm/solve/newton_state.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 
 #define NW_EMPTY_ROWS 16384 /* rows between two emptyings */
 #define NW_MATRIX_CHUNK 16384
@@ -209,7 +209,7 @@ static int nw_matrix_sum(struct gy_nw *nw, double *out, size_t room, struct gy_e
         const size_t count = room - at < 2 * nw->wire_room ? room - at : 2 * nw->wire_room;
         for (size_t k = 0; k < count; k++)
             nw->wire[k] = (float)out[at + k];
-        GY_TRY(gy_job_sum(nw->run->job, nw->wire, (int64_t)count, err));
+        GY_TRY(gy_peers_sum(nw->run->job, nw->wire, (int64_t)count, err));
         for (size_t k = 0; k < count; k++)
             out[at + k] = (double)nw->wire[k];
     }

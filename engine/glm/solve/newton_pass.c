@@ -4,7 +4,7 @@
 #include "engine/glm/solve/newton_state.h"
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 
 #define NW_CHUNK 4096 /* columns that are added up as one tile */
 #define NW_WIRE_LEAST 4096 /* numbers that ranks sum at once: matrices, and a softmax model's weights, are longer than the features */

@@ -4,7 +4,7 @@
  * float is. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/glm/exact_sums.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 
 #define NW_FEW 16 /* numbers: with their places for each rank no longer than a short vector */
 
@@ -23,7 +23,7 @@ static int nw_sum_part(struct gy_nw *nw, double *x, size_t count, double unit, s
         whole[i] = (float)w;
         rest[i] = (float)(x[i] - w);
     }
-    GY_TRY(gy_job_sum(nw->run->job, nw->wire, (int64_t)(2 * count), err));
+    GY_TRY(gy_peers_sum(nw->run->job, nw->wire, (int64_t)(2 * count), err));
     for (size_t i = 0; i < count; i++)
         x[i] = (double)whole[i] + (double)rest[i];
     return GY_OK;
@@ -40,7 +40,7 @@ GY_INT int gy_nw_sum(struct gy_nw *nw, double *x, size_t count, struct gy_error 
     }
     for (size_t i = 0; i < count; i++)
         most = fabs(x[i]) > (double)most ? (float)(fabs(x[i]) * (1 + 1e-6)) : x[i] == x[i] ? most : NAN;
-    GY_TRY(gy_job_sum(nw->run->job, &most, 1, err));
+    GY_TRY(gy_peers_sum(nw->run->job, &most, 1, err));
     nw->rounds++;
     if (!isfinite(most)) { /* no number on one rank: on none */
         for (size_t i = 0; i < count; i++)

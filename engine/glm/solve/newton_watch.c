@@ -3,7 +3,7 @@
  * know. */
 #include "engine/glm/solve/newton_state.h"
 #include "engine/base/clock.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 
 #define NW_EPOCHS 1000
 #define NW_PATIENCE 20     /* steps in which P or the gap must have become less: */
@@ -21,7 +21,7 @@ static int nw_tell(struct gy_nw *nw, int epoch, struct gy_error *err)
     int stop = asked > 0;
     if (asked < 0)
         return GY_FAIL(err, asked, "the caller failed after epoch %d", epoch);
-    GY_TRY(gy_job_any(run->job, stop, &stop, err));
+    GY_TRY(gy_peers_any(run->job, stop, &stop, err));
     return stop ? GY_FAIL(err, GY_E_STOPPED, "the caller asked to stop after epoch %d", epoch) : GY_OK;
 }
 
@@ -33,7 +33,7 @@ static int nw_validated(struct gy_nw *nw, struct gy_nw_watch *watch, int *done, 
     if (run->stop.validation <= 0 || !run->validate)
         return GY_OK;
     GY_TRY(run->validate(run->user, run->w, &loss, err));
-    return gy_job_any(run->job, gy_glm_is_flat(&watch->checks, loss, run->stop.validation), done, err);
+    return gy_peers_any(run->job, gy_glm_is_flat(&watch->checks, loss, run->stop.validation), done, err);
 }
 
 GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, const char **why, struct gy_error *err)
@@ -46,7 +46,7 @@ GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, const char 
     GY_TRY(nw_tell(nw, run->epochs, err));
     GY_TRY(nw_validated(nw, watch, &validated, err));
     if (run->stop.seconds > 0)
-        GY_TRY(gy_job_any(run->job, late, &late, err));
+        GY_TRY(gy_peers_any(run->job, late, &late, err));
     *why = run->stop.gap > 0 && at->gap <= run->stop.gap * fabs(at->primal)        ? "gap"
            : run->stop.target > 0 && at->primal <= run->stop.target                ? "target"
            : validated                                                             ? "validation"

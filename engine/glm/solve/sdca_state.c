@@ -3,7 +3,7 @@
  * weights that the shared vector stands for. The first dual point is 0 everywhere; of the logistic
  * loss it is so small that it adds nothing to u in float. */
 #include "engine/glm/solve/sdca_state.h"
-#include "engine/job/job.h"
+#include "engine/job/peers.h"
 
 #define SDCA_COLD_LOGIT (-40.0f) /* sigmoid 4e-18 */
 #define SDCA_MEET_COST 16        /* threads meet when they have worked so many times longer than a meeting lasts */
