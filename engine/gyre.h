@@ -37,76 +37,17 @@
  * resumed ends with the same bits as one that was not. */
 #ifndef GYRE_H
 #define GYRE_H
-#include <stddef.h>
-#include <stdint.h>
+#include "gyre_base.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#ifndef GYRE_API
-#if defined(__GNUC__)
-#define GYRE_API __attribute__((visibility("default")))
-#else
-#define GYRE_API
-#endif
-#endif
-
-/* ---- version --------------------------------------------------------------------------------------------------- */
-#define GYRE_VERSION_MAJOR 0
-#define GYRE_VERSION_MINOR 1
-#define GYRE_VERSION_PATCH 0
-#define GYRE_VERSION (GYRE_VERSION_MAJOR * 10000 + GYRE_VERSION_MINOR * 100 + GYRE_VERSION_PATCH)
-
-GYRE_API int gyre_version(void);             /* GYRE_VERSION of the library that was linked */
-GYRE_API const char *gyre_source_id(void);   /* SHA-256 over the library's sources, in hex; "unknown" without build.sh */
-
-/* ---- status ---------------------------------------------------------------------------------------------------- */
-enum gyre_status {
-    GYRE_OK = 0,
-    /* the call must change */
-    GYRE_E_ARG = -1,         /* an argument is out of its documented range */
-    GYRE_E_STATE = -2,       /* not allowed in this state */
-    GYRE_E_UNSUPPORTED = -3, /* this build or device cannot do it */
-    GYRE_E_FROZEN = -4,      /* memory was asked for after open */
-    GYRE_E_NET = -5,         /* net text: line and column are in the sentence */
-    /* the data must change */
-    GYRE_E_IO = -20,
-    GYRE_E_FORMAT = -21,
-    GYRE_E_IMAGE = -22,
-    GYRE_E_TRUNCATED = -23,
-    GYRE_E_HASH = -24,
-    GYRE_E_MISMATCH = -25,   /* a file and the net disagree in names, shapes or settings */
-    /* more resources are needed */
-    GYRE_E_NOMEM = -40,
-    GYRE_E_NODEVICE = -41,
-    /* the net must be closed */
-    GYRE_E_DEVICE = -60,
-    /* the job has ended */
-    GYRE_E_PEER = -80,
-    /* numbers; what to do is the caller's choice */
-    GYRE_E_NONFINITE = -100, /* a loss or gradient is not finite */
-    GYRE_E_STOPPED = -101,   /* a callback asked to stop; all was saved */
-    GYRE_E_BUG = -120
-};
-
-struct gyre_error {
-    int status;
-    const char *file; /* place in Gyre's source, for reports */
-    int line;
-    char text[480]; /* one sentence */
-};
-
-GYRE_API const char *gyre_status_name(int status); /* "out of memory"; never NULL */
 
 /* ---- configuration ---------------------------------------------------------------------------------------------- */
 enum gyre_mode { GYRE_TRAIN, GYRE_INFER /* no gradients, far less memory; gyre_step is refused */ };
 /* What activations and working weights are stored as; sums and master weights stay float. F16: on a GPU, with loss scaling. */
 enum gyre_dtype { GYRE_F32, GYRE_BF16, GYRE_F16 };
 enum gyre_input { GYRE_INPUT_F32 /* x - mean, over std */, GYRE_INPUT_U8 /* (x / 255 - mean) / std, a channel */ };
-/* Have the threads that compute processors of their own? ON: they are bound to them (the calling thread is not); AUTO: when they fill
- * the machine and the process is not limited to a part of it they are kept apart, but the system may still move them. */
-enum gyre_pin { GYRE_PIN_AUTO, GYRE_PIN_ON, GYRE_PIN_OFF };
 enum gyre_optimizer_kind { GYRE_SGD, GYRE_LARS, GYRE_ADAMW };
 enum gyre_schedule_kind { GYRE_CONSTANT, GYRE_STEPS, GYRE_COSINE, GYRE_POLY };
 
@@ -137,23 +78,7 @@ struct gyre_schedule {
     int64_t milestone[8]; /* GYRE_STEPS: steps, rising, 0 ends the list */
 };
 
-/* Memory: a hook, or one block. Neither: malloc. */
-struct gyre_memory {
-    /* ptr NULL allocates, new_bytes 0 frees, otherwise resizes; NULL on failure. Any thread may call it. */
-    void *(*hook)(void *user, void *ptr, size_t old_bytes, size_t new_bytes);
-    void *user;
-    void *block;        /* at least gyre_need.host_bytes, aligned to 64; used when not NULL */
-    size_t block_bytes;
-};
-
-enum gyre_log_level { GYRE_LOG_ERROR = 1, GYRE_LOG_WARN = 2, GYRE_LOG_INFO = 3, GYRE_LOG_DEBUG = 4 };
-struct gyre_logger {
-    void (*write)(void *user, int level, const char *text); /* NULL: silent */
-    void *user;
-    int level; /* GYRE_LOG_INFO */
-};
-
-struct gyre_job; /* below: processes that train together */
+struct gyre_job; /* gyre_job.h: processes that train together */
 
 struct gyre_config {
     size_t size;          /* sizeof(struct gyre_config), set by gyre_config_default: the struct may grow */
@@ -312,11 +237,6 @@ GYRE_API int gyre_read_note(const char *path, const char *key, char *text, size_
 GYRE_API int gyre_note(struct gyre_net *net, const char *key, const char *value);
 
 /* ---- net texts ---------------------------------------------------------------------------------------------------- */
-/* Printed text goes here. write returns 0 to go on. */
-struct gyre_sink {
-    int (*write)(void *user, const char *text, size_t bytes);
-    void *user;
-};
 
 GYRE_API const char *gyre_zoo_name(int index);  /* NULL after the last */
 GYRE_API const char *gyre_zoo_about(int index);
@@ -406,44 +326,6 @@ GYRE_API int gyre_read_image(const char *path, int32_t h, int32_t w, int32_t c, 
 /* Writes data as one packed file, shorter side resized to side (0: as it is). progress may be NULL; non-zero stops. */
 GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, int threads,
                        int (*progress)(void *user, int64_t done, int64_t total), void *user, struct gyre_error *error);
-
-/* ---- several processes, between machines -------------------------------------------------------------------------------- */
-/* Processes ("ranks") that train one net together: each computes its own batches, gradients are summed over all of them before an update,
- * so that all hold the same weights. They are started by 'gyre launch', on one host or several, by mpirun, srun or torchrun. */
-struct gyre_job;
-enum gyre_wire { GYRE_WIRE_F32, GYRE_WIRE_BF16 };
-struct gyre_job_config {
-    size_t size;
-    double wait_seconds;    /* how long a rank waits for the others before GYRE_E_PEER; 600 */
-    int wire;               /* enum gyre_wire: what gradients travel as between hosts; sums are made in float. GYRE_WIRE_BF16 halves the bytes,
-                             * rounds to 8 bits, and is refused where nothing travels; GYRE_WIRE_F32 */
-};
-GYRE_API void gyre_job_config_default(struct gyre_job_config *config);
-/* Where this process stands, from its launcher's variables; without any, rank 0 of 1. config may be NULL. Goes into gyre_config.job. */
-GYRE_API int gyre_job_open(struct gyre_job **job, const struct gyre_job_config *config, struct gyre_error *error);
-/* This rank's work is done and saved: waits until all ranks have come here. GYRE_E_PEER: one is lost, or closed its job before; then a run that is
- * started again may have to go on. Once, before gyre_job_close; a rank that fails closes without it, and the others know. NULL is fine. */
-GYRE_API int gyre_job_end(struct gyre_job *job, struct gyre_error *error);
-GYRE_API void gyre_job_close(struct gyre_job *job); /* NULL is fine; nets of it must be closed */
-GYRE_API int gyre_job_rank(const struct gyre_job *job);  /* NULL: 0 */
-GYRE_API int gyre_job_ranks(const struct gyre_job *job); /* NULL: 1 */
-/* data[i] = sum of all ranks' data[i], the same bits on each; in any memory, without a copy in that of gyre_job_memory. Blocks. */
-GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, struct gyre_error *error);
-
-/* Sums over the ranks of a job, also for programs that train by other means (libgyre-net.so has these functions alone). */
-/* Zeroed memory on a page of its own in which sums need no copy on one host. All ranks take the same, in the same order. Blocks. */
-GYRE_API int gyre_job_memory(struct gyre_job *job, size_t bytes, void **memory, struct gyre_error *error);
-/* The same with sums of their own: those of data in `memory` stand at the same offset in `sums`, which all ranks of a host, or socket, share and
- * only read; data stays as it is and may be written again when its sum is there. Sums must be read before the next sum at that place is begun.
- * A rank that is alone, on its host or at all, has sums == memory. Both end with gyre_job_release of memory. */
-GYRE_API int gyre_job_memory_shared(struct gyre_job *job, size_t bytes, void **memory, void **sums, struct gyre_error *error);
-GYRE_API void gyre_job_release(struct gyre_job *job, void *memory); /* NULL is fine; no sum may be open in it */
-/* Begins data[i] = sum of all ranks' data[i], the same bits on each, in memory of gyre_job_memory, which is not touched until the sum is
- * there. All ranks begin the same sums in the same order. Does not allocate. */
-GYRE_API int gyre_job_sum_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gyre_error *error);
-/* Helps open sums along; done: 1 when this one is there. Does not wait. */
-GYRE_API int gyre_job_sum_test(struct gyre_job *job, int64_t ticket, int *done, struct gyre_error *error);
-GYRE_API int gyre_job_sum_wait(struct gyre_job *job, int64_t ticket, struct gyre_error *error); /* GYRE_E_PEER when a rank does not come */
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 struct gyre_progress {

@@ -7,7 +7,7 @@
  * says how far it is from the best. */
 #ifndef GYRE_GLM_H
 #define GYRE_GLM_H
-#include "gyre.h"
+#include "gyre_base.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,6 +3,7 @@
  * Each must be refused with a sentence. */
 #ifndef GY_API_ODD_H
 #define GY_API_ODD_H
+#include "engine/gyre_job.h"
 #include "tests/api_null.h"
 
 /* ---- what is needed ---- */

@@ -8,6 +8,7 @@
  *     --one TEXT                     one problem: "seed=17", or as a failing one is printed; says what comes out
  *     --seconds X                    of a training, at most (10)
  *     --plain                        failing problems are not made smaller */
+#include "engine/gyre_job.h"
 #include "tests/glm_attempt.h"
 #include "tests/t.h"
 #include <dirent.h>

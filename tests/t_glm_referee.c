@@ -4,6 +4,7 @@
  * of any weights that this test finds; ranks and threads say the same.
  *
  *     t_glm_referee [--problems N] [--seed S] [--one N] */
+#include "engine/gyre_job.h"
 #include "engine/base/rng.h"
 #include "engine/glm/glm_model.h"
 #include "engine/glm/referee.h"

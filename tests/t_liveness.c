@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/gyre_job.h"
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"
 #include "engine/base/text.h"

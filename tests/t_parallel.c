@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/gyre_job.h"
 #include "engine/base/file.h"
 #include "engine/base/rng.h"
 #include "engine/gyre.h"

@@ -62,7 +62,7 @@ BEGIN {
     exit bad
 }' "$@" >"$body"
 
-number() { sed -n "s/^#define GYRE_VERSION_$1 \\([0-9]*\\).*/\\1/p" engine/gyre.h; }
+number() { sed -n "s/^#define GYRE_VERSION_$1 \\([0-9]*\\).*/\\1/p" engine/gyre_base.h; }
 
 {
     cat <<END

@@ -183,12 +183,12 @@ rule_directions()
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         name = $0; sub(/^[^"]*"/, "", name); sub(/".*/, "", name)
         if (name ~ /^\//) next # of the system, where it lies
-        public = name ~ /^(engine\/)?gyre(_glm)?\.h$/
+        public = name ~ /^(engine\/)?gyre(_base|_job|_glm)?\.h$/
         from = area(FILENAME); to = area(name)
         if (FILENAME ~ /^tools\/examples\//) {
-            if (name !~ /^gyre(_glm)?\.h$/)
+            if (name !~ /^gyre(_base|_job|_glm)?\.h$/)
                 print FILENAME ":" FNR ": an example includes " name "; only public headers"
-        } else if (name !~ /\// && FILENAME != "engine/gyre_glm.h")
+        } else if (name !~ /\// && FILENAME !~ /^engine\/gyre/)
             print FILENAME ":" FNR ": \"" name "\" is not a path from the root"
         else if (from ~ /^engine\/(run|train|glm)$/ && to == "engine/job" && name != "engine/job/peers.h")
             print FILENAME ":" FNR ": " from " includes " name "; of a job it knows engine/job/peers.h alone"
@@ -270,7 +270,7 @@ rule_undefined()
 rule_public()
 {
     nm -g "$library" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$SCRATCH/defined"
-    cat engine/gyre.h engine/gyre_glm.h | grep -E '^GYRE_API' | sed -E 's/^([^(]*)\(.*/\1/; s/.*[ *]//' | sort -u >"$SCRATCH/declared"
+    cat engine/gyre*.h | grep -E '^GYRE_API' | sed -E 's/^([^(]*)\(.*/\1/; s/.*[ *]//' | sort -u >"$SCRATCH/declared"
     comm -23 "$SCRATCH/declared" "$SCRATCH/defined" | sed 's/^/a public header: declared, not defined: /'
     [ -s "$SCRATCH/declared" ] || echo "engine/gyre.h: no public function found"
 }

@@ -6,6 +6,7 @@
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
+#include "engine/gyre.h"
 #include "engine/gyre_glm.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gyre train, and gyre why with the same options: options to configuration. Epochs become steps here, because only here the data set
  * and the batch are both known. */
+#include "engine/gyre_job.h"
 #include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>

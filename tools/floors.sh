@@ -17,7 +17,7 @@ find $FOLDERS -maxdepth 1 -name '*.[ch]' -type f | sort >"$SCRATCH/files"
 
 # 'includer included', both as paths from the root
 xargs grep -n '^#include "' <"$SCRATCH/files" | awk -F'[:"]' '{
-    print "include", $1, $4
+    print "include", $1, index($4, "/") ? $4 : "engine/" $4
 }' >"$SCRATCH/facts"
 
 # 'defines file symbol', 'uses file symbol'
@@ -134,6 +134,6 @@ xargs awk 'length > 100 { a++ } length > 120 { b++ } /^#[ ]*define [A-Za-z_0-9]+
 xargs awk 'FNR == 1 { open = 0 } /^[A-Za-z].*[^;]$/ { open = FNR } /^}/ { if (open) print FNR - open - 1; open = 0 }' <"$SCRATCH/files" | sort -n | awk '
     { n[NR] = $1 }
     END { print "functions " NR; print "p50 " n[int(NR * 0.5)]; print "p90 " n[int(NR * 0.9)]; print "p99 " n[int(NR * 0.99)]; print "longest " n[NR] }'
-for header in engine/gyre.h engine/gyre_glm.h; do
+for header in engine/gyre*.h; do
     echo "public_$(basename $header) $(grep -c '^GYRE_API' $header) functions, $(wc -l <$header) lines"
 done

@@ -3,7 +3,7 @@
  * along; whoever opens no job links no network. */
 #ifndef GY_PEERS_H
 #define GY_PEERS_H
-#include "engine/gyre.h"
+#include "engine/gyre_job.h"
 #include "engine/base/mem.h"
 
 /* job.h says what each call does; its name there is gy_job_ with this one. */

@@ -4,9 +4,10 @@
  * statuses, sentences, NULL, and struct sizes that their default functions set. */
 #ifndef GYRE_LAB_H
 #define GYRE_LAB_H
+#include "engine/gyre.h"
 #include "engine/gyre_glm.h"
 
-/* ---- speed ------------------------------------------------------------------------------------- */
+/* ---- speed ---------------------------------------------------------------------------------- */
 
 /* Times every op of a training step, runs runs of each: a table, or CSV: op, shape, microseconds (least), GFLOP/s, GB/s, each beside
  * the measured peak and bandwidth, and the op's limit: the larger of FLOPs over peak and bytes over bandwidth. The table ends with
@@ -28,7 +29,7 @@ GYRE_API void gyre_tune_config_default(struct gyre_tune_config *config);
  * text that was measured. Tensors are overwritten: the net is to be closed then. config may be NULL. Takes memory for its duration. */
 GYRE_API int gyre_print_tune(struct gyre_net *net, const struct gyre_tune_config *config, const struct gyre_sink *sink);
 
-/* ---- kernels of a GPU -------------------------------------------------------------------------- */
+/* ---- kernels of a GPU ----------------------------------------------------------------------- */
 
 /* Kernels of a GPU, which are compiled for a net's shapes. config.device is an architecture ("sm_90": no GPU is needed, only
  * CUDA's compiler NVRTC), or a GPU. */
@@ -64,7 +65,7 @@ GYRE_API int gyre_print_try(const struct gyre_config *config, const struct gyre_
  * are the same, GYRE_E_MISMATCH when they differ, GYRE_E_ARG when the checkpoint was not made on a GPU. log may be NULL. */
 GYRE_API int gyre_print_audit(const char *path, const struct gyre_logger *log, const struct gyre_sink *sink, struct gyre_error *error);
 
-/* ---- schedules --------------------------------------------------------------------------------- */
+/* ---- schedules ------------------------------------------------------------------------------ */
 
 GYRE_API const char *gyre_collective_name(int index); /* algorithms of allreduce and broadcast; NULL after the last */
 GYRE_API const char *gyre_collective_about(int index);
@@ -93,7 +94,7 @@ GYRE_API void gyre_simulation_default(struct gyre_simulation *simulation);
  * against one rank, as median and 95th percentile. A simulation, never a measurement. */
 GYRE_API int gyre_print_simulation(const struct gyre_simulation *simulation, const struct gyre_sink *sink, struct gyre_error *error);
 
-/* ---- a step, a machine ------------------------------------------------------------------------- */
+/* ---- a step, a machine ---------------------------------------------------------------------- */
 
 struct gyre_why_config {
     size_t size;
@@ -130,7 +131,7 @@ GYRE_API void gyre_fit_config_default(struct gyre_fit_config *config);
 GYRE_API int gyre_print_fit(const struct gyre_config *config, const struct gyre_fit_config *fit, struct gyre_fit *choice,
                             const struct gyre_sink *sink, struct gyre_error *error);
 
-/* ---- rows and models --------------------------------------------------------------------------- */
+/* ---- rows and models ------------------------------------------------------------------------ */
 
 /* What a block file, a text of rows or a model is and holds; rows are read whole and checked. how: of text; may be NULL. */
 GYRE_API int gyre_glm_print_inspect(const char *path, const struct gyre_glm_data *how, int json, const struct gyre_sink *text,
