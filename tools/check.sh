@@ -289,6 +289,45 @@ rule_ptx()
         sed 's/$/   <- only in the preludes/' || :
 }
 
+# Every row of docs/changing.md is true: the file has the text. Every table is complete: it has each file with the text of a sibling.
+# A row: | `file` | what to add | `text` |; the siblings: a line above the table, Sibling: `text`, `text`.
+rule_changing()
+{
+    page=docs/changing.md
+    [ -f "$page" ] || { echo "$page: is not there"; return 0; }
+    awk -v page="$page" '
+        function table_ends() { if (rows && !siblings) print "bad", page ":" FNR ": table \"" table "\" names no sibling" }
+        BEGIN { OFS = "\t" }
+        /^#/ { table_ends(); table = $0; sub(/^#+ */, "", table); rows = siblings = 0 }
+        /^Sibling: / {
+            n = split($0, part, "`")
+            for (i = 2; i < n; i += 2) { print "sibling", FNR, table, part[i]; siblings++ }
+        }
+        /^\|/ && !/^\| file \|/ && !/^\|[-|]+$/ {
+            rows++
+            if (/^\| `[^`|]+` \| [^|]+ \| `[^`|]+` \|$/) { split($0, part, "`"); print "row", FNR, table, part[2], part[4] }
+            else print "bad", page ":" FNR ": not a row of file, what to add, text"
+        }
+        END { table_ends(); if (!table) print "bad", page ": no table" }' "$page" >"$SCRATCH/changing"
+    awk -F '\t' '$1 == "row" { print $3 "\t" $4 }' "$SCRATCH/changing" >"$SCRATCH/changing_rows"
+    tab=$(printf '\t')
+    while IFS=$tab read -r kind line table text more; do
+        case $kind in
+        bad) echo "$line" ;;
+        row)
+            if [ ! -f "$text" ]; then echo "$page:$line: there is no $text"
+            elif ! grep -qF -e "$more" "$text"; then echo "$page:$line: $text has no '$more'"
+            fi ;;
+        sibling)
+            # shellcheck disable=SC2086
+            grep -rlF -e "$text" $LIBRARY_FOLDERS tools | sort >"$SCRATCH/has"
+            [ -s "$SCRATCH/has" ] || echo "$page:$line: no file has the sibling '$text'"
+            awk -F '\t' -v table="$table" '$1 == table { print $2 }' "$SCRATCH/changing_rows" | sort -u |
+                comm -13 - "$SCRATCH/has" | sed "s|^|$page:$line: no row of this table for |" ;;
+        esac
+    done <"$SCRATCH/changing"
+}
+
 # ---- full ----------------------------------------------------------------------------------------------------------
 
 # What compilers of GPU kernels read too includes nothing, so it cannot stand alone.
@@ -345,6 +384,7 @@ else
 fi
 run "generated files" rule_generated
 run "inline PTX" rule_ptx
+run "docs/changing.md" rule_changing
 run "conversions" rule_conversions
 if [ "$extent" = full ]; then
     run "every header alone" rule_headers_alone
