@@ -5,17 +5,19 @@
 #include <pthread.h>
 
 #include "engine/base/rng.h"
-#include "net/schedule/algorithms.h"
 #include "net/schedule/exec.h"
+#include "tests/net_algorithms.h"
 #include "tests/net_local.h"
 #include "tests/t.h"
 
 #define EXEC_RANKS 16
 #define EXEC_COUNT 5000
+#define EXEC_ORDERS 32
 
 struct exec_world {
     struct gy_alloc alloc;
     struct gy_net_schedule s;
+    struct gy_net_proof proof; /* of s */
     struct gy_net_local *local;
     struct gy_net_exec *exec[EXEC_RANKS];
     float data[EXEC_RANKS][EXEC_COUNT];
@@ -30,12 +32,11 @@ static struct exec_world world; /* one test program, one world at a time */
 
 static int exec_open(const char *algorithm, const struct gy_net_shape *shape, uint64_t seed, int delay, int64_t count)
 {
-    struct gy_net_proof proof;
     struct gy_error err = {0};
     world.alloc = gy_alloc_default();
     world.count = count;
     int status = gy_net_build(&world.s, algorithm, shape, GY_NET_ALLREDUCE, &world.alloc, &err);
-    status = status == GY_OK ? gy_net_verify(&world.s, &proof, &err) : status;
+    status = status == GY_OK ? gy_net_verify(&world.s, &world.proof, &err) : status;
     status = status == GY_OK ? gy_net_local_open(&world.local, shape->ranks, seed, delay, &world.alloc, &err) : status;
     for (int r = 0; r < shape->ranks && status == GY_OK; r++) {
         struct gy_net_end end;
@@ -112,8 +113,10 @@ static void exec_case(const char *algorithm, int ranks, int lanes, int64_t count
     struct gy_net_shape shape = { .ranks = ranks, .lanes = lanes };
     if (ranks % 2 == 0)
         shape = (struct gy_net_shape){ .ranks = ranks, .lanes = lanes, .dim_count = 2, .dims = {2, ranks / 2} };
-    if (ranks > 4 && strcmp(algorithm, "hosts") == 0)
-        shape = (struct gy_net_shape){ .ranks = ranks, .lanes = lanes, .host_count = 3, .hosts = hosts };
+    if (ranks > 4) { /* an algorithm takes the hosts, the dimensions or neither */
+        shape.host_count = 3;
+        shape.hosts = hosts;
+    }
     if (!exec_open(algorithm, &shape, seed, (int)(seed % 7), count))
         return;
     const int left = exec_drive(ranks, seed);
@@ -123,7 +126,6 @@ static void exec_case(const char *algorithm, int ranks, int lanes, int64_t count
 }
 
 static const int64_t exec_counts[] = {0, 1, 17, 100, EXEC_COUNT};
-static const char *const exec_names[] = {"ring", "halving", "direct", "multiring", "multihalving", "hosts", "doubling", "tree"};
 
 /* Every number of ranks with every size of buffers. */
 static void exec_sizes(const char *algorithm, int least, size_t seed)
@@ -133,20 +135,49 @@ static void exec_sizes(const char *algorithm, int least, size_t seed)
             exec_case(algorithm, ranks, 1 + (ranks + (int)k) % 3, exec_counts[k], (uint64_t)ranks + seed + k);
 }
 
+/* The order of sums that one algorithm was the first to have, and its bits. */
+struct exec_order {
+    const char *name;
+    unsigned char order[sizeof world.proof.order];
+    float bits[EXEC_COUNT];
+    int sharers; /* other algorithms of this order */
+};
+
+/* The world's sums are those of the algorithm. An order that is not among the count ones is added. */
+static void exec_compare(struct exec_order *seen, int *count, const char *algorithm)
+{
+    int k = 0;
+    while (k < *count && memcmp(seen[k].order, world.proof.order, sizeof seen[k].order) != 0)
+        k++;
+    if (k < *count) {
+        seen[k].sharers++;
+        T_CHECK_MSG(memcmp(seen[k].bits, world.data[0], sizeof seen[k].bits) == 0, "%s has other bits than %s", algorithm, seen[k].name);
+        return;
+    }
+    if (!T_CHECK(k < EXEC_ORDERS))
+        return;
+    seen[k].name = algorithm;
+    memcpy(seen[k].order, world.proof.order, sizeof seen[k].order);
+    memcpy(seen[k].bits, world.data[0], sizeof seen[k].bits);
+    *count = k + 1;
+}
+
+/* Which algorithms are of one order the proofs say. Three at least are, in different numbers of lanes. */
 static void exec_same_bits(void)
 {
-    static float first[EXEC_COUNT];
-    const char *const names[] = {"halving", "doubling", "multihalving"};
-    for (size_t k = 0; k < GY_COUNT(names); k++) {
-        const struct gy_net_shape shape = { .ranks = 16, .lanes = 1 + (int)k, .dim_count = 2, .dims = {4, 4} };
-        if (!exec_open(names[k], &shape, k, 3, EXEC_COUNT))
+    static struct exec_order seen[EXEC_ORDERS];
+    int count = 0, sharers = 0;
+    for (int a = 0; net_allreduce(a); a++) {
+        const struct gy_net_shape shape = { .ranks = 16, .lanes = 1 + a % 3, .dim_count = 2, .dims = {4, 4} };
+        if (!exec_open(net_allreduce(a), &shape, (uint64_t)a, 3, EXEC_COUNT))
             return;
-        T_CHECK(exec_drive(16, k) == 0);
-        if (k == 0)
-            memcpy(first, world.data[0], sizeof first);
-        T_CHECK_MSG(memcmp(first, world.data[0], sizeof first) == 0, "%s has other bits", names[k]);
+        T_CHECK(exec_drive(16, (uint64_t)a) == 0);
+        exec_compare(seen, &count, net_allreduce(a));
         exec_shut(16);
     }
+    for (int k = 0; k < count; k++)
+        sharers = seen[k].sharers > sharers ? seen[k].sharers : sharers;
+    T_CHECK_MSG(count > 1 && sharers >= 2, "%d orders, at most %d algorithms share the order of another", count, sharers);
 }
 
 /* Its error says that this other rank is not there any more. */
@@ -202,16 +233,16 @@ static void exec_threads(const char *algorithm)
 
 int main(void)
 {
-    for (size_t a = 0; a < GY_COUNT(exec_names); a++) {
-        exec_sizes(exec_names[a], 1, a);
+    for (int a = 0; net_allreduce(a); a++) {
+        exec_sizes(net_allreduce(a), 1, (size_t)a);
         for (uint64_t seed = 0; seed < 5; seed++)
-            exec_case(exec_names[a], 6, 2, EXEC_COUNT, seed);
-        exec_threads(exec_names[a]);
+            exec_case(net_allreduce(a), 6, 2, EXEC_COUNT, seed);
+        exec_threads(net_allreduce(a));
     }
     world.half = 1;
-    for (size_t a = 0; a < GY_COUNT(exec_names); a++) {
-        exec_sizes(exec_names[a], 2, a);
-        exec_threads(exec_names[a]);
+    for (int a = 0; net_allreduce(a); a++) {
+        exec_sizes(net_allreduce(a), 2, (size_t)a);
+        exec_threads(net_allreduce(a));
     }
     world.half = 0;
     exec_same_bits();

@@ -10,15 +10,16 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/rng.h"
-#include "net/schedule/algorithms.h"
 #include "net/schedule/exec.h"
 #include "net/transport/socket.h"
 #include "net/transport/tcp.h"
 #include "net/transport/tcp_handshake.h"
+#include "tests/net_algorithms.h"
 #include "tests/t.h"
 
 #define TF_MOST 70001
 #define TF_TURNS 100
+#define TF_ALGORITHMS 32 /* at most */
 #define TF_WAIT 30000000000LL
 #define TF_LINE 64
 #define TF_ROOM ((size_t)1 << 20)
@@ -275,8 +276,6 @@ static void tf_run(struct tf_world *w)
 
 /* ---- what must come of it ---- */
 
-static const char *const tf_algorithms[] = {"ring", "halving", "doubling"};
-
 static int tf_names(const struct tf_world *w, int rank)
 {
     char here[64], there[64];
@@ -316,28 +315,31 @@ static void tf_clean(enum gy_net_code_kind code, const char *algorithm, uint32_t
 static void tf_all(enum gy_net_code_kind code)
 {
     static struct tf_world w;
-    uint32_t messages[GY_COUNT(tf_algorithms)][TF_WAYS], words[4], more[4];
+    uint32_t messages[TF_ALGORITHMS][TF_WAYS], words[4], more[4], algorithms = 0;
     unsigned char earlier[128];
-    int count[TF_HARMS] = {0};
-    for (size_t a = 0; a < GY_COUNT(tf_algorithms); a++)
-        tf_clean(code, tf_algorithms[a], messages[a], NULL);
+    int count[TF_HARMS] = {0}, turns[TF_ALGORITHMS] = {0};
+    for (; net_allreduce((int)algorithms) && T_CHECK(algorithms < TF_ALGORITHMS); algorithms++)
+        tf_clean(code, net_allreduce((int)algorithms), messages[algorithms], NULL);
     memcpy(earlier, tf_lanes[TF_UP].first, sizeof earlier);
-    tf_clean(code, tf_algorithms[0], messages[0], earlier);
+    tf_clean(code, net_allreduce(0), messages[0], earlier);
     for (uint32_t turn = 0; turn < TF_TURNS; turn++) {
         gy_rng_words(31, code, turn, 0, words);
         gy_rng_words(32, code, turn, 0, more);
-        const size_t a = words[0] % GY_COUNT(tf_algorithms);
+        const uint32_t a = words[0] % algorithms;
         const enum tf_way way = words[1] % 2;
         /* half of them in bodies; two that are swapped need a second one */
         const enum tf_harm harm = more[2] % 2 ? TF_BYTES : (enum tf_harm)(1 + more[1] % (TF_HARMS - 1));
-        w = (struct tf_world){ .code = code, .algorithm = tf_algorithms[a] };
+        w = (struct tf_world){ .code = code, .algorithm = net_allreduce((int)a) };
         w.plan = (struct tf_plan){harm, way, words[2] % (messages[a][way] - (harm == TF_SWAP)), words[3], (unsigned char)(1u << more[0] % 8)};
         tf_run(&w);
         tf_judge(&w, turn);
         count[harm]++;
+        turns[a]++;
     }
     for (int h = 1; h < TF_HARMS; h++)
         T_CHECK_MSG(count[h] > 0, "never: %s", tf_harms[h]);
+    for (uint32_t a = 0; a < algorithms; a++)
+        T_CHECK_MSG(turns[a] > 0, "never: %s", net_allreduce((int)a));
 }
 
 int main(void)

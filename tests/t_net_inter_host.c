@@ -5,6 +5,7 @@
 
 #include "engine/base/rng.h"
 #include "net/comm/inter_host.h"
+#include "tests/net_algorithms.h"
 #include "tests/net_local.h"
 #include "tests/t.h"
 
@@ -199,17 +200,25 @@ static void between_case(const int *locals, int hosts, int dealt, const char *te
 int main(void)
 {
     static const int two[] = {2, 2}, unequal[] = {1, 3}, three[] = {3, 1, 2}, four[] = {2, 1, 2, 1}, single[] = {1, 1, 1, 1, 1}, many[] = {3, 3, 3, 3};
-    static const char *const names[] = {"ring", "halving:3", "direct", "multiring", "multihalving", "hosts", "doubling", "tree:2", NULL};
     const char *const racks = "rack a node0 node2\nrack b node1 node3\n";
     between_topology();
-    for (size_t i = 0; i < GY_COUNT(names); i++)
+    for (int i = 0, more = 1; more; i++) { /* the last one: by size */
+        char name[64] = "";
+        more = net_allreduce(i) != NULL;
+        if (more && i % 2 == 1)
+            snprintf(name, sizeof name, "%s:%d", net_allreduce(i), 2 + (i / 2 + 1) % 2);
+        else if (more)
+            snprintf(name, sizeof name, "%s", net_allreduce(i));
         for (int shared = 0; shared < 2; shared++) {
-            between_case(two, 2, 0, NULL, names[i], i, shared);
-            between_case(two, 2, 0, NULL, names[i], i + 1, shared);
-            between_case(unequal, 2, 1, NULL, names[i], i + 1, shared);
-            between_case(three, 3, 1, NULL, names[i], i + 2, shared);
-            between_case(four, 4, 0, racks, names[i], i + 3, shared);
+            const char *const algorithm = more ? name : NULL;
+            const uint64_t seed = (uint64_t)i;
+            between_case(two, 2, 0, NULL, algorithm, seed, shared);
+            between_case(two, 2, 0, NULL, algorithm, seed + 1, shared);
+            between_case(unequal, 2, 1, NULL, algorithm, seed + 1, shared);
+            between_case(three, 3, 1, NULL, algorithm, seed + 2, shared);
+            between_case(four, 4, 0, racks, algorithm, seed + 3, shared);
         }
+    }
     for (int shared = 0; shared < 2; shared++) {
         between_case(single, 5, 0, NULL, "ring:2", 1, shared);
         between_case(many, 4, 1, "dims 3x2x2", "multiring:2", 2, shared);

@@ -30,21 +30,20 @@ static int script_read(struct gy_net_schedule *s, const char *text, size_t bytes
     return gy_net_read_schedule(s, text, bytes, "x.schedule", &alloc, err);
 }
 
-static void script_round(const char *name, const struct gy_net_shape *shape)
+static void script_round(const struct gy_net_algorithm *row, const struct gy_net_shape *shape)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    const struct gy_net_algorithm *row = gy_net_algorithm(name);
     const int goal = row->goals & 1u << GY_NET_ALLREDUCE ? GY_NET_ALLREDUCE : GY_NET_BROADCAST;
     struct gy_net_schedule built, read;
     struct gy_net_proof proof, again;
     struct script_text text = {NULL, 0, 0};
     struct gy_sink sink = { .write = script_write, .user = &text };
     struct gy_error err = {0};
-    if (!T_CHECK(gy_net_build(&built, name, shape, goal, &alloc, &err) == GY_OK && gy_net_verify(&built, &proof, &err) == GY_OK))
+    if (!T_CHECK(gy_net_build(&built, row->name, shape, goal, &alloc, &err) == GY_OK && gy_net_verify(&built, &proof, &err) == GY_OK))
         return;
     gy_net_print(&built, &proof, -1, &sink);
     const int status = script_read(&read, text.bytes, text.count, &err);
-    T_CHECK_MSG(status == GY_OK, "%s: %s", name, err.text);
+    T_CHECK_MSG(status == GY_OK, "%s: %s", row->name, err.text);
     if (status == GY_OK) {
         T_CHECK(strcmp(read.name, built.name) == 0 && read.goal == built.goal && read.ranks == built.ranks);
         T_CHECK(read.pieces == built.pieces && read.lanes == built.lanes && read.count == built.count);
@@ -55,7 +54,7 @@ static void script_round(const char *name, const struct gy_net_shape *shape)
     }
     text.count = 0;
     gy_net_print(&built, &proof, -2, &sink);
-    T_CHECK_MSG(memchr(text.bytes, '\n', text.count) == text.bytes + text.count - 1, "%s: nobody's steps are one line", name);
+    T_CHECK_MSG(memchr(text.bytes, '\n', text.count) == text.bytes + text.count - 1, "%s: nobody's steps are one line", row->name);
     gy_net_close_schedule(&built);
     free(text.bytes);
 }
@@ -116,13 +115,14 @@ static const struct script_mistake script_mistakes[] = {
 
 int main(void)
 {
-    static const char *const names[] = {"ring", "halving", "direct", "multiring", "multihalving", "hosts", "doubling", "tree", "binomial"};
+    size_t count;
+    const struct gy_net_algorithm *rows = gy_net_algorithms(&count);
     struct gy_net_schedule s;
     struct gy_error err;
-    for (size_t i = 0; i < GY_COUNT(names); i++)
+    for (size_t i = 0; i < count; i++)
         for (int lanes = 1; lanes <= 3; lanes++) {
             const struct gy_net_shape shape = { .ranks = 6, .lanes = lanes, .dim_count = 2, .dims = {2, 3} };
-            script_round(names[i], &shape);
+            script_round(&rows[i], &shape);
         }
     script_by_hand();
     for (size_t i = 0; i < GY_COUNT(script_mistakes); i++) {
