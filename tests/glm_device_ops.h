@@ -4,6 +4,7 @@
 #define GY_GLM_DEVICE_OPS_H
 #include "engine/base/file.h"
 #include "kernels/devices.h"
+#include "engine/glm/glm_model.h"
 #include "engine/glm/solve/glm_device.h"
 #include "kernels/cuda/plans.h"
 #include "kernels/cuda/variants.h"
@@ -19,8 +20,6 @@
 static const char *cg_device = "emu";
 static struct gy_pool *cg_pool;
 static int (*cg_memory)(size_t *left, size_t *total); /* cudaMemGetInfo */
-static const char *const cg_losses[GY_GLM_LOSSES] = { "logistic", "squared", "hinge", "squared hinge" };
-
 /* ---- a device, op by op ---- */
 
 struct cg_ops {
@@ -242,7 +241,7 @@ static void cg_sequential(struct cg_ops *o)
             struct cg_data d = cg_make(cases[k].form, cases[k].count, cases[k].width, cases[k].features, loss, 100 + k);
             const struct gy_glm_problem p = cg_problem(loss, 2, cases[k].bias);
             const double apart = cg_epochs(o, &d, &p, cases[k].damping);
-            T_CHECK_MSG(apart >= 0 && apart < 2e-5, "%s, rows %zu: %g from the host's: %s", cg_losses[loss], k, apart, o->said);
+            T_CHECK_MSG(apart >= 0 && apart < 2e-5, "%s, rows %zu: %g from the host's: %s", gy_glm_loss_name(loss), k, apart, o->said);
             cg_free(&d);
         }
     }
@@ -297,8 +296,8 @@ static void cg_once_each(struct cg_ops *o)
         if (!cg_prepare(o, loss, loss == GY_GLM_SQUARED ? 24 : 8, 600))
             return;
         for (size_t k = loss == GY_GLM_SQUARED ? 0 : 5; k < GY_COUNT(counts); k++)
-            T_CHECK_MSG(cg_singles(o, loss, counts[k], &most) == 0, "%s, %d rows: %s", cg_losses[loss], counts[k], o->said);
-        T_CHECK_MSG(most <= (strcmp(cg_device, "emu") == 0 ? 4 : 64), "%s: %" PRId64 " units in the last place", cg_losses[loss], most);
+            T_CHECK_MSG(cg_singles(o, loss, counts[k], &most) == 0, "%s, %d rows: %s", gy_glm_loss_name(loss), counts[k], o->said);
+        T_CHECK_MSG(most <= (strcmp(cg_device, "emu") == 0 ? 4 : 64), "%s: %" PRId64 " units in the last place", gy_glm_loss_name(loss), most);
     }
 }
 
@@ -334,14 +333,14 @@ static void cg_sums_of(struct cg_ops *o, int loss, const struct cg_data *d)
             made[d->id[j]] += (float)((double)gy_glm_coefficient(loss, y, dual[i], c) * cg_value(&d->rows, i, j) / p.l2);
         made[d->features] += (float)((double)gy_glm_coefficient(loss, y, dual[i], c) * p.bias / p.l2);
     }
-    T_CHECK_MSG(most < 1e-6, "%s: scores are off by %g", cg_losses[loss], most);
+    T_CHECK_MSG(most < 1e-6, "%s: scores are off by %g", gy_glm_loss_name(loss), most);
     for (int k = 0; k < 4; k++)
-        T_CHECK_MSG(fabs(got[k] - want[k]) <= 1e-12 * fabs(want[k]), "%s: sum %d is %.15g, not %.15g", cg_losses[loss], k, got[k], want[k]);
+        T_CHECK_MSG(fabs(got[k] - want[k]) <= 1e-12 * fabs(want[k]), "%s: sum %d is %.15g, not %.15g", gy_glm_loss_name(loss), k, got[k], want[k]);
     memset(w, 0, 4 * o->w_count);
     T_CHECK(o->b->copy(o->self, o->w, w, 4 * o->w_count, GY_COPY_TO_DEVICE) == GY_OK && cg_run(o, GY_OP_GLM_BUILD, 0) == GY_OK);
     T_CHECK(cg_fetch(o, w, dual) == GY_OK);
     w_most = cg_apart(w, made, o->w_count);
-    T_CHECK_MSG(w_most < 1e-5, "%s: weights of dual numbers are off by %g", cg_losses[loss], w_most);
+    T_CHECK_MSG(w_most < 1e-5, "%s: weights of dual numbers are off by %g", gy_glm_loss_name(loss), w_most);
     cg_put(o);
     free(w), free(made), free(dual), free(score);
 }

@@ -3,10 +3,10 @@
  * columns that are there twice, rows without an entry, classes that a plane separates, weights of 0 and 10,000. */
 #include "tests/glm_problem.h"
 #include "tests/words.h"
-#include "engine/gyre_glm.h"
+#include "engine/glm/glm_model.h"
 
 const struct gp_row gp_rows[GP_OPTIONS] = {
-    [GP_LOSS] = { "loss", 0, "logistic squared hinge squared-hinge" },
+    [GP_LOSS] = { "loss", 0, NULL /* gy_glm_loss_name */ },
     [GP_L1] = { "l1", 0, NULL },
     [GP_L2] = { "l2", 1, NULL },
     [GP_BIAS] = { "bias", 0, NULL },
@@ -35,6 +35,7 @@ const struct gp_row gp_rows[GP_OPTIONS] = {
 };
 
 int gp_on(const struct gp_case *c, int option) { return c->option[option] > 0; }
+int gp_has_words(int option) { return option == GP_LOSS || gp_rows[option].words; }
 int gp_has(float x) { return x < 0 || x > 0 || signbit(x); }
 
 int gp_classes(const struct gp_case *c, float *label)
@@ -270,7 +271,7 @@ void gp_draw(struct gp_case *c, uint64_t seed)
     memset(c, 0, sizeof *c);
     for (int k = 0; k < GP_OPTIONS; k++)
         c->option[k] = gp_rows[k].plain;
-    c->option[GP_LOSS] = random_below(&d, 4);
+    c->option[GP_LOSS] = random_below(&d, GY_GLM_LOSSES);
     gp_draw_size(c, &d);
     gp_draw_rows(c, &d);
     gp_draw_scales(c, &d);
@@ -287,10 +288,11 @@ void gp_draw(struct gp_case *c, uint64_t seed)
 
 /* ---- text ---- */
 
-/* Word number n of a list. */
-static int gp_word(const char *words, int n, char *word, size_t room)
+/* Word number n of those that an option has. */
+static int gp_word(int option, int n, char *word, size_t room)
 {
-    for (; n > 0 && words; n--)
+    const char *words = option == GP_LOSS ? gy_glm_loss_name(n) : gp_rows[option].words;
+    for (int left = option == GP_LOSS ? 0 : n; left > 0 && words; left--)
         words = strchr(words, ' ') ? strchr(words, ' ') + 1 : NULL;
     if (!words)
         return 0;
@@ -306,7 +308,7 @@ void gp_options(const struct gp_case *c, char *text, size_t room)
     for (int k = 0; k < GP_OPTIONS; k++) {
         if (!(c->option[k] < gp_rows[k].plain || c->option[k] > gp_rows[k].plain))
             continue;
-        if (gp_word(gp_rows[k].words, (int)c->option[k], word, sizeof word))
+        if (gp_word(k, (int)c->option[k], word, sizeof word))
             words_put(&w, " %s=%s", gp_rows[k].name, word);
         else
             words_put(&w, " %s=%.9g", gp_rows[k].name, c->option[k]);
@@ -360,7 +362,7 @@ void gp_command(const struct gp_case *c, char *text, size_t room)
         if (!(value < plain || value > plain) && rows[k].option != GP_L2)
             continue;
         words_put(&w, " %s", rows[k].word);
-        if (rows[k].value && gp_word(gp_rows[rows[k].option].words, (int)value, word, sizeof word))
+        if (rows[k].value && gp_word(rows[k].option, (int)value, word, sizeof word))
             words_put(&w, " %s", word);
         else if (rows[k].value)
             words_put(&w, " %.9g", value);
@@ -380,11 +382,11 @@ static int gp_set(struct gp_case *c, const char *name, const char *value)
     for (int k = 0; k < GP_OPTIONS; k++) {
         if (strcmp(name, gp_rows[k].name) != 0)
             continue;
-        for (int n = 0; gp_word(gp_rows[k].words, n, word, sizeof word); n++)
+        for (int n = 0; gp_word(k, n, word, sizeof word); n++)
             if (strcmp(word, value) == 0)
                 return c->option[k] = n, 0;
         c->option[k] = strtod(value, &end);
-        return *end || gp_rows[k].words ? -1 : 0;
+        return *end || gp_has_words(k) ? -1 : 0;
     }
     return -1;
 }

@@ -26,13 +26,14 @@ struct gp_case {
     float x[GP_ROWS * GP_FEATURES];      /* [rows][features]; 0: no entry, -0: an entry that is 0 */
 };
 
-/* An option's name, its plainest value, and names of its values or NULL. */
+/* An option's name, its plainest value, and names of its values or NULL. Those of losses are the library's own. */
 struct gp_row {
     const char *name;
     double plain;
     const char *words; /* separated by spaces */
 };
 extern const struct gp_row gp_rows[GP_OPTIONS];
+int gp_has_words(int option);
 
 void gp_draw(struct gp_case *c, uint64_t seed);
 /* "seed=N" draws, "name=value" sets, "| label*weight id:value ..." is a row. 0; -1: *why says what is wrong. */

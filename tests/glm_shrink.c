@@ -46,7 +46,7 @@ static int gs_options(struct gs_shrink *s)
             }
         }
         const double shorter[] = { 1, pow(10, floor(log10(fabs(*value) + 1e-300))), gs_rounded(*value, 1), floor(*value / 2) };
-        for (int n = gp_rows[k].words ? 4 : 0; n < 4; n++) {
+        for (int n = gp_has_words(k) ? 4 : 0; n < 4; n++) {
             const double plain = gp_rows[k].plain;
             const int nearer = n < 3 ? gs_differ(*value, 1) && gs_differ(gs_rounded(*value, 6), gs_rounded(shorter[n], 6))
                                      : *value > 2 && *value <= 1000 && shorter[n] >= plain;

@@ -153,15 +153,16 @@ static double cg_solve(struct cg_model *m, const char *what)
 /* All losses and forms, with as many rows at a time as the device takes. */
 static void cg_runs(void)
 {
-    static const struct { int form, width; uint32_t features; double l2, bias, l1; } cases[GY_GLM_LOSSES] = {
-        { CG_VALUES, 13, 13, 1, 1, 0 }, { CG_START | CG_SCALE, 12, 200, 3, 0, 2 }, { CG_START | CG_VALUES | CG_WEIGHT, 10, 150, 4, 1, 0 },
-        { CG_VALUES | CG_LONG, 10, 2100, 20, 0, 0 } };
+    static const struct { int form, rows, width; uint32_t features; double l2, bias, l1; } cases[] = { /* of one loss each, from the first on */
+        { CG_VALUES, 300, 13, 13, 1, 1, 0 }, { CG_START | CG_SCALE, 300, 12, 200, 3, 0, 2 }, { CG_START | CG_VALUES | CG_WEIGHT, 300, 10, 150, 4, 1, 0 },
+        { CG_VALUES | CG_LONG, 120, 10, 2100, 20, 0, 0 } };
     for (int loss = 0; loss < GY_GLM_LOSSES; loss++) {
-        struct cg_data d = cg_make(cases[loss].form, loss == GY_GLM_SQUARED_HINGE ? 120 : 300, cases[loss].width, cases[loss].features, loss, 900);
+        const size_t k = (size_t)loss % GY_COUNT(cases);
+        struct cg_data d = cg_make(cases[k].form, cases[k].rows, cases[k].width, cases[k].features, loss, 900);
         struct cg_model m;
-        cg_model_make(&m, &d, loss, cases[loss].l2, cases[loss].bias, 2, 1);
-        m.problem.l1 = cases[loss].l1;
-        cg_solve(&m, cg_losses[loss]);
+        cg_model_make(&m, &d, loss, cases[k].l2, cases[k].bias, 2, 1);
+        m.problem.l1 = cases[k].l1;
+        cg_solve(&m, gy_glm_loss_name(loss));
         cg_model_free(&m);
         cg_free(&d);
     }

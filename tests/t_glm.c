@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Dual coordinate ascent and certificates. Optima of real data are compared with values that were certified by other programs; of synthetic data, by
  * certificates, which are compared with plain sums. */
+#include "engine/glm/glm_model.h"
 #include "engine/glm/solve/sdca_state.h"
 #include "tests/glm_data.h"
 #include "tests/t.h"
 #include "tests/t_memory.h"
-
-static const char *const t_loss_name[GY_GLM_LOSSES] = { "logistic", "squared", "hinge", "squared hinge" };
 
 /* ---- plain sums ---- */
 
@@ -194,7 +193,7 @@ static void test_certificates(void)
                 problem.class_weight[0] = 1.5f;
                 glm_data_cut(&data, 3, 1);
             }
-            snprintf(what, sizeof what, "%s, rows of kind %d", t_loss_name[loss], kind);
+            snprintf(what, sizeof what, "%s, rows of kind %d", gy_glm_loss_name(loss), kind);
             certify_case(&data, &problem, what);
             glm_data_free(&data);
         }
@@ -247,11 +246,11 @@ static void optimum_run(const struct optimum *o, struct glm_data *data)
             continue;
         }
         T_CHECK_MSG(fabs(job.result.primal - o->value) <= o->slack * o->value && job.result.gap >= -1e-12 * o->value && strcmp(job.why, "gap") == 0,
-                    "%s, %s, l2 %g, %d threads: P %.12g, certified before: %.12g; gap %g, %s after %d passes", o->file, t_loss_name[o->loss], o->l2, threads[k],
-                    job.result.primal, o->value, job.result.gap, job.why, job.epochs);
+                    "%s, %s, l2 %g, %d threads: P %.12g, certified before: %.12g; gap %g, %s after %d passes", o->file, gy_glm_loss_name(o->loss), o->l2,
+                    threads[k], job.result.primal, o->value, job.result.gap, job.why, job.epochs);
         if (getenv("T_GLM_VERBOSE"))
-            printf("%s%s, %s, l2 %g, %d threads: %d passes, sigma %.2f, gap %.2g\n", o->file, o->normalise ? " normalised" : "", t_loss_name[o->loss], o->l2,
-                   threads[k], job.epochs, job.sigma_after, job.result.gap / job.result.primal);
+            printf("%s%s, %s, l2 %g, %d threads: %d passes, sigma %.2f, gap %.2g\n", o->file, o->normalise ? " normalised" : "", gy_glm_loss_name(o->loss),
+                   o->l2, threads[k], job.epochs, job.sigma_after, job.result.gap / job.result.primal);
         free(job.w);
     }
 }
@@ -366,11 +365,11 @@ static void test_every_model(void)
             glm_data_cut(&data, kind > 2 ? 3 : 1, kind % 2);
             t_run(&job, &data);
             const struct plain plain = plain_sums(&job.problem, &data, job.w, dual);
-            T_CHECK_MSG(job.why && strcmp(job.why, "gap") == 0, "%s, kind %d: ends by %s, gap %g of %g", t_loss_name[loss], kind, job.why, job.result.gap,
+            T_CHECK_MSG(job.why && strcmp(job.why, "gap") == 0, "%s, kind %d: ends by %s, gap %g of %g", gy_glm_loss_name(loss), kind, job.why, job.result.gap,
                         job.result.primal);
             if (kind != 5) /* weights of 0 have no conjugate by the plain formula */
                 T_CHECK_MSG(fabs(plain.primal - job.result.primal) <= 1e-10 * plain.primal && fabs(plain.dual - job.result.dual) <= 1e-8 * plain.primal,
-                            "%s, kind %d: plain P %.12g D %.12g, certified %.12g %.12g", t_loss_name[loss], kind, plain.primal, plain.dual,
+                            "%s, kind %d: plain P %.12g D %.12g, certified %.12g %.12g", gy_glm_loss_name(loss), kind, plain.primal, plain.dual,
                             job.result.primal, job.result.dual);
             if (job.problem.l1 > 0) {
                 int zeros = 0;
@@ -484,7 +483,7 @@ static void test_weights(void)
         glm_data_cut(&twice, 1, 1);
         t_run(&a, &once);
         t_run(&b, &twice);
-        T_CHECK_MSG(fabs(a.result.primal - b.result.primal) <= 2e-6 * a.result.primal, "%s: weighted P %.12g, doubled %.12g", t_loss_name[loss],
+        T_CHECK_MSG(fabs(a.result.primal - b.result.primal) <= 2e-6 * a.result.primal, "%s: weighted P %.12g, doubled %.12g", gy_glm_loss_name(loss),
                     a.result.primal, b.result.primal);
         free(a.w);
         free(b.w);

@@ -248,19 +248,25 @@ static void ed_starve(struct glm_data *data, int64_t rows, uint32_t features, do
 /* The curvature has a rank of 12: pivots are l2, and what floats make of them. Every row can be right, so P falls to nearly nothing. */
 static void test_starved(void)
 {
-    static const int losses[] = { GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_SQUARED_HINGE };
     const struct gy_alloc alloc = gy_alloc_default();
-    for (size_t k = 0; k < 4 * GY_COUNT(losses); k++) {
-        const struct gy_glm_problem problem = { .loss = losses[k / 4], .l2 = 0.01, .bias = 1, .bias_free = (int)(k % 2), .target = GY_GLM_TARGET_CLASS,
+    for (int k = 0; k < 4 * GY_GLM_LOSSES; k++) {
+        const struct gy_glm_problem problem = { .loss = k / 4, .l2 = 0.01, .bias = 1, .bias_free = k % 2, .target = GY_GLM_TARGET_CLASS,
                                                 .positive = 1, .class_weight = { 1, 1 } };
         struct gy_error err = { 0 };
+        const char *why = NULL;
         struct glm_data data;
         float w[ED_STARVED_FEATURES + 1] = { 0 };
         ed_starve(&data, ED_STARVED_ROWS, ED_STARVED_FEATURES, k % 4 < 2 ? 0 : 3);
         struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .stop = { .gap = 1e-4 }, .w = w };
+        if (!gy_glm_newton()->fits(&problem, &data.feed, &why)) {
+            T_CHECK(problem.loss == GY_GLM_HINGE && why);
+            glm_data_free(&data);
+            continue;
+        }
         T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK && gy_glm_newton()->solve(&run, &err) == GY_OK);
         gy_pool_close(run.pool);
-        T_CHECK_MSG(run.result.primal < 10 && run.epochs < 200 && strcmp(run.why, "epochs") != 0, "loss %d, case %zu: P %g after %d epochs until %s",
+        const int steps = problem.loss == GY_GLM_HINGE ? 600 : 200; /* the hinge loss does not bend: steps go from edge to edge */
+        T_CHECK_MSG(run.result.primal < 10 && run.epochs < steps && strcmp(run.why, "epochs") != 0, "loss %d, case %d: P %g after %d epochs until %s",
                     problem.loss, k % 4, run.result.primal, run.epochs, run.why);
         glm_data_free(&data);
     }
@@ -270,18 +276,23 @@ static void test_starved(void)
  * right P is the penalty alone, here well below 1 of 60,000 at the beginning. */
 static void test_starved_l1(void)
 {
-    static const int losses[] = { GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_SQUARED_HINGE };
     const struct gy_alloc alloc = gy_alloc_default();
-    for (size_t k = 0; k < 2 * GY_COUNT(losses); k++) {
-        const struct gy_glm_problem problem = { .loss = losses[k / 2], .l1 = 0.01, .target = GY_GLM_TARGET_CLASS, .positive = 1, .class_weight = { 1, 1 } };
+    for (int k = 0; k < 2 * GY_GLM_LOSSES; k++) {
+        const struct gy_glm_problem problem = { .loss = k / 2, .l1 = 0.01, .target = GY_GLM_TARGET_CLASS, .positive = 1, .class_weight = { 1, 1 } };
         struct gy_error err = { 0 };
+        const char *why = NULL;
         struct glm_data data;
         float w[ED_STARVED_FEATURES] = { 0 };
         ed_starve(&data, ED_STARVED_ROWS, ED_STARVED_FEATURES, k % 2 ? 1 : 0);
         struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .stop = { .gap = 1e-4 }, .w = w };
+        if (!gy_glm_l1()->fits(&problem, &data.feed, &why)) {
+            T_CHECK(problem.loss == GY_GLM_HINGE && why);
+            glm_data_free(&data);
+            continue;
+        }
         T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK && gy_glm_l1()->solve(&run, &err) == GY_OK);
         gy_pool_close(run.pool);
-        T_CHECK_MSG(run.result.primal < 1 && strcmp(run.why, "epochs") != 0, "loss %d, case %zu: P %g after %d epochs until %s", problem.loss, k % 2,
+        T_CHECK_MSG(run.result.primal < 1 && strcmp(run.why, "epochs") != 0, "loss %d, case %d: P %g after %d epochs until %s", problem.loss, k % 2,
                     run.result.primal, run.epochs, run.why);
         glm_data_free(&data);
     }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Every loss in every table: conjugates, domains, slopes and rows' gaps beside their definitions, by numeric minimisation in long double; certificates of
  * dual numbers that are none; and the optimum that coordinate ascent finds beside one found slowly, from the definitions alone. */
+#include "engine/glm/glm_model.h"
 #include "engine/glm/solve/sdca_state.h"
 #include "tests/glm_small.h"
 #include "tests/t.h"
-
-static const char *const ls_name[GY_GLM_LOSSES] = { "logistic", "squared", "hinge", "squared hinge" };
 
 /* ---- definitions ---- */
 
@@ -46,9 +45,9 @@ static void ls_point(int loss, float y, float c, float dual, float z)
     const double size = (double)(row.c * gs_loss(loss, row.y, (long double)z) + fabsl(least) + fabsl(row.g * (long double)z));
     const double conjugate = gy_glm_conjugate(loss, (double)y, (double)dual, (double)c);
     const double gap = gy_glm_row_gap(loss, (double)y, (double)z, (double)dual, (double)c);
-    T_CHECK_MSG(fabs(conjugate - (double)least) <= 1e-9 * size + 1e-12, "%s: conjugate at %g (y %g, c %g) is %.12g, the least of all z %.12Lg", ls_name[loss],
-                (double)dual, (double)y, (double)c, conjugate, least);
-    T_CHECK_MSG(fabs(gap - (double)want) <= 1e-9 * size + 1e-12, "%s: gap at z %g, dual %g (y %g, c %g) is %.12g, by definition %.12Lg", ls_name[loss],
+    T_CHECK_MSG(fabs(conjugate - (double)least) <= 1e-9 * size + 1e-12, "%s: conjugate at %g (y %g, c %g) is %.12g, the least of all z %.12Lg",
+                gy_glm_loss_name(loss), (double)dual, (double)y, (double)c, conjugate, least);
+    T_CHECK_MSG(fabs(gap - (double)want) <= 1e-9 * size + 1e-12, "%s: gap at z %g, dual %g (y %g, c %g) is %.12g, by definition %.12Lg", gy_glm_loss_name(loss),
                 (double)z, (double)dual, (double)y, (double)c, gap, want);
     T_CHECK(gy_glm_is_dual(loss, (double)dual, (double)c));
 }
@@ -60,10 +59,23 @@ static void ls_slope(int loss, float y, float c, float z)
     const long double h = 1e-6L, dz = (gs_loss(loss, (long double)y, (long double)z + h) - gs_loss(loss, (long double)y, (long double)z - h)) / (2 * h);
     const double found = (double)gy_glm_coefficient(loss, y, dual, c), want = -(double)c * (double)dz;
     const double gap = gy_glm_row_gap(loss, (double)y, (double)z, (double)dual, (double)c);
-    T_CHECK_MSG(fabs(found - want) <= 1e-6 * (1 + fabs(want)), "%s: slope at z %g (y %g, c %g): %.9g, numerically %.9g", ls_name[loss], (double)z, (double)y,
-                (double)c, found, want);
-    T_CHECK_MSG(gap >= -1e-12 && gap <= 1e-9 * (1 + fabs(want)), "%s: gap at the slope of z %g (y %g, c %g): %g", ls_name[loss], (double)z, (double)y,
+    T_CHECK_MSG(fabs(found - want) <= 1e-6 * (1 + fabs(want)), "%s: slope at z %g (y %g, c %g): %.9g, numerically %.9g", gy_glm_loss_name(loss), (double)z,
+                (double)y, (double)c, found, want);
+    T_CHECK_MSG(gap >= -1e-12 && gap <= 1e-9 * (1 + fabs(want)), "%s: gap at the slope of z %g (y %g, c %g): %g", gy_glm_loss_name(loss), (double)z, (double)y,
                 (double)c, gap);
+}
+
+/* Each loss has a name of its own, and numbers in the tables above. */
+static void test_names(void)
+{
+    for (int loss = 0; loss < GY_GLM_LOSSES; loss++) {
+        if (!T_CHECK(gy_glm_loss_name(loss) != NULL))
+            continue;
+        T_CHECK_MSG(ls_y[loss][0] < ls_y[loss][1] && ls_inside[loss][0] < ls_inside[loss][4], "%s: no dual numbers here", gy_glm_loss_name(loss));
+        for (int other = 0; other < loss; other++)
+            T_CHECK_MSG(strcmp(gy_glm_loss_name(loss), gy_glm_loss_name(other)) != 0, "%s: losses %d and %d", gy_glm_loss_name(loss), loss, other);
+    }
+    T_CHECK(gy_glm_loss_name(-1) == NULL && gy_glm_loss_name(GY_GLM_LOSSES) == NULL);
 }
 
 static void test_definitions(void)
@@ -130,27 +142,28 @@ static double ls_bound(struct ls_data *d, int loss, double *primal)
 /* A bound of dual numbers that are some, -INFINITY as soon as one is none; what stands at a row of weight 0 is not looked at. */
 static void test_infeasible(void)
 {
-    static const struct { int loss; float dual; } none[] = {
-        { GY_GLM_LOGISTIC, NAN }, { GY_GLM_LOGISTIC, INFINITY }, { GY_GLM_LOGISTIC, -INFINITY }, { GY_GLM_SQUARED, NAN }, { GY_GLM_SQUARED, INFINITY },
-        { GY_GLM_SQUARED, -INFINITY }, { GY_GLM_HINGE, NAN }, { GY_GLM_HINGE, -1e-6f }, { GY_GLM_HINGE, LS_C * 1.000001f }, { GY_GLM_HINGE, INFINITY },
-        { GY_GLM_HINGE, -INFINITY }, { GY_GLM_SQUARED_HINGE, NAN }, { GY_GLM_SQUARED_HINGE, -1e-6f }, { GY_GLM_SQUARED_HINGE, INFINITY },
-        { GY_GLM_SQUARED_HINGE, -INFINITY } };
-    for (size_t k = 0; k < GY_COUNT(none); k++) {
+    static const float none[] = { NAN, INFINITY, -INFINITY, -1e-6f, LS_C * 1.000001f }; /* the finite ones: of some losses */
+    for (int k = 0; k < GY_GLM_LOSSES * (int)GY_COUNT(none); k++) {
         struct ls_data d;
         double primal, all;
-        const int loss = none[k].loss;
+        const int loss = k / (int)GY_COUNT(none);
+        const float dual = none[k % (int)GY_COUNT(none)];
+        if (isfinite(gs_conjugate(loss, 1, (long double)dual, LS_C))) {
+            T_CHECK(isfinite(dual) && gy_glm_is_dual(loss, (double)dual, LS_C));
+            continue;
+        }
         ls_make(&d, loss);
         const struct gy_glm_problem problem = ls_problem(loss, 0.5);
         const double whole = ls_bound(&d, loss, &all), want = (double)gs_sums_of(&problem, &d.data, (float[2]){ 0.5f, -0.25f }, d.dual).dual;
-        T_CHECK_MSG(fabs(whole - want) <= 1e-12 * (1 + fabs(want)), "%s: bound %.15g, plainly %.15g", ls_name[loss], whole, want);
+        T_CHECK_MSG(fabs(whole - want) <= 1e-12 * (1 + fabs(want)), "%s: bound %.15g, plainly %.15g", gy_glm_loss_name(loss), whole, want);
         for (int i = 0; i < LS_ROWS; i++) {
             const float was = d.dual[i];
-            d.dual[i] = none[k].dual;
+            d.dual[i] = dual;
             T_CHECK(!gy_glm_is_dual(loss, (double)d.dual[i], LS_C));
             const double bound = ls_bound(&d, loss, &primal);
-            T_CHECK_MSG(bound == -HUGE_VAL && primal == all, "%s: dual number %g of row %d: bound %g", ls_name[loss], (double)d.dual[i], i, bound);
+            T_CHECK_MSG(bound == -HUGE_VAL && primal == all, "%s: dual number %g of row %d: bound %g", gy_glm_loss_name(loss), (double)d.dual[i], i, bound);
             d.weight[i] = 0;
-            T_CHECK_MSG(isfinite(ls_bound(&d, loss, &primal)), "%s: dual number %g of a row that does not count", ls_name[loss], (double)d.dual[i]);
+            T_CHECK_MSG(isfinite(ls_bound(&d, loss, &primal)), "%s: dual number %g of a row that does not count", gy_glm_loss_name(loss), (double)d.dual[i]);
             d.weight[i] = LS_C;
             d.dual[i] = was;
         }
@@ -278,8 +291,8 @@ static void ls_optimum(int loss, int kind)
             ls_sums(&slow, &primal, &dual);
     }
     ls_sums(&slow, &primal, &dual);
-    T_CHECK_MSG(primal - dual <= 1e-8L * primal && primal >= dual - 1e-14L * primal, "%s, kind %d: the slow optimum is in %.12Lg to %.12Lg", ls_name[loss],
-                kind, dual, primal);
+    T_CHECK_MSG(primal - dual <= 1e-8L * primal && primal >= dual - 1e-14L * primal, "%s, kind %d: the slow optimum is in %.12Lg to %.12Lg",
+                gy_glm_loss_name(loss), kind, dual, primal);
     for (int threads = 1; threads <= 2; threads++) {
         struct gy_glm_run run = { .problem = &problem, .feed = &data.feed, .alloc = &alloc, .w = w, .seed = 1, .stop = { .gap = 1e-6, .epochs = 5000 } };
         memset(w, 0, sizeof w);
@@ -287,7 +300,7 @@ static void ls_optimum(int loss, int kind)
         gy_pool_close(run.pool);
         T_CHECK_MSG(strcmp(run.why, "gap") == 0 && run.result.primal >= (double)dual * (1 - 1e-12) && run.result.dual <= (double)primal * (1 + 1e-12) &&
                     run.result.primal - (double)primal <= 1e-6 * run.result.primal, "%s, kind %d, %d threads: '%s', P %.12g, D %.12g; the optimum is %.12Lg",
-                    ls_name[loss], kind, threads, run.why, run.result.primal, run.result.dual, primal);
+                    gy_glm_loss_name(loss), kind, threads, run.why, run.result.primal, run.result.dual, primal);
     }
     glm_data_free(&data);
 }
@@ -328,7 +341,7 @@ static void test_kappa(void)
     T_CHECK_MSG(fabs(one - 1.5) < 1e-6, "%g for a mean of 6", one);
     for (int loss = 0; loss < GY_GLM_LOSSES; loss++) {
         const double kappa = ls_kappa(loss, 1, 600, 100), want = loss == GY_GLM_HINGE ? 1.2 * sqrt(6) : one * ls_curvature(loss);
-        T_CHECK_MSG(fabs(kappa - want) <= 1e-4 * want, "%s: kappa %g, not %g", ls_name[loss], kappa, want);
+        T_CHECK_MSG(fabs(kappa - want) <= 1e-4 * want, "%s: kappa %g, not %g", gy_glm_loss_name(loss), kappa, want);
         T_CHECK(ls_kappa(loss, 1, 1e3, 1) < ls_kappa(loss, 1, 1e9, 1) && ls_kappa(loss, 1, 1e9, 1) == ls_kappa(loss, 1, 1e10, 1));
     }
     T_CHECK(fabs(ls_kappa(GY_GLM_HINGE, 4, 600, 100) - 2 * ls_kappa(GY_GLM_HINGE, 1, 600, 100)) < 1e-9);
@@ -357,7 +370,7 @@ static void test_choice(void)
     const double one = ls_turn(GY_GLM_SQUARED, 5000) / ls_curvature(GY_GLM_SQUARED), hinge = ls_turn(GY_GLM_HINGE, 500);
     for (int loss = 0; loss < GY_GLM_LOSSES; loss++) {
         const double turn = ls_turn(loss, 5000), want = one * ls_curvature(loss);
-        T_CHECK_MSG(loss == GY_GLM_HINGE || fabs(turn - want) <= 1e-3 * want, "%s: from an l2 of %g on, not %g", ls_name[loss], turn, want);
+        T_CHECK_MSG(loss == GY_GLM_HINGE || fabs(turn - want) <= 1e-3 * want, "%s: from an l2 of %g on, not %g", gy_glm_loss_name(loss), turn, want);
     }
     T_CHECK_MSG(hinge > 3.5 && hinge < 7, "hinge: from an l2 of %g on", hinge);
 }
@@ -365,6 +378,7 @@ static void test_choice(void)
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
+    test_names();
     test_definitions();
     test_infeasible();
     test_optima();

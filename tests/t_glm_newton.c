@@ -155,15 +155,14 @@ static void test_random(void)
         { 400, 30, 12, 0, 0, 1 }, { 400, 30, 12, 1, 0, 2 }, { 300, 3000, 20, 1, 0, 3 }, { 9000, 60, 10, 0, 0, 4 }, { 500, 2000, 30, 0, 1, 5 },
         { 1, 3, 3, 1, 1, 6 },
     };
-    static const int losses[] = { GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_SQUARED_HINGE, GY_GLM_HINGE };
     for (size_t k = 0; k < GY_COUNT(kinds); k++)
-        for (size_t l = 0; l < GY_COUNT(losses) * 3; l++) {
+        for (int l = 0; l < GY_GLM_LOSSES * 3; l++) {
             struct glm_data data;
             const char *why = NULL;
-            const int regression = kinds[k].regression && losses[l / 3] == GY_GLM_SQUARED, bias = (int)(l % 3);
+            const int regression = kinds[k].regression && l / 3 == GY_GLM_SQUARED, bias = l % 3;
             glm_data_random(&data, &kinds[k]);
             struct gy_glm_problem problem = logistic;
-            problem.loss = losses[l / 3];
+            problem.loss = l / 3;
             problem.l2 = 0.5;
             problem.target = regression ? GY_GLM_TARGET_VALUE : GY_GLM_TARGET_CLASS;
             problem.bias = bias ? 1.5 : 0;
@@ -183,12 +182,12 @@ static void test_random(void)
             if (k % 2)
                 glm_data_normalise(&data);
             struct solved found = solve(&data, &problem, 1);
-            T_CHECK_MSG(found.at.gap <= 1e-7 * fabs(found.at.primal) + 1e-7, "kind %zu problem %zu: P %.12g gap %.3g", k, l, found.at.primal, found.at.gap);
+            T_CHECK_MSG(found.at.gap <= 1e-7 * fabs(found.at.primal) + 1e-7, "kind %zu problem %d: P %.12g gap %.3g", k, l, found.at.primal, found.at.gap);
             check_lowest(&data, &problem, &found);
             /* the same from views that do not stay, of other sizes: another order of sums, the same optimum */
             glm_data_cut(&data, data.rows < 5 ? 1 : 5, 0);
             struct solved again = solve(&data, &problem, 2);
-            T_CHECK_MSG(fabs(again.at.primal - found.at.primal) <= 1e-7 * fabs(found.at.primal) + 1e-7, "kind %zu problem %zu: %.12g and %.12g", k, l,
+            T_CHECK_MSG(fabs(again.at.primal - found.at.primal) <= 1e-7 * fabs(found.at.primal) + 1e-7, "kind %zu problem %d: %.12g and %.12g", k, l,
                         found.at.primal, again.at.primal);
             free(found.w);
             free(again.w);
@@ -244,12 +243,11 @@ static void test_weights(void)
 static void test_dual(void)
 {
     const struct glm_data_kind kind = { 500, 40, 9, 1, 0, 31 };
-    static const int losses[] = { GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_SQUARED_HINGE, GY_GLM_HINGE };
-    for (size_t l = 0; l < GY_COUNT(losses); l++) {
+    for (int loss = 0; loss < GY_GLM_LOSSES; loss++) {
         struct glm_data data;
         glm_data_random(&data, &kind);
         struct gy_glm_problem problem = logistic;
-        problem.loss = losses[l];
+        problem.loss = loss;
         float *const dual = glm_data_grow(NULL, (size_t)data.rows * sizeof *dual);
         struct solved found = solve_with(&data, &problem, 1, (struct gy_glm_stop){ .gap = 1e-9, .epochs = 100 }, dual);
         double u[64] = { 0 }, d = 0;
