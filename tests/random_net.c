@@ -3,6 +3,7 @@
  * and returns the one that goes on; what is left over is brought together before the loss. Sizes
  * are bounded by a budget, which the batch divides. */
 #include "tests/random_net.h"
+#include "kernels/op_table.h"
 
 #define RNET_VALUES 120
 
@@ -162,10 +163,11 @@ static int rnet_bn(struct rnet *g, int v)
     return n;
 }
 
+/* Every activation that ops know; relu three times as often as each other one. */
 static int rnet_act(struct rnet *g, int v)
 {
-    static const char *const acts[] = { "relu", "relu", "relu", "relu6", "sigmoid", "tanh" };
-    return rnet_same(g, v, acts[random_below(&g->d, GY_COUNT(acts))]);
+    const int drawn = random_below(&g->d, GY_ACTS + 1);
+    return rnet_same(g, v, gy_act_name(drawn < GY_ACT_RELU + 2 ? GY_ACT_RELU : drawn - 1));
 }
 
 static int rnet_pool(struct rnet *g, int v)
@@ -263,6 +265,7 @@ static int rnet_conv_bn_act(struct rnet *g, int v)
     return rnet_then(g, rnet_then(g, c, 85, rnet_bn), 70, rnet_act);
 }
 
+/* relu and relu6 alone: the activations that fusion moves behind a pool. */
 static int rnet_conv_act_pool(struct rnet *g, int v)
 {
     const int c = rnet_then(g, rnet_or(rnet_conv_any(g, v), v), 15, rnet_bn);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes a net that fails smaller. The net's graph is written as text again, each time with one
  * thing changed; what is legal and still fails is the net from then on. */
+#include "engine/plan/emit.h"
 #include "tests/random_net.h"
 #include "tests/words.h"
 
@@ -246,7 +247,7 @@ static int shrink_option(struct shrink *s, int i, int how)
     case 8: return layer == GY_LAYER_LRN && shrink_number(&g->r, 1);
     case 9: return (layer == GY_LAYER_DROPOUT || layer == GY_LAYER_SOFTMAX) && shrink_real(&node->f[0], 0);
     case 10: return layer == GY_LAYER_BN && shrink_real(&node->f[0], 1e-5f) + shrink_real(&node->f[1], 0.1f) > 0;
-    case 11: return layer > GY_LAYER_RELU && layer <= GY_LAYER_TANH && shrink_number(&node->layer, GY_LAYER_RELU);
+    case 11: return layer != GY_LAYER_RELU && gy_emit_act(layer) && shrink_number(&node->layer, GY_LAYER_RELU);
     case 12: return layer == GY_LAYER_MSE && shrink_number(&node->layer, GY_LAYER_SOFTMAX);
     default: return 0;
     }

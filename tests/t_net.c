@@ -2,7 +2,9 @@
 /* Net text, graph and zoo: known parameter counts and work of well-known nets, shapes of every layer kind, and every
  * sentence that a mistake in a text can bring, word by word with its line and column. Memory: each allocation fails
  * once in turn. */
+#include "engine/plan/emit.h"
 #include "engine/text/graph.h"
+#include "kernels/op_table.h"
 #include "tests/t.h"
 
 #define NET_LINES(...) "input 8x8x4\n" __VA_ARGS__
@@ -254,6 +256,18 @@ static void test_zoo_file(void)
 
 /* ---- layers ---- */
 
+/* Behind an input of 9x12x4, the line makes p x q x k. */
+static void check_layer_shape(const char *line, int32_t p, int32_t q, int32_t k)
+{
+    char text[200];
+    struct net_case n;
+    snprintf(text, sizeof text, "input 9x12x4\nx: %s\nlinear 3\nsoftmax", line);
+    net_parse(&n, text);
+    const struct gy_geom *g = &net_node(&n, "x")->geom;
+    T_CHECK_MSG(g->p == p && g->q == q && g->k == k, "%s: %dx%dx%d", line, g->p, g->q, g->k);
+    gy_arena_close(&n.arena);
+}
+
 static void test_layer_shapes(void)
 {
     static const struct { const char *line; int32_t p, q, k; } rows[] = {
@@ -285,19 +299,26 @@ static void test_layer_shapes(void)
         { "shortcut 4", 9, 12, 4 },
         { "shortcut 10 stride 2", 5, 6, 10 },
         { "shortcut 6 stride 4x5", 3, 3, 6 },
-        { "relu", 9, 12, 4 }, { "relu6", 9, 12, 4 }, { "sigmoid", 9, 12, 4 }, { "tanh", 9, 12, 4 }, { "bn", 9, 12, 4 },
-        { "lrn 5", 9, 12, 4 }, { "dropout 0.5", 9, 12, 4 },
+        { "bn", 9, 12, 4 }, { "lrn 5", 9, 12, 4 }, { "dropout 0.5", 9, 12, 4 },
     };
-    for (size_t i = 0; i < GY_COUNT(rows); i++) {
-        char text[200];
-        struct net_case n;
-        snprintf(text, sizeof text, "input 9x12x4\nx: %s\nlinear 3\nsoftmax", rows[i].line);
-        net_parse(&n, text);
-        const struct gy_geom *g = &net_node(&n, "x")->geom;
-        T_CHECK_MSG(g->p == rows[i].p && g->q == rows[i].q && g->k == rows[i].k, "%s: %dx%dx%d", rows[i].line, g->p,
-                    g->q, g->k);
-        gy_arena_close(&n.arena);
+    for (size_t i = 0; i < GY_COUNT(rows); i++)
+        check_layer_shape(rows[i].line, rows[i].p, rows[i].q, rows[i].k);
+    for (int act = 1; act < GY_ACTS; act++)
+        check_layer_shape(gy_act_name(act), 9, 12, 4);
+}
+
+/* Activations have one name in net text and in ops; each is one layer. */
+static void test_activations(void)
+{
+    int layers[GY_ACTS] = { 0 };
+    for (int layer = 0; layer < GY_LAYERS; layer++) {
+        const int act = gy_emit_act(layer);
+        layers[act]++;
+        T_CHECK_MSG(act == GY_ACT_NONE || strcmp(gy_layer_name(layer), gy_act_name(act)) == 0, "the layer %s is the activation %s",
+                    gy_layer_name(layer), gy_act_name(act));
     }
+    for (int act = 1; act < GY_ACTS; act++)
+        T_CHECK_MSG(layers[act] == 1, "%d layers are the activation %s", layers[act], gy_act_name(act));
 }
 
 static void test_layer_constants(void)
@@ -592,6 +613,7 @@ int main(void)
     test_zoo_sizes();
     test_zoo_file();
     test_layer_shapes();
+    test_activations();
     test_layer_constants();
     test_layer_defaults();
     test_scopes();
