@@ -20,7 +20,8 @@
 #   ./build.sh gpu OUT PART... some of it: ops net train sanitizer bench
 #   ./build.sh ppc            cross build for POWER, tests under qemu
 #   ./build.sh shared         libgyre-net.so: sums over processes, for programs that train by other means
-#   ./build.sh amalgamation   amalgamation/gyre.c, gyre.h, gyre_glm.h
+#   ./build.sh amalgamation [core|nets|glm|all...]  a profile as one file, amalgamation/NAME/gyre.c and gyre.h (default all)
+#   ./build.sh library core|nets|glm|all  the same as an archive, libgyre-NAME.a
 #   ./build.sh fuzz [MINUTES] every fuzz target for so many minutes (default 1)
 #   ./build.sh clean
 #
@@ -172,6 +173,27 @@ in_folders() { for folder in $LIBRARY_FOLDERS; do existing "$folder"/*."$1"; don
 written_sources() { in_folders c; }
 # with what tools/embed.sh makes of the CUDA kernels
 library_sources() { written_sources; existing "$BUILD"/generated/*.c; }
+# profile_sources core|nets|glm|all: what of the library a profile has, for programs that take no more than they need
+profile_sources()
+{
+    ground="engine/base kernels kernels/cpu/ref kernels/cpu/isa kernels/cpu"
+    files=engine/job/peers.c
+    case $1 in
+    core) folders="$ground engine/text engine/plan engine/run" files="$files io/json.c io/safetensors.c io/st_values.c io/st_write.c" ;;
+    nets) folders="$ground io io/images engine/text engine/plan engine/run engine/train" ;;
+    glm) folders="$ground io io/rows engine/glm/solve engine/glm" ;;
+    all) # ranks last, under one switch
+        library_sources | grep -vE '^(net/|engine/job/job\.c)'
+        library_sources | grep -E '^net/'
+        echo engine/job/job.c
+        return ;;
+    *) fail "there is no profile '$1'; there are core, nets, glm and all" ;;
+    esac
+    printf '%s\n' $files
+    for folder in $folders; do
+        existing "$folder"/*.c
+    done | if [ "$1" = glm ]; then cat; else grep -v '^kernels/cpu/sparse\.c$'; fi
+}
 library_headers()
 {
     existing engine/*.h
@@ -217,6 +239,7 @@ flavour()
     gcc|clang) FCC=$1 ;;
     static) LINK="-static-pie $HARDENED_LINK -Wl,--gc-sections"
         MORE="$MORE -DGY_NO_CUDA -DGY_NO_UCX -DGY_NO_NAMES -ffunction-sections -fdata-sections" ;;
+    profile) MORE="$MORE -DGY_NO_CUDA -DGY_NO_RANKS" ;;
     asan) FCC=$(sanitizer_compiler address,undefined) OPTIMIZE=-O1
         MORE="-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer" LINK=$MORE ;;
     tsan) FCC=$(sanitizer_compiler thread) OPTIMIZE=-O1 MORE="-fsanitize=thread -fno-omit-frame-pointer" LINK=$MORE
@@ -260,7 +283,7 @@ compile()
     for source in "$@"; do
         object=$DIR/obj/${source%.c}.o
         case $source in # the file that holds the source id follows every change
-        engine/run/open.c) [ "$(cat "$DIR/id" 2>/dev/null)" = "$SOURCE_ID" ] || rm -f "$object" ;;
+        engine/base/version.c) [ "$(cat "$DIR/id" 2>/dev/null)" = "$SOURCE_ID" ] || rm -f "$object" ;;
         esac
         if stale "$source" "$object"; then
             mkdir -p "$(dirname "$object")"
@@ -277,7 +300,7 @@ compile()
         kernels/cpu/*) more=$KERNEL_FLAGS ;;
         tools/examples/*) more=-Iengine ;;
         tests/t_*faults*|tests/t_no_memory.c) more=-U_FORTIFY_SOURCE ;; # functions of the C library are defined there
-        engine/run/open.c) more="-DGY_SOURCE_ID=\"$SOURCE_ID\"" ;;
+        engine/base/version.c) more="-DGY_SOURCE_ID=\"$SOURCE_ID\"" ;;
         esac
         "$FCC" $FLAGS $more -MMD -MF "$object.d" -c "$1" -o "$object.o" || { rm -f "$object.o"; exit 1; }
     ' compile <"$DIR/stale" || fail "$FLAVOUR: a file does not compile"
@@ -540,6 +563,14 @@ build_static()
     newest "$BUILD/gyre-static" "$DIR/gyre" || strip -o "$BUILD/gyre-static" "$DIR/gyre"
 }
 
+# check_profiles quick|full
+check_profiles()
+{
+    for profile in core nets glm; do
+        one "profile_$profile" env SOURCES="$(profile_sources "$profile")" sh tests/run_profile.sh "$profile" "$1"
+    done
+}
+
 # How both flavours of the command and the shared library are guarded
 check_products()
 {
@@ -562,7 +593,8 @@ target_test()
     open_tally
     suite default
     say "amalgamation, static command, style"
-    one amalgamation env SOURCES="$(library_sources)" sh tests/run_amalgamation.sh quick
+    one amalgamation env SOURCES="$(profile_sources all)" sh tests/run_amalgamation.sh quick
+    check_profiles quick
     build_static
     one static sh tests/run_static.sh "$BUILD/gyre-static"
     check_products
@@ -620,10 +652,14 @@ target_check()
 target_amalgamation()
 {
     prepare
-    # shellcheck disable=SC2046
-    sh tools/amalgamate.sh amalgamation "$SOURCE_ID" $(library_sources)
-    for made in amalgamation/gyre.c amalgamation/gyre.h amalgamation/gyre_glm.h; do
-        found "$(wc -l <$made) lines" "$made"
+    [ $# -gt 0 ] || set -- all
+    for profile in "$@"; do
+        sources=$(profile_sources "$profile") || exit 1
+        # shellcheck disable=SC2086
+        sh tools/amalgamate.sh "amalgamation/$profile" "$SOURCE_ID" "$profile" $sources
+        for made in gyre.c gyre.h; do
+            found "$(wc -l <"amalgamation/$profile/$made") lines" "amalgamation/$profile/$made"
+        done
     done
     say "  compile: cc -O2 app.c gyre.c -lm -lpthread -ldl"
 }
@@ -677,6 +713,19 @@ target_gpu()
     sh tests/gpu.sh "$out" "$DIR" "$@"
 }
 
+# target_library NAME: a profile as an archive
+target_library()
+{
+    [ $# -eq 1 ] || fail "library needs the name of a profile: core, nets, glm or all"
+    prepare
+    sources=$(profile_sources "$1") || exit 1
+    flavour "$([ "$1" = all ] && echo default || echo profile)"
+    # shellcheck disable=SC2086
+    archive "libgyre-$1.a" $sources
+    cp "$DIR/libgyre-$1.a" "$BUILD/libgyre-$1.a"
+    built "$BUILD/libgyre-$1.a"
+}
+
 target_shared()
 {
     prepare
@@ -702,7 +751,7 @@ usage() { sed -n '/^#   \.\/build/s/^# //p' "$0"; }
 target=${1:-build}
 [ $# -eq 0 ] || shift
 case $target in
-build|static|emu|demo|test|check|bench|gpu|shared|amalgamation|fuzz|clean) "target_$target" "$@" ;;
+build|static|emu|demo|test|check|bench|gpu|shared|amalgamation|library|fuzz|clean) "target_$target" "$@" ;;
 ppc) target_check ppc ;;
 help|-h|--help) usage ;;
 *) usage >&2; fail "no target $target" ;;

@@ -116,6 +116,8 @@ struct gy_backend {
 };
 
 GY_INT const struct gy_backend *gy_cpu_backend(void);
-GY_INT const struct gy_backend *gy_cuda_backend(void); /* NULL in a build without CUDA */
+#ifndef GY_NO_CUDA
+GY_INT const struct gy_backend *gy_cuda_backend(void);
+#endif
 
 #endif

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run_amalgamation.sh quick|full: the library as one file. It must be the same bytes each time, compile with one plain line,
-# export only gyre_ names, and carry the test programs that were built in $DIR: those are linked once against its object
-# with GY_INT empty, so that they see internal functions. full: all of them, and every compiler and level of optimisation.
+# run_amalgamation.sh quick|full: the library as one file, profile all (run_profile.sh has the others).
+# It must be the same bytes each time, compile with one plain line, export only gyre_ names, and carry the
+# test programs that were built in $DIR: those are linked once against its object with GY_INT empty, so that
+# they see internal functions. full: all of them, and every compiler and level of optimisation.
 # Variables: CC, DIR, BUILD, SOURCE_ID, SOURCES (the library's files).
 set -u
 extent=$1
@@ -27,8 +28,8 @@ holds()
 }
 
 # shellcheck disable=SC2086
-make_it() { sh tools/amalgamate.sh "$1" "$SOURCE_ID" $SOURCES; }
-same() { cmp "$folder/gyre.c" "$folder/again/gyre.c" && cmp engine/gyre.h "$folder/gyre.h" && cmp engine/gyre_glm.h "$folder/gyre_glm.h"; }
+make_it() { sh tools/amalgamate.sh "$1" "$SOURCE_ID" all $SOURCES; }
+same() { cmp "$folder/gyre.c" "$folder/again/gyre.c" && cmp "$folder/gyre.h" "$folder/again/gyre.h"; }
 only_public() { [ -z "$(nm -g "$1" | awk 'NF == 3 && $3 !~ /^gyre_/ { print $3 }' | tee /dev/stderr)" ]; }
 in_folder() { (cd "$folder" && "$@"); }
 # shellcheck disable=SC2086
@@ -47,12 +48,12 @@ holds "it is made again" make_it "$folder/again"
 holds "same inputs, same bytes" same
 holds "cc -c gyre.c" in_folder "$CC" -c gyre.c
 holds "only gyre_ names leave it" only_public "$folder/gyre.o"
-sed 's|engine/||' tests/hdr.c >"$folder/app.c"
+sed -e 's|engine/||' -e 's|gyre_glm|gyre|' tests/hdr.c >"$folder/app.c"
 holds "cc app.c gyre.c, and it runs" with_app
 for example in tools/examples/*.c; do
     [ -f "$example" ] || continue
     # shellcheck disable=SC2086
-    holds "$example links" "$CC" -Iengine -o "$folder/example" "$example" "$folder/gyre.o" $libs
+    holds "$example links" "$CC" -I"$folder" -o "$folder/example" "$example" "$folder/gyre.o" $libs
 done
 strict="-std=c99 -pedantic -Wall -Wextra -Wshadow -Wundef -Werror -ffp-contract=off"
 # shellcheck disable=SC2086
@@ -76,6 +77,9 @@ if [ "$extent" = full ]; then
         done
         # shellcheck disable=SC2086
         holds "$compiler without images" in_folder $compiler -O1 $strict -DGY_NO_IMAGE -c gyre.c -o other.o
+        # shellcheck disable=SC2086
+        holds "$compiler without CUDA, ranks, UCX, names" in_folder $compiler -O1 $strict $include \
+            -DGY_NO_CUDA -DGY_NO_RANKS -DGY_NO_UCX -DGY_NO_NAMES -c gyre.c -o other.o
     done
 fi
 echo "amalgamation: $passed passed, $failed failed"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# amalgamate.sh FOLDER SOURCE_ID FILE.c...: writes FOLDER/gyre.c, gyre.h and gyre_glm.h: the library as one file and its headers.
+# amalgamate.sh FOLDER SOURCE_ID PROFILE FILE.c...: writes FOLDER/gyre.c and gyre.h: a profile of the library as one file, and its header.
 # Every #include "..." is replaced by the file at its first place and dropped afterwards; #include <...> stays. Whatever
 # the library's files share becomes static (GY_INT), so only gyre_ names leave the object. Same inputs, same bytes: no
 # dates, no paths of the machine. The order of FILE.c is the order in the result.
@@ -8,14 +8,15 @@ set -eu
 export LC_ALL=C
 folder=$1
 id=$2
-shift 2
+profile=$3
+shift 3
 mkdir -p "$folder"
 body=$folder/gyre.body
 list=$folder/gyre.list
 trap 'rm -f "$body" "$list"' EXIT
 : >"$list"
 
-awk -v list="$list" '
+awk -v list="$list" -v profile="$profile" '
 # folder part of a path, with the slash
 function folder_of(path) { return match(path, /.*\//) ? substr(path, 1, RLENGTH) : "" }
 
@@ -42,7 +43,7 @@ function put(path, from,    line, depth, number, guard, name, shown) {
             sub(/".*/, "", name)
             if (name !~ /\//)
                 name = folder_of(path) name
-            if (name in done)
+            if (name in done || (name ~ /^kernels\/cuda\// && profile != "all"))
                 continue
             if (depth > guard)
                 stop(path ":" number ": \"" name "\" is included first inside an #if; include it above")
@@ -56,25 +57,63 @@ function put(path, from,    line, depth, number, guard, name, shown) {
     close(path)
 }
 
+# The files of ranks come last, under one switch.
 BEGIN {
-    for (i = 1; i < ARGC; i++)
+    for (i = 1; i < ARGC; i++) {
+        if (!ranks && ARGV[i] ~ /^net\//) {
+            print "\n#ifndef GY_NO_RANKS"
+            ranks = 1
+        }
         put(ARGV[i], "")
+    }
+    if (ranks)
+        print "\n#endif /* GY_NO_RANKS */"
     exit bad
 }' "$@" >"$body"
+
+about()
+{
+    case $1 in
+    core) echo "nets on a CPU, from memory; save and load" ;;
+    nets) echo "core, data sets, the training loop" ;;
+    glm) echo "linear models of sparse rows" ;;
+    all) echo "everything" ;;
+    *) echo "amalgamate: there is no profile $1" >&2; exit 1 ;;
+    esac
+}
+
+headers()
+{
+    case $1 in
+    glm) echo gyre_base gyre_glm ;;
+    all) echo gyre_base gyre gyre_job gyre_glm ;;
+    *) echo gyre_base gyre ;;
+    esac
+}
+
+# What a profile is made without
+switches()
+{
+    [ "$1" != all ] || return 0
+    printf '#ifndef GY_NO_CUDA\n#define GY_NO_CUDA\n#endif\n#ifndef GY_NO_RANKS\n#define GY_NO_RANKS\n#endif\n'
+}
 
 number() { sed -n "s/^#define GYRE_VERSION_$1 \\([0-9]*\\).*/\\1/p" engine/gyre_base.h; }
 
 {
     cat <<END
 /* SPDX-License-Identifier: MIT */
-/* Gyre $(number MAJOR).$(number MINOR).$(number PATCH) as one C file. Compile:  cc -O2 -c gyre.c
+/* Gyre $(number MAJOR).$(number MINOR).$(number PATCH), profile $profile: $(about "$profile"). Compile:  cc -O2 -c gyre.c
  * A program with it:  cc -O2 app.c gyre.c -lm -lpthread -ldl
  *
  * Source id: $id
  *
  * Options, given with -D:
+ *     GY_NO_CUDA    without GPUs: the device "cuda" is refused. Always so in core, nets and glm
+ *     GY_NO_RANKS   without jobs of several processes, gyre_job_*. Always so in core, nets and glm
+ *     GY_NO_UCX     without UCX between hosts, even where its header is; TCP stays
  *     GY_NO_IMAGE   without the system header stb_image.h: no JPEG, PNG, BMP, PPM, no .gz
- *     GY_NO_CUDA    without the CUDA backend, which otherwise opens CUDA's libraries where they are
+ *     GY_NO_NAMES   hosts by number alone, no name service: for a static program
  *     GY_INT        linkage of what is internal (default: static)
  *
  * Made by tools/amalgamate.sh from these files (SHA-256); change them, not this one:
@@ -85,6 +124,7 @@ END
 #ifndef GY_SOURCE_ID
 #define GY_SOURCE_ID "$id"
 #endif
+$(switches "$profile")
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -98,4 +138,16 @@ END
 END
     cat "$body"
 } >"$folder/gyre.c"
-cp engine/gyre.h engine/gyre_glm.h "$folder"
+
+# One header: what it includes of Gyre is in it already; of core what it has not is left out.
+{
+    echo "/* SPDX-License-Identifier: MIT */"
+    echo "/* The public header of Gyre, profile $profile: $(about "$profile"). Made by tools/amalgamate.sh. */"
+    for header in $(headers "$profile"); do
+        awk -v core="$([ "$profile" = core ] && echo 1 || echo 0)" '
+            NR == 1 || /^#include "gyre/ { next }
+            /^\/\* ---- (data|the loop) -/ && core { print "/* " $3 " " $4 ": in the profile nets */"; left_out = 1; next }
+            /^\/\* ---- / || /^#ifdef __cplusplus/ { left_out = 0 }
+            !left_out' "engine/$header.h"
+    done
+} >"$folder/gyre.h"

@@ -41,6 +41,7 @@ static const struct gy_knob knob_rows[] = {
     { "GYRE_NET_CODE", "text", "crc", "of messages between hosts: crc finds what went wrong; hmac, slower, also what somebody changed" },
     { "GYRE_TOPOLOGY", "path", "", "file that says what the system cannot: dims 4x8x8, racks of hosts, sockets 4 4" },
     { "GYRE_NO_INSTALL", "flag", "0", "1: build.sh installs no packages (read by build.sh alone)" },
+    { "GYRE_TEST_ALL", "flag", "0", "1: the whole op test (read by tests alone)" },
     { "GYRE_TEST_DATA", "path", "", "real data for tests (read by tests alone)" },
 };
 

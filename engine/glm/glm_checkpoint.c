@@ -170,7 +170,7 @@ static int glmk_part(struct gy_glm_keep *k, const struct gy_st_file *file, const
 
 static int glmk_read_part(struct gy_glm_keep *k, const char *path, int rank, int *ranks, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    struct gy_st_file *file;
+    struct gy_st_file *file = NULL;
     char own[4096];
     uint64_t count = 0;
     GY_TRY(glmk_path(own, path, rank, err));

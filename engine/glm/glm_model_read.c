@@ -383,8 +383,8 @@ GY_INT int gy_glm_model_parse(struct gyre_glm **out, const unsigned char *bytes,
 
 GY_INT int gy_glm_model_read(struct gyre_glm **out, const char *path, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    char *text;
-    size_t bytes;
+    char *text = NULL;
+    size_t bytes = 0;
     GY_TRY(gy_file_read(alloc, path, SIZE_MAX, &text, &bytes, err));
     const int status = gy_glm_model_parse(out, (const unsigned char *)text, bytes, path, alloc, err);
     gy_alloc_free(alloc, text, bytes + 1);

@@ -11,14 +11,6 @@
 #include "engine/plan/plan_compile.h"
 #include "engine/plan/tuning_file.h"
 
-#ifndef GY_SOURCE_ID
-#define GY_SOURCE_ID "unknown"
-#endif
-
-GYRE_API int gyre_version(void) { return GYRE_VERSION; }
-GYRE_API const char *gyre_source_id(void) { return GY_SOURCE_ID; }
-GYRE_API const char *gyre_status_name(int status) { return gy_status_name(status); }
-
 static struct gy_plan_config ctx_plan_config(const struct gyre_config *c)
 {
     struct gy_plan_config p = { .batch = c->batch, .train = c->mode == GYRE_TRAIN, .recompute = c->recompute, .dtype = c->dtype,

@@ -461,8 +461,4 @@ GY_INT const struct gy_backend *gy_cuda_backend(void)
     return &backend;
 }
 
-#else
-
-GY_INT const struct gy_backend *gy_cuda_backend(void) { return NULL; }
-
 #endif
