@@ -39,7 +39,7 @@ for product in "$@"; do
     fact "$product" "checking bounds of copies" calls "$product"
 done
 calls='__stack_chk_fail|_chk$'
-fact kernels/cpu "without checks at each call" calls_none "$objects"/kernels/cpu/*.o
-fact engine "with them" calls "$objects"/engine/*.o
+fact kernels/cpu "without checks at each call" calls_none "$objects"/kernels/cpu/*.o "$objects"/kernels/cpu/*/*.o
+fact engine "with them" calls "$objects"/engine/*/*.o
 echo "hardened: $passed passed, $failed failed"
 [ "$failed" = 0 ]
