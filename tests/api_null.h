@@ -361,12 +361,14 @@ static struct gyre_glm_config an_glm_config;
 static int an_glm_config_default(void) { gyre_glm_config_default(an_p(0, &an_glm_config)); return an_mute(GYRE_OK); }
 static int an_glm_train(void)
 {
-    struct gyre_glm *model;
+    struct gyre_glm *model = NULL;
     struct gyre_glm_report report;
     gyre_glm_config_default(&an_glm_config);
     an_glm_config.train = &an.rows_data;
     an_glm_config.threads = 1;
-    return an_by_error(gyre_glm_train(an_p(0, &model), an_p(1, &an_glm_config), an_p(2, &report), E));
+    const int status = gyre_glm_train(an_p(0, &model), an_p(1, &an_glm_config), an_p(2, &report), E);
+    gyre_glm_close(model);
+    return an_by_error(status);
 }
 static int an_glm_close(void) { gyre_glm_close(an_p(0, an.model)); return an_mute(GYRE_OK); }
 static int an_glm_save(void) { return an_by_error(gyre_glm_save(an_p(0, an.model), an_p(1, an.other), E)); }
