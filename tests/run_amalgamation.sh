@@ -6,6 +6,7 @@
 # they see internal functions. full: all of them, and every compiler and level of optimisation.
 # Variables: CC, DIR, BUILD, SOURCE_ID, SOURCES (the library's files).
 set -u
+. tests/uses.inc
 extent=$1
 folder=$BUILD/amalgamation
 libs="-lm -lpthread -ldl"
@@ -54,6 +55,10 @@ for example in tools/examples/*.c; do
     [ -f "$example" ] || continue
     # shellcheck disable=SC2086
     holds "$example links" "$CC" -I"$folder" -o "$folder/example" "$example" "$folder/gyre.o" $libs
+done
+uses_of all "$folder"
+for use in "$folder"/use_*.c; do
+    holds "$use of docs/profiles.md" use_compiles "$use" "$folder/gyre.o" "$folder"
 done
 strict="-std=c99 -pedantic -Wall -Wextra -Wshadow -Wundef -Werror -ffp-contract=off"
 # shellcheck disable=SC2086

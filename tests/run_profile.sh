@@ -5,6 +5,7 @@
 # of -O2 and the size of its code. core also trains a net from arrays, with real images where they are.
 # Variables: CC, BUILD, SOURCE_ID, SOURCES (the profile's files), MNIST (folder of Fashion-MNIST's files).
 set -u
+. tests/uses.inc
 profile=$1
 extent=$2
 folder=$BUILD/profile_$profile
@@ -55,6 +56,10 @@ holds "it has nothing of the others" lacks "$others"
 lines=$(wc -l <"$folder/gyre.c")
 echo "$profile: $lines lines, $(size "$folder/gyre.o" | awk 'NR == 2 { print $1 }') B of code at -O1"
 
+uses_of "$profile" "$folder"
+for use in "$folder"/use_*.c; do
+    holds "$use of docs/profiles.md" use_compiles "$use" "$folder/gyre.o" "$folder"
+done
 if [ "$profile" = core ]; then
     holds "at most 24,000 lines" [ "$lines" -le 24000 ]
     holds "a program that trains from arrays links" "$CC" -O1 -Wall -Wextra -Werror -std=c99 -I"$folder" -o "$folder/arrays" \
