@@ -563,11 +563,13 @@ build_static()
     newest "$BUILD/gyre-static" "$DIR/gyre" || strip -o "$BUILD/gyre-static" "$DIR/gyre"
 }
 
-# check_profiles quick|full
+# check_profiles quick|full PROFILE...
 check_profiles()
 {
-    for profile in core nets glm; do
-        one "profile_$profile" env SOURCES="$(profile_sources "$profile")" sh tests/run_profile.sh "$profile" "$1"
+    extent=$1
+    shift
+    for profile in "$@"; do
+        one "profile_$profile" env SOURCES="$(profile_sources "$profile")" sh tests/run_profile.sh "$profile" "$extent"
     done
 }
 
@@ -594,7 +596,7 @@ target_test()
     suite default
     say "amalgamation, static command, style"
     one amalgamation env SOURCES="$(profile_sources all)" sh tests/run_amalgamation.sh quick
-    check_profiles quick
+    check_profiles quick core
     build_static
     one static sh tests/run_static.sh "$BUILD/gyre-static"
     check_products
