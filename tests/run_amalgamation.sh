@@ -53,8 +53,10 @@ sed -e 's|engine/||' -e 's|gyre_glm|gyre|' tests/hdr.c >"$folder/app.c"
 holds "cc app.c gyre.c, and it runs" with_app
 for example in tools/examples/*.c; do
     [ -f "$example" ] || continue
+    # all public headers are one here
+    sed -E 's!"gyre_(job|glm|base).h"!"gyre.h"!' "$example" >"$folder/example.c"
     # shellcheck disable=SC2086
-    holds "$example links" "$CC" -I"$folder" -o "$folder/example" "$example" "$folder/gyre.o" $libs
+    holds "$example links" "$CC" -I"$folder" -o "$folder/example" "$folder/example.c" "$folder/gyre.o" $libs
 done
 uses_of all "$folder"
 for use in "$folder"/use_*.c; do

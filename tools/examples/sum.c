@@ -6,7 +6,6 @@
  *
  * Exit status: 0 every sum is right on this rank, 1 not. */
 #include "gyre_job.h"
-#include "gyre.h"
 #include <stdio.h>
 #include <stdlib.h>
 
