@@ -70,7 +70,13 @@ case $extent in
 quick) tests="t_engine t_net" ;;
 *) tests=$(for t in "$DIR"/tests/t_*; do [ ! -x "$t" ] || basename "$t"; done) ;;
 esac
+# replaces TEST: it has a function of the library's in place of the library's, which one object does not allow
+replaces() { [ -f "$DIR/obj/tests/$1.o" ] && nm -g "$DIR/obj/tests/$1.o" | grep -q ' T gy_glm_train_one$'; }
 for test in $tests; do
+    if replaces "$test"; then
+        echo "left out: $test replaces a function of the library"
+        continue
+    fi
     [ ! -f "$DIR/obj/tests/$test.o" ] || holds "$test with the amalgamation" run_test "$test"
 done
 if [ "$extent" = full ]; then
