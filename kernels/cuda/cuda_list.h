@@ -20,11 +20,13 @@ GY_INT int gy_cuda_list_ready(void *self, struct gy_error *err);
 /* Launch number `launch` of a prepared op; 0 past the last. After gy_cuda_list_ready. */
 GY_INT int gy_cuda_list_info(void *self, const struct gy_op *op, int launch, struct gy_kernel_info *out);
 
+#ifndef GY_NO_CUDA
 /* Name of row number index of those that fit op, in the table's order, so that the last one is the table's choice; NULL past it. */
 GY_INT const char *gy_cuda_list_variant(void *self, const struct gy_op *op, int index);
 /* Prepares op with a kernel of the caller's: cut->text. Texts live as long as the backend. */
 struct gy_cuda_cut;
 GY_INT int gy_cuda_list_own(void *self, struct gy_op *op, const struct gy_cuda_cut *cut, struct gy_error *err);
+#endif
 
 enum gy_kernel_form { GY_KERNEL_SOURCE, GY_KERNEL_PTX, GY_KERNEL_CUBIN };
 /* The op's kernels as text with their macros, as PTX, or as machine code. */
