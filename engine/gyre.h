@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* gyre.h: the public header of Gyre, a training engine for convolutional nets; linear models have gyre_glm.h beside it.
+/* gyre.h: the public header of Gyre, a training engine for convolutional nets. Beside it stand
+ * gyre_glm.h for linear models, gyre_job.h for several processes, and gyre_base.h, which all include.
  *
- * What is not in these two files is private. The order is from the simplest use to the most advanced.
+ * What is not in these four files is private. The order is from the simplest use to the most advanced.
  *
  *     struct gyre_config config;
  *     gyre_config_default(&config);
@@ -94,7 +95,7 @@ struct gyre_config {
     float mean[4], std[4]; /* input becomes (x / 255 - mean) / std (U8) or (x - mean) / std (F32); 0 and 1 */
     int threads;          /* 0: all processors of this process */
     const char *device;   /* "cpu"; "cuda" or "cuda:1": a GPU by number; "auto": a GPU where one works, else the CPU; "emu": the CUDA
-                           * emulator, for tests; "sm_90": no device, for gyre_measure and gyre_print_kernels alone; "cpu". Each of
+                           * emulator, for tests; "sm_90": no device, for gyre_measure and `gyre kernels` alone; "cpu". Each of
                            * several ranks of a host has a GPU of its own where no number is given */
     const char *isa;      /* the CPU's kernels: "ref", "avx2", "avx512", "avx512bf16", "amx", "vsx", "mma", if it has them; NULL: the best */
     uint64_t seed;        /* 1 */
@@ -104,11 +105,11 @@ struct gyre_config {
     struct gyre_logger log;
     int use_env;          /* 1: GYRE_* variables fill what is left at its default; gyre_print_knobs lists them */
     int pin;              /* enum gyre_pin; GYRE_PIN_AUTO */
-    const char *tune;     /* file that gyre_print_tune wrote, or its text; "off": none; NULL: with use_env GYRE_TUNE or the
+    const char *tune;     /* file that `gyre tune` wrote, or its text; "off": none; NULL: with use_env GYRE_TUNE or the
                            * usual place where a file lies there, else none. Rows of other machines are passed over */
     const char *kernel_cache; /* GPU: folder of compiled kernels, "off": none; NULL: with use_env GYRE_KERNEL_CACHE, else
                                * gyre/kernels in $XDG_CACHE_HOME or ~/.cache */
-    const char *kernel_pack;  /* GPU: file of compiled kernels that gyre_pack_kernels wrote, read first; NULL: with use_env GYRE_KERNEL_PACK, else none */
+    const char *kernel_pack;  /* GPU: file of compiled kernels that `gyre kernels` wrote, read first; NULL: with use_env GYRE_KERNEL_PACK, else none */
     struct gyre_job *job;     /* several processes train this net together: gyre_job_open; batch is of each of them; NULL: alone */
     float loss_scale;         /* GYRE_F16: what the loss's gradient is multiplied by at first. An update whose gradients overflow is skipped and
                                * the scale halved; after 2000 updates without that it is doubled. 65536 */
@@ -248,6 +249,7 @@ GYRE_API int gyre_print_knobs(const struct gyre_sink *sink);    /* environment v
 GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *sink);
 /* The same of a net that is not opened, as gyre_measure plans it: its tensors take no memory. */
 GYRE_API int gyre_print_config_plan(const struct gyre_config *config, int json, const struct gyre_sink *sink, struct gyre_error *error);
+
 /* ---- data --------------------------------------------------------------------------------------------------------- */
 struct gyre_data;
 

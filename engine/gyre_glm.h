@@ -24,7 +24,7 @@ enum gyre_glm_loss {
 /* Rows of sparse features, of files or of the caller's arrays; read during the call only. Ids count from 0; feature 1 of a text is id 0. */
 struct gyre_glm_data {
     size_t size;
-    const char *const *files;  /* one block file (gyre_glm_convert), mapped; or text files, .gz too, converted into memory; NULL: the arrays below */
+    const char *const *files;  /* one block file (gyre_glm_convert); or text files, .gz too, converted into memory; NULL: the arrays below */
     int file_count;
     const char *format;        /* of text: "svmlight", "libffm", "criteo", "csv"; NULL: by its look */
     int zero_based;            /* 1: ids of svmlight text begin with 0; 0 */

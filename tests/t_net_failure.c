@@ -195,5 +195,5 @@ int main(void)
             else
                 guard_run(&cases[i], shared);
         }
-    T_END("t_net_guard");
+    T_END("t_net_failure");
 }

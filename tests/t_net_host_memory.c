@@ -356,5 +356,5 @@ int main(void)
     node_far();
     node_cleared();
     node_missing();
-    T_END("t_net_node");
+    T_END("t_net_host_memory");
 }

@@ -303,5 +303,5 @@ int main(void)
     sockets_order();
     sockets_system();
     sockets_topology();
-    T_END("t_net_sockets");
+    T_END("t_net_host_sockets");
 }

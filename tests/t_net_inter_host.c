@@ -223,5 +223,5 @@ int main(void)
         between_case(single, 5, 0, NULL, "ring:2", 1, shared);
         between_case(many, 4, 1, "dims 3x2x2", "multiring:2", 2, shared);
     }
-    T_END("t_net_between");
+    T_END("t_net_inter_host");
 }

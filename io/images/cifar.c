@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* CIFAR's binary files: records of one label byte (CIFAR-100: a coarse one before it) and a 32x32 image, the red plane,
- * then green, then blue. Labels are kept when a file is opened; the planes are read and interleaved with their sample. */
+/* CIFAR's binary files as a data set (https://www.cs.toronto.edu/~kriz/cifar.html). A record is a
+ * label byte, in CIFAR-100 a coarse label before it, and a 32x32 image: the red plane, then green, then
+ * blue. Opening a file reads all labels; a sample's planes are read when it is asked for. */
 #include "engine/base/text.h"
 #include "io/images/data_set.h"
 
 #define CIFAR_SIDE 32
 #define CIFAR_PLANE (CIFAR_SIDE * CIFAR_SIDE)
-#define CIFAR_FILES 8
+#define CIFAR_FILES 8 /* at most, with the NULL that ends a list */
 
 struct cifar_kind {
     const char *train[CIFAR_FILES], *test[CIFAR_FILES];
-    const char *names, *inside; /* class names; folder that the archive unpacks to */
+    const char *names, *inside; /* file of class names; folder that the archive unpacks to */
     int32_t classes, label_bytes;
 };
 static const struct cifar_kind cifar_kinds[] = {
@@ -22,8 +23,8 @@ static const struct cifar_kind cifar_kinds[] = {
 struct cifar_data {
     const struct cifar_kind *kind;
     struct gy_file file[CIFAR_FILES];
-    unsigned char *label[CIFAR_FILES]; /* of each record */
-    const char *names[CIFAR_FILES];
+    unsigned char *label[CIFAR_FILES]; /* [records] of each file */
+    const char *names[CIFAR_FILES];    /* of the files, without their folder */
     int64_t first[CIFAR_FILES + 1]; /* sample number at which each file begins */
     int files;
 };
@@ -130,7 +131,8 @@ static int cifar_add_file(struct gy_data *data, struct cifar_data *own, const ch
     return GY_OK;
 }
 
-/* Class names from the text file beside, a line each; numbers when it is absent or short. */
+/* Class names come from a text file in the folder, a line each. A class without a line keeps its
+ * number as its name. */
 static int cifar_name_classes(struct gy_data *data, const struct cifar_kind *kind, const char *folder,
                               struct gy_error *err)
 {
@@ -156,7 +158,8 @@ static int cifar_name_classes(struct gy_data *data, const struct cifar_kind *kin
     return status;
 }
 
-/* The folder with the first file of a kind for this split: the path, or the archive's folder in it. */
+/* Finds which CIFAR lies at path, by the first file of the split; NULL: none. folder becomes path, or
+ * the archive's folder in it. */
 static const struct cifar_kind *cifar_find(const char *path, int test, char *folder, size_t room)
 {
     for (size_t k = 0; k < GY_COUNT(cifar_kinds); k++)
@@ -192,7 +195,7 @@ GY_INT int gy_cifar_open(struct gy_data *data, const char *path, const char *spl
         GY_TRY(cifar_add_file(data, own, folder, files[i], err));
     data->channels = 3;
     data->h = data->w = data->max_h = data->max_w = CIFAR_SIDE;
-    data->decode_bytes = 4 * CIFAR_PLANE;
+    data->decode_bytes = 4 * CIFAR_PLANE; /* three planes, and room for the decoder's alignment */
     return cifar_name_classes(data, kind, folder, err);
 }
 

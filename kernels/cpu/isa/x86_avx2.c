@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* AVX2 and FMA: 16 registers of 8 floats. Register tiles of 6 x 16 and 12 x 8: 12 sums each. Cut vectors use masks read
- * from a sliding table. */
+/* The kernel set of AVX2 and FMA: gy_kernels_avx2 fills the table (table.h). This file defines the
+ * vector operations; the macros of micro*.h make kernels of them. A processor of this set has 16
+ * registers of 8 floats. A register tile is 6 pixels x 16 channels or 12 x 8: 12 sums.
+ *
+ * avx2_ names handle floats in memory, avx2h_ names bf16 in memory, which is widened to floats. */
 #include "kernels/cpu/isa/micro_pool.h"
 #include "kernels/cpu/isa/micro_wino.h"
 
@@ -9,6 +12,7 @@
 
 #define AVX2_ATTR __attribute__((target("avx2,fma")))
 
+/* The first n of 8 lanes: a load that begins 8 - n places into this table. */
 static const int32_t avx2_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
 
 AVX2_ATTR GY_ALWAYS __m256i avx2_mask(int64_t n)
@@ -31,13 +35,14 @@ AVX2_ATTR GY_ALWAYS __m256 avx2_sqrt(__m256 a) { return _mm256_sqrt_ps(a); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_fma(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_max(__m256 a, __m256 b) { return _mm256_max_ps(a, b); }
 AVX2_ATTR GY_ALWAYS __m256 avx2_min(__m256 a, __m256 b) { return _mm256_min_ps(a, b); }
-/* v where lo < y < hi, else 0 */
+/* v where lo < y < hi, else 0: what relu's gradient lets through */
 AVX2_ATTR GY_ALWAYS __m256 avx2_keep(__m256 v, __m256 y, __m256 lo, __m256 hi)
 {
     const __m256 in = _mm256_and_ps(_mm256_cmp_ps(y, lo, _CMP_GT_OQ), _mm256_cmp_ps(y, hi, _CMP_LT_OQ));
     return _mm256_and_ps(v, in);
 }
 
+/* a where x > y or x is no number, else b: the larger of two values goes on, and a NaN does */
 AVX2_ATTR GY_ALWAYS __m256 avx2_pick(__m256 x, __m256 y, __m256 a, __m256 b)
 {
     return _mm256_blendv_ps(b, a, _mm256_or_ps(_mm256_cmp_ps(x, y, _CMP_GT_OQ), _mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
@@ -47,6 +52,7 @@ AVX2_ATTR GY_ALWAYS __m256 avx2_bytes(const uint8_t *p)
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
 GY_MICRO_BYTES(avx2, AVX2_ATTR, __m256, 8)
+/* Whole numbers from 0 to 255 as n bytes, at most 8 */
 AVX2_ATTR GY_ALWAYS void avx2_put_bytes(uint8_t *p, __m256 v, int64_t n)
 {
     const __m256i whole = _mm256_cvttps_epi32(v);
@@ -56,13 +62,15 @@ AVX2_ATTR GY_ALWAYS void avx2_put_bytes(uint8_t *p, __m256 v, int64_t n)
     memcpy(p, t, n >= 8 ? 8 : (size_t)n);
 }
 
+/* ---- bf16 in memory ---- */
+
 typedef float avx2_elem;
-/* bf16 in memory: a vector is 8 halves, widened to floats. */
 typedef uint16_t avx2h_elem;
 AVX2_ATTR GY_ALWAYS __m256 avx2h_wide(__m128i v)
 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
 }
+/* To the nearest bf16, ties to even; a NaN stays one (its quiet bit is set). */
 AVX2_ATTR GY_ALWAYS __m128i avx2h_round(__m256 v)
 {
     const __m256i bits = _mm256_castps_si256(v), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -91,6 +99,9 @@ AVX2_ATTR GY_ALWAYS void avx2h_store_n(uint16_t *p, __m256 v, int64_t n)
 }
 AVX2_ATTR GY_ALWAYS void avx2h_stream(uint16_t *p, __m256 v) { _mm_stream_si128((__m128i *)(void *)p, avx2h_round(v)); }
 
+/* ---- kernels ---- */
+
+/* A pixel's 16 channels from a register tile: added to what is there, or streamed past the caches. */
 AVX2_ATTR GY_ALWAYS void avx2_put_two(float *p, __m256 first, __m256 second, const struct gy_gemm_finish *f)
 {
     if (f->add) {
@@ -151,7 +162,9 @@ static const gy_outer_fn avx2_outer_list_1[12] = {
     avx2_outer_1_1, avx2_outer_2_1, avx2_outer_3_1, avx2_outer_4_1, avx2_outer_5_1, avx2_outer_6_1, avx2_outer_7_1,
     avx2_outer_8_1, avx2_outer_9_1, avx2_outer_10_1, avx2_outer_11_1, avx2_outer_12_1};
 
-/* One 8 x 8 block in registers. */
+/* ---- transposition ---- */
+
+/* One 8 x 8 block in registers */
 AVX2_ATTR GY_ALWAYS void avx2_transpose_8(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch)
 {
     __m256 a[8], b[8];
@@ -175,6 +188,7 @@ AVX2_ATTR GY_ALWAYS void avx2_transpose_8(float *dst, int64_t dst_pitch, const f
     }
 }
 
+/* Blocks of 8 x 8, then the rows and columns that are left */
 AVX2_ATTR static void avx2_transpose(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows,
                                      int64_t cols)
 {
