@@ -16,8 +16,9 @@
 #   ./build.sh check coverage what the suite runs of the library and the command, by folder; what it does not into $BUILD/coverage
 #   ./build.sh check mutants [SEED] [COUNT]: changes that no test notices, for a person to judge
 #   ./build.sh bench          speed of kernels and of a training step
-#   ./build.sh gpu OUT        on a machine with a GPU: op test, nets, training, benchmarks; report and CSV into the folder OUT
-#   ./build.sh gpu OUT PART... some of it: ops net train sanitizer bench
+#   ./build.sh gpu OUT        on a machine with a GPU: op test, nets, training, benchmarks; OUT/report.txt and OUT/all.tgz
+#   ./build.sh gpu OUT PART... some of it: probe head rows nets layers train why peer
+#   ./build.sh gpu-pack FILE [ARCH]  what such a machine need not make: compiled kernels (sm_90) and images; GPU_PACK names it
 #   ./build.sh ppc            cross build for POWER, tests under qemu
 #   ./build.sh shared         libgyre-net.so: sums over processes, for programs that train by other means
 #   ./build.sh amalgamation [core|nets|glm|all...]  a profile as one file, amalgamation/NAME/gyre.c and gyre.h (default all)
@@ -239,6 +240,7 @@ flavour()
     gcc|clang) FCC=$1 ;;
     static) LINK="-static-pie $HARDENED_LINK -Wl,--gc-sections"
         MORE="$MORE -DGY_NO_CUDA -DGY_NO_UCX -DGY_NO_NAMES -ffunction-sections -fdata-sections" ;;
+    gpu) WARNINGS=${WARNINGS% -Werror} ;;
     profile) MORE="$MORE -DGY_NO_CUDA -DGY_NO_RANKS" ;;
     asan) FCC=$(sanitizer_compiler address,undefined) OPTIMIZE=-O1
         MORE="-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer" LINK=$MORE ;;
@@ -703,16 +705,52 @@ target_bench()
     done
 }
 
-# All that wants a GPU
+GPU_TESTS="t_ops_cuda t_cuda_net t_cuda_half t_cuda_queue t_cuda_input t_cuda_glm"
+
+# What a run on a GPU needs and no more; such a machine has no network and a compiler with other warnings.
+build_for_gpu()
+{
+    prepare
+    flavour "$1"
+    build_library
+    build_command
+    # shellcheck disable=SC2046
+    archive libtests.a $(helper_sources)
+    HELPERS=$DIR/libtests.a
+    # shellcheck disable=SC2046
+    build_programs tests $(for test in $GPU_TESTS; do echo "tests/$test.c"; done)
+    HELPERS=
+    build_programs . tests/peer/bench_gpu.c
+}
+
 target_gpu()
 {
     [ $# -gt 0 ] || fail "gpu needs a folder for its results"
-    prepare
-    flavour default
-    build_tests
+    NO_INSTALL=1
+    build_for_gpu gpu
     out=$1
     shift
     sh tests/gpu.sh "$out" "$DIR" "$@"
+}
+
+# target_gpu_pack FILE [ARCH]: the kernels of the op test and of the nets that gpu.sh runs, and real images
+target_gpu_pack()
+{
+    [ $# -gt 0 ] || fail "gpu-pack needs the name of a file to write"
+    need_mnist || fail "the pack needs the images in $MNIST"
+    build_for_gpu default
+    pack=$BUILD/gpu-pack
+    rm -rf "$pack"
+    mkdir -p "$pack/images"
+    cp "$MNIST"/*-ubyte* "$pack/images/"
+    GYRE_KERNEL_CACHE=$pack/kernels
+    export GYRE_KERNEL_CACHE
+    "$DIR/tests/t_ops_cuda" --arch "${2:-90}" --each 32 | tail -n 1
+    while read -r net batch type; do
+        "$DIR/gyre" kernels "$net" --arch "${2:-90}" --batch "$batch" --dtype "$type" | tail -n 1
+    done <tests/gpu_nets.txt
+    tar cJf "$1" -C "$pack" kernels images
+    found "$(wc -c <"$1") B" "$1"
 }
 
 # target_library NAME: a profile as an archive
@@ -754,6 +792,7 @@ target=${1:-build}
 [ $# -eq 0 ] || shift
 case $target in
 build|static|emu|demo|test|check|bench|gpu|shared|amalgamation|library|fuzz|clean) "target_$target" "$@" ;;
+gpu-pack) target_gpu_pack "$@" ;;
 ppc) target_check ppc ;;
 help|-h|--help) usage ;;
 *) usage >&2; fail "no target $target" ;;

@@ -248,7 +248,7 @@ static void cnet_devices(void)
         gyre_close(net);
 }
 
-/* ---- nets of the zoo, all their layers, on small images: 't_cuda_net emu zoo [NAME...]' ---- */
+/* ---- nets of the zoo, all their layers, on small images: 't_cuda_net emu zoo [NAME...]', in bf16 by zoo16 ---- */
 
 struct cnet_text {
     char bytes[1 << 17];
@@ -315,8 +315,10 @@ static void cnet_tame(struct gyre_net *net)
 }
 
 #define CNET_TRIES 4
+#define CNET_NARROW 1.5 /* times as far from float32 as the CPU's bf16 is; both round at the same places */
 
-/* Steps of the same net: on the CPU, on the CPU by the plain reference kernels, on the device. */
+/* Steps of the same net: on the CPU in float32, on the CPU with other roundings, on the device.
+ * The other roundings are the reference kernels' order of summation, or bf16 where the device trains in bf16. */
 struct cnet_trio {
     struct gyre_net *net[3];
     struct gyre_result result[3];
@@ -324,7 +326,11 @@ struct cnet_trio {
 
 static int cnet_step_of(struct cnet_trio *t, const struct cnet_case *c, int which, const struct gyre_batch *batch)
 {
-    t->net[which] = cnet_open_by(c, which == 2 ? cnet_device : "cpu", batch->count, which == 1 ? "ref" : NULL);
+    struct cnet_case of = *c;
+    if (which == 0)
+        of.dtype = GYRE_F32;
+    t->net[which] = cnet_open_by(&of, which == 2 ? cnet_device : "cpu", batch->count,
+                                 which == 1 && c->dtype == GYRE_F32 ? "ref" : NULL);
     if (!t->net[which])
         return 0;
     cnet_tame(t->net[which]);
@@ -342,8 +348,11 @@ static int cnet_try(const struct cnet_case *c, const struct gyre_batch *batch, i
         cnet_apart_all(t.net[1], t.net[0], prefixes[k], &rounding);
         cnet_apart_all(t.net[2], t.net[0], prefixes[k], &device);
         const double apart = fabs(t.result[2].loss - t.result[0].loss);
-        const double allowed = 2e-5 + (rounding.most <= 1e-3 ? 4 * rounding.most : 0);
-        good = device.most <= allowed && apart <= 2e-5 * fabs(t.result[0].loss);
+        const double other = fabs(t.result[1].loss - t.result[0].loss);
+        const int narrow = c->dtype != GYRE_F32;
+        const double allowed = narrow ? CNET_NARROW * rounding.most : 2e-5 + (rounding.most <= 1e-3 ? 4 * rounding.most : 0);
+        const double loss = narrow ? 4 * other + 1e-3 * fabs(t.result[0].loss) : 2e-5 * fabs(t.result[0].loss);
+        good = device.most <= allowed && apart <= loss;
         printf("%-10s %3d tensors %-9s at most %.2g apart (%s), by rounding %.2g (%s); loss %.9g and %.9g\n", c->name, device.tensors,
                prefixes[k], device.most, device.name, rounding.most, rounding.name, t.result[2].loss, t.result[0].loss);
     }
@@ -356,14 +365,14 @@ static int cnet_try(const struct cnet_case *c, const struct gyre_batch *batch, i
 
 /* A ReLU so near 0 that rounding puts it on the other side in one of the nets makes some tensors differ by a thousandth and more. Then, which
  * happens in the deepest nets, another input is taken; what is wrong is wrong with every input. */
-static void cnet_zoo_net(const char *name, int side, int channels, int samples)
+static void cnet_zoo_net(const char *name, int dtype, int side, int channels, int samples)
 {
     static struct cnet_text text;
     static float x[CNET_MOST * CNET_SIDE * CNET_SIDE * 3];
     static const int32_t label[CNET_MOST] = { 1, 3, 0, 4, 2, 2, 1, 0 };
     const struct gyre_sink sink = { cnet_text_add, &text };
     const struct gyre_batch batch = { .x = x, .label = label, .count = samples };
-    const struct cnet_case c = { name, text.bytes, side, side, channels, GYRE_SGD, GYRE_F32, 0, 0 };
+    const struct cnet_case c = { name, text.bytes, side, side, channels, GYRE_SGD, dtype, 0, 0 };
     struct gyre_error error;
     text.used = 0;
     if (!T_CHECK(gyre_zoo_text(name, 5, side, side, channels, &sink, &error) == GYRE_OK))
@@ -377,8 +386,8 @@ static void cnet_zoo_net(const char *name, int side, int channels, int samples)
     }
 }
 
-/* count names, or all. */
-static void cnet_zoo(char *const *names, int count)
+/* count names, or all. In bf16 a batch of two would leave nothing but roundings of the batch norms. */
+static void cnet_zoo(int dtype, char *const *names, int count)
 {
     /* a batch norm needs more than two numbers, also behind the last pooling */
     static const struct { const char *name; int side, channels, samples; } sizes[] = {
@@ -396,7 +405,7 @@ static void cnet_zoo(char *const *names, int count)
         for (int k = 0; k < count; k++)
             wanted |= strcmp(names[k], name) == 0;
         if (wanted)
-            cnet_zoo_net(name, side, channels, samples);
+            cnet_zoo_net(name, dtype, side, channels, dtype == GYRE_F32 ? samples : CNET_MOST);
     }
 }
 
@@ -417,8 +426,8 @@ int main(int argc, char **argv)
     struct gyre_error error;
     if (!dh_opened(cnet_device, gyre_measure(&config, &need, &error), error.text))
         T_END("t_cuda_net");
-    if (argc > 2 && strcmp(argv[2], "zoo") == 0) {
-        cnet_zoo(argv + 3, argc - 3);
+    if (argc > 2 && (strcmp(argv[2], "zoo") == 0 || strcmp(argv[2], "zoo16") == 0)) {
+        cnet_zoo(strcmp(argv[2], "zoo") == 0 ? GYRE_F32 : GYRE_BF16, argv + 3, argc - 3);
         T_END("t_cuda_net");
     }
     for (size_t i = 0; i < GY_COUNT(cnet_cases); i++) {
@@ -431,6 +440,6 @@ int main(int argc, char **argv)
         gyre_close(device);
     }
     cnet_bits(&cnet_cases[0]);
-    cnet_zoo_net("lenet5", 28, 1, 2);
+    cnet_zoo_net("lenet5", GYRE_F32, 28, 1, 2);
     T_END("t_cuda_net");
 }

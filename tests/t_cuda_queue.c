@@ -72,7 +72,8 @@ static int cq_open(struct cq_device *d, const char *device)
     memset(d, 0, sizeof *d);
     d->alloc = gy_alloc_default();
     d->backend = gy_cuda_backend();
-    struct gy_backend_config config = { .alloc = &d->alloc, .log = &log, .kernel_cache = getenv("GYRE_KERNEL_CACHE") };
+    struct gy_backend_config config = { .alloc = &d->alloc, .log = &log, .kernel_cache = getenv("GYRE_KERNEL_CACHE"),
+                                        .cuda_path = getenv("GYRE_CUDA_PATH") };
     const int emulated = strcmp(device, "emu") == 0;
     config.emulator = emulated ? dh_emulator(path, sizeof path) : NULL;
     const int there = d->backend && (!emulated || config.emulator);

@@ -9,6 +9,8 @@
  *     t_ops_cuda --arch 90             no device: the sample is compiled for sm_90 by NVRTC, and no convolution may spill; with --whole
  *                                      every row with every type and every way to cut
  *     --case TEXT --row NAME --op NAME --seed N
+ *     --list                           the pairs of op and row that the device has, a line each; nothing runs
+ *     --say                            each case's name before it runs: the last one printed is the one that hangs
  *
  * On a GPU tensors stand between guard zones; on the emulator they do not, because it checks every access by itself. */
 #include "engine/base/clock.h"
@@ -39,7 +41,7 @@ struct opc_options {
     const char *device, *only, *row, *op;
     int64_t each, arch;
     uint64_t seed;
-    int whole;
+    int whole, list, say;
 };
 
 /* One case with one row on its way. */
@@ -194,6 +196,11 @@ static int opc_execute(struct opc_run *run, struct opc_job *j)
     char where[96];
     struct op_memory fresh;
     snprintf(where, sizeof where, "%s %s%s", run->self->set, j->row->name, j->in_place ? " in place" : "");
+    if (run->o.say) {
+        char text[300];
+        printf("runs %s: %s\n", where, op_text(j->c, text, sizeof text));
+        fflush(stdout);
+    }
     if (opc_scratch(run, j) != GY_OK || opc_once(run, j) != GY_OK)
         return -1;
     const uint32_t bits = opc_bits(j);
@@ -420,8 +427,11 @@ static int opc_read_options(struct opc_options *o, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         const char **const text = strcmp(argv[i], "--device") == 0 ? &o->device : strcmp(argv[i], "--case") == 0 ? &o->only :
                                   strcmp(argv[i], "--row") == 0 ? &o->row : strcmp(argv[i], "--op") == 0 ? &o->op : NULL;
-        o->whole |= strcmp(argv[i], "--whole") == 0;
-        if (text && i + 1 < argc)
+        int *const flag = strcmp(argv[i], "--whole") == 0 ? &o->whole : strcmp(argv[i], "--list") == 0 ? &o->list :
+                          strcmp(argv[i], "--say") == 0 ? &o->say : NULL;
+        if (flag)
+            *flag = 1;
+        else if (text && i + 1 < argc)
             *text = argv[++i];
         else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
             o->seed = strtoull(argv[++i], NULL, 10);
@@ -429,12 +439,27 @@ static int opc_read_options(struct opc_options *o, int argc, char **argv)
             i++;
         else if (strcmp(argv[i], "--each") == 0 && i + 1 < argc && gy_text_int(argv[i + 1], 1, 1 << 20, &o->each) == 0)
             i++;
-        else if (strcmp(argv[i], "--whole") != 0)
+        else
             return -1;
     }
     if (!o->each)
         o->each = strcmp(o->device, "emu") == 0 || o->arch ? OPC_SAMPLE : 1;
     return 0;
+}
+
+/* Pairs of op and row that some case fits. */
+static void opc_list(const struct opc_run *run, const struct op_cases *cases)
+{
+    struct gy_span spans[8];
+    for (int i = 0; cover_row_at(i) && i < COVER_ROWS; i++) {
+        int fits = 0;
+        for (int k = 0; k < cases->count && !fits; k++) {
+            const struct gy_op op = cover_op(&cases->list[k], spans);
+            fits = cover_row_fits(cover_row_at(i), &op, &run->self->device);
+        }
+        if (fits)
+            printf("%s %s\n", gy_op_row(cover_row_at(i)->code)->name, cover_row_at(i)->name);
+    }
 }
 
 /* All cases on one device. */
@@ -536,7 +561,8 @@ int main(int argc, char **argv)
     static struct op_cases cases;
     setvbuf(stdout, NULL, _IOLBF, 4096);
     if (opc_read_options(&run.o, argc, argv) != 0)
-        return printf("t_ops_cuda [--device emu|cuda] [--arch N] [--each N] [--whole] [--case TEXT] [--row NAME] [--op NAME] [--seed N]\n"), 2;
+        return printf("t_ops_cuda [--device emu|cuda] [--arch N] [--each N] [--whole] [--case TEXT] [--row NAME] [--op NAME] [--seed N]"
+                      " [--list] [--say]\n"), 2;
     op_cases_make(&cases);
     op_add_halves(&cases);
     opc_add_f16(&cases);
@@ -544,6 +570,13 @@ int main(int argc, char **argv)
         opc_add_large(&cases);
     cover.seed = run.o.seed;
     cover_list_kernels();
+    if (run.o.list) {
+        if (!opc_open(&run))
+            return 1;
+        opc_list(&run, &cases);
+        run.backend->close(run.self);
+        return 0;
+    }
     if (!run.o.arch && strcmp(run.o.device, "emu") == 0 && !getenv("GYRE_EMU_ARCH")) {
         opc_emulated(&run, &cases);
         T_END("t_ops_cuda");
