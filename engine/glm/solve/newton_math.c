@@ -50,7 +50,7 @@ NW_INLINE void nw_logistic_rows(struct gy_nw_block *block, double under[2], doub
     const nw_vec zero = NW_SPLAT(0.0), one = NW_SPLAT(1.0), least = NW_SPLAT(-700.0);
     nw_vec below[2] = { zero, zero }, over[2] = { zero, zero };
     for (int b = 0; b < block->count; b += NW_LANES) {
-        nw_vec z, y, c, e;
+        nw_vec z, y = zero, c = zero, e;
         memcpy(&z, block->z + b, sizeof z);
         for (int l = 0; l < NW_LANES; l++) {
             y[l] = (double)block->y[b + l];
