@@ -572,8 +572,7 @@ GY_FN void mma_finish(const struct gy_args *a, union mma_shared *s, const struct
                 const int row = mma_row(at, i, h), col = mma_col(at, j, h);
                 float *const v = sum[i][j] + h;
                 mma_finish_pair(a, l, l->first_row + row, l->first_col + col, v);
-                *(uint32_t *)(s->out + row * MM_OUT_ROW + col) =
-                    (uint32_t)gy_narrow(v[0]) | (uint32_t)gy_narrow(v[1]) << 16;
+                *(uint32_t *)(s->out + row * MM_OUT_ROW + col) = gy_narrow2(v[0], v[1]);
             }
 }
 

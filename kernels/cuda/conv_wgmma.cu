@@ -233,7 +233,7 @@ GY_FN void wgmma_finish(const struct gy_args *a, struct wgmma_shared *s, const s
             gy_warp_sync(); /* the compiler loads all it can before, until registers spill */
 #endif
         wgmma_finish_pair(a, t, t->first_row + at->group * 64 + row, pixel[h], t->first_col + col, d + i);
-        *(uint32_t *)(out + row * WG_OUT_ROW + col) = (uint32_t)gy_narrow(d[i]) | (uint32_t)gy_narrow(d[i + 1]) << 16;
+        *(uint32_t *)(out + row * WG_OUT_ROW + col) = gy_narrow2(d[i], d[i + 1]);
     }
     gy_some_sync(2 + at->group, 128);
 }

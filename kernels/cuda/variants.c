@@ -116,9 +116,12 @@ GY_INT int gy_cuda_options(const struct gy_op *op, const struct gy_cuda_row *row
 {
     static const char *const constants[8] = { "GY_F0", "GY_F1", "GY_F2", "GY_F3", "GY_F4", "GY_F5", "GY_F6", "GY_F7" };
     struct pick_room out = { .text = room, .bytes = bytes };
+    unsigned shared = 0; /* the most that one of the launches has */
+    for (int i = 0; i < cut->launches; i++)
+        shared = cut->launch[i].shared > shared ? cut->launch[i].shared : shared;
     pick_int(&out, "GY_ARCH", device->arch);
     pick_int(&out, "GY_THREADS", cut->launch[0].threads);
-    pick_int(&out, "GY_SHARED_BYTES", cut->launch[0].shared);
+    pick_int(&out, "GY_SHARED_BYTES", shared);
     pick_int(&out, "GY_DTYPE", op->dtype);
     pick_int(&out, "GY_ACT", row->facts & GY_FACT_ACT ? op->act : 0);
     pick_int(&out, "GY_FLAGS", row->facts & GY_FACT_FLAGS ? (int64_t)op->flags : 0);

@@ -5,7 +5,8 @@
 #include "kernels/cuda/variants_conv.h"
 
 #define CONV_THREADS 256
-#define CONV_BLOCKS 256          /* blocks a weight gradient is cut into, so that any card has work */
+#define CONV_BLOCKS 256          /* blocks that leave no card without work */
+#define CONV_WAVES 264           /* two full waves on 132 multiprocessors, sm_90's; more would begin a third */
 #define CONV_PART_BYTES (64 << 20) /* its parts take no more */
 #define CONV_CHUNK 128           /* CV_CHUNK of conv.cuh */
 
@@ -73,8 +74,10 @@ static void conv_begin(const struct gy_op *op, const char *file, struct gy_cuda_
     conv_define(out, "GY_TAP_W", back ? g->stride_w / conv_gcd(g->stride_w, g->dil_w) : 1);
 }
 
-/* Statistics: a row for every `each` pixels in scratch, merged by one launch or two. */
-static void conv_cut_stats(const struct gy_op *op, int64_t each, unsigned shared, struct gy_cuda_cut *out)
+/* Statistics: a row for every `each` pixels in scratch, merged by one launch or two.
+ * Launches behind the product take the shared memory that they use, a float a thread: with the product's
+ * a multiprocessor would hold one block of them. */
+static void conv_cut_stats(const struct gy_op *op, int64_t each, struct gy_cuda_cut *out)
 {
     const int64_t rows = conv_up(conv_pixels(&op->geom), each), chunks = conv_up(rows, CONV_CHUNK),
                   blocks = conv_up(op->geom.k, 32);
@@ -82,27 +85,28 @@ static void conv_cut_stats(const struct gy_op *op, int64_t each, unsigned shared
         return;
     conv_define(out, "GY_STAT_PIXELS", each);
     conv_define(out, "GY_STAT_FIRST", (int64_t)out->scratch);
-    const unsigned threads = out->launch[0].threads;
+    const unsigned threads = out->launch[0].threads, shared = threads * (unsigned)sizeof(float);
     if (chunks > 1)
         conv_launch_of(out, "conv_stats_chunks", blocks, chunks, 1, threads, shared);
     conv_launch_of(out, "conv_stats", blocks, 1, 1, threads, shared);
     out->scratch += (size_t)(rows + chunks) * 2 * (size_t)op->geom.k * sizeof(float);
 }
 
-/* Slices of the pixels: enough blocks, no slice shorter than a few steps, no more memory than allowed. */
+/* Slices of the pixels: whole waves, no slice shorter than a few steps, no more memory than allowed. */
 static int64_t conv_slice_pixels(const struct gy_op *op, const struct conv_tile *t)
 {
     const struct gy_geom *g = &op->geom;
     const struct conv_size size = conv_size_of(op);
     const int64_t tiles = conv_up(size.rows, t->bm) * conv_up(size.cols, t->bn) * g->groups;
     const int64_t bytes = size.rows * size.cols * g->groups * (int64_t)sizeof(float);
-    int64_t slices = gy_min64(conv_up(CONV_BLOCKS, tiles), conv_up(size.depth, 8 * t->bk));
+    int64_t slices = gy_max64(CONV_WAVES / tiles, tiles < CONV_BLOCKS ? 2 : 1);
+    slices = gy_min64(slices, conv_up(size.depth, 8 * t->bk));
     slices = gy_max64(1, gy_min64(slices, CONV_PART_BYTES / bytes));
     return conv_up(conv_up(size.depth, slices), t->bk) * t->bk;
 }
 
 /* What follows the parts of a weight gradient: the bias's parts, and the sums of both. */
-static void conv_cut_sum(const struct gy_op *op, int64_t slices, unsigned shared, struct gy_cuda_cut *out)
+static void conv_cut_sum(const struct gy_op *op, int64_t slices, struct gy_cuda_cut *out)
 {
     const struct conv_size size = conv_size_of(op);
     const int64_t weights = size.rows * size.cols * op->geom.groups, parts = slices > 1 ? slices : 0;
@@ -113,9 +117,10 @@ static void conv_cut_sum(const struct gy_op *op, int64_t slices, unsigned shared
     conv_define(out, "GY_BIAS_CHUNKS", chunks);
     const unsigned threads = out->launch[0].threads;
     if (channels > 0)
-        conv_launch_of(out, "conv_bias_chunks", conv_up(channels, 32), chunks, 1, threads, shared);
+        conv_launch_of(out, "conv_bias_chunks", conv_up(channels, 32), chunks, 1, threads,
+                       threads * (unsigned)sizeof(float));
     if (parts > 0 || channels > 0)
-        conv_launch_of(out, "conv_sum", conv_up((parts > 0 ? weights : 0) + channels, threads), 1, 1, threads, shared);
+        conv_launch_of(out, "conv_sum", conv_up((parts > 0 ? weights : 0) + channels, threads), 1, 1, threads, 0);
     out->scratch += (size_t)(parts * weights + chunks * channels) * sizeof(float);
 }
 
@@ -196,9 +201,9 @@ static void conv_ffma_cut_by(const struct gy_op *op, const struct conv_tile *t, 
     conv_launch(out, "conv_ffma", tiles, wgrad ? slices : size.classes, op->geom.groups, shared);
     if (wgrad) {
         conv_define(out, "GY_SLICE_PIXELS", each);
-        conv_cut_sum(op, slices, shared, out);
+        conv_cut_sum(op, slices, out);
     } else {
-        conv_cut_stats(op, t->bm, shared, out);
+        conv_cut_stats(op, t->bm, out);
     }
 }
 
@@ -264,7 +269,7 @@ static void conv_group_cut(const struct gy_op *op, const struct gy_cuda_device *
             out->scratch = (size_t)(pixels * g->k) * sizeof(float);
         if (op->tensor[GY_STATS] >= 0)
             conv_launch(out, "group_stats", conv_up(g->k, 32), conv_up(pixels, CONV_GROUP_STAT), 1, shared);
-        conv_cut_stats(op, CONV_GROUP_STAT, shared, out);
+        conv_cut_stats(op, CONV_GROUP_STAT, out);
     } else if (op->code == GY_OP_CONV_DGRAD) {
         conv_launch(out, "group_dgrad", conv_group_blocks(g->n, g->h, g->w, g->c, vec), 1, 1, shared);
     } else {
@@ -274,7 +279,7 @@ static void conv_group_cut(const struct gy_op *op, const struct gy_cuda_device *
         const int64_t each = conv_up(pixels, gy_max64(1, gy_min64(slices, most)));
         conv_launch(out, "group_wgrad", blocks, conv_up(pixels, each), 1, shared);
         conv_define(out, "GY_SLICE_PIXELS", each);
-        conv_cut_sum(op, conv_up(pixels, each), shared, out);
+        conv_cut_sum(op, conv_up(pixels, each), out);
     }
 }
 
@@ -358,14 +363,14 @@ static void conv_mma_cut_by(const struct gy_op *op, const struct gy_cuda_device 
         const int64_t each = conv_slice_pixels(op, t), slices = conv_up(size.depth, each);
         conv_launch_of(out, "conv_mma", tiles, slices, 1, threads, shared);
         conv_define(out, "GY_SLICE_PIXELS", each);
-        conv_cut_sum(op, slices, shared, out);
+        conv_cut_sum(op, slices, out);
         return;
     }
     const size_t weights = conv_mma_weights(op, device->arch);
     out->scratch = (weights + 255) / 256 * 256;
-    conv_launch_of(out, "conv_mma_weights", conv_up((int64_t)weights / 16, threads), 1, 1, threads, shared);
+    conv_launch_of(out, "conv_mma_weights", conv_up((int64_t)weights / 16, threads), 1, 1, threads, 0);
     conv_launch_of(out, "conv_mma", tiles, size.classes, 1, threads, shared);
-    conv_cut_stats(op, t->bm, shared, out);
+    conv_cut_stats(op, t->bm, out);
 }
 
 /* Images of few channels, copied to 4 a pixel: lines of a filter row, rounded up to 32 numbers. */
@@ -399,18 +404,18 @@ static void conv_lines_cut(const struct gy_op *op, const struct gy_cuda_device *
     conv_define(out, "GY_LINES", 1);
     const int64_t tiles = conv_up(wgrad ? g->k : pixels, x->t.bm) * conv_up(wgrad ? row : g->k, x->t.bn);
     const int64_t weights = wgrad ? 0 : g->k * row / 8; /* chunks of 16 bytes, as of the image */
-    conv_launch_of(out, "conv_mma_lines", conv_up(chunks + weights, threads), 1, 1, threads, shared);
+    conv_launch_of(out, "conv_mma_lines", conv_up(chunks + weights, threads), 1, 1, threads, 0);
     const int64_t each = wgrad ? conv_slice_pixels(op, &x->t) : 0, slices = wgrad ? conv_up(pixels, each) : 1;
     conv_launch_of(out, "conv_mma", tiles, slices, 1, threads, shared);
     if (wgrad) {
         conv_define(out, "GY_SLICE_PIXELS", each);
-        conv_cut_sum(op, slices, shared, out);
+        conv_cut_sum(op, slices, out);
     }
     const int64_t first = conv_up(wgrad ? (int64_t)out->scratch : weights * 16, 256) * 256;
     conv_define(out, "GY_LINES_FIRST", first);
     out->scratch = (size_t)(first + chunks * 16);
     if (!wgrad)
-        conv_cut_stats(op, x->t.bm, shared, out);
+        conv_cut_stats(op, x->t.bm, out);
 }
 
 static void conv_mma_cut(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
@@ -595,16 +600,15 @@ static void conv_wgmma_cut_by(const struct gy_op *op, const struct gy_cuda_devic
         conv_map_matrix(&out->map[0], GY_DY, g->k, size.depth, 64);
         conv_launch_of(out, "conv_wgmma", tiles, slices, 1, CONV_WGMMA_THREADS, shared);
         conv_define(out, "GY_SLICE_PIXELS", each);
-        conv_cut_sum(op, slices, shared, out);
+        conv_cut_sum(op, slices, out);
         return;
     }
     const int64_t row = taps * conv_up64(dgrad ? g->k : g->c), weights = size.cols * row;
     conv_map_matrix(&out->map[1], GY_SCRATCH, row, size.cols, bn);
     out->scratch = (size_t)conv_up(weights * 2, 256) * 256;
-    conv_launch_of(out, "conv_wgmma_weights", conv_up(weights / 8, CONV_WGMMA_THREADS), 1, 1, CONV_WGMMA_THREADS,
-                   shared);
+    conv_launch_of(out, "conv_wgmma_weights", conv_up(weights / 8, CONV_WGMMA_THREADS), 1, 1, CONV_WGMMA_THREADS, 0);
     conv_launch_of(out, "conv_wgmma", gy_min64(tiles, most), 1, 1, CONV_WGMMA_THREADS, shared);
-    conv_cut_stats(op, CONV_WGMMA_BM, shared, out);
+    conv_cut_stats(op, CONV_WGMMA_BM, out);
 }
 
 static void conv_wgmma_cut(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
