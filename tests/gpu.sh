@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # gpu.sh OUT FOLDER [PART...]: everything that wants a GPU, so that one run tells everything. FOLDER
-# holds gyre, bench_gpu and tests/. Parts, in their order: probe head rows nets layers train why peer.
+# holds gyre, bench_gpu and tests/. Parts: probe head rows nets layers train why peer sanitizer.
 # A part has a time limit and a log of its own, and never stops the next. OUT gets report.txt, which
 # grows line by line, and all.tgz with every log and CSV, made again after each part.
 # Variables: GPU_PACK (what './build.sh gpu-pack' made: compiled kernels and images), GPU_DEVICE (cuda),
@@ -11,7 +11,7 @@ set -u
 out=$1
 folder=$2
 shift 2
-[ $# -gt 0 ] || set -- probe head rows nets layers train why peer
+[ $# -gt 0 ] || set -- probe head rows nets layers train why peer sanitizer
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 work=$(mktemp -d)
@@ -93,8 +93,10 @@ row()
 one_row()
 {
     name=row-$1-$2
+    each=${GPU_EACH:-32}
+    case $2 in wgmma*) each=$(((each + 7) / 8)) ;; esac # which no other device runs
     began=$(date +%s)
-    limited 45 "$folder/tests/t_ops_cuda" --device "$device" --op "$1" --row "$2" --each "${GPU_EACH:-32}" --say >"$work/rows/$name.log" 2>&1
+    limited 45 "$folder/tests/t_ops_cuda" --device "$device" --op "$1" --row "$2" --each "$each" --say >"$work/rows/$name.log" 2>&1
     status=$?
     last=$(tail -n 1 "$work/rows/$name.log")
     if [ "$status" != 0 ]; then
@@ -135,15 +137,19 @@ nets()
     done
 }
 
+# The matrix products are 1x1 convolutions on one image, behind one that makes their channels.
 layers()
 {
     step layers 120 "$folder/gyre" bench "$net" --device "$device" --dtype bf16 --batch "$batch" --csv
-    cp "$work/layers.log" "$work/layers.csv"
-    [ "$device" != emu ] || return 0
-    step peer-layers 100 python3 tests/peer/bench_layers.py --batch "$batch" --seconds 80
-    cp "$work/peer-layers.log" "$work/peer-layers.csv"
-    step join 20 python3 tests/peer/join_layers.py "$work/layers.csv" "$work/peer-layers.csv" tests/perf/cuda_predicted.csv
-    cp "$work/join.log" "$work/join.csv"
+    grep -E '^[a-z]+,' "$work/layers.log" >"$work/layers.csv"
+    for size in "64x64 4096" "64x128 8192"; do
+        printf 'input %sx3\nconv %s 1x1\nconv %s 1x1\ngap\nlinear 10\nsoftmax\n' "${size% *}" "${size#* }" "${size#* }" >"$work/product.net"
+        step "product-${size#* }" 60 "$folder/gyre" bench "$work/product.net" --device "$device" --dtype bf16 --batch 1 --csv
+        grep ",conv.*x${size#* } \* 1x1/1 -> ${size#* }," "$work/product-${size#* }.log" >>"$work/layers.csv"
+    done
+    step layers-peer 120 python3 tests/peer/bench_layers.py "$work/layers.csv" --predicted tests/perf/cuda_predicted.csv --seconds 90
+    cp "$work/layers-peer.log" "$work/layers-peer.csv"
+    grep 'geometric' "$work/layers-peer.log" | tee -a "$report"
 }
 
 train()
@@ -163,12 +169,12 @@ why()
     command -v ncu >/dev/null 2>&1 || { say "skipped why: ncu is not installed"; return; }
     ncu --query-metrics --chip gh100 2>/dev/null | awk '{ print $1 }' >"$work/metrics"
     metrics=
-    for metric in gpu__time_duration.sum sm__cycles_elapsed.max sm__inst_executed.sum sm__inst_issued.sum sm__inst_executed_pipe_tensor.sum \
-        dram__bytes_read.sum dram__bytes_write.sum lts__t_bytes.sum; do
+    for metric in gpu__time_duration.sum sm__cycles_elapsed.max sm__inst_executed.sum sm__inst_issued.sum sm__pipe_tensor_cycles_active.sum \
+        sm__pipe_tensor_op_hmma_cycles_active.sum dram__bytes_read.sum dram__bytes_write.sum lts__t_bytes.sum; do
         ! grep -q "^${metric%.*}\$" "$work/metrics" || metrics=$metrics${metrics:+,}$metric
     done
-    step why 150 ncu --clock-control none --csv --page raw --log-file "$work/why.csv" --launch-count "${GPU_LAUNCHES:-420}" \
-        --metrics "$metrics" "$folder/bench_gpu" "$net" 64 bf16 "$device" 1
+    step why 110 ncu --clock-control none --csv --page raw --log-file "$work/why.csv" --launch-count "${GPU_LAUNCHES:-400}" \
+        --kernel-name 'regex:^(conv_wgmma|conv_mma|conv_sum|norm_.*)$' --metrics "$metrics" "$folder/bench_gpu" "$net" 64 bf16 "$device" 1
 }
 
 peer()
@@ -182,6 +188,15 @@ peer()
     row graph "$net 64 f32"
     row gyre "resnet20 256 f32"
     row graph "resnet20 256 f32"
+}
+
+# Accesses outside of a tensor, and races in shared memory, of a few cases of every row.
+sanitizer()
+{
+    command -v compute-sanitizer >/dev/null 2>&1 || { say "skipped sanitizer: compute-sanitizer is not installed"; return; }
+    for tool in memcheck racecheck; do
+        step "$tool" 100 compute-sanitizer --tool $tool --error-exitcode 9 "$folder/tests/t_ops_cuda" --device "$device" --each 1500
+    done
 }
 
 # ---- the run ----
@@ -206,7 +221,7 @@ for part in "$@"; do
     say "== $part"
     case $part in
     head) head_part ;;
-    probe|rows|nets|layers|train|why|peer) "$part" ;;
+    probe|rows|nets|layers|train|why|peer|sanitizer) "$part" ;;
     *) failed=$((failed + 1)); say "failed  $part: there is no such part" ;;
     esac
     cp "$report" "$work/"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Times whole training steps of a zoo net on a device, on random images that never change: bench_gpu NET BATCH f32|bf16 [DEVICE [STEPS]]
- * prints a CSV row: net, batch, type, images a second (median step), seconds until the first step was done (opening and compiling
- * included), milliseconds of a step: fastest, median; device bytes; loss of the last step. */
+/* Times whole training steps of a zoo net, or of a net in a file, on random images that never change:
+ * bench_gpu NET BATCH f32|bf16 [DEVICE [STEPS]] prints a CSV row: net, batch, type, images a second
+ * (median step), seconds until the first step was done (opening and compiling included),
+ * milliseconds of a step: fastest, median; device bytes; loss of the last step. */
 #include "engine/gyre.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,11 @@ int main(int argc, char **argv)
     struct gyre_result result = { 0 };
     if (argc < 4)
         return fail("usage", "bench_gpu NET BATCH f32|bf16 [DEVICE [STEPS]]");
-    if (gyre_zoo_text(argv[1], 0, 0, 0, 0, &sink, &error) != GYRE_OK)
+    FILE *file = fopen(argv[1], "r");
+    if (file) {
+        text.used = fread(text.bytes, 1, sizeof text.bytes - 1, file);
+        fclose(file);
+    } else if (gyre_zoo_text(argv[1], 0, 0, 0, 0, &sink, &error) != GYRE_OK)
         return fail(argv[1], error.text);
     gyre_config_default(&config);
     config.net = text.bytes;

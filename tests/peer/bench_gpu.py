@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Training steps in PyTorch on a GPU, beside bench_gpu.c: the same nets, batches and CSV columns, on random images that stay on the
 GPU. channels_last, cuDNN autotuned, autocast for bf16, fused SGD with momentum; eager in a CUDA graph, and torch.compile when
-asked for: the caller takes the faster one.
+asked for: the caller takes the faster one. f32 is float32: TF32, which is on by default in convolutions, is off.
 
     bench_gpu.py NET BATCH f32|bf16 [eager|graph|compile] [STEPS]"""
 import statistics
@@ -22,6 +22,8 @@ def main():
     if not torch.cuda.is_available():
         sys.exit("no GPU")
     torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = False
     side, channels = {"lenet5": (28, 1), "resnet20": (32, 3)}.get(net_name, (224, 3))
     began = time.monotonic()
     net = models.ZOO[net_name]().cuda().to(memory_format=torch.channels_last).train()
@@ -31,25 +33,28 @@ def main():
     forward = torch.compile(net) if mode == "compile" else net
 
     def step():
-        optimizer.zero_grad(set_to_none=mode != "graph")
+        optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=dtype == "bf16"):
             loss = F.cross_entropy(forward(x), y)
         loss.backward()
         optimizer.step()
-        return loss
+        return loss.detach()
 
-    loss = step()
+    # A capture needs steps on a stream of its own before it, and nothing that keeps their gradients alive.
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()
+        torch.cuda.synchronize()
+        first = time.monotonic() - began
+        for _ in range(4):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
-    first = time.monotonic() - began
     run = step
     if mode == "graph":
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(4):
-                step()
-        torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
+        optimizer.zero_grad(set_to_none=True)
         with torch.cuda.graph(graph):
             loss = step()
         run = graph.replay

@@ -6,7 +6,11 @@
 #include "engine/run/parallel.h"
 #include "engine/base/clock.h"
 #include "engine/run/engine.h"
+#include "tools/lab/noise.h"
 #include "tools/lab/roofline.h"
+
+#define RBENCH_TURN 1e-3 /* seconds: a run is repeated until it takes about as long, as for tune */
+#define RBENCH_REPEATS 256
 
 struct rbench_time {
     const struct gy_op *op;
@@ -41,18 +45,46 @@ static void rbench_add(struct rbench_sum *sum, const struct rbench_time *t, doub
 
 static double rbench_percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-/* Least time of an op over some runs; in seconds, negative on failure. */
-static double rbench_time_op(struct gyre_net *net, const struct gy_op *op, int runs)
+/* By the host's clock around one run, where the device has none. */
+static int rbench_time_here(struct gyre_net *net, const struct gy_op *op, double *seconds)
 {
-    int64_t best = INT64_MAX;
+    const int64_t start = gy_clock_ns();
+    GY_TRY(net->backend->run(net->backend_self, op));
+    GY_TRY(net->backend->sync(net->backend_self));
+    *seconds = (double)gy_max64(gy_clock_ns() - start, 1) * 1e-9;
+    return GY_OK;
+}
+
+static int rbench_time_once(struct gyre_net *net, const struct gy_op *op, int repeats, double *seconds)
+{
+    const int status = net->backend->lab->time(net->backend_self, op, repeats, seconds, &net->error);
+    return status == GY_E_UNSUPPORTED ? rbench_time_here(net, op, seconds) : status;
+}
+
+/* Least time of an op over some runs, each repeated until it takes a while. */
+static int rbench_time_op(struct gyre_net *net, const struct gy_op *op, int runs, double *seconds)
+{
+    double once;
+    GY_TRY(rbench_time_once(net, op, 1, &once));
+    const int repeats = (int)fmax(fmin(RBENCH_TURN / once, RBENCH_REPEATS), 1);
+    *seconds = HUGE_VAL;
     for (int i = 0; i < runs; i++) {
-        const int64_t start = gy_clock_ns();
-        const int status = net->backend->run(net->backend_self, op);
-        if (status != GY_OK || net->backend->sync(net->backend_self) != GY_OK)
-            return -1;
-        best = gy_min64(best, gy_clock_ns() - start);
+        GY_TRY(rbench_time_once(net, op, repeats, &once));
+        *seconds = fmin(*seconds, once);
     }
-    return (double)gy_max64(best, 1) * 1e-9;
+    return GY_OK;
+}
+
+/* A step on noise, so that no op is timed on the zeros of a net that has done nothing. */
+static int rbench_fill(struct gyre_net *net)
+{
+    struct gy_noise noise = { .samples = NULL };
+    int status = gy_noise_make(net, &noise);
+    if (status == GY_OK)
+        status = net->config.mode == GYRE_TRAIN ? gyre_step(net, &noise.batch, NULL)
+                                                : gyre_eval(net, &noise.batch, NULL);
+    gy_noise_free(net, &noise);
+    return status;
 }
 
 static void rbench_head(struct rbench *b)
@@ -94,8 +126,7 @@ static int rbench_run(struct rbench *b)
             struct rbench_time *t = &b->times[b->count++];
             t->op = &net->plan.program[p].ops[i];
             t->program = p;
-            t->seconds = rbench_time_op(net, t->op, b->runs);
-            if (t->seconds < 0)
+            if (rbench_time_op(net, t->op, b->runs, &t->seconds) != GY_OK)
                 return gy_engine_fail(net, GY_E_DEVICE, "the device failed in op %d of the %s program", i, gy_program_name(p));
             t->work = gy_op_work(&net->plan, t->op);
             t->limit = gy_roofline(&t->work, &b->ceilings);
@@ -196,6 +227,7 @@ static void rbench_kinds(struct rbench *b)
 static int rbench_print(struct rbench *b)
 {
     GY_TRY(gy_engine_ceilings(b->net, &b->ceilings));
+    GY_TRY(rbench_fill(b->net));
     rbench_head(b);
     GY_TRY(rbench_run(b));
     if (!b->csv) {

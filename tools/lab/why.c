@@ -4,6 +4,7 @@
  * What a change would bring is predicted: the net is planned anew with the change, and each op of the new plan is expected
  * to come as near to its limit as ops of its kind came here. */
 #include "tools/lab/lab.h"
+#include "tools/lab/noise.h"
 #include "engine/run/parallel.h"
 #include "tools/lab/why_page.h"
 #include "engine/base/clock.h"
@@ -20,8 +21,7 @@ struct why_run {
     void *inner_self;
     struct gyre_loader *loader;
     struct gyre_batch batch;       /* synthetic */
-    void *samples;
-    int32_t *labels;
+    struct gy_noise noise;
     int step;                      /* below 0: warming up */
     int64_t *ns;                   /* [op][step] */
     int64_t *whole, *wait, *rest;  /* [step] each: of a step, before it, outside of its ops */
@@ -143,28 +143,10 @@ static int why_open_loader(struct why_run *run)
     return status == GYRE_OK ? GYRE_OK : gy_engine_fail(net, status, "%s", error.text);
 }
 
-/* Samples of noise with all labels in turn. */
-static int why_make_batch(struct why_run *run)
+static int why_noise(struct why_run *run)
 {
-    struct gyre_net *net = run->why.net;
-    const struct gy_tensor *x = &net->plan.tensors[net->plan.input];
-    const struct gy_alloc *alloc = gy_engine_alloc(net);
-    const size_t batch = (size_t)net->config.batch;
-    run->samples = gy_alloc_take(alloc, x->bytes, 1);
-    run->labels = gy_alloc_take(alloc, batch, sizeof *run->labels);
-    if (!run->samples || !run->labels)
-        return GY_NOMEM(&net->error, "a synthetic batch", x->bytes);
-    uint32_t random = 1;
-    for (int64_t i = 0; i < x->count; i++) {
-        random = random * 1664525u + 1013904223u;
-        if (net->config.input == GYRE_INPUT_U8)
-            ((uint8_t *)run->samples)[i] = (uint8_t)(random >> 24);
-        else
-            ((float *)run->samples)[i] = (float)(random >> 8) / 8388608.0f - 1.0f;
-    }
-    for (size_t i = 0; i < batch; i++)
-        run->labels[i] = (int32_t)(i % (size_t)net->graph.classes);
-    run->batch = (struct gyre_batch){ .x = run->samples, .label = run->labels, .count = (int32_t)batch };
+    GY_TRY(gy_noise_make(run->why.net, &run->noise));
+    run->batch = run->noise.batch;
     return GY_OK;
 }
 
@@ -496,7 +478,7 @@ static int why_take(struct why_run *run)
     run->wait = run->whole + steps;
     run->rest = run->wait + steps;
     run->sorted = run->rest + steps;
-    return run->config.data ? why_open_loader(run) : why_make_batch(run);
+    return run->config.data ? why_open_loader(run) : why_noise(run);
 }
 
 static void why_give(struct why_run *run)
@@ -505,8 +487,7 @@ static void why_give(struct why_run *run)
     const struct gy_alloc *alloc = gy_engine_alloc(net);
     const size_t steps = (size_t)run->config.steps, ops = (size_t)run->why.op_count;
     gyre_close_loader(run->loader);
-    gy_alloc_free(alloc, run->labels, (size_t)net->config.batch * sizeof *run->labels);
-    gy_alloc_free(alloc, run->samples, net->plan.tensors[net->plan.input].bytes);
+    gy_noise_free(net, &run->noise);
     gy_alloc_free(alloc, run->whole, 4 * steps * sizeof *run->whole);
     gy_alloc_free(alloc, run->ns, ops * steps * sizeof *run->ns);
     gy_alloc_free(alloc, run->why.ops, ops * sizeof *run->why.ops);
