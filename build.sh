@@ -17,7 +17,7 @@
 #   ./build.sh check mutants [SEED] [COUNT]: changes that no test notices, for a person to judge
 #   ./build.sh bench          speed of kernels and of a training step
 #   ./build.sh gpu OUT        on a machine with a GPU: op test, nets, training, benchmarks; OUT/report.txt and OUT/all.tgz
-#   ./build.sh gpu OUT PART... some of it: probe head rows nets layers train why peer
+#   ./build.sh gpu OUT PART... some of it: probe head rows nets layers train why peer sanitizer
 #   ./build.sh gpu-pack FILE [ARCH]  what such a machine need not make: compiled kernels (sm_90) and images; GPU_PACK names it
 #   ./build.sh ppc            cross build for POWER, tests under qemu
 #   ./build.sh shared         libgyre-net.so: sums over processes, for programs that train by other means
@@ -193,7 +193,11 @@ profile_sources()
     printf '%s\n' $files
     for folder in $folders; do
         existing "$folder"/*.c
-    done | if [ "$1" = glm ]; then cat; else grep -v '^kernels/cpu/sparse\.c$'; fi
+    done | case $1 in
+    core) grep -vE '^kernels/cpu/(sparse|cpu_ceiling)\.c$|^engine/plan/(tuning_file|op_work)\.c$|^engine/run/(tuning|plan_print)\.c$' ;;
+    glm) grep -v '^kernels/cpu/cpu_ceiling\.c$' ;;
+    *) grep -v '^kernels/cpu/sparse\.c$' ;;
+    esac
 }
 library_headers()
 {
@@ -241,7 +245,8 @@ flavour()
     static) LINK="-static-pie $HARDENED_LINK -Wl,--gc-sections"
         MORE="$MORE -DGY_NO_CUDA -DGY_NO_UCX -DGY_NO_NAMES -ffunction-sections -fdata-sections" ;;
     gpu) WARNINGS=${WARNINGS% -Werror} ;;
-    profile) MORE="$MORE -DGY_NO_CUDA -DGY_NO_RANKS" ;;
+    nets) MORE="$MORE -DGY_NO_CUDA -DGY_NO_RANKS" ;;
+    core|glm) MORE="$MORE -DGY_NO_CUDA -DGY_NO_RANKS -DGY_NO_TUNING" FLAVOUR=core ;;
     asan) FCC=$(sanitizer_compiler address,undefined) OPTIMIZE=-O1
         MORE="-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer" LINK=$MORE ;;
     tsan) FCC=$(sanitizer_compiler thread) OPTIMIZE=-O1 MORE="-fsanitize=thread -fno-omit-frame-pointer" LINK=$MORE
@@ -733,23 +738,13 @@ target_gpu()
     sh tests/gpu.sh "$out" "$DIR" "$@"
 }
 
-# target_gpu_pack FILE [ARCH]: the kernels of the op test and of the nets that gpu.sh runs, and real images
+# target_gpu_pack FILE [ARCH]
 target_gpu_pack()
 {
     [ $# -gt 0 ] || fail "gpu-pack needs the name of a file to write"
     need_mnist || fail "the pack needs the images in $MNIST"
     build_for_gpu default
-    pack=$BUILD/gpu-pack
-    rm -rf "$pack"
-    mkdir -p "$pack/images"
-    cp "$MNIST"/*-ubyte* "$pack/images/"
-    GYRE_KERNEL_CACHE=$pack/kernels
-    export GYRE_KERNEL_CACHE
-    "$DIR/tests/t_ops_cuda" --arch "${2:-90}" --each 32 | tail -n 1
-    while read -r net batch type; do
-        "$DIR/gyre" kernels "$net" --arch "${2:-90}" --batch "$batch" --dtype "$type" | tail -n 1
-    done <tests/gpu_nets.txt
-    tar cJf "$1" -C "$pack" kernels images
+    sh tests/gpu_pack.sh "$1" "$DIR" "$BUILD/gpu-pack" "$MNIST" "${2:-90}"
     found "$(wc -c <"$1") B" "$1"
 }
 
@@ -759,7 +754,7 @@ target_library()
     [ $# -eq 1 ] || fail "library needs the name of a profile: core, nets, glm or all"
     prepare
     sources=$(profile_sources "$1") || exit 1
-    flavour "$([ "$1" = all ] && echo default || echo profile)"
+    flavour "$([ "$1" = all ] && echo default || echo "$1")"
     # shellcheck disable=SC2086
     archive "libgyre-$1.a" $sources
     cp "$DIR/libgyre-$1.a" "$BUILD/libgyre-$1.a"

@@ -95,7 +95,9 @@ headers()
 switches()
 {
     [ "$1" != all ] || return 0
-    printf '#ifndef GY_NO_CUDA\n#define GY_NO_CUDA\n#endif\n#ifndef GY_NO_RANKS\n#define GY_NO_RANKS\n#endif\n'
+    for switch in GY_NO_CUDA GY_NO_RANKS $([ "$1" = nets ] || echo GY_NO_TUNING); do
+        printf '#ifndef %s\n#define %s\n#endif\n' "$switch" "$switch"
+    done
 }
 
 number() { sed -n "s/^#define GYRE_VERSION_$1 \\([0-9]*\\).*/\\1/p" engine/gyre_base.h; }
@@ -111,6 +113,7 @@ number() { sed -n "s/^#define GYRE_VERSION_$1 \\([0-9]*\\).*/\\1/p" engine/gyre_
  * Options, given with -D:
  *     GY_NO_CUDA    without GPUs: the device "cuda" is refused. Always so in core, nets and glm
  *     GY_NO_RANKS   without jobs of several processes, gyre_job_*. Always so in core, nets and glm
+ *     GY_NO_TUNING  without block sizes measured on this machine, gyre_config.tune. Always so in core and glm
  *     GY_NO_UCX     without UCX between hosts, even where its header is; TCP stays
  *     GY_NO_IMAGE   without the system header stb_image.h: no JPEG, PNG, BMP, PPM, no .gz
  *     GY_NO_NAMES   hosts by number alone, no name service: for a static program

@@ -7,6 +7,7 @@
 #include "engine/base/file.h"
 #include "engine/base/knob.h"
 #include "kernels/op_table.h"
+#ifndef GY_NO_TUNING
 
 #define TUNED_BYTES ((size_t)1 << 20) /* largest file */
 #define TUNED_ROWS 8192
@@ -442,3 +443,5 @@ GY_INT int gy_tuned_write(const struct gy_tuned *tuned, const char *path, struct
 #undef TUNED_BYTES
 #undef TUNED_ROWS
 #undef TUNED_WORDS
+
+#endif

@@ -32,6 +32,7 @@ struct gy_tuned {
     int stale;                 /* ops whose row chooses a kernel that is not this library's, or does not fit */
 };
 
+#ifndef GY_NO_TUNING
 /* Where the rows are: wanted, or with use_env GYRE_TUNE or tune.txt in gyre's folder of the user's cache; "": nowhere. *named: the
  * caller or the variable said it, so that a file that cannot be used is an error. */
 GY_INT int gy_tuned_path(char *path, size_t room, const char *wanted, int use_env, int *named, struct gy_error *err);
@@ -55,5 +56,6 @@ GY_INT int gy_tuned_prepare(struct gy_tuned *tuned, const struct gy_backend *bac
                             struct gy_error *err);
 /* "strip=168 items=48 " */
 GY_INT void gy_tuned_sizes(const struct gy_backend *backend, const int32_t block[GY_OP_BLOCKS], struct gy_sink *sink);
+#endif
 
 #endif

@@ -9,7 +9,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/plan/plan_compile.h"
-#include "engine/plan/tuning_file.h"
+#include "engine/run/tuning.h"
 
 static struct gy_plan_config ctx_plan_config(const struct gyre_config *c)
 {
@@ -69,25 +69,6 @@ static int ctx_check_channels(struct gyre_net *net)
     return GY_OK;
 }
 
-/* Measured block sizes. A file that nobody named is no reason not to train. */
-static int ctx_read_tuned(struct gyre_net *net, struct gy_tuned *tuned, char *path, size_t room)
-{
-    int named = 0;
-    if (net->config.tune && gy_tuned_is_text(net->config.tune)) {
-        gy_text_copy(path, room, "the rows of a checkpoint");
-        return gy_tuned_read(tuned, net->config.tune, &net->alloc, net->backend, &net->caps, &net->error);
-    }
-    GY_TRY(gy_tuned_path(path, room, net->config.tune, net->config.use_env, &named, &net->error));
-    const int absent = named && path[0] && !gy_file_exists(path);
-    const int status = absent ? GY_FAIL(&net->error, GY_E_IO, "%.300s: there is no such file of block sizes", path)
-                              : gy_tuned_read(tuned, path, &net->alloc, net->backend, &net->caps, &net->error);
-    if (status == GY_OK || named || status == GY_E_NOMEM)
-        return status;
-    gy_log_write(&net->log, GY_LOG_WARN, "%s: block sizes are not used", net->error.text);
-    path[0] = 0;
-    return gy_tuned_read(tuned, path, &net->alloc, net->backend, &net->caps, &net->error);
-}
-
 static int ctx_check_dtype(struct gyre_net *net)
 {
     if (net->caps.dtypes >> net->config.dtype & 1)
@@ -96,45 +77,23 @@ static int ctx_check_dtype(struct gyre_net *net)
                    net->caps.device);
 }
 
-/* The rows that chose kernels, for checkpoints. */
-static int ctx_keep_rows(struct gyre_net *net, const struct gy_tuned *tuned)
+#ifdef GY_NO_TUNING
+GY_INT int gy_engine_plan_tuned(struct gyre_net *net, const struct gy_plan_config *plan)
 {
-    struct gy_buf buf;
-    if (net->caps.host_memory || !tuned->used)
-        return GY_OK;
-    gy_buf_open(&buf, &net->alloc);
-    struct gy_sink sink = gy_sink_buf(&buf);
-    gy_tuned_print_used(tuned, &sink);
-    net->tuned_rows = sink.failed || buf.failed ? NULL : gy_arena_text(&net->arena, buf.text, buf.bytes);
-    gy_buf_close(&buf);
-    return net->tuned_rows ? GY_OK : GY_NOMEM(&net->error, "the rows of kernels", buf.bytes);
+    if (net->config.tune)
+        return GY_FAIL(&net->error, GY_E_UNSUPPORTED,
+                       "tune: this build has no measured block sizes; the profiles nets and all read them");
+    return gy_plan_build(&net->plan, &net->graph, plan, &net->uniform, net->backend,
+                         net->backend_self, &net->arena, &net->error);
 }
+#endif
 
 static int ctx_plan(struct gyre_net *net)
 {
-    char path[4096];
-    struct gy_tuned tuned;
     struct gy_plan_config plan = ctx_plan_config(&net->config);
     GY_TRY(ctx_check_dtype(net));
     GY_TRY(gy_parallel_plan(net, &plan));
-    GY_TRY(ctx_read_tuned(net, &tuned, path, sizeof path));
-    plan.tuned = &tuned;
-    int status = gy_plan_build(&net->plan, &net->graph, &plan, &net->uniform, net->backend, net->backend_self, &net->arena,
-                                     &net->error);
-    if (tuned.others)
-        gy_log_write(&net->log, GY_LOG_INFO, "%s: %d of %d rows are for other processors or kernel sets: passed over", path,
-                     tuned.others, tuned.count);
-    if (tuned.stale)
-        gy_log_write(&net->log, GY_LOG_INFO, "%s: rows of %d ops choose kernels that are not this library's: passed over", path, tuned.stale);
-    net->tuned_ops = tuned.used;
-    if (status == GY_OK)
-        status = ctx_keep_rows(net, &tuned);
-    net->config.tune = NULL;
-    if (status == GY_OK && tuned.used) {
-        net->config.tune = gy_arena_text(&net->arena, path, strlen(path));
-        gy_log_write(&net->log, GY_LOG_INFO, "%d ops have %s from %s", tuned.used, net->caps.host_memory ? "block sizes" : "kernels", path);
-    }
-    gy_tuned_close(&tuned);
+    const int status = gy_engine_plan_tuned(net, &plan);
     net->plan.region_bytes[GY_AT_LAND] = net->caps.host_memory ? 0 : net->plan.region_bytes[GY_AT_IN];
     return status;
 }

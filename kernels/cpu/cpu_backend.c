@@ -374,6 +374,7 @@ static int cpu_sync(void *self)
     return GY_OK;
 }
 
+#ifndef GY_NO_TUNING
 static int cpu_ceilings(void *self, struct gy_ceilings *out)
 {
     const struct cpu_backend *cpu = self;
@@ -408,16 +409,22 @@ static int cpu_time(void *self, const struct gy_op *op, int repeats, double *sec
     *seconds = (double)gy_max64(gy_clock_ns() - start, 1) * 1e-9 / repeats;
     return GY_OK;
 }
+#endif
 
 GY_INT const struct gy_backend *gy_cpu_backend(void)
 {
+#ifndef GY_NO_TUNING
     static const struct gy_backend_lab lab = {
         .ceilings = cpu_ceilings, .block = gy_cpu_block_info, .block_tries = cpu_block_tries, .variant = cpu_variant,
         .kernel_hash = cpu_kernel_hash, .time = cpu_time };
+#endif
     static const struct gy_backend backend = {
         .open = cpu_open, .close = cpu_close, .caps = cpu_caps, .mem_get = cpu_mem_get, .mem_put = cpu_mem_put, .pin = cpu_pin,
         .prepare = cpu_prepare, .ready = cpu_ready, .run = cpu_run, .begin = cpu_begin, .end = cpu_end, .copy = cpu_copy,
         .copy_on = cpu_copy_on, .mark = cpu_mark, .wait = cpu_mark, .poll = cpu_poll, .reach = cpu_reach, .sync = cpu_sync,
-        .lab = &lab };
+#ifndef GY_NO_TUNING
+        .lab = &lab,
+#endif
+    };
     return &backend;
 }

@@ -6,6 +6,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
 #include "kernels/cpu/isa/micro.h"
+#ifndef GY_NO_TUNING
 
 #define CEILING_SUMS 12                        /* independent chains: latency times width of any present processor */
 #define CEILING_TURN_NS 1000000                /* length of a turn: shorter than a slice of the system's */
@@ -357,3 +358,5 @@ GY_INT int gy_cpu_ceilings(const struct gy_cpu *cpu, const struct gy_alloc *allo
 #undef CEILING_CHUNKS
 #undef CEILING_WALK
 #undef CEILING_MIB
+
+#endif
