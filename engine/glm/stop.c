@@ -26,7 +26,8 @@ GY_INT void gy_glm_patience_note(struct gy_glm_patience *patience, const struct 
     patience->primal = fmin(patience->primal, at->primal);
     patience->dual = fmax(patience->dual, at->dual);
     const double gap = patience->primal - patience->dual;
-    if (gap < patience->least - PATIENCE_PART * fabs(patience->least)) { /* below 0 where certificates are of floats */
+    /* A gap below 0 is the noise of a device's sums: what is less than that has gained nothing. */
+    if (patience->least > 0 && gap < patience->least - PATIENCE_PART * patience->least) {
         patience->least = gap;
         patience->gained = epoch;
     }

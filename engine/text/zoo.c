@@ -27,29 +27,31 @@ static void zoo_open(struct gy_sink *sink, int stage, int first, int last)
 
 static const char *zoo_stride(int stride) { return stride == 2 ? " stride 2" : ""; }
 
-static void zoo_conv_bn(struct gy_sink *sink, int number, int channels, int window, int stride)
+/* from: "" or " from in", where the line above is another branch */
+static void zoo_conv_bn(struct gy_sink *sink, int number, int channels, int window, int stride,
+                        const char *from)
 {
-    gy_sink_printf(sink, "  conv%d: conv %d %dx%d%s\n  bn%d:   bn\n", number, channels, window, window,
-                   zoo_stride(stride), number);
+    gy_sink_printf(sink, "  conv%d: conv %d %dx%d%s%s\n  bn%d:   bn\n", number, channels, window, window,
+                   zoo_stride(stride), from, number);
 }
 
 static void zoo_relu(struct gy_sink *sink) { gy_sink_printf(sink, "         relu\n"); }
 
-static void zoo_basic(struct gy_sink *sink, int width, int stride)
+static void zoo_basic(struct gy_sink *sink, int width, int stride, const char *from)
 {
-    zoo_conv_bn(sink, 1, width, 3, stride);
+    zoo_conv_bn(sink, 1, width, 3, stride, from);
     zoo_relu(sink);
-    zoo_conv_bn(sink, 2, width, 3, 1);
+    zoo_conv_bn(sink, 2, width, 3, 1, "");
 }
 
 /* The stride stands in the 3x3 convolution: v1.5. */
-static void zoo_bottleneck(struct gy_sink *sink, int width, int stride)
+static void zoo_bottleneck(struct gy_sink *sink, int width, int stride, const char *from)
 {
-    zoo_conv_bn(sink, 1, width, 1, 1);
+    zoo_conv_bn(sink, 1, width, 1, 1, from);
     zoo_relu(sink);
-    zoo_conv_bn(sink, 2, width, 3, stride);
+    zoo_conv_bn(sink, 2, width, 3, stride, "");
     zoo_relu(sink);
-    zoo_conv_bn(sink, 3, 4 * width, 1, 1);
+    zoo_conv_bn(sink, 3, 4 * width, 1, 1, "");
 }
 
 /* Closes a block whose result is added to `value`. */
@@ -58,20 +60,23 @@ static void zoo_close(struct gy_sink *sink, const char *value)
     gy_sink_printf(sink, "         add %s\n         relu\n}\n", value);
 }
 
-/* A stage: its first block changes width or size and then has a projection beside it; the others are equal. */
+/* A stage: its first block changes width or size and then has a projection; the others are equal.
+ * The projection comes first: backward, which goes the other way, then writes conv1's gradient to
+ * every pixel, and the strided projection adds to the few that it read. */
 static void zoo_stage(struct gy_sink *sink, int stage, int blocks, int bottleneck)
 {
-    void (*const body)(struct gy_sink *, int, int) = bottleneck ? zoo_bottleneck : zoo_basic;
+    void (*const body)(struct gy_sink *, int, int, const char *) =
+        bottleneck ? zoo_bottleneck : zoo_basic;
     const int width = 64 << (stage - 1), stride = stage > 1 ? 2 : 1, project = stage > 1 || bottleneck;
     if (project) {
         zoo_open(sink, stage, 0, 0);
-        body(sink, width, stride);
-        gy_sink_printf(sink, "  downsample.0: conv %d 1x1%s from in\n  downsample.1: bn\n",
+        gy_sink_printf(sink, "  downsample.0: conv %d 1x1%s\n  downsample.1: bn\n",
                        bottleneck ? 4 * width : width, zoo_stride(stride));
-        zoo_close(sink, bottleneck ? "bn3" : "bn2");
+        body(sink, width, stride, " from in");
+        zoo_close(sink, "downsample.1");
     }
     zoo_open(sink, stage, project, blocks - 1);
-    body(sink, width, 1);
+    body(sink, width, 1, "");
     zoo_close(sink, "in");
 }
 
@@ -95,12 +100,12 @@ static void zoo_cifar(struct gy_sink *sink, const struct zoo_net *net)
         const int width = 8 << stage;
         if (stage > 1) {
             zoo_open(sink, stage, 0, 0);
-            zoo_basic(sink, width, 2);
+            zoo_basic(sink, width, 2, "");
             gy_sink_printf(sink, "         shortcut %d stride 2 from in\n", width);
             zoo_close(sink, "bn2");
         }
         zoo_open(sink, stage, stage > 1, net->blocks[0] - 1);
-        zoo_basic(sink, width, 1);
+        zoo_basic(sink, width, 1, "");
         zoo_close(sink, "in");
     }
     gy_sink_printf(sink, "\n        gap\n");

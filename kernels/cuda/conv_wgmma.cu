@@ -174,32 +174,22 @@ struct wgmma_lane {
 #if GY_DIR != 2
 GY_FN float wgmma_bias(const float *bias, int n) { return n < CV_OUT ? bias[n] : 0.0f; }
 
-GY_FN void wgmma_get_pair(float to[2], const uint16_t *p, int64_t i, int both)
-{
-#if CV_OUT % 2 == 0
-    const uint32_t two = *(const uint32_t *)(p + i);
-    (void)both;
-    to[0] = gy_widen((uint16_t)two);
-    to[1] = gy_widen((uint16_t)(two >> 16));
-#else
-    to[0] = gy_widen(p[i]);
-    to[1] = both ? gy_widen(p[i + 1]) : 0.0f;
-#endif
-}
-
-/* Two neighbouring columns of pixel m (at element `pixel` of the output), finished. */
-GY_FN void wgmma_finish_pair(const struct gy_args *a, const struct wgmma_tile *t, int m, int64_t pixel, int n,
-                             float v[2])
-{
-    float other[2] = { 0.0f, 0.0f };
-    if (m >= t->v.pixels || n >= CV_OUT)
-        return;
+/* What the tile is added to: the gradient so far, or a residual. */
 #if GY_DIR == 1 && GY_FLAGS & 1
-    wgmma_get_pair(other, (const uint16_t *)a->ptr[GY_DX], pixel + n, n + 1 < CV_OUT);
+#define WG_ADDED GY_DX
 #elif GY_DIR == 0 && GY_HAS_RES
-    wgmma_get_pair(other, (const uint16_t *)a->ptr[GY_RES], pixel + n, n + 1 < CV_OUT);
+#define WG_ADDED GY_RES
 #endif
-    (void)a, (void)pixel;
+
+/* Two neighbouring columns, finished. waiting: what they are added to. */
+GY_FN void wgmma_finish_pair(const struct gy_args *a, int n, uint32_t waiting, float v[2])
+{
+#ifdef WG_ADDED
+    const float other[2] = { gy_widen((uint16_t)waiting), gy_widen((uint16_t)(waiting >> 16)) };
+#else
+    const float other[2] = { 0.0f, 0.0f };
+#endif
+    (void)a, (void)n, (void)waiting;
     GY_UNROLL for (int e = 0; e < 2; e++) {
 #if GY_DIR == 1
         v[e] += other[e];
@@ -214,50 +204,105 @@ GY_FN void wgmma_finish_pair(const struct gy_args *a, const struct wgmma_tile *t
     }
 }
 
+/* The group's rows by chunks of 8 columns: the place of chunk i in the buffer and in the output. */
+struct wgmma_chunk {
+    int at, count; /* count: columns that are there, 0: outside */
+    int64_t out;
+};
+
+GY_FN struct wgmma_chunk wgmma_chunk_of(const struct wgmma_tile *t, const struct wgmma_lane *at, int i)
+{
+    struct wgmma_chunk c;
+    const int row = i / (GY_BN / 8), col = i % (GY_BN / 8) * 8, n = t->first_col + col;
+    const int m = t->first_row + at->group * 64 + row;
+    c.at = row * WG_OUT_ROW + col;
+    c.count = m >= t->v.pixels || n >= CV_OUT ? 0 : CV_OUT - n < 8 ? CV_OUT - n : 8;
+    c.out = c.count > 0 ? conv_out_pixel(&t->v, m) * CV_OUT_C + n : 0;
+    return c;
+}
+
+#ifdef WG_ADDED
+/* What is added goes into the output buffer while the products run; zeros where nothing is. */
+GY_FN void wgmma_fetch(const struct gy_args *a, struct wgmma_shared *s, const struct wgmma_tile *t,
+                       const struct wgmma_lane *at)
+{
+    const uint16_t *const from = (const uint16_t *)a->ptr[WG_ADDED];
+    gy_some_sync(2 + at->group, 128); /* the tile before has been stored */
+    GY_UNROLL_NOT for (int i = GY_TID % 128; i < 64 * GY_BN / 8; i += 128) {
+        const struct wgmma_chunk c = wgmma_chunk_of(t, at, i);
+        uint16_t *const to = s->out[at->group] + c.at;
+#if CV_OUT % 8 == 0
+        gy_copy_async(to, from + c.out, c.count > 0 ? 16 : 0);
+#else
+        for (int j = 0; j < 8; j++)
+            to[j] = j < c.count ? from[c.out + j] : 0;
+#endif
+    }
+    gy_copy_commit();
+}
+#endif
+
 GY_FN void wgmma_finish(const struct gy_args *a, struct wgmma_shared *s, const struct wgmma_tile *t,
                         const struct wgmma_lane *at, float d[WG_SUMS])
 {
     uint16_t *const out = s->out[at->group];
-    int64_t pixel[2];
-    GY_UNROLL for (int h = 0; h < 2; h++) {
-        const int m = t->first_row + at->group * 64 + at->row + h * 8;
-        pixel[h] = m < t->v.pixels ? conv_out_pixel(&t->v, m) * CV_OUT_C : 0;
-    }
-    gy_some_sync(2 + at->group, 128); /* the tile before has been stored */
+#ifdef WG_ADDED
+    gy_copy_wait(0);
+#endif
+    gy_some_sync(2 + at->group, 128); /* what is added is there; or the tile before has been stored */
     GY_UNROLL for (int i = 0; i < WG_SUMS; i += 2) {
-        const int h = i / 2 % 2, row = at->row + h * 8, col = i / 4 * 8 + at->col;
+        const int row = at->row + i / 2 % 2 * 8, col = i / 4 * 8 + at->col;
+        uint32_t *const two = (uint32_t *)(out + row * WG_OUT_ROW + col);
+        uint32_t waiting = 0;
         if (i % 16 == 0)
             gy_wgmma_hold(&d[i]); /* no more than 16 sums' other values wait in registers */
-#if GY_BN == 256 && ((GY_DIR == 1 && GY_FLAGS & 1) || (GY_DIR == 0 && GY_HAS_RES))
+#if GY_BN == 256 && (defined WG_ADDED || GY_HAS_SCALE)
         if (i % 16 == 0 && i > 0)
             gy_warp_sync(); /* the compiler loads all it can before, until registers spill */
 #endif
-        wgmma_finish_pair(a, t, t->first_row + at->group * 64 + row, pixel[h], t->first_col + col, d + i);
-        *(uint32_t *)(out + row * WG_OUT_ROW + col) = gy_narrow2(d[i], d[i + 1]);
+#ifdef WG_ADDED
+        waiting = *two;
+#endif
+        wgmma_finish_pair(a, t->first_col + col, waiting, d + i);
+        *two = gy_narrow2(d[i], d[i + 1]);
     }
     gy_some_sync(2 + at->group, 128);
 }
 
-/* The group's rows, by chunks of 8 columns. */
 GY_FN void wgmma_store(const struct wgmma_shared *s, const struct wgmma_tile *t, const struct wgmma_lane *at,
                        uint16_t *to)
 {
     GY_UNROLL_NOT for (int i = GY_TID % 128; i < 64 * GY_BN / 8; i += 128) {
-        const int row = i / (GY_BN / 8), col = i % (GY_BN / 8) * 8, m = t->first_row + at->group * 64 + row,
-                  n = t->first_col + col;
-        const uint16_t *const from = s->out[at->group] + row * WG_OUT_ROW + col;
-        if (m >= t->v.pixels || n >= CV_OUT)
-            continue;
-        uint16_t *const out = to + conv_out_pixel(&t->v, m) * CV_OUT_C + n;
+        const struct wgmma_chunk c = wgmma_chunk_of(t, at, i);
+        const uint16_t *const from = s->out[at->group] + c.at;
 #if CV_OUT % 8 == 0
-        gy_store16(out, gy_load16(from));
+        if (c.count > 0)
+            gy_store16_global(to + c.out, gy_load16(from));
 #else
-        for (int j = 0; j < 8 && n + j < CV_OUT; j++)
-            out[j] = from[j];
+        for (int j = 0; j < c.count; j++)
+            to[c.out + j] = from[j];
+#endif
+    }
+}
+
+#if GY_DIR == 1
+/* Pixels that no tap reaches. */
+GY_FN void wgmma_store_zeros(const struct wgmma_tile *t, const struct wgmma_lane *at, uint16_t *to)
+{
+    GY_UNROLL_NOT for (int i = GY_TID % 128; i < 64 * GY_BN / 8; i += 128) {
+        const struct wgmma_chunk c = wgmma_chunk_of(t, at, i);
+#if CV_OUT % 8 == 0
+        const struct gy_raw16 zeros = { { 0, 0, 0, 0 } };
+        if (c.count > 0)
+            gy_store16_global(to + c.out, zeros);
+#else
+        for (int j = 0; j < c.count; j++)
+            to[c.out + j] = 0;
 #endif
     }
 }
 #endif
+#endif /* GY_DIR != 2 */
 
 #if GY_DIR == 0 && GY_HAS_BIAS
 GY_FN void wgmma_add_bias(const struct wgmma_tile *t, const struct wgmma_lane *at, const float *bias, float d[WG_SUMS])
@@ -424,18 +469,6 @@ GY_FN void wgmma_end(const struct gy_args *a, struct wgmma_shared *s, const stru
 #endif
 }
 
-#if GY_DIR == 1
-/* Pixels that no tap reaches. */
-GY_FN void wgmma_store_zeros(const struct wgmma_tile *t, const struct wgmma_lane *at, uint16_t *to)
-{
-    GY_UNROLL_NOT for (int i = GY_TID % 128; i < 64 * GY_BN; i += 128) {
-        const int m = t->first_row + at->group * 64 + i / GY_BN, n = t->first_col + i % GY_BN;
-        if (m < t->v.pixels && n < CV_OUT)
-            to[conv_out_pixel(&t->v, m) * CV_OUT_C + n] = 0;
-    }
-}
-#endif
-
 GY_FN void wgmma_copy_all(const struct gy_args *a, struct wgmma_shared *s)
 {
     struct wgmma_ring ring = { 0, 0 };
@@ -466,6 +499,9 @@ GY_FN void wgmma_multiply_all(const struct gy_args *a, struct wgmma_shared *s)
             wgmma_store_zeros(&t, &at, (uint16_t *)a->ptr[GY_DX]);
             continue;
         }
+#endif
+#ifdef WG_ADDED
+        wgmma_fetch(a, s, &t, &at);
 #endif
         wgmma_multiply(s, t.steps, at.group, &ring, d);
         wgmma_end(a, s, &t, &at, d);
