@@ -217,11 +217,15 @@ struct dirent *readdir(DIR *dir)
     return faults_fails(FAULTS_READ, "readdir", EIO) ? NULL : next(dir);
 }
 
-static unsigned char *faults_unsynced(int fd) { return &faults.unsynced[(unsigned)fd % sizeof faults.unsynced]; }
+/* Marks a descriptor; whether it was unsynced. Threads close and open the same number one after another. */
+static int faults_mark(int fd, unsigned char unsynced)
+{
+    return __atomic_exchange_n(&faults.unsynced[(unsigned)fd % sizeof faults.unsynced], unsynced, __ATOMIC_RELAXED);
+}
 
 ssize_t pwrite(int fd, const void *from, size_t bytes, off_t at)
 {
-    *faults_unsynced(fd) = 1;
+    faults_mark(fd, 1);
     static ssize_t (*next)(int, const void *, size_t, off_t);
     if (!next)
         faults_next("pwrite", &next);
@@ -230,7 +234,7 @@ ssize_t pwrite(int fd, const void *from, size_t bytes, off_t at)
 
 ssize_t write(int fd, const void *from, size_t bytes)
 {
-    *faults_unsynced(fd) = 1;
+    faults_mark(fd, 1);
     static ssize_t (*next)(int, const void *, size_t);
     if (!next)
         faults_next("write", &next);
@@ -253,9 +257,7 @@ int close(int fd)
     static int (*next)(int);
     if (!next)
         faults_next("close", &next);
-    unsigned char *const unsynced = faults_unsynced(fd);
-    const int fails = *unsynced && faults_has_name(fd) && faults_now(FAULTS_WRITE, "close"), closed = next(fd);
-    *unsynced = 0;
+    const int fails = faults_mark(fd, 0) && faults_has_name(fd) && faults_now(FAULTS_WRITE, "close"), closed = next(fd);
     errno = fails ? ENOSPC : errno;
     return fails ? -1 : closed;
 }
@@ -265,7 +267,7 @@ int close(int fd)
 int fsync(int fd)
 {
     size_t bytes = 0;
-    *faults_unsynced(fd) = 0;
+    faults_mark(fd, 0);
     return faults_fails(FAULTS_WRITE, "fsync", EIO) || faults_interrupted(&bytes) ? -1 : 0;
 }
 
