@@ -5,7 +5,7 @@
 # A part has a time limit and a log of its own, and never stops the next. OUT gets report.txt, which
 # grows line by line, and all.tgz with every log and CSV, made again after each part.
 # Variables: GPU_PACK (what './build.sh gpu-pack' made: compiled kernels and images), GPU_DEVICE (cuda),
-# GPU_EACH (one in so many op cases, 32), GPU_NET and GPU_BATCH (of head and layers, resnet50 and 256),
+# GPU_EACH (one in so many op cases, 32), GPU_ROWS (a pattern of rows, all), GPU_NET and GPU_BATCH (of head and layers, resnet50 and 256),
 # GPU_SECONDS (limits of all parts in per cent, 100).
 set -u
 out=$1
@@ -111,7 +111,7 @@ rows()
     mkdir -p "$work/rows"
     : >"$work/rows.txt"
     "$folder/tests/t_ops_cuda" --device "$device" --list >"$work/pairs" 2>"$work/rows.log" || say "failed  rows: $(tail -n 1 "$work/rows.log")"
-    { grep wgmma "$work/pairs"; grep -v wgmma "$work/pairs"; } >"$work/pairs.sorted"
+    { grep wgmma "$work/pairs"; grep -v wgmma "$work/pairs"; } | grep -E "${GPU_ROWS:-.}" >"$work/pairs.sorted"
     started=$(date +%s) running=0
     while read -r op kernel; do
         one_row "$op" "$kernel" &
@@ -122,7 +122,7 @@ rows()
     bad=$(grep -vc '^ok' "$work/rows.txt")
     failed=$((failed + bad))
     grep -v '^ok' "$work/rows.txt" >>"$report"
-    say "rows: $(wc -l <"$work/rows.txt") of $(wc -l <"$work/pairs") ran, $bad failed, $(($(date +%s) - started)) s"
+    say "rows: $(wc -l <"$work/rows.txt") of $(wc -l <"$work/pairs.sorted") ran, $bad failed, $(($(date +%s) - started)) s"
 }
 
 nets()
