@@ -3,7 +3,7 @@
 # Runs what build.sh built in the folder $DIR: test programs, replays of the fuzz corpora, examples, end-to-end scripts. Each goes
 # through run_one.sh, which keeps the counts. Programs run one after the other, under an emulator several at a time.
 # Variables: BUILD, DIR, RUNNER (what starts a program, or empty), TALLY, SUITE (the flavour's name; default: that of ./build.sh test), JOBS,
-# GYRE_TEST_ALL=1: the op test whole there, too, TESTS (names to run; empty: all).
+# GYRE_TEST_ALL=1: the op test whole there and under sanitizers, too, TESTS (names to run; empty: all).
 set -eu
 here=$(dirname "$0")
 LOGS=$DIR/logs
@@ -48,7 +48,7 @@ wanted() { case " ${TESTS:-$1} " in *" $1 "*) ;; *) return 1 ;; esac; }
         ppc/t_random) fewer='--nets 150' ;;
         tsan/t_random|coverage/t_random) fewer='--nets 80' ;;
         default/t_ops) fewer="$([ "${GYRE_TEST_ALL:-0}" = 1 ] || echo --sample)" ;;
-        tsan/t_ops) fewer=--sample ;;
+        asan/t_ops|tsan/t_ops) fewer="$([ "${GYRE_TEST_ALL:-0}" = 1 ] || echo --sample)" ;;
         coverage/t_ops) fewer='--part 1/12' ;;
         asan/t_glm_random) fewer='--problems 120 --seconds 60' ;;
         tsan/t_glm_random|ppc/t_glm_random|coverage/t_glm_random) fewer='--problems 40 --seconds 120' ;;
