@@ -63,7 +63,8 @@ struct device_wish {
 static int device_open_as(const struct device_wish *wish, const struct gy_backend *backend, struct gy_error *err)
 {
     if (!backend)
-        return GY_FAIL(err, GY_E_NODEVICE, "device '%s': this build has no CUDA", wish->name);
+        return GY_FAIL(err, GY_E_NODEVICE,
+                       "device '%s': this build has no CUDA; the profile all has it", wish->name);
     GY_TRY(backend->open(wish->self, wish->config, err));
     *wish->backend = backend;
     return GY_OK;

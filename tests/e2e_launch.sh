@@ -34,6 +34,17 @@ there "$TMP/whole/$last"
 expect 0 launch 3 "$TMP/again"
 same "$TMP/whole/$last" "$TMP/again/$last"
 
+# ---- train starts its processes itself: the bits of launch; what cannot be is said once
+expect 0 "$GYRE" train "$TMP/tiny.net" "$TMP/data" --ranks=3 --threads 1 --epochs 12 --pad-crop 2 --flip --checkpoint-every 5 --batch 4 \
+    --out "$TMP/itself"
+same "$TMP/whole/$last" "$TMP/itself/$last"
+expect 2 "$GYRE" train "$TMP/tiny.net" "$TMP/data" --ranks 3 --lr none
+[ "$(grep -c -- --lr "$err")" = 1 ] && ok || bad 'a wrong option is not said once'
+expect 2 "$GYRE" launch --ranks 2 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --ranks 2
+says "$err" 'this one is of a job already'
+expect 2 "$GYRE" train "$TMP/tiny.net" "$TMP/data" --ranks 300
+says "$err" '1 .. 256'
+
 # rank_process FOLDER RANK: its process number
 rank_process()
 {

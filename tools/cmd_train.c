@@ -28,7 +28,7 @@ struct train_values {
     const char *out, *weights;
     int64_t checkpoint_every, keep, resume, overwrite, json;
     /* several processes */
-    int64_t shards, sync_bn, wire;
+    int64_t ranks, shards, sync_bn, wire;
     double bucket;
     const char *trace;
     struct cli_net_options net;
@@ -82,6 +82,9 @@ static const struct cli_option train_rows[] = {
       CLI_FLAG, AT(resume), 0, 0 },
     { "overwrite", NULL, NULL, "remove the checkpoints of an earlier run in --out", CLI_FLAG, AT(overwrite), 0, 0 },
     { "show-batch", "FILE.png", NULL, "write the first batch as the net sees it, and end", CLI_TEXT, AT(show_batch), 0, 0 },
+    { "ranks", "N", "1",
+      "processes on this machine, started here, that train together: each takes --batch images a "
+      "step, and a GPU of its own with --device cuda; 'gyre launch' has more", CLI_WHOLE, AT(ranks), 1, 256 },
     { "shards", "N", "0", "a step is N batches, dealt to the processes; 1, 2, 4 ... of them then give the same bits", CLI_WHOLE, AT(shards), 0,
       65536 },
     { "sync-bn", NULL, NULL, "batch norms see the images of all processes", CLI_FLAG, AT(sync_bn), 0, 0 },
@@ -541,11 +544,13 @@ static int train_run(const void *values, char **args, int count)
     return code != CLI_OK ? code : close_job(&job, run_job(&job, args[1]));
 }
 
+static int train_words(char **args, int count) { return cli_start_ranks(&cmd_train, args, count); }
+
 const struct cli_command cmd_train = {
     .name = "train", .args = "NET DATA", .about = "trains a net on images", .least = 2, .most = 2,
     .bytes = sizeof(struct train_values),
     .groups = { { train_rows, CLI_COUNT(train_rows), 0 }, CLI_NET_GROUP(struct train_values, net) },
-    .run = train_run,
+    .words = train_words, .run = train_run,
     .details =
         "NET is a net of the zoo ('gyre zoo') or a file of net text ('gyre help language').\n"
         "DATA is a folder with a folder per class, a folder with train/ and test/ of that kind, IDX files (MNIST,\n"

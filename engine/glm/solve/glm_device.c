@@ -388,7 +388,8 @@ static int gld_on_device(struct gy_glm_run *run, const struct gy_glm_device *dev
     (void)run;
     (void)device;
     *started = 0;
-    return GY_FAIL(err, GY_E_NODEVICE, "device '%s': this build has no CUDA", name);
+    return GY_FAIL(err, GY_E_NODEVICE,
+                   "device '%s': this build has no CUDA; the profile all has it", name);
 }
 
 #endif
