@@ -245,6 +245,8 @@ GYRE_API const char *gyre_zoo_about(int index);
 GYRE_API int gyre_zoo_text(const char *name, int32_t classes, int32_t h, int32_t w, int32_t c, const struct gyre_sink *sink, struct gyre_error *error);
 GYRE_API int gyre_print_language(const struct gyre_sink *sink); /* the layers, their options and defaults; fails without a sentence */
 GYRE_API int gyre_print_knobs(const struct gyre_sink *sink);    /* environment variables; fails without a sentence */
+
+/* ---- the plan ----------------------------------------------------------------------- */
 /* Programs and memory map: op, shapes, FLOPs, bytes, offset, kernel variant. json: one object instead of a table. */
 GYRE_API int gyre_print_plan(struct gyre_net *net, int json, const struct gyre_sink *sink);
 /* The same of a net that is not opened, as gyre_measure plans it: its tensors take no memory. */

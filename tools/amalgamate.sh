@@ -152,7 +152,7 @@ END
     for header in $(headers "$profile"); do
         awk -v core="$([ "$profile" = core ] && echo 1 || echo 0)" '
             NR == 1 || /^#include "gyre/ { next }
-            /^\/\* ---- (data|the loop) -/ && core { print "/* " $3 " " $4 ": in the profile nets */"; left_out = 1; next }
+            /^\/\* ---- (data|the loop|the plan) -/ && core { print "/* " $3 " " $4 ": in the profile nets */"; left_out = 1; next }
             /^\/\* ---- / || /^#ifdef __cplusplus/ { left_out = 0 }
             !left_out' "engine/$header.h"
     done
