@@ -9,6 +9,8 @@
  * A path is cut by a filter on this side's sockets that lets nothing in, as a firewall that drops; so no rights are needed. */
 #include <asm/socket.h>
 #include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -348,17 +350,37 @@ static void tl_run(const struct tl_case *cases, int count, double most)
     munmap(shared, (size_t)count * sizeof *shared);
 }
 
+/* Does the system tell how long a connection has been silent? An emulator of processors answers with
+ * four bytes of TCP_INFO; then the library cannot know that one is cut. */
+static int tl_cuts_show(void)
+{
+    unsigned char info[64];
+    socklen_t bytes = sizeof info;
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const int shows = fd >= 0 && getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &bytes) == 0 && bytes == sizeof info;
+    if (fd >= 0)
+        close(fd);
+    return shows;
+}
+
 static void tl_random(uint64_t seed, int count)
 {
+    const int cuts = tl_cuts_show();
+    int used = 0;
     struct tl_case *const cases = calloc((size_t)count, sizeof *cases);
     int seen[TL_EVENTS] = {0};
     if (!T_CHECK(cases != NULL))
         return;
+    if (!cuts)
+        T_SKIP("the system does not tell how long a connection is silent: nothing is cut off");
     for (int i = 0; i < count; i++) {
-        cases[i] = tl_make(seed, i, i % TL_EVENTS);
-        seen[i % TL_EVENTS]++;
+        const int event = i % TL_EVENTS;
+        if (!cuts && (event == TL_CUT || event == TL_CUT_PAIR))
+            continue;
+        cases[used++] = tl_make(seed, i, event);
+        seen[event]++;
     }
-    tl_run(cases, count, 25);
+    tl_run(cases, used, 25);
     for (int e = 0; e < TL_EVENTS; e++)
         printf("%s: %d cases\n", tl_kinds[e].name, seen[e]);
     free(cases);
