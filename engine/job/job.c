@@ -52,16 +52,17 @@ static int job_map(struct gyre_job *job, struct gy_error *err)
     return GY_OK;
 }
 
-static int job_world(struct gyre_job *job, int wire, struct gy_error *err)
+static int job_world(struct gyre_job *job, const struct gyre_job_config *c, struct gy_error *err)
 {
     char version[32];
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
-    const struct gy_net_field fields[] = { { "the version of Gyre", version }, { "the wire's type", wire == GYRE_WIRE_BF16 ? "bf16" : "f32" } };
+    const struct gy_net_field fields[] = { { "the version of Gyre", version }, { "the wire's type", c->wire == GYRE_WIRE_BF16 ? "bf16" : "f32" },
+                                          { "messages between ranks", c->messages ? "yes" : "no" } };
     const char *const bind = gy_knob_get("GYRE_BIND");
     const struct gy_net_comm_config config = { .bind = bind && strcmp(bind, "0") != 0, .get = job_variable, .wait_ns = job->wait_ns,
                                                 .algorithm = gy_knob_get("GYRE_ALLREDUCE"), .topology = gy_knob_get("GYRE_TOPOLOGY"),
                                                 .transport = gy_knob_get("GYRE_TRANSPORT"), .interface = gy_knob_get("GYRE_INTERFACE"),
-                                                .code = gy_knob_get("GYRE_NET_CODE"),
+                                                .code = gy_knob_get("GYRE_NET_CODE"), .messages = c->messages,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
@@ -91,7 +92,9 @@ static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, 
     if (!(config->wait_seconds > 0 && config->wait_seconds < 1e9))
         return GY_FAIL(err, GY_E_ARG, "job config: wait_seconds is %g; it must be above 0 and below 1e9", config->wait_seconds);
     job->wait_ns = (int64_t)(config->wait_seconds * 1e9);
-    GY_TRY(job_world(job, config->wire, err));
+    if (config->messages < 0 || config->messages > 1)
+        return GY_FAIL(err, GY_E_ARG, "job config: messages is %d; it must be 0 or 1", config->messages);
+    GY_TRY(job_world(job, config, err));
     GY_TRY(job_wire(job, config, err));
     if (job->ranks == 1)
         return GY_OK;
@@ -405,6 +408,7 @@ static const struct gy_peers job_peers = {
     .sum = gy_job_sum, .any = gy_job_any, .agree = gy_job_agree, .agree_alike = gy_job_agree_alike, .follow = gy_job_follow,
     .alive = job_alive, .take = gy_job_take, .put = gy_job_put, .turn = gy_job_turn, .start = gy_job_start, .test = gy_job_test,
     .wait = gy_job_wait,
+    .post = gy_job_post, .progress = gy_job_progress, .await = gy_job_await,
 };
 
 /* ---- the public calls ---- */

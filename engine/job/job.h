@@ -38,4 +38,13 @@ GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_
 GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *err);
 GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err);
 
+/* ---- messages of one rank to another (gyre_job_config.messages; messages.c) ---- */
+
+/* Begins what the request says; its tag is from GY_NET_MESSAGE_TAG on. Does not wait. */
+GY_INT int gy_job_post(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
+/* Moves what can be moved. GY_E_PEER: a rank is lost. Does not wait. */
+GY_INT int gy_job_progress(struct gyre_job *job, struct gy_error *err);
+/* Until the request is done. GY_E_PEER: a rank is lost, or it was cancelled. */
+GY_INT int gy_job_await(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
+
 #endif

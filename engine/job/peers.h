@@ -6,6 +6,8 @@
 #include "engine/gyre_job.h"
 #include "engine/base/mem.h"
 
+struct gy_net_request;
+
 /* job.h says what each call does; its name there is gy_job_ with this one. */
 struct gy_peers {
     int (*sum)(struct gyre_job *job, float *data, int64_t count, struct gy_error *err);
@@ -20,6 +22,9 @@ struct gy_peers {
     int (*start)(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gy_error *err);
     int (*test)(struct gyre_job *job, int64_t ticket, struct gy_error *err);
     int (*wait)(struct gyre_job *job, int64_t ticket, struct gy_error *err);
+    int (*post)(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
+    int (*progress)(struct gyre_job *job, struct gy_error *err);
+    int (*await)(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
 };
 
 struct gy_net_comm;
