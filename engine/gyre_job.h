@@ -19,7 +19,7 @@ struct gyre_job_config {
     double wait_seconds;    /* how long a rank waits for the others before GYRE_E_PEER; 600 */
     int wire;               /* enum gyre_wire: what gradients travel as between hosts; sums are made in float. GYRE_WIRE_BF16 halves the bytes,
                              * rounds to 8 bits, and is refused where nothing travels; GYRE_WIRE_F32 */
-    int messages;           /* 1: ranks also send each other messages, as servers and pipelines do; 0 */
+    int messages;           /* 1: ranks also send each other messages; 0 */
 };
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config);
 /* Where this process stands, from its launcher's variables; without any, rank 0 of 1. config may be NULL. Goes into gyre_config.job. */

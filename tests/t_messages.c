@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between the ranks of a job: every rank sends every other random sizes under random tags,
- * in an order of its own, and what comes is what was sent. A rank that ends ends the others' wait. */
+/* Messages between the ranks of a job, in the memory of one host and between hosts. Every rank
+ * sends every other random sizes under random tags, in an order of its own, and what comes is what
+ * was sent. A rank that ends ends the others' wait. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,8 @@ static void ms_fill(unsigned char *to, uint64_t s)
         to[i] = (unsigned char)(ms_mix(s + i / 8) >> i % 8 * 8);
 }
 
-static int ms_exchange(struct gyre_job *job, uint64_t seed, int quits, struct ms_left *left, struct gy_error *err)
+static int ms_exchange(struct gyre_job *job, uint64_t seed, int quits, struct ms_left *left,
+                       struct gy_error *err)
 {
     enum { ALL = 2 * MS_RANKS * MS_EACH };
     struct gy_net_request *const r = calloc(ALL, sizeof *r);
@@ -64,9 +66,14 @@ static int ms_exchange(struct gyre_job *job, uint64_t seed, int quits, struct ms
             const uint64_t out = ms_seed(seed, rank, to, k), in = ms_seed(seed, from, rank, k);
             unsigned char *const a = room + (size_t)count * MS_BYTES;
             ms_fill(a, out);
-            r[count] = (struct gy_net_request){ .sends = 1, .peer = to, .tag = ms_tag(out), .buffer = a, .bytes = ms_bytes(out) };
-            r[count + 1] = (struct gy_net_request){ .peer = from, .tag = ms_tag(in), .buffer = a + MS_BYTES, .bytes = ms_bytes(in),
-                                                    .stamp = (int64_t)in };
+            r[count] = (struct gy_net_request) {
+                .sends = 1, .peer = to, .tag = ms_tag(out), .buffer = a, .bytes = ms_bytes(out)
+            };
+            r[count + 1] = (struct gy_net_request) { .peer = from,
+                                                     .tag = ms_tag(in),
+                                                     .buffer = a + MS_BYTES,
+                                                     .bytes = ms_bytes(in),
+                                                     .stamp = (int64_t)in };
             status = gy_job_post(job, &r[count + (rank & 1)], err);
             if (status == GY_OK)
                 status = gy_job_post(job, &r[count + 1 - (rank & 1)], err);
@@ -100,6 +107,8 @@ static void ms_rank(int rank, int ranks, const char *name, uint64_t seed, int qu
     ms_set("GYRE_RANKS", ranks);
     ms_set("GYRE_LOCAL_RANKS", ranks);
     setenv("GYRE_JOB", name, 1);
+    if (seed & 1)
+        setenv("GYRE_ALLREDUCE", "flat/ring", 1); /* every rank counts as a host */
     left->status = gyre_job_open(&job, &config, &error);
     if (left->status == GYRE_OK) {
         left->status = ms_exchange(job, seed, rank == quits, left, &err);
@@ -107,6 +116,8 @@ static void ms_rank(int rank, int ranks, const char *name, uint64_t seed, int qu
     }
     if (left->status == GYRE_OK)
         left->status = gyre_job_end(job, &error);
+    if (left->status != GYRE_OK && !left->text[0])
+        snprintf(left->text, sizeof left->text, "%.290s", error.text);
     gyre_job_close(job);
 }
 
@@ -132,14 +143,18 @@ static void ms_checks(void)
         const int ranks = 2 + (int)(seed % 3);
         ms_run(ranks, seed, -1);
         for (int r = 0; r < ranks; r++) {
-            T_CHECK_MSG(ms_left[r].status == GYRE_OK, "seed %d, rank %d of %d: %s", (int)seed, r, ranks, ms_left[r].text);
+            T_CHECK_MSG(ms_left[r].status == GYRE_OK, "seed %d, rank %d of %d: %s", (int)seed, r,
+                        ranks, ms_left[r].text);
             T_CHECK(ms_left[r].came == (ranks - 1) * MS_EACH && ms_left[r].wrong == 0);
         }
     }
-    ms_run(3, 7, 1);
-    for (int r = 0; r < 3; r += 2) {
-        T_CHECK_MSG(ms_left[r].status == GYRE_E_PEER, "rank %d: %d", r, ms_left[r].status);
-        T_CHECK_MSG(strstr(ms_left[r].text, "rank 1 ") != NULL, "rank %d says: %s", r, ms_left[r].text);
+    for (uint64_t seed = 7; seed <= 8; seed++) {
+        ms_run(3, seed, 1);
+        for (int r = 0; r < 3; r += 2) {
+            T_CHECK_MSG(ms_left[r].status == GYRE_E_PEER, "rank %d: %d", r, ms_left[r].status);
+            T_CHECK_MSG(strstr(ms_left[r].text, "rank 1 ") != NULL, "rank %d says: %s", r,
+                        ms_left[r].text);
+        }
     }
 }
 
@@ -149,7 +164,8 @@ static void ms_bad(void)
     struct gyre_job_config config = { .size = sizeof config, .wait_seconds = 30, .messages = 2 };
     struct gyre_error error = { 0 };
     struct gyre_job *job = NULL;
-    T_CHECK(gyre_job_open(&job, &config, &error) == GYRE_E_ARG && strstr(error.text, "messages is 2"));
+    T_CHECK(gyre_job_open(&job, &config, &error) == GYRE_E_ARG &&
+            strstr(error.text, "messages is 2"));
 }
 
 int main(void)
@@ -157,7 +173,8 @@ int main(void)
     const size_t bytes = MS_RANKS * sizeof *ms_left;
     FILE *const file = tmpfile();
     void *const at = file && ftruncate(fileno(file), (off_t)bytes) == 0
-                         ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0) : MAP_FAILED;
+                         ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0)
+                         : MAP_FAILED;
     if (at == MAP_FAILED)
         return 1;
     ms_left = at;

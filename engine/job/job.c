@@ -56,13 +56,15 @@ static int job_world(struct gyre_job *job, const struct gyre_job_config *c, stru
 {
     char version[32];
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
-    const struct gy_net_field fields[] = { { "the version of Gyre", version }, { "the wire's type", c->wire == GYRE_WIRE_BF16 ? "bf16" : "f32" },
-                                          { "messages between ranks", c->messages ? "yes" : "no" } };
+    const char *const type = c->wire == GYRE_WIRE_BF16 ? "bf16" : "f32";
+    const struct gy_net_field fields[] = { { "the version of Gyre", version },
+                                           { "the wire's type", type },
+                                           { "messages", c->messages ? "yes" : "no" } };
     const char *const bind = gy_knob_get("GYRE_BIND");
     const struct gy_net_comm_config config = { .bind = bind && strcmp(bind, "0") != 0, .get = job_variable, .wait_ns = job->wait_ns,
                                                 .algorithm = gy_knob_get("GYRE_ALLREDUCE"), .topology = gy_knob_get("GYRE_TOPOLOGY"),
                                                 .transport = gy_knob_get("GYRE_TRANSPORT"), .interface = gy_knob_get("GYRE_INTERFACE"),
-                                                .code = gy_knob_get("GYRE_NET_CODE"), .messages = c->messages,
+                                                .code = gy_knob_get("GYRE_NET_CODE"),
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
@@ -87,20 +89,41 @@ static int job_wire(struct gyre_job *job, const struct gyre_job_config *config, 
     return GY_OK;
 }
 
+/* Two meetings: the file is long enough; all have mapped it. If one fails, all do. */
+static int job_open_messages(struct gyre_job *job, struct gy_error *err)
+{
+    const size_t bytes = gy_align_up(gy_net_shared_bytes(job->locals), JOB_PAGE);
+    const int several = job->locals > 1;
+    int failed = 0;
+    int status = several && job->local == 0 ? job_lengthen(job->fd, job->end + bytes, err) : GY_OK;
+    job->messages = 1;
+    job->ring_bytes = bytes;
+    GY_TRY(gy_job_any(job, status != GY_OK, &failed, err));
+    if (!failed && several)
+        status = gy_job_open_rings(job, job->end, err);
+    GY_TRY(gy_job_any(job, failed || status != GY_OK, &failed, err));
+    job->end += several ? bytes : 0;
+    if (status == GY_OK && failed)
+        status = GY_FAIL(err, GY_E_NOMEM, "another rank could not map the ranks' messages");
+    return status;
+}
+
 static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, struct gy_error *err)
 {
     if (!(config->wait_seconds > 0 && config->wait_seconds < 1e9))
         return GY_FAIL(err, GY_E_ARG, "job config: wait_seconds is %g; it must be above 0 and below 1e9", config->wait_seconds);
     job->wait_ns = (int64_t)(config->wait_seconds * 1e9);
     if (config->messages < 0 || config->messages > 1)
-        return GY_FAIL(err, GY_E_ARG, "job config: messages is %d; it must be 0 or 1", config->messages);
+        return GY_FAIL(err, GY_E_ARG, "job config: messages is %d; it must be 0 or 1",
+                       config->messages);
     GY_TRY(job_world(job, config, err));
     GY_TRY(job_wire(job, config, err));
     if (job->ranks == 1)
         return GY_OK;
     GY_TRY(job_map(job, err));
     GY_TRY(gy_net_host_open(&job->node, job->base, job->local, job->locals, JOB_BYTES, job->wait_ns, &job->alloc, err));
-    return gy_net_comm_join(job->world, job->node, 0, JOB_BYTES, GY_NET_JOIN_TREE, err);
+    GY_TRY(gy_net_comm_join(job->world, job->node, 0, JOB_BYTES, GY_NET_JOIN_TREE, err));
+    return config->messages ? job_open_messages(job, err) : GY_OK;
 }
 
 /* ---- sums at once ---- */
@@ -457,6 +480,7 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
     const struct gy_alloc alloc = job->alloc;
     gy_net_comm_close(job->world);
     gy_net_host_close(job->node);
+    gy_job_close_rings(job);
     if (job->base)
         munmap(job->base, job->bytes);
     gy_alloc_free(&alloc, job, sizeof *job);

@@ -9,6 +9,7 @@
 #include "engine/job/peers.h"
 #include "net/comm/host_sockets.h"
 #include "net/comm/comm.h"
+#include "engine/job/messages.h"
 
 /* data[i] = sum of all ranks' data[i]; NULL or one rank: as it is. Outside gy_job_take it is copied; with sums of their own (there) they stand
  * in those. Blocks; GY_E_PEER when a rank does not come. */
@@ -37,14 +38,5 @@ GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_
 /* Helps along; 1: the sum is there, 0: not yet, below 0: a status. Does not wait. */
 GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *err);
 GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err);
-
-/* ---- messages of one rank to another (gyre_job_config.messages; messages.c) ---- */
-
-/* Begins what the request says; its tag is from GY_NET_MESSAGE_TAG on. Does not wait. */
-GY_INT int gy_job_post(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
-/* Moves what can be moved. GY_E_PEER: a rank is lost. Does not wait. */
-GY_INT int gy_job_progress(struct gyre_job *job, struct gy_error *err);
-/* Until the request is done. GY_E_PEER: a rank is lost, or it was cancelled. */
-GY_INT int gy_job_await(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
 
 #endif

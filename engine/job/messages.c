@@ -1,32 +1,79 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between two ranks of a job, beside its sums and on the same connections. They are posted
- * and then moved by whoever comes by, as transport.h says; who waits says so to the job's guard, so
- * that a rank that is gone ends the wait with its name. */
+/* Messages between two ranks of a job, beside its sums. Ranks of one host have rings in memory that
+ * they share; those of other hosts are reached on the connections that sums use, too. Messages are
+ * posted and then moved by whoever comes by, as transport.h says. Who waits says so to the job's
+ * failure detector, so that a rank that is gone ends the wait with its name. */
+#include <sys/mman.h>
 #include <time.h>
 
-#include "engine/job/job.h"
+#include "engine/job/messages.h"
 
-#define MESSAGES_SPINS 2000      /* looks without a pause: some tens of microseconds */
+#define MESSAGES_SPINS 2000 /* looks without a pause: some tens of microseconds */
 #define MESSAGES_PAUSE_NS 50000
+#define MESSAGES_RANKS 4096 /* as many as a launcher may start */
+
+/* ---- opening ---- */
+
+GY_INT int gy_job_open_rings(struct gyre_job *job, size_t offset, struct gy_error *err)
+{
+    int local[MESSAGES_RANKS];
+    struct gy_net_shared_config config = {
+        .rank = job->rank, .ranks = job->ranks, .local = local, .locals = job->locals
+    };
+    if (job->ranks > MESSAGES_RANKS)
+        return GY_FAIL(err, GY_E_ARG, "%d ranks that send each other messages; there may be %d",
+                       job->ranks, MESSAGES_RANKS);
+    void *const base =
+        mmap(NULL, job->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, (off_t)offset);
+    if (base == MAP_FAILED)
+        return GY_FAIL(err, GY_E_NOMEM, "the ranks' messages of %zu bytes cannot be mapped: %s",
+                       job->ring_bytes, strerror(errno));
+    job->rings = config.base = base;
+    gy_net_comm_locals(job->world, local);
+    return gy_net_shared_open(&job->shared, &config, &job->alloc, err);
+}
+
+GY_INT void gy_job_close_rings(struct gyre_job *job)
+{
+    gy_net_shared_close(job->shared);
+    if (job->rings)
+        munmap(job->rings, job->ring_bytes);
+    job->shared = NULL;
+    job->rings = NULL;
+}
+
+/* ---- messages ---- */
 
 GY_INT int gy_job_post(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err)
 {
     struct gy_net_end end;
-    if (request->tag < GY_NET_MESSAGE_TAG)
-        return GY_FAIL(err, GY_E_BUG, "a message's tag %08" PRIx32 " belongs to sums", request->tag);
-    GY_TRY(gy_net_comm_messages(job->world, &end, err));
+    if (!job->messages || request->tag < GY_NET_MESSAGE_TAG || request->peer == job->rank)
+        return GY_FAIL(err, GY_E_BUG,
+                       "a message between rank %d and rank %d of a job %s them, tag %08" PRIx32,
+                       job->rank, request->peer, job->messages ? "with" : "without", request->tag);
+    if (gy_net_shared_has(job->shared, request->peer))
+        gy_net_shared_end(job->shared, &end);
+    else
+        gy_net_comm_messages(job->world, &end);
     request->state = GY_NET_PENDING;
     return gy_net_comm_explain(job->world, end.transport->post(end.self, request, err), err);
 }
 
+static int messages_move(const struct gy_net_end *end, struct gy_error *err)
+{
+    return end->transport ? end->transport->progress(end->self, err) : GY_OK;
+}
+
 GY_INT int gy_job_progress(struct gyre_job *job, struct gy_error *err)
 {
-    struct gy_net_end end;
-    GY_TRY(gy_net_comm_messages(job->world, &end, err));
-    const int status = end.transport->progress(end.self, err);
-    if (status < 0)
-        return gy_net_comm_explain(job->world, status, err);
-    return gy_net_comm_check(job->world, err);
+    struct gy_net_end near = { 0 }, far;
+    if (job->shared)
+        gy_net_shared_end(job->shared, &near);
+    gy_net_comm_messages(job->world, &far);
+    int status = messages_move(&near, err);
+    status = status < 0 ? status : messages_move(&far, err);
+    return status < 0 ? gy_net_comm_explain(job->world, status, err)
+                      : gy_net_comm_check(job->world, err);
 }
 
 GY_INT int gy_job_await(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err)
@@ -40,9 +87,11 @@ GY_INT int gy_job_await(struct gyre_job *job, struct gy_net_request *request, st
     }
     if (request->state == GY_NET_DONE)
         return GY_OK;
-    GY_FAIL(err, GY_E_PEER, "a message %s rank %d was not finished: it is gone", request->sends ? "to" : "from", request->peer);
+    GY_FAIL(err, GY_E_PEER, "a message %s rank %d was not finished: it is gone",
+            request->sends ? "to" : "from", request->peer);
     return gy_net_comm_explain(job->world, GY_E_PEER, err);
 }
 
 #undef MESSAGES_SPINS
 #undef MESSAGES_PAUSE_NS
+#undef MESSAGES_RANKS

@@ -30,6 +30,7 @@ struct gy_peers {
 struct gy_net_comm;
 struct gy_net_host;
 struct gy_net_host_sockets;
+struct gy_net_shared;
 
 #define GY_JOB_AREAS 16
 
@@ -60,6 +61,11 @@ struct gyre_job {
     int64_t wait_ns;
     size_t end;               /* bytes of the file that are taken */
     struct gy_job_area area[GY_JOB_AREAS];
+
+    int messages;              /* ranks send each other messages */
+    struct gy_net_shared *shared; /* to those of this host; NULL: it has one rank */
+    void *rings;               /* its memory */
+    size_t ring_bytes;
 };
 
 /* The calls that a rank may make without a job, which is NULL then: it agrees with itself, and a

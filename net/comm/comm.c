@@ -118,12 +118,10 @@ static int comm_network(struct gy_net_comm *w, const struct gy_net_comm_config *
 {
     const struct gy_net_network_config config = { .boot = w->boot, .rank = w->place.rank, .ranks = w->place.ranks, .name = c->transport,
                                                  .interface = c->interface, .code = c->code, .wait_ns = c->wait_ns };
-    if (w->topology.hosts == 1 && !c->messages)
+    if (w->topology.hosts == 1)
         return GY_OK;
     GY_TRY(comm_agree(w, gy_net_network_open(&w->network, &config, &w->alloc, err), err));
     GY_TRY(gy_net_network_meet(w->network, &w->end, err));
-    if (w->topology.hosts == 1)
-        return GY_OK;
     return w->algorithm[0] != 0 ? GY_OK : gy_net_choice_make(&w->choice, w->boot, &w->end, &w->topology, w->all, w->fastest, &w->alloc, err);
 }
 
@@ -308,12 +306,16 @@ GY_INT void gy_net_comm_turn(struct gy_net_comm *w, int channel, int sums)
     w->turn[channel] = sums;
 }
 
-GY_INT int gy_net_comm_messages(struct gy_net_comm *w, struct gy_net_end *out, struct gy_error *err)
+GY_INT void gy_net_comm_messages(const struct gy_net_comm *w, struct gy_net_end *out)
 {
-    if (!w || !w->network)
-        return GY_FAIL(err, GY_E_STATE, "messages between ranks: the job was opened without them");
-    *out = w->end;
-    return GY_OK;
+    *out = w && w->network ? w->end : (struct gy_net_end){ 0 };
+}
+
+GY_INT void gy_net_comm_locals(const struct gy_net_comm *w, int *local)
+{
+    const int *const host = w->topology.host;
+    for (int r = 0; r < w->place.ranks; r++)
+        local[r] = host[r] == host[w->place.rank] ? w->topology.local[r] : -1;
 }
 
 GY_INT void gy_net_comm_waits(struct gy_net_comm *w)

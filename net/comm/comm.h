@@ -15,7 +15,6 @@ struct gy_net_comm_config {
     const char *interface;  /* for TCP between hosts, "eth1"; NULL or empty: the one on which rank 0 is reached */
     const char *code;       /* of messages between hosts: "crc", "hmac"; NULL or empty: crc */
     const char *topology;   /* path of a topology file, or NULL */
-    int messages;           /* gy_net_comm_messages will be called: the network is opened on one host, too */
     int bind;               /* this process keeps to its part of the host's processors */
     const struct gy_net_field *fields; /* that must be equal on all ranks */
     int field_count;
@@ -49,11 +48,14 @@ GY_INT int gy_net_comm_join(struct gy_net_comm *world, struct gy_net_host *node,
 /* The node's sums are begun in turns of so many, the buckets of a step: sentences name them by their place there. */
 GY_INT void gy_net_comm_turn(struct gy_net_comm *world, int channel, int sums);
 GY_INT void gy_net_comm_leave(struct gy_net_comm *world, int channel);
-/* The way of messages between any two ranks, for config.messages. Tags from GY_NET_MESSAGE_TAG on are
- * the caller's. It ends with the world. */
+/* The way of messages to ranks of other hosts; transport NULL: there are none. Tags from
+ * GY_NET_MESSAGE_TAG on are the caller's. It ends with the world. */
 #define GY_NET_MESSAGE_TAG 0x80000000u
-GY_INT int gy_net_comm_messages(struct gy_net_comm *world, struct gy_net_end *out, struct gy_error *err);
-GY_INT void gy_net_comm_waits(struct gy_net_comm *world); /* this rank's own thread waits: said again and again; NULL is fine */
+GY_INT void gy_net_comm_messages(const struct gy_net_comm *world, struct gy_net_end *out);
+/* local: [ranks]: a rank's number on this host; -1: it is on another one. */
+GY_INT void gy_net_comm_locals(const struct gy_net_comm *world, int *local);
+/* This rank's own thread waits: said again and again. NULL is fine. */
+GY_INT void gy_net_comm_waits(struct gy_net_comm *world);
 /* This rank begins a sum; all ranks begin the same number of them. NULL is fine. */
 GY_INT void gy_net_comm_enter(struct gy_net_comm *world);
 GY_INT void gy_net_comm_fail(struct gy_net_comm *world); /* as gy_net_failure_fail; NULL is fine */

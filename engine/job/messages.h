@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* messages.h: messages of one rank of a job to another (gyre_job_config.messages). */
+#ifndef GY_MESSAGES_H
+#define GY_MESSAGES_H
+#include "engine/job/peers.h"
+#include "net/comm/comm.h"
+#include "net/transport/shared.h"
+
+/* Maps job->ring_bytes of the host's file from offset on, for messages between its ranks. */
+GY_INT int gy_job_open_rings(struct gyre_job *job, size_t offset, struct gy_error *err);
+GY_INT void gy_job_close_rings(struct gyre_job *job);
+/* Begins what the request says; its tag is from GY_NET_MESSAGE_TAG on. Does not wait. */
+GY_INT int gy_job_post(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
+/* Moves what can be moved. GY_E_PEER: a rank is lost. Does not wait. */
+GY_INT int gy_job_progress(struct gyre_job *job, struct gy_error *err);
+/* Until the request is done. GY_E_PEER: a rank is lost, or it was cancelled. */
+GY_INT int gy_job_await(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
+
+#endif
