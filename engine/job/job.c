@@ -19,6 +19,7 @@
 
 #include "engine/base/knob.h"
 #include "engine/base/public.h"
+#include "engine/job/deal.h"
 #include "engine/job/job.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
@@ -232,7 +233,7 @@ static int job_has_sockets(const struct gyre_job *job, struct gy_net_host_socket
         most = size[g] > most ? size[g] : most;
         even = even && size[g] == size[0];
     }
-    return job->hosts == 1 && c->groups > 1 && most > 1 && (!job->tree || (even && ordered && (size[0] & (size[0] - 1)) == 0));
+    return job->hosts == 1 && c->groups > 1 && most > 1 && (!job->tree || (!job->uneven && even && ordered && (size[0] & (size[0] - 1)) == 0));
 }
 
 static int job_open_sums(struct gyre_job *job, struct gy_job_area *a, struct gy_error *err)
@@ -243,6 +244,8 @@ static int job_open_sums(struct gyre_job *job, struct gy_job_area *a, struct gy_
         GY_TRY(gy_net_host_open(&a->node, a->base, job->local, job->locals, a->bytes, job->wait_ns, &job->alloc, err));
         if (a->shared)
             gy_net_host_share(a->node);
+        if (job->tree && job->uneven)
+            gy_net_host_deal(a->node, job->first);
         gy_net_host_clear(a->node);
         return GY_OK;
     }
@@ -406,7 +409,7 @@ static int job_alive(struct gyre_job *job, struct gy_error *err) { return gy_net
 
 static const struct gy_peers job_peers = {
     .sum = gy_job_sum, .any = gy_job_any, .agree = gy_job_agree, .agree_alike = gy_job_agree_alike, .follow = gy_job_follow,
-    .alive = job_alive, .take = gy_job_take, .put = gy_job_put, .turn = gy_job_turn, .start = gy_job_start, .test = gy_job_test,
+    .alive = job_alive, .deal = gy_job_deal, .take = gy_job_take, .put = gy_job_put, .turn = gy_job_turn, .start = gy_job_start, .test = gy_job_test,
     .wait = gy_job_wait,
     .post = gy_job_post, .progress = gy_job_progress, .await = gy_job_await,
 };

@@ -16,6 +16,7 @@ struct gy_peers {
     int (*agree_alike)(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value, struct gy_error *err);
     int (*follow)(struct gyre_job *job, int64_t *value, struct gy_error *err);
     int (*alive)(struct gyre_job *job, struct gy_error *err);
+    int (*deal)(struct gyre_job *job, int shards, int *first, int *count, struct gy_error *err);
     int (*take)(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gy_error *err);
     void (*put)(struct gyre_job *job, void *memory);
     void (*turn)(struct gyre_job *job, const void *memory, int sums);
@@ -32,6 +33,7 @@ struct gy_net_host;
 struct gy_net_host_sockets;
 
 #define GY_JOB_AREAS 16
+#define GY_JOB_BLOCKS 64      /* ranks of a host */
 
 /* Memory of gy_job_take: this rank's part, and what it belongs to. */
 struct gy_job_area {
@@ -44,12 +46,14 @@ struct gy_job_area {
     struct gy_net_host_sockets *sockets; /* then, else NULL; it owns the node */
 };
 
-/* A net reads who the ranks are, and sets tree; the rest is job.c's own. */
+/* A net reads who the ranks are; the rest is job.c's own. */
 struct gyre_job {
     const struct gy_peers *peers;
     int rank, ranks, local, locals, hosts; /* local: among those of this host */
     int half;                 /* gradients travel as bf16 between hosts */
     int tree;                 /* memory that is taken now is for sums in the order of the tree of shards */
+    int uneven;               /* ranks have not equally many shards: rank r from first[r] on */
+    int first[GY_JOB_BLOCKS + 1];
 
     struct gy_alloc alloc;
     struct gy_net_comm *world; /* NULL: alone */

@@ -25,7 +25,7 @@ struct gy_scale {
 struct gy_parallel {
     int ranks, rank;
     int shards;          /* of the global batch: gyre_config.shards, or one a rank */
-    int mine;            /* of this rank: [rank * mine, (rank + 1) * mine) */
+    int first, mine;     /* of this rank: [first, first + mine) */
     int sharded;         /* gyre_config.shards was given: the same bits for any number of ranks */
     int shard;           /* the one that is computed: 0 .. mine - 1 */
     int begin;           /* this backward pass begins sums over the ranks */

@@ -285,7 +285,7 @@ static int train_open_loader(struct train_run *run)
     c.first_batch = run->done;
     c.threads = run->config.loader_threads;
     c.moves = !run->net->caps.host_memory; /* a GPU moves images while it normalises them */
-    c.part = gyre_job_rank(run->net->config.job);
+    c.part = run->net->parallel.first / run->net->parallel.mine; /* blocks begin at multiples */
     c.parts = run->all / run->mine;
     c.groups = run->mine / run->shape.batch;
     const int status = gyre_open_loader(&run->loader, run->config.train, &c, &error);
