@@ -21,6 +21,12 @@ GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, 
 GY_INT int gy_job_agree_alike(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value, struct gy_error *err);
 GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *err); /* *value = rank 0's, on every rank */
 
+/* The ranks that live come together again, in new numbers. No memory of gy_job_take may be left.
+ * GY_E_PEER: one was lost meanwhile, again; GY_E_STATE: this rank must not go on. */
+GY_INT int gy_job_reform(struct gyre_job *job, struct gy_error *err);
+/* Rank 0 between two steps: 1 where somebody waits to be let in, which gy_job_reform does. */
+GY_INT int gy_job_look(struct gyre_job *job);
+
 /* ---- sums that are begun ---- */
 
 /* Zeroed memory for sums without copies, on a page of its own; all ranks take the same, in the same order. More than one rank. sums: NULL: they

@@ -35,6 +35,7 @@ struct gy_parallel {
     int opened, closed;  /* buckets whose sum was begun; whose sum is there: in the order of the plan */
     float (*level)[4];   /* [levels + 1]: sums of results, as the tree of shards has them */
     float results[4];    /* of the shards so far: loss, labelled, top 1, top 5 */
+    int grow, grown;     /* rank 0 knows of newcomers; some rank did, as of the last step */
     int stop, stopped;   /* this rank was asked to stop; some rank was, as of the last step: the same on all */
 };
 
@@ -113,6 +114,11 @@ GY_INT int gy_engine_updated(struct gyre_net *net, const char *call); /* GY_E_ST
 /* open.c: gyre_measure, and a look at the net while it is planned, without memory for its tensors. look may be NULL. */
 GY_INT int gy_engine_measure(const struct gyre_config *config, struct gyre_need *need,
                              void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
+
+/* open.c: parts of gyre_open: all but the tensors' memory; that, with first weights; and of gyre_close: all that both took. */
+GY_INT int gy_engine_compile(struct gyre_net *net);
+GY_INT int gy_engine_fill(struct gyre_net *net);
+GY_INT void gy_engine_empty(struct gyre_net *net);
 
 /* open.c: opens what net->config.device says into net->backend, backend_self and caps. */
 GY_INT int gy_engine_open_device(struct gyre_net *net);

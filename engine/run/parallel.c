@@ -249,14 +249,16 @@ GY_INT void gy_parallel_join(struct gyre_net *net, const struct gyre_result *res
 GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result)
 {
     struct gy_parallel *p = &net->parallel;
-    float sums[5];
+    float sums[6];
     memcpy(sums, p->results, sizeof p->results);
     sums[4] = p->stop != 0;
+    sums[5] = p->grow != 0;
     p->stopped = p->stop;
     if (p->ranks == 1 && !p->sharded)
         return GY_OK; /* as it is, in double */
-    GY_TRY(parallel_sum(net, "results", sums, 5));
+    GY_TRY(parallel_sum(net, "results", sums, 6));
     p->stopped = sums[4] != 0;
+    p->grown = sums[5] != 0;
     result->labelled = (int32_t)sums[1];
     result->top1 = (int32_t)sums[2];
     result->top5 = (int32_t)sums[3];
