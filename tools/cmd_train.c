@@ -500,7 +500,7 @@ static int run_loop(struct train_job *job)
     return code;
 }
 
-static int run_job(struct train_job *job, const char *path)
+static int open_ranks(struct train_job *job)
 {
     struct gyre_error error;
     struct gyre_job_config ranks;
@@ -509,13 +509,21 @@ static int run_job(struct train_job *job, const char *path)
     const char *const elastic = job->v->elastic ? job->v->elastic : getenv("GYRE_ELASTIC");
     if (elastic && cli_elastic(elastic, &ranks.elastic_least, &ranks.elastic_most) != CLI_OK)
         return CLI_USAGE;
-    if (gyre_job_open(&job->ranks, &ranks, &error) != GYRE_OK)
-        return cli_error(&error);
-    int code = set_folder(job);
+    return gyre_job_open(&job->ranks, &ranks, &error) == GYRE_OK ? CLI_OK : cli_error(&error);
+}
+
+static int run_job(struct train_job *job, const char *path)
+{
+    const int joins = getenv("GYRE_JOIN") != NULL; /* others wait for it from then on */
+    int code = joins ? CLI_OK : open_ranks(job);
+    if (code == CLI_OK)
+        code = set_folder(job);
     if (code == CLI_OK)
         code = open_earlier(job);
     if (code == CLI_OK)
         code = open_job_data(job, path);
+    if (code == CLI_OK && joins)
+        code = open_ranks(job);
     if (code == CLI_OK)
         code = make_text(job);
     if (code == CLI_OK)

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/knob.h"
 #include "engine/base/public.h"
 #include "engine/job/cast.h"
@@ -27,6 +28,8 @@
 #include "net/comm/rendezvous.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
+#define JOB_BOARD 128 /* bytes of an address */
+#define JOB_JOIN_NS 15000000000LL
 #define JOB_PAGE GY_NET_COMM_BYTES /* whole pages, whatever their size */
 
 /* ---- opening ---- */
@@ -209,23 +212,46 @@ static int job_resume(struct gyre_job *job, struct gy_net_boot *boot,
     return job_stand(job, err);
 }
 
-/* A newcomer. */
-static int job_join(struct gyre_job *job, const char *address, struct gy_error *err)
+/* Who leads, as GYRE_JOIN says, or the board: another may do so when this is called again. */
+static int job_leader(const char *said, char host[256], int *port, struct gy_error *err)
 {
+    char text[JOB_BOARD + 1];
+    int board;
+    GY_TRY(job_number("GYRE_BOARD_FD", INT_MAX, -1, &board, err));
+    const ssize_t bytes = board >= 0 ? pread(board, text, JOB_BOARD, 0) : 0;
+    text[bytes > 0 ? bytes : 0] = 0;
+    return gy_net_address(text[0] ? text : said, host, 256, port, err);
+}
+
+/* One try of a newcomer. */
+static int job_try(struct gyre_job *job, const char *said, struct gy_net_boot_config *met,
+                   struct gy_net_boot **boot, struct gy_net_launcher *place, struct gy_error *err)
+{
+    struct gy_net_reform_config c = { .id = met->place.rank };
+    char host[256];
+    int port = 0;
+    GY_TRY(job_leader(said, host, &port, err));
+    GY_TRY(gy_net_reform_near(host, port, &c.at, err));
+    if (!job->reform)
+        GY_TRY(job_open_reform(job, &c, met, err));
+    return gy_net_reform_join(job->reform, host, port, boot, place, err);
+}
+
+/* A newcomer: who leads may be lost just then, and another lead soon. */
+static int job_join(struct gyre_job *job, const char *said, struct gy_error *err)
+{
+    const int64_t deadline = gy_clock_ns() + JOB_JOIN_NS;
     struct gy_net_boot_config met = { .wait_ns = job->wait_ns };
-    struct gy_net_reform_config c = { .id = 0 };
     struct gy_net_rendezvous meeting;
     struct gy_net_launcher place;
     struct gy_net_boot *boot = NULL;
-    char host[256];
-    int port = 0;
-    GY_TRY(gy_net_address(address, host, sizeof host, &port, err));
+    int status;
     GY_TRY(gy_net_launcher_read(&met.place, job_variable, err));
     GY_TRY(gy_net_rendezvous(&meeting, &met, job_variable, err));
-    GY_TRY(gy_net_reform_near(host, port, &c.at, err));
-    c.id = met.place.rank;
-    GY_TRY(job_open_reform(job, &c, &met, err));
-    GY_TRY(gy_net_reform_join(job->reform, host, port, &boot, &place, err));
+    while ((status = job_try(job, said, &met, &boot, &place, err)) == GY_E_PEER)
+        if (gy_clock_ns() > deadline)
+            break;
+    GY_TRY(status);
     job->joined = 1;
     return job_resume(job, boot, &place, err);
 }
@@ -595,9 +621,12 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
     if (config && gy_config_take(&c, sizeof c, config, sizeof c.size, "job config", &err) != GY_OK)
         return gy_error_out(error, &err);
     struct gyre_job *job = gy_alloc_take(&alloc, 1, sizeof *job);
-    int status = job ? GY_OK : GY_NOMEM(&err, "the job's handle", sizeof *job);
-    if (job) {
+    if (job)
+        job->area = gy_alloc_take(&alloc, GY_JOB_AREAS, sizeof *job->area);
+    int status = job && job->area ? GY_OK : GY_NOMEM(&err, "the job's handle", sizeof *job);
+    if (job)
         job->alloc = alloc;
+    if (status == GY_OK) {
         job->peers = &job_peers;
         status = job_fill(job, &c, &err);
     }
@@ -624,6 +653,7 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
     job_shut(job);
     gy_net_reform_close(job->reform);
     gy_job_plant_close(job->plant, &alloc);
+    gy_alloc_free(&alloc, job->area, GY_JOB_AREAS * sizeof *job->area);
     gy_alloc_free(&alloc, job, sizeof *job);
 }
 
@@ -701,7 +731,9 @@ GYRE_API int gyre_job_sum_wait(struct gyre_job *job, int64_t ticket, struct gyre
     return gyre_job_ranks(job) == 1 || gy_job_wait(job, ticket, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
+#undef JOB_BOARD
 #undef JOB_BYTES
+#undef JOB_JOIN_NS
 #undef JOB_PAGE
 #undef JOB_PARTS
 #undef JOB_NAMED

@@ -37,21 +37,10 @@ struct gy_peers {
 struct gy_net_comm;
 struct gy_net_reform;
 struct gy_net_host;
-struct gy_net_host_sockets;
+struct gy_job_area;
+struct gy_job_plant;
 
-#define GY_JOB_AREAS 16
-#define GY_JOB_BLOCKS 64      /* ranks of a host */
-
-/* Memory of gy_job_take: this rank's part, and what it belongs to. */
-struct gy_job_area {
-    void *at;                 /* NULL: a free place in the table */
-    size_t bytes;
-    int shared;               /* sums go into one result */
-    void *base;               /* mapping; NULL: of this process alone */
-    size_t base_bytes, offset; /* in the host's file */
-    struct gy_net_host *node;  /* of all ranks of this host, or of its socket's */
-    struct gy_net_host_sockets *sockets; /* then, else NULL; it owns the node */
-};
+#define GY_JOB_BLOCKS 64 /* ranks of a host */
 
 /* A net reads who the ranks are; the rest is job.c's own. */
 struct gyre_job {
@@ -76,7 +65,7 @@ struct gyre_job {
     int fd;                   /* the file that is the memory of this host's ranks; the world's */
     int64_t wait_ns;
     size_t end;               /* bytes of the file that are taken */
-    struct gy_job_area area[GY_JOB_AREAS];
+    struct gy_job_area *area; /* [GY_JOB_AREAS] */
 };
 
 /* The calls that a rank may make without a job, which is NULL then: it agrees with itself, and a

@@ -20,6 +20,7 @@
 #include "net/transport/callers.h"
 
 #define REFORM_CONNECT_NS 2000000000    /* for another system to answer */
+#define REFORM_NEAR_NS 500000000        /* for a newcomer's first connection */
 #define REFORM_ANSWER_NS 12000000000LL  /* for a member to come by: it may be at a checkpoint */
 #define REFORM_LATE_NS 10000000000LL    /* whoever leads waits so long for members that may live */
 #define REFORM_VERDICT_NS 15000000000LL /* a member that was let in waits longer than that */
@@ -399,13 +400,14 @@ GY_INT int gy_net_reform_join(struct gy_net_reform *f, const char *host, int por
         if (answer != REFORM_LET_IN)
             nanosleep(&(const struct timespec){ 0, REFORM_LOOK_NS }, NULL);
     }
-    return reform_await_verdict(f, &link, deadline, boot, place, err);
+    const int status = reform_await_verdict(f, &link, deadline, boot, place, err);
+    return status == GY_E_STATE ? GY_E_PEER : status;
 }
 
 GY_INT int gy_net_reform_near(const char *host, int port, struct gy_net_endpoint *out, struct gy_error *err)
 {
     int fd = -1;
-    GY_TRY(gy_net_connect(host, port, gy_clock_ns() + REFORM_CONNECT_NS, &fd, err));
+    GY_TRY(gy_net_connect(host, port, gy_clock_ns() + REFORM_NEAR_NS, &fd, err));
     const int known = gy_net_endpoint_own(fd, out);
     close(fd);
     return known < 0 ? GY_FAIL(err, GY_E_PEER, "the address %s port %d of the job cannot be used", host, port) : GY_OK;
