@@ -10,6 +10,7 @@
 #include "engine/base/hash.h"
 #include "engine/gyre.h"
 #include "engine/job/job.h"
+#include "engine/train/outlive.h"
 #include "tests/data_files.h"
 
 #define OL_RANKS 4
@@ -32,6 +33,7 @@ struct ol_case {
     char die[80];            /* GYRE_DIE */
     int victim, at_step;     /* killed from outside once a step is done; victim -1: none */
     int killed;              /* how many die */
+    int only_share;          /* they do not train */
 };
 
 /* What the ranks leave. */
@@ -43,6 +45,14 @@ struct ol_left {
 static struct ol_left *ol_left;
 
 /* ---- a rank ---- */
+
+static uint64_t ol_mix(uint64_t x) /* splitmix64 */
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
 
 static int ol_progress(void *user, const struct gyre_progress *p)
 {
@@ -91,6 +101,34 @@ static int ol_train(struct gyre_job *job, const char *folder, struct gyre_error 
     return status;
 }
 
+/* Of three ranks two have an update more: all have what the first of them has, whatever its bits. */
+static int ol_share_rank(struct gyre_job *job, int rank, struct gyre_error *error)
+{
+    static const int64_t updates[] = { 5, 6, 6 };
+    static const int region[] = { GY_AT_PARAM, GY_AT_OPT1, GY_AT_EMA, GY_AT_STATE };
+    struct gyre_config config;
+    struct gyre_net *net = NULL;
+    int state[3] = { rank, 77 * rank, -rank }, wrong = 0;
+    gyre_config_default(&config);
+    config.net = ol_net;
+    config.batch = OL_BATCH;
+    config.shards = OL_SHARDS;
+    config.job = job;
+    config.optimizer.ema = 0.9f;
+    GY_TRY(gyre_open(&net, &config, error));
+    for (size_t i = 0; i < GY_COUNT(region); i++)
+        for (size_t k = 0; k < net->plan.region_bytes[region[i]]; k++)
+            ((unsigned char *)net->base[region[i]])[k] = (unsigned char)ol_mix((uint64_t)rank * 99999 + i * 999 + k);
+    net->micro = net->updates = updates[rank];
+    int status = gy_outlive_share(net, state, sizeof state);
+    for (size_t i = 0; i < GY_COUNT(region); i++)
+        for (size_t k = 0; k < net->plan.region_bytes[region[i]]; k++)
+            wrong += ((unsigned char *)net->base[region[i]])[k] != (unsigned char)ol_mix(99999 + i * 999 + k);
+    wrong += net->micro != 6 || net->updates != 6 || state[0] != 1 || state[1] != 77 || state[2] != -1;
+    gyre_close(net);
+    return status != GYRE_OK ? status : wrong ? GYRE_E_MISMATCH : GYRE_OK;
+}
+
 static void ol_set(const char *name, int value)
 {
     char text[16];
@@ -115,7 +153,7 @@ static int ol_rank(const struct ol_case *c, int rank, const char *name, const ch
     setenv("GYRE_DIE", c->die, 1);
     int status = gyre_job_open(&job, &config, &error);
     if (status == GYRE_OK)
-        status = ol_train(job, folder, &error);
+        status = c->only_share ? ol_share_rank(job, rank, &error) : ol_train(job, folder, &error);
     if (status == GYRE_OK)
         status = gyre_job_end(job, &error);
     snprintf(ol_left->text[rank], sizeof ol_left->text[rank], "%.299s", error.text);
@@ -242,14 +280,6 @@ static void ol_check(const struct ol_case *c, uint64_t seed)
 
 /* ---- cases ---- */
 
-static uint64_t ol_mix(uint64_t x) /* splitmix64 */
-{
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
 /* One process dies, or two do: amid sums, from outside, or one while the others come together. */
 static struct ol_case ol_random(uint64_t seed)
 {
@@ -277,15 +307,26 @@ static struct ol_case ol_random(uint64_t seed)
 
 /* By hand: each rank of two, and those that a random case seldom has. */
 static const struct ol_case ol_cases[] = {
-    { 2, 1, "1:60", -1, 0, 1 },
-    { 2, 1, "0:60", -1, 0, 1 },
-    { 4, 1, "3:70", -1, 0, 1 },
-    { 4, 1, "0:70", -1, 0, 1 },
-    { 4, 1, "0:70,1:70", -1, 0, 2 },            /* together */
-    { 4, 1, "3:70,0:r1", -1, 0, 2 },            /* who leads, amid the meeting */
-    { 4, 1, "3:70,0:v1", -1, 0, 2 },            /* and behind it */
-    { 4, 1, "0:70,1:r1,2:v1", -1, 0, 3 },
+    { 2, 1, "1:60", -1, 0, 1, 0 },
+    { 2, 1, "0:60", -1, 0, 1, 0 },
+    { 4, 1, "3:70", -1, 0, 1, 0 },
+    { 4, 1, "0:70", -1, 0, 1, 0 },
+    { 3, 1, "2:w9", -1, 0, 1, 0 },                 /* some sums of the step are there */
+    { 3, 1, "1:w20,0:w24", -1, 0, 2, 0 },
+    { 4, 1, "0:70,1:70", -1, 0, 2, 0 },            /* together */
+    { 4, 1, "3:70,0:r1", -1, 0, 2, 0 },            /* who leads, amid the meeting */
+    { 4, 1, "3:70,0:v1", -1, 0, 2, 0 },            /* and behind it */
+    { 4, 1, "0:70,1:r1,2:v1", -1, 0, 3, 0 },
 };
+
+static void ol_share(void)
+{
+    const struct ol_case c = { .ranks = 3, .least = 1, .victim = -1, .only_share = 1 };
+    struct ol_run run;
+    ol_go(&c, "", 0, &run);
+    for (int r = 0; r < 3; r++)
+        T_CHECK_MSG(WIFEXITED(run.status[r]) && WEXITSTATUS(run.status[r]) == 0, "rank %d: %s", r, ol_left->text[r]);
+}
 
 /* Fewer are left than the job needs: each says so, and ends. */
 static void ol_too_few(void)
@@ -349,6 +390,7 @@ static void ol_all(void)
     for (size_t i = 0; i < GY_COUNT(ol_cases); i++)
         ol_check(&ol_cases[i], i);
     ol_too_few();
+    ol_share();
     ol_random_cases(all && all[0] == '1' ? 30 : 6, 1);
     qsort(ol_took, (size_t)ol_count, sizeof *ol_took, ol_less);
     if (ol_count > 0)

@@ -38,7 +38,7 @@ static const struct gy_knob knob_rows[] = {
     { "GYRE_ELASTIC", "text", "", "MIN:MAX processes with which a job goes on (train --elastic)" },
     { "GYRE_JOIN", "text", "", "HOST:PORT of the rank that leads a running job, which this process joins" },
     { "GYRE_BOARD_FD", "count", "", "the open file into which that rank writes where it listens" },
-    { "GYRE_DIE", "text", "", "for tests: RANK:N, ... kills itself as it begins its sum N; rN, vN: amid, behind meeting N" },
+    { "GYRE_DIE", "text", "", "for tests: RANK:N, ... dies as it begins sum N; wN: waits for it; rN, vN: amid, behind a meeting" },
     { "GYRE_ALLREDUCE", "text", "by size", "algorithm between hosts: ring, multiring:4 ..., file:PATH, fastest; flat/ring: each rank as a host" },
     { "GYRE_TRANSPORT", "text", "by devices", "between hosts: tcp, our own; ucx, the library, without being said only where RDMA devices are" },
     { "GYRE_INTERFACE", "text", "rank 0's", "for tcp between hosts: the network interface, as eth1 (ucx: UCX_NET_DEVICES)" },

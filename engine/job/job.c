@@ -586,6 +586,7 @@ GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *er
 
 GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err)
 {
+    gy_job_plant_waits(job->plant);
     struct gy_net_host *const node = job->area[ticket % GY_JOB_AREAS].node;
     return node ? gy_net_comm_explain(job->world, gy_net_host_wait(node, ticket / GY_JOB_AREAS, err), err) : GY_OK;
 }

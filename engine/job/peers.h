@@ -26,19 +26,14 @@ struct gy_peers {
     int (*post)(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
     int (*progress)(struct gyre_job *job, struct gy_error *err);
     int (*await)(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
-    /* Of a job that outlives its ranks. */
     int (*reform)(struct gyre_job *job, struct gy_error *err);
     int (*look)(struct gyre_job *job);
     int (*cast)(struct gyre_job *job, int from, void *bytes, size_t count, struct gy_error *err);
-    int (*share)(struct gyre_job *job, const void *own, size_t count, void *all,
-                 struct gy_error *err);
+    int (*share)(struct gyre_job *job, const void *own, size_t count, void *all, struct gy_error *err);
 };
 
 struct gy_net_comm;
-struct gy_net_reform;
 struct gy_net_host;
-struct gy_job_area;
-struct gy_job_plant;
 
 #define GY_JOB_BLOCKS 64 /* ranks of a host */
 
@@ -48,16 +43,13 @@ struct gyre_job {
     int rank, ranks, local, locals, hosts; /* local: among those of this host */
     int half;                 /* gradients travel as bf16 between hosts */
     int tree;                 /* memory that is taken now is for sums in the order of the tree of shards */
-    int uneven;               /* ranks have not equally many shards: rank r from first[r] on */
-    int first[GY_JOB_BLOCKS + 1];
-
-    int elastic;              /* it goes on when ranks are lost */
-    int joined;               /* this rank came later, and has nothing of the others' yet */
+    int uneven, first[GY_JOB_BLOCKS + 1]; /* not equally many shards: rank r from first[r] on */
+    int elastic, joined;      /* it goes on when ranks are lost; this one has nothing of the others' yet */
 
     struct gy_alloc alloc;
     struct gyre_job_config config;
     struct gy_net_reform *reform; /* elastic: by which ranks come together again */
-    struct gy_job_plant *plant;   /* for tests: when this process kills itself; NULL: never */
+    struct gy_job_plant *plant; /* for tests: when this process kills itself; NULL: never */
     struct gy_net_comm *world; /* NULL: alone */
     void *base;               /* mapping of the host's file, for sums that are copied */
     size_t bytes;

@@ -8,21 +8,21 @@
 
 #define PLANT_PAUSE_NS 150000000
 
-enum plant_kind { PLANT_SUM, PLANT_AMID, PLANT_BEHIND, PLANT_KINDS };
+enum plant_kind { PLANT_SUM, PLANT_WAIT, PLANT_AMID, PLANT_BEHIND, PLANT_KINDS };
 struct gy_job_plant {
     int64_t left[PLANT_KINDS]; /* until the point; 0: none */
 };
 
-/* One word of the list: "ID:N", "ID:rN", "ID:vN". */
+/* One word of the list: "ID:N", or a letter before N. */
 static int plant_word(const char *word, int id, struct gy_job_plant *out)
 {
-    static const char letters[PLANT_KINDS] = { 0, 'r', 'v' };
+    static const char letters[PLANT_KINDS] = { 0, 'w', 'r', 'v' };
     char *end = NULL;
     const long whose = strtol(word, &end, 10);
     if (end == word || *end++ != ':')
         return -1;
     int kind = PLANT_SUM;
-    for (int k = PLANT_AMID; k < PLANT_KINDS; k++)
+    for (int k = PLANT_WAIT; k < PLANT_KINDS; k++)
         kind = *end == letters[k] ? k : kind;
     const long count = strtol(end + (kind != PLANT_SUM), &end, 10);
     if (count < 1 || (*end != 0 && *end != ','))
@@ -42,8 +42,8 @@ GY_INT int gy_job_plant_open(struct gy_job_plant **out, int id, const struct gy_
         return GY_OK;
     for (const char *word = text; word; word = strchr(word, ',') ? strchr(word, ',') + 1 : NULL)
         if (plant_word(word, id, &plant) != 0)
-            return GY_FAIL(err, GY_E_ARG, "GYRE_DIE is \"%.80s\"; it must be RANK:N, RANK:rN or "
-                           "RANK:vN, and more behind a comma", text);
+            return GY_FAIL(err, GY_E_ARG, "GYRE_DIE is \"%.80s\"; it must be RANK:N or RANK:rN, "
+                           "vN, wN, and more behind a comma", text);
     *out = gy_alloc_take(alloc, 1, sizeof **out);
     if (!*out)
         return GY_NOMEM(err, "what is planted", sizeof **out);
@@ -67,6 +67,8 @@ static void plant_count(struct gy_job_plant *plant, int kind)
 }
 
 GY_INT void gy_job_plant_sums(struct gy_job_plant *plant) { plant_count(plant, PLANT_SUM); }
+
+GY_INT void gy_job_plant_waits(struct gy_job_plant *plant) { plant_count(plant, PLANT_WAIT); }
 
 GY_INT void gy_job_plant_meets(struct gy_job_plant *plant, int after)
 {

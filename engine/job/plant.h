@@ -10,8 +10,9 @@ struct gy_job_plant;
 GY_INT int gy_job_plant_open(struct gy_job_plant **out, int id, const struct gy_alloc *alloc,
                              struct gy_error *err);
 GY_INT void gy_job_plant_close(struct gy_job_plant *plant, const struct gy_alloc *alloc);
-/* NULL is fine. It begins a sum; it comes to a meeting (after: has been told its place there). */
+/* NULL is fine. It begins a sum; it waits for one; it comes to a meeting (after: has been told its place there). */
 GY_INT void gy_job_plant_sums(struct gy_job_plant *plant);
+GY_INT void gy_job_plant_waits(struct gy_job_plant *plant);
 GY_INT void gy_job_plant_meets(struct gy_job_plant *plant, int after);
 
 #endif

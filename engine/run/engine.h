@@ -115,11 +115,10 @@ GY_INT int gy_engine_updated(struct gyre_net *net, const char *call); /* GY_E_ST
 GY_INT int gy_engine_measure(const struct gyre_config *config, struct gyre_need *need,
                              void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
 
-/* open.c: parts of gyre_open: all but the tensors' memory; that, with first weights; and of gyre_close: all that both took. */
+/* open.c: gyre_open in two parts, before and with the tensors' memory; gyre_close but for the handle. */
 GY_INT int gy_engine_compile(struct gyre_net *net);
 GY_INT int gy_engine_fill(struct gyre_net *net);
 GY_INT void gy_engine_empty(struct gyre_net *net);
-
 /* open.c: opens what net->config.device says into net->backend, backend_self and caps. */
 GY_INT int gy_engine_open_device(struct gyre_net *net);
 
