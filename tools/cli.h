@@ -127,6 +127,7 @@ int cli_path(char *path, size_t room, const char *fmt, ...) CLI_PRINTF(3, 4); /*
 int cli_exit_of(int status);                                        /* enum gyre_status to enum cli_exit */
 int cli_error(const struct gyre_error *error);                      /* says it, returns the exit code */
 /* With --ranks this process becomes gyre launch; else CLI_OK, or an exit code after a sentence. */
+int cli_elastic(const char *text, int *least, int *most); /* "MIN:MAX" of --elastic */
 int cli_start_ranks(const struct cli_command *command, char **args, int count);
 int cli_job_end(struct gyre_job *job, int code);                    /* the code; where it is good, after all ranks came here, or that of a lost one */
 int cli_net_error(const struct gyre_net *net);

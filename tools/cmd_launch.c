@@ -14,11 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define LAUNCH_BOARD 128 /* bytes of an address */
 #define LAUNCH_GRACE 2 /* seconds for the others to end by themselves */
 
 struct launch_values {
     int64_t ranks, threads, restarts, port, bind;
-    const char *hosts, *ssh;
+    const char *hosts, *ssh, *elastic;
 };
 
 #define AT(member) offsetof(struct launch_values, member)
@@ -28,6 +29,8 @@ static const struct cli_option launch_rows[] = {
     { "bind", NULL, NULL, "each process keeps to its part of its host's processors: for a job that has its hosts alone", CLI_FLAG, AT(bind), 0, 0 },
     { "restarts", "N", "0", "times that the whole job is started again when a rank ends badly (with train --resume)", CLI_WHOLE,
       AT(restarts), 0, 1000 },
+    { "elastic", "MIN:MAX", NULL, "the job goes on when a process ends badly, while MIN remain; one that is lost is replaced, up to MAX (train --shards)",
+      CLI_TEXT, AT(elastic), 0, 0 },
     { "hosts", "FILE", NULL, "hosts of the job, a line each: NAME [slots=N] [address=ADDRESS]; the first one gets rank 0", CLI_TEXT, AT(hosts), 0, 0 },
     { "ssh", "COMMAND", "ssh", "how a process is started on another host: COMMAND HOST SHELL-COMMAND", CLI_TEXT, AT(ssh), 0, 0 },
     { "port", "N", "47201", "with rank 0 on another host: the port where it listens", CLI_WHOLE, AT(port), 1, 65535 },
@@ -46,6 +49,10 @@ struct launch_job {
     char still[LAUNCH_MOST];    /* stopped by a signal */
     unsigned grace;             /* seconds for the others to end by themselves, once one ended badly */
     int asked, ended;           /* a signal asked to stop; all were ended by this process */
+    int least, most;            /* processes with which the job goes on; 0: with all */
+    int first, well;            /* ranks at the start; that have ended well */
+    int board;                  /* the open file in which the ranks say where newcomers call; -1 */
+    int closed;                 /* no newcomers any more */
     int input[LAUNCH_MOST];     /* of those on other hosts: held open; -1 */
     char **command;
 };
@@ -67,7 +74,7 @@ static int launch_place(struct launch_job *job)
     int room = 0, rank = 0;
     for (int h = 0; h < job->hosts; h++)
         room += job->host[h].slots;
-    job->ranks = job->v->ranks ? (int)job->v->ranks : job->v->hosts ? room : 2;
+    job->ranks = job->v->ranks ? (int)job->v->ranks : job->v->hosts ? room : job->most ? job->most : 2;
     if (!job->v->hosts)
         job->host[0].slots = room = job->ranks;
     if (job->ranks > room || job->ranks > LAUNCH_MOST)
@@ -118,6 +125,14 @@ static int launch_listen(struct launch_job *job)
 
 /* ---- one process ---- */
 
+/* Where the rank that leads listens, as it said. 0: there is none yet. */
+static int launch_leader(const struct launch_job *job, char at[LAUNCH_BOARD + 1])
+{
+    const ssize_t bytes = job->board >= 0 ? pread(job->board, at, LAUNCH_BOARD, 0) : 0;
+    at[bytes > 0 ? bytes : 0] = 0;
+    return at[0] != 0;
+}
+
 static void launch_set(const char *name, int64_t value)
 {
     char text[32];
@@ -137,6 +152,8 @@ static void launch_variables(const struct launch_job *job, int rank, int key)
     launch_set("GYRE_EPOCH", job->epoch);
     setenv("GYRE_MASTER_HOST", job->address, 1);
     launch_set("GYRE_MASTER_PORT", job->port);
+    if (job->board >= 0)
+        launch_set("GYRE_BOARD_FD", job->board);
     unsetenv("GYRE_LISTEN_FD");
     unsetenv("GYRE_KEY_FILE");
     if (rank == 0 && job->listener >= 0)
@@ -145,6 +162,16 @@ static void launch_variables(const struct launch_job *job, int rank, int key)
         launch_set("GYRE_THREADS", job->v->threads);
     else if (host->here && !getenv("GYRE_THREADS"))
         launch_set("GYRE_THREADS", processors > host->used ? processors / host->used : 1);
+}
+
+/* A newcomer is told who lets it in. */
+static void launch_newcomer(const struct launch_job *job, int rank)
+{
+    char at[LAUNCH_BOARD + 1];
+    if (rank < job->first || !launch_leader(job, at))
+        return;
+    launch_set("GYRE_RANKS", 4096);
+    setenv("GYRE_JOIN", at, 1); /* and what stands on the board later */
 }
 
 /* In the child. */
@@ -158,6 +185,7 @@ static void launch_become(const struct launch_job *job, int rank, int key)
     if (!host->here)
         dup2(key, 0);
     launch_variables(job, rank, host->here ? key : 0);
+    launch_newcomer(job, rank);
     if (!host->here) {
         int words = launch_split(job->v->ssh, args);
         text = launch_shell(job->command, host->used, (int)job->v->threads);
@@ -235,7 +263,7 @@ static int launch_weight(const struct launch_job *job, int rank, int status)
     return code != CLI_FAILED ? 2 : 1;
 }
 
-static void launch_say(const struct launch_job *job, const struct launch_end *end)
+static void launch_say(const struct launch_job *job, const struct launch_end *end, const char *then)
 {
     char where[320] = "", how[64];
     if (job->hosts > 1)
@@ -246,7 +274,7 @@ static void launch_say(const struct launch_job *job, const struct launch_end *en
         snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(end->status));
     else
         snprintf(how, sizeof how, "ended with code %d", WEXITSTATUS(end->status));
-    fprintf(stderr, "gyre: rank %d%s (process %d) %s; the others are ended\n", end->rank, where, (int)end->pid, how);
+    fprintf(stderr, "gyre: rank %d%s (process %d) %s; %s\n", end->rank, where, (int)end->pid, how, then);
 }
 
 static int launch_find(const struct launch_job *job, pid_t pid)
@@ -293,10 +321,20 @@ static void launch_on_asked(struct launch_job *job)
     job->asked = 1;
 }
 
+/* The job is done: newcomers that nobody let in would wait on. */
+static void launch_end_newcomers(const struct launch_job *job)
+{
+    for (int r = job->first; r < job->ranks; r++)
+        if (job->pid[r] > 0)
+            kill(job->pid[r], SIGKILL);
+}
+
 static void launch_on_late(struct launch_job *job, int bad)
 {
     alarm(0);
     launch_late = 0;
+    if (job->most && job->well > 0)
+        launch_end_newcomers(job);
     if (!bad) {
         job->grace = launch_end_still(job, "is stopped for 4 seconds and is ended") ? 1 : job->grace;
         return;
@@ -314,6 +352,36 @@ static void launch_note_end(struct launch_job *job, const struct launch_end *end
     }
     if (end->weight > worst->weight)
         *worst = *end;
+}
+
+/* Starts one for one that was lost. Returns how many. */
+static int launch_replace(struct launch_job *job, int left, const struct launch_end *end)
+{
+    char at[LAUNCH_BOARD + 1];
+    const int rank = job->ranks;
+    job->closed |= job->well > 0 || job->asked || (end->rank >= job->first && WIFEXITED(end->status));
+    if (job->closed || left >= job->most || rank == LAUNCH_MOST || !launch_leader(job, at))
+        return 0;
+    job->rank_host[rank] = job->rank_host[end->rank];
+    job->local[rank] = job->local[end->rank];
+    job->ranks++;
+    if (launch_start(job, rank) != 0)
+        return 0;
+    fprintf(stderr, "gyre: process %d is started as rank %d and joins them\n", (int)job->pid[rank], rank);
+    return 1;
+}
+
+/* Does the job go on without a process that ended badly? Not before its ranks have met: then the others will fail alike. */
+static int launch_outlives(const struct launch_job *job, int left, const struct launch_end *end)
+{
+    char at[LAUNCH_BOARD + 1], then[64];
+    if (job->most && job->well > 0 && end->rank >= job->first && end->weight > 0)
+        return 1;
+    if (!job->most || end->weight == 0 || left + job->well < job->least || job->ended || (job->board >= 0 && !launch_leader(job, at)))
+        return 0;
+    snprintf(then, sizeof then, "%d go on", left);
+    launch_say(job, end, then);
+    return 1;
 }
 
 /* Waits for all. Who began to end badly decides the code. */
@@ -341,13 +409,19 @@ static int launch_wait(struct launch_job *job, int left)
         left--;
         stopped |= launch_code(status) == CLI_STOPPED && worst.weight == 0;
         const struct launch_end end = { rank, status, stopped ? 0 : launch_weight(job, rank, status), pid };
-        launch_note_end(job, &end, &worst);
+        job->well += end.weight == 0;
+        if (job->most && end.weight == 0)
+            alarm(LAUNCH_STILL);
+        if (worst.weight == 0 && launch_outlives(job, left, &end))
+            left += launch_replace(job, left, &end);
+        else
+            launch_note_end(job, &end, &worst);
     }
     alarm(0);
     launch_late = 0;
     if (worst.weight == 0)
         return stopped ? CLI_STOPPED : CLI_OK;
-    launch_say(job, &worst);
+    launch_say(job, &worst, "the others are ended");
     return launch_code(worst.status);
 }
 
@@ -355,6 +429,10 @@ static int launch_once(struct launch_job *job)
 {
     int started = 0, code = CLI_OK;
     job->listener = -1;
+    job->well = job->closed = 0;
+    job->ranks = job->first;
+    if (job->board >= 0 && ftruncate(job->board, 0) != 0)
+        return cli_fail(CLI_RESOURCES, "a file cannot be emptied: %s", strerror(errno));
     job->port = (int)job->v->port;
     if (job->host[0].here)
         code = launch_listen(job);
@@ -364,6 +442,7 @@ static int launch_once(struct launch_job *job)
     const int why = errno;
     if (job->listener >= 0)
         close(job->listener);
+    job->listener = -1;
     if (code == CLI_OK && started < job->ranks) {
         launch_kill(job, SIGKILL);
         launch_wait(job, started);
@@ -373,6 +452,21 @@ static int launch_once(struct launch_job *job)
         code = launch_wait(job, started);
     launch_kill(job, 0); /* closes what is open */
     return code;
+}
+
+static int launch_elastic(struct launch_job *job, const char *text)
+{
+    FILE *const file = job->v->hosts ? NULL : tmpfile();
+    const int code = cli_elastic(text, &job->least, &job->most);
+    if (code != CLI_OK)
+        return code;
+    if (job->v->ranks && (job->v->ranks < job->least || job->v->ranks > job->most))
+        return cli_fail(CLI_USAGE, "--ranks %" PRId64 " and --elastic %s: the job begins with MIN to MAX processes", job->v->ranks, text);
+    if (!job->v->hosts && !file)
+        return cli_fail(CLI_RESOURCES, "no temporary file can be made: %s", strerror(errno));
+    job->board = file ? fileno(file) : -1; /* until this process ends */
+    setenv("GYRE_ELASTIC", text, 1);
+    return CLI_OK;
 }
 
 static int launch_run(const void *values, char **args, int count)
@@ -394,7 +488,11 @@ static int launch_run(const void *values, char **args, int count)
     signal(SIGPIPE, SIG_IGN);
     if (v->bind)
         setenv("GYRE_BIND", "1", 1); /* those on other hosts get it too */
-    int code = launch_plan(job);
+    job->board = -1;
+    int code = v->elastic ? launch_elastic(job, v->elastic) : CLI_OK;
+    if (code == CLI_OK)
+        code = launch_plan(job);
+    job->first = job->ranks;
     if (code == CLI_OK && launch_key(job->key) != 0)
         code = cli_fail(CLI_RESOURCES, "the system gives no random bytes for the job's key: %s", strerror(errno));
     if (code == CLI_OK)

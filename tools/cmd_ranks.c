@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define RANKS_WORD "--ranks"
+#define RANKS_MOST 64 /* of one job that outlives some */
 
 /* How many of the words at args[i] say --ranks; its value in *value. */
 static int ranks_said(char **args, int count, int i, const char **value)
@@ -67,6 +68,18 @@ static int ranks_become(const struct cli_command *command, char **args, int coun
     execv(self, words);
     free(words);
     return cli_fail(CLI_RESOURCES, "%s: %s", self, strerror(errno));
+}
+
+int cli_elastic(const char *text, int *least, int *most)
+{
+    char *end = NULL;
+    const long first = strtol(text, &end, 10), last = *end == ':' ? strtol(end + 1, &end, 10) : 0;
+    if (*end || first < 1 || last < first || last > RANKS_MOST)
+        return cli_fail(CLI_USAGE, "--elastic %s: it must be MIN:MAX processes, 1 <= MIN <= MAX <= %d",
+                        text, RANKS_MOST);
+    *least = (int)first;
+    *most = (int)last;
+    return CLI_OK;
 }
 
 int cli_start_ranks(const struct cli_command *command, char **args, int count)

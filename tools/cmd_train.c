@@ -30,7 +30,7 @@ struct train_values {
     /* several processes */
     int64_t ranks, shards, sync_bn, wire;
     double bucket;
-    const char *trace;
+    const char *trace, *elastic;
     struct cli_net_options net;
 };
 
@@ -87,6 +87,9 @@ static const struct cli_option train_rows[] = {
       "step, and a GPU of its own with --device cuda; 'gyre launch' has more", CLI_WHOLE, AT(ranks), 1, 256 },
     { "shards", "N", "0", "a step is N batches, dealt to the processes; 1, 2, 4 ... of them then give the same bits", CLI_WHOLE, AT(shards), 0,
       65536 },
+    { "elastic", "MIN:MAX", NULL,
+      "the job goes on when processes are lost, with at least MIN, and takes newcomers up to MAX; "
+      "needs --shards; default: what 'gyre launch --elastic' says", CLI_TEXT, AT(elastic), 0, 0 },
     { "sync-bn", NULL, NULL, "batch norms see the images of all processes", CLI_FLAG, AT(sync_bn), 0, 0 },
     { "bucket", "X", "4", "megabytes of gradients that processes sum at a time, while the rest is computed", CLI_REAL, AT(bucket), 0.001, 1e6 },
     { "wire", "f32|bf16", "f32", "what gradients travel as between hosts; bf16: half the bytes", CLI_CHOICE, AT(wire), 0, 0 },
@@ -476,7 +479,6 @@ static void say_end(const struct train_job *job, int status)
 
 static int run_loop(struct train_job *job)
 {
-    const int leads = gyre_job_rank(job->ranks) == 0;
     struct cli_progress *progress = cli_progress_open(job->v->json ? CLI_PROGRESS_JSON : CLI_PROGRESS_AUTO);
     if (!progress)
         return cli_fail(CLI_RESOURCES, "out of memory: the progress bar");
@@ -492,24 +494,36 @@ static int run_loop(struct train_job *job)
         code = cli_fail(CLI_USAGE, "%s (--resume, --overwrite, --out)", gyre_last_error(job->net)->text);
     else if (status != GYRE_OK)
         code = cli_net_error(job->net);
+    const int leads = gyre_job_rank(job->ranks) == 0; /* by now */
     if (leads && (status == GYRE_OK || status == GYRE_E_STOPPED))
         say_end(job, status);
     return code;
 }
 
-static int run_job(struct train_job *job, const char *path)
+static int open_ranks(struct train_job *job)
 {
     struct gyre_error error;
     struct gyre_job_config ranks;
     gyre_job_config_default(&ranks);
     ranks.wire = (int)job->v->wire;
-    if (gyre_job_open(&job->ranks, &ranks, &error) != GYRE_OK)
-        return cli_error(&error);
-    int code = set_folder(job);
+    const char *const elastic = job->v->elastic ? job->v->elastic : getenv("GYRE_ELASTIC");
+    if (elastic && cli_elastic(elastic, &ranks.elastic_least, &ranks.elastic_most) != CLI_OK)
+        return CLI_USAGE;
+    return gyre_job_open(&job->ranks, &ranks, &error) == GYRE_OK ? CLI_OK : cli_error(&error);
+}
+
+static int run_job(struct train_job *job, const char *path)
+{
+    const int joins = getenv("GYRE_JOIN") != NULL; /* others wait for it from then on */
+    int code = joins ? CLI_OK : open_ranks(job);
+    if (code == CLI_OK)
+        code = set_folder(job);
     if (code == CLI_OK)
         code = open_earlier(job);
     if (code == CLI_OK)
         code = open_job_data(job, path);
+    if (code == CLI_OK && joins)
+        code = open_ranks(job);
     if (code == CLI_OK)
         code = make_text(job);
     if (code == CLI_OK)

@@ -17,11 +17,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/knob.h"
 #include "engine/base/public.h"
+#include "engine/job/cast.h"
+#include "engine/job/deal.h"
 #include "engine/job/job.h"
+#include "engine/job/plant.h"
+#include "net/comm/reform.h"
+#include "net/comm/rendezvous.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
+#define JOB_BOARD 128 /* bytes of an address */
+#define JOB_JOIN_NS 15000000000LL
 #define JOB_PAGE GY_NET_COMM_BYTES /* whole pages, whatever their size */
 
 /* ---- opening ---- */
@@ -52,8 +60,11 @@ static int job_map(struct gyre_job *job, struct gy_error *err)
     return GY_OK;
 }
 
-static int job_world(struct gyre_job *job, const struct gyre_job_config *c, struct gy_error *err)
+/* met: filled where the ranks meet for the first time; else boot and place are what they have settled. */
+static int job_world(struct gyre_job *job, struct gy_net_boot *boot, const struct gy_net_launcher *place, struct gy_net_boot_config *met,
+                     struct gy_error *err)
 {
+    const struct gyre_job_config *const c = &job->config;
     char version[32];
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
     const char *const type = c->wire == GYRE_WIRE_BF16 ? "bf16" : "f32";
@@ -64,7 +75,8 @@ static int job_world(struct gyre_job *job, const struct gyre_job_config *c, stru
     const struct gy_net_comm_config config = { .bind = bind && strcmp(bind, "0") != 0, .get = job_variable, .wait_ns = job->wait_ns,
                                                 .algorithm = gy_knob_get("GYRE_ALLREDUCE"), .topology = gy_knob_get("GYRE_TOPOLOGY"),
                                                 .transport = gy_knob_get("GYRE_TRANSPORT"), .interface = gy_knob_get("GYRE_INTERFACE"),
-                                                .code = gy_knob_get("GYRE_NET_CODE"),
+                                                .code = gy_knob_get("GYRE_NET_CODE"), .boot = boot, .place = *place,
+                                                .met = met,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
@@ -108,6 +120,185 @@ static int job_open_messages(struct gyre_job *job, struct gy_error *err)
     return status;
 }
 
+/* Memory and sums among the ranks of the world. */
+static int job_stand(struct gyre_job *job, struct gy_error *err)
+{
+    if (job->ranks == 1)
+        return GY_OK;
+    GY_TRY(job_map(job, err));
+    GY_TRY(gy_net_host_open(&job->node, job->base, job->local, job->locals, JOB_BYTES, job->wait_ns, &job->alloc, err));
+    GY_TRY(gy_net_comm_join(job->world, job->node, 0, JOB_BYTES, GY_NET_JOIN_TREE, err));
+    return job->config.messages ? job_open_messages(job, err) : GY_OK;
+}
+
+static void job_shut(struct gyre_job *job)
+{
+    gy_net_comm_close(job->world);
+    gy_net_host_close(job->node);
+    gy_job_close_rings(job);
+    if (job->base)
+        munmap(job->base, job->bytes);
+    job->world = NULL;
+    job->node = NULL;
+    job->base = NULL;
+}
+
+/* ---- jobs that outlive their ranks ---- */
+
+static int job_check_elastic(struct gyre_job *job, struct gy_error *err)
+{
+    const struct gyre_job_config *const c = &job->config;
+    job->elastic = c->elastic_least > 0;
+    if (job->elastic && c->elastic_most >= c->elastic_least && c->elastic_most <= GY_NET_MEMBERS)
+        return GY_OK;
+    if (!job->elastic && c->elastic_least == 0 && c->elastic_most == 0)
+        return GY_OK;
+    return GY_FAIL(err, GY_E_ARG, "job config: elastic_least is %d and elastic_most %d; they must be "
+                   "1 <= least <= most <= %d", c->elastic_least, c->elastic_most, GY_NET_MEMBERS);
+}
+
+static int job_number(const char *name, int64_t most, int64_t otherwise, int *out,
+                      struct gy_error *err)
+{
+    const char *const text = gy_knob_get(name);
+    int64_t value = otherwise;
+    if (text && gy_text_int(text, 0, most, &value) != 0)
+        return GY_FAIL(err, GY_E_ARG, "%s is \"%s\"; it must be a number from 0 to %" PRId64, name,
+                       text, most);
+    *out = (int)value;
+    return GY_OK;
+}
+
+static int job_open_reform(struct gyre_job *job, struct gy_net_reform_config *c,
+                           const struct gy_net_boot_config *met, struct gy_error *err)
+{
+    memcpy(c->key, met->key, sizeof c->key);
+    c->epoch = met->epoch;
+    c->least = job->config.elastic_least;
+    c->most = job->config.elastic_most;
+    c->wait_ns = job->wait_ns;
+    GY_TRY(job_number("GYRE_BOARD_FD", INT_MAX, -1, &c->board, err));
+    GY_TRY(gy_job_plant_open(&job->plant, c->id, &job->alloc, err));
+    return gy_net_reform_open(&job->reform, c, &job->alloc, err);
+}
+
+/* A rank that is alone has met nobody, but may be joined by who knows the key of its launcher. */
+static int job_met_nobody(struct gy_net_boot_config *met, struct gy_error *err)
+{
+    struct gy_net_rendezvous meeting;
+    GY_TRY(gy_net_launcher_read(&met->place, job_variable, err));
+    if (!gy_knob_get("GYRE_KEY_FD") && !gy_knob_get("GYRE_KEY_FILE"))
+        return gy_net_random(met->key, sizeof met->key, err);
+    GY_TRY(gy_net_rendezvous(&meeting, met, job_variable, err));
+    if (met->listener >= 0)
+        close(met->listener);
+    return GY_OK;
+}
+
+/* Everybody's address to everybody, for the case. */
+static int job_prepare(struct gyre_job *job, struct gy_net_boot_config *met, struct gy_error *err)
+{
+    struct gy_net_reform_config c = { .id = job->rank };
+    struct gy_net_member all[GY_NET_MEMBERS], own;
+    if (job->ranks > job->config.elastic_most)
+        return GY_FAIL(err, GY_E_ARG, "%d ranks; the job may have %d", job->ranks,
+                       job->config.elastic_most);
+    gy_net_endpoint_loopback(&c.at);
+    if (job->ranks == 1)
+        GY_TRY(job_met_nobody(met, err));
+    else
+        GY_TRY(gy_net_comm_address(job->world, &c.at, err));
+    GY_TRY(job_open_reform(job, &c, met, err));
+    own = gy_net_reform_self(job->reform);
+    GY_TRY(gy_job_share(job, &own, sizeof own, all, err));
+    gy_net_reform_know(job->reform, all, job->ranks);
+    return GY_OK;
+}
+
+static int job_begin(struct gyre_job *job, struct gy_error *err)
+{
+    const struct gy_net_launcher none = { .ranks = 0 };
+    struct gy_net_boot_config met = { .wait_ns = job->wait_ns };
+    GY_TRY(job_world(job, NULL, &none, &met, err));
+    GY_TRY(job_wire(job, &job->config, err));
+    GY_TRY(job_stand(job, err));
+    return job->elastic ? job_prepare(job, &met, err) : GY_OK;
+}
+
+/* In the places that a meeting has settled. */
+static int job_resume(struct gyre_job *job, struct gy_net_boot *boot,
+                      const struct gy_net_launcher *place, struct gy_error *err)
+{
+    gy_job_plant_meets(job->plant, 1);
+    job->uneven = 0;
+    GY_TRY(job_world(job, boot, place, NULL, err));
+    return job_stand(job, err);
+}
+
+/* Who leads, as GYRE_JOIN says, or the board: another may do so when this is called again. */
+static int job_leader(const char *said, char host[256], int *port, struct gy_error *err)
+{
+    char text[JOB_BOARD + 1];
+    int board;
+    GY_TRY(job_number("GYRE_BOARD_FD", INT_MAX, -1, &board, err));
+    const ssize_t bytes = board >= 0 ? pread(board, text, JOB_BOARD, 0) : 0;
+    text[bytes > 0 ? bytes : 0] = 0;
+    return gy_net_address(text[0] ? text : said, host, 256, port, err);
+}
+
+/* One try of a newcomer. */
+static int job_try(struct gyre_job *job, const char *said, struct gy_net_boot_config *met,
+                   struct gy_net_boot **boot, struct gy_net_launcher *place, struct gy_error *err)
+{
+    struct gy_net_reform_config c = { .id = met->place.rank };
+    char host[256];
+    int port = 0;
+    GY_TRY(job_leader(said, host, &port, err));
+    GY_TRY(gy_net_reform_near(host, port, &c.at, err));
+    if (!job->reform)
+        GY_TRY(job_open_reform(job, &c, met, err));
+    return gy_net_reform_join(job->reform, host, port, boot, place, err);
+}
+
+/* A newcomer: who leads may be lost just then, and another lead soon. */
+static int job_join(struct gyre_job *job, const char *said, struct gy_error *err)
+{
+    const int64_t deadline = gy_clock_ns() + JOB_JOIN_NS;
+    struct gy_net_boot_config met = { .wait_ns = job->wait_ns };
+    struct gy_net_rendezvous meeting;
+    struct gy_net_launcher place;
+    struct gy_net_boot *boot = NULL;
+    int status;
+    GY_TRY(gy_net_launcher_read(&met.place, job_variable, err));
+    GY_TRY(gy_net_rendezvous(&meeting, &met, job_variable, err));
+    while ((status = job_try(job, said, &met, &boot, &place, err)) == GY_E_PEER)
+        if (gy_clock_ns() > deadline)
+            break;
+    GY_TRY(status);
+    job->joined = 1;
+    return job_resume(job, boot, &place, err);
+}
+
+GY_INT int gy_job_reform(struct gyre_job *job, struct gy_error *err)
+{
+    struct gy_net_launcher place;
+    struct gy_net_boot *boot = NULL;
+    for (int i = 0; i < GY_JOB_AREAS; i++)
+        if (job->area[i].at)
+            return GY_FAIL(err, GY_E_STATE, "ranks cannot come together again while nets are open in their job");
+    job_shut(job);
+    gy_job_plant_meets(job->plant, 0);
+    GY_TRY(gy_net_reform_meet(job->reform, &boot, &place, err));
+    return job_resume(job, boot, &place, err);
+}
+
+GY_INT int gy_job_look(struct gyre_job *job)
+{
+    return job->rank == 0 && gy_net_reform_look(job->reform) > 0;
+}
+
+/* ---- opening all of it ---- */
+
 static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, struct gy_error *err)
 {
     if (!(config->wait_seconds > 0 && config->wait_seconds < 1e9))
@@ -116,14 +307,10 @@ static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, 
     if (config->messages < 0 || config->messages > 1)
         return GY_FAIL(err, GY_E_ARG, "job config: messages is %d; it must be 0 or 1",
                        config->messages);
-    GY_TRY(job_world(job, config, err));
-    GY_TRY(job_wire(job, config, err));
-    if (job->ranks == 1)
-        return GY_OK;
-    GY_TRY(job_map(job, err));
-    GY_TRY(gy_net_host_open(&job->node, job->base, job->local, job->locals, JOB_BYTES, job->wait_ns, &job->alloc, err));
-    GY_TRY(gy_net_comm_join(job->world, job->node, 0, JOB_BYTES, GY_NET_JOIN_TREE, err));
-    return config->messages ? job_open_messages(job, err) : GY_OK;
+    job->config = *config;
+    GY_TRY(job_check_elastic(job, err));
+    const char *const join = job->elastic ? gy_knob_get("GYRE_JOIN") : NULL;
+    return join ? job_join(job, join, err) : job_begin(job, err);
 }
 
 /* ---- sums at once ---- */
@@ -133,6 +320,7 @@ GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct g
     if (!job || job->ranks == 1)
         return GY_OK;
     struct gy_net_host *const node = gy_job_node(job, data);
+    gy_job_plant_sums(job->plant);
     gy_net_comm_enter(job->world);
     const int status = node ? gy_net_host_allreduce(node, data, count, err) : gy_net_host_allreduce_outside(job->node, data, count, err);
     return gy_net_comm_explain(job->world, status, err);
@@ -255,7 +443,7 @@ static int job_has_sockets(const struct gyre_job *job, struct gy_net_host_socket
         most = size[g] > most ? size[g] : most;
         even = even && size[g] == size[0];
     }
-    return job->hosts == 1 && c->groups > 1 && most > 1 && (!job->tree || (even && ordered && (size[0] & (size[0] - 1)) == 0));
+    return job->hosts == 1 && c->groups > 1 && most > 1 && (!job->tree || (!job->uneven && even && ordered && (size[0] & (size[0] - 1)) == 0));
 }
 
 static int job_open_sums(struct gyre_job *job, struct gy_job_area *a, struct gy_error *err)
@@ -266,6 +454,8 @@ static int job_open_sums(struct gyre_job *job, struct gy_job_area *a, struct gy_
         GY_TRY(gy_net_host_open(&a->node, a->base, job->local, job->locals, a->bytes, job->wait_ns, &job->alloc, err));
         if (a->shared)
             gy_net_host_share(a->node);
+        if (job->tree && job->uneven)
+            gy_net_host_deal(a->node, job->first);
         gy_net_host_clear(a->node);
         return GY_OK;
     }
@@ -403,6 +593,7 @@ GY_INT int gy_job_start(struct gyre_job *job, float *data, int64_t count, int64_
     int64_t number = 0;
     if (place < 0)
         return GY_FAIL(err, GY_E_BUG, "a sum of %" PRId64 " floats was begun outside the ranks' memory", count);
+    gy_job_plant_sums(job->plant);
     gy_net_comm_enter(job->world);
     if (job->area[place].node)
         GY_TRY(gy_net_comm_explain(job->world, gy_net_host_start(job->area[place].node, data, count, &number, err), err));
@@ -419,6 +610,7 @@ GY_INT int gy_job_test(struct gyre_job *job, int64_t ticket, struct gy_error *er
 
 GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *err)
 {
+    gy_job_plant_waits(job->plant);
     struct gy_net_host *const node = job->area[ticket % GY_JOB_AREAS].node;
     return node ? gy_net_comm_explain(job->world, gy_net_host_wait(node, ticket / GY_JOB_AREAS, err), err) : GY_OK;
 }
@@ -429,9 +621,10 @@ static int job_alive(struct gyre_job *job, struct gy_error *err) { return gy_net
 
 static const struct gy_peers job_peers = {
     .sum = gy_job_sum, .any = gy_job_any, .agree = gy_job_agree, .agree_alike = gy_job_agree_alike, .follow = gy_job_follow,
-    .alive = job_alive, .take = gy_job_take, .put = gy_job_put, .turn = gy_job_turn, .start = gy_job_start, .test = gy_job_test,
+    .alive = job_alive, .deal = gy_job_deal, .take = gy_job_take, .put = gy_job_put, .turn = gy_job_turn, .start = gy_job_start, .test = gy_job_test,
     .wait = gy_job_wait,
     .post = gy_job_post, .progress = gy_job_progress, .await = gy_job_await,
+    .reform = gy_job_reform, .look = gy_job_look, .cast = gy_job_cast, .share = gy_job_share,
 };
 
 /* ---- the public calls ---- */
@@ -453,9 +646,12 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
     if (config && gy_config_take(&c, sizeof c, config, sizeof c.size, "job config", &err) != GY_OK)
         return gy_error_out(error, &err);
     struct gyre_job *job = gy_alloc_take(&alloc, 1, sizeof *job);
-    int status = job ? GY_OK : GY_NOMEM(&err, "the job's handle", sizeof *job);
-    if (job) {
+    if (job)
+        job->area = gy_alloc_take(&alloc, GY_JOB_AREAS, sizeof *job->area);
+    int status = job && job->area ? GY_OK : GY_NOMEM(&err, "the job's handle", sizeof *job);
+    if (job)
         job->alloc = alloc;
+    if (status == GY_OK) {
         job->peers = &job_peers;
         status = job_fill(job, &c, &err);
     }
@@ -470,7 +666,8 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
 GYRE_API int gyre_job_end(struct gyre_job *job, struct gyre_error *error)
 {
     struct gy_error err = { 0 };
-    return !job || gy_net_comm_end(job->world, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+    const int status = job ? gy_net_comm_end(job->world, &err) : GY_OK;
+    return status == GY_OK || job->elastic ? GYRE_OK : gy_error_out(error, &err); /* what was trained is saved: gyre_train */
 }
 
 GYRE_API void gyre_job_close(struct gyre_job *job)
@@ -478,11 +675,10 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
     if (!job)
         return;
     const struct gy_alloc alloc = job->alloc;
-    gy_net_comm_close(job->world);
-    gy_net_host_close(job->node);
-    gy_job_close_rings(job);
-    if (job->base)
-        munmap(job->base, job->bytes);
+    job_shut(job);
+    gy_net_reform_close(job->reform);
+    gy_job_plant_close(job->plant, &alloc);
+    gy_alloc_free(&alloc, job->area, GY_JOB_AREAS * sizeof *job->area);
     gy_alloc_free(&alloc, job, sizeof *job);
 }
 
@@ -560,7 +756,9 @@ GYRE_API int gyre_job_sum_wait(struct gyre_job *job, int64_t ticket, struct gyre
     return gyre_job_ranks(job) == 1 || gy_job_wait(job, ticket, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
+#undef JOB_BOARD
 #undef JOB_BYTES
+#undef JOB_JOIN_NS
 #undef JOB_PAGE
 #undef JOB_PARTS
 #undef JOB_NAMED

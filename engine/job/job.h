@@ -11,6 +11,19 @@
 #include "net/comm/comm.h"
 #include "engine/job/messages.h"
 
+#define GY_JOB_AREAS 16
+
+/* Memory of gy_job_take: this rank's part, and what it belongs to. */
+struct gy_job_area {
+    void *at;                 /* NULL: a free place in the table */
+    size_t bytes;
+    int shared;               /* sums go into one result */
+    void *base;               /* mapping; NULL: of this process alone */
+    size_t base_bytes, offset; /* in the host's file */
+    struct gy_net_host *node;  /* of all ranks of this host, or of its socket's */
+    struct gy_net_host_sockets *sockets; /* then, else NULL; it owns the node */
+};
+
 /* data[i] = sum of all ranks' data[i]; NULL or one rank: as it is. Outside gy_job_take it is copied; with sums of their own (there) they stand
  * in those. Blocks; GY_E_PEER when a rank does not come. */
 GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct gy_error *err);
@@ -21,6 +34,12 @@ GY_INT int gy_job_agree(struct gyre_job *job, const char *what, uint64_t value, 
 /* The same among ranks of a kind: each is compared with the first rank that gives the same kind. */
 GY_INT int gy_job_agree_alike(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value, struct gy_error *err);
 GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *err); /* *value = rank 0's, on every rank */
+
+/* The ranks that live come together again, in new numbers. No memory of gy_job_take may be left.
+ * GY_E_PEER: one was lost meanwhile, again; GY_E_STATE: this rank must not go on. */
+GY_INT int gy_job_reform(struct gyre_job *job, struct gy_error *err);
+/* Rank 0 between two steps: 1 where somebody waits to be let in, which gy_job_reform does. */
+GY_INT int gy_job_look(struct gyre_job *job);
 
 /* ---- sums that are begun ---- */
 

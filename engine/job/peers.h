@@ -16,6 +16,7 @@ struct gy_peers {
     int (*agree_alike)(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value, struct gy_error *err);
     int (*follow)(struct gyre_job *job, int64_t *value, struct gy_error *err);
     int (*alive)(struct gyre_job *job, struct gy_error *err);
+    int (*deal)(struct gyre_job *job, int shards, int *first, int *count, struct gy_error *err);
     int (*take)(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gy_error *err);
     void (*put)(struct gyre_job *job, void *memory);
     void (*turn)(struct gyre_job *job, const void *memory, int sums);
@@ -25,34 +26,31 @@ struct gy_peers {
     int (*post)(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
     int (*progress)(struct gyre_job *job, struct gy_error *err);
     int (*await)(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
+    int (*reform)(struct gyre_job *job, struct gy_error *err);
+    int (*look)(struct gyre_job *job);
+    int (*cast)(struct gyre_job *job, int from, void *bytes, size_t count, struct gy_error *err);
+    int (*share)(struct gyre_job *job, const void *own, size_t count, void *all, struct gy_error *err);
 };
 
 struct gy_net_comm;
 struct gy_net_host;
-struct gy_net_host_sockets;
 struct gy_net_shared;
 
-#define GY_JOB_AREAS 16
+#define GY_JOB_BLOCKS 64 /* ranks of a host */
 
-/* Memory of gy_job_take: this rank's part, and what it belongs to. */
-struct gy_job_area {
-    void *at;                 /* NULL: a free place in the table */
-    size_t bytes;
-    int shared;               /* sums go into one result */
-    void *base;               /* mapping; NULL: of this process alone */
-    size_t base_bytes, offset; /* in the host's file */
-    struct gy_net_host *node;  /* of all ranks of this host, or of its socket's */
-    struct gy_net_host_sockets *sockets; /* then, else NULL; it owns the node */
-};
-
-/* A net reads who the ranks are, and sets tree; the rest is job.c's own. */
+/* A net reads who the ranks are; the rest is job.c's own. */
 struct gyre_job {
     const struct gy_peers *peers;
     int rank, ranks, local, locals, hosts; /* local: among those of this host */
     int half;                 /* gradients travel as bf16 between hosts */
     int tree;                 /* memory that is taken now is for sums in the order of the tree of shards */
+    int uneven, first[GY_JOB_BLOCKS + 1]; /* not equally many shards: rank r from first[r] on */
+    int elastic, joined;      /* it goes on when ranks are lost; this one has nothing of the others' yet */
 
     struct gy_alloc alloc;
+    struct gyre_job_config config;
+    struct gy_net_reform *reform; /* elastic: by which ranks come together again */
+    struct gy_job_plant *plant; /* for tests: when this process kills itself; NULL: never */
     struct gy_net_comm *world; /* NULL: alone */
     void *base;               /* mapping of the host's file, for sums that are copied */
     size_t bytes;
@@ -60,7 +58,7 @@ struct gyre_job {
     int fd;                   /* the file that is the memory of this host's ranks; the world's */
     int64_t wait_ns;
     size_t end;               /* bytes of the file that are taken */
-    struct gy_job_area area[GY_JOB_AREAS];
+    struct gy_job_area *area; /* [GY_JOB_AREAS] */
 
     int messages;              /* ranks send each other messages */
     struct gy_net_shared *shared; /* to those of this host; NULL: it has one rank */

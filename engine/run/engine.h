@@ -25,7 +25,7 @@ struct gy_scale {
 struct gy_parallel {
     int ranks, rank;
     int shards;          /* of the global batch: gyre_config.shards, or one a rank */
-    int mine;            /* of this rank: [rank * mine, (rank + 1) * mine) */
+    int first, mine;     /* of this rank: [first, first + mine) */
     int sharded;         /* gyre_config.shards was given: the same bits for any number of ranks */
     int shard;           /* the one that is computed: 0 .. mine - 1 */
     int begin;           /* this backward pass begins sums over the ranks */
@@ -35,6 +35,7 @@ struct gy_parallel {
     int opened, closed;  /* buckets whose sum was begun; whose sum is there: in the order of the plan */
     float (*level)[4];   /* [levels + 1]: sums of results, as the tree of shards has them */
     float results[4];    /* of the shards so far: loss, labelled, top 1, top 5 */
+    int grow, grown;     /* rank 0 knows of newcomers; some rank did, as of the last step */
     int stop, stopped;   /* this rank was asked to stop; some rank was, as of the last step: the same on all */
 };
 
@@ -114,6 +115,10 @@ GY_INT int gy_engine_updated(struct gyre_net *net, const char *call); /* GY_E_ST
 GY_INT int gy_engine_measure(const struct gyre_config *config, struct gyre_need *need,
                              void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
 
+/* open.c: gyre_open in two parts, before and with the tensors' memory; gyre_close but for the handle. */
+GY_INT int gy_engine_compile(struct gyre_net *net);
+GY_INT int gy_engine_fill(struct gyre_net *net);
+GY_INT void gy_engine_empty(struct gyre_net *net);
 /* open.c: opens what net->config.device says into net->backend, backend_self and caps. */
 GY_INT int gy_engine_open_device(struct gyre_net *net);
 

@@ -116,8 +116,8 @@ GY_INT int gy_engine_open_device(struct gyre_net *net)
     return GY_OK;
 }
 
-/* Everything but the tensors' memory. The arena is frozen at the end: what measuring counts is all that opening takes. */
-static int ctx_compile(struct gyre_net *net)
+/* The arena is frozen at the end: what measuring counts is all that opening takes. */
+GY_INT int gy_engine_compile(struct gyre_net *net)
 {
     gy_arena_open_hook(&net->arena, &net->alloc);
     GY_TRY(ctx_keep_texts(net));
@@ -185,11 +185,8 @@ static void ctx_identity_mix(struct gyre_net *net)
         mix[i] = (struct gy_mix){ .partner = i, .inside = 1, .label = 1 };
 }
 
-GYRE_API void gyre_close(struct gyre_net *net)
+GY_INT void gy_engine_empty(struct gyre_net *net)
 {
-    if (!net)
-        return;
-    const struct gy_alloc alloc = net->alloc;
     if (net->pinned)
         net->backend->mem_put(net->backend_self, net->pinned, net->pinned_bytes, GY_MEM_HOST);
     if (net->shared && !net->caps.host_memory)
@@ -201,6 +198,13 @@ GYRE_API void gyre_close(struct gyre_net *net)
     if (net->backend_self)
         net->backend->close(net->backend_self);
     gy_arena_close(&net->arena);
+}
+
+GYRE_API void gyre_close(struct gyre_net *net)
+{
+    const struct gy_alloc alloc = net ? net->alloc : gy_alloc_default();
+    if (net)
+        gy_engine_empty(net);
     gy_alloc_free(&alloc, net, sizeof *net);
 }
 
@@ -215,11 +219,23 @@ static struct gyre_net *ctx_new(const struct gyre_config *config, const struct g
     net->config = *config;
     net->alloc = *alloc;
     net->log = gy_log_of(&config->log);
-    if (ctx_compile(net) == GY_OK)
+    if (gy_engine_compile(net) == GY_OK)
         return net;
     *err = net->error;
     gyre_close(net);
     return NULL;
+}
+
+GY_INT int gy_engine_fill(struct gyre_net *net)
+{
+    GY_TRY(gy_parallel_open(net));
+    GY_TRY(ctx_take_memory(net));
+    GY_TRY(net->backend->ready(net->backend_self, &net->error));
+    GY_TRY(gy_engine_note_kernels(net));
+    ctx_identity_mix(net);
+    net->uniform.seed = net->config.seed;
+    gy_scale_open(net);
+    return gy_init_weights(net);
 }
 
 static int ctx_open(struct gyre_net **out, const struct gyre_config *config, struct gy_error *err)
@@ -231,19 +247,7 @@ static int ctx_open(struct gyre_net **out, const struct gyre_config *config, str
     struct gyre_net *net = ctx_new(&copy, &alloc, err);
     if (!net)
         return err->status;
-    int status = gy_parallel_open(net);
-    if (status == GY_OK)
-        status = ctx_take_memory(net);
-    if (status == GY_OK)
-        status = net->backend->ready(net->backend_self, &net->error);
-    if (status == GY_OK)
-        status = gy_engine_note_kernels(net);
-    if (status == GY_OK) {
-        ctx_identity_mix(net);
-        net->uniform.seed = copy.seed;
-        gy_scale_open(net);
-        status = gy_init_weights(net);
-    }
+    const int status = gy_engine_fill(net);
     if (status != GY_OK) {
         *err = net->error;
         gyre_close(net);

@@ -1,47 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranks and shards of a step. With gyre_config.shards the global batch is so many shards, each with batch-norm statistics, random numbers
  * and gradients of its own; everything that they have in common is a sum in the order of a balanced tree over the shards,
- * ((0 + 1) + (2 + 3)) + ... A rank that has a power of two of them sums a whole subtree, and the ranks sum the rest in the same order: so 1,
- * 2, 4 ... ranks give the same bits. Within a rank the tree is made as a binary counter adds: the sum of 2^k shards waits on level k until
+ * ((0 + 1) + (2 + 3)) + ... A rank has a whole subtree of them (engine/job/deal.c), and the ranks sum the rest in the same order: so any
+ * number of ranks gives the same bits. Within a rank the tree is made as a binary counter adds: the sum of 2^k shards waits on level k until
  * the next 2^k are there. */
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 #include "engine/job/peers.h"
 #include "engine/base/hash.h"
-#include "engine/base/knob.h"
 
 /* ---- opening ---- */
-
-/* Between hosts the tree is that of recursive halving and doubling: over a power of two of hosts with as many ranks each, dealt in order. */
-static int parallel_check_hosts(struct gyre_net *net)
-{
-    const struct gyre_job *job = net->config.job;
-    const int even = job->ranks % job->hosts == 0 && job->locals == job->ranks / job->hosts && job->rank % job->locals == job->local;
-    const char *algorithm = gy_knob_get("GYRE_ALLREDUCE"), *name = algorithm && strncmp(algorithm, "flat/", 5) == 0 ? algorithm + 5 : algorithm;
-    if (job->hosts == 1)
-        return GY_OK;
-    if (!even || (job->ranks & (job->ranks - 1)) != 0)
-        return GY_FAIL(&net->error, GY_E_ARG, "shards on %d ranks of %d hosts: the same sums on any number of ranks need 1, 2, 4, 8 ... hosts with as "
-                       "many ranks each, numbered host by host", job->ranks, job->hosts);
-    if (name && name[0] && strncmp(name, "doubling", 8) != 0 && strncmp(name, "halving", 7) != 0 && strncmp(name, "multihalving", 12) != 0)
-        return GY_FAIL(&net->error, GY_E_ARG, "shards with GYRE_ALLREDUCE=%.40s: only doubling, halving and multihalving sum as the shards' tree", algorithm);
-    if (job->half)
-        return GY_FAIL(&net->error, GY_E_ARG, "shards with a wire of bf16: gradients would be rounded as often as there are hosts");
-    return GY_OK;
-}
 
 static int parallel_check(struct gyre_net *net)
 {
     const struct gyre_config *c = &net->config;
     const struct gy_parallel *p = &net->parallel;
     struct gy_error *err = &net->error;
-    if (p->shards % p->ranks != 0)
-        return GY_FAIL(err, GY_E_ARG, "%d shards cannot be dealt to %d ranks: each must have as many", p->shards, p->ranks);
-    if (p->ranks > 1 && (p->mine & (p->mine - 1)) != 0)
-        return GY_FAIL(err, GY_E_ARG, "%d shards on %d ranks are %d each; only 1, 2, 4, 8 ... give the same sums on any number of ranks", p->shards,
-                       p->ranks, p->mine);
-    if (p->sharded && p->ranks > 1)
-        GY_TRY(parallel_check_hosts(net));
     if (p->sharded && c->accumulate > 1)
         return GY_FAIL(err, GY_E_ARG, "shards and accumulate together: more shards do what accumulate does");
     if (p->sharded && c->sync_bn)
@@ -59,7 +33,11 @@ GY_INT int gy_parallel_plan(struct gyre_net *net, struct gy_plan_config *plan)
     p->rank = train ? gyre_job_rank(net->config.job) : 0;
     p->sharded = train && net->config.shards > 0;
     p->shards = p->sharded ? net->config.shards : p->ranks;
+    p->first = p->rank;
     p->mine = p->shards / p->ranks;
+    if (p->sharded && p->ranks > 1)
+        GY_TRY(net->config.job->peers->deal(net->config.job, p->shards, &p->first, &p->mine,
+                                            &net->error));
     plan->ranks = p->ranks;
     plan->shards = p->mine;
     plan->sync_bn = net->config.sync_bn;
@@ -193,7 +171,7 @@ GY_INT int gy_parallel_is_late(const struct gyre_net *net, int training)
 GY_INT uint64_t gy_parallel_counter(const struct gyre_net *net)
 {
     const struct gy_parallel *p = &net->parallel;
-    return (uint64_t)net->micro * (uint64_t)p->shards + (uint64_t)p->rank * (uint64_t)p->mine + (uint64_t)p->shard;
+    return (uint64_t)net->micro * (uint64_t)p->shards + (uint64_t)p->first + (uint64_t)p->shard;
 }
 
 GY_INT struct gyre_batch gy_parallel_part(struct gyre_net *net, const struct gyre_batch *batch, int shard)
@@ -271,14 +249,16 @@ GY_INT void gy_parallel_join(struct gyre_net *net, const struct gyre_result *res
 GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result)
 {
     struct gy_parallel *p = &net->parallel;
-    float sums[5];
+    float sums[6];
     memcpy(sums, p->results, sizeof p->results);
     sums[4] = p->stop != 0;
+    sums[5] = p->grow != 0;
     p->stopped = p->stop;
     if (p->ranks == 1 && !p->sharded)
         return GY_OK; /* as it is, in double */
-    GY_TRY(parallel_sum(net, "results", sums, 5));
+    GY_TRY(parallel_sum(net, "results", sums, 6));
     p->stopped = sums[4] != 0;
+    p->grown = sums[5] != 0;
     result->labelled = (int32_t)sums[1];
     result->top1 = (int32_t)sums[2];
     result->top5 = (int32_t)sums[3];

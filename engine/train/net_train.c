@@ -2,40 +2,16 @@
 /* The loop: batches from the loader through gyre_step, an evaluation after each epoch, rows of metrics, checkpoints. A checkpoint also
  * holds, as notes, the sums that the next row and epoch will need; with the counted random numbers of loader and net, a run that goes on
  * from a checkpoint ends with the same bits as one that was never stopped. */
-#include "engine/train/train_files.h"
+#include "engine/train/outlive.h"
+#include "engine/train/train_notes.h"
 #include "engine/base/clock.h"
 #include "engine/job/peers.h"
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 
+#define TRAIN_AGAIN 20 /* losses while ranks come together */
+#define TRAIN_GROWS 1  /* a status of this file: newcomers wait */
 #define TRAIN_ROWS 20 /* rows of metrics in an epoch */
-
-struct train_sums {
-    double loss;
-    int64_t labelled, right;
-};
-
-struct train_run {
-    struct gyre_net *net;
-    struct gyre_train_config config;
-    struct gyre_shape shape;
-    struct gyre_data_info info;
-    struct gyre_loader *loader;
-    struct gy_run_files files;
-    struct gy_lock lock;            /* of the folder */
-    int64_t per_epoch, total, done; /* batches */
-    int64_t saved;                  /* batches done at the last checkpoint; -1: none */
-    int64_t compared;               /* batches done when the ranks' weights were compared last; -1: never */
-    int64_t row_every;
-    struct train_sums epoch, row;   /* since the epoch's begin, since the last row */
-    int64_t epoch_began, epoch_first; /* clock and batches done when this process began the epoch */
-    double seconds_per_batch, seconds_per_test;
-    struct gyre_progress progress;
-    int stop, between;              /* the callback asked to stop; the net stands between two steps, whole */
-    int halt;                       /* some rank's callback did, and all know it */
-    int due;                        /* a checkpoint waits for the next update */
-    int32_t mine, all;              /* samples of a step: of this rank, of all */
-};
 
 GYRE_API void gyre_train_config_default(struct gyre_train_config *config)
 {
@@ -57,97 +33,6 @@ static void train_sum(struct train_sums *sums, const struct gyre_result *result)
 }
 
 static double train_mean(double sum, int64_t count) { return count ? sum / (double)count : (double)NAN; }
-
-/* ---- notes in the checkpoint ---- */
-
-/* What the counters of a checkpoint count: batches of these samples. */
-static void train_data_text(const struct train_run *run, char *text, size_t room)
-{
-    char shards[32] = "", part[128] = "";
-    const struct gyre_data_info *d = &run->info;
-    if (run->net->parallel.sharded)
-        snprintf(shards, sizeof shards, " in %d shards", run->net->parallel.shards);
-    if (d->hold_out > 0)
-        snprintf(part, sizeof part, " (of %" PRId64 ", %.6g held out by seed %" PRIu64 ", labels %08" PRIx32 ")", d->hold_of, d->hold_out,
-                 d->hold_seed, d->hold_labels);
-    snprintf(text, room, "%" PRId64 " samples%s, batch %d%s", d->samples, part, run->shape.batch, shards);
-}
-
-/* How many batches are a step, and how many steps an update: on other ranks, or of other steps, the counters mean something else. Shards are
- * dealt to any number of ranks. */
-static void train_step_text(const struct train_run *run, char *text, size_t room)
-{
-    const struct gy_parallel *p = &run->net->parallel;
-    char ranks[48] = "any number of ranks";
-    if (!p->sharded)
-        snprintf(ranks, sizeof ranks, "%d rank%s", p->ranks, p->ranks > 1 ? "s" : "");
-    snprintf(text, room, "%s, accumulate %d", ranks, run->net->config.accumulate);
-}
-
-static int train_write_notes(struct train_run *run)
-{
-    char text[256];
-    const struct train_sums *e = &run->epoch, *r = &run->row;
-    snprintf(text, sizeof text, "%.17g %" PRId64 " %" PRId64 " %.17g %" PRId64 " %" PRId64, e->loss, e->labelled, e->right,
-             r->loss, r->labelled, r->right);
-    GY_TRY(gyre_note(run->net, "train.sums", text));
-    train_data_text(run, text, sizeof text);
-    GY_TRY(gyre_note(run->net, "train.data", text));
-    train_step_text(run, text, sizeof text);
-    GY_TRY(gyre_note(run->net, "train.step", text));
-    snprintf(text, sizeof text, "%.4f", (double)run->done / (double)run->per_epoch);
-    return gyre_note(run->net, "epochs", text);
-}
-
-/* A note of the checkpoint: 1 when it is there, 0 when there is none, else the status of reading it. */
-static int train_read_note(struct train_run *run, const char *path, const char *key, char *text, size_t room)
-{
-    struct gyre_error error;
-    const int status = gyre_read_note(path, key, text, room, &error);
-    return status == GYRE_OK ? 1 : status == GYRE_E_ARG ? 0 : gy_engine_fail(run->net, status, "%s", error.text);
-}
-
-/* The checkpoint's steps were as those of this run. Older versions did not write it. */
-static int train_read_step(struct train_run *run, const char *path)
-{
-    char text[256], want[256];
-    train_step_text(run, want, sizeof want);
-    const int found = train_read_note(run, path, "train.step", text, sizeof text);
-    if (found != 1 || strcmp(text, want) == 0)
-        return found < 0 ? found : GY_OK;
-    return gy_engine_fail(run->net, GY_E_MISMATCH, "%.200s: the run had %.80s; now it has %.80s: its steps would be others (shards go on with any number "
-                          "of ranks)", path, text, want);
-}
-
-/* Three numbers of the note: a sum of losses, and of how many samples, of which how many were right; they are of one epoch at most. */
-static int train_take_sums(const struct train_run *run, const double in[3], struct train_sums *out)
-{
-    const double most = (double)run->per_epoch * (double)run->all;
-    if (!isfinite(in[0]) || !(in[1] >= 0 && in[1] <= most) || !(in[2] >= 0 && in[2] <= in[1]))
-        return -1;
-    *out = (struct train_sums){ in[0], (int64_t)in[1], (int64_t)in[2] };
-    return (double)out->labelled == in[1] && (double)out->right == in[2] ? 0 : -1;
-}
-
-/* The checkpoint was made on this data set with this batch, else its counters mean something else. */
-static int train_read_notes(struct train_run *run, const char *path)
-{
-    char text[256], want[256];
-    int found = train_read_note(run, path, "train.data", text, sizeof text);
-    if (found != 1)
-        return found; /* none: not of this loop, weights and counters alone go on */
-    train_data_text(run, want, sizeof want);
-    if (strcmp(text, want) != 0)
-        return gy_engine_fail(run->net, GY_E_MISMATCH, "%.120s: the run had %.160s; now there are %.160s", path, text, want);
-    GY_TRY(train_read_step(run, path));
-    double sums[6];
-    found = train_read_note(run, path, "train.sums", text, sizeof text);
-    if (found < 0)
-        return found;
-    if (found == 0 || gy_text_reals(text, sums, 6) != 6 || train_take_sums(run, sums, &run->epoch) != 0 || train_take_sums(run, sums + 3, &run->row) != 0)
-        return gy_engine_fail(run->net, GY_E_MISMATCH, "%.200s: its note of the epoch's sums is damaged", path);
-    return GY_OK;
-}
 
 /* ---- progress ---- */
 
@@ -196,7 +81,7 @@ static int train_save(struct train_run *run)
     if (!run->config.folder || run->saved == run->done || train_waits(run))
         return GY_OK;
     GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, run->done, err));
-    GY_TRY(train_write_notes(run));
+    GY_TRY(gy_train_write_notes(run));
     const int64_t began = gy_trace_clock(run->net);
     GY_TRY(gyre_save(run->net, path));
     gy_trace_put(run->net, GY_TRACE_INPUT, "checkpoint", "save", "files", began, 0);
@@ -227,7 +112,7 @@ static int train_load_newest(struct train_run *run, const struct gy_checkpoints 
         if (train_load(run, path, list->steps[i]) == GYRE_OK) {
             run->done = run->saved = run->net->micro;
             gy_log_write(gy_engine_log(run->net), GY_LOG_INFO, "going on from %s", path);
-            return train_read_notes(run, path);
+            return gy_train_read_notes(run, path);
         }
         if (!gy_checkpoint_is_bad(gyre_last_error(run->net)->status))
             return gyre_last_error(run->net)->status;
@@ -285,7 +170,7 @@ static int train_open_loader(struct train_run *run)
     c.first_batch = run->done;
     c.threads = run->config.loader_threads;
     c.moves = !run->net->caps.host_memory; /* a GPU moves images while it normalises them */
-    c.part = gyre_job_rank(run->net->config.job);
+    c.part = run->net->parallel.first / run->net->parallel.mine; /* blocks begin at multiples */
     c.parts = run->all / run->mine;
     c.groups = run->mine / run->shape.batch;
     const int status = gyre_open_loader(&run->loader, run->config.train, &c, &error);
@@ -356,7 +241,7 @@ static int train_follow(struct train_run *run)
     int status = GY_OK;
     run->config.test = NULL;
     run->config.progress = NULL;
-    if (folder && run->config.resume) {
+    if (folder && run->config.resume && !run->joined) {
         GY_TRY(gy_checkpoints_list(&list, gy_engine_alloc(run->net), folder, &run->net->error));
         status = list.count > 0 ? train_load_newest(run, &list) : GY_OK;
         gy_checkpoints_close(&list);
@@ -372,9 +257,116 @@ static int train_agree(struct train_run *run)
     struct gyre_job *job = run->net->config.job;
     if (run->net->parallel.ranks == 1)
         return GY_OK;
+    const int64_t step = job->elastic ? run->total : run->done; /* then ranks may stand apart still */
     GY_TRY(gy_peers_follow(job, &run->config.checkpoint_steps, &run->net->error)); /* weights are compared then */
     GY_TRY(gy_peers_agree(job, "number of training samples", (uint64_t)run->info.samples, &run->net->error));
-    return gy_peers_agree(job, "step that the run goes on from", (uint64_t)run->done, &run->net->error);
+    return gy_peers_agree(job, job->elastic ? "number of steps" : "step that the run goes on from", (uint64_t)step, &run->net->error);
+}
+
+/* ---- ranks that were lost, and others that came ---- */
+
+static int train_check_elastic(struct train_run *run)
+{
+    const struct gyre_job *const job = run->net->config.job;
+    const struct gy_parallel *const p = &run->net->parallel;
+    if (!job || !job->elastic)
+        return GY_OK;
+    if (!p->sharded || (p->shards & (p->shards - 1)) != 0)
+        return gy_engine_fail(run->net, GY_E_ARG, "a job that outlives its ranks needs shards, 1, 2, 4, 8 ... of "
+                              "them, that others can take over; there are %d", p->sharded ? p->shards : 0);
+    if (job->config.elastic_most > p->shards)
+        return gy_engine_fail(run->net, GY_E_ARG, "a job of up to %d ranks needs as many shards; there are %d",
+                              job->config.elastic_most, p->shards);
+    return GY_OK;
+}
+
+static void train_pack(const struct train_run *run, struct train_state *s)
+{
+    memset(s, 0, sizeof *s); /* its bytes travel */
+    *s = (struct train_state){ run->done, run->concluded, run->epoch, run->row, run->last_epoch, run->last_row, run->halt };
+}
+
+static void train_unpack(struct train_run *run, const struct train_state *s)
+{
+    run->done = s->done;
+    run->concluded = s->concluded;
+    run->epoch = s->epoch;
+    run->row = s->row;
+    run->last_epoch = s->last_epoch;
+    run->last_row = s->last_row;
+    run->halt = s->halt != 0;
+}
+
+/* Rank 0 was lost: this one tests, writes and reports from now on. */
+static int train_lead(struct train_run *run)
+{
+    struct gy_error *const err = &run->net->error;
+    run->config.test = run->given.test;
+    run->config.progress = run->given.progress;
+    run->config.folder = run->given.folder;
+    run->leads = 1;
+    run->saved = run->written = -1;
+    run->epoch_first = run->done;
+    run->epoch_began = gy_clock_ns();
+    if (!run->config.folder)
+        return GY_OK;
+    GY_TRY(gy_file_make_folder(run->config.folder, err));
+    GY_TRY(gy_run_folder_lock(&run->lock, run->config.folder, err));
+    gy_run_folder_clean(run->config.folder);
+    GY_TRY(gy_run_files_open(&run->files, gy_engine_alloc(run->net), run->config.folder, run->done, err));
+    run->written = gy_run_files_last(&run->files);
+    return GY_OK;
+}
+
+/* All ranks stand at the same step, and each reads its part of the next one's samples. */
+static int train_come(struct train_run *run)
+{
+    struct gyre_job *const job = run->net->config.job;
+    struct train_state state;
+    if (job && job->elastic) {
+        train_pack(run, &state);
+        GY_TRY(gy_outlive_share(run->net, &state, sizeof state));
+        train_unpack(run, &state);
+        if (job->rank == 0 && !run->leads)
+            GY_TRY(train_lead(run));
+    }
+    run->mine = run->shape.batch * run->net->parallel.mine;
+    gyre_close_loader(run->loader);
+    run->loader = NULL;
+    return train_open_loader(run);
+}
+
+/* Those that are left come together, with what they have learnt, as often as it takes. */
+static int train_again(struct train_run *run, int lost)
+{
+    struct gy_outlive kept;
+    const struct gyre_error why = *gyre_last_error(run->net);
+    const int64_t began = gy_clock_ns();
+    const int were = run->net->parallel.ranks;
+    int status = gy_outlive_keep(&kept, run->net, run->stepping);
+    run->between = run->stepping = 0;
+    kept.updates = run->done;
+    for (int tries = 0; status == GY_OK || (status == GY_E_PEER && tries < TRAIN_AGAIN); tries++) {
+        status = gy_outlive_again(run->net, &kept);
+        status = status == GY_OK ? train_agree(run) : status;
+        status = status == GY_OK ? train_come(run) : status;
+        if (status == GY_OK)
+            break;
+    }
+    gy_outlive_drop(&kept, run->net);
+    run->compared = -1;
+    if (status == GY_E_STATE)
+        status = gy_engine_fail(run->net, GY_E_PEER, "%s", gyre_last_error(run->net)->text);
+    if (status == GY_OK && run->leads && lost)
+        gy_log_write(gy_engine_log(run->net), GY_LOG_WARN,
+                     "%s; %d of %d ranks go on behind step %" PRId64 ", %.0f ms later", why.text,
+                     run->net->parallel.ranks, were, run->done,
+                     (double)(gy_clock_ns() - began) * 1e-6);
+    else if (status == GY_OK && run->leads)
+        gy_log_write(gy_engine_log(run->net), GY_LOG_INFO,
+                     "%d ranks go on behind step %" PRId64 "; they were %d",
+                     run->net->parallel.ranks, run->done, were);
+    return status;
 }
 
 static int train_open(struct train_run *run)
@@ -395,12 +387,17 @@ static int train_open(struct train_run *run)
     run->done = run->net->micro;
     run->saved = run->compared = -1;
     run->progress.loss = run->progress.accuracy = (double)NAN;
-    if (gyre_job_rank(run->net->config.job) > 0)
-        GY_TRY(train_follow(run));
-    else if (run->config.folder)
+    run->given = run->config;
+    run->leads = gyre_job_rank(run->net->config.job) == 0;
+    run->joined = run->net->config.job && run->net->config.job->joined;
+    GY_TRY(train_check_elastic(run));
+    if (run->leads && run->config.folder)
         GY_TRY(train_open_folder(run));
+    else if (!run->leads)
+        GY_TRY(train_follow(run));
+    run->concluded = run->written = run->done;
     GY_TRY(train_agree(run));
-    GY_TRY(train_open_loader(run));
+    GY_TRY(train_come(run));
     run->epoch_first = run->done;
     run->epoch_began = gy_clock_ns();
     return train_report_resume(run);
@@ -495,6 +492,7 @@ static int train_row(struct train_run *run, const struct gyre_report *test)
     }
     if (run->config.folder)
         GY_TRY(gy_run_files_row(&run->files, &row, &run->net->error));
+    run->written = run->done;
     memset(&run->row, 0, sizeof run->row); /* not before: a checkpoint of a run that fails here has them */
     return GY_OK;
 }
@@ -546,11 +544,13 @@ static int train_batch(struct train_run *run)
     if (status != GYRE_OK)
         return gy_engine_fail(run->net, status, "%s", error.text);
     run->between = 0;
+    run->stepping = 1;
     status = gyre_step(run->net, &batch, &result);
     if (status == GYRE_E_NONFINITE)
         return train_locate(run, &batch, samples);
     GY_TRY(status);
     run->between = 1;
+    run->stepping = 0;
     train_sum(&run->epoch, &result);
     train_sum(&run->row, &result);
     run->done++;
@@ -586,11 +586,17 @@ static int train_keep(struct train_run *run)
 }
 
 /* What a step is followed by: the end of an epoch, or a row. */
+static int train_is_row(const struct train_run *run) { return train_is_epoch(run) || run->done % run->row_every == 0; }
+
 static int train_conclude(struct train_run *run)
 {
-    if (train_is_epoch(run))
-        return train_end_epoch(run);
-    return run->done % run->row_every == 0 ? train_row(run, NULL) : GY_OK;
+    const struct train_sums epoch = run->epoch, row = run->row;
+    if (train_is_row(run))
+        GY_TRY(train_is_epoch(run) ? train_end_epoch(run) : train_row(run, NULL));
+    run->concluded = run->done;
+    run->last_epoch = epoch;
+    run->last_row = row;
+    return GY_OK;
 }
 
 /* A checkpoint comes before the test and the row of its step, which can fail. Where a run goes on and that row is not there, they come now. */
@@ -608,14 +614,32 @@ static int train_catch_up(struct train_run *run)
     return GY_OK;
 }
 
+/* The same where ranks were lost: what the step of which all have the update is followed by, may have been lost with one. */
+static int train_mend(struct train_run *run)
+{
+    run->between = 1;
+    if (run->done == 0)
+        return GY_OK;
+    if (train_saves(run))
+        GY_TRY(train_keep(run));
+    if (run->concluded == run->done && run->leads && train_is_row(run) && run->written < run->done) {
+        run->epoch = run->last_epoch;
+        run->row = run->last_row;
+        return train_conclude(run);
+    }
+    return run->concluded < run->done ? train_conclude(run) : GY_OK;
+}
+
+/* TRAIN_GROWS: newcomers wait. */
 static int train_loop(struct train_run *run)
 {
     const int several = run->net->parallel.ranks > 1;
+    struct gyre_job *const job = run->net->config.job;
     run->between = 1;
-    GY_TRY(train_catch_up(run));
     run->net->parallel.stop = run->stop;
-    run->halt = !several && run->stop;
+    run->halt = run->halt || (!several && run->stop);
     while (run->done < run->total && (!run->halt || train_waits(run))) {
+        run->net->parallel.grow = job && job->elastic && job->peers->look(job);
         GY_TRY(train_batch(run));
         if (train_saves(run))
             GY_TRY(train_keep(run));
@@ -623,8 +647,18 @@ static int train_loop(struct train_run *run)
         /* whatever was reported above may have asked to stop: the next step tells all ranks, which stop behind it, or behind an update */
         run->net->parallel.stop = run->stop;
         run->halt = run->halt || (several ? run->net->parallel.stopped : run->stop);
+        if (run->net->parallel.grown && run->done < run->total && !run->halt)
+            return TRAIN_GROWS;
     }
     return GY_OK;
+}
+
+/* A rank ends when rank 0 has written what there is to write: until then it may have to take over. */
+static int train_leave(struct train_run *run)
+{
+    struct gyre_job *const job = run->net->config.job;
+    int any;
+    return job && job->elastic ? gy_peers_any(job, 0, &any, &run->net->error) : GY_OK;
 }
 
 static int train_finish(struct train_run *run)
@@ -635,6 +669,7 @@ static int train_finish(struct train_run *run)
     GY_TRY(train_keep(run));
     if (run->config.folder && run->done > 0)
         GY_TRY(gy_run_files_curve(&run->files, run->per_epoch, &run->net->error));
+    GY_TRY(train_leave(run));
     return run->done < run->total ? gy_engine_fail(run->net, GY_E_STOPPED, "stopped after %" PRId64 " of %" PRId64 " steps",
                                                    run->done, run->total)
                                   : GY_OK;
@@ -650,6 +685,21 @@ static void train_rescue(struct train_run *run)
     gy_engine_fail(run->net, error.status, "%s", error.text);
 }
 
+/* From here to the end, through losses of ranks where the job outlives them. */
+static int train_whole(struct train_run *run)
+{
+    const int elastic = run->net->config.job && run->net->config.job->elastic;
+    int status = train_loop(run);
+    status = status == GY_OK ? train_finish(run) : status;
+    while (elastic && (status == GY_E_PEER || status == TRAIN_GROWS)) {
+        GY_TRY(train_again(run, status == GY_E_PEER));
+        status = train_mend(run);
+        status = status == GY_OK ? train_loop(run) : status;
+        status = status == GY_OK ? train_finish(run) : status;
+    }
+    return status;
+}
+
 GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *config)
 {
     GY_TRY(gy_engine_given(net, config, "gyre_train: config"));
@@ -659,13 +709,14 @@ GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *co
                           "train config", &net->error));
     int status = train_open(&run);
     if (status == GY_OK) {
-        status = train_loop(&run);
-        if (status == GY_OK)
-            status = train_finish(&run);
-        else
+        status = run.joined ? train_mend(&run) : train_catch_up(&run);
+        status = status == GY_OK ? train_whole(&run) : status;
+        if (status != GY_OK && status != GY_E_STOPPED)
             train_rescue(&run);
     }
     return train_close(&run, status);
 }
 
+#undef TRAIN_AGAIN
+#undef TRAIN_GROWS
 #undef TRAIN_ROWS

@@ -367,13 +367,17 @@ static int boot_connect(struct gy_net_boot *boot, struct gy_error *err)
     return GY_OK;
 }
 
-GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_config *config, const struct gy_alloc *alloc,
-                            struct gy_error *err)
+static size_t boot_links(const struct gy_net_boot_config *c) { return c->place.rank == 0 ? (size_t)c->place.ranks : 1; }
+
+/* Without a connection. NULL: out of memory. */
+static struct gy_net_boot *boot_new(const struct gy_net_boot_config *config, const struct gy_alloc *alloc, struct gy_error *err)
 {
-    const size_t links = config->place.rank == 0 ? (size_t)config->place.ranks : 1;
+    const size_t links = boot_links(config);
     struct gy_net_boot *boot = gy_alloc_take(alloc, 1, sizeof *boot);
-    if (!boot)
-        return GY_NOMEM(err, "the job's control", sizeof *boot);
+    if (!boot) {
+        GY_NOMEM(err, "the job's control", sizeof *boot);
+        return NULL;
+    }
     *boot = (struct gy_net_boot){ .alloc = *alloc, .config = *config, .listener = config->listener };
     boot->self = (struct gy_net_handshake_self){ .kind = GY_NET_HANDSHAKE_CONTROL, .rank = config->place.rank,
                                                 .ranks = config->place.ranks, .epoch = config->epoch, .missing = boot_is_missing, .owner = boot };
@@ -382,8 +386,18 @@ GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_c
     boot->room = gy_alloc_take(alloc, (size_t)config->place.ranks, BOOT_FIELD);
     for (size_t i = 0; boot->links != NULL && i < links; i++)
         boot->links[i].fd = -1;
-    const int status = !boot->links || !boot->room ? GY_NOMEM(err, "the job's control", (size_t)config->place.ranks * BOOT_FIELD)
-                                                                 : boot_connect(boot, err);
+    if (boot->links && boot->room)
+        return boot;
+    GY_NOMEM(err, "the job's control", (size_t)config->place.ranks * BOOT_FIELD);
+    gy_net_boot_close(boot);
+    return NULL;
+}
+
+GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_config *config, const struct gy_alloc *alloc,
+                            struct gy_error *err)
+{
+    struct gy_net_boot *const boot = boot_new(config, alloc, err);
+    const int status = boot ? boot_connect(boot, err) : GY_E_NOMEM;
     if (status == GY_OK)
         *out = boot;
     else
@@ -391,12 +405,27 @@ GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_c
     return status;
 }
 
+GY_INT int gy_net_boot_adopt(struct gy_net_boot **out, const struct gy_net_boot_config *config, const struct gy_net_boot_link *links,
+                             const struct gy_alloc *alloc, struct gy_error *err)
+{
+    const size_t count = boot_links(config);
+    struct gy_net_boot *const boot = boot_new(config, alloc, err);
+    for (size_t i = 0; i < count; i++)
+        if (boot) {
+            boot->links[i].fd = links[i].fd;
+            memcpy(boot->links[i].key, links[i].key, sizeof links[i].key);
+        } else if (links[i].fd >= 0)
+            close(links[i].fd);
+    *out = boot;
+    return boot ? GY_OK : GY_E_NOMEM;
+}
+
 GY_INT void gy_net_boot_close(struct gy_net_boot *boot)
 {
     if (!boot)
         return;
     const struct gy_alloc alloc = boot->alloc;
-    const size_t links = boot->config.place.rank == 0 ? (size_t)boot->config.place.ranks : 1;
+    const size_t links = boot_links(&boot->config);
     for (size_t i = 0; boot->links != NULL && i < links; i++)
         if (boot->links[i].fd >= 0)
             close(boot->links[i].fd);

@@ -146,7 +146,9 @@ static int comm_meet(struct gy_net_comm *w, const struct gy_net_comm_config *c, 
     int status = gy_net_rendezvous(&meeting, &boot, c->get, err);
     status = status == GY_OK ? gy_net_boot_open(&w->boot, &boot, &w->alloc, err) : status;
     gy_net_rendezvous_end(&meeting);
-    return status == GY_OK ? gy_net_boot_compare(w->boot, c->fields, c->field_count, err) : status;
+    if (c->met)
+        *c->met = boot;
+    return status;
 }
 
 /* The same name, and behind it the same schedule, on all ranks. */
@@ -179,7 +181,9 @@ static int comm_fill(struct gy_net_comm *w, const struct gy_net_comm_config *c, 
     w->fastest = strcmp(w->algorithm, COMM_FASTEST) == 0;
     if (w->fastest)
         w->algorithm[0] = 0;
-    GY_TRY(comm_meet(w, c, err));
+    if (!w->boot)
+        GY_TRY(comm_meet(w, c, err));
+    GY_TRY(gy_net_boot_compare(w->boot, c->fields, c->field_count, err));
     GY_TRY(comm_identities(w, flat, err));
     GY_TRY(comm_same_algorithm(w, name, err));
     GY_TRY(comm_agree(w, comm_hosts(w, c->topology, err), err));
@@ -192,17 +196,20 @@ static int comm_fill(struct gy_net_comm *w, const struct gy_net_comm_config *c, 
 GY_INT int gy_net_comm_open(struct gy_net_comm **out, const struct gy_net_comm_config *config, const struct gy_alloc *alloc,
                             struct gy_error *err)
 {
-    struct gy_net_launcher place;
-    GY_TRY(gy_net_launcher_read(&place, config->get, err));
+    struct gy_net_launcher place = config->place;
     *out = NULL;
+    if (place.ranks == 0)
+        GY_TRY(gy_net_launcher_read(&place, config->get, err));
     if (place.ranks == 1)
         return GY_OK;
-    if (config->bind)
+    if (config->bind && !config->boot)
         GY_TRY(comm_bind(&place, alloc, err));
     struct gy_net_comm *w = gy_alloc_take(alloc, 1, sizeof *w);
-    if (!w)
+    if (!w) {
+        gy_net_boot_close(config->boot);
         return GY_NOMEM(err, "the job's ranks", sizeof *w);
-    *w = (struct gy_net_comm){ .alloc = *alloc, .place = place, .fd = -1 };
+    }
+    *w = (struct gy_net_comm){ .alloc = *alloc, .place = place, .boot = config->boot, .fd = -1 };
     const int status = comm_fill(w, config, err);
     if (status == GY_OK)
         *out = w;
@@ -240,6 +247,12 @@ GY_INT void gy_net_comm_standing(const struct gy_net_comm *w, struct gy_net_stan
     const int host = w->topology.host[w->place.rank];
     *out = (struct gy_net_standing){w->place.rank, w->place.ranks, w->topology.local[w->place.rank], gy_net_topology_locals(&w->topology, host),
                                     host, w->topology.hosts};
+}
+
+GY_INT int gy_net_comm_address(const struct gy_net_comm *w, struct gy_net_endpoint *out, struct gy_error *err)
+{
+    const int fd = gy_net_boot_socket(w->boot, w->place.rank == 0);
+    return fd >= 0 && gy_net_endpoint_own(fd, out) == 0 ? GY_OK : GY_FAIL(err, GY_E_PEER, "rank %d has no connection to the others", w->place.rank);
 }
 
 GY_INT int gy_net_comm_groups(const struct gy_net_comm *w, int size[GY_NET_GROUPS], int *group, int *rank, int *ordered)

@@ -42,6 +42,7 @@ struct gy_net_host {
     int64_t wait_ns;
     uint64_t meeting;                       /* the last one that this rank reached */
     unsigned turn;
+    int first[GY_NET_HOST_RANKS + 1];       /* leaves of the tree before those of each rank */
     struct host_begun sums[GY_NET_HOST_OPEN]; /* ticket % GY_NET_HOST_OPEN */
     uint64_t ready, done;                   /* this rank's, as they stand in its line */
     struct gy_net_host_level level;         /* above; parts 0: none */
@@ -82,8 +83,15 @@ GY_INT int gy_net_host_open(struct gy_net_host **out, void *base, int rank, int 
     for (int r = 0; r < ranks; r++)
         node->memory[r] = node->slots + 2 * (size_t)ranks * GY_NET_HOST_SMALL + (size_t)r * each;
     node->result = node->memory[rank];
+    for (int r = 0; r <= ranks; r++)
+        node->first[r] = r;
     *out = node;
     return GY_OK;
+}
+
+GY_INT void gy_net_host_deal(struct gy_net_host *node, const int *first)
+{
+    memcpy(node->first, first, ((size_t)node->ranks + 1) * sizeof *first);
 }
 
 GY_INT void gy_net_host_share(struct gy_net_host *node)
@@ -163,24 +171,36 @@ GY_INT int gy_net_host_barrier(struct gy_net_host *node, struct gy_error *err)
     return GY_OK;
 }
 
-/* How many of count ranks the left branch of the tree has. */
-static int host_left(int count)
+/* How many of count ranks, from rank lo on, the left branch of the tree has. */
+static int host_left(const struct gy_net_host *node, int lo, int count)
 {
-    int left = 1;
-    while (left * 2 < count)
-        left *= 2;
+    const int *const first = node->first + lo;
+    int leaves = 1, left = 1;
+    while (leaves * 2 < first[count] - first[0])
+        leaves *= 2;
+    while (left + 1 < count && first[left] - first[0] < leaves)
+        left++;
     return left;
 }
 
-/* The sum of from[0 .. count) from float `at` on, as a balanced tree: it stands in `to`, or where it was if count is 1. room: a strip for each level. */
-static const float *host_sum(float *to, const float *const *from, int count, int64_t at, int64_t n, float (*room)[HOST_STRIP])
+/* One strip of a sum: n floats of each rank, from float `at` on. */
+struct host_strip {
+    const struct gy_net_host *node;
+    const float *const *from;
+    int64_t at, n;
+};
+
+/* The sum of count ranks from lo on, as a balanced tree: it stands in `to`, or where it was if count
+ * is 1. room: a strip for each level. */
+static const float *host_sum(const struct host_strip *s, float *to, int lo, int count,
+                             float (*room)[HOST_STRIP])
 {
     if (count == 1)
-        return from[0] + at;
-    const int left = host_left(count), right = count - left;
-    const float *const a = left == 1 ? from[0] + at : host_sum(to, from, left, at, n, room);
-    const float *const b = right == 1 ? from[left] + at : host_sum(room[0], from + left, right, at, n, room + 1);
-    gy_net_sum2(to, a, b, n);
+        return s->from[lo] + s->at;
+    const int left = host_left(s->node, lo, count);
+    const float *const a = host_sum(s, to, lo, left, room);
+    const float *const b = host_sum(s, room[0], lo + left, count - left, room + 1);
+    gy_net_sum2(to, a, b, s->n);
     return to;
 }
 
@@ -207,7 +227,8 @@ static void host_reduce(struct gy_net_host *node, float *const *data, int64_t co
     }
     for (int64_t at = begin; at < end; at += HOST_STRIP) {
         const int64_t n = gy_min64(HOST_STRIP, end - at);
-        host_sum(node->strip[0], (const float *const *)data, node->ranks, at, n, node->strip + 1);
+        const struct host_strip strip = {node, (const float *const *)data, at, n};
+        host_sum(&strip, node->strip[0], 0, node->ranks, node->strip + 1);
         for (int r = 0; r < node->ranks; r++)
             memcpy(data[r] + at, node->strip[0], (size_t)n * sizeof(float));
     }
@@ -218,11 +239,13 @@ static void host_reduce(struct gy_net_host *node, float *const *data, int64_t co
 static void host_reduce_shared(struct gy_net_host *node, const float *const *from, float *to, int64_t count)
 {
     const int64_t begin = host_slice(node, count, node->rank), end = host_slice(node, count, node->rank + 1);
-    const int left = host_left(node->ranks);
+    const int left = host_left(node, 0, node->ranks);
     for (int64_t at = begin; at < end; at += HOST_STRIP) {
         const int64_t n = gy_min64(HOST_STRIP, end - at);
-        const float *const a = host_sum(node->strip[0], from, left, at, n, node->strip + 1);
-        const float *const b = host_sum(node->strip[1], from + left, node->ranks - left, at, n, node->strip + 2);
+        const struct host_strip strip = {node, from, at, n};
+        const float *const a = host_sum(&strip, node->strip[0], 0, left, node->strip + 1);
+        const float *const b =
+            host_sum(&strip, node->strip[1], left, node->ranks - left, node->strip + 2);
         (count > node->past ? gy_net_sum2_past : gy_net_sum2)(to + at, a, b, n);
     }
     gy_net_past_end();
@@ -236,8 +259,9 @@ static int host_small(struct gy_net_host *node, float *data, int64_t count, stru
     GY_TRY(gy_net_host_barrier(node, err));
     for (int r = 0; r < node->ranks; r++)
         from[r] = (const float *)(const void *)(slots + (size_t)r * GY_NET_HOST_SMALL);
+    const struct host_strip strip = {node, from, 0, count};
     if (node->ranks > 1)
-        host_sum(data, from, node->ranks, 0, count, node->strip);
+        host_sum(&strip, data, 0, node->ranks, node->strip);
     return GY_OK;
 }
 
@@ -292,7 +316,8 @@ static void host_own(struct gy_net_host *node, const struct host_begun *sum, int
         from[r] = (const float *)(const void *)(node->memory[r] + sum->offset);
     for (int64_t at = begin; at < end && !spread && node->ranks > 1; at += HOST_STRIP) {
         const int64_t n = gy_min64(HOST_STRIP, end - at);
-        host_sum(node->strip[0], from, node->ranks, at, n, node->strip + 1);
+        const struct host_strip strip = {node, from, at, n};
+        host_sum(&strip, node->strip[0], 0, node->ranks, node->strip + 1);
         memcpy(own + at, node->strip[0], (size_t)n * sizeof(float));
     }
     for (int r = 0; r < node->ranks && spread && end > begin; r++)

@@ -35,6 +35,10 @@ GY_INT void gy_net_host_close(struct gy_net_host *node);
  * gy_net_host_memory. Ranks only read it, and those of an earlier sum there have done so when they begin the next; data may be written again as
  * soon as the sum is there. A rank that is alone sums in its own memory still. On all ranks, before the first sum. */
 GY_INT void gy_net_host_share(struct gy_net_host *node);
+/* The tree is one over leaves, and a rank's buffers are the sum of a branch of it: first[r] is the
+ * first leaf of rank r's, first[ranks] how many there are. Without this call each rank has one leaf.
+ * On all ranks, before the first sum. */
+GY_INT void gy_net_host_deal(struct gy_net_host *node, const int *first);
 /* Where sums stand: that result, or gy_net_host_memory. */
 GY_INT void *gy_net_host_sums(struct gy_net_host *node);
 /* Zeroes what this rank writes of a mapping that was used before: its line, its buffers, its part of the result. Before all have done so nobody

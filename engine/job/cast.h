@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* cast.h: bytes of one rank, or of each, to all ranks, by sums of numbers that floats hold exactly. */
+#ifndef GY_CAST_H
+#define GY_CAST_H
+#include "engine/job/peers.h"
+
+/* Rank `from`'s bytes come to all ranks. Blocks. */
+GY_INT int gy_job_cast(struct gyre_job *job, int from, void *bytes, size_t count,
+                       struct gy_error *err);
+/* Each rank's bytes come to all: all[rank * count]. Blocks. */
+GY_INT int gy_job_share(struct gyre_job *job, const void *own, size_t count, void *all,
+                        struct gy_error *err);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* outlive.h: a net whose job has lost ranks, or has got new ones. What it has learnt is kept aside
+ * while the net is opened anew, for the ranks that are left and its part of the shards then. */
+#ifndef GY_OUTLIVE_H
+#define GY_OUTLIVE_H
+#include "engine/run/engine.h"
+
+/* Weights, state of the optimiser, average, running statistics; counters. */
+struct gy_outlive {
+    void *bytes;              /* region after region */
+    size_t room;
+    int64_t updates;
+    char *text[7];            /* of the configuration: the net's lie in memory that goes */
+};
+/* torn: a step was begun whose update was not made. */
+GY_INT int gy_outlive_keep(struct gy_outlive *kept, struct gyre_net *net, int torn);
+GY_INT void gy_outlive_drop(struct gy_outlive *kept, struct gyre_net *net); /* safe on a zeroed struct */
+/* The ranks come together again; the net is opened anew in its place and has what was kept. After a failure it can only be closed, or this is called
+ * again. GY_E_PEER: a rank was lost meanwhile: again. */
+GY_INT int gy_outlive_again(struct gyre_net *net, const struct gy_outlive *kept);
+/* All ranks get what the first of those with the most updates has, and its `bytes` of state, where one has less, or came anew. */
+GY_INT int gy_outlive_share(struct gyre_net *net, void *state, size_t bytes);
+
+#endif

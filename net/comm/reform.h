@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* reform.h: the ranks of a job come together again when one is lost, without a launcher. Each keeps
+ * a socket on which the others can call it, and a list of all: the members. After a loss the first
+ * of the list that lives gathers those that live, settles who goes on, and tells them; what is
+ * between them then is a boot (boot.h) as at the start. Strangers with the job's key, which were
+ * lost before or are new, may join.
+ *
+ * No two halves go on: whoever leads goes on only without members whose processes are gone (nobody
+ * listens at their address), or with more than half of all, or with half and the first of them. */
+#ifndef GY_NET_REFORM_H
+#define GY_NET_REFORM_H
+#include "net/comm/boot.h"
+#include "net/transport/socket.h"
+
+#define GY_NET_MEMBERS 64
+#define GY_NET_MEMBER_IDS 4095
+
+struct gy_net_reform_config {
+    unsigned char key[GY_NET_KEY_BYTES];
+    uint32_t epoch;             /* of the start of the job */
+    int id;                     /* of this process, for its life: its first rank, or what no other has; below GY_NET_MEMBER_IDS */
+    int least, most;            /* members that a job needs, and may have */
+    struct gy_net_endpoint at;  /* the address on which it listens; any port */
+    int64_t wait_ns;            /* how long a newcomer waits */
+    int board;                  /* an open file into which who leads writes its address, or -1 */
+};
+
+/* What a member is called by. */
+struct gy_net_member {
+    int32_t id;
+    struct gy_net_endpoint at;
+};
+
+struct gy_net_reform;
+GY_INT int gy_net_reform_open(struct gy_net_reform **out, const struct gy_net_reform_config *config, const struct gy_alloc *alloc,
+                              struct gy_error *err);
+GY_INT void gy_net_reform_close(struct gy_net_reform *reform); /* NULL is fine */
+GY_INT struct gy_net_member gy_net_reform_self(const struct gy_net_reform *reform);
+/* Who they are as the job starts, in the order of their ranks; this process is one. */
+GY_INT void gy_net_reform_know(struct gy_net_reform *reform, const struct gy_net_member *members, int count);
+
+/* All members that live call this together. *boot: between those who go on, in their new ranks; NULL: this process is alone. GY_E_PEER: one was lost
+ * meanwhile: again. GY_E_STATE: this process must not go on. */
+GY_INT int gy_net_reform_meet(struct gy_net_reform *reform, struct gy_net_boot **boot, struct gy_net_launcher *place, struct gy_error *err);
+/* The address by which this process reaches another: where it can be reached itself. */
+GY_INT int gy_net_reform_near(const char *host, int port, struct gy_net_endpoint *out, struct gy_error *err);
+/* A newcomer: waits at the member that leads until it is let in. */
+GY_INT int gy_net_reform_join(struct gy_net_reform *reform, const char *host, int port, struct gy_net_boot **boot, struct gy_net_launcher *place,
+                              struct gy_error *err);
+/* Of who leads, between two meetings: how many wait to be let in and can be. Does not wait. */
+GY_INT int gy_net_reform_look(struct gy_net_reform *reform);
+
+#endif

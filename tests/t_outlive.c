@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs that outlive their ranks: 2 to 4 processes train 4 shards and some are killed, rank 0 too,
+ * amid a sum, between two steps, together, and while those that are left come together. Each run
+ * ends with the file of one that nobody disturbed. GYRE_TEST_ALL=1: thirty kills, not a sample. */
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/hash.h"
+#include "engine/gyre.h"
+#include "engine/job/job.h"
+#include "engine/train/outlive.h"
+#include "tests/data_files.h"
+
+#define OL_RANKS 4
+#define OL_SHARDS 4
+#define OL_BATCH 4
+#define OL_SIDE 12
+#define OL_SAMPLES 320
+#define OL_EPOCHS 3
+#define OL_STEPS (OL_EPOCHS * OL_SAMPLES / OL_SHARDS / OL_BATCH)
+#define OL_OPENING 45  /* sums of a rank before its first step, at most */
+#define OL_LATEST 190  /* sums that every rank reaches */
+#define OL_LIMIT_NS 60000000000LL
+
+static const char ol_net[] = "input 12x12x1\nconv 8 3x3\nbn\nrelu\nconv 8 3x3 stride 2\nbn\nrelu\n"
+                             "dropout 0.2\nlinear 4\nsoftmax\n";
+
+/* What is planted in one run. */
+struct ol_case {
+    int ranks, least;
+    char die[80];            /* GYRE_DIE */
+    int victim, at_step;     /* killed from outside once a step is done; victim -1: none */
+    int killed;              /* how many die */
+    int only_share;          /* they do not train */
+};
+
+/* What the ranks leave. */
+struct ol_left {
+    int64_t step;            /* done, as rank 0 of the time said */
+    int64_t first[OL_RANKS + 1]; /* when the first step with so many ranks was done; 0: never */
+    char text[OL_RANKS][300];
+};
+static struct ol_left *ol_left;
+
+/* ---- a rank ---- */
+
+static uint64_t ol_mix(uint64_t x) /* splitmix64 */
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+static int ol_progress(void *user, const struct gyre_progress *p)
+{
+    const int ranks = gyre_job_ranks(user);
+    if (strcmp(p->event, "step") != 0)
+        return 0;
+    if (__atomic_load_n(&ol_left->first[ranks], __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(&ol_left->first[ranks], gy_clock_ns(), __ATOMIC_RELAXED);
+    __atomic_store_n(&ol_left->step, p->step, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static int ol_train(struct gyre_job *job, const char *folder, struct gyre_error *error)
+{
+    struct gyre_data_config data;
+    struct gyre_config config;
+    struct gyre_train_config train;
+    struct gyre_net *net = NULL;
+    gyre_config_default(&config);
+    gyre_data_config_default(&data);
+    gyre_train_config_default(&train);
+    config.net = ol_net;
+    config.batch = OL_BATCH;
+    config.shards = OL_SHARDS;
+    config.threads = 1;
+    config.job = job;
+    config.bucket_bytes = 1024;
+    config.input = GYRE_INPUT_U8;
+    config.optimizer.ema = 0.9f;
+    data.path = df_root;
+    data.split = "train";
+    train.epochs = OL_EPOCHS;
+    train.folder = folder;
+    train.checkpoint_steps = 7;
+    train.augment.pad = 1;
+    train.augment.mixup = 0.2f;
+    train.progress = ol_progress;
+    train.user = job;
+    GY_TRY(gyre_open_data(&train.train, &data, error));
+    train.test = train.train;
+    int status = gyre_open(&net, &config, error);
+    if (status == GYRE_OK && (status = gyre_train(net, &train)) != GYRE_OK)
+        *error = *gyre_last_error(net);
+    gyre_close(net);
+    gyre_close_data(train.train);
+    return status;
+}
+
+/* Of three ranks two have an update more: all have what the first of them has, whatever its bits. */
+static int ol_share_rank(struct gyre_job *job, int rank, struct gyre_error *error)
+{
+    static const int64_t updates[] = { 5, 6, 6 };
+    static const int region[] = { GY_AT_PARAM, GY_AT_OPT1, GY_AT_EMA, GY_AT_STATE };
+    struct gyre_config config;
+    struct gyre_net *net = NULL;
+    int state[3] = { rank, 77 * rank, -rank }, wrong = 0;
+    gyre_config_default(&config);
+    config.net = ol_net;
+    config.batch = OL_BATCH;
+    config.shards = OL_SHARDS;
+    config.job = job;
+    config.optimizer.ema = 0.9f;
+    GY_TRY(gyre_open(&net, &config, error));
+    for (size_t i = 0; i < GY_COUNT(region); i++)
+        for (size_t k = 0; k < net->plan.region_bytes[region[i]]; k++)
+            ((unsigned char *)net->base[region[i]])[k] = (unsigned char)ol_mix((uint64_t)rank * 99999 + i * 999 + k);
+    net->micro = net->updates = updates[rank];
+    int status = gy_outlive_share(net, state, sizeof state);
+    for (size_t i = 0; i < GY_COUNT(region); i++)
+        for (size_t k = 0; k < net->plan.region_bytes[region[i]]; k++)
+            wrong += ((unsigned char *)net->base[region[i]])[k] != (unsigned char)ol_mix(99999 + i * 999 + k);
+    wrong += net->micro != 6 || net->updates != 6 || state[0] != 1 || state[1] != 77 || state[2] != -1;
+    gyre_close(net);
+    return status != GYRE_OK ? status : wrong ? GYRE_E_MISMATCH : GYRE_OK;
+}
+
+static void ol_set(const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+static int ol_rank(const struct ol_case *c, int rank, const char *name, const char *folder)
+{
+    struct gyre_job_config config;
+    struct gyre_error error = { 0 };
+    struct gyre_job *job = NULL;
+    gyre_job_config_default(&config);
+    config.wait_seconds = 30;
+    config.elastic_least = c->least;
+    config.elastic_most = OL_RANKS;
+    ol_set("GYRE_RANK", rank);
+    ol_set("GYRE_LOCAL_RANK", rank);
+    ol_set("GYRE_RANKS", c->ranks);
+    ol_set("GYRE_LOCAL_RANKS", c->ranks);
+    setenv("GYRE_JOB", name, 1);
+    setenv("GYRE_DIE", c->die, 1);
+    int status = gyre_job_open(&job, &config, &error);
+    if (status == GYRE_OK)
+        status = c->only_share ? ol_share_rank(job, rank, &error) : ol_train(job, folder, &error);
+    if (status == GYRE_OK)
+        status = gyre_job_end(job, &error);
+    snprintf(ol_left->text[rank], sizeof ol_left->text[rank], "%.299s", error.text);
+    gyre_job_close(job);
+    return status;
+}
+
+/* ---- a run ---- */
+
+struct ol_run {
+    pid_t pid[OL_RANKS];
+    int status[OL_RANKS];    /* of wait */
+    int64_t died;            /* when the last one was killed */
+    int left;
+};
+
+static void ol_reap(struct ol_run *run)
+{
+    int status;
+    for (pid_t pid; run->left > 0 && (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        for (int r = 0; r < OL_RANKS; r++)
+            if (run->pid[r] == pid) {
+                run->status[r] = status;
+                run->pid[r] = 0;
+                run->left--;
+                run->died = WIFSIGNALED(status) ? gy_clock_ns() : run->died;
+            }
+}
+
+/* Returns when all have ended; who does not in time is killed. */
+static void ol_go(const struct ol_case *c, const char *folder, uint64_t seed, struct ol_run *run)
+{
+    static int jobs;
+    char name[64];
+    snprintf(name, sizeof name, "t_outlive %ld %d", (long)getpid(), jobs++);
+    memset(ol_left, 0, sizeof *ol_left);
+    *run = (struct ol_run){ .left = c->ranks };
+    fflush(stdout);
+    for (int r = 0; r < c->ranks; r++)
+        if ((run->pid[r] = fork()) == 0)
+            _exit(ol_rank(c, r, name, folder) == GYRE_OK ? 0 : 1);
+    const int64_t deadline = gy_clock_ns() + OL_LIMIT_NS;
+    for (int struck = c->victim < 0; run->left > 0;) {
+        if (!struck && __atomic_load_n(&ol_left->step, __ATOMIC_ACQUIRE) >= c->at_step) {
+            nanosleep(&(const struct timespec){ 0, (long)(seed % 3000) * 1000 }, NULL);
+            if (run->pid[c->victim] > 0)
+                kill(run->pid[c->victim], SIGKILL);
+            struck = 1;
+        }
+        for (int r = 0; r < c->ranks && gy_clock_ns() > deadline; r++)
+            if (run->pid[r] > 0)
+                kill(run->pid[r], SIGKILL);
+        ol_reap(run);
+        nanosleep(&(const struct timespec){ 0, 100000 }, NULL);
+    }
+}
+
+static void ol_hash(const char *folder, char hex[65])
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    char path[600], *text = NULL;
+    unsigned char digest[32];
+    struct gy_sha256 sha;
+    size_t bytes = 0;
+    hex[0] = 0;
+    snprintf(path, sizeof path, "%s/checkpoint-%d.safetensors", folder, OL_STEPS);
+    if (gy_file_read(&alloc, path, (size_t)1 << 24, &text, &bytes, NULL) != GY_OK)
+        return;
+    gy_sha256_open(&sha);
+    gy_sha256_add(&sha, text, bytes);
+    gy_sha256_close(&sha, digest);
+    gy_sha256_hex(digest, hex);
+    gy_alloc_free(&alloc, text, bytes + 1);
+}
+
+/* Rows of the metrics: each step once, in order, whoever wrote them. */
+static int ol_rows(const char *folder)
+{
+    char path[600], line[400];
+    long last = 0, step;
+    int rows = 0;
+    snprintf(path, sizeof path, "%s/metrics.csv", folder);
+    FILE *const file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "%ld", &step) == 1) {
+            rows = step > last ? rows + 1 : -1000;
+            last = step;
+        }
+    if (file)
+        fclose(file);
+    return last == OL_STEPS ? rows : -1;
+}
+
+static char ol_want[65];
+static int ol_want_rows;
+static double ol_took[64];
+static int ol_count;
+
+static void ol_check(const struct ol_case *c, uint64_t seed)
+{
+    struct ol_run run;
+    const char *const folder = df_path("run");
+    char hex[65];
+    int ended = 0, killed = 0;
+    df_remove(folder);
+    ol_go(c, folder, seed, &run);
+    ol_hash(folder, hex);
+    for (int r = 0; r < c->ranks; r++) {
+        killed += WIFSIGNALED(run.status[r]);
+        ended += WIFEXITED(run.status[r]) && WEXITSTATUS(run.status[r]) == 0;
+    }
+    T_CHECK_MSG(killed == c->killed && ended == c->ranks - killed,
+                "seed %d, %d ranks, die '%s', kill %d at %d: %d killed, %d well: %s%s%s%s",
+                (int)seed, c->ranks, c->die, c->victim, c->at_step, killed, ended, ol_left->text[0],
+                ol_left->text[1], ol_left->text[2], ol_left->text[3]);
+    T_CHECK_MSG(strcmp(hex, ol_want) == 0, "seed %d, %d ranks, die '%s', kill %d at %d: other bits",
+                (int)seed, c->ranks, c->die, c->victim, c->at_step);
+    T_CHECK_MSG(ol_rows(folder) == ol_want_rows, "seed %d, die '%s', kill %d at %d: %d rows, not %d",
+                (int)seed, c->die, c->victim, c->at_step, ol_rows(folder), ol_want_rows);
+    const int64_t next = ol_left->first[c->ranks - c->killed];
+    if (c->killed == 1 && next > run.died && ol_count < (int)GY_COUNT(ol_took))
+        ol_took[ol_count++] = (double)(next - run.died) * 1e-6;
+}
+
+/* ---- cases ---- */
+
+/* One process dies, or two do: amid sums, from outside, or one while the others come together. */
+static struct ol_case ol_random(uint64_t seed)
+{
+    const uint64_t a = ol_mix(seed), b = ol_mix(a), d = ol_mix(b);
+    struct ol_case c = { .ranks = 2 + (int)(a % 3), .least = 1, .victim = -1, .killed = 1 };
+    const int first = (int)((a >> 8) % (uint64_t)c.ranks), second = (first + 1) % c.ranks;
+    const int sum = OL_OPENING + (int)(b % (OL_LATEST - OL_OPENING));
+    if (a >> 20 & 1)
+        snprintf(c.die, sizeof c.die, "%d:%d", first, sum);
+    else {
+        c.victim = first;
+        c.at_step = 1 + (int)(b % (OL_STEPS * 3 / 4));
+    }
+    if (c.ranks < 3 || a >> 24 & 1)
+        return c;
+    const char *const how[] = { "r1", "v1", "sum" };
+    const size_t at = strlen(c.die);
+    c.killed = 2;
+    if (d % 3 == 2)
+        snprintf(c.die + at, sizeof c.die - at, "%s%d:%d", at ? "," : "", second, sum);
+    else
+        snprintf(c.die + at, sizeof c.die - at, "%s%d:%s", at ? "," : "", second, how[d % 3]);
+    return c;
+}
+
+/* By hand: each rank of two, and those that a random case seldom has. */
+static const struct ol_case ol_cases[] = {
+    { 2, 1, "1:60", -1, 0, 1, 0 },
+    { 2, 1, "0:60", -1, 0, 1, 0 },
+    { 4, 1, "3:70", -1, 0, 1, 0 },
+    { 4, 1, "0:70", -1, 0, 1, 0 },
+    { 3, 1, "2:w9", -1, 0, 1, 0 },                 /* some sums of the step are there */
+    { 3, 1, "1:w20,0:w24", -1, 0, 2, 0 },
+    { 4, 1, "0:70,1:70", -1, 0, 2, 0 },            /* together */
+    { 4, 1, "3:70,0:r1", -1, 0, 2, 0 },            /* who leads, amid the meeting */
+    { 4, 1, "3:70,0:v1", -1, 0, 2, 0 },            /* and behind it */
+    { 4, 1, "0:70,1:r1,2:v1", -1, 0, 3, 0 },
+};
+
+static void ol_share(void)
+{
+    const struct ol_case c = { .ranks = 3, .least = 1, .victim = -1, .only_share = 1 };
+    struct ol_run run;
+    ol_go(&c, "", 0, &run);
+    for (int r = 0; r < 3; r++)
+        T_CHECK_MSG(WIFEXITED(run.status[r]) && WEXITSTATUS(run.status[r]) == 0, "rank %d: %s", r, ol_left->text[r]);
+}
+
+/* Fewer are left than the job needs: each says so, and ends. */
+static void ol_too_few(void)
+{
+    const struct ol_case c = { .ranks = 3, .least = 3, .die = "1:60", .victim = -1 };
+    struct ol_run run;
+    df_remove(df_path("run"));
+    ol_go(&c, df_path("run"), 0, &run);
+    for (int r = 0; r < 3; r += 2) {
+        T_CHECK(WIFEXITED(run.status[r]) && WEXITSTATUS(run.status[r]) == 1);
+        T_CHECK_MSG(strcmp(ol_left->text[r], "2 of 3 ranks are left; the job needs 3") == 0,
+                    "rank %d says: %s", r, ol_left->text[r]);
+    }
+}
+
+/* ---- what they train on ---- */
+
+static void ol_data(void)
+{
+    static unsigned char images[16 + OL_SAMPLES * OL_SIDE * OL_SIDE], labels[8 + OL_SAMPLES];
+    const unsigned char head[16] = { 0, 0, 8, 3, 0, 0, OL_SAMPLES >> 8, OL_SAMPLES & 255,
+                                     0, 0, 0, OL_SIDE, 0, 0, 0, OL_SIDE };
+    memcpy(images, head, 16);
+    memcpy(labels, head, 8);
+    labels[3] = 1;
+    for (int i = 0; i < OL_SAMPLES; i++) {
+        labels[8 + i] = (unsigned char)(ol_mix((uint64_t)i) % 4);
+        for (int k = 0; k < OL_SIDE * OL_SIDE; k++)
+            images[16 + i * OL_SIDE * OL_SIDE + k] =
+                (unsigned char)(40 * (k % (2 + labels[8 + i])) + ol_mix((uint64_t)(i * 999 + k)) % 60);
+    }
+    df_write("train-images-idx3-ubyte", images, sizeof images);
+    df_write("train-labels-idx1-ubyte", labels, sizeof labels);
+}
+
+static int ol_less(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void ol_random_cases(int count, uint64_t from)
+{
+    for (int k = 0; k < count; k++) {
+        const struct ol_case c = ol_random(from + (uint64_t)k);
+        ol_check(&c, from + (uint64_t)k);
+    }
+}
+
+static void ol_all(void)
+{
+    const char *const all = getenv("GYRE_TEST_ALL");
+    const struct ol_case plain = { .ranks = 1, .least = 1, .victim = -1 };
+    struct ol_run run;
+    ol_data();
+    ol_go(&plain, df_path("one"), 0, &run);
+    ol_hash(df_path("one"), ol_want);
+    ol_want_rows = ol_rows(df_path("one"));
+    if (!T_CHECK(ol_want[0] != 0 && ol_want_rows > 5))
+        return;
+    for (size_t i = 0; i < GY_COUNT(ol_cases); i++)
+        ol_check(&ol_cases[i], i);
+    ol_too_few();
+    ol_share();
+    ol_random_cases(all && all[0] == '1' ? 30 : 6, 1);
+    qsort(ol_took, (size_t)ol_count, sizeof *ol_took, ol_less);
+    if (ol_count > 0)
+        printf("%d losses of one rank: %.0f ms to the next step (median), %.0f ms at most\n", ol_count,
+               ol_took[ol_count / 2], ol_took[ol_count - 1]);
+}
+
+int main(void)
+{
+    FILE *const file = tmpfile();
+    void *const at = file && ftruncate(fileno(file), sizeof *ol_left) == 0
+                         ? mmap(NULL, sizeof *ol_left, PROT_READ | PROT_WRITE, MAP_SHARED,
+                                fileno(file), 0) : MAP_FAILED;
+    if (at == MAP_FAILED)
+        return 1;
+    ol_left = at;
+    df_open();
+    ol_all();
+    df_remove(df_root);
+    T_END("t_outlive");
+}
