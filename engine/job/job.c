@@ -20,6 +20,7 @@
 #include "engine/base/knob.h"
 #include "engine/base/public.h"
 #include "engine/job/job.h"
+#include "engine/job/served.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
 #define JOB_PAGE GY_NET_COMM_BYTES /* whole pages, whatever their size */
@@ -54,15 +55,21 @@ static int job_map(struct gyre_job *job, struct gy_error *err)
 
 static int job_world(struct gyre_job *job, const struct gyre_job_config *c, struct gy_error *err)
 {
-    char version[32];
+    char version[32], roles[160];
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
+    snprintf(roles, sizeof roles, "%d servers, sync %d, backup %d, staleness %" PRId64 ", rate %d, "
+             "record %d, replay %d", c->servers, c->sync,
+             c->backup, c->staleness, c->stale_rate, c->record != NULL, c->replay != NULL);
     const struct gy_net_field fields[] = { { "the version of Gyre", version }, { "the wire's type", c->wire == GYRE_WIRE_BF16 ? "bf16" : "f32" },
-                                          { "messages between ranks", c->messages ? "yes" : "no" } };
+                                          { "messages between ranks", c->messages ? "yes" : "no" },
+                                          { "the roles of ranks (--servers, --sync and what "
+                                            "belongs to it)", roles } };
     const char *const bind = gy_knob_get("GYRE_BIND");
     const struct gy_net_comm_config config = { .bind = bind && strcmp(bind, "0") != 0, .get = job_variable, .wait_ns = job->wait_ns,
                                                 .algorithm = gy_knob_get("GYRE_ALLREDUCE"), .topology = gy_knob_get("GYRE_TOPOLOGY"),
                                                 .transport = gy_knob_get("GYRE_TRANSPORT"), .interface = gy_knob_get("GYRE_INTERFACE"),
-                                                .code = gy_knob_get("GYRE_NET_CODE"), .messages = c->messages,
+                                                .code = gy_knob_get("GYRE_NET_CODE"),
+                                                .messages = c->messages || c->servers,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
@@ -87,6 +94,19 @@ static int job_wire(struct gyre_job *job, const struct gyre_job_config *config, 
     return GY_OK;
 }
 
+static int job_roles(const struct gyre_job_config *c, struct gy_error *err)
+{
+    if (c->servers < 0 || c->sync < GYRE_SYNC_ALLREDUCE || c->sync > GYRE_SYNC_ASYNC ||
+        (c->servers == 0) != (c->sync == GYRE_SYNC_ALLREDUCE))
+        return GY_FAIL(err, GY_E_ARG, "job config: %d servers and sync %d: servers are for "
+                       "GYRE_SYNC_SERVER and GYRE_SYNC_ASYNC, and these need "
+                       "one or more", c->servers, c->sync);
+    if (c->wire != GYRE_WIRE_F32 && c->servers > 0)
+        return GY_FAIL(err, GY_E_ARG, "job config: gradients to servers travel as f32, not as bf16 "
+                       "(wire)");
+    return GY_OK;
+}
+
 static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, struct gy_error *err)
 {
     if (!(config->wait_seconds > 0 && config->wait_seconds < 1e9))
@@ -94,6 +114,7 @@ static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, 
     job->wait_ns = (int64_t)(config->wait_seconds * 1e9);
     if (config->messages < 0 || config->messages > 1)
         return GY_FAIL(err, GY_E_ARG, "job config: messages is %d; it must be 0 or 1", config->messages);
+    GY_TRY(job_roles(config, err));
     GY_TRY(job_world(job, config, err));
     GY_TRY(job_wire(job, config, err));
     if (job->ranks == 1)
@@ -118,7 +139,7 @@ GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct g
 GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error *err)
 {
     float sum = flag != 0;
-    GY_TRY(gy_job_sum(job, &sum, 1, err));
+    GY_TRY(job->peers->sum(job, &sum, 1, err));
     *out = sum != 0;
     return GY_OK;
 }
@@ -174,7 +195,8 @@ GY_INT int gy_job_agree_alike(struct gyre_job *job, const char *what, uint64_t k
     if (!words)
         return GY_NOMEM(err, "what ranks must agree on", count * sizeof *words);
     job_put_word(words + (size_t)job->rank * JOB_PARTS, kind, value);
-    const int status = gy_job_sum(job, words, (int64_t)count, err), differ = status == GY_OK ? job_differ(words, ranks, &like, who, sizeof who) : 0;
+    const int status = job->peers->sum(job, words, (int64_t)count, err),
+        differ = status == GY_OK ? job_differ(words, ranks, &like, who, sizeof who) : 0;
     gy_alloc_free(&job->alloc, words, count * sizeof *words);
     GY_TRY(status);
     if (differ == 0)
@@ -195,7 +217,7 @@ GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *
         return GY_OK;
     if (job->rank == 0)
         job_put_word(parts, 0, (uint64_t)*value);
-    GY_TRY(gy_job_sum(job, parts, JOB_PARTS, err));
+    GY_TRY(job->peers->sum(job, parts, JOB_PARTS, err));
     for (int k = 4; k < JOB_PARTS; k++)
         all |= (uint64_t)parts[k] << 16 * (k % 4);
     *value = (int64_t)all;
@@ -417,7 +439,8 @@ GYRE_API void gyre_job_config_default(struct gyre_job_config *config)
 {
     if (!config)
         return;
-    *config = (struct gyre_job_config){ .size = sizeof *config, .wait_seconds = 600 };
+    *config = (struct gyre_job_config){ .size = sizeof *config, .wait_seconds = 600,
+                                        .staleness = -1 };
 }
 
 GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *config, struct gyre_error *error)
@@ -436,8 +459,11 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
         job->peers = &job_peers;
         status = job_fill(job, &c, &err);
     }
+    struct gyre_job *opened = job;
+    if (status == GY_OK && c.servers > 0)
+        status = gy_served_open(&opened, job, &c, &err);
     if (status == GY_OK) {
-        *out = job;
+        *out = opened;
         return GYRE_OK;
     }
     gyre_job_close(job);
@@ -454,6 +480,11 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
 {
     if (!job)
         return;
+    if (job->served) {
+        gyre_job_close(gy_served_all(job)); /* first: messages may be under way */
+        gy_served_close(job);
+        return;
+    }
     const struct gy_alloc alloc = job->alloc;
     gy_net_comm_close(job->world);
     gy_net_host_close(job->node);
@@ -470,12 +501,17 @@ GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, stru
         GY_FAIL(&err, GY_E_ARG, "gyre_job_sum: count is %" PRId64, count);
         return gy_error_out(error, &err);
     }
-    return gy_job_sum(job, data, count, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+    return gy_peers_sum(job, data, count, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
 static int job_api_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gyre_error *error)
 {
     struct gy_error err = { 0 };
+    if (job->served) {
+        GY_FAIL(&err, GY_E_UNSUPPORTED, "memory for sums: a job with servers has none; "
+                "gyre_job_sum sums");
+        return gy_error_out(error, &err);
+    }
     if (bytes == 0 || bytes > SIZE_MAX / 4) {
         GY_FAIL(&err, GY_E_ARG, "%zu bytes of the ranks' memory; there may be 1 to %zu", bytes, SIZE_MAX / 4);
         return gy_error_out(error, &err);

@@ -3,10 +3,13 @@
  * along; whoever opens no job links no network. */
 #ifndef GY_PEERS_H
 #define GY_PEERS_H
-#include "engine/gyre_job.h"
+#include "engine/gyre_base.h"
 #include "engine/base/mem.h"
 
+struct gyre_job;
 struct gy_net_request;
+GYRE_API int gyre_job_rank(const struct gyre_job *job); /* as in gyre_job.h, which is a job's own */
+GYRE_API int gyre_job_ranks(const struct gyre_job *job);
 
 /* job.h says what each call does; its name there is gy_job_ with this one. */
 struct gy_peers {
@@ -25,6 +28,7 @@ struct gy_peers {
     int (*post)(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
     int (*progress)(struct gyre_job *job, struct gy_error *err);
     int (*await)(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
+    const struct gy_served_calls *served; /* served.h; NULL: there are no servers */
 };
 
 struct gy_net_comm;
@@ -52,6 +56,7 @@ struct gyre_job {
     int tree;                 /* memory that is taken now is for sums in the order of the tree of shards */
 
     struct gy_alloc alloc;
+    struct gy_served *served; /* with servers: what the calls there need */
     struct gy_net_comm *world; /* NULL: alone */
     void *base;               /* mapping of the host's file, for sums that are copied */
     size_t bytes;

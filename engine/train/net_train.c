@@ -3,6 +3,7 @@
  * holds, as notes, the sums that the next row and epoch will need; with the counted random numbers of loader and net, a run that goes on
  * from a checkpoint ends with the same bits as one that was never stopped. */
 #include "engine/train/train_files.h"
+#include "engine/train/train_served.h"
 #include "engine/base/clock.h"
 #include "engine/job/peers.h"
 #include "engine/run/parallel.h"
@@ -23,7 +24,10 @@ struct train_run {
     struct gyre_loader *loader;
     struct gy_run_files files;
     struct gy_lock lock;            /* of the folder */
+    struct gy_train_served served;
     int64_t per_epoch, total, done; /* batches */
+    /* done, before the last step: of workers that do not go in step it can be any number less */
+    int64_t before;
     int64_t saved;                  /* batches done at the last checkpoint; -1: none */
     int64_t compared;               /* batches done when the ranks' weights were compared last; -1: never */
     int64_t row_every;
@@ -198,7 +202,12 @@ static int train_save(struct train_run *run)
     GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, run->done, err));
     GY_TRY(train_write_notes(run));
     const int64_t began = gy_trace_clock(run->net);
-    GY_TRY(gyre_save(run->net, path));
+    GY_TRY(gy_train_served_fetch(&run->served, 1, run->done == run->total || run->halt));
+    const int64_t own = run->net->micro;
+    run->net->micro = run->done;
+    const int saved = gyre_save(run->net, path);
+    run->net->micro = own;
+    GY_TRY(saved);
     gy_trace_put(run->net, GY_TRACE_INPUT, "checkpoint", "save", "files", began, 0);
     run->saved = run->done;
     GY_TRY(gy_checkpoints_prune(gy_engine_alloc(run->net), gy_engine_log(run->net), run->config.folder, run->done, run->config.keep,
@@ -392,7 +401,7 @@ static int train_open(struct train_run *run)
     if (run->total < run->net->config.accumulate)
         return gy_engine_fail(run->net, GY_E_ARG, "a run of %" PRId64 " steps makes no update: accumulate is %d", run->total, run->net->config.accumulate);
     run->row_every = gy_max64(1, run->per_epoch / TRAIN_ROWS);
-    run->done = run->net->micro;
+    run->done = run->before = run->net->micro;
     run->saved = run->compared = -1;
     run->progress.loss = run->progress.accuracy = (double)NAN;
     if (gyre_job_rank(run->net->config.job) > 0)
@@ -400,7 +409,9 @@ static int train_open(struct train_run *run)
     else if (run->config.folder)
         GY_TRY(train_open_folder(run));
     GY_TRY(train_agree(run));
-    GY_TRY(train_open_loader(run));
+    run->before = run->done - 1;
+    if (!gy_train_served_serves(&run->served))
+        GY_TRY(train_open_loader(run));
     run->epoch_first = run->done;
     run->epoch_began = gy_clock_ns();
     return train_report_resume(run);
@@ -413,6 +424,7 @@ static int train_close(struct train_run *run, int status)
     gyre_close_loader(run->loader);
     const int closed = gy_run_files_close(&run->files, &err);
     gy_lock_drop(&run->lock);
+    gy_train_served_close(&run->served);
     if (closed == GY_OK || (status != GY_OK && status != GY_E_STOPPED))
         return status;
     return gy_engine_fail(run->net, closed, "%s", err.text);
@@ -508,6 +520,7 @@ static int train_test(struct train_run *run, struct gyre_report *report)
     c.resize = run->config.augment.resize;
     c.loader_threads = run->config.loader_threads;
     const int64_t began = gy_trace_clock(run->net);
+    GY_TRY(gy_train_served_fetch(&run->served, 0, 0));
     GY_TRY(gyre_evaluate(run->net, &c, report));
     gy_trace_put(run->net, GY_TRACE_INPUT, "test", "evaluate", "evaluation", began, 0);
     run->seconds_per_test = report->seconds;
@@ -534,6 +547,16 @@ static int train_end_epoch(struct train_run *run)
     return GY_OK;
 }
 
+/* Workers that do not go in step count what all have done, as the servers say. */
+static void train_count(struct train_run *run)
+{
+    run->before = run->done++;
+    if (!gy_train_served_jumps(&run->served))
+        return;
+    run->net->updates = gy_train_served_steps(&run->served) / run->net->config.accumulate;
+    run->done = gy_max64(run->before, gy_min64(run->total, gy_train_served_steps(&run->served)));
+}
+
 static int train_batch(struct train_run *run)
 {
     struct gyre_batch batch = { 0 };
@@ -553,21 +576,30 @@ static int train_batch(struct train_run *run)
     run->between = 1;
     train_sum(&run->epoch, &result);
     train_sum(&run->row, &result);
-    run->done++;
+    train_count(run);
     run->progress.rate = result.rate;
     train_times(run);
     train_report(run, "step");
     return GY_OK;
 }
 
-static int train_is_epoch(const struct train_run *run) { return run->done % run->per_epoch == 0 || run->done == run->total; }
+/* Did the last step end a turn of so many? */
+static int train_passes(const struct train_run *run, int64_t turn)
+{
+    return run->done / turn != run->before / turn;
+}
+static int train_is_epoch(const struct train_run *run)
+{
+    return train_passes(run, run->per_epoch) || (run->done == run->total &&
+                                                 run->before < run->total);
+}
 
 /* Is now the time for a checkpoint? What remains behind the last update of several ranks is in none, and is done again by a longer run. */
 static int train_saves(const struct train_run *run)
 {
     const int64_t every = run->config.checkpoint_steps, left = run->total - run->done;
     const int final = left == 0 || (run->net->parallel.ranks > 1 && !train_waits(run) && left < run->net->config.accumulate);
-    return final || run->due || (every ? run->done % every == 0 : train_is_epoch(run));
+    return final || run->due || (every ? train_passes(run, every) : train_is_epoch(run));
 }
 
 /* All ranks have the same weights, or there is no checkpoint of them, nor one of what comes behind. */
@@ -590,7 +622,7 @@ static int train_conclude(struct train_run *run)
 {
     if (train_is_epoch(run))
         return train_end_epoch(run);
-    return run->done % run->row_every == 0 ? train_row(run, NULL) : GY_OK;
+    return train_passes(run, run->row_every) ? train_row(run, NULL) : GY_OK;
 }
 
 /* A checkpoint comes before the test and the row of its step, which can fail. Where a run goes on and that row is not there, they come now. */
@@ -650,6 +682,16 @@ static void train_rescue(struct train_run *run)
     gy_engine_fail(run->net, error.status, "%s", error.text);
 }
 
+/* With servers: all ranks learn what they counted. */
+static int train_leave(struct train_run *run, int status)
+{
+    const struct gyre_error error = *gyre_last_error(run->net);
+    if (!run->served.calls || (status != GY_OK && status != GY_E_STOPPED))
+        return status;
+    GY_TRY(gy_train_served_leave(&run->served));
+    return status == GY_OK ? status : gy_engine_fail(run->net, error.status, "%s", error.text);
+}
+
 GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *config)
 {
     GY_TRY(gy_engine_given(net, config, "gyre_train: config"));
@@ -657,15 +699,19 @@ GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *co
     gyre_train_config_default(&run.config);
     GY_TRY(gy_config_take(&run.config, sizeof run.config, config, offsetof(struct gyre_train_config, epochs),
                           "train config", &net->error));
+    gy_train_served_open(&run.served, net);
     int status = train_open(&run);
-    if (status == GY_OK) {
+    if (status == GY_OK && run.served.calls)
+        status = gy_train_served_begin(&run.served, (uint64_t)run.info.samples ^
+                                                        (uint64_t)run.total << 32);
+    if (status == GY_OK && !gy_train_served_serves(&run.served)) {
         status = train_loop(&run);
         if (status == GY_OK)
             status = train_finish(&run);
         else
             train_rescue(&run);
     }
-    return train_close(&run, status);
+    return train_close(&run, train_leave(&run, status));
 }
 
 #undef TRAIN_ROWS
