@@ -146,6 +146,9 @@ int cli_server_config(const struct cli_servers *values, struct gyre_job_config *
 /* smaller buckets, so that each server has several */
 void cli_server_bucket(struct gyre_config *config, int servers);
 
+/* What the servers counted. */
+void cli_server_report(const struct gyre_progress *progress, int json);
+
 /* A text that grows, for sinks. */
 struct cli_text {
     char *text;

@@ -99,3 +99,41 @@ void cli_server_bucket(struct gyre_config *config, int servers)
     if (config->bucket_bytes > most)
         config->bucket_bytes = most;
 }
+
+static void servers_json(const struct gyre_progress *p)
+{
+    printf("{\"event\":\"servers\",\"gradients\":%" PRId64 ",\"late\":%" PRId64 ",\"staleness\":[",
+           p->taken, p->late);
+    for (int i = 0; i < GYRE_STALE; i++)
+        printf("%s%" PRId64, i ? "," : "", p->stale[i]);
+    puts("]}");
+}
+
+/* A row a staleness that there was, with a bar. */
+static void servers_histogram(const struct gyre_progress *p)
+{
+    static const char bar[] = "########################################";
+    for (int i = 0; i < GYRE_STALE; i++) {
+        const double part = p->taken > 0 ? (double)p->stale[i] / (double)p->taken : 0;
+        if (p->stale[i] > 0)
+            printf("  %3d%s %10" PRId64 "  %5.1f %%  %.*s\n", i, i + 1 == GYRE_STALE ? "+" : " ",
+                   p->stale[i], 100 * part, (int)(part * (double)(sizeof bar - 1) + 0.5), bar);
+    }
+}
+
+void cli_server_report(const struct gyre_progress *p, int json)
+{
+    cli_progress_skip_line();
+    if (json)
+        servers_json(p);
+    else {
+        printf("gradients of slices: %" PRId64 " taken, %" PRId64 " came too late and were "
+               "dropped\n",
+               p->taken, p->late);
+        if (p->stale[0] < p->taken) {
+            puts("staleness, in updates that others made meanwhile:");
+            servers_histogram(p);
+        }
+    }
+    fflush(stdout);
+}

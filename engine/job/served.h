@@ -12,6 +12,15 @@
 #include "engine/job/peers.h"
 #include "net/server/slices.h"
 
+/* A server's update of a slice. */
+struct gy_served_update {
+    int slice;
+    const float *gradient;   /* the sum */
+    float labelled;          /* samples behind it */
+    int64_t version, step;   /* updates of the slice before; steps of the schedule before */
+    int64_t slower;          /* above 1: the learning rate is divided by it */
+};
+
 /* What is trained, as floats. */
 struct gy_served_net {
     const struct gy_server_slice *slices; /* [count]; their servers are not read */
@@ -29,9 +38,7 @@ struct gy_served_net {
     void (*figures)(void *user, float out[2]);
     /* A worker: these are the slice's weights from now on. */
     int (*place)(void *user, int slice, const float *weights, struct gy_error *err);
-    /* A server: updates the slice. stale: updates since its gradient's weights were given. */
-    int (*update)(void *user, int slice, const float *gradient, float labelled, int64_t version,
-                  int64_t stale, struct gy_error *err);
+    int (*update)(void *user, const struct gy_served_update *update, struct gy_error *err);
 };
 
 /* What a run with servers ends with. */

@@ -111,6 +111,15 @@ static uint64_t served_hash(const void *bytes, size_t count)
     return (uint64_t)gy_crc32c(0, bytes, count) << 32 | gy_crc32(0, bytes, count);
 }
 
+/* Another way of training is another run. */
+static uint64_t served_run(const struct gy_served *s)
+{
+    const struct gyre_job_config *const c = &s->config;
+    const int64_t how[] = { s->workers, s->servers, c->sync, c->backup, c->staleness,
+                            c->stale_rate };
+    return s->net.run ^ served_hash(how, sizeof how);
+}
+
 static int served_slices(struct gy_served *s, struct gy_error *err)
 {
     const size_t count = (size_t)s->net.count;
@@ -142,6 +151,8 @@ static int served_begin(struct gyre_job *job, const struct gy_served_net *net, s
     struct gy_served *const s = job->served;
     int failed = 0;
     s->net = *net;
+    s->net.version *= s->config.sync == GYRE_SYNC_ASYNC ? s->workers : 1;
+    s->net.run = served_run(s);
     const int status = served_slices(s, err);
     GY_TRY(s->all->peers->any(s->all, status != GY_OK, &failed, err));
     GY_TRY(status);

@@ -5,10 +5,13 @@
 #include <math.h>
 #include <time.h>
 
+#include "engine/base/clock.h"
 #include "engine/job/served_parts.h"
+#include "net/server/arrivals.h"
 
 #define SERVER_SPINS 50        /* looks without a pause */
 #define SERVER_PAUSE_NS 50000
+#define SERVER_REPLAY_SECONDS 60 /* until what the record has next must have come */
 
 /* One worker's talk: its frames alone, the floats of its sum, and what it fetches. */
 struct server_talk {
@@ -34,6 +37,7 @@ struct gy_server_run {
     struct server_talk *talk;        /* [workers] */
     float **part;                    /* [workers]: contributions of an update or a sum */
     int left;                        /* workers that have not left */
+    struct gy_arrivals order;        /* recorded, or replayed */
 };
 
 static struct gy_served_lane *server_lane(const struct gy_server_run *run, int i, int worker)
@@ -111,6 +115,26 @@ static struct gy_ledger_rules server_rules(const struct gy_served *s)
                                      .any_age = async, .ahead = async ? s->config.staleness : -1 };
 }
 
+/* Of several servers each has a file of its own. */
+static int server_order(struct gy_server_run *run, struct gy_error *err)
+{
+    struct gy_served *const s = run->s;
+    const struct gyre_job_config *const c = &s->config;
+    const struct gy_arrivals_head head = { .run = s->net.run, .server = s->number,
+                                           .workers = s->workers,
+                                           .servers = s->servers, .slices = s->net.count };
+    const char *const name = c->record ? c->record : c->replay;
+    char path[4096];
+    if (!name)
+        return GY_OK;
+    if ((size_t)snprintf(path, sizeof path, s->servers > 1 ? "%s.%d" : "%s", name,
+                         s->number) >= sizeof path)
+        return GY_FAIL(err, GY_E_ARG, "the path of the record of arrivals has more than %zu "
+                       "bytes", sizeof path);
+    return c->record ? gy_arrivals_record(&run->order, &s->alloc, path, &head, err)
+                     : gy_arrivals_replay(&run->order, &s->alloc, path, &head, err);
+}
+
 static int server_open(struct gy_server_run *run, struct gy_error *err)
 {
     struct gy_served *const s = run->s;
@@ -131,7 +155,7 @@ static int server_open(struct gy_server_run *run, struct gy_error *err)
     }
     for (int w = 0; w < s->workers; w++)
         GY_TRY(server_listen(run, w, err));
-    return GY_OK;
+    return server_order(run, err);
 }
 
 GY_INT void gy_server_close(struct gy_served *s)
@@ -147,6 +171,7 @@ GY_INT void gy_server_close(struct gy_served *s)
         gy_alloc_free(&s->alloc, run->talk[w].sum, (size_t)run->talk[w].room * sizeof(float));
         gy_alloc_free(&s->alloc, run->talk[w].all, run->talk[w].all_bytes);
     }
+    gy_arrivals_close(&run->order);
     gy_alloc_free(&s->alloc, run->owned, slices * sizeof *run->owned);
     gy_alloc_free(&s->alloc, run->ledger, slices * sizeof *run->ledger);
     gy_alloc_free(&s->alloc, run->entry, all * sizeof *run->entry);
@@ -196,6 +221,20 @@ static void server_count(struct gy_served_report *report, int64_t stale)
     report->stale[gy_min64(stale, GY_SERVED_STALE - 1)]++;
 }
 
+/* What was added makes an update of the slice. Of updates of single gradients as many as there are
+ * workers are a step of the schedule. */
+static int server_apply(struct gy_server_run *run, int i, float labelled, int64_t stale,
+                        struct gy_error *err)
+{
+    struct gy_served *const s = run->s;
+    const struct gy_served_update update = {
+        .slice = run->owned[i], .gradient = run->part[0], .labelled = labelled,
+        .version = run->ledger[i].version,
+        .step = run->ledger[i].version / (s->config.sync == GYRE_SYNC_ASYNC ? s->workers : 1),
+        .slower = s->config.stale_rate ? stale : 0 };
+    return s->net.update(s->net.user, &update, err);
+}
+
 /* Adds what waits, updates the slice. A loss that is no number, or no label at all, is no
  * update: the workers see the same in their sums. */
 static int server_update(struct gy_server_run *run, int i, struct gy_error *err)
@@ -220,7 +259,7 @@ static int server_update(struct gy_server_run *run, int i, struct gy_error *err)
             run->part[p++] = gy_served_floats(server_lane(run, i, w)->get);
     if (!refused) {
         gy_server_add(run->part, parts, s->slices[k].count);
-        GY_TRY(s->net.update(s->net.user, k, run->part[0], labelled, ledger->version, stale, err));
+        GY_TRY(server_apply(run, i, labelled, stale, err));
     }
     gy_ledger_updated(ledger, refused);
     return server_answer_all(run, i, err);
@@ -239,6 +278,7 @@ static int server_push(struct gy_server_run *run, int i, int worker, struct gy_e
     if (verdict < 0)
         return verdict;
     lane->number++;
+    GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_PUSH, worker, k, err));
     s->stop |= (lane->get->flags & GY_SERVER_STOP) != 0;
     s->report.dropped += verdict == GY_LEDGER_LATE;
     if (gy_ledger_is_due(&run->ledger[i]))
@@ -337,6 +377,7 @@ static int server_give_all(struct gy_server_run *run, int worker, struct gy_erro
     const unsigned regions = (unsigned)talk->fetches;
     const size_t head = (size_t)run->count * sizeof(struct gy_server_frame);
     const size_t bytes = head + server_put_regions(run, regions, NULL);
+    GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_FETCH, worker, 0, err));
     talk->fetches = 0;
     if (bytes > talk->all_bytes) {
         gy_alloc_free(&s->alloc, talk->all, talk->all_bytes);
@@ -365,6 +406,7 @@ static int server_begin_fetch(struct gy_server_run *run, int worker, struct gy_e
 /* Whoever waits for it no more is answered. */
 static int server_leave(struct gy_server_run *run, int worker, struct gy_error *err)
 {
+    GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_LEAVE, worker, 0, err));
     run->talk[worker].gone = 1;
     run->left--;
     for (int i = 0; i < run->count; i++) {
@@ -398,11 +440,19 @@ static int server_hear(struct gy_server_run *run, int worker, struct gy_error *e
 
 /* ---- the loop ---- */
 
+/* A farewell has its place in the order. */
+static int server_may_hear(const struct gy_server_run *run, int worker)
+{
+    const struct server_talk *const talk = &run->talk[worker];
+    return talk->in.state != GY_NET_DONE || talk->frame.kind != GY_SERVER_LEAVE ||
+           gy_arrivals_may(&run->order, GY_ARRIVAL_LEAVE, worker, 0);
+}
+
 static int server_look_talk(struct gy_server_run *run, int worker, int *moved, struct gy_error *err)
 {
     struct server_talk *const talk = &run->talk[worker];
     const int last = talk->fetches && talk->frame.flags & GY_SERVER_LAST;
-    if (server_came(&talk->in)) {
+    if (server_may_hear(run, worker) && server_came(&talk->in)) {
         *moved = 1;
         GY_TRY(server_hear(run, worker, err));
     }
@@ -410,7 +460,8 @@ static int server_look_talk(struct gy_server_run *run, int worker, int *moved, s
         *moved = talk->summed = 1;
         GY_TRY(server_sum_end(run, err));
     }
-    if (talk->fetches && (!last || run->left == 1)) {
+    if (talk->fetches && (!last || run->left == 1) &&
+        gy_arrivals_may(&run->order, GY_ARRIVAL_FETCH, worker, 0)) {
         *moved = 1;
         GY_TRY(server_give_all(run, worker, err));
     }
@@ -422,7 +473,8 @@ static int server_look(struct gy_server_run *run, int *moved, struct gy_error *e
     GY_TRY(run->s->all->peers->progress(run->s->all, err));
     for (int i = 0; i < run->count; i++)
         for (int w = 0; w < run->s->workers; w++)
-            if (server_came(&server_lane(run, i, w)->in)) {
+            if (gy_arrivals_may(&run->order, GY_ARRIVAL_PUSH, w, run->owned[i]) &&
+                server_came(&server_lane(run, i, w)->in)) {
                 *moved = 1;
                 GY_TRY(server_push(run, i, w, err));
             }
@@ -431,18 +483,35 @@ static int server_look(struct gy_server_run *run, int *moved, struct gy_error *e
     return GY_OK;
 }
 
+/* A replay waits for one alone: for how long? */
+static int server_replay_stands(const struct gy_server_run *run, int64_t since,
+                                struct gy_error *err)
+{
+    const struct gy_arrivals *const o = &run->order;
+    const double waited = (double)(gy_clock_ns() - since) * 1e-9;
+    if (!o->at || (!o->ended && !run->talk[o->next.worker].gone && waited < SERVER_REPLAY_SECONDS))
+        return GY_OK;
+    return GY_FAIL(err, GY_E_MISMATCH, "%s:%" PRId64 ": what comes is not what the record has "
+                   "there: it belongs "
+                   "to another run", o->path, o->line);
+}
+
 static int server_loop(struct gy_server_run *run, struct gy_error *err)
 {
     const struct timespec pause = { 0, SERVER_PAUSE_NS };
+    int64_t since = gy_clock_ns();
     for (int still = 0; run->left > 0; still++) {
         int moved = 0;
         GY_TRY(server_look(run, &moved, err));
         gy_net_comm_waits(run->s->all->world);
+        since = moved ? gy_clock_ns() : since;
         still = moved ? 0 : still;
-        if (still > SERVER_SPINS)
-            nanosleep(&pause, NULL);
+        if (still <= SERVER_SPINS)
+            continue;
+        GY_TRY(server_replay_stands(run, since, err));
+        nanosleep(&pause, NULL);
     }
-    return GY_OK;
+    return gy_arrivals_end(&run->order, err);
 }
 
 GY_INT int gy_server_serve(struct gy_served *s, struct gy_error *err)
@@ -459,3 +528,4 @@ GY_INT int gy_server_serve(struct gy_served *s, struct gy_error *err)
 
 #undef SERVER_SPINS
 #undef SERVER_PAUSE_NS
+#undef SERVER_REPLAY_SECONDS

@@ -689,6 +689,11 @@ static int train_leave(struct train_run *run, int status)
     if (!run->served.calls || (status != GY_OK && status != GY_E_STOPPED))
         return status;
     GY_TRY(gy_train_served_leave(&run->served));
+    run->progress.taken = run->served.report.taken;
+    run->progress.late = run->served.report.dropped;
+    memcpy(run->progress.stale, run->served.report.stale, sizeof run->progress.stale);
+    if (run->config.progress)
+        train_report(run, "servers");
     return status == GY_OK ? status : gy_engine_fail(run->net, error.status, "%s", error.text);
 }
 

@@ -6,6 +6,8 @@
 #include "engine/train/train_served.h"
 #include "engine/base/hash.h"
 
+GY_STATIC_ASSERT(GY_SERVED_STALE == GYRE_STALE, served_stale);
+
 static const struct gyre_job *served_job(const struct gy_train_served *t)
 {
     return t->net->config.job;
@@ -66,7 +68,8 @@ static void served_wait_only(struct gy_program *p)
 /* ---- a server ---- */
 
 /* An update op on the spans of one bucket alone. */
-static int served_run(struct gyre_net *net, const struct gy_op *op, const struct gy_bucket *bucket)
+static int served_run_op(struct gyre_net *net, const struct gy_op *op,
+                         const struct gy_bucket *bucket)
 {
     struct gy_op one = *op;
     one.spans = net->plan.spans + bucket->first_span;
@@ -74,22 +77,23 @@ static int served_run(struct gyre_net *net, const struct gy_op *op, const struct
     return gy_engine_checked(net, net->backend->run(net->backend_self, &one), "a server's update");
 }
 
-static int served_update(void *user, int slice, const float *gradient, float labelled,
-                         int64_t version,
-                         int64_t stale, struct gy_error *err)
+static int served_update(void *user, const struct gy_served_update *update, struct gy_error *err)
 {
     struct gyre_net *const net = ((struct gy_train_served *)user)->net;
-    const struct gy_bucket *const bucket = &net->plan.buckets[slice];
+    const struct gy_bucket *const bucket = &net->plan.buckets[update->slice];
     const struct gy_tensor *const t = &net->plan.tensors[bucket->tensor];
     const struct gy_program *const p = &net->plan.program[GY_UPDATE];
-    (void)stale, (void)err;
-    memcpy((unsigned char *)net->base[GY_AT_GRAD] + t->offset, gradient, t->bytes);
-    net->updates = version;
-    net->weight = (double)labelled / net->config.batch;
+    (void)err; /* it is the net's */
+    memcpy((unsigned char *)net->base[GY_AT_GRAD] + t->offset, update->gradient, t->bytes);
+    net->updates = update->version;
+    net->weight = (double)update->labelled / net->config.batch;
     gy_engine_rates(net);
+    net->uniform.lr = gy_schedule_rate(&net->config.schedule, update->step);
+    if (update->slower > 1)
+        net->uniform.lr /= (float)update->slower;
     if (p->count > 1 && p->ops[p->count - 2].code == GY_OP_NORMS)
-        GY_TRY(served_run(net, &p->ops[p->count - 2], bucket));
-    return served_run(net, &p->ops[p->count - 1], bucket);
+        GY_TRY(served_run_op(net, &p->ops[p->count - 2], bucket));
+    return served_run_op(net, &p->ops[p->count - 1], bucket);
 }
 
 /* ---- begin ---- */
