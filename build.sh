@@ -169,7 +169,7 @@ existing()
 
 # from the ground up
 LIBRARY_FOLDERS="engine/base kernels kernels/cpu/ref kernels/cpu/isa kernels/cpu kernels/cuda io io/images io/rows net/transport net/schedule
-net/comm engine/text engine/plan engine/run engine/job engine/train engine/glm/solve engine/glm"
+net/comm net/server engine/text engine/plan engine/run engine/job engine/train engine/glm/solve engine/glm"
 in_folders() { for folder in $LIBRARY_FOLDERS; do existing "$folder"/*."$1"; done; }
 written_sources() { in_folders c; }
 # with what tools/embed.sh makes of the CUDA kernels

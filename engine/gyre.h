@@ -332,8 +332,10 @@ GYRE_API int gyre_pack(struct gyre_data *data, const char *path, int32_t side, i
                        int (*progress)(void *user, int64_t done, int64_t total), void *user, struct gyre_error *error);
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
+#define GYRE_STALE 16
 struct gyre_progress {
-    const char *event;         /* "resume", "step", "epoch", "checkpoint" */
+    /* "resume", "step", "epoch", "checkpoint"; with parameter servers at the end "servers" */
+    const char *event;
     int64_t step, steps;       /* batches done and in all */
     int epoch, epochs;         /* the present one counts from 1 */
     double loss, accuracy;     /* step: since the epoch's begin; epoch: of the epoch's training batches */
@@ -346,6 +348,9 @@ struct gyre_progress {
     double loader_wait_seconds; /* how long loader_waits took in all */
     int64_t skipped_steps;     /* GYRE_F16: updates that were skipped because gradients overflowed */
     double loss_scale;         /* GYRE_F16; else 0 */
+    /* "servers": gradients of slices of the parameters that made updates, those that came too late,
+     * and how many were 0, 1, ... updates old; the last place: so many and more. */
+    int64_t taken, late, stale[GYRE_STALE];
 };
 
 struct gyre_train_config {

@@ -14,6 +14,11 @@ extern "C" {
  * so that all hold the same weights. They are started by 'gyre launch', on one host or several, by mpirun, srun or torchrun. */
 struct gyre_job;
 enum gyre_wire { GYRE_WIRE_F32, GYRE_WIRE_BF16 };
+enum gyre_sync {
+    GYRE_SYNC_ALLREDUCE, /* gradients are summed among all ranks */
+    GYRE_SYNC_SERVER,    /* an update a step, of the gradients of all workers */
+    GYRE_SYNC_ASYNC      /* an update a gradient */
+};
 struct gyre_job_config {
     size_t size;
     double wait_seconds;    /* how long a rank waits for the others before GYRE_E_PEER; 600 */
@@ -22,6 +27,24 @@ struct gyre_job_config {
     int messages;           /* 1: ranks also send each other messages; 0 */
     int elastic_least, elastic_most; /* with gyre_config.shards gyre_train goes on when ranks are
                              * lost, while so many are left, and lets in newcomers; 0: off */
+    /* Parameter servers: so many of the ranks, the last ones, hold the weights, to which the
+     * others, the workers, push gradients. The job that is opened is one of workers: its rank and
+     * ranks count them. A server's rank is not below ranks, and gyre_train serves there. 0 */
+    int servers;
+    /* enum gyre_sync; with servers GYRE_SYNC_SERVER or GYRE_SYNC_ASYNC; GYRE_SYNC_ALLREDUCE */
+    int sync;
+    /* GYRE_SYNC_SERVER: an update takes the first workers - backup gradients, late ones are
+     * dropped; 0 */
+    int backup;
+    /* GYRE_SYNC_ASYNC: steps that a worker may be ahead of the slowest one; -1: any number; -1 */
+    int64_t staleness;
+    /* GYRE_SYNC_ASYNC: 1: the learning rate is divided by a gradient's staleness; 0 */
+    int stale_rate;
+    /* file to which a server writes the order of what came, with several servers FILE.0, FILE.1
+     * ...; NULL */
+    const char *record;
+    /* such a file: what comes is taken in its order, which gives the same bits; NULL */
+    const char *replay;
 };
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config);
 /* Where this process stands, from its launcher's variables; without any, rank 0 of 1. config may be NULL. Goes into gyre_config.job. */

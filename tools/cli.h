@@ -88,7 +88,7 @@ struct cli_command {
     const char *details; /* paragraphs and examples; NULL */
     int least, most;     /* positional arguments */
     size_t bytes;        /* of the struct of values */
-    struct cli_group groups[3];
+    struct cli_group groups[4];
     const struct cli_short *shorts; /* NULL: none */
     int (*words)(char **args, int count); /* may change words before they are read: CLI_OK, or an exit code after a sentence; NULL */
     int (*run)(const void *values, char **args, int count);
@@ -133,6 +133,22 @@ int cli_job_end(struct gyre_job *job, int code);                    /* the code;
 int cli_net_error(const struct gyre_net *net);
 struct gyre_logger cli_logger(int64_t level);                       /* 0: warnings */
 extern const struct gyre_sink cli_stdout;
+
+/* ---- parameter servers (cmd_servers.c) ---- */
+
+struct cli_servers {
+    int64_t servers, sync, backup, staleness, stale_rate;
+    const char *record, *replay;
+};
+extern const struct cli_option cli_server_rows[7];
+struct gyre_job_config;
+/* CLI_OK, or an exit code after a sentence */
+int cli_server_config(const struct cli_servers *values, struct gyre_job_config *out);
+/* smaller buckets, so that each server has several */
+void cli_server_bucket(struct gyre_config *config, int servers);
+
+/* What the servers counted. */
+void cli_server_report(const struct gyre_progress *progress, int json);
 
 /* A text that grows, for sinks. */
 struct cli_text {

@@ -18,13 +18,17 @@
 #define LAUNCH_GRACE 2 /* seconds for the others to end by themselves */
 
 struct launch_values {
-    int64_t ranks, threads, restarts, port, bind;
+    int64_t ranks, workers, servers, threads, restarts, port, bind;
     const char *hosts, *ssh, *elastic;
 };
 
 #define AT(member) offsetof(struct launch_values, member)
 static const struct cli_option launch_rows[] = {
     { "ranks", "N", NULL, "processes; default: 2, with --hosts all that it has room for", CLI_WHOLE, AT(ranks), 1, LAUNCH_MOST },
+    { "workers", "W", NULL, "with --servers, instead of --ranks: processes that compute",
+      CLI_WHOLE, AT(workers), 2, LAUNCH_MOST },
+    { "servers", "S", NULL, "parameter servers: the last processes, for 'train --sync server' and "
+      "async", CLI_WHOLE, AT(servers), 1, LAUNCH_MOST },
     { "threads", "N", NULL, "threads that compute in each; default: the processors, divided", CLI_WHOLE, AT(threads), 1, 4096 },
     { "bind", NULL, NULL, "each process keeps to its part of its host's processors: for a job that has its hosts alone", CLI_FLAG, AT(bind), 0, 0 },
     { "restarts", "N", "0", "times that the whole job is started again when a rank ends badly (with train --resume)", CLI_WHOLE,
@@ -74,7 +78,8 @@ static int launch_place(struct launch_job *job)
     int room = 0, rank = 0;
     for (int h = 0; h < job->hosts; h++)
         room += job->host[h].slots;
-    job->ranks = job->v->ranks ? (int)job->v->ranks : job->v->hosts ? room : job->most ? job->most : 2;
+    job->ranks = job->v->ranks ? (int)job->v->ranks : job->v->workers
+        ? (int)(job->v->workers + job->v->servers) : job->v->hosts ? room : job->most ? job->most : 2;
     if (!job->v->hosts)
         job->host[0].slots = room = job->ranks;
     if (job->ranks > room || job->ranks > LAUNCH_MOST)
@@ -90,12 +95,26 @@ static int launch_place(struct launch_job *job)
     return CLI_OK;
 }
 
+static int launch_check_roles(const struct launch_values *v)
+{
+    if (v->workers && !v->servers)
+        return cli_fail(CLI_USAGE, "--workers is for --servers; without servers --ranks says how "
+                        "many processes there are");
+    if (v->ranks && v->workers && v->ranks != v->workers + v->servers)
+        return cli_fail(CLI_USAGE, "%" PRId64 " workers and %" PRId64 " servers are not "
+                        "%" PRId64 " ranks", v->workers, v->servers, v->ranks);
+    if (v->servers && !v->workers && (v->ranks ? v->ranks : 2) < v->servers + 2 && !v->hosts)
+        return cli_fail(CLI_USAGE, "%" PRId64 " servers need 2 workers or more beside them: "
+                        "--workers", v->servers);
+    return CLI_OK;
+}
+
 static int launch_plan(struct launch_job *job)
 {
-    int code = CLI_OK;
+    int code = launch_check_roles(job->v);
     job->hosts = 1;
     job->host[0] = (struct launch_host){ .name = "localhost", .here = 1 };
-    if (job->v->hosts)
+    if (code == CLI_OK && job->v->hosts)
         code = launch_read_hosts(job->v->hosts, job->host, &job->hosts);
     if (code == CLI_OK)
         code = launch_place(job);
@@ -488,6 +507,8 @@ static int launch_run(const void *values, char **args, int count)
     signal(SIGPIPE, SIG_IGN);
     if (v->bind)
         setenv("GYRE_BIND", "1", 1); /* those on other hosts get it too */
+    if (v->servers)
+        launch_set("GYRE_SERVERS", v->servers);
     job->board = -1;
     int code = v->elastic ? launch_elastic(job, v->elastic) : CLI_OK;
     if (code == CLI_OK)

@@ -182,7 +182,9 @@ int cli_progress_train(void *progress, const struct gyre_progress *p)
         return cli_stop_signal();
     if (!checkpoint)
         self->shown = time;
-    if (self->kind == CLI_PROGRESS_JSON)
+    if (strcmp(p->event, "servers") == 0)
+        cli_server_report(p, self->kind == CLI_PROGRESS_JSON);
+    else if (self->kind == CLI_PROGRESS_JSON)
         train_json(p);
     else if (strcmp(p->event, "resume") == 0) {
         printf("going on from %s, after %" PRId64 " of %" PRId64 " steps\n", p->path, p->step, p->steps);

@@ -31,6 +31,7 @@ struct train_values {
     int64_t ranks, shards, sync_bn, wire;
     double bucket;
     const char *trace, *elastic;
+    struct cli_servers servers;
     struct cli_net_options net;
 };
 
@@ -111,7 +112,8 @@ struct train_job {
     struct gyre_config config;
     struct gyre_train_config loop;
     struct gyre_net *net;
-    struct gyre_job *ranks;           /* the processes that train together */
+    struct gyre_job *ranks;
+    int servers; /* of its processes */           /* the processes that train together */
     char folder[4096];
     int64_t per_epoch, steps;
 };
@@ -509,6 +511,10 @@ static int open_ranks(struct train_job *job)
     const char *const elastic = job->v->elastic ? job->v->elastic : getenv("GYRE_ELASTIC");
     if (elastic && cli_elastic(elastic, &ranks.elastic_least, &ranks.elastic_most) != CLI_OK)
         return CLI_USAGE;
+    const int roles = cli_server_config(&job->v->servers, &ranks);
+    if (roles != CLI_OK)
+        return roles;
+    job->servers = ranks.servers;
     return gyre_job_open(&job->ranks, &ranks, &error) == GYRE_OK ? CLI_OK : cli_error(&error);
 }
 
@@ -533,6 +539,8 @@ static int run_job(struct train_job *job, const char *path)
         return code;
     if (job->v->show_batch)
         return show_batch(job);
+    if (job->servers > 0)
+        cli_server_bucket(&job->config, job->servers);
     code = open_net(job);
     return code == CLI_OK ? run_loop(job) : code;
 }
@@ -563,7 +571,9 @@ static int train_words(char **args, int count) { return cli_start_ranks(&cmd_tra
 const struct cli_command cmd_train = {
     .name = "train", .args = "NET DATA", .about = "trains a net on images", .least = 2, .most = 2,
     .bytes = sizeof(struct train_values),
-    .groups = { { train_rows, CLI_COUNT(train_rows), 0 }, CLI_NET_GROUP(struct train_values, net) },
+    .groups = { { train_rows, CLI_COUNT(train_rows), 0 }, CLI_NET_GROUP(struct train_values, net),
+                { cli_server_rows, CLI_COUNT(cli_server_rows), offsetof(struct train_values,
+                        servers) } },
     .words = train_words, .run = train_run,
     .details =
         "NET is a net of the zoo ('gyre zoo') or a file of net text ('gyre help language').\n"
@@ -626,7 +636,9 @@ const struct cli_command cmd_why = {
     .least = 1, .most = 2, .bytes = sizeof(struct why_values),
     .groups = { { cli_why_rows, CLI_COUNT(cli_why_rows), offsetof(struct why_values, why) },
                 { train_rows, CLI_COUNT(train_rows), offsetof(struct why_values, train) },
-                CLI_NET_GROUP(struct why_values, train.net) },
+                CLI_NET_GROUP(struct why_values, train.net),
+                { cli_server_rows, CLI_COUNT(cli_server_rows),
+                  offsetof(struct why_values, train.servers) } },
     .run = why_run,
     .details =
         "Takes the options of 'gyre train', so that 'train' in a command line can be replaced by 'why'; those that are\n"

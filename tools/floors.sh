@@ -11,7 +11,7 @@ objects=$1
 SCRATCH=${SCRATCH:-$(mktemp -d)}/floors
 mkdir -p "$SCRATCH"
 FOLDERS="engine engine/base kernels kernels/cpu/ref kernels/cpu/isa kernels/cpu kernels/cuda io io/images io/rows net/transport
-net/schedule net/comm engine/job engine/text engine/plan engine/run engine/train engine/glm/solve engine/glm tools/lab tools"
+net/schedule net/comm net/server engine/job engine/text engine/plan engine/run engine/train engine/glm/solve engine/glm tools/lab tools"
 
 find $FOLDERS -maxdepth 1 -name '*.[ch]' -type f | sort >"$SCRATCH/files"
 

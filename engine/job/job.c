@@ -26,6 +26,7 @@
 #include "engine/job/plant.h"
 #include "net/comm/reform.h"
 #include "net/comm/rendezvous.h"
+#include "engine/job/served.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
 #define JOB_BOARD 128 /* bytes of an address */
@@ -64,13 +65,18 @@ static int job_map(struct gyre_job *job, struct gy_error *err)
 static int job_world(struct gyre_job *job, struct gy_net_boot *boot, const struct gy_net_launcher *place, struct gy_net_boot_config *met,
                      struct gy_error *err)
 {
-    const struct gyre_job_config *const c = &job->config;
-    char version[32];
+    const struct gyre_job_config *const c = job->config;
+    char version[32], roles[160];
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
+    snprintf(roles, sizeof roles, "%d servers, sync %d, backup %d, staleness %" PRId64 ", rate %d, "
+             "record %d, replay %d", c->servers, c->sync,
+             c->backup, c->staleness, c->stale_rate, c->record != NULL, c->replay != NULL);
     const char *const type = c->wire == GYRE_WIRE_BF16 ? "bf16" : "f32";
     const struct gy_net_field fields[] = { { "the version of Gyre", version },
                                            { "the wire's type", type },
-                                           { "messages", c->messages ? "yes" : "no" } };
+                                           { "messages", c->messages ? "yes" : "no" },
+                                           { "the roles of ranks (--servers, --sync and what "
+                                             "belongs to it)", roles } };
     const char *const bind = gy_knob_get("GYRE_BIND");
     const struct gy_net_comm_config config = { .bind = bind && strcmp(bind, "0") != 0, .get = job_variable, .wait_ns = job->wait_ns,
                                                 .algorithm = gy_knob_get("GYRE_ALLREDUCE"), .topology = gy_knob_get("GYRE_TOPOLOGY"),
@@ -128,7 +134,7 @@ static int job_stand(struct gyre_job *job, struct gy_error *err)
     GY_TRY(job_map(job, err));
     GY_TRY(gy_net_host_open(&job->node, job->base, job->local, job->locals, JOB_BYTES, job->wait_ns, &job->alloc, err));
     GY_TRY(gy_net_comm_join(job->world, job->node, 0, JOB_BYTES, GY_NET_JOIN_TREE, err));
-    return job->config.messages ? job_open_messages(job, err) : GY_OK;
+    return job->config->messages || job->config->servers > 0 ? job_open_messages(job, err) : GY_OK;
 }
 
 static void job_shut(struct gyre_job *job)
@@ -147,8 +153,8 @@ static void job_shut(struct gyre_job *job)
 
 static int job_check_elastic(struct gyre_job *job, struct gy_error *err)
 {
-    const struct gyre_job_config *const c = &job->config;
-    job->elastic = c->elastic_least > 0;
+    const struct gyre_job_config *const c = job->config;
+    job->elastic = c->elastic_least > 0 ? c->elastic_most : 0;
     if (job->elastic && c->elastic_most >= c->elastic_least && c->elastic_most <= GY_NET_MEMBERS)
         return GY_OK;
     if (!job->elastic && c->elastic_least == 0 && c->elastic_most == 0)
@@ -174,8 +180,8 @@ static int job_open_reform(struct gyre_job *job, struct gy_net_reform_config *c,
 {
     memcpy(c->key, met->key, sizeof c->key);
     c->epoch = met->epoch;
-    c->least = job->config.elastic_least;
-    c->most = job->config.elastic_most;
+    c->least = job->config->elastic_least;
+    c->most = job->config->elastic_most;
     c->wait_ns = job->wait_ns;
     GY_TRY(job_number("GYRE_BOARD_FD", INT_MAX, -1, &c->board, err));
     GY_TRY(gy_job_plant_open(&job->plant, c->id, &job->alloc, err));
@@ -200,9 +206,9 @@ static int job_prepare(struct gyre_job *job, struct gy_net_boot_config *met, str
 {
     struct gy_net_reform_config c = { .id = job->rank };
     struct gy_net_member all[GY_NET_MEMBERS], own;
-    if (job->ranks > job->config.elastic_most)
+    if (job->ranks > job->config->elastic_most)
         return GY_FAIL(err, GY_E_ARG, "%d ranks; the job may have %d", job->ranks,
-                       job->config.elastic_most);
+                       job->config->elastic_most);
     gy_net_endpoint_loopback(&c.at);
     if (job->ranks == 1)
         GY_TRY(job_met_nobody(met, err));
@@ -220,7 +226,7 @@ static int job_begin(struct gyre_job *job, struct gy_error *err)
     const struct gy_net_launcher none = { .ranks = 0 };
     struct gy_net_boot_config met = { .wait_ns = job->wait_ns };
     GY_TRY(job_world(job, NULL, &none, &met, err));
-    GY_TRY(job_wire(job, &job->config, err));
+    GY_TRY(job_wire(job, job->config, err));
     GY_TRY(job_stand(job, err));
     return job->elastic ? job_prepare(job, &met, err) : GY_OK;
 }
@@ -299,6 +305,19 @@ GY_INT int gy_job_look(struct gyre_job *job)
 
 /* ---- opening all of it ---- */
 
+static int job_roles(const struct gyre_job_config *c, struct gy_error *err)
+{
+    if (c->servers < 0 || c->sync < GYRE_SYNC_ALLREDUCE || c->sync > GYRE_SYNC_ASYNC ||
+        (c->servers == 0) != (c->sync == GYRE_SYNC_ALLREDUCE))
+        return GY_FAIL(err, GY_E_ARG, "job config: %d servers and sync %d: servers are for "
+                       "GYRE_SYNC_SERVER and GYRE_SYNC_ASYNC, and these need "
+                       "one or more", c->servers, c->sync);
+    if (c->wire != GYRE_WIRE_F32 && c->servers > 0)
+        return GY_FAIL(err, GY_E_ARG, "job config: gradients to servers travel as f32, not as bf16 "
+                       "(wire)");
+    return GY_OK;
+}
+
 static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, struct gy_error *err)
 {
     if (!(config->wait_seconds > 0 && config->wait_seconds < 1e9))
@@ -307,7 +326,8 @@ static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, 
     if (config->messages < 0 || config->messages > 1)
         return GY_FAIL(err, GY_E_ARG, "job config: messages is %d; it must be 0 or 1",
                        config->messages);
-    job->config = *config;
+    *job->config = *config;
+    GY_TRY(job_roles(config, err));
     GY_TRY(job_check_elastic(job, err));
     const char *const join = job->elastic ? gy_knob_get("GYRE_JOIN") : NULL;
     return join ? job_join(job, join, err) : job_begin(job, err);
@@ -329,7 +349,7 @@ GY_INT int gy_job_sum(struct gyre_job *job, float *data, int64_t count, struct g
 GY_INT int gy_job_any(struct gyre_job *job, int flag, int *out, struct gy_error *err)
 {
     float sum = flag != 0;
-    GY_TRY(gy_job_sum(job, &sum, 1, err));
+    GY_TRY(job->peers->sum(job, &sum, 1, err));
     *out = sum != 0;
     return GY_OK;
 }
@@ -385,7 +405,8 @@ GY_INT int gy_job_agree_alike(struct gyre_job *job, const char *what, uint64_t k
     if (!words)
         return GY_NOMEM(err, "what ranks must agree on", count * sizeof *words);
     job_put_word(words + (size_t)job->rank * JOB_PARTS, kind, value);
-    const int status = gy_job_sum(job, words, (int64_t)count, err), differ = status == GY_OK ? job_differ(words, ranks, &like, who, sizeof who) : 0;
+    const int status = job->peers->sum(job, words, (int64_t)count, err),
+        differ = status == GY_OK ? job_differ(words, ranks, &like, who, sizeof who) : 0;
     gy_alloc_free(&job->alloc, words, count * sizeof *words);
     GY_TRY(status);
     if (differ == 0)
@@ -406,7 +427,7 @@ GY_INT int gy_job_follow(struct gyre_job *job, int64_t *value, struct gy_error *
         return GY_OK;
     if (job->rank == 0)
         job_put_word(parts, 0, (uint64_t)*value);
-    GY_TRY(gy_job_sum(job, parts, JOB_PARTS, err));
+    GY_TRY(job->peers->sum(job, parts, JOB_PARTS, err));
     for (int k = 4; k < JOB_PARTS; k++)
         all |= (uint64_t)parts[k] << 16 * (k % 4);
     *value = (int64_t)all;
@@ -633,7 +654,8 @@ GYRE_API void gyre_job_config_default(struct gyre_job_config *config)
 {
     if (!config)
         return;
-    *config = (struct gyre_job_config){ .size = sizeof *config, .wait_seconds = 600 };
+    *config = (struct gyre_job_config){ .size = sizeof *config, .wait_seconds = 600,
+                                        .staleness = -1 };
 }
 
 GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *config, struct gyre_error *error)
@@ -646,17 +668,21 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
     if (config && gy_config_take(&c, sizeof c, config, sizeof c.size, "job config", &err) != GY_OK)
         return gy_error_out(error, &err);
     struct gyre_job *job = gy_alloc_take(&alloc, 1, sizeof *job);
-    if (job)
-        job->area = gy_alloc_take(&alloc, GY_JOB_AREAS, sizeof *job->area);
-    int status = job && job->area ? GY_OK : GY_NOMEM(&err, "the job's handle", sizeof *job);
-    if (job)
+    if (job) {
         job->alloc = alloc;
+        job->area = gy_alloc_take(&alloc, GY_JOB_AREAS, sizeof *job->area);
+        job->config = gy_alloc_take(&alloc, 1, sizeof *job->config);
+    }
+    int status = job && job->area && job->config ? GY_OK : GY_NOMEM(&err, "the job's handle", sizeof *job);
     if (status == GY_OK) {
         job->peers = &job_peers;
         status = job_fill(job, &c, &err);
     }
+    struct gyre_job *opened = job;
+    if (status == GY_OK && c.servers > 0)
+        status = gy_served_open(&opened, job, &c, &err);
     if (status == GY_OK) {
-        *out = job;
+        *out = opened;
         return GYRE_OK;
     }
     gyre_job_close(job);
@@ -674,11 +700,17 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
 {
     if (!job)
         return;
+    if (job->served) {
+        gyre_job_close(gy_served_all(job)); /* first: messages may be under way */
+        gy_served_close(job);
+        return;
+    }
     const struct gy_alloc alloc = job->alloc;
     job_shut(job);
     gy_net_reform_close(job->reform);
     gy_job_plant_close(job->plant, &alloc);
     gy_alloc_free(&alloc, job->area, GY_JOB_AREAS * sizeof *job->area);
+    gy_alloc_free(&alloc, job->config, sizeof *job->config);
     gy_alloc_free(&alloc, job, sizeof *job);
 }
 
@@ -690,12 +722,17 @@ GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, stru
         GY_FAIL(&err, GY_E_ARG, "gyre_job_sum: count is %" PRId64, count);
         return gy_error_out(error, &err);
     }
-    return gy_job_sum(job, data, count, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+    return gy_peers_sum(job, data, count, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
 static int job_api_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gyre_error *error)
 {
     struct gy_error err = { 0 };
+    if (job->served) {
+        GY_FAIL(&err, GY_E_UNSUPPORTED, "memory for sums: a job with servers has none; "
+                "gyre_job_sum sums");
+        return gy_error_out(error, &err);
+    }
     if (bytes == 0 || bytes > SIZE_MAX / 4) {
         GY_FAIL(&err, GY_E_ARG, "%zu bytes of the ranks' memory; there may be 1 to %zu", bytes, SIZE_MAX / 4);
         return gy_error_out(error, &err);

@@ -6,6 +6,7 @@
  * gy_job_wait). */
 #ifndef GY_JOB_H
 #define GY_JOB_H
+#include "engine/gyre_job.h"
 #include "engine/job/peers.h"
 #include "net/comm/host_sockets.h"
 #include "net/comm/comm.h"

@@ -3,10 +3,14 @@
  * along; whoever opens no job links no network. */
 #ifndef GY_PEERS_H
 #define GY_PEERS_H
-#include "engine/gyre_job.h"
+#include "engine/gyre_base.h"
 #include "engine/base/mem.h"
 
+struct gyre_job;
+struct gyre_job_config;
 struct gy_net_request;
+GYRE_API int gyre_job_rank(const struct gyre_job *job); /* as in gyre_job.h, which is a job's own */
+GYRE_API int gyre_job_ranks(const struct gyre_job *job);
 
 /* job.h says what each call does; its name there is gy_job_ with this one. */
 struct gy_peers {
@@ -30,6 +34,7 @@ struct gy_peers {
     int (*look)(struct gyre_job *job);
     int (*cast)(struct gyre_job *job, int from, void *bytes, size_t count, struct gy_error *err);
     int (*share)(struct gyre_job *job, const void *own, size_t count, void *all, struct gy_error *err);
+    const struct gy_served_calls *served; /* served.h; NULL: there are no servers */
 };
 
 struct gy_net_comm;
@@ -45,12 +50,13 @@ struct gyre_job {
     int half;                 /* gradients travel as bf16 between hosts */
     int tree;                 /* memory that is taken now is for sums in the order of the tree of shards */
     int uneven, first[GY_JOB_BLOCKS + 1]; /* not equally many shards: rank r from first[r] on */
-    int elastic, joined;      /* it goes on when ranks are lost; this one has nothing of the others' yet */
+    int elastic, joined;      /* 0, or it goes on when ranks are lost, up to so many; this one has nothing of the others' yet */
 
     struct gy_alloc alloc;
-    struct gyre_job_config config;
+    struct gyre_job_config *config;
     struct gy_net_reform *reform; /* elastic: by which ranks come together again */
     struct gy_job_plant *plant; /* for tests: when this process kills itself; NULL: never */
+    struct gy_served *served; /* with servers: what the calls there need */
     struct gy_net_comm *world; /* NULL: alone */
     void *base;               /* mapping of the host's file, for sums that are copied */
     size_t bytes;

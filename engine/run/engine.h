@@ -160,6 +160,8 @@ GY_INT int gy_region_has(const struct gyre_net *net, int region, int param);
 GY_INT int gy_engine_ceilings(struct gyre_net *net, struct gy_ceilings *out);
 /* Runs one program. */
 GY_INT int gy_engine_run(struct gyre_net *net, int program);
+/* what the next update takes: after net->updates, by net->weight */
+GY_INT void gy_engine_rates(struct gyre_net *net);
 GY_INT int gy_engine_skips(const struct gyre_net *net, const struct gy_op *op); /* ops for batches with absent samples, which this one is not */
 /* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.absent. */
 GY_INT int gy_engine_feed(struct gyre_net *net, const struct gyre_batch *batch);

@@ -353,7 +353,7 @@ static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, 
 }
 
 /* Every sample's gradient was divided by the batch: the update takes the mean over all that have a label, of its calls, shards and ranks. */
-static int step_update(struct gyre_net *net)
+GY_INT void gy_engine_rates(struct gyre_net *net)
 {
     struct gy_uniform *u = &net->uniform;
     const double t = (double)net->updates + 1;
@@ -362,6 +362,11 @@ static int step_update(struct gyre_net *net)
     u->bias1 = (float)(1 - pow((double)net->config.optimizer.beta1, t));
     u->bias2 = (float)(1 - pow((double)net->config.optimizer.beta2, t));
     u->keep = gy_average_keep(net->config.optimizer.ema, net->updates);
+}
+
+static int step_update(struct gyre_net *net)
+{
+    gy_engine_rates(net);
     if (net->config.job && net->config.job->elastic) /* a rank that is lost leaves no half of an update */
         GY_TRY(gy_parallel_settle(net));
     GY_TRY(gy_engine_run(net, GY_UPDATE));

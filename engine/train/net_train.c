@@ -83,7 +83,12 @@ static int train_save(struct train_run *run)
     GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, run->done, err));
     GY_TRY(gy_train_write_notes(run));
     const int64_t began = gy_trace_clock(run->net);
-    GY_TRY(gyre_save(run->net, path));
+    GY_TRY(gy_train_served_fetch(&run->served, 1, run->done == run->total || run->halt));
+    const int64_t own = run->net->micro;
+    run->net->micro = run->done;
+    const int saved = gyre_save(run->net, path);
+    run->net->micro = own;
+    GY_TRY(saved);
     gy_trace_put(run->net, GY_TRACE_INPUT, "checkpoint", "save", "files", began, 0);
     run->saved = run->done;
     GY_TRY(gy_checkpoints_prune(gy_engine_alloc(run->net), gy_engine_log(run->net), run->config.folder, run->done, run->config.keep,
@@ -274,9 +279,9 @@ static int train_check_elastic(struct train_run *run)
     if (!p->sharded || (p->shards & (p->shards - 1)) != 0)
         return gy_engine_fail(run->net, GY_E_ARG, "a job that outlives its ranks needs shards, 1, 2, 4, 8 ... of "
                               "them, that others can take over; there are %d", p->sharded ? p->shards : 0);
-    if (job->config.elastic_most > p->shards)
+    if (job->elastic > p->shards)
         return gy_engine_fail(run->net, GY_E_ARG, "a job of up to %d ranks needs as many shards; there are %d",
-                              job->config.elastic_most, p->shards);
+                              job->elastic, p->shards);
     return GY_OK;
 }
 
@@ -384,7 +389,7 @@ static int train_open(struct train_run *run)
     if (run->total < run->net->config.accumulate)
         return gy_engine_fail(run->net, GY_E_ARG, "a run of %" PRId64 " steps makes no update: accumulate is %d", run->total, run->net->config.accumulate);
     run->row_every = gy_max64(1, run->per_epoch / TRAIN_ROWS);
-    run->done = run->net->micro;
+    run->done = run->before = run->net->micro;
     run->saved = run->compared = -1;
     run->progress.loss = run->progress.accuracy = (double)NAN;
     run->given = run->config;
@@ -397,7 +402,9 @@ static int train_open(struct train_run *run)
         GY_TRY(train_follow(run));
     run->concluded = run->written = run->done;
     GY_TRY(train_agree(run));
-    GY_TRY(train_come(run));
+    run->before = run->done - 1;
+    if (!gy_train_served_serves(&run->served))
+        GY_TRY(train_come(run));
     run->epoch_first = run->done;
     run->epoch_began = gy_clock_ns();
     return train_report_resume(run);
@@ -410,6 +417,7 @@ static int train_close(struct train_run *run, int status)
     gyre_close_loader(run->loader);
     const int closed = gy_run_files_close(&run->files, &err);
     gy_lock_drop(&run->lock);
+    gy_train_served_close(&run->served);
     if (closed == GY_OK || (status != GY_OK && status != GY_E_STOPPED))
         return status;
     return gy_engine_fail(run->net, closed, "%s", err.text);
@@ -506,6 +514,7 @@ static int train_test(struct train_run *run, struct gyre_report *report)
     c.resize = run->config.augment.resize;
     c.loader_threads = run->config.loader_threads;
     const int64_t began = gy_trace_clock(run->net);
+    GY_TRY(gy_train_served_fetch(&run->served, 0, 0));
     GY_TRY(gyre_evaluate(run->net, &c, report));
     gy_trace_put(run->net, GY_TRACE_INPUT, "test", "evaluate", "evaluation", began, 0);
     run->seconds_per_test = report->seconds;
@@ -532,6 +541,16 @@ static int train_end_epoch(struct train_run *run)
     return GY_OK;
 }
 
+/* Workers that do not go in step count what all have done, as the servers say. */
+static void train_count(struct train_run *run)
+{
+    run->before = run->done++;
+    if (!gy_train_served_jumps(&run->served))
+        return;
+    run->net->updates = gy_train_served_steps(&run->served) / run->net->config.accumulate;
+    run->done = gy_max64(run->before, gy_min64(run->total, gy_train_served_steps(&run->served)));
+}
+
 static int train_batch(struct train_run *run)
 {
     struct gyre_batch batch = { 0 };
@@ -553,21 +572,30 @@ static int train_batch(struct train_run *run)
     run->stepping = 0;
     train_sum(&run->epoch, &result);
     train_sum(&run->row, &result);
-    run->done++;
+    train_count(run);
     run->progress.rate = result.rate;
     train_times(run);
     train_report(run, "step");
     return GY_OK;
 }
 
-static int train_is_epoch(const struct train_run *run) { return run->done % run->per_epoch == 0 || run->done == run->total; }
+/* Did the last step end a turn of so many? */
+static int train_passes(const struct train_run *run, int64_t turn)
+{
+    return run->done / turn != run->before / turn;
+}
+static int train_is_epoch(const struct train_run *run)
+{
+    return train_passes(run, run->per_epoch) || (run->done == run->total &&
+                                                 run->before < run->total);
+}
 
 /* Is now the time for a checkpoint? What remains behind the last update of several ranks is in none, and is done again by a longer run. */
 static int train_saves(const struct train_run *run)
 {
     const int64_t every = run->config.checkpoint_steps, left = run->total - run->done;
     const int final = left == 0 || (run->net->parallel.ranks > 1 && !train_waits(run) && left < run->net->config.accumulate);
-    return final || run->due || (every ? run->done % every == 0 : train_is_epoch(run));
+    return final || run->due || (every ? train_passes(run, every) : train_is_epoch(run));
 }
 
 /* All ranks have the same weights, or there is no checkpoint of them, nor one of what comes behind. */
@@ -586,7 +614,10 @@ static int train_keep(struct train_run *run)
 }
 
 /* What a step is followed by: the end of an epoch, or a row. */
-static int train_is_row(const struct train_run *run) { return train_is_epoch(run) || run->done % run->row_every == 0; }
+static int train_is_row(const struct train_run *run)
+{
+    return train_is_epoch(run) || train_passes(run, run->row_every);
+}
 
 static int train_conclude(struct train_run *run)
 {
@@ -700,6 +731,21 @@ static int train_whole(struct train_run *run)
     return status;
 }
 
+/* With servers: all ranks learn what they counted. */
+static int train_leave_servers(struct train_run *run, int status)
+{
+    const struct gyre_error error = *gyre_last_error(run->net);
+    if (!run->served.calls || (status != GY_OK && status != GY_E_STOPPED))
+        return status;
+    GY_TRY(gy_train_served_leave(&run->served));
+    run->progress.taken = run->served.report.taken;
+    run->progress.late = run->served.report.dropped;
+    memcpy(run->progress.stale, run->served.report.stale, sizeof run->progress.stale);
+    if (run->config.progress)
+        train_report(run, "servers");
+    return status == GY_OK ? status : gy_engine_fail(run->net, error.status, "%s", error.text);
+}
+
 GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *config)
 {
     GY_TRY(gy_engine_given(net, config, "gyre_train: config"));
@@ -707,14 +753,18 @@ GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *co
     gyre_train_config_default(&run.config);
     GY_TRY(gy_config_take(&run.config, sizeof run.config, config, offsetof(struct gyre_train_config, epochs),
                           "train config", &net->error));
+    gy_train_served_open(&run.served, net);
     int status = train_open(&run);
-    if (status == GY_OK) {
+    if (status == GY_OK && run.served.calls)
+        status = gy_train_served_begin(&run.served, (uint64_t)run.info.samples ^
+                                                        (uint64_t)run.total << 32);
+    if (status == GY_OK && !gy_train_served_serves(&run.served)) {
         status = run.joined ? train_mend(&run) : train_catch_up(&run);
         status = status == GY_OK ? train_whole(&run) : status;
         if (status != GY_OK && status != GY_E_STOPPED)
             train_rescue(&run);
     }
-    return train_close(&run, status);
+    return train_close(&run, train_leave_servers(&run, status));
 }
 
 #undef TRAIN_AGAIN

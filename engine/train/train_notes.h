@@ -4,6 +4,7 @@
 #define GY_TRAIN_NOTES_H
 #include "engine/run/engine.h"
 #include "engine/train/train_files.h"
+#include "engine/train/train_served.h"
 
 struct train_sums {
     double loss;
@@ -27,7 +28,10 @@ struct train_run {
     struct gyre_loader *loader;
     struct gy_run_files files;
     struct gy_lock lock;            /* of the folder */
+    struct gy_train_served served;
     int64_t per_epoch, total, done; /* batches */
+    /* done, before the last step: of workers that do not go in step it can be any number less */
+    int64_t before;
     int64_t saved;                  /* batches done at the last checkpoint; -1: none */
     int64_t compared;               /* batches done when the ranks' weights were compared last; -1: never */
     int64_t row_every;

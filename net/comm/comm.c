@@ -349,6 +349,12 @@ GY_INT void gy_net_comm_fail(struct gy_net_comm *w)
         gy_net_failure_fail(w->guard);
 }
 
+GY_INT void gy_net_comm_tell(struct gy_net_comm *w, const char *text)
+{
+    if (w)
+        gy_net_failure_tell(w->guard, text);
+}
+
 GY_INT int gy_net_comm_check(struct gy_net_comm *w, struct gy_error *err)
 {
     return w ? comm_lost(w, err) : GY_OK;

@@ -67,6 +67,8 @@ GY_INT void gy_net_comm_waits(struct gy_net_comm *world);
 GY_INT void gy_net_comm_enter(struct gy_net_comm *world);
 GY_INT void gy_net_comm_fail(struct gy_net_comm *world); /* as gy_net_failure_fail; NULL is fine */
 GY_INT int gy_net_comm_check(struct gy_net_comm *world, struct gy_error *err); /* GY_E_PEER: a rank is lost */
+/* This rank has found what ends the job, as gy_net_failure_tell; NULL is fine. */
+GY_INT void gy_net_comm_tell(struct gy_net_comm *world, const char *text);
 /* Waits until all ranks have come here. GY_E_PEER: one is lost, or has left. NULL is fine. */
 GY_INT int gy_net_comm_end(struct gy_net_comm *world, struct gy_error *err);
 /* Of a sum that failed with this status: where a rank is lost, the sentence that all ranks have for it, if it comes soon. */

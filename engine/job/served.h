@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* served.h: a job of workers and parameter servers. Of its ranks the last ones are servers: each
+ * holds a part of the parameters, cut into slices, adds the gradients that workers push, updates
+ * its part and gives it back. A worker sees the others as a job of workers alone: its calls are
+ * those of any job, where a sum that is begun is a gradient that is pushed, and waiting for it
+ * puts weights in place.
+ *
+ * Until gy_served.begin all ranks do the same, as in any job; from then on until .leave a server
+ * serves, and workers talk to servers alone. */
+#ifndef GY_JOB_SERVED_H
+#define GY_JOB_SERVED_H
+#include "engine/job/peers.h"
+#include "net/server/slices.h"
+
+/* A server's update of a slice. */
+struct gy_served_update {
+    int slice;
+    const float *gradient;   /* the sum */
+    float labelled;          /* samples behind it */
+    int64_t version, step;   /* updates of the slice before; steps of the schedule before */
+    int64_t slower;          /* above 1: the learning rate is divided by it */
+};
+
+/* What is trained, as floats. */
+struct gy_served_net {
+    const struct gy_server_slice *slices; /* [count]; their servers are not read */
+    int count;
+    int64_t floats;          /* of all parameters */
+    int64_t version;         /* updates so far */
+    uint64_t run;            /* tells runs apart */
+    const float *gradients;  /* where sums are begun; a slice's are at its first */
+    float *weights;          /* where a server finds what it answers */
+    /* of the same layout that a checkpoint needs beside: GY_SERVED_REGIONS at most */
+    int regions;
+    float *region[4];        /* the first one is that of the weights */
+    void *user;
+    /* A worker: sum of losses and number of labelled samples behind the gradients. */
+    void (*figures)(void *user, float out[2]);
+    /* A worker: these are the slice's weights from now on. */
+    int (*place)(void *user, int slice, const float *weights, struct gy_error *err);
+    int (*update)(void *user, const struct gy_served_update *update, struct gy_error *err);
+};
+
+/* What a run with servers ends with. */
+#define GY_SERVED_STALE 16 /* places of a histogram: 0, 1, ... and the last one: so many and more */
+struct gy_served_report {
+    int64_t taken, dropped;            /* gradients of slices */
+    int64_t stale[GY_SERVED_STALE];
+    int64_t most;
+};
+
+struct gyre_job_config;
+struct gy_served_calls {
+    /* All ranks. A worker may begin its first step; of a server it returns when all workers have
+     * left. */
+    int (*begin)(struct gyre_job *job, const struct gy_served_net *net, struct gy_error *err);
+    /* Worker 0: gets those regions of all servers (bit k: region k). last: when all others have
+     * left. */
+    int (*fetch)(struct gyre_job *job, unsigned regions, int last, struct gy_error *err);
+    int (*leave)(struct gyre_job *job, struct gy_served_report *report, struct gy_error *err);
+    /* Updates, in steps of all workers, that this worker has heard of. */
+    int64_t (*updates)(const struct gyre_job *job);
+    int (*is_lockstep)(const struct gyre_job *job); /* every step is of all workers */
+};
+
+/* Of an open job, which becomes the new one's, the last config.servers ranks are servers. All
+ * ranks. */
+GY_INT int gy_served_open(struct gyre_job **out, struct gyre_job *all,
+                          const struct gyre_job_config *config, struct gy_error *err);
+GY_INT struct gyre_job *gy_served_all(const struct gyre_job *job); /* that it was made of */
+GY_INT void gy_served_close(struct gyre_job *job); /* when that one is closed */
+
+#endif

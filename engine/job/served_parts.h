@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* served_parts.h: a job with servers, as the files of it see each other. */
+#ifndef GY_JOB_SERVED_PARTS_H
+#define GY_JOB_SERVED_PARTS_H
+#include "engine/gyre_job.h"
+#include "engine/job/served.h"
+#include "net/comm/comm.h"
+#include "net/server/frame.h"
+#include "net/server/ledger.h"
+
+/* Tags of the messages between a worker and a server, each way. */
+enum gy_served_tag {
+    GY_SERVED_TALK = GY_NET_MESSAGE_TAG + 0x5000000, /* frames alone */
+    GY_SERVED_SUMS,
+    GY_SERVED_ALL,    /* what a server holds */
+    GY_SERVED_SLICES  /* the first slice's; the next ones follow */
+};
+
+/* Two messages, one each way, with a frame at the begin of each. */
+struct gy_served_lane {
+    struct gy_net_request in, out;
+    struct gy_server_frame *get, *give;
+    size_t bytes;      /* of each, frame included */
+    int64_t number;    /* frames so far */
+    int64_t version;   /* a worker: of the weights that it has */
+};
+
+enum gy_served_phase { GY_SERVED_BEFORE, GY_SERVED_NOW, GY_SERVED_AFTER };
+
+struct gy_served {
+    struct gy_alloc alloc;
+    struct gyre_job *all;            /* workers and servers */
+    struct gyre_job_config config;
+    int workers, servers, number;    /* this rank's among its kind */
+    int phase;
+    struct gy_served_net net;
+    struct gy_server_slice *slices;  /* [net.count] */
+    struct gy_served_lane *lanes;    /* a worker: [net.count] */
+    /* A worker's talk with some server. All of it lives as long as the job: a request that fails
+     * stays the transport's. */
+    struct gy_server_frame talk;
+    struct gy_net_request talk_out, out, in;
+    unsigned char *room;             /* [room_bytes], what is sent or comes */
+    size_t room_bytes;
+    int64_t sums, fetches;           /* frames so far */
+    int stop;                        /* some worker was asked to */
+    struct gy_server_run *server;    /* a server's */
+    struct gy_served_report report;
+};
+
+GY_INT int gy_served_rank(const struct gy_served *s, int server); /* in the job of all */
+GY_INT int gy_served_lockstep(const struct gy_served *s);
+/* The floats behind a lane's frame. */
+GY_INT float *gy_served_floats(struct gy_server_frame *frame);
+GY_INT int gy_served_lane_open(struct gy_served *s, struct gy_served_lane *lane, int slice,
+                               struct gy_error *err);
+GY_INT void gy_served_lane_close(struct gy_served *s, struct gy_served_lane *lane);
+
+/* served_worker.c */
+GY_INT int gy_worker_begin(struct gy_served *s, struct gy_error *err);
+GY_INT int gy_worker_push(struct gy_served *s, const float *gradient, int64_t *ticket,
+                          struct gy_error *err);
+GY_INT int gy_worker_pull(struct gy_served *s, int64_t ticket, struct gy_error *err);
+GY_INT int gy_worker_sum(struct gy_served *s, float *data, int64_t count, struct gy_error *err);
+GY_INT int gy_worker_fetch(struct gy_served *s, unsigned regions, int last, struct gy_error *err);
+GY_INT int gy_worker_leave(struct gy_served *s, struct gy_error *err);
+GY_INT void gy_worker_close(struct gy_served *s);
+
+/* served_server.c: until all workers have left. */
+GY_INT int gy_server_serve(struct gy_served *s, struct gy_error *err);
+GY_INT void gy_server_close(struct gy_served *s); /* behind the end of the job's network */
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* train_served.h: training with parameter servers, for the loop: a worker's net pushes gradients
+ * where others sum them, and a server's net updates what it holds. */
+#ifndef GY_TRAIN_SERVED_H
+#define GY_TRAIN_SERVED_H
+#include "engine/job/served.h"
+#include "engine/run/engine.h"
+
+struct gy_train_served {
+    struct gyre_net *net;
+    const struct gy_served_calls *calls; /* NULL: there are no servers */
+    struct gy_server_slice *slices;      /* [buckets] */
+    struct gy_served_report report;      /* behind gy_train_served_leave */
+};
+
+/* Looks whether the net's job has servers. Zeroes t. */
+GY_INT void gy_train_served_open(struct gy_train_served *t, struct gyre_net *net);
+GY_INT void gy_train_served_close(struct gy_train_served *t);
+GY_INT int gy_train_served_serves(const struct gy_train_served *t); /* this rank is a server */
+/* a step need not be of all workers */
+GY_INT int gy_train_served_jumps(const struct gy_train_served *t);
+/* data: tells the data set. On a server it returns when all workers have left. */
+GY_INT int gy_train_served_begin(struct gy_train_served *t, uint64_t data);
+/* The average of weights, or, with all, what a checkpoint needs: from the servers. last: the end
+ * of the run, at which all other workers have left. */
+GY_INT int gy_train_served_fetch(struct gy_train_served *t, int all, int last);
+GY_INT int gy_train_served_leave(struct gy_train_served *t);
+/* of all workers, as heard */
+GY_INT int64_t gy_train_served_steps(const struct gy_train_served *t);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* ledger.h: what a server knows of its workers, for one slice of the parameters: who has pushed
+ * a gradient, whether an update is due, and whom it owes an answer.
+ *
+ * Of a step the first `take` gradients make an update. With as many as there are workers that is
+ * synchronous training. With fewer the others are late: their gradients are of weights that have
+ * been updated meanwhile, and are dropped (Chen et al. 2016). Asynchronous training takes each
+ * gradient by itself, however old its weights are. How far a worker may be ahead of the slowest
+ * one is bounded by not answering it (stale synchronous parallel, Ho et al. 2013).
+ *
+ * With take > 1 no two workers wait for each other on two slices: of those that wait, the one
+ * whose step began first waits for a slice that was updated before by a worker whose step began
+ * earlier.
+ *
+ * */
+#ifndef GY_NET_SERVER_LEDGER_H
+#define GY_NET_SERVER_LEDGER_H
+#include "engine/base/mem.h"
+
+struct gy_ledger_rules {
+    int workers;
+    int take;          /* gradients of an update, at most one a worker */
+    int any_age;       /* a gradient of older weights is taken, too */
+    int64_t ahead;     /* steps that a worker may be ahead of the slowest; -1: any number */
+};
+
+struct gy_ledger_worker {
+    int64_t clock;     /* gradients of it that were taken or dropped */
+    int64_t version;   /* of the weights that it was given last */
+    /* its gradient waits for an update; it waits for an answer; it has left */
+    int here, owed, gone;
+};
+
+struct gy_ledger {
+    struct gy_ledger_rules rules;
+    struct gy_ledger_worker *worker; /* [workers], the owner's */
+    int64_t version;                 /* updates of the slice */
+    int here;                        /* gradients that wait */
+};
+
+enum gy_ledger_verdict { GY_LEDGER_TAKEN, GY_LEDGER_LATE };
+
+GY_INT void gy_ledger_open(struct gy_ledger *ledger, const struct gy_ledger_rules *rules,
+                           struct gy_ledger_worker *worker, int64_t version);
+/* A gradient came, of weights of this version. enum gy_ledger_verdict, or a status with a
+ * sentence. */
+GY_INT int gy_ledger_push(struct gy_ledger *ledger, int worker, int64_t version,
+                          struct gy_error *err);
+GY_INT int gy_ledger_is_due(const struct gy_ledger *ledger); /* enough gradients wait */
+/* The update was made, or refused: those that wait are owed an answer. */
+GY_INT void gy_ledger_updated(struct gy_ledger *ledger, int refused);
+GY_INT int gy_ledger_may_answer(const struct gy_ledger *ledger, int worker);
+GY_INT void gy_ledger_answered(struct gy_ledger *ledger, int worker);
+GY_INT void gy_ledger_gone(struct gy_ledger *ledger, int worker); /* has left, or is lost */
+
+#endif
