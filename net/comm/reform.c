@@ -26,6 +26,7 @@
 #define REFORM_VERDICT_NS 15000000000LL /* a member that was let in waits longer than that */
 #define REFORM_CARD_NS 1000000000
 #define REFORM_LOOK_NS 50000000         /* between looks at those that are missing */
+#define REFORM_LOOK_MOST_NS 1000000000
 #define REFORM_SERVE_NS 20000000
 #define REFORM_BOARD 128                /* bytes of the address on the board */
 #define REFORM_TEXT 300
@@ -250,12 +251,13 @@ static void reform_probe(struct gy_net_reform *f)
 static int reform_gather(struct gy_net_reform *f, struct gy_error *err)
 {
     const int64_t deadline = gy_clock_ns() + REFORM_LATE_NS;
-    int64_t look = 0;
+    int64_t look = 0, pause = REFORM_LOOK_NS; /* ever longer: who is busy keeps all calls until it comes by */
     GY_TRY(reform_serve(f, gy_clock_ns(), err));
     while (reform_awaited(f) > 0 && gy_clock_ns() < deadline) {
         if (gy_clock_ns() >= look) {
             reform_probe(f);
-            look = gy_clock_ns() + REFORM_LOOK_NS;
+            look = gy_clock_ns() + pause;
+            pause = gy_min64(2 * pause, REFORM_LOOK_MOST_NS);
         }
         if (reform_awaited(f) > 0)
             GY_TRY(reform_serve(f, gy_clock_ns() + REFORM_SERVE_NS, err));

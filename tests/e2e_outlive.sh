@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# gyre launch --elastic: processes that are lost are named, the others go on, newcomers join, rank 0
+# may be lost; always to the file of a run that nobody disturbed. Bad input gets a sentence.
+. "$(dirname "$0")/e2e.inc"
+make_images "$TMP/data/train" 4 64 20 1
+make_images "$TMP/data/test" 4 5 20 2
+tiny_net >"$TMP/tiny.net"
+steps=480
+last=checkpoint-$steps.safetensors
+
+# train FOLDER OPTIONS...
+train()
+{
+    folder=$1
+    shift
+    "$GYRE" train "$TMP/tiny.net" "$TMP/data" --steps $steps --pad-crop 2 --flip --mixup .2 --shards 4 \
+        --batch 4 --threads 1 --keep 99 --test-data none --log info --out "$folder" "$@"
+}
+# launch RANKS MIN:MAX DIE FOLDER
+launch()
+{
+    GYRE_DIE=$3 "$GYRE" launch --ranks "$1" --elastic "$2" --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" \
+        --steps $steps --pad-crop 2 --flip --mixup .2 --shards 4 --batch 4 --keep 99 --test-data none --log info --out "$4"
+}
+
+expect 0 train "$TMP/one"
+there "$TMP/one/$last"
+
+# ---- shards on a number of processes that does not divide them
+expect 0 "$GYRE" launch --ranks 3 --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" --steps $steps --pad-crop 2 \
+    --flip --mixup .2 --shards 4 --batch 4 --test-data none --out "$TMP/three"
+same "$TMP/one/$last" "$TMP/three/$last"
+
+# ---- a worker is lost, is replaced, and its successor joins
+expect 0 launch 3 1:3 1:80 "$TMP/worker"
+same "$TMP/one/$last" "$TMP/worker/$last"
+says "$err" 'rank 1 (process [0-9]*) was ended by signal 9; 2 go on'
+says "$err" 'is started as rank 3 and joins them'
+says "$err" 'rank 1 on .* has ended.*; [23] of 3 ranks go on behind step [0-9]*, [0-9]* ms later'
+
+# ---- rank 0 is lost: another tests, writes and reports from then on
+expect 0 launch 3 1:3 0:80 "$TMP/leader"
+same "$TMP/one/$last" "$TMP/leader/$last"
+says "$err" 'rank 0 (process [0-9]*) was ended by signal 9; 2 go on'
+says "$out" '^checkpoint: '
+if cut -d, -f1,3,4 "$TMP/one/metrics.csv" | cmp -s - /dev/null; then bad 'no metrics'; else ok; fi
+cut -d, -f1-5 "$TMP/one/metrics.csv" >"$TMP/want.csv"
+cut -d, -f1-5 "$TMP/leader/metrics.csv" >"$TMP/got.csv"
+same "$TMP/want.csv" "$TMP/got.csv"
+
+# ---- one after the other, newcomers too, until nobody of the first is left
+expect 0 launch 2 1:2 1:80,0:200,2:300 "$TMP/all"
+same "$TMP/one/$last" "$TMP/all/$last"
+says "$err" '[0-9] ranks go on behind step [0-9]*; they were 1'
+
+# ---- fewer than MIN: each says so, the worst end's code
+got=0
+launch 2 2:2 1:80 "$TMP/few" >"$out" 2>"$err" || got=$?
+[ $got = 137 ] && ok || bad "code $got with too few"
+says "$err" '1 of 2 ranks are left; the job needs 2'
+
+# ---- what cannot be
+expect 2 "$GYRE" launch --elastic 3 -- true
+says "$err" 'MIN:MAX'
+expect 2 "$GYRE" launch --ranks 5 --elastic 1:4 -- true
+says "$err" 'begins with MIN to MAX processes'
+expect 2 train "$TMP/bad" --elastic 2:1
+says "$err" 'MIN:MAX'
+expect 2 "$GYRE" train "$TMP/tiny.net" "$TMP/data" --elastic 1:2 --out "$TMP/bad"
+says "$err" 'needs shards'
+expect 2 train "$TMP/bad" --elastic 1:8
+says "$err" 'a job of up to 8 ranks needs as many shards; there are 4'
+GYRE_DIE=0:x expect 2 train "$TMP/bad" --elastic 1:4
+says "$err" 'GYRE_DIE'
+GYRE_JOIN=127.0.0.1:1 GYRE_KEY_FILE=/nowhere GYRE_RANK=7 GYRE_RANKS=9 expect 3 train "$TMP/bad" --elastic 1:4
+says "$err" '/nowhere'
+finish
