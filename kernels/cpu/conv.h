@@ -5,9 +5,9 @@
 #define GY_CPU_CONV_H
 #include "kernels/cpu/cpu_context.h"
 
-GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_conv_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT size_t gy_cpu_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_dgrad_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 /* Scale, shift, residual and activation on Y in place: rows pixels from pixel on, cols channels from channel on. */

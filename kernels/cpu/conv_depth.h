@@ -6,11 +6,9 @@
 
 /* Depthwise: every channel is a group of its own. */
 GY_INT int gy_cpu_is_depthwise(const struct gy_op *op);
-GY_INT size_t gy_cpu_depth_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_depth_plan(struct gy_planner *planner, struct gy_op *op); /* of all three */
 GY_INT void gy_cpu_depth_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT size_t gy_cpu_depth_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_depth_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT size_t gy_cpu_depth_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_depth_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 #endif
