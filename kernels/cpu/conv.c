@@ -4,6 +4,7 @@
  * then every panel meets every register tile of the strip. With the last slice the micro-kernel takes statistics and rounds
  * while sums are in registers, if it can; else they are left in the cache, and it is done there. */
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/drivers.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/product.h"

@@ -15,6 +15,7 @@
  * of a register tile are values of the patches, and the block of dw is turned at the end. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv_grad.h"
+#include "kernels/cpu/drivers.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/product.h"
 

@@ -127,18 +127,14 @@ static int cpu_run(void *self, const struct gy_op *op)
 
 static int cpu_copy(void *self, void *dst, const void *src, size_t bytes, int kind)
 {
-    (void)self;
-    (void)kind;
+    (void)self, (void)kind;
     memmove(dst, src, bytes);
     return GY_OK;
 }
 
 static void cpu_pin(void *self, void *ptr, size_t bytes, int on)
 {
-    (void)self;
-    (void)ptr;
-    (void)bytes;
-    (void)on;
+    (void)self, (void)ptr, (void)bytes, (void)on;
 }
 
 static int cpu_copy_on(void *self, int queue, void *dst, const void *src, size_t bytes, int kind)
@@ -149,46 +145,38 @@ static int cpu_copy_on(void *self, int queue, void *dst, const void *src, size_t
 
 static int cpu_ready(void *self, struct gy_error *err)
 {
-    (void)self;
-    (void)err;
+    (void)self, (void)err;
     return GY_OK;
 }
 
 static int cpu_begin(void *self, int program, const struct gy_uniform *u)
 {
-    (void)self;
-    (void)program;
-    (void)u;
+    (void)self, (void)program, (void)u;
     return 0;
 }
 
 static int cpu_end(void *self, int program)
 {
-    (void)self;
-    (void)program;
+    (void)self, (void)program;
     return GY_OK;
 }
 
 /* Everything is done when a call returns: there is nothing to wait for. */
 static int cpu_mark(void *self, int queue, unsigned mark)
 {
-    (void)self;
-    (void)queue;
-    (void)mark;
+    (void)self, (void)queue, (void)mark;
     return GY_OK;
 }
 
 static int cpu_poll(void *self, unsigned mark)
 {
-    (void)self;
-    (void)mark;
+    (void)self, (void)mark;
     return 1;
 }
 
 static int cpu_reach(void *self, unsigned mark)
 {
-    (void)self;
-    (void)mark;
+    (void)self, (void)mark;
     return GY_OK;
 }
 

@@ -4,17 +4,10 @@
  * samples are independent. An op on bf16 that only float drivers fit is widened. Kernel set "ref" has references alone. */
 #include "kernels/cpu/drivers.h"
 #include "kernels/cpu/block_sizes.h"
-#include "kernels/cpu/conv.h"
-#include "kernels/cpu/conv_depth.h"
-#include "kernels/cpu/conv_grad.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"
-#include "kernels/cpu/pool.h"
 #include "kernels/cpu/ref/ref.h"
 #include "kernels/cpu/update.h"
-#include "kernels/cpu/widen.h"
-#include "kernels/cpu/winograd.h"
-#include "kernels/cpu/winograd_grad.h"
 
 /* ---- what fits ---- */
 
@@ -145,11 +138,11 @@ static const struct gy_driver driver_rows[] = {
     {"flat", GY_OP_LARS, DRIVER_F32, NULL, NULL, NULL, gy_cpu_update_run, 0},
     {"flat", GY_OP_ADAMW, DRIVER_F32, NULL, NULL, NULL, gy_cpu_update_run, 0},
     {"flat", GY_OP_ACT, DRIVER_BOTH, driver_float_curve, NULL, NULL, gy_cpu_act_run, 0},
-    {"flat", GY_OP_ADD, DRIVER_BOTH, driver_float_curve, NULL, NULL, gy_cpu_add_run, 0},
+    {"flat", GY_OP_ADD, DRIVER_BOTH, driver_float_curve, NULL, NULL, gy_cpu_act_run, 0},
     {"rows", GY_OP_SHORTCUT, DRIVER_BOTH, NULL, NULL, NULL, gy_cpu_shortcut_run, 0},
     {"rows", GY_OP_SHORTCUT_BWD, DRIVER_BOTH, NULL, NULL, NULL, gy_cpu_shortcut_back_run, 0},
     {"flat", GY_OP_ACT_BWD, DRIVER_BOTH, driver_float_curve, NULL, NULL, gy_cpu_act_back_run, 0},
-    {"flat", GY_OP_ADD_BWD, DRIVER_BOTH, driver_float_curve, NULL, NULL, gy_cpu_add_back_run, 0},
+    {"flat", GY_OP_ADD_BWD, DRIVER_BOTH, driver_float_curve, NULL, NULL, gy_cpu_act_back_run, 0},
     {"ref", GY_DRIVER_ANY, DRIVER_F32, NULL, driver_ref_cost, driver_ref_plan, driver_ref_run, 0},
     {"widened", GY_DRIVER_ANY, DRIVER_BF16, NULL, driver_ref_cost, gy_cpu_wide_plan, gy_cpu_wide_run, 0},
 };

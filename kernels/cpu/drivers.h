@@ -27,4 +27,34 @@ static inline void gy_driver_run(const struct gy_cpu *cpu, const struct gy_op *o
     ((const struct gy_driver *)op->kernel)->run(cpu, op);
 }
 
+/* ---- the drivers: ..._plan in prepare, ..._run in a step ---- */
+
+GY_INT void gy_cpu_conv_plan(struct gy_planner *planner, struct gy_op *op);
+GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_dgrad_plan(struct gy_planner *planner, struct gy_op *op);
+GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_wgrad_plan(struct gy_planner *planner, struct gy_op *op);
+GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
+/* Depthwise: every channel is a group of its own. One plan for all three. */
+GY_INT int gy_cpu_is_depthwise(const struct gy_op *op);
+GY_INT void gy_cpu_depth_plan(struct gy_planner *planner, struct gy_op *op);
+GY_INT void gy_cpu_depth_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_depth_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_depth_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
+/* Winograd: 3x3 and 5x5 with stride 1, 3x3 with stride 2, enough channels. Does number size of a set's transforms fit, and
+ * what does it cost; what does the direct way? */
+GY_INT int gy_cpu_wino_fits(const struct gy_op *op, const struct gy_kernels *k, int size);
+GY_INT double gy_cpu_wino_cost(const struct gy_op *op, const struct gy_kernels *k, int size);
+GY_INT double gy_cpu_direct_cost(const struct gy_op *op, const struct gy_kernels *k, int size);
+GY_INT void gy_cpu_wino_plan(struct gy_planner *planner, struct gy_op *op);
+GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_wino_grad_plan(struct gy_planner *planner, struct gy_op *op);
+GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_pool_plan(struct gy_planner *planner, struct gy_op *op); /* both kinds, both ways */
+GY_INT void gy_cpu_pool_max_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_pool_avg_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_pool_back_run(const struct gy_cpu *cpu, const struct gy_op *op); /* both kinds */
+GY_INT void gy_cpu_wide_plan(struct gy_planner *planner, struct gy_op *op); /* bf16 through a float driver */
+GY_INT void gy_cpu_wide_run(const struct gy_cpu *cpu, const struct gy_op *op);
+
 #endif

@@ -3,7 +3,6 @@
  * is rounded back. Where samples are independent that happens a few samples at a time, so that scratch stays in the
  * caches; otherwise for the whole batch. Correct everywhere, slower: what matters has a kernel of its own. */
 #include "kernels/cpu/drivers.h"
-#include "kernels/cpu/widen.h"
 
 #define WIDE_FLOATS 524288 /* floats of scratch wanted for independent samples */
 #define WIDE_PIECE 32768   /* elements in a tile of a conversion */

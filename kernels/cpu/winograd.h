@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* winograd.h: drivers of Winograd's way, and how images are cut into tiles, which the weight gradient
+/* winograd.h: how images are cut into tiles, which the weight gradient
  * shares. A tile is m x m outputs and the e x e inputs that they meet, e = m + r - 1 with filters
  * r x r; with a stride of 2, e = 2 m + 1, and a data gradient of that stride has (2 m)^2 outputs of
  * (m + 1)^2 inputs. Tiles are numbered row by row, image after image; those at the lower and right
@@ -44,13 +44,5 @@ static inline int64_t gy_wino_plane(int64_t floats)
 {
     return ((floats + 15) / 16 | 1) * 16;
 }
-
-/* Winograd: 3x3 and 5x5 with stride 1, 3x3 with stride 2, enough channels. Does number size of a set's transforms fit, and
- * what does it cost: in multiply-adds at the pace of the direct way, whose own cost stands beside it. */
-GY_INT int gy_cpu_wino_fits(const struct gy_op *op, const struct gy_kernels *k, int size);
-GY_INT double gy_cpu_wino_cost(const struct gy_op *op, const struct gy_kernels *k, int size);
-GY_INT double gy_cpu_direct_cost(const struct gy_op *op, const struct gy_kernels *k, int size);
-GY_INT void gy_cpu_wino_plan(struct gy_planner *planner, struct gy_op *op);
-GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 #endif

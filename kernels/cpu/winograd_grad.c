@@ -5,9 +5,9 @@
  * need the same tiles, these are transformed beforehand, in rounds of as many splits as stay in the last cache. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv_grad.h"
+#include "kernels/cpu/drivers.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/winograd.h"
-#include "kernels/cpu/winograd_grad.h"
 
 #define WGWINO_K 64     /* output channels of a block */
 #define WGWINO_C 64     /* input channels, at most */
