@@ -90,9 +90,10 @@ struct gy_backend {
     /* The caller's memory of the host is from now on as that of mem_get, GY_MEM_HOST, until it is given up; a device that refuses copies
      * slower. on 0: given up, all queues are empty then. */
     void (*pin)(void *self, void *ptr, size_t bytes, int on);
-    /* Chooses a variant from code, shapes, dtype and flags (not from ptr, which is not yet known); fills variant, kernel,
-     * scratch_bytes, and block where it is 0. GY_E_UNSUPPORTED with a sentence when there is none. */
-    int (*prepare)(void *self, struct gy_op *op, struct gy_error *err);
+    /* Chooses a variant from code, shapes, dtype and flags (not from ptr, which is not yet known); fills variant, kernel, plan,
+     * scratch_bytes, and block where it is 0. arena: where the CPU leaves what run reads, for as long as the op is run; a GPU needs none.
+     * GY_E_UNSUPPORTED with a sentence when there is none. */
+    int (*prepare)(void *self, struct gy_op *op, struct gy_arena *arena, struct gy_error *err);
     /* After the last prepare and before the first run: what is left to do for all ops prepared so far, such as compiling. */
     int (*ready)(void *self, struct gy_error *err);
     int (*run)(void *self, const struct gy_op *op);

@@ -123,7 +123,7 @@ struct gy_op {
     const char *name;            /* layer it came from, for people */
     /* filled by the backend's prepare */
     const char *variant;         /* kernel chosen, for people */
-    const void *kernel;
+    const void *kernel, *plan;   /* CPU: its driver, and what that derived once, in prepare's arena */
     size_t scratch_bytes;
     int32_t block[GY_OP_BLOCKS]; /* block sizes, as the backend counts them: those that are 0 are chosen */
 };

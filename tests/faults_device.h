@@ -33,9 +33,9 @@ static int fd_mem_get(void *self, size_t bytes, int kind, void **out, struct gy_
     return faults_broken(what) ? faults_told(what, GY_E_NOMEM, err) : faults_real->mem_get(self, bytes, kind, out, err);
 }
 
-static int fd_prepare(void *self, struct gy_op *op, struct gy_error *err)
+static int fd_prepare(void *self, struct gy_op *op, struct gy_arena *arena, struct gy_error *err)
 {
-    return faults_broken("prepare") ? faults_told("prepare", GY_E_UNSUPPORTED, err) : faults_real->prepare(self, op, err);
+    return faults_broken("prepare") ? faults_told("prepare", GY_E_UNSUPPORTED, err) : faults_real->prepare(self, op, arena, err);
 }
 
 static int fd_ready(void *self, struct gy_error *err)

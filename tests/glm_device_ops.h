@@ -74,7 +74,7 @@ static int cg_prepare(struct cg_ops *o, int loss, int rows_at_a_time, int most)
             return 0;
         row->cut(op, &o->self->device, &cut);
         cut.text = o->text;
-        good = (o->text ? gy_cuda_prepare_cut(o->self, op, row, &cut, &err) : o->b->prepare(o->self, op, &err)) == GY_OK;
+        good = (o->text ? gy_cuda_prepare_cut(o->self, op, row, &cut, &err) : o->b->prepare(o->self, op, NULL, &err)) == GY_OK;
     }
     good = good && o->b->ready(o->self, &err) == GY_OK;
     T_CHECK_MSG(good, "%s", err.text);

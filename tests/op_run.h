@@ -155,17 +155,22 @@ static int op_execute(const struct op_device *d, struct gy_op *op)
 {
     struct gy_error err = { 0 };
     struct gy_op blank = *op;
+    struct gy_arena arena;
+    gy_arena_open_hook(&arena, &op_alloc);
     memset(blank.ptr, 0, sizeof blank.ptr);
-    int status = d->backend->prepare(d->self, &blank, &err);
+    int status = d->backend->prepare(d->self, &blank, &arena, &err);
     if (status != GY_OK) {
         printf("refused: %s\n", err.text);
+        gy_arena_close(&arena);
         return status;
     }
     memcpy(blank.ptr, op->ptr, sizeof blank.ptr);
     *op = blank;
     unsigned char *raw = malloc(op->scratch_bytes + 4 * GY_CACHE_LINE);
-    if (!raw)
+    if (!raw) {
+        gy_arena_close(&arena);
         return GY_E_NOMEM;
+    }
     unsigned char *place = raw + (2 * GY_CACHE_LINE - (uintptr_t)raw % GY_CACHE_LINE);
     memset(raw, 0xff, op->scratch_bytes + 4 * GY_CACHE_LINE);
     op->ptr[GY_SCRATCH] = op->scratch_bytes ? place : NULL;
@@ -176,6 +181,7 @@ static int op_execute(const struct op_device *d, struct gy_op *op)
         if (place[-1 - i] != 0xff || place[op->scratch_bytes + (size_t)i] != 0xff)
             status = GY_E_BUG;
     free(raw);
+    gy_arena_close(&arena);
     return status;
 }
 

@@ -397,7 +397,7 @@ static void cg_refusals(void)
     for (size_t i = 0; i < GY_COUNT(cases); i++)
         cg_refuse(&d, (int)i, cases[i].status, cases[i].says);
     if (T_CHECK(gy_cpu_backend()->open(&cpu, &(struct gy_backend_config){ .alloc = &alloc, .threads = 1 }, &err) == GY_OK)) {
-        T_CHECK(gy_cpu_backend()->prepare(cpu, &op, &err) == GY_E_UNSUPPORTED && strstr(err.text, "linear models"));
+        T_CHECK(gy_cpu_backend()->prepare(cpu, &op, NULL, &err) == GY_E_UNSUPPORTED && strstr(err.text, "linear models"));
         gy_cpu_backend()->close(cpu);
     }
     cg_free(&d);

@@ -291,7 +291,7 @@ static int opc_add(struct opc_run *run, const struct op_case *c, const struct gy
     opc_truth(c, &j->m);
     memset(j->op.ptr, 0, sizeof j->op.ptr);
     j->op.variant = row->name;
-    if (!T_CHECK(run->backend->prepare(run->self, &j->op, &err) == GY_OK && strcmp(j->op.variant, row->name) == 0)) {
+    if (!T_CHECK(run->backend->prepare(run->self, &j->op, NULL, &err) == GY_OK && strcmp(j->op.variant, row->name) == 0)) {
         printf("%s: %s\n", op_text(c, text, sizeof text), err.text);
         opc_free(run, j);
         return 1;

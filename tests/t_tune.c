@@ -21,6 +21,7 @@ static const int tune_threads[3] = {1, 2, 3};
 struct tune_device {
     const struct gy_backend *backend;
     void *self[3]; /* by number of threads */
+    struct gy_arena *plans;
 };
 
 /* The outputs of a run. */
@@ -107,7 +108,7 @@ static int tune_run(const struct tune_device *d, int thread, struct gy_op op, st
     struct tune_memory m = tune_memory_of(&op.geom, op.dtype, op.code);
     const int grad = op.code == GY_OP_CONV_WGRAD, back = op.code == GY_OP_CONV_DGRAD;
     void *scratch = NULL;
-    const int status = d->backend->prepare(d->self[thread], &op, &err);
+    const int status = d->backend->prepare(d->self[thread], &op, d->plans, &err);
     if (status == GY_OK && op.scratch_bytes)
         T_CHECK(d->backend->mem_get(d->self[thread], op.scratch_bytes, GY_MEM_DEVICE, &scratch, &err) == GY_OK);
     op.ptr[back ? GY_DX : GY_X] = m.x;
@@ -191,7 +192,7 @@ static void tune_check_op(const struct tune_device *d, const struct gy_op *op)
     struct gy_op ready = *op;
     struct gy_error err;
     struct tune_result usual;
-    T_CHECK(d->backend->prepare(d->self[0], &ready, &err) == GY_OK);
+    T_CHECK(d->backend->prepare(d->self[0], &ready, d->plans, &err) == GY_OK);
     T_CHECK(tune_run(d, 0, *op, &usual) == GY_OK);
     for (int place = 0; place < GY_OP_BLOCKS; place++) {
         int32_t values[GY_BLOCK_TRIES];
@@ -218,8 +219,10 @@ static void tune_check_op(const struct tune_device *d, const struct gy_op *op)
 
 static void tune_test_sizes(const char *isa)
 {
-    struct tune_device d = { .backend = gy_cpu_backend() };
     const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_arena plans;
+    struct tune_device d = { .backend = gy_cpu_backend(), .plans = &plans };
+    gy_arena_open_hook(&plans, &alloc);
     const struct gy_uniform u = { .grad_scale = 1.0f };
     struct gy_error err;
     for (int t = 0; t < 3; t++) {
@@ -235,6 +238,7 @@ static void tune_test_sizes(const char *isa)
         }
     for (int t = 0; t < 3; t++)
         d.backend->close(d.self[t]);
+    gy_arena_close(&plans);
 }
 
 /* ---- the file ---- */

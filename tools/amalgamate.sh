@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # amalgamate.sh FOLDER SOURCE_ID PROFILE FILE.c...: writes FOLDER/gyre.c and gyre.h: a profile of the library as one file, and its header.
-# Every #include "..." is replaced by the file at its first place and dropped afterwards; #include <...> stays. Whatever
+# Every #include "..." is replaced by the file at its first place and dropped afterwards; #include <...> stays. A template, FILE.inc,
+# which is included many times, stands once at the end, and gyre.c includes itself to reach it. Whatever
 # the library's files share becomes static (GY_INT), so only gyre_ names leave the object. Same inputs, same bytes: no
 # dates, no paths of the machine. The order of FILE.c is the order in the result.
 set -eu
@@ -28,7 +29,8 @@ function put(path, from,    line, depth, number, guard, name, shown) {
     print path >> list
     shown = path
     sub(/.*generated\//, "generated/", shown)
-    print "\n/* ---- " shown " ---- */"
+    if (path !~ /\.inc$/)
+        print "\n/* ---- " shown " ---- */"
     depth = 0
     guard = path ~ /\.h$/ ? 1 : 0
     while ((getline line < path) > 0) {
@@ -43,6 +45,15 @@ function put(path, from,    line, depth, number, guard, name, shown) {
             sub(/".*/, "", name)
             if (name !~ /\//)
                 name = folder_of(path) name
+            if (name ~ /\.inc$/) {
+                if (!(name in number_of)) {
+                    template[++templates] = name
+                    number_of[name] = templates
+                }
+                print "#define GY_TEMPLATE " number_of[name] " /* " name " */"
+                print "#include GY_SELF"
+                continue
+            }
             if (name in done || (name ~ /^kernels\/cuda\// && profile != "all"))
                 continue
             if (depth > guard)
@@ -57,8 +68,9 @@ function put(path, from,    line, depth, number, guard, name, shown) {
     close(path)
 }
 
-# The files of ranks come last, under one switch.
+# The files of ranks come last, under one switch; behind all that the templates, each under its number.
 BEGIN {
+    print "\n#ifndef GY_TEMPLATE /* what is included again: a template, at the end */"
     for (i = 1; i < ARGC; i++) {
         if (!ranks && ARGV[i] ~ /^net\//) {
             print "\n#ifndef GY_NO_RANKS"
@@ -68,6 +80,11 @@ BEGIN {
     }
     if (ranks)
         print "\n#endif /* GY_NO_RANKS */"
+    for (i = 1; i <= templates; i++) {
+        print "\n#elif GY_TEMPLATE == " i " /* ---- " template[i] " ---- */\n#undef GY_TEMPLATE"
+        put(template[i], "")
+    }
+    print "\n#endif"
     exit bad
 }' "$@" >"$body"
 
@@ -118,6 +135,7 @@ number() { sed -n "s/^#define GYRE_VERSION_$1 \\([0-9]*\\).*/\\1/p" engine/gyre_
  *     GY_NO_IMAGE   without the system header stb_image.h: no JPEG, PNG, BMP, PPM, no .gz
  *     GY_NO_NAMES   hosts by number alone, no name service: for a static program
  *     GY_INT        linkage of what is internal (default: static)
+ *     GY_SELF       this file, as it includes itself (default: "gyre.c")
  *
  * Made by tools/amalgamate.sh from these files (SHA-256); change them, not this one:
 END
@@ -128,6 +146,9 @@ END
 #define GY_SOURCE_ID "$id"
 #endif
 $(switches "$profile")
+#ifndef GY_SELF
+#define GY_SELF "gyre.c"
+#endif
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif

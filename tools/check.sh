@@ -45,7 +45,7 @@ LIBRARY_FOLDERS="engine kernels net io"
 {
     files '*.c' $LIBRARY_FOLDERS >"$SCRATCH/library_c"
     files '*.h' $LIBRARY_FOLDERS >"$SCRATCH/library_h"
-    { files '*.c' $LIBRARY_FOLDERS tools tests; files '*.h' $LIBRARY_FOLDERS tools tests; } >"$SCRATCH/all_c"
+    { files '*.c' $LIBRARY_FOLDERS tools tests; files '*.h' $LIBRARY_FOLDERS tools tests; files '*.inc' kernels; } >"$SCRATCH/all_c"
     {
         cat "$SCRATCH/all_c"
         files '*.sh' tools tests

@@ -13,7 +13,7 @@ mkdir -p "$SCRATCH"
 FOLDERS="engine engine/base kernels kernels/cpu/ref kernels/cpu/isa kernels/cpu kernels/cuda io io/images io/rows net/transport
 net/schedule net/comm net/server engine/job engine/text engine/plan engine/run engine/train engine/glm/solve engine/glm tools/lab tools"
 
-find $FOLDERS -maxdepth 1 -name '*.[ch]' -type f | sort >"$SCRATCH/files"
+find $FOLDERS -maxdepth 1 \( -name '*.[ch]' -o -name '*.inc' \) -type f | sort >"$SCRATCH/files"
 
 # 'includer included', both as paths from the root
 xargs grep -n '^#include "' <"$SCRATCH/files" | awk -F'[:"]' '{

@@ -250,9 +250,9 @@ static int plan_prepare(struct gy_builder *b, const struct gy_backend *backend, 
             if (op->code >= GY_OP_CODES)
                 continue;
 #ifdef GY_NO_TUNING
-            GY_TRY(backend->prepare(self, op, b->err));
+            GY_TRY(backend->prepare(self, op, b->arena, b->err));
 #else
-            GY_TRY(gy_tuned_prepare(b->config->tuned, backend, self, op, b->err));
+            GY_TRY(gy_tuned_prepare(b->config->tuned, backend, self, op, b->arena, b->err));
 #endif
         }
         plan_scratch(b, p);

@@ -347,14 +347,14 @@ static void tuned_choose(struct gy_tuned *tuned, const struct gy_tuned_row *row,
 }
 
 GY_INT int gy_tuned_prepare(struct gy_tuned *tuned, const struct gy_backend *backend, void *self, struct gy_op *op,
-                            struct gy_error *err)
+                            struct gy_arena *arena, struct gy_error *err)
 {
     struct gy_tuned_row *const row = tuned ? tuned_find(tuned, op) : NULL;
     if (row && row->kernel[0])
         tuned_choose(tuned, row, backend, self, op);
     else if (row)
         memcpy(op->block, row->block, sizeof op->block);
-    GY_TRY(backend->prepare(self, op, err));
+    GY_TRY(backend->prepare(self, op, arena, err));
     if (!row)
         return GY_OK;
     if (op->variant && strcmp(op->variant, row->variant) == 0) {
@@ -365,7 +365,7 @@ GY_INT int gy_tuned_prepare(struct gy_tuned *tuned, const struct gy_backend *bac
     if (row->kernel[0])
         return GY_OK;
     memset(op->block, 0, sizeof op->block);
-    return backend->prepare(self, op, err);
+    return backend->prepare(self, op, arena, err);
 }
 
 /* ---- writing ---- */

@@ -53,7 +53,7 @@ GY_INT int gy_tuned_write(const struct gy_tuned *tuned, const char *path, struct
 /* prepare with the row's sizes where there is one and its kernel is the chosen one, or with the kernel that the row chooses. tuned may
  * be NULL. */
 GY_INT int gy_tuned_prepare(struct gy_tuned *tuned, const struct gy_backend *backend, void *self, struct gy_op *op,
-                            struct gy_error *err);
+                            struct gy_arena *arena, struct gy_error *err);
 /* "strip=168 items=48 " */
 GY_INT void gy_tuned_sizes(const struct gy_backend *backend, const int32_t block[GY_OP_BLOCKS], struct gy_sink *sink);
 #endif

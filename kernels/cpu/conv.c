@@ -4,6 +4,7 @@
  * then every panel meets every register tile of the strip. With the last slice the micro-kernel takes statistics and rounds
  * while sums are in registers, if it can; else they are left in the cache, and it is done there. */
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/drivers.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/product.h"
@@ -12,22 +13,7 @@
 #define CONV_AHEAD 16 /* rows of weights that are asked for beforehand */
 #define CONV_STREAM 33554432 /* bytes of outputs that no cache keeps until the next op */
 
-struct conv_job {
-    const struct gy_cpu *cpu;
-    const struct gy_product *p;
-    const struct gy_op *op;
-    const void *in;
-    const float *weights, *bias;
-    void *out;
-    float *packed;       /* NULL: tiles pack their own */
-    float *mean, *m2;    /* [strips][K], NULL without statistics */
-    unsigned char *own;  /* own_bytes a thread */
-    size_t own_bytes;
-    int add;             /* out += */
-    int stream;          /* outputs go past the caches */
-};
-
-/* What one thread needs, at the start of its part of scratch. */
+/* What one thread needs. */
 struct conv_own {
     const float **rows; /* [tap_block][strip] */
     void **outs;        /* [strip] */
@@ -38,32 +24,62 @@ struct conv_own {
     float *panel;       /* a slice of a panel, when weights are not packed before */
 };
 
+/* Scratch of all threads. */
+struct conv_all {
+    float *packed;      /* unless tiles pack their own */
+    float *mean, *m2;   /* [strips][K], with statistics */
+    unsigned char *own; /* own_bytes a thread */
+};
+
+/* A pass as it is prepared: forward, or a class of the data gradient. */
+struct conv_plan {
+    struct gy_product p;
+    struct conv_own own; /* layouts of scratch */
+    struct conv_all all;
+    size_t own_bytes;
+    int stats;           /* of outputs are taken */
+    int streams;         /* outputs go past the caches, if they begin a cache line */
+};
+
+struct conv_job {
+    const struct gy_cpu *cpu;
+    const struct conv_plan *plan;
+    const struct gy_product *p;
+    const struct gy_op *op;
+    const void *in;
+    const float *weights, *bias;
+    void *out;
+    struct conv_all all;
+    int add;             /* out += */
+    int stream;          /* outputs go past the caches */
+};
+
 struct conv_slice {
     int64_t tap, taps, first, len; /* taps [tap, tap + taps), channels [first, first + len) */
     int64_t before;                /* reduction elements in earlier slices */
     int last;
 };
 
-static struct conv_own conv_carve_own(const struct gy_product *p, struct gy_carve *carve)
+/* Lays out a thread's scratch; returns the bytes. */
+static size_t conv_lay_own(const struct gy_product *p, struct conv_own *own)
 {
-    struct conv_own own;
     const size_t strip = (size_t)p->strip;
-    own.rows = gy_carve_take(carve, strip * (size_t)p->tap_block, sizeof *own.rows);
-    own.outs = gy_carve_take(carve, strip, sizeof *own.outs);
-    own.sum_rows = gy_carve_take(carve, strip, sizeof *own.sum_rows);
-    own.sums = gy_carve_take(carve, p->half ? strip * GY_WIDTH_MAX : 0, sizeof(float));
-    size_t buffer = 0;
+    size_t used = 0, buffer = 0;
+    own->rows = gy_scratch_take(&used, strip * (size_t)p->tap_block, sizeof *own->rows);
+    own->outs = gy_scratch_take(&used, strip, sizeof *own->outs);
+    own->sum_rows = gy_scratch_take(&used, strip, sizeof *own->sum_rows);
+    own->sums = gy_scratch_take(&used, p->half ? strip * GY_WIDTH_MAX : 0, sizeof(float));
     if (p->patch)
         buffer = strip * (size_t)gy_product_patch_pitch(p);
     else if (p->lines)
         buffer = (size_t)gy_product_lines_floats(p);
     else if (p->copy)
         buffer = strip * (size_t)p->tap_block * (size_t)(p->depth_block + 16);
-    own.buffer = gy_carve_take(carve, buffer, sizeof(float));
-    own.joined = gy_carve_take(carve, p->odd ? strip * (size_t)gy_product_patch_pitch(p) : 0, sizeof(float));
-    own.panel = gy_carve_take(carve, p->packed == 0 ? (size_t)(GY_WIDTH_MAX * p->tap_block * p->depth_block) : 0,
-                              sizeof(float));
-    return own;
+    own->buffer = gy_scratch_take(&used, buffer, sizeof(float));
+    own->joined = gy_scratch_take(&used, p->odd ? strip * (size_t)gy_product_patch_pitch(p) : 0, sizeof(float));
+    own->panel = gy_scratch_take(&used, p->packed == 0 ? (size_t)(GY_WIDTH_MAX * p->tap_block * p->depth_block) : 0,
+                                 sizeof(float));
+    return used;
 }
 
 /* Floats of a weight behind one tap of one output channel. */
@@ -169,18 +185,13 @@ static struct conv_slice conv_slice_after(const struct gy_product *p, const stru
     return conv_slice_at(p, wrap ? s->first + s->len : s->first, wrap ? 0 : s->tap + s->taps);
 }
 
-static int64_t conv_padded(const struct gy_product *p)
-{
-    return p->packed / ((int64_t)p->groups * p->taps * p->depth);
-}
-
 static void conv_pack_tile(void *arg, int64_t tile, int thread)
 {
     const struct conv_job *job = arg;
     const struct gy_product *p = job->p;
     const int64_t group = tile / p->panels, total = p->taps * p->depth;
-    const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, tile % p->panels);
-    float *const dst = job->packed + (group * conv_padded(p) + panel.first) * total;
+    const struct gy_panel panel = p->panel[tile % p->panels];
+    float *const dst = job->all.packed + (group * p->padded + panel.first) * total;
     (void)thread;
     for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; s = conv_slice_after(p, &s))
         conv_pack_slice(job, group, &panel, &s, dst + s.before * panel.kind->width);
@@ -247,9 +258,9 @@ static struct conv_block conv_block_at(const struct conv_job *job, const struct 
 {
     const struct gy_product *p = job->p;
     const int64_t step = p->pair ? 2 : 1, red = conv_red(p), from = s->first * step;
-    if (job->packed || p->r * p->s > 1 || index >= a->end || s->first >= p->depth)
+    if (p->packed > 0 || p->r * p->s > 1 || index >= a->end || s->first >= p->depth)
         return (struct conv_block){0};
-    const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, index);
+    const struct gy_panel panel = p->panel[index];
     if (p->transposed)
         return (struct conv_block){job->weights + (a->group * red + from) * p->vec + panel.first, s->len * step, panel.cols, p->vec};
     return (struct conv_block){job->weights + (a->group * p->vec + panel.first) * red + from, panel.cols, s->len * step, red};
@@ -336,8 +347,8 @@ static void conv_sum_stats(const struct conv_job *job, const struct conv_area *a
                            int64_t channel, int64_t cols)
 {
     const int64_t at = a->strip * job->p->out_pitch + channel;
-    if (job->mean)
-        job->cpu->k.stats[GY_F32](x, a->count, cols, pitch, job->mean + at, job->m2 + at);
+    if (job->plan->stats)
+        job->cpu->k.stats[GY_F32](x, a->count, cols, pitch, job->all.mean + at, job->all.m2 + at);
 }
 
 /* The micro-kernel finishes activations of its own type: floats of floats, bf16 of pairs. */
@@ -377,18 +388,18 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
     t.out_first = p->half ? 0 : panel->first;
     if (s->before == 0 && (late || !job->add))
         t.init = job->bias ? job->bias + a->group * p->vec + panel->first : job->cpu->zeros;
-    if (job->packed) {
-        t.panel = job->packed + (a->group * conv_padded(p) + panel->first) * p->taps * p->depth +
+    if (p->packed > 0) {
+        t.panel = job->all.packed + (a->group * p->padded + panel->first) * p->taps * p->depth +
                   s->before * panel->kind->width;
     } else {
         conv_pack_slice(job, a->group, panel, s, own->panel);
         t.panel = own->panel;
     }
     struct gy_gemm_finish finish = { .first = panel->first, .add = job->add && late, .stream = job->stream };
-    if (job->mean) {
+    if (job->plan->stats) {
         const int64_t at = a->strip * p->out_pitch + a->group * p->vec + panel->first;
-        finish.mean = job->mean + at;
-        finish.m2 = job->m2 + at;
+        finish.mean = job->all.mean + at;
+        finish.m2 = job->all.m2 + at;
     }
     /* float sums wait in the outputs themselves */
     const int outs = (p->pair && conv_finishes(p, panel) ? finishes : t.init != NULL) && !(finishes && job->stream);
@@ -399,7 +410,7 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
 /* A slice of panel i; far: the strip's rows are not near yet. */
 static struct conv_step conv_step_at(const struct conv_job *job, const struct conv_area *a, int64_t i, const struct conv_slice *s, int far)
 {
-    return (struct conv_step){ .panel = gy_product_panel(job->p, &job->cpu->k, i), .slice = *s,
+    return (struct conv_step){ .panel = job->p->panel[i], .slice = *s,
                               .far = far && i == a->first ? CONV_FAR_ROWS : 0 };
 }
 
@@ -427,7 +438,7 @@ static void conv_by_panels(const struct conv_job *job, const struct conv_own *ow
     const struct conv_slice first = conv_slice_at(p, 0, 0);
     int width = 0;
     for (int64_t i = a->first; i < a->end; i++) {
-        const struct gy_panel panel = gy_product_panel(p, &job->cpu->k, i);
+        const struct gy_panel panel = p->panel[i];
         for (int64_t j = 0; j < a->count && width != panel.kind->width; j++)
             own->sum_rows[j] = own->sums + j * panel.kind->width;
         width = panel.kind->width;
@@ -453,8 +464,8 @@ static void conv_tile(void *arg, int64_t tile, int thread)
     a.first = set * p->panel_group;
     a.end = gy_min64(a.first + p->panel_group, p->panels);
     a.in = gy_product_in(p, job->in, a.group * p->red);
-    struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
-    struct conv_own own = conv_carve_own(p, &carve);
+    struct conv_own own = job->plan->own;
+    gy_scratch_move(&own, sizeof own, job->all.own + (size_t)thread * job->plan->own_bytes);
     const int far = !p->copy && !p->patch && !p->lines;
     gy_product_outs(p, gy_cpu_out(job->out, a.group * p->vec, p->half ? GY_BF16 : GY_F32), a.pixel, a.count, own.outs);
     for (int64_t i = 0; i < a.count && !p->half; i++)
@@ -484,27 +495,6 @@ static void conv_zero_tile(void *arg, int64_t tile, int thread)
     (void)thread;
 }
 
-static size_t conv_own_bytes(const struct gy_product *p)
-{
-    struct gy_carve carve = {NULL, 0};
-    conv_carve_own(p, &carve);
-    return carve.used;
-}
-
-/* Lays out scratch (or counts it, base NULL); returns the bytes. */
-static size_t conv_place(const struct gy_cpu *cpu, const struct gy_product *p, const struct gy_op *op, void *base, struct conv_job *job)
-{
-    struct gy_carve carve = {base, 0};
-    const int stats = !p->transposed && op->tensor[GY_STATS] >= 0;
-    const size_t parts = (size_t)(p->strips * p->out_pitch);
-    job->packed = p->packed > 0 ? gy_carve_take(&carve, (size_t)p->packed, sizeof(float)) : NULL;
-    job->mean = stats ? gy_carve_take(&carve, parts, sizeof(float)) : NULL;
-    job->m2 = stats ? gy_carve_take(&carve, parts, sizeof(float)) : NULL;
-    job->own_bytes = conv_own_bytes(p);
-    job->own = gy_carve_take(&carve, (size_t)cpu->threads, job->own_bytes);
-    return carve.used;
-}
-
 static void conv_run_product(const struct gy_cpu *cpu, struct conv_job *job)
 {
     const struct gy_product *p = job->p;
@@ -515,69 +505,88 @@ static void conv_run_product(const struct gy_cpu *cpu, struct conv_job *job)
             gy_pool_run(cpu->pool, conv_zero_tile, job, p->strips);
         return;
     }
-    if (job->packed)
+    if (p->packed > 0)
         gy_pool_run(cpu->pool, conv_pack_tile, job, p->groups * p->panels);
     gy_pool_run(cpu->pool, conv_tile, job, p->groups * p->strips * p->panel_groups);
 }
 
 /* Outputs beyond the caches go past them where they are written once, in whole cache lines. */
-static int conv_streams(const struct gy_product *p, const struct conv_job *job)
+static int conv_streams(const struct gy_product *p, const struct gy_op *op)
 {
     const int64_t bytes = p->half ? 2 : 4, row = p->out_pitch * bytes;
-    const int whole = row % GY_CACHE_LINE == 0 && p->vec * bytes % GY_CACHE_LINE == 0 && (uintptr_t)job->out % GY_CACHE_LINE == 0;
+    const int whole = row % GY_CACHE_LINE == 0 && p->vec * bytes % GY_CACHE_LINE == 0;
     const int again = !p->half && (p->depth > p->depth_block || p->taps > p->tap_block); /* sums wait there */
-    return whole && !job->add && !again && p->n * p->h.out_size * p->w.out_size * row >= CONV_STREAM;
+    const int changed = p->transposed ? (op->flags & GY_F_ADD_DX) != 0
+                                      : op->tensor[GY_SCALE] >= 0 || op->tensor[GY_RES] >= 0 || op->act != GY_ACT_NONE;
+    return whole && !changed && !again && p->n * p->h.out_size * p->w.out_size * row >= CONV_STREAM;
 }
 
-GY_INT size_t gy_cpu_conv_need(const struct gy_cpu *cpu, const struct gy_op *op)
+/* Completes a pass behind its product: layouts. */
+static void conv_lay_out(const struct gy_cpu *cpu, struct gy_op *op, struct conv_plan *plan)
 {
-    struct gy_product p;
-    struct conv_job job;
-    gy_product_forward(&p, op, &cpu->k, GY_PRODUCT_PAIRS);
-    return conv_place(cpu, &p, op, NULL, &job);
+    const struct gy_product *const p = &plan->p;
+    size_t used = 0;
+    plan->stats = !p->transposed && op->tensor[GY_STATS] >= 0;
+    plan->streams = conv_streams(p, op);
+    plan->own_bytes = conv_lay_own(p, &plan->own);
+    const size_t parts = plan->stats ? (size_t)(p->strips * p->out_pitch) : 0;
+    plan->all.packed = gy_scratch_take(&used, (size_t)p->packed, sizeof(float));
+    plan->all.mean = gy_scratch_take(&used, parts, sizeof(float));
+    plan->all.m2 = gy_scratch_take(&used, parts, sizeof(float));
+    plan->all.own = gy_scratch_take(&used, (size_t)cpu->threads, plan->own_bytes);
+    op->scratch_bytes = used > op->scratch_bytes ? used : op->scratch_bytes;
+}
+
+GY_INT void gy_cpu_conv_plan(struct gy_planner *planner, struct gy_op *op)
+{
+    struct conv_plan *const plan = gy_planner_take(planner, 1, sizeof *plan);
+    op->plan = plan;
+    if (!plan)
+        return;
+    gy_product_forward(&plan->p, op, planner, GY_PRODUCT_PAIRS);
+    conv_lay_out(planner->cpu, op, plan);
+}
+
+/* Of a plan: where its scratch and its outputs are. */
+static struct conv_job conv_make_job(const struct gy_cpu *cpu, const struct gy_op *op, const struct conv_plan *plan, void *out)
+{
+    struct conv_job job = { .cpu = cpu, .plan = plan, .p = &plan->p, .op = op, .weights = op->ptr[GY_W], .out = out, .all = plan->all };
+    job.stream = plan->streams && (uintptr_t)out % GY_CACHE_LINE == 0;
+    gy_scratch_move(&job.all, sizeof job.all, op->ptr[GY_SCRATCH]);
+    return job;
 }
 
 GY_INT void gy_cpu_conv_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct gy_product p;
-    gy_product_forward(&p, op, &cpu->k, GY_PRODUCT_PAIRS);
-    struct conv_job job = { .cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_X], .weights = op->ptr[GY_W],
-                           .bias = op->ptr[GY_BIAS], .out = op->ptr[GY_Y] };
-    job.stream = conv_streams(&p, &job) && !op->ptr[GY_SCALE] && !op->ptr[GY_RES] && op->act == GY_ACT_NONE;
-    conv_place(cpu, &p, op, op->ptr[GY_SCRATCH], &job);
+    const struct conv_plan *const plan = op->plan;
+    struct conv_job job = conv_make_job(cpu, op, plan, op->ptr[GY_Y]);
+    job.in = op->ptr[GY_X];
+    job.bias = op->ptr[GY_BIAS];
     conv_run_product(cpu, &job);
-    if (job.mean)
-        gy_cpu_merge_stats(cpu, job.mean, job.m2, p.strips, p.out_pitch, p.strip, p.pixels, op->ptr[GY_STATS]);
+    if (plan->stats)
+        gy_cpu_merge_stats(cpu, job.all.mean, job.all.m2, plan->p.strips, plan->p.out_pitch, plan->p.strip, plan->p.pixels,
+                           op->ptr[GY_STATS]);
 }
 
-GY_INT size_t gy_cpu_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op)
+/* A plan for each class of dx's pixels. */
+GY_INT void gy_cpu_dgrad_plan(struct gy_planner *planner, struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
-    size_t need = 0;
-    for (int32_t a = 0; a < g->stride_h; a++) {
-        for (int32_t b = 0; b < g->stride_w; b++) {
-            struct gy_product p;
-            struct conv_job job;
-            gy_product_dgrad(&p, op, &cpu->k, a, b);
-            const size_t bytes = conv_place(cpu, &p, op, NULL, &job);
-            need = bytes > need ? bytes : need;
-        }
+    struct conv_plan *const plan = gy_planner_take(planner, (int64_t)g->stride_h * g->stride_w, sizeof *plan);
+    op->plan = plan;
+    for (int32_t i = 0; plan && i < g->stride_h * g->stride_w; i++) {
+        gy_product_dgrad(&plan[i].p, op, planner, i / g->stride_w, i % g->stride_w);
+        conv_lay_out(planner->cpu, op, &plan[i]);
     }
-    return need;
 }
 
 GY_INT void gy_cpu_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    const struct gy_geom *g = &op->geom;
-    for (int32_t a = 0; a < g->stride_h; a++) {
-        for (int32_t b = 0; b < g->stride_w; b++) {
-            struct gy_product p;
-            gy_product_dgrad(&p, op, &cpu->k, a, b);
-            struct conv_job job = { .cpu = cpu, .p = &p, .op = op, .in = op->ptr[GY_DY], .weights = op->ptr[GY_W],
-                                   .out = op->ptr[GY_DX], .add = (op->flags & GY_F_ADD_DX) != 0 };
-            job.stream = conv_streams(&p, &job);
-            conv_place(cpu, &p, op, op->ptr[GY_SCRATCH], &job);
-            conv_run_product(cpu, &job);
-        }
+    const struct conv_plan *const plan = op->plan;
+    for (int32_t i = 0; i < op->geom.stride_h * op->geom.stride_w; i++) {
+        struct conv_job job = conv_make_job(cpu, op, &plan[i], op->ptr[GY_DX]);
+        job.in = op->ptr[GY_DY];
+        job.add = (op->flags & GY_F_ADD_DX) != 0;
+        conv_run_product(cpu, &job);
     }
 }

@@ -3,20 +3,30 @@
  * Filters are turned to [tap][channel] first. A tile is a run of pixels; for each pixel only taps inside the image
  * are listed. */
 #include "kernels/cpu/conv.h"
-#include "kernels/cpu/conv_depth.h"
+#include "kernels/cpu/drivers.h"
 #include "kernels/cpu/norm.h"
 
 #define DEPTH_TAPS 1024    /* most taps of a filter */
 #define DEPTH_RUN 128      /* pixels in a tile */
 #define DEPTH_PARTS 32     /* parts of the weight gradient */
 
-struct depth_job {
-    const struct gy_cpu *cpu;
-    const struct gy_op *op;
+/* Scratch. */
+struct depth_all {
     float *filter;       /* [taps][C] */
     float *mean, *m2;    /* [runs][C] */
     float *parts;        /* [parts][taps][C] */
-    int64_t pixels, run;
+};
+
+struct depth_plan {
+    struct depth_all all;
+    int64_t pixels, run, runs; /* of one run, how many */
+};
+
+struct depth_job {
+    const struct gy_cpu *cpu;
+    const struct gy_op *op;
+    struct depth_all all;
+    int64_t pixels, run, runs;
 };
 
 struct depth_taps {
@@ -30,21 +40,30 @@ GY_INT int gy_cpu_is_depthwise(const struct gy_op *op)
     return g->groups > 1 && g->groups == g->c && g->c == g->k && (int64_t)g->r * g->s <= DEPTH_TAPS;
 }
 
-static size_t depth_place(const struct gy_op *op, int stats, int parts, void *base, struct depth_job *job)
+GY_INT void gy_cpu_depth_plan(struct gy_planner *planner, struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
-    struct gy_carve carve = {base, 0};
+    struct depth_plan *const d = gy_planner_take(planner, 1, sizeof *d);
     const size_t filter = (size_t)g->r * (size_t)g->s * (size_t)g->c;
-    job->run = DEPTH_RUN;
-    job->pixels = op->code == GY_OP_CONV_DGRAD ? g->n * g->h * g->w : g->n * g->p * g->q;
-    if (parts)
-        job->run = gy_max64(gy_ceil_div(job->pixels, DEPTH_PARTS), 1);
-    const size_t runs = (size_t)gy_ceil_div(job->pixels, job->run);
-    job->filter = gy_carve_take(&carve, filter, sizeof(float));
-    job->mean = gy_carve_take(&carve, stats ? runs * (size_t)g->c : 0, sizeof(float));
-    job->m2 = gy_carve_take(&carve, stats ? runs * (size_t)g->c : 0, sizeof(float));
-    job->parts = gy_carve_take(&carve, parts ? runs * filter : 0, sizeof(float));
-    return carve.used;
+    op->plan = d;
+    if (!d)
+        return;
+    d->pixels = op->code == GY_OP_CONV_DGRAD ? g->n * g->h * g->w : g->n * g->p * g->q;
+    d->run = op->code == GY_OP_CONV_WGRAD ? gy_max64(gy_ceil_div(d->pixels, DEPTH_PARTS), 1) : DEPTH_RUN;
+    d->runs = gy_ceil_div(d->pixels, d->run);
+    const size_t stats = op->code == GY_OP_CONV && op->tensor[GY_STATS] >= 0 ? (size_t)(d->runs * g->c) : 0;
+    d->all.filter = gy_scratch_take(&op->scratch_bytes, filter, sizeof(float));
+    d->all.mean = gy_scratch_take(&op->scratch_bytes, stats, sizeof(float));
+    d->all.m2 = gy_scratch_take(&op->scratch_bytes, stats, sizeof(float));
+    d->all.parts = gy_scratch_take(&op->scratch_bytes, op->code == GY_OP_CONV_WGRAD ? (size_t)d->runs * filter : 0, sizeof(float));
+}
+
+static struct depth_job depth_make_job(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    const struct depth_plan *const d = op->plan;
+    struct depth_job job = { .cpu = cpu, .op = op, .all = d->all, .pixels = d->pixels, .run = d->run, .runs = d->runs };
+    gy_scratch_move(&job.all, sizeof job.all, op->ptr[GY_SCRATCH]);
+    return job;
 }
 
 /* Input pixels that output pixel i meets. w: filter or sums, [taps][C]. */
@@ -92,20 +111,13 @@ static void depth_forward_tile(void *arg, int64_t tile, int thread)
     float *const y = op->ptr[GY_Y];
     struct depth_taps taps;
     for (int64_t i = first; i < first + count; i++) {
-        depth_list(&op->geom, i, op->ptr[GY_X], job->filter, &taps);
+        depth_list(&op->geom, i, op->ptr[GY_X], job->all.filter, &taps);
         job->cpu->k.depthwise(y + i * c, taps.x, taps.w, taps.count, c, op->ptr[GY_BIAS]);
     }
     if (op->ptr[GY_STATS])
-        job->cpu->k.stats[GY_F32](y + first * c, count, c, c, job->mean + tile * c, job->m2 + tile * c);
+        job->cpu->k.stats[GY_F32](y + first * c, count, c, c, job->all.mean + tile * c, job->all.m2 + tile * c);
     gy_cpu_epilogue(job->cpu, op, first, count, 0, c);
     (void)thread;
-}
-
-GY_INT size_t gy_cpu_depth_need(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    struct depth_job job;
-    (void)cpu;
-    return depth_place(op, op->tensor[GY_STATS] >= 0, 0, NULL, &job);
 }
 
 static void depth_turn_filter(const struct gy_cpu *cpu, const struct gy_op *op, float *filter)
@@ -116,13 +128,11 @@ static void depth_turn_filter(const struct gy_cpu *cpu, const struct gy_op *op, 
 
 GY_INT void gy_cpu_depth_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct depth_job job = { .cpu = cpu, .op = op };
-    depth_place(op, op->ptr[GY_STATS] != NULL, 0, op->ptr[GY_SCRATCH], &job);
-    depth_turn_filter(cpu, op, job.filter);
-    const int64_t runs = gy_ceil_div(job.pixels, job.run);
-    gy_pool_run(cpu->pool, depth_forward_tile, &job, runs);
+    struct depth_job job = depth_make_job(cpu, op);
+    depth_turn_filter(cpu, op, job.all.filter);
+    gy_pool_run(cpu->pool, depth_forward_tile, &job, job.runs);
     if (op->ptr[GY_STATS])
-        gy_cpu_merge_stats(cpu, job.mean, job.m2, runs, op->geom.c, job.run, job.pixels, op->ptr[GY_STATS]);
+        gy_cpu_merge_stats(cpu, job.all.mean, job.all.m2, job.runs, op->geom.c, job.run, job.pixels, op->ptr[GY_STATS]);
 }
 
 static void depth_dgrad_tile(void *arg, int64_t tile, int thread)
@@ -133,25 +143,17 @@ static void depth_dgrad_tile(void *arg, int64_t tile, int thread)
     float *const dx = op->ptr[GY_DX];
     struct depth_taps taps;
     for (int64_t i = first; i < first + count; i++) {
-        depth_list_back(&op->geom, i, op->ptr[GY_DY], job->filter, &taps);
+        depth_list_back(&op->geom, i, op->ptr[GY_DY], job->all.filter, &taps);
         job->cpu->k.depthwise(dx + i * c, taps.x, taps.w, taps.count, c, op->flags & GY_F_ADD_DX ? dx + i * c : NULL);
     }
     (void)thread;
 }
 
-GY_INT size_t gy_cpu_depth_dgrad_need(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    struct depth_job job;
-    (void)cpu;
-    return depth_place(op, 0, 0, NULL, &job);
-}
-
 GY_INT void gy_cpu_depth_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct depth_job job = { .cpu = cpu, .op = op };
-    depth_place(op, 0, 0, op->ptr[GY_SCRATCH], &job);
-    depth_turn_filter(cpu, op, job.filter);
-    gy_pool_run(cpu->pool, depth_dgrad_tile, &job, gy_ceil_div(job.pixels, job.run));
+    struct depth_job job = depth_make_job(cpu, op);
+    depth_turn_filter(cpu, op, job.all.filter);
+    gy_pool_run(cpu->pool, depth_dgrad_tile, &job, job.runs);
 }
 
 static void depth_wgrad_tile(void *arg, int64_t tile, int thread)
@@ -160,7 +162,7 @@ static void depth_wgrad_tile(void *arg, int64_t tile, int thread)
     const struct gy_op *op = job->op;
     const int64_t c = op->geom.c, filter = (int64_t)op->geom.r * op->geom.s * c, first = tile * job->run;
     const float *dy = op->ptr[GY_DY];
-    float *const sums = job->parts + tile * filter;
+    float *const sums = job->all.parts + tile * filter;
     struct depth_taps taps;
     float *sum[DEPTH_TAPS];
     memset(sums, 0, (size_t)filter * sizeof(float));
@@ -173,25 +175,17 @@ static void depth_wgrad_tile(void *arg, int64_t tile, int thread)
     (void)thread;
 }
 
-GY_INT size_t gy_cpu_depth_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    struct depth_job job;
-    (void)cpu;
-    return depth_place(op, 0, 1, NULL, &job);
-}
-
 GY_INT void gy_cpu_depth_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct depth_job job = { .cpu = cpu, .op = op };
-    depth_place(op, 0, 1, op->ptr[GY_SCRATCH], &job);
-    const int64_t parts = gy_ceil_div(job.pixels, job.run), c = op->geom.c, taps = (int64_t)op->geom.r * op->geom.s;
+    struct depth_job job = depth_make_job(cpu, op);
+    const int64_t parts = job.runs, c = op->geom.c, taps = (int64_t)op->geom.r * op->geom.s;
     float *const dw = op->ptr[GY_DW], *const dbias = op->ptr[GY_DBIAS];
     const float *dy = op->ptr[GY_DY];
     gy_pool_run(cpu->pool, depth_wgrad_tile, &job, parts);
-    gy_cpu_sum_parts(cpu, job.parts, parts, taps * c, taps * c, job.filter, 0);
+    gy_cpu_sum_parts(cpu, job.all.parts, parts, taps * c, taps * c, job.all.filter, 0);
     for (int64_t k = 0; k < c; k++)
         for (int64_t t = 0; t < taps; t++)
-            dw[k * taps + t] = (op->u->accumulate ? dw[k * taps + t] : 0.0f) + job.filter[t * c + k];
+            dw[k * taps + t] = (op->u->accumulate ? dw[k * taps + t] : 0.0f) + job.all.filter[t * c + k];
     if (!dbias)
         return;
     if (!op->u->accumulate)

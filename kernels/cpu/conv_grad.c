@@ -15,6 +15,7 @@
  * of a register tile are values of the patches, and the block of dw is turned at the end. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv_grad.h"
+#include "kernels/cpu/drivers.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/product.h"
 
@@ -35,6 +36,25 @@
 
 static const float wgrad_zeros[1];
 
+struct wgrad_own {
+    const float **rows; /* [strip], with lines [filter rows][strip] */
+    const float **next; /* [strip]: of the next strip, where there is one tap */
+    const void **dy_rows; /* [strip] */
+    float *lines;
+    float *pairs;       /* of lines: each value and the one of the next pixel */
+    int32_t *at;        /* [strip]: pixels that count at this tap */
+    float *turned;      /* [depth][k_block]: dw the other way round */
+    float *patch;       /* [strip][pitch of patches] */
+    float *x;           /* [strip][width]: panel of x at this tap */
+    float *dy;          /* bf16: [strip][dy_pitch] widened, or [strip / 2][dy_pitch] pairs; or panels: [strip][rows] a tile */
+};
+
+/* Scratch of all threads. */
+struct wgrad_all {
+    unsigned char *own; /* own_bytes a thread */
+    float *parts;       /* of dw, part_pitch apart */
+};
+
 struct wgrad_plan {
     struct gy_product p;
     int64_t taps, depth;                 /* dw is [K][taps][depth] */
@@ -51,6 +71,10 @@ struct wgrad_plan {
     int panels, copy;                    /* float: dy is copied, into panels or row by row */
     int whole;                           /* panels of every pixel for all taps: rows of zeros where there is no input */
     const float *zeros;
+    int64_t part_pitch;                  /* floats from part to part of dw; 0: dw itself */
+    struct wgrad_own own;                /* layouts of scratch */
+    struct wgrad_all all;
+    size_t own_bytes;
 };
 
 struct wgrad_job {
@@ -58,29 +82,15 @@ struct wgrad_job {
     const struct wgrad_plan *plan;
     const void *x, *dy;
     float *dw;           /* or the first part */
-    int64_t part_pitch;  /* floats from part to part; 0: dw itself */
     int add;
     unsigned char *own;
-    size_t own_bytes;
-};
-
-struct wgrad_own {
-    const float **rows; /* [strip], with lines [filter rows][strip] */
-    const float **next; /* [strip]: of the next strip, where there is one tap */
-    const void **dy_rows; /* [strip] */
-    float *lines;
-    float *pairs;       /* of lines: each value and the one of the next pixel */
-    int32_t *at;        /* [strip]: pixels that count at this tap */
-    float *turned;      /* [depth][k_block]: dw the other way round */
-    float *patch;       /* [strip][pitch of patches] */
-    float *x;           /* [strip][width]: panel of x at this tap */
-    float *dy;          /* bf16: [strip][dy_pitch] widened, or [strip / 2][dy_pitch] pairs; or panels: [strip][rows] a tile */
 };
 
 /* Few channels: whole patches, made of lines. */
-static int wgrad_take_lines(struct wgrad_plan *w, const struct gy_op *op, const struct gy_kernels *k)
+static int wgrad_take_lines(struct wgrad_plan *w, const struct gy_op *op, struct gy_planner *planner)
 {
-    gy_product_forward(&w->p, op, k, GY_PRODUCT_LINES);
+    const struct gy_kernels *const k = &planner->cpu->k;
+    gy_product_forward(&w->p, op, planner, GY_PRODUCT_LINES);
     if (!w->p.lines)
         return 0;
     w->lines = 1;
@@ -130,13 +140,14 @@ static int64_t wgrad_panel(const struct wgrad_plan *w, const struct gy_outer_kin
     return kind->rows * w->strip + WGRAD_PANEL_GAP;
 }
 
-static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const struct gy_cpu *cpu)
+static void wgrad_cut(struct wgrad_plan *w, const struct gy_op *op, struct gy_planner *planner)
 {
     const struct gy_product *p = &w->p;
+    const struct gy_cpu *const cpu = planner->cpu;
     const struct gy_kernels *k = &cpu->k;
-    *w = (struct wgrad_plan){ .zeros = cpu->zeros };
-    if (!wgrad_take_lines(w, op, k)) {
-        gy_product_forward(&w->p, op, k, GY_PRODUCT_SINGLE);
+    w->zeros = cpu->zeros;
+    if (!wgrad_take_lines(w, op, planner)) {
+        gy_product_forward(&w->p, op, planner, GY_PRODUCT_SINGLE);
         w->taps = p->taps;
         w->depth = p->depth;
         w->pair = op->dtype == GY_BF16 && k->outer_pair[0].fn && !p->lines && !p->patch;
@@ -166,36 +177,24 @@ static void wgrad_make_plan(struct wgrad_plan *w, const struct gy_op *op, const 
         w->dy_floats = gy_max64(w->dy_floats, gy_ceil_div(w->k_block, k->outer[i].rows) * wgrad_panel(w, &k->outer[i]));
 }
 
-static struct wgrad_own wgrad_carve_own(const struct wgrad_plan *w, struct gy_carve *carve)
+/* Lays out a thread's scratch; returns the bytes. */
+static size_t wgrad_lay_own(const struct wgrad_plan *w, struct wgrad_own *own)
 {
-    struct wgrad_own own;
+    size_t used = 0;
     const size_t strip = (size_t)w->strip;
     const size_t lines = w->lines ? (size_t)(gy_product_lines_floats(&w->p) + (int64_t)w->p.w.in_step * w->p.red + 16) : 0;
-    own.rows = gy_carve_take(carve, strip * (w->join ? (size_t)w->p.h.taps : 1), sizeof *own.rows);
-    own.next = gy_carve_take(carve, w->taps == 1 ? strip : 0, sizeof *own.next);
-    own.dy_rows = gy_carve_take(carve, strip, sizeof *own.dy_rows);
-    own.lines = gy_carve_take(carve, lines, sizeof(float));
-    own.pairs = gy_carve_take(carve, w->pair ? 2 * lines : 0, sizeof(float));
-    own.at = gy_carve_take(carve, strip + GY_OUTER_AHEAD, sizeof *own.at);
-    own.patch = gy_carve_take(carve, w->join ? strip * (size_t)w->pitch
-                                             : w->p.patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
-    own.turned = gy_carve_take(carve, w->turned ? (size_t)(w->depth * w->k_block) : 0, sizeof(float));
-    own.x = gy_carve_take(carve, (strip + 1) * GY_WIDTH_MAX, sizeof(float));
-    own.dy = gy_carve_take(carve, (size_t)w->dy_floats, sizeof(float));
-    return own;
-}
-
-static size_t wgrad_place(const struct gy_cpu *cpu, const struct wgrad_plan *w, void *base, struct wgrad_job *job)
-{
-    struct gy_carve carve = {base, 0};
-    struct gy_carve own = {NULL, 0};
-    wgrad_carve_own(w, &own);
-    job->own_bytes = own.used;
-    job->own = gy_carve_take(&carve, (size_t)cpu->threads, own.used);
-    job->part_pitch = w->splits > 1 ? w->floats : 0;
-    float *const parts = gy_carve_take(&carve, (size_t)(w->splits * job->part_pitch), sizeof(float));
-    job->dw = job->part_pitch > 0 ? parts : NULL;
-    return carve.used;
+    own->rows = gy_scratch_take(&used, strip * (w->join ? (size_t)w->p.h.taps : 1), sizeof *own->rows);
+    own->next = gy_scratch_take(&used, w->taps == 1 ? strip : 0, sizeof *own->next);
+    own->dy_rows = gy_scratch_take(&used, strip, sizeof *own->dy_rows);
+    own->lines = gy_scratch_take(&used, lines, sizeof(float));
+    own->pairs = gy_scratch_take(&used, w->pair ? 2 * lines : 0, sizeof(float));
+    own->at = gy_scratch_take(&used, strip + GY_OUTER_AHEAD, sizeof *own->at);
+    own->patch = gy_scratch_take(&used, w->join ? strip * (size_t)w->pitch
+                                                : w->p.patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
+    own->turned = gy_scratch_take(&used, w->turned ? (size_t)(w->depth * w->k_block) : 0, sizeof(float));
+    own->x = gy_scratch_take(&used, (strip + 1) * GY_WIDTH_MAX, sizeof(float));
+    own->dy = gy_scratch_take(&used, (size_t)w->dy_floats, sizeof(float));
+    return used;
 }
 
 /* Floats or pairs from a line of a patch to the next. */
@@ -343,7 +342,7 @@ static void wgrad_gather(const struct wgrad_job *job, const struct wgrad_own *ow
 }
 
 /* The rows of dw that register tile i of tiles takes: from, count. */
-static int64_t wgrad_cut(int64_t rows, int64_t tiles, int64_t i, int64_t *count)
+static int64_t wgrad_rows_of(int64_t rows, int64_t tiles, int64_t i, int64_t *count)
 {
     const int64_t from = rows * i / tiles;
     *count = rows * (i + 1) / tiles - from;
@@ -446,7 +445,7 @@ static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, 
         const struct wgrad_ahead ahead = wgrad_make_ahead(job, own, area, next, c + t->cols, pixels, tiles);
         for (int64_t i = 0; i < tiles; i++) {
             int64_t count;
-            int64_t from = wgrad_cut(area->k_count, tiles, i, &count);
+            int64_t from = wgrad_rows_of(area->k_count, tiles, i, &count);
             t->dy = dy + from;
             if (w->panels) {
                 from = i * k->rows;
@@ -508,7 +507,7 @@ static void wgrad_turned_group(const struct wgrad_job *job, const struct wgrad_o
         wgrad_line_dy(job, own, own->x + (k - from) * count, kind->width, area->k_from + k, kind->width, count);
     for (int64_t i = 0; i < tiles; i++) {
         int64_t values;
-        const int64_t row = area->c_from + wgrad_cut(rows, tiles, i, &values);
+        const int64_t row = area->c_from + wgrad_rows_of(rows, tiles, i, &values);
         t->dy = own->patch + row;
         for (int64_t k = from; k < to; k += kind->width) {
             t->x = dy + (k - from) * (w->half ? count : 1);
@@ -598,13 +597,13 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
     const int64_t rest = tile / w->c_blocks / w->k_blocks, split = rest % w->splits, group = rest / w->splits;
     const int64_t end = gy_min64((split + 1) * w->split, p->pixels), row = w->taps * w->depth;
     const int dtype = w->half ? GY_BF16 : GY_F32;
-    struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
-    const struct wgrad_own own = wgrad_carve_own(w, &carve);
-    float *const dw = job->dw + split * job->part_pitch + group * p->vec * row;
+    struct wgrad_own own = w->own;
+    gy_scratch_move(&own, sizeof own, job->own + (size_t)thread * w->own_bytes);
+    float *const dw = job->dw + split * w->part_pitch + group * p->vec * row;
     const void *const x = gy_cpu_at(job->x, group * p->red, dtype);
     struct wgrad_area area;
     wgrad_make_area(job, tile % w->c_blocks, tile / w->c_blocks % w->k_blocks, &area);
-    if (w->turned && job->add && job->part_pitch == 0)
+    if (w->turned && job->add && w->part_pitch == 0)
         wgrad_turn(job, &own, &area, dw, 0);
     for (int64_t at = split * w->split; at < end; at += w->strip) {
         const int64_t count = gy_min64(w->strip, end - at);
@@ -612,7 +611,7 @@ static void wgrad_tile(void *arg, int64_t tile, int thread)
         const int64_t left = gy_min64(w->strip, end - at - count);
         const struct wgrad_next next = wgrad_next_strip(job, &own, x, at + count, left, count);
         struct gy_outer_tile t = { .x = own.x, .dw = dw, .dw_pitch = row };
-        t.add = at > split * w->split || (job->add && job->part_pitch == 0);
+        t.add = at > split * w->split || (job->add && w->part_pitch == 0);
         if (w->lines)
             wgrad_strip_lines(job, &own, &area, &t, x, at, dy, count, &next);
         else
@@ -664,26 +663,32 @@ GY_INT void gy_cpu_dbias_run(const struct gy_cpu *cpu, const struct gy_op *op)
     gy_cpu_sum_parts(cpu, job.parts, parts, job.channels, job.channels, op->ptr[GY_DBIAS], op->u->accumulate != 0);
 }
 
-GY_INT size_t gy_cpu_wgrad_need(const struct gy_cpu *cpu, const struct gy_op *op)
+GY_INT void gy_cpu_wgrad_plan(struct gy_planner *planner, struct gy_op *op)
 {
-    struct wgrad_plan plan;
-    struct wgrad_job job;
-    wgrad_make_plan(&plan, op, cpu);
-    const size_t need = wgrad_place(cpu, &plan, NULL, &job), bias = gy_cpu_dbias_need(cpu, op);
-    return need > bias ? need : bias;
+    struct wgrad_plan *const w = gy_planner_take(planner, 1, sizeof *w);
+    const size_t bias = gy_cpu_dbias_need(planner->cpu, op);
+    size_t used = 0;
+    op->plan = w;
+    if (!w)
+        return;
+    wgrad_cut(w, op, planner);
+    w->own_bytes = wgrad_lay_own(w, &w->own);
+    w->part_pitch = w->splits > 1 ? w->floats : 0;
+    w->all.own = gy_scratch_take(&used, (size_t)planner->cpu->threads, w->own_bytes);
+    w->all.parts = gy_scratch_take(&used, (size_t)(w->splits * w->part_pitch), sizeof(float));
+    op->scratch_bytes = used > bias ? used : bias;
 }
 
 GY_INT void gy_cpu_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct wgrad_plan w;
-    const int add = op->u->accumulate != 0;
-    wgrad_make_plan(&w, op, cpu);
-    struct wgrad_job job = { .cpu = cpu, .plan = &w, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add };
-    wgrad_place(cpu, &w, op->ptr[GY_SCRATCH], &job);
-    if (job.part_pitch == 0)
-        job.dw = op->ptr[GY_DW];
-    gy_pool_run(cpu->pool, wgrad_tile, &job, wgrad_items(&w));
-    if (job.part_pitch > 0)
-        gy_cpu_sum_parts(cpu, job.dw, w.splits, w.floats, job.part_pitch, op->ptr[GY_DW], add);
+    const struct wgrad_plan *const w = op->plan;
+    const int add = op->u->accumulate != 0, split = w->part_pitch > 0;
+    struct wgrad_all all = w->all;
+    gy_scratch_move(&all, sizeof all, op->ptr[GY_SCRATCH]);
+    struct wgrad_job job = { .cpu = cpu, .plan = w, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add, .own = all.own,
+                            .dw = split ? all.parts : op->ptr[GY_DW] };
+    gy_pool_run(cpu->pool, wgrad_tile, &job, wgrad_items(w));
+    if (split)
+        gy_cpu_sum_parts(cpu, all.parts, w->splits, w->floats, w->part_pitch, op->ptr[GY_DW], add);
     gy_cpu_dbias_run(cpu, op);
 }

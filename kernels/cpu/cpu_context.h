@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* cpu_context.h: a CPU backend as its drivers see it, and what they all use: places in activations of either
- * type, scratch handed out piece by piece, rows cut into even tiles. A driver is a pair of functions:
- * ..._need tells the bytes of scratch that an op wants, ..._run does its work with all threads. */
+ * type, memory of plans, scratch cut into pieces, rows cut into even tiles. A driver is a row of drivers.c:
+ * ..._plan derives once, in prepare, what the op's shape decides; ..._run reads that and works with all threads.
+ * Whatever derives asks for a planner. run has none, and its struct gy_cpu is const, so it can derive nothing. */
 #ifndef GY_CPU_CPU_H
 #define GY_CPU_CPU_H
+#include "engine/base/mem.h"
 #include "engine/base/thread.h"
 #include "kernels/cpu/isa/table.h"
 
@@ -13,8 +15,25 @@ struct gy_cpu {
     struct gy_kernels k;
     struct gy_pool *pool;
     int threads;
+    int ref;                       /* references alone */
+    int64_t plans;                 /* made so far: their number stands still while a net steps */
     float zeros[GY_CHANNELS_MOST]; /* what is read beside an image */
 };
+
+/* What makes plans: prepare has one, run has none. */
+struct gy_planner {
+    struct gy_cpu *cpu;
+    struct gy_arena *arena;
+    int full; /* the arena had no memory: the plan is not whole */
+};
+/* Zeroed memory of a plan, for as long as the op lives; NULL: none is left. */
+static inline void *gy_planner_take(struct gy_planner *planner, int64_t count, size_t elem_bytes)
+{
+    void *const at = gy_arena_take(planner->arena, (size_t)count, elem_bytes);
+    planner->cpu->plans++;
+    planner->full |= !at;
+    return at;
+}
 
 /* Element i of activations of type dtype; NULL stays NULL. */
 static inline const void *gy_cpu_at(const void *base, int64_t i, int dtype)
@@ -26,16 +45,23 @@ static inline void *gy_cpu_out(void *base, int64_t i, int dtype)
     return !base ? NULL : (unsigned char *)base + i * (dtype == GY_F32 ? 4 : 2);
 }
 
-/* Bump allocation inside an op's scratch; with base NULL it only counts. */
-struct gy_carve {
-    unsigned char *base;
-    size_t used;
-};
-static inline void *gy_carve_take(struct gy_carve *carve, size_t count, size_t elem_bytes)
+/* Scratch cut into pieces before its address is known: a struct of pointers, made as if scratch began at address 0, is
+ * the layout, and gy_scratch_move gives it the address. */
+static inline void *gy_scratch_take(size_t *used, size_t count, size_t elem_bytes)
 {
-    void *const at = carve->base ? (void *)(carve->base + carve->used) : NULL;
-    carve->used = gy_align_up(carve->used + count * elem_bytes, GY_CACHE_LINE);
+    void *const at = (void *)(uintptr_t)*used;
+    *used = gy_align_up(*used + count * elem_bytes, GY_CACHE_LINE);
     return at;
+}
+/* pieces: bytes of a struct that holds such pointers and nothing else. */
+static inline void gy_scratch_move(void *pieces, size_t bytes, const void *base)
+{
+    for (size_t i = 0; i < bytes; i += sizeof(uintptr_t)) {
+        uintptr_t at;
+        memcpy(&at, (char *)pieces + i, sizeof at);
+        at += (uintptr_t)base;
+        memcpy((char *)pieces + i, &at, sizeof at);
+    }
 }
 
 /* Rows cut into as few tiles of at most `most` as there may be, as even as can be: tile i begins at rows * i / tiles, found without a

@@ -77,11 +77,6 @@ GY_INT void gy_cpu_act_run(const struct gy_cpu *cpu, const struct gy_op *op)
     ew_run(cpu, op, ew_forward_tile);
 }
 
-GY_INT void gy_cpu_add_run(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    ew_run(cpu, op, ew_forward_tile);
-}
-
 /* Gradient of sigmoid or tanh into dx and dres, through a small block. */
 static void ew_curve_back(const struct ew_job *job, struct gy_back_rows *a)
 {
@@ -119,11 +114,6 @@ static void ew_back_tile(void *arg, int64_t tile, int thread)
 }
 
 GY_INT void gy_cpu_act_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    ew_run(cpu, op, ew_back_tile);
-}
-
-GY_INT void gy_cpu_add_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     ew_run(cpu, op, ew_back_tile);
 }

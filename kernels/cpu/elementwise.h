@@ -10,10 +10,8 @@ GY_INT int gy_act_is_curve(int act); /* sigmoid or tanh */
 GY_INT void gy_act_curve(int act, float *y, const float *x, int64_t count);
 GY_INT void gy_act_curve_back(int act, float *d, const float *dy, const float *y, int64_t count);
 
-GY_INT void gy_cpu_act_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_add_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_act_run(const struct gy_cpu *cpu, const struct gy_op *op); /* with or without a sum of branches */
 GY_INT void gy_cpu_act_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_add_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 GY_INT void gy_cpu_shortcut_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_shortcut_back_run(const struct gy_cpu *cpu, const struct gy_op *op);

@@ -6,28 +6,18 @@
 
 #define NORM_PART_FLOATS 32768 /* floats of one tensor in a part: about a core's second cache over three tensors */
 #define NORM_STREAM 33554432  /* bytes of a tensor that no cache keeps until the next op */
+#define NORM_COEFFICIENTS 3    /* of a channel's dx */
 #define NORM_CHANNELS 64       /* channels that join their parts in one tile */
 
-/* Rows in a part, for rows x channels. */
-static int64_t norm_part_rows(int64_t rows, int64_t channels)
-{
-    return gy_min64(gy_max64(NORM_PART_FLOATS / channels, 16), gy_max64(rows, 1));
-}
-
-static int64_t norm_rows(const struct gy_op *op)
-{
-    return op->geom.n * op->geom.h * op->geom.w;
-}
+struct norm_plan {
+    int64_t rows, part_rows; /* pixels of the batch; in a part, at most */
+    int streams;             /* outputs go past the caches, if they begin a cache line */
+};
 
 /* Of the samples that are there: what statistics are of. */
 static int64_t norm_rows_there(const struct gy_op *op)
 {
     return (op->geom.n - op->u->absent) * op->geom.h * op->geom.w;
-}
-
-static int64_t norm_parts(const struct gy_op *op)
-{
-    return gy_ceil_div(norm_rows(op), norm_part_rows(norm_rows(op), op->geom.c));
 }
 
 struct norm_merge_job {
@@ -100,41 +90,64 @@ GY_INT void gy_cpu_sum_parts(const struct gy_cpu *cpu, const float *part, int64_
     gy_pool_run(cpu->pool, norm_sum_tile, &job, gy_ceil_div(count, job.block));
 }
 
-static int norm_streams(const struct gy_op *op, const void *out)
-{
-    const int aligned = op->geom.c % 16 == 0 && (uintptr_t)out % GY_CACHE_LINE == 0;
-    return out && aligned && norm_rows(op) * op->geom.c * (op->dtype == GY_F32 ? 4 : 2) >= NORM_STREAM;
-}
-
 struct norm_job {
     const struct gy_cpu *cpu;
     const struct gy_op *op;
     float *parts; /* [parts][2][C], or coefficients [3][C] */
     int64_t begin, rows, part_rows; /* rows [begin, rows) in parts */
+    int64_t count;                  /* of parts */
 };
+
+GY_INT void gy_cpu_bn_apply_plan(struct gy_planner *planner, struct gy_op *op)
+{
+    struct norm_plan *const plan = gy_planner_take(planner, 1, sizeof *plan);
+    const struct gy_geom *g = &op->geom;
+    op->plan = plan;
+    if (!plan)
+        return;
+    plan->rows = g->n * g->h * g->w;
+    plan->part_rows = gy_max64(NORM_PART_FLOATS / g->c, 16);
+    plan->streams = g->c % 16 == 0 && plan->rows * g->c * (op->dtype == GY_F32 ? 4 : 2) >= NORM_STREAM;
+}
+
+/* Statistics and sums leave two numbers of every channel in each part. */
+GY_INT void gy_cpu_bn_parts_plan(struct gy_planner *planner, struct gy_op *op)
+{
+    gy_cpu_bn_apply_plan(planner, op);
+    const struct norm_plan *const plan = op->plan;
+    op->scratch_bytes = plan ? (size_t)(gy_ceil_div(plan->rows, plan->part_rows) * 2 * op->geom.c) * sizeof(float) : 0;
+}
+
+GY_INT void gy_cpu_bn_back_plan(struct gy_planner *planner, struct gy_op *op)
+{
+    gy_cpu_bn_apply_plan(planner, op);
+    op->scratch_bytes = NORM_COEFFICIENTS * (size_t)op->geom.c * sizeof(float);
+}
+
+static int norm_streams(const struct gy_op *op, const void *out)
+{
+    return out && ((const struct norm_plan *)op->plan)->streams && (uintptr_t)out % GY_CACHE_LINE == 0;
+}
 
 static struct norm_job norm_make_job_of(const struct gy_cpu *cpu, const struct gy_op *op, int64_t begin, int64_t rows)
 {
-    return (struct norm_job){ .cpu = cpu, .op = op, .parts = op->ptr[GY_SCRATCH], .begin = begin, .rows = rows,
-                             .part_rows = norm_part_rows(rows - begin, op->geom.c) };
+    const struct norm_plan *const plan = op->plan;
+    struct norm_job job = { .cpu = cpu, .op = op, .parts = op->ptr[GY_SCRATCH], .begin = begin, .rows = rows };
+    job.part_rows = gy_min64(plan->part_rows, gy_max64(rows - begin, 1));
+    job.count = gy_ceil_div(rows - begin, job.part_rows);
+    return job;
 }
 
 static struct norm_job norm_make_job(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    return norm_make_job_of(cpu, op, 0, norm_rows(op));
-}
-
-GY_INT size_t gy_cpu_bn_parts_need(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    (void)cpu;
-    return (size_t)norm_parts(op) * 2 * (size_t)op->geom.c * sizeof(float);
+    return norm_make_job_of(cpu, op, 0, ((const struct norm_plan *)op->plan)->rows);
 }
 
 static void norm_stats_tile(void *arg, int64_t tile, int thread)
 {
     const struct norm_job *job = arg;
     const struct gy_op *op = job->op;
-    const int64_t c = op->geom.c, first = tile * job->part_rows, parts = gy_ceil_div(job->rows, job->part_rows);
+    const int64_t c = op->geom.c, first = tile * job->part_rows, parts = job->count;
     float *const mean = job->parts + tile * c;
     job->cpu->k.stats[op->dtype](gy_cpu_at(op->ptr[GY_X], first * c, op->dtype),
                                  gy_min64(job->part_rows, job->rows - first), c, c, mean, mean + parts * c);
@@ -144,7 +157,7 @@ static void norm_stats_tile(void *arg, int64_t tile, int thread)
 GY_INT void gy_cpu_bn_stats_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct norm_job job = norm_make_job_of(cpu, op, 0, norm_rows_there(op));
-    const int64_t parts = gy_ceil_div(job.rows, job.part_rows), c = op->geom.c;
+    const int64_t parts = job.count, c = op->geom.c;
     gy_pool_run(cpu->pool, norm_stats_tile, &job, parts);
     gy_cpu_merge_stats(cpu, job.parts, job.parts + parts * c, parts, c, job.part_rows, job.rows, op->ptr[GY_STATS]);
 }
@@ -169,7 +182,7 @@ static void norm_apply_tile(void *arg, int64_t tile, int thread)
 GY_INT void gy_cpu_bn_apply_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct norm_job job = norm_make_job(cpu, op);
-    gy_pool_run(cpu->pool, norm_apply_tile, &job, gy_ceil_div(job.rows, job.part_rows));
+    gy_pool_run(cpu->pool, norm_apply_tile, &job, job.count);
 }
 
 /* Rows [first, first + rows), as both passes of the gradient read them. */
@@ -217,15 +230,8 @@ static void norm_sums_join(const struct gy_cpu *cpu, const struct gy_op *op, con
 GY_INT void gy_cpu_bn_sums_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct norm_job job = norm_make_job(cpu, op);
-    const int64_t parts = gy_ceil_div(job.rows, job.part_rows);
-    gy_pool_run(cpu->pool, norm_sums_tile, &job, parts);
-    norm_sums_join(cpu, op, job.parts, parts);
-}
-
-GY_INT size_t gy_cpu_bn_back_need(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    (void)cpu;
-    return 3 * (size_t)op->geom.c * sizeof(float);
+    gy_pool_run(cpu->pool, norm_sums_tile, &job, job.count);
+    norm_sums_join(cpu, op, job.parts, job.count);
 }
 
 static void norm_back_tile(void *arg, int64_t tile, int thread)
@@ -264,10 +270,10 @@ GY_INT void gy_cpu_bn_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     struct norm_job job = norm_make_job_of(cpu, op, 0, norm_rows_there(op));
     norm_back_ready(op, job.parts);
-    gy_pool_run(cpu->pool, norm_back_tile, &job, gy_ceil_div(job.rows, job.part_rows));
+    gy_pool_run(cpu->pool, norm_back_tile, &job, job.count);
     if (op->u->absent == 0)
         return;
-    struct norm_job rest = norm_make_job_of(cpu, op, job.rows, norm_rows(op));
-    memset(rest.parts, 0, gy_cpu_bn_back_need(cpu, op)); /* dx of what is not there: 0 */
-    gy_pool_run(cpu->pool, norm_back_tile, &rest, gy_ceil_div(rest.rows - rest.begin, rest.part_rows));
+    struct norm_job rest = norm_make_job_of(cpu, op, job.rows, ((const struct norm_plan *)op->plan)->rows);
+    memset(rest.parts, 0, op->scratch_bytes); /* dx of what is not there: 0 */
+    gy_pool_run(cpu->pool, norm_back_tile, &rest, rest.count);
 }

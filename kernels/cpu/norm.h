@@ -4,11 +4,12 @@
 #define GY_CPU_NORM_H
 #include "kernels/cpu/cpu_context.h"
 
-GY_INT size_t gy_cpu_bn_parts_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_bn_parts_plan(struct gy_planner *planner, struct gy_op *op); /* of statistics and sums */
 GY_INT void gy_cpu_bn_stats_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_bn_apply_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_bn_apply_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_bn_sums_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT size_t gy_cpu_bn_back_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_bn_back_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_bn_back_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 /* Statistics of parts, merged pairwise in a fixed tree (Chan et al. 1979). part p covers rows [p * rows / parts ...) as

@@ -2,16 +2,21 @@
 /* Pooling, a row of output pixels (or, backward, of input pixels) a tile. Backward passes gather: each input pixel asks the
  * windows that hold it. Both ways a pixel meets a rectangle, of cells or of windows, so that the kernels see only that. What it
  * meets along a row is the same in every row. */
-#include "kernels/cpu/pool.h"
+#include "kernels/cpu/drivers.h"
 
 #define POOL_STREAM 33554432 /* bytes of outputs that no cache keeps until the next op */
+
+struct pool_plan {
+    struct gy_pool_span *spans; /* of a row's pixels: [q]; backward [w] */
+    float *share_h, *share_w;   /* average pooling: 1 / (cells that count) of each window along an axis: [p], [q] */
+    float *one;                 /* [max(r, w)]: ones */
+    int streams;                /* outputs go past the caches, if they begin a cache line */
+};
 
 struct pool_job {
     const struct gy_cpu *cpu;
     const struct gy_op *op;
-    struct gy_pool_span *spans; /* of a row's pixels: [q]; backward [w] */
-    float *share_h, *share_w;   /* average pooling: 1 / (cells that count) of each window along an axis: [p], [q] */
-    float *one;                 /* [max(r, w)]: ones */
+    const struct pool_plan *plan;
 };
 
 /* What meets along one axis: [from, to). */
@@ -64,38 +69,38 @@ static void pool_spans(struct gy_pool_span *spans, const struct gy_op *op)
     }
 }
 
-static size_t pool_place(const struct gy_op *op, void *base, struct pool_job *job)
+/* Gradients of inputs beyond the caches go past them where they are written once, in whole cache lines. */
+static int pool_streams(const struct gy_op *op)
+{
+    const struct gy_geom *g = &op->geom;
+    const int64_t row = g->c * (op->dtype == GY_F32 ? 4 : 2);
+    return (op->flags & GY_F_ADD_DX) == 0 && row % GY_CACHE_LINE == 0 && g->n * g->h * g->w * row >= POOL_STREAM;
+}
+
+/* Of both kinds, both ways. */
+GY_INT void gy_cpu_pool_plan(struct gy_planner *planner, struct gy_op *op)
 {
     const struct gy_geom *g = &op->geom;
     const int average = op->code == GY_OP_POOL_AVG || op->code == GY_OP_POOL_AVG_BWD;
-    struct gy_carve carve = {base, 0};
-    job->spans = gy_carve_take(&carve, (size_t)(pool_is_back(op) ? g->w : g->q), sizeof *job->spans);
-    job->share_h = gy_carve_take(&carve, average ? (size_t)g->p : 0, sizeof(float));
-    job->share_w = gy_carve_take(&carve, average ? (size_t)g->q : 0, sizeof(float));
-    job->one = gy_carve_take(&carve, average ? (size_t)pool_max32(g->r, g->w) : 0, sizeof(float));
-    return carve.used;
-}
-
-GY_INT size_t gy_cpu_pool_need(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    struct pool_job job;
-    (void)cpu;
-    return pool_place(op, NULL, &job);
-}
-
-static struct pool_job pool_make_job(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    const struct gy_geom *g = &op->geom;
-    struct pool_job job = { .cpu = cpu, .op = op };
-    pool_place(op, op->ptr[GY_SCRATCH], &job);
-    pool_spans(job.spans, op);
-    if (op->code != GY_OP_POOL_AVG && op->code != GY_OP_POOL_AVG_BWD)
-        return job;
-    pool_shares(job.share_h, g->p, g->stride_h, g->pad_h, g->r, g->h, op->f[0] > 0.0f);
-    pool_shares(job.share_w, g->q, g->stride_w, g->pad_w, g->s, g->w, op->f[0] > 0.0f);
+    struct pool_plan *const t = gy_planner_take(planner, 1, sizeof *t);
+    op->plan = t;
+    if (t && average) {
+        t->share_h = gy_planner_take(planner, g->p, sizeof(float));
+        t->share_w = gy_planner_take(planner, g->q, sizeof(float));
+        t->one = gy_planner_take(planner, pool_max32(g->r, g->w), sizeof(float));
+    }
+    if (t)
+        t->spans = gy_planner_take(planner, pool_is_back(op) ? g->w : g->q, sizeof *t->spans);
+    if (planner->full)
+        return;
+    t->streams = pool_streams(op);
+    pool_spans(t->spans, op);
+    if (!average)
+        return;
+    pool_shares(t->share_h, g->p, g->stride_h, g->pad_h, g->r, g->h, op->f[0] > 0.0f);
+    pool_shares(t->share_w, g->q, g->stride_w, g->pad_w, g->s, g->w, op->f[0] > 0.0f);
     for (int32_t i = 0; i < g->r || i < g->w; i++)
-        job.one[i] = 1.0f;
-    return job;
+        t->one[i] = 1.0f;
 }
 
 /* Row p of the outputs of image n. */
@@ -107,7 +112,7 @@ static struct gy_pool_rows pool_forward_rows(const struct pool_job *job, int64_t
     const int64_t row = (int64_t)p * g->stride_h - g->pad_h + h.from, out = (n * g->p + p) * g->q * g->c;
     return (struct gy_pool_rows){ .x = gy_cpu_at(op->ptr[GY_X], (n * g->h + row) * g->w * g->c, op->dtype),
                                  .rows = h.to - h.from, .row_pitch = (int64_t)g->w * g->c, .cols = g->c,
-                                 .id = (int64_t)h.from * g->s, .id_row = g->s, .id_cell = 1, .span = job->spans, .count = g->q,
+                                 .id = (int64_t)h.from * g->s, .id_row = g->s, .id_cell = 1, .span = job->plan->spans, .count = g->q,
                                  .y = gy_cpu_out(op->ptr[GY_Y], out, op->dtype) };
 }
 
@@ -128,32 +133,23 @@ static void pool_avg_tile(void *arg, int64_t tile, int thread)
     const struct gy_geom *g = &job->op->geom;
     const int32_t p = (int32_t)(tile % g->p);
     struct gy_pool_rows a = pool_forward_rows(job, tile / g->p, p);
-    a.share_row = a.share_cell = job->one;
-    a.share_out = job->share_w;
-    a.scale = job->share_h[p];
+    a.share_row = a.share_cell = job->plan->one;
+    a.share_out = job->plan->share_w;
+    a.scale = job->plan->share_h[p];
     job->cpu->k.pool_sum[job->op->dtype](&a);
     (void)thread;
 }
 
 GY_INT void gy_cpu_pool_max_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct pool_job job = pool_make_job(cpu, op);
+    struct pool_job job = { cpu, op, op->plan };
     gy_pool_run(cpu->pool, pool_max_tile, &job, op->geom.n * op->geom.p);
 }
 
 GY_INT void gy_cpu_pool_avg_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct pool_job job = pool_make_job(cpu, op);
+    struct pool_job job = { cpu, op, op->plan };
     gy_pool_run(cpu->pool, pool_avg_tile, &job, op->geom.n * op->geom.p);
-}
-
-/* Gradients of inputs beyond the caches go past them where they are written once, in whole cache lines. */
-static int pool_streams(const struct gy_op *op)
-{
-    const struct gy_geom *g = &op->geom;
-    const int64_t row = g->c * (op->dtype == GY_F32 ? 4 : 2);
-    return (op->flags & GY_F_ADD_DX) == 0 && row % GY_CACHE_LINE == 0 && (uintptr_t)op->ptr[GY_DX] % GY_CACHE_LINE == 0 &&
-           g->n * g->h * g->w * row >= POOL_STREAM;
 }
 
 /* Row h of the inputs of image n. */
@@ -167,11 +163,11 @@ static struct gy_pool_rows pool_back_rows(const struct pool_job *job, int64_t n,
     const uint8_t *const cells = op->ptr[GY_ARG];
     return (struct gy_pool_rows){ .x = gy_cpu_at(op->ptr[GY_DY], at, op->dtype), .rows = p.to - p.from,
                                  .row_pitch = (int64_t)g->q * g->c, .cols = g->c, .id = r * g->s,
-                                 .id_row = -(int64_t)g->stride_h * g->s, .id_cell = -g->stride_w, .span = job->spans,
+                                 .id_row = -(int64_t)g->stride_h * g->s, .id_cell = -g->stride_w, .span = job->plan->spans,
                                  .count = g->w, .from = cells ? cells + at : NULL,
-                                 .share_row = job->share_h + p.from, .share_cell = job->share_w, .scale = 1.0f,
+                                 .share_row = job->plan->share_h + p.from, .share_cell = job->plan->share_w, .scale = 1.0f,
                                  .y = gy_cpu_out(op->ptr[GY_DX], to, op->dtype), .add = (op->flags & GY_F_ADD_DX) != 0,
-                                 .stream = pool_streams(op) };
+                                 .stream = job->plan->streams && (uintptr_t)op->ptr[GY_DX] % GY_CACHE_LINE == 0 };
 }
 
 static void pool_back_tile(void *arg, int64_t tile, int thread)
@@ -188,6 +184,6 @@ static void pool_back_tile(void *arg, int64_t tile, int thread)
 
 GY_INT void gy_cpu_pool_back_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct pool_job job = pool_make_job(cpu, op);
+    struct pool_job job = { cpu, op, op->plan };
     gy_pool_run(cpu->pool, pool_back_tile, &job, op->geom.n * op->geom.h);
 }

@@ -55,28 +55,19 @@ static void product_turn(struct gy_axis *x)
     x->off_step = -x->off_step;
 }
 
-/* Panels of kind i that vec channels take, and what is left. */
-static int64_t product_panels_of(const struct gy_kernels *k, int i, int64_t *left)
+GY_INT const struct gy_panel *gy_product_panels(struct gy_planner *planner, const struct gy_gemm_kind *kinds, int64_t vec,
+                                                int64_t *count)
 {
-    const int64_t width = k->gemm[i].width;
-    const int64_t count = i == GY_KINDS - 1 ? gy_ceil_div(*left, width) : *left / width;
-    *left = gy_max64(*left - count * width, 0);
-    return count;
-}
-
-GY_INT struct gy_panel gy_product_panel(const struct gy_product *p, const struct gy_kernels *k, int64_t index)
-{
-    int64_t left = p->vec, first = 0;
-    for (int i = 0; i < GY_KINDS; i++) {
-        const int64_t count = product_panels_of(k, i, &left), width = k->gemm[i].width;
-        if (index < count) {
-            first += index * width;
-            return (struct gy_panel){p->pair ? &k->gemm_pair[i] : &k->gemm[i], first, gy_min64(width, p->vec - first)};
-        }
-        index -= count;
-        first += count * width;
+    const struct gy_gemm_kind *const last = kinds + GY_KINDS - 1;
+    struct gy_panel *const panel = gy_planner_take(planner, gy_ceil_div(vec, last->width), sizeof *panel);
+    *count = 0;
+    for (int64_t first = 0; panel && first < vec; ++*count) {
+        while (kinds < last && vec - first < kinds->width)
+            kinds++;
+        panel[*count] = (struct gy_panel){kinds, first, gy_min64(kinds->width, vec - first)};
+        first += panel[*count].cols;
     }
-    return (struct gy_panel){NULL, 0, 0};
+    return panel;
 }
 
 /* Balanced blocks: as many as needed so that none exceeds limit. */
@@ -100,19 +91,18 @@ static void product_cut_reduction(struct gy_product *p, const int32_t *block)
     p->tap_block = product_block(p->taps, gy_max64(slice / p->depth_block, 1));
 }
 
-static void product_cut_output(struct gy_product *p, const struct gy_kernels *k, const int32_t *block)
+static void product_cut_output(struct gy_product *p, struct gy_planner *planner, const int32_t *block)
 {
     const int64_t strip = block[GY_BLOCK_STRIP];
-    int64_t left = p->vec, padded = 0;
-    p->panels = 0;
-    for (int i = 0; i < GY_KINDS; i++) {
-        const int64_t count = product_panels_of(k, i, &left);
-        p->panels += count;
-        padded += count * k->gemm[i].width;
-    }
+    const struct gy_kernels *const k = &planner->cpu->k;
+    p->panel = gy_product_panels(planner, p->pair ? k->gemm_pair : k->gemm, p->vec, &p->panels);
+    if (!p->panel)
+        return;
+    for (int64_t i = 0; i < p->panels; i++)
+        p->padded += p->panel[i].kind->width;
     p->pixels = p->n * p->h.grid * p->w.grid;
     p->strips = gy_max64(gy_ceil_div(p->pixels, strip + strip / 4), 1);
-    const int64_t rows = gy_product_panel(p, k, 0).kind->rows;
+    const int64_t rows = p->panel[0].kind->rows;
     p->strip = gy_ceil_div(gy_ceil_div(gy_max64(p->pixels, 1), p->strips), rows) * rows;
     p->strips = gy_max64(gy_ceil_div(p->pixels, p->strip), 1);
     const int64_t work = p->strip * p->taps * p->depth * p->vec;
@@ -120,15 +110,15 @@ static void product_cut_output(struct gy_product *p, const struct gy_kernels *k,
     groups = gy_min64(gy_min64(groups, p->panels), gy_max64(work / PRODUCT_TILE_WORK, 1));
     p->panel_group = gy_ceil_div(p->panels, groups);
     p->panel_groups = gy_ceil_div(p->panels, p->panel_group);
-    p->packed = p->strips == 1 ? 0 : (int64_t)p->groups * padded * p->taps * p->depth;
+    p->packed = p->strips == 1 ? 0 : (int64_t)p->groups * p->padded * p->taps * p->depth;
 }
 
-static void product_cut(struct gy_product *p, const struct gy_kernels *k, const int32_t *block)
+static void product_cut(struct gy_product *p, struct gy_planner *planner, const int32_t *block)
 {
     p->copy = !p->patch && !p->lines && p->unit == 2;
     product_cut_reduction(p, block);
     p->line_tap = p->lines ? p->h.off_step * p->line_pitch : 0;
-    product_cut_output(p, k, block);
+    product_cut_output(p, planner, block);
 }
 
 /* How input elements are read: as floats, in pairs of bf16, or one bf16 at a time. */
@@ -152,32 +142,32 @@ static void product_take_lines(struct gy_product *p, int32_t taps, enum gy_produ
         p->odd = p->pair = 0;
 }
 
-GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k,
+GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, struct gy_planner *planner,
                                enum gy_product_use use)
 {
     const struct gy_geom *g = &op->geom;
     *p = (struct gy_product){ .n = g->n, .groups = g->groups, .red = g->c / g->groups, .vec = g->k / g->groups,
                              .r = g->r, .s = g->s, .in_pitch = g->c, .out_pitch = g->k };
-    product_type(p, k, op->dtype, use);
+    product_type(p, &planner->cpu->k, op->dtype, use);
     p->h = product_forward_axis(g->p, g->h, g->r, g->stride_h, g->pad_h, g->dil_h);
     p->w = product_forward_axis(g->q, g->w, g->s, g->stride_w, g->pad_w, g->dil_w);
     product_take_lines(p, g->r * g->s, use);
     p->patch = p->red < PRODUCT_PATCH_BELOW && g->r * g->s > 1 && !p->lines;
-    product_cut(p, k, op->block);
+    product_cut(p, planner, op->block);
 }
 
-GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k, int32_t a, int32_t b)
+GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_op *op, struct gy_planner *planner, int32_t a, int32_t b)
 {
     const struct gy_geom *g = &op->geom;
     *p = (struct gy_product){ .n = g->n, .groups = g->groups, .red = g->k / g->groups, .vec = g->c / g->groups,
                              .r = g->r, .s = g->s, .in_pitch = g->k, .out_pitch = g->c, .transposed = 1 };
-    product_type(p, k, op->dtype, GY_PRODUCT_PAIRS);
+    product_type(p, &planner->cpu->k, op->dtype, GY_PRODUCT_PAIRS);
     p->h = product_dgrad_axis(g->h, g->p, g->r, g->stride_h, g->pad_h, g->dil_h, a);
     p->w = product_dgrad_axis(g->w, g->q, g->s, g->stride_w, g->pad_w, g->dil_w, b);
     product_turn(&p->h);
     product_turn(&p->w);
     product_take_lines(p, p->h.taps * p->w.taps, GY_PRODUCT_PAIRS);
-    product_cut(p, k, op->block);
+    product_cut(p, planner, op->block);
 }
 
 static int64_t product_clamp(int64_t v, int64_t lo, int64_t hi)

@@ -9,7 +9,7 @@
  * into slices whose panel stays near the core; sums wait in the output between slices. */
 #ifndef GY_CPU_PRODUCT_H
 #define GY_CPU_PRODUCT_H
-#include "kernels/cpu/isa/table.h"
+#include "kernels/cpu/cpu_context.h"
 
 struct gy_axis {
     int32_t grid;                     /* output pixels of this view */
@@ -39,23 +39,29 @@ struct gy_product {
     int64_t line_pitch, line_tap; /* floats of a copied line; from a filter row to the next */
     int64_t tap_block, depth_block;
     int64_t pixels, strip, strips;
+    const struct gy_panel *panel;              /* [panels], of a group */
     int64_t panels, panel_group, panel_groups; /* panels in all, a tile, tiles along them */
+    int64_t padded;                            /* columns of all panels */
     int64_t packed;              /* floats of packed weights, all groups; 0: tiles pack their own slices */
 };
 
+/* Weights of some channels, as wide as a kind of register tile. */
 struct gy_panel {
     const struct gy_gemm_kind *kind;
     int64_t first, cols; /* channels [first, first + cols) */
 };
+/* Panels for vec channels, *count of them: as many of each kind as are whole, the last kind may be cut. NULL: no memory. */
+GY_INT const struct gy_panel *gy_product_panels(struct gy_planner *planner, const struct gy_gemm_kind *kinds, int64_t vec,
+                                                int64_t *count);
 
 /* What is wanted of a product: single bf16; pairs of bf16 where the channels allow it and the processor multiplies them; or,
  * for few channels, lines of floats or of single bf16 that the caller makes pairs of (odd). */
 enum gy_product_use { GY_PRODUCT_SINGLE, GY_PRODUCT_PAIRS, GY_PRODUCT_LINES };
 /* op: geometry, type of the activations, block sizes. */
-GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k,
+GY_INT void gy_product_forward(struct gy_product *p, const struct gy_op *op, struct gy_planner *planner,
                                enum gy_product_use use);
 /* Class (a, b) of dx's pixels: rows a, a + stride_h, ..., columns b, b + stride_w, ... taps may be 0. */
-GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_op *op, const struct gy_kernels *k, int32_t a, int32_t b);
+GY_INT void gy_product_dgrad(struct gy_product *p, const struct gy_op *op, struct gy_planner *planner, int32_t a, int32_t b);
 /* Input unit i. */
 static inline const void *gy_product_in(const struct gy_product *p, const void *in, int64_t i)
 {
@@ -74,7 +80,6 @@ static inline void gy_product_take(const struct gy_product *p, void *dst, const 
     else
         memcpy(dst, src, (size_t)(count * p->unit));
 }
-GY_INT struct gy_panel gy_product_panel(const struct gy_product *p, const struct gy_kernels *k, int64_t index);
 
 /* Pointers to the input pixels that grid pixels [first, first + count) meet at a tap; zero where there is none. */
 GY_INT void gy_product_rows(const struct gy_product *p, const void *in, int64_t first, int64_t count, int64_t tap,

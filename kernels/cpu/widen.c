@@ -2,12 +2,22 @@
 /* Ops on bf16 that have only a float kernel: activations are widened into scratch, the float op runs there, what it wrote
  * is rounded back. Where samples are independent that happens a few samples at a time, so that scratch stays in the
  * caches; otherwise for the whole batch. Correct everywhere, slower: what matters has a kernel of its own. */
-#include "kernels/cpu/widen.h"
+#include "kernels/cpu/drivers.h"
 
 #define WIDE_FLOATS 524288 /* floats of scratch wanted for independent samples */
 #define WIDE_PIECE 32768   /* elements in a tile of a conversion */
 
-static const uint8_t wide_roles[] = {GY_X, GY_Y, GY_RES, GY_DX, GY_DY, GY_DRES, GY_AGAIN};
+enum { WIDE_ROLES = 7 };
+static const uint8_t wide_roles[WIDE_ROLES] = {GY_X, GY_Y, GY_RES, GY_DX, GY_DY, GY_DRES, GY_AGAIN};
+
+struct wide_plan {
+    struct gy_op part[2];      /* the float op on as many samples as are done together; on those that are left */
+    int64_t count[WIDE_ROLES]; /* elements a sample; 0: not widened */
+    struct wide_all {
+        float *at[WIDE_ROLES];
+        void *scratch;         /* of the float op */
+    } all;                     /* layout of scratch */
+};
 
 static int wide_is_loss(int code)
 {
@@ -18,7 +28,7 @@ static int wide_is_loss(int code)
 static int64_t wide_count(const struct gy_op *op, int role)
 {
     const struct gy_geom *g = &op->geom;
-    if (op->tensor[role] < 0 && !op->ptr[role])
+    if (op->tensor[role] < 0)
         return 0;
     if ((role == GY_Y && wide_is_loss(op->code)) || (role == GY_X && op->code == GY_OP_INPUT))
         return 0;
@@ -42,28 +52,36 @@ static int wide_independent(const struct gy_op *op)
 }
 
 /* Samples that are done together. */
-static int64_t wide_samples(const struct gy_op *op)
+static int64_t wide_samples(const struct gy_op *op, const struct wide_plan *w)
 {
     int64_t floats = 1;
-    for (size_t i = 0; i < GY_COUNT(wide_roles); i++)
-        floats += wide_count(op, wide_roles[i]);
+    for (int i = 0; i < WIDE_ROLES; i++)
+        floats += w->count[i];
     return wide_independent(op) ? gy_min64(gy_max64(WIDE_FLOATS / floats, 1), gy_max64(op->geom.n, 1)) : op->geom.n;
 }
 
-GY_INT struct gy_op gy_cpu_wide_op(const struct gy_op *op)
+GY_INT void gy_cpu_wide_plan(struct gy_planner *planner, struct gy_op *op)
 {
-    struct gy_op wide = *op;
-    wide.dtype = GY_F32;
-    wide.geom.n = wide_samples(op);
-    return wide;
-}
-
-GY_INT size_t gy_cpu_wide_need(const struct gy_op *op)
-{
-    struct gy_carve carve = {NULL, 0};
-    for (size_t i = 0; i < GY_COUNT(wide_roles); i++)
-        gy_carve_take(&carve, (size_t)(wide_samples(op) * wide_count(op, wide_roles[i])), sizeof(float));
-    return carve.used;
+    struct wide_plan *const w = gy_planner_take(planner, 1, sizeof *w);
+    if (!w)
+        return;
+    for (int i = 0; i < WIDE_ROLES; i++)
+        w->count[i] = wide_count(op, wide_roles[i]);
+    const int64_t samples = wide_samples(op, w), left = op->geom.n % gy_max64(samples, 1);
+    for (int i = 0; i < WIDE_ROLES; i++)
+        w->all.at[i] = gy_scratch_take(&op->scratch_bytes, (size_t)(samples * w->count[i]), sizeof(float));
+    w->all.scratch = gy_scratch_take(&op->scratch_bytes, 0, 1);
+    size_t own = 0;
+    for (int i = 0; i < (left > 0 ? 2 : 1); i++) {
+        w->part[i] = *op;
+        w->part[i].dtype = GY_F32;
+        w->part[i].geom.n = i == 0 ? samples : left;
+        gy_driver_prepare(planner, &w->part[i]);
+        memcpy(op->block, w->part[i].block, sizeof op->block);
+        own = w->part[i].scratch_bytes > own ? w->part[i].scratch_bytes : own;
+    }
+    op->plan = w;
+    op->scratch_bytes += own;
 }
 
 struct wide_job {
@@ -86,13 +104,14 @@ static void wide_tile(void *arg, int64_t tile, int thread)
     (void)thread;
 }
 
-/* Converts all activations of samples [first, first + count); narrow: only outputs, back. */
+/* Converts all activations of samples [first, first + wide->geom.n); narrow: only outputs, back. */
 static void wide_convert(const struct gy_cpu *cpu, const struct gy_op *op, const struct gy_op *wide, int64_t first,
                          int narrow)
 {
-    for (size_t i = 0; i < GY_COUNT(wide_roles); i++) {
+    const struct wide_plan *const w = op->plan;
+    for (int i = 0; i < WIDE_ROLES; i++) {
         const int role = wide_roles[i];
-        const int64_t count = wide_count(op, role);
+        const int64_t count = w->count[i];
         if (count == 0 || (narrow && !wide_is_output(op, role)))
             continue;
         struct wide_job job = {&cpu->k, wide->ptr[role], (uint16_t *)op->ptr[role] + first * count,
@@ -101,24 +120,22 @@ static void wide_convert(const struct gy_cpu *cpu, const struct gy_op *op, const
     }
 }
 
-GY_INT void gy_cpu_wide_run(const struct gy_cpu *cpu, const struct gy_op *op, gy_wide_fn run, const void *self)
+GY_INT void gy_cpu_wide_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct gy_op wide = gy_cpu_wide_op(op);
-    struct gy_carve carve = {op->ptr[GY_SCRATCH], 0};
-    const int64_t step = wide.geom.n;
-    for (size_t i = 0; i < GY_COUNT(wide_roles); i++) {
-        const int64_t count = wide_count(op, wide_roles[i]);
-        void *const at = gy_carve_take(&carve, (size_t)(step * count), sizeof(float));
-        if (count > 0)
-            wide.ptr[wide_roles[i]] = at;
-    }
-    wide.ptr[GY_SCRATCH] = carve.base ? carve.base + carve.used : NULL;
-    for (int64_t first = 0; first < op->geom.n; first += step) {
-        wide.geom.n = gy_min64(step, op->geom.n - first);
-        if (step < op->geom.n && op->ptr[GY_ARG])
+    const struct wide_plan *const w = op->plan;
+    struct wide_all all = w->all;
+    gy_scratch_move(&all, sizeof all, op->ptr[GY_SCRATCH]);
+    for (int64_t first = 0; first < op->geom.n; first += w->part[0].geom.n) {
+        struct gy_op wide = w->part[op->geom.n - first < w->part[0].geom.n];
+        memcpy(wide.ptr, op->ptr, sizeof wide.ptr);
+        for (int i = 0; i < WIDE_ROLES; i++)
+            if (w->count[i] > 0)
+                wide.ptr[wide_roles[i]] = all.at[i];
+        wide.ptr[GY_SCRATCH] = all.scratch;
+        if (first > 0 && op->ptr[GY_ARG])
             wide.ptr[GY_ARG] = (uint8_t *)op->ptr[GY_ARG] + first * wide_count(op, op->code < GY_OP_SOFTMAX_CE_BWD ? GY_Y : GY_DY);
         wide_convert(cpu, op, &wide, first, 0);
-        run(self, &wide);
+        gy_driver_run(cpu, &wide);
         wide_convert(cpu, op, &wide, first, 1);
     }
 }

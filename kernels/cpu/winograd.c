@@ -11,6 +11,7 @@
  * a block, its tiles are transformed beforehand too. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/drivers.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/product.h"
@@ -74,24 +75,25 @@ static void wino_cut_best(struct gy_wino_plan *w, const struct gy_op *op, int m)
 
 /* Time of a pass in multiply-adds of float at the pace of the direct way: products, transforms of both sides (each number
  * costs WINO_TRANSFORM), transforms of filters. A weight gradient transforms both sides once a block of channels. */
-static double wino_cost(const struct gy_op *op, int m)
+GY_INT double gy_cpu_wino_cost(const struct gy_op *op, const struct gy_kernels *k, int size)
 {
     const struct gy_geom *g = &op->geom;
     const int grad = op->code == GY_OP_CONV_WGRAD;
     struct gy_wino_plan w = {0};
-    wino_cut_best(&w, op, m);
-    const double c = g->c, k = g->k, each = 1 / fmin(c, grad ? 64 : c) + 1 / fmin(k, grad ? 64 : k);
+    wino_cut_best(&w, op, k->wino[size].m);
+    const double c = g->c, f = g->k, each = 1 / fmin(c, grad ? 64 : c) + 1 / fmin(f, grad ? 64 : f);
     const double tiles = (double)w.tiles * w.edge * w.edge * (1 + WINO_TRANSFORM * each);
-    return c * k * (tiles + (grad ? 0 : WINO_FILTER * w.filters * w.filters));
+    return c * f * (tiles + (grad ? 0 : WINO_FILTER * w.filters * w.filters));
 }
 
 /* The direct way; a set that multiplies pairs without saying how fast does so at twice the pace. */
-static double wino_direct_cost(const struct gy_op *op, const struct gy_kernels *k)
+GY_INT double gy_cpu_direct_cost(const struct gy_op *op, const struct gy_kernels *k, int size)
 {
     const struct gy_geom *g = &op->geom;
     const int back = op->code == GY_OP_CONV_DGRAD && g->stride_h == 1, pairs = op->dtype == GY_BF16 && k->gemm_pair[0].fn;
     const double pixels = back ? (double)g->h * g->w : (double)g->p * g->q, pace = k->pair_pace > 0 ? (double)k->pair_pace : 2;
     const double cost = (double)g->n * pixels * g->r * g->s * g->c * g->k;
+    (void)size;
     return !pairs ? cost : cost / pace * (op->code == GY_OP_CONV_WGRAD ? WINO_PAIRS_GRAD : WINO_PAIRS);
 }
 
@@ -117,13 +119,15 @@ static int wino_is_shape(const struct gy_op *op)
 
 /* Statistics need blocks of equal numbers of pixels. Outputs must not be small beside their neighbours, having one tap of nine
  * inside the image. */
-static int wino_can(const struct gy_op *op, const struct gy_wino *k, const struct wino_least *least)
+GY_INT int gy_cpu_wino_fits(const struct gy_op *op, const struct gy_kernels *kernels, int size)
 {
+    const struct gy_wino *const k = &kernels->wino[size];
+    const struct wino_least *const least = &wino_least[size];
     const struct gy_geom *g = &op->geom;
     const int64_t image = (int64_t)g->p * g->q;
     const int back = op->code == GY_OP_CONV_DGRAD, reach = g->r - 1;
     const int grad = op->code == GY_OP_CONV_WGRAD;
-    if (k->r != g->r || k->stride != g->stride_h || (grad ? !k->spread[op->dtype] : !k->input[back][op->dtype]))
+    if (!wino_is_shape(op) || k->r != g->r || k->stride != g->stride_h || (grad ? !k->spread[op->dtype] : !k->input[back][op->dtype]))
         return 0;
     const int pad_h = back ? reach - g->pad_h : g->pad_h, pad_w = back ? reach - g->pad_w : g->pad_w;
     if (grad)
@@ -132,20 +136,6 @@ static int wino_can(const struct gy_op *op, const struct gy_wino *k, const struc
     if ((op->dtype != GY_BF16 && (back ? g->k : g->c) < needs) || 2 * pad_h > reach || 2 * pad_w > reach)
         return 0;
     return op->tensor[GY_STATS] < 0 || (g->p % k->m == 0 && g->q % k->m == 0) || image <= WINO_IMAGE;
-}
-
-GY_INT int gy_cpu_wino_find(const struct gy_op *op, const struct gy_kernels *k)
-{
-    double least = wino_direct_cost(op, k);
-    int best = -1;
-    for (int i = 0; i < GY_WINOS && wino_is_shape(op); i++) {
-        const double cost = wino_can(op, &k->wino[i], &wino_least[i]) ? wino_cost(op, k->wino[i].m) : least;
-        if (cost < least) {
-            least = cost;
-            best = i;
-        }
-    }
-    return best;
 }
 
 /* ---- the plan ---- */
@@ -164,11 +154,12 @@ static void wino_order(struct gy_wino_plan *w)
         }
 }
 
-GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, const struct gy_cpu *cpu)
+GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, struct gy_planner *planner)
 {
     const struct gy_geom *g = &op->geom;
-    const int back = op->code == GY_OP_CONV_DGRAD;
-    *w = (struct gy_wino_plan){ .kernels = &cpu->k.wino[gy_cpu_wino_find(op, &cpu->k)], .zeros = cpu->zeros, .dtype = op->dtype,
+    const struct gy_cpu *const cpu = planner->cpu;
+    const int back = op->code == GY_OP_CONV_DGRAD, size = ((const struct gy_driver *)op->kernel)->size;
+    *w = (struct gy_wino_plan){ .size = size, .kernels = &cpu->k.wino[size], .zeros = cpu->zeros, .dtype = op->dtype,
                                .taps = g->r * g->r, .transposed = back };
     w->red = back ? g->k : g->c;
     w->vec = back ? g->c : g->k;
@@ -233,10 +224,32 @@ GY_INT void gy_wino_outs(const struct gy_wino_plan *w, int64_t tile, int64_t *nu
     wino_numbers(w, first, h, v, w->out_edge, w->out_h, w->out_w, numbers);
 }
 
+struct wino_own {
+    float *u;           /* [point of a row][len][width], where filters are near */
+    float *v;           /* [point][block][pitch], where tiles are not shared */
+    float *m;           /* [point][block][GY_WIDTH_MAX] */
+    float *room;        /* [taps][WINO_TURN, or len where filters are near][GY_WIDTH_MAX]: taps, channel by channel */
+    float *y;           /* [outs * block][GY_WIDTH_MAX]: outputs of a panel, pixel after pixel */
+    const float **rows; /* [block]: where tiles begin in v, */
+    float **sums;       /* [block]: and in m */
+    struct gy_gemm_rows *pairs; /* [block]: rows, each with the one behind it */
+    void **pixels;      /* [outs * block]: where they go */
+    int64_t *numbers;   /* [outs * block]: which pixel of the images each is, -1 outside */
+};
+
+/* Scratch of all threads. */
+struct wino_all {
+    float *u;           /* [panel][slice][point][len][width], unless filters are near */
+    float *v;           /* [block][point][tile][pitch], where tiles are shared */
+    float *mean, *m2;   /* [blocks][vec], with statistics */
+    unsigned char *own; /* own_bytes a thread */
+};
+
 /* How forward and data gradient are cut. */
 struct wino_cut {
     struct gy_wino_plan p;
     int64_t block, blocks; /* tiles of a block */
+    const struct gy_panel *panel; /* [panels] */
     int64_t panels, panel_group, panel_groups;
     int64_t len, slices;   /* the reduction: channels of a slice, whose filters lie together */
     int64_t sum;           /* channels of a sum, one or more of which are a slice */
@@ -244,32 +257,37 @@ struct wino_cut {
     int64_t v_plane, m_plane, u_plane; /* floats from point to point: inputs, sums, filters of a panel and a slice */
     int64_t pixels;        /* outputs of a block, where all but the last have the same */
     int near, shared;      /* filters are transformed beside the products; tiles before */
+    int stats;             /* of outputs are taken */
+    struct wino_own own;   /* layouts of scratch */
+    struct wino_all all;
+    size_t own_bytes;
 };
 
-static void wino_make_cut(struct wino_cut *w, const struct gy_op *op, const struct gy_cpu *cpu)
+static void wino_make_cut(struct wino_cut *w, const struct gy_op *op, struct gy_planner *planner)
 {
-    const struct gy_kernels *const k = &cpu->k;
+    const struct gy_kernels *const k = &planner->cpu->k;
     const struct gy_wino_plan *p = &w->p;
-    gy_wino_make_plan(&w->p, op, cpu);
-    const struct gy_product panels = { .vec = p->vec };
+    gy_wino_make_plan(&w->p, op, planner);
+    w->panel = gy_product_panels(planner, k->gemm, p->vec, &w->panels);
+    if (!w->panel)
+        return;
     const int64_t image = (int64_t)p->tiles_h * p->tiles_w;
-    const int whole = p->out_h % p->out_step == 0 && p->out_w % p->out_step == 0, stats = op->tensor[GY_STATS] >= 0;
+    const int whole = p->out_h % p->out_step == 0 && p->out_w % p->out_step == 0;
+    w->stats = op->tensor[GY_STATS] >= 0;
     w->pitch = p->red + WINO_PAD;
     w->block = gy_max64(gy_min64(op->block[GY_BLOCK_KEEP] / p->points / w->pitch, op->block[GY_BLOCK_STRIP]), 8);
     if (p->tiles * p->points <= ((int64_t)p->points * p->red * p->vec > WINO_FAR ? WINO_ALONE_FAR : WINO_ALONE))
         w->block = gy_max64(p->tiles, 1);
-    if (!whole && stats)
+    if (!whole && w->stats)
         w->block = gy_max64(w->block / image, 1) * image;
     w->blocks = gy_ceil_div(p->tiles, w->block);
     w->pixels = whole ? p->outs * w->block : w->block / image * p->out_h * p->out_w;
-    for (w->panels = 0; gy_product_panel(&panels, k, w->panels).kind != NULL; w->panels++)
-        ;
     const int64_t groups = gy_min64(gy_ceil_div(op->block[GY_BLOCK_ITEMS], gy_max64(w->blocks, 1)), w->panels);
     w->panel_group = gy_ceil_div(w->panels, groups);
     w->panel_groups = gy_ceil_div(w->panels, w->panel_group);
     w->near = w->blocks <= 1;
     w->shared = w->panel_groups > 1;
-    const struct wino_least *const least = &wino_least[p->kernels - k->wino];
+    const struct wino_least *const least = &wino_least[p->size];
     w->sum = p->dtype != GY_BF16 && p->red < least->few ? least->half : least->sum;
     w->len = w->near ? w->sum : gy_ceil_div(op->block[GY_BLOCK_SLICE], w->sum) * w->sum;
     w->len = gy_min64(w->len, p->red);
@@ -286,68 +304,50 @@ struct wino_job {
     const void *in;
     const float *weights, *bias;
     void *out;
-    float *u;          /* [panel][slice][point][len][width]; NULL: near */
-    float *v;          /* [block][point][tile][pitch]; NULL: not shared */
-    float *mean, *m2;  /* [blocks][vec], NULL without statistics */
-    unsigned char *own;
-    size_t own_bytes;
+    struct wino_all all;
     int add;
 };
 
-struct wino_own {
-    float *u;           /* [point of a row][len][width], where filters are near */
-    float *v;           /* [point][block][pitch], where tiles are not shared */
-    float *m;           /* [point][block][GY_WIDTH_MAX] */
-    float *room;        /* [taps][WINO_TURN, or len where filters are near][GY_WIDTH_MAX]: taps, channel by channel */
-    float *y;           /* [outs * block][GY_WIDTH_MAX]: outputs of a panel, pixel after pixel */
-    const float **rows; /* [block]: where tiles begin in v, */
-    float **sums;       /* [block]: and in m */
-    struct gy_gemm_rows *pairs; /* [block]: rows, each with the one behind it */
-    void **pixels;      /* [outs * block]: where they go */
-    int64_t *numbers;   /* [outs * block]: which pixel of the images each is, -1 outside */
-};
-
-static struct wino_own wino_carve_own(const struct wino_cut *w, struct gy_carve *carve)
+/* Lays out a thread's scratch; returns the bytes. */
+static size_t wino_lay_own(const struct wino_cut *w, struct wino_own *own)
 {
-    struct wino_own own;
     const size_t block = (size_t)w->block, outs = block * (size_t)w->p.outs, points = (size_t)w->p.points;
-    own.u = gy_carve_take(carve, w->near ? (size_t)w->p.filters * (size_t)w->u_plane : 0, sizeof(float));
-    own.v = gy_carve_take(carve, w->shared ? 0 : points * (size_t)w->v_plane, sizeof(float));
-    own.m = gy_carve_take(carve, points * (size_t)w->m_plane, sizeof(float));
-    own.room = gy_carve_take(carve, (size_t)w->p.taps * (w->near ? (size_t)w->len : WINO_TURN) * GY_WIDTH_MAX, sizeof(float));
-    own.y = gy_carve_take(carve, outs * GY_WIDTH_MAX, sizeof(float));
-    own.rows = gy_carve_take(carve, block, sizeof *own.rows);
-    own.sums = gy_carve_take(carve, block, sizeof *own.sums);
-    own.pairs = gy_carve_take(carve, block, sizeof *own.pairs);
-    own.pixels = gy_carve_take(carve, outs, sizeof *own.pixels);
-    own.numbers = gy_carve_take(carve, outs, sizeof *own.numbers);
-    return own;
+    size_t used = 0;
+    own->u = gy_scratch_take(&used, w->near ? (size_t)w->p.filters * (size_t)w->u_plane : 0, sizeof(float));
+    own->v = gy_scratch_take(&used, w->shared ? 0 : points * (size_t)w->v_plane, sizeof(float));
+    own->m = gy_scratch_take(&used, points * (size_t)w->m_plane, sizeof(float));
+    own->room = gy_scratch_take(&used, (size_t)w->p.taps * (w->near ? (size_t)w->len : WINO_TURN) * GY_WIDTH_MAX, sizeof(float));
+    own->y = gy_scratch_take(&used, outs * GY_WIDTH_MAX, sizeof(float));
+    own->rows = gy_scratch_take(&used, block, sizeof *own->rows);
+    own->sums = gy_scratch_take(&used, block, sizeof *own->sums);
+    own->pairs = gy_scratch_take(&used, block, sizeof *own->pairs);
+    own->pixels = gy_scratch_take(&used, outs, sizeof *own->pixels);
+    own->numbers = gy_scratch_take(&used, outs, sizeof *own->numbers);
+    return used;
 }
 
-static size_t wino_place(const struct gy_cpu *cpu, const struct wino_cut *w, int stats, void *base, struct wino_job *job)
+GY_INT void gy_cpu_wino_plan(struct gy_planner *planner, struct gy_op *op)
 {
-    struct gy_carve carve = {base, 0}, own = {NULL, 0};
-    const size_t points = (size_t)w->p.points, parts = (size_t)(w->blocks * w->p.vec), filters = (size_t)(w->p.filters * w->p.filters);
-    wino_carve_own(w, &own);
-    job->u = w->near ? NULL : gy_carve_take(&carve, filters * (size_t)(w->panels * w->slices * w->u_plane), sizeof(float));
-    job->v = w->shared ? gy_carve_take(&carve, points * (size_t)(w->blocks * w->v_plane), sizeof(float)) : NULL;
-    job->mean = stats ? gy_carve_take(&carve, parts, sizeof(float)) : NULL;
-    job->m2 = stats ? gy_carve_take(&carve, parts, sizeof(float)) : NULL;
-    job->own_bytes = own.used;
-    job->own = gy_carve_take(&carve, (size_t)cpu->threads, own.used);
-    return carve.used;
+    struct wino_cut *const w = gy_planner_take(planner, 1, sizeof *w);
+    op->plan = w;
+    if (!w)
+        return;
+    wino_make_cut(w, op, planner);
+    const size_t points = (size_t)w->p.points, parts = w->stats ? (size_t)(w->blocks * w->p.vec) : 0;
+    const size_t filters = w->near ? 0 : (size_t)(w->p.filters * w->p.filters);
+    w->own_bytes = wino_lay_own(w, &w->own);
+    w->all.u = gy_scratch_take(&op->scratch_bytes, filters * (size_t)(w->panels * w->slices * w->u_plane), sizeof(float));
+    w->all.v = gy_scratch_take(&op->scratch_bytes, w->shared ? points * (size_t)(w->blocks * w->v_plane) : 0, sizeof(float));
+    w->all.mean = gy_scratch_take(&op->scratch_bytes, parts, sizeof(float));
+    w->all.m2 = gy_scratch_take(&op->scratch_bytes, parts, sizeof(float));
+    w->all.own = gy_scratch_take(&op->scratch_bytes, (size_t)planner->cpu->threads, w->own_bytes);
 }
 
 static struct wino_own wino_get_own(const struct wino_job *job, int thread)
 {
-    struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
-    return wino_carve_own(job->w, &carve);
-}
-
-static struct gy_panel wino_panel(const struct wino_job *job, int64_t index)
-{
-    const struct gy_product p = { .vec = job->w->p.vec };
-    return gy_product_panel(&p, &job->cpu->k, index);
+    struct wino_own own = job->w->own;
+    gy_scratch_move(&own, sizeof own, job->all.own + (size_t)thread * job->w->own_bytes);
+    return own;
 }
 
 /* ---- transforms ---- */
@@ -379,7 +379,7 @@ static void wino_filters(const struct wino_job *job, const struct gy_panel *pane
 
 static const float *wino_slice_filters(const struct wino_job *job, int64_t panel, int64_t slice)
 {
-    return job->u + (panel * job->w->slices + slice) * job->w->p.filters * job->w->p.filters * job->w->u_plane;
+    return job->all.u + (panel * job->w->slices + slice) * job->w->p.filters * job->w->p.filters * job->w->u_plane;
 }
 
 /* A tile: WINO_TURN channels of a slice of a panel. */
@@ -389,9 +389,9 @@ static void wino_filter_tile(void *arg, int64_t tile, int thread)
     const struct wino_cut *w = job->w;
     const int64_t pieces = gy_ceil_div(w->len, WINO_TURN), from = tile % pieces * WINO_TURN;
     const int64_t slice = tile / pieces % w->slices, index = tile / pieces / w->slices, c = slice * w->len + from;
-    const struct gy_panel panel = wino_panel(job, index);
+    const struct gy_panel panel = job->w->panel[index];
     const int64_t filters = w->p.filters;
-    float *const u = job->u + (index * w->slices + slice) * filters * filters * w->u_plane + from * panel.kind->width;
+    float *const u = job->all.u + (index * w->slices + slice) * filters * filters * w->u_plane + from * panel.kind->width;
     float *const room = wino_get_own(job, thread).room;
     const int64_t count = gy_min64(gy_min64(WINO_TURN, w->len - from), w->p.red - c);
     if (count <= 0)
@@ -419,7 +419,7 @@ static void wino_input_tile(void *arg, int64_t tile, int thread)
     const struct wino_cut *w = job->w;
     const int64_t pieces = gy_ceil_div(w->block, WINO_INPUTS), block = tile / pieces, first = tile % pieces * WINO_INPUTS;
     const int64_t count = gy_min64(gy_min64(WINO_INPUTS, w->block - first), w->p.tiles - block * w->block - first);
-    wino_inputs(job, job->v + block * w->p.points * w->v_plane, block * w->block, first, count);
+    wino_inputs(job, job->all.v + block * w->p.points * w->v_plane, block * w->block, first, count);
     (void)thread;
 }
 
@@ -465,7 +465,7 @@ static void wino_products(const struct wino_job *job, const struct wino_own *own
 {
     const struct wino_cut *w = job->w;
     const int filters = w->p.filters;
-    const struct gy_panel panel = wino_panel(job, index);
+    const struct gy_panel panel = job->w->panel[index];
     const struct gy_even even = gy_even_tiles(count, panel.kind->rows);
     for (int64_t slice = 0; slice < w->slices; slice++) {
         const int64_t first = slice * w->len, end = gy_min64(first + w->len, w->p.red);
@@ -512,7 +512,7 @@ static int wino_is_plain(const struct wino_job *job, const struct gy_panel *pane
 {
     const struct gy_op *op = job->op;
     const int epilogue = !job->w->p.transposed && (op->ptr[GY_SCALE] || op->ptr[GY_RES] || op->act != GY_ACT_NONE);
-    return op->dtype == GY_F32 && !job->add && !job->mean && !epilogue && panel->cols % job->cpu->k.lanes == 0;
+    return op->dtype == GY_F32 && !job->add && !job->w->stats && !epilogue && panel->cols % job->cpu->k.lanes == 0;
 }
 
 /* Back from the transformed sums, statistics, and to their places; what is added to outputs lies beside these places. */
@@ -536,8 +536,8 @@ static void wino_finish(const struct wino_job *job, const struct wino_own *own, 
     if (plain)
         return;
     const int64_t at = block * w->p.vec + panel->first;
-    if (job->mean)
-        k->stats[GY_F32](own->y, pixels, panel->cols, GY_WIDTH_MAX, job->mean + at, job->m2 + at);
+    if (w->stats)
+        k->stats[GY_F32](own->y, pixels, panel->cols, GY_WIDTH_MAX, job->all.mean + at, job->all.m2 + at);
     if (forward && !adds)
         wino_clamp(job, own, panel, pixels);
     k->narrow[w->p.dtype](own->pixels, panel->first, own->y, GY_WIDTH_MAX, pixels, panel->cols, job->add);
@@ -555,7 +555,7 @@ static void wino_tile(void *arg, int64_t tile, int thread)
     const struct wino_own own = wino_get_own(job, thread);
     const float *v = own.v;
     if (w->shared)
-        v = job->v + block * w->p.points * w->v_plane;
+        v = job->all.v + block * w->p.points * w->v_plane;
     else
         wino_inputs(job, own.v, first, 0, count);
     const int64_t pixels = wino_outputs(job, &own, first, count);
@@ -565,35 +565,26 @@ static void wino_tile(void *arg, int64_t tile, int thread)
         own.pairs[i] = (struct gy_gemm_rows){{own.rows[i], v + gy_min64(i + 1, count - 1) * w->pitch}};
     }
     for (int64_t i = group * w->panel_group; i < gy_min64((group + 1) * w->panel_group, w->panels); i++) {
-        const struct gy_panel panel = wino_panel(job, i);
+        const struct gy_panel panel = w->panel[i];
         wino_products(job, &own, i, count);
         wino_finish(job, &own, &panel, block, count, pixels);
     }
 }
 
-GY_INT size_t gy_cpu_wino_need(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    struct wino_cut w;
-    struct wino_job job;
-    wino_make_cut(&w, op, cpu);
-    return wino_place(cpu, &w, op->tensor[GY_STATS] >= 0, NULL, &job);
-}
-
 GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct wino_cut w;
-    wino_make_cut(&w, op, cpu);
-    const int back = w.p.transposed;
-    struct wino_job job = { .cpu = cpu, .w = &w, .op = op, .in = op->ptr[back ? GY_DY : GY_X], .weights = op->ptr[GY_W],
-                           .bias = back ? NULL : op->ptr[GY_BIAS], .out = op->ptr[back ? GY_DX : GY_Y],
+    const struct wino_cut *const w = op->plan;
+    const int back = w->p.transposed;
+    struct wino_job job = { .cpu = cpu, .w = w, .op = op, .in = op->ptr[back ? GY_DY : GY_X], .weights = op->ptr[GY_W],
+                           .bias = back ? NULL : op->ptr[GY_BIAS], .out = op->ptr[back ? GY_DX : GY_Y], .all = w->all,
                            .add = back && (op->flags & GY_F_ADD_DX) != 0 };
-    wino_place(cpu, &w, op->ptr[GY_STATS] != NULL, op->ptr[GY_SCRATCH], &job);
-    if (!w.near)
-        gy_pool_run(cpu->pool, wino_filter_tile, &job, w.panels * w.slices * gy_ceil_div(w.len, WINO_TURN));
-    if (w.shared)
-        gy_pool_run(cpu->pool, wino_input_tile, &job, w.blocks * gy_ceil_div(w.block, WINO_INPUTS));
-    gy_pool_run(cpu->pool, wino_tile, &job, w.blocks * w.panel_groups);
-    if (job.mean)
-        gy_cpu_merge_stats(cpu, job.mean, job.m2, w.blocks, w.p.vec, w.pixels, w.p.n * w.p.out_h * w.p.out_w,
+    gy_scratch_move(&job.all, sizeof job.all, op->ptr[GY_SCRATCH]);
+    if (!w->near)
+        gy_pool_run(cpu->pool, wino_filter_tile, &job, w->panels * w->slices * gy_ceil_div(w->len, WINO_TURN));
+    if (w->shared)
+        gy_pool_run(cpu->pool, wino_input_tile, &job, w->blocks * gy_ceil_div(w->block, WINO_INPUTS));
+    gy_pool_run(cpu->pool, wino_tile, &job, w->blocks * w->panel_groups);
+    if (w->stats)
+        gy_cpu_merge_stats(cpu, job.all.mean, job.all.m2, w->blocks, w->p.vec, w->pixels, w->p.n * w->p.out_h * w->p.out_w,
                            op->ptr[GY_STATS]);
 }

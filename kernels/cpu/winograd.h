@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* winograd.h: drivers of Winograd's way, and how images are cut into tiles, which the weight gradient
+/* winograd.h: how images are cut into tiles, which the weight gradient
  * shares. A tile is m x m outputs and the e x e inputs that they meet, e = m + r - 1 with filters
  * r x r; with a stride of 2, e = 2 m + 1, and a data gradient of that stride has (2 m)^2 outputs of
  * (m + 1)^2 inputs. Tiles are numbered row by row, image after image; those at the lower and right
@@ -17,6 +17,7 @@
 #define GY_WINO_TAPS_MAX 25    /* r^2 */
 
 struct gy_wino_plan {
+    int size;         /* of the kernel set's */
     const struct gy_wino *kernels;
     const float *zeros;
     int dtype;        /* of the activations */
@@ -33,7 +34,7 @@ struct gy_wino_plan {
     int transposed; /* data gradient: the filter is turned by half a turn, and from output to input channels */
 };
 
-GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, const struct gy_cpu *cpu);
+GY_INT void gy_wino_make_plan(struct gy_wino_plan *w, const struct gy_op *op, struct gy_planner *planner);
 /* The input pixels of a tile from channel c on; zeros outside the image. */
 GY_INT void gy_wino_pixels(const struct gy_wino_plan *w, const void *in, int64_t tile, int64_t c, const void **d);
 /* The numbers of the output pixels of a tile, counted over all images; -1 outside. */
@@ -43,11 +44,5 @@ static inline int64_t gy_wino_plane(int64_t floats)
 {
     return ((floats + 15) / 16 | 1) * 16;
 }
-
-/* Winograd: 3x3 and 5x5 with stride 1, 3x3 with stride 2, enough channels. */
-/* Which of its sizes is faster than the direct way; -1: none. */
-GY_INT int gy_cpu_wino_find(const struct gy_op *op, const struct gy_kernels *k);
-GY_INT size_t gy_cpu_wino_need(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 #endif

@@ -5,9 +5,9 @@
  * need the same tiles, these are transformed beforehand, in rounds of as many splits as stay in the last cache. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv_grad.h"
+#include "kernels/cpu/drivers.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/winograd.h"
-#include "kernels/cpu/winograd_grad.h"
 
 #define WGWINO_K 64     /* output channels of a block */
 #define WGWINO_C 64     /* input channels, at most */
@@ -20,28 +20,6 @@
 #define WGWINO_ROUND (1 << 21) /* floats of transformed tiles that a round likes to have, */
 #define WGWINO_MOST (1 << 23)  /* and at most */
 
-struct wgwino_plan {
-    struct gy_wino_plan w;
-    int64_t k_blocks, c_blocks, splits, split;  /* split: tiles of one */
-    int64_t floats;                             /* of dw */
-    int64_t round;                              /* splits transformed beforehand; 0: every item transforms its own tiles */
-    int64_t v_pitch, m_pitch;                   /* floats from tile to tile, inputs and gradients, */
-    int64_t u_plane, v_plane, m_plane;          /* from point to point */
-};
-
-struct wgwino_job {
-    const struct gy_cpu *cpu;
-    const struct wgwino_plan *g;
-    const void *x, *dy;
-    float *v, *m;       /* of a round: [point][tile][pitch] */
-    int64_t first;      /* the round's first split */
-    float *dw;          /* or the first part */
-    int64_t part_pitch; /* 0: dw itself */
-    unsigned char *own;
-    size_t own_bytes;
-    int add;
-};
-
 struct wgwino_own {
     float *u;           /* [point][WGWINO_K][WGWINO_C]: sums */
     float *v;           /* [point][WGWINO_STRIP][WGWINO_C]: inputs, unless they are a round's */
@@ -50,9 +28,39 @@ struct wgwino_own {
     int32_t *at;        /* 0, 1, 2, ... */
 };
 
-static void wgwino_make_plan(struct wgwino_plan *g, const struct gy_op *op, const struct gy_cpu *cpu)
+/* Scratch of all threads. */
+struct wgwino_all {
+    float *v, *m;       /* of a round: [point][tile][pitch] */
+    unsigned char *own; /* own_bytes a thread */
+    float *parts;       /* of dw, part_pitch apart */
+};
+
+struct wgwino_plan {
+    struct gy_wino_plan w;
+    int64_t k_blocks, c_blocks, splits, split;  /* split: tiles of one */
+    int64_t floats;                             /* of dw */
+    int64_t round;                              /* splits transformed beforehand; 0: every item transforms its own tiles */
+    int64_t v_pitch, m_pitch;                   /* floats from tile to tile, inputs and gradients, */
+    int64_t u_plane, v_plane, m_plane;          /* from point to point */
+    int64_t part_pitch;                         /* floats from part to part of dw; 0: dw itself */
+    struct wgwino_own own;                      /* layouts of scratch */
+    struct wgwino_all all;
+    size_t own_bytes;
+};
+
+struct wgwino_job {
+    const struct gy_cpu *cpu;
+    const struct wgwino_plan *g;
+    const void *x, *dy;
+    int64_t first;      /* the round's first split */
+    float *dw;          /* or the first part */
+    struct wgwino_all all;
+    int add;
+};
+
+static void wgwino_cut(struct wgwino_plan *g, const struct gy_op *op, struct gy_planner *planner)
 {
-    gy_wino_make_plan(&g->w, op, cpu);
+    gy_wino_make_plan(&g->w, op, planner);
     g->k_blocks = gy_ceil_div(g->w.vec, WGWINO_K);
     g->c_blocks = gy_ceil_div(g->w.red, WGWINO_C);
     g->floats = (int64_t)g->w.vec * g->w.taps * g->w.red;
@@ -73,29 +81,17 @@ static void wgwino_make_plan(struct wgwino_plan *g, const struct gy_op *op, cons
     g->m_plane = gy_wino_plane(tiles * g->m_pitch);
 }
 
-static struct wgwino_own wgwino_carve_own(const struct wgwino_plan *g, struct gy_carve *carve)
+/* Lays out a thread's scratch; returns the bytes. */
+static size_t wgwino_lay_own(const struct wgwino_plan *g, struct wgwino_own *own)
 {
-    struct wgwino_own own;
     const size_t points = (size_t)g->w.points;
-    own.u = gy_carve_take(carve, (size_t)(g->w.filters * g->w.filters) * (size_t)g->u_plane, sizeof(float));
-    own.v = gy_carve_take(carve, g->round > 0 ? 0 : points * (size_t)g->v_plane, sizeof(float));
-    own.m = gy_carve_take(carve, g->round > 0 ? 0 : points * (size_t)g->m_plane, sizeof(float));
-    own.lines = gy_carve_take(carve, 2 * WGWINO_K * WGWINO_LINES, sizeof *own.lines);
-    own.at = gy_carve_take(carve, WGWINO_STRIP + GY_OUTER_AHEAD, sizeof *own.at);
-    return own;
-}
-
-static size_t wgwino_place(const struct gy_cpu *cpu, const struct wgwino_plan *g, void *base, struct wgwino_job *job)
-{
-    struct gy_carve carve = {base, 0}, own = {NULL, 0};
-    wgwino_carve_own(g, &own);
-    job->v = gy_carve_take(&carve, g->round > 0 ? (size_t)(g->w.points * g->v_plane) : 0, sizeof(float));
-    job->m = gy_carve_take(&carve, g->round > 0 ? (size_t)(g->w.points * g->m_plane) : 0, sizeof(float));
-    job->own_bytes = own.used;
-    job->own = gy_carve_take(&carve, (size_t)cpu->threads, own.used);
-    job->part_pitch = g->splits > 1 ? g->floats : 0;
-    job->dw = gy_carve_take(&carve, (size_t)(g->splits * job->part_pitch), sizeof(float));
-    return carve.used;
+    size_t used = 0;
+    own->u = gy_scratch_take(&used, (size_t)(g->w.filters * g->w.filters) * (size_t)g->u_plane, sizeof(float));
+    own->v = gy_scratch_take(&used, g->round > 0 ? 0 : points * (size_t)g->v_plane, sizeof(float));
+    own->m = gy_scratch_take(&used, g->round > 0 ? 0 : points * (size_t)g->m_plane, sizeof(float));
+    own->lines = gy_scratch_take(&used, 2 * WGWINO_K * WGWINO_LINES, sizeof *own->lines);
+    own->at = gy_scratch_take(&used, WGWINO_STRIP + GY_OUTER_AHEAD, sizeof *own->at);
+    return used;
 }
 
 /* The gradients of a tile's outputs from channel k on; zeros outside the image. */
@@ -139,8 +135,8 @@ static void wgwino_turn(void *arg, int64_t tile, int thread)
     const struct wgwino_plan *g = job->g;
     const int64_t begin = job->first * g->split, at = tile * WGWINO_TURN;
     const int64_t count = gy_min64(WGWINO_TURN, gy_min64(begin + g->round * g->split, g->w.tiles) - begin - at);
-    wgwino_outputs(job, job->m + at * g->m_pitch, begin + at, count, 0, g->w.vec);
-    wgwino_inputs(job, job->v + at * g->v_pitch, begin + at, count, 0, g->w.red);
+    wgwino_outputs(job, job->all.m + at * g->m_pitch, begin + at, count, 0, g->w.vec);
+    wgwino_inputs(job, job->all.v + at * g->v_pitch, begin + at, count, 0, g->w.red);
     (void)thread;
 }
 
@@ -223,7 +219,7 @@ static void wgwino_finish(const struct wgwino_job *job, const struct wgwino_own 
         float *dg[GY_WINO_TAPS_MAX];
         for (int tap = 0; tap < g->w.taps; tap++)
             dg[tap] = dw + ((k + i) * g->w.taps + tap) * g->w.red + c;
-        g->w.kernels->filter_back(dg, own->u + i * WGWINO_C, g->u_plane, cols, job->add && job->part_pitch == 0);
+        g->w.kernels->filter_back(dg, own->u + i * WGWINO_C, g->u_plane, cols, job->add && g->part_pitch == 0);
     }
 }
 
@@ -233,8 +229,8 @@ static void wgwino_tile(void *arg, int64_t tile, int thread)
     const struct wgwino_plan *g = job->g;
     const int64_t split = job->first + tile / g->c_blocks / g->k_blocks, k = tile / g->c_blocks % g->k_blocks * WGWINO_K;
     const int64_t c = tile % g->c_blocks * WGWINO_C, begin = split * g->split, end = gy_min64(begin + g->split, g->w.tiles);
-    struct gy_carve carve = {job->own + (size_t)thread * job->own_bytes, 0};
-    const struct wgwino_own own = wgwino_carve_own(g, &carve);
+    struct wgwino_own own = g->own;
+    gy_scratch_move(&own, sizeof own, job->all.own + (size_t)thread * g->own_bytes);
     struct wgwino_strip s = { .v = own.v, .m = own.m, .rows = gy_min64(WGWINO_K, g->w.vec - k), .cols = gy_min64(WGWINO_C, g->w.red - c) };
     for (int32_t i = 0; i < WGWINO_STRIP + GY_OUTER_AHEAD; i++)
         own.at[i] = i < WGWINO_STRIP ? i : 0;
@@ -242,8 +238,8 @@ static void wgwino_tile(void *arg, int64_t tile, int thread)
         s.count = gy_min64(WGWINO_STRIP, end - at);
         s.add = at > begin;
         if (g->round > 0) {
-            s.v = job->v + (at - job->first * g->split) * g->v_pitch + c;
-            s.m = job->m + (at - job->first * g->split) * g->m_pitch + k;
+            s.v = job->all.v + (at - job->first * g->split) * g->v_pitch + c;
+            s.m = job->all.m + (at - job->first * g->split) * g->m_pitch + k;
         } else {
             wgwino_outputs(job, own.m, at, s.count, k, s.rows);
             wgwino_inputs(job, own.v, at, s.count, c, s.cols);
@@ -251,36 +247,44 @@ static void wgwino_tile(void *arg, int64_t tile, int thread)
         wgwino_lines(g, &own, &s);
         wgwino_products(job, &own, &s);
     }
-    wgwino_finish(job, &own, job->dw + split * job->part_pitch, k, s.rows, c, s.cols);
+    wgwino_finish(job, &own, job->dw + split * g->part_pitch, k, s.rows, c, s.cols);
 }
 
-GY_INT size_t gy_cpu_wino_grad_need(const struct gy_cpu *cpu, const struct gy_op *op)
+GY_INT void gy_cpu_wino_grad_plan(struct gy_planner *planner, struct gy_op *op)
 {
-    struct wgwino_plan g;
-    struct wgwino_job job;
-    wgwino_make_plan(&g, op, cpu);
-    const size_t need = wgwino_place(cpu, &g, NULL, &job), bias = gy_cpu_dbias_need(cpu, op);
-    return need > bias ? need : bias;
+    struct wgwino_plan *const g = gy_planner_take(planner, 1, sizeof *g);
+    const size_t bias = gy_cpu_dbias_need(planner->cpu, op);
+    size_t used = 0;
+    op->plan = g;
+    if (!g)
+        return;
+    wgwino_cut(g, op, planner);
+    const size_t points = g->round > 0 ? (size_t)g->w.points : 0;
+    g->own_bytes = wgwino_lay_own(g, &g->own);
+    g->part_pitch = g->splits > 1 ? g->floats : 0;
+    g->all.v = gy_scratch_take(&used, points * (size_t)g->v_plane, sizeof(float));
+    g->all.m = gy_scratch_take(&used, points * (size_t)g->m_plane, sizeof(float));
+    g->all.own = gy_scratch_take(&used, (size_t)planner->cpu->threads, g->own_bytes);
+    g->all.parts = gy_scratch_take(&used, (size_t)(g->splits * g->part_pitch), sizeof(float));
+    op->scratch_bytes = used > bias ? used : bias;
 }
 
 GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct wgwino_plan g;
-    wgwino_make_plan(&g, op, cpu);
-    const int add = op->u->accumulate != 0;
-    struct wgwino_job job = { .cpu = cpu, .g = &g, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add };
-    wgwino_place(cpu, &g, op->ptr[GY_SCRATCH], &job);
-    if (job.part_pitch == 0)
-        job.dw = op->ptr[GY_DW];
-    const int64_t round = g.round > 0 ? g.round : g.splits;
-    for (; job.first < g.splits; job.first += round) {
-        const int64_t splits = gy_min64(round, g.splits - job.first);
-        if (g.round > 0)
+    const struct wgwino_plan *const g = op->plan;
+    const int add = op->u->accumulate != 0, split = g->part_pitch > 0;
+    struct wgwino_job job = { .cpu = cpu, .g = g, .x = op->ptr[GY_X], .dy = op->ptr[GY_DY], .add = add, .all = g->all };
+    gy_scratch_move(&job.all, sizeof job.all, op->ptr[GY_SCRATCH]);
+    job.dw = split ? job.all.parts : op->ptr[GY_DW];
+    const int64_t round = g->round > 0 ? g->round : g->splits;
+    for (; job.first < g->splits; job.first += round) {
+        const int64_t splits = gy_min64(round, g->splits - job.first);
+        if (g->round > 0)
             gy_pool_run(cpu->pool, wgwino_turn, &job,
-                        gy_ceil_div(gy_min64(splits * g.split, g.w.tiles - job.first * g.split), WGWINO_TURN));
-        gy_pool_run(cpu->pool, wgwino_tile, &job, splits * g.k_blocks * g.c_blocks);
+                        gy_ceil_div(gy_min64(splits * g->split, g->w.tiles - job.first * g->split), WGWINO_TURN));
+        gy_pool_run(cpu->pool, wgwino_tile, &job, splits * g->k_blocks * g->c_blocks);
     }
-    if (job.part_pitch > 0)
-        gy_cpu_sum_parts(cpu, job.dw, g.splits, g.floats, job.part_pitch, op->ptr[GY_DW], add);
+    if (split)
+        gy_cpu_sum_parts(cpu, job.dw, g->splits, g->floats, g->part_pitch, op->ptr[GY_DW], add);
     gy_cpu_dbias_run(cpu, op);
 }

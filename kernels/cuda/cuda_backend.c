@@ -448,6 +448,13 @@ static int cuda_block_tries(void *self, const struct gy_op *op, int place, int a
     return 0;
 }
 
+/* Plans of launches lie in the backend's own memory. */
+static int cuda_prepare(void *self, struct gy_op *op, struct gy_arena *arena, struct gy_error *err)
+{
+    (void)arena;
+    return gy_cuda_prepare(self, op, err);
+}
+
 GY_INT const struct gy_backend *gy_cuda_backend(void)
 {
     static const struct gy_backend_lab lab = {
@@ -455,7 +462,7 @@ GY_INT const struct gy_backend *gy_cuda_backend(void)
         .kernel_hash = gy_cuda_kernel_hash, .time = gy_cuda_time };
     static const struct gy_backend backend = {
         .open = cuda_open, .close = cuda_close, .caps = cuda_caps, .mem_get = cuda_mem_get, .mem_put = cuda_mem_put, .pin = cuda_pin,
-        .prepare = gy_cuda_prepare, .ready = gy_cuda_ready, .run = gy_cuda_run, .begin = cuda_begin, .end = cuda_end, .copy = cuda_copy,
+        .prepare = cuda_prepare, .ready = gy_cuda_ready, .run = gy_cuda_run, .begin = cuda_begin, .end = cuda_end, .copy = cuda_copy,
         .copy_on = cuda_copy_on, .mark = cuda_mark, .wait = cuda_wait, .poll = cuda_poll, .reach = cuda_reach, .sync = cuda_sync,
         .lab = &lab };
     return &backend;

@@ -116,7 +116,7 @@ static int try_collect(struct try_run *r, struct gy_try_case *c, struct try_race
             break;
         struct gy_op op = gy_try_op(c, "kernel");
         op.variant = name;
-        if (net->backend->prepare(net->backend_self, &op, r->err) == GY_OK) /* one that wants more than the device has is passed over */
+        if (net->backend->prepare(net->backend_self, &op, &c->arena, r->err) == GY_OK) /* one that wants more than the device has is passed over */
             racer[count++] = (struct try_racer){ .op = op };
     }
     r->err->status = GY_OK;

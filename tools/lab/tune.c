@@ -31,6 +31,7 @@ struct tune {
     int kernels; /* whole kernels are the candidates, not block sizes */
     void *scratch;
     size_t scratch_bytes;
+    struct gy_arena plans; /* of all that was tried */
     char path[4096], source[256];
 };
 
@@ -115,7 +116,7 @@ static int tune_scratch(struct tune *t, size_t bytes)
 /* Chooses what op leaves open, with room for its scratch. */
 static int tune_prepare(struct tune *t, struct gy_op *op)
 {
-    GY_TRY(t->net->backend->prepare(t->net->backend_self, op, &t->net->error));
+    GY_TRY(t->net->backend->prepare(t->net->backend_self, op, &t->plans, &t->net->error));
     return tune_scratch(t, op->scratch_bytes);
 }
 
@@ -193,7 +194,7 @@ static int tune_kernels_of(struct tune *t, const struct gy_op *op, struct tune_r
         struct gy_op *const other = &race->op[race->count];
         *other = *op;
         other->variant = name;
-        if (!backend->lab->kernel_hash(self, other, hash) || strcmp(hash, usual) == 0 || backend->prepare(self, other, &unused) != GY_OK)
+        if (!backend->lab->kernel_hash(self, other, hash) || strcmp(hash, usual) == 0 || backend->prepare(self, other, &t->plans, &unused) != GY_OK)
             continue;
         race->count++;
     }
@@ -402,9 +403,11 @@ GYRE_API int gyre_print_tune(struct gyre_net *net, const struct gyre_tune_config
     struct gyre_tune_config usual;
     struct tune t = { .net = net, .sink = gy_sink_of(out) };
     gyre_tune_config_default(&usual);
+    gy_arena_open_hook(&t.plans, gy_engine_alloc(net));
     const int status = tune_run(&t, config ? config : &usual);
     if (t.scratch)
         net->backend->mem_put(net->backend_self, t.scratch, t.scratch_bytes, GY_MEM_DEVICE);
+    gy_arena_close(&t.plans);
     gy_alloc_free(gy_engine_alloc(net), t.ops, (size_t)t.room * sizeof *t.ops);
     if (t.tuned.alloc.fn)
         gy_tuned_close(&t.tuned);

@@ -307,7 +307,7 @@ static int gld_prepare(struct gy_gld *d)
         d->op[i] = gy_op_make(GY_OP_GLM_STEP + i, "linear model", &g);
         d->op[i].act = d->run->problem->loss;
         d->op[i].u = &d->u;
-        GY_TRY(d->b->prepare(d->self, &d->op[i], &d->err));
+        GY_TRY(d->b->prepare(d->self, &d->op[i], NULL, &d->err));
     }
     d->u = (struct gy_uniform){ .seed = d->run->seed, .lr = (float)(d->levels.sigma / d->run->problem->l2), .bias1 = (float)d->run->problem->bias,
                                 .bias2 = (float)(d->run->problem->l1 / d->run->problem->l2) };

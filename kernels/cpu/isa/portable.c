@@ -63,10 +63,16 @@ GY_ALWAYS void c4h_store_n(uint16_t *p, c4_f4 v, int64_t n)
 GY_ALWAYS void c4h_store(uint16_t *p, c4_f4 v) { c4h_store_n(p, v, 4); }
 GY_ALWAYS void c4h_stream(uint16_t *p, c4_f4 v) { c4h_store(p, v); }
 
-GY_MICRO_TILE(c4, C4_ATTR, c4_f4, 4, 2)
-GY_MICRO_GEMM(c4, C4_ATTR, c4_f4, 4, 2, c4_gemm_end)
-GY_MICRO_OUTER(c4, C4_ATTR, c4_f4, 4, 2)
-GY_MICRO_COPY(c4, C4_ATTR, 4)
+#define P(name) c4_##name
+#define ATTR C4_ATTR
+#define V c4_f4
+#define W 4
+#define ACC 2
+#define ROWS_2 4
+#define ROWS_1 4
+#define COPIES 1
+#include "kernels/cpu/isa/tile.inc"
+
 GY_MICRO_GET(c4, C4_ATTR, c4_f4, 4)
 GY_MICRO_GET(c4h, C4_ATTR, c4_f4, 4)
 GY_MICRO_ROWS(c4, c4, C4_ATTR, c4_f4, 4)
@@ -75,24 +81,6 @@ GY_MICRO_POOL(c4, c4, C4_ATTR, c4_f4, 4, 1)
 GY_MICRO_POOL(c4, c4h, C4_ATTR, c4_f4, 4, 1)
 GY_MICRO_WINO_FIRST(c4, c4h, C4_ATTR, c4_f4, 4)
 GY_MICRO_FLAT(c4, C4_ATTR, c4_f4, 4)
-
-GY_MICRO_FN(c4, C4_ATTR, 1, 2)
-GY_MICRO_FN(c4, C4_ATTR, 2, 2)
-GY_MICRO_FN(c4, C4_ATTR, 3, 2)
-GY_MICRO_FN(c4, C4_ATTR, 4, 2)
-GY_MICRO_FN(c4, C4_ATTR, 1, 1)
-GY_MICRO_FN(c4, C4_ATTR, 2, 1)
-GY_MICRO_FN(c4, C4_ATTR, 3, 1)
-GY_MICRO_FN(c4, C4_ATTR, 4, 1)
-
-static const gy_gemm_fn c4_gemm_list_2[4] = {
-    c4_gemm_1_2, c4_gemm_2_2, c4_gemm_3_2, c4_gemm_4_2};
-static const gy_gemm_fn c4_gemm_list_1[4] = {
-    c4_gemm_1_1, c4_gemm_2_1, c4_gemm_3_1, c4_gemm_4_1};
-static const gy_outer_fn c4_outer_list_2[4] = {
-    c4_outer_1_2, c4_outer_2_2, c4_outer_3_2, c4_outer_4_2};
-static const gy_outer_fn c4_outer_list_1[4] = {
-    c4_outer_1_1, c4_outer_2_1, c4_outer_3_1, c4_outer_4_1};
 
 static void c4_transpose(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows, int64_t cols)
 {

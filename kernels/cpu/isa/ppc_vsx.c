@@ -88,10 +88,17 @@ VSX_ATTR GY_ALWAYS void vsxh_store_n(uint16_t *p, vsx_f4 v, int64_t n)
 VSX_ATTR GY_ALWAYS void vsxh_store(uint16_t *p, vsx_f4 v) { vsxh_store_n(p, v, 4); }
 VSX_ATTR GY_ALWAYS void vsxh_stream(uint16_t *p, vsx_f4 v) { vsxh_store(p, v); }
 
-GY_MICRO_TILE(vsx, VSX_ATTR, vsx_f4, 4, 4)
-GY_MICRO_GEMM(vsx, VSX_ATTR, vsx_f4, 4, 4, vsx_gemm_end)
-GY_MICRO_OUTER(vsx, VSX_ATTR, vsx_f4, 4, 4)
-GY_MICRO_COPY(vsx, VSX_ATTR, 4)
+#define P(name) vsx_##name
+#define ATTR VSX_ATTR
+#define V vsx_f4
+#define W 4
+#define ACC 4
+#define ROWS_4 8
+#define ROWS_2 8
+#define ROWS_1 8
+#define COPIES 1
+#include "kernels/cpu/isa/tile.inc"
+
 GY_MICRO_GET(vsx, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_GET(vsxh, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_ROWS(vsx, vsx, VSX_ATTR, vsx_f4, 4)
@@ -100,47 +107,6 @@ GY_MICRO_POOL(vsx, vsx, VSX_ATTR, vsx_f4, 4, 1)
 GY_MICRO_POOL(vsx, vsxh, VSX_ATTR, vsx_f4, 4, 1)
 GY_MICRO_WINOS(vsx, vsxh, VSX_ATTR, vsx_f4, 4)
 GY_MICRO_FLAT(vsx, VSX_ATTR, vsx_f4, 4)
-
-GY_MICRO_FN(vsx, VSX_ATTR, 1, 4)
-GY_MICRO_FN(vsx, VSX_ATTR, 2, 4)
-GY_MICRO_FN(vsx, VSX_ATTR, 3, 4)
-GY_MICRO_FN(vsx, VSX_ATTR, 4, 4)
-GY_MICRO_FN(vsx, VSX_ATTR, 5, 4)
-GY_MICRO_FN(vsx, VSX_ATTR, 6, 4)
-GY_MICRO_FN(vsx, VSX_ATTR, 7, 4)
-GY_MICRO_FN(vsx, VSX_ATTR, 8, 4)
-GY_MICRO_FN(vsx, VSX_ATTR, 1, 2)
-GY_MICRO_FN(vsx, VSX_ATTR, 2, 2)
-GY_MICRO_FN(vsx, VSX_ATTR, 3, 2)
-GY_MICRO_FN(vsx, VSX_ATTR, 4, 2)
-GY_MICRO_FN(vsx, VSX_ATTR, 5, 2)
-GY_MICRO_FN(vsx, VSX_ATTR, 6, 2)
-GY_MICRO_FN(vsx, VSX_ATTR, 7, 2)
-GY_MICRO_FN(vsx, VSX_ATTR, 8, 2)
-GY_MICRO_FN(vsx, VSX_ATTR, 1, 1)
-GY_MICRO_FN(vsx, VSX_ATTR, 2, 1)
-GY_MICRO_FN(vsx, VSX_ATTR, 3, 1)
-GY_MICRO_FN(vsx, VSX_ATTR, 4, 1)
-GY_MICRO_FN(vsx, VSX_ATTR, 5, 1)
-GY_MICRO_FN(vsx, VSX_ATTR, 6, 1)
-GY_MICRO_FN(vsx, VSX_ATTR, 7, 1)
-GY_MICRO_FN(vsx, VSX_ATTR, 8, 1)
-
-static const gy_gemm_fn vsx_gemm_list_4[8] = {
-    vsx_gemm_1_4, vsx_gemm_2_4, vsx_gemm_3_4, vsx_gemm_4_4, vsx_gemm_5_4, vsx_gemm_6_4, vsx_gemm_7_4, vsx_gemm_8_4};
-static const gy_gemm_fn vsx_gemm_list_2[8] = {
-    vsx_gemm_1_2, vsx_gemm_2_2, vsx_gemm_3_2, vsx_gemm_4_2, vsx_gemm_5_2, vsx_gemm_6_2, vsx_gemm_7_2, vsx_gemm_8_2};
-static const gy_gemm_fn vsx_gemm_list_1[8] = {
-    vsx_gemm_1_1, vsx_gemm_2_1, vsx_gemm_3_1, vsx_gemm_4_1, vsx_gemm_5_1, vsx_gemm_6_1, vsx_gemm_7_1, vsx_gemm_8_1};
-static const gy_outer_fn vsx_outer_list_4[8] = {
-    vsx_outer_1_4, vsx_outer_2_4, vsx_outer_3_4, vsx_outer_4_4, vsx_outer_5_4, vsx_outer_6_4, vsx_outer_7_4,
-    vsx_outer_8_4};
-static const gy_outer_fn vsx_outer_list_2[8] = {
-    vsx_outer_1_2, vsx_outer_2_2, vsx_outer_3_2, vsx_outer_4_2, vsx_outer_5_2, vsx_outer_6_2, vsx_outer_7_2,
-    vsx_outer_8_2};
-static const gy_outer_fn vsx_outer_list_1[8] = {
-    vsx_outer_1_1, vsx_outer_2_1, vsx_outer_3_1, vsx_outer_4_1, vsx_outer_5_1, vsx_outer_6_1, vsx_outer_7_1,
-    vsx_outer_8_1};
 
 GY_INT void gy_kernels_vsx(struct gy_kernels *k)
 {

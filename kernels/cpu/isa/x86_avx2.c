@@ -117,12 +117,18 @@ AVX2_ATTR GY_ALWAYS void avx2_put_two(float *p, __m256 first, __m256 second, con
     }
 }
 
-GY_MICRO_TILE(avx2, AVX2_ATTR, __m256, 8, 2)
-GY_MICRO_FINISH(avx2, avx2, avx2, AVX2_ATTR, __m256, 8, 2)
-GY_MICRO_GEMM(avx2, AVX2_ATTR, __m256, 8, 2, avx2_gemm_finish)
-GY_MICRO_OUTER(avx2, AVX2_ATTR, __m256, 8, 2)
-GY_MICRO_COPY(avx2, AVX2_ATTR, 8)
-GY_MICRO_PANELS(avx2, AVX2_ATTR, 8)
+#define P(name) avx2_##name
+#define ATTR AVX2_ATTR
+#define V __m256
+#define W 8
+#define ACC 2
+#define ROWS_2 6
+#define ROWS_1 12
+#define F(name) avx2_##name
+#define A(name) avx2_##name
+#define COPIES 2
+#include "kernels/cpu/isa/tile.inc"
+
 GY_MICRO_GET(avx2, AVX2_ATTR, __m256, 8)
 GY_MICRO_GET(avx2h, AVX2_ATTR, __m256, 8)
 GY_MICRO_ROWS(avx2, avx2, AVX2_ATTR, __m256, 8)
@@ -131,36 +137,6 @@ GY_MICRO_POOL(avx2, avx2, AVX2_ATTR, __m256, 8, 4)
 GY_MICRO_POOL(avx2, avx2h, AVX2_ATTR, __m256, 8, 1)
 GY_MICRO_WINOS(avx2, avx2h, AVX2_ATTR, __m256, 8)
 GY_MICRO_FLAT(avx2, AVX2_ATTR, __m256, 8)
-
-GY_MICRO_FN(avx2, AVX2_ATTR, 1, 2)
-GY_MICRO_FN(avx2, AVX2_ATTR, 2, 2)
-GY_MICRO_FN(avx2, AVX2_ATTR, 3, 2)
-GY_MICRO_FN(avx2, AVX2_ATTR, 4, 2)
-GY_MICRO_FN(avx2, AVX2_ATTR, 5, 2)
-GY_MICRO_FN(avx2, AVX2_ATTR, 6, 2)
-GY_MICRO_FN(avx2, AVX2_ATTR, 1, 1)
-GY_MICRO_FN(avx2, AVX2_ATTR, 2, 1)
-GY_MICRO_FN(avx2, AVX2_ATTR, 3, 1)
-GY_MICRO_FN(avx2, AVX2_ATTR, 4, 1)
-GY_MICRO_FN(avx2, AVX2_ATTR, 5, 1)
-GY_MICRO_FN(avx2, AVX2_ATTR, 6, 1)
-GY_MICRO_FN(avx2, AVX2_ATTR, 7, 1)
-GY_MICRO_FN(avx2, AVX2_ATTR, 8, 1)
-GY_MICRO_FN(avx2, AVX2_ATTR, 9, 1)
-GY_MICRO_FN(avx2, AVX2_ATTR, 10, 1)
-GY_MICRO_FN(avx2, AVX2_ATTR, 11, 1)
-GY_MICRO_FN(avx2, AVX2_ATTR, 12, 1)
-
-static const gy_gemm_fn avx2_gemm_list_2[6] = {
-    avx2_gemm_1_2, avx2_gemm_2_2, avx2_gemm_3_2, avx2_gemm_4_2, avx2_gemm_5_2, avx2_gemm_6_2};
-static const gy_gemm_fn avx2_gemm_list_1[12] = {
-    avx2_gemm_1_1, avx2_gemm_2_1, avx2_gemm_3_1, avx2_gemm_4_1, avx2_gemm_5_1, avx2_gemm_6_1, avx2_gemm_7_1,
-    avx2_gemm_8_1, avx2_gemm_9_1, avx2_gemm_10_1, avx2_gemm_11_1, avx2_gemm_12_1};
-static const gy_outer_fn avx2_outer_list_2[6] = {
-    avx2_outer_1_2, avx2_outer_2_2, avx2_outer_3_2, avx2_outer_4_2, avx2_outer_5_2, avx2_outer_6_2};
-static const gy_outer_fn avx2_outer_list_1[12] = {
-    avx2_outer_1_1, avx2_outer_2_1, avx2_outer_3_1, avx2_outer_4_1, avx2_outer_5_1, avx2_outer_6_1, avx2_outer_7_1,
-    avx2_outer_8_1, avx2_outer_9_1, avx2_outer_10_1, avx2_outer_11_1, avx2_outer_12_1};
 
 /* ---- transposition ---- */
 

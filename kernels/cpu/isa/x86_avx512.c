@@ -38,57 +38,25 @@ A512_ATTR GY_ALWAYS void a512_put_two(float *p, __m512 first, __m512 second, con
     }
 }
 
-GY_MICRO_TILE(a512, A512_ATTR, __m512, 16, 4)
-GY_MICRO_FINISH(a512, a512, a512, A512_ATTR, __m512, 16, 4)
-GY_MICRO_GEMM(a512, A512_ATTR, __m512, 16, 4, a512_gemm_finish)
-GY_MICRO_OUTER(a512, A512_ATTR, __m512, 16, 4)
-GY_MICRO_COPY(a512, A512_ATTR, 16)
+#define P(name) a512_##name
+#define ATTR A512_ATTR
+#define V __m512
+#define W 16
+#define ACC 4
+#define ROWS_4 6
+#define ROWS_2 8
+#define ROWS_1 8
+#define F(name) a512_##name
+#define A(name) a512_##name
+#define COPIES 1
+#include "kernels/cpu/isa/tile.inc"
+
 GY_MICRO_GET(a512h, A512_ATTR, __m512, 16)
 GY_MICRO_ROWS(a512, a512, A512_ATTR, __m512, 16)
 GY_MICRO_ROWS(a512, a512h, A512_ATTR, __m512, 16)
 GY_MICRO_POOL(a512, a512, A512_ATTR, __m512, 16, 4)
 GY_MICRO_WINOS(a512, a512h, A512_ATTR, __m512, 16)
 GY_MICRO_FLAT(a512, A512_ATTR, __m512, 16)
-
-GY_MICRO_FN(a512, A512_ATTR, 1, 4)
-GY_MICRO_FN(a512, A512_ATTR, 2, 4)
-GY_MICRO_FN(a512, A512_ATTR, 3, 4)
-GY_MICRO_FN(a512, A512_ATTR, 4, 4)
-GY_MICRO_FN(a512, A512_ATTR, 5, 4)
-GY_MICRO_FN(a512, A512_ATTR, 6, 4)
-GY_MICRO_FN(a512, A512_ATTR, 1, 2)
-GY_MICRO_FN(a512, A512_ATTR, 2, 2)
-GY_MICRO_FN(a512, A512_ATTR, 3, 2)
-GY_MICRO_FN(a512, A512_ATTR, 4, 2)
-GY_MICRO_FN(a512, A512_ATTR, 5, 2)
-GY_MICRO_FN(a512, A512_ATTR, 6, 2)
-GY_MICRO_FN(a512, A512_ATTR, 7, 2)
-GY_MICRO_FN(a512, A512_ATTR, 8, 2)
-GY_MICRO_FN(a512, A512_ATTR, 1, 1)
-GY_MICRO_FN(a512, A512_ATTR, 2, 1)
-GY_MICRO_FN(a512, A512_ATTR, 3, 1)
-GY_MICRO_FN(a512, A512_ATTR, 4, 1)
-GY_MICRO_FN(a512, A512_ATTR, 5, 1)
-GY_MICRO_FN(a512, A512_ATTR, 6, 1)
-GY_MICRO_FN(a512, A512_ATTR, 7, 1)
-GY_MICRO_FN(a512, A512_ATTR, 8, 1)
-
-static const gy_gemm_fn a512_gemm_list_4[6] = {
-    a512_gemm_1_4, a512_gemm_2_4, a512_gemm_3_4, a512_gemm_4_4, a512_gemm_5_4, a512_gemm_6_4};
-static const gy_gemm_fn a512_gemm_list_2[8] = {
-    a512_gemm_1_2, a512_gemm_2_2, a512_gemm_3_2, a512_gemm_4_2,
-    a512_gemm_5_2, a512_gemm_6_2, a512_gemm_7_2, a512_gemm_8_2};
-static const gy_gemm_fn a512_gemm_list_1[8] = {
-    a512_gemm_1_1, a512_gemm_2_1, a512_gemm_3_1, a512_gemm_4_1,
-    a512_gemm_5_1, a512_gemm_6_1, a512_gemm_7_1, a512_gemm_8_1};
-static const gy_outer_fn a512_outer_list_4[6] = {
-    a512_outer_1_4, a512_outer_2_4, a512_outer_3_4, a512_outer_4_4, a512_outer_5_4, a512_outer_6_4};
-static const gy_outer_fn a512_outer_list_2[8] = {
-    a512_outer_1_2, a512_outer_2_2, a512_outer_3_2, a512_outer_4_2,
-    a512_outer_5_2, a512_outer_6_2, a512_outer_7_2, a512_outer_8_2};
-static const gy_outer_fn a512_outer_list_1[8] = {
-    a512_outer_1_1, a512_outer_2_1, a512_outer_3_1, a512_outer_4_1,
-    a512_outer_5_1, a512_outer_6_1, a512_outer_7_1, a512_outer_8_1};
 
 A512_ATTR static void a512_transpose(float *dst, int64_t dst_pitch, const float *src, int64_t src_pitch, int64_t rows,
                                      int64_t cols)

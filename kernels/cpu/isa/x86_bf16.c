@@ -56,50 +56,17 @@ P512_ATTR GY_ALWAYS void p512h_put_two(uint16_t *p, __m512 first, __m512 second,
 
 P512_ATTR GY_ALWAYS __m512 p512_add(__m512 a, __m512 b) { return a512_add(a, b); }
 
-GY_MICRO_TILE(p512, P512_ATTR, __m512, 16, 4)
-GY_MICRO_FINISH(p512, a512, p512h, P512_ATTR, __m512, 16, 4)
-GY_MICRO_GEMM(p512, P512_ATTR, __m512, 16, 4, p512_gemm_finish)
-GY_MICRO_OUTER(p512, P512_ATTR, __m512, 16, 4)
-
-GY_MICRO_FN(p512, P512_ATTR, 1, 4)
-GY_MICRO_FN(p512, P512_ATTR, 2, 4)
-GY_MICRO_FN(p512, P512_ATTR, 3, 4)
-GY_MICRO_FN(p512, P512_ATTR, 4, 4)
-GY_MICRO_FN(p512, P512_ATTR, 5, 4)
-GY_MICRO_FN(p512, P512_ATTR, 6, 4)
-GY_MICRO_FN(p512, P512_ATTR, 1, 2)
-GY_MICRO_FN(p512, P512_ATTR, 2, 2)
-GY_MICRO_FN(p512, P512_ATTR, 3, 2)
-GY_MICRO_FN(p512, P512_ATTR, 4, 2)
-GY_MICRO_FN(p512, P512_ATTR, 5, 2)
-GY_MICRO_FN(p512, P512_ATTR, 6, 2)
-GY_MICRO_FN(p512, P512_ATTR, 7, 2)
-GY_MICRO_FN(p512, P512_ATTR, 8, 2)
-GY_MICRO_FN(p512, P512_ATTR, 1, 1)
-GY_MICRO_FN(p512, P512_ATTR, 2, 1)
-GY_MICRO_FN(p512, P512_ATTR, 3, 1)
-GY_MICRO_FN(p512, P512_ATTR, 4, 1)
-GY_MICRO_FN(p512, P512_ATTR, 5, 1)
-GY_MICRO_FN(p512, P512_ATTR, 6, 1)
-GY_MICRO_FN(p512, P512_ATTR, 7, 1)
-GY_MICRO_FN(p512, P512_ATTR, 8, 1)
-
-static const gy_gemm_fn p512_gemm_list_4[6] = {
-    p512_gemm_1_4, p512_gemm_2_4, p512_gemm_3_4, p512_gemm_4_4, p512_gemm_5_4, p512_gemm_6_4};
-static const gy_gemm_fn p512_gemm_list_2[8] = {
-    p512_gemm_1_2, p512_gemm_2_2, p512_gemm_3_2, p512_gemm_4_2,
-    p512_gemm_5_2, p512_gemm_6_2, p512_gemm_7_2, p512_gemm_8_2};
-static const gy_gemm_fn p512_gemm_list_1[8] = {
-    p512_gemm_1_1, p512_gemm_2_1, p512_gemm_3_1, p512_gemm_4_1,
-    p512_gemm_5_1, p512_gemm_6_1, p512_gemm_7_1, p512_gemm_8_1};
-static const gy_outer_fn p512_outer_list_4[6] = {
-    p512_outer_1_4, p512_outer_2_4, p512_outer_3_4, p512_outer_4_4, p512_outer_5_4, p512_outer_6_4};
-static const gy_outer_fn p512_outer_list_2[8] = {
-    p512_outer_1_2, p512_outer_2_2, p512_outer_3_2, p512_outer_4_2,
-    p512_outer_5_2, p512_outer_6_2, p512_outer_7_2, p512_outer_8_2};
-static const gy_outer_fn p512_outer_list_1[8] = {
-    p512_outer_1_1, p512_outer_2_1, p512_outer_3_1, p512_outer_4_1,
-    p512_outer_5_1, p512_outer_6_1, p512_outer_7_1, p512_outer_8_1};
+#define P(name) p512_##name
+#define ATTR P512_ATTR
+#define V __m512
+#define W 16
+#define ACC 4
+#define ROWS_4 6
+#define ROWS_2 8
+#define ROWS_1 8
+#define F(name) a512_##name
+#define A(name) p512h_##name
+#include "kernels/cpu/isa/tile.inc"
 
 P512_ATTR GY_ALWAYS __m512i p512_wide(const uint16_t *p, int64_t n)
 {
