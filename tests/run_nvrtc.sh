@@ -4,7 +4,8 @@
 # small net. full: every row of the variant table with every type and every way to cut, for every architecture from sm_75 to sm_121,
 # and with older compilers from PyPI (12.9, 11.8) in $BUILD/nvrtc, when they can be fetched, for sm_60 and sm_70; then whole nets.
 # What fails: a kernel that does not compile, a row that was not compiled though it serves the architecture, a convolution that spills
-# registers, and the compiler's remark that products were serialised or register shares ignored. A list of what was compiled, row by
+# registers, and the compiler's remark that products were serialised or register shares ignored; and a declaration of CUDA's that
+# differs from Gyre's mirror (run_headers.sh). A list of what was compiled, row by
 # architecture, ends in $BUILD/nvrtc/compiled.txt. Compiled kernels stay in $BUILD/nvrtc/cache: a second run takes what has not changed.
 # FOLDER holds gyre and tests/t_ops_cuda. Variables: BUILD, GYRE_NO_INSTALL.
 set -u
@@ -128,6 +129,8 @@ else
     fi
     older nvidia-cuda-nvrtc-cu12 12.9.86 60 61 70
     older nvidia-cuda-nvrtc-cu11 11.8.89 60 70 80
+    try "the mirror of CUDA's declarations" sh "$(dirname "$0")/run_headers.sh" "$place" 11.8 12.0 12.9 13.0
+    sed -n 's/^  CUDA/declarations of CUDA/p' "$log" >>"$place/nets"
     { print_list; cat "$place/nets"; } | tee "$place/compiled.txt"
 fi
 printf 'run_nvrtc.sh: %d passed, %d failed' "$passed" "$failed"

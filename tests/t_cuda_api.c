@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Gyre's mirror of CUDA's declarations beside the toolkit's own headers, where these are installed: the same numbers, the same sizes,
- * and every function has the same parameters and result. Nothing is linked or called. */
+ * and every function has the same parameters and result. Nothing is linked or called. run_headers.sh compiles it beside the headers of
+ * other versions, which it puts on the search path and says so by CAPI_ON_PATH. */
 #include "kernels/cuda/api.h"
 #include "tests/t.h"
 
-#if defined(__has_include) && (defined(__x86_64__) || defined(__aarch64__))
+#ifdef CAPI_ON_PATH
+#define CAPI_HEADERS 1
+#elif defined(__has_include) && (defined(__x86_64__) || defined(__aarch64__))
 #if __has_include("/usr/local/cuda/include/cuda_runtime_api.h") && __has_include("/usr/local/cuda/include/cuda.h") && \
     __has_include("/usr/local/cuda/include/nvrtc.h")
 #define CAPI_HEADERS 1
@@ -18,11 +21,37 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wcast-qual"
 #pragma GCC diagnostic ignored "-Wpointer-arith"
+#ifdef CAPI_ON_PATH
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <nvrtc.h>
+#else
 #include "/usr/local/cuda/include/cuda.h"
 #include "/usr/local/cuda/include/cuda_runtime_api.h"
 #include "/usr/local/cuda/include/nvrtc.h"
+#endif
 #pragma GCC diagnostic pop
 #pragma GCC diagnostic ignored "-Wunused-local-typedefs" /* not every table uses every name */
+
+/* Tensor maps came with 12.0. */
+#if CUDA_VERSION >= 12000
+#define CAPI_MAP_TYPES(TYPE)                                                                                           \
+    TYPE(a_map, struct gy_tensor_map, CUtensorMap)                                                                     \
+    TYPE(a_type, int, CUtensorMapDataType)                                                                             \
+    TYPE(a_interleave, int, CUtensorMapInterleave)                                                                     \
+    TYPE(a_swizzle, int, CUtensorMapSwizzle)                                                                           \
+    TYPE(a_promotion, int, CUtensorMapL2promotion)                                                                     \
+    TYPE(a_fill, int, CUtensorMapFloatOOBfill)
+#define CAPI_MAPS(ROW)                                                                                                 \
+    ROW(dr_map_tiled, cuTensorMapEncodeTiled, a_status, (a_map *, a_type, unsigned, void *, const a_u64 *,             \
+        const a_u64 *, const a_u32 *, const a_u32 *, a_interleave, a_swizzle, a_promotion, a_fill))                    \
+    ROW(dr_map_im2col, cuTensorMapEncodeIm2col, a_status, (a_map *, a_type, unsigned, void *, const a_u64 *,           \
+        const a_u64 *, const int *, const int *, a_u32, a_u32, const a_u32 *, a_interleave, a_swizzle, a_promotion,    \
+        a_fill))
+#else
+#define CAPI_MAP_TYPES(TYPE)
+#define CAPI_MAPS(ROW)
+#endif
 
 /* Types that both call by names of their own: (name here, ours, CUDA's). */
 #define CAPI_TYPES(TYPE)                                                                                               \
@@ -33,7 +62,6 @@
     TYPE(a_module, gy_cuda_module, CUmodule)                                                                           \
     TYPE(a_function, gy_cuda_function, CUfunction)                                                                     \
     TYPE(a_program, gy_nvrtc_program, nvrtcProgram)                                                                    \
-    TYPE(a_map, struct gy_tensor_map, CUtensorMap)                                                                     \
     TYPE(a_device, int, CUdevice)                                                                                      \
     TYPE(a_u64, uint64_t, cuuint64_t)                                                                                  \
     TYPE(a_u32, uint32_t, cuuint32_t)                                                                                  \
@@ -43,11 +71,7 @@
     TYPE(a_capture, int, enum cudaStreamCaptureMode)                                                                   \
     TYPE(a_option, int, CUjit_option)                                                                                  \
     TYPE(a_function_attribute, int, CUfunction_attribute)                                                              \
-    TYPE(a_type, int, CUtensorMapDataType)                                                                             \
-    TYPE(a_interleave, int, CUtensorMapInterleave)                                                                     \
-    TYPE(a_swizzle, int, CUtensorMapSwizzle)                                                                           \
-    TYPE(a_promotion, int, CUtensorMapL2promotion)                                                                     \
-    TYPE(a_fill, int, CUtensorMapFloatOOBfill)
+    CAPI_MAP_TYPES(TYPE)
 
 /* Functions: (ours, CUDA's, result, parameters). */
 #define CAPI_RUNTIME(ROW)                                                                                              \
@@ -96,11 +120,7 @@
     ROW(dr_occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor, a_status, (int *, a_function, int, size_t))         \
     ROW(dr_device_name, cuDeviceGetName, a_status, (char *, int, a_device))                                            \
     ROW(dr_error_text, cuGetErrorString, a_status, (a_status, const char **))                                          \
-    ROW(dr_map_tiled, cuTensorMapEncodeTiled, a_status, (a_map *, a_type, unsigned, void *, const a_u64 *,             \
-        const a_u64 *, const a_u32 *, const a_u32 *, a_interleave, a_swizzle, a_promotion, a_fill))                    \
-    ROW(dr_map_im2col, cuTensorMapEncodeIm2col, a_status, (a_map *, a_type, unsigned, void *, const a_u64 *,           \
-        const a_u64 *, const int *, const int *, a_u32, a_u32, const a_u32 *, a_interleave, a_swizzle, a_promotion,    \
-        a_fill))
+    CAPI_MAPS(ROW)
 #define CAPI_NVRTC(ROW)                                                                                                \
     ROW(nv_version, nvrtcVersion, a_status, (int *, int *))                                                            \
     ROW(nv_create, nvrtcCreateProgram, a_status, (a_program *, const char *, const char *, int,                        \
@@ -136,15 +156,22 @@ static void capi_numbers(void)
     T_CHECK((int)GY_CUDA_FUNCTION_LOCAL == (int)CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
     T_CHECK((int)GY_CUDA_FUNCTION_REGISTERS == (int)CU_FUNC_ATTRIBUTE_NUM_REGS);
     T_CHECK((int)GY_CUDA_FUNCTION_DYNAMIC_SHARED == (int)CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-    T_CHECK((int)CU_TENSOR_MAP_DATA_TYPE_FLOAT32 == 7 && (int)CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 == 9);
-    T_CHECK((int)CU_TENSOR_MAP_L2_PROMOTION_L2_128B == 2 && (int)CU_TENSOR_MAP_INTERLEAVE_NONE == 0);
-    T_CHECK((int)CU_TENSOR_MAP_SWIZZLE_32B == 1 && (int)CU_TENSOR_MAP_SWIZZLE_64B == 2 && (int)CU_TENSOR_MAP_SWIZZLE_128B == 3);
-    T_CHECK((int)CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE == 0 && (int)NVRTC_ERROR_INVALID_OPTION == 5);
-    T_CHECK(sizeof(CUtensorMap) == sizeof(struct gy_tensor_map) && _Alignof(CUtensorMap) <= _Alignof(struct gy_tensor_map));
+    T_CHECK((int)NVRTC_ERROR_INVALID_OPTION == 5);
     T_CHECK(sizeof(cudaError_t) == sizeof(gy_cuda_error) && sizeof(CUresult) == sizeof(gy_cuda_error) &&
             sizeof(nvrtcResult) == sizeof(gy_cuda_error));
     T_CHECK(sizeof(cudaStream_t) == sizeof(gy_cuda_stream) && sizeof(CUmodule) == sizeof(gy_cuda_module) &&
             sizeof(cudaGraphExec_t) == sizeof(gy_cuda_exec) && sizeof(CUdevice) == sizeof(int));
+}
+
+static void capi_maps(void)
+{
+#if CUDA_VERSION >= 12000
+    T_CHECK((int)CU_TENSOR_MAP_DATA_TYPE_FLOAT32 == 7 && (int)CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 == 9);
+    T_CHECK((int)CU_TENSOR_MAP_L2_PROMOTION_L2_128B == 2 && (int)CU_TENSOR_MAP_INTERLEAVE_NONE == 0);
+    T_CHECK((int)CU_TENSOR_MAP_SWIZZLE_32B == 1 && (int)CU_TENSOR_MAP_SWIZZLE_64B == 2 && (int)CU_TENSOR_MAP_SWIZZLE_128B == 3);
+    T_CHECK((int)CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE == 0);
+    T_CHECK(sizeof(CUtensorMap) == sizeof(struct gy_tensor_map) && _Alignof(CUtensorMap) <= _Alignof(struct gy_tensor_map));
+#endif
 }
 
 /* A table's row has the type of our pointer where its names mean our types, and that of CUDA's function where they mean CUDA's: then
@@ -156,7 +183,8 @@ static void capi_ours(void)
     CAPI_RUNTIME(CAPI_OURS)
     CAPI_DRIVER(CAPI_OURS)
     CAPI_NVRTC(CAPI_OURS)
-    T_CHECK(sizeof(struct gy_cuda_api) == (0 CAPI_RUNTIME(CAPI_ONE) CAPI_DRIVER(CAPI_ONE) CAPI_NVRTC(CAPI_ONE)) * sizeof(void (*)(void))); /* all */
+    const int rows = 0 CAPI_RUNTIME(CAPI_ONE) CAPI_DRIVER(CAPI_ONE) CAPI_NVRTC(CAPI_ONE), maps = 0 CAPI_MAPS(CAPI_ONE);
+    T_CHECK((size_t)(rows + 2 - maps) * sizeof(void (*)(void)) == sizeof(struct gy_cuda_api)); /* all */
     CAPI_TYPES(CAPI_TYPE_SAME)
 }
 
@@ -187,6 +215,7 @@ int main(void)
 #ifdef CAPI_HEADERS
     printf("CUDA %d.%d\n", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     capi_numbers();
+    capi_maps();
     capi_ours();
     capi_runtime();
     capi_driver();

@@ -7,8 +7,9 @@
 
 #define GY_CUDA_MAPS 4
 
-/* A tensor map of bulk copies, made by the driver (CUtensorMap): 128 bytes on a 64-byte boundary. */
-struct __attribute__((aligned(64))) gy_tensor_map {
+/* A tensor map of bulk copies, made by the driver (CUtensorMap): on a boundary of 128 bytes, as CUDA 13 has it (64 before). */
+#define GY_CUDA_MAP_ALIGN 128
+struct __attribute__((aligned(GY_CUDA_MAP_ALIGN))) gy_tensor_map {
     uint64_t word[16];
 };
 

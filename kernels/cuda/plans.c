@@ -71,13 +71,20 @@ GY_INT int gy_cuda_prepare(void *self, struct gy_op *op, struct gy_error *err)
     return gy_cuda_prepare_cut(cuda, op, row, &cut, err);
 }
 
+/* On the boundary that its tensor maps want; the arena gives a cache line's. */
+static struct gy_cuda_plan *plans_take(struct gy_cuda_backend *cuda)
+{
+    unsigned char *const at = gy_arena_take(&cuda->arena, 1, sizeof(struct gy_cuda_plan) + GY_CUDA_MAP_ALIGN - GY_CACHE_LINE);
+    return at ? (void *)(at + (GY_CUDA_MAP_ALIGN - (uintptr_t)at % GY_CUDA_MAP_ALIGN) % GY_CUDA_MAP_ALIGN) : NULL;
+}
+
 GY_INT int gy_cuda_prepare_cut(struct gy_cuda_backend *cuda, struct gy_op *op, const struct gy_cuda_row *row,
                                const struct gy_cuda_cut *cut, struct gy_error *err)
 {
     char options[PLANS_OPTIONS];
     size_t bytes = 0;
     GY_TRY(plans_check_cut(cuda, op, row, cut, err));
-    struct gy_cuda_plan *plan = gy_arena_take(&cuda->arena, 1, sizeof *plan);
+    struct gy_cuda_plan *plan = plans_take(cuda);
     if (!plan)
         return GY_NOMEM(err, "a kernel's plan", sizeof *plan);
     plan->row = row;

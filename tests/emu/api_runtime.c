@@ -415,7 +415,7 @@ int emu_capture(void *stream, const struct emu_launch *launch, const struct emu_
         return 0;
     if (g->count == g->room) {
         const size_t room = g->room ? g->room * 2 : 64;
-        struct api_node *node = aligned_alloc(64, room * sizeof *node);
+        struct api_node *node = aligned_alloc(GY_CUDA_MAP_ALIGN, room * sizeof *node);
         if (!node)
             return *status = EMU_NO_MEMORY, 1;
         if (g->count)
