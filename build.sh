@@ -184,9 +184,10 @@ profile_sources()
     nets) folders="$ground io io/images engine/text engine/plan engine/run engine/train" ;;
     glm) folders="$ground io io/rows engine/glm/solve engine/glm" ;;
     all) # ranks last, under one switch
-        library_sources | grep -vE '^(net/|engine/job/job\.c)'
+        library_sources | grep -vE '^(net|engine/job)/'
+        echo engine/job/peers.c
         library_sources | grep -E '^net/'
-        echo engine/job/job.c
+        existing engine/job/*.c | grep -v '/peers\.c$'
         return ;;
     *) fail "there is no profile '$1'; there are core, nets, glm and all" ;;
     esac
@@ -194,7 +195,8 @@ profile_sources()
     for folder in $folders; do
         existing "$folder"/*.c
     done | case $1 in
-    core) grep -vE '^kernels/cpu/(sparse|cpu_ceiling)\.c$|^engine/plan/(tuning_file|op_work)\.c$|^engine/run/(tuning|plan_print)\.c$' ;;
+    core) grep -vE -e '^kernels/cpu/(sparse|cpu_ceiling)\.c$|^engine/plan/(tuning_file|op_work)\.c$' \
+        -e '^engine/run/(tuning|plan_print|trace_ranks)\.c$' ;;
     glm) grep -v '^kernels/cpu/cpu_ceiling\.c$' ;;
     *) grep -v '^kernels/cpu/sparse\.c$' ;;
     esac

@@ -503,9 +503,10 @@ static int run_job(struct train_job *job, const char *path)
     struct gyre_job_config ranks;
     gyre_job_config_default(&ranks);
     ranks.wire = (int)job->v->wire;
-    if (gyre_job_open(&job->ranks, &ranks, &error) != GYRE_OK)
-        return cli_error(&error);
     int code = set_folder(job);
+    ranks.flight = job->folder;
+    if (code == CLI_OK && gyre_job_open(&job->ranks, &ranks, &error) != GYRE_OK)
+        return cli_error(&error);
     if (code == CLI_OK)
         code = open_earlier(job);
     if (code == CLI_OK)

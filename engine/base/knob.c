@@ -39,6 +39,8 @@ static const struct gy_knob knob_rows[] = {
     { "GYRE_TRANSPORT", "text", "by devices", "between hosts: tcp, our own; ucx, the library, without being said only where RDMA devices are" },
     { "GYRE_INTERFACE", "text", "rank 0's", "for tcp between hosts: the network interface, as eth1 (ucx: UCX_NET_DEVICES)" },
     { "GYRE_NET_CODE", "text", "crc", "of messages between hosts: crc finds what went wrong; hmac, slower, also what somebody changed" },
+    { "GYRE_FLIGHT", "path", "the run's folder",
+      "folder of the ranks' flight records, which stay there; off: none" },
     { "GYRE_TOPOLOGY", "path", "", "file that says what the system cannot: dims 4x8x8, racks of hosts, sockets 4 4" },
     { "GYRE_NO_INSTALL", "flag", "0", "1: build.sh installs no packages (read by build.sh alone)" },
     { "GYRE_TEST_ALL", "flag", "0", "1: the whole op test (read by tests alone)" },

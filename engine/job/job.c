@@ -17,9 +17,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/knob.h"
 #include "engine/base/public.h"
 #include "engine/job/job.h"
+#include "engine/job/recorder.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
 #define JOB_PAGE GY_NET_COMM_BYTES /* whole pages, whatever their size */
@@ -87,6 +89,17 @@ static int job_wire(struct gyre_job *job, const struct gyre_job_config *config, 
     return GY_OK;
 }
 
+/* A folder that the environment names counts before the caller's, and must be there. */
+static int job_recorder(struct gyre_job *job, const char *folder, int64_t came,
+                        struct gy_error *err)
+{
+    const char *const named = gy_knob_get("GYRE_FLIGHT");
+    const int off = named && strcmp(named, "off") == 0;
+    if (job->ranks == 1)
+        return GY_OK;
+    return gy_recorder_open(job, off ? NULL : named ? named : folder, came, named && !off, err);
+}
+
 static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, struct gy_error *err)
 {
     if (!(config->wait_seconds > 0 && config->wait_seconds < 1e9))
@@ -94,7 +107,9 @@ static int job_fill(struct gyre_job *job, const struct gyre_job_config *config, 
     job->wait_ns = (int64_t)(config->wait_seconds * 1e9);
     if (config->messages < 0 || config->messages > 1)
         return GY_FAIL(err, GY_E_ARG, "job config: messages is %d; it must be 0 or 1", config->messages);
+    const int64_t came = gy_clock_ns();
     GY_TRY(job_world(job, config, err));
+    GY_TRY(job_recorder(job, config->flight, came, err));
     GY_TRY(job_wire(job, config, err));
     if (job->ranks == 1)
         return GY_OK;
@@ -402,6 +417,16 @@ GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *er
 
 /* ---- what a net calls ---- */
 
+static void job_note(struct gyre_job *job, int note, int ended, int64_t step)
+{
+    (void)job, (void)note, (void)ended, (void)step;
+}
+
+static void job_failed(struct gyre_job *job, int status, const char *text)
+{
+    (void)job, (void)status, (void)text;
+}
+
 static int job_alive(struct gyre_job *job, struct gy_error *err) { return gy_net_comm_check(job->world, err); }
 
 static const struct gy_peers job_peers = {
@@ -409,6 +434,7 @@ static const struct gy_peers job_peers = {
     .alive = job_alive, .take = gy_job_take, .put = gy_job_put, .turn = gy_job_turn, .start = gy_job_start, .test = gy_job_test,
     .wait = gy_job_wait,
     .post = gy_job_post, .progress = gy_job_progress, .await = gy_job_await,
+    .note = job_note, .failed = job_failed,
 };
 
 /* ---- the public calls ---- */
@@ -440,6 +466,8 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
         *out = job;
         return GYRE_OK;
     }
+    if (job)
+        gy_recorder_ended(job, status, &err);
     gyre_job_close(job);
     return gy_error_out(error, &err);
 }
@@ -447,7 +475,12 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
 GYRE_API int gyre_job_end(struct gyre_job *job, struct gyre_error *error)
 {
     struct gy_error err = { 0 };
-    return !job || gy_net_comm_end(job->world, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+    if (!job)
+        return GYRE_OK;
+    job->peers->note(job, GY_DOES_END, 0, 0);
+    const int status = gy_net_comm_end(job->world, &err);
+    gy_recorder_ended(job, status, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
 GYRE_API void gyre_job_close(struct gyre_job *job)
@@ -456,6 +489,7 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
         return;
     const struct gy_alloc alloc = job->alloc;
     gy_net_comm_close(job->world);
+    gy_recorder_close(job);
     gy_net_host_close(job->node);
     if (job->base)
         munmap(job->base, job->bytes);
@@ -470,7 +504,7 @@ GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, stru
         GY_FAIL(&err, GY_E_ARG, "gyre_job_sum: count is %" PRId64, count);
         return gy_error_out(error, &err);
     }
-    return gy_job_sum(job, data, count, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+    return gy_peers_sum(job, data, count, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
 static int job_api_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gyre_error *error)
@@ -480,7 +514,8 @@ static int job_api_take(struct gyre_job *job, size_t bytes, void **out, void **s
         GY_FAIL(&err, GY_E_ARG, "%zu bytes of the ranks' memory; there may be 1 to %zu", bytes, SIZE_MAX / 4);
         return gy_error_out(error, &err);
     }
-    return gy_job_take(job, bytes, out, sums, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+    const int status = job->peers->take(job, bytes, out, sums, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
 GYRE_API int gyre_job_memory(struct gyre_job *job, size_t bytes, void **out, struct gyre_error *error)
@@ -516,14 +551,15 @@ GYRE_API int gyre_job_sum_start(struct gyre_job *job, float *data, int64_t count
     *ticket = 0;
     if (gyre_job_ranks(job) == 1)
         return GYRE_OK;
-    return gy_job_start(job, data, count, ticket, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+    const int status = job->peers->start(job, data, count, ticket, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
 GYRE_API int gyre_job_sum_test(struct gyre_job *job, int64_t ticket, int *done, struct gyre_error *error)
 {
     GY_TRY(gy_given(done, "gyre_job_sum_test: done", error));
     struct gy_error err = { 0 };
-    const int status = gyre_job_ranks(job) == 1 ? 1 : gy_job_test(job, ticket, &err);
+    const int status = gyre_job_ranks(job) == 1 ? 1 : job->peers->test(job, ticket, &err);
     if (status < 0)
         return gy_error_out(error, &err);
     *done = status;
@@ -533,7 +569,9 @@ GYRE_API int gyre_job_sum_test(struct gyre_job *job, int64_t ticket, int *done, 
 GYRE_API int gyre_job_sum_wait(struct gyre_job *job, int64_t ticket, struct gyre_error *error)
 {
     struct gy_error err = { 0 };
-    return gyre_job_ranks(job) == 1 || gy_job_wait(job, ticket, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
+    if (gyre_job_ranks(job) == 1)
+        return GYRE_OK;
+    return job->peers->wait(job, ticket, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
 #undef JOB_BYTES

@@ -316,6 +316,21 @@ GY_INT int gy_net_comm_messages(struct gy_net_comm *w, struct gy_net_end *out, s
     return GY_OK;
 }
 
+GY_INT const struct gy_net_identity *gy_net_comm_identities(const struct gy_net_comm *w)
+{
+    return w->all;
+}
+
+GY_INT int gy_net_comm_is_cut(const struct gy_net_comm *w, int rank)
+{
+    return gy_net_failure_is_cut(w->guard, rank);
+}
+
+GY_INT void gy_net_comm_beat(struct gy_net_comm *w, struct gy_net_beat *beat)
+{
+    gy_net_failure_beat(w->guard, beat);
+}
+
 GY_INT void gy_net_comm_waits(struct gy_net_comm *w)
 {
     if (w)

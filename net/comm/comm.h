@@ -53,6 +53,11 @@ GY_INT void gy_net_comm_leave(struct gy_net_comm *world, int channel);
  * the caller's. It ends with the world. */
 #define GY_NET_MESSAGE_TAG 0x80000000u
 GY_INT int gy_net_comm_messages(struct gy_net_comm *world, struct gy_net_end *out, struct gy_error *err);
+/* Who the ranks are; the world's. What this rank found of them, and its signs of life, are
+ * gy_net_failure's. */
+GY_INT const struct gy_net_identity *gy_net_comm_identities(const struct gy_net_comm *world);
+GY_INT int gy_net_comm_is_cut(const struct gy_net_comm *world, int rank);
+GY_INT void gy_net_comm_beat(struct gy_net_comm *world, struct gy_net_beat *beat);
 GY_INT void gy_net_comm_waits(struct gy_net_comm *world); /* this rank's own thread waits: said again and again; NULL is fine */
 /* This rank begins a sum; all ranks begin the same number of them. NULL is fine. */
 GY_INT void gy_net_comm_enter(struct gy_net_comm *world);
