@@ -94,6 +94,18 @@ GYRE_API void gyre_simulation_default(struct gyre_simulation *simulation);
  * against one rank, as median and 95th percentile. A simulation, never a measurement. */
 GYRE_API int gyre_print_simulation(const struct gyre_simulation *simulation, const struct gyre_sink *sink, struct gyre_error *error);
 
+/* ---- a job ---------------------------------------------------------------------------------- */
+
+struct gyre_doctor_config {
+    int json;               /* 0: a page, 1: one JSON object */
+    int before;             /* 1: the records of the start before the last one */
+};
+/* Merges the flight records that the ranks of a job left in a folder (GYRE_FLIGHT, or a run's), and says
+ * what each did last, who waited for whom, why, and what to look at. A file that is damaged, foreign or
+ * of another start gets a sentence and is left out. GYRE_E_IO and others: none can be read. */
+GYRE_API int gyre_print_doctor(const char *folder, const struct gyre_doctor_config *config,
+                               const struct gyre_sink *sink, struct gyre_error *error);
+
 /* ---- a step, a machine ---------------------------------------------------------------------- */
 
 struct gyre_why_config {
