@@ -293,7 +293,7 @@ static void dt_together(struct dt_case *c, int kind, int bucket, int value_of, i
 {
     int64_t last = 0;
     c->sum += kind != GY_DOES_WAIT;
-    const int64_t sum = kind == GY_DOES_WAIT ? c->sum - DT_BUCKETS + 1 + bucket : c->sum;
+    const int64_t sum = kind == GY_DOES_WAIT ? c->sum - DT_BUCKETS + bucket : c->sum;
     for (int r = 0; r < c->ranks; r++) {
         if (r == stays)
             continue;
@@ -339,9 +339,9 @@ static void dt_step(struct dt_case *c)
     for (int r = 0; r < c->ranks; r++)
         dt_compute(c, r, -1);
     c->sum += DT_BUCKETS;
+    dt_together(c, GY_DOES_MEET, -1, -1, -1); /* results, before the buckets are awaited */
     for (int b = 0; b < DT_BUCKETS; b++)
         dt_together(c, GY_DOES_WAIT, b, -1, -1);
-    dt_together(c, GY_DOES_MEET, -1, -1, -1);
     c->step++;
     for (int r = 0; r < c->ranks; r++)
         dt_note(c, r, GY_DOES_STEP, GY_FLIGHT_ENDED, 0, 0);
@@ -356,9 +356,12 @@ static void dt_halt(struct dt_case *c, int halts)
         if (r != c->guilty || halts != GY_DOES_SAVE)
             dt_compute(c, r, r == c->guilty ? halts : -1);
     c->sum += DT_BUCKETS;
+    if (halts < 0 || halts == GY_DOES_UPDATE)
+        dt_together(c, GY_DOES_MEET, -1, -1, -1);
     for (int r = 0; r < c->ranks; r++)
         if (r != c->guilty || halts < 0)
-            dt_note(c, r, GY_DOES_WAIT, GY_FLIGHT_BEGAN, c->sum - DT_BUCKETS + 1, 0);
+            dt_note(c, r, GY_DOES_WAIT, GY_FLIGHT_BEGAN,
+                    c->sum - DT_BUCKETS + (halts >= 0 && halts != GY_DOES_UPDATE), 0);
 }
 
 static int64_t dt_last(const struct dt_case *c)
@@ -421,7 +424,8 @@ static void dt_plant(struct dt_case *c)
                    "rank 9 has not the same as rank 0: batch");
         break;
     case DT_HANG: case DT_INPUT: case DT_SAVE: case DT_MISSING:
-        dt_halt(c, c->cause == DT_INPUT ? GY_DOES_BATCH : c->cause == DT_SAVE ? GY_DOES_SAVE
+        dt_halt(c, c->cause == DT_HANG && program ? GY_DOES_UPDATE : c->cause == DT_INPUT
+                ? GY_DOES_BATCH : c->cause == DT_SAVE ? GY_DOES_SAVE
                 : GY_DOES_FORWARD);
         for (int r = 0; r < c->ranks; r++)
             dt_end(c, r, dt_last(c) + 8000 * DT_MS, GY_FLIGHT_RUNS, 0, NULL);

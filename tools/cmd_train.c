@@ -2,6 +2,7 @@
 /* gyre train, and gyre why with the same options: options to configuration. Epochs become steps here, because only here the data set
  * and the batch are both known. */
 #include "engine/gyre_job.h"
+#include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>
@@ -492,7 +493,11 @@ static int run_loop(struct train_job *job)
         code = cli_fail(CLI_USAGE, "%s (--resume, --overwrite, --out)", gyre_last_error(job->net)->text);
     else if (status != GYRE_OK)
         code = cli_net_error(job->net);
-    if (leads && (status == GYRE_OK || status == GYRE_E_STOPPED))
+    if (status != GYRE_OK && status != GYRE_E_STOPPED)
+        return code;
+    /* a rank that is lost here is said at the job's end */
+    gyre_print_ranks(job->ranks, job->v->batch * parts(job), (int)job->v->json, &cli_stdout, NULL);
+    if (leads)
         say_end(job, status);
     return code;
 }

@@ -15,6 +15,7 @@ static const struct gy_knob knob_rows[] = {
     { "GYRE_KERNEL_PACK", "path", "", "file of gyre kernels pack: compiled GPU kernels, read first" },
     { "GYRE_EMU", "path", "", "the CUDA emulator's library, for --device emu" },
     { "GYRE_EMU_ARCH", "number", "80", "emulator: the architecture it shows: 60, 70, 75, 80, 90" },
+    { "GYRE_EMU_DEVICES", "count", "1", "emulator: devices that it shows" },
     { "GYRE_EMU_SEED", "number", "1", "emulator: decides the order in which a block's threads run" },
     { "GYRE_EMU_CC", "text", "CC, cc", "emulator: the C compiler that makes kernels" },
     { "GYRE_EMU_CFLAGS", "text", "", "emulator: more of its options, as -O0 for a debugger; caches do not know of it" },

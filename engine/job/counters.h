@@ -8,6 +8,7 @@
 
 struct gy_job_counters {
     int64_t steps;              /* of the loop */
+    int64_t run_ns;             /* from the first one's input to the last one's end */
     int64_t step_ns;            /* in them, all that follows up to wait_ns included */
     int64_t sum_ns, wait_ns;    /* helping sums beside compute; blocked in one, or in a message */
     int64_t batch_ns, save_ns;  /* beside steps: for the loader, in checkpoints */

@@ -250,7 +250,9 @@ static void recorder_take_note(struct gyre_job *job, int note, int ended, int64_
         r->began[note] = now;
     else if (place)
         *place += now - r->began[note];
+    r->first = note == GY_DOES_BATCH && r->first == 0 ? now : r->first;
     if (note == GY_DOES_STEP) {
+        r->counters.run_ns = now - r->first;
         r->in_step = !ended;
         r->counters.steps += ended;
     }

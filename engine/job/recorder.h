@@ -15,6 +15,7 @@ struct gy_recorder {
     int64_t number[GY_JOB_AREAS][GY_NET_HOST_OPEN]; /* of an area's open sums, ticket by ticket */
     int turn[GY_JOB_AREAS];      /* sums of a step there; 0: they have no order that matters */
     int64_t began[GY_DOINGS];     /* mono, of what the loop has begun */
+    int64_t first;               /* mono, when the loop waited for its first batch; 0: not yet */
     int in_step;
     int told;                    /* it is noted that a rank is lost */
 };

@@ -58,6 +58,8 @@ GY_INT int gy_net_comm_messages(struct gy_net_comm *world, struct gy_net_end *ou
 GY_INT const struct gy_net_identity *gy_net_comm_identities(const struct gy_net_comm *world);
 GY_INT int gy_net_comm_is_cut(const struct gy_net_comm *world, int rank);
 GY_INT void gy_net_comm_beat(struct gy_net_comm *world, struct gy_net_beat *beat);
+/* [ranks]: bytes that this rank has sent to each over the network; NULL: there is none. */
+GY_INT const int64_t *gy_net_comm_sent(const struct gy_net_comm *world);
 GY_INT void gy_net_comm_waits(struct gy_net_comm *world); /* this rank's own thread waits: said again and again; NULL is fine */
 /* This rank begins a sum; all ranks begin the same number of them. NULL is fine. */
 GY_INT void gy_net_comm_enter(struct gy_net_comm *world);

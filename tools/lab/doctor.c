@@ -180,22 +180,33 @@ static int doctor_dies(struct gy_doctor *d)
     return 0;
 }
 
-/* The last sum that all of the waiting ranks wait in, and who has not begun it. 0: nobody waits
- * long. */
+/* A rank that the sum needs and that is elsewhere: it has not begun it, or, where all have, not done
+ * its part. */
+static int doctor_holds_up(const struct gy_timeline_rank *r, int64_t sum, int all_begun)
+{
+    if (doctor_waits_in_sum(r))
+        return 0;
+    return all_begun ? !gy_timeline_has_done(r, sum) : r->sum_begun < sum;
+}
+
+/* Ranks that hold up the first sum in which others wait, while they do so. doing: enum gy_doing; -1:
+ * anything that is none of a step's work. 0: nobody waits long. */
 static int doctor_stall(struct gy_doctor *d, int doing)
 {
     const struct gy_timeline *const t = d->t;
     const struct gy_timeline_rank *waits = NULL;
-    int found = 0;
+    int found = 0, all_begun = 1;
     for (int i = 0; i < t->count; i++)
         if (doctor_waits_in_sum(&t->ranks[i]) && (!waits || t->ranks[i].sum < waits->sum))
             waits = &t->ranks[i];
     if (!waits || t->end - waits->since < DOCTOR_STALL)
         return 0;
+    for (int i = 0; i < t->count; i++)
+        all_begun = all_begun && !doctor_holds_up(&t->ranks[i], waits->sum, 0);
     for (int i = 0; i < t->count; i++) {
         const struct gy_timeline_rank *const r = &t->ranks[i];
         const int other = r->doing < GY_DOES_STEP || r->doing > GY_DOES_TEST;
-        if (r->sum_begun < waits->sum && (doing < 0 ? other : r->doing == doing))
+        if (doctor_holds_up(r, waits->sum, all_begun) && (doing < 0 ? other : r->doing == doing))
             found = doctor_blame(d, r->rank);
     }
     return found;
@@ -237,10 +248,25 @@ static int doctor_late(struct gy_doctor *d)
         last = t->ranks[i].came > last->came ? &t->ranks[i] : last;
     for (int i = 0; i < t->count; i++)
         before = &t->ranks[i] == last ? before : gy_max64(before, t->ranks[i].came);
-    if (t->count < 2 || last->came - before < DOCTOR_LATE)
+    const int64_t late = last->came - before, run = t->end - last->came;
+    if (t->count < 2 || late < DOCTOR_LATE || (double)late < DOCTOR_PART * (double)run)
         return 0;
     d->here = (double)(last->came - before) * 1e-6;
     return doctor_blame(d, last->rank);
+}
+
+/* Its own thread of signs stood still now and then, and those of no other rank. */
+static int doctor_paused(struct gy_doctor *d)
+{
+    const struct gy_timeline *const t = d->t;
+    for (int i = 0; i < t->count; i++) {
+        int64_t others = DOCTOR_PAUSE / 2;
+        for (int k = 0; k < t->count; k++)
+            others = k == i ? others : gy_max64(others, t->ranks[k].record.live.beat.gap);
+        if (t->count > 1 && t->ranks[i].record.live.beat.gap > 2 * others)
+            return doctor_blame(d, t->ranks[i].rank);
+    }
+    return 0;
 }
 
 /* Nanoseconds a step. */
@@ -341,7 +367,10 @@ static const struct gy_doctor_cause doctor_causes[] = {
       "whether it was started, and the folder on its host" },
     { "network", doctor_same_sum, "wait in one sum, which does not end",
      "the network between them" },
-    { "stop", doctor_stopped, NULL, NULL },
+    { "late", doctor_late, "came late to the ranks' meeting",
+      "what came before: its host, the launcher, its start-up files" },
+    { "paused", doctor_paused, "was stopped for a while, or got no processor",
+      "who stopped it (job control, a debugger), the load and the memory of its host" },
     { "slow input", doctor_slow_batch, "waits longer for its batches than the others", LOOK_INPUT },
     { "slow checkpoint", doctor_slow_save, "takes long to write checkpoints", LOOK_SAVE },
     { "long test", doctor_slow_test, "tests, while the others wait", LOOK_TEST },
@@ -349,8 +378,7 @@ static const struct gy_doctor_cause doctor_causes[] = {
       "the load and clock rate of its host, and whether its images are larger" },
     { "slow files", doctor_slow_rest, "takes long between its steps",
       "the disk or file system of --out: metrics and the curve are written there" },
-    { "late", doctor_late, "came late to the ranks' meeting",
-      "what came before: its host, the launcher, its start-up files" },
+    { "stop", doctor_stopped, NULL, NULL },
 };
 #undef LOOK_INPUT
 #undef LOOK_SAVE
@@ -369,7 +397,8 @@ static int doctor_waiters(struct gy_doctor *d)
         int late = r->doing == GY_DOES_MESSAGE && r->peer >= 0 && d->guilty[r->peer];
         for (int g = 0; g < t->all && !late; g++) {
             const struct gy_timeline_rank *const at = d->guilty[g] ? gy_timeline_rank(t, g) : NULL;
-            late = d->guilty[g] && doctor_waits_in_sum(r) && (!at || at->sum_done < r->sum);
+            late = d->guilty[g] && doctor_waits_in_sum(r) &&
+                   (!at || !gy_timeline_has_done(at, r->sum));
         }
         if (!late || d->guilty[r->rank])
             continue;

@@ -196,8 +196,6 @@ static void timeline_take(struct gy_timeline_rank *r, struct timeline_open *o,
     r->step = gy_max64(r->step, e->step);
     if (sums && began)
         r->sum_begun = gy_max64(r->sum_begun, e->sum);
-    if (sums && !began)
-        r->sum_done = gy_max64(r->sum_done, e->sum);
     if (e->kind == GY_DOES_AGREE && began) {
         r->agreed = e->bytes;
         r->agrees = 1;
@@ -313,6 +311,16 @@ GY_INT int gy_timeline_open(struct gy_timeline *out, const char *folder, int old
     if (status != GY_OK)
         gy_timeline_close(out);
     return status;
+}
+
+GY_INT int gy_timeline_has_done(const struct gy_timeline_rank *r, int64_t sum)
+{
+    for (int i = r->record.count - 1; i >= 0; i--) {
+        const struct gy_flight_event *const e = &r->record.events[i];
+        if (e->phase == GY_FLIGHT_ENDED && e->sum == sum && e->kind != GY_DOES_WAIT)
+            return 1;
+    }
+    return 0;
 }
 
 GY_INT void gy_timeline_close(struct gy_timeline *t)

@@ -27,7 +27,7 @@ struct gy_timeline_rank {
     int64_t sum;            /* doing GY_DOES_WAIT, MEET, AGREE: which */
     int bucket, peer;       /* of the wait; -1 */
     int program;            /* in a step: the one that ran last; -1 */
-    int64_t sum_begun, sum_done; /* the last ones */
+    int64_t sum_begun;      /* the last one: they begin in order, and end in any */
     int64_t agreed;         /* the value that it compared last */
     int agrees;
     /* steps that are in its record from begin to end; nanoseconds */
@@ -49,6 +49,8 @@ struct gy_timeline {
 GY_INT int gy_timeline_open(struct gy_timeline *out, const char *folder, int old,
                             void (*note)(void *user, const char *text), void *user,
                             const struct gy_alloc *alloc, struct gy_error *err);
+/* Its record says that this sum was there. */
+GY_INT int gy_timeline_has_done(const struct gy_timeline_rank *r, int64_t sum);
 GY_INT void gy_timeline_close(struct gy_timeline *timeline);
 /* or NULL */
 GY_INT const struct gy_timeline_rank *gy_timeline_rank(const struct gy_timeline *t, int rank);
