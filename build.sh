@@ -195,7 +195,8 @@ profile_sources()
     for folder in $folders; do
         existing "$folder"/*.c
     done | case $1 in
-    core) grep -vE '^kernels/cpu/(sparse|cpu_ceiling|block_tries)\.c$|^engine/plan/(tuning_file|op_work)\.c$|^engine/run/(tuning|plan_print)\.c$' ;;
+    core) grep -vE -e '^kernels/cpu/(sparse|cpu_ceiling|block_tries)\.c$|^engine/plan/(tuning_file|op_work)\.c$' \
+        -e '^engine/run/(tuning|plan_print|trace_ranks)\.c$' ;;
     glm) grep -vE '^kernels/cpu/(cpu_ceiling|block_tries)\.c$' ;;
     *) grep -v '^kernels/cpu/sparse\.c$' ;;
     esac

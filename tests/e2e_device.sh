@@ -33,6 +33,18 @@ else
     tells "$err" "device auto: the CPU, because $reason"
     there "$TMP/auto/metrics.csv"
 fi
+if ! nvidia-smi >/dev/null 2>&1; then
+    # one process a GPU: without one it is said once
+    expect 4 train --out "$TMP/all" --device cuda:all
+    if [ "$(grep -c '^gyre: ' "$err")" = 1 ]; then ok; else bad "$(cat "$err")"; fi
+    absent "$TMP/all"
+fi
+expect 2 train --out "$TMP/all" --ranks 2 --device=cuda:all
+says "$err" 'both say how many processes there are'
+expect 4 train --out "$TMP/all" --device tpu:all
+says "$err" "device 'tpu:all' is not known; there are cuda:all and emu:all"
+expect 2 env GYRE_RANK=0 GYRE_RANKS=2 GYRE_EMU_DEVICES=2 "$GYRE" train "$TMP/small.net" "$TMP/data" --device emu:all
+says "$err" 'this one is of a job already'
 expect 4 train --out "$TMP/no" --device gpu
 says "$err" "there are: cpu, cuda, cuda:N, auto, emu"
 expect 0 "$GYRE" help train
@@ -48,6 +60,19 @@ if [ -f "$GYRE_EMU_BESIDE" ] && command -v cc >/dev/null 2>&1; then
     if paste -d, "$TMP/cpu.rows" "$TMP/emu.rows" |
         awk -F, 'NR > 1 { d = $3 - $6; rows++; wrong += $1 != $4 || $2 != $5 || d > 2e-6 || -d > 2e-6 } END { exit !(rows == 3 && !wrong) }'; then ok
     else bad "losses of the CPU and of the emulator differ"; fi
+    # a process a device: the bits of as many that were started by hand, one result
+    expect 0 env GYRE_EMU_DEVICES=2 "$GYRE" train "$TMP/small.net" "$TMP/data" --batch 8 --steps 2 --lr .05 --test-data none --device emu:all \
+        --out "$TMP/emu2"
+    says "$out" '^ranks: 2 processes of 8 images'
+    if [ "$(grep -c '^checkpoint: ' "$out")" = 1 ]; then ok; else bad 'not one result'; fi
+    expect 0 "$GYRE" launch --ranks 2 -- "$GYRE" train "$TMP/small.net" "$TMP/data" --batch 8 --steps 2 --lr .05 --test-data none --device emu \
+        --out "$TMP/emu3"
+    same "$TMP/emu2/checkpoint-2.safetensors" "$TMP/emu3/checkpoint-2.safetensors"
+    expect 0 train --out "$TMP/emu1" --device emu:all
+    if grep -q '^ranks:' "$out"; then bad 'one device, and several processes'; else ok; fi
+    same "$TMP/emu/checkpoint-3.safetensors" "$TMP/emu1/checkpoint-3.safetensors"
+    expect 4 env GYRE_EMU_DEVICES=none "$GYRE" train "$TMP/small.net" "$TMP/data" --device emu:all
+    says "$err" 'it must be a number from 1 to 64'
     expect 0 "$GYRE" eval "$TMP/emu" "$TMP/data" --device cpu
     expect 0 "$GYRE" audit "$TMP/emu"
     says "$out" 'machine code that this compiler makes: the same'

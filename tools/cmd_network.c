@@ -7,7 +7,7 @@
 
 struct network_values {
     const char *algorithm, *dims, *file, *cluster;
-    int64_t ranks, lanes, rank, samples;
+    int64_t ranks, lanes, rank, samples, json, before;
     double bytes, bucket;
 };
 
@@ -23,6 +23,9 @@ static const struct cli_option network_rows[] = {
     { "megabytes", "X", "102", "of simulate: gradients of a step", CLI_REAL, AT(bytes), 0.001, 1e6 },
     { "bucket", "X", "16", "of simulate: megabytes that are reduced at a time", CLI_REAL, AT(bucket), 0.001, 1e6 },
     { "samples", "N", "15", "of simulate: runs with other noise each", CLI_WHOLE, AT(samples), 1, 1000 },
+    { "json", NULL, NULL, "of doctor: one JSON object", CLI_FLAG, AT(json), 0, 0 },
+    { "before", NULL, NULL, "of doctor: the records of the start before the last one", CLI_FLAG,
+      AT(before), 0, 0 },
 };
 #undef AT
 
@@ -83,31 +86,52 @@ static int network_list(void)
     return CLI_OK;
 }
 
+static int network_doctor(const struct network_values *v, const char *folder)
+{
+    const struct gyre_doctor_config config = { (int)v->json, (int)v->before };
+    struct gyre_error error;
+    if (gyre_print_doctor(folder, &config, &cli_stdout, &error) == GYRE_OK)
+        return CLI_OK;
+    return cli_error(&error);
+}
+
 static int network_run(const void *values, char **args, int count)
 {
     const struct network_values *v = values;
-    (void)count;
+    if (strcmp(args[0], "doctor") == 0 && count == 2)
+        return network_doctor(v, args[1]);
+    if (strcmp(args[0], "doctor") == 0)
+        return cli_fail(CLI_USAGE, "net doctor needs the folder of the records");
+    if (count > 1)
+        return cli_fail(CLI_USAGE, "net: only doctor takes a folder, '%s'", args[1]);
     if (strcmp(args[0], "list") == 0)
         return network_list();
     if (strcmp(args[0], "plan") == 0)
         return network_plan(v);
     if (strcmp(args[0], "simulate") == 0)
         return network_simulate(v);
-    return cli_fail(CLI_USAGE, "net: '%s' is not one of list, plan and simulate", args[0]);
+    return cli_fail(CLI_USAGE, "net: '%s' is not one of list, plan, simulate and doctor", args[0]);
 }
 
 const struct cli_command cmd_network = {
-    .name = "net", .args = "list|plan|simulate", .about = "schedules between machines: proved, printed, simulated",
+    .name = "net", .args = "list|plan|simulate|doctor [DIR]",
+    .about = "schedules between machines: proved, printed, simulated; what held up a job",
     .details = "plan builds the schedule of an allreduce (or broadcast), or reads one, proves it and prints every rank's steps; what it\n"
                "prints, an editor can change and --file reads again. simulate runs training on a described cluster: the same steps,\n"
                "by events, on links that are shared max-min fairly. What it prints is a simulation; its assumptions stand in the\n"
                "cluster's file.\n\n"
+               "doctor reads what the ranks of a job did last. They keep it in the folder of\n"
+               "their run (--out) until the job has ended well, or in that of GYRE_FLIGHT, where\n"
+               "it stays. It says who waited for whom, since when, the likely cause and what to\n"
+               "look at; also of a job that still runs. Records of hosts without a common folder\n"
+               "are copied into one first.\n\n"
                "Examples:\n"
                "  gyre net plan --algorithm multiring --dims 2x2 --rank 1\n"
                "  gyre net plan --ranks 4 > mine.schedule\n"
                "  gyre net plan --file mine.schedule --rank -2\n"
-               "  gyre net simulate --cluster tools/examples/ddl.cluster --lanes 4\n",
-    .least = 1, .most = 1, .bytes = sizeof(struct network_values),
+               "  gyre net simulate --cluster tools/examples/ddl.cluster --lanes 4\n"
+               "  gyre net doctor runs/resnet50\n",
+    .least = 1, .most = 2, .bytes = sizeof(struct network_values),
     .groups = { { network_rows, CLI_COUNT(network_rows), 0 } },
     .run = network_run,
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* --ranks N of a command: this process becomes 'gyre launch --ranks N' of the same command line. */
+/* --ranks N of a command: this process becomes 'gyre launch --ranks N' of the same command line.
+ * With --device cuda:all N is the number of GPUs here, and each process takes its own. */
+#include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -8,12 +10,14 @@
 
 #define RANKS_WORD "--ranks"
 #define RANKS_MOST 64 /* of one job that outlives some */
+#define RANKS_DEVICE "--device"
+#define RANKS_ALL ":all"
 
-/* How many of the words at args[i] say --ranks; its value in *value. */
-static int ranks_said(char **args, int count, int i, const char **value)
+/* How many of the words at args[i] say an option; its value in *value. */
+static int ranks_said(char **args, int count, int i, const char *option, const char **value)
 {
-    const size_t length = strlen(RANKS_WORD);
-    if (strncmp(args[i], RANKS_WORD, length) != 0 || (args[i][length] && args[i][length] != '='))
+    const size_t length = strlen(option);
+    if (strncmp(args[i], option, length) != 0 || (args[i][length] && args[i][length] != '='))
         return 0;
     if (args[i][length] == '=') {
         *value = args[i] + length + 1;
@@ -60,7 +64,7 @@ static int ranks_become(const struct cli_command *command, char **args, int coun
     memcpy(words, head, sizeof head);
     used = (int)CLI_COUNT(head);
     for (int i = 0; i < count;) {
-        const int said = ranks_said(args, count, i, &value);
+        const int said = ranks_said(args, count, i, RANKS_WORD, &value);
         if (!said)
             words[used++] = args[i];
         i += said ? said : 1;
@@ -82,22 +86,69 @@ int cli_elastic(const char *text, int *least, int *most)
     return CLI_OK;
 }
 
+/* "cuda" of "cuda:all"; 0: the device is no such one. */
+static int ranks_all(const char *device, char kind[32])
+{
+    const size_t bytes = device ? strlen(device) : 0, tail = strlen(RANKS_ALL);
+    if (bytes <= tail || bytes - tail >= 32 || strcmp(device + bytes - tail, RANKS_ALL) != 0)
+        return 0;
+    memcpy(kind, device, bytes - tail);
+    kind[bytes - tail] = 0;
+    return 1;
+}
+
+/* Every process gets "--device cuda", which is the one of its own number. */
+static void ranks_set_device(char **args, int count, const char *kind)
+{
+    static char word[64];
+    const char *value;
+    for (int i = 0; i < count; i++) {
+        const int said = ranks_said(args, count, i, RANKS_DEVICE, &value);
+        if (said)
+            snprintf(word, sizeof word, "%s%s", said == 1 ? RANKS_DEVICE "=" : "", kind);
+        if (said && i + said <= count)
+            args[i + said - 1] = word;
+    }
+}
+
+static int ranks_devices(char **args, int count, const char *kind, char number[32])
+{
+    struct gyre_error error;
+    int devices = 0;
+    if (gyre_count_devices(kind, &devices, &error) != GYRE_OK)
+        return cli_error(&error);
+    snprintf(number, 32, "%d", devices);
+    ranks_set_device(args, count, kind);
+    return CLI_OK;
+}
+
 int cli_start_ranks(const struct cli_command *command, char **args, int count)
 {
-    const char *ranks = NULL;
+    const char *ranks = NULL, *device = NULL;
+    char kind[32], number[32];
     for (int i = 0; i < count; i++)
-        ranks_said(args, count, i, &ranks);
-    if (!ranks)
+        if (!ranks_said(args, count, i, RANKS_WORD, &ranks))
+            ranks_said(args, count, i, RANKS_DEVICE, &device);
+    const int all = ranks_all(device, kind);
+    if (!ranks && !all)
         return CLI_OK;
     const int kept = ranks_check(command, args, count);
     if (kept == -2) /* help */
         return CLI_OK;
     if (kept < 0)
         return CLI_USAGE;
-    if (strtol(ranks, NULL, 10) == 1)
+    if (ranks && all)
+        return cli_fail(CLI_USAGE, "--ranks and --device %s both say how many processes there are; "
+                                   "take one of both", device);
+    if (!all && strtol(ranks, NULL, 10) == 1)
         return CLI_OK;
     if (getenv("GYRE_RANK"))
-        return cli_fail(CLI_USAGE, "--ranks starts the processes of a job, and this one is of a job already: of "
-                                   "'gyre launch' or GYRE_RANK");
-    return ranks_become(command, args, count, ranks);
+        return cli_fail(CLI_USAGE,
+                        "%s starts the processes of a job, and this one is of a job already: "
+                                   "of 'gyre launch' or GYRE_RANK", all ? "--device with :all"
+                                       : RANKS_WORD);
+    const int code = all ? ranks_devices(args, count, kind, number) : CLI_OK;
+    if (code != CLI_OK || (all && strcmp(number, "1") == 0))
+        return code;
+    return ranks_become(command, args, count, all ? number : ranks);
 }

@@ -2,6 +2,7 @@
 /* gyre train, and gyre why with the same options: options to configuration. Epochs become steps here, because only here the data set
  * and the batch are both known. */
 #include "engine/gyre_job.h"
+#include "tools/lab/lab.h"
 #include "tools/cli.h"
 #include <stdlib.h>
 #include <string.h>
@@ -497,7 +498,12 @@ static int run_loop(struct train_job *job)
     else if (status != GYRE_OK)
         code = cli_net_error(job->net);
     const int leads = gyre_job_rank(job->ranks) == 0; /* by now */
-    if (leads && (status == GYRE_OK || status == GYRE_E_STOPPED))
+    if (status != GYRE_OK && status != GYRE_E_STOPPED)
+        return code;
+    /* a rank that is lost here is said at the job's end */
+    if (job->servers == 0)
+        gyre_print_ranks(job->ranks, job->v->batch * parts(job), (int)job->v->json, &cli_stdout, NULL);
+    if (leads)
         say_end(job, status);
     return code;
 }
@@ -508,6 +514,7 @@ static int open_ranks(struct train_job *job)
     struct gyre_job_config ranks;
     gyre_job_config_default(&ranks);
     ranks.wire = (int)job->v->wire;
+    ranks.flight = job->folder;
     const char *const elastic = job->v->elastic ? job->v->elastic : getenv("GYRE_ELASTIC");
     if (elastic && cli_elastic(elastic, &ranks.elastic_least, &ranks.elastic_most) != CLI_OK)
         return CLI_USAGE;
@@ -521,9 +528,9 @@ static int open_ranks(struct train_job *job)
 static int run_job(struct train_job *job, const char *path)
 {
     const int joins = getenv("GYRE_JOIN") != NULL; /* others wait for it from then on */
-    int code = joins ? CLI_OK : open_ranks(job);
-    if (code == CLI_OK)
-        code = set_folder(job);
+    int code = set_folder(job);
+    if (code == CLI_OK && !joins)
+        code = open_ranks(job);
     if (code == CLI_OK)
         code = open_earlier(job);
     if (code == CLI_OK)

@@ -38,11 +38,11 @@ static int run_command(const struct cli_command *command, char **args, int count
         return cli_fail(CLI_RESOURCES, "out of memory: %zu bytes for options", command->bytes);
     int code = command->words ? command->words(args, count) : CLI_OK;
     const int kept = code == CLI_OK ? cli_parse(command, args, count, values) : -1;
-    code = CLI_USAGE;
-    if (kept == -2) {
+    if (kept == -2)
         cli_print_command(command, stdout);
-        code = CLI_OK;
-    } else if (kept >= 0)
+    else if (code == CLI_OK && kept < 0)
+        code = CLI_USAGE;
+    else if (kept >= 0)
         code = command->run(values, args, kept);
     free(values);
     return code;

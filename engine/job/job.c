@@ -10,9 +10,7 @@
  * work, not waiting, and a rank's threads fill its processors already: one more would take time
  * from them. A rank that is ahead does not wait at each bucket either. It marks its buffer as ready
  * and computes on, so that ranks meet once a step.
- *
- * The public calls on sums are for programs that train by other means. They get the same memory and
- * the same sums that a net's gradients take. Alone, a sum is what it was. */
+ */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,6 +25,7 @@
 #include "net/comm/reform.h"
 #include "net/comm/rendezvous.h"
 #include "engine/job/served.h"
+#include "engine/job/recorder.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
 #define JOB_BOARD 128 /* bytes of an address */
@@ -149,6 +148,19 @@ static void job_shut(struct gyre_job *job)
     job->base = NULL;
 }
 
+/* A folder that the environment names counts before the caller's, and must be there. */
+static int job_recorder(struct gyre_job *job, int64_t came, struct gy_error *err)
+{
+    const char *const named = gy_knob_get("GYRE_FLIGHT");
+    const int off = named && strcmp(named, "off") == 0;
+    if (job->recorder)
+        gy_recorder_reformed(job);
+    if (job->recorder || job->ranks == 1)
+        return GY_OK;
+    return gy_recorder_open(job, off ? NULL : named ? named : job->config->flight, came,
+                            named && !off, err);
+}
+
 /* ---- jobs that outlive their ranks ---- */
 
 static int job_check_elastic(struct gyre_job *job, struct gy_error *err)
@@ -225,7 +237,9 @@ static int job_begin(struct gyre_job *job, struct gy_error *err)
 {
     const struct gy_net_launcher none = { .ranks = 0 };
     struct gy_net_boot_config met = { .wait_ns = job->wait_ns };
+    const int64_t came = gy_clock_ns();
     GY_TRY(job_world(job, NULL, &none, &met, err));
+    GY_TRY(job_recorder(job, came, err));
     GY_TRY(job_wire(job, job->config, err));
     GY_TRY(job_stand(job, err));
     return job->elastic ? job_prepare(job, &met, err) : GY_OK;
@@ -237,7 +251,9 @@ static int job_resume(struct gyre_job *job, struct gy_net_boot *boot,
 {
     gy_job_plant_meets(job->plant, 1);
     job->uneven = 0;
+    const int64_t came = gy_clock_ns();
     GY_TRY(job_world(job, boot, place, NULL, err));
+    GY_TRY(job_recorder(job, came, err));
     return job_stand(job, err);
 }
 
@@ -638,6 +654,16 @@ GY_INT int gy_job_wait(struct gyre_job *job, int64_t ticket, struct gy_error *er
 
 /* ---- what a net calls ---- */
 
+static void job_note(struct gyre_job *job, int note, int ended, int64_t step)
+{
+    (void)job, (void)note, (void)ended, (void)step;
+}
+
+static void job_failed(struct gyre_job *job, int status, const char *text)
+{
+    (void)job, (void)status, (void)text;
+}
+
 static int job_alive(struct gyre_job *job, struct gy_error *err) { return gy_net_comm_check(job->world, err); }
 
 static const struct gy_peers job_peers = {
@@ -646,6 +672,7 @@ static const struct gy_peers job_peers = {
     .wait = gy_job_wait,
     .post = gy_job_post, .progress = gy_job_progress, .await = gy_job_await,
     .reform = gy_job_reform, .look = gy_job_look, .cast = gy_job_cast, .share = gy_job_share,
+    .note = job_note, .failed = job_failed,
 };
 
 /* ---- the public calls ---- */
@@ -685,6 +712,8 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
         *out = opened;
         return GYRE_OK;
     }
+    if (job)
+        gy_recorder_ended(job, status, &err);
     gyre_job_close(job);
     return gy_error_out(error, &err);
 }
@@ -692,8 +721,14 @@ GYRE_API int gyre_job_open(struct gyre_job **out, const struct gyre_job_config *
 GYRE_API int gyre_job_end(struct gyre_job *job, struct gyre_error *error)
 {
     struct gy_error err = { 0 };
-    const int status = job ? gy_net_comm_end(job->world, &err) : GY_OK;
-    return status == GY_OK || job->elastic ? GYRE_OK : gy_error_out(error, &err); /* what was trained is saved: gyre_train */
+    if (!job)
+        return GYRE_OK;
+    job->peers->note(job, GY_DOES_END, 0, 0);
+    const int status = gy_net_comm_end(job->world, &err);
+    if (job->elastic) /* what was trained is saved: gyre_train */
+        return GYRE_OK;
+    gy_recorder_ended(job, status, &err);
+    return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
 
 GYRE_API void gyre_job_close(struct gyre_job *job)
@@ -707,6 +742,7 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
     }
     const struct gy_alloc alloc = job->alloc;
     job_shut(job);
+    gy_recorder_close(job);
     gy_net_reform_close(job->reform);
     gy_job_plant_close(job->plant, &alloc);
     gy_alloc_free(&alloc, job->area, GY_JOB_AREAS * sizeof *job->area);
@@ -714,86 +750,6 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
     gy_alloc_free(&alloc, job, sizeof *job);
 }
 
-GYRE_API int gyre_job_sum(struct gyre_job *job, float *data, int64_t count, struct gyre_error *error)
-{
-    GY_TRY(gy_given(data, "gyre_job_sum: data", error));
-    struct gy_error err = { 0 };
-    if (count < 0) {
-        GY_FAIL(&err, GY_E_ARG, "gyre_job_sum: count is %" PRId64, count);
-        return gy_error_out(error, &err);
-    }
-    return gy_peers_sum(job, data, count, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
-}
-
-static int job_api_take(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gyre_error *error)
-{
-    struct gy_error err = { 0 };
-    if (job->served) {
-        GY_FAIL(&err, GY_E_UNSUPPORTED, "memory for sums: a job with servers has none; "
-                "gyre_job_sum sums");
-        return gy_error_out(error, &err);
-    }
-    if (bytes == 0 || bytes > SIZE_MAX / 4) {
-        GY_FAIL(&err, GY_E_ARG, "%zu bytes of the ranks' memory; there may be 1 to %zu", bytes, SIZE_MAX / 4);
-        return gy_error_out(error, &err);
-    }
-    return gy_job_take(job, bytes, out, sums, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
-}
-
-GYRE_API int gyre_job_memory(struct gyre_job *job, size_t bytes, void **out, struct gyre_error *error)
-{
-    GY_TRY(gy_given(job, "gyre_job_memory: job", error));
-    GY_TRY(gy_given(out, "gyre_job_memory: memory", error));
-    return job_api_take(job, bytes, out, NULL, error);
-}
-
-GYRE_API int gyre_job_memory_shared(struct gyre_job *job, size_t bytes, void **out, void **sums, struct gyre_error *error)
-{
-    GY_TRY(gy_given(job, "gyre_job_memory_shared: job", error));
-    GY_TRY(gy_given(out, "gyre_job_memory_shared: memory", error));
-    GY_TRY(gy_given(sums, "gyre_job_memory_shared: sums", error));
-    return job_api_take(job, bytes, out, sums, error);
-}
-
-GYRE_API void gyre_job_release(struct gyre_job *job, void *memory)
-{
-    if (job)
-        gy_job_put(job, memory);
-}
-
-GYRE_API int gyre_job_sum_start(struct gyre_job *job, float *data, int64_t count, int64_t *ticket, struct gyre_error *error)
-{
-    GY_TRY(gy_given(data, "gyre_job_sum_start: data", error));
-    GY_TRY(gy_given(ticket, "gyre_job_sum_start: ticket", error));
-    struct gy_error err = { 0 };
-    if (count < 0) {
-        GY_FAIL(&err, GY_E_ARG, "gyre_job_sum_start: count is %" PRId64, count);
-        return gy_error_out(error, &err);
-    }
-    *ticket = 0;
-    if (gyre_job_ranks(job) == 1)
-        return GYRE_OK;
-    return gy_job_start(job, data, count, ticket, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
-}
-
-GYRE_API int gyre_job_sum_test(struct gyre_job *job, int64_t ticket, int *done, struct gyre_error *error)
-{
-    GY_TRY(gy_given(done, "gyre_job_sum_test: done", error));
-    struct gy_error err = { 0 };
-    const int status = gyre_job_ranks(job) == 1 ? 1 : gy_job_test(job, ticket, &err);
-    if (status < 0)
-        return gy_error_out(error, &err);
-    *done = status;
-    return GYRE_OK;
-}
-
-GYRE_API int gyre_job_sum_wait(struct gyre_job *job, int64_t ticket, struct gyre_error *error)
-{
-    struct gy_error err = { 0 };
-    return gyre_job_ranks(job) == 1 || gy_job_wait(job, ticket, &err) == GY_OK ? GYRE_OK : gy_error_out(error, &err);
-}
-
-#undef JOB_BOARD
 #undef JOB_BYTES
 #undef JOB_JOIN_NS
 #undef JOB_PAGE

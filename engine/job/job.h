@@ -11,19 +11,7 @@
 #include "net/comm/host_sockets.h"
 #include "net/comm/comm.h"
 #include "engine/job/messages.h"
-
-#define GY_JOB_AREAS 16
-
-/* Memory of gy_job_take: this rank's part, and what it belongs to. */
-struct gy_job_area {
-    void *at;                 /* NULL: a free place in the table */
-    size_t bytes;
-    int shared;               /* sums go into one result */
-    void *base;               /* mapping; NULL: of this process alone */
-    size_t base_bytes, offset; /* in the host's file */
-    struct gy_net_host *node;  /* of all ranks of this host, or of its socket's */
-    struct gy_net_host_sockets *sockets; /* then, else NULL; it owns the node */
-};
+#include "engine/job/area.h"
 
 /* data[i] = sum of all ranks' data[i]; NULL or one rank: as it is. Outside gy_job_take it is copied; with sums of their own (there) they stand
  * in those. Blocks; GY_E_PEER when a rank does not come. */

@@ -32,3 +32,9 @@ GY_INT int gy_peers_follow(struct gyre_job *job, int64_t *value, struct gy_error
 }
 
 GY_INT int gy_peers_alive(struct gyre_job *job, struct gy_error *err) { return job ? job->peers->alive(job, err) : GY_OK; }
+
+GY_INT void gy_peers_note(struct gyre_job *job, int note, int ended, int64_t step)
+{
+    if (job)
+        job->peers->note(job, note, ended, step);
+}

@@ -12,6 +12,15 @@ struct gy_net_request;
 GYRE_API int gyre_job_rank(const struct gyre_job *job); /* as in gyre_job.h, which is a job's own */
 GYRE_API int gyre_job_ranks(const struct gyre_job *job);
 
+/* What a rank does, for its recorder: programs as in program.h, the loop's work, and what it does
+ * with other ranks. */
+enum gy_doing {
+    GY_DOES_FORWARD, GY_DOES_BACKWARD, GY_DOES_UPDATE, GY_DOES_EVAL,
+    GY_DOES_STEP, GY_DOES_BATCH, GY_DOES_SAVE, GY_DOES_TEST,
+    GY_DOES_SUM, GY_DOES_WAIT, GY_DOES_MEET, GY_DOES_AGREE, GY_DOES_MESSAGE, GY_DOES_END,
+    GY_DOES_LOST, GY_DOES_CUT, GY_DOINGS
+};
+
 /* job.h says what each call does; its name there is gy_job_ with this one. */
 struct gy_peers {
     int (*sum)(struct gyre_job *job, float *data, int64_t count, struct gy_error *err);
@@ -35,11 +44,14 @@ struct gy_peers {
     int (*cast)(struct gyre_job *job, int from, void *bytes, size_t count, struct gy_error *err);
     int (*share)(struct gyre_job *job, const void *own, size_t count, void *all, struct gy_error *err);
     const struct gy_served_calls *served; /* served.h; NULL: there are no servers */
+    void (*note)(struct gyre_job *job, int note, int ended, int64_t step);
+    void (*failed)(struct gyre_job *job, int status, const char *text); /* this rank, by itself */
 };
 
 struct gy_net_comm;
 struct gy_net_host;
 struct gy_net_shared;
+struct gy_recorder;
 
 #define GY_JOB_BLOCKS 64 /* ranks of a host */
 
@@ -63,6 +75,7 @@ struct gyre_job {
     struct gy_net_host *node;
     int fd;                   /* the file that is the memory of this host's ranks; the world's */
     int64_t wait_ns;
+    struct gy_recorder *recorder; /* recorder.h; NULL: alone */
     size_t end;               /* bytes of the file that are taken */
     struct gy_job_area *area; /* [GY_JOB_AREAS] */
 
@@ -80,5 +93,6 @@ GY_INT int gy_peers_agree(struct gyre_job *job, const char *what, uint64_t value
 GY_INT int gy_peers_agree_alike(struct gyre_job *job, const char *what, uint64_t kind, uint64_t value, struct gy_error *err);
 GY_INT int gy_peers_follow(struct gyre_job *job, int64_t *value, struct gy_error *err);
 GY_INT int gy_peers_alive(struct gyre_job *job, struct gy_error *err); /* GY_E_PEER: a rank is lost */
+GY_INT void gy_peers_note(struct gyre_job *job, int note, int ended, int64_t step);
 
 #endif

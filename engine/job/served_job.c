@@ -219,7 +219,18 @@ static const struct gy_served_calls served_calls = {
     .is_lockstep = served_is_lockstep,
 };
 
+static void served_note(struct gyre_job *job, int note, int ended, int64_t step)
+{
+    served_base(job)->note(job->served->all, note, ended, step);
+}
+
+static void served_failed(struct gyre_job *job, int status, const char *text)
+{
+    served_base(job)->failed(job->served->all, status, text);
+}
+
 static const struct gy_peers served_peers = {
+    .note = served_note, .failed = served_failed,
     .sum = served_sum, .any = served_any, .agree = served_agree, .agree_alike = served_agree_alike,
     .follow = served_follow, .alive = served_alive, .take = served_take, .put = served_put,
     .turn = served_turn, .start = served_start, .test = served_test, .wait = served_wait,

@@ -44,6 +44,7 @@ GY_INT int gy_engine_run(struct gyre_net *net, int program)
 {
     const struct gy_program *p = &net->plan.program[program];
     const int number = step_number(net, program);
+    gy_peers_note(net->config.job, program, 0, net->micro);
     const int meets = program == GY_UPDATE && gy_bridge_is(net); /* waits for other ranks between its ops: nothing to repeat as a whole */
     int status = meets ? GY_OK : net->backend->begin(net->backend_self, number, &net->uniform);
     if (status == 1)

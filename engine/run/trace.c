@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The ring is filled by the thread that steps the net, without a lock or an allocation, and written as a JSON array of trace events:
- * microseconds of the monotonic clock, which all processes of a host share. There the ranks write one file in turn, each behind what stands
- * there; on several hosts each rank writes its own. */
+ * microseconds of the monotonic clock, which all processes of a host share. */
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/run/trace.h"
 #include "engine/job/peers.h"
 
-#define TRACE_FILE_MOST ((size_t)1 << 31)
-
-static const char trace_end[] = "\n]\n";
+static const char trace_end[] = GY_TRACE_END;
 
 GY_INT int gy_trace_open(struct gyre_net *net)
 {
@@ -74,8 +71,7 @@ static void trace_print(const struct gyre_net *net, struct gy_sink *sink)
     gy_sink_printf(sink, "%s", trace_end);
 }
 
-/* behind: the file as other ranks left it, or NULL. */
-static int trace_write(struct gyre_net *net, const char *path, const char *behind, size_t bytes)
+GY_INT int gy_trace_write(struct gyre_net *net, const char *path, const char *behind, size_t bytes)
 {
     struct gy_outfile out;
     GY_TRY(gy_outfile_open(&out, path, &net->error));
@@ -89,49 +85,18 @@ static int trace_write(struct gyre_net *net, const char *path, const char *behin
     return gy_outfile_commit(&out, &net->error); /* the first error of all that was written, too */
 }
 
-static int trace_append(struct gyre_net *net, const char *path)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    GY_TRY(gy_file_read(&net->alloc, path, TRACE_FILE_MOST, &text, &bytes, &net->error));
-    const size_t end = sizeof trace_end - 1;
-    const int whole = bytes > end && memcmp(text + bytes - end, trace_end, end) == 0;
-    const int status = whole ? trace_write(net, path, text, bytes)
-                             : gy_engine_fail(net, GY_E_MISMATCH, "%.300s is not the trace that rank 0 wrote", path);
-    gy_alloc_free(&net->alloc, text, bytes + 1);
-    return status;
-}
-
-/* One rank after the other; the first that fails ends it for all. */
-static int trace_in_turn(struct gyre_net *net, const char *path)
-{
-    struct gyre_job *job = net->config.job;
-    int status = GY_OK, failed = 0;
-    for (int turn = 0; turn < gyre_job_ranks(job) && !failed; turn++) {
-        if (turn == gyre_job_rank(job))
-            status = turn == 0 ? trace_write(net, path, NULL, 0) : trace_append(net, path);
-        const int wrong = status != GY_OK;
-        GY_TRY(gy_peers_any(job, wrong, &failed, &net->error));
-    }
-    if (failed && status == GY_OK)
-        status = gy_engine_fail(net, GY_E_IO, "another rank could not write its part of %.300s", path);
-    return status;
-}
-
-GYRE_API int gyre_write_trace(struct gyre_net *net, const char *path)
+GY_INT int gy_trace_ready(struct gyre_net *net, const char *path)
 {
     GY_TRY(gy_engine_given(net, path, "gyre_write_trace: path"));
-    char own[4096];
-    struct gyre_job *job = net->config.job;
-    if (!net->trace.events)
-        return gy_engine_fail(net, GY_E_STATE, "gyre_write_trace: the net was opened with trace_events 0");
-    if (gyre_job_ranks(job) == 1)
-        return trace_write(net, path, NULL, 0);
-    if (job->hosts == 1)
-        return trace_in_turn(net, path);
-    if ((size_t)snprintf(own, sizeof own, "%s.%d", path, gyre_job_rank(job)) >= sizeof own)
-        return gy_engine_fail(net, GY_E_ARG, "the trace's path is longer than %zu bytes", sizeof own - 16);
-    return trace_write(net, own, NULL, 0);
+    if (net->trace.events)
+        return GY_OK;
+    return gy_engine_fail(net, GY_E_STATE, "gyre_write_trace: the net was opened with trace_events 0");
 }
 
-#undef TRACE_FILE_MOST
+#ifdef GY_NO_RANKS
+GYRE_API int gyre_write_trace(struct gyre_net *net, const char *path)
+{
+    GY_TRY(gy_trace_ready(net, path));
+    return gy_trace_write(net, path, NULL, 0);
+}
+#endif

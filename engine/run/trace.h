@@ -11,4 +11,9 @@ GY_INT int64_t gy_trace_clock(const struct gyre_net *net); /* 0 when nothing is 
 /* From began until now. name: of the layer or bucket; what: op; group: program. */
 GY_INT void gy_trace_put(struct gyre_net *net, int row, const char *name, const char *what, const char *group, int64_t began, double bytes);
 
+#define GY_TRACE_END "\n]\n"
+GY_INT int gy_trace_ready(struct gyre_net *net, const char *path);
+/* behind: the file as other ranks left it, or NULL. */
+GY_INT int gy_trace_write(struct gyre_net *net, const char *path, const char *behind, size_t bytes);
+
 #endif

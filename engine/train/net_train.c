@@ -69,6 +69,29 @@ static void train_report(struct train_run *run, const char *event)
     p->path = NULL;
 }
 
+/* ---- what takes time, for the trace and the recorder of ranks ---- */
+
+static int64_t train_begin(struct train_run *run, int note)
+{
+    gy_peers_note(run->net->config.job, note, 0, run->done);
+    return gy_trace_clock(run->net);
+}
+
+static void train_ended(struct train_run *run, int note, int64_t began)
+{
+    static const struct {
+        int note;
+        const char *name, *what, *group;
+    } rows[] = { { GY_DOES_BATCH, "wait for images", "input", "input" },
+                 { GY_DOES_SAVE, "checkpoint", "save", "files" },
+                 { GY_DOES_TEST, "test", "evaluate", "evaluation" } };
+    gy_peers_note(run->net->config.job, note, 1, run->done);
+    for (size_t i = 0; i < GY_COUNT(rows); i++)
+        if (rows[i].note == note)
+            gy_trace_put(run->net, GY_TRACE_INPUT, rows[i].name, rows[i].what, rows[i].group, began,
+                         0);
+}
+
 /* ---- checkpoints ---- */
 
 /* Ranks have gradients of their own that wait for their update. A checkpoint has room for those of one rank, so it comes behind the update. */
@@ -82,14 +105,14 @@ static int train_save(struct train_run *run)
         return GY_OK;
     GY_TRY(gy_checkpoint_path(path, sizeof path, run->config.folder, run->done, err));
     GY_TRY(gy_train_write_notes(run));
-    const int64_t began = gy_trace_clock(run->net);
+    const int64_t began = train_begin(run, GY_DOES_SAVE);
     GY_TRY(gy_train_served_fetch(&run->served, 1, run->done == run->total || run->halt));
     const int64_t own = run->net->micro;
     run->net->micro = run->done;
     const int saved = gyre_save(run->net, path);
     run->net->micro = own;
     GY_TRY(saved);
-    gy_trace_put(run->net, GY_TRACE_INPUT, "checkpoint", "save", "files", began, 0);
+    train_ended(run, GY_DOES_SAVE, began);
     run->saved = run->done;
     GY_TRY(gy_checkpoints_prune(gy_engine_alloc(run->net), gy_engine_log(run->net), run->config.folder, run->done, run->config.keep,
                                 err));
@@ -513,10 +536,10 @@ static int train_test(struct train_run *run, struct gyre_report *report)
     c.data = run->config.test;
     c.resize = run->config.augment.resize;
     c.loader_threads = run->config.loader_threads;
-    const int64_t began = gy_trace_clock(run->net);
+    const int64_t began = train_begin(run, GY_DOES_TEST);
     GY_TRY(gy_train_served_fetch(&run->served, 0, 0));
     GY_TRY(gyre_evaluate(run->net, &c, report));
-    gy_trace_put(run->net, GY_TRACE_INPUT, "test", "evaluate", "evaluation", began, 0);
+    train_ended(run, GY_DOES_TEST, began);
     run->seconds_per_test = report->seconds;
     p->test_loss = report->loss;
     p->test_accuracy = report->top1;
@@ -557,14 +580,16 @@ static int train_batch(struct train_run *run)
     const int64_t *samples = NULL;
     struct gyre_error error;
     struct gyre_result result;
-    const int64_t began = gy_trace_clock(run->net);
+    const int64_t began = train_begin(run, GY_DOES_BATCH);
     int status = gyre_next_batch(run->loader, &batch, &samples, &error);
-    gy_trace_put(run->net, GY_TRACE_INPUT, "wait for images", "input", "input", began, 0);
+    train_ended(run, GY_DOES_BATCH, began);
     if (status != GYRE_OK)
         return gy_engine_fail(run->net, status, "%s", error.text);
     run->between = 0;
     run->stepping = 1;
+    train_begin(run, GY_DOES_STEP);
     status = gyre_step(run->net, &batch, &result);
+    gy_peers_note(run->net->config.job, GY_DOES_STEP, 1, run->done + 1);
     if (status == GYRE_E_NONFINITE)
         return train_locate(run, &batch, samples);
     GY_TRY(status);
@@ -764,7 +789,10 @@ GYRE_API int gyre_train(struct gyre_net *net, const struct gyre_train_config *co
         if (status != GY_OK && status != GY_E_STOPPED)
             train_rescue(&run);
     }
-    return train_close(&run, train_leave_servers(&run, status));
+    status = train_close(&run, train_leave_servers(&run, status));
+    if (status != GY_OK && net->config.job)
+        net->config.job->peers->failed(net->config.job, status, net->error.text);
+    return status;
 }
 
 #undef TRAIN_AGAIN

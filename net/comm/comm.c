@@ -10,6 +10,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
+#include "net/transport/counted.h"
 #include "net/comm/rendezvous.h"
 #include "net/comm/network.h"
 #include "net/comm/comm.h"
@@ -30,6 +31,7 @@ struct gy_net_comm {
     struct gy_net_identity *all; /* [ranks] */
     struct gy_net_topology topology;
     struct gy_net_network *network; /* NULL: one host */
+    struct gy_net_counted *counted; /* around it */
     struct gy_net_end end;
     struct gy_net_inter_host *between[GY_NET_CHANNELS];
     struct gy_net_host *node[GY_NET_CHANNELS]; /* whose sums these are */
@@ -122,6 +124,7 @@ static int comm_network(struct gy_net_comm *w, const struct gy_net_comm_config *
         return GY_OK;
     GY_TRY(comm_agree(w, gy_net_network_open(&w->network, &config, &w->alloc, err), err));
     GY_TRY(gy_net_network_meet(w->network, &w->end, err));
+    GY_TRY(gy_net_counted_open(&w->counted, &w->end, &w->alloc, err));
     return w->algorithm[0] != 0 ? GY_OK : gy_net_choice_make(&w->choice, w->boot, &w->end, &w->topology, w->all, w->fastest, &w->alloc, err);
 }
 
@@ -188,6 +191,8 @@ static int comm_fill(struct gy_net_comm *w, const struct gy_net_comm_config *c, 
     GY_TRY(comm_same_algorithm(w, name, err));
     GY_TRY(comm_agree(w, comm_hosts(w, c->topology, err), err));
     GY_TRY(comm_agree(w, comm_network(w, c, err), err));
+    if (w->counted) /* what was measured is none of the job's */
+        memset(gy_net_counted_sent(w->counted), 0, (size_t)w->place.ranks * sizeof(int64_t));
     const struct gy_net_failure_config guard = { .boot = w->boot, .all = w->all, .rank = w->place.rank, .ranks = w->place.ranks, .board = w->board,
                                                 .wait_ns = c->wait_ns };
     return gy_net_failure_open(&w->guard, &guard, &w->alloc, err);
@@ -228,6 +233,7 @@ GY_INT void gy_net_comm_close(struct gy_net_comm *w)
     for (int c = 0; c < GY_NET_CHANNELS; c++)
         gy_net_comm_leave(w, c);
     gy_net_network_close(w->network);
+    gy_net_counted_close(w->counted);
     gy_net_failure_close(w->guard);
     if (w->board)
         munmap(w->board, GY_NET_COMM_BYTES);
@@ -329,6 +335,26 @@ GY_INT void gy_net_comm_locals(const struct gy_net_comm *w, int *local)
     const int *const host = w->topology.host;
     for (int r = 0; r < w->place.ranks; r++)
         local[r] = host[r] == host[w->place.rank] ? w->topology.local[r] : -1;
+}
+
+GY_INT const struct gy_net_identity *gy_net_comm_identities(const struct gy_net_comm *w)
+{
+    return w->all;
+}
+
+GY_INT int gy_net_comm_is_cut(const struct gy_net_comm *w, int rank)
+{
+    return w && gy_net_failure_is_cut(w->guard, rank);
+}
+
+GY_INT void gy_net_comm_beat(struct gy_net_comm *w, struct gy_net_beat *beat)
+{
+    gy_net_failure_beat(w->guard, beat);
+}
+
+GY_INT const int64_t *gy_net_comm_sent(const struct gy_net_comm *w)
+{
+    return gy_net_counted_sent(w->counted);
 }
 
 GY_INT void gy_net_comm_waits(struct gy_net_comm *w)

@@ -63,6 +63,13 @@ GY_INT void gy_net_comm_messages(const struct gy_net_comm *world, struct gy_net_
 GY_INT void gy_net_comm_locals(const struct gy_net_comm *world, int *local);
 /* This rank's own thread waits: said again and again. NULL is fine. */
 GY_INT void gy_net_comm_waits(struct gy_net_comm *world);
+/* Who the ranks are; the world's. What this rank found of them, and its signs of life, are
+ * gy_net_failure's. */
+GY_INT const struct gy_net_identity *gy_net_comm_identities(const struct gy_net_comm *world);
+GY_INT int gy_net_comm_is_cut(const struct gy_net_comm *world, int rank); /* NULL: none is */
+GY_INT void gy_net_comm_beat(struct gy_net_comm *world, struct gy_net_beat *beat);
+/* [ranks]: bytes that this rank has sent to each over the network; NULL: there is none. */
+GY_INT const int64_t *gy_net_comm_sent(const struct gy_net_comm *world);
 /* This rank begins a sum; all ranks begin the same number of them. NULL is fine. */
 GY_INT void gy_net_comm_enter(struct gy_net_comm *world);
 GY_INT void gy_net_comm_fail(struct gy_net_comm *world); /* as gy_net_failure_fail; NULL is fine */

@@ -70,6 +70,7 @@ struct gy_net_failure {
     int pairs;
     int64_t first_pair;
     int lost, stop, failed;    /* atomic; text is written before lost */
+    struct gy_net_beat *beat;  /* atomic; NULL: nobody asked */
     int through, told, ended;  /* this rank is (atomic); has said so; all are (atomic) */
     int found, found_told;     /* this rank has found what ends the job (atomic; found_text is written before); has said so */
     char text[FAILURE_TEXT], found_text[FAILURE_TEXT];
@@ -415,6 +416,18 @@ static void failure_leave(struct gy_net_failure *g)
     }
 }
 
+static void failure_beat(struct gy_net_failure *g, int64_t now)
+{
+    struct gy_net_beat *const beat = __atomic_load_n(&g->beat, __ATOMIC_ACQUIRE);
+    if (!beat)
+        return;
+    if (now - beat->last > beat->gap) {
+        beat->gap = now - beat->last;
+        beat->gap_at = now;
+    }
+    beat->last = now;
+}
+
 static void *failure_thread(void *user)
 {
     struct gy_net_failure *g = user;
@@ -432,6 +445,7 @@ static void *failure_thread(void *user)
         if (now - turn > FAILURE_PAUSE_NS + GY_NET_BEAT_NS)
             failure_begin_anew(g, now);
         turn = now;
+        failure_beat(g, now);
         failure_see_own(g, now);
         failure_tell_cuts(g);
         failure_tell_through(g);
@@ -585,6 +599,16 @@ GY_INT void gy_net_failure_cut(struct gy_net_failure *g, int rank)
     unsigned char whole = FAILURE_WHOLE;
     if (__atomic_compare_exchange_n(&g->cut[rank], &whole, FAILURE_CUT_NOW, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         failure_wake(g);
+}
+
+GY_INT int gy_net_failure_is_cut(const struct gy_net_failure *g, int rank)
+{
+    return __atomic_load_n(&g->cut[rank], __ATOMIC_RELAXED) != FAILURE_WHOLE;
+}
+
+GY_INT void gy_net_failure_beat(struct gy_net_failure *g, struct gy_net_beat *beat)
+{
+    __atomic_store_n(&g->beat, beat, __ATOMIC_RELEASE);
 }
 
 GY_INT int gy_net_failure_lost(struct gy_net_failure *g, struct gy_error *err)

@@ -32,6 +32,12 @@ struct gy_net_failure_config {
     int64_t wait_ns;                   /* how long ranks that live wait for each other; 0: for ever */
 };
 
+/* Signs of life of this rank: the clock at its thread's last turn, of which there are four a second
+ * and more; the longest pause between two, and when that was over. */
+struct gy_net_beat {
+    int64_t last, gap, gap_at;
+};
+
 struct gy_net_failure;
 /* boot, all and board must outlive the guard. */
 GY_INT int gy_net_failure_open(struct gy_net_failure **out, const struct gy_net_failure_config *config, const struct gy_alloc *alloc,
@@ -48,6 +54,10 @@ GY_INT void gy_net_failure_cut(struct gy_net_failure *guard, int rank); /* no da
 GY_INT int gy_net_failure_end(struct gy_net_failure *guard, struct gy_error *err);
 GY_INT void gy_net_failure_wait(struct gy_net_failure *guard); /* this rank's own thread waits: said again and again */
 /* GY_E_PEER with its sentence when a rank is lost, else GY_OK. Any thread. */
+/* No data comes through between this rank and that one, as this rank found. */
+GY_INT int gy_net_failure_is_cut(const struct gy_net_failure *guard, int rank);
+/* From now on the thread writes its signs of life there, too, until the guard closes. */
+GY_INT void gy_net_failure_beat(struct gy_net_failure *guard, struct gy_net_beat *beat);
 GY_INT int gy_net_failure_lost(struct gy_net_failure *guard, struct gy_error *err);
 
 #endif

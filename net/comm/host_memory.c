@@ -387,7 +387,7 @@ GY_INT int gy_net_host_test(struct gy_net_host *node, int64_t ticket, struct gy_
 }
 
 /* Who is to blame: the first that has not begun the sum, else the first that has not finished it, but never who asks; -1: none of this host. */
-static int host_missing_rank(const struct gy_net_host *node, int64_t ticket)
+GY_INT int gy_net_host_missing(const struct gy_net_host *node, int64_t ticket)
 {
     int late = -1;
     for (int r = node->ranks - 1; r >= 0; r--)
@@ -401,7 +401,7 @@ static int host_missing_rank(const struct gy_net_host *node, int64_t ticket)
 
 static int host_late(const struct gy_net_host *node, int64_t ticket, struct gy_error *err)
 {
-    const int late = host_missing_rank(node, ticket);
+    const int late = gy_net_host_missing(node, ticket);
     const double seconds = (double)node->wait_ns * 1e-9;
     if (late < 0)
         return GY_FAIL(err, GY_E_PEER, "sum %" PRId64 " did not come back from the other ranks within %.1f s", ticket, seconds);

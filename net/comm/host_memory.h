@@ -56,6 +56,9 @@ GY_INT int gy_net_host_start(struct gy_net_host *node, float *data, int64_t coun
 /* Sums what is ready; 1: the sum is there, 0: not yet, below 0: a status of the level above. Does not wait. */
 GY_INT int gy_net_host_test(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
 GY_INT int gy_net_host_wait(struct gy_net_host *node, int64_t ticket, struct gy_error *err);
+/* The first other rank of this host that has not begun the sum, else that has not finished it;
+ * -1: none. */
+GY_INT int gy_net_host_missing(const struct gy_net_host *node, int64_t ticket);
 GY_INT int gy_net_host_busy(const struct gy_net_host *node); /* not 0: sums were begun that this rank has not done its part of */
 GY_INT int gy_net_host_barrier(struct gy_net_host *node, struct gy_error *err); /* of this host alone */
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/hash.h"
 #include "net/comm/topology.h"
 
@@ -48,6 +49,7 @@ GY_INT void gy_net_identity_read(struct gy_net_identity *out, int rank, int apar
         gy_sha256_add(&sha, &rank, sizeof rank);
     gy_sha256_close(&sha, out->host);
     out->pid = (int32_t)getpid();
+    out->started = (int64_t)(gy_clock_wall() * 1e9);
     out->fd = -1;
     out->near = (struct gy_net_affinity){-1, -1};
     struct gy_pin_set allowed = {{0}};

@@ -20,6 +20,7 @@ struct gy_net_identity {
     char name[64];          /* of the host, for people */
     int32_t pid;            /* in the host's own numbers */
     int32_t fd;             /* an open file that the others of its host may open; -1 */
+    int64_t started;        /* nanoseconds since 1970 when it came to the ranks' meeting */
     struct gy_net_affinity near;
 };
 /* apart: this rank is a host of its own. */

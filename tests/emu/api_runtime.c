@@ -78,8 +78,21 @@ EMU_API int cudaMemGetInfo(size_t *free_bytes, size_t *total);
 
 int cudaRuntimeGetVersion(int *version) { return *version = 12090, EMU_OK; }
 int cudaDriverGetVersion(int *version) { return *version = 12090, EMU_OK; }
-int cudaGetDeviceCount(int *count) { return *count = 1, EMU_OK; }
-int cudaSetDevice(int device) { return api_note(device == 0 ? EMU_OK : EMU_INVALID_DEVICE); }
+int cudaGetDeviceCount(int *count)
+{
+    const char *text = getenv("GYRE_EMU_DEVICES");
+    const int devices = text ? atoi(text) : 1;
+    return *count = devices > 1 && devices <= 64 ? devices : 1, EMU_OK;
+}
+
+/* All are the same one: a process uses one of them. */
+int cudaSetDevice(int device)
+{
+    int count = 0;
+    cudaGetDeviceCount(&count);
+    return api_note(device >= 0 && device < count ? EMU_OK : EMU_INVALID_DEVICE);
+}
+
 int cudaDeviceSynchronize(void)
 {
     emu_lock();

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* recorder.h: a table of peers around another one, which notes in a flight record what is done with
+ * other ranks, and counts it. What the net and its loop do themselves they say by `note`. */
+#ifndef GY_RECORDER_H
+#define GY_RECORDER_H
+#include "engine/job/area.h"
+#include "engine/job/counters.h"
+#include "engine/job/flight.h"
+#include "net/comm/comm.h"
+
+struct gy_recorder {
+    const struct gy_peers *inner;
+    struct gy_flight flight;
+    struct gy_job_counters counters;
+    int64_t sums;                /* begun since the job was opened */
+    int64_t number[GY_JOB_AREAS][GY_NET_HOST_OPEN]; /* of an area's open sums, ticket by ticket */
+    int turn[GY_JOB_AREAS];      /* sums of a step there; 0: they have no order that matters */
+    int64_t began[GY_DOINGS];     /* mono, of what the loop has begun */
+    int64_t first;               /* mono, when the loop waited for its first batch; 0: not yet */
+    int in_step;
+    int told;                    /* it is noted that a rank is lost */
+};
+
+/* Puts itself before job->peers. folder: for the record; NULL: it only counts. came: mono, when
+ * this rank came to the ranks' meeting. must: that the file cannot be made is an error, and it stays
+ * when the job ends well; else nothing is recorded then. */
+GY_INT int gy_recorder_open(struct gyre_job *job, const char *folder, int64_t came, int must,
+                            struct gy_error *err);
+GY_INT void gy_recorder_ended(struct gyre_job *job, int status, const struct gy_error *err);
+/* The job has another world. */
+GY_INT void gy_recorder_reformed(struct gyre_job *job);
+/* Behind the world, whose thread gives the signs of life. */
+GY_INT void gy_recorder_close(struct gyre_job *job);
+
+#endif
