@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What both sides of a job with servers do alike. */
+#include <time.h>
+
 #include "engine/job/served_parts.h"
+
+#define SERVED_SPINS 20 /* looks without a pause: servers and workers often share processors */
+#define SERVED_PAUSE_NS 20000
+#define SERVED_PAUSE_MOST_NS 500000
 
 GY_INT int gy_served_rank(const struct gy_served *s, int server) { return s->workers + server; }
 
@@ -31,3 +37,28 @@ GY_INT void gy_served_lane_close(struct gy_served *s, struct gy_served_lane *lan
     gy_alloc_free(&s->alloc, lane->get, lane->bytes);
     gy_alloc_free(&s->alloc, lane->give, lane->bytes);
 }
+
+GY_INT void gy_served_pause(const struct gy_served *s, int still)
+{
+    const int over = still - SERVED_SPINS;
+    const int64_t long_ns = (int64_t)SERVED_PAUSE_NS * (1 + over / 4);
+    const struct timespec pause = { 0, (long)gy_min64(long_ns, SERVED_PAUSE_MOST_NS) };
+    gy_net_comm_waits(s->all->world);
+    if (over > 0)
+        nanosleep(&pause, NULL);
+}
+
+GY_INT int gy_served_await(struct gy_served *s, struct gy_net_request *request,
+                           struct gy_error *err)
+{
+    for (int still = 0; request->state == GY_NET_PENDING; still++) {
+        GY_TRY(s->all->peers->progress(s->all, err));
+        if (request->state == GY_NET_PENDING)
+            gy_served_pause(s, still);
+    }
+    return request->state == GY_NET_DONE ? GY_OK : s->all->peers->await(s->all, request, err);
+}
+
+#undef SERVED_SPINS
+#undef SERVED_PAUSE_NS
+#undef SERVED_PAUSE_MOST_NS

@@ -50,6 +50,10 @@ struct gy_served {
 
 GY_INT int gy_served_rank(const struct gy_served *s, int server); /* in the job of all */
 GY_INT int gy_served_lockstep(const struct gy_served *s);
+/* Nothing has moved so many times. */
+GY_INT void gy_served_pause(const struct gy_served *s, int still);
+GY_INT int gy_served_await(struct gy_served *s, struct gy_net_request *request,
+                           struct gy_error *err);
 /* The floats behind a lane's frame. */
 GY_INT float *gy_served_floats(struct gy_server_frame *frame);
 GY_INT int gy_served_lane_open(struct gy_served *s, struct gy_served_lane *lane, int slice,

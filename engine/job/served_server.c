@@ -3,14 +3,11 @@
  * when an update is due the gradients that wait are added, the slice is updated, and those who
  * may be answered get its weights. Nothing here knows what an update is: that is the net's call. */
 #include <math.h>
-#include <time.h>
 
 #include "engine/base/clock.h"
 #include "engine/job/served_parts.h"
 #include "net/server/arrivals.h"
 
-#define SERVER_SPINS 50        /* looks without a pause */
-#define SERVER_PAUSE_NS 50000
 #define SERVER_REPLAY_SECONDS 60 /* until what the record has next must have come */
 
 /* One worker's talk: its frames alone, the floats of its sum, and what it fetches. */
@@ -190,7 +187,7 @@ static int server_answer(struct gy_server_run *run, int i, int worker, struct gy
     struct gy_served_lane *const lane = server_lane(run, i, worker);
     const int k = run->owned[i];
     const struct gy_server_slice *const slice = &s->slices[k];
-    GY_TRY(s->all->peers->await(s->all, &lane->out, err));
+    GY_TRY(gy_served_await(s, &lane->out, err));
     *lane->give = (struct gy_server_frame){ .kind = GY_SERVER_WEIGHTS, .run = s->net.run,
                                             .worker = worker,
                                             .slice = k, .number = lane->number,
@@ -498,18 +495,15 @@ static int server_replay_stands(const struct gy_server_run *run, int64_t since,
 
 static int server_loop(struct gy_server_run *run, struct gy_error *err)
 {
-    const struct timespec pause = { 0, SERVER_PAUSE_NS };
     int64_t since = gy_clock_ns();
     for (int still = 0; run->left > 0; still++) {
         int moved = 0;
         GY_TRY(server_look(run, &moved, err));
-        gy_net_comm_waits(run->s->all->world);
         since = moved ? gy_clock_ns() : since;
         still = moved ? 0 : still;
-        if (still <= SERVER_SPINS)
-            continue;
-        GY_TRY(server_replay_stands(run, since, err));
-        nanosleep(&pause, NULL);
+        if (still > 0)
+            GY_TRY(server_replay_stands(run, since, err));
+        gy_served_pause(run->s, still);
     }
     return gy_arrivals_end(&run->order, err);
 }
@@ -526,6 +520,4 @@ GY_INT int gy_server_serve(struct gy_served *s, struct gy_error *err)
     return status == GY_OK ? GY_OK : server_fail(s->server, status, err);
 }
 
-#undef SERVER_SPINS
-#undef SERVER_PAUSE_NS
 #undef SERVER_REPLAY_SECONDS

@@ -48,7 +48,7 @@ GY_INT int gy_worker_push(struct gy_served *s, const float *gradient, int64_t *t
         return GY_FAIL(err, GY_E_BUG, "a gradient that is of no server's slice");
     struct gy_served_lane *const lane = &s->lanes[k];
     const int64_t count = s->slices[k].count;
-    GY_TRY(s->all->peers->await(s->all, &lane->out, err));
+    GY_TRY(gy_served_await(s, &lane->out, err));
     *lane->give = (struct gy_server_frame){
         .kind = GY_SERVER_PUSH, .run = s->net.run, .worker = s->number, .slice = k,
         .number = ++lane->number,
@@ -71,7 +71,7 @@ GY_INT int gy_worker_pull(struct gy_served *s, int64_t ticket, struct gy_error *
                                           .worker = s->number,
                                           .slice = (int)ticket, .number = lane->number,
                                           .count = s->slices[ticket].count };
-    GY_TRY(s->all->peers->await(s->all, &lane->in, err));
+    GY_TRY(gy_served_await(s, &lane->in, err));
     GY_TRY(gy_server_check(lane->get, &want, err));
     if (lane->get->version < lane->version)
         return GY_FAIL(err, GY_E_MISMATCH, "server %d answers with weights after %" PRId64 " "
@@ -108,7 +108,7 @@ static int worker_tell(struct gy_served *s, int server, const struct gy_server_f
     s->talk.slice = -1;
     gy_server_seal(&s->talk);
     GY_TRY(worker_post(s, &s->talk_out, 1, server, GY_SERVED_TALK, &s->talk, sizeof s->talk, err));
-    return s->all->peers->await(s->all, &s->talk_out, err);
+    return gy_served_await(s, &s->talk_out, err);
 }
 
 /* Of workers that do not go in step each has its own; of a step's figures the last one says that
@@ -133,9 +133,9 @@ GY_INT int gy_worker_sum(struct gy_served *s, float *data, int64_t count, struct
     memcpy(s->room, data, bytes);
     GY_TRY(worker_tell(s, 0, &frame, err));
     GY_TRY(worker_post(s, &s->out, 1, 0, GY_SERVED_SUMS, s->room, bytes, err));
-    GY_TRY(s->all->peers->await(s->all, &s->out, err));
+    GY_TRY(gy_served_await(s, &s->out, err));
     GY_TRY(worker_post(s, &s->in, 0, 0, GY_SERVED_SUMS, s->room, bytes, err));
-    GY_TRY(s->all->peers->await(s->all, &s->in, err));
+    GY_TRY(gy_served_await(s, &s->in, err));
     memcpy(data, s->room, bytes);
     return GY_OK;
 }
@@ -192,7 +192,7 @@ static int worker_fetch_one(struct gy_served *s, int server, unsigned regions, i
     GY_TRY(worker_room(s, bytes, err));
     GY_TRY(worker_post(s, &s->in, 0, server, GY_SERVED_ALL, s->room, bytes, err));
     GY_TRY(worker_tell(s, server, &frame, err));
-    GY_TRY(s->all->peers->await(s->all, &s->in, err));
+    GY_TRY(gy_served_await(s, &s->in, err));
     return worker_take_all(s, server, regions, (const void *)s->room, err);
 }
 
