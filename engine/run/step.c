@@ -362,7 +362,7 @@ static int step_update(struct gyre_net *net)
     u->bias1 = (float)(1 - pow((double)net->config.optimizer.beta1, t));
     u->bias2 = (float)(1 - pow((double)net->config.optimizer.beta2, t));
     u->keep = gy_average_keep(net->config.optimizer.ema, net->updates);
-    if (net->config.job && net->config.job->elastic) /* a rank that is lost leaves no half of an update */
+    if (net->config.job && net->config.job->elastic) /* no half of an update, if one is lost */
         GY_TRY(gy_parallel_settle(net));
     GY_TRY(gy_engine_run(net, GY_UPDATE));
     net->pending = 0;
