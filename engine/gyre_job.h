@@ -53,8 +53,8 @@ GYRE_API void gyre_job_config_default(struct gyre_job_config *config);
 /* Where this process stands, from its launcher's variables; without any, rank 0 of 1. config may be NULL. Goes into gyre_config.job. */
 GYRE_API int gyre_job_open(struct gyre_job **job, const struct gyre_job_config *config, struct gyre_error *error);
 /* This rank's work is done and saved: waits until all ranks have come here. GYRE_E_PEER: one is lost, or closed its job before; then a run that is
- * started again may have to go on (never where elastic_least is set). Once, before gyre_job_close; a rank that fails closes without it, and
- * the others know. NULL is fine. */
+ * started again may have to go on (never with elastic_least). Once, before gyre_job_close; a
+ * rank that fails closes without it, and the others know. NULL is fine. */
 GYRE_API int gyre_job_end(struct gyre_job *job, struct gyre_error *error);
 GYRE_API void gyre_job_close(struct gyre_job *job); /* NULL is fine; nets of it must be closed */
 GYRE_API int gyre_job_rank(const struct gyre_job *job);  /* NULL: 0 */

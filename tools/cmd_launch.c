@@ -33,8 +33,9 @@ static const struct cli_option launch_rows[] = {
     { "bind", NULL, NULL, "each process keeps to its part of its host's processors: for a job that has its hosts alone", CLI_FLAG, AT(bind), 0, 0 },
     { "restarts", "N", "0", "times that the whole job is started again when a rank ends badly (with train --resume)", CLI_WHOLE,
       AT(restarts), 0, 1000 },
-    { "elastic", "MIN:MAX", NULL, "the job goes on when a process ends badly, while MIN remain; one that is lost is replaced, up to MAX (train --shards)",
-      CLI_TEXT, AT(elastic), 0, 0 },
+    { "elastic", "MIN:MAX", NULL,
+      "the job goes on when a process ends badly, while MIN remain; one that is lost is replaced, "
+      "up to MAX (train --shards)", CLI_TEXT, AT(elastic), 0, 0 },
     { "hosts", "FILE", NULL, "hosts of the job, a line each: NAME [slots=N] [address=ADDRESS]; the first one gets rank 0", CLI_TEXT, AT(hosts), 0, 0 },
     { "ssh", "COMMAND", "ssh", "how a process is started on another host: COMMAND HOST SHELL-COMMAND", CLI_TEXT, AT(ssh), 0, 0 },
     { "port", "N", "47201", "with rank 0 on another host: the port where it listens", CLI_WHOLE, AT(port), 1, 65535 },
@@ -78,8 +79,9 @@ static int launch_place(struct launch_job *job)
     int room = 0, rank = 0;
     for (int h = 0; h < job->hosts; h++)
         room += job->host[h].slots;
-    job->ranks = job->v->ranks ? (int)job->v->ranks : job->v->workers
-        ? (int)(job->v->workers + job->v->servers) : job->v->hosts ? room : job->most ? job->most : 2;
+    const int usual = job->most ? job->most : 2, roles = (int)(job->v->workers + job->v->servers);
+    job->ranks = job->v->ranks ? (int)job->v->ranks : job->v->workers ? roles :
+                 job->v->hosts ? room : usual;
     if (!job->v->hosts)
         job->host[0].slots = room = job->ranks;
     if (job->ranks > room || job->ranks > LAUNCH_MOST)
@@ -293,7 +295,8 @@ static void launch_say(const struct launch_job *job, const struct launch_end *en
         snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(end->status));
     else
         snprintf(how, sizeof how, "ended with code %d", WEXITSTATUS(end->status));
-    fprintf(stderr, "gyre: rank %d%s (process %d) %s; %s\n", end->rank, where, (int)end->pid, how, then);
+    fprintf(stderr, "gyre: rank %d%s (process %d) %s; %s\n", end->rank, where, (int)end->pid, how,
+            then);
 }
 
 static int launch_find(const struct launch_job *job, pid_t pid)
@@ -378,7 +381,8 @@ static int launch_replace(struct launch_job *job, int left, const struct launch_
 {
     char at[LAUNCH_BOARD + 1];
     const int rank = job->ranks;
-    job->closed |= job->well > 0 || job->asked || (end->rank >= job->first && WIFEXITED(end->status));
+    job->closed |= job->well > 0 || job->asked;
+    job->closed |= end->rank >= job->first && WIFEXITED(end->status); /* as would the next */
     if (job->closed || left >= job->most || rank == LAUNCH_MOST || !launch_leader(job, at))
         return 0;
     job->rank_host[rank] = job->rank_host[end->rank];
@@ -386,17 +390,21 @@ static int launch_replace(struct launch_job *job, int left, const struct launch_
     job->ranks++;
     if (launch_start(job, rank) != 0)
         return 0;
-    fprintf(stderr, "gyre: process %d is started as rank %d and joins them\n", (int)job->pid[rank], rank);
+    fprintf(stderr, "gyre: process %d is started as rank %d and joins them\n", (int)job->pid[rank],
+            rank);
     return 1;
 }
 
-/* Does the job go on without a process that ended badly? Not before its ranks have met: then the others will fail alike. */
+/* Does the job go on without a process that ended badly? Not before its ranks have met: the others
+ * will fail alike. */
 static int launch_outlives(const struct launch_job *job, int left, const struct launch_end *end)
 {
     char at[LAUNCH_BOARD + 1], then[64];
     if (job->most && job->well > 0 && end->rank >= job->first && end->weight > 0)
         return 1;
-    if (!job->most || end->weight == 0 || left + job->well < job->least || job->ended || (job->board >= 0 && !launch_leader(job, at)))
+    if (!job->most || end->weight == 0 || left + job->well < job->least || job->ended)
+        return 0;
+    if (job->board >= 0 && !launch_leader(job, at))
         return 0;
     snprintf(then, sizeof then, "%d go on", left);
     launch_say(job, end, then);
@@ -480,7 +488,8 @@ static int launch_elastic(struct launch_job *job, const char *text)
     if (code != CLI_OK)
         return code;
     if (job->v->ranks && (job->v->ranks < job->least || job->v->ranks > job->most))
-        return cli_fail(CLI_USAGE, "--ranks %" PRId64 " and --elastic %s: the job begins with MIN to MAX processes", job->v->ranks, text);
+        return cli_fail(CLI_USAGE, "--ranks %" PRId64 " and --elastic %s: the job begins with MIN "
+                        "to MAX processes", job->v->ranks, text);
     if (!job->v->hosts && !file)
         return cli_fail(CLI_RESOURCES, "no temporary file can be made: %s", strerror(errno));
     job->board = file ? fileno(file) : -1; /* until this process ends */

@@ -79,8 +79,8 @@ int cli_elastic(const char *text, int *least, int *most)
     char *end = NULL;
     const long first = strtol(text, &end, 10), last = *end == ':' ? strtol(end + 1, &end, 10) : 0;
     if (*end || first < 1 || last < first || last > RANKS_MOST)
-        return cli_fail(CLI_USAGE, "--elastic %s: it must be MIN:MAX processes, 1 <= MIN <= MAX <= %d",
-                        text, RANKS_MOST);
+        return cli_fail(CLI_USAGE, "--elastic %s: it must be MIN:MAX processes, 1 <= MIN <= MAX "
+                        "<= %d", text, RANKS_MOST);
     *least = (int)first;
     *most = (int)last;
     return CLI_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A float holds 16 bits as a whole number, and a sum of one number and zeros is that number: so what
- * sums anyway also spreads any bytes, whatever they mean as floats. It is seldom done. */
+/* A float holds 16 bits as a whole number, and a sum of one number and zeros is that number: so
+ * what sums anyway also spreads any bytes, whatever they mean as floats. It is seldom done. */
 #include "engine/job/cast.h"
 
 #define CAST_ROOM 65536 /* numbers at a time */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cast.h: bytes of one rank, or of each, to all ranks, by sums of numbers that floats hold exactly. */
+/* cast.h: bytes of one rank, or of each, to all ranks, by sums of whole numbers. */
 #ifndef GY_CAST_H
 #define GY_CAST_H
 #include "engine/job/peers.h"

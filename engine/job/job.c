@@ -60,8 +60,9 @@ static int job_map(struct gyre_job *job, struct gy_error *err)
     return GY_OK;
 }
 
-/* met: filled where the ranks meet for the first time; else boot and place are what they have settled. */
-static int job_world(struct gyre_job *job, struct gy_net_boot *boot, const struct gy_net_launcher *place, struct gy_net_boot_config *met,
+/* met: filled where ranks meet for the first time; else boot and place are what they settled. */
+static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
+                     const struct gy_net_launcher *place, struct gy_net_boot_config *met,
                      struct gy_error *err)
 {
     const struct gyre_job_config *const c = job->config;
@@ -80,8 +81,8 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot, const struc
     const struct gy_net_comm_config config = { .bind = bind && strcmp(bind, "0") != 0, .get = job_variable, .wait_ns = job->wait_ns,
                                                 .algorithm = gy_knob_get("GYRE_ALLREDUCE"), .topology = gy_knob_get("GYRE_TOPOLOGY"),
                                                 .transport = gy_knob_get("GYRE_TRANSPORT"), .interface = gy_knob_get("GYRE_INTERFACE"),
-                                                .code = gy_knob_get("GYRE_NET_CODE"), .boot = boot, .place = *place,
-                                                .met = met,
+                                                .code = gy_knob_get("GYRE_NET_CODE"),
+                                                .boot = boot, .place = *place, .met = met,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
@@ -171,8 +172,9 @@ static int job_check_elastic(struct gyre_job *job, struct gy_error *err)
         return GY_OK;
     if (!job->elastic && c->elastic_least == 0 && c->elastic_most == 0)
         return GY_OK;
-    return GY_FAIL(err, GY_E_ARG, "job config: elastic_least is %d and elastic_most %d; they must be "
-                   "1 <= least <= most <= %d", c->elastic_least, c->elastic_most, GY_NET_MEMBERS);
+    return GY_FAIL(err, GY_E_ARG, "job config: elastic_least is %d and elastic_most %d; they must "
+                   "be 1 <= least <= most <= %d", c->elastic_least, c->elastic_most,
+                   GY_NET_MEMBERS);
 }
 
 static int job_number(const char *name, int64_t most, int64_t otherwise, int *out,
@@ -307,7 +309,7 @@ GY_INT int gy_job_reform(struct gyre_job *job, struct gy_error *err)
     struct gy_net_boot *boot = NULL;
     for (int i = 0; i < GY_JOB_AREAS; i++)
         if (job->area[i].at)
-            return GY_FAIL(err, GY_E_STATE, "ranks cannot come together again while nets are open in their job");
+            return GY_FAIL(err, GY_E_STATE, "ranks cannot come together again while nets are open");
     job_shut(job);
     gy_job_plant_meets(job->plant, 0);
     GY_TRY(gy_net_reform_meet(job->reform, &boot, &place, err));
@@ -480,7 +482,8 @@ static int job_has_sockets(const struct gyre_job *job, struct gy_net_host_socket
         most = size[g] > most ? size[g] : most;
         even = even && size[g] == size[0];
     }
-    return job->hosts == 1 && c->groups > 1 && most > 1 && (!job->tree || (!job->uneven && even && ordered && (size[0] & (size[0] - 1)) == 0));
+    return job->hosts == 1 && c->groups > 1 && most > 1 &&
+           (!job->tree || (!job->uneven && even && ordered && (size[0] & (size[0] - 1)) == 0));
 }
 
 static int job_open_sums(struct gyre_job *job, struct gy_job_area *a, struct gy_error *err)
@@ -668,7 +671,8 @@ static int job_alive(struct gyre_job *job, struct gy_error *err) { return gy_net
 
 static const struct gy_peers job_peers = {
     .sum = gy_job_sum, .any = gy_job_any, .agree = gy_job_agree, .agree_alike = gy_job_agree_alike, .follow = gy_job_follow,
-    .alive = job_alive, .deal = gy_job_deal, .take = gy_job_take, .put = gy_job_put, .turn = gy_job_turn, .start = gy_job_start, .test = gy_job_test,
+    .alive = job_alive, .deal = gy_job_deal,
+    .take = gy_job_take, .put = gy_job_put, .turn = gy_job_turn, .start = gy_job_start, .test = gy_job_test,
     .wait = gy_job_wait,
     .post = gy_job_post, .progress = gy_job_progress, .await = gy_job_await,
     .reform = gy_job_reform, .look = gy_job_look, .cast = gy_job_cast, .share = gy_job_share,

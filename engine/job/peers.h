@@ -42,7 +42,7 @@ struct gy_peers {
     int (*reform)(struct gyre_job *job, struct gy_error *err);
     int (*look)(struct gyre_job *job);
     int (*cast)(struct gyre_job *job, int from, void *bytes, size_t count, struct gy_error *err);
-    int (*share)(struct gyre_job *job, const void *own, size_t count, void *all, struct gy_error *err);
+    int (*share)(struct gyre_job *job, const void *own, size_t count, void *all, struct gy_error *);
     const struct gy_served_calls *served; /* served.h; NULL: there are no servers */
     void (*note)(struct gyre_job *job, int note, int ended, int64_t step);
     void (*failed)(struct gyre_job *job, int status, const char *text); /* this rank, by itself */
@@ -62,7 +62,7 @@ struct gyre_job {
     int half;                 /* gradients travel as bf16 between hosts */
     int tree;                 /* memory that is taken now is for sums in the order of the tree of shards */
     int uneven, first[GY_JOB_BLOCKS + 1]; /* not equally many shards: rank r from first[r] on */
-    int elastic, joined;      /* 0, or it goes on when ranks are lost, up to so many; this one has nothing of the others' yet */
+    int elastic, joined;      /* 0, or it goes on without some, up to so many; this one came late */
 
     struct gy_alloc alloc;
     struct gyre_job_config *config;

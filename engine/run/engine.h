@@ -115,7 +115,7 @@ GY_INT int gy_engine_updated(struct gyre_net *net, const char *call); /* GY_E_ST
 GY_INT int gy_engine_measure(const struct gyre_config *config, struct gyre_need *need,
                              void (*look)(void *user, const struct gyre_net *net), void *user, struct gy_error *err);
 
-/* open.c: gyre_open in two parts, before and with the tensors' memory; gyre_close but for the handle. */
+/* open.c: gyre_open before and with the tensors' memory; gyre_close but for the handle. */
 GY_INT int gy_engine_compile(struct gyre_net *net);
 GY_INT int gy_engine_fill(struct gyre_net *net);
 GY_INT void gy_engine_empty(struct gyre_net *net);

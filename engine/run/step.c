@@ -368,7 +368,7 @@ GY_INT void gy_engine_rates(struct gyre_net *net)
 static int step_update(struct gyre_net *net)
 {
     gy_engine_rates(net);
-    if (net->config.job && net->config.job->elastic) /* a rank that is lost leaves no half of an update */
+    if (net->config.job && net->config.job->elastic) /* no half of an update, if one is lost */
         GY_TRY(gy_parallel_settle(net));
     GY_TRY(gy_engine_run(net, GY_UPDATE));
     net->pending = 0;

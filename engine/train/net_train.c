@@ -285,10 +285,11 @@ static int train_agree(struct train_run *run)
     struct gyre_job *job = run->net->config.job;
     if (run->net->parallel.ranks == 1)
         return GY_OK;
-    const int64_t step = job->elastic ? run->total : run->done; /* then ranks may stand apart still */
+    const int64_t step = job->elastic ? run->total : run->done; /* then ranks may stand apart */
     GY_TRY(gy_peers_follow(job, &run->config.checkpoint_steps, &run->net->error)); /* weights are compared then */
     GY_TRY(gy_peers_agree(job, "number of training samples", (uint64_t)run->info.samples, &run->net->error));
-    return gy_peers_agree(job, job->elastic ? "number of steps" : "step that the run goes on from", (uint64_t)step, &run->net->error);
+    const char *const what = job->elastic ? "number of steps" : "step that the run goes on from";
+    return gy_peers_agree(job, what, (uint64_t)step, &run->net->error);
 }
 
 /* ---- ranks that were lost, and others that came ---- */
@@ -300,18 +301,20 @@ static int train_check_elastic(struct train_run *run)
     if (!job || !job->elastic)
         return GY_OK;
     if (!p->sharded || (p->shards & (p->shards - 1)) != 0)
-        return gy_engine_fail(run->net, GY_E_ARG, "a job that outlives its ranks needs shards, 1, 2, 4, 8 ... of "
-                              "them, that others can take over; there are %d", p->sharded ? p->shards : 0);
+        return gy_engine_fail(run->net, GY_E_ARG, "a job that outlives its ranks needs shards, "
+                              "1, 2, 4, 8 ... of them, that others can take over; there are %d",
+                              p->sharded ? p->shards : 0);
     if (job->elastic > p->shards)
-        return gy_engine_fail(run->net, GY_E_ARG, "a job of up to %d ranks needs as many shards; there are %d",
-                              job->elastic, p->shards);
+        return gy_engine_fail(run->net, GY_E_ARG, "a job of up to %d ranks needs as many shards; "
+                              "there are %d", job->elastic, p->shards);
     return GY_OK;
 }
 
 static void train_pack(const struct train_run *run, struct train_state *s)
 {
     memset(s, 0, sizeof *s); /* its bytes travel */
-    *s = (struct train_state){ run->done, run->concluded, run->epoch, run->row, run->last_epoch, run->last_row, run->halt };
+    *s = (struct train_state){ run->done, run->concluded, run->epoch, run->row, run->last_epoch,
+                               run->last_row, run->halt };
 }
 
 static void train_unpack(struct train_run *run, const struct train_state *s)
@@ -341,7 +344,8 @@ static int train_lead(struct train_run *run)
     GY_TRY(gy_file_make_folder(run->config.folder, err));
     GY_TRY(gy_run_folder_lock(&run->lock, run->config.folder, err));
     gy_run_folder_clean(run->config.folder);
-    GY_TRY(gy_run_files_open(&run->files, gy_engine_alloc(run->net), run->config.folder, run->done, err));
+    GY_TRY(gy_run_files_open(&run->files, gy_engine_alloc(run->net), run->config.folder, run->done,
+                             err));
     run->written = gy_run_files_last(&run->files);
     return GY_OK;
 }
@@ -670,7 +674,7 @@ static int train_catch_up(struct train_run *run)
     return GY_OK;
 }
 
-/* The same where ranks were lost: what the step of which all have the update is followed by, may have been lost with one. */
+/* The same where ranks were lost: what follows the last step may have been lost with one. */
 static int train_mend(struct train_run *run)
 {
     run->between = 1;
@@ -678,7 +682,8 @@ static int train_mend(struct train_run *run)
         return GY_OK;
     if (train_saves(run))
         GY_TRY(train_keep(run));
-    if (run->concluded == run->done && run->leads && train_is_row(run) && run->written < run->done) {
+    const int lacks = run->leads && train_is_row(run) && run->written < run->done;
+    if (run->concluded == run->done && lacks) {
         run->epoch = run->last_epoch;
         run->row = run->last_row;
         return train_conclude(run);
@@ -709,7 +714,7 @@ static int train_loop(struct train_run *run)
     return GY_OK;
 }
 
-/* A rank ends when rank 0 has written what there is to write: until then it may have to take over. */
+/* A rank ends when rank 0 has written all: until then it may have to take over. */
 static int train_leave(struct train_run *run)
 {
     struct gyre_job *const job = run->net->config.job;

@@ -14,11 +14,12 @@ struct gy_outlive {
 };
 /* torn: a step was begun whose update was not made. */
 GY_INT int gy_outlive_keep(struct gy_outlive *kept, struct gyre_net *net, int torn);
-GY_INT void gy_outlive_drop(struct gy_outlive *kept, struct gyre_net *net); /* safe on a zeroed struct */
-/* The ranks come together again; the net is opened anew in its place and has what was kept. After a failure it can only be closed, or this is called
- * again. GY_E_PEER: a rank was lost meanwhile: again. */
+GY_INT void gy_outlive_drop(struct gy_outlive *kept, struct gyre_net *net); /* zeroed: fine */
+/* The ranks come together again; the net is opened anew in its place and has what was kept. After a
+ * failure it can only be closed, or this is called again, as where one was lost meanwhile. */
 GY_INT int gy_outlive_again(struct gyre_net *net, const struct gy_outlive *kept);
-/* All ranks get what the first of those with the most updates has, and its `bytes` of state, where one has less, or came anew. */
+/* All ranks get what the first of those with the most updates has, and its `bytes` of state, where
+ * one has less, or came anew. */
 GY_INT int gy_outlive_share(struct gyre_net *net, void *state, size_t bytes);
 
 #endif

@@ -367,10 +367,14 @@ static int boot_connect(struct gy_net_boot *boot, struct gy_error *err)
     return GY_OK;
 }
 
-static size_t boot_links(const struct gy_net_boot_config *c) { return c->place.rank == 0 ? (size_t)c->place.ranks : 1; }
+static size_t boot_links(const struct gy_net_boot_config *c)
+{
+    return c->place.rank == 0 ? (size_t)c->place.ranks : 1;
+}
 
 /* Without a connection. NULL: out of memory. */
-static struct gy_net_boot *boot_new(const struct gy_net_boot_config *config, const struct gy_alloc *alloc, struct gy_error *err)
+static struct gy_net_boot *boot_new(const struct gy_net_boot_config *config,
+                                    const struct gy_alloc *alloc, struct gy_error *err)
 {
     const size_t links = boot_links(config);
     struct gy_net_boot *boot = gy_alloc_take(alloc, 1, sizeof *boot);
@@ -393,8 +397,8 @@ static struct gy_net_boot *boot_new(const struct gy_net_boot_config *config, con
     return NULL;
 }
 
-GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_config *config, const struct gy_alloc *alloc,
-                            struct gy_error *err)
+GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_config *config,
+                            const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct gy_net_boot *const boot = boot_new(config, alloc, err);
     const int status = boot ? boot_connect(boot, err) : GY_E_NOMEM;
@@ -405,8 +409,9 @@ GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_c
     return status;
 }
 
-GY_INT int gy_net_boot_adopt(struct gy_net_boot **out, const struct gy_net_boot_config *config, const struct gy_net_boot_link *links,
-                             const struct gy_alloc *alloc, struct gy_error *err)
+GY_INT int gy_net_boot_adopt(struct gy_net_boot **out, const struct gy_net_boot_config *config,
+                             const struct gy_net_boot_link *links, const struct gy_alloc *alloc,
+                             struct gy_error *err)
 {
     const size_t count = boot_links(config);
     struct gy_net_boot *const boot = boot_new(config, alloc, err);

@@ -33,13 +33,14 @@ struct gy_net_boot;
 GY_INT int gy_net_boot_open(struct gy_net_boot **out, const struct gy_net_boot_config *config, const struct gy_alloc *alloc,
                             struct gy_error *err);
 /* Of connections that are there already, whose ends have proved themselves: those to the others for
- * rank 0, links[0] to rank 0 for the others. They are the boot's from then on, also where it fails. */
+ * rank 0, links[0] to rank 0 for the others. They are the boot's then, also where it fails. */
 struct gy_net_boot_link {
     int fd;
     unsigned char key[GY_NET_KEY_BYTES];
 };
-GY_INT int gy_net_boot_adopt(struct gy_net_boot **out, const struct gy_net_boot_config *config, const struct gy_net_boot_link *links,
-                             const struct gy_alloc *alloc, struct gy_error *err);
+GY_INT int gy_net_boot_adopt(struct gy_net_boot **out, const struct gy_net_boot_config *config,
+                             const struct gy_net_boot_link *links, const struct gy_alloc *alloc,
+                             struct gy_error *err);
 GY_INT void gy_net_boot_close(struct gy_net_boot *boot);
 /* Everybody's bytes (the same number, at most GY_NET_BLOB_MOST / ranks) to everybody: all[rank * bytes]. */
 GY_INT int gy_net_boot_gather(struct gy_net_boot *boot, const void *own, size_t bytes, void *all, struct gy_error *err);

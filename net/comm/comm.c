@@ -255,10 +255,13 @@ GY_INT void gy_net_comm_standing(const struct gy_net_comm *w, struct gy_net_stan
                                     host, w->topology.hosts};
 }
 
-GY_INT int gy_net_comm_address(const struct gy_net_comm *w, struct gy_net_endpoint *out, struct gy_error *err)
+GY_INT int gy_net_comm_address(const struct gy_net_comm *w, struct gy_net_endpoint *out,
+                               struct gy_error *err)
 {
     const int fd = gy_net_boot_socket(w->boot, w->place.rank == 0);
-    return fd >= 0 && gy_net_endpoint_own(fd, out) == 0 ? GY_OK : GY_FAIL(err, GY_E_PEER, "rank %d has no connection to the others", w->place.rank);
+    if (fd >= 0 && gy_net_endpoint_own(fd, out) == 0)
+        return GY_OK;
+    return GY_FAIL(err, GY_E_PEER, "rank %d has no connection to the others", w->place.rank);
 }
 
 GY_INT int gy_net_comm_groups(const struct gy_net_comm *w, int size[GY_NET_GROUPS], int *group, int *rank, int *ordered)

@@ -16,7 +16,7 @@ struct gy_net_comm_config {
     const char *interface;  /* for TCP between hosts, "eth1"; NULL or empty: the one on which rank 0 is reached */
     const char *code;       /* of messages between hosts: "crc", "hmac"; NULL or empty: crc */
     const char *topology;   /* path of a topology file, or NULL */
-    struct gy_net_boot *boot; /* NULL, or what a meeting made (reform.h), the world's from then on, also where it fails */
+    struct gy_net_boot *boot; /* NULL, or of a meeting (reform.h), the world's from then on */
     struct gy_net_launcher place; /* what it settled; ranks 0: what the launcher says */
     struct gy_net_boot_config *met; /* NULL, or out: how the ranks met, with the job's key */
     int bind;               /* this process keeps to its part of the host's processors */
@@ -31,7 +31,8 @@ GY_INT int gy_net_comm_open(struct gy_net_comm **out, const struct gy_net_comm_c
 GY_INT void gy_net_comm_close(struct gy_net_comm *world); /* NULL is fine */
 
 /* The address by which the ranks reach this one. */
-GY_INT int gy_net_comm_address(const struct gy_net_comm *world, struct gy_net_endpoint *out, struct gy_error *err);
+GY_INT int gy_net_comm_address(const struct gy_net_comm *world, struct gy_net_endpoint *out,
+                               struct gy_error *err);
 
 /* Its place; NULL: rank 0 of 1. */
 struct gy_net_standing {

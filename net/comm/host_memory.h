@@ -36,7 +36,7 @@ GY_INT void gy_net_host_close(struct gy_net_host *node);
  * soon as the sum is there. A rank that is alone sums in its own memory still. On all ranks, before the first sum. */
 GY_INT void gy_net_host_share(struct gy_net_host *node);
 /* The tree is one over leaves, and a rank's buffers are the sum of a branch of it: first[r] is the
- * first leaf of rank r's, first[ranks] how many there are. Without this call each rank has one leaf.
+ * first leaf of rank r's, first[ranks] how many there are. Without this call each has one leaf.
  * On all ranks, before the first sum. */
 GY_INT void gy_net_host_deal(struct gy_net_host *node, const int *first);
 /* Where sums stand: that result, or gy_net_host_memory. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A member calls those before it in the list, one after the other. One where nobody listens is gone;
+/* A member calls those before it in the list, one after the other. Where nobody listens it is gone;
  * one that does not answer for REFORM_ANSWER_NS is passed over. The first that answers leads, and
  * where none is left the member itself does. Who leads serves whoever calls, and looks meanwhile
  * whether those that are missing are gone. Then each that came gets a verdict: its rank and all
@@ -51,7 +51,7 @@ struct reform_guest {
 struct gy_net_reform {
     struct gy_alloc alloc;
     struct gy_net_reform_config config;
-    struct gy_net_handshake_self called, calls; /* this process when it is called, and when it calls */
+    struct gy_net_handshake_self called, calls; /* this process as both ends */
     struct gy_net_callers *callers;
     struct gy_net_endpoint own;
     int listener, count, index;   /* index: of this process among the members */
@@ -119,13 +119,15 @@ static int reform_serve(struct gy_net_reform *f, int64_t until, struct gy_error 
 
 /* ---- papers: cards and verdicts ---- */
 
-static void reform_code(const unsigned char key[GY_NET_KEY_BYTES], const void *paper, size_t bytes, unsigned char mac[GY_NET_MAC_BYTES])
+static void reform_code(const unsigned char key[GY_NET_KEY_BYTES], const void *paper, size_t bytes,
+                        unsigned char mac[GY_NET_MAC_BYTES])
 {
     const struct gy_net_part parts[] = { { paper, bytes } };
     gy_net_hmac(key, parts, GY_COUNT(parts), mac);
 }
 
-static int reform_send(int fd, const unsigned char key[GY_NET_KEY_BYTES], const void *paper, size_t bytes, struct gy_error *err)
+static int reform_send(int fd, const unsigned char key[GY_NET_KEY_BYTES], const void *paper,
+                       size_t bytes, struct gy_error *err)
 {
     unsigned char mac[GY_NET_MAC_BYTES];
     const int64_t deadline = gy_clock_ns() + REFORM_CARD_NS;
@@ -134,13 +136,16 @@ static int reform_send(int fd, const unsigned char key[GY_NET_KEY_BYTES], const 
     return gy_net_write(fd, mac, sizeof mac, deadline, err);
 }
 
-static int reform_take(int fd, const unsigned char key[GY_NET_KEY_BYTES], void *paper, size_t bytes, int64_t deadline, struct gy_error *err)
+static int reform_take(int fd, const unsigned char key[GY_NET_KEY_BYTES], void *paper,
+                       size_t bytes, int64_t deadline, struct gy_error *err)
 {
     unsigned char mac[GY_NET_MAC_BYTES], claimed[GY_NET_MAC_BYTES];
     GY_TRY(gy_net_read(fd, paper, bytes, deadline, err));
     GY_TRY(gy_net_read(fd, claimed, sizeof claimed, deadline, err));
     reform_code(key, paper, bytes, mac);
-    return gy_net_same(mac, claimed, sizeof mac) ? GY_OK : GY_FAIL(err, GY_E_PEER, "a paper's code is wrong");
+    if (gy_net_same(mac, claimed, sizeof mac))
+        return GY_OK;
+    return GY_FAIL(err, GY_E_PEER, "a paper's code is wrong");
 }
 
 /* ---- calling ---- */
@@ -153,14 +158,16 @@ static enum reform_answer reform_connect(const struct gy_net_endpoint *to, int *
     if (gy_net_connect_begin(to, fd) != 0)
         return errno == ECONNREFUSED ? REFORM_GONE : REFORM_SILENT;
     struct pollfd p = { .fd = *fd, .events = POLLOUT };
-    const int ready = poll(&p, 1, REFORM_CONNECT_NS / 1000000), problem = ready > 0 ? gy_net_connect_problem(*fd) : ETIMEDOUT;
+    const int ready = poll(&p, 1, REFORM_CONNECT_NS / 1000000);
+    const int problem = ready > 0 ? gy_net_connect_problem(*fd) : ETIMEDOUT;
     if (problem == 0)
         return REFORM_LET_IN;
     close(*fd);
     return problem == ECONNREFUSED ? REFORM_GONE : REFORM_SILENT;
 }
 
-static enum reform_answer reform_handshake(struct gy_net_reform *f, struct gy_net_handshake *call, int64_t deadline)
+static enum reform_answer reform_handshake(struct gy_net_reform *f, struct gy_net_handshake *call,
+                                           int64_t deadline)
 {
     int status;
     while ((status = gy_net_handshake_go(call, &f->calls)) == 0)
@@ -170,7 +177,8 @@ static enum reform_answer reform_handshake(struct gy_net_reform *f, struct gy_ne
 }
 
 /* Calls one that may lead, and hands over the card. */
-static enum reform_answer reform_call(struct gy_net_reform *f, const struct gy_net_endpoint *to, int64_t patience, struct reform_guest *link)
+static enum reform_answer reform_call(struct gy_net_reform *f, const struct gy_net_endpoint *to,
+                                      int64_t patience, struct reform_guest *link)
 {
     struct gy_net_handshake call;
     int fd = -1;
@@ -194,11 +202,14 @@ static enum reform_answer reform_call(struct gy_net_reform *f, const struct gy_n
 
 /* ---- what is settled ---- */
 
-static int reform_adopt(struct gy_net_reform *f, int rank, const struct gy_net_boot_link *links, struct gy_net_boot **boot,
-                        struct gy_net_launcher *place, struct gy_error *err)
+static int reform_adopt(struct gy_net_reform *f, int rank, const struct gy_net_boot_link *links,
+                        struct gy_net_boot **boot, struct gy_net_launcher *place,
+                        struct gy_error *err)
 {
-    struct gy_net_boot_config c = { .place = { .rank = rank, .ranks = f->count, .local = -1, .locals = -1, .launcher = "gyre" },
-                                    .listener = -1, .wait_ns = REFORM_VERDICT_NS, .epoch = f->config.epoch };
+    struct gy_net_boot_config c = { .listener = -1, .wait_ns = REFORM_VERDICT_NS,
+                                    .epoch = f->config.epoch };
+    c.place = (struct gy_net_launcher){ .rank = rank, .ranks = f->count, .local = -1, .locals = -1,
+                                        .launcher = "gyre" };
     memcpy(c.key, f->config.key, sizeof c.key);
     *place = c.place;
     *boot = NULL;
@@ -207,12 +218,14 @@ static int reform_adopt(struct gy_net_reform *f, int rank, const struct gy_net_b
     return f->count == 1 ? GY_OK : gy_net_boot_adopt(boot, &c, links, &f->alloc, err);
 }
 
-static int reform_await_verdict(struct gy_net_reform *f, struct reform_guest *link, int64_t deadline, struct gy_net_boot **boot,
+static int reform_await_verdict(struct gy_net_reform *f, struct reform_guest *link,
+                                int64_t deadline, struct gy_net_boot **boot,
                                 struct gy_net_launcher *place, struct gy_error *err)
 {
     struct reform_verdict v;
     const int status = reform_take(link->link.fd, link->paper, &v, sizeof v, deadline, err);
-    if (status != GY_OK || v.count < 1 || v.count > GY_NET_MEMBERS || v.rank < 1 || v.rank >= v.count) {
+    const int seat = v.count <= GY_NET_MEMBERS && v.rank > 0 && v.rank < v.count;
+    if (status != GY_OK || !seat) {
         close(link->link.fd);
         v.text[sizeof v.text - 1] = 0;
         return status != GY_OK ? GY_E_PEER : GY_FAIL(err, GY_E_STATE, "%s", v.text);
@@ -251,7 +264,7 @@ static void reform_probe(struct gy_net_reform *f)
 static int reform_gather(struct gy_net_reform *f, struct gy_error *err)
 {
     const int64_t deadline = gy_clock_ns() + REFORM_LATE_NS;
-    int64_t look = 0, pause = REFORM_LOOK_NS; /* ever longer: who is busy keeps all calls until it comes by */
+    int64_t look = 0, pause = REFORM_LOOK_NS; /* ever longer: who is busy keeps all calls */
     GY_TRY(reform_serve(f, gy_clock_ns(), err));
     while (reform_awaited(f) > 0 && gy_clock_ns() < deadline) {
         if (gy_clock_ns() >= look) {
@@ -275,9 +288,11 @@ static int reform_judge(struct gy_net_reform *f, int came, struct gy_error *err)
         silent += !here && !f->gone[i];
     }
     if (silent > 0 && 2 * present < f->count + (f->index > 0))
-        return GY_FAIL(err, GY_E_STATE, "%d of %d ranks cannot be reached and may have gone on without this one: it ends", silent, f->count);
+        return GY_FAIL(err, GY_E_STATE, "%d of %d ranks cannot be reached and may have gone on "
+                       "without this one: it ends", silent, f->count);
     if (came < f->config.least)
-        return GY_FAIL(err, GY_E_STATE, "%d of %d ranks are left; the job needs %d", came, f->count, f->config.least);
+        return GY_FAIL(err, GY_E_STATE, "%d of %d ranks are left; the job needs %d", came, f->count,
+                       f->config.least);
     return GY_OK;
 }
 
@@ -289,8 +304,9 @@ static int reform_was_member(const struct gy_net_reform *f, int32_t id)
     return 0;
 }
 
-/* The next to be numbered: members before others, the lowest first. NULL: no more, or no room for one. */
-static struct reform_guest *reform_next(struct gy_net_reform *f, const unsigned char *taken, int count)
+/* The next to be numbered: members before others, the lowest first. NULL: no more, or no room. */
+static struct reform_guest *reform_next(struct gy_net_reform *f, const unsigned char *taken,
+                                        int count)
 {
     struct reform_guest *best = NULL;
     for (int i = 0; i < GY_NET_MEMBERS; i++) {
@@ -305,28 +321,40 @@ static struct reform_guest *reform_next(struct gy_net_reform *f, const unsigned 
     return best;
 }
 
-/* Who comes, in the order of the new ranks. A card that is late keeps its sender out. Returns how many there are, this process among them. */
+/* Reads a guest's card. 1: it is there. */
+static int reform_card(struct reform_guest *g)
+{
+    const int64_t deadline = gy_clock_ns() + REFORM_CARD_NS;
+    return g->at.count > 0 ||
+           reform_take(g->link.fd, g->paper, &g->at, sizeof g->at, deadline, NULL) == GY_OK;
+}
+
+/* Who comes, in the order of the new ranks. A card that is late keeps its sender out. Returns how
+ * many there are, this process among them. */
 static int reform_seat(struct gy_net_reform *f, struct reform_guest **seat)
 {
     unsigned char taken[GY_NET_MEMBERS] = { 0 };
     int count = 1;
     seat[0] = NULL;
-    for (struct reform_guest *g; count < GY_NET_MEMBERS && (g = reform_next(f, taken, count)) != NULL;) {
+    while (count < GY_NET_MEMBERS) {
+        struct reform_guest *const g = reform_next(f, taken, count);
+        if (!g)
+            break;
         taken[g - f->guest] = 1;
-        if (g->at.count == 0 && reform_take(g->link.fd, g->paper, &g->at, sizeof g->at, gy_clock_ns() + REFORM_CARD_NS, NULL) != GY_OK)
-            reform_dismiss(g);
-        else
+        if (reform_card(g))
             seat[count++] = g;
+        else
+            reform_dismiss(g);
     }
     return count;
 }
 
-static void reform_tell(struct gy_net_reform *f, struct reform_guest *const *seat, int count, struct reform_verdict *v)
+/* One that is gone is noticed by what follows. */
+static void reform_tell(struct reform_guest *const *seat, int count, struct reform_verdict *v)
 {
-    (void)f;
     for (int r = 1; r < count; r++) {
         v->rank = r;
-        (void)reform_send(seat[r]->link.fd, seat[r]->paper, v, sizeof *v, NULL); /* one that is gone is noticed by what follows */
+        (void)reform_send(seat[r]->link.fd, seat[r]->paper, v, sizeof *v, NULL);
     }
 }
 
@@ -335,11 +363,12 @@ static void reform_write_board(const struct gy_net_reform *f)
 {
     char text[REFORM_BOARD] = "";
     gy_net_endpoint_text(&f->own, text, sizeof text);
-    if (f->config.board >= 0 && pwrite(f->config.board, text, sizeof text, 0) != (ssize_t)sizeof text)
+    if (f->config.board >= 0 && pwrite(f->config.board, text, sizeof text, 0) < 0)
         return; /* then none are started */
 }
 
-static int reform_lead(struct gy_net_reform *f, struct gy_net_boot **boot, struct gy_net_launcher *place, struct gy_error *err)
+static int reform_lead(struct gy_net_reform *f, struct gy_net_boot **boot,
+                       struct gy_net_launcher *place, struct gy_error *err)
 {
     struct reform_verdict v = { .count = 0 };
     struct reform_guest *seat[GY_NET_MEMBERS + 1];
@@ -348,7 +377,7 @@ static int reform_lead(struct gy_net_reform *f, struct gy_net_boot **boot, struc
     const int count = reform_seat(f, seat), status = reform_judge(f, count, err);
     if (status != GY_OK) {
         gy_text_copy(v.text, sizeof v.text, err ? err->text : "");
-        reform_tell(f, seat, count, &v);
+        reform_tell(seat, count, &v);
         return status;
     }
     v.count = count;
@@ -358,7 +387,7 @@ static int reform_lead(struct gy_net_reform *f, struct gy_net_boot **boot, struc
         v.member[r] = (struct gy_net_member){ seat[r]->id, seat[r]->at };
         links[r] = seat[r]->link;
     }
-    reform_tell(f, seat, count, &v);
+    reform_tell(seat, count, &v);
     for (int r = 1; r < count; r++)
         seat[r]->link.fd = -1; /* the boot's now */
     f->count = count;
@@ -369,21 +398,31 @@ static int reform_lead(struct gy_net_reform *f, struct gy_net_boot **boot, struc
 
 /* ---- the calls ---- */
 
-GY_INT int gy_net_reform_meet(struct gy_net_reform *f, struct gy_net_boot **boot, struct gy_net_launcher *place, struct gy_error *err)
+GY_INT int gy_net_reform_meet(struct gy_net_reform *f, struct gy_net_boot **boot,
+                              struct gy_net_launcher *place, struct gy_error *err)
 {
     struct reform_guest link;
     for (int i = 0; i < f->index; i++) {
-        const enum reform_answer answer = f->gone[i] ? REFORM_GONE : reform_call(f, &f->member[i].at, REFORM_ANSWER_NS, &link);
+        const struct gy_net_endpoint *const at = &f->member[i].at;
+        const enum reform_answer answer =
+            f->gone[i] ? REFORM_GONE : reform_call(f, at, REFORM_ANSWER_NS, &link);
+        const int64_t deadline = gy_clock_ns() + REFORM_VERDICT_NS;
         f->gone[i] = answer == REFORM_GONE;
         if (answer == REFORM_LET_IN)
-            return reform_await_verdict(f, &link, gy_clock_ns() + REFORM_VERDICT_NS, boot, place, err);
+            return reform_await_verdict(f, &link, deadline, boot, place, err);
         if (answer == REFORM_BROKE)
             return GY_FAIL(err, GY_E_PEER, "the rank that gathers the others was lost");
     }
     return reform_lead(f, boot, place, err);
 }
 
-GY_INT int gy_net_reform_join(struct gy_net_reform *f, const char *host, int port, struct gy_net_boot **boot, struct gy_net_launcher *place,
+static int reform_fail_address(const char *host, int port, struct gy_error *err)
+{
+    return GY_FAIL(err, GY_E_PEER, "the address %s port %d of the job cannot be used", host, port);
+}
+
+GY_INT int gy_net_reform_join(struct gy_net_reform *f, const char *host, int port,
+                              struct gy_net_boot **boot, struct gy_net_launcher *place,
                               struct gy_error *err)
 {
     const int64_t deadline = gy_clock_ns() + f->config.wait_ns;
@@ -394,11 +433,12 @@ GY_INT int gy_net_reform_join(struct gy_net_reform *f, const char *host, int por
     const int known = gy_net_endpoint_peer(fd, &at);
     close(fd);
     if (known < 0)
-        return GY_FAIL(err, GY_E_PEER, "the address %s port %d of the job cannot be used", host, port);
+        return reform_fail_address(host, port, err);
     for (enum reform_answer answer = REFORM_SILENT; answer != REFORM_LET_IN;) {
         answer = reform_call(f, &at, deadline - gy_clock_ns(), &link);
         if (answer == REFORM_GONE || gy_clock_ns() > deadline)
-            return GY_FAIL(err, GY_E_PEER, "the job at %s port %d is gone: nobody lets this process in", host, port);
+            return GY_FAIL(err, GY_E_PEER, "the job at %s port %d is gone: nobody lets this "
+                           "process in", host, port);
         if (answer != REFORM_LET_IN)
             nanosleep(&(const struct timespec){ 0, REFORM_LOOK_NS }, NULL);
     }
@@ -406,13 +446,14 @@ GY_INT int gy_net_reform_join(struct gy_net_reform *f, const char *host, int por
     return status == GY_E_STATE ? GY_E_PEER : status;
 }
 
-GY_INT int gy_net_reform_near(const char *host, int port, struct gy_net_endpoint *out, struct gy_error *err)
+GY_INT int gy_net_reform_near(const char *host, int port, struct gy_net_endpoint *out,
+                              struct gy_error *err)
 {
     int fd = -1;
     GY_TRY(gy_net_connect(host, port, gy_clock_ns() + REFORM_NEAR_NS, &fd, err));
     const int known = gy_net_endpoint_own(fd, out);
     close(fd);
-    return known < 0 ? GY_FAIL(err, GY_E_PEER, "the address %s port %d of the job cannot be used", host, port) : GY_OK;
+    return known < 0 ? reform_fail_address(host, port, err) : GY_OK;
 }
 
 GY_INT int gy_net_reform_look(struct gy_net_reform *f)
@@ -430,7 +471,8 @@ GY_INT struct gy_net_member gy_net_reform_self(const struct gy_net_reform *f)
     return (struct gy_net_member){ f->config.id, f->own };
 }
 
-GY_INT void gy_net_reform_know(struct gy_net_reform *f, const struct gy_net_member *members, int count)
+GY_INT void gy_net_reform_know(struct gy_net_reform *f, const struct gy_net_member *members,
+                               int count)
 {
     f->count = count;
     memcpy(f->member, members, (size_t)count * sizeof *members);
@@ -440,8 +482,9 @@ GY_INT void gy_net_reform_know(struct gy_net_reform *f, const struct gy_net_memb
         reform_write_board(f);
 }
 
-GY_INT int gy_net_reform_open(struct gy_net_reform **out, const struct gy_net_reform_config *config, const struct gy_alloc *alloc,
-                              struct gy_error *err)
+GY_INT int gy_net_reform_open(struct gy_net_reform **out,
+                              const struct gy_net_reform_config *config,
+                              const struct gy_alloc *alloc, struct gy_error *err)
 {
     struct gy_net_reform *const f = gy_alloc_take(alloc, 1, sizeof *f);
     if (!f)
@@ -449,14 +492,18 @@ GY_INT int gy_net_reform_open(struct gy_net_reform **out, const struct gy_net_re
     *f = (struct gy_net_reform){ .alloc = *alloc, .config = *config, .listener = -1, .count = 1 };
     for (int i = 0; i < GY_NET_MEMBERS; i++)
         f->guest[i].link.fd = -1;
-    f->called = (struct gy_net_handshake_self){ .kind = GY_NET_HANDSHAKE_AGAIN, .ranks = GY_NET_MEMBER_IDS + 1, .epoch = config->epoch,
+    f->called = (struct gy_net_handshake_self){ .kind = GY_NET_HANDSHAKE_AGAIN,
+                                                .ranks = GY_NET_MEMBER_IDS + 1,
+                                                .epoch = config->epoch,
                                                 .missing = reform_is_missing, .owner = f };
     memcpy(f->called.key, config->key, sizeof f->called.key);
     f->calls = f->called;
     f->calls.rank = config->id + 1;
     int status = gy_net_listen_at(&config->at, &f->listener, &f->own, err);
     if (status == GY_OK) {
-        const struct gy_net_callers_config callers = { .listener = f->listener, .wake = -1, .self = &f->called, .take = reform_let_in, .owner = f };
+        const struct gy_net_callers_config callers = { .listener = f->listener, .wake = -1,
+                                                       .self = &f->called, .take = reform_let_in,
+                                                       .owner = f };
         status = gy_net_callers_open(&f->callers, &callers, alloc, err);
     }
     f->member[0] = gy_net_reform_self(f);

@@ -18,7 +18,8 @@
 struct gy_net_reform_config {
     unsigned char key[GY_NET_KEY_BYTES];
     uint32_t epoch;             /* of the start of the job */
-    int id;                     /* of this process, for its life: its first rank, or what no other has; below GY_NET_MEMBER_IDS */
+    int id;                     /* of this process, for its life, and of no other: below
+                                 * GY_NET_MEMBER_IDS */
     int least, most;            /* members that a job needs, and may have */
     struct gy_net_endpoint at;  /* the address on which it listens; any port */
     int64_t wait_ns;            /* how long a newcomer waits */
@@ -32,20 +33,25 @@ struct gy_net_member {
 };
 
 struct gy_net_reform;
-GY_INT int gy_net_reform_open(struct gy_net_reform **out, const struct gy_net_reform_config *config, const struct gy_alloc *alloc,
-                              struct gy_error *err);
+GY_INT int gy_net_reform_open(struct gy_net_reform **out,
+                              const struct gy_net_reform_config *config,
+                              const struct gy_alloc *alloc, struct gy_error *err);
 GY_INT void gy_net_reform_close(struct gy_net_reform *reform); /* NULL is fine */
 GY_INT struct gy_net_member gy_net_reform_self(const struct gy_net_reform *reform);
 /* Who they are as the job starts, in the order of their ranks; this process is one. */
-GY_INT void gy_net_reform_know(struct gy_net_reform *reform, const struct gy_net_member *members, int count);
+GY_INT void gy_net_reform_know(struct gy_net_reform *reform, const struct gy_net_member *members,
+                               int count);
 
-/* All members that live call this together. *boot: between those who go on, in their new ranks; NULL: this process is alone. GY_E_PEER: one was lost
- * meanwhile: again. GY_E_STATE: this process must not go on. */
-GY_INT int gy_net_reform_meet(struct gy_net_reform *reform, struct gy_net_boot **boot, struct gy_net_launcher *place, struct gy_error *err);
+/* All members that live call this together. *boot: between those who go on, in new ranks; NULL: it
+ * is alone. GY_E_PEER: one was lost meanwhile: again. GY_E_STATE: it must not go on. */
+GY_INT int gy_net_reform_meet(struct gy_net_reform *reform, struct gy_net_boot **boot,
+                              struct gy_net_launcher *place, struct gy_error *err);
 /* The address by which this process reaches another: where it can be reached itself. */
-GY_INT int gy_net_reform_near(const char *host, int port, struct gy_net_endpoint *out, struct gy_error *err);
+GY_INT int gy_net_reform_near(const char *host, int port, struct gy_net_endpoint *out,
+                              struct gy_error *err);
 /* A newcomer: waits at the member that leads until it is let in. */
-GY_INT int gy_net_reform_join(struct gy_net_reform *reform, const char *host, int port, struct gy_net_boot **boot, struct gy_net_launcher *place,
+GY_INT int gy_net_reform_join(struct gy_net_reform *reform, const char *host, int port,
+                              struct gy_net_boot **boot, struct gy_net_launcher *place,
                               struct gy_error *err);
 /* Of who leads, between two meetings: how many wait to be let in and can be. Does not wait. */
 GY_INT int gy_net_reform_look(struct gy_net_reform *reform);

@@ -11,7 +11,8 @@ static const struct {
 } handshake_kinds[] = {
     [GY_NET_HANDSHAKE_DATA] = {{'G', 'Y', 'R', 'D'}, 4, "data, called", "data, caller", "data, taken"},
     [GY_NET_HANDSHAKE_CONTROL] = {{'G', 'Y', 'R', 'E'}, 4, "control, called", "control, caller", "control, taken"},
-    [GY_NET_HANDSHAKE_AGAIN] = {{'G', 'Y', 'R', 'F'}, 1, "again, called", "again, caller", "again, taken"},
+    [GY_NET_HANDSHAKE_AGAIN] = {{'G', 'Y', 'R', 'F'}, 1, "again, called", "again, caller",
+                                "again, taken"},
 };
 
 GY_INT void gy_net_handshake_key(const struct gy_net_handshake *call, const struct gy_net_handshake_self *self, const char *purpose,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tcp_handshake.h: how both ends of a fresh connection learn that it is between two ranks of one start of a job: for the job's control (boot.h; reform.h when
- * it goes on without some) and for data (tcp.h). Both prove that they know its key, over nonces of both; the last word says that the caller was let in:
+/* tcp_handshake.h: how both ends of a fresh connection learn that it is between two ranks of one start of a job: for the job's control (boot.h, reform.h)
+ * and for data (tcp.h). Both prove that they know its key, over nonces of both; the last word says that the caller was let in:
  *     caller  magic, version, epoch, number of ranks, its rank, the rank it calls, nonce
  *     called  nonce, HMAC(key, "data, called", all of the above)
  *     caller  HMAC(key, "data, caller", all of the above)
@@ -30,7 +30,11 @@ struct gy_net_handshake {
     struct gy_net_handshake_hello hello;
     unsigned char nonce[GY_NET_HANDSHAKE_NONCE], in[GY_NET_HANDSHAKE_NONCE + GY_NET_MAC_BYTES];
 };
-enum gy_net_handshake_kind { GY_NET_HANDSHAKE_DATA, GY_NET_HANDSHAKE_CONTROL, GY_NET_HANDSHAKE_AGAIN };
+enum gy_net_handshake_kind {
+    GY_NET_HANDSHAKE_DATA,
+    GY_NET_HANDSHAKE_CONTROL,
+    GY_NET_HANDSHAKE_AGAIN /* control, once ranks were lost */
+};
 struct gy_net_handshake_self {
     enum gy_net_handshake_kind kind;
     int rank, ranks;
