@@ -20,8 +20,8 @@ struct gyre_job_config {
     int wire;               /* enum gyre_wire: what gradients travel as between hosts; sums are made in float. GYRE_WIRE_BF16 halves the bytes,
                              * rounds to 8 bits, and is refused where nothing travels; GYRE_WIRE_F32 */
     int messages;           /* 1: ranks also send each other messages, as servers and pipelines do; 0 */
-    const char *flight;     /* folder in which each rank keeps what it did last, for 'gyre net doctor',
-                             * until the job has ended well; NULL: none, unless the variable
+    const char *flight;     /* folder in which each rank keeps what it did last, for 'gyre net
+                             * doctor', until the job has ended well; NULL: none, unless the variable
                              * GYRE_FLIGHT names one, which then stays; NULL */
 };
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config);

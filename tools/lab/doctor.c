@@ -180,8 +180,8 @@ static int doctor_dies(struct gy_doctor *d)
     return 0;
 }
 
-/* A rank that the sum needs and that is elsewhere: it has not begun it, or, where all have, not done
- * its part. */
+/* A rank that the sum needs and that is elsewhere: it has not begun it, or, where all have, not
+ * done its part. */
 static int doctor_holds_up(const struct gy_timeline_rank *r, int64_t sum, int all_begun)
 {
     if (doctor_waits_in_sum(r))
@@ -189,8 +189,8 @@ static int doctor_holds_up(const struct gy_timeline_rank *r, int64_t sum, int al
     return all_begun ? !gy_timeline_has_done(r, sum) : r->sum_begun < sum;
 }
 
-/* Ranks that hold up the first sum in which others wait, while they do so. doing: enum gy_doing; -1:
- * anything that is none of a step's work. 0: nobody waits long. */
+/* Ranks that hold up the first sum in which others wait, while they do so. doing: enum gy_doing;
+ * -1: anything that is none of a step's work. 0: nobody waits long. */
 static int doctor_stall(struct gy_doctor *d, int doing)
 {
     const struct gy_timeline *const t = d->t;
