@@ -549,7 +549,7 @@ static void dt_others(void)
                                  "flight.8: a flight record that ends in its head: it is left out",
                                  "flight.5: a record of another start of a job",
                                  "ranks 0 and 2 waited for rank 1 since",
-                                     "cause:      hang: rank 1 hangs" };
+                                     "cause:      hang: rank 1 hung" };
     for (size_t i = 0; i < GY_COUNT(said); i++)
         T_CHECK_MSG(page.text && strstr(page.text, said[i]), "no '%s' in\n%s", said[i], page.text
                     ? page.text : "");
