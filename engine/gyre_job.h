@@ -45,8 +45,8 @@ struct gyre_job_config {
     const char *record;
     /* such a file: what comes is taken in its order, which gives the same bits; NULL */
     const char *replay;
-    const char *flight;     /* folder in which each rank keeps what it did last, for 'gyre net doctor',
-                             * until the job has ended well; NULL: none, unless the variable
+    const char *flight;     /* folder in which each rank keeps what it did last, for 'gyre net
+                             * doctor', until the job has ended well; NULL: none, unless the variable
                              * GYRE_FLIGHT names one, which then stays; NULL */
 };
 GYRE_API void gyre_job_config_default(struct gyre_job_config *config);

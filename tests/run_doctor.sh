@@ -47,21 +47,18 @@ hosts()
     sleep 2 # until the links run
     GYRE_TRANSPORT=tcp GYRE_INTERFACE=eth1
     export GYRE_TRANSPORT GYRE_INTERFACE
-    launch=launch_hosts
+    launch=launch_hosts prefix=hosts-
 }
 launch_hosts() { exec "$GYRE" launch --hosts "$TMP/hosts.txt" --threads 1 --ssh "sh $TMP/enter" "$@"; }
 # stall_link NAME RANK CAUSE COMMAND...: amid the run the command is given
 stall_link()
 {
-    folder=link$1 rank=$2 cause=$3
+    rank=$2 cause=$3
+    stall_run "$1" $endless
     shift 3
-    stall_run "$folder" $endless
     stall_begun
     if ! "$@"; then bad "this system cannot: $*"; fi
-    (sleep 60; kill -KILL $pid) 2>/dev/null &
-    limit=$!
     wait $pid
-    kill $limit
     stall_told "$rank" "$cause"
 }
 if [ "$(id -u)" != 0 ]; then

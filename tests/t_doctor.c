@@ -549,10 +549,24 @@ static void dt_others(void)
                                  "flight.8: a flight record that ends in its head: it is left out",
                                  "flight.5: a record of another start of a job",
                                  "ranks 0 and 2 waited for rank 1 since",
-                                     "cause:      hang: rank 1 hangs" };
+                                     "cause:      hang: rank 1 hung" };
     for (size_t i = 0; i < GY_COUNT(said); i++)
         T_CHECK_MSG(page.text && strstr(page.text, said[i]), "no '%s' in\n%s", said[i], page.text
                     ? page.text : "");
+    gy_buf_close(&page);
+    /* the start before the last one */
+    const struct gyre_doctor_config before = { 1, 1 };
+    char old[128];
+    for (int r = 0; r < 3; r++) {
+        char name[32];
+        snprintf(name, sizeof name, "flight.%d", r);
+        dt_path(path, name);
+        snprintf(name, sizeof name, "flight.%d" GY_FLIGHT_OLD, r);
+        T_CHECK(rename(path, dt_path(old, name)) == 0);
+    }
+    gy_buf_open(&page, &alloc);
+    T_CHECK(gyre_print_doctor(dt_folder, &before, &sink, &error) == GYRE_OK);
+    T_CHECK(page.text && strstr(page.text, "\"cause\":\"hang\",\"culprits\":[1],\"waiting\":[0,2]"));
     gy_buf_close(&page);
     dt_clean();
     T_CHECK(gyre_print_doctor(dt_folder, &config, &sink, &error) == GYRE_E_IO &&

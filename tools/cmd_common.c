@@ -176,8 +176,8 @@ const struct cli_option cli_net_option_rows[8] = {
     { "tune", "FILE|off", NULL, "block sizes measured by gyre tune; default: GYRE_TUNE, else ~/.cache/gyre/tune.txt where it is",
       CLI_TEXT, offsetof(struct cli_net_options, tune), 0, 0 },
     { "device", "NAME", "cpu",
-      "where to compute: cpu; cuda or cuda:N, a GPU; cuda:all, of train: all GPUs of this machine, a "
-      "process each; auto, a GPU where one works; emu, the CUDA emulator", CLI_TEXT,
+      "where to compute: cpu; cuda or cuda:N, a GPU; cuda:all, of train: all GPUs of this machine, "
+      "a process each; auto, a GPU where one works; emu, the CUDA emulator", CLI_TEXT,
       offsetof(struct cli_net_options, device), 0, 0 },
     { "dtype", "f32|bf16|f16", "f32", "what activations are stored as; bf16, f16: half the memory, sums and weights stay float; f16: on a GPU",
       CLI_CHOICE, offsetof(struct cli_net_options, dtype), 0, 0 },

@@ -4,7 +4,8 @@
 #define GY_GATHER_H
 #include "engine/job/peers.h"
 
-/* all: [ranks][count], own is this rank's row. A collective; GY_E_PEER when a rank does not come. */
+/* all: [ranks][count], own is this rank's row. A collective; GY_E_PEER when a rank does not
+ * come. */
 GY_INT int gy_job_gather(struct gyre_job *job, const int64_t *own, int count, int64_t *all,
                          struct gy_error *err);
 

@@ -22,8 +22,8 @@ struct gy_recorder {
 };
 
 /* Puts itself before job->peers. folder: for the record; NULL: it only counts. came: mono, when
- * this rank came to the ranks' meeting. must: that the file cannot be made is an error, and it stays
- * when the job ends well; else nothing is recorded then. */
+ * this rank came to the ranks' meeting. must: that the file cannot be made is an error, and it
+ * stays when the job ends well; else nothing is recorded then. */
 GY_INT int gy_recorder_open(struct gyre_job *job, const char *folder, int64_t came, int must,
                             struct gy_error *err);
 GY_INT void gy_recorder_ended(struct gyre_job *job, int status, const struct gy_error *err);

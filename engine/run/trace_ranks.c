@@ -16,7 +16,8 @@ static int trace_append(struct gyre_net *net, const char *path)
     const size_t end = sizeof GY_TRACE_END - 1;
     const int whole = bytes > end && memcmp(text + bytes - end, GY_TRACE_END, end) == 0;
     const int status = whole ? gy_trace_write(net, path, text, bytes)
-                             : gy_engine_fail(net, GY_E_MISMATCH, "%.300s is not the trace that rank 0 wrote", path);
+                             : gy_engine_fail(net, GY_E_MISMATCH, "%.300s is not the trace that rank "
+                                              "0 wrote", path);
     gy_alloc_free(&net->alloc, text, bytes + 1);
     return status;
 }
@@ -33,7 +34,8 @@ static int trace_in_turn(struct gyre_net *net, const char *path)
         GY_TRY(gy_peers_any(job, wrong, &failed, &net->error));
     }
     if (failed && status == GY_OK)
-        status = gy_engine_fail(net, GY_E_IO, "another rank could not write its part of %.300s", path);
+        status = gy_engine_fail(net, GY_E_IO, "another rank could not write its part of %.300s",
+                                path);
     return status;
 }
 
@@ -47,7 +49,8 @@ GYRE_API int gyre_write_trace(struct gyre_net *net, const char *path)
     if (job->hosts == 1)
         return trace_in_turn(net, path);
     if ((size_t)snprintf(own, sizeof own, "%s.%d", path, gyre_job_rank(job)) >= sizeof own)
-        return gy_engine_fail(net, GY_E_ARG, "the trace's path is longer than %zu bytes", sizeof own - 16);
+        return gy_engine_fail(net, GY_E_ARG, "the trace's path is longer than %zu bytes",
+                              sizeof own - 16);
     return gy_trace_write(net, own, NULL, 0);
 }
 

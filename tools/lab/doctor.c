@@ -106,11 +106,13 @@ static int doctor_leaves(struct gy_doctor *d)
     return found;
 }
 
-/* A connection also breaks where a process ends; then its record stops. */
-static int doctor_lives(const struct gy_timeline *t, int rank)
+/* A connection also breaks where a process ends; then its record ends well before, or stops. */
+static int doctor_lived(const struct gy_timeline *t, int rank, int64_t at)
 {
     const struct gy_timeline_rank *const r = gy_timeline_rank(t, rank);
-    return r && (r->record.live.state == GY_FLIGHT_FAILED || doctor_silence(t, r) < 0);
+    if (r && r->record.live.state == GY_FLIGHT_FAILED)
+        return r->ended + GY_TIMELINE_SECOND > at;
+    return r && r->record.live.state == GY_FLIGHT_RUNS && doctor_silence(t, r) < 0;
 }
 
 /* Ranks that each say of the other that no data comes through, or one that many say it of. */
@@ -122,7 +124,8 @@ static int doctor_cut(struct gy_doctor *d)
     for (int i = 0; i < t->count && count; i++)
         for (int k = 0; k < t->ranks[i].record.count; k++) {
             const struct gy_flight_event *const e = &t->ranks[i].record.events[k];
-            if (e->kind != GY_DOES_CUT || e->peer < 0 || !doctor_lives(t, e->peer))
+            if (e->kind != GY_DOES_CUT || e->peer < 0 ||
+                !doctor_lived(t, e->peer, e->mono + t->ranks[i].shift))
                 continue;
             count[t->ranks[i].rank]++;
             count[e->peer]++;
@@ -180,8 +183,8 @@ static int doctor_dies(struct gy_doctor *d)
     return 0;
 }
 
-/* A rank that the sum needs and that is elsewhere: it has not begun it, or, where all have, not done
- * its part. */
+/* A rank that the sum needs and that is elsewhere: it has not begun it, or, where all have, not
+ * done its part. */
 static int doctor_holds_up(const struct gy_timeline_rank *r, int64_t sum, int all_begun)
 {
     if (doctor_waits_in_sum(r))
@@ -189,8 +192,8 @@ static int doctor_holds_up(const struct gy_timeline_rank *r, int64_t sum, int al
     return all_begun ? !gy_timeline_has_done(r, sum) : r->sum_begun < sum;
 }
 
-/* Ranks that hold up the first sum in which others wait, while they do so. doing: enum gy_doing; -1:
- * anything that is none of a step's work. 0: nobody waits long. */
+/* Ranks that hold up the first sum in which others wait, while they do so. doing: enum gy_doing;
+ * -1: anything that is none of a step's work. 0: nobody waits long. */
 static int doctor_stall(struct gy_doctor *d, int doing)
 {
     const struct gy_timeline *const t = d->t;
@@ -343,40 +346,39 @@ static int doctor_stopped(struct gy_doctor *d)
 #define LOOK_SAVE "the disk or file system of --out, --checkpoint-every"
 #define LOOK_TEST "the size of the test data, --test-data none"
 static const struct gy_doctor_cause doctor_causes[] = {
-    { "options", doctor_differs, "was started otherwise than the others",
-      "its command line and files: options, net, version" },
-    { "failure", doctor_fails, "failed by itself", "what its sentence names" },
+    { "options", doctor_differs, "started otherwise than the others",
+      "the command lines and files: options, net, version" },
+    { "failure", doctor_fails, "failed without the others", "what the sentence names" },
     { "left", doctor_leaves, "left the job before the others were through",
-      "its own output, and its number of steps" },
-    { "cut link", doctor_cut, "lives, but no data comes through",
-      "the link, switch and firewall between these hosts" },
-    { "cut host", doctor_unreachable, "lives, but the others heard nothing of it",
-      "the network of its host: cable, switch, interface" },
+      "the output of that process, and its number of steps" },
+    { "cut host", doctor_unreachable, "lived, but the others heard nothing of it",
+      "the network of the host: cable, switch, interface" },
+    { "cut link", doctor_cut, "lived, but no data came through",
+      "the link, switch and firewall between these hosts and the others" },
     { "stopped", doctor_stands, "stood still",
       "whether its process is stopped (State: T in /proc/PID/status; kill -CONT), or its host" },
-    { "ended", doctor_dies, "is gone: its process ended without a word",
+    { "ended", doctor_dies, "ended without a word: the process is gone",
       "who killed it: the kernel's log (out of memory), the batch system, a core file" },
-    { "slow input", doctor_starves, "waits for a batch from its loader", LOOK_INPUT },
-    { "slow checkpoint", doctor_saves, "writes a checkpoint", LOOK_SAVE },
-    { "long test", doctor_tests, "tests, while the others wait", LOOK_TEST },
-    { "hang", doctor_hangs, "hangs in its computation",
+    { "slow input", doctor_starves, "waited for a batch from the loader", LOOK_INPUT },
+    { "slow checkpoint", doctor_saves, "wrote a checkpoint", LOOK_SAVE },
+    { "long test", doctor_tests, "tested, while the others waited", LOOK_TEST },
+    { "hang", doctor_hangs, "hung in the computation of a step",
       "its threads (gdb -p PID, 'thread apply all bt') and the load of its host" },
-    { "elsewhere", doctor_elsewhere, "does something else than the others",
+    { "elsewhere", doctor_elsewhere, "did something else than the others",
       "whether all ranks run the same command with as many steps" },
     { "missing", doctor_missing, "left no record",
       "whether it was started, and the folder on its host" },
-    { "network", doctor_same_sum, "wait in one sum, which does not end",
-     "the network between them" },
+    { "network", doctor_same_sum, "waited in one sum, which did not end", "the network" },
     { "late", doctor_late, "came late to the ranks' meeting",
       "what came before: its host, the launcher, its start-up files" },
-    { "paused", doctor_paused, "was stopped for a while, or got no processor",
+    { "paused", doctor_paused, "stood still for a while, or got no processor",
       "who stopped it (job control, a debugger), the load and the memory of its host" },
-    { "slow input", doctor_slow_batch, "waits longer for its batches than the others", LOOK_INPUT },
-    { "slow checkpoint", doctor_slow_save, "takes long to write checkpoints", LOOK_SAVE },
-    { "long test", doctor_slow_test, "tests, while the others wait", LOOK_TEST },
-    { "slow rank", doctor_slow_compute, "computes longer than the others",
+    { "slow input", doctor_slow_batch, "waited longer for batches than the others", LOOK_INPUT },
+    { "slow checkpoint", doctor_slow_save, "took long to write checkpoints", LOOK_SAVE },
+    { "long test", doctor_slow_test, "tested, while the others waited", LOOK_TEST },
+    { "slow rank", doctor_slow_compute, "computed longer than the others",
       "the load and clock rate of its host, and whether its images are larger" },
-    { "slow files", doctor_slow_rest, "takes long between its steps",
+    { "slow files", doctor_slow_rest, "took long between steps",
       "the disk or file system of --out: metrics and the curve are written there" },
     { "stop", doctor_stopped, NULL, NULL },
 };

@@ -100,8 +100,8 @@ GYRE_API int gyre_print_simulation(const struct gyre_simulation *simulation, con
 GYRE_API int gyre_count_devices(const char *kind, int *count, struct gyre_error *error);
 
 /* What all ranks of a job spent the time of a run on: images a second, how many times what one rank
- * would reach, sums and waits by rank, the straggler, bytes on each link. A collective; rank 0 prints.
- * images: of a step, of all ranks. Alone, or without steps of gyre_train, nothing is printed. */
+ * would reach, sums and waits by rank, the straggler, bytes on each link. A collective; rank 0
+ * prints. images: of a step, of all ranks. Alone, or without steps of gyre_train, nothing. */
 struct gyre_job;
 GYRE_API int gyre_print_ranks(struct gyre_job *job, int64_t images, int json,
                               const struct gyre_sink *sink, struct gyre_error *error);
@@ -110,9 +110,10 @@ struct gyre_doctor_config {
     int json;               /* 0: a page, 1: one JSON object */
     int before;             /* 1: the records of the start before the last one */
 };
-/* Merges the flight records that the ranks of a job left in a folder (GYRE_FLIGHT, or a run's), and says
- * what each did last, who waited for whom, why, and what to look at. A file that is damaged, foreign or
- * of another start gets a sentence and is left out. GYRE_E_IO and others: none can be read. */
+/* Merges the flight records that the ranks of a job left in a folder (GYRE_FLIGHT, or a run's), and
+ * says what each did last, who waited for whom, why, and what to look at. A file that is damaged,
+ * foreign or of another start gets a sentence and is left out. GYRE_E_IO and others: none can be
+ * read. */
 GYRE_API int gyre_print_doctor(const char *folder, const struct gyre_doctor_config *config,
                                const struct gyre_sink *sink, struct gyre_error *error);
 
