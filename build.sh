@@ -194,9 +194,9 @@ profile_sources()
     for folder in $folders; do
         existing "$folder"/*.c
     done | case $1 in
-    core) grep -vE '^kernels/cpu/(sparse|cpu_ceiling)\.c$|^engine/plan/(tuning_file|op_work)\.c$|^engine/run/(tuning|plan_print)\.c$' ;;
+    core) grep -vE '^kernels/(glm_loss|cpu/sparse|cpu/cpu_ceiling)\.c$|^engine/plan/(tuning_file|op_work)\.c$|^engine/run/(tuning|plan_print)\.c$' ;;
     glm) grep -v '^kernels/cpu/cpu_ceiling\.c$' ;;
-    *) grep -v '^kernels/cpu/sparse\.c$' ;;
+    *) grep -vE '^kernels/(glm_loss|cpu/sparse)\.c$' ;;
     esac
 }
 library_headers()

@@ -115,11 +115,11 @@ static double cg_gap(const struct cg_model *m, double *primal)
     double *const made = calloc(d->features + 1, sizeof *made), P = 0, D = 0, square;
     for (int i = 0; i < d->rows.count; i++) {
         const float y = gy_glm_y(p, &d->rows, i), c = gy_glm_c(p, &d->rows, i, y);
-        const double a = (double)gy_glm_coefficient(p->loss, y, m->run.dual[i], c) / p->l2;
+        const double a = (double)gy_glm_loss_of(p)->coefficient(y, m->run.dual[i], c) / p->l2;
         if (!(c > 0))
             continue;
-        P += (double)c * gy_glm_value(p->loss, (double)y, cg_dot(d, p, i, m->run.w, &square));
-        D += gy_glm_conjugate(p->loss, (double)y, (double)m->run.dual[i], (double)c);
+        P += (double)c * gy_glm_loss_of(p)->value((double)y, cg_dot(d, p, i, m->run.w, &square));
+        D += gy_glm_conjugate(gy_glm_loss_of(p), (double)y, (double)m->run.dual[i], (double)c);
         for (uint32_t j = gy_rows_begin(&d->rows, i); j < gy_rows_end(&d->rows, i); j++)
             made[d->id[j]] += a * cg_value(&d->rows, i, j);
         made[d->features] += a * p->bias;

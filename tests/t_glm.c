@@ -57,9 +57,9 @@ static struct plain plain_sums(const struct gy_glm_problem *p, const struct glm_
         const double conjugate = p->loss == GY_GLM_LOGISTIC ? -c * ((s > 0 ? s * log(s) : 0) + (s < 1 ? (1 - s) * log(1 - s) : 0))
                                  : p->loss == GY_GLM_SQUARED ? a * y - a * a / (2 * c)
                                  : p->loss == GY_GLM_HINGE   ? a : a - a * a / (4 * c);
-        out.primal += c * gy_glm_value(p->loss, y, plain_score(p, d, i, given));
+        out.primal += c * gy_glm_loss_of(p)->value(y, plain_score(p, d, i, given));
         out.dual += conjugate;
-        out.rows += c * gy_glm_value(p->loss, y, z) - conjugate + g * z;
+        out.rows += c * gy_glm_loss_of(p)->value(y, z) - conjugate + g * z;
     }
     free(u);
     free(given);

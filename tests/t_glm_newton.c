@@ -52,7 +52,7 @@ static double plain_primal(const struct glm_data *data, const struct gy_glm_prob
             for (uint32_t k = gy_rows_begin(rows, i); k < gy_rows_end(rows, i); k++)
                 z += (rows->value ? (double)rows->value[k] : (double)rows->same) * (rows->scale ? (double)rows->scale[i] : 1) * (double)w[rows->id[k]];
             const float y = gy_glm_y(problem, rows, i);
-            sum += (double)gy_glm_c(problem, rows, i, y) * gy_glm_value(problem->loss, (double)y, z);
+            sum += (double)gy_glm_c(problem, rows, i, y) * gy_glm_loss_of(problem)->value((double)y, z);
         }
     for (size_t j = 0; j < data->feed.features + (size_t)(problem->bias != 0 && !problem->bias_free); j++)
         sum += 0.5 * problem->l2 * (double)w[j] * (double)w[j];
@@ -253,9 +253,9 @@ static void test_dual(void)
         double u[64] = { 0 }, d = 0;
         for (int64_t i = 0; i < data.rows; i++) {
             const float y = gy_glm_y(&problem, data.view, (int32_t)i);
-            d += gy_glm_conjugate(problem.loss, (double)y, (double)dual[i], 1);
+            d += gy_glm_conjugate(gy_glm_loss_of(&problem), (double)y, (double)dual[i], 1);
             for (int64_t e = data.start[i]; e < data.start[i + 1]; e++)
-                u[data.id[e]] += (double)gy_glm_coefficient(problem.loss, y, dual[i], 1) * (double)data.value[e];
+                u[data.id[e]] += (double)gy_glm_loss_of(&problem)->coefficient(y, dual[i], 1) * (double)data.value[e];
         }
         for (size_t j = 0; j < GY_COUNT(u); j++)
             d -= u[j] * u[j] / (2 * problem.l2);

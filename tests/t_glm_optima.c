@@ -39,8 +39,8 @@ static void test_slopes(void)
             const double y = k % 2 ? 1 : -1, z = scores[k / 2];
             const real below = ls_loss(loss, (real)y, (real)z - h), at = ls_loss(loss, (real)y, (real)z), above = ls_loss(loss, (real)y, (real)z + h);
             double first, second;
-            gy_glm_slopes(loss, y, z, &first, &second);
-            T_CHECK_MSG(fabsl((real)gy_glm_value(loss, y, z) - at) <= 1e-14L * (1 + at) && fabsl((above - below) / (2 * h) - (real)first) <= 1e-7L &&
+            gy_glm_loss_at(loss)->slopes(y, z, &first, &second);
+            T_CHECK_MSG(fabsl((real)gy_glm_loss_at(loss)->value(y, z) - at) <= 1e-14L * (1 + at) && fabsl((above - below) / (2 * h) - (real)first) <= 1e-7L &&
                             fabsl((above - 2 * at + below) / (h * h) - (real)second) <= 1e-6L &&
                             fabsl(ls_slope(loss, (real)y, (real)z) - (real)first) <= 1e-14L,
                         "loss %d, y %g, z %g: slopes %.12g, %.12g", loss, y, z, first, second);

@@ -5,8 +5,8 @@
 
 GY_INT const char *gy_glm_loss_name(int loss)
 {
-    static const char *const names[] = { "logistic", "squared", "hinge", "squared-hinge" };
-    return loss >= 0 && loss < (int)GY_COUNT(names) ? names[loss] : NULL;
+    const struct gy_glm_loss *const row = gy_glm_loss_at(loss);
+    return row ? row->name : NULL;
 }
 
 /* What was asked for comes first, what nobody wants last. */

@@ -31,7 +31,7 @@ struct solve_best {
 /* These leave dual numbers; of the others' weights the slopes are. */
 static int solve_has_duals(const struct glm_train *t, const struct gy_glm_solver *solver)
 {
-    return !t->classes && (solver == gy_glm_sdca() || t->run.problem->loss == GY_GLM_HINGE);
+    return !t->classes && (solver == gy_glm_sdca() || gy_glm_has_kink(t->run.problem));
 }
 
 static int solve_take(struct glm_train *t, float **at, int64_t count, const char *what, struct gy_error *err)
@@ -289,11 +289,13 @@ static int solve_turn(struct glm_train *t, struct solve_course *course, struct s
     return *more ? solve_prepare(t, course, best, err) : status;
 }
 
-/* Of the hinge loss, rows that should have a margin of 1 have a little less by the weights' roundings to floats. Weights a little longer lose less there. */
+/* With a kink at a margin of 1, rows that should have it have a little less, by the weights' roundings
+ * to floats. Weights a little longer lose less there. */
 static int solve_lengthen(struct glm_train *t, const struct solve_course *course, struct solve_best *best, struct gy_error *err)
 {
     struct gy_glm_verdict v;
-    if (t->run.problem->loss != GY_GLM_HINGE || !(t->c.gap > 0) || !(solve_is_still(best->why) || strcmp(best->why, "epochs") == 0))
+    const int ended = solve_is_still(best->why) || strcmp(best->why, "epochs") == 0;
+    if (!gy_glm_has_kink(t->run.problem) || !(t->c.gap > 0) || !ended)
         return GY_OK;
     for (double more = (double)FLT_EPSILON; more <= SOLVE_LENGTHEN * (double)FLT_EPSILON && !solve_has_gap(t, &best->verdict); more *= 2) {
         GY_TRY(solve_save(t, best, err));

@@ -98,7 +98,7 @@ static int gld_fetch(struct gy_gld *d)
 static int gld_begin(struct gy_gld *d)
 {
     const struct gy_glm_run *run = d->run;
-    const float none = run->problem->loss == GY_GLM_LOGISTIC ? -18.0f : 0.0f;
+    const float none = gy_glm_loss_of(run->problem)->form == GY_GLM_LOGIT ? -18.0f : 0.0f;
     for (int64_t i = 0; i < run->feed->rows && !run->has_dual; i++)
         d->host_dual[i] = none;
     GY_TRY(gy_gld_dual_copy(d, 1));

@@ -67,7 +67,9 @@ struct l1 {
 static int l1_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
 {
     (void)feed;
-    *why = problem->loss == GY_GLM_HINGE ? "the hinge loss has no second derivative" : problem->l1 <= 0 ? "there is no l1 penalty" : NULL;
+    *why = gy_glm_has_kink(problem) ? "the hinge loss has no second derivative"
+           : problem->l1 <= 0       ? "there is no l1 penalty"
+                                    : NULL;
     return !*why;
 }
 
@@ -255,7 +257,7 @@ static int l1_build(struct l1 *l1, size_t n, struct gy_error *err)
             GY_TRY(gy_l1_matrix(&l1->nw, l1->set, &l1->listed, model, err));
         else
             GY_TRY(l1_build_matrix(l1, err));
-        l1->same_matrix = l1->nw.problem->loss == GY_GLM_SQUARED;
+        l1->same_matrix = l1->nw.loss->smooth == GY_GLM_QUADRATIC;
         for (size_t i = 0; i < model->count && l1->judge.exact; i++)
             model->matrix[i * (model->stride + 1)] *= (float)(1 + L1_RIDGE);
     }
@@ -511,12 +513,13 @@ static int l1_certify(struct l1 *l1, int exact, struct gy_error *err)
     struct gy_glm_run *const run = l1->nw.run;
     struct gy_glm_certificate *const at = &run->result;
     const struct gy_glm_problem *const problem = run->problem;
-    const int is_free = problem->bias != 0 && problem->bias_free, logistic = problem->loss == GY_GLM_LOGISTIC;
+    const int is_free = problem->bias != 0 && problem->bias_free;
+    const int logit = l1->nw.loss->form == GY_GLM_LOGIT;
     const double goal = run->stop.gap * fabs(l1->primal);
-    double dual = logistic && !is_free ? l1_cheap_bound(l1) : (double)-INFINITY;
+    double dual = logit && !is_free ? l1_cheap_bound(l1) : (double)-INFINITY;
     const double share = (l1->primal - dual) / fabs(l1->primal); /* the exact bound's is some 0.2 to 0.6 of it, the less the smaller */
     const int near = is_free ? l1->violation < problem->l1 : share * (0.1 + 0.5 * share) <= run->stop.gap;
-    if (exact || (!logistic && !is_free) || (near && l1->primal - dual > goal))
+    if (exact || (!logit && !is_free) || (near && l1->primal - dual > goal))
         GY_TRY(gy_nw_bound(&l1->nw, l1->w, &l1->sums, l1->u, &dual, err));
     if (dual > l1->dual) {
         l1->dual = dual;
@@ -633,7 +636,7 @@ static int l1_screen(struct l1 *l1, struct gy_error *err)
     for (int v = 0; v < nw->view_count; v++)
         if (nw->views[v].weight)
             return GY_OK;
-    if (nw->problem->loss != GY_GLM_LOGISTIC)
+    if (nw->loss->form != GY_GLM_LOGIT)
         return GY_OK;
     l1->live = gy_arena_take(&l1->nw.arena, nw->dims, sizeof *l1->live);
     if (!l1->live)

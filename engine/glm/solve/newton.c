@@ -40,6 +40,7 @@ static int newton_fits(const struct gy_glm_problem *problem, const struct gy_glm
     const int hinge = problem->loss == GY_GLM_HINGE;
     *why = problem->l1 > 0                                   ? "an l1 penalty is not smooth"
            : problem->l2 <= 0                                ? "without an l2 penalty the optimum may lie nowhere"
+           : !hinge && gy_glm_has_kink(problem)              ? "a loss with a kink is not smooth"
            : hinge && feed->features >= NEWTON_MATRIX_DIMS   ? "the hinge loss needs a matrix, and there are too many features for one"
            : hinge && problem->bias != 0 && problem->bias_free ? "the hinge loss with a weight that is not penalised has no bound"
                                                              : NULL;
@@ -218,7 +219,8 @@ static int newton_search(struct newton *newton, int *moved, struct gy_error *err
 
 static int newton_step(struct newton *newton, struct gy_error *err)
 {
-    if (newton->matrix && newton->nw.exact && (!newton->factored || newton->nw.problem->loss != GY_GLM_SQUARED))
+    const int stays = newton->factored && newton->nw.loss->smooth == GY_GLM_QUADRATIC;
+    if (newton->matrix && newton->nw.exact && !stays)
         GY_TRY(newton_factorise(newton, err));
     GY_TRY(newton->matrix && !newton->nw.exact ? newton_by_matrix(newton, err) : newton_by_gradients(newton, err));
     newton->slope = gy_nw_inner(newton->g, newton->s, newton->nw.dims);

@@ -38,6 +38,7 @@ struct gy_nw_columns {
 struct gy_nw {
     struct gy_glm_run *run;
     const struct gy_glm_problem *problem;
+    const struct gy_glm_loss *loss;
     struct gy_arena arena;      /* everything below lies in it */
     size_t features, dims;      /* dims: with the bias, which comes last */
     int64_t rows;
@@ -147,7 +148,8 @@ GY_INT void gy_nw_columns_close(struct gy_nw *nw);
 
 /* newton_math.c: count <= GY_NW_BLOCK rows: coefficients and curvatures from scores, sums added. */
 struct gy_nw_block {
-    int count, loss;
+    const struct gy_glm_loss *loss;
+    int count;
     double z[GY_NW_BLOCK], pull[GY_NW_BLOCK];
     float y[GY_NW_BLOCK], c[GY_NW_BLOCK], curve[GY_NW_BLOCK];
     int32_t row[GY_NW_BLOCK];

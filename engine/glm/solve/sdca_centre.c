@@ -28,14 +28,15 @@ struct centre_job {
 
 GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows)
 {
-    static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 0, 2 };
-    const struct gy_glm_problem *const problem = s->run->problem;
+    const double l2 = s->run->problem->l2;
     if (s->plain || !(rows > 0))
         return 0;
     const double mean = square / rows;
-    /* hinge: a pass gains inside about (l2 + kappa) / |x|^2, and the centre l2 / (l2 + kappa): alike where kappa is about their geometric mean */
-    const double kappa = problem->loss == GY_GLM_HINGE ? CENTRE_HINGE * sqrt(problem->l2 * mean) : CENTRE_FIRST * curvature[problem->loss] * mean;
-    return fmin(kappa, CENTRE_MOST * problem->l2);
+    /* A kink: a pass gains about (l2 + kappa) / |x|^2 inside, and the centre l2 / (l2 + kappa):
+     * alike where kappa is about their geometric mean. */
+    const double smooth = CENTRE_FIRST * s->loss->curvature * mean;
+    const double kappa = s->rough ? CENTRE_HINGE * sqrt(l2 * mean) : smooth;
+    return fmin(kappa, CENTRE_MOST * l2);
 }
 
 static void centre_measure_tile(void *job, int64_t tile, int thread)
@@ -103,7 +104,7 @@ static double centre_hinge(struct gy_sdca *s)
 
 static double centre_kappa(struct gy_sdca *s)
 {
-    if (s->run->problem->loss == GY_GLM_HINGE)
+    if (s->rough)
         return centre_hinge(s);
     const int hidden = s->inside > CENTRE_HIDDEN * s->gap;
     const double l2 = s->run->problem->l2, lacks = hidden ? s->inside / CENTRE_BALANCE_HIDDEN : s->gap / CENTRE_BALANCE;
@@ -115,12 +116,12 @@ static double centre_kappa(struct gy_sdca *s)
 GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead)
 {
     const double l2 = s->run->problem->l2;
-    const int rough = s->run->problem->loss == GY_GLM_HINGE; /* too rough to run ahead */
     struct centre_job job = { .s = s, .kappa = s->rest ? 0 : s->kappa == 0 ? s->first_kappa : measured ? centre_kappa(s) : s->kappa };
     const double root = sqrt(l2 / (l2 + job.kappa));
     if (job.kappa == 0 && s->kappa == 0)
         return;
-    job.ahead = ahead && !s->turned && !rough && s->kappa > 0 ? (float)((1 - root) / (1 + root)) : 0.0f;
+    const int runs = ahead && !s->turned && !s->rough && s->kappa > 0;
+    job.ahead = runs ? (float)((1 - root) / (1 + root)) : 0.0f;
     gy_pool_run(s->run->pool, centre_follow_tile, &job, gy_ceil_div(s->dim, CENTRE_TILE));
     s->kappa = job.kappa;
     gy_glm_levels_begin(&s->levels, s->u);

@@ -84,15 +84,15 @@ static void sdca_fill(struct gy_sdca *s, const struct gy_rows *rows, int32_t i, 
     row->id = rows->id + begin;
     row->count = end - begin;
     row->dual = dual;
-    row->part = problem->loss == GY_GLM_LOGISTIC ? gy_sparse_sigmoid(dual) : y;
+    row->part = s->loss->form == GY_GLM_LOGIT ? gy_sparse_sigmoid(dual) : y;
     row->f = (rows->scale ? rows->scale[i] : 1.0f) * (rows->value ? 1.0f : rows->same);
     row->q = sdca_square(s, rows, number, begin, end, row->f);
-    row->c = !(c > 0) ? 0 : problem->loss != GY_GLM_SQUARED && y < 0 ? -c : c;
+    row->c = !(c > 0) ? 0 : s->loss->labels == GY_GLM_CLASSES && y < 0 ? -c : c;
     if (s->value)
         s->value[at] = rows->value ? rows->value + begin : NULL;
     if (!s->first || row->c == 0)
         return;
-    sums->start += (double)c * gy_glm_value(problem->loss, (double)y, 0);
+    sums->start += (double)c * s->loss->value((double)y, 0);
     sums->square += (double)c * (double)row->q;
 }
 
@@ -183,7 +183,7 @@ static void sdca_visit_tile(void *job, int64_t tile, int thread)
         sdca_collect(s, (int)tile);
     const int64_t count = s->begin[tile + 1] - s->begin[tile], first = sdca_share(count, s->slice, s->slices);
     struct gy_sparse_sweep sweep = {
-        .loss = problem->loss,
+        .loss = s->loss,
         .steps = SDCA_STEPS,
         .order = s->order + s->begin[tile] + first,
         .count = sdca_share(count, s->slice + 1, s->slices) - first,

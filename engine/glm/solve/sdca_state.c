@@ -52,7 +52,7 @@ static void sdca_copy_tile(void *job, int64_t tile, int thread)
             s->row[i].dual = s->dual[s->at + i];
         else
             s->dual[s->at + i] = s->row[i].dual;
-    for (int64_t i = tile * SDCA_COPY; s->take && s->run->problem->loss == GY_GLM_LOGISTIC && i < end; i++)
+    for (int64_t i = tile * SDCA_COPY; s->take && s->loss->form == GY_GLM_LOGIT && i < end; i++)
         s->row[i].part = gy_sparse_sigmoid(s->row[i].dual);
 }
 
@@ -115,7 +115,7 @@ static int sdca_room(struct gy_sdca *s, struct gy_error *err)
     ok &= !!(s->begin = sdca_take(s, fan + 1, sizeof *s->begin));
     ok &= !!(s->gaps = sdca_take(s, fan * SDCA_APART, sizeof *s->gaps));
     ok &= !!(s->fill_sums = sdca_take(s, 2 * gy_ceil_div(most, SDCA_FILL), sizeof *s->fill_sums));
-    if (s->run->problem->loss == GY_GLM_HINGE || (!feed->resident && feed->views > 1))
+    if (s->rough || (!feed->resident && feed->views > 1))
         ok &= !!(s->mean = sdca_take(s, s->pitch, sizeof *s->mean));
     if (!feed->resident)
         ok &= !!(s->norm = sdca_take(s, rows, sizeof *s->norm));
@@ -179,7 +179,7 @@ GY_INT int gy_sdca_from_duals(struct gy_sdca *s, struct gy_error *err)
 
 static int sdca_begin(struct gy_sdca *s, struct gy_error *err)
 {
-    const float cold = s->run->problem->loss == GY_GLM_LOGISTIC ? SDCA_COLD_LOGIT : 0.0f;
+    const float cold = s->loss->form == GY_GLM_LOGIT ? SDCA_COLD_LOGIT : 0.0f;
     for (int64_t i = 0; s->norm && i < s->run->feed->rows; i++)
         s->norm[i] = -1;
     s->fresh = !(s->run->has_dual && s->run->dual);
@@ -197,13 +197,15 @@ GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_err
 {
     memset(s, 0, sizeof *s);
     s->run = run;
+    s->loss = gy_glm_loss_of(run->problem);
+    s->rough = gy_glm_has_kink(run->problem);
     s->fan = gy_pool_threads(run->pool);
     s->sigma = s->fan;
     gy_arena_open_hook(&s->arena, run->alloc);
     s->dim = (int64_t)run->feed->features + (run->problem->bias != 0);
     s->pitch = (int64_t)gy_align_up((size_t)s->dim, 64);
     s->floor = 1;
-    s->plain = run->problem->loss == GY_GLM_HINGE && run->job && run->job->ranks > 1;
+    s->plain = s->rough && run->job && run->job->ranks > 1;
     s->meet_every = sdca_meet_rows(s);
     int status = gy_glm_levels_open(&s->levels, run->job, run->alloc, s->dim, 0, err);
     if (status == GY_OK)

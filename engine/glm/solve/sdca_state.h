@@ -30,6 +30,8 @@ struct sdca_sums {
 
 struct gy_sdca {
     struct gy_glm_run *run;
+    const struct gy_glm_loss *loss;
+    int rough;               /* it has a kink: u is rough, and the centre does not run ahead */
     struct gy_arena arena;
     struct gy_glm_levels levels; /* ranks */
     int fan;                 /* threads */
