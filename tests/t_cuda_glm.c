@@ -144,7 +144,7 @@ static double cg_solve(struct cg_model *m, const char *what)
         return 0;
     const double gap = cg_gap(m, &primal);
     printf("%s: %d epochs, gap %.2g, objective %.9g\n", what, m->run.epochs, gap, primal);
-    T_CHECK_MSG(m->run.why && strcmp(m->run.why, "gap") == 0, "%s: %s", what, m->run.why ? m->run.why : "no reason");
+    T_CHECK_MSG(gy_glm_why_name(m->run.why) && strcmp(gy_glm_why_name(m->run.why), "gap") == 0, "%s: %s", what, gy_glm_why_name(m->run.why) ? gy_glm_why_name(m->run.why) : "no reason");
     T_CHECK_MSG(gap >= -1e-9 && gap <= 1.01 * m->run.stop.gap, "%s: gap %g", what, gap);
     T_CHECK_MSG(fabs(m->run.result.primal - primal) <= 1e-6 * fabs(primal), "%s: certificate says %.12g, not %.12g", what, m->run.result.primal, primal);
     return primal;
@@ -277,7 +277,7 @@ static void cg_validated(void)
     m.run.stop = (struct gy_glm_stop){ .validation = 0.01, .epochs = 400 };
     m.run.validate = cg_validate;
     T_CHECK_MSG(gy_glm_solve_on(&m.run, &m.device, &m.err) == GY_OK, "%s", m.err.text);
-    T_CHECK_MSG(m.checks == 7 && m.run.why && strcmp(m.run.why, "validation") == 0, "%d checks, %s", m.checks, m.run.why ? m.run.why : "no reason");
+    T_CHECK_MSG(m.checks == 7 && gy_glm_why_name(m.run.why) && strcmp(gy_glm_why_name(m.run.why), "validation") == 0, "%d checks, %s", m.checks, gy_glm_why_name(m.run.why) ? gy_glm_why_name(m.run.why) : "no reason");
     cg_model_free(&m);
     cg_free(&d);
 }
@@ -301,8 +301,8 @@ static void cg_ends(void)
         m.problem.l1 = 0.3;
         const int status = gy_glm_solve_on(&m.run, &m.device, &m.err);
         const double gap = cg_gap(&m, &primal);
-        T_CHECK_MSG(status == (m.stop_after ? GY_E_STOPPED : GY_OK) && (m.stop_after || strcmp(m.run.why, cases[i].why) == 0) && m.run.epochs < 400,
-                    "%s: %d, '%s' after %d epochs", cases[i].why, status, m.run.why ? m.run.why : "", m.run.epochs);
+        T_CHECK_MSG(status == (m.stop_after ? GY_E_STOPPED : GY_OK) && (m.stop_after || strcmp(gy_glm_why_name(m.run.why), cases[i].why) == 0) && m.run.epochs < 400,
+                    "%s: %d, '%s' after %d epochs", cases[i].why, status, gy_glm_why_name(m.run.why) ? gy_glm_why_name(m.run.why) : "", m.run.epochs);
         T_CHECK_MSG(fabs(m.run.result.primal - primal) <= 1e-9 * primal && fabs(m.run.result.gap - gap * primal) <= 1e-5 * primal,
                     "%s: P %.12g, the weights' is %.12g; gap %g, the dual numbers' is %g", cases[i].why, m.run.result.primal, primal, m.run.result.gap,
                     gap * primal);

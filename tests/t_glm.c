@@ -115,7 +115,7 @@ static int t_run_with(struct job *job, struct glm_data *data, const struct gy_al
     gy_pool_close(pool);
     job->result = run.result;
     job->epochs = run.epochs;
-    job->why = run.why;
+    job->why = gy_glm_why_name(run.why);
     return status;
 }
 
@@ -639,9 +639,9 @@ static void test_validation(void)
             memset(w, 0, sizeof w);
             if (!T_CHECK(solver && solver->solve(&run, &err) == GY_OK))
                 continue;
-            const int validated = strcmp(run.why, "validation") == 0;
+            const int validated = strcmp(gy_glm_why_name(run.why), "validation") == 0;
             T_CHECK_MSG(validated == (rows[i].ends > 0) && series.calls == (rows[i].ends ? rows[i].ends : 9), "%s, series %zu: %s after %d checks",
-                        names[k], i, run.why, series.calls);
+                        names[k], i, gy_glm_why_name(run.why), series.calls);
         }
     gy_pool_close(pool);
     glm_data_free(&data);

@@ -133,7 +133,7 @@ static void test_optima(void)
             gy_pool_close(run.pool);
             const real off = loss == GY_GLM_HINGE ? ls_off_hinge(&data, &problem, w, dual) : ls_off(&data, &problem, w);
             T_CHECK_MSG(off <= 3e-8L && run.epochs < 60, "loss %d, problem %d: P %.12g is %.3Lg above the least, after %d epochs until %s", loss, k,
-                        run.result.primal, off, run.epochs, run.why);
+                        run.result.primal, off, run.epochs, gy_glm_why_name(run.why));
             glm_data_free(&data);
         }
 }
@@ -184,7 +184,7 @@ static void test_softmax(void)
     T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK && gy_glm_softmax(&run, &classes, &err) == GY_OK);
     gy_pool_close(run.pool);
     const real off = ls_off_softmax(&data, problem.l2, labels, w);
-    T_CHECK_MSG(off <= 3e-8L && run.epochs < 60, "P %.12g is %.3Lg above the least, after %d epochs until %s", run.result.primal, off, run.epochs, run.why);
+    T_CHECK_MSG(off <= 3e-8L && run.epochs < 60, "P %.12g is %.3Lg above the least, after %d epochs until %s", run.result.primal, off, run.epochs, gy_glm_why_name(run.why));
     glm_data_free(&data);
 }
 

@@ -81,6 +81,17 @@ struct gy_glm_progress {
     int has_certificate;       /* 0: `at` is of an earlier epoch */
 };
 
+/* Why a run ended: what was asked for comes first, what nobody wants last. */
+enum gy_glm_why {
+    GY_GLM_GOES_ON,
+    GY_GLM_GAP, GY_GLM_TARGET, GY_GLM_VALIDATION, GY_GLM_EPOCHS, GY_GLM_TIME,
+    GY_GLM_ROUNDING, /* no step makes P less, as near as floats are */
+    GY_GLM_STALLED,  /* steps bring nothing any more, far from that */
+    GY_GLM_STOPPED,  /* by the caller */
+    GY_GLM_WHYS
+};
+GY_INT const char *gy_glm_why_name(enum gy_glm_why why); /* NULL: it goes on. stop.c */
+
 /* When to stop: the first that holds. */
 struct gy_glm_stop {
     double gap;        /* relative gap (P - D) / P; 0: no */
@@ -114,8 +125,7 @@ struct gy_glm_run {
     /* What came out. */
     struct gy_glm_certificate result;
     int epochs, rounds;        /* done */
-    const char *why;           /* it ended: "gap", "target", "validation", "epochs", "time", "rounding" (no step makes P less, as near as
-                                  floats are), "stalled" (steps bring nothing any more, far from that). By its own estimate: referee.c judges */
+    enum gy_glm_why why;       /* it ended, by its own estimate: referee.c judges */
 };
 
 /* A solver: one file each, in the table of solver.c. */

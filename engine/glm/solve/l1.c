@@ -589,7 +589,7 @@ static int l1_judge(struct l1 *l1, int moved, int better, int *stuck, struct gy_
     }
     const struct gy_nw_step step = { *stuck < L1_STUCK, l1->primal, run->result.gap, l1->promise, l1_noise(l1) };
     if (!step.moved && step.promise <= step.noise)
-        run->why = "rounding";
+        run->why = GY_GLM_ROUNDING;
     else if (gy_nw_judged(&l1->judge, &step, run->stop.gap, &run->why))
         l1->same_matrix = l1->kept = *stuck = 0;
     return GY_OK;
@@ -606,7 +606,7 @@ static int l1_run(struct l1 *l1, struct gy_error *err)
     GY_TRY(gy_nw_finite(l1->primal, err));
     GY_TRY(l1_certify(l1, 0, err));
     l1->judge = (struct gy_nw_judge){ .primal = l1->primal, .gap = run->result.gap };
-    run->why = NULL;
+    run->why = GY_GLM_GOES_ON;
     while (!run->why) {
         if (!l1->focused) { /* a step on few features is judged together with the one that follows */
             primal = l1->primal;
@@ -623,7 +623,7 @@ static int l1_run(struct l1 *l1, struct gy_error *err)
     }
     if (!moved)
         GY_TRY(l1_visit(l1, l1->w, err));
-    return run->why[0] == 'g' ? GY_OK : l1_certify(l1, 1, err);
+    return run->why == GY_GLM_GAP ? GY_OK : l1_certify(l1, 1, err);
 }
 
 /* Slopes of the logistic loss are at most a row's cost c, so a feature that adds up to no more than l1 in all rows is never pulled away from 0. */

@@ -310,7 +310,7 @@ static int newton_open_exact(struct newton *newton, struct gy_error *err)
     return newton_begin(newton, err);
 }
 
-static int newton_judge(struct newton *newton, int moved, const char **why, struct gy_error *err)
+static int newton_judge(struct newton *newton, int moved, enum gy_glm_why *why, struct gy_error *err)
 {
     const struct gy_nw_step step = { moved, newton->primal, newton->gap, -0.5 * newton->slope,
                                      gy_nw_noise(newton->w, newton->diagonal, 0, newton->nw.dims, newton->primal) };
@@ -328,7 +328,7 @@ static int newton_run(struct newton *newton, struct gy_error *err)
     newton->judge = (struct gy_nw_judge){ .primal = newton->primal, .gap = newton->gap };
     GY_TRY(gy_nw_finite(newton->primal, err));
     GY_TRY(newton_certify(newton, 0, err));
-    run->why = NULL;
+    run->why = GY_GLM_GOES_ON;
     while (!run->why) {
         GY_TRY(newton_step(newton, err));
         GY_TRY(newton_search(newton, &moved, err));

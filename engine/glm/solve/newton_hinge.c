@@ -384,18 +384,18 @@ static int hinge_samples(struct hinge *h, struct gy_error *err)
 
 /* What the run gives back, exactly. A goal that only holds before w is rounded to floats is none: there is more to gain as long as the gap before that is not
  * far below it. */
-static int hinge_close(struct hinge *h, const char **why, struct gy_error *err)
+static int hinge_close(struct hinge *h, enum gy_glm_why *why, struct gy_error *err)
 {
     struct gy_glm_run *const run = h->nw.run;
     const double before = run->result.gap;
-    if (strcmp(*why, "gap") != 0)
+    if (*why != GY_GLM_GAP)
         memcpy(run->w, h->kept, h->nw.dims * sizeof *run->w);
     GY_TRY(gy_glm_certify(run, run->w, h->dual, &run->result, err));
     const double goal = run->stop.gap * fabs(run->result.primal);
     if (run->stop.gap > 0 && run->result.gap <= goal)
-        *why = "gap";
-    else if (strcmp(*why, "gap") == 0)
-        *why = h->sigma >= HINGE_MOST || before < HINGE_WELL * goal ? "rounding" : NULL;
+        *why = GY_GLM_GAP;
+    else if (*why == GY_GLM_GAP)
+        *why = h->sigma >= HINGE_MOST || before < HINGE_WELL * goal ? GY_GLM_ROUNDING : GY_GLM_GOES_ON;
     return GY_OK;
 }
 
@@ -411,7 +411,7 @@ static int hinge_run(struct hinge *h, struct gy_error *err)
             GY_TRY(gy_nw_finite(run->result.primal, err));
         GY_TRY(gy_nw_report(&h->nw, &watch, &run->why, err));
         if (!run->why && (h->sigma >= HINGE_MOST || !isfinite(run->result.primal)))
-            run->why = "stalled";
+            run->why = GY_GLM_STALLED;
         if (run->why)
             GY_TRY(hinge_close(h, &run->why, err));
         if (run->why)

@@ -91,12 +91,13 @@ struct gy_nw_change {
     double shift;   /* less this times c */
 };
 GY_INT int gy_nw_changed(struct gy_nw *nw, const float *w, const struct gy_nw_change *change, double *u, struct gy_nw_sums *sums, struct gy_error *err);
-/* Whether to stop: calls progress and validation, checks the rules of run->stop. P and the bound are in run->result. *why NULL: go on. */
+/* Whether to stop: calls progress and validation, checks the rules of run->stop. P and the bound are in run->result. Where *why stays
+ * GY_GLM_GOES_ON it does. */
 struct gy_nw_watch {
     struct gy_glm_checks checks;
     int epoch;
 };
-GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, const char **why, struct gy_error *err);
+GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, enum gy_glm_why *why, struct gy_error *err);
 
 /* Whether the steps of a run still bring something. Zero, then begun with the first point's P and gap. */
 struct gy_nw_judge {
@@ -110,9 +111,9 @@ struct gy_nw_step {
     double promise;     /* what P should lose by the step, about */
     double noise;       /* what P may owe to the floats of the weights and the sums of its terms */
 };
-/* 1: from now on they are to be solved to the end: judge->exact has become 1. Steps that bring nothing even so: *why is "rounding" where they promised no more
- * than noise, else "stalled". */
-GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step, double goal, const char **why);
+/* 1: from now on they are to be solved to the end: judge->exact has become 1. Steps that bring nothing even so: *why is rounding where they promised no more
+ * than noise, else stalled. */
+GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step, double goal, enum gy_glm_why *why);
 /* The noise of weights whose curvatures are this diagonal, or 1 over it. */
 GY_INT double gy_nw_noise(const float *w, const double *diagonal, int inverse, size_t dims, double primal);
 

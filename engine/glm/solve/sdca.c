@@ -11,7 +11,6 @@
 #include "engine/base/clock.h"
 #include "engine/glm/stop.h"
 
-#define SDCA_EPOCHS 1000
 #define SDCA_RESTART 1.5         /* gap over that of the pass before, from where on the centre stops running ahead */
 #define SDCA_GROWN 4.0           /* gap over the best one, from where on the guard steps in */
 #define SDCA_LEAP 3              /* rounds before the first leap */
@@ -137,42 +136,18 @@ static int sdca_check(struct gy_sdca *s, struct sdca_watch *watch, struct gy_err
     return GY_OK;
 }
 
-/* Passes bring nothing any more: what that is called, or NULL. */
-static const char *sdca_is_stuck(const struct gy_sdca *s, const struct sdca_watch *watch)
+/* Whether the run ends here. The weights of a certificate are those that are validated. */
+static int sdca_is_over(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
 {
-    const struct gy_glm_run *const run = s->run;
-    return watch->looked == watch->epoch ? gy_glm_patience_ends(&watch->patience, &run->stop, &run->result, watch->epoch, watch->epochs - watch->epoch) : NULL;
-}
-
-static int sdca_validate(struct gy_sdca *s, struct sdca_watch *watch, int *plateau, struct gy_error *err)
-{
-    const struct gy_glm_run *const run = s->run;
-    double loss;
-    *plateau = 0;
-    if (!(run->stop.validation > 0) || !run->validate)
-        return GY_OK;
-    if (run->dual)
+    struct gy_glm_run *const run = s->run;
+    const int certified = watch->progress.has_certificate;
+    struct gy_glm_end end = { .at = certified ? &run->result : NULL, .epoch = watch->epoch, .left = watch->epochs - watch->epoch,
+                              .patience = watch->looked == watch->epoch ? &watch->patience : NULL, .late = watch->late };
+    if (certified && run->dual && run->validate)
         gy_sdca_duals(s, 0); /* they are kept where the test rows cannot be read */
-    GY_TRY(run->validate(run->user, run->w, &loss, err));
-    *plateau = gy_glm_is_flat(&watch->checks, loss, run->stop.validation);
-    return GY_OK;
-}
-
-/* Why the run ends here, or NULL. */
-static int sdca_is_over(struct gy_sdca *s, struct sdca_watch *watch, const char **why, struct gy_error *err)
-{
-    const struct gy_glm_run *const run = s->run;
-    int plateau = 0;
-    *why = NULL;
-    if (watch->progress.has_certificate) {
-        GY_TRY(sdca_validate(s, watch, &plateau, err));
-        *why = run->stop.gap > 0 && run->result.gap <= run->stop.gap * run->result.primal ? "gap"
-             : run->stop.target > 0 && run->result.primal <= run->stop.target ? "target" : plateau ? "validation" : sdca_is_stuck(s, watch);
-    }
-    if (!*why && watch->late)
-        *why = "time";
-    if (!*why && watch->epoch >= watch->epochs)
-        *why = "epochs";
+    if (certified)
+        GY_TRY(gy_glm_validated(run, &watch->checks, &end.flat, err));
+    run->why = gy_glm_ends(&run->stop, &end);
     return GY_OK;
 }
 
@@ -295,8 +270,7 @@ static int sdca_leap(struct gy_sdca *s, struct sdca_watch *watch, const struct g
 /* What ranks have summed together, after a round. */
 static int sdca_agree(struct gy_sdca *s, struct sdca_watch *watch, int first, int *guarded, struct gy_error *err)
 {
-    const double limit = s->run->stop.seconds;
-    double sums[5] = { s->gap, s->start, s->square, *guarded, limit > 0 && sdca_seconds(watch) >= limit }; /* of one mind, whatever each has seen */
+    double sums[5] = { s->gap, s->start, s->square, *guarded, gy_glm_is_late(&s->run->stop, watch->began) }; /* of one mind, whatever each has seen */
     GY_TRY(gy_glm_sum(s->run, sums, 5, err));
     s->gap = sums[0];
     *guarded = sums[3] > 0;
@@ -342,7 +316,7 @@ static int sdca_rounds(struct gy_sdca *s, struct sdca_watch *watch, struct gy_er
             GY_TRY(sdca_check(s, watch, err));
         s->run->epochs = s->pass;
         s->run->rounds = s->levels.rounds;
-        GY_TRY(sdca_is_over(s, watch, &s->run->why, err));
+        GY_TRY(sdca_is_over(s, watch, err));
         GY_TRY(sdca_tell(s, watch, err));
         if (s->run->why)
             return GY_OK;
@@ -352,7 +326,7 @@ static int sdca_rounds(struct gy_sdca *s, struct sdca_watch *watch, struct gy_er
 GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err)
 {
     const struct gy_glm_stop *const stop = &s->run->stop;
-    const int epochs = (stop->epochs > 0 ? stop->epochs : SDCA_EPOCHS) - s->pass;
+    const int epochs = (stop->epochs > 0 ? stop->epochs : GY_GLM_EPOCHS_MOST) - s->pass;
     struct sdca_watch watch = { .began = gy_clock_ns(), .epochs = epochs > 0 ? epochs : 1, .ratio = 1, .leap_in = SDCA_LEAP,
                                 .leap_every = SDCA_LEAP, .best = HUGE_VAL, .scale = HUGE_VAL };
     gy_glm_patience_begin(&watch.patience, 0);

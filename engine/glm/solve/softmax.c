@@ -378,7 +378,7 @@ static int soft_run(struct soft *soft, struct gy_error *err)
     soft_accept(soft, soft->w, primal);
     const double first = soft->gap;
     struct gy_nw_judge judge = { .primal = primal, .gap = first };
-    run->why = NULL;
+    run->why = GY_GLM_GOES_ON;
     while (!run->why) {
         GY_TRY(soft_direction(soft, soft_enough(soft, first, judge.exact), err));
         const double slope = gy_nw_inner(soft->g, soft->s, soft->all);
