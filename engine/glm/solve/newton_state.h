@@ -117,6 +117,34 @@ GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step
 /* The noise of weights whose curvatures are this diagonal, or 1 over it. */
 GY_INT double gy_nw_noise(const float *w, const double *diagonal, int inverse, size_t dims, double primal);
 
+/* newton_loop.c: a model that Newton's method trains, the first member of its state. */
+struct gy_nw_method {
+    struct gy_nw *nw;
+    size_t dims;                  /* weights */
+    float *w, *trial, *narrow;    /* [dims] the point, where a search looks, p in float */
+    double *g, *s;                /* [dims] gradient, step */
+    double *diagonal;             /* [dims] of X'DX + l2, or 1 over it: inverse */
+    int inverse;
+    double *r, *p, *q, *z;        /* [dims] of conjugate gradients: z is r by the preconditioner */
+    double primal, gap, slope;    /* P, its gap, g.s of the last step */
+    double first;                 /* gap where the run began */
+    struct gy_nw_judge judge;     /* exact: systems are solved to the end */
+    int (*visit)(struct gy_nw_method *m, const float *w, double *primal, struct gy_error *err);
+    void (*accept)(struct gy_nw_method *m, double primal);         /* w was visited: g, primal, gap */
+    int (*direction)(struct gy_nw_method *m, struct gy_error *err); /* s */
+    int (*times)(struct gy_nw_method *m, struct gy_error *err);     /* q = (X'DX + l2) p, of narrow */
+    double (*condition)(struct gy_nw_method *m);                   /* z; r.z */
+    int (*certify)(struct gy_nw_method *m, struct gy_error *err);   /* the run's result, and its w */
+    int (*to_the_end)(struct gy_nw_method *m, int moved, struct gy_error *err); /* judge.exact is new */
+};
+GY_INT int gy_nw_loop(struct gy_nw_method *m, struct gy_error *err);
+/* Its parts: w is visited; a step is found; w moves along it, *moved 0: P falls nowhere, as far as
+ * floats show; s from r, z and rho = r.z, s being 0. */
+GY_INT int gy_nw_start(struct gy_nw_method *m, struct gy_error *err);
+GY_INT int gy_nw_direction(struct gy_nw_method *m, struct gy_error *err);
+GY_INT int gy_nw_search(struct gy_nw_method *m, int *moved, struct gy_error *err);
+GY_INT int gy_nw_by_gradients(struct gy_nw_method *m, double rho, struct gy_error *err);
+
 /* A view of a pass: what the job of a tile function begins with. */
 struct gy_nw_view {
     struct gy_rows rows;
