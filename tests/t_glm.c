@@ -105,11 +105,11 @@ static int t_run_with(struct job *job, struct glm_data *data, const struct gy_al
                               .dual = job->dual, .has_dual = job->has_dual, .progress = job->progress, .user = job->user };
     int status = gy_sdca_open(&s, &run, err);
     if (status == GY_OK) {
-        s.fixed = job->sigma > 0;
-        s.sigma = job->sigma > 0 ? job->sigma : s.sigma;
-        s.plain = job->plain;
+        s.threads.fixed = job->sigma > 0;
+        s.threads.sigma = job->sigma > 0 ? job->sigma : s.threads.sigma;
+        s.prox.plain = job->plain;
         status = gy_sdca_run(&s, err);
-        job->sigma_after = s.sigma;
+        job->sigma_after = s.threads.sigma;
         gy_sdca_close(&s);
     }
     gy_pool_close(pool);
@@ -639,7 +639,7 @@ static void test_validation(void)
             memset(w, 0, sizeof w);
             if (!T_CHECK(solver && solver->solve(&run, &err) == GY_OK))
                 continue;
-            const int validated = strcmp(gy_glm_why_name(run.why), "validation") == 0;
+            const int validated = run.why == GY_GLM_VALIDATION;
             T_CHECK_MSG(validated == (rows[i].ends > 0) && series.calls == (rows[i].ends ? rows[i].ends : 9), "%s, series %zu: %s after %d checks",
                         names[k], i, gy_glm_why_name(run.why), series.calls);
         }

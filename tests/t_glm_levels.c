@@ -197,10 +197,10 @@ static int lv_guard_rank(void *user, struct gyre_job *job, int rank)
     if (left->status == GY_OK)
         left->status = gy_sdca_open(&s, &run, &err);
     if (left->status == GY_OK) {
-        s.plain = s.levels.fixed = s.levels.parts = 1;
-        s.levels.sigma = 1;
+        s.prox.plain = s.ranks.fixed = s.ranks.parts = 1;
+        s.ranks.sigma = 1;
         left->status = gy_sdca_run(&s, &err);
-        left->sigma = s.levels.sigma;
+        left->sigma = s.ranks.sigma;
         gy_sdca_close(&s);
     }
     gy_pool_close(run.pool);

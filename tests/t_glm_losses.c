@@ -466,7 +466,7 @@ static void ls_optimum(int loss, int kind)
         memset(w, 0, sizeof w);
         T_CHECK(gy_pool_open(&run.pool, &alloc, threads, &err) == GY_OK && gy_glm_sdca()->solve(&run, &err) == GY_OK);
         gy_pool_close(run.pool);
-        T_CHECK_MSG(strcmp(gy_glm_why_name(run.why), "gap") == 0 && run.result.primal >= (double)dual * (1 - 1e-12) && run.result.dual <= (double)primal * (1 + 1e-12) &&
+        T_CHECK_MSG(run.why == GY_GLM_GAP && run.result.primal >= (double)dual * (1 - 1e-12) && run.result.dual <= (double)primal * (1 + 1e-12) &&
                     run.result.primal - (double)primal <= 1e-6 * run.result.primal, "%s, kind %d, %d threads: '%s', P %.12g, D %.12g; the optimum is %.12Lg",
                     gy_glm_loss_name(loss), kind, threads, gy_glm_why_name(run.why), run.result.primal, run.result.dual, primal);
     }

@@ -380,11 +380,11 @@ static void check_resumed(const struct gy_glm_run *like, const struct gy_glm_pro
     run.dual = glm_data_grow(NULL, (size_t)run.feed->rows * sizeof *run.dual);
     run.stop = (struct gy_glm_stop){ .gap = 1e-7, .epochs = 200 };
     memset(run.w, 0, run.feed->features * sizeof *run.w);
-    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && strcmp(gy_glm_why_name(run.why), "gap") == 0);
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.why == GY_GLM_GAP);
     const int before = run.epochs;
     const double least = run.result.primal;
     run.has_dual = 1;
-    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && strcmp(gy_glm_why_name(run.why), "gap") == 0);
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.why == GY_GLM_GAP);
     T_CHECK_MSG(2 * run.epochs < before, "%d epochs, and %d when it goes on", before, run.epochs);
     T_CHECK_MSG(fabs(run.result.primal - least) <= 2e-7 * least, "%.12g and %.12g", least, run.result.primal);
     free(run.dual);
@@ -407,12 +407,12 @@ static void test_stops(void)
     run.progress = NULL;
     run.stop.epochs = 1;
     memset(w, 0, sizeof w);
-    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.epochs == 1 && strcmp(gy_glm_why_name(run.why), "epochs") == 0);
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.epochs == 1 && run.why == GY_GLM_EPOCHS);
     run.stop = (struct gy_glm_stop){ .target = 1.0001 * run.result.primal };
     memset(w, 0, sizeof w);
-    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && strcmp(gy_glm_why_name(run.why), "target") == 0);
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.why == GY_GLM_TARGET);
     run.stop = (struct gy_glm_stop){ 0 };
-    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && strcmp(gy_glm_why_name(run.why), "rounding") == 0);
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.why == GY_GLM_ROUNDING);
     const double least = run.result.primal;
     run.stop = (struct gy_glm_stop){ .epochs = 1 }; /* it goes on from there */
     T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.result.primal <= least * (1 + 1e-12));

@@ -184,7 +184,8 @@ static void test_softmax(void)
     T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK && gy_glm_softmax(&run, &classes, &err) == GY_OK);
     gy_pool_close(run.pool);
     const real off = ls_off_softmax(&data, problem.l2, labels, w);
-    T_CHECK_MSG(off <= 3e-8L && run.epochs < 60, "P %.12g is %.3Lg above the least, after %d epochs until %s", run.result.primal, off, run.epochs, gy_glm_why_name(run.why));
+    T_CHECK_MSG(off <= 3e-8L && run.epochs < 60, "P %.12g is %.3Lg above the least, after %d epochs until %s", run.result.primal, off, run.epochs,
+                gy_glm_why_name(run.why));
     glm_data_free(&data);
 }
 

@@ -391,5 +391,3 @@ GY_INT int gy_glm_model_read(struct gyre_glm **out, const char *path, const stru
     gy_alloc_free(alloc, text, bytes + 1);
     return status;
 }
-
-#undef GLM_READ_CLASSES

@@ -392,9 +392,3 @@ GY_INT int gy_glm_train_one(struct glm_train *t, int k, struct gy_error *err)
     t->classes = NULL;
     return status;
 }
-
-#undef SOLVE_AGAIN
-#undef SOLVE_LEAST_GAP
-#undef SOLVE_LENGTHEN
-#undef SOLVE_NO_TIME
-#undef SOLVE_ROUNDING

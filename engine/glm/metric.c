@@ -329,7 +329,3 @@ GY_INT void gy_glm_meter_print(struct gy_glm_meter *m, int json, struct gy_sink 
     else
         meter_print_text(m, &v, sink);
 }
-
-#undef METER_SCORES
-#undef METER_BINS
-#undef METER_REACH

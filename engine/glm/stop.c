@@ -90,8 +90,3 @@ GY_INT enum gy_glm_why gy_glm_ends(const struct gy_glm_stop *stop, const struct 
         why = patience_ends(end->patience, stop, end->at, end->epoch, end->left);
     return why ? why : end->left <= 0 ? GY_GLM_EPOCHS : end->late ? GY_GLM_TIME : GY_GLM_GOES_ON;
 }
-
-#undef PATIENCE_EPOCHS
-#undef PATIENCE_PART
-#undef PATIENCE_SPURT
-#undef PATIENCE_ROUNDING

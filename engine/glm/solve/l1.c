@@ -1,10 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* Proximal Newton for an l1 penalty, with l2 beside it or not (Yuan, Ho, Lin, "An improved GLMNET for l1-regularized logistic regression", 2012), on working
- * sets. A visit gives the pull of the rows on every feature; those whose value is not 0, and those that are pulled hardest beyond l1, are the set; one more
- * pass over the rows gives the set's curvature matrix; the quadratic model is minimised there, and P searched along the way. The rows are only read in passes,
- * whatever the feed, and ranks add up pulls and matrices: the model is then the same on all, and so is its minimum.
+/* Proximal Newton for an l1 penalty, with l2 beside it or not (1), on working sets. A run, with who
+ * does each line:
  *
- * The dual point is made of the slopes, scaled until no feature is pulled beyond l1 (newton_bound.c). */
+ *     some steps on every 512th, 64th, 8th row, where these are many           l1_samples
+ *     u = pull of the rows at w; g = l2 w - u; P                               l1_begin
+ *     repeat
+ *         candidates: w_j not 0, |g_j| > 0.9 l1, a free bias; the worst first  l1_candidates
+ *         v = about the least of g.(v - w) + (v - w)'M(v - w) / 2 + l1 |v|_1 over the first of them
+ *             streams, ranks, few features: M in memory, of a pass             l1_build
+ *                 coordinate descent and faces, until 0.05 of the violation    gy_l1_minimise
+ *             by columns, the first that will do:                              l1_step_by_columns
+ *                 the few worst alone, where they are half of what is wrong    l1_focus
+ *                 M of an earlier point, where it left at most 0.4             l1_by_kept_matrix
+ *                 rounds of coordinate descent, faces, groups, without M       gy_l1_descend
+ *                 M of the columns, where its products are few                 l1_by_matrix
+ *         t = 1, 1/2, ... until P(w + t (v - w)) <= P + 0.01 t promise         l1_search
+ *         D of the slopes at w, scaled into its domain; the best one is kept   l1_certify
+ *         progress; the run's rule may say why                                 gy_nw_report
+ *         steps that bring nothing: M gets a ridge, then the end               l1_judge
+ *     a last bound, whatever passes it costs, unless the gap is reached        l1_certify
+ *
+ * A visit gives the pull of the rows on every feature; one more pass gives M. Rows are only read in
+ * passes, whatever the feed, and ranks add up pulls and matrices: the model is the same on all.
+ *
+ * (1) Yuan, Ho, Lin, "An improved GLMNET for l1-regularized logistic regression", 2012. Groups: Xu,
+ * "Iterative methods by space decomposition and subspace correction", 1992 (l1_groups.c). Bounds:
+ * newton_bound.c. */
 #include "engine/glm/solve/l1_state.h"
 #include "engine/job/peers.h"
 

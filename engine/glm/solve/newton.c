@@ -7,6 +7,7 @@
  * P is strongly convex in w, so |g|^2 / (2 l2) is the duality gap at the dual point that the slopes make, and costs nothing.
  *
  * With many more rows than features it begins on every 64th row, then every 8th: what few rows know is found at a fraction of a pass. */
+#include "engine/glm/glm_room.h"
 #include "engine/glm/solve/newton_state.h"
 #include "engine/job/peers.h"
 
@@ -264,21 +265,20 @@ static int newton_wants_matrix(const struct gy_glm_feed *feed, size_t dims)
 
 static int newton_take(struct newton *newton, int matrix, struct gy_error *err)
 {
-    struct gy_arena *const arena = &newton->nw.arena;
     struct gy_nw_method *const m = &newton->m;
-    const size_t dims = newton->nw.dims, room = dims * (dims + 1) / 2;
-    double **const vectors[] = { &m->g, &newton->u, &m->s, &m->diagonal, &m->r, &m->p, &m->q, &m->z };
-    int bad = 0;
-    for (size_t i = 0; i < GY_COUNT(vectors); i++)
-        bad |= !(*vectors[i] = gy_arena_take(arena, dims, sizeof(double)));
-    bad |= !(m->trial = gy_arena_take(arena, dims, sizeof(float)));
-    bad |= !(m->narrow = gy_arena_take(arena, dims, sizeof(float)));
-    if (matrix)
-        bad |= !(newton->matrix = gy_arena_take(arena, room, sizeof(double)));
+    const int64_t dims = (int64_t)newton->nw.dims, room = dims * (dims + 1) / 2;
+    const struct gy_glm_room rooms[] = {
+        { &m->g, dims, sizeof *m->g }, { &newton->u, dims, sizeof *newton->u },
+        { &m->s, dims, sizeof *m->s }, { &m->diagonal, dims, sizeof *m->diagonal },
+        { &m->r, dims, sizeof *m->r }, { &m->p, dims, sizeof *m->p },
+        { &m->q, dims, sizeof *m->q }, { &m->z, dims, sizeof *m->z },
+        { &m->trial, dims, sizeof *m->trial }, { &m->narrow, dims, sizeof *m->narrow },
+        { &newton->matrix, matrix ? room : -1, sizeof *newton->matrix },
+    };
     m->nw = &newton->nw;
-    m->dims = dims;
+    m->dims = newton->nw.dims;
     m->w = newton->nw.run->w;
-    return bad ? GY_NOMEM(err, "Newton's method", (9 * dims + (matrix ? room : 0)) * sizeof(double)) : GY_OK;
+    return gy_glm_take_rooms(&newton->nw.arena, rooms, GY_COUNT(rooms), "Newton's method", err);
 }
 
 static int newton_solve(struct gy_glm_run *run, struct gy_error *err)

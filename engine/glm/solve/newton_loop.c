@@ -109,7 +109,3 @@ GY_INT int gy_nw_loop(struct gy_nw_method *m, struct gy_error *err)
     }
     return GY_OK;
 }
-
-#undef LOOP_HALVINGS
-#undef LOOP_CG_STEPS
-#undef LOOP_EXACT

@@ -112,17 +112,17 @@ static void leap_go(struct gy_sdca *s, const double *u, double part)
         const float between = (float)((1 - part) * (double)from + part * (double)to);
         s->dual[i] = part == 1 ? to : logit ? leap_logit(from, to, part) : between;
     }
-    const double l2 = s->run->problem->l2, kappa = s->kappa, all = l2 + kappa;
+    const double l2 = s->run->problem->l2, kappa = s->prox.kappa, all = l2 + kappa;
     for (int64_t j = 0; j < s->dim; j++) {
-        const double w = (double)s->run->w[j], was = (all * (double)s->u[j] - kappa * (double)s->centre[j]) / l2;
+        const double w = (double)s->run->w[j], was = (all * (double)s->u[j] - kappa * (double)s->prox.centre[j]) / l2;
         s->u[j] = (float)((l2 * ((1 - part) * was + part * u[j]) + kappa * w) / all);
-        s->centre[j] = s->before[j] = s->run->w[j]; /* from where it begins anew */
+        s->prox.centre[j] = s->prox.before[j] = s->run->w[j]; /* from where it begins anew */
     }
-    gy_glm_levels_begin(&s->levels, s->u);
-    s->stale = 1;
+    gy_glm_levels_begin(&s->ranks, s->u);
+    s->threads.stale = 1;
 }
 
-GY_INT int gy_sdca_can_leap(const struct gy_sdca *s) { return s->levels.base && !s->rough; }
+GY_INT int gy_sdca_can_leap(const struct gy_sdca *s) { return s->ranks.base && !s->rough; }
 
 GY_INT int gy_sdca_leap(struct gy_sdca *s, double *gap, int *done, struct gy_error *err)
 {
@@ -143,8 +143,3 @@ GY_INT int gy_sdca_leap(struct gy_sdca *s, double *gap, int *done, struct gy_err
     gy_alloc_free(run->alloc, u, (size_t)s->dim * sizeof *u);
     return status;
 }
-
-#undef LEAP_ROWS
-#undef LEAP_LEAST
-#undef LEAP_SAMPLE
-#undef LEAP_SAMPLED

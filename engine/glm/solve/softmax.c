@@ -3,6 +3,7 @@
  * look at its features to and one fro. P is strongly convex, so |G|^2 / (2 l2) bounds its distance from the optimum: it is the gap at the dual point that the
  * probabilities make. A bias that is not penalised wants rows' probabilities that add up to the rows of each class; they are moved towards one distribution for
  * all rows just so far that they do. Weights lie feature by feature, the classes of a feature beside each other. */
+#include "engine/glm/glm_room.h"
 #include "engine/glm/solve/softmax.h"
 #include "engine/glm/solve/newton_state.h"
 
@@ -361,27 +362,26 @@ static int soft_run(struct soft *soft, struct gy_error *err)
 
 static int soft_take(struct soft *soft, struct gy_error *err)
 {
-    struct gy_arena *const arena = &soft->nw.arena;
     struct gy_nw_method *const m = &soft->m;
-    double **const vectors[] = { &m->g, &soft->u, &m->diagonal, &m->s, &m->r, &m->p, &m->q };
-    const size_t count = (size_t)soft->count, slots = (size_t)soft->slots;
-    int bad = 0;
-    if (soft->penalised < soft->all)
-        bad |= !(soft->own = gy_arena_take(arena, soft->all, sizeof(double)));
-    for (size_t i = 0; i < GY_COUNT(vectors); i++)
-        bad |= !(*vectors[i] = gy_arena_take(arena, soft->all, sizeof(double)));
-    bad |= !(m->w = gy_arena_take(arena, soft->all, sizeof(float)));
-    bad |= !(m->trial = gy_arena_take(arena, soft->all, sizeof(float)));
+    const int64_t all = (int64_t)soft->all, count = soft->count, slots = soft->slots;
+    const struct gy_glm_room rooms[] = {
+        { &soft->own, soft->penalised < soft->all ? all : -1, sizeof *soft->own },
+        { &m->g, all, sizeof *m->g }, { &soft->u, all, sizeof *soft->u },
+        { &m->diagonal, all, sizeof *m->diagonal }, { &m->s, all, sizeof *m->s },
+        { &m->r, all, sizeof *m->r }, { &m->p, all, sizeof *m->p }, { &m->q, all, sizeof *m->q },
+        { &m->w, all, sizeof *m->w }, { &m->trial, all, sizeof *m->trial },
+        { &soft->probability, soft->nw.rows, (size_t)count * sizeof *soft->probability },
+        { &soft->slot, slots, soft->all * sizeof *soft->slot },
+        { &soft->loss, slots * 2, sizeof *soft->loss },
+        { &soft->scratch, soft->nw.threads * count, sizeof *soft->scratch },
+    };
+    GY_TRY(gy_glm_take_rooms(&soft->nw.arena, rooms, GY_COUNT(rooms), "a model of several classes", err));
     m->nw = &soft->nw;
     m->dims = soft->all;
     m->inverse = 1;
     m->narrow = m->trial; /* a search and gradients are not at once */
     m->z = m->q;          /* a product is spent before the next r is conditioned */
-    bad |= !(soft->probability = gy_arena_take(arena, (size_t)soft->nw.rows, count * sizeof(float)));
-    bad |= !(soft->slot = gy_arena_take(arena, slots, soft->all * sizeof(double)));
-    bad |= !(soft->loss = gy_arena_take(arena, slots * 2, sizeof(double)));
-    bad |= !(soft->scratch = gy_arena_take(arena, (size_t)soft->nw.threads * count, sizeof(double)));
-    return bad ? GY_NOMEM(err, "a model of several classes", (slots + 8) * soft->all * sizeof(double) + (size_t)soft->nw.rows * count * sizeof(float)) : GY_OK;
+    return GY_OK;
 }
 
 static int soft_check(const struct gy_glm_run *run, const struct gy_glm_classes *classes, struct gy_error *err)
