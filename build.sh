@@ -195,10 +195,10 @@ profile_sources()
     for folder in $folders; do
         existing "$folder"/*.c
     done | case $1 in
-    core) grep -vE -e '^kernels/cpu/(sparse|cpu_ceiling|block_tries)\.c$|^engine/plan/(tuning_file|op_work)\.c$' \
-        -e '^engine/run/(tuning|plan_print|trace_ranks)\.c$' ;;
+    core) grep -vE -e '^kernels/(glm_loss|cpu/sparse|cpu/cpu_ceiling|cpu/block_tries)\.c$' \
+        -e '^engine/plan/(tuning_file|op_work)\.c$' -e '^engine/run/(tuning|plan_print|trace_ranks)\.c$' ;;
     glm) grep -vE '^kernels/cpu/(cpu_ceiling|block_tries)\.c$' ;;
-    *) grep -v '^kernels/cpu/sparse\.c$' ;;
+    *) grep -vE '^kernels/(glm_loss|cpu/sparse)\.c$' ;;
     esac
 }
 library_headers()

@@ -18,7 +18,8 @@ enum gyre_glm_loss {
     GYRE_GLM_LOGISTIC,      /* log(1 + exp(-y z)), y -1 or 1 */
     GYRE_GLM_SQUARED,       /* (z - y)^2 / 2, y the label itself: a regression; half of what liblinear sums */
     GYRE_GLM_HINGE,         /* max(0, 1 - y z) */
-    GYRE_GLM_SQUARED_HINGE  /* max(0, 1 - y z)^2 */
+    GYRE_GLM_SQUARED_HINGE, /* max(0, 1 - y z)^2 */
+    GYRE_GLM_LOSSES         /* how many there are */
 };
 
 /* Rows of sparse features, of files or of the caller's arrays; read during the call only. Ids count from 0; feature 1 of a text is id 0. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* glm_loss.h: the losses of linear models, for the host, for kernels of a GPU and for tests: the same functions everywhere. A loss l(y, z) of a score
- * z = x . w, times a row's weight c. Each has a conjugate, and with it a dual problem in one number a row,
+/* glm_loss.h: the losses of linear models, one row each. A loss l(y, z) is of a label y and a score
+ * z = x . w, and counts c times, its row's weight. It has a conjugate, and with it a dual problem
+ * in one number for each row of data:
  *
  *     w = 1 / l2 sum over rows of coefficient_i x_i          D = sum of conjugate_i - l2 / 2 |w|^2
  *
- * in which one row can be solved exactly while the others stand still: gy_glm_step (Shalev-Shwartz and Zhang, "Stochastic dual coordinate ascent", 2013).
+ * One row of data can be solved exactly while the others stand still: its step (Shalev-Shwartz and
+ * Zhang, "Stochastic dual coordinate ascent", 2013).
  *
  *     loss            l(y, z)                  dual number              coefficient       conjugate
  *     logistic        log(1 + exp(-y z))       t, any (a logit)         y c sig(t)        c (entropy of sig(t))
@@ -12,16 +14,18 @@
  *     hinge           max(0, 1 - y z)          a in [0, c]              y a               a
  *     squared hinge   max(0, 1 - y z)^2        a >= 0                   y a               a - a^2 / (4 c)
  *
- * The logistic dual is kept as a logit: sig(t) and 1 - sig(t) = sig(-t) are then both exact at either end. */
+ * The logistic dual is kept as a logit: sig(t) and 1 - sig(t) = sig(-t) are then both exact.
+ *
+ * Kernels of a GPU include this file, too, and take a loss by its symbol: gy_glm_SYMBOL_step,
+ * _coefficient, _value, _conjugate. The host takes the row, which has them all (glm_loss.c). */
 #ifndef GY_GLM_LOSS_H
 #define GY_GLM_LOSS_H
 
 #ifndef GY_GLM_FN /* kernels of a GPU give their own mark before they include this */
 #include "engine/base/base.h"
 #define GY_GLM_FN static inline __attribute__((unused)) /* in one file with all sources clang would name them */
+#define GY_GLM_HOST 1
 #endif
-
-enum gy_glm_loss { GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_HINGE, GY_GLM_SQUARED_HINGE, GY_GLM_LOSSES };
 
 GY_GLM_FN float gy_glm_sigmoid(float t)
 {
@@ -29,8 +33,8 @@ GY_GLM_FN float gy_glm_sigmoid(float t)
     return (t >= 0 ? 1.0f : e) / (1.0f + e);
 }
 
-/* The root of t + m + q (sig(t) - old) = 0. The left side rises by at least 1, the root is in [-m - q (1 - old), -m + q old]: Newton, halved where
- * it leaves that. */
+/* The root of t + m + q (sig(t) - old) = 0. The left side rises by at least 1, the root is in
+ * [-m - q (1 - old), -m + q old]: Newton, halved where it leaves that. */
 GY_GLM_FN float gy_glm_logit(float m, float q, float start)
 {
     const float old = gy_glm_sigmoid(start);
@@ -51,93 +55,159 @@ GY_GLM_FN float gy_glm_logit(float m, float q, float start)
     return t;
 }
 
-/* What the row's features count in l2 w: see above. */
-GY_GLM_FN float gy_glm_coefficient(int loss, float y, float dual, float c)
+/* ---- step: the best dual number for this row of data alone, from its score and present one ----
+ * q = s |x|^2 / l2 with s >= 1, the damping of everything that moves w at the same time. */
+
+GY_GLM_FN float gy_glm_logistic_step(float y, float z, float dual, float q, float c)
 {
-    return loss == GY_GLM_SQUARED ? dual : loss == GY_GLM_LOGISTIC ? y * c * gy_glm_sigmoid(dual) : y * dual;
+    return gy_glm_logit(y * z, q * c, dual);
 }
 
-/* The dual number that is best for this row alone, from score z and its present number. q = s |x|^2 / l2 with s >= 1, the damping of everything that moves w
- * at the same time. */
-GY_GLM_FN float gy_glm_step(int loss, float y, float z, float dual, float q, float c)
+GY_GLM_FN float gy_glm_squared_step(float y, float z, float dual, float q, float c)
 {
-    float a;
-    if (loss == GY_GLM_LOGISTIC)
-        return gy_glm_logit(y * z, q * c, dual);
-    if (loss == GY_GLM_SQUARED)
-        return dual + (y - z - dual / c) / (1.0f / c + q);
-    if (loss == GY_GLM_SQUARED_HINGE) {
-        a = dual + (1.0f - y * z - 0.5f * dual / c) / (q + 0.5f / c);
-        return a > 0 ? a : 0;
-    }
-    if (q <= 0)
-        return c;
-    a = dual + (1.0f - y * z) / q;
+    return dual + (y - z - dual / c) / (1.0f / c + q);
+}
+
+GY_GLM_FN float gy_glm_hinge_step(float y, float z, float dual, float q, float c)
+{
+    const float a = q > 0 ? dual + (1.0f - y * z) / q : c;
     return a < 0 ? 0 : a > c ? c : a;
 }
 
-#ifndef GY_GLM_DEVICE /* sums over rows, and slopes, are the host's: in double */
-
-GY_GLM_FN double gy_glm_value(int loss, double y, double z)
+GY_GLM_FN float gy_glm_squared_hinge_step(float y, float z, float dual, float q, float c)
 {
-    const double m = y * z, under = m < 1 ? 1 - m : 0;
-    if (loss == GY_GLM_LOGISTIC)
-        return m > 0 ? log1p(exp(-m)) : log1p(exp(m)) - m;
-    return loss == GY_GLM_SQUARED ? 0.5 * (z - y) * (z - y) : loss == GY_GLM_HINGE ? under : under * under;
+    const float a = dual + (1.0f - y * z - 0.5f * dual / c) / (q + 0.5f / c);
+    return a > 0 ? a : 0;
 }
 
-/* x log(x) of a logistic pair: sig(t) log sig(t) + sig(-t) log sig(-t), negated. */
-GY_GLM_FN double gy_glm_entropy(double t)
+/* ---- coefficient: what the row's features count in l2 w ---- */
+
+GY_GLM_FN float gy_glm_logistic_coefficient(float y, float t, float c)
 {
-    const double e = exp(-fabs(t)), small = e / (1 + e);
-    return log1p(e) + small * fabs(t);
+    return y * c * gy_glm_sigmoid(t);
+}
+GY_GLM_FN float gy_glm_squared_coefficient(float y, float a, float c)
+{
+    return (void)y, (void)c, a;
+}
+GY_GLM_FN float gy_glm_hinge_coefficient(float y, float a, float c) { return (void)c, y * a; }
+GY_GLM_FN float gy_glm_squared_hinge_coefficient(float y, float a, float c)
+{
+    return (void)c, y * a;
 }
 
-GY_GLM_FN double gy_glm_conjugate(int loss, double y, double dual, double c)
+/* ---- value: l(y, z) ---- */
+
+GY_GLM_FN double gy_glm_logistic_value(double y, double z)
 {
-    if (loss == GY_GLM_LOGISTIC)
-        return c * gy_glm_entropy(dual);
-    return loss == GY_GLM_SQUARED ? dual * y - 0.5 * dual * dual / c : loss == GY_GLM_HINGE ? dual : dual - 0.25 * dual * dual / c;
+    const double m = y * z;
+    return m > 0 ? log1p(exp(-m)) : log1p(exp(m)) - m;
 }
 
-/* dl/dz and d2l/dz2 (of the hinge losses: where it exists, else 0). */
-GY_GLM_FN void gy_glm_slopes(int loss, double y, double z, double *first, double *second)
+GY_GLM_FN double gy_glm_squared_value(double y, double z) { return 0.5 * (z - y) * (z - y); }
+
+GY_GLM_FN double gy_glm_hinge_value(double y, double z) { return y * z < 1 ? 1 - y * z : 0; }
+
+GY_GLM_FN double gy_glm_squared_hinge_value(double y, double z)
 {
-    const double m = y * z, s = 1 / (1 + exp(m)), under = m < 1 ? 1 - m : 0;
-    *first = loss == GY_GLM_LOGISTIC ? -y * s : loss == GY_GLM_SQUARED ? z - y : loss == GY_GLM_HINGE ? (m < 1 ? -y : 0) : -2 * y * under;
-    *second = loss == GY_GLM_LOGISTIC ? s * (1 - s) : loss == GY_GLM_SQUARED ? 1 : loss == GY_GLM_HINGE ? 0 : m < 1 ? 2 : 0;
+    return gy_glm_hinge_value(y, z) * gy_glm_hinge_value(y, z);
 }
 
-/* Whether it is a dual number at all: the conjugate of any other is -infinity. */
-GY_GLM_FN int gy_glm_is_dual(int loss, double dual, double c)
+/* ---- conjugate, of a dual number inside the domain ---- */
+
+/* -s log s - (1 - s) log(1 - s) with s = sig(dual). */
+GY_GLM_FN double gy_glm_logistic_conjugate(double y, double dual, double c)
 {
-    return isfinite(dual) && (loss == GY_GLM_LOGISTIC || loss == GY_GLM_SQUARED || (dual >= 0 && (loss == GY_GLM_SQUARED_HINGE || dual <= c)));
+    const double e = exp(-fabs(dual)), small = e / (1 + e);
+    return (void)y, c * (log1p(e) + small * fabs(dual));
 }
 
-/* The dual number of the slope at z: its coefficient is -c dl/dz. */
-GY_GLM_FN float gy_glm_slope_dual(int loss, float y, float z, float c)
+GY_GLM_FN double gy_glm_squared_conjugate(double y, double a, double c)
 {
-    const float under = 1.0f - y * z;
-    if (loss == GY_GLM_LOGISTIC)
-        return -y * z;
-    if (loss == GY_GLM_SQUARED)
-        return c * (y - z);
-    return under > 0 ? loss == GY_GLM_HINGE ? c : 2.0f * c * under : 0;
+    return a * y - 0.5 * a * a / c;
+}
+GY_GLM_FN double gy_glm_hinge_conjugate(double y, double a, double c)
+{
+    return (void)y, (void)c, a;
+}
+GY_GLM_FN double gy_glm_squared_hinge_conjugate(double y, double a, double c)
+{
+    return (void)y, a - 0.25 * a * a / c;
 }
 
-/* log(1 + exp(t)) */
-GY_GLM_FN double gy_glm_soft(double t) { return fmax(t, 0) + log1p(exp(-fabs(t))); }
+#ifdef GY_GLM_HOST
 
-/* What a row's loss at its score and conjugate at its dual number lack to be each other's, c l + coefficient z - conjugate: 0 where the dual number is
- * the slope's. */
-GY_GLM_FN double gy_glm_row_gap(int loss, double y, double z, double dual, double c)
+enum gy_glm_loss_id {
+    GY_GLM_LOGISTIC, GY_GLM_SQUARED, GY_GLM_HINGE, GY_GLM_SQUARED_HINGE, GY_GLM_LOSSES
+};
+
+/* None of a row's answers is 0, so that one which nobody gave is seen (tests/t_glm_losses.c). */
+enum gy_glm_labels { GY_GLM_CLASSES = 1 /* y is -1 or 1 */, GY_GLM_NUMBERS };
+enum gy_glm_form { /* of a dual number, by its coefficient */
+    GY_GLM_LOGIT = 1, /* y c sig(t) */
+    GY_GLM_NUMBER,    /* a */
+    GY_GLM_SIZE       /* y a */
+};
+enum gy_glm_smooth {
+    GY_GLM_KINK = 1,  /* the slope jumps */
+    GY_GLM_SMOOTH,
+    GY_GLM_QUADRATIC  /* l'' is the same everywhere */
+};
+
+struct gy_glm_loss {
+    const char *name, *symbol;    /* in options and files; in names of functions */
+    const char *liblinear[2];     /* the solver_type that predicts alike: of an l2, of an l1 */
+    enum gy_glm_labels labels;
+    enum gy_glm_form form;        /* of its dual numbers */
+    double least, most;           /* they lie in [least c, most c] */
+    enum gy_glm_smooth smooth;
+    /* l'', at most; INFINITY: a kink. Conjugates but of logits: linear - a^2 / (2 curvature c). */
+    double curvature;
+    float (*step)(float y, float z, float dual, float q, float c);
+    float (*coefficient)(float y, float dual, float c);
+    double (*value)(double y, double z);
+    void (*slopes)(double y, double z, double *first, double *second); /* dl/dz, d2l/dz2 */
+    float (*slope_dual)(float y, float z, float c); /* the coefficient of this is -c dl/dz */
+    /* Inside the domain: for gy_glm_conjugate alone, which looks. */
+    double (*conjugate_inside)(double y, double dual, double c);
+    /* c l + coefficient z - conjugate: 0 where the dual number is the slope's; seen: about. */
+    double (*gap)(double y, double z, double dual, double c);
+    float (*gap_seen)(float y, float z, float dual, float c);
+    /* For proofs: the steepest slope within `off` of z; about what a grid of scores does to c l. */
+    double (*steepest)(double y, double z, double off);
+    double (*moved)(double y, double z, double c, double grid);
+};
+GY_INT const struct gy_glm_loss *gy_glm_loss_at(int loss); /* NULL: there is no such loss */
+
+/* Whether it is a dual number at all. */
+static inline int gy_glm_is_dual(const struct gy_glm_loss *loss, double dual, double c)
 {
-    const double m = y * z, off = y - z - dual / c, under = fmax(1 - m, 0);
-    return loss == GY_GLM_LOGISTIC  ? c * (gy_glm_soft(-m) - gy_glm_soft(dual) + (dual + m) / (1 + exp(-dual)))
-           : loss == GY_GLM_SQUARED ? 0.5 * c * off * off
-           : loss == GY_GLM_HINGE   ? c * under - dual * (1 - m)
-                                    : c * under * under + 0.25 * dual * dual / c - dual * (1 - m);
+    return isfinite(dual) && dual >= loss->least * c && dual <= loss->most * c;
 }
+
+/* -INFINITY outside of the domain: a sum with such a term bounds nothing. */
+static inline double gy_glm_conjugate(const struct gy_glm_loss *loss, double y, double dual,
+                                      double c)
+{
+    return gy_glm_is_dual(loss, dual, c) ? loss->conjugate_inside(y, dual, c) : -HUGE_VAL;
+}
+
+/* What turns a dual number that is no logit into its coefficient, and back. */
+static inline double gy_glm_sign(const struct gy_glm_loss *loss, double y)
+{
+    return loss->form == GY_GLM_NUMBER ? 1 : y;
+}
+
+/* The dual number of the slope at z, in double. */
+static inline double gy_glm_dual_at(const struct gy_glm_loss *loss, double y, double z, double c)
+{
+    double first, second;
+    loss->slopes(y, z, &first, &second);
+    return loss->form == GY_GLM_LOGIT ? -y * z : -c * first * gy_glm_sign(loss, y);
+}
+
+/* Of no logit: what a^2 / c counts in a conjugate. */
+static inline double gy_glm_bend(const struct gy_glm_loss *loss) { return 0.5 / loss->curvature; }
 
 #endif
 #endif

@@ -74,7 +74,7 @@
  * GY_OP_SHARE_SUMS     SUMS                           SUMS                    mean over the processes
  *
  * Linear models (glm_loss.h), by devices with memory of their own; the CPU refuses them and trains without ops. X is a window of rows
- * (glm_window.h), W the weights, M the dual numbers of the window's rows, Y scores of them. act: enum gy_glm_loss; geom.n: rows worked on at a time, at most;
+ * (glm_window.h), W the weights, M the dual numbers of the window's rows, Y scores of them. act: gy_glm_loss_id; geom.n: rows worked on at a time, at most;
  * geom.k: the larger of a window's rows and the weights. struct gy_uniform: seed and step name the order of rows, lr is 1 / l2, loss_scale the
  * damping, bias1 the bias's value, bias2 l1 / l2: weights are what W has beyond it
  * GY_OP_GLM_STEP       X W M                          W M                     each row but the long ones gets its best dual number, W moves at once
@@ -110,7 +110,7 @@ struct gy_geom {
 struct gy_op {
     int32_t code;                /* enum gy_opcode */
     int32_t dtype;               /* of activations and their gradients */
-    int32_t act;                 /* enum gy_act, where the op has one; of linear models enum gy_glm_loss */
+    int32_t act;                 /* enum gy_act, where the op has one; of linear models a loss */
     int32_t id;                  /* number of the layer; dropout's stream */
     uint32_t flags;              /* enum gy_op_flags */
     int32_t span_count;

@@ -159,8 +159,8 @@ static void cg_plain_step(const struct cg_data *d, const struct gy_glm_problem *
     const float z = (float)cg_dot(d, p, i, w, &square);
     if (!(c > 0))
         return;
-    dual[i] = gy_glm_step(p->loss, y, z, old, (float)(damping * square / p->l2), c);
-    const double change = ((double)gy_glm_coefficient(p->loss, y, dual[i], c) - (double)gy_glm_coefficient(p->loss, y, old, c)) / p->l2;
+    dual[i] = gy_glm_loss_of(p)->step(y, z, old, (float)(damping * square / p->l2), c);
+    const double change = ((double)gy_glm_loss_of(p)->coefficient(y, dual[i], c) - (double)gy_glm_loss_of(p)->coefficient(y, old, c)) / p->l2;
     for (uint32_t j = gy_rows_begin(&d->rows, i); j < gy_rows_end(&d->rows, i); j++)
         w[d->id[j]] = (float)((double)w[d->id[j]] + change * cg_value(&d->rows, i, j));
     if (p->bias != 0)
@@ -282,10 +282,11 @@ static int64_t cg_singles(struct cg_ops *o, int loss, int count, int64_t *most)
     T_CHECK(cg_run(o, GY_OP_GLM_STEP, 0) == GY_OK && cg_fetch(o, w2, dual2) == GY_OK);
     for (int i = 0; i < count; i++) {
         const float y = gy_glm_y(&p, &d.rows, i), c = gy_glm_c(&p, &d.rows, i, y), v = d.value[i];
-        const float want = c > 0 ? gy_glm_step(loss, y, v * w[i], dual[i], 3 * (v * v) * o->u.lr, c) : dual[i];
+        const float want = c > 0 ? gy_glm_loss_at(loss)->step(y, v * w[i], dual[i], 3 * (v * v) * o->u.lr, c) : dual[i];
         const int64_t apart = fabsf(want) < 1e-6f && fabsf(dual2[i] - want) < 1e-6f ? 0 :
                               cg_ulps(dual2[i], want, cg_step_size(want, dual[i], y, v * w[i]));
-        const double change = ((double)gy_glm_coefficient(loss, y, dual2[i], c) - (double)gy_glm_coefficient(loss, y, dual[i], c)) / 0.7 * (double)v;
+        const struct gy_glm_loss *const row = gy_glm_loss_at(loss);
+        const double change = ((double)row->coefficient(y, dual2[i], c) - (double)row->coefficient(y, dual[i], c)) / 0.7 * (double)v;
         *most = apart > *most ? apart : *most;
         wrong += apart > 64 || fabs((double)w2[i] - (double)w[i] - (c > 0 ? change : 0)) > 1e-5;
     }
@@ -332,13 +333,13 @@ static void cg_sums_of(struct cg_ops *o, int loss, const struct cg_data *d)
         const float y = gy_glm_y(&p, &d->rows, i), c = gy_glm_c(&p, &d->rows, i, y);
         const double z = cg_dot(d, &p, i, w, &square), apart = fabs((double)score[i] - z) / (1 + sqrt(square));
         most = !(apart <= most) ? apart : most;
-        want[0] += c > 0 ? (double)c * gy_glm_value(loss, (double)y, (double)score[i]) : 0;
-        want[1] += c > 0 ? 2 * gy_glm_conjugate(loss, (double)y, (double)dual[i], (double)c) : 0;
+        want[0] += c > 0 ? (double)c * gy_glm_loss_at(loss)->value((double)y, (double)score[i]) : 0;
+        want[1] += c > 0 ? 2 * gy_glm_conjugate(gy_glm_loss_at(loss), (double)y, (double)dual[i], (double)c) : 0;
         if (!(c > 0))
             continue;
         for (uint32_t j = gy_rows_begin(&d->rows, i); j < gy_rows_end(&d->rows, i); j++)
-            made[d->id[j]] += (float)((double)gy_glm_coefficient(loss, y, dual[i], c) * cg_value(&d->rows, i, j) / p.l2);
-        made[d->features] += (float)((double)gy_glm_coefficient(loss, y, dual[i], c) * p.bias / p.l2);
+            made[d->id[j]] += (float)((double)gy_glm_loss_at(loss)->coefficient(y, dual[i], c) * cg_value(&d->rows, i, j) / p.l2);
+        made[d->features] += (float)((double)gy_glm_loss_at(loss)->coefficient(y, dual[i], c) * p.bias / p.l2);
     }
     T_CHECK_MSG(most < 1e-6, "%s: scores are off by %g", gy_glm_loss_name(loss), most);
     for (int k = 0; k < 4; k++)

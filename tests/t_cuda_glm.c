@@ -115,11 +115,11 @@ static double cg_gap(const struct cg_model *m, double *primal)
     double *const made = calloc(d->features + 1, sizeof *made), P = 0, D = 0, square;
     for (int i = 0; i < d->rows.count; i++) {
         const float y = gy_glm_y(p, &d->rows, i), c = gy_glm_c(p, &d->rows, i, y);
-        const double a = (double)gy_glm_coefficient(p->loss, y, m->run.dual[i], c) / p->l2;
+        const double a = (double)gy_glm_loss_of(p)->coefficient(y, m->run.dual[i], c) / p->l2;
         if (!(c > 0))
             continue;
-        P += (double)c * gy_glm_value(p->loss, (double)y, cg_dot(d, p, i, m->run.w, &square));
-        D += gy_glm_conjugate(p->loss, (double)y, (double)m->run.dual[i], (double)c);
+        P += (double)c * gy_glm_loss_of(p)->value((double)y, cg_dot(d, p, i, m->run.w, &square));
+        D += gy_glm_conjugate(gy_glm_loss_of(p), (double)y, (double)m->run.dual[i], (double)c);
         for (uint32_t j = gy_rows_begin(&d->rows, i); j < gy_rows_end(&d->rows, i); j++)
             made[d->id[j]] += a * cg_value(&d->rows, i, j);
         made[d->features] += a * p->bias;
@@ -144,7 +144,7 @@ static double cg_solve(struct cg_model *m, const char *what)
         return 0;
     const double gap = cg_gap(m, &primal);
     printf("%s: %d epochs, gap %.2g, objective %.9g\n", what, m->run.epochs, gap, primal);
-    T_CHECK_MSG(m->run.why && strcmp(m->run.why, "gap") == 0, "%s: %s", what, m->run.why ? m->run.why : "no reason");
+    T_CHECK_MSG(m->run.why == GY_GLM_GAP, "%s: ends by rule %d", what, (int)m->run.why);
     T_CHECK_MSG(gap >= -1e-9 && gap <= 1.01 * m->run.stop.gap, "%s: gap %g", what, gap);
     T_CHECK_MSG(fabs(m->run.result.primal - primal) <= 1e-6 * fabs(primal), "%s: certificate says %.12g, not %.12g", what, m->run.result.primal, primal);
     return primal;
@@ -277,7 +277,7 @@ static void cg_validated(void)
     m.run.stop = (struct gy_glm_stop){ .validation = 0.01, .epochs = 400 };
     m.run.validate = cg_validate;
     T_CHECK_MSG(gy_glm_solve_on(&m.run, &m.device, &m.err) == GY_OK, "%s", m.err.text);
-    T_CHECK_MSG(m.checks == 7 && m.run.why && strcmp(m.run.why, "validation") == 0, "%d checks, %s", m.checks, m.run.why ? m.run.why : "no reason");
+    T_CHECK_MSG(m.checks == 7 && m.run.why == GY_GLM_VALIDATION, "%d checks, ends by rule %d", m.checks, (int)m.run.why);
     cg_model_free(&m);
     cg_free(&d);
 }
@@ -285,11 +285,11 @@ static void cg_validated(void)
 /* However a run ends, its certificate is of the weights and dual numbers that it leaves. */
 static void cg_ends(void)
 {
-    static const struct { struct gy_glm_stop stop; int stop_after; const char *why; } cases[] = {
-        { { .gap = 1e-9, .epochs = 6, .every = 4 }, 0, "epochs" }, { { .gap = 1e-9, .epochs = 60, .every = 40 }, 3, "" },
-        { { .gap = 1e-9, .epochs = 60, .every = 2 }, 5, "" }, { { .gap = 1e-9, .epochs = 60, .seconds = 1e-6 }, 0, "time" },
-        { { .validation = 0.01, .epochs = 60, .every = 1 }, 0, "validation" }, { { .gap = 1e-3, .epochs = 60 }, 0, "gap" },
-        { { .gap = 1e-15, .epochs = 400 }, 0, "rounding" } };
+    static const struct { struct gy_glm_stop stop; int stop_after; enum gy_glm_why why; } cases[] = {
+        { { .gap = 1e-9, .epochs = 6, .every = 4 }, 0, GY_GLM_EPOCHS }, { { .gap = 1e-9, .epochs = 60, .every = 40 }, 3, GY_GLM_GOES_ON },
+        { { .gap = 1e-9, .epochs = 60, .every = 2 }, 5, GY_GLM_GOES_ON }, { { .gap = 1e-9, .epochs = 60, .seconds = 1e-6 }, 0, GY_GLM_TIME },
+        { { .validation = 0.01, .epochs = 60, .every = 1 }, 0, GY_GLM_VALIDATION }, { { .gap = 1e-3, .epochs = 60 }, 0, GY_GLM_GAP },
+        { { .gap = 1e-15, .epochs = 400 }, 0, GY_GLM_ROUNDING } };
     struct cg_data d = cg_make(CG_START | CG_VALUES, 200, 12, 80, GY_GLM_LOGISTIC, 77);
     for (size_t i = 0; i < GY_COUNT(cases); i++) {
         struct cg_model m;
@@ -301,10 +301,10 @@ static void cg_ends(void)
         m.problem.l1 = 0.3;
         const int status = gy_glm_solve_on(&m.run, &m.device, &m.err);
         const double gap = cg_gap(&m, &primal);
-        T_CHECK_MSG(status == (m.stop_after ? GY_E_STOPPED : GY_OK) && (m.stop_after || strcmp(m.run.why, cases[i].why) == 0) && m.run.epochs < 400,
-                    "%s: %d, '%s' after %d epochs", cases[i].why, status, m.run.why ? m.run.why : "", m.run.epochs);
+        T_CHECK_MSG(status == (m.stop_after ? GY_E_STOPPED : GY_OK) && (m.stop_after || m.run.why == cases[i].why) && m.run.epochs < 400,
+                    "case %zu: %d, rule %d after %d epochs", i, status, (int)m.run.why, m.run.epochs);
         T_CHECK_MSG(fabs(m.run.result.primal - primal) <= 1e-9 * primal && fabs(m.run.result.gap - gap * primal) <= 1e-5 * primal,
-                    "%s: P %.12g, the weights' is %.12g; gap %g, the dual numbers' is %g", cases[i].why, m.run.result.primal, primal, m.run.result.gap,
+                    "case %zu: P %.12g, the weights' is %.12g; gap %g, the dual numbers' is %g", i, m.run.result.primal, primal, m.run.result.gap,
                     gap * primal);
         cg_model_free(&m);
     }

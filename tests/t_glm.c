@@ -57,9 +57,9 @@ static struct plain plain_sums(const struct gy_glm_problem *p, const struct glm_
         const double conjugate = p->loss == GY_GLM_LOGISTIC ? -c * ((s > 0 ? s * log(s) : 0) + (s < 1 ? (1 - s) * log(1 - s) : 0))
                                  : p->loss == GY_GLM_SQUARED ? a * y - a * a / (2 * c)
                                  : p->loss == GY_GLM_HINGE   ? a : a - a * a / (4 * c);
-        out.primal += c * gy_glm_value(p->loss, y, plain_score(p, d, i, given));
+        out.primal += c * gy_glm_loss_of(p)->value(y, plain_score(p, d, i, given));
         out.dual += conjugate;
-        out.rows += c * gy_glm_value(p->loss, y, z) - conjugate + g * z;
+        out.rows += c * gy_glm_loss_of(p)->value(y, z) - conjugate + g * z;
     }
     free(u);
     free(given);
@@ -105,17 +105,17 @@ static int t_run_with(struct job *job, struct glm_data *data, const struct gy_al
                               .dual = job->dual, .has_dual = job->has_dual, .progress = job->progress, .user = job->user };
     int status = gy_sdca_open(&s, &run, err);
     if (status == GY_OK) {
-        s.fixed = job->sigma > 0;
-        s.sigma = job->sigma > 0 ? job->sigma : s.sigma;
-        s.plain = job->plain;
+        s.threads.fixed = job->sigma > 0;
+        s.threads.sigma = job->sigma > 0 ? job->sigma : s.threads.sigma;
+        s.prox.plain = job->plain;
         status = gy_sdca_run(&s, err);
-        job->sigma_after = s.sigma;
+        job->sigma_after = s.threads.sigma;
         gy_sdca_close(&s);
     }
     gy_pool_close(pool);
     job->result = run.result;
     job->epochs = run.epochs;
-    job->why = run.why;
+    job->why = gy_glm_why_name(run.why);
     return status;
 }
 
@@ -639,9 +639,9 @@ static void test_validation(void)
             memset(w, 0, sizeof w);
             if (!T_CHECK(solver && solver->solve(&run, &err) == GY_OK))
                 continue;
-            const int validated = strcmp(run.why, "validation") == 0;
+            const int validated = run.why == GY_GLM_VALIDATION;
             T_CHECK_MSG(validated == (rows[i].ends > 0) && series.calls == (rows[i].ends ? rows[i].ends : 9), "%s, series %zu: %s after %d checks",
-                        names[k], i, run.why, series.calls);
+                        names[k], i, gy_glm_why_name(run.why), series.calls);
         }
     gy_pool_close(pool);
     glm_data_free(&data);

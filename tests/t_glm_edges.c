@@ -266,8 +266,8 @@ static void test_starved(void)
         T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK && gy_glm_newton()->solve(&run, &err) == GY_OK);
         gy_pool_close(run.pool);
         const int steps = problem.loss == GY_GLM_HINGE ? 600 : 200; /* the hinge loss does not bend: steps go from edge to edge */
-        T_CHECK_MSG(run.result.primal < 10 && run.epochs < steps && strcmp(run.why, "epochs") != 0, "loss %d, case %d: P %g after %d epochs until %s",
-                    problem.loss, k % 4, run.result.primal, run.epochs, run.why);
+        T_CHECK_MSG(run.result.primal < 10 && run.epochs < steps && run.why != GY_GLM_EPOCHS, "loss %d, case %d: P %g after %d epochs until %s",
+                    problem.loss, k % 4, run.result.primal, run.epochs, gy_glm_why_name(run.why));
         glm_data_free(&data);
     }
 }
@@ -292,8 +292,8 @@ static void test_starved_l1(void)
         }
         T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK && gy_glm_l1()->solve(&run, &err) == GY_OK);
         gy_pool_close(run.pool);
-        T_CHECK_MSG(run.result.primal < 1 && strcmp(run.why, "epochs") != 0, "loss %d, case %d: P %g after %d epochs until %s", problem.loss, k % 2,
-                    run.result.primal, run.epochs, run.why);
+        T_CHECK_MSG(run.result.primal < 1 && run.why != GY_GLM_EPOCHS, "loss %d, case %d: P %g after %d epochs until %s", problem.loss, k % 2,
+                    run.result.primal, run.epochs, gy_glm_why_name(run.why));
         glm_data_free(&data);
     }
 }
@@ -316,9 +316,9 @@ static void test_unreachable(void)
         T_CHECK(gy_pool_open(&run.pool, &alloc, 1, &err) == GY_OK && ed_solve(&run, kinds[k / 2], &err) == GY_OK);
         gy_pool_close(run.pool);
         const int reached = run.result.gap <= 1e-9 * run.result.primal;
-        T_CHECK_MSG(strcmp(run.why, "epochs") != 0 && run.epochs < 300 && (strcmp(run.why, "gap") == 0) == reached,
+        T_CHECK_MSG(run.why != GY_GLM_EPOCHS && run.epochs < 300 && (run.why == GY_GLM_GAP) == reached,
                     "solver %d, l2 %g: P %.9g, gap %g after %d epochs until %s", kinds[k / 2], problem.l2, run.result.primal, run.result.gap, run.epochs,
-                    run.why);
+                    gy_glm_why_name(run.why));
         glm_data_free(&data);
     }
 }
@@ -374,12 +374,12 @@ static void test_hinge(void)
         T_CHECK_MSG(gy_glm_newton()->solve(&run, &err) == GY_OK, "problem %d: %s", number, err.text);
         T_CHECK(gy_glm_certify(&run, none, NULL, &zero, &err) == GY_OK && gy_glm_certify(&run, w, dual, &at, &err) == GY_OK);
         gy_pool_close(run.pool);
-        const int holds = at.gap <= run.stop.gap * at.primal, is_said = run.why && strcmp(run.why, "gap") == 0;
+        const int holds = at.gap <= run.stop.gap * at.primal, is_said = gy_glm_why_name(run.why) && run.why == GY_GLM_GAP;
         reached += holds;
         T_CHECK_MSG(holds == is_said && fabs(at.primal - run.result.primal) <= 1e-9 * at.primal && fabs(at.dual - run.result.dual) <= 1e-9 * at.primal &&
                         at.primal <= zero.primal * (1 + 1e-12),
                     "problem %d: P %.9g of %g, bound %.9g; said to be %.9g, %.9g until %s", number, at.primal, zero.primal, at.dual, run.result.primal,
-                    run.result.dual, run.why);
+                    run.result.dual, gy_glm_why_name(run.why));
         glm_data_free(&data);
     }
     printf("hinge: %d of 600 reach their goal\n", reached);

@@ -95,8 +95,8 @@ static void check_conditions(const struct glm_data *data, const struct gy_glm_pr
                 z += same * (rows->value ? (double)rows->value[k] : 1) * (double)found->w[rows->id[k]];
             const float y = gy_glm_y(problem, rows, i);
             const double c = (double)gy_glm_c(problem, rows, i, y);
-            gy_glm_slopes(problem->loss, (double)y, z, &first, &second);
-            primal += c * gy_glm_value(problem->loss, (double)y, z);
+            gy_glm_loss_of(problem)->slopes((double)y, z, &first, &second);
+            primal += c * gy_glm_loss_of(problem)->value((double)y, z);
             for (uint32_t k = gy_rows_begin(rows, i); k < gy_rows_end(rows, i); k++)
                 g[rows->id[k]] += c * first * same * (rows->value ? (double)rows->value[k] : 1);
             if (problem->bias != 0)

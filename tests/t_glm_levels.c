@@ -66,7 +66,7 @@ static int lv_rank(void *user, struct gyre_job *job, int rank)
     left->epochs = run.epochs;
     left->rows = c->data->rows;
     snprintf(left->text, sizeof left->text, "%s", err.text);
-    snprintf(left->why, sizeof left->why, "%s", run.why ? run.why : "?");
+    snprintf(left->why, sizeof left->why, "%s", gy_glm_why_name(run.why) ? gy_glm_why_name(run.why) : "?");
     return left->status == GY_OK;
 }
 
@@ -197,15 +197,15 @@ static int lv_guard_rank(void *user, struct gyre_job *job, int rank)
     if (left->status == GY_OK)
         left->status = gy_sdca_open(&s, &run, &err);
     if (left->status == GY_OK) {
-        s.plain = s.levels.fixed = s.levels.parts = 1;
-        s.levels.sigma = 1;
+        s.prox.plain = s.ranks.fixed = s.ranks.parts = 1;
+        s.ranks.sigma = 1;
         left->status = gy_sdca_run(&s, &err);
-        left->sigma = s.levels.sigma;
+        left->sigma = s.ranks.sigma;
         gy_sdca_close(&s);
     }
     gy_pool_close(run.pool);
     left->at = run.result;
-    snprintf(left->why, sizeof left->why, "%s", run.why ? run.why : "?");
+    snprintf(left->why, sizeof left->why, "%s", gy_glm_why_name(run.why) ? gy_glm_why_name(run.why) : "?");
     return left->status == GY_OK;
 }
 
@@ -243,7 +243,7 @@ static int lv_time_rank(void *user, struct gyre_job *job, int rank)
     gy_pool_close(run.pool);
     left->at = run.result;
     left->epochs = run.epochs;
-    snprintf(left->why, sizeof left->why, "%s", run.why ? run.why : "?");
+    snprintf(left->why, sizeof left->why, "%s", gy_glm_why_name(run.why) ? gy_glm_why_name(run.why) : "?");
     return left->status == GY_OK;
 }
 

@@ -6,6 +6,8 @@
 #include "tests/glm_small.h"
 #include "tests/t.h"
 
+enum { LS_DRAWS = 120, LS_SEED = 35 };
+
 /* ---- definitions ---- */
 
 struct ls_row {
@@ -29,65 +31,230 @@ static long double ls_least(const struct ls_row *r, long double lo, long double 
     return ls_tilted(r, (lo + hi) / 2);
 }
 
-static struct ls_row ls_row_of(int loss, double y, double dual, double c)
-{
-    return (struct ls_row){ loss, (long double)y, (long double)c, gs_coefficient(loss, (long double)y, (long double)dual, (long double)c) };
-}
+/* One random row: y as the loss has labels, a score and a dual number of its domain, often at a border or a kink. */
+struct ls_draw {
+    const struct gy_glm_loss *row;
+    int loss;
+    float y, c, z, dual, q;
+};
 
-/* Dual numbers inside the domain of each loss, times c but for logits. */
-static const float ls_inside[GY_GLM_LOSSES][5] = { { -30, -2, 0, 1.5f, 20 }, { -40, -1, 0, 0.5f, 9 }, { 0, 0.25f, 0.5f, 0.875f, 1 }, { 0, 0.25f, 1, 2, 30 } };
-static const float ls_y[GY_GLM_LOSSES][2] = { { -1, 1 }, { -3, 0.75f }, { -1, 1 }, { -1, 1 } };
+static float ls_number(uint64_t n, uint32_t what) { return gy_rng_uniform(LS_SEED, what, 0, n); }
 
-static void ls_point(int loss, float y, float c, float dual, float z)
-{
-    const struct ls_row row = ls_row_of(loss, (double)y, (double)dual, (double)c);
-    const long double least = ls_least(&row, -120, 120), want = ls_tilted(&row, (long double)z) - least;
-    const double size = (double)(row.c * gs_loss(loss, row.y, (long double)z) + fabsl(least) + fabsl(row.g * (long double)z));
-    const double conjugate = gy_glm_conjugate(loss, (double)y, (double)dual, (double)c);
-    const double gap = gy_glm_row_gap(loss, (double)y, (double)z, (double)dual, (double)c);
-    T_CHECK_MSG(fabs(conjugate - (double)least) <= 1e-9 * size + 1e-12, "%s: conjugate at %g (y %g, c %g) is %.12g, the least of all z %.12Lg",
-                gy_glm_loss_name(loss), (double)dual, (double)y, (double)c, conjugate, least);
-    T_CHECK_MSG(fabs(gap - (double)want) <= 1e-9 * size + 1e-12, "%s: gap at z %g, dual %g (y %g, c %g) is %.12g, by definition %.12Lg", gy_glm_loss_name(loss),
-                (double)z, (double)dual, (double)y, (double)c, gap, want);
-    T_CHECK(gy_glm_is_dual(loss, (double)dual, (double)c));
-}
+static float ls_clip(double x) { return (float)fmax(-40, fmin(x, 40)); }
 
-/* The coefficient of the slope's dual number is -c dl/dz, and its row lacks nothing. */
-static void ls_slope(int loss, float y, float c, float z)
+static struct ls_draw ls_draw_of(int loss, uint64_t n)
 {
-    const float dual = gy_glm_slope_dual(loss, y, z, c);
-    const long double h = 1e-6L, dz = (gs_loss(loss, (long double)y, (long double)z + h) - gs_loss(loss, (long double)y, (long double)z - h)) / (2 * h);
-    const double found = (double)gy_glm_coefficient(loss, y, dual, c), want = -(double)c * (double)dz;
-    const double gap = gy_glm_row_gap(loss, (double)y, (double)z, (double)dual, (double)c);
-    T_CHECK_MSG(fabs(found - want) <= 1e-6 * (1 + fabs(want)), "%s: slope at z %g (y %g, c %g): %.9g, numerically %.9g", gy_glm_loss_name(loss), (double)z,
-                (double)y, (double)c, found, want);
-    T_CHECK_MSG(gap >= -1e-12 && gap <= 1e-9 * (1 + fabs(want)), "%s: gap at the slope of z %g (y %g, c %g): %g", gy_glm_loss_name(loss), (double)z, (double)y,
-                (double)c, gap);
-}
-
-/* Each loss has a name of its own, and numbers in the tables above. */
-static void test_names(void)
-{
-    for (int loss = 0; loss < GY_GLM_LOSSES; loss++) {
-        if (!T_CHECK(gy_glm_loss_name(loss) != NULL))
-            continue;
-        T_CHECK_MSG(ls_y[loss][0] < ls_y[loss][1] && ls_inside[loss][0] < ls_inside[loss][4], "%s: no dual numbers here", gy_glm_loss_name(loss));
-        for (int other = 0; other < loss; other++)
-            T_CHECK_MSG(strcmp(gy_glm_loss_name(loss), gy_glm_loss_name(other)) != 0, "%s: losses %d and %d", gy_glm_loss_name(loss), loss, other);
+    struct ls_draw d = { .row = gy_glm_loss_at(loss), .loss = loss };
+    const int at = (int)(8 * ls_number(n, 1)), edge = (int)(8 * ls_number(n, 2));
+    d.y = d.row->labels == GY_GLM_NUMBERS ? 3 * gy_rng_normal(LS_SEED, 3, 0, n) : ls_number(n, 3) < 0.5f ? -1.0f : 1.0f;
+    d.c = ldexpf(1 + ls_number(n, 4), (int)(6 * ls_number(n, 5)) - 3);
+    d.z = at == 0 ? 0 : at == 1 ? d.y : 3 * gy_rng_normal(LS_SEED, 6, 0, n);
+    d.q = edge == 7 ? 0 : 4 * ls_number(n, 8);
+    if (d.row->form == GY_GLM_LOGIT)
+        d.dual = 6 * gy_rng_normal(LS_SEED, 7, 0, n);
+    else {
+        const float lo = ls_clip(d.row->least), hi = ls_clip(d.row->most), part = edge == 0 ? 0 : edge == 1 ? 1 : ls_number(n, 7);
+        d.dual = d.c * (lo + part * (hi - lo));
     }
-    T_CHECK(gy_glm_loss_name(-1) == NULL && gy_glm_loss_name(GY_GLM_LOSSES) == NULL);
+    return d;
+}
+
+static struct ls_row ls_row_of(const struct ls_draw *d, double dual)
+{
+    const long double y = (long double)d->y, c = (long double)d->c;
+    return (struct ls_row){ d->loss, y, c, gs_coefficient(d->loss, y, (long double)dual, c) };
+}
+
+static void ls_conjugate_and_gap(const struct ls_draw *d)
+{
+    const struct ls_row row = ls_row_of(d, (double)d->dual);
+    const double y = (double)d->y, c = (double)d->c, z = (double)d->z, dual = (double)d->dual;
+    const long double least = ls_least(&row, -120, 120), want = ls_tilted(&row, (long double)z) - least;
+    const double size = (double)(row.c * gs_loss(d->loss, row.y, (long double)z) + fabsl(least) + fabsl(row.g * (long double)z));
+    const double conjugate = gy_glm_conjugate(d->row, y, dual, c), gap = d->row->gap(y, z, dual, c), seen = (double)d->row->gap_seen(d->y, d->z, d->dual, d->c);
+    T_CHECK_MSG(fabs(conjugate - (double)least) <= 1e-9 * size + 1e-12, "%s: conjugate at %g (y %g, c %g) is %.12g, the least of all z %.12Lg",
+                d->row->name, dual, y, c, conjugate, least);
+    T_CHECK_MSG(fabs(gap - (double)want) <= 1e-9 * size + 1e-12, "%s: gap at z %g, dual %g (y %g, c %g) is %.12g, by definition %.12Lg", d->row->name, z,
+                dual, y, c, gap, want);
+    const double off = fabs(dual + y * z);
+    T_CHECK_MSG(d->row->form == GY_GLM_LOGIT ? off > 0.1 || fabs(seen - gap) <= 0.2 * gap + 1e-6 * size : fabs(seen - gap) <= 1e-5 * size,
+                "%s: gap at z %g, dual %g (y %g, c %g) is %g as it is seen, really %g", d->row->name, z, dual, y, c, seen, gap);
+    const double g = (double)d->row->coefficient(d->y, d->dual, d->c);
+    T_CHECK_MSG(fabs(g - (double)row.g) <= 1e-6 * (double)fabsl(row.g), "%s: coefficient %g, not %Lg", d->row->name, g, row.g);
+    T_CHECK_MSG(d->row->form == GY_GLM_LOGIT || fabs(gy_glm_sign(d->row, y) * dual - g) <= 1e-6 * fabs(g), "%s: sign", d->row->name);
+    const double bent = (d->row->form == GY_GLM_NUMBER ? dual * y : dual) - gy_glm_bend(d->row) * dual * dual / c;
+    T_CHECK_MSG(d->row->form == GY_GLM_LOGIT || fabs(bent - conjugate) <= 1e-9 * size + 1e-12, "%s: curvature says the conjugate is %g, it is %g",
+                d->row->name, bent, conjugate);
+}
+
+/* The coefficient of the slope's dual number is -c dl/dz, and its row lacks nothing. The steepest slope nearby is none less. */
+static void ls_slope(const struct ls_draw *d)
+{
+    const double y = (double)d->y, c = (double)d->c, z = (double)d->z + 1e-3; /* at no kink */
+    const float dual = d->row->slope_dual(d->y, (float)z, d->c);
+    const long double ly = (long double)d->y, lz = (long double)(float)z, h = 1e-6L;
+    const long double up = gs_loss(d->loss, ly, lz + h), mid = gs_loss(d->loss, ly, lz), down = gs_loss(d->loss, ly, lz - h);
+    const double slope = (double)((up - down) / (2 * h)), want = -c * slope, found = (double)d->row->coefficient(d->y, dual, d->c);
+    const double gap = d->row->gap(y, (double)(float)z, (double)dual, c), second = (double)((up - 2 * mid + down) / (h * h));
+    double first, bend;
+    d->row->slopes(y, (double)(float)z, &first, &bend);
+    T_CHECK_MSG(fabs(d->row->value(y, (double)(float)z) - (double)mid) <= 1e-12 * (1 + (double)mid), "%s: value at %g", d->row->name, z);
+    T_CHECK_MSG(fabs(first - slope) <= 1e-6 * (1 + fabs(slope)) && fabs(bend - second) <= 1e-3 * (1 + second), "%s: slopes at %g: %g %g, numerically %g %g",
+                d->row->name, z, first, bend, slope, second);
+    T_CHECK_MSG(fabs(found - want) <= 1e-6 * (c + fabs(want)), "%s: slope at z %g (y %g, c %g): %.9g, numerically %.9g", d->row->name, z, y, c, found, want);
+    T_CHECK_MSG(gap >= -1e-12 * c && gap <= 1e-9 * (c + fabs(want)), "%s: gap at the slope of z %g (y %g, c %g): %g", d->row->name, z, y, c, gap);
+    const double other = gy_glm_dual_at(d->row, y, (double)(float)z, c);
+    T_CHECK_MSG(fabs(other - (double)dual) <= 1e-6 * (c + fabs(other)), "%s: the slope's dual number is %g or %g", d->row->name, (double)dual, other);
+    for (int k = 0; k < 9; k++) {
+        const double off = (double)ls_number((uint64_t)k, 30) * 2, at = (double)(float)z + off * (k % 2 ? -1 : 1);
+        const double near = (double)fabsl(gs_slope(d->loss, ly, (long double)at)), steepest = d->row->steepest(y, (double)(float)z, off);
+        T_CHECK_MSG(near <= steepest * (1 + 1e-12), "%s: slope %g within %g of %g, none above %g", d->row->name, near, off, z, steepest);
+        T_CHECK_MSG(steepest <= 4 * off + 4 * fabs(slope) + (off < 0.5 ? 0 : 1) + (d->row->smooth == GY_GLM_KINK && fabs(1 - y * z) < off + 0.01),
+                    "%s: steepest %g within %g of %g, where it is %g", d->row->name, steepest, off, z, slope);
+    }
+}
+
+/* c (l(z + g) - 2 l(z) + l(z - g)), its most for any z so near. */
+static double ls_second(const struct ls_draw *d, double z, double g, double wide)
+{
+    long double most = 0;
+    for (int k = -20; k <= 20; k++) {
+        const long double y = (long double)d->y, at = (long double)(z + wide * k / 20), h = (long double)g;
+        most = fmaxl(most, (long double)d->c * (gs_loss(d->loss, y, at + h) - 2 * gs_loss(d->loss, y, at) + gs_loss(d->loss, y, at - h)));
+    }
+    return (double)most;
+}
+
+static void ls_moved(const struct ls_draw *d)
+{
+    const double grid = 1e-3, z = (double)d->z, moved = d->row->moved((double)d->y, z, (double)d->c, grid);
+    const double least = ls_second(d, z, grid, 0), most = ls_second(d, z, grid, 2 * grid);
+    T_CHECK_MSG(moved >= 0.999 * least - 1e-15 && moved <= 4.1 * most + 1e-15, "%s: moves by %g in a grid of %g at %g, which bends by %g to %g", d->row->name,
+                moved, grid, z, least, most);
+}
+
+/* What is of D for this row alone where its dual number moves from d->dual. */
+static double ls_row_dual(const struct ls_draw *d, double dual)
+{
+    const long double y = (long double)d->y, c = (long double)d->c, from = gs_coefficient(d->loss, y, (long double)d->dual, c);
+    const long double by = gs_coefficient(d->loss, y, (long double)dual, c) - from, conjugate = gs_conjugate(d->loss, y, (long double)dual, c);
+    return (double)(conjugate - by * (long double)d->z - (long double)d->q / 2 * by * by);
+}
+
+/* No dual number of a grid around is better than the step's. */
+static void ls_step(const struct ls_draw *d)
+{
+    const double dual = (double)d->row->step(d->y, d->z, d->dual, d->q, d->c), best = ls_row_dual(d, dual);
+    if (d->q <= 0 && d->row->smooth == GY_GLM_KINK) /* a row of no features: c, for its score is 0 and stays */
+        return;
+    T_CHECK_MSG(isfinite(best), "%s: a step to %g, which is none (y %g, c %g)", d->row->name, dual, (double)d->y, (double)d->c);
+    for (int k = -200; k <= 200; k++) {
+        const double other = dual + (k % 2 ? 1e-3 : 0.2) * k, there = ls_row_dual(d, other);
+        T_CHECK_MSG(there <= best + 1e-5 * ((double)d->c + fabs(best) + fabs((double)d->dual * (double)d->z)),
+                    "%s: from %g a step to %g with %.9g; %g has %.9g (y %g, z %g, q %g, c %g)", d->row->name, (double)d->dual, dual, best, other, there,
+                    (double)d->y, (double)d->z, (double)d->q, (double)d->c);
+    }
+}
+
+/* ---- domains ---- */
+
+/* By definition: the tilted loss falls for ever in neither direction. */
+static int ls_is_bounded(const struct ls_draw *d, double dual)
+{
+    const struct ls_row row = ls_row_of(d, dual);
+    const long double far = 1e7L, slack = 1e-4L * row.c * 1e-3L;
+    return ls_tilted(&row, 2 * far) >= ls_tilted(&row, far) - slack && ls_tilted(&row, -2 * far) >= ls_tilted(&row, -far) - slack;
+}
+
+static void ls_border(const struct ls_draw *d, double dual)
+{
+    const int inside = gy_glm_is_dual(d->row, dual, (double)d->c), bounded = isfinite(dual) && ls_is_bounded(d, dual);
+    const double conjugate = gy_glm_conjugate(d->row, (double)d->y, dual, (double)d->c);
+    T_CHECK_MSG(inside == bounded, "%s: %.9g with c %.9g %s a dual number by its row, %s by definition", d->row->name, dual, (double)d->c,
+                inside ? "is" : "is not", bounded ? "is" : "is not");
+    T_CHECK_MSG(bounded ? isfinite(conjugate) : conjugate == -HUGE_VAL, "%s: conjugate at %.9g with c %.9g is %g", d->row->name, dual, (double)d->c, conjugate);
+}
+
+/* On, just inside and just beyond 0, -c and c; far away; and what is no number. */
+static void ls_borders(const struct ls_draw *d)
+{
+    const float at[] = { 0, d->c, -d->c, 30 * d->c, -30 * d->c };
+    for (size_t k = 0; k < GY_COUNT(at); k++) {
+        ls_border(d, (double)at[k]);
+        ls_border(d, (double)at[k] - 1e-6 * (double)d->c);
+        ls_border(d, (double)at[k] + 1e-6 * (double)d->c);
+    }
+    ls_border(d, (double)NAN);
+    ls_border(d, (double)INFINITY);
+    ls_border(d, -(double)INFINITY);
+    ls_border(d, (double)d->dual);
 }
 
 static void test_definitions(void)
 {
-    static const float z[] = { -5, -1.25f, 0, 0.5f, 3 }, c[] = { 0.125f, 1, 6 };
+    printf("%d draws of seed %d\n", LS_DRAWS, LS_SEED);
     for (int loss = 0; loss < GY_GLM_LOSSES; loss++)
-        for (size_t k = 0; k < 2 * GY_COUNT(c) * GY_COUNT(z); k++) {
-            const float y = ls_y[loss][k % 2], weight = c[k / 2 % GY_COUNT(c)], score = z[k / 2 / GY_COUNT(c)];
-            ls_slope(loss, y, weight, score);
-            for (int i = 0; i < 5; i++)
-                ls_point(loss, y, weight, ls_inside[loss][i] * (loss == GY_GLM_LOGISTIC ? 1 : weight), score);
+        for (uint64_t n = 0; n < LS_DRAWS; n++) {
+            const struct ls_draw d = ls_draw_of(loss, n);
+            ls_conjugate_and_gap(&d);
+            ls_slope(&d);
+            ls_moved(&d);
+            ls_step(&d);
+            ls_borders(&d);
         }
+}
+
+/* ---- rows ---- */
+
+/* The largest second derivative, numerically. */
+static double ls_curvature(int loss)
+{
+    long double most = 0;
+    for (int k = -4000; k <= 4000; k++) {
+        const long double h = 1e-3L, z = (long double)k / 1000 + 0.0003L;
+        const long double second = (gs_loss(loss, 1, z + h) - 2 * gs_loss(loss, 1, z) + gs_loss(loss, 1, z - h)) / (h * h);
+        most = fmaxl(most, second);
+    }
+    return (double)most;
+}
+
+/* Whether the slope jumps anywhere; whether l'' is the same everywhere. */
+static enum gy_glm_smooth ls_smooth(const struct gy_glm_loss *row)
+{
+    double jump = 0, least = HUGE_VAL, most = 0;
+    for (int k = -3000; k <= 3000; k++) {
+        double a, b, second, other;
+        row->slopes(1, k * 1e-3 - 1e-9, &a, &second);
+        row->slopes(1, k * 1e-3 + 1e-9, &b, &other);
+        jump = fmax(jump, fabs(a - b));
+        least = fmin(least, second);
+        most = fmax(most, second);
+    }
+    return jump > 1e-3 ? GY_GLM_KINK : least == most ? GY_GLM_QUADRATIC : GY_GLM_SMOOTH;
+}
+
+/* A row answers every question: what nobody gave is 0 or NULL. */
+static void test_rows(void)
+{
+    T_CHECK(!gy_glm_loss_at(-1) && !gy_glm_loss_at(GY_GLM_LOSSES) && !gy_glm_loss_name(-1) && !gy_glm_loss_name(GY_GLM_LOSSES));
+    for (int loss = 0; loss < GY_GLM_LOSSES; loss++) {
+        const struct gy_glm_loss *const row = gy_glm_loss_at(loss);
+        const char *const words[] = { row->name, row->symbol, row->liblinear[0], row->liblinear[1] };
+        int given = row->step && row->coefficient && row->value && row->slopes && row->slope_dual && row->conjugate_inside && row->gap && row->gap_seen &&
+                    row->steepest && row->moved && row->labels && row->form && row->smooth && row->curvature > 0 && row->most > row->least;
+        for (size_t k = 0; k < GY_COUNT(words); k++)
+            given = given && words[k] && words[k][0];
+        T_CHECK_MSG(given, "loss %d (%s): its row has not all fields", loss, row->name ? row->name : "no name");
+        if (!given)
+            exit(1);
+        T_CHECK_MSG(row->symbol[strspn(row->symbol, "abcdefghijklmnopqrstuvwxyz_")] == 0, "%s: '%s' is no symbol", row->name, row->symbol);
+        T_CHECK_MSG((row->smooth == GY_GLM_KINK) == isinf(row->curvature) && row->smooth == ls_smooth(row), "%s: kinks", row->name);
+        T_CHECK_MSG(row->smooth == GY_GLM_KINK || fabs(row->curvature - ls_curvature(loss)) <= 1e-6 * row->curvature, "%s: curvature %g, not %g", row->name,
+                    row->curvature, ls_curvature(loss));
+        T_CHECK((row->form == GY_GLM_NUMBER) == (row->labels == GY_GLM_NUMBERS));
+        for (int other = 0; other < loss; other++)
+            T_CHECK_MSG(strcmp(row->name, gy_glm_loss_name(other)) != 0 && strcmp(row->symbol, gy_glm_loss_at(other)->symbol) != 0, "%s twice", row->name);
+    }
 }
 
 /* ---- certificates of what is no dual number ---- */
@@ -109,9 +276,10 @@ static void ls_make(struct ls_data *d, int loss)
         d->id[2 * i + 1] = 1;
         d->value[2 * i] = 0.5f * (float)(i - 2);
         d->value[2 * i + 1] = 1 + 0.25f * (float)i;
-        d->label[i] = ls_y[loss][i % 2];
+        const struct ls_draw draw = ls_draw_of(loss, (uint64_t)i + 7);
+        d->label[i] = i % 2 && draw.row->labels == GY_GLM_CLASSES ? -draw.y : draw.y;
         d->weight[i] = LS_C;
-        d->dual[i] = ls_inside[loss][i] * (loss == GY_GLM_LOGISTIC ? 1 : LS_C);
+        d->dual[i] = draw.row->form == GY_GLM_LOGIT ? draw.dual : draw.dual / draw.c * LS_C;
     }
     d->data = (struct glm_data){ .rows = LS_ROWS, .entries = 2 * LS_ROWS, .start = d->start, .id = d->id, .value = d->value, .label = d->label,
                                  .weight = d->weight, .feed = { .features = 2 } };
@@ -149,7 +317,7 @@ static void test_infeasible(void)
         const int loss = k / (int)GY_COUNT(none);
         const float dual = none[k % (int)GY_COUNT(none)];
         if (isfinite(gs_conjugate(loss, 1, (long double)dual, LS_C))) {
-            T_CHECK(isfinite(dual) && gy_glm_is_dual(loss, (double)dual, LS_C));
+            T_CHECK(isfinite(dual) && gy_glm_is_dual(gy_glm_loss_at(loss), (double)dual, LS_C));
             continue;
         }
         ls_make(&d, loss);
@@ -159,7 +327,7 @@ static void test_infeasible(void)
         for (int i = 0; i < LS_ROWS; i++) {
             const float was = d.dual[i];
             d.dual[i] = dual;
-            T_CHECK(!gy_glm_is_dual(loss, (double)d.dual[i], LS_C));
+            T_CHECK(!gy_glm_is_dual(gy_glm_loss_at(loss), (double)d.dual[i], LS_C));
             const double bound = ls_bound(&d, loss, &primal);
             T_CHECK_MSG(bound == -HUGE_VAL && primal == all, "%s: dual number %g of row %d: bound %g", gy_glm_loss_name(loss), (double)d.dual[i], i, bound);
             d.weight[i] = 0;
@@ -298,9 +466,9 @@ static void ls_optimum(int loss, int kind)
         memset(w, 0, sizeof w);
         T_CHECK(gy_pool_open(&run.pool, &alloc, threads, &err) == GY_OK && gy_glm_sdca()->solve(&run, &err) == GY_OK);
         gy_pool_close(run.pool);
-        T_CHECK_MSG(strcmp(run.why, "gap") == 0 && run.result.primal >= (double)dual * (1 - 1e-12) && run.result.dual <= (double)primal * (1 + 1e-12) &&
+        T_CHECK_MSG(run.why == GY_GLM_GAP && run.result.primal >= (double)dual * (1 - 1e-12) && run.result.dual <= (double)primal * (1 + 1e-12) &&
                     run.result.primal - (double)primal <= 1e-6 * run.result.primal, "%s, kind %d, %d threads: '%s', P %.12g, D %.12g; the optimum is %.12Lg",
-                    gy_glm_loss_name(loss), kind, threads, run.why, run.result.primal, run.result.dual, primal);
+                    gy_glm_loss_name(loss), kind, threads, gy_glm_why_name(run.why), run.result.primal, run.result.dual, primal);
     }
     glm_data_free(&data);
 }
@@ -314,23 +482,12 @@ static void test_optima(void)
 
 /* ---- curvatures ---- */
 
-/* The largest second derivative, numerically. */
-static double ls_curvature(int loss)
-{
-    long double most = 0;
-    for (int k = -4000; k <= 4000; k++) {
-        const long double h = 1e-3L, z = (long double)k / 1000 + 0.0003L;
-        const long double second = (gs_loss(loss, 1, z + h) - 2 * gs_loss(loss, 1, z) + gs_loss(loss, 1, z - h)) / (h * h);
-        most = fmaxl(most, second);
-    }
-    return (double)most;
-}
-
 static double ls_kappa(int loss, double l2, double square, double rows)
 {
     const struct gy_glm_problem problem = ls_problem(loss, l2);
     struct gy_glm_run run = { .problem = &problem };
-    const struct gy_sdca s = { .run = &run };
+    const struct gy_glm_loss *const row = gy_glm_loss_at(loss);
+    const struct gy_sdca s = { .run = &run, .loss = row, .rough = row->smooth == GY_GLM_KINK };
     return gy_sdca_kappa(&s, square, rows);
 }
 
@@ -378,7 +535,7 @@ static void test_choice(void)
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    test_names();
+    test_rows();
     test_definitions();
     test_infeasible();
     test_optima();

@@ -52,7 +52,7 @@ static double plain_primal(const struct glm_data *data, const struct gy_glm_prob
             for (uint32_t k = gy_rows_begin(rows, i); k < gy_rows_end(rows, i); k++)
                 z += (rows->value ? (double)rows->value[k] : (double)rows->same) * (rows->scale ? (double)rows->scale[i] : 1) * (double)w[rows->id[k]];
             const float y = gy_glm_y(problem, rows, i);
-            sum += (double)gy_glm_c(problem, rows, i, y) * gy_glm_value(problem->loss, (double)y, z);
+            sum += (double)gy_glm_c(problem, rows, i, y) * gy_glm_loss_of(problem)->value((double)y, z);
         }
     for (size_t j = 0; j < data->feed.features + (size_t)(problem->bias != 0 && !problem->bias_free); j++)
         sum += 0.5 * problem->l2 * (double)w[j] * (double)w[j];
@@ -253,9 +253,9 @@ static void test_dual(void)
         double u[64] = { 0 }, d = 0;
         for (int64_t i = 0; i < data.rows; i++) {
             const float y = gy_glm_y(&problem, data.view, (int32_t)i);
-            d += gy_glm_conjugate(problem.loss, (double)y, (double)dual[i], 1);
+            d += gy_glm_conjugate(gy_glm_loss_of(&problem), (double)y, (double)dual[i], 1);
             for (int64_t e = data.start[i]; e < data.start[i + 1]; e++)
-                u[data.id[e]] += (double)gy_glm_coefficient(problem.loss, y, dual[i], 1) * (double)data.value[e];
+                u[data.id[e]] += (double)gy_glm_loss_of(&problem)->coefficient(y, dual[i], 1) * (double)data.value[e];
         }
         for (size_t j = 0; j < GY_COUNT(u); j++)
             d -= u[j] * u[j] / (2 * problem.l2);
@@ -380,11 +380,11 @@ static void check_resumed(const struct gy_glm_run *like, const struct gy_glm_pro
     run.dual = glm_data_grow(NULL, (size_t)run.feed->rows * sizeof *run.dual);
     run.stop = (struct gy_glm_stop){ .gap = 1e-7, .epochs = 200 };
     memset(run.w, 0, run.feed->features * sizeof *run.w);
-    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && strcmp(run.why, "gap") == 0);
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.why == GY_GLM_GAP);
     const int before = run.epochs;
     const double least = run.result.primal;
     run.has_dual = 1;
-    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && strcmp(run.why, "gap") == 0);
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.why == GY_GLM_GAP);
     T_CHECK_MSG(2 * run.epochs < before, "%d epochs, and %d when it goes on", before, run.epochs);
     T_CHECK_MSG(fabs(run.result.primal - least) <= 2e-7 * least, "%.12g and %.12g", least, run.result.primal);
     free(run.dual);
@@ -407,12 +407,12 @@ static void test_stops(void)
     run.progress = NULL;
     run.stop.epochs = 1;
     memset(w, 0, sizeof w);
-    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.epochs == 1 && strcmp(run.why, "epochs") == 0);
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.epochs == 1 && run.why == GY_GLM_EPOCHS);
     run.stop = (struct gy_glm_stop){ .target = 1.0001 * run.result.primal };
     memset(w, 0, sizeof w);
-    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && strcmp(run.why, "target") == 0);
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.why == GY_GLM_TARGET);
     run.stop = (struct gy_glm_stop){ 0 };
-    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && strcmp(run.why, "rounding") == 0);
+    T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.why == GY_GLM_ROUNDING);
     const double least = run.result.primal;
     run.stop = (struct gy_glm_stop){ .epochs = 1 }; /* it goes on from there */
     T_CHECK(gy_glm_newton()->solve(&run, &err) == GY_OK && run.result.primal <= least * (1 + 1e-12));

@@ -58,7 +58,7 @@ static void pt_run(struct gs_case *c, int end, struct pt_left *left)
         left->status = gy_glm_sdca()->solve(&run, &err);
     gy_pool_close(run.pool);
     left->at = run.result;
-    left->why = run.why ? run.why : "";
+    left->why = gy_glm_why_name(run.why) ? gy_glm_why_name(run.why) : "";
     left->epochs = run.epochs;
 }
 

@@ -444,7 +444,7 @@ static double st_train(struct gy_glm_feed *feed, int threads)
     struct gy_error err = { 0 };
     memset(w, 0, sizeof w);
     T_CHECK(feed->features <= GY_COUNT(w) && gy_pool_open(&run.pool, &alloc, threads, &err) == GY_OK);
-    T_CHECK_MSG(gy_glm_sdca()->solve(&run, &err) == GY_OK && strcmp(run.why, "gap") == 0, "%s", err.text);
+    T_CHECK_MSG(gy_glm_sdca()->solve(&run, &err) == GY_OK && run.why == GY_GLM_GAP, "%s", err.text);
     gy_pool_close(run.pool);
     return run.result.primal;
 }

@@ -11,7 +11,7 @@ struct gt_turn {
     int status;
     float weight;
     double objective, bound;
-    const char *why;
+    enum gy_glm_why why;
 };
 
 struct gt_case {
@@ -108,30 +108,30 @@ static int gt_train(const struct gt_case *c, const char *folder, int resume, str
 /* GY_OK is 0, as whatever is not said of a turn. */
 static const struct gt_case gt_cases[] = {
     { .name = "the second answer is not finite, the third is the best", .turns = 3, .weight = 3, .why = "gap",
-      .turn = { { .weight = 1, .objective = 10, .bound = 5, .why = "stalled" }, { .weight = 2, .objective = HUGE_VAL, .why = "gap" },
-                { .weight = 3, .objective = 8, .bound = 8, .why = "gap" } } },
+      .turn = { { .weight = 1, .objective = 10, .bound = 5, .why = GY_GLM_STALLED }, { .weight = 2, .objective = HUGE_VAL, .why = GY_GLM_GAP },
+                { .weight = 3, .objective = 8, .bound = 8, .why = GY_GLM_GAP } } },
     { .name = "no answer after the first is finite", .turns = 3, .weight = 1, .why = "stalled",
-      .turn = { { .weight = 1, .objective = 10, .bound = 5, .why = "stalled" }, { .weight = 2, .objective = HUGE_VAL, .why = "gap" },
-                { .weight = 3, .objective = (double)NAN, .why = "gap" } } },
+      .turn = { { .weight = 1, .objective = 10, .bound = 5, .why = GY_GLM_STALLED }, { .weight = 2, .objective = HUGE_VAL, .why = GY_GLM_GAP },
+                { .weight = 3, .objective = (double)NAN, .why = GY_GLM_GAP } } },
     { .name = "the last solver finds its own answer not finite", .turns = 3, .weight = 1, .why = "stalled",
-      .turn = { { .weight = 1, .objective = 10, .bound = 5, .why = "stalled" }, { .weight = 2, .objective = 11, .bound = 4, .why = "stalled" },
+      .turn = { { .weight = 1, .objective = 10, .bound = 5, .why = GY_GLM_STALLED }, { .weight = 2, .objective = 11, .bound = 4, .why = GY_GLM_STALLED },
                 { .status = GY_E_NONFINITE, .weight = 3 } } },
     { .name = "the solver asked for goes on to what is not finite", .own = 1, .turns = 2, .weight = 1, .why = "stalled",
-      .turn = { { .weight = 1, .objective = 10, .bound = 9, .why = "gap" }, { .weight = 2, .objective = HUGE_VAL, .why = "gap" } } },
+      .turn = { { .weight = 1, .objective = 10, .bound = 9, .why = GY_GLM_GAP }, { .weight = 2, .objective = HUGE_VAL, .why = GY_GLM_GAP } } },
     { .name = "the solver asked for goes on and says so itself", .own = 1, .turns = 2, .weight = 1, .why = "stalled",
-      .turn = { { .weight = 1, .objective = 10, .bound = 9, .why = "gap" }, { .status = GY_E_NONFINITE, .weight = 2 } } },
+      .turn = { { .weight = 1, .objective = 10, .bound = 9, .why = GY_GLM_GAP }, { .status = GY_E_NONFINITE, .weight = 2 } } },
     { .name = "a turn that is stopped has no finite answer", .status = GY_E_STOPPED, .turns = 2, .weight = 1, .why = "stopped",
-      .turn = { { .weight = 1, .objective = 10, .bound = 5, .why = "stalled" }, { .status = GY_E_STOPPED, .weight = 2, .objective = HUGE_VAL } } },
+      .turn = { { .weight = 1, .objective = 10, .bound = 5, .why = GY_GLM_STALLED }, { .status = GY_E_STOPPED, .weight = 2, .objective = HUGE_VAL } } },
     { .name = "weights that are lengthened lose too much", .own = 1, .hinge = 1, .longer = HUGE_VAL, .turns = 1, .weight = 1, .why = "stalled",
-      .turn = { { .weight = 1, .objective = 10, .bound = 9, .why = "rounding" } } },
+      .turn = { { .weight = 1, .objective = 10, .bound = 9, .why = GY_GLM_ROUNDING } } },
     { .name = "the first solver fails, the second does not", .turns = 2, .weight = 2, .why = "gap",
-      .turn = { { .status = GY_E_NONFINITE, .weight = 1 }, { .weight = 2, .objective = 8, .bound = 8, .why = "gap" } } },
+      .turn = { { .status = GY_E_NONFINITE, .weight = 1 }, { .weight = 2, .objective = 8, .bound = 8, .why = GY_GLM_GAP } } },
     { .name = "the first answer is not finite", .status = GY_E_NONFINITE, .turns = 1,
-      .turn = { { .weight = 1, .objective = HUGE_VAL, .why = "gap" } } },
+      .turn = { { .weight = 1, .objective = HUGE_VAL, .why = GY_GLM_GAP } } },
     { .name = "no solver has an answer", .status = GY_E_NONFINITE, .turns = 3,
       .turn = { { .status = GY_E_NONFINITE }, { .status = GY_E_NONFINITE }, { .status = GY_E_NONFINITE } } },
     { .name = "another error ends it", .status = GY_E_IO, .turns = 2,
-      .turn = { { .weight = 1, .objective = 10, .bound = 5, .why = "stalled" }, { .status = GY_E_IO } } },
+      .turn = { { .weight = 1, .objective = 10, .bound = 5, .why = GY_GLM_STALLED }, { .status = GY_E_IO } } },
 };
 
 static void test_turns(void)
@@ -155,8 +155,8 @@ static void test_turns(void)
 static void test_checkpoint(void)
 {
     static const struct gt_case spoilt = { .own = 1, .hinge = 1, .longer = 20,
-        .turn = { { .weight = 1, .objective = 10, .bound = 9, .why = "gap" }, { .weight = 2, .objective = HUGE_VAL, .why = "gap" } } };
-    static const struct gt_case next = { .own = 1, .hinge = 1, .longer = 20, .turn = { { .weight = 3, .objective = 8, .bound = 8, .why = "gap" } } };
+        .turn = { { .weight = 1, .objective = 10, .bound = 9, .why = GY_GLM_GAP }, { .weight = 2, .objective = HUGE_VAL, .why = GY_GLM_GAP } } };
+    static const struct gt_case next = { .own = 1, .hinge = 1, .longer = 20, .turn = { { .weight = 3, .objective = 8, .bound = 8, .why = GY_GLM_GAP } } };
     struct gyre_glm *model = NULL;
     struct gyre_error error = { 0 };
     gt_spoils = 1;

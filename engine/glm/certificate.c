@@ -96,7 +96,8 @@ static void cert_piece(struct cert_pass *p, int64_t number)
 {
     const struct gy_glm_problem *const problem = p->run->problem;
     const int32_t end = (int32_t)gy_min64(p->rows.count, (number + 1) * CERT_ROWS);
-    const int loss = problem->loss, logistic = loss == GY_GLM_LOGISTIC;
+    const struct gy_glm_loss *const loss = gy_glm_loss_of(problem);
+    const int logistic = loss->form == GY_GLM_LOGIT; /* its logarithms are taken together */
     struct cert_logs up = { 0 }, down = { 0 };
     struct cert_piece sum = { 0, 0 };
     for (int32_t i = (int32_t)(number * CERT_ROWS); i < end; i++) {
@@ -110,26 +111,26 @@ static void cert_piece(struct cert_pass *p, int64_t number)
             cert_logs_add(&up, c, exp(-fabs(m)));
             sum.loss += m < 0 ? -c * m : 0;
         } else
-            sum.loss += c * gy_glm_value(loss, y, z);
+            sum.loss += c * loss->value(y, z);
         if (!p->dual)
             continue;
         const double dual = (double)p->dual[i];
-        if (logistic && isfinite(dual)) {
+        if (logistic && gy_glm_is_dual(loss, dual, c)) {
             const double e = exp(-fabs(dual));
             cert_logs_add(&down, c, e);
             sum.conjugate += c * (e / (1 + e)) * fabs(dual);
         } else
-            sum.conjugate += gy_glm_is_dual(loss, dual, c) ? gy_glm_conjugate(loss, y, dual, c) : -HUGE_VAL;
+            sum.conjugate += gy_glm_conjugate(loss, y, dual, c);
     }
     cert_logs_close(&up);
     cert_logs_close(&down);
     p->piece[number] = (struct cert_piece){ sum.loss + up.sum, sum.conjugate + down.sum };
 }
 
-static double cert_coefficient(int loss, double y, double dual, double c)
+static double cert_coefficient(const struct gy_glm_loss *loss, double y, double dual, double c)
 {
-    if (loss != GY_GLM_LOGISTIC)
-        return loss == GY_GLM_SQUARED ? dual : y * dual;
+    if (loss->form != GY_GLM_LOGIT)
+        return gy_glm_sign(loss, y) * dual;
     const double e = exp(-fabs(dual));
     return y * c * (dual >= 0 ? 1 : e) / (1 + e);
 }
@@ -137,12 +138,14 @@ static double cert_coefficient(int loss, double y, double dual, double c)
 static void cert_strip(struct cert_pass *p, int64_t number)
 {
     const struct gy_glm_problem *const problem = p->run->problem;
+    const struct gy_glm_loss *const loss = gy_glm_loss_of(problem);
     const struct gy_rows *const rows = &p->rows;
     const int32_t end = (int32_t)(rows->count * (number + 1) / p->strips);
     double *const u = p->u + number * p->dim;
     for (int32_t i = (int32_t)(rows->count * number / p->strips); i < end; i++) {
         const float y = gy_glm_y(problem, rows, i), c = gy_glm_c(problem, rows, i, y);
-        const double g = c > 0 ? cert_coefficient(problem->loss, (double)y, (double)p->dual[i], (double)c) : 0;
+        const double dual = (double)p->dual[i];
+        const double g = c > 0 ? cert_coefficient(loss, (double)y, dual, (double)c) : 0;
         const double f = g * (rows->scale ? (double)rows->scale[i] : 1) * (rows->value ? 1 : (double)rows->same);
         const uint32_t last = gy_rows_end(rows, i);
         if (g == 0)

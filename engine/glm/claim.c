@@ -178,6 +178,3 @@ GYRE_API int gyre_glm_verify(const struct gyre_glm *model, const struct gyre_glm
     gy_pool_close(v.pool);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
 }
-
-#undef CLAIM_LEAST
-#undef CLAIM_NEAR

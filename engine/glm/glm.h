@@ -18,7 +18,7 @@ struct gyre_job;
 enum gy_glm_target { GY_GLM_TARGET_VALUE /* y is the label */, GY_GLM_TARGET_CLASS /* y is 1 where the label equals positive, else -1 */ };
 
 struct gy_glm_problem {
-    int loss;              /* enum gy_glm_loss of kernels/glm_loss.h */
+    int loss;              /* enum gy_glm_loss_id of kernels/glm_loss.h */
     double l1, l2;
     double bias;           /* a last feature that every row has with this value; 0: none */
     int bias_free;         /* 1: its weight is not penalised (Newton and L1 solvers) */
@@ -26,6 +26,15 @@ struct gy_glm_problem {
     float positive;
     float class_weight[2]; /* c_i is this times the row's own weight: of y = -1 and of y = 1; 1, 1 */
 };
+
+static inline const struct gy_glm_loss *gy_glm_loss_of(const struct gy_glm_problem *problem)
+{
+    return gy_glm_loss_at(problem->loss);
+}
+static inline int gy_glm_has_kink(const struct gy_glm_problem *problem)
+{
+    return gy_glm_loss_of(problem)->smooth == GY_GLM_KINK;
+}
 
 /* What row i is to this model: its y, and its weight c (0 or more). */
 static inline float gy_glm_y(const struct gy_glm_problem *problem, const struct gy_rows *rows, int32_t i)
@@ -72,6 +81,17 @@ struct gy_glm_progress {
     int has_certificate;       /* 0: `at` is of an earlier epoch */
 };
 
+/* Why a run ended: what was asked for comes first, what nobody wants last. */
+enum gy_glm_why {
+    GY_GLM_GOES_ON,
+    GY_GLM_GAP, GY_GLM_TARGET, GY_GLM_VALIDATION, GY_GLM_EPOCHS, GY_GLM_TIME,
+    GY_GLM_ROUNDING, /* no step makes P less, as near as floats are */
+    GY_GLM_STALLED,  /* steps bring nothing any more, far from that */
+    GY_GLM_STOPPED,  /* by the caller */
+    GY_GLM_WHYS
+};
+GY_INT const char *gy_glm_why_name(enum gy_glm_why why); /* NULL: it goes on. stop.c */
+
 /* When to stop: the first that holds. */
 struct gy_glm_stop {
     double gap;        /* relative gap (P - D) / P; 0: no */
@@ -105,8 +125,7 @@ struct gy_glm_run {
     /* What came out. */
     struct gy_glm_certificate result;
     int epochs, rounds;        /* done */
-    const char *why;           /* it ended: "gap", "target", "validation", "epochs", "time", "rounding" (no step makes P less, as near as
-                                  floats are), "stalled" (steps bring nothing any more, far from that). By its own estimate: referee.c judges */
+    enum gy_glm_why why;       /* it ended, by its own estimate: referee.c judges */
 };
 
 /* A solver: one file each, in the table of solver.c. */

@@ -194,7 +194,3 @@ GY_INT int gy_glm_keep_read(struct gy_glm_keep *keep, const char *path, struct g
         status = glmk_read_part(keep, path, rank, &ranks, alloc, err);
     return glmk_together(job, status, path, err);
 }
-
-#undef GLMK_FORM
-#undef GLMK_EPOCHS
-#undef GLMK_PIECE

@@ -5,22 +5,19 @@
 
 GY_INT const char *gy_glm_loss_name(int loss)
 {
-    static const char *const names[] = { "logistic", "squared", "hinge", "squared-hinge" };
-    return loss >= 0 && loss < (int)GY_COUNT(names) ? names[loss] : NULL;
+    const struct gy_glm_loss *const row = gy_glm_loss_at(loss);
+    return row ? row->name : NULL;
 }
 
-/* What was asked for comes first, what nobody wants last. */
-static const char *const glm_model_whys[] = { "gap", "target", "validation", "epochs", "time", "rounding", "stalled", "stopped" };
-
-static int glm_model_why(const char *word)
+static enum gy_glm_why glm_model_why(const char *word)
 {
-    int i = -1;
-    for (size_t k = 0; word && k < GY_COUNT(glm_model_whys); k++)
-        i = strcmp(glm_model_whys[k], word) == 0 ? (int)k : i;
-    return i;
+    enum gy_glm_why why = GY_GLM_WHYS;
+    while (word && --why != GY_GLM_GOES_ON && strcmp(gy_glm_why_name(why), word) != 0) {
+    }
+    return word ? why : GY_GLM_GOES_ON;
 }
 
-GY_INT const char *gy_glm_why(const char *word) { return glm_model_why(word) < 0 ? NULL : glm_model_whys[glm_model_why(word)]; }
+GY_INT const char *gy_glm_why(const char *word) { return gy_glm_why_name(glm_model_why(word)); }
 GY_INT const char *gy_glm_worse(const char *a, const char *b) { return glm_model_why(a) > glm_model_why(b) ? a : b; }
 
 GY_INT int gy_glm_model_take(struct gyre_glm **out, const struct gyre_glm_info *info, const struct gy_alloc *alloc, struct gy_error *err)

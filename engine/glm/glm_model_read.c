@@ -153,7 +153,8 @@ static int glm_read_head_line(struct glm_read *r, int *bit)
 static int glm_read_check_head(struct glm_read *r)
 {
     const int need = GLM_READ_SOLVER | GLM_READ_CLASS | GLM_READ_FEATURE | GLM_READ_BIAS;
-    const int regression = r->info.loss == GYRE_GLM_SQUARED && !(r->seen & GLM_READ_LABEL);
+    const int numbers = gy_glm_loss_at(r->info.loss)->labels == GY_GLM_NUMBERS;
+    const int regression = numbers && !(r->seen & GLM_READ_LABEL);
     if ((r->seen & need) != need)
         return glm_read_fail(r, "the weights begin before solver_type, nr_class, nr_feature and bias were said");
     if (!regression && r->labels != r->classes)
@@ -390,5 +391,3 @@ GY_INT int gy_glm_model_read(struct gyre_glm **out, const char *path, const stru
     gy_alloc_free(alloc, text, bytes + 1);
     return status;
 }
-
-#undef GLM_READ_CLASSES

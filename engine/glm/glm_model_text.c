@@ -10,12 +10,7 @@ static const char *glm_text_solver(const struct gyre_glm_info *info)
 {
     if (info->softmax && info->classes > 2)
         return "MCSVM_CS"; /* the largest score decides, and liblinear computes no probabilities of it */
-    switch (info->loss) {
-    case GYRE_GLM_LOGISTIC: return info->l1 > 0 ? "L1R_LR" : "L2R_LR";
-    case GYRE_GLM_HINGE: return "L2R_L1LOSS_SVC_DUAL";
-    case GYRE_GLM_SQUARED_HINGE: return info->l1 > 0 ? "L1R_L2LOSS_SVC" : "L2R_L2LOSS_SVC";
-    default: return "L2R_L2LOSS_SVR";
-    }
+    return gy_glm_loss_at(info->loss)->liblinear[info->l1 > 0];
 }
 
 static void glm_text_head(const struct gyre_glm *m, struct gy_sink *out)

@@ -558,9 +558,3 @@ GY_INT int gy_glm_feed_stream_event(const struct gy_glm_feed *feed, int64_t inde
     pthread_mutex_unlock(&s->mutex);
     return there;
 }
-
-#undef GLMS_ROOMS
-#undef GLMS_EVENTS
-#undef GLMS_SMALL
-#undef GLMS_ROWS_MOST
-#undef GLMS_ENTRIES_MOST

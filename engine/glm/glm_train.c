@@ -17,7 +17,7 @@
 #define GLM_TRAIN_FEATURE 32 /* bytes that a feature takes at least, with any solver (measured: 36 to 84), beside the weights of further models */
 
 GY_STATIC_ASSERT((int)GYRE_GLM_SQUARED == (int)GY_GLM_SQUARED && (int)GYRE_GLM_HINGE == (int)GY_GLM_HINGE, glm_losses);
-GY_STATIC_ASSERT((int)GYRE_GLM_SQUARED_HINGE == (int)GY_GLM_SQUARED_HINGE, glm_losses2);
+GY_STATIC_ASSERT((int)GYRE_GLM_LOSSES == (int)GY_GLM_LOSSES, glm_losses2);
 
 GYRE_API void gyre_glm_config_default(struct gyre_glm_config *config)
 {
@@ -42,7 +42,8 @@ static int glm_train_check(const struct gyre_glm_config *c, struct gy_error *err
         const char *name;
         double value, lo, hi;
     } rows[] = {
-        { "loss", c->loss, GYRE_GLM_LOGISTIC, GYRE_GLM_SQUARED_HINGE }, { "l1", c->l1, 0, 1e30 }, { "l2", c->l2, 0, 1e30 }, { "bias", c->bias, 0, 1e9 },
+        { "loss", c->loss, 0, GYRE_GLM_LOSSES - 1 }, { "l1", c->l1, 0, 1e30 },
+        { "l2", c->l2, 0, 1e30 }, { "bias", c->bias, 0, 1e9 },
         { "gap", c->gap, 0, 1 }, { "target", c->target, 0, 1e300 }, { "validation", c->validation, 0, 1 }, { "epochs", c->epochs, 0, 1e9 },
         { "seconds", c->seconds, 0, 1e9 }, { "every", c->every, 0, 1e9 }, { "threads", c->threads, 0, 4096 }, { "pin", c->pin, GYRE_PIN_AUTO, GYRE_PIN_OFF },
         { "folds", c->folds, 0, 1000 }, { "weights", c->weights, 0, 65536 }, { "checkpoint_seconds", c->checkpoint_seconds, 0, 1e9 },
@@ -90,12 +91,17 @@ static int glm_train_agree(const struct glm_train *t, struct gy_error *err)
 
 /* ---- labels ---- */
 
+static int glm_train_is_regression(const struct glm_train *t)
+{
+    return gy_glm_loss_at(t->c.loss)->labels == GY_GLM_NUMBERS;
+}
+
 static int glm_train_check_labels(const struct glm_train *t, const struct gy_glm_source *s, struct gy_error *err)
 {
     if (s->info.entries == 0 && t->c.bias == 0)
         return GY_FAIL(err, GY_E_FORMAT, "%.300s: none of %" PRId64 " rows has a feature, and there is no bias: there is nothing to train", s->name,
                        s->info.rows);
-    if (t->c.loss == GYRE_GLM_SQUARED)
+    if (glm_train_is_regression(t))
         return GY_OK;
     if (s->info.classes == 0)
         return GY_FAIL(err, GY_E_FORMAT, "%.300s has more than %d different labels; the %s loss is for classes, the squared loss for numbers", s->name,
@@ -149,7 +155,8 @@ static uint32_t glm_train_most(const struct glm_train *t)
 static int glm_train_check_memory(const struct glm_train *t, struct gy_error *err)
 {
     const struct gy_blocks_info *info = &t->source->info;
-    const uint64_t more = t->c.loss == GYRE_GLM_SQUARED || info->classes < 3 ? 0 : (uint64_t)info->classes - 1;
+    const int one = glm_train_is_regression(t) || info->classes < 3;
+    const uint64_t more = one ? 0 : (uint64_t)info->classes - 1;
     const uint64_t bytes = info->features * (GLM_TRAIN_FEATURE + more * sizeof(float));
     uint64_t available;
     if (t->c.memory.hook || !gy_memory_short(bytes, &available))
@@ -175,7 +182,8 @@ static int glm_train_take_model(struct glm_train *t, struct gy_error *err)
 {
     const struct gy_blocks_info *info = &t->source->info;
     float factor[GY_BLOCKS_CLASSES];
-    const struct gyre_glm_info m = { .loss = t->c.loss, .classes = t->c.loss == GYRE_GLM_SQUARED ? 0 : info->classes, .features = info->features, .l1 = t->c.l1,
+    const struct gyre_glm_info m = { .loss = t->c.loss, .features = info->features, .l1 = t->c.l1,
+                                     .classes = glm_train_is_regression(t) ? 0 : info->classes,
                                      .l2 = t->c.l2, .bias = t->c.bias, .bias_free = t->c.bias_free, .normalize = t->c.normalize, .softmax = t->c.softmax,
                                      .hash_bits = info->hash_bits, .hash_seed = info->hash_seed, .label = info->label, .class_weight = factor };
     for (int32_t k = 0; k < m.classes; k++)

@@ -146,5 +146,3 @@ GY_INT int gy_glm_train_keep(struct glm_train *t, struct gy_error *err)
     t->kept = gy_clock_ns();
     return gy_glm_keep_write(&k, path, t->c.job, &t->alloc, err);
 }
-
-#undef KEEP_FIELDS

@@ -35,7 +35,7 @@ static int glm_train_loss_take(void *user, const struct gy_glm_slice *s, struct 
         const double weight = s->rows->weight ? (double)s->rows->weight[s->from + i] : 1;
         const double y = l->problem->target == GY_GLM_TARGET_VALUE ? (double)label : label == l->problem->positive ? 1 : -1;
         l->sum += weight * (l->softmax ? glm_train_softmax_loss(l->softmax, s->score + (int64_t)i * l->softmax->info.models, label)
-                                       : gy_glm_value(l->problem->loss, y, (double)s->score[i]));
+                                       : gy_glm_loss_of(l->problem)->value(y, (double)s->score[i]));
         l->weight += weight;
     }
     return GY_OK;

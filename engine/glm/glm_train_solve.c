@@ -20,7 +20,7 @@
 
 struct solve_best {
     struct gy_glm_verdict verdict; /* objective and bound may be of two answers */
-    const char *why;       /* what the solver said of its weights */
+    enum gy_glm_why why;   /* what the solver said of its weights */
     int there, is_last;    /* is_last: they are the run's */
     float *w;              /* [all] else; NULL until another answer is sought */
     int64_t all;
@@ -31,7 +31,7 @@ struct solve_best {
 /* These leave dual numbers; of the others' weights the slopes are. */
 static int solve_has_duals(const struct glm_train *t, const struct gy_glm_solver *solver)
 {
-    return !t->classes && (solver == gy_glm_sdca() || t->run.problem->loss == GY_GLM_HINGE);
+    return !t->classes && (solver == gy_glm_sdca() || gy_glm_has_kink(t->run.problem));
 }
 
 static int solve_take(struct glm_train *t, float **at, int64_t count, const char *what, struct gy_error *err)
@@ -130,27 +130,27 @@ static int solve_has_gap(const struct glm_train *t, const struct gy_glm_verdict 
 }
 
 /* Said by a solver that found no better step, or believed to be there. */
-static int solve_is_still(const char *why) { return strcmp(why, "gap") == 0 || strcmp(why, "rounding") == 0 || strcmp(why, "stalled") == 0; }
+static int solve_is_still(enum gy_glm_why why) { return why == GY_GLM_GAP || why == GY_GLM_ROUNDING || why == GY_GLM_STALLED; }
 
-static const char *solve_why(const struct glm_train *t, const struct solve_best *best)
+static enum gy_glm_why solve_why(const struct glm_train *t, const struct solve_best *best)
 {
     const struct gy_glm_verdict *const v = &best->verdict;
-    if (strcmp(best->why, "stopped") == 0)
+    if (best->why == GY_GLM_STOPPED)
         return best->why;
     if (solve_has_gap(t, v))
-        return "gap";
+        return GY_GLM_GAP;
     if (!solve_is_still(best->why))
         return best->why;
-    return v->objective - v->bound <= SOLVE_ROUNDING * v->rounding ? "rounding" : "stalled";
+    return v->objective - v->bound <= SOLVE_ROUNDING * v->rounding ? GY_GLM_ROUNDING : GY_GLM_STALLED;
 }
 
-static void solve_keep(struct solve_best *best, const struct gy_glm_verdict *v, const char *why)
+static void solve_keep(struct solve_best *best, const struct gy_glm_verdict *v, enum gy_glm_why why)
 {
     const double bound = best->there ? fmax(best->verdict.bound, v->bound) : v->bound;
     best->is_last = !best->there || v->objective < best->verdict.objective;
     if (best->is_last)
         best->verdict = *v;
-    if (best->is_last || strcmp(why, "stopped") == 0)
+    if (best->is_last || why == GY_GLM_STOPPED)
         best->why = why;
     best->verdict.bound = bound;
     best->there = 1;
@@ -199,7 +199,7 @@ static int solve_is_late(const struct glm_train *t, const struct solve_course *c
 static int solve_is_further(const struct glm_train *t, struct solve_course *course, const struct gy_glm_verdict *v)
 {
     const double gap = gy_glm_relative_gap(v->objective, v->bound), next = 0.5 * course->gap * fmin(1, t->c.gap / gap);
-    if (strcmp(t->run.why, "gap") != 0 || course->again == SOLVE_AGAIN || !(next >= SOLVE_LEAST_GAP))
+    if (t->run.why != GY_GLM_GAP || course->again == SOLVE_AGAIN || !(next >= SOLVE_LEAST_GAP))
         return 0;
     course->again++;
     course->gap = next;
@@ -254,7 +254,7 @@ static int solve_without(struct glm_train *t, struct solve_course *course, struc
         if (t->dual && solve_has_duals(t, course->solver))
             memset(t->dual, 0, (size_t)t->rows * sizeof *t->dual);
         if (status == GY_E_STOPPED) {
-            best->why = "stopped";
+            best->why = GY_GLM_STOPPED;
             return status;
         }
         GY_TRY(solve_is_late(t, course, &late, err));
@@ -284,16 +284,18 @@ static int solve_turn(struct glm_train *t, struct solve_course *course, struct s
     if (judged != GY_OK)
         return *err = why, judged;
     GY_TRY(solve_is_late(t, course, &late, err));
-    solve_keep(best, &v, status == GY_E_STOPPED ? "stopped" : t->run.why);
+    solve_keep(best, &v, status == GY_E_STOPPED ? GY_GLM_STOPPED : t->run.why);
     *more = status == GY_OK && solve_goes_on(t, course, best, &v, late);
     return *more ? solve_prepare(t, course, best, err) : status;
 }
 
-/* Of the hinge loss, rows that should have a margin of 1 have a little less by the weights' roundings to floats. Weights a little longer lose less there. */
+/* With a kink at a margin of 1, rows that should have it have a little less, by the weights' roundings
+ * to floats. Weights a little longer lose less there. */
 static int solve_lengthen(struct glm_train *t, const struct solve_course *course, struct solve_best *best, struct gy_error *err)
 {
     struct gy_glm_verdict v;
-    if (t->run.problem->loss != GY_GLM_HINGE || !(t->c.gap > 0) || !(solve_is_still(best->why) || strcmp(best->why, "epochs") == 0))
+    const int ended = solve_is_still(best->why) || best->why == GY_GLM_EPOCHS;
+    if (!gy_glm_has_kink(t->run.problem) || !(t->c.gap > 0) || !ended)
         return GY_OK;
     for (double more = (double)FLT_EPSILON; more <= SOLVE_LENGTHEN * (double)FLT_EPSILON && !solve_has_gap(t, &best->verdict); more *= 2) {
         GY_TRY(solve_save(t, best, err));
@@ -316,7 +318,7 @@ static void solve_claim(struct glm_train *t, const struct solve_best *best)
     part->objective = best->verdict.objective;
     part->bound = best->verdict.bound;
     part->loss = best->verdict.loss;
-    part->why = solve_why(t, best);
+    part->why = gy_glm_why_name(solve_why(t, best));
     for (int k = t->at; k < (t->classes ? t->model->info.models : t->at + 1); k++)
         t->model->part[k].epochs = t->run.epochs;
     t->run_epoch = t->run.epochs;
@@ -390,9 +392,3 @@ GY_INT int gy_glm_train_one(struct glm_train *t, int k, struct gy_error *err)
     t->classes = NULL;
     return status;
 }
-
-#undef SOLVE_AGAIN
-#undef SOLVE_LEAST_GAP
-#undef SOLVE_LENGTHEN
-#undef SOLVE_NO_TIME
-#undef SOLVE_ROUNDING

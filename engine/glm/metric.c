@@ -147,7 +147,7 @@ static int meter_class_row(struct gy_glm_meter *m, float label, const float *sco
     m->predicted[decided] += w;
     m->hit[class] += class == decided ? w : 0;
     if (info->models == 1) {
-        m->loss += w * gy_glm_value(info->loss, class ? 1 : -1, (double)score[0]);
+        m->loss += w * gy_glm_loss_at(info->loss)->value(class ? 1 : -1, (double)score[0]);
         return meter_keep(m, score[0], class, weight, err);
     }
     if (gy_glm_probability(m->model, score, m->share)) {
@@ -155,7 +155,7 @@ static int meter_class_row(struct gy_glm_meter *m, float label, const float *sco
         return GY_OK;
     }
     for (int k = 0; k < info->models; k++)
-        m->loss += w * gy_glm_value(info->loss, k == class ? 1 : -1, (double)score[k]);
+        m->loss += w * gy_glm_loss_at(info->loss)->value(k == class ? 1 : -1, (double)score[k]);
     return GY_OK;
 }
 
@@ -329,7 +329,3 @@ GY_INT void gy_glm_meter_print(struct gy_glm_meter *m, int json, struct gy_sink 
     else
         meter_print_text(m, &v, sink);
 }
-
-#undef METER_SCORES
-#undef METER_BINS
-#undef METER_REACH

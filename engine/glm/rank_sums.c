@@ -166,12 +166,3 @@ GY_INT int gy_glm_levels_guard(struct gy_glm_levels *levels, double dual)
         gy_glm_levels_damp(levels);
     return fell;
 }
-
-#undef GLML_RANKS
-#undef GLML_INNER_MOST
-#undef GLML_RECHECK
-#undef GLML_MARGIN
-#undef GLML_COST
-#undef GLML_PARTS_MOST
-#undef GLML_SUM_NS
-#undef GLML_ELEMENT_NS

@@ -4,7 +4,8 @@
 
 #define SOLVER_DENSE 1024  /* features of which Newton's method keeps a matrix */
 #define SOLVER_ENTRIES 20.0 /* of a row, as ranks suppose */
-#define SOLVER_HINGE 5.0   /* its passes, over those of a loss with a slope everywhere */
+#define SOLVER_HINGE 5.0   /* passes of a loss with a kink, over those of a smooth one */
+#define SOLVER_CURVATURE 2.0 /* that a kink counts for */
 #define SOLVER_NOTHING 1e6  /* a cost that nobody notices: then the first in the table, which gets further where features are of very different sizes */
 #define SOLVER_RANKS 8.0    /* passes of ascent over ranks for one alone, or many more: they damp each other */
 
@@ -18,8 +19,10 @@ struct solver_shape {
 /* Passes go with how far one row can move the weights. */
 static double solver_sdca_cost(const struct solver_shape *s)
 {
-    static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 2, 2 };
-    const double passes = (6 + 2 * log2(1 + curvature[s->problem->loss] * s->per / s->problem->l2)) * (s->problem->loss == GY_GLM_HINGE ? SOLVER_HINGE : 1);
+    const struct gy_glm_loss *const loss = gy_glm_loss_of(s->problem);
+    const double curvature = fmin(loss->curvature, SOLVER_CURVATURE);
+    const double rough = loss->smooth == GY_GLM_KINK ? SOLVER_HINGE : 1;
+    const double passes = (6 + 2 * log2(1 + curvature * s->per / s->problem->l2)) * rough;
     return (s->alone ? 1 : SOLVER_RANKS) * passes * s->rows * (40 + 2.5 * s->per);
 }
 
@@ -27,7 +30,7 @@ static double solver_sdca_cost(const struct solver_shape *s)
  * conjugate gradients. */
 static double solver_newton_cost(const struct solver_shape *s)
 {
-    const double passes = s->problem->loss == GY_GLM_HINGE ? 30 : 4;
+    const double passes = gy_glm_has_kink(s->problem) ? 30 : 4;
     if (s->features > SOLVER_DENSE)
         return 60 * s->rows * (20 + 2.5 * s->per);
     return s->rows * (passes * (20 + 2 * s->per) + 4 * 0.35 * s->per * s->per) + passes * 0.1 * s->features * s->features * s->features;

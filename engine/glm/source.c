@@ -352,8 +352,3 @@ GY_INT int gy_glm_source_score(struct gy_glm_source *s, const struct gy_glm_scor
     gy_alloc_free(&s->alloc, score, count * sizeof *score);
     return status;
 }
-
-#undef SOURCE_ROWS
-#undef SOURCE_TILE
-#undef SOURCE_SCORES
-#undef SOURCE_STREAM_FOLD

@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* When validation ends a run, and the passes that it may take without coming nearer to its goal. */
+/* When a run ends: the one rule that all solvers ask after an epoch. */
 #include "engine/glm/stop.h"
+#include "engine/base/clock.h"
+#include "engine/job/peers.h"
 #include <float.h>
 
 #define PATIENCE_EPOCHS 200    /* in which the difference must become less by PATIENCE_PART of it */
 #define PATIENCE_PART 0.1
 #define PATIENCE_SPURT 4.0     /* times faster than so far it may become less in the epochs that are left */
 #define PATIENCE_ROUNDING 1e-6 /* of P: a gap that floats leave, of 24 bits in weights, dual numbers and scores */
+
+GY_INT const char *gy_glm_why_name(enum gy_glm_why why)
+{
+    static const char *const names[GY_GLM_WHYS] = {
+        [GY_GLM_GAP] = "gap", [GY_GLM_TARGET] = "target", [GY_GLM_VALIDATION] = "validation",
+        [GY_GLM_EPOCHS] = "epochs", [GY_GLM_TIME] = "time", [GY_GLM_ROUNDING] = "rounding",
+        [GY_GLM_STALLED] = "stalled", [GY_GLM_STOPPED] = "stopped",
+    };
+    return names[why];
+}
 
 GY_INT int gy_glm_is_flat(struct gy_glm_checks *checks, double loss, double part)
 {
@@ -39,16 +51,42 @@ static int patience_has_hope(const struct gy_glm_patience *p, double part, int p
     return gap < p->least && passes / PATIENCE_SPURT * log(gap / goal) <= left * log(p->least / gap);
 }
 
-GY_INT const char *gy_glm_patience_ends(const struct gy_glm_patience *patience, const struct gy_glm_stop *stop, const struct gy_glm_certificate *at, int epoch,
-                                        int left)
+static enum gy_glm_why patience_ends(const struct gy_glm_patience *patience, const struct gy_glm_stop *stop,
+                                     const struct gy_glm_certificate *at, int epoch, int left)
 {
     const int passes = epoch - patience->gained;
     if (!(stop->gap > 0 || stop->target > 0) || passes < PATIENCE_EPOCHS || patience_has_hope(patience, stop->gap, passes, left))
-        return NULL;
-    return at->gap <= PATIENCE_ROUNDING * fabs(at->primal) ? "rounding" : "stalled";
+        return GY_GLM_GOES_ON;
+    return at->gap <= PATIENCE_ROUNDING * fabs(at->primal) ? GY_GLM_ROUNDING : GY_GLM_STALLED;
 }
 
-#undef PATIENCE_EPOCHS
-#undef PATIENCE_PART
-#undef PATIENCE_SPURT
-#undef PATIENCE_ROUNDING
+GY_INT enum gy_glm_why gy_glm_reached(const struct gy_glm_stop *stop, const struct gy_glm_certificate *at)
+{
+    return stop->gap > 0 && at->gap <= stop->gap * fabs(at->primal) ? GY_GLM_GAP
+           : stop->target > 0 && at->primal <= stop->target         ? GY_GLM_TARGET
+                                                                    : GY_GLM_GOES_ON;
+}
+
+GY_INT int gy_glm_validated(const struct gy_glm_run *run, struct gy_glm_checks *checks, int *flat, struct gy_error *err)
+{
+    double loss;
+    *flat = 0;
+    if (!(run->stop.validation > 0) || !run->validate)
+        return GY_OK;
+    GY_TRY(run->validate(run->user, run->w, &loss, err));
+    return gy_peers_any(run->job, gy_glm_is_flat(checks, loss, run->stop.validation), flat, err);
+}
+
+GY_INT int gy_glm_is_late(const struct gy_glm_stop *stop, int64_t began)
+{
+    return stop->seconds > 0 && (double)(gy_clock_ns() - began) * 1e-9 >= stop->seconds;
+}
+
+GY_INT enum gy_glm_why gy_glm_ends(const struct gy_glm_stop *stop, const struct gy_glm_end *end)
+{
+    enum gy_glm_why why = end->at ? gy_glm_reached(stop, end->at) : GY_GLM_GOES_ON;
+    why = why ? why : end->flat ? GY_GLM_VALIDATION : GY_GLM_GOES_ON;
+    if (!why && end->at && end->patience)
+        why = patience_ends(end->patience, stop, end->at, end->epoch, end->left);
+    return why ? why : end->left <= 0 ? GY_GLM_EPOCHS : end->late ? GY_GLM_TIME : GY_GLM_GOES_ON;
+}

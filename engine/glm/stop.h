@@ -23,9 +23,23 @@ struct gy_glm_patience {
 GY_INT void gy_glm_patience_begin(struct gy_glm_patience *patience, int epoch);
 /* A certificate with a bound was made after that epoch. */
 GY_INT void gy_glm_patience_note(struct gy_glm_patience *patience, const struct gy_glm_certificate *at, int epoch);
-/* "stalled" or "rounding" where two hundred epochs have brought less than a tenth, and the gap cannot be reached in the `left` epochs at four times
- * that pace; else NULL, and always where neither a gap nor a target was asked for. */
-GY_INT const char *gy_glm_patience_ends(const struct gy_glm_patience *patience, const struct gy_glm_stop *stop, const struct gy_glm_certificate *at, int epoch,
-                                        int left);
+
+#define GY_GLM_EPOCHS_MOST 1000 /* of a run that says none */
+
+/* What a solver knows after an epoch. */
+struct gy_glm_end {
+    const struct gy_glm_certificate *at;     /* of the present point; NULL: none was made */
+    const struct gy_glm_patience *patience;  /* noted up to here; NULL: not to be asked now */
+    int epoch, left;                         /* done, and still allowed */
+    int flat, late;                          /* validation rests; a rank's time is up */
+};
+/* The first that holds: gap, target, validation, patience, epochs, time. Patience ends where two hundred
+ * epochs have brought less than a tenth, and the gap cannot be reached in those left at four times that
+ * pace; never where neither a gap nor a target was asked for. */
+GY_INT enum gy_glm_why gy_glm_ends(const struct gy_glm_stop *stop, const struct gy_glm_end *end);
+GY_INT enum gy_glm_why gy_glm_reached(const struct gy_glm_stop *stop, const struct gy_glm_certificate *at); /* gap, target */
+/* The loss of run->w on the validation rows, where there are: flat 1: it improves no more. Collective. */
+GY_INT int gy_glm_validated(const struct gy_glm_run *run, struct gy_glm_checks *checks, int *flat, struct gy_error *err);
+GY_INT int gy_glm_is_late(const struct gy_glm_stop *stop, int64_t began); /* on this rank; began: of the clock, ns */
 
 #endif

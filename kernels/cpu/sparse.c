@@ -149,26 +149,18 @@ static inline float sparse_logit(float t, float *part, float m, float q, int ste
 /* Solves the row of score z; returns how much its coefficient has changed. */
 static inline float sparse_solve(struct gy_sparse_sweep *p, struct gy_sparse_row *row, float z)
 {
-    const float y = p->loss == GY_GLM_SQUARED ? row->part : row->c < 0 ? -1.0f : 1.0f, c = fabsf(row->c), old = row->dual, m = y * z, q = row->q * p->rate;
-    float under, gap;
-    if (p->loss == GY_GLM_LOGISTIC) {
-        const float before = row->part, off = old + m;
+    const struct gy_glm_loss *const loss = p->loss;
+    const float c = fabsf(row->c), old = row->dual, q = row->q * p->rate;
+    if (loss->form == GY_GLM_LOGIT) {
+        const float before = row->part, m = (row->c < 0 ? -1.0f : 1.0f) * z, off = old + m;
         p->gap += (double)(0.5f * c * before * (1.0f - before) * off * off);
         row->dual = sparse_logit(old, &row->part, m, q * c, p->steps);
         return row->c * (row->part - before);
     }
-    row->dual = gy_glm_step(p->loss, y, z, old, q, c);
-    if (p->loss == GY_GLM_SQUARED) {
-        under = y - z - old / c;
-        p->gap += (double)(0.5f * c * under * under);
-        return row->dual - old;
-    }
-    under = 1.0f - m;
-    gap = c * (under > 0 ? under : 0);
-    if (p->loss == GY_GLM_SQUARED_HINGE)
-        gap = gap * (under > 0 ? under : 0) + 0.25f * old * old / c;
-    p->gap += (double)(gap - old * under);
-    return y * (row->dual - old);
+    const float y = row->part;
+    row->dual = loss->step(y, z, old, q, c);
+    p->gap += (double)loss->gap_seen(y, z, old, c);
+    return (loss->form == GY_GLM_SIZE ? y : 1.0f) * (row->dual - old);
 }
 
 static inline void sparse_row(struct gy_sparse_sweep *p, uint32_t i)

@@ -13,15 +13,15 @@ struct gy_sparse_row {
     const uint32_t *id;
     uint32_t count;
     float dual;          /* in the loss's own form: glm_loss.h */
-    float part;          /* logistic: gy_sparse_sigmoid(dual); squared: y */
+    float part;          /* of a logit gy_sparse_sigmoid(dual); else y */
     float q;             /* |x|^2 */
-    float c;             /* its weight, with the sign of y where y is 1 or -1 */
+    float c;             /* its weight, with the sign of y where labels are classes */
     float f;             /* its features are f times value (or f, where all values are equal) */
 };
 
 struct gy_sparse_sweep {
-    int loss;               /* enum gy_glm_loss */
-    int steps;              /* of Newton's method, logistic loss */
+    const struct gy_glm_loss *loss;
+    int steps;              /* of Newton's method, for logits */
     const uint32_t *order;  /* [count] rows to visit */
     int64_t count;
     struct gy_sparse_row *row;

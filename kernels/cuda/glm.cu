@@ -18,11 +18,13 @@
  *
  * Block: GY_THREADS, a multiple of 32. Shared memory: two doubles a thread. Alignment: windows on 16 bytes. Tails: by the loops.
  * struct gy_uniform is read so: seed and step name the order, lr is 1 / l2, loss_scale is s, bias1 the bias's value, bias2 l1 / l2.
- * GLM_LOSS is enum gy_glm_loss, GLM_STREAM of the order's random numbers. */
+ * GLM_LOSS is the symbol of a loss, as in names of its functions, GLM_STREAM of random numbers. */
 #include "prelude.cuh"
 #include "philox.cuh"
 
 #define GY_GLM_FN GY_FN
+#define GLM_NAME(loss, what) gy_glm_##loss##_##what
+#define GLM_OF(loss, what) GLM_NAME(loss, what)
 #include "glm_loss.h"
 #include "glm_window.h"
 
@@ -148,9 +150,10 @@ GY_FN float glm_move(const struct glm_view *v, const struct gy_uniform *u, int i
     const float y = v->y[i], c = v->c[i], old = dual[i];
     if (!(c > 0.0f))
         return 0.0f;
-    const float best = gy_glm_step(GLM_LOSS, y, score, old, u->loss_scale * square * u->lr, c);
+    const float best = GLM_OF(GLM_LOSS, step)(y, score, old, u->loss_scale * square * u->lr, c);
     dual[i] = best;
-    return (gy_glm_coefficient(GLM_LOSS, y, best, c) - gy_glm_coefficient(GLM_LOSS, y, old, c)) * u->lr;
+    const float before = GLM_OF(GLM_LOSS, coefficient)(y, old, c);
+    return (GLM_OF(GLM_LOSS, coefficient)(y, best, c) - before) * u->lr;
 }
 
 GY_FN float glm_square(const struct glm_view *v, struct glm_row r, struct glm_dot x)
@@ -235,7 +238,8 @@ GY_KERNEL(glm_build)
     const int warps = GY_GX * (GY_THREADS / 32);
     for (int64_t i = GY_BX * (GY_THREADS / 32) + GY_WARP; i < v.rows; i += warps) {
         const struct glm_row r = glm_row_of(&v, (int)i);
-        const float coefficient = gy_glm_coefficient(GLM_LOSS, v.y[i], GY_P(const float, GY_M)[i], v.c[i]) * a.u->lr;
+        const float dual = GY_P(const float, GY_M)[i];
+        const float coefficient = GLM_OF(GLM_LOSS, coefficient)(v.y[i], dual, v.c[i]) * a.u->lr;
         glm_add(&v, r, v.c[i] > 0.0f ? coefficient : 0.0f, GY_P(float, GY_W), (uint32_t)GY_LANE, 32);
     }
 }
@@ -298,9 +302,9 @@ GY_KERNEL(glm_sums)
         if (!(c > 0.0))
             continue;
         if (score)
-            x.first += c * gy_glm_value(GLM_LOSS, y, (double)score[i]);
+            x.first += c * GLM_OF(GLM_LOSS, value)(y, (double)score[i]);
         if (dual)
-            x.second += gy_glm_conjugate(GLM_LOSS, y, (double)dual[i], c);
+            x.second += GLM_OF(GLM_LOSS, conjugate)(y, (double)dual[i], c);
     }
     glm_part(s, x, GY_P(double, GY_SCRATCH));
 }

@@ -43,7 +43,8 @@ struct gy_cuda_cut {
     const char *text;                                   /* a file that is not the library's; NULL: the library's of this name */
     int launches, defines;
     struct gy_cuda_launch launch[GY_CUDA_LAUNCHES];     /* all from the same compiled file */
-    struct { const char *name; int64_t value; } define[GY_CUDA_DEFINES]; /* beyond the row's facts: tile sizes, slices */
+    /* beyond the row's facts: tile sizes, slices; text: a name instead of the value */
+    struct { const char *name; int64_t value; const char *text; } define[GY_CUDA_DEFINES];
     struct gy_cuda_map map[GY_CUDA_MAPS];
     size_t scratch;                                     /* bytes of GY_SCRATCH */
 };

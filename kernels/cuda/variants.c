@@ -135,7 +135,10 @@ GY_INT int gy_cuda_options(const struct gy_op *op, const struct gy_cuda_row *row
     if (row->facts & GY_FACT_HAS)
         pick_roles(&out, op);
     for (int i = 0; i < cut->defines; i++)
-        pick_int(&out, cut->define[i].name, cut->define[i].value);
+        if (cut->define[i].text)
+            pick_put(&out, cut->define[i].name, cut->define[i].text);
+        else
+            pick_int(&out, cut->define[i].name, cut->define[i].value);
     if (out.count >= 0)
         *used = out.used;
     return out.count;

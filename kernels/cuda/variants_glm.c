@@ -3,6 +3,7 @@
  * caller's business (geom.n): each more makes the model older that a row sees. */
 #include "kernels/cuda/variants_glm.h"
 #include "engine/base/rng.h"
+#include "kernels/glm_loss.h"
 #ifndef GY_NO_CUDA
 
 enum { GLM_CUT_THREADS = 256, GLM_CUT_WARPS = GLM_CUT_THREADS / 32, GLM_CUT_BLOCKS = 1024, GLM_CUT_PARTS = 256 };
@@ -24,7 +25,7 @@ static void cut_glm(const struct gy_op *op, const struct gy_cuda_device *device,
     (void)device;
     out->file = "glm.cu";
     out->define[out->defines].name = "GLM_LOSS";
-    out->define[out->defines++].value = op->act;
+    out->define[out->defines++].text = gy_glm_loss_at(op->act)->symbol;
     out->define[out->defines].name = "GLM_STREAM";
     out->define[out->defines++].value = GY_RNG_ORDER;
     out->define[out->defines].name = "GLM_PARTS";

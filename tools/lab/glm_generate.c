@@ -180,7 +180,7 @@ static void gen_rows(const struct gen *g, struct gen_part *p, int64_t first, int
         uint32_t word;
         const double z = gen_row(g, GEN_IDS, first + i, p->id + (int64_t)i * GEN_FIELDS, &word) + g->bias, share = gen_sigmoid(z);
         const int click = ((double)word + 0.5) / 4294967296.0 < share;
-        const double yes = gy_glm_value(GY_GLM_LOGISTIC, 1, z), no = gy_glm_value(GY_GLM_LOGISTIC, -1, z);
+        const double yes = gy_glm_logistic_value(1, z), no = gy_glm_logistic_value(-1, z);
         p->label[i] = (float)click;
         p->clicks += click;
         p->loss += click ? yes : no;

@@ -98,7 +98,7 @@ static int gld_fetch(struct gy_gld *d)
 static int gld_begin(struct gy_gld *d)
 {
     const struct gy_glm_run *run = d->run;
-    const float none = run->problem->loss == GY_GLM_LOGISTIC ? -18.0f : 0.0f;
+    const float none = gy_glm_loss_of(run->problem)->form == GY_GLM_LOGIT ? -18.0f : 0.0f;
     for (int64_t i = 0; i < run->feed->rows && !run->has_dual; i++)
         d->host_dual[i] = none;
     GY_TRY(gy_gld_dual_copy(d, 1));
@@ -172,23 +172,6 @@ static int gld_look(struct gy_gld *d, int epoch, struct gy_glm_certificate *out)
     return GY_OK;
 }
 
-static int gld_is_flat(struct gy_gld *d, int *flat)
-{
-    double loss = 0;
-    GY_TRY(gld_fetch(d));
-    GY_TRY(d->run->validate(d->run->user, d->run->w, &loss, &d->err));
-    *flat = gy_glm_is_flat(&d->checks, loss, d->run->stop.validation);
-    return GY_OK;
-}
-
-/* The gap or the target, as this certificate has it; NULL: neither. */
-static const char *gld_reached(const struct gy_glm_stop *stop, const struct gy_glm_certificate *at)
-{
-    if (stop->gap > 0 && at->gap <= stop->gap * fabs(at->primal))
-        return "gap";
-    return stop->target > 0 && at->primal <= stop->target ? "target" : NULL;
-}
-
 /* Weights and dual numbers for the caller, and what the host says of them: once for each point. */
 static int gld_settle(struct gy_gld *d)
 {
@@ -201,32 +184,31 @@ static int gld_settle(struct gy_gld *d)
 }
 
 /* After a look: whether the run ends. What the device believes is asked of the host; where that says no, w is made anew. */
-static int gld_decide(struct gy_gld *d, int epoch, int left, struct gy_glm_certificate *at)
+static int gld_decide(struct gy_gld *d, struct gy_glm_certificate *at, struct gy_glm_end *end)
 {
     struct gy_glm_run *run = d->run;
-    int flat = 0;
-    if (gld_reached(&run->stop, at)) {
+    end->at = at;
+    end->patience = &d->patience;
+    if (gy_glm_reached(&run->stop, at)) {
         GY_TRY(gld_settle(d));
         *at = run->result;
-        run->why = gld_reached(&run->stop, at);
-        if (run->why)
+        if (gy_glm_reached(&run->stop, at))
             return GY_OK;
-        GY_TRY(gld_make_w(d, epoch));
+        GY_TRY(gld_make_w(d, end->epoch));
     }
     if (run->stop.validation > 0 && run->validate)
-        GY_TRY(gld_is_flat(d, &flat));
-    gy_glm_patience_note(&d->patience, at, epoch);
-    run->why = flat ? "validation" : gy_glm_patience_ends(&d->patience, &run->stop, at, epoch, left);
+        GY_TRY(gld_fetch(d));
+    GY_TRY(gy_glm_validated(run, &d->checks, &end->flat, &d->err));
+    gy_glm_patience_note(&d->patience, at, end->epoch);
     return GY_OK;
 }
 
 /* Whether a rank's time is up. */
 static int gld_is_late(struct gy_gld *d, int *late)
 {
-    const double limit = d->run->stop.seconds;
-    double sum = (double)(gy_clock_ns() - d->began) * 1e-9 >= limit;
+    double sum = gy_glm_is_late(&d->run->stop, d->began);
     *late = 0;
-    if (!(limit > 0))
+    if (!(d->run->stop.seconds > 0))
         return GY_OK;
     GY_TRY(gy_glm_sum(d->run, &sum, 1, &d->err));
     *late = sum > 0;
@@ -253,23 +235,24 @@ static int gld_tell(struct gy_gld *d, int epoch, const struct gy_glm_certificate
 static int gld_train(struct gy_gld *d)
 {
     struct gy_glm_run *run = d->run;
-    const int last = run->stop.epochs ? run->stop.epochs : 1000, every = run->stop.every ? run->stop.every : GLD_EVERY;
+    const int last = run->stop.epochs ? run->stop.epochs : GY_GLM_EPOCHS_MOST, every = run->stop.every ? run->stop.every : GLD_EVERY;
     struct gy_glm_certificate at = { .primal = HUGE_VAL, .dual = -HUGE_VAL, .gap = HUGE_VAL };
     GY_TRY(gld_begin(d));
     gy_glm_patience_begin(&d->patience, run->first_epoch);
-    for (int epoch = run->first_epoch + 1, late; epoch <= last && !run->why; epoch++) {
+    for (int epoch = run->first_epoch + 1; epoch <= last && !run->why; epoch++) {
+        struct gy_glm_end end = { .epoch = epoch, .left = last - epoch };
         GY_TRY(gld_epoch(d, epoch));
-        GY_TRY(gld_is_late(d, &late));
-        const int look = epoch % every == 0 || epoch == last || late;
+        GY_TRY(gld_is_late(d, &end.late));
+        const int look = epoch % every == 0 || epoch == last || end.late;
         run->epochs = epoch;
         if (look) {
             GY_TRY(gld_look(d, epoch, &at));
-            GY_TRY(gld_decide(d, epoch, last - epoch, &at));
+            GY_TRY(gld_decide(d, &at, &end));
         }
-        run->why = run->why ? run->why : late ? "time" : NULL;
+        run->why = gy_glm_ends(&run->stop, &end);
         GY_TRY(gld_tell(d, epoch, &at, look));
     }
-    run->why = run->why ? run->why : "epochs";
+    run->why = run->why ? run->why : GY_GLM_EPOCHS;
     return gld_settle(d);
 }
 
@@ -344,7 +327,7 @@ static int gld_solve(struct gy_gld *d, size_t memory)
     d->weights = (int64_t)run->feed->features + (run->problem->bias != 0);
     d->pack = (struct gy_glm_pack){ .problem = run->problem, .pool = run->pool, .features = run->feed->features };
     d->began = gy_clock_ns();
-    run->why = NULL;
+    run->why = GY_GLM_GOES_ON;
     run->epochs = run->first_epoch;
     run->rounds = 0;
     const int status = gld_all(d, memory);

@@ -1,10 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* Proximal Newton for an l1 penalty, with l2 beside it or not (Yuan, Ho, Lin, "An improved GLMNET for l1-regularized logistic regression", 2012), on working
- * sets. A visit gives the pull of the rows on every feature; those whose value is not 0, and those that are pulled hardest beyond l1, are the set; one more
- * pass over the rows gives the set's curvature matrix; the quadratic model is minimised there, and P searched along the way. The rows are only read in passes,
- * whatever the feed, and ranks add up pulls and matrices: the model is then the same on all, and so is its minimum.
+/* Proximal Newton for an l1 penalty, with l2 beside it or not (1), on working sets. A run, with who
+ * does each line:
  *
- * The dual point is made of the slopes, scaled until no feature is pulled beyond l1 (newton_bound.c). */
+ *     some steps on every 512th, 64th, 8th row, where these are many           l1_samples
+ *     u = pull of the rows at w; g = l2 w - u; P                               l1_begin
+ *     repeat
+ *         candidates: w_j not 0, |g_j| > 0.9 l1, a free bias; the worst first  l1_candidates
+ *         v = about the least of g.(v - w) + (v - w)'M(v - w) / 2 + l1 |v|_1 over the first of them
+ *             streams, ranks, few features: M in memory, of a pass             l1_build
+ *                 coordinate descent and faces, until 0.05 of the violation    gy_l1_minimise
+ *             by columns, the first that will do:                              l1_step_by_columns
+ *                 the few worst alone, where they are half of what is wrong    l1_focus
+ *                 M of an earlier point, where it left at most 0.4             l1_by_kept_matrix
+ *                 rounds of coordinate descent, faces, groups, without M       gy_l1_descend
+ *                 M of the columns, where its products are few                 l1_by_matrix
+ *         t = 1, 1/2, ... until P(w + t (v - w)) <= P + 0.01 t promise         l1_search
+ *         D of the slopes at w, scaled into its domain; the best one is kept   l1_certify
+ *         progress; the run's rule may say why                                 gy_nw_report
+ *         steps that bring nothing: M gets a ridge, then the end               l1_judge
+ *     a last bound, whatever passes it costs, unless the gap is reached        l1_certify
+ *
+ * A visit gives the pull of the rows on every feature; one more pass gives M. Rows are only read in
+ * passes, whatever the feed, and ranks add up pulls and matrices: the model is the same on all.
+ *
+ * (1) Yuan, Ho, Lin, "An improved GLMNET for l1-regularized logistic regression", 2012. Groups: Xu,
+ * "Iterative methods by space decomposition and subspace correction", 1992 (l1_groups.c). Bounds:
+ * newton_bound.c. */
 #include "engine/glm/solve/l1_state.h"
 #include "engine/job/peers.h"
 
@@ -67,7 +88,9 @@ struct l1 {
 static int l1_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
 {
     (void)feed;
-    *why = problem->loss == GY_GLM_HINGE ? "the hinge loss has no second derivative" : problem->l1 <= 0 ? "there is no l1 penalty" : NULL;
+    *why = gy_glm_has_kink(problem) ? "the hinge loss has no second derivative"
+           : problem->l1 <= 0       ? "there is no l1 penalty"
+                                    : NULL;
     return !*why;
 }
 
@@ -255,7 +278,7 @@ static int l1_build(struct l1 *l1, size_t n, struct gy_error *err)
             GY_TRY(gy_l1_matrix(&l1->nw, l1->set, &l1->listed, model, err));
         else
             GY_TRY(l1_build_matrix(l1, err));
-        l1->same_matrix = l1->nw.problem->loss == GY_GLM_SQUARED;
+        l1->same_matrix = l1->nw.loss->smooth == GY_GLM_QUADRATIC;
         for (size_t i = 0; i < model->count && l1->judge.exact; i++)
             model->matrix[i * (model->stride + 1)] *= (float)(1 + L1_RIDGE);
     }
@@ -511,12 +534,13 @@ static int l1_certify(struct l1 *l1, int exact, struct gy_error *err)
     struct gy_glm_run *const run = l1->nw.run;
     struct gy_glm_certificate *const at = &run->result;
     const struct gy_glm_problem *const problem = run->problem;
-    const int is_free = problem->bias != 0 && problem->bias_free, logistic = problem->loss == GY_GLM_LOGISTIC;
+    const int is_free = problem->bias != 0 && problem->bias_free;
+    const int logit = l1->nw.loss->form == GY_GLM_LOGIT;
     const double goal = run->stop.gap * fabs(l1->primal);
-    double dual = logistic && !is_free ? l1_cheap_bound(l1) : (double)-INFINITY;
+    double dual = logit && !is_free ? l1_cheap_bound(l1) : (double)-INFINITY;
     const double share = (l1->primal - dual) / fabs(l1->primal); /* the exact bound's is some 0.2 to 0.6 of it, the less the smaller */
     const int near = is_free ? l1->violation < problem->l1 : share * (0.1 + 0.5 * share) <= run->stop.gap;
-    if (exact || (!logistic && !is_free) || (near && l1->primal - dual > goal))
+    if (exact || (!logit && !is_free) || (near && l1->primal - dual > goal))
         GY_TRY(gy_nw_bound(&l1->nw, l1->w, &l1->sums, l1->u, &dual, err));
     if (dual > l1->dual) {
         l1->dual = dual;
@@ -586,7 +610,7 @@ static int l1_judge(struct l1 *l1, int moved, int better, int *stuck, struct gy_
     }
     const struct gy_nw_step step = { *stuck < L1_STUCK, l1->primal, run->result.gap, l1->promise, l1_noise(l1) };
     if (!step.moved && step.promise <= step.noise)
-        run->why = "rounding";
+        run->why = GY_GLM_ROUNDING;
     else if (gy_nw_judged(&l1->judge, &step, run->stop.gap, &run->why))
         l1->same_matrix = l1->kept = *stuck = 0;
     return GY_OK;
@@ -603,7 +627,7 @@ static int l1_run(struct l1 *l1, struct gy_error *err)
     GY_TRY(gy_nw_finite(l1->primal, err));
     GY_TRY(l1_certify(l1, 0, err));
     l1->judge = (struct gy_nw_judge){ .primal = l1->primal, .gap = run->result.gap };
-    run->why = NULL;
+    run->why = GY_GLM_GOES_ON;
     while (!run->why) {
         if (!l1->focused) { /* a step on few features is judged together with the one that follows */
             primal = l1->primal;
@@ -620,7 +644,7 @@ static int l1_run(struct l1 *l1, struct gy_error *err)
     }
     if (!moved)
         GY_TRY(l1_visit(l1, l1->w, err));
-    return run->why[0] == 'g' ? GY_OK : l1_certify(l1, 1, err);
+    return run->why == GY_GLM_GAP ? GY_OK : l1_certify(l1, 1, err);
 }
 
 /* Slopes of the logistic loss are at most a row's cost c, so a feature that adds up to no more than l1 in all rows is never pulled away from 0. */
@@ -633,7 +657,7 @@ static int l1_screen(struct l1 *l1, struct gy_error *err)
     for (int v = 0; v < nw->view_count; v++)
         if (nw->views[v].weight)
             return GY_OK;
-    if (nw->problem->loss != GY_GLM_LOGISTIC)
+    if (nw->loss->form != GY_GLM_LOGIT)
         return GY_OK;
     l1->live = gy_arena_take(&l1->nw.arena, nw->dims, sizeof *l1->live);
     if (!l1->live)

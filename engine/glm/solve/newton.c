@@ -7,39 +7,33 @@
  * P is strongly convex in w, so |g|^2 / (2 l2) is the duality gap at the dual point that the slopes make, and costs nothing.
  *
  * With many more rows than features it begins on every 64th row, then every 8th: what few rows know is found at a fraction of a pass. */
+#include "engine/glm/glm_room.h"
 #include "engine/glm/solve/newton_state.h"
 #include "engine/job/peers.h"
 
 #define NEWTON_MATRIX_DIMS 1024 /* at most so many features have a matrix */
-#define NEWTON_HALVINGS 30
-#define NEWTON_CG_STEPS 250
 #define NEWTON_ROWS_PER_DIM 8   /* at least, on a sample */
-#define NEWTON_EXACT 1e-10      /* of the residual, squared, is left when the system is solved to the end */
 #define NEWTON_FLOAT 0x1p-24    /* half the distance of two floats from 1 */
 #define NEWTON_DOUBLE 1e-13     /* what is known of a sum of many doubles */
 #define NEWTON_PRODUCTS 2e9     /* at most, in a matrix that is made only because products of gradients were not exact enough */
 
 struct newton {
+    struct gy_nw_method m;
     struct gy_nw nw;
-    float *w, *trial, *narrow;      /* [dims]; w is the caller's */
-    double *g, *u, *s;              /* [dims] gradient, pull of the point last visited, step */
-    double *diagonal;               /* [dims] of X'DX + l2 */
-    double *r, *p, *q, *z;          /* [dims] of conjugate gradients */
+    double *u;                      /* [dims] pull of the point last visited */
     double *matrix;                 /* triangle, factored; NULL: conjugate gradients */
     struct gy_nw_sums sums;
-    double primal, slope;           /* slope: g's */
-    double gap;                     /* |g|^2 / (2 l2) of what is penalised */
-    double was;                     /* g's of the step before */
     int factored;                   /* the matrix is of an earlier point of these rows */
-    double first;                   /* gap where the run began */
-    struct gy_nw_judge judge;
 };
+
+static struct newton *newton_of(struct gy_nw_method *m) { return (struct newton *)(void *)m; }
 
 static int newton_fits(const struct gy_glm_problem *problem, const struct gy_glm_feed *feed, const char **why)
 {
     const int hinge = problem->loss == GY_GLM_HINGE;
     *why = problem->l1 > 0                                   ? "an l1 penalty is not smooth"
            : problem->l2 <= 0                                ? "without an l2 penalty the optimum may lie nowhere"
+           : !hinge && gy_glm_has_kink(problem)              ? "a loss with a kink is not smooth"
            : hinge && feed->features >= NEWTON_MATRIX_DIMS   ? "the hinge loss needs a matrix, and there are too many features for one"
            : hinge && problem->bias != 0 && problem->bias_free ? "the hinge loss with a weight that is not penalised has no bound"
                                                              : NULL;
@@ -51,7 +45,7 @@ static double newton_l2(const struct newton *newton, size_t j)
     return j == newton->nw.features && newton->nw.problem->bias_free ? 0 : newton->nw.problem->l2;
 }
 
-/* P, and with its gradient the gap, of the point that was visited last. */
+/* P, of the point that was visited last. */
 static double newton_primal(const struct newton *newton, const float *w)
 {
     double sum = 0;
@@ -60,32 +54,26 @@ static double newton_primal(const struct newton *newton, const float *w)
     return newton->sums.loss + 0.5 * sum;
 }
 
-static void newton_accept(struct newton *newton, const float *w, double primal)
+static void newton_accept(struct gy_nw_method *m, double primal)
 {
+    struct newton *const newton = newton_of(m);
     double sum = 0;
-    for (size_t j = 0; j < newton->nw.dims; j++) {
+    for (size_t j = 0; j < m->dims; j++) {
         const double l2 = newton_l2(newton, j);
-        newton->g[j] = l2 * (double)w[j] - newton->u[j];
-        sum += l2 > 0 ? newton->g[j] * newton->g[j] : 0;
+        m->g[j] = l2 * (double)m->w[j] - newton->u[j];
+        sum += l2 > 0 ? m->g[j] * m->g[j] : 0;
     }
-    newton->primal = primal;
-    newton->gap = sum / (2 * newton->nw.problem->l2);
-    if (w != newton->w)
-        memcpy(newton->w, w, newton->nw.dims * sizeof *w);
+    m->primal = primal;
+    m->gap = sum / (2 * newton->nw.problem->l2);
 }
 
-static int newton_visit(struct newton *newton, const float *w, struct gy_error *err)
+static int newton_visit(struct gy_nw_method *m, const float *w, double *primal, struct gy_error *err)
 {
-    GY_TRY(gy_nw_visit(&newton->nw, w, newton->u, newton->matrix ? NULL : newton->diagonal, &newton->sums, err));
-    for (size_t j = 0; j < newton->nw.dims && !newton->matrix; j++)
-        newton->diagonal[j] += newton_l2(newton, j);
-    return GY_OK;
-}
-
-static int newton_begin(struct newton *newton, struct gy_error *err)
-{
-    GY_TRY(newton_visit(newton, newton->w, err));
-    newton_accept(newton, newton->w, newton_primal(newton, newton->w));
+    struct newton *const newton = newton_of(m);
+    GY_TRY(gy_nw_visit(&newton->nw, w, newton->u, newton->matrix ? NULL : m->diagonal, &newton->sums, err));
+    for (size_t j = 0; j < m->dims && !newton->matrix; j++)
+        m->diagonal[j] += newton_l2(newton, j);
+    *primal = newton_primal(newton, w);
     return GY_OK;
 }
 
@@ -96,9 +84,9 @@ static int newton_factor_serves(const struct newton *newton)
 {
     double sum = 0;
     for (size_t j = 0; j < newton->nw.dims; j++)
-        sum += newton->g[j] * newton->s[j]; /* s: the solution with the old factor */
-    const double ratio = sum / newton->was, goal = newton->nw.run->stop.gap * fabs(newton->primal);
-    return ratio < 1e-4 || newton->gap * ratio < 0.1 * goal;
+        sum += newton->m.g[j] * newton->m.s[j]; /* s: the solution with the old factor */
+    const double ratio = sum / newton->m.slope, goal = newton->nw.run->stop.gap * fabs(newton->m.primal);
+    return ratio < 1e-4 || newton->m.gap * ratio < 0.1 * goal;
 }
 
 /* A pivot is at least l2, and known to a rounding of its own diagonal, whatever the scale of its feature. */
@@ -106,12 +94,12 @@ static int newton_factorise(struct newton *newton, struct gy_error *err)
 {
     const size_t dims = newton->nw.dims;
     const double known = newton->nw.exact ? NEWTON_DOUBLE : NEWTON_FLOAT;
-    double *const least = newton->z;
+    double *const least = newton->m.z;
     GY_TRY(gy_nw_matrix(&newton->nw, NULL, dims, newton->matrix, err));
     for (size_t j = 0; j < dims; j++) {
         double *const diagonal = newton->matrix + gy_nw_row_at(j, dims) + j;
         *diagonal += newton_l2(newton, j);
-        newton->diagonal[j] = *diagonal;
+        newton->m.diagonal[j] = *diagonal;
         least[j] = newton_l2(newton, j) + known * *diagonal;
         least[j] = least[j] > 0 ? least[j] : 1;
     }
@@ -127,103 +115,45 @@ static int newton_by_matrix(struct newton *newton, struct gy_error *err)
         if (fresh)
             GY_TRY(newton_factorise(newton, err));
         for (size_t j = 0; j < dims; j++)
-            newton->s[j] = -newton->g[j];
-        gy_nw_solve(newton->matrix, dims, newton->s);
+            newton->m.s[j] = -newton->m.g[j];
+        gy_nw_solve(newton->matrix, dims, newton->m.s);
         if (fresh || newton_factor_serves(newton))
             return GY_OK;
     }
 }
 
-/* q = (X'DX + l2) p, of p as it is in float. */
-static int newton_times(struct newton *newton, double *p, double *q, struct gy_error *err)
+static int newton_times(struct gy_nw_method *m, struct gy_error *err)
 {
-    const size_t dims = newton->nw.dims;
-    for (size_t j = 0; j < dims; j++) {
-        newton->narrow[j] = (float)p[j];
-        p[j] = (double)newton->narrow[j];
-    }
-    GY_TRY(gy_nw_product(&newton->nw, newton->narrow, q, err));
-    for (size_t j = 0; j < dims; j++)
-        q[j] += newton_l2(newton, j) * p[j];
+    struct newton *const newton = newton_of(m);
+    GY_TRY(gy_nw_product(&newton->nw, m->narrow, m->q, err));
+    for (size_t j = 0; j < m->dims; j++)
+        m->q[j] += newton_l2(newton, j) * m->p[j];
     return GY_OK;
 }
 
-/* z = r by the preconditioner; their product. */
-static double newton_condition(struct newton *newton)
+static double newton_condition(struct gy_nw_method *m)
 {
-    const size_t dims = newton->nw.dims;
-    for (size_t j = 0; j < dims; j++)
-        newton->z[j] = newton->matrix ? newton->r[j] : newton->r[j] / (newton->diagonal[j] > 0 ? newton->diagonal[j] : 1);
+    const struct newton *const newton = newton_of(m);
+    for (size_t j = 0; j < m->dims; j++)
+        m->z[j] = newton->matrix ? m->r[j] : m->r[j] / (m->diagonal[j] > 0 ? m->diagonal[j] : 1);
     if (newton->matrix)
-        gy_nw_solve(newton->matrix, dims, newton->z);
-    return gy_nw_inner(newton->r, newton->z, dims);
+        gy_nw_solve(newton->matrix, m->dims, m->z);
+    return gy_nw_inner(m->r, m->z, m->dims);
 }
 
-/* How small the residual of a step becomes, squared, as a share: the square root of how far the gap has come, but no better than the goal needs. */
-static double newton_share(const struct newton *newton)
+static int newton_step(struct gy_nw_method *m, struct gy_error *err)
 {
-    const double far = newton->gap / newton->first, goal = newton->nw.run->stop.gap * fabs(newton->primal), need = 0.1 * goal / newton->gap;
-    const double share = far < 1 ? 0.1 * far : 0.1;
-    return newton->nw.exact ? NEWTON_EXACT : share > need ? share : need < 0.1 ? need : 0.1;
-}
-
-static int newton_by_gradients(struct newton *newton, struct gy_error *err)
-{
-    const size_t dims = newton->nw.dims;
-    double *const r = newton->r, *const p = newton->p, *const q = newton->q, *const s = newton->s;
-    for (size_t j = 0; j < dims; j++) {
-        s[j] = 0;
-        r[j] = -newton->g[j];
-    }
-    double rho = newton_condition(newton);
-    memcpy(p, newton->z, dims * sizeof *p);
-    const double enough = rho * newton_share(newton);
-    for (int step = 0; step < NEWTON_CG_STEPS && rho > enough; step++) {
-        GY_TRY(newton_times(newton, p, q, err));
-        const double curve = gy_nw_inner(p, q, dims), alpha = gy_nw_inner(p, r, dims) / curve, before = rho;
-        if (!(curve > 0))
-            break;
-        gy_nw_add(s, alpha, p, dims);
-        gy_nw_add(r, -alpha, q, dims);
-        rho = newton_condition(newton);
-        for (size_t j = 0; j < dims; j++)
-            p[j] = newton->z[j] + rho / before * p[j];
-    }
-    return GY_OK;
-}
-
-/* ---- the search along it ---- */
-
-/* *moved 0: no halving of the step makes P fall, as far as floats show. */
-static int newton_search(struct newton *newton, int *moved, struct gy_error *err)
-{
-    const size_t dims = newton->nw.dims;
-    double t = 1;
-    *moved = 0;
-    for (int halving = 0; halving < NEWTON_HALVINGS; halving++, t *= 0.5) {
-        for (size_t j = 0; j < dims; j++)
-            newton->trial[j] = (float)((double)newton->w[j] + t * newton->s[j]);
-        GY_TRY(newton_visit(newton, newton->trial, err));
-        const double primal = newton_primal(newton, newton->trial);
-        if (primal <= newton->primal + 1e-4 * t * newton->slope + 1e-13 * fabs(newton->primal)) {
-            newton_accept(newton, newton->trial, primal);
-            *moved = 1;
-            return GY_OK;
-        }
-        if (-t * newton->slope < 1e-13 * fabs(newton->primal))
-            return GY_OK;
-    }
-    return GY_OK;
-}
-
-static int newton_step(struct newton *newton, struct gy_error *err)
-{
-    if (newton->matrix && newton->nw.exact && (!newton->factored || newton->nw.problem->loss != GY_GLM_SQUARED))
+    struct newton *const newton = newton_of(m);
+    const int stays = newton->factored && newton->nw.loss->smooth == GY_GLM_QUADRATIC;
+    if (newton->matrix && newton->nw.exact && !stays)
         GY_TRY(newton_factorise(newton, err));
-    GY_TRY(newton->matrix && !newton->nw.exact ? newton_by_matrix(newton, err) : newton_by_gradients(newton, err));
-    newton->slope = gy_nw_inner(newton->g, newton->s, newton->nw.dims);
-    newton->was = newton->slope;
-    return GY_OK;
+    if (newton->matrix && !newton->nw.exact)
+        return newton_by_matrix(newton, err);
+    for (size_t j = 0; j < m->dims; j++) {
+        m->s[j] = 0;
+        m->r[j] = -m->g[j];
+    }
+    return gy_nw_by_gradients(m, newton_condition(m), err);
 }
 
 /* ---- samples ---- */
@@ -241,15 +171,15 @@ static int newton_sample(struct newton *newton, int step, struct gy_error *err)
     int moved = 1;
     newton->nw.step = step;
     newton->factored = 0;
-    GY_TRY(newton_begin(newton, err));
+    GY_TRY(gy_nw_start(&newton->m, err));
     for (int i = 0; i < 20 && moved; i++) {
-        GY_TRY(newton_step(newton, err));
-        if (-0.5 * newton->slope < unknown) {
+        GY_TRY(gy_nw_direction(&newton->m, err));
+        if (-0.5 * newton->m.slope < unknown) {
             for (size_t j = 0; j < newton->nw.dims; j++)
-                newton->w[j] = (float)((double)newton->w[j] + newton->s[j]);
+                newton->m.w[j] = (float)((double)newton->m.w[j] + newton->m.s[j]);
             break;
         }
-        GY_TRY(newton_search(newton, &moved, err));
+        GY_TRY(gy_nw_search(&newton->m, &moved, err));
     }
     return GY_OK;
 }
@@ -258,7 +188,7 @@ static int newton_samples(struct newton *newton, struct gy_error *err)
 {
     static const int steps[] = { 512, 64, 8 };
     const struct gy_glm_feed *const feed = newton->nw.run->feed;
-    int streamed = !feed->resident || gy_nw_has_begun(newton->w, newton->nw.dims); /* on any rank; a sample would spoil what an earlier run found */
+    int streamed = !feed->resident || gy_nw_has_begun(newton->m.w, newton->nw.dims); /* on any rank; a sample would spoil what an earlier run found */
     GY_TRY(gy_peers_any(newton->nw.run->job, streamed, &streamed, err));
     if (!newton->matrix || streamed)
         return GY_OK;
@@ -272,75 +202,56 @@ static int newton_samples(struct newton *newton, struct gy_error *err)
 
 /* ---- all rows ---- */
 
-/* The certificate of the present point. With a free bias it costs two passes, so only when the gap of the rest says it may be the last; exact: now. */
-static int newton_certify(struct newton *newton, int exact, struct gy_error *err)
+/* The certificate of the present point. With a free bias it costs two passes, so only when the gap of
+ * the rest says it may be the last; exact: now. */
+static int newton_bound(struct newton *newton, int exact, struct gy_error *err)
 {
     struct gy_glm_run *const run = newton->nw.run;
     struct gy_glm_certificate *const at = &run->result;
     const int is_free = run->problem->bias != 0 && run->problem->bias_free;
-    at->primal = newton->primal;
+    at->primal = newton->m.primal;
     at->loss = newton->sums.loss;
-    at->gap = newton->gap;
+    at->gap = newton->m.gap;
     if (!is_free) {
         at->dual = at->primal - at->gap;
         return GY_OK;
     }
     at->dual = (double)-INFINITY;
-    if (exact || newton->gap <= run->stop.gap * fabs(newton->primal))
-        GY_TRY(gy_nw_bound(&newton->nw, newton->w, &newton->sums, newton->u, &at->dual, err));
+    if (exact || at->gap <= run->stop.gap * fabs(at->primal))
+        GY_TRY(gy_nw_bound(&newton->nw, newton->m.w, &newton->sums, newton->u, &at->dual, err));
     at->dual = at->dual > at->primal ? at->primal : at->dual; /* by rounding */
     at->gap = at->primal - at->dual;
     return GY_OK;
 }
 
+static int newton_certify(struct gy_nw_method *m, struct gy_error *err) { return newton_bound(newton_of(m), 0, err); }
+
 /* From now on steps are solved to the end, with a matrix if one can be had. */
-static int newton_open_exact(struct newton *newton, struct gy_error *err)
+static int newton_to_the_end(struct gy_nw_method *m, int moved, struct gy_error *err)
 {
+    struct newton *const newton = newton_of(m);
     const struct gy_glm_feed *const feed = newton->nw.run->feed;
-    const size_t dims = newton->nw.dims;
+    const size_t dims = m->dims;
     const double per_row = (double)feed->entries / (double)(feed->rows > 0 ? feed->rows : 1);
     int none = !newton->matrix && (dims > NEWTON_MATRIX_DIMS || (double)feed->rows * per_row * per_row > NEWTON_PRODUCTS);
+    (void)moved;
     GY_TRY(gy_peers_any(newton->nw.run->job, none, &none, err));
     if (!none && !newton->matrix && !(newton->matrix = gy_arena_take(&newton->nw.arena, dims * (dims + 1) / 2, sizeof(double))))
         return GY_NOMEM(err, "Newton's method", dims * (dims + 1) / 2 * sizeof(double));
     newton->nw.exact = 1;
     newton->factored = 0;
-    return newton_begin(newton, err);
-}
-
-static int newton_judge(struct newton *newton, int moved, const char **why, struct gy_error *err)
-{
-    const struct gy_nw_step step = { moved, newton->primal, newton->gap, -0.5 * newton->slope,
-                                     gy_nw_noise(newton->w, newton->diagonal, 0, newton->nw.dims, newton->primal) };
-    return gy_nw_judged(&newton->judge, &step, newton->nw.run->stop.gap, why) ? newton_open_exact(newton, err) : GY_OK;
+    return gy_nw_start(m, err);
 }
 
 static int newton_run(struct newton *newton, struct gy_error *err)
 {
-    struct gy_glm_run *const run = newton->nw.run;
-    struct gy_nw_watch watch = { 0 };
-    int moved = 1;
+    double primal;
     GY_TRY(newton_samples(newton, err));
-    GY_TRY(newton_begin(newton, err));
-    newton->first = newton->gap;
-    newton->judge = (struct gy_nw_judge){ .primal = newton->primal, .gap = newton->gap };
-    GY_TRY(gy_nw_finite(newton->primal, err));
-    GY_TRY(newton_certify(newton, 0, err));
-    run->why = NULL;
-    while (!run->why) {
-        GY_TRY(newton_step(newton, err));
-        GY_TRY(newton_search(newton, &moved, err));
-        if (moved)
-            GY_TRY(newton_certify(newton, 0, err));
-        GY_TRY(gy_nw_report(&newton->nw, &watch, &run->why, err));
-        if (!run->why)
-            GY_TRY(newton_judge(newton, moved, &run->why, err));
-    }
-    if (!isfinite(run->result.dual)) {
-        GY_TRY(newton_visit(newton, newton->w, err));
-        GY_TRY(newton_certify(newton, 1, err));
-    }
-    return GY_OK;
+    GY_TRY(gy_nw_loop(&newton->m, err));
+    if (isfinite(newton->nw.run->result.dual))
+        return GY_OK;
+    GY_TRY(newton_visit(&newton->m, newton->m.w, &primal, err));
+    return newton_bound(newton, 1, err);
 }
 
 /* ---- opening ---- */
@@ -354,23 +265,27 @@ static int newton_wants_matrix(const struct gy_glm_feed *feed, size_t dims)
 
 static int newton_take(struct newton *newton, int matrix, struct gy_error *err)
 {
-    struct gy_arena *const arena = &newton->nw.arena;
-    const size_t dims = newton->nw.dims, room = dims * (dims + 1) / 2;
-    double **const vectors[] = { &newton->g, &newton->u, &newton->s, &newton->diagonal, &newton->r, &newton->p, &newton->q, &newton->z };
-    int bad = 0;
-    for (size_t i = 0; i < GY_COUNT(vectors); i++)
-        bad |= !(*vectors[i] = gy_arena_take(arena, dims, sizeof(double)));
-    bad |= !(newton->trial = gy_arena_take(arena, dims, sizeof(float)));
-    bad |= !(newton->narrow = gy_arena_take(arena, dims, sizeof(float)));
-    if (matrix)
-        bad |= !(newton->matrix = gy_arena_take(arena, room, sizeof(double)));
-    newton->w = newton->nw.run->w;
-    return bad ? GY_NOMEM(err, "Newton's method", (9 * dims + (matrix ? room : 0)) * sizeof(double)) : GY_OK;
+    struct gy_nw_method *const m = &newton->m;
+    const int64_t dims = (int64_t)newton->nw.dims, room = dims * (dims + 1) / 2;
+    const struct gy_glm_room rooms[] = {
+        { &m->g, dims, sizeof *m->g }, { &newton->u, dims, sizeof *newton->u },
+        { &m->s, dims, sizeof *m->s }, { &m->diagonal, dims, sizeof *m->diagonal },
+        { &m->r, dims, sizeof *m->r }, { &m->p, dims, sizeof *m->p },
+        { &m->q, dims, sizeof *m->q }, { &m->z, dims, sizeof *m->z },
+        { &m->trial, dims, sizeof *m->trial }, { &m->narrow, dims, sizeof *m->narrow },
+        { &newton->matrix, matrix ? room : -1, sizeof *newton->matrix },
+    };
+    m->nw = &newton->nw;
+    m->dims = newton->nw.dims;
+    m->w = newton->nw.run->w;
+    return gy_glm_take_rooms(&newton->nw.arena, rooms, GY_COUNT(rooms), "Newton's method", err);
 }
 
 static int newton_solve(struct gy_glm_run *run, struct gy_error *err)
 {
-    struct newton newton = { .was = 0 };
+    struct newton newton = { .m = { .visit = newton_visit, .accept = newton_accept, .direction = newton_step,
+                                    .times = newton_times, .condition = newton_condition, .certify = newton_certify,
+                                    .to_the_end = newton_to_the_end } };
     const size_t dims = (size_t)run->feed->features + (run->problem->bias != 0);
     int matrix = newton_wants_matrix(run->feed, dims);
     if (run->problem->loss == GY_GLM_HINGE)

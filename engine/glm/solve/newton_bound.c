@@ -30,13 +30,10 @@ static int nw_conjugates(struct gy_nw *nw, const float *w, struct gy_nw_change c
                          struct gy_error *err)
 {
     struct gy_nw_sums scaled;
-    const int loss = nw->problem->loss;
     if (s == 1)
         *out = sums->loss;
-    else if (loss == GY_GLM_SQUARED)
-        *out = s * sums->linear - 0.5 * s * s * sums->square;
-    else if (loss == GY_GLM_SQUARED_HINGE)
-        *out = s * sums->linear - 0.25 * s * s * sums->square;
+    else if (nw->loss->form != GY_GLM_LOGIT)
+        *out = s * sums->linear - gy_glm_bend(nw->loss) * s * s * sums->square;
     else {
         change.side[0] *= s;
         change.side[1] *= s;
@@ -50,7 +47,7 @@ static int nw_conjugates(struct gy_nw *nw, const float *w, struct gy_nw_change c
 static struct gy_nw_change nw_balance(const struct gy_nw *nw, const struct gy_nw_sums *sums)
 {
     struct gy_nw_change change = { { 1, 1 }, 0 };
-    if (nw->problem->loss == GY_GLM_SQUARED)
+    if (nw->loss->form == GY_GLM_NUMBER)
         change.shift = sums->weight > 0 ? sums->pull / sums->weight : 0;
     else if (sums->side[0] > sums->side[1])
         change.side[0] = sums->side[1] / sums->side[0];

@@ -13,6 +13,7 @@
  *
  * Margins and sum of y a x are moved on in double, and made anew from w and a where a stage begins after long ways. The goal is reached when the certificate
  * of w and a as the floats that they are kept in says so. */
+#include "engine/glm/glm_room.h"
 #include "engine/glm/solve/newton_state.h"
 #include "engine/job/peers.h"
 
@@ -384,18 +385,18 @@ static int hinge_samples(struct hinge *h, struct gy_error *err)
 
 /* What the run gives back, exactly. A goal that only holds before w is rounded to floats is none: there is more to gain as long as the gap before that is not
  * far below it. */
-static int hinge_close(struct hinge *h, const char **why, struct gy_error *err)
+static int hinge_close(struct hinge *h, enum gy_glm_why *why, struct gy_error *err)
 {
     struct gy_glm_run *const run = h->nw.run;
     const double before = run->result.gap;
-    if (strcmp(*why, "gap") != 0)
+    if (*why != GY_GLM_GAP)
         memcpy(run->w, h->kept, h->nw.dims * sizeof *run->w);
     GY_TRY(gy_glm_certify(run, run->w, h->dual, &run->result, err));
     const double goal = run->stop.gap * fabs(run->result.primal);
     if (run->stop.gap > 0 && run->result.gap <= goal)
-        *why = "gap";
-    else if (strcmp(*why, "gap") == 0)
-        *why = h->sigma >= HINGE_MOST || before < HINGE_WELL * goal ? "rounding" : NULL;
+        *why = GY_GLM_GAP;
+    else if (*why == GY_GLM_GAP)
+        *why = h->sigma >= HINGE_MOST || before < HINGE_WELL * goal ? GY_GLM_ROUNDING : GY_GLM_GOES_ON;
     return GY_OK;
 }
 
@@ -411,7 +412,7 @@ static int hinge_run(struct hinge *h, struct gy_error *err)
             GY_TRY(gy_nw_finite(run->result.primal, err));
         GY_TRY(gy_nw_report(&h->nw, &watch, &run->why, err));
         if (!run->why && (h->sigma >= HINGE_MOST || !isfinite(run->result.primal)))
-            run->why = "stalled";
+            run->why = GY_GLM_STALLED;
         if (run->why)
             GY_TRY(hinge_close(h, &run->why, err));
         if (run->why)
@@ -424,24 +425,18 @@ static int hinge_run(struct hinge *h, struct gy_error *err)
 
 static int hinge_take(struct hinge *h, struct gy_error *err)
 {
-    struct gy_arena *const arena = &h->nw.arena;
-    const size_t dims = h->nw.dims, rows = ((size_t)h->nw.rows + HINGE_LANES - 1) / HINGE_LANES * HINGE_LANES, room = dims * (dims + 1) / 2;
-    double **const vectors[] = { &h->w, &h->u, &h->g, &h->s };
-    float **const of_rows[] = { &h->before, &h->c, &h->centre, &h->dual };
-    int bad = !(h->narrow = gy_arena_take(arena, dims, sizeof *h->narrow));
-    bad |= !(h->matrix = gy_arena_take(arena, room, sizeof *h->matrix));
-    bad |= !(h->kept = gy_arena_take(arena, dims, sizeof *h->kept));
-    bad |= !(h->margin = gy_arena_take(arena, rows, sizeof *h->margin));
-    bad |= !(h->move = gy_arena_take(arena, rows, sizeof *h->move));
-    for (size_t i = 0; i < GY_COUNT(vectors); i++)
-        bad |= !(*vectors[i] = gy_arena_take(arena, dims, sizeof(double)));
-    for (size_t i = 0; i < GY_COUNT(of_rows); i++)
-        bad |= !(*of_rows[i] = gy_arena_take(arena, rows, sizeof(float)));
-    if (bad)
-        return GY_NOMEM(err, "Newton's method", (5 * dims + room + 4 * rows) * sizeof(double));
-    h->lanes = (int64_t)rows / HINGE_LANES;
+    const int64_t dims = (int64_t)h->nw.dims, lanes = gy_ceil_div(h->nw.rows, HINGE_LANES), rows = lanes * HINGE_LANES;
+    const struct gy_glm_room rooms[] = {
+        { &h->narrow, dims, sizeof *h->narrow }, { &h->matrix, dims * (dims + 1) / 2, sizeof *h->matrix },
+        { &h->kept, dims, sizeof *h->kept }, { &h->margin, rows, sizeof *h->margin },
+        { &h->move, rows, sizeof *h->move }, { &h->w, dims, sizeof *h->w }, { &h->u, dims, sizeof *h->u },
+        { &h->g, dims, sizeof *h->g }, { &h->s, dims, sizeof *h->s }, { &h->before, rows, sizeof *h->before },
+        { &h->c, rows, sizeof *h->c }, { &h->centre, rows, sizeof *h->centre },
+        { &h->dual, rows, sizeof *h->dual },
+    };
+    h->lanes = lanes;
     h->sigma = HINGE_SIGMA;
-    return GY_OK;
+    return gy_glm_take_rooms(&h->nw.arena, rooms, GY_COUNT(rooms), "Newton's method", err);
 }
 
 GY_INT int gy_nw_hinge(struct gy_glm_run *run, struct gy_error *err)
@@ -459,22 +454,3 @@ GY_INT int gy_nw_hinge(struct gy_glm_run *run, struct gy_error *err)
     gy_nw_close(&h.nw);
     return status;
 }
-
-#undef HINGE_SIGMA
-#undef HINGE_CENTRE
-#undef HINGE_GROWTH
-#undef HINGE_SHARE
-#undef HINGE_STEPS
-#undef HINGE_MOST
-#undef HINGE_WELL
-#undef HINGE_EXACT
-#undef HINGE_TRIALS
-#undef HINGE_SAMPLED
-#undef HINGE_ROWS
-#undef HINGE_LANES
-#undef HINGE_FAR
-#undef HINGE_SMALL
-#undef HINGE_FLOAT
-#undef HINGE_DOUBLE
-#undef HINGE_WHERE
-#undef HINGE_CHOOSE

@@ -107,8 +107,9 @@ static void nw_logistic(struct gy_nw_block *block, int weighted, unsigned cpu, s
     float c[2] = { 0, 0 }; /* of this block's rows of a side, all the same */
     for (int b = 0; b < block->count; b++) {
         c[block->y[b] > 0] = block->c[b];
+        const double value = weighted ? block->loss->value((double)block->y[b], block->z[b]) : 0;
         if (weighted)
-            sums->loss += (double)block->c[b] * gy_glm_value(GY_GLM_LOGISTIC, (double)block->y[b], block->z[b]);
+            sums->loss += (double)block->c[b] * value;
     }
     if (!weighted)
         sums->loss += (double)c[0] * (under[0] + log1p(beyond[0])) + (double)c[1] * (under[1] + log1p(beyond[1]));
@@ -119,10 +120,10 @@ static void nw_other_losses(struct gy_nw_block *block, struct gy_nw_sums *sums)
     for (int b = 0; b < block->count; b++) {
         const double y = (double)block->y[b], c = (double)block->c[b], z = block->z[b];
         double first, second;
-        gy_glm_slopes(block->loss, y, z, &first, &second);
+        block->loss->slopes(y, z, &first, &second);
         block->pull[b] = -c * first;
         block->curve[b] = (float)(c * second);
-        sums->loss += c * gy_glm_value(block->loss, y, z);
+        sums->loss += c * block->loss->value(y, z);
         sums->linear -= y * c * first;
         sums->square += c * first * first;
     }
@@ -130,7 +131,7 @@ static void nw_other_losses(struct gy_nw_block *block, struct gy_nw_sums *sums)
 
 GY_INT void gy_nw_losses(struct gy_nw_block *block, int weighted, unsigned cpu, struct gy_nw_sums *sums)
 {
-    if (block->loss == GY_GLM_LOGISTIC)
+    if (block->loss->form == GY_GLM_LOGIT)
         nw_logistic(block, weighted, cpu, sums);
     else
         nw_other_losses(block, sums);

@@ -260,7 +260,7 @@ static void nw_visit_tile(void *job, int64_t tile, int thread)
     const struct gy_rows *const rows = &pass->view.rows;
     const struct gy_glm_problem *const problem = nw->problem;
     int32_t from, to;
-    struct gy_nw_block block = { .loss = problem->loss };
+    struct gy_nw_block block = { .loss = nw->loss };
     struct gy_nw_sums sums = nw->sums[tile];
     double *const slot = nw->slot ? nw->slot + (size_t)tile * nw->stride : NULL;
     (void)thread;
@@ -327,19 +327,21 @@ GY_INT int gy_nw_forward(struct gy_nw *nw, const float *p, struct gy_error *err)
 
 /* ---- changed coefficients ---- */
 
-static double nw_conjugate(int loss, double y, double pull, double c)
+/* Of the dual number whose coefficient is pull. */
+static double nw_conjugate(const struct gy_glm_loss *loss, double y, double pull, double c)
 {
-    if (loss != GY_GLM_LOGISTIC)
-        return c > 0 ? gy_glm_conjugate(loss, y, loss == GY_GLM_SQUARED ? pull : y * pull, c) : 0;
+    if (loss->form != GY_GLM_LOGIT)
+        return c > 0 ? gy_glm_conjugate(loss, y, gy_glm_sign(loss, y) * pull, c) : 0;
     const double share = c > 0 ? fabs(pull) / c : 0;
-    return share > 0 && share < 1 ? c * (-share * log(share) - (1 - share) * log1p(-share)) : 0;
+    if (share > 0 && share < 1)
+        return c * (-share * log(share) - (1 - share) * log1p(-share));
+    return share > 1 ? -HUGE_VAL : 0;
 }
 
 static void nw_changed_tile(void *job, int64_t tile, int thread)
 {
     const struct nw_pass *const pass = job;
     const struct gy_nw *const nw = pass->nw;
-    const int loss = nw->problem->loss;
     double *const slot = nw->slot ? nw->slot + (size_t)tile * nw->stride : NULL;
     struct gy_nw_sums sums = nw->sums[tile];
     int32_t from, to;
@@ -348,9 +350,9 @@ static void nw_changed_tile(void *job, int64_t tile, int thread)
     for (int32_t i = from; i < to; i++) {
         const double y = (double)gy_glm_y(nw->problem, &pass->view.rows, i), c = (double)gy_glm_c(nw->problem, &pass->view.rows, i, (float)y);
         double first, second;
-        gy_glm_slopes(loss, y, nw_score(nw, &pass->view.rows, i, pass->w), &first, &second);
+        nw->loss->slopes(y, nw_score(nw, &pass->view.rows, i, pass->w), &first, &second);
         const double pull = -c * first * pass->change->side[y > 0] - c * pass->change->shift;
-        sums.loss += nw_conjugate(loss, y, pull, c);
+        sums.loss += nw_conjugate(nw->loss, y, pull, c);
         sums.linear += y * pull;
         sums.square += c > 0 ? pull * pull / c : 0;
         sums.pull += pull;
@@ -377,7 +379,6 @@ static void nw_dual_tile(void *job, int64_t tile, int thread)
 {
     const struct nw_pass *const pass = job;
     const struct gy_nw *const nw = pass->nw;
-    const int loss = nw->problem->loss;
     float *const dual = nw->run->dual;
     int32_t from, to;
     (void)thread;
@@ -385,9 +386,7 @@ static void nw_dual_tile(void *job, int64_t tile, int thread)
     for (int32_t i = from; i < to; i++) {
         const float y = gy_glm_y(nw->problem, &pass->view.rows, i), c = gy_glm_c(nw->problem, &pass->view.rows, i, y);
         const double z = nw_score(nw, &pass->view.rows, i, pass->w);
-        double first, second;
-        gy_glm_slopes(loss, (double)y, z, &first, &second);
-        dual[pass->view.base + i] = (float)(loss == GY_GLM_LOGISTIC ? -(double)y * z : -(double)c * first * (loss == GY_GLM_SQUARED ? 1.0 : (double)y));
+        dual[pass->view.base + i] = (float)gy_glm_dual_at(nw->loss, (double)y, z, (double)c);
     }
 }
 
@@ -451,6 +450,7 @@ GY_INT int gy_nw_open(struct gy_nw *nw, struct gy_glm_run *run, int with_columns
     nw->began = gy_clock_ns();
     nw->run = run;
     nw->problem = run->problem;
+    nw->loss = gy_glm_loss_of(run->problem);
     nw->features = feed->features;
     nw->dims = nw->features + (run->problem->bias != 0);
     nw->stride = nw->dims * (with_diagonal ? 2 : 1);

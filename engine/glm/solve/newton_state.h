@@ -38,6 +38,7 @@ struct gy_nw_columns {
 struct gy_nw {
     struct gy_glm_run *run;
     const struct gy_glm_problem *problem;
+    const struct gy_glm_loss *loss;
     struct gy_arena arena;      /* everything below lies in it */
     size_t features, dims;      /* dims: with the bias, which comes last */
     int64_t rows;
@@ -90,12 +91,13 @@ struct gy_nw_change {
     double shift;   /* less this times c */
 };
 GY_INT int gy_nw_changed(struct gy_nw *nw, const float *w, const struct gy_nw_change *change, double *u, struct gy_nw_sums *sums, struct gy_error *err);
-/* Whether to stop: calls progress and validation, checks the rules of run->stop. P and the bound are in run->result. *why NULL: go on. */
+/* Whether to stop: calls progress and validation, checks the rules of run->stop. P and the bound are in run->result. Where *why stays
+ * GY_GLM_GOES_ON it does. */
 struct gy_nw_watch {
     struct gy_glm_checks checks;
     int epoch;
 };
-GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, const char **why, struct gy_error *err);
+GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, enum gy_glm_why *why, struct gy_error *err);
 
 /* Whether the steps of a run still bring something. Zero, then begun with the first point's P and gap. */
 struct gy_nw_judge {
@@ -109,11 +111,39 @@ struct gy_nw_step {
     double promise;     /* what P should lose by the step, about */
     double noise;       /* what P may owe to the floats of the weights and the sums of its terms */
 };
-/* 1: from now on they are to be solved to the end: judge->exact has become 1. Steps that bring nothing even so: *why is "rounding" where they promised no more
- * than noise, else "stalled". */
-GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step, double goal, const char **why);
+/* 1: from now on they are to be solved to the end: judge->exact has become 1. Steps that bring nothing even so: *why is rounding where they promised no more
+ * than noise, else stalled. */
+GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step, double goal, enum gy_glm_why *why);
 /* The noise of weights whose curvatures are this diagonal, or 1 over it. */
 GY_INT double gy_nw_noise(const float *w, const double *diagonal, int inverse, size_t dims, double primal);
+
+/* newton_loop.c: a model that Newton's method trains, the first member of its state. */
+struct gy_nw_method {
+    struct gy_nw *nw;
+    size_t dims;                  /* weights */
+    float *w, *trial, *narrow;    /* [dims] the point, where a search looks, p in float */
+    double *g, *s;                /* [dims] gradient, step */
+    double *diagonal;             /* [dims] of X'DX + l2, or 1 over it: inverse */
+    int inverse;
+    double *r, *p, *q, *z;        /* [dims] of conjugate gradients: z is r by the preconditioner */
+    double primal, gap, slope;    /* P, its gap, g.s of the last step */
+    double first;                 /* gap where the run began */
+    struct gy_nw_judge judge;     /* exact: systems are solved to the end */
+    int (*visit)(struct gy_nw_method *m, const float *w, double *primal, struct gy_error *err);
+    void (*accept)(struct gy_nw_method *m, double primal);         /* w was visited: g, primal, gap */
+    int (*direction)(struct gy_nw_method *m, struct gy_error *err); /* s */
+    int (*times)(struct gy_nw_method *m, struct gy_error *err);     /* q = (X'DX + l2) p, of narrow */
+    double (*condition)(struct gy_nw_method *m);                   /* z; r.z */
+    int (*certify)(struct gy_nw_method *m, struct gy_error *err);   /* the run's result, and its w */
+    int (*to_the_end)(struct gy_nw_method *m, int moved, struct gy_error *err); /* judge.exact is new */
+};
+GY_INT int gy_nw_loop(struct gy_nw_method *m, struct gy_error *err);
+/* Its parts: w is visited; a step is found; w moves along it, *moved 0: P falls nowhere, as far as
+ * floats show; s from r, z and rho = r.z, s being 0. */
+GY_INT int gy_nw_start(struct gy_nw_method *m, struct gy_error *err);
+GY_INT int gy_nw_direction(struct gy_nw_method *m, struct gy_error *err);
+GY_INT int gy_nw_search(struct gy_nw_method *m, int *moved, struct gy_error *err);
+GY_INT int gy_nw_by_gradients(struct gy_nw_method *m, double rho, struct gy_error *err);
 
 /* A view of a pass: what the job of a tile function begins with. */
 struct gy_nw_view {
@@ -147,7 +177,8 @@ GY_INT void gy_nw_columns_close(struct gy_nw *nw);
 
 /* newton_math.c: count <= GY_NW_BLOCK rows: coefficients and curvatures from scores, sums added. */
 struct gy_nw_block {
-    int count, loss;
+    const struct gy_glm_loss *loss;
+    int count;
     double z[GY_NW_BLOCK], pull[GY_NW_BLOCK];
     float y[GY_NW_BLOCK], c[GY_NW_BLOCK], curve[GY_NW_BLOCK];
     int32_t row[GY_NW_BLOCK];

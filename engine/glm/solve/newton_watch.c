@@ -5,7 +5,6 @@
 #include "engine/base/clock.h"
 #include "engine/job/peers.h"
 
-#define NW_EPOCHS 1000
 #define NW_PATIENCE 20     /* steps in which P or the gap must have become less: */
 #define NW_SLOW 0.1        /* P by this part, where steps are not solved to the end, else by a tenth of the goal; the gap by half */
 #define NW_FLOAT 0x1p-24   /* half the distance of two floats from 1 */
@@ -25,34 +24,20 @@ static int nw_tell(struct gy_nw *nw, int epoch, struct gy_error *err)
     return stop ? GY_FAIL(err, GY_E_STOPPED, "the caller asked to stop after epoch %d", epoch) : GY_OK;
 }
 
-static int nw_validated(struct gy_nw *nw, struct gy_nw_watch *watch, int *done, struct gy_error *err)
+GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, enum gy_glm_why *why, struct gy_error *err)
 {
     struct gy_glm_run *const run = nw->run;
-    double loss;
-    *done = 0;
-    if (run->stop.validation <= 0 || !run->validate)
-        return GY_OK;
-    GY_TRY(run->validate(run->user, run->w, &loss, err));
-    return gy_peers_any(run->job, gy_glm_is_flat(&watch->checks, loss, run->stop.validation), done, err);
-}
-
-GY_INT int gy_nw_report(struct gy_nw *nw, struct gy_nw_watch *watch, const char **why, struct gy_error *err)
-{
-    struct gy_glm_run *const run = nw->run;
-    const struct gy_glm_certificate *const at = &run->result;
-    int validated, late = run->stop.seconds > 0 && (double)(gy_clock_ns() - nw->began) * 1e-9 >= run->stop.seconds;
+    int late = gy_glm_is_late(&run->stop, nw->began);
+    const int most = run->stop.epochs > 0 ? run->stop.epochs : GY_GLM_EPOCHS_MOST;
     run->epochs = run->first_epoch + ++watch->epoch;
     run->rounds = nw->rounds;
+    struct gy_glm_end end = { .at = &run->result, .epoch = run->epochs, .left = most - run->epochs };
     GY_TRY(nw_tell(nw, run->epochs, err));
-    GY_TRY(nw_validated(nw, watch, &validated, err));
+    GY_TRY(gy_glm_validated(run, &watch->checks, &end.flat, err));
     if (run->stop.seconds > 0)
         GY_TRY(gy_peers_any(run->job, late, &late, err));
-    *why = run->stop.gap > 0 && at->gap <= run->stop.gap * fabs(at->primal)        ? "gap"
-           : run->stop.target > 0 && at->primal <= run->stop.target                ? "target"
-           : validated                                                             ? "validation"
-           : run->epochs >= (run->stop.epochs > 0 ? run->stop.epochs : NW_EPOCHS) ? "epochs"
-           : late                                                                  ? "time"
-                                                                                   : NULL;
+    end.late = late;
+    *why = gy_glm_ends(&run->stop, &end);
     return GY_OK;
 }
 
@@ -75,7 +60,7 @@ GY_INT double gy_nw_noise(const float *w, const double *diagonal, int inverse, s
     return 0.5 * (NW_FLOAT * size) * (NW_FLOAT * size) + NW_DOUBLE * fabs(primal);
 }
 
-GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step, double goal, const char **why)
+GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step, double goal, enum gy_glm_why *why)
 {
     const double enough = (judge->exact ? 0.1 * goal : NW_SLOW) * fabs(step->primal);
     if (step->moved && (judge->primal - step->primal > fmax(enough, step->noise) || step->gap < 0.5 * judge->gap)) {
@@ -88,7 +73,7 @@ GY_INT int gy_nw_judged(struct gy_nw_judge *judge, const struct gy_nw_step *step
         return 0;
     judge->idle = 0;
     if (judge->exact)
-        *why = step->promise <= step->noise ? "rounding" : "stalled";
+        *why = step->promise <= step->noise ? GY_GLM_ROUNDING : GY_GLM_STALLED;
     else
         judge->exact = 1;
     return !*why;

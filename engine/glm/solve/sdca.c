@@ -1,17 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/* Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang, 2013), proximal where there is an l1 besides the l2, over threads as SySCD has it
- * (Ioannou, Mendler-Duenner, Parnell, 2019).
+/* Stochastic dual coordinate ascent (1), proximal where there is an l1 besides the l2, over threads
+ * (2) and ranks (3), accelerated by a proximal term (4). A run, with who does each line:
  *
- * The same inputs give the same bits for the same number of threads; with another number rows are visited in another order.
+ *     w = shrink(u, l1 / (l2 + kappa))    u = (sum of coefficient x + kappa centre) / (l2 + kappa)
+ *     repeat
+ *         kappa by its law; centre = w + ahead (w - w before)                gy_sdca_follow
+ *         where damping may be too small: keep dual numbers and u            sdca_keep
+ *         repeat until ranks have met                                        sdca_round
+ *             each thread, its rows in random order, on its replica of u     gy_sdca_pass
+ *                 z = x . shrink(replica)      rate = sigma of threads, of ranks / (l2 + kappa)
+ *                 gap += gap of the row at z
+ *                 dual = step(y, z, dual, rate |x|^2)
+ *                 replica += rate (coefficient - the one before) x
+ *             from time to time: u += sum of (replica - u) / sigma           sdca_meet_threads
+ *             ranks: u = that of all of them                                 gy_glm_levels_meet
+ *         ranks add up gap; move = kappa / 2 |w - centre|^2                  sdca_agree
+ *         gap > 4 times its least: back to what was kept, damping doubled    sdca_guard
+ *         ranks, some rounds: dual numbers from the slopes at w         sdca_leap
+ *         where ratio gap + kappa / l2 move says that it may end the run     sdca_is_due
+ *             P(w), D(dual numbers); ratio = their gap over what was said    sdca_check
+ *         progress; until the run's rule says why                            sdca_is_over
  *
- * A certificate costs about as much as a pass, so it is made when the rows' gaps, which a pass sums as it goes (each as of the time of its
- * visit), say that it may end the run; each one made tells how much that estimate is off. The guard watches the same sums: where they have grown,
- * although ascent can only make the gap smaller in the long run, sigma was too small, and the run goes on from the best point with twice as much. */
+ * Three laws, each on what a pass has measured:
+ *
+ *     sigma of threads   1.1 |sum of changes|^2 / sum of |change|^2: up at once, down by half (3)
+ *     sigma of ranks     the same at their sums (rank_sums.c)
+ *     kappa              times sqrt(gap / (15 move)), at most 2: the gap inside and what the centre
+ *                        lacks fall alike; a loss with a kink goes by how fast its steps shrink
+ *
+ * A certificate costs about as much as a pass. The same inputs give the same bits for the same
+ * number of threads; with another number rows are visited in another order.
+ *
+ * (1) Shalev-Shwartz, Zhang, "Stochastic dual coordinate ascent", 2013. (2) Ioannou,
+ * Mendler-Duenner, Parnell, "SySCD", 2019. (3) Ma et al., "Adding vs. averaging", 2015. (4) Lin,
+ * Mairal, Harchaoui, "A universal catalyst for first-order optimization", 2015. */
 #include "engine/glm/solve/sdca_state.h"
 #include "engine/base/clock.h"
 #include "engine/glm/stop.h"
 
-#define SDCA_EPOCHS 1000
 #define SDCA_RESTART 1.5         /* gap over that of the pass before, from where on the centre stops running ahead */
 #define SDCA_GROWN 4.0           /* gap over the best one, from where on the guard steps in */
 #define SDCA_LEAP 3              /* rounds before the first leap */
@@ -50,7 +76,7 @@ struct sdca_watch {
 /* P - D is the sum of the rows' gaps, and l2 / 2 |w - the duals' vector|^2. */
 static double sdca_estimate(const struct gy_sdca *s, const struct sdca_watch *watch)
 {
-    return s->gap * watch->ratio + s->kappa / s->run->problem->l2 * s->move;
+    return s->estimate.gap * watch->ratio + s->prox.kappa / s->run->problem->l2 * s->prox.move;
 }
 
 static int sdca_has_goal(const struct gy_sdca *s) { return s->run->stop.gap > 0 || s->run->stop.target > 0; }
@@ -108,10 +134,10 @@ static int sdca_mend(struct gy_sdca *s, struct sdca_watch *watch, struct gy_erro
 }
 
 /* How much the estimate is off. */
-static double sdca_ratio(const struct gy_sdca *s)
+static double sdca_ratio(const struct gy_sdca *s, double gap)
 {
-    const double gap = s->run->result.gap;
-    return fmax(gap - s->kappa / s->run->problem->l2 * s->move, 0.01 * gap) / s->gap;
+    const double lacks = s->prox.kappa / s->run->problem->l2 * s->prox.move;
+    return fmax(gap - lacks, 0.01 * gap) / s->estimate.gap;
 }
 
 /* Certifies; only P where nothing but a target was asked for. */
@@ -122,57 +148,33 @@ static int sdca_check(struct gy_sdca *s, struct sdca_watch *watch, struct gy_err
     GY_TRY(sdca_certify(s, watch, primal_only, err));
     if (primal_only)
         return GY_OK;
-    (void)gy_glm_levels_guard(&s->levels, run->result.dual);
-    if (s->gap > 0 && !watch->cold) {
-        watch->ratio = sdca_ratio(s);
+    (void)gy_glm_levels_guard(&s->ranks, run->result.dual);
+    if (s->estimate.gap > 0 && !watch->cold) {
+        watch->ratio = sdca_ratio(s, run->result.gap);
         if (!(watch->ratio <= SDCA_DRIFTED))
             GY_TRY(sdca_mend(s, watch, err));
     }
     watch->looked = watch->epoch;
     gy_glm_patience_note(&watch->patience, &run->result, watch->epoch);
     if (sdca_has_goal(s) && watch->epoch - (int)gy_max64(watch->patience.gained, watch->turned) >= SDCA_TURN) {
-        s->rest = !s->rest;
+        s->prox.rest = !s->prox.rest;
         watch->turned = watch->epoch;
     }
     return GY_OK;
 }
 
-/* Passes bring nothing any more: what that is called, or NULL. */
-static const char *sdca_is_stuck(const struct gy_sdca *s, const struct sdca_watch *watch)
+/* Whether the run ends here. The weights of a certificate are those that are validated. */
+static int sdca_is_over(struct gy_sdca *s, struct sdca_watch *watch, struct gy_error *err)
 {
-    const struct gy_glm_run *const run = s->run;
-    return watch->looked == watch->epoch ? gy_glm_patience_ends(&watch->patience, &run->stop, &run->result, watch->epoch, watch->epochs - watch->epoch) : NULL;
-}
-
-static int sdca_validate(struct gy_sdca *s, struct sdca_watch *watch, int *plateau, struct gy_error *err)
-{
-    const struct gy_glm_run *const run = s->run;
-    double loss;
-    *plateau = 0;
-    if (!(run->stop.validation > 0) || !run->validate)
-        return GY_OK;
-    if (run->dual)
+    struct gy_glm_run *const run = s->run;
+    const int certified = watch->progress.has_certificate;
+    struct gy_glm_end end = { .at = certified ? &run->result : NULL, .epoch = watch->epoch, .left = watch->epochs - watch->epoch,
+                              .patience = watch->looked == watch->epoch ? &watch->patience : NULL, .late = watch->late };
+    if (certified && run->dual && run->validate)
         gy_sdca_duals(s, 0); /* they are kept where the test rows cannot be read */
-    GY_TRY(run->validate(run->user, run->w, &loss, err));
-    *plateau = gy_glm_is_flat(&watch->checks, loss, run->stop.validation);
-    return GY_OK;
-}
-
-/* Why the run ends here, or NULL. */
-static int sdca_is_over(struct gy_sdca *s, struct sdca_watch *watch, const char **why, struct gy_error *err)
-{
-    const struct gy_glm_run *const run = s->run;
-    int plateau = 0;
-    *why = NULL;
-    if (watch->progress.has_certificate) {
-        GY_TRY(sdca_validate(s, watch, &plateau, err));
-        *why = run->stop.gap > 0 && run->result.gap <= run->stop.gap * run->result.primal ? "gap"
-             : run->stop.target > 0 && run->result.primal <= run->stop.target ? "target" : plateau ? "validation" : sdca_is_stuck(s, watch);
-    }
-    if (!*why && watch->late)
-        *why = "time";
-    if (!*why && watch->epoch >= watch->epochs)
-        *why = "epochs";
+    if (certified)
+        GY_TRY(gy_glm_validated(run, &watch->checks, &end.flat, err));
+    run->why = gy_glm_ends(&run->stop, &end);
     return GY_OK;
 }
 
@@ -183,7 +185,7 @@ static int sdca_tell(struct gy_sdca *s, struct sdca_watch *watch, struct gy_erro
 {
     const struct gy_glm_run *const run = s->run;
     struct gy_glm_progress *const progress = &watch->progress;
-    const double goal = run->stop.gap * watch->scale, now = sdca_estimate(s, watch), shrinks = s->gap / watch->before;
+    const double goal = run->stop.gap * watch->scale, now = sdca_estimate(s, watch), shrinks = s->estimate.gap / watch->before;
     if (!run->progress)
         return GY_OK;
     progress->epoch = s->pass;
@@ -210,33 +212,33 @@ static int sdca_tell(struct gy_sdca *s, struct sdca_watch *watch, struct gy_erro
 
 static int sdca_may_diverge(const struct gy_sdca *s)
 {
-    return s->dual_kept && (s->sigma < s->fan || s->levels.sigma < s->levels.fan);
+    return s->dual_kept && (s->threads.sigma < s->threads.fan || s->ranks.sigma < s->ranks.fan);
 }
 
 /* What is kept of u is the sum of coefficient x, whatever kappa and centre will be. */
 static void sdca_keep(struct gy_sdca *s)
 {
-    const double kappa = s->kappa, all = s->run->problem->l2 + kappa;
+    const double kappa = s->prox.kappa, all = s->run->problem->l2 + kappa;
     gy_sdca_duals(s, 0);
     memcpy(s->dual_kept, s->dual, (size_t)s->run->feed->rows * sizeof *s->dual);
     for (int64_t j = 0; j < s->dim; j++)
-        s->u_kept[j] = (float)(all * (double)s->u[j] - kappa * (double)s->centre[j]);
+        s->u_kept[j] = (float)(all * (double)s->u[j] - kappa * (double)s->prox.centre[j]);
 }
 
 /* Back to the best point, and twice the damping; at the number of members nothing can diverge. */
 static void sdca_back(struct gy_sdca *s)
 {
-    const double kappa = s->kappa, all = s->run->problem->l2 + kappa;
+    const double kappa = s->prox.kappa, all = s->run->problem->l2 + kappa;
     memcpy(s->dual, s->dual_kept, (size_t)s->run->feed->rows * sizeof *s->dual);
     gy_sdca_duals(s, 1);
     for (int64_t j = 0; j < s->dim; j++)
-        s->u[j] = (float)(((double)s->u_kept[j] + kappa * (double)s->centre[j]) / all);
+        s->u[j] = (float)(((double)s->u_kept[j] + kappa * (double)s->prox.centre[j]) / all);
     gy_sdca_means(s);
-    s->floor = fmin(2 * fmax(s->floor, s->sigma), s->fan);
-    s->sigma = s->floor;
-    s->stale = 1;
-    gy_glm_levels_damp(&s->levels);
-    gy_glm_levels_begin(&s->levels, s->u);
+    s->threads.floor = fmin(2 * fmax(s->threads.floor, s->threads.sigma), s->threads.fan);
+    s->threads.sigma = s->threads.floor;
+    s->threads.stale = 1;
+    gy_glm_levels_damp(&s->ranks);
+    gy_glm_levels_begin(&s->ranks, s->u);
 }
 
 /* Whether the passes have made it worse, and then goes back. A pass sums gaps as of the visits; the first one of a cold run says nothing. */
@@ -244,20 +246,20 @@ static int sdca_guard(struct gy_sdca *s, struct sdca_watch *watch, int guarded)
 {
     if (watch->cold)
         return 0;
-    if (guarded && !(s->gap <= SDCA_GROWN * watch->best)) {
+    if (guarded && !(s->estimate.gap <= SDCA_GROWN * watch->best)) {
         sdca_back(s);
         return 1;
     }
-    watch->best = fmin(watch->best, s->gap);
+    watch->best = fmin(watch->best, s->estimate.gap);
     return 0;
 }
 
 /* A pass with safe sigma and one sum: w is calm after it. Gives back what was set before. */
 static struct gy_glm_levels sdca_calm(struct gy_sdca *s)
 {
-    const struct gy_glm_levels before = s->levels;
-    s->levels.sigma = s->levels.fan;
-    s->levels.parts = s->levels.inner = s->levels.fixed = 1;
+    const struct gy_glm_levels before = s->ranks;
+    s->ranks.sigma = s->ranks.fan;
+    s->ranks.parts = s->ranks.inner = s->ranks.fixed = 1;
     return before;
 }
 
@@ -265,24 +267,24 @@ static struct gy_glm_levels sdca_calm(struct gy_sdca *s)
 static int sdca_leap(struct gy_sdca *s, struct sdca_watch *watch, const struct gy_glm_levels *before, int *unsettled, struct gy_error *err)
 {
     int done = 0;
-    s->levels.parts = before->parts;
-    s->levels.inner = before->inner;
-    s->levels.fixed = before->fixed;
+    s->ranks.parts = before->parts;
+    s->ranks.inner = before->inner;
+    s->ranks.fixed = before->fixed;
     if (*unsettled)
         return GY_OK;
-    s->levels.sigma = before->sigma;
+    s->ranks.sigma = before->sigma;
     struct gy_glm_certificate at; /* between ranks the estimate may be off by far, and a leap must not be worse than where it begins */
     gy_sdca_weights(s, s->run->w);
     gy_sdca_duals(s, 0);
     GY_TRY(gy_glm_certify(s->run, s->run->w, s->dual, &at, err));
     double gap = at.gap;
-    watch->ratio = s->gap > 0 ? fmax(gap - s->kappa / s->run->problem->l2 * s->move, 0.01 * gap) / s->gap : watch->ratio;
+    watch->ratio = s->estimate.gap > 0 ? sdca_ratio(s, gap) : watch->ratio;
     if (!(gap > s->run->stop.gap * at.primal) || !(watch->ratio > 0))
         return GY_OK;
     GY_TRY(gy_sdca_leap(s, &gap, &done, err));
     if (done) {
         gy_sdca_duals(s, 1);
-        s->gap = gap / watch->ratio;
+        s->estimate.gap = gap / watch->ratio;
         watch->best = HUGE_VAL;
         *unsettled = 1;
     }
@@ -295,16 +297,17 @@ static int sdca_leap(struct gy_sdca *s, struct sdca_watch *watch, const struct g
 /* What ranks have summed together, after a round. */
 static int sdca_agree(struct gy_sdca *s, struct sdca_watch *watch, int first, int *guarded, struct gy_error *err)
 {
-    const double limit = s->run->stop.seconds;
-    double sums[5] = { s->gap, s->start, s->square, *guarded, limit > 0 && sdca_seconds(watch) >= limit }; /* of one mind, whatever each has seen */
+    struct sdca_estimate *const e = &s->estimate;
+    const int late = gy_glm_is_late(&s->run->stop, watch->began);
+    double sums[5] = { e->gap, e->start, e->square, *guarded, late }; /* of one mind, whatever each has seen */
     GY_TRY(gy_glm_sum(s->run, sums, 5, err));
-    s->gap = sums[0];
+    s->estimate.gap = sums[0];
     *guarded = sums[3] > 0;
     watch->late = sums[4] > 0;
     watch->scale = watch->cold ? sums[1] : watch->scale;
     if (first)
-        s->first_kappa = gy_sdca_kappa(s, sums[2], (double)s->run->feed->all_rows);
-    s->stale |= s->levels.base != NULL;
+        s->prox.first_kappa = gy_sdca_kappa(s, sums[2], (double)s->run->feed->all_rows);
+    s->threads.stale |= s->ranks.base != NULL;
     return gy_sdca_measure(s, err);
 }
 
@@ -312,19 +315,20 @@ static int sdca_agree(struct gy_sdca *s, struct sdca_watch *watch, int first, in
 static int sdca_round(struct gy_sdca *s, struct sdca_watch *watch, int *unsettled, struct gy_error *err)
 {
     const int first = s->first, risky = sdca_may_diverge(s), leap = gy_sdca_can_leap(s) && watch->leap_in-- <= 0;
-    const struct gy_glm_levels before = leap ? sdca_calm(s) : s->levels;
+    const struct gy_glm_levels before = leap ? sdca_calm(s) : s->ranks;
     int met = 0, guarded = risky || watch->risky;
     if (!first)
-        gy_sdca_follow(s, !watch->cold, watch->cold || s->gap < SDCA_RESTART * watch->before);
+        gy_sdca_follow(s, !watch->cold,
+                       watch->cold || s->estimate.gap < SDCA_RESTART * watch->before);
     watch->cold = s->fresh;
-    watch->before = s->gap;
-    if ((guarded || s->levels.base) && s->gap <= watch->best)
+    watch->before = s->estimate.gap;
+    if ((guarded || s->ranks.base) && s->estimate.gap <= watch->best)
         sdca_keep(s);
     while (!met) {
         const int64_t began = gy_clock_ns();
         GY_TRY(gy_sdca_pass(s, err));
         watch->epoch++;
-        GY_TRY(gy_glm_levels_pass(&s->levels, s->u, (double)(gy_clock_ns() - began) * 1e-9, watch->epoch >= watch->epochs, &met, err));
+        GY_TRY(gy_glm_levels_pass(&s->ranks, s->u, (double)(gy_clock_ns() - began) * 1e-9, watch->epoch >= watch->epochs, &met, err));
     }
     GY_TRY(sdca_agree(s, watch, first, &guarded, err));
     watch->risky = risky;
@@ -341,8 +345,8 @@ static int sdca_rounds(struct gy_sdca *s, struct sdca_watch *watch, struct gy_er
         if (sdca_is_due(s, watch) && (!unsettled || watch->epoch >= watch->epochs || watch->late))
             GY_TRY(sdca_check(s, watch, err));
         s->run->epochs = s->pass;
-        s->run->rounds = s->levels.rounds;
-        GY_TRY(sdca_is_over(s, watch, &s->run->why, err));
+        s->run->rounds = s->ranks.rounds;
+        GY_TRY(sdca_is_over(s, watch, err));
         GY_TRY(sdca_tell(s, watch, err));
         if (s->run->why)
             return GY_OK;
@@ -352,7 +356,7 @@ static int sdca_rounds(struct gy_sdca *s, struct sdca_watch *watch, struct gy_er
 GY_INT int gy_sdca_run(struct gy_sdca *s, struct gy_error *err)
 {
     const struct gy_glm_stop *const stop = &s->run->stop;
-    const int epochs = (stop->epochs > 0 ? stop->epochs : SDCA_EPOCHS) - s->pass;
+    const int epochs = (stop->epochs > 0 ? stop->epochs : GY_GLM_EPOCHS_MOST) - s->pass;
     struct sdca_watch watch = { .began = gy_clock_ns(), .epochs = epochs > 0 ? epochs : 1, .ratio = 1, .leap_in = SDCA_LEAP,
                                 .leap_every = SDCA_LEAP, .best = HUGE_VAL, .scale = HUGE_VAL };
     gy_glm_patience_begin(&watch.patience, 0);

@@ -28,14 +28,15 @@ struct centre_job {
 
 GY_INT double gy_sdca_kappa(const struct gy_sdca *s, double square, double rows)
 {
-    static const double curvature[GY_GLM_LOSSES] = { 0.25, 1, 0, 2 };
-    const struct gy_glm_problem *const problem = s->run->problem;
-    if (s->plain || !(rows > 0))
+    const double l2 = s->run->problem->l2;
+    if (s->prox.plain || !(rows > 0))
         return 0;
     const double mean = square / rows;
-    /* hinge: a pass gains inside about (l2 + kappa) / |x|^2, and the centre l2 / (l2 + kappa): alike where kappa is about their geometric mean */
-    const double kappa = problem->loss == GY_GLM_HINGE ? CENTRE_HINGE * sqrt(problem->l2 * mean) : CENTRE_FIRST * curvature[problem->loss] * mean;
-    return fmin(kappa, CENTRE_MOST * problem->l2);
+    /* A kink: a pass gains about (l2 + kappa) / |x|^2 inside, and the centre l2 / (l2 + kappa):
+     * alike where kappa is about their geometric mean. */
+    const double smooth = CENTRE_FIRST * s->loss->curvature * mean;
+    const double kappa = s->rough ? CENTRE_HINGE * sqrt(l2 * mean) : smooth;
+    return fmin(kappa, CENTRE_MOST * l2);
 }
 
 static void centre_measure_tile(void *job, int64_t tile, int thread)
@@ -46,9 +47,9 @@ static void centre_measure_tile(void *job, int64_t tile, int thread)
     float sum[4] = { 0, 0, 0, 0 }, along[4] = { 0, 0, 0, 0 };
     (void)thread;
     for (int64_t j = tile * CENTRE_TILE; j < end; j++) {
-        const float w = gy_sdca_shrink(s->u[j], soft), d = w - s->centre[j];
+        const float w = gy_sdca_shrink(s->u[j], soft), d = w - s->prox.centre[j];
         sum[j & 3] += d * d;
-        along[j & 3] += d * (w - s->before[j]);
+        along[j & 3] += d * (w - s->prox.before[j]);
     }
     s->overlap[2 * tile] = (double)sum[0] + (double)sum[1] + (double)sum[2] + (double)sum[3];
     s->overlap[2 * tile + 1] = (double)along[0] + (double)along[1] + (double)along[2] + (double)along[3];
@@ -58,17 +59,17 @@ GY_INT int gy_sdca_measure(struct gy_sdca *s, struct gy_error *err)
 {
     const int64_t tiles = gy_ceil_div(s->dim, CENTRE_TILE);
     double sum = 0, along = 0;
-    s->inside = s->move = s->turned = 0;
-    if (s->kappa == 0)
+    s->estimate.inside = s->prox.move = s->prox.turned = 0;
+    if (s->prox.kappa == 0)
         return GY_OK;
     gy_pool_run(s->run->pool, centre_measure_tile, s, tiles);
     for (int64_t t = 0; t < tiles; t++) {
         sum += s->overlap[2 * t];
         along += s->overlap[2 * t + 1];
     }
-    s->move = 0.5 * s->kappa * sum;
-    s->turned = s->levels.base && along < 0;
-    return gy_sdca_can_leap(s) ? gy_sdca_inside(s, &s->inside, err) : GY_OK;
+    s->prox.move = 0.5 * s->prox.kappa * sum;
+    s->prox.turned = s->ranks.base && along < 0;
+    return gy_sdca_can_leap(s) ? gy_sdca_inside(s, &s->estimate.inside, err) : GY_OK;
 }
 
 /* (l2 + kappa) u - kappa centre is the sum of coefficient x, and stays. */
@@ -78,13 +79,14 @@ static void centre_follow_tile(void *job, int64_t tile, int thread)
     struct gy_sdca *const s = c->s;
     const int64_t end = gy_min64(s->dim, (tile + 1) * CENTRE_TILE);
     const double l2 = s->run->problem->l2, per = 1 / (l2 + c->kappa);
-    const float soft = gy_sdca_soft(s), keep = (float)((l2 + s->kappa) * per), drop = (float)(s->kappa * per), take = (float)(c->kappa * per);
+    const float soft = gy_sdca_soft(s), keep = (float)((l2 + s->prox.kappa) * per), drop = (float)(s->prox.kappa * per), take = (float)(c->kappa * per);
     (void)thread;
     for (int64_t j = tile * CENTRE_TILE; j < end; j++) {
-        const float w = gy_sdca_shrink(s->u[j], soft), next = w + c->ahead * (w - s->before[j]);
-        s->u[j] = keep * s->u[j] + (take * next - drop * s->centre[j]);
-        s->centre[j] = next;
-        s->before[j] = w;
+        const float w = gy_sdca_shrink(s->u[j], soft);
+        const float next = w + c->ahead * (w - s->prox.before[j]);
+        s->u[j] = keep * s->u[j] + (take * next - drop * s->prox.centre[j]);
+        s->prox.centre[j] = next;
+        s->prox.before[j] = w;
     }
 }
 
@@ -92,37 +94,38 @@ static void centre_follow_tile(void *job, int64_t tile, int thread)
  * kappa / (l2 + kappa) or more: steps that shrink nearly so slowly want less kappa, steps that do not shrink, for passes are rough, more. */
 static double centre_hinge(struct gy_sdca *s)
 {
-    const double l2 = s->run->problem->l2, step = s->move / s->kappa, before = s->step;
-    s->step = step;
+    const double l2 = s->run->problem->l2;
+    const double step = s->prox.move / s->prox.kappa, before = s->prox.step;
+    s->prox.step = step;
     if (!(step > 0 && before > 0))
-        return s->kappa;
-    const double shrinks = 0.5 * log(step / before) / log(s->kappa / (l2 + s->kappa));
+        return s->prox.kappa;
+    const double shrinks = 0.5 * log(step / before) / log(s->prox.kappa / (l2 + s->prox.kappa));
     const double by = pow(CENTRE_HINGE_STEP, fmin(fmax(CENTRE_SHRINKS - shrinks, -1), 1));
-    return fmin(fmax(s->kappa * by, CENTRE_LEAST * l2), CENTRE_MOST * l2);
+    return fmin(fmax(s->prox.kappa * by, CENTRE_LEAST * l2), CENTRE_MOST * l2);
 }
 
 static double centre_kappa(struct gy_sdca *s)
 {
-    if (s->run->problem->loss == GY_GLM_HINGE)
+    if (s->rough)
         return centre_hinge(s);
-    const int hidden = s->inside > CENTRE_HIDDEN * s->gap;
-    const double l2 = s->run->problem->l2, lacks = hidden ? s->inside / CENTRE_BALANCE_HIDDEN : s->gap / CENTRE_BALANCE;
-    const double step = s->move > 0 ? sqrt(lacks / s->move) : CENTRE_STEP;
-    const double least = s->levels.base ? CENTRE_DOWN_RANKS : 1 / CENTRE_STEP;
-    return fmin(fmax(s->kappa * fmin(fmax(step, least), CENTRE_STEP), CENTRE_LEAST * l2), CENTRE_MOST * l2);
+    const int hidden = s->estimate.inside > CENTRE_HIDDEN * s->estimate.gap;
+    const double l2 = s->run->problem->l2, lacks = hidden ? s->estimate.inside / CENTRE_BALANCE_HIDDEN : s->estimate.gap / CENTRE_BALANCE;
+    const double step = s->prox.move > 0 ? sqrt(lacks / s->prox.move) : CENTRE_STEP;
+    const double least = s->ranks.base ? CENTRE_DOWN_RANKS : 1 / CENTRE_STEP;
+    return fmin(fmax(s->prox.kappa * fmin(fmax(step, least), CENTRE_STEP), CENTRE_LEAST * l2), CENTRE_MOST * l2);
 }
 
 GY_INT void gy_sdca_follow(struct gy_sdca *s, int measured, int ahead)
 {
     const double l2 = s->run->problem->l2;
-    const int rough = s->run->problem->loss == GY_GLM_HINGE; /* too rough to run ahead */
-    struct centre_job job = { .s = s, .kappa = s->rest ? 0 : s->kappa == 0 ? s->first_kappa : measured ? centre_kappa(s) : s->kappa };
+    struct centre_job job = { .s = s, .kappa = s->prox.rest ? 0 : s->prox.kappa == 0 ? s->prox.first_kappa : measured ? centre_kappa(s) : s->prox.kappa };
     const double root = sqrt(l2 / (l2 + job.kappa));
-    if (job.kappa == 0 && s->kappa == 0)
+    if (job.kappa == 0 && s->prox.kappa == 0)
         return;
-    job.ahead = ahead && !s->turned && !rough && s->kappa > 0 ? (float)((1 - root) / (1 + root)) : 0.0f;
+    const int runs = ahead && !s->prox.turned && !s->rough && s->prox.kappa > 0;
+    job.ahead = runs ? (float)((1 - root) / (1 + root)) : 0.0f;
     gy_pool_run(s->run->pool, centre_follow_tile, &job, gy_ceil_div(s->dim, CENTRE_TILE));
-    s->kappa = job.kappa;
-    gy_glm_levels_begin(&s->levels, s->u);
-    s->stale = 1;
+    s->prox.kappa = job.kappa;
+    gy_glm_levels_begin(&s->ranks, s->u);
+    s->threads.stale = 1;
 }

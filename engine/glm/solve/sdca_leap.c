@@ -26,6 +26,7 @@ static void leap_tile(void *job, int64_t tile, int thread)
 {
     const struct leap_pass *const p = job;
     const struct gy_glm_problem *const problem = p->run->problem;
+    const struct gy_glm_loss *const loss = gy_glm_loss_of(problem);
     const float bias = problem->bias != 0 ? (float)problem->bias * p->w[p->run->feed->features] : 0;
     const int32_t end = (int32_t)gy_min64(p->rows.count, (tile + 1) * LEAP_ROWS);
     double sum = 0;
@@ -33,9 +34,9 @@ static void leap_tile(void *job, int64_t tile, int thread)
     for (int32_t i = (int32_t)(tile * LEAP_ROWS); i < end; i += p->step) {
         const float y = gy_glm_y(problem, &p->rows, i), c = gy_glm_c(problem, &p->rows, i, y), z = gy_glm_dot(&p->rows, i, p->w) + bias;
         if (!p->sum)
-            p->dual[i] = gy_glm_slope_dual(problem->loss, y, z, c);
+            p->dual[i] = loss->slope_dual(y, z, c);
         else if (c > 0)
-            sum += gy_glm_row_gap(problem->loss, (double)y, (double)z, (double)p->dual[i], (double)c);
+            sum += loss->gap((double)y, (double)z, (double)p->dual[i], (double)c);
     }
     if (p->sum)
         p->sum[tile] = sum * p->step;
@@ -105,22 +106,23 @@ static float leap_logit(float a, float b, double part)
 
 static void leap_go(struct gy_sdca *s, const double *u, double part)
 {
-    const int logistic = s->run->problem->loss == GY_GLM_LOGISTIC;
+    const int logit = s->loss->form == GY_GLM_LOGIT;
     for (int64_t i = 0; i < s->run->feed->rows; i++) {
         const float from = s->dual[i], to = s->dual_kept[i];
-        s->dual[i] = part == 1 ? to : logistic ? leap_logit(from, to, part) : (float)((1 - part) * (double)from + part * (double)to);
+        const float between = (float)((1 - part) * (double)from + part * (double)to);
+        s->dual[i] = part == 1 ? to : logit ? leap_logit(from, to, part) : between;
     }
-    const double l2 = s->run->problem->l2, kappa = s->kappa, all = l2 + kappa;
+    const double l2 = s->run->problem->l2, kappa = s->prox.kappa, all = l2 + kappa;
     for (int64_t j = 0; j < s->dim; j++) {
-        const double w = (double)s->run->w[j], was = (all * (double)s->u[j] - kappa * (double)s->centre[j]) / l2;
+        const double w = (double)s->run->w[j], was = (all * (double)s->u[j] - kappa * (double)s->prox.centre[j]) / l2;
         s->u[j] = (float)((l2 * ((1 - part) * was + part * u[j]) + kappa * w) / all);
-        s->centre[j] = s->before[j] = s->run->w[j]; /* from where it begins anew */
+        s->prox.centre[j] = s->prox.before[j] = s->run->w[j]; /* from where it begins anew */
     }
-    gy_glm_levels_begin(&s->levels, s->u);
-    s->stale = 1;
+    gy_glm_levels_begin(&s->ranks, s->u);
+    s->threads.stale = 1;
 }
 
-GY_INT int gy_sdca_can_leap(const struct gy_sdca *s) { return s->levels.base && s->run->problem->loss != GY_GLM_HINGE; }
+GY_INT int gy_sdca_can_leap(const struct gy_sdca *s) { return s->ranks.base && !s->rough; }
 
 GY_INT int gy_sdca_leap(struct gy_sdca *s, double *gap, int *done, struct gy_error *err)
 {
@@ -141,8 +143,3 @@ GY_INT int gy_sdca_leap(struct gy_sdca *s, double *gap, int *done, struct gy_err
     gy_alloc_free(run->alloc, u, (size_t)s->dim * sizeof *u);
     return status;
 }
-
-#undef LEAP_ROWS
-#undef LEAP_LEAST
-#undef LEAP_SAMPLE
-#undef LEAP_SAMPLED

@@ -20,7 +20,7 @@
 /* Tiles of a window, one a thread. Of few rows by this thread alone: others would wake for longer than they work. The bits are the same. */
 static void sdca_run(struct gy_sdca *s, gy_tile_fn fn, int64_t tiles)
 {
-    if (s->count >= SDCA_ROWS_SHARED)
+    if (s->window.count >= SDCA_ROWS_SHARED)
         gy_pool_run(s->run->pool, fn, s, tiles);
     else
         for (int64_t tile = 0; tile < tiles; tile++)
@@ -80,19 +80,19 @@ static void sdca_fill(struct gy_sdca *s, const struct gy_rows *rows, int32_t i, 
     const struct gy_glm_problem *const problem = s->run->problem;
     const uint32_t begin = gy_rows_begin(rows, i), end = gy_rows_end(rows, i);
     const float y = gy_glm_y(problem, rows, i), c = gy_glm_c(problem, rows, i, y), dual = s->dual[number];
-    struct gy_sparse_row *const row = &s->row[at];
+    struct gy_sparse_row *const row = &s->window.row[at];
     row->id = rows->id + begin;
     row->count = end - begin;
     row->dual = dual;
-    row->part = problem->loss == GY_GLM_LOGISTIC ? gy_sparse_sigmoid(dual) : y;
+    row->part = s->loss->form == GY_GLM_LOGIT ? gy_sparse_sigmoid(dual) : y;
     row->f = (rows->scale ? rows->scale[i] : 1.0f) * (rows->value ? 1.0f : rows->same);
     row->q = sdca_square(s, rows, number, begin, end, row->f);
-    row->c = !(c > 0) ? 0 : problem->loss != GY_GLM_SQUARED && y < 0 ? -c : c;
-    if (s->value)
-        s->value[at] = rows->value ? rows->value + begin : NULL;
+    row->c = !(c > 0) ? 0 : s->loss->labels == GY_GLM_CLASSES && y < 0 ? -c : c;
+    if (s->window.value)
+        s->window.value[at] = rows->value ? rows->value + begin : NULL;
     if (!s->first || row->c == 0)
         return;
-    sums->start += (double)c * gy_glm_value(problem->loss, (double)y, 0);
+    sums->start += (double)c * s->loss->value((double)y, 0);
     sums->square += (double)c * (double)row->q;
 }
 
@@ -100,64 +100,65 @@ static void sdca_fill(struct gy_sdca *s, const struct gy_rows *rows, int32_t i, 
 static void sdca_fill_tile(void *job, int64_t tile, int thread)
 {
     struct gy_sdca *const s = job;
-    const int64_t first = tile * SDCA_FILL, last = gy_min64(first + SDCA_FILL, s->count);
+    const int64_t first = tile * SDCA_FILL, last = gy_min64(first + SDCA_FILL, s->window.count);
     struct sdca_sums sums = { 0 };
     (void)thread;
     for (int64_t v = 0; v < (s->view ? s->views : 1); v++) {
-        const struct gy_rows *const rows = s->view ? &s->view[v] : &s->rows;
+        const struct gy_rows *const rows = s->view ? &s->view[v] : &s->window.rows;
         const int64_t base = s->view ? s->view_at[v] : 0, end = gy_min64(last, base + rows->count);
         for (int64_t i = gy_max64(first, base); i < end; i++)
-            sdca_fill(s, rows, (int32_t)(i - base), i, s->at + i, &sums);
+            sdca_fill(s, rows, (int32_t)(i - base), i, s->window.at + i, &sums);
     }
-    s->fill_sums[2 * tile] = sums.start;
-    s->fill_sums[2 * tile + 1] = sums.square;
+    s->window.fill_sums[2 * tile] = sums.start;
+    s->window.fill_sums[2 * tile + 1] = sums.square;
 }
 
 /* The window's rows, and when they are seen for the first time, what they say about the start. */
 static void sdca_fill_window(struct gy_sdca *s)
 {
-    const int64_t tiles = gy_ceil_div(s->count, SDCA_FILL);
+    const int64_t tiles = gy_ceil_div(s->window.count, SDCA_FILL);
     double square = 0;
     gy_pool_run(s->run->pool, sdca_fill_tile, s, tiles);
     for (int64_t t = 0; s->first && t < tiles; t++) {
-        s->start += s->fill_sums[2 * t];
-        square += s->fill_sums[2 * t + 1];
+        s->estimate.start += s->window.fill_sums[2 * t];
+        square += s->window.fill_sums[2 * t + 1];
     }
-    s->square += square;
-    if (s->fresh && s->window == 0 && !s->levels.base)
-        s->kappa = gy_sdca_kappa(s, square, (double)s->count);
+    s->estimate.square += square;
+    if (s->fresh && s->window.number == 0 && !s->ranks.base)
+        s->prox.kappa = gy_sdca_kappa(s, square, (double)s->window.count);
 }
 
 /* Range `tile` is shuffled: its rows that count. */
 static void sdca_deal_tile(void *job, int64_t tile, int thread)
 {
     struct gy_sdca *const s = job;
-    const int64_t first = sdca_share(s->count, tile, s->ranges), last = sdca_share(s->count, tile + 1, s->ranges);
-    uint32_t *const deal = s->deal + first;
+    const int64_t first = sdca_share(s->window.count, tile, s->window.ranges), last = sdca_share(s->window.count, tile + 1, s->window.ranges);
+    uint32_t *const deal = s->window.deal + first;
     int64_t count = 0;
     (void)thread;
-    if (s->dealt[tile] == last - first)
+    if (s->window.dealt[tile] == last - first)
         for (; count < last - first; count++)
             deal[count] = (uint32_t)(first + count);
     else
         for (int64_t i = first; i < last; i++)
-            if (s->row[i].c != 0)
+            if (s->window.row[i].c != 0)
                 deal[count++] = (uint32_t)i;
-    sdca_shuffle(deal, count, sdca_random_open(s, (uint64_t)s->window << 32 | (uint64_t)tile));
-    s->dealt[tile] = count;
+    const uint64_t element = (uint64_t)s->window.number << 32 | (uint64_t)tile;
+    sdca_shuffle(deal, count, sdca_random_open(s, element));
+    s->window.dealt[tile] = count;
 }
 
 /* Where each thread's part of each range begins, and its rows in order. */
 static void sdca_deal(struct gy_sdca *s)
 {
-    sdca_run(s, sdca_deal_tile, s->ranges);
-    for (int k = 0; k <= s->fan; k++) {
-        int64_t *const part = s->part + k * s->ranges;
-        s->begin[k] = 0;
-        for (int64_t j = 0; j < s->ranges; j++) {
-            const int64_t first = sdca_share(s->count, j, s->ranges);
-            part[j] = first + sdca_share(s->dealt[j], k, s->fan);
-            s->begin[k] += part[j] - first;
+    sdca_run(s, sdca_deal_tile, s->window.ranges);
+    for (int k = 0; k <= s->threads.fan; k++) {
+        int64_t *const part = s->window.part + k * s->window.ranges;
+        s->window.begin[k] = 0;
+        for (int64_t j = 0; j < s->window.ranges; j++) {
+            const int64_t first = sdca_share(s->window.count, j, s->window.ranges);
+            part[j] = first + sdca_share(s->window.dealt[j], k, s->threads.fan);
+            s->window.begin[k] += part[j] - first;
         }
     }
 }
@@ -165,38 +166,39 @@ static void sdca_deal(struct gy_sdca *s)
 /* Thread k's part of every range, a row of each in turn. */
 static void sdca_collect(struct gy_sdca *s, int k)
 {
-    uint32_t *to = s->order + s->begin[k], *const end = s->order + s->begin[k + 1];
-    const int64_t *const part = s->part + k * s->ranges, *const next = part + s->ranges;
+    const struct sdca_window *const window = &s->window;
+    uint32_t *to = window->order + window->begin[k], *const end = window->order + window->begin[k + 1];
+    const int64_t *const part = window->part + k * window->ranges, *const next = part + window->ranges;
     for (int64_t i = 0; to < end; i++)
-        for (int64_t j = 0; j < s->ranges; j++)
+        for (int64_t j = 0; j < s->window.ranges; j++)
             if (part[j] + i < next[j])
-                *to++ = s->deal[part[j] + i];
+                *to++ = s->window.deal[part[j] + i];
 }
 
 static void sdca_visit_tile(void *job, int64_t tile, int thread)
 {
     struct gy_sdca *const s = job;
     const struct gy_glm_problem *const problem = s->run->problem;
-    const double l2 = problem->l2 + s->kappa;
+    const double l2 = problem->l2 + s->prox.kappa;
     (void)thread;
-    if (s->slice == 0)
+    if (s->window.slice == 0)
         sdca_collect(s, (int)tile);
-    const int64_t count = s->begin[tile + 1] - s->begin[tile], first = sdca_share(count, s->slice, s->slices);
+    const int64_t count = s->window.begin[tile + 1] - s->window.begin[tile], first = sdca_share(count, s->window.slice, s->window.slices);
     struct gy_sparse_sweep sweep = {
-        .loss = problem->loss,
+        .loss = s->loss,
         .steps = SDCA_STEPS,
-        .order = s->order + s->begin[tile] + first,
-        .count = sdca_share(count, s->slice + 1, s->slices) - first,
-        .row = s->row,
-        .value = s->value,
-        .u = s->fan == 1 ? s->u : s->replica + tile * s->pitch,
-        .rate = (float)(s->levels.sigma * s->sigma / l2),
+        .order = s->window.order + s->window.begin[tile] + first,
+        .count = sdca_share(count, s->window.slice + 1, s->window.slices) - first,
+        .row = s->window.row,
+        .value = s->window.value,
+        .u = s->threads.fan == 1 ? s->u : s->threads.replica + tile * s->pitch,
+        .rate = (float)(s->ranks.sigma * s->threads.sigma / l2),
         .soft = (float)(problem->l1 / l2),
         .bias = (float)problem->bias,
         .bias_at = (uint32_t)(s->dim - 1),
     };
     gy_sparse_visit(&sweep);
-    s->gaps[tile * SDCA_APART] += sweep.gap;
+    s->threads.gaps[tile * SDCA_APART] += sweep.gap;
 }
 
 /* ---- threads meet ---- */
@@ -205,8 +207,8 @@ static void sdca_visit_tile(void *job, int64_t tile, int thread)
 static void sdca_meet_lanes(struct gy_sdca *s, int64_t at, float per_sigma, float together[SDCA_LANES], float apart[SDCA_LANES])
 {
     float *const u = s->u + at, sum[SDCA_LANES] = { 0 };
-    for (int k = 0; k < s->fan; k++) {
-        const float *const replica = s->replica + k * s->pitch + at;
+    for (int k = 0; k < s->threads.fan; k++) {
+        const float *const replica = s->threads.replica + k * s->pitch + at;
         for (int j = 0; j < SDCA_LANES; j++) {
             const float d = replica[j] - u[j];
             sum[j] += d;
@@ -217,8 +219,8 @@ static void sdca_meet_lanes(struct gy_sdca *s, int64_t at, float per_sigma, floa
         together[j] += sum[j] * sum[j];
         u[j] += sum[j] * per_sigma;
     }
-    for (int k = 0; k < s->fan; k++)
-        memcpy(s->replica + k * s->pitch + at, u, SDCA_LANES * sizeof *u);
+    for (int k = 0; k < s->threads.fan; k++)
+        memcpy(s->threads.replica + k * s->pitch + at, u, SDCA_LANES * sizeof *u);
 }
 
 static void sdca_meet_tile(void *job, int64_t tile, int thread)
@@ -228,7 +230,7 @@ static void sdca_meet_tile(void *job, int64_t tile, int thread)
     float together[SDCA_LANES] = { 0 }, apart[SDCA_LANES] = { 0 };
     (void)thread;
     for (int64_t at = tile * SDCA_TILE; at < end; at += SDCA_LANES)
-        sdca_meet_lanes(s, at, (float)(1 / s->sigma), together, apart);
+        sdca_meet_lanes(s, at, (float)(1 / s->threads.sigma), together, apart);
     double *const overlap = s->overlap + 2 * tile;
     overlap[0] = overlap[1] = 0;
     for (int j = 0; j < SDCA_LANES; j++) {
@@ -241,18 +243,19 @@ static void sdca_meet_threads(struct gy_sdca *s)
 {
     const int64_t tiles = gy_ceil_div(s->pitch, SDCA_TILE);
     double together = 0, apart = 0;
-    s->unmet = 0;
-    if (s->fan == 1)
+    s->threads.unmet = 0;
+    if (s->threads.fan == 1)
         return;
     gy_pool_run(s->run->pool, sdca_meet_tile, s, tiles);
     for (int64_t t = 0; t < tiles; t++) {
         together += s->overlap[2 * t];
         apart += s->overlap[2 * t + 1];
     }
-    if (s->fixed || !(apart > 0))
+    if (s->threads.fixed || !(apart > 0))
         return;
-    const double wanted = fmin(SDCA_MARGIN * together / apart, s->fan), now = s->sigma;
-    s->sigma = fmax(s->floor, wanted > now ? wanted : 0.5 * (wanted + now));
+    const double wanted = fmin(SDCA_MARGIN * together / apart, s->threads.fan);
+    const double now = s->threads.sigma;
+    s->threads.sigma = fmax(s->threads.floor, wanted > now ? wanted : 0.5 * (wanted + now));
 }
 
 /* ---- a pass ---- */
@@ -260,26 +263,26 @@ static void sdca_meet_threads(struct gy_sdca *s)
 /* Ranges of about SDCA_RANGE rows, a multiple of the threads' number, so that all have equal work. */
 static void sdca_cut(struct gy_sdca *s)
 {
-    const int64_t ranges = gy_min64(s->most_ranges, gy_ceil_div(gy_ceil_div(s->count, SDCA_RANGE), s->fan) * s->fan);
-    s->ranges = gy_max64(ranges, 1);
-    for (int64_t j = 0; j < s->ranges; j++)
-        s->dealt[j] = -1;
+    const int64_t ranges = gy_min64(s->window.most_ranges, gy_ceil_div(gy_ceil_div(s->window.count, SDCA_RANGE), s->threads.fan) * s->threads.fan);
+    s->window.ranges = gy_max64(ranges, 1);
+    for (int64_t j = 0; j < s->window.ranges; j++)
+        s->window.dealt[j] = -1;
 }
 
 /* Every replica is u. */
 static void sdca_spread(struct gy_sdca *s)
 {
-    for (int k = 0; s->replica && k < s->fan; k++)
-        memcpy(s->replica + k * s->pitch, s->u, (size_t)s->pitch * sizeof *s->u);
+    for (int k = 0; s->threads.replica && k < s->threads.fan; k++)
+        memcpy(s->threads.replica + k * s->pitch, s->u, (size_t)s->pitch * sizeof *s->u);
 }
 
 /* Ranks meet inside a pass too, each after the same parts of its own rows. */
 static int sdca_meet_ranks(struct gy_sdca *s, int64_t visited, struct gy_error *err)
 {
-    while (gy_glm_levels_part(&s->levels, visited, s->run->feed->rows)) {
-        if (s->unmet > 0)
+    while (gy_glm_levels_part(&s->ranks, visited, s->run->feed->rows)) {
+        if (s->threads.unmet > 0)
             sdca_meet_threads(s);
-        GY_TRY(gy_glm_levels_meet(&s->levels, s->u, err));
+        GY_TRY(gy_glm_levels_meet(&s->ranks, s->u, err));
         sdca_spread(s);
     }
     return GY_OK;
@@ -301,7 +304,7 @@ static void sdca_average(struct gy_sdca *s, int64_t visited, int64_t before)
     s->share = (float)(visited * SDCA_MEANS / rows - before * SDCA_MEANS / rows) / SDCA_MEANS;
     if (!s->mean || s->share == 0)
         return;
-    if (s->unmet > 0)
+    if (s->threads.unmet > 0)
         sdca_meet_threads(s);
     gy_pool_run(s->run->pool, sdca_average_tile, s, gy_ceil_div(s->dim, SDCA_TILE));
 }
@@ -310,16 +313,17 @@ static int sdca_visit(struct gy_sdca *s, struct gy_error *err)
 {
     const int64_t before = s->visited;
     sdca_deal(s);
-    s->slices = s->fan == 1 ? 1 : (int)gy_max64(1, (s->count + s->meet_every / 2) / s->meet_every);
-    s->slices = (int)gy_max64(s->slices, gy_ceil_div((int64_t)s->levels.parts * s->count, gy_max64(1, s->run->feed->rows)));
+    const int64_t every = s->threads.meet_every, slices = (s->window.count + every / 2) / every;
+    s->window.slices = s->threads.fan == 1 ? 1 : (int)gy_max64(1, slices);
+    s->window.slices = (int)gy_max64(s->window.slices, gy_ceil_div((int64_t)s->ranks.parts * s->window.count, gy_max64(1, s->run->feed->rows)));
     if (s->mean)
-        s->slices = (int)gy_max64(s->slices, gy_ceil_div(SDCA_MEANS * s->count, gy_max64(1, s->run->feed->rows)));
-    for (s->slice = 0; s->slice < s->slices; s->slice++) {
+        s->window.slices = (int)gy_max64(s->window.slices, gy_ceil_div(SDCA_MEANS * s->window.count, gy_max64(1, s->run->feed->rows)));
+    for (s->window.slice = 0; s->window.slice < s->window.slices; s->window.slice++) {
         const int64_t since = s->visited;
-        sdca_run(s, sdca_visit_tile, s->fan);
-        s->visited = before + s->count * (s->slice + 1) / s->slices;
-        s->unmet += s->visited - since; /* more than 0 after the last slice, however few rows there are */
-        if (s->unmet >= s->meet_every)
+        sdca_run(s, sdca_visit_tile, s->threads.fan);
+        s->visited = before + s->window.count * (s->window.slice + 1) / s->window.slices;
+        s->threads.unmet += s->visited - since; /* more than 0 after the last slice, however few rows there are */
+        if (s->threads.unmet >= s->threads.meet_every)
             sdca_meet_threads(s);
         sdca_average(s, s->visited, since);
         GY_TRY(sdca_meet_ranks(s, s->visited, err));
@@ -330,13 +334,13 @@ static int sdca_visit(struct gy_sdca *s, struct gy_error *err)
 static int sdca_stream(struct gy_sdca *s, struct gy_error *err)
 {
     struct gy_glm_feed *const feed = s->run->feed;
-    for (s->window = 0;; s->window++) {
-        GY_TRY(feed->next(feed->self, &s->rows, err));
-        s->count = s->rows.count;
-        if (s->count == 0)
+    for (s->window.number = 0;; s->window.number++) {
+        GY_TRY(feed->next(feed->self, &s->window.rows, err));
+        s->window.count = s->window.rows.count;
+        if (s->window.count == 0)
             return GY_OK;
-        s->at = s->rows.first - feed->first;
-        if (s->rows.value)
+        s->window.at = s->window.rows.first - feed->first;
+        if (s->window.rows.value)
             GY_TRY(gy_sdca_values(s, err));
         sdca_cut(s);
         sdca_fill_window(s);
@@ -347,7 +351,7 @@ static int sdca_stream(struct gy_sdca *s, struct gy_error *err)
 
 static int sdca_resident(struct gy_sdca *s, struct gy_error *err)
 {
-    s->count = s->run->feed->rows;
+    s->window.count = s->run->feed->rows;
     if (s->first) {
         sdca_cut(s);
         sdca_fill_window(s);
@@ -357,19 +361,19 @@ static int sdca_resident(struct gy_sdca *s, struct gy_error *err)
 
 GY_INT int gy_sdca_pass(struct gy_sdca *s, struct gy_error *err)
 {
-    memset(s->gaps, 0, (size_t)(s->fan * SDCA_APART) * sizeof *s->gaps);
-    if (s->stale)
+    memset(s->threads.gaps, 0, (size_t)(s->threads.fan * SDCA_APART) * sizeof *s->threads.gaps);
+    if (s->threads.stale)
         sdca_spread(s);
-    s->unmet = s->visited = s->stale = 0;
+    s->threads.unmet = s->visited = s->threads.stale = 0;
     if (s->mean)
         memset(s->mean, 0, (size_t)s->pitch * sizeof *s->mean);
     GY_TRY(s->view ? sdca_resident(s, err) : sdca_stream(s, err));
     GY_TRY(sdca_meet_ranks(s, INT64_MAX, err));
-    if (s->unmet > 0)
+    if (s->threads.unmet > 0)
         sdca_meet_threads(s);
-    s->gap = 0;
-    for (int k = 0; k < s->fan; k++)
-        s->gap += s->gaps[k * SDCA_APART];
+    s->estimate.gap = 0;
+    for (int k = 0; k < s->threads.fan; k++)
+        s->estimate.gap += s->threads.gaps[k * SDCA_APART];
     s->pass++;
     s->fresh = s->first = 0;
     return GY_OK;

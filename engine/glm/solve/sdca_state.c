@@ -2,6 +2,7 @@
 /* What the files of dual coordinate ascent share: room for a run, the rows' dual numbers, and the
  * weights that the shared vector stands for. The first dual point is 0 everywhere; of the logistic
  * loss it is so small that it adds nothing to u in float. */
+#include "engine/glm/glm_room.h"
 #include "engine/glm/solve/sdca_state.h"
 #include "engine/job/peers.h"
 
@@ -11,11 +12,11 @@
 
 /* ---- weights ---- */
 
-GY_INT float gy_sdca_soft(const struct gy_sdca *s) { return (float)(s->run->problem->l1 / (s->run->problem->l2 + s->kappa)); }
+GY_INT float gy_sdca_soft(const struct gy_sdca *s) { return (float)(s->run->problem->l1 / (s->run->problem->l2 + s->prox.kappa)); }
 
 /* The u of the weights that are given out: of the hinge loss, and where windows come one after another, its mean over a pass. Ranks have each another
  * mean, and give u. */
-static const float *sdca_u(const struct gy_sdca *s) { return s->mean && !s->levels.base && !s->first ? s->mean : s->u; }
+static const float *sdca_u(const struct gy_sdca *s) { return s->mean && !s->ranks.base && !s->first ? s->mean : s->u; }
 
 GY_INT void gy_sdca_weights(const struct gy_sdca *s, float *w)
 {
@@ -32,12 +33,12 @@ GY_INT void gy_sdca_means(struct gy_sdca *s)
 
 GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector)
 {
-    const double l2 = s->run->problem->l2, all = l2 + s->kappa;
+    const double l2 = s->run->problem->l2, all = l2 + s->prox.kappa;
     for (int64_t j = 0; j < s->dim; j++)
-        s->u[j] = (float)((l2 * vector[j] + s->kappa * (double)s->centre[j]) / all);
+        s->u[j] = (float)((l2 * vector[j] + s->prox.kappa * (double)s->prox.centre[j]) / all);
     gy_sdca_means(s);
-    gy_glm_levels_begin(&s->levels, s->u);
-    s->stale = 1;
+    gy_glm_levels_begin(&s->ranks, s->u);
+    s->threads.stale = 1;
 }
 
 /* ---- dual numbers ---- */
@@ -45,21 +46,22 @@ GY_INT void gy_sdca_set(struct gy_sdca *s, const double *vector)
 static void sdca_copy_tile(void *job, int64_t tile, int thread)
 {
     struct gy_sdca *const s = job;
-    const int64_t end = gy_min64(s->count, (tile + 1) * SDCA_COPY);
+    const int64_t end = gy_min64(s->window.count, (tile + 1) * SDCA_COPY);
     (void)thread;
     for (int64_t i = tile * SDCA_COPY; i < end; i++)
-        if (s->take)
-            s->row[i].dual = s->dual[s->at + i];
+        if (s->window.take)
+            s->window.row[i].dual = s->dual[s->window.at + i];
         else
-            s->dual[s->at + i] = s->row[i].dual;
-    for (int64_t i = tile * SDCA_COPY; s->take && s->run->problem->loss == GY_GLM_LOGISTIC && i < end; i++)
-        s->row[i].part = gy_sparse_sigmoid(s->row[i].dual);
+            s->dual[s->window.at + i] = s->window.row[i].dual;
+    const int logits = s->window.take && s->loss->form == GY_GLM_LOGIT;
+    for (int64_t i = tile * SDCA_COPY; logits && i < end; i++)
+        s->window.row[i].part = gy_sparse_sigmoid(s->window.row[i].dual);
 }
 
 GY_INT void gy_sdca_copy(struct gy_sdca *s, int take)
 {
-    s->take = take;
-    gy_pool_run(s->run->pool, sdca_copy_tile, s, gy_ceil_div(s->count, SDCA_COPY));
+    s->window.take = take;
+    gy_pool_run(s->run->pool, sdca_copy_tile, s, gy_ceil_div(s->window.count, SDCA_COPY));
 }
 
 GY_INT void gy_sdca_duals(struct gy_sdca *s, int take)
@@ -70,19 +72,11 @@ GY_INT void gy_sdca_duals(struct gy_sdca *s, int take)
 
 /* ---- room ---- */
 
-static void *sdca_take(struct gy_sdca *s, int64_t count, size_t bytes)
-{
-    void *const p = gy_arena_take(&s->arena, (size_t)gy_max64(count, 1), bytes);
-    if (p)
-        gy_mem_large_pages(p, (size_t)count * bytes);
-    return p;
-}
-
 /* Rows between two meetings: a meeting reads and writes all replicas, about half a nanosecond an element; a row is 50 ns and one for each entry. */
 static int64_t sdca_meet_rows(const struct gy_sdca *s)
 {
     const struct gy_glm_feed *const feed = s->run->feed;
-    const double entries = feed->rows ? (double)feed->entries / (double)feed->rows : 1, fan = s->fan;
+    const double entries = feed->rows ? (double)feed->entries / (double)feed->rows : 1, fan = s->threads.fan;
     const double meeting = 2000 + 0.5 * (double)s->dim * (fan + 1) / fan, row = (50 + entries) / fan;
     return (int64_t)(SDCA_MEET_COST * meeting / row) + 1;
 }
@@ -90,50 +84,50 @@ static int64_t sdca_meet_rows(const struct gy_sdca *s)
 /* What rows and vectors take, about. */
 static size_t sdca_bytes(const struct gy_sdca *s, int64_t rows, int64_t most)
 {
-    const size_t vectors = (size_t)(s->fan + 5) * (size_t)s->pitch * sizeof *s->u;
-    return vectors + (size_t)most * (sizeof *s->row + 2 * sizeof *s->order) + (size_t)rows * (2 * sizeof *s->dual);
+    const size_t vectors = (size_t)(s->threads.fan + 5) * (size_t)s->pitch * sizeof *s->u;
+    return vectors + (size_t)most * (sizeof *s->window.row + 2 * sizeof *s->window.order) + (size_t)rows * (2 * sizeof *s->dual);
 }
 
 static int sdca_room(struct gy_sdca *s, struct gy_error *err)
 {
     const struct gy_glm_feed *const feed = s->run->feed;
-    const int fan = s->fan;
+    struct sdca_window *const window = &s->window;
+    const int fan = s->threads.fan, several = fan > 1 || s->ranks.base;
     const int64_t rows = feed->rows, most = feed->resident ? rows : feed->most_rows;
-    int ok = 1;
-    s->most_ranges = gy_ceil_div(gy_ceil_div(most, SDCA_RANGE) + 1, fan) * fan;
-    ok &= gy_arena_reserve(&s->arena, sdca_bytes(s, rows, most)) == 0;
-    ok &= !!(s->u = sdca_take(s, s->pitch, sizeof *s->u));
-    ok &= !!(s->centre = sdca_take(s, s->pitch, sizeof *s->centre));
-    ok &= !!(s->before = sdca_take(s, s->pitch, sizeof *s->before));
-    ok &= !!(s->overlap = sdca_take(s, 2 * (s->pitch / 16 + 1), sizeof *s->overlap));
-    ok &= !!(s->dual = s->run->dual ? s->run->dual : sdca_take(s, rows, sizeof *s->dual));
-    ok &= !!(s->row = sdca_take(s, most, sizeof *s->row));
-    ok &= !!(s->deal = sdca_take(s, most, sizeof *s->deal));
-    ok &= !!(s->order = sdca_take(s, most, sizeof *s->order));
-    ok &= !!(s->dealt = sdca_take(s, s->most_ranges, sizeof *s->dealt));
-    ok &= !!(s->part = sdca_take(s, (fan + 1) * s->most_ranges, sizeof *s->part));
-    ok &= !!(s->begin = sdca_take(s, fan + 1, sizeof *s->begin));
-    ok &= !!(s->gaps = sdca_take(s, fan * SDCA_APART, sizeof *s->gaps));
-    ok &= !!(s->fill_sums = sdca_take(s, 2 * gy_ceil_div(most, SDCA_FILL), sizeof *s->fill_sums));
-    if (s->run->problem->loss == GY_GLM_HINGE || (!feed->resident && feed->views > 1))
-        ok &= !!(s->mean = sdca_take(s, s->pitch, sizeof *s->mean));
-    if (!feed->resident)
-        ok &= !!(s->norm = sdca_take(s, rows, sizeof *s->norm));
-    if (fan > 1)
-        ok &= !!(s->replica = sdca_take(s, fan * s->pitch, sizeof *s->replica));
-    if (fan > 1 || s->levels.base) {
-        ok &= !!(s->dual_kept = sdca_take(s, rows, sizeof *s->dual_kept));
-        ok &= !!(s->u_kept = sdca_take(s, s->pitch, sizeof *s->u_kept));
-    }
-    return ok ? GY_OK : GY_NOMEM(err, "coordinate ascent", s->arena.used);
+    const int64_t ranges = window->most_ranges = gy_ceil_div(gy_ceil_div(most, SDCA_RANGE) + 1, fan) * fan;
+    const int rough = s->rough || (!feed->resident && feed->views > 1);
+    const struct gy_glm_room room[] = {
+        { &s->u, s->pitch, sizeof *s->u },
+        { &s->prox.centre, s->pitch, sizeof *s->prox.centre },
+        { &s->prox.before, s->pitch, sizeof *s->prox.before },
+        { &s->overlap, 2 * (s->pitch / 16 + 1), sizeof *s->overlap },
+        { &s->dual, s->run->dual ? -1 : rows, sizeof *s->dual },
+        { &window->row, most, sizeof *window->row },
+        { &window->deal, most, sizeof *window->deal },
+        { &window->order, most, sizeof *window->order },
+        { &window->dealt, ranges, sizeof *window->dealt },
+        { &window->part, (fan + 1) * ranges, sizeof *window->part },
+        { &window->begin, fan + 1, sizeof *window->begin },
+        { &s->threads.gaps, fan * SDCA_APART, sizeof *s->threads.gaps },
+        { &window->fill_sums, 2 * gy_ceil_div(most, SDCA_FILL), sizeof *window->fill_sums },
+        { &s->mean, rough ? s->pitch : -1, sizeof *s->mean },
+        { &s->norm, feed->resident ? -1 : rows, sizeof *s->norm },
+        { &s->threads.replica, fan > 1 ? fan * s->pitch : -1, sizeof *s->threads.replica },
+        { &s->dual_kept, several ? rows : -1, sizeof *s->dual_kept },
+        { &s->u_kept, several ? s->pitch : -1, sizeof *s->u_kept },
+    };
+    s->dual = s->run->dual;
+    if (gy_arena_reserve(&s->arena, sdca_bytes(s, rows, most)) != 0)
+        return GY_NOMEM(err, "coordinate ascent", sdca_bytes(s, rows, most));
+    return gy_glm_take_rooms(&s->arena, room, GY_COUNT(room), "coordinate ascent", err);
 }
 
 GY_INT int gy_sdca_values(struct gy_sdca *s, struct gy_error *err)
 {
     const struct gy_glm_feed *const feed = s->run->feed;
-    const int64_t most = feed->resident ? feed->rows : feed->most_rows;
-    s->value = s->value ? s->value : sdca_take(s, most, sizeof *s->value);
-    return s->value ? GY_OK : GY_NOMEM(err, "pointers to values", (size_t)most * sizeof *s->value);
+    const struct gy_glm_room room = { &s->window.value, feed->resident ? feed->rows : feed->most_rows,
+                                      sizeof *s->window.value };
+    return s->window.value ? GY_OK : gy_glm_take_rooms(&s->arena, &room, 1, "pointers to values", err);
 }
 
 /* A resident feed's views, once and for all. */
@@ -147,10 +141,9 @@ static int sdca_views(struct gy_sdca *s, struct gy_error *err)
     if (feed->rows > UINT32_MAX)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "%" PRId64 " rows in memory of one rank; coordinate ascent takes %u", feed->rows, UINT32_MAX);
     s->views = feed->views;
-    s->view = sdca_take(s, s->views, sizeof *s->view);
-    s->view_at = sdca_take(s, s->views, sizeof *s->view_at);
-    if (!s->view || !s->view_at)
-        return GY_NOMEM(err, "the table of views", (size_t)s->views * sizeof *s->view);
+    const struct gy_glm_room room[] = { { &s->view, s->views, sizeof *s->view },
+                                        { &s->view_at, s->views, sizeof *s->view_at } };
+    GY_TRY(gy_glm_take_rooms(&s->arena, room, GY_COUNT(room), "the table of views", err));
     for (int64_t v = 0;; v++) {
         struct gy_rows rows;
         GY_TRY(feed->next(feed->self, &rows, err));
@@ -179,7 +172,7 @@ GY_INT int gy_sdca_from_duals(struct gy_sdca *s, struct gy_error *err)
 
 static int sdca_begin(struct gy_sdca *s, struct gy_error *err)
 {
-    const float cold = s->run->problem->loss == GY_GLM_LOGISTIC ? SDCA_COLD_LOGIT : 0.0f;
+    const float cold = s->loss->form == GY_GLM_LOGIT ? SDCA_COLD_LOGIT : 0.0f;
     for (int64_t i = 0; s->norm && i < s->run->feed->rows; i++)
         s->norm[i] = -1;
     s->fresh = !(s->run->has_dual && s->run->dual);
@@ -189,7 +182,7 @@ static int sdca_begin(struct gy_sdca *s, struct gy_error *err)
         return gy_sdca_from_duals(s, err);
     for (int64_t i = 0; i < s->run->feed->rows; i++)
         s->dual[i] = cold;
-    gy_glm_levels_begin(&s->levels, s->u);
+    gy_glm_levels_begin(&s->ranks, s->u);
     return GY_OK;
 }
 
@@ -197,17 +190,20 @@ GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_err
 {
     memset(s, 0, sizeof *s);
     s->run = run;
-    s->fan = gy_pool_threads(run->pool);
-    s->sigma = s->fan;
+    s->loss = gy_glm_loss_of(run->problem);
+    s->rough = gy_glm_has_kink(run->problem);
+    s->threads.fan = gy_pool_threads(run->pool);
+    s->threads.sigma = s->threads.fan;
     gy_arena_open_hook(&s->arena, run->alloc);
     s->dim = (int64_t)run->feed->features + (run->problem->bias != 0);
     s->pitch = (int64_t)gy_align_up((size_t)s->dim, 64);
-    s->floor = 1;
-    s->plain = run->problem->loss == GY_GLM_HINGE && run->job && run->job->ranks > 1;
-    s->meet_every = sdca_meet_rows(s);
-    int status = gy_glm_levels_open(&s->levels, run->job, run->alloc, s->dim, 0, err);
+    s->threads.floor = 1;
+    s->prox.plain = s->rough && run->job && run->job->ranks > 1;
+    s->threads.meet_every = sdca_meet_rows(s);
+    int status = gy_glm_levels_open(&s->ranks, run->job, run->alloc, s->dim, 0, err);
     if (status == GY_OK)
-        status = gy_glm_levels_plan(&s->levels, run->feed->rows, run->feed->entries, s->fan, err);
+        status = gy_glm_levels_plan(&s->ranks, run->feed->rows, run->feed->entries,
+                                    s->threads.fan, err);
     if (status == GY_OK)
         status = sdca_room(s, err);
     if (status == GY_OK)
@@ -224,5 +220,5 @@ GY_INT int gy_sdca_open(struct gy_sdca *s, struct gy_glm_run *run, struct gy_err
 GY_INT void gy_sdca_close(struct gy_sdca *s)
 {
     gy_arena_close(&s->arena);
-    gy_glm_levels_close(&s->levels);
+    gy_glm_levels_close(&s->ranks);
 }

@@ -28,57 +28,79 @@ struct sdca_sums {
     double start, square;
 };
 
-struct gy_sdca {
-    struct gy_glm_run *run;
-    struct gy_arena arena;
-    struct gy_glm_levels levels; /* ranks */
-    int fan;                 /* threads */
-    double sigma;            /* of threads */
+/* Threads, the lower level: who works beside each other, and how much each step is damped for it. */
+struct sdca_threads {
+    int fan;                 /* how many */
+    double sigma;
     double floor;            /* least sigma that the guard allows */
     int fixed;               /* sigma stays as it is, whatever is measured */
+    float *replica;          /* [fan][pitch], between meetings equal to u; NULL: one thread moves u itself */
+    int stale;               /* u has been changed by others than threads: replicas are not equal to it */
+    int64_t unmet;           /* rows since threads met last */
+    int64_t meet_every;
+    double *gaps;            /* [fan], SDCA_APART from one to the next: about the sum of the rows' gaps */
+};
+
+/* The proximal term, kappa / 2 |w - centre|^2 (sdca_centre.c). */
+struct sdca_proximal {
     int plain;               /* kappa stays 0 */
     int rest;                /* kappa is 0 until passes without it bring nothing either */
     double kappa, first_kappa; /* first_kappa: what it becomes after the first pass, where that went without */
     float *centre, *before;  /* [pitch]; before: the weights when the centre was moved last */
-    double move;             /* kappa / 2 |w - centre|^2 after the pass */
+    double move;             /* the term after the pass */
+    double step;             /* a kink: move / kappa of the pass before; 0: none */
     int turned;              /* ranks' weights have gone back against the way from those before */
-    double inside;           /* the rows' gaps at the weights after the pass, where ranks hide them from gap (sdca_leap.c); else 0 */
-    double step;             /* hinge: move / kappa of the pass before; 0: none */
-    int64_t dim, pitch;      /* of the vector, bias included; floats from replica to replica */
-    float *u;                /* [pitch] this rank's */
-    float *replica;          /* [fan][pitch], between meetings equal to u; NULL: one thread moves u itself */
-    float *mean;             /* [pitch] of u over the last pass, where its last value is too rough: hinge loss, or windows; else NULL */
-    int stale;               /* u has been changed by others than threads: replicas are not equal to it */
-    float *dual;             /* [rows] */
-    float *norm;             /* [rows] |x|^2 as soon as it is known, else -1; NULL: the feed is resident */
-    float *dual_kept, *u_kept; /* what the guard goes back to; NULL: sigma is always safe */
-    struct gy_rows *view;    /* [views] of a resident feed; NULL: it is not */
-    int64_t *view_at;        /* [views] rows before it */
-    int64_t views;
-    /* The window: all rows of a resident feed, else the view that is out. */
+};
+
+/* What a pass sums; of all ranks once they have met. */
+struct sdca_estimate {
+    double gap;              /* the rows' gaps, each as of the time of its visit */
+    double inside;           /* those at the weights after the pass, where ranks hide them from gap; else 0 */
+    double start, square;    /* first pass: P(0), sum of c |x|^2 */
+};
+
+/* Rows that are visited together: all of a resident feed, else the view that is out. */
+struct sdca_window {
     struct gy_rows rows;
     struct gy_sparse_row *row; /* [rows of the largest window] */
     const float **value;     /* [rows] NULL: rows have none */
     int64_t at, count;       /* rows of this rank before it, in it */
-    int64_t window;          /* its number in the pass */
+    int64_t number;          /* in the pass */
     uint32_t *deal, *order;  /* rows in random order: by range, and by thread */
     int64_t ranges, most_ranges;
     int64_t *dealt;          /* [ranges] rows of each that count; -1: not known */
     int64_t *part;           /* [fan + 1][ranges] of deal: where each thread's rows of a range begin */
     int64_t *begin;          /* [fan + 1] of order */
     int take;
+    int slice, slices;
     double *fill_sums;       /* [tiles of the largest window][2]: P(0), sum of c |x|^2 */
-    double *gaps;            /* [fan], SDCA_APART from one to the next: about the sum of the rows' gaps */
+};
+
+struct gy_sdca {
+    struct gy_glm_run *run;
+    const struct gy_glm_loss *loss;
+    int rough;               /* it has a kink: u is rough, and the centre does not run ahead */
+    struct gy_arena arena;
+    struct sdca_threads threads;
+    struct gy_glm_levels ranks;
+    struct sdca_proximal prox;
+    struct sdca_estimate estimate;
+    struct sdca_window window;
+    int64_t dim, pitch;      /* of the vector, bias included; floats from replica to replica */
+    float *u;                /* [pitch] this rank's */
+    float *mean;             /* [pitch] of u over the last pass, where its last value is too rough; else NULL */
+    float share;             /* of the pass, that u now counts for in mean */
+    float *dual;             /* [rows] */
+    float *norm;             /* [rows] |x|^2 as soon as it is known, else -1; NULL: the feed is resident */
+    float *dual_kept, *u_kept; /* what the guard goes back to; NULL: sigma is always safe */
+    struct gy_rows *view;    /* [views] of a resident feed; NULL: it is not */
+    int64_t *view_at;        /* [views] rows before it */
+    int64_t views;
     double *overlap;         /* [tiles of the vector][2]: |sum of changes|^2, sum of |change|^2 */
     int64_t visited;         /* rows of the pass */
-    int64_t unmet;           /* rows since threads met last */
-    int64_t meet_every;
-    int slice, slices;
-    float share;             /* of the pass, that u now counts for in mean */
     int pass;                /* passes begun, from first_epoch on */
     int fresh;               /* this is the first pass of a run without duals */
     int first;               /* this is the first pass of the run */
-    double gap, start, square; /* sums of the pass; of all ranks once they have met */
 };
 
 /* ---- sdca_state.c ---- */

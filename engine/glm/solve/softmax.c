@@ -3,28 +3,27 @@
  * look at its features to and one fro. P is strongly convex, so |G|^2 / (2 l2) bounds its distance from the optimum: it is the gap at the dual point that the
  * probabilities make. A bias that is not penalised wants rows' probabilities that add up to the rows of each class; they are moved towards one distribution for
  * all rows just so far that they do. Weights lie feature by feature, the classes of a feature beside each other. */
+#include "engine/glm/glm_room.h"
 #include "engine/glm/solve/softmax.h"
 #include "engine/glm/solve/newton_state.h"
 
-#define SOFT_HALVINGS 30
-#define SOFT_CG_STEPS 250
-#define SOFT_EXACT 1e-10 /* of the residual, squared, is left when the system is solved to the end */
-
 struct soft {
+    struct gy_nw_method m;  /* w and trial: [dims][count] */
     struct gy_nw nw;
     const struct gy_glm_classes *classes;
     int count;
     size_t dims, all;       /* features with the bias; times classes */
     size_t penalised;       /* of all; the bias comes last */
     int slots;
-    float *w, *trial;       /* [dims][count] */
     float *probability;     /* [rows][count] at the point last visited */
     double *slot, *loss;    /* [slots][all], [slots][2]: loss, rows of no class */
     double *scratch;        /* [threads][count] */
-    double *g, *u, *diagonal, *s, *r, *p, *q; /* [all] */
+    double *u;              /* [all] pull of the point last visited */
     double *own;            /* [all] sums of each class's own rows; with a bias that is not penalised */
-    double primal, gap, sum; /* sum: of losses at the point last visited */
+    double sum;             /* of losses at the point last visited */
 };
+
+static struct soft *soft_of(struct gy_nw_method *m) { return (struct soft *)(void *)m; }
 
 enum soft_what { SOFT_VISIT, SOFT_PRODUCT, SOFT_OWN };
 
@@ -209,10 +208,10 @@ static int soft_diagonal(struct soft *soft, struct gy_error *err)
     struct soft_pass pass = { .soft = soft };
     memset(soft->slot, 0, (size_t)soft->slots * soft->all * sizeof *soft->slot);
     GY_TRY(gy_nw_walk(&soft->nw, soft_diagonal_tile, &pass.view, soft->slots, err));
-    memset(soft->diagonal, 0, soft->all * sizeof *soft->diagonal);
+    memset(soft->m.diagonal, 0, soft->all * sizeof *soft->m.diagonal);
     for (int s = 0; s < soft->slots; s++)
-        gy_nw_add(soft->diagonal, 1.0, soft->slot + (size_t)s * soft->all, soft->all);
-    return gy_nw_sum(&soft->nw, soft->diagonal, soft->all, err);
+        gy_nw_add(soft->m.diagonal, 1.0, soft->slot + (size_t)s * soft->all, soft->all);
+    return gy_nw_sum(&soft->nw, soft->m.diagonal, soft->all, err);
 }
 
 /* ---- certificate ---- */
@@ -255,14 +254,15 @@ static double soft_free_dual(const struct soft *soft)
     }
     double near = soft->sum;
     for (size_t j = 0; j < soft->all; j++)
-        near += soft->u[j] * (double)soft->w[j];
+        near += soft->u[j] * (double)soft->m.w[j];
     return (1 - share) * near + share * rows * entropy - square / (2 * soft->nw.problem->l2);
 }
 
 /* ---- Newton ---- */
 
-static int soft_visit(struct soft *soft, const float *w, double *primal, struct gy_error *err)
+static int soft_visit(struct gy_nw_method *m, const float *w, double *primal, struct gy_error *err)
 {
+    struct soft *const soft = soft_of(m);
     struct soft_pass pass = { .soft = soft, .w = w, .out = soft->u };
     double sums[2], square = 0;
     GY_TRY(soft_walk(&pass, sums, err));
@@ -275,75 +275,51 @@ static int soft_visit(struct soft *soft, const float *w, double *primal, struct 
     return GY_OK;
 }
 
-static void soft_accept(struct soft *soft, const float *w, double primal)
+static void soft_accept(struct gy_nw_method *m, double primal)
 {
+    struct soft *const soft = soft_of(m);
     const double l2 = soft->nw.problem->l2;
-    if (w != soft->w)
-        memcpy(soft->w, w, soft->all * sizeof *w);
     for (size_t j = 0; j < soft->all; j++)
-        soft->g[j] = (j < soft->penalised ? l2 * (double)w[j] : 0) - soft->u[j];
-    soft->primal = primal;
-    soft->gap = soft->own ? primal - soft_free_dual(soft) : gy_nw_inner(soft->g, soft->g, soft->all) / (2 * l2);
-    soft->gap = soft->gap > 0 ? soft->gap : 0; /* by rounding */
-    struct gy_glm_certificate *const at = &soft->nw.run->result;
-    *at = (struct gy_glm_certificate){ .primal = primal, .dual = primal - soft->gap, .gap = soft->gap, .loss = soft->sum };
+        m->g[j] = (j < soft->penalised ? l2 * (double)m->w[j] : 0) - soft->u[j];
+    m->primal = primal;
+    m->gap = soft->own ? primal - soft_free_dual(soft) : gy_nw_inner(m->g, m->g, soft->all) / (2 * l2);
+    m->gap = m->gap > 0 ? m->gap : 0; /* by rounding */
 }
 
-/* s: about -(H + l2)^-1 g. */
-static int soft_direction(struct soft *soft, double share, struct gy_error *err)
+static int soft_times(struct gy_nw_method *m, struct gy_error *err)
 {
-    const double l2 = soft->nw.problem->l2;
-    struct soft_pass pass = { .soft = soft, .w = soft->trial, .what = SOFT_PRODUCT, .out = soft->q };
-    double rho = 0, sums[2];
+    struct soft *const soft = soft_of(m);
+    struct soft_pass pass = { .soft = soft, .w = m->narrow, .what = SOFT_PRODUCT, .out = m->q };
+    double sums[2];
+    GY_TRY(soft_walk(&pass, sums, err));
+    gy_nw_add(m->q, soft->nw.problem->l2, m->p, soft->penalised);
+    return GY_OK;
+}
+
+static double soft_condition(struct gy_nw_method *m)
+{
+    double rho = 0;
+    for (size_t j = 0; j < m->dims; j++) {
+        m->z[j] = m->diagonal[j] * m->r[j];
+        rho += m->r[j] * m->r[j] * m->diagonal[j];
+    }
+    return rho;
+}
+
+static int soft_direction(struct gy_nw_method *m, struct gy_error *err)
+{
+    struct soft *const soft = soft_of(m);
+    double rho = 0;
     GY_TRY(soft_diagonal(soft, err));
-    for (size_t j = 0; j < soft->all; j++) {
-        const double curve = soft->diagonal[j] + (j < soft->penalised ? l2 : 0);
-        soft->diagonal[j] = curve > 0 ? 1 / curve : 0;
-        soft->s[j] = 0;
-        soft->r[j] = -soft->g[j];
-        soft->p[j] = soft->diagonal[j] * soft->r[j];
-        rho += soft->r[j] * soft->p[j];
+    for (size_t j = 0; j < m->dims; j++) {
+        const double curve = m->diagonal[j] + (j < soft->penalised ? soft->nw.problem->l2 : 0);
+        m->diagonal[j] = curve > 0 ? 1 / curve : 0;
+        m->s[j] = 0;
+        m->r[j] = -m->g[j];
+        m->z[j] = m->diagonal[j] * m->r[j];
+        rho += m->r[j] * m->z[j];
     }
-    const double enough = rho * share;
-    for (int step = 0; step < SOFT_CG_STEPS && rho > enough; step++) {
-        for (size_t j = 0; j < soft->all; j++) { /* p as it is in float */
-            soft->trial[j] = (float)soft->p[j];
-            soft->p[j] = (double)soft->trial[j];
-        }
-        GY_TRY(soft_walk(&pass, sums, err));
-        gy_nw_add(soft->q, l2, soft->p, soft->penalised);
-        const double curve = gy_nw_inner(soft->p, soft->q, soft->all), alpha = gy_nw_inner(soft->p, soft->r, soft->all) / curve, before = rho;
-        if (!(curve > 0))
-            break;
-        gy_nw_add(soft->s, alpha, soft->p, soft->all);
-        gy_nw_add(soft->r, -alpha, soft->q, soft->all);
-        rho = 0;
-        for (size_t j = 0; j < soft->all; j++)
-            rho += soft->r[j] * soft->r[j] * soft->diagonal[j];
-        for (size_t j = 0; j < soft->all; j++)
-            soft->p[j] = soft->diagonal[j] * soft->r[j] + rho / before * soft->p[j];
-    }
-    return GY_OK;
-}
-
-static int soft_search(struct soft *soft, double slope, int *moved, struct gy_error *err)
-{
-    const double noise = 1e-13 * fabs(soft->primal);
-    double t = 1, primal;
-    *moved = 0;
-    for (int halving = 0; halving < SOFT_HALVINGS; halving++, t *= 0.5) {
-        for (size_t j = 0; j < soft->all; j++)
-            soft->trial[j] = (float)((double)soft->w[j] + t * soft->s[j]);
-        GY_TRY(soft_visit(soft, soft->trial, &primal, err));
-        if (primal <= soft->primal + 1e-4 * t * slope + noise) {
-            soft_accept(soft, soft->trial, primal);
-            *moved = 1;
-            return GY_OK;
-        }
-        if (-t * slope < noise)
-            return GY_OK;
-    }
-    return GY_OK;
+    return gy_nw_by_gradients(m, rho, err);
 }
 
 /* Between [class][feature] of the caller and [feature][class]. */
@@ -351,68 +327,61 @@ static void soft_turn(const struct soft *soft, float *theirs, int give)
 {
     for (size_t k = 0; k < (size_t)soft->count; k++)
         for (size_t j = 0; j < soft->dims; j++) {
-            float *const a = theirs + k * soft->dims + j, *const b = soft->w + j * (size_t)soft->count + k;
+            float *const a = theirs + k * soft->dims + j, *const b = soft->m.w + j * (size_t)soft->count + k;
             *(give ? a : b) = give ? *b : *a;
         }
 }
 
-/* The share of the residual, squared, that is left of a step: as far as the gap has come, but no better than the goal needs. */
-static double soft_enough(const struct soft *soft, double first, int exact)
+static int soft_certify(struct gy_nw_method *m, struct gy_error *err)
 {
-    const double gap = soft->gap, goal = soft->nw.run->stop.gap * soft->primal;
-    const double far = gap > 0 && gap < first ? 0.1 * gap / first : 0.1, need = gap > 0 ? 0.1 * goal / gap : 1;
-    return exact ? SOFT_EXACT : far > need ? far : need < 0.1 ? need : 0.1;
+    struct soft *const soft = soft_of(m);
+    struct gy_glm_run *const run = soft->nw.run;
+    (void)err;
+    run->result = (struct gy_glm_certificate){ .primal = m->primal, .dual = m->primal - m->gap, .gap = m->gap, .loss = soft->sum };
+    soft_turn(soft, run->w, 1);
+    return GY_OK;
+}
+
+/* A search that went nowhere has left another point's probabilities. */
+static int soft_to_the_end(struct gy_nw_method *m, int moved, struct gy_error *err)
+{
+    double primal;
+    return moved ? GY_OK : soft_visit(m, m->w, &primal, err);
 }
 
 static int soft_run(struct soft *soft, struct gy_error *err)
 {
-    struct gy_glm_run *const run = soft->nw.run;
-    struct gy_nw_watch watch = { 0 };
     struct soft_pass own = { .soft = soft, .what = SOFT_OWN, .out = soft->own };
-    double primal, sums[2];
-    int moved = 1;
+    double sums[2];
     if (soft->own)
         GY_TRY(soft_walk(&own, sums, err));
-    GY_TRY(soft_visit(soft, soft->w, &primal, err));
-    GY_TRY(gy_nw_finite(primal, err));
-    soft_accept(soft, soft->w, primal);
-    const double first = soft->gap;
-    struct gy_nw_judge judge = { .primal = primal, .gap = first };
-    run->why = NULL;
-    while (!run->why) {
-        GY_TRY(soft_direction(soft, soft_enough(soft, first, judge.exact), err));
-        const double slope = gy_nw_inner(soft->g, soft->s, soft->all);
-        GY_TRY(soft_search(soft, slope, &moved, err));
-        soft_turn(soft, run->w, 1);
-        GY_TRY(gy_nw_report(&soft->nw, &watch, &run->why, err));
-        if (run->why)
-            break;
-        const struct gy_nw_step step = { moved, soft->primal, soft->gap, -0.5 * slope, gy_nw_noise(soft->w, soft->diagonal, 1, soft->all, soft->primal) };
-        if (gy_nw_judged(&judge, &step, run->stop.gap, &run->why) && !moved)
-            GY_TRY(soft_visit(soft, soft->w, &primal, err)); /* the search has left another point's probabilities */
-    }
-    return GY_OK;
+    return gy_nw_loop(&soft->m, err);
 }
 
 /* ---- opening ---- */
 
 static int soft_take(struct soft *soft, struct gy_error *err)
 {
-    struct gy_arena *const arena = &soft->nw.arena;
-    double **const vectors[] = { &soft->g, &soft->u, &soft->diagonal, &soft->s, &soft->r, &soft->p, &soft->q };
-    const size_t count = (size_t)soft->count, slots = (size_t)soft->slots;
-    int bad = 0;
-    if (soft->penalised < soft->all)
-        bad |= !(soft->own = gy_arena_take(arena, soft->all, sizeof(double)));
-    for (size_t i = 0; i < GY_COUNT(vectors); i++)
-        bad |= !(*vectors[i] = gy_arena_take(arena, soft->all, sizeof(double)));
-    bad |= !(soft->w = gy_arena_take(arena, soft->all, sizeof(float)));
-    bad |= !(soft->trial = gy_arena_take(arena, soft->all, sizeof(float)));
-    bad |= !(soft->probability = gy_arena_take(arena, (size_t)soft->nw.rows, count * sizeof(float)));
-    bad |= !(soft->slot = gy_arena_take(arena, slots, soft->all * sizeof(double)));
-    bad |= !(soft->loss = gy_arena_take(arena, slots * 2, sizeof(double)));
-    bad |= !(soft->scratch = gy_arena_take(arena, (size_t)soft->nw.threads * count, sizeof(double)));
-    return bad ? GY_NOMEM(err, "a model of several classes", (slots + 8) * soft->all * sizeof(double) + (size_t)soft->nw.rows * count * sizeof(float)) : GY_OK;
+    struct gy_nw_method *const m = &soft->m;
+    const int64_t all = (int64_t)soft->all, count = soft->count, slots = soft->slots;
+    const struct gy_glm_room rooms[] = {
+        { &soft->own, soft->penalised < soft->all ? all : -1, sizeof *soft->own },
+        { &m->g, all, sizeof *m->g }, { &soft->u, all, sizeof *soft->u },
+        { &m->diagonal, all, sizeof *m->diagonal }, { &m->s, all, sizeof *m->s },
+        { &m->r, all, sizeof *m->r }, { &m->p, all, sizeof *m->p }, { &m->q, all, sizeof *m->q },
+        { &m->w, all, sizeof *m->w }, { &m->trial, all, sizeof *m->trial },
+        { &soft->probability, soft->nw.rows, (size_t)count * sizeof *soft->probability },
+        { &soft->slot, slots, soft->all * sizeof *soft->slot },
+        { &soft->loss, slots * 2, sizeof *soft->loss },
+        { &soft->scratch, soft->nw.threads * count, sizeof *soft->scratch },
+    };
+    GY_TRY(gy_glm_take_rooms(&soft->nw.arena, rooms, GY_COUNT(rooms), "a model of several classes", err));
+    m->nw = &soft->nw;
+    m->dims = soft->all;
+    m->inverse = 1;
+    m->narrow = m->trial; /* a search and gradients are not at once */
+    m->z = m->q;          /* a product is spent before the next r is conditioned */
+    return GY_OK;
 }
 
 static int soft_check(const struct gy_glm_run *run, const struct gy_glm_classes *classes, struct gy_error *err)
@@ -430,7 +399,9 @@ static int soft_check(const struct gy_glm_run *run, const struct gy_glm_classes 
 
 GY_INT int gy_glm_softmax(struct gy_glm_run *run, const struct gy_glm_classes *classes, struct gy_error *err)
 {
-    struct soft soft = { .classes = classes, .count = classes->count };
+    struct soft soft = { .classes = classes, .count = classes->count,
+                         .m = { .visit = soft_visit, .accept = soft_accept, .direction = soft_direction, .times = soft_times,
+                                .condition = soft_condition, .certify = soft_certify, .to_the_end = soft_to_the_end } };
     GY_TRY(soft_check(run, classes, err));
     GY_TRY(gy_nw_open(&soft.nw, run, 0, 0, err));
     soft.dims = soft.nw.dims;
