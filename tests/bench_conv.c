@@ -73,10 +73,13 @@ static void bench_drop(const struct bench *b, void *mem, int64_t count)
 /* Seconds of the fastest of some runs. */
 static double bench_op(const struct bench *b, struct gy_op op)
 {
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_arena arena;
     struct gy_error err;
+    gy_arena_open_hook(&arena, &alloc);
     for (int i = 0; i < GY_ROLES; i++)
         op.tensor[i] = op.ptr[i] ? i : -1;
-    if (b->backend->prepare(b->self, &op, &err) != GY_OK) {
+    if (b->backend->prepare(b->self, &op, &arena, &err) != GY_OK) {
         fprintf(stderr, "%s\n", err.text);
         exit(1);
     }
@@ -89,6 +92,7 @@ static double bench_op(const struct bench *b, struct gy_op op)
         best = fmin(best, 1e-9 * (double)(gy_clock_ns() - start));
     }
     bench_drop(b, op.ptr[GY_SCRATCH], scratch);
+    gy_arena_close(&arena);
     return best;
 }
 

@@ -84,7 +84,7 @@ static int cq_open(struct cq_device *d, const char *device)
         return 0;
     d->op[0] = cq_relu(d, d->x, d->y);
     d->op[1] = cq_relu(d, d->y, d->z);
-    return T_CHECK(d->backend->prepare(d->self, &d->op[0], &err) == GY_OK && d->backend->prepare(d->self, &d->op[1], &err) == GY_OK &&
+    return T_CHECK(d->backend->prepare(d->self, &d->op[0], NULL, &err) == GY_OK && d->backend->prepare(d->self, &d->op[1], NULL, &err) == GY_OK &&
                    d->backend->ready(d->self, &err) == GY_OK);
 }
 

@@ -330,11 +330,11 @@ static void tile_outer_task(const struct tile_set *set, gy_outer_fn fn, int64_t 
     float *const x = tile_units(set, pixels * width, &seed), *const dy = tile_units(set, (pixels + 1) * dy_pitch, &seed);
     float *const dw = tile_memory(rows * dw_pitch, sizeof(float)), *const was = tile_memory(rows * dw_pitch, sizeof(float));
     const int add = seed % 5 < 3;
-    int32_t at[TILE_PIXELS + GY_OUTER_AHEAD];
+    int32_t at[TILE_PIXELS + GY_OUTER_LOOKAHEAD];
     char task[120];
     int wrong = 0;
     const int listed = seed % 3 != 1;
-    for (int p = 0; p < TILE_PIXELS + GY_OUTER_AHEAD; p++)
+    for (int p = 0; p < TILE_PIXELS + GY_OUTER_LOOKAHEAD; p++)
         at[p] = (int32_t)(p >= pixels ? pixels : seed % 3 ? p : pixels - 1 - p);
     for (int64_t p = 0; p <= pixels; p++)
         tile_poison(dy + p * dy_pitch + (p < pixels ? rows : 0), dy_pitch - (p < pixels ? rows : 0));

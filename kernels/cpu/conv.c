@@ -4,13 +4,13 @@
  * then every panel meets every register tile of the strip. With the last slice the micro-kernel takes statistics and rounds
  * while sums are in registers, if it can; else they are left in the cache, and it is done there. */
 #include "kernels/cpu/conv.h"
-#include "kernels/cpu/drivers.h"
+#include "kernels/cpu/driver.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/product.h"
 
 #define CONV_TURN 16  /* pairs of a reduction that are turned at a time */
-#define CONV_AHEAD 16 /* rows of weights that are asked for beforehand */
+#define CONV_LOOKAHEAD 16 /* rows of weights from the one that is packed to those that are prefetched */
 #define CONV_STREAM 33554432 /* bytes of outputs that no cache keeps until the next op */
 
 /* What one thread needs. */
@@ -123,7 +123,7 @@ static const float *conv_turned_row(const struct conv_job *job, int64_t group, i
     return job->weights + ((channel * p->r + r) * p->s + s + tap * p->w.tap_step) * p->vec;
 }
 
-static void conv_fetch_row(const float *row, int64_t count)
+static void conv_prefetch_row(const float *row, int64_t count)
 {
     for (int64_t i = 0; i < count; i += GY_CACHE_LINE / (int64_t)sizeof(float))
         __builtin_prefetch(row + i);
@@ -138,8 +138,8 @@ static void conv_pack_rows(const struct conv_job *job, int64_t group, const stru
     const int64_t width = panel->kind->width, end = conv_red(p) * (p->lines ? p->w.taps : 1), step = p->pair ? 2 : 1;
     for (int64_t c = slice->first; c < slice->first + slice->len; c++, dst += width) {
         const float *const a = conv_turned_row(job, group, r, s, c * step) + panel->first;
-        for (int64_t j = c * step + CONV_AHEAD; j < gy_min64((c + 1) * step + CONV_AHEAD, end); j++)
-            conv_fetch_row(conv_turned_row(job, group, r, s, j) + panel->first, panel->cols);
+        for (int64_t j = c * step + CONV_LOOKAHEAD; j < gy_min64((c + 1) * step + CONV_LOOKAHEAD, end); j++)
+            conv_prefetch_row(conv_turned_row(job, group, r, s, j) + panel->first, panel->cols);
         if (p->pair)
             job->cpu->k.pair_floats(dst, a, 2 * c + 1 < end ? conv_turned_row(job, group, r, s, 2 * c + 1) + panel->first : none,
                                     panel->cols);
@@ -266,8 +266,8 @@ static struct conv_block conv_block_at(const struct conv_job *job, const struct 
     return (struct conv_block){job->weights + (a->group * p->vec + panel.first) * red + from, panel.cols, s->len * step, red};
 }
 
-/* Asks for part i of some parts. */
-static void conv_fetch_block(const struct conv_block *b, int64_t i, int64_t parts)
+/* Prefetches part i of some parts. */
+static void conv_prefetch_block(const struct conv_block *b, int64_t i, int64_t parts)
 {
     const int64_t end = b->rows > 0 ? b->rows * (i + 1) / parts : 0;
     for (int64_t row = b->rows > 0 ? b->rows * i / parts : 0; row < end; row++)
@@ -276,29 +276,29 @@ static void conv_fetch_block(const struct conv_block *b, int64_t i, int64_t part
 }
 
 /* What is not in the cache yet: the input rows, the outputs. */
-enum conv_far { CONV_FAR_ROWS = 1, CONV_FAR_OUTS = 2 };
+enum conv_cold { CONV_COLD_ROWS = 1, CONV_COLD_OUTS = 2 };
 
 /* A slice of a panel. */
 struct conv_step {
     struct gy_panel panel;
     struct conv_slice slice;
     struct conv_block next;  /* weights that will be packed after it */
-    int far;                 /* of enum conv_far */
+    int cold;                /* of enum conv_cold */
 };
 
 /* The register tile of rows [at, end) prefetches the input rows and the outputs of the next one, which ends at row next. */
-static void conv_ask(const struct conv_own *own, const struct conv_step *step, int half, struct gy_gemm_tile *t, int64_t at, int64_t end,
-                     int64_t next)
+static void conv_prefetch(const struct conv_own *own, const struct conv_step *step, int half, struct gy_gemm_tile *t, int64_t at,
+                          int64_t end, int64_t next)
 {
     const struct gy_panel *const panel = &step->panel;
     const int64_t unit = half ? 2 : 4;
-    const int goes = panel->kind->finishes == GY_GEMM_ASKS, outs = step->far & CONV_FAR_OUTS;
-    t->ask = (struct gy_gemm_ask){ .first = panel->first * unit, .bytes = panel->cols * unit, .from = end - at, .outs = own->outs + end,
-                                  .count = outs ? next - end : 0 };
-    t->ask.to = step->far & CONV_FAR_ROWS ? next - at : t->ask.from;
-    gy_gemm_ask_outs(&t->ask, goes ? t->len * (int64_t)sizeof(float) : 0);
-    if (!goes)
-        t->ask.count = 0;
+    const int kernel = panel->kind->finishes == GY_GEMM_PREFETCHES, outs = step->cold & CONV_COLD_OUTS;
+    t->prefetch = (struct gy_prefetch){ .first = panel->first * unit, .bytes = panel->cols * unit, .from = end - at,
+                                       .outs = own->outs + end, .count = outs ? next - end : 0 };
+    t->prefetch.to = step->cold & CONV_COLD_ROWS ? next - at : t->prefetch.from;
+    gy_prefetch_outs(&t->prefetch, kernel ? t->len * (int64_t)sizeof(float) : 0);
+    if (!kernel)
+        t->prefetch.count = 0;
 }
 
 /* One panel meets all register tiles of the strip, cut evenly. */
@@ -318,8 +318,8 @@ static void conv_panel(const struct conv_job *job, const struct conv_own *own, c
             finish->before = at;
             finish->last = i + 1 == even.tiles;
         }
-        conv_ask(own, step, job->p->half, t, at, end, next);
-        conv_fetch_block(&step->next, i, even.tiles);
+        conv_prefetch(own, step, job->p->half, t, at, end, next);
+        conv_prefetch_block(&step->next, i, even.tiles);
         step->panel.kind->fn[end - at - 1](t);
         at = end;
     }
@@ -403,25 +403,25 @@ static void conv_part(const struct conv_job *job, const struct conv_own *own, co
     }
     /* float sums wait in the outputs themselves */
     const int outs = (p->pair && conv_finishes(p, panel) ? finishes : t.init != NULL) && !(finishes && job->stream);
-    step->far |= outs ? CONV_FAR_OUTS : 0;
+    step->cold |= outs ? CONV_COLD_OUTS : 0;
     conv_panel(job, own, a, step, &t, finishes ? &finish : NULL);
 }
 
-/* A slice of panel i; far: the strip's rows are not near yet. */
-static struct conv_step conv_step_at(const struct conv_job *job, const struct conv_area *a, int64_t i, const struct conv_slice *s, int far)
+/* A slice of panel i; cold: the strip's rows are in no cache yet. */
+static struct conv_step conv_step_at(const struct conv_job *job, const struct conv_area *a, int64_t i, const struct conv_slice *s, int cold)
 {
     return (struct conv_step){ .panel = job->p->panel[i], .slice = *s,
-                              .far = far && i == a->first ? CONV_FAR_ROWS : 0 };
+                              .cold = cold && i == a->first ? CONV_COLD_ROWS : 0 };
 }
 
 /* Sums wait in the output: each slice's rows are laid out once. */
-static void conv_by_slices(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a, int far)
+static void conv_by_slices(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a, int cold)
 {
     const struct gy_product *p = job->p;
     for (struct conv_slice s = conv_slice_at(p, 0, 0); s.first < p->depth; s = conv_slice_after(p, &s)) {
         conv_lay_rows(job, own, &s, a->in, a->pixel, a->count);
         for (int64_t i = a->first; i < a->end; i++) {
-            struct conv_step step = conv_step_at(job, a, i, &s, far);
+            struct conv_step step = conv_step_at(job, a, i, &s, cold);
             step.next = conv_block_at(job, a, i + 1, &s);
             conv_part(job, own, a, &step);
             if (s.last)
@@ -431,7 +431,7 @@ static void conv_by_slices(const struct conv_job *job, const struct conv_own *ow
 }
 
 /* Sums of one panel at a time wait in a buffer. */
-static void conv_by_panels(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a, int far)
+static void conv_by_panels(const struct conv_job *job, const struct conv_own *own, const struct conv_area *a, int cold)
 {
     const struct gy_product *p = job->p;
     const int again = p->taps > p->tap_block || p->depth > p->depth_block; /* more than one slice */
@@ -446,7 +446,7 @@ static void conv_by_panels(const struct conv_job *job, const struct conv_own *ow
             if (again || i == a->first)
                 conv_lay_rows(job, own, &s, a->in, a->pixel, a->count);
             const struct conv_slice after = conv_slice_after(p, &s), *const rest = after.first < p->depth ? &after : &first;
-            struct conv_step step = conv_step_at(job, a, i, &s, far);
+            struct conv_step step = conv_step_at(job, a, i, &s, cold);
             step.next = conv_block_at(job, a, i + (rest == &first), rest);
             conv_part(job, own, a, &step);
         }
@@ -466,7 +466,7 @@ static void conv_tile(void *arg, int64_t tile, int thread)
     a.in = gy_product_in(p, job->in, a.group * p->red);
     struct conv_own own = job->plan->own;
     gy_scratch_move(&own, sizeof own, job->all.own + (size_t)thread * job->plan->own_bytes);
-    const int far = !p->copy && !p->patch && !p->lines;
+    const int cold = !p->copy && !p->patch && !p->lines;
     gy_product_outs(p, gy_cpu_out(job->out, a.group * p->vec, p->half ? GY_BF16 : GY_F32), a.pixel, a.count, own.outs);
     for (int64_t i = 0; i < a.count && !p->half; i++)
         own.sum_rows[i] = own.outs[i];
@@ -477,9 +477,9 @@ static void conv_tile(void *arg, int64_t tile, int thread)
     if (p->odd)
         conv_join(job, &own, a.pixel, a.count);
     if (p->half)
-        conv_by_panels(job, &own, &a, far);
+        conv_by_panels(job, &own, &a, cold);
     else
-        conv_by_slices(job, &own, &a, far);
+        conv_by_slices(job, &own, &a, cold);
 }
 
 /* Pixels that no tap reaches. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* conv.h: the epilogue of a convolution forward, which the direct way, depthwise and Winograd share. */
+/* conv.h: what the direct way, depthwise and Winograd share: the epilogue forward, the bias's part of a weight gradient. */
 #ifndef GY_CPU_CONV_H
 #define GY_CPU_CONV_H
 #include "kernels/cpu/cpu_context.h"
@@ -7,5 +7,9 @@
 /* Scale, shift, residual and activation on Y in place: rows pixels from pixel on, cols channels from channel on. */
 GY_INT void gy_cpu_epilogue(const struct gy_cpu *cpu, const struct gy_op *op, int64_t pixel, int64_t rows,
                             int64_t channel, int64_t cols);
+
+/* The part of a weight gradient that is a bias's, where it is wanted; it uses scratch from the begin. */
+GY_INT size_t gy_cpu_dbias_need(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_cpu_dbias_run(const struct gy_cpu *cpu, const struct gy_op *op);
 
 #endif

@@ -3,7 +3,7 @@
  * Filters are turned to [tap][channel] first. A tile is a run of pixels; for each pixel only taps inside the image
  * are listed. */
 #include "kernels/cpu/conv.h"
-#include "kernels/cpu/drivers.h"
+#include "kernels/cpu/driver.h"
 #include "kernels/cpu/norm.h"
 
 #define DEPTH_TAPS 1024    /* most taps of a filter */

@@ -14,8 +14,8 @@
  * of each value and the next pixel's. Where output channels are whole panels of the widest kind, vectors run over them instead: rows
  * of a register tile are values of the patches, and the block of dw is turned at the end. */
 #include "kernels/cpu/block_sizes.h"
-#include "kernels/cpu/conv_grad.h"
-#include "kernels/cpu/drivers.h"
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/driver.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/product.h"
 
@@ -29,7 +29,7 @@
 #define WGRAD_MEETS 1024       /* rows of dy so many floats apart, or a multiple, meet in one set of a core's first cache: */
 #define WGRAD_COPY_DEPTH 256   /* with so many channels of x, a copy that lies better is worth it */
 #define WGRAD_COPY_STRIPS 4    /* and longer strips, as of 384 pixels instead of 96 */
-#define WGRAD_SHARES 4         /* the last panels of a strip that ask for the next one */
+#define WGRAD_SHARES 4         /* the last panels of a strip that prefetch the next one */
 #define WGRAD_WHOLE 7          /* pixels along a side of an image, of which those at the edge are few */
 #define WGRAD_PANEL_GAP (GY_WIDTH_MAX / 4) /* floats between panels of dy */
 #define WGRAD_VECTORS (GY_WIDTH_MAX / 4) /* vectors of a panel, at most */
@@ -188,7 +188,7 @@ static size_t wgrad_lay_own(const struct wgrad_plan *w, struct wgrad_own *own)
     own->dy_rows = gy_scratch_take(&used, strip, sizeof *own->dy_rows);
     own->lines = gy_scratch_take(&used, lines, sizeof(float));
     own->pairs = gy_scratch_take(&used, w->pair ? 2 * lines : 0, sizeof(float));
-    own->at = gy_scratch_take(&used, strip + GY_OUTER_AHEAD, sizeof *own->at);
+    own->at = gy_scratch_take(&used, strip + GY_OUTER_LOOKAHEAD, sizeof *own->at);
     own->patch = gy_scratch_take(&used, w->join ? strip * (size_t)w->pitch
                                                 : w->p.patch ? strip * (size_t)gy_product_patch_pitch(&w->p) : 0, sizeof(float));
     own->turned = gy_scratch_take(&used, w->turned ? (size_t)(w->depth * w->k_block) : 0, sizeof(float));
@@ -260,7 +260,7 @@ struct wgrad_area { /* the block of dw that a tile owns */
     const struct gy_outer_kind *kinds;
 };
 
-/* The next strip, asked for while this one is worked on: rows of x at own->next, those of dy dy_from bytes behind this one's. */
+/* The next strip, prefetched while this one is worked on: rows of x at own->next, those of dy dy_from bytes behind this one's. */
 struct wgrad_next {
     int64_t dy_from, count;
 };
@@ -349,12 +349,12 @@ static int64_t wgrad_rows_of(int64_t rows, int64_t tiles, int64_t i, int64_t *co
     return from;
 }
 
-/* What will be gathered next, asked for by the register tiles until then: a tile asks for one cache line of every row, or of
+/* What will be gathered next, prefetched by the register tiles until then: a tile takes one cache line of every row, or of
  * every second row where it takes pixels two by two. */
-struct wgrad_ahead {
+struct wgrad_lookahead {
     struct wgrad_rows { /* dy, x */
         const void *const *rows;
-        int64_t from, lines, count, each; /* first byte; lines of a row; rows, and how many a tile asks for */
+        int64_t from, lines, count, each; /* first byte; lines of a row; rows, and how many a tile prefetches */
     } part[2];
     int64_t every, shares; /* 1 or 2; tiles that share a line */
 };
@@ -365,8 +365,8 @@ static int64_t wgrad_lines_of(int64_t bytes)
 }
 
 /* dy of the next strip, a share of its lines by each of the last panels of this one: memory is as busy all the time. */
-static struct wgrad_rows wgrad_dy_ahead(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
-                                        const struct wgrad_next *next, int64_t c, int64_t pixels)
+static struct wgrad_rows wgrad_dy_lookahead(const struct wgrad_job *job, const struct wgrad_own *own, const struct wgrad_area *area,
+                                            const struct wgrad_next *next, int64_t c, int64_t pixels)
 {
     const int64_t unit = job->plan->half ? 2 : 4, width = area->kinds[0].width;
     const int64_t lines = next->count > 0 ? wgrad_lines_of(area->k_count * unit) : 0;
@@ -378,16 +378,16 @@ static struct wgrad_rows wgrad_dy_ahead(const struct wgrad_job *job, const struc
 }
 
 /* After column c: the next columns of the listed pixels, or the next strip. */
-static struct wgrad_ahead wgrad_make_ahead(const struct wgrad_job *job, const struct wgrad_own *own,
-                                           const struct wgrad_area *area, const struct wgrad_next *next, int64_t c,
-                                           int64_t pixels, int64_t tiles)
+static struct wgrad_lookahead wgrad_make_lookahead(const struct wgrad_job *job, const struct wgrad_own *own,
+                                                   const struct wgrad_area *area, const struct wgrad_next *next, int64_t c,
+                                                   int64_t pixels, int64_t tiles)
 {
     const struct wgrad_plan *w = job->plan;
     const int64_t unit = w->half ? 2 : 4, width = area->kinds[0].width;
     const int direct = !w->lines && !w->p.patch, more = direct && c < area->c_to;
     const int64_t from = more ? c : area->c_from, lines = wgrad_lines_of(gy_min64(width, area->c_to - from) * unit);
-    struct wgrad_ahead a = { .every = w->pair && direct ? 2 : 1 };
-    a.part[0] = wgrad_dy_ahead(job, own, area, next, c, pixels);
+    struct wgrad_lookahead a = { .every = w->pair && direct ? 2 : 1 };
+    a.part[0] = wgrad_dy_lookahead(job, own, area, next, c, pixels);
     if (more)
         a.part[1] = (struct wgrad_rows){(const void *const *)own->rows, from * unit, lines, pixels, 0};
     else if (direct && w->taps == 1)
@@ -398,23 +398,23 @@ static struct wgrad_ahead wgrad_make_ahead(const struct wgrad_job *job, const st
     return a;
 }
 
-/* What the next tile asks for. A line of all rows at once would be more than a core can have under way; so tiles share it. */
-static void wgrad_ask(const struct wgrad_ahead *a, struct gy_outer_tile *t, int64_t tile)
+/* What the next tile prefetches. A line of all rows at once is more than a core can have under way: tiles share it. */
+static void wgrad_prefetch(const struct wgrad_lookahead *a, struct gy_outer_tile *t, int64_t tile)
 {
-    int64_t ask = tile / a->shares;
-    const int64_t share = tile - ask * a->shares, odd = ask & (a->every - 1);
-    t->asks = 0;
+    int64_t line = tile / a->shares;
+    const int64_t share = tile - line * a->shares, odd = line & (a->every - 1);
+    t->lookahead.count = 0;
     for (int i = 0; i < 2; i++) {
         const struct wgrad_rows *const p = &a->part[i];
-        if (ask < p->lines * a->every) {
+        if (line < p->lines * a->every) {
             const int64_t first = p->each * share;
-            t->ahead = p->rows + odd + first * a->every;
-            t->ahead_from = p->from + (a->every == 2 ? ask / 2 : ask) * GY_CACHE_LINE;
-            t->ahead_step = a->every;
-            t->asks = gy_min64(p->each, (a->every == 2 ? (p->count - odd + 1) / 2 : p->count) - first);
+            t->lookahead.lines = p->rows + odd + first * a->every;
+            t->lookahead.first = p->from + (a->every == 2 ? line / 2 : line) * GY_CACHE_LINE;
+            t->lookahead.step = a->every;
+            t->lookahead.count = gy_min64(p->each, (a->every == 2 ? (p->count - odd + 1) / 2 : p->count) - first);
             return;
         }
-        ask -= p->lines * a->every;
+        line -= p->lines * a->every;
     }
 }
 
@@ -442,7 +442,7 @@ static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, 
         laid->kind = k;
         wgrad_gather(job, own, k->width, c, t->cols, pixels);
         const int64_t tiles = gy_ceil_div(area->k_count, k->rows);
-        const struct wgrad_ahead ahead = wgrad_make_ahead(job, own, area, next, c + t->cols, pixels, tiles);
+        const struct wgrad_lookahead lookahead = wgrad_make_lookahead(job, own, area, next, c + t->cols, pixels, tiles);
         for (int64_t i = 0; i < tiles; i++) {
             int64_t count;
             int64_t from = wgrad_rows_of(area->k_count, tiles, i, &count);
@@ -454,7 +454,7 @@ static void wgrad_tap(const struct wgrad_job *job, const struct wgrad_own *own, 
                 t->dy_pitch = k->rows;
             }
             t->dw = dw + (area->k_from + from) * t->dw_pitch + c;
-            wgrad_ask(&ahead, t, i);
+            wgrad_prefetch(&lookahead, t, i);
             k->fn[count - 1](t);
         }
     }
@@ -475,7 +475,7 @@ static void wgrad_strip_tap(const struct wgrad_job *job, const struct wgrad_own 
     if (copied && !same)
         wgrad_copy_dy(job, own, area, pixels);
     *laid = (struct wgrad_laid){pixels == count, same ? laid->kind : NULL};
-    memset(own->at + pixels, 0, GY_OUTER_AHEAD * sizeof *own->at);
+    memset(own->at + pixels, 0, GY_OUTER_LOOKAHEAD * sizeof *own->at);
     t->at = copied || w->panels || pixels == count ? NULL : own->at; /* what is copied lies without gaps */
     const struct wgrad_next none = {0, 0};
     wgrad_tap(job, own, area, t, t->dw + tap * w->depth, w->half || copied ? own->dy : (const float *)dy + area->k_from,

@@ -6,7 +6,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/cpu_ceiling.h"
-#include "kernels/cpu/drivers.h"
+#include "kernels/cpu/driver.h"
 #include "kernels/cpu/isa/select.h"
 
 struct cpu_backend {
@@ -106,7 +106,7 @@ static void cpu_mem_put(void *self, void *ptr, size_t bytes, int kind)
 static int cpu_prepare(void *self, struct gy_op *op, struct gy_arena *arena, struct gy_error *err)
 {
     struct cpu_backend *cpu = self;
-    struct gy_planner planner = { .cpu = &cpu->cpu, .arena = arena };
+    struct gy_planner planner = { .cpu = &cpu->cpu, .arena = arena, .prepare = gy_driver_prepare };
     const char *const name = op->name ? op->name : "?";
     if (op->code >= GY_OP_GLM_STEP && op->code < GY_OP_GLM_END)
         return GY_FAIL(err, GY_E_UNSUPPORTED, "ops of linear models are for devices with memory of their own; the CPU trains without them");

@@ -24,6 +24,7 @@ struct gy_cpu {
 struct gy_planner {
     struct gy_cpu *cpu;
     struct gy_arena *arena;
+    void (*prepare)(struct gy_planner *planner, struct gy_op *op); /* an op inside the one that is planned */
     int full; /* the arena had no memory: the plan is not whole */
 };
 /* Zeroed memory of a plan, for as long as the op lives; NULL: none is left. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of CPU drivers, from ops to the functions that plan and run them, and the choice among them: of the rows
  * that fit, the cheapest, the first of equals. What no row fits runs the reference, sample by sample in parallel where
- * samples are independent. An op on bf16 that only float drivers fit is widened. Kernel set "ref" has references alone. */
-#include "kernels/cpu/drivers.h"
+ * samples are independent. An op on bf16 that no such driver fits is widened. Set "ref" has references alone. */
+#include "kernels/cpu/driver.h"
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"
@@ -105,24 +105,24 @@ enum { DRIVER_F32 = 1 << GY_F32, DRIVER_BF16 = 1 << GY_BF16, DRIVER_BOTH = DRIVE
 
 /* Winograd sizes. ORDER: wino of struct gy_kernels. */
 static const struct gy_driver driver_rows[] = {
-    {"gemm", GY_OP_CONV, DRIVER_BOTH, driver_conv, gy_cpu_direct_cost, gy_cpu_conv_plan, gy_cpu_conv_run, 0},
-    {"gemm", GY_OP_CONV_DGRAD, DRIVER_BOTH, driver_grad, gy_cpu_direct_cost, gy_cpu_dgrad_plan, gy_cpu_dgrad_run, 0},
-    {"outer", GY_OP_CONV_WGRAD, DRIVER_BOTH, driver_grad, gy_cpu_direct_cost, gy_cpu_wgrad_plan, gy_cpu_wgrad_run, 0},
+    {"gemm", GY_OP_CONV, DRIVER_BOTH, driver_conv, gy_direct_cost, gy_cpu_conv_plan, gy_cpu_conv_run, 0},
+    {"gemm", GY_OP_CONV_DGRAD, DRIVER_BOTH, driver_grad, gy_direct_cost, gy_cpu_dgrad_plan, gy_cpu_dgrad_run, 0},
+    {"outer", GY_OP_CONV_WGRAD, DRIVER_BOTH, driver_grad, gy_direct_cost, gy_cpu_wgrad_plan, gy_cpu_wgrad_run, 0},
     {"depthwise", GY_OP_CONV, DRIVER_F32, driver_depth, NULL, gy_cpu_depth_plan, gy_cpu_depth_run, 0},
     {"depthwise", GY_OP_CONV_DGRAD, DRIVER_F32, driver_depth, NULL, gy_cpu_depth_plan, gy_cpu_depth_dgrad_run, 0},
     {"depthwise", GY_OP_CONV_WGRAD, DRIVER_F32, driver_depth, NULL, gy_cpu_depth_plan, gy_cpu_depth_wgrad_run, 0},
-    {"winograd4", GY_OP_CONV, DRIVER_BOTH, gy_cpu_wino_fits, gy_cpu_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 0},
-    {"winograd7", GY_OP_CONV, DRIVER_BOTH, gy_cpu_wino_fits, gy_cpu_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 1},
-    {"winograd4", GY_OP_CONV, DRIVER_BOTH, gy_cpu_wino_fits, gy_cpu_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 2},
-    {"winograd7/2", GY_OP_CONV, DRIVER_F32, gy_cpu_wino_fits, gy_cpu_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 3},
-    {"winograd4", GY_OP_CONV_DGRAD, DRIVER_BOTH, gy_cpu_wino_fits, gy_cpu_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 0},
-    {"winograd7", GY_OP_CONV_DGRAD, DRIVER_BOTH, gy_cpu_wino_fits, gy_cpu_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 1},
-    {"winograd4", GY_OP_CONV_DGRAD, DRIVER_BOTH, gy_cpu_wino_fits, gy_cpu_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 2},
-    {"winograd7/2", GY_OP_CONV_DGRAD, DRIVER_F32, gy_cpu_wino_fits, gy_cpu_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 3},
-    {"winograd4", GY_OP_CONV_WGRAD, DRIVER_BOTH, gy_cpu_wino_fits, gy_cpu_wino_cost, gy_cpu_wino_grad_plan, gy_cpu_wino_grad_run, 0},
-    {"winograd7", GY_OP_CONV_WGRAD, DRIVER_BOTH, gy_cpu_wino_fits, gy_cpu_wino_cost, gy_cpu_wino_grad_plan, gy_cpu_wino_grad_run, 1},
-    {"winograd4", GY_OP_CONV_WGRAD, DRIVER_BOTH, gy_cpu_wino_fits, gy_cpu_wino_cost, gy_cpu_wino_grad_plan, gy_cpu_wino_grad_run, 2},
-    {"winograd7/2", GY_OP_CONV_WGRAD, DRIVER_F32, gy_cpu_wino_fits, gy_cpu_wino_cost, gy_cpu_wino_grad_plan, gy_cpu_wino_grad_run, 3},
+    {"winograd4", GY_OP_CONV, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 0},
+    {"winograd7", GY_OP_CONV, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 1},
+    {"winograd4", GY_OP_CONV, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 2},
+    {"winograd7/2", GY_OP_CONV, DRIVER_F32, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 3},
+    {"winograd4", GY_OP_CONV_DGRAD, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 0},
+    {"winograd7", GY_OP_CONV_DGRAD, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 1},
+    {"winograd4", GY_OP_CONV_DGRAD, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 2},
+    {"winograd7/2", GY_OP_CONV_DGRAD, DRIVER_F32, gy_wino_fits, gy_wino_cost, gy_cpu_wino_plan, gy_cpu_wino_run, 3},
+    {"winograd4", GY_OP_CONV_WGRAD, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_wino_grad_plan, gy_wino_grad_run, 0},
+    {"winograd7", GY_OP_CONV_WGRAD, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_wino_grad_plan, gy_wino_grad_run, 1},
+    {"winograd4", GY_OP_CONV_WGRAD, DRIVER_BOTH, gy_wino_fits, gy_wino_cost, gy_wino_grad_plan, gy_wino_grad_run, 2},
+    {"winograd7/2", GY_OP_CONV_WGRAD, DRIVER_F32, gy_wino_fits, gy_wino_cost, gy_wino_grad_plan, gy_wino_grad_run, 3},
     {"rows", GY_OP_BN_STATS, DRIVER_BOTH, NULL, NULL, gy_cpu_bn_parts_plan, gy_cpu_bn_stats_run, 0},
     {"rows", GY_OP_BN_APPLY, DRIVER_BOTH, driver_float_curve, NULL, gy_cpu_bn_apply_plan, gy_cpu_bn_apply_run, 0},
     {"rows", GY_OP_BN_SUMS, DRIVER_BOTH, driver_no_curve, NULL, gy_cpu_bn_parts_plan, gy_cpu_bn_sums_run, 0},

@@ -2,7 +2,7 @@
 /* Ops on bf16 that have only a float kernel: activations are widened into scratch, the float op runs there, what it wrote
  * is rounded back. Where samples are independent that happens a few samples at a time, so that scratch stays in the
  * caches; otherwise for the whole batch. Correct everywhere, slower: what matters has a kernel of its own. */
-#include "kernels/cpu/drivers.h"
+#include "kernels/cpu/driver.h"
 
 #define WIDE_FLOATS 524288 /* floats of scratch wanted for independent samples */
 #define WIDE_PIECE 32768   /* elements in a tile of a conversion */
@@ -76,7 +76,7 @@ GY_INT void gy_cpu_wide_plan(struct gy_planner *planner, struct gy_op *op)
         w->part[i] = *op;
         w->part[i].dtype = GY_F32;
         w->part[i].geom.n = i == 0 ? samples : left;
-        gy_driver_prepare(planner, &w->part[i]);
+        planner->prepare(planner, &w->part[i]);
         memcpy(op->block, w->part[i].block, sizeof op->block);
         own = w->part[i].scratch_bytes > own ? w->part[i].scratch_bytes : own;
     }

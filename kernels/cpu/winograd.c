@@ -11,7 +11,7 @@
  * a block, its tiles are transformed beforehand too. */
 #include "kernels/cpu/block_sizes.h"
 #include "kernels/cpu/conv.h"
-#include "kernels/cpu/drivers.h"
+#include "kernels/cpu/driver.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/product.h"
@@ -75,7 +75,7 @@ static void wino_cut_best(struct gy_wino_plan *w, const struct gy_op *op, int m)
 
 /* Time of a pass in multiply-adds of float at the pace of the direct way: products, transforms of both sides (each number
  * costs WINO_TRANSFORM), transforms of filters. A weight gradient transforms both sides once a block of channels. */
-GY_INT double gy_cpu_wino_cost(const struct gy_op *op, const struct gy_kernels *k, int size)
+GY_INT double gy_wino_cost(const struct gy_op *op, const struct gy_kernels *k, int size)
 {
     const struct gy_geom *g = &op->geom;
     const int grad = op->code == GY_OP_CONV_WGRAD;
@@ -87,7 +87,7 @@ GY_INT double gy_cpu_wino_cost(const struct gy_op *op, const struct gy_kernels *
 }
 
 /* The direct way; a set that multiplies pairs without saying how fast does so at twice the pace. */
-GY_INT double gy_cpu_direct_cost(const struct gy_op *op, const struct gy_kernels *k, int size)
+GY_INT double gy_direct_cost(const struct gy_op *op, const struct gy_kernels *k, int size)
 {
     const struct gy_geom *g = &op->geom;
     const int back = op->code == GY_OP_CONV_DGRAD && g->stride_h == 1, pairs = op->dtype == GY_BF16 && k->gemm_pair[0].fn;
@@ -119,7 +119,7 @@ static int wino_is_shape(const struct gy_op *op)
 
 /* Statistics need blocks of equal numbers of pixels. Outputs must not be small beside their neighbours, having one tap of nine
  * inside the image. */
-GY_INT int gy_cpu_wino_fits(const struct gy_op *op, const struct gy_kernels *kernels, int size)
+GY_INT int gy_wino_fits(const struct gy_op *op, const struct gy_kernels *kernels, int size)
 {
     const struct gy_wino *const k = &kernels->wino[size];
     const struct wino_least *const least = &wino_least[size];
@@ -232,7 +232,7 @@ struct wino_own {
     float *y;           /* [outs * block][GY_WIDTH_MAX]: outputs of a panel, pixel after pixel */
     const float **rows; /* [block]: where tiles begin in v, */
     float **sums;       /* [block]: and in m */
-    struct gy_gemm_rows *pairs; /* [block]: rows, each with the one behind it */
+    struct gy_prefetch_pair *pairs; /* [block]: rows, each with the one behind it */
     void **pixels;      /* [outs * block]: where they go */
     int64_t *numbers;   /* [outs * block]: which pixel of the images each is, -1 outside */
 };
@@ -425,7 +425,7 @@ static void wino_input_tile(void *arg, int64_t tile, int thread)
 
 /* ---- products ---- */
 
-/* A register tile of a product over channels [first, end), while its rows of another point, `ahead` floats behind, are asked for.
+/* A register tile of a product over channels [first, end), while its rows of another point, `ahead` floats behind, are prefetched.
  * Sums of few channels, whatever the slice, are added: so less is rounded, and bits are the same for any number of images. */
 static void wino_sum(const struct wino_cut *w, const struct gy_panel *panel, struct gy_gemm_tile *t, int64_t rows, int64_t begin,
                      int64_t first, int64_t end, int64_t ahead)
@@ -434,8 +434,8 @@ static void wino_sum(const struct wino_cut *w, const struct gy_panel *panel, str
     for (int64_t c = first; c < end; c += w->sum) {
         t->row_first = begin + c;
         t->len = gy_min64(w->sum, end - c);
-        t->ask.first = (t->row_first + ahead) * (int64_t)sizeof(float);
-        t->ask.bytes = t->len * (int64_t)sizeof(float);
+        t->prefetch.first = (t->row_first + ahead) * (int64_t)sizeof(float);
+        t->prefetch.bytes = t->len * (int64_t)sizeof(float);
         panel->kind->fn[rows - 1](t);
         t->panel += t->len * panel->kind->width;
         t->init = NULL;
@@ -448,14 +448,14 @@ static void wino_product(const struct wino_job *job, const struct wino_own *own,
 {
     const struct wino_cut *w = job->w;
     const int64_t xi = w->p.order[n], next = w->p.order[gy_min64(n + 1, w->p.points - 1)];
-    const int asks = (int64_t)w->p.points * w->v_plane > WINO_NEXT;
+    const int cold = (int64_t)w->p.points * w->v_plane > WINO_NEXT;
     struct gy_gemm_tile t = { .taps = 1, .out_first = xi * w->m_plane, .cols = panel->cols };
     for (int64_t i = 0, from = 0, to; i < even.tiles; i++, from = to) {
         to = gy_even_next(&even);
         t.rows = own->rows + from;
         t.out = own->sums + from;
-        t.ask.beside = own->pairs + from;
-        t.ask.besides = asks ? to - from - 1 : 0;
+        t.prefetch.pairs = own->pairs + from;
+        t.prefetch.pair_count = cold ? to - from - 1 : 0;
         t.panel = u;
         wino_sum(w, panel, &t, to - from, xi * w->v_plane, first, end, (next - xi) * w->v_plane);
     }
@@ -562,7 +562,7 @@ static void wino_tile(void *arg, int64_t tile, int thread)
     for (int64_t i = 0; i < count; i++) {
         own.rows[i] = v + i * w->pitch;
         own.sums[i] = own.m + i * GY_WIDTH_MAX;
-        own.pairs[i] = (struct gy_gemm_rows){{own.rows[i], v + gy_min64(i + 1, count - 1) * w->pitch}};
+        own.pairs[i] = (struct gy_prefetch_pair){{own.rows[i], v + gy_min64(i + 1, count - 1) * w->pitch}};
     }
     for (int64_t i = group * w->panel_group; i < gy_min64((group + 1) * w->panel_group, w->panels); i++) {
         const struct gy_panel panel = w->panel[i];

@@ -4,8 +4,8 @@
  * a strip of them at a time; where there are few blocks, tiles are split too and the parts added in a fixed order. Where several blocks
  * need the same tiles, these are transformed beforehand, in rounds of as many splits as stay in the last cache. */
 #include "kernels/cpu/block_sizes.h"
-#include "kernels/cpu/conv_grad.h"
-#include "kernels/cpu/drivers.h"
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/driver.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/winograd.h"
 
@@ -90,7 +90,7 @@ static size_t wgwino_lay_own(const struct wgwino_plan *g, struct wgwino_own *own
     own->v = gy_scratch_take(&used, g->round > 0 ? 0 : points * (size_t)g->v_plane, sizeof(float));
     own->m = gy_scratch_take(&used, g->round > 0 ? 0 : points * (size_t)g->m_plane, sizeof(float));
     own->lines = gy_scratch_take(&used, 2 * WGWINO_K * WGWINO_LINES, sizeof *own->lines);
-    own->at = gy_scratch_take(&used, WGWINO_STRIP + GY_OUTER_AHEAD, sizeof *own->at);
+    own->at = gy_scratch_take(&used, WGWINO_STRIP + GY_OUTER_LOOKAHEAD, sizeof *own->at);
     return used;
 }
 
@@ -147,24 +147,24 @@ struct wgwino_strip {
     int add;
 };
 
-/* What is asked for while point n is worked on: of the next one sums of tile rows [from, to), or call by call a round's inputs and gradients,
+/* What is prefetched while point n is worked on: of the next one sums of tile rows [from, to), or call by call a round's inputs and gradients,
  * a cache line of each tile. */
-static void wgwino_ask(const struct wgwino_plan *g, const struct wgwino_own *own, const struct wgwino_strip *s, int n, int64_t call,
-                       int64_t from, int64_t to, struct gy_outer_tile *t)
+static void wgwino_prefetch(const struct wgwino_plan *g, const struct wgwino_own *own, const struct wgwino_strip *s, int n, int64_t call,
+                            int64_t from, int64_t to, struct gy_outer_tile *t)
 {
-    const int64_t lines = t->ahead_step == 1 ? WGWINO_LINES : 1, inputs = call < WGWINO_LINES, last = n + 1 == g->w.points;
+    const int64_t lines = t->lookahead.step == 1 ? WGWINO_LINES : 1, inputs = call < WGWINO_LINES, last = n + 1 == g->w.points;
     if (g->round == 0) {
-        t->ahead_from = last ? 0 : g->w.filter[n + 1] * g->u_plane * (int64_t)sizeof(float);
-        t->ahead = own->lines + from * WGWINO_LINES + (t->dw - own->u) % WGWINO_C * (int64_t)sizeof(float) / GY_CACHE_LINE;
-        t->asks = s->add && !last ? (to - from) * lines : 0;
+        t->lookahead.first = last ? 0 : g->w.filter[n + 1] * g->u_plane * (int64_t)sizeof(float);
+        t->lookahead.lines = own->lines + from * WGWINO_LINES + (t->dw - own->u) % WGWINO_C * (int64_t)sizeof(float) / GY_CACHE_LINE;
+        t->lookahead.count = s->add && !last ? (to - from) * lines : 0;
         return;
     }
-    t->asks = call < 2 * WGWINO_LINES && !last ? s->count : 0;
-    if (t->asks == 0)
+    t->lookahead.count = call < 2 * WGWINO_LINES && !last ? s->count : 0;
+    if (t->lookahead.count == 0)
         return;
-    t->ahead_step = 1;
-    t->ahead_from = g->w.order[n + 1] * (inputs ? g->v_plane : g->m_plane) * (int64_t)sizeof(float);
-    t->ahead = own->lines + call * s->count;
+    t->lookahead.step = 1;
+    t->lookahead.first = g->w.order[n + 1] * (inputs ? g->v_plane : g->m_plane) * (int64_t)sizeof(float);
+    t->lookahead.lines = own->lines + call * s->count;
 }
 
 /* The outer products of a strip, point by point, panel by panel. */
@@ -189,15 +189,15 @@ static void wgwino_products(const struct wgwino_job *job, const struct wgwino_ow
                 to = gy_even_next(&even);
                 t.dy = s->m + xi * g->m_plane + from;
                 t.dw = u + from * WGWINO_C + c;
-                t.ahead_step = kind->width == WGWINO_C ? 1 : WGWINO_LINES;
-                wgwino_ask(g, own, s, n, call++, from, to, &t);
+                t.lookahead.step = kind->width == WGWINO_C ? 1 : WGWINO_LINES;
+                wgwino_prefetch(g, own, s, n, call++, from, to, &t);
                 kind->fn[to - from - 1](&t);
             }
         }
     }
 }
 
-/* Which cache lines are asked for: begins of the block's rows of sums, or of the strip's tiles. */
+/* Which cache lines are prefetched: begins of the block's rows of sums, or of the strip's tiles. */
 static void wgwino_lines(const struct wgwino_plan *g, const struct wgwino_own *own, const struct wgwino_strip *s)
 {
     const int64_t line = GY_CACHE_LINE / (int64_t)sizeof(float);
@@ -232,7 +232,7 @@ static void wgwino_tile(void *arg, int64_t tile, int thread)
     struct wgwino_own own = g->own;
     gy_scratch_move(&own, sizeof own, job->all.own + (size_t)thread * g->own_bytes);
     struct wgwino_strip s = { .v = own.v, .m = own.m, .rows = gy_min64(WGWINO_K, g->w.vec - k), .cols = gy_min64(WGWINO_C, g->w.red - c) };
-    for (int32_t i = 0; i < WGWINO_STRIP + GY_OUTER_AHEAD; i++)
+    for (int32_t i = 0; i < WGWINO_STRIP + GY_OUTER_LOOKAHEAD; i++)
         own.at[i] = i < WGWINO_STRIP ? i : 0;
     for (int64_t at = begin; at < end; at += WGWINO_STRIP) {
         s.count = gy_min64(WGWINO_STRIP, end - at);
@@ -250,7 +250,7 @@ static void wgwino_tile(void *arg, int64_t tile, int thread)
     wgwino_finish(job, &own, job->dw + split * g->part_pitch, k, s.rows, c, s.cols);
 }
 
-GY_INT void gy_cpu_wino_grad_plan(struct gy_planner *planner, struct gy_op *op)
+GY_INT void gy_wino_grad_plan(struct gy_planner *planner, struct gy_op *op)
 {
     struct wgwino_plan *const g = gy_planner_take(planner, 1, sizeof *g);
     const size_t bias = gy_cpu_dbias_need(planner->cpu, op);
@@ -269,7 +269,7 @@ GY_INT void gy_cpu_wino_grad_plan(struct gy_planner *planner, struct gy_op *op)
     op->scratch_bytes = used > bias ? used : bias;
 }
 
-GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op)
+GY_INT void gy_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
     const struct wgwino_plan *const g = op->plan;
     const int add = op->u->accumulate != 0, split = g->part_pitch > 0;

@@ -23,27 +23,8 @@
 #endif
 #define GY_ALWAYS static inline __attribute__((always_inline))
 
-/* The first steps of the cache line at c prefetch: each a row's line, an output's, and those of a pair of rows. */
-static inline int64_t gy_gemm_ask_count(const struct gy_gemm_tile *t, int64_t tap, int64_t c, int64_t count)
-{
-    return tap == 0 && c * (int64_t)sizeof(float) < t->ask.bytes ? count : 0;
-}
-static inline int64_t gy_gemm_asks(const struct gy_gemm_tile *t, int64_t tap, int64_t c)
-{
-    const int64_t outs = gy_gemm_ask_count(t, tap, c, gy_max64(t->ask.count, t->ask.besides));
-    return gy_max64(t->ask.to - t->ask.from, outs);
-}
-static inline void gy_gemm_ask_step(const struct gy_gemm_tile *t, const float *const *rows, int64_t tap, int64_t c, int64_t i)
-{
-    if (t->ask.from + i < t->ask.to)
-        __builtin_prefetch(rows[t->ask.from + i] + t->row_first + c);
-    const int64_t at = t->ask.first / (int64_t)sizeof(float) + c;
-    if (i < gy_gemm_ask_count(t, tap, c, t->ask.count))
-        __builtin_prefetch((const float *)t->ask.outs[i] + at, 1);
-    if (i < gy_gemm_ask_count(t, tap, c, t->ask.besides)) {
-        __builtin_prefetch((const float *)t->ask.beside[i].at[0] + at);
-        __builtin_prefetch((const float *)t->ask.beside[i].at[1] + at);
-    }
-}
+/* Names of templates: GY_JOIN(a512, load) is a512_load; what is given may be a macro itself. */
+#define GY_PASTE(a, b) a##_##b
+#define GY_JOIN(a, b) GY_PASTE(a, b)
 
 #endif

@@ -7,7 +7,7 @@
 #define GY_CPU_MICRO_POOL_H
 #include "kernels/cpu/isa/micro_rows.h"
 
-#define GY_POOL_AHEAD 2 /* rows from what is read to what is asked for */
+#define GY_POOL_LOOKAHEAD 2 /* rows from what is read to what is prefetched */
 
 #define GY_MICRO_BYTES(P, ATTR, V, W)                                                                                  \
     ATTR GY_ALWAYS V P##_bytes_n(const uint8_t *p, int64_t n)                                                          \
@@ -67,7 +67,7 @@
                 {                                                                                                      \
                     const A##_elem *const at = x + s * a->cols + v * (W);                                              \
                     const V got = A##_get(at, left - v * (W));                                                         \
-                    gy_ask(at, GY_POOL_AHEAD * a->row_pitch * (int64_t)sizeof *at);                                    \
+                    gy_prefetch_ahead(at, GY_POOL_LOOKAHEAD * a->row_pitch * (int64_t)sizeof *at);                     \
                     cell[v] = P##_pick(got, best[v], id, cell[v]);                                                     \
                     best[v] = P##_pick(got, best[v], got, best[v]);                                                    \
                 }                                                                                                      \
@@ -93,11 +93,11 @@
             for (int64_t s = 0; s < t.cells; s++) {                                                                    \
                 const int64_t at = r * a->row_pitch + (t.first + s) * a->cols + c;                                     \
                 const int id = (int)(a->id + t.id + r * a->id_row + s * a->id_cell);                                   \
-                gy_ask(a->from + at, GY_POOL_AHEAD * a->row_pitch);                                                    \
+                gy_prefetch_ahead(a->from + at, GY_POOL_LOOKAHEAD * a->row_pitch);                                     \
                 GY_UNROLL for (int v = 0; v < N; v++)                                                                  \
                 {                                                                                                      \
                     const V got = A##_get(x + at + v * (W), left - v * (W));                                           \
-                    gy_ask(x + at + v * (W), GY_POOL_AHEAD * a->row_pitch * (int64_t)sizeof *x);                       \
+                    gy_prefetch_ahead(x + at + v * (W), GY_POOL_LOOKAHEAD * a->row_pitch * (int64_t)sizeof *x);        \
                     sum[v] = P##_add(sum[v], P##_same(got, a->from + at + v * (W), id, left - v * (W)));               \
                 }                                                                                                      \
             }                                                                                                          \

@@ -9,8 +9,7 @@
 
 #define GY_BN_ROWS 8       /* most rows of a block of batch norm's gradient */
 #define GY_BN_RUN 1024     /* bytes of them, side by side in memory */
-#define GY_NARROW_AHEAD 12 /* rows whose outputs are asked for before they are written */
-#define GY_ROWS_AHEAD 2048 /* bytes from what is read to what is asked for: the processor itself looks ahead less, and stops at a page's end */
+#define GY_NARROW_LOOKAHEAD 12 /* rows from what is written to the outputs that are prefetched */
 
 /* Loads and stores of at most W elements. */
 #define GY_MICRO_GET(P, ATTR, V, W)                                                                                    \
@@ -22,12 +21,6 @@
         else                                                                                                           \
             P##_store_n(p, v, n);                                                                                      \
     }
-
-/* Asks for what lies so many bytes behind p, which may be behind all that there is. */
-static inline void gy_ask(const void *p, int64_t bytes)
-{
-    __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)bytes));
-}
 
 /* Rows of a block of batch norm's gradient. Short rows go together, so that what belongs to columns stays in registers; long
  * ones go alone, since the processor fetches ahead what is read along a row. */
@@ -84,9 +77,9 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
             for (int64_t c = 0; c < a->cols; c += (W)) {                                                               \
                 const int64_t n = a->cols - c;                                                                         \
                 V v = A##_get(x + at + c, n);                                                                          \
-                gy_ask(x + at + c, GY_ROWS_AHEAD);                                                                     \
+                gy_prefetch_ahead(x + at + c, GY_ROWS_LOOKAHEAD);                                                      \
                 if (add)                                                                                               \
-                    gy_ask(res + at + c, GY_ROWS_AHEAD);                                                               \
+                    gy_prefetch_ahead(res + at + c, GY_ROWS_LOOKAHEAD);                                                \
                 if (scaled)                                                                                            \
                     v = P##_fma(v, P##_get(a->scale + c, n), P##_get(a->shift + c, n));                                \
                 if (add)                                                                                               \
@@ -171,8 +164,8 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
     {                                                                                                                  \
         const V lo = P##_set1(a->lo), hi = P##_set1(a->hi), x = A##_get((const A##_elem *)a->x + at, n);               \
         V d = A##_get((const A##_elem *)a->dy + at, n);                                                                \
-        gy_ask((const A##_elem *)a->x + at, GY_ROWS_AHEAD);                                                            \
-        gy_ask((const A##_elem *)a->dy + at, GY_ROWS_AHEAD);                                                           \
+        gy_prefetch_ahead((const A##_elem *)a->x + at, GY_ROWS_LOOKAHEAD);                                             \
+        gy_prefetch_ahead((const A##_elem *)a->dy + at, GY_ROWS_LOOKAHEAD);                                            \
         if (made) {                                                                                                    \
             V y = P##_fma(x, scale, shift);                                                                            \
             if (a->res != NULL)                                                                                        \
@@ -318,7 +311,7 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
     {                                                                                                                  \
         for (int64_t r = 0; r < rows; r++, src += pitch) {                                                             \
             A##_elem *const to = (A##_elem *)dst[r] + at;                                                              \
-            const A##_elem *const ahead = (const A##_elem *)dst[gy_min64(r + GY_NARROW_AHEAD, rows - 1)] + at;         \
+            const A##_elem *const ahead = (const A##_elem *)dst[gy_min64(r + GY_NARROW_LOOKAHEAD, rows - 1)] + at;     \
             for (int64_t c = 0; c < cols; c += (W)) {                                                                  \
                 if (c * (int64_t)sizeof(A##_elem) % GY_CACHE_LINE == 0)                                                \
                     __builtin_prefetch(ahead + c, 1);                                                                  \
@@ -371,9 +364,9 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
         for (int64_t c = 0; c < a->count; c += (W)) {                                                                  \
             const int64_t n = a->count - c;                                                                            \
             const V w = P##_get(a->w + c, n);                                                                          \
-            gy_ask(a->w + c, GY_ROWS_AHEAD);                                                                           \
-            gy_ask(a->m + c, GY_ROWS_AHEAD);                                                                           \
-            gy_ask(a->g + c, GY_ROWS_AHEAD);                                                                           \
+            gy_prefetch_ahead(a->w + c, GY_ROWS_LOOKAHEAD);                                                            \
+            gy_prefetch_ahead(a->m + c, GY_ROWS_LOOKAHEAD);                                                            \
+            gy_prefetch_ahead(a->g + c, GY_ROWS_LOOKAHEAD);                                                            \
             const V d = P##_mul(inner, P##_fma(decay, w, P##_mul(P##_get(a->g + c, n), scale)));                       \
             const V m = P##_fma(mu, P##_get(a->m + c, n), d);                                                          \
             const V next = P##_fma(outer, a->nesterov ? P##_fma(mu, m, d) : m, w);                                     \

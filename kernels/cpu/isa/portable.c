@@ -63,7 +63,7 @@ GY_ALWAYS void c4h_store_n(uint16_t *p, c4_f4 v, int64_t n)
 GY_ALWAYS void c4h_store(uint16_t *p, c4_f4 v) { c4h_store_n(p, v, 4); }
 GY_ALWAYS void c4h_stream(uint16_t *p, c4_f4 v) { c4h_store(p, v); }
 
-#define P(name) c4_##name
+#define PREFIX c4
 #define ATTR C4_ATTR
 #define V c4_f4
 #define W 4

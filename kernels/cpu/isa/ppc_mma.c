@@ -121,7 +121,8 @@ MMA_ATTR GY_ALWAYS void mma_add_row(float *to, const float *from, mma_f4 sum[][4
         __vector_quad acc[MMA_GROUPS][4];                                                                              \
         mma_f4 sum[MMA_GROUPS][4][MMA_LINE];                                                                           \
         const float *p[MMA_ROWS], *w = t->panel;                                                                       \
-        gy_gemm_ask_rows(t);                                                                                           \
+        for (int64_t tap = 0; tap < t->taps; tap++)                                                                    \
+            gy_prefetch_rows(&t->prefetch, t->rows + tap * t->row_pitch, t->row_first, t->len);                        \
         mma_zero(acc, G, N);                                                                                           \
         for (int64_t tap = 0; tap < t->taps; tap++) {                                                                  \
             int64_t c = 0;                                                                                             \
@@ -161,7 +162,7 @@ MMA_ATTR GY_ALWAYS void mma_add_row(float *to, const float *from, mma_f4 sum[][4
             mma_f4 a[MMA_GROUPS];                                                                                      \
             if (t->at != NULL) {                                                                                       \
                 d = t->dy + t->at[at] * t->dy_pitch;                                                                   \
-                __builtin_prefetch(t->dy + t->at[at + GY_OUTER_AHEAD] * t->dy_pitch);                                  \
+                __builtin_prefetch(t->dy + t->at[at + GY_OUTER_LOOKAHEAD] * t->dy_pitch);                              \
             }                                                                                                          \
             GY_UNROLL for (int g = 0; g < G - 1; g++) a[g] = mma_load(d + g * MMA_LINE);                               \
             a[G - 1] = mma_load_n(d + (G - 1) * MMA_LINE, last);                                                       \

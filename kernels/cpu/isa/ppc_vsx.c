@@ -88,7 +88,7 @@ VSX_ATTR GY_ALWAYS void vsxh_store_n(uint16_t *p, vsx_f4 v, int64_t n)
 VSX_ATTR GY_ALWAYS void vsxh_store(uint16_t *p, vsx_f4 v) { vsxh_store_n(p, v, 4); }
 VSX_ATTR GY_ALWAYS void vsxh_stream(uint16_t *p, vsx_f4 v) { vsxh_store(p, v); }
 
-#define P(name) vsx_##name
+#define PREFIX vsx
 #define ATTR VSX_ATTR
 #define V vsx_f4
 #define W 4

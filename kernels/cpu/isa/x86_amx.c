@@ -250,7 +250,8 @@ AMX_ATTR static void amx_gemm(const struct gy_gemm_tile *t, int64_t rows)
     k.depth = amx_step(t->len);
     k.lower = k.rows[1] > 0;
     k.right = t->cols > AMX_EDGE;
-    gy_gemm_ask_rows(t);
+    for (int64_t tap = 0; tap < t->taps; tap++)
+        gy_prefetch_rows(&t->prefetch, t->rows + tap * t->row_pitch, t->row_first, t->len);
     amx_gemm_configure(&k);
     for (k.first = 0; k.first < t->cols; k.first += AMX_BLOCK) {
         amx_gemm_begin(&k);

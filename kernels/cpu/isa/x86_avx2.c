@@ -117,15 +117,15 @@ AVX2_ATTR GY_ALWAYS void avx2_put_two(float *p, __m256 first, __m256 second, con
     }
 }
 
-#define P(name) avx2_##name
+#define PREFIX avx2
 #define ATTR AVX2_ATTR
 #define V __m256
 #define W 8
 #define ACC 2
 #define ROWS_2 6
 #define ROWS_1 12
-#define F(name) avx2_##name
-#define A(name) avx2_##name
+#define FLOATS avx2
+#define OUTPUTS avx2
 #define COPIES 2
 #include "kernels/cpu/isa/tile.inc"
 

@@ -38,7 +38,7 @@ A512_ATTR GY_ALWAYS void a512_put_two(float *p, __m512 first, __m512 second, con
     }
 }
 
-#define P(name) a512_##name
+#define PREFIX a512
 #define ATTR A512_ATTR
 #define V __m512
 #define W 16
@@ -46,8 +46,8 @@ A512_ATTR GY_ALWAYS void a512_put_two(float *p, __m512 first, __m512 second, con
 #define ROWS_4 6
 #define ROWS_2 8
 #define ROWS_1 8
-#define F(name) a512_##name
-#define A(name) a512_##name
+#define FLOATS a512
+#define OUTPUTS a512
 #define COPIES 1
 #include "kernels/cpu/isa/tile.inc"
 
@@ -76,7 +76,7 @@ A512_ATTR static void a512_transpose(float *dst, int64_t dst_pitch, const float 
 GY_INT void gy_kernels_avx512(struct gy_kernels *k)
 {
     k->name = "avx512";
-    k->gemm[0] = (struct gy_gemm_kind){64, 6, a512_gemm_list_4, GY_GEMM_ASKS};
+    k->gemm[0] = (struct gy_gemm_kind){64, 6, a512_gemm_list_4, GY_GEMM_PREFETCHES};
     k->gemm[1] = (struct gy_gemm_kind){32, 8, a512_gemm_list_2, 0};
     k->gemm[2] = (struct gy_gemm_kind){16, 8, a512_gemm_list_1, 0};
     k->outer[0] = (struct gy_outer_kind){64, 6, a512_outer_list_4, 0};

@@ -9,8 +9,8 @@
 
 #define P512_ATTR __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")))
 
-#define P512_AHEAD 128     /* floats of a row that are asked for beforehand */
-#define P512_ROWS_AHEAD 16 /* rows, where pairs are made of rows */
+#define P512_LOOKAHEAD 128     /* floats of a row from what is read to what is prefetched */
+#define P512_ROWS_LOOKAHEAD 16 /* rows, where pairs are made of rows */
 
 /* A pair, whatever it was written as. */
 typedef float __attribute__((may_alias)) p512_unit;
@@ -56,7 +56,7 @@ P512_ATTR GY_ALWAYS void p512h_put_two(uint16_t *p, __m512 first, __m512 second,
 
 P512_ATTR GY_ALWAYS __m512 p512_add(__m512 a, __m512 b) { return a512_add(a, b); }
 
-#define P(name) p512_##name
+#define PREFIX p512
 #define ATTR P512_ATTR
 #define V __m512
 #define W 16
@@ -64,8 +64,8 @@ P512_ATTR GY_ALWAYS __m512 p512_add(__m512 a, __m512 b) { return a512_add(a, b);
 #define ROWS_4 6
 #define ROWS_2 8
 #define ROWS_1 8
-#define F(name) a512_##name
-#define A(name) p512h_##name
+#define FLOATS a512
+#define OUTPUTS p512h
 #include "kernels/cpu/isa/tile.inc"
 
 P512_ATTR GY_ALWAYS __m512i p512_wide(const uint16_t *p, int64_t n)
@@ -98,8 +98,8 @@ P512_ATTR static void p512_pair_rows(float *dst, int64_t pitch, const uint16_t *
     int64_t i = 0;
     for (; i + 1 < count; i += 2, dst += pitch) {
         const uint16_t *a = rows[i] + first, *b = rows[i + 1] + first;
-        const uint16_t *ahead = rows[gy_min64(i + P512_ROWS_AHEAD, count - 1)] + first;
-        const uint16_t *ahead1 = rows[gy_min64(i + P512_ROWS_AHEAD + 1, count - 1)] + first;
+        const uint16_t *ahead = rows[gy_min64(i + P512_ROWS_LOOKAHEAD, count - 1)] + first;
+        const uint16_t *ahead1 = rows[gy_min64(i + P512_ROWS_LOOKAHEAD + 1, count - 1)] + first;
         int64_t c = 0;
         for (; c + 32 <= cols; c += 32) {
             __builtin_prefetch(ahead + c);
@@ -166,8 +166,8 @@ P512_ATTR static void p512_pair_turn(float *dst, int64_t dst_pitch, const float 
             GY_UNROLL for (int i = 0; i < 16; i++)
             {
                 const float *const row = from + i * src_pitch;
-                __builtin_prefetch(row + P512_AHEAD, 0, 2);
-                __builtin_prefetch(row + P512_AHEAD + 16, 0, 2);
+                __builtin_prefetch(row + P512_LOOKAHEAD, 0, 2);
+                __builtin_prefetch(row + P512_LOOKAHEAD + 16, 0, 2);
                 a[i] = (__m512)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(row + 16), _mm512_loadu_ps(row));
             }
             a512_turn(dst + c / 2 * dst_pitch + r, dst_pitch, a);
@@ -185,7 +185,7 @@ P512_ATTR static void p512_pair_turn(float *dst, int64_t dst_pitch, const float 
 GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
 {
     k->name = "avx512bf16";
-    k->gemm_pair[0] = (struct gy_gemm_kind){64, 6, p512_gemm_list_4, GY_GEMM_ASKS};
+    k->gemm_pair[0] = (struct gy_gemm_kind){64, 6, p512_gemm_list_4, GY_GEMM_PREFETCHES};
     k->gemm_pair[1] = (struct gy_gemm_kind){32, 8, p512_gemm_list_2, 0};
     k->gemm_pair[2] = (struct gy_gemm_kind){16, 8, p512_gemm_list_1, 0};
     k->outer_pair[0] = (struct gy_outer_kind){64, 6, p512_outer_list_4, 0};
@@ -201,8 +201,8 @@ GY_INT void gy_kernels_avx512bf16(struct gy_kernels *k)
     GY_MICRO_TABLE_POOL(p512h, GY_BF16, k);
 }
 
-#undef P512_AHEAD
-#undef P512_ROWS_AHEAD
+#undef P512_LOOKAHEAD
+#undef P512_ROWS_LOOKAHEAD
 
 #else
 

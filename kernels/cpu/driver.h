@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* drivers.h: the table of CPU drivers. prepare takes the cheapest that fits an op and has it make its plan, once;
- * run calls it. cpu_backend.c calls these, and widen.c for the float op inside. A new driver is a row of drivers.c:
+/* driver.h: a CPU driver, and the functions of all of them, which the table of drivers.c names. prepare takes the
+ * cheapest driver that fits an op and has it make its plan, once; run calls it. A new driver is a row of drivers.c:
  *     {"depthwise", GY_OP_CONV, DRIVER_F32, driver_depth, NULL, gy_cpu_depth_plan, gy_cpu_depth_run, 0} */
-#ifndef GY_CPU_DRIVERS_H
-#define GY_CPU_DRIVERS_H
+#ifndef GY_CPU_DRIVER_H
+#define GY_CPU_DRIVER_H
 #include "kernels/cpu/cpu_context.h"
 
 #define GY_DRIVER_ANY (-1) /* of every code: where no other fits */
@@ -19,7 +19,7 @@ struct gy_driver {
     int size;        /* Winograd: number of gy_kernels.wino */
 };
 
-/* Fills variant, kernel, plan, scratch_bytes, and block where it is 0. */
+/* drivers.c: fills variant, kernel, plan, scratch_bytes, and block where it is 0. */
 GY_INT void gy_driver_prepare(struct gy_planner *planner, struct gy_op *op);
 
 static inline void gy_driver_run(const struct gy_cpu *cpu, const struct gy_op *op)
@@ -41,15 +41,15 @@ GY_INT void gy_cpu_depth_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_depth_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_depth_dgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_depth_wgrad_run(const struct gy_cpu *cpu, const struct gy_op *op);
-/* Winograd: 3x3 and 5x5 with stride 1, 3x3 with stride 2, enough channels. Does number size of a set's transforms fit, and
- * what does it cost; what does the direct way? */
-GY_INT int gy_cpu_wino_fits(const struct gy_op *op, const struct gy_kernels *k, int size);
-GY_INT double gy_cpu_wino_cost(const struct gy_op *op, const struct gy_kernels *k, int size);
-GY_INT double gy_cpu_direct_cost(const struct gy_op *op, const struct gy_kernels *k, int size);
+/* Winograd: 3x3 and 5x5 with stride 1, 3x3 with stride 2, enough channels. Does number size of a set's transforms
+ * fit, and what does it cost; what does the direct way? */
+GY_INT int gy_wino_fits(const struct gy_op *op, const struct gy_kernels *k, int size);
+GY_INT double gy_wino_cost(const struct gy_op *op, const struct gy_kernels *k, int size);
+GY_INT double gy_direct_cost(const struct gy_op *op, const struct gy_kernels *k, int size);
 GY_INT void gy_cpu_wino_plan(struct gy_planner *planner, struct gy_op *op);
 GY_INT void gy_cpu_wino_run(const struct gy_cpu *cpu, const struct gy_op *op);
-GY_INT void gy_cpu_wino_grad_plan(struct gy_planner *planner, struct gy_op *op);
-GY_INT void gy_cpu_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op);
+GY_INT void gy_wino_grad_plan(struct gy_planner *planner, struct gy_op *op);
+GY_INT void gy_wino_grad_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_pool_plan(struct gy_planner *planner, struct gy_op *op); /* both kinds, both ways */
 GY_INT void gy_cpu_pool_max_run(const struct gy_cpu *cpu, const struct gy_op *op);
 GY_INT void gy_cpu_pool_avg_run(const struct gy_cpu *cpu, const struct gy_op *op);
