@@ -16,6 +16,9 @@ struct gy_net_comm_config {
     const char *code;       /* of messages between hosts: "crc", "hmac"; NULL or empty: crc */
     const char *topology;   /* path of a topology file, or NULL */
     int messages;           /* gy_net_comm_messages will be called: the network is opened on one host, too */
+    /* Of the ranks between the first one and the last `firm` ones, so many at most may be lost
+     * without an end of the job; -1: all of them. */
+    int firm, spared_most;
     int bind;               /* this process keeps to its part of the host's processors */
     const struct gy_net_field *fields; /* that must be equal on all ranks */
     int field_count;
@@ -58,6 +61,8 @@ GY_INT void gy_net_comm_waits(struct gy_net_comm *world); /* this rank's own thr
 GY_INT void gy_net_comm_enter(struct gy_net_comm *world);
 GY_INT void gy_net_comm_fail(struct gy_net_comm *world); /* as gy_net_failure_fail; NULL is fine */
 GY_INT int gy_net_comm_check(struct gy_net_comm *world, struct gy_error *err); /* GY_E_PEER: a rank is lost */
+/* As gy_net_failure_spared; NULL is fine. */
+GY_INT int gy_net_comm_spared(const struct gy_net_comm *world, int rank, const char **text);
 /* This rank has found what ends the job, as gy_net_failure_tell; NULL is fine. */
 GY_INT void gy_net_comm_tell(struct gy_net_comm *world, const char *text);
 /* Waits until all ranks have come here. GY_E_PEER: one is lost, or has left. NULL is fine. */
