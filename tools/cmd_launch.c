@@ -365,9 +365,26 @@ static void launch_on_late(struct launch_job *job, int bad)
     launch_kill(job, SIGKILL); /* what is saved is whole */
 }
 
+/* A worker beside servers: without it the others go on, where they can, else they end by
+ * themselves. */
+static int launch_spares(const struct launch_job *job, const struct launch_end *end)
+{
+    if (!job->v->servers || end->rank == 0 || end->rank >= job->ranks - (int)job->v->servers)
+        return 0;
+    if (launch_code(end->status) == CLI_FAILED) /* it has lost one itself */
+        return 0;
+    fprintf(stderr, "gyre: rank %d (process %d) %s %d; the others go on if they can\n", end->rank,
+            (int)end->pid,
+            WIFSIGNALED(end->status) ? "was ended by signal" : "ended with code",
+            WIFSIGNALED(end->status) ? WTERMSIG(end->status) : WEXITSTATUS(end->status));
+    return 1;
+}
+
 /* After a bad end the others notice it and end, with a sentence; who does not, is ended. */
 static void launch_note_end(struct launch_job *job, const struct launch_end *end, struct launch_end *worst)
 {
+    if (end->weight > 0 && worst->weight == 0 && launch_spares(job, end))
+        return;
     if (end->weight > 0 && worst->weight == 0) {
         launch_end_still(job, NULL);
         alarm(job->grace);

@@ -83,6 +83,9 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
                                                 .transport = gy_knob_get("GYRE_TRANSPORT"), .interface = gy_knob_get("GYRE_INTERFACE"),
                                                 .code = gy_knob_get("GYRE_NET_CODE"),
                                                 .boot = boot, .place = *place, .met = met,
+                                                .firm = c->servers,
+                                                .spared_most = c->sync == GYRE_SYNC_ASYNC ? -1
+                                                                                          : c->backup,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));

@@ -57,10 +57,13 @@ struct gy_served_calls {
     /* Worker 0: gets those regions of all servers (bit k: region k). last: when all others have
      * left. */
     int (*fetch)(struct gyre_job *job, unsigned regions, int last, struct gy_error *err);
+    /* report, of worker 0: what all servers counted. */
     int (*leave)(struct gyre_job *job, struct gy_served_report *report, struct gy_error *err);
     /* Updates, in steps of all workers, that this worker has heard of. */
     int64_t (*updates)(const struct gyre_job *job);
     int (*is_lockstep)(const struct gyre_job *job); /* every step is of all workers */
+    /* The sentence of a worker that was lost, where the others go on, each once; NULL: none. */
+    const char *(*lost)(struct gyre_job *job);
 };
 
 /* Of an open job, which becomes the new one's, the last config.servers ranks are servers. All

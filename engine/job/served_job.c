@@ -172,34 +172,26 @@ static int served_fetch(struct gyre_job *job, unsigned regions, int last, struct
     return gy_worker_fetch(job->served, regions, last, err);
 }
 
-/* What all servers counted, on every rank. */
-static int served_gather(struct gy_served *s, struct gy_served_report *report, struct gy_error *err)
-{
-    float sums[2 * (GY_SERVED_STALE + 2)] = { 0 }, *at = sums;
-    int64_t *const count[] = { &s->report.taken, &s->report.dropped };
-    for (int i = 0; i < GY_SERVED_STALE + 2; i++) { /* 24 bits at a time are exact */
-        int64_t *const from = i < 2 ? count[i] : &s->report.stale[i - 2];
-        *at++ = (float)(*from & 0xfffff);
-        *at++ = (float)(*from >> 20);
-    }
-    GY_TRY(s->all->peers->sum(s->all, sums, GY_COUNT(sums), err));
-    at = sums;
-    for (int i = 0; i < GY_SERVED_STALE + 2; i++, at += 2) {
-        int64_t *const to = i < 2 ? count[i] : &s->report.stale[i - 2];
-        *to = (int64_t)at[0] + ((int64_t)at[1] << 20);
-    }
-    if (report)
-        *report = s->report;
-    return GY_OK;
-}
-
 static int served_leave(struct gyre_job *job, struct gy_served_report *report, struct gy_error *err)
 {
     struct gy_served *const s = job->served;
     if (s->phase == GY_SERVED_NOW)
         GY_TRY(gy_worker_leave(s, err));
     s->phase = GY_SERVED_AFTER;
-    return served_gather(s, report, err);
+    *report = s->report;
+    return GY_OK;
+}
+
+static const char *served_lost(struct gyre_job *job)
+{
+    struct gy_served *const s = job->served;
+    const char *text;
+    for (int w = 1; w < s->workers && s->told; w++)
+        if (!s->told[w] && gy_net_comm_spared(s->all->world, w, &text)) {
+            s->told[w] = 1;
+            return text;
+        }
+    return NULL;
 }
 
 static int64_t served_updates(const struct gyre_job *job)
@@ -216,7 +208,7 @@ static int served_is_lockstep(const struct gyre_job *job)
 
 static const struct gy_served_calls served_calls = {
     .begin = served_begin, .fetch = served_fetch, .leave = served_leave, .updates = served_updates,
-    .is_lockstep = served_is_lockstep,
+    .is_lockstep = served_is_lockstep, .lost = served_lost,
 };
 
 static void served_note(struct gyre_job *job, int note, int ended, int64_t step)

@@ -48,15 +48,40 @@ GY_INT void gy_served_pause(const struct gy_served *s, int still)
         nanosleep(&pause, NULL);
 }
 
+/* A worker whose loss need not end the job. */
+static int served_may_lose(const struct gy_served *s, int rank)
+{
+    return rank > 0 && rank < s->workers && !gy_served_lockstep(s);
+}
+
+/* Until it is done, or its peer is gone that may be. */
 GY_INT int gy_served_await(struct gy_served *s, struct gy_net_request *request,
                            struct gy_error *err)
 {
     for (int still = 0; request->state == GY_NET_PENDING; still++) {
+        if (gy_net_comm_spared(s->all->world, request->peer, NULL))
+            return GY_OK;
         GY_TRY(s->all->peers->progress(s->all, err));
         if (request->state == GY_NET_PENDING)
             gy_served_pause(s, still);
     }
-    return request->state == GY_NET_DONE ? GY_OK : s->all->peers->await(s->all, request, err);
+    if (request->state == GY_NET_DONE || served_may_lose(s, request->peer))
+        return GY_OK;
+    return s->all->peers->await(s->all, request, err);
+}
+
+GY_INT int gy_served_post(struct gy_served *s, struct gy_net_request *request, struct gy_error *err)
+{
+    struct gy_net_end end;
+    if (!served_may_lose(s, request->peer))
+        return s->all->peers->post(s->all, request, err);
+    GY_TRY(gy_net_comm_messages(s->all->world, &end, err));
+    request->state = GY_NET_PENDING;
+    const int status = end.transport->post(end.self, request, err);
+    if (status != GY_E_PEER)
+        return status;
+    request->state = GY_NET_LOST;
+    return GY_OK;
 }
 
 #undef SERVED_SPINS

@@ -44,6 +44,7 @@ struct gy_served {
     size_t room_bytes;
     int64_t sums, fetches;           /* frames so far */
     int stop;                        /* some worker was asked to */
+    unsigned char *told;             /* a worker: [workers], lost ones of whom it has said so */
     struct gy_server_run *server;    /* a server's */
     struct gy_served_report report;
 };
@@ -54,6 +55,9 @@ GY_INT int gy_served_lockstep(const struct gy_served *s);
 GY_INT void gy_served_pause(const struct gy_served *s, int still);
 GY_INT int gy_served_await(struct gy_served *s, struct gy_net_request *request,
                            struct gy_error *err);
+/* Posts what the request says. A peer that may be lost, and is, is no error: it is GY_NET_LOST. */
+GY_INT int gy_served_post(struct gy_served *s, struct gy_net_request *request,
+                          struct gy_error *err);
 /* The floats behind a lane's frame. */
 GY_INT float *gy_served_floats(struct gy_server_frame *frame);
 GY_INT int gy_served_lane_open(struct gy_served *s, struct gy_served_lane *lane, int slice,

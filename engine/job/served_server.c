@@ -60,7 +60,7 @@ static int server_post(const struct gy_server_run *run, struct gy_net_request *r
 {
     *r = (struct gy_net_request){ .sends = sends, .peer = worker, .tag = tag, .buffer = buffer,
                                   .bytes = bytes };
-    return run->s->all->peers->post(run->s->all, r, err);
+    return gy_served_post(run->s, r, err);
 }
 
 /* Has what was posted come? It is taken once. */
@@ -400,10 +400,9 @@ static int server_begin_fetch(struct gy_server_run *run, int worker, struct gy_e
     return GY_OK;
 }
 
-/* Whoever waits for it no more is answered. */
-static int server_leave(struct gy_server_run *run, int worker, struct gy_error *err)
+/* It is here no longer. Whoever waits for it no more is answered. */
+static int server_forget(struct gy_server_run *run, int worker, struct gy_error *err)
 {
-    GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_LEAVE, worker, 0, err));
     run->talk[worker].gone = 1;
     run->left--;
     for (int i = 0; i < run->count; i++) {
@@ -413,6 +412,18 @@ static int server_leave(struct gy_server_run *run, int worker, struct gy_error *
         GY_TRY(server_answer_all(run, i, err));
     }
     return GY_OK;
+}
+
+static int server_leave(struct gy_server_run *run, int worker, struct gy_error *err)
+{
+    GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_LEAVE, worker, 0, err));
+    return server_forget(run, worker, err);
+}
+
+static int server_drop(struct gy_server_run *run, int worker, struct gy_error *err)
+{
+    GY_TRY(gy_arrivals_taken(&run->order, GY_ARRIVAL_LOST, worker, 0, err));
+    return server_forget(run, worker, err);
 }
 
 static int server_hear(struct gy_server_run *run, int worker, struct gy_error *err)
@@ -465,6 +476,17 @@ static int server_look_talk(struct gy_server_run *run, int worker, int *moved, s
     return GY_OK;
 }
 
+/* Those that may be lost and are: the others go on. */
+static int server_look_lost(struct gy_server_run *run, int *moved, struct gy_error *err)
+{
+    for (int w = 1; w < run->s->workers; w++)
+        if (!run->talk[w].gone && gy_net_comm_spared(run->s->all->world, w, NULL)) {
+            *moved = 1;
+            GY_TRY(server_drop(run, w, err));
+        }
+    return GY_OK;
+}
+
 static int server_look(struct gy_server_run *run, int *moved, struct gy_error *err)
 {
     GY_TRY(run->s->all->peers->progress(run->s->all, err));
@@ -477,7 +499,7 @@ static int server_look(struct gy_server_run *run, int *moved, struct gy_error *e
             }
     for (int w = 0; w < run->s->workers; w++)
         GY_TRY(server_look_talk(run, w, moved, err));
-    return GY_OK;
+    return server_look_lost(run, moved, err);
 }
 
 /* A replay waits for one alone: for how long? */
@@ -493,6 +515,15 @@ static int server_replay_stands(const struct gy_server_run *run, int64_t since,
                    "to another run", o->path, o->line);
 }
 
+/* Worker 0 waits for it at its end. */
+static int server_report(struct gy_server_run *run, struct gy_error *err)
+{
+    struct gy_served *const s = run->s;
+    struct gy_net_request *const out = &run->talk[0].all_out;
+    GY_TRY(server_post(run, out, 1, 0, GY_SERVED_ALL, &s->report, sizeof s->report, err));
+    return gy_served_await(s, out, err);
+}
+
 static int server_loop(struct gy_server_run *run, struct gy_error *err)
 {
     int64_t since = gy_clock_ns();
@@ -505,7 +536,8 @@ static int server_loop(struct gy_server_run *run, struct gy_error *err)
             GY_TRY(server_replay_stands(run, since, err));
         gy_served_pause(run->s, still);
     }
-    return gy_arrivals_end(&run->order, err);
+    GY_TRY(gy_arrivals_end(&run->order, err));
+    return server_report(run, err);
 }
 
 GY_INT int gy_server_serve(struct gy_served *s, struct gy_error *err)

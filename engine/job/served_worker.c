@@ -19,7 +19,8 @@ GY_INT int gy_worker_begin(struct gy_served *s, struct gy_error *err)
         return GY_NOMEM(err, "the slices on their way", count * sizeof *s->lanes);
     for (int k = 0; k < s->net.count; k++)
         GY_TRY(gy_served_lane_open(s, &s->lanes[k], k, err));
-    return GY_OK;
+    s->told = gy_alloc_take(&s->alloc, (size_t)s->workers, 1);
+    return s->told ? GY_OK : GY_NOMEM(err, "what is known of workers", (size_t)s->workers);
 }
 
 GY_INT void gy_worker_close(struct gy_served *s)
@@ -28,6 +29,7 @@ GY_INT void gy_worker_close(struct gy_served *s)
         gy_served_lane_close(s, &s->lanes[k]);
     gy_alloc_free(&s->alloc, s->lanes, (size_t)s->net.count * sizeof *s->lanes);
     gy_alloc_free(&s->alloc, s->room, s->room_bytes);
+    gy_alloc_free(&s->alloc, s->told, (size_t)s->workers);
 }
 
 /* ---- a gradient, and its answer ---- */
@@ -204,10 +206,28 @@ GY_INT int gy_worker_fetch(struct gy_served *s, unsigned regions, int last, stru
     return GY_OK;
 }
 
+/* What a server counted. */
+static int worker_take_report(struct gy_served *s, int server, struct gy_error *err)
+{
+    struct gy_served_report one;
+    GY_TRY(worker_room(s, sizeof one, err));
+    GY_TRY(worker_post(s, &s->in, 0, server, GY_SERVED_ALL, s->room, sizeof one, err));
+    GY_TRY(gy_served_await(s, &s->in, err));
+    memcpy(&one, s->room, sizeof one);
+    s->report.taken += one.taken;
+    s->report.dropped += one.dropped;
+    s->report.most = gy_max64(s->report.most, one.most);
+    for (int i = 0; i < GY_SERVED_STALE; i++)
+        s->report.stale[i] += one.stale[i];
+    return GY_OK;
+}
+
 GY_INT int gy_worker_leave(struct gy_served *s, struct gy_error *err)
 {
     const struct gy_server_frame frame = { .kind = GY_SERVER_LEAVE, .number = 1 };
     for (int server = 0; server < s->servers; server++)
         GY_TRY(worker_tell(s, server, &frame, err));
+    for (int server = 0; server < s->servers && s->number == 0; server++)
+        GY_TRY(worker_take_report(s, server, err));
     return GY_OK;
 }

@@ -574,6 +574,7 @@ static void train_count(struct train_run *run)
     run->before = run->done++;
     if (!gy_train_served_jumps(&run->served))
         return;
+    gy_train_served_warn(&run->served);
     run->net->updates = gy_train_served_steps(&run->served) / run->net->config.accumulate;
     run->done = gy_max64(run->before, gy_min64(run->total, gy_train_served_steps(&run->served)));
 }

@@ -193,3 +193,10 @@ GY_INT int64_t gy_train_served_steps(const struct gy_train_served *t)
 {
     return t->calls->updates(served_job(t)) * t->net->config.accumulate;
 }
+
+GY_INT void gy_train_served_warn(const struct gy_train_served *t)
+{
+    struct gyre_job *const job = t->net->config.job;
+    for (const char *text; gyre_job_rank(job) == 0 && (text = t->calls->lost(job));)
+        gy_log_write(gy_engine_log(t->net), GY_LOG_WARN, "%s; the other workers go on", text);
+}

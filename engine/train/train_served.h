@@ -17,6 +17,8 @@ struct gy_train_served {
 GY_INT void gy_train_served_open(struct gy_train_served *t, struct gyre_net *net);
 GY_INT void gy_train_served_close(struct gy_train_served *t);
 GY_INT int gy_train_served_serves(const struct gy_train_served *t); /* this rank is a server */
+/* Names workers that were lost, in the log of worker 0. */
+GY_INT void gy_train_served_warn(const struct gy_train_served *t);
 /* a step need not be of all workers */
 GY_INT int gy_train_served_jumps(const struct gy_train_served *t);
 /* data: tells the data set. On a server it returns when all workers have left. */

@@ -29,15 +29,24 @@
 
 long syscall(long number, ...); /* not declared under strict POSIX */
 
-enum failure_kind { FAILURE_BEAT, FAILURE_BYE, FAILURE_LOST, FAILURE_DEAD, FAILURE_THROUGH, FAILURE_FOUND, FAILURE_CUT };
+enum failure_kind {
+    FAILURE_BEAT, FAILURE_BYE, FAILURE_LOST, FAILURE_DEAD, FAILURE_THROUGH, FAILURE_FOUND,
+    FAILURE_CUT,
+    FAILURE_SPARED /* rank is lost, and the job goes on; text says how */
+};
 struct failure_message {
     uint64_t entered;
     int64_t away;              /* ns since the rank's own thread was last seen to begin a sum or to wait */
     int32_t kind, rank;        /* FAILURE_DEAD, FAILURE_CUT: the rank whose process is gone, to whom no data comes through; FAILURE_BYE: not 0 when this
                                 * one has failed in a sum */
-    char text[FAILURE_TEXT];     /* FAILURE_LOST, FAILURE_FOUND */
+    char text[FAILURE_TEXT];     /* FAILURE_LOST, FAILURE_FOUND, FAILURE_SPARED */
 };
-enum failure_state { FAILURE_HERE, FAILURE_LEFT };
+enum failure_state { FAILURE_HERE, FAILURE_LEFT, FAILURE_FORGOTTEN /* lost, and spared */ };
+/* A rank that may be lost. */
+struct failure_spare {
+    int gone;                  /* atomic; text is written before */
+    char text[FAILURE_TEXT];
+};
 struct failure_peer {
     int rank, state, through;  /* through: it said so; of rank 0: all are */
     uint64_t entered;          /* as it said last */
@@ -74,6 +83,8 @@ struct gy_net_failure {
     int through, told, ended;  /* this rank is (atomic); has said so; all are (atomic) */
     int found, found_told;     /* this rank has found what ends the job (atomic; found_text is written before); has said so */
     char text[FAILURE_TEXT], found_text[FAILURE_TEXT];
+    struct failure_spare *spare; /* [spared], of the ranks from 1 on */
+    int spared, spared_most, spared_gone;
 };
 
 enum failure_cut { FAILURE_WHOLE, FAILURE_CUT_NOW, FAILURE_CUT_TOLD };
@@ -128,6 +139,39 @@ static void failure_decide(struct gy_net_failure *g, const char *text)
         failure_send_all(g, FAILURE_LOST);
 }
 
+/* Forgets all that was heard of a rank that may be lost. */
+static void failure_forget(struct gy_net_failure *g, int rank, const char *text)
+{
+    struct failure_spare *const spare = &g->spare[rank - 1];
+    int kept = 0;
+    gy_text_copy(spare->text, sizeof spare->text, text);
+    __atomic_store_n(&spare->gone, 1, __ATOMIC_RELEASE);
+    for (int i = 0; i < g->pairs; i++)
+        if (g->pair[i].one != rank && g->pair[i].other != rank)
+            g->pair[kept++] = g->pair[i];
+    g->pairs = kept;
+}
+
+/* Rank 0: may the job go on without it? All are told. */
+static int failure_spares(struct gy_net_failure *g, int rank, const char *text)
+{
+    struct failure_message m = { .kind = FAILURE_SPARED, .rank = rank };
+    if (g->rank != 0 || rank < 1 || rank > g->spared || g->spared_gone == g->spared_most)
+        return 0;
+    g->spared_gone++;
+    failure_forget(g, rank, text);
+    g->peers[rank - 1].state = FAILURE_FORGOTTEN;
+    g->peers[rank - 1].through = 1;
+    gy_net_boot_drop(g->boot, rank);
+    gy_text_copy(m.text, sizeof m.text, text);
+    m.entered = *g->entered;
+    for (int i = 0; i < g->count; i++)
+        if (g->peers[i].state == FAILURE_HERE && gy_net_boot_socket(g->boot, g->peers[i].rank) >= 0)
+            gy_net_boot_send(g->boot, g->peers[i].rank, &m, sizeof m,
+                             gy_clock_ns() + FAILURE_SEND_NS, NULL);
+    return 1;
+}
+
 /* Without rank 0 everybody says no more than what all see alike: on one host the board, where a process that is gone counts no further. */
 static void failure_blame(struct gy_net_failure *g, const struct failure_peer *peer, const char *how)
 {
@@ -138,7 +182,8 @@ static void failure_blame(struct gy_net_failure *g, const struct failure_peer *p
     if (g->rank == 0)
         snprintf(seen, sizeof seen, ", last seen %.1f s ago", (double)(gy_clock_ns() - peer->seen) * 1e-9);
     snprintf(text, sizeof text, "rank %d on %.63s (process %" PRId32 ") %s%s%s", peer->rank, who->name, who->pid, how, sum, seen);
-    failure_decide(g, text);
+    if (!failure_spares(g, peer->rank, text))
+        failure_decide(g, text);
 }
 
 /* Rank 0 of itself or of another. */
@@ -202,6 +247,8 @@ static void failure_add_pair(struct gy_net_failure *g, int one, int other)
             return;
     if (g->pairs == 0)
         g->first_pair = gy_clock_ns();
+    if (gy_net_failure_spared(g, one, NULL) || gy_net_failure_spared(g, other, NULL))
+        return;
     if (g->pairs < FAILURE_PAIRS && one != other)
         g->pair[g->pairs++] = pair;
 }
@@ -299,6 +346,8 @@ static void failure_take(struct gy_net_failure *g, struct failure_peer *peer)
     peer->through |= m.kind == FAILURE_THROUGH;
     if (m.kind == FAILURE_LOST && g->rank > 0)
         failure_decide(g, m.text);
+    if (m.kind == FAILURE_SPARED && g->rank > 0 && m.rank >= 1 && m.rank <= g->spared)
+        failure_forget(g, m.rank, m.text);
     if (m.kind == FAILURE_FOUND && g->rank == 0)
         failure_decide(g, m.text);
     if (m.kind == FAILURE_DEAD && g->rank == 0 && m.rank > 0 && m.rank < g->ranks)
@@ -501,7 +550,8 @@ static int failure_fill(struct gy_net_failure *g, uint64_t *board, struct gy_err
     g->peers = gy_alloc_take(&g->alloc, (size_t)g->count, sizeof *g->peers);
     g->polled = gy_alloc_take(&g->alloc, (size_t)g->count + FAILURE_WATCHED + 1, sizeof *g->polled);
     g->cut = gy_alloc_take(&g->alloc, (size_t)g->ranks, sizeof *g->cut);
-    if (!g->peers || !g->polled || !g->cut)
+    g->spare = gy_alloc_take(&g->alloc, (size_t)g->spared + 1, sizeof *g->spare);
+    if (!g->peers || !g->polled || !g->cut || !g->spare)
         return GY_NOMEM(err, "the guard of the ranks", (size_t)g->count * sizeof *g->peers);
     for (int i = 0; i < g->count; i++)
         g->peers[i].rank = g->rank == 0 ? i + 1 : 0;
@@ -526,6 +576,7 @@ static void failure_free(struct gy_net_failure *g)
     gy_alloc_free(&alloc, g->peers, (size_t)g->count * sizeof *g->peers);
     gy_alloc_free(&alloc, g->polled, ((size_t)g->count + FAILURE_WATCHED + 1) * sizeof *g->polled);
     gy_alloc_free(&alloc, g->cut, (size_t)g->ranks * sizeof *g->cut);
+    gy_alloc_free(&alloc, g->spare, ((size_t)g->spared + 1) * sizeof *g->spare);
     gy_alloc_free(&alloc, g, sizeof *g);
 }
 
@@ -535,6 +586,7 @@ GY_INT int gy_net_failure_open(struct gy_net_failure **out, const struct gy_net_
     if (!g)
         return GY_NOMEM(err, "the guard of the ranks", sizeof *g);
     *g = (struct gy_net_failure){ .alloc = *alloc, .boot = c->boot, .all = c->all, .rank = c->rank, .ranks = c->ranks, .wait_ns = c->wait_ns,
+                                 .spared = c->spared, .spared_most = c->spared_most,
                                  .count = c->rank == 0 ? c->ranks - 1 : 1, .wake = {-1, -1}, .watch = {{-1, -1}, {-1, -1}} };
     g->entered = &g->alone;
     const int status = failure_fill(g, c->board, err);
@@ -609,6 +661,16 @@ GY_INT int gy_net_failure_is_cut(const struct gy_net_failure *g, int rank)
 GY_INT void gy_net_failure_beat(struct gy_net_failure *g, struct gy_net_beat *beat)
 {
     __atomic_store_n(&g->beat, beat, __ATOMIC_RELEASE);
+}
+
+GY_INT int gy_net_failure_spared(const struct gy_net_failure *g, int rank, const char **text)
+{
+    if (rank < 1 || rank > g->spared || !__atomic_load_n(&g->spare[rank - 1].gone,
+                                                         __ATOMIC_ACQUIRE))
+        return 0;
+    if (text)
+        *text = g->spare[rank - 1].text;
+    return 1;
 }
 
 GY_INT int gy_net_failure_lost(struct gy_net_failure *g, struct gy_error *err)

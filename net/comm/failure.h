@@ -30,6 +30,8 @@ struct gy_net_failure_config {
     int rank, ranks;
     void *board;                       /* GY_NET_BOARD_BYTES that the ranks of this host share, zeroed; or NULL */
     int64_t wait_ns;                   /* how long ranks that live wait for each other; 0: for ever */
+    /* Of the ranks 1 .. spared, so many at most may be lost without an end of the job. */
+    int spared, spared_most;
 };
 
 /* Signs of life of this rank: the clock at its thread's last turn, of which there are four a second
@@ -53,6 +55,8 @@ GY_INT void gy_net_failure_cut(struct gy_net_failure *guard, int rank); /* no da
 /* This rank is through with its sums: GY_OK when all are, GY_E_PEER with the sentence when one is lost or has left before. Blocks; once. */
 GY_INT int gy_net_failure_end(struct gy_net_failure *guard, struct gy_error *err);
 GY_INT void gy_net_failure_wait(struct gy_net_failure *guard); /* this rank's own thread waits: said again and again */
+/* Is it one of those that may be lost, and is? *text (may be NULL): its sentence. Any thread. */
+GY_INT int gy_net_failure_spared(const struct gy_net_failure *guard, int rank, const char **text);
 /* GY_E_PEER with its sentence when a rank is lost, else GY_OK. Any thread. */
 /* No data comes through between this rank and that one, as this rank found. */
 GY_INT int gy_net_failure_is_cut(const struct gy_net_failure *guard, int rank);

@@ -8,7 +8,7 @@
 #define ARRIVALS_MOST ((size_t)1 << 30)
 #define ARRIVALS_LINE 160
 
-static const char *const arrivals_word[GY_ARRIVAL_KINDS] = { "push", "fetch", "leave" };
+static const char *const arrivals_word[GY_ARRIVAL_KINDS] = { "push", "fetch", "leave", "lost" };
 
 static void arrivals_head_text(const struct gy_arrivals_head *h, char text[ARRIVALS_LINE])
 {
@@ -84,7 +84,12 @@ static int arrivals_next(struct gy_arrivals *a, struct gy_error *err)
     snprintf(line, sizeof line, "%.*s", (int)(bytes < sizeof line ? bytes : sizeof line - 1),
              a->at);
     a->at += bytes + (a->at[bytes] == '\n');
-    if (bytes < sizeof line && arrivals_line(a, line, &a->next) == 0)
+    const int good = bytes < sizeof line && arrivals_line(a, line, &a->next) == 0;
+    if (good && a->next.kind == GY_ARRIVAL_LOST)
+        return GY_FAIL(err, GY_E_UNSUPPORTED, "%s:%" PRId64 ": worker %d was lost there: such a "
+                       "run cannot be "
+                       "replayed further", a->path, a->line, a->next.worker);
+    if (good)
         return GY_OK;
     return GY_FAIL(err, GY_E_FORMAT, "%s:%" PRId64 ": \"%.60s\" is no arrival of %d workers and %d "
                    "slices", a->path,

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* arrivals.h: the order in which a server took what came, as a text file: a line that tells the run
- * and the server, then a line each: "push WORKER SLICE", "fetch WORKER", "leave WORKER". Taken
+ * and the server, then a line each: "push WORKER SLICE", "fetch WORKER", "leave WORKER", "lost
+ * WORKER". Taken
  * again
  * in that order, the same gradients make the same weights, to the bit. */
 #ifndef GY_NET_SERVER_ARRIVALS_H
 #define GY_NET_SERVER_ARRIVALS_H
 #include "engine/base/file.h"
 
-enum gy_arrival_kind { GY_ARRIVAL_PUSH, GY_ARRIVAL_FETCH, GY_ARRIVAL_LEAVE, GY_ARRIVAL_KINDS };
+enum gy_arrival_kind { GY_ARRIVAL_PUSH, GY_ARRIVAL_FETCH, GY_ARRIVAL_LEAVE, GY_ARRIVAL_LOST,
+                       GY_ARRIVAL_KINDS };
 struct gy_arrival {
     int kind, worker, slice; /* slice 0 where it is of none */
 };

@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Parameter servers through launch and mpirun: the checkpoint of one process, also after a resume on
+# other numbers of workers; records that are replayed; a worker that is lost, of whom the others say
+# so and go on, and a server without which nobody does; roles that do not add up.
+. "$(dirname "$0")/e2e.inc"
+make_images "$TMP/data/train" 4 20 20 1
+make_images "$TMP/data/test" 4 5 20 2
+tiny_net >"$TMP/tiny.net"
+
+# servers W S FOLDER OPTIONS...
+servers()
+{
+    workers=$1 count=$2 folder=$3
+    shift 3
+    "$GYRE" launch --workers "$workers" --servers "$count" --threads 1 -- "$GYRE" train "$TMP/tiny.net" "$TMP/data" \
+        --batch 4 --out "$TMP/$folder" "$@"
+}
+one() # FOLDER OPTIONS...
+{
+    folder=$1
+    shift
+    "$GYRE" train "$TMP/tiny.net" "$TMP/data" --batch 4 --threads 1 --out "$TMP/$folder" "$@"
+}
+same_options='--shards 4 --epochs 2 --pad-crop 2 --flip --lr .02'
+
+# ---- the bits of one process
+for rule in sgd lars adamw; do
+    # shellcheck disable=SC2086
+    expect 0 one "one_$rule" $same_options --optimizer $rule --ema .9
+    for shape in '2 1' '2 2' '4 2'; do
+        # shellcheck disable=SC2086
+        expect 0 servers $shape "many_$rule" $same_options --optimizer $rule --ema .9 --sync server --overwrite
+        same "$TMP/one_$rule/checkpoint-10.safetensors" "$TMP/many_$rule/checkpoint-10.safetensors"
+    done
+done
+if command -v mpirun >/dev/null 2>&1; then
+    # shellcheck disable=SC2086
+    expect 0 env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 3 "$GYRE" train "$TMP/tiny.net" "$TMP/data" \
+        --batch 4 --threads 1 --out "$TMP/mpi" $same_options --optimizer adamw --ema .9 --sync server --servers 1
+    same "$TMP/one_adamw/checkpoint-10.safetensors" "$TMP/mpi/checkpoint-10.safetensors"
+else
+    skip 'mpirun is not there'
+fi
+
+# ---- resumed on other numbers of workers and servers
+flat='--shards 4 --schedule constant --lr .01 --optimizer adamw'
+# shellcheck disable=SC2086
+{
+    expect 0 one whole $flat --steps 13
+    expect 0 servers 2 2 parts $flat --steps 7 --sync server
+    expect 0 servers 4 1 parts $flat --steps 13 --sync server --resume
+}
+same "$TMP/whole/checkpoint-13.safetensors" "$TMP/parts/checkpoint-13.safetensors"
+
+# ---- replayed
+expect 0 servers 3 2 loose --epochs 3 --sync async --staleness 2 --record "$TMP/order"
+says "$out" 'gradients of slices: [0-9]* taken, 0 came too late'
+expect 0 servers 3 2 again --epochs 3 --sync async --staleness 2 --replay "$TMP/order"
+same "$(newest "$TMP/loose")" "$(newest "$TMP/again")"
+expect 3 servers 3 2 other --epochs 3 --sync async --staleness 1 --replay "$TMP/order"
+says "$err" 'belongs to another run'
+expect 0 servers 3 1 spare --epochs 3 --sync server --backup 1 --json
+json
+says "$out" '"event":"servers","gradients":[0-9]*,"late":[0-9]*,"staleness":\[[1-9][0-9]*,0,'
+
+# ---- who is lost
+# lose RANK FOLDER: kills it once the folder has a checkpoint
+lose()
+{
+    tries=0
+    while [ -z "$(newest "$TMP/$2" 2>/dev/null)" ] && [ $tries -lt 600 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+    for process in $(pgrep -f "train $TMP/tiny.net .*$TMP/$2 "); do
+        if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q "^GYRE_RANK=$1\$"; then kill -9 "$process"; fi
+    done
+}
+for how in 'async' 'server --backup 1'; do
+    lose 1 lost &
+    # shellcheck disable=SC2086
+    expect 0 servers 3 1 lost --steps 3000 --schedule constant --lr .01 --test-data none --checkpoint-every 50 --overwrite --sync $how
+    wait
+    says "$err" 'rank 1 .*; the other workers go on'
+    there "$TMP/lost/checkpoint-3000.safetensors"
+    rm -rf "$TMP/lost"
+done
+lose 3 lost &
+got=0
+servers 3 1 lost --steps 100000 --schedule constant --lr .01 --test-data none --checkpoint-every 50 --sync async >"$out" 2>"$err" || got=$?
+wait
+[ $got != 0 ] && ok || bad 'without its server a run ended well'
+says "$err" 'rank 3 on .* has ended'
+
+# ---- roles that do not add up
+refused() # SENTENCE COMMAND...
+{
+    sentence=$1
+    shift
+    expect 2 "$@"
+    tells "$err" "$sentence"
+}
+refused 'some ranks of the job are servers, but --sync is allreduce' servers 2 1 bad
+refused 'async need servers' one bad --sync async
+refused '--workers is for --servers' "$GYRE" launch --workers 2 -- true
+refused '3 workers and 1 servers are not 5 ranks' "$GYRE" launch --ranks 5 --workers 3 --servers 1 -- true
+refused '2 servers need 2 workers or more' "$GYRE" launch --ranks 3 --servers 2 -- true
+refused 'the job was started with 1 servers' servers 2 1 bad --sync server --servers 2
+refused 'there may be 0 to 1' servers 2 1 bad --sync server --backup 2
+refused '--staleness is for --sync async' servers 2 1 bad --sync server --staleness 2
+refused 'take one of both' servers 2 1 bad --sync async --record a --replay b
+refused 'take fewer servers' servers 2 20 bad --sync server
+refused 'clip_norm with parameter servers' servers 2 1 bad --sync server --clip 1
+refused 'needs the sums of them all' servers 2 1 bad --sync async --shards 2
+finish
