@@ -76,6 +76,7 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
                                                 .transport = gy_knob_get("GYRE_TRANSPORT"), .interface = gy_knob_get("GYRE_INTERFACE"),
                                                 .code = gy_knob_get("GYRE_NET_CODE"), .messages = c->messages,
                                                 .boot = boot, .place = *place, .met = met,
+                                                .blocks = c->elastic_least > 0,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
@@ -85,6 +86,7 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
     job->local = at.local;
     job->locals = at.locals;
     job->hosts = at.hosts;
+    job->blocks = at.blocks;
     return GY_OK;
 }
 
