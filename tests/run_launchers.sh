@@ -248,7 +248,8 @@ elif ! slurm_begin; then
 else
     expect 0 ranks_train slurm srun -N 1 -n 4 # one node: nothing has to be said
     reaches slurm
-    expect 0 elastic_train slurm-elastic srun -N 1 -n 4 -K0 --no-kill
+    # srun tells of the killed ones
+    expect 137 elastic_train slurm-elastic srun -N 1 -n 4 -K0 --no-kill
     same "$TMP/elastic/$last" "$TMP/slurm-elastic/$last"
     expect 2 ranks_train slurm-alone srun -N 2 -n 4 # several: a key; Slurm's list of hosts tells where rank 0 is
     says "$err" 'GYRE_KEY_FILE, a file of 64 hexadecimal digits that its owner alone may read; '
@@ -263,7 +264,7 @@ else
     fi
     expect 0 ranks_train slurm-flat env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 GYRE_ALLREDUCE=flat/doubling srun -N 2 -n 4
     same "$TMP/flat/$last" "$TMP/slurm-flat/$last"
-    expect 0 elastic_train slurm-elastic-two env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4 -K0 --no-kill
+    expect 137 elastic_train slurm-elastic-two env GYRE_KEY_FILE="$TMP/key" GYRE_MASTER_HOST=127.0.0.1 srun -N 2 -n 4 -K0 --no-kill
     same "$TMP/elastic/$last" "$TMP/slurm-elastic-two/$last"
 fi
 finish
