@@ -116,7 +116,7 @@ struct gyre_config {
     /* Of several processes (ranks) and shards; all ranks give the same. shards and sync_bn: on the CPU. */
     int shards;               /* 0; else a step's samples are so many shards of `batch` each, with batch-norm statistics of their own, and dealt
                                * to the ranks: gyre_step takes those of this rank, batch * shards / ranks. Then 1, 2, 4 ... ranks give the same
-                               * bits. With several ranks each must have 1, 2, 4, 8 ... of them */
+                               * bits. Each must have 1, 2, 4, 8 ... of them; of 2, 4, 8 ... the last may have half as many */
     int sync_bn;              /* 1: batch norms use the statistics of all ranks' samples together; 0 */
     size_t bucket_bytes;      /* gradients that are summed at a time, while the rest is computed; 0: 4 MiB. Bits do not depend on it */
     int trace_events;         /* ops and sums that are kept for gyre_write_trace, the last ones: 64 bytes each; 0 */

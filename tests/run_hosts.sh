@@ -66,6 +66,13 @@ folder=$TMP/one expect 0 learn "$GYRE" launch --ranks 8 --threads 1
 folder=$TMP/four expect 0 learn launch
 same "$TMP/one/checkpoint-56.safetensors" "$TMP/four/checkpoint-56.safetensors"
 there "$TMP/four/checkpoint-56.safetensors"
+# without rank 0 and another one amid it, from unequal hosts then; and without a whole host
+more='--elastic 2:8'
+GYRE_DIE=0:90,5:110 folder=$TMP/six expect 0 learn launch $more
+same "$TMP/one/checkpoint-56.safetensors" "$TMP/six/checkpoint-56.safetensors"
+GYRE_DIE=2:90,3:90 folder=$TMP/host expect 0 learn launch $more
+same "$TMP/one/checkpoint-56.safetensors" "$TMP/host/checkpoint-56.safetensors"
+says "$err" 'ranks go on behind step'
 
 # ---- hosts with 3, 1, 2 and 1 ranks, and racks
 i=0

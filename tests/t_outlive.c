@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs that outlive their ranks: 2 to 4 processes train 4 shards and some are killed, rank 0 too,
- * amid a sum, between two steps, together, and while those that are left come together. Each run
+ * amid a sum, between two steps, together, and while those that are left come together, on one host
+ * and on several. Each run
  * ends with the file of one that nobody disturbed. GYRE_TEST_ALL=1: thirty kills, not a sample. */
 #include <signal.h>
 #include <sys/mman.h>
@@ -34,6 +35,7 @@ struct ol_case {
     int victim, at_step;     /* killed from outside once a step is done; victim -1: none */
     int killed;              /* how many die */
     int only_share;          /* they do not train */
+    int flat;                /* each counts as a host */
 };
 
 /* What the ranks leave. */
@@ -151,6 +153,7 @@ static int ol_rank(const struct ol_case *c, int rank, const char *name, const ch
     ol_set("GYRE_LOCAL_RANKS", c->ranks);
     setenv("GYRE_JOB", name, 1);
     setenv("GYRE_DIE", c->die, 1);
+    setenv("GYRE_ALLREDUCE", c->flat ? "flat/doubling" : "", 1);
     int status = gyre_job_open(&job, &config, &error);
     if (status == GYRE_OK)
         status = c->only_share ? ol_share_rank(job, rank, &error) : ol_train(job, folder, &error);
@@ -265,7 +268,9 @@ static void ol_check(const struct ol_case *c, uint64_t seed)
         killed += WIFSIGNALED(run.status[r]);
         ended += WIFEXITED(run.status[r]) && WEXITSTATUS(run.status[r]) == 0;
     }
-    T_CHECK_MSG(killed == c->killed && ended == c->ranks - killed,
+    /* from outside a kill may come when all is over */
+    const int right = killed == c->killed || (c->victim >= 0 && killed < c->killed);
+    T_CHECK_MSG(right && ended == c->ranks - killed,
                 "seed %d, %d ranks, die '%s', kill %d at %d: %d killed, %d well: %s%s%s%s",
                 (int)seed, c->ranks, c->die, c->victim, c->at_step, killed, ended, ol_left->text[0],
                 ol_left->text[1], ol_left->text[2], ol_left->text[3]);
@@ -307,16 +312,19 @@ static struct ol_case ol_random(uint64_t seed)
 
 /* By hand: each rank of two, and those that a random case seldom has. */
 static const struct ol_case ol_cases[] = {
-    { 2, 1, "1:60", -1, 0, 1, 0 },
-    { 2, 1, "0:60", -1, 0, 1, 0 },
-    { 4, 1, "3:70", -1, 0, 1, 0 },
-    { 4, 1, "0:70", -1, 0, 1, 0 },
-    { 3, 1, "2:w9", -1, 0, 1, 0 },                 /* some sums of the step are there */
-    { 3, 1, "1:w20,0:w24", -1, 0, 2, 0 },
-    { 4, 1, "0:70,1:70", -1, 0, 2, 0 },            /* together */
-    { 4, 1, "3:70,0:r1", -1, 0, 2, 0 },            /* who leads, amid the meeting */
-    { 4, 1, "3:70,0:v1", -1, 0, 2, 0 },            /* and behind it */
-    { 4, 1, "0:70,1:r1,2:v1", -1, 0, 3, 0 },
+    { 2, 1, "1:60", -1, 0, 1, 0, 0 },
+    { 2, 1, "0:60", -1, 0, 1, 0, 0 },
+    { 4, 1, "3:70", -1, 0, 1, 0, 0 },
+    { 4, 1, "0:70", -1, 0, 1, 0, 0 },
+    { 3, 1, "2:w9", -1, 0, 1, 0, 0 },                 /* some sums of the step are there */
+    { 3, 1, "1:w20,0:w24", -1, 0, 2, 0, 0 },
+    { 4, 1, "0:70,1:70", -1, 0, 2, 0, 0 },            /* together */
+    { 4, 1, "3:70,0:r1", -1, 0, 2, 0, 0 },            /* who leads, amid the meeting */
+    { 4, 1, "3:70,0:v1", -1, 0, 2, 0, 0 },            /* and behind it */
+    { 4, 1, "0:70,1:r1,2:v1", -1, 0, 3, 0, 0 },
+    { 4, 1, "3:70", -1, 0, 1, 0, 1 },           /* other hosts' ranks */
+    { 4, 1, "0:70,1:70", -1, 0, 2, 0, 1 },
+    { 3, 1, "0:90", -1, 0, 1, 0, 1 },
 };
 
 static void ol_share(void)

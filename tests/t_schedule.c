@@ -85,13 +85,15 @@ static void schedule_unequal(uint64_t seed)
 static void schedule_certificates(void)
 {
     const struct gy_net_shape flat = { .ranks = 64, .lanes = 1 }, grid = { .ranks = 64, .lanes = 3, .dim_count = 3, .dims = {4, 2, 8} };
-    struct gy_net_proof a, b, c, ring;
+    struct gy_net_proof a, b, c, ring, blocks;
     schedule_prove("halving", &flat, GY_NET_ALLREDUCE, &a);
     schedule_prove("multihalving", &grid, GY_NET_ALLREDUCE, &b);
     schedule_prove("doubling", &flat, GY_NET_ALLREDUCE, &c);
     schedule_prove("ring", &flat, GY_NET_ALLREDUCE, &ring);
+    schedule_prove("blocks", &flat, GY_NET_ALLREDUCE, &blocks);
     T_CHECK(memcmp(a.order, b.order, sizeof a.order) == 0);
     T_CHECK(memcmp(a.order, c.order, sizeof a.order) == 0);
+    T_CHECK(memcmp(a.order, blocks.order, sizeof a.order) == 0);
     T_CHECK(memcmp(a.order, ring.order, sizeof a.order) != 0);
     T_CHECK(a.rounds == 12 && c.rounds == 7 && ring.rounds == 126);
 }

@@ -87,8 +87,9 @@ static const struct cli_option train_rows[] = {
     { "ranks", "N", "1",
       "processes on this machine, started here, that train together: each takes --batch images a "
       "step, and a GPU of its own with --device cuda; 'gyre launch' has more", CLI_WHOLE, AT(ranks), 1, 256 },
-    { "shards", "N", "0", "a step is N batches, dealt to the processes; 1, 2, 4 ... of them then give the same bits", CLI_WHOLE, AT(shards), 0,
-      65536 },
+    { "shards", "N", "0",
+      "a step is N batches, dealt to the processes; any number of them then gives the same bits "
+      "where N is 1, 2, 4, 8 ...", CLI_WHOLE, AT(shards), 0, 65536 },
     { "elastic", "MIN:MAX", NULL,
       "the job goes on when processes are lost, with at least MIN, and takes newcomers up to MAX; "
       "needs --shards; default: what 'gyre launch --elastic' says", CLI_TEXT, AT(elastic), 0, 0 },

@@ -5,7 +5,7 @@
  * are as many as ranks: 4 shards on 3 ranks are {0, 1}, {2}, {3}.
  *
  * Between hosts the tree is that of recursive halving and doubling: over a power of two of hosts
- * with as many ranks each, dealt in order. */
+ * with as many ranks each, dealt in order; a job that outlives its ranks has one for all others. */
 #include "engine/base/knob.h"
 #include "engine/job/deal.h"
 #include "net/comm/host_memory.h"
@@ -26,6 +26,11 @@ static int deal_check_hosts(const struct gyre_job *job, struct gy_error *err)
     const char *const algorithm = gy_knob_get("GYRE_ALLREDUCE");
     const int even = job->ranks % job->hosts == 0 && job->locals == job->ranks / job->hosts &&
                      job->rank % job->locals == job->local;
+    if (job->half)
+        return GY_FAIL(err, GY_E_ARG, "shards with a wire of bf16: gradients would be rounded as "
+                       "often as there are hosts");
+    if (job->blocks)
+        return GY_OK;
     if (!even || !deal_is_power(job->ranks))
         return GY_FAIL(err, GY_E_ARG, "shards on %d ranks of %d hosts: the same sums on any number "
                        "of ranks need 1, 2, 4, 8 ... hosts with as many ranks each, numbered host "
@@ -33,16 +38,14 @@ static int deal_check_hosts(const struct gyre_job *job, struct gy_error *err)
     if (algorithm && !deal_is_tree(algorithm))
         return GY_FAIL(err, GY_E_ARG, "shards with GYRE_ALLREDUCE=%.40s: only doubling, halving "
                        "and multihalving sum as the shards' tree", algorithm);
-    if (job->half)
-        return GY_FAIL(err, GY_E_ARG, "shards with a wire of bf16: gradients would be rounded as "
-                       "often as there are hosts");
     return GY_OK;
 }
 
 static int deal_check(const struct gyre_job *job, int shards, struct gy_error *err)
 {
     const int ranks = job->ranks, each = shards / ranks;
-    const int halved = job->hosts == 1 && deal_is_power(shards) && shards >= ranks;
+    const int free = job->hosts == 1 || job->blocks;
+    const int halved = free && deal_is_power(shards) && shards >= ranks;
     if (shards % ranks != 0 && !halved)
         return GY_FAIL(err, GY_E_ARG, "%d shards cannot be dealt to %d ranks: each must have as "
                        "many, or the shards be 2, 4, 8 ... on one host", shards, ranks);

@@ -86,6 +86,7 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
                                                 .firm = c->servers,
                                                 .spared_most = c->sync == GYRE_SYNC_ASYNC ? -1
                                                                                           : c->backup,
+                                                .blocks = c->elastic_least > 0,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
@@ -95,6 +96,7 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
     job->local = at.local;
     job->locals = at.locals;
     job->hosts = at.hosts;
+    job->blocks = at.blocks;
     return GY_OK;
 }
 

@@ -62,7 +62,8 @@ struct gyre_job {
     int half;                 /* gradients travel as bf16 between hosts */
     int tree;                 /* memory that is taken now is for sums in the order of the tree of shards */
     int uneven, first[GY_JOB_BLOCKS + 1]; /* not equally many shards: rank r from first[r] on */
-    int elastic, joined;      /* 0, or it goes on without some, up to so many; this one came late */
+    int elastic, joined, blocks; /* 0, or it goes on without some, up to so many; this one came late;
+                               * sums between hosts follow the blocks of shards, whatever the hosts */
 
     struct gy_alloc alloc;
     struct gyre_job_config *config;

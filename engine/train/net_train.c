@@ -427,7 +427,8 @@ static int train_open(struct train_run *run)
         GY_TRY(train_open_folder(run));
     else if (!run->leads)
         GY_TRY(train_follow(run));
-    run->concluded = run->written = run->done;
+    run->concluded = run->done;
+    run->written = run->config.folder ? gy_run_files_last(&run->files) : -1;
     GY_TRY(train_agree(run));
     run->before = run->done - 1;
     if (!gy_train_served_serves(&run->served))
@@ -525,7 +526,7 @@ static int train_row(struct train_run *run, const struct gyre_report *test)
         row.test_accuracy = test->top1;
         row.test_top5 = test->top5;
     }
-    if (run->config.folder)
+    if (run->config.folder && run->written < run->done) /* a rank that was lost may have done so */
         GY_TRY(gy_run_files_row(&run->files, &row, &run->net->error));
     run->written = run->done;
     memset(&run->row, 0, sizeof run->row); /* not before: a checkpoint of a run that fails here has them */

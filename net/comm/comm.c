@@ -37,6 +37,7 @@ struct gy_net_comm {
     struct gy_net_host *node[GY_NET_CHANNELS]; /* whose sums these are */
     int turn[GY_NET_CHANNELS];                 /* sums of a turn there; 0: they have no order that matters */
     char algorithm[1024];        /* empty: by size */
+    int blocks;                  /* it is that, and every rank counts as a host */
     int fastest;                 /* whatever the order of sums */
     struct gy_net_choice choice; /* then */
     int fd;
@@ -175,6 +176,34 @@ static int comm_same_algorithm(struct gy_net_comm *w, const char *name, struct g
     return gy_net_boot_compare(w->boot, fields, GY_COUNT(fields), err);
 }
 
+/* One host; or a power of two of ranks, as many on each, host by host. All ranks find the same. */
+static int comm_is_regular(const struct gy_net_comm *w)
+{
+    const int ranks = w->place.ranks;
+    const size_t bytes = sizeof w->all[0].host;
+    int each = 0;
+    while (each < ranks && memcmp(w->all[each].host, w->all[0].host, bytes) == 0)
+        each++;
+    if (each == ranks)
+        return 1;
+    for (int r = 0; r < ranks; r++)
+        for (int k = 0; k < ranks; k++)
+            if ((memcmp(w->all[r].host, w->all[k].host, bytes) == 0) != (r / each == k / each))
+                return 0;
+    return (ranks & (ranks - 1)) == 0 && ranks % each == 0;
+}
+
+static void comm_take_apart(struct gy_net_comm *w)
+{
+    w->blocks = 1;
+    w->fastest = 0;
+    gy_text_copy(w->algorithm, sizeof w->algorithm, "blocks");
+    for (int r = 0; r < w->place.ranks; r++) {
+        memset(w->all[r].host, 0, sizeof w->all[r].host);
+        memcpy(w->all[r].host, &r, sizeof r);
+    }
+}
+
 static int comm_fill(struct gy_net_comm *w, const struct gy_net_comm_config *c, struct gy_error *err)
 {
     const char *name = c->algorithm ? c->algorithm : "";
@@ -189,6 +218,8 @@ static int comm_fill(struct gy_net_comm *w, const struct gy_net_comm_config *c, 
     GY_TRY(gy_net_boot_compare(w->boot, c->fields, c->field_count, err));
     GY_TRY(comm_identities(w, flat, err));
     GY_TRY(comm_same_algorithm(w, name, err));
+    if (c->blocks && !comm_is_regular(w))
+        comm_take_apart(w);
     GY_TRY(comm_agree(w, comm_hosts(w, c->topology, err), err));
     GY_TRY(comm_agree(w, comm_network(w, c, err), err));
     if (w->counted) /* what was measured is none of the job's */
@@ -250,12 +281,12 @@ GY_INT void gy_net_comm_close(struct gy_net_comm *w)
 
 GY_INT void gy_net_comm_standing(const struct gy_net_comm *w, struct gy_net_standing *out)
 {
-    *out = (struct gy_net_standing){0, 1, 0, 1, 0, 1};
+    *out = (struct gy_net_standing){0, 1, 0, 1, 0, 1, 0};
     if (!w)
         return;
     const int host = w->topology.host[w->place.rank];
     *out = (struct gy_net_standing){w->place.rank, w->place.ranks, w->topology.local[w->place.rank], gy_net_topology_locals(&w->topology, host),
-                                    host, w->topology.hosts};
+                                    host, w->topology.hosts, w->blocks};
 }
 
 GY_INT int gy_net_comm_address(const struct gy_net_comm *w, struct gy_net_endpoint *out,

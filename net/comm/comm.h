@@ -22,6 +22,8 @@ struct gy_net_comm_config {
     /* Of the ranks between the first one and the last `firm` ones, so many at most may be lost
      * without an end of the job; -1: all of them. */
     int firm, spared_most;
+    int blocks;             /* where hosts do not have 1, 2, 4 ... ranks each, every rank counts as a
+                             * host, and sums follow the blocks of shards (schedule_blocks.c) */
     int bind;               /* this process keeps to its part of the host's processors */
     const struct gy_net_field *fields; /* that must be equal on all ranks */
     int field_count;
@@ -40,6 +42,7 @@ GY_INT int gy_net_comm_address(const struct gy_net_comm *world, struct gy_net_en
 /* Its place; NULL: rank 0 of 1. */
 struct gy_net_standing {
     int rank, ranks, local, locals, host, hosts;
+    int blocks;             /* sums between hosts follow the blocks of shards */
 };
 GY_INT void gy_net_comm_standing(const struct gy_net_comm *world, struct gy_net_standing *out);
 /* This host's groups (sockets) of ranks; size: [GY_NET_GROUPS]; group, rank: this one's, and its number there;

@@ -15,6 +15,8 @@ static const struct gy_net_algorithm algorithm_rows[] = {
      1u << GY_NET_ALLREDUCE},
     {"doubling", "whole buffers between ranks at distances 1, 2, 4: the fewest rounds", gy_net_build_doubling, 1u << GY_NET_ALLREDUCE},
     {"tree", "two binary trees, each for half of the buffer", gy_net_build_tree, 1u << GY_NET_ALLREDUCE},
+    {"blocks", "a balanced tree over shards on any number of ranks", gy_net_build_blocks,
+     1u << GY_NET_ALLREDUCE},
     {"binomial", "from rank 0 to everybody", gy_net_build_binomial, 1u << GY_NET_BROADCAST},
 };
 

@@ -16,6 +16,7 @@ GY_NET_BUILDER(gy_net_build_multihalving);
 GY_NET_BUILDER(gy_net_build_hosts);        /* schedule_hosts.c */
 GY_NET_BUILDER(gy_net_build_doubling);     /* schedule_tree.c */
 GY_NET_BUILDER(gy_net_build_tree);
+GY_NET_BUILDER(gy_net_build_blocks);       /* schedule_blocks.c */
 GY_NET_BUILDER(gy_net_build_binomial);
 
 /* Parts that every host deals to its ranks in order: part p to its local rank p * size / parts. The least common multiple of the sizes,
