@@ -32,6 +32,7 @@ if [ -n "$has_plant" ]; then
     stall_halts hang 1 hang
     stall_slow disk 2 'slow input' --steps 20
     stall_slow slow 1 'slow rank' --steps 60
+    says "$folder.out" '^straggler:  rank 1: it waits for '
 else
     skip "no C compiler: nothing is planted into a rank's own work"
 fi

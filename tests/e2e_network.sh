@@ -55,7 +55,7 @@ mistake() # mistake SENTENCE ARGUMENTS...
     expect 2 net "$@"
     tells "$err" "gyre: $sentence"
 }
-mistake "net: 'bogus' is not one of list, plan and simulate" bogus
+mistake "net: 'bogus' is not one of list, plan, simulate and doctor" bogus
 mistake 'there is no algorithm "spiral"' plan --algorithm spiral --ranks 3
 mistake 'there is no rank 5 of 3' plan --ranks 3 --rank 5
 mistake 'the dimensions multiply to 6, not to 4 ranks' plan --dims 2x3 --ranks 4

@@ -246,15 +246,15 @@ static int doctor_late(struct gy_doctor *d)
 {
     const struct gy_timeline *const t = d->t;
     const struct gy_timeline_rank *last = &t->ranks[0];
-    int64_t before = INT64_MIN;
+    int64_t late = INT64_MAX;
     for (int i = 1; i < t->count; i++)
         last = t->ranks[i].came > last->came ? &t->ranks[i] : last;
     for (int i = 0; i < t->count; i++)
-        before = &t->ranks[i] == last ? before : gy_max64(before, t->ranks[i].came);
-    const int64_t late = last->came - before, run = t->end - last->came;
-    if (t->count < 2 || late < DOCTOR_LATE || (double)late < DOCTOR_PART * (double)run)
+        late = &t->ranks[i] == last ? late : gy_min64(late, last->came - t->ranks[i].came);
+    if (t->count < 2 || late < DOCTOR_LATE ||
+        (double)late < DOCTOR_PART * (double)(t->end - last->came))
         return 0;
-    d->here = (double)(last->came - before) * 1e-6;
+    d->here = (double)late * 1e-6;
     return doctor_blame(d, last->rank);
 }
 
