@@ -184,16 +184,16 @@ profile_sources()
     nets) folders="$ground io io/images engine/text engine/plan engine/run engine/train" ;;
     glm) folders="$ground io io/rows engine/glm/solve engine/glm" ;;
     all) # ranks last, under one switch
-        library_sources | grep -vE '^(net/|engine/job/job\.c)'
+        library_sources | grep -vE '^(net/|engine/job/(job|messages|wire)\.c|engine/plan/stage|engine/run/(agree|share|pipeline))'
         library_sources | grep -E '^net/'
-        echo engine/job/job.c
+        library_sources | grep -E '^(engine/job/(job|messages|wire)\.c|engine/plan/stage|engine/run/(agree|share|pipeline))'
         return ;;
     *) fail "there is no profile '$1'; there are core, nets, glm and all" ;;
     esac
     printf '%s\n' $files
     for folder in $folders; do
         existing "$folder"/*.c
-    done | case $1 in
+    done | grep -vE '^engine/(plan/stage|run/(agree|share|pipeline))' | case $1 in
     core) grep -vE '^kernels/cpu/(sparse|cpu_ceiling)\.c$|^engine/plan/(tuning_file|op_work)\.c$|^engine/run/(tuning|plan_print)\.c$' ;;
     glm) grep -v '^kernels/cpu/cpu_ceiling\.c$' ;;
     *) grep -v '^kernels/cpu/sparse\.c$' ;;

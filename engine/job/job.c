@@ -20,6 +20,7 @@
 #include "engine/base/knob.h"
 #include "engine/base/public.h"
 #include "engine/job/job.h"
+#include "engine/job/wire.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
 #define JOB_PAGE GY_NET_COMM_BYTES /* whole pages, whatever their size */
@@ -408,7 +409,7 @@ static const struct gy_peers job_peers = {
     .sum = gy_job_sum, .any = gy_job_any, .agree = gy_job_agree, .agree_alike = gy_job_agree_alike, .follow = gy_job_follow,
     .alive = job_alive, .take = gy_job_take, .put = gy_job_put, .turn = gy_job_turn, .start = gy_job_start, .test = gy_job_test,
     .wait = gy_job_wait,
-    .post = gy_job_post, .progress = gy_job_progress, .await = gy_job_await,
+    .post = gy_job_post, .progress = gy_job_progress, .await = gy_job_await, .wire = gy_wire_calls,
 };
 
 /* ---- the public calls ---- */
@@ -456,6 +457,7 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
         return;
     const struct gy_alloc alloc = job->alloc;
     gy_net_comm_close(job->world);
+    gy_wire_free_left(job);
     gy_net_host_close(job->node);
     if (job->base)
         munmap(job->base, job->bytes);

@@ -7,6 +7,8 @@
 #include "engine/base/mem.h"
 
 struct gy_net_request;
+struct gy_wire;
+struct gy_wire_calls;
 
 /* job.h says what each call does; its name there is gy_job_ with this one. */
 struct gy_peers {
@@ -25,6 +27,7 @@ struct gy_peers {
     int (*post)(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
     int (*progress)(struct gyre_job *job, struct gy_error *err);
     int (*await)(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
+    const struct gy_wire_calls *(*wire)(void); /* wire.h */
 };
 
 struct gy_net_comm;
@@ -60,6 +63,7 @@ struct gyre_job {
     int64_t wait_ns;
     size_t end;               /* bytes of the file that are taken */
     struct gy_job_area area[GY_JOB_AREAS];
+    struct gy_wire *left;     /* messages that a failure left under way */
 };
 
 /* The calls that a rank may make without a job, which is NULL then: it agrees with itself, and a

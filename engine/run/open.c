@@ -88,11 +88,23 @@ GY_INT int gy_engine_plan_tuned(struct gyre_net *net, const struct gy_plan_confi
 }
 #endif
 
+#ifdef GY_NO_RANKS
+GY_INT int gy_parallel_open(struct gyre_net *net) { return net ? GY_OK : GY_E_BUG; }
+
+static int gy_pipe_plan(struct gyre_net *net, struct gy_plan_config *plan)
+{
+    (void)plan;
+    return GY_FAIL(&net->error, GY_E_UNSUPPORTED, "pipeline: this build has no jobs of ranks");
+}
+#endif
+
 static int ctx_plan(struct gyre_net *net)
 {
     struct gy_plan_config plan = ctx_plan_config(&net->config);
     GY_TRY(ctx_check_dtype(net));
     GY_TRY(gy_parallel_plan(net, &plan));
+    if (net->config.pipeline > 1)
+        GY_TRY(gy_pipe_plan(net, &plan));
     const int status = gy_engine_plan_tuned(net, &plan);
     net->plan.region_bytes[GY_AT_LAND] = net->caps.host_memory ? 0 : net->plan.region_bytes[GY_AT_IN];
     return status;
@@ -190,6 +202,8 @@ GYRE_API void gyre_close(struct gyre_net *net)
     if (!net)
         return;
     const struct gy_alloc alloc = net->alloc;
+    if (net->pipe)
+        net->pipe->close(net);
     if (net->pinned)
         net->backend->mem_put(net->backend_self, net->pinned, net->pinned_bytes, GY_MEM_HOST);
     if (net->shared && !net->caps.host_memory)
@@ -234,6 +248,8 @@ static int ctx_open(struct gyre_net **out, const struct gyre_config *config, str
     int status = gy_parallel_open(net);
     if (status == GY_OK)
         status = ctx_take_memory(net);
+    if (status == GY_OK && net->pipe)
+        status = net->pipe->open(net);
     if (status == GY_OK)
         status = net->backend->ready(net->backend_self, &net->error);
     if (status == GY_OK)

@@ -2,6 +2,7 @@
 /* The loop: batches from the loader through gyre_step, an evaluation after each epoch, rows of metrics, checkpoints. A checkpoint also
  * holds, as notes, the sums that the next row and epoch will need; with the counted random numbers of loader and net, a run that goes on
  * from a checkpoint ends with the same bits as one that was never stopped. */
+#include "engine/train/same_weights.h"
 #include "engine/train/train_files.h"
 #include "engine/base/clock.h"
 #include "engine/job/peers.h"
@@ -25,6 +26,7 @@ struct train_run {
     struct gy_lock lock;            /* of the folder */
     int64_t per_epoch, total, done; /* batches */
     int64_t saved;                  /* batches done at the last checkpoint; -1: none */
+    int64_t lent;                   /* batches done when weights went to rank 0 last; -1: never */
     int64_t compared;               /* batches done when the ranks' weights were compared last; -1: never */
     int64_t row_every;
     struct train_sums epoch, row;   /* since the epoch's begin, since the last row */
@@ -80,7 +82,7 @@ static void train_step_text(const struct train_run *run, char *text, size_t room
     const struct gy_parallel *p = &run->net->parallel;
     char ranks[48] = "any number of ranks";
     if (!p->sharded)
-        snprintf(ranks, sizeof ranks, "%d rank%s", p->ranks, p->ranks > 1 ? "s" : "");
+        snprintf(ranks, sizeof ranks, "%d rank%s", p->shards, p->shards > 1 ? "s" : "");
     snprintf(text, room, "%s, accumulate %d", ranks, run->net->config.accumulate);
 }
 
@@ -187,7 +189,25 @@ static void train_report(struct train_run *run, const char *event)
 /* ---- checkpoints ---- */
 
 /* Ranks have gradients of their own that wait for their update. A checkpoint has room for those of one rank, so it comes behind the update. */
-static int train_waits(const struct train_run *run) { return run->net->parallel.ranks > 1 && run->net->pending > 0; }
+static int train_several(const struct train_run *run)
+{
+    return run->net->parallel.ranks > 1 || run->net->pipe;
+}
+
+static int train_waits(const struct train_run *run)
+{
+    return train_several(run) && run->net->pending > 0;
+}
+
+/* Stages beside rank 0's give it their weights. */
+static int train_lend(struct train_run *run)
+{
+    const int lends = run->net->pipe && gyre_job_rank(run->net->config.job) > 0;
+    if (!lends || run->lent == run->done || train_waits(run))
+        return GY_OK;
+    run->lent = run->done;
+    return gyre_save(run->net, "");
+}
 
 static int train_save(struct train_run *run)
 {
@@ -285,7 +305,7 @@ static int train_open_loader(struct train_run *run)
     c.first_batch = run->done;
     c.threads = run->config.loader_threads;
     c.moves = !run->net->caps.host_memory; /* a GPU moves images while it normalises them */
-    c.part = gyre_job_rank(run->net->config.job);
+    c.part = run->net->parallel.rank;
     c.parts = run->all / run->mine;
     c.groups = run->mine / run->shape.batch;
     const int status = gyre_open_loader(&run->loader, run->config.train, &c, &error);
@@ -354,7 +374,7 @@ static int train_follow(struct train_run *run)
     struct gy_checkpoints list;
     const char *folder = run->config.folder;
     int status = GY_OK;
-    run->config.test = NULL;
+    run->config.test = run->net->pipe && run->net->pipe->test(run->net) ? run->config.test : NULL;
     run->config.progress = NULL;
     if (folder && run->config.resume) {
         GY_TRY(gy_checkpoints_list(&list, gy_engine_alloc(run->net), folder, &run->net->error));
@@ -362,6 +382,7 @@ static int train_follow(struct train_run *run)
         gy_checkpoints_close(&list);
     }
     run->config.folder = NULL;
+    run->lent = run->saved;
     run->saved = -1;
     return status;
 }
@@ -370,7 +391,7 @@ static int train_follow(struct train_run *run)
 static int train_agree(struct train_run *run)
 {
     struct gyre_job *job = run->net->config.job;
-    if (run->net->parallel.ranks == 1)
+    if (!train_several(run))
         return GY_OK;
     GY_TRY(gy_peers_follow(job, &run->config.checkpoint_steps, &run->net->error)); /* weights are compared then */
     GY_TRY(gy_peers_agree(job, "number of training samples", (uint64_t)run->info.samples, &run->net->error));
@@ -393,7 +414,7 @@ static int train_open(struct train_run *run)
         return gy_engine_fail(run->net, GY_E_ARG, "a run of %" PRId64 " steps makes no update: accumulate is %d", run->total, run->net->config.accumulate);
     run->row_every = gy_max64(1, run->per_epoch / TRAIN_ROWS);
     run->done = run->net->micro;
-    run->saved = run->compared = -1;
+    run->saved = run->lent = run->compared = -1;
     run->progress.loss = run->progress.accuracy = (double)NAN;
     if (gyre_job_rank(run->net->config.job) > 0)
         GY_TRY(train_follow(run));
@@ -534,6 +555,23 @@ static int train_end_epoch(struct train_run *run)
     return GY_OK;
 }
 
+/* Batches of a pipeline's update come together. They are counted one by one, and rows that were
+ * due meanwhile are written. */
+static int train_count(struct train_run *run, const struct gyre_result *result)
+{
+    struct gyre_result one = *result;
+    const int64_t now = run->done + 1, before = now - run->net->config.accumulate;
+    const int apart = run->net->pipe && run->net->pipe->result(run->net, 0, &one);
+    for (int k = 0; k == 0 || (apart && run->net->pipe->result(run->net, k, &one)); k++) {
+        train_sum(&run->epoch, &one);
+        train_sum(&run->row, &one);
+        run->done = apart ? before + k + 1 : now;
+        if (run->done < now && run->done % run->row_every == 0 && run->done % run->per_epoch != 0)
+            GY_TRY(train_row(run, NULL));
+    }
+    return GY_OK;
+}
+
 static int train_batch(struct train_run *run)
 {
     struct gyre_batch batch = { 0 };
@@ -547,14 +585,12 @@ static int train_batch(struct train_run *run)
         return gy_engine_fail(run->net, status, "%s", error.text);
     run->between = 0;
     status = gyre_step(run->net, &batch, &result);
-    if (status == GYRE_E_NONFINITE)
+    if (status == GYRE_E_NONFINITE && !run->net->pipe)
         return train_locate(run, &batch, samples);
     GY_TRY(status);
     run->between = 1;
-    train_sum(&run->epoch, &result);
-    train_sum(&run->row, &result);
-    run->done++;
     run->progress.rate = result.rate;
+    GY_TRY(train_count(run, &result));
     train_times(run);
     train_report(run, "step");
     return GY_OK;
@@ -566,7 +602,8 @@ static int train_is_epoch(const struct train_run *run) { return run->done % run-
 static int train_saves(const struct train_run *run)
 {
     const int64_t every = run->config.checkpoint_steps, left = run->total - run->done;
-    const int final = left == 0 || (run->net->parallel.ranks > 1 && !train_waits(run) && left < run->net->config.accumulate);
+    const int short_of = train_several(run) && !train_waits(run) && left < run->net->config.accumulate;
+    const int final = left == 0 || short_of;
     return final || run->due || (every ? run->done % every == 0 : train_is_epoch(run));
 }
 
@@ -579,9 +616,10 @@ static int train_keep(struct train_run *run)
     if (run->compared != run->done) {
         run->compared = run->done;
         run->between = 0;
-        GY_TRY(gy_parallel_same(run->net, run->done));
+        GY_TRY(gy_same_weights(run->net, run->done));
         run->between = 1;
     }
+    GY_TRY(train_lend(run));
     return train_save(run);
 }
 
@@ -590,7 +628,8 @@ static int train_conclude(struct train_run *run)
 {
     if (train_is_epoch(run))
         return train_end_epoch(run);
-    return run->done % run->row_every == 0 ? train_row(run, NULL) : GY_OK;
+    const int later = run->net->pipe && train_waits(run);
+    return run->done % run->row_every == 0 && !later ? train_row(run, NULL) : GY_OK;
 }
 
 /* A checkpoint comes before the test and the row of its step, which can fail. Where a run goes on and that row is not there, they come now. */
@@ -610,7 +649,7 @@ static int train_catch_up(struct train_run *run)
 
 static int train_loop(struct train_run *run)
 {
-    const int several = run->net->parallel.ranks > 1;
+    const int several = train_several(run);
     run->between = 1;
     GY_TRY(train_catch_up(run));
     run->net->parallel.stop = run->stop;
@@ -644,7 +683,7 @@ static int train_finish(struct train_run *run)
 static void train_rescue(struct train_run *run)
 {
     const struct gyre_error error = *gyre_last_error(run->net);
-    if (run->between && run->done > 0 && train_save(run) != GYRE_OK)
+    if (run->between && run->done > 0 && !run->net->pipe && train_save(run) != GYRE_OK)
         gy_log_write(gy_engine_log(run->net), GY_LOG_ERROR, "no checkpoint could be written either: %s",
                      gyre_last_error(run->net)->text);
     gy_engine_fail(run->net, error.status, "%s", error.text);
