@@ -261,6 +261,8 @@ static void pp_check(const struct pp_case *c)
                 "seed %d: %d stages, %d micro-batches, %d copies, schedule %d, dtype %d, optimizer "
                 "%d: not the bits of one process",
                 (int)c->seed, c->stages, c->micros, c->copies, c->schedule, c->dtype, c->optimizer);
+    if (!well || !pp_same(one, all))
+        printf("the net, of batch %d:\n%s", c->net.batch, c->net.text);
     unlink(one);
     unlink(all);
 }

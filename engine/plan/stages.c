@@ -18,14 +18,6 @@ struct stages_walk {
     int number; /* messages so far, of all stages */
 };
 
-/* Roles that an op reads: also those to which it adds. */
-static uint64_t stages_reads(const struct gy_op *op)
-{
-    const uint64_t adds = ((op->flags & GY_F_ADD_DX) != 0 ? 1ull << GY_DX : 0) |
-                          ((op->flags & GY_F_ADD_DRES) != 0 ? 1ull << GY_DRES : 0);
-    return gy_op_row(op->code)->reads | adds;
-}
-
 static int stages_grow(struct stages_walk *w)
 {
     struct gy_stage_plan *p = w->plan;
@@ -93,7 +85,7 @@ static int stages_op(struct stages_walk *w, int program, const struct gy_op *op)
 {
     const int engine = op->code >= GY_OP_CODES,
               stage = engine ? w->plan->base.mine : w->plan->of[op->id];
-    const uint64_t reads = stages_reads(op), writes = gy_op_row(op->code)->writes;
+    const uint64_t reads = gy_stages_reads(op), writes = gy_op_row(op->code)->writes;
     for (int role = 0; role < GY_ROLES && !engine; role++) {
         const int t = op->tensor[role];
         if (t >= 0 && reads >> role & 1 && w->tensors[t].home >= 0 &&

@@ -32,6 +32,10 @@ struct gy_stage_plan {
     size_t slot_bytes, in_bytes, out_bytes; /* of one slot of GY_AT_SLOTS, GY_AT_IN, GY_AT_OUT */
 };
 
+/* Roles that an op reads, as bits: also what it adds to, and what it makes only where samples are
+ * absent, which is else what was there. */
+GY_INT uint64_t gy_stages_reads(const struct gy_op *op);
+
 /* gy_stages.cut of such a plan. */
 GY_INT int gy_stages_cut(struct gy_builder *b);
 

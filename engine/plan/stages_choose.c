@@ -11,6 +11,14 @@
 #define STAGES_FLOPS 100e9
 #define STAGES_BYTES 10e9
 
+GY_INT uint64_t gy_stages_reads(const struct gy_op *op)
+{
+    const struct gy_op_row *row = gy_op_row(op->code);
+    const uint64_t adds = ((op->flags & GY_F_ADD_DX) != 0 ? 1ull << GY_DX : 0) |
+                          ((op->flags & GY_F_ADD_DRES) != 0 ? 1ull << GY_DRES : 0);
+    return row->reads | adds | (op->flags & GY_F_PARTIAL ? row->writes : 0);
+}
+
 struct look_tensor {
     int made;                  /* node; -1: by none */
     int program, last_forward; /* the last node that reads it in forward */
@@ -36,13 +44,6 @@ static void look_join(struct look *l, int a, int b)
     l->closed[a < b ? b : a]--;
 }
 
-static uint64_t look_reads(const struct gy_op *op)
-{
-    const uint64_t adds = ((op->flags & GY_F_ADD_DX) != 0 ? 1ull << GY_DX : 0) |
-                          ((op->flags & GY_F_ADD_DRES) != 0 ? 1ull << GY_DRES : 0);
-    return gy_op_row(op->code)->reads | adds;
-}
-
 static void look_read(struct look *l, int program, int node, int t)
 {
     struct look_tensor *s = &l->tensors[t];
@@ -66,7 +67,7 @@ static void look_param(struct look *l, int node, int t)
 
 static void look_op(struct look *l, int program, const struct gy_op *op, int time)
 {
-    const uint64_t reads = look_reads(op), writes = gy_op_row(op->code)->writes;
+    const uint64_t reads = gy_stages_reads(op), writes = gy_op_row(op->code)->writes;
     if (op->code >= GY_OP_CODES)
         return;
     for (int role = 0; role < GY_ROLES; role++) {

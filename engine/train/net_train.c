@@ -635,9 +635,12 @@ static int train_conclude(struct train_run *run)
 /* A checkpoint comes before the test and the row of its step, which can fail. Where a run goes on and that row is not there, they come now. */
 static int train_catch_up(struct train_run *run)
 {
-    if (run->saved < 0)
+    int64_t due = run->saved >= 0 && gy_run_files_last(&run->files) < run->saved;
+    if (run->net->pipe) /* all stages test */
+        GY_TRY(gy_peers_follow(run->net->config.job, &due, &run->net->error));
+    if (run->saved < 0 && !due)
         return GY_OK;
-    if (gy_run_files_last(&run->files) < run->saved) {
+    if (due) {
         run->progress.rate = gy_schedule_rate(&run->net->config.schedule, run->net->updates - (run->net->pending == 0)); /* of that step */
         return train_conclude(run);
     }
