@@ -24,6 +24,7 @@ struct pp_case {
     uint64_t seed;
     int stages, micros, copies, sharded; /* micros: of a copy */
     int schedule, dtype, optimizer, threads, ema;
+    int short_of; /* samples that a batch has less than the net's, where it may */
 };
 struct pp_left {
     int status;
@@ -84,6 +85,7 @@ static int pp_train(const struct pp_case *c, struct gyre_net *net, int part, int
         double loss = 0;
         for (int k = 0; k < calls && status == GYRE_OK; k++) {
             pp_fill(c, &s, ((int64_t)(step * calls + k) * parts + part) * mine, mine, x, label);
+            batch.count = mine - (k + 1 == calls ? c->short_of : 0);
             status = gyre_step(net, &batch, &r);
             loss += r.loss * r.labelled;
         }
@@ -229,6 +231,7 @@ static void pp_draw(struct pp_case *c, uint64_t seed)
     c->optimizer = random_below(&d, 3);
     c->threads = 1 + random_below(&d, 3);
     c->ema = random_percent(&d, 25);
+    c->short_of = !c->sharded && c->net.batch > 1 && random_percent(&d, 30);
 }
 
 static void pp_check(const struct pp_case *c)
