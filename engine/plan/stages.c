@@ -18,6 +18,14 @@ struct stages_walk {
     int number; /* messages so far, of all stages */
 };
 
+GY_INT uint64_t gy_stages_reads(const struct gy_op *op)
+{
+    const struct gy_op_row *row = gy_op_row(op->code);
+    const uint64_t adds = ((op->flags & GY_F_ADD_DX) != 0 ? 1ull << GY_DX : 0) |
+                          ((op->flags & GY_F_ADD_DRES) != 0 ? 1ull << GY_DRES : 0);
+    return row->reads | adds | (op->flags & GY_F_PARTIAL ? row->writes : 0);
+}
+
 static int stages_grow(struct stages_walk *w)
 {
     struct gy_stage_plan *p = w->plan;

@@ -11,14 +11,6 @@
 #define STAGES_FLOPS 100e9
 #define STAGES_BYTES 10e9
 
-GY_INT uint64_t gy_stages_reads(const struct gy_op *op)
-{
-    const struct gy_op_row *row = gy_op_row(op->code);
-    const uint64_t adds = ((op->flags & GY_F_ADD_DX) != 0 ? 1ull << GY_DX : 0) |
-                          ((op->flags & GY_F_ADD_DRES) != 0 ? 1ull << GY_DRES : 0);
-    return row->reads | adds | (op->flags & GY_F_PARTIAL ? row->writes : 0);
-}
-
 struct look_tensor {
     int made;                  /* node; -1: by none */
     int program, last_forward; /* the last node that reads it in forward */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* stages.h: what a pipeline's schedule takes, without running it. */
-#ifndef GY_LAB_STAGES_H
-#define GY_LAB_STAGES_H
+/* stage_page.h: what a pipeline's schedule takes, without running it. */
+#ifndef GY_STAGE_PAGE_H
+#define GY_STAGE_PAGE_H
 #include "engine/plan/stage_schedule.h"
 
 /* What a stage computes of one micro-batch, seconds; what goes to each neighbour is `moves` on its

@@ -3,7 +3,7 @@
  * schedule is played with the stages' times. Times are the roofline's, as the cuts are, so shares
  * and the bubble say something, seconds do not. The bubble is the part of all stages' time in which
  * they wait; with equal stages it is (P - 1) / (M + P - 1). */
-#include "tools/lab/stages.h"
+#include "tools/lab/stage_page.h"
 
 #include "engine/base/public.h"
 #include "engine/plan/op_work.h"
