@@ -128,6 +128,26 @@ expect 0 run 1 "$TMP/calm" "$TMP/tiny.net" --schedule constant --lr .02 --steps 
     --accumulate 3
 equal "$TMP/calm" "$TMP/stopped"
 
+# ---- a stage that is killed: it is named, and nobody hangs
+run 3 "$TMP/killed" "$TMP/tiny.net" --schedule constant --lr .02 --steps 100000 --batch 12 --micro 3 --pipeline 3 \
+    --checkpoint-every 6 >"$out" 2>"$err" </dev/null &
+pid=$!
+tries=0
+while [ -z "$(newest "$TMP/killed" 2>/dev/null)" ] && [ $tries -lt 400 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+victim=
+for process in $(pgrep -f "out $TMP/killed "); do
+    if tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q '^GYRE_RANK=1$'; then victim=$process; fi
+done
+began=$(date +%s)
+if [ -n "$victim" ] && kill -9 "$victim"; then ok; else bad 'rank 1 is not found'; fi
+got=0
+wait $pid || got=$?
+if [ $got = 137 ] && [ $(($(date +%s) - began)) -le 20 ]; then ok; else bad "code $got after a killed stage"; fi
+says "$err" 'rank 1 (process [0-9]*) was ended by signal 9'
+
 # ---- mistakes: one sentence
 expect 2 run 2 "$TMP/bad" "$TMP/tiny.net" --pipeline 3 --batch 4
 says "$err" '2 ranks are no whole copies of a pipeline of 3 stages'

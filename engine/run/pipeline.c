@@ -82,18 +82,26 @@ static int pipe_open(struct gyre_net *net)
     return pipe_open_wire(net);
 }
 
+/* What a simulation of the schedule needs, and what it is compared with. */
+static void pipe_report(const struct gyre_net *net)
+{
+    const struct gy_pipe *p = net->stage;
+    const double spent = (double)p->spent * 1e-9, passes = (double)gy_max64(p->passes, 1) * 1e6;
+    const double busy = (double)(p->busy[0] + p->busy[1]) * 1e-9;
+    gy_log_write(&net->log, GY_LOG_INFO,
+                 "stage %d of %d: %.3f s in updates, bubble %.1f %%; a micro-batch takes %.3f ms "
+                 "forward and %.3f ms backward",
+                 p->stage, p->stages, spent, spent > 0 ? 100 * (1 - busy / spent) : 0,
+                 (double)p->busy[0] / passes, (double)p->busy[1] / passes);
+}
+
 static void pipe_close(struct gyre_net *net)
 {
-    struct gy_pipe *p = net->stage;
-    if (!p->wire)
+    if (!net->stage->wire)
         return;
-    const double spent = (double)p->spent * 1e-9,
-                 waited = (double)gy_pipe_wire(net)->waited(p->wire) * 1e-9;
-    gy_log_write(
-        &net->log, GY_LOG_INFO,
-        "stage %d of %d: %.3f s in updates, %.3f s of them waiting for other stages (%.1f %%)",
-        p->stage, p->stages, spent, waited, spent > 0 ? 100 * waited / spent : 0);
-    gy_pipe_wire(net)->close(p->wire);
+    if (net->stage->passes > 0)
+        pipe_report(net);
+    gy_pipe_wire(net)->close(net->stage->wire);
 }
 
 /* ---- an update ---- */
@@ -139,7 +147,10 @@ static int pipe_action(struct gyre_net *net, const struct gy_stage_action *a)
     net->uniform.loss_scale = net->scale.now;
     net->unnamed = m->unnamed;
     net->parallel.shard = net->parallel.sharded ? a->micro : 0;
+    const int64_t began = gy_clock_ns(), waited = gy_pipe_wire(net)->waited(p->wire);
     const int status = a->back ? gy_engine_run(net, GY_BACKWARD) : pipe_forward(net, a->micro);
+    p->busy[a->back] += gy_clock_ns() - began - (gy_pipe_wire(net)->waited(p->wire) - waited);
+    p->passes += a->back;
     net->parallel.shard = 0;
     return status;
 }

@@ -32,6 +32,7 @@ struct gy_pipe {
     int window_param, window_region;
     int64_t window_first, window_count; /* rows */
     int64_t spent;                      /* nanoseconds in updates */
+    int64_t busy[2], passes; /* of these in forward and backward passes, without waits */
 };
 
 #define GY_PIPE_SUM_FLOATS 65536
