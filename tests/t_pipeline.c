@@ -15,6 +15,7 @@
 #include "engine/plan/stage_schedule.h"
 #include "tests/random_net.h"
 #include "tests/t.h"
+#include "tools/lab/stage_page.h"
 
 #define PP_RANKS 8
 #define PP_STEPS 3
@@ -270,10 +271,12 @@ static void pp_check(const struct pp_case *c)
     unlink(all);
 }
 
+/* What a stage must not lose is in some of them. */
 static void pp_random(uint64_t first, int count)
 {
+    static const char *const words[] = { "dropout", "bn", "add", "pool" };
     struct pp_case *const c = calloc(1, sizeof *c);
-    int ran = 0, lengths[5] = { 0 };
+    int ran = 0, lengths[5] = { 0 }, has[GY_COUNT(words)] = { 0 };
     for (uint64_t seed = first; ran < count && c; seed++) {
         pp_draw(c, seed);
         if (!pp_shorten(c))
@@ -281,9 +284,16 @@ static void pp_random(uint64_t first, int count)
         pp_check(c);
         lengths[c->stages]++;
         ran++;
+        for (size_t i = 0; i < GY_COUNT(words); i++)
+            has[i] += strstr(c->net.text, words[i]) != NULL;
     }
-    printf("seeds from %d: %d nets of 2 stages, %d of 3, %d of 4\n", (int)first, lengths[2],
+    printf("seeds from %d: %d nets of 2 stages, %d of 3, %d of 4;", (int)first, lengths[2],
            lengths[3], lengths[4]);
+    for (size_t i = 0; i < GY_COUNT(words); i++) {
+        printf(" %d with %s", has[i], words[i]);
+        T_CHECK_MSG(has[i] > 0 || count < 16, "no net has %s", words[i]);
+    }
+    puts("");
     free(c);
 }
 
@@ -381,6 +391,32 @@ static void pp_mutants(void)
                 "%s", err.text);
 }
 
+/* Equal stages, whose backward pass takes twice the forward pass: both schedules last M + P - 1
+ * turns (Huang et al. 2019). A slow last stage is never without work. */
+static void pp_simulations(void)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct gy_stage_time time[16];
+    struct gy_error err = { 0 };
+    double seconds = 0;
+    for (int kind = 0; kind < GY_SCHEDULE_KINDS; kind++)
+        for (int stages = 1; stages <= 16; stages++)
+            for (int micros = 1; micros <= 40; micros += 1 + micros / 4) {
+                for (int s = 0; s < stages; s++)
+                    time[s] = (struct gy_stage_time){ 1, 2, 0 };
+                int status = gy_stage_simulate(kind, stages, micros, time, &seconds, &alloc, &err);
+                T_CHECK_MSG(status == GY_OK && fabs(seconds - 3 * (micros + stages - 1)) < 1e-9,
+                            "kind %d, %d stages, %d micro-batches: %g s", kind, stages, micros,
+                            seconds);
+                time[stages - 1] = (struct gy_stage_time){ 10, 20, 0 };
+                status = gy_stage_simulate(kind, stages, micros, time, &seconds, &alloc, &err);
+                T_CHECK_MSG(status == GY_OK &&
+                                fabs(seconds - (30 * micros + 3 * (stages - 1))) < 1e-9,
+                            "kind %d, %d stages, %d micro-batches, the last one slow: %g s", kind,
+                            stages, micros, seconds);
+            }
+}
+
 int main(int argc, char **argv)
 {
     const size_t bytes = (PP_RANKS + 1) * sizeof *pp_left;
@@ -393,7 +429,8 @@ int main(int argc, char **argv)
     pp_left = at;
     pp_schedules();
     pp_mutants();
-    pp_random(argc > 1 ? strtoull(argv[1], NULL, 10) : 1, argc > 2 ? atoi(argv[2]) : 16);
+    pp_simulations();
+    pp_random(argc > 1 ? strtoull(argv[1], NULL, 10) : 300, argc > 2 ? atoi(argv[2]) : 16);
     rmdir(pp_folder);
     T_END("t_pipeline");
 }
