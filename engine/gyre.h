@@ -79,6 +79,9 @@ struct gyre_schedule {
     int64_t milestone[8]; /* GYRE_STEPS: steps, rising, 0 ends the list */
 };
 
+/* Of a pipeline: a backward pass behind each forward pass, or first all forward passes. */
+enum gyre_stage_schedule { GYRE_1F1B, GYRE_GPIPE };
+
 struct gyre_job; /* gyre_job.h: processes that train together */
 
 struct gyre_config {
@@ -120,6 +123,14 @@ struct gyre_config {
     int sync_bn;              /* 1: batch norms use the statistics of all ranks' samples together; 0 */
     size_t bucket_bytes;      /* gradients that are summed at a time, while the rest is computed; 0: 4 MiB. Bits do not depend on it */
     int trace_events;         /* ops and sums that are kept for gyre_write_trace, the last ones: 64 bytes each; 0 */
+    /* A net in stages of consecutive layers: rank r of the job has stage r modulo pipeline of copy
+     * r / pipeline. All ranks call gyre_step, gyre_eval and gyre_save. An update's `accumulate`
+     * batches, or a step's shards, go through the stages one behind the other, with the bits of one
+     * process. On the CPU. */
+    int pipeline;             /* stages; 0 and 1: each rank has the whole net; 0 */
+    int stage;                /* the one that gyre_measure looks at where there is no job; 0 */
+    int stage_schedule;       /* enum gyre_stage_schedule; GYRE_1F1B */
+    size_t stage_bytes;       /* tensors of a rank may take so much; 0: any */
 };
 
 GYRE_API void gyre_config_default(struct gyre_config *config);

@@ -68,6 +68,8 @@ static const struct gy_op_row op_rows[GY_OP_ALL_CODES] = {
     [GY_OP_AWAIT] = { "await", OP_R(GY_DW), OP_R(GY_DW), OP_NONE },
     [GY_OP_SHARE_STATS] = { "share-stats", OP_R(GY_STATS), OP_R(GY_STATS), OP_NONE },
     [GY_OP_SHARE_SUMS] = { "share-sums", OP_R(GY_SUMS), OP_R(GY_SUMS), OP_NONE },
+    [GY_OP_SEND] = { "send", OP_R(GY_X), 0, OP_NONE },
+    [GY_OP_RECV] = { "recv", 0, OP_R(GY_Y), OP_NONE },
 };
 
 static const char *const op_role_names[GY_ROLES] = {

@@ -145,6 +145,9 @@ static const struct conf_field conf_net[] = {
     { "loss_scale", NET(loss_scale), CONF_FLOAT, 1.0 / 1048576, 16777216 }, { "shards", NET(shards), CONF_INT, 0, 65536 },
     { "sync_bn", NET(sync_bn), CONF_INT, 0, 1 }, { "bucket_bytes", NET(bucket_bytes), CONF_PLACE, 0, 0 },
     { "trace_events", NET(trace_events), CONF_INT, 0, 1 << 24 },
+    { "pipeline is", NET(pipeline), CONF_INT, 0, 64 }, { "stage", NET(stage), CONF_INT, 0, 0 },
+    { "stage_schedule", NET(stage_schedule), CONF_INT, 0, 1 },
+    { "stage_bytes", NET(stage_bytes), CONF_PLACE, 0, 0 },
 };
 #undef NET
 

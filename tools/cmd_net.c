@@ -7,8 +7,8 @@
 
 struct net_values {
     int64_t batch, accumulate, recompute, infer, json, runs, csv, any_order, optimizer, classes, size, channels;
-    int64_t shards, sync_bn;
-    double bucket;
+    int64_t shards, sync_bn, pipeline, micro, stage_schedule;
+    double bucket, mem;
     const char *out;
     struct gyre_job *job;
     struct cli_net_options net;
@@ -30,6 +30,11 @@ static const struct cli_option plan_rows[] = {
     { "shards", "N", "0", "a step is N batches, dealt to the processes", CLI_WHOLE, AT(shards), 0, 65536 },
     { "sync-bn", NULL, NULL, "batch norms see the images of all processes", CLI_FLAG, AT(sync_bn), 0, 0 },
     { "bucket", "X", "4", "megabytes of gradients that processes or shards sum at a time", CLI_REAL, AT(bucket), 0.001, 1e6 },
+    { "pipeline", "P", "1", "stages of a pipeline: prints these instead", CLI_WHOLE, AT(pipeline), 1, 64 },
+    { "micro", "M", "4", "equal parts of --batch that go through the stages", CLI_WHOLE, AT(micro), 1, 1 << 20 },
+    { "stage-schedule", "1f1b|gpipe", "1f1b", "order of a stage's passes", CLI_CHOICE,
+      AT(stage_schedule), 0, 0 },
+    { "mem", "X", "0", "megabytes for a stage's tensors; 0: any", CLI_REAL, AT(mem), 0, 1e9 },
     { "json", NULL, NULL, "one JSON object", CLI_FLAG, AT(json), 0, 0 },
 };
 static const struct cli_option bench_rows[] = {
@@ -85,6 +90,28 @@ static int open_plain(struct gyre_net **net, const struct net_values *v, const c
     return code;
 }
 
+static int plan_stages(const struct net_values *v, const char *name)
+{
+    struct gyre_config config;
+    struct gyre_error error;
+    int code = CLI_OK;
+    if (v->batch % v->micro != 0 && !v->shards)
+        return cli_fail(CLI_USAGE, "--batch %" PRId64 " cannot be cut into %" PRId64 " equal parts",
+                        v->batch, v->micro);
+    char *text = configure_plain(&config, v, name, &code);
+    if (!text)
+        return code;
+    config.pipeline = (int)v->pipeline;
+    config.accumulate = v->shards ? 1 : (int)v->micro;
+    config.batch = (int)(v->shards ? v->batch : v->batch / v->micro);
+    config.stage_schedule = v->stage_schedule ? GYRE_GPIPE : GYRE_1F1B;
+    config.stage_bytes = (size_t)(v->mem * 1048576);
+    if (gyre_print_stages(&config, (int)v->json, &cli_stdout, &error) != GYRE_OK)
+        code = cli_error(&error);
+    free(text);
+    return code;
+}
+
 /* Every rank plans, one prints. Nothing is opened: a plan takes no memory of the net's size. */
 static int plan_plain(const struct net_values *v, const char *name)
 {
@@ -105,6 +132,8 @@ static int plan_run(const void *values, char **args, int count)
     struct net_values v = *(const struct net_values *)values;
     struct gyre_error error;
     (void)count;
+    if (v.pipeline > 1)
+        return plan_stages(&v, args[0]);
     if (gyre_job_open(&v.job, NULL, &error) != GYRE_OK)
         return cli_error(&error);
     const int code = cli_job_end(v.job, plan_plain(&v, args[0]));
@@ -177,7 +206,8 @@ const struct cli_command cmd_plan = {
     .groups = { { plan_rows, CLI_COUNT(plan_rows), 0 }, CLI_NET_GROUP(struct net_values, net) },
     .run = plan_run,
     .details = "NET is a net of the zoo or a file of net text.\n\nExamples:\n"
-               "  gyre plan resnet50 --batch 32\n  gyre plan my.net --recompute --json\n  gyre launch --ranks 2 -- gyre plan resnet20\n",
+               "  gyre plan resnet50 --batch 32\n  gyre plan my.net --recompute --json\n  gyre launch --ranks 2 -- gyre plan resnet20\n"
+               "  gyre plan resnet50 --batch 64 --pipeline 4 --micro 8\n",
 };
 const struct cli_command cmd_bench = {
     .name = "bench", .args = "NET", .about = "times every op of a training step beside the machine's limits", .least = 1, .most = 1,

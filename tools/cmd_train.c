@@ -31,6 +31,8 @@ struct train_values {
     /* several processes */
     int64_t ranks, shards, sync_bn, wire;
     double bucket;
+    int64_t pipeline, micro, stage_schedule;
+    double mem;
     const char *trace, *elastic;
     struct cli_servers servers;
     struct cli_net_options net;
@@ -96,6 +98,16 @@ static const struct cli_option train_rows[] = {
     { "sync-bn", NULL, NULL, "batch norms see the images of all processes", CLI_FLAG, AT(sync_bn), 0, 0 },
     { "bucket", "X", "4", "megabytes of gradients that processes sum at a time, while the rest is computed", CLI_REAL, AT(bucket), 0.001, 1e6 },
     { "wire", "f32|bf16", "f32", "what gradients travel as between hosts; bf16: half the bytes", CLI_CHOICE, AT(wire), 0, 0 },
+    { "pipeline", "P", "1",
+      "stages of consecutive layers, one a process: for a net larger than a process; D x P "
+      "processes are D copies", CLI_WHOLE, AT(pipeline), 1, 64 },
+    { "micro", "M", "0",
+      "equal parts of --batch that go through the stages one behind the other and make one update; "
+      "0: up to four a stage. With --shards these are the parts", CLI_WHOLE, AT(micro), 0, 1 << 20 },
+    { "stage-schedule", "1f1b|gpipe", "1f1b",
+      "order of a stage's passes: a backward pass behind each forward pass, or all forward passes "
+      "first", CLI_CHOICE, AT(stage_schedule), 0, 0 },
+    { "mem", "X", "0", "megabytes for a stage's tensors; 0: any", CLI_REAL, AT(mem), 0, 1e9 },
     { "trace", "FILE", NULL, "what ran when, of the last steps, as JSON for Chrome's trace viewer", CLI_TEXT, AT(trace), 0, 0 },
     { "json", NULL, NULL, "one JSON object a line on standard output", CLI_FLAG, AT(json), 0, 0 },
 };
@@ -120,6 +132,47 @@ struct train_job {
     int64_t per_epoch, steps;
 };
 
+/* ---- a pipeline's micro-batches ---- */
+
+/* Parts of --batch that make an update: of a pipeline, without shards. */
+static int64_t micros(const struct train_values *v)
+{
+    int64_t m = v->micro;
+    if (v->pipeline < 2 || v->shards)
+        return 1;
+    for (m = m ? m : 4 * v->pipeline; m > 1 && v->batch % m != 0 && !v->micro;)
+        m--;
+    return m;
+}
+
+static int64_t batch_of(const struct train_values *v) { return v->batch / micros(v); }
+static int64_t accumulate_of(const struct train_values *v)
+{
+    return v->pipeline > 1 ? micros(v) : v->accumulate;
+}
+
+static int check_pipeline(const struct train_values *v)
+{
+    const struct {
+        int there;
+        const char *sentence;
+    } rows[] = {
+        { v->pipeline < 2 && (v->micro || v->mem > 0 || v->stage_schedule),
+          "--micro, --mem and --stage-schedule are for --pipeline 2 and more" },
+        { v->pipeline > 1 && v->accumulate > 1,
+          "--pipeline and --accumulate together: --micro says how many parts make an update" },
+        { v->micro && v->shards,
+          "--micro and --shards together: the shards are what goes through the stages" },
+    };
+    for (size_t i = 0; i < CLI_COUNT(rows); i++)
+        if (rows[i].there)
+            return cli_fail(CLI_USAGE, "%s", rows[i].sentence);
+    if (v->batch % micros(v) != 0)
+        return cli_fail(CLI_USAGE, "--batch %" PRId64 " cannot be cut into %" PRId64 " equal parts",
+                        v->batch, v->micro);
+    return CLI_OK;
+}
+
 /* ---- options that leave others without effect ---- */
 
 static int check_pairs(const struct train_values *v)
@@ -140,7 +193,7 @@ static int check_pairs(const struct train_values *v)
     for (size_t i = 0; i < CLI_COUNT(rows); i++)
         if (rows[i].there)
             return cli_fail(CLI_USAGE, "%s", rows[i].sentence);
-    return CLI_OK;
+    return check_pipeline(v);
 }
 
 /* ---- data and net ---- */
@@ -225,7 +278,7 @@ static int make_text(struct train_job *job)
 
 static int64_t in_updates(const struct train_job *job, double epochs)
 {
-    return (int64_t)(epochs * (double)job->per_epoch / (double)job->v->accumulate + 0.5);
+    return (int64_t)(epochs * (double)job->per_epoch / (double)accumulate_of(job->v) + 0.5);
 }
 
 /* A milestone before the first update would change nothing, and end the list. */
@@ -238,7 +291,7 @@ static int set_milestones(struct train_job *job)
         s->milestone[i] = in_updates(job, given->value[i]);
         if (s->milestone[i] < 1)
             return cli_fail(CLI_USAGE, "--milestones has %.9g, which is before the first update; an epoch has %.9g of them", given->value[i],
-                            (double)job->per_epoch / (double)job->v->accumulate);
+                            (double)job->per_epoch / (double)accumulate_of(job->v));
     }
     if (given->count || s->kind != GYRE_STEPS)
         return CLI_OK;
@@ -257,16 +310,22 @@ static int set_schedule(struct train_job *job)
     s->kind = (int)v->schedule;
     s->rate = (float)(v->lr > 0 ? v->lr : rates[v->optimizer]);
     s->warmup = in_updates(job, v->warmup_epochs);
-    s->steps = (job->steps + v->accumulate - 1) / v->accumulate;
+    s->steps = (job->steps + accumulate_of(v) - 1) / accumulate_of(v);
     s->final_rate = (float)v->final_rate;
     s->power = (float)v->power;
     return set_milestones(job);
 }
 
+/* Of the whole net. */
+static int64_t copies(const struct train_job *job)
+{
+    return (gyre_job_ranks(job->ranks) + job->v->pipeline - 1) / job->v->pipeline;
+}
+
 /* Batches of a step. */
 static int64_t parts(const struct train_job *job)
 {
-    return job->v->shards ? job->v->shards : gyre_job_ranks(job->ranks);
+    return job->v->shards ? job->v->shards : copies(job);
 }
 
 static int set_config(struct train_job *job)
@@ -274,8 +333,8 @@ static int set_config(struct train_job *job)
     const struct train_values *v = job->v;
     struct gyre_config *c = &job->config;
     cli_net_config(c, &v->net, job->text, job->net_name);
-    c->batch = (int)v->batch;
-    c->accumulate = (int)v->accumulate;
+    c->batch = (int)batch_of(v);
+    c->accumulate = (int)accumulate_of(v);
     c->recompute = (int)v->recompute;
     c->input = job->info.real ? GYRE_INPUT_F32 : GYRE_INPUT_U8;
     c->optimizer.kind = (int)v->optimizer;
@@ -288,11 +347,14 @@ static int set_config(struct train_job *job)
     c->sync_bn = (int)v->sync_bn;
     c->bucket_bytes = (size_t)(v->bucket * 1048576);
     c->trace_events = v->trace ? TRAIN_TRACE_EVENTS : 0;
-    job->per_epoch = job->info.samples / v->batch / parts(job);
+    c->pipeline = (int)v->pipeline;
+    c->stage_schedule = v->stage_schedule ? GYRE_GPIPE : GYRE_1F1B;
+    c->stage_bytes = (size_t)(v->mem * 1048576);
+    job->per_epoch = job->info.samples / batch_of(v) / parts(job);
     if (job->per_epoch < 1)
         return cli_fail(CLI_USAGE, "--batch is %" PRId64 "%s; the training data has only %" PRId64 " images", v->batch,
                         parts(job) > 1 ? " of each part" : "", job->info.samples);
-    job->steps = v->steps ? v->steps : v->epochs * job->per_epoch;
+    job->steps = v->steps ? v->steps * micros(v) : v->epochs * job->per_epoch;
     int code = set_schedule(job);
     if (code == CLI_OK)
         code = cli_normalisation(&v->mean, &v->std, job->input.c, c->mean, c->std);
@@ -344,7 +406,7 @@ static void set_loop(struct train_job *job, struct cli_progress *progress)
     l->train = job->train;
     l->test = job->test;
     l->epochs = (int)v->epochs;
-    l->max_steps = v->steps;
+    l->max_steps = v->steps * micros(v);
     set_augment(job, &l->augment);
     l->loader_threads = loader_threads(job);
     l->folder = job->folder;
@@ -451,11 +513,16 @@ static void say_begin(const struct train_job *job)
     printf("data: %s, %" PRId64 " images in %d classes; ", job->info.format, job->info.samples, job->info.classes);
     say_test_data(job, stdout);
     printf("run: %" PRId64 " steps of %" PRId64 " images, %" PRId64 " an epoch, into %s\n", job->steps,
-           job->v->batch * parts(job), job->per_epoch, job->folder);
+           batch_of(job->v) * parts(job), job->per_epoch, job->folder);
+    if (job->v->pipeline > 1)
+        printf("pipeline: %" PRId64 " stages, %" PRId64 " cop%s; %" PRId64 " parts of %" PRId64
+               " images make an update of each\n", job->v->pipeline, copies(job),
+               copies(job) > 1 ? "ies" : "y", parts(job) / copies(job) * micros(job->v),
+               batch_of(job->v));
     if (job->v->shards)
         printf("shards: %" PRId64 " of %" PRId64 " images a step, on %d process%s\n", job->v->shards, job->v->batch, gyre_job_ranks(job->ranks),
                gyre_job_ranks(job->ranks) > 1 ? "es" : "");
-    else if (gyre_job_ranks(job->ranks) > 1)
+    else if (gyre_job_ranks(job->ranks) > 1 && job->v->pipeline < 2)
         printf("ranks: %d processes of %" PRId64 " images a step each\n", gyre_job_ranks(job->ranks), job->v->batch);
     fflush(stdout);
 }
@@ -515,6 +582,7 @@ static int open_ranks(struct train_job *job)
     struct gyre_job_config ranks;
     gyre_job_config_default(&ranks);
     ranks.wire = (int)job->v->wire;
+    ranks.messages = job->v->pipeline > 1;
     ranks.flight = job->folder;
     const char *const elastic = job->v->elastic ? job->v->elastic : getenv("GYRE_ELASTIC");
     if (elastic && cli_elastic(elastic, &ranks.elastic_least, &ranks.elastic_most) != CLI_OK)

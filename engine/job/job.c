@@ -26,6 +26,7 @@
 #include "net/comm/rendezvous.h"
 #include "engine/job/served.h"
 #include "engine/job/recorder.h"
+#include "engine/job/wire.h"
 
 #define JOB_BYTES ((size_t)8 << 20) /* of each rank: larger sums go piece by piece */
 #define JOB_BOARD 128 /* bytes of an address */
@@ -679,7 +680,7 @@ static const struct gy_peers job_peers = {
     .alive = job_alive, .deal = gy_job_deal,
     .take = gy_job_take, .put = gy_job_put, .turn = gy_job_turn, .start = gy_job_start, .test = gy_job_test,
     .wait = gy_job_wait,
-    .post = gy_job_post, .progress = gy_job_progress, .await = gy_job_await,
+    .post = gy_job_post, .progress = gy_job_progress, .await = gy_job_await, .wire = gy_wire_calls,
     .reform = gy_job_reform, .look = gy_job_look, .cast = gy_job_cast, .share = gy_job_share,
     .note = job_note, .failed = job_failed,
 };
@@ -751,6 +752,7 @@ GYRE_API void gyre_job_close(struct gyre_job *job)
     }
     const struct gy_alloc alloc = job->alloc;
     job_shut(job);
+    gy_wire_free_left(job);
     gy_recorder_close(job);
     gy_net_reform_close(job->reform);
     gy_job_plant_close(job->plant, &alloc);

@@ -44,6 +44,14 @@ GY_INT void gy_job_close_rings(struct gyre_job *job)
 
 /* ---- messages ---- */
 
+GY_INT void gy_job_way(const struct gyre_job *job, int rank, struct gy_net_end *out)
+{
+    if (gy_net_shared_has(job->shared, rank))
+        gy_net_shared_end(job->shared, out);
+    else
+        gy_net_comm_messages(job->world, out);
+}
+
 GY_INT int gy_job_post(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err)
 {
     struct gy_net_end end;
@@ -51,10 +59,7 @@ GY_INT int gy_job_post(struct gyre_job *job, struct gy_net_request *request, str
         return GY_FAIL(err, GY_E_BUG,
                        "a message between rank %d and rank %d of a job %s them, tag %08" PRIx32,
                        job->rank, request->peer, job->messages ? "with" : "without", request->tag);
-    if (gy_net_shared_has(job->shared, request->peer))
-        gy_net_shared_end(job->shared, &end);
-    else
-        gy_net_comm_messages(job->world, &end);
+    gy_job_way(job, request->peer, &end);
     request->state = GY_NET_PENDING;
     return gy_net_comm_explain(job->world, end.transport->post(end.self, request, err), err);
 }

@@ -9,6 +9,8 @@
 /* Maps job->ring_bytes of the host's file from offset on, for messages between its ranks. */
 GY_INT int gy_job_open_rings(struct gyre_job *job, size_t offset, struct gy_error *err);
 GY_INT void gy_job_close_rings(struct gyre_job *job);
+/* The way of messages to a rank; transport NULL: there is none. */
+GY_INT void gy_job_way(const struct gyre_job *job, int rank, struct gy_net_end *out);
 /* Begins what the request says; its tag is from GY_NET_MESSAGE_TAG on. Does not wait. */
 GY_INT int gy_job_post(struct gyre_job *job, struct gy_net_request *request, struct gy_error *err);
 /* Moves what can be moved. GY_E_PEER: a rank is lost. Does not wait. */

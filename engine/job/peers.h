@@ -9,6 +9,8 @@
 struct gyre_job;
 struct gyre_job_config;
 struct gy_net_request;
+struct gy_wire;
+struct gy_wire_calls;
 GYRE_API int gyre_job_rank(const struct gyre_job *job); /* as in gyre_job.h, which is a job's own */
 GYRE_API int gyre_job_ranks(const struct gyre_job *job);
 
@@ -46,6 +48,7 @@ struct gy_peers {
     const struct gy_served_calls *served; /* served.h; NULL: there are no servers */
     void (*note)(struct gyre_job *job, int note, int ended, int64_t step);
     void (*failed)(struct gyre_job *job, int status, const char *text); /* this rank, by itself */
+    const struct gy_wire_calls *(*wire)(void); /* wire.h */
 };
 
 struct gy_net_comm;
@@ -84,6 +87,7 @@ struct gyre_job {
     struct gy_net_shared *shared; /* to those of this host; NULL: it has one rank */
     void *rings;               /* its memory */
     size_t ring_bytes;
+    struct gy_wire *left;     /* messages that a failure left under way */
 };
 
 /* The calls that a rank may make without a job, which is NULL then: it agrees with itself, and a

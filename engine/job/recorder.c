@@ -4,6 +4,7 @@
  * begun, wait begun, wait ended, there; one that is there when somebody looks, twice. */
 #include "engine/base/clock.h"
 #include "engine/job/recorder.h"
+#include "engine/job/wire.h"
 
 static const struct gy_flight_event recorder_blank = { .peer = -1, .bucket = -1 };
 
@@ -300,7 +301,7 @@ static int recorder_share(struct gyre_job *job, const void *own, size_t count, v
 
 static const struct gy_peers recorder_peers = {
     .deal = recorder_deal, .reform = recorder_reform, .look = recorder_look,
-    .cast = recorder_cast, .share = recorder_share,
+    .cast = recorder_cast, .share = recorder_share, .wire = gy_wire_calls,
     .sum = recorder_sum, .any = recorder_any, .agree = recorder_agree,
     .agree_alike = recorder_agree_alike, .follow = recorder_follow, .alive = recorder_alive,
     .take = recorder_take, .put = recorder_put, .turn = recorder_turn, .start = recorder_start,

@@ -2,6 +2,7 @@
 /* What both sides of a job with servers do alike. */
 #include <time.h>
 
+#include "engine/job/messages.h"
 #include "engine/job/served_parts.h"
 
 #define SERVED_SPINS 20 /* looks without a pause: servers and workers often share processors */
@@ -75,7 +76,7 @@ GY_INT int gy_served_post(struct gy_served *s, struct gy_net_request *request, s
     struct gy_net_end end;
     if (!served_may_lose(s, request->peer))
         return s->all->peers->post(s->all, request, err);
-    GY_TRY(gy_net_comm_messages(s->all->world, &end, err));
+    gy_job_way(s->all, request->peer, &end);
     request->state = GY_NET_PENDING;
     const int status = end.transport->post(end.self, request, err);
     if (status != GY_E_PEER)

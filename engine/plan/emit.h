@@ -25,6 +25,7 @@ struct gy_emit_node {
     int needs;     /* a gradient with respect to its value is needed */
     int read;      /* ops of backward read its value, or it is a cut of recomputation: kept, unless it is cheap */
     int added;     /* a batch norm adds it */
+    int crosses;   /* ops of another stage read it */
     int cheap;     /* its value is not kept for backward, but made again there where it is wanted */
     int value;     /* tensor, -1 not yet */
     int late;      /* the value made again, -1 not yet */

@@ -20,6 +20,13 @@ static int plan_permanent(struct gy_builder *b, const char *name, int region, in
     return t;
 }
 
+/* A parameter of another stage: ops that name it do not stay, and it has no place. */
+static int plan_is_foreign(const struct gy_builder *b, const struct gy_param *p)
+{
+    const struct gy_stages *s = b->config->stages;
+    return s && s->of[p->node] != s->mine;
+}
+
 static void plan_param(struct gy_builder *b, int i)
 {
     const struct gy_param *p = &b->graph->params[i];
@@ -27,9 +34,11 @@ static void plan_param(struct gy_builder *b, int i)
     const int dims = p->kind == GY_PARAM_CONV_WEIGHT ? 4 : p->kind == GY_PARAM_LINEAR_WEIGHT ? 2 : 1;
     const int64_t second = dims == 2 ? p->c : p->r;
     struct gy_plan *plan = b->plan;
-    plan->param[i] = plan_permanent(b, p->name, state ? GY_AT_STATE : GY_AT_PARAM, GY_F32, dims, p->k, second, p->s, p->c);
+    const int foreign = plan_is_foreign(b, p), region = state ? GY_AT_STATE : GY_AT_PARAM;
+    plan->param[i] = (foreign ? gy_build_tensor : plan_permanent)(b, p->name, foreign ? GY_AT_ACT : region, GY_F32, dims,
+                                                                  p->k, second, p->s, p->c);
     plan->grad[i] = plan->span_of[i] = -1;
-    if (state || b->status != GY_OK)
+    if (state || foreign || b->status != GY_OK)
         return;
     const int decays = p->kind == GY_PARAM_CONV_WEIGHT || p->kind == GY_PARAM_LINEAR_WEIGHT || b->config->decay_all;
     plan->span_of[i] = plan->span_count;
@@ -226,6 +235,8 @@ static void plan_programs(struct gy_builder *b)
     if (b->status == GY_OK && b->config->train && b->config->average)
         plan_average(b);
     b->plan->region_bytes[GY_AT_KEEP] = b->config->train ? b->plan->region_bytes[GY_AT_STATE] : 0;
+    if (b->status == GY_OK && b->config->stages)
+        b->status = b->config->stages->cut(b);
     plan_levels(b);
 }
 

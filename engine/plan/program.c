@@ -3,7 +3,8 @@
 #include "engine/plan/program.h"
 
 static const char *const plan_region_names[GY_REGIONS] = { "param", "grad", "opt1", "opt2", "ema", "state",
-                                                           "keep",  "in",   "out",  "act",  "levels", "land" };
+                                                           "keep",  "in",   "out",  "act",  "levels", "land",
+                                                           "slots" };
 static const char *const plan_program_names[GY_PROGRAMS] = { "forward", "backward", "update", "eval" };
 
 GY_INT const char *gy_region_name(int region) { return plan_region_names[region]; }

@@ -24,6 +24,7 @@ enum gy_region {
     GY_AT_ACT,      /* activations, their gradients, scratch of ops: shared by lifetime */
     GY_AT_LEVELS,   /* several shards in one process: sums of 1, 2, 4 ... shards' gradients and running statistics */
     GY_AT_LAND,     /* a device with memory of its own: where the next batch lands while IN is read */
+    GY_AT_SLOTS,    /* a stage of a pipeline: what forward keeps, for each micro-batch on its way */
     GY_REGIONS
 };
 
@@ -46,6 +47,15 @@ struct gy_program {
     int count, room;
 };
 
+struct gy_builder;
+
+/* A net whose layers are cut into stages, of which this plan is one: stages.h. */
+struct gy_stages {
+    const int *of; /* [nodes] */
+    int mine;
+    int (*cut)(struct gy_builder *b); /* leaves this stage's ops, and puts messages among them */
+};
+
 struct gy_plan_config {
     int64_t batch;
     int train, u8;
@@ -59,6 +69,7 @@ struct gy_plan_config {
     int sync_bn;           /* statistics of batch norms over all ranks */
     size_t bucket_bytes;   /* gradients that are summed at a time; 0: GY_BUCKET_BYTES */
     struct gy_tuned *tuned; /* measured block sizes, or NULL */
+    const struct gy_stages *stages; /* NULL: one process has the whole net */
 };
 
 #define GY_BUCKET_BYTES ((size_t)4 << 20)

@@ -103,10 +103,24 @@ static int rec_cheap_conv(const struct gy_emit *e, int i)
     return rec_bytes(e, i) >= REC_BYTES && g->r * g->s * g->c / g->groups <= REC_PRODUCTS && in->read && !in->cheap;
 }
 
+/* What another stage reads is kept: so are values from which such ops make theirs again. */
+static void rec_mark_crossing(struct gy_emit *e)
+{
+    const struct gy_graph *g = e->b->graph;
+    const int *of = e->b->config->stages ? e->b->config->stages->of : NULL;
+    for (int i = g->node_count - 1; of && i >= 0; i--)
+        for (int k = 0; k < g->nodes[i].input_count; k++) {
+            struct gy_emit_node *in = &e->nodes[e->nodes[g->nodes[i].input[k]].head];
+            in->crosses |= of[e->nodes[i].head] != of[in - e->nodes];
+            in->crosses |= e->nodes[i].through && e->nodes[i].crosses;
+        }
+}
+
 GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segments)
 {
     const struct gy_graph *g = e->b->graph;
     rec_mark_read(e);
+    rec_mark_crossing(e);
     for (int i = 0, s = 0; i < g->node_count; i++) {
         struct gy_emit_node *n = &e->nodes[i];
         const struct gy_emit_node *res = n->res < 0 ? NULL : &e->nodes[n->res];
@@ -115,6 +129,8 @@ GY_INT void gy_emit_cheap(struct gy_emit *e, const int *segment_end, int segment
         const int res_there = !res || made || (res->read && !res->cheap);
         const int kind = g->nodes[i].layer == GY_LAYER_BN || (g->nodes[i].layer == GY_LAYER_INPUT && segments == 1);
         n->cheap = (e->b->config->recompute >= 0 && n->head == i && kind && res_there) || rec_cheap_conv(e, i);
+        n->cheap &= !n->crosses;
+        n->read |= n->crosses;
         for (; s + 1 < segments && e->nodes[segment_end[s]].head == i; s++) {
             n->cheap = 0;
             n->read = 1;

@@ -39,6 +39,26 @@ struct gy_parallel {
     int stop, stopped;   /* this rank was asked to stop; some rank was, as of the last step: the same on all */
 };
 
+/* What a net does that is a stage of several; NULL: it is whole. */
+struct gy_pipe;
+struct gy_pipe_calls {
+    int (*open)(struct gyre_net *net); /* after its memory is there */
+    void (*close)(struct gyre_net *net);
+    int (*gradients)(struct gyre_net *net, const struct gyre_batch *batch, int train,
+                     struct gyre_result *result);
+    int (*eval)(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result);
+    /* Of a batch of the last update; 0: there is none of that number. */
+    int (*result)(const struct gyre_net *net, int number, struct gyre_result *result);
+    int (*run)(struct gyre_net *net, const struct gy_op *op); /* GY_OP_SEND, GY_OP_RECV */
+    int (*poll)(struct gyre_net *net); /* between two ops */
+    int (*has)(const struct gyre_net *net, int region, int param);
+    /* 1: the row is of another stage, and here it is; 0: it is of this one; or a status. */
+    int (*row)(struct gyre_net *net, int param, int region, int32_t k, float *row);
+    int (*save)(struct gyre_net *net, const char *path);
+    int (*share)(struct gyre_net *net, double *values, int count); /* the last stage's, on all */
+    int (*test)(const struct gyre_net *net); /* does this rank take part in evaluations? */
+};
+
 /* What the net did when, in a ring: trace.h. */
 struct gy_trace_event {
     const char *name, *what, *group; /* they live as long as the net */
@@ -89,6 +109,8 @@ struct gyre_net {
     struct gy_scale scale;
     struct gy_parallel parallel;
     struct gy_trace trace;
+    const struct gy_pipe_calls *pipe;
+    struct gy_pipe *stage;          /* pipeline.c */
     void *shared;                   /* several ranks: the gradients, where all of them sum; taken from the job */
     size_t shared_bytes;
     int failed;                     /* GYRE_E_DEVICE or below: only close is allowed */
@@ -143,6 +165,7 @@ struct gy_st_writer;
 GY_INT int gy_ckpt_check_net(struct gyre_net *net, const struct gy_st_file *file, const char *path);
 GY_INT int gy_ckpt_check_input(struct gyre_net *net, const struct gy_st_file *file, const char *path);
 GY_INT int gy_ckpt_put_input(struct gyre_net *net, struct gy_st_writer *writer);
+GY_INT int gy_ckpt_write(struct gyre_net *net, const char *path, int everything); /* checkpoint.c */
 
 /* loss_scale.c */
 GY_INT void gy_scale_open(struct gyre_net *net);
@@ -163,6 +186,11 @@ GY_INT int gy_engine_run(struct gyre_net *net, int program);
 /* what the next update takes: after net->updates, by net->weight */
 GY_INT void gy_engine_rates(struct gyre_net *net);
 GY_INT int gy_engine_skips(const struct gyre_net *net, const struct gy_op *op); /* ops for batches with absent samples, which this one is not */
+GY_INT int gy_step_keep_state(struct gyre_net *net, int restore);
+GY_INT int gy_step_check_norms(struct gyre_net *net, int32_t count);
+GY_INT int gy_step_judge(struct gyre_net *net, const struct gyre_result *result);
+GY_INT int gy_step_results(struct gyre_net *net, int train, const char *what,
+                           struct gyre_result *result); /* of the forward pass */
 /* Copies a batch into the net's memory, fills up with unlabelled zero samples, sets uniform.absent. */
 GY_INT int gy_engine_feed(struct gyre_net *net, const struct gyre_batch *batch);
 

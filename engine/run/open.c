@@ -88,11 +88,23 @@ GY_INT int gy_engine_plan_tuned(struct gyre_net *net, const struct gy_plan_confi
 }
 #endif
 
+#ifdef GY_NO_RANKS
+GY_INT int gy_parallel_open(struct gyre_net *net) { return net ? GY_OK : GY_E_BUG; }
+
+static int gy_pipe_plan(struct gyre_net *net, struct gy_plan_config *plan)
+{
+    (void)plan;
+    return GY_FAIL(&net->error, GY_E_UNSUPPORTED, "pipeline: this build has no jobs of ranks");
+}
+#endif
+
 static int ctx_plan(struct gyre_net *net)
 {
     struct gy_plan_config plan = ctx_plan_config(&net->config);
     GY_TRY(ctx_check_dtype(net));
     GY_TRY(gy_parallel_plan(net, &plan));
+    if (net->config.pipeline > 1)
+        GY_TRY(gy_pipe_plan(net, &plan));
     const int status = gy_engine_plan_tuned(net, &plan);
     net->plan.region_bytes[GY_AT_LAND] = net->caps.host_memory ? 0 : net->plan.region_bytes[GY_AT_IN];
     return status;
@@ -187,6 +199,8 @@ static void ctx_identity_mix(struct gyre_net *net)
 
 GY_INT void gy_engine_empty(struct gyre_net *net)
 {
+    if (net->pipe)
+        net->pipe->close(net);
     if (net->pinned)
         net->backend->mem_put(net->backend_self, net->pinned, net->pinned_bytes, GY_MEM_HOST);
     if (net->shared && !net->caps.host_memory)
@@ -230,6 +244,8 @@ GY_INT int gy_engine_fill(struct gyre_net *net)
 {
     GY_TRY(gy_parallel_open(net));
     GY_TRY(ctx_take_memory(net));
+    if (net->pipe)
+        GY_TRY(net->pipe->open(net));
     GY_TRY(net->backend->ready(net->backend_self, &net->error));
     GY_TRY(gy_engine_note_kernels(net));
     ctx_identity_mix(net);

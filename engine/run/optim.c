@@ -85,7 +85,7 @@ static int optim_init_param(struct gyre_net *net, int param)
     const struct gy_param *p = &net->graph.params[param];
     const int64_t row = gy_param_row_count(p);
     const int region = gy_param_is_state(p->kind) ? GY_AT_STATE : GY_AT_PARAM;
-    for (int32_t k = 0; k < p->k; k++) {
+    for (int32_t k = 0; k < p->k && gy_region_has(net, region, param); k++) {
         optim_fill[p->kind](net, param, k * row, row, net->row2);
         GY_TRY(gy_param_write_row(net, param, region, k, net->row2));
         if (region == GY_AT_PARAM && gy_region_has(net, GY_AT_EMA, param))

@@ -7,7 +7,6 @@
 #include "engine/run/parallel.h"
 #include "engine/run/trace.h"
 #include "engine/job/peers.h"
-#include "engine/base/hash.h"
 
 /* ---- opening ---- */
 
@@ -29,13 +28,14 @@ GY_INT int gy_parallel_plan(struct gyre_net *net, struct gy_plan_config *plan)
 {
     struct gy_parallel *p = &net->parallel;
     const int train = net->config.mode == GYRE_TRAIN;
-    p->ranks = train ? gyre_job_ranks(net->config.job) : 1;
-    p->rank = train ? gyre_job_rank(net->config.job) : 0;
+    const int stages = net->config.pipeline > 1 ? net->config.pipeline : 1;
+    p->ranks = train ? (gyre_job_ranks(net->config.job) + stages - 1) / stages : 1;
+    p->rank = train ? gyre_job_rank(net->config.job) / stages : 0;
     p->sharded = train && net->config.shards > 0;
     p->shards = p->sharded ? net->config.shards : p->ranks;
-    p->first = p->rank;
     p->mine = p->shards / p->ranks;
-    if (p->sharded && p->ranks > 1)
+    p->first = p->rank * p->mine;
+    if (p->sharded && p->ranks > 1 && stages == 1)
         GY_TRY(net->config.job->peers->deal(net->config.job, p->shards, &p->first, &p->mine,
                                             &net->error));
     plan->ranks = p->ranks;
@@ -43,91 +43,6 @@ GY_INT int gy_parallel_plan(struct gyre_net *net, struct gy_plan_config *plan)
     plan->sync_bn = net->config.sync_bn;
     plan->bucket_bytes = net->config.bucket_bytes;
     return parallel_check(net);
-}
-
-static uint64_t parallel_hash(const void *bytes, size_t count)
-{
-    struct gy_sha256 sha;
-    unsigned char digest[32];
-    uint64_t value;
-    gy_sha256_open(&sha);
-    gy_sha256_add(&sha, bytes, count);
-    gy_sha256_close(&sha, digest);
-    memcpy(&value, digest, sizeof value);
-    return value;
-}
-
-/* What all ranks must have in common. */
-static int parallel_agree(struct gyre_net *net)
-{
-    const struct gyre_config *c = &net->config;
-    const struct gyre_schedule *s = &c->schedule;
-    char schedule[400];
-    snprintf(schedule, sizeof schedule, "%d %a %" PRId64 " %a %" PRId64 " %a %a %a", s->kind, (double)s->rate, s->warmup, (double)s->warmup_from,
-             s->steps, (double)s->final_rate, (double)s->power, (double)s->gamma);
-    const struct {
-        const char *what;
-        uint64_t value;
-    } row[] = {
-        { "version of Gyre", GYRE_VERSION },
-        { "net", parallel_hash(c->net, strlen(c->net)) },
-        { "batch", (uint64_t)c->batch },
-        { "dtype", (uint64_t)c->dtype },
-        { "input", (uint64_t)c->input },
-        { "mean and std of the input", parallel_hash(c->mean, sizeof c->mean) ^ parallel_hash(c->std, sizeof c->std) },
-        { "seed", c->seed },
-        { "accumulate", (uint64_t)c->accumulate },
-        { "shards", (uint64_t)c->shards },
-        { "sync_bn", (uint64_t)c->sync_bn },
-        { "bucket_bytes", (uint64_t)c->bucket_bytes },
-        { "optimizer", parallel_hash(&c->optimizer, sizeof c->optimizer) },
-        { "schedule", parallel_hash(schedule, strlen(schedule)) ^ parallel_hash(s->milestone, sizeof s->milestone) },
-        { "size of the gradients", (uint64_t)net->plan.region_bytes[GY_AT_GRAD] },
-    };
-    for (size_t i = 0; i < GY_COUNT(row) && net->parallel.ranks > 1; i++)
-        GY_TRY(gy_peers_agree(c->job, row[i].what, row[i].value, &net->error));
-    return GY_OK;
-}
-
-/* ---- weights ---- */
-
-/* Two sums of other polynomials: 64 bits. */
-static int parallel_hash_weights(struct gyre_net *net, uint64_t *hash)
-{
-    uint32_t low = 0, high = 0;
-    for (int i = 0; i < net->graph.param_count; i++) {
-        const struct gy_param *p = &net->graph.params[i];
-        const size_t bytes = (size_t)gy_param_row_count(p) * sizeof(float);
-        for (int32_t k = 0; gy_region_has(net, GY_AT_PARAM, i) && k < p->k; k++) {
-            GY_TRY(gy_param_read_row(net, i, GY_AT_PARAM, k, net->row2));
-            low = gy_crc32c(low, net->row2, bytes);
-            high = gy_crc32(high, net->row2, bytes);
-        }
-    }
-    *hash = (uint64_t)high << 32 | low;
-    return GY_OK;
-}
-
-/* Kernels of one set round alike; those of others need not. */
-static uint64_t parallel_kind(const struct gyre_net *net)
-{
-    const char *const set = net->caps.set ? net->caps.set : "", *const versions = net->caps.versions ? net->caps.versions : "";
-    return parallel_hash(set, strlen(set)) ^ parallel_hash(versions, strlen(versions)) << 1;
-}
-
-GY_INT int gy_parallel_same(struct gyre_net *net, int64_t step)
-{
-    uint64_t hash;
-    char what[120];
-    if (net->parallel.ranks == 1)
-        return GY_OK;
-    GY_TRY(gy_scale_settle(net));
-    GY_TRY(parallel_hash_weights(net, &hash));
-    snprintf(what, sizeof what, "the weights after step %" PRId64 ", of which no checkpoint is written", step);
-    const int status = gy_peers_agree_alike(net->config.job, what, parallel_kind(net), hash, &net->error);
-    if (status == GY_E_MISMATCH)
-        net->error.status = GY_E_PEER;
-    return status == GY_E_MISMATCH ? GY_E_PEER : status;
 }
 
 /* Channels of the widest batch norm that is synchronised. */
@@ -152,13 +67,6 @@ GY_INT int gy_parallel_tables(struct gyre_net *net)
     if (!p->ticket || !p->began || !p->level || !p->room)
         return GY_NOMEM(&net->error, "the tables of buckets", buckets * 2 * sizeof(int64_t) + levels * sizeof *p->level);
     return GY_OK;
-}
-
-GY_INT int gy_parallel_open(struct gyre_net *net)
-{
-    if (net->parallel.ranks > 1)
-        net->config.job->tree = net->parallel.sharded;
-    return parallel_agree(net);
 }
 
 /* ---- a step ---- */
@@ -225,7 +133,7 @@ static void parallel_tree_at(const struct gyre_net *net, float *data, size_t off
 }
 
 /* A sum that this rank waits for. */
-static int parallel_sum(struct gyre_net *net, const char *name, float *data, int64_t count)
+GY_INT int gy_parallel_sum(struct gyre_net *net, const char *name, float *data, int64_t count)
 {
     const int64_t began = gy_trace_clock(net);
     if (net->parallel.ranks == 1)
@@ -256,7 +164,7 @@ GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result)
     p->stopped = p->stop;
     if (p->ranks == 1 && !p->sharded)
         return GY_OK; /* as it is, in double */
-    GY_TRY(parallel_sum(net, "results", sums, 6));
+    GY_TRY(gy_parallel_sum(net, "results", sums, 6));
     p->stopped = sums[4] != 0;
     p->grown = sums[5] != 0;
     result->labelled = (int32_t)sums[1];
@@ -268,7 +176,7 @@ GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result)
 
 GY_INT int gy_parallel_alone(struct gyre_net *net, const char *call)
 {
-    if (net->plan.bucket_count == 0)
+    if (net->plan.bucket_count == 0 && !net->pipe)
         return GY_OK;
     return gy_engine_fail(net, GY_E_UNSUPPORTED, "%s: %d ranks and %d shards; it looks at a net of one process without shards", call,
                           net->parallel.ranks, net->parallel.sharded ? net->parallel.shards : 0);
@@ -281,7 +189,7 @@ GY_INT int gy_parallel_state(struct gyre_net *net)
     const float part = 1.0f / (float)net->parallel.shards;
     if (!net->parallel.sharded || count == 0)
         return GY_OK;
-    GY_TRY(parallel_sum(net, "running statistics", state, count));
+    GY_TRY(gy_parallel_sum(net, "running statistics", state, count));
     for (int64_t i = 0; i < count; i++)
         state[i] *= part;
     return GY_OK;
@@ -364,36 +272,7 @@ GY_INT int gy_parallel_settle(struct gyre_net *net)
     return parallel_await(net, &all);
 }
 
-/* Two sums: of the means, then of squared deviations from the common mean. Nothing is cancelled, whatever the mean. */
-static int parallel_stats(struct gyre_net *net, const struct gy_op *op)
-{
-    const int64_t channels = op->geom.c;
-    const double each = (double)op->geom.n * op->geom.h * op->geom.w;
-    const float part = 1.0f / (float)net->parallel.ranks;
-    float *const mean = op->ptr[GY_STATS], *const square = mean + channels, *const own = net->parallel.room;
-    memcpy(own, mean, (size_t)channels * sizeof *own);
-    GY_TRY(parallel_sum(net, op->name, mean, channels));
-    for (int64_t c = 0; c < channels; c++) {
-        mean[c] *= part;
-        const double apart = (double)own[c] - (double)mean[c];
-        square[c] = (float)((double)square[c] + each * apart * apart);
-    }
-    return parallel_sum(net, op->name, square, channels);
-}
-
-static int parallel_sums(struct gyre_net *net, const struct gy_op *op)
-{
-    const int64_t count = net->plan.tensors[op->tensor[GY_SUMS]].count;
-    const float part = 1.0f / (float)net->parallel.ranks;
-    float *const sums = op->ptr[GY_SUMS];
-    GY_TRY(parallel_sum(net, op->name, sums, count));
-    for (int64_t i = 0; i < count; i++)
-        sums[i] *= part;
-    return GY_OK;
-}
-
 GY_INT int gy_parallel_run(struct gyre_net *net, const struct gy_op *op)
 {
-    static int (*const run[])(struct gyre_net *, const struct gy_op *) = { parallel_bucket, parallel_await, parallel_stats, parallel_sums };
-    return run[op->code - GY_OP_CODES](net, op);
+    return op->code == GY_OP_BUCKET ? parallel_bucket(net, op) : parallel_await(net, op);
 }

@@ -7,8 +7,15 @@
 
 /* Numbers of a configuration: do ranks and shards fit? Before planning. */
 GY_INT int gy_parallel_plan(struct gyre_net *net, struct gy_plan_config *plan);
+/* A sum over the ranks that this one waits for. */
+GY_INT int gy_parallel_sum(struct gyre_net *net, const char *name, float *data, int64_t count);
+#ifndef GY_NO_RANKS
+GY_INT int gy_parallel_share(struct gyre_net *net, const struct gy_op *op); /* share.c: ops between ranks that wait */
+/* gyre_config.pipeline: chooses this rank's layers, and tells the planner. After the above. */
+GY_INT int gy_pipe_plan(struct gyre_net *net, struct gy_plan_config *plan);
+#endif
 GY_INT int gy_parallel_tables(struct gyre_net *net); /* after planning: takes the tables of buckets and shards from the arena */
-GY_INT int gy_parallel_open(struct gyre_net *net); /* all ranks compare what they train */
+GY_INT int gy_parallel_open(struct gyre_net *net); /* agree.c: all ranks compare what they train */
 /* Is the loss looked at after the backward pass, when all ranks' sums are there anyway? */
 GY_INT int gy_parallel_is_late(const struct gyre_net *net, int training);
 GY_INT uint64_t gy_parallel_counter(const struct gyre_net *net); /* of random numbers: differs for every shard of the run */
@@ -25,8 +32,6 @@ GY_INT int gy_parallel_poll(struct gyre_net *net);
 GY_INT void gy_parallel_join(struct gyre_net *net, const struct gyre_result *result);
 /* GY_E_PEER: a rank is lost. For who is busy without other ranks, as in an evaluation. */
 GY_INT int gy_parallel_alive(struct gyre_net *net);
-/* GY_E_PEER: ranks, which are named, have other weights than those before them with the same kernel set. Of all ranks, between two steps. */
-GY_INT int gy_parallel_same(struct gyre_net *net, int64_t step);
 /* Figures of all samples of all ranks. */
 GY_INT int gy_parallel_result(struct gyre_net *net, struct gyre_result *result);
 /* GY_E_UNSUPPORTED for calls that run ops by themselves. */

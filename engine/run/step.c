@@ -14,9 +14,16 @@ static int step_op(struct gyre_net *net, int program, const struct gy_op *op)
 {
     const int64_t began = gy_trace_clock(net);
     const int own = op->code >= GY_OP_CODES;
+#ifndef GY_NO_RANKS
+    if (op->code >= GY_OP_SHARE_STATS)
+        GY_TRY(gy_parallel_share(net, op));
+    else
+#endif
     GY_TRY(own ? gy_parallel_run(net, op) : net->backend->run(net->backend_self, op));
     if (began)
         gy_trace_put(net, GY_TRACE_COMPUTE, op->name, gy_op_row(op->code)->name, gy_program_name(program), began, 0);
+    if (net->pipe)
+        return net->pipe->poll(net);
     return net->parallel.closed < net->parallel.opened ? gy_parallel_poll(net) : GY_OK;
 }
 
@@ -230,7 +237,7 @@ GY_INT int gy_engine_feed(struct gyre_net *net, const struct gyre_batch *batch)
 }
 
 /* In training a batch norm needs two values a channel, as in PyTorch; and between ranks, as many samples of each. */
-static int step_check_norms(struct gyre_net *net, int32_t count)
+GY_INT int gy_step_check_norms(struct gyre_net *net, int32_t count)
 {
     const int ranks = net->config.sync_bn ? net->parallel.ranks : 1;
     for (int i = 0; i < net->graph.node_count; i++) {
@@ -268,7 +275,16 @@ static void step_collect(const struct gyre_net *net, int train, struct gyre_resu
     result->step = net->updates;
 }
 
-static int step_keep_state(struct gyre_net *net, int restore)
+GY_INT int gy_step_results(struct gyre_net *net, int train, const char *what,
+                           struct gyre_result *result)
+{
+    GY_TRY(gy_engine_checked(net, step_ask_results(net), what));
+    GY_TRY(step_await_results(net, what));
+    step_collect(net, train, result);
+    return GY_OK;
+}
+
+GY_INT int gy_step_keep_state(struct gyre_net *net, int restore)
 {
     void *state = net->base[GY_AT_STATE], *kept = net->base[GY_AT_KEEP];
     const size_t bytes = net->plan.region_bytes[GY_AT_KEEP];
@@ -277,12 +293,12 @@ static int step_keep_state(struct gyre_net *net, int restore)
 }
 
 /* Is the loss, of all ranks' samples, one to learn from? Else nothing of the call remains. */
-static int step_judge(struct gyre_net *net, const struct gyre_result *result)
+GY_INT int gy_step_judge(struct gyre_net *net, const struct gyre_result *result)
 {
     if (isfinite(result->loss) && result->labelled > 0)
         return GY_OK;
     GY_TRY(gy_parallel_settle(net));
-    GY_TRY(step_keep_state(net, 1));
+    GY_TRY(gy_step_keep_state(net, 1));
     if (isfinite(result->loss))
         return gy_engine_fail(net, GY_E_ARG, "no sample has a label: there is nothing to learn from");
     return gy_engine_fail(net, GY_E_NONFINITE, "the loss is %g at step %" PRId64, result->loss, net->updates);
@@ -292,7 +308,7 @@ static int step_backward(struct gyre_net *net)
 {
     const int status = gy_scale_settle(net);
     if (status != GY_OK)
-        GY_TRY(step_keep_state(net, 1));
+        GY_TRY(gy_step_keep_state(net, 1));
     GY_TRY(status);
     net->uniform.loss_scale = net->scale.now;
     GY_TRY(gy_engine_run(net, GY_BACKWARD)); /* nobody waits: a GPU may still be at it when the next batch is fed */
@@ -306,10 +322,10 @@ static int step_backward(struct gyre_net *net)
 static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int add, int late, struct gyre_result *result)
 {
     GY_TRY(gy_engine_feed(net, batch));
-    GY_TRY(step_check_norms(net, batch->count));
+    GY_TRY(gy_step_check_norms(net, batch->count));
     net->uniform.step = gy_parallel_counter(net);
     net->uniform.accumulate = add;
-    GY_TRY(step_keep_state(net, net->parallel.shard > 0)); /* every shard begins with the same running statistics */
+    GY_TRY(gy_step_keep_state(net, net->parallel.shard > 0)); /* every shard begins with the same running statistics */
     GY_TRY(gy_engine_run(net, GY_FORWARD));
     const int early = net->pinned && !add && (late || net->parallel.ranks == 1);
     GY_TRY(gy_engine_checked(net, step_ask_results(net), "the forward pass"));
@@ -320,7 +336,7 @@ static int step_shard(struct gyre_net *net, const struct gyre_batch *batch, int 
     gy_parallel_join(net, result);
     if (!late) {
         GY_TRY(gy_parallel_result(net, result));
-        GY_TRY(step_judge(net, result));
+        GY_TRY(gy_step_judge(net, result));
     }
     return early ? GY_OK : step_backward(net);
 }
@@ -330,6 +346,8 @@ static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, 
 {
     struct gy_parallel *p = &net->parallel;
     const int late = gy_parallel_is_late(net, train);
+    if (net->pipe)
+        return net->pipe->gradients(net, batch, train, result);
     if (p->sharded && (!batch || batch->count != p->mine * net->config.batch))
         return gy_engine_fail(net, GY_E_ARG, "batch of %d samples; %d shards of %d on %d ranks need %d", batch ? batch->count : 0, p->shards,
                               net->config.batch, p->ranks, p->mine * net->config.batch);
@@ -339,13 +357,13 @@ static int step_gradients(struct gyre_net *net, const struct gyre_batch *batch, 
         p->begin = train && s + 1 == p->mine && net->pending + 1 >= net->config.accumulate;
         status = step_shard(net, &part, add, late, result);
         if (status == GY_E_ARG && s > 0)
-            GY_TRY(step_keep_state(net, 1));
+            GY_TRY(gy_step_keep_state(net, 1));
     }
     p->shard = 0;
     GY_TRY(status);
     if (late) {
         GY_TRY(gy_parallel_result(net, result));
-        GY_TRY(step_judge(net, result));
+        GY_TRY(gy_step_judge(net, result));
         GY_TRY(gy_parallel_state(net));
     }
     net->weight = (add ? net->weight : 0) + (double)result->labelled / net->config.batch;
@@ -402,7 +420,7 @@ GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch,
     GY_TRY(gy_engine_ready(net, "gyre_gradient", 1));
     GY_TRY(gy_engine_updated(net, "gyre_gradient"));
     GY_TRY(step_gradients(net, batch, 0, 0, &r));
-    GY_TRY(step_keep_state(net, 1));
+    GY_TRY(gy_step_keep_state(net, 1));
     if (result)
         *result = r;
     return GYRE_OK;
@@ -411,14 +429,13 @@ GYRE_API int gyre_gradient(struct gyre_net *net, const struct gyre_batch *batch,
 GYRE_API int gyre_eval(struct gyre_net *net, const struct gyre_batch *batch, struct gyre_result *result)
 {
     GY_TRY(gy_engine_given(net, batch, "gyre_eval: batch"));
+    struct gyre_result r;
     GY_TRY(gy_engine_ready(net, "gyre_eval", 0));
+    if (net->pipe)
+        return net->pipe->eval(net, batch, result);
     GY_TRY(gy_engine_feed(net, batch));
     GY_TRY(gy_engine_run(net, GY_EVAL));
-    GY_TRY(gy_engine_checked(net, step_ask_results(net), "the evaluation"));
-    GY_TRY(step_await_results(net, "the evaluation"));
-    if (result)
-        step_collect(net, 0, result);
-    return GYRE_OK;
+    return gy_step_results(net, 0, "the evaluation", result ? result : &r);
 }
 
 GYRE_API int gyre_predict(struct gyre_net *net, const struct gyre_batch *batch, float *scores)

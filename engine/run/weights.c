@@ -45,6 +45,8 @@ static void weights_turn(const struct weights_row *w, const float *in, float *ou
 GY_INT int gy_region_has(const struct gyre_net *net, int region, int param)
 {
     const int state = gy_param_is_state(net->graph.params[param].kind);
+    if (net->pipe)
+        return net->pipe->has(net, region, param);
     return net->base[region] && net->plan.region_bytes[region] && state == (region == GY_AT_STATE);
 }
 
@@ -60,6 +62,9 @@ GY_INT int gy_param_read_row(struct gyre_net *net, int param, int region, int32_
 {
     const struct weights_row w = weights_row_of(&net->graph.params[param]);
     const size_t bytes = (size_t)gy_param_row_count(&net->graph.params[param]) * sizeof(float);
+    const int lent = net->pipe ? net->pipe->row(net, param, region, k, row) : 0;
+    if (lent != 0)
+        return lent < 0 ? lent : GY_OK;
     const int status = net->backend->copy(net->backend_self, net->row, weights_place(net, param, region, k), bytes, GY_COPY_TO_HOST);
     GY_TRY(gy_engine_checked(net, status, "fetching a tensor"));
     weights_turn(&w, net->row, row, 1);

@@ -129,8 +129,24 @@ static int eval_print(struct eval_run *run)
     return sink.failed ? gy_engine_fail(run->net, GY_E_IO, "the report could not be written") : GY_OK;
 }
 
+/* The last stage of a pipeline has the sums. */
+static int eval_share(struct eval_run *run)
+{
+    double sums[4] = { (double)run->report.samples, run->loss, (double)run->right1,
+                       (double)run->right5 };
+    if (!run->net->pipe)
+        return GY_OK;
+    GY_TRY(run->net->pipe->share(run->net, sums, 4));
+    run->report.samples = (int64_t)sums[0];
+    run->loss = sums[1];
+    run->right1 = (int64_t)sums[2];
+    run->right5 = (int64_t)sums[3];
+    return GY_OK;
+}
+
 static int eval_finish(struct eval_run *run, int64_t began)
 {
+    GY_TRY(eval_share(run));
     const int64_t samples = run->report.samples;
     gyre_get_data_info(run->config.data, &run->info);
     run->report.bad = run->info.bad;

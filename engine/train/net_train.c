@@ -4,6 +4,7 @@
  * from a checkpoint ends with the same bits as one that was never stopped. */
 #include "engine/train/outlive.h"
 #include "engine/train/train_notes.h"
+#include "engine/train/same_weights.h"
 #include "engine/base/clock.h"
 #include "engine/job/peers.h"
 #include "engine/run/parallel.h"
@@ -95,7 +96,25 @@ static void train_ended(struct train_run *run, int note, int64_t began)
 /* ---- checkpoints ---- */
 
 /* Ranks have gradients of their own that wait for their update. A checkpoint has room for those of one rank, so it comes behind the update. */
-static int train_waits(const struct train_run *run) { return run->net->parallel.ranks > 1 && run->net->pending > 0; }
+static int train_several(const struct train_run *run)
+{
+    return run->net->parallel.ranks > 1 || run->net->pipe;
+}
+
+static int train_waits(const struct train_run *run)
+{
+    return train_several(run) && run->net->pending > 0;
+}
+
+/* Stages beside rank 0's give it their weights. */
+static int train_lend(struct train_run *run)
+{
+    const int lends = run->net->pipe && gyre_job_rank(run->net->config.job) > 0;
+    if (!lends || run->lent == run->done || train_waits(run))
+        return GY_OK;
+    run->lent = run->done;
+    return gyre_save(run->net, "");
+}
 
 static int train_save(struct train_run *run)
 {
@@ -267,7 +286,7 @@ static int train_follow(struct train_run *run)
     struct gy_checkpoints list;
     const char *folder = run->config.folder;
     int status = GY_OK;
-    run->config.test = NULL;
+    run->config.test = run->net->pipe && run->net->pipe->test(run->net) ? run->config.test : NULL;
     run->config.progress = NULL;
     if (folder && run->config.resume && !run->joined) {
         GY_TRY(gy_checkpoints_list(&list, gy_engine_alloc(run->net), folder, &run->net->error));
@@ -275,6 +294,7 @@ static int train_follow(struct train_run *run)
         gy_checkpoints_close(&list);
     }
     run->config.folder = NULL;
+    run->lent = run->saved;
     run->saved = -1;
     return status;
 }
@@ -283,7 +303,7 @@ static int train_follow(struct train_run *run)
 static int train_agree(struct train_run *run)
 {
     struct gyre_job *job = run->net->config.job;
-    if (run->net->parallel.ranks == 1)
+    if (!train_several(run))
         return GY_OK;
     const int64_t step = job->elastic ? run->total : run->done; /* then ranks may stand apart */
     GY_TRY(gy_peers_follow(job, &run->config.checkpoint_steps, &run->net->error)); /* weights are compared then */
@@ -417,7 +437,7 @@ static int train_open(struct train_run *run)
         return gy_engine_fail(run->net, GY_E_ARG, "a run of %" PRId64 " steps makes no update: accumulate is %d", run->total, run->net->config.accumulate);
     run->row_every = gy_max64(1, run->per_epoch / TRAIN_ROWS);
     run->done = run->before = run->net->micro;
-    run->saved = run->compared = -1;
+    run->saved = run->lent = run->compared = -1;
     run->progress.loss = run->progress.accuracy = (double)NAN;
     run->given = run->config;
     run->leads = gyre_job_rank(run->net->config.job) == 0;
@@ -569,15 +589,28 @@ static int train_end_epoch(struct train_run *run)
     return GY_OK;
 }
 
-/* Workers that do not go in step count what all have done, as the servers say. */
-static void train_count(struct train_run *run)
+/* Batches of a pipeline's update come together. They are counted one by one, and rows that were
+ * due meanwhile are written. Workers that do not go in step count what all have done, as the
+ * servers say. */
+static int train_count(struct train_run *run, const struct gyre_result *result)
 {
-    run->before = run->done++;
+    struct gyre_result one = *result;
+    const int64_t now = run->done + 1, first = now - run->net->config.accumulate;
+    const int apart = run->net->pipe && run->net->pipe->result(run->net, 0, &one);
+    run->before = run->done;
+    for (int k = 0; k == 0 || (apart && run->net->pipe->result(run->net, k, &one)); k++) {
+        train_sum(&run->epoch, &one);
+        train_sum(&run->row, &one);
+        run->done = apart ? first + k + 1 : now;
+        if (run->done < now && run->done % run->row_every == 0 && run->done % run->per_epoch != 0)
+            GY_TRY(train_row(run, NULL));
+    }
     if (!gy_train_served_jumps(&run->served))
-        return;
+        return GY_OK;
     gy_train_served_warn(&run->served);
     run->net->updates = gy_train_served_steps(&run->served) / run->net->config.accumulate;
     run->done = gy_max64(run->before, gy_min64(run->total, gy_train_served_steps(&run->served)));
+    return GY_OK;
 }
 
 static int train_batch(struct train_run *run)
@@ -596,15 +629,13 @@ static int train_batch(struct train_run *run)
     train_begin(run, GY_DOES_STEP);
     status = gyre_step(run->net, &batch, &result);
     gy_peers_note(run->net->config.job, GY_DOES_STEP, 1, run->done + 1);
-    if (status == GYRE_E_NONFINITE)
+    if (status == GYRE_E_NONFINITE && !run->net->pipe)
         return train_locate(run, &batch, samples);
     GY_TRY(status);
     run->between = 1;
     run->stepping = 0;
-    train_sum(&run->epoch, &result);
-    train_sum(&run->row, &result);
-    train_count(run);
     run->progress.rate = result.rate;
+    GY_TRY(train_count(run, &result));
     train_times(run);
     train_report(run, "step");
     return GY_OK;
@@ -625,7 +656,8 @@ static int train_is_epoch(const struct train_run *run)
 static int train_saves(const struct train_run *run)
 {
     const int64_t every = run->config.checkpoint_steps, left = run->total - run->done;
-    const int final = left == 0 || (run->net->parallel.ranks > 1 && !train_waits(run) && left < run->net->config.accumulate);
+    const int short_of = train_several(run) && !train_waits(run) && left < run->net->config.accumulate;
+    const int final = left == 0 || short_of;
     return final || run->due || (every ? train_passes(run, every) : train_is_epoch(run));
 }
 
@@ -638,9 +670,10 @@ static int train_keep(struct train_run *run)
     if (run->compared != run->done) {
         run->compared = run->done;
         run->between = 0;
-        GY_TRY(gy_parallel_same(run->net, run->done));
+        GY_TRY(gy_same_weights(run->net, run->done));
         run->between = 1;
     }
+    GY_TRY(train_lend(run));
     return train_save(run);
 }
 
@@ -653,8 +686,11 @@ static int train_is_row(const struct train_run *run)
 static int train_conclude(struct train_run *run)
 {
     const struct train_sums epoch = run->epoch, row = run->row;
-    if (train_is_row(run))
-        GY_TRY(train_is_epoch(run) ? train_end_epoch(run) : train_row(run, NULL));
+    const int later = run->net->pipe && train_waits(run);
+    if (train_is_epoch(run))
+        GY_TRY(train_end_epoch(run));
+    else if (train_is_row(run) && !later)
+        GY_TRY(train_row(run, NULL));
     run->concluded = run->done;
     run->last_epoch = epoch;
     run->last_row = row;
@@ -664,9 +700,12 @@ static int train_conclude(struct train_run *run)
 /* A checkpoint comes before the test and the row of its step, which can fail. Where a run goes on and that row is not there, they come now. */
 static int train_catch_up(struct train_run *run)
 {
-    if (run->saved < 0)
+    int64_t due = run->saved >= 0 && gy_run_files_last(&run->files) < run->saved;
+    if (run->net->pipe) /* all stages test */
+        GY_TRY(gy_peers_follow(run->net->config.job, &due, &run->net->error));
+    if (run->saved < 0 && !due)
         return GY_OK;
-    if (gy_run_files_last(&run->files) < run->saved) {
+    if (due) {
         run->progress.rate = gy_schedule_rate(&run->net->config.schedule, run->net->updates - (run->net->pending == 0)); /* of that step */
         return train_conclude(run);
     }
@@ -696,7 +735,7 @@ static int train_mend(struct train_run *run)
 /* TRAIN_GROWS: newcomers wait. */
 static int train_loop(struct train_run *run)
 {
-    const int several = run->net->parallel.ranks > 1;
+    const int several = train_several(run);
     struct gyre_job *const job = run->net->config.job;
     run->between = 1;
     run->net->parallel.stop = run->stop;
@@ -742,7 +781,7 @@ static int train_finish(struct train_run *run)
 static void train_rescue(struct train_run *run)
 {
     const struct gyre_error error = *gyre_last_error(run->net);
-    if (run->between && run->done > 0 && train_save(run) != GYRE_OK)
+    if (run->between && run->done > 0 && !run->net->pipe && train_save(run) != GYRE_OK)
         gy_log_write(gy_engine_log(run->net), GY_LOG_ERROR, "no checkpoint could be written either: %s",
                      gyre_last_error(run->net)->text);
     gy_engine_fail(run->net, error.status, "%s", error.text);

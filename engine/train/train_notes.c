@@ -23,7 +23,7 @@ static void train_step_text(const struct train_run *run, char *text, size_t room
     const struct gy_parallel *p = &run->net->parallel;
     char ranks[48] = "any number of ranks";
     if (!p->sharded)
-        snprintf(ranks, sizeof ranks, "%d rank%s", p->ranks, p->ranks > 1 ? "s" : "");
+        snprintf(ranks, sizeof ranks, "%d rank%s", p->shards, p->shards > 1 ? "s" : "");
     snprintf(text, room, "%s, accumulate %d", ranks, run->net->config.accumulate);
 }
 

@@ -29,6 +29,13 @@ GYRE_API void gyre_tune_config_default(struct gyre_tune_config *config);
  * text that was measured. Tensors are overwritten: the net is to be closed then. config may be NULL. Takes memory for its duration. */
 GYRE_API int gyre_print_tune(struct gyre_net *net, const struct gyre_tune_config *config, const struct gyre_sink *sink);
 
+/* ---- a pipeline ----------------------------------------------------------------------------- */
+
+/* The stages of gyre_config.pipeline: layers, parameters, memory, share of the time, bytes moved; and
+ * how long stages wait for each other when the schedule is simulated. A table, or JSON. */
+GYRE_API int gyre_print_stages(const struct gyre_config *config, int json,
+                               const struct gyre_sink *sink, struct gyre_error *error);
+
 /* ---- kernels of a GPU ----------------------------------------------------------------------- */
 
 /* Kernels of a GPU, which are compiled for a net's shapes. config.device is an architecture ("sm_90": no GPU is needed, only

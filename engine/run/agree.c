@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* When ranks open a net they compare what must be equal for them to train together. */
+#include "engine/base/hash.h"
+#include "engine/job/peers.h"
+#include "engine/run/parallel.h"
+
+/* A pipeline deals its shards to copies of the net. Its job is one of ranks that all train. */
+static int agree_pipe(struct gyre_net *net)
+{
+    const struct gy_parallel *p = &net->parallel;
+    const struct gyre_job *const job = net->config.job;
+    if (job->elastic || job->peers->served)
+        return GY_FAIL(&net->error, GY_E_ARG, "pipeline: its job cannot %s",
+                       job->elastic ? "outlive its ranks (elastic)" : "have servers");
+    if (p->sharded && (p->shards % p->ranks != 0 || (p->mine & (p->mine - 1)) != 0))
+        return GY_FAIL(&net->error, GY_E_ARG, "%d shards cannot be dealt to %d copies of the net: "
+                       "each must have 1, 2, 4, 8 ... of them", p->shards, p->ranks);
+    return GY_OK;
+}
+
+static uint64_t agree_hash(const void *bytes, size_t count)
+{
+    struct gy_sha256 sha;
+    unsigned char digest[32];
+    uint64_t value;
+    gy_sha256_open(&sha);
+    gy_sha256_add(&sha, bytes, count);
+    gy_sha256_close(&sha, digest);
+    memcpy(&value, digest, sizeof value);
+    return value;
+}
+
+/* What all ranks must have in common. */
+static int agree_all(struct gyre_net *net)
+{
+    const struct gyre_config *c = &net->config;
+    const struct gyre_schedule *s = &c->schedule;
+    char schedule[400];
+    snprintf(schedule, sizeof schedule, "%d %a %" PRId64 " %a %" PRId64 " %a %a %a", s->kind,
+             (double)s->rate, s->warmup, (double)s->warmup_from, s->steps, (double)s->final_rate,
+             (double)s->power, (double)s->gamma);
+    const struct {
+        const char *what;
+        uint64_t value;
+    } row[] = {
+        { "version of Gyre", GYRE_VERSION },
+        { "net", agree_hash(c->net, strlen(c->net)) },
+        { "batch", (uint64_t)c->batch },
+        { "dtype", (uint64_t)c->dtype },
+        { "input", (uint64_t)c->input },
+        { "mean and std of the input",
+          agree_hash(c->mean, sizeof c->mean) ^ agree_hash(c->std, sizeof c->std) },
+        { "seed", c->seed },
+        { "accumulate", (uint64_t)c->accumulate },
+        { "shards", (uint64_t)c->shards },
+        { "sync_bn", (uint64_t)c->sync_bn },
+        { "bucket_bytes", (uint64_t)c->bucket_bytes },
+        { "optimizer", agree_hash(&c->optimizer, sizeof c->optimizer) },
+        { "schedule",
+          agree_hash(schedule, strlen(schedule)) ^ agree_hash(s->milestone, sizeof s->milestone) },
+        { "size of the gradients", (uint64_t)net->plan.region_bytes[GY_AT_GRAD] },
+    };
+    const size_t rows = net->pipe                 ? GY_COUNT(row) - 1
+                        : net->parallel.ranks > 1 ? GY_COUNT(row)
+                                                  : 0; /* each stage has gradients of its own */
+    for (size_t i = 0; i < rows; i++)
+        GY_TRY(gy_peers_agree(c->job, row[i].what, row[i].value, &net->error));
+    return GY_OK;
+}
+
+GY_INT int gy_parallel_open(struct gyre_net *net)
+{
+    if (net->pipe)
+        GY_TRY(agree_pipe(net));
+    if (net->parallel.ranks > 1)
+        net->config.job->tree = net->parallel.sharded;
+    return agree_all(net);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* Ops between ranks that wait: statistics of batch norms over all ranks, and what goes from one
+ * stage of a pipeline to another. */
+#include "engine/run/parallel.h"
+
+/* Two sums: of the means, then of squared deviations from the common mean. Nothing is cancelled, whatever the mean. */
+static int share_stats(struct gyre_net *net, const struct gy_op *op)
+{
+    const int64_t channels = op->geom.c;
+    const double each = (double)op->geom.n * op->geom.h * op->geom.w;
+    const float part = 1.0f / (float)net->parallel.ranks;
+    float *const mean = op->ptr[GY_STATS], *const square = mean + channels, *const own = net->parallel.room;
+    memcpy(own, mean, (size_t)channels * sizeof *own);
+    GY_TRY(gy_parallel_sum(net, op->name, mean, channels));
+    for (int64_t c = 0; c < channels; c++) {
+        mean[c] *= part;
+        const double apart = (double)own[c] - (double)mean[c];
+        square[c] = (float)((double)square[c] + each * apart * apart);
+    }
+    return gy_parallel_sum(net, op->name, square, channels);
+}
+
+static int share_sums(struct gyre_net *net, const struct gy_op *op)
+{
+    const int64_t count = net->plan.tensors[op->tensor[GY_SUMS]].count;
+    const float part = 1.0f / (float)net->parallel.ranks;
+    float *const sums = op->ptr[GY_SUMS];
+    GY_TRY(gy_parallel_sum(net, op->name, sums, count));
+    for (int64_t i = 0; i < count; i++)
+        sums[i] *= part;
+    return GY_OK;
+}
+
+static int share_message(struct gyre_net *net, const struct gy_op *op)
+{
+    return net->pipe->run(net, op);
+}
+
+GY_INT int gy_parallel_share(struct gyre_net *net, const struct gy_op *op)
+{
+    static int (*const run[])(struct gyre_net *, const struct gy_op *) = { share_stats, share_sums,
+                                                                           share_message,
+                                                                           share_message };
+    return run[op->code - GY_OP_SHARE_STATS](net, op);
+}

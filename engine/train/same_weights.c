@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Before a checkpoint ranks compare sums of their weights' bytes, so that a rank whose memory or
+ * processor errs is found before it spoils what the others have. */
+#include "engine/train/same_weights.h"
+#include "engine/base/hash.h"
+#include "engine/job/peers.h"
+
+/* Two sums of other polynomials: 64 bits. */
+static int same_hash(struct gyre_net *net, uint64_t *hash)
+{
+    uint32_t low = 0, high = 0;
+    for (int i = 0; i < net->graph.param_count; i++) {
+        const struct gy_param *p = &net->graph.params[i];
+        const size_t bytes = (size_t)gy_param_row_count(p) * sizeof(float);
+        for (int32_t k = 0; gy_region_has(net, GY_AT_PARAM, i) && k < p->k; k++) {
+            GY_TRY(gy_param_read_row(net, i, GY_AT_PARAM, k, net->row2));
+            low = gy_crc32c(low, net->row2, bytes);
+            high = gy_crc32(high, net->row2, bytes);
+        }
+    }
+    *hash = (uint64_t)high << 32 | low;
+    return GY_OK;
+}
+
+/* Kernels of one set round alike, those of others need not; and stages have other weights. */
+static uint64_t same_kind(const struct gyre_net *net)
+{
+    const char *const set = net->caps.set ? net->caps.set : "", *const versions =
+                                                                    net->caps.versions
+                                                                        ? net->caps.versions
+                                                                        : "";
+    const uint32_t word = gy_crc32c(gy_crc32c(0, set, strlen(set)), versions, strlen(versions));
+    const uint64_t stage =
+        net->pipe ? (uint64_t)(gyre_job_rank(net->config.job) % net->config.pipeline) + 1 : 0;
+    return stage << 32 | word;
+}
+
+GY_INT int gy_same_weights(struct gyre_net *net, int64_t step)
+{
+    uint64_t hash;
+    char what[120];
+    if (net->parallel.ranks == 1 && !net->pipe)
+        return GY_OK;
+    GY_TRY(gy_scale_settle(net));
+    GY_TRY(same_hash(net, &hash));
+    snprintf(what, sizeof what,
+             "the weights after step %" PRId64 ", of which no checkpoint is written", step);
+    const int status =
+        gy_peers_agree_alike(net->config.job, what, same_kind(net), hash, &net->error);
+    if (status == GY_E_MISMATCH)
+        net->error.status = GY_E_PEER;
+    return status == GY_E_MISMATCH ? GY_E_PEER : status;
+}
