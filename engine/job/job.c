@@ -55,6 +55,7 @@ static int job_map(struct gyre_job *job, struct gy_error *err)
 
 static int job_world(struct gyre_job *job, const struct gyre_job_config *c, struct gy_error *err)
 {
+    const int spared = c->sync == GYRE_SYNC_ASYNC ? -1 : c->backup;
     char version[32], roles[160];
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
     snprintf(roles, sizeof roles, "%d servers, sync %d, backup %d, staleness %" PRId64 ", rate %d, "
@@ -71,8 +72,7 @@ static int job_world(struct gyre_job *job, const struct gyre_job_config *c, stru
                                                 .code = gy_knob_get("GYRE_NET_CODE"),
                                                 .messages = c->messages || c->servers,
                                                 .firm = c->servers,
-                                                .spared_most = c->sync == GYRE_SYNC_ASYNC ? -1
-                                                                                          : c->backup,
+                                                .spared_most = spared,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
     GY_TRY(gy_net_comm_open(&job->world, &config, &job->alloc, err));
