@@ -67,6 +67,7 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
                      struct gy_error *err)
 {
     const struct gyre_job_config *const c = job->config;
+    const int spared = c->sync == GYRE_SYNC_ASYNC ? -1 : c->backup;
     char version[32], roles[160];
     snprintf(version, sizeof version, "%d", GYRE_VERSION);
     snprintf(roles, sizeof roles, "%d servers, sync %d, backup %d, staleness %" PRId64 ", rate %d, "
@@ -85,8 +86,7 @@ static int job_world(struct gyre_job *job, struct gy_net_boot *boot,
                                                 .code = gy_knob_get("GYRE_NET_CODE"),
                                                 .boot = boot, .place = *place, .met = met,
                                                 .firm = c->servers,
-                                                .spared_most = c->sync == GYRE_SYNC_ASYNC ? -1
-                                                                                          : c->backup,
+                                                .spared_most = spared,
                                                 .blocks = c->elastic_least > 0,
                                                 .fields = fields, .field_count = GY_COUNT(fields) };
     struct gy_net_standing at;
