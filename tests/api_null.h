@@ -294,6 +294,20 @@ static int an_job_sum_test(void)
 }
 static int an_job_sum_wait(void) { return an_by_error(gyre_job_sum_wait(an_p(0, an.job), 0, E)); }
 
+static int an_count_devices(void)
+{
+    int count;
+    return an_by_error(gyre_count_devices(an_p(0, "cuda"), an_p(1, &count), E));
+}
+static int an_print_ranks(void)
+{
+    return an_by_error(gyre_print_ranks(an_p(0, an.job), 8, 0, an_p(1, &an.sink), E));
+}
+static int an_print_doctor(void)
+{
+    return an_by_error(gyre_print_doctor(an_p(0, an.folder), 0, 0, an_p(1, &an.sink), E));
+}
+
 static int an_collective_name(void) { return an_text(gyre_collective_name(0)); }
 static int an_collective_about(void) { return an_text(gyre_collective_about(0)); }
 static struct gyre_collective an_collective;

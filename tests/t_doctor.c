@@ -2,7 +2,9 @@
 /* Flight records: what was noted is what is read, whatever breaks off the writing; and the doctor:
  * jobs of random ranks, hosts and clocks are written as records, one rank of each has something
  * planted, and that rank with that cause is what the doctor must say. */
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -104,6 +106,39 @@ static void dt_ends(void)
     T_CHECK(gy_flight_open(&f, dt_folder, &head, &err) == GY_OK);
     gy_flight_close(&f);
     T_CHECK(gy_file_exists(dt_path(path, "flight.1" GY_FLIGHT_OLD)) == 1);
+}
+
+/* Another process on the same folder takes nothing from one that runs. */
+static void dt_taken(void)
+{
+    const struct gy_flight_head head = dt_head(1, 3);
+    struct gy_flight f = { .keeps = 0 };
+    struct gy_error err = { 0 };
+    char path[128];
+    int ends[2];
+    dt_clean();
+    T_CHECK(pipe(ends) == 0);
+    fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const char ok = gy_flight_open(&f, dt_folder, &head, &err) == GY_OK;
+        if (write(ends[1], &ok, 1) == 1)
+            pause();
+        _exit(0);
+    }
+    char ok = 0;
+    T_CHECK(read(ends[0], &ok, 1) == 1 && ok);
+    T_CHECK(gy_flight_open(&f, dt_folder, &head, &err) == GY_E_STATE &&
+            strstr(err.text, "that still runs"));
+    gy_flight_close(&f);
+    T_CHECK(gy_file_exists(dt_path(path, "flight.1")) == 1);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    T_CHECK(gy_flight_open(&f, dt_folder, &head, &err) == GY_OK);
+    gy_flight_close(&f);
+    T_CHECK(gy_file_exists(dt_path(path, "flight.1" GY_FLIGHT_OLD)) == 1);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 /* A note costs less than a step would feel: the best of many rounds, since others run here, too. */
@@ -524,7 +559,6 @@ static int dt_print(void *user, const char *text, size_t bytes)
 static void dt_others(void)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    const struct gyre_doctor_config config = { 0, 0 };
     struct dt_case c = { .state = 5, .cause = DT_HANG, .ranks = 3, .guilty = 1, .steps = 9 };
     struct gyre_error error;
     struct gy_buf page;
@@ -543,7 +577,7 @@ static void dt_others(void)
     gy_alloc_free(&alloc, text, bytes + 1);
     gy_buf_open(&page, &alloc);
     const struct gyre_sink sink = { dt_print, &page };
-    T_CHECK(gyre_print_doctor(dt_folder, &config, &sink, &error) == GYRE_OK);
+    T_CHECK(gyre_print_doctor(dt_folder, 0, 0, &sink, &error) == GYRE_OK);
     const char *const said[] =
         { "flight.9: the record of rank 2 under another name: it is left out",
                                  "flight.8: a flight record that ends in its head: it is left out",
@@ -555,7 +589,6 @@ static void dt_others(void)
                     ? page.text : "");
     gy_buf_close(&page);
     /* the start before the last one */
-    const struct gyre_doctor_config before = { 1, 1 };
     char old[128];
     for (int r = 0; r < 3; r++) {
         char name[32];
@@ -565,14 +598,15 @@ static void dt_others(void)
         T_CHECK(rename(path, dt_path(old, name)) == 0);
     }
     gy_buf_open(&page, &alloc);
-    T_CHECK(gyre_print_doctor(dt_folder, &before, &sink, &error) == GYRE_OK);
-    T_CHECK(page.text && strstr(page.text, "\"cause\":\"hang\",\"culprits\":[1],\"waiting\":[0,2]"));
+    T_CHECK(gyre_print_doctor(dt_folder, 1, 1, &sink, &error) == GYRE_OK);
+    T_CHECK(page.text && strstr(page.text,
+                                "\"cause\":\"hang\",\"culprits\":[1],\"waiting\":[0,2]"));
     gy_buf_close(&page);
     dt_clean();
-    T_CHECK(gyre_print_doctor(dt_folder, &config, &sink, &error) == GYRE_E_IO &&
+    T_CHECK(gyre_print_doctor(dt_folder, 0, 0, &sink, &error) == GYRE_E_IO &&
             strstr(error.text, "no flight record here"));
     dt_write(dt_path(path, "flight.0"), "what", 4);
-    T_CHECK(gyre_print_doctor(dt_folder, &config, &sink, &error) == GYRE_E_IO &&
+    T_CHECK(gyre_print_doctor(dt_folder, 0, 0, &sink, &error) == GYRE_E_IO &&
             strstr(error.text, "this is no flight record"));
 }
 
@@ -585,6 +619,7 @@ int main(void)
     dt_ring(GY_FLIGHT_ROOM);
     dt_ring(3 * GY_FLIGHT_ROOM + 17);
     dt_ends();
+    dt_taken();
     dt_cost();
     dt_damaged();
     dt_jobs(1, 280);

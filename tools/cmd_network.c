@@ -88,11 +88,9 @@ static int network_list(void)
 
 static int network_doctor(const struct network_values *v, const char *folder)
 {
-    const struct gyre_doctor_config config = { (int)v->json, (int)v->before };
     struct gyre_error error;
-    if (gyre_print_doctor(folder, &config, &cli_stdout, &error) == GYRE_OK)
-        return CLI_OK;
-    return cli_error(&error);
+    const int status = gyre_print_doctor(folder, (int)v->before, (int)v->json, &cli_stdout, &error);
+    return status == GYRE_OK ? CLI_OK : cli_error(&error);
 }
 
 static int network_run(const void *values, char **args, int count)

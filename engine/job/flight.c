@@ -20,10 +20,25 @@ GY_INT uint32_t gy_flight_crc(const void *from, const void *crc)
 
 static int64_t flight_wall(int64_t mono) { return (int64_t)(gy_clock_wall() * 1e9) - mono; }
 
+/* A job that still runs keeps its records, whoever starts another one on its folder. */
+static int flight_is_free(const char *path, struct gy_error *err)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    const int taken = fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    if (fd >= 0)
+        close(fd);
+    return taken ? GY_FAIL(err, GY_E_STATE,
+                           "%.300s is the record of a job that still runs (process "
+                           "%ld)", path, (long)lock.l_pid) : GY_OK;
+}
+
 static int flight_make(struct gy_flight *f, struct gy_error *err)
 {
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     char old[sizeof f->path + sizeof GY_FLIGHT_OLD];
     snprintf(old, sizeof old, "%s%s", f->path, GY_FLIGHT_OLD);
+    GY_TRY(flight_is_free(f->path, err));
     if (rename(f->path, old) != 0 && errno != ENOENT)
         return GY_FAIL(err, GY_E_IO, "%.300s: cannot be renamed: %s", f->path, strerror(errno));
     const int fd = open(f->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -33,12 +48,14 @@ static int flight_make(struct gy_flight *f, struct gy_error *err)
     void *const base = reason ? MAP_FAILED : mmap(NULL, GY_FLIGHT_BYTES, PROT_READ | PROT_WRITE,
                                                   MAP_SHARED, fd, 0);
     const int why = reason ? reason : errno;
-    close(fd);
+    (void)fcntl(fd, F_SETLK, &lock); /* a file system without locks: others are not held back */
     if (base == MAP_FAILED) {
+        close(fd);
         unlink(f->path);
         return GY_FAIL(err, GY_E_IO, "%.300s: cannot have %zu bytes: %s", f->path,
                        (size_t)GY_FLIGHT_BYTES, strerror(why));
     }
+    f->fd = fd;
     f->head = base;
     f->live = (struct gy_flight_live *)(void *)((unsigned char *)base + GY_FLIGHT_LIVE);
     f->events = (struct gy_flight_event *)(void *)((unsigned char *)base + GY_FLIGHT_PAGE);
@@ -105,6 +122,7 @@ GY_INT void gy_flight_close(struct gy_flight *f)
         gy_flight_end(f, GY_FLIGHT_LEFT, GY_OK, NULL);
     const int well = f->live->state == GY_FLIGHT_WELL;
     munmap(f->head, GY_FLIGHT_BYTES);
+    close(f->fd);
     f->head = NULL;
     if (well && !f->keeps)
         unlink(f->path);

@@ -75,10 +75,12 @@ struct gy_flight {
     int64_t step;
     char path[4096];
     int keeps;                     /* the file stays when the job ends well */
+    int fd;                        /* of the file, which is locked while it is recorded into */
 };
 
 /* Makes folder/flight.RANK from head, of which the caller fills in who this is. A file of that name
- * gets GY_FLIGHT_OLD. GY_E_IO and others: nothing is kept then. */
+ * gets GY_FLIGHT_OLD; GY_E_STATE where a process still records into it. GY_E_IO and others: nothing
+ * is kept then. */
 GY_INT int gy_flight_open(struct gy_flight *flight, const char *folder,
                           const struct gy_flight_head *head, struct gy_error *err);
 /* Notes what the event says; number, clocks and step are set here. Returns mono. */

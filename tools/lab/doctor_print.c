@@ -239,21 +239,21 @@ static int print_judged(const struct gy_timeline *t, int json, const struct gy_b
     return out->failed ? GY_FAIL(err, GY_E_IO, "the output cannot be written") : GY_OK;
 }
 
-GYRE_API int gyre_print_doctor(const char *folder, const struct gyre_doctor_config *config,
+GYRE_API int gyre_print_doctor(const char *folder, int before, int json,
                                const struct gyre_sink *sink, struct gyre_error *error)
 {
     GY_TRY(gy_given(folder, "gyre_print_doctor: folder", error));
-    GY_TRY(gy_given(config, "gyre_print_doctor: config", error));
+    GY_TRY(gy_given(sink, "gyre_print_doctor: sink", error));
     const struct gy_alloc alloc = gy_alloc_default();
     struct gy_sink out = gy_sink_of(sink);
     struct gy_error err = { 0 };
     struct gy_timeline t = { .count = 0 };
     struct gy_buf left_out;
     gy_buf_open(&left_out, &alloc);
-    int status = gy_timeline_open(&t, folder, config->before, print_left_out, &left_out, &alloc,
+    int status = gy_timeline_open(&t, folder, before, print_left_out, &left_out, &alloc,
                                   &err);
     if (status == GY_OK)
-        status = print_judged(&t, config->json, &left_out, &out, &err);
+        status = print_judged(&t, json, &left_out, &out, &err);
     else if (left_out.bytes) /* why no file could be read */
         status = GY_FAIL(&err, status, "%.300s: none of its flight records can be read; %.*s",
                          folder,

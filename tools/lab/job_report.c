@@ -213,6 +213,7 @@ static int report_gather(struct report *r, struct gyre_job *job, struct gy_error
 GYRE_API int gyre_print_ranks(struct gyre_job *job, int64_t images, int json,
                               const struct gyre_sink *sink, struct gyre_error *error)
 {
+    GY_TRY(gy_given(sink, "gyre_print_ranks: sink", error));
     struct gy_error err = { 0 };
     struct gy_sink out = gy_sink_of(sink);
     struct report r = { .job = job, .ranks = gyre_job_ranks(job), .images = (double)images };

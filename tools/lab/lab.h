@@ -113,15 +113,11 @@ struct gyre_job;
 GYRE_API int gyre_print_ranks(struct gyre_job *job, int64_t images, int json,
                               const struct gyre_sink *sink, struct gyre_error *error);
 
-struct gyre_doctor_config {
-    int json;               /* 0: a page, 1: one JSON object */
-    int before;             /* 1: the records of the start before the last one */
-};
 /* Merges the flight records that the ranks of a job left in a folder (GYRE_FLIGHT, or a run's), and
- * says what each did last, who waited for whom, why, and what to look at. A file that is damaged,
- * foreign or of another start gets a sentence and is left out. GYRE_E_IO and others: none can be
- * read. */
-GYRE_API int gyre_print_doctor(const char *folder, const struct gyre_doctor_config *config,
+ * says what each did last, who waited for whom, why, and what to look at: a page, or one JSON object.
+ * A file that is damaged, foreign or of another start gets a sentence and is left out. before: the
+ * records of the start before the last one. GYRE_E_IO and others: none can be read. */
+GYRE_API int gyre_print_doctor(const char *folder, int before, int json,
                                const struct gyre_sink *sink, struct gyre_error *error);
 
 /* ---- a step, a machine ---------------------------------------------------------------------- */
