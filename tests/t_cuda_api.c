@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Gyre's mirror of CUDA's declarations beside the toolkit's own headers, where these are installed: the same numbers, the same sizes,
- * and every function has the same parameters and result. Nothing is linked or called. run_headers.sh compiles it beside the headers of
- * other versions, which it puts on the search path and says so by CAPI_ON_PATH. */
+ * and every function has the same parameters and result. Nothing is linked or called. run_headers.sh
+ * compiles it beside the headers of other versions, on the search path (CAPI_ON_PATH). */
 #include "kernels/cuda/api.h"
 #include "tests/t.h"
 
@@ -35,18 +35,18 @@
 
 /* Tensor maps came with 12.0. */
 #if CUDA_VERSION >= 12000
-#define CAPI_MAP_TYPES(TYPE)                                                                                           \
-    TYPE(a_map, struct gy_tensor_map, CUtensorMap)                                                                     \
-    TYPE(a_type, int, CUtensorMapDataType)                                                                             \
-    TYPE(a_interleave, int, CUtensorMapInterleave)                                                                     \
-    TYPE(a_swizzle, int, CUtensorMapSwizzle)                                                                           \
-    TYPE(a_promotion, int, CUtensorMapL2promotion)                                                                     \
+#define CAPI_MAP_TYPES(TYPE)                                                                      \
+    TYPE(a_map, struct gy_tensor_map, CUtensorMap)                                                \
+    TYPE(a_type, int, CUtensorMapDataType)                                                        \
+    TYPE(a_interleave, int, CUtensorMapInterleave)                                                \
+    TYPE(a_swizzle, int, CUtensorMapSwizzle)                                                      \
+    TYPE(a_promotion, int, CUtensorMapL2promotion)                                                \
     TYPE(a_fill, int, CUtensorMapFloatOOBfill)
-#define CAPI_MAPS(ROW)                                                                                                 \
-    ROW(dr_map_tiled, cuTensorMapEncodeTiled, a_status, (a_map *, a_type, unsigned, void *, const a_u64 *,             \
-        const a_u64 *, const a_u32 *, const a_u32 *, a_interleave, a_swizzle, a_promotion, a_fill))                    \
-    ROW(dr_map_im2col, cuTensorMapEncodeIm2col, a_status, (a_map *, a_type, unsigned, void *, const a_u64 *,           \
-        const a_u64 *, const int *, const int *, a_u32, a_u32, const a_u32 *, a_interleave, a_swizzle, a_promotion,    \
+#define CAPI_MAPS(ROW)                                                                            \
+    ROW(dr_map_tiled, cuTensorMapEncodeTiled, a_status, (a_map *, a_type, unsigned, void *, const a_u64 *, \
+        const a_u64 *, const a_u32 *, const a_u32 *, a_interleave, a_swizzle, a_promotion, a_fill)) \
+    ROW(dr_map_im2col, cuTensorMapEncodeIm2col, a_status, (a_map *, a_type, unsigned, void *, const a_u64 *, \
+        const a_u64 *, const int *, const int *, a_u32, a_u32, const a_u32 *, a_interleave, a_swizzle, a_promotion, \
         a_fill))
 #else
 #define CAPI_MAP_TYPES(TYPE)
@@ -183,7 +183,8 @@ static void capi_ours(void)
     CAPI_RUNTIME(CAPI_OURS)
     CAPI_DRIVER(CAPI_OURS)
     CAPI_NVRTC(CAPI_OURS)
-    const int rows = 0 CAPI_RUNTIME(CAPI_ONE) CAPI_DRIVER(CAPI_ONE) CAPI_NVRTC(CAPI_ONE), maps = 0 CAPI_MAPS(CAPI_ONE);
+    const int rows = 0 CAPI_RUNTIME(CAPI_ONE) CAPI_DRIVER(CAPI_ONE) CAPI_NVRTC(CAPI_ONE);
+    const int maps = 0 CAPI_MAPS(CAPI_ONE);
     T_CHECK((size_t)(rows + 2 - maps) * sizeof(void (*)(void)) == sizeof(struct gy_cuda_api)); /* all */
     CAPI_TYPES(CAPI_TYPE_SAME)
 }

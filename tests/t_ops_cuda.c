@@ -515,6 +515,78 @@ static void opc_ceilings(struct opc_run *run)
     run->backend->mem_put(run->self, args.ptr[GY_Y], 0, GY_MEM_DEVICE);
 }
 
+/* The value in bf16 that ceiling_matrix has at number i of its shared memory. */
+static float opc_ceiling_value(uint32_t i)
+{
+    uint32_t v = i / 2 * 2654435761u;
+    v ^= v >> 15;
+    v *= 0x85ebca6bu;
+    v = ((v ^ v >> 13) & 0x807f807fu) | 0x3f803f80u;
+    const uint32_t bits = (i % 2 ? v >> 16 : v & 0xffff) << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Sum of all products of a group's 64 rows with 256 columns. Rows of 64 lie in 8 chunks: chunk c of
+ * row r at c ^ r % 8. */
+static double opc_ceiling_sum(int group)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < 64; k++) {
+        double a = 0, b = 0;
+        for (uint32_t r = 0; r < 256; r++) {
+            const uint32_t at = r * 64 + (k / 8 ^ r % 8) * 8 + k % 8;
+            b += (double)opc_ceiling_value(2 * 64 * 64 + at);
+            a += r < 64 ? (double)opc_ceiling_value((uint32_t)group * 64 * 64 + at) : 0.0;
+        }
+        sum += a * b;
+    }
+    return sum;
+}
+
+/* The matrix units' ceiling: sums of groups beside double; or it is compiled and no more. */
+static void opc_ceiling_matrix(struct opc_run *run, int compile)
+{
+    enum { BLOCKS = 3, TURNS = 3, THREADS = 256, SHARED = 48 << 10 };
+    static const char options[] = "-DGY_ARCH=90\0-DGY_THREADS=256\0-DGY_SHARED_BYTES=49152\0"
+                                  "-DGY_DTYPE=0\0-DGY_ACT=0\0-DGY_FLAGS=0\0-DGY_ITEMS=1\0"
+                                  "-DGY_TURNS=3\0-DGY_MULTIPLIES=3";
+    struct gy_cuda_unit unit = { .file = "ceiling.cu", .options = options,
+                                 .option_bytes = sizeof options, .option_count = 9,
+                                 .arch = run->self->device.arch };
+    struct gy_cuda_unit *list[] = { &unit };
+    const struct gy_cuda_api *api = &run->self->lib.api;
+    struct gy_args args = { .spans = NULL };
+    void *parameters[] = { &args };
+    static float got[BLOCKS * THREADS];
+    gy_cuda_module module = NULL;
+    gy_cuda_function function = NULL;
+    struct gy_error err = { 0 };
+    T_CHECK_MSG(gy_cuda_compile(&run->self->compiler, list, 1, &err) == GY_OK, "%s", err.text);
+    if (!compile &&
+        T_CHECK(opc_get(run, sizeof got, &args.ptr[GY_Y]) == GY_OK && unit.image.bytes &&
+                api->dr_module_load(&module, unit.image.bytes, 0, NULL, NULL) == 0 &&
+                api->dr_module_function(&function, module, "ceiling_matrix") == 0 &&
+                api->dr_launch_kernel(function, BLOCKS, 1, 1, THREADS, 1, 1, SHARED,
+                                      run->self->stream, parameters, NULL) == 0 &&
+                run->backend->copy(run->self, got, args.ptr[GY_Y], sizeof got,
+                                   GY_COPY_TO_HOST) == GY_OK)) {
+        cover_kernel_ran("ceiling_matrix");
+        for (int i = 0; i < BLOCKS * 2; i++) {
+            double sum = 0;
+            for (int t = 0; t < 128; t++)
+                sum += (double)got[i * 128 + t];
+            const double want = TURNS * opc_ceiling_sum(i % 2);
+            T_CHECK_MSG(fabs(sum - want) <= 1.0, "group %d: %.3f, not %.3f", i, sum, want);
+        }
+    }
+    if (module)
+        api->dr_module_unload(module);
+    gy_cuda_image_free(&unit.image);
+    run->backend->mem_put(run->self, args.ptr[GY_Y], 0, GY_MEM_DEVICE);
+}
+
 static void opc_check_covered(struct opc_run *run)
 {
     int served = 0, ran = 0;
@@ -545,6 +617,9 @@ static void opc_emulated(struct opc_run *run, const struct op_cases *cases)
         if (!run->self)
             return;
         const int last = run->class + 1 == COVER_CLASSES;
+        const int ceiling = run->o.op && strcmp(run->o.op, "ceiling") == 0;
+        if (run->self->device.arch == 90 && (!some || ceiling))
+            opc_ceiling_matrix(run, 0);
         if (last && !some) {
             opc_ceilings(run);
             op_glm_run(run->backend, run->self);
@@ -585,6 +660,8 @@ int main(int argc, char **argv)
     const int all = !run.o.only && !run.o.op && !run.o.row;
     if (run.self && run.o.arch)
         opc_print_compiled(run.self->device.arch, run.o.whole && all);
+    if (run.self && run.o.arch == 90 && all)
+        opc_ceiling_matrix(&run, 1);
     if (run.self && run.o.arch && all)
         op_glm_compile(run.self, run.o.whole);
     for (int i = 0; run.self && !run.o.arch && cover_row_at(i) && i < COVER_ROWS; i++)

@@ -7,7 +7,7 @@
 
 #define GY_CUDA_MAPS 4
 
-/* A tensor map of bulk copies, made by the driver (CUtensorMap): on a boundary of 128 bytes, as CUDA 13 has it (64 before). */
+/* A tensor map of bulk copies, made by the driver (CUtensorMap); CUDA 12 has a boundary of 64. */
 #define GY_CUDA_MAP_ALIGN 128
 struct __attribute__((aligned(GY_CUDA_MAP_ALIGN))) gy_tensor_map {
     uint64_t word[16];

@@ -17,14 +17,17 @@
  * The weight gradient's operands lie with the reduction outside; wgmma turns them. All boxes have rows of 128 bytes,
  * swizzled. A 1x1 convolution of stride 1 is a plain product: its boxes are rectangles.
  *
- * A block: 3 warp groups, tiles of 128 x GY_BN, 64 of the reduction a step. Shared memory: GY_STAGES * (128 + BN) *
- * 128 bytes, two output tiles of 64 rows, statistics of 8 warps, barriers. Tails: boxes bring zeros, stores are
- * checked. Grid: x blocks over tiles, columns first; forward and data gradient as many as multiprocessors, which
- * orders no sum; weight gradient: y slices. */
+ * A block: 3 warp groups, tiles of GY_BM x GY_BN, 64 of the reduction a step. GY_BM is 128; or 64 in a
+ * weight gradient of few filters: then both groups have all rows, each takes half of every step, and
+ * their sums are parts of their own. Shared memory: GY_STAGES * (BM + BN) * 128 bytes, two output tiles
+ * of 64 rows, statistics of 8 warps, barriers. Tails: boxes bring zeros, stores are checked. Grid: x
+ * blocks over tiles, columns first; forward and data gradient as many as multiprocessors, which orders
+ * no sum; weight gradient: y slices. */
 #include "prelude.cuh"
 #include "conv.cuh"
 
-#define WG_BM 128
+#define WG_BM GY_BM
+#define WG_HALVES (128 / GY_BM) /* of a step, one a group */
 #define WG_BK 64
 #define WG_UP(x) (((x) + 63) / 64 * 64)
 #define WG_BLOCKS (WG_UP(CV_RED) / 64)                      /* of 64 channels, a tap */
@@ -125,7 +128,7 @@ GY_FN void wgmma_copy_tile(const struct gy_args *a, struct wgmma_shared *s, cons
         uint64_t *const bar = &s->full[ring->stage];
         gy_bar_wait(&s->empty[ring->stage], ring->parity ^ 1);
         gy_bar_expect(bar, WG_STAGE_BYTES);
-        GY_UNROLL for (int i = 0; i < 2; i++)
+        GY_UNROLL for (int i = 0; i < WG_BM / 64; i++)
             gy_bulk_load2(s->a[ring->stage] + i * 64 * WG_BK, &a->map[0], bar, t->first_row + i * 64, m);
         for (int i = 0; i < GY_BN / 64; i++) {
             const int last = CV_TAPS * WG_BLOCKS - 1, at = t->first_col / 64 + i, block = at < last ? at : last;
@@ -150,19 +153,21 @@ GY_FN void wgmma_copy_tile(const struct gy_args *a, struct wgmma_shared *s, cons
 #define WG_PRODUCT gy_wgmma_64
 #elif GY_BN == 128
 #define WG_PRODUCT gy_wgmma_128
+#elif GY_BN == 192
+#define WG_PRODUCT gy_wgmma_192
 #else
 #define WG_PRODUCT gy_wgmma_256
 #endif
 
-/* One stage: four products of 16. A step of 16 along the reduction is 32 bytes in a row, or 16 rows where it lies
- * outside. */
+/* One stage: four products of 16, or two a group. A step of 16 along the reduction is 32 bytes in a
+ * row, or 16 rows where it lies outside; WG_STEP is what it adds to an operand's description. */
 #if GY_DIR == 2
-#define WG_TILE_A(s, stage, group, k) gy_wgmma_tile(s->a[stage] + (group) * 64 * WG_BK + (k) * 16 * 64, 8192, 1024, 3)
-#define WG_TILE_B(s, stage, k) gy_wgmma_tile(s->b[stage] + (k) * 16 * 64, 8192, 1024, 3)
+#define WG_TILE(operand) gy_wgmma_tile(operand, 8192, 1024, 3)
+#define WG_STEP (16 * 128 >> 4)
 #define WG_TURN 1
 #else
-#define WG_TILE_A(s, stage, group, k) gy_wgmma_tile(s->a[stage] + (group) * 64 * WG_BK + (k) * 16, 16, 1024, 3)
-#define WG_TILE_B(s, stage, k) gy_wgmma_tile(s->b[stage] + (k) * 16, 16, 1024, 3)
+#define WG_TILE(operand) gy_wgmma_tile(operand, 16, 1024, 3)
+#define WG_STEP (16 * 2 >> 4)
 #define WG_TURN 0
 #endif
 
@@ -404,10 +409,13 @@ GY_FN void wgmma_stats_row(const struct wgmma_shared *s, const struct wgmma_tile
 GY_FN void wgmma_finish_weights(const struct gy_args *a, const struct wgmma_tile *t, const struct wgmma_lane *at,
                                 const float d[WG_SUMS])
 {
-    float *const out = GY_SLICES > 1 ? (float *)a->ptr[GY_SCRATCH] + GY_BY * CV_WEIGHTS : (float *)a->ptr[GY_DW];
+    const int halves = WG_HALVES > 1, low = halves ? 0 : at->group * 64;
+    const int part = halves ? GY_BY * 2 + at->group : GY_BY;
+    float *const parts = (float *)a->ptr[GY_SCRATCH] + part * CV_WEIGHTS;
+    float *const out = GY_SLICES > 1 ? parts : (float *)a->ptr[GY_DW];
     const int add = GY_SLICES == 1 && a->u->accumulate;
     GY_UNROLL for (int i = 0; i < WG_SUMS; i++) {
-        const int k = t->first_row + at->group * 64 + at->row + i / 2 % 2 * 8,
+        const int k = t->first_row + low + at->row + i / 2 % 2 * 8,
                   col = t->first_col + i / 4 * 8 + at->col + i % 2;
         const int block = col / 64, c = block % WG_BLOCKS * 64 + col % 64, cell = block / WG_BLOCKS;
         const int64_t to = (int64_t)k * CV_ROW + cell * CV_CG + c;
@@ -430,11 +438,15 @@ GY_FN void wgmma_multiply(struct wgmma_shared *s, int steps, int group, struct w
 {
     int before = -1, step = 0;
     do { /* at least once: otherwise the compiler would wait after every product */
-        const int stage = ring->stage;
+        const int stage = ring->stage, first = WG_HALVES > 1 ? group * 2 * WG_STEP : 0;
+        const int rows = WG_HALVES > 1 ? 0 : group * 64 * WG_BK;
+        const uint64_t left = WG_TILE(s->a[stage] + rows) + first;
+        const uint64_t right = WG_TILE(s->b[stage]) + first;
         gy_bar_wait(&s->full[stage], ring->parity);
         gy_wgmma_fence();
-        GY_UNROLL for (int k = 0; k < 4; k++)
-            WG_PRODUCT(d, WG_TILE_A(s, stage, group, k), WG_TILE_B(s, stage, k), step > 0 || k > 0, WG_TURN, WG_TURN);
+        GY_UNROLL for (int k = 0; k < 4 / WG_HALVES; k++)
+            WG_PRODUCT(d, left + k * WG_STEP, right + k * WG_STEP, step > 0 || k > 0, WG_TURN,
+                       WG_TURN);
         gy_wgmma_commit();
         gy_wgmma_wait(1);
         if (before >= 0)
@@ -486,7 +498,7 @@ GY_FN void wgmma_multiply_all(const struct gy_args *a, struct wgmma_shared *s)
     struct wgmma_ring ring = { 0, 0 };
     struct wgmma_lane at;
     float d[WG_SUMS];
-    at.group = GY_WARP / 4 - 1;
+    at.group = gy_shfl_i(GY_WARP, 0) / 4 - 1; /* the compiler sees: the same in all lanes */
     at.warp = GY_WARP - 4;
     at.row = GY_WARP % 4 * 16 + GY_LANE / 4;
     at.col = GY_LANE % 4 * 2;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The device's limits, measured by the kernels of ceiling.cu between two events; the best of a few tries counts. The matrix units'
- * peak is not measured: it is what NVIDIA states a multiprocessor does in a clock, at the clock that the multiply-adds ran at. */
+ * peak is measured by warp groups' products where a device has these (sm_90). Elsewhere it is what
+ * NVIDIA states a multiprocessor does in a clock, at the clock that the multiply-adds ran at. */
 #include "kernels/cuda/peak.h"
 #include "kernels/cuda/cuda_state.h"
 #ifndef GY_NO_CUDA
@@ -11,6 +12,8 @@
 #define PEAK_TRIES 5
 #define PEAK_THREADS 256
 #define PEAK_BLOCKS 16                 /* a multiprocessor */
+#define PEAK_PRODUCTS 1500             /* of 64 x 256 x 64, a group: about 15 ms */
+#define PEAK_TILES (48 << 10)          /* bytes of shared memory for them */
 
 /* Operations of a multiprocessor in a clock: float and, where there is one, bf16 matrix (CUDA C Programming Guide; white papers). */
 struct peak_row {
@@ -38,7 +41,7 @@ struct peak_job {
 };
 
 /* Seconds of one launch, the fastest of some; < 0 when it fails. */
-static double peak_time(struct peak_job *job, gy_cuda_function function)
+static double peak_time(struct peak_job *job, gy_cuda_function function, unsigned shared)
 {
     const struct gy_cuda_api *api = &job->cuda->lib.api;
     const unsigned blocks = (unsigned)job->cuda->device.processors * PEAK_BLOCKS;
@@ -47,7 +50,8 @@ static double peak_time(struct peak_job *job, gy_cuda_function function)
         void *parameters[] = { &job->args };
         float ms = 0;
         if (api->rt_event_record(job->begin, job->cuda->stream) != 0 ||
-            api->dr_launch_kernel(function, blocks, 1, 1, PEAK_THREADS, 1, 1, 0, job->cuda->stream, parameters, NULL) != 0 ||
+            api->dr_launch_kernel(function, blocks, 1, 1, PEAK_THREADS, 1, 1, shared,
+                                  job->cuda->stream, parameters, NULL) != 0 ||
             api->rt_event_record(job->end, job->cuda->stream) != 0 || api->rt_stream_synchronize(job->cuda->stream) != 0 ||
             api->rt_event_elapsed(&ms, job->begin, job->end) != 0 || !(ms > 0))
             return -1;
@@ -58,14 +62,17 @@ static double peak_time(struct peak_job *job, gy_cuda_function function)
 }
 
 /* Compiles ceiling.cu for these sizes and times the entry; seconds, or < 0. */
-static double peak_run(struct peak_job *job, const char *entry, size_t bytes, int turns)
+static double peak_run(struct peak_job *job, const char *entry, size_t bytes, int turns,
+                       unsigned shared)
 {
     struct gy_cuda_backend *cuda = job->cuda;
     const struct gy_cuda_api *api = &cuda->lib.api;
     char options[512];
     int used = 0;
-    used += snprintf(options, sizeof options, "-DGY_ARCH=%d%c-DGY_THREADS=%d%c-DGY_SHARED_BYTES=0%c-DGY_DTYPE=0%c-DGY_ACT=0%c-DGY_FLAGS=0%c"
-                     "-DGY_ITEMS=%zu%c-DGY_TURNS=%d%c-DGY_MULTIPLIES=%d", cuda->device.arch, 0, PEAK_THREADS, 0, 0, 0, 0, 0, bytes / 16, 0,
+    used += snprintf(options, sizeof options,
+                     "-DGY_ARCH=%d%c-DGY_THREADS=%d%c-DGY_SHARED_BYTES=%d%c-DGY_DTYPE=0%c"
+                     "-DGY_ACT=0%c-DGY_FLAGS=0%c-DGY_ITEMS=%zu%c-DGY_TURNS=%d%c-DGY_MULTIPLIES=%d",
+                     cuda->device.arch, 0, PEAK_THREADS, 0, PEAK_TILES, 0, 0, 0, 0, bytes / 16, 0,
                      turns, 0, PEAK_MULTIPLIES);
     struct gy_cuda_unit unit = { .file = "ceiling.cu", .options = options, .option_bytes = (size_t)used + 1, .option_count = 9,
                                  .arch = cuda->device.arch };
@@ -77,11 +84,22 @@ static double peak_run(struct peak_job *job, const char *entry, size_t bytes, in
     if (gy_cuda_compile(&cuda->compiler, list, 1, &err) != GY_OK)
         gy_log_write(&cuda->log, GY_LOG_WARN, "%s", err.text);
     else if (api->dr_module_load(&module, unit.image.bytes, 0, NULL, NULL) == 0 && api->dr_module_function(&function, module, entry) == 0)
-        seconds = peak_time(job, function);
+        seconds = peak_time(job, function, shared);
     if (module)
         api->dr_module_unload(module);
     gy_cuda_image_free(&unit.image);
     return seconds;
+}
+
+/* GFLOP/s of warp groups' products, or 0 where there are none. */
+static double peak_matrix(struct peak_job *job)
+{
+    const struct gy_cuda_device *d = &job->cuda->device;
+    if (d->arch < 90 || d->arch >= 100)
+        return 0;
+    const double seconds = peak_run(job, "ceiling_matrix", 16, PEAK_PRODUCTS, PEAK_TILES);
+    const double groups = (double)d->processors * PEAK_BLOCKS * (PEAK_THREADS / 128.0);
+    return seconds > 0 ? groups * PEAK_PRODUCTS * 64 * 256 * 64 * 2 / seconds * 1e-9 : 0;
 }
 
 static int peak_measure(struct peak_job *job, struct gy_ceilings *out)
@@ -92,13 +110,17 @@ static int peak_measure(struct peak_job *job, struct gy_ceilings *out)
     job->cuda->lib.api.rt_device_attribute(&l2, GY_CUDA_L2_BYTES, job->cuda->ordinal);
     const size_t inside = gy_align_up((size_t)(l2 > 1 << 20 ? l2 : 1 << 20) / 4, 4096), all = job->bytes;
     const double threads = (double)d->processors * PEAK_BLOCKS * PEAK_THREADS;
-    const double copy = peak_run(job, "ceiling_copy", all, 1), read = peak_run(job, "ceiling_read", all, 1);
-    const double near_copy = peak_run(job, "ceiling_copy", inside, PEAK_TURNS);
-    const double near_read = peak_run(job, "ceiling_read", inside, PEAK_TURNS), multiply = peak_run(job, "ceiling_multiply", 16, 1);
+    const double copy = peak_run(job, "ceiling_copy", all, 1, 0);
+    const double read = peak_run(job, "ceiling_read", all, 1, 0);
+    const double near_copy = peak_run(job, "ceiling_copy", inside, PEAK_TURNS, 0);
+    const double near_read = peak_run(job, "ceiling_read", inside, PEAK_TURNS, 0);
+    const double multiply = peak_run(job, "ceiling_multiply", 16, 1, 0);
     if (copy <= 0 || read <= 0 || near_copy <= 0 || near_read <= 0 || multiply <= 0)
         return GY_E_DEVICE;
     out->f32 = threads * PEAK_MULTIPLIES * 64 * 2 / multiply * 1e-9;
-    out->bf16 = row.bf16 ? out->f32 * row.bf16 / row.f32 : out->f32;
+    out->bf16 = peak_matrix(job);
+    if (out->bf16 <= 0)
+        out->bf16 = row.bf16 ? out->f32 * row.bf16 / row.f32 : out->f32;
     out->copy = 2 * (double)all / copy * 1e-9;
     out->read = (double)all / read * 1e-9;
     out->cache_copy = 2 * (double)inside * PEAK_TURNS / near_copy * 1e-9;

@@ -74,8 +74,9 @@ GY_INT int gy_cuda_prepare(void *self, struct gy_op *op, struct gy_error *err)
 /* On the boundary that its tensor maps want; the arena gives a cache line's. */
 static struct gy_cuda_plan *plans_take(struct gy_cuda_backend *cuda)
 {
-    unsigned char *const at = gy_arena_take(&cuda->arena, 1, sizeof(struct gy_cuda_plan) + GY_CUDA_MAP_ALIGN - GY_CACHE_LINE);
-    return at ? (void *)(at + (GY_CUDA_MAP_ALIGN - (uintptr_t)at % GY_CUDA_MAP_ALIGN) % GY_CUDA_MAP_ALIGN) : NULL;
+    const size_t align = GY_CUDA_MAP_ALIGN, more = align - GY_CACHE_LINE;
+    unsigned char *const at = gy_arena_take(&cuda->arena, 1, sizeof(struct gy_cuda_plan) + more);
+    return at ? (void *)(at + (align - (uintptr_t)at % align) % align) : NULL;
 }
 
 GY_INT int gy_cuda_prepare_cut(struct gy_cuda_backend *cuda, struct gy_op *op, const struct gy_cuda_row *row,

@@ -7,6 +7,7 @@
 #define CONV_THREADS 256
 #define CONV_BLOCKS 256          /* blocks that leave no card without work */
 #define CONV_WAVES 264           /* two full waves on 132 multiprocessors, sm_90's; more would begin a third */
+#define CONV_LINES_WAVE 660      /* one wave: registers leave five blocks a multiprocessor */
 #define CONV_PART_BYTES (64 << 20) /* its parts take no more */
 #define CONV_CHUNK 128           /* CV_CHUNK of conv.cuh */
 
@@ -14,6 +15,7 @@ enum conv_dir { CONV_FORWARD, CONV_DGRAD, CONV_WGRAD };
 
 struct conv_tile {
     int bm, bn, bk, tm, tn;
+    int parts; /* of a weight gradient's slice, where its block leaves more than one; else 0 */
 };
 
 /* The product behind an op: rows x columns summed over depth, for each of classes x groups. */
@@ -92,14 +94,16 @@ static void conv_cut_stats(const struct gy_op *op, int64_t each, struct gy_cuda_
     out->scratch += (size_t)(rows + chunks) * 2 * (size_t)op->geom.k * sizeof(float);
 }
 
-/* Slices of the pixels: whole waves, no slice shorter than a few steps, no more memory than allowed. */
-static int64_t conv_slice_pixels(const struct gy_op *op, const struct conv_tile *t)
+/* Slices of the pixels: whole waves of so many blocks, no slice shorter than a few steps, no more
+ * memory than allowed. */
+static int64_t conv_slice_pixels(const struct gy_op *op, const struct conv_tile *t, int64_t blocks)
 {
     const struct gy_geom *g = &op->geom;
     const struct conv_size size = conv_size_of(op);
     const int64_t tiles = conv_up(size.rows, t->bm) * conv_up(size.cols, t->bn) * g->groups;
-    const int64_t bytes = size.rows * size.cols * g->groups * (int64_t)sizeof(float);
-    int64_t slices = gy_max64(CONV_WAVES / tiles, tiles < CONV_BLOCKS ? 2 : 1);
+    const int64_t parts = gy_max64(1, t->parts);
+    const int64_t bytes = parts * size.rows * size.cols * g->groups * (int64_t)sizeof(float);
+    int64_t slices = gy_max64(blocks / parts / tiles, tiles < CONV_BLOCKS ? 2 : 1);
     slices = gy_min64(slices, conv_up(size.depth, 8 * t->bk));
     slices = gy_max64(1, gy_min64(slices, CONV_PART_BYTES / bytes));
     return conv_up(conv_up(size.depth, slices), t->bk) * t->bk;
@@ -172,7 +176,7 @@ static void conv_plain_cut(const struct gy_op *op, const struct gy_cuda_device *
 /* ---- ffma ---- */
 
 static const struct conv_tile conv_ffma_tiles[] = {
-    { 64, 64, 16, 4, 4 }, { 128, 64, 16, 8, 4 }, { 128, 128, 8, 8, 8 }
+    { 64, 64, 16, 4, 4, 0 }, { 128, 64, 16, 8, 4, 0 }, { 128, 128, 8, 8, 8, 0 }
 };
 
 /* Data gradients that need more registers than two blocks leave: classes of pixels, or loads one by one, beside many
@@ -197,7 +201,8 @@ static void conv_ffma_cut_by(const struct gy_op *op, const struct conv_tile *t, 
     conv_define(out, "GY_TM", t->tm);
     conv_define(out, "GY_TN", t->tn);
     conv_define(out, "GY_BLOCKS", conv_ffma_heavy(op, t) ? 1 : 2);
-    const int64_t each = wgrad ? conv_slice_pixels(op, t) : 0, slices = wgrad ? conv_up(size.depth, each) : 1;
+    const int64_t each = wgrad ? conv_slice_pixels(op, t, CONV_WAVES) : 0,
+                  slices = wgrad ? conv_up(size.depth, each) : 1;
     conv_launch(out, "conv_ffma", tiles, wgrad ? slices : size.classes, op->geom.groups, shared);
     if (wgrad) {
         conv_define(out, "GY_SLICE_PIXELS", each);
@@ -292,9 +297,9 @@ struct conv_mma_tile {
     int warps_m, warps_n;
 };
 static const struct conv_mma_tile conv_mma_tiles[] = {
-    { { 64, 64, CONV_MMA_BK, 0, 0 }, 2, 2 },
-    { { 128, 64, CONV_MMA_BK, 0, 0 }, 4, 2 },
-    { { 128, 128, CONV_MMA_BK, 0, 0 }, 2, 4 },
+    { { 64, 64, CONV_MMA_BK, 0, 0, 0 }, 2, 2 },
+    { { 128, 64, CONV_MMA_BK, 0, 0, 0 }, 4, 2 },
+    { { 128, 128, CONV_MMA_BK, 0, 0, 0 }, 2, 4 },
 };
 
 static int conv_mma_fits(const struct gy_op *op, const struct gy_cuda_device *device)
@@ -360,7 +365,8 @@ static void conv_mma_cut_by(const struct gy_op *op, const struct gy_cuda_device 
     conv_mma_begin(op, x, stages, conv_mma_gathers(op), out);
     const int64_t tiles = conv_up(size.rows, t->bm) * conv_up(size.cols, t->bn);
     if (wgrad) {
-        const int64_t each = conv_slice_pixels(op, t), slices = conv_up(size.depth, each);
+        const int64_t each = conv_slice_pixels(op, t, CONV_WAVES),
+                      slices = conv_up(size.depth, each);
         conv_launch_of(out, "conv_mma", tiles, slices, 1, threads, shared);
         conv_define(out, "GY_SLICE_PIXELS", each);
         conv_cut_sum(op, slices, out);
@@ -405,7 +411,8 @@ static void conv_lines_cut(const struct gy_op *op, const struct gy_cuda_device *
     const int64_t tiles = conv_up(wgrad ? g->k : pixels, x->t.bm) * conv_up(wgrad ? row : g->k, x->t.bn);
     const int64_t weights = wgrad ? 0 : g->k * row / 8; /* chunks of 16 bytes, as of the image */
     conv_launch_of(out, "conv_mma_lines", conv_up(chunks + weights, threads), 1, 1, threads, 0);
-    const int64_t each = wgrad ? conv_slice_pixels(op, &x->t) : 0, slices = wgrad ? conv_up(pixels, each) : 1;
+    const int64_t each = wgrad ? conv_slice_pixels(op, &x->t, CONV_LINES_WAVE) : 0,
+                  slices = wgrad ? conv_up(pixels, each) : 1;
     conv_launch_of(out, "conv_mma", tiles, slices, 1, threads, shared);
     if (wgrad) {
         conv_define(out, "GY_SLICE_PIXELS", each);
@@ -577,30 +584,34 @@ static void conv_map_pixels(struct gy_cuda_map *map, const struct gy_op *op, int
 
 static int64_t conv_up64(int64_t x) { return conv_up(x, 64) * 64; }
 
-static void conv_wgmma_cut_by(const struct gy_op *op, const struct gy_cuda_device *device, int bn,
-                              struct gy_cuda_cut *out)
+/* bm 64: of weight gradients alone. */
+static void conv_wgmma_cut_by(const struct gy_op *op, const struct gy_cuda_device *device, int bm,
+                              int bn, struct gy_cuda_cut *out)
 {
     const struct gy_geom *g = &op->geom;
     const struct conv_size size = conv_size_of(op);
     const int dgrad = op->code == GY_OP_CONV_DGRAD, wgrad = op->code == GY_OP_CONV_WGRAD,
-              stages = bn == 256 ? 3 : bn == 128 ? 4 : 5;
+              stages = bn == 256 ? 3 : bn >= 128 ? 4 : 5;
     const int64_t taps = (int64_t)g->r * g->s, cols = wgrad ? taps * conv_up64(g->c) : size.cols;
-    const int64_t tiles = conv_up(size.rows, CONV_WGMMA_BM) * conv_up(cols, bn) * size.classes;
+    const int64_t tiles = conv_up(size.rows, bm) * conv_up(cols, bn) * size.classes;
     const unsigned shared =
-        (unsigned)(stages * (CONV_WGMMA_BM + bn) * 128 + 2 * 64 * (bn + 8) * 2 + 2 * 8 * bn * 4 + 16 * stages);
+        (unsigned)(stages * (bm + bn) * 128 + 2 * 64 * (bn + 8) * 2 + 2 * 8 * bn * 4 + 16 * stages);
     const unsigned most = device->processors > 0 ? (unsigned)device->processors : 1;
     conv_begin(op, "conv_wgmma.cu", out);
+    conv_define(out, "GY_BM", bm);
     conv_define(out, "GY_BN", bn);
     conv_define(out, "GY_STAGES", stages);
     conv_define(out, "GY_TILED", conv_is_product(g));
     conv_map_pixels(&out->map[wgrad ? 1 : 0], op, wgrad ? 64 : CONV_WGMMA_BM);
     if (wgrad) {
-        const struct conv_tile t = { CONV_WGMMA_BM, bn, 64, 0, 0 };
-        const int64_t each = conv_slice_pixels(op, &t), slices = conv_up(size.depth, each);
+        const int parts = CONV_WGMMA_BM / bm;
+        const struct conv_tile t = { bm, bn, 64, 0, 0, parts };
+        const int64_t each = conv_slice_pixels(op, &t, CONV_WAVES),
+                      slices = conv_up(size.depth, each);
         conv_map_matrix(&out->map[0], GY_DY, g->k, size.depth, 64);
         conv_launch_of(out, "conv_wgmma", tiles, slices, 1, CONV_WGMMA_THREADS, shared);
         conv_define(out, "GY_SLICE_PIXELS", each);
-        conv_cut_sum(op, slices, out);
+        conv_cut_sum(op, slices * parts, out);
         return;
     }
     const int64_t row = taps * conv_up64(dgrad ? g->k : g->c), weights = size.cols * row;
@@ -619,14 +630,24 @@ static void conv_wgmma_cut(const struct gy_op *op, const struct gy_cuda_device *
     const int64_t high = conv_up(size.rows, CONV_WGMMA_BM) * size.classes, wide = high * conv_up(cols, 256);
     const int wgrad = op->code == GY_OP_CONV_WGRAD, few = !wgrad && high * conv_up(cols, 128) < CONV_BLOCKS / 2;
     const int widest = !wgrad && size.classes == 1 && cols % 256 == 0 && wide >= CONV_BLOCKS;
-    conv_wgmma_cut_by(op, device, cols <= 64 || few ? 64 : widest ? 256 : 128, out);
+    if (wgrad && size.rows <= 64 && cols % 192 == 0)
+        conv_wgmma_cut_by(op, device, 64, 192, out);
+    else
+        conv_wgmma_cut_by(op, device, CONV_WGMMA_BM, cols <= 64 || few ? 64 : widest ? 256 : 128,
+                          out);
+}
+
+static void conv_wgmma_cut_low(const struct gy_op *op, const struct gy_cuda_device *device,
+                               struct gy_cuda_cut *out)
+{
+    conv_wgmma_cut_by(op, device, 64, 192, out);
 }
 
 #define CONV_WGMMA_CUT(bn)                                                                                             \
     static void conv_wgmma_cut_##bn(const struct gy_op *op, const struct gy_cuda_device *device,                      \
                                     struct gy_cuda_cut *out)                                                           \
     {                                                                                                                  \
-        conv_wgmma_cut_by(op, device, bn, out);                                                                        \
+        conv_wgmma_cut_by(op, device, CONV_WGMMA_BM, bn, out);                                                         \
     }
 CONV_WGMMA_CUT(64)
 CONV_WGMMA_CUT(128)
@@ -666,6 +687,8 @@ static const struct gy_cuda_row conv_rows[] = {
     CONV_THREE("wgmma-128x128", 90, CONV_HALVES, conv_wgmma_fits, conv_wgmma_cut_128),
     { GY_OP_CONV, "wgmma-128x256", 90, CONV_HALVES, CONV_FACTS_0, conv_wgmma_wide_fits, conv_wgmma_cut_256 },
     { GY_OP_CONV_DGRAD, "wgmma-128x256", 90, CONV_HALVES, CONV_FACTS_1, conv_wgmma_wide_fits, conv_wgmma_cut_256 },
+    { GY_OP_CONV_WGRAD, "wgmma-64x192", 90, CONV_HALVES, CONV_FACTS_2, conv_wgmma_fits,
+      conv_wgmma_cut_low },
     CONV_THREE("wgmma", 90, CONV_HALVES, conv_wgmma_fits, conv_wgmma_cut),
     CONV_THREE("group", 60, CONV_ALL, conv_group_fits, conv_group_cut),
 };
