@@ -77,12 +77,16 @@ static const char *const op_role_names[GY_ROLES] = {
     "run_var", "arg", "label", "mix", "target", "loss", "dx", "dy", "dw", "dbias", "dres", "sums", "dgamma", "dbeta", "again", "m", "v", "ema", "scratch"
 };
 
-static const char *const op_act_names[GY_ACTS] = { "", "relu", "relu6", "sigmoid", "tanh" };
+static const struct gy_act_row op_acts[GY_ACTS] = {
+    { "", GY_ACT_IS_CLAMP, -INFINITY, INFINITY, 0, 0 }, { "relu", GY_ACT_IS_CLAMP, 0, INFINITY, 0, 0 },
+    { "relu6", GY_ACT_IS_CLAMP, 0, 6, 0, 0 },           { "sigmoid", GY_ACT_IS_CURVE, -INFINITY, INFINITY, 0, 1 },
+    { "tanh", GY_ACT_IS_CURVE, -INFINITY, INFINITY, 1, 0 },
+};
 static const uint8_t op_dtype_bytes[GY_DTYPES] = { 4, 2, 2, 4, 1 };
 
 GY_INT const struct gy_op_row *gy_op_row(int code) { return &op_rows[code]; }
 GY_INT const char *gy_role_name(int role) { return op_role_names[role]; }
-GY_INT const char *gy_act_name(int act) { return op_act_names[act]; }
+GY_INT const struct gy_act_row *gy_act_row(int act) { return &op_acts[act]; }
 GY_INT size_t gy_dtype_bytes(int dtype) { return op_dtype_bytes[dtype]; }
 
 /* Convolutions are counted exactly; of the rest only an order of magnitude matters: one operation an element and filter cell. */

@@ -13,7 +13,20 @@ struct gy_op_row {
 
 GY_INT const struct gy_op_row *gy_op_row(int code);
 GY_INT const char *gy_role_name(int role);
-GY_INT const char *gy_act_name(int act);
+/* An activation. A clamp goes through the vector kernels, and its gradient is dy where y is inside lo and hi, else 0. A curve is a
+ * loop of its own, and its slope is slope0 + y (slope1 - y) of its output y. */
+struct gy_act_row {
+    const char *name;
+    enum { GY_ACT_IS_CLAMP = 1, GY_ACT_IS_CURVE } kind;
+    float lo, hi, slope0, slope1;
+};
+GY_INT const struct gy_act_row *gy_act_row(int act);
+static inline int gy_act_is_curve(int act) { return gy_act_row(act)->kind == GY_ACT_IS_CURVE; }
+static inline void gy_act_limits(int act, float *lo, float *hi)
+{
+    *lo = gy_act_row(act)->lo;
+    *hi = gy_act_row(act)->hi;
+}
 GY_INT size_t gy_dtype_bytes(int dtype);
 GY_INT int64_t gy_op_flops(const struct gy_op *op);   /* multiplications and additions */
 GY_INT struct gy_op gy_op_make(int code, const char *name, const struct gy_geom *geom); /* all roles empty */

@@ -167,7 +167,7 @@ static int rnet_bn(struct rnet *g, int v)
 static int rnet_act(struct rnet *g, int v)
 {
     const int drawn = random_below(&g->d, GY_ACTS + 1);
-    return rnet_same(g, v, gy_act_name(drawn < GY_ACT_RELU + 2 ? GY_ACT_RELU : drawn - 1));
+    return rnet_same(g, v, gy_act_row(drawn < GY_ACT_RELU + 2 ? GY_ACT_RELU : drawn - 1)->name);
 }
 
 static int rnet_pool(struct rnet *g, int v)

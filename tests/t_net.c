@@ -304,7 +304,7 @@ static void test_layer_shapes(void)
     for (size_t i = 0; i < GY_COUNT(rows); i++)
         check_layer_shape(rows[i].line, rows[i].p, rows[i].q, rows[i].k);
     for (int act = 1; act < GY_ACTS; act++)
-        check_layer_shape(gy_act_name(act), 9, 12, 4);
+        check_layer_shape(gy_act_row(act)->name, 9, 12, 4);
 }
 
 /* Activations have one name in net text and in ops; each is one layer. */
@@ -314,11 +314,11 @@ static void test_activations(void)
     for (int layer = 0; layer < GY_LAYERS; layer++) {
         const int act = gy_emit_act(layer);
         layers[act]++;
-        T_CHECK_MSG(act == GY_ACT_NONE || strcmp(gy_layer_name(layer), gy_act_name(act)) == 0, "the layer %s is the activation %s",
-                    gy_layer_name(layer), gy_act_name(act));
+        T_CHECK_MSG(act == GY_ACT_NONE || strcmp(gy_layer_name(layer), gy_act_row(act)->name) == 0, "the layer %s is the activation %s",
+                    gy_layer_name(layer), gy_act_row(act)->name);
     }
     for (int act = 1; act < GY_ACTS; act++)
-        T_CHECK_MSG(layers[act] == 1, "%d layers are the activation %s", layers[act], gy_act_name(act));
+        T_CHECK_MSG(layers[act] == 1, "%d layers are the activation %s", layers[act], gy_act_row(act)->name);
 }
 
 static void test_layer_constants(void)

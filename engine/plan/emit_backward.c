@@ -51,8 +51,6 @@ static void bwd_put_to(struct gy_emit *e, struct gy_op *op, int head)
         bwd_put(e, op);
 }
 
-static int bwd_is_curve(int act) { return act == GY_ACT_SIGMOID || act == GY_ACT_TANH; }
-
 static int bwd_value(struct gy_emit *e, int head);
 
 /* The op that makes a batch norm's output. */
@@ -147,7 +145,7 @@ static void bwd_bn_mask(struct gy_emit *e, int i, struct gy_op *op)
 {
     struct gy_emit_node *n = &e->nodes[i];
     const int wanted = n->cheap && n->late < 0 && n->waiting >= 0, there = !n->cheap || n->late >= 0;
-    if (bwd_is_curve(n->act) || (n->res >= 0 && there)) {
+    if (gy_act_is_curve(n->act) || (n->res >= 0 && there)) {
         op->tensor[GY_Y] = n->act == GY_ACT_NONE ? -1 : bwd_value(e, i);
     } else if (n->act != GY_ACT_NONE || wanted) {
         op->tensor[GY_SCALE] = n->scale;

@@ -51,8 +51,7 @@ static void fuse_activation(struct gy_emit *e, int head)
     if (act == GY_ACT_NONE)
         return;
     const int pool = fuse_next(e, tail->user, GY_LAYER_MAXPOOL);
-    const int moves = e->train && (act == GY_ACT_RELU || act == GY_ACT_RELU6) && pool >= 0 &&
-                      e->b->graph->nodes[head].layer != GY_LAYER_BN;
+    const int moves = e->train && !gy_act_is_curve(act) && pool >= 0 && e->b->graph->nodes[head].layer != GY_LAYER_BN;
     e->nodes[moves ? pool : head].act = act;
     fuse_absorb(e, head, tail->user);
 }

@@ -24,7 +24,7 @@ static void print_op(const struct gyre_net *net, const struct gy_op *op, int ind
     const struct gy_tensor *y = print_output(net, op);
     const struct gy_work work = gy_op_work(&net->plan, op);
     const double flops = work.flops, bytes = work.read + work.written;
-    snprintf(name, sizeof name, "%s%s%s%s%s", gy_op_row(op->code)->name, op->act ? "+" : "", gy_act_name(op->act),
+    snprintf(name, sizeof name, "%s%s%s%s%s", gy_op_row(op->code)->name, op->act ? "+" : "", gy_act_row(op->act)->name,
              op->tensor[GY_RES] >= 0 && op->code != GY_OP_ADD ? "+add" : "", op->flags & GY_F_PARTIAL ? " if partial" : "");
     gy_sink_printf(sink,
                    json ? "%s{\"index\":%d,\"op\":\"%s\",\"layer\":\"%s\",\"shape\":\"%s\",\"flops\":%.0f,\"bytes\":%.0f,"

@@ -9,17 +9,6 @@
 #define EW_DROP 256    /* elements that are dropped or kept at a time */
 #define EW_INPUT 192   /* floats of an image that are normalised at a time: whole pixels of up to 4, 6, ... channels */
 
-GY_INT void gy_act_limits(int act, float *lo, float *hi)
-{
-    *lo = act == GY_ACT_RELU || act == GY_ACT_RELU6 ? 0.0f : -INFINITY;
-    *hi = act == GY_ACT_RELU6 ? 6.0f : INFINITY;
-}
-
-GY_INT int gy_act_is_curve(int act)
-{
-    return act == GY_ACT_SIGMOID || act == GY_ACT_TANH;
-}
-
 GY_INT void gy_act_curve(int act, float *y, const float *x, int64_t count)
 {
     if (act == GY_ACT_TANH) {
@@ -33,9 +22,9 @@ GY_INT void gy_act_curve(int act, float *y, const float *x, int64_t count)
 
 GY_INT void gy_act_curve_back(int act, float *d, const float *dy, const float *y, int64_t count)
 {
-    const float one = act == GY_ACT_TANH ? 1.0f : 0.0f, mid = act == GY_ACT_TANH ? 0.0f : 1.0f;
-    for (int64_t i = 0; i < count; i++) /* tanh: 1 - y^2; sigmoid: y - y^2 */
-        d[i] = dy[i] * (one + y[i] * (mid - y[i]));
+    const struct gy_act_row *const row = gy_act_row(act);
+    for (int64_t i = 0; i < count; i++)
+        d[i] = dy[i] * (row->slope0 + y[i] * (row->slope1 - y[i]));
 }
 
 struct ew_job {

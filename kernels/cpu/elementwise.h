@@ -3,10 +3,8 @@
 #ifndef GY_CPU_ELEMENTWISE_H
 #define GY_CPU_ELEMENTWISE_H
 #include "kernels/cpu/cpu_context.h"
+#include "kernels/op_table.h"
 
-/* The limits that clamp forward and select backward; sigmoid and tanh have none (-inf, inf) and are done apart. */
-GY_INT void gy_act_limits(int act, float *lo, float *hi);
-GY_INT int gy_act_is_curve(int act); /* sigmoid or tanh */
 GY_INT void gy_act_curve(int act, float *y, const float *x, int64_t count);
 GY_INT void gy_act_curve_back(int act, float *d, const float *dy, const float *y, int64_t count);
 

@@ -132,34 +132,25 @@ GY_FN void gy_put_floats(float *p, int64_t i, struct gy_vec x)
 }
 #endif
 
-/* enum gy_act of the variant, and its derivative's mask from the output y */
+/* The variant's activation, and its gradient from the output y. All but one line fold away. */
 GY_FN float gy_act_of(float v)
 {
-#if GY_ACT == 1
-    return v > 0.0f || v != v ? v : 0.0f;
-#elif GY_ACT == 2
-    return v != v ? v : v < 0.0f ? 0.0f : v > 6.0f ? 6.0f : v;
-#elif GY_ACT == 3
-    return 1.0f / (1.0f + expf(-v));
-#elif GY_ACT == 4
-    return tanhf(v);
-#else
-    return v;
-#endif
+    if (GY_ACT == GY_ACT_RELU)
+        return v > 0.0f || v != v ? v : 0.0f;
+    if (GY_ACT == GY_ACT_RELU6)
+        return v != v ? v : v < 0.0f ? 0.0f : v > 6.0f ? 6.0f : v;
+    if (GY_ACT == GY_ACT_SIGMOID)
+        return 1.0f / (1.0f + expf(-v));
+    return GY_ACT == GY_ACT_TANH ? tanhf(v) : v;
 }
 
 GY_FN float gy_act_back(float dy, float y)
 {
-#if GY_ACT == 1
-    return y > 0.0f ? dy : 0.0f;
-#elif GY_ACT == 2
-    return y > 0.0f && y < 6.0f ? dy : 0.0f;
-#elif GY_ACT == 3
-    return dy * y * (1.0f - y);
-#elif GY_ACT == 4
-    return dy * (1.0f - y * y);
-#else
-    (void)y;
-    return dy;
-#endif
+    if (GY_ACT == GY_ACT_RELU)
+        return y > 0.0f ? dy : 0.0f;
+    if (GY_ACT == GY_ACT_RELU6)
+        return y > 0.0f && y < 6.0f ? dy : 0.0f;
+    if (GY_ACT == GY_ACT_SIGMOID)
+        return dy * y * (1.0f - y);
+    return GY_ACT == GY_ACT_TANH ? dy * (1.0f - y * y) : dy;
 }

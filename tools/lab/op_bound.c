@@ -2,6 +2,7 @@
 /* Bounds follow from the number and size of an output's terms, and for activations that are stored in 16 bits from half a step of
  * the type. Where the gradient of a curve is a difference, the sizes of its terms count. */
 #include "tools/lab/op_bound.h"
+#include "kernels/op_table.h"
 #include "kernels/cpu/ref/ref.h"
 
 #define BOUND_EPS 5.9604645e-8         /* 2^-24 */
@@ -94,10 +95,9 @@ static double bound_bn_out(const struct gy_bound *b, int64_t i)
 static double bound_masked(const struct gy_bound *b, int64_t i)
 {
     const double dy = b->truth[GY_DY][i], at = bound_bn_out(b, i);
-    if (b->act == GY_ACT_TANH)
-        return fabs(dy) * (1 + at * at);
-    if (b->act == GY_ACT_SIGMOID)
-        return fabs(dy * at) * (1 + fabs(at));
+    const struct gy_act_row *const act = gy_act_row(b->act);
+    if (gy_act_is_curve(b->act))
+        return fabs(dy) * ((double)act->slope0 + fabs(at) * ((double)act->slope1 + fabs(at)));
     return fabs((double)ref_act_mask((float)dy, (float)at, b->act));
 }
 
@@ -113,12 +113,13 @@ static double bound_again(const struct gy_bound *b, int64_t i)
 static double bound_edge(const struct gy_bound *b, int64_t i)
 {
     const int64_t channel = i % b->geom.c;
-    if (b->truth[GY_Y] || !b->truth[GY_SCALE] || (b->act != GY_ACT_RELU && b->act != GY_ACT_RELU6))
+    if (b->truth[GY_Y] || !b->truth[GY_SCALE] || !isfinite(gy_act_row(b->act)->lo))
         return 0;
     const double made = b->truth[GY_X][i] * b->truth[GY_SCALE][channel] + b->truth[GY_SHIFT][channel] +
                         bound_added(b, i);
     const double off = bound_again(b, i);
-    return fabs(made) <= off || (b->act == GY_ACT_RELU6 && fabs(made - 6) <= off) ? fabs(b->truth[GY_DY][i]) : 0;
+    const double lo = (double)gy_act_row(b->act)->lo, hi = (double)gy_act_row(b->act)->hi;
+    return fabs(made - lo) <= off || fabs(made - hi) <= off ? fabs(b->truth[GY_DY][i]) : 0;
 }
 
 /* The two sums of batch norm's gradient, from the sizes of their terms. */
@@ -156,7 +157,7 @@ static double bound_bn_bwd(const struct gy_bound *b, int role, int64_t i)
 static double bound_float(const struct gy_bound *b, int role, int64_t i, double rms)
 {
     const double denormal = BOUND_SMALLEST * (8 + (double)bound_terms(b)), truth = fabs(b->truth[role][i]);
-    const int curve = b->act == GY_ACT_SIGMOID || b->act == GY_ACT_TANH;
+    const int curve = gy_act_is_curve(b->act);
     if (role == GY_STATS)
         return bound_stats(b, i) + denormal;
     if (b->code == GY_OP_BN_SUMS)

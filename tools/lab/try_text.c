@@ -219,7 +219,7 @@ static int try_read_act(struct try_line *l)
 {
     const char *const word = try_next(l);
     for (int act = 1; word && act < GY_ACTS; act++)
-        if (strcmp(word, gy_act_name(act)) == 0) {
+        if (strcmp(word, gy_act_row(act)->name) == 0) {
             l->t->act = act;
             return GY_OK;
         }

@@ -26,6 +26,7 @@
  * (1) Yuan, Ho, Lin, "An improved GLMNET for l1-regularized logistic regression", 2012. Groups: Xu,
  * "Iterative methods by space decomposition and subspace correction", 1992 (l1_groups.c). Bounds:
  * newton_bound.c. */
+#include "engine/glm/glm_room.h"
 #include "engine/glm/solve/l1_state.h"
 #include "engine/job/peers.h"
 
@@ -158,26 +159,22 @@ static int l1_harder(const void *a, const void *b)
 /* Memory of a set of so many features. */
 static int l1_room(struct l1 *l1, size_t count, struct gy_error *err)
 {
-    struct gy_arena *const arena = &l1->nw.arena;
     struct gy_l1_model *const model = &l1->model;
     if (count <= l1->room)
         return GY_OK;
     size_t room = count < 2 * l1->room ? 2 * l1->room : count;
     room = room > l1->nw.dims ? l1->nw.dims : room;
-    const size_t stride = (room + 15) / 16 * 16, face = room < GY_L1_FACE ? room : GY_L1_FACE, triangle = face * (face + 1) / 2;
-    model->matrix = gy_arena_take(arena, room * stride, sizeof *model->matrix);
-    model->l1 = gy_arena_take(arena, room, sizeof *model->l1);
-    model->v = gy_arena_take(arena, room, sizeof *model->v);
-    model->r = gy_arena_take(arena, room, sizeof *model->r);
-    model->face = gy_arena_take(arena, room, sizeof *model->face);
-    model->delta = gy_arena_take(arena, room, sizeof *model->delta);
-    model->moved = gy_arena_take(arena, room, sizeof *model->moved);
-    model->factor = gy_arena_take(arena, triangle > 4 * room ? triangle : 4 * room, sizeof *model->factor);
-    l1->set = gy_arena_take(arena, room, sizeof *l1->set);
-    l1->triangle = l1->nw.columns ? NULL : gy_arena_take(arena, room * (room + 1) / 2, sizeof *l1->triangle);
-    if (!model->matrix || !model->l1 || !model->v || !model->r || !model->face || !model->delta || !model->moved || !model->factor || !l1->set ||
-        (!l1->nw.columns && !l1->triangle))
-        return GY_NOMEM(err, "a set of features and its curvature", room * room * 8);
+    const int64_t all = (int64_t)room, stride = (all + 15) / 16 * 16, face = gy_min64(all, GY_L1_FACE);
+    const struct gy_glm_room rooms[] = {
+        { &model->matrix, all * stride, sizeof *model->matrix }, { &model->l1, all, sizeof *model->l1 },
+        { &model->v, all, sizeof *model->v }, { &model->r, all, sizeof *model->r },
+        { &model->face, all, sizeof *model->face }, { &model->delta, all, sizeof *model->delta },
+        { &model->moved, all, sizeof *model->moved },
+        { &model->factor, gy_max64(face * (face + 1) / 2, 4 * all), sizeof *model->factor },
+        { &l1->set, all, sizeof *l1->set },
+        { &l1->triangle, l1->nw.columns ? -1 : all * (all + 1) / 2, sizeof *l1->triangle },
+    };
+    GY_TRY(gy_glm_take_rooms(&l1->nw.arena, rooms, GY_COUNT(rooms), "a set of features and its curvature", err));
     l1->room = room;
     return GY_OK;
 }
@@ -349,16 +346,14 @@ static int l1_search(struct l1 *l1, int *moved, struct gy_error *err)
 static int l1_wide_room(struct l1 *l1, size_t count, struct gy_error *err)
 {
     struct gy_l1_by_columns *const wide = &l1->wide;
-    struct gy_arena *const arena = &l1->nw.arena;
     if (count <= wide->room)
         return GY_OK;
     const size_t room = count < l1->nw.dims / 2 ? 2 * count : l1->nw.dims;
-    wide->at = gy_arena_take(arena, room, sizeof *wide->at);
-    wide->order = gy_arena_take(arena, room, sizeof *wide->order);
-    wide->line = gy_arena_take(arena, room, sizeof *wide->line);
-    wide->r = gy_arena_take(arena, 5 * room, sizeof *wide->r);
-    if (!wide->at || !wide->order || !wide->line || !wide->r)
-        return GY_NOMEM(err, "proximal Newton by columns", room * 132);
+    const struct gy_glm_room rooms[] = {
+        { &wide->at, (int64_t)room, sizeof *wide->at }, { &wide->order, (int64_t)room, sizeof *wide->order },
+        { &wide->line, (int64_t)room, sizeof *wide->line }, { &wide->r, 5 * (int64_t)room, sizeof *wide->r },
+    };
+    GY_TRY(gy_glm_take_rooms(&l1->nw.arena, rooms, GY_COUNT(rooms), "proximal Newton by columns", err));
     double **const parts[] = { &wide->p, &wide->q, &wide->inverse, &wide->first };
     for (size_t i = 0; i < GY_COUNT(parts); i++)
         *parts[i] = wide->r + (i + 1) * room;
@@ -677,30 +672,25 @@ static int l1_screen(struct l1 *l1, struct gy_error *err)
 
 static int l1_take(struct l1 *l1, struct gy_error *err)
 {
-    struct gy_arena *const arena = &l1->nw.arena;
-    const size_t dims = l1->nw.dims;
+    const int64_t dims = (int64_t)l1->nw.dims, wide = l1->nw.columns ? dims : -1;
+    const struct gy_glm_room rooms[] = {
+        { &l1->trial, dims, sizeof *l1->trial }, { &l1->g, dims, sizeof *l1->g }, { &l1->u, dims, sizeof *l1->u },
+        { &l1->map, dims, sizeof *l1->map }, { &l1->wide.narrow, wide, sizeof *l1->wide.narrow },
+        { &l1->wide.rows, l1->nw.columns ? l1->nw.rows : -1, sizeof *l1->wide.rows },
+    };
+    l1->wide = (struct gy_l1_by_columns){ .nw = &l1->nw, .columns = l1->nw.columns, .features = l1->nw.features,
+                                          .bias = l1->nw.problem->bias, .row_count = l1->nw.rows };
     l1->w = l1->nw.run->w;
     l1->dual = (double)-INFINITY;
-    l1->live_count = dims;
+    l1->live_count = l1->nw.dims;
     l1->model.pool = l1->nw.run->pool;
     l1->model.cpu = l1->nw.cpu;
-    if (gy_arena_reserve(arena, dims * 32 + (size_t)l1->nw.rows * 8) != 0)
-        return GY_NOMEM(err, "proximal Newton", dims * 32);
-    l1->trial = gy_arena_take(arena, dims, sizeof *l1->trial);
-    l1->g = gy_arena_take(arena, dims, sizeof *l1->g);
-    l1->u = gy_arena_take(arena, dims, sizeof *l1->u);
-    l1->map = gy_arena_take(arena, dims, sizeof *l1->map);
-    if (!l1->trial || !l1->g || !l1->u || !l1->map)
-        return GY_NOMEM(err, "proximal Newton", dims * 24);
-    memset(l1->map, 0xff, dims * sizeof *l1->map);
+    if (gy_arena_reserve(&l1->nw.arena, l1->nw.dims * 32 + (size_t)l1->nw.rows * 8) != 0)
+        return GY_NOMEM(err, "proximal Newton", l1->nw.dims * 32);
+    GY_TRY(gy_glm_take_rooms(&l1->nw.arena, rooms, GY_COUNT(rooms), "proximal Newton", err));
+    memset(l1->map, 0xff, l1->nw.dims * sizeof *l1->map);
     if (!l1->nw.columns)
         return GY_OK;
-    l1->wide = (struct gy_l1_by_columns){ .nw = &l1->nw, .columns = l1->nw.columns, .features = l1->nw.features, .bias = l1->nw.problem->bias };
-    l1->wide.row_count = l1->nw.rows;
-    l1->wide.rows = gy_arena_take(arena, (size_t)l1->nw.rows, sizeof *l1->wide.rows);
-    l1->wide.narrow = gy_arena_take(arena, dims, sizeof *l1->wide.narrow);
-    if (!l1->wide.rows || !l1->wide.narrow)
-        return GY_NOMEM(err, "proximal Newton by columns", dims * 4 + (size_t)l1->nw.rows * 8);
     return l1_screen(l1, err);
 }
 

@@ -36,7 +36,7 @@ static inline GY_REAL ref_act_value(GY_REAL x, int act)
     case GY_ACT_RELU6: return x <= 0 ? 0 : x >= 6 ? 6 : x;
     case GY_ACT_SIGMOID: return (GY_REAL)(1 / (1 + exp(-(double)x)));
     case GY_ACT_TANH: return (GY_REAL)tanh((double)x);
-    default: return x;
+    default: return act == GY_ACT_NONE ? x : (GY_REAL)NAN;
     }
 }
 
@@ -48,7 +48,7 @@ static inline GY_REAL ref_act_mask(GY_REAL dy, GY_REAL y, int act)
     case GY_ACT_RELU6: return y > 0 && y < 6 ? dy : 0;
     case GY_ACT_SIGMOID: return dy * y * (1 - y);
     case GY_ACT_TANH: return dy * (1 - y * y);
-    default: return dy;
+    default: return act == GY_ACT_NONE ? dy : (GY_REAL)NAN;
     }
 }
 
