@@ -24,7 +24,7 @@ function folder_of(path) { return match(path, /.*\//) ? substr(path, 1, RLENGTH)
 function stop(sentence) { print "amalgamate: " sentence > "/dev/stderr"; bad = 1; exit 1 }
 
 # Prints the file; depth counts open #if of this file alone, the guard of a header not counted.
-function put(path, from,    line, depth, number, guard, name, shown) {
+function put(path, from,    line, depth, number, guard, name, shown, resumed) {
     done[path] = 1
     print path >> list
     shown = path
@@ -59,9 +59,15 @@ function put(path, from,    line, depth, number, guard, name, shown) {
             if (depth > guard)
                 stop(path ":" number ": \"" name "\" is included first inside an #if; include it above")
             put(name, path)
+            resumed = 1
+            continue
+        }
+        if (resumed && line == "")
+            continue
+        if (resumed)
             print "\n/* ---- " path ", continued ---- */"
-        } else
-            print line
+        resumed = 0
+        print line
     }
     if (number == 0)
         stop(path ": cannot be read" (from ? ", included by " from : ""))

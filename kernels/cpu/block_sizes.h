@@ -24,6 +24,8 @@ GY_STATIC_ASSERT((int)GY_CPU_BLOCKS <= GY_OP_BLOCKS, cpu_blocks);
 GY_INT void gy_cpu_blocks_choose(struct gy_op *op, const char *set);
 /* As backend.h says. */
 GY_INT const struct gy_block_info *gy_cpu_block_info(int place);
+#ifndef GY_NO_TUNING
 GY_INT int gy_cpu_block_tries(const struct gy_op *op, int place, int any_order, int32_t values[GY_BLOCK_TRIES]);
+#endif
 
 #endif

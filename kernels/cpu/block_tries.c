@@ -4,6 +4,8 @@
  * such sizes are named as leave every bit of the result. */
 #include "kernels/cpu/block_sizes.h"
 
+#ifndef GY_NO_TUNING
+
 /* A size only cuts work, or it also moves the places where sums begin anew. */
 enum blocks_effect { BLOCKS_CUTS, BLOCKS_SUMS };
 struct blocks_try_row {
@@ -67,3 +69,5 @@ GY_INT int gy_cpu_block_tries(const struct gy_op *op, int place, int any_order, 
     }
     return count;
 }
+
+#endif

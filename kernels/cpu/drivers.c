@@ -91,7 +91,7 @@ static void driver_ref_run(const struct gy_cpu *cpu, const struct gy_op *op)
 static double driver_ref_cost(const struct gy_op *op, const struct gy_kernels *k, int size)
 {
     (void)op, (void)k, (void)size;
-    return INFINITY;
+    return HUGE_VAL;
 }
 
 /* ---- the table ---- */
