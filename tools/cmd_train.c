@@ -3,6 +3,7 @@
  * and the batch are both known. */
 #include "engine/gyre_job.h"
 #include "tools/cli.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@ struct train_values {
     double lr, momentum, weight_decay, clip, ema;
     /* schedule */
     int64_t schedule;
-    double warmup_epochs, final_rate, power;
+    double warmup_epochs, warmup_from, final_rate, power;
     struct cli_reals milestones;
     /* data */
     int64_t pad_crop, flip, resized_crop, resize, max_bad, loader_threads;
@@ -25,7 +26,7 @@ struct train_values {
     struct cli_reals mean, std;
     const char *test_data, *show_batch, *names;
     /* run */
-    const char *out, *weights;
+    const char *out, *weights, *recipe;
     int64_t checkpoint_every, keep, resume, overwrite, json;
     /* several processes */
     int64_t ranks, shards, sync_bn, wire;
@@ -36,6 +37,9 @@ struct train_values {
 
 #define AT(member) offsetof(struct train_values, member)
 static const struct cli_option train_rows[] = {
+    { CLI_RECIPE_OPTION, "FILE|NAME", NULL,
+      "options from a text, which those of the command line win over: 'gyre recipe list'", CLI_TEXT,
+      AT(recipe), 0, 0 },
     { "batch", "N", "128", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },
     { "epochs", "N", "10", "times through the training data", CLI_WHOLE, AT(epochs), 1, 1e6 },
     { "steps", "N", NULL, "steps of the whole run, instead of --epochs", CLI_WHOLE, AT(steps), 1, 1e12 },
@@ -46,6 +50,7 @@ static const struct cli_option train_rows[] = {
     { "weight-decay", "X", "0.0001", "not for biases and batch norm", CLI_REAL, AT(weight_decay), 0, 1e6 },
     { "schedule", "constant|step|cosine|poly", "cosine", "how the learning rate falls", CLI_CHOICE, AT(schedule), 0, 0 },
     { "warmup-epochs", "X", "0", "linear rise at the beginning", CLI_REAL, AT(warmup_epochs), 0, 1e6 },
+    { "warmup-from", "X", "0", "rate that this rise begins at", CLI_REAL, AT(warmup_from), 0, 1e6 },
     { "milestones", "E,E,...", NULL, "epochs after which --schedule step divides by ten; default: 1/2 and 3/4 of the run", CLI_REALS,
       AT(milestones), 1e-6, 1e6 },
     { "final-lr", "X", "0", "where cosine and poly end", CLI_REAL, AT(final_rate), 0, 1e6 },
@@ -109,6 +114,9 @@ struct train_job {
     struct gyre_train_config loop;
     struct gyre_net *net;
     struct gyre_job *ranks;           /* the processes that train together */
+    struct cli_text recipe;           /* the run's options */
+    int written;                      /* of it in the folder: -1 not yet; else an exit code */
+    struct cli_progress *progress;
     char folder[4096];
     int64_t per_epoch, steps;
 };
@@ -127,6 +135,7 @@ static int check_pairs(const struct train_values *v)
         { v->milestones.count && !steps, "--milestones is for --schedule step" },
         { v->final_rate > 0 && !falls, "--final-lr is for --schedule cosine and poly" },
         { !(v->power >= 2 && v->power <= 2) && v->schedule != GYRE_POLY, "--power is for --schedule poly" },
+        { v->warmup_from > 0 && !(v->warmup_epochs > 0), "--warmup-from is for --warmup-epochs" },
         { v->nesterov && v->optimizer == GYRE_ADAMW, "--nesterov is for --optimizer sgd and lars" },
         { v->nesterov && !(v->momentum > 0), "--nesterov needs --momentum above 0" },
     };
@@ -250,6 +259,7 @@ static int set_schedule(struct train_job *job)
     s->kind = (int)v->schedule;
     s->rate = (float)(v->lr > 0 ? v->lr : rates[v->optimizer]);
     s->warmup = in_updates(job, v->warmup_epochs);
+    s->warmup_from = (float)v->warmup_from;
     s->steps = (job->steps + v->accumulate - 1) / v->accumulate;
     s->final_rate = (float)v->final_rate;
     s->power = (float)v->power;
@@ -329,7 +339,30 @@ static void set_augment(const struct train_job *job, struct gyre_augment *a)
     a->resize = eval_resize(job);
 }
 
-static void set_loop(struct train_job *job, struct cli_progress *progress)
+/* The options that a run was made with, beside what it leaves. */
+static int write_recipe(const struct train_job *job)
+{
+    char path[4200];
+    int code = cli_path(path, sizeof path, "%s/recipe.txt", job->folder);
+    FILE *file = code == CLI_OK ? fopen(path, "w") : NULL;
+    if (code != CLI_OK)
+        return code;
+    const int written = file && fputs(job->recipe.text, file) != EOF;
+    if (file && fclose(file) == 0 && written)
+        return CLI_OK;
+    return cli_fail(CLI_DATA, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+/* The first event comes when the folder is there. */
+static int watch(void *user, const struct gyre_progress *p)
+{
+    struct train_job *job = user;
+    if (job->written < 0 && gyre_job_rank(job->ranks) == 0)
+        job->written = write_recipe(job);
+    return cli_progress_train(job->progress, p);
+}
+
+static void set_loop(struct train_job *job)
 {
     const struct train_values *v = job->v;
     struct gyre_train_config *l = &job->loop;
@@ -345,8 +378,8 @@ static void set_loop(struct train_job *job, struct cli_progress *progress)
     l->keep = (int)v->keep;
     l->resume = (int)v->resume;
     l->overwrite = (int)v->overwrite;
-    l->progress = cli_progress_train;
-    l->user = progress;
+    l->progress = watch;
+    l->user = job;
 }
 
 /* runs/resnet20 for resnet20 and for nets/resnet20.net */
@@ -407,6 +440,8 @@ static int open_net(struct train_job *job)
         return cli_net_error(job->net);
     if (!job->train)
         return CLI_OK;
+    if (job->recipe.text && job->v->recipe && gyre_note(job->net, "recipe", job->recipe.text) != GYRE_OK)
+        return cli_net_error(job->net);
     int code = cli_note_hold(job->net, job->train);
     if (code == CLI_OK && job->was.net && job->was.classes[0] && !job->v->names)
         code = gyre_note(job->net, "classes", job->was.classes) == GYRE_OK ? CLI_OK : cli_net_error(job->net);
@@ -450,6 +485,8 @@ static void say_begin(const struct train_job *job)
                gyre_job_ranks(job->ranks) > 1 ? "es" : "");
     else if (gyre_job_ranks(job->ranks) > 1)
         printf("ranks: %d processes of %" PRId64 " images a step each\n", gyre_job_ranks(job->ranks), job->v->batch);
+    if (job->v->recipe)
+        printf("recipe: %s; as it was run: %s/recipe.txt\n", job->v->recipe, job->folder);
     fflush(stdout);
 }
 
@@ -465,6 +502,8 @@ static void say_end(const struct train_job *job, int status)
         cli_json_text(stdout, checkpoint);
         printf(",\"folder\":");
         cli_json_text(stdout, job->folder);
+        printf(",\"recipe\":");
+        cli_json_text(stdout, job->recipe.text);
         puts("}");
         return;
     }
@@ -472,19 +511,20 @@ static void say_end(const struct train_job *job, int status)
         printf("unreadable images that were skipped: %" PRId64 "\n", info.bad);
     printf("curve:      %s/curve.svg\nmetrics:    %s/metrics.csv (and TensorBoard events beside it)\ncheckpoint: %s\n", job->folder,
            job->folder, checkpoint);
+    printf("recipe:     %s/recipe.txt\n", job->folder);
 }
 
 static int run_loop(struct train_job *job)
 {
     const int leads = gyre_job_rank(job->ranks) == 0;
-    struct cli_progress *progress = cli_progress_open(job->v->json ? CLI_PROGRESS_JSON : CLI_PROGRESS_AUTO);
-    if (!progress)
+    job->progress = cli_progress_open(job->v->json ? CLI_PROGRESS_JSON : CLI_PROGRESS_AUTO);
+    if (!job->progress)
         return cli_fail(CLI_RESOURCES, "out of memory: the progress bar");
-    set_loop(job, progress);
+    set_loop(job);
     say_begin(job);
     cli_catch_signals();
     const int status = gyre_train(job->net, &job->loop);
-    cli_progress_close(progress);
+    cli_progress_close(job->progress);
     int code = CLI_OK;
     if (job->v->trace && (status == GYRE_OK || status == GYRE_E_STOPPED) && gyre_write_trace(job->net, job->v->trace) != GYRE_OK)
         return cli_net_error(job->net);
@@ -494,7 +534,7 @@ static int run_loop(struct train_job *job)
         code = cli_net_error(job->net);
     if (leads && (status == GYRE_OK || status == GYRE_E_STOPPED))
         say_end(job, status);
-    return code;
+    return code == CLI_OK && job->written > 0 ? job->written : code;
 }
 
 static int run_job(struct train_job *job, const char *path)
@@ -505,7 +545,9 @@ static int run_job(struct train_job *job, const char *path)
     ranks.wire = (int)job->v->wire;
     if (gyre_job_open(&job->ranks, &ranks, &error) != GYRE_OK)
         return cli_error(&error);
-    int code = set_folder(job);
+    int code = cli_recipe_of(&cmd_train, job->v->recipe, job->v, &job->recipe);
+    if (code == CLI_OK)
+        code = set_folder(job);
     if (code == CLI_OK)
         code = open_earlier(job);
     if (code == CLI_OK)
@@ -532,13 +574,14 @@ static int close_job(struct train_job *job, int code)
     gyre_close_data(job->test);
     gyre_close_data(job->train);
     cli_close_checkpoint(&job->was);
+    cli_text_free(&job->recipe);
     free(job->text);
     return code;
 }
 
 static int train_run(const void *values, char **args, int count)
 {
-    struct train_job job = { .v = values, .net_name = args[0] };
+    struct train_job job = { .v = values, .net_name = args[0], .written = -1 };
     const int code = check_pairs(job.v);
     (void)count;
     return code != CLI_OK ? code : close_job(&job, run_job(&job, args[1]));
@@ -550,7 +593,7 @@ const struct cli_command cmd_train = {
     .name = "train", .args = "NET DATA", .about = "trains a net on images", .least = 2, .most = 2,
     .bytes = sizeof(struct train_values),
     .groups = { { train_rows, CLI_COUNT(train_rows), 0 }, CLI_NET_GROUP(struct train_values, net) },
-    .words = train_words, .run = train_run,
+    .words = train_words, .recipe = cli_apply_recipe, .run = train_run,
     .details =
         "NET is a net of the zoo ('gyre zoo') or a file of net text ('gyre help language').\n"
         "DATA is a folder with a folder per class, a folder with train/ and test/ of that kind, IDX files (MNIST,\n"
@@ -613,7 +656,7 @@ const struct cli_command cmd_why = {
     .groups = { { cli_why_rows, CLI_COUNT(cli_why_rows), offsetof(struct why_values, why) },
                 { train_rows, CLI_COUNT(train_rows), offsetof(struct why_values, train) },
                 CLI_NET_GROUP(struct why_values, train.net) },
-    .run = why_run,
+    .recipe = cli_apply_recipe, .run = why_run,
     .details =
         "Takes the options of 'gyre train', so that 'train' in a command line can be replaced by 'why'; those that are\n"
         "about the length and the files of a run have no effect. Without DATA the samples are noise.\n\n"
