@@ -111,6 +111,25 @@ static void zoo_cifar(struct gy_sink *sink, const struct zoo_net *net)
     gy_sink_printf(sink, "\n        gap\n");
 }
 
+/* With preactivation (He et al. 2016, arXiv:1603.05027): in a stage's first block the shortcut, too,
+ * begins behind the first ReLU. */
+static void zoo_preact(struct gy_sink *sink, const struct zoo_net *net)
+{
+    gy_sink_printf(sink, "conv1: conv 16 3x3\n");
+    for (int part = 0; part < 6; part++) {
+        const int first = part % 2 == 0, project = first && part > 0, width = 16 << part / 2;
+        zoo_open(sink, part / 2 + 1, !first, first ? 0 : net->blocks[0] - 1);
+        gy_sink_printf(sink, "  bn1:   bn\n  %srelu\n", first ? "pre:   " : "       ");
+        if (project)
+            gy_sink_printf(sink, "  shortcut.conv: conv %d 1x1 stride 2\n", width);
+        gy_sink_printf(sink, "  conv1: conv %d 3x3%s\n  bn2:   bn\n         relu\n", width,
+                       project ? " stride 2 from pre" : "");
+        gy_sink_printf(sink, "  conv2: conv %d 3x3\n         add %s\n}\n", width,
+                       project ? "shortcut.conv" : first ? "pre" : "in");
+    }
+    gy_sink_printf(sink, "\nbn:     bn\n        relu\n        gap\n");
+}
+
 /* ---- plain nets ---- */
 
 static void zoo_plain(struct gy_sink *sink, const struct zoo_net *net) { gy_sink_printf(sink, "%s", net->text); }
@@ -229,6 +248,8 @@ static const struct zoo_net zoo_nets[] = {
       10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 9 } },
     { "resnet110", "ResNet-110 for CIFAR, shortcuts of option A",
       10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 18 } },
+    { "preact-resnet20", "ResNet-20 with preactivation for CIFAR, projections where size changes",
+      10, 32, 32, 3, 1, zoo_preact, NULL, "linear: ", { 3 } },
 };
 
 GY_INT const char *gy_zoo_name(int index)
