@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Recipes: what is built in, bad lines, the command line over a recipe, and that recipe.txt of a run repeats it to the same bits.
 . "$(dirname "$0")/e2e.inc"
+here=$(cd "$(dirname "$0")" && pwd)
 make_images "$TMP/data/train" 3 12 16 1
 make_images "$TMP/data/test" 3 4 16 2
 
@@ -103,6 +104,77 @@ expect 0 "$GYRE" train mlp "$TMP/data" --recipe "$TMP/small.txt" --size 16 --out
 "$GYRE" export "$TMP/one" "$TMP/one.safetensors" >/dev/null
 "$GYRE" export "$TMP/two" "$TMP/two.safetensors" >/dev/null
 same "$TMP/one.safetensors" "$TMP/two.safetensors"
+
+# ---- --accumulate auto: as much at a time as fits; recipe.txt has what was chosen, and repeats it to the same bits
+expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 18 --accumulate auto --epochs 2 --optimizer lamb --out "$TMP/auto"
+says "$out" '^update: 18 images as [0-9]* batches of [0-9]*; batch norms see'
+chosen=$(sed -n 's/^update: 18 images as \([0-9]*\) batches of \([0-9]*\);.*/\1 \2/p' "$out")
+if [ $((${chosen% *} * ${chosen#* })) = 18 ]; then ok; else bad "an update of $chosen"; fi
+says "$TMP/auto/recipe.txt" "^batch ${chosen#* }\$"
+expect 0 "$GYRE" train mlp "$TMP/data" --recipe "$TMP/auto/recipe.txt" --out "$TMP/again"
+expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 18 --accumulate auto --epochs 4 --optimizer lamb --out "$TMP/auto" --resume
+says "$out" 'as the run has it'
+expect 0 "$GYRE" train mlp "$TMP/data" --recipe "$TMP/auto/recipe.txt" --epochs 4 --out "$TMP/again" --resume
+for run in auto again; do
+    "$GYRE" export "$TMP/$run" "$TMP/$run.safetensors" >/dev/null
+done
+same "$TMP/auto.safetensors" "$TMP/again.safetensors"
+expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 9 --accumulate auto --epochs 1 --ranks 2 --mem 200M --out "$TMP/both"
+expect 4 "$GYRE" train mlp "$TMP/data" --size 16 --batch 18 --accumulate auto --mem 1M --out "$TMP/none"
+tells "$err" 'with a batch of 1; the limit is 1.0 MB'
+if [ "$(wc -l <"$err")" = 1 ]; then ok; else bad 'not one sentence of a batch that does not fit'; fi
+absent "$TMP/none"
+expect 2 "$GYRE" train mlp "$TMP/data" --size 16 --mem 1G --out "$TMP/none"
+tells "$err" '--mem is for --accumulate auto'
+expect 2 "$GYRE" train mlp "$TMP/data" --accumulate some
+tells "$err" "accumulate takes 'auto' or a whole number in 1 .. 1048576, not 'some'"
+
+# ---- each update rule by its name, a checkpoint that another one wrote, and what the ratio leaves alone
+for rule in sgd lars adamw lamb lars-unscaled; do
+    expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 1 --optimizer $rule --out "$TMP/$rule"
+    "$GYRE" export "$TMP/$rule" "$TMP/$rule.safetensors" >/dev/null
+    expect 0 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 1 --optimizer $rule --skip none --out "$TMP/$rule.all"
+    "$GYRE" export "$TMP/$rule.all" "$TMP/$rule.all.safetensors" >/dev/null
+    if cmp -s "$TMP/$rule.safetensors" "$TMP/$rule.all.safetensors"; then bad "--skip none does not change $rule"; else ok; fi
+done
+if cmp -s "$TMP/lars.safetensors" "$TMP/lars-unscaled.safetensors"; then bad 'both LARS are one'; else ok; fi
+expect 3 "$GYRE" train mlp "$TMP/data" --size 16 --batch 6 --epochs 2 --optimizer lars --out "$TMP/lars-unscaled" --resume
+tells "$err" "the run's optimizer was kind 4, this net's is 1"
+
+# ---- fit for a cluster, and a cluster's file with a loop
+cat >"$TMP/four.cluster" <<'END'
+hosts 2
+ranks-per-host 2
+inside 10G 1us
+nic 100M 10us
+compute 10ms
+note of two hosts
+END
+expect 0 "$GYRE" fit resnet20 --mem 300M --ranks 4 --cluster "$TMP/four.cluster" --target-batch 128
+says "$out" '^choice: batch [0-9]*, [0-9]* an update, .* wire bf16: [0-9]* images/s expected, [0-9.]* % efficient'
+says "$out" '^of two hosts'
+expect 0 "$GYRE" fit resnet20 --mem 300M --ranks 4 --cluster "$TMP/four.cluster" --target-batch 128 --json
+json
+expect 2 "$GYRE" fit resnet20 --mem 300M --ranks 6 --cluster "$TMP/four.cluster"
+tells "$err" '6 ranks are not some of the 2 hosts with 2 ranks each'
+expect 2 "$GYRE" fit resnet20 --mem 300M --ranks 4 --cluster "$TMP/four.cluster" --target-batch 129
+tells "$err" 'no whole number for each of 4 ranks'
+expect 2 "$GYRE" fit resnet20 --mem 300M --ranks 4
+tells "$err" '--ranks and --cluster go together'
+echo 'include one.cluster' >"$TMP/two.cluster"
+echo 'include two.cluster' >"$TMP/one.cluster"
+for command in 'fit mlp --mem 1G --ranks 2' 'net simulate'; do
+    expect 3 "$GYRE" $command --cluster "$TMP/one.cluster"
+    tells "$err" 'two.cluster:1:9: the file includes itself in a loop of 2'
+    if [ "$(wc -l <"$err")" = 1 ]; then ok; else bad 'not one sentence of a loop'; fi
+done
+for file in ddl skylake-1024 skylake-1600; do
+    sed 's/^hosts .*/hosts 4/' "$here/../tools/examples/$file.cluster" >"$TMP/$file.cluster"
+    cp "$here/../tools/examples/skylake.cluster" "$TMP"
+    expect 0 "$GYRE" net simulate --cluster "$TMP/$file.cluster" --samples 1
+    says "$out" 'published   images/s'
+    says "$out" '^published: '
+done
 
 # ---- and gyre why takes it, too
 expect 0 "$GYRE" why mlp "$TMP/data" --recipe "$TMP/small.txt" --size 16 --measure 2 --batch 5

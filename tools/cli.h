@@ -49,6 +49,8 @@ enum cli_type {
     CLI_TEXT,   /* const char * */
     CLI_CHOICE, /* int64_t: index in the words of arg, "sgd|lars|adamw" */
     CLI_REALS,  /* struct cli_reals, "0.5,0.5,0.5" */
+    CLI_SIZE,   /* int64_t: bytes, "8G", "900M", "1.5GiB", "1000000"; units of 1024 */
+    CLI_AUTO,   /* int64_t: as CLI_WHOLE; the word auto is 0 */
     CLI_PAIRS   /* struct cli_pairs, "1:2.5,-1:1"; the second number in [lo, hi]; given again, they
                    are added */
 };
@@ -89,7 +91,7 @@ struct cli_command {
     const char *details; /* paragraphs and examples; NULL */
     int least, most;     /* positional arguments */
     size_t bytes;        /* of the struct of values */
-    struct cli_group groups[3];
+    struct cli_group groups[4];
     const struct cli_short *shorts; /* NULL: none */
     int (*words)(char **args, int count); /* may change words before they are read: CLI_OK, or an exit code after a sentence; NULL */
     /* Options of a recipe, by its name or file, into values: CLI_OK, or an exit code after a
@@ -144,6 +146,7 @@ int cli_help(const struct cli_table *table, const char *topic, const char *more)
 
 /* ---- common to commands (cmd_common.c) ---- */
 
+#define CLI_OPTIMIZERS "sgd|lars|adamw|lamb|lars-unscaled" /* ORDER: enum gyre_optimizer_kind */
 /* Options of everything that opens a net. */
 struct cli_net_options {
     int64_t threads, seed, log, dtype, pin;
@@ -230,6 +233,20 @@ int cli_note_input(struct gyre_net *net, const float mean[4], const float std[4]
 int cli_note_hold(struct gyre_net *net, const struct gyre_data *data); /* nothing where nothing is held out */
 /* names: "cat,dog,..." instead of those of the data, or NULL. data may be NULL when names are given. */
 int cli_note_classes(struct gyre_net *net, const struct gyre_data *data, const char *names);
+
+/* ---- batches larger than memory (cmd_micro.c) ---- */
+
+struct cli_micro {
+    int update;            /* images of an update, of each process or shard; 0: nothing was chosen */
+    size_t bytes;          /* that may be taken; 0: of what is free */
+    int batch, accumulate; /* chosen: their product is the update */
+    size_t planned;        /* bytes */
+};
+/* The micro-batch that fits and is fastest, or that of a checkpoint to go on from; all ranks choose as
+ * rank 0. */
+int cli_choose_micro(const struct gyre_config *config, const char *checkpoint, struct gyre_job *job,
+                     struct cli_micro *micro);
+void cli_say_micro(const struct cli_micro *micro); /* a line where something was chosen */
 
 /* ---- the terminal (cmd_progress.c) ---- */
 

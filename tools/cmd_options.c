@@ -20,6 +20,32 @@ static int set_whole(const struct cli_option *o, const char *text, void *at)
     return 0;
 }
 
+static int set_auto(const struct cli_option *o, const char *text, void *at)
+{
+    if (strcmp(text, "auto") != 0)
+        return set_whole(o, text, at);
+    *(int64_t *)at = 0;
+    return 0;
+}
+
+static int set_size(const struct cli_option *o, const char *text, void *at)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    double bytes = *text >= '0' && *text <= '9' ? strtod(text, &end) : 0;
+    (void)o;
+    if (!(bytes > 0))
+        return -1;
+    const char *unit = *end ? strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end) : NULL;
+    for (int i = 0; unit && i <= (int)(unit - units); i++)
+        bytes *= 1024;
+    end += unit != NULL;
+    if ((*end && strcmp(end, "B") != 0 && strcmp(end, "iB") != 0) || bytes >= 1e18)
+        return -1;
+    *(int64_t *)at = (int64_t)bytes;
+    return 0;
+}
+
 static int set_real_number(const struct cli_option *o, const char *text, char stop, double *value, const char **end)
 {
     char *after;
@@ -104,7 +130,7 @@ static int set_flag(const struct cli_option *o, const char *text, void *at)
 static int (*const setters[])(const struct cli_option *o, const char *text, void *at) = {
     [CLI_FLAG] = set_flag, [CLI_WHOLE] = set_whole, [CLI_REAL] = set_real,
     [CLI_TEXT] = set_text, [CLI_CHOICE] = set_choice, [CLI_REALS] = set_reals,
-    [CLI_PAIRS] = set_pairs,
+    [CLI_SIZE] = set_size, [CLI_AUTO] = set_auto, [CLI_PAIRS] = set_pairs,
 };
 
 int cli_set_option(const struct cli_option *o, const char *text, void *at)
@@ -123,6 +149,8 @@ const char *cli_expected(char buf[160], const struct cli_option *o)
                                         "text",
                                         "one of ",
                                         "numbers with commas between",
+                                        "a size such as 8G, 900M or 1000000",
+                                        "'auto' or a whole number",
                                         "pairs of numbers such as 1:2.5,-1:1" };
     snprintf(buf, 160, "%s%s%s", what[o->type], o->type == CLI_CHOICE ? o->arg : "", range);
     return buf;

@@ -96,7 +96,8 @@ static int of_command_line(const struct cli_option *o)
 {
     static const char *const names[] = {
         "ranks", "resume", "overwrite",      "json",    "threads", "pin",    "log",
-        "keep",  "trace",  "loader-threads", "measure", "ops",     "bucket", "checkpoint-every"
+        "keep",  "trace",  "loader-threads", "measure", "ops",     "bucket", "mem",
+                                         "checkpoint-every"
     };
     for (size_t i = 0; i < CLI_COUNT(names); i++)
         if (strcmp(names[i], o->name) == 0)
@@ -214,6 +215,8 @@ static void put_value(const struct cli_option *o, const void *at, char text[300]
     text[0] = 0;
     switch (o->type) {
     case CLI_FLAG: snprintf(text, 300, "%s", *whole ? "on" : "off"); break;
+    case CLI_AUTO:
+    case CLI_SIZE:
     case CLI_WHOLE: snprintf(text, 300, "%" PRId64, *whole); break;
     case CLI_REAL: put_real(text, 300, *(const double *)at); break;
     case CLI_REALS:

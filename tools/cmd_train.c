@@ -11,10 +11,10 @@
 #define TRAIN_TRACE_EVENTS 65536
 
 struct train_values {
-    int64_t batch, epochs, steps, accumulate, recompute, classes, size;
+    int64_t batch, epochs, steps, accumulate, mem, recompute, classes, size;
     double smoothing;
     /* optimiser */
-    int64_t optimizer, nesterov;
+    int64_t optimizer, nesterov, skip;
     double lr, momentum, weight_decay, clip, ema;
     /* schedule */
     int64_t schedule;
@@ -36,21 +36,36 @@ struct train_values {
 };
 
 #define AT(member) offsetof(struct train_values, member)
-static const struct cli_option train_rows[] = {
+/* Recipes, and what large batches want. */
+static const struct cli_option train_recipe_rows[] = {
     { CLI_RECIPE_OPTION, "FILE|NAME", NULL,
       "options from a text, which those of the command line win over: 'gyre recipe list'", CLI_TEXT,
       AT(recipe), 0, 0 },
+    { "warmup-from", "X", "0", "rate that this rise begins at", CLI_REAL, AT(warmup_from), 0, 1e6 },
+    { "skip", "norms|none", "norms",
+      "what weight decay and the ratios of lars and lamb leave alone; norms: biases and batch norms, "
+      "as MLPerf has it; none: nothing, as Intel Caffe's LARS has it", CLI_CHOICE, AT(skip), 0, 0 },
+    { "mem", "SIZE", NULL,
+      "memory that --accumulate auto may take; default: nine tenths of what is free", CLI_SIZE,
+      AT(mem), 0, 0 },
+};
+
+static const struct cli_option train_rows[] = {
     { "batch", "N", "128", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },
     { "epochs", "N", "10", "times through the training data", CLI_WHOLE, AT(epochs), 1, 1e6 },
     { "steps", "N", NULL, "steps of the whole run, instead of --epochs", CLI_WHOLE, AT(steps), 1, 1e12 },
-    { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 },
-    { "lr", "X", NULL, "learning rate; default: sgd 0.05, lars 2, adamw 0.001", CLI_REAL, AT(lr), 1e-12, 1e6 },
-    { "momentum", "X", "0.9", "of sgd and lars", CLI_REAL, AT(momentum), 0, 0.99999 },
+    { "optimizer", CLI_OPTIMIZERS, "sgd",
+      "update rule; lars: momentum of what the ratio scaled (You et al. 2017), lars-unscaled: the "
+      "ratio scales the momentum (Kumar et al. 2019); lamb: You et al. 2020", CLI_CHOICE,
+      AT(optimizer), 0, 0 },
+    { "lr", "X", NULL, "learning rate; default: sgd 0.05, both lars 2, adamw 0.001, lamb 0.01",
+      CLI_REAL, AT(lr), 1e-12, 1e6 },
+    { "momentum", "X", "0.9", "of sgd and both lars", CLI_REAL, AT(momentum), 0, 0.99999 },
     { "nesterov", NULL, NULL, "Nesterov's momentum", CLI_FLAG, AT(nesterov), 0, 0 },
-    { "weight-decay", "X", "0.0001", "not for biases and batch norm", CLI_REAL, AT(weight_decay), 0, 1e6 },
+    { "weight-decay", "X", "0.0001", "pulls weights to 0, but what --skip names", CLI_REAL,
+      AT(weight_decay), 0, 1e6 },
     { "schedule", "constant|step|cosine|poly", "cosine", "how the learning rate falls", CLI_CHOICE, AT(schedule), 0, 0 },
     { "warmup-epochs", "X", "0", "linear rise at the beginning", CLI_REAL, AT(warmup_epochs), 0, 1e6 },
-    { "warmup-from", "X", "0", "rate that this rise begins at", CLI_REAL, AT(warmup_from), 0, 1e6 },
     { "milestones", "E,E,...", NULL, "epochs after which --schedule step divides by ten; default: 1/2 and 3/4 of the run", CLI_REALS,
       AT(milestones), 1e-6, 1e6 },
     { "final-lr", "X", "0", "where cosine and poly end", CLI_REAL, AT(final_rate), 0, 1e6 },
@@ -58,7 +73,9 @@ static const struct cli_option train_rows[] = {
     { "smoothing", "X", "0", "label smoothing of a net that ends in a plain softmax", CLI_REAL, AT(smoothing), 0, 0.999 },
     { "clip", "X", "0", "largest norm of the gradient; 0: any", CLI_REAL, AT(clip), 0, 1e30 },
     { "ema", "X", "0", "decay of averaged weights, which evaluation then uses; 0: off", CLI_REAL, AT(ema), 0, 0.9999999 },
-    { "accumulate", "N", "1", "steps whose gradients make one update", CLI_WHOLE, AT(accumulate), 1, 1 << 20 },
+    { "accumulate", "N|auto", "1",
+      "steps whose gradients make one update; auto: --batch is the update's, and as much of it at a "
+      "time as is fastest within --mem", CLI_AUTO, AT(accumulate), 1, 1 << 20 },
     { "recompute", NULL, NULL, "less memory for more time: keep only block inputs", CLI_FLAG, AT(recompute), 0, 0 },
     { "pad-crop", "N", "0", "zero border before a random crop", CLI_WHOLE, AT(pad_crop), 0, 1024 },
     { "flip", NULL, NULL, "mirror every other image", CLI_FLAG, AT(flip), 0, 0 },
@@ -102,7 +119,8 @@ static const struct cli_option train_rows[] = {
 
 /* Everything of one call. */
 struct train_job {
-    const struct train_values *v;
+    struct train_values *v;
+    struct cli_micro micro;           /* with --accumulate auto */
     const char *net_name;
     char *text;
     struct gyre_shape input;          /* h, w, c of the net */
@@ -132,11 +150,13 @@ static int check_pairs(const struct train_values *v)
     } rows[] = {
         { v->resume && v->overwrite, "--resume goes on from the checkpoints of --out, --overwrite removes them; take one of both" },
         { v->pad_crop && v->resized_crop, "--pad-crop and --resized-crop are two ways to crop; take one of both" },
+        { v->mem > 0 && v->accumulate, "--mem is for --accumulate auto" },
         { v->milestones.count && !steps, "--milestones is for --schedule step" },
         { v->final_rate > 0 && !falls, "--final-lr is for --schedule cosine and poly" },
         { !(v->power >= 2 && v->power <= 2) && v->schedule != GYRE_POLY, "--power is for --schedule poly" },
         { v->warmup_from > 0 && !(v->warmup_epochs > 0), "--warmup-from is for --warmup-epochs" },
-        { v->nesterov && v->optimizer == GYRE_ADAMW, "--nesterov is for --optimizer sgd and lars" },
+        { v->nesterov && (v->optimizer == GYRE_ADAMW || v->optimizer == GYRE_LAMB),
+          "--nesterov is for --optimizer sgd and lars" },
         { v->nesterov && !(v->momentum > 0), "--nesterov needs --momentum above 0" },
     };
     for (size_t i = 0; i < CLI_COUNT(rows); i++)
@@ -254,7 +274,7 @@ static int set_milestones(struct train_job *job)
 static int set_schedule(struct train_job *job)
 {
     const struct train_values *v = job->v;
-    static const double rates[] = { 0.05, 2, 0.001 }; /* sgd, lars, adamw */
+    static const double rates[] = { 0.05, 2, 0.001, 0.01, 2 }; /* ORDER: CLI_OPTIMIZERS */
     struct gyre_schedule *s = &job->config.schedule;
     s->kind = (int)v->schedule;
     s->rate = (float)(v->lr > 0 ? v->lr : rates[v->optimizer]);
@@ -272,6 +292,20 @@ static int64_t parts(const struct train_job *job)
     return job->v->shards ? job->v->shards : gyre_job_ranks(job->ranks);
 }
 
+/* --accumulate auto: what was the batch becomes that of an update. */
+static int choose_micro(struct train_job *job)
+{
+    struct train_values *v = job->v;
+    job->micro = (struct cli_micro){ .update = (int)v->batch, .bytes = (size_t)v->mem };
+    const int code = cli_choose_micro(&job->config, job->was.net ? job->was.path : NULL, job->ranks,
+                                      &job->micro);
+    if (code != CLI_OK)
+        return code;
+    v->batch = job->config.batch = job->micro.batch;
+    v->accumulate = job->config.accumulate = job->micro.accumulate;
+    return CLI_OK;
+}
+
 static int set_config(struct train_job *job)
 {
     const struct train_values *v = job->v;
@@ -285,12 +319,16 @@ static int set_config(struct train_job *job)
     c->optimizer.momentum = (float)v->momentum;
     c->optimizer.nesterov = (int)v->nesterov;
     c->optimizer.weight_decay = (float)v->weight_decay;
+    c->optimizer.decay_all = v->skip == 1;
     c->optimizer.clip_norm = (float)v->clip;
     c->optimizer.ema = (float)v->ema;
     c->shards = (int)v->shards;
     c->sync_bn = (int)v->sync_bn;
     c->bucket_bytes = (size_t)(v->bucket * 1048576);
     c->trace_events = v->trace ? TRAIN_TRACE_EVENTS : 0;
+    const int chosen = v->accumulate ? CLI_OK : choose_micro(job);
+    if (chosen != CLI_OK)
+        return chosen;
     job->per_epoch = job->info.samples / v->batch / parts(job);
     if (job->per_epoch < 1)
         return cli_fail(CLI_USAGE, "--batch is %" PRId64 "%s; the training data has only %" PRId64 " images", v->batch,
@@ -485,6 +523,7 @@ static void say_begin(const struct train_job *job)
                gyre_job_ranks(job->ranks) > 1 ? "es" : "");
     else if (gyre_job_ranks(job->ranks) > 1)
         printf("ranks: %d processes of %" PRId64 " images a step each\n", gyre_job_ranks(job->ranks), job->v->batch);
+    cli_say_micro(&job->micro);
     if (job->v->recipe)
         printf("recipe: %s; as it was run: %s/recipe.txt\n", job->v->recipe, job->folder);
     fflush(stdout);
@@ -545,9 +584,7 @@ static int run_job(struct train_job *job, const char *path)
     ranks.wire = (int)job->v->wire;
     if (gyre_job_open(&job->ranks, &ranks, &error) != GYRE_OK)
         return cli_error(&error);
-    int code = cli_recipe_of(&cmd_train, job->v->recipe, job->v, &job->recipe);
-    if (code == CLI_OK)
-        code = set_folder(job);
+    int code = set_folder(job);
     if (code == CLI_OK)
         code = open_earlier(job);
     if (code == CLI_OK)
@@ -557,6 +594,8 @@ static int run_job(struct train_job *job, const char *path)
     if (code == CLI_OK)
         code = set_config(job);
     job->config.job = job->ranks;
+    if (code == CLI_OK)
+        code = cli_recipe_of(&cmd_train, job->v->recipe, job->v, &job->recipe);
     if (code != CLI_OK)
         return code;
     if (job->v->show_batch)
@@ -581,7 +620,8 @@ static int close_job(struct train_job *job, int code)
 
 static int train_run(const void *values, char **args, int count)
 {
-    struct train_job job = { .v = values, .net_name = args[0], .written = -1 };
+    struct train_values v = *(const struct train_values *)values;
+    struct train_job job = { .v = &v, .net_name = args[0], .written = -1 };
     const int code = check_pairs(job.v);
     (void)count;
     return code != CLI_OK ? code : close_job(&job, run_job(&job, args[1]));
@@ -592,7 +632,8 @@ static int train_words(char **args, int count) { return cli_start_ranks(&cmd_tra
 const struct cli_command cmd_train = {
     .name = "train", .args = "NET DATA", .about = "trains a net on images", .least = 2, .most = 2,
     .bytes = sizeof(struct train_values),
-    .groups = { { train_rows, CLI_COUNT(train_rows), 0 }, CLI_NET_GROUP(struct train_values, net) },
+    .groups = { { train_rows, CLI_COUNT(train_rows), 0 }, { train_recipe_rows, CLI_COUNT(train_recipe_rows), 0 },
+                CLI_NET_GROUP(struct train_values, net) },
     .words = train_words, .recipe = cli_apply_recipe, .run = train_run,
     .details =
         "NET is a net of the zoo ('gyre zoo') or a file of net text ('gyre help language').\n"
@@ -602,6 +643,11 @@ const struct cli_command cmd_train = {
         "out, in every format. Which these are depends on --seed, the class and the image's number in it alone: the same on\n"
         "every machine and for any number of processes. The checkpoint remembers them for --resume and 'gyre eval'. Where\n"
         "there is none of these, nothing is tested, and the second line of the output says so.\n\n"
+        "Batch norms see one batch at a time: with --accumulate as much of an update as a step has,\n"
+        "with --shards and --ranks each shard's or process's own images (ghost batches, Hoffer et\n"
+        "al. 2017, arXiv:1705.08741). So a large update keeps the statistics of a small batch:\n"
+        "--batch 32 --shards 256 is 8,192 images, normalised 32 at a time. --accumulate auto chooses\n"
+        "by what is free; recipe.txt of the run's folder says what, for the same bits elsewhere.\n\n"
         "Ctrl-C, SIGTERM and SIGHUP finish the step, write a checkpoint and exit with code 6; --resume goes on from\n"
         "there, to the same bits as a run that was never stopped.\n\n"
         "Examples:\n"
@@ -655,6 +701,7 @@ const struct cli_command cmd_why = {
     .least = 1, .most = 2, .bytes = sizeof(struct why_values),
     .groups = { { cli_why_rows, CLI_COUNT(cli_why_rows), offsetof(struct why_values, why) },
                 { train_rows, CLI_COUNT(train_rows), offsetof(struct why_values, train) },
+                { train_recipe_rows, CLI_COUNT(train_recipe_rows), offsetof(struct why_values, train) },
                 CLI_NET_GROUP(struct why_values, train.net) },
     .recipe = cli_apply_recipe, .run = why_run,
     .details =

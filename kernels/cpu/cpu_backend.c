@@ -61,6 +61,7 @@ static const struct cpu_row cpu_rows[GY_OP_CODES] = {
     [GY_OP_SGD] = {"flat", NULL, NULL, gy_cpu_update_run, CPU_HALF_NO},
     [GY_OP_LARS] = {"flat", NULL, NULL, gy_cpu_update_run, CPU_HALF_NO},
     [GY_OP_ADAMW] = {"flat", NULL, NULL, gy_cpu_update_run, CPU_HALF_NO},
+    [GY_OP_LAMB] = {"flat", NULL, gy_cpu_norms_need, gy_cpu_update_run, CPU_HALF_NO},
     [GY_OP_ACT] = {"flat", NULL, NULL, gy_cpu_act_run, CPU_HALF_FLAT},
     [GY_OP_ADD] = {"flat", NULL, NULL, gy_cpu_add_run, CPU_HALF_FLAT},
     [GY_OP_SHORTCUT] = {"rows", NULL, NULL, gy_cpu_shortcut_run, CPU_HALF_YES},
