@@ -152,7 +152,7 @@ static void fit_ranks_print(const struct fit_ranks_run *run, const char *net, st
                    c->batch, c->accumulate, fit_ranks_way(c), wires[wire],
                    fit_ranks_images(run, chosen, wire),
                    100 * fit_ranks_alone(c) / run->seconds[chosen][wire], run->cluster.notes);
-    gy_sink_printf(sink, "\n  gyre launch -n %d gyre train %s DATA --batch %d", run->ranks.ranks,
+    gy_sink_printf(sink, "\n  gyre launch --ranks %d -- gyre train %s DATA --batch %d", run->ranks.ranks,
                    net, c->batch);
     gy_sink_printf(sink, c->accumulate > 1 ? " --accumulate %d" : "", c->accumulate);
     gy_sink_printf(sink, "%s%s%s\n", c->recompute > 0 ? " --recompute" : "",
