@@ -13,10 +13,7 @@ struct update_job {
     float scale;
 };
 
-static int64_t update_pieces(const struct gy_span *span)
-{
-    return gy_ceil_div(span->count, UPDATE_PIECE);
-}
+static int64_t update_pieces(const struct gy_span *s) { return gy_ceil_div(s->count, UPDATE_PIECE); }
 
 static int64_t update_all_pieces(const struct gy_op *op)
 {

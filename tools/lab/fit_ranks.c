@@ -154,7 +154,8 @@ static void fit_ranks_print(const struct fit_ranks_run *run, const char *net, st
                    100 * fit_ranks_alone(c) / run->seconds[chosen][wire], run->cluster.notes);
     gy_sink_printf(sink, "\n  gyre launch --ranks %d -- gyre train %s DATA --batch %d", run->ranks.ranks,
                    net, c->batch);
-    gy_sink_printf(sink, c->accumulate > 1 ? " --accumulate %d" : "", c->accumulate);
+    if (c->accumulate > 1)
+        gy_sink_printf(sink, " --accumulate %d", c->accumulate);
     gy_sink_printf(sink, "%s%s%s\n", c->recompute > 0 ? " --recompute" : "",
                    c->dtype == GYRE_BF16 ? " --dtype bf16" : "", wire ? " --wire bf16" : "");
 }
