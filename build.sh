@@ -208,7 +208,8 @@ library_headers()
     in_folders h
     existing kernels/cuda/*.cu kernels/cuda/*.cuh
 }
-command_sources() { existing tools/gyre.c tools/cli.c tools/cmd_*.c; }
+# with what tools/embed.sh makes of the recipes
+command_sources() { existing tools/gyre.c tools/cli.c tools/cmd_*.c "$BUILD"/generated/tools/*.c; }
 lab_sources()     { existing tools/lab/*.c; }
 test_sources()    { existing tests/t_*.c; }
 fuzz_sources()    { existing tests/fuzz_*.c; }
@@ -525,6 +526,7 @@ prepare()
 {
     inspect
     sh tools/embed.sh "$(cd "$BUILD" && pwd)/generated/cuda_texts.c"
+    sh tools/embed.sh "$(cd "$BUILD" && pwd)/generated/tools/recipe_texts.c" recipes
     SOURCE_ID=$(source_id)
 }
 

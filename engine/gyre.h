@@ -49,19 +49,21 @@ enum gyre_mode { GYRE_TRAIN, GYRE_INFER /* no gradients, far less memory; gyre_s
 /* What activations and working weights are stored as; sums and master weights stay float. F16: on a GPU, with loss scaling. */
 enum gyre_dtype { GYRE_F32, GYRE_BF16, GYRE_F16 };
 enum gyre_input { GYRE_INPUT_F32 /* x - mean, over std */, GYRE_INPUT_U8 /* (x / 255 - mean) / std, a channel */ };
-enum gyre_optimizer_kind { GYRE_SGD, GYRE_LARS, GYRE_ADAMW };
+enum gyre_optimizer_kind { GYRE_SGD, GYRE_LARS, GYRE_ADAMW, GYRE_LAMB, GYRE_LARS_UNSCALED };
 enum gyre_schedule_kind { GYRE_CONSTANT, GYRE_STEPS, GYRE_COSINE, GYRE_POLY };
 
 /* Update rules as PyTorch defines them; LARS: v = m v + lr ratio (g + decay w); w -= v, where ratio is eta |w| / (|g| + decay |w|) of a
- * tensor's norms, and 1 where |w| or |g| is 0 and for tensors without decay. All rules see the gradient after clip_norm. */
+ * tensor's norms, and 1 where |w| or |g| is 0 and for tensors without decay. GYRE_LARS_UNSCALED: v = m v + (g + decay w); w -= lr ratio v.
+ * LAMB (You et al. 2020): w -= lr ratio u, where u is AdamW's step of rate 1, with decay w, and ratio is |w| / |u|, or 1 as in LARS. All
+ * rules see the gradient after clip_norm. */
 struct gyre_optimizer {
     int kind;           /* enum gyre_optimizer_kind; GYRE_SGD */
     float momentum;     /* .9 */
-    int nesterov;       /* SGD and LARS; 0 */
+    int nesterov;       /* SGD and both LARS; 0 */
     float weight_decay; /* 1e-4 */
-    int decay_all;      /* 0: no weight decay (and no LARS) for biases and batch norm */
-    float beta1, beta2, eps; /* AdamW: .9 .999 1e-8 */
-    float lars_eta;     /* .001 */
+    int decay_all;      /* 0: no weight decay (and no ratio of LARS and LAMB) for biases and batch norm */
+    float beta1, beta2, eps; /* AdamW, LAMB: .9 .999 1e-8 */
+    float lars_eta;     /* both LARS: .001 */
     float clip_norm;    /* 0: off; else the gradient's total norm is cut to this before the rule sees it */
     float ema;          /* 0: off; else decay of the average of weights that evaluation uses: min(ema, (1 + n) / (10 + n)) after n updates */
 };

@@ -59,13 +59,14 @@
  *
  * GY_OP_NORMS          W DW                           SUMS                    for every span: sum w^2, sum g^2 (g = dw * uniform.grad_scale); then at
  *                                                                             2 * span_count: totals of both. Fixed tree.
- *                                                                             The three rules see g cut to a total norm of f[GY_C_CLIP], if that is
+ *                                                                             The rules see g cut to a total norm of f[GY_C_CLIP], if that is
  *                                                                             above 0; then ema = uniform.keep ema + (1 - uniform.keep) w
  * GY_OP_SGD            W DW M [SUMS EMA]              W M EMA                 v = mu v + (g + decay w); w -= lr * (nesterov ? g' + mu v : v)
  * GY_OP_LARS           W DW M SUMS [EMA]              W M EMA                 as SGD, lr * eta |w| / (|g| + decay |w|) inside v, for spans with adapt;
- *                                                                             lr alone where |w| or |g| is 0
+ *                                                                             lr alone where |w| or |g| is 0; GY_F_UNSCALED: outside of v
  * GY_OP_ADAMW          W DW M V [SUMS EMA]            W M V EMA               Loshchilov and Hutter 2019
- *                                                                             these three with GY_F_SKIP: nothing, when the total of g^2 is not finite
+ * GY_OP_LAMB           W DW M V SUMS [EMA]            W M V SUMS EMA          w -= lr |w| / |u| u, u = AdamW's step of rate 1 + decay w; SUMS: w^2, u^2
+ *                                                                             the rules with GY_F_SKIP: nothing, when the total of g^2 is not finite
  *
  * Between processes and shards; done by the engine, never by a device:
  * GY_OP_BUCKET         DW                             DW                      these gradients are complete: sums over shards and processes begin
@@ -91,7 +92,7 @@ enum gy_opcode {
     GY_OP_POOL_AVG, GY_OP_LRN, GY_OP_DROPOUT, GY_OP_ADD, GY_OP_CONCAT, GY_OP_SHORTCUT, GY_OP_SOFTMAX_CE, GY_OP_MSE,
     GY_OP_SOFTMAX_CE_BWD, GY_OP_MSE_BWD, GY_OP_CONV_DGRAD, GY_OP_CONV_WGRAD, GY_OP_BN_SUMS, GY_OP_BN_BWD, GY_OP_ACT_BWD,
     GY_OP_POOL_MAX_BWD, GY_OP_POOL_AVG_BWD, GY_OP_LRN_BWD, GY_OP_ADD_BWD, GY_OP_CONCAT_BWD, GY_OP_SHORTCUT_BWD,
-    GY_OP_NORMS, GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW,
+    GY_OP_NORMS, GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW, GY_OP_LAMB,
     GY_OP_CODES, /* of devices */
     GY_OP_BUCKET = GY_OP_CODES, GY_OP_AWAIT, GY_OP_SHARE_STATS, GY_OP_SHARE_SUMS,
     GY_OP_SEND, GY_OP_RECV,

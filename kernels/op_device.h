@@ -32,7 +32,8 @@ enum gy_op_flags {
     GY_F_U8 = 4,       /* GY_OP_INPUT reads bytes */
     GY_F_NESTEROV = 8,
     GY_F_SKIP = 16,    /* update ops do nothing when the total of squared gradients in SUMS is not finite */
-    GY_F_PARTIAL = 32  /* the engine runs the op only when samples of the batch are absent */
+    GY_F_PARTIAL = 32, /* the engine runs the op only when samples of the batch are absent */
+    GY_F_UNSCALED = 64 /* LARS: rate and ratio multiply the momentum, not what enters it */
 };
 
 /* Constants of the update ops, by position in f[]. */
@@ -51,7 +52,7 @@ struct gy_mix {
 struct gy_span {
     int64_t first, count; /* elements; first is a multiple of 16 */
     float decay, rate;    /* multiply weight decay and learning rate: 0 decay for batch norm and biases */
-    int32_t adapt;        /* LARS applies */
+    int32_t adapt;        /* the ratio of LARS and LAMB applies */
 };
 
 /* What changes per step. */
@@ -60,7 +61,7 @@ struct gy_uniform {
     float lr;              /* this step's learning rate */
     float loss_scale;      /* multiplies the loss's gradient */
     float grad_scale;      /* multiplies gradients when they are applied: 1 / (loss_scale * batches' worth of labelled samples in them) */
-    float bias1, bias2;    /* AdamW: 1 - beta^t */
+    float bias1, bias2;    /* AdamW, LAMB: 1 - beta^t */
     float keep;            /* what the average of weights keeps of itself in this update */
     int32_t accumulate;    /* weight gradients add instead of overwriting */
     int32_t absent;        /* the last samples of the batch, that are not there: without a label, and no part of batch norm's statistics */

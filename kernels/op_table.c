@@ -5,6 +5,7 @@
 
 #define OP_R(role) (1ull << (role))
 #define OP_RES (OP_R(GY_RES) | OP_R(GY_RES_SCALE) | OP_R(GY_RES_SHIFT))
+#define OP_STEP (OP_R(GY_W) | OP_R(GY_M) | OP_R(GY_EMA))
 #define OP_NONE { { -1, -1 }, { -1, -1 } }
 #define OP_ONE(out, in) { { (out), (in) }, { -1, -1 } }
 #define OP_TWO(out, in, out2, in2) { { (out), (in) }, { (out2), (in2) } }
@@ -58,12 +59,11 @@ static const struct gy_op_row op_rows[GY_OP_ALL_CODES] = {
     [GY_OP_CONCAT_BWD] = { "concat-bwd", OP_R(GY_DY), OP_R(GY_DX), OP_NONE },
     [GY_OP_SHORTCUT_BWD] = { "shortcut-bwd", OP_R(GY_DY), OP_R(GY_DX), OP_NONE },
     [GY_OP_NORMS] = { "norms", OP_R(GY_W) | OP_R(GY_DW), OP_R(GY_SUMS), OP_NONE },
-    [GY_OP_SGD] = { "sgd", OP_R(GY_W) | OP_R(GY_DW) | OP_R(GY_M) | OP_R(GY_SUMS) | OP_R(GY_EMA),
-                    OP_R(GY_W) | OP_R(GY_M) | OP_R(GY_EMA), OP_NONE },
-    [GY_OP_LARS] = { "lars", OP_R(GY_W) | OP_R(GY_DW) | OP_R(GY_M) | OP_R(GY_SUMS) | OP_R(GY_EMA),
-                     OP_R(GY_W) | OP_R(GY_M) | OP_R(GY_EMA), OP_NONE },
-    [GY_OP_ADAMW] = { "adamw", OP_R(GY_W) | OP_R(GY_DW) | OP_R(GY_M) | OP_R(GY_V) | OP_R(GY_SUMS) | OP_R(GY_EMA),
-                      OP_R(GY_W) | OP_R(GY_M) | OP_R(GY_V) | OP_R(GY_EMA), OP_NONE },
+    [GY_OP_SGD] = { "sgd", OP_STEP | OP_R(GY_DW) | OP_R(GY_SUMS), OP_STEP, OP_NONE },
+    [GY_OP_LARS] = { "lars", OP_STEP | OP_R(GY_DW) | OP_R(GY_SUMS), OP_STEP, OP_NONE },
+    [GY_OP_ADAMW] = { "adamw", OP_STEP | OP_R(GY_V) | OP_R(GY_DW) | OP_R(GY_SUMS), OP_STEP | OP_R(GY_V), OP_NONE },
+    [GY_OP_LAMB] = { "lamb", OP_STEP | OP_R(GY_V) | OP_R(GY_DW) | OP_R(GY_SUMS), OP_STEP | OP_R(GY_V) | OP_R(GY_SUMS),
+                     OP_NONE },
     [GY_OP_BUCKET] = { "bucket", OP_R(GY_DW), OP_R(GY_DW), OP_NONE },
     [GY_OP_AWAIT] = { "await", OP_R(GY_DW), OP_R(GY_DW), OP_NONE },
     [GY_OP_SHARE_STATS] = { "share-stats", OP_R(GY_STATS), OP_R(GY_STATS), OP_NONE },
@@ -129,7 +129,7 @@ static const uint8_t op_kinds[GY_OP_ALL_CODES] = {
     [GY_OP_BN_BWD] = GY_OP_IS_NORM_BACK, [GY_OP_ACT_BWD] = GY_OP_IS_ELEMENT, [GY_OP_POOL_MAX_BWD] = GY_OP_IS_POOL,
     [GY_OP_POOL_AVG_BWD] = GY_OP_IS_POOL, [GY_OP_ADD_BWD] = GY_OP_IS_ELEMENT, [GY_OP_CONCAT_BWD] = GY_OP_IS_ELEMENT,
     [GY_OP_SHORTCUT_BWD] = GY_OP_IS_ELEMENT, [GY_OP_NORMS] = GY_OP_IS_UPDATE, [GY_OP_SGD] = GY_OP_IS_UPDATE,
-    [GY_OP_LARS] = GY_OP_IS_UPDATE, [GY_OP_ADAMW] = GY_OP_IS_UPDATE,
+    [GY_OP_LARS] = GY_OP_IS_UPDATE, [GY_OP_ADAMW] = GY_OP_IS_UPDATE, [GY_OP_LAMB] = GY_OP_IS_UPDATE,
 };
 
 GY_INT const char *gy_kind_name(int kind) { return op_kind_names[kind]; }

@@ -49,7 +49,7 @@ mistake "batch takes a whole number in 1 .. 1048576, not 'many'" train lenet5 da
 mistake "batch takes a whole number.*not '3x'" plan lenet5 --batch=3x
 mistake "batch takes a whole number.*not '99999999999999999999'" plan lenet5 --batch 99999999999999999999
 mistake "lr takes a number.*not 'nan'" train lenet5 data --lr nan
-mistake "optimizer takes one of sgd|lars|adamw, not 'sdg'" train lenet5 data --optimizer sdg
+mistake "optimizer takes one of sgd|lars|adamw|lamb|lars-unscaled, not 'sdg'" train lenet5 data --optimizer sdg
 mistake "mean takes numbers.*not '.5,,.5'" train lenet5 data --mean .5,,.5
 mistake 'epochs needs a value' train lenet5 data --epochs
 mistake 'flip takes no value' train lenet5 data --flip=1
@@ -70,6 +70,7 @@ mistake '--milestones is for --schedule step' train lenet5 data --milestones 1,2
 mistake '--final-lr is for --schedule cosine and poly' train lenet5 data --schedule step --final-lr .1
 mistake '--power is for --schedule poly' train lenet5 data --power 3
 mistake '--nesterov is for --optimizer sgd and lars' train lenet5 data --optimizer adamw --nesterov
+mistake '--nesterov is for --optimizer sgd and lars' train lenet5 data --optimizer lamb --nesterov
 mistake '--nesterov needs --momentum' train lenet5 data --momentum 0 --nesterov
 mistake '--split and --sample are for --data' predict x.safetensors x.png --sample 3
 mistake '--split and --sample are for --data' predict x.safetensors x.png --split train

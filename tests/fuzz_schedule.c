@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     const struct gy_alloc alloc = gy_alloc_default();
     const char *const text = (const char *)bytes;
     struct gy_net_schedule s;
-    struct gy_net_cluster cluster;
+    struct gy_cluster_file cluster;
     struct gy_net_proof proof;
     struct gy_error err = {0};
     if (gy_net_read_schedule(&s, text, count, "fuzz", &alloc, &err) == GY_OK) {
@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     } else {
         FUZZ_REQUIRE(err.text[0] != 0);
     }
-    if (gy_net_cluster_parse(&cluster, text, count, "fuzz", &err) == GY_OK)
-        FUZZ_REQUIRE(cluster.hosts >= 1 && (int64_t)cluster.hosts * cluster.ranks_per_host <= GY_NET_RANKS_MOST);
+    if (gy_cluster_parse(&cluster, text, count, "fuzz", &err) == GY_OK)
+        FUZZ_REQUIRE(cluster.net.hosts >= 1 && (int64_t)cluster.net.hosts * cluster.net.ranks_per_host <= GY_NET_RANKS_MOST);
     return 0;
 }

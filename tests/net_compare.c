@@ -310,7 +310,7 @@ static double compare_rule(const struct gyre_optimizer *o, int decays, double w,
                  v = g + decay * w;
     if (o->kind == GYRE_ADAMW)
         return w - lr * decay * w - lr * g / (fabs(g) + (double)o->eps); /* the moments' corrections leave g and g^2 */
-    return o->kind == GYRE_LARS ? w - lr * ratio * v : w - lr * (o->nesterov ? v + mu * v : v);
+    return o->kind == GYRE_LARS || o->kind == GYRE_LARS_UNSCALED ? w - lr * ratio * v : w - lr * (o->nesterov ? v + mu * v : v);
 }
 
 static int compare_param_updated(const struct net_test *t, const struct gy_param *p, const float *before,

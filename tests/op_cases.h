@@ -423,7 +423,7 @@ static void op_add_inputs(struct op_cases *all)
 
 static void op_add_updates(struct op_cases *all)
 {
-    static const int code[] = { GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW };
+    static const int code[] = { GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW, GY_OP_LAMB, GY_OP_LARS };
     static const int sizes[][2] = { { 1, 48 }, { 3, 48 }, { 5, 48 }, { 3, 16400 } };
     for (size_t size = 0; size < GY_COUNT(sizes); size++) {
         const struct gy_geom g = op_flat_geom(1, 1, 1, 1);
@@ -431,15 +431,16 @@ static void op_add_updates(struct op_cases *all)
         op_add_case(all, &(struct op_case){ .code = GY_OP_NORMS, .geom = g, .spans = spans, .span_room = room });
         for (size_t rule = 0; rule < GY_COUNT(code); rule++)
             for (int option = 0; option < 8; option++) {
-                const int clip = option & 4, lars = code[rule] == GY_OP_LARS;
+                const int clip = option & 4, ratio = code[rule] == GY_OP_LARS || code[rule] == GY_OP_LAMB;
+                const uint32_t unscaled = rule == 4 ? GY_F_UNSCALED : 0;
                 op_add_case(all,
                             &(struct op_case){
                                 .code = code[rule],
                                 .geom = g,
                                 .spans = spans,
                                 .span_room = room,
-                                .flags = option & 1 ? GY_F_NESTEROV : 0,
-                                .without = (option & 2 ? 0 : OP_BIT(GY_EMA)) | (clip || lars ? 0 : OP_BIT(GY_SUMS)),
+                                .flags = unscaled | (option & 1 ? GY_F_NESTEROV : 0),
+                                .without = (option & 2 ? 0 : OP_BIT(GY_EMA)) | (clip || ratio ? 0 : OP_BIT(GY_SUMS)),
                                 .f = { 0.9f, 0.01f, 0.8f, 0.95f, 1e-6f, 0.02f, clip ? 0.5f : 0.0f } });
             }
     }
@@ -467,7 +468,7 @@ static void op_bench_make(struct op_cases *all)
     op_add_flat(all, &flat, OP_NORMAL);
     op_add_case(all, &(struct op_case){ .code = GY_OP_POOL_MAX, .geom = big });
     op_add_case(all, &(struct op_case){ .code = GY_OP_POOL_MAX_BWD, .geom = big });
-    for (int code = GY_OP_NORMS; code <= GY_OP_ADAMW; code++)
+    for (int code = GY_OP_NORMS; code <= GY_OP_LAMB; code++)
         op_add_case(all, &(struct op_case){ .code = code,
                                             .geom = op_flat_geom(1, 1, 1, 1),
                                             .spans = 3,

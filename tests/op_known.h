@@ -188,13 +188,13 @@ static void known_loss(struct known *k, int code, int mixed)
     known_go(k);
 }
 
-/* Three steps. */
-static void known_update(struct known *k, int code, uint32_t flags, float clip)
+/* Three steps; each: of PyTorch's weights after every one of them, or NULL. */
+static void known_update_each(struct known *k, int code, uint32_t flags, float clip, const double *each)
 {
-    static const float constants[] = { 0.9f, 0.01f, 0.9f, 0.95f, 1e-6f };
+    static const float constants[] = { 0.9f, 0.01f, 0.9f, 0.95f, 1e-6f, 0.02f };
     const struct gy_geom g = known_flat(1, 1, 1, 1);
     known_open(k, code, &g);
-    k->span = (struct gy_span){ .count = 6, .decay = 1, .rate = 1 };
+    k->span = (struct gy_span){ .count = 6, .decay = 1, .rate = 1, .adapt = 1 };
     k->op.spans = &k->span;
     k->op.span_count = 1;
     k->op.flags = flags;
@@ -212,8 +212,13 @@ static void known_update(struct known *k, int code, uint32_t flags, float clip)
         known_go(k);
         k->op.code = code;
         known_go(k);
+        for (int i = 0; each && i < 6; i++)
+            T_CHECK_MSG(fabs(k->at[GY_W][i] - each[6 * (step - 1) + i]) < 1e-7, "op %d, flags %u, step %d: weight %d is %.9g, not %.9g",
+                        code, flags, step, i, k->at[GY_W][i], each[6 * (step - 1) + i]);
     }
 }
+
+static void known_update(struct known *k, int code, uint32_t flags, float clip) { known_update_each(k, code, flags, clip, NULL); }
 
 /* AdamW's bias corrections are floats in the uniform block. */
 static void known_adamw(struct known *k)
@@ -264,6 +269,11 @@ static void op_known(void)
     known_update(&k, GY_OP_SGD, 0, 0.5f);
     KNOWN_SAME(&k, GY_W, sgd_clip);
     known_adamw(&k);
+    known_update_each(&k, GY_OP_LARS, 0, 0, torch_lars);
+    known_update_each(&k, GY_OP_LARS, GY_F_UNSCALED, 0, torch_lars_unscaled);
+    known_update_each(&k, GY_OP_LARS, 0, 0.5f, torch_lars_clip);
+    known_update_each(&k, GY_OP_LAMB, 0, 0, torch_lamb);
+    known_update_each(&k, GY_OP_LAMB, 0, 0.5f, torch_lamb_clip);
     printf("known answers: %d checks held\n", t_passed - before);
 }
 

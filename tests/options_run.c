@@ -104,7 +104,7 @@ void opt_batch(const struct opt_case *c, const struct gyre_shape *shape, int kin
 
 int opt_has(const struct gyre_config *config, int kind, int trained)
 {
-    const int there = kind == 2 ? config->optimizer.kind == GYRE_ADAMW : kind == 3 ? config->optimizer.ema > 0 : 1;
+    const int there = kind == 2 ? config->optimizer.kind == GYRE_ADAMW || config->optimizer.kind == GYRE_LAMB : kind == 3 ? config->optimizer.ema > 0 : 1;
     return there && trained == (kind != OPT_STATE);
 }
 

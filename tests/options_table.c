@@ -18,7 +18,9 @@ static const char *const opt_losses[] = { "softmax\n", "softmax smooth 0.2\n", "
 const struct opt_row opt_rows[] = {
     { "body", OPT_INT, offsetof(struct opt_case, body), { 0, 1, 2, 3, 4 }, 5, { "linear", "conv", "norms", "residual", "deep" }, NULL, 0 },
     { "ranks", OPT_INT, offsetof(struct opt_case, ranks), { 1, 2 }, 2, { NULL }, NULL, 0 },
-    { "optimizer", OPT_INT, offsetof(struct opt_case, config.optimizer.kind), { GYRE_SGD, GYRE_LARS, GYRE_ADAMW }, 3, { "sgd", "lars", "adamw" }, NULL, 0 },
+    { "optimizer", OPT_INT, offsetof(struct opt_case, config.optimizer.kind),
+      { GYRE_SGD, GYRE_LARS, GYRE_ADAMW, GYRE_LAMB, GYRE_LARS_UNSCALED }, 5,
+      { "sgd", "lars", "adamw", "lamb", "unscaled" }, NULL, 0 },
     { "momentum", OPT_FLOAT, offsetof(struct opt_case, config.optimizer.momentum), { .9, 0, .5 }, 3, { NULL }, NULL, 0 },
     { "nesterov", OPT_INT, offsetof(struct opt_case, config.optimizer.nesterov), { 0, 1 }, 2, { NULL }, NULL, 0 },
     { "decay", OPT_FLOAT, offsetof(struct opt_case, config.optimizer.weight_decay), { 0, .1, .01 }, 3, { NULL }, NULL, 0 },

@@ -93,7 +93,7 @@ static void test_zoo_counts(void)
         { "resnet34", 21797672, 3664 },  { "resnet50", 25557032, 4089 },     { "resnet101", 44549160, 7801 },
         { "resnet152", 60192808, 11514 }, { "resnet20", 269722, 40.6 },      { "resnet32", 464154, 68.9 },
         { "resnet44", 658586, 97.2 },    { "resnet56", 853018, 125.5 },      { "resnet110", 1727962, 252.9 },
-        { "fashion", 166186, 10.6 },
+        { "fashion", 166186, 10.6 },     { "preact-resnet20", 272282, 40.8 },
     };
     struct net_case n;
     for (size_t i = 0; i < GY_COUNT(known); i++) {
@@ -148,7 +148,17 @@ static void test_zoo_shapes(void)
         { "conv1", 28, 28, 6 },   { "maxpool1", 14, 14, 6 }, { "conv2", 10, 10, 16 },
         { "maxpool2", 5, 5, 16 }, { "fc1", 1, 1, 120 },
     };
+    static const struct shape_row preact[] = {
+        { "layer1.0.pre", 32, 32, 16 },
+        { "layer2.0.pre", 32, 32, 16 },
+        { "layer2.0.shortcut.conv", 16, 16, 32 },
+        { "layer2.0.conv1", 16, 16, 32 },
+        { "layer3.2.conv2", 8, 8, 64 },
+        { "bn", 8, 8, 64 },
+        { "linear", 1, 1, 10 },
+    };
     static const struct { const char *name; const struct shape_row *rows; size_t count; } nets[] = {
+        { "preact-resnet20", preact, GY_COUNT(preact) },
         { "resnet50", resnet50, GY_COUNT(resnet50) }, { "alexnet", alexnet, GY_COUNT(alexnet) },
         { "resnet20", resnet20, GY_COUNT(resnet20) }, { "lenet5", lenet5, GY_COUNT(lenet5) },
     };

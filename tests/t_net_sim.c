@@ -107,7 +107,54 @@ static void sim_noise(void)
 
 static int sim_parse(const char *text, struct gy_net_cluster *c, struct gy_error *err)
 {
-    return gy_net_cluster_parse(c, text, strlen(text), "x.cluster", err);
+    struct gy_cluster_file file = { .batch = 0 };
+    const int status = gy_cluster_parse(&file, text, strlen(text), "x.cluster", err);
+    *c = file.net;
+    return status;
+}
+
+/* Writes name in the folder; the whole path. */
+static const char *sim_write(const char *folder, const char *name, const char *text, char path[300])
+{
+    snprintf(path, 300, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    if (!T_CHECK(file != NULL))
+        return path;
+    fputs(text, file);
+    fclose(file);
+    return path;
+}
+
+/* A file's own lines count, then those that it includes, in their order; a loop is refused, however
+ * long. */
+static void sim_includes(void)
+{
+    char folder[] = "/tmp/gyre_t_net_sim_XXXXXX", a[300], b[300], c[300];
+    struct gy_cluster_file file;
+    struct gy_error err = { 0 };
+    if (!T_CHECK(mkdtemp(folder) != NULL))
+        return;
+    sim_write(folder, "a.cluster", "include b.cluster\nhosts 3\npublished 3 0.5\nnote of three\n",
+              a);
+    sim_write(folder, "b.cluster",
+              "hosts 2\ninside 1G 1us\nnic 1G 1us\ncompute 1ms\nbatch 7\nnote of two # as it is\n",
+              b);
+    T_CHECK_MSG(gy_cluster_read(&file, a, &err) == GY_OK, "%s", err.text);
+    T_CHECK(file.net.hosts == 3 && file.batch == 7 && file.published_count == 1 &&
+            file.published[0].ranks == 3 &&
+            strcmp(file.notes, "of two # as it is\nof three\n") == 0);
+    sim_write(folder, "b.cluster", "hosts 2\n  include c.cluster\n", b);
+    sim_write(folder, "c.cluster", "include a.cluster\n", c);
+    T_CHECK(gy_cluster_read(&file, a, &err) == GY_E_FORMAT &&
+            strstr(err.text, "c.cluster:1:9: the file includes itself in a loop of 3"));
+    sim_write(folder, "c.cluster", "include c.cluster\n", c);
+    T_CHECK(gy_cluster_read(&file, c, &err) == GY_E_FORMAT &&
+            strstr(err.text, "c.cluster:1:9: the file includes itself in a loop of 1"));
+    sim_write(folder, "c.cluster", "include ./c.cluster\n", c);
+    T_CHECK(gy_cluster_read(&file, c, &err) == GY_E_FORMAT && strstr(err.text, "loop"));
+    sim_write(folder, "c.cluster", "include none.cluster\n", c);
+    T_CHECK(gy_cluster_read(&file, c, &err) == GY_E_IO && strstr(err.text, "none.cluster"));
+    T_CHECK(remove(a) == 0 && remove(b) == 0 && remove(c) == 0 && remove(folder) == 0);
 }
 
 static void sim_files(void)
@@ -119,10 +166,20 @@ static void sim_files(void)
             sim_near(c.nic_rate, 1e7) && sim_near(c.nic_latency, 1e-3));
     const struct {
         const char *text, *where;
-    } bad[] = {{"hosts 0\ninside 1G 1us", ":1:"},  {"hosts 1.5\n", ":1:"},          {"inside 1G\n", ":1:10: a number"}, {"inside 1G 1us 3", ":1:15: the line"},
-               {"inside 1Q 1us", "unit"},           {"speed 3", "1:1: this property"}, {"hosts 2\ninside 1G 1us", "missing"},
-               {"hosts 2\ninside 1G 1us\nnic 1G 1us\nburst 64k 1G", "burst"}, {"hosts 2\nburst 64k", ":2:10: a number"},
-               {"hosts 4096\nranks-per-host 2\ninside 1G 1us\nnic 1G 1us", "4096"}, {"", "missing"}};
+    } bad[] = { { "hosts 0\ninside 1G 1us", ":1:" },
+                { "hosts 1.5\n", ":1:" },
+                { "inside 1G\n", ":1:10: a number" },
+                { "inside 1G 1us 3", ":1:15: the line" },
+                { "inside 1Q 1us", "unit" },
+                { "speed 3", "1:1: this property" },
+                { "hosts 2\ninside 1G 1us", "missing" },
+                { "hosts 2\ninside 1G 1us\nnic 1G 1us\nburst 64k 1G", "burst" },
+                { "hosts 2\nburst 64k", ":2:10: a number" },
+                { "published 3 1.5", "at most 1" },
+                { "published 3", "a number" },
+                { "include", "missing" },
+                { "hosts 4096\nranks-per-host 2\ninside 1G 1us\nnic 1G 1us", "4096" },
+                { "", "missing" } };
     for (size_t i = 0; i < GY_COUNT(bad); i++)
         T_CHECK_MSG(sim_parse(bad[i].text, &c, &err) == GY_E_FORMAT && strstr(err.text, bad[i].where), "%zu: %s", i, err.text);
 }
@@ -135,5 +192,6 @@ int main(void)
     sim_buckets();
     sim_noise();
     sim_files();
+    sim_includes();
     T_END("t_net_sim");
 }

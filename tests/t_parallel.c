@@ -717,6 +717,8 @@ int main(void)
     par_check_shards(left, want, GYRE_SGD, GYRE_F32);
     par_check_shards(left, want, GYRE_LARS, GYRE_BF16);
     par_check_shards(left, want, GYRE_ADAMW, GYRE_F32);
+    par_check_shards(left, want, GYRE_LAMB, GYRE_F32);
+    par_check_shards(left, want, GYRE_LARS_UNSCALED, GYRE_F32);
     par_check_odd(left, want);
     par_check_own_norms(left, want);
     par_check_buckets(left, want);

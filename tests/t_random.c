@@ -530,6 +530,7 @@ static const struct random_zoo_net {
     { "resnet20", 0, 2, 0 },    { "resnet18", 32, 4, 0 },  { "resnet32", 0, 2, 1 },   { "resnet44", 0, 2, 1 },
     { "resnet56", 0, 2, 1 },    { "resnet110", 0, 2, 1 },  { "resnet34", 64, 3, 1 },  { "resnet50", 64, 3, 1 },
     { "resnet101", 64, 3, 1 },  { "resnet152", 64, 3, 1 }, { "alexnet", 67, 1, 1 },   { "alexnet-bn", 67, 2, 1 },
+    { "preact-resnet20", 0, 2, 0 },
 };
 
 static const struct random_zoo_net *random_zoo_find(const char *name)

@@ -280,6 +280,13 @@ static void roof_test_fit(void)
     fit.dtypes = 0;
     T_CHECK(gyre_print_fit(&config, &fit, &choice, NULL, &error) == GYRE_E_ARG);
     fit.dtypes = 1;
+    fit.bytes = 0; /* what is free */
+    fit.target_batch = 8;
+    fit.recompute = 1;
+    T_CHECK(gyre_print_fit(&config, &fit, &choice, NULL, &error) == GYRE_OK && choice.limit > choice.bytes && choice.recompute == 1);
+    fit.processes = 0;
+    T_CHECK(gyre_print_fit(&config, &fit, &choice, NULL, &error) == GYRE_E_ARG);
+    fit.processes = 1;
     fit.target_batch = -1;
     T_CHECK(gyre_print_fit(&config, &fit, &choice, NULL, &error) == GYRE_E_ARG);
 }

@@ -150,14 +150,14 @@ static void seam_clip(struct seam_model *s)
             s->t[k].g[i] *= cut;
 }
 
-/* torch.optim.SGD; LARS is the same with the layer's own rate inside the momentum. */
+/* torch.optim.SGD; LARS is the same with the layer's own rate inside the momentum, or outside of it. */
 static void seam_sgd(struct seam_model *s, struct seam_tensor *t)
 {
     const double mu = (double)s->o.momentum, decay = t->decays ? (double)s->o.weight_decay : 0;
     const double w = seam_norm(t->w, t->count), g = seam_norm(t->g, t->count);
-    const int lars = s->o.kind == GYRE_LARS;
+    const int unscaled = s->o.kind == GYRE_LARS_UNSCALED, lars = s->o.kind == GYRE_LARS || unscaled;
     const double ratio = lars && t->decays && w > 0 && g > 0 ? (double)s->o.lars_eta * w / (g + decay * w) : 1;
-    const double inside = lars ? s->rate * ratio : 1, outside = lars ? 1 : s->rate;
+    const double all = s->rate * ratio, inside = lars && !unscaled ? all : 1, outside = lars && !unscaled ? 1 : all;
     for (int i = 0; i < t->count; i++) {
         const double step = inside * (t->g[i] + decay * t->w[i]);
         t->m[i] = mu * t->m[i] + step;
@@ -178,6 +178,22 @@ static void seam_adamw(struct seam_model *s, struct seam_tensor *t)
     }
 }
 
+/* You et al. 2020, algorithm 2, with the identity as its phi; tensors without decay do not adapt. */
+static void seam_lamb(struct seam_model *s, struct seam_tensor *t)
+{
+    const double b1 = (double)s->o.beta1, b2 = (double)s->o.beta2, decay = t->decays ? (double)s->o.weight_decay : 0;
+    double step[SEAM_ROOM];
+    for (int i = 0; i < t->count; i++) {
+        t->m[i] = b1 * t->m[i] + (1 - b1) * t->g[i];
+        t->v[i] = b2 * t->v[i] + (1 - b2) * t->g[i] * t->g[i];
+        const double m = t->m[i] / (1 - pow(b1, s->updates + 1)), v = t->v[i] / (1 - pow(b2, s->updates + 1));
+        step[i] = m / (sqrt(v) + (double)s->o.eps) + decay * t->w[i];
+    }
+    const double w = seam_norm(t->w, t->count), u = seam_norm(step, t->count);
+    for (int i = 0; i < t->count; i++)
+        t->w[i] -= s->rate * (t->decays && w > 0 && u > 0 ? w / u : 1) * step[i];
+}
+
 /* tf.train.ExponentialMovingAverage with num_updates: the decay rises to its value. */
 static void seam_average(struct seam_model *s, struct seam_tensor *t)
 {
@@ -190,7 +206,7 @@ static void seam_update(struct seam_model *s)
 {
     seam_clip(s);
     for (int k = 0; k < s->count; k++) {
-        (s->o.kind == GYRE_ADAMW ? seam_adamw : seam_sgd)(s, &s->t[k]);
+        (s->o.kind == GYRE_ADAMW ? seam_adamw : s->o.kind == GYRE_LAMB ? seam_lamb : seam_sgd)(s, &s->t[k]);
         seam_average(s, &s->t[k]);
     }
     s->updates++;
@@ -213,6 +229,8 @@ static void seam_compare(struct gyre_net *net, const struct seam_model *s, const
     for (int k = 0; k < s->count; k++) {
         seam_same(net, "", &s->t[k], s->t[k].w, what);
         seam_same(net, "momentum.", &s->t[k], s->t[k].m, what);
+        if (s->o.kind == GYRE_ADAMW || s->o.kind == GYRE_LAMB)
+            seam_same(net, "second.", &s->t[k], s->t[k].v, what);
         if (s->o.ema > 0)
             seam_same(net, "ema.", &s->t[k], s->t[k].ema, what);
     }
@@ -237,6 +255,15 @@ static const struct seam_row seam_rows[] = {
     { "lars, nesterov, decay of all, clipped", { .kind = GYRE_LARS, .nesterov = 1, .decay_all = 1, .clip_norm = 0.05f }, 1, NULL },
     { "lars, no gradient", { .kind = GYRE_LARS }, 0, NULL },
     { "lars, no weights", { .kind = GYRE_LARS, .clip_norm = 0.05f }, 1, "fc.weight" },
+    { "lars unscaled", { .kind = GYRE_LARS_UNSCALED }, 1, NULL },
+    { "lars unscaled, nesterov, clipped, averaged", { .kind = GYRE_LARS_UNSCALED, .nesterov = 1, .clip_norm = 0.05f, .ema = 0.9f }, 1, NULL },
+    { "lars unscaled, decay of all", { .kind = GYRE_LARS_UNSCALED, .decay_all = 1 }, 1, NULL },
+    { "lars unscaled, no gradient", { .kind = GYRE_LARS_UNSCALED }, 0, NULL },
+    { "lamb", { .kind = GYRE_LAMB }, 1, NULL },
+    { "lamb, clipped, averaged", { .kind = GYRE_LAMB, .clip_norm = 0.05f, .ema = 0.9f }, 1, NULL },
+    { "lamb, decay of all, clipped", { .kind = GYRE_LAMB, .decay_all = 1, .clip_norm = 0.05f }, 1, NULL },
+    { "lamb, no gradient", { .kind = GYRE_LAMB }, 0, NULL },
+    { "lamb, no weights", { .kind = GYRE_LAMB }, 1, "fc.weight" },
     { "adamw", { .kind = GYRE_ADAMW }, 1, NULL },
     { "adamw, clipped, averaged", { .kind = GYRE_ADAMW, .clip_norm = 0.05f, .ema = 0.998f }, 1, NULL },
     { "adamw, decay of all", { .kind = GYRE_ADAMW, .decay_all = 1 }, 1, NULL },
@@ -249,7 +276,7 @@ static void seam_take_row(struct gyre_config *config, const struct seam_row *row
     config->optimizer.decay_all = row->o.decay_all;
     config->optimizer.clip_norm = row->o.clip_norm;
     config->optimizer.ema = row->o.ema;
-    config->schedule.rate = row->o.kind == GYRE_ADAMW ? 0.01f : 0.1f;
+    config->schedule.rate = row->o.kind == GYRE_ADAMW || row->o.kind == GYRE_LAMB ? 0.01f : 0.1f;
 }
 
 static void seam_check_row(const struct seam_set *set, const struct seam_row *row)

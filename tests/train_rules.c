@@ -68,11 +68,12 @@ static void train_sgd(const struct train_rule *r, double g, struct train_four *e
 
 static void train_lars(const struct train_rule *r, double g, struct train_four *e)
 {
-    const double mu = r->fault == TRAIN_NO_MOMENTUM ? 0 : (double)r->o->momentum;
+    const double mu = r->fault == TRAIN_NO_MOMENTUM ? 0 : (double)r->o->momentum, all = r->rate * r->ratio;
     const int nesterov = r->o->nesterov && r->fault != TRAIN_NO_NESTEROV;
-    const double step = r->rate * r->ratio * (g + r->decay * e->of[TRAIN_WEIGHT]);
+    const int unscaled = (r->o->kind == GYRE_LARS_UNSCALED) != (r->fault == TRAIN_OTHER_LARS);
+    const double step = (unscaled ? 1 : all) * (g + r->decay * e->of[TRAIN_WEIGHT]);
     const double m = e->of[TRAIN_MOMENTUM] = mu * e->of[TRAIN_MOMENTUM] + step;
-    e->of[TRAIN_WEIGHT] -= nesterov ? step + mu * m : m;
+    e->of[TRAIN_WEIGHT] -= (unscaled ? all : 1) * (nesterov ? step + mu * m : m);
 }
 
 /* Decay apart from the moments (Loshchilov and Hutter 2019). */
@@ -88,9 +89,27 @@ static void train_adamw(const struct train_rule *r, double g, struct train_four 
     e->of[TRAIN_WEIGHT] -= r->rate * first / (r->fault == TRAIN_EPS_INSIDE ? sqrt(second + eps) : sqrt(second) + eps);
 }
 
+/* The moments anew, and the step of rate 1 (You et al. 2020). */
+static double train_lamb_step(const struct train_rule *r, double g, struct train_four *e)
+{
+    const int swapped = r->fault == TRAIN_BETAS_SWAPPED, bare = r->fault == TRAIN_NO_CORRECTION;
+    const double b1 = (double)(swapped ? r->o->beta2 : r->o->beta1), b2 = (double)(swapped ? r->o->beta1 : r->o->beta2);
+    const double m = e->of[TRAIN_MOMENTUM] = b1 * e->of[TRAIN_MOMENTUM] + (1 - b1) * g;
+    const double v = e->of[TRAIN_SECOND] = b2 * e->of[TRAIN_SECOND] + (1 - b2) * g * g;
+    const double first = bare ? m : m / r->right1, second = sqrt(bare ? v : v / r->right2);
+    return first / (second + (double)r->o->eps) + r->decay * e->of[TRAIN_WEIGHT];
+}
+
+static void train_lamb(const struct train_rule *r, double g, struct train_four *e)
+{
+    const double step = train_lamb_step(r, g, e);
+    e->of[TRAIN_WEIGHT] -= r->rate * r->ratio * step;
+}
+
 static struct train_four train_element(const struct train_rule *r, double g, const struct train_four *was)
 {
-    static void (*const rule[])(const struct train_rule *, double, struct train_four *) = { train_sgd, train_lars, train_adamw };
+    static void (*const rule[])(const struct train_rule *, double, struct train_four *) = { train_sgd, train_lars, train_adamw,
+                                                                                              train_lamb, train_lars };
     struct train_four e = *was;
     rule[r->o->kind](r, g * r->cut, &e);
     const double seen = r->fault == TRAIN_AVERAGE_BEFORE ? was->of[TRAIN_WEIGHT] : e.of[TRAIN_WEIGHT];
@@ -103,6 +122,7 @@ static struct train_four train_element(const struct train_rule *r, double g, con
 /* Of a parameter and of the whole gradient; off: how far they may be off. */
 struct train_norms {
     double w, g, all, g_off, all_off;
+    double u, u_off; /* LAMB's steps */
 };
 
 /* Samples that an update learns from: the labelled ones of all calls, shards and ranks. */
@@ -162,8 +182,34 @@ static struct train_rule train_rule_of(const struct train_truth *t, int param, c
     const double seen = (fault == TRAIN_RATIO_UNCUT ? 1 : r.cut) * own, below = seen + (fault == TRAIN_RATIO_NO_DECAY ? 0 : r.decay * n->w);
     const int adapts = (decays || fault == TRAIN_RATIO_OF_BIASES) && n->w > 0 && seen > 0 && fault != TRAIN_NO_RATIO;
     r.ratio = adapts ? (double)o->lars_eta * n->w / below : 1;
+    const int lamb = (decays || fault == TRAIN_RATIO_OF_BIASES) && n->w > 0 && n->u > 0 && fault != TRAIN_NO_RATIO;
+    if (o->kind == GYRE_LAMB)
+        r.ratio = lamb ? n->w / fmax(n->u + g_off * n->u_off, n->u / 2) : 1;
     r.cut *= unit;
     return r;
+}
+
+/* LAMB: the norm of a parameter's steps, and what gradients and the cut that are off may make of it. */
+static void train_lamb_norms(const struct train_truth *t, int param, struct train_norms *n)
+{
+    double u = 0, off = 0;
+    for (int64_t e = 0; e < t->graph.params[param].count; e++) {
+        const double g = train_mean(t, param, e, 0), g_off = train_mean(t, param, e, 1);
+        double is = 0, far = 0;
+        for (int k = 0; k < 5; k++) {
+            const struct train_rule r = train_rule_of(t, param, n, 0, k == 3 ? 1 : k == 4 ? -1 : 0);
+            struct train_four was;
+            for (int i = 0; i < TRAIN_STATE; i++)
+                was.of[i] = t->vector[i][0][param].world[0][e];
+            const double step = train_lamb_step(&r, r.cut * (g + (k == 1 ? g_off : k == 2 ? -g_off : 0)), &was);
+            is = k == 0 ? step : is;
+            far = fmax(far, fabs(step - is));
+        }
+        u += is * is;
+        off += far * far;
+    }
+    n->u = sqrt(u);
+    n->u_off = sqrt(off) + TRAIN_ROUND * n->u;
 }
 
 /* ---- all elements ---- */
@@ -225,6 +271,8 @@ void train_update(struct train_truth *t)
     for (int i = 0; i < t->graph.param_count; i++) {
         norms[i].all = sqrt(all);
         norms[i].all_off = sqrt(off);
+        if (t->config->optimizer.kind == GYRE_LAMB && !gy_param_is_state(t->graph.params[i].kind))
+            train_lamb_norms(t, i, &norms[i]);
         if (!gy_param_is_state(t->graph.params[i].kind))
             train_renew_param(t, i, &norms[i]);
     }

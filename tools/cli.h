@@ -43,13 +43,16 @@ int cli_progress_skip_line(void); /* ends an unfinished bar before other output 
 /* ---- options (cmd_options.c) ---- */
 
 enum cli_type {
-    CLI_FLAG,   /* int64_t: 1 when given */
+    CLI_FLAG,   /* int64_t: 1 when given, 0 with "=off" */
     CLI_WHOLE,  /* int64_t in [lo, hi] */
     CLI_REAL,   /* double in [lo, hi] */
     CLI_TEXT,   /* const char * */
     CLI_CHOICE, /* int64_t: index in the words of arg, "sgd|lars|adamw" */
     CLI_REALS,  /* struct cli_reals, "0.5,0.5,0.5" */
-    CLI_PAIRS   /* struct cli_pairs, "1:2.5,-1:1"; the second number in [lo, hi]; given again, they are added */
+    CLI_SIZE,   /* int64_t: bytes, "8G", "900M", "1.5GiB", "1000000"; units of 1024 */
+    CLI_AUTO,   /* int64_t: as CLI_WHOLE; the word auto is 0 */
+    CLI_PAIRS   /* struct cli_pairs, "1:2.5,-1:1"; the second number in [lo, hi]; given again, they
+                   are added */
 };
 #define CLI_REALS_MAX 8
 struct cli_reals {
@@ -88,16 +91,44 @@ struct cli_command {
     const char *details; /* paragraphs and examples; NULL */
     int least, most;     /* positional arguments */
     size_t bytes;        /* of the struct of values */
-    struct cli_group groups[4];
+    struct cli_group groups[5];
     const struct cli_short *shorts; /* NULL: none */
     int (*words)(char **args, int count); /* may change words before they are read: CLI_OK, or an exit code after a sentence; NULL */
+    /* Options of a recipe, by its name or file, into values: CLI_OK, or an exit code after a
+     * sentence with file and line. They stand between defaults and words. NULL: the command has no
+     * option CLI_RECIPE_OPTION. */
+    int (*recipe)(const struct cli_command *command, const char *name, void *values);
     int (*run)(const void *values, char **args, int count);
 };
+#define CLI_RECIPE_OPTION "recipe"
 
 /* Fills values (zeroed) and moves the positional arguments to the front of args. Returns how many there are, -1 after a sentence,
  * -2 when help was asked for. */
 int cli_parse(const struct cli_command *command, char **args, int count, void *values);
 void cli_print_command(const struct cli_command *command, FILE *file);
+
+/* Pieces of the above, for option texts that come from elsewhere. */
+struct cli_found {
+    const struct cli_option *option; /* NULL: there is none */
+    void *at;                        /* its place in values */
+};
+struct cli_found cli_find_option(const struct cli_command *command, const char *name, size_t bytes,
+                                 void *values);
+const char *cli_nearest_option(const struct cli_command *command, const char *word); /* or NULL */
+int cli_set_defaults(const struct cli_command *command, void *values); /* -1 after a sentence */
+int cli_set_option(const struct cli_option *o, const char *text, void *at); /* -1: no such value */
+const char *cli_expected(char buf[160], const struct cli_option *o); /* "a number in 1 .. 5" */
+
+/* ---- recipes (cmd_recipe.c) ---- */
+
+struct cli_text;
+const char *const *cli_recipe_texts(void); /* name, text, ..., NULL: made by tools/embed.sh */
+/* What cli_command.recipe is, of any command. */
+int cli_apply_recipe(const struct cli_command *command, const char *name, void *values);
+/* What values say beyond the defaults, as a recipe with the comments at the head of the one named,
+ * if any. */
+int cli_recipe_of(const struct cli_command *command, const char *name, const void *values,
+                  struct cli_text *out);
 
 /* ---- commands by name, and help (cmd_help.c) ---- */
 
@@ -115,6 +146,7 @@ int cli_help(const struct cli_table *table, const char *topic, const char *more)
 
 /* ---- common to commands (cmd_common.c) ---- */
 
+#define CLI_OPTIMIZERS "sgd|lars|adamw|lamb|lars-unscaled" /* ORDER: enum gyre_optimizer_kind */
 /* Options of everything that opens a net. */
 struct cli_net_options {
     int64_t threads, seed, log, dtype, pin;
@@ -219,6 +251,20 @@ int cli_note_hold(struct gyre_net *net, const struct gyre_data *data); /* nothin
 /* names: "cat,dog,..." instead of those of the data, or NULL. data may be NULL when names are given. */
 int cli_note_classes(struct gyre_net *net, const struct gyre_data *data, const char *names);
 
+/* ---- batches larger than memory (cmd_micro.c) ---- */
+
+struct cli_micro {
+    int update;            /* images of an update, of each process or shard; 0: nothing was chosen */
+    size_t bytes;          /* that may be taken; 0: of what is free */
+    int batch, accumulate; /* chosen: their product is the update */
+    size_t planned;        /* bytes */
+};
+/* The micro-batch that fits and is fastest, or that of a checkpoint to go on from; all ranks choose as
+ * rank 0. */
+int cli_choose_micro(const struct gyre_config *config, const char *checkpoint, struct gyre_job *job,
+                     struct cli_micro *micro);
+void cli_say_micro(const struct cli_micro *micro); /* a line where something was chosen */
+
 /* ---- the terminal (cmd_progress.c) ---- */
 
 struct cli_progress;
@@ -256,8 +302,9 @@ void cli_glm_data(struct gyre_glm_data *data, const struct cli_glm_options *opti
 
 /* ---- commands: one row each, beside the code that runs it ---- */
 
-extern const struct cli_command cmd_train, cmd_eval, cmd_predict, cmd_plan, cmd_bench, cmd_bench_sum, cmd_tune, cmd_kernels, cmd_audit, cmd_why, cmd_fit,
-    cmd_network, cmd_launch, cmd_glm, cmd_glm_train, cmd_glm_predict, cmd_glm_verify, cmd_glm_convert, cmd_glm_inspect, cmd_glm_generate,
-    cmd_zoo, cmd_knobs, cmd_pack, cmd_export, cmd_import, cmd_info;
+extern const struct cli_command cmd_train, cmd_eval, cmd_predict, cmd_plan, cmd_bench,
+    cmd_bench_sum, cmd_tune, cmd_kernels, cmd_audit, cmd_why, cmd_fit, cmd_network, cmd_launch,
+    cmd_glm, cmd_glm_train, cmd_glm_predict, cmd_glm_verify, cmd_glm_convert, cmd_glm_inspect,
+    cmd_glm_generate, cmd_zoo, cmd_knobs, cmd_pack, cmd_export, cmd_import, cmd_info, cmd_recipe;
 
 #endif

@@ -265,6 +265,27 @@ static int64_t count_parameters(const struct gyre_net *net)
     return count;
 }
 
+/* The options of the run, where it had a recipe. */
+static void info_recipe(const char *path, int json)
+{
+    char text[16384];
+    if (gyre_read_note(path, "recipe", text, sizeof text, NULL) != GYRE_OK)
+        return;
+    if (json) {
+        printf(",\"recipe\":");
+        cli_json_text(stdout, text);
+        return;
+    }
+    puts("recipe:");
+    for (char *at = text; *at;) {
+        char plain[1024];
+        const size_t bytes = strcspn(at, "\n"), more = at[bytes] == '\n';
+        at[bytes] = 0;
+        printf("  %s\n", cli_plain(plain, sizeof plain, at));
+        at += bytes + more;
+    }
+}
+
 static void info_print(const struct cli_checkpoint *c, const struct gyre_net *net, const struct info_values *v)
 {
     static const char *const keys[] = { "name", "epochs", "train.data", "mean", "std", "resize", "val-split" };
@@ -288,6 +309,7 @@ static void info_print(const struct cli_checkpoint *c, const struct gyre_net *ne
         } else
             printf("%s: %s\n", keys[i], cli_plain(plain, sizeof plain, text));
     }
+    info_recipe(c->path, (int)v->json);
     if (v->json)
         printf(",\"tensors\":[");
     if (v->tensors || v->json)

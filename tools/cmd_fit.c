@@ -6,23 +6,29 @@
 #include <string.h>
 
 struct fit_values {
-    const char *mem;
-    int64_t target_batch, type, optimizer, json, classes, size, channels;
+    int64_t ranks;
+    const char *cluster;
+    int64_t mem, target_batch, type, optimizer, json, classes, size, channels;
     double ema;
     struct cli_net_options net;
 };
 
 #define AT(member) offsetof(struct fit_values, member)
 static const struct cli_option fit_rows[] = {
-    { "mem", "SIZE", NULL, "memory that training may take: 8G, 900M; units of 1024", CLI_TEXT, AT(mem), 0, 0 },
+    { "mem", "SIZE", NULL, "memory that training may take: 8G, 900M; units of 1024", CLI_SIZE, AT(mem), 0, 0 },
     { "target-batch", "N", NULL, "images an update, batch times accumulation; default: a batch of at most 256 alone", CLI_WHOLE,
       AT(target_batch), 1, 1 << 20 },
     { "type", "any|f32|bf16", "any", "what activations may be stored as", CLI_CHOICE, AT(type), 0, 0 },
-    { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 },
+    { "optimizer", CLI_OPTIMIZERS, "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 },
     { "ema", "X", "0", "decay of averaged weights; 0: off", CLI_REAL, AT(ema), 0, 0.9999999 },
     { "classes", "N", NULL, "outputs of a zoo net; default: its own", CLI_WHOLE, AT(classes), 1, 1 << 20 },
     { "size", "N", NULL, "side of a zoo net's input; default: its own", CLI_WHOLE, AT(size), 1, 16384 },
     { "channels", "N", NULL, "channels of a zoo net's input; default: its own", CLI_WHOLE, AT(channels), 1, 4 },
+    { "ranks", "N", NULL,
+      "processes of a cluster that train together; --target-batch is of them all, --mem of each",
+      CLI_WHOLE, AT(ranks), 1, 4096 },
+    { "cluster", "FILE", NULL, "what the cluster is, as for 'gyre net simulate'", CLI_TEXT,
+      AT(cluster), 0, 0 },
     { "json", NULL, NULL, "one JSON object", CLI_FLAG, AT(json), 0, 0 },
     { "threads", "N", "0", "threads that compute; 0: one per processor", CLI_WHOLE, AT(net.threads), 0, 4096 },
     { "isa", "NAME", NULL, "kernel set, as in 'gyre help train'", CLI_TEXT, AT(net.isa), 0, 0 },
@@ -31,26 +37,8 @@ static const struct cli_option fit_rows[] = {
 };
 #undef AT
 
-/* "8G", "1.5g", "900MiB", "1000000"; 0 when it is none. */
-static size_t memory_of(const char *text)
-{
-    static const char units[] = "KMGT";
-    char *end;
-    double bytes = text && *text >= '0' && *text <= '9' ? strtod(text, &end) : 0;
-    if (!(bytes > 0))
-        return 0;
-    const char *unit = *end ? strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end) : NULL;
-    for (int i = 0; unit && i <= (int)(unit - units); i++)
-        bytes *= 1024;
-    end += unit != NULL;
-    if (strcmp(end, "") != 0 && strcmp(end, "B") != 0 && strcmp(end, "iB") != 0)
-        return 0;
-    return bytes < 1e18 ? (size_t)bytes : 0;
-}
-
 static void print_command(const struct fit_values *v, const struct gyre_fit *choice, const char *name)
 {
-    static const char *const optimizers[] = { "sgd", "lars", "adamw" };
     printf("\n  gyre train %s DATA --batch %d", name, choice->batch);
     if (choice->accumulate > 1)
         printf(" --accumulate %d", choice->accumulate);
@@ -58,8 +46,12 @@ static void print_command(const struct fit_values *v, const struct gyre_fit *cho
         printf(" --recompute");
     if (choice->dtype == GYRE_BF16)
         printf(" --dtype bf16");
-    if (v->optimizer)
-        printf(" --optimizer %s", optimizers[v->optimizer]);
+    if (v->optimizer) {
+        const char *word = CLI_OPTIMIZERS;
+        for (int64_t i = 0; i < v->optimizer; i++)
+            word += strcspn(word, "|") + 1;
+        printf(" --optimizer %.*s", (int)strcspn(word, "|"), word);
+    }
     if (v->ema > 0)
         printf(" --ema %g", v->ema);
     if (v->size)
@@ -71,6 +63,19 @@ static void print_command(const struct fit_values *v, const struct gyre_fit *cho
     if (v->net.isa)
         printf(" --isa %s", v->net.isa);
     printf("\n");
+}
+
+static int fit_cluster(const struct fit_values *v, const struct gyre_config *config,
+                       const struct gyre_fit_config *fit)
+{
+    struct gyre_fit_ranks ranks;
+    struct gyre_error error;
+    gyre_fit_ranks_default(&ranks);
+    ranks.ranks = (int)v->ranks;
+    ranks.cluster = v->cluster;
+    if (gyre_print_fit_ranks(config, fit, &ranks, &cli_stdout, &error) != GYRE_OK)
+        return cli_error(&error);
+    return CLI_OK;
 }
 
 static int fit_text(const struct fit_values *v, const char *text, const char *name, size_t bytes)
@@ -89,6 +94,8 @@ static int fit_text(const struct fit_values *v, const char *text, const char *na
     fit.target_batch = (int)v->target_batch;
     fit.dtypes = types[v->type];
     fit.json = (int)v->json;
+    if (v->ranks)
+        return fit_cluster(v, &config, &fit);
     if (gyre_print_fit(&config, &fit, &choice, &cli_stdout, &error) != GYRE_OK)
         return cli_error(&error);
     if (!v->json)
@@ -100,16 +107,15 @@ static int fit_run(const void *values, char **args, int count)
 {
     const struct fit_values *v = values;
     const struct gyre_shape shape = { (int32_t)v->size, (int32_t)v->size, (int32_t)v->channels, (int32_t)v->classes, 0 };
-    const size_t bytes = memory_of(v->mem);
     int code = CLI_OK;
     (void)count;
     if (!v->mem)
         return cli_fail(CLI_USAGE, "fit needs --mem SIZE, such as --mem 8G");
-    if (bytes == 0)
-        return cli_fail(CLI_USAGE, "fit: --mem takes a size such as 8G, 900M or 1000000, not '%s'", v->mem);
+    if (!v->ranks != !v->cluster)
+        return cli_fail(CLI_USAGE, "fit: --ranks and --cluster go together");
     char *text = cli_net_text(args[0], &shape, &code);
     if (text)
-        code = fit_text(v, text, args[0], bytes);
+        code = fit_text(v, text, args[0], (size_t)v->mem);
     free(text);
     return code;
 }
@@ -123,8 +129,12 @@ const struct cli_command cmd_fit = {
         "Nothing is trained: each candidate is planned, which tells its memory exactly, and its speed is expected from\n"
         "what this machine is measured to do at most and the share of it that ops of each kind reach. Of all that fit, the\n"
         "fastest is taken; of those within 2 %, the largest batch. Prints the table and the command line to use.\n\n"
+        "With --ranks and --cluster each rank is taken to be such a machine as this one; what its\n"
+        "sums with the others take is simulated on the cluster. Prints images/s and efficiency for\n"
+        "gradients in float and in bf16.\n\n"
         "Examples:\n"
         "  gyre fit resnet50 --mem 8G\n"
         "  gyre fit resnet18 --mem 2G --target-batch 256 --type f32\n"
-        "  gyre fit my.net --mem 900M --optimizer adamw --json\n",
+        "  gyre fit my.net --mem 900M --optimizer adamw --json\n"
+        "  gyre fit resnet50 --mem 64G --ranks 256 --cluster tools/examples/ddl.cluster --target-batch 8192\n",
 };

@@ -25,7 +25,7 @@ static const struct cli_option kernels_rows[] = {
     { "runs", "N", "5", "of try: times that each kernel runs, in turn; the fastest counts", CLI_WHOLE, AT(runs), 1, 1000 },
     { "batch", "N", "32", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },
     { "infer", NULL, NULL, "the net without gradients", CLI_FLAG, AT(infer), 0, 0 },
-    { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 },
+    { "optimizer", CLI_OPTIMIZERS, "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 },
     { "classes", "N", NULL, "outputs of a zoo net; default: its own", CLI_WHOLE, AT(classes), 1, 1 << 20 },
     { "size", "N", NULL, "side of a zoo net's input; default: its own", CLI_WHOLE, AT(size), 1, 16384 },
     { "channels", "N", NULL, "channels of a zoo net's input; default: its own", CLI_WHOLE, AT(channels), 1, 4 },

@@ -23,7 +23,7 @@ struct net_values {
     { "batch", "N", "32", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },                                         \
     { "recompute", NULL, NULL, "less memory for more time: keep only block inputs", CLI_FLAG, AT(recompute), 0, 0 },   \
     { "infer", NULL, NULL, "the net without gradients", CLI_FLAG, AT(infer), 0, 0 },                                   \
-    { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 }
+    { "optimizer", CLI_OPTIMIZERS, "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 }
 
 static const struct cli_option plan_rows[] = {
     STEP_ROWS, SHAPE_ROWS,

@@ -20,6 +20,32 @@ static int set_whole(const struct cli_option *o, const char *text, void *at)
     return 0;
 }
 
+static int set_auto(const struct cli_option *o, const char *text, void *at)
+{
+    if (strcmp(text, "auto") != 0)
+        return set_whole(o, text, at);
+    *(int64_t *)at = 0;
+    return 0;
+}
+
+static int set_size(const struct cli_option *o, const char *text, void *at)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    double bytes = *text >= '0' && *text <= '9' ? strtod(text, &end) : 0;
+    (void)o;
+    if (!(bytes > 0))
+        return -1;
+    const char *unit = *end ? strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end) : NULL;
+    for (int i = 0; unit && i <= (int)(unit - units); i++)
+        bytes *= 1024;
+    end += unit != NULL;
+    if ((*end && strcmp(end, "B") != 0 && strcmp(end, "iB") != 0) || bytes >= 1e18)
+        return -1;
+    *(int64_t *)at = (int64_t)bytes;
+    return 0;
+}
+
 static int set_real_number(const struct cli_option *o, const char *text, char stop, double *value, const char **end)
 {
     char *after;
@@ -95,45 +121,61 @@ static int set_choice(const struct cli_option *o, const char *text, void *at)
 
 static int set_flag(const struct cli_option *o, const char *text, void *at)
 {
+    const int off = strcmp(text, "off") == 0;
     (void)o;
-    (void)text;
-    *(int64_t *)at = 1;
-    return 0;
+    *(int64_t *)at = !off;
+    return *text == 0 || off || strcmp(text, "on") == 0 ? 0 : -1;
 }
 
 static int (*const setters[])(const struct cli_option *o, const char *text, void *at) = {
     [CLI_FLAG] = set_flag, [CLI_WHOLE] = set_whole, [CLI_REAL] = set_real,
     [CLI_TEXT] = set_text, [CLI_CHOICE] = set_choice, [CLI_REALS] = set_reals,
-    [CLI_PAIRS] = set_pairs,
+    [CLI_SIZE] = set_size, [CLI_AUTO] = set_auto, [CLI_PAIRS] = set_pairs,
 };
 
-static void say_wrong_value(const struct cli_command *command, const struct cli_option *o, const char *text)
+int cli_set_option(const struct cli_option *o, const char *text, void *at)
+{
+    return setters[o->type](o, text, at);
+}
+
+const char *cli_expected(char buf[160], const struct cli_option *o)
 {
     char range[80] = "";
     if (o->lo < o->hi)
         snprintf(range, sizeof range, " in %.15g .. %.15g", o->lo, o->hi);
-    static const char *const what[] = { "nothing", "a whole number", "a number", "text", "one of ", "numbers with commas between",
+    static const char *const what[] = { "no value but 'on' or 'off'",
+                                        "a whole number",
+                                        "a number",
+                                        "text",
+                                        "one of ",
+                                        "numbers with commas between",
+                                        "a size such as 8G, 900M or 1000000",
+                                        "'auto' or a whole number",
                                         "pairs of numbers such as 1:2.5,-1:1" };
-    cli_fail(CLI_USAGE, "%s: --%s takes %s%s%s, not '%s'", command->name, o->name, what[o->type],
-             o->type == CLI_CHOICE ? o->arg : "", range, text);
+    snprintf(buf, 160, "%s%s%s", what[o->type], o->type == CLI_CHOICE ? o->arg : "", range);
+    return buf;
+}
+
+static void say_wrong_value(const struct cli_command *command, const struct cli_option *o,
+                            const char *text)
+{
+    char expected[160];
+    cli_fail(CLI_USAGE, "%s: --%s takes %s, not '%s'", command->name, o->name,
+             cli_expected(expected, o), text);
 }
 
 /* ---- finding ---- */
 
-struct found {
-    const struct cli_option *option;
-    void *at;
-};
-
-static struct found find_option(const struct cli_command *command, const char *name, size_t bytes, void *values)
+struct cli_found cli_find_option(const struct cli_command *command, const char *name, size_t bytes,
+                                 void *values)
 {
     for (size_t g = 0; g < CLI_COUNT(command->groups); g++)
         for (size_t i = 0; i < command->groups[g].count; i++) {
             const struct cli_option *o = &command->groups[g].options[i];
             if (strlen(o->name) == bytes && memcmp(o->name, name, bytes) == 0)
-                return (struct found){ o, (char *)values + command->groups[g].base + o->at };
+                return (struct cli_found){ o, (char *)values + command->groups[g].base + o->at };
         }
-    return (struct found){ NULL, NULL };
+    return (struct cli_found){ NULL, NULL };
 }
 
 /* "n" of "-n" to "ranks"; other words as they are. */
@@ -145,23 +187,28 @@ static const char *long_name(const struct cli_command *command, const char *arg)
     return arg[1] == '-' ? arg + 2 : NULL;
 }
 
-static void say_unknown(const struct cli_command *command, const char *name, size_t bytes)
+const char *cli_nearest_option(const struct cli_command *command, const char *word)
 {
     const char *names[128];
-    char word[64];
     size_t count = 0;
-    snprintf(word, sizeof word, "%.*s", (int)bytes, name);
     for (size_t g = 0; g < CLI_COUNT(command->groups); g++)
         for (size_t i = 0; i < command->groups[g].count && count < CLI_COUNT(names); i++)
             names[count++] = command->groups[g].options[i].name;
-    const char *near = cli_nearest(word, names, count);
+    return cli_nearest(word, names, count);
+}
+
+static void say_unknown(const struct cli_command *command, const char *name, size_t bytes)
+{
+    char word[64];
+    snprintf(word, sizeof word, "%.*s", (int)bytes, name);
+    const char *near = cli_nearest_option(command, word);
     if (near)
         cli_fail(CLI_USAGE, "%s has no option '--%s'; did you mean --%s?", command->name, word, near);
     else
         cli_fail(CLI_USAGE, "%s has no option '--%s'; 'gyre help %s' lists them", command->name, word, command->name);
 }
 
-static int set_defaults(const struct cli_command *command, void *values)
+int cli_set_defaults(const struct cli_command *command, void *values)
 {
     memset(values, 0, command->bytes);
     for (size_t g = 0; g < CLI_COUNT(command->groups); g++)
@@ -180,21 +227,17 @@ static int take_option(const struct cli_command *command, char **args, int i, in
 {
     const char *name = long_name(command, args[i]), *equals = strchr(name, '=');
     const size_t bytes = equals ? (size_t)(equals - name) : strlen(name);
-    const struct found f = find_option(command, name, bytes, values);
+    const struct cli_found f = cli_find_option(command, name, bytes, values);
     if (!f.option) {
         say_unknown(command, name, bytes);
         return -1;
     }
     const int flag = f.option->type == CLI_FLAG;
-    if (flag && equals) {
-        cli_fail(CLI_USAGE, "%s: --%s takes no value", command->name, f.option->name);
-        return -1;
-    }
     if (!flag && !equals && i + 1 == count) {
         cli_fail(CLI_USAGE, "%s: --%s needs a value: %s", command->name, f.option->name, f.option->arg);
         return -1;
     }
-    const char *text = flag ? "" : equals ? equals + 1 : args[i + 1];
+    const char *text = equals ? equals + 1 : flag ? "" : args[i + 1];
     if (setters[f.option->type](f.option, text, f.at)) {
         say_wrong_value(command, f.option, text);
         return -1;
@@ -212,11 +255,10 @@ static int check_count(const struct cli_command *command, int kept)
     return kept;
 }
 
-int cli_parse(const struct cli_command *command, char **args, int count, void *values)
+/* The words of a command line, over what values hold; as cli_parse. */
+static int take_words(const struct cli_command *command, char **args, int count, void *values)
 {
     int kept = 0, only_args = 0;
-    if (set_defaults(command, values))
-        return -1;
     for (int i = 0; i < count;) {
         char *arg = args[i];
         if (only_args || arg[0] != '-' || !arg[1]) {
@@ -238,6 +280,34 @@ int cli_parse(const struct cli_command *command, char **args, int count, void *v
         }
     }
     return check_count(command, kept);
+}
+
+/* The words are read twice: first for the recipe's name, then over its lines. */
+static int take_recipe(const struct cli_command *command, char **args, int count, void *values)
+{
+    const size_t bytes = sizeof CLI_RECIPE_OPTION - 1;
+    const char **name = cli_find_option(command, CLI_RECIPE_OPTION, bytes, values).at;
+    char **const copy = calloc((size_t)count + 1, sizeof *copy);
+    if (!copy) {
+        cli_fail(CLI_RESOURCES, "out of memory: %d words", count);
+        return -1;
+    }
+    memcpy(copy, args, (size_t)count * sizeof *copy);
+    const int kept = take_words(command, copy, count, values);
+    const char *const given = *name;
+    free(copy);
+    if (kept < 0 || !given)
+        return kept;
+    const int plain = cli_set_defaults(command, values);
+    return plain == 0 && command->recipe(command, given, values) == CLI_OK ? 0 : -1;
+}
+
+int cli_parse(const struct cli_command *command, char **args, int count, void *values)
+{
+    if (cli_set_defaults(command, values))
+        return -1;
+    const int taken = command->recipe ? take_recipe(command, args, count, values) : 0;
+    return taken < 0 ? taken : take_words(command, args, count, values);
 }
 
 /* ---- help ---- */

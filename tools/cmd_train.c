@@ -4,6 +4,7 @@
 #include "engine/gyre_job.h"
 #include "tools/lab/lab.h"
 #include "tools/cli.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,14 +12,14 @@
 #define TRAIN_TRACE_EVENTS 65536
 
 struct train_values {
-    int64_t batch, epochs, steps, accumulate, recompute, classes, size;
+    int64_t batch, epochs, steps, accumulate, mem, recompute, classes, size;
     double smoothing;
     /* optimiser */
-    int64_t optimizer, nesterov;
+    int64_t optimizer, nesterov, skip;
     double lr, momentum, weight_decay, clip, ema;
     /* schedule */
     int64_t schedule;
-    double warmup_epochs, final_rate, power;
+    double warmup_epochs, warmup_from, final_rate, power;
     struct cli_reals milestones;
     /* data */
     int64_t pad_crop, flip, resized_crop, resize, max_bad, loader_threads;
@@ -26,28 +27,46 @@ struct train_values {
     struct cli_reals mean, std;
     const char *test_data, *show_batch, *names;
     /* run */
-    const char *out, *weights;
+    const char *out, *weights, *recipe;
     int64_t checkpoint_every, keep, resume, overwrite, json;
     /* several processes */
     int64_t ranks, shards, sync_bn, wire;
     double bucket;
     int64_t pipeline, micro, stage_schedule;
-    double mem;
     const char *trace, *elastic;
     struct cli_servers servers;
     struct cli_net_options net;
 };
 
 #define AT(member) offsetof(struct train_values, member)
+/* Recipes, and what large batches want. */
+static const struct cli_option train_recipe_rows[] = {
+    { CLI_RECIPE_OPTION, "FILE|NAME", NULL,
+      "options from a text, which those of the command line win over: 'gyre recipe list'", CLI_TEXT,
+      AT(recipe), 0, 0 },
+    { "warmup-from", "X", "0", "rate that this rise begins at", CLI_REAL, AT(warmup_from), 0, 1e6 },
+    { "skip", "norms|none", "norms",
+      "what weight decay and the ratios of lars and lamb leave alone; norms: biases and batch norms, "
+      "as MLPerf has it; none: nothing, as Intel Caffe's LARS has it", CLI_CHOICE, AT(skip), 0, 0 },
+    { "mem", "SIZE", NULL,
+      "memory that --accumulate auto may take, default: nine tenths of what is free; or the tensors "
+      "of a stage of --pipeline, default: any", CLI_SIZE, AT(mem), 0, 0 },
+};
+
 static const struct cli_option train_rows[] = {
     { "batch", "N", "128", "images a step", CLI_WHOLE, AT(batch), 1, 1 << 20 },
     { "epochs", "N", "10", "times through the training data", CLI_WHOLE, AT(epochs), 1, 1e6 },
     { "steps", "N", NULL, "steps of the whole run, instead of --epochs", CLI_WHOLE, AT(steps), 1, 1e12 },
-    { "optimizer", "sgd|lars|adamw", "sgd", "update rule", CLI_CHOICE, AT(optimizer), 0, 0 },
-    { "lr", "X", NULL, "learning rate; default: sgd 0.05, lars 2, adamw 0.001", CLI_REAL, AT(lr), 1e-12, 1e6 },
-    { "momentum", "X", "0.9", "of sgd and lars", CLI_REAL, AT(momentum), 0, 0.99999 },
+    { "optimizer", CLI_OPTIMIZERS, "sgd",
+      "update rule; lars: momentum of what the ratio scaled (You et al. 2017), lars-unscaled: the "
+      "ratio scales the momentum (Kumar et al. 2019); lamb: You et al. 2020", CLI_CHOICE,
+      AT(optimizer), 0, 0 },
+    { "lr", "X", NULL, "learning rate; default: sgd 0.05, both lars 2, adamw 0.001, lamb 0.01",
+      CLI_REAL, AT(lr), 1e-12, 1e6 },
+    { "momentum", "X", "0.9", "of sgd and both lars", CLI_REAL, AT(momentum), 0, 0.99999 },
     { "nesterov", NULL, NULL, "Nesterov's momentum", CLI_FLAG, AT(nesterov), 0, 0 },
-    { "weight-decay", "X", "0.0001", "not for biases and batch norm", CLI_REAL, AT(weight_decay), 0, 1e6 },
+    { "weight-decay", "X", "0.0001", "pulls weights to 0, but what --skip names", CLI_REAL,
+      AT(weight_decay), 0, 1e6 },
     { "schedule", "constant|step|cosine|poly", "cosine", "how the learning rate falls", CLI_CHOICE, AT(schedule), 0, 0 },
     { "warmup-epochs", "X", "0", "linear rise at the beginning", CLI_REAL, AT(warmup_epochs), 0, 1e6 },
     { "milestones", "E,E,...", NULL, "epochs after which --schedule step divides by ten; default: 1/2 and 3/4 of the run", CLI_REALS,
@@ -57,7 +76,9 @@ static const struct cli_option train_rows[] = {
     { "smoothing", "X", "0", "label smoothing of a net that ends in a plain softmax", CLI_REAL, AT(smoothing), 0, 0.999 },
     { "clip", "X", "0", "largest norm of the gradient; 0: any", CLI_REAL, AT(clip), 0, 1e30 },
     { "ema", "X", "0", "decay of averaged weights, which evaluation then uses; 0: off", CLI_REAL, AT(ema), 0, 0.9999999 },
-    { "accumulate", "N", "1", "steps whose gradients make one update", CLI_WHOLE, AT(accumulate), 1, 1 << 20 },
+    { "accumulate", "N|auto", "1",
+      "steps whose gradients make one update; auto: --batch is the update's, and as much of it at a "
+      "time as is fastest within --mem", CLI_AUTO, AT(accumulate), 1, 1 << 20 },
     { "recompute", NULL, NULL, "less memory for more time: keep only block inputs", CLI_FLAG, AT(recompute), 0, 0 },
     { "pad-crop", "N", "0", "zero border before a random crop", CLI_WHOLE, AT(pad_crop), 0, 1024 },
     { "flip", NULL, NULL, "mirror every other image", CLI_FLAG, AT(flip), 0, 0 },
@@ -107,7 +128,6 @@ static const struct cli_option train_rows[] = {
     { "stage-schedule", "1f1b|gpipe", "1f1b",
       "order of a stage's passes: a backward pass behind each forward pass, or all forward passes "
       "first", CLI_CHOICE, AT(stage_schedule), 0, 0 },
-    { "mem", "X", "0", "megabytes for a stage's tensors; 0: any", CLI_REAL, AT(mem), 0, 1e9 },
     { "trace", "FILE", NULL, "what ran when, of the last steps, as JSON for Chrome's trace viewer", CLI_TEXT, AT(trace), 0, 0 },
     { "json", NULL, NULL, "one JSON object a line on standard output", CLI_FLAG, AT(json), 0, 0 },
 };
@@ -115,7 +135,8 @@ static const struct cli_option train_rows[] = {
 
 /* Everything of one call. */
 struct train_job {
-    const struct train_values *v;
+    struct train_values *v;
+    struct cli_micro micro;           /* with --accumulate auto */
     const char *net_name;
     char *text;
     struct gyre_shape input;          /* h, w, c of the net */
@@ -126,8 +147,11 @@ struct train_job {
     struct gyre_config config;
     struct gyre_train_config loop;
     struct gyre_net *net;
-    struct gyre_job *ranks;
-    int servers; /* of its processes */           /* the processes that train together */
+    struct gyre_job *ranks;           /* the processes that train together */
+    int servers;                      /* of them */
+    struct cli_text recipe;           /* the run's options */
+    int written;                      /* of it in the folder: -1 not yet; else an exit code */
+    struct cli_progress *progress;
     char folder[4096];
     int64_t per_epoch, steps;
 };
@@ -157,9 +181,9 @@ static int check_pipeline(const struct train_values *v)
         int there;
         const char *sentence;
     } rows[] = {
-        { v->pipeline < 2 && (v->micro || v->mem > 0 || v->stage_schedule),
-          "--micro, --mem and --stage-schedule are for --pipeline 2 and more" },
-        { v->pipeline > 1 && v->accumulate > 1,
+        { v->pipeline < 2 && (v->micro || v->stage_schedule),
+          "--micro and --stage-schedule are for --pipeline 2 and more" },
+        { v->pipeline > 1 && v->accumulate != 1,
           "--pipeline and --accumulate together: --micro says how many parts make an update" },
         { v->micro && v->shards,
           "--micro and --shards together: the shards are what goes through the stages" },
@@ -184,10 +208,14 @@ static int check_pairs(const struct train_values *v)
     } rows[] = {
         { v->resume && v->overwrite, "--resume goes on from the checkpoints of --out, --overwrite removes them; take one of both" },
         { v->pad_crop && v->resized_crop, "--pad-crop and --resized-crop are two ways to crop; take one of both" },
+        { v->mem > 0 && v->accumulate && v->pipeline < 2,
+          "--mem is for --accumulate auto and --pipeline" },
         { v->milestones.count && !steps, "--milestones is for --schedule step" },
         { v->final_rate > 0 && !falls, "--final-lr is for --schedule cosine and poly" },
         { !(v->power >= 2 && v->power <= 2) && v->schedule != GYRE_POLY, "--power is for --schedule poly" },
-        { v->nesterov && v->optimizer == GYRE_ADAMW, "--nesterov is for --optimizer sgd and lars" },
+        { v->warmup_from > 0 && !(v->warmup_epochs > 0), "--warmup-from is for --warmup-epochs" },
+        { v->nesterov && (v->optimizer == GYRE_ADAMW || v->optimizer == GYRE_LAMB),
+          "--nesterov is for --optimizer sgd and lars" },
         { v->nesterov && !(v->momentum > 0), "--nesterov needs --momentum above 0" },
     };
     for (size_t i = 0; i < CLI_COUNT(rows); i++)
@@ -305,11 +333,12 @@ static int set_milestones(struct train_job *job)
 static int set_schedule(struct train_job *job)
 {
     const struct train_values *v = job->v;
-    static const double rates[] = { 0.05, 2, 0.001 }; /* sgd, lars, adamw */
+    static const double rates[] = { 0.05, 2, 0.001, 0.01, 2 }; /* ORDER: CLI_OPTIMIZERS */
     struct gyre_schedule *s = &job->config.schedule;
     s->kind = (int)v->schedule;
     s->rate = (float)(v->lr > 0 ? v->lr : rates[v->optimizer]);
     s->warmup = in_updates(job, v->warmup_epochs);
+    s->warmup_from = (float)v->warmup_from;
     s->steps = (job->steps + accumulate_of(v) - 1) / accumulate_of(v);
     s->final_rate = (float)v->final_rate;
     s->power = (float)v->power;
@@ -328,6 +357,20 @@ static int64_t parts(const struct train_job *job)
     return job->v->shards ? job->v->shards : copies(job);
 }
 
+/* --accumulate auto: what was the batch becomes that of an update. */
+static int choose_micro(struct train_job *job)
+{
+    struct train_values *v = job->v;
+    job->micro = (struct cli_micro){ .update = (int)v->batch, .bytes = (size_t)v->mem };
+    const int code = cli_choose_micro(&job->config, job->was.net ? job->was.path : NULL, job->ranks,
+                                      &job->micro);
+    if (code != CLI_OK)
+        return code;
+    v->batch = job->config.batch = job->micro.batch;
+    v->accumulate = job->config.accumulate = job->micro.accumulate;
+    return CLI_OK;
+}
+
 static int set_config(struct train_job *job)
 {
     const struct train_values *v = job->v;
@@ -341,6 +384,7 @@ static int set_config(struct train_job *job)
     c->optimizer.momentum = (float)v->momentum;
     c->optimizer.nesterov = (int)v->nesterov;
     c->optimizer.weight_decay = (float)v->weight_decay;
+    c->optimizer.decay_all = v->skip == 1;
     c->optimizer.clip_norm = (float)v->clip;
     c->optimizer.ema = (float)v->ema;
     c->shards = (int)v->shards;
@@ -349,7 +393,10 @@ static int set_config(struct train_job *job)
     c->trace_events = v->trace ? TRAIN_TRACE_EVENTS : 0;
     c->pipeline = (int)v->pipeline;
     c->stage_schedule = v->stage_schedule ? GYRE_GPIPE : GYRE_1F1B;
-    c->stage_bytes = (size_t)(v->mem * 1048576);
+    c->stage_bytes = v->pipeline > 1 ? (size_t)v->mem : 0;
+    const int chosen = v->accumulate ? CLI_OK : choose_micro(job);
+    if (chosen != CLI_OK)
+        return chosen;
     job->per_epoch = job->info.samples / batch_of(v) / parts(job);
     if (job->per_epoch < 1)
         return cli_fail(CLI_USAGE, "--batch is %" PRId64 "%s; the training data has only %" PRId64 " images", v->batch,
@@ -398,7 +445,30 @@ static void set_augment(const struct train_job *job, struct gyre_augment *a)
     a->resize = eval_resize(job);
 }
 
-static void set_loop(struct train_job *job, struct cli_progress *progress)
+/* The options that a run was made with, beside what it leaves. */
+static int write_recipe(const struct train_job *job)
+{
+    char path[4200];
+    int code = cli_path(path, sizeof path, "%s/recipe.txt", job->folder);
+    FILE *file = code == CLI_OK ? fopen(path, "w") : NULL;
+    if (code != CLI_OK)
+        return code;
+    const int written = file && fputs(job->recipe.text, file) != EOF;
+    if (file && fclose(file) == 0 && written)
+        return CLI_OK;
+    return cli_fail(CLI_DATA, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+/* The first event comes when the folder is there. */
+static int watch(void *user, const struct gyre_progress *p)
+{
+    struct train_job *job = user;
+    if (job->written < 0 && gyre_job_rank(job->ranks) == 0)
+        job->written = write_recipe(job);
+    return cli_progress_train(job->progress, p);
+}
+
+static void set_loop(struct train_job *job)
 {
     const struct train_values *v = job->v;
     struct gyre_train_config *l = &job->loop;
@@ -414,8 +484,8 @@ static void set_loop(struct train_job *job, struct cli_progress *progress)
     l->keep = (int)v->keep;
     l->resume = (int)v->resume;
     l->overwrite = (int)v->overwrite;
-    l->progress = cli_progress_train;
-    l->user = progress;
+    l->progress = watch;
+    l->user = job;
 }
 
 /* runs/resnet20 for resnet20 and for nets/resnet20.net */
@@ -476,6 +546,8 @@ static int open_net(struct train_job *job)
         return cli_net_error(job->net);
     if (!job->train)
         return CLI_OK;
+    if (job->recipe.text && job->v->recipe && gyre_note(job->net, "recipe", job->recipe.text) != GYRE_OK)
+        return cli_net_error(job->net);
     int code = cli_note_hold(job->net, job->train);
     if (code == CLI_OK && job->was.net && job->was.classes[0] && !job->v->names)
         code = gyre_note(job->net, "classes", job->was.classes) == GYRE_OK ? CLI_OK : cli_net_error(job->net);
@@ -524,6 +596,9 @@ static void say_begin(const struct train_job *job)
                gyre_job_ranks(job->ranks) > 1 ? "es" : "");
     else if (gyre_job_ranks(job->ranks) > 1 && job->v->pipeline < 2)
         printf("ranks: %d processes of %" PRId64 " images a step each\n", gyre_job_ranks(job->ranks), job->v->batch);
+    cli_say_micro(&job->micro);
+    if (job->v->recipe)
+        printf("recipe: %s; as it was run: %s/recipe.txt\n", job->v->recipe, job->folder);
     fflush(stdout);
 }
 
@@ -539,6 +614,8 @@ static void say_end(const struct train_job *job, int status)
         cli_json_text(stdout, checkpoint);
         printf(",\"folder\":");
         cli_json_text(stdout, job->folder);
+        printf(",\"recipe\":");
+        cli_json_text(stdout, job->recipe.text);
         puts("}");
         return;
     }
@@ -546,18 +623,19 @@ static void say_end(const struct train_job *job, int status)
         printf("unreadable images that were skipped: %" PRId64 "\n", info.bad);
     printf("curve:      %s/curve.svg\nmetrics:    %s/metrics.csv (and TensorBoard events beside it)\ncheckpoint: %s\n", job->folder,
            job->folder, checkpoint);
+    printf("recipe:     %s/recipe.txt\n", job->folder);
 }
 
 static int run_loop(struct train_job *job)
 {
-    struct cli_progress *progress = cli_progress_open(job->v->json ? CLI_PROGRESS_JSON : CLI_PROGRESS_AUTO);
-    if (!progress)
+    job->progress = cli_progress_open(job->v->json ? CLI_PROGRESS_JSON : CLI_PROGRESS_AUTO);
+    if (!job->progress)
         return cli_fail(CLI_RESOURCES, "out of memory: the progress bar");
-    set_loop(job, progress);
+    set_loop(job);
     say_begin(job);
     cli_catch_signals();
     const int status = gyre_train(job->net, &job->loop);
-    cli_progress_close(progress);
+    cli_progress_close(job->progress);
     int code = CLI_OK;
     if (job->v->trace && (status == GYRE_OK || status == GYRE_E_STOPPED) && gyre_write_trace(job->net, job->v->trace) != GYRE_OK)
         return cli_net_error(job->net);
@@ -573,7 +651,7 @@ static int run_loop(struct train_job *job)
         gyre_print_ranks(job->ranks, job->v->batch * parts(job), (int)job->v->json, &cli_stdout, NULL);
     if (leads)
         say_end(job, status);
-    return code;
+    return code == CLI_OK && job->written > 0 ? job->written : code;
 }
 
 static int open_ranks(struct train_job *job)
@@ -611,6 +689,8 @@ static int run_job(struct train_job *job, const char *path)
     if (code == CLI_OK)
         code = set_config(job);
     job->config.job = job->ranks;
+    if (code == CLI_OK)
+        code = cli_recipe_of(&cmd_train, job->v->recipe, job->v, &job->recipe);
     if (code != CLI_OK)
         return code;
     if (job->v->show_batch)
@@ -630,13 +710,15 @@ static int close_job(struct train_job *job, int code)
     gyre_close_data(job->test);
     gyre_close_data(job->train);
     cli_close_checkpoint(&job->was);
+    cli_text_free(&job->recipe);
     free(job->text);
     return code;
 }
 
 static int train_run(const void *values, char **args, int count)
 {
-    struct train_job job = { .v = values, .net_name = args[0] };
+    struct train_values v = *(const struct train_values *)values;
+    struct train_job job = { .v = &v, .net_name = args[0], .written = -1 };
     const int code = check_pairs(job.v);
     (void)count;
     return code != CLI_OK ? code : close_job(&job, run_job(&job, args[1]));
@@ -647,10 +729,10 @@ static int train_words(char **args, int count) { return cli_start_ranks(&cmd_tra
 const struct cli_command cmd_train = {
     .name = "train", .args = "NET DATA", .about = "trains a net on images", .least = 2, .most = 2,
     .bytes = sizeof(struct train_values),
-    .groups = { { train_rows, CLI_COUNT(train_rows), 0 }, CLI_NET_GROUP(struct train_values, net),
-                { cli_server_rows, CLI_COUNT(cli_server_rows), offsetof(struct train_values,
-                        servers) } },
-    .words = train_words, .run = train_run,
+    .groups = { { train_rows, CLI_COUNT(train_rows), 0 }, { train_recipe_rows, CLI_COUNT(train_recipe_rows), 0 },
+                CLI_NET_GROUP(struct train_values, net),
+                { cli_server_rows, CLI_COUNT(cli_server_rows), offsetof(struct train_values, servers) } },
+    .words = train_words, .recipe = cli_apply_recipe, .run = train_run,
     .details =
         "NET is a net of the zoo ('gyre zoo') or a file of net text ('gyre help language').\n"
         "DATA is a folder with a folder per class, a folder with train/ and test/ of that kind, IDX files (MNIST,\n"
@@ -659,6 +741,11 @@ const struct cli_command cmd_train = {
         "out, in every format. Which these are depends on --seed, the class and the image's number in it alone: the same on\n"
         "every machine and for any number of processes. The checkpoint remembers them for --resume and 'gyre eval'. Where\n"
         "there is none of these, nothing is tested, and the second line of the output says so.\n\n"
+        "Batch norms see one batch at a time: with --accumulate as much of an update as a step has,\n"
+        "with --shards and --ranks each shard's or process's own images (ghost batches, Hoffer et\n"
+        "al. 2017, arXiv:1705.08741). So a large update keeps the statistics of a small batch:\n"
+        "--batch 32 --shards 256 is 8,192 images, normalised 32 at a time. --accumulate auto chooses\n"
+        "by what is free; recipe.txt of the run's folder says what, for the same bits elsewhere.\n\n"
         "Ctrl-C, SIGTERM and SIGHUP finish the step, write a checkpoint and exit with code 6; --resume goes on from\n"
         "there, to the same bits as a run that was never stopped.\n\n"
         "Examples:\n"
@@ -712,10 +799,11 @@ const struct cli_command cmd_why = {
     .least = 1, .most = 2, .bytes = sizeof(struct why_values),
     .groups = { { cli_why_rows, CLI_COUNT(cli_why_rows), offsetof(struct why_values, why) },
                 { train_rows, CLI_COUNT(train_rows), offsetof(struct why_values, train) },
+                { train_recipe_rows, CLI_COUNT(train_recipe_rows), offsetof(struct why_values, train) },
                 CLI_NET_GROUP(struct why_values, train.net),
                 { cli_server_rows, CLI_COUNT(cli_server_rows),
                   offsetof(struct why_values, train.servers) } },
-    .run = why_run,
+    .recipe = cli_apply_recipe, .run = why_run,
     .details =
         "Takes the options of 'gyre train', so that 'train' in a command line can be replaced by 'why'; those that are\n"
         "about the length and the files of a run have no effect. Without DATA the samples are noise.\n\n"

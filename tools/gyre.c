@@ -15,7 +15,8 @@ static const struct cli_command help = {
 
 static const struct cli_command *const commands[] = {
     &cmd_train, &cmd_eval, &cmd_predict, &cmd_plan, &cmd_zoo, &cmd_pack, &cmd_export, &cmd_import, &cmd_info, &cmd_bench, &cmd_bench_sum,
-    &cmd_tune, &cmd_kernels, &cmd_audit, &cmd_why, &cmd_fit, &cmd_network, &cmd_launch, &cmd_glm, &cmd_knobs, &help,
+    &cmd_recipe, &cmd_tune, &cmd_kernels, &cmd_audit, &cmd_why, &cmd_fit, &cmd_network, &cmd_launch,
+    &cmd_glm, &cmd_knobs, &help,
 };
 
 static const struct cli_command *const two_words[] = {

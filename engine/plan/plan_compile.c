@@ -122,15 +122,17 @@ static void plan_await(struct gy_builder *b, int bucket)
  * for and updated by itself, while the next ones are still on their way; but norms need them all. */
 static void plan_update(struct gy_builder *b)
 {
-    static const int code[] = { GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW };
-    const int rule = code[b->config->optimizer];
+    /* ORDER: enum gyre_optimizer_kind; the last LARS is the unscaled one */
+    static const int code[] = { GY_OP_SGD, GY_OP_LARS, GY_OP_ADAMW, GY_OP_LAMB, GY_OP_LARS };
+    const int rule = code[b->config->optimizer], lamb = rule == GY_OP_LAMB;
     struct gy_op op = plan_update_op(b, rule), norms = plan_update_op(b, GY_OP_NORMS);
     op.tensor[GY_W] = norms.tensor[GY_W] = plan_whole(b, GY_AT_PARAM);
     op.tensor[GY_DW] = norms.tensor[GY_DW] = plan_whole(b, GY_AT_GRAD);
     op.tensor[GY_M] = plan_whole(b, GY_AT_OPT1);
-    op.tensor[GY_V] = rule == GY_OP_ADAMW ? plan_whole(b, GY_AT_OPT2) : -1;
+    op.flags |= b->config->optimizer == (int)GY_COUNT(code) - 1 ? GY_F_UNSCALED : 0u;
+    op.tensor[GY_V] = rule == GY_OP_ADAMW || lamb ? plan_whole(b, GY_AT_OPT2) : -1;
     op.tensor[GY_EMA] = b->config->average ? plan_whole(b, GY_AT_EMA) : -1;
-    if (rule == GY_OP_LARS || b->config->f[GY_C_CLIP] > 0 || op.flags & GY_F_SKIP) {
+    if (rule == GY_OP_LARS || lamb || b->config->f[GY_C_CLIP] > 0 || op.flags & GY_F_SKIP) {
         b->plan->norms = norms.tensor[GY_SUMS] = op.tensor[GY_SUMS] =
             plan_permanent(b, "norms", GY_AT_OUT, GY_F32, 1, 2 * (int64_t)b->plan->span_count + 2, 1, 1, 1);
         for (int k = 0; k < b->plan->bucket_count; k++)

@@ -59,25 +59,20 @@ static void optim_fill_uniform(const struct gyre_net *net, int param, int64_t fi
     }
 }
 
-static void optim_fill_zero(const struct gyre_net *net, int param, int64_t first, int64_t count, float *row)
+static void optim_fill_plain(const struct gyre_net *net, int param, int64_t first, int64_t count, float *row)
 {
-    (void)net, (void)param, (void)first;
-    memset(row, 0, (size_t)count * sizeof *row);
-}
-
-static void optim_fill_one(const struct gyre_net *net, int param, int64_t first, int64_t count, float *row)
-{
-    (void)net, (void)param, (void)first;
+    const int kind = net->graph.params[param].kind;
+    (void)first;
     for (int64_t i = 0; i < count; i++)
-        row[i] = 1;
+        row[i] = kind == GY_PARAM_GAMMA || kind == GY_PARAM_RUN_VAR;
 }
 
 /* How a parameter starts, by kind: elements [first, first + count) in PyTorch's order. */
 static void (*const optim_fill[])(const struct gyre_net *, int, int64_t, int64_t, float *) = {
     [GY_PARAM_CONV_WEIGHT] = optim_fill_normal,    [GY_PARAM_LINEAR_WEIGHT] = optim_fill_uniform,
-    [GY_PARAM_CONV_BIAS] = optim_fill_zero,        [GY_PARAM_LINEAR_BIAS] = optim_fill_uniform,
-    [GY_PARAM_GAMMA] = optim_fill_one,             [GY_PARAM_BETA] = optim_fill_zero,
-    [GY_PARAM_RUN_MEAN] = optim_fill_zero,         [GY_PARAM_RUN_VAR] = optim_fill_one,
+    [GY_PARAM_CONV_BIAS] = optim_fill_plain,       [GY_PARAM_LINEAR_BIAS] = optim_fill_uniform,
+    [GY_PARAM_GAMMA] = optim_fill_plain,           [GY_PARAM_BETA] = optim_fill_plain,
+    [GY_PARAM_RUN_MEAN] = optim_fill_plain,        [GY_PARAM_RUN_VAR] = optim_fill_plain,
 };
 
 static int optim_init_param(struct gyre_net *net, int param)

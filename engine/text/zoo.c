@@ -111,90 +111,61 @@ static void zoo_cifar(struct gy_sink *sink, const struct zoo_net *net)
     gy_sink_printf(sink, "\n        gap\n");
 }
 
+/* With preactivation (He et al. 2016, arXiv:1603.05027): in a stage's first block the shortcut, too,
+ * begins behind the first ReLU. */
+static void zoo_preact(struct gy_sink *sink, const struct zoo_net *net)
+{
+    gy_sink_printf(sink, "conv1: conv 16 3x3\n");
+    for (int part = 0; part < 6; part++) {
+        const int first = part % 2 == 0, project = first && part > 0, width = 16 << part / 2;
+        zoo_open(sink, part / 2 + 1, !first, first ? 0 : net->blocks[0] - 1);
+        gy_sink_printf(sink, "  bn1:   bn\n  %srelu\n", first ? "pre:   " : "       ");
+        if (project)
+            gy_sink_printf(sink, "  shortcut.conv: conv %d 1x1 stride 2\n", width);
+        gy_sink_printf(sink, "  conv1: conv %d 3x3%s\n  bn2:   bn\n         relu\n", width,
+                       project ? " stride 2 from pre" : "");
+        gy_sink_printf(sink, "  conv2: conv %d 3x3\n         add %s\n}\n", width,
+                       project ? "shortcut.conv" : first ? "pre" : "in");
+    }
+    gy_sink_printf(sink, "\nbn:     bn\n        relu\n        gap\n");
+}
+
 /* ---- plain nets ---- */
 
 static void zoo_plain(struct gy_sink *sink, const struct zoo_net *net) { gy_sink_printf(sink, "%s", net->text); }
 
-static const char zoo_lenet5[] = "conv1: conv 6 5x5 bias\n"
-                                 "       relu\n"
-                                 "       maxpool 2x2\n"
-                                 "conv2: conv 16 5x5 pad 0 bias\n"
-                                 "       relu\n"
-                                 "       maxpool 2x2\n"
-                                 "fc1:   linear 120\n"
-                                 "       relu\n"
-                                 "fc2:   linear 84\n"
-                                 "       relu\n";
+static const char zoo_lenet5[] =
+    "conv1: conv 6 5x5 bias\n       relu\n       maxpool 2x2\n"
+    "conv2: conv 16 5x5 pad 0 bias\n       relu\n       maxpool 2x2\n"
+    "fc1:   linear 120\n       relu\nfc2:   linear 84\n       relu\n";
 
-static const char zoo_alexnet[] = "features.0:   conv 64 11x11 stride 4 pad 2 bias\n"
-                                  "              relu\n"
-                                  "              maxpool 3x3 stride 2\n"
-                                  "features.3:   conv 192 5x5 bias\n"
-                                  "              relu\n"
-                                  "              maxpool 3x3 stride 2\n"
-                                  "features.6:   conv 384 3x3 bias\n"
-                                  "              relu\n"
-                                  "features.8:   conv 256 3x3 bias\n"
-                                  "              relu\n"
-                                  "features.10:  conv 256 3x3 bias\n"
-                                  "              relu\n"
-                                  "              maxpool 3x3 stride 2\n"
-                                  "              dropout 0.5\n"
-                                  "classifier.1: linear 4096\n"
-                                  "              relu\n"
-                                  "              dropout 0.5\n"
-                                  "classifier.4: linear 4096\n"
-                                  "              relu\n";
+static const char zoo_alexnet[] =
+    "features.0:   conv 64 11x11 stride 4 pad 2 bias\n"
+    "              relu\n              maxpool 3x3 stride 2\n"
+    "features.3:   conv 192 5x5 bias\n              relu\n              maxpool 3x3 stride 2\n"
+    "features.6:   conv 384 3x3 bias\n              relu\n"
+    "features.8:   conv 256 3x3 bias\n              relu\n"
+    "features.10:  conv 256 3x3 bias\n              relu\n              maxpool 3x3 stride 2\n"
+    "              dropout 0.5\nclassifier.1: linear 4096\n              relu\n"
+    "              dropout 0.5\nclassifier.4: linear 4096\n              relu\n";
 
-static const char zoo_alexnet_bn[] = "conv1: conv 96 11x11 stride 4 pad 2\n"
-                                     "bn1:   bn\n"
-                                     "       relu\n"
-                                     "       maxpool 3x3 stride 2\n"
-                                     "conv2: conv 256 5x5\n"
-                                     "bn2:   bn\n"
-                                     "       relu\n"
-                                     "       maxpool 3x3 stride 2\n"
-                                     "conv3: conv 384 3x3\n"
-                                     "bn3:   bn\n"
-                                     "       relu\n"
-                                     "conv4: conv 384 3x3\n"
-                                     "bn4:   bn\n"
-                                     "       relu\n"
-                                     "conv5: conv 256 3x3\n"
-                                     "bn5:   bn\n"
-                                     "       relu\n"
-                                     "       maxpool 3x3 stride 2\n"
-                                     "fc6:   linear 4096 nobias\n"
-                                     "bn6:   bn\n"
-                                     "       relu\n"
-                                     "       dropout 0.5\n"
-                                     "fc7:   linear 4096 nobias\n"
-                                     "bn7:   bn\n"
-                                     "       relu\n"
-                                     "       dropout 0.5\n";
+static const char zoo_alexnet_bn[] =
+    "conv1: conv 96 11x11 stride 4 pad 2\nbn1:   bn\n       relu\n       maxpool 3x3 stride 2\n"
+    "conv2: conv 256 5x5\nbn2:   bn\n       relu\n       maxpool 3x3 stride 2\n"
+    "conv3: conv 384 3x3\nbn3:   bn\n       relu\n"
+    "conv4: conv 384 3x3\nbn4:   bn\n       relu\n"
+    "conv5: conv 256 3x3\nbn5:   bn\n       relu\n       maxpool 3x3 stride 2\n"
+    "fc6:   linear 4096 nobias\nbn6:   bn\n       relu\n       dropout 0.5\n"
+    "fc7:   linear 4096 nobias\nbn7:   bn\n       relu\n       dropout 0.5\n";
 
-static const char zoo_fashion[] = "conv1: conv 32 3x3\n"
-                                  "bn1:   bn\n"
-                                  "       relu\n"
-                                  "       maxpool 2x2\n"
-                                  "conv2: conv 64 3x3\n"
-                                  "bn2:   bn\n"
-                                  "       relu\n"
-                                  "       maxpool 2x2\n"
-                                  "conv3: conv 96 3x3\n"
-                                  "bn3:   bn\n"
-                                  "side:  relu\n"
-                                  "conv4: conv 96 3x3\n"
-                                  "bn4:   bn\n"
-                                  "       add side\n"
-                                  "       relu\n"
-                                  "       maxpool 2x2\n"
-                                  "       dropout 0.1\n";
+static const char zoo_fashion[] =
+    "conv1: conv 32 3x3\nbn1:   bn\n       relu\n       maxpool 2x2\n"
+    "conv2: conv 64 3x3\nbn2:   bn\n       relu\n       maxpool 2x2\n"
+    "conv3: conv 96 3x3\nbn3:   bn\nside:  relu\n"
+    "conv4: conv 96 3x3\nbn4:   bn\n       add side\n       relu\n       maxpool 2x2\n"
+    "       dropout 0.1\n";
 
-static const char zoo_mlp[] = "fc1: linear 256\n"
-                              "     relu\n"
-                              "fc2: linear 128\n"
-                              "     relu\n";
+static const char zoo_mlp[] = "fc1: linear 256\n     relu\nfc2: linear 128\n     relu\n";
 
 static const struct zoo_net zoo_nets[] = {
     { "lenet5", "LeNet-5 (LeCun et al. 1998) with ReLU and max pooling",
@@ -229,6 +200,8 @@ static const struct zoo_net zoo_nets[] = {
       10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 9 } },
     { "resnet110", "ResNet-110 for CIFAR, shortcuts of option A",
       10, 32, 32, 3, 1, zoo_cifar, NULL, "linear: ", { 18 } },
+    { "preact-resnet20", "ResNet-20 with preactivation for CIFAR, projections where size changes",
+      10, 32, 32, 3, 1, zoo_preact, NULL, "linear: ", { 3 } },
 };
 
 GY_INT const char *gy_zoo_name(int index)

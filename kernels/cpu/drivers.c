@@ -137,6 +137,7 @@ static const struct gy_driver driver_rows[] = {
     {"flat", GY_OP_SGD, DRIVER_F32, NULL, NULL, NULL, gy_cpu_update_run, 0},
     {"flat", GY_OP_LARS, DRIVER_F32, NULL, NULL, NULL, gy_cpu_update_run, 0},
     {"flat", GY_OP_ADAMW, DRIVER_F32, NULL, NULL, NULL, gy_cpu_update_run, 0},
+    {"flat", GY_OP_LAMB, DRIVER_F32, NULL, NULL, driver_norms_plan, gy_cpu_update_run, 0},
     {"flat", GY_OP_ACT, DRIVER_BOTH, driver_float_curve, NULL, NULL, gy_cpu_act_run, 0},
     {"flat", GY_OP_ADD, DRIVER_BOTH, driver_float_curve, NULL, NULL, gy_cpu_act_run, 0},
     {"rows", GY_OP_SHORTCUT, DRIVER_BOTH, NULL, NULL, NULL, gy_cpu_shortcut_run, 0},

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates of all parameters: spans are cut into pieces, a piece is a tile. Norms are summed a piece at a time in
- * double, then joined in the order of pieces. The arithmetic is the references'. */
+/* Updates of all parameters: spans are cut into pieces, a piece is a tile. Norms are summed a piece at a time in double,
+ * then joined in their order. LAMB's step is made twice, for its norm and to be taken. The arithmetic is the references'. */
 #include "kernels/cpu/update.h"
 
 #define UPDATE_PIECE 16384
-#define UPDATE_DOT 4096 /* floats summed in one call of dot */
+#define UPDATE_DOT 4096 /* floats summed in one call of dot, of LAMB's step at a time */
 
 struct update_job {
     const struct gy_cpu *cpu;
@@ -13,10 +13,7 @@ struct update_job {
     float scale;
 };
 
-static int64_t update_pieces(const struct gy_span *span)
-{
-    return gy_ceil_div(span->count, UPDATE_PIECE);
-}
+static int64_t update_pieces(const struct gy_span *s) { return gy_ceil_div(s->count, UPDATE_PIECE); }
 
 static int64_t update_all_pieces(const struct gy_op *op)
 {
@@ -43,46 +40,6 @@ GY_INT size_t gy_cpu_norms_need(const struct gy_cpu *cpu, const struct gy_op *op
     return (size_t)update_all_pieces(op) * 2 * sizeof(double);
 }
 
-static void update_norms_tile(void *arg, int64_t tile, int thread)
-{
-    const struct update_job *job = arg;
-    const float *w = job->op->ptr[GY_W], *g = job->op->ptr[GY_DW];
-    int64_t first, count;
-    update_locate(job->op, tile, &first, &count);
-    double sum_w = 0.0, sum_g = 0.0;
-    for (int64_t i = first; i < first + count; i += UPDATE_DOT) {
-        const int64_t n = gy_min64(UPDATE_DOT, first + count - i);
-        sum_w += job->cpu->k.dot(w + i, w + i, n);
-        sum_g += job->cpu->k.dot(g + i, g + i, n);
-    }
-    job->part[2 * tile] = sum_w;
-    job->part[2 * tile + 1] = sum_g;
-    (void)thread;
-}
-
-GY_INT void gy_cpu_norms_run(const struct gy_cpu *cpu, const struct gy_op *op)
-{
-    struct update_job job = {cpu, op, op->ptr[GY_SCRATCH], 0.0f};
-    float *const sums = op->ptr[GY_SUMS];
-    const double scale2 = (double)op->u->grad_scale * (double)op->u->grad_scale;
-    const double *part = job.part;
-    double all_w = 0.0, all_g = 0.0;
-    gy_pool_run(cpu->pool, update_norms_tile, &job, update_all_pieces(op));
-    for (int32_t s = 0; s < op->span_count; s++) {
-        double sum_w = 0.0, sum_g = 0.0;
-        for (int64_t i = 0; i < update_pieces(&op->spans[s]); i++, part += 2) {
-            sum_w += part[0];
-            sum_g += part[1] * scale2;
-        }
-        sums[2 * s] = (float)sum_w;
-        sums[2 * s + 1] = (float)sum_g;
-        all_w += sum_w;
-        all_g += sum_g;
-    }
-    sums[2 * op->span_count] = (float)all_w;
-    sums[2 * op->span_count + 1] = (float)all_g;
-}
-
 /* What the cut to the allowed total norm leaves of a gradient: 1 where it is below. */
 static double update_cut(const struct gy_op *op)
 {
@@ -95,52 +52,126 @@ static double update_cut(const struct gy_op *op)
 /* Multiplies every gradient: scale and cut. */
 static float update_scale(const struct gy_op *op) { return (float)((double)op->u->grad_scale * update_cut(op)); }
 
-/* LARS: the layer's own rate, from the gradient that is cut; 1 where a norm is 0 or the span does not adapt. */
-static double update_lars_rate(const struct gy_op *op, int32_t s)
+/* A span's rate, with the layer's own where it adapts and no norm is 0: eta |w| / (|g| + decay |w|), of the
+ * gradient that is cut; |w| over the norm of LAMB's step. */
+static float update_rate(const struct gy_op *op, int32_t s)
 {
     const float *sums = op->ptr[GY_SUMS];
-    const double w = sqrt((double)sums[2 * s]), g = update_cut(op) * sqrt((double)sums[2 * s + 1]);
-    const double below = g + (double)op->f[GY_C_DECAY] * (double)op->spans[s].decay * w;
-    return op->spans[s].adapt && w > 0.0 && g > 0.0 ? (double)op->f[GY_C_ETA] * w / below : 1.0;
+    const int lamb = op->code == GY_OP_LAMB;
+    const int adapts = op->spans[s].adapt && (lamb || op->code == GY_OP_LARS);
+    const double w = adapts ? sqrt((double)sums[2 * s]) : 0.0;
+    const double g = adapts ? (lamb ? 1.0 : update_cut(op)) * sqrt((double)sums[2 * s + 1]) : 0.0;
+    const double below = g + (lamb ? 0.0 : (double)op->f[GY_C_DECAY] * (double)op->spans[s].decay * w);
+    const double own = w > 0.0 && g > 0.0 ? (lamb ? 1.0 : (double)op->f[GY_C_ETA]) * w / below : 1.0;
+    return (float)((double)op->u->lr * (double)op->spans[s].rate * own);
 }
 
-static void update_tile(void *arg, int64_t tile, int thread)
+/* What micro-kernels need of a piece. */
+static struct gy_update_rows update_rows(const struct update_job *job, int64_t tile)
 {
-    const struct update_job *job = arg;
     const struct gy_op *op = job->op;
     int64_t first, count;
     const int32_t s = update_locate(op, tile, &first, &count);
-    const struct gy_span *span = &op->spans[s];
-    float *const v = op->ptr[GY_V], *const ema = op->ptr[GY_EMA];
-    const float lr = op->u->lr * span->rate;
-    struct gy_update_rows a = { .w = (float *)op->ptr[GY_W] + first, .m = (float *)op->ptr[GY_M] + first,
-                               .v = v ? v + first : NULL, .g = (const float *)op->ptr[GY_DW] + first,
-                               .ema = ema ? ema + first : NULL, .count = count, .inner = 1.0f, .outer = lr,
-                               .mu = op->f[GY_C_MOMENTUM], .decay = op->f[GY_C_DECAY] * span->decay,
-                               .scale = job->scale, .keep = op->u->keep,
-                               .nesterov = (op->flags & GY_F_NESTEROV) != 0 };
-    if (op->code == GY_OP_LARS) {
-        a.inner = (float)((double)op->u->lr * (double)span->rate * update_lars_rate(op, s));
-        a.outer = 1.0f;
+    float *const m = op->ptr[GY_M], *const v = op->ptr[GY_V], *const ema = op->ptr[GY_EMA];
+    const int inside = op->code == GY_OP_LARS && !(op->flags & GY_F_UNSCALED);
+    const float lr = op->u->lr * op->spans[s].rate, rate = update_rate(op, s);
+    struct gy_update_rows a = { .w = (float *)op->ptr[GY_W] + first, .m = m ? m + first : NULL, .v = v ? v + first : NULL,
+                                .ema = ema ? ema + first : NULL, .g = (const float *)op->ptr[GY_DW] + first, .count = count,
+                                .inner = inside ? rate : 1.0f, .outer = inside ? 1.0f : rate,
+                                .mu = op->f[GY_C_MOMENTUM], .decay = op->f[GY_C_DECAY] * op->spans[s].decay,
+                                .scale = job->scale, .keep = op->u->keep, .beta1 = op->f[GY_C_BETA1],
+                                .beta2 = op->f[GY_C_BETA2], .eps = op->f[GY_C_EPS],
+                                .root = 1.0f / (float)sqrt((double)op->u->bias2),
+                                .nesterov = (op->flags & GY_F_NESTEROV) != 0 };
+    if (op->code == GY_OP_ADAMW) {
+        a.outer = lr / op->u->bias1;
+        a.decay *= lr;
     }
-    if (op->code != GY_OP_ADAMW) {
-        job->cpu->k.sgd(&a);
-        return;
+    return a;
+}
+
+/* LAMB's step of n elements from i on; move: its moments first. */
+static void update_step(const struct update_job *job, struct gy_update_rows a, int64_t i, int64_t n, int move, float *u)
+{
+    a.w += i, a.m += i, a.v += i;
+    a.g = move ? a.g + i : NULL;
+    a.count = n;
+    a.outer = 1.0f / job->op->u->bias1;
+    job->cpu->k.lamb(&a, u);
+}
+
+static void update_sums_tile(void *arg, int64_t tile, int thread)
+{
+    const struct update_job *job = arg;
+    const struct gy_update_rows a = update_rows(job, tile);
+    double sum_w = 0.0, sum_g = 0.0;
+    float u[UPDATE_DOT];
+    for (int64_t i = 0; i < a.count; i += UPDATE_DOT) {
+        const int64_t n = gy_min64(UPDATE_DOT, a.count - i);
+        const float *const g = job->op->code == GY_OP_LAMB ? u : a.g + i;
+        if (g == u)
+            update_step(job, a, i, n, 1, u);
+        sum_w += job->cpu->k.dot(a.w + i, a.w + i, n);
+        sum_g += job->cpu->k.dot(g, g, n);
     }
-    a.outer = lr / op->u->bias1;
-    a.decay *= lr;
-    a.beta1 = op->f[GY_C_BETA1];
-    a.beta2 = op->f[GY_C_BETA2];
-    a.eps = op->f[GY_C_EPS];
-    a.root = 1.0f / (float)sqrt((double)op->u->bias2);
-    job->cpu->k.adamw(&a);
+    job->part[2 * tile] = sum_w;
+    job->part[2 * tile + 1] = sum_g;
+    (void)thread;
+}
+
+/* Squares of weights and of gradients, or of LAMB's steps: of each span, and of all. */
+static void update_sums(struct update_job *job, double scale2, double all[2])
+{
+    float *const sums = job->op->ptr[GY_SUMS];
+    const double *part = job->part;
+    gy_pool_run(job->cpu->pool, update_sums_tile, job, update_all_pieces(job->op));
+    for (int32_t s = 0; s < job->op->span_count; s++) {
+        double sum_w = 0.0, sum_g = 0.0;
+        for (int64_t i = 0; i < update_pieces(&job->op->spans[s]); i++, part += 2) {
+            sum_w += part[0];
+            sum_g += part[1] * scale2;
+        }
+        sums[2 * s] = (float)sum_w;
+        sums[2 * s + 1] = (float)sum_g;
+        all[0] += sum_w;
+        all[1] += sum_g;
+    }
+}
+
+GY_INT void gy_cpu_norms_run(const struct gy_cpu *cpu, const struct gy_op *op)
+{
+    struct update_job job = {cpu, op, op->ptr[GY_SCRATCH], 0.0f};
+    double all[2] = {0.0, 0.0};
+    update_sums(&job, (double)op->u->grad_scale * (double)op->u->grad_scale, all);
+    ((float *)op->ptr[GY_SUMS])[2 * op->span_count] = (float)all[0];
+    ((float *)op->ptr[GY_SUMS])[2 * op->span_count + 1] = (float)all[1];
+}
+
+/* LAMB's step is taken as SGD's, of a momentum that is it. */
+static void update_tile(void *arg, int64_t tile, int thread)
+{
+    const struct update_job *job = arg;
+    const struct gy_update_rows a = update_rows(job, tile);
+    float u[UPDATE_DOT];
+    if (job->op->code != GY_OP_LAMB)
+        (job->op->code == GY_OP_ADAMW ? job->cpu->k.adamw : job->cpu->k.sgd)(&a);
+    for (int64_t i = 0; i < a.count && job->op->code == GY_OP_LAMB; i += UPDATE_DOT) {
+        const struct gy_update_rows step = { .w = a.w + i, .m = u, .g = u, .ema = a.ema ? a.ema + i : NULL,
+                                             .count = gy_min64(UPDATE_DOT, a.count - i), .inner = 1.0f,
+                                             .outer = a.outer, .scale = 1.0f, .keep = a.keep };
+        update_step(job, a, i, step.count, 0, u);
+        job->cpu->k.sgd(&step);
+    }
     (void)thread;
 }
 
 GY_INT void gy_cpu_update_run(const struct gy_cpu *cpu, const struct gy_op *op)
 {
-    struct update_job job = {cpu, op, NULL, update_scale(op)};
+    struct update_job job = {cpu, op, op->ptr[GY_SCRATCH], update_scale(op)};
+    double all[2] = {0.0, 0.0};
     if (op->flags & GY_F_SKIP && !isfinite(((const float *)op->ptr[GY_SUMS])[2 * op->span_count + 1]))
         return;
+    if (op->code == GY_OP_LAMB)
+        update_sums(&job, 1.0, all);
     gy_pool_run(cpu->pool, update_tile, &job, update_all_pieces(op));
 }

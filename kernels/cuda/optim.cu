@@ -12,9 +12,12 @@
  * Norms: OPTIM_PARTS blocks a span add equal contiguous slices (a multiple of OPTIM_STEP elements), then a block a span adds its
  * slices, then one block the spans. How many slices follows from the spans alone: the same bits on every card.
  *
+ * LAMB moves its moments slice by slice and adds the squares of its step on the way; the update makes that step
+ * again and takes it.
+ *
  * Block: 256 threads; update OPTIM_STEP = 1024 elements. Shared memory: two numbers a warp. Alignment: regions on 64 bytes.
  * Tails: the last elements of a span go one by one; what lies between spans stays as it is.
- * The variant names one part: OPTIM_NORMS, OPTIM_SGD, OPTIM_LARS, OPTIM_ADAMW. */
+ * The variant names one part: OPTIM_NORMS, OPTIM_SGD, OPTIM_LARS, OPTIM_ADAMW, OPTIM_LAMB. */
 #include "prelude.cuh"
 
 #define OPTIM_STEP (GY_THREADS * 4)
@@ -32,7 +35,7 @@ GY_FN struct gy_vec4 optim_get(const float *p, int64_t i, int count)
     return out;
 }
 
-#ifdef OPTIM_NORMS
+#if defined OPTIM_NORMS || defined OPTIM_LAMB
 struct optim_shared {
     float w[GY_THREADS / 32], g[GY_THREADS / 32];
 };
@@ -61,13 +64,31 @@ GY_FN struct optim_pair optim_block(struct optim_shared *s, struct optim_pair x)
     return out;
 }
 
+/* Elements of a slice of a span. */
+GY_FN int64_t optim_slice(struct gy_span span)
+{
+    const int64_t steps = (span.count + OPTIM_STEP - 1) / OPTIM_STEP;
+    return (steps + OPTIM_PARTS - 1) / OPTIM_PARTS * OPTIM_STEP;
+}
+
+/* A slice's sums to SCRATCH. */
+GY_FN void optim_part(struct optim_shared *s, struct optim_pair sum, float *scratch)
+{
+    sum = optim_block(s, sum);
+    if (GY_TID == 0) {
+        float *part = scratch + 2 * ((int64_t)GY_BY * OPTIM_PARTS + GY_BX);
+        part[0] = sum.w;
+        part[1] = sum.g;
+    }
+}
+
+#ifdef OPTIM_NORMS
 /* Grid (slice, span): the squares of a slice to SCRATCH. */
 GY_KERNEL(optim_norms)
 {
     GY_SHARED(struct optim_shared, s);
     const struct gy_span span = a.spans[GY_BY];
-    const int64_t steps = (span.count + OPTIM_STEP - 1) / OPTIM_STEP,
-                  slice = (steps + OPTIM_PARTS - 1) / OPTIM_PARTS * OPTIM_STEP;
+    const int64_t slice = optim_slice(span);
     const int64_t from = GY_BX * slice, to = from + slice < span.count ? from + slice : span.count;
     const float scale = a.u->grad_scale;
     struct gy_vec4 w, g;
@@ -87,14 +108,10 @@ GY_KERNEL(optim_norms)
             g.v[j] += scaled * scaled;
         }
     }
-    struct optim_pair sum = { (w.v[0] + w.v[1]) + (w.v[2] + w.v[3]), (g.v[0] + g.v[1]) + (g.v[2] + g.v[3]) };
-    sum = optim_block(s, sum);
-    if (GY_TID == 0) {
-        float *part = GY_P(float, GY_SCRATCH) + 2 * ((int64_t)GY_BY * OPTIM_PARTS + GY_BX);
-        part[0] = sum.w;
-        part[1] = sum.g;
-    }
+    const struct optim_pair sum = { (w.v[0] + w.v[1]) + (w.v[2] + w.v[3]), (g.v[0] + g.v[1]) + (g.v[2] + g.v[3]) };
+    optim_part(s, sum, GY_P(float, GY_SCRATCH));
 }
+#endif
 
 /* `count` pairs to one. */
 GY_FN void optim_join(struct optim_shared *s, const float *part, int count, float *out)
@@ -111,13 +128,7 @@ GY_FN void optim_join(struct optim_shared *s, const float *part, int count, floa
     }
 }
 
-/* A block a span. */
-GY_KERNEL(optim_norms_span)
-{
-    GY_SHARED(struct optim_shared, s);
-    optim_join(s, GY_P(const float, GY_SCRATCH) + 2 * (int64_t)GY_BX * OPTIM_PARTS, OPTIM_PARTS, GY_P(float, GY_SUMS) + 2 * GY_BX);
-}
-
+#ifdef OPTIM_NORMS
 /* One block: the totals. */
 GY_KERNEL(optim_norms_all)
 {
@@ -125,8 +136,31 @@ GY_KERNEL(optim_norms_all)
     optim_join(s, GY_P(const float, GY_SUMS), GY_SPANS, GY_P(float, GY_SUMS) + 2 * GY_SPANS);
 }
 #endif
+#endif
 
-#if defined OPTIM_SGD || defined OPTIM_LARS || defined OPTIM_ADAMW
+#ifndef OPTIM_NORMS
+/* Gradients overflowed: nothing is updated. Exponent bits, so that no option of the compiler can remove it. */
+GY_FN int optim_skips(const float *sums)
+{
+    return (GY_FLAGS & GY_F_SKIP) && (gy_bits(sums[2 * GY_SPANS + 1]) & 0x7f800000u) == 0x7f800000u;
+}
+#endif
+
+#if defined OPTIM_NORMS || defined OPTIM_LAMB
+/* A block a span. */
+GY_KERNEL(optim_norms_span)
+{
+    GY_SHARED(struct optim_shared, s);
+#ifdef OPTIM_LAMB
+    if (optim_skips(GY_P(const float, GY_SUMS)))
+        return;
+#endif
+    const float *const parts = GY_P(const float, GY_SCRATCH) + 2 * (int64_t)GY_BX * OPTIM_PARTS;
+    optim_join(s, parts, OPTIM_PARTS, GY_P(float, GY_SUMS) + 2 * GY_BX);
+}
+#endif
+
+#ifndef OPTIM_NORMS
 /* GY_F0 momentum, GY_F1 decay, GY_F2 and GY_F3 beta, GY_F4 eps, GY_F5 eta, GY_F6 clip (enum gy_update_constant). */
 
 /* The last of spans lo .. hi that does not begin behind i; lo when all do. */
@@ -142,12 +176,6 @@ GY_FN int optim_find(const struct gy_span *spans, int64_t i, int lo, int hi)
     return lo;
 }
 
-/* Gradients overflowed: nothing is updated. Exponent bits, so that no option of the compiler can remove it. */
-GY_FN int optim_skips(const float *sums)
-{
-    return (GY_FLAGS & GY_F_SKIP) && (gy_bits(sums[2 * GY_SPANS + 1]) & 0x7f800000u) == 0x7f800000u;
-}
-
 /* What the cut to the allowed total norm leaves of a gradient: 1 where it is below. */
 GY_FN float optim_cut(const float *sums)
 {
@@ -157,9 +185,7 @@ GY_FN float optim_cut(const float *sums)
 
 struct optim_rule {
     float scale, decay, lr;
-#ifdef OPTIM_ADAMW
-    float lr1, root2; /* rate / (1 - beta1^t), root of 1 - beta2^t */
-#endif
+    float lr1, root2; /* AdamW, LAMB: rate, or 1, over 1 - beta1^t; root of 1 - beta2^t */
 };
 
 /* Constants of span s. */
@@ -170,41 +196,58 @@ GY_FN struct optim_rule optim_rule_of(struct gy_span span, int s, const float *s
     out.scale = u->grad_scale * cut;
     out.decay = GY_F1 * span.decay;
     out.lr = u->lr * span.rate;
-#ifdef OPTIM_ADAMW
     out.lr1 = out.lr / u->bias1;
     out.root2 = sqrtf(u->bias2);
-#endif
 #ifdef OPTIM_LARS
     const float w = sqrtf(sums[2 * s]), g = cut * sqrtf(sums[2 * s + 1]);
     if (span.adapt && w > 0.0f && g > 0.0f)
         out.lr *= GY_F5 * w / (g + out.decay * w);
+#elif defined OPTIM_LAMB
+    const float w = sqrtf(sums[2 * s]), step = sqrtf(sums[2 * s + 1]);
+    if (span.adapt && w > 0.0f && step > 0.0f)
+        out.lr *= w / step;
+    out.lr1 = 1.0f / u->bias1;
 #else
     (void)s;
 #endif
     return out;
 }
 
-/* One parameter: w, its gradient dw, momentum m, second moment v. */
-GY_FN void optim_one(struct optim_rule rule, float dw, float *w, float *m, float *v)
+#if defined OPTIM_ADAMW || defined OPTIM_LAMB
+GY_FN void optim_moments(struct optim_rule rule, float dw, float *m, float *v)
 {
-    const int nesterov = (GY_FLAGS & GY_F_NESTEROV) != 0;
-#ifdef OPTIM_SGD
-    const float g = rule.scale * dw + rule.decay * *w;
-    *m = GY_F0 * *m + g;
-    *w -= rule.lr * (nesterov ? g + GY_F0 * *m : *m);
-    (void)v;
-#elif defined OPTIM_LARS
-    const float step = rule.lr * (rule.scale * dw + rule.decay * *w);
-    *m = GY_F0 * *m + step;
-    *w -= nesterov ? step + GY_F0 * *m : *m;
-    (void)v;
-#else
     const float g = rule.scale * dw;
-    *w -= rule.lr * rule.decay * *w;
     *m = GY_F2 * *m + (1.0f - GY_F2) * g;
     *v = GY_F3 * *v + (1.0f - GY_F3) * g * g;
-    *w -= rule.lr1 * *m / (sqrtf(*v) / rule.root2 + GY_F4);
-    (void)nesterov;
+}
+
+GY_FN float optim_adam(struct optim_rule rule, float m, float v)
+{
+    return rule.lr1 * m / (sqrtf(v) / rule.root2 + GY_F4);
+}
+#endif
+
+/* One parameter: w, its gradient dw, momentum m, second moment v. LAMB's moments have moved already. */
+GY_FN void optim_one(struct optim_rule rule, float dw, float *w, float *m, float *v)
+{
+#if defined OPTIM_SGD || defined OPTIM_LARS
+    const int nesterov = (GY_FLAGS & GY_F_NESTEROV) != 0;
+#ifdef OPTIM_LARS
+    const int inside = !(GY_FLAGS & GY_F_UNSCALED);
+#else
+    const int inside = 0;
+#endif
+    const float step = (inside ? rule.lr : 1.0f) * (rule.scale * dw + rule.decay * *w);
+    *m = GY_F0 * *m + step;
+    *w -= (inside ? 1.0f : rule.lr) * (nesterov ? step + GY_F0 * *m : *m);
+    (void)v;
+#elif defined OPTIM_ADAMW
+    *w -= rule.lr * rule.decay * *w;
+    optim_moments(rule, dw, m, v);
+    *w -= optim_adam(rule, *m, *v);
+#else
+    *w -= rule.lr * (optim_adam(rule, *m, *v) + rule.decay * *w);
+    (void)dw;
 #endif
 }
 
@@ -219,6 +262,38 @@ GY_FN void optim_put(float *p, int64_t i, int count, struct gy_vec4 x)
     }
 }
 
+#ifdef OPTIM_LAMB
+/* Grid (slice, span): moments, and the squares of weights and steps of a slice to SCRATCH. */
+GY_KERNEL(optim_lamb)
+{
+    GY_SHARED(struct optim_shared, s);
+    const struct gy_span span = a.spans[GY_BY];
+    const int64_t slice = optim_slice(span), from = GY_BX * slice;
+    const int64_t to = from + slice < span.count ? from + slice : span.count;
+    const struct optim_rule rule = optim_rule_of(span, GY_BY, GY_P(const float, GY_SUMS), a.u);
+    struct optim_pair sum = { 0.0f, 0.0f };
+    if (optim_skips(GY_P(const float, GY_SUMS)))
+        return;
+    GY_UNROLL_NOT for (int64_t i = from + 4 * GY_TID; i < to; i += OPTIM_STEP) {
+        const int64_t at = span.first + i;
+        const int count = i + 4 <= to ? 4 : (int)(to - i);
+        const struct gy_vec4 w = optim_get(GY_P(const float, GY_W), at, count);
+        const struct gy_vec4 dw = optim_get(GY_P(const float, GY_DW), at, count);
+        struct gy_vec4 m = optim_get(GY_P(const float, GY_M), at, count);
+        struct gy_vec4 v = optim_get(GY_P(const float, GY_V), at, count);
+        GY_UNROLL for (int j = 0; j < 4; j++) {
+            optim_moments(rule, dw.v[j], &m.v[j], &v.v[j]);
+            const float step = j < count ? optim_adam(rule, m.v[j], v.v[j]) + rule.decay * w.v[j] : 0.0f;
+            sum.w += w.v[j] * w.v[j];
+            sum.g += step * step;
+        }
+        optim_put(GY_P(float, GY_M), at, count, m);
+        optim_put(GY_P(float, GY_V), at, count, v);
+    }
+    optim_part(s, sum, GY_P(float, GY_SCRATCH));
+}
+#endif
+
 GY_KERNEL(optim_update)
 {
     const int64_t first = (int64_t)GY_BX * OPTIM_STEP, i = first + 4 * GY_TID;
@@ -229,10 +304,14 @@ GY_KERNEL(optim_update)
     if (i < span.first || left <= 0 || optim_skips(GY_P(const float, GY_SUMS)))
         return;
     const int count = left < 4 ? (int)left : 4;
+#ifdef OPTIM_LAMB
+    const struct gy_vec4 dw = { { 0.0f, 0.0f, 0.0f, 0.0f } };
+#else
     const struct gy_vec4 dw = optim_get(GY_P(const float, GY_DW), i, count);
+#endif
     struct gy_vec4 w = optim_get(GY_P(const float, GY_W), i, count), m = optim_get(GY_P(const float, GY_M), i, count), v, ema;
     GY_UNROLL for (int j = 0; j < 4; j++) v.v[j] = ema.v[j] = 0.0f;
-#ifdef OPTIM_ADAMW
+#if defined OPTIM_ADAMW || defined OPTIM_LAMB
     v = optim_get(GY_P(const float, GY_V), i, count);
 #endif
     if (GY_HAS_EMA)
@@ -243,7 +322,9 @@ GY_KERNEL(optim_update)
         ema.v[j] = a.u->keep * ema.v[j] + (1.0f - a.u->keep) * w.v[j];
     }
     optim_put(GY_P(float, GY_W), i, count, w);
+#ifndef OPTIM_LAMB
     optim_put(GY_P(float, GY_M), i, count, m);
+#endif
 #ifdef OPTIM_ADAMW
     optim_put(GY_P(float, GY_V), i, count, v);
 #endif

@@ -316,30 +316,51 @@ static int fits_update(const struct gy_op *op, const struct gy_cuda_device *devi
     return op->span_count >= 1;
 }
 
-static void cut_norms(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
+/* Slices of spans; scratch for a pair of sums each. */
+static int64_t cut_slices(const struct gy_op *op, struct gy_cuda_cut *out)
 {
-    const size_t shared = 2 * (CUT_THREADS / 32) * sizeof(float);
     int64_t most = 1;
-    (void)device;
     for (int s = 0; s < op->span_count; s++)
         most = gy_max64(most, op->spans[s].count);
     const int64_t parts = gy_min64(gy_ceil_div(most, CUT_SLICE), CUT_BLOCKS);
+    cut_define(out, "OPTIM_PARTS", parts);
+    out->scratch = (size_t)parts * (size_t)op->span_count * 2 * sizeof(float);
+    return parts;
+}
+
+static void cut_norms(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
+{
+    const size_t shared = 2 * (CUT_THREADS / 32) * sizeof(float);
+    (void)device;
     out->file = "optim.cu";
     cut_define(out, "OPTIM_NORMS", 1);
-    cut_define(out, "OPTIM_PARTS", parts);
-    cut_launch(out, "optim_norms", parts, op->span_count, shared);
+    cut_launch(out, "optim_norms", cut_slices(op, out), op->span_count, shared);
     cut_launch(out, "optim_norms_span", op->span_count, 1, shared);
     cut_launch(out, "optim_norms_all", 1, 1, shared);
-    out->scratch = (size_t)parts * (size_t)op->span_count * 2 * sizeof(float);
 }
 
 static void cut_update(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
 {
+    static const char *const rule[GY_OP_CODES] = {
+        [GY_OP_SGD] = "OPTIM_SGD",
+        [GY_OP_LARS] = "OPTIM_LARS",
+        [GY_OP_ADAMW] = "OPTIM_ADAMW",
+        [GY_OP_LAMB] = "OPTIM_LAMB",
+    };
     const struct gy_span *last = &op->spans[op->span_count - 1];
     (void)device;
     out->file = "optim.cu";
-    cut_define(out, op->code == GY_OP_SGD ? "OPTIM_SGD" : op->code == GY_OP_LARS ? "OPTIM_LARS" : "OPTIM_ADAMW", 1);
+    cut_define(out, rule[op->code], 1);
     cut_launch(out, "optim_update", gy_ceil_div(last->first + last->count, 4 * CUT_THREADS), 1, 0);
+}
+
+static void cut_lamb(const struct gy_op *op, const struct gy_cuda_device *device, struct gy_cuda_cut *out)
+{
+    const size_t shared = 2 * (CUT_THREADS / 32) * sizeof(float);
+    out->file = "optim.cu";
+    cut_launch(out, "optim_lamb", cut_slices(op, out), op->span_count, shared);
+    cut_launch(out, "optim_norms_span", op->span_count, 1, shared);
+    cut_update(op, device, out);
 }
 
 /* ---- the table ---- */
@@ -385,6 +406,7 @@ GY_INT const struct gy_cuda_row *gy_cuda_row_at(int index)
         { GY_OP_SGD, "spans", 60, 1 << GY_F32, UPDATE, fits_update, cut_update },
         { GY_OP_LARS, "spans", 60, 1 << GY_F32, UPDATE, fits_update, cut_update },
         { GY_OP_ADAMW, "spans", 60, 1 << GY_F32, UPDATE, fits_update, cut_update },
+        { GY_OP_LAMB, "spans", 60, 1 << GY_F32, UPDATE, fits_norms, cut_lamb },
     };
     return index >= 0 && (size_t)index < GY_COUNT(rows) ? &rows[index] : NULL;
 }

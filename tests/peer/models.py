@@ -65,6 +65,44 @@ class CifarResNet(nn.Module):
         return self.linear(x.mean((2, 3)))
 
 
+class PreactBlock(nn.Module):
+    """Preactivation (He et al. 2016, arXiv:1603.05027); the first block of a stage preactivates its shortcut, too."""
+
+    def __init__(self, before, after, stride, first):
+        super().__init__()
+        self.first = first
+        self.bn1 = nn.BatchNorm2d(before)
+        self.conv1 = nn.Conv2d(before, after, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(after)
+        self.conv2 = nn.Conv2d(after, after, 3, 1, 1, bias=False)
+        self.shortcut = nn.Sequential()
+        if before != after:
+            self.shortcut.add_module("conv", nn.Conv2d(before, after, 1, stride, bias=False))
+
+    def forward(self, x):
+        pre = act(self.bn1(x))
+        return self.conv2(act(self.bn2(self.conv1(pre)))) + self.shortcut(pre if self.first else x)
+
+
+class PreactResNet(nn.Module):
+    def __init__(self, depth, classes=10):
+        super().__init__()
+        blocks, width = (depth - 2) // 6, 16
+        self.conv1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
+        for stage in range(3):
+            after, layers = 16 << stage, []
+            for block in range(blocks):
+                layers.append(PreactBlock(width, after, 2 if stage > 0 and block == 0 else 1, block == 0))
+                width = after
+            setattr(self, "layer%d" % (stage + 1), nn.Sequential(*layers))
+        self.bn = nn.BatchNorm2d(64)
+        self.linear = nn.Linear(64, classes)
+
+    def forward(self, x):
+        x = self.layer3(self.layer2(self.layer1(self.conv1(x))))
+        return self.linear(act(self.bn(x)).mean((2, 3)))
+
+
 def he(model):
     """Weights as He et al. and torchvision's ResNets start them."""
     for module in model.modules():
@@ -167,6 +205,7 @@ ZOO = {
     "resnet44": lambda: he(CifarResNet(44)),
     "resnet56": lambda: he(CifarResNet(56)),
     "resnet110": lambda: he(CifarResNet(110)),
+    "preact-resnet20": lambda: he(PreactResNet(20)),
     "fashion": Fashion,
     "logistic": Logistic,
     "mlp": Mlp,

@@ -85,16 +85,54 @@ def losses():
     answer("mse_mix", ((x - mixed) ** 2).mean(1).tolist())
 
 
-def optimise(make, steps=3, clip=0.0):
+class Lars(torch.optim.Optimizer):
+    """You, Gitman, Ginsburg 2017 (arXiv:1708.03888), algorithm 1; unscaled: rate and ratio outside of the momentum, as in
+    Kumar et al. 2019 (arXiv:1909.09756)."""
+
+    def __init__(self, params, lr, momentum, decay, eta, unscaled=False):
+        super().__init__(params, dict(lr=lr, momentum=momentum, decay=decay, eta=eta, unscaled=unscaled))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                v = self.state[p].setdefault("v", torch.zeros_like(p))
+                ratio = group["eta"] * p.norm() / (p.grad.norm() + group["decay"] * p.norm())
+                rate, g = group["lr"] * ratio, p.grad + group["decay"] * p
+                v.mul_(group["momentum"]).add_(g if group["unscaled"] else rate * g)
+                p.sub_(rate * v if group["unscaled"] else v)
+
+
+class Lamb(torch.optim.Optimizer):
+    """You et al. 2020 (arXiv:1904.00962), algorithm 2, where phi is the identity."""
+
+    def __init__(self, params, lr, betas, eps, decay):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, decay=decay))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            for p in group["params"]:
+                s = self.state[p]
+                s["t"] = s.get("t", 0) + 1
+                m = s.setdefault("m", torch.zeros_like(p)).mul_(b1).add_((1 - b1) * p.grad)
+                v = s.setdefault("v", torch.zeros_like(p)).mul_(b2).add_((1 - b2) * p.grad ** 2)
+                u = m / (1 - b1 ** s["t"]) / ((v / (1 - b2 ** s["t"])).sqrt() + group["eps"]) + group["decay"] * p
+                p.sub_(group["lr"] * p.norm() / u.norm() * u)
+
+
+def optimise(make, steps=3, clip=0.0, each=False):
     w = tensor(1, 6).clone().requires_grad_()
-    optimiser = make([w])
+    optimiser, seen = make([w]), []
     for step in range(steps):
         w.grad = tensor(2 + step, 6).clone()
         if clip:
             norm = w.grad.norm()
             w.grad *= min(1.0, clip / float(norm))
         optimiser.step()
-    return w.detach().tolist()
+        seen += w.detach().tolist()
+    return seen if each else w.detach().tolist()
 
 
 def updates():
@@ -103,6 +141,12 @@ def updates():
     answer("nesterov", optimise(lambda p: torch.optim.SGD(p, lr, momentum=mu, weight_decay=decay, nesterov=True)))
     answer("sgd_clip", optimise(lambda p: torch.optim.SGD(p, lr, momentum=mu, weight_decay=decay), clip=0.5))
     answer("adamw", optimise(lambda p: torch.optim.AdamW(p, lr, (mu, f32(0.95)), f32(1e-6), decay)))
+    eta, betas, eps = f32(0.02), (mu, f32(0.95)), f32(1e-6)
+    answer("lars", optimise(lambda p: Lars(p, lr, mu, decay, eta), each=True))
+    answer("lars_unscaled", optimise(lambda p: Lars(p, lr, mu, decay, eta, True), each=True))
+    answer("lars_clip", optimise(lambda p: Lars(p, lr, mu, decay, eta), clip=0.5, each=True))
+    answer("lamb", optimise(lambda p: Lamb(p, lr, betas, eps, decay), each=True))
+    answer("lamb_clip", optimise(lambda p: Lamb(p, lr, betas, eps, decay), clip=0.5, each=True))
 
 
 def main():

@@ -7,7 +7,6 @@
 #include "engine/run/engine.h"
 
 #define NET_API_SAMPLES_MOST 1000
-#define NET_API_FILE_MOST ((size_t)1 << 20)
 #define NET_API_SCHEDULE_MOST ((size_t)256 << 20)
 
 GYRE_API const char *gyre_collective_name(int index)
@@ -102,22 +101,9 @@ GYRE_API void gyre_simulation_default(struct gyre_simulation *out)
                                      .samples = 15 };
 }
 
-/* Ranks in hosts, hosts in two dimensions as square as they divide. */
-static void net_api_dims(struct gy_net_shape *shape, const struct gy_net_cluster *c)
-{
-    int side = 1;
-    for (int k = 1; (int64_t)k * k <= c->hosts; k++)
-        side = c->hosts % k == 0 ? k : side;
-    const int dims[3] = { c->ranks_per_host, side, c->hosts / side };
-    for (int d = 0; d < 3; d++)
-        if (dims[d] > 1)
-            shape->dims[shape->dim_count++] = dims[d];
-    if (shape->dim_count == 0)
-        shape->dims[shape->dim_count++] = 1;
-}
-
 struct net_api_run {
     const struct gyre_simulation *config;
+    const struct gy_cluster_file *file;
     struct gy_net_cluster cluster;
     struct gy_net_schedule s;
     double *steps, *reduces; /* [samples] */
@@ -153,12 +139,27 @@ static double net_api_quantile(double *values, int count, double q)
     return values[(int)(q * (count - 1) + 0.5)];
 }
 
+/* What was published of so many ranks, and images a second where the file says a step's. */
+static void net_api_beside(const struct gy_cluster_file *file, int ranks, double step,
+                           struct gy_sink *out)
+{
+    char text[32] = "";
+    for (int i = 0; i < file->published_count; i++)
+        if (file->published[i].ranks == ranks)
+            snprintf(text, sizeof text, "%.1f %%", 100 * file->published[i].efficiency);
+    if (file->published_count)
+        gy_sink_printf(out, "  %9s", text);
+    if (file->batch)
+        gy_sink_printf(out, "  %9.0f", ranks * file->batch / step);
+    gy_sink_printf(out, "\n");
+}
+
 static int net_api_row(struct net_api_run *run, const struct gy_alloc *alloc, struct gy_sink *out, struct gy_error *err)
 {
     const int samples = run->config->samples;
     struct gy_net_shape shape = { .ranks = run->cluster.hosts * run->cluster.ranks_per_host, .lanes = run->config->lanes };
     struct gy_net_proof proof;
-    net_api_dims(&shape, &run->cluster);
+    gy_cluster_dims(&shape, &run->cluster);
     int status = gy_net_build(&run->s, run->config->algorithm, &shape, GY_NET_ALLREDUCE, alloc, err);
     status = status == GY_OK ? gy_net_verify(&run->s, &proof, err) : status;
     for (int k = 0; k < samples && status == GY_OK; k++)
@@ -168,25 +169,39 @@ static int net_api_row(struct net_api_run *run, const struct gy_alloc *alloc, st
         return status;
     const double compute = run->cluster.compute, r50 = net_api_quantile(run->reduces, samples, 0.5), r95 = net_api_quantile(run->reduces, samples, 0.95);
     const double s50 = net_api_quantile(run->steps, samples, 0.5), s95 = net_api_quantile(run->steps, samples, 0.95);
-    gy_sink_printf(out, "%5d  %5d  %9.3f %9.3f  %9.3f %9.3f  %8.1f %% %8.1f %%\n", shape.ranks, run->cluster.hosts, r50 * 1e3, r95 * 1e3,
-                   s50 * 1e3, s95 * 1e3, 100 * compute / s50, 100 * compute / s95);
+    gy_sink_printf(out, "%5d  %5d  %9.3f %9.3f  %9.3f %9.3f  %8.1f %% %8.1f %%", shape.ranks,
+                   run->cluster.hosts, r50 * 1e3, r95 * 1e3, s50 * 1e3, s95 * 1e3,
+                   100 * compute / s50, 100 * compute / s95);
+    net_api_beside(run->file, shape.ranks, s50, out);
     return GY_OK;
 }
 
-static int net_api_table(const struct gyre_simulation *c, const struct gy_net_cluster *whole, double *room, struct gy_sink *out, struct gy_error *err)
+static int net_api_table(const struct gyre_simulation *c, const struct gy_cluster_file *file,
+                         double *room, struct gy_sink *out, struct gy_error *err)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    gy_sink_printf(out, "simulated, not measured: %s in %d lanes, %.4g MB of gradients in buckets of %.4g MB, %d samples\n"
-                   "                allreduce of all, ms   step, ms             efficiency\n"
-                   "ranks  hosts       p50       p95        p50       p95         p50        p95\n", c->algorithm, c->lanes, c->bytes * 1e-6,
-                   c->bucket_bytes * 1e-6, c->samples);
+    const struct gy_net_cluster *const whole = &file->net;
+    gy_sink_printf(
+        out,
+        "simulated, not measured: %s in %d lanes, %.4g MB of gradients in buckets of %.4g MB, %d "
+        "samples\n"
+        "                allreduce of all, ms   step, ms             efficiency\n"
+        "ranks  hosts       p50       p95        p50       p95         p50        p95%s%s\n",
+        c->algorithm, c->lanes, c->bytes * 1e-6, c->bucket_bytes * 1e-6, c->samples,
+        file->published_count ? "  published" : "", file->batch ? "   images/s" : "");
     for (int hosts = 1;; hosts = hosts * 2 < whole->hosts ? hosts * 2 : whole->hosts) {
-        struct net_api_run run = { .config = c, .cluster = *whole, .steps = room, .reduces = room + c->samples };
+        struct net_api_run run = { .config = c,
+                                   .file = file,
+                                   .cluster = *whole,
+                                   .steps = room,
+                                   .reduces = room + c->samples };
         run.cluster.hosts = hosts;
         GY_TRY(net_api_row(&run, &alloc, out, err));
         if (hosts == whole->hosts)
-            return GY_OK;
+            break;
     }
+    gy_sink_printf(out, "%s", file->notes);
+    return GY_OK;
 }
 
 static int net_api_check(const struct gyre_simulation *c, struct gy_error *err)
@@ -203,19 +218,13 @@ static int net_api_check(const struct gyre_simulation *c, struct gy_error *err)
 static int net_api_simulate(const struct gyre_simulation *c, struct gy_sink *out, struct gy_error *err)
 {
     const struct gy_alloc alloc = gy_alloc_default();
-    struct gy_net_cluster cluster = { 0 };
-    char *text = NULL;
-    size_t bytes = 0;
+    struct gy_cluster_file cluster;
     GY_TRY(net_api_check(c, err));
-    GY_TRY(gy_file_read(&alloc, c->cluster, NET_API_FILE_MOST, &text, &bytes, err));
-    int status = gy_net_cluster_parse(&cluster, text, bytes, c->cluster, err);
-    gy_alloc_free(&alloc, text, bytes + 1);
-    if (status == GY_OK && !(cluster.compute > 0))
-        status = GY_FAIL(err, GY_E_FORMAT, "%s: compute is missing: the seconds of a step", c->cluster);
-    GY_TRY(status);
+    GY_TRY(gy_cluster_read(&cluster, c->cluster, err));
     const size_t room = 2 * (size_t)c->samples;
     double *const samples = gy_alloc_take(&alloc, room, sizeof *samples);
-    status = samples ? net_api_table(c, &cluster, samples, out, err) : GY_NOMEM(err, "a simulation's samples", room * sizeof *samples);
+    const int status = samples ? net_api_table(c, &cluster, samples, out, err)
+                               : GY_NOMEM(err, "a simulation's samples", room * sizeof *samples);
     gy_alloc_free(&alloc, samples, room * sizeof *samples);
     return status;
 }

@@ -2,7 +2,8 @@
 /* Which batch, accumulation, recomputation and type fit a machine's memory and train fastest. Nothing is trained: each candidate is
  * planned, which tells its memory exactly, and its images per second are expected from this machine's measured peak and bandwidth
  * and the shares of them that ops of each kind reach (roofline.c). */
-#include "tools/lab/lab.h"
+#include "tools/lab/fit.h"
+#include "engine/base/memory.h"
 #include "engine/run/engine.h"
 #include "tools/lab/roofline.h"
 
@@ -10,8 +11,7 @@
 #define FIT_WAYS 4            /* float and bf16, kept and recomputed */
 #define FIT_BATCH_MOST 256    /* without a target: larger ones want another learning rate */
 #define FIT_PROCESS ((size_t)16 << 20) /* the program itself, and images being decoded */
-#define FIT_QUEUE 6           /* batches that the loader holds */
-#define FIT_SLACK 0.02        /* expected speeds that near are the same */
+#define FIT_QUEUE 6                    /* batches that the loader holds */
 
 struct fit_candidate {
     int batch, accumulate, recompute, dtype;
@@ -41,6 +41,8 @@ GYRE_API void gyre_fit_config_default(struct gyre_fit_config *config)
     memset(config, 0, sizeof *config);
     config->size = sizeof *config;
     config->dtypes = 1 << GYRE_F32 | 1 << GYRE_BF16;
+    config->processes = 1;
+    config->recompute = -1;
 }
 
 /* ---- candidates ---- */
@@ -55,6 +57,22 @@ static void fit_batches(struct fit_run *run)
         if (target ? target % b == 0 : odd == 1 || odd == 3)
             run->batch[run->batch_count++] = (int)b;
     }
+}
+
+/* What a process may take where nobody said it. */
+static int fit_free(struct fit_run *run, struct gy_error *err)
+{
+    struct gy_memory memory;
+    if (run->fit.bytes > 0)
+        return GY_OK;
+    if (!run->caps.host_memory)
+        return GY_FAIL(err, GY_E_ARG, "how much of the GPU's memory may be taken has to be said");
+    gy_memory_look(&memory, "");
+    if (memory.available == UINT64_MAX)
+        return GY_FAIL(err, GY_E_ARG,
+                       "the system does not say how much memory is free; a limit has to be given");
+    run->fit.bytes = (size_t)(memory.available / 10 * 9) / (size_t)run->fit.processes;
+    return GY_OK;
 }
 
 /* The first look at the net: what the machine can do. */
@@ -101,6 +119,7 @@ static int fit_try(struct fit_run *run, int index, int way, struct gy_error *err
     GY_TRY(gy_engine_measure(&config, &need, fit_look, run, err));
     *c = (struct fit_candidate){ config.batch, config.accumulate, config.recompute, config.dtype, 0, 0, 0 };
     c->bytes = need.host_bytes + FIT_PROCESS + FIT_QUEUE * (size_t)config.batch * run->sample_bytes;
+    c->bytes = need.device_bytes ? need.device_bytes : c->bytes;
     c->fits = c->bytes <= run->fit.bytes;
     c->images = config.batch / run->seconds;
     return GY_OK;
@@ -109,6 +128,8 @@ static int fit_try(struct fit_run *run, int index, int way, struct gy_error *err
 static int fit_way_allowed(const struct fit_run *run, int way)
 {
     const int wanted = run->fit.dtypes >> (way / 2 ? GYRE_BF16 : GYRE_F32) & 1;
+    if (run->fit.recompute >= 0 && run->fit.recompute != way % 2)
+        return 0;
     return wanted && (run->caps.dtypes >> (way / 2 ? GY_BF16 : GY_F32) & 1);
 }
 
@@ -138,7 +159,7 @@ static void fit_choose(struct fit_run *run)
     for (int i = run->batch_count - 1; i >= 0; i--)
         for (int way = 0; way < FIT_WAYS; way++) {
             const struct fit_candidate *c = &run->candidate[i][way];
-            if (!c->fits || c->images < best * (1 - FIT_SLACK))
+            if (!c->fits || c->images < best * (1 - GY_FIT_SLACK))
                 continue;
             run->chosen_batch = i;
             run->chosen_way = way;
@@ -247,6 +268,10 @@ static int fit_check(struct fit_run *run, const struct gyre_config *config, cons
     run->config.use_env = 0;
     if (fit->target_batch < 0 || fit->target_batch > 1 << 20)
         return GY_FAIL(err, GY_E_ARG, "target_batch is %d; it must be in 0 .. %d", fit->target_batch, 1 << 20);
+    if (fit->processes < 1 || fit->recompute < -1 || fit->recompute > 1)
+        return GY_FAIL(err, GY_E_ARG,
+                       "processes is %d, recompute %d; they must be 1 or more, and in -1 .. 1",
+                       fit->processes, fit->recompute);
     if (!(fit->dtypes & (1 << GYRE_F32 | 1 << GYRE_BF16)))
         return GY_FAIL(err, GY_E_ARG, "dtypes is %d; it must allow a type", fit->dtypes);
     return GY_OK;
@@ -260,9 +285,33 @@ static int fit_measure(struct fit_run *run, struct gy_error *err)
     GY_TRY(gy_engine_measure(&first, &need, fit_look_machine, run, err));
     if (run->status != GY_OK)
         return GY_FAIL(err, run->status, "out of memory: buffers to measure the bandwidth with");
+    GY_TRY(fit_free(run, err));
     GY_TRY(fit_try_all(run, err));
     fit_choose(run);
     return run->chosen_batch < 0 ? fit_fail(run, err) : GY_OK;
+}
+
+GY_INT int gy_fit_each(const struct gyre_config *config, const struct gyre_fit_config *fit,
+                       void (*take)(void *user, const struct gyre_fit *candidate), void *user,
+                       struct gy_error *err)
+{
+    const struct gy_alloc alloc = gy_alloc_default();
+    struct fit_run *run = gy_alloc_take(&alloc, 1, sizeof *run);
+    if (!run)
+        return GY_NOMEM(err, "a table of candidates", sizeof *run);
+    int status = fit_check(run, config, fit, err);
+    if (status == GY_OK)
+        status = fit_measure(run, err);
+    for (int i = 0; i < run->batch_count && status == GY_OK; i++)
+        for (int way = 0; way < FIT_WAYS; way++) {
+            const struct fit_candidate *c = &run->candidate[i][way];
+            const struct gyre_fit fits = { c->batch, c->accumulate,  c->recompute, c->dtype,
+                                           c->bytes, run->fit.bytes, c->images };
+            if (c->fits)
+                take(user, &fits);
+        }
+    gy_alloc_free(&alloc, run, sizeof *run);
+    return status;
 }
 
 GYRE_API int gyre_print_fit(const struct gyre_config *config, const struct gyre_fit_config *fit, struct gyre_fit *choice,
@@ -288,7 +337,8 @@ GYRE_API int gyre_print_fit(const struct gyre_config *config, const struct gyre_
     }
     if (status == GY_OK && choice) {
         const struct fit_candidate *c = &run->candidate[run->chosen_batch][run->chosen_way];
-        *choice = (struct gyre_fit){ c->batch, c->accumulate, c->recompute, c->dtype, c->bytes, c->images };
+        *choice = (struct gyre_fit){ c->batch, c->accumulate,  c->recompute, c->dtype,
+                                     c->bytes, run->fit.bytes, c->images };
     }
     gy_alloc_free(&alloc, run, sizeof *run);
     return status == GY_OK ? GYRE_OK : gy_error_out(error, &err);
@@ -299,4 +349,3 @@ GYRE_API int gyre_print_fit(const struct gyre_config *config, const struct gyre_
 #undef FIT_BATCH_MOST
 #undef FIT_PROCESS
 #undef FIT_QUEUE
-#undef FIT_SLACK

@@ -140,17 +140,36 @@ GYRE_API int gyre_print_why(struct gyre_net *net, const struct gyre_why_config *
 
 struct gyre_fit_config {
     size_t size;
-    size_t bytes;              /* limit of the training process's memory: the net, the loader's batches, the program */
+    size_t bytes;  /* limit of the training process's memory: the net, the loader's batches, the
+                    * program; of  a GPU's memory. 0: nine tenths of what this machine has free */
+    int processes; /* that share what is free; 1 */
+    int recompute; /* that may be chosen: 0, 1; -1: both; -1 */
     int target_batch;          /* samples an update, batch times accumulation; 0: a batch of at most 256, no accumulation */
     int dtypes;                /* that may be chosen: bits 1 << enum gyre_dtype, f32 and bf16; both */
     int json;                  /* 0: a table, 1: one JSON object */
 };
 struct gyre_fit {
     int batch, accumulate, recompute, dtype; /* as in struct gyre_config */
-    size_t bytes;              /* planned */
+    size_t bytes, limit;                     /* planned; may be taken */
     double images_per_second;  /* expected, when input never waits */
 };
 GYRE_API void gyre_fit_config_default(struct gyre_fit_config *config);
+struct gyre_fit_ranks {
+    size_t size;
+    int ranks;           /* that train together, each as the one that fit describes */
+    const char *cluster; /* file, as tools/examples/ddl.cluster: its hosts' ranks and links; its
+                            step's time is not used */
+    int lanes;           /* 4 */
+    double bucket_bytes; /* reduced at a time; 16e6 */
+};
+GYRE_API void gyre_fit_ranks_default(struct gyre_fit_ranks *ranks);
+/* As gyre_print_fit for one of several ranks: fit->target_batch, if any, is the update's of all of
+ * them. Prints each batch that fits with float and bf16 gradients between hosts: images/s of all
+ * ranks and the efficiency beside ranks that need not wait, simulated; and the best. */
+GYRE_API int gyre_print_fit_ranks(const struct gyre_config *config,
+                                  const struct gyre_fit_config *fit,
+                                  const struct gyre_fit_ranks *ranks, const struct gyre_sink *sink,
+                                  struct gyre_error *error);
 /* Chooses batch, accumulation, recomputation and type for training config's net within fit->bytes, by planning alone: of all that fit
  * the fastest, of those within 2 % the largest batch, of these the plainest. Speeds are expected, from this machine's measured peak and
  * bandwidth (half a second) and the share of them that ops of each kind reach. GYRE_E_NOMEM when nothing fits. choice, sink and error may be NULL. */

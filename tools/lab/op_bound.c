@@ -19,7 +19,7 @@ static const uint8_t bound_slack[GY_OP_CODES] = {
     [GY_OP_SOFTMAX_CE_BWD] = 16, [GY_OP_MSE_BWD] = 16,  [GY_OP_ACT_BWD] = 16,    [GY_OP_POOL_MAX_BWD] = 16,
     [GY_OP_POOL_AVG_BWD] = 16,   [GY_OP_LRN_BWD] = 32,  [GY_OP_ADD_BWD] = 16,    [GY_OP_CONCAT_BWD] = 4,
     [GY_OP_SHORTCUT_BWD] = 4,    [GY_OP_NORMS] = 32,    [GY_OP_SGD] = 16,        [GY_OP_LARS] = 16,
-    [GY_OP_ADAMW] = 32,
+    [GY_OP_ADAMW] = 32,          [GY_OP_LAMB] = 64,
 };
 
 /* Products in one sum. */

@@ -376,25 +376,39 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
                 P##_average(a, c, next, n);                                                                            \
         }                                                                                                              \
     }                                                                                                                  \
-    ATTR static void P##_adamw(const struct gy_update_rows *a)                                                         \
-    {                                                                                                                  \
-        const V outer = P##_set1(-a->outer), decay = P##_set1(-a->decay), scale = P##_set1(a->scale);                  \
-        const V b1 = P##_set1(a->beta1), b2 = P##_set1(a->beta2), root = P##_set1(a->root), eps = P##_set1(a->eps);    \
-        const V b1_rest = P##_set1(1.0f - a->beta1), b2_rest = P##_set1(1.0f - a->beta2);                              \
-        for (int64_t c = 0; c < a->count; c += (W)) {                                                                  \
-            const int64_t n = a->count - c;                                                                            \
-            const V old = P##_get(a->w + c, n), g = P##_mul(P##_get(a->g + c, n), scale);                              \
-            const V m = P##_fma(b1, P##_get(a->m + c, n), P##_mul(b1_rest, g));                                        \
-            const V v = P##_fma(b2, P##_get(a->v + c, n), P##_mul(b2_rest, P##_mul(g, g)));                            \
-            const V below = P##_fma(P##_sqrt(v), root, eps);                                                           \
-            const V next = P##_fma(outer, P##_div(m, below), P##_fma(decay, old, old));                                \
-            P##_put(a->m + c, m, n);                                                                                   \
-            P##_put(a->v + c, v, n);                                                                                   \
-            P##_put(a->w + c, next, n);                                                                                \
-            if (a->ema != NULL)                                                                                        \
-                P##_average(a, c, next, n);                                                                            \
-        }                                                                                                              \
-    }                                                                                                                  \
+    ATTR GY_ALWAYS V P##_moments(const struct gy_update_rows *a, int64_t c, int64_t n)             \
+    {                                                                                              \
+        V m = P##_get(a->m + c, n), v = P##_get(a->v + c, n);                                      \
+        if (a->g != NULL) {                                                                        \
+            const V g = P##_mul(P##_get(a->g + c, n), P##_set1(a->scale));                         \
+            m = P##_fma(P##_set1(a->beta1), m, P##_mul(P##_set1(1.0f - a->beta1), g));             \
+            v = P##_fma(P##_set1(a->beta2), v, P##_mul(P##_set1(1.0f - a->beta2), P##_mul(g, g))); \
+            P##_put(a->m + c, m, n);                                                               \
+            P##_put(a->v + c, v, n);                                                               \
+        }                                                                                          \
+        return P##_div(m, P##_fma(P##_sqrt(v), P##_set1(a->root), P##_set1(a->eps)));              \
+    }                                                                                              \
+    ATTR static void P##_adamw(const struct gy_update_rows *a)                                     \
+    {                                                                                              \
+        const V outer = P##_set1(-a->outer), decay = P##_set1(-a->decay);                          \
+        for (int64_t c = 0; c < a->count; c += (W)) {                                              \
+            const int64_t n = a->count - c;                                                        \
+            const V old = P##_get(a->w + c, n);                                                    \
+            const V next = P##_fma(outer, P##_moments(a, c, n), P##_fma(decay, old, old));         \
+            P##_put(a->w + c, next, n);                                                            \
+            if (a->ema != NULL)                                                                    \
+                P##_average(a, c, next, n);                                                        \
+        }                                                                                          \
+    }                                                                                              \
+    ATTR static void P##_lamb(const struct gy_update_rows *a, float *u)                            \
+    {                                                                                              \
+        const V outer = P##_set1(a->outer), decay = P##_set1(a->decay);                            \
+        for (int64_t c = 0; c < a->count; c += (W)) {                                              \
+            const int64_t n = a->count - c;                                                        \
+            const V step = P##_mul(outer, P##_moments(a, c, n));                                   \
+            P##_put(u + c, P##_fma(decay, P##_get(a->w + c, n), step), n);                         \
+        }                                                                                          \
+    }                                                                                              \
     ATTR static double P##_dot(const float *a, const float *b, int64_t count)                                          \
     {                                                                                                                  \
         V s[4];                                                                                                        \
@@ -425,6 +439,7 @@ static inline int64_t gy_bn_rows_of(int64_t row_bytes)
         (KERNELS)->depth_grad = P##_depth_grad;                                                                        \
         (KERNELS)->sgd = P##_sgd;                                                                                      \
         (KERNELS)->adamw = P##_adamw;                                                                                  \
+        (KERNELS)->lamb = P##_lamb;                                                                                    \
         (KERNELS)->dot = P##_dot;                                                                                      \
     } while (0)
 

@@ -58,7 +58,7 @@ struct gy_pool_rows {
 };
 /* sgd: d = inner (scale g + decay w); m = mu m + d; w -= outer (nesterov ? d + mu m : m). adamw: w -= decay w; m =
  * beta1 m + (1 - beta1) g'; v = beta2 v + (1 - beta2) g'^2; w -= outer m / (sqrt(v) root + eps). Then ema = keep
- * ema + (1 - keep) w, where ema is not NULL. */
+ * ema + (1 - keep) w, where ema is not NULL. lamb: u = outer m / (sqrt(v) root + eps) + decay w; m, v stay if g is NULL. */
 struct gy_update_rows {
     float *w, *m, *v, *ema;
     const float *g;

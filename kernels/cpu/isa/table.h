@@ -99,6 +99,7 @@ struct gy_kernels {
     void (*depth_grad)(float *const *sum, const float *const *x, const float *dy, int64_t taps, int64_t cols);
     void (*sgd)(const struct gy_update_rows *a);
     void (*adamw)(const struct gy_update_rows *a);
+    void (*lamb)(const struct gy_update_rows *a, float *u);
     double (*dot)(const float *a, const float *b, int64_t count); /* of at most 4096 values, summed in a fixed order */
 };
 

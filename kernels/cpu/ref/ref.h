@@ -14,7 +14,8 @@
  * biased one;
  * - a gradient is cut to the allowed total norm before the rule sees it, as torch.nn.utils.clip_grad_norm_ does;
  * - LARS has the rate inside the momentum: v = mu v + lr local (g + decay w), w -= v; local is 1 where the span does not
- *   adapt and where |w| or |g| is 0, as in NVIDIA's LARC and MLPerf's LARS;
+ *   adapt and where |w| or |g| is 0, as in NVIDIA's LARC and MLPerf's LARS; GY_F_UNSCALED: v = mu v + (g + decay w),
+ *   w -= lr local v. LAMB: You et al. 2020, algorithm 2, where phi is the identity;
  * - a span's decay is f[GY_C_DECAY] * span.decay, its rate uniform.lr * span.rate; the average is taken last,
  *   ema = uniform.keep ema + (1 - uniform.keep) w. */
 #ifndef GY_REF_H
@@ -56,38 +57,15 @@ static inline GY_REAL ref_act_mask(GY_REAL dy, GY_REAL y, int act)
 GY_INT const gy_ref_fn *GY_REF_TABLE(void);
 
 #define GY_REF_DECLARE(name) GY_INT void GY_REF(name)(const struct gy_op *op)
-GY_REF_DECLARE(input);
-GY_REF_DECLARE(conv);
-GY_REF_DECLARE(bn_stats);
-GY_REF_DECLARE(bn_finish);
-GY_REF_DECLARE(bn_fold);
-GY_REF_DECLARE(bn_apply);
-GY_REF_DECLARE(act);
-GY_REF_DECLARE(pool_max);
-GY_REF_DECLARE(pool_avg);
-GY_REF_DECLARE(lrn);
-GY_REF_DECLARE(dropout);
-GY_REF_DECLARE(add);
-GY_REF_DECLARE(concat);
-GY_REF_DECLARE(shortcut);
-GY_REF_DECLARE(softmax_ce);
-GY_REF_DECLARE(mse);
-GY_REF_DECLARE(softmax_ce_bwd);
-GY_REF_DECLARE(mse_bwd);
-GY_REF_DECLARE(conv_dgrad);
-GY_REF_DECLARE(conv_wgrad);
-GY_REF_DECLARE(bn_sums);
-GY_REF_DECLARE(bn_bwd);
-GY_REF_DECLARE(act_bwd);
-GY_REF_DECLARE(pool_max_bwd);
-GY_REF_DECLARE(pool_avg_bwd);
-GY_REF_DECLARE(lrn_bwd);
-GY_REF_DECLARE(add_bwd);
-GY_REF_DECLARE(concat_bwd);
-GY_REF_DECLARE(shortcut_bwd);
-GY_REF_DECLARE(norms);
-GY_REF_DECLARE(sgd);
-GY_REF_DECLARE(lars);
-GY_REF_DECLARE(adamw);
+GY_REF_DECLARE(input); GY_REF_DECLARE(conv); GY_REF_DECLARE(bn_stats); GY_REF_DECLARE(bn_finish);
+GY_REF_DECLARE(bn_fold); GY_REF_DECLARE(bn_apply); GY_REF_DECLARE(act); GY_REF_DECLARE(pool_max);
+GY_REF_DECLARE(pool_avg); GY_REF_DECLARE(lrn); GY_REF_DECLARE(dropout); GY_REF_DECLARE(add);
+GY_REF_DECLARE(concat); GY_REF_DECLARE(shortcut); GY_REF_DECLARE(softmax_ce); GY_REF_DECLARE(mse);
+GY_REF_DECLARE(softmax_ce_bwd); GY_REF_DECLARE(mse_bwd); GY_REF_DECLARE(conv_dgrad);
+GY_REF_DECLARE(conv_wgrad); GY_REF_DECLARE(bn_sums); GY_REF_DECLARE(bn_bwd);
+GY_REF_DECLARE(act_bwd); GY_REF_DECLARE(pool_max_bwd); GY_REF_DECLARE(pool_avg_bwd);
+GY_REF_DECLARE(lrn_bwd); GY_REF_DECLARE(add_bwd); GY_REF_DECLARE(concat_bwd);
+GY_REF_DECLARE(shortcut_bwd); GY_REF_DECLARE(norms); GY_REF_DECLARE(momentum);
+GY_REF_DECLARE(adamw); GY_REF_DECLARE(lamb);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates over all parameters. A gradient is first scaled (accumulation, loss scale) and cut to the allowed total norm.
- */
+/* Updates over all parameters. A gradient is first scaled (accumulation, loss scale) and cut to the allowed total norm. */
 #include "kernels/cpu/ref/ref.h"
 
 /* SUMS: for span s |w|^2 at 2 s and |g|^2 at 2 s + 1; the totals behind them. */
@@ -52,66 +51,85 @@ static void ref_optim_average(const struct gy_op *op, int64_t i)
         ema[i] = keep * ema[i] + (1 - keep) * w[i];
 }
 
-GY_INT void GY_REF(sgd)(const struct gy_op *op)
-{
-    GY_REAL *w = op->ptr[GY_W], *m = op->ptr[GY_M];
-    const GY_REAL *dw = op->ptr[GY_DW], scale = ref_optim_scale(op), mu = (GY_REAL)op->f[GY_C_MOMENTUM];
-    for (int32_t s = 0; s < op->span_count && !ref_optim_skips(op); s++) {
-        const struct gy_span *span = &op->spans[s];
-        const GY_REAL decay = (GY_REAL)op->f[GY_C_DECAY] * (GY_REAL)span->decay,
-                      lr = (GY_REAL)op->u->lr * (GY_REAL)span->rate;
-        for (int64_t i = span->first; i < span->first + span->count; i++) {
-            const GY_REAL g = scale * dw[i] + decay * w[i];
-            m[i] = mu * m[i] + g;
-            w[i] -= lr * (op->flags & GY_F_NESTEROV ? g + mu * m[i] : m[i]);
-            ref_optim_average(op, i);
-        }
-    }
-}
-
-/* |w|, |g| of a span to the layer's own rate; 1 where a norm is 0 or the span does not adapt. g is the gradient that the rule
- * sees: cut. */
-static double ref_lars_rate(const struct gy_op *op, int32_t s)
+/* A span's own rate: eta |w| / (|g| + decay |w|); 1 where a norm is 0 or the span does not adapt. */
+static double ref_ratio(const struct gy_op *op, int32_t s, double eta, double cut, double decay)
 {
     const GY_REAL *sums = op->ptr[GY_SUMS];
-    const double w = sqrt((double)sums[2 * s]), g = ref_optim_cut(op) * sqrt((double)sums[2 * s + 1]);
-    const double below = g + (double)op->f[GY_C_DECAY] * (double)op->spans[s].decay * w;
-    return op->spans[s].adapt && w > 0 && g > 0 ? (double)op->f[GY_C_ETA] * w / below : 1;
+    const double w = sqrt((double)sums[2 * s]), g = cut * sqrt((double)sums[2 * s + 1]);
+    return op->spans[s].adapt && w > 0 && g > 0 ? eta * w / (g + decay * w) : 1;
 }
 
-GY_INT void GY_REF(lars)(const struct gy_op *op)
+static GY_REAL ref_decay(const struct gy_op *op, int32_t s)
+{
+    return (GY_REAL)op->f[GY_C_DECAY] * (GY_REAL)op->spans[s].decay;
+}
+
+/* SGD and LARS. */
+GY_INT void GY_REF(momentum)(const struct gy_op *op)
 {
     GY_REAL *w = op->ptr[GY_W], *m = op->ptr[GY_M];
     const GY_REAL *dw = op->ptr[GY_DW], scale = ref_optim_scale(op), mu = (GY_REAL)op->f[GY_C_MOMENTUM];
+    const int lars = op->code == GY_OP_LARS, inside = lars && !(op->flags & GY_F_UNSCALED);
     for (int32_t s = 0; s < op->span_count && !ref_optim_skips(op); s++) {
-        const struct gy_span *span = &op->spans[s];
-        const GY_REAL decay = (GY_REAL)op->f[GY_C_DECAY] * (GY_REAL)span->decay;
-        const GY_REAL lr = (GY_REAL)((double)op->u->lr * (double)span->rate * ref_lars_rate(op, s));
-        for (int64_t i = span->first; i < span->first + span->count; i++) {
-            const GY_REAL step = lr * (scale * dw[i] + decay * w[i]);
+        const double decay = (double)op->f[GY_C_DECAY] * (double)op->spans[s].decay, eta = (double)op->f[GY_C_ETA];
+        const double own = lars ? ref_ratio(op, s, eta, ref_optim_cut(op), decay) : 1;
+        const GY_REAL lr = (GY_REAL)((double)op->u->lr * (double)op->spans[s].rate * own);
+        for (int64_t i = op->spans[s].first; i < op->spans[s].first + op->spans[s].count; i++) {
+            const GY_REAL step = (inside ? lr : 1) * (scale * dw[i] + ref_decay(op, s) * w[i]);
             m[i] = mu * m[i] + step;
-            w[i] -= op->flags & GY_F_NESTEROV ? step + mu * m[i] : m[i];
+            w[i] -= (inside ? 1 : lr) * (op->flags & GY_F_NESTEROV ? step + mu * m[i] : m[i]);
             ref_optim_average(op, i);
         }
     }
+}
+
+static void ref_moments(const struct gy_op *op, int64_t i)
+{
+    GY_REAL *m = op->ptr[GY_M], *v = op->ptr[GY_V];
+    const GY_REAL b1 = (GY_REAL)op->f[GY_C_BETA1], b2 = (GY_REAL)op->f[GY_C_BETA2];
+    const GY_REAL g = ref_optim_scale(op) * ((const GY_REAL *)op->ptr[GY_DW])[i];
+    m[i] = b1 * m[i] + (1 - b1) * g;
+    v[i] = b2 * v[i] + (1 - b2) * g * g;
+}
+
+/* Adam's step of the moments that are there. */
+static GY_REAL ref_adam(const struct gy_op *op, int64_t i, GY_REAL lr)
+{
+    const GY_REAL *m = op->ptr[GY_M], *v = op->ptr[GY_V], root2 = (GY_REAL)sqrt((double)op->u->bias2);
+    return lr / (GY_REAL)op->u->bias1 * m[i] / ((GY_REAL)sqrt((double)v[i]) / root2 + (GY_REAL)op->f[GY_C_EPS]);
 }
 
 GY_INT void GY_REF(adamw)(const struct gy_op *op)
 {
-    GY_REAL *w = op->ptr[GY_W], *m = op->ptr[GY_M], *v = op->ptr[GY_V];
-    const GY_REAL *dw = op->ptr[GY_DW], scale = ref_optim_scale(op);
-    const GY_REAL b1 = (GY_REAL)op->f[GY_C_BETA1], b2 = (GY_REAL)op->f[GY_C_BETA2], eps = (GY_REAL)op->f[GY_C_EPS];
-    const GY_REAL root2 = (GY_REAL)sqrt((double)op->u->bias2);
+    GY_REAL *w = op->ptr[GY_W];
     for (int32_t s = 0; s < op->span_count && !ref_optim_skips(op); s++) {
-        const struct gy_span *span = &op->spans[s];
-        const GY_REAL decay = (GY_REAL)op->f[GY_C_DECAY] * (GY_REAL)span->decay,
-                      lr = (GY_REAL)op->u->lr * (GY_REAL)span->rate;
-        for (int64_t i = span->first; i < span->first + span->count; i++) {
-            const GY_REAL g = scale * dw[i];
-            w[i] -= lr * decay * w[i];
-            m[i] = b1 * m[i] + (1 - b1) * g;
-            v[i] = b2 * v[i] + (1 - b2) * g * g;
-            w[i] -= lr / (GY_REAL)op->u->bias1 * m[i] / ((GY_REAL)sqrt((double)v[i]) / root2 + eps);
+        const GY_REAL lr = (GY_REAL)op->u->lr * (GY_REAL)op->spans[s].rate;
+        for (int64_t i = op->spans[s].first; i < op->spans[s].first + op->spans[s].count; i++) {
+            ref_moments(op, i);
+            w[i] -= lr * ref_decay(op, s) * w[i];
+            w[i] -= ref_adam(op, i, lr);
+            ref_optim_average(op, i);
+        }
+    }
+}
+
+GY_INT void GY_REF(lamb)(const struct gy_op *op)
+{
+    GY_REAL *w = op->ptr[GY_W], *sums = op->ptr[GY_SUMS];
+    for (int32_t s = 0; s < op->span_count && !ref_optim_skips(op); s++) {
+        const int64_t first = op->spans[s].first, end = first + op->spans[s].count;
+        double sum_w = 0, sum_u = 0;
+        for (int64_t i = first; i < end; i++) {
+            ref_moments(op, i);
+            const double u = (double)(ref_adam(op, i, 1) + ref_decay(op, s) * w[i]);
+            sum_w += (double)w[i] * (double)w[i];
+            sum_u += u * u;
+        }
+        sums[2 * s] = (GY_REAL)sum_w;
+        sums[2 * s + 1] = (GY_REAL)sum_u;
+        const GY_REAL lr = (GY_REAL)((double)op->u->lr * (double)op->spans[s].rate * ref_ratio(op, s, 1, 1, 0));
+        for (int64_t i = first; i < end; i++) {
+            w[i] -= lr * (ref_adam(op, i, 1) + ref_decay(op, s) * w[i]);
             ref_optim_average(op, i);
         }
     }
