@@ -475,6 +475,15 @@ static void say_end(const struct train_job *job, int status)
            job->folder, checkpoint);
 }
 
+/* Where a lost rank's last acts are. */
+static void say_doctor(const struct train_job *job, int status)
+{
+    const char *const named = getenv("GYRE_FLIGHT");
+    const char *const folder = named && named[0] ? named : job->folder;
+    if (status == GYRE_E_PEER && gyre_job_rank(job->ranks) == 0 && strcmp(folder, "off") != 0)
+        fprintf(stderr, "gyre: what each rank did last is kept: gyre net doctor %s\n", folder);
+}
+
 static int run_loop(struct train_job *job)
 {
     const int leads = gyre_job_rank(job->ranks) == 0;
@@ -493,6 +502,7 @@ static int run_loop(struct train_job *job)
         code = cli_fail(CLI_USAGE, "%s (--resume, --overwrite, --out)", gyre_last_error(job->net)->text);
     else if (status != GYRE_OK)
         code = cli_net_error(job->net);
+    say_doctor(job, status);
     if (status != GYRE_OK && status != GYRE_E_STOPPED)
         return code;
     /* a rank that is lost here is said at the job's end */
